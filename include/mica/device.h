@@ -1,0 +1,76 @@
+/* Devices: where arrays live and graphs run, and the accounts of their memory.
+ *
+ * A device is opened by name, serves any number of scopes and models, and must outlive them.
+ * Threads: every function here may be called from any thread. */
+#ifndef MICA_DEVICE_H
+#define MICA_DEVICE_H
+
+#include <mica/api.h>
+#include <mica/status.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+MICA_BEGIN
+
+typedef struct mica_device mica_device;
+
+/** Options of mica_device_open; zero means the default. */
+typedef struct mica_device_options {
+    int threads;               /* threads that compute; 0: one a usable core (affinity, cgroup) */
+    uint64_t memory_limit_bytes; /* as mica_device_set_memory_limit; 0: none */
+    uint64_t cache_limit_bytes;  /* as mica_device_set_cache_limit; 0: a quarter of the memory */
+} mica_device_options;
+
+/** What a device is. Strings live as long as the device. */
+typedef struct mica_device_info {
+    const char *name;        /* "cpu" */
+    const char *description; /* "AMD EPYC 9B14, 2 threads" */
+    const char *isa;         /* the kernels chosen: "ref", "avx2", "avx512", "neon" */
+    int threads;
+    uint64_t memory_bytes; /* physical memory that this process may use */
+} mica_device_info;
+
+/** Opens a device.
+ *
+ *  name    "cpu", or NULL for the best one of this machine.
+ *  options NULL for the defaults. Borrowed.
+ *  device  receives the device, owned by the caller; NULL after an error.
+ *  errors  MICA_EDEVICE no device of that name, or it cannot start; MICA_EINVAL; MICA_ENOMEM */
+MICA_API mica_status mica_device_open(const char *name, const mica_device_options *options,
+                                      mica_device **device);
+
+/** Closes *device and sets it to NULL; nothing for NULL. Buffers that are still in use keep their
+ *  memory until their owners close. */
+MICA_API void mica_device_close(mica_device **device);
+
+/** The number of devices that this build knows, and the name of the i-th, NULL past the end. */
+MICA_API size_t mica_device_count(void);
+MICA_API const char *mica_device_name(size_t i);
+
+/** What the device is. */
+MICA_API mica_device_info mica_device_get_info(const mica_device *device);
+
+/** Bytes held by live arrays, the most that were ever held at once (since the last reset), and
+ *  bytes of freed buffers that the device keeps for reuse. Mapped weights are not counted: they
+ *  belong to the page cache. */
+MICA_API uint64_t mica_device_active_bytes(const mica_device *device);
+MICA_API uint64_t mica_device_peak_bytes(const mica_device *device);
+MICA_API uint64_t mica_device_cached_bytes(const mica_device *device);
+
+/** Sets the peak to what is active now. */
+MICA_API void mica_device_reset_peak(mica_device *device);
+
+/** Gives the cached buffers back to the system. */
+MICA_API void mica_device_clear_cache(mica_device *device);
+
+/** Sets how many bytes of freed buffers the device may keep; returns the limit before. 0: none. */
+MICA_API uint64_t mica_device_set_cache_limit(mica_device *device, uint64_t bytes);
+
+/** Sets how many bytes may be active; returns the limit before. An allocation that would pass it
+ *  is MICA_ENOMEM. 0: no limit. */
+MICA_API uint64_t mica_device_set_memory_limit(mica_device *device, uint64_t bytes);
+
+MICA_END
+
+#endif

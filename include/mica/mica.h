@@ -1,0 +1,16 @@
+/* mica: run language models kept in the MLX / Hugging Face layout, where they lie.
+ *
+ * Everything: models and generation (mica/model.h), tokenizers (mica/tokenizer.h), lazy arrays
+ * (mica/array.h, mica/ops.h), devices (mica/device.h), status codes (mica/status.h). */
+#ifndef MICA_H
+#define MICA_H
+
+#include <mica/array.h>
+#include <mica/device.h>
+#include <mica/model.h>
+#include <mica/ops.h>
+#include <mica/status.h>
+#include <mica/tokenizer.h>
+#include <mica/version.h>
+
+#endif

@@ -1,0 +1,16 @@
+/* The version of these headers, and of the library that was linked. */
+#ifndef MICA_VERSION_H
+#define MICA_VERSION_H
+
+#include <mica/api.h>
+
+MICA_BEGIN
+
+#define MICA_VERSION "0.1.0"
+
+/** The library's version, such as "0.1.0". */
+MICA_API const char *mica_version(void);
+
+MICA_END
+
+#endif

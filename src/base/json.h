@@ -1,0 +1,76 @@
+/* JSON, read only: a facade over simdjson.
+ *
+ * A document owns everything; values are small handles into it. Looking for something that is not
+ * there gives a value of type MC_JSON_NONE, on which every getter fails softly, so that look-ups
+ * chain. Documents deeper than 256 levels are MICA_EFORMAT.
+ *
+ * Threads: a parsed document may be read from any number of threads. */
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/str.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mc_json_doc mc_json_doc;
+
+typedef enum mc_json_type {
+    MC_JSON_NONE, /* not there */
+    MC_JSON_NULL,
+    MC_JSON_BOOL,
+    MC_JSON_INT, /* fits int64 */
+    MC_JSON_FLOAT,
+    MC_JSON_STRING,
+    MC_JSON_ARRAY,
+    MC_JSON_OBJECT
+} mc_json_type;
+
+typedef struct mc_json { /* a value; plain data; its content is private */
+    const void *doc;
+    size_t at;
+} mc_json;
+
+/* Parses text. `name` (a path) goes into error texts.
+ * errors  MICA_EFORMAT with the reason; MICA_ENOMEM */
+mica_status mc_json_parse(const char *text, size_t len, const char *name, mc_json_doc **doc);
+/* Reads and parses a file. errors  also MICA_ENOENT, MICA_EIO */
+mica_status mc_json_load(const char *path, mc_json_doc **doc);
+void mc_json_close(mc_json_doc **doc);
+mc_json mc_json_root(const mc_json_doc *doc);
+
+mc_json_type mc_json_get_type(mc_json v);
+bool mc_json_exists(mc_json v); /* there, and not null */
+
+/* Each returns false, and leaves *out, where v is not of that type (int: a whole float is taken). */
+bool mc_json_get_bool(mc_json v, bool *out);
+bool mc_json_get_int(mc_json v, int64_t *out);
+bool mc_json_get_float(mc_json v, double *out); /* an int is taken; Infinity and NaN are not JSON */
+bool mc_json_get_str(mc_json v, mc_str *out);   /* UTF-8, lives with the document */
+
+/* Member of an object; NONE where v is no object or has no such key. */
+mc_json mc_json_find(mc_json v, const char *key);
+
+/* Elements of an array or members of an object in order of the text, in O(1) a step:
+ *     for (mc_json_iter it = mc_json_begin(v); mc_json_next(&it);) use(it.key, it.value); */
+typedef struct mc_json_iter {
+    mc_str key; /* objects only */
+    mc_json value;
+    size_t next, end;
+    bool object;
+} mc_json_iter;
+mc_json_iter mc_json_begin(mc_json v); /* empty for scalars and NONE */
+bool mc_json_next(mc_json_iter *it);
+size_t mc_json_count(mc_json v); /* elements or members; 0 for others */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,36 @@
+/* Making an error: a status and the thread's text. */
+#ifndef BASE_STATUS_H
+#define BASE_STATUS_H
+
+#include <mica/status.h>
+
+#include <stddef.h>
+
+#if defined(__GNUC__)
+#define MC_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define MC_PRINTF(fmt, args)
+#endif
+
+/* Sets the thread's error text and returns `status`, so that a function can end with it:
+ * `return mc_fail(MICA_ESHAPE, "matmul: ...")`. Texts are cut at 1,023 bytes. */
+mica_status mc_fail(mica_status status, const char *fmt, ...) MC_PRINTF(2, 3);
+
+/* As mc_fail, with ": " and the text of errno after it; the status follows errno (ENOENT is
+ * MICA_ENOENT, ENOMEM is MICA_ENOMEM, the others MICA_EIO). */
+mica_status mc_fail_errno(int error, const char *fmt, ...) MC_PRINTF(2, 3);
+
+/* "out of memory: <what>". */
+mica_status mc_fail_nomem(const char *what);
+
+/* Puts "<context>: " before the thread's text, for callers who know the file; returns status. */
+mica_status mc_fail_context(mica_status status, const char *fmt, ...) MC_PRINTF(2, 3);
+
+/* Returns from the calling function where the expression is not MICA_OK. */
+#define MC_TRY(expr)                       \
+    do {                                   \
+        mica_status try_status_ = (expr);  \
+        if (try_status_ != MICA_OK) return try_status_; \
+    } while (0)
+
+#endif
