@@ -1,0 +1,40 @@
+# make install: the command, both libraries, the headers, the default model, and what
+# find_package(mica) and pkg-config read.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS mica_shared mica_static EXPORT mica_targets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(MICA_BUILD_CLI AND TARGET mica)
+  install(TARGETS mica RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY include/mica TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY models/default DESTINATION ${CMAKE_INSTALL_DATADIR}/mica/models)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mica)
+install(EXPORT mica_targets NAMESPACE mica:: DESTINATION ${package_dir})
+configure_package_config_file(cmake/mica-config.cmake.in mica-config.cmake
+  INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(mica-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${PROJECT_BINARY_DIR}/mica-config.cmake
+  ${PROJECT_BINARY_DIR}/mica-config-version.cmake
+  DESTINATION ${package_dir})
+
+# The C++ runtime is what a C program must add to link libmica.a.
+if(CMAKE_SYSTEM_NAME STREQUAL "Darwin")
+  set(mica_pc_libs_private "-lsimdjson -lc++")
+else()
+  set(mica_pc_libs_private "-lsimdjson -lstdc++ -lpthread -lm")
+endif()
+foreach(dir LIBDIR INCLUDEDIR)
+  cmake_path(IS_ABSOLUTE CMAKE_INSTALL_${dir} absolute)
+  string(TOLOWER ${dir} name)
+  if(absolute)
+    set(mica_pc_${name} ${CMAKE_INSTALL_${dir}})
+  else()
+    set(mica_pc_${name} "\${prefix}/${CMAKE_INSTALL_${dir}}")
+  endif()
+endforeach()
+configure_file(cmake/mica.pc.in mica.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/mica.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,20 @@
+# libmica.a and libmica.so, of the same objects.
+
+# What a user of the static library must link besides.
+set(mica_private_libraries simdjson::simdjson Threads::Threads $<$<NOT:$<PLATFORM_ID:Darwin>>:m>)
+
+add_library(mica_static STATIC $<TARGET_OBJECTS:mica_objects>)
+target_link_libraries(mica_static PRIVATE ${mica_private_libraries})
+
+add_library(mica_shared SHARED $<TARGET_OBJECTS:mica_objects>)
+target_link_libraries(mica_shared PRIVATE ${mica_private_libraries} $<BUILD_INTERFACE:mica_compile>)
+set_target_properties(mica_shared PROPERTIES
+  EXPORT_NAME mica VERSION ${PROJECT_VERSION} SOVERSION 0 LINKER_LANGUAGE CXX)
+
+foreach(target mica_static mica_shared)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME mica)
+  target_include_directories(${target} INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endforeach()
+add_library(mica::mica ALIAS mica_shared)
+add_library(mica::mica_static ALIAS mica_static)

@@ -1,0 +1,25 @@
+# Sources that need flags of their own.
+
+# mica_kernel_sources(<processor> [FLAGS <flag>...] SOURCES <file>...)
+#
+# Adds kernel files to the library where the build is for <processor> (x86_64, aarch64 or any), and
+# to these files alone the flags. Release builds compile kernels with -O3.
+#
+#   mica_kernel_sources(any SOURCES dot_ref.c)
+#   mica_kernel_sources(x86_64 FLAGS -mavx2 -mfma SOURCES dot_avx2.c)
+function(mica_kernel_sources processor)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "FLAGS;SOURCES")
+  string(TOLOWER "${CMAKE_SYSTEM_PROCESSOR}" target)
+  if(target MATCHES "^(amd64|x86_64)$")
+    set(target x86_64)
+  elseif(target MATCHES "^(arm64|aarch64)$")
+    set(target aarch64)
+  endif()
+  if(NOT processor STREQUAL "any" AND NOT processor STREQUAL target)
+    return()
+  endif()
+  list(TRANSFORM arg_SOURCES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+  target_sources(mica_objects PRIVATE ${arg_SOURCES})
+  set_source_files_properties(${arg_SOURCES} TARGET_DIRECTORY mica_objects PROPERTIES
+    COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>;${arg_FLAGS}")
+endfunction()

@@ -1,0 +1,77 @@
+# How tests, fuzz targets, examples and benchmarks are declared.
+
+set(MICA_TEST_ENVIRONMENT
+  ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1
+  UBSAN_OPTIONS=print_stacktrace=1
+  TSAN_OPTIONS=halt_on_error=1)
+find_program(MICA_VALGRIND valgrind)
+mark_as_advanced(MICA_VALGRIND)
+
+# What code inside the library's walls is linked with: every symbol and every header of src/.
+add_library(mica_internal INTERFACE)
+target_include_directories(mica_internal INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(mica_internal INTERFACE mica_compile mica_static Threads::Threads)
+
+# mica_add_test(<ctest name> <target> [LABELS <label>...] [ARGS <arg>...])
+#
+# Runs the target as a test. Exit status 77 counts as skipped. A test with the label `valgrind` is
+# run once more as valgrind.<name>, whose only label is `memcheck`.
+function(mica_add_test name target)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LABELS;ARGS")
+  add_test(NAME ${name} COMMAND ${target} ${arg_ARGS} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300
+    SKIP_RETURN_CODE 77 ENVIRONMENT "${MICA_TEST_ENVIRONMENT}")
+  if(MICA_VALGRIND AND NOT MICA_SANITIZE AND "valgrind" IN_LIST arg_LABELS)
+    add_test(NAME valgrind.${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+      COMMAND ${MICA_VALGRIND} --quiet --error-exitcode=1 --leak-check=full
+        --errors-for-leak-kinds=definite,indirect,possible $<TARGET_FILE:${target}> ${arg_ARGS})
+    set_tests_properties(valgrind.${name} PROPERTIES LABELS memcheck TIMEOUT 900
+      SKIP_RETURN_CODE 77)
+  endif()
+endfunction()
+
+# mica_test(<room>/<name> [LABELS <label>...])
+#
+# tests/<room>/<name>.c, a cmocka program, as the ctest <room>.<name>. Labels that tools look for:
+# golden (reads fixtures), tsan (worth running under ThreadSanitizer), valgrind.
+function(mica_test path)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS")
+  string(REPLACE "/" "." name ${path})
+  string(REPLACE "/" "_" target test/${path})
+  add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/${path}.c)
+  target_link_libraries(${target} PRIVATE mica_test_support)
+  set_target_properties(${target} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests LINKER_LANGUAGE CXX)
+  mica_add_test(${name} ${target} LABELS ${arg_LABELS})
+endfunction()
+
+# mica_fuzz(<name>)
+#
+# fuzz/<name>.c, which defines LLVMFuzzerTestOneInput, with its corpus in fuzz/corpus/<name>/. With
+# MICA_LIBFUZZER this is a libFuzzer program; otherwise a program that replays the corpus, and the
+# ctest fuzz.<name>.
+function(mica_fuzz name)
+  add_executable(fuzz_${name} ${PROJECT_SOURCE_DIR}/fuzz/${name}.c)
+  target_link_libraries(fuzz_${name} PRIVATE mica_internal)
+  set_target_properties(fuzz_${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz LINKER_LANGUAGE CXX)
+  if(MICA_LIBFUZZER)
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR}/fuzz/replay_main.c)
+    mica_add_test(fuzz.${name} fuzz_${name} LABELS fuzz
+      ARGS ${PROJECT_SOURCE_DIR}/fuzz/corpus/${name})
+  endif()
+endfunction()
+
+# mica_example(<name> [<arg>...])
+#
+# examples/<name>.c against the public headers alone, run with the arguments as example.<name>.
+function(mica_example name)
+  add_executable(example_${name} ${PROJECT_SOURCE_DIR}/examples/${name}.c)
+  target_link_libraries(example_${name} PRIVATE mica_compile mica_static)
+  set_target_properties(example_${name} PROPERTIES
+    OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples
+    LINKER_LANGUAGE CXX)
+  mica_add_test(example.${name} example_${name} LABELS example ARGS ${ARGN})
+endfunction()

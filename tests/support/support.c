@@ -1,0 +1,146 @@
+#define _XOPEN_SOURCE 700
+
+#include "support/support.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *test_fixtures_dir(void) {
+    const char *dir = getenv("MICA_FIXTURES");
+    return dir && *dir ? dir : MICA_DEFAULT_FIXTURES;
+}
+
+const char *test_models_dir(void) { return MICA_DEFAULT_MODELS; }
+
+static void *must(void *ptr) {
+    if (!ptr) fail_msg("out of memory in the test itself");
+    return ptr;
+}
+
+char *test_format(const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    int len = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    assert_true(len >= 0);
+
+    char *text = must(malloc((size_t)len + 1));
+    va_start(args, fmt);
+    vsnprintf(text, (size_t)len + 1, fmt, args);
+    va_end(args);
+    return text;
+}
+
+static bool has_suffix(const char *name, const char *suffix) {
+    size_t len = strlen(name), suffix_len = strlen(suffix);
+    return len >= suffix_len && !strcmp(name + len - suffix_len, suffix);
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static test_list list_dir(const char *dir, bool folders, const char *suffix) {
+    test_list list = {0};
+    DIR *stream = opendir(dir);
+    if (!stream) fail_msg("%s: %s", dir, strerror(errno));
+
+    struct dirent *entry;
+    while ((entry = readdir(stream))) {
+        const char *name = entry->d_name;
+        if (name[0] == '.' || !has_suffix(name, suffix)) continue;
+        char *path = test_format("%s/%s", dir, name);
+        struct stat info;
+        bool wanted = !stat(path, &info) && (folders ? S_ISDIR(info.st_mode) : S_ISREG(info.st_mode));
+        free(path);
+        if (!wanted) continue;
+        list.names = must(realloc(list.names, (list.count + 1) * sizeof *list.names));
+        list.names[list.count++] = test_format("%s", name);
+    }
+    closedir(stream);
+    if (list.count) qsort(list.names, list.count, sizeof *list.names, by_name);
+    return list;
+}
+
+test_list test_list_folders(const char *dir) { return list_dir(dir, true, ""); }
+
+test_list test_list_files(const char *dir, const char *suffix) {
+    return list_dir(dir, false, suffix);
+}
+
+void test_list_free(test_list *list) {
+    for (size_t i = 0; i < list->count; i++)
+        free(list->names[i]);
+    free(list->names);
+    *list = (test_list){0};
+}
+
+char *test_read_file(const char *path, size_t *size) {
+    FILE *file = fopen(path, "rb");
+    if (!file) fail_msg("%s: %s", path, strerror(errno));
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    long end = ftell(file);
+    assert_true(end >= 0);
+    rewind(file);
+
+    char *data = must(malloc((size_t)end + 1));
+    if (fread(data, 1, (size_t)end, file) != (size_t)end) fail_msg("%s: short read", path);
+    fclose(file);
+    data[end] = 0;
+    if (size) *size = (size_t)end;
+    return data;
+}
+
+void test_write_file(const char *path, const void *data, size_t size) {
+    FILE *file = fopen(path, "wb");
+    if (!file) fail_msg("%s: %s", path, strerror(errno));
+    if (size && fwrite(data, 1, size, file) != size) fail_msg("%s: short write", path);
+    if (fclose(file)) fail_msg("%s: %s", path, strerror(errno));
+}
+
+void test_copy_file(const char *from, const char *to) {
+    size_t size;
+    char *data = test_read_file(from, &size);
+    test_write_file(to, data, size);
+    free(data);
+}
+
+char *test_temp_dir(void) {
+    const char *base = getenv("TMPDIR");
+    char *dir = test_format("%s/mica-test-XXXXXX", base && *base ? base : "/tmp");
+    if (!mkdtemp(dir)) fail_msg("%s: %s", dir, strerror(errno));
+    return dir;
+}
+
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *where) {
+    (void)info, (void)type, (void)where;
+    return remove(path);
+}
+
+void test_temp_dir_remove(char *dir) {
+    if (!dir) return;
+    if (nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS)) fail_msg("%s: not removed", dir);
+    free(dir);
+}
+
+uint64_t test_fail_each_allocation(bool (*body)(void *arg), void *arg) {
+    for (uint64_t n = 1;; n++) {
+        mc_alloc_fail_at(n);
+        bool done = body(arg);
+        bool failed = mc_alloc_count() >= n;
+        mc_alloc_fail_at(0);
+        if (!failed) {
+            if (!done) fail_msg("failed although all %llu allocations were given",
+                                (unsigned long long)(n - 1));
+            assert_true(n > 1);
+            return n - 1;
+        }
+        if (done) fail_msg("succeeded although allocation %llu failed", (unsigned long long)n);
+    }
+}

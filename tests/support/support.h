@@ -1,0 +1,60 @@
+/* Help for tests: where fixtures are, folders and files, and allocations that fail.
+ *
+ * Everything here ends the test with a message where it cannot do its work, so that callers check
+ * nothing. Threads: call from the test's own thread. */
+#ifndef SUPPORT_SUPPORT_H
+#define SUPPORT_SUPPORT_H
+
+#include "base/alloc.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+
+#include <cmocka.h> /* wants the four above */
+
+/* The folder of goldens: $MICA_FIXTURES, or the project's own tests/fixtures. */
+const char *test_fixtures_dir(void);
+
+/* The project's models/, in which `default` lies. */
+const char *test_models_dir(void);
+
+/* printf into a new string, for paths most of all; the caller frees it with free(). */
+char *test_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Names, sorted bytewise. */
+typedef struct test_list {
+    char **names;
+    size_t count;
+} test_list;
+
+/* The subfolders of a folder, by name; hidden ones are left out. Freed with test_list_free. */
+test_list test_list_folders(const char *dir);
+
+/* The files of a folder whose names end in `suffix` ("" for all), by name; hidden ones are left
+ * out. Freed with test_list_free. */
+test_list test_list_files(const char *dir, const char *suffix);
+
+void test_list_free(test_list *list);
+
+/* A file's bytes and, in *size where size is not NULL, their number; a NUL follows them, so that a
+ * text can be used as a string. The caller frees it with free(). */
+char *test_read_file(const char *path, size_t *size);
+
+void test_write_file(const char *path, const void *data, size_t size);
+
+void test_copy_file(const char *from, const char *to);
+
+/* A new empty folder; test_temp_dir_remove deletes it with all in it and frees the name. */
+char *test_temp_dir(void);
+void test_temp_dir_remove(char *dir);
+
+/* Does `body` again and again while the 1st, 2nd, 3rd ... allocation fails, until it gets through
+ * without a failure. `body` is called with `arg`, returns true where it succeeded, and must leave
+ * nothing behind where it did not. At least one round must fail: a body that allocates nothing has
+ * no business here. Returns the number of rounds that failed. */
+uint64_t test_fail_each_allocation(bool (*body)(void *arg), void *arg);
+
+#endif
