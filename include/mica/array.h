@@ -11,8 +11,8 @@
  *     ...
  *     mica_scope_close(&s);
  *
- * An op's operands are borrowed and may live in any scope of the same device. Where an operand is
- * wrong, the op returns the invalid array, its scope keeps the first error, and the ops that follow
+ * An op's operands are borrowed. They may live in another scope of the same device where they are
+ * evaluated already (a model's weights, a session's caches). Where an operand is wrong, the op returns the invalid array, its scope keeps the first error, and the ops that follow
  * pass the invalid array on.
  *
  * Threads: a scope belongs to one thread at a time. Evaluated arrays of a scope to which nobody

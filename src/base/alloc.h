@@ -8,14 +8,19 @@
 #ifndef BASE_ALLOC_H
 #define BASE_ALLOC_H
 
+#include <mica/api.h>
+
 #include <stddef.h>
 #include <stdint.h>
+
+MICA_BEGIN
 
 void *mc_alloc(size_t bytes);                   /* never zero bytes: 0 is taken as 1 */
 void *mc_calloc(size_t n, size_t bytes);        /* zeroed; NULL where n * bytes overflows */
 void *mc_array_alloc(size_t n, size_t bytes);   /* NULL where n * bytes overflows */
 void *mc_realloc(void *ptr, size_t bytes);      /* on failure ptr stays valid */
-void *mc_aligned_alloc(size_t align, size_t bytes); /* freed with mc_free */
+/* align is a power of two; freed with mc_free. */
+void *mc_aligned_alloc(size_t align, size_t bytes);
 void mc_free(void *ptr);                        /* takes NULL */
 char *mc_strdup(const char *text);
 char *mc_strndup(const char *text, size_t len); /* copies len bytes and adds the NUL */
@@ -26,5 +31,7 @@ void mc_alloc_fail_at(uint64_t n);
 uint64_t mc_alloc_count(void);
 /* True at the allocations that shall fail: for memory that does not come from mc_alloc (simdjson). */
 int mc_alloc_should_fail(void);
+
+MICA_END
 
 #endif

@@ -1,7 +1,8 @@
 /* Bump allocation in chunks: many small things that die together.
  *
- * Memory is aligned to 16 bytes, never moves, and is freed all at once. mc_arena_reset keeps the
- * first chunk, so that a scope used again and again allocates nothing. Threads: one at a time. */
+ * Memory is aligned to 16 bytes, never moves, and is freed all at once. Each chunk is twice the one
+ * before, and mc_arena_reset keeps the largest: an arena filled again and again to the same height
+ * soon allocates nothing. Threads: one at a time. */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 

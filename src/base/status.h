@@ -2,9 +2,8 @@
 #ifndef BASE_STATUS_H
 #define BASE_STATUS_H
 
+#include <mica/api.h>
 #include <mica/status.h>
-
-#include <stddef.h>
 
 #if defined(__GNUC__)
 #define MC_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -12,8 +11,11 @@
 #define MC_PRINTF(fmt, args)
 #endif
 
+MICA_BEGIN
+
 /* Sets the thread's error text and returns `status`, so that a function can end with it:
- * `return mc_fail(MICA_ESHAPE, "matmul: ...")`. Texts are cut at 1,023 bytes. */
+ * `return mc_fail(MICA_ESHAPE, "matmul: ...")`. Texts are cut at 1,023 bytes, and
+ * bytes that are not UTF-8 become '?'. Arguments may be mica_last_error() itself. */
 mica_status mc_fail(mica_status status, const char *fmt, ...) MC_PRINTF(2, 3);
 
 /* As mc_fail, with ": " and the text of errno after it; the status follows errno (ENOENT is
@@ -25,6 +27,8 @@ mica_status mc_fail_nomem(const char *what);
 
 /* Puts "<context>: " before the thread's text, for callers who know the file; returns status. */
 mica_status mc_fail_context(mica_status status, const char *fmt, ...) MC_PRINTF(2, 3);
+
+MICA_END
 
 /* Returns from the calling function where the expression is not MICA_OK. */
 #define MC_TRY(expr)                       \

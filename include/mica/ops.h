@@ -1,0 +1,429 @@
+/* Operations on lazy arrays.
+ *
+ * The first argument of every op is the scope that owns the result; array arguments are borrowed.
+ * An operand of another scope must be evaluated (mica_eval, mica_materialize). A wrong operand
+ * gives the invalid array and leaves the error in the scope (see mica/array.h). Axes count from the
+ * end where negative. Semantics, dtypes and promotion are MLX's (mlx.core) unless said otherwise.
+ *
+ * "float" stands for f16, bf16, f32. "promoted" is mica_dtype_promote of the operands;
+ * "inexact" is the dtype itself where it is a float, else f32. */
+#ifndef MICA_OPS_H
+#define MICA_OPS_H
+
+#include <mica/array.h>
+
+MICA_BEGIN
+
+/* ---- making ---- */
+
+/** Arrays filled with a value; shape [ndim]. errors MICA_EINVAL shape. */
+MICA_API mica_array mica_zeros(mica_scope *s, const int64_t *shape, int ndim, mica_dtype dtype);
+MICA_API mica_array mica_ones(mica_scope *s, const int64_t *shape, int ndim, mica_dtype dtype);
+MICA_API mica_array mica_full(mica_scope *s, const int64_t *shape, int ndim, mica_array value);
+
+/** start, start + step, ... below stop (above, where step < 0): [ceil((stop - start) / step)].
+ *  errors  MICA_EINVAL step 0, or a result of 2^31 elements or more */
+MICA_API mica_array mica_arange(mica_scope *s, double start, double stop, double step,
+                                mica_dtype dtype);
+
+/** n values from start to stop, both included: [n] f32. */
+MICA_API mica_array mica_linspace(mica_scope *s, double start, double stop, int64_t n);
+
+/** [rows, cols] with ones where column - row == k. */
+MICA_API mica_array mica_eye(mica_scope *s, int64_t rows, int64_t cols, int64_t k,
+                             mica_dtype dtype);
+
+/* ---- element by element ---- */
+
+/** One operand, same shape. The result's dtype is x's for: abs negative square sign floor ceil
+ *  round logical ops aside; inexact for the others; bool for isnan isinf isfinite logical_not.
+ *  f16 and bf16 are computed in f32 and rounded once. `round` is to nearest even.
+ *  errors  MICA_EDTYPE negative of bool; invert of a float */
+MICA_API mica_array mica_abs(mica_scope *s, mica_array x);
+MICA_API mica_array mica_negative(mica_scope *s, mica_array x);
+MICA_API mica_array mica_square(mica_scope *s, mica_array x);
+MICA_API mica_array mica_sign(mica_scope *s, mica_array x);
+MICA_API mica_array mica_floor(mica_scope *s, mica_array x);
+MICA_API mica_array mica_ceil(mica_scope *s, mica_array x);
+MICA_API mica_array mica_round(mica_scope *s, mica_array x);
+MICA_API mica_array mica_exp(mica_scope *s, mica_array x);
+MICA_API mica_array mica_expm1(mica_scope *s, mica_array x);
+MICA_API mica_array mica_log(mica_scope *s, mica_array x);
+MICA_API mica_array mica_log2(mica_scope *s, mica_array x);
+MICA_API mica_array mica_log10(mica_scope *s, mica_array x);
+MICA_API mica_array mica_log1p(mica_scope *s, mica_array x);
+MICA_API mica_array mica_sqrt(mica_scope *s, mica_array x);
+MICA_API mica_array mica_rsqrt(mica_scope *s, mica_array x);      /* 1 / sqrt(x) */
+MICA_API mica_array mica_reciprocal(mica_scope *s, mica_array x); /* 1 / x */
+MICA_API mica_array mica_sin(mica_scope *s, mica_array x);
+MICA_API mica_array mica_cos(mica_scope *s, mica_array x);
+MICA_API mica_array mica_tan(mica_scope *s, mica_array x);
+MICA_API mica_array mica_sinh(mica_scope *s, mica_array x);
+MICA_API mica_array mica_cosh(mica_scope *s, mica_array x);
+MICA_API mica_array mica_tanh(mica_scope *s, mica_array x);
+MICA_API mica_array mica_arcsin(mica_scope *s, mica_array x);
+MICA_API mica_array mica_arccos(mica_scope *s, mica_array x);
+MICA_API mica_array mica_arctan(mica_scope *s, mica_array x);
+MICA_API mica_array mica_arcsinh(mica_scope *s, mica_array x);
+MICA_API mica_array mica_arccosh(mica_scope *s, mica_array x);
+MICA_API mica_array mica_arctanh(mica_scope *s, mica_array x);
+MICA_API mica_array mica_erf(mica_scope *s, mica_array x);
+MICA_API mica_array mica_erfinv(mica_scope *s, mica_array x);
+MICA_API mica_array mica_sigmoid(mica_scope *s, mica_array x); /* 1 / (1 + exp(-x)) */
+MICA_API mica_array mica_isnan(mica_scope *s, mica_array x);
+MICA_API mica_array mica_isinf(mica_scope *s, mica_array x);
+MICA_API mica_array mica_isfinite(mica_scope *s, mica_array x);
+MICA_API mica_array mica_logical_not(mica_scope *s, mica_array x);
+MICA_API mica_array mica_bitwise_invert(mica_scope *s, mica_array x);
+MICA_API mica_array mica_degrees(mica_scope *s, mica_array x);
+MICA_API mica_array mica_radians(mica_scope *s, mica_array x);
+
+/** Activations, inexact.
+ *      silu         x * sigmoid(x)
+ *      gelu         x * (1 + erf(x / sqrt 2)) / 2
+ *      gelu_approx  x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2
+ *      relu         max(x, 0)
+ *  source  Hendrycks & Gimpel 2016 (arXiv:1606.08415) for gelu */
+MICA_API mica_array mica_silu(mica_scope *s, mica_array x);
+MICA_API mica_array mica_gelu(mica_scope *s, mica_array x);
+MICA_API mica_array mica_gelu_approx(mica_scope *s, mica_array x);
+MICA_API mica_array mica_relu(mica_scope *s, mica_array x);
+
+/** x converted: floats to integers towards zero, anything to bool as x != 0. */
+MICA_API mica_array mica_astype(mica_scope *s, mica_array x, mica_dtype dtype);
+
+/** The bytes of x read as another dtype; where sizes differ, the last axis grows or shrinks.
+ *  errors  MICA_ESHAPE the last axis does not divide */
+MICA_API mica_array mica_view(mica_scope *s, mica_array x, mica_dtype dtype);
+
+/** f32, f16, bf16 to the 8 bits (u8) of an E4M3 float, and back to the given float. */
+MICA_API mica_array mica_to_fp8(mica_scope *s, mica_array x);
+MICA_API mica_array mica_from_fp8(mica_scope *s, mica_array x, mica_dtype dtype);
+
+/** Two operands, broadcast against each other; promoted dtype, except: divide, logaddexp and arctan2
+ *  are inexact; comparisons and logical_and/or are bool; bit operations take integers and bool.
+ *  floor_divide and remainder follow the sign of b (Python). f16, bf16 are computed in f32.
+ *  errors  MICA_ESHAPE do not broadcast; MICA_EDTYPE */
+MICA_API mica_array mica_add(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_subtract(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_multiply(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_divide(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_floor_divide(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_remainder(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_power(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_maximum(mica_scope *s, mica_array a, mica_array b); /* NaN wins */
+MICA_API mica_array mica_minimum(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_logaddexp(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_arctan2(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_equal(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_not_equal(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_less(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_less_equal(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_greater(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_greater_equal(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_logical_and(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_logical_or(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_bitwise_and(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_bitwise_or(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_bitwise_xor(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_left_shift(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_right_shift(mica_scope *s, mica_array a, mica_array b);
+
+/** condition ? a : b, all three broadcast; a and b promoted. */
+MICA_API mica_array mica_where(mica_scope *s, mica_array condition, mica_array a, mica_array b);
+
+/** min(max(x, lo), hi); lo or hi may be MICA_NONE. */
+MICA_API mica_array mica_clip(mica_scope *s, mica_array x, mica_array lo, mica_array hi);
+
+/* ---- reductions ---- */
+
+/** Over the axes listed ([n_axes]; none: all axes). keepdims leaves them with length 1.
+ *  sum, prod: bool and small integers widen to i32 (u32); mean, var, std, logsumexp are inexact,
+ *  computed in f32; all, any are bool; max, min keep the dtype, NaN wins. ddof: divisor n - ddof.
+ *  errors  MICA_EINVAL axis out of range or twice; max, min, argmax of nothing */
+MICA_API mica_array mica_sum(mica_scope *s, mica_array x, const int *axes, int n_axes,
+                             bool keepdims);
+MICA_API mica_array mica_prod(mica_scope *s, mica_array x, const int *axes, int n_axes,
+                              bool keepdims);
+MICA_API mica_array mica_max(mica_scope *s, mica_array x, const int *axes, int n_axes,
+                             bool keepdims);
+MICA_API mica_array mica_min(mica_scope *s, mica_array x, const int *axes, int n_axes,
+                             bool keepdims);
+MICA_API mica_array mica_all(mica_scope *s, mica_array x, const int *axes, int n_axes,
+                             bool keepdims);
+MICA_API mica_array mica_any(mica_scope *s, mica_array x, const int *axes, int n_axes,
+                             bool keepdims);
+MICA_API mica_array mica_mean(mica_scope *s, mica_array x, const int *axes, int n_axes,
+                              bool keepdims);
+MICA_API mica_array mica_var(mica_scope *s, mica_array x, const int *axes, int n_axes,
+                             bool keepdims, int ddof);
+MICA_API mica_array mica_std(mica_scope *s, mica_array x, const int *axes, int n_axes,
+                             bool keepdims, int ddof);
+MICA_API mica_array mica_logsumexp(mica_scope *s, mica_array x, const int *axes, int n_axes,
+                                   bool keepdims);
+
+/** Index (u32) of the largest, smallest value along an axis; the first of equals. */
+MICA_API mica_array mica_argmax(mica_scope *s, mica_array x, int axis, bool keepdims);
+MICA_API mica_array mica_argmin(mica_scope *s, mica_array x, int axis, bool keepdims);
+
+/** Running sum, product, maximum, minimum, logsumexp along an axis. reverse: from the end.
+ *  inclusive: y[i] contains x[i]; otherwise it starts with the neutral element. */
+MICA_API mica_array mica_cumsum(mica_scope *s, mica_array x, int axis, bool reverse,
+                                bool inclusive);
+MICA_API mica_array mica_cumprod(mica_scope *s, mica_array x, int axis, bool reverse,
+                                 bool inclusive);
+MICA_API mica_array mica_cummax(mica_scope *s, mica_array x, int axis, bool reverse,
+                                bool inclusive);
+MICA_API mica_array mica_cummin(mica_scope *s, mica_array x, int axis, bool reverse,
+                                bool inclusive);
+MICA_API mica_array mica_logcumsumexp(mica_scope *s, mica_array x, int axis, bool reverse,
+                                      bool inclusive);
+
+/** Sorted ascending along an axis, NaN last; the indices (u32) that sort, stable. */
+MICA_API mica_array mica_sort(mica_scope *s, mica_array x, int axis);
+MICA_API mica_array mica_argsort(mica_scope *s, mica_array x, int axis);
+
+/** x with the kth smallest in its place, smaller ones before it; its indices. Sorted in fact. */
+MICA_API mica_array mica_partition(mica_scope *s, mica_array x, int64_t kth, int axis);
+MICA_API mica_array mica_argpartition(mica_scope *s, mica_array x, int64_t kth, int axis);
+
+/** The k largest values along an axis, ascending. errors MICA_EINVAL k < 1 or > length */
+MICA_API mica_array mica_topk(mica_scope *s, mica_array x, int64_t k, int axis);
+
+/** exp(x - max) / sum along an axis; inexact, computed in f32. */
+MICA_API mica_array mica_softmax(mica_scope *s, mica_array x, int axis);
+
+/* ---- shape ---- */
+
+/** Same elements in logical order under another shape; one length may be -1. */
+MICA_API mica_array mica_reshape(mica_scope *s, mica_array x, const int64_t *shape, int ndim);
+MICA_API mica_array mica_flatten(mica_scope *s, mica_array x, int start_axis, int end_axis);
+MICA_API mica_array mica_unflatten(mica_scope *s, mica_array x, int axis, const int64_t *shape,
+                                   int ndim);
+/** Removes, adds an axis of length 1. */
+MICA_API mica_array mica_squeeze(mica_scope *s, mica_array x, int axis);
+MICA_API mica_array mica_expand_dims(mica_scope *s, mica_array x, int axis);
+/** Axes in another order; axes NULL reverses them. */
+MICA_API mica_array mica_transpose(mica_scope *s, mica_array x, const int *axes);
+MICA_API mica_array mica_swapaxes(mica_scope *s, mica_array x, int a, int b);
+MICA_API mica_array mica_moveaxis(mica_scope *s, mica_array x, int from, int to);
+MICA_API mica_array mica_broadcast_to(mica_scope *s, mica_array x, const int64_t *shape,
+                                      int ndim);
+
+/** x[start:stop:step] along every axis, [ndim of x] each, as Python's slices: negative numbers count
+ *  from the end, steps may be negative, what is out of range is cut. stop MICA_END_OF_AXIS (stop NULL: all axes)
+ *  means to the end; steps NULL: 1. A view: no copy. */
+#define MICA_END_OF_AXIS INT64_MAX
+MICA_API mica_array mica_slice(mica_scope *s, mica_array x, const int64_t *start,
+                               const int64_t *stop, const int64_t *step);
+/** x[start:stop] along one axis. */
+MICA_API mica_array mica_slice_axis(mica_scope *s, mica_array x, int axis, int64_t start,
+                                    int64_t stop);
+
+/** x with update written at start:stop:step (as mica_slice; update broadcasts to that shape and is
+ *  converted to x's dtype). In place where x is a moved array or not needed any more. */
+MICA_API mica_array mica_slice_update(mica_scope *s, mica_array x, mica_array update,
+                                      const int64_t *start, const int64_t *stop,
+                                      const int64_t *step);
+/** The same along one axis from a start that is data (i32 []): writes update's length there. Its
+ *  value is no part of the structure, so that a growing cache replays one plan.
+ *  errors  MICA_EINVAL at evaluation, where the update does not fit */
+MICA_API mica_array mica_slice_update_at(mica_scope *s, mica_array x, mica_array update,
+                                         mica_array start, int axis);
+
+/** Element [i...] of the result is base[offset + sum_k i_k * strides_k], in elements of the
+ *  row-major x. errors MICA_EINVAL reaches outside x */
+MICA_API mica_array mica_as_strided(mica_scope *s, mica_array x, const int64_t *shape,
+                                    const int64_t *strides, int ndim, int64_t offset);
+
+/** Joins along an axis, along a new axis; dtypes promote. */
+MICA_API mica_array mica_concatenate(mica_scope *s, const mica_array *xs, int n, int axis);
+MICA_API mica_array mica_stack(mica_scope *s, const mica_array *xs, int n, int axis);
+/** Cuts along an axis before the given indices into n + 1 pieces. */
+MICA_API mica_status mica_split(mica_scope *s, mica_array x, const int64_t *indices, int n,
+                                int axis, mica_array *pieces);
+/** Adds before[k] and after[k] elements of value along axis k. mica_pad_edge repeats the edge. */
+MICA_API mica_array mica_pad(mica_scope *s, mica_array x, const int64_t *before,
+                             const int64_t *after, mica_array value);
+MICA_API mica_array mica_pad_edge(mica_scope *s, mica_array x, const int64_t *before,
+                                  const int64_t *after);
+/** Each element n times in a row along an axis; the whole of x reps[k] times along axis k. */
+MICA_API mica_array mica_repeat(mica_scope *s, mica_array x, int64_t n, int axis);
+MICA_API mica_array mica_tile(mica_scope *s, mica_array x, const int64_t *reps, int n_reps);
+MICA_API mica_array mica_roll(mica_scope *s, mica_array x, int64_t shift, int axis);
+MICA_API mica_array mica_flip(mica_scope *s, mica_array x, int axis);
+/** Lower, upper triangle of the last two axes: zero where column - row > k, < k. */
+MICA_API mica_array mica_tril(mica_scope *s, mica_array x, int64_t k);
+MICA_API mica_array mica_triu(mica_scope *s, mica_array x, int64_t k);
+/** [n] on the k-th diagonal of a square; the diagonal of two axes (put last). */
+MICA_API mica_array mica_diag(mica_scope *s, mica_array x, int64_t k);
+MICA_API mica_array mica_diagonal(mica_scope *s, mica_array x, int64_t k, int axis1, int axis2);
+
+/* ---- indexing ---- */
+
+/** Slices of x at indices (any integer; negative from the end) along an axis:
+ *  shape x[:axis] + indices + x[axis+1:]. errors MICA_EINVAL at evaluation: index out of range */
+MICA_API mica_array mica_take(mica_scope *s, mica_array x, mica_array indices, int axis);
+/** y[..., i, ...] = x[..., indices[..., i, ...], ...] along an axis; others broadcast. */
+MICA_API mica_array mica_take_along_axis(mica_scope *s, mica_array x, mica_array indices,
+                                         int axis);
+/** x with values written at these places; later writes win. */
+MICA_API mica_array mica_put_along_axis(mica_scope *s, mica_array x, mica_array indices,
+                                        mica_array values, int axis);
+
+/** x[i_0, i_1, ...] along the axes listed: index arrays broadcast together; result is their shape
+ *  followed by slice_sizes ([ndim of x], 1 at the indexed axes). */
+MICA_API mica_array mica_gather(mica_scope *s, mica_array x, const mica_array *indices, int n,
+                                const int *axes, const int64_t *slice_sizes);
+
+typedef enum mica_scatter_mode {
+    MICA_SCATTER_SET,
+    MICA_SCATTER_ADD,
+    MICA_SCATTER_MULTIPLY,
+    MICA_SCATTER_MAXIMUM,
+    MICA_SCATTER_MINIMUM
+} mica_scatter_mode;
+/** x with updates combined at x[i_0, i_1, ...]; updates: broadcast index shape + slice shape. */
+MICA_API mica_array mica_scatter(mica_scope *s, mica_array x, const mica_array *indices, int n,
+                                 const int *axes, mica_array updates, mica_scatter_mode mode);
+
+/* ---- linear algebra ---- */
+
+/** Matrix product over the last two axes, others broadcast; vectors as in numpy. Accumulated and
+ *  computed in f32, rounded once to the promoted dtype; operands keep their own dtype in memory.
+ *  errors  MICA_ESHAPE; MICA_EDTYPE not floats */
+MICA_API mica_array mica_matmul(mica_scope *s, mica_array a, mica_array b);
+/** alpha * a @ b + beta * c */
+MICA_API mica_array mica_addmm(mica_scope *s, mica_array c, mica_array a, mica_array b,
+                               float alpha, float beta);
+MICA_API mica_array mica_outer(mica_scope *s, mica_array a, mica_array b);
+MICA_API mica_array mica_inner(mica_scope *s, mica_array a, mica_array b);
+/** Sums products over the last n axes of a and the first n of b. */
+MICA_API mica_array mica_tensordot(mica_scope *s, mica_array a, mica_array b, int n);
+
+/** How quantised weights are packed: MLX's layout. bits of each code packed little-endian into u32
+ *  words along the last axis; each group of group_size codes shares a scale (and a bias, affine). */
+typedef enum mica_quant_mode {
+    MICA_QUANT_AFFINE, /* w = scale * code + bias; 2 3 4 5 6 8 bits; groups of 32, 64, 128 */
+    MICA_QUANT_MXFP4,  /* E2M1 codes, E8M0 scales (u8), groups of 32 */
+    MICA_QUANT_MXFP8,  /* E4M3 codes, E8M0 scales (u8), groups of 32 */
+    MICA_QUANT_NVFP4   /* E2M1 codes, E4M3 scales (u8), groups of 16 */
+} mica_quant_mode;
+
+typedef struct mica_quant {
+    mica_quant_mode mode;
+    int bits;
+    int group_size;
+} mica_quant;
+
+/** Quantises rows: w [..., D] float to codes [..., D * bits / 32] u32, scales and biases
+ *  [..., D / group_size]; biases is MICA_NONE for the fp modes.
+ *  errors  MICA_EINVAL bits or group_size unknown; MICA_ESHAPE D is no multiple of group_size */
+MICA_API mica_status mica_quantize(mica_scope *s, mica_array w, mica_quant quant,
+                                   mica_array *codes, mica_array *scales, mica_array *biases);
+/** Back to floats: the dtype of scales (affine), else `dtype`. */
+MICA_API mica_array mica_dequantize(mica_scope *s, mica_array codes, mica_array scales,
+                                    mica_array biases, mica_quant quant, mica_dtype dtype);
+/** x @ w^T (transpose) or x @ w for quantised w: x [..., M, K] float, codes [..., N, K * bits / 32]
+ *  (transpose) or [..., K, N * bits / 32]. Result [..., M, N] of x's dtype; f32 arithmetic. */
+MICA_API mica_array mica_quantized_matmul(mica_scope *s, mica_array x, mica_array codes,
+                                          mica_array scales, mica_array biases, mica_quant quant,
+                                          bool transpose);
+
+/* ---- the decoder's fused ops ---- */
+
+/** Root-mean-square normalisation over the last axis, then scale.
+ *
+ *      y[..., i] = x[..., i] / sqrt(mean_j(x[..., j]^2) + eps) * weight[i]
+ *
+ *  x       [..., D] float, any strides. Borrowed.
+ *  weight  [D] float, or MICA_NONE for no scale. Borrowed.
+ *  returns [..., D], promoted dtype. Computed in f32, rounded once.
+ *  errors  MICA_ESHAPE weight is not [D]; MICA_EDTYPE not a float
+ *  source  Zhang & Sennrich 2019 (arXiv:1910.07467), eq. 4. */
+MICA_API mica_array mica_rms_norm(mica_scope *s, mica_array x, mica_array weight, float eps);
+
+/** Layer normalisation over the last axis: (x - mean) / sqrt(var + eps) * weight + bias.
+ *  weight, bias [D] or MICA_NONE. Dtypes and errors as mica_rms_norm.
+ *  source  Ba, Kiros & Hinton 2016 (arXiv:1607.06450). */
+MICA_API mica_array mica_layer_norm(mica_scope *s, mica_array x, mica_array weight,
+                                    mica_array bias, float eps);
+
+/** Options of mica_rope; zero means the default. */
+typedef struct mica_rope_options {
+    int dims;         /* rotated elements of each head, even; 0: all of them */
+    bool traditional; /* pairs (2i, 2i+1) instead of (i, i + dims/2) */
+    float base;       /* theta_i = base^(-2i/dims); 0: 10,000 */
+    float scale;      /* positions are multiplied by it; 0: 1 */
+} mica_rope_options;
+/** Rotary position embedding: pair i of the row at position p is turned by
+ *  p * scale * base^(-2i/dims).
+ *
+ *  x       [..., L, D] float; axis -2 counts positions offset, offset + 1, ...
+ *  offset  i32 [] or [B] (one for each row of axis 0).
+ *  freqs   [dims/2] f32 or MICA_NONE: turned by p * scale / freqs[i] instead.
+ *  returns x's shape and dtype; computed in f32.
+ *  source  Su et al. 2021 (arXiv:2104.09864). */
+MICA_API mica_array mica_rope(mica_scope *s, mica_array x, mica_array offset, mica_array freqs,
+                              const mica_rope_options *options);
+
+/** Options of mica_sdpa; zero means the default. */
+typedef struct mica_sdpa_options {
+    float scale;   /* of q k^T; 0: 1 / sqrt(D) */
+    bool causal;   /* query i sees keys j <= offset + i */
+    int64_t window; /* with causal: and j > offset + i - window; 0: no limit */
+    float softcap; /* scores become softcap * tanh(scores / softcap) before the mask; 0: none */
+    mica_array mask;   /* [.., Lq, Lk] broadcast: bool (true: seen) or float (added), or none */
+    mica_array offset; /* i32 [] or [B]: key position of query 0; none: Lk - Lq */
+    mica_array sinks;  /* [Hq] float: one more score a head, which takes weight but has no value */
+} mica_sdpa_options;
+/** Scaled dot product attention, softmax(q k^T * scale + mask) v.
+ *
+ *  q       [B, Hq, Lq, D] float, k [B, Hkv, Lk, D], v [B, Hkv, Lk, Dv]; Hq a multiple of Hkv:
+ *          head h reads K and V of head h / (Hq / Hkv), without repeating them. Any strides.
+ *  returns [B, Hq, Lq, Dv], promoted dtype of q, k, v; softmax and sums in f32. A query that sees no
+ *          key gives zeros.
+ *  errors  MICA_ESHAPE, MICA_EDTYPE, MICA_EINVAL window without causal
+ *  source  Vaswani et al. 2017 (arXiv:1706.03762), eq. 1; GQA: arXiv:2305.13245. */
+MICA_API mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,
+                              const mica_sdpa_options *options);
+
+/** Negative log-likelihood of targets (integer [...]) under logits [..., V]:
+ *  logsumexp(logits) - logits[target], [...] f32 or the logits' dtype. */
+MICA_API mica_array mica_cross_entropy(mica_scope *s, mica_array logits, mica_array targets);
+
+/* ---- random ---- */
+
+/** Keys are u32 [2]; the same key always gives the same numbers (threefry 2x32, as MLX and JAX).
+ *  source  Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3". */
+MICA_API mica_array mica_random_key(mica_scope *s, uint64_t seed);
+/** n new keys: [n, 2] u32. */
+MICA_API mica_array mica_random_split(mica_scope *s, mica_array key, int64_t n);
+/** Random bits, u32 (width 4), u16 (2), u8 (1). */
+MICA_API mica_array mica_random_bits(mica_scope *s, mica_array key, const int64_t *shape,
+                                     int ndim, int width_bytes);
+/** Uniform in [lo, hi); normal with mean and deviation; integers in [lo, hi); true with p. */
+MICA_API mica_array mica_random_uniform(mica_scope *s, mica_array key, const int64_t *shape,
+                                        int ndim, mica_dtype dtype, double lo, double hi);
+MICA_API mica_array mica_random_normal(mica_scope *s, mica_array key, const int64_t *shape,
+                                       int ndim, mica_dtype dtype, double mean, double deviation);
+MICA_API mica_array mica_random_truncated_normal(mica_scope *s, mica_array key,
+                                                 const int64_t *shape, int ndim, double lo,
+                                                 double hi);
+MICA_API mica_array mica_random_randint(mica_scope *s, mica_array key, const int64_t *shape,
+                                        int ndim, int64_t lo, int64_t hi);
+MICA_API mica_array mica_random_bernoulli(mica_scope *s, mica_array key, const int64_t *shape,
+                                          int ndim, double p);
+MICA_API mica_array mica_random_gumbel(mica_scope *s, mica_array key, const int64_t *shape,
+                                       int ndim, mica_dtype dtype);
+MICA_API mica_array mica_random_laplace(mica_scope *s, mica_array key, const int64_t *shape,
+                                        int ndim, mica_dtype dtype);
+MICA_API mica_array mica_random_permutation(mica_scope *s, mica_array key, int64_t n);
+/** Indices (u32) drawn with probability softmax(logits) along the last axis: logits [..., V] gives
+ *  [...] (n 0) or [..., n]. Gumbel-max, as MLX: the same key gives the same tokens. */
+MICA_API mica_array mica_random_categorical(mica_scope *s, mica_array key, mica_array logits,
+                                            int64_t n);
+
+MICA_END
+
+#endif

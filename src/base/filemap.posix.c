@@ -1,0 +1,62 @@
+#define _POSIX_C_SOURCE 200809L
+
+#include "base/filemap.h"
+
+#include "base/alloc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static mica_status map_descriptor(int fd, const char *path, mc_filemap *map) {
+    struct stat info;
+    if (fstat(fd, &info) != 0) return mc_fail_errno(errno, "%s", path);
+    if (S_ISDIR(info.st_mode)) return mc_fail(MICA_EIO, "%s: is a folder, not a file", path);
+    if (!S_ISREG(info.st_mode)) return mc_fail(MICA_EIO, "%s: is not a regular file", path);
+    if (info.st_size == 0) return MICA_OK;
+    if ((uint64_t)info.st_size > SIZE_MAX) return mc_fail(MICA_EIO, "%s: too large to map", path);
+    void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED) return mc_fail_errno(errno, "%s: cannot be mapped", path);
+    *map = (mc_filemap){.data = data, .size = (size_t)info.st_size};
+    return MICA_OK;
+}
+
+mica_status mc_filemap_open(const char *path, mc_filemap *map) {
+    *map = (mc_filemap){0};
+    /* A map is memory: tests of failing allocations fail it too. */
+    if (mc_alloc_should_fail()) return mc_fail_errno(ENOMEM, "%s: cannot be mapped", path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not make us wait */
+    if (fd < 0) return mc_fail_errno(errno, "%s", path);
+    mica_status status = map_descriptor(fd, path, map);
+    close(fd);
+    return status;
+}
+
+void mc_filemap_close(mc_filemap *map) {
+    if (map->data) munmap((void *)(uintptr_t)map->data, map->size);
+    *map = (mc_filemap){0};
+}
+
+bool mc_path_is_file(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+bool mc_path_is_dir(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+char *mc_path_join(const char *dir, const char *name) {
+    size_t dir_len = strlen(dir), name_len = strlen(name);
+    bool slash = dir_len > 0 && dir[dir_len - 1] != '/';
+    char *path = mc_alloc(dir_len + slash + name_len + 1);
+    if (!path) return NULL;
+    memcpy(path, dir, dir_len);
+    if (slash) path[dir_len] = '/';
+    memcpy(path + dir_len + slash, name, name_len + 1);
+    return path;
+}

@@ -1,0 +1,285 @@
+#include "base/json.h"
+
+#include "base/alloc.h"
+#include "base/filemap.h"
+
+#include <simdjson.h>
+
+#include <cstring>
+#include <limits>
+#include <new>
+
+/* simdjson's DOM is a document: a tape of 64-bit words (doc/tape.md there) and a store of strings.
+ * A value of ours is the document and an index on the tape: what simdjson's tape_ref is. */
+struct mc_json_doc {
+    simdjson::dom::document dom;
+};
+
+namespace {
+
+using simdjson::internal::tape_ref;
+using simdjson::internal::tape_type;
+
+constexpr size_t max_depth = 256;
+constexpr size_t root_at = 1; /* the tape's first word is the frame of the document */
+
+/* Frees with mc_free, so that early returns leak nothing. */
+struct text_owner {
+    char *data = nullptr;
+    size_t len = 0; /* padding not counted */
+    text_owner() = default;
+    text_owner(const text_owner &) = delete;
+    text_owner &operator=(const text_owner &) = delete;
+    ~text_owner() { mc_free(data); }
+};
+
+/* A copy with the padding that simdjson reads beyond the end. */
+bool copy_padded(const char *text, size_t len, text_owner &out) {
+    if (len > std::numeric_limits<size_t>::max() - simdjson::SIMDJSON_PADDING) return false;
+    out.data = static_cast<char *>(mc_alloc(len + simdjson::SIMDJSON_PADDING));
+    if (!out.data) return false;
+    if (len) std::memcpy(out.data, text, len);
+    std::memset(out.data + len, 0, simdjson::SIMDJSON_PADDING);
+    out.len = len;
+    return true;
+}
+
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+/* Integers of 19 digits and more, which may not fit 64 bits, become floats by an exponent "e0", as
+ * tokenizer_config.json's model_max_length of 10^30 needs. out: NULL data only counts its length. */
+size_t widen_integers(const char *text, size_t len, char *out) {
+    size_t n = 0;
+    bool in_string = false;
+    auto put = [&](char c) {
+        if (out) out[n] = c;
+        n++;
+    };
+    for (size_t i = 0; i < len;) {
+        if (in_string || !is_digit(text[i])) {
+            if (in_string && text[i] == '\\' && i + 1 < len) put(text[i++]);
+            else if (text[i] == '"') in_string = !in_string;
+            put(text[i++]);
+            continue;
+        }
+        size_t begin = i;
+        while (i < len && is_digit(text[i])) put(text[i++]);
+        bool whole = i == len || (text[i] != '.' && text[i] != 'e' && text[i] != 'E');
+        bool fraction = begin > 0 && (std::strchr(".eE+", text[begin - 1]) != nullptr ||
+                                      (text[begin - 1] == '-' && begin > 1 &&
+                                       (text[begin - 2] == 'e' || text[begin - 2] == 'E')));
+        if (whole && !fraction && i - begin >= 19) {
+            put('e');
+            put('0');
+        }
+    }
+    return n;
+}
+
+simdjson::error_code parse_padded(const text_owner &text, simdjson::dom::document &dom) {
+    if (mc_alloc_should_fail()) return simdjson::MEMALLOC;
+    simdjson::dom::parser parser;
+    simdjson::error_code error = parser.allocate(text.len < 32 ? 32 : text.len, max_depth);
+    if (error) return error;
+    return parser.parse_into_document(dom, text.data, text.len, false).error();
+}
+
+simdjson::error_code parse_widened(const text_owner &text, simdjson::dom::document &dom) {
+    size_t len = widen_integers(text.data, text.len, nullptr);
+    if (len == text.len) return simdjson::NUMBER_ERROR;
+    text_owner wide;
+    wide.data = static_cast<char *>(mc_alloc(len + simdjson::SIMDJSON_PADDING));
+    if (!wide.data) return simdjson::MEMALLOC;
+    wide.len = widen_integers(text.data, text.len, wide.data);
+    std::memset(wide.data + len, 0, simdjson::SIMDJSON_PADDING);
+    return parse_padded(wide, dom);
+}
+
+/* What is wrong, in our words. */
+const char *reason(simdjson::error_code error) {
+    switch (error) {
+    case simdjson::EMPTY: return "is empty";
+    case simdjson::DEPTH_ERROR: return "is nested deeper than 256 levels";
+    case simdjson::CAPACITY: return "is larger than 4 GB";
+    case simdjson::UTF8_ERROR: return "is not UTF-8";
+    case simdjson::STRING_ERROR: return "has a malformed string";
+    case simdjson::UNCLOSED_STRING: return "has a string without an end";
+    case simdjson::UNESCAPED_CHARS: return "has a control character in a string";
+    case simdjson::NUMBER_ERROR: return "has a malformed number";
+    case simdjson::T_ATOM_ERROR:
+    case simdjson::F_ATOM_ERROR:
+    case simdjson::N_ATOM_ERROR: return "has a word that is not true, false or null";
+    default: return "has a syntax error, or ends too early";
+    }
+}
+
+mica_status parse(const char *text, size_t len, const char *name, mc_json_doc &doc) {
+    if (len >= 3 && std::memcmp(text, "\xEF\xBB\xBF", 3) == 0) { /* a byte order mark */
+        text += 3;
+        len -= 3;
+    }
+    text_owner padded;
+    if (!copy_padded(text, len, padded)) return mc_fail_nomem(name);
+    simdjson::error_code error = parse_padded(padded, doc.dom);
+    /* Later versions of simdjson have an error of their own for big integers, hence the name. */
+    if (error != simdjson::SUCCESS && error != simdjson::MEMALLOC &&
+        (error == simdjson::NUMBER_ERROR || std::strstr(simdjson::error_message(error), "big"))) {
+        error = parse_widened(padded, doc.dom);
+    }
+    if (error == simdjson::MEMALLOC) return mc_fail_nomem(name);
+    if (error) return mc_fail(MICA_EFORMAT, "%s: not valid JSON: it %s", name, reason(error));
+    return MICA_OK;
+}
+
+tape_ref ref(mc_json v) {
+    return tape_ref(static_cast<const simdjson::dom::document *>(v.doc), v.at);
+}
+
+mc_str view(const tape_ref &r) {
+    return mc_str{r.get_c_str(), r.get_string_length()};
+}
+
+} // namespace
+
+mica_status mc_json_parse(const char *text, size_t len, const char *name, mc_json_doc **doc) {
+    *doc = nullptr;
+    void *memory = mc_alloc(sizeof(mc_json_doc));
+    if (!memory) return mc_fail_nomem(name);
+    mc_json_doc *made = new (memory) mc_json_doc;
+    mica_status status;
+    try {
+        status = parse(text, len, name, *made);
+    } catch (const std::bad_alloc &) {
+        status = mc_fail_nomem(name);
+    }
+    if (status != MICA_OK) {
+        mc_json_close(&made);
+        return status;
+    }
+    *doc = made;
+    return MICA_OK;
+}
+
+mica_status mc_json_load(const char *path, mc_json_doc **doc) {
+    *doc = nullptr;
+    mc_filemap map;
+    MC_TRY(mc_filemap_open(path, &map));
+    mica_status status =
+        mc_json_parse(reinterpret_cast<const char *>(map.data), map.size, path, doc);
+    mc_filemap_close(&map);
+    return status;
+}
+
+void mc_json_close(mc_json_doc **doc) {
+    if (!*doc) return;
+    (*doc)->~mc_json_doc();
+    mc_free(*doc);
+    *doc = nullptr;
+}
+
+mc_json mc_json_root(const mc_json_doc *doc) {
+    return mc_json{&doc->dom, root_at};
+}
+
+mc_json_type mc_json_get_type(mc_json v) {
+    if (!v.doc) return MC_JSON_NONE;
+    switch (ref(v).tape_ref_type()) {
+    case tape_type::NULL_VALUE: return MC_JSON_NULL;
+    case tape_type::TRUE_VALUE:
+    case tape_type::FALSE_VALUE: return MC_JSON_BOOL;
+    case tape_type::INT64: return MC_JSON_INT;
+    case tape_type::UINT64: /* above the range of int64 */
+    case tape_type::DOUBLE: return MC_JSON_FLOAT;
+    case tape_type::STRING: return MC_JSON_STRING;
+    case tape_type::START_ARRAY: return MC_JSON_ARRAY;
+    case tape_type::START_OBJECT: return MC_JSON_OBJECT;
+    default: return MC_JSON_NONE;
+    }
+}
+
+bool mc_json_exists(mc_json v) {
+    mc_json_type type = mc_json_get_type(v);
+    return type != MC_JSON_NONE && type != MC_JSON_NULL;
+}
+
+bool mc_json_get_bool(mc_json v, bool *out) {
+    if (mc_json_get_type(v) != MC_JSON_BOOL) return false;
+    *out = ref(v).tape_ref_type() == tape_type::TRUE_VALUE;
+    return true;
+}
+
+bool mc_json_get_int(mc_json v, int64_t *out) {
+    mc_json_type type = mc_json_get_type(v);
+    if (type == MC_JSON_INT) {
+        *out = ref(v).next_tape_value<int64_t>();
+        return true;
+    }
+    double d = 0;
+    /* 2^63 is the first float past the range; what is in it and whole converts exactly. */
+    if (!mc_json_get_float(v, &d) || !(d >= -0x1p63 && d < 0x1p63)) return false;
+    int64_t whole = static_cast<int64_t>(d);
+    if (static_cast<double>(whole) < d || static_cast<double>(whole) > d) return false;
+    *out = whole;
+    return true;
+}
+
+bool mc_json_get_float(mc_json v, double *out) {
+    if (!v.doc) return false;
+    tape_ref r = ref(v);
+    switch (r.tape_ref_type()) {
+    case tape_type::INT64: *out = static_cast<double>(r.next_tape_value<int64_t>()); return true;
+    case tape_type::UINT64: *out = static_cast<double>(r.next_tape_value<uint64_t>()); return true;
+    case tape_type::DOUBLE: *out = r.next_tape_value<double>(); return true;
+    default: return false;
+    }
+}
+
+bool mc_json_get_str(mc_json v, mc_str *out) {
+    if (mc_json_get_type(v) != MC_JSON_STRING) return false;
+    *out = view(ref(v));
+    return true;
+}
+
+mc_json mc_json_find(mc_json v, const char *key) {
+    mc_json found = {nullptr, 0};
+    if (mc_json_get_type(v) != MC_JSON_OBJECT) return found;
+    mc_str wanted = mc_str_of(key);
+    for (mc_json_iter it = mc_json_begin(v); mc_json_next(&it);) {
+        if (mc_str_eq(it.key, wanted)) found = it.value;
+    }
+    return found;
+}
+
+mc_json_iter mc_json_begin(mc_json v) {
+    mc_json_iter it = {{nullptr, 0}, {v.doc, 0}, 0, 0, false};
+    mc_json_type type = mc_json_get_type(v);
+    if (type != MC_JSON_ARRAY && type != MC_JSON_OBJECT) return it;
+    it.object = type == MC_JSON_OBJECT;
+    it.next = v.at + 1;
+    it.end = ref(v).after_element() - 1; /* the word of the closing brace */
+    return it;
+}
+
+bool mc_json_next(mc_json_iter *it) {
+    if (it->next >= it->end) return false;
+    if (it->object) {
+        it->key = view(ref(mc_json{it->value.doc, it->next}));
+        it->next++;
+    }
+    it->value.at = it->next;
+    it->next = ref(it->value).after_element();
+    return true;
+}
+
+size_t mc_json_count(mc_json v) {
+    mc_json_iter it = mc_json_begin(v);
+    if (it.next >= it.end) return 0;
+    constexpr uint32_t saturated = simdjson::internal::JSON_COUNT_MASK;
+    uint32_t counted = ref(v).scope_count();
+    if (counted < saturated) return counted;
+    size_t n = 0;
+    while (mc_json_next(&it)) n++;
+    return n;
+}

@@ -1,0 +1,105 @@
+#define _POSIX_C_SOURCE 200809L /* strerror_r that returns int */
+
+#include "base/status.h"
+
+#include "base/utf8.h"
+
+#include <mica/version.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT_BYTES 1024
+
+static _Thread_local char last_error[TEXT_BYTES];
+
+const char *mica_status_name(mica_status status) {
+    switch (status) {
+    case MICA_OK: return "MICA_OK";
+    case MICA_EINVAL: return "MICA_EINVAL";
+    case MICA_ESHAPE: return "MICA_ESHAPE";
+    case MICA_EDTYPE: return "MICA_EDTYPE";
+    case MICA_ENOMEM: return "MICA_ENOMEM";
+    case MICA_ENOENT: return "MICA_ENOENT";
+    case MICA_EIO: return "MICA_EIO";
+    case MICA_EFORMAT: return "MICA_EFORMAT";
+    case MICA_EUNSUPPORTED: return "MICA_EUNSUPPORTED";
+    case MICA_ECONTEXT: return "MICA_ECONTEXT";
+    case MICA_ECANCELLED: return "MICA_ECANCELLED";
+    case MICA_EDEVICE: return "MICA_EDEVICE";
+    case MICA_EINTERNAL: return "MICA_EINTERNAL";
+    }
+    return "unknown status";
+}
+
+const char *mica_last_error(void) {
+    return last_error;
+}
+
+const char *mica_version(void) {
+    return MICA_VERSION;
+}
+
+/* Makes text UTF-8: file names and cut ends may not be. A character that the cut has split goes;
+ * other bad bytes become '?'. */
+static void make_utf8(char *text) {
+    size_t len = strlen(text);
+    if (len == TEXT_BYTES - 1) len -= mc_utf8_unfinished(text, len);
+    text[len] = 0;
+    for (size_t i = 0; i < len;) {
+        uint32_t codepoint;
+        size_t step = mc_utf8_decode(text + i, len - i, &codepoint);
+        if (step == 0) {
+            text[i] = '?';
+            step = 1;
+        }
+        i += step;
+    }
+}
+
+/* The arguments may point into last_error, so the text is made beside it. */
+static mica_status set_text(mica_status status, const char *context, const char *text) {
+    char made[TEXT_BYTES];
+    snprintf(made, sizeof made, "%s%s%s", context, *context && *text ? ": " : "", text);
+    make_utf8(made);
+    memcpy(last_error, made, sizeof made);
+    return status;
+}
+
+mica_status mc_fail(mica_status status, const char *fmt, ...) {
+    char text[TEXT_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    return set_text(status, "", text);
+}
+
+mica_status mc_fail_errno(int error, const char *fmt, ...) {
+    char text[TEXT_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    char why[128];
+    if (strerror_r(error, why, sizeof why) != 0) snprintf(why, sizeof why, "error %d", error);
+    mica_status status = error == ENOENT   ? MICA_ENOENT
+                         : error == ENOMEM ? MICA_ENOMEM
+                                           : MICA_EIO;
+    return set_text(status, text, why);
+}
+
+mica_status mc_fail_nomem(const char *what) {
+    return mc_fail(MICA_ENOMEM, "out of memory: %s", what);
+}
+
+mica_status mc_fail_context(mica_status status, const char *fmt, ...) {
+    char text[TEXT_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    return set_text(status, text, last_error);
+}

@@ -1,0 +1,63 @@
+/* What a device implements: a backend, one row of device_list.h.
+ *
+ * A backend provides memory and runs plans. A plan's steps name an op, its attributes, and where
+ * its operands lie; the backend prepares a step once (when the plan is made) and runs it often. */
+#ifndef DEVICE_BACKEND_H
+#define DEVICE_BACKEND_H
+
+#include <mica/device.h>
+
+#include <stdbool.h>
+
+#include "base/status.h"
+#include "graph/graph.h"
+#include "graph/layout.h"
+
+typedef struct mc_operand {
+    void *data;              /* the first element; NULL where the operand is absent */
+    const mc_layout *layout; /* NULL where the operand is absent */
+} mc_operand;
+
+typedef struct mc_run mc_run;
+
+/* One op with its operands, as a kernel sees it. Inputs may have any strides; out is dense, unless
+ * it takes over an input's memory (then that input's data pointer equals out's). */
+typedef struct mc_call {
+    const void *attr;
+    int n_in;
+    const mc_operand *in;
+    mc_operand out;
+    void *state; /* the backend's (mc_backend_state) */
+    mc_run *run; /* for mc_run_scratch */
+} mc_call;
+
+typedef mica_status (*mc_kernel)(const mc_call *call);
+
+/* Memory for the duration of a kernel, aligned to 64 bytes; valid until the kernel returns. One
+ * block a call. errors: NULL, with the text set (MICA_ENOMEM) */
+void *mc_run_scratch(mc_run *run, size_t bytes);
+
+typedef struct mc_backend {
+    const char *name;
+
+    /* Opens what the device needs; *state is handed to every other slot. */
+    mica_status (*open)(const mica_device_options *options, void **state);
+    void (*close)(void *state);
+    void (*info)(const void *state, mica_device_info *info);
+
+    /* Memory aligned to 64 bytes. NULL: none left. */
+    void *(*alloc)(void *state, size_t bytes);
+    void (*free)(void *state, void *data, size_t bytes);
+
+    /* The kernel for an op over these layouts; NULL: none, use the decomposition. */
+    mc_kernel (*find)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
+                      int n_in, const mc_layout *out);
+} mc_backend;
+
+#define DEVICE(name) extern const mc_backend mc_backend_##name;
+#include "device/device_list.h"
+
+/* The open device's backend state, for tests and benches of that backend. */
+void *mc_backend_state(mica_device *device);
+
+#endif

@@ -1,0 +1,4 @@
+/* Every device: DEVICE(name). Its backend is mc_backend_<name>. The first is the default. */
+DEVICE(cpu)
+
+#undef DEVICE

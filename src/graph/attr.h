@@ -1,0 +1,108 @@
+/* Attributes of ops: the constants that are part of a graph's structure.
+ *
+ * They are compared and hashed as bytes, so every member is 8 bytes wide and there is no padding.
+ * Axes are already counted from the front. */
+#ifndef GRAPH_ATTR_H
+#define GRAPH_ATTR_H
+
+#include <mica/array.h>
+
+#include <stdint.h>
+
+typedef struct mc_attr_dtype { /* astype, view, from_fp8 */
+    int64_t dtype;
+} mc_attr_dtype;
+
+typedef struct mc_attr_axis { /* argmax, sort, softmax, take, concatenate, slice_update_at ... */
+    int64_t axis;
+} mc_attr_axis;
+
+typedef struct mc_attr_reduce { /* reduced axes keep length 1; builders drop them by a reshape */
+    int64_t axes;               /* bit i: axis i is reduced */
+} mc_attr_reduce;
+
+typedef struct mc_attr_scan { /* cumsum ... */
+    int64_t axis;
+    int64_t reverse;
+    int64_t inclusive;
+} mc_attr_scan;
+
+typedef struct mc_attr_topk {
+    int64_t axis;
+    int64_t k;
+} mc_attr_topk;
+
+typedef struct mc_attr_range { /* arange */
+    double start;
+    double step;
+    int64_t count;
+    int64_t dtype;
+} mc_attr_range;
+
+typedef struct mc_attr_shape { /* reshape, broadcast_to */
+    int64_t ndim;
+    int64_t shape[MICA_MAX_NDIM];
+} mc_attr_shape;
+
+typedef struct mc_attr_transpose {
+    int64_t axes[MICA_MAX_NDIM];
+} mc_attr_transpose;
+
+typedef struct mc_attr_slice { /* slice, slice_update: element i of axis k is start + i * step */
+    int64_t start[MICA_MAX_NDIM];
+    int64_t step[MICA_MAX_NDIM];
+    int64_t count[MICA_MAX_NDIM];
+} mc_attr_slice;
+
+typedef struct mc_attr_strided { /* as_strided */
+    int64_t ndim;
+    int64_t shape[MICA_MAX_NDIM];
+    int64_t strides[MICA_MAX_NDIM];
+    int64_t offset;
+} mc_attr_strided;
+
+typedef struct mc_attr_gather { /* gather: in = x, indices...; slice_sizes [ndim of x] */
+    int64_t n;
+    int64_t axes[MICA_MAX_NDIM];
+    int64_t slice_sizes[MICA_MAX_NDIM];
+} mc_attr_gather;
+
+typedef struct mc_attr_scatter { /* in = x, updates, indices... */
+    int64_t n;
+    int64_t axes[MICA_MAX_NDIM];
+    int64_t mode; /* mica_scatter_mode */
+} mc_attr_scatter;
+
+typedef struct mc_attr_quant { /* dequantize, quantized_matmul */
+    int64_t mode;              /* mica_quant_mode */
+    int64_t bits;
+    int64_t group_size;
+    int64_t transpose; /* quantized_matmul */
+    int64_t dtype;     /* dequantize: of the result */
+} mc_attr_quant;
+
+typedef struct mc_attr_norm {
+    double eps;
+} mc_attr_norm;
+
+typedef struct mc_attr_rope {
+    int64_t dims;
+    int64_t traditional;
+    double base; /* not read where freqs are given */
+    double scale;
+} mc_attr_rope;
+
+typedef struct mc_attr_sdpa { /* in = q, k, v, mask, offset, sinks; the last three optional */
+    double scale;
+    double softcap;
+    int64_t causal;
+    int64_t window;
+} mc_attr_sdpa;
+
+typedef struct mc_attr_bits { /* random_bits */
+    int64_t width_bytes;
+    int64_t ndim;
+    int64_t shape[MICA_MAX_NDIM];
+} mc_attr_bits;
+
+#endif

@@ -1,0 +1,143 @@
+/* The graph: nodes in a scope, each made by an op from earlier nodes.
+ *
+ * Invariants (mc_graph_verify checks them):
+ *  - the inputs of a node have smaller indices than the node: every pass is a loop;
+ *  - a node's dtype and shape are what its op's infer says; they never change;
+ *  - a PENDING node has no storage, a READY node has storage or an inline value, a GONE node was
+ *    moved away or overwritten and may not be read;
+ *  - operands from other scopes were brought in as LEAF nodes that share their storage.
+ *
+ * Nodes live in the scope's arena and are freed with it. Threads: as mica/array.h says. */
+#ifndef GRAPH_GRAPH_H
+#define GRAPH_GRAPH_H
+
+#include <mica/array.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "graph/layout.h"
+#include "graph/storage.h"
+
+typedef enum mc_op {
+#define OP(ENUM, name) MC_OP_##ENUM,
+#include "graph/op_list.h"
+    MC_OP_COUNT
+} mc_op;
+
+#define MC_ABSENT UINT32_MAX /* the index of an optional input that was not given */
+
+typedef enum mc_node_state { MC_PENDING, MC_READY, MC_GONE } mc_node_state;
+
+typedef struct mc_node {
+    mc_op op;
+    mc_node_state state;
+    bool movable; /* came by mica_move: may be overwritten by the op that reads it last */
+    bool scalar;  /* a leaf whose value is inline, not part of the structure */
+    uint32_t n_in;
+    uint32_t attr_bytes;
+    const uint32_t *in; /* [n_in] node indices or MC_ABSENT */
+    const void *attr;   /* a struct of graph/attr.h, or NULL */
+    mc_layout layout;   /* strides hold once READY */
+    mc_storage *storage;  /* READY, not scalar: owned reference */
+    int64_t offset_bytes; /* of the first element in the storage */
+    uint64_t value;       /* scalar: the element's bytes */
+} mc_node;
+
+/* What the graph knows of an op. One constant each, mc_op_<name>. */
+typedef struct mc_op_def {
+    const char *name;
+    int min_in, max_in; /* operands; those from min_in on may be absent */
+    size_t attr_bytes;
+
+    /* The shape rule: checks operands (NULL where absent) and attributes, sets dtype, ndim and
+     * shape of *out. Errors are said with mc_fail, beginning with the op's name. */
+    mica_status (*infer)(const void *attr, const mc_layout *const *in, int n_in, mc_layout *out);
+
+    /* For ops that only look at in[0] in another way: sets out's strides (dtype and shape are set)
+     * and the offset in bytes from in[0]'s first element. false: data must be moved; the planner
+     * then puts a dense copy of in[0] before. NULL for the others. */
+    bool (*view)(const void *attr, const mc_layout *in, mc_layout *out, int64_t *offset_bytes);
+
+    /* The same value from plainer ops, recorded in s: what a device without the kernel runs, and
+     * what tests compare a kernel with. NULL for the plainest. `in` may hold MICA_NONE. */
+    mica_array (*decompose)(mica_scope *s, const void *attr, const mica_array *in, int n_in);
+
+    /* How many of the first operands the result may take the memory of, where nobody else needs it
+     * and the layouts are equal and dense: 0 none, 1 in[0], 2 in[0] or in[1] ... */
+    int in_place;
+} mc_op_def;
+
+#define OP(ENUM, name) extern const mc_op_def mc_op_##name;
+#include "graph/op_list.h"
+
+const mc_op_def *mc_op_get(mc_op op);
+
+/* ---- recording: what builders in src/op/ use ---- */
+
+/* Records op over in[n_in] in s and returns the new array: operands are brought into s, infer runs,
+ * attr (of the op's attr_bytes; NULL for 0) is copied. Where the scope has an error already, or
+ * finds one here, returns MICA_NONE. */
+mica_array mc_record(mica_scope *s, mc_op op, const void *attr, const mica_array *in, int n_in);
+
+/* The layout of a valid array (strides only once evaluated), NULL for MICA_NONE. */
+const mc_layout *mc_layout_of(mica_array x);
+
+/* Keeps an error as the scope's first one and returns MICA_NONE. */
+mica_array mc_scope_fail(mica_scope *s, mica_status status, const char *fmt, ...) MC_PRINTF(3, 4);
+
+/* True where all required operands are valid and the scope has no error; else leaves the error
+ * "<op>: operand <i> is the invalid array" in s. For builders that look at layouts first. */
+bool mc_operands_ok(mica_scope *s, const char *op, const mica_array *in, int n_in);
+
+/* Counts an axis from the front. errors  MICA_EINVAL "<op>: axis -4 of f32[2,3]" */
+mica_status mc_axis(const char *op, const mc_layout *l, int axis, int *out);
+
+/* x broadcast to shape; x itself where it has that shape. Records BROADCAST_TO. */
+mica_array mc_broadcast(mica_scope *s, mica_array x, const int64_t *shape, int ndim);
+/* x with dtype; x itself where it has it. Records ASTYPE. */
+mica_array mc_cast(mica_scope *s, mica_array x, mica_dtype dtype);
+/* The shape that both broadcast to. errors  MICA_ESHAPE "<op>: f32[2,3] and f32[4] ..." */
+mica_status mc_broadcast_shapes(const char *op, const mc_layout *a, const mc_layout *b,
+                                int64_t shape[MICA_MAX_NDIM], int *ndim);
+
+/* ---- data ---- */
+
+/* A leaf over storage (a reference is taken over, released on error): how weights, caches and
+ * results enter a scope. layout holds the strides. */
+mica_array mc_leaf(mica_scope *s, const mc_layout *layout, mc_storage *storage,
+                   int64_t offset_bytes);
+
+/* A leaf over memory that outlives the array's scope and every scope that uses it, or that a
+ * release function frees: a mapped file. Dense. `release(owner)` may be NULL. */
+mica_array mc_leaf_memory(mica_scope *s, const void *data, mica_dtype dtype, const int64_t *shape,
+                          int ndim, void (*release)(void *owner), void *owner);
+
+/* The storage pointer and layout of an evaluated array; NULL where it is not READY. */
+const void *mc_data(mica_array x);
+
+/* ---- scopes within the library ---- */
+
+/* Drops all nodes and the error, keeps the memory for the next use: a decode step. */
+void mc_scope_reset(mica_scope *s);
+uint32_t mc_scope_count(const mica_scope *s); /* nodes so far */
+mc_node *mc_scope_node(const mica_scope *s, uint32_t index);
+mc_node *mc_node_of(mica_array x); /* NULL for MICA_NONE */
+
+/* The device's hook for evaluations in the background: waits for the one in flight. */
+typedef mica_status (*mc_wait_fn)(mica_scope *s, void *run);
+void mc_scope_set_run(mica_scope *s, void *run, mc_wait_fn wait);
+void *mc_scope_run(const mica_scope *s);
+mica_status mc_scope_set_status(mica_scope *s, mica_status status); /* keeps the first, with its text */
+
+/* ---- looking ---- */
+
+/* Checks the invariants above. errors  MICA_EINTERNAL naming the node */
+mica_status mc_graph_verify(const mica_scope *s);
+
+/* One line a node, "%7 = add f32[2,3] %5 %6", into text. For tests and debugging. */
+struct mc_buffer;
+mica_status mc_graph_print(const mica_scope *s, struct mc_buffer *text);
+
+#endif

@@ -1,0 +1,135 @@
+/* Every op: OP(ENUM, name). Its description is mc_op_<name>, in a file of src/op/ (a row without a
+ * description does not link). Include this file with OP defined; it is undefined at the end.
+ *
+ * LEAF is data: values given, loaded or evaluated. It has no inputs. */
+OP(LEAF, leaf)
+
+/* element by element, one operand: op/unary.c */
+OP(ABS, abs)
+OP(NEGATIVE, negative)
+OP(SQUARE, square)
+OP(SIGN, sign)
+OP(FLOOR, floor)
+OP(CEIL, ceil)
+OP(ROUND, round)
+OP(EXP, exp)
+OP(EXPM1, expm1)
+OP(LOG, log)
+OP(LOG2, log2)
+OP(LOG10, log10)
+OP(LOG1P, log1p)
+OP(SQRT, sqrt)
+OP(RSQRT, rsqrt)
+OP(RECIPROCAL, reciprocal)
+OP(SIN, sin)
+OP(COS, cos)
+OP(TAN, tan)
+OP(SINH, sinh)
+OP(COSH, cosh)
+OP(TANH, tanh)
+OP(ARCSIN, arcsin)
+OP(ARCCOS, arccos)
+OP(ARCTAN, arctan)
+OP(ARCSINH, arcsinh)
+OP(ARCCOSH, arccosh)
+OP(ARCTANH, arctanh)
+OP(ERF, erf)
+OP(ERFINV, erfinv)
+OP(SIGMOID, sigmoid)
+OP(ISNAN, isnan)
+OP(ISINF, isinf)
+OP(ISFINITE, isfinite)
+OP(LOGICAL_NOT, logical_not)
+OP(BITWISE_INVERT, bitwise_invert)
+OP(SILU, silu)
+OP(GELU, gelu)
+OP(GELU_APPROX, gelu_approx)
+
+/* conversions: op/convert.c */
+OP(ASTYPE, astype)
+OP(VIEW, view)
+OP(TO_FP8, to_fp8)
+OP(FROM_FP8, from_fp8)
+
+/* element by element, two or three operands of one shape: op/binary.c, op/select.c */
+OP(ADD, add)
+OP(SUBTRACT, subtract)
+OP(MULTIPLY, multiply)
+OP(DIVIDE, divide)
+OP(FLOOR_DIVIDE, floor_divide)
+OP(REMAINDER, remainder)
+OP(POWER, power)
+OP(MAXIMUM, maximum)
+OP(MINIMUM, minimum)
+OP(LOGADDEXP, logaddexp)
+OP(ARCTAN2, arctan2)
+OP(EQUAL, equal)
+OP(NOT_EQUAL, not_equal)
+OP(LESS, less)
+OP(LESS_EQUAL, less_equal)
+OP(GREATER, greater)
+OP(GREATER_EQUAL, greater_equal)
+OP(LOGICAL_AND, logical_and)
+OP(LOGICAL_OR, logical_or)
+OP(BITWISE_AND, bitwise_and)
+OP(BITWISE_OR, bitwise_or)
+OP(BITWISE_XOR, bitwise_xor)
+OP(LEFT_SHIFT, left_shift)
+OP(RIGHT_SHIFT, right_shift)
+OP(WHERE, where)
+
+/* making: op/make.c */
+OP(ARANGE, arange)
+
+/* reductions, scans, sorting: op/reduce.c, op/scan.c, op/sort.c */
+OP(SUM, sum)
+OP(PROD, prod)
+OP(MAX, max)
+OP(MIN, min)
+OP(ALL, all)
+OP(ANY, any)
+OP(LOGSUMEXP, logsumexp)
+OP(ARGMAX, argmax)
+OP(ARGMIN, argmin)
+OP(CUMSUM, cumsum)
+OP(CUMPROD, cumprod)
+OP(CUMMAX, cummax)
+OP(CUMMIN, cummin)
+OP(LOGCUMSUMEXP, logcumsumexp)
+OP(SORT, sort)
+OP(ARGSORT, argsort)
+OP(TOPK, topk)
+OP(SOFTMAX, softmax)
+
+/* views, which move no data where strides can say it: op/shape.c */
+OP(RESHAPE, reshape)
+OP(TRANSPOSE, transpose)
+OP(BROADCAST_TO, broadcast_to)
+OP(SLICE, slice)
+OP(AS_STRIDED, as_strided)
+
+/* moving data: op/shape.c, op/index.c */
+OP(CONCATENATE, concatenate)
+OP(SLICE_UPDATE, slice_update)
+OP(SLICE_UPDATE_AT, slice_update_at)
+OP(TAKE, take)
+OP(TAKE_ALONG_AXIS, take_along_axis)
+OP(PUT_ALONG_AXIS, put_along_axis)
+OP(GATHER, gather)
+OP(SCATTER, scatter)
+
+/* products: op/matmul.c, op/quant.c */
+OP(MATMUL, matmul)
+OP(DEQUANTIZE, dequantize)
+OP(QUANTIZED_MATMUL, quantized_matmul)
+
+/* the decoder's fused ops: op/norm.c, op/rope.c, op/attention.c */
+OP(RMS_NORM, rms_norm)
+OP(LAYER_NORM, layer_norm)
+OP(ROPE, rope)
+OP(SDPA, sdpa)
+
+/* op/random.c */
+OP(RANDOM_BITS, random_bits)
+
+#undef OP
