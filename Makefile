@@ -1,0 +1,54 @@
+# Thin targets over CMakePresets.json and tools/. `make help` lists them.
+
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+CMAKE_FLAGS ?=
+export CMAKE_FLAGS
+
+all: ## build the command, build/mica, and the libraries (what is missing is installed first)
+	@tools/install-deps.sh build
+	@tools/build release mica mica_static mica_shared
+
+chat: all ## build and talk with the model in models/
+	@build/mica chat
+
+test: ## all tests, the release build and again under ASan and UBSan
+	@tools/install-deps.sh test
+	@tools/run_tests release asan
+
+check: ## what CI runs: test, then ThreadSanitizer, Valgrind, and the fuzz targets
+	@.ci/run
+
+tsan: ## the tests labelled tsan, under ThreadSanitizer
+	@tools/install-deps.sh test
+	@tools/run_tests tsan
+
+valgrind: ## the tests labelled valgrind, under Valgrind
+	@tools/install-deps.sh check
+	@tools/run_tests memcheck
+
+fuzz: ## each fuzz target for FUZZ_SECONDS (60)
+	@tools/install-deps.sh check
+	@tools/run_fuzz $(FUZZ_SECONDS)
+
+bench: ## rates of the default model, and the programs of bench/
+	@tools/install-deps.sh build
+	@tools/run_bench
+
+docs: ## the pages of the public headers, in build/docs/html (needs doxygen)
+	@tools/check_docs build/docs
+
+format: ## format all C and C++ files with clang-format 14
+	@tools/install-deps.sh test
+	@tools/format
+
+install: all ## install under PREFIX (/usr/local), staged under DESTDIR
+	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+
+clean: ## remove build/
+	rm -rf build
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: all chat test check tsan valgrind fuzz bench docs format install clean help

@@ -1,0 +1,114 @@
+#!/bin/sh
+# Installs from the distribution's packages what mica is built, tested or fuzzed with.
+#
+#   tools/install-deps.sh [build|test|check]
+#
+#   build  compilers, CMake, simdjson; Ninja and libedit, which are optional
+#   test   build, and cmocka, clang-format 14
+#   check  test, and what CI needs besides: valgrind, doxygen, clang 14
+#
+# Does nothing, and says nothing, where all is there. Knows apt, dnf and brew.
+set -eu
+tier=${1:-build}
+
+have() { command -v "$1" > /dev/null 2>&1; }
+
+missing=
+need() { missing="$missing $1"; } # a word of the package tables below
+
+have cc || need compiler
+have c++ || need compiler
+have cmake || need cmake
+have ninja || have ninja-build || need ninja
+if have pkg-config; then
+  pkg-config --exists simdjson || need simdjson
+  pkg-config --exists libedit || need libedit
+else
+  need pkg-config
+  need simdjson
+  need libedit
+fi
+case $tier in
+  build) ;;
+  test | check)
+    have pkg-config && pkg-config --exists cmocka || need cmocka
+    have clang-format-14 || have clang-format || need clang-format
+    ;;
+  *)
+    echo "usage: tools/install-deps.sh [build|test|check]" >&2
+    exit 2
+    ;;
+esac
+if [ "$tier" = check ]; then
+  have valgrind || need valgrind
+  have doxygen || need doxygen
+  have clang-14 || have clang || need clang
+fi
+[ "$missing" ] || exit 0
+
+package() { # MANAGER WORD: the packages that a word stands for
+  case $1:$2 in
+    apt:compiler) echo gcc g++ libc6-dev ;;
+    apt:ninja) echo ninja-build ;;
+    apt:simdjson) echo libsimdjson-dev ;;
+    apt:libedit) echo libedit-dev ;;
+    apt:cmocka) echo libcmocka-dev ;;
+    apt:clang-format) echo clang-format-14 ;;
+    apt:clang) # where the sanitizers' runtime lies differs between releases
+      echo clang-14 libclang-common-14-dev
+      apt-cache show libclang-rt-14-dev > /dev/null 2>&1 && echo libclang-rt-14-dev ;;
+
+    dnf:compiler) echo gcc gcc-c++ libasan libubsan libtsan ;;
+    dnf:ninja) echo ninja-build ;;
+    dnf:pkg-config) echo pkgconf-pkg-config ;;
+    dnf:simdjson) echo simdjson-devel ;;
+    dnf:libedit) echo libedit-devel ;;
+    dnf:cmocka) echo libcmocka-devel ;;
+    dnf:clang-format) echo clang-tools-extra ;;
+    dnf:clang) echo clang compiler-rt ;;
+
+    brew:compiler) ;; # xcode-select --install, asked for below
+    brew:libedit | brew:valgrind) ;; # part of macOS; not made for it
+    brew:clang) echo llvm ;;
+    *) echo "$2" ;;
+  esac
+}
+
+if have apt-get; then manager=apt
+elif have dnf; then manager=dnf
+elif have brew; then manager=brew
+else
+  echo "mica needs:$missing" >&2
+  echo "This script knows apt, dnf and brew, and finds none of them: install these yourself." >&2
+  exit 1
+fi
+
+as_root=
+if [ $manager != brew ] && [ "$(id -u)" != 0 ]; then as_root=sudo; fi
+if [ "$as_root" ] && ! have sudo; then
+  echo "mica needs:$missing" >&2
+  echo "Installing them takes root, and there is no sudo. As root: tools/install-deps.sh $tier" >&2
+  exit 1
+fi
+
+if [ $manager = apt ]; then
+  echo "mica: reading the package lists ($as_root apt-get update)"
+  $as_root apt-get update -qq
+fi
+packages=
+for word in $missing; do packages="$packages $(package $manager $word | tr '\n' ' ')"; done
+packages=$(echo $packages)
+if [ $manager = brew ] && ! have cc; then
+  echo "There is no C compiler: run xcode-select --install, then this again." >&2
+  exit 1
+fi
+[ "$packages" ] || exit 0
+
+echo "mica: installing $packages"
+case $manager in
+  apt) $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+         -o Dpkg::Use-Pty=0 $packages > /dev/null ;;
+  dnf) $as_root dnf install -y -q $packages ;;
+  brew) brew install $packages ;;
+esac
+echo "mica: installed"
