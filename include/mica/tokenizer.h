@@ -52,8 +52,9 @@ MICA_API mica_status mica_tokenizer_encode(const mica_tokenizer *tok, const char
  *                stands for no text.
  *  skip_special  leave out special tokens.
  *  text, len     receive UTF-8 of len bytes and a NUL after it, freed with mica_free. Bytes that
- * make no character become U+FFFD. errors        MICA_EINVAL a negative id, or a NULL argument;
- * MICA_ENOMEM source        Tokenizer.decode of `tokenizers` */
+ *                make no character become U+FFFD.
+ *  errors        MICA_EINVAL a negative id, or a NULL argument; MICA_ENOMEM
+ *  source        Tokenizer.decode of `tokenizers` */
 MICA_API mica_status mica_tokenizer_decode(const mica_tokenizer *tok, const int32_t *ids, size_t n,
                                            bool skip_special, char **text, size_t *len);
 
@@ -86,8 +87,8 @@ MICA_API mica_status mica_decoder_stream_open(const mica_tokenizer *tok, bool sk
 /** Takes the next id and gives the text that is decided by it.
  *
  *  Every piece is whole characters. While the text ends in bytes that more bytes could finish, or
- * in U+FFFD, it is held back and the piece is empty. Where mica_tokenizer_decode of the same ids
- * has no U+FFFD, the pieces in a row are that text.
+ *  in U+FFFD, it is held back and the piece is empty. Where mica_tokenizer_decode of the same ids
+ *  has no U+FFFD, the pieces in a row are that text.
  *
  *  id          as in mica_tokenizer_decode.
  *  piece, len  receive UTF-8 of len bytes and a NUL after it, valid until the stream's next call;

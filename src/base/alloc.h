@@ -15,21 +15,23 @@
 
 MICA_BEGIN
 
-void *mc_alloc(size_t bytes);                   /* never zero bytes: 0 is taken as 1 */
-void *mc_calloc(size_t n, size_t bytes);        /* zeroed; NULL where n * bytes overflows */
-void *mc_array_alloc(size_t n, size_t bytes);   /* NULL where n * bytes overflows */
-void *mc_realloc(void *ptr, size_t bytes);      /* on failure ptr stays valid */
+void *mc_alloc(size_t bytes);                 /* never zero bytes: 0 is taken as 1 */
+void *mc_calloc(size_t n, size_t bytes);      /* zeroed; NULL where n * bytes overflows */
+void *mc_array_alloc(size_t n, size_t bytes); /* NULL where n * bytes overflows */
+void *mc_realloc(void *ptr, size_t bytes);    /* on failure ptr stays valid */
 /* align is a power of two; freed with mc_free. */
 void *mc_aligned_alloc(size_t align, size_t bytes);
-void mc_free(void *ptr);                        /* takes NULL */
+void mc_free(void *ptr); /* takes NULL */
 char *mc_strdup(const char *text);
 char *mc_strndup(const char *text, size_t len); /* copies len bytes and adds the NUL */
 
-/* The n-th allocation from now (1 is the next) fails, and every one after it; 0 never. For tests. */
+/* The n-th allocation from now (1 is the next) fails, and every one after it; 0 never. For tests.
+ */
 void mc_alloc_fail_at(uint64_t n);
 /* Allocations since the last mc_alloc_fail_at. */
 uint64_t mc_alloc_count(void);
-/* True at the allocations that shall fail: for memory that does not come from mc_alloc (simdjson). */
+/* True at the allocations that shall fail: for memory that does not come from mc_alloc (simdjson).
+ */
 int mc_alloc_should_fail(void);
 
 MICA_END

@@ -10,7 +10,7 @@
 
 struct mc_arena_chunk { /* the newest, and largest, is the head of the list */
     mc_arena_chunk *older;
-    size_t bytes;           /* of data */
+    size_t bytes; /* of data */
     _Alignas(ALIGN) char data[];
 };
 

@@ -17,7 +17,9 @@ static inline float mc_f32_from_bits(uint32_t u) {
     return x;
 }
 
-static inline float mc_bf16_to_f32(uint16_t h) { return mc_f32_from_bits((uint32_t)h << 16); }
+static inline float mc_bf16_to_f32(uint16_t h) {
+    return mc_f32_from_bits((uint32_t)h << 16);
+}
 
 static inline uint16_t mc_f32_to_bf16(float x) {
     uint32_t u = mc_f32_bits(x);

@@ -49,7 +49,8 @@ bool is_digit(char c) {
 }
 
 /* Integers of 19 digits and more, which may not fit 64 bits, become floats by an exponent "e0", as
- * tokenizer_config.json's model_max_length of 10^30 needs. out: NULL data only counts its length. */
+ * tokenizer_config.json's model_max_length of 10^30 needs. out: NULL data only counts its length.
+ */
 size_t widen_integers(const char *text, size_t len, char *out) {
     size_t n = 0;
     bool in_string = false;
@@ -59,13 +60,16 @@ size_t widen_integers(const char *text, size_t len, char *out) {
     };
     for (size_t i = 0; i < len;) {
         if (in_string || !is_digit(text[i])) {
-            if (in_string && text[i] == '\\' && i + 1 < len) put(text[i++]);
-            else if (text[i] == '"') in_string = !in_string;
+            if (in_string && text[i] == '\\' && i + 1 < len)
+                put(text[i++]);
+            else if (text[i] == '"')
+                in_string = !in_string;
             put(text[i++]);
             continue;
         }
         size_t begin = i;
-        while (i < len && is_digit(text[i])) put(text[i++]);
+        while (i < len && is_digit(text[i]))
+            put(text[i++]);
         bool whole = i == len || (text[i] != '.' && text[i] != 'e' && text[i] != 'E');
         bool fraction = begin > 0 && (std::strchr(".eE+", text[begin - 1]) != nullptr ||
                                       (text[begin - 1] == '-' && begin > 1 &&
@@ -100,18 +104,28 @@ simdjson::error_code parse_widened(const text_owner &text, simdjson::dom::docume
 /* What is wrong, in our words. */
 const char *reason(simdjson::error_code error) {
     switch (error) {
-    case simdjson::EMPTY: return "is empty";
-    case simdjson::DEPTH_ERROR: return "is nested deeper than 256 levels";
-    case simdjson::CAPACITY: return "is larger than 4 GB";
-    case simdjson::UTF8_ERROR: return "is not UTF-8";
-    case simdjson::STRING_ERROR: return "has a malformed string";
-    case simdjson::UNCLOSED_STRING: return "has a string without an end";
-    case simdjson::UNESCAPED_CHARS: return "has a control character in a string";
-    case simdjson::NUMBER_ERROR: return "has a malformed number";
+    case simdjson::EMPTY:
+        return "is empty";
+    case simdjson::DEPTH_ERROR:
+        return "is nested deeper than 256 levels";
+    case simdjson::CAPACITY:
+        return "is larger than 4 GB";
+    case simdjson::UTF8_ERROR:
+        return "is not UTF-8";
+    case simdjson::STRING_ERROR:
+        return "has a malformed string";
+    case simdjson::UNCLOSED_STRING:
+        return "has a string without an end";
+    case simdjson::UNESCAPED_CHARS:
+        return "has a control character in a string";
+    case simdjson::NUMBER_ERROR:
+        return "has a malformed number";
     case simdjson::T_ATOM_ERROR:
     case simdjson::F_ATOM_ERROR:
-    case simdjson::N_ATOM_ERROR: return "has a word that is not true, false or null";
-    default: return "has a syntax error, or ends too early";
+    case simdjson::N_ATOM_ERROR:
+        return "has a word that is not true, false or null";
+    default:
+        return "has a syntax error, or ends too early";
     }
 }
 
@@ -186,16 +200,24 @@ mc_json mc_json_root(const mc_json_doc *doc) {
 mc_json_type mc_json_get_type(mc_json v) {
     if (!v.doc) return MC_JSON_NONE;
     switch (ref(v).tape_ref_type()) {
-    case tape_type::NULL_VALUE: return MC_JSON_NULL;
+    case tape_type::NULL_VALUE:
+        return MC_JSON_NULL;
     case tape_type::TRUE_VALUE:
-    case tape_type::FALSE_VALUE: return MC_JSON_BOOL;
-    case tape_type::INT64: return MC_JSON_INT;
+    case tape_type::FALSE_VALUE:
+        return MC_JSON_BOOL;
+    case tape_type::INT64:
+        return MC_JSON_INT;
     case tape_type::UINT64: /* above the range of int64 */
-    case tape_type::DOUBLE: return MC_JSON_FLOAT;
-    case tape_type::STRING: return MC_JSON_STRING;
-    case tape_type::START_ARRAY: return MC_JSON_ARRAY;
-    case tape_type::START_OBJECT: return MC_JSON_OBJECT;
-    default: return MC_JSON_NONE;
+    case tape_type::DOUBLE:
+        return MC_JSON_FLOAT;
+    case tape_type::STRING:
+        return MC_JSON_STRING;
+    case tape_type::START_ARRAY:
+        return MC_JSON_ARRAY;
+    case tape_type::START_OBJECT:
+        return MC_JSON_OBJECT;
+    default:
+        return MC_JSON_NONE;
     }
 }
 
@@ -229,10 +251,17 @@ bool mc_json_get_float(mc_json v, double *out) {
     if (!v.doc) return false;
     tape_ref r = ref(v);
     switch (r.tape_ref_type()) {
-    case tape_type::INT64: *out = static_cast<double>(r.next_tape_value<int64_t>()); return true;
-    case tape_type::UINT64: *out = static_cast<double>(r.next_tape_value<uint64_t>()); return true;
-    case tape_type::DOUBLE: *out = r.next_tape_value<double>(); return true;
-    default: return false;
+    case tape_type::INT64:
+        *out = static_cast<double>(r.next_tape_value<int64_t>());
+        return true;
+    case tape_type::UINT64:
+        *out = static_cast<double>(r.next_tape_value<uint64_t>());
+        return true;
+    case tape_type::DOUBLE:
+        *out = r.next_tape_value<double>();
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -280,6 +309,7 @@ size_t mc_json_count(mc_json v) {
     uint32_t counted = ref(v).scope_count();
     if (counted < saturated) return counted;
     size_t n = 0;
-    while (mc_json_next(&it)) n++;
+    while (mc_json_next(&it))
+        n++;
     return n;
 }

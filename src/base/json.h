@@ -48,7 +48,8 @@ mc_json mc_json_root(const mc_json_doc *doc);
 mc_json_type mc_json_get_type(mc_json v);
 bool mc_json_exists(mc_json v); /* there, and not null */
 
-/* Each returns false, and leaves *out, where v is not of that type (int: a whole float is taken). */
+/* Each returns false, and leaves *out, where v is not of that type (int: a whole float is taken).
+ */
 bool mc_json_get_bool(mc_json v, bool *out);
 bool mc_json_get_int(mc_json v, int64_t *out);
 bool mc_json_get_float(mc_json v, double *out); /* an int is taken; Infinity and NaN are not JSON */

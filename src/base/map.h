@@ -20,7 +20,7 @@ typedef struct mc_map {
 } mc_map;
 
 bool mc_map_reserve(mc_map *m, size_t count); /* room for count keys in all; false: no memory */
-bool mc_map_put(mc_map *m, mc_str key, uint64_t value); /* replaces; false: no memory */
+bool mc_map_put(mc_map *m, mc_str key, uint64_t value);         /* replaces; false: no memory */
 bool mc_map_find(const mc_map *m, mc_str key, uint64_t *value); /* false: not there */
 void mc_map_deinit(mc_map *m);
 

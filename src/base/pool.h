@@ -2,7 +2,8 @@
  *
  * Workers spin for a few microseconds after a region, so that the regions of one decode step find
  * them awake, and park after that. The calling thread works too. A region started while another
- * runs (from another thread, or from inside one) runs in its caller alone: no deadlock, same result.
+ * runs (from another thread, or from inside one) runs in its caller alone: no deadlock, same
+ * result.
  *
  * Threads: mc_pool_run may be called from any thread. */
 #ifndef BASE_POOL_H
@@ -13,7 +14,10 @@
 typedef struct mc_pool mc_pool;
 
 /* One task of a region: task is 0..n_tasks-1. Tasks are handed out dynamically, so that a slow core
- * holds nobody. `worker` is 0..threads-1 and names the thread that runs it: for scratch memory. */
+ * holds nobody. `worker` is 0..threads-1 and differs between the threads
+ * that work on this region: for scratch memory that belongs to the region's context. Two regions
+ * that run at once (the second in its caller alone) both have a worker 0: scratch must not belong
+ * to the pool. */
 typedef void (*mc_task_fn)(void *context, int task, int worker);
 
 /* threads >= 1, the caller's included: 1 starts no thread. errors  MICA_ENOMEM, MICA_EDEVICE */
@@ -21,7 +25,8 @@ mica_status mc_pool_open(int threads, mc_pool **pool);
 void mc_pool_close(mc_pool **pool);
 int mc_pool_threads(const mc_pool *pool); /* 1 for NULL */
 
-/* Runs n_tasks tasks and returns when all are done. pool NULL: in the caller, in order. */
+/* Runs n_tasks tasks and returns when all are done, and all they wrote is visible to the caller.
+ * pool NULL: in the caller, in order. */
 void mc_pool_run(mc_pool *pool, int n_tasks, mc_task_fn fn, void *context);
 
 /* Cores that this process may use: affinity mask and cgroup quota, at least 1. */

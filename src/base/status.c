@@ -17,19 +17,32 @@ static _Thread_local char last_error[TEXT_BYTES];
 
 const char *mica_status_name(mica_status status) {
     switch (status) {
-    case MICA_OK: return "MICA_OK";
-    case MICA_EINVAL: return "MICA_EINVAL";
-    case MICA_ESHAPE: return "MICA_ESHAPE";
-    case MICA_EDTYPE: return "MICA_EDTYPE";
-    case MICA_ENOMEM: return "MICA_ENOMEM";
-    case MICA_ENOENT: return "MICA_ENOENT";
-    case MICA_EIO: return "MICA_EIO";
-    case MICA_EFORMAT: return "MICA_EFORMAT";
-    case MICA_EUNSUPPORTED: return "MICA_EUNSUPPORTED";
-    case MICA_ECONTEXT: return "MICA_ECONTEXT";
-    case MICA_ECANCELLED: return "MICA_ECANCELLED";
-    case MICA_EDEVICE: return "MICA_EDEVICE";
-    case MICA_EINTERNAL: return "MICA_EINTERNAL";
+    case MICA_OK:
+        return "MICA_OK";
+    case MICA_EINVAL:
+        return "MICA_EINVAL";
+    case MICA_ESHAPE:
+        return "MICA_ESHAPE";
+    case MICA_EDTYPE:
+        return "MICA_EDTYPE";
+    case MICA_ENOMEM:
+        return "MICA_ENOMEM";
+    case MICA_ENOENT:
+        return "MICA_ENOENT";
+    case MICA_EIO:
+        return "MICA_EIO";
+    case MICA_EFORMAT:
+        return "MICA_EFORMAT";
+    case MICA_EUNSUPPORTED:
+        return "MICA_EUNSUPPORTED";
+    case MICA_ECONTEXT:
+        return "MICA_ECONTEXT";
+    case MICA_ECANCELLED:
+        return "MICA_ECANCELLED";
+    case MICA_EDEVICE:
+        return "MICA_EDEVICE";
+    case MICA_EINTERNAL:
+        return "MICA_EINTERNAL";
     }
     return "unknown status";
 }
@@ -85,9 +98,7 @@ mica_status mc_fail_errno(int error, const char *fmt, ...) {
     va_end(args);
     char why[128];
     if (strerror_r(error, why, sizeof why) != 0) snprintf(why, sizeof why, "error %d", error);
-    mica_status status = error == ENOENT   ? MICA_ENOENT
-                         : error == ENOMEM ? MICA_ENOMEM
-                                           : MICA_EIO;
+    mica_status status = error == ENOENT ? MICA_ENOENT : error == ENOMEM ? MICA_ENOMEM : MICA_EIO;
     return set_text(status, text, why);
 }
 

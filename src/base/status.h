@@ -31,9 +31,9 @@ mica_status mc_fail_context(mica_status status, const char *fmt, ...) MC_PRINTF(
 MICA_END
 
 /* Returns from the calling function where the expression is not MICA_OK. */
-#define MC_TRY(expr)                       \
-    do {                                   \
-        mica_status try_status_ = (expr);  \
+#define MC_TRY(expr)                                    \
+    do {                                                \
+        mica_status try_status_ = (expr);               \
         if (try_status_ != MICA_OK) return try_status_; \
     } while (0)
 

@@ -15,13 +15,18 @@ typedef struct mc_str {
 /* For printf: "%.*s", MC_STR_ARG(s) */
 #define MC_STR_ARG(s) (int)(s).len, (s).ptr
 
-static inline mc_str mc_str_of(const char *text) { return (mc_str){text, strlen(text)}; }
+static inline mc_str mc_str_of(const char *text) {
+    mc_str s = {text, strlen(text)}; /* json.cpp includes this: no compound literal */
+    return s;
+}
 
 static inline bool mc_str_eq(mc_str a, mc_str b) {
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
-static inline bool mc_str_is(mc_str a, const char *text) { return mc_str_eq(a, mc_str_of(text)); }
+static inline bool mc_str_is(mc_str a, const char *text) {
+    return mc_str_eq(a, mc_str_of(text));
+}
 
 static inline bool mc_str_starts(mc_str a, mc_str prefix) {
     return a.len >= prefix.len && (prefix.len == 0 || memcmp(a.ptr, prefix.ptr, prefix.len) == 0);

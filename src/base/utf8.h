@@ -18,7 +18,8 @@ size_t mc_utf8_encode(uint32_t codepoint, char out[4]);
 bool mc_utf8_valid(const char *bytes, size_t n);
 
 /* The length of the longest ill-formed piece at bytes[0] that stands for one U+FFFD, by the
- * Unicode "maximal subpart" rule (as Python and Rust do); 0 where a valid character starts there. */
+ * Unicode "maximal subpart" rule (as Python and Rust do); 0 where a valid character starts there.
+ */
 size_t mc_utf8_bad_len(const char *bytes, size_t n);
 
 /* How many bytes at the end are the beginning of a character that more bytes could finish: 0..3. */

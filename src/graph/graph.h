@@ -57,7 +57,7 @@ typedef struct mc_op_def {
 
     /* For ops that only look at in[0] in another way: sets out's strides (dtype and shape are set)
      * and the offset in bytes from in[0]'s first element. false: data must be moved; the planner
-     * then puts a dense copy of in[0] before. NULL for the others. */
+     * then puts CONTIGUOUS before it. NULL for the others. */
     bool (*view)(const void *attr, const mc_layout *in, mc_layout *out, int64_t *offset_bytes);
 
     /* The same value from plainer ops, recorded in s: what a device without the kernel runs, and

@@ -108,7 +108,8 @@ OP(BROADCAST_TO, broadcast_to)
 OP(SLICE, slice)
 OP(AS_STRIDED, as_strided)
 
-/* moving data: op/shape.c, op/index.c */
+/* moving data: op/shape.c, op/index.c. CONTIGUOUS is a dense copy of any view. */
+OP(CONTIGUOUS, contiguous)
 OP(CONCATENATE, concatenate)
 OP(SLICE_UPDATE, slice_update)
 OP(SLICE_UPDATE_AT, slice_update_at)
