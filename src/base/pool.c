@@ -1,0 +1,273 @@
+#define _POSIX_C_SOURCE 200809L
+
+#include "base/pool.h"
+
+#include "base/alloc.h"
+#include "base/system.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* How a region runs.
+ *
+ * One word, `state`, holds the region's number, whether it is open, and how many workers are in it.
+ * The caller writes the region's fields and opens it; workers that see it open join by adding
+ * themselves to the count; tasks are handed out by `next_task`. When there are none left the caller
+ * closes the region, so that nobody joins late, and waits until those inside have left. A worker
+ * that sleeps through a region is never waited for.
+ *
+ * The fields fn, context and n_tasks are plain: only the caller writes them, while the region is
+ * closed and empty, and only those who have joined read them.
+ *
+ * Parking: who wants to sleep raises its counter (`parked`, or `caller_waits`) and looks at `state`
+ * once more before it waits; who changes `state` looks at the counter afterwards. All of these are
+ * sequentially consistent, so that one of the two sees the other. */
+
+#define COUNT_MASK UINT64_C(0xffff)
+#define OPEN_BIT UINT64_C(0x10000)
+#define NUMBER_ONE UINT64_C(0x20000) /* the number is in the bits above */
+#define NUMBER_MASK (~(COUNT_MASK | OPEN_BIT))
+#define MAX_THREADS 4096
+#define CACHE_LINE 64
+
+#define SPIN_US 40 /* longer than the pause between two regions of a decode step */
+#define PAUSES_A_LOOK 16
+
+#if defined(__x86_64__) || defined(__i386__)
+#define CPU_PAUSE() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define CPU_PAUSE() __asm__ volatile("yield")
+#else
+#define CPU_PAUSE() ((void)0)
+#endif
+
+typedef struct worker {
+    mc_pool *pool;
+    pthread_t thread;
+    int index; /* 1..threads-1 */
+} worker;
+
+struct mc_pool {
+    _Alignas(CACHE_LINE) _Atomic uint64_t state;
+    _Alignas(CACHE_LINE) _Atomic uint32_t next_task;
+    _Alignas(CACHE_LINE) atomic_bool busy; /* a caller owns the pool */
+    mc_task_fn fn;
+    void *context;
+    uint32_t n_tasks;
+
+    _Alignas(CACHE_LINE) _Atomic int parked;
+    atomic_bool caller_waits;
+    atomic_bool stop;
+    pthread_mutex_t lock; /* guards nothing but the waiting */
+    pthread_cond_t wake;
+    pthread_cond_t left;
+
+    int threads;
+    int started; /* workers that run, threads - 1 once open */
+    uint64_t spin_us;
+    worker workers[];
+};
+
+static bool is_open(uint64_t state) {
+    return (state & OPEN_BIT) != 0;
+}
+
+static void run_tasks(mc_pool *pool, int worker_index) {
+    mc_task_fn fn = pool->fn;
+    void *context = pool->context;
+    uint32_t n_tasks = pool->n_tasks;
+    for (;;) {
+        uint32_t task = atomic_fetch_add_explicit(&pool->next_task, 1, memory_order_relaxed);
+        if (task >= n_tasks) return;
+        fn(context, (int)task, worker_index);
+    }
+}
+
+/* Watches `state` until (state & mask) != value, for at most spin_us; false: it has not changed.
+ * The yield lets others run where the machine is busy. */
+static bool spin_while(mc_pool *pool, uint64_t mask, uint64_t value) {
+    uint64_t end = 0;
+    for (;;) {
+        for (int i = 0; i < PAUSES_A_LOOK; i++) {
+            if ((atomic_load(&pool->state) & mask) != value) return true;
+            CPU_PAUSE();
+        }
+        uint64_t now = mc_now_us();
+        if (end == 0) end = now + pool->spin_us;
+        if (now >= end) return false;
+        sched_yield();
+    }
+}
+
+/* ---- workers ---- */
+
+static void park(mc_pool *pool, uint64_t number) {
+    pthread_mutex_lock(&pool->lock);
+    atomic_fetch_add(&pool->parked, 1);
+    while (!atomic_load(&pool->stop) && (atomic_load(&pool->state) & NUMBER_MASK) == number) {
+        pthread_cond_wait(&pool->wake, &pool->lock);
+    }
+    atomic_fetch_sub(&pool->parked, 1);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Joins the region that is open now. False: it has closed meanwhile. */
+static bool join(mc_pool *pool, uint64_t *number) {
+    uint64_t state = atomic_load(&pool->state);
+    do {
+        *number = state & NUMBER_MASK;
+        if (!is_open(state)) return false;
+    } while (!atomic_compare_exchange_weak(&pool->state, &state, state + 1));
+    return true;
+}
+
+static void leave(mc_pool *pool) {
+    uint64_t before = atomic_fetch_sub(&pool->state, 1);
+    bool last = (before & COUNT_MASK) == 1 && !is_open(before);
+    if (!last || !atomic_load(&pool->caller_waits)) return;
+    pthread_mutex_lock(&pool->lock);
+    pthread_cond_signal(&pool->left);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void *worker_main(void *arg) {
+    worker *self = arg;
+    mc_pool *pool = self->pool;
+    uint64_t number = 0; /* of the last region seen */
+    while (!atomic_load(&pool->stop)) {
+        if (!spin_while(pool, NUMBER_MASK, number)) park(pool, number);
+        if (join(pool, &number)) {
+            run_tasks(pool, self->index);
+            leave(pool);
+        }
+    }
+    return NULL;
+}
+
+/* ---- the caller ---- */
+
+static void wake_workers(mc_pool *pool, int most) {
+    if (atomic_load(&pool->parked) == 0) return;
+    pthread_mutex_lock(&pool->lock);
+    if (most >= pool->threads - 1) {
+        pthread_cond_broadcast(&pool->wake);
+    } else {
+        for (int i = 0; i < most; i++)
+            pthread_cond_signal(&pool->wake);
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void wait_until_empty(mc_pool *pool) {
+    for (;;) {
+        uint64_t count = atomic_load(&pool->state) & COUNT_MASK;
+        if (count == 0) return;
+        if (!spin_while(pool, COUNT_MASK, count)) break;
+    }
+    pthread_mutex_lock(&pool->lock);
+    atomic_store(&pool->caller_waits, true);
+    while ((atomic_load(&pool->state) & COUNT_MASK) != 0) {
+        pthread_cond_wait(&pool->left, &pool->lock);
+    }
+    atomic_store(&pool->caller_waits, false);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void run_alone(int n_tasks, mc_task_fn fn, void *context) {
+    for (int task = 0; task < n_tasks; task++)
+        fn(context, task, 0);
+}
+
+void mc_pool_run(mc_pool *pool, int n_tasks, mc_task_fn fn, void *context) {
+    if (!pool || pool->threads == 1 || n_tasks <= 1 || atomic_exchange(&pool->busy, true)) {
+        run_alone(n_tasks, fn, context);
+        return;
+    }
+    pool->fn = fn;
+    pool->context = context;
+    pool->n_tasks = (uint32_t)n_tasks;
+    atomic_store_explicit(&pool->next_task, 0, memory_order_relaxed);
+    atomic_fetch_add(&pool->state, NUMBER_ONE + OPEN_BIT);
+    wake_workers(pool, n_tasks - 1);
+    run_tasks(pool, 0);
+    atomic_fetch_sub(&pool->state, OPEN_BIT);
+    wait_until_empty(pool);
+    atomic_store(&pool->busy, false);
+}
+
+/* ---- opening and closing ---- */
+
+/* Signals go to the program's own threads: a worker blocks them all. */
+static int start_thread(worker *w) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&w->thread, NULL, worker_main, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+static mica_status start_workers(mc_pool *pool) {
+    for (int i = 0; i < pool->threads - 1; i++) {
+        worker *w = &pool->workers[i];
+        *w = (worker){.pool = pool, .index = i + 1};
+        int error = start_thread(w);
+        if (error) {
+            return mc_fail(MICA_EDEVICE, "thread pool: cannot start thread %d of %d: %s", i + 2,
+                           pool->threads, strerror(error));
+        }
+        pool->started++;
+    }
+    return MICA_OK;
+}
+
+mica_status mc_pool_open(int threads, mc_pool **pool) {
+    *pool = NULL;
+    if (threads < 1 || threads > MAX_THREADS) {
+        return mc_fail(MICA_EINVAL, "thread pool: want 1 to %d threads, not %d", MAX_THREADS,
+                       threads);
+    }
+    size_t bytes = sizeof(mc_pool) + (size_t)(threads - 1) * sizeof(worker);
+    mc_pool *made = mc_aligned_alloc(CACHE_LINE, bytes);
+    if (!made) return mc_fail_nomem("thread pool");
+    memset(made, 0, sizeof *made);
+    made->threads = threads;
+    /* With fewer cores than threads, who spins keeps the one from running that it waits for. */
+    made->spin_us = threads <= mc_cpu_count() ? SPIN_US : 0;
+    pthread_mutex_init(&made->lock, NULL);
+    pthread_cond_init(&made->wake, NULL);
+    pthread_cond_init(&made->left, NULL);
+    mica_status status = start_workers(made);
+    if (status != MICA_OK) {
+        mc_pool_close(&made);
+        return status;
+    }
+    *pool = made;
+    return MICA_OK;
+}
+
+void mc_pool_close(mc_pool **pool) {
+    mc_pool *p = *pool;
+    if (!p) return;
+    pthread_mutex_lock(&p->lock);
+    atomic_store(&p->stop, true);
+    atomic_fetch_add(&p->state, NUMBER_ONE); /* ends the spinning */
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+    for (int i = 0; i < p->started; i++)
+        pthread_join(p->workers[i].thread, NULL);
+    pthread_cond_destroy(&p->left);
+    pthread_cond_destroy(&p->wake);
+    pthread_mutex_destroy(&p->lock);
+    mc_free(p);
+    *pool = NULL;
+}
+
+int mc_pool_threads(const mc_pool *pool) {
+    return pool ? pool->threads : 1;
+}

@@ -1,0 +1,24 @@
+#include "base/system.h"
+#include "base/pool.h"
+
+#include <stddef.h>
+#include <sys/sysctl.h>
+#include <sys/types.h>
+
+/* The fast cores: the slow ones would hold a region up. */
+int mc_cpu_count(void) {
+    int count = 0;
+    size_t bytes = sizeof count;
+    if (sysctlbyname("hw.perflevel0.logicalcpu", &count, &bytes, NULL, 0) == 0 && count > 0) {
+        return count;
+    }
+    bytes = sizeof count;
+    if (sysctlbyname("hw.logicalcpu", &count, &bytes, NULL, 0) == 0 && count > 0) return count;
+    return 1;
+}
+
+uint64_t mc_memory_bytes(void) {
+    uint64_t memory = 0;
+    size_t bytes = sizeof memory;
+    return sysctlbyname("hw.memsize", &memory, &bytes, NULL, 0) == 0 ? memory : 0;
+}

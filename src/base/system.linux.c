@@ -1,0 +1,39 @@
+#define _GNU_SOURCE /* sched_getaffinity */
+
+#include "base/system.h"
+#include "base/cgroup.h"
+#include "base/pool.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Machines may have more cores than a cpu_set_t has bits: the call fails until the set is large
+ * enough. */
+static int affinity_count(void) {
+    for (int bits = CPU_SETSIZE; bits <= CPU_SETSIZE * 64; bits *= 2) {
+        size_t bytes = CPU_ALLOC_SIZE((size_t)bits);
+        cpu_set_t *set = CPU_ALLOC((size_t)bits);
+        if (!set) return 0;
+        int got = sched_getaffinity(0, bytes, set);
+        int count = got == 0 ? CPU_COUNT_S(bytes, set) : 0;
+        CPU_FREE(set);
+        if (got == 0) return count;
+    }
+    return 0;
+}
+
+int mc_cpu_count(void) {
+    int count = affinity_count();
+    if (count < 1) count = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int quota = mc_cgroup_cpus("");
+    if (quota > 0 && quota < count) count = quota;
+    return count < 1 ? 1 : count;
+}
+
+uint64_t mc_memory_bytes(void) {
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    uint64_t physical = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 0;
+    uint64_t limit = mc_cgroup_memory_bytes("");
+    return physical == 0 || limit < physical ? limit : physical;
+}
