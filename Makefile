@@ -33,7 +33,7 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (60)
 
 bench: ## rates of the default model, and the programs of bench/
 	@tools/install-deps.sh build
-	@tools/run_bench
+	@tools/build release -DMICA_BUILD_BENCH=ON bench
 
 docs: ## the pages of the public headers, in build/docs/html (needs doxygen)
 	@tools/check_docs build/docs

@@ -16,7 +16,9 @@ const char *test_fixtures_dir(void) {
     return dir && *dir ? dir : MICA_DEFAULT_FIXTURES;
 }
 
-const char *test_models_dir(void) { return MICA_DEFAULT_MODELS; }
+const char *test_models_dir(void) {
+    return MICA_DEFAULT_MODELS;
+}
 
 static void *must(void *ptr) {
     if (!ptr) fail_msg("out of memory in the test itself");
@@ -57,7 +59,8 @@ static test_list list_dir(const char *dir, bool folders, const char *suffix) {
         if (name[0] == '.' || !has_suffix(name, suffix)) continue;
         char *path = test_format("%s/%s", dir, name);
         struct stat info;
-        bool wanted = !stat(path, &info) && (folders ? S_ISDIR(info.st_mode) : S_ISREG(info.st_mode));
+        bool wanted =
+            !stat(path, &info) && (folders ? S_ISDIR(info.st_mode) : S_ISREG(info.st_mode));
         free(path);
         if (!wanted) continue;
         list.names = must(realloc(list.names, (list.count + 1) * sizeof *list.names));
@@ -68,7 +71,9 @@ static test_list list_dir(const char *dir, bool folders, const char *suffix) {
     return list;
 }
 
-test_list test_list_folders(const char *dir) { return list_dir(dir, true, ""); }
+test_list test_list_folders(const char *dir) {
+    return list_dir(dir, true, "");
+}
 
 test_list test_list_files(const char *dir, const char *suffix) {
     return list_dir(dir, false, suffix);
@@ -136,8 +141,9 @@ uint64_t test_fail_each_allocation(bool (*body)(void *arg), void *arg) {
         bool failed = mc_alloc_count() >= n;
         mc_alloc_fail_at(0);
         if (!failed) {
-            if (!done) fail_msg("failed although all %llu allocations were given",
-                                (unsigned long long)(n - 1));
+            if (!done)
+                fail_msg("failed although all %llu allocations were given",
+                         (unsigned long long)(n - 1));
             assert_true(n > 1);
             return n - 1;
         }
