@@ -1,0 +1,187 @@
+/* Models, sessions and streams of tokens.
+ *
+ *     mica_model *model = NULL;
+ *     mica_session *session = NULL;
+ *     mica_stream *stream = NULL;
+ *     mica_model_open("models/default", NULL, &model);
+ *     mica_session_open(model, NULL, &session);
+ *     mica_chat(session, &(mica_message){"user", "What is curl?"}, 1, NULL, &stream);
+ *     for (mica_token t; mica_stream_next(stream, &t);) fwrite(t.text, 1, t.len, stdout);
+ *     mica_status status = mica_stream_status(stream);   // an error comes after the stream
+ *     mica_stream_close(&stream);
+ *     mica_session_close(&session);
+ *     mica_model_close(&model);
+ *
+ * A model is weights and a tokenizer: immutable, shared by any number of sessions in any threads.
+ * A session is the caches and the history of one conversation, a stream is one answer in the
+ * making; each belongs to one thread at a time, but for mica_stream_cancel. Close streams before
+ * their session, sessions before their model. */
+#ifndef MICA_MODEL_H
+#define MICA_MODEL_H
+
+#include <mica/api.h>
+#include <mica/device.h>
+#include <mica/status.h>
+#include <mica/tokenizer.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+MICA_BEGIN
+
+typedef struct mica_model mica_model;
+typedef struct mica_session mica_session;
+typedef struct mica_stream mica_stream;
+
+/** Told from time to time how far a long work is: done of total (bytes, tokens). */
+typedef void (*mica_progress)(void *user, uint64_t done, uint64_t total);
+
+/** Options of mica_model_open; zero means the default. */
+typedef struct mica_model_options {
+    const char *engine;     /* "native"; NULL: the first that takes the folder */
+    mica_device *device;    /* borrowed, must outlive the model; NULL: the model opens its own */
+    int threads;            /* of a device of its own; 0: one a usable core */
+    int64_t context_length; /* tokens that a session may hold; above it the oldest are forgotten.
+                               0: no such limit but the model's own, past which a prompt is refused */
+    mica_progress progress; /* loading, in bytes; may be NULL */
+    void *progress_user;
+} mica_model_options;
+
+/** Opens a model folder (config.json, tokenizer.json, *.safetensors). Weights are mapped, not
+ *  copied.
+ *
+ *  path    the folder. Borrowed.
+ *  options NULL for the defaults. Borrowed.
+ *  model   receives the model, owned by the caller; NULL after an error.
+ *  errors  MICA_ENOENT, MICA_EIO, MICA_EFORMAT, MICA_EUNSUPPORTED, MICA_ESHAPE, MICA_ENOMEM; the
+ *          text names the file and the tensor or key */
+MICA_API mica_status mica_model_open(const char *path, const mica_model_options *options,
+                                     mica_model **model);
+
+/** Closes *model and sets it to NULL; nothing for NULL. */
+MICA_API void mica_model_close(mica_model **model);
+
+/** What a model is. Strings live as long as the model. */
+typedef struct mica_model_info {
+    const char *path;
+    const char *engine;        /* "native" */
+    const char *family;        /* "gemma3" */
+    const char *architecture;  /* config.json's model_type, "gemma3_text" */
+    const char *dtype;         /* of the weights that are not quantised: "bf16" */
+    const char *quantization;  /* "4 bit, groups of 32 (affine)", "none" */
+    uint64_t parameters;       /* logical: a 4-bit weight counts as one */
+    uint64_t weight_bytes;     /* in the files */
+    int64_t layers, hidden_size, heads, kv_heads, head_dim, intermediate_size, vocab_size;
+    int64_t context_length;    /* the most tokens that a session may hold */
+    int64_t sliding_window;    /* 0: none */
+    int64_t sliding_layers;    /* how many of the layers have it */
+} mica_model_info;
+MICA_API mica_model_info mica_model_get_info(const mica_model *model);
+
+/** Bytes that one session needs for its caches at `tokens` of context. */
+MICA_API uint64_t mica_model_cache_bytes(const mica_model *model, int64_t tokens);
+
+/** The model's tokenizer and device: borrowed, as long as the model. */
+MICA_API const mica_tokenizer *mica_model_tokenizer(const mica_model *model);
+MICA_API mica_device *mica_model_device(const mica_model *model);
+
+/** Options of mica_session_open; zero means the default. */
+typedef struct mica_session_options {
+    int64_t prefill_chunk; /* tokens computed at once in prefill; 0: 512 */
+} mica_session_options;
+
+/** Opens an empty session on a model. errors MICA_EINVAL, MICA_ENOMEM */
+MICA_API mica_status mica_session_open(const mica_model *model,
+                                       const mica_session_options *options,
+                                       mica_session **session);
+MICA_API void mica_session_close(mica_session **session);
+
+/** Forgets the history and frees the caches. */
+MICA_API void mica_session_reset(mica_session *session);
+
+/** One message of a conversation. */
+typedef struct mica_message {
+    const char *role;    /* "system", "user", "assistant" */
+    const char *content; /* UTF-8 */
+} mica_message;
+
+/** Options of an answer; zero means the default. Sampling goes
+ *  repetition penalty -> top_p -> min_p -> top_k -> temperature -> a draw. */
+typedef struct mica_generate_options {
+    int64_t max_tokens;       /* 0: until a stop or the end of the context */
+    float temperature;        /* 0: greedy, always the likeliest token */
+    int top_k;                /* only the k likeliest; 0: all */
+    float top_p;              /* the fewest tokens whose probabilities reach p; 0 or 1: all */
+    float min_p;              /* only tokens with at least min_p times the best's probability */
+    float repetition_penalty; /* of tokens seen lately; 0 or 1: none */
+    int repetition_window;    /* how many tokens are "lately"; 0: 20 */
+    uint64_t seed;            /* same seed, options, device and threads: same tokens */
+    const int32_t *stop_ids;  /* more ids that end the answer, [stop_count]. Borrowed */
+    size_t stop_count;
+    bool ignore_eos;          /* the model's own stop ids do not end the answer: benchmarks */
+    mica_progress progress;   /* prefill, in tokens; may be NULL */
+    void *progress_user;
+} mica_generate_options;
+
+/** Starts an answer: to a raw prompt (UTF-8, NUL-terminated, or len bytes), to a conversation in the
+ *  model's chat format, to ids. Nothing is computed before the first mica_stream_next. What the
+ *  session has already seen of the prompt is not computed again.
+ *
+ *  stream  receives the stream, owned by the caller; NULL after an error.
+ *  errors  MICA_EINVAL an empty prompt, an option out of range, roles that the format refuses, an
+ *          id past the vocabulary; MICA_ECONTEXT a prompt longer than the context (with the
+ *          numbers); MICA_ENOMEM */
+MICA_API mica_status mica_generate(mica_session *session, const char *prompt, size_t len,
+                                   const mica_generate_options *options, mica_stream **stream);
+MICA_API mica_status mica_chat(mica_session *session, const mica_message *messages, size_t count,
+                               const mica_generate_options *options, mica_stream **stream);
+MICA_API mica_status mica_generate_ids(mica_session *session, const int32_t *ids, size_t count,
+                                       const mica_generate_options *options,
+                                       mica_stream **stream);
+
+/** One token of an answer. */
+typedef struct mica_token {
+    int32_t id;       /* -1: only text that had been held back, at the end */
+    const char *text; /* whole characters, often none while one is incomplete; until the next call */
+    size_t len;       /* bytes of text; a NUL follows them */
+} mica_token;
+
+/** Computes the next token. The first call runs the prefill.
+ *
+ *  returns true with *token set; false at the end, whose cause mica_stream_finish and
+ *          mica_stream_status tell. The token that stops an answer is not handed out. */
+MICA_API bool mica_stream_next(mica_stream *stream, mica_token *token);
+
+typedef enum mica_finish {
+    MICA_FINISH_NONE, /* not at the end yet */
+    MICA_FINISH_STOP, /* a stop id */
+    MICA_FINISH_LENGTH,
+    MICA_FINISH_CANCELLED,
+    MICA_FINISH_ERROR
+} mica_finish;
+
+/** Why the stream ended, and its status: MICA_OK, MICA_ECANCELLED or the error, whose text is then
+ *  mica_last_error() of the thread that called mica_stream_next. */
+MICA_API mica_finish mica_stream_finish(const mica_stream *stream);
+MICA_API mica_status mica_stream_status(const mica_stream *stream);
+
+/** Asks the stream to end: its next or current mica_stream_next returns false within one chunk of
+ *  prefill or one token. May be called from any thread and from a signal handler. */
+MICA_API void mica_stream_cancel(mica_stream *stream);
+
+typedef struct mica_metrics {
+    int64_t prompt_tokens;    /* of the whole prompt */
+    int64_t reused_tokens;    /* of these, already in the caches */
+    int64_t generated_tokens; /* handed out */
+    double prefill_seconds, decode_seconds;
+    double prefill_rate, decode_rate; /* tokens a second; 0 before anything was measured */
+    uint64_t active_bytes, peak_bytes; /* of the device */
+} mica_metrics;
+MICA_API mica_metrics mica_stream_metrics(const mica_stream *stream);
+
+MICA_API void mica_stream_close(mica_stream **stream);
+
+MICA_END
+
+#endif
