@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/status.h"
 
 typedef struct mc_filemap { /* zero is nothing mapped */
@@ -20,6 +21,12 @@ void mc_filemap_close(mc_filemap *map); /* takes an unmapped one; idempotent */
 
 bool mc_path_is_file(const char *path);
 bool mc_path_is_dir(const char *path);
+/* The names of a folder's entries that end in `suffix` ("" for all), sorted bytewise, in memory of
+ * the arena. Hidden ones are left out.
+ * errors  MICA_ENOENT, MICA_EIO, MICA_ENOMEM */
+mica_status mc_dir_list(const char *path, const char *suffix, mc_arena *arena, const char ***names,
+                        size_t *count);
+
 /* "dir/name" in new memory, NULL: no memory. */
 char *mc_path_join(const char *dir, const char *name);
 

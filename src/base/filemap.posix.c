@@ -3,9 +3,13 @@
 #include "base/filemap.h"
 
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/str.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -48,6 +52,45 @@ bool mc_path_is_file(const char *path) {
 bool mc_path_is_dir(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Adds the names to `found`, an array of char pointers. */
+static mica_status read_names(DIR *dir, const char *path, const char *suffix, mc_arena *arena,
+                              mc_buffer *found) {
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(dir);
+        if (!entry) return errno ? mc_fail_errno(errno, "%s", path) : MICA_OK;
+        size_t len = strlen(entry->d_name);
+        mc_str name = {entry->d_name, len};
+        if (entry->d_name[0] == '.' || !mc_str_ends(name, mc_str_of(suffix))) continue;
+        char *copy = mc_arena_strndup(arena, entry->d_name, len);
+        if (!copy || !MC_BUFFER_PUSH(found, char *, copy)) return mc_fail_nomem(path);
+    }
+}
+
+mica_status mc_dir_list(const char *path, const char *suffix, mc_arena *arena, const char ***names,
+                        size_t *count) {
+    DIR *dir = opendir(path);
+    if (!dir) return mc_fail_errno(errno, "%s", path);
+    mc_buffer found = {0};
+    mica_status status = read_names(dir, path, suffix, arena, &found);
+    closedir(dir);
+    if (status == MICA_OK) {
+        *count = MC_BUFFER_COUNT(&found, char *);
+        *names = mc_arena_alloc(arena, found.len);
+        if (!*names) status = mc_fail_nomem(path);
+    }
+    if (status == MICA_OK && *count > 0) {
+        memcpy(*names, found.data, found.len);
+        qsort(*names, *count, sizeof **names, compare_names);
+    }
+    mc_buffer_deinit(&found);
+    return status;
 }
 
 char *mc_path_join(const char *dir, const char *name) {

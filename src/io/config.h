@@ -1,0 +1,92 @@
+/* A typed reader over config.json and its like (generation_config.json, tokenizer_config.json).
+ *
+ * A config owns its document. A scope is an object in it: the root, or a nested one such as
+ * text_config or quantization. Reading a key checks its type and range, and an error names the file,
+ * the dotted key, what is wanted and what is there:
+ *
+ *     models/x/config.json: text_config.hidden_size: want an integer in 1..65536, found "abc"
+ *
+ * A key that is absent and a key that is null are the same. Where an optional one is absent the
+ * reader leaves *value alone: set the default first. Infinity and NaN are not JSON, and an error.
+ *
+ * Threads: a loaded config may be read from any number of threads. */
+#ifndef IO_CONFIG_H
+#define IO_CONFIG_H
+
+#include "base/json.h"
+#include "base/status.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct mc_config mc_config;
+
+/* Plain data; lives as long as its config. */
+typedef struct mc_config_scope {
+    const char *file; /* for error texts */
+    mc_json object;   /* for iteration with mc_json_begin; NONE: every key is absent */
+    char path[120];   /* "" for the root, else "text_config." and so on; cut where longer */
+} mc_config_scope;
+
+typedef enum mc_config_need { MC_OPTIONAL, MC_REQUIRED } mc_config_need;
+
+/* Loads folder/name, such as "config.json". Its root must be an object.
+ *
+ * need    MC_OPTIONAL: a file that is not there gives *config NULL and MICA_OK.
+ * config  owned by the caller; NULL after an error.
+ * errors  MICA_ENOENT, MICA_EIO, MICA_EFORMAT, MICA_ENOMEM */
+mica_status mc_config_load(const char *folder, const char *name, mc_config_need need,
+                           mc_config **config);
+
+/* The same for text in memory; `name` goes into error texts. */
+mica_status mc_config_parse(const char *text, size_t len, const char *name, mc_config **config);
+
+/* Closes *config and sets it to NULL; nothing for NULL. */
+void mc_config_close(mc_config **config);
+
+/* The root of a config; for NULL a scope in which every key is absent. */
+mc_config_scope mc_config_root(const mc_config *config);
+
+/* True where the key is there and not null. */
+bool mc_config_has(const mc_config_scope *scope, const char *key);
+
+/* The readers. errors: MICA_ENOENT a required key is absent; MICA_EFORMAT a wrong type, or out of
+ * range (inclusive bounds). */
+
+/* A nested object; an absent optional one gives a scope in which every key is absent. */
+mica_status mc_config_object(const mc_config_scope *scope, const char *key, mc_config_need need,
+                             mc_config_scope *value);
+
+/* An integer; a float that is whole (2048.0) is taken. */
+mica_status mc_config_int(const mc_config_scope *scope, const char *key, mc_config_need need,
+                          int64_t min, int64_t max, int64_t *value);
+
+/* A number. */
+mica_status mc_config_float(const mc_config_scope *scope, const char *key, mc_config_need need,
+                            double min, double max, double *value);
+
+mica_status mc_config_bool(const mc_config_scope *scope, const char *key, mc_config_need need,
+                           bool *value);
+
+/* Text that lives as long as the config. */
+mica_status mc_config_str(const mc_config_scope *scope, const char *key, mc_config_need need,
+                          mc_str *value);
+
+/* One integer or a list of them, as eos_token_id is. Where absent, *count is left alone too.
+ *
+ * values  room for `room` of them; *count receives how many there are.
+ * errors  also MICA_EFORMAT for more than `room` */
+mica_status mc_config_ints(const mc_config_scope *scope, const char *key, mc_config_need need,
+                           int64_t min, int64_t max, int64_t *values, size_t room, size_t *count);
+
+/* A list of texts, as layer_types and architectures are. As mc_config_ints. */
+mica_status mc_config_strs(const mc_config_scope *scope, const char *key, mc_config_need need,
+                           mc_str *values, size_t room, size_t *count);
+
+/* For checks of the caller's own: an error of this scope's key, "file: path.key: <text>". */
+mica_status mc_config_fail(const mc_config_scope *scope, const char *key, mica_status status,
+                           const char *fmt, ...) MC_PRINTF(4, 5);
+
+#endif
