@@ -9,7 +9,8 @@ if(MICA_BUILD_CLI AND TARGET mica)
   install(TARGETS mica RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(DIRECTORY include/mica TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
-install(DIRECTORY models/default DESTINATION ${CMAKE_INSTALL_DATADIR}/mica/models)
+install(DIRECTORY models/default DESTINATION ${CMAKE_INSTALL_DATADIR}/mica/models
+  PATTERN golden.json EXCLUDE)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mica)
 install(EXPORT mica_targets NAMESPACE mica:: DESTINATION ${package_dir})

@@ -13,26 +13,28 @@ tier=${1:-build}
 
 have() { command -v "$1" > /dev/null 2>&1; }
 
+# library PACKAGE HEADER: not every distribution gives each library a pkg-config file.
+library() {
+  pkg-config --exists "$1" 2> /dev/null ||
+    printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$2" |
+    c++ -E -x c++ - > /dev/null 2>&1
+}
+
 missing=
 need() { missing="$missing $1"; } # a word of the package tables below
 
-have cc || need compiler
-have c++ || need compiler
+have cc && have c++ || need compiler
 have cmake || need cmake
 have ninja || have ninja-build || need ninja
-if have pkg-config; then
-  pkg-config --exists simdjson || need simdjson
-  pkg-config --exists libedit || need libedit
-else
-  need pkg-config
-  need simdjson
-  need libedit
-fi
+have pkg-config || need pkg-config
+library simdjson simdjson.h || need simdjson
+library libedit histedit.h || need libedit
 case $tier in
   build) ;;
   test | check)
-    have pkg-config && pkg-config --exists cmocka || need cmocka
+    library cmocka cmocka.h || need cmocka
     have clang-format-14 || have clang-format || need clang-format
+    ! have dnf || rpm -q libasan libubsan libtsan > /dev/null || need sanitizers
     ;;
   *)
     echo "usage: tools/install-deps.sh [build|test|check]" >&2
@@ -58,7 +60,8 @@ package() { # MANAGER WORD: the packages that a word stands for
       echo clang-14 libclang-common-14-dev
       apt-cache show libclang-rt-14-dev > /dev/null 2>&1 && echo libclang-rt-14-dev ;;
 
-    dnf:compiler) echo gcc gcc-c++ libasan libubsan libtsan ;;
+    dnf:compiler) echo gcc gcc-c++ ;;
+    dnf:sanitizers) echo libasan libubsan libtsan ;;
     dnf:ninja) echo ninja-build ;;
     dnf:pkg-config) echo pkgconf-pkg-config ;;
     dnf:simdjson) echo simdjson-devel ;;
@@ -92,7 +95,7 @@ if [ "$as_root" ] && ! have sudo; then
 fi
 
 if [ $manager = apt ]; then
-  echo "mica: reading the package lists ($as_root apt-get update)"
+  echo "mica: reading the package lists"
   $as_root apt-get update -qq
 fi
 packages=
@@ -104,7 +107,7 @@ if [ $manager = brew ] && ! have cc; then
 fi
 [ "$packages" ] || exit 0
 
-echo "mica: installing $packages"
+echo "mica: installing $packages${as_root:+ (with sudo)}"
 case $manager in
   apt) $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
          -o Dpkg::Use-Pty=0 $packages > /dev/null ;;
