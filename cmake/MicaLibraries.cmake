@@ -10,6 +10,14 @@ add_library(mica_shared SHARED $<TARGET_OBJECTS:mica_objects>)
 target_link_libraries(mica_shared PRIVATE ${mica_private_libraries} $<BUILD_INTERFACE:mica_compile>)
 set_target_properties(mica_shared PROPERTIES
   EXPORT_NAME mica VERSION ${PROJECT_VERSION} SOVERSION 0 LINKER_LANGUAGE CXX)
+if(APPLE)
+  target_link_options(mica_shared PRIVATE -Wl,-exported_symbol,_mica_*)
+else()
+  target_link_options(mica_shared PRIVATE
+    $<$<NOT:$<BOOL:${MICA_SANITIZE}>>:-Wl,-z,defs>
+    -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/mica.map)
+  set_target_properties(mica_shared PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/mica.map)
+endif()
 
 foreach(target mica_static mica_shared)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME mica)
