@@ -9,6 +9,8 @@
 #include "base/arena.h"
 #include "base/status.h"
 
+MICA_BEGIN
+
 typedef struct mc_filemap { /* zero is nothing mapped */
     const uint8_t *data;
     size_t size;
@@ -29,5 +31,7 @@ mica_status mc_dir_list(const char *path, const char *suffix, mc_arena *arena, c
 
 /* "dir/name" in new memory, NULL: no memory. */
 char *mc_path_join(const char *dir, const char *name);
+
+MICA_END
 
 #endif

@@ -1,0 +1,508 @@
+#include "io/safetensors.h"
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/filemap.h"
+#include "base/json.h"
+#include "base/map.h"
+#include "base/str.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PREFIX_BYTES 8             /* the header's length */
+#define MAX_HEADER_BYTES 100000000 /* as the reference implementation */
+#define COPY_ALIGN 64              /* of tensors that lie unaligned in their file */
+#define TEXT_BYTES 512
+#define MAX_NAME_SHOWN 200 /* of a name, in an error text */
+
+struct mc_weights {
+    const char *path;  /* what was opened */
+    mc_arena arena;    /* names and paths */
+    mc_buffer maps;    /* mc_filemap[] */
+    mc_buffer copies;  /* void *[]: memory of the unaligned */
+    mc_buffer tensors; /* mc_weight_tensor[] */
+    mc_map by_name;    /* index in tensors */
+};
+
+/* ---- dtypes ---- */
+
+typedef struct kind {
+    const char *name;
+    unsigned bits; /* an element */
+    bool has_dtype;
+    mica_dtype dtype;
+} kind;
+
+static const kind kinds[] = {
+    {"BOOL", 8, true, MICA_BOOL}, {"U8", 8, true, MICA_U8},      {"U16", 16, true, MICA_U16},
+    {"U32", 32, true, MICA_U32},  {"U64", 64, true, MICA_U64},   {"I8", 8, true, MICA_I8},
+    {"I16", 16, true, MICA_I16},  {"I32", 32, true, MICA_I32},   {"I64", 64, true, MICA_I64},
+    {"F16", 16, true, MICA_F16},  {"BF16", 16, true, MICA_BF16}, {"F32", 32, true, MICA_F32},
+    {"F64", 64, false, 0},        {"C64", 64, false, 0},         {"F8_E4M3", 8, false, 0},
+    {"F8_E5M2", 8, false, 0},     {"F8_E8M0", 8, false, 0},      {"F8_E4M3FNUZ", 8, false, 0},
+    {"F8_E5M2FNUZ", 8, false, 0}, {"F6_E2M3", 6, false, 0},      {"F6_E3M2", 6, false, 0},
+    {"F4", 4, false, 0},
+};
+
+static const kind *find_kind(mc_str name) {
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (mc_str_is(name, kinds[i].name)) return &kinds[i];
+    }
+    return NULL;
+}
+
+/* ---- one tensor of a header ---- */
+
+/* What is being read, for error texts. */
+typedef struct place {
+    mc_weights *w;
+    const char *file;
+    mc_str tensor;
+    const uint8_t *data; /* of the file, after the header */
+    uint64_t size;       /* of data */
+} place;
+
+/* "file: tensor 'name': " and the text. */
+static mica_status bad(const place *at, mica_status status, const char *fmt, ...) MC_PRINTF(3, 4);
+
+static mica_status bad(const place *at, mica_status status, const char *fmt, ...) {
+    char text[TEXT_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    int len = at->tensor.len < MAX_NAME_SHOWN ? (int)at->tensor.len : MAX_NAME_SHOWN;
+    return mc_fail(status, "%s: tensor '%.*s': %s", at->file, len, at->tensor.ptr, text);
+}
+
+static mica_status read_kind(const place *at, mc_json v, mc_weight_tensor *t, const kind **out) {
+    mc_str name;
+    if (!mc_json_get_str(v, &name)) {
+        return bad(at, MICA_EFORMAT, mc_json_exists(v) ? "dtype: want a text" : "has no dtype");
+    }
+    const kind *k = find_kind(name);
+    if (!k) {
+        return bad(at, MICA_EUNSUPPORTED, "dtype: '%.*s' is none that safetensors has",
+                   name.len < 40 ? (int)name.len : 40, name.ptr);
+    }
+    t->kind = k->name;
+    t->has_dtype = k->has_dtype;
+    t->dtype = k->dtype;
+    *out = k;
+    return MICA_OK;
+}
+
+static mica_status read_shape(const place *at, mc_json v, mc_weight_tensor *t) {
+    if (mc_json_get_type(v) != MC_JSON_ARRAY) {
+        return bad(at, MICA_EFORMAT,
+                   mc_json_exists(v) ? "shape: want a list of integers" : "has no shape");
+    }
+    for (mc_json_iter it = mc_json_begin(v); mc_json_next(&it);) {
+        int64_t dim;
+        if (!mc_json_get_int(it.value, &dim) || dim < 0) {
+            return bad(at, MICA_EFORMAT, "shape: want integers >= 0");
+        }
+        if (t->ndim == MICA_MAX_NDIM) {
+            return bad(at, MICA_EUNSUPPORTED, "shape: has more than %d axes", MICA_MAX_NDIM);
+        }
+        t->shape[t->ndim++] = dim;
+    }
+    return MICA_OK;
+}
+
+/* Bytes that shape and dtype ask for; false where they overflow or are no whole number. */
+static bool shape_bytes(const mc_weight_tensor *t, unsigned bits, uint64_t *bytes) {
+    uint64_t n = bits;
+    for (int i = 0; i < t->ndim; i++) {
+        uint64_t dim = (uint64_t)t->shape[i];
+        if (dim != 0 && n > UINT64_MAX / dim) return false;
+        n *= dim;
+    }
+    *bytes = n / 8;
+    return n % 8 == 0;
+}
+
+static mica_status read_offsets(const place *at, mc_json v, uint64_t *begin, uint64_t *end) {
+    int64_t offsets[2] = {0};
+    size_t n = 0;
+    bool good = mc_json_get_type(v) == MC_JSON_ARRAY && mc_json_count(v) == 2;
+    for (mc_json_iter it = mc_json_begin(v); good && mc_json_next(&it);) {
+        good = mc_json_get_int(it.value, &offsets[n]) && offsets[n] >= 0;
+        n++;
+    }
+    if (!good) {
+        return bad(at, MICA_EFORMAT,
+                   mc_json_exists(v) ? "data_offsets: want two integers >= 0"
+                                     : "has no data_offsets");
+    }
+    *begin = (uint64_t)offsets[0];
+    *end = (uint64_t)offsets[1];
+    if (*begin > *end) return bad(at, MICA_EFORMAT, "data_offsets: begins after its end");
+    if (*end <= at->size) return MICA_OK;
+    return bad(at, MICA_EFORMAT,
+               "data_offsets: ends at byte %" PRIu64 " of the data, of which the file has %" PRIu64
+               " (is it cut short?)",
+               *end, at->size);
+}
+
+static mica_status read_tensor(const place *at, mc_json v, mc_weight_tensor *t) {
+    if (mc_json_get_type(v) != MC_JSON_OBJECT) {
+        return bad(at, MICA_EFORMAT, "want an object of dtype, shape and data_offsets");
+    }
+    if (memchr(at->tensor.ptr, 0, at->tensor.len)) {
+        return bad(at, MICA_EFORMAT, "its name holds a zero byte");
+    }
+    const kind *k = NULL;
+    uint64_t begin = 0, end = 0, bytes = 0;
+    MC_TRY(read_kind(at, mc_json_find(v, "dtype"), t, &k));
+    MC_TRY(read_shape(at, mc_json_find(v, "shape"), t));
+    MC_TRY(read_offsets(at, mc_json_find(v, "data_offsets"), &begin, &end));
+    if (!shape_bytes(t, k->bits, &bytes)) {
+        return bad(at, MICA_EFORMAT, "shape: its size in bytes overflows, or is no whole number");
+    }
+    if (bytes != end - begin) {
+        return bad(at, MICA_EFORMAT,
+                   "data_offsets: %" PRIu64 " bytes, but shape and dtype %s make %" PRIu64,
+                   end - begin, k->name, bytes);
+    }
+    t->file = at->file;
+    t->data = at->data ? at->data + begin : NULL;
+    t->bytes = (size_t)bytes; /* <= at->size, which is a size_t */
+    t->name = mc_arena_strndup(&at->w->arena, at->tensor.ptr, at->tensor.len);
+    return t->name ? MICA_OK : mc_fail_nomem(at->file);
+}
+
+/* ---- one file ---- */
+
+static mica_status add_tensor(place *at, mc_json v) {
+    mc_weights *w = at->w;
+    mc_weight_tensor t = {0};
+    MC_TRY(read_tensor(at, v, &t));
+    uint64_t i = MC_BUFFER_COUNT(&w->tensors, mc_weight_tensor);
+    mc_str name = {t.name, at->tensor.len};
+    uint64_t other;
+    if (mc_map_find(&w->by_name, name, &other)) {
+        return bad(at, MICA_EFORMAT, "is there twice, the first time in %s",
+                   MC_BUFFER_AT(&w->tensors, mc_weight_tensor)[other].file);
+    }
+    if (!mc_map_put(&w->by_name, name, i) || !mc_buffer_add(&w->tensors, &t, sizeof t)) {
+        return mc_fail_nomem(at->file);
+    }
+    return MICA_OK;
+}
+
+static int compare_data(const void *a, const void *b) {
+    const mc_weight_tensor *x = a, *y = b;
+    uintptr_t p = (uintptr_t)x->data, q = (uintptr_t)y->data;
+    if (p != q) return p < q ? -1 : 1;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1; /* empty ones first */
+    return strcmp(x->name, y->name);
+}
+
+/* As the reference: tensors cover the data without overlap, hole or rest. */
+static mica_status check_cover(place *at, const mc_weight_tensor *ts, size_t count) {
+    uintptr_t base = (uintptr_t)at->data;
+    uint64_t end = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t begin = (uint64_t)((uintptr_t)ts[i].data - base);
+        at->tensor = mc_str_of(ts[i].name);
+        if (begin < end) return bad(at, MICA_EFORMAT, "data_offsets: overlaps another tensor");
+        if (begin > end) return bad(at, MICA_EFORMAT, "data_offsets: leaves a hole before it");
+        end = begin + ts[i].bytes;
+    }
+    if (end == at->size) return MICA_OK;
+    return mc_fail(MICA_EFORMAT,
+                   "%s: the tensors end at byte %" PRIu64 " of the data, and %" PRIu64
+                   " bytes follow that belong to none",
+                   at->file, end, at->size - end);
+}
+
+/* Sub-byte and byte kinds are always aligned. */
+static size_t kind_align(const mc_weight_tensor *t) {
+    unsigned bits = find_kind(mc_str_of(t->kind))->bits;
+    return bits >= 8 ? bits / 8 : 1;
+}
+
+static mica_status align_tensor(mc_weights *w, mc_weight_tensor *t) {
+    if ((uintptr_t)t->data % kind_align(t) == 0 || t->bytes == 0) return MICA_OK;
+    void *copy = mc_aligned_alloc(COPY_ALIGN, t->bytes);
+    if (!copy || !MC_BUFFER_PUSH(&w->copies, void *, copy)) {
+        mc_free(copy);
+        return mc_fail(MICA_ENOMEM, "out of memory: %s: tensor '%s' lies unaligned, and the copy",
+                       t->file, t->name);
+    }
+    memcpy(copy, t->data, t->bytes);
+    t->data = copy;
+    return MICA_OK;
+}
+
+static mica_status add_header(place *at, mc_json root) {
+    mc_weights *w = at->w;
+    if (mc_json_get_type(root) != MC_JSON_OBJECT) {
+        return mc_fail(MICA_EFORMAT, "%s: the header is no JSON object", at->file);
+    }
+    size_t first = MC_BUFFER_COUNT(&w->tensors, mc_weight_tensor);
+    if (!mc_map_reserve(&w->by_name, first + mc_json_count(root))) return mc_fail_nomem(at->file);
+    for (mc_json_iter it = mc_json_begin(root); mc_json_next(&it);) {
+        if (mc_str_is(it.key, "__metadata__")) continue;
+        at->tensor = it.key;
+        MC_TRY(add_tensor(at, it.value));
+    }
+    size_t count = MC_BUFFER_COUNT(&w->tensors, mc_weight_tensor) - first;
+    if (count == 0) return check_cover(at, NULL, 0);
+    mc_weight_tensor *ts = MC_BUFFER_AT(&w->tensors, mc_weight_tensor) + first;
+    qsort(ts, count, sizeof *ts, compare_data);
+    for (size_t i = 0; i < count; i++) {
+        /* A key that is there already: this cannot fail. */
+        if (!mc_map_put(&w->by_name, mc_str_of(ts[i].name), first + i)) return MICA_EINTERNAL;
+    }
+    MC_TRY(check_cover(at, ts, count));
+    for (size_t i = 0; i < count; i++)
+        MC_TRY(align_tensor(w, &ts[i]));
+    return MICA_OK;
+}
+
+/* Adds the tensors of one file, whose bytes are at `bytes`. */
+static mica_status add_bytes(mc_weights *w, const char *file, const uint8_t *bytes, size_t size) {
+    if (size < PREFIX_BYTES) {
+        return mc_fail(MICA_EFORMAT,
+                       "%s: %zu bytes are too few for a safetensors file (is it cut short?)", file,
+                       size);
+    }
+    uint64_t header = 0;
+    for (int i = PREFIX_BYTES; i-- > 0;)
+        header = header << 8 | bytes[i];
+    if (header > MAX_HEADER_BYTES) {
+        return mc_fail(MICA_EFORMAT,
+                       "%s: a header of %" PRIu64
+                       " bytes, at most %d are taken (is this a safetensors file?)",
+                       file, header, MAX_HEADER_BYTES);
+    }
+    if (header > size - PREFIX_BYTES) {
+        return mc_fail(MICA_EFORMAT,
+                       "%s: a header of %" PRIu64
+                       " bytes, but the file has %zu after its length (is it cut short?)",
+                       file, header, size - PREFIX_BYTES);
+    }
+    size_t data_at = PREFIX_BYTES + (size_t)header;
+    place at = {.w = w, .file = file, .data = bytes + data_at, .size = size - data_at};
+    mc_json_doc *doc;
+    mica_status status =
+        mc_json_parse((const char *)bytes + PREFIX_BYTES, (size_t)header, file, &doc);
+    if (status == MICA_EFORMAT) return mc_fail(status, "%s (the header)", mica_last_error());
+    if (status != MICA_OK) return status;
+    status = add_header(&at, mc_json_root(doc));
+    mc_json_close(&doc);
+    return status;
+}
+
+/* Maps and adds dir/name, or `name` alone where dir is NULL. */
+static mica_status add_file(mc_weights *w, const char *dir, const char *name) {
+    char *joined = dir ? mc_path_join(dir, name) : mc_strdup(name);
+    if (!joined) return mc_fail_nomem(name);
+    const char *path = mc_arena_strndup(&w->arena, joined, strlen(joined));
+    mc_free(joined);
+    if (!path) return mc_fail_nomem(name);
+    mc_filemap map;
+    MC_TRY(mc_filemap_open(path, &map));
+    if (!mc_buffer_add(&w->maps, &map, sizeof map)) {
+        mc_filemap_close(&map);
+        return mc_fail_nomem(path);
+    }
+    return add_bytes(w, path, map.data, map.size);
+}
+
+/* ---- a folder ---- */
+
+/* Shards of an index, each once. */
+typedef struct shard_list {
+    mc_map seen;
+    mc_buffer names; /* char *[], in the arena of the weights */
+} shard_list;
+
+static mica_status add_shard(mc_weights *w, const char *index, mc_str tensor, mc_json v,
+                             shard_list *list) {
+    mc_str name;
+    if (!mc_json_get_str(v, &name)) {
+        return mc_fail(MICA_EFORMAT, "%s: weight_map.%.*s: want the name of a file", index,
+                       MC_STR_ARG(tensor));
+    }
+    uint64_t seen;
+    if (mc_map_find(&list->seen, name, &seen)) return MICA_OK;
+    /* A name that leads out of the folder would let an index read any file. */
+    if (name.len == 0 || memchr(name.ptr, '/', name.len) || memchr(name.ptr, 0, name.len) ||
+        name.ptr[0] == '.') {
+        return mc_fail(MICA_EFORMAT, "%s: weight_map.%.*s: '%.*s' is no file of this folder", index,
+                       MC_STR_ARG(tensor), MC_STR_ARG(name));
+    }
+    char *copy = mc_arena_strndup(&w->arena, name.ptr, name.len);
+    if (!copy || !mc_map_put(&list->seen, (mc_str){copy, name.len}, 1) ||
+        !MC_BUFFER_PUSH(&list->names, char *, copy)) {
+        return mc_fail_nomem(index);
+    }
+    return MICA_OK;
+}
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static mica_status add_shards(mc_weights *w, const char *dir, const char *index, shard_list *list) {
+    size_t count = MC_BUFFER_COUNT(&list->names, char *);
+    if (count == 0) return mc_fail(MICA_EFORMAT, "%s: weight_map lists no tensors", index);
+    char **names = MC_BUFFER_AT(&list->names, char *);
+    qsort(names, count, sizeof *names, compare_names);
+    for (size_t i = 0; i < count; i++) {
+        mica_status status = add_file(w, dir, names[i]);
+        if (status == MICA_ENOENT) return mc_fail_context(status, "%s lists a shard", index);
+        if (status != MICA_OK) return status;
+    }
+    return MICA_OK;
+}
+
+/* Every tensor of the index is in the shard that the index says. Shards may hold more. */
+static mica_status check_index(const mc_weights *w, const char *index, mc_json weight_map) {
+    for (mc_json_iter it = mc_json_begin(weight_map); mc_json_next(&it);) {
+        uint64_t i;
+        mc_str shard;
+        const mc_weight_tensor *t = NULL;
+        if (mc_map_find(&w->by_name, it.key, &i)) t = mc_weights_at(w, (size_t)i);
+        if (!mc_json_get_str(it.value, &shard)) return MICA_EINTERNAL; /* add_shard has looked */
+        if (!t || !mc_str_is(shard, base_name(t->file))) {
+            return mc_fail(MICA_ENOENT, "%s: tensor '%.*s' is not in %.*s, where the index has it",
+                           index, MC_STR_ARG(it.key), MC_STR_ARG(shard));
+        }
+    }
+    return MICA_OK;
+}
+
+static mica_status open_weight_map(mc_weights *w, const char *dir, const char *index,
+                                   mc_json weight_map) {
+    if (mc_json_get_type(weight_map) != MC_JSON_OBJECT) {
+        return mc_fail(MICA_EFORMAT, "%s: weight_map: want an object of tensor and file names",
+                       index);
+    }
+    shard_list list = {0};
+    mica_status status = MICA_OK;
+    for (mc_json_iter it = mc_json_begin(weight_map); status == MICA_OK && mc_json_next(&it);) {
+        status = add_shard(w, index, it.key, it.value, &list);
+    }
+    if (status == MICA_OK) status = add_shards(w, dir, index, &list);
+    if (status == MICA_OK) status = check_index(w, index, weight_map);
+    mc_map_deinit(&list.seen);
+    mc_buffer_deinit(&list.names);
+    return status;
+}
+
+static mica_status open_index(mc_weights *w, const char *dir, const char *index) {
+    mc_json_doc *doc;
+    MC_TRY(mc_json_load(index, &doc));
+    mica_status status =
+        open_weight_map(w, dir, index, mc_json_find(mc_json_root(doc), "weight_map"));
+    mc_json_close(&doc);
+    return status;
+}
+
+/* Without an index: model.safetensors, else model*.safetensors, else *.safetensors. */
+static mica_status open_listed(mc_weights *w, const char *dir) {
+    const char **names;
+    size_t count, of_model = 0;
+    MC_TRY(mc_dir_list(dir, ".safetensors", &w->arena, &names, &count));
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(names[i], "model.safetensors") == 0) return add_file(w, dir, names[i]);
+        if (strncmp(names[i], "model", 5) == 0) of_model++;
+    }
+    if (count == 0) {
+        return mc_fail(MICA_ENOENT,
+                       "%s: no weights: neither model.safetensors, nor "
+                       "model.safetensors.index.json, nor any file *.safetensors",
+                       dir);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (of_model > 0 && strncmp(names[i], "model", 5) != 0) continue;
+        MC_TRY(add_file(w, dir, names[i]));
+    }
+    return MICA_OK;
+}
+
+static mica_status open_folder(mc_weights *w, const char *dir) {
+    char *index = mc_path_join(dir, "model.safetensors.index.json");
+    if (!index) return mc_fail_nomem(dir);
+    mica_status status = mc_path_is_file(index) ? open_index(w, dir, index) : open_listed(w, dir);
+    mc_free(index);
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static mica_status new_weights(const char *path, mc_weights **w) {
+    *w = mc_calloc(1, sizeof **w);
+    if (!*w) return mc_fail_nomem(path);
+    (*w)->path = mc_arena_strndup(&(*w)->arena, path, strlen(path));
+    if ((*w)->path) return MICA_OK;
+    mc_weights_close(w);
+    return mc_fail_nomem(path);
+}
+
+mica_status mc_weights_open(const char *path, mc_weights **w) {
+    MC_TRY(new_weights(path, w));
+    mica_status status = mc_path_is_dir(path) ? open_folder(*w, path) : add_file(*w, NULL, path);
+    if (status != MICA_OK) mc_weights_close(w);
+    return status;
+}
+
+mica_status mc_weights_parse(const void *bytes, size_t size, const char *name, mc_weights **w) {
+    MC_TRY(new_weights(name, w));
+    mica_status status = add_bytes(*w, (*w)->path, bytes, size);
+    if (status != MICA_OK) mc_weights_close(w);
+    return status;
+}
+
+void mc_weights_close(mc_weights **w) {
+    mc_weights *x = *w;
+    if (!x) return;
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&x->maps, mc_filemap); i++) {
+        mc_filemap_close(&MC_BUFFER_AT(&x->maps, mc_filemap)[i]);
+    }
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&x->copies, void *); i++) {
+        mc_free(MC_BUFFER_AT(&x->copies, void *)[i]);
+    }
+    mc_buffer_deinit(&x->maps);
+    mc_buffer_deinit(&x->copies);
+    mc_buffer_deinit(&x->tensors);
+    mc_map_deinit(&x->by_name);
+    mc_arena_deinit(&x->arena);
+    mc_free(x);
+    *w = NULL;
+}
+
+const mc_weight_tensor *mc_weights_find(const mc_weights *w, const char *name) {
+    uint64_t i;
+    return mc_map_find(&w->by_name, mc_str_of(name), &i) ? mc_weights_at(w, (size_t)i) : NULL;
+}
+
+mica_status mc_weights_require(const mc_weights *w, const char *name,
+                               const mc_weight_tensor **tensor) {
+    *tensor = mc_weights_find(w, name);
+    if (*tensor) return MICA_OK;
+    return mc_fail(MICA_ENOENT, "%s: tensor '%s' is not among the %zu tensors of the weights",
+                   w->path, name, mc_weights_count(w));
+}
+
+size_t mc_weights_count(const mc_weights *w) {
+    return MC_BUFFER_COUNT(&w->tensors, mc_weight_tensor);
+}
+
+const mc_weight_tensor *mc_weights_at(const mc_weights *w, size_t i) {
+    return &MC_BUFFER_AT(&w->tensors, mc_weight_tensor)[i];
+}
