@@ -1,0 +1,89 @@
+/* The golden runner: every record of $MICA_FIXTURES/ops/<group>.json against the op that it names.
+ *
+ * A group is a table of rows in golden_<group>.c and a row of golden_list.h. A row's function
+ * builds the result from the record's inputs and arguments; the runner evaluates it and compares.
+ *
+ *     static bool run_take(golden *g) {
+ *         g->out[0] = mica_take(g->s, golden_in(g, "a"), golden_in(g, "i"), axis);
+ *         return true;
+ *     }
+ *     static const golden_row rows[] = {{.op = "take", .run = run_take}};
+ *     const golden_group golden_index = {"index", rows, sizeof rows / sizeof *rows, NULL};
+ *
+ * Records whose op has no row, and those of dtypes that mica lacks (c64, f64), are skipped and
+ * counted. */
+#ifndef OP_GOLDEN_H
+#define OP_GOLDEN_H
+
+#include <mica/mica.h>
+
+#include "base/json.h"
+#include "support/support.h"
+
+#define GOLDEN_MAX 8
+
+typedef struct golden {
+    const char *name; /* "add.3" */
+    const char *op;   /* "add" */
+    const char *note; /* "" where there is none */
+    mica_scope *s;
+    mc_json args;
+    int n_in;
+    char in_name[GOLDEN_MAX][32];
+    mica_array in[GOLDEN_MAX];
+    int n_out; /* as the file says */
+    mica_array want[GOLDEN_MAX];
+    mica_array out[GOLDEN_MAX]; /* what the row's function sets */
+
+    /* How far a value may be off. The runner sets the tolerances of fixtures/README.md; a row's
+     * function may change them: f32 by relative * |want| + absolute, or with by_row by
+     * relative * max(|want| along the last axis) + absolute. f16 and bf16 by row, always. */
+    double relative;
+    double absolute;
+    bool by_row;
+    int ulps; /* > 0: f16 and bf16 may be off by that many units in the last place instead */
+} golden;
+
+typedef struct golden_row {
+    const char *op;
+    /* Sets g->out; false where these arguments are not mica's (counted as skipped). */
+    bool (*run)(golden *g);
+    double relative; /* of f32; 0: 1e-5 */
+    /* Replaces the comparison of output i, where not NULL; says itself what is wrong (print_error).
+     */
+    bool (*check)(golden *g, int i);
+} golden_row;
+
+typedef struct golden_count {
+    int passed, skipped, failed;
+} golden_count;
+
+typedef struct golden_group {
+    const char *name;
+    const golden_row *rows;
+    size_t n_rows;
+    /* For a file that has no list of cases; NULL for the others. */
+    void (*whole)(mica_device *device, mc_json root, golden_count *count);
+} golden_group;
+
+#define GROUP(name) extern const golden_group golden_##name;
+#include "op/golden_list.h"
+
+/* The input of that name, MICA_NONE where the record has none. */
+mica_array golden_in(const golden *g, const char *name);
+
+/* Arguments, with a default for absent ones and null. */
+int64_t golden_int(const golden *g, const char *key, int64_t otherwise);
+double golden_float(const golden *g, const char *key, double otherwise);
+bool golden_bool(const golden *g, const char *key, bool otherwise);
+/* A list of at most `max` integers, or one; its length, -1 where it is absent or null. */
+int golden_ints(const golden *g, const char *key, int64_t *out, int max);
+/* True where the argument is there, and not null. */
+bool golden_has(const golden *g, const char *key);
+/* True, and the text in out (cut to 64 bytes), where it is a string. */
+bool golden_text(const golden *g, const char *key, char out[64]);
+mica_dtype golden_dtype(const golden *g, const char *key, mica_dtype otherwise);
+/* The dtype of a name as the fixtures write it ("bf16", "BF16"); false for those that mica lacks. */
+bool golden_dtype_of(const char *name, mica_dtype *out);
+
+#endif

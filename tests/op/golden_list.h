@@ -1,0 +1,8 @@
+/* Every group of goldens that has a table: GROUP(name), in tests/op/golden_<name>.c. */
+GROUP(unary)
+GROUP(binary)
+GROUP(reduce)
+GROUP(random)
+GROUP(promotion)
+
+#undef GROUP
