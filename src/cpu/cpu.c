@@ -1,0 +1,153 @@
+/* The cpu backend: opens a pool and chooses kernels; ops run by the table of eval_list.h. */
+#include "cpu/cpu.h"
+
+#include "base/alloc.h"
+#include "base/system.h"
+#include "cpu/eval.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGNMENT 64u
+#define RUNS_A_THREAD 4 /* so that a slow core does not hold the others */
+
+/* What *state points to: cpu first, so that mc_cpu_of finds it. */
+typedef struct cpu_state {
+    mc_cpu cpu;
+    mk_kernels kernels;
+} cpu_state;
+
+static const mc_kernel eval_table[MC_OP_COUNT] = {
+    [MC_OP_LEAF] = NULL, /* data: never run */
+#define EVAL(op, fn) [MC_OP_##op] = fn,
+#include "cpu/eval_list.h"
+};
+
+/* The instruction set that MICA_CPU names, the best one where it is not set. */
+static mica_status choose_isa(mk_isa *isa) {
+    const char *wanted = getenv("MICA_CPU");
+    *isa = mk_isa_best();
+    if (wanted == NULL || wanted[0] == '\0') return MICA_OK;
+    for (int i = 0; i < MK_ISA_COUNT; i++) {
+        if (strcmp(wanted, mk_isa_name((mk_isa)i)) != 0) continue;
+        if (!mk_isa_has((mk_isa)i))
+            return mc_fail(MICA_EDEVICE,
+                           "cpu: MICA_CPU is %s, which this machine cannot run; the "
+                           "best it can is %s",
+                           wanted, mk_isa_name(*isa));
+        *isa = (mk_isa)i;
+        return MICA_OK;
+    }
+    return mc_fail(MICA_EDEVICE,
+                   "cpu: MICA_CPU is %s, which is no instruction set that mica knows "
+                   "(ref, avx2, avx512)",
+                   wanted);
+}
+
+static void describe(mc_cpu *cpu) {
+    char name[64];
+    mk_cpu_name(name);
+    (void)snprintf(cpu->description, sizeof cpu->description, "%s, %d thread%s", name, cpu->threads,
+                   cpu->threads == 1 ? "" : "s");
+}
+
+static void cpu_close(void *state) {
+    if (state == NULL) return;
+    cpu_state *st = state;
+    mc_pool_close(&st->cpu.pool);
+    mc_free(st);
+}
+
+static mica_status cpu_open(const mica_device_options *options, void **state) {
+    *state = NULL;
+    int threads = options != NULL ? options->threads : 0;
+    if (threads < 0) return mc_fail(MICA_EINVAL, "cpu: %d threads; 0 takes all cores", threads);
+    mk_isa isa;
+    MC_TRY(choose_isa(&isa));
+    cpu_state *st = mc_calloc(1, sizeof *st);
+    if (st == NULL) return mc_fail_nomem("the cpu device");
+    mk_kernels_fill(&st->kernels, isa);
+    st->cpu.kern = &st->kernels;
+    st->cpu.threads = threads > 0 ? threads : mc_cpu_count();
+    mica_status status = mc_pool_open(st->cpu.threads, &st->cpu.pool);
+    if (status != MICA_OK) {
+        cpu_close(st);
+        return status;
+    }
+    describe(&st->cpu);
+    *state = st;
+    return MICA_OK;
+}
+
+static void cpu_info(const void *state, mica_device_info *info) {
+    const cpu_state *st = state;
+    *info = (mica_device_info){
+        .name = "cpu",
+        .description = st->cpu.description,
+        .isa = mk_isa_name(st->kernels.isa),
+        .threads = st->cpu.threads,
+        .memory_bytes = mc_memory_bytes(),
+    };
+}
+
+static void *cpu_alloc(void *state, size_t bytes) {
+    (void)state;
+    return mc_aligned_alloc(ALIGNMENT, bytes);
+}
+
+static void cpu_free(void *state, void *data, size_t bytes) {
+    (void)state;
+    (void)bytes;
+    mc_free(data);
+}
+
+static mc_kernel cpu_find(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
+                          int n_in, const mc_layout *out) {
+    (void)state;
+    (void)attr;
+    (void)in;
+    (void)n_in;
+    (void)out;
+    return eval_table[op];
+}
+
+const mc_backend mc_backend_cpu = {
+    .name = "cpu",
+    .open = cpu_open,
+    .close = cpu_close,
+    .info = cpu_info,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .find = cpu_find,
+};
+
+/* One region of mc_cpu_for. */
+typedef struct range_work {
+    mc_range_fn fn;
+    void *context;
+    int64_t n;
+    int64_t run; /* elements a task */
+} range_work;
+
+static void run_range(void *context, int task, int worker) {
+    const range_work *work = context;
+    int64_t begin = task * work->run;
+    int64_t end = work->n - begin < work->run ? work->n : begin + work->run;
+    work->fn(work->context, begin, end, worker);
+}
+
+void mc_cpu_for(const mc_call *call, int64_t n, int64_t grain, mc_range_fn fn, void *context) {
+    if (n <= 0) return;
+    const mc_cpu *cpu = mc_cpu_of(call);
+    if (grain < 1) grain = 1;
+    int64_t most = (int64_t)cpu->threads * RUNS_A_THREAD;
+    int64_t run = (n - 1) / most + 1;
+    run = ((run - 1) / grain + 1) * grain;
+    if (cpu->threads == 1 || run >= n) {
+        fn(context, 0, n, 0);
+        return;
+    }
+    range_work work = {fn, context, n, run};
+    mc_pool_run(cpu->pool, (int)((n - 1) / run + 1), run_range, &work);
+}

@@ -1,0 +1,10 @@
+/* The CPU device's kernels: one function for each row of cpu/eval_list.h. */
+#ifndef CPU_EVAL_H
+#define CPU_EVAL_H
+
+#include "device/backend.h"
+
+#define EVAL(op, fn) mica_status fn(const mc_call *call);
+#include "cpu/eval_list.h"
+
+#endif

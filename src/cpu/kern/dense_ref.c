@@ -1,0 +1,88 @@
+/* Plain C. Sums run in eight lanes that a compiler may put in one register: l mod 8 names the lane,
+ * and the lanes are joined in one fixed way. */
+#include "cpu/kern/dense.h"
+#include "cpu/kern/ref.h"
+
+static void matmul_nt(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < m; i++)
+            y[i * y_stride + j] = mk_ref_dot(k, x + i * x_stride, w + j * w_stride);
+}
+
+/* One row of 16-bit weights, widened a block at a time. */
+static float dot_half(int64_t k, const float *x, const uint16_t *w, mk_type type) {
+    mk_ref_sum sum = {{0}};
+    for (int64_t l = 0; l < k; l += MK_REF_BLOCK) {
+        float block[MK_REF_BLOCK];
+        int64_t count = k - l < MK_REF_BLOCK ? k - l : MK_REF_BLOCK;
+        for (int64_t i = 0; i < count; i++)
+            block[i] = mk_load(w + l, type, i);
+        mk_ref_add(&sum, count, x + l, block);
+    }
+    return mk_ref_total(&sum);
+}
+
+static void matvec_f16(int64_t n, int64_t k, const float *x, const uint16_t *w, int64_t w_stride,
+                       float *y) {
+    for (int64_t j = 0; j < n; j++)
+        y[j] = dot_half(k, x, w + j * w_stride, MK_F16);
+}
+
+static void matvec_bf16(int64_t n, int64_t k, const float *x, const uint16_t *w, int64_t w_stride,
+                        float *y) {
+    for (int64_t j = 0; j < n; j++)
+        y[j] = dot_half(k, x, w + j * w_stride, MK_BF16);
+}
+
+static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+    for (int64_t i = 0; i < m; i++) {
+        float *out = y + i * y_stride;
+        for (int64_t l = 0; l < k; l++) {
+            float factor = x[i * x_stride + l];
+            const float *row = w + l * w_stride;
+            for (int64_t j = 0; j < n; j++)
+                out[j] += factor * row[j];
+        }
+    }
+}
+
+static void widen_f16(int64_t n, const uint16_t *x, float *y) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = mk_from_f16(x[i]);
+}
+
+static void widen_bf16(int64_t n, const uint16_t *x, float *y) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = mk_from_bf16(x[i]);
+}
+
+static void narrow_f16(int64_t n, const float *x, uint16_t *y) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = mk_to_f16(x[i]);
+}
+
+static void narrow_bf16(int64_t n, const float *x, uint16_t *y) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = mk_to_bf16(x[i]);
+}
+
+static void exp_shift(int64_t n, float *x, float shift) {
+    for (int64_t i = 0; i < n; i++) {
+        float t = x[i] - shift;
+        x[i] = t < -87.0f ? 0.0f : expf(t);
+    }
+}
+
+void mk_dense_ref(mk_kernels *kernels) {
+    kernels->matmul_nt = matmul_nt;
+    kernels->matvec_f16 = matvec_f16;
+    kernels->matvec_bf16 = matvec_bf16;
+    kernels->matmul_nn = matmul_nn;
+    kernels->widen_f16 = widen_f16;
+    kernels->widen_bf16 = widen_bf16;
+    kernels->narrow_f16 = narrow_f16;
+    kernels->narrow_bf16 = narrow_bf16;
+    kernels->exp_shift = exp_shift;
+}

@@ -1,0 +1,13 @@
+#include "cpu/kern/dense.h"
+#include "cpu/kern/quant.h"
+
+bool mk_has_avx512(void) {
+    return mk_has_avx2() && __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
+
+void mk_fill_avx512(mk_kernels *kernels) {
+    mk_dense_avx512(kernels);
+    mk_quant_avx512(kernels);
+}

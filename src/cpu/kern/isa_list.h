@@ -1,0 +1,8 @@
+/* Instruction sets, weakest first: each overlays the ones above it. ISA(name), with the name as
+ * MICA_CPU takes it; mk_fill_<name> and mk_has_<name> are in isa_<name>.c. */
+ISA(ref)
+#if defined(__x86_64__)
+ISA(avx2)
+ISA(avx512)
+#endif
+#undef ISA

@@ -1,0 +1,11 @@
+#include "cpu/kern/dense.h"
+#include "cpu/kern/quant.h"
+
+bool mk_has_ref(void) {
+    return true;
+}
+
+void mk_fill_ref(mk_kernels *kernels) {
+    mk_dense_ref(kernels);
+    mk_quant_ref(kernels);
+}

@@ -1,0 +1,44 @@
+#include "cpu/kern/kern.h"
+
+#include <stddef.h>
+
+typedef struct isa_row {
+    const char *name;
+    bool (*has)(void);
+    void (*fill)(mk_kernels *kernels);
+} isa_row;
+
+static const isa_row isas[MK_ISA_COUNT] = {
+#define ISA(name) {#name, mk_has_##name, mk_fill_##name},
+#include "cpu/kern/isa_list.h"
+};
+
+const char *mk_isa_name(mk_isa isa) {
+    return isas[isa].name;
+}
+
+bool mk_isa_has(mk_isa isa) {
+    return isas[isa].has();
+}
+
+mk_isa mk_isa_best(void) {
+    int best = MK_ISA_COUNT - 1;
+    while (!isas[best].has())
+        best--; /* ref is always there */
+    return (mk_isa)best;
+}
+
+void mk_kernels_fill(mk_kernels *kernels, mk_isa isa) {
+    for (int i = 0; i <= (int)isa; i++)
+        isas[i].fill(kernels);
+    kernels->isa = isa;
+}
+
+mk_qrows mk_qrows_at(const mk_qrows *w, int64_t r) {
+    int64_t scale_bytes = w->mode == MK_AFFINE ? mk_type_bytes(w->type) : 1;
+    mk_qrows at = *w;
+    at.codes += r * w->codes_stride;
+    at.scales = (const char *)w->scales + r * w->scales_stride * scale_bytes;
+    if (w->biases != NULL) at.biases = (const char *)w->biases + r * w->scales_stride * scale_bytes;
+    return at;
+}

@@ -1,0 +1,73 @@
+/* The CPU's kernels: inner loops over rows of memory, one function pointer each.
+ *
+ * A kernel is a row KERN(name, result, (args)) of a family's list. The reference (<family>_ref.c,
+ * plain C) fills every pointer; an instruction set overlays those it has something better for.
+ * mk_kernels_fill does so in the order of isa_list.h, up to the one that was asked for.
+ *
+ * Rules that kcheck tests:
+ *  - a kernel reads and writes exactly what its arguments name, whatever the alignment;
+ *  - one order of summation an output: a result depends on its own row of x and its own row (or
+ *    column) of w alone. It has the same bits whether it is computed alone or among others, by the
+ *    vector kernels or by unpacking first and multiplying then. Different instruction sets may
+ *    differ in the last bits.
+ *
+ * Sizes and strides are in elements, rows are contiguous. This folder includes the C library and
+ * its own headers only. Threads: kernels have no state. */
+#ifndef CPU_KERN_KERN_H
+#define CPU_KERN_KERN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cpu/kern/num.h"
+
+typedef enum mk_isa {
+#define ISA(name) MK_ISA_##name,
+#include "cpu/kern/isa_list.h"
+    MK_ISA_COUNT
+} mk_isa;
+
+/* What the codes of quantised weights mean. */
+typedef enum mk_mode { MK_AFFINE, MK_MXFP4, MK_MXFP8, MK_NVFP4 } mk_mode;
+
+/* Rows of quantised weights, as MLX packs them: little-endian bit streams of codes. */
+typedef struct mk_qrows {
+    int64_t k;             /* codes a row, a multiple of group */
+    const uint32_t *codes; /* row r at codes + r * codes_stride (words) */
+    int64_t codes_stride;
+    const void *scales; /* row r at scales + r * scales_stride: one a group */
+    const void *biases; /* as scales; affine only */
+    int64_t scales_stride;
+    mk_type type; /* of scales and biases; not read for the fp modes, whose scales are bytes */
+    mk_mode mode;
+    int bits;
+    int group; /* 16, 32, 64 or 128 */
+} mk_qrows;
+
+typedef struct mk_kernels {
+#define KERN(name, result, args) result(*name) args;
+#include "cpu/kern/dense_list.h"
+#include "cpu/kern/quant_list.h"
+#undef KERN
+    mk_isa isa;
+} mk_kernels;
+
+const char *mk_isa_name(mk_isa isa);
+bool mk_isa_has(mk_isa isa); /* can this machine run it? */
+mk_isa mk_isa_best(void);
+/* The kernels of an instruction set that the machine has. */
+void mk_kernels_fill(mk_kernels *kernels, mk_isa isa);
+
+/* "AMD EPYC 9B14": what the processor calls itself; text always ends with NUL. */
+void mk_cpu_name(char text[64]);
+
+/* Row r of rows that start at w. */
+mk_qrows mk_qrows_at(const mk_qrows *w, int64_t r);
+
+/* Each instruction set's part: overlays kernels, and asks the machine. */
+#define ISA(name)                             \
+    void mk_fill_##name(mk_kernels *kernels); \
+    bool mk_has_##name(void);
+#include "cpu/kern/isa_list.h"
+
+#endif

@@ -1,0 +1,19 @@
+/* Products of quantised rows with f32 activations.
+ *
+ * unpack:    n rows of any mode to f32 [n, k], in their natural order.
+ *
+ * Affine rows of 4 and of 8 bits, groups of 32, 64, 128. An instruction set may want the elements
+ * of a row in another order, within blocks of 32: arrange_q* puts a row of x in that order, and the
+ * other two work in it. The three of a width are overlaid together.
+ *
+ * arrange_q*: y[k] = x[k] in the kernel's order; k a multiple of 32; y is not x.
+ * matvec_q*:  y[n] = w [n, k] times an arranged x [k].
+ * unpack_q*:  n rows to f32 [n, k] in the kernel's order: matmul_nt over these and an arranged x has
+ *             the bits of matvec_q*. */
+KERN(unpack, void, (const mk_qrows *w, int64_t n, float *y))
+KERN(arrange_q4, void, (int64_t k, const float *x, float *y))
+KERN(matvec_q4, void, (const mk_qrows *w, int64_t n, const float *x, float *y))
+KERN(unpack_q4, void, (const mk_qrows *w, int64_t n, float *y))
+KERN(arrange_q8, void, (int64_t k, const float *x, float *y))
+KERN(matvec_q8, void, (const mk_qrows *w, int64_t n, const float *x, float *y))
+KERN(unpack_q8, void, (const mk_qrows *w, int64_t n, float *y))
