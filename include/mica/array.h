@@ -30,9 +30,10 @@
 
 MICA_BEGIN
 
+/** The most axes that an array may have. */
 #define MICA_MAX_NDIM 8
 
-/* Ordered as MLX promotes: see mica_dtype_promote. */
+/** Types of an element. Ordered as MLX promotes: see mica_dtype_promote. */
 typedef enum mica_dtype {
     MICA_BOOL,
     MICA_U8,
@@ -47,14 +48,16 @@ typedef enum mica_dtype {
     MICA_BF16,
     MICA_F32
 } mica_dtype;
+/** How many there are. */
 #define MICA_DTYPE_COUNT 12
 
+/** What owns arrays: everything made in a scope goes with it. */
 typedef struct mica_scope mica_scope;
 
 /** A handle on a node of a scope: plain data, copied freely, valid until its scope closes. */
 typedef struct mica_array {
-    mica_scope *scope;
-    uint32_t node;
+    mica_scope *scope; /* NULL in the invalid array */
+    uint32_t node;     /* index in the scope */
 } mica_array;
 
 /** The invalid array: an absent optional operand, and what a failed op returns. */
@@ -163,12 +166,13 @@ MICA_API mica_status mica_item_i64(mica_array x, int64_t *out);
  *  `while (mica_next(x, &it)) use(it.value)`. Evaluates x at the first step.
  *  After the end, it.status tells whether it was reached without an error. */
 typedef struct mica_iter {
-    const void *value; /* one element, dtype of the array */
-    int64_t index;     /* logical position of value, counted from 0 */
-    mica_status status;
-    int64_t next; /* private */
-    int64_t coords[MICA_MAX_NDIM];
+    const void *value;             /* one element, dtype of the array */
+    int64_t index;                 /* logical position of value, counted from 0 */
+    mica_status status;            /* of the whole iteration */
+    int64_t next;                  /* private */
+    int64_t coords[MICA_MAX_NDIM]; /* private */
 } mica_iter;
+/** Steps to the next element; false after the last one and on an error. */
 MICA_API bool mica_next(mica_array x, mica_iter *it);
 
 MICA_END

@@ -13,11 +13,12 @@
 
 MICA_BEGIN
 
+/** An open device. */
 typedef struct mica_device mica_device;
 
 /** Options of mica_device_open; zero means the default. */
 typedef struct mica_device_options {
-    int threads;               /* threads that compute; 0: one a usable core (affinity, cgroup) */
+    int threads;                 /* threads that compute; 0: one a usable core (affinity, cgroup) */
     uint64_t memory_limit_bytes; /* as mica_device_set_memory_limit; 0: none */
     uint64_t cache_limit_bytes;  /* as mica_device_set_cache_limit; 0: a quarter of the memory */
 } mica_device_options;
@@ -27,8 +28,8 @@ typedef struct mica_device_info {
     const char *name;        /* "cpu" */
     const char *description; /* "AMD EPYC 9B14, 2 threads" */
     const char *isa;         /* the kernels chosen: "ref", "avx2", "avx512", "neon" */
-    int threads;
-    uint64_t memory_bytes; /* physical memory that this process may use */
+    int threads;             /* threads that compute */
+    uint64_t memory_bytes;   /* physical memory that this process may use */
 } mica_device_info;
 
 /** Opens a device.

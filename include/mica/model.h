@@ -30,8 +30,11 @@
 
 MICA_BEGIN
 
+/** Weights and a tokenizer. */
 typedef struct mica_model mica_model;
+/** The caches and the history of one conversation. */
 typedef struct mica_session mica_session;
+/** One answer in the making. */
 typedef struct mica_stream mica_stream;
 
 /** Told from time to time how far a long work is: done of total (bytes, tokens). */
@@ -45,7 +48,7 @@ typedef struct mica_model_options {
     int64_t context_length; /* tokens that a session may hold; above it the oldest are forgotten.
                                0: no such limit but the model's own, past which a prompt is refused */
     mica_progress progress; /* loading, in bytes; may be NULL */
-    void *progress_user;
+    void *progress_user;    /* given to progress */
 } mica_model_options;
 
 /** Opens a model folder (config.json, tokenizer.json, *.safetensors). Weights are mapped, not
@@ -64,7 +67,7 @@ MICA_API void mica_model_close(mica_model **model);
 
 /** What a model is. Strings live as long as the model. */
 typedef struct mica_model_info {
-    const char *path;
+    const char *path;          /* the folder */
     const char *engine;        /* "native" */
     const char *family;        /* "gemma3" */
     const char *architecture;  /* config.json's model_type, "gemma3_text" */
@@ -72,11 +75,19 @@ typedef struct mica_model_info {
     const char *quantization;  /* "4 bit, groups of 32 (affine)", "none" */
     uint64_t parameters;       /* logical: a 4-bit weight counts as one */
     uint64_t weight_bytes;     /* in the files */
-    int64_t layers, hidden_size, heads, kv_heads, head_dim, intermediate_size, vocab_size;
+    int64_t layers;            /* decoder blocks */
+    int64_t hidden_size;       /* width of the residual stream */
+    int64_t heads;             /* of the queries */
+    int64_t kv_heads;          /* of keys and values */
+    int64_t head_dim;          /* width of a head */
+    int64_t intermediate_size; /* width inside the MLP */
+    int64_t vocab_size;        /* rows of the head: the logits of a token */
     int64_t context_length;    /* the most tokens that a session may hold */
     int64_t sliding_window;    /* 0: none */
     int64_t sliding_layers;    /* how many of the layers have it */
 } mica_model_info;
+
+/** What the model is. */
 MICA_API mica_model_info mica_model_get_info(const mica_model *model);
 
 /** Bytes that one session needs for its caches at `tokens` of context. */
@@ -92,8 +103,7 @@ typedef struct mica_session_options {
 } mica_session_options;
 
 /** Opens an empty session on a model. errors MICA_EINVAL, MICA_ENOMEM */
-MICA_API mica_status mica_session_open(const mica_model *model,
-                                       const mica_session_options *options,
+MICA_API mica_status mica_session_open(const mica_model *model, const mica_session_options *options,
                                        mica_session **session);
 MICA_API void mica_session_close(mica_session **session);
 
@@ -118,10 +128,10 @@ typedef struct mica_generate_options {
     int repetition_window;    /* how many tokens are "lately"; 0: 20 */
     uint64_t seed;            /* same seed, options, device and threads: same tokens */
     const int32_t *stop_ids;  /* more ids that end the answer, [stop_count]. Borrowed */
-    size_t stop_count;
+    size_t stop_count;        /* how many */
     bool ignore_eos;          /* the model's own stop ids do not end the answer: benchmarks */
     mica_progress progress;   /* prefill, in tokens; may be NULL */
-    void *progress_user;
+    void *progress_user;      /* given to progress */
 } mica_generate_options;
 
 /** Starts an answer: to a raw prompt (UTF-8, NUL-terminated, or len bytes), to a conversation in the
@@ -137,13 +147,12 @@ MICA_API mica_status mica_generate(mica_session *session, const char *prompt, si
 MICA_API mica_status mica_chat(mica_session *session, const mica_message *messages, size_t count,
                                const mica_generate_options *options, mica_stream **stream);
 MICA_API mica_status mica_generate_ids(mica_session *session, const int32_t *ids, size_t count,
-                                       const mica_generate_options *options,
-                                       mica_stream **stream);
+                                       const mica_generate_options *options, mica_stream **stream);
 
 /** One token of an answer. */
 typedef struct mica_token {
     int32_t id;       /* -1: only text that had been held back, at the end */
-    const char *text; /* whole characters, often none while one is incomplete; until the next call */
+    const char *text; /* whole characters, none while one is incomplete; until the next call */
     size_t len;       /* bytes of text; a NUL follows them */
 } mica_token;
 
@@ -153,12 +162,13 @@ typedef struct mica_token {
  *          mica_stream_status tell. The token that stops an answer is not handed out. */
 MICA_API bool mica_stream_next(mica_stream *stream, mica_token *token);
 
+/** Why a stream ended. */
 typedef enum mica_finish {
-    MICA_FINISH_NONE, /* not at the end yet */
-    MICA_FINISH_STOP, /* a stop id */
-    MICA_FINISH_LENGTH,
-    MICA_FINISH_CANCELLED,
-    MICA_FINISH_ERROR
+    MICA_FINISH_NONE,      /* not at the end yet */
+    MICA_FINISH_STOP,      /* a stop id */
+    MICA_FINISH_LENGTH,    /* max_tokens, or the end of the context */
+    MICA_FINISH_CANCELLED, /* mica_stream_cancel */
+    MICA_FINISH_ERROR      /* mica_stream_status tells which */
 } mica_finish;
 
 /** Why the stream ended, and its status: MICA_OK, MICA_ECANCELLED or the error, whose text is then
@@ -170,16 +180,23 @@ MICA_API mica_status mica_stream_status(const mica_stream *stream);
  *  prefill or one token. May be called from any thread and from a signal handler. */
 MICA_API void mica_stream_cancel(mica_stream *stream);
 
+/** Counts and rates of an answer so far. */
 typedef struct mica_metrics {
     int64_t prompt_tokens;    /* of the whole prompt */
     int64_t reused_tokens;    /* of these, already in the caches */
     int64_t generated_tokens; /* handed out */
-    double prefill_seconds, decode_seconds;
-    double prefill_rate, decode_rate; /* tokens a second; 0 before anything was measured */
-    uint64_t active_bytes, peak_bytes; /* of the device */
+    double prefill_seconds;   /* spent on the prompt */
+    double decode_seconds;    /* spent on the tokens after it */
+    double prefill_rate;      /* tokens a second; 0 before anything was measured */
+    double decode_rate;       /* tokens a second; 0 before anything was measured */
+    uint64_t active_bytes;    /* of the device, now */
+    uint64_t peak_bytes;      /* of the device, the most */
 } mica_metrics;
+
+/** The metrics of the stream up to now. */
 MICA_API mica_metrics mica_stream_metrics(const mica_stream *stream);
 
+/** Closes *stream and sets it to NULL; nothing for NULL. */
 MICA_API void mica_stream_close(mica_stream **stream);
 
 MICA_END

@@ -207,13 +207,14 @@ MICA_API mica_array mica_expand_dims(mica_scope *s, mica_array x, int axis);
 MICA_API mica_array mica_transpose(mica_scope *s, mica_array x, const int *axes);
 MICA_API mica_array mica_swapaxes(mica_scope *s, mica_array x, int a, int b);
 MICA_API mica_array mica_moveaxis(mica_scope *s, mica_array x, int from, int to);
-MICA_API mica_array mica_broadcast_to(mica_scope *s, mica_array x, const int64_t *shape,
-                                      int ndim);
+MICA_API mica_array mica_broadcast_to(mica_scope *s, mica_array x, const int64_t *shape, int ndim);
+
+/** As a stop: to the end of the axis. */
+#define MICA_END_OF_AXIS INT64_MAX
 
 /** x[start:stop:step] along every axis, [ndim of x] each, as Python's slices: negative numbers count
- *  from the end, steps may be negative, what is out of range is cut. stop MICA_END_OF_AXIS (stop NULL: all axes)
- *  means to the end; steps NULL: 1. A view: no copy. */
-#define MICA_END_OF_AXIS INT64_MAX
+ *  from the end, steps may be negative, what is out of range is cut. stop MICA_END_OF_AXIS
+ *  (stop NULL: all axes) means to the end; steps NULL: 1. A view: no copy. */
 MICA_API mica_array mica_slice(mica_scope *s, mica_array x, const int64_t *start,
                                const int64_t *stop, const int64_t *step);
 /** x[start:stop] along one axis. */
@@ -265,8 +266,7 @@ MICA_API mica_array mica_diagonal(mica_scope *s, mica_array x, int64_t k, int ax
  *  shape x[:axis] + indices + x[axis+1:]. errors MICA_EINVAL at evaluation: index out of range */
 MICA_API mica_array mica_take(mica_scope *s, mica_array x, mica_array indices, int axis);
 /** y[..., i, ...] = x[..., indices[..., i, ...], ...] along an axis; others broadcast. */
-MICA_API mica_array mica_take_along_axis(mica_scope *s, mica_array x, mica_array indices,
-                                         int axis);
+MICA_API mica_array mica_take_along_axis(mica_scope *s, mica_array x, mica_array indices, int axis);
 /** x with values written at these places; later writes win. */
 MICA_API mica_array mica_put_along_axis(mica_scope *s, mica_array x, mica_array indices,
                                         mica_array values, int axis);
@@ -276,6 +276,7 @@ MICA_API mica_array mica_put_along_axis(mica_scope *s, mica_array x, mica_array 
 MICA_API mica_array mica_gather(mica_scope *s, mica_array x, const mica_array *indices, int n,
                                 const int *axes, const int64_t *slice_sizes);
 
+/** How a scatter combines what is there with an update. */
 typedef enum mica_scatter_mode {
     MICA_SCATTER_SET,
     MICA_SCATTER_ADD,
@@ -283,6 +284,7 @@ typedef enum mica_scatter_mode {
     MICA_SCATTER_MAXIMUM,
     MICA_SCATTER_MINIMUM
 } mica_scatter_mode;
+
 /** x with updates combined at x[i_0, i_1, ...]; updates: broadcast index shape + slice shape. */
 MICA_API mica_array mica_scatter(mica_scope *s, mica_array x, const mica_array *indices, int n,
                                  const int *axes, mica_array updates, mica_scatter_mode mode);
@@ -294,8 +296,8 @@ MICA_API mica_array mica_scatter(mica_scope *s, mica_array x, const mica_array *
  *  errors  MICA_ESHAPE; MICA_EDTYPE not floats */
 MICA_API mica_array mica_matmul(mica_scope *s, mica_array a, mica_array b);
 /** alpha * a @ b + beta * c */
-MICA_API mica_array mica_addmm(mica_scope *s, mica_array c, mica_array a, mica_array b,
-                               float alpha, float beta);
+MICA_API mica_array mica_addmm(mica_scope *s, mica_array c, mica_array a, mica_array b, float alpha,
+                               float beta);
 MICA_API mica_array mica_outer(mica_scope *s, mica_array a, mica_array b);
 MICA_API mica_array mica_inner(mica_scope *s, mica_array a, mica_array b);
 /** Sums products over the last n axes of a and the first n of b. */
@@ -310,17 +312,18 @@ typedef enum mica_quant_mode {
     MICA_QUANT_NVFP4   /* E2M1 codes, E4M3 scales (u8), groups of 16 */
 } mica_quant_mode;
 
+/** How a weight is quantised. */
 typedef struct mica_quant {
-    mica_quant_mode mode;
-    int bits;
-    int group_size;
+    mica_quant_mode mode; /* what codes and scales are */
+    int bits;             /* of a code */
+    int group_size;       /* weights that share a scale */
 } mica_quant;
 
 /** Quantises rows: w [..., D] float to codes [..., D * bits / 32] u32, scales and biases
  *  [..., D / group_size]; biases is MICA_NONE for the fp modes.
  *  errors  MICA_EINVAL bits or group_size unknown; MICA_ESHAPE D is no multiple of group_size */
-MICA_API mica_status mica_quantize(mica_scope *s, mica_array w, mica_quant quant,
-                                   mica_array *codes, mica_array *scales, mica_array *biases);
+MICA_API mica_status mica_quantize(mica_scope *s, mica_array w, mica_quant quant, mica_array *codes,
+                                   mica_array *scales, mica_array *biases);
 /** Back to floats: the dtype of scales (affine), else `dtype`. */
 MICA_API mica_array mica_dequantize(mica_scope *s, mica_array codes, mica_array scales,
                                     mica_array biases, mica_quant quant, mica_dtype dtype);
@@ -346,8 +349,8 @@ MICA_API mica_array mica_rms_norm(mica_scope *s, mica_array x, mica_array weight
 /** Layer normalisation over the last axis: (x - mean) / sqrt(var + eps) * weight + bias.
  *  weight, bias [D] or MICA_NONE. Dtypes and errors as mica_rms_norm.
  *  source  Ba, Kiros & Hinton 2016 (arXiv:1607.06450). */
-MICA_API mica_array mica_layer_norm(mica_scope *s, mica_array x, mica_array weight,
-                                    mica_array bias, float eps);
+MICA_API mica_array mica_layer_norm(mica_scope *s, mica_array x, mica_array weight, mica_array bias,
+                                    float eps);
 
 /** Options of mica_rope; zero means the default. */
 typedef struct mica_rope_options {
@@ -369,10 +372,10 @@ MICA_API mica_array mica_rope(mica_scope *s, mica_array x, mica_array offset, mi
 
 /** Options of mica_sdpa; zero means the default. */
 typedef struct mica_sdpa_options {
-    float scale;   /* of q k^T; 0: 1 / sqrt(D) */
-    bool causal;   /* query i sees keys j <= offset + i */
-    int64_t window; /* with causal: and j > offset + i - window; 0: no limit */
-    float softcap; /* scores become softcap * tanh(scores / softcap) before the mask; 0: none */
+    float scale;       /* of q k^T; 0: 1 / sqrt(D) */
+    bool causal;       /* query i sees keys j <= offset + i */
+    int64_t window;    /* with causal: and j > offset + i - window; 0: no limit */
+    float softcap;     /* scores become softcap * tanh(scores / softcap) before the mask; 0: none */
     mica_array mask;   /* [.., Lq, Lk] broadcast: bool (true: seen) or float (added), or none */
     mica_array offset; /* i32 [] or [B]: key position of query 0; none: Lk - Lq */
     mica_array sinks;  /* [Hq] float: one more score a head, which takes weight but has no value */
@@ -400,8 +403,8 @@ MICA_API mica_array mica_random_key(mica_scope *s, uint64_t seed);
 /** n new keys: [n, 2] u32. */
 MICA_API mica_array mica_random_split(mica_scope *s, mica_array key, int64_t n);
 /** Random bits, u32 (width 4), u16 (2), u8 (1). */
-MICA_API mica_array mica_random_bits(mica_scope *s, mica_array key, const int64_t *shape,
-                                     int ndim, int width_bytes);
+MICA_API mica_array mica_random_bits(mica_scope *s, mica_array key, const int64_t *shape, int ndim,
+                                     int width_bytes);
 /** Uniform in [lo, hi); normal with mean and deviation; integers in [lo, hi); true with p. */
 MICA_API mica_array mica_random_uniform(mica_scope *s, mica_array key, const int64_t *shape,
                                         int ndim, mica_dtype dtype, double lo, double hi);

@@ -12,6 +12,7 @@
 
 MICA_BEGIN
 
+/** What came of a call. */
 typedef enum mica_status {
     MICA_OK = 0,
     MICA_EINVAL,       /* an argument is wrong: NULL, out of range, used after it was moved */

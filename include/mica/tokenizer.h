@@ -20,6 +20,7 @@
 
 MICA_BEGIN
 
+/** An open tokenizer. */
 typedef struct mica_tokenizer mica_tokenizer;
 
 /** Opens a tokenizer.

@@ -6,6 +6,7 @@
 
 MICA_BEGIN
 
+/** The version of these headers. */
 #define MICA_VERSION "0.1.0"
 
 /** The library's version, such as "0.1.0". */
