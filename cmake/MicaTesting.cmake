@@ -30,15 +30,16 @@ function(mica_add_test name target)
   endif()
 endfunction()
 
-# mica_test(<room>/<name> [LABELS <label>...])
+# mica_test(<room>/<name> [LABELS <label>...] [SOURCES <file>...])
 #
-# tests/<room>/<name>.c, a cmocka program, as the ctest <room>.<name>. Labels that tools look for:
-# golden (reads fixtures), tsan (worth running under ThreadSanitizer), valgrind.
+# tests/<room>/<name>.c, a cmocka program, as the ctest <room>.<name>; SOURCES are further files
+# beside it. Labels that tools look for: golden (reads fixtures), tsan (worth running under
+# ThreadSanitizer), valgrind.
 function(mica_test path)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS;SOURCES")
   string(REPLACE "/" "." name ${path})
   string(REPLACE "/" "_" target test/${path})
-  add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/${path}.c)
+  add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/${path}.c ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE mica_test_support)
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests LINKER_LANGUAGE CXX)

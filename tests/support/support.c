@@ -20,6 +20,10 @@ const char *test_models_dir(void) {
     return MICA_DEFAULT_MODELS;
 }
 
+const char *test_command(void) {
+    return MICA_COMMAND;
+}
+
 static void *must(void *ptr) {
     if (!ptr) fail_msg("out of memory in the test itself");
     return ptr;

@@ -21,6 +21,9 @@ const char *test_fixtures_dir(void);
 /* The project's models/, in which `default` lies. */
 const char *test_models_dir(void);
 
+/* The command that was built with the tests. */
+const char *test_command(void);
+
 /* printf into a new string, for paths most of all; the caller frees it with free(). */
 char *test_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
