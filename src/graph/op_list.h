@@ -108,7 +108,7 @@ OP(BROADCAST_TO, broadcast_to)
 OP(SLICE, slice)
 OP(AS_STRIDED, as_strided)
 
-/* moving data: op/shape.c, op/index.c. CONTIGUOUS is a dense copy of any view. */
+/* moving data: op/shape.c (CONTIGUOUS, a dense copy of any view), op/arrange.c, op/index.c */
 OP(CONTIGUOUS, contiguous)
 OP(CONCATENATE, concatenate)
 OP(SLICE_UPDATE, slice_update)

@@ -1,0 +1,314 @@
+/* Joining, cutting and rearranging: concatenate, and what is made of it and of views. */
+#include <mica/ops.h>
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "graph/attr.h"
+#include "graph/graph.h"
+
+static mica_array fail(mica_scope *s, mica_status status) {
+    mc_scope_set_status(s, status);
+    return MICA_NONE;
+}
+
+/* mc_axis for builders. false: the error is in s. */
+static bool find_axis(mica_scope *s, const char *op, const mc_layout *l, int axis, int *out) {
+    mica_status status = mc_axis(op, l, axis, out);
+    if (status != MICA_OK) mc_scope_set_status(s, status);
+    return status == MICA_OK;
+}
+
+/* ---- concatenate ---- */
+
+static mica_status concatenate_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                     mc_layout *out) {
+    int axis = (int)((const mc_attr_axis *)attr)->axis;
+    int64_t shape[MICA_MAX_NDIM] = {0};
+    memcpy(shape, in[0]->shape, (size_t)in[0]->ndim * sizeof *shape);
+    for (int i = 1; i < n_in; i++) {
+        bool fits = in[i]->ndim == in[0]->ndim && in[i]->dtype == in[0]->dtype;
+        for (int k = 0; fits && k < in[0]->ndim; k++)
+            fits = k == axis || in[i]->shape[k] == in[0]->shape[k];
+        char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
+        if (!fits)
+            return mc_fail(MICA_ESHAPE,
+                           "concatenate: %s and %s (operands 0 and %d) differ beside axis %d",
+                           mc_layout_text(in[0], a), mc_layout_text(in[i], b), i, axis);
+        if (__builtin_add_overflow(shape[axis], in[i]->shape[axis], &shape[axis]))
+            return mc_fail(MICA_EINVAL, "concatenate: axis %d overflows", axis);
+    }
+    return mc_layout_init(out, in[0]->dtype, shape, in[0]->ndim);
+}
+
+const mc_op_def mc_op_concatenate = {
+    .name = "concatenate",
+    .min_in = 1,
+    .max_in = INT_MAX,
+    .attr_bytes = sizeof(mc_attr_axis),
+    .infer = concatenate_infer,
+};
+
+mica_array mica_concatenate(mica_scope *s, const mica_array *xs, int n, int axis) {
+    if (n < 1 || xs == NULL) return mc_scope_fail(s, MICA_EINVAL, "concatenate: of no array");
+    if (!mc_operands_ok(s, "concatenate", xs, n)) return MICA_NONE;
+    int at;
+    if (!find_axis(s, "concatenate", mc_layout_of(xs[0]), axis, &at)) return MICA_NONE;
+    if (n == 1) return xs[0];
+    mica_dtype dtype = mica_array_dtype(xs[0]);
+    for (int i = 1; i < n; i++)
+        dtype = mica_dtype_promote(dtype, mica_array_dtype(xs[i]));
+    mica_array *cast = mc_array_alloc((size_t)n, sizeof *cast);
+    if (cast == NULL) return fail(s, mc_fail_nomem("concatenate"));
+    for (int i = 0; i < n; i++)
+        cast[i] = mc_cast(s, xs[i], dtype);
+    mica_array y = mc_record(s, MC_OP_CONCATENATE, &(mc_attr_axis){at}, cast, n);
+    mc_free(cast);
+    return y;
+}
+
+mica_array mica_stack(mica_scope *s, const mica_array *xs, int n, int axis) {
+    if (n < 1 || xs == NULL) return mc_scope_fail(s, MICA_EINVAL, "stack: of no array");
+    if (!mc_operands_ok(s, "stack", xs, n)) return MICA_NONE;
+    mica_array *wide = mc_array_alloc((size_t)n, sizeof *wide);
+    if (wide == NULL) return fail(s, mc_fail_nomem("stack"));
+    for (int i = 0; i < n; i++)
+        wide[i] = mica_expand_dims(s, xs[i], axis);
+    /* Counted in the result's axes, so a negative one stands for the same place. */
+    mica_array y = mica_concatenate(s, wide, n, axis);
+    mc_free(wide);
+    return y;
+}
+
+mica_status mica_split(mica_scope *s, mica_array x, const int64_t *indices, int n, int axis,
+                       mica_array *pieces) {
+    if (n < 0 || pieces == NULL || (n > 0 && indices == NULL)) {
+        mc_scope_fail(s, MICA_EINVAL, "split: at %d indices", n);
+        return mica_scope_status(s);
+    }
+    for (int i = 0; i <= n; i++)
+        pieces[i] = mica_slice_axis(s, x, axis, i == 0 ? 0 : indices[i - 1],
+                                    i == n ? MICA_END_OF_AXIS : indices[i]);
+    return mica_scope_status(s);
+}
+
+/* ---- padding ---- */
+
+/* The shape of x with before[k] + after[k] more elements along axis k. */
+static mica_status padded_shape(const mc_layout *l, const int64_t *before, const int64_t *after,
+                                int64_t shape[MICA_MAX_NDIM]) {
+    if (l->ndim > 0 && (before == NULL || after == NULL))
+        return mc_fail(MICA_EINVAL, "pad: the widths are NULL");
+    for (int k = 0; k < l->ndim; k++) {
+        if (before[k] < 0 || after[k] < 0)
+            return mc_fail(MICA_EINVAL, "pad: %lld and %lld elements along axis %d",
+                           (long long)before[k], (long long)after[k], k);
+        if (__builtin_add_overflow(l->shape[k], before[k], &shape[k]) ||
+            __builtin_add_overflow(shape[k], after[k], &shape[k]))
+            return mc_fail(MICA_EINVAL, "pad: axis %d overflows", k);
+    }
+    return MICA_OK;
+}
+
+mica_array mica_pad(mica_scope *s, mica_array x, const int64_t *before, const int64_t *after,
+                    mica_array value) {
+    mica_array operands[] = {x, value};
+    if (!mc_operands_ok(s, "pad", operands, 2)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    int64_t shape[MICA_MAX_NDIM] = {0}, stop[MICA_MAX_NDIM] = {0};
+    mica_status status = padded_shape(l, before, after, shape);
+    if (status != MICA_OK) return fail(s, status);
+    for (int k = 0; k < l->ndim; k++)
+        stop[k] = before[k] + l->shape[k];
+    mica_array frame = mc_broadcast(s, mc_cast(s, value, l->dtype), shape, l->ndim);
+    return mica_slice_update(s, frame, x, before, stop, NULL);
+}
+
+/* The element at `start` of an axis, n times. */
+static mica_array edge(mica_scope *s, mica_array x, int axis, int64_t start, int64_t n) {
+    mica_array one = mica_slice_axis(s, x, axis, start, start + 1);
+    if (!mica_valid(one)) return MICA_NONE;
+    int64_t shape[MICA_MAX_NDIM];
+    int ndim = mica_array_ndim(one);
+    memcpy(shape, mica_array_shape(one), (size_t)ndim * sizeof *shape);
+    shape[axis] = n;
+    return mc_broadcast(s, one, shape, ndim);
+}
+
+mica_array mica_pad_edge(mica_scope *s, mica_array x, const int64_t *before, const int64_t *after) {
+    if (!mc_operands_ok(s, "pad_edge", &x, 1)) return MICA_NONE;
+    mc_layout l = *mc_layout_of(x);
+    int64_t shape[MICA_MAX_NDIM];
+    mica_status status = padded_shape(&l, before, after, shape);
+    if (status != MICA_OK) return fail(s, status);
+    for (int k = 0; k < l.ndim; k++) {
+        if (shape[k] == l.shape[k]) continue;
+        if (l.shape[k] == 0)
+            return mc_scope_fail(s, MICA_EINVAL, "pad_edge: axis %d is empty and has no edge", k);
+        mica_array parts[] = {edge(s, x, k, 0, before[k]), x,
+                              edge(s, x, k, l.shape[k] - 1, after[k])};
+        x = mica_concatenate(s, parts, 3, k);
+    }
+    return x;
+}
+
+/* ---- repeating and turning ---- */
+
+/* x, seen as [rows, 1, block], repeated n times along the middle and given the last shape. */
+static mica_array repeat_blocks(mica_scope *s, mica_array x, int64_t rows, int64_t block, int64_t n,
+                                const int64_t *shape, int ndim) {
+    int64_t narrow[] = {rows, 1, block}, wide[] = {rows, n, block};
+    return mica_reshape(s, mc_broadcast(s, mica_reshape(s, x, narrow, 3), wide, 3), shape, ndim);
+}
+
+/* Product of the lengths of the axes begin to end - 1. */
+static int64_t span(const int64_t *shape, int begin, int end) {
+    int64_t n = 1;
+    for (int k = begin; k < end; k++)
+        n *= shape[k];
+    return n;
+}
+
+/* shape[k] *= n, checked. */
+static bool scale_length(int64_t *length, int64_t n) {
+    return n >= 0 && !__builtin_mul_overflow(*length, n, length);
+}
+
+mica_array mica_repeat(mica_scope *s, mica_array x, int64_t n, int axis) {
+    if (!mc_operands_ok(s, "repeat", &x, 1)) return MICA_NONE;
+    mc_layout l = *mc_layout_of(x);
+    int at;
+    if (!find_axis(s, "repeat", &l, axis, &at)) return MICA_NONE;
+    int64_t rows = span(l.shape, 0, at + 1), block = span(l.shape, at + 1, l.ndim);
+    if (!scale_length(&l.shape[at], n))
+        return mc_scope_fail(s, MICA_EINVAL, "repeat: %lld times", (long long)n);
+    return n == 1 ? x : repeat_blocks(s, x, rows, block, n, l.shape, l.ndim);
+}
+
+mica_array mica_tile(mica_scope *s, mica_array x, const int64_t *reps, int n_reps) {
+    if (!mc_operands_ok(s, "tile", &x, 1)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    int ndim = n_reps > l->ndim ? n_reps : l->ndim;
+    if (n_reps < 0 || n_reps > MICA_MAX_NDIM || (n_reps > 0 && reps == NULL))
+        return mc_scope_fail(s, MICA_EINVAL, "tile: %d numbers of repetitions", n_reps);
+    int64_t shape[MICA_MAX_NDIM];
+    for (int k = 0; k < ndim; k++)
+        shape[k] = k < ndim - l->ndim ? 1 : l->shape[k - (ndim - l->ndim)];
+    x = mica_reshape(s, x, shape, ndim);
+    for (int k = ndim - 1; k >= ndim - n_reps; k--) {
+        int64_t n = reps[k - (ndim - n_reps)];
+        int64_t rows = span(shape, 0, k), block = span(shape, k, ndim);
+        if (!scale_length(&shape[k], n))
+            return mc_scope_fail(s, MICA_EINVAL, "tile: %lld times along axis %d", (long long)n, k);
+        if (n != 1) x = repeat_blocks(s, x, rows, block, n, shape, ndim);
+        if (!mica_valid(x)) return MICA_NONE; /* the shape may overflow from here on */
+    }
+    return x;
+}
+
+mica_array mica_roll(mica_scope *s, mica_array x, int64_t shift, int axis) {
+    if (!mc_operands_ok(s, "roll", &x, 1)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    int at;
+    if (!find_axis(s, "roll", l, axis, &at)) return MICA_NONE;
+    int64_t n = l->shape[at];
+    if (n == 0 || shift % n == 0) return x;
+    int64_t cut = n - (shift % n + n) % n; /* the element that comes first */
+    mica_array parts[] = {mica_slice_axis(s, x, at, cut, MICA_END_OF_AXIS),
+                          mica_slice_axis(s, x, at, 0, cut)};
+    return mica_concatenate(s, parts, 2, at);
+}
+
+mica_array mica_flip(mica_scope *s, mica_array x, int axis) {
+    if (!mc_operands_ok(s, "flip", &x, 1)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    int at;
+    if (!find_axis(s, "flip", l, axis, &at)) return MICA_NONE;
+    int64_t step[MICA_MAX_NDIM];
+    for (int k = 0; k < l->ndim; k++)
+        step[k] = k == at ? -1 : 1;
+    return mica_slice(s, x, NULL, NULL, step);
+}
+
+/* ---- triangles and diagonals ---- */
+
+/* Keeps the elements of the last two axes where column - row <= k (lower) or >= k. */
+static mica_array triangle(mica_scope *s, const char *op, mica_array x, int64_t k, bool lower) {
+    if (!mc_operands_ok(s, op, &x, 1)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    char text[MC_LAYOUT_TEXT];
+    if (l->ndim < 2)
+        return mc_scope_fail(s, MICA_ESHAPE, "%s: %s has no two axes", op, mc_layout_text(l, text));
+    int64_t rows = l->shape[l->ndim - 2], columns = l->shape[l->ndim - 1];
+    mica_dtype dtype = l->dtype;
+    int64_t far = rows + columns; /* beyond this k makes no difference */
+    k = k < -far ? -far : k > far ? far : k;
+    mica_array row = mica_expand_dims(
+        s, mica_arange(s, (double)k, (double)(k + rows), 1.0, MICA_I64), 1); /* [rows, 1] */
+    mica_array column = mica_arange(s, 0.0, (double)columns, 1.0, MICA_I64); /* [columns] */
+    mica_array kept = lower ? mica_less_equal(s, column, row) : mica_greater_equal(s, column, row);
+    return mica_where(s, kept, x, mica_scalar(s, 0.0, dtype));
+}
+
+mica_array mica_tril(mica_scope *s, mica_array x, int64_t k) {
+    return triangle(s, "tril", x, k, true);
+}
+
+mica_array mica_triu(mica_scope *s, mica_array x, int64_t k) {
+    return triangle(s, "triu", x, k, false);
+}
+
+/* Diagonals far from any square that fits memory are refused, so that sizes cannot overflow. */
+#define MAX_DIAGONAL ((int64_t)1 << 30)
+
+mica_array mica_diag(mica_scope *s, mica_array x, int64_t k) {
+    if (!mc_operands_ok(s, "diag", &x, 1)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    if (l->ndim == 2) return mica_diagonal(s, x, k, 0, 1);
+    char text[MC_LAYOUT_TEXT];
+    if (l->ndim != 1)
+        return mc_scope_fail(s, MICA_ESHAPE, "diag: %s has neither one axis nor two",
+                             mc_layout_text(l, text));
+    int64_t n = l->shape[0];
+    if (k < -MAX_DIAGONAL || k > MAX_DIAGONAL || n > MAX_DIAGONAL)
+        return mc_scope_fail(s, MICA_EINVAL, "diag: %lld elements on diagonal %lld: at most %lld",
+                             (long long)n, (long long)k, (long long)MAX_DIAGONAL);
+    /* In the flat square, the diagonal is every (side + 1)-th element. */
+    int64_t offset = k < 0 ? -k : k, side = n + offset, flat = side * side, step = side + 1;
+    int64_t start = k < 0 ? offset * side : offset, stop = start + n * step - side;
+    int64_t square[] = {side, side};
+    if (n == 0) stop = start;
+    mica_array zeros = mica_zeros(s, &flat, 1, l->dtype);
+    return mica_reshape(s, mica_slice_update(s, zeros, x, &start, &stop, &step), square, 2);
+}
+
+mica_array mica_diagonal(mica_scope *s, mica_array x, int64_t k, int axis1, int axis2) {
+    if (!mc_operands_ok(s, "diagonal", &x, 1)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    int first, second, axes[MICA_MAX_NDIM];
+    if (!find_axis(s, "diagonal", l, axis1, &first) || !find_axis(s, "diagonal", l, axis2, &second))
+        return MICA_NONE;
+    if (first == second)
+        return mc_scope_fail(s, MICA_EINVAL, "diagonal: axis %d is listed twice", first);
+    int n = 0;
+    for (int a = 0; a < l->ndim; a++)
+        if (a != first && a != second) axes[n++] = a;
+    axes[n] = first;
+    axes[n + 1] = second;
+    int64_t rows = l->shape[first], columns = l->shape[second];
+    int64_t row = k < 0 ? (k < -rows ? rows : -k) : 0, column = k > columns ? columns
+                                                                : k < 0     ? 0
+                                                                            : k;
+    int64_t side = rows - row < columns - column ? rows - row : columns - column;
+    x = mica_transpose(s, x, axes);
+    x = mica_slice_axis(s, x, -2, row, row + side);
+    x = mica_slice_axis(s, x, -1, column, column + side);
+    /* In each flattened square, every (side + 1)-th element. */
+    x = mica_flatten(s, x, -2, -1);
+    int64_t step[MICA_MAX_NDIM];
+    for (int a = 0; a < n; a++)
+        step[a] = 1;
+    step[n] = side + 1;
+    return mica_slice(s, x, NULL, NULL, step);
+}

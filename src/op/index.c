@@ -1,0 +1,398 @@
+/* Reading and writing parts of arrays: slices written, elements taken and put by index. */
+#include <mica/ops.h>
+
+#include <string.h>
+
+#include "graph/attr.h"
+#include "graph/graph.h"
+#include "op/slice.h"
+
+static mica_array fail(mica_scope *s, mica_status status) {
+    mc_scope_set_status(s, status);
+    return MICA_NONE;
+}
+
+/* mc_axis for builders. false: the error is in s. */
+static bool find_axis(mica_scope *s, const char *op, const mc_layout *l, int axis, int *out) {
+    mica_status status = mc_axis(op, l, axis, out);
+    if (status != MICA_OK) mc_scope_set_status(s, status);
+    return status == MICA_OK;
+}
+
+static mica_status check_index(const char *op, const mc_layout *l) {
+    if (l->dtype >= MICA_U8 && l->dtype <= MICA_I64) return MICA_OK;
+    char text[MC_LAYOUT_TEXT];
+    return mc_fail(MICA_EDTYPE, "%s: indices %s are not integers", op, mc_layout_text(l, text));
+}
+
+static mica_status check_same_dtype(const char *op, const mc_layout *x, const mc_layout *update) {
+    if (x->dtype == update->dtype) return MICA_OK;
+    char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
+    return mc_fail(MICA_EDTYPE, "%s: %s into %s", op, mc_layout_text(update, b),
+                   mc_layout_text(x, a));
+}
+
+/* ---- slice_update, slice_update_at ---- */
+
+static mica_status slice_update_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                      mc_layout *out) {
+    (void)n_in;
+    const mc_attr_slice *a = attr;
+    MC_TRY(check_same_dtype("slice_update", in[0], in[1]));
+    mc_layout part;
+    MC_TRY(mc_layout_init(&part, in[0]->dtype, a->count, in[0]->ndim));
+    char wanted[MC_LAYOUT_TEXT], given[MC_LAYOUT_TEXT];
+    if (!mc_layout_same_shape(&part, in[1]))
+        return mc_fail(MICA_ESHAPE, "slice_update: %s into a slice %s",
+                       mc_layout_text(in[1], given), mc_layout_text(&part, wanted));
+    *out = *in[0];
+    return MICA_OK;
+}
+
+const mc_op_def mc_op_slice_update = {
+    .name = "slice_update",
+    .min_in = 2,
+    .max_in = 2,
+    .attr_bytes = sizeof(mc_attr_slice),
+    .infer = slice_update_infer,
+    .in_place = 1,
+};
+
+mica_array mica_slice_update(mica_scope *s, mica_array x, mica_array update, const int64_t *start,
+                             const int64_t *stop, const int64_t *step) {
+    mica_array in[] = {x, update};
+    if (!mc_operands_ok(s, "slice_update", in, 2)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    mc_attr_slice attr;
+    mica_status status = mc_slice_resolve("slice_update", l, start, stop, step, &attr);
+    if (status != MICA_OK) return fail(s, status);
+    in[1] = mc_broadcast(s, mc_cast(s, update, l->dtype), attr.count, l->ndim);
+    return mc_record(s, MC_OP_SLICE_UPDATE, &attr, in, 2);
+}
+
+static mica_status slice_update_at_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                         mc_layout *out) {
+    (void)n_in;
+    int axis = (int)((const mc_attr_axis *)attr)->axis;
+    const mc_layout *x = in[0], *update = in[1], *start = in[2];
+    MC_TRY(check_same_dtype("slice_update_at", x, update));
+    char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
+    if (start->dtype != MICA_I32 || start->ndim != 0)
+        return mc_fail(MICA_EDTYPE, "slice_update_at: the start is %s, not i32[]",
+                       mc_layout_text(start, a));
+    bool fits = update->ndim == x->ndim;
+    for (int k = 0; fits && k < x->ndim; k++)
+        fits = k == axis ? update->shape[k] <= x->shape[k] : update->shape[k] == x->shape[k];
+    if (!fits)
+        return mc_fail(MICA_ESHAPE, "slice_update_at: %s does not fit into %s along axis %d",
+                       mc_layout_text(update, b), mc_layout_text(x, a), axis);
+    *out = *x;
+    return MICA_OK;
+}
+
+const mc_op_def mc_op_slice_update_at = {
+    .name = "slice_update_at",
+    .min_in = 3,
+    .max_in = 3,
+    .attr_bytes = sizeof(mc_attr_axis),
+    .infer = slice_update_at_infer,
+    .in_place = 1,
+};
+
+mica_array mica_slice_update_at(mica_scope *s, mica_array x, mica_array update, mica_array start,
+                                int axis) {
+    mica_array in[] = {x, update, start};
+    if (!mc_operands_ok(s, "slice_update_at", in, 3)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    int at;
+    if (!find_axis(s, "slice_update_at", l, axis, &at)) return MICA_NONE;
+    in[1] = mc_cast(s, update, l->dtype);
+    return mc_record(s, MC_OP_SLICE_UPDATE_AT, &(mc_attr_axis){at}, in, 3);
+}
+
+/* ---- take ---- */
+
+static mica_status take_infer(const void *attr, const mc_layout *const *in, int n_in,
+                              mc_layout *out) {
+    (void)n_in;
+    int axis = (int)((const mc_attr_axis *)attr)->axis;
+    const mc_layout *x = in[0], *index = in[1];
+    MC_TRY(check_index("take", index));
+    char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
+    if (x->ndim - 1 + index->ndim > MICA_MAX_NDIM)
+        return mc_fail(MICA_ESHAPE, "take: %s at %s has more than %d axes", mc_layout_text(x, a),
+                       mc_layout_text(index, b), MICA_MAX_NDIM);
+    int64_t shape[MICA_MAX_NDIM];
+    int n = 0;
+    for (int k = 0; k < axis; k++)
+        shape[n++] = x->shape[k];
+    for (int k = 0; k < index->ndim; k++)
+        shape[n++] = index->shape[k];
+    for (int k = axis + 1; k < x->ndim; k++)
+        shape[n++] = x->shape[k];
+    return mc_layout_init(out, x->dtype, shape, n);
+}
+
+const mc_op_def mc_op_take = {
+    .name = "take",
+    .min_in = 2,
+    .max_in = 2,
+    .attr_bytes = sizeof(mc_attr_axis),
+    .infer = take_infer,
+};
+
+mica_array mica_take(mica_scope *s, mica_array x, mica_array indices, int axis) {
+    mica_array in[] = {x, indices};
+    if (!mc_operands_ok(s, "take", in, 2)) return MICA_NONE;
+    int at;
+    if (!find_axis(s, "take", mc_layout_of(x), axis, &at)) return MICA_NONE;
+    return mc_record(s, MC_OP_TAKE, &(mc_attr_axis){at}, in, 2);
+}
+
+/* ---- take_along_axis, put_along_axis ---- */
+
+/* Both have the same lengths beside the axis. */
+static mica_status check_along(const char *op, const mc_layout *x, const mc_layout *index,
+                               int axis) {
+    MC_TRY(check_index(op, index));
+    bool fits = x->ndim == index->ndim;
+    for (int k = 0; fits && k < x->ndim; k++)
+        fits = k == axis || x->shape[k] == index->shape[k];
+    if (fits) return MICA_OK;
+    char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
+    return mc_fail(MICA_ESHAPE, "%s: %s and indices %s differ beside axis %d", op,
+                   mc_layout_text(x, a), mc_layout_text(index, b), axis);
+}
+
+/* The shape of `like` with `length` along the axis: x and indices are broadcast beside it. */
+static mica_array stretch_along(mica_scope *s, mica_array x, const int64_t *like, int ndim,
+                                int axis, int64_t length) {
+    int64_t shape[MICA_MAX_NDIM];
+    memcpy(shape, like, (size_t)ndim * sizeof *shape);
+    shape[axis] = length;
+    return mc_broadcast(s, x, shape, ndim);
+}
+
+static mica_status take_along_axis_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                         mc_layout *out) {
+    (void)n_in;
+    int axis = (int)((const mc_attr_axis *)attr)->axis;
+    MC_TRY(check_along("take_along_axis", in[0], in[1], axis));
+    return mc_layout_init(out, in[0]->dtype, in[1]->shape, in[1]->ndim);
+}
+
+const mc_op_def mc_op_take_along_axis = {
+    .name = "take_along_axis",
+    .min_in = 2,
+    .max_in = 2,
+    .attr_bytes = sizeof(mc_attr_axis),
+    .infer = take_along_axis_infer,
+};
+
+/* The lengths that two layouts of equal ndim broadcast to beside an axis. */
+static mica_status shape_beside(const char *op, const mc_layout *x, const mc_layout *index,
+                                int axis, int64_t shape[MICA_MAX_NDIM]) {
+    char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
+    if (x->ndim != index->ndim)
+        return mc_fail(MICA_ESHAPE, "%s: %s and indices %s differ in their number of axes", op,
+                       mc_layout_text(x, a), mc_layout_text(index, b));
+    mc_layout flat_x = *x, flat_index = *index;
+    flat_x.shape[axis] = flat_index.shape[axis] = 1;
+    int ndim;
+    return mc_broadcast_shapes(op, &flat_x, &flat_index, shape, &ndim);
+}
+
+mica_array mica_take_along_axis(mica_scope *s, mica_array x, mica_array indices, int axis) {
+    mica_array in[] = {x, indices};
+    if (!mc_operands_ok(s, "take_along_axis", in, 2)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x), *index = mc_layout_of(indices);
+    int at;
+    if (!find_axis(s, "take_along_axis", l, axis, &at)) return MICA_NONE;
+    int64_t shape[MICA_MAX_NDIM];
+    mica_status status = shape_beside("take_along_axis", l, index, at, shape);
+    if (status != MICA_OK) return fail(s, status);
+    in[0] = stretch_along(s, x, shape, l->ndim, at, l->shape[at]);
+    in[1] = stretch_along(s, indices, shape, l->ndim, at, index->shape[at]);
+    return mc_record(s, MC_OP_TAKE_ALONG_AXIS, &(mc_attr_axis){at}, in, 2);
+}
+
+static mica_status put_along_axis_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                        mc_layout *out) {
+    (void)n_in;
+    int axis = (int)((const mc_attr_axis *)attr)->axis;
+    MC_TRY(check_along("put_along_axis", in[0], in[1], axis));
+    MC_TRY(check_same_dtype("put_along_axis", in[0], in[2]));
+    char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
+    if (!mc_layout_same_shape(in[1], in[2]))
+        return mc_fail(MICA_ESHAPE, "put_along_axis: values %s at indices %s",
+                       mc_layout_text(in[2], a), mc_layout_text(in[1], b));
+    *out = *in[0];
+    return MICA_OK;
+}
+
+const mc_op_def mc_op_put_along_axis = {
+    .name = "put_along_axis",
+    .min_in = 3,
+    .max_in = 3,
+    .attr_bytes = sizeof(mc_attr_axis),
+    .infer = put_along_axis_infer,
+    .in_place = 1,
+};
+
+mica_array mica_put_along_axis(mica_scope *s, mica_array x, mica_array indices, mica_array values,
+                               int axis) {
+    mica_array in[] = {x, indices, values};
+    if (!mc_operands_ok(s, "put_along_axis", in, 3)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x), *index = mc_layout_of(indices);
+    int at;
+    if (!find_axis(s, "put_along_axis", l, axis, &at)) return MICA_NONE;
+    char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
+    if (index->ndim != l->ndim)
+        return mc_scope_fail(s, MICA_ESHAPE,
+                             "put_along_axis: %s and indices %s differ in their number of axes",
+                             mc_layout_text(l, a), mc_layout_text(index, b));
+    in[1] = stretch_along(s, indices, l->shape, l->ndim, at, index->shape[at]);
+    if (!mica_valid(in[1])) return MICA_NONE;
+    const mc_layout *wide = mc_layout_of(in[1]);
+    in[2] = mc_broadcast(s, mc_cast(s, values, l->dtype), wide->shape, wide->ndim);
+    return mc_record(s, MC_OP_PUT_ALONG_AXIS, &(mc_attr_axis){at}, in, 3);
+}
+
+/* ---- gather, scatter ---- */
+
+/* Index operands are integers of one shape, and the axes they stand for exist and differ. */
+static mica_status check_indices(const char *op, const mc_layout *x, const mc_layout *const *index,
+                                 int64_t n, const int64_t *axes) {
+    bool taken[MICA_MAX_NDIM] = {false};
+    for (int64_t i = 0; i < n; i++) {
+        MC_TRY(check_index(op, index[i]));
+        char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
+        if (!mc_layout_same_shape(index[0], index[i]))
+            return mc_fail(MICA_ESHAPE, "%s: indices %s and %s differ", op,
+                           mc_layout_text(index[0], a), mc_layout_text(index[i], b));
+        if (taken[axes[i]])
+            return mc_fail(MICA_EINVAL, "%s: axis %lld is listed twice", op, (long long)axes[i]);
+        taken[axes[i]] = true;
+    }
+    if (index[0]->ndim + x->ndim <= MICA_MAX_NDIM) return MICA_OK;
+    return mc_fail(MICA_ESHAPE, "%s: %d axes of indices and %d of x: at most %d together", op,
+                   index[0]->ndim, x->ndim, MICA_MAX_NDIM);
+}
+
+/* A slice of x has at most x's lengths, and one element along indexed axes. */
+static mica_status check_slice(const char *op, const mc_layout *x, const int64_t *sizes, int64_t n,
+                               const int64_t *axes) {
+    char text[MC_LAYOUT_TEXT];
+    for (int k = 0; k < x->ndim; k++)
+        if (sizes[k] < 0 || sizes[k] > x->shape[k])
+            return mc_fail(MICA_ESHAPE, "%s: slices of %lld along axis %d of %s", op,
+                           (long long)sizes[k], k, mc_layout_text(x, text));
+    for (int64_t i = 0; i < n; i++)
+        if (sizes[axes[i]] != 1)
+            return mc_fail(MICA_ESHAPE, "%s: slices of %lld along axis %lld, which is indexed", op,
+                           (long long)sizes[axes[i]], (long long)axes[i]);
+    return MICA_OK;
+}
+
+static mica_status gather_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                mc_layout *out) {
+    (void)n_in;
+    const mc_attr_gather *a = attr;
+    const mc_layout *x = in[0], *index = in[1];
+    MC_TRY(check_indices("gather", x, in + 1, a->n, a->axes));
+    MC_TRY(check_slice("gather", x, a->slice_sizes, a->n, a->axes));
+    int64_t shape[MICA_MAX_NDIM];
+    memcpy(shape, index->shape, (size_t)index->ndim * sizeof *shape);
+    memcpy(shape + index->ndim, a->slice_sizes, (size_t)x->ndim * sizeof *shape);
+    return mc_layout_init(out, x->dtype, shape, index->ndim + x->ndim);
+}
+
+const mc_op_def mc_op_gather = {
+    .name = "gather",
+    .min_in = 2,
+    .max_in = 1 + MICA_MAX_NDIM,
+    .attr_bytes = sizeof(mc_attr_gather),
+    .infer = gather_infer,
+};
+
+/* Broadcasts the indices together into out[n] and counts the axes from the front. */
+static bool prepare_indices(mica_scope *s, const char *op, const mc_layout *x,
+                            const mica_array *indices, int n, const int *axes, mica_array *out,
+                            int64_t *found) {
+    if (n < 1 || n > MICA_MAX_NDIM || indices == NULL || axes == NULL) {
+        mc_scope_fail(s, MICA_EINVAL, "%s: %d index arrays, 1 to %d are possible", op, n,
+                      MICA_MAX_NDIM);
+        return false;
+    }
+    if (!mc_operands_ok(s, op, indices, n)) return false;
+    mc_layout all = *mc_layout_of(indices[0]);
+    for (int i = 0; i < n; i++) {
+        int at;
+        if (!find_axis(s, op, x, axes[i], &at)) return false;
+        found[i] = at;
+        int64_t shape[MICA_MAX_NDIM];
+        int ndim;
+        mica_status status = mc_broadcast_shapes(op, &all, mc_layout_of(indices[i]), shape, &ndim);
+        if (status == MICA_OK) status = mc_layout_init(&all, all.dtype, shape, ndim);
+        if (status != MICA_OK) return mica_valid(fail(s, status));
+    }
+    for (int i = 0; i < n; i++)
+        out[i] = mc_broadcast(s, indices[i], all.shape, all.ndim);
+    return true;
+}
+
+mica_array mica_gather(mica_scope *s, mica_array x, const mica_array *indices, int n,
+                       const int *axes, const int64_t *slice_sizes) {
+    if (!mc_operands_ok(s, "gather", &x, 1)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    mica_array in[1 + MICA_MAX_NDIM] = {x};
+    mc_attr_gather attr = {.n = n};
+    if (!prepare_indices(s, "gather", l, indices, n, axes, in + 1, attr.axes)) return MICA_NONE;
+    if (slice_sizes == NULL)
+        return mc_scope_fail(s, MICA_EINVAL, "gather: the sizes of the slices are NULL");
+    memcpy(attr.slice_sizes, slice_sizes, (size_t)l->ndim * sizeof *slice_sizes);
+    return mc_record(s, MC_OP_GATHER, &attr, in, 1 + n);
+}
+
+static mica_status scatter_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                 mc_layout *out) {
+    (void)n_in;
+    const mc_attr_scatter *a = attr;
+    const mc_layout *x = in[0], *updates = in[1], *index = in[2];
+    MC_TRY(check_same_dtype("scatter", x, updates));
+    MC_TRY(check_indices("scatter", x, in + 2, a->n, a->axes));
+    bool fits = updates->ndim == index->ndim + x->ndim;
+    for (int k = 0; fits && k < index->ndim; k++)
+        fits = updates->shape[k] == index->shape[k];
+    char t[MC_LAYOUT_TEXT], u[MC_LAYOUT_TEXT], v[MC_LAYOUT_TEXT];
+    if (!fits)
+        return mc_fail(MICA_ESHAPE,
+                       "scatter: updates %s into %s at indices %s: the shape of the indices, then "
+                       "that of a slice of x, is needed",
+                       mc_layout_text(updates, u), mc_layout_text(x, t), mc_layout_text(index, v));
+    MC_TRY(check_slice("scatter", x, updates->shape + index->ndim, a->n, a->axes));
+    *out = *x;
+    return MICA_OK;
+}
+
+const mc_op_def mc_op_scatter = {
+    .name = "scatter",
+    .min_in = 3,
+    .max_in = 2 + MICA_MAX_NDIM,
+    .attr_bytes = sizeof(mc_attr_scatter),
+    .infer = scatter_infer,
+    .in_place = 1,
+};
+
+mica_array mica_scatter(mica_scope *s, mica_array x, const mica_array *indices, int n,
+                        const int *axes, mica_array updates, mica_scatter_mode mode) {
+    mica_array in[2 + MICA_MAX_NDIM] = {x, updates};
+    if (!mc_operands_ok(s, "scatter", in, 2)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    if (mode < MICA_SCATTER_SET || mode > MICA_SCATTER_MINIMUM)
+        return mc_scope_fail(s, MICA_EINVAL, "scatter: no mode %d", (int)mode);
+    mc_attr_scatter attr = {.n = n, .mode = mode};
+    if (!prepare_indices(s, "scatter", l, indices, n, axes, in + 2, attr.axes)) return MICA_NONE;
+    in[1] = mc_cast(s, updates, l->dtype);
+    return mc_record(s, MC_OP_SCATTER, &attr, in, 2 + n);
+}

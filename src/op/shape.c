@@ -1,0 +1,521 @@
+/* Views: ops that look at the same elements in another way. Where strides can say it, nothing is
+ * moved; where they cannot, `view` returns false and the planner makes the operand dense first. */
+#include <mica/ops.h>
+
+#include <string.h>
+
+#include "graph/attr.h"
+#include "graph/graph.h"
+#include "op/slice.h"
+
+static mica_array fail(mica_scope *s, mica_status status) {
+    mc_scope_set_status(s, status);
+    return MICA_NONE;
+}
+
+/* ---- reshape ---- */
+
+static mica_status reshape_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                 mc_layout *out) {
+    (void)n_in;
+    const mc_attr_shape *a = attr;
+    MC_TRY(mc_layout_init(out, in[0]->dtype, a->shape, (int)a->ndim));
+    if (mc_layout_size(out) == mc_layout_size(in[0])) return MICA_OK;
+    char from[MC_LAYOUT_TEXT], to[MC_LAYOUT_TEXT];
+    return mc_fail(MICA_ESHAPE, "reshape: %s to %s: %lld elements are not %lld",
+                   mc_layout_text(in[0], from), mc_layout_text(out, to),
+                   (long long)mc_layout_size(in[0]), (long long)mc_layout_size(out));
+}
+
+/* The operand's axes merged into runs, inner last: run i is len[i] elements, stride[i] apart.
+ * Axes that cannot be merged stay apart; axes of length 1 vanish. Returns the number of runs. */
+static int merge_axes(const mc_layout *in, int64_t len[MICA_MAX_NDIM],
+                      int64_t stride[MICA_MAX_NDIM]) {
+    int n = 0;
+    for (int k = 0; k < in->ndim; k++) {
+        if (in->shape[k] == 1) continue;
+        if (n > 0 && stride[n - 1] == in->strides[k] * in->shape[k]) {
+            len[n - 1] *= in->shape[k];
+        } else {
+            n++;
+            len[n - 1] = in->shape[k];
+        }
+        stride[n - 1] = in->strides[k];
+    }
+    return n;
+}
+
+/* Cuts the runs into the new axes from the inside out; an axis that would span two runs has no
+ * stride. */
+static bool reshape_view(const void *attr, const mc_layout *in, mc_layout *out,
+                         int64_t *offset_bytes) {
+    (void)attr;
+    *offset_bytes = 0;
+    mc_layout_set_dense(out);
+    if (mc_layout_size(in) == 0) return true;
+    int64_t len[MICA_MAX_NDIM], stride[MICA_MAX_NDIM];
+    int run = merge_axes(in, len, stride);
+    int64_t left = 1, step = 1;
+    for (int k = out->ndim - 1; k >= 0; k--) {
+        if (out->shape[k] == 1) continue;
+        if (left == 1) {
+            run--;
+            left = len[run];
+            step = stride[run];
+        }
+        if (left % out->shape[k] != 0) return false;
+        out->strides[k] = step;
+        step *= out->shape[k];
+        left /= out->shape[k];
+    }
+    return true;
+}
+
+const mc_op_def mc_op_reshape = {
+    .name = "reshape",
+    .min_in = 1,
+    .max_in = 1,
+    .attr_bytes = sizeof(mc_attr_shape),
+    .infer = reshape_infer,
+    .view = reshape_view,
+};
+
+/* Puts the length in the place of a -1. */
+static mica_status fill_length(const mc_layout *x, int64_t *shape, int ndim) {
+    int at = -1;
+    int64_t known = 1;
+    for (int k = 0; k < ndim; k++) {
+        if (shape[k] == -1 && at >= 0)
+            return mc_fail(MICA_EINVAL, "reshape: axes %d and %d are both -1", at, k);
+        if (shape[k] == -1) {
+            at = k;
+        } else if (shape[k] < 0) {
+            return mc_fail(MICA_EINVAL, "reshape: length %lld of axis %d", (long long)shape[k], k);
+        } else if (shape[k] > 0 && known > INT64_MAX / shape[k]) {
+            return mc_fail(MICA_EINVAL, "reshape: the lengths overflow at axis %d", k);
+        } else {
+            known *= shape[k];
+        }
+    }
+    if (at < 0) return MICA_OK;
+    int64_t size = mc_layout_size(x);
+    if (known == 0 || size % known != 0) {
+        char text[MC_LAYOUT_TEXT];
+        return mc_fail(MICA_ESHAPE, "reshape: %s: %lld elements do not divide by %lld",
+                       mc_layout_text(x, text), (long long)size, (long long)known);
+    }
+    shape[at] = size / known;
+    return MICA_OK;
+}
+
+static mica_status check_ndim(const char *op, const void *list, int ndim) {
+    if (ndim < 0 || ndim > MICA_MAX_NDIM)
+        return mc_fail(MICA_EINVAL, "%s: %d axes, 0 to %d are possible", op, ndim, MICA_MAX_NDIM);
+    if (ndim > 0 && list == NULL) return mc_fail(MICA_EINVAL, "%s: the list of axes is NULL", op);
+    return MICA_OK;
+}
+
+static bool has_shape(const mc_layout *l, const int64_t *shape, int ndim) {
+    return l->ndim == ndim &&
+           (ndim == 0 || memcmp(l->shape, shape, (size_t)ndim * sizeof *shape) == 0);
+}
+
+mica_array mica_reshape(mica_scope *s, mica_array x, const int64_t *shape, int ndim) {
+    if (!mc_operands_ok(s, "reshape", &x, 1)) return MICA_NONE;
+    mica_status status = check_ndim("reshape", shape, ndim);
+    if (status != MICA_OK) return fail(s, status);
+    const mc_layout *l = mc_layout_of(x);
+    mc_attr_shape attr = {.ndim = ndim};
+    if (ndim > 0) memcpy(attr.shape, shape, (size_t)ndim * sizeof *shape);
+    status = fill_length(l, attr.shape, ndim);
+    if (status != MICA_OK) return fail(s, status);
+    if (has_shape(l, attr.shape, ndim)) return x;
+    return mc_record(s, MC_OP_RESHAPE, &attr, &x, 1);
+}
+
+mica_array mica_flatten(mica_scope *s, mica_array x, int start_axis, int end_axis) {
+    if (!mc_operands_ok(s, "flatten", &x, 1)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    int64_t shape[MICA_MAX_NDIM] = {1};
+    if (l->ndim == 0) return mica_reshape(s, x, shape, 1);
+    int start, end;
+    mica_status status = mc_axis("flatten", l, start_axis, &start);
+    if (status == MICA_OK) status = mc_axis("flatten", l, end_axis, &end);
+    if (status != MICA_OK) return fail(s, status);
+    if (start > end)
+        return mc_scope_fail(s, MICA_EINVAL, "flatten: axis %d lies behind axis %d", start, end);
+    int n = 0;
+    for (int k = 0; k < l->ndim; k++) {
+        if (k > start && k <= end) {
+            shape[n - 1] *= l->shape[k];
+        } else {
+            shape[n++] = l->shape[k];
+        }
+    }
+    return mica_reshape(s, x, shape, n);
+}
+
+mica_array mica_unflatten(mica_scope *s, mica_array x, int axis, const int64_t *shape, int ndim) {
+    if (!mc_operands_ok(s, "unflatten", &x, 1)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    int at;
+    mica_status status = mc_axis("unflatten", l, axis, &at);
+    if (status == MICA_OK) status = check_ndim("unflatten", shape, ndim);
+    if (status == MICA_OK) status = check_ndim("unflatten", l->shape, l->ndim - 1 + ndim);
+    if (status != MICA_OK) return fail(s, status);
+    /* The axis alone decides a -1 and must be filled exactly, whatever the others are. */
+    mc_layout whole = {.dtype = l->dtype, .ndim = 1, .shape = {l->shape[at]}};
+    int64_t parts[MICA_MAX_NDIM] = {0}, product = 1;
+    if (ndim > 0) memcpy(parts, shape, (size_t)ndim * sizeof *shape);
+    status = fill_length(&whole, parts, ndim);
+    if (status != MICA_OK) return fail(s, status);
+    for (int k = 0; k < ndim; k++)
+        product *= parts[k];
+    if (product != l->shape[at])
+        return mc_scope_fail(s, MICA_ESHAPE,
+                             "unflatten: axis %d has %lld elements, the new axes have %lld", at,
+                             (long long)l->shape[at], (long long)product);
+    int64_t full[MICA_MAX_NDIM];
+    int n = 0;
+    for (int k = 0; k < at; k++)
+        full[n++] = l->shape[k];
+    for (int k = 0; k < ndim; k++)
+        full[n++] = parts[k];
+    for (int k = at + 1; k < l->ndim; k++)
+        full[n++] = l->shape[k];
+    return mica_reshape(s, x, full, n);
+}
+
+mica_array mica_squeeze(mica_scope *s, mica_array x, int axis) {
+    if (!mc_operands_ok(s, "squeeze", &x, 1)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    int at;
+    mica_status status = mc_axis("squeeze", l, axis, &at);
+    if (status != MICA_OK) return fail(s, status);
+    char text[MC_LAYOUT_TEXT];
+    if (l->shape[at] != 1)
+        return mc_scope_fail(s, MICA_ESHAPE, "squeeze: axis %d of %s is not of length 1", at,
+                             mc_layout_text(l, text));
+    int64_t shape[MICA_MAX_NDIM];
+    int n = 0;
+    for (int k = 0; k < l->ndim; k++)
+        if (k != at) shape[n++] = l->shape[k];
+    return mica_reshape(s, x, shape, n);
+}
+
+mica_array mica_expand_dims(mica_scope *s, mica_array x, int axis) {
+    if (!mc_operands_ok(s, "expand_dims", &x, 1)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    int at = axis < 0 ? axis + l->ndim + 1 : axis;
+    char text[MC_LAYOUT_TEXT];
+    if (at < 0 || at > l->ndim || l->ndim == MICA_MAX_NDIM)
+        return mc_scope_fail(s, MICA_EINVAL, "expand_dims: a new axis %d in %s", axis,
+                             mc_layout_text(l, text));
+    int64_t shape[MICA_MAX_NDIM];
+    int n = 0;
+    for (int k = 0; k <= l->ndim; k++) {
+        if (k == at) shape[n++] = 1;
+        if (k < l->ndim) shape[n++] = l->shape[k];
+    }
+    return mica_reshape(s, x, shape, n);
+}
+
+/* ---- transpose ---- */
+
+static mica_status transpose_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                   mc_layout *out) {
+    (void)n_in;
+    const mc_attr_transpose *a = attr;
+    out->dtype = in[0]->dtype;
+    out->ndim = in[0]->ndim;
+    for (int k = 0; k < out->ndim; k++)
+        out->shape[k] = in[0]->shape[a->axes[k]];
+    return MICA_OK;
+}
+
+static bool transpose_view(const void *attr, const mc_layout *in, mc_layout *out,
+                           int64_t *offset_bytes) {
+    const mc_attr_transpose *a = attr;
+    *offset_bytes = 0;
+    for (int k = 0; k < out->ndim; k++)
+        out->strides[k] = in->strides[a->axes[k]];
+    return true;
+}
+
+const mc_op_def mc_op_transpose = {
+    .name = "transpose",
+    .min_in = 1,
+    .max_in = 1,
+    .attr_bytes = sizeof(mc_attr_transpose),
+    .infer = transpose_infer,
+    .view = transpose_view,
+};
+
+mica_array mica_transpose(mica_scope *s, mica_array x, const int *axes) {
+    if (!mc_operands_ok(s, "transpose", &x, 1)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    mc_attr_transpose attr = {{0}};
+    bool same = true, taken[MICA_MAX_NDIM] = {false};
+    for (int k = 0; k < l->ndim; k++) {
+        int at = l->ndim - 1 - k;
+        if (axes != NULL) {
+            mica_status status = mc_axis("transpose", l, axes[k], &at);
+            if (status != MICA_OK) return fail(s, status);
+        }
+        if (taken[at])
+            return mc_scope_fail(s, MICA_EINVAL, "transpose: axis %d is listed twice", at);
+        taken[at] = true;
+        attr.axes[k] = at;
+        same = same && at == k;
+    }
+    if (same) return x;
+    return mc_record(s, MC_OP_TRANSPOSE, &attr, &x, 1);
+}
+
+mica_array mica_swapaxes(mica_scope *s, mica_array x, int a, int b) {
+    if (!mc_operands_ok(s, "swapaxes", &x, 1)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    int first, second;
+    mica_status status = mc_axis("swapaxes", l, a, &first);
+    if (status == MICA_OK) status = mc_axis("swapaxes", l, b, &second);
+    if (status != MICA_OK) return fail(s, status);
+    int axes[MICA_MAX_NDIM];
+    for (int k = 0; k < l->ndim; k++)
+        axes[k] = k == first ? second : k == second ? first : k;
+    return mica_transpose(s, x, axes);
+}
+
+mica_array mica_moveaxis(mica_scope *s, mica_array x, int from, int to) {
+    if (!mc_operands_ok(s, "moveaxis", &x, 1)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    int source, target;
+    mica_status status = mc_axis("moveaxis", l, from, &source);
+    if (status == MICA_OK) status = mc_axis("moveaxis", l, to, &target);
+    if (status != MICA_OK) return fail(s, status);
+    int axes[MICA_MAX_NDIM];
+    for (int k = 0, next = 0; k < l->ndim; k++) {
+        if (k == target) {
+            axes[k] = source;
+            continue;
+        }
+        if (next == source) next++;
+        axes[k] = next++;
+    }
+    return mica_transpose(s, x, axes);
+}
+
+/* ---- broadcast_to ---- */
+
+static mica_status broadcast_to_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                      mc_layout *out) {
+    (void)n_in;
+    const mc_attr_shape *a = attr;
+    MC_TRY(mc_layout_init(out, in[0]->dtype, a->shape, (int)a->ndim));
+    mc_layout dense = *in[0], ignored;
+    mc_layout_set_dense(&dense); /* only the shapes count here */
+    if (mc_layout_broadcast(&dense, a->shape, (int)a->ndim, &ignored)) return MICA_OK;
+    char from[MC_LAYOUT_TEXT], to[MC_LAYOUT_TEXT];
+    return mc_fail(MICA_ESHAPE, "broadcast_to: %s does not stretch to %s",
+                   mc_layout_text(in[0], from), mc_layout_text(out, to));
+}
+
+static bool broadcast_to_view(const void *attr, const mc_layout *in, mc_layout *out,
+                              int64_t *offset_bytes) {
+    const mc_attr_shape *a = attr;
+    *offset_bytes = 0;
+    return mc_layout_broadcast(in, a->shape, (int)a->ndim, out);
+}
+
+const mc_op_def mc_op_broadcast_to = {
+    .name = "broadcast_to",
+    .min_in = 1,
+    .max_in = 1,
+    .attr_bytes = sizeof(mc_attr_shape),
+    .infer = broadcast_to_infer,
+    .view = broadcast_to_view,
+};
+
+mica_array mica_broadcast_to(mica_scope *s, mica_array x, const int64_t *shape, int ndim) {
+    if (!mc_operands_ok(s, "broadcast_to", &x, 1)) return MICA_NONE;
+    mica_status status = check_ndim("broadcast_to", shape, ndim);
+    if (status != MICA_OK) return fail(s, status);
+    if (has_shape(mc_layout_of(x), shape, ndim)) return x;
+    mc_attr_shape attr = {.ndim = ndim};
+    if (ndim > 0) memcpy(attr.shape, shape, (size_t)ndim * sizeof *shape);
+    return mc_record(s, MC_OP_BROADCAST_TO, &attr, &x, 1);
+}
+
+/* ---- slice ---- */
+
+static mica_status slice_infer(const void *attr, const mc_layout *const *in, int n_in,
+                               mc_layout *out) {
+    (void)n_in;
+    const mc_attr_slice *a = attr;
+    return mc_layout_init(out, in[0]->dtype, a->count, in[0]->ndim);
+}
+
+static bool slice_view(const void *attr, const mc_layout *in, mc_layout *out,
+                       int64_t *offset_bytes) {
+    const mc_attr_slice *a = attr;
+    *offset_bytes = 0;
+    mc_layout_set_dense(out);
+    if (mc_layout_size(out) == 0) return true;
+    int64_t offset = 0;
+    for (int k = 0; k < in->ndim; k++) {
+        offset += a->start[k] * in->strides[k];
+        if (out->shape[k] > 1) out->strides[k] = in->strides[k] * a->step[k];
+    }
+    *offset_bytes = offset * (int64_t)mica_dtype_bytes(in->dtype);
+    return true;
+}
+
+const mc_op_def mc_op_slice = {
+    .name = "slice",
+    .min_in = 1,
+    .max_in = 1,
+    .attr_bytes = sizeof(mc_attr_slice),
+    .infer = slice_infer,
+    .view = slice_view,
+};
+
+static int64_t clamp(int64_t x, int64_t lo, int64_t hi) {
+    return x < lo ? lo : x > hi ? hi : x;
+}
+
+/* One axis of n elements cut as Python cuts it. */
+static void resolve_axis(int64_t n, int64_t start, int64_t stop, int64_t step, mc_attr_slice *attr,
+                         int k) {
+    bool forward = step > 0;
+    bool open = stop == MICA_END_OF_AXIS;
+    int64_t lo = forward ? 0 : -1, hi = forward ? n : n - 1;
+    start = clamp(start < 0 ? start + n : start, lo, hi);
+    stop = open ? (forward ? n : -1) : clamp(stop < 0 ? stop + n : stop, lo, hi);
+    int64_t span = forward ? stop - start : start - stop;
+    /* -step may overflow; the stride cannot matter where it is longer than the axis. */
+    int64_t stride = forward ? clamp(step, 1, n + 1) : clamp(step, -n - 1, -1);
+    int64_t length = forward ? stride : -stride;
+    attr->count[k] = span > 0 ? (span + length - 1) / length : 0;
+    attr->start[k] = attr->count[k] > 0 ? start : 0;
+    attr->step[k] = attr->count[k] > 1 ? stride : 1;
+}
+
+mica_status mc_slice_resolve(const char *op, const mc_layout *x, const int64_t *start,
+                             const int64_t *stop, const int64_t *step, mc_attr_slice *attr) {
+    memset(attr, 0, sizeof *attr);
+    for (int k = 0; k < x->ndim; k++) {
+        int64_t by = step == NULL ? 1 : step[k];
+        if (by == 0) return mc_fail(MICA_EINVAL, "%s: the step of axis %d is 0", op, k);
+        int64_t from = start != NULL ? start[k] : by > 0 ? 0 : INT64_MAX;
+        resolve_axis(x->shape[k], from, stop == NULL ? MICA_END_OF_AXIS : stop[k], by, attr, k);
+    }
+    return MICA_OK;
+}
+
+mica_array mica_slice(mica_scope *s, mica_array x, const int64_t *start, const int64_t *stop,
+                      const int64_t *step) {
+    if (!mc_operands_ok(s, "slice", &x, 1)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    mc_attr_slice attr;
+    mica_status status = mc_slice_resolve("slice", l, start, stop, step, &attr);
+    if (status != MICA_OK) return fail(s, status);
+    bool whole = true;
+    for (int k = 0; k < l->ndim; k++)
+        whole = whole && attr.count[k] == l->shape[k] && attr.step[k] == 1;
+    if (whole) return x;
+    return mc_record(s, MC_OP_SLICE, &attr, &x, 1);
+}
+
+mica_array mica_slice_axis(mica_scope *s, mica_array x, int axis, int64_t start, int64_t stop) {
+    if (!mc_operands_ok(s, "slice_axis", &x, 1)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(x);
+    int at;
+    mica_status status = mc_axis("slice_axis", l, axis, &at);
+    if (status != MICA_OK) return fail(s, status);
+    int64_t starts[MICA_MAX_NDIM] = {0}, stops[MICA_MAX_NDIM];
+    for (int k = 0; k < l->ndim; k++)
+        stops[k] = MICA_END_OF_AXIS;
+    starts[at] = start;
+    stops[at] = stop;
+    return mica_slice(s, x, starts, stops, NULL);
+}
+
+/* ---- as_strided ---- */
+
+/* Adds a * b to *sum. false: overflow. */
+static bool add_product(int64_t a, int64_t b, int64_t *sum) {
+    int64_t product;
+    return !__builtin_mul_overflow(a, b, &product) && !__builtin_add_overflow(*sum, product, sum);
+}
+
+static mica_status as_strided_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                    mc_layout *out) {
+    (void)n_in;
+    const mc_attr_strided *a = attr;
+    MC_TRY(mc_layout_init(out, in[0]->dtype, a->shape, (int)a->ndim));
+    if (mc_layout_size(out) == 0) return MICA_OK;
+    int64_t first = a->offset, last = a->offset, size = mc_layout_size(in[0]);
+    bool fits = true;
+    for (int k = 0; k < out->ndim; k++)
+        fits = fits &&
+               add_product(out->shape[k] - 1, a->strides[k], a->strides[k] < 0 ? &first : &last);
+    if (fits && first >= 0 && last < size) return MICA_OK;
+    char from[MC_LAYOUT_TEXT], to[MC_LAYOUT_TEXT];
+    return mc_fail(MICA_EINVAL,
+                   "as_strided: %s from offset %lld reaches outside the %lld elements of %s",
+                   mc_layout_text(out, to), (long long)a->offset, (long long)size,
+                   mc_layout_text(in[0], from));
+}
+
+/* Strides count elements of the row-major operand, so it must be row-major in memory. */
+static bool as_strided_view(const void *attr, const mc_layout *in, mc_layout *out,
+                            int64_t *offset_bytes) {
+    const mc_attr_strided *a = attr;
+    *offset_bytes = 0;
+    mc_layout_set_dense(out);
+    if (mc_layout_size(out) == 0) return true;
+    if (!mc_layout_is_dense(in)) return false;
+    for (int k = 0; k < out->ndim; k++)
+        if (out->shape[k] > 1) out->strides[k] = a->strides[k];
+    *offset_bytes = a->offset * (int64_t)mica_dtype_bytes(in->dtype);
+    return true;
+}
+
+const mc_op_def mc_op_as_strided = {
+    .name = "as_strided",
+    .min_in = 1,
+    .max_in = 1,
+    .attr_bytes = sizeof(mc_attr_strided),
+    .infer = as_strided_infer,
+    .view = as_strided_view,
+};
+
+mica_array mica_as_strided(mica_scope *s, mica_array x, const int64_t *shape,
+                           const int64_t *strides, int ndim, int64_t offset) {
+    if (!mc_operands_ok(s, "as_strided", &x, 1)) return MICA_NONE;
+    mica_status status = check_ndim("as_strided", shape, ndim);
+    if (status == MICA_OK) status = check_ndim("as_strided", strides, ndim);
+    if (status != MICA_OK) return fail(s, status);
+    mc_attr_strided attr = {.ndim = ndim, .offset = offset};
+    for (int k = 0; k < ndim; k++) {
+        attr.shape[k] = shape[k];
+        attr.strides[k] = strides[k];
+    }
+    return mc_record(s, MC_OP_AS_STRIDED, &attr, &x, 1);
+}
+
+/* ---- contiguous ---- */
+
+static mica_status contiguous_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                    mc_layout *out) {
+    (void)attr;
+    (void)n_in;
+    *out = *in[0];
+    return MICA_OK;
+}
+
+const mc_op_def mc_op_contiguous = {
+    .name = "contiguous",
+    .min_in = 1,
+    .max_in = 1,
+    .infer = contiguous_infer,
+};
