@@ -14,8 +14,10 @@ if(APPLE)
   target_link_options(mica_shared PRIVATE -Wl,-exported_symbol,_mica_*)
 else()
   target_link_options(mica_shared PRIVATE
-    $<$<NOT:$<BOOL:${MICA_SANITIZE}>>:-Wl,-z,defs>
     -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/mica.map)
+  if(NOT MICA_SANITIZE) # the sanitizers' own names come with the program
+    target_link_options(mica_shared PRIVATE -Wl,-z,defs)
+  endif()
   set_target_properties(mica_shared PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/mica.map)
 endif()
 
