@@ -1,0 +1,177 @@
+/* Reading the "model" of a tokenizer.json. */
+#include "text/bpe.h"
+
+#include "base/alloc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Merges are looked up this many at a time, all of whose table slots are asked for first. */
+enum { BATCH = 16 };
+
+typedef struct merge {
+    mc_str left, right;
+    mc_str joined;
+    uint64_t hashes[3]; /* of left, right, joined */
+} merge;
+
+mica_status mc_bpe_check(mc_json model) {
+    static const char *const empty_fields[] = {"continuing_subword_prefix", "end_of_word_suffix"};
+    mc_str text;
+    double dropout = 0;
+    if (mc_json_get_type(model) != MC_JSON_OBJECT) {
+        return mc_fail(MICA_EFORMAT, "model: %s",
+                       mc_json_exists(model) ? "not an object" : "missing");
+    }
+    if (mc_json_get_str(mc_json_find(model, "type"), &text) && !mc_str_is(text, "BPE")) {
+        return mc_fail(MICA_EUNSUPPORTED, "model: the type '%.*s' is not supported, only BPE is",
+                       MC_STR_ARG(text));
+    }
+    for (size_t i = 0; i < sizeof empty_fields / sizeof *empty_fields; i++) {
+        if (mc_json_get_str(mc_json_find(model, empty_fields[i]), &text) && text.len > 0) {
+            return mc_fail(MICA_EUNSUPPORTED, "model.%s: '%.*s' is not supported", empty_fields[i],
+                           MC_STR_ARG(text));
+        }
+    }
+    if (mc_json_get_float(mc_json_find(model, "dropout"), &dropout) && dropout != 0) {
+        return mc_fail(MICA_EUNSUPPORTED, "model.dropout: %g is not supported, only none is",
+                       dropout);
+    }
+    return MICA_OK;
+}
+
+static mica_status load_flag(mc_json model, const char *key, bool *out) {
+    mc_json v = mc_json_find(model, key);
+    if (!mc_json_exists(v) || mc_json_get_bool(v, out)) return MICA_OK;
+    return mc_fail(MICA_EFORMAT, "model.%s: not true or false", key);
+}
+
+static int32_t find(const mc_vocab *v, mc_str text) {
+    return mc_vocab_find_model(v, text, mc_vocab_hash(text.ptr, text.len));
+}
+
+static mica_status load_unk(mc_bpe *bpe, const mc_vocab *v, mc_json unk) {
+    mc_str text;
+    bpe->unk_id = -1;
+    if (!mc_json_exists(unk)) return MICA_OK;
+    if (!mc_json_get_str(unk, &text)) return mc_fail(MICA_EFORMAT, "model.unk_token: not a string");
+    bpe->unk_id = find(v, text);
+    if (bpe->unk_id >= 0) return MICA_OK;
+    return mc_fail(MICA_EFORMAT, "model.unk_token: '%.*s' is not in the vocabulary",
+                   MC_STR_ARG(text));
+}
+
+static void load_byte_ids(mc_bpe *bpe, const mc_vocab *v) {
+    for (unsigned byte = 0; byte < 256; byte++) {
+        char name[8];
+        snprintf(name, sizeof name, "<0x%02X>", byte);
+        bpe->byte_ids[byte] = find(v, mc_str_of(name));
+    }
+    for (unsigned c = 0; c < 128; c++) {
+        char name = (char)c;
+        bpe->ascii_ids[c] = find(v, (mc_str){&name, 1});
+    }
+}
+
+/* "a b" of older files, or ["a", "b"]. */
+static mica_status read_merge(mc_json v, size_t index, merge *m) {
+    mc_str line;
+    if (mc_json_get_str(v, &line)) {
+        const char *space = memchr(line.ptr, ' ', line.len);
+        size_t left = space ? (size_t)(space - line.ptr) : line.len;
+        if (!space || memchr(space + 1, ' ', line.len - left - 1)) {
+            return mc_fail(MICA_EFORMAT, "model.merges[%zu]: '%.*s' is not two tokens and a space",
+                           index, MC_STR_ARG(line));
+        }
+        m->left = (mc_str){line.ptr, left};
+        m->right = (mc_str){space + 1, line.len - left - 1};
+        return MICA_OK;
+    }
+    mc_json_iter it = mc_json_begin(v);
+    if (mc_json_get_type(v) != MC_JSON_ARRAY || mc_json_count(v) != 2 || !mc_json_next(&it) ||
+        !mc_json_get_str(it.value, &m->left) || !mc_json_next(&it) ||
+        !mc_json_get_str(it.value, &m->right)) {
+        return mc_fail(MICA_EFORMAT, "model.merges[%zu]: not a pair of strings", index);
+    }
+    return MICA_OK;
+}
+
+/* Joins the texts of a batch in `room` and hashes everything. */
+static bool prepare(merge *batch, size_t n, const mc_vocab *v, mc_buffer *room) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += batch[i].left.len + batch[i].right.len;
+    mc_buffer_clear(room);
+    if (!mc_buffer_reserve(room, bytes + 1)) return false;
+    for (size_t i = 0; i < n; i++) {
+        merge *m = &batch[i];
+        m->joined = (mc_str){room->data + room->len, m->left.len + m->right.len};
+        mc_buffer_add(room, m->left.ptr, m->left.len);
+        mc_buffer_add(room, m->right.ptr, m->right.len);
+        const mc_str *texts[3] = {&m->left, &m->right, &m->joined};
+        for (int t = 0; t < 3; t++) {
+            m->hashes[t] = mc_vocab_hash(texts[t]->ptr, texts[t]->len);
+            mc_vocab_prefetch(v, m->hashes[t]);
+        }
+    }
+    return true;
+}
+
+static mica_status put_merge(mc_bpe *bpe, const mc_vocab *v, const merge *m, size_t rank) {
+    const mc_str *texts[3] = {&m->left, &m->right, &m->joined};
+    int32_t ids[3];
+    for (int t = 0; t < 3; t++) {
+        ids[t] = mc_vocab_find_model(v, *texts[t], m->hashes[t]);
+        if (ids[t] < 0) {
+            return mc_fail(MICA_EFORMAT, "model.merges[%zu]: '%.*s' is not in the vocabulary", rank,
+                           MC_STR_ARG(*texts[t]));
+        }
+    }
+    uint64_t value = (uint64_t)rank << 32 | (uint32_t)ids[2];
+    if (!mc_pairs_put(&bpe->merges, mc_pair_key((uint32_t)ids[0], (uint32_t)ids[1]), value)) {
+        return mc_fail_nomem("merges");
+    }
+    return MICA_OK;
+}
+
+static mica_status put_batch(mc_bpe *bpe, const mc_vocab *v, merge *batch, size_t n, size_t rank,
+                             mc_buffer *room) {
+    if (!prepare(batch, n, v, room)) return mc_fail_nomem("merges");
+    for (size_t i = 0; i < n; i++)
+        MC_TRY(put_merge(bpe, v, &batch[i], rank + i));
+    return MICA_OK;
+}
+
+static mica_status load_merges(mc_bpe *bpe, const mc_vocab *v, mc_json merges, mc_buffer *room) {
+    merge batch[BATCH];
+    size_t n = 0, rank = 0;
+    if (mc_json_get_type(merges) != MC_JSON_ARRAY) {
+        return mc_fail(MICA_EFORMAT, "model.merges: %s",
+                       mc_json_exists(merges) ? "not an array" : "missing");
+    }
+    if (!mc_pairs_reserve(&bpe->merges, mc_json_count(merges))) return mc_fail_nomem("merges");
+    for (mc_json_iter it = mc_json_begin(merges); mc_json_next(&it);) {
+        MC_TRY(read_merge(it.value, rank + n, &batch[n]));
+        if (++n < BATCH) continue;
+        MC_TRY(put_batch(bpe, v, batch, n, rank, room));
+        rank += n;
+        n = 0;
+    }
+    return put_batch(bpe, v, batch, n, rank, room);
+}
+
+mica_status mc_bpe_load(mc_bpe *bpe, const mc_vocab *v, mc_json model) {
+    mc_buffer room = {0};
+    MC_TRY(load_flag(model, "byte_fallback", &bpe->byte_fallback));
+    MC_TRY(load_flag(model, "fuse_unk", &bpe->fuse_unk));
+    MC_TRY(load_flag(model, "ignore_merges", &bpe->ignore_merges));
+    MC_TRY(load_unk(bpe, v, mc_json_find(model, "unk_token")));
+    load_byte_ids(bpe, v);
+    mica_status status = load_merges(bpe, v, mc_json_find(model, "merges"), &room);
+    mc_buffer_deinit(&room);
+    return status;
+}
+
+void mc_bpe_deinit(mc_bpe *bpe) {
+    mc_pairs_deinit(&bpe->merges);
+}

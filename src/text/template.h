@@ -1,0 +1,19 @@
+/* The post-processor: the special tokens that go before and after a text. Immutable once loaded. */
+#ifndef TEXT_TEMPLATE_H
+#define TEXT_TEMPLATE_H
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/json.h"
+#include "base/status.h"
+
+typedef struct mc_template { /* zero adds nothing */
+    mc_buffer before;        /* of int32 ids */
+    mc_buffer after;
+} mc_template;
+
+/* Reads "post_processor". errors  MICA_EUNSUPPORTED names the type; MICA_EFORMAT, MICA_ENOMEM */
+mica_status mc_template_parse(mc_template *t, mc_json v, size_t vocab_size, mc_arena *arena);
+void mc_template_deinit(mc_template *t);
+
+#endif

@@ -1,0 +1,32 @@
+/* What an open tokenizer is made of. Immutable once open. */
+#ifndef TEXT_TOKENIZER_H
+#define TEXT_TOKENIZER_H
+
+#include <mica/tokenizer.h>
+
+#include "base/arena.h"
+#include "text/added.h"
+#include "text/bpe.h"
+#include "text/decode.h"
+#include "text/normalize.h"
+#include "text/pretokenize.h"
+#include "text/template.h"
+#include "text/vocab.h"
+
+struct mica_tokenizer {
+    mc_arena arena; /* texts of the steps */
+    mc_vocab vocab;
+    mc_added added_raw;        /* matched in the text as it comes */
+    mc_added added_normalized; /* matched in the normalised text */
+    mc_normalizer normalizer;
+    mc_pretokenizer pretokenizer;
+    mc_bpe bpe;
+    mc_template around;
+    mc_decoder decoder;
+};
+
+/* mica_tokenizer_open from memory. `name` goes into error texts; nothing of text is kept. */
+mica_status mc_tokenizer_parse(const char *text, size_t len, const char *name,
+                               mica_tokenizer **tok);
+
+#endif
