@@ -5,6 +5,8 @@
 #   tests/consumer/run.sh BUILD-FOLDER
 set -eux
 build=$1
+CC=${CC:-cc}
+CXX=${CXX:-c++}
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -22,11 +24,10 @@ cmake --build "$work/build"
 "$work/build/with_static" "$model"
 
 export PKG_CONFIG_PATH=$libdir/pkgconfig
-pkg="pkg-config --define-variable=prefix=$work/mica"
-$CC "$here/project/main.c" $($pkg --cflags --libs mica) -o "$work/a.out"
+$CC "$here/project/main.c" $(pkg-config --cflags --libs mica) -o "$work/a.out"
 LD_LIBRARY_PATH=$libdir DYLD_LIBRARY_PATH=$libdir "$work/a.out" "$model"
 rm "$libdir"/libmica.so* "$libdir"/libmica*.dylib 2> /dev/null || true
-$CC "$here/project/main.c" $($pkg --cflags --libs --static mica) -o "$work/a.out"
+$CC "$here/project/main.c" $(pkg-config --cflags --libs --static mica) -o "$work/a.out"
 "$work/a.out" "$model"
 
 # The command finds the model that was installed with it, wherever that went.
