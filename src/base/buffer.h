@@ -29,7 +29,7 @@ void mc_buffer_deinit(mc_buffer *b);
 
 /* As an array of T: MC_BUFFER_PUSH(&b, T, value), MC_BUFFER_AT(&b, T)[i], MC_BUFFER_COUNT(&b, T).
  */
-#define MC_BUFFER_PUSH(b, T, value) mc_buffer_add((b), &(T){value}, sizeof(T))
+#define MC_BUFFER_PUSH(b, T, value) mc_buffer_add((b), (T[1]){value}, sizeof(T))
 #define MC_BUFFER_AT(b, T) ((T *)(void *)(b)->data)
 #define MC_BUFFER_COUNT(b, T) ((b)->len / sizeof(T))
 

@@ -1,0 +1,230 @@
+/* base/json: values, iteration, and what is not JSON. */
+#include "base/json.h"
+
+#include "support/support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static mc_json_doc *parse(const char *text) {
+    mc_json_doc *doc = NULL;
+    mica_status status = mc_json_parse(text, strlen(text), "test.json", &doc);
+    if (status != MICA_OK) fail_msg("%s: %s", text, mica_last_error());
+    return doc;
+}
+
+static void test_scalars(void **state) {
+    (void)state;
+    mc_json_doc *doc = parse("{\"i\": -42, \"f\": 1.5, \"w\": 2048.0, \"t\": true, \"n\": null,"
+                             " \"s\": \"a\\u00e9\\n\\u0000z\", \"u\": 18446744073709551615,"
+                             " \"m\": -9223372036854775808, \"e\": 1e30}");
+    mc_json root = mc_json_root(doc);
+    int64_t i = 7;
+    double f = 7;
+    bool b = false;
+    mc_str s;
+    assert_true(mc_json_get_int(mc_json_find(root, "i"), &i) && i == -42);
+    assert_true(mc_json_get_int(mc_json_find(root, "w"), &i) && i == 2048);
+    assert_true(mc_json_get_int(mc_json_find(root, "m"), &i) && i == INT64_MIN);
+    assert_true(mc_json_get_float(mc_json_find(root, "i"), &f) && f == -42);
+    assert_true(mc_json_get_float(mc_json_find(root, "f"), &f) && f == 1.5);
+    assert_true(mc_json_get_float(mc_json_find(root, "u"), &f) && f == 18446744073709551615.0);
+    assert_true(mc_json_get_bool(mc_json_find(root, "t"), &b) && b);
+    assert_true(mc_json_get_str(mc_json_find(root, "s"), &s));
+    assert_int_equal(s.len, 6);
+    assert_memory_equal(s.ptr, "a\xC3\xA9\n\0z", 6);
+    assert_int_equal(mc_json_get_type(mc_json_find(root, "u")), MC_JSON_FLOAT);
+    assert_int_equal(mc_json_get_type(mc_json_find(root, "n")), MC_JSON_NULL);
+    assert_false(mc_json_exists(mc_json_find(root, "n")));
+    assert_true(mc_json_exists(mc_json_find(root, "t")));
+    /* Of another type: false, and the value stays. */
+    i = 7;
+    assert_false(mc_json_get_int(mc_json_find(root, "f"), &i));
+    assert_false(mc_json_get_int(mc_json_find(root, "u"), &i));
+    assert_false(mc_json_get_int(mc_json_find(root, "e"), &i));
+    assert_false(mc_json_get_int(mc_json_find(root, "s"), &i));
+    assert_false(mc_json_get_str(mc_json_find(root, "i"), &s));
+    assert_false(mc_json_get_bool(mc_json_find(root, "n"), &b));
+    assert_int_equal(i, 7);
+    mc_json_close(&doc);
+    assert_null(doc);
+    mc_json_close(&doc);
+}
+
+static void test_nothing_is_soft(void **state) {
+    (void)state;
+    mc_json_doc *doc = parse("[1]");
+    mc_json none = mc_json_find(mc_json_find(mc_json_root(doc), "a"), "b");
+    int64_t i;
+    assert_int_equal(mc_json_get_type(none), MC_JSON_NONE);
+    assert_false(mc_json_get_int(none, &i));
+    assert_int_equal(mc_json_count(none), 0);
+    mc_json_iter it = mc_json_begin(none);
+    assert_false(mc_json_next(&it));
+    mc_json_close(&doc);
+}
+
+static void test_iteration(void **state) {
+    (void)state;
+    mc_json_doc *doc =
+        parse("{\"a\": [1, [2, 3], {\"x\": 1}, 4.5, \"s\", true], \"b\": {}, \"c\": [], \"a\": 9}");
+    mc_json root = mc_json_root(doc);
+    const char *keys = "abca";
+    size_t n = 0;
+    mc_json first = {0};
+    for (mc_json_iter it = mc_json_begin(root); mc_json_next(&it); n++) {
+        assert_int_equal(it.key.len, 1);
+        assert_int_equal(it.key.ptr[0], keys[n]);
+        if (n == 0) first = it.value;
+    }
+    assert_int_equal(n, 4);
+    assert_int_equal(mc_json_count(root), 4);
+    int64_t last = 0;
+    assert_true(mc_json_get_int(mc_json_find(root, "a"), &last)); /* the last one counts */
+    assert_int_equal(last, 9);
+    static const mc_json_type types[] = {MC_JSON_INT,   MC_JSON_ARRAY,  MC_JSON_OBJECT,
+                                         MC_JSON_FLOAT, MC_JSON_STRING, MC_JSON_BOOL};
+    n = 0;
+    for (mc_json_iter it = mc_json_begin(first); mc_json_next(&it); n++) {
+        assert_int_equal(mc_json_get_type(it.value), types[n]);
+    }
+    assert_int_equal(n, 6);
+    assert_int_equal(mc_json_count(first), 6);
+    assert_int_equal(mc_json_count(mc_json_find(root, "b")), 0);
+    assert_int_equal(mc_json_count(mc_json_find(root, "c")), 0);
+    mc_json_close(&doc);
+}
+
+static void test_scalar_documents(void **state) {
+    (void)state;
+    mc_json_doc *doc = parse(" 12 ");
+    int64_t i;
+    assert_true(mc_json_get_int(mc_json_root(doc), &i) && i == 12);
+    mc_json_close(&doc);
+    doc = parse("\xEF\xBB\xBF{\"bom\": 1}");
+    assert_int_equal(mc_json_count(mc_json_root(doc)), 1);
+    mc_json_close(&doc);
+}
+
+/* Integers that fit no 64 bits are floats, as in Python they are large; the text around them, and
+ * digits in strings, exponents and fractions, stay what they are. */
+static void test_integers_of_any_size(void **state) {
+    (void)state;
+    mc_json_doc *doc =
+        parse("{\"model_max_length\": 1000000000000000019884624838656,"
+              " \"s\": \"\\\"1000000000000000019884624838656\", \"n\": -99999999999999999999,"
+              " \"f\": 0.10000000000000000000000000, \"i\": 123}");
+    mc_json root = mc_json_root(doc);
+    double f;
+    int64_t i;
+    mc_str s;
+    assert_true(mc_json_get_float(mc_json_find(root, "model_max_length"), &f) && f == 1e30);
+    assert_true(mc_json_get_float(mc_json_find(root, "n"), &f) && f == -1e20);
+    assert_true(mc_json_get_float(mc_json_find(root, "f"), &f) && f == 0.1);
+    assert_true(mc_json_get_str(mc_json_find(root, "s"), &s));
+    assert_true(mc_str_is(s, "\"1000000000000000019884624838656"));
+    assert_true(mc_json_get_int(mc_json_find(root, "i"), &i) && i == 123);
+    mc_json_close(&doc);
+}
+
+static void test_not_json(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"", "is empty"},
+        {" \n", "is empty"},
+        {"{", "ends too early"},
+        {"{\"a\": 1", "ends too early"},
+        {"{\"a\" 1}", "syntax"},
+        {"[1,]", "syntax"},
+        {"[1 2]", "syntax"},
+        {"{} {}", "syntax"},
+        {"[\"abc]", "string"},
+        {"[\"a\nb\"]", "control character"},
+        {"[\"\\q\"]", "string"},
+        {"[\"\xFF\"]", "UTF-8"},
+        {"[\"\xED\xA0\x80\"]", "UTF-8"},
+        {"[1.]", "number"},
+        {"[01]", "number"},
+        {"[1e999]", "number"},
+        {"[NaN]", ""},
+        {"[Infinity]", ""},
+        {"[nul]", "true, false or null"},
+        {"[tru3]", "true, false or null"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mc_json_doc *doc;
+        mica_status status = mc_json_parse(cases[i].text, strlen(cases[i].text), "a/b.json", &doc);
+        if (status != MICA_EFORMAT || doc ||
+            !strstr(mica_last_error(), "a/b.json: not valid JSON") ||
+            !strstr(mica_last_error(), cases[i].want)) {
+            fail_msg("'%s': %d, %s", cases[i].text, (int)status, mica_last_error());
+        }
+    }
+}
+
+static void test_depth(void **state) {
+    (void)state;
+    enum { LEVELS = 100000 };
+    char *text = malloc(2 * LEVELS);
+    assert_non_null(text);
+    mc_json_doc *doc;
+    memset(text, '[', LEVELS);
+    memset(text + LEVELS, ']', LEVELS);
+    assert_int_equal(mc_json_parse(text, 2 * LEVELS, "deep", &doc), MICA_EFORMAT);
+    assert_non_null(strstr(mica_last_error(), "256 levels"));
+    assert_int_equal(mc_json_parse(text + LEVELS - 250, 500, "less deep", &doc), MICA_OK);
+    mc_json_close(&doc);
+    free(text);
+}
+
+static void test_files(void **state) {
+    (void)state;
+    char *dir = test_temp_dir(), *path = test_format("%s/a.json", dir);
+    mc_json_doc *doc;
+    assert_int_equal(mc_json_load(path, &doc), MICA_ENOENT);
+    assert_null(doc);
+    assert_int_equal(mc_json_load(dir, &doc), MICA_EIO);
+    test_write_file(path, "", 0);
+    assert_int_equal(mc_json_load(path, &doc), MICA_EFORMAT);
+    assert_non_null(strstr(mica_last_error(), path));
+    test_write_file(path, "[1,2]", 5);
+    assert_int_equal(mc_json_load(path, &doc), MICA_OK);
+    assert_int_equal(mc_json_count(mc_json_root(doc)), 2);
+    mc_json_close(&doc);
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
+static bool parse_and_close(void *arg) {
+    mc_json_doc *doc;
+    mica_status status = mc_json_parse(arg, strlen(arg), "x", &doc);
+    assert_true(status == MICA_OK || status == MICA_ENOMEM);
+    assert_true((doc != NULL) == (status == MICA_OK));
+    mc_json_close(&doc);
+    return status == MICA_OK;
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    char plain[] = "{\"a\": [1, 2]}", wide[] = "[1000000000000000019884624838656]";
+    test_fail_each_allocation(parse_and_close, plain);
+    test_fail_each_allocation(parse_and_close, wide);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scalars),
+        cmocka_unit_test(test_nothing_is_soft),
+        cmocka_unit_test(test_iteration),
+        cmocka_unit_test(test_scalar_documents),
+        cmocka_unit_test(test_integers_of_any_size),
+        cmocka_unit_test(test_not_json),
+        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,198 @@
+/* base/pool: every task once, by workers that do not share an index, from any thread, in any
+ * nesting. Worth running under ThreadSanitizer. */
+#define _POSIX_C_SOURCE 200809L
+
+#include "base/pool.h"
+
+#include "support/support.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define MAX_TASKS 1000
+#define MAX_WORKERS 16
+
+typedef struct region {
+    mc_pool *pool;
+    int threads;
+    int done[MAX_TASKS];             /* plain: written by one task each, read after the region */
+    atomic_bool inside[MAX_WORKERS]; /* a worker index is used by one thread at a time */
+    _Atomic int wrong;
+} region;
+
+static void count_task(void *context, int task, int worker) {
+    region *r = context;
+    if (worker < 0 || worker >= r->threads || atomic_exchange(&r->inside[worker], true)) {
+        atomic_fetch_add(&r->wrong, 1);
+        return;
+    }
+    r->done[task]++;
+    atomic_store(&r->inside[worker], false);
+}
+
+static void check_region(mc_pool *pool, int threads, int n_tasks) {
+    region r = {.pool = pool, .threads = threads};
+    mc_pool_run(pool, n_tasks, count_task, &r);
+    assert_int_equal(r.wrong, 0);
+    for (int i = 0; i < MAX_TASKS; i++)
+        assert_int_equal(r.done[i], i < n_tasks);
+}
+
+static void test_every_task_runs_once(void **state) {
+    (void)state;
+    static const int threads[] = {1, 2, 3, 8, 16};
+    for (size_t i = 0; i < sizeof threads / sizeof threads[0]; i++) {
+        mc_pool *pool;
+        assert_int_equal(mc_pool_open(threads[i], &pool), MICA_OK);
+        assert_int_equal(mc_pool_threads(pool), threads[i]);
+        for (int n = 0; n < 40; n++)
+            check_region(pool, threads[i], n);
+        check_region(pool, threads[i], MAX_TASKS);
+        mc_pool_close(&pool);
+        assert_null(pool);
+        mc_pool_close(&pool);
+    }
+    check_region(NULL, 1, 10);
+    assert_int_equal(mc_pool_threads(NULL), 1);
+}
+
+typedef struct order {
+    int next;
+    bool good;
+} order;
+
+static void check_order(void *context, int task, int worker) {
+    order *o = context;
+    o->good = o->good && task == o->next && worker == 0;
+    o->next++;
+}
+
+static void test_without_a_pool_tasks_run_in_order(void **state) {
+    (void)state;
+    order o = {.good = true};
+    mc_pool_run(NULL, 100, check_order, &o);
+    assert_true(o.good);
+    assert_int_equal(o.next, 100);
+}
+
+static void nest(void *context, int task, int worker) {
+    (void)task, (void)worker;
+    region *r = context, *inner = &r[1];
+    region mine = {.pool = r->pool, .threads = r->threads};
+    mc_pool_run(r->pool, 20, count_task, &mine);
+    int sum = 0;
+    for (int i = 0; i < 20; i++)
+        sum += mine.done[i];
+    if (sum != 20 || mine.wrong) atomic_fetch_add(&r->wrong, 1);
+    atomic_fetch_add(&inner->wrong, sum);
+}
+
+static void test_nested_regions(void **state) {
+    (void)state;
+    mc_pool *pool;
+    assert_int_equal(mc_pool_open(3, &pool), MICA_OK);
+    region both[2] = {{.pool = pool, .threads = 3}};
+    mc_pool_run(pool, 50, nest, both);
+    assert_int_equal(both[0].wrong, 0);
+    assert_int_equal(both[1].wrong, 50 * 20);
+    check_region(pool, 3, 100); /* and the pool is free again */
+    mc_pool_close(&pool);
+}
+
+static void *many_regions(void *arg) {
+    mc_pool *pool = arg;
+    intptr_t wrong = 0;
+    for (int round = 0; round < 300; round++) {
+        region r = {.pool = pool, .threads = mc_pool_threads(pool)};
+        mc_pool_run(pool, 1 + round % 30, count_task, &r);
+        for (int i = 0; i < MAX_TASKS; i++)
+            wrong += r.done[i] != (i < 1 + round % 30);
+        wrong += r.wrong;
+    }
+    return (void *)wrong;
+}
+
+static void test_callers_in_many_threads(void **state) {
+    (void)state;
+    mc_pool *pool;
+    pthread_t callers[4];
+    assert_int_equal(mc_pool_open(3, &pool), MICA_OK);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_create(&callers[i], NULL, many_regions, pool), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        void *wrong;
+        assert_int_equal(pthread_join(callers[i], &wrong), 0);
+        assert_null(wrong);
+    }
+    mc_pool_close(&pool);
+}
+
+static void set_flag(void *context, int task, int worker) {
+    (void)worker;
+    atomic_bool *ready = context;
+    if (task == 0) {
+        while (!atomic_load(ready))
+            continue; /* only another worker can end this */
+    } else {
+        atomic_store(ready, true);
+    }
+}
+
+/* Two tasks that need each other: it ends only where two threads work, also after all have parked
+ * and whichever of them takes the first task. */
+static void test_workers_do_work(void **state) {
+    (void)state;
+    mc_pool *pool;
+    assert_int_equal(mc_pool_open(2, &pool), MICA_OK);
+    for (int i = 0; i < 200; i++) {
+        atomic_bool ready = false;
+        mc_pool_run(pool, 2, set_flag, &ready);
+        assert_true(ready);
+    }
+    mc_pool_close(&pool);
+}
+
+static void test_open_and_close_at_once(void **state) {
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        mc_pool *pool;
+        assert_int_equal(mc_pool_open(1 + i % 5, &pool), MICA_OK);
+        if (i % 2) check_region(pool, 1 + i % 5, 7);
+        mc_pool_close(&pool);
+    }
+}
+
+static bool open_pool(void *arg) {
+    (void)arg;
+    mc_pool *pool;
+    mica_status status = mc_pool_open(2, &pool);
+    assert_true(status == MICA_OK || status == MICA_ENOMEM);
+    assert_true((pool != NULL) == (status == MICA_OK));
+    mc_pool_close(&pool);
+    return status == MICA_OK;
+}
+
+static void test_what_cannot_be_opened(void **state) {
+    (void)state;
+    mc_pool *pool;
+    assert_int_equal(mc_pool_open(0, &pool), MICA_EINVAL);
+    assert_int_equal(mc_pool_open(-3, &pool), MICA_EINVAL);
+    assert_int_equal(mc_pool_open(1000000, &pool), MICA_EINVAL);
+    assert_null(pool);
+    test_fail_each_allocation(open_pool, NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_task_runs_once),
+        cmocka_unit_test(test_without_a_pool_tasks_run_in_order),
+        cmocka_unit_test(test_nested_regions),
+        cmocka_unit_test(test_callers_in_many_threads),
+        cmocka_unit_test(test_workers_do_work),
+        cmocka_unit_test(test_open_and_close_at_once),
+        cmocka_unit_test(test_what_cannot_be_opened),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,99 @@
+/* base/status: the thread's text. */
+#define _POSIX_C_SOURCE 200809L
+
+#include "base/status.h"
+
+#include "base/utf8.h"
+#include "support/support.h"
+
+#include <mica/version.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+static void test_names(void **state) {
+    (void)state;
+    assert_string_equal(mica_status_name(MICA_OK), "MICA_OK");
+    assert_string_equal(mica_status_name(MICA_EINTERNAL), "MICA_EINTERNAL");
+    assert_string_equal(mica_status_name((mica_status)999), "unknown status");
+    for (int i = MICA_OK; i <= MICA_EINTERNAL; i++) {
+        assert_memory_equal(mica_status_name((mica_status)i), "MICA_", 5);
+    }
+    assert_string_equal(mica_version(), MICA_VERSION);
+}
+
+static void test_text_and_context(void **state) {
+    (void)state;
+    assert_int_equal(mc_fail(MICA_ESHAPE, "matmul: %d by %d", 3, 4), MICA_ESHAPE);
+    assert_string_equal(mica_last_error(), "matmul: 3 by 4");
+    assert_int_equal(mc_fail_context(MICA_ESHAPE, "layer %d", 7), MICA_ESHAPE);
+    assert_string_equal(mica_last_error(), "layer 7: matmul: 3 by 4");
+    assert_int_equal(mc_fail(MICA_EIO, "again: %s", mica_last_error()), MICA_EIO);
+    assert_string_equal(mica_last_error(), "again: layer 7: matmul: 3 by 4");
+    assert_int_equal(mc_fail_nomem("a plan"), MICA_ENOMEM);
+    assert_string_equal(mica_last_error(), "out of memory: a plan");
+}
+
+static void test_errno(void **state) {
+    (void)state;
+    assert_int_equal(mc_fail_errno(ENOENT, "a/b"), MICA_ENOENT);
+    assert_string_equal(mica_last_error(), "a/b: No such file or directory");
+    assert_int_equal(mc_fail_errno(ENOMEM, "a/b"), MICA_ENOMEM);
+    assert_int_equal(mc_fail_errno(EACCES, "a/b"), MICA_EIO);
+    assert_string_equal(mica_last_error(), "a/b: Permission denied");
+}
+
+static void test_long_text_is_cut_between_characters(void **state) {
+    (void)state;
+    char text[3001];
+    for (int shift = 0; shift < 3; shift++) {
+        memset(text, 'x', (size_t)shift);
+        for (size_t i = (size_t)shift; i + 3 < sizeof text; i += 3) {
+            text[i] = '\xE2', text[i + 1] = '\x82', text[i + 2] = '\xAC';
+            text[i + 3] = 0;
+        }
+        mc_fail(MICA_EINVAL, "%s", text);
+        size_t len = strlen(mica_last_error());
+        assert_in_range(len, 1021, 1023);
+        assert_true(mc_utf8_valid(mica_last_error(), len));
+        assert_memory_equal(mica_last_error(), text, len);
+    }
+}
+
+static void test_broken_utf8_becomes_question_marks(void **state) {
+    (void)state;
+    mc_fail(MICA_ENOENT, "a\xFF\xC3(b\xE2\x82: %s", "caf\xC3\xA9");
+    assert_string_equal(mica_last_error(), "a\?\?(b\?\?: caf\xC3\xA9");
+}
+
+static void *other_thread(void *arg) {
+    (void)arg;
+    char *before = mc_strdup(mica_last_error());
+    mc_fail(MICA_EINVAL, "theirs");
+    return before;
+}
+
+static void test_text_belongs_to_the_thread(void **state) {
+    (void)state;
+    mc_fail(MICA_EINVAL, "mine");
+    pthread_t thread;
+    void *before;
+    assert_int_equal(pthread_create(&thread, NULL, other_thread, NULL), 0);
+    assert_int_equal(pthread_join(thread, &before), 0);
+    assert_string_equal(before, "");
+    assert_string_equal(mica_last_error(), "mine");
+    mc_free(before);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_text_and_context),
+        cmocka_unit_test(test_errno),
+        cmocka_unit_test(test_long_text_is_cut_between_characters),
+        cmocka_unit_test(test_broken_utf8_becomes_question_marks),
+        cmocka_unit_test(test_text_belongs_to_the_thread),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
