@@ -13,22 +13,22 @@ typedef struct mc_attr_dtype { /* astype, view, from_fp8 */
     int64_t dtype;
 } mc_attr_dtype;
 
-typedef struct mc_attr_axis { /* argmax, sort, softmax, take, concatenate, slice_update_at ... */
+typedef struct mc_attr_axis { /* take, concatenate, slice_update_at ... */
     int64_t axis;
 } mc_attr_axis;
+
+/* Scans, sorting, topk and softmax work along the last axis: builders bring it there by a view. */
 
 typedef struct mc_attr_reduce { /* reduced axes keep length 1; builders drop them by a reshape */
     int64_t axes;               /* bit i: axis i is reduced */
 } mc_attr_reduce;
 
 typedef struct mc_attr_scan { /* cumsum ... */
-    int64_t axis;
     int64_t reverse;
     int64_t inclusive;
 } mc_attr_scan;
 
 typedef struct mc_attr_topk {
-    int64_t axis;
     int64_t k;
 } mc_attr_topk;
 
