@@ -12,10 +12,12 @@
 #define GRAPH_GRAPH_H
 
 #include <mica/array.h>
+#include <mica/ops.h>
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buffer.h"
 #include "base/status.h"
 #include "graph/layout.h"
 #include "graph/storage.h"
@@ -37,9 +39,9 @@ typedef struct mc_node {
     bool scalar;  /* a leaf whose value is inline, not part of the structure */
     uint32_t n_in;
     uint32_t attr_bytes;
-    const uint32_t *in; /* [n_in] node indices or MC_ABSENT */
-    const void *attr;   /* a struct of graph/attr.h, or NULL */
-    mc_layout layout;   /* strides hold once READY */
+    const uint32_t *in;   /* [n_in] node indices or MC_ABSENT */
+    const void *attr;     /* a struct of graph/attr.h, or NULL */
+    mc_layout layout;     /* strides hold once READY */
     mc_storage *storage;  /* READY, not scalar: owned reference */
     int64_t offset_bytes; /* of the first element in the storage */
     uint64_t value;       /* scalar: the element's bytes */
@@ -104,6 +106,9 @@ mica_status mc_broadcast_shapes(const char *op, const mc_layout *a, const mc_lay
 
 /* ---- data ---- */
 
+/* A 0-dimensional leaf whose bytes are the low ones of `bits`. */
+mica_array mc_scalar_bits(mica_scope *s, mica_dtype dtype, uint64_t bits);
+
 /* A leaf over storage (a reference is taken over, released on error): how weights, caches and
  * results enter a scope. layout holds the strides. */
 mica_array mc_leaf(mica_scope *s, const mc_layout *layout, mc_storage *storage,
@@ -129,7 +134,8 @@ mc_node *mc_node_of(mica_array x); /* NULL for MICA_NONE */
 typedef mica_status (*mc_wait_fn)(mica_scope *s, void *run);
 void mc_scope_set_run(mica_scope *s, void *run, mc_wait_fn wait);
 void *mc_scope_run(const mica_scope *s);
-mica_status mc_scope_set_status(mica_scope *s, mica_status status); /* keeps the first, with its text */
+mica_status mc_scope_set_status(mica_scope *s,
+                                mica_status status); /* keeps the first, with its text */
 
 /* ---- looking ---- */
 
@@ -137,7 +143,6 @@ mica_status mc_scope_set_status(mica_scope *s, mica_status status); /* keeps the
 mica_status mc_graph_verify(const mica_scope *s);
 
 /* One line a node, "%7 = add f32[2,3] %5 %6", into text. For tests and debugging. */
-struct mc_buffer;
-mica_status mc_graph_print(const mica_scope *s, struct mc_buffer *text);
+mica_status mc_graph_print(const mica_scope *s, mc_buffer *text);
 
 #endif

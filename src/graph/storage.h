@@ -9,6 +9,7 @@
 #define GRAPH_STORAGE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,7 @@ struct mc_storage {
     atomic_uint count;
     void *data;
     size_t bytes;
+    bool read_only;                       /* a mapped file: never written in place */
     void (*release)(mc_storage *storage); /* frees data and the struct */
     void *owner;                          /* for release */
 };

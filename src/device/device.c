@@ -1,0 +1,98 @@
+#include "device/device.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "base/system.h"
+
+static const mc_backend *const backends[] = {
+#define DEVICE(name) &mc_backend_##name,
+#include "device/device_list.h"
+};
+
+size_t mica_device_count(void) {
+    return sizeof backends / sizeof *backends;
+}
+
+const char *mica_device_name(size_t i) {
+    return i < mica_device_count() ? backends[i]->name : NULL;
+}
+
+static const mc_backend *find_backend(const char *name) {
+    if (name == NULL) return backends[0];
+    for (size_t i = 0; i < mica_device_count(); i++)
+        if (mc_str_is(mc_str_of(name), backends[i]->name)) return backends[i];
+    return NULL;
+}
+
+/* Opens the parts in order; what was opened before a failure is closed again. */
+static mica_status open_parts(mica_device *device, const mica_device_options *options) {
+    uint64_t cache_limit = options->cache_limit_bytes;
+    if (cache_limit == 0) cache_limit = mc_memory_bytes() / 4;
+    MC_TRY(device->backend->open(options, &device->state));
+    mica_status status = mc_memory_init(&device->memory, options->memory_limit_bytes, cache_limit);
+    if (status != MICA_OK) goto close_backend;
+    status = mc_plan_cache_init(&device->plans);
+    if (status != MICA_OK) goto close_memory;
+    status = mc_worker_init(&device->worker);
+    if (status == MICA_OK) return MICA_OK;
+    mc_plan_cache_deinit(&device->plans);
+close_memory:
+    mc_memory_deinit(&device->memory, device);
+close_backend:
+    device->backend->close(device->state);
+    return status;
+}
+
+mica_status mica_device_open(const char *name, const mica_device_options *options,
+                             mica_device **device) {
+    if (device == NULL) return mc_fail(MICA_EINVAL, "mica_device_open: device is NULL");
+    *device = NULL;
+    const mc_backend *backend = find_backend(name);
+    if (backend == NULL)
+        return mc_fail(MICA_EDEVICE, "this build has no device \"%s\" (see `mica devices`)", name);
+    mica_device *d = mc_calloc(1, sizeof *d);
+    if (d == NULL) return mc_fail_nomem("a device");
+    d->backend = backend;
+    atomic_init(&d->count, 1u);
+    mica_status status = open_parts(d, options != NULL ? options : &(mica_device_options){0});
+    if (status != MICA_OK) {
+        mc_free(d);
+        return status;
+    }
+    *device = d;
+    return MICA_OK;
+}
+
+void mc_device_retain(mica_device *device) {
+    atomic_fetch_add_explicit(&device->count, 1u, memory_order_relaxed);
+}
+
+void mc_device_release(mica_device *device) {
+    if (atomic_fetch_sub_explicit(&device->count, 1u, memory_order_acq_rel) != 1u) return;
+    mc_worker_deinit(&device->worker);
+    mc_plan_cache_deinit(&device->plans);
+    mc_memory_deinit(&device->memory, device);
+    device->backend->close(device->state);
+    mc_free(device);
+}
+
+void mica_device_close(mica_device **device) {
+    if (device == NULL || *device == NULL) return;
+    mica_device *d = *device;
+    *device = NULL;
+    mc_device_release(d);
+}
+
+mica_device_info mica_device_get_info(const mica_device *device) {
+    mica_device_info info = {.name = "", .description = "", .isa = ""};
+    if (device != NULL) {
+        info.name = device->backend->name;
+        info.memory_bytes = mc_memory_bytes();
+        device->backend->info(device->state, &info);
+    }
+    return info;
+}
+
+void *mc_backend_state(mica_device *device) {
+    return device->state;
+}

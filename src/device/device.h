@@ -1,0 +1,24 @@
+/* The open device: backend, memory, plan cache, background thread. */
+#ifndef DEVICE_DEVICE_H
+#define DEVICE_DEVICE_H
+
+#include <stdatomic.h>
+
+#include "device/backend.h"
+#include "device/memory.h"
+#include "device/plan_cache.h"
+#include "device/worker.h"
+
+struct mica_device {
+    const mc_backend *backend;
+    void *state;       /* the backend's */
+    atomic_uint count; /* the opener's reference, and one for each storage */
+    mc_memory memory;
+    mc_plan_cache plans;
+    mc_worker worker; /* runs what mica_eval_async starts */
+};
+
+void mc_device_retain(mica_device *device);
+void mc_device_release(mica_device *device);
+
+#endif

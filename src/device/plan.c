@@ -1,0 +1,291 @@
+#include "device/plan.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "device/device.h"
+#include "device/lower.h"
+
+enum { ALIGN = 64 };
+
+typedef struct builder {
+    mica_device *device;
+    mc_plan *plan;
+    mc_trace trace;         /* of the lowered graph */
+    mc_arena arena;         /* lists that only the making needs */
+    uint32_t *value;        /* [n_nodes] the value of each ordinal */
+    const mc_op_def **defs; /* [n_steps] */
+    struct alias {          /* [n_roots] a root that lies in another: written in place */
+        uint32_t root;
+        int64_t offset;
+    } * alias;
+} builder;
+
+static uint32_t add_root(builder *b, mc_root_kind kind, uint32_t index, uint64_t bits,
+                         int64_t bytes) {
+    mc_plan *p = b->plan;
+    p->roots[p->n_roots] = (mc_root){.kind = kind, .index = index, .value = bits, .bytes = bytes};
+    b->alias[p->n_roots] = (struct alias){p->n_roots, 0};
+    return p->n_roots++;
+}
+
+static uint32_t add_value(builder *b, const mc_layout *layout, uint32_t root,
+                          int64_t offset_bytes) {
+    mc_plan *p = b->plan;
+    p->values[p->n_values] = (mc_value){*layout, root, offset_bytes};
+    return p->n_values++;
+}
+
+/* A new dense value and the step that makes it; in [n_in] are values. */
+static mica_status add_step(builder *b, mc_op op, const void *attr, const mc_layout *layout,
+                            const uint32_t *in, uint32_t n_in, uint32_t *out) {
+    mc_plan *p = b->plan;
+    mc_layout dense = *layout;
+    mc_layout_set_dense(&dense);
+    *out =
+        add_value(b, &dense, add_root(b, MC_ROOT_TEMP, MC_ABSENT, 0, mc_layout_bytes(&dense)), 0);
+    if (mc_layout_size(&dense) == 0) return MICA_OK; /* nothing to compute */
+    uint32_t *own_in = mc_arena_alloc(&p->arena, n_in * sizeof *own_in);
+    const mc_layout **layouts = mc_arena_alloc(&b->arena, n_in * sizeof *layouts);
+    if (own_in == NULL || layouts == NULL) return mc_fail_nomem("a plan");
+    for (uint32_t k = 0; k < n_in; k++) {
+        own_in[k] = in[k];
+        layouts[k] = in[k] == MC_ABSENT ? NULL : &p->values[in[k]].layout;
+    }
+    const mc_op_def *def = mc_op_get(op);
+    mc_kernel kernel = b->device->backend->find(b->device->state, op, attr, layouts, (int)n_in,
+                                                &p->values[*out].layout);
+    if (kernel == NULL)
+        return mc_fail(MICA_EUNSUPPORTED, "%s: device %s has no kernel for it", def->name,
+                       b->device->backend->name);
+    b->defs[p->n_steps] = def;
+    p->steps[p->n_steps++] = (mc_step){kernel, attr, def->name, n_in, own_in, *out};
+    p->n_operands += n_in;
+    return MICA_OK;
+}
+
+/* The value of a view op over value `in`: no step, or one that makes it dense first. */
+static mica_status add_view(builder *b, const mc_node *node, const mc_op_def *def, uint32_t in,
+                            uint32_t *out) {
+    mc_layout layout = node->layout;
+    int64_t offset = 0;
+    const mc_value *v = &b->plan->values[in];
+    if (!def->view(node->attr, &v->layout, &layout, &offset)) {
+        MC_TRY(add_step(b, MC_OP_CONTIGUOUS, NULL, &v->layout, &in, 1, &in));
+        v = &b->plan->values[in];
+        layout = node->layout;
+        if (!def->view(node->attr, &v->layout, &layout, &offset))
+            return mc_fail(MICA_EINTERNAL, "%s: no view of a dense array", def->name);
+    }
+    *out = add_value(b, &layout, v->root, v->offset_bytes + offset);
+    return MICA_OK;
+}
+
+static mica_status add_node(builder *b, const mc_node *node, uint32_t *in, uint32_t *out) {
+    const mc_op_def *def = mc_op_get(node->op);
+    if (node->op == MC_OP_LEAF) {
+        mc_root_kind kind = node->scalar ? MC_ROOT_CONST : MC_ROOT_LEAF;
+        uint32_t root = add_root(b, kind, (uint32_t)node->value, node->value, 0);
+        b->plan->roots[root].movable = node->movable;
+        *out = add_value(b, &node->layout, root, 0);
+        return MICA_OK;
+    }
+    for (uint32_t k = 0; k < node->n_in; k++)
+        in[k] = node->in[k] == MC_ABSENT ? MC_ABSENT : b->value[b->trace.ordinal[node->in[k]]];
+    if (def->view != NULL) return add_view(b, node, def, in[0], out);
+    return add_step(b, node->op, node->attr, &node->layout, in, node->n_in, out);
+}
+
+static mica_status add_nodes(builder *b) {
+    mc_plan *p = b->plan;
+    uint32_t n = b->trace.n_nodes, most = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t n_in = mc_scope_node(p->graph, b->trace.nodes[i])->n_in;
+        if (n_in > most) most = n_in;
+    }
+    /* A view may add one copy: at most two values, roots and steps a node. */
+    p->values = mc_arena_alloc(&p->arena, 2 * n * sizeof *p->values);
+    p->roots = mc_arena_alloc(&p->arena, 2 * n * sizeof *p->roots);
+    p->steps = mc_arena_alloc(&p->arena, 2 * n * sizeof *p->steps);
+    p->targets = mc_arena_alloc(&p->arena, b->trace.n_targets * sizeof *p->targets);
+    b->value = mc_arena_alloc(&b->arena, n * sizeof *b->value);
+    b->defs = mc_arena_alloc(&b->arena, 2 * n * sizeof *b->defs);
+    b->alias = mc_arena_alloc(&b->arena, 2 * n * sizeof *b->alias);
+    uint32_t *in = mc_arena_alloc(&b->arena, most * sizeof *in);
+    if (p->values == NULL || p->roots == NULL || p->steps == NULL || p->targets == NULL ||
+        b->value == NULL || b->defs == NULL || b->alias == NULL || in == NULL)
+        return mc_fail_nomem("a plan");
+    for (uint32_t i = 0; i < n; i++)
+        MC_TRY(add_node(b, mc_scope_node(p->graph, b->trace.nodes[i]), in, &b->value[i]));
+    p->n_targets = b->trace.n_targets;
+    for (uint32_t i = 0; i < p->n_targets; i++) {
+        p->targets[i] = b->value[b->trace.targets[i]];
+        p->roots[p->values[p->targets[i]].root].target = true;
+    }
+    return MICA_OK;
+}
+
+/* ---- in place ---- */
+
+static uint32_t resolve(const builder *b, uint32_t root, int64_t *offset) {
+    while (b->alias[root].root != root) {
+        *offset += b->alias[root].offset;
+        root = b->alias[root].root;
+    }
+    return root;
+}
+
+static mc_root *root_of(const builder *b, uint32_t value, int64_t *offset) {
+    *offset = b->plan->values[value].offset_bytes;
+    return &b->plan->roots[resolve(b, b->plan->values[value].root, offset)];
+}
+
+static void find_last_uses(builder *b) {
+    mc_plan *p = b->plan;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const mc_step *step = &p->steps[i];
+        for (uint32_t k = 0; k < step->n_in; k++)
+            if (step->in[k] != MC_ABSENT) p->roots[p->values[step->in[k]].root].last = i;
+        p->roots[p->values[step->out].root].last = i;
+    }
+}
+
+static bool equal_dense(const mc_layout *a, const mc_layout *b) {
+    return mica_dtype_bytes(a->dtype) == mica_dtype_bytes(b->dtype) && mc_layout_same_shape(a, b) &&
+           mc_layout_is_dense(a) && mc_layout_is_dense(b);
+}
+
+/* Another operand that lies in the same root may be read only where it is written: element by
+ * element, in the same layout. */
+static bool others_apart(const builder *b, const mc_step *step, uint32_t donor) {
+    int64_t offset, other_offset;
+    const mc_root *root = root_of(b, step->in[donor], &offset);
+    for (uint32_t k = 0; k < step->n_in; k++) {
+        if (k == donor || step->in[k] == MC_ABSENT) continue;
+        if (root_of(b, step->in[k], &other_offset) != root) continue;
+        if (other_offset != offset || !equal_dense(&b->plan->values[step->in[k]].layout,
+                                                   &b->plan->values[step->in[donor]].layout))
+            return false;
+    }
+    return true;
+}
+
+/* Lets step i write its result over operand k where that is allowed. */
+static bool take_over(builder *b, uint32_t i, uint32_t k) {
+    mc_plan *p = b->plan;
+    const mc_step *step = &p->steps[i];
+    if (step->in[k] == MC_ABSENT) return false;
+    int64_t offset, out_offset;
+    mc_root *donor = root_of(b, step->in[k], &offset);
+    mc_root *out = root_of(b, step->out, &out_offset);
+    if (donor->last != i || donor->target || !others_apart(b, step, k) ||
+        !equal_dense(&p->values[step->in[k]].layout, &p->values[step->out].layout))
+        return false;
+    if (donor->kind == MC_ROOT_LEAF) {
+        if (!donor->movable || offset != 0) return false;
+        out->kind = MC_ROOT_OWN;
+        out->index = donor->index;
+        return true;
+    }
+    if (donor->kind == MC_ROOT_CONST) return false;
+    b->alias[(uint32_t)(out - p->roots)] = (struct alias){(uint32_t)(donor - p->roots), offset};
+    donor->last = out->last;
+    donor->target = out->target;
+    return true;
+}
+
+static void find_in_place(builder *b) {
+    for (uint32_t i = 0; i < b->plan->n_steps; i++) {
+        uint32_t n = (uint32_t)b->defs[i]->in_place;
+        if (n > b->plan->steps[i].n_in) n = b->plan->steps[i].n_in;
+        for (uint32_t k = 0; k < n; k++)
+            if (take_over(b, i, k)) break;
+    }
+    for (uint32_t i = 0; i < b->plan->n_values; i++) {
+        mc_value *v = &b->plan->values[i];
+        v->root = resolve(b, v->root, &v->offset_bytes);
+    }
+}
+
+/* ---- places ---- */
+
+typedef struct place {
+    int64_t begin, end;
+    uint32_t last;
+} place;
+
+/* The smallest gap between live places that holds `bytes`, or the end. Places are kept sorted. */
+static int64_t find_gap(const place *places, uint32_t n, int64_t bytes, uint32_t *at) {
+    int64_t end = 0, best = -1, best_size = INT64_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t gap = places[i].begin - end;
+        if (gap >= bytes && gap < best_size) {
+            best = end;
+            best_size = gap;
+            *at = i;
+        }
+        end = places[i].end;
+    }
+    if (best >= 0) return best;
+    *at = n;
+    return end;
+}
+
+static mica_status place_temporaries(builder *b) {
+    mc_plan *p = b->plan;
+    place *places = mc_arena_alloc(&b->arena, (p->n_steps + 1) * sizeof *places);
+    if (places == NULL) return mc_fail_nomem("a plan");
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        uint32_t live = 0;
+        for (uint32_t k = 0; k < n; k++)
+            if (places[k].last >= i) places[live++] = places[k];
+        n = live;
+        mc_root *root = &p->roots[p->values[p->steps[i].out].root];
+        if (root->kind != MC_ROOT_TEMP || root->target || root->placed) continue;
+        root->placed = true;
+        int64_t bytes = (root->bytes + ALIGN - 1) / ALIGN * ALIGN;
+        uint32_t at = n;
+        root->offset = find_gap(places, n, bytes, &at);
+        memmove(&places[at + 1], &places[at], (n - at) * sizeof *places);
+        places[at] = (place){root->offset, root->offset + bytes, root->last};
+        n++;
+        if (root->offset + bytes > p->temp_bytes) p->temp_bytes = root->offset + bytes;
+    }
+    for (uint32_t i = 0; i < p->n_roots; i++)
+        if (p->roots[i].kind == MC_ROOT_TEMP && p->roots[i].target) p->roots[i].kind = MC_ROOT_OWN;
+    return MICA_OK;
+}
+
+static mica_status build(builder *b, const mc_trace *trace) {
+    mc_plan *p = b->plan;
+    mica_array *targets = mc_arena_alloc(&b->arena, trace->n_targets * sizeof *targets);
+    if (targets == NULL) return mc_fail_nomem("a plan");
+    MC_TRY(mc_lower(b->device, trace, &p->graph, targets));
+    MC_TRY(mc_trace_make(&b->trace, &b->arena, p->graph, targets, trace->n_targets));
+    MC_TRY(add_nodes(b));
+    find_last_uses(b);
+    find_in_place(b);
+    return place_temporaries(b);
+}
+
+mica_status mc_plan_make(mica_device *device, const mc_trace *trace, mc_plan **plan) {
+    *plan = mc_calloc(1, sizeof **plan);
+    if (*plan == NULL) return mc_fail_nomem("a plan");
+    builder b = {.device = device, .plan = *plan};
+    mica_status status = build(&b, trace);
+    mc_buffer_deinit(&b.trace.key);
+    mc_arena_deinit(&b.arena);
+    if (status != MICA_OK) {
+        mc_plan_free(*plan);
+        *plan = NULL;
+    }
+    return status;
+}
+
+void mc_plan_free(mc_plan *plan) {
+    if (plan == NULL) return;
+    mica_scope_close(&plan->graph);
+    mc_arena_deinit(&plan->arena);
+    mc_free(plan);
+}

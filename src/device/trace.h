@@ -1,0 +1,35 @@
+/* A trace: the part of a scope's graph that some targets need, and its structure as a key.
+ *
+ * Nodes are numbered anew (ordinals), inputs before users; READY nodes are leaves. Two traces with
+ * equal keys are computed by one plan. */
+#ifndef DEVICE_TRACE_H
+#define DEVICE_TRACE_H
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "graph/graph.h"
+
+typedef struct mc_trace {
+    mica_scope *scope;
+    uint32_t n_nodes;
+    uint32_t *nodes;   /* [n_nodes] node of each ordinal */
+    uint32_t *ordinal; /* [count of the scope] ordinal of each node, or MC_ABSENT */
+    uint32_t n_leaves;
+    uint32_t *leaves; /* [n_leaves] node of each leaf */
+    uint32_t n_targets;
+    uint32_t *targets; /* [n_targets] ordinals */
+    mc_buffer key;
+    uint64_t hash;
+} mc_trace;
+
+/* Traces what xs [n], pending arrays of s, need. Memory for the lists comes from `arena`; the key's
+ * buffer is reused.
+ * errors  MICA_EINVAL a node that was moved away is needed; MICA_ENOMEM */
+mica_status mc_trace_make(mc_trace *trace, mc_arena *arena, mica_scope *s, const mica_array *xs,
+                          size_t n);
+
+static inline bool mc_is_leaf(const mc_node *node) {
+    return node->state == MC_READY;
+}
+
+#endif

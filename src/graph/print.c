@@ -1,0 +1,50 @@
+/* Looking at a graph: its text, and the check of its invariants. */
+#include "base/buffer.h"
+#include "graph/graph.h"
+
+static bool print_node(const mica_scope *s, uint32_t i, mc_buffer *text) {
+    const mc_node *node = mc_scope_node(s, i);
+    char layout[MC_LAYOUT_TEXT];
+    bool ok = mc_buffer_printf(text, "%%%u = %s %s", i, mc_op_get(node->op)->name,
+                               mc_layout_text(&node->layout, layout));
+    for (uint32_t k = 0; ok && k < node->n_in; k++)
+        ok = node->in[k] == MC_ABSENT ? mc_buffer_add_text(text, " -")
+                                      : mc_buffer_printf(text, " %%%u", node->in[k]);
+    static const char *const states[] = {"", " ready", " gone"};
+    return ok && mc_buffer_add_text(text, states[node->state]) && mc_buffer_add_byte(text, '\n');
+}
+
+mica_status mc_graph_print(const mica_scope *s, mc_buffer *text) {
+    for (uint32_t i = 0; i < mc_scope_count(s); i++)
+        if (!print_node(s, i, text)) return mc_fail_nomem("printing a graph");
+    return MICA_OK;
+}
+
+static const char *node_fault(const mica_scope *s, uint32_t i) {
+    const mc_node *node = mc_scope_node(s, i);
+    const mc_op_def *def = mc_op_get(node->op);
+    if (node->state == MC_PENDING && (node->op == MC_OP_LEAF || node->storage != NULL))
+        return "is pending and has data";
+    if (node->state == MC_READY && (node->storage == NULL) != node->scalar)
+        return "is ready and has no data";
+    if (node->state == MC_GONE && node->storage != NULL) return "is gone and has data";
+    if (node->op == MC_OP_LEAF) return NULL;
+    if ((int)node->n_in < def->min_in || (int)node->n_in > def->max_in)
+        return "has the wrong number of inputs";
+    if (node->attr_bytes != def->attr_bytes) return "has attributes of the wrong size";
+    for (uint32_t k = 0; k < node->n_in; k++) {
+        if (node->in[k] == MC_ABSENT ? (int)k < def->min_in : node->in[k] >= i)
+            return "has an input that does not come before it";
+    }
+    return NULL;
+}
+
+mica_status mc_graph_verify(const mica_scope *s) {
+    for (uint32_t i = 0; i < mc_scope_count(s); i++) {
+        const char *fault = node_fault(s, i);
+        if (fault != NULL)
+            return mc_fail(MICA_EINTERNAL, "node %%%u (%s) %s", i,
+                           mc_op_get(mc_scope_node(s, i)->op)->name, fault);
+    }
+    return MICA_OK;
+}

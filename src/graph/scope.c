@@ -1,0 +1,370 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "graph/graph.h"
+
+enum { BLOCK = 256 }; /* nodes a block: blocks never move, so that node pointers hold */
+
+struct mica_scope {
+    mica_device *device;
+    mc_arena arena; /* input lists and attributes of nodes */
+    mc_node **blocks;
+    uint32_t n_blocks;
+    uint32_t count;
+    mica_status status;
+    char error[1024]; /* the text of status */
+    void *run;
+    mc_wait_fn wait;
+};
+
+mica_status mica_scope_open(mica_device *device, mica_scope **scope) {
+    if (scope == NULL) return mc_fail(MICA_EINVAL, "mica_scope_open: scope is NULL");
+    *scope = NULL;
+    if (device == NULL) return mc_fail(MICA_EINVAL, "mica_scope_open: device is NULL");
+    mica_scope *s = mc_calloc(1, sizeof *s);
+    if (s == NULL) return mc_fail_nomem("a scope");
+    s->device = device;
+    *scope = s;
+    return MICA_OK;
+}
+
+static void wait_for_run(mica_scope *s) {
+    if (s->run != NULL) mc_scope_set_status(s, s->wait(s, s->run));
+}
+
+void mc_scope_reset(mica_scope *s) {
+    wait_for_run(s);
+    for (uint32_t i = 0; i < s->count; i++)
+        mc_storage_release(mc_scope_node(s, i)->storage);
+    s->count = 0;
+    s->status = MICA_OK;
+    mc_arena_reset(&s->arena);
+}
+
+void mica_scope_close(mica_scope **scope) {
+    if (scope == NULL || *scope == NULL) return;
+    mica_scope *s = *scope;
+    *scope = NULL;
+    mc_scope_reset(s);
+    for (uint32_t i = 0; i < s->n_blocks; i++)
+        mc_free(s->blocks[i]);
+    mc_free(s->blocks);
+    mc_arena_deinit(&s->arena);
+    mc_free(s);
+}
+
+mica_status mica_scope_status(const mica_scope *scope) {
+    if (scope == NULL) return mc_fail(MICA_EINVAL, "mica_scope_status: scope is NULL");
+    return scope->status == MICA_OK ? MICA_OK : mc_fail(scope->status, "%s", scope->error);
+}
+
+mica_device *mica_scope_device(const mica_scope *scope) {
+    return scope != NULL ? scope->device : NULL;
+}
+
+mica_status mc_scope_set_status(mica_scope *s, mica_status status) {
+    if (status == MICA_OK || s->status != MICA_OK) return status;
+    s->status = status;
+    snprintf(s->error, sizeof s->error, "%s", mica_last_error());
+    return status;
+}
+
+mica_array mc_scope_fail(mica_scope *s, mica_status status, const char *fmt, ...) {
+    char text[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    mc_fail(status, "%s", text);
+    if (s != NULL) mc_scope_set_status(s, status);
+    return MICA_NONE;
+}
+
+uint32_t mc_scope_count(const mica_scope *s) {
+    return s->count;
+}
+
+mc_node *mc_scope_node(const mica_scope *s, uint32_t index) {
+    return &s->blocks[index / BLOCK][index % BLOCK];
+}
+
+mc_node *mc_node_of(mica_array x) {
+    return mica_valid(x) ? mc_scope_node(x.scope, x.node) : NULL;
+}
+
+void mc_scope_set_run(mica_scope *s, void *run, mc_wait_fn wait) {
+    s->run = run;
+    s->wait = wait;
+}
+
+void *mc_scope_run(const mica_scope *s) {
+    return s->run;
+}
+
+/* ---- nodes ---- */
+
+static mica_status add_block(mica_scope *s) {
+    mc_node **blocks = mc_realloc(s->blocks, (s->n_blocks + 1) * sizeof *blocks);
+    if (blocks == NULL) return mc_fail_nomem("a scope's nodes");
+    s->blocks = blocks;
+    blocks[s->n_blocks] = mc_array_alloc(BLOCK, sizeof(mc_node));
+    if (blocks[s->n_blocks] == NULL) return mc_fail_nomem("a scope's nodes");
+    s->n_blocks++;
+    return MICA_OK;
+}
+
+/* A new, zeroed node at the end; NULL: no memory, which s keeps as its error. */
+static mc_node *add_node(mica_scope *s, mica_array *handle) {
+    if (s->count == s->n_blocks * BLOCK && mc_scope_set_status(s, add_block(s)) != MICA_OK)
+        return NULL;
+    *handle = (mica_array){s, s->count};
+    mc_node *node = mc_scope_node(s, s->count++);
+    memset(node, 0, sizeof *node);
+    return node;
+}
+
+mica_array mc_leaf(mica_scope *s, const mc_layout *layout, mc_storage *storage,
+                   int64_t offset_bytes) {
+    mica_array x = MICA_NONE;
+    mc_node *node = s->status == MICA_OK ? add_node(s, &x) : NULL;
+    if (node == NULL) {
+        mc_storage_release(storage);
+        return MICA_NONE;
+    }
+    node->op = MC_OP_LEAF;
+    node->state = MC_READY;
+    node->layout = *layout;
+    node->storage = storage;
+    node->offset_bytes = offset_bytes;
+    return x;
+}
+
+typedef struct mapped {
+    mc_storage storage;
+    void (*release)(void *owner);
+} mapped;
+
+static void release_mapped(mc_storage *storage) {
+    mapped *m = (mapped *)(void *)storage;
+    if (m->release != NULL) m->release(m->storage.owner);
+    mc_free(m);
+}
+
+mica_array mc_leaf_memory(mica_scope *s, const void *data, mica_dtype dtype, const int64_t *shape,
+                          int ndim, void (*release)(void *owner), void *owner) {
+    mc_layout layout;
+    mapped *m = NULL;
+    if (mc_scope_set_status(s, mc_layout_init(&layout, dtype, shape, ndim)) == MICA_OK) {
+        m = mc_calloc(1, sizeof *m);
+        if (m == NULL) mc_scope_set_status(s, mc_fail_nomem("an array over mapped memory"));
+    }
+    if (m == NULL) {
+        if (release != NULL) release(owner);
+        return MICA_NONE;
+    }
+    atomic_init(&m->storage.count, 1u);
+    m->storage.data = (void *)(uintptr_t)data; /* never written: read_only */
+    m->storage.read_only = true;
+    m->storage.bytes = (size_t)mc_layout_bytes(&layout);
+    m->storage.release = release_mapped;
+    m->storage.owner = owner;
+    m->release = release;
+    return mc_leaf(s, &layout, &m->storage, 0);
+}
+
+static mica_array add_scalar(mica_scope *s, mica_dtype dtype, uint64_t value) {
+    mica_array x = MICA_NONE;
+    mc_node *node = s->status == MICA_OK ? add_node(s, &x) : NULL;
+    if (node == NULL) return MICA_NONE;
+    node->op = MC_OP_LEAF;
+    node->state = MC_READY;
+    node->scalar = true;
+    node->layout.dtype = dtype;
+    node->value = value;
+    return x;
+}
+
+mica_array mc_scalar_bits(mica_scope *s, mica_dtype dtype, uint64_t bits) {
+    if (s == NULL) return mc_scope_fail(NULL, MICA_EINVAL, "scalar: the scope is NULL");
+    return add_scalar(s, dtype, bits);
+}
+
+/* An operand of another scope as a leaf of s. */
+static mica_array import(mica_scope *s, const char *op, mica_array x) {
+    if (mica_scope_device(x.scope) != s->device)
+        return mc_scope_fail(s, MICA_EINVAL, "%s: an operand belongs to another device", op);
+    wait_for_run(x.scope);
+    const mc_node *node = mc_node_of(x);
+    if (node->state == MC_PENDING)
+        return mc_scope_fail(s, MICA_EINVAL,
+                             "%s: an operand of another scope is not evaluated yet; call mica_eval "
+                             "or mica_materialize on it first",
+                             op);
+    if (node->state == MC_GONE)
+        return mc_scope_fail(s, MICA_EINVAL, "%s: an operand was moved away", op);
+    if (node->scalar) return add_scalar(s, node->layout.dtype, node->value);
+    return mc_leaf(s, &node->layout, mc_storage_retain(node->storage), node->offset_bytes);
+}
+
+/* ---- recording ---- */
+
+bool mc_operands_ok(mica_scope *s, const char *op, const mica_array *in, int n_in) {
+    if (s == NULL) {
+        mc_fail(MICA_EINVAL, "%s: the scope is NULL", op);
+        return false;
+    }
+    if (s->status != MICA_OK) return false;
+    for (int i = 0; i < n_in; i++) {
+        if (mica_valid(in[i])) continue;
+        mc_scope_fail(s, MICA_EINVAL, "%s: operand %d is the invalid array", op, i);
+        return false;
+    }
+    return true;
+}
+
+/* Fills indices [n_in] of operands within s, and their layouts. */
+static mica_status bring_operands(mica_scope *s, const mc_op_def *def, const mica_array *in,
+                                  int n_in, uint32_t *indices, const mc_layout **layouts) {
+    for (int i = 0; i < n_in; i++) {
+        mica_array x = in[i];
+        indices[i] = MC_ABSENT;
+        layouts[i] = NULL;
+        if (!mica_valid(x)) {
+            if (i < def->min_in)
+                return mc_fail(MICA_EINVAL, "%s: operand %d is the invalid array", def->name, i);
+            continue;
+        }
+        if (x.scope != s) x = import(s, def->name, x);
+        if (s->status != MICA_OK) return s->status;
+        const mc_node *node = mc_node_of(x);
+        if (node->state == MC_GONE)
+            return mc_fail(MICA_EINVAL, "%s: operand %d was moved away or overwritten", def->name,
+                           i);
+        indices[i] = x.node;
+        layouts[i] = &node->layout;
+    }
+    return MICA_OK;
+}
+
+static mica_status record(mica_scope *s, mc_op op, const void *attr, const mica_array *in, int n_in,
+                          mica_array *out) {
+    const mc_op_def *def = mc_op_get(op);
+    if (n_in < def->min_in || n_in > def->max_in)
+        return mc_fail(MICA_EINVAL, "%s: %d operands, it takes %d to %d", def->name, n_in,
+                       def->min_in, def->max_in);
+    uint32_t *indices = mc_arena_alloc(&s->arena, (size_t)n_in * sizeof *indices);
+    const mc_layout **layouts = mc_arena_alloc(&s->arena, (size_t)n_in * sizeof *layouts);
+    void *attr_copy = mc_arena_alloc(&s->arena, def->attr_bytes);
+    if (indices == NULL || layouts == NULL || attr_copy == NULL)
+        return mc_fail_nomem("recording an op");
+    MC_TRY(bring_operands(s, def, in, n_in, indices, layouts));
+
+    mc_layout layout = {0};
+    MC_TRY(def->infer(attr, layouts, n_in, &layout));
+    MC_TRY(mc_layout_init(&layout, layout.dtype, layout.shape, layout.ndim));
+    mc_node *node = add_node(s, out);
+    if (node == NULL) return s->status;
+    if (def->attr_bytes > 0) memcpy(attr_copy, attr, def->attr_bytes);
+    node->op = op;
+    node->state = MC_PENDING;
+    node->n_in = (uint32_t)n_in;
+    node->in = indices;
+    node->attr = def->attr_bytes > 0 ? attr_copy : NULL;
+    node->attr_bytes = (uint32_t)def->attr_bytes;
+    node->layout = layout;
+    return MICA_OK;
+}
+
+mica_array mc_record(mica_scope *s, mc_op op, const void *attr, const mica_array *in, int n_in) {
+    mica_array out = MICA_NONE;
+    if (s == NULL)
+        return mc_scope_fail(NULL, MICA_EINVAL, "%s: the scope is NULL", mc_op_get(op)->name);
+    if (s->status != MICA_OK) return MICA_NONE;
+    return mc_scope_set_status(s, record(s, op, attr, in, n_in, &out)) == MICA_OK ? out : MICA_NONE;
+}
+
+/* ---- what builders ask and use ---- */
+
+const mc_layout *mc_layout_of(mica_array x) {
+    const mc_node *node = mc_node_of(x);
+    return node != NULL ? &node->layout : NULL;
+}
+
+const void *mc_data(mica_array x) {
+    const mc_node *node = mc_node_of(x);
+    if (node == NULL || node->state != MC_READY) return NULL;
+    if (node->scalar) return &node->value;
+    return (const char *)node->storage->data + node->offset_bytes;
+}
+
+mica_status mc_axis(const char *op, const mc_layout *l, int axis, int *out) {
+    int from_front = axis < 0 ? axis + l->ndim : axis;
+    if (from_front < 0 || from_front >= l->ndim) {
+        char text[MC_LAYOUT_TEXT];
+        return mc_fail(MICA_EINVAL, "%s: there is no axis %d in %s", op, axis,
+                       mc_layout_text(l, text));
+    }
+    *out = from_front;
+    return MICA_OK;
+}
+
+mica_array mc_broadcast(mica_scope *s, mica_array x, const int64_t *shape, int ndim) {
+    const mc_layout *l = mc_layout_of(x);
+    if (l == NULL) return MICA_NONE;
+    bool same = l->ndim == ndim;
+    for (int i = 0; same && i < ndim; i++)
+        same = l->shape[i] == shape[i];
+    return same ? x : mica_broadcast_to(s, x, shape, ndim);
+}
+
+mica_array mc_cast(mica_scope *s, mica_array x, mica_dtype dtype) {
+    const mc_layout *l = mc_layout_of(x);
+    if (l == NULL || l->dtype == dtype) return x;
+    return mica_astype(s, x, dtype);
+}
+
+mica_status mc_broadcast_shapes(const char *op, const mc_layout *a, const mc_layout *b,
+                                int64_t shape[MICA_MAX_NDIM], int *ndim) {
+    *ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
+    for (int i = 1; i <= *ndim; i++) {
+        int64_t x = i <= a->ndim ? a->shape[a->ndim - i] : 1;
+        int64_t y = i <= b->ndim ? b->shape[b->ndim - i] : 1;
+        if (x != y && x != 1 && y != 1) {
+            char left[MC_LAYOUT_TEXT], right[MC_LAYOUT_TEXT];
+            return mc_fail(MICA_ESHAPE, "%s: %s and %s do not broadcast", op,
+                           mc_layout_text(a, left), mc_layout_text(b, right));
+        }
+        shape[*ndim - i] = x == 1 ? y : x;
+    }
+    return MICA_OK;
+}
+
+bool mica_valid(mica_array x) {
+    return x.scope != NULL && x.node < x.scope->count;
+}
+
+mica_dtype mica_array_dtype(mica_array x) {
+    return mica_valid(x) ? mc_layout_of(x)->dtype : MICA_BOOL;
+}
+
+int mica_array_ndim(mica_array x) {
+    return mica_valid(x) ? mc_layout_of(x)->ndim : 0;
+}
+
+int64_t mica_array_dim(mica_array x, int axis) {
+    const mc_layout *l = mc_layout_of(x);
+    if (l == NULL) return 0;
+    int i = axis < 0 ? axis + l->ndim : axis;
+    return i >= 0 && i < l->ndim ? l->shape[i] : 0;
+}
+
+const int64_t *mica_array_shape(mica_array x) {
+    return mica_valid(x) ? mc_layout_of(x)->shape : NULL;
+}
+
+int64_t mica_array_size(mica_array x) {
+    return mica_valid(x) ? mc_layout_size(mc_layout_of(x)) : 0;
+}
