@@ -1,0 +1,122 @@
+/* Conversions between dtypes. */
+#include <mica/ops.h>
+
+#include "graph/attr.h"
+#include "graph/graph.h"
+
+/* ---- astype ---- */
+
+static mica_status astype_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                mc_layout *out) {
+    (void)n_in;
+    const mc_attr_dtype *a = attr;
+    if (a->dtype < 0 || a->dtype >= MICA_DTYPE_COUNT)
+        return mc_fail(MICA_EDTYPE, "astype: %lld is no dtype", (long long)a->dtype);
+    *out = *in[0];
+    out->dtype = (mica_dtype)a->dtype;
+    return MICA_OK;
+}
+
+const mc_op_def mc_op_astype = {"astype",
+                                .min_in = 1,
+                                .max_in = 1,
+                                .attr_bytes = sizeof(mc_attr_dtype),
+                                .infer = astype_infer,
+                                .in_place = 1};
+
+mica_array mica_astype(mica_scope *s, mica_array x, mica_dtype dtype) {
+    if (!mc_operands_ok(s, "astype", &x, 1)) return MICA_NONE;
+    if (mica_array_dtype(x) == dtype) return x;
+    return mc_record(s, MC_OP_ASTYPE, &(mc_attr_dtype){(int64_t)dtype}, &x, 1);
+}
+
+/* ---- view ---- */
+
+static mica_status view_infer(const void *attr, const mc_layout *const *in, int n_in,
+                              mc_layout *out) {
+    (void)n_in;
+    const mc_attr_dtype *a = attr;
+    if (a->dtype < 0 || a->dtype >= MICA_DTYPE_COUNT)
+        return mc_fail(MICA_EDTYPE, "view: %lld is no dtype", (long long)a->dtype);
+    *out = *in[0];
+    out->dtype = (mica_dtype)a->dtype;
+    int64_t from = (int64_t)mica_dtype_bytes(in[0]->dtype);
+    int64_t to = (int64_t)mica_dtype_bytes(out->dtype);
+    if (from == to) return MICA_OK;
+    char text[MC_LAYOUT_TEXT];
+    int last = in[0]->ndim - 1;
+    if (last < 0 || in[0]->shape[last] * from % to != 0)
+        return mc_fail(MICA_ESHAPE, "view: the last axis of %s is no whole number of %s",
+                       mc_layout_text(in[0], text), mica_dtype_name(out->dtype));
+    out->shape[last] = in[0]->shape[last] * from / to;
+    return MICA_OK;
+}
+
+/* The builder gives only dense operands where the size of an element changes. */
+static bool view_view(const void *attr, const mc_layout *in, mc_layout *out,
+                      int64_t *offset_bytes) {
+    (void)attr;
+    *offset_bytes = 0;
+    mc_layout_set_dense(out);
+    if (mica_dtype_bytes(in->dtype) != mica_dtype_bytes(out->dtype)) return mc_layout_is_dense(in);
+    for (int k = 0; k < in->ndim; k++)
+        out->strides[k] = in->strides[k];
+    return true;
+}
+
+const mc_op_def mc_op_view = {"view",
+                              .min_in = 1,
+                              .max_in = 1,
+                              .attr_bytes = sizeof(mc_attr_dtype),
+                              .infer = view_infer,
+                              .view = view_view};
+
+mica_array mica_view(mica_scope *s, mica_array x, mica_dtype dtype) {
+    if (!mc_operands_ok(s, "view", &x, 1)) return MICA_NONE;
+    if (mica_array_dtype(x) == dtype) return x;
+    /* A slice of small elements may begin where a larger one may not: copy it first. */
+    if (mica_dtype_bytes(mica_array_dtype(x)) < mica_dtype_bytes(dtype))
+        x = mc_record(s, MC_OP_CONTIGUOUS, NULL, &x, 1);
+    return mc_record(s, MC_OP_VIEW, &(mc_attr_dtype){(int64_t)dtype}, &x, 1);
+}
+
+/* ---- E4M3: sign, 4 bits of exponent with bias 7, 3 of fraction; no infinity ---- */
+
+static mica_status to_fp8_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                mc_layout *out) {
+    (void)attr, (void)n_in;
+    char text[MC_LAYOUT_TEXT];
+    if (!mica_dtype_is_float(in[0]->dtype))
+        return mc_fail(MICA_EDTYPE, "to_fp8: %s is no float", mc_layout_text(in[0], text));
+    *out = *in[0];
+    out->dtype = MICA_U8;
+    return MICA_OK;
+}
+
+const mc_op_def mc_op_to_fp8 = {"to_fp8", .min_in = 1, .max_in = 1, .infer = to_fp8_infer,
+                                .in_place = 1};
+
+mica_array mica_to_fp8(mica_scope *s, mica_array x) {
+    return mc_record(s, MC_OP_TO_FP8, NULL, &x, 1);
+}
+
+static mica_status from_fp8_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                  mc_layout *out) {
+    (void)n_in;
+    const mc_attr_dtype *a = attr;
+    char text[MC_LAYOUT_TEXT];
+    if (in[0]->dtype != MICA_U8)
+        return mc_fail(MICA_EDTYPE, "from_fp8: %s is not u8", mc_layout_text(in[0], text));
+    if (a->dtype < MICA_F16 || a->dtype > MICA_F32)
+        return mc_fail(MICA_EDTYPE, "from_fp8: dtype %lld is no float", (long long)a->dtype);
+    *out = *in[0];
+    out->dtype = (mica_dtype)a->dtype;
+    return MICA_OK;
+}
+
+const mc_op_def mc_op_from_fp8 = {"from_fp8", .min_in = 1, .max_in = 1,
+                                  .attr_bytes = sizeof(mc_attr_dtype), .infer = from_fp8_infer};
+
+mica_array mica_from_fp8(mica_scope *s, mica_array x, mica_dtype dtype) {
+    return mc_record(s, MC_OP_FROM_FP8, &(mc_attr_dtype){(int64_t)dtype}, &x, 1);
+}

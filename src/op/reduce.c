@@ -1,0 +1,307 @@
+/* Reductions over any axes, and softmax. */
+#include <mica/ops.h>
+
+#include "graph/attr.h"
+#include "graph/graph.h"
+#include "op/dtype.h"
+
+/* ---- axes ---- */
+
+/* The axes as a mask; n_axes 0 is all of them. errors  MICA_EINVAL out of range or twice */
+static mica_status axes_mask(const char *name, const mc_layout *l, const int *axes, int n_axes,
+                             int64_t *mask) {
+    *mask = 0;
+    if (n_axes <= 0 || !axes) {
+        *mask = ((int64_t)1 << l->ndim) - 1;
+        return MICA_OK;
+    }
+    for (int i = 0; i < n_axes; i++) {
+        int axis;
+        MC_TRY(mc_axis(name, l, axes[i], &axis));
+        int64_t bit = (int64_t)1 << axis;
+        char text[MC_LAYOUT_TEXT];
+        if (*mask & bit)
+            return mc_fail(MICA_EINVAL, "%s: axis %d of %s is given twice", name, axis,
+                           mc_layout_text(l, text));
+        *mask |= bit;
+    }
+    return MICA_OK;
+}
+
+/* Drops the axes of length 1 that a reduction left behind. */
+static mica_array drop_axes(mica_scope *s, mica_array x, int64_t mask) {
+    const mc_layout *l = mc_layout_of(x);
+    if (!l) return MICA_NONE;
+    int64_t shape[MICA_MAX_NDIM];
+    int ndim = 0;
+    for (int k = 0; k < l->ndim; k++)
+        if (!(mask >> k & 1)) shape[ndim++] = l->shape[k];
+    return ndim == l->ndim ? x : mica_reshape(s, x, shape, ndim);
+}
+
+static mica_array record(mica_scope *s, mc_op op, mica_array x, int64_t mask, bool keepdims) {
+    mica_array y = mc_record(s, op, &(mc_attr_reduce){mask}, &x, 1);
+    return keepdims ? y : drop_axes(s, y, mask);
+}
+
+/* The same, from what a caller gives. */
+static mica_array reduce(mica_scope *s, mc_op op, const char *name, mica_array x, const int *axes,
+                         int n_axes, bool keepdims) {
+    if (!mc_operands_ok(s, name, &x, 1)) return MICA_NONE;
+    int64_t mask;
+    mica_status status = axes_mask(name, mc_layout_of(x), axes, n_axes, &mask);
+    if (status) {
+        mc_scope_set_status(s, status);
+        return MICA_NONE;
+    }
+    return record(s, op, x, mask, keepdims);
+}
+
+/* The number of elements that are reduced to one. */
+static int64_t reduced_count(const mc_layout *l, int64_t mask) {
+    int64_t n = 1;
+    for (int k = 0; k < l->ndim; k++)
+        if (mask >> k & 1) n *= l->shape[k];
+    return n;
+}
+
+/* ---- shape rules ---- */
+
+static void reduced_layout(const void *attr, const mc_layout *in, mica_dtype dtype,
+                           mc_layout *out) {
+    const mc_attr_reduce *a = attr;
+    *out = *in;
+    out->dtype = dtype;
+    for (int k = 0; k < in->ndim; k++)
+        if (a->axes >> k & 1) out->shape[k] = 1;
+}
+
+/* Small integers widen, so that sums of them do not wrap. */
+static mica_status sum_infer(const void *attr, const mc_layout *const *in, int n_in,
+                             mc_layout *out) {
+    (void)n_in;
+    mica_dtype dtype = in[0]->dtype;
+    if (dtype == MICA_BOOL || dtype == MICA_I8 || dtype == MICA_I16) dtype = MICA_I32;
+    if (dtype == MICA_U8 || dtype == MICA_U16) dtype = MICA_U32;
+    reduced_layout(attr, in[0], dtype, out);
+    return MICA_OK;
+}
+
+static mica_status bool_infer(const void *attr, const mc_layout *const *in, int n_in,
+                              mc_layout *out) {
+    (void)n_in;
+    reduced_layout(attr, in[0], MICA_BOOL, out);
+    return MICA_OK;
+}
+
+static mica_status logsumexp_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                   mc_layout *out) {
+    (void)n_in;
+    char text[MC_LAYOUT_TEXT];
+    if (!mica_dtype_is_float(in[0]->dtype))
+        return mc_fail(MICA_EDTYPE, "logsumexp: %s is no float", mc_layout_text(in[0], text));
+    reduced_layout(attr, in[0], in[0]->dtype, out);
+    return MICA_OK;
+}
+
+static mica_status not_empty(const void *attr, const mc_layout *in, const char *name) {
+    const mc_attr_reduce *a = attr;
+    char text[MC_LAYOUT_TEXT];
+    if (reduced_count(in, a->axes) == 0)
+        return mc_fail(MICA_EINVAL, "%s: %s has nothing along the axis to choose from", name,
+                       mc_layout_text(in, text));
+    return MICA_OK;
+}
+
+static mica_status extreme_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                 mc_layout *out) {
+    (void)n_in;
+    MC_TRY(not_empty(attr, in[0], "max or min"));
+    reduced_layout(attr, in[0], in[0]->dtype, out);
+    return MICA_OK;
+}
+
+static mica_status index_infer(const void *attr, const mc_layout *const *in, int n_in,
+                               mc_layout *out) {
+    (void)n_in;
+    MC_TRY(not_empty(attr, in[0], "argmax or argmin"));
+    const mc_attr_reduce *a = attr;
+    if (reduced_count(in[0], a->axes) > (int64_t)UINT32_MAX)
+        return mc_fail(MICA_EINVAL,
+                       "argmax or argmin: more than 2^32 - 1 elements have no u32 index");
+    reduced_layout(attr, in[0], MICA_U32, out);
+    return MICA_OK;
+}
+
+/* ---- ops ---- */
+
+#define REDUCE(ENUM, name, infer_fn)                                                          \
+    const mc_op_def mc_op_##name = {#name, .min_in = 1, .max_in = 1,                          \
+                                    .attr_bytes = sizeof(mc_attr_reduce), .infer = infer_fn}; \
+    mica_array mica_##name(mica_scope *s, mica_array x, const int *axes, int n_axes,          \
+                           bool keepdims) {                                                   \
+        return reduce(s, MC_OP_##ENUM, #name, x, axes, n_axes, keepdims);                     \
+    }
+REDUCE(SUM, sum, sum_infer)
+REDUCE(PROD, prod, sum_infer)
+REDUCE(MAX, max, extreme_infer)
+REDUCE(MIN, min, extreme_infer)
+REDUCE(ALL, all, bool_infer)
+REDUCE(ANY, any, bool_infer)
+
+#define ARG_REDUCE(ENUM, name)                                                                   \
+    const mc_op_def mc_op_##name = {#name, .min_in = 1, .max_in = 1,                             \
+                                    .attr_bytes = sizeof(mc_attr_reduce), .infer = index_infer}; \
+    mica_array mica_##name(mica_scope *s, mica_array x, int axis, bool keepdims) {               \
+        return reduce(s, MC_OP_##ENUM, #name, x, &axis, 1, keepdims);                            \
+    }
+ARG_REDUCE(ARGMAX, argmax)
+ARG_REDUCE(ARGMIN, argmin)
+
+/* log sum exp x = m + log sum exp(x - m), m the largest, or 0 where that is infinite or NaN. */
+static mica_array logsumexp_decompose(mica_scope *s, const void *attr, const mica_array *in,
+                                      int n_in) {
+    (void)n_in;
+    const mc_attr_reduce *a = attr;
+    mica_array x = mica_astype(s, in[0], MICA_F32);
+    if (!mica_valid(x)) return MICA_NONE;
+    mica_array m = mica_f32(s, 0.0f);
+    if (reduced_count(mc_layout_of(x), a->axes) > 0) {
+        mica_array largest = record(s, MC_OP_MAX, x, a->axes, true);
+        m = mica_where(s, mica_isfinite(s, largest), largest, m);
+    }
+    mica_array sum = record(s, MC_OP_SUM, mica_exp(s, mica_subtract(s, x, m)), a->axes, true);
+    mica_array y = mica_add(s, mica_log(s, sum), m);
+    return mica_astype(s, y, mica_array_dtype(in[0]));
+}
+
+const mc_op_def mc_op_logsumexp = {"logsumexp",
+                                   .min_in = 1,
+                                   .max_in = 1,
+                                   .attr_bytes = sizeof(mc_attr_reduce),
+                                   .infer = logsumexp_infer,
+                                   .decompose = logsumexp_decompose};
+
+mica_array mica_logsumexp(mica_scope *s, mica_array x, const int *axes, int n_axes, bool keepdims) {
+    if (!mc_operands_ok(s, "logsumexp", &x, 1)) return MICA_NONE;
+    x = mc_cast(s, x, mc_inexact(mica_array_dtype(x)));
+    return reduce(s, MC_OP_LOGSUMEXP, "logsumexp", x, axes, n_axes, keepdims);
+}
+
+/* ---- compositions, computed in f32 and rounded once ---- */
+
+/* x f32: the mean over the mask's axes, which keep length 1. */
+static mica_array mean_f32(mica_scope *s, mica_array x, int64_t mask) {
+    if (!mica_valid(x)) return MICA_NONE;
+    float n = (float)reduced_count(mc_layout_of(x), mask);
+    return mica_divide(s, record(s, MC_OP_SUM, x, mask, true), mica_f32(s, n));
+}
+
+/* Brings x to f32 and the axes to a mask. False: the scope has the error. */
+static bool begin_f32(mica_scope *s, const char *name, mica_array *x, const int *axes, int n_axes,
+                      int64_t *mask) {
+    if (!mc_operands_ok(s, name, x, 1)) return false;
+    mica_status status = axes_mask(name, mc_layout_of(*x), axes, n_axes, mask);
+    if (status) {
+        mc_scope_set_status(s, status);
+        return false;
+    }
+    *x = mc_cast(s, *x, MICA_F32);
+    return true;
+}
+
+static mica_array end_f32(mica_scope *s, mica_array y, mica_dtype dtype, int64_t mask,
+                          bool keepdims) {
+    if (!mica_valid(y)) return MICA_NONE;
+    y = mc_cast(s, y, mc_inexact(dtype));
+    return keepdims ? y : drop_axes(s, y, mask);
+}
+
+mica_array mica_mean(mica_scope *s, mica_array x, const int *axes, int n_axes, bool keepdims) {
+    mica_dtype dtype = mica_array_dtype(x);
+    int64_t mask;
+    if (!begin_f32(s, "mean", &x, axes, n_axes, &mask)) return MICA_NONE;
+    return end_f32(s, mean_f32(s, x, mask), dtype, mask, keepdims);
+}
+
+/* x f32: sum((x - mean)^2) / (n - ddof). */
+static mica_array var_f32(mica_scope *s, mica_array x, int64_t mask, int ddof) {
+    if (!mica_valid(x)) return MICA_NONE;
+    int64_t n = reduced_count(mc_layout_of(x), mask);
+    mica_array apart = mica_square(s, mica_subtract(s, x, mean_f32(s, x, mask)));
+    mica_array sum = record(s, MC_OP_SUM, apart, mask, true);
+    return mica_divide(s, sum, mica_f32(s, n > ddof ? (float)(n - ddof) : 0.0f));
+}
+
+mica_array mica_var(mica_scope *s, mica_array x, const int *axes, int n_axes, bool keepdims,
+                    int ddof) {
+    mica_dtype dtype = mica_array_dtype(x);
+    int64_t mask;
+    if (!begin_f32(s, "var", &x, axes, n_axes, &mask)) return MICA_NONE;
+    return end_f32(s, var_f32(s, x, mask, ddof), dtype, mask, keepdims);
+}
+
+mica_array mica_std(mica_scope *s, mica_array x, const int *axes, int n_axes, bool keepdims,
+                    int ddof) {
+    mica_dtype dtype = mica_array_dtype(x);
+    int64_t mask;
+    if (!begin_f32(s, "std", &x, axes, n_axes, &mask)) return MICA_NONE;
+    return end_f32(s, mica_sqrt(s, var_f32(s, x, mask, ddof)), dtype, mask, keepdims);
+}
+
+/* ---- softmax, along the last axis ---- */
+
+static mica_status softmax_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                 mc_layout *out) {
+    (void)attr, (void)n_in;
+    char text[MC_LAYOUT_TEXT];
+    if (!mica_dtype_is_float(in[0]->dtype))
+        return mc_fail(MICA_EDTYPE, "softmax: %s is no float", mc_layout_text(in[0], text));
+    if (in[0]->ndim < 1) return mc_fail(MICA_EINVAL, "softmax: a 0-dimensional array has no axis");
+    *out = *in[0];
+    return MICA_OK;
+}
+
+static mica_array softmax_decompose(mica_scope *s, const void *attr, const mica_array *in,
+                                    int n_in) {
+    (void)attr, (void)n_in;
+    mica_array x = mica_astype(s, in[0], MICA_F32);
+    if (mica_array_size(x) == 0) return in[0];
+    const int last = -1;
+    mica_array e = mica_exp(s, mica_subtract(s, x, mica_max(s, x, &last, 1, true)));
+    mica_array y = mica_divide(s, e, mica_sum(s, e, &last, 1, true));
+    return mica_astype(s, y, mica_array_dtype(in[0]));
+}
+
+const mc_op_def mc_op_softmax = {
+    "softmax",    .min_in = 1, .max_in = 1, .infer = softmax_infer, .decompose = softmax_decompose,
+    .in_place = 1};
+
+mica_array mica_softmax(mica_scope *s, mica_array x, int axis) {
+    if (!mc_operands_ok(s, "softmax", &x, 1)) return MICA_NONE;
+    x = mc_cast(s, x, mc_inexact(mica_array_dtype(x)));
+    x = mica_swapaxes(s, x, axis, -1);
+    return mica_swapaxes(s, mc_record(s, MC_OP_SOFTMAX, NULL, &x, 1), axis, -1);
+}
+
+/* ---- losses ---- */
+
+mica_array mica_cross_entropy(mica_scope *s, mica_array logits, mica_array targets) {
+    mica_array both[2] = {logits, targets};
+    if (!mc_operands_ok(s, "cross_entropy", both, 2)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(logits), *t = mc_layout_of(targets);
+    bool fits = l->ndim == t->ndim + 1 && !mica_dtype_is_float(t->dtype);
+    for (int k = 0; fits && k < t->ndim; k++)
+        fits = l->shape[k] == t->shape[k];
+    if (!fits) {
+        char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
+        return mc_scope_fail(s, MICA_ESHAPE,
+                             "cross_entropy: targets %s for logits %s; give integers of the "
+                             "logits' shape without the last axis",
+                             mc_layout_text(t, b), mc_layout_text(l, a));
+    }
+    const int last = -1;
+    logits = mc_cast(s, logits, mc_inexact(l->dtype));
+    mica_array taken = mica_take_along_axis(s, logits, mica_expand_dims(s, targets, -1), -1);
+    return mica_subtract(s, mica_logsumexp(s, logits, &last, 1, false), mica_squeeze(s, taken, -1));
+}

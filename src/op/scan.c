@@ -1,0 +1,41 @@
+/* Running sums and the like, along the last axis. */
+#include <mica/ops.h>
+
+#include "graph/attr.h"
+#include "graph/graph.h"
+#include "op/dtype.h"
+
+static mica_status scan_infer(const void *attr, const mc_layout *const *in, int n_in,
+                              mc_layout *out) {
+    (void)attr, (void)n_in;
+    if (in[0]->ndim < 1) return mc_fail(MICA_EINVAL, "scan: a 0-dimensional array has no axis");
+    *out = *in[0];
+    return MICA_OK;
+}
+
+static mica_array record(mica_scope *s, mc_op op, const char *name, mica_array x, int axis,
+                         bool reverse, bool inclusive) {
+    if (!mc_operands_ok(s, name, &x, 1)) return MICA_NONE;
+    bool adds = op == MC_OP_CUMSUM || op == MC_OP_CUMPROD;
+    if (adds && mica_array_dtype(x) == MICA_BOOL) x = mc_cast(s, x, MICA_I32);
+    if (op == MC_OP_LOGCUMSUMEXP) x = mc_cast(s, x, mc_inexact(mica_array_dtype(x)));
+    x = mica_swapaxes(s, x, axis, -1);
+    mica_array y = mc_record(s, op, &(mc_attr_scan){reverse, inclusive}, &x, 1);
+    return mica_swapaxes(s, y, axis, -1);
+}
+
+#define SCAN(ENUM, name)                                                                          \
+    const mc_op_def mc_op_##name = {#name,                                                        \
+                                    .min_in = 1,                                                  \
+                                    .max_in = 1,                                                  \
+                                    .attr_bytes = sizeof(mc_attr_scan),                           \
+                                    .infer = scan_infer,                                          \
+                                    .in_place = 1};                                               \
+    mica_array mica_##name(mica_scope *s, mica_array x, int axis, bool reverse, bool inclusive) { \
+        return record(s, MC_OP_##ENUM, #name, x, axis, reverse, inclusive);                       \
+    }
+SCAN(CUMSUM, cumsum)
+SCAN(CUMPROD, cumprod)
+SCAN(CUMMAX, cummax)
+SCAN(CUMMIN, cummin)
+SCAN(LOGCUMSUMEXP, logcumsumexp)

@@ -1,0 +1,91 @@
+/* Sorting along the last axis. */
+#include <mica/ops.h>
+
+#include "graph/attr.h"
+#include "graph/graph.h"
+
+static mica_status sort_infer(const void *attr, const mc_layout *const *in, int n_in,
+                              mc_layout *out) {
+    (void)attr, (void)n_in;
+    if (in[0]->ndim < 1) return mc_fail(MICA_EINVAL, "sort: a 0-dimensional array has no axis");
+    if (in[0]->shape[in[0]->ndim - 1] > (int64_t)UINT32_MAX)
+        return mc_fail(MICA_EINVAL, "sort: more than 2^32 - 1 elements have no u32 index");
+    *out = *in[0];
+    return MICA_OK;
+}
+
+static mica_status argsort_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                 mc_layout *out) {
+    MC_TRY(sort_infer(attr, in, n_in, out));
+    out->dtype = MICA_U32;
+    return MICA_OK;
+}
+
+static mica_status topk_infer(const void *attr, const mc_layout *const *in, int n_in,
+                              mc_layout *out) {
+    const mc_attr_topk *a = attr;
+    MC_TRY(sort_infer(attr, in, n_in, out));
+    int64_t *len = &out->shape[out->ndim - 1];
+    char text[MC_LAYOUT_TEXT];
+    if (a->k < 1 || a->k > *len)
+        return mc_fail(MICA_EINVAL, "topk: k is %lld, along the last axis of %s", (long long)a->k,
+                       mc_layout_text(in[0], text));
+    *len = a->k;
+    return MICA_OK;
+}
+
+/* The last k of all, sorted. */
+static mica_array topk_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in) {
+    (void)n_in;
+    const mc_attr_topk *a = attr;
+    int64_t len = mica_array_dim(in[0], -1);
+    return mica_slice_axis(s, mica_sort(s, in[0], -1), -1, len - a->k, len);
+}
+
+const mc_op_def mc_op_sort = {"sort", .min_in = 1, .max_in = 1, .infer = sort_infer};
+const mc_op_def mc_op_argsort = {"argsort", .min_in = 1, .max_in = 1, .infer = argsort_infer};
+const mc_op_def mc_op_topk = {"topk",
+                              .min_in = 1,
+                              .max_in = 1,
+                              .attr_bytes = sizeof(mc_attr_topk),
+                              .infer = topk_infer,
+                              .decompose = topk_decompose};
+
+static mica_array record(mica_scope *s, mc_op op, const char *name, const void *attr, mica_array x,
+                         int axis) {
+    if (!mc_operands_ok(s, name, &x, 1)) return MICA_NONE;
+    x = mica_swapaxes(s, x, axis, -1);
+    return mica_swapaxes(s, mc_record(s, op, attr, &x, 1), axis, -1);
+}
+
+mica_array mica_sort(mica_scope *s, mica_array x, int axis) {
+    return record(s, MC_OP_SORT, "sort", NULL, x, axis);
+}
+
+mica_array mica_argsort(mica_scope *s, mica_array x, int axis) {
+    return record(s, MC_OP_ARGSORT, "argsort", NULL, x, axis);
+}
+
+mica_array mica_topk(mica_scope *s, mica_array x, int64_t k, int axis) {
+    return record(s, MC_OP_TOPK, "topk", &(mc_attr_topk){k}, x, axis);
+}
+
+/* errors  MICA_EINVAL kth is outside the axis */
+static bool kth_ok(mica_scope *s, const char *name, mica_array x, int64_t kth, int axis) {
+    if (!mc_operands_ok(s, name, &x, 1)) return false;
+    int64_t len = mica_array_dim(x, axis);
+    if (kth >= -len && kth < len) return true;
+    mc_scope_fail(s, MICA_EINVAL, "%s: element %lld of an axis of %lld", name, (long long)kth,
+                  (long long)len);
+    return false;
+}
+
+mica_array mica_partition(mica_scope *s, mica_array x, int64_t kth, int axis) {
+    if (!kth_ok(s, "partition", x, kth, axis)) return MICA_NONE;
+    return mica_sort(s, x, axis);
+}
+
+mica_array mica_argpartition(mica_scope *s, mica_array x, int64_t kth, int axis) {
+    if (!kth_ok(s, "argpartition", x, kth, axis)) return MICA_NONE;
+    return mica_argsort(s, x, axis);
+}
