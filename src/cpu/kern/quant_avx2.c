@@ -1,5 +1,164 @@
+/* AVX2, affine rows of 4 and 8 bits.
+ *
+ * 4 bits: four words (32 codes) are spread to both halves of a register; shifts by 8 v (low half)
+ * and 8 v + 4 (high half), v = 0..3, bring code 8 i + c to lane 4 c + i of the block's 32, which is
+ * the order that arrange_q4 gives x. 8 bits: bytes widened, in their natural order. */
+#include "cpu/kern/avx2.h"
 #include "cpu/kern/quant.h"
 
+#define ROWS 4 /* in flight */
+
+/* y[32 b + 4 c + i] = x[32 b + 8 i + c]: each block is a 4 x 8 matrix, transposed. */
+static void arrange_q4(int64_t k, const float *x, float *y) {
+    for (int64_t b = 0; b < k; b += 32) {
+        for (int half = 0; half < 2; half++) {
+            const float *from = x + b + 4 * half;
+            __m128 r0 = _mm_loadu_ps(from), r1 = _mm_loadu_ps(from + 8);
+            __m128 r2 = _mm_loadu_ps(from + 16), r3 = _mm_loadu_ps(from + 24);
+            _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
+            float *to = y + b + 16 * half;
+            _mm_storeu_ps(to, r0);
+            _mm_storeu_ps(to + 4, r1);
+            _mm_storeu_ps(to + 8, r2);
+            _mm_storeu_ps(to + 12, r3);
+        }
+    }
+}
+
+/* Part v of the 32 values of four words. */
+MK_INLINE __m256 widen_q4(__m256i spread, int v, __m256 scale, __m256 bias) {
+    __m256i shift =
+        _mm256_add_epi32(_mm256_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4), _mm256_set1_epi32(8 * v));
+    __m256i codes = _mm256_and_si256(_mm256_srlv_epi32(spread, shift), _mm256_set1_epi32(15));
+    return _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(codes), bias);
+}
+
+MK_INLINE __m256i spread_words(const uint32_t *words) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)words));
+}
+
+/* The scale (bias) of group g of row r, in every lane. */
+MK_INLINE __m256 spread_scale(const mk_qrows *w, const void *scales, int r, int64_t g) {
+    int64_t at = r * w->scales_stride + g;
+    if (w->type == MK_F32) return _mm256_broadcast_ss((const float *)scales + at);
+    uint16_t h = ((const uint16_t *)scales)[at];
+    if (w->type == MK_BF16) return _mm256_set1_ps(mk_from_bf16(h));
+    return _mm256_cvtph_ps(_mm_set1_epi16((short)h));
+}
+
+MK_INLINE void q4_rows(const mk_qrows *w, int rows, const float *x, float *y) {
+    int64_t groups = w->k / w->group, blocks = w->group / 32;
+    __m256 sum[ROWS];
+    for (int r = 0; r < ROWS; r++)
+        sum[r] = _mm256_setzero_ps();
+    const uint32_t *words = w->codes;
+    for (int64_t g = 0; g < groups; g++) {
+        __m256 scale[ROWS], bias[ROWS];
+        for (int r = 0; r < rows; r++) {
+            scale[r] = spread_scale(w, w->scales, r, g);
+            bias[r] = spread_scale(w, w->biases, r, g);
+        }
+        for (int64_t b = 0; b < blocks; b++, words += 4, x += 32) {
+            for (int r = 0; r < rows; r++) {
+                __m256i spread = spread_words(words + r * w->codes_stride);
+                for (int v = 0; v < 4; v++) {
+                    __m256 value = widen_q4(spread, v, scale[r], bias[r]);
+                    sum[r] = _mm256_fmadd_ps(_mm256_loadu_ps(x + 8 * v), value, sum[r]);
+                }
+            }
+        }
+    }
+    mk_store4(y, rows, mk_sum4(sum[0], sum[1], sum[2], sum[3]));
+}
+
+static void matvec_q4(const mk_qrows *w, int64_t n, const float *x, float *y) {
+    int64_t r = 0;
+    for (; r + ROWS <= n; r += ROWS) {
+        mk_qrows rows = mk_qrows_at(w, r);
+        q4_rows(&rows, ROWS, x, y + r);
+    }
+    for (; r < n; r++) {
+        mk_qrows row = mk_qrows_at(w, r);
+        q4_rows(&row, 1, x, y + r);
+    }
+}
+
+static void unpack_q4(const mk_qrows *w, int64_t n, float *y) {
+    int64_t groups = w->k / w->group, blocks = w->group / 32;
+    for (int64_t r = 0; r < n; r++) {
+        mk_qrows row = mk_qrows_at(w, r);
+        const uint32_t *words = row.codes;
+        for (int64_t g = 0; g < groups; g++) {
+            __m256 scale = spread_scale(&row, row.scales, 0, g);
+            __m256 bias = spread_scale(&row, row.biases, 0, g);
+            for (int64_t b = 0; b < blocks; b++, words += 4, y += 32) {
+                __m256i spread = spread_words(words);
+                for (int v = 0; v < 4; v++)
+                    _mm256_storeu_ps(y + 8 * v, widen_q4(spread, v, scale, bias));
+            }
+        }
+    }
+}
+
+/* 8 values of 8 bits. */
+MK_INLINE __m256 widen_q8(const uint32_t *words, __m256 scale, __m256 bias) {
+    __m256i codes = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)words));
+    return _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(codes), bias);
+}
+
+MK_INLINE void q8_rows(const mk_qrows *w, int rows, const float *x, float *y) {
+    int64_t groups = w->k / w->group, parts = w->group / 8;
+    __m256 sum[ROWS];
+    for (int r = 0; r < ROWS; r++)
+        sum[r] = _mm256_setzero_ps();
+    const uint32_t *words = w->codes;
+    for (int64_t g = 0; g < groups; g++) {
+        __m256 scale[ROWS], bias[ROWS];
+        for (int r = 0; r < rows; r++) {
+            scale[r] = spread_scale(w, w->scales, r, g);
+            bias[r] = spread_scale(w, w->biases, r, g);
+        }
+        for (int64_t p = 0; p < parts; p++, words += 2, x += 8) {
+            __m256 a = _mm256_loadu_ps(x);
+            for (int r = 0; r < rows; r++) {
+                __m256 b = widen_q8(words + r * w->codes_stride, scale[r], bias[r]);
+                sum[r] = _mm256_fmadd_ps(a, b, sum[r]);
+            }
+        }
+    }
+    mk_store4(y, rows, mk_sum4(sum[0], sum[1], sum[2], sum[3]));
+}
+
+static void matvec_q8(const mk_qrows *w, int64_t n, const float *x, float *y) {
+    int64_t r = 0;
+    for (; r + ROWS <= n; r += ROWS) {
+        mk_qrows rows = mk_qrows_at(w, r);
+        q8_rows(&rows, ROWS, x, y + r);
+    }
+    for (; r < n; r++) {
+        mk_qrows row = mk_qrows_at(w, r);
+        q8_rows(&row, 1, x, y + r);
+    }
+}
+
+static void unpack_q8(const mk_qrows *w, int64_t n, float *y) {
+    int64_t groups = w->k / w->group, parts = w->group / 8;
+    for (int64_t r = 0; r < n; r++) {
+        mk_qrows row = mk_qrows_at(w, r);
+        const uint32_t *words = row.codes;
+        for (int64_t g = 0; g < groups; g++) {
+            __m256 scale = spread_scale(&row, row.scales, 0, g);
+            __m256 bias = spread_scale(&row, row.biases, 0, g);
+            for (int64_t p = 0; p < parts; p++, words += 2, y += 8)
+                _mm256_storeu_ps(y, widen_q8(words, scale, bias));
+        }
+    }
+}
+
 void mk_quant_avx2(mk_kernels *kernels) {
-    (void)kernels;
+    kernels->arrange_q4 = arrange_q4;
+    kernels->matvec_q4 = matvec_q4;
+    kernels->unpack_q4 = unpack_q4;
+    kernels->matvec_q8 = matvec_q8;
+    kernels->unpack_q8 = unpack_q8;
 }

@@ -1,0 +1,53 @@
+/* What AVX2 kernels share: the order in which the lanes of sums are joined. */
+#ifndef CPU_KERN_AVX2_H
+#define CPU_KERN_AVX2_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#include "cpu/kern/num.h"
+
+#define MK_INLINE static inline __attribute__((always_inline))
+
+/* Lanes of a sum added up: halves, then neighbours. */
+MK_INLINE __m128 mk_half(__m256 a) {
+    return _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+}
+
+MK_INLINE __m128 mk_sum4(__m256 a, __m256 b, __m256 c, __m256 d) {
+    __m128 ab = _mm_hadd_ps(mk_half(a), mk_half(b));
+    return _mm_hadd_ps(ab, _mm_hadd_ps(mk_half(c), mk_half(d)));
+}
+
+/* Stores the first n of 4. */
+MK_INLINE void mk_store4(float *y, int n, __m128 v) {
+    if (n == 4) {
+        _mm_storeu_ps(y, v);
+        return;
+    }
+    float parts[4];
+    _mm_storeu_ps(parts, v);
+    for (int i = 0; i < n; i++)
+        y[i] = parts[i];
+}
+
+/* Loads the first n of 8 lanes, the others zero; stores them. */
+MK_INLINE __m256i mk_first(int64_t n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n < 8 ? n : 8)),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+MK_INLINE __m256 mk_wide(__m128i h, mk_type type) {
+    if (type == MK_F16) return _mm256_cvtph_ps(h);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+}
+
+/* n <= 8 elements of 16 bits, the others zero. */
+MK_INLINE __m256 mk_load_half(const uint16_t *x, int64_t n, mk_type type) {
+    if (n >= 8) return mk_wide(_mm_loadu_si128((const void *)x), type);
+    uint16_t part[8] = {0};
+    memcpy(part, x, (size_t)n * sizeof *part);
+    return mk_wide(_mm_loadu_si128((const void *)part), type);
+}
+
+#endif
