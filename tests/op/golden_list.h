@@ -4,5 +4,6 @@ GROUP(binary)
 GROUP(reduce)
 GROUP(random)
 GROUP(promotion)
+GROUP(index)
 
 #undef GROUP
