@@ -1,0 +1,210 @@
+#include "model/family.h"
+
+#include "base/buffer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const mc_family *const families[] = {
+#define FAMILY(name) &mc_family_##name,
+#include "model/family_list.h"
+};
+
+#define FAMILY_COUNT (sizeof families / sizeof *families)
+
+/* Dots included; the last is a model that was saved without its head. */
+static const char *const prefixes[] = {"model.", "language_model.model.", "model.language_model.",
+                                       ""};
+
+const char *mc_family_prefix(const mc_weights *weights) {
+    char name[128];
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        snprintf(name, sizeof name, "%sembed_tokens.weight", prefixes[i]);
+        if (mc_weights_find(weights, name)) return prefixes[i];
+    }
+    return NULL;
+}
+
+const mc_family *mc_family_at(size_t i) {
+    return i < FAMILY_COUNT ? families[i] : NULL;
+}
+
+static bool lists(const char *const *names, mc_str name) {
+    for (; *names; names++)
+        if (mc_str_is(name, *names)) return true;
+    return false;
+}
+
+static bool tensors_fit(const mc_family *family, const mc_weights *weights) {
+    const char *prefix = mc_family_prefix(weights);
+    if (!prefix) return false;
+    for (const char *const *tensor = family->tensors; *tensor; tensor++) {
+        char name[256];
+        snprintf(name, sizeof name, "%slayers.0.%s", prefix, *tensor);
+        if (!mc_weights_find(weights, name)) return false;
+    }
+    return true;
+}
+
+static mica_status unknown(const mc_config_scope *root, const char *key, mc_str found) {
+    char known[256] = "";
+    size_t len = 0;
+    for (size_t i = 0; i < FAMILY_COUNT && len < sizeof known; i++)
+        len +=
+            (size_t)snprintf(known + len, sizeof known - len, i ? ", %s" : "%s", families[i]->name);
+    return mc_config_fail(root, key, MICA_EUNSUPPORTED,
+                          "no model family for \"%.*s\"; those that mica knows: %s",
+                          MC_STR_ARG(found), known);
+}
+
+static mica_status find_by_type(const mc_config_scope *root, mc_str type,
+                                const mc_family **family) {
+    for (size_t i = 0; i < FAMILY_COUNT; i++)
+        if (lists(families[i]->model_types, type)) {
+            *family = families[i];
+            return MICA_OK;
+        }
+    return unknown(root, "model_type", type);
+}
+
+mica_status mc_family_find(const mc_config_scope *root, const mc_weights *weights,
+                           const mc_family **family) {
+    mc_str type = {NULL, 0}, architectures[16];
+    MC_TRY(mc_config_str(root, "model_type", MC_OPTIONAL, &type));
+    if (type.len) return find_by_type(root, type, family);
+
+    size_t count = 0;
+    MC_TRY(mc_config_strs(root, "architectures", MC_OPTIONAL, architectures, 16, &count));
+    for (size_t i = 0; i < count * FAMILY_COUNT; i++) {
+        *family = families[i % FAMILY_COUNT];
+        if (lists((*family)->architectures, architectures[i / FAMILY_COUNT])) return MICA_OK;
+    }
+    if (count) return unknown(root, "architectures", architectures[0]);
+
+    for (size_t i = 0; i < FAMILY_COUNT; i++)
+        if (tensors_fit(families[i], weights)) {
+            *family = families[i];
+            return MICA_OK;
+        }
+    return mc_config_fail(root, "model_type", MICA_EUNSUPPORTED,
+                          "absent, architectures too, and the tensors are of no known family");
+}
+
+mica_status mc_family_text(const mc_config_scope *root, mc_config_scope *text) {
+    *text = *root;
+    if (!mc_config_has(root, "text_config")) return MICA_OK;
+    return mc_config_object(root, "text_config", MC_REQUIRED, text);
+}
+
+static mica_status read_tied(const mc_config_scope *root, const mc_config_scope *text,
+                             mc_decoder_spec *spec) {
+    bool tied = false;
+    const mc_config_scope *from = mc_config_has(root, "tie_word_embeddings") ? root : text;
+    if (!mc_config_has(from, "tie_word_embeddings")) return MICA_OK;
+    MC_TRY(mc_config_bool(from, "tie_word_embeddings", MC_REQUIRED, &tied));
+    spec->tied = tied ? MC_TIED_YES : MC_TIED_NO;
+    return MICA_OK;
+}
+
+mica_status mc_family_sizes(const mc_config_scope *root, const mc_config_scope *text,
+                            mc_decoder_spec *spec) {
+    mc_config_need hidden = spec->hidden ? MC_OPTIONAL : MC_REQUIRED;
+    mc_config_need mlp = spec->intermediate ? MC_OPTIONAL : MC_REQUIRED;
+    mc_config_need depth = spec->n_layers ? MC_OPTIONAL : MC_REQUIRED;
+    mc_config_need heads = spec->heads ? MC_OPTIONAL : MC_REQUIRED;
+    int64_t layers = spec->n_layers;
+    const int64_t max = MC_MAX_WIDTH;
+    MC_TRY(mc_config_int(text, "hidden_size", hidden, 1, max, &spec->hidden));
+    MC_TRY(mc_config_int(text, "intermediate_size", mlp, 1, max, &spec->intermediate));
+    MC_TRY(mc_config_int(text, "num_hidden_layers", depth, 1, MC_MAX_LAYERS, &layers));
+    spec->n_layers = (int)layers;
+    MC_TRY(mc_config_int(text, "num_attention_heads", heads, 1, max, &spec->heads));
+    if (!spec->kv_heads) spec->kv_heads = spec->heads;
+    MC_TRY(mc_config_int(text, "num_key_value_heads", MC_OPTIONAL, 1, max, &spec->kv_heads));
+    if (spec->heads % spec->kv_heads != 0)
+        return mc_config_fail(text, "num_key_value_heads", MICA_EFORMAT,
+                              "%lld does not divide the %lld attention heads",
+                              (long long)spec->kv_heads, (long long)spec->heads);
+    if (!spec->head_dim) spec->head_dim = spec->hidden / spec->heads;
+    MC_TRY(mc_config_int(text, "head_dim", MC_OPTIONAL, 2, max, &spec->head_dim));
+    if (spec->head_dim < 2 || spec->head_dim % 2 != 0)
+        return mc_config_fail(text, "head_dim", MICA_EFORMAT, "want an even number, found %lld",
+                              (long long)spec->head_dim);
+    const mc_config_scope *vocab = mc_config_has(text, "vocab_size") ? text : root;
+    MC_TRY(mc_config_int(vocab, "vocab_size", MC_OPTIONAL, 1, max, &spec->vocab));
+    MC_TRY(
+        mc_config_int(text, "max_position_embeddings", MC_OPTIONAL, 1, INT32_MAX, &spec->context));
+    MC_TRY(mc_config_float(text, "rms_norm_eps", MC_OPTIONAL, 1e-12, 1.0, &spec->norm_eps));
+    return read_tied(root, text, spec);
+}
+
+mica_status mc_family_activation(const mc_config_scope *text, mc_decoder_spec *spec) {
+    static const struct {
+        const char *name;
+        mc_activation activation;
+    } known[] = {{"gelu_pytorch_tanh", MC_GELU_APPROX},
+                 {"gelu_new", MC_GELU_APPROX},
+                 {"gelu", MC_GELU},
+                 {"silu", MC_SILU}};
+    const char *key = mc_config_has(text, "hidden_activation") ? "hidden_activation" : "hidden_act";
+    mc_str name = {NULL, 0};
+    MC_TRY(mc_config_str(text, key, MC_OPTIONAL, &name));
+    if (!name.ptr) return MICA_OK;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (mc_str_is(name, known[i].name)) {
+            spec->activation = known[i].activation;
+            return MICA_OK;
+        }
+    return mc_config_fail(text, key, MICA_EUNSUPPORTED,
+                          "activation \"%.*s\"; those that mica knows: gelu_pytorch_tanh, gelu, "
+                          "silu",
+                          MC_STR_ARG(name));
+}
+
+mica_status mc_family_rope(const mc_config_scope *scope, mc_rope_spec *rope) {
+    const char *key = mc_config_has(scope, "rope_type") ? "rope_type" : "type";
+    mc_str type = MC_STR("default");
+    MC_TRY(mc_config_str(scope, key, MC_OPTIONAL, &type));
+    MC_TRY(mc_config_float(scope, "rope_theta", MC_OPTIONAL, 1.0, 1e12, &rope->base));
+    if (mc_str_is(type, "default")) return MICA_OK;
+    rope->llama3 = mc_str_is(type, "llama3");
+    if (!rope->llama3 && !mc_str_is(type, "linear"))
+        return mc_config_fail(scope, key, MICA_EUNSUPPORTED,
+                              "rope \"%.*s\"; those that mica knows: default, linear, llama3",
+                              MC_STR_ARG(type));
+    MC_TRY(mc_config_float(scope, "factor", MC_REQUIRED, 1e-3, 1e6, &rope->factor));
+    if (!rope->llama3) return MICA_OK;
+    MC_TRY(
+        mc_config_float(scope, "low_freq_factor", MC_REQUIRED, 1e-3, 1e6, &rope->low_freq_factor));
+    MC_TRY(mc_config_float(scope, "high_freq_factor", MC_REQUIRED, 1e-3, 1e6,
+                           &rope->high_freq_factor));
+    if (rope->high_freq_factor <= rope->low_freq_factor)
+        return mc_config_fail(scope, "high_freq_factor", MICA_EFORMAT,
+                              "%g is not above low_freq_factor, %g", rope->high_freq_factor,
+                              rope->low_freq_factor);
+    return mc_config_float(scope, "original_max_position_embeddings", MC_REQUIRED, 1.0, 1e9,
+                           &rope->original_context);
+}
+
+mica_status mc_family_windows(const mc_config_scope *text, int64_t window, int64_t pattern,
+                              mc_decoder_spec *spec) {
+    mc_str types[MC_MAX_LAYERS];
+    size_t count = 0;
+    MC_TRY(mc_config_strs(text, "layer_types", MC_OPTIONAL, types, MC_MAX_LAYERS, &count));
+    if (count && count != (size_t)spec->n_layers)
+        return mc_config_fail(text, "layer_types", MICA_EFORMAT,
+                              "names %zu layers, num_hidden_layers is %d", count, spec->n_layers);
+    for (int i = 0; i < spec->n_layers; i++) {
+        bool slides = (i + 1) % pattern != 0;
+        if (count) {
+            slides = mc_str_is(types[i], "sliding_attention");
+            if (!slides && !mc_str_is(types[i], "full_attention"))
+                return mc_config_fail(text, "layer_types", MICA_EUNSUPPORTED,
+                                      "layer %d is \"%.*s\"; mica knows full_attention and "
+                                      "sliding_attention",
+                                      i, MC_STR_ARG(types[i]));
+        }
+        spec->layers[i].window = slides ? window : 0;
+    }
+    return MICA_OK;
+}

@@ -1,0 +1,111 @@
+/* Gemma 3, text only: google/gemma-3-* and what is made of them.
+ *
+ * Root-mean-square norms with 1 + w before and after attention and MLP, norms of queries and keys,
+ * five layers with a sliding window to one without, each kind with a rope of its own, embeddings
+ * scaled by sqrt(hidden). What a config leaves out has the defaults of Gemma3TextConfig: the
+ * published 4b config gives little more than the sizes.
+ * Source: Gemma 3 Technical Report (arXiv:2503.19786); the behaviour of transformers 5. */
+#include "model/family.h"
+
+#include <math.h>
+
+enum { GLOBAL, LOCAL }; /* which of the two ropes */
+
+static const mc_decoder_names names = {
+    .embed = "embed_tokens",
+    .norm = "norm",
+    .head = "lm_head",
+    .q = "self_attn.q_proj",
+    .k = "self_attn.k_proj",
+    .v = "self_attn.v_proj",
+    .o = "self_attn.o_proj",
+    .q_norm = "self_attn.q_norm",
+    .k_norm = "self_attn.k_norm",
+    .gate = "mlp.gate_proj",
+    .up = "mlp.up_proj",
+    .down = "mlp.down_proj",
+    .attention_norm = "input_layernorm",
+    .attention_post_norm = "post_attention_layernorm",
+    .mlp_norm = "pre_feedforward_layernorm",
+    .mlp_post_norm = "post_feedforward_layernorm",
+};
+
+static void set_defaults(mc_decoder_spec *spec) {
+    spec->hidden = 2304;
+    spec->intermediate = 9216;
+    spec->n_layers = 26;
+    spec->heads = 8;
+    spec->kv_heads = 4;
+    spec->head_dim = 256;
+    spec->context = 131072;
+    spec->norm_eps = 1e-6;
+    spec->norm_offset = 1.0;
+    spec->activation = MC_GELU_APPROX;
+    spec->ropes[GLOBAL] = (mc_rope_spec){.base = 1e6, .factor = 1.0};
+    spec->ropes[LOCAL] = (mc_rope_spec){.base = 1e4, .factor = 1.0};
+    spec->names = names;
+}
+
+/* rope_scaling is of the global layers only. Version 5 of transformers writes rope_parameters, one
+ * object for each kind of layer, instead. */
+static mica_status read_ropes(const mc_config_scope *text, mc_decoder_spec *spec) {
+    mc_config_scope scaling, parameters, kind;
+    mc_rope_spec *ropes = spec->ropes;
+    MC_TRY(mc_config_float(text, "rope_theta", MC_OPTIONAL, 1.0, 1e12, &ropes[GLOBAL].base));
+    MC_TRY(
+        mc_config_float(text, "rope_local_base_freq", MC_OPTIONAL, 1.0, 1e12, &ropes[LOCAL].base));
+    MC_TRY(mc_config_object(text, "rope_scaling", MC_OPTIONAL, &scaling));
+    MC_TRY(mc_family_rope(&scaling, &ropes[GLOBAL]));
+
+    MC_TRY(mc_config_object(text, "rope_parameters", MC_OPTIONAL, &parameters));
+    MC_TRY(mc_config_object(&parameters, "full_attention", MC_OPTIONAL, &kind));
+    MC_TRY(mc_family_rope(&kind, &ropes[GLOBAL]));
+    MC_TRY(mc_config_object(&parameters, "sliding_attention", MC_OPTIONAL, &kind));
+    return mc_family_rope(&kind, &ropes[LOCAL]);
+}
+
+static mica_status read_caps(const mc_config_scope *text, mc_decoder_spec *spec) {
+    double query_scalar = 256.0;
+    MC_TRY(mc_config_float(text, "query_pre_attn_scalar", MC_OPTIONAL, 1e-6, 1e9, &query_scalar));
+    spec->attention_scale = 1.0 / sqrt(query_scalar);
+    MC_TRY(mc_config_float(text, "attn_logit_softcapping", MC_OPTIONAL, 1e-3, 1e6,
+                           &spec->attention_softcap));
+    return mc_config_float(text, "final_logit_softcapping", MC_OPTIONAL, 1e-3, 1e6,
+                           &spec->final_softcap);
+}
+
+static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
+    mc_config_scope text;
+    int64_t window = 4096, pattern = 6;
+    bool bias = false, both_ways = false;
+    set_defaults(spec);
+    MC_TRY(mc_family_text(root, &text));
+    MC_TRY(mc_family_sizes(root, &text, spec));
+    MC_TRY(mc_family_activation(&text, spec));
+    MC_TRY(read_ropes(&text, spec));
+    MC_TRY(read_caps(&text, spec));
+    MC_TRY(mc_config_int(&text, "sliding_window", MC_OPTIONAL, 1, INT32_MAX, &window));
+    MC_TRY(mc_config_int(&text, "sliding_window_pattern", MC_OPTIONAL, 1, INT32_MAX, &pattern));
+    MC_TRY(mc_family_windows(&text, window, pattern, spec));
+    MC_TRY(mc_config_bool(&text, "attention_bias", MC_OPTIONAL, &bias));
+    MC_TRY(mc_config_bool(&text, "use_bidirectional_attention", MC_OPTIONAL, &both_ways));
+    if (both_ways)
+        return mc_config_fail(&text, "use_bidirectional_attention", MICA_EUNSUPPORTED,
+                              "an encoder, not a language model");
+    spec->qkv_bias = spec->o_bias = bias;
+    spec->embed_scale = sqrt((double)spec->hidden);
+    for (int i = 0; i < spec->n_layers; i++)
+        spec->layers[i].rope = spec->layers[i].window ? LOCAL : GLOBAL;
+    return MICA_OK;
+}
+
+const mc_family mc_family_gemma3 = {
+    .name = "gemma3",
+    .model_types = (const char *const[]){"gemma3_text", "gemma3", NULL},
+    .architectures =
+        (const char *const[]){"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration", NULL},
+    .tensors =
+        (const char *const[]){"self_attn.q_norm.weight", "pre_feedforward_layernorm.weight", NULL},
+    .chat = "gemma",
+    .read = read_spec,
+};

@@ -1,0 +1,218 @@
+#include "model/linear.h"
+
+#include "base/alloc.h"
+#include "base/half.h"
+#include "graph/graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_BYTES 320
+
+static void shape_text(const mc_weight_tensor *t, char text[MC_LAYOUT_TEXT]) {
+    size_t len = (size_t)snprintf(text, MC_LAYOUT_TEXT, "%s[", t->kind);
+    for (int i = 0; i < t->ndim && len < MC_LAYOUT_TEXT; i++)
+        len += (size_t)snprintf(text + len, MC_LAYOUT_TEXT - len, i ? ",%lld" : "%lld",
+                                (long long)t->shape[i]);
+    if (len < MC_LAYOUT_TEXT) snprintf(text + len, MC_LAYOUT_TEXT - len, "]");
+}
+
+static mica_status wrong(mica_status status, const mc_weight_tensor *t, const char *want) {
+    char found[MC_LAYOUT_TEXT];
+    shape_text(t, found);
+    return mc_fail(status, "%s: tensor %s is %s, want %s", t->file, t->name, found, want);
+}
+
+/* The tensor of that name; NULL, and noted, where it is not there. */
+static mica_status find(mc_loader *loader, const char *name, const mc_weight_tensor **tensor) {
+    enum { LISTED = 8 };
+    *tensor = mc_weights_find(loader->weights, name);
+    if (*tensor) {
+        loader->bytes += (*tensor)->bytes;
+        return MICA_OK;
+    }
+    if (loader->missing_count++ < LISTED &&
+        !mc_buffer_printf(&loader->missing, loader->missing.len ? ", %s" : "%s", name))
+        return mc_fail_nomem("the list of missing tensors");
+    return MICA_OK;
+}
+
+static bool is_float(const mc_weight_tensor *t) {
+    return t->has_dtype && (t->dtype == MICA_F32 || t->dtype == MICA_F16 || t->dtype == MICA_BF16);
+}
+
+static bool has_shape(const mc_weight_tensor *t, int64_t rows, int64_t cols) {
+    return t->ndim == 2 && t->shape[0] == rows && t->shape[1] == cols;
+}
+
+static mica_status make_leaf(mc_loader *loader, const mc_weight_tensor *t, mica_array *array) {
+    *array = mc_leaf_memory(loader->scope, t->data, t->dtype, t->shape, t->ndim, NULL, NULL);
+    return mica_scope_status(loader->scope);
+}
+
+static float element(const mc_weight_tensor *t, int64_t i) {
+    if (t->dtype == MICA_F32) return ((const float *)t->data)[i];
+    uint16_t half = ((const uint16_t *)t->data)[i];
+    return t->dtype == MICA_F16 ? mc_f16_to_f32(half) : mc_bf16_to_f32(half);
+}
+
+mica_status mc_vector_load(mc_loader *loader, const char *name, int64_t n, double offset,
+                           mica_array *vector) {
+    const mc_weight_tensor *t;
+    char want[64];
+    *vector = MICA_NONE;
+    MC_TRY(find(loader, name, &t));
+    if (!t) return MICA_OK;
+    snprintf(want, sizeof want, "floats [%lld]", (long long)n);
+    if (!is_float(t)) return wrong(MICA_EDTYPE, t, want);
+    if (t->ndim != 1 || t->shape[0] != n) return wrong(MICA_ESHAPE, t, want);
+
+    float *values = mc_array_alloc((size_t)n, sizeof *values);
+    if (!values) return mc_fail_nomem(name);
+    for (int64_t i = 0; i < n; i++)
+        values[i] = element(t, i) + (float)offset;
+    *vector = mica_from_data(loader->scope, values, MICA_F32, &n, 1);
+    mc_free(values);
+    loader->parameters += (uint64_t)n;
+    loader->dense[t->dtype]++;
+    return mica_scope_status(loader->scope);
+}
+
+static mica_status load_dense(mc_loader *loader, const mc_weight_tensor *t, mc_linear *linear) {
+    char want[96];
+    if (linear->out == 0 && t->ndim == 2) linear->out = t->shape[0];
+    snprintf(want, sizeof want, "F32, F16 or BF16 [%lld,%lld]", (long long)linear->out,
+             (long long)linear->in);
+    if (!is_float(t)) return wrong(MICA_EDTYPE, t, want);
+    if (!has_shape(t, linear->out, linear->in)) return wrong(MICA_ESHAPE, t, want);
+    loader->dense[t->dtype]++;
+    return make_leaf(loader, t, &linear->weight);
+}
+
+/* Fills in, from the shapes, what the config leaves unsaid of an affine matrix. */
+static void guess_quant(const mc_linear *linear, const mc_weight_tensor *codes,
+                        const mc_weight_tensor *scales, mica_quant *quant) {
+    if (codes->ndim != 2 || scales->ndim != 2) return;
+    if (!quant->group_size && scales->shape[1] > 0 && linear->in / scales->shape[1] <= 128)
+        quant->group_size = (int)(linear->in / scales->shape[1]);
+    if (!quant->bits && codes->shape[1] <= linear->in / 4)
+        quant->bits = (int)(codes->shape[1] * 32 / linear->in);
+}
+
+static mica_status check_quant(const mc_linear *linear, const mc_weight_tensor *codes) {
+    const mica_quant *quant = &linear->quant;
+    bool bits = quant->bits >= 2 && quant->bits <= 8 && quant->bits != 7;
+    bool affine = quant->mode == MICA_QUANT_AFFINE;
+    bool group = quant->group_size == 32 || quant->group_size == 64 || quant->group_size == 128 ||
+                 (!affine && quant->group_size == 16);
+    if (bits && group && linear->in % quant->group_size == 0) return MICA_OK;
+    return mc_fail(MICA_ESHAPE,
+                   "%s: tensor %s: %d bits in groups of %d do not fit rows of %lld weights",
+                   codes->file, codes->name, quant->bits, quant->group_size, (long long)linear->in);
+}
+
+static mica_status check_scales(const mc_linear *linear, const mc_weight_tensor *t) {
+    char want[96];
+    bool affine = linear->quant.mode == MICA_QUANT_AFFINE;
+    int64_t groups = linear->in / linear->quant.group_size;
+    snprintf(want, sizeof want, "%s [%lld,%lld] (groups of %d)", affine ? "F32, F16 or BF16" : "U8",
+             (long long)linear->out, (long long)groups, linear->quant.group_size);
+    if (affine ? !is_float(t) : !t->has_dtype || t->dtype != MICA_U8)
+        return wrong(MICA_EDTYPE, t, want);
+    if (!has_shape(t, linear->out, groups)) return wrong(MICA_ESHAPE, t, want);
+    return MICA_OK;
+}
+
+static mica_status load_biases(mc_loader *loader, const char *module,
+                               const mc_weight_tensor *scales, mc_linear *linear) {
+    char name[NAME_BYTES];
+    const mc_weight_tensor *t;
+    if (linear->quant.mode != MICA_QUANT_AFFINE) return MICA_OK;
+    snprintf(name, sizeof name, "%s.biases", module);
+    MC_TRY(find(loader, name, &t));
+    if (!t) return MICA_OK;
+    MC_TRY(check_scales(linear, t));
+    if (t->dtype != scales->dtype) return wrong(MICA_EDTYPE, t, "the dtype of its scales");
+    return make_leaf(loader, t, &linear->biases);
+}
+
+/* config.json may name a module with the prefix of the files, or with plain "model.". */
+static mica_status read_packing(const mc_loader *loader, const char *module, mica_quant *quant) {
+    char alias[NAME_BYTES];
+    size_t len = strlen(loader->prefix);
+    const char *rest = strncmp(module, loader->prefix, len) == 0 ? module + len : NULL;
+    if (rest)
+        snprintf(alias, sizeof alias, "model.%s", rest);
+    else
+        snprintf(alias, sizeof alias, "language_model.%s", module);
+    return mc_packing_of(&loader->packing, module, alias, quant);
+}
+
+static mica_status load_quantised(mc_loader *loader, const char *module,
+                                  const mc_weight_tensor *codes, const mc_weight_tensor *scales,
+                                  mc_linear *linear) {
+    char want[96];
+    linear->quantised = true;
+    MC_TRY(read_packing(loader, module, &linear->quant));
+    mica_quant *quant = &linear->quant;
+    guess_quant(linear, codes, scales, quant);
+    MC_TRY(check_quant(linear, codes));
+    if (linear->out == 0 && codes->ndim == 2) linear->out = codes->shape[0];
+    int64_t words = linear->in * quant->bits / 32;
+    snprintf(want, sizeof want, "U32 [%lld,%lld] (%d bits a weight)", (long long)linear->out,
+             (long long)words, quant->bits);
+    if (!codes->has_dtype || codes->dtype != MICA_U32) return wrong(MICA_EDTYPE, codes, want);
+    if (!has_shape(codes, linear->out, words)) return wrong(MICA_ESHAPE, codes, want);
+    MC_TRY(check_scales(linear, scales));
+    MC_TRY(make_leaf(loader, codes, &linear->weight));
+    MC_TRY(make_leaf(loader, scales, &linear->scales));
+    MC_TRY(load_biases(loader, module, scales, linear));
+
+    if (loader->quantised++ == 0) loader->quant = *quant;
+    loader->mixed = loader->mixed || quant->mode != loader->quant.mode ||
+                    quant->bits != loader->quant.bits ||
+                    quant->group_size != loader->quant.group_size;
+    return MICA_OK;
+}
+
+mica_status mc_linear_load(mc_loader *loader, const char *module, int64_t out, int64_t in,
+                           bool bias, mc_linear *linear) {
+    char name[NAME_BYTES];
+    const mc_weight_tensor *weight, *scales;
+    *linear = (mc_linear){.out = out, .in = in};
+    snprintf(name, sizeof name, "%s.weight", module);
+    MC_TRY(find(loader, name, &weight));
+    if (!weight) return MICA_OK;
+
+    snprintf(name, sizeof name, "%s.scales", module);
+    scales = mc_weights_find(loader->weights, name);
+    if (scales) {
+        loader->bytes += scales->bytes;
+        MC_TRY(load_quantised(loader, module, weight, scales, linear));
+    } else {
+        MC_TRY(load_dense(loader, weight, linear));
+    }
+    loader->parameters += (uint64_t)linear->out * (uint64_t)linear->in;
+    if (!bias) return MICA_OK;
+    snprintf(name, sizeof name, "%s.bias", module);
+    return mc_vector_load(loader, name, linear->out, 0.0, &linear->bias);
+}
+
+mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x) {
+    mica_array y = linear->quantised ? mica_quantized_matmul(s, x, linear->weight, linear->scales,
+                                                             linear->biases, linear->quant, true)
+                                     : mica_matmul(s, x, mica_transpose(s, linear->weight, NULL));
+    return mica_valid(linear->bias) ? mica_add(s, y, linear->bias) : y;
+}
+
+mica_array mc_linear_rows(mica_scope *s, const mc_linear *linear, mica_array ids) {
+    mica_array rows = mica_take(s, linear->weight, ids, 0);
+    if (!linear->quantised) return mica_astype(s, rows, MICA_F32);
+    mica_array scales = mica_take(s, linear->scales, ids, 0), biases = MICA_NONE;
+    if (linear->quant.mode == MICA_QUANT_AFFINE) {
+        /* Widened before, so that scale * code + bias is not rounded to their dtype. */
+        scales = mica_astype(s, scales, MICA_F32);
+        biases = mica_astype(s, mica_take(s, linear->biases, ids, 0), MICA_F32);
+    }
+    return mica_dequantize(s, rows, scales, biases, linear->quant, MICA_F32);
+}

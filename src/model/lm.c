@@ -1,0 +1,106 @@
+#include "model/lm.h"
+
+/* What every step of a pass needs. */
+typedef struct pass {
+    mica_scope *s;
+    const mc_lm *lm;
+    const mc_kv_store *store;
+    mica_array position; /* i32 [] */
+    int64_t batch, length;
+} pass;
+
+static mica_array normalise(const pass *p, mica_array x, mica_array weight) {
+    if (!mica_valid(weight)) return x;
+    return mica_rms_norm(p->s, x, weight, (float)p->lm->spec.norm_eps);
+}
+
+/* [B, L, heads * D] -> [B, heads, L, D], each row normalised where there is a norm. */
+static mica_array split_heads(const pass *p, mica_array x, int64_t heads, mica_array norm) {
+    static const int axes[] = {0, 2, 1, 3};
+    const int64_t shape[] = {p->batch, p->length, heads, p->lm->spec.head_dim};
+    return mica_transpose(p->s, normalise(p, mica_reshape(p->s, x, shape, 4), norm), axes);
+}
+
+static mica_array turn(const pass *p, mica_array x, int rope) {
+    const mc_rope_spec *spec = &p->lm->spec.ropes[rope];
+    mica_rope_options options = {.base = (float)spec->base};
+    if (!spec->llama3) options.scale = (float)(1.0 / spec->factor);
+    return mica_rope(p->s, x, p->position, p->lm->freqs[rope], &options);
+}
+
+/* x [B, L, hidden], already normalised -> [B, L, hidden] */
+static mica_array attend(const pass *p, int layer, mica_array x) {
+    static const int axes[] = {0, 2, 1, 3};
+    const mc_decoder_spec *spec = &p->lm->spec;
+    const mc_lm_layer *w = &p->lm->layers[layer];
+    const mc_layer_spec *kind = &spec->layers[layer];
+    mica_scope *s = p->s;
+
+    mica_array q = split_heads(p, mc_linear_apply(s, &w->q, x), spec->heads, w->q_norm);
+    mica_array k = split_heads(p, mc_linear_apply(s, &w->k, x), spec->kv_heads, w->k_norm);
+    mica_array v = split_heads(p, mc_linear_apply(s, &w->v, x), spec->kv_heads, MICA_NONE);
+    q = turn(p, q, kind->rope);
+    k = turn(p, k, kind->rope);
+
+    mc_attended seen = {.k = k, .v = v, .window = kind->window};
+    if (p->store) seen = p->store->append(p->store->context, s, layer, k, v);
+    mica_sdpa_options options = {
+        .scale = (float)spec->attention_scale,
+        .causal = true,
+        .window = seen.window,
+        .softcap = (float)spec->attention_softcap,
+        .offset = seen.offset,
+    };
+    mica_array y = mica_sdpa(s, q, seen.k, seen.v, &options);
+    const int64_t shape[] = {p->batch, p->length, spec->heads * spec->head_dim};
+    y = mica_reshape(s, mica_transpose(s, y, axes), shape, 3);
+    return mc_linear_apply(s, &w->o, y);
+}
+
+static mica_array activate(const pass *p, mica_array x) {
+    switch (p->lm->spec.activation) {
+    case MC_SILU:
+        return mica_silu(p->s, x);
+    case MC_GELU:
+        return mica_gelu(p->s, x);
+    case MC_GELU_APPROX:
+        break;
+    }
+    return mica_gelu_approx(p->s, x);
+}
+
+/* down(activation(gate(x)) * up(x)): [B, L, hidden] -> [B, L, hidden] */
+static mica_array mlp(const pass *p, const mc_lm_layer *w, mica_array x) {
+    mica_array gate = activate(p, mc_linear_apply(p->s, &w->gate, x));
+    mica_array up = mc_linear_apply(p->s, &w->up, x);
+    return mc_linear_apply(p->s, &w->down, mica_multiply(p->s, gate, up));
+}
+
+/* x [B, L, hidden] -> logits [B, L, vocab] */
+static mica_array head(const pass *p, mica_array x) {
+    mica_scope *s = p->s;
+    float cap = (float)p->lm->spec.final_softcap;
+    mica_array logits = mc_linear_apply(s, &p->lm->head, normalise(p, x, p->lm->norm));
+    if (cap == 0.0f) return logits;
+    mica_array scale = mica_f32(s, cap);
+    return mica_multiply(s, mica_tanh(s, mica_divide(s, logits, scale)), scale);
+}
+
+mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_array position,
+                         const mc_kv_store *store, mc_wanted wanted) {
+    pass p = {s, lm, store, position, mica_array_dim(ids, 0), mica_array_dim(ids, 1)};
+    float scale = (float)lm->spec.embed_scale;
+    mica_array x = mc_linear_rows(s, &lm->embed, ids);
+    if (scale != 1.0f) x = mica_multiply(s, x, mica_f32(s, scale));
+
+    for (int i = 0; i < lm->spec.n_layers; i++) {
+        const mc_lm_layer *w = &lm->layers[i];
+        mica_array y = attend(&p, i, normalise(&p, x, w->attention_norm));
+        x = mica_add(s, x, normalise(&p, y, w->attention_post_norm));
+        y = mlp(&p, w, normalise(&p, x, w->mlp_norm));
+        x = mica_add(s, x, normalise(&p, y, w->mlp_post_norm));
+    }
+    if (wanted == MC_NO_LOGITS) return MICA_NONE;
+    if (wanted == MC_LAST_LOGITS) x = mica_slice_axis(s, x, 1, p.length - 1, p.length);
+    return head(&p, x);
+}

@@ -1,0 +1,81 @@
+/* A language model: a decoder's spec with its weights, and the forward pass.
+ *
+ * Weights are views of the mapped files; norms and biases, small as they are, are copied to f32.
+ * Activations are f32 throughout: the arithmetic called `exact`.
+ *
+ * Threads: an open model never changes; any number of threads may record passes over it, each in a
+ * scope of its own. */
+#ifndef MODEL_LM_H
+#define MODEL_LM_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "io/config.h"
+#include "io/safetensors.h"
+#include "model/linear.h"
+#include "model/spec.h"
+
+#include <mica/model.h>
+
+typedef struct mc_lm_layer {
+    mc_linear q, k, v, o, gate, up, down;
+    mica_array q_norm, k_norm; /* [head_dim] f32; all norms: MICA_NONE where there is none */
+    mica_array attention_norm, attention_post_norm, mlp_norm, mlp_post_norm; /* [hidden] f32 */
+} mc_lm_layer;
+
+typedef struct mc_lm {
+    mc_decoder_spec spec;
+    mc_config *config;
+    mc_weights *weights;
+    mica_scope *scope; /* of all arrays here */
+    mc_lm_layer *layers;
+    mc_linear embed, head; /* [vocab, hidden]; where they are tied, both are the same */
+    mica_array norm;       /* [hidden] f32 */
+    mica_array freqs[2];   /* of spec.ropes: [head_dim / 2] f32, or MICA_NONE for a plain one */
+    mc_str model_type;     /* as config.json has it; "" where it has none */
+    uint64_t parameters, weight_bytes;
+    mica_dtype dtype;      /* of most weights that are not quantised */
+    char quantization[64]; /* "4 bit, groups of 64 (affine)", "none" */
+} mc_lm;
+
+/* Opens the model in a folder for a device, which must outlive it.
+ *
+ * lm      owned by the caller; NULL after an error.
+ * errors  those of io/config.h and io/safetensors.h; MICA_EUNSUPPORTED an unknown family or kind;
+ *         MICA_ENOENT tensors are missing (the text lists them); MICA_ESHAPE, MICA_EDTYPE a tensor
+ *         is not as the config says; MICA_ENOMEM */
+mica_status mc_lm_open(const char *folder, mica_device *device, mica_progress progress,
+                       void *progress_user, mc_lm **lm);
+
+/* Closes *lm and sets it to NULL; nothing for NULL. */
+void mc_lm_close(mc_lm **lm);
+
+/* What the queries of a layer attend to. */
+typedef struct mc_attended {
+    mica_array k, v;   /* [B, kv_heads, N, head_dim] f32, in the order of positions */
+    mica_array offset; /* i32 []: where in k the first query's own key is */
+    int64_t window;    /* keys that a query sees, its own included; 0: all up to its own */
+} mc_attended;
+
+/* Who keeps keys and values between passes. */
+typedef struct mc_kv_store {
+    /* Takes the keys (turned to their positions) and values of a chunk, both
+     * [B, kv_heads, L, head_dim] f32 in s, and gives what the chunk attends to. Errors go to s. */
+    mc_attended (*append)(void *context, mica_scope *s, int layer, mica_array k, mica_array v);
+    void *context;
+} mc_kv_store;
+
+typedef enum mc_wanted { MC_ALL_LOGITS, MC_LAST_LOGITS, MC_NO_LOGITS } mc_wanted;
+
+/* Records a pass over a chunk of tokens.
+ *
+ *  ids       [B, L] i32, each below spec.vocab.
+ *  position  i32 []: of ids[:, 0] in the text.
+ *  store     NULL: the chunk attends to itself alone, within the layers' windows.
+ *  wanted    which rows get to the head.
+ *  returns   logits [B, L, vocab] f32, or [B, 1, vocab] of the last position; with MC_NO_LOGITS
+ *            nothing (MICA_NONE): only the store has grown. Errors are in s. */
+mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_array position,
+                         const mc_kv_store *store, mc_wanted wanted);
+
+#endif

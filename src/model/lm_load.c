@@ -1,0 +1,206 @@
+/* Opening a model: config -> family -> spec -> tensors. */
+#include "model/lm.h"
+
+#include "base/alloc.h"
+#include "model/family.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_BYTES 320
+
+/* "prefix" "layers.7." "name" into text; layer -1: without the middle. */
+static const char *module_name(const mc_loader *loader, int layer, const char *name,
+                               char text[NAME_BYTES]) {
+    if (layer < 0)
+        snprintf(text, NAME_BYTES, "%s%s", loader->prefix, name);
+    else
+        snprintf(text, NAME_BYTES, "%slayers.%d.%s", loader->prefix, layer, name);
+    return text;
+}
+
+static mica_status load_matrix(mc_loader *loader, int layer, const char *name, int64_t out,
+                               int64_t in, bool bias, mc_linear *linear) {
+    char text[NAME_BYTES];
+    return mc_linear_load(loader, module_name(loader, layer, name, text), out, in, bias, linear);
+}
+
+static mica_status load_norm(mc_loader *loader, const mc_decoder_spec *spec, int layer,
+                             const char *name, int64_t n, mica_array *norm) {
+    char text[NAME_BYTES];
+    *norm = MICA_NONE;
+    if (!name) return MICA_OK;
+    module_name(loader, layer, name, text);
+    size_t len = strlen(text);
+    snprintf(text + len, sizeof text - len, ".weight");
+    return mc_vector_load(loader, text, n, spec->norm_offset, norm);
+}
+
+static mica_status load_layer(mc_loader *loader, const mc_decoder_spec *spec, int i,
+                              mc_lm_layer *layer) {
+    const mc_decoder_names *names = &spec->names;
+    int64_t hidden = spec->hidden, mlp = spec->intermediate, dim = spec->head_dim;
+    int64_t queries = spec->heads * dim, keys = spec->kv_heads * dim;
+    MC_TRY(load_matrix(loader, i, names->q, queries, hidden, spec->qkv_bias, &layer->q));
+    MC_TRY(load_matrix(loader, i, names->k, keys, hidden, spec->qkv_bias, &layer->k));
+    MC_TRY(load_matrix(loader, i, names->v, keys, hidden, spec->qkv_bias, &layer->v));
+    MC_TRY(load_matrix(loader, i, names->o, hidden, queries, spec->o_bias, &layer->o));
+    MC_TRY(load_matrix(loader, i, names->gate, mlp, hidden, spec->mlp_bias, &layer->gate));
+    MC_TRY(load_matrix(loader, i, names->up, mlp, hidden, spec->mlp_bias, &layer->up));
+    MC_TRY(load_matrix(loader, i, names->down, hidden, mlp, spec->mlp_bias, &layer->down));
+    MC_TRY(load_norm(loader, spec, i, names->q_norm, dim, &layer->q_norm));
+    MC_TRY(load_norm(loader, spec, i, names->k_norm, dim, &layer->k_norm));
+    MC_TRY(load_norm(loader, spec, i, names->attention_norm, hidden, &layer->attention_norm));
+    MC_TRY(load_norm(loader, spec, i, names->attention_post_norm, hidden,
+                     &layer->attention_post_norm));
+    MC_TRY(load_norm(loader, spec, i, names->mlp_norm, hidden, &layer->mlp_norm));
+    return load_norm(loader, spec, i, names->mlp_post_norm, hidden, &layer->mlp_post_norm);
+}
+
+/* The head stands beside the decoder's tensors or outside their prefix, at the top. */
+static const char *head_name(const mc_loader *loader, const char *head, char text[NAME_BYTES]) {
+    static const char *const outer[] = {"", "language_model.", "model."};
+    char tensor[NAME_BYTES + 8];
+    for (size_t i = 0; i < sizeof outer / sizeof *outer; i++) {
+        snprintf(text, NAME_BYTES, "%s%s", outer[i], head);
+        snprintf(tensor, sizeof tensor, "%s.weight", text);
+        if (mc_weights_find(loader->weights, tensor)) return text;
+    }
+    return NULL;
+}
+
+static mica_status load_head(mc_loader *loader, mc_lm *lm) {
+    char text[NAME_BYTES];
+    const mc_decoder_spec *spec = &lm->spec;
+    const char *name = head_name(loader, spec->names.head, text);
+    if (spec->tied == MC_TIED_YES || (spec->tied == MC_TIED_UNSAID && !name)) {
+        lm->head = lm->embed;
+        return MICA_OK;
+    }
+    return mc_linear_load(loader, name ? name : spec->names.head, spec->vocab, spec->hidden, false,
+                          &lm->head);
+}
+
+static mica_status load_tensors(mc_loader *loader, mc_lm *lm, mica_progress progress,
+                                void *progress_user) {
+    mc_decoder_spec *spec = &lm->spec;
+    uint64_t total = 0;
+    for (size_t i = 0; i < mc_weights_count(lm->weights); i++)
+        total += mc_weights_at(lm->weights, i)->bytes;
+
+    MC_TRY(
+        load_matrix(loader, -1, spec->names.embed, spec->vocab, spec->hidden, false, &lm->embed));
+    if (!spec->vocab) spec->vocab = lm->embed.out;
+    for (int i = 0; i < spec->n_layers; i++) {
+        MC_TRY(load_layer(loader, spec, i, &lm->layers[i]));
+        if (progress) progress(progress_user, loader->bytes, total);
+    }
+    MC_TRY(load_norm(loader, spec, -1, spec->names.norm, spec->hidden, &lm->norm));
+    MC_TRY(load_head(loader, lm));
+    if (progress) progress(progress_user, total, total);
+    return MICA_OK;
+}
+
+static mica_status check_missing(mc_loader *loader, const char *folder) {
+    if (!loader->missing_count) return MICA_OK;
+    const char *names = mc_buffer_cstr(&loader->missing);
+    if (!names) return mc_fail_nomem("the list of missing tensors");
+    return mc_fail(MICA_ENOENT, "%s: %zu tensors that config.json asks for are in no file: %s%s",
+                   folder, loader->missing_count, names, loader->missing_count > 8 ? " ..." : "");
+}
+
+/* Llama 3's frequencies: wavelengths above original_context / low_freq_factor are stretched by
+ * factor, those below original_context / high_freq_factor kept, the others blended between.
+ * Source: the reference code of Llama 3.1; mica_rope divides positions by these. */
+static mica_status make_freqs(mc_lm *lm, int rope) {
+    const mc_rope_spec *spec = &lm->spec.ropes[rope];
+    lm->freqs[rope] = MICA_NONE;
+    if (!spec->llama3) return MICA_OK;
+    int64_t dim = lm->spec.head_dim, n = dim / 2;
+    float *freqs = mc_array_alloc((size_t)n, sizeof *freqs);
+    if (!freqs) return mc_fail_nomem("the rope's frequencies");
+    for (int64_t i = 0; i < n; i++) {
+        double freq = pow(spec->base, -2.0 * (double)i / (double)dim);
+        double turns = spec->original_context * freq / (2.0 * acos(-1.0));
+        double keep =
+            (turns - spec->low_freq_factor) / (spec->high_freq_factor - spec->low_freq_factor);
+        keep = fmin(fmax(keep, 0.0), 1.0);
+        freqs[i] = (float)(1.0 / (keep * freq + (1.0 - keep) * freq / spec->factor));
+    }
+    lm->freqs[rope] = mica_from_data(lm->scope, freqs, MICA_F32, &n, 1);
+    mc_free(freqs);
+    return mica_scope_status(lm->scope);
+}
+
+static void describe(const mc_loader *loader, mc_lm *lm) {
+    static const mica_dtype floats[] = {MICA_F32, MICA_BF16, MICA_F16};
+    lm->parameters = loader->parameters;
+    lm->weight_bytes = loader->bytes;
+    lm->dtype = MICA_F32;
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
+        if (loader->dense[floats[i]] > loader->dense[lm->dtype]) lm->dtype = floats[i];
+    if (!loader->quantised)
+        snprintf(lm->quantization, sizeof lm->quantization, "none");
+    else
+        snprintf(lm->quantization, sizeof lm->quantization, "%d bit, groups of %d (%s)%s",
+                 loader->quant.bits, loader->quant.group_size,
+                 mc_packing_mode_name(loader->quant.mode), loader->mixed ? ", mixed" : "");
+}
+
+static mica_status read_spec(mc_lm *lm, mc_loader *loader) {
+    const mc_family *family;
+    mc_config_scope root = mc_config_root(lm->config);
+    MC_TRY(mc_config_str(&root, "model_type", MC_OPTIONAL, &lm->model_type));
+    MC_TRY(mc_family_find(&root, lm->weights, &family));
+    lm->spec.family = family->name;
+    lm->spec.chat = family->chat;
+    MC_TRY(family->read(&root, &lm->spec));
+    return mc_packing_read(&root, &loader->packing);
+}
+
+static mica_status open_folder(mc_lm *lm, mc_loader *loader, const char *folder,
+                               mica_device *device, mica_progress progress, void *progress_user) {
+    MC_TRY(mc_config_load(folder, "config.json", MC_REQUIRED, &lm->config));
+    MC_TRY(mc_weights_open(folder, &lm->weights));
+    loader->weights = lm->weights;
+    MC_TRY(read_spec(lm, loader));
+    MC_TRY(mica_scope_open(device, &lm->scope));
+    loader->scope = lm->scope;
+    loader->prefix = mc_family_prefix(lm->weights);
+    if (!loader->prefix)
+        loader->prefix = "model."; /* its embedding is missing: it will be listed */
+    lm->layers = mc_calloc((size_t)lm->spec.n_layers, sizeof *lm->layers);
+    if (!lm->layers) return mc_fail_nomem("the layers of a model");
+    MC_TRY(load_tensors(loader, lm, progress, progress_user));
+    MC_TRY(check_missing(loader, folder));
+    MC_TRY(make_freqs(lm, 0));
+    MC_TRY(make_freqs(lm, 1));
+    describe(loader, lm);
+    return MICA_OK;
+}
+
+mica_status mc_lm_open(const char *folder, mica_device *device, mica_progress progress,
+                       void *progress_user, mc_lm **out) {
+    mc_loader loader = {0};
+    mc_lm *lm = mc_calloc(1, sizeof *lm);
+    *out = NULL;
+    if (!lm) return mc_fail_nomem("a model");
+    mica_status status = open_folder(lm, &loader, folder, device, progress, progress_user);
+    mc_buffer_deinit(&loader.missing);
+    if (status == MICA_OK)
+        *out = lm;
+    else
+        mc_lm_close(&lm);
+    return status;
+}
+
+void mc_lm_close(mc_lm **lm) {
+    if (!lm || !*lm) return;
+    mica_scope_close(&(*lm)->scope);
+    mc_weights_close(&(*lm)->weights);
+    mc_config_close(&(*lm)->config);
+    mc_free((*lm)->layers);
+    mc_free(*lm);
+    *lm = NULL;
+}

@@ -1,0 +1,65 @@
+#include "model/packing.h"
+
+static const struct {
+    const char *name;
+    int bits, group_size; /* where the config does not say; affine: the shapes do */
+} modes[] = {
+    [MICA_QUANT_AFFINE] = {"affine", 0, 0},
+    [MICA_QUANT_MXFP4] = {"mxfp4", 4, 32},
+    [MICA_QUANT_MXFP8] = {"mxfp8", 8, 32},
+    [MICA_QUANT_NVFP4] = {"nvfp4", 4, 16},
+};
+
+const char *mc_packing_mode_name(mica_quant_mode mode) {
+    return modes[mode].name;
+}
+
+/* The keys of one object over what is in *quant. */
+static mica_status read_quant(const mc_config_scope *scope, mica_quant *quant) {
+    mc_str mode = {NULL, 0};
+    MC_TRY(mc_config_str(scope, "mode", MC_OPTIONAL, &mode));
+    if (mode.ptr) {
+        size_t i = 0;
+        while (i < sizeof modes / sizeof *modes && !mc_str_is(mode, modes[i].name))
+            i++;
+        if (i == sizeof modes / sizeof *modes)
+            return mc_config_fail(scope, "mode", MICA_EUNSUPPORTED,
+                                  "\"%.*s\"; mica knows affine, mxfp4, mxfp8, nvfp4",
+                                  MC_STR_ARG(mode));
+        *quant = (mica_quant){(mica_quant_mode)i, modes[i].bits, modes[i].group_size};
+    }
+    int64_t bits = quant->bits, group_size = quant->group_size;
+    MC_TRY(mc_config_int(scope, "bits", MC_OPTIONAL, 2, 8, &bits));
+    MC_TRY(mc_config_int(scope, "group_size", MC_OPTIONAL, 16, 128, &group_size));
+    quant->bits = (int)bits;
+    quant->group_size = (int)group_size;
+    return MICA_OK;
+}
+
+mica_status mc_packing_read(const mc_config_scope *root, mc_packing *packing) {
+    *packing = (mc_packing){.common = {.mode = MICA_QUANT_AFFINE}};
+    const char *key = mc_config_has(root, "quantization") ? "quantization" : "quantization_config";
+    packing->stated = mc_config_has(root, key);
+    MC_TRY(mc_config_object(root, key, MC_OPTIONAL, &packing->scope));
+    if (mc_config_has(&packing->scope, "quant_method")) {
+        mc_str method;
+        MC_TRY(mc_config_str(&packing->scope, "quant_method", MC_REQUIRED, &method));
+        return mc_config_fail(&packing->scope, "quant_method", MICA_EUNSUPPORTED,
+                              "\"%.*s\"; mica reads weights quantised as MLX does",
+                              MC_STR_ARG(method));
+    }
+    return read_quant(&packing->scope, &packing->common);
+}
+
+mica_status mc_packing_of(const mc_packing *packing, const char *module, const char *alias,
+                          mica_quant *quant) {
+    *quant = packing->common;
+    const char *key = mc_config_has(&packing->scope, module) ? module : alias;
+    if (!mc_config_has(&packing->scope, key)) return MICA_OK;
+    bool whether;
+    mc_config_scope own;
+    /* `true` and `false` tell whether the module is quantised, which its tensors do too. */
+    if (mc_json_get_bool(mc_json_find(packing->scope.object, key), &whether)) return MICA_OK;
+    MC_TRY(mc_config_object(&packing->scope, key, MC_REQUIRED, &own));
+    return read_quant(&own, quant);
+}

@@ -1,0 +1,30 @@
+/* How a model's weights are quantised, as config.json's "quantization" says: one way for all, and
+ * exceptions by name of the module. Which weights are quantised at all, their tensors tell. */
+#ifndef MODEL_PACKING_H
+#define MODEL_PACKING_H
+
+#include "base/status.h"
+#include "io/config.h"
+
+#include <mica/ops.h>
+
+/* bits or group_size 0: not said, the shapes of the tensors tell. */
+typedef struct mc_packing {
+    mc_config_scope scope; /* "quantization"; every key absent where the model has none */
+    mica_quant common;
+    bool stated; /* the config has the object */
+} mc_packing;
+
+/* Reads "quantization", else "quantization_config" where that is MLX's (it has group_size, or bits
+ * and no quant_method). errors  MICA_EFORMAT; MICA_EUNSUPPORTED another mode or method */
+mica_status mc_packing_read(const mc_config_scope *root, mc_packing *packing);
+
+/* What is said of one module, such as "model.layers.0.mlp.up_proj": its own entry, else the common
+ * one. `alias` is another name under which the entry may stand. */
+mica_status mc_packing_of(const mc_packing *packing, const char *module, const char *alias,
+                          mica_quant *quant);
+
+/* "affine", "mxfp4" ... */
+const char *mc_packing_mode_name(mica_quant_mode mode);
+
+#endif
