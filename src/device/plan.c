@@ -155,16 +155,18 @@ static bool equal_dense(const mc_layout *a, const mc_layout *b) {
            mc_layout_is_dense(a) && mc_layout_is_dense(b);
 }
 
-/* Another operand that lies in the same root may be read only where it is written: element by
- * element, in the same layout. */
-static bool others_apart(const builder *b, const mc_step *step, uint32_t donor) {
+/* Another operand may lie in the same root only where it is read as it is overwritten: by an op
+ * that goes element by element (it can take over more than its first operand; one that writes a
+ * part of its first cannot), in the same layout. */
+static bool others_apart(const builder *b, const mc_step *step, uint32_t donor, bool by_element) {
     int64_t offset, other_offset;
     const mc_root *root = root_of(b, step->in[donor], &offset);
     for (uint32_t k = 0; k < step->n_in; k++) {
         if (k == donor || step->in[k] == MC_ABSENT) continue;
         if (root_of(b, step->in[k], &other_offset) != root) continue;
-        if (other_offset != offset || !equal_dense(&b->plan->values[step->in[k]].layout,
-                                                   &b->plan->values[step->in[donor]].layout))
+        if (!by_element || other_offset != offset ||
+            !equal_dense(&b->plan->values[step->in[k]].layout,
+                         &b->plan->values[step->in[donor]].layout))
             return false;
     }
     return true;
@@ -178,7 +180,7 @@ static bool take_over(builder *b, uint32_t i, uint32_t k) {
     int64_t offset, out_offset;
     mc_root *donor = root_of(b, step->in[k], &offset);
     mc_root *out = root_of(b, step->out, &out_offset);
-    if (donor->last != i || donor->target || !others_apart(b, step, k) ||
+    if (donor->last != i || donor->target || !others_apart(b, step, k, b->defs[i]->in_place > 1) ||
         !equal_dense(&p->values[step->in[k]].layout, &p->values[step->out].layout))
         return false;
     if (donor->kind == MC_ROOT_LEAF) {
