@@ -1,0 +1,135 @@
+#include "answer.h"
+
+#include "interrupt.h"
+#include "report.h"
+#include "ui.h"
+#include "verb.h"
+
+#include <inttypes.h>
+
+const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
+    {.name = "temperature",
+     .letter = 'T',
+     .kind = CLI_REAL,
+     .placeholder = "X",
+     .initial = "0",
+     .max = 100,
+     .help = "how freely to draw; 0: always the likeliest token",
+     .offset = offsetof(cli_answer_values, temperature)},
+    {.name = "top-k",
+     .letter = 'k',
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 1e9,
+     .help = "draw from the N likeliest tokens; 0: from all",
+     .offset = offsetof(cli_answer_values, top_k)},
+    {.name = "top-p",
+     .letter = 'p',
+     .kind = CLI_REAL,
+     .placeholder = "P",
+     .initial = "1",
+     .max = 1,
+     .help = "draw from the fewest tokens whose probabilities reach P",
+     .offset = offsetof(cli_answer_values, top_p)},
+    {.name = "min-p",
+     .kind = CLI_REAL,
+     .placeholder = "P",
+     .initial = "0",
+     .max = 1,
+     .help = "draw from tokens at least P times as likely as the likeliest",
+     .offset = offsetof(cli_answer_values, min_p)},
+    {.name = "repetition-penalty",
+     .kind = CLI_REAL,
+     .placeholder = "X",
+     .initial = "1",
+     .max = 100,
+     .help = "above 1: make tokens seen lately less likely",
+     .offset = offsetof(cli_answer_values, repetition_penalty)},
+    {.name = "max-tokens",
+     .letter = 'n',
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 1e9,
+     .help = "stop after N tokens; 0: where the model stops",
+     .offset = offsetof(cli_answer_values, max_tokens)},
+    {.name = "seed",
+     .letter = 's',
+     .kind = CLI_SEED,
+     .placeholder = "N",
+     .initial = "0",
+     .help = "the same seed draws the same tokens",
+     .offset = offsetof(cli_answer_values, seed)},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = CLI_FLAG,
+     .help = "no rates and no progress on stderr",
+     .offset = offsetof(cli_answer_values, quiet)},
+};
+
+mica_generate_options cli_answer_generate_options(const cli_answer_values *values) {
+    return (mica_generate_options){
+        .max_tokens = values->max_tokens,
+        .temperature = (float)values->temperature,
+        .top_k = (int)values->top_k,
+        .top_p = (float)values->top_p,
+        .min_p = (float)values->min_p,
+        .repetition_penalty = (float)values->repetition_penalty,
+        .seed = values->seed,
+        .progress = cli_progress_tick,
+    };
+}
+
+static void print_rates(const mica_stream *stream, const cli_answer_values *values) {
+    mica_metrics m = mica_stream_metrics(stream);
+    fprintf(stderr, "%s%" PRId64 " prompt tokens", cli_style(CLI_DIM),
+            m.prompt_tokens - m.reused_tokens);
+    if (m.reused_tokens > 0) fprintf(stderr, " (and %" PRId64 " known)", m.reused_tokens);
+    fprintf(stderr, " at %.1f tok/s, %" PRId64 " generated at %.1f tok/s", m.prefill_rate,
+            m.generated_tokens, m.decode_rate);
+    switch (mica_stream_finish(stream)) {
+    case MICA_FINISH_CANCELLED:
+        fputs(", interrupted", stderr);
+        break;
+    case MICA_FINISH_LENGTH:
+        fputs(values->max_tokens > 0 && m.generated_tokens >= values->max_tokens
+                  ? ", the end of --max-tokens"
+                  : ", the context is full",
+              stderr);
+        break;
+    default:
+        break;
+    }
+    fprintf(stderr, "%s\n", cli_style(CLI_PLAIN));
+}
+
+int cli_answer_print(mica_stream **stream, const cli_answer_values *values, cli_text *kept) {
+    mica_token token;
+    bool printing = true;
+    char last = '\n';
+    cli_progress_start("reading", values->quiet);
+    cli_interrupt_watch(*stream);
+    while (printing && mica_stream_next(*stream, &token)) {
+        cli_progress_clear();
+        if (token.len == 0) continue;
+        fwrite(token.text, 1, token.len, stdout);
+        last = token.text[token.len - 1];
+        printing = cli_flush() && (!kept || cli_text_append(kept, token.text, token.len));
+    }
+    cli_interrupt_watch(NULL);
+    cli_progress_clear();
+
+    mica_status status = mica_stream_status(*stream);
+    int code = CLI_FAILED;
+    if (last != '\n') putchar('\n');
+    if (!cli_flush() || !printing)
+        code = CLI_FAILED;
+    else if (status != MICA_OK && status != MICA_ECANCELLED)
+        code = cli_fail_status(status);
+    else
+        code = status == MICA_OK ? CLI_DONE : CLI_INTERRUPTED;
+    if (code != CLI_FAILED && !values->quiet) print_rates(*stream, values);
+    mica_stream_close(stream);
+    return code;
+}

@@ -1,0 +1,240 @@
+/* mica bench: prefill and decode rates. */
+#include "interrupt.h"
+#include "model.h"
+#include "report.h"
+#include "ui.h"
+#include "verb.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { MOST_REPEATS = 100 };
+
+typedef struct bench_values {
+    cli_model_values model; /* the folder alone */
+    cli_ints prompts, threads;
+    int64_t generate, repeat;
+    bool json;
+} bench_values;
+
+/* One row: medians over the repeats. */
+typedef struct row {
+    int threads;
+    int64_t prompt, generated;
+    double prefill_rate, decode_rate;
+    uint64_t peak_bytes;
+} row;
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t n) {
+    qsort(values, n, sizeof *values, by_value);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/* Ids of no meaning, the same in every run, none of them special. returns NULL: out of memory */
+static int32_t *make_ids(const mica_model *model, int64_t count) {
+    const mica_tokenizer *tok = mica_model_tokenizer(model);
+    uint64_t vocab = mica_tokenizer_vocab_size(tok);
+    int32_t *ids = malloc((size_t)count * sizeof *ids);
+    uint64_t state = 1;
+    for (int64_t i = 0; ids && i < count; i++) {
+        int32_t id = 0;
+        for (int tries = 0; tries < 100; tries++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            id = (int32_t)((state >> 33) % vocab);
+            if (!mica_tokenizer_is_special(tok, id)) break;
+        }
+        ids[i] = id;
+    }
+    return ids;
+}
+
+/* One prompt and its answer in an emptied session. returns an exit code */
+static int measure(mica_session *session, const int32_t *ids, int64_t prompt, int64_t generate,
+                   mica_metrics *metrics) {
+    mica_stream *stream = NULL;
+    mica_token token;
+    mica_generate_options options = {.max_tokens = generate, .ignore_eos = true};
+    mica_session_reset(session);
+    mica_status status = mica_generate_ids(session, ids, (size_t)prompt, &options, &stream);
+    if (status == MICA_OK) {
+        cli_interrupt_watch(stream);
+        while (mica_stream_next(stream, &token)) {}
+        cli_interrupt_watch(NULL);
+        status = mica_stream_status(stream);
+        *metrics = mica_stream_metrics(stream);
+    }
+    mica_stream_close(&stream);
+    if (status == MICA_ECANCELLED) return CLI_INTERRUPTED;
+    return status == MICA_OK ? CLI_DONE : cli_fail_status(status);
+}
+
+/* A warm-up that is not counted, then the repeats. */
+static int measure_row(const mica_model *model, mica_session *session, const bench_values *values,
+                       int64_t prompt, row *out) {
+    double prefill[MOST_REPEATS], decode[MOST_REPEATS];
+    mica_metrics metrics = {0};
+    int32_t *ids = make_ids(model, prompt);
+    int code = ids ? CLI_DONE : cli_fail("out of memory");
+    for (int64_t i = -1; code == CLI_DONE && i < values->repeat; i++) {
+        if (i == 0) mica_device_reset_peak(mica_model_device(model));
+        code = measure(session, ids, prompt, values->generate, &metrics);
+        if (i >= 0) {
+            prefill[i] = metrics.prefill_rate;
+            decode[i] = metrics.decode_rate;
+        }
+    }
+    free(ids);
+    if (code != CLI_DONE) return code;
+    *out = (row){.threads = mica_device_get_info(mica_model_device(model)).threads,
+                 .prompt = prompt,
+                 .generated = metrics.generated_tokens,
+                 .prefill_rate = median(prefill, (size_t)values->repeat),
+                 .decode_rate = median(decode, (size_t)values->repeat),
+                 .peak_bytes = metrics.peak_bytes};
+    return CLI_DONE;
+}
+
+static void print_head(const mica_model *model, const bench_values *values) {
+    mica_model_info info = mica_model_get_info(model);
+    mica_device_info device = mica_device_get_info(mica_model_device(model));
+    char count[CLI_NUMBER], bytes[CLI_NUMBER];
+    if (values->json) {
+        printf("{\n  \"mica\": \"%s\",\n  \"model\": ", mica_version());
+        cli_print_json(info.path, stdout);
+        printf(",\n  \"device\": ");
+        cli_print_json(device.name, stdout);
+        printf(",\n  \"description\": ");
+        cli_print_json(device.description, stdout);
+        printf(",\n  \"isa\": ");
+        cli_print_json(device.isa, stdout);
+        printf(",\n  \"repeat\": %" PRId64 ",\n  \"results\": [", values->repeat);
+        return;
+    }
+    printf("model   %s, %s parameters, %s\n", info.path, cli_format_count(info.parameters, count),
+           cli_format_bytes(info.weight_bytes, bytes));
+    printf("device  %s, %s, %s\n", device.name, device.description, device.isa);
+    printf("median of %" PRId64 "\n\n", values->repeat);
+    printf("%7s  %7s  %13s  %9s  %12s  %11s\n", "threads", "prompt", "prefill tok/s", "generated",
+           "decode tok/s", "peak memory");
+}
+
+static void print_row(const row *r, bool json, bool first) {
+    char bytes[CLI_NUMBER];
+    if (json)
+        printf("%s\n    {\"threads\": %d, \"prompt_tokens\": %" PRId64
+               ", \"generated_tokens\": %" PRId64 ", \"prefill_rate\": %.2f"
+               ", \"decode_rate\": %.2f, \"peak_bytes\": %" PRIu64 "}",
+               first ? "" : ",", r->threads, r->prompt, r->generated, r->prefill_rate,
+               r->decode_rate, r->peak_bytes);
+    else
+        printf("%7d  %7" PRId64 "  %13.1f  %9" PRId64 "  %12.1f  %11s\n", r->threads, r->prompt,
+               r->prefill_rate, r->generated, r->decode_rate,
+               cli_format_bytes(r->peak_bytes, bytes));
+}
+
+/* All rows of one number of threads. *rows counts those printed so far. */
+static int bench_threads(const char *path, int threads, const bench_values *values, size_t *rows) {
+    mica_session *session = NULL;
+    mica_model *model =
+        cli_model_open(path, &(mica_model_options){.threads = threads}, values->json);
+    int code = CLI_DONE;
+    if (!model) return CLI_FAILED;
+    if (*rows == 0) print_head(model, values);
+    mica_status status = mica_session_open(model, NULL, &session);
+    if (status != MICA_OK) code = cli_fail_status(status);
+
+    int64_t context = mica_model_get_info(model).context_length;
+    for (size_t i = 0; code == CLI_DONE && i < values->prompts.count; i++) {
+        row r;
+        int64_t prompt = values->prompts.values[i];
+        if (prompt + values->generate > context) {
+            fprintf(stderr,
+                    "mica: left out: %" PRId64 " and %" PRId64
+                    " tokens do not fit the context of %" PRId64 "\n",
+                    prompt, values->generate, context);
+            continue;
+        }
+        code = measure_row(model, session, values, prompt, &r);
+        if (code == CLI_DONE) {
+            print_row(&r, values->json, *rows == 0);
+            ++*rows;
+            code = cli_flush() ? CLI_DONE : CLI_FAILED;
+        }
+    }
+    mica_session_close(&session);
+    mica_model_close(&model);
+    return code;
+}
+
+static int run(const void *verb_values, char **args, int count) {
+    const bench_values *values = verb_values;
+    int code = CLI_DONE;
+    size_t rows = 0;
+    const char *path =
+        cli_model_find(values->model.model, count > 0 ? args[0] : NULL, "bench", &code);
+    if (!path) return code;
+    for (size_t i = 0; code == CLI_DONE && i < values->threads.count; i++)
+        code = bench_threads(path, (int)values->threads.values[i], values, &rows);
+    if (code == CLI_DONE && values->json) puts("\n  ]\n}");
+    return code == CLI_DONE && rows == 0 ? cli_fail("nothing was measured") : code;
+}
+
+static const cli_option bench_options[] = {
+    {.name = "prompt",
+     .letter = 'p',
+     .kind = CLI_INTS,
+     .placeholder = "N,...",
+     .initial = "128,512",
+     .min = 1,
+     .max = 1e9,
+     .help = "tokens of the prompts",
+     .offset = offsetof(bench_values, prompts)},
+    {.name = "generate",
+     .letter = 'n',
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "64",
+     .min = 1,
+     .max = 1e9,
+     .help = "tokens to generate after each prompt",
+     .offset = offsetof(bench_values, generate)},
+    {.name = "threads",
+     .letter = 't',
+     .kind = CLI_INTS,
+     .placeholder = "N,...",
+     .initial = "0",
+     .max = 1024,
+     .help = "threads that compute; 0: one a core",
+     .offset = offsetof(bench_values, threads)},
+    {.name = "repeat",
+     .letter = 'r',
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "3",
+     .min = 1,
+     .max = MOST_REPEATS,
+     .help = "runs of which the median is printed, after one that is not counted",
+     .offset = offsetof(bench_values, repeat)},
+    {.name = "json",
+     .kind = CLI_FLAG,
+     .help = "print a JSON object",
+     .offset = offsetof(bench_values, json)},
+};
+
+const cli_verb cli_verb_bench = {
+    .synopsis = "[MODEL]",
+    .details = "Measures, for each number of threads and each size of prompt, how many tokens a\n"
+               "second prefill reads, and how many decode makes after that prompt.\n"
+               "\n" CLI_DEFAULT_MODEL_HELP,
+    .examples = "  mica bench ~/models/gemma-3-1b-it --prompt 512,4096 --threads 1,2,4\n",
+    .max_args = 1,
+    .values_bytes = sizeof(bench_values),
+    .groups = {{"Measurement", bench_options, CLI_COUNT(bench_options), 0},
+               {"Model", cli_folder_option, 1, offsetof(bench_values, model)}},
+    .run = run,
+};

@@ -1,0 +1,33 @@
+/* mica generate: continue a raw text. */
+#include "prompt.h"
+#include "verb.h"
+
+typedef struct generate_values {
+    cli_model_values model;
+    cli_answer_values answer;
+} generate_values;
+
+static mica_status open_raw(mica_session *session, const cli_text *prompt,
+                            const mica_generate_options *options, const void *user,
+                            mica_stream **stream) {
+    (void)user;
+    return mica_generate(session, prompt->data, prompt->len, options, stream);
+}
+
+static int run(const void *verb_values, char **args, int count) {
+    const generate_values *values = verb_values;
+    return cli_prompt_run("generate", &values->model, &values->answer, args, count, open_raw, NULL);
+}
+
+const cli_verb cli_verb_generate = {
+    .synopsis = "[MODEL] [PROMPT]",
+    .details = "Prints how the model continues PROMPT, which is taken as it is.\n\n" CLI_PROMPT_HELP
+               "\n" CLI_DEFAULT_MODEL_HELP,
+    .examples = "  mica generate \"curl is\" --max-tokens 40\n",
+    .max_args = 2,
+    .values_bytes = sizeof(generate_values),
+    .groups = {{"Answer", cli_answer_options, CLI_ANSWER_OPTIONS,
+                offsetof(generate_values, answer)},
+               {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(generate_values, model)}},
+    .run = run,
+};

@@ -1,0 +1,57 @@
+#define _POSIX_C_SOURCE 200809L
+#include "interrupt.h"
+
+#include "verb.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <termios.h>
+#include <unistd.h>
+
+/* What the handler reads. The stream is written by the main thread only, and the handler runs there
+ * only, so a stream that it sees is open. */
+static _Atomic(mica_stream *) watched;
+static pthread_t main_thread;
+static struct termios terminal; /* as it was at the start */
+static volatile sig_atomic_t has_terminal;
+
+/* Line editing changes the terminal: leave it as it was found. */
+static void end(void) {
+    if (has_terminal) {
+        tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
+        ssize_t written = write(STDERR_FILENO, "\n", 1);
+        (void)written;
+    }
+    _exit(CLI_INTERRUPTED);
+}
+
+static void on_interrupt(int signo) {
+    int saved = errno;
+    if (!pthread_equal(pthread_self(), main_thread)) {
+        pthread_kill(main_thread, signo);
+    } else {
+        mica_stream *stream = atomic_exchange(&watched, NULL);
+        if (!stream) end();
+        mica_stream_cancel(stream);
+    }
+    errno = saved;
+}
+
+void cli_interrupt_init(void) {
+    main_thread = pthread_self();
+    has_terminal = tcgetattr(STDIN_FILENO, &terminal) == 0;
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+
+    /* A reader that has seen enough ends us, whatever our parent made of the signal. */
+    struct sigaction plain = {.sa_handler = SIG_DFL};
+    sigemptyset(&plain.sa_mask);
+    sigaction(SIGPIPE, &plain, NULL);
+}
+
+void cli_interrupt_watch(mica_stream *stream) {
+    atomic_store(&watched, stream);
+}

@@ -1,0 +1,15 @@
+/* Ctrl-C. While an answer is watched the first one asks it to stop; a second one, or one at any
+ * other moment, ends the program with 130. */
+#ifndef CLI_INTERRUPT_H
+#define CLI_INTERRUPT_H
+
+#include <mica/mica.h>
+
+/** Installs the handlers. Called once, on the main thread, before any other thread starts. */
+void cli_interrupt_init(void);
+
+/** From now on the first interrupt cancels this stream; NULL: no stream. Never leave a closed
+ *  stream watched. */
+void cli_interrupt_watch(mica_stream *stream);
+
+#endif

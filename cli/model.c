@@ -1,0 +1,117 @@
+#define _POSIX_C_SOURCE 200809L
+#include "model.h"
+
+#include "exe.h"
+#include "report.h"
+#include "ui.h"
+#include "verb.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define FOLDER_OPTION                                                             \
+    {                                                                             \
+        .name = "model", .letter = 'm', .kind = CLI_TEXT, .placeholder = "MODEL", \
+        .help = "the model's folder", .offset = offsetof(cli_model_values, model) \
+    }
+
+const cli_option cli_model_options[CLI_MODEL_OPTIONS] = {
+    FOLDER_OPTION,
+    {.name = "threads",
+     .letter = 't',
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 1024,
+     .help = "threads that compute; 0: one a core",
+     .offset = offsetof(cli_model_values, threads)},
+    {.name = "context",
+     .letter = 'c',
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 1e9,
+     .help = "tokens to keep in mind, the oldest are forgotten; 0: as many as the model can, and "
+             "an error above",
+     .offset = offsetof(cli_model_values, context)},
+};
+
+const cli_option cli_folder_option[1] = {FOLDER_OPTION};
+
+bool cli_is_model(const char *path) {
+    char file[4096];
+    struct stat info;
+    int n = snprintf(file, sizeof file, "%s/config.json", path);
+    return n > 0 && (size_t)n < sizeof file && stat(file, &info) == 0;
+}
+
+/* The model that comes with mica: beside an installed program, in the source tree of one that was
+ * built there, where `make install` puts it. */
+static const char *find_own(char *out, size_t out_bytes) {
+    static const char *const compiled[] = {MICA_SOURCE_MODELS, MICA_INSTALLED_MODELS};
+    if (cli_exe_path(out, out_bytes)) {
+        char *slash = strrchr(out, '/');
+        size_t at = slash ? (size_t)(slash - out) : 0;
+        int n = snprintf(out + at, out_bytes - at, "/../share/mica/models/default");
+        if (n > 0 && (size_t)n < out_bytes - at && cli_is_model(out)) return out;
+    }
+    for (size_t i = 0; i < CLI_COUNT(compiled); i++) {
+        snprintf(out, out_bytes, "%s/default", compiled[i]);
+        if (cli_is_model(out)) return out;
+    }
+    return NULL;
+}
+
+const char *cli_model_find(const char *option, const char *word, const char *verb_name, int *code) {
+    static char path[4096];
+    if (option && word) {
+        *code = cli_usage(verb_name, "two models: --model %s and %s", option, word);
+        return NULL;
+    }
+    if (option || word) return option ? option : word;
+
+    const char *model = getenv("MICA_MODEL");
+    const char *models = getenv("MICA_MODELS");
+    if (model && *model) return model;
+    if (models && *models) {
+        snprintf(path, sizeof path, "%s/default", models);
+        return path;
+    }
+    if (find_own(path, sizeof path)) return path;
+    *code = cli_fail("there is no default model at %s/default", MICA_INSTALLED_MODELS);
+    cli_hint("Name a model's folder, or set MICA_MODEL to one.");
+    return NULL;
+}
+
+mica_model *cli_model_open(const char *path, const mica_model_options *options, bool quiet) {
+    mica_model_options with_progress = *options;
+    mica_model *model = NULL;
+    with_progress.progress = cli_progress_tick;
+    cli_progress_start("loading", quiet);
+    mica_status status = mica_model_open(path, &with_progress, &model);
+    cli_progress_clear();
+    if (status == MICA_OK) return model;
+    cli_fail_status(status);
+    if (status == MICA_ENOENT || status == MICA_EFORMAT)
+        cli_hint("A model is a folder that holds config.json, tokenizer.json and *.safetensors.");
+    return NULL;
+}
+
+mica_model *cli_model_open_default(const cli_model_values *values, const char *word,
+                                   const char *verb_name, bool quiet, int *code) {
+    const char *path = cli_model_find(values->model, word, verb_name, code);
+    if (!path) return NULL;
+    *code = CLI_FAILED;
+    return cli_model_open(
+        path,
+        &(mica_model_options){.threads = (int)values->threads, .context_length = values->context},
+        quiet);
+}
+
+void cli_model_split(const char *option, char **args, int count, const char **model,
+                     const char **text) {
+    bool first_is_model = count == 2 || (count == 1 && !option && cli_is_model(args[0]));
+    *model = first_is_model ? args[0] : NULL;
+    *text = count > first_is_model ? args[first_is_model] : NULL;
+}

@@ -1,0 +1,83 @@
+/* Options as data. A verb's tables are all there is to know about its options: arguments are parsed
+ * from them, `--help` is printed from them, and the commands of a chat set values by them.
+ *
+ * A table describes the members of one struct. Tables that several verbs share (model.h, answer.h)
+ * describe a struct that each verb embeds; a group says where in the verb's own struct that is. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct cli_verb cli_verb;
+
+/* What an option's argument is, and the type of the member that keeps it. */
+typedef enum cli_kind {
+    CLI_FLAG, /* no argument; bool */
+    CLI_INT,  /* int64_t in [min, max] */
+    CLI_SEED, /* uint64_t */
+    CLI_REAL, /* double in [min, max] */
+    CLI_TEXT, /* const char *, borrowed from the command line */
+    CLI_INTS  /* cli_ints, each in [min, max]: 1,2,4 */
+} cli_kind;
+
+#define CLI_INTS_MAX 16
+typedef struct cli_ints {
+    int64_t values[CLI_INTS_MAX];
+    size_t count;
+} cli_ints;
+
+typedef struct cli_option {
+    const char *name;        /* the long name, without its dashes */
+    char letter;             /* the short name, 0 for none */
+    cli_kind kind;           /* a flag needs no more than help and offset of the rest */
+    const char *placeholder; /* the argument's name in --help */
+    const char *initial;     /* the default, parsed as an argument; NULL: zero */
+    double min, max;
+    const char *help;
+    size_t offset; /* of the member in the table's struct */
+} cli_option;
+
+typedef struct cli_group {
+    const char *title; /* the heading in --help */
+    const cli_option *options;
+    size_t count;
+    size_t offset; /* of the table's struct in the verb's struct */
+} cli_group;
+
+#define CLI_COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+typedef enum cli_parse { CLI_PARSED, CLI_PARSED_HELP, CLI_PARSE_FAILED } cli_parse;
+
+/** Parses a verb's arguments: `--name value`, `--name=value`, `-n value`, `-nvalue`, in any order
+ *  with what is not an option; after `--` nothing is an option.
+ *
+ *  argv    [argc] the words after the verb. What is not an option is moved to its front.
+ *  values  the verb's struct; receives defaults, then what was given.
+ *  count   receives how many words are at the front of argv.
+ *  returns CLI_PARSE_FAILED after it reported a usage error; CLI_PARSED_HELP where --help was
+ *          given. */
+cli_parse cli_options_parse(const cli_verb *verb, const char *verb_name, int argc, char **argv,
+                            void *values, int *count);
+
+/** Parses one argument into its member.
+ *
+ *  base    the struct of the option's table.
+ *  why     receives the reason, such as "'x' is not a number", where it returns false. */
+bool cli_option_store(const cli_option *option, const char *text, void *base, char *why,
+                      size_t why_bytes);
+
+/** Prints a member as cli_option_store reads it. */
+void cli_option_print(const cli_option *option, const void *base, FILE *out);
+
+/** Prints `mica help VERB`. */
+void cli_options_help(const cli_verb *verb, const char *name, const char *summary, FILE *out);
+
+/** The name nearest to word by edit distance, NULL where none is near.
+ *
+ *  names  [count] */
+const char *cli_nearest(const char *word, const char *const *names, size_t count);
+
+#endif

@@ -1,0 +1,138 @@
+/* mica show: what a model is, and whether it fits. */
+#include "model.h"
+#include "report.h"
+#include "ui.h"
+#include "verb.h"
+
+#include <inttypes.h>
+
+typedef struct show_values {
+    cli_model_values model; /* the folder alone */
+    int64_t context;
+    bool json;
+} show_values;
+
+/* What the model needs at a context, and what there is. */
+typedef struct needs {
+    int64_t context;
+    uint64_t weight_bytes, cache_bytes, memory_bytes;
+    bool fits;
+} needs;
+
+static needs find_needs(const mica_model *model, const mica_model_info *info, int64_t context) {
+    needs n = {.context = context > 0 ? context : info->context_length};
+    n.weight_bytes = info->weight_bytes;
+    n.cache_bytes = mica_model_cache_bytes(model, n.context);
+    n.memory_bytes = mica_device_get_info(mica_model_device(model)).memory_bytes;
+    n.fits = n.cache_bytes <= n.memory_bytes && n.weight_bytes <= n.memory_bytes - n.cache_bytes;
+    return n;
+}
+
+static void print_text(const mica_model_info *info, const needs *n) {
+    char a[CLI_NUMBER], b[CLI_NUMBER], c[CLI_NUMBER];
+    printf("model         %s\n", info->path);
+    printf("architecture  %s, run as %s by %s\n", info->architecture, info->family, info->engine);
+    printf("parameters    %s\n", cli_format_count(info->parameters, a));
+    printf("quantisation  %s\n", info->quantization);
+    printf("other dtypes  %s\n", info->dtype);
+    printf("layers        %" PRId64, info->layers);
+    if (info->sliding_layers > 0)
+        printf(", %" PRId64 " with a window of %s tokens", info->sliding_layers,
+               cli_format_count((uint64_t)info->sliding_window, a));
+    printf("\nhidden        %s, MLP %s\n", cli_format_count((uint64_t)info->hidden_size, a),
+           cli_format_count((uint64_t)info->intermediate_size, b));
+    printf("heads         %" PRId64 " of %" PRId64 ", %" PRId64 " for keys and values\n",
+           info->heads, info->head_dim, info->kv_heads);
+    printf("vocabulary    %s\n", cli_format_count((uint64_t)info->vocab_size, a));
+    printf("context       %s tokens\n", cli_format_count((uint64_t)info->context_length, a));
+    printf("memory        %s weights and %s cache at %s tokens\n",
+           cli_format_bytes(n->weight_bytes, a), cli_format_bytes(n->cache_bytes, b),
+           cli_format_count((uint64_t)n->context, c));
+    printf("fits          %s: needs %s of %s\n", n->fits ? "yes" : "no",
+           cli_format_bytes(n->weight_bytes + n->cache_bytes, a),
+           cli_format_bytes(n->memory_bytes, b));
+}
+
+static void print_field(const char *name, const char *value) {
+    printf("  \"%s\": ", name);
+    cli_print_json(value, stdout);
+    puts(",");
+}
+
+static void print_json(const mica_model_info *info, const needs *n) {
+    const struct {
+        const char *name;
+        int64_t value;
+    } numbers[] = {
+        {"layers", info->layers},
+        {"hidden_size", info->hidden_size},
+        {"intermediate_size", info->intermediate_size},
+        {"heads", info->heads},
+        {"kv_heads", info->kv_heads},
+        {"head_dim", info->head_dim},
+        {"vocab_size", info->vocab_size},
+        {"context_length", info->context_length},
+        {"sliding_window", info->sliding_window},
+        {"sliding_layers", info->sliding_layers},
+        {"at_context", n->context},
+    };
+    puts("{");
+    print_field("path", info->path);
+    print_field("engine", info->engine);
+    print_field("family", info->family);
+    print_field("architecture", info->architecture);
+    print_field("quantization", info->quantization);
+    print_field("dtype", info->dtype);
+    printf("  \"parameters\": %" PRIu64 ",\n", info->parameters);
+    for (size_t i = 0; i < CLI_COUNT(numbers); i++)
+        printf("  \"%s\": %" PRId64 ",\n", numbers[i].name, numbers[i].value);
+    printf("  \"weight_bytes\": %" PRIu64 ",\n", n->weight_bytes);
+    printf("  \"cache_bytes\": %" PRIu64 ",\n", n->cache_bytes);
+    printf("  \"memory_bytes\": %" PRIu64 ",\n", n->memory_bytes);
+    printf("  \"fits\": %s\n}\n", n->fits ? "true" : "false");
+}
+
+static int run(const void *verb_values, char **args, int count) {
+    const show_values *values = verb_values;
+    int code;
+    mica_model *model =
+        cli_model_open_default(&values->model, count > 0 ? args[0] : NULL, "show", false, &code);
+    if (!model) return code;
+    mica_model_info info = mica_model_get_info(model);
+    needs n = find_needs(model, &info, values->context);
+    if (values->json)
+        print_json(&info, &n);
+    else
+        print_text(&info, &n);
+    mica_model_close(&model);
+    return CLI_DONE;
+}
+
+static const cli_option show_options[] = {
+    {.name = "context",
+     .letter = 'c',
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 1e9,
+     .help = "tokens for which memory is reckoned; 0: as many as the model can",
+     .offset = offsetof(show_values, context)},
+    {.name = "json",
+     .kind = CLI_FLAG,
+     .help = "print a JSON object",
+     .offset = offsetof(show_values, json)},
+};
+
+const cli_verb cli_verb_show = {
+    .synopsis = "[MODEL]",
+    .details =
+        "Prints a model's architecture, parameters, quantisation and context, the memory it\n"
+        "needs at a length of context, and whether this machine has that.\n"
+        "\n" CLI_DEFAULT_MODEL_HELP,
+    .examples = "  mica show ~/models/gemma-3-1b-it --context 32768\n",
+    .max_args = 1,
+    .values_bytes = sizeof(show_values),
+    .groups = {{"Output", show_options, CLI_COUNT(show_options), 0},
+               {"Model", cli_folder_option, 1, offsetof(show_values, model)}},
+    .run = run,
+};

@@ -1,0 +1,31 @@
+/* A text that grows, and reading one from a stream. */
+#ifndef CLI_TEXT_H
+#define CLI_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* Zeroed: empty. data is NUL-terminated once anything was appended, owned, freed with free. */
+typedef struct cli_text {
+    char *data;
+    size_t len, room;
+} cli_text;
+
+/** Appends len bytes.  returns false after it reported that memory is out */
+bool cli_text_append(cli_text *text, const char *data, size_t len);
+
+/** Reads one line without its line feed; the text is emptied before.
+ *
+ *  returns 1, 0 at the end of the stream, -1 after it reported an error */
+int cli_text_read_line(cli_text *text, FILE *in);
+
+/** Reads the standard input to its end, less one line feed there.
+ *
+ *  returns false after it reported an error */
+bool cli_text_read_stdin(cli_text *text);
+
+/** Reports a NUL byte in a text: prompts are C strings.  returns whether there is none */
+bool cli_text_check(const cli_text *text);
+
+#endif

@@ -1,0 +1,141 @@
+/* mica tokenize: text to token ids, and back. */
+#include "model.h"
+#include "prompt.h"
+#include "report.h"
+#include "verb.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+typedef struct tokenize_values {
+    cli_model_values model;
+    bool ids, decode;
+} tokenize_values;
+
+/* A token on one line: what would break it is escaped. */
+static void print_piece(const char *piece, size_t len) {
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)piece[i];
+        if (c == '\n')
+            fputs("\\n", stdout);
+        else if (c == '\t')
+            fputs("\\t", stdout);
+        else if (c < 0x20 || c == 0x7f)
+            printf("\\x%02x", (unsigned)c);
+        else
+            putchar(c);
+    }
+}
+
+static int encode(const mica_tokenizer *tok, const cli_text *text, bool ids_only) {
+    int32_t *ids = NULL;
+    size_t n = 0;
+    mica_status status = mica_tokenizer_encode(tok, text->data, text->len, true, &ids, &n);
+    if (status != MICA_OK) return cli_fail_status(status);
+    for (size_t i = 0; i < n; i++) {
+        size_t len = 0;
+        const char *piece = mica_tokenizer_token(tok, ids[i], &len);
+        if (ids_only) {
+            printf("%s%" PRId32, i ? " " : "", ids[i]);
+            continue;
+        }
+        printf("%7" PRId32 "  ", ids[i]);
+        print_piece(piece ? piece : "", piece ? len : 0);
+        putchar('\n');
+    }
+    if (ids_only) putchar('\n');
+    mica_free(ids);
+    return CLI_DONE;
+}
+
+/* Reads ids, separated by blanks or commas. returns their number, -1 after it reported an error */
+static int64_t parse_ids(const cli_text *text, int32_t *ids) {
+    int64_t n = 0;
+    const char *at = text->data;
+    for (;;) {
+        while (*at == ' ' || *at == ',' || *at == '\t' || *at == '\n' || *at == '\r')
+            at++;
+        if (!*at) return n;
+        char *end;
+        long id = strtol(at, &end, 10);
+        if (end == at || id < 0 || id > INT32_MAX) {
+            cli_usage("tokenize", "'%.20s' is not a token id", at);
+            return -1;
+        }
+        ids[n++] = (int32_t)id;
+        at = end;
+    }
+}
+
+static int decode(const mica_tokenizer *tok, const cli_text *text) {
+    char *out = NULL;
+    size_t len = 0;
+    int code = CLI_USAGE;
+    int32_t *ids = malloc((text->len / 2 + 1) * sizeof *ids); /* an id takes two bytes at least */
+    if (!ids) return cli_fail("out of memory");
+    int64_t n = parse_ids(text, ids);
+    if (n < 0) goto done;
+    mica_status status = mica_tokenizer_decode(tok, ids, (size_t)n, false, &out, &len);
+    code = status == MICA_OK ? CLI_DONE : cli_fail_status(status);
+    if (status == MICA_OK) {
+        fwrite(out, 1, len, stdout);
+        putchar('\n');
+    }
+done:
+    mica_free(out);
+    free(ids);
+    return code;
+}
+
+static int run(const void *verb_values, char **args, int count) {
+    const tokenize_values *values = verb_values;
+    const char *model_word, *text_word;
+    cli_text text = {0};
+    mica_tokenizer *tok = NULL;
+    int code;
+    cli_model_split(values->model.model, args, count, &model_word, &text_word);
+    const char *path = cli_model_find(values->model.model, model_word, "tokenize", &code);
+    if (!path) return code;
+    code = cli_prompt_read("tokenize", text_word, &text);
+    if (code != CLI_DONE) goto done;
+    mica_status status = mica_tokenizer_open(path, &tok);
+    if (status != MICA_OK)
+        code = cli_fail_status(status);
+    else
+        code = values->decode ? decode(tok, &text) : encode(tok, &text, values->ids);
+done:
+    mica_tokenizer_close(&tok);
+    free(text.data);
+    return code;
+}
+
+static const cli_option tokenize_options[] = {
+    {.name = "ids",
+     .kind = CLI_FLAG,
+     .help = "print the ids alone, in one line",
+     .offset = offsetof(tokenize_values, ids)},
+    {.name = "decode",
+     .letter = 'd',
+     .kind = CLI_FLAG,
+     .help = "TEXT is ids: print the text that they stand for",
+     .offset = offsetof(tokenize_values, decode)},
+};
+
+const cli_verb cli_verb_tokenize = {
+    .synopsis = "[MODEL] [TEXT]",
+    .details =
+        "Prints the id and the spelling of each token of TEXT, with those that the model's\n"
+        "tokenizer puts around a text, such as <bos>.\n"
+        "\n"
+        "TEXT is read from standard input where it is - or where there is none and\n"
+        "standard input is no terminal; a line feed at its end is dropped. A single word is\n"
+        "the text, unless it is a model's folder; --model settles it.\n"
+        "\n" CLI_DEFAULT_MODEL_HELP,
+    .examples = "  mica tokenize \"What is curl?\"\n"
+                "  mica tokenize --ids < letter.txt | mica tokenize --decode\n",
+    .max_args = 2,
+    .values_bytes = sizeof(tokenize_values),
+    .groups = {{"Output", tokenize_options, CLI_COUNT(tokenize_options), 0},
+               {"Model", cli_folder_option, 1, offsetof(tokenize_values, model)}},
+    .run = run,
+};

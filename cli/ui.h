@@ -1,0 +1,46 @@
+/* How mica looks: whether streams are terminals, colours, progress bars, numbers for people. */
+#ifndef CLI_UI_H
+#define CLI_UI_H
+
+#include <mica/mica.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/** Looks at the streams and at NO_COLOR and TERM. Called once, first of all. */
+void cli_ui_init(void);
+
+/** Whether a person types, and whether a person reads what is not a result. */
+bool cli_stdin_is_terminal(void);
+bool cli_stderr_is_terminal(void);
+
+typedef enum cli_colour { CLI_PLAIN, CLI_BOLD, CLI_DIM, CLI_RED } cli_colour;
+
+/** The escape sequence for stderr, "" where stderr shows no colours. Never NULL. */
+const char *cli_style(cli_colour colour);
+
+/* A bar on stderr for work that takes long: drawn where stderr is a terminal, from half a second
+ * on. One at a time. */
+
+/** Starts one; label lives until the end. Nothing for quiet. */
+void cli_progress_start(const char *label, bool quiet);
+
+/** A mica_progress; user is not used. */
+void cli_progress_tick(void *user, uint64_t done, uint64_t total);
+
+/** Ends it, and wipes it off the screen. Nothing where there is none. */
+void cli_progress_clear(void);
+
+/** Seconds of a clock that only goes forward. */
+double cli_seconds(void);
+
+/* Numbers for people, into room for CLI_NUMBER bytes; return it. */
+#define CLI_NUMBER 32
+const char *cli_format_bytes(uint64_t bytes, char *out); /* 12.8 MB */
+const char *cli_format_count(uint64_t count, char *out); /* 20,460,928 */
+
+/** Prints a string as JSON, with its quotes. */
+void cli_print_json(const char *text, FILE *out);
+
+#endif

@@ -1,0 +1,22 @@
+/* mica version: the version, and what was compiled in. */
+#include "verb.h"
+
+#include <mica/mica.h>
+
+static int run(const void *values, char **args, int count) {
+    (void)values, (void)args, (void)count;
+    printf("mica %s\n", mica_version());
+    printf("devices       ");
+    for (size_t i = 0; i < mica_device_count(); i++)
+        printf("%s%s", i ? ", " : "", mica_device_name(i));
+    printf("\nline editing  %s\n", MICA_HAVE_LIBEDIT ? "libedit" : "none");
+    printf("compiler      %s\n", __VERSION__);
+    printf("models        %s\n", MICA_INSTALLED_MODELS);
+    return CLI_DONE;
+}
+
+const cli_verb cli_verb_version = {
+    .synopsis = "",
+    .details = "Prints the version, and what was compiled in.\n",
+    .run = run,
+};
