@@ -11,6 +11,17 @@ static mica_status read_flag(mc_json token, const char *key, bool *out) {
     return mc_fail(MICA_EFORMAT, "added_tokens: '%s' is not true or false", key);
 }
 
+static mica_status respell(mica_tokenizer *tok, int32_t id, mc_str text) {
+    mc_str *kept = mc_arena_alloc(&tok->arena, sizeof *kept);
+    char *copy = mc_arena_strndup(&tok->arena, text.ptr, text.len);
+    if (!kept || !copy || !mc_pairs_put(&tok->respelled, (uint64_t)id, (uintptr_t)kept)) {
+        return mc_fail_nomem("added tokens");
+    }
+    *kept = (mc_str){copy, text.len};
+    tok->vocab.tokens[id].flags |= MC_TOKEN_RESPELLED;
+    return MICA_OK;
+}
+
 static mica_status load_added_token(mica_tokenizer *tok, mc_json v, mc_buffer scratch[2]) {
     bool special = false, lstrip = false, rstrip = false, single_word = false;
     mc_str text = {0};
@@ -28,7 +39,9 @@ static mica_status load_added_token(mica_tokenizer *tok, mc_json v, mc_buffer sc
     int32_t id = mc_vocab_find(&tok->vocab, text);
     uint32_t flags = (lstrip ? (uint32_t)MC_ADDED_LSTRIP : 0) | (rstrip ? MC_ADDED_RSTRIP : 0);
     if (!normalized) return mc_added_put(&tok->added_raw, text, id, flags);
+    mc_str content = text;
     MC_TRY(mc_normalize(&tok->normalizer, text, scratch, &text));
+    if (!mc_str_eq(text, content)) MC_TRY(respell(tok, id, text));
     return mc_added_put(&tok->added_normalized, text, id, flags);
 }
 
@@ -107,6 +120,7 @@ void mica_tokenizer_close(mica_tokenizer **tok) {
     mc_vocab_deinit(&t->vocab);
     mc_added_deinit(&t->added_raw);
     mc_added_deinit(&t->added_normalized);
+    mc_pairs_deinit(&t->respelled);
     mc_normalizer_deinit(&t->normalizer);
     mc_pretokenizer_deinit(&t->pretokenizer);
     mc_bpe_deinit(&t->bpe);

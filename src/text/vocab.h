@@ -15,7 +15,12 @@
 
 #define MC_VOCAB_MAX_IDS (1 << 22)
 
-enum { MC_TOKEN_MODEL = 1, MC_TOKEN_ADDED = 2, MC_TOKEN_SPECIAL = 4 };
+enum {
+    MC_TOKEN_MODEL = 1, /* BPE may make it */
+    MC_TOKEN_ADDED = 2,
+    MC_TOKEN_SPECIAL = 4,
+    MC_TOKEN_RESPELLED = 8 /* decoded as its normalised text: see mica_tokenizer.respelled */
+};
 
 typedef struct mc_token {
     const char *text; /* NUL-terminated; NULL: no token has this id */

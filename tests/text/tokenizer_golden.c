@@ -59,16 +59,17 @@ static bool same_long_ids(const int32_t *ids, size_t n, mc_json entry) {
 
 static bool same_encoding(const golden *g, mc_str text, mc_json entry, int32_t **ids, size_t *n) {
     int32_t *with = NULL;
-    size_t n_with = 0, n_prefix = mc_json_count(mc_json_find(entry, "prefix"));
+    mc_json prefix = mc_json_find(entry, "prefix"), suffix = mc_json_find(entry, "suffix");
+    size_t n_with = 0, n_prefix = mc_json_count(prefix), n_suffix = mc_json_count(suffix);
     assert_int_equal(mica_tokenizer_encode(g->tok, text.ptr, text.len, false, ids, n), MICA_OK);
     assert_int_equal(mica_tokenizer_encode(g->tok, text.ptr, text.len, true, &with, &n_with),
                      MICA_OK);
     mc_json wanted = mc_json_find(entry, "ids");
     bool same =
         mc_json_exists(wanted) ? same_ids(*ids, *n, wanted) : same_long_ids(*ids, *n, entry);
-    same = same && n_with == *n + n_prefix &&
-           same_ids(with, n_prefix, mc_json_find(entry, "prefix")) &&
-           memcmp(with + n_prefix, *ids, *n * sizeof **ids) == 0;
+    same = same && n_with == n_prefix + *n + n_suffix && same_ids(with, n_prefix, prefix) &&
+           memcmp(with + n_prefix, *ids, *n * sizeof **ids) == 0 &&
+           same_ids(with + n_prefix + *n, n_suffix, suffix);
     mica_free(with);
     return same;
 }
@@ -220,9 +221,7 @@ static void check_file(const char *dir, const char *name, mc_json strings, total
     free(path);
 }
 
-static void test_goldens(void **state) {
-    (void)state;
-    char *dir = test_format("%s/tokenizers", test_fixtures_dir());
+static totals check_folder(const char *dir) {
     char *strings_path = test_format("%s/strings.json", dir);
     mc_json_doc *strings = NULL;
     totals t = {0};
@@ -232,13 +231,29 @@ static void test_goldens(void **state) {
         if (strcmp(files.names[i], "strings.json") == 0) continue;
         check_file(dir, files.names[i], mc_json_find(mc_json_root(strings), "strings"), &t);
     }
-    print_message("tokenizers: %zu passed, %zu skipped, %zu failed; %zu records\n", t.passed,
+    print_message("%s: %zu passed, %zu skipped, %zu failed; %zu records\n", dir, t.passed,
                   t.skipped, t.failed, t.records);
     test_list_free(&files);
     mc_json_close(&strings);
     free(strings_path);
+    return t;
+}
+
+static void test_goldens(void **state) {
+    (void)state;
+    char *dir = test_format("%s/tokenizers", test_fixtures_dir());
+    totals t = check_folder(dir);
     free(dir);
     assert_int_equal(t.failed, 0);
+    assert_true(t.passed > 0);
+}
+
+/* Every kind of step, where the goldens have only those of the families' tokenizers. Made by
+ * tools/make_tokenizer_variants.py. */
+static void test_variants(void **state) {
+    (void)state;
+    totals t = check_folder("tests/text/variants");
+    assert_int_equal(t.failed + t.skipped, 0);
     assert_true(t.passed > 0);
 }
 
@@ -253,6 +268,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_digest),
         cmocka_unit_test(test_goldens),
+        cmocka_unit_test(test_variants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
