@@ -5,21 +5,6 @@
 #include "base/alloc.h"
 #include "device/device.h"
 
-struct mc_run {
-    mc_job job; /* first: the worker hands it back */
-    mica_device *device;
-    mica_scope *scope;
-    mc_cached_plan *plan;
-    mc_frame *frame;
-    mc_storage *temp;    /* the block of temporaries */
-    mc_storage *scratch; /* of the kernel that runs */
-    mica_array *targets; /* [n_targets], follows the struct */
-    uint32_t *leaves;    /* [n_leaves] nodes, follows the targets */
-    uint32_t n_leaves;
-    mica_status status; /* of the steps */
-    char error[1024];   /* its text, which the worker's thread leaves behind */
-};
-
 void *mc_run_scratch(mc_run *run, size_t bytes) {
     if (run->scratch == NULL || run->scratch->bytes < bytes) {
         mc_storage_release(run->scratch);
@@ -38,32 +23,31 @@ static void *leaf_data(mc_node *node) {
 
 /* A root with a storage of its own: the moved leaf's where nobody else holds that, else new. */
 static mica_status bind_own(mc_run *run, const mc_root *root, uint32_t i) {
-    mc_frame *f = run->frame;
     if (root->index != MC_ABSENT) {
         mc_node *leaf = mc_scope_node(run->scope, run->leaves[root->index]);
         if (!leaf->scalar && !leaf->storage->read_only && mc_storage_count(leaf->storage) == 1) {
-            f->own[i] = mc_storage_retain(leaf->storage);
-            f->roots[i] = leaf_data(leaf);
+            run->own[i] = mc_storage_retain(leaf->storage);
+            run->roots[i] = leaf_data(leaf);
             return MICA_OK;
         }
     }
-    MC_TRY(mc_storage_new(run->device, (size_t)root->bytes, &f->own[i]));
-    f->roots[i] = f->own[i]->data;
+    MC_TRY(mc_storage_new(run->device, (size_t)root->bytes, &run->own[i]));
+    run->roots[i] = run->own[i]->data;
     return MICA_OK;
 }
 
 static mica_status bind_roots(mc_run *run) {
-    mc_plan *p = run->plan->plan;
+    const mc_plan *p = run->plan;
     if (p->temp_bytes > 0) MC_TRY(mc_storage_new(run->device, (size_t)p->temp_bytes, &run->temp));
     for (uint32_t i = 0; i < p->n_roots; i++) {
-        mc_root *root = &p->roots[i];
-        void **data = &run->frame->roots[i];
+        const mc_root *root = &p->roots[i];
+        void **data = &run->roots[i];
         switch (root->kind) {
         case MC_ROOT_LEAF:
             *data = leaf_data(mc_scope_node(run->scope, run->leaves[root->index]));
             break;
         case MC_ROOT_CONST:
-            *data = &root->value;
+            *data = (void *)(uintptr_t)&root->value; /* only ever read */
             break;
         case MC_ROOT_TEMP:
             *data = root->placed ? (char *)run->temp->data + root->offset : NULL;
@@ -77,84 +61,90 @@ static mica_status bind_roots(mc_run *run) {
 }
 
 static void *value_data(const mc_run *run, uint32_t value) {
-    const mc_value *v = &run->plan->plan->values[value];
-    return (char *)run->frame->roots[v->root] + v->offset_bytes;
+    const mc_value *v = &run->plan->values[value];
+    return (char *)run->roots[v->root] + v->offset_bytes;
 }
 
 static void bind_operands(mc_run *run) {
-    const mc_plan *p = run->plan->plan;
-    mc_operand *next = run->frame->operands;
+    const mc_plan *p = run->plan;
+    mc_operand *next = run->operands;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const mc_step *step = &p->steps[i];
         for (uint32_t k = 0; k < step->n_in; k++, next++)
             if (step->in[k] != MC_ABSENT) next->data = value_data(run, step->in[k]);
-        run->frame->calls[i].out.data = value_data(run, step->out);
-        run->frame->calls[i].run = run;
+        run->calls[i].out.data = value_data(run, step->out);
     }
 }
 
 /* ---- running ---- */
 
-static void free_run(mc_run *run) {
-    if (run->plan != NULL) {
-        for (uint32_t i = 0; i < run->plan->plan->n_roots; i++) {
-            mc_storage_release(run->frame->own[i]);
-            run->frame->own[i] = NULL;
-        }
-        mc_plan_put(run->device, run->plan, run->frame);
+/* Gives back what the run held, and the run itself. */
+static void end_run(mc_run *run) {
+    for (uint32_t i = 0; i < run->plan->n_roots; i++) {
+        mc_storage_release(run->own[i]);
+        run->own[i] = NULL;
     }
     mc_storage_release(run->temp);
     mc_storage_release(run->scratch);
-    mc_free(run);
+    run->temp = run->scratch = NULL;
+    mc_run_put(run);
 }
 
-static mc_run *new_run(mica_scope *s, const mc_trace *trace, const mica_array *xs) {
-    size_t targets = trace->n_targets * sizeof(mica_array);
-    mc_run *run = mc_calloc(1, sizeof *run + targets + trace->n_leaves * sizeof(uint32_t));
-    if (run == NULL) return NULL;
-    run->device = mica_scope_device(s);
-    run->scope = s;
-    run->targets = (mica_array *)(void *)(run + 1);
-    run->leaves = (uint32_t *)(void *)((char *)(run + 1) + targets);
-    run->n_leaves = trace->n_leaves;
-    memcpy(run->targets, xs, targets);
-    memcpy(run->leaves, trace->leaves, trace->n_leaves * sizeof(uint32_t));
-    return run;
+/* What tracing needs in memory; kept with the scope, so that a replay allocates nothing. */
+typedef struct workspace {
+    mc_arena arena;
+    mc_trace trace;
+} workspace;
+
+static void free_workspace(void *space) {
+    workspace *w = space;
+    mc_buffer_deinit(&w->trace.key);
+    mc_arena_deinit(&w->arena);
+    mc_free(w);
+}
+
+static mica_status get_workspace(mica_scope *s, workspace **out) {
+    workspace *w = mc_scope_space(s);
+    if (w == NULL) {
+        w = mc_calloc(1, sizeof *w);
+        if (w == NULL) return mc_fail_nomem("an evaluation");
+        mc_scope_set_space(s, w, free_workspace);
+    }
+    mc_arena_reset(&w->arena);
+    *out = w;
+    return MICA_OK;
 }
 
 /* Everything up to the point where only the steps are left to run. */
-static mica_status prepare(mica_scope *s, const mica_array *xs, size_t n, mc_run **out) {
-    mc_arena arena = {0};
-    mc_trace trace = {0};
-    mc_run *run = NULL;
-    mica_status status = mc_trace_make(&trace, &arena, s, xs, n);
-    if (status == MICA_OK) {
-        run = new_run(s, &trace, xs);
-        if (run == NULL) status = mc_fail_nomem("an evaluation");
+static mica_status prepare(mica_scope *s, workspace *w, const mica_array *xs, size_t n,
+                           mc_run **out) {
+    MC_TRY(mc_trace_make(&w->trace, &w->arena, s, xs, n));
+    mc_run *run;
+    MC_TRY(mc_run_get(mica_scope_device(s), &w->trace, &run));
+    run->scope = s;
+    run->status = MICA_OK;
+    memcpy(run->targets, xs, n * sizeof *xs);
+    memcpy(run->leaves, w->trace.leaves, w->trace.n_leaves * sizeof *run->leaves);
+    mica_status status = bind_roots(run);
+    if (status != MICA_OK) {
+        end_run(run);
+        return status;
     }
-    if (status == MICA_OK) status = mc_plan_get(run->device, &trace, &run->plan, &run->frame);
-    if (status == MICA_OK) status = bind_roots(run);
-    if (status == MICA_OK) bind_operands(run);
-    mc_buffer_deinit(&trace.key);
-    mc_arena_deinit(&arena);
-    if (status != MICA_OK && run != NULL) {
-        free_run(run);
-        run = NULL;
-    }
+    bind_operands(run);
     *out = run;
-    return status;
+    return MICA_OK;
 }
 
 static void run_steps(mc_run *run) {
-    const mc_plan *p = run->plan->plan;
+    const mc_plan *p = run->plan;
     for (uint32_t i = 0; i < p->n_steps && run->status == MICA_OK; i++)
-        run->status = p->steps[i].kernel(&run->frame->calls[i]);
+        run->status = p->steps[i].kernel(&run->calls[i]);
 }
 
 /* The target's storage and the offset of its first element there, with a reference for the node. */
 static mica_status target_storage(mc_run *run, const mc_value *v, mc_storage **storage,
                                   int64_t *offset_bytes) {
-    const mc_root *root = &run->plan->plan->roots[v->root];
+    const mc_root *root = &run->plan->roots[v->root];
     *offset_bytes = v->offset_bytes;
     mc_node *leaf = NULL;
     if (root->kind == MC_ROOT_LEAF) {
@@ -166,8 +156,8 @@ static mica_status target_storage(mc_run *run, const mc_value *v, mc_storage **s
         }
     }
     if (root->kind == MC_ROOT_OWN) {
-        *storage = mc_storage_retain(run->frame->own[v->root]);
-        *offset_bytes += (char *)run->frame->roots[v->root] - (char *)(*storage)->data;
+        *storage = mc_storage_retain(run->own[v->root]);
+        *offset_bytes += (char *)run->roots[v->root] - (char *)(*storage)->data;
         return MICA_OK;
     }
     /* A view of one number: give it a place in memory. */
@@ -177,7 +167,7 @@ static mica_status target_storage(mc_run *run, const mc_value *v, mc_storage **s
 }
 
 static mica_status attach_targets(mc_run *run) {
-    const mc_plan *p = run->plan->plan;
+    const mc_plan *p = run->plan;
     for (uint32_t i = 0; i < p->n_targets; i++) {
         mc_node *node = mc_node_of(run->targets[i]);
         if (node->state != MC_PENDING) continue; /* asked for twice */
@@ -191,12 +181,12 @@ static mica_status attach_targets(mc_run *run) {
 
 /* Leaves whose memory a result took over are gone. */
 static void drop_taken_leaves(mc_run *run) {
-    const mc_plan *p = run->plan->plan;
+    const mc_plan *p = run->plan;
     for (uint32_t i = 0; i < p->n_roots; i++) {
         const mc_root *root = &p->roots[i];
         if (root->kind != MC_ROOT_OWN || root->index == MC_ABSENT) continue;
         mc_node *leaf = mc_scope_node(run->scope, run->leaves[root->index]);
-        if (leaf->state != MC_READY || leaf->storage != run->frame->own[i]) continue;
+        if (leaf->state != MC_READY || leaf->storage != run->own[i]) continue;
         mc_storage_release(leaf->storage);
         leaf->storage = NULL;
         leaf->state = MC_GONE;
@@ -207,7 +197,7 @@ static mica_status finish(mc_run *run) {
     mica_status status = run->status;
     drop_taken_leaves(run);
     if (status == MICA_OK) status = attach_targets(run);
-    free_run(run);
+    end_run(run);
     return status;
 }
 
@@ -233,16 +223,13 @@ static mica_status start(mica_scope *s, const mica_array *xs, size_t n, mc_run *
     if (s == NULL || (xs == NULL && n > 0)) return mc_fail(MICA_EINVAL, "eval: NULL");
     MC_TRY(mica_wait(s));
     MC_TRY(mica_scope_status(s));
-    mica_array few[16], *pending = few;
-    if (n > sizeof few / sizeof *few) {
-        pending = mc_array_alloc(n, sizeof *pending);
-        if (pending == NULL) return mc_fail_nomem("an evaluation");
-    }
+    workspace *w;
+    MC_TRY(get_workspace(s, &w));
+    mica_array *pending = mc_arena_alloc(&w->arena, n * sizeof *pending);
+    if (pending == NULL) return mc_fail_nomem("an evaluation");
     size_t n_pending;
-    mica_status status = collect(s, xs, n, pending, &n_pending);
-    if (status == MICA_OK && n_pending > 0) status = prepare(s, pending, n_pending, run);
-    if (pending != few) mc_free(pending);
-    return status;
+    MC_TRY(collect(s, xs, n, pending, &n_pending));
+    return n_pending > 0 ? prepare(s, w, pending, n_pending, run) : MICA_OK;
 }
 
 mica_status mica_eval_n(mica_scope *s, const mica_array *xs, size_t n) {
@@ -278,7 +265,7 @@ mica_status mica_eval_async(mica_scope *s, const mica_array *xs, size_t n) {
     run->job.run = run_in_background;
     mica_status status = mc_worker_submit(&run->device->worker, &run->job);
     if (status != MICA_OK) {
-        free_run(run);
+        end_run(run);
         return status;
     }
     mc_scope_set_run(s, run, wait_for_run);

@@ -47,7 +47,7 @@ typedef struct mc_plan mc_plan;
 struct mc_plan {
     mc_arena arena;    /* everything below */
     mica_scope *graph; /* the lowered graph, which holds the attributes */
-    uint32_t n_values, n_roots, n_steps, n_targets, n_operands;
+    uint32_t n_values, n_roots, n_steps, n_targets, n_leaves, n_operands;
     mc_value *values;
     mc_root *roots;
     mc_step *steps;

@@ -25,29 +25,6 @@ void mc_plan_cache_deinit(mc_plan_cache *cache) {
     pthread_mutex_destroy(&cache->lock);
 }
 
-/* A frame for a plan: one block, with everything set that does not change between runs. */
-static mc_frame *new_frame(mica_device *device, const mc_plan *p) {
-    size_t roots = p->n_roots * sizeof(void *), own = p->n_roots * sizeof(mc_storage *);
-    size_t operands = p->n_operands * sizeof(mc_operand), calls = p->n_steps * sizeof(mc_call);
-    char *block = mc_calloc(1, sizeof(mc_frame) + roots + own + operands + calls);
-    if (block == NULL) return NULL;
-    mc_frame *f = (mc_frame *)(void *)block;
-    f->roots = (void **)(void *)(block + sizeof *f);
-    f->own = (mc_storage **)(void *)(block + sizeof *f + roots);
-    f->operands = (mc_operand *)(void *)(block + sizeof *f + roots + own);
-    f->calls = (mc_call *)(void *)(block + sizeof *f + roots + own + operands);
-    mc_operand *next = f->operands;
-    for (uint32_t i = 0; i < p->n_steps; i++) {
-        const mc_step *step = &p->steps[i];
-        f->calls[i] = (mc_call){.attr = step->attr, .n_in = (int)step->n_in, .in = next};
-        f->calls[i].state = device->state;
-        f->calls[i].out.layout = &p->values[step->out].layout;
-        for (uint32_t k = 0; k < step->n_in; k++, next++)
-            if (step->in[k] != MC_ABSENT) next->layout = &p->values[step->in[k]].layout;
-    }
-    return f;
-}
-
 /* Under the lock. */
 static mc_cached_plan *find(mc_plan_cache *cache, const mc_trace *trace) {
     for (uint32_t i = 0; i < cache->count; i++) {
@@ -92,45 +69,55 @@ static mica_status make(mica_device *device, const mc_trace *trace, mc_cached_pl
     return status;
 }
 
-mica_status mc_plan_get(mica_device *device, const mc_trace *trace, mc_cached_plan **plan,
-                        mc_frame **frame) {
+/* The entry for a trace, held for the caller. */
+static mica_status hold(mica_device *device, const mc_trace *trace, mc_cached_plan **out) {
     mc_plan_cache *cache = &device->plans;
     pthread_mutex_lock(&cache->lock);
     mc_cached_plan *entry = find(cache, trace);
-    if (entry != NULL) {
-        cache->hits++;
-        entry->users++;
-    } else {
+    if (entry == NULL) {
         cache->misses++;
         /* Planning takes milliseconds: others may run meanwhile. Two threads that plan the same
          * keep two entries, of which one ages away. */
         pthread_mutex_unlock(&cache->lock);
-        mica_status status = make(device, trace, &entry);
-        if (status != MICA_OK) return status;
+        MC_TRY(make(device, trace, &entry));
         pthread_mutex_lock(&cache->lock);
-        entry->users = 1;
         insert(cache, entry);
+    } else {
+        cache->hits++;
     }
+    entry->users++;
     entry->used = ++cache->clock;
-    *frame = entry->spare;
-    entry->spare = NULL;
+    *out = entry;
     pthread_mutex_unlock(&cache->lock);
-
-    if (*frame == NULL) *frame = new_frame(device, entry->plan);
-    if (*frame == NULL) {
-        mc_plan_put(device, entry, NULL);
-        return mc_fail_nomem("running a plan");
-    }
-    *plan = entry;
     return MICA_OK;
 }
 
-void mc_plan_put(mica_device *device, mc_cached_plan *plan, mc_frame *frame) {
+mica_status mc_run_get(mica_device *device, const mc_trace *trace, mc_run **run) {
+    mc_cached_plan *entry;
+    MC_TRY(hold(device, trace, &entry));
     pthread_mutex_lock(&device->plans.lock);
-    if (frame != NULL && plan->spare == NULL)
-        plan->spare = frame;
-    else
-        mc_free(frame);
-    release(plan);
+    *run = entry->spare;
+    entry->spare = NULL;
     pthread_mutex_unlock(&device->plans.lock);
+    if (*run == NULL) *run = mc_run_new(device, entry->plan);
+    if (*run != NULL) {
+        (*run)->entry = entry;
+        return MICA_OK;
+    }
+    pthread_mutex_lock(&device->plans.lock);
+    release(entry);
+    pthread_mutex_unlock(&device->plans.lock);
+    return mc_fail_nomem("running a plan");
+}
+
+void mc_run_put(mc_run *run) {
+    mc_plan_cache *cache = &run->device->plans;
+    mc_cached_plan *entry = run->entry;
+    pthread_mutex_lock(&cache->lock);
+    if (entry->spare == NULL)
+        entry->spare = run;
+    else
+        mc_free(run);
+    release(entry);
+    pthread_mutex_unlock(&cache->lock);
 }

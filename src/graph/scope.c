@@ -18,6 +18,8 @@ struct mica_scope {
     char error[1024]; /* the text of status */
     void *run;
     mc_wait_fn wait;
+    void *space;
+    void (*free_space)(void *space);
 };
 
 mica_status mica_scope_open(mica_device *device, mica_scope **scope) {
@@ -53,6 +55,7 @@ void mica_scope_close(mica_scope **scope) {
         mc_free(s->blocks[i]);
     mc_free(s->blocks);
     mc_arena_deinit(&s->arena);
+    if (s->space != NULL) s->free_space(s->space);
     mc_free(s);
 }
 

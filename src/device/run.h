@@ -1,0 +1,34 @@
+/* One run of a plan: where everything lies this time.
+ *
+ * All of it is one block whose size the plan tells; it is kept with the plan between runs, so that a
+ * replay allocates nothing. Threads: a run belongs to the thread that runs it. */
+#ifndef DEVICE_RUN_H
+#define DEVICE_RUN_H
+
+#include "device/plan.h"
+#include "device/worker.h"
+
+typedef struct mc_cached_plan mc_cached_plan;
+
+struct mc_run {
+    mc_job job; /* first: the worker hands it back */
+    mica_device *device;
+    mica_scope *scope;
+    mc_cached_plan *entry; /* keeps the plan alive */
+    const mc_plan *plan;
+    mc_storage *temp;     /* the block of temporaries */
+    mc_storage *scratch;  /* of the kernel that runs */
+    mica_array *targets;  /* [n_targets] */
+    void **roots;         /* [n_roots] where each root lies */
+    mc_storage **own;     /* [n_roots] storages of OWN roots */
+    mc_operand *operands; /* [n_operands] of all steps, one after the other */
+    mc_call *calls;       /* [n_steps] */
+    uint32_t *leaves;     /* [n_leaves] nodes of the scope */
+    mica_status status;   /* of the steps */
+    char error[1024];     /* its text, which the worker's thread leaves behind */
+};
+
+/* A run with everything set that does not change between runs; NULL: no memory. */
+mc_run *mc_run_new(mica_device *device, const mc_plan *plan);
+
+#endif

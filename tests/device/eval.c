@@ -1,0 +1,310 @@
+/* Evaluation: laziness, plans that replay, memory taken over in place, moving, limits. */
+#include "device/device.h"
+
+#include "support/support.h"
+
+#include <mica/ops.h>
+
+#include <string.h>
+
+typedef struct fixture {
+    mica_device *device;
+    mica_scope *s;
+} fixture;
+
+static int open_scope(void **state) {
+    static fixture f;
+    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 2}, &f.device), 0);
+    assert_int_equal(mica_scope_open(f.device, &f.s), MICA_OK);
+    *state = &f;
+    return 0;
+}
+
+static int close_scope(void **state) {
+    fixture *f = *state;
+    mica_scope_close(&f->s);
+    assert_int_equal(mica_device_active_bytes(f->device), 0);
+    mica_device_close(&f->device);
+    return 0;
+}
+
+/* [n] f32: 1, 2, 3 ... */
+static mica_array counting(mica_scope *s, int64_t n) {
+    float values[64];
+    for (int64_t i = 0; i < n; i++)
+        values[i] = (float)(i + 1);
+    return mica_from_data(s, values, MICA_F32, &n, 1);
+}
+
+static void expect(mica_array x, const float *want, size_t n) {
+    float got[64];
+    assert_int_equal(mica_read(x, got, n * sizeof *got), MICA_OK);
+    for (size_t i = 0; i < n; i++)
+        assert_float_equal(got[i], want[i], 1e-6);
+}
+
+static void test_only_what_is_asked_for_is_kept(void **state) {
+    fixture *f = *state;
+    mica_array x = counting(f->s, 4);
+    mica_array y = mica_negative(f->s, x);
+    mica_array z = mica_abs(f->s, y);
+    expect(z, (float[]){1, 2, 3, 4}, 4);
+    assert_null(mc_data(y));
+    assert_non_null(mc_data(z));
+    expect(y, (float[]){-1, -2, -3, -4}, 4); /* computed again, from x */
+}
+
+static void test_several_targets_share_one_run(void **state) {
+    fixture *f = *state;
+    mica_array x = counting(f->s, 4);
+    mica_array y = mica_negative(f->s, x), z = mica_square(f->s, y);
+    mica_array t = mica_reshape(f->s, y, (int64_t[]){2, 2}, 2);
+    mica_array xs[] = {z, y, t, y, x};
+    assert_int_equal(mica_eval_n(f->s, xs, 5), MICA_OK);
+    expect(z, (float[]){1, 4, 9, 16}, 4);
+    expect(y, (float[]){-1, -2, -3, -4}, 4);
+    expect(t, (float[]){-1, -2, -3, -4}, 4);
+    assert_ptr_equal(mc_data(t), mc_data(y)); /* a view of the same memory */
+    assert_int_equal(mica_eval_n(f->s, NULL, 0), MICA_OK);
+}
+
+static void test_views_of_one_number_have_memory(void **state) {
+    fixture *f = *state;
+    int64_t shape[] = {2, 3};
+    expect(mica_broadcast_to(f->s, mica_f32(f->s, 7), shape, 2), (float[]){7, 7, 7, 7, 7, 7}, 6);
+    expect(mica_zeros(f->s, shape, 2, MICA_F32), (float[]){0, 0, 0, 0, 0, 0}, 6);
+    double item = 0;
+    assert_int_equal(mica_item_f64(mica_i32(f->s, -5), &item), MICA_OK);
+    assert_float_equal(item, -5, 0);
+}
+
+static void test_equal_structure_replays_whatever_the_values(void **state) {
+    fixture *f = *state;
+    uint64_t misses = 0;
+    for (int i = 0; i < 5; i++) {
+        mica_array x = counting(f->s, 3);
+        mica_array y =
+            mica_add(f->s, mica_exp(f->s, mica_negative(f->s, x)), mica_f32(f->s, (float)i));
+        assert_int_equal(mica_eval(f->s, y), MICA_OK);
+        if (i == 0) misses = f->device->plans.misses;
+        expect(y, (float[]){0.36787944f + (float)i, 0.13533528f + (float)i, 0.04978707f + (float)i},
+               3);
+        mc_scope_reset(f->s);
+    }
+    assert_int_equal(f->device->plans.misses, misses);
+    assert_true(f->device->plans.hits >= 4);
+    /* Another shape, another dtype: another plan. */
+    assert_int_equal(mica_eval(f->s, mica_negative(f->s, counting(f->s, 5))), MICA_OK);
+    assert_true(f->device->plans.misses > misses);
+}
+
+static void test_plans_are_forgotten_oldest_first(void **state) {
+    fixture *f = *state;
+    for (int64_t n = 1; n <= 2 * MC_PLANS; n++) {
+        mica_array x = mica_zeros(f->s, &n, 1, MICA_F32);
+        assert_int_equal(mica_eval(f->s, mica_negative(f->s, x)), MICA_OK);
+        mc_scope_reset(f->s);
+    }
+    assert_int_equal(f->device->plans.count, MC_PLANS);
+}
+
+static void test_a_moved_array_is_updated_in_place(void **state) {
+    fixture *f = *state;
+    mica_scope *keeper = NULL;
+    assert_int_equal(mica_scope_open(f->device, &keeper), MICA_OK);
+    mica_array cache = counting(keeper, 6);
+    const void *place = mc_data(cache);
+    for (int i = 0; i < 3; i++) {
+        mica_array moved = mica_move(f->s, cache);
+        mica_array update = mica_full(f->s, (int64_t[]){1}, 1, mica_f32(f->s, (float)(10 * i)));
+        mica_array next = mica_slice_update_at(f->s, moved, update, mica_i32(f->s, i), 0);
+        mica_array sum = mica_sum(f->s, next, NULL, 0, false);
+        mica_array xs[] = {next, sum};
+        assert_int_equal(mica_eval_n(f->s, xs, 2), MICA_OK);
+        assert_ptr_equal(mc_data(next), place);
+        assert_int_equal(mica_eval(f->s, mica_exp(f->s, sum)), MICA_OK);
+        cache = mica_materialize(keeper, next);
+        assert_true(mica_valid(cache));
+        /* What was moved and overwritten is gone, and says so. */
+        assert_false(mica_valid(mica_exp(f->s, moved)));
+        assert_non_null(strstr(mica_last_error(), "moved"));
+        mc_scope_reset(f->s);
+    }
+    expect(cache, (float[]){0, 10, 20, 4, 5, 6}, 6);
+    assert_ptr_equal(mc_data(cache), place);
+    mica_scope_close(&keeper);
+}
+
+static void test_memory_that_others_hold_is_not_overwritten(void **state) {
+    fixture *f = *state;
+    mica_array x = counting(f->s, 3);
+    mica_array other = mica_detach(f->s, x); /* shares the memory */
+    mica_array moved = mica_move(f->s, x);
+    mica_array y = mica_negative(f->s, moved);
+    expect(y, (float[]){-1, -2, -3}, 3);
+    expect(other, (float[]){1, 2, 3}, 3);
+    assert_ptr_not_equal(mc_data(y), mc_data(other));
+    /* Not moved: never overwritten, though nobody else needs it. */
+    mica_array z = counting(f->s, 3);
+    mica_array w = mica_negative(f->s, z);
+    expect(w, (float[]){-1, -2, -3}, 3);
+    expect(z, (float[]){1, 2, 3}, 3);
+}
+
+static void test_an_update_from_its_own_array_reads_before_it_writes(void **state) {
+    fixture *f = *state;
+    mica_array x = mica_move(f->s, counting(f->s, 6));
+    mica_array tail = mica_slice_axis(f->s, x, 0, 1, 6);
+    mica_array y = mica_slice_update(f->s, x, tail, (int64_t[]){0}, (int64_t[]){5}, NULL);
+    expect(y, (float[]){2, 3, 4, 5, 6, 6}, 6);
+    /* The same on a temporary. */
+    mica_array t = mica_negative(f->s, counting(f->s, 6));
+    tail = mica_slice_axis(f->s, t, 0, 0, 5);
+    y = mica_slice_update(f->s, t, tail, (int64_t[]){1}, (int64_t[]){6}, NULL);
+    expect(y, (float[]){-1, -1, -2, -3, -4, -5}, 6);
+    /* An older reader, recorded after the update, still sees the old values. */
+    mica_array a = mica_move(f->s, counting(f->s, 2));
+    mica_array b = mica_negative(f->s, a);
+    mica_array c = mica_add(f->s, a, b);
+    expect(c, (float[]){0, 0}, 2);
+    mica_array d = mica_exp(f->s, counting(f->s, 2));
+    mica_array e =
+        mica_add(f->s, mica_transpose(f->s, mica_reshape(f->s, d, (int64_t[]){1, 2}, 2), NULL),
+                 mica_reshape(f->s, d, (int64_t[]){2, 1}, 2));
+    expect(e, (float[]){5.4365637f, 14.778112f}, 2);
+}
+
+static void test_mapped_memory_is_never_written(void **state) {
+    fixture *f = *state;
+    static const float values[3] = {1, 2, 3};
+    mica_array x = mc_leaf_memory(f->s, values, MICA_F32, (int64_t[]){3}, 1, NULL, NULL);
+    expect(mica_negative(f->s, mica_move(f->s, x)), (float[]){-1, -2, -3}, 3);
+    assert_float_equal(values[0], 1, 0);
+}
+
+static void test_background_evaluation_gives_the_same(void **state) {
+    fixture *f = *state;
+    mica_array x = counting(f->s, 8);
+    mica_array y = mica_softmax(f->s, x, -1);
+    assert_int_equal(mica_eval_async(f->s, &y, 1), MICA_OK);
+    mica_array z = mica_sum(f->s, y, NULL, 0, false); /* recording goes on meanwhile */
+    assert_int_equal(mica_wait(f->s), MICA_OK);
+    assert_non_null(mc_data(y));
+    expect(z, (float[]){1}, 1);
+    assert_int_equal(mica_wait(f->s), MICA_OK);
+    mica_array w = mica_exp(f->s, x);
+    assert_int_equal(mica_eval_async(f->s, &w, 1), MICA_OK);
+    /* The close waits. */
+}
+
+static void test_an_error_in_the_background_comes_with_the_wait(void **state) {
+    fixture *f = *state;
+    mica_array index = mica_from_data(f->s, (int32_t[]){9}, MICA_I32, (int64_t[]){1}, 1);
+    mica_array y = mica_take(f->s, counting(f->s, 3), index, 0);
+    assert_int_equal(mica_eval_async(f->s, &y, 1), MICA_OK);
+    assert_int_equal(mica_wait(f->s), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "take"));
+    assert_null(mc_data(y));
+}
+
+static void test_passing_the_memory_limit_is_a_status(void **state) {
+    fixture *f = *state;
+    int64_t n = 1 << 20;
+    mica_device_set_memory_limit(f->device, 1 << 20);
+    mica_array x = mica_arange(f->s, 0, (double)n, 1, MICA_F32);
+    assert_int_equal(mica_eval(f->s, x), MICA_ENOMEM);
+    assert_non_null(strstr(mica_last_error(), "limit"));
+    assert_int_equal(mica_device_set_memory_limit(f->device, 0), 1 << 20);
+    assert_int_equal(mica_eval(f->s, x), MICA_OK); /* nothing was lost */
+}
+
+static void test_empty_arrays_are_arrays(void **state) {
+    fixture *f = *state;
+    mica_array x = mica_zeros(f->s, (int64_t[]){0, 3}, 2, MICA_F32);
+    mica_array y = mica_exp(f->s, mica_add(f->s, x, x));
+    assert_int_equal(mica_eval(f->s, y), MICA_OK);
+    assert_int_equal(mica_read(y, (float[1]){0}, 0), MICA_OK);
+    expect(mica_sum(f->s, y, (int[]){0}, 1, false), (float[]){0, 0, 0}, 3);
+    mica_iter it = {0};
+    assert_false(mica_next(y, &it));
+    assert_int_equal(it.status, MICA_OK);
+}
+
+static void test_reading_and_iterating_follow_logical_order(void **state) {
+    fixture *f = *state;
+    mica_array x = mica_reshape(f->s, counting(f->s, 6), (int64_t[]){2, 3}, 2);
+    mica_array t = mica_transpose(f->s, x, NULL);
+    static const float want[] = {1, 4, 2, 5, 3, 6};
+    expect(t, want, 6);
+    int n = 0;
+    for (mica_iter it = {0}; mica_next(t, &it); n++) {
+        assert_int_equal(it.index, n);
+        assert_float_equal(*(const float *)it.value, want[n], 0);
+    }
+    assert_int_equal(n, 6);
+    float room[5];
+    assert_int_equal(mica_read(t, room, sizeof room), MICA_EINVAL);
+    double item;
+    assert_int_equal(mica_item_f64(t, &item), MICA_ESHAPE);
+    int64_t whole;
+    assert_int_equal(mica_item_i64(mica_max(f->s, t, NULL, 0, false), &whole), MICA_OK);
+    assert_int_equal(whole, 6);
+    mica_iter bad = {0};
+    assert_false(mica_next(MICA_NONE, &bad));
+    assert_int_equal(bad.status, MICA_EINVAL);
+}
+
+static void test_scalars_take_every_dtype(void **state) {
+    fixture *f = *state;
+    for (int i = 0; i < MICA_DTYPE_COUNT; i++) {
+        double value = 0;
+        assert_int_equal(mica_item_f64(mica_scalar(f->s, 1.0, (mica_dtype)i), &value), MICA_OK);
+        assert_float_equal(value, 1, 0);
+    }
+    int64_t whole = 0;
+    assert_int_equal(mica_item_i64(mica_scalar(f->s, -3.7, MICA_I8), &whole), MICA_OK);
+    assert_int_equal(whole, -3);
+    assert_int_equal(mica_item_i64(mica_scalar(f->s, 1e300, MICA_I64), &whole), MICA_OK);
+    assert_true(whole == INT64_MAX);
+}
+
+static void test_devices_outlive_what_they_made(void **state) {
+    (void)state;
+    mica_device *device = NULL;
+    mica_scope *s = NULL;
+    assert_int_equal(mica_device_open(NULL, NULL, &device), MICA_OK);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    mc_storage *storage = NULL;
+    assert_int_equal(mc_storage_new(device, 100, &storage), MICA_OK);
+    mica_scope_close(&s);
+    mica_device_close(&device);
+    memset(storage->data, 0, 100);
+    mc_storage_release(storage);
+    assert_int_equal(mica_device_open("abacus", NULL, &device), MICA_EDEVICE);
+    assert_null(device);
+    assert_int_equal(mica_device_open(NULL, NULL, NULL), MICA_EINVAL);
+}
+
+#define IN_SCOPE(name) cmocka_unit_test_setup_teardown(name, open_scope, close_scope)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_SCOPE(test_only_what_is_asked_for_is_kept),
+        IN_SCOPE(test_several_targets_share_one_run),
+        IN_SCOPE(test_views_of_one_number_have_memory),
+        IN_SCOPE(test_equal_structure_replays_whatever_the_values),
+        IN_SCOPE(test_plans_are_forgotten_oldest_first),
+        IN_SCOPE(test_a_moved_array_is_updated_in_place),
+        IN_SCOPE(test_memory_that_others_hold_is_not_overwritten),
+        IN_SCOPE(test_an_update_from_its_own_array_reads_before_it_writes),
+        IN_SCOPE(test_mapped_memory_is_never_written),
+        IN_SCOPE(test_background_evaluation_gives_the_same),
+        IN_SCOPE(test_an_error_in_the_background_comes_with_the_wait),
+        IN_SCOPE(test_passing_the_memory_limit_is_a_status),
+        IN_SCOPE(test_empty_arrays_are_arrays),
+        IN_SCOPE(test_reading_and_iterating_follow_logical_order),
+        IN_SCOPE(test_scalars_take_every_dtype),
+        cmocka_unit_test(test_devices_outlive_what_they_made),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

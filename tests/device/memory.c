@@ -1,0 +1,86 @@
+/* The caching allocator and its accounts. */
+#include "device/memory.h"
+
+#include "support/support.h"
+
+static mica_device *device;
+
+static int open_device(void **state) {
+    (void)state;
+    return (int)mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device);
+}
+
+static int close_device(void **state) {
+    (void)state;
+    mica_device_close(&device);
+    return 0;
+}
+
+static void test_sizes_are_rounded_by_an_eighth_at_most(void **state) {
+    (void)state;
+    for (size_t bytes = 1; bytes < (size_t)1 << 26; bytes += bytes / 7 + 1) {
+        mc_storage *storage;
+        assert_int_equal(mc_storage_new(device, bytes, &storage), MICA_OK);
+        assert_true(storage->bytes >= bytes);
+        assert_true(storage->bytes <= bytes + bytes / 8 + 64);
+        assert_int_equal((uintptr_t)storage->data % 64, 0);
+        mc_storage_release(storage);
+    }
+    assert_int_equal(mica_device_active_bytes(device), 0);
+}
+
+static void test_freed_blocks_come_back(void **state) {
+    (void)state;
+    mc_storage *a, *b;
+    assert_int_equal(mc_storage_new(device, 1000, &a), MICA_OK);
+    uint64_t active = mica_device_active_bytes(device);
+    assert_true(active >= 1000 && active <= 1200);
+    void *data = a->data;
+    mc_storage_release(a);
+    assert_int_equal(mica_device_active_bytes(device), 0);
+    assert_int_equal(mica_device_cached_bytes(device), active);
+    assert_int_equal(mc_storage_new(device, 1010, &b), MICA_OK);
+    assert_ptr_equal(b->data, data);
+    assert_int_equal(mica_device_cached_bytes(device), 0);
+    mc_storage_release(b);
+    mica_device_clear_cache(device);
+    assert_int_equal(mica_device_cached_bytes(device), 0);
+}
+
+static void test_the_peak_is_kept_and_reset(void **state) {
+    (void)state;
+    mc_storage *a;
+    assert_int_equal(mc_storage_new(device, 1 << 16, &a), MICA_OK);
+    mc_storage_release(a);
+    assert_int_equal(mica_device_peak_bytes(device), 1 << 16);
+    mica_device_reset_peak(device);
+    assert_int_equal(mica_device_peak_bytes(device), 0);
+}
+
+static void test_limits_hold(void **state) {
+    (void)state;
+    mc_storage *a, *b;
+    assert_int_equal(mica_device_set_memory_limit(device, 4096), 0);
+    assert_int_equal(mc_storage_new(device, 4096, &a), MICA_OK);
+    assert_int_equal(mc_storage_new(device, 1, &b), MICA_ENOMEM);
+    assert_null(b);
+    mica_device_set_cache_limit(device, 0);
+    mc_storage_release(a);
+    assert_int_equal(mica_device_cached_bytes(device), 0);
+    assert_int_equal(mica_device_set_memory_limit(device, 0), 4096);
+    assert_int_equal(mc_storage_new(device, SIZE_MAX - 5, &b), MICA_ENOMEM);
+    /* More than the machine has: the system refuses, nobody dies. */
+    assert_int_equal(mc_storage_new(device, (size_t)1 << 60, &b), MICA_ENOMEM);
+    assert_int_equal(mica_device_active_bytes(NULL), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_sizes_are_rounded_by_an_eighth_at_most, open_device,
+                                        close_device),
+        cmocka_unit_test_setup_teardown(test_freed_blocks_come_back, open_device, close_device),
+        cmocka_unit_test_setup_teardown(test_the_peak_is_kept_and_reset, open_device, close_device),
+        cmocka_unit_test_setup_teardown(test_limits_hold, open_device, close_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
