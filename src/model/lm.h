@@ -32,7 +32,7 @@ typedef struct mc_lm {
     mc_linear embed, head; /* [vocab, hidden]; where they are tied, both are the same */
     mica_array norm;       /* [hidden] f32 */
     mica_array freqs[2];   /* of spec.ropes: [head_dim / 2] f32, or MICA_NONE for a plain one */
-    mc_str model_type;     /* as config.json has it; "" where it has none */
+    char model_type[64];   /* as config.json has it, "" where it has none */
     uint64_t parameters, weight_bytes;
     mica_dtype dtype;      /* of most weights that are not quantised */
     char quantization[64]; /* "4 bit, groups of 64 (affine)", "none" */

@@ -151,7 +151,9 @@ static void describe(const mc_loader *loader, mc_lm *lm) {
 static mica_status read_spec(mc_lm *lm, mc_loader *loader) {
     const mc_family *family;
     mc_config_scope root = mc_config_root(lm->config);
-    MC_TRY(mc_config_str(&root, "model_type", MC_OPTIONAL, &lm->model_type));
+    mc_str type = MC_STR("");
+    MC_TRY(mc_config_str(&root, "model_type", MC_OPTIONAL, &type));
+    snprintf(lm->model_type, sizeof lm->model_type, "%.*s", MC_STR_ARG(type));
     MC_TRY(mc_family_find(&root, lm->weights, &family));
     lm->spec.family = family->name;
     lm->spec.chat = family->chat;

@@ -1,0 +1,130 @@
+#include "session/cache.h"
+
+#include "base/alloc.h"
+#include "graph/graph.h"
+
+enum { STEP = 256, AXIS = 2 }; /* entries by which buffers grow; the axis of entries */
+
+static int64_t round_up(int64_t n) {
+    return (n + STEP - 1) / STEP * STEP;
+}
+
+static int64_t smaller_limit(int64_t a, int64_t b) {
+    if (!a || !b) return a ? a : b;
+    return a < b ? a : b;
+}
+
+static void plan_layer(mc_cache_layer *layer, const mc_layer_spec *spec, int64_t context,
+                       int64_t chunk) {
+    layer->window = smaller_limit(spec->window, context);
+    layer->most = layer->window ? round_up(layer->window - 1 + chunk) : 0;
+}
+
+mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device, int64_t context,
+                          int64_t chunk) {
+    *cache = (mc_cache){.lm = lm};
+    cache->layers = mc_calloc((size_t)lm->spec.n_layers, sizeof *cache->layers);
+    if (!cache->layers) return mc_fail_nomem("a session's caches");
+    for (int i = 0; i < lm->spec.n_layers; i++)
+        plan_layer(&cache->layers[i], &lm->spec.layers[i], context, chunk);
+    return mica_scope_open(device, &cache->scratch);
+}
+
+void mc_cache_deinit(mc_cache *cache) {
+    mica_scope_close(&cache->scratch);
+    mc_free(cache->layers);
+    *cache = (mc_cache){0};
+}
+
+void mc_cache_clear(mc_cache *cache) {
+    for (int i = 0; i < cache->lm->spec.n_layers; i++) {
+        mc_cache_layer *layer = &cache->layers[i];
+        layer->k = layer->v = MICA_NONE;
+        layer->cap = layer->count = 0;
+    }
+}
+
+/* A buffer of `cap` entries that begins with entries [from, from + keep) of *buffer, in its place.
+ * The old one is freed at once: at most one buffer is there twice. */
+static mica_status replace(mc_cache *cache, mica_scope *home, int64_t from, int64_t keep,
+                           int64_t cap, mica_array *buffer) {
+    const mc_decoder_spec *spec = &cache->lm->spec;
+    const int64_t rest[] = {1, spec->kv_heads, cap - keep, spec->head_dim};
+    mica_scope *s = cache->scratch;
+    mica_array parts[2], joined;
+    parts[1] = mica_zeros(s, rest, 4, MICA_F32);
+    joined = parts[1];
+    if (keep) {
+        parts[0] = mica_slice_axis(s, mica_move(s, *buffer), AXIS, from, from + keep);
+        joined = mica_concatenate(s, parts, 2, AXIS);
+    }
+    *buffer = mica_materialize(home, joined);
+    mica_status status = mica_scope_status(s);
+    if (status == MICA_OK) status = mica_scope_status(home);
+    mc_scope_reset(s);
+    return status;
+}
+
+static mica_status reserve_layer(mc_cache *cache, mica_scope *home, mc_cache_layer *layer,
+                                 int64_t n) {
+    if (layer->count + n <= layer->cap) return MICA_OK;
+    int64_t keep = layer->count, cap = round_up(layer->count + n);
+    if (layer->most && cap > layer->most) {
+        if (keep > layer->window - 1) keep = layer->window - 1;
+        cap = layer->most;
+    }
+    int64_t from = layer->count - keep;
+    MC_TRY(replace(cache, home, from, keep, cap, &layer->k));
+    MC_TRY(replace(cache, home, from, keep, cap, &layer->v));
+    layer->count = keep;
+    layer->cap = cap;
+    return MICA_OK;
+}
+
+mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n) {
+    for (int i = 0; i < cache->lm->spec.n_layers; i++)
+        MC_TRY(reserve_layer(cache, home, &cache->layers[i], n));
+    cache->chunk = n;
+    return MICA_OK;
+}
+
+static mica_array write(mica_scope *s, mica_array buffer, mica_array entries, mica_array start) {
+    return mica_slice_update_at(s, mica_move(s, buffer), entries, start, AXIS);
+}
+
+static mc_attended append(void *context, mica_scope *s, int index, mica_array k, mica_array v) {
+    mc_cache *cache = context;
+    mc_cache_layer *layer = &cache->layers[index];
+    mica_array start = mica_i32(s, (int32_t)layer->count);
+    layer->k = write(s, layer->k, k, start);
+    layer->v = write(s, layer->v, v, start);
+    return (mc_attended){layer->k, layer->v, start, layer->window};
+}
+
+mc_kv_store mc_cache_store(mc_cache *cache) {
+    return (mc_kv_store){append, cache};
+}
+
+void mc_cache_arrays(const mc_cache *cache, mica_array *arrays) {
+    for (int i = 0; i < cache->lm->spec.n_layers; i++) {
+        arrays[2 * i] = cache->layers[i].k;
+        arrays[2 * i + 1] = cache->layers[i].v;
+    }
+}
+
+void mc_cache_commit(mc_cache *cache) {
+    for (int i = 0; i < cache->lm->spec.n_layers; i++)
+        cache->layers[i].count += cache->chunk;
+    cache->chunk = 0;
+}
+
+uint64_t mc_cache_bytes(const mc_lm *lm, int64_t tokens, int64_t context, int64_t chunk) {
+    const mc_decoder_spec *spec = &lm->spec;
+    uint64_t entries = 0;
+    for (int i = 0; i < spec->n_layers; i++) {
+        mc_cache_layer layer = {0};
+        plan_layer(&layer, &spec->layers[i], context, chunk);
+        entries += (uint64_t)smaller_limit(round_up(tokens), layer.most);
+    }
+    return entries * 2 * (uint64_t)spec->kv_heads * (uint64_t)spec->head_dim * sizeof(float);
+}

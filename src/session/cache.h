@@ -1,0 +1,61 @@
+/* The keys and values that a session has computed so far.
+ *
+ * Each layer has two buffers [1, kv_heads, cap, head_dim] f32, always in the order of positions:
+ * what was seen first lies first. A chunk is written behind what is there, in place. A layer that
+ * sees everything gets a larger buffer, by 256 entries or more, when its own is full. A layer with
+ * a window has at most window - 1 entries and a chunk (of 256 or more) to keep; when that is full,
+ * the last window - 1 entries move to the front, so that the cost of moving is shared by many
+ * tokens. Positions are absolute and go into the keys; an entry's place in the buffer is another
+ * number.
+ *
+ * The arrays live in the scope of the last pass. A pass moves them into its own scope, so that
+ * they are written in place, and the caller says how it ended: mc_cache_commit or mc_cache_clear.
+ *
+ * Threads: one at a time. */
+#ifndef SESSION_CACHE_H
+#define SESSION_CACHE_H
+
+#include "base/status.h"
+#include "model/lm.h"
+
+typedef struct mc_cache_layer {
+    mica_array k, v; /* MICA_NONE while empty */
+    int64_t cap;     /* entries that the buffers have room for */
+    int64_t count;   /* entries in them */
+    int64_t window;  /* 0: none */
+    int64_t most;    /* the greatest cap; 0: no limit */
+} mc_cache_layer;
+
+typedef struct mc_cache {
+    const mc_lm *lm;
+    mica_scope *scratch; /* for moving between buffers */
+    mc_cache_layer *layers;
+    int64_t chunk; /* tokens of the pass being recorded */
+} mc_cache;
+
+/* context: tokens after which all layers forget the oldest; 0: none. chunk: the most tokens that a
+ * pass brings. errors MICA_ENOMEM */
+mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device, int64_t context,
+                          int64_t chunk);
+void mc_cache_deinit(mc_cache *cache);
+
+/* Forgets everything and frees the buffers' last references (those of their scope aside). */
+void mc_cache_clear(mc_cache *cache);
+
+/* Makes room for n more tokens; buffers that change are kept in `home`. After an error the cache
+ * must be cleared. */
+mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n);
+
+/* The store that mc_lm_forward writes to; valid while the cache is. */
+mc_kv_store mc_cache_store(mc_cache *cache);
+
+/* The arrays that the pass must evaluate: 2 a layer, into arrays[2 * n_layers]. */
+void mc_cache_arrays(const mc_cache *cache, mica_array *arrays);
+
+/* The pass was evaluated: its tokens are in the cache. */
+void mc_cache_commit(mc_cache *cache);
+
+/* Bytes of the buffers once `tokens` were seen. */
+uint64_t mc_cache_bytes(const mc_lm *lm, int64_t tokens, int64_t context, int64_t chunk);
+
+#endif

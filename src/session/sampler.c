@@ -1,0 +1,231 @@
+#include "session/sampler.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { DEFAULT_WINDOW = 20 };
+
+mica_status mc_sampling_check(const mica_generate_options *o, mc_sampling *params) {
+    if (!(o->temperature >= 0.0f) || isinf(o->temperature))
+        return mc_fail(MICA_EINVAL, "temperature %g: want a number of 0 or more",
+                       (double)o->temperature);
+    if (o->top_k < 0) return mc_fail(MICA_EINVAL, "top_k %d: want 0 (all) or more", o->top_k);
+    if (!(o->top_p >= 0.0f && o->top_p <= 1.0f))
+        return mc_fail(MICA_EINVAL, "top_p %g: want 0 to 1", (double)o->top_p);
+    if (!(o->min_p >= 0.0f && o->min_p <= 1.0f))
+        return mc_fail(MICA_EINVAL, "min_p %g: want 0 to 1", (double)o->min_p);
+    if (!(o->repetition_penalty >= 0.0f) || isinf(o->repetition_penalty))
+        return mc_fail(MICA_EINVAL, "repetition_penalty %g: want a number above 0, or 0 for none",
+                       (double)o->repetition_penalty);
+    if (o->repetition_window < 0)
+        return mc_fail(MICA_EINVAL, "repetition_window %d: want 1 or more, or 0 for %d",
+                       o->repetition_window, DEFAULT_WINDOW);
+    *params = (mc_sampling){
+        .temperature = o->temperature,
+        .top_k = o->top_k,
+        .top_p = o->top_p,
+        .min_p = o->min_p,
+        .repetition_penalty = o->repetition_penalty,
+        .repetition_window = o->repetition_window,
+        .seed = o->seed,
+    };
+    return MICA_OK;
+}
+
+void mc_sampler_init(mc_sampler *sampler, const mc_sampling *params) {
+    *sampler = (mc_sampler){.params = *params};
+}
+
+void mc_sampler_deinit(mc_sampler *sampler) {
+    mc_buffer_deinit(&sampler->logits);
+    mc_buffer_deinit(&sampler->order);
+    mc_buffer_deinit(&sampler->probs);
+}
+
+/* A buffer of exactly `bytes`, whatever was in it. */
+static mica_status resize(mc_buffer *b, size_t bytes) {
+    mc_buffer_clear(b);
+    if (!mc_buffer_reserve(b, bytes)) return mc_fail_nomem("sampling");
+    b->len = bytes;
+    return MICA_OK;
+}
+
+/* ---- penalty ---- */
+
+static void penalise(const mc_sampling *params, float *logits, int64_t vocab, const float *original,
+                     const int32_t *history, size_t n) {
+    float penalty = params->repetition_penalty;
+    size_t window = params->repetition_window ? (size_t)params->repetition_window : DEFAULT_WINDOW;
+    for (size_t i = n > window ? n - window : 0; i < n; i++) {
+        int32_t id = history[i];
+        if (id < 0 || id >= vocab) continue;
+        float x = original[id]; /* not the penalised one: once a token, however often it came */
+        logits[id] = x < 0.0f ? x * penalty : x / penalty;
+    }
+}
+
+/* The likeliest token; the lowest id of equals. */
+static mica_status find_best(const float *logits, int64_t vocab, int32_t *best) {
+    float most = -INFINITY;
+    bool nan = false;
+    int64_t at = 0;
+    for (int64_t i = 0; i < vocab; i++) {
+        nan |= isnan(logits[i]) != 0;
+        if (logits[i] > most) {
+            most = logits[i];
+            at = i;
+        }
+    }
+    if (nan || isinf(most))
+        return mc_fail(MICA_EINVAL,
+                       "sampling: a logit is %s: the model's weights, or the context, are broken",
+                       nan ? "not a number" : "infinite");
+    *best = (int32_t)at;
+    return MICA_OK;
+}
+
+/* ---- a heap of tokens, the likeliest on top ---- */
+
+static bool likelier(const float *logits, int32_t a, int32_t b) {
+    return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
+}
+
+static void sift_down(const float *logits, int32_t *heap, size_t n, size_t i) {
+    int32_t token = heap[i];
+    for (size_t child; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && likelier(logits, heap[child + 1], heap[child])) child++;
+        if (!likelier(logits, heap[child], token)) break;
+        heap[i] = heap[child];
+    }
+    heap[i] = token;
+}
+
+static void make_heap(const float *logits, int32_t *heap, size_t n) {
+    for (size_t i = n / 2; i-- > 0;)
+        sift_down(logits, heap, n, i);
+}
+
+/* Takes the top and puts it behind the heap's new end. */
+static int32_t pop(const float *logits, int32_t *heap, size_t n) {
+    int32_t top = heap[0];
+    heap[0] = heap[n - 1];
+    heap[n - 1] = top;
+    if (n > 1) sift_down(logits, heap, n - 1, 0);
+    return top;
+}
+
+static void reverse(int32_t *tokens, size_t n) {
+    for (size_t i = 0; i < n / 2; i++) {
+        int32_t other = tokens[i];
+        tokens[i] = tokens[n - 1 - i];
+        tokens[n - 1 - i] = other;
+    }
+}
+
+/* ---- cutting ---- */
+
+/* Tokens that min_p lets through, in order of ids; returns how many. */
+static size_t select_min_p(const mc_sampling *params, const float *logits, int64_t vocab,
+                           float best, int32_t *tokens) {
+    float least = params->min_p > 0.0f ? best + logf(params->min_p) : -INFINITY;
+    size_t n = 0;
+    for (int64_t i = 0; i < vocab; i++) {
+        tokens[n] = (int32_t)i;
+        n += logits[i] >= least && logits[i] > -INFINITY;
+    }
+    return n;
+}
+
+/* Keeps the likeliest of tokens[n], at most top_k and as many as reach top_p, likeliest first. */
+static size_t select_likeliest(const mc_sampling *params, const float *logits, int64_t vocab,
+                               float best, int32_t *tokens, size_t n) {
+    bool nucleus = params->top_p > 0.0f && params->top_p < 1.0f;
+    size_t most = params->top_k && (size_t)params->top_k < n ? (size_t)params->top_k : n;
+    double reach = INFINITY, sum = 0.0, total = 0.0;
+    if (nucleus) {
+        for (int64_t i = 0; i < vocab; i++)
+            total += (double)expf(logits[i] - best);
+        reach = (double)params->top_p * total;
+    } else if (most == n) {
+        return n;
+    }
+    make_heap(logits, tokens, n);
+    size_t kept = 0;
+    while (kept < most && sum < reach) {
+        sum += (double)expf(logits[pop(logits, tokens, n - kept)] - best);
+        kept++;
+    }
+    reverse(tokens, n); /* they were put at the end, the likeliest last */
+    return kept;
+}
+
+static mica_status weigh(mc_sampler *sampler, const float *logits, float best,
+                         const int32_t *tokens, size_t n) {
+    double sum = 0.0, temperature = (double)sampler->params.temperature;
+    MC_TRY(resize(&sampler->probs, n * sizeof(double)));
+    double *probs = MC_BUFFER_AT(&sampler->probs, double);
+    for (size_t i = 0; i < n; i++) {
+        probs[i] = temperature == 0.0
+                       ? 1.0
+                       : exp(((double)logits[tokens[i]] - (double)best) / temperature);
+        sum += probs[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        probs[i] /= sum;
+    return MICA_OK;
+}
+
+mica_status mc_sampler_survivors(mc_sampler *sampler, const float *original, int64_t vocab,
+                                 const int32_t *history, size_t n_history,
+                                 const int32_t **survivors, const double **probs, size_t *count) {
+    const mc_sampling *params = &sampler->params;
+    const float *logits = original;
+    int32_t best;
+    MC_TRY(resize(&sampler->order, (size_t)vocab * sizeof(int32_t)));
+    int32_t *tokens = MC_BUFFER_AT(&sampler->order, int32_t);
+    if (params->repetition_penalty != 0.0f && params->repetition_penalty != 1.0f) {
+        MC_TRY(resize(&sampler->logits, (size_t)vocab * sizeof(float)));
+        float *copy = MC_BUFFER_AT(&sampler->logits, float);
+        memcpy(copy, original, (size_t)vocab * sizeof(float));
+        penalise(params, copy, vocab, original, history, n_history);
+        logits = copy;
+    }
+    MC_TRY(find_best(logits, vocab, &best));
+    if (params->temperature == 0.0f) {
+        tokens[0] = best;
+        *count = 1;
+    } else {
+        *count = select_min_p(params, logits, vocab, logits[best], tokens);
+        *count = select_likeliest(params, logits, vocab, logits[best], tokens, *count);
+    }
+    MC_TRY(weigh(sampler, logits, logits[best], tokens, *count));
+    *survivors = tokens;
+    *probs = MC_BUFFER_AT(&sampler->probs, double);
+    return MICA_OK;
+}
+
+/* ---- drawing ---- */
+
+/* Output n of SplitMix64 from a seed, as a fraction in [0, 1). */
+static double uniform(uint64_t seed, uint64_t n) {
+    uint64_t z = seed + (n + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    z ^= z >> 31;
+    return (double)(z >> 11) * 0x1p-53;
+}
+
+mica_status mc_sampler_draw(mc_sampler *sampler, const float *logits, int64_t vocab,
+                            const int32_t *history, size_t n_history, int32_t *token) {
+    const int32_t *survivors;
+    const double *probs;
+    size_t count;
+    MC_TRY(mc_sampler_survivors(sampler, logits, vocab, history, n_history, &survivors, &probs,
+                                &count));
+    double rest = uniform(sampler->params.seed, sampler->draws++);
+    size_t i = 0;
+    while (i + 1 < count && rest >= probs[i])
+        rest -= probs[i++];
+    *token = survivors[i];
+    return MICA_OK;
+}

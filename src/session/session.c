@@ -1,0 +1,121 @@
+#include "session/session.h"
+
+#include "base/alloc.h"
+#include "graph/graph.h"
+
+#include <string.h>
+
+enum { DEFAULT_CHUNK = 512, LEAST_ROOM = 256 };
+
+/* What windows keep room for beside themselves. */
+static int64_t spare_room(int64_t chunk) {
+    return chunk > LEAST_ROOM ? chunk : LEAST_ROOM;
+}
+
+uint64_t mc_session_bytes(const mc_session_model *model, int64_t tokens) {
+    return mc_cache_bytes(model->lm, tokens, model->context, spare_room(DEFAULT_CHUNK));
+}
+
+static mica_status open_parts(mc_session *session) {
+    const mc_session_model *model = session->model;
+    size_t arrays = 2 * (size_t)model->lm->spec.n_layers + 1;
+    int64_t room = spare_room(session->chunk);
+    MC_TRY(mc_cache_init(&session->cache, model->lm, model->device, model->context, room));
+    MC_TRY(mica_scope_open(model->device, &session->scopes[0]));
+    MC_TRY(mica_scope_open(model->device, &session->scopes[1]));
+    if (!mc_buffer_reserve(&session->arrays, arrays * sizeof(mica_array)) ||
+        !mc_buffer_reserve(&session->logits, (size_t)model->lm->spec.vocab * sizeof(float)))
+        return mc_fail_nomem("a session");
+    return MICA_OK;
+}
+
+mica_status mc_session_open(const mc_session_model *model, int64_t chunk, mc_session **out) {
+    *out = NULL;
+    if (chunk < 0 || chunk > INT32_MAX)
+        return mc_fail(MICA_EINVAL, "prefill_chunk %lld: want 1 or more, or 0 for %d",
+                       (long long)chunk, DEFAULT_CHUNK);
+    mc_session *session = mc_calloc(1, sizeof *session);
+    if (!session) return mc_fail_nomem("a session");
+    session->model = model;
+    session->chunk = chunk ? chunk : DEFAULT_CHUNK;
+    mica_status status = open_parts(session);
+    if (status == MICA_OK)
+        *out = session;
+    else
+        mc_session_close(&session);
+    return status;
+}
+
+void mc_session_close(mc_session **session) {
+    if (!session || !*session) return;
+    mc_session *s = *session;
+    mica_scope_close(&s->scopes[0]);
+    mica_scope_close(&s->scopes[1]);
+    mc_cache_deinit(&s->cache);
+    mc_buffer_deinit(&s->history);
+    mc_buffer_deinit(&s->arrays);
+    mc_buffer_deinit(&s->logits);
+    mc_free(s);
+    *session = NULL;
+}
+
+void mc_session_reset(mc_session *session) {
+    mc_cache_clear(&session->cache);
+    mc_scope_reset(session->scopes[0]);
+    mc_scope_reset(session->scopes[1]);
+    mc_buffer_clear(&session->history);
+}
+
+int64_t mc_session_count(const mc_session *session) {
+    return (int64_t)MC_BUFFER_COUNT(&session->history, int32_t);
+}
+
+int64_t mc_session_room(const mc_session *session) {
+    return session->model->context ? INT32_MAX : session->model->lm->spec.context;
+}
+
+int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n) {
+    int64_t count = mc_session_count(session);
+    if (count && count < n && memcmp(session->history.data, ids, session->history.len) == 0)
+        return count;
+    mc_session_reset(session);
+    return 0;
+}
+
+/* Records and evaluates a pass in s, and reads the logits. */
+static mica_status run_pass(mc_session *session, mica_scope *s, const int32_t *ids, int64_t n,
+                            bool wanted) {
+    const mc_lm *lm = session->model->lm;
+    const int64_t shape[] = {1, n};
+    mc_kv_store store = mc_cache_store(&session->cache);
+    mica_array tokens = mica_from_data(s, ids, MICA_I32, shape, 2);
+    mica_array position = mica_i32(s, (int32_t)mc_session_count(session));
+    mica_array *arrays = MC_BUFFER_AT(&session->arrays, mica_array);
+    size_t count = 2 * (size_t)lm->spec.n_layers;
+
+    mica_array logits =
+        mc_lm_forward(s, lm, tokens, position, &store, wanted ? MC_LAST_LOGITS : MC_NO_LOGITS);
+    mc_cache_arrays(&session->cache, arrays);
+    if (wanted) arrays[count++] = logits;
+    MC_TRY(mica_eval_n(s, arrays, count));
+    if (!wanted) return MICA_OK;
+    return mica_read(logits, session->logits.data, (size_t)lm->spec.vocab * sizeof(float));
+}
+
+mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
+                            const float **logits) {
+    mica_scope *home = session->scopes[session->turn], *s = session->scopes[1 - session->turn];
+    mica_status status = mc_cache_reserve(&session->cache, home, n);
+    if (status == MICA_OK) status = run_pass(session, s, ids, n, logits != NULL);
+    if (status == MICA_OK && !mc_buffer_add(&session->history, ids, (size_t)n * sizeof *ids))
+        status = mc_fail_nomem("a session's history");
+    if (status != MICA_OK) { /* the caches may be half written */
+        mc_session_reset(session);
+        return status;
+    }
+    mc_cache_commit(&session->cache);
+    mc_scope_reset(home);
+    session->turn = 1 - session->turn;
+    if (logits) *logits = MC_BUFFER_AT(&session->logits, float);
+    return MICA_OK;
+}

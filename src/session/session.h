@@ -1,0 +1,66 @@
+/* A session: a model's caches and the tokens that they hold.
+ *
+ * Two scopes take turns. A pass is recorded in the one that is empty, moves the caches out of the
+ * other, which is emptied afterwards, and leaves them, grown, in its own: nothing is copied, and
+ * steady decoding allocates nothing.
+ *
+ * Threads: one at a time. */
+#ifndef SESSION_SESSION_H
+#define SESSION_SESSION_H
+
+#include "base/buffer.h"
+#include "base/status.h"
+#include "model/lm.h"
+#include "session/cache.h"
+
+#include <mica/model.h>
+
+/* A model as sessions see it. Borrowed by them, and shared. */
+typedef struct mc_session_model {
+    const mc_lm *lm;
+    mica_device *device;
+    const mica_tokenizer *tokenizer; /* NULL: tokens have no text */
+    int64_t context; /* tokens after which all caches forget the oldest; 0: prompt and answer may
+                        have no more than lm->spec.context tokens */
+    const int32_t *stop_ids; /* [stop_count] */
+    size_t stop_count;
+} mc_session_model;
+
+typedef struct mc_session {
+    const mc_session_model *model;
+    mc_cache cache;
+    mica_scope *scopes[2];
+    int turn;          /* scopes[turn] is the one that holds the caches */
+    int64_t chunk;     /* tokens of a pass of prefill */
+    mc_buffer history; /* int32: tokens that the caches have seen */
+    mc_buffer arrays;  /* mica_array: results of a pass */
+    mc_buffer logits;  /* float [vocab]: of the last pass */
+    uint64_t streams;  /* begun so far: only the last one may go on */
+} mc_session;
+
+/* chunk 0: 512. errors MICA_EINVAL a chunk below 0; MICA_ENOMEM */
+mica_status mc_session_open(const mc_session_model *model, int64_t chunk, mc_session **session);
+void mc_session_close(mc_session **session); /* takes NULL */
+
+/* Bytes of the caches of a session with the default chunk once it has seen `tokens`. */
+uint64_t mc_session_bytes(const mc_session_model *model, int64_t tokens);
+
+/* Forgets the history and frees the caches. */
+void mc_session_reset(mc_session *session);
+
+/* The tokens that the caches hold, and the most that they may (INT32_MAX: no limit). */
+int64_t mc_session_count(const mc_session *session);
+int64_t mc_session_room(const mc_session *session);
+
+/* How many of these tokens need not be computed again. All of the history, or none: what is not a
+ * continuation makes the session forget. At least one token of ids is left to compute. */
+int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n);
+
+/* Computes one chunk: n tokens, 1 <= n <= the session's chunk, all below the vocabulary.
+ *
+ * logits  receives the last token's [vocab], alive until the next pass; NULL: not wanted.
+ * errors  those of mica_eval; MICA_ENOMEM. The session is empty then. */
+mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
+                            const float **logits);
+
+#endif

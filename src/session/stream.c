@@ -1,0 +1,237 @@
+#include "session/stream.h"
+
+#include "base/alloc.h"
+#include "base/system.h"
+
+#include <stdatomic.h>
+
+struct mc_stream {
+    mc_session *session;
+    uint64_t number; /* the session's count of streams when this one began; 0: not begun */
+    mc_buffer ids;   /* int32: prompt, then the answer */
+    mc_buffer stops; /* int32 */
+    mc_sampler sampler;
+    mica_decoder_stream *decoder; /* NULL: tokens have no text */
+    int64_t prompt;               /* tokens of the prompt */
+    int64_t max_tokens;
+    mica_progress progress;
+    void *progress_user;
+    atomic_bool cancelled;
+    mica_finish finish; /* why it ends; the held-back text may still be to come */
+    mica_status status;
+    bool ended;                         /* everything is handed out */
+    int64_t reused, generated, decoded; /* tokens: from the cache; handed out; by single steps */
+    uint64_t prefill_us, decode_us;
+};
+
+static mica_status check_prompt(const mc_session *session, const int32_t *ids, size_t n) {
+    const mc_decoder_spec *spec = &session->model->lm->spec;
+    int64_t room = mc_session_room(session);
+    if (n == 0) return mc_fail(MICA_EINVAL, "the prompt is empty: give at least one token");
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= spec->vocab)
+            return mc_fail(MICA_EINVAL,
+                           "token %zu of the prompt is %d; the model's vocabulary is 0 to %lld", i,
+                           (int)ids[i], (long long)spec->vocab - 1);
+    if ((uint64_t)n > (uint64_t)room)
+        return mc_fail(
+            MICA_ECONTEXT,
+            "the prompt has %zu tokens, the model's context %lld: shorten the prompt, or "
+            "open the model with a context_length to forget the oldest",
+            n, (long long)room);
+    return MICA_OK;
+}
+
+static mica_status open_parts(mc_stream *stream, const int32_t *ids, size_t n,
+                              const mica_generate_options *options) {
+    const mc_session_model *model = stream->session->model;
+    mc_sampling sampling;
+    MC_TRY(check_prompt(stream->session, ids, n));
+    MC_TRY(mc_sampling_check(options, &sampling));
+    if (options->max_tokens < 0)
+        return mc_fail(MICA_EINVAL, "max_tokens %lld: want 1 or more, or 0 for no limit",
+                       (long long)options->max_tokens);
+    if (options->stop_count && !options->stop_ids)
+        return mc_fail(MICA_EINVAL, "stop_ids is NULL, stop_count %zu", options->stop_count);
+    mc_sampler_init(&stream->sampler, &sampling);
+    if (!mc_buffer_add(&stream->ids, ids, n * sizeof *ids) ||
+        !mc_buffer_add(&stream->stops, options->stop_ids, options->stop_count * sizeof *ids) ||
+        (!options->ignore_eos &&
+         !mc_buffer_add(&stream->stops, model->stop_ids, model->stop_count * sizeof *ids)))
+        return mc_fail_nomem("a stream");
+    stream->prompt = (int64_t)n;
+    stream->max_tokens = options->max_tokens ? options->max_tokens : INT64_MAX;
+    stream->progress = options->progress;
+    stream->progress_user = options->progress_user;
+    if (!model->tokenizer) return MICA_OK;
+    return mica_decoder_stream_open(model->tokenizer, true, &stream->decoder);
+}
+
+mica_status mc_stream_open(mc_session *session, const int32_t *ids, size_t n,
+                           const mica_generate_options *options, mc_stream **out) {
+    *out = NULL;
+    mc_stream *stream = mc_calloc(1, sizeof *stream);
+    if (!stream) return mc_fail_nomem("a stream");
+    stream->session = session;
+    atomic_init(&stream->cancelled, false);
+    mica_status status =
+        open_parts(stream, ids, n, options ? options : &(mica_generate_options){0});
+    if (status == MICA_OK)
+        *out = stream;
+    else
+        mc_stream_close(&stream);
+    return status;
+}
+
+void mc_stream_close(mc_stream **stream) {
+    if (!stream || !*stream) return;
+    mica_decoder_stream_close(&(*stream)->decoder);
+    mc_sampler_deinit(&(*stream)->sampler);
+    mc_buffer_deinit(&(*stream)->ids);
+    mc_buffer_deinit(&(*stream)->stops);
+    mc_free(*stream);
+    *stream = NULL;
+}
+
+void mc_stream_cancel(mc_stream *stream) {
+    atomic_store_explicit(&stream->cancelled, true, memory_order_relaxed);
+}
+
+static mica_status check_cancelled(const mc_stream *stream) {
+    if (!atomic_load_explicit(&stream->cancelled, memory_order_relaxed)) return MICA_OK;
+    return mc_fail(MICA_ECANCELLED, "the answer was cancelled");
+}
+
+/* ---- computing ---- */
+
+/* The prompt, chunk by chunk, but for what the session has seen of it. */
+static mica_status prefill(mc_stream *stream, const float **logits) {
+    mc_session *session = stream->session;
+    const int32_t *ids = MC_BUFFER_AT(&stream->ids, int32_t);
+    int64_t at = mc_session_reuse(session, ids, stream->prompt);
+    stream->reused = at;
+    while (at < stream->prompt) {
+        int64_t n = stream->prompt - at;
+        if (n > session->chunk) n = session->chunk;
+        bool last = at + n == stream->prompt;
+        MC_TRY(check_cancelled(stream));
+        MC_TRY(mc_session_feed(session, ids + at, n, last ? logits : NULL));
+        at += n;
+        if (stream->progress)
+            stream->progress(stream->progress_user, (uint64_t)at, (uint64_t)stream->prompt);
+    }
+    return MICA_OK;
+}
+
+static mica_status begin(mc_stream *stream, const float **logits) {
+    uint64_t start = mc_now_us();
+    stream->number = ++stream->session->streams;
+    mica_status status = prefill(stream, logits);
+    stream->prefill_us = mc_now_us() - start;
+    return status;
+}
+
+/* Computes the token that was handed out last. */
+static mica_status step(mc_stream *stream, const float **logits) {
+    size_t n = MC_BUFFER_COUNT(&stream->ids, int32_t);
+    return mc_session_feed(stream->session, MC_BUFFER_AT(&stream->ids, int32_t) + n - 1, 1, logits);
+}
+
+static mica_status draw(mc_stream *stream, const float *logits, int32_t *id) {
+    size_t n = MC_BUFFER_COUNT(&stream->ids, int32_t);
+    MC_TRY(mc_sampler_draw(&stream->sampler, logits, stream->session->model->lm->spec.vocab,
+                           MC_BUFFER_AT(&stream->ids, int32_t), n, id));
+    if (!MC_BUFFER_PUSH(&stream->ids, int32_t, *id)) return mc_fail_nomem("a stream's tokens");
+    return MICA_OK;
+}
+
+static mica_status compute(mc_stream *stream, int32_t *id) {
+    const float *logits = NULL;
+    MC_TRY(check_cancelled(stream));
+    if (!stream->number) {
+        MC_TRY(begin(stream, &logits));
+        return draw(stream, logits, id);
+    }
+    if (stream->number != stream->session->streams)
+        return mc_fail(MICA_EINVAL, "another answer of the session has begun: this one is over");
+    uint64_t start = mc_now_us();
+    MC_TRY(step(stream, &logits));
+    MC_TRY(draw(stream, logits, id));
+    stream->decode_us += mc_now_us() - start;
+    stream->decoded++;
+    return MICA_OK;
+}
+
+/* ---- handing out ---- */
+
+static bool stops_at(const mc_stream *stream, int32_t id) {
+    const int32_t *stops = MC_BUFFER_AT(&stream->stops, int32_t);
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&stream->stops, int32_t); i++)
+        if (stops[i] == id) return true;
+    return false;
+}
+
+static bool fail(mc_stream *stream, mica_status status) {
+    stream->status = status;
+    stream->finish = status == MICA_ECANCELLED ? MICA_FINISH_CANCELLED : MICA_FINISH_ERROR;
+    stream->ended = true;
+    return false;
+}
+
+/* The end of a whole answer: text that was held back is handed out first. */
+static bool end(mc_stream *stream, mica_finish finish, mica_token *token) {
+    const char *piece = "";
+    size_t len = 0;
+    stream->ended = true;
+    if (stream->decoder) {
+        mica_status status = mica_decoder_stream_flush(stream->decoder, &piece, &len);
+        if (status != MICA_OK) return fail(stream, status);
+    }
+    stream->finish = finish;
+    *token = (mica_token){-1, piece, len};
+    return len > 0;
+}
+
+bool mc_stream_next(mc_stream *stream, mica_token *token) {
+    mica_token next = {-1, "", 0};
+    *token = next;
+    if (stream->ended) return false;
+    if (stream->generated >= stream->max_tokens ||
+        stream->prompt + stream->generated > mc_session_room(stream->session))
+        return end(stream, MICA_FINISH_LENGTH, token);
+    mica_status status = compute(stream, &next.id);
+    if (status == MICA_OK && stops_at(stream, next.id)) return end(stream, MICA_FINISH_STOP, token);
+    if (status == MICA_OK && stream->decoder)
+        status = mica_decoder_stream_push(stream->decoder, next.id, &next.text, &next.len);
+    if (status != MICA_OK) return fail(stream, status);
+    stream->generated++;
+    *token = next;
+    return true;
+}
+
+mica_finish mc_stream_finish(const mc_stream *stream) {
+    return stream->finish;
+}
+
+mica_status mc_stream_status(const mc_stream *stream) {
+    return stream->status;
+}
+
+static double rate(int64_t tokens, uint64_t us) {
+    return us ? (double)tokens * 1e6 / (double)us : 0.0;
+}
+
+mica_metrics mc_stream_metrics(const mc_stream *stream) {
+    const mica_device *device = stream->session->model->device;
+    return (mica_metrics){
+        .prompt_tokens = stream->prompt,
+        .reused_tokens = stream->reused,
+        .generated_tokens = stream->generated,
+        .prefill_seconds = (double)stream->prefill_us * 1e-6,
+        .decode_seconds = (double)stream->decode_us * 1e-6,
+        .prefill_rate = rate(stream->prompt - stream->reused, stream->prefill_us),
+        .decode_rate = rate(stream->decoded, stream->decode_us),
+        .active_bytes = mica_device_active_bytes(device),
+        .peak_bytes = mica_device_peak_bytes(device),
+    };
+}

@@ -1,0 +1,27 @@
+/* A stream: one answer of a session in the making. See mica/model.h for what callers are promised.
+ *
+ * Threads: one at a time; mc_stream_cancel from any thread and from a signal handler. */
+#ifndef SESSION_STREAM_H
+#define SESSION_STREAM_H
+
+#include "session/sampler.h"
+#include "session/session.h"
+
+typedef struct mc_stream mc_stream;
+
+/* Prepares an answer to ids[n]; nothing is computed yet. Copies what it needs of ids and options.
+ *
+ * options NULL for the defaults.
+ * errors  MICA_EINVAL no ids, one past the vocabulary, an option out of range; MICA_ECONTEXT;
+ *         MICA_ENOMEM */
+mica_status mc_stream_open(mc_session *session, const int32_t *ids, size_t n,
+                           const mica_generate_options *options, mc_stream **stream);
+void mc_stream_close(mc_stream **stream); /* takes NULL */
+
+bool mc_stream_next(mc_stream *stream, mica_token *token);
+mica_finish mc_stream_finish(const mc_stream *stream);
+mica_status mc_stream_status(const mc_stream *stream);
+void mc_stream_cancel(mc_stream *stream);
+mica_metrics mc_stream_metrics(const mc_stream *stream);
+
+#endif
