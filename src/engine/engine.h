@@ -1,0 +1,56 @@
+/* Engines: who computes a model's tokens. One row of engine_list.h and one file.
+ *
+ * An engine gets token ids and gives tokens; prompts, chat formats and the tokenizer are handled
+ * above it and are the same for all. */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include "base/status.h"
+#include "engine/prompt.h"
+
+#include <mica/model.h>
+
+/* A model as its engine opened it. */
+typedef struct mc_engine_model {
+    void *state;
+    mica_device *device;  /* NULL: none of mica's */
+    const char *chat;     /* built-in chat format of its family, NULL: none */
+    mica_model_info info; /* but for path and engine */
+} mc_engine_model;
+
+typedef struct mc_engine {
+    const char *name;
+
+    /* Whether the folder is worth opening: a cheap look, no error. */
+    bool (*takes)(const char *folder);
+
+    /* `prompt` (tokenizer, stop ids) outlives the model. Nothing is left behind after an error. */
+    mica_status (*open)(const char *folder, const mica_model_options *options,
+                        const mc_prompt *prompt, mc_engine_model *model);
+    void (*close)(void *model);
+    uint64_t (*cache_bytes)(const void *model, int64_t tokens);
+
+    mica_status (*session_open)(const void *model, const mica_session_options *options,
+                                void **session);
+    void (*session_close)(void *session);
+    void (*session_reset)(void *session);
+
+    /* These do what mica_generate_ids and the mica_stream functions promise. */
+    mica_status (*stream_open)(void *session, const int32_t *ids, size_t count,
+                               const mica_generate_options *options, void **stream);
+    void (*stream_close)(void *stream);
+    bool (*stream_next)(void *stream, mica_token *token);
+    mica_finish (*stream_finish)(const void *stream);
+    mica_status (*stream_status)(const void *stream);
+    void (*stream_cancel)(void *stream); /* async-signal-safe */
+    mica_metrics (*stream_metrics)(const void *stream);
+} mc_engine;
+
+#define ENGINE(name) extern const mc_engine mc_engine_##name;
+#include "engine/engine_list.h"
+
+/* The engine of that name, or the first that takes the folder where name is NULL.
+ * errors  MICA_EINVAL no such engine (the text lists them); why the folder is none; */
+mica_status mc_engine_find(const char *name, const char *folder, const mc_engine **engine);
+
+#endif

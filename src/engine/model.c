@@ -1,0 +1,184 @@
+/* mica/model.h: handles over an engine. */
+#include "base/alloc.h"
+#include "engine/engine.h"
+
+#include <string.h>
+
+struct mica_model {
+    const mc_engine *engine;
+    mc_engine_model opened; /* state NULL: not open */
+    mc_prompt prompt;
+    char *path;
+};
+
+struct mica_session {
+    const mica_model *model;
+    void *state;
+};
+
+struct mica_stream {
+    const mc_engine *engine;
+    void *state;
+};
+
+/* ---- models ---- */
+
+static mica_status open_parts(mica_model *model, const char *path,
+                              const mica_model_options *options) {
+    MC_TRY(mc_engine_find(options->engine, path, &model->engine));
+    model->path = mc_strdup(path);
+    if (!model->path) return mc_fail_nomem("a model");
+    MC_TRY(mc_prompt_open(path, &model->prompt));
+    MC_TRY(model->engine->open(path, options, &model->prompt, &model->opened));
+    model->opened.info.path = model->path;
+    model->opened.info.engine = model->engine->name;
+    return MICA_OK;
+}
+
+mica_status mica_model_open(const char *path, const mica_model_options *options, mica_model **out) {
+    if (!out) return mc_fail(MICA_EINVAL, "mica_model_open: model is NULL");
+    *out = NULL;
+    if (!path) return mc_fail(MICA_EINVAL, "mica_model_open: path is NULL");
+    mica_model *model = mc_calloc(1, sizeof *model);
+    if (!model) return mc_fail_nomem("a model");
+    mica_status status = open_parts(model, path, options ? options : &(mica_model_options){0});
+    if (status == MICA_OK)
+        *out = model;
+    else
+        mica_model_close(&model);
+    return status;
+}
+
+void mica_model_close(mica_model **model) {
+    if (!model || !*model) return;
+    if ((*model)->opened.state) (*model)->engine->close((*model)->opened.state);
+    mc_prompt_close(&(*model)->prompt);
+    mc_free((*model)->path);
+    mc_free(*model);
+    *model = NULL;
+}
+
+mica_model_info mica_model_get_info(const mica_model *model) {
+    return model->opened.info;
+}
+
+uint64_t mica_model_cache_bytes(const mica_model *model, int64_t tokens) {
+    return model->engine->cache_bytes(model->opened.state, tokens);
+}
+
+const mica_tokenizer *mica_model_tokenizer(const mica_model *model) {
+    return model->prompt.tokenizer;
+}
+
+mica_device *mica_model_device(const mica_model *model) {
+    return model->opened.device;
+}
+
+/* ---- sessions ---- */
+
+mica_status mica_session_open(const mica_model *model, const mica_session_options *options,
+                              mica_session **out) {
+    if (!out) return mc_fail(MICA_EINVAL, "mica_session_open: session is NULL");
+    *out = NULL;
+    if (!model) return mc_fail(MICA_EINVAL, "mica_session_open: model is NULL");
+    mica_session *session = mc_calloc(1, sizeof *session);
+    if (!session) return mc_fail_nomem("a session");
+    session->model = model;
+    mica_status status = model->engine->session_open(
+        model->opened.state, options ? options : &(mica_session_options){0}, &session->state);
+    if (status == MICA_OK)
+        *out = session;
+    else
+        mc_free(session);
+    return status;
+}
+
+void mica_session_close(mica_session **session) {
+    if (!session || !*session) return;
+    (*session)->model->engine->session_close((*session)->state);
+    mc_free(*session);
+    *session = NULL;
+}
+
+void mica_session_reset(mica_session *session) {
+    if (session) session->model->engine->session_reset(session->state);
+}
+
+/* ---- streams ---- */
+
+mica_status mica_generate_ids(mica_session *session, const int32_t *ids, size_t count,
+                              const mica_generate_options *options, mica_stream **out) {
+    if (!out) return mc_fail(MICA_EINVAL, "mica_generate: stream is NULL");
+    *out = NULL;
+    if (!session) return mc_fail(MICA_EINVAL, "mica_generate: session is NULL");
+    if (!ids && count) return mc_fail(MICA_EINVAL, "mica_generate_ids: ids is NULL");
+    mica_stream *stream = mc_calloc(1, sizeof *stream);
+    if (!stream) return mc_fail_nomem("a stream");
+    stream->engine = session->model->engine;
+    mica_status status = stream->engine->stream_open(
+        session->state, ids, count, options ? options : &(mica_generate_options){0},
+        &stream->state);
+    if (status == MICA_OK)
+        *out = stream;
+    else
+        mc_free(stream);
+    return status;
+}
+
+mica_status mica_generate(mica_session *session, const char *prompt, size_t len,
+                          const mica_generate_options *options, mica_stream **stream) {
+    int32_t *ids;
+    size_t n;
+    if (!stream) return mc_fail(MICA_EINVAL, "mica_generate: stream is NULL");
+    *stream = NULL;
+    if (!session || !prompt)
+        return mc_fail(MICA_EINVAL, "mica_generate: %s is NULL", session ? "prompt" : "session");
+    if (!len) len = strlen(prompt);
+    if (!len) return mc_fail(MICA_EINVAL, "the prompt is empty: give at least one character");
+    MC_TRY(mica_tokenizer_encode(session->model->prompt.tokenizer, prompt, len, true, &ids, &n));
+    mica_status status = mica_generate_ids(session, ids, n, options, stream);
+    mica_free(ids);
+    return status;
+}
+
+mica_status mica_chat(mica_session *session, const mica_message *messages, size_t count,
+                      const mica_generate_options *options, mica_stream **stream) {
+    int32_t *ids;
+    size_t n;
+    if (!stream) return mc_fail(MICA_EINVAL, "mica_chat: stream is NULL");
+    *stream = NULL;
+    if (!session) return mc_fail(MICA_EINVAL, "mica_chat: session is NULL");
+    if (!messages || !count) return mc_fail(MICA_EINVAL, "mica_chat: no messages");
+    const mica_model *model = session->model;
+    MC_TRY(mc_prompt_chat(&model->prompt, model->opened.chat, messages, count, &ids, &n));
+    mica_status status = mica_generate_ids(session, ids, n, options, stream);
+    mica_free(ids);
+    return status;
+}
+
+bool mica_stream_next(mica_stream *stream, mica_token *token) {
+    return stream && token && stream->engine->stream_next(stream->state, token);
+}
+
+mica_finish mica_stream_finish(const mica_stream *stream) {
+    return stream->engine->stream_finish(stream->state);
+}
+
+mica_status mica_stream_status(const mica_stream *stream) {
+    return stream->engine->stream_status(stream->state);
+}
+
+void mica_stream_cancel(mica_stream *stream) {
+    stream->engine->stream_cancel(stream->state);
+}
+
+mica_metrics mica_stream_metrics(const mica_stream *stream) {
+    return stream->engine->stream_metrics(stream->state);
+}
+
+void mica_stream_close(mica_stream **stream) {
+    if (!stream || !*stream) return;
+    (*stream)->engine->stream_close((*stream)->state);
+    mc_free(*stream);
+    *stream = NULL;
+}

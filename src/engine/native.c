@@ -1,0 +1,173 @@
+/* The native engine: mica's own model, session and device rooms. */
+#include "base/alloc.h"
+#include "engine/engine.h"
+#include "io/folder.h"
+#include "session/stream.h"
+
+typedef struct native {
+    mica_device *own; /* opened here; NULL: the caller's is used */
+    mc_lm *lm;
+    mc_session_model shared; /* what sessions see */
+    int64_t context;         /* tokens that a session may hold */
+} native;
+
+static int64_t sliding_layers(const mc_decoder_spec *spec, int64_t *window) {
+    int64_t count = 0;
+    *window = 0;
+    for (int i = 0; i < spec->n_layers; i++) {
+        if (!spec->layers[i].window) continue;
+        *window = spec->layers[i].window;
+        count++;
+    }
+    return count;
+}
+
+static mica_model_info describe(const native *model) {
+    const mc_decoder_spec *spec = &model->lm->spec;
+    mica_model_info info = {
+        .family = spec->family,
+        .architecture = *model->lm->model_type ? model->lm->model_type : spec->family,
+        .dtype = mica_dtype_name(model->lm->dtype),
+        .quantization = model->lm->quantization,
+        .parameters = model->lm->parameters,
+        .weight_bytes = model->lm->weight_bytes,
+        .layers = spec->n_layers,
+        .hidden_size = spec->hidden,
+        .heads = spec->heads,
+        .kv_heads = spec->kv_heads,
+        .head_dim = spec->head_dim,
+        .intermediate_size = spec->intermediate,
+        .vocab_size = spec->vocab,
+        .context_length = model->context,
+    };
+    info.sliding_layers = sliding_layers(spec, &info.sliding_window);
+    return info;
+}
+
+static void close_model(void *state) {
+    native *model = state;
+    mc_lm_close(&model->lm);
+    mica_device_close(&model->own);
+    mc_free(model);
+}
+
+static mica_status open_parts(native *model, const char *folder, const mica_model_options *options,
+                              const mc_prompt *prompt) {
+    mica_device *device = options->device;
+    if (!device) {
+        const mica_device_options own = {.threads = options->threads};
+        MC_TRY(mica_device_open(NULL, &own, &model->own));
+        device = model->own;
+    }
+    MC_TRY(mc_lm_open(folder, device, options->progress, options->progress_user, &model->lm));
+    model->context = model->lm->spec.context;
+    if (options->context_length && options->context_length < model->context)
+        model->context = options->context_length;
+    model->shared = (mc_session_model){
+        .lm = model->lm,
+        .device = device,
+        .tokenizer = prompt->tokenizer,
+        .context = options->context_length ? model->context : 0,
+        .stop_ids = MC_BUFFER_AT(&prompt->stops, int32_t),
+        .stop_count = MC_BUFFER_COUNT(&prompt->stops, int32_t),
+    };
+    return MICA_OK;
+}
+
+static mica_status open_model(const char *folder, const mica_model_options *options,
+                              const mc_prompt *prompt, mc_engine_model *out) {
+    if (options->context_length < 0)
+        return mc_fail(MICA_EINVAL, "context_length %lld: want 1 or more, or 0 for the model's own",
+                       (long long)options->context_length);
+    native *model = mc_calloc(1, sizeof *model);
+    if (!model) return mc_fail_nomem("a model");
+    mica_status status = open_parts(model, folder, options, prompt);
+    if (status != MICA_OK) {
+        close_model(model);
+        return status;
+    }
+    *out = (mc_engine_model){
+        .state = model,
+        .device = model->shared.device,
+        .chat = model->lm->spec.chat,
+        .info = describe(model),
+    };
+    return MICA_OK;
+}
+
+static uint64_t cache_bytes(const void *state, int64_t tokens) {
+    const native *model = state;
+    if (tokens <= 0) return 0;
+    return mc_session_bytes(&model->shared, tokens);
+}
+
+/* ---- sessions and streams: the session room's, by another name ---- */
+
+static mica_status session_open(const void *state, const mica_session_options *options,
+                                void **out) {
+    const native *model = state;
+    mc_session *session;
+    MC_TRY(mc_session_open(&model->shared, options->prefill_chunk, &session));
+    *out = session;
+    return MICA_OK;
+}
+
+static void session_close(void *state) {
+    mc_session *session = state;
+    mc_session_close(&session);
+}
+
+static void session_reset(void *state) {
+    mc_session_reset(state);
+}
+
+static mica_status stream_open(void *session, const int32_t *ids, size_t count,
+                               const mica_generate_options *options, void **out) {
+    mc_stream *stream;
+    MC_TRY(mc_stream_open(session, ids, count, options, &stream));
+    *out = stream;
+    return MICA_OK;
+}
+
+static void stream_close(void *state) {
+    mc_stream *stream = state;
+    mc_stream_close(&stream);
+}
+
+static bool stream_next(void *state, mica_token *token) {
+    return mc_stream_next(state, token);
+}
+
+static mica_finish stream_finish(const void *state) {
+    return mc_stream_finish(state);
+}
+
+static mica_status stream_status(const void *state) {
+    return mc_stream_status(state);
+}
+
+static void stream_cancel(void *state) {
+    mc_stream_cancel(state);
+}
+
+static mica_metrics stream_metrics(const void *state) {
+    return mc_stream_metrics(state);
+}
+
+const mc_engine mc_engine_native = {
+    .name = "native",
+    .takes = mc_model_folder_is,
+    .open = open_model,
+    .close = close_model,
+    .cache_bytes = cache_bytes,
+    .session_open = session_open,
+    .session_close = session_close,
+    .session_reset = session_reset,
+    .stream_open = stream_open,
+    .stream_close = stream_close,
+    .stream_next = stream_next,
+    .stream_finish = stream_finish,
+    .stream_status = stream_status,
+    .stream_cancel = stream_cancel,
+    .stream_metrics = stream_metrics,
+};
