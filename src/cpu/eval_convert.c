@@ -1,0 +1,80 @@
+/* Conversions between dtypes. */
+#include <math.h>
+
+#include "cpu/block.h"
+#include "cpu/cpu.h"
+#include "cpu/eval.h"
+
+static void astype_range(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const mc_call *call = context;
+    const mc_operand *x = &call->in[0], *out = &call->out;
+    /* u64 to a float goes by value too, not by the bits of an i64 */
+    bool floats = mica_dtype_is_float(x->layout->dtype) || mica_dtype_is_float(out->layout->dtype);
+    mc_block block;
+    for (int64_t at = begin; at < end; at += MC_BLOCK) {
+        int64_t n = end - at < MC_BLOCK ? end - at : MC_BLOCK;
+        if (floats)
+            mc_block_put_f32(out, at, n, mc_block_f32(x, at, n, &block));
+        else
+            mc_block_put_i64(out, at, n, mc_block_i64(x, at, n, &block));
+    }
+}
+
+mica_status mc_eval_astype(const mc_call *call) {
+    mc_call copy = *call;
+    mc_cpu_for(call, mc_layout_size(call->out.layout), 16384, astype_range, &copy);
+    return MICA_OK;
+}
+
+/* ---- E4M3: sign, 4 bits of exponent (bias 7), 3 of fraction; 0x7f is NaN, 448 the largest ---- */
+
+/* To the nearest, even where two are as near; beyond 448 to 448. */
+static uint8_t to_fp8(float x) {
+    uint8_t sign = signbit(x) ? 0x80 : 0;
+    float a = fabsf(x);
+    if (a != a) return sign | 0x7f;
+    if (a >= 448.0f) return sign | 0x7e;
+    if (a < 0x1p-6f) return sign | (uint8_t)rintf(a * 0x1p9f); /* subnormal: steps of 2^-9 */
+    int e;
+    float fraction = frexpf(a, &e);           /* a = fraction * 2^e, fraction in [0.5, 1) */
+    int steps = (int)rintf(fraction * 16.0f); /* 8 to 16: the hidden bit and the fraction */
+    /* A carry to 16 is the next exponent with fraction 0: addition does that by itself. */
+    return sign | (uint8_t)(((e + 6) << 3) + steps - 8);
+}
+
+static float from_fp8(uint8_t code) {
+    int exponent = code >> 3 & 15, fraction = code & 7;
+    float a =
+        exponent == 0 ? ldexpf((float)fraction, -9) : ldexpf((float)(8 + fraction), exponent - 10);
+    if ((code & 0x7f) == 0x7f) a = NAN;
+    return code & 0x80 ? -a : a;
+}
+
+mica_status mc_eval_to_fp8(const mc_call *call) {
+    const mc_operand *x = &call->in[0];
+    int64_t size = mc_layout_size(x->layout);
+    mc_block block;
+    for (int64_t at = 0; at < size; at += MC_BLOCK) {
+        int64_t n = size - at < MC_BLOCK ? size - at : MC_BLOCK;
+        const float *v = mc_block_f32(x, at, n, &block);
+        uint8_t *y = (uint8_t *)call->out.data + at;
+        for (int64_t i = 0; i < n; i++)
+            y[i] = to_fp8(v[i]);
+    }
+    return MICA_OK;
+}
+
+mica_status mc_eval_from_fp8(const mc_call *call) {
+    const mc_operand *x = &call->in[0];
+    int64_t size = mc_layout_size(x->layout);
+    mc_block block;
+    for (int64_t at = 0; at < size; at += MC_BLOCK) {
+        int64_t n = size - at < MC_BLOCK ? size - at : MC_BLOCK;
+        const uint8_t *codes = mc_block_raw(x, at, n, &block);
+        for (int64_t i = 0; i < n; i++)
+            block.as.f32[i] = from_fp8(codes[i]);
+        mc_block_put_f32(&call->out, at, n, block.as.f32);
+    }
+    return MICA_OK;
+}

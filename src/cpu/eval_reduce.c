@@ -1,0 +1,325 @@
+/* Reductions: every result is made of one row of elements, whatever axes it comes from (mc_rows_of),
+ * read a block at a time. Rows are split among threads, a row never is: the same numbers with any
+ * number of threads. */
+#include <math.h>
+
+#include "cpu/block.h"
+#include "cpu/cpu.h"
+#include "cpu/eval.h"
+#include "cpu/vmath.h"
+#include "graph/attr.h"
+
+typedef struct work work;
+
+/* The result of row `row`, written to out. */
+typedef void (*row_fn)(const work *w, int64_t row);
+
+struct work {
+    const mc_call *call;
+    mc_operand x; /* the operand with the reduced axes last */
+    mc_layout layout;
+    int64_t length; /* elements a row */
+    bool least;     /* min, argmin, all: instead of max, argmax, any */
+    row_fn fn;
+};
+
+static void range(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const work *w = context;
+    for (int64_t row = begin; row < end; row++)
+        w->fn(w, row);
+}
+
+static mica_status run_rows(const mc_call *call, int64_t mask, bool least, row_fn fn) {
+    work w = {.call = call, .least = least, .fn = fn};
+    int64_t rows = mc_rows_of(&call->in[0], mask, &w.layout, &w.x, &w.length);
+    mc_cpu_for(call, rows, 16384 / (w.length + 1) + 1, range, &w);
+    return MICA_OK;
+}
+
+static mica_status run(const mc_call *call, bool least, row_fn fn) {
+    const mc_attr_reduce *attr = call->attr;
+    return run_rows(call, attr->axes, least, fn);
+}
+
+/* for each block of the row: at, and n elements from there */
+#define FOR_BLOCKS(w) \
+    for (int64_t at = 0, n = 0; at < (w)->length && ((n = block_at(w, at)), true); at += MC_BLOCK)
+static inline int64_t block_at(const work *w, int64_t at) {
+    return w->length - at < MC_BLOCK ? w->length - at : MC_BLOCK;
+}
+
+static bool is_float(const work *w) {
+    return mica_dtype_is_float(w->layout.dtype);
+}
+
+static void put_f32(const work *w, int64_t row, float value) {
+    mc_block_put_f32(&w->call->out, row, 1, &value);
+}
+
+static void put_i64(const work *w, int64_t row, int64_t value) {
+    mc_block_put_i64(&w->call->out, row, 1, &value);
+}
+
+/* ---- sums and products ---- */
+
+#define LANES 16 /* partial results: what vector code wants, fixed so that numbers are */
+
+/* Within a block in f32 by lanes, over blocks in double. */
+static double sum_block(int64_t n, const float *x) {
+    float lane[LANES] = {0};
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++)
+            lane[k] += x[i + k];
+    for (int k = 0; i < n; i++, k++)
+        lane[k] += x[i];
+    double sum = 0;
+    for (int k = 0; k < LANES; k++)
+        sum += (double)lane[k];
+    return sum;
+}
+
+static void sum_row(const work *w, int64_t row) {
+    mc_block block;
+    if (is_float(w)) {
+        double sum = 0;
+        FOR_BLOCKS(w) sum += sum_block(n, mc_block_f32(&w->x, row * w->length + at, n, &block));
+        put_f32(w, row, (float)sum);
+        return;
+    }
+    uint64_t sum = 0;
+    FOR_BLOCKS(w) {
+        const int64_t *x = mc_block_i64(&w->x, row * w->length + at, n, &block);
+        for (int64_t i = 0; i < n; i++)
+            sum += (uint64_t)x[i];
+    }
+    put_i64(w, row, (int64_t)sum);
+}
+
+static void prod_row(const work *w, int64_t row) {
+    mc_block block;
+    if (is_float(w)) {
+        double prod = 1;
+        FOR_BLOCKS(w) {
+            const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
+            for (int64_t i = 0; i < n; i++)
+                prod *= (double)x[i];
+        }
+        put_f32(w, row, (float)prod);
+        return;
+    }
+    uint64_t prod = 1;
+    FOR_BLOCKS(w) {
+        const int64_t *x = mc_block_i64(&w->x, row * w->length + at, n, &block);
+        for (int64_t i = 0; i < n; i++)
+            prod *= (uint64_t)x[i];
+    }
+    put_i64(w, row, (int64_t)prod);
+}
+
+mica_status mc_eval_sum(const mc_call *call) {
+    return run(call, false, sum_row);
+}
+mica_status mc_eval_prod(const mc_call *call) {
+    return run(call, false, prod_row);
+}
+
+/* ---- the largest and the smallest ---- */
+
+/* The largest of x and `most`, NaN left out; by lanes, as sum_block. */
+static float max_block(int64_t n, const float *x, float most) {
+    float lane[LANES];
+    for (int k = 0; k < LANES; k++)
+        lane[k] = most;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++)
+            lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];
+    for (int k = 0; i < n; i++, k++)
+        lane[k] = x[i] > lane[k] ? x[i] : lane[k];
+    for (int k = 0; k < LANES; k++)
+        most = lane[k] > most ? lane[k] : most;
+    return most;
+}
+
+static float min_block(int64_t n, const float *x, float least) {
+    float lane[LANES];
+    for (int k = 0; k < LANES; k++)
+        lane[k] = least;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++)
+            lane[k] = x[i + k] < lane[k] ? x[i + k] : lane[k];
+    for (int k = 0; i < n; i++, k++)
+        lane[k] = x[i] < lane[k] ? x[i] : lane[k];
+    for (int k = 0; k < LANES; k++)
+        least = lane[k] < least ? lane[k] : least;
+    return least;
+}
+
+static bool has_nan(int64_t n, const float *x) {
+    int found = 0;
+    for (int64_t i = 0; i < n; i++)
+        found |= x[i] != x[i];
+    return found != 0;
+}
+
+/* a before b in the order that is asked for; integers with the top bit as their dtype has it */
+static bool better_int(const work *w, int64_t a, int64_t b) {
+    if (w->layout.dtype == MICA_U64)
+        return w->least ? (uint64_t)a < (uint64_t)b : (uint64_t)a > (uint64_t)b;
+    return w->least ? a < b : a > b;
+}
+
+static void extreme_row(const work *w, int64_t row) {
+    mc_block block;
+    if (is_float(w)) {
+        float best = w->least ? INFINITY : -INFINITY;
+        bool nan = false;
+        FOR_BLOCKS(w) {
+            const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
+            best = w->least ? min_block(n, x, best) : max_block(n, x, best);
+            nan = nan || has_nan(n, x);
+        }
+        put_f32(w, row, nan ? NAN : best);
+        return;
+    }
+    int64_t best = 0;
+    FOR_BLOCKS(w) {
+        const int64_t *x = mc_block_i64(&w->x, row * w->length + at, n, &block);
+        if (at == 0) best = x[0];
+        for (int64_t i = 0; i < n; i++)
+            if (better_int(w, x[i], best)) best = x[i];
+    }
+    put_i64(w, row, best);
+}
+
+/* A block is searched for the place only where it holds a better value than all before. NaN is
+ * never the best; a row of nothing else gives 0. */
+static void index_row(const work *w, int64_t row) {
+    mc_block block;
+    int64_t index = -1, best_int = 0;
+    float best = w->least ? INFINITY : -INFINITY;
+    FOR_BLOCKS(w) {
+        if (is_float(w)) {
+            const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
+            float found = w->least ? min_block(n, x, best) : max_block(n, x, best);
+            if (index >= 0 && found == best) continue;
+            for (int64_t i = 0; i < n; i++) {
+                if (x[i] != found) continue; /* none: nothing but NaN so far */
+                index = at + i;
+                break;
+            }
+            best = found;
+        } else {
+            const int64_t *x = mc_block_i64(&w->x, row * w->length + at, n, &block);
+            for (int64_t i = 0; i < n; i++) {
+                if (index >= 0 && !better_int(w, x[i], best_int)) continue;
+                index = at + i;
+                best_int = x[i];
+            }
+        }
+    }
+    put_i64(w, row, index < 0 ? 0 : index);
+}
+
+mica_status mc_eval_max(const mc_call *call) {
+    return run(call, false, extreme_row);
+}
+mica_status mc_eval_min(const mc_call *call) {
+    return run(call, true, extreme_row);
+}
+mica_status mc_eval_argmax(const mc_call *call) {
+    return run(call, false, index_row);
+}
+mica_status mc_eval_argmin(const mc_call *call) {
+    return run(call, true, index_row);
+}
+
+/* ---- all, any ---- */
+
+static void truth_row(const work *w, int64_t row) {
+    mc_block block;
+    bool found = false; /* a zero where all is asked, a nonzero where any is */
+    FOR_BLOCKS(w) {
+        if (is_float(w)) {
+            const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
+            for (int64_t i = 0; i < n; i++)
+                found = found || (x[i] == 0.0f) == w->least;
+        } else {
+            const int64_t *x = mc_block_i64(&w->x, row * w->length + at, n, &block);
+            for (int64_t i = 0; i < n; i++)
+                found = found || (x[i] == 0) == w->least;
+        }
+        if (found) break;
+    }
+    put_i64(w, row, found != w->least);
+}
+
+mica_status mc_eval_all(const mc_call *call) {
+    return run(call, true, truth_row);
+}
+mica_status mc_eval_any(const mc_call *call) {
+    return run(call, false, truth_row);
+}
+
+/* ---- logsumexp and softmax ---- */
+
+/* y = exp(x - shift); returns the sum. y may be x. */
+static double exp_block(int64_t n, const float *x, float shift, float *y) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = mc_expf(x[i] - shift);
+    return sum_block(n, y);
+}
+
+/* The largest of a row, NaN left out: -infinity where there is nothing else. */
+static float row_max(const work *w, int64_t row, mc_block *block) {
+    float most = -INFINITY;
+    FOR_BLOCKS(w)
+    most = max_block(n, mc_block_f32(&w->x, row * w->length + at, n, block), most);
+    return most;
+}
+
+static void logsumexp_row(const work *w, int64_t row) {
+    mc_block block;
+    float most = row_max(w, row, &block), shift = isinf(most) ? 0.0f : most;
+    double sum = 0;
+    FOR_BLOCKS(w) {
+        const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
+        sum += exp_block(n, x, shift, block.as.f32);
+    }
+    put_f32(w, row, (float)(log(sum) + (double)shift));
+}
+
+mica_status mc_eval_logsumexp(const mc_call *call) {
+    return run(call, false, logsumexp_row);
+}
+
+/* A row of -infinity alone gives NaN, as do infinity and NaN in a row. f32 results are written
+ * before they are scaled; for f16 and bf16 the exponentials are computed again instead. */
+static void softmax_row(const work *w, int64_t row) {
+    const mc_operand *out = &w->call->out;
+    bool keep = out->layout->dtype == MICA_F32;
+    int64_t first = row * w->length;
+    mc_block block;
+    float most = row_max(w, row, &block);
+    double sum = 0;
+    FOR_BLOCKS(w) {
+        const float *x = mc_block_f32(&w->x, first + at, n, &block);
+        sum += exp_block(n, x, most, keep ? (float *)out->data + first + at : block.as.f32);
+    }
+    float scale = (float)(1.0 / sum);
+    FOR_BLOCKS(w) {
+        float *y = keep ? (float *)out->data + first + at : block.as.f32;
+        if (!keep) (void)exp_block(n, mc_block_f32(&w->x, first + at, n, &block), most, y);
+        for (int64_t i = 0; i < n; i++)
+            y[i] *= scale;
+        if (!keep) mc_block_put_f32(out, first + at, n, y);
+    }
+}
+
+mica_status mc_eval_softmax(const mc_call *call) {
+    int last = call->in[0].layout->ndim - 1;
+    return run_rows(call, (int64_t)1 << last, false, softmax_row);
+}

@@ -1,0 +1,50 @@
+/* where: bytes are chosen, whatever they mean. */
+#include "cpu/block.h"
+#include "cpu/cpu.h"
+#include "cpu/eval.h"
+
+#include <string.h>
+
+#define SELECT(T)                                                                       \
+    static void select_##T(int64_t n, const uint8_t *c, const T *a, const T *b, T *y) { \
+        for (int64_t i = 0; i < n; i++)                                                 \
+            y[i] = c[i] ? a[i] : b[i];                                                  \
+    }
+SELECT(uint8_t)
+SELECT(uint16_t)
+SELECT(uint32_t)
+SELECT(uint64_t)
+
+static void range(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const mc_call *call = context;
+    size_t size = mica_dtype_bytes(call->out.layout->dtype);
+    mc_block c, a, b, y;
+    for (int64_t at = begin; at < end; at += MC_BLOCK) {
+        int64_t n = end - at < MC_BLOCK ? end - at : MC_BLOCK;
+        const uint8_t *choice = mc_block_raw(&call->in[0], at, n, &c);
+        const void *yes = mc_block_raw(&call->in[1], at, n, &a);
+        const void *no = mc_block_raw(&call->in[2], at, n, &b);
+        switch (size) {
+        case 1:
+            select_uint8_t(n, choice, yes, no, y.raw.u8);
+            break;
+        case 2:
+            select_uint16_t(n, choice, yes, no, y.raw.u16);
+            break;
+        case 4:
+            select_uint32_t(n, choice, yes, no, y.raw.u32);
+            break;
+        default:
+            select_uint64_t(n, choice, yes, no, y.raw.u64);
+            break;
+        }
+        memcpy((char *)call->out.data + at * (int64_t)size, &y.raw, (size_t)n * size);
+    }
+}
+
+mica_status mc_eval_where(const mc_call *call) {
+    mc_call copy = *call;
+    mc_cpu_for(call, mc_layout_size(call->out.layout), 16384, range, &copy);
+    return MICA_OK;
+}

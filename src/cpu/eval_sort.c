@@ -1,0 +1,179 @@
+/* Sorting rows: values become unsigned keys in their order, and (key, index) pairs are sorted by
+ * counting digits, 11 bits at a time, which is stable and linear: a vocabulary of logits is sorted at
+ * every token where top-p sampling asks for it. */
+#include <string.h>
+
+#include "base/half.h"
+#include "cpu/block.h"
+#include "cpu/cpu.h"
+#include "cpu/eval.h"
+#include "graph/attr.h"
+
+/* ---- keys ---- */
+
+static uint32_t f32_key(float x) {
+    if (x != x) return UINT32_MAX;                  /* behind infinity */
+    uint32_t u = mc_f32_bits(x == 0.0f ? 0.0f : x); /* both zeros are equal */
+    return u & 0x80000000u ? ~u : u | 0x80000000u;
+}
+
+/* The keys of elements [begin, begin + n) of x. Their order is that of the values. */
+static void block_keys(const mc_operand *x, int64_t begin, int64_t n, mc_block *block,
+                       uint64_t *keys) {
+    mica_dtype dtype = x->layout->dtype;
+    if (mica_dtype_is_float(dtype)) {
+        const float *v = mc_block_f32(x, begin, n, block);
+        for (int64_t i = 0; i < n; i++)
+            keys[i] = f32_key(v[i]);
+        return;
+    }
+    /* The sign bit turned around puts negative numbers first. Narrow dtypes get 32 bits. */
+    uint64_t flip = !mica_dtype_is_signed(dtype) ? 0 : dtype == MICA_I64 ? 1ull << 63 : 1ull << 31;
+    uint64_t mask = mica_dtype_bytes(dtype) == 8 ? UINT64_MAX : UINT32_MAX;
+    const int64_t *v = mc_block_i64(x, begin, n, block);
+    for (int64_t i = 0; i < n; i++)
+        keys[i] = ((uint64_t)v[i] & mask) ^ flip;
+}
+
+static bool is_wide(mica_dtype dtype) {
+    return dtype == MICA_I64 || dtype == MICA_U64;
+}
+
+/* ---- a row ---- */
+
+/* A pair is a key's 32 bits above the index. Wide keys take two sorts, by their low half first. */
+typedef struct work {
+    const mc_call *call;
+    int64_t length, k; /* of a row; how many are wanted, at the end */
+    bool indices;      /* argsort: the indices are the result */
+    uint64_t *pairs;   /* [2, length]: the pairs and room for as many */
+    uint64_t *keys;    /* [length], for wide keys */
+} work;
+
+static void insertion_sort(uint64_t *pairs, int64_t n) {
+    for (int64_t i = 1; i < n; i++) {
+        uint64_t pair = pairs[i];
+        int64_t j = i;
+        for (; j > 0 && pairs[j - 1] >> 32 > pair >> 32; j--)
+            pairs[j] = pairs[j - 1];
+        pairs[j] = pair;
+    }
+}
+
+#define DIGIT_BITS 11
+#define DIGITS (1u << DIGIT_BITS)
+#define SHORT_ROW 64
+
+/* Sorts by the upper 32 bits, stable. other: [n]. Returns where the result is: pairs or other. */
+static uint64_t *sort_pairs(uint64_t *pairs, uint64_t *other, int64_t n) {
+    if (n <= SHORT_ROW) {
+        insertion_sort(pairs, n);
+        return pairs;
+    }
+    for (int shift = 32; shift < 64; shift += DIGIT_BITS) {
+        uint32_t start[DIGITS] = {0};
+        for (int64_t i = 0; i < n; i++)
+            start[pairs[i] >> shift & (DIGITS - 1)]++;
+        uint32_t sum = 0;
+        for (uint32_t d = 0; d < DIGITS; d++) {
+            uint32_t count = start[d];
+            start[d] = sum;
+            sum += count;
+        }
+        for (int64_t i = 0; i < n; i++)
+            other[start[pairs[i] >> shift & (DIGITS - 1)]++] = pairs[i];
+        uint64_t *swap = pairs;
+        pairs = other;
+        other = swap;
+    }
+    return pairs;
+}
+
+/* The pairs of a row in order. */
+static const uint64_t *sort_row(const work *w, int64_t row) {
+    const mc_operand *x = &w->call->in[0];
+    uint64_t *pairs = w->pairs, *other = w->pairs + w->length;
+    mc_block block;
+    uint64_t keys[MC_BLOCK];
+    bool wide = is_wide(x->layout->dtype);
+    for (int64_t at = 0; at < w->length; at += MC_BLOCK) {
+        int64_t n = w->length - at < MC_BLOCK ? w->length - at : MC_BLOCK;
+        block_keys(x, row * w->length + at, n, &block, keys);
+        for (int64_t i = 0; i < n; i++)
+            pairs[at + i] = keys[i] << 32 | (uint64_t)(at + i);
+        if (wide) memcpy(w->keys + at, keys, (size_t)n * sizeof *keys);
+    }
+    uint64_t *sorted = sort_pairs(pairs, other, w->length);
+    if (!wide) return sorted;
+    for (int64_t i = 0; i < w->length; i++) {
+        uint64_t index = sorted[i] & UINT32_MAX;
+        sorted[i] = (w->keys[index] & ~(uint64_t)UINT32_MAX) | index;
+    }
+    return sort_pairs(sorted, sorted == pairs ? other : pairs, w->length);
+}
+
+/* ---- results ---- */
+
+static void put_indices(const work *w, int64_t row, const uint64_t *pairs) {
+    uint32_t *y = (uint32_t *)w->call->out.data + row * w->k;
+    for (int64_t i = 0; i < w->k; i++)
+        y[i] = (uint32_t)pairs[i];
+}
+
+/* Elements of the row by their indices: x may lie anywhere. */
+static void put_values(const work *w, int64_t row, const uint64_t *pairs) {
+    const mc_operand *x = &w->call->in[0];
+    size_t size = mica_dtype_bytes(x->layout->dtype);
+    int64_t stride = x->layout->strides[x->layout->ndim - 1];
+    /* where the row begins: its place in the layout without the last axis */
+    mc_layout rows = *x->layout;
+    rows.ndim--;
+    int64_t offset = 0, rest = row;
+    for (int k = rows.ndim - 1; k >= 0; k--) {
+        offset += rest % rows.shape[k] * rows.strides[k];
+        rest /= rows.shape[k];
+    }
+    const char *from = (const char *)x->data + offset * (int64_t)size;
+    char *to = (char *)w->call->out.data + row * w->k * (int64_t)size;
+    for (int64_t i = 0; i < w->k; i++) {
+        int64_t index = (int64_t)(pairs[i] & UINT32_MAX);
+        memcpy(to + i * (int64_t)size, from + index * stride * (int64_t)size, size);
+    }
+}
+
+/* Rows one after another: a row's memory is more than threads would gain on short ones. */
+static mica_status run(const mc_call *call, int64_t k, bool indices) {
+    const mc_layout *l = call->in[0].layout;
+    work w = {.call = call, .length = l->shape[l->ndim - 1], .k = k, .indices = indices};
+    if (mc_layout_size(l) == 0) return MICA_OK;
+    size_t words = (size_t)w.length * (is_wide(l->dtype) ? 3 : 2);
+    w.pairs = mc_run_scratch(call->run, words * sizeof *w.pairs);
+    if (!w.pairs) return MICA_ENOMEM;
+    w.keys = w.pairs + 2 * w.length;
+    int64_t rows = mc_layout_size(l) / w.length;
+    for (int64_t row = 0; row < rows; row++) {
+        const uint64_t *pairs = sort_row(&w, row) + (w.length - k);
+        if (indices)
+            put_indices(&w, row, pairs);
+        else
+            put_values(&w, row, pairs);
+    }
+    return MICA_OK;
+}
+
+static int64_t last_length(const mc_layout *l) {
+    return l->shape[l->ndim - 1];
+}
+
+mica_status mc_eval_sort(const mc_call *call) {
+    return run(call, last_length(call->in[0].layout), false);
+}
+
+mica_status mc_eval_argsort(const mc_call *call) {
+    return run(call, last_length(call->in[0].layout), true);
+}
+
+mica_status mc_eval_topk(const mc_call *call) {
+    const mc_attr_topk *attr = call->attr;
+    return run(call, attr->k, false);
+}
