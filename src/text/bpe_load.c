@@ -6,14 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Merges are looked up this many at a time, all of whose table slots are asked for first. */
-enum { BATCH = 16 };
+enum { BATCH = MC_VOCAB_BATCH / 3 };
 
-typedef struct merge {
-    mc_str left, right;
-    mc_str joined;
-    uint64_t hashes[3]; /* of left, right, joined */
-} merge;
+/* Merges to be looked up together. */
+typedef struct batch {
+    mc_str texts[3 * BATCH]; /* left, right, and the two joined */
+    size_t n;                /* merges */
+    size_t rank;             /* of the first of them */
+} batch;
 
 mica_status mc_bpe_check(mc_json model) {
     static const char *const empty_fields[] = {"continuing_subword_prefix", "end_of_word_suffix"};
@@ -74,7 +74,7 @@ static void load_byte_ids(mc_bpe *bpe, const mc_vocab *v) {
 }
 
 /* "a b" of older files, or ["a", "b"]. */
-static mica_status read_merge(mc_json v, size_t index, merge *m) {
+static mica_status read_merge(mc_json v, size_t index, mc_str sides[2]) {
     mc_str line;
     if (mc_json_get_str(v, &line)) {
         const char *space = memchr(line.ptr, ' ', line.len);
@@ -83,81 +83,70 @@ static mica_status read_merge(mc_json v, size_t index, merge *m) {
             return mc_fail(MICA_EFORMAT, "model.merges[%zu]: '%.*s' is not two tokens and a space",
                            index, MC_STR_ARG(line));
         }
-        m->left = (mc_str){line.ptr, left};
-        m->right = (mc_str){space + 1, line.len - left - 1};
+        sides[0] = (mc_str){line.ptr, left};
+        sides[1] = (mc_str){space + 1, line.len - left - 1};
         return MICA_OK;
     }
     mc_json_iter it = mc_json_begin(v);
     if (mc_json_get_type(v) != MC_JSON_ARRAY || mc_json_count(v) != 2 || !mc_json_next(&it) ||
-        !mc_json_get_str(it.value, &m->left) || !mc_json_next(&it) ||
-        !mc_json_get_str(it.value, &m->right)) {
+        !mc_json_get_str(it.value, &sides[0]) || !mc_json_next(&it) ||
+        !mc_json_get_str(it.value, &sides[1])) {
         return mc_fail(MICA_EFORMAT, "model.merges[%zu]: not a pair of strings", index);
     }
     return MICA_OK;
 }
 
-/* Joins the texts of a batch in `room` and hashes everything. */
-static bool prepare(merge *batch, size_t n, const mc_vocab *v, mc_buffer *room) {
-    size_t bytes = 0;
-    for (size_t i = 0; i < n; i++)
-        bytes += batch[i].left.len + batch[i].right.len;
+/* Spells what the merges of a batch make, in `room`. */
+static bool join(batch *b, mc_buffer *room) {
+    size_t bytes = 1;
+    for (size_t i = 0; i < 3 * b->n; i += 3)
+        bytes += b->texts[i].len + b->texts[i + 1].len;
     mc_buffer_clear(room);
-    if (!mc_buffer_reserve(room, bytes + 1)) return false;
-    for (size_t i = 0; i < n; i++) {
-        merge *m = &batch[i];
-        m->joined = (mc_str){room->data + room->len, m->left.len + m->right.len};
-        mc_buffer_add(room, m->left.ptr, m->left.len);
-        mc_buffer_add(room, m->right.ptr, m->right.len);
-        const mc_str *texts[3] = {&m->left, &m->right, &m->joined};
-        for (int t = 0; t < 3; t++) {
-            m->hashes[t] = mc_vocab_hash(texts[t]->ptr, texts[t]->len);
-            mc_vocab_prefetch(v, m->hashes[t]);
-        }
+    if (!mc_buffer_reserve(room, bytes)) return false;
+    for (size_t i = 0; i < 3 * b->n; i += 3) {
+        mc_str left = b->texts[i], right = b->texts[i + 1];
+        b->texts[i + 2] = (mc_str){room->data + room->len, left.len + right.len};
+        mc_buffer_add(room, left.ptr, left.len);
+        mc_buffer_add(room, right.ptr, right.len);
     }
     return true;
 }
 
-static mica_status put_merge(mc_bpe *bpe, const mc_vocab *v, const merge *m, size_t rank) {
-    const mc_str *texts[3] = {&m->left, &m->right, &m->joined};
-    int32_t ids[3];
-    for (int t = 0; t < 3; t++) {
-        ids[t] = mc_vocab_find_model(v, *texts[t], m->hashes[t]);
-        if (ids[t] < 0) {
-            return mc_fail(MICA_EFORMAT, "model.merges[%zu]: '%.*s' is not in the vocabulary", rank,
-                           MC_STR_ARG(*texts[t]));
-        }
+static mica_status put_batch(mc_bpe *bpe, const mc_vocab *v, batch *b, mc_buffer *room) {
+    int32_t ids[3 * BATCH];
+    uint64_t keys[BATCH];
+    if (!join(b, room)) return mc_fail_nomem("merges");
+    mc_vocab_find_batch(v, b->texts, 3 * b->n, ids);
+    for (size_t i = 0; i < 3 * b->n; i++) {
+        if (ids[i] >= 0) continue;
+        return mc_fail(MICA_EFORMAT, "model.merges[%zu]: '%.*s' is not in the vocabulary",
+                       b->rank + i / 3, MC_STR_ARG(b->texts[i]));
     }
-    uint64_t value = (uint64_t)rank << 32 | (uint32_t)ids[2];
-    if (!mc_pairs_put(&bpe->merges, mc_pair_key((uint32_t)ids[0], (uint32_t)ids[1]), value)) {
-        return mc_fail_nomem("merges");
+    for (size_t i = 0; i < b->n; i++) {
+        keys[i] = mc_pair_key((uint32_t)ids[3 * i], (uint32_t)ids[3 * i + 1]);
+        mc_pairs_prefetch(&bpe->merges, keys[i]);
     }
-    return MICA_OK;
-}
-
-static mica_status put_batch(mc_bpe *bpe, const mc_vocab *v, merge *batch, size_t n, size_t rank,
-                             mc_buffer *room) {
-    if (!prepare(batch, n, v, room)) return mc_fail_nomem("merges");
-    for (size_t i = 0; i < n; i++)
-        MC_TRY(put_merge(bpe, v, &batch[i], rank + i));
+    for (size_t i = 0; i < b->n; i++) {
+        uint64_t value = (uint64_t)(b->rank + i) << 32 | (uint32_t)ids[3 * i + 2];
+        if (!mc_pairs_put(&bpe->merges, keys[i], value)) return mc_fail_nomem("merges");
+    }
+    b->rank += b->n;
+    b->n = 0;
     return MICA_OK;
 }
 
 static mica_status load_merges(mc_bpe *bpe, const mc_vocab *v, mc_json merges, mc_buffer *room) {
-    merge batch[BATCH];
-    size_t n = 0, rank = 0;
+    batch b = {.n = 0};
     if (mc_json_get_type(merges) != MC_JSON_ARRAY) {
         return mc_fail(MICA_EFORMAT, "model.merges: %s",
                        mc_json_exists(merges) ? "not an array" : "missing");
     }
     if (!mc_pairs_reserve(&bpe->merges, mc_json_count(merges))) return mc_fail_nomem("merges");
     for (mc_json_iter it = mc_json_begin(merges); mc_json_next(&it);) {
-        MC_TRY(read_merge(it.value, rank + n, &batch[n]));
-        if (++n < BATCH) continue;
-        MC_TRY(put_batch(bpe, v, batch, n, rank, room));
-        rank += n;
-        n = 0;
+        MC_TRY(read_merge(it.value, b.rank + b.n, &b.texts[3 * b.n]));
+        if (++b.n == BATCH) MC_TRY(put_batch(bpe, v, &b, room));
     }
-    return put_batch(bpe, v, batch, n, rank, room);
+    return put_batch(bpe, v, &b, room);
 }
 
 mica_status mc_bpe_load(mc_bpe *bpe, const mc_vocab *v, mc_json model) {

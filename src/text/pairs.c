@@ -12,7 +12,7 @@ static void place(mc_pair *slots, size_t mask, mc_pair pair) {
 }
 
 bool mc_pairs_reserve(mc_pairs *m, size_t count) {
-    size_t have = m->slots ? m->mask + 1 : 0, want = 16;
+    size_t have = m->slots ? m->mask + 1 : 0, want = have ? have : 16;
     while (want / 2 < count) {
         if (want > SIZE_MAX / 4) return false;
         want *= 2;

@@ -5,6 +5,8 @@
 #ifndef TEXT_PAIRS_H
 #define TEXT_PAIRS_H
 
+#include "text/prefetch.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +31,11 @@ static inline uint64_t mc_pair_hash(uint64_t key) {
     key ^= key >> 32;
     key *= UINT64_C(0x9E3779B97F4A7C15);
     return key ^ key >> 29;
+}
+
+/* Asks for the slot of a key that will be looked up or put soon, in a map that is not empty. */
+static inline void mc_pairs_prefetch(const mc_pairs *m, uint64_t key) {
+    mc_prefetch(&m->slots[mc_pair_hash(key) & m->mask]);
 }
 
 bool mc_pairs_reserve(mc_pairs *m, size_t count); /* room for count keys; false: no memory */

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/map.h"
+#include "text/prefetch.h"
 
 #include <string.h>
 
@@ -24,6 +25,23 @@ int32_t mc_vocab_find_hashed(const mc_vocab *v, mc_str text, uint64_t hash) {
 int32_t mc_vocab_find_model(const mc_vocab *v, mc_str text, uint64_t hash) {
     int32_t id = mc_vocab_find_hashed(v, text, hash);
     return id >= 0 && (v->tokens[id].flags & MC_TOKEN_MODEL) ? id : -1;
+}
+
+void mc_vocab_find_batch(const mc_vocab *v, const mc_str *texts, size_t n, int32_t *ids) {
+    uint64_t hashes[MC_VOCAB_BATCH];
+    for (size_t i = 0; i < n; i++) {
+        hashes[i] = mc_vocab_hash(texts[i].ptr, texts[i].len);
+        mc_prefetch(&v->slots[hashes[i] & v->mask]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = v->slots[hashes[i] & v->mask].id; /* most likely */
+        if (ids[i] >= 0) mc_prefetch(&v->tokens[ids[i]]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] >= 0) mc_prefetch(v->tokens[ids[i]].text);
+    }
+    for (size_t i = 0; i < n; i++)
+        ids[i] = mc_vocab_find_model(v, texts[i], hashes[i]);
 }
 
 /* Walks a vocabulary once to learn how much room it takes. */

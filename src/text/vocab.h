@@ -56,15 +56,10 @@ static inline int32_t mc_vocab_find(const mc_vocab *v, mc_str text) {
     return mc_vocab_find_hashed(v, text, mc_vocab_hash(text.ptr, text.len));
 }
 
-/* Asks for the slot of a hash that will be looked up soon. */
-static inline void mc_vocab_prefetch(const mc_vocab *v, uint64_t hash) {
-#if defined(__GNUC__)
-    __builtin_prefetch(&v->slots[hash & v->mask]);
-#else
-    (void)v;
-    (void)hash;
-#endif
-}
+/* ids[i] of texts[i] as mc_vocab_find_model, for n <= MC_VOCAB_BATCH texts: cache misses of all of
+ * them are waited for at once. */
+#define MC_VOCAB_BATCH 48
+void mc_vocab_find_batch(const mc_vocab *v, const mc_str *texts, size_t n, int32_t *ids);
 
 static inline const mc_token *mc_vocab_token(const mc_vocab *v, int64_t id) {
     return id >= 0 && (uint64_t)id < v->size && v->tokens[id].text ? &v->tokens[id] : NULL;
