@@ -107,6 +107,15 @@ void *mc_scope_run(const mica_scope *s) {
     return s->run;
 }
 
+void *mc_scope_space(const mica_scope *s) {
+    return s->space;
+}
+
+void mc_scope_set_space(mica_scope *s, void *space, void (*free_space)(void *space)) {
+    s->space = space;
+    s->free_space = free_space;
+}
+
 /* ---- nodes ---- */
 
 static mica_status add_block(mica_scope *s) {
