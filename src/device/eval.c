@@ -223,7 +223,7 @@ static mica_status start(mica_scope *s, const mica_array *xs, size_t n, mc_run *
     if (s == NULL || (xs == NULL && n > 0)) return mc_fail(MICA_EINVAL, "eval: NULL");
     MC_TRY(mica_wait(s));
     MC_TRY(mica_scope_status(s));
-    workspace *w;
+    workspace *w = NULL;
     MC_TRY(get_workspace(s, &w));
     mica_array *pending = mc_arena_alloc(&w->arena, n * sizeof *pending);
     if (pending == NULL) return mc_fail_nomem("an evaluation");

@@ -180,7 +180,7 @@ mica_status mc_sampler_survivors(mc_sampler *sampler, const float *original, int
                                  const int32_t **survivors, const double **probs, size_t *count) {
     const mc_sampling *params = &sampler->params;
     const float *logits = original;
-    int32_t best;
+    int32_t best = 0;
     MC_TRY(resize(&sampler->order, (size_t)vocab * sizeof(int32_t)));
     int32_t *tokens = MC_BUFFER_AT(&sampler->order, int32_t);
     if (params->repetition_penalty != 0.0f && params->repetition_penalty != 1.0f) {
