@@ -103,4 +103,13 @@ EVAL(TOPK, mc_eval_topk)
 EVAL(SOFTMAX, mc_eval_softmax)
 EVAL(RANDOM_BITS, mc_eval_random_bits)
 
+/* eval_matmul.c, eval_quant.c, eval_norm.c, eval_rope.c, eval_attention.c */
+EVAL(MATMUL, mc_eval_matmul)
+EVAL(DEQUANTIZE, mc_eval_dequantize)
+EVAL(QUANTIZED_MATMUL, mc_eval_quantized_matmul)
+EVAL(RMS_NORM, mc_eval_rms_norm)
+EVAL(LAYER_NORM, mc_eval_layer_norm)
+EVAL(ROPE, mc_eval_rope)
+EVAL(SDPA, mc_eval_sdpa)
+
 #undef EVAL

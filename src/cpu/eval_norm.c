@@ -1,0 +1,101 @@
+/* rms_norm and layer_norm: a row at a time, sums in f64, rounded once. */
+#include <math.h>
+
+#include "cpu/eval.h"
+#include "cpu/rows.h"
+#include "graph/attr.h"
+
+/* Where the result may take x's memory, a row is read into scratch before it is written. */
+typedef struct norm_work {
+    const mk_kernels *kern;
+    const mc_call *call;
+    bool centred; /* layer_norm */
+    double eps;
+    const float *weight, *bias; /* [D] f32 or NULL */
+    float *scratch;             /* [workers][D] */
+    int64_t d;
+} norm_work;
+
+/* Four sums, so that additions overlap: one order, whatever the machine. */
+static double sum_of(const float *x, int64_t n) {
+    double s[4] = {0};
+    for (int64_t i = 0; i < n; i++)
+        s[i & 3] += (double)x[i];
+    return (s[0] + s[1]) + (s[2] + s[3]);
+}
+
+static double sum_of_squares(const float *x, int64_t n) {
+    double s[4] = {0};
+    for (int64_t i = 0; i < n; i++)
+        s[i & 3] += (double)x[i] * (double)x[i];
+    return (s[0] + s[1]) + (s[2] + s[3]);
+}
+
+static void norm_row(const norm_work *work, float *x) {
+    int64_t d = work->d;
+    if (work->centred) {
+        float mean = (float)(sum_of(x, d) / (double)d);
+        for (int64_t i = 0; i < d; i++)
+            x[i] -= mean;
+    }
+    float factor = (float)(1.0 / sqrt(sum_of_squares(x, d) / (double)d + work->eps));
+    const float *weight = work->weight, *bias = work->bias;
+    if (weight == NULL)
+        for (int64_t i = 0; i < d; i++)
+            x[i] = x[i] * factor;
+    else
+        for (int64_t i = 0; i < d; i++)
+            x[i] = x[i] * factor * weight[i];
+    if (bias != NULL)
+        for (int64_t i = 0; i < d; i++)
+            x[i] += bias[i];
+}
+
+static void norm_rows(void *context, int64_t begin, int64_t end, int worker) {
+    const norm_work *work = context;
+    const mc_operand *x = &work->call->in[0], *out = &work->call->out;
+    float *row = work->scratch + worker * work->d;
+    int last = x->layout->ndim - 1;
+    for (int64_t r = begin; r < end; r++) {
+        mc_widen(work->kern, x->layout->dtype, x->data, mc_row_offset(x->layout, last, r),
+                 x->layout->strides[last], work->d, row);
+        norm_row(work, row);
+        mc_narrow(work->kern, out->layout->dtype, row, work->d, out->data, r * work->d);
+    }
+}
+
+/* Vector operand i as f32, widened into *scratch where it must be, which then moves on. */
+static const float *vector_of(const mc_call *call, int i, float **scratch) {
+    if (i >= call->n_in || call->in[i].data == NULL) return NULL;
+    const mc_layout *l = call->in[i].layout;
+    if (l->dtype == MICA_F32 && l->strides[0] == 1) return call->in[i].data;
+    float *to = *scratch;
+    mc_widen(mc_cpu_of(call)->kern, l->dtype, call->in[i].data, 0, l->strides[0], l->shape[0], to);
+    *scratch += l->shape[0];
+    return to;
+}
+
+static mica_status norm(const mc_call *call, bool centred) {
+    const mc_layout *l = call->in[0].layout;
+    if (mc_layout_size(l) == 0) return MICA_OK;
+    const mc_cpu *cpu = mc_cpu_of(call);
+    const mc_attr_norm *attr = call->attr;
+    int64_t d = l->shape[l->ndim - 1];
+    float *scratch = mc_run_scratch(call->run, (size_t)(d * (cpu->threads + 2)) * sizeof *scratch);
+    if (scratch == NULL) return MICA_ENOMEM;
+    norm_work work = {
+        .kern = cpu->kern, .call = call, .centred = centred, .eps = attr->eps, .d = d};
+    work.weight = vector_of(call, 1, &scratch);
+    work.bias = vector_of(call, 2, &scratch);
+    work.scratch = scratch;
+    mc_cpu_for(call, mc_row_count(l, l->ndim - 1), mc_grain(4 * d), norm_rows, &work);
+    return MICA_OK;
+}
+
+mica_status mc_eval_rms_norm(const mc_call *call) {
+    return norm(call, false);
+}
+
+mica_status mc_eval_layer_norm(const mc_call *call) {
+    return norm(call, true);
+}

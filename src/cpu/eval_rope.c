@@ -1,0 +1,114 @@
+/* Rotary position embedding. Angles are formed and brought into [-pi, pi] in f64, so that position
+ * 131,072 is turned as exactly as position 1; a table of the call's cosines and sines is made once,
+ * for all heads. */
+#include <math.h>
+
+#include "cpu/eval.h"
+#include "cpu/rows.h"
+#include "graph/attr.h"
+
+#define TURN 6.283185307179586476925
+
+typedef struct rope_work {
+    const mk_kernels *kern;
+    const mc_call *call;
+    const mc_attr_rope *attr;
+    double *rates;     /* [dims / 2]: turns of pair i a position */
+    float *table;      /* [tables][L][2][dims / 2]: cosines, sines */
+    float *scratch;    /* [workers][2 D] */
+    int64_t len, half; /* L, dims / 2 */
+    int64_t d;
+    int64_t tables; /* 1, or one a row of axis 0 */
+    int64_t inner;  /* rows between two of axis 0 */
+} rope_work;
+
+static int64_t offset_of(const mc_operand *offset, int64_t row) {
+    const int32_t *data = offset->data;
+    return offset->layout->ndim == 0 ? data[0] : data[row * offset->layout->strides[0]];
+}
+
+static void fill_rates(const rope_work *w) {
+    const mc_operand *freqs = w->call->n_in > 2 ? &w->call->in[2] : NULL;
+    if (freqs != NULL && freqs->data != NULL) {
+        const float *data = freqs->data;
+        for (int64_t i = 0; i < w->half; i++)
+            w->rates[i] = w->attr->scale / (double)data[i * freqs->layout->strides[0]];
+        return;
+    }
+    /* A product a step instead of a power: off by half * 2^-53 at most. */
+    double step = pow(w->attr->base, -1.0 / (double)w->half);
+    double rate = w->attr->scale;
+    for (int64_t i = 0; i < w->half; i++, rate *= step)
+        w->rates[i] = rate;
+}
+
+/* Positions begin .. end - 1, counted over the tables. */
+static void fill_table(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const rope_work *w = context;
+    for (int64_t row = begin; row < end; row++) {
+        double position = (double)(offset_of(&w->call->in[1], row / w->len) + row % w->len);
+        float *cosines = w->table + row * 2 * w->half;
+        for (int64_t i = 0; i < w->half; i++) {
+            double angle = position * w->rates[i];
+            float rest = (float)(angle - TURN * rint(angle * (1.0 / TURN)));
+            cosines[i] = cosf(rest);
+            cosines[w->half + i] = sinf(rest);
+        }
+    }
+}
+
+/* x [D] -> y [D] */
+static void turn(const rope_work *w, const float *cosines, const float *x, float *y) {
+    int64_t half = w->half;
+    const float *sines = cosines + half;
+    int64_t step = w->attr->traditional != 0 ? 2 : 1;
+    int64_t other = w->attr->traditional != 0 ? 1 : half;
+    for (int64_t i = 0; i < half; i++) {
+        float a = x[i * step], b = x[i * step + other];
+        y[i * step] = a * cosines[i] - b * sines[i];
+        y[i * step + other] = a * sines[i] + b * cosines[i];
+    }
+    for (int64_t i = 2 * half; i < w->d; i++)
+        y[i] = x[i];
+}
+
+static void turn_rows(void *context, int64_t begin, int64_t end, int worker) {
+    const rope_work *w = context;
+    const mc_operand *x = &w->call->in[0], *out = &w->call->out;
+    int last = x->layout->ndim - 1;
+    float *from = w->scratch + worker * 2 * w->d, *to = from + w->d;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t table = w->tables == 1 ? 0 : r / w->inner;
+        const float *cosines = w->table + (table * w->len + r % w->len) * 2 * w->half;
+        mc_widen(w->kern, x->layout->dtype, x->data, mc_row_offset(x->layout, last, r),
+                 x->layout->strides[last], w->d, from);
+        turn(w, cosines, from, to);
+        mc_narrow(w->kern, out->layout->dtype, to, w->d, out->data, r * w->d);
+    }
+}
+
+mica_status mc_eval_rope(const mc_call *call) {
+    const mc_layout *x = call->in[0].layout;
+    if (mc_layout_size(x) == 0) return MICA_OK;
+    const mc_cpu *cpu = mc_cpu_of(call);
+    rope_work w = {.kern = cpu->kern, .call = call, .attr = call->attr};
+    w.len = x->shape[x->ndim - 2];
+    w.d = x->shape[x->ndim - 1];
+    w.half = w.attr->dims / 2;
+    w.tables = call->in[1].layout->ndim == 0 ? 1 : x->shape[0];
+    int64_t rows = mc_row_count(x, x->ndim - 1);
+    w.inner = rows / x->shape[0];
+
+    int64_t positions = w.tables * w.len;
+    int64_t floats = positions * 2 * w.half + cpu->threads * 2 * w.d;
+    size_t bytes = (size_t)w.half * sizeof(double) + (size_t)floats * sizeof(float);
+    w.rates = mc_run_scratch(call->run, bytes);
+    if (w.rates == NULL) return MICA_ENOMEM;
+    w.table = (float *)(w.rates + w.half);
+    w.scratch = w.table + positions * 2 * w.half;
+    fill_rates(&w);
+    mc_cpu_for(call, positions, mc_grain(100 * w.half), fill_table, &w);
+    mc_cpu_for(call, rows, mc_grain(4 * w.d), turn_rows, &w);
+    return MICA_OK;
+}

@@ -1,0 +1,54 @@
+/* Rows of operands as kernels want them: f32, contiguous. */
+#ifndef CPU_ROWS_H
+#define CPU_ROWS_H
+
+#include "cpu/cpu.h"
+
+/* The element at which row `index` begins: the index counts the first n_axes axes in logical order.
+ */
+int64_t mc_row_offset(const mc_layout *l, int n_axes, int64_t index);
+
+/* The number of rows: the product of the first n_axes lengths. */
+int64_t mc_row_count(const mc_layout *l, int n_axes);
+
+/* n floats of dtype, `stride` elements apart, to f32. */
+void mc_widen(const mk_kernels *kern, mica_dtype dtype, const void *data, int64_t offset,
+              int64_t stride, int64_t n, float *y);
+
+/* n f32 to contiguous floats of dtype, rounded once. */
+void mc_narrow(const mk_kernels *kern, mica_dtype dtype, const float *x, int64_t n, void *data,
+               int64_t offset);
+
+/* A float operand [..., K] as f32 rows. */
+typedef struct mc_rows {
+    const float *data;
+    int64_t stride; /* elements from a row to the next */
+    int64_t count;
+    int64_t length; /* K */
+} mc_rows;
+
+/* Floats of scratch that mc_rows_get needs for the operand: 0 where it is read as it lies. */
+int64_t mc_rows_scratch(const mc_operand *x);
+/* The operand's rows, in logical order; widened into scratch, on the pool, where they have to be. */
+mc_rows mc_rows_get(const mc_call *call, const mc_operand *x, float *scratch);
+
+static inline mk_type mc_mk_type(mica_dtype dtype) {
+    return dtype == MICA_F16 ? MK_F16 : dtype == MICA_BF16 ? MK_BF16 : MK_F32;
+}
+
+static inline int64_t mc_min(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* x rounded up to a multiple of step. */
+static inline int64_t mc_round_up(int64_t x, int64_t step) {
+    return (x + step - 1) / step * step;
+}
+
+/* The grain that leaves less than about 32,000 operations to the caller alone. */
+#define MC_SMALL_WORK 32768
+static inline int64_t mc_grain(int64_t work_each) {
+    return work_each >= MC_SMALL_WORK ? 1 : MC_SMALL_WORK / (work_each < 1 ? 1 : work_each);
+}
+
+#endif

@@ -1,0 +1,164 @@
+/* Scaled dot product attention. */
+#include <mica/ops.h>
+
+#include <float.h>
+#include <math.h>
+
+#include "graph/attr.h"
+#include "graph/graph.h"
+
+enum { Q, K, V, MASK, OFFSET, SINKS, OPERANDS };
+
+static mica_status check_qkv(const mc_layout *const *in) {
+    const mc_layout *q = in[Q], *k = in[K], *v = in[V];
+    char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT], c[MC_LAYOUT_TEXT];
+    mc_layout_text(q, a), mc_layout_text(k, b), mc_layout_text(v, c);
+    for (int i = Q; i <= V; i++)
+        if (!mica_dtype_is_float(in[i]->dtype))
+            return mc_fail(MICA_EDTYPE, "sdpa: %s, %s and %s: must be floats", a, b, c);
+    if (q->ndim != 4 || k->ndim != 4 || v->ndim != 4)
+        return mc_fail(MICA_ESHAPE, "sdpa: %s, %s and %s: must have four axes", a, b, c);
+    if (q->shape[0] != k->shape[0] || k->shape[0] != v->shape[0] || k->shape[1] != v->shape[1] ||
+        k->shape[2] != v->shape[2] || q->shape[3] != k->shape[3])
+        return mc_fail(MICA_ESHAPE, "sdpa: q %s, k %s and v %s: batches, keys or head sizes differ",
+                       a, b, c);
+    if (k->shape[1] < 1 || q->shape[1] % k->shape[1] != 0)
+        return mc_fail(MICA_ESHAPE, "sdpa: q %s, k %s: heads of q are no multiple of those of k", a,
+                       b);
+    return MICA_OK;
+}
+
+static mica_status check_mask(const mc_layout *const *in) {
+    const mc_layout *mask = in[MASK];
+    char text[MC_LAYOUT_TEXT];
+    if (mask == NULL) return MICA_OK;
+    if (mask->dtype != MICA_BOOL && !mica_dtype_is_float(mask->dtype))
+        return mc_fail(MICA_EDTYPE, "sdpa: mask %s is neither bool nor a float",
+                       mc_layout_text(mask, text));
+    int64_t shape[4] = {in[Q]->shape[0], in[Q]->shape[1], in[Q]->shape[2], in[K]->shape[2]};
+    mc_layout spread;
+    if (!mc_layout_broadcast(mask, shape, 4, &spread))
+        return mc_fail(MICA_ESHAPE, "sdpa: mask %s does not broadcast to [%lld,%lld,%lld,%lld]",
+                       mc_layout_text(mask, text), (long long)shape[0], (long long)shape[1],
+                       (long long)shape[2], (long long)shape[3]);
+    return MICA_OK;
+}
+
+static mica_status sdpa_infer(const void *attr, const mc_layout *const *in, int n_in,
+                              mc_layout *out) {
+    (void)n_in;
+    const mc_attr_sdpa *a = attr;
+    char text[MC_LAYOUT_TEXT];
+    MC_TRY(check_qkv(in));
+    MC_TRY(check_mask(in));
+    const mc_layout *offset = in[OFFSET], *sinks = in[SINKS];
+    if (a->window < 0 || (a->window > 0 && a->causal == 0))
+        return mc_fail(MICA_EINVAL, "sdpa: window %lld: must be 0, or above 0 with causal",
+                       (long long)a->window);
+    if (offset != NULL && (offset->dtype != MICA_I32 || offset->ndim > 1 ||
+                           (offset->ndim == 1 && offset->shape[0] != in[Q]->shape[0])))
+        return mc_fail(MICA_ESHAPE, "sdpa: offset is %s, not i32[] or i32[%lld]",
+                       mc_layout_text(offset, text), (long long)in[Q]->shape[0]);
+    if (sinks != NULL && (!mica_dtype_is_float(sinks->dtype) || sinks->ndim != 1 ||
+                          sinks->shape[0] != in[Q]->shape[1]))
+        return mc_fail(MICA_ESHAPE, "sdpa: sinks is %s, not one float for each of %lld heads",
+                       mc_layout_text(sinks, text), (long long)in[Q]->shape[1]);
+    *out = *in[Q];
+    out->shape[3] = in[V]->shape[3];
+    out->dtype = mica_dtype_promote(mica_dtype_promote(in[Q]->dtype, in[K]->dtype), in[V]->dtype);
+    return MICA_OK;
+}
+
+/* True where a query sees a key, as far as causal and window go: [B or 1, 1, Lq, Lk]. */
+static mica_array visible(mica_scope *s, const mc_attr_sdpa *a, const mica_array *in) {
+    int64_t lq = mica_array_dim(in[Q], 2), lk = mica_array_dim(in[K], 2);
+    mica_array offset = mica_valid(in[OFFSET]) ? in[OFFSET] : mica_i32(s, (int32_t)(lk - lq));
+    int64_t batch[4] = {mica_array_ndim(offset) == 1 ? mica_array_dim(offset, 0) : 1, 1, 1, 1};
+    int64_t column[2] = {lq, 1};
+    mica_array query = mica_arange(s, 0, (double)lq, 1, MICA_I32);
+    query = mica_add(s, mica_reshape(s, query, column, 2), mica_reshape(s, offset, batch, 4));
+    mica_array key = mica_arange(s, 0, (double)lk, 1, MICA_I32);
+    mica_array seen = mica_less_equal(s, key, query);
+    if (a->window == 0) return seen;
+    mica_array first = mica_subtract(s, query, mica_scalar(s, (double)a->window, MICA_I32));
+    return mica_logical_and(s, seen, mica_greater(s, key, first));
+}
+
+/* [B, H, ..] as [B, Hkv, H / Hkv, ..], or [B, Hkv, 1, ..] for keys and values. */
+static mica_array group_heads(mica_scope *s, mica_array x, int64_t kv_heads) {
+    int64_t shape[2] = {kv_heads, mica_array_dim(x, 1) / kv_heads};
+    return mica_unflatten(s, x, 1, shape, 2);
+}
+
+/* Scores [B, Hq, Lq, Lk] in f32, -inf where a key is not seen. */
+static mica_array scores_of(mica_scope *s, const mc_attr_sdpa *a, const mica_array *in) {
+    int64_t kv_heads = mica_array_dim(in[K], 1);
+    mica_array q = group_heads(s, mc_cast(s, in[Q], MICA_F32), kv_heads);
+    mica_array k = group_heads(s, mc_cast(s, in[K], MICA_F32), kv_heads);
+    mica_array scores = mica_matmul(s, q, mica_swapaxes(s, k, -1, -2));
+    scores = mica_flatten(s, scores, 1, 2);
+    scores = mica_multiply(s, scores, mica_scalar(s, a->scale, MICA_F32));
+    if (a->softcap != 0) {
+        mica_array cap = mica_scalar(s, a->softcap, MICA_F32);
+        scores = mica_multiply(s, mica_tanh(s, mica_divide(s, scores, cap)), cap);
+    }
+    mica_array never = mica_f32(s, -INFINITY);
+    if (mica_valid(in[MASK])) {
+        if (mica_array_dtype(in[MASK]) == MICA_BOOL)
+            scores = mica_where(s, in[MASK], scores, never);
+        else
+            scores = mica_add(s, scores, mc_cast(s, in[MASK], MICA_F32));
+    }
+    if (a->causal != 0) scores = mica_where(s, visible(s, a, in), scores, never);
+    return scores;
+}
+
+static mica_array sdpa_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in) {
+    (void)n_in;
+    const int last = -1;
+    mica_array scores = scores_of(s, attr, in);
+    mica_array none = mica_f32(s, -FLT_MAX); /* keeps -inf - -inf away where no key is seen */
+    mica_array largest = mica_maximum(s, mica_max(s, scores, &last, 1, true), none);
+    mica_array sinks = MICA_NONE;
+    if (mica_valid(in[SINKS])) {
+        int64_t shape[3] = {mica_array_dim(in[SINKS], 0), 1, 1};
+        sinks = mica_reshape(s, mc_cast(s, in[SINKS], MICA_F32), shape, 3);
+        largest = mica_maximum(s, largest, sinks);
+    }
+    mica_array weights = mica_exp(s, mica_subtract(s, scores, largest));
+    mica_array total = mica_sum(s, weights, &last, 1, true);
+    if (mica_valid(sinks))
+        total = mica_add(s, total, mica_exp(s, mica_subtract(s, sinks, largest)));
+    mica_array nothing = mica_equal(s, total, mica_f32(s, 0));
+    total = mica_where(s, nothing, mica_f32(s, 1), total);
+    weights = mica_divide(s, weights, total);
+
+    int64_t kv_heads = mica_array_dim(in[K], 1);
+    mica_array v = group_heads(s, mc_cast(s, in[V], MICA_F32), kv_heads);
+    mica_array y = mica_matmul(s, group_heads(s, weights, kv_heads), v);
+    mica_dtype dtype = mica_dtype_promote(mica_array_dtype(in[Q]), mica_array_dtype(in[K]));
+    dtype = mica_dtype_promote(dtype, mica_array_dtype(in[V]));
+    return mc_cast(s, mica_flatten(s, y, 1, 2), dtype);
+}
+
+const mc_op_def mc_op_sdpa = {.name = "sdpa",
+                              .min_in = 3,
+                              .max_in = OPERANDS,
+                              .attr_bytes = sizeof(mc_attr_sdpa),
+                              .infer = sdpa_infer,
+                              .decompose = sdpa_decompose};
+
+mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,
+                     const mica_sdpa_options *options) {
+    mica_sdpa_options o = options != NULL ? *options : (mica_sdpa_options){0};
+    mica_array in[OPERANDS] = {q, k, v, o.mask, o.offset, o.sinks};
+    if (!mc_operands_ok(s, "sdpa", in, 3)) return MICA_NONE;
+    int64_t d = mica_array_dim(q, -1);
+    mc_attr_sdpa attr = {
+        .scale = o.scale != 0 ? (double)o.scale : 1.0 / sqrt((double)(d < 1 ? 1 : d)),
+        .softcap = (double)o.softcap,
+        .causal = o.causal,
+        .window = o.window,
+    };
+    return mc_record(s, MC_OP_SDPA, &attr, in, OPERANDS);
+}

@@ -1,0 +1,138 @@
+/* Matrix products. */
+#include <mica/ops.h>
+
+#include <string.h>
+
+#include "graph/attr.h"
+#include "graph/graph.h"
+
+/* The batch shape that both broadcast to, as the leading axes of out. */
+static mica_status batch_shape(const mc_layout *a, const mc_layout *b, mc_layout *out) {
+    mc_layout x = *a, y = *b;
+    x.ndim -= 2;
+    y.ndim -= 2;
+    int64_t shape[MICA_MAX_NDIM];
+    int ndim;
+    if (mc_broadcast_shapes("matmul", &x, &y, shape, &ndim) != MICA_OK ||
+        ndim + 2 > MICA_MAX_NDIM) {
+        char text_a[MC_LAYOUT_TEXT], text_b[MC_LAYOUT_TEXT];
+        return mc_fail(MICA_ESHAPE, "matmul: %s and %s: the batch axes do not broadcast",
+                       mc_layout_text(a, text_a), mc_layout_text(b, text_b));
+    }
+    int64_t full[MICA_MAX_NDIM];
+    memcpy(full, shape, sizeof shape);
+    full[ndim] = a->shape[a->ndim - 2];
+    full[ndim + 1] = b->shape[b->ndim - 1];
+    return mc_layout_init(out, mica_dtype_promote(a->dtype, b->dtype), full, ndim + 2);
+}
+
+/* a [..., M, K] b [..., K, N] -> [..., M, N]; batch axes broadcast. */
+static mica_status matmul_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                mc_layout *out) {
+    (void)attr, (void)n_in;
+    const mc_layout *a = in[0], *b = in[1];
+    char text_a[MC_LAYOUT_TEXT], text_b[MC_LAYOUT_TEXT];
+    if (!mica_dtype_is_float(a->dtype) || !mica_dtype_is_float(b->dtype))
+        return mc_fail(MICA_EDTYPE, "matmul: %s and %s: convert integers to a float first",
+                       mc_layout_text(a, text_a), mc_layout_text(b, text_b));
+    if (a->ndim < 2 || b->ndim < 2)
+        return mc_fail(MICA_ESHAPE, "matmul: %s and %s: both need two axes or more",
+                       mc_layout_text(a, text_a), mc_layout_text(b, text_b));
+    int64_t k = a->shape[a->ndim - 1];
+    if (k != b->shape[b->ndim - 2])
+        return mc_fail(MICA_ESHAPE,
+                       "matmul: %s and %s: the last axis of a (%lld) and the second last of b "
+                       "(%lld) differ",
+                       mc_layout_text(a, text_a), mc_layout_text(b, text_b), (long long)k,
+                       (long long)b->shape[b->ndim - 2]);
+    return batch_shape(a, b, out);
+}
+
+const mc_op_def mc_op_matmul = {"matmul", .min_in = 2, .max_in = 2, .infer = matmul_infer};
+
+mica_array mica_matmul(mica_scope *s, mica_array a, mica_array b) {
+    mica_array in[2] = {a, b};
+    if (!mc_operands_ok(s, "matmul", in, 2)) return MICA_NONE;
+    int ndim_a = mica_array_ndim(a), ndim_b = mica_array_ndim(b);
+    if (ndim_a == 0 || ndim_b == 0)
+        return mc_scope_fail(s, MICA_ESHAPE, "matmul: a 0-dimensional operand; use multiply");
+    if (ndim_a == 1) in[0] = mica_expand_dims(s, a, 0);
+    if (ndim_b == 1) in[1] = mica_expand_dims(s, b, 1);
+    mica_array y = mc_record(s, MC_OP_MATMUL, NULL, in, 2);
+    if (ndim_b == 1) y = mica_squeeze(s, y, -1);
+    if (ndim_a == 1) y = mica_squeeze(s, y, ndim_b == 1 ? -1 : -2);
+    return y;
+}
+
+mica_array mica_addmm(mica_scope *s, mica_array c, mica_array a, mica_array b, float alpha,
+                      float beta) {
+    mica_array in[3] = {c, a, b};
+    if (!mc_operands_ok(s, "addmm", in, 3)) return MICA_NONE;
+    mica_array ab = mica_matmul(s, a, b);
+    mica_dtype dtype = mica_array_dtype(ab);
+    if (alpha != 1.0f) ab = mica_multiply(s, ab, mica_scalar(s, (double)alpha, dtype));
+    if (beta != 1.0f) c = mica_multiply(s, c, mica_scalar(s, (double)beta, mica_array_dtype(c)));
+    return mica_add(s, ab, c);
+}
+
+mica_array mica_outer(mica_scope *s, mica_array a, mica_array b) {
+    mica_array in[2] = {a, b};
+    if (!mc_operands_ok(s, "outer", in, 2)) return MICA_NONE;
+    int64_t column[2] = {mica_array_size(a), 1};
+    int64_t row[2] = {1, mica_array_size(b)};
+    return mica_multiply(s, mica_reshape(s, a, column, 2), mica_reshape(s, b, row, 2));
+}
+
+/* The product of the first, or from `first` on, lengths of x. */
+static int64_t count_axes(mica_array x, int first, int end) {
+    int64_t count = 1;
+    for (int axis = first; axis < end; axis++)
+        count *= mica_array_dim(x, axis);
+    return count;
+}
+
+/* Sums over the last n axes of a and the axes b_first .. b_first + n - 1 of b, which are its first
+ * or its last. */
+static mica_array contract(mica_scope *s, const char *name, mica_array a, mica_array b, int n,
+                           bool b_last) {
+    int ndim_a = mica_array_ndim(a), ndim_b = mica_array_ndim(b);
+    int kept_a = ndim_a - n, kept_b = ndim_b - n;
+    if (n < 0 || kept_a < 0 || kept_b < 0 || kept_a + kept_b > MICA_MAX_NDIM)
+        return mc_scope_fail(s, MICA_EINVAL, "%s: %d axes of arrays with %d and %d", name, n,
+                             ndim_a, ndim_b);
+    int begin_b = b_last ? kept_b : 0;
+    int64_t shape[MICA_MAX_NDIM] = {0};
+    for (int i = 0; i < n; i++) {
+        if (mica_array_dim(a, kept_a + i) == mica_array_dim(b, begin_b + i)) continue;
+        char text_a[MC_LAYOUT_TEXT], text_b[MC_LAYOUT_TEXT];
+        return mc_scope_fail(s, MICA_ESHAPE, "%s: %s and %s: summed axes differ", name,
+                             mc_layout_text(mc_layout_of(a), text_a),
+                             mc_layout_text(mc_layout_of(b), text_b));
+    }
+    for (int i = 0; i < kept_a; i++)
+        shape[i] = mica_array_dim(a, i);
+    int other_b = b_last ? 0 : n;
+    for (int i = 0; i < kept_b; i++)
+        shape[kept_a + i] = mica_array_dim(b, other_b + i);
+    int64_t k = count_axes(a, kept_a, ndim_a);
+    int64_t kept = count_axes(b, other_b, other_b + kept_b);
+    int64_t flat_a[2] = {count_axes(a, 0, kept_a), k};
+    int64_t flat_b[2] = {b_last ? kept : k, b_last ? k : kept};
+    mica_array x = mica_reshape(s, a, flat_a, 2);
+    mica_array y = mica_reshape(s, b, flat_b, 2);
+    if (b_last) y = mica_transpose(s, y, NULL);
+    return mica_reshape(s, mica_matmul(s, x, y), shape, kept_a + kept_b);
+}
+
+mica_array mica_inner(mica_scope *s, mica_array a, mica_array b) {
+    mica_array in[2] = {a, b};
+    if (!mc_operands_ok(s, "inner", in, 2)) return MICA_NONE;
+    if (mica_array_ndim(a) == 0 || mica_array_ndim(b) == 0) return mica_multiply(s, a, b);
+    return contract(s, "inner", a, b, 1, true);
+}
+
+mica_array mica_tensordot(mica_scope *s, mica_array a, mica_array b, int n) {
+    mica_array in[2] = {a, b};
+    if (!mc_operands_ok(s, "tensordot", in, 2)) return MICA_NONE;
+    return contract(s, "tensordot", a, b, n, false);
+}

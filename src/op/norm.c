@@ -1,0 +1,102 @@
+/* Normalisations over the last axis. */
+#include <mica/ops.h>
+
+#include "graph/attr.h"
+#include "graph/graph.h"
+
+/* x [..., D], and vectors [D] that may be absent; the result has x's shape and the promoted dtype. */
+static mica_status norm_infer(const char *name, const mc_layout *const *in, int n_in,
+                              mc_layout *out) {
+    char text[MC_LAYOUT_TEXT], text_x[MC_LAYOUT_TEXT];
+    *out = *in[0];
+    if (in[0]->ndim == 0)
+        return mc_fail(MICA_ESHAPE, "%s: a 0-dimensional array has no last axis", name);
+    for (int i = 0; i < n_in; i++) {
+        if (in[i] == NULL) continue;
+        if (!mica_dtype_is_float(in[i]->dtype))
+            return mc_fail(MICA_EDTYPE, "%s: operand %d is %s, not a float", name, i,
+                           mc_layout_text(in[i], text));
+        int64_t last = in[0]->shape[in[0]->ndim - 1];
+        if (i > 0 && (in[i]->ndim != 1 || in[i]->shape[0] != last))
+            return mc_fail(MICA_ESHAPE, "%s: %s over the last axis of %s", name,
+                           mc_layout_text(in[i], text), mc_layout_text(in[0], text_x));
+        out->dtype = mica_dtype_promote(out->dtype, in[i]->dtype);
+    }
+    return MICA_OK;
+}
+
+static mica_status rms_norm_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                  mc_layout *out) {
+    const mc_attr_norm *a = attr;
+    if (!(a->eps >= 0)) return mc_fail(MICA_EINVAL, "rms_norm: eps %g is below 0", a->eps);
+    return norm_infer("rms_norm", in, n_in, out);
+}
+
+static mica_status layer_norm_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                    mc_layout *out) {
+    const mc_attr_norm *a = attr;
+    if (!(a->eps >= 0)) return mc_fail(MICA_EINVAL, "layer_norm: eps %g is below 0", a->eps);
+    return norm_infer("layer_norm", in, n_in, out);
+}
+
+/* The dtype of the result, which the fallbacks compute in f32. */
+static mica_dtype result_dtype(const mica_array *in, int n_in) {
+    mica_dtype dtype = mica_array_dtype(in[0]);
+    for (int i = 1; i < n_in; i++)
+        if (mica_valid(in[i])) dtype = mica_dtype_promote(dtype, mica_array_dtype(in[i]));
+    return dtype;
+}
+
+/* x / sqrt(mean(x^2) + eps) in f32 */
+static mica_array scale_by_rms(mica_scope *s, mica_array x, double eps) {
+    const int last = -1;
+    mica_array mean = mica_mean(s, mica_square(s, x), &last, 1, true);
+    mean = mica_add(s, mean, mica_scalar(s, eps, MICA_F32));
+    return mica_multiply(s, x, mica_rsqrt(s, mean));
+}
+
+static mica_array rms_norm_decompose(mica_scope *s, const void *attr, const mica_array *in,
+                                     int n_in) {
+    const mc_attr_norm *a = attr;
+    mica_array y = scale_by_rms(s, mc_cast(s, in[0], MICA_F32), a->eps);
+    if (mica_valid(in[1])) y = mica_multiply(s, y, mc_cast(s, in[1], MICA_F32));
+    return mc_cast(s, y, result_dtype(in, n_in));
+}
+
+static mica_array layer_norm_decompose(mica_scope *s, const void *attr, const mica_array *in,
+                                       int n_in) {
+    const mc_attr_norm *a = attr;
+    const int last = -1;
+    mica_array x = mc_cast(s, in[0], MICA_F32);
+    mica_array y = scale_by_rms(s, mica_subtract(s, x, mica_mean(s, x, &last, 1, true)), a->eps);
+    if (mica_valid(in[1])) y = mica_multiply(s, y, mc_cast(s, in[1], MICA_F32));
+    if (mica_valid(in[2])) y = mica_add(s, y, mc_cast(s, in[2], MICA_F32));
+    return mc_cast(s, y, result_dtype(in, n_in));
+}
+
+const mc_op_def mc_op_rms_norm = {.name = "rms_norm",
+                                  .min_in = 1,
+                                  .max_in = 2,
+                                  .attr_bytes = sizeof(mc_attr_norm),
+                                  .infer = rms_norm_infer,
+                                  .decompose = rms_norm_decompose,
+                                  .in_place = 1};
+
+const mc_op_def mc_op_layer_norm = {.name = "layer_norm",
+                                    .min_in = 1,
+                                    .max_in = 3,
+                                    .attr_bytes = sizeof(mc_attr_norm),
+                                    .infer = layer_norm_infer,
+                                    .decompose = layer_norm_decompose,
+                                    .in_place = 1};
+
+mica_array mica_rms_norm(mica_scope *s, mica_array x, mica_array weight, float eps) {
+    mica_array in[2] = {x, weight};
+    return mc_record(s, MC_OP_RMS_NORM, &(mc_attr_norm){(double)eps}, in, 2);
+}
+
+mica_array mica_layer_norm(mica_scope *s, mica_array x, mica_array weight, mica_array bias,
+                           float eps) {
+    mica_array in[3] = {x, weight, bias};
+    return mc_record(s, MC_OP_LAYER_NORM, &(mc_attr_norm){(double)eps}, in, 3);
+}

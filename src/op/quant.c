@@ -1,0 +1,365 @@
+/* Quantised weights: making them, turning them back, multiplying by them. */
+#include <mica/ops.h>
+
+#include <string.h>
+
+#include "graph/attr.h"
+#include "graph/graph.h"
+
+/* ---- formats ---- */
+
+static bool one_of(int x, const int *values, int n) {
+    for (int i = 0; i < n; i++)
+        if (values[i] == x) return true;
+    return false;
+}
+
+static mica_status check_format(const char *op, mica_quant_mode mode, int bits, int group) {
+    static const int affine_bits[] = {2, 3, 4, 5, 6, 8}, affine_groups[] = {32, 64, 128};
+    switch (mode) {
+    case MICA_QUANT_AFFINE:
+        if (!one_of(bits, affine_bits, 6) || !one_of(group, affine_groups, 3))
+            return mc_fail(MICA_EINVAL,
+                           "%s: affine with %d bits and groups of %d: bits are 2 3 4 5 "
+                           "6 8, groups 32 64 128",
+                           op, bits, group);
+        return MICA_OK;
+    case MICA_QUANT_MXFP4:
+    case MICA_QUANT_MXFP8:
+        if (bits != (mode == MICA_QUANT_MXFP4 ? 4 : 8) || group != 32)
+            return mc_fail(MICA_EINVAL, "%s: %s with %d bits and groups of %d: has %d and 32", op,
+                           mode == MICA_QUANT_MXFP4 ? "mxfp4" : "mxfp8", bits, group,
+                           mode == MICA_QUANT_MXFP4 ? 4 : 8);
+        return MICA_OK;
+    case MICA_QUANT_NVFP4:
+        if (bits != 4 || group != 16)
+            return mc_fail(MICA_EINVAL, "%s: nvfp4 with %d bits and groups of %d: has 4 and 16", op,
+                           bits, group);
+        return MICA_OK;
+    }
+    return mc_fail(MICA_EINVAL, "%s: quantisation mode %d is unknown", op, (int)mode);
+}
+
+/* Codes [..., R, W] with scales (and biases) [..., R, W * 32 / bits / group]; *width receives the
+ * number of codes a row. */
+static mica_status check_weights(const char *op, const mc_attr_quant *a, const mc_layout *codes,
+                                 const mc_layout *scales, const mc_layout *biases, int64_t *width) {
+    char text_c[MC_LAYOUT_TEXT], text_s[MC_LAYOUT_TEXT], text_b[MC_LAYOUT_TEXT];
+    mc_layout_text(codes, text_c), mc_layout_text(scales, text_s);
+    MC_TRY(check_format(op, (mica_quant_mode)a->mode, (int)a->bits, (int)a->group_size));
+    bool affine = a->mode == MICA_QUANT_AFFINE;
+    if (codes->dtype != MICA_U32)
+        return mc_fail(MICA_EDTYPE, "%s: codes are %s, not u32", op, text_c);
+    if (affine ? !mica_dtype_is_float(scales->dtype) : scales->dtype != MICA_U8)
+        return mc_fail(MICA_EDTYPE, "%s: scales are %s: must be %s", op, text_s,
+                       affine ? "floats" : "u8");
+    if (affine != (biases != NULL))
+        return mc_fail(MICA_EINVAL, "%s: biases belong to affine quantisation, and only there", op);
+    if (codes->ndim < 1 || codes->ndim != scales->ndim)
+        return mc_fail(MICA_ESHAPE, "%s: codes %s and scales %s do not fit", op, text_c, text_s);
+    int last = codes->ndim - 1;
+    *width = codes->shape[last] * 32 / a->bits;
+    bool fits = codes->shape[last] * 32 % a->bits == 0 && *width % a->group_size == 0 &&
+                scales->shape[last] == *width / a->group_size;
+    for (int i = 0; i < last; i++)
+        fits = fits && codes->shape[i] == scales->shape[i];
+    if (!fits)
+        return mc_fail(MICA_ESHAPE,
+                       "%s: codes %s and scales %s do not fit %lld bits in groups of "
+                       "%lld",
+                       op, text_c, text_s, (long long)a->bits, (long long)a->group_size);
+    if (biases != NULL && (biases->dtype != scales->dtype || !mc_layout_same_shape(biases, scales)))
+        return mc_fail(MICA_ESHAPE, "%s: scales %s and biases %s differ", op, text_s,
+                       mc_layout_text(biases, text_b));
+    return MICA_OK;
+}
+
+/* ---- dequantize: codes, scales, biases ---- */
+
+static mica_status dequantize_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                    mc_layout *out) {
+    (void)n_in;
+    const mc_attr_quant *a = attr;
+    int64_t width;
+    MC_TRY(check_weights("dequantize", a, in[0], in[1], in[2], &width));
+    mica_dtype dtype = in[2] != NULL ? in[1]->dtype : (mica_dtype)a->dtype;
+    if (!mica_dtype_is_float(dtype))
+        return mc_fail(MICA_EDTYPE, "dequantize: to %s, which is no float", mica_dtype_name(dtype));
+    int64_t shape[MICA_MAX_NDIM];
+    memcpy(shape, in[0]->shape, sizeof shape);
+    shape[in[0]->ndim - 1] = width;
+    return mc_layout_init(out, dtype, shape, in[0]->ndim);
+}
+
+/* The codes [..., W] as numbers u32 [..., W * 32 / bits]. */
+static mica_array unpack_codes(mica_scope *s, mica_array codes, int bits) {
+    mica_array shifts;
+    if (32 % bits == 0) {
+        shifts = mica_arange(s, 0, 32, bits, MICA_U32);
+        codes = mica_right_shift(s, mica_expand_dims(s, codes, -1), shifts);
+        mica_array mask = mica_scalar(s, (double)((1u << bits) - 1u), MICA_U32);
+        return mica_flatten(s, mica_bitwise_and(s, codes, mask), -2, -1);
+    }
+    /* Codes straddle words: take the stream apart into bits, and put `bits` of them together. */
+    mica_array one = mica_scalar(s, 1, MICA_U32);
+    shifts = mica_arange(s, 0, 32, 1, MICA_U32);
+    mica_array stream = mica_right_shift(s, mica_expand_dims(s, codes, -1), shifts);
+    stream = mica_flatten(s, mica_bitwise_and(s, stream, one), -2, -1);
+    int64_t split[2] = {mica_array_dim(stream, -1) / bits, bits};
+    stream = mica_unflatten(s, stream, -1, split, 2);
+    stream = mica_left_shift(s, stream, mica_arange(s, 0, bits, 1, MICA_U32));
+    const int last = -1;
+    return mica_sum(s, stream, &last, 1, false);
+}
+
+/* E2M1 codes to f32. */
+static mica_array from_e2m1(mica_scope *s, mica_array codes) {
+    static const float values[16] = {0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,  4.0f,  6.0f,
+                                     -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f};
+    int64_t shape[1] = {16};
+    return mica_take(s, mica_from_data(s, values, MICA_F32, shape, 1), codes, 0);
+}
+
+/* E8M0 bytes to f32: 2^(byte - 127); 255 is NaN. */
+static mica_array from_e8m0(mica_scope *s, mica_array bytes) {
+    float values[256];
+    uint32_t bits = 0x00400000u; /* 2^-127 */
+    for (uint32_t i = 0; i < 256; i++) {
+        if (i > 0) bits = i == 255 ? 0x7fc00000u : i << 23;
+        memcpy(&values[i], &bits, sizeof bits);
+    }
+    int64_t shape[1] = {256};
+    return mica_take(s, mica_from_data(s, values, MICA_F32, shape, 1), bytes, 0);
+}
+
+static mica_array dequantize_decompose(mica_scope *s, const void *attr, const mica_array *in,
+                                       int n_in) {
+    (void)n_in;
+    const mc_attr_quant *a = attr;
+    mica_dtype dtype =
+        a->mode == MICA_QUANT_AFFINE ? mica_array_dtype(in[1]) : (mica_dtype)a->dtype;
+    mica_array codes = unpack_codes(s, in[0], (int)a->bits);
+    int64_t split[2] = {mica_array_dim(in[1], -1), a->group_size};
+    codes = mica_unflatten(s, codes, -1, split, 2);
+    mica_array y, scales;
+    switch ((mica_quant_mode)a->mode) {
+    case MICA_QUANT_AFFINE:
+        scales = mica_expand_dims(s, mc_cast(s, in[1], MICA_F32), -1);
+        y = mica_multiply(s, mc_cast(s, codes, MICA_F32), scales);
+        y = mica_add(s, y, mica_expand_dims(s, mc_cast(s, in[2], MICA_F32), -1));
+        break;
+    case MICA_QUANT_MXFP8:
+        y = mica_from_fp8(s, mc_cast(s, codes, MICA_U8), MICA_F32);
+        y = mica_multiply(s, y, mica_expand_dims(s, from_e8m0(s, in[1]), -1));
+        break;
+    case MICA_QUANT_MXFP4:
+        y = mica_multiply(s, from_e2m1(s, codes), mica_expand_dims(s, from_e8m0(s, in[1]), -1));
+        break;
+    case MICA_QUANT_NVFP4:
+    default:
+        scales = mica_expand_dims(s, mica_from_fp8(s, in[1], MICA_F32), -1);
+        y = mica_multiply(s, from_e2m1(s, codes), scales);
+        break;
+    }
+    return mc_cast(s, mica_flatten(s, y, -2, -1), dtype);
+}
+
+/* ---- quantized_matmul: x, codes, scales, biases ---- */
+
+static mica_status quantized_matmul_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                          mc_layout *out) {
+    (void)n_in;
+    const mc_attr_quant *a = attr;
+    const mc_layout *x = in[0], *codes = in[1];
+    int64_t width;
+    MC_TRY(check_weights("quantized_matmul", a, codes, in[2], in[3], &width));
+    char text_x[MC_LAYOUT_TEXT], text_c[MC_LAYOUT_TEXT];
+    mc_layout_text(x, text_x), mc_layout_text(codes, text_c);
+    if (!mica_dtype_is_float(x->dtype))
+        return mc_fail(MICA_EDTYPE, "quantized_matmul: x is %s, not a float", text_x);
+    if (x->ndim < 1 || codes->ndim < 2)
+        return mc_fail(MICA_ESHAPE, "quantized_matmul: x %s, codes %s: too few axes", text_x,
+                       text_c);
+    int64_t rows = codes->shape[codes->ndim - 2];
+    int64_t k = a->transpose != 0 ? width : rows, n = a->transpose != 0 ? rows : width;
+    if (x->shape[x->ndim - 1] != k)
+        return mc_fail(MICA_ESHAPE,
+                       "quantized_matmul: x %s and codes %s: the last axis of x is "
+                       "%lld, and %lld weights meet it",
+                       text_x, text_c, (long long)x->shape[x->ndim - 1], (long long)k);
+    int64_t shape[MICA_MAX_NDIM];
+    int ndim = x->ndim;
+    memcpy(shape, x->shape, sizeof shape);
+    if (codes->ndim > 2) {
+        mc_layout batch_x = *x, batch_w = *codes;
+        batch_x.ndim = x->ndim < 2 ? 0 : x->ndim - 2;
+        batch_w.ndim -= 2;
+        MC_TRY(mc_broadcast_shapes("quantized_matmul", &batch_x, &batch_w, shape, &ndim));
+        ndim += 2;
+        if (ndim > MICA_MAX_NDIM)
+            return mc_fail(MICA_ESHAPE, "quantized_matmul: x %s and codes %s: too many axes",
+                           text_x, text_c);
+        shape[ndim - 2] = x->ndim < 2 ? 1 : x->shape[x->ndim - 2];
+    }
+    shape[ndim - 1] = n;
+    return mc_layout_init(out, x->dtype, shape, ndim);
+}
+
+static mica_array quantized_matmul_decompose(mica_scope *s, const void *attr, const mica_array *in,
+                                             int n_in) {
+    (void)n_in;
+    const mc_attr_quant *a = attr;
+    mica_quant quant = {(mica_quant_mode)a->mode, (int)a->bits, (int)a->group_size};
+    mica_array scales = in[2], biases = in[3];
+    if (a->mode == MICA_QUANT_AFFINE) {
+        scales = mc_cast(s, scales, MICA_F32);
+        biases = mc_cast(s, biases, MICA_F32);
+    }
+    mica_array w = mica_dequantize(s, in[1], scales, biases, quant, MICA_F32);
+    if (a->transpose != 0) w = mica_swapaxes(s, w, -1, -2);
+    mica_array x = mc_cast(s, in[0], MICA_F32);
+    return mc_cast(s, mica_matmul(s, x, w), mica_array_dtype(in[0]));
+}
+
+const mc_op_def mc_op_dequantize = {.name = "dequantize",
+                                    .min_in = 2,
+                                    .max_in = 3,
+                                    .attr_bytes = sizeof(mc_attr_quant),
+                                    .infer = dequantize_infer,
+                                    .decompose = dequantize_decompose};
+
+const mc_op_def mc_op_quantized_matmul = {.name = "quantized_matmul",
+                                          .min_in = 3,
+                                          .max_in = 4,
+                                          .attr_bytes = sizeof(mc_attr_quant),
+                                          .infer = quantized_matmul_infer,
+                                          .decompose = quantized_matmul_decompose};
+
+mica_array mica_dequantize(mica_scope *s, mica_array codes, mica_array scales, mica_array biases,
+                           mica_quant quant, mica_dtype dtype) {
+    mica_array in[3] = {codes, scales, biases};
+    mc_attr_quant attr = {quant.mode, quant.bits, quant.group_size, 0, dtype};
+    return mc_record(s, MC_OP_DEQUANTIZE, &attr, in, 3);
+}
+
+mica_array mica_quantized_matmul(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
+                                 mica_array biases, mica_quant quant, bool transpose) {
+    mica_array in[4] = {x, codes, scales, biases};
+    mc_attr_quant attr = {quant.mode, quant.bits, quant.group_size, transpose, 0};
+    return mc_record(s, MC_OP_QUANTIZED_MATMUL, &attr, in, 4);
+}
+
+/* ---- quantize ---- */
+
+/* Numbers u32 [..., D], each below 2^bits, packed into words [..., D * bits / 32]. */
+static mica_array pack_codes(mica_scope *s, mica_array codes, int bits) {
+    const int last = -1;
+    int64_t d = mica_array_dim(codes, -1);
+    if (32 % bits == 0) {
+        int64_t split[2] = {d * bits / 32, 32 / bits};
+        codes = mica_unflatten(s, codes, -1, split, 2);
+        codes = mica_left_shift(s, codes, mica_arange(s, 0, 32, bits, MICA_U32));
+        return mica_sum(s, codes, &last, 1, false);
+    }
+    mica_array one = mica_scalar(s, 1, MICA_U32);
+    mica_array shifts = mica_arange(s, 0, bits, 1, MICA_U32);
+    mica_array stream = mica_right_shift(s, mica_expand_dims(s, codes, -1), shifts);
+    stream = mica_flatten(s, mica_bitwise_and(s, stream, one), -2, -1);
+    int64_t split[2] = {d * bits / 32, 32};
+    stream = mica_unflatten(s, stream, -1, split, 2);
+    stream = mica_left_shift(s, stream, mica_arange(s, 0, 32, 1, MICA_U32));
+    return mica_sum(s, stream, &last, 1, false);
+}
+
+/* Affine codes of groups w [..., G, group] in f32, MLX's rule: the end of the range that is farther
+ * from 0 is met exactly, and 0 is met exactly too. */
+static mica_array affine_codes(mica_scope *s, mica_array w, int bits, mica_dtype dtype,
+                               mica_array *scales, mica_array *biases) {
+    const int last = -1;
+    mica_array largest = mica_max(s, w, &last, 1, true);
+    mica_array smallest = mica_min(s, w, &last, 1, true);
+    mica_array zero = mica_f32(s, 0);
+    mica_array steps = mica_f32(s, (float)((1 << bits) - 1));
+    mica_array below = mica_greater(s, mica_abs(s, smallest), mica_abs(s, largest));
+    mica_array scale = mica_divide(s, mica_subtract(s, largest, smallest), steps);
+    scale = mica_maximum(s, scale, mica_f32(s, 1e-7f));
+    scale = mica_where(s, below, scale, mica_negative(s, scale));
+    mica_array edge = mica_where(s, below, smallest, largest);
+    mica_array at_zero = mica_round(s, mica_divide(s, edge, scale));
+    mica_array has_zero = mica_not_equal(s, at_zero, zero);
+    scale = mica_where(s, has_zero, mica_divide(s, edge, at_zero), scale);
+    mica_array bias = mica_where(s, has_zero, edge, zero);
+    mica_array codes = mica_round(s, mica_divide(s, mica_subtract(s, w, bias), scale));
+    *scales = mc_cast(s, mica_squeeze(s, scale, -1), dtype);
+    *biases = mc_cast(s, mica_squeeze(s, bias, -1), dtype);
+    return mc_cast(s, mica_clip(s, codes, zero, steps), MICA_U32);
+}
+
+/* f32 to E2M1 codes (u32), to nearest even, cut at 6. */
+static mica_array to_e2m1(mica_scope *s, mica_array x) {
+    /* Halfway between neighbours; an odd neighbour above is reached beyond it only. */
+    static const float halfway[7] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f};
+    mica_array size = mica_abs(s, x);
+    mica_array sign = mica_right_shift(s, mica_view(s, x, MICA_U32), mica_scalar(s, 31, MICA_U32));
+    mica_array codes = mica_left_shift(s, sign, mica_scalar(s, 3, MICA_U32));
+    for (int i = 0; i < 7; i++) {
+        mica_array half = mica_f32(s, halfway[i]);
+        mica_array above =
+            i % 2 == 0 ? mica_greater(s, size, half) : mica_greater_equal(s, size, half);
+        codes = mica_add(s, codes, mc_cast(s, above, MICA_U32));
+    }
+    return codes;
+}
+
+/* Codes of the fp modes for groups w [..., G, group] in f32. */
+static mica_array fp_codes(mica_scope *s, mica_array w, mica_quant_mode mode, mica_array *scales) {
+    const int last = -1;
+    mica_array top = mica_f32(s, mode == MICA_QUANT_MXFP8 ? 448.0f : 6.0f);
+    mica_array scale = mica_divide(s, mica_max(s, mica_abs(s, w), &last, 1, true), top);
+    mica_array bytes;
+    mica_array zero = mica_f32(s, 0), one = mica_f32(s, 1);
+    if (mode == MICA_QUANT_NVFP4) {
+        bytes = mica_to_fp8(s, scale);
+        scale = mica_from_fp8(s, bytes, MICA_F32);
+    } else {
+        mica_array none = mica_equal(s, scale, zero);
+        mica_array power = mica_round(s, mica_log2(s, mica_where(s, none, one, scale)));
+        power = mica_clip(s, power, mica_f32(s, -127), mica_f32(s, 127));
+        bytes = mc_cast(s, mica_add(s, power, mica_f32(s, 127)), MICA_U8);
+        scale = from_e8m0(s, bytes);
+    }
+    *scales = mica_squeeze(s, bytes, -1);
+    mica_array ratio = mica_divide(s, w, mica_where(s, mica_equal(s, scale, zero), one, scale));
+    if (mode == MICA_QUANT_MXFP8) return mc_cast(s, mica_to_fp8(s, ratio), MICA_U32);
+    return to_e2m1(s, ratio);
+}
+
+mica_status mica_quantize(mica_scope *s, mica_array w, mica_quant quant, mica_array *codes,
+                          mica_array *scales, mica_array *biases) {
+    *codes = *scales = *biases = MICA_NONE;
+    if (!mc_operands_ok(s, "quantize", &w, 1)) return mica_scope_status(s);
+    mica_status status = check_format("quantize", quant.mode, quant.bits, quant.group_size);
+    if (status != MICA_OK) return mc_scope_set_status(s, status);
+    const mc_layout *l = mc_layout_of(w);
+    char text[MC_LAYOUT_TEXT];
+    mc_layout_text(l, text);
+    if (!mica_dtype_is_float(l->dtype)) {
+        mc_scope_fail(s, MICA_EDTYPE, "quantize: %s is not a float", text);
+        return mica_scope_status(s);
+    }
+    int64_t d = l->ndim == 0 ? 0 : l->shape[l->ndim - 1];
+    if (d < 1 || d % quant.group_size != 0 || d * quant.bits % 32 != 0) {
+        mc_scope_fail(s, MICA_ESHAPE, "quantize: the last axis of %s is no multiple of %d", text,
+                      quant.group_size);
+        return mica_scope_status(s);
+    }
+    int64_t split[2] = {d / quant.group_size, quant.group_size};
+    mica_array groups = mica_unflatten(s, mc_cast(s, w, MICA_F32), -1, split, 2);
+    mica_array numbers;
+    if (quant.mode == MICA_QUANT_AFFINE)
+        numbers = affine_codes(s, groups, quant.bits, l->dtype, scales, biases);
+    else
+        numbers = fp_codes(s, groups, quant.mode, scales);
+    *codes = pack_codes(s, mica_flatten(s, numbers, -2, -1), quant.bits);
+    return mica_scope_status(s);
+}
