@@ -17,10 +17,10 @@ static mica_status take(const mica_tokenizer *tok, mc_decoding *state, int32_t i
     const mc_token *token = mc_vocab_token(&tok->vocab, id);
     if (!token || (skip_special && (token->flags & MC_TOKEN_SPECIAL))) return MICA_OK;
     mc_str text = mc_token_str(token);
-    uint64_t spelling;
+    uint64_t index;
     if ((token->flags & MC_TOKEN_RESPELLED) &&
-        mc_pairs_find(&tok->respelled, (uint64_t)id, &spelling)) {
-        text = *(const mc_str *)(uintptr_t)spelling;
+        mc_pairs_find(&tok->respelled, (uint64_t)id, &index)) {
+        text = MC_BUFFER_AT(&tok->spellings, mc_str)[index];
     }
     return mc_decode_token(&tok->decoder, state, text) ? MICA_OK : mc_fail_nomem("text");
 }

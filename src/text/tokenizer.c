@@ -12,12 +12,12 @@ static mica_status read_flag(mc_json token, const char *key, bool *out) {
 }
 
 static mica_status respell(mica_tokenizer *tok, int32_t id, mc_str text) {
-    mc_str *kept = mc_arena_alloc(&tok->arena, sizeof *kept);
-    char *copy = mc_arena_strndup(&tok->arena, text.ptr, text.len);
-    if (!kept || !copy || !mc_pairs_put(&tok->respelled, (uint64_t)id, (uintptr_t)kept)) {
+    mc_str kept = {mc_arena_strndup(&tok->arena, text.ptr, text.len), text.len};
+    size_t index = MC_BUFFER_COUNT(&tok->spellings, mc_str);
+    if (!kept.ptr || !mc_buffer_add(&tok->spellings, &kept, sizeof kept) ||
+        !mc_pairs_put(&tok->respelled, (uint64_t)id, index)) {
         return mc_fail_nomem("added tokens");
     }
-    *kept = (mc_str){copy, text.len};
     tok->vocab.tokens[id].flags |= MC_TOKEN_RESPELLED;
     return MICA_OK;
 }
@@ -121,6 +121,7 @@ void mica_tokenizer_close(mica_tokenizer **tok) {
     mc_added_deinit(&t->added_raw);
     mc_added_deinit(&t->added_normalized);
     mc_pairs_deinit(&t->respelled);
+    mc_buffer_deinit(&t->spellings);
     mc_normalizer_deinit(&t->normalizer);
     mc_pretokenizer_deinit(&t->pretokenizer);
     mc_bpe_deinit(&t->bpe);

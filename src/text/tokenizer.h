@@ -18,7 +18,8 @@ struct mica_tokenizer {
     mc_vocab vocab;
     mc_added added_raw;        /* matched in the text as it comes */
     mc_added added_normalized; /* matched in the normalised text */
-    mc_pairs respelled;        /* id to the mc_str that it is decoded as */
+    mc_pairs respelled;        /* id to the index in spellings that it is decoded as */
+    mc_buffer spellings;       /* of mc_str */
     mc_normalizer normalizer;
     mc_pretokenizer pretokenizer;
     mc_bpe bpe;
