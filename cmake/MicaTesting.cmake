@@ -77,16 +77,19 @@ function(mica_example name)
   mica_add_test(example.${name} example_${name} LABELS example ARGS ${ARGN})
 endfunction()
 
-# mica_bench(<name> [<arg>...])
+# mica_bench(<name> [RUN [<arg>...]])
 #
-# bench/<name>.c as build/bench/<name>; `make bench` runs it with the arguments. Benchmarks print
-# tables for people and fail only where they could not measure.
+# bench/<name>.c as build/bench/<name>; with RUN, `make bench` runs it with the arguments. Benchmarks
+# print tables for people and fail only where they could not measure.
 function(mica_bench name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "RUN")
   add_executable(bench_${name} ${PROJECT_SOURCE_DIR}/bench/${name}.c)
   target_link_libraries(bench_${name} PRIVATE mica_internal)
   set_target_properties(bench_${name} PROPERTIES
     OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench LINKER_LANGUAGE CXX)
-  add_custom_command(TARGET bench POST_BUILD VERBATIM WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-    COMMAND bench_${name} ${ARGN})
-  add_dependencies(bench bench_${name})
+  if(arg_RUN OR "RUN" IN_LIST ARGN)
+    add_custom_command(TARGET bench POST_BUILD VERBATIM WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+      COMMAND bench_${name} ${arg_RUN})
+    add_dependencies(bench bench_${name})
+  endif()
 endfunction()
