@@ -90,9 +90,11 @@ simdjson::error_code parse_padded(const text_owner &text, simdjson::dom::documen
     return parser.parse_into_document(dom, text.data, text.len, false).error();
 }
 
-simdjson::error_code parse_widened(const text_owner &text, simdjson::dom::document &dom) {
+/* Parses once more where there are such integers; the first error stands where there are none. */
+simdjson::error_code parse_widened(const text_owner &text, simdjson::dom::document &dom,
+                                   simdjson::error_code error) {
     size_t len = widen_integers(text.data, text.len, nullptr);
-    if (len == text.len) return simdjson::NUMBER_ERROR;
+    if (len == text.len) return error;
     text_owner wide;
     wide.data = static_cast<char *>(mc_alloc(len + simdjson::SIMDJSON_PADDING));
     if (!wide.data) return simdjson::MEMALLOC;
@@ -137,10 +139,9 @@ mica_status parse(const char *text, size_t len, const char *name, mc_json_doc &d
     text_owner padded;
     if (!copy_padded(text, len, padded)) return mc_fail_nomem(name);
     simdjson::error_code error = parse_padded(padded, doc.dom);
-    /* Later versions of simdjson have an error of their own for big integers, hence the name. */
-    if (error != simdjson::SUCCESS && error != simdjson::MEMALLOC &&
-        (error == simdjson::NUMBER_ERROR || std::strstr(simdjson::error_message(error), "big"))) {
-        error = parse_widened(padded, doc.dom);
+    /* Versions of simdjson differ in what they call an integer that is too big. */
+    if (error != simdjson::SUCCESS && error != simdjson::MEMALLOC) {
+        error = parse_widened(padded, doc.dom, error);
     }
     if (error == simdjson::MEMALLOC) return mc_fail_nomem(name);
     if (error) return mc_fail(MICA_EFORMAT, "%s: not valid JSON: it %s", name, reason(error));

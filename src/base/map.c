@@ -29,18 +29,35 @@ static uint64_t absorb(uint64_t h, uint64_t word) {
     return h ^ (h >> 29);
 }
 
+static uint64_t load64(const unsigned char *p) {
+    uint64_t word;
+    memcpy(&word, p, sizeof word);
+    return word;
+}
+
+static uint32_t load32(const unsigned char *p) {
+    uint32_t word;
+    memcpy(&word, p, sizeof word);
+    return word;
+}
+
+/* n is 1..7: all bytes, some of them twice. The length is in the hash already. */
+static uint64_t load_few(const unsigned char *p, size_t n) {
+    if (n >= 4) return (uint64_t)load32(p) << 32 | load32(p + n - 4);
+    return (uint64_t)p[0] << 16 | (uint64_t)p[n / 2] << 8 | p[n - 1];
+}
+
 uint64_t mc_hash(const void *bytes, size_t n, uint64_t seed) {
     const unsigned char *p = bytes;
-    uint64_t h = mix(seed + K0) ^ (uint64_t)n;
-    uint64_t word;
-    for (; n >= sizeof word; n -= sizeof word, p += sizeof word) {
-        memcpy(&word, p, sizeof word);
-        h = absorb(h, word);
-    }
-    if (n) {
-        word = 0;
-        memcpy(&word, p, n);
-        h = absorb(h, word);
+    uint64_t h = ((seed + K1) * K0) ^ (n * K2);
+    h ^= h >> 32;
+    if (n >= 8) {
+        const unsigned char *last = p + n - 8; /* overlaps what comes before it */
+        for (; p < last; p += 8)
+            h = absorb(h, load64(p));
+        h = absorb(h, load64(last));
+    } else if (n > 0) {
+        h = absorb(h, load_few(p, n));
     }
     return mix(h);
 }
