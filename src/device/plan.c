@@ -71,8 +71,9 @@ static mica_status add_view(builder *b, const mc_node *node, const mc_op_def *de
     int64_t offset = 0;
     const mc_value *v = &b->plan->values[in];
     if (!def->view(node->attr, &v->layout, &layout, &offset)) {
-        MC_TRY(add_step(b, MC_OP_CONTIGUOUS, NULL, &v->layout, &in, 1, &in));
-        v = &b->plan->values[in];
+        uint32_t dense;
+        MC_TRY(add_step(b, MC_OP_CONTIGUOUS, NULL, &v->layout, &in, 1, &dense));
+        v = &b->plan->values[dense];
         layout = node->layout;
         if (!def->view(node->attr, &v->layout, &layout, &offset))
             return mc_fail(MICA_EINTERNAL, "%s: no view of a dense array", def->name);
