@@ -295,20 +295,18 @@ static mica_array affine_codes(mica_scope *s, mica_array w, int bits, mica_dtype
     return mc_cast(s, mica_clip(s, codes, zero, steps), MICA_U32);
 }
 
-/* f32 to E2M1 codes (u32), to nearest even, cut at 6. */
+/* f32 to the nearest E2M1 codes (u32), cut at 6; MLX's rule: halfway towards 0, and 0 has no sign. */
 static mica_array to_e2m1(mica_scope *s, mica_array x) {
-    /* Halfway between neighbours; an odd neighbour above is reached beyond it only. */
     static const float halfway[7] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f};
     mica_array size = mica_abs(s, x);
-    mica_array sign = mica_right_shift(s, mica_view(s, x, MICA_U32), mica_scalar(s, 31, MICA_U32));
-    mica_array codes = mica_left_shift(s, sign, mica_scalar(s, 3, MICA_U32));
+    mica_array codes = mica_scalar(s, 0, MICA_U32);
     for (int i = 0; i < 7; i++) {
-        mica_array half = mica_f32(s, halfway[i]);
-        mica_array above =
-            i % 2 == 0 ? mica_greater(s, size, half) : mica_greater_equal(s, size, half);
+        mica_array above = mica_greater(s, size, mica_f32(s, halfway[i]));
         codes = mica_add(s, codes, mc_cast(s, above, MICA_U32));
     }
-    return codes;
+    mica_array below = mica_less(s, x, mica_f32(s, -halfway[0]));
+    return mica_add(s, codes,
+                    mica_where(s, below, mica_scalar(s, 8, MICA_U32), mica_scalar(s, 0, MICA_U32)));
 }
 
 /* Codes of the fp modes for groups w [..., G, group] in f32. */
@@ -323,7 +321,7 @@ static mica_array fp_codes(mica_scope *s, mica_array w, mica_quant_mode mode, mi
         scale = mica_from_fp8(s, bytes, MICA_F32);
     } else {
         mica_array none = mica_equal(s, scale, zero);
-        mica_array power = mica_round(s, mica_log2(s, mica_where(s, none, one, scale)));
+        mica_array power = mica_ceil(s, mica_log2(s, mica_where(s, none, one, scale)));
         power = mica_clip(s, power, mica_f32(s, -127), mica_f32(s, 127));
         bytes = mc_cast(s, mica_add(s, power, mica_f32(s, 127)), MICA_U8);
         scale = from_e8m0(s, bytes);

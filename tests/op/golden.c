@@ -169,6 +169,7 @@ static double row_largest(const void *want, mica_dtype dtype, int64_t begin, int
 static bool same_floats(const golden *g, int which, mica_dtype dtype, const void *got,
                         const void *want, int64_t n, int64_t row) {
     double relative = dtype == MICA_F16 ? 2e-3 : dtype == MICA_BF16 ? 1.6e-2 : g->relative;
+    if (dtype != MICA_F32 && g->half_factor > 0) relative *= g->half_factor;
     bool by_row = g->by_row || dtype != MICA_F32;
     double largest = 0;
     for (int64_t i = 0; i < n; i++) {

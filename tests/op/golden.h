@@ -41,6 +41,7 @@ typedef struct golden {
     double relative;
     double absolute;
     bool by_row;
+    double half_factor; /* f16 and bf16: times this; 0: 1 */
     int ulps; /* > 0: f16 and bf16 may be off by that many units in the last place instead */
 } golden;
 

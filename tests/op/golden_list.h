@@ -5,5 +5,8 @@ GROUP(reduce)
 GROUP(random)
 GROUP(promotion)
 GROUP(index)
+GROUP(matmul)
+GROUP(fast)
+GROUP(quant)
 
 #undef GROUP
