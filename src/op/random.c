@@ -91,17 +91,17 @@ mica_array mica_random_uniform(mica_scope *s, mica_array key, const int64_t *sha
 }
 
 /* In the open interval (-1, 1): what the inverse of erf and log1p take. */
-static mica_array signed_uniform(mica_scope *s, mica_array key, const int64_t *shape, int ndim,
-                                 mica_dtype dtype) {
-    return mica_random_uniform(s, key, shape, ndim, dtype, -before_one(dtype), 1.0);
+static mica_array signed_unit(mica_scope *s, mica_array key, const int64_t *shape, int ndim) {
+    return mica_random_uniform(s, key, shape, ndim, MICA_F32, -before_one(MICA_F32), 1.0);
 }
 
-/* ---- other distributions ---- */
+/* ---- other distributions: drawn in f32 whatever the dtype ---- */
 
 mica_array mica_random_normal(mica_scope *s, mica_array key, const int64_t *shape, int ndim,
                               mica_dtype dtype, double mean, double deviation) {
-    mica_array y = mica_erfinv(s, signed_uniform(s, key, shape, ndim, dtype));
-    y = mica_multiply(s, y, mica_scalar(s, 1.4142135623730951 * deviation, dtype));
+    mica_array y = mica_erfinv(s, signed_unit(s, key, shape, ndim));
+    y = mica_multiply(s, mica_astype(s, y, dtype),
+                      mica_scalar(s, 1.4142135623730951 * deviation, dtype));
     return mean == 0.0 ? y : mica_add(s, y, mica_scalar(s, mean, dtype));
 }
 
@@ -121,7 +121,8 @@ mica_array mica_random_randint(mica_scope *s, mica_array key, const int64_t *sha
         return mc_scope_fail(s, MICA_EINVAL, "random_randint: [%lld, %lld) is no range of i32",
                              (long long)lo, (long long)hi);
     mica_array u = mica_random_uniform(s, key, shape, ndim, MICA_F32, (double)lo, (double)hi);
-    return mica_astype(s, mica_maximum(s, u, mica_f32(s, (float)lo)), MICA_I32);
+    mica_array y = mica_astype(s, mica_floor(s, u), MICA_I32);
+    return mica_minimum(s, y, mica_i32(s, (int32_t)(hi - 1))); /* rounding may reach hi */
 }
 
 mica_array mica_random_bernoulli(mica_scope *s, mica_array key, const int64_t *shape, int ndim,
@@ -131,15 +132,16 @@ mica_array mica_random_bernoulli(mica_scope *s, mica_array key, const int64_t *s
 
 mica_array mica_random_gumbel(mica_scope *s, mica_array key, const int64_t *shape, int ndim,
                               mica_dtype dtype) {
-    mica_array u = mica_random_uniform(s, key, shape, ndim, dtype, 0.0, 1.0);
-    return mica_negative(s, mica_log(s, mica_negative(s, mica_log(s, u))));
+    mica_array u = unit(s, key, shape, ndim);
+    mica_array y = mica_negative(s, mica_log(s, mica_negative(s, mica_log(s, u))));
+    return mica_astype(s, y, dtype);
 }
 
 mica_array mica_random_laplace(mica_scope *s, mica_array key, const int64_t *shape, int ndim,
                                mica_dtype dtype) {
-    mica_array u = signed_uniform(s, key, shape, ndim, dtype);
+    mica_array u = signed_unit(s, key, shape, ndim);
     mica_array tail = mica_log1p(s, mica_negative(s, mica_abs(s, u)));
-    return mica_multiply(s, mica_sign(s, u), tail);
+    return mica_astype(s, mica_multiply(s, mica_sign(s, u), tail), dtype);
 }
 
 mica_array mica_random_permutation(mica_scope *s, mica_array key, int64_t n) {
