@@ -101,11 +101,7 @@ static void guess_quant(const mc_linear *linear, const mc_weight_tensor *codes,
 
 static mica_status check_quant(const mc_linear *linear, const mc_weight_tensor *codes) {
     const mica_quant *quant = &linear->quant;
-    bool bits = quant->bits >= 2 && quant->bits <= 8 && quant->bits != 7;
-    bool affine = quant->mode == MICA_QUANT_AFFINE;
-    bool group = quant->group_size == 32 || quant->group_size == 64 || quant->group_size == 128 ||
-                 (!affine && quant->group_size == 16);
-    if (bits && group && linear->in % quant->group_size == 0) return MICA_OK;
+    if (mc_packing_known(quant) && linear->in % quant->group_size == 0) return MICA_OK;
     return mc_fail(MICA_ESHAPE,
                    "%s: tensor %s: %d bits in groups of %d do not fit rows of %lld weights",
                    codes->file, codes->name, quant->bits, quant->group_size, (long long)linear->in);

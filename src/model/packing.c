@@ -14,6 +14,14 @@ const char *mc_packing_mode_name(mica_quant_mode mode) {
     return modes[mode].name;
 }
 
+bool mc_packing_known(const mica_quant *quant) {
+    int bits = quant->bits, group_size = quant->group_size;
+    if (quant->mode != MICA_QUANT_AFFINE)
+        return bits == modes[quant->mode].bits && group_size == modes[quant->mode].group_size;
+    return bits >= 2 && bits <= 8 && bits != 7 &&
+           (group_size == 32 || group_size == 64 || group_size == 128);
+}
+
 /* The keys of one object over what is in *quant. */
 static mica_status read_quant(const mc_config_scope *scope, mica_quant *quant) {
     mc_str mode = {NULL, 0};

@@ -24,6 +24,9 @@ mica_status mc_packing_read(const mc_config_scope *root, mc_packing *packing);
 mica_status mc_packing_of(const mc_packing *packing, const char *module, const char *alias,
                           mica_quant *quant);
 
+/* Whether weights can be packed so: see mica_quant_mode. */
+bool mc_packing_known(const mica_quant *quant);
+
 /* "affine", "mxfp4" ... */
 const char *mc_packing_mode_name(mica_quant_mode mode);
 

@@ -1,0 +1,162 @@
+/* Which family a config is of, and what the families' readers make of it. */
+#include "model/fixture.h"
+
+#include "model/family.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static mc_config *config;
+static mc_decoder_spec spec; /* large */
+
+static mica_status read_spec(const char *json) {
+    const mc_family *family;
+    mc_config_close(&config);
+    assert_int_equal(mc_config_parse(json, strlen(json), "test.json", &config), MICA_OK);
+    mc_config_scope root = mc_config_root(config);
+    memset(&spec, 0, sizeof spec);
+    mica_status status = mc_family_find(&root, NULL, &family);
+    return status == MICA_OK ? family->read(&root, &spec) : status;
+}
+
+static void expect_error(const char *json, mica_status status, const char *text) {
+    assert_int_equal(read_spec(json), status);
+    if (!strstr(mica_last_error(), text))
+        fail_msg("%s: the error \"%s\" lacks \"%s\"", json, mica_last_error(), text);
+}
+
+/* google/gemma-3-4b-it's config gives little more than this. */
+static void test_gemma3_defaults(void **state) {
+    (void)state;
+    assert_int_equal(read_spec("{\"model_type\": \"gemma3\", \"text_config\": {\"hidden_size\": "
+                               "2560, \"intermediate_size\": 10240, \"num_hidden_layers\": 34, "
+                               "\"rope_scaling\": {\"factor\": 8.0, \"rope_type\": \"linear\"}, "
+                               "\"sliding_window\": 1024}}"),
+                     MICA_OK);
+    assert_int_equal(spec.heads, 8);
+    assert_int_equal(spec.kv_heads, 4);
+    assert_int_equal(spec.head_dim, 256);
+    assert_int_equal(spec.vocab, 0);
+    assert_int_equal(spec.context, 131072);
+    assert_int_equal(spec.n_layers, 34);
+    assert_int_equal(spec.activation, MC_GELU_APPROX);
+    assert_int_equal(spec.tied, MC_TIED_UNSAID);
+    assert_true(spec.attention_scale == 1.0 / 16.0);
+    assert_true(spec.embed_scale == sqrt(2560.0));
+    assert_true(spec.norm_eps == 1e-6 && spec.norm_offset == 1.0);
+    for (int i = 0; i < spec.n_layers; i++) {
+        bool global = i % 6 == 5;
+        const mc_rope_spec *rope = &spec.ropes[spec.layers[i].rope];
+        assert_int_equal(spec.layers[i].window, global ? 0 : 1024);
+        assert_true(rope->base == (global ? 1e6 : 1e4));
+        assert_true(rope->factor == (global ? 8.0 : 1.0));
+    }
+}
+
+static void test_layer_types_go_first(void **state) {
+    (void)state;
+    assert_int_equal(
+        read_spec("{\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 3, \"sliding_window\": "
+                  "7, \"sliding_window_pattern\": 2, \"layer_types\": [\"full_attention\", "
+                  "\"sliding_attention\", \"sliding_attention\"], \"rope_parameters\": "
+                  "{\"full_attention\": {\"rope_type\": \"linear\", \"factor\": 4, \"rope_theta\": "
+                  "5e4}, \"sliding_attention\": {\"rope_type\": \"default\", \"rope_theta\": "
+                  "2000}}}"),
+        MICA_OK);
+    assert_int_equal(spec.layers[0].window, 0);
+    assert_int_equal(spec.layers[1].window, 7);
+    assert_int_equal(spec.layers[2].window, 7);
+    assert_true(spec.ropes[spec.layers[0].rope].base == 5e4);
+    assert_true(spec.ropes[spec.layers[0].rope].factor == 4.0);
+    assert_true(spec.ropes[spec.layers[1].rope].base == 2000.0);
+    assert_true(spec.ropes[spec.layers[1].rope].factor == 1.0);
+}
+
+static void test_found_by_architecture(void **state) {
+    (void)state;
+    assert_int_equal(read_spec("{\"architectures\": [\"Gemma3ForCausalLM\"]}"), MICA_OK);
+    expect_error("{\"architectures\": [\"MambaForCausalLM\"]}", MICA_EUNSUPPORTED,
+                 "MambaForCausalLM");
+    expect_error("{\"model_type\": \"mamba\"}", MICA_EUNSUPPORTED, "gemma3");
+}
+
+static void test_found_by_tensors(void **state) {
+    (void)state;
+    static const char from[] = "\"model_type\"", to[] = "\"model_sort\"";
+    char *once = fixture_copy("gemma3_text_bf16_nohd", "config.json", from, to);
+    char *path = test_format("%s/config.json", once);
+    size_t size;
+    char *text = test_read_file(path, &size), *arch = strstr(text, "\"architectures\"");
+    assert_non_null(arch);
+    memcpy(arch, "\"architectonic\"", strlen("\"architectonic\""));
+    test_write_file(path, text, size);
+
+    mica_device *device;
+    mc_lm *lm;
+    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    if (mc_lm_open(once, device, NULL, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_string_equal(lm->spec.family, "gemma3");
+    assert_string_equal(lm->model_type, "");
+    mc_lm_close(&lm);
+    mica_device_close(&device);
+    free(text);
+    free(path);
+    test_temp_dir_remove(once);
+}
+
+#define GEMMA "{\"model_type\": \"gemma3_text\", "
+
+static void test_bad_values(void **state) {
+    (void)state;
+    expect_error(GEMMA "\"hidden_size\": \"abc\"}", MICA_EFORMAT, "hidden_size");
+    expect_error(GEMMA "\"hidden_size\": 0}", MICA_EFORMAT, "hidden_size");
+    expect_error(GEMMA "\"hidden_size\": 4611686018427387904}", MICA_EFORMAT, "hidden_size");
+    expect_error(GEMMA "\"num_hidden_layers\": 1000000000}", MICA_EFORMAT, "num_hidden_layers");
+    expect_error(GEMMA "\"head_dim\": 1e300}", MICA_EFORMAT, "head_dim");
+    expect_error(GEMMA "\"head_dim\": 15}", MICA_EFORMAT, "head_dim");
+    expect_error(GEMMA "\"num_key_value_heads\": 3}", MICA_EFORMAT, "num_key_value_heads");
+    expect_error(GEMMA "\"vocab_size\": -1}", MICA_EFORMAT, "vocab_size");
+    expect_error(GEMMA "\"rms_norm_eps\": 0}", MICA_EFORMAT, "rms_norm_eps");
+    expect_error(GEMMA "\"hidden_activation\": \"tanh\"}", MICA_EUNSUPPORTED, "tanh");
+    expect_error(GEMMA "\"layer_types\": [\"full_attention\"]}", MICA_EFORMAT, "layer_types");
+    expect_error(GEMMA "\"num_hidden_layers\": 1, \"layer_types\": [\"linear_attention\"]}",
+                 MICA_EUNSUPPORTED, "linear_attention");
+    expect_error(GEMMA "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 2}}",
+                 MICA_EUNSUPPORTED, "yarn");
+    expect_error(GEMMA "\"rope_scaling\": {\"rope_type\": \"linear\"}}", MICA_ENOENT,
+                 "rope_scaling.factor");
+    expect_error(GEMMA "\"sliding_window_pattern\": 0}", MICA_EFORMAT, "sliding_window_pattern");
+    expect_error(GEMMA "\"query_pre_attn_scalar\": 0}", MICA_EFORMAT, "query_pre_attn_scalar");
+    expect_error("{\"model_type\": \"gemma3\", \"text_config\": []}", MICA_EFORMAT, "text_config");
+    expect_error("{\"model_type\": 3}", MICA_EFORMAT, "model_type");
+}
+
+static void test_llama3_rope(void **state) {
+    (void)state;
+    static const char json[] =
+        "{\"rope_type\": \"llama3\", \"factor\": 32, \"low_freq_factor\": 1, \"high_freq_factor\": "
+        "4, \"original_max_position_embeddings\": 64, \"rope_theta\": 5e5}";
+    mc_rope_spec rope = {.base = 1.0, .factor = 1.0};
+    mc_config_close(&config);
+    assert_int_equal(mc_config_parse(json, strlen(json), "test.json", &config), MICA_OK);
+    mc_config_scope root = mc_config_root(config);
+    assert_int_equal(mc_family_rope(&root, &rope), MICA_OK);
+    assert_true(rope.llama3 && rope.base == 5e5 && rope.factor == 32.0);
+    assert_true(rope.low_freq_factor == 1.0 && rope.high_freq_factor == 4.0);
+    assert_true(rope.original_context == 64.0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gemma3_defaults),
+        cmocka_unit_test(test_layer_types_go_first),
+        cmocka_unit_test(test_found_by_architecture),
+        cmocka_unit_test(test_found_by_tensors),
+        cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_llama3_rope),
+    };
+    int failed = cmocka_run_group_tests_name("model/family", tests, NULL, NULL);
+    mc_config_close(&config);
+    return failed;
+}

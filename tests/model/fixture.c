@@ -1,0 +1,200 @@
+#include "model/fixture.h"
+
+#include "model/family.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *fixture_path(const char *name) {
+    return test_format("%s/models/%s", test_fixtures_dir(), name);
+}
+
+static double number(const model_fixture *f, const char *key) {
+    double value = 0.0;
+    mc_json tolerance = mc_json_find(mc_json_root(f->golden), "tolerance");
+    if (!mc_json_get_float(mc_json_find(tolerance, key), &value))
+        fail_msg("%s: golden.json has no tolerance.%s", f->name, key);
+    return value;
+}
+
+static void load_golden(const char *name, model_fixture *f) {
+    *f = (model_fixture){.name = name, .path = fixture_path(name)};
+    char *json = test_format("%s/golden.json", f->path);
+    if (mc_json_load(json, &f->golden) != MICA_OK) fail_msg("%s", mica_last_error());
+    free(json);
+}
+
+static void load_model(model_fixture *f) {
+    char *tensors = test_format("%s/golden.safetensors", f->path);
+    if (mc_weights_open(tensors, &f->tensors) != MICA_OK) fail_msg("%s", mica_last_error());
+    free(tensors);
+    f->tolerance = number(f, "logits_max_abs_f32_compute");
+    f->key_tolerance = number(f, "k_max_abs");
+    if (mica_device_open("cpu", &(mica_device_options){.threads = 2}, &f->device) != MICA_OK ||
+        mc_lm_open(f->path, f->device, NULL, NULL, &f->lm) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+}
+
+void fixture_open(const char *name, model_fixture *f) {
+    load_golden(name, f);
+    load_model(f);
+}
+
+void fixture_close(model_fixture *f) {
+    mc_lm_close(&f->lm);
+    if (f->device) assert_int_equal(mica_device_active_bytes(f->device), 0);
+    mica_device_close(&f->device);
+    mc_weights_close(&f->tensors);
+    mc_json_close(&f->golden);
+    free(f->path);
+}
+
+static bool family_known(const model_fixture *f) {
+    mc_str family;
+    const mc_family *known;
+    assert_true(mc_json_get_str(mc_json_find(mc_json_root(f->golden), "family"), &family));
+    for (size_t i = 0; (known = mc_family_at(i)); i++)
+        for (const char *const *type = known->model_types; *type; type++)
+            if (mc_str_is(family, *type)) return true;
+    return false;
+}
+
+void fixture_each(void (*check)(const model_fixture *f)) {
+    char *dir = fixture_path("");
+    test_list cases = test_list_folders(dir);
+    size_t checked = 0;
+    printf("skipped, their family is not there yet:");
+    for (size_t i = 0; i < cases.count; i++) {
+        model_fixture f;
+        load_golden(cases.names[i], &f);
+        if (family_known(&f)) {
+            load_model(&f);
+            check(&f);
+            checked++;
+        } else {
+            printf(" %s", f.name);
+        }
+        fixture_close(&f);
+    }
+    printf("\nmodels: %zu checked, %zu skipped\n", checked, cases.count - checked);
+    assert_true(checked > 0);
+    test_list_free(&cases);
+    free(dir);
+}
+
+static const mc_weight_tensor *find(const model_fixture *f, const char *fmt, va_list args) {
+    char name[128];
+    vsnprintf(name, sizeof name, fmt, args);
+    return mc_weights_find(f->tensors, name);
+}
+
+const float *fixture_floats(const model_fixture *f, const int64_t **shape, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    const mc_weight_tensor *t = find(f, fmt, args);
+    va_end(args);
+    if (!t) return NULL;
+    assert_int_equal(t->dtype, MICA_F32);
+    if (shape) *shape = t->shape;
+    return t->data;
+}
+
+const int32_t *fixture_ints(const model_fixture *f, size_t *count, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    const mc_weight_tensor *t = find(f, fmt, args);
+    va_end(args);
+    if (!t) return NULL;
+    assert_int_equal(t->dtype, MICA_I32);
+    if (count) *count = t->bytes / sizeof(int32_t);
+    return t->data;
+}
+
+void fixture_compare(const float *got, const float *want, size_t n, double tolerance,
+                     const char *fmt, ...) {
+    char what[256];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs((double)got[i] - (double)want[i]) <= tolerance))
+            fail_msg("%s: element %zu is %.9g, want %.9g (tolerance %g)", what, i, (double)got[i],
+                     (double)want[i], tolerance);
+}
+
+/* ---- changed copies ---- */
+
+static bool replace_text(char **text, size_t *size, const char *from, const char *to) {
+    char *at = strstr(*text, from);
+    if (!at) return false;
+    size_t before = (size_t)(at - *text), skip = before + strlen(from), add = strlen(to);
+    char *changed = malloc(*size - strlen(from) + add + 1);
+    assert_non_null(changed);
+    memcpy(changed, *text, before);
+    memcpy(changed + before, to, add);
+    memcpy(changed + before + add, *text + skip, *size - skip + 1);
+    *size = before + add + *size - skip;
+    free(*text);
+    *text = changed;
+    return true;
+}
+
+static void change_header(const char *path, const char *from, const char *to) {
+    size_t size;
+    char *file = test_read_file(path, &size);
+    uint64_t len;
+    memcpy(&len, file, sizeof len);
+    size_t header_len = (size_t)len;
+    char *header = malloc(header_len + 1);
+    assert_non_null(header);
+    memcpy(header, file + sizeof len, header_len);
+    header[header_len] = 0;
+    if (!replace_text(&header, &header_len, from, to)) fail_msg("%s: no %s", path, from);
+
+    size_t rest = size - sizeof len - (size_t)len;
+    char *changed = malloc(sizeof len + header_len + rest);
+    assert_non_null(changed);
+    uint64_t new_len = header_len;
+    memcpy(changed, &new_len, sizeof new_len);
+    memcpy(changed + sizeof len, header, header_len);
+    memcpy(changed + sizeof len + header_len, file + sizeof len + len, rest);
+    test_write_file(path, changed, sizeof len + header_len + rest);
+    free(changed);
+    free(header);
+    free(file);
+}
+
+static void change_text(const char *path, const char *from, const char *to) {
+    size_t size;
+    char *text = test_read_file(path, &size);
+    if (!replace_text(&text, &size, from, to)) fail_msg("%s: no %s", path, from);
+    test_write_file(path, text, size);
+    free(text);
+}
+
+char *fixture_copy(const char *model, const char *name, const char *from, const char *to) {
+    char *source = fixture_path(model), *dir = test_temp_dir();
+    test_list files = test_list_files(source, "");
+    for (size_t i = 0; i < files.count; i++) {
+        if (strncmp(files.names[i], "golden.", 7) == 0) continue;
+        char *a = test_format("%s/%s", source, files.names[i]);
+        char *b = test_format("%s/%s", dir, files.names[i]);
+        test_copy_file(a, b);
+        free(a);
+        free(b);
+    }
+    if (from) {
+        char *path = test_format("%s/%s", dir, name);
+        if (strstr(name, ".safetensors") && !strstr(name, ".json"))
+            change_header(path, from, to);
+        else
+            change_text(path, from, to);
+        free(path);
+    }
+    test_list_free(&files);
+    free(source);
+    return dir;
+}

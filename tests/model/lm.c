@@ -1,0 +1,163 @@
+/* The forward pass against goldens of the reference implementation: logits, batches, keys. */
+#include "model/fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ids [batch, len] -> logits of every position, [batch, len, vocab]; freed with free(). */
+static float *run(const model_fixture *f, const int32_t *ids, int64_t batch, int64_t len,
+                  const mc_kv_store *store) {
+    const int64_t shape[] = {batch, len};
+    size_t bytes = (size_t)(batch * len * f->lm->spec.vocab) * sizeof(float);
+    float *logits = malloc(bytes);
+    mica_scope *s;
+    assert_non_null(logits);
+    assert_int_equal(mica_scope_open(f->device, &s), MICA_OK);
+    mica_array y = mc_lm_forward(s, f->lm, mica_from_data(s, ids, MICA_I32, shape, 2),
+                                 mica_i32(s, 0), store, MC_ALL_LOGITS);
+    if (mica_eval(s, y) != MICA_OK || mica_read(y, logits, bytes) != MICA_OK)
+        fail_msg("%s: %s", f->name, mica_last_error());
+    mica_scope_close(&s);
+    return logits;
+}
+
+static void check_prompt(const model_fixture *f, const char *prompt) {
+    size_t n;
+    const int64_t *shape;
+    const int32_t *ids = fixture_ints(f, &n, "%s.ids", prompt);
+    const float *want = fixture_floats(f, &shape, "%s.logits", prompt);
+    if (!ids || !want) return;
+    assert_int_equal(shape[0], n);
+    assert_int_equal(shape[1], f->lm->spec.vocab);
+    float *got = run(f, ids, 1, (int64_t)n, NULL);
+    fixture_compare(got, want, n * (size_t)shape[1], f->tolerance, "%s: %s.logits", f->name,
+                    prompt);
+    free(got);
+}
+
+static void check_prompts(const model_fixture *f) {
+    char name[16];
+    for (int i = 0; i < 16; i++) {
+        snprintf(name, sizeof name, "prompt%d", i);
+        check_prompt(f, name);
+    }
+    check_prompt(f, "text");
+    assert_non_null(fixture_floats(f, NULL, "prompt0.logits"));
+}
+
+static void check_batch(const model_fixture *f) {
+    size_t n, rows;
+    const int64_t *shape;
+    const int32_t *ids = fixture_ints(f, &n, "batch.ids");
+    const int32_t *lengths = fixture_ints(f, &rows, "batch.lengths");
+    const float *want = fixture_floats(f, &shape, "batch.last_logits");
+    assert_true(ids && lengths && want && shape[0] == (int64_t)rows);
+    size_t len = n / rows, vocab = (size_t)shape[1];
+    float *got = run(f, ids, (int64_t)rows, (int64_t)len, NULL);
+    for (size_t i = 0; i < rows; i++) {
+        size_t last = i * len + (size_t)lengths[i] - 1;
+        fixture_compare(got + last * vocab, want + i * vocab, vocab, f->tolerance,
+                        "%s: row %zu of the batch", f->name, i);
+        /* A row's logits are bit for bit those of the row alone. */
+        float *alone = run(f, ids + i * len, 1, lengths[i], NULL);
+        fixture_compare(alone + (size_t)(lengths[i] - 1) * vocab, got + last * vocab, vocab, 0.0,
+                        "%s: row %zu of the batch against the row alone", f->name, i);
+        free(alone);
+    }
+    free(got);
+}
+
+/* A store that looks at the keys of one layer. */
+typedef struct watcher {
+    const mc_lm *lm;
+    int layer;
+    mica_array k;
+} watcher;
+
+static mc_attended watch(void *context, mica_scope *s, int layer, mica_array k, mica_array v) {
+    watcher *w = context;
+    if (layer == w->layer) w->k = k;
+    (void)s;
+    return (mc_attended){.k = k, .v = v, .window = w->lm->spec.layers[layer].window};
+}
+
+static void check_layer_keys(const model_fixture *f, int layer, const float *want,
+                             const int64_t *shape) {
+    size_t n, count = (size_t)(shape[0] * shape[1] * shape[2]);
+    const int32_t *ids = fixture_ints(f, &n, "prompt2.ids");
+    const int64_t ids_shape[] = {1, (int64_t)n};
+    watcher w = {.lm = f->lm, .layer = layer};
+    const mc_kv_store store = {watch, &w};
+    float *got = malloc(count * sizeof *got);
+    mica_scope *s;
+    assert_non_null(got);
+    assert_int_equal(mica_scope_open(f->device, &s), MICA_OK);
+    mc_lm_forward(s, f->lm, mica_from_data(s, ids, MICA_I32, ids_shape, 2), mica_i32(s, 0), &store,
+                  MC_NO_LOGITS);
+    if (mica_eval(s, w.k) != MICA_OK || mica_read(w.k, got, count * sizeof *got) != MICA_OK)
+        fail_msg("%s: %s", f->name, mica_last_error());
+    fixture_compare(got, want, count, f->key_tolerance, "%s: keys of layer %d", f->name, layer);
+    mica_scope_close(&s);
+    free(got);
+}
+
+static void check_keys(const model_fixture *f) {
+    int checked = 0;
+    for (int layer = 0; layer < f->lm->spec.n_layers; layer++) {
+        const int64_t *shape;
+        const float *want = fixture_floats(f, &shape, "prompt2.layer%d.k", layer);
+        if (!want) continue;
+        check_layer_keys(f, layer, want, shape);
+        checked++;
+    }
+    assert_true(checked > 0);
+}
+
+static void test_prompts(void **state) {
+    (void)state;
+    fixture_each(check_prompts);
+}
+
+static void test_batches(void **state) {
+    (void)state;
+    fixture_each(check_batch);
+}
+
+static void test_keys(void **state) {
+    (void)state;
+    fixture_each(check_keys);
+}
+
+static void test_last_logits(void **state) {
+    (void)state;
+    model_fixture f;
+    fixture_open("gemma3_text_f32", &f);
+    size_t n;
+    const int32_t *ids = fixture_ints(&f, &n, "prompt2.ids");
+    const int64_t shape[] = {1, (int64_t)n};
+    size_t vocab = (size_t)f.lm->spec.vocab;
+    float *all = run(&f, ids, 1, (int64_t)n, NULL), *last = malloc(vocab * sizeof *last);
+    mica_scope *s;
+    assert_non_null(last);
+    assert_int_equal(mica_scope_open(f.device, &s), MICA_OK);
+    mica_array y = mc_lm_forward(s, f.lm, mica_from_data(s, ids, MICA_I32, shape, 2),
+                                 mica_i32(s, 0), NULL, MC_LAST_LOGITS);
+    assert_int_equal(mica_array_dim(y, 1), 1);
+    assert_int_equal(mica_read(y, last, vocab * sizeof *last), MICA_OK);
+    fixture_compare(last, all + (n - 1) * vocab, vocab, 0.0, "the last row alone");
+    mica_scope_close(&s);
+    free(last);
+    free(all);
+    fixture_close(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_last_logits),
+    };
+    return cmocka_run_group_tests_name("model/lm", tests, NULL, NULL);
+}

@@ -1,0 +1,158 @@
+/* Opening models that are not as they should be, and models as they should be without memory. */
+#include "model/fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static mica_device *device;
+
+/* Opens a changed copy of a fixture; the error must have this status and hold these words. */
+static void expect_error(const char *model, const char *file, const char *from, const char *to,
+                         mica_status status, const char *word, const char *other) {
+    char *dir = fixture_copy(model, file, from, to);
+    mc_lm *lm;
+    mica_status got = mc_lm_open(dir, device, NULL, NULL, &lm);
+    assert_null(lm);
+    if (got != status || !strstr(mica_last_error(), word) || !strstr(mica_last_error(), other))
+        fail_msg("%s with %s: %s: %s; want %s with \"%s\" and \"%s\"", model, to,
+                 mica_status_name(got), mica_last_error(), mica_status_name(status), word, other);
+    assert_int_equal(mica_device_active_bytes(device), 0);
+    test_temp_dir_remove(dir);
+}
+
+#define TENSORS "model.safetensors"
+#define CONFIG "config.json"
+
+static void test_missing_tensors(void **state) {
+    (void)state;
+    const char *model = "gemma3_text_bf16_nohd";
+    expect_error(model, TENSORS, "layers.0.mlp.up_proj", "layers.0.mlp.ap_proj", MICA_ENOENT,
+                 "model.layers.0.mlp.up_proj.weight", "1 tensors");
+    expect_error(model, TENSORS, "embed_tokens", "embedtokens_", MICA_ENOENT,
+                 "model.embed_tokens.weight", "1 tensors");
+    expect_error(model, CONFIG, "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 5", MICA_ENOENT,
+                 "26 tensors", "model.layers.3.self_attn.q_proj.weight");
+    expect_error(model, CONFIG, "{", "{\"tie_word_embeddings\": false,", MICA_ENOENT, "1 tensors",
+                 "lm_head");
+}
+
+static void test_wrong_tensors(void **state) {
+    (void)state;
+    const char *model = "gemma3_text_bf16_nohd"; /* hidden 24, MLP 56, heads 2 of 256 */
+    expect_error(model, CONFIG, "\"hidden_size\": 24", "\"hidden_size\": 25", MICA_ESHAPE,
+                 "model.embed_tokens.weight is BF16[128,24]", "[128,25]");
+    expect_error(model, CONFIG, "\"vocab_size\": 128", "\"vocab_size\": 129", MICA_ESHAPE,
+                 "model.embed_tokens.weight is BF16[128,24]", "[129,24]");
+    expect_error(model, CONFIG, "\"intermediate_size\": 56", "\"intermediate_size\": 16777216",
+                 MICA_ESHAPE, "mlp.", "16777216");
+    expect_error(model, CONFIG, "{", "{\"head_dim\": 128,", MICA_ESHAPE, "q_proj.weight", TENSORS);
+    expect_error(model, CONFIG, "\"num_attention_heads\": 2", "\"num_attention_heads\": 16777216",
+                 MICA_ESHAPE, "q_proj.weight", "[4294967296,24]");
+    /* f16 has as many bytes as i16: the file stays whole. */
+    expect_error(model, TENSORS, "\"model.layers.0.mlp.up_proj.weight\":{\"dtype\":\"BF16\"",
+                 "\"model.layers.0.mlp.up_proj.weight\":{\"dtype\":\"I16\"", MICA_EDTYPE,
+                 "model.layers.0.mlp.up_proj.weight is I16[56,24]", "BF16");
+    expect_error(model, TENSORS, "\"model.norm.weight\":{\"dtype\":\"BF16\"",
+                 "\"model.norm.weight\":{\"dtype\":\"I16\"", MICA_EDTYPE,
+                 "model.norm.weight is I16[24]", "floats");
+    expect_error(model, TENSORS, "\"shape\":[24]", "\"shape\":[12,2]", MICA_ESHAPE, "12,2",
+                 "floats [24]");
+}
+
+static void test_wrong_packing(void **state) {
+    (void)state;
+    const char *model = "q4g64_gemma3_mm";
+    expect_error(model, CONFIG, "\"bits\": 4", "\"bits\": 8", MICA_ESHAPE,
+                 "language_model.model.embed_tokens.weight is U32[151,8]", "U32 [151,16]");
+    expect_error(model, CONFIG, "\"group_size\": 64", "\"group_size\": 32", MICA_ESHAPE,
+                 "embed_tokens.scales is BF16[151,1]", "[151,2]");
+    expect_error(model, CONFIG, "\"group_size\": 64", "\"group_size\": 100", MICA_ESHAPE,
+                 "groups of 100", "embed_tokens");
+    expect_error(model, TENSORS, "embed_tokens.biases", "embed_tokens.beeses", MICA_ENOENT,
+                 "language_model.model.embed_tokens.biases", "where the index has it");
+    expect_error(model, CONFIG, "\"mode\": \"affine\"", "\"mode\": \"mxfp4\"", MICA_ESHAPE,
+                 "embed_tokens", "mxfp4");
+}
+
+/* The shapes of affine weights say what a config leaves out. */
+static void test_unsaid_packing(void **state) {
+    (void)state;
+    char *dir = fixture_copy("q8g64_gemma3", CONFIG, "\"quantization\"", "\"quantasation\"");
+    char *path = test_format("%s/config.json", dir);
+    size_t size;
+    char *text = test_read_file(path, &size), *key = strstr(text, "\"quantization_config\"");
+    assert_non_null(key);
+    key[1] = 'Q';
+    test_write_file(path, text, size);
+    mc_lm *lm;
+    if (mc_lm_open(dir, device, NULL, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_string_equal(lm->quantization, "8 bit, groups of 64 (affine)");
+    mc_lm_close(&lm);
+    free(text);
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
+static void test_not_models(void **state) {
+    (void)state;
+    mc_lm *lm;
+    char *dir = test_temp_dir();
+    assert_int_equal(mc_lm_open(dir, device, NULL, NULL, &lm), MICA_ENOENT);
+    assert_non_null(strstr(mica_last_error(), CONFIG));
+    assert_int_equal(mc_lm_open("/nowhere/at/all", device, NULL, NULL, &lm), MICA_ENOENT);
+    test_temp_dir_remove(dir);
+}
+
+static void test_description(void **state) {
+    (void)state;
+    model_fixture f;
+    fixture_open("q4g64_gemma3_mm", &f);
+    assert_string_equal(f.lm->quantization, "4 bit, groups of 64 (affine)");
+    assert_string_equal(f.lm->model_type, "gemma3");
+    assert_int_equal(f.lm->dtype, MICA_BF16);
+    /* Each layer: q and o 64 x 64, k and v 32 x 64, three of 128 x 64, norms 4 x 64 + 2 x 16. */
+    uint64_t layer = 2 * 64 * 64 + 2 * 32 * 64 + 3 * 128 * 64 + 4 * 64 + 2 * 16;
+    assert_int_equal(f.lm->parameters, 151 * 64 + 4 * layer + 64);
+    fixture_close(&f);
+}
+
+static bool open_once(void *arg) {
+    mc_lm *lm;
+    mica_device *own;
+    bool done = false;
+    if (mica_device_open("cpu", &(mica_device_options){.threads = 1}, &own) != MICA_OK)
+        return false;
+    done = mc_lm_open(arg, own, NULL, NULL, &lm) == MICA_OK;
+    mc_lm_close(&lm);
+    assert_int_equal(mica_device_active_bytes(own), 0);
+    mica_device_close(&own);
+    return done;
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    char *path = fixture_path("q8g64_gemma3");
+    test_fail_each_allocation(open_once, path);
+    free(path);
+}
+
+static int open_device(void **state) {
+    (void)state;
+    return mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device) != MICA_OK;
+}
+
+static int close_device(void **state) {
+    (void)state;
+    mica_device_close(&device);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_missing_tensors), cmocka_unit_test(test_wrong_tensors),
+        cmocka_unit_test(test_wrong_packing),   cmocka_unit_test(test_unsaid_packing),
+        cmocka_unit_test(test_not_models),      cmocka_unit_test(test_description),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests_name("model/lm_load", tests, open_device, close_device);
+}
