@@ -214,7 +214,9 @@ MICA_API mica_array mica_broadcast_to(mica_scope *s, mica_array x, const int64_t
 
 /** x[start:stop:step] along every axis, [ndim of x] each, as Python's slices: negative numbers count
  *  from the end, steps may be negative, what is out of range is cut. stop MICA_END_OF_AXIS
- *  (stop NULL: all axes) means to the end; steps NULL: 1. A view: no copy. */
+ *  (stop NULL: all axes) means to the end, start NULL from the beginning (where the step is
+ *  negative: from the last element to the first), step NULL 1. A view: no copy.
+ *  errors  MICA_EINVAL a step of 0 */
 MICA_API mica_array mica_slice(mica_scope *s, mica_array x, const int64_t *start,
                                const int64_t *stop, const int64_t *step);
 /** x[start:stop] along one axis. */
@@ -243,7 +245,9 @@ MICA_API mica_array mica_stack(mica_scope *s, const mica_array *xs, int n, int a
 /** Cuts along an axis before the given indices into n + 1 pieces. */
 MICA_API mica_status mica_split(mica_scope *s, mica_array x, const int64_t *indices, int n,
                                 int axis, mica_array *pieces);
-/** Adds before[k] and after[k] elements of value along axis k. mica_pad_edge repeats the edge. */
+/** Adds before[k] and after[k] elements of value (converted to x's dtype) along axis k.
+ *  mica_pad_edge repeats the edge.
+ *  errors  MICA_EINVAL a negative number; an empty axis, which has no edge */
 MICA_API mica_array mica_pad(mica_scope *s, mica_array x, const int64_t *before,
                              const int64_t *after, mica_array value);
 MICA_API mica_array mica_pad_edge(mica_scope *s, mica_array x, const int64_t *before,
@@ -256,7 +260,8 @@ MICA_API mica_array mica_flip(mica_scope *s, mica_array x, int axis);
 /** Lower, upper triangle of the last two axes: zero where column - row > k, < k. */
 MICA_API mica_array mica_tril(mica_scope *s, mica_array x, int64_t k);
 MICA_API mica_array mica_triu(mica_scope *s, mica_array x, int64_t k);
-/** [n] on the k-th diagonal of a square; the diagonal of two axes (put last). */
+/** mica_diag: [n] on the k-th diagonal of a square of zeros, or that diagonal of two axes ([n, m]).
+ *  mica_diagonal: the diagonal of any two axes, which becomes the last axis. k > 0 lies above. */
 MICA_API mica_array mica_diag(mica_scope *s, mica_array x, int64_t k);
 MICA_API mica_array mica_diagonal(mica_scope *s, mica_array x, int64_t k, int axis1, int axis2);
 
@@ -272,7 +277,9 @@ MICA_API mica_array mica_put_along_axis(mica_scope *s, mica_array x, mica_array 
                                         mica_array values, int axis);
 
 /** x[i_0, i_1, ...] along the axes listed: index arrays broadcast together; result is their shape
- *  followed by slice_sizes ([ndim of x], 1 at the indexed axes). */
+ *  followed by slice_sizes ([ndim of x], 1 at the indexed axes; elsewhere slices begin at 0).
+ *  errors  MICA_EDTYPE indices are not integers; MICA_ESHAPE slice_sizes, or more than MICA_MAX_NDIM
+ *          axes; MICA_EINVAL axes, and at evaluation an index out of range */
 MICA_API mica_array mica_gather(mica_scope *s, mica_array x, const mica_array *indices, int n,
                                 const int *axes, const int64_t *slice_sizes);
 
@@ -285,7 +292,9 @@ typedef enum mica_scatter_mode {
     MICA_SCATTER_MINIMUM
 } mica_scatter_mode;
 
-/** x with updates combined at x[i_0, i_1, ...]; updates: broadcast index shape + slice shape. */
+/** x with updates combined at x[i_0, i_1, ...]: updates have the indices' broadcast shape followed by
+ *  that of a slice of x (as slice_sizes of mica_gather). Places that occur twice combine twice, in
+ *  the order of the indices; f16 and bf16 are rounded each time. Errors as mica_gather. */
 MICA_API mica_array mica_scatter(mica_scope *s, mica_array x, const mica_array *indices, int n,
                                  const int *axes, mica_array updates, mica_scatter_mode mode);
 
