@@ -81,7 +81,7 @@ static void note(chain *c, const char *op, const int64_t *numbers, int n) {
 static void step_transpose(chain *c) {
     shown old = c->want;
     int axes[MICA_MAX_NDIM];
-    int64_t shape[MICA_MAX_NDIM], coords[MICA_MAX_NDIM], from[MICA_MAX_NDIM];
+    int64_t shape[MICA_MAX_NDIM] = {0}, coords[MICA_MAX_NDIM], from[MICA_MAX_NDIM];
     for (int k = 0; k < old.ndim; k++)
         axes[k] = k;
     for (int k = old.ndim - 1; k > 0; k--) {

@@ -20,7 +20,8 @@ MK_INLINE __m128 mk_sum4(__m512 a, __m512 b, __m512 c, __m512 d) {
 
 /* The first n of 16 lanes; all of them where n >= 16. */
 MK_INLINE __mmask16 mk_first(int64_t n) {
-    return n >= 16 ? (__mmask16)0xffffu : (__mmask16)((1u << n) - 1u);
+    unsigned lanes = n >= 16 ? 0xffffu : (1u << n) - 1u;
+    return (__mmask16)lanes;
 }
 
 MK_INLINE __m512 mk_wide_bf16(__m256i h) {
