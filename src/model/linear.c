@@ -103,8 +103,10 @@ static mica_status check_quant(const mc_linear *linear, const mc_weight_tensor *
     const mica_quant *quant = &linear->quant;
     if (mc_packing_known(quant) && linear->in % quant->group_size == 0) return MICA_OK;
     return mc_fail(MICA_ESHAPE,
-                   "%s: tensor %s: %d bits in groups of %d do not fit rows of %lld weights",
-                   codes->file, codes->name, quant->bits, quant->group_size, (long long)linear->in);
+                   "%s: tensor %s: %s of %d bits in groups of %d does not fit rows of %lld "
+                   "weights",
+                   codes->file, codes->name, mc_packing_mode_name(quant->mode), quant->bits,
+                   quant->group_size, (long long)linear->in);
 }
 
 static mica_status check_scales(const mc_linear *linear, const mc_weight_tensor *t) {

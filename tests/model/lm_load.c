@@ -67,7 +67,7 @@ static void test_wrong_packing(void **state) {
     expect_error(model, CONFIG, "\"group_size\": 64", "\"group_size\": 32", MICA_ESHAPE,
                  "embed_tokens.scales is BF16[151,1]", "[151,2]");
     expect_error(model, CONFIG, "\"group_size\": 64", "\"group_size\": 100", MICA_ESHAPE,
-                 "groups of 100", "embed_tokens");
+                 "groups of 100 does not fit", "embed_tokens");
     expect_error(model, TENSORS, "embed_tokens.biases", "embed_tokens.beeses", MICA_ENOENT,
                  "language_model.model.embed_tokens.biases", "where the index has it");
     expect_error(model, CONFIG, "\"mode\": \"affine\"", "\"mode\": \"mxfp4\"", MICA_ESHAPE,

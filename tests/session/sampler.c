@@ -1,0 +1,244 @@
+/* The sampler chain against goldens, and its draws. */
+#include "support/support.h"
+
+#include "base/json.h"
+#include "io/safetensors.h"
+#include "session/sampler.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- goldens ---- */
+
+static float param(mc_json params, const char *key, float fallback) {
+    double value = (double)fallback;
+    mc_json_get_float(mc_json_find(params, key), &value);
+    return (float)value;
+}
+
+static mc_sampling sampling_of(mc_json params) {
+    return (mc_sampling){
+        .temperature = param(params, "temperature", 1.0f),
+        .top_k = (int)param(params, "top_k", 0.0f),
+        .top_p = param(params, "top_p", 0.0f),
+        .min_p = param(params, "min_p", 0.0f),
+        .repetition_penalty = param(params, "repetition_penalty", 0.0f),
+        .repetition_window = (int)param(params, "repetition_context_size", 0.0f),
+    };
+}
+
+static size_t read_tokens(mc_json list, int32_t *tokens, size_t room) {
+    size_t n = 0;
+    int64_t value;
+    for (mc_json_iter it = mc_json_begin(list); mc_json_next(&it); n++) {
+        assert_true(n < room && mc_json_get_int(it.value, &value));
+        tokens[n] = (int32_t)value;
+    }
+    return n;
+}
+
+static size_t find_token(const int32_t *tokens, size_t n, mc_json id, size_t number) {
+    int64_t value;
+    size_t i = 0;
+    assert_true(mc_json_get_int(id, &value));
+    while (i < n && tokens[i] != value)
+        i++;
+    if (i == n) fail_msg("case %zu: %lld did not survive", number, (long long)value);
+    return i;
+}
+
+/* The probabilities are of the tokens in probs_of, where a golden does not list them all. */
+static void check_survivors(mc_json golden, size_t number, const int32_t *survivors,
+                            const double *probs, size_t count) {
+    mc_json listed = mc_json_find(golden, "survivors"), of = mc_json_find(golden, "probs_of");
+    if (count != mc_json_count(listed))
+        fail_msg("case %zu: %zu survivors, want %zu", number, count, mc_json_count(listed));
+    for (mc_json_iter it = mc_json_begin(listed); mc_json_next(&it);)
+        find_token(survivors, count, it.value, number);
+
+    mc_json_iter id = mc_json_begin(mc_json_exists(of) ? of : listed);
+    for (mc_json_iter it = mc_json_begin(mc_json_find(golden, "probs")); mc_json_next(&it);) {
+        double want;
+        assert_true(mc_json_next(&id) && mc_json_get_float(it.value, &want));
+        size_t i = find_token(survivors, count, id.value, number);
+        if (fabs(probs[i] - want) > 1e-5)
+            fail_msg("case %zu: %d has %g, want %g", number, (int)survivors[i], probs[i], want);
+    }
+}
+
+static void check_case(mc_json golden, size_t number, const mc_weights *logits) {
+    mc_json params = mc_json_find(golden, "params");
+    mc_sampling sampling = sampling_of(params);
+    mc_sampler sampler;
+    mc_str name;
+    char text[64];
+    int32_t tokens[512];
+    const int32_t *survivors;
+    const double *probs;
+    size_t count, n = read_tokens(mc_json_find(params, "tokens"), tokens, 512);
+    assert_true(mc_json_get_str(mc_json_find(golden, "logits"), &name));
+    snprintf(text, sizeof text, "%.*s", MC_STR_ARG(name));
+    const mc_weight_tensor *t = mc_weights_find(logits, text);
+    assert_non_null(t);
+    mc_sampler_init(&sampler, &sampling);
+    assert_int_equal(
+        mc_sampler_survivors(&sampler, t->data, t->shape[0], tokens, n, &survivors, &probs, &count),
+        MICA_OK);
+    check_survivors(golden, number, survivors, probs, count);
+    mc_sampler_deinit(&sampler);
+}
+
+static void test_goldens(void **state) {
+    (void)state;
+    mc_json_doc *doc;
+    mc_weights *logits;
+    size_t number = 0;
+    char *json = test_format("%s/sampling/sampling.json", test_fixtures_dir());
+    char *tensors = test_format("%s/sampling/logits.safetensors", test_fixtures_dir());
+    assert_int_equal(mc_json_load(json, &doc), MICA_OK);
+    assert_int_equal(mc_weights_open(tensors, &logits), MICA_OK);
+    for (mc_json_iter it = mc_json_begin(mc_json_find(mc_json_root(doc), "cases"));
+         mc_json_next(&it);)
+        check_case(it.value, number++, logits);
+    printf("sampling: %zu checked\n", number);
+    assert_true(number > 0);
+    mc_weights_close(&logits);
+    mc_json_close(&doc);
+    free(json);
+    free(tensors);
+}
+
+/* ---- draws ---- */
+
+static int32_t draw(const mc_sampling *sampling, const float *logits, int64_t vocab, uint64_t n) {
+    mc_sampler sampler;
+    int32_t token = -1;
+    mc_sampler_init(&sampler, sampling);
+    sampler.draws = n;
+    assert_int_equal(mc_sampler_draw(&sampler, logits, vocab, NULL, 0, &token), MICA_OK);
+    assert_int_equal(sampler.draws, n + 1);
+    mc_sampler_deinit(&sampler);
+    return token;
+}
+
+/* 20,000 draws come as often as their probabilities say, within five standard deviations. */
+static void test_frequencies(void **state) {
+    (void)state;
+    enum { N = 20000 };
+    static const double probs[] = {0.5, 0.3, 0.15, 0.05};
+    const mc_sampling sampling = {.temperature = 1.0f, .seed = 7};
+    float logits[4];
+    int seen[4] = {0};
+    for (int i = 0; i < 4; i++)
+        logits[i] = (float)log(probs[i]) + 3.0f;
+    for (uint64_t n = 0; n < N; n++)
+        seen[draw(&sampling, logits, 4, n)]++;
+    for (int i = 0; i < 4; i++) {
+        double deviation = sqrt(N * probs[i] * (1.0 - probs[i]));
+        assert_true(fabs(seen[i] - N * probs[i]) < 5.0 * deviation);
+    }
+}
+
+static void test_seeds(void **state) {
+    (void)state;
+    float logits[50] = {0};
+    int differ = 0;
+    for (uint64_t n = 0; n < 50; n++) {
+        const mc_sampling a = {.temperature = 1.0f, .seed = 1},
+                          b = {.temperature = 1.0f, .seed = 2};
+        assert_int_equal(draw(&a, logits, 50, n), draw(&a, logits, 50, n));
+        differ += draw(&a, logits, 50, n) != draw(&b, logits, 50, n);
+    }
+    assert_true(differ > 30);
+}
+
+static void test_greedy_takes_the_first_of_equals(void **state) {
+    (void)state;
+    const float logits[] = {1.0f, 4.0f, -INFINITY, 4.0f};
+    const mc_sampling sampling = {0};
+    assert_int_equal(draw(&sampling, logits, 4, 0), 1);
+}
+
+static void test_cut_logits_are_never_drawn(void **state) {
+    (void)state;
+    const float logits[] = {-INFINITY, 0.0f, -INFINITY, -200.0f};
+    const mc_sampling sampling = {.temperature = 2.0f, .seed = 3};
+    for (uint64_t n = 0; n < 200; n++)
+        assert_int_equal(draw(&sampling, logits, 4, n), 1);
+}
+
+/* ---- bad input ---- */
+
+static void expect_refused(const float *logits, int64_t vocab, const char *word) {
+    mc_sampler sampler;
+    int32_t token;
+    for (int greedy = 0; greedy < 2; greedy++) {
+        mc_sampler_init(&sampler, &(mc_sampling){.temperature = greedy ? 0.0f : 1.0f});
+        assert_int_equal(mc_sampler_draw(&sampler, logits, vocab, NULL, 0, &token), MICA_EINVAL);
+        assert_non_null(strstr(mica_last_error(), word));
+        mc_sampler_deinit(&sampler);
+    }
+}
+
+static void test_broken_logits(void **state) {
+    (void)state;
+    const float nan[] = {1.0f, NAN, 2.0f}, nan_first[] = {NAN, 1.0f};
+    const float infinite[] = {1.0f, INFINITY}, nothing[] = {-INFINITY, -INFINITY};
+    expect_refused(nan, 3, "not a number");
+    expect_refused(nan_first, 2, "not a number");
+    expect_refused(infinite, 2, "infinite");
+    expect_refused(nothing, 2, "infinite");
+}
+
+static void expect_option(mica_generate_options options, const char *word) {
+    mc_sampling sampling;
+    assert_int_equal(mc_sampling_check(&options, &sampling), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), word));
+}
+
+static void test_options(void **state) {
+    (void)state;
+    mc_sampling sampling;
+    expect_option((mica_generate_options){.temperature = -1.0f}, "temperature");
+    expect_option((mica_generate_options){.temperature = NAN}, "temperature");
+    expect_option((mica_generate_options){.temperature = INFINITY}, "temperature");
+    expect_option((mica_generate_options){.top_k = -1}, "top_k");
+    expect_option((mica_generate_options){.top_p = 1.5f}, "top_p");
+    expect_option((mica_generate_options){.min_p = NAN}, "min_p");
+    expect_option((mica_generate_options){.repetition_penalty = -2.0f}, "repetition_penalty");
+    expect_option((mica_generate_options){.repetition_window = -2}, "repetition_window");
+    assert_int_equal(mc_sampling_check(&(mica_generate_options){0}, &sampling), MICA_OK);
+}
+
+static bool draw_once(void *arg) {
+    static const float logits[] = {1.0f, 2.0f, 3.0f};
+    mc_sampler sampler;
+    int32_t token, history = 1;
+    (void)arg;
+    mc_sampler_init(&sampler,
+                    &(mc_sampling){.temperature = 1.0f, .top_p = 0.9f, .repetition_penalty = 1.5f});
+    mica_status status = mc_sampler_draw(&sampler, logits, 3, &history, 1, &token);
+    mc_sampler_deinit(&sampler);
+    return status == MICA_OK;
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    test_fail_each_allocation(draw_once, NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_goldens),
+        cmocka_unit_test(test_frequencies),
+        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_greedy_takes_the_first_of_equals),
+        cmocka_unit_test(test_cut_logits_are_never_drawn),
+        cmocka_unit_test(test_broken_logits),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests_name("session/sampler", tests, NULL, NULL);
+}

@@ -1,0 +1,335 @@
+/* Cached decoding against the goldens; caches of all kinds against recomputing the whole text. */
+#include "model/fixture.h"
+
+#include "session/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static mc_session_model shared_of(const model_fixture *f, int64_t context) {
+    return (mc_session_model){.lm = f->lm, .device = f->device, .context = context};
+}
+
+static mc_session *open_session(const mc_session_model *shared, int64_t chunk) {
+    mc_session *session;
+    if (mc_session_open(shared, chunk, &session) != MICA_OK) fail_msg("%s", mica_last_error());
+    return session;
+}
+
+static const float *feed(mc_session *session, const int32_t *ids, int64_t n) {
+    const float *logits = NULL;
+    if (mc_session_feed(session, ids, n, &logits) != MICA_OK) fail_msg("%s", mica_last_error());
+    return logits;
+}
+
+/* A whole prompt, chunk by chunk. */
+static const float *feed_all(mc_session *session, const int32_t *ids, int64_t n) {
+    const float *logits = NULL;
+    for (int64_t at = 0; at < n; at += session->chunk)
+        logits = feed(session, ids + at, n - at < session->chunk ? n - at : session->chunk);
+    return logits;
+}
+
+static int32_t best_of(const float *logits, int64_t vocab) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < vocab; i++)
+        if (logits[i] > logits[best]) best = i;
+    return (int32_t)best;
+}
+
+/* ---- goldens ---- */
+
+static void check_greedy(const model_fixture *f, int prompt) {
+    size_t n, steps;
+    int64_t vocab = f->lm->spec.vocab;
+    const int32_t *ids = fixture_ints(f, &n, "prompt%d.ids", prompt);
+    const int32_t *want = fixture_ints(f, &steps, "prompt%d.greedy", prompt);
+    if (!ids || !want) return;
+    const float *rows = fixture_floats(f, NULL, "prompt%d.greedy_logits", prompt);
+    mc_session_model shared = shared_of(f, 0);
+    mc_session *session = open_session(&shared, 0);
+    const float *logits = feed_all(session, ids, (int64_t)n);
+    for (size_t i = 0; i < steps; i++) {
+        if (rows)
+            fixture_compare(logits, rows + i * (size_t)vocab, (size_t)vocab, f->tolerance,
+                            "%s: prompt%d, cached step %zu", f->name, prompt, i);
+        int32_t token = best_of(logits, vocab);
+        if (token != want[i])
+            fail_msg("%s: prompt%d: greedy token %zu is %d, want %d", f->name, prompt, i,
+                     (int)token, (int)want[i]);
+        if (i + 1 < steps) logits = feed(session, &token, 1);
+    }
+    mc_session_close(&session);
+}
+
+static void check_greedy_paths(const model_fixture *f) {
+    for (int i = 0; i < 16; i++)
+        check_greedy(f, i);
+    assert_non_null(fixture_floats(f, NULL, "prompt3.greedy_logits"));
+}
+
+static void test_greedy_paths(void **state) {
+    (void)state;
+    fixture_each(check_greedy_paths);
+}
+
+/* ---- caches against recomputing ---- */
+
+/* The last row of logits of ids[n], without a cache. Windows are cut to `context`. */
+static float *recompute(const model_fixture *f, const int32_t *ids, int64_t n, int64_t context) {
+    const int64_t shape[] = {1, n};
+    mc_lm lm = *f->lm;
+    for (int i = 0; context && i < lm.spec.n_layers; i++)
+        if (!lm.spec.layers[i].window || lm.spec.layers[i].window > context)
+            lm.spec.layers[i].window = context;
+    size_t bytes = (size_t)lm.spec.vocab * sizeof(float);
+    float *logits = malloc(bytes);
+    mica_scope *s;
+    assert_non_null(logits);
+    assert_int_equal(mica_scope_open(f->device, &s), MICA_OK);
+    mica_array y = mc_lm_forward(s, &lm, mica_from_data(s, ids, MICA_I32, shape, 2), mica_i32(s, 0),
+                                 NULL, MC_LAST_LOGITS);
+    if (mica_read(y, logits, bytes) != MICA_OK) fail_msg("%s", mica_last_error());
+    mica_scope_close(&s);
+    return logits;
+}
+
+static void make_ids(const model_fixture *f, int32_t *ids, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        ids[i] = (int32_t)((i * i * 31 + i * 7 + 3) % f->lm->spec.vocab);
+}
+
+/* Feeds ids in chunks of the given sizes, over and over, and compares every chunk's logits. */
+static void check_chunks(const model_fixture *f, int64_t context, int64_t chunk, int64_t total,
+                         const int64_t *sizes, size_t n_sizes, int64_t compare_from) {
+    int32_t *ids = malloc((size_t)total * sizeof *ids);
+    assert_non_null(ids);
+    make_ids(f, ids, total);
+    mc_session_model shared = shared_of(f, context);
+    mc_session *session = open_session(&shared, chunk);
+    int64_t at = 0;
+    for (size_t i = 0; at < total; i++) {
+        int64_t n = sizes[i % n_sizes];
+        if (n > total - at) n = total - at;
+        const float *got = feed(session, ids + at, n);
+        at += n;
+        assert_int_equal(mc_session_count(session), at);
+        if (at < compare_from) continue;
+        float *want = recompute(f, ids, at, context);
+        fixture_compare(got, want, (size_t)f->lm->spec.vocab, 0.0,
+                        "%s: context %lld, after %lld tokens", f->name, (long long)context,
+                        (long long)at);
+        free(want);
+    }
+    mc_session_close(&session);
+    free(ids);
+}
+
+/* Chunks of any size give, bit for bit, what one prefill of everything gives. */
+static void check_chunked(const model_fixture *f) {
+    static const int64_t sizes[] = {5, 1, 1, 17, 2, 40, 1};
+    check_chunks(f, 0, 64, 130, sizes, 7, 0);
+}
+
+static void test_chunked_prefill(void **state) {
+    (void)state;
+    fixture_each(check_chunked);
+}
+
+/* Far beyond the window of 16: buffers have been emptied several times. Single steps of decoding,
+ * and chunks larger than the window and than the least room. */
+static void test_windows(void **state) {
+    (void)state;
+    static const int64_t ones[] = {1}, large[] = {300, 1, 299}, mixed[] = {7, 1, 1, 250, 3, 64};
+    model_fixture f;
+    fixture_open("gemma3_text_f32", &f);
+    check_chunks(&f, 0, 512, 560, ones, 1, 535);
+    check_chunks(&f, 0, 300, 1500, large, 3, 0);
+    check_chunks(&f, 0, 256, 1100, mixed, 6, 700);
+    fixture_close(&f);
+}
+
+/* A context length makes every cache forget. */
+static void test_context_length(void **state) {
+    (void)state;
+    static const int64_t ones[] = {1}, mixed[] = {7, 1, 1, 50, 3, 64};
+    model_fixture f;
+    fixture_open("gemma3_text_bf16_nohd", &f);
+    check_chunks(&f, 24, 64, 700, mixed, 6, 0);
+    check_chunks(&f, 5, 64, 540, ones, 1, 515);
+    check_chunks(&f, 1, 64, 20, mixed, 6, 0);
+    fixture_close(&f);
+}
+
+/* ---- sessions ---- */
+
+static void test_reuse(void **state) {
+    (void)state;
+    model_fixture f;
+    fixture_open("gemma3_text_f32", &f);
+    mc_session_model shared = shared_of(&f, 0);
+    mc_session *session = open_session(&shared, 0);
+    int32_t ids[40];
+    make_ids(&f, ids, 40);
+    assert_int_equal(mc_session_reuse(session, ids, 40), 0);
+    feed(session, ids, 30);
+    assert_int_equal(mc_session_reuse(session, ids, 40), 30);
+    const float *got = feed(session, ids + 30, 10);
+    float *want = recompute(&f, ids, 40, 0);
+    fixture_compare(got, want, (size_t)f.lm->spec.vocab, 0.0, "a second turn");
+    free(want);
+
+    /* The same again leaves nothing to compute, another text has nothing in common. */
+    assert_int_equal(mc_session_reuse(session, ids, 40), 0);
+    assert_int_equal(mc_session_count(session), 0);
+    feed(session, ids, 30);
+    ids[3]++;
+    assert_int_equal(mc_session_reuse(session, ids, 40), 0);
+    got = feed(session, ids, 40);
+    want = recompute(&f, ids, 40, 0);
+    fixture_compare(got, want, (size_t)f.lm->spec.vocab, 0.0, "another text");
+    free(want);
+    mc_session_close(&session);
+    mc_session_close(&session);
+    fixture_close(&f);
+}
+
+static void test_memory_is_as_told(void **state) {
+    (void)state;
+    model_fixture f;
+    fixture_open("gemma3_text_f32", &f); /* 2 of 6 layers are global, the others' window is 16 */
+    mc_session_model shared = shared_of(&f, 0);
+    mc_session *session = open_session(&shared, 0);
+    uint64_t before = mica_device_active_bytes(f.device);
+    int32_t ids[300];
+    make_ids(&f, ids, 300);
+    feed_all(session, ids, 300);
+    uint64_t told = mc_session_bytes(&shared, 300);
+    assert_int_equal(told, 6u * 512 * 2 * 2 * 16 * sizeof(float));
+    uint64_t used = mica_device_active_bytes(f.device) - before;
+    assert_true(used >= told && used < told + 64 * 1024);
+    /* Four layers stay at 16 - 1 and a chunk of 512, rounded up; two grow. */
+    assert_int_equal(mc_session_bytes(&shared, 5000),
+                     (2u * 5120 + 4u * 768) * 2 * 2 * 16 * sizeof(float));
+    mc_session_reset(session);
+    assert_int_equal(mica_device_active_bytes(f.device), before);
+    mc_session_close(&session);
+    fixture_close(&f);
+}
+
+/* What decoding holds and what it holds at most is flat but for the caches. */
+static void test_decoding_is_flat(void **state) {
+    (void)state;
+    model_fixture f;
+    fixture_open("gemma3_text_bf16_nohd", &f);
+    mc_session_model shared = shared_of(&f, 0);
+    mc_session *session = open_session(&shared, 0);
+    int32_t ids[1000];
+    uint64_t active[1000], peak[1000];
+    make_ids(&f, ids, 1000);
+    for (int i = 0; i < 1000; i++) {
+        feed(session, ids + i, 1);
+        active[i] = mica_device_active_bytes(f.device);
+        peak[i] = mica_device_peak_bytes(f.device);
+    }
+    uint64_t grown = mc_session_bytes(&shared, 1000) - mc_session_bytes(&shared, 100);
+    assert_int_equal(active[999], active[99] + grown);
+    for (int i = 770; i < 1000; i++) { /* between two growths nothing changes at all */
+        assert_int_equal(active[i], active[769]);
+        assert_int_equal(peak[i], peak[769]);
+    }
+    mc_session_close(&session);
+    fixture_close(&f);
+}
+
+/* Steady decoding takes nothing from the heap. */
+static void test_decoding_allocates_nothing(void **state) {
+    (void)state;
+    model_fixture f;
+    fixture_open("q4g64_gemma3_mm", &f);
+    mc_session_model shared = shared_of(&f, 0);
+    mc_session *session = open_session(&shared, 0);
+    int32_t ids[64];
+    make_ids(&f, ids, 64);
+    feed_all(session, ids, 8);
+    for (int i = 8; i < 16; i++)
+        feed(session, ids + i, 1);
+    mc_alloc_fail_at(0);
+    for (int i = 16; i < 64; i++)
+        feed(session, ids + i, 1);
+    assert_true(mc_alloc_count() <= 4); /* the history's growth */
+    mc_session_close(&session);
+    fixture_close(&f);
+}
+
+/* Opens a session and feeds it while allocation n fails; true: there was no allocation n. */
+static bool feed_without(const model_fixture *f, uint64_t n) {
+    mc_session_model shared = shared_of(f, 0);
+    mc_session *session = NULL;
+    const float *logits;
+    int32_t ids[12];
+    make_ids(f, ids, 12);
+    mica_device_clear_cache(f->device);
+    mc_alloc_fail_at(n);
+    bool done = mc_session_open(&shared, 8, &session) == MICA_OK &&
+                mc_session_feed(session, ids, 8, NULL) == MICA_OK &&
+                mc_session_feed(session, ids + 8, 1, &logits) == MICA_OK;
+    bool failed = mc_alloc_count() >= n;
+    mc_alloc_fail_at(0);
+    assert_int_equal(done, !failed);
+    if (failed && session) { /* the session is empty, and works */
+        assert_int_equal(mc_session_count(session), 0);
+        logits = feed_all(session, ids, 12);
+        float *want = recompute(f, ids, 12, 0);
+        fixture_compare(logits, want, (size_t)f->lm->spec.vocab, 0.0, "after a failure");
+        free(want);
+    }
+    mc_session_close(&session);
+    return !failed;
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    model_fixture f;
+    uint64_t n = 1;
+    fixture_open("gemma3_text_bf16_nohd", &f);
+    while (!feed_without(&f, n))
+        n++;
+    assert_true(n > 20);
+    fixture_close(&f);
+}
+
+static void test_memory_limit(void **state) {
+    (void)state;
+    model_fixture f;
+    fixture_open("gemma3_text_f32", &f);
+    mc_session_model shared = shared_of(&f, 0);
+    mc_session *session = open_session(&shared, 0);
+    int32_t ids[300];
+    const float *logits;
+    make_ids(&f, ids, 300);
+    mica_device_set_memory_limit(f.device, mica_device_active_bytes(f.device) + 100000);
+    assert_int_equal(mc_session_feed(session, ids, 300, &logits), MICA_ENOMEM);
+    assert_int_equal(mc_session_count(session), 0);
+    mica_device_set_memory_limit(f.device, 0);
+    feed(session, ids, 300);
+    mc_session_close(&session);
+    fixture_close(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_greedy_paths),
+        cmocka_unit_test(test_chunked_prefill),
+        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_context_length),
+        cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_memory_is_as_told),
+        cmocka_unit_test(test_decoding_is_flat),
+        cmocka_unit_test(test_decoding_allocates_nothing),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_memory_limit),
+    };
+    return cmocka_run_group_tests_name("session/session", tests, NULL, NULL);
+}
