@@ -1,0 +1,408 @@
+/* kcheck: every kernel of every instruction set that this machine has.
+ *
+ * Results are compared with sums in f64; the bound is the one that holds for any order of n rounded
+ * additions, (n + 4) u sum |x_i w_i| with u = 2^-24. The order itself is checked by bits: rows and
+ * columns alone, in blocks, and by the different ways that must agree. Operands end (or begin) at a
+ * page that may not be read; what lies between is checked for writes.
+ *
+ *     kcheck            a table of the worst error found, in parts of the bound
+ *     kcheck --bench    GB/s */
+#include "cpu/kcheck.h"
+
+#include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define UNIT 0x1p-24
+
+typedef struct check {
+    const mk_kernels *kern;
+    placement where;
+    double worst; /* error / bound */
+    int cases, failures;
+    const char *what; /* of the first failure */
+} check;
+
+static void fail_check(check *c, const char *what) {
+    if (c->failures++ == 0) c->what = what;
+}
+
+static void judge(check *c, double got, double want, double bound) {
+    c->cases++;
+    double error = fabs(got - want);
+    if (error == 0) return;
+    /* Below the smallest normal number a sum is rounded to a fixed step. */
+    double ratio = error / (bound + (double)FLT_TRUE_MIN * 64);
+    if (!(ratio <= 1)) fail_check(c, "beyond the bound");
+    if (ratio > c->worst) c->worst = ratio;
+}
+
+static guarded floats(const check *c, int64_t n) {
+    return guarded_new((size_t)n * sizeof(float), c->where);
+}
+
+static void release(check *c, guarded *g) {
+    if (!guarded_free(g)) fail_check(c, "wrote outside");
+}
+
+static void same_bits(check *c, const float *a, const float *b, int64_t n, const char *what) {
+    c->cases++;
+    if (memcmp(a, b, (size_t)n * sizeof *a) != 0) fail_check(c, what);
+}
+
+/* ---- dense ---- */
+
+static const int64_t sizes_m[] = {1, 2, 3, 5, 6, 7, 13};
+static const int64_t sizes_n[] = {1, 3, 4, 9, 16, 67};
+static const int64_t sizes_k[] = {1, 7, 8, 15, 16, 33, 64, 257};
+#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
+
+static void product_nt(check *c, int64_t m, int64_t n, int64_t k, kind kinds) {
+    guarded x = floats(c, m * k), w = floats(c, n * k), y = floats(c, m * n);
+    float *one = malloc((size_t)(m * n) * sizeof *one);
+    if (one == NULL) exit(EXIT_FAILURE);
+    const float *px = x.data, *pw = w.data;
+    fill_floats(x.data, m * k, kinds);
+    fill_floats(w.data, n * k, PLAIN);
+    c->kern->matmul_nt(m, n, k, px, k, pw, k, y.data, n);
+    for (int64_t i = 0; i < m * n; i++) {
+        const float *a = px + i / n * k, *b = pw + i % n * k;
+        double sum = 0, size = 0;
+        for (int64_t l = 0; l < k; l++) {
+            sum += (double)a[l] * (double)b[l];
+            size += fabs((double)a[l] * (double)b[l]);
+        }
+        judge(c, (double)((float *)y.data)[i], sum, (double)(k + 4) * UNIT * size);
+        c->kern->matmul_nt(1, 1, k, a, k, b, k, one + i, 1);
+    }
+    same_bits(c, one, y.data, m * n, "a block differs from its elements");
+    free(one);
+    release(c, &x), release(c, &w), release(c, &y);
+}
+
+static void check_matmul_nt(check *c) {
+    for (int i = 0; i < COUNT(sizes_m); i++)
+        for (int j = 0; j < COUNT(sizes_n); j++)
+            for (int l = 0; l < COUNT(sizes_k); l++)
+                product_nt(c, sizes_m[i], sizes_n[j], sizes_k[l], (kind)((i + j + l) % KINDS));
+}
+
+static void product_nn(check *c, int64_t m, int64_t n, int64_t k, kind kinds) {
+    guarded x = floats(c, m * k), w = floats(c, k * n), y = floats(c, m * n);
+    float *start = malloc((size_t)(m * n) * sizeof *start);
+    float *one = malloc((size_t)(m * n) * sizeof *one);
+    if (start == NULL || one == NULL) exit(EXIT_FAILURE);
+    const float *px = x.data, *pw = w.data;
+    fill_floats(x.data, m * k, kinds);
+    fill_floats(w.data, k * n, PLAIN);
+    fill_floats(start, m * n, PLAIN);
+    memcpy(y.data, start, (size_t)(m * n) * sizeof *start);
+    memcpy(one, start, (size_t)(m * n) * sizeof *start);
+    c->kern->matmul_nn(m, n, k, px, k, pw, n, y.data, n);
+    for (int64_t i = 0; i < m * n; i++) {
+        const float *a = px + i / n * k, *b = pw + i % n;
+        double sum = (double)start[i], size = fabs(sum);
+        for (int64_t l = 0; l < k; l++) {
+            sum += (double)a[l] * (double)b[l * n];
+            size += fabs((double)a[l] * (double)b[l * n]);
+        }
+        judge(c, (double)((float *)y.data)[i], sum, (double)(k + 4) * UNIT * size);
+        int64_t half = k / 2; /* alone, and in two parts */
+        c->kern->matmul_nn(1, 1, half, a, k, b, n, one + i, 1);
+        c->kern->matmul_nn(1, 1, k - half, a + half, k, b + half * n, n, one + i, 1);
+    }
+    same_bits(c, one, y.data, m * n, "a block differs from its elements");
+    free(start);
+    free(one);
+    release(c, &x), release(c, &w), release(c, &y);
+}
+
+static void check_matmul_nn(check *c) {
+    for (int i = 0; i < COUNT(sizes_m); i++)
+        for (int j = 0; j < COUNT(sizes_n); j++)
+            for (int l = 0; l < COUNT(sizes_k); l++)
+                product_nn(c, sizes_m[i], sizes_n[j], sizes_k[l], (kind)((i + j + l) % KINDS));
+}
+
+/* The bits of matmul_nt over widened weights, whose error was bounded above. */
+static void matvec_half(check *c, mk_type type) {
+    for (int j = 0; j < COUNT(sizes_n); j++) {
+        for (int l = 0; l < COUNT(sizes_k); l++) {
+            int64_t n = sizes_n[j], k = sizes_k[l];
+            guarded x = floats(c, k), y = floats(c, n);
+            guarded w = guarded_new((size_t)(n * k) * sizeof(uint16_t), c->where);
+            float *wide = malloc((size_t)(n * k + n) * sizeof *wide);
+            if (wide == NULL) exit(EXIT_FAILURE);
+            fill_floats(x.data, k, (kind)(l % KINDS));
+            fill_halves(w.data, n * k, type);
+            for (int64_t i = 0; i < n * k; i++)
+                wide[i] = mk_load(w.data, type, i);
+            if (type == MK_BF16)
+                c->kern->matvec_bf16(n, k, x.data, w.data, k, y.data);
+            else
+                c->kern->matvec_f16(n, k, x.data, w.data, k, y.data);
+            c->kern->matmul_nt(1, n, k, x.data, k, wide, k, wide + n * k, n);
+            same_bits(c, y.data, wide + n * k, n, "differs from matmul_nt over widened weights");
+            free(wide);
+            release(c, &x), release(c, &w), release(c, &y);
+        }
+    }
+}
+
+static void check_matvec_f16(check *c) {
+    matvec_half(c, MK_F16);
+}
+
+static void check_matvec_bf16(check *c) {
+    matvec_half(c, MK_BF16);
+}
+
+/* Every value of 16 bits. NaNs must stay NaN. */
+static void widen_all(check *c, mk_type type) {
+    for (int64_t n = 1; n < 40; n++) {
+        guarded x = guarded_new((size_t)n * sizeof(uint16_t), c->where), y = floats(c, n);
+        for (int64_t first = 0; first < 0x10000; first += n * 40) {
+            for (int64_t i = 0; i < n; i++)
+                ((uint16_t *)x.data)[i] = (uint16_t)(first + i);
+            if (type == MK_BF16)
+                c->kern->widen_bf16(n, x.data, y.data);
+            else
+                c->kern->widen_f16(n, x.data, y.data);
+            for (int64_t i = 0; i < n; i++) {
+                float got = ((float *)y.data)[i], want = mk_load(x.data, type, i);
+                c->cases++;
+                if (mk_bits(got) != mk_bits(want) && !(isnan(got) && isnan(want)))
+                    fail_check(c, "is not exact");
+            }
+        }
+        release(c, &x), release(c, &y);
+    }
+}
+
+static void check_widen_f16(check *c) {
+    widen_all(c, MK_F16);
+}
+
+static void check_widen_bf16(check *c) {
+    widen_all(c, MK_BF16);
+}
+
+static void narrow_all(check *c, mk_type type) {
+    for (int64_t n = 1; n < 200; n++) {
+        guarded x = floats(c, n), y = guarded_new((size_t)n * sizeof(uint16_t), c->where);
+        for (int64_t i = 0; i < n; i++) {
+            /* any bits; every other one halfway between two numbers of 16 bits, or next to it */
+            uint32_t bits = (uint32_t)random_bits();
+            if (i % 2 == 0) bits = (bits & 0xffff0000u) + 0x7fffu + (uint32_t)(i % 3);
+            ((float *)x.data)[i] = mk_from_bits(bits);
+        }
+        if (type == MK_BF16)
+            c->kern->narrow_bf16(n, x.data, y.data);
+        else
+            c->kern->narrow_f16(n, x.data, y.data);
+        for (int64_t i = 0; i < n; i++) {
+            float v = ((float *)x.data)[i];
+            uint16_t got = ((uint16_t *)y.data)[i];
+            uint16_t want = type == MK_BF16 ? mk_to_bf16(v) : mk_to_f16(v);
+            c->cases++;
+            if (got != want && !(isnan(v) && isnan(mk_load(y.data, type, i))))
+                fail_check(c, "is not rounded to nearest even");
+        }
+        release(c, &x), release(c, &y);
+    }
+}
+
+static void check_narrow_f16(check *c) {
+    narrow_all(c, MK_F16);
+}
+
+static void check_narrow_bf16(check *c) {
+    narrow_all(c, MK_BF16);
+}
+
+static void check_exp_shift(check *c) {
+    for (int64_t n = 1; n < 70; n++) {
+        guarded x = floats(c, n);
+        float *in = x.data, shift = random_float() * 20, start[70];
+        for (int64_t i = 0; i < n; i++)
+            start[i] = shift - (float)(random_bits() % 9000) * 0.01f;
+        if (n > 2) start[n / 2] = -INFINITY;
+        if (n > 5) start[1] = shift;
+        memcpy(in, start, (size_t)n * sizeof *in);
+        c->kern->exp_shift(n, in, shift);
+        for (int64_t i = 0; i < n; i++) {
+            double t = (double)(start[i] - shift), want = t < -87 ? 0 : exp(t);
+            judge(c, (double)in[i], want, 8 * UNIT * want);
+            float alone = start[i];
+            c->kern->exp_shift(1, &alone, shift);
+            same_bits(c, &alone, in + i, 1, "depends on the place");
+        }
+        release(c, &x);
+    }
+    float nan = NAN;
+    c->kern->exp_shift(1, &nan, 0);
+    if (!isnan(nan)) fail_check(c, "loses NaN");
+}
+
+/* ---- quantised ---- */
+
+static void unpack_format(check *c, mk_mode mode, int bits, int group, mk_type type) {
+    const int64_t n = 3, k = 384;
+    qmatrix m = qmatrix_new(mode, bits, group, type, n, k, c->where);
+    guarded y = floats(c, n * k);
+    c->kern->unpack(&m.rows, n, y.data);
+    for (int64_t i = 0; i < n * k; i++) {
+        double size, want = qmatrix_value(&m, i / k, i % k, &size);
+        judge(c, (double)((float *)y.data)[i], want, 4 * UNIT * size);
+    }
+    release(c, &y);
+    if (!qmatrix_free(&m)) fail_check(c, "wrote outside");
+}
+
+static void check_unpack(check *c) {
+    static const int bits[] = {2, 3, 4, 5, 6, 8};
+    for (int b = 0; b < COUNT(bits); b++)
+        for (int group = 32; group <= 128; group *= 2)
+            for (mk_type type = MK_F32; type <= MK_BF16; type++)
+                unpack_format(c, MK_AFFINE, bits[b], group, type);
+    unpack_format(c, MK_MXFP4, 4, 32, MK_F32);
+    unpack_format(c, MK_MXFP8, 8, 32, MK_F32);
+    unpack_format(c, MK_NVFP4, 4, 16, MK_F32);
+}
+
+typedef struct width { /* the three kernels of a width */
+    int bits;
+    void (*arrange)(int64_t k, const float *x, float *y);
+    void (*matvec)(const mk_qrows *w, int64_t n, const float *x, float *y);
+    void (*unpack)(const mk_qrows *w, int64_t n, float *y);
+} width;
+
+static void product_quantised(check *c, const width *q, int group, mk_type type, int64_t n,
+                              int64_t k, kind kinds) {
+    qmatrix m = qmatrix_new(MK_AFFINE, q->bits, group, type, n, k, c->where);
+    guarded x = floats(c, k), arranged = floats(c, k), y = floats(c, n), wide = floats(c, n * k);
+    float *other = malloc((size_t)n * sizeof *other);
+    if (other == NULL) exit(EXIT_FAILURE);
+    fill_floats(x.data, k, kinds);
+    q->arrange(k, x.data, arranged.data);
+    q->matvec(&m.rows, n, arranged.data, y.data);
+    for (int64_t r = 0; r < n; r++) {
+        double sum = 0, sizes = 0;
+        for (int64_t l = 0; l < k; l++) {
+            double size, w = qmatrix_value(&m, r, l, &size), a = (double)((float *)x.data)[l];
+            sum += a * w;
+            sizes += fabs(a) * size;
+        }
+        judge(c, (double)((float *)y.data)[r], sum, (double)(k + 4) * UNIT * sizes);
+        mk_qrows row = mk_qrows_at(&m.rows, r);
+        q->matvec(&row, 1, arranged.data, other + r);
+    }
+    same_bits(c, other, y.data, n, "rows differ from each alone");
+    q->unpack(&m.rows, n, wide.data);
+    c->kern->matmul_nt(1, n, k, arranged.data, k, wide.data, k, other, n);
+    same_bits(c, other, y.data, n, "unpacked weights give other bits");
+    free(other);
+    release(c, &x), release(c, &arranged), release(c, &y), release(c, &wide);
+    if (!qmatrix_free(&m)) fail_check(c, "wrote outside");
+}
+
+static void check_width(check *c, const width *q) {
+    static const int64_t rows[] = {1, 3, 4, 11}, lengths[] = {128, 384, 4352};
+    for (int group = 32; group <= 128; group *= 2)
+        for (mk_type type = MK_F32; type <= MK_BF16; type++)
+            for (int i = 0; i < COUNT(rows); i++)
+                for (int j = 0; j < COUNT(lengths); j++)
+                    product_quantised(c, q, group, type, rows[i], lengths[j],
+                                      (kind)((i + j) % KINDS));
+    product_quantised(c, q, 32, MK_BF16, 5, 32, PLAIN);
+    product_quantised(c, q, 32, MK_F16, 5, 96, PLAIN);
+}
+
+static void check_q4(check *c) {
+    const mk_kernels *k = c->kern;
+    check_width(c, &(width){4, k->arrange_q4, k->matvec_q4, k->unpack_q4});
+}
+
+static void check_q8(check *c) {
+    const mk_kernels *k = c->kern;
+    check_width(c, &(width){8, k->arrange_q8, k->matvec_q8, k->unpack_q8});
+}
+
+/* arrange: the same elements in every block of 32, in some order. The three of a width are checked
+ * together above. */
+static void arrangement(check *c, void (*arrange)(int64_t k, const float *x, float *y)) {
+    const int64_t k = 96;
+    guarded x = floats(c, k), y = floats(c, k);
+    for (int64_t i = 0; i < k; i++)
+        ((float *)x.data)[i] = (float)i;
+    arrange(k, x.data, y.data);
+    bool seen[96] = {false};
+    for (int64_t i = 0; i < k; i++) {
+        int64_t from = (int64_t)((float *)y.data)[i];
+        c->cases++;
+        if (from < 0 || from >= k || from / 32 != i / 32 || seen[from]) {
+            fail_check(c, "loses elements");
+            break;
+        }
+        seen[from] = true;
+    }
+    release(c, &x), release(c, &y);
+}
+
+static void check_arrange_q4(check *c) {
+    arrangement(c, c->kern->arrange_q4);
+}
+
+static void check_arrange_q8(check *c) {
+    arrangement(c, c->kern->arrange_q8);
+}
+
+#define check_matvec_q4 check_q4
+#define check_unpack_q4 check_q4
+#define check_matvec_q8 check_q8
+#define check_unpack_q8 check_q8
+
+/* ---- all of them ---- */
+
+/* A kernel without a check does not compile. */
+static const struct {
+    const char *name;
+    void (*run)(check *c);
+} checks[] = {
+#define KERN(name, result, args) {#name, check_##name},
+#include "cpu/kern/dense_list.h"
+#include "cpu/kern/quant_list.h"
+#undef KERN
+};
+
+static int check_all(void) {
+    int failures = 0;
+    printf("%-12s", "kernel");
+    for (int isa = 0; isa < MK_ISA_COUNT; isa++)
+        if (mk_isa_has((mk_isa)isa)) printf(" %20s", mk_isa_name((mk_isa)isa));
+    printf("   (error / bound, cases)\n");
+    for (int i = 0; i < COUNT(checks); i++) {
+        printf("%-12s", checks[i].name);
+        const char *wrong = NULL;
+        for (int isa = 0; isa < MK_ISA_COUNT; isa++) {
+            if (!mk_isa_has((mk_isa)isa)) continue;
+            mk_kernels kern;
+            mk_kernels_fill(&kern, (mk_isa)isa);
+            check c = {.kern = &kern, .where = AT_END};
+            checks[i].run(&c);
+            c.where = AT_START;
+            checks[i].run(&c);
+            printf(" %10.3f %9d", c.worst, c.cases);
+            if (c.failures > 0) wrong = c.what;
+            failures += c.failures;
+        }
+        printf("%s%s\n", wrong != NULL ? "   FAILED: " : "", wrong != NULL ? wrong : "");
+    }
+    printf("%s\n", failures == 0 ? "all well" : "FAILED");
+    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "--bench") == 0) return kbench();
+    return check_all();
+}
