@@ -4,12 +4,12 @@
 
 typedef struct parsing {
     mc_template *t;
-    size_t vocab_size;
+    const mc_vocab *vocab;
 } parsing;
 
 /* Adds special_tokens[name].ids. */
 static mica_status add_special(const mc_steps *steps, mc_json special, mc_json name,
-                               size_t vocab_size, mc_buffer *out) {
+                               const mc_vocab *vocab, mc_buffer *out) {
     mc_str wanted, key = {0};
     mc_json ids = {0};
     if (!mc_json_get_str(name, &wanted)) {
@@ -26,16 +26,16 @@ static mica_status add_special(const mc_steps *steps, mc_json special, mc_json n
     }
     for (mc_json_iter it = mc_json_begin(ids); mc_json_next(&it);) {
         int64_t id;
-        if (!mc_json_get_int(it.value, &id) || id < 0 || (uint64_t)id >= vocab_size) {
-            return mc_fail(MICA_EFORMAT, "%s.special_tokens: '%.*s' has an id outside 0..%zu",
-                           steps->field, MC_STR_ARG(wanted), vocab_size - 1);
+        if (!mc_json_get_int(it.value, &id) || !mc_vocab_token(vocab, id)) {
+            return mc_fail(MICA_EFORMAT, "%s.special_tokens: an id of '%.*s' names no token",
+                           steps->field, MC_STR_ARG(wanted));
         }
         if (!MC_BUFFER_PUSH(out, int32_t, (int32_t)id)) return mc_fail_nomem(steps->field);
     }
     return MICA_OK;
 }
 
-static mica_status read_single(const mc_steps *steps, mc_json v, size_t vocab_size,
+static mica_status read_single(const mc_steps *steps, mc_json v, const mc_vocab *vocab,
                                mc_template *t) {
     mc_json single = mc_json_find(v, "single"), special = mc_json_find(v, "special_tokens");
     size_t texts = 0;
@@ -45,7 +45,7 @@ static mica_status read_single(const mc_steps *steps, mc_json v, size_t vocab_si
     for (mc_json_iter it = mc_json_begin(single); mc_json_next(&it);) {
         mc_json token = mc_json_find(it.value, "SpecialToken");
         if (mc_json_exists(token)) {
-            MC_TRY(add_special(steps, special, mc_json_find(token, "id"), vocab_size,
+            MC_TRY(add_special(steps, special, mc_json_find(token, "id"), vocab,
                                texts ? &t->after : &t->before));
             continue;
         }
@@ -65,7 +65,7 @@ static mica_status read_single(const mc_steps *steps, mc_json v, size_t vocab_si
 static mica_status add_template(const mc_steps *steps, mc_json v) {
     parsing *p = steps->into;
     mc_template t = {0};
-    mica_status status = read_single(steps, v, p->vocab_size, &t);
+    mica_status status = read_single(steps, v, p->vocab, &t);
     if (status == MICA_OK && (!mc_buffer_add(&t.before, p->t->before.data, p->t->before.len) ||
                               !mc_buffer_reserve(&p->t->after, t.after.len))) {
         status = mc_fail_nomem(steps->field);
@@ -85,8 +85,8 @@ static mica_status add(const mc_steps *steps, mc_str type, mc_json v) {
     return mc_steps_unknown(steps, type);
 }
 
-mica_status mc_template_parse(mc_template *t, mc_json v, size_t vocab_size, mc_arena *arena) {
-    parsing p = {t, vocab_size};
+mica_status mc_template_parse(mc_template *t, mc_json v, const mc_vocab *vocab, mc_arena *arena) {
+    parsing p = {t, vocab};
     return mc_steps_parse(&(mc_steps){"post_processor", "processors", arena, &p, add}, v);
 }
 

@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "text/vocab.h"
 
 typedef struct mc_template { /* zero adds nothing */
     mc_buffer before;        /* of int32 ids */
@@ -13,7 +14,7 @@ typedef struct mc_template { /* zero adds nothing */
 } mc_template;
 
 /* Reads "post_processor". errors  MICA_EUNSUPPORTED names the type; MICA_EFORMAT, MICA_ENOMEM */
-mica_status mc_template_parse(mc_template *t, mc_json v, size_t vocab_size, mc_arena *arena);
+mica_status mc_template_parse(mc_template *t, mc_json v, const mc_vocab *vocab, mc_arena *arena);
 void mc_template_deinit(mc_template *t);
 
 #endif

@@ -67,8 +67,8 @@ static mica_status load(mica_tokenizer *tok, mc_json root) {
     MC_TRY(mc_pretokenizer_parse(&tok->pretokenizer, mc_json_find(root, "pre_tokenizer"), arena));
     MC_TRY(mc_decoder_parse(&tok->decoder, mc_json_find(root, "decoder"), arena));
     MC_TRY(mc_vocab_load(&tok->vocab, mc_json_find(model, "vocab"), added));
-    MC_TRY(mc_template_parse(&tok->around, mc_json_find(root, "post_processor"), tok->vocab.size,
-                             arena));
+    MC_TRY(
+        mc_template_parse(&tok->around, mc_json_find(root, "post_processor"), &tok->vocab, arena));
     MC_TRY(load_added(tok, added));
     return mc_bpe_load(&tok->bpe, &tok->vocab, model);
 }

@@ -92,6 +92,11 @@ static const bad_file bad_files[] = {
     {"{" MODEL ",\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Fuse\"},"
      "{\"type\":\"ByteFallback\"}]}}",
      MICA_EUNSUPPORTED, "decoder: ByteFallback at this place"},
+    {"{" MODEL ",\"added_tokens\":[{\"content\":\"x\",\"id\":9}],"
+     "\"post_processor\":{\"type\":\"TemplateProcessing\","
+     "\"single\":[{\"SpecialToken\":{\"id\":\"s\"}},{\"Sequence\":{\"id\":\"A\"}}],"
+     "\"special_tokens\":{\"s\":{\"ids\":[8]}}}}",
+     MICA_EFORMAT, "an id of 's' names no token"},
     {"{" MODEL ",\"post_processor\":{\"type\":\"BertProcessing\"}}", MICA_EUNSUPPORTED,
      "post_processor: the type 'BertProcessing'"},
     {"{" MODEL ",\"post_processor\":{\"type\":\"TemplateProcessing\"}}", MICA_EFORMAT, "single"},
@@ -103,7 +108,7 @@ static const bad_file bad_files[] = {
     {"{" MODEL ",\"post_processor\":{\"type\":\"TemplateProcessing\","
      "\"single\":[{\"SpecialToken\":{\"id\":\"s\"}},{\"Sequence\":{\"id\":\"A\"}}],"
      "\"special_tokens\":{\"s\":{\"ids\":[4]}}}}",
-     MICA_EFORMAT, "outside 0..3"},
+     MICA_EFORMAT, "an id of 's' names no token"},
 };
 
 static void test_bad_files(void **state) {
