@@ -130,9 +130,9 @@ static bool command(chat *c, char *line) {
         c->failed |= !set(c, rest);
     } else {
         const char *nearest = cli_nearest(line, command_names, CLI_COUNT(command_names));
-        cli_fail("there is no command %s; %s%s", line,
-                 nearest ? "did you mean " : "/help lists them", nearest ? nearest : "");
-        if (nearest) cli_hint("/help lists them.");
+        cli_fail("there is no command %s%s%s%s", line, nearest ? "; did you mean " : "",
+                 nearest ? nearest : "", nearest ? "?" : "");
+        cli_hint("/help lists the commands.");
         c->failed = true;
     }
     return true;
@@ -238,8 +238,8 @@ static const cli_option system_option[] = {
 
 const cli_verb cli_verb_chat = {
     .synopsis = "[MODEL]",
-    .details = "Answers line by line, and keeps the conversation in mind. Lines are read from the\n"
-               "terminal with editing and a history, or from a pipe. Ctrl-C stops an answer,\n"
+    .details = "Answers line by line, and keeps the conversation in mind. Lines are read from\n"
+               "a terminal with editing and a history, or from a pipe. Ctrl-C stops an answer,\n"
                "Ctrl-D ends the conversation. /help lists what else can be typed.\n"
                "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica chat\n"

@@ -26,7 +26,6 @@ static int run(const void *values, char **args, int count) {
 
 const cli_verb cli_verb_devices = {
     .synopsis = "",
-    .details =
-        "Lists each device, its kernels, its threads, and the memory this process may use.\n",
+    .details = "Lists each device, its kernels and threads, and the memory mica may use.\n",
     .run = run,
 };

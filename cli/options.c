@@ -166,7 +166,8 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
     size_t best = strlen(word) / 3 + 1; /* of three letters one, of six two may be wrong */
     const char *nearest = NULL;
     for (size_t i = 0; i < count; i++) {
-        size_t d = distance(word, names[i]);
+        bool begins = strlen(word) >= 3 && strncmp(names[i], word, strlen(word)) == 0;
+        size_t d = begins ? 0 : distance(word, names[i]);
         if (d < best || (d == best && !nearest)) {
             best = d;
             nearest = names[i];

@@ -75,7 +75,7 @@ void cli_option_print(const cli_option *option, const void *base, FILE *out);
 /** Prints `mica help VERB`. */
 void cli_options_help(const cli_verb *verb, const char *name, const char *summary, FILE *out);
 
-/** The name nearest to word by edit distance, NULL where none is near.
+/** The name that begins with word or is nearest by edit distance, NULL where none is near.
  *
  *  names  [count] */
 const char *cli_nearest(const char *word, const char *const *names, size_t count);

@@ -5,10 +5,10 @@
 #include "answer.h"
 #include "model.h"
 
-#define CLI_PROMPT_HELP                                                                    \
-    "PROMPT is read from standard input where it is - or where there is none and\n"        \
-    "standard input is no terminal; a line feed at its end is dropped. A single word is\n" \
-    "the prompt, unless it is a model's folder; --model settles it.\n"
+#define CLI_STDIN_HELP(text)                                                                 \
+    text " is read from standard input where it is - or where there is none and\n"           \
+         "standard input is no terminal; a line feed at its end is dropped. A single word\n" \
+         "is " text ", unless it is a model's folder; --model settles it.\n"
 
 /** Opens the stream of an answer in an empty session. user: what the caller handed in. */
 typedef mica_status (*cli_prompt_open)(mica_session *session, const cli_text *prompt,

@@ -34,8 +34,8 @@ static const cli_option system_option[] = {
 
 const cli_verb cli_verb_run = {
     .synopsis = "[MODEL] [PROMPT]",
-    .details = "Puts PROMPT in the model's chat format and prints the answer.\n\n" CLI_PROMPT_HELP
-               "\n" CLI_DEFAULT_MODEL_HELP,
+    .details = "Puts PROMPT in the model's chat format and prints the answer.\n\n" CLI_STDIN_HELP(
+        "PROMPT") "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica run \"What is curl?\"\n"
                 "  mica run ~/models/gemma-3-1b-it \"Write a haiku on disks\" -T 0.8 --seed 7\n"
                 "  git diff | mica run --system \"Describe this change\"\n",

@@ -125,10 +125,9 @@ static const cli_option show_options[] = {
 
 const cli_verb cli_verb_show = {
     .synopsis = "[MODEL]",
-    .details =
-        "Prints a model's architecture, parameters, quantisation and context, the memory it\n"
-        "needs at a length of context, and whether this machine has that.\n"
-        "\n" CLI_DEFAULT_MODEL_HELP,
+    .details = "Prints a model's architecture, parameters, quantisation and context, the memory\n"
+               "it needs at a length of context, and whether this machine has that.\n"
+               "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica show ~/models/gemma-3-1b-it --context 32768\n",
     .max_args = 1,
     .values_bytes = sizeof(show_values),

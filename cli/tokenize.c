@@ -123,14 +123,9 @@ static const cli_option tokenize_options[] = {
 
 const cli_verb cli_verb_tokenize = {
     .synopsis = "[MODEL] [TEXT]",
-    .details =
-        "Prints the id and the spelling of each token of TEXT, with those that the model's\n"
-        "tokenizer puts around a text, such as <bos>.\n"
-        "\n"
-        "TEXT is read from standard input where it is - or where there is none and\n"
-        "standard input is no terminal; a line feed at its end is dropped. A single word is\n"
-        "the text, unless it is a model's folder; --model settles it.\n"
-        "\n" CLI_DEFAULT_MODEL_HELP,
+    .details = "Prints the id and the spelling of each token of TEXT, with those that the\n"
+               "model's tokenizer puts around a text, such as <bos>.\n"
+               "\n" CLI_STDIN_HELP("TEXT") "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica tokenize \"What is curl?\"\n"
                 "  mica tokenize --ids < letter.txt | mica tokenize --decode\n",
     .max_args = 2,

@@ -1,0 +1,270 @@
+The command alone, and `help`, print the short help.
+
+  $ mica
+  mica 0.1.0 runs language models kept in the MLX / Hugging Face layout, where they lie.
+  
+  Usage: mica COMMAND [options] ...
+  
+    chat       talk with a model
+    run        one answer to one prompt
+    generate   continue a raw text, without a chat format
+    show       what a model is, the memory it needs, and whether that fits
+    tokenize   text to token ids, and back
+    bench      measure prefill and decode rates
+    devices    the devices that models can run on
+    version    the version, and what was compiled in
+    help       this, or what one command does: mica help chat
+  
+  Examples:
+    mica chat                          talk with the model that comes with mica
+    mica chat ~/models/gemma-3-1b-it   talk with another one
+    mica run "What is curl?"           one answer
+    mica run - < letter.txt            the prompt is a file
+    mica show ~/models/gemma-3-1b-it   what it is, and whether it fits
+  $ mica > a; mica help > b; mica --help > c; mica -h > d
+  > cmp a b && cmp a c && cmp a d
+
+Each verb explains itself, in lines of 80 columns at most.
+
+  $ mica help chat
+  mica chat: talk with a model
+  
+  Usage: mica chat [options] [MODEL]
+  
+  Answers line by line, and keeps the conversation in mind. Lines are read from
+  a terminal with editing and a history, or from a pipe. Ctrl-C stops an answer,
+  Ctrl-D ends the conversation. /help lists what else can be typed.
+  
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors.
+  Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
+  with mica.
+  
+  Conversation:
+    -S, --system TEXT             what the model is told before the conversation
+  
+  Answer:
+    -T, --temperature X           how freely to draw; 0: always the likeliest
+                                  token (default: 0)
+    -k, --top-k N                 draw from the N likeliest tokens; 0: from all
+                                  (default: 0)
+    -p, --top-p P                 draw from the fewest tokens whose probabilities
+                                  reach P (default: 1)
+        --min-p P                 draw from tokens at least P times as likely as
+                                  the likeliest (default: 0)
+        --repetition-penalty X    above 1: make tokens seen lately less likely
+                                  (default: 1)
+    -n, --max-tokens N            stop after N tokens; 0: where the model stops
+                                  (default: 0)
+    -s, --seed N                  the same seed draws the same tokens (default: 0)
+    -q, --quiet                   no rates and no progress on stderr
+  
+  Model:
+    -m, --model MODEL             the model's folder
+    -t, --threads N               threads that compute; 0: one a core (default: 0)
+    -c, --context N               tokens to keep in mind, the oldest are
+                                  forgotten; 0: as many as the model can, and an
+                                  error above (default: 0)
+  
+  Help:
+    -h, --help                    print this and exit
+  
+  Examples:
+    mica chat
+    mica chat ~/models/gemma-3-1b-it --system "Answer in verse" -T 0.8
+    printf 'What is curl?\nWho wrote it?\n' | mica chat --quiet
+  $ mica help run
+  mica run: one answer to one prompt
+  
+  Usage: mica run [options] [MODEL] [PROMPT]
+  
+  Puts PROMPT in the model's chat format and prints the answer.
+  
+  PROMPT is read from standard input where it is - or where there is none and
+  standard input is no terminal; a line feed at its end is dropped. A single word
+  is PROMPT, unless it is a model's folder; --model settles it.
+  
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors.
+  Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
+  with mica.
+  
+  Prompt:
+    -S, --system TEXT             what the model is told before the prompt
+  
+  Answer:
+    -T, --temperature X           how freely to draw; 0: always the likeliest
+                                  token (default: 0)
+    -k, --top-k N                 draw from the N likeliest tokens; 0: from all
+                                  (default: 0)
+    -p, --top-p P                 draw from the fewest tokens whose probabilities
+                                  reach P (default: 1)
+        --min-p P                 draw from tokens at least P times as likely as
+                                  the likeliest (default: 0)
+        --repetition-penalty X    above 1: make tokens seen lately less likely
+                                  (default: 1)
+    -n, --max-tokens N            stop after N tokens; 0: where the model stops
+                                  (default: 0)
+    -s, --seed N                  the same seed draws the same tokens (default: 0)
+    -q, --quiet                   no rates and no progress on stderr
+  
+  Model:
+    -m, --model MODEL             the model's folder
+    -t, --threads N               threads that compute; 0: one a core (default: 0)
+    -c, --context N               tokens to keep in mind, the oldest are
+                                  forgotten; 0: as many as the model can, and an
+                                  error above (default: 0)
+  
+  Help:
+    -h, --help                    print this and exit
+  
+  Examples:
+    mica run "What is curl?"
+    mica run ~/models/gemma-3-1b-it "Write a haiku on disks" -T 0.8 --seed 7
+    git diff | mica run --system "Describe this change"
+  $ mica help generate
+  mica generate: continue a raw text, without a chat format
+  
+  Usage: mica generate [options] [MODEL] [PROMPT]
+  
+  Prints how the model continues PROMPT, which is taken as it is.
+  
+  PROMPT is read from standard input where it is - or where there is none and
+  standard input is no terminal; a line feed at its end is dropped. A single word
+  is PROMPT, unless it is a model's folder; --model settles it.
+  
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors.
+  Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
+  with mica.
+  
+  Answer:
+    -T, --temperature X           how freely to draw; 0: always the likeliest
+                                  token (default: 0)
+    -k, --top-k N                 draw from the N likeliest tokens; 0: from all
+                                  (default: 0)
+    -p, --top-p P                 draw from the fewest tokens whose probabilities
+                                  reach P (default: 1)
+        --min-p P                 draw from tokens at least P times as likely as
+                                  the likeliest (default: 0)
+        --repetition-penalty X    above 1: make tokens seen lately less likely
+                                  (default: 1)
+    -n, --max-tokens N            stop after N tokens; 0: where the model stops
+                                  (default: 0)
+    -s, --seed N                  the same seed draws the same tokens (default: 0)
+    -q, --quiet                   no rates and no progress on stderr
+  
+  Model:
+    -m, --model MODEL             the model's folder
+    -t, --threads N               threads that compute; 0: one a core (default: 0)
+    -c, --context N               tokens to keep in mind, the oldest are
+                                  forgotten; 0: as many as the model can, and an
+                                  error above (default: 0)
+  
+  Help:
+    -h, --help                    print this and exit
+  
+  Examples:
+    mica generate "curl is" --max-tokens 40
+  $ mica help show
+  mica show: what a model is, the memory it needs, and whether that fits
+  
+  Usage: mica show [options] [MODEL]
+  
+  Prints a model's architecture, parameters, quantisation and context, the memory
+  it needs at a length of context, and whether this machine has that.
+  
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors.
+  Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
+  with mica.
+  
+  Output:
+    -c, --context N               tokens for which memory is reckoned; 0: as many
+                                  as the model can (default: 0)
+        --json                    print a JSON object
+  
+  Model:
+    -m, --model MODEL             the model's folder
+  
+  Help:
+    -h, --help                    print this and exit
+  
+  Examples:
+    mica show ~/models/gemma-3-1b-it --context 32768
+  $ mica help tokenize
+  mica tokenize: text to token ids, and back
+  
+  Usage: mica tokenize [options] [MODEL] [TEXT]
+  
+  Prints the id and the spelling of each token of TEXT, with those that the
+  model's tokenizer puts around a text, such as <bos>.
+  
+  TEXT is read from standard input where it is - or where there is none and
+  standard input is no terminal; a line feed at its end is dropped. A single word
+  is TEXT, unless it is a model's folder; --model settles it.
+  
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors.
+  Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
+  with mica.
+  
+  Output:
+        --ids                     print the ids alone, in one line
+    -d, --decode                  TEXT is ids: print the text that they stand for
+  
+  Model:
+    -m, --model MODEL             the model's folder
+  
+  Help:
+    -h, --help                    print this and exit
+  
+  Examples:
+    mica tokenize "What is curl?"
+    mica tokenize --ids < letter.txt | mica tokenize --decode
+  $ mica help bench
+  mica bench: measure prefill and decode rates
+  
+  Usage: mica bench [options] [MODEL]
+  
+  Measures, for each number of threads and each size of prompt, how many tokens a
+  second prefill reads, and how many decode makes after that prompt.
+  
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors.
+  Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
+  with mica.
+  
+  Measurement:
+    -p, --prompt N,...            tokens of the prompts (default: 128,512)
+    -n, --generate N              tokens to generate after each prompt (default:
+                                  64)
+    -t, --threads N,...           threads that compute; 0: one a core (default: 0)
+    -r, --repeat N                runs of which the median is printed, after one
+                                  that is not counted (default: 3)
+        --json                    print a JSON object
+  
+  Model:
+    -m, --model MODEL             the model's folder
+  
+  Help:
+    -h, --help                    print this and exit
+  
+  Examples:
+    mica bench ~/models/gemma-3-1b-it --prompt 512,4096 --threads 1,2,4
+  $ mica help devices
+  mica devices: the devices that models can run on
+  
+  Usage: mica devices [options]
+  
+  Lists each device, its kernels and threads, and the memory mica may use.
+  
+  Help:
+    -h, --help                    print this and exit
+  $ mica help version
+  mica version: the version, and what was compiled in
+  
+  Usage: mica version [options]
+  
+  Prints the version, and what was compiled in.
+  
+  Help:
+    -h, --help                    print this and exit
+  $ for verb in chat run generate show tokenize bench devices version; do
+  >   mica help $verb > a; mica $verb --help > b; mica $verb -h > c
+  >   cmp a b; cmp a c; awk 'length > 80' a
+  > done

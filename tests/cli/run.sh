@@ -1,0 +1,82 @@
+#!/bin/sh
+# Runs the commands of a transcript and compares what they print with what it says.
+#
+#   run.sh MICA PTY ROOT CASE.t             1 and a difference where they print something else
+#   run.sh --update MICA PTY ROOT CASE.t    writes what they print into the transcript
+#
+# In a transcript a line "  $ COMMAND" is run by sh, lines "  > ..." after it being more of it. Its
+# standard output follows, each line two blanks in, and "  [N]" where it exits with N and not 0.
+# All other lines are for readers. A transcript with the line "Needs libedit." is skipped where mica
+# was compiled without.
+#
+# Commands find: mica and pty (pty.c) in PATH; $ROOT, the project; a new folder as working
+# directory and HOME, with `model`, a link to the default model, and `endless`, the same model
+# without anything that would end an answer.
+set -eu
+update=
+[ "$1" != --update ] || { update=1; shift; }
+mica=$1 pty=$2 ROOT=$3 case=$4
+case $case in /*) ;; *) case=$(pwd)/$case ;; esac
+export ROOT
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin" "$work/home" "$work/home/endless"
+ln -s "$mica" "$work/bin/mica"
+ln -s "$pty" "$work/bin/pty"
+ln -s "$ROOT/models/default" "$work/home/model"
+for file in model.safetensors tokenizer.json tokenizer_config.json chat_template.jinja; do
+  ln -s "$ROOT/models/default/$file" "$work/home/endless/$file"
+done
+tr -d '\n' < "$ROOT/models/default/config.json" \
+  | sed 's/"eos_token_id": *\[[^]]*\]/"eos_token_id": 0/' > "$work/home/endless/config.json"
+
+unset MICA_MODEL MICA_MODELS NO_COLOR XDG_STATE_HOME
+PATH=$work/bin:$PATH HOME=$work/home TERM=xterm LC_ALL=C
+export PATH HOME TERM LC_ALL
+cd "$HOME"
+
+if grep -q '^Needs libedit\.$' "$case" && ! mica version | grep -q libedit; then
+  echo "mica has no line editing"
+  exit 77
+fi
+
+actual=$work/actual
+: > "$actual"
+: > "$work/command"
+
+run_command() {
+  [ -s "$work/command" ] || return 0
+  code=0
+  sh "$work/command" > "$work/out" 2> "$work/err" < /dev/null || code=$?
+  sed 's/^/  /' "$work/out" >> "$actual"
+  [ $code -eq 0 ] || echo "  [$code]" >> "$actual"
+  if [ -s "$work/err" ]; then # not compared, but told where the rest differs
+    { sed 's/^/    /' "$work/command" && sed 's/^/    2: /' "$work/err"; } >> "$work/errors"
+  fi
+  : > "$work/command"
+}
+
+while IFS= read -r line || [ "$line" ]; do
+  case $line in
+    "  $ "*)
+      run_command
+      printf '%s\n' "${line#  $ }" > "$work/command"
+      printf '%s\n' "$line" >> "$actual" ;;
+    "  > "*)
+      printf '%s\n' "${line#  > }" >> "$work/command"
+      printf '%s\n' "$line" >> "$actual" ;;
+    "  "*) ;;
+    *)
+      run_command
+      printf '%s\n' "$line" >> "$actual" ;;
+  esac
+done < "$case"
+run_command
+
+if [ "$update" ]; then
+  cat "$actual" > "$case"
+elif ! diff -u "$case" "$actual"; then
+  [ ! -f "$work/errors" ] || { echo "standard error:"; cat "$work/errors"; }
+  exit 1
+fi

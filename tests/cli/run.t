@@ -1,0 +1,33 @@
+The default model answers as golden.json beside it records, wherever its name comes from.
+
+  $ answer() { sed -n '/What is curl/,/"text"/s/^ *"text": "\(.*\)",$/\1/p' model/golden.json; }
+  > answer
+  > mica run "What is curl?" -q > a; answer | cmp - a
+  > mica run model "What is curl?" -q | cmp - a
+  > mica run --model model "What is curl?" -q | cmp - a
+  > MICA_MODEL=model mica run "What is curl?" -q | cmp - a
+  > mkdir models; ln -s ../model models/default
+  > MICA_MODELS=models mica run "What is curl?" -q | cmp - a
+
+The prompt from standard input, as `-` and without a word; a model's folder alone is the model.
+
+  $ mica run "What is curl?" -q > a
+  > echo "What is curl?" | mica run -q - | cmp - a
+  > echo "What is curl?" | mica run -q | cmp - a
+  > echo "What is curl?" | mica run -q model | cmp - a
+  > mica run --model model -q model > b; test -s b; cmp -s a b
+
+The rates go to standard error, without colours.
+
+  $ mica run "What is curl?" 2>&1 > /dev/null | sed 's/[0-9][0-9.]*/N/g'
+  $ mica run "What is curl?" -n 3 2>&1 | sed 's/[0-9][0-9.]* tok/N tok/g'
+
+The same seed draws the same tokens.
+
+  $ mica run "Tell me of vim" -T 2 -s 7 -n 20 -q > a; mica run "Tell me of vim" -T 2 -s 7 -n 20 -q > b
+  > mica run "Tell me of vim" -T 2 -s 8 -n 20 -q > c; cmp a b && ! cmp -s a c
+
+A raw text is continued without a chat format.
+
+  $ mica generate "curl is a" -n 8 -q | grep -c .
+  $ mica generate "curl is a" -n 8 -q > a; echo "curl is a" | mica generate -n 8 -q - | cmp - a

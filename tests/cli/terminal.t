@@ -1,0 +1,38 @@
+Ctrl-C at the prompt, and Ctrl-D.
+
+  $ printf 'wait >\nsend \\x03\n' | pty mica chat
+  $ printf 'wait >\nsend \\x04\n' | pty mica chat
+
+Ctrl-C stops an answer; the conversation goes on. A second one ends the program.
+
+  $ pty mica chat endless << 'END'
+  > wait >
+  > send What is curl?\n
+  > wait curl is
+  > send \x03
+  > wait interrupted
+  > wait >
+  > send /bye\n
+  > END
+  $ pty mica chat endless << 'END'
+  > wait >
+  > send What is curl?\n
+  > wait curl is
+  > send \x03
+  > wait interrupted
+  > wait >
+  > send \x03
+  > END
+  $ pty mica run --model endless "What is curl?" << 'END'
+  > wait curl is
+  > send \x03
+  > wait interrupted
+  > END
+
+Colours on a terminal, but not under NO_COLOR or on a dumb one.
+
+  $ printf 'wait \\e[1m>\nsend /bye\\n\n' | pty mica chat
+  $ printf 'wait >\nabsent \\e[1m\nabsent \\e[2m\nsend /bye\\n\n' | NO_COLOR=1 pty mica chat
+  $ printf 'wait >\nabsent \\e[\nsend /bye\\n\n' | TERM=dumb pty mica chat
+  $ printf 'wait \\e[31mmica:\n' | pty mica frobnicate
+  $ printf 'wait mica:\nabsent \\e\n' | NO_COLOR=1 pty mica frobnicate
