@@ -13,7 +13,9 @@ typedef struct mc_cpu {
     char description[160];
 } mc_cpu;
 
-static inline mc_cpu *mc_cpu_of(const mc_call *call) { return (mc_cpu *)call->state; }
+static inline mc_cpu *mc_cpu_of(const mc_call *call) {
+    return (mc_cpu *)call->state;
+}
 
 /* Splits [0, n) into runs of at least `grain` and calls fn(context, begin, end, worker) on the pool;
  * alone where one run is enough. */

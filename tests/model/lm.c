@@ -37,7 +37,7 @@ static void check_prompt(const model_fixture *f, const char *prompt) {
 }
 
 static void check_prompts(const model_fixture *f) {
-    char name[16];
+    char name[24];
     for (int i = 0; i < 16; i++) {
         snprintf(name, sizeof name, "prompt%d", i);
         check_prompt(f, name);
