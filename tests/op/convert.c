@@ -1,0 +1,131 @@
+/* Conversions: what is out of range, bytes read as another dtype, E4M3. */
+#include "base/half.h"
+#include "op/floats.h"
+
+static void floats_to_integers_saturate(void **state) {
+    (void)state;
+    bench b = bench_open();
+    const float x[8] = {NAN, INFINITY, -INFINITY, 3e9f, -3e9f, 2.9f, -2.9f, 300.5f};
+    mica_array a = f32s(b.s, x, SHAPE(8));
+    expect_i32(mica_astype(b.s, a, MICA_I32),
+               (int32_t[]){0, INT32_MAX, INT32_MIN, INT32_MAX, INT32_MIN, 2, -2, 300}, SHAPE(8));
+    uint8_t u8[8];
+    assert_int_equal(mica_read(mica_astype(b.s, a, MICA_U8), u8, sizeof u8), MICA_OK);
+    assert_memory_equal(u8, ((uint8_t[]){0, 255, 0, 255, 0, 2, 0, 255}), 8);
+    int64_t i64[8];
+    assert_int_equal(mica_read(mica_astype(b.s, a, MICA_I64), i64, sizeof i64), MICA_OK);
+    assert_true(i64[1] == INT64_MAX && i64[2] == INT64_MIN && i64[3] == 3000000000);
+    uint64_t u64[8];
+    assert_int_equal(mica_read(mica_astype(b.s, a, MICA_U64), u64, sizeof u64), MICA_OK);
+    assert_true(u64[1] == UINT64_MAX && u64[2] == 0 && u64[7] == 300);
+    uint8_t truth[8];
+    assert_int_equal(mica_read(mica_astype(b.s, a, MICA_BOOL), truth, 8), MICA_OK);
+    assert_memory_equal(truth, ((uint8_t[]){1, 1, 1, 1, 1, 1, 1, 1}), 8);
+    bench_close(&b);
+}
+
+static void integers_are_cut(void **state) {
+    (void)state;
+    bench b = bench_open();
+    int32_t x[4] = {-1, 256, 300, 128};
+    mica_array a = i32s(b.s, x, SHAPE(4));
+    int8_t i8[4];
+    assert_int_equal(mica_read(mica_astype(b.s, a, MICA_I8), i8, sizeof i8), MICA_OK);
+    assert_memory_equal(i8, ((int8_t[]){-1, 0, 44, -128}), 4);
+    uint64_t u64[4];
+    assert_int_equal(mica_read(mica_astype(b.s, a, MICA_U64), u64, sizeof u64), MICA_OK);
+    assert_true(u64[0] == UINT64_MAX && u64[1] == 256);
+    uint64_t big = UINT64_MAX;
+    mica_array u = mica_from_data(b.s, &big, MICA_U64, NULL, 0);
+    expect_f32(mica_astype(b.s, u, MICA_F32), (float[]){0x1p64f}, NULL, 0, 0);
+    /* every dtype to every other and back keeps 0 and 1 */
+    for (int from = 0; from < MICA_DTYPE_COUNT; from++) {
+        for (int to = 0; to < MICA_DTYPE_COUNT; to++) {
+            mica_array one =
+                mica_astype(b.s, mica_arange(b.s, 0, 2, 1, MICA_I32), (mica_dtype)from);
+            mica_array y = mica_astype(b.s, mica_astype(b.s, one, (mica_dtype)to), MICA_I32);
+            expect_i32(y, (int32_t[]){0, 1}, SHAPE(2));
+        }
+    }
+    expect_failure(&b, mica_astype(b.s, mica_f32(b.s, 0), (mica_dtype)99), MICA_EDTYPE, "99");
+    bench_close(&b);
+}
+
+/* All 65,536 halves survive the way through f32. */
+static void halves_round_trip(void **state) {
+    (void)state;
+    static uint16_t codes[65536], got[65536];
+    for (int i = 0; i < 65536; i++)
+        codes[i] = (uint16_t)i;
+    for (mica_dtype dtype = MICA_F16; dtype <= MICA_BF16; dtype++) {
+        bench b = bench_open();
+        mica_array x = mica_from_data(b.s, codes, dtype, SHAPE(65536));
+        mica_array y = mica_astype(b.s, mica_astype(b.s, x, MICA_F32), dtype);
+        assert_int_equal(mica_read(y, got, sizeof got), MICA_OK);
+        for (int i = 0; i < 65536; i++) {
+            float v = dtype == MICA_F16 ? mc_f16_to_f32(codes[i]) : mc_bf16_to_f32(codes[i]);
+            if (v == v) assert_int_equal(got[i], codes[i]);
+        }
+        bench_close(&b);
+    }
+}
+
+static void bytes_seen_otherwise(void **state) {
+    (void)state;
+    bench b = bench_open();
+    uint8_t bytes[12];
+    for (int i = 0; i < 12; i++)
+        bytes[i] = (uint8_t)i;
+    mica_array x = mica_from_data(b.s, bytes, MICA_U8, SHAPE(12));
+    expect_i32(mica_view(b.s, x, MICA_I32), (int32_t[]){0x03020100, 0x07060504, 0x0b0a0908},
+               SHAPE(3));
+    /* a slice that begins where no i32 may */
+    expect_i32(mica_view(b.s, mica_slice_axis(b.s, x, 0, 1, 9), MICA_I32),
+               (int32_t[]){0x04030201, 0x08070605}, SHAPE(2));
+    int32_t words[6] = {1, 2, 3, 4, 5, 6};
+    mica_array w = mica_transpose(b.s, i32s(b.s, words, SHAPE(2, 3)), NULL); /* [3, 2] */
+    mica_array halves = mica_view(b.s, w, MICA_U16);                         /* [3, 4] */
+    assert_int_equal(mica_array_dim(halves, 1), 4);
+    uint16_t got[12];
+    assert_int_equal(mica_read(halves, got, sizeof got), MICA_OK);
+    assert_memory_equal(got, ((uint16_t[]){1, 0, 4, 0, 2, 0, 5, 0, 3, 0, 6, 0}), sizeof got);
+    expect_same(mica_view(b.s, mica_view(b.s, w, MICA_F32), MICA_I32), w);
+    expect_failure(&b, mica_view(b.s, mica_slice_axis(b.s, x, 0, 0, 5), MICA_U16), MICA_ESHAPE,
+                   "view");
+    expect_failure(&b, mica_view(b.s, mica_f32(b.s, 1), MICA_U8), MICA_ESHAPE, "view");
+    bench_close(&b);
+}
+
+static void e4m3(void **state) {
+    (void)state;
+    bench b = bench_open();
+    uint8_t codes[256], got[256];
+    for (int i = 0; i < 256; i++)
+        codes[i] = (uint8_t)i;
+    mica_array x = mica_from_data(b.s, codes, MICA_U8, SHAPE(256));
+    mica_array back = mica_to_fp8(b.s, mica_from_fp8(b.s, x, MICA_F32));
+    assert_int_equal(mica_read(back, got, 256), MICA_OK);
+    assert_memory_equal(got, codes, 256);
+    /* ties to even, carries, the largest, the smallest */
+    const float v[10] = {17, 19, 15.5f, 464, 1e30f, -INFINITY, NAN, 0x1p-10f, 0x1.8p-9f, 0x1.fp-7f};
+    const uint8_t want[10] = {0x58, 0x5a, 0x58, 0x7e, 0x7e, 0xfe, 0x7f, 0, 2, 0x08};
+    assert_int_equal(mica_read(mica_to_fp8(b.s, f32s(b.s, v, SHAPE(10))), got, 10), MICA_OK);
+    for (int i = 0; i < 10; i++)
+        if (got[i] != want[i]) fail_msg("%g is %#x, not %#x", (double)v[i], got[i], want[i]);
+    expect_failure(&b, mica_to_fp8(b.s, mica_i32(b.s, 1)), MICA_EDTYPE, "to_fp8");
+    expect_failure(&b, mica_from_fp8(b.s, mica_i32(b.s, 1), MICA_F32), MICA_EDTYPE, "from_fp8");
+    expect_failure(&b, mica_from_fp8(b.s, mica_zeros(b.s, SHAPE(2), MICA_U8), MICA_I32),
+                   MICA_EDTYPE, "from_fp8");
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(floats_to_integers_saturate),
+        cmocka_unit_test(integers_are_cut),
+        cmocka_unit_test(halves_round_trip),
+        cmocka_unit_test(bytes_seen_otherwise),
+        cmocka_unit_test(e4m3),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

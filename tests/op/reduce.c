@@ -1,0 +1,225 @@
+/* Reductions: axes, what is empty, NaN, long rows, compositions, softmax. */
+#include "graph/attr.h"
+#include "graph/graph.h"
+#include "op/floats.h"
+
+#define LONG 5003 /* several blocks and a rest */
+
+static const int last = -1;
+
+static void axes(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array x = counting(b.s, SHAPE(2, 3, 4));
+    expect_i32(mica_sum(b.s, x, NULL, 0, false), (int32_t[]){276}, NULL, 0);
+    expect_i32(mica_sum(b.s, x, (int[]){0, -1}, 2, false), (int32_t[]){60, 92, 124}, SHAPE(3));
+    expect_i32(mica_sum(b.s, x, (int[]){2, 0}, 2, true), (int32_t[]){60, 92, 124}, SHAPE(1, 3, 1));
+    expect_i32(mica_max(b.s, x, (int[]){1}, 1, false), (int32_t[]){8, 9, 10, 11, 20, 21, 22, 23},
+               SHAPE(2, 4));
+    mica_array t = mica_transpose(b.s, x, NULL); /* [4, 3, 2] */
+    expect_i32(mica_sum(b.s, t, (int[]){0, 2}, 2, false), (int32_t[]){60, 92, 124}, SHAPE(3));
+    expect_i32(mica_sum(b.s, mica_flip(b.s, x, 1), (int[]){0, 2}, 2, false),
+               (int32_t[]){124, 92, 60}, SHAPE(3));
+    expect_i32(mica_sum(b.s, mica_i32(b.s, 7), NULL, 0, false), (int32_t[]){7}, NULL, 0);
+    expect_failure(&b, mica_sum(b.s, counting(b.s, SHAPE(2, 3)), (int[]){1, -1}, 2, false),
+                   MICA_EINVAL, "twice");
+    expect_failure(&b, mica_sum(b.s, counting(b.s, SHAPE(2, 3)), (int[]){2}, 1, false), MICA_EINVAL,
+                   "sum");
+    expect_failure(&b, mica_mean(b.s, MICA_NONE, NULL, 0, false), MICA_EINVAL, "mean");
+    bench_close(&b);
+}
+
+static void of_nothing(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array x = mica_zeros(b.s, SHAPE(2, 0), MICA_F32);
+    expect_f32(mica_sum(b.s, x, &last, 1, false), (float[]){0, 0}, SHAPE(2), 0);
+    expect_f32(mica_prod(b.s, x, &last, 1, false), (float[]){1, 1}, SHAPE(2), 0);
+    expect_f32(mica_logsumexp(b.s, x, &last, 1, false), (float[]){-INFINITY, -INFINITY}, SHAPE(2),
+               0);
+    expect_f32(mica_mean(b.s, x, &last, 1, false), (float[]){NAN, NAN}, SHAPE(2), 0);
+    expect_same(mica_all(b.s, x, &last, 1, false), mica_ones(b.s, SHAPE(2), MICA_BOOL));
+    expect_same(mica_any(b.s, x, &last, 1, false), mica_zeros(b.s, SHAPE(2), MICA_BOOL));
+    assert_int_equal(mica_array_size(mica_max(b.s, x, (int[]){0}, 1, false)), 0);
+    assert_int_equal(mica_eval(b.s, mica_softmax(b.s, x, -1)), MICA_OK);
+    expect_failure(&b, mica_max(b.s, x, NULL, 0, false), MICA_EINVAL, "nothing");
+    x = mica_zeros(b.s, SHAPE(2, 0), MICA_F32);
+    expect_failure(&b, mica_argmin(b.s, x, 1, false), MICA_EINVAL, "nothing");
+    bench_close(&b);
+}
+
+static void extremes_and_nan(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array x = f32s(b.s, (float[]){1, NAN, 3, -INFINITY, NAN, NAN}, SHAPE(2, 3));
+    expect_f32(mica_max(b.s, x, &last, 1, false), (float[]){NAN, NAN}, SHAPE(2), 0);
+    uint32_t index[2];
+    assert_int_equal(mica_read(mica_argmax(b.s, x, -1, false), index, sizeof index), MICA_OK);
+    assert_int_equal(index[0], 2);
+    assert_int_equal(index[1], 0);
+    mica_array nan = mica_full(b.s, SHAPE(LONG), mica_f32(b.s, NAN));
+    assert_int_equal(mica_read(mica_argmax(b.s, nan, 0, false), index, 4), MICA_OK);
+    assert_int_equal(index[0], 0);
+    const uint64_t big[2] = {1, UINT64_MAX};
+    mica_array u = mica_from_data(b.s, big, MICA_U64, SHAPE(2));
+    assert_int_equal(mica_read(mica_argmax(b.s, u, 0, false), index, 4), MICA_OK);
+    assert_int_equal(index[0], 1);
+    uint64_t least;
+    assert_int_equal(mica_read(mica_min(b.s, u, NULL, 0, false), &least, 8), MICA_OK);
+    assert_true(least == 1);
+    bench_close(&b);
+}
+
+/* The first of equals, wherever the blocks are cut. */
+static void argmax_finds_the_first(void **state) {
+    (void)state;
+    static const int places[] = {0, 1, 15, 16, 511, 512, 513, 1024, 4000, LONG - 1};
+    bench b = bench_open();
+    for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+        float x[LONG];
+        fill(x, LONG, (uint32_t)p);
+        x[places[p]] = 9;
+        x[LONG - 1] = 9;
+        mica_array a = f32s(b.s, x, SHAPE(LONG));
+        int64_t at;
+        assert_int_equal(mica_item_i64(mica_argmax(b.s, a, 0, false), &at), MICA_OK);
+        assert_int_equal(at, places[p]);
+        mica_array low = mica_negative(b.s, a);
+        assert_int_equal(mica_item_i64(mica_argmin(b.s, low, 0, true), &at), MICA_OK);
+        assert_int_equal(at, places[p]);
+        mica_array ints = mica_astype(b.s, mica_floor(b.s, a), MICA_I32);
+        assert_int_equal(mica_item_i64(mica_argmax(b.s, ints, 0, false), &at), MICA_OK);
+        assert_int_equal(at, places[p]);
+    }
+    bench_close(&b);
+}
+
+static void long_sums(void **state) {
+    (void)state;
+    bench b = bench_open();
+    int64_t n = 1000003;
+    mica_array x = noise(b.s, &n, 1, 21);
+    float *v = read_f32(x);
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)v[i];
+    double got;
+    assert_int_equal(mica_item_f64(mica_sum(b.s, x, NULL, 0, false), &got), MICA_OK);
+    assert_true(fabs(got - sum) < 0.01);
+    free(v);
+    mica_array tenths = mica_full(b.s, &n, 1, mica_f32(b.s, 0.1f));
+    assert_int_equal(mica_item_f64(mica_mean(b.s, tenths, NULL, 0, false), &got), MICA_OK);
+    assert_true(fabs(got - 0.1) < 1e-7);
+    /* small integers widen */
+    mica_array ones = mica_full(b.s, &n, 1, mica_scalar(b.s, 127, MICA_I8));
+    int64_t whole;
+    assert_int_equal(mica_item_i64(mica_sum(b.s, ones, NULL, 0, false), &whole), MICA_OK);
+    assert_int_equal(whole, 127 * n);
+    bench_close(&b);
+}
+
+static void spread(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array x = f32s(b.s, (float[]){1, 2, 3, 4, 10000, 10001, 10002, 10003}, SHAPE(2, 4));
+    expect_f32(mica_var(b.s, x, &last, 1, false, 0), (float[]){1.25f, 1.25f}, SHAPE(2), 1e-6);
+    expect_f32(mica_var(b.s, x, &last, 1, true, 1), (float[]){5.0f / 3, 5.0f / 3}, SHAPE(2, 1),
+               1e-6);
+    float root = sqrtf(1.25f);
+    expect_f32(mica_std(b.s, x, &last, 1, false, 0), (float[]){root, root}, SHAPE(2), 1e-6);
+    expect_f32(mica_var(b.s, mica_f32(b.s, 3), NULL, 0, false, 1), (float[]){NAN}, NULL, 0, 0);
+    bench_close(&b);
+}
+
+/* Kernels against their decompositions, over axes, strides and dtypes. */
+static void fused_agree(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array x = noise(b.s, SHAPE(7, 3, 600), 4);
+    mica_array views[3] = {x, mica_transpose(b.s, x, (int[]){2, 0, 1}), mica_flip(b.s, x, 2)};
+    for (int v = 0; v < 3; v++) {
+        mica_array soft = mica_softmax(b.s, views[v], -1);
+        float *a = read_f32(soft);
+        mica_array plain = mc_op_get(MC_OP_SOFTMAX)->decompose(b.s, NULL, &views[v], 1);
+        float *p = read_f32(plain);
+        for (int64_t i = 0; i < mica_array_size(soft); i++)
+            assert_true(fabsf(a[i] - p[i]) <= 1e-6f * p[i] + 1e-38f);
+        free(a);
+        free(p);
+        for (int64_t mask = 1; mask < 8; mask++) {
+            int list[3], n = 0;
+            for (int k = 0; k < 3; k++)
+                if (mask >> k & 1) list[n++] = k;
+            a = read_f32(mica_logsumexp(b.s, views[v], list, n, true));
+            plain =
+                mc_op_get(MC_OP_LOGSUMEXP)->decompose(b.s, &(mc_attr_reduce){mask}, &views[v], 1);
+            p = read_f32(plain);
+            for (int64_t i = 0; i < mica_array_size(plain); i++)
+                assert_true(fabsf(a[i] - p[i]) <= 1e-6f * (1 + fabsf(p[i])));
+            free(a);
+            free(p);
+        }
+    }
+    for (mica_dtype dtype = MICA_F16; dtype <= MICA_BF16; dtype++) {
+        mica_array h = mica_astype(b.s, x, dtype);
+        mica_array once =
+            mica_astype(b.s, mica_softmax(b.s, mica_astype(b.s, h, MICA_F32), 1), dtype);
+        expect_same(mica_softmax(b.s, h, 1), once);
+    }
+    expect_failure(&b, mica_softmax(b.s, mica_f32(b.s, 1), -1), MICA_EINVAL, "");
+    bench_close(&b);
+}
+
+/* Rows of logits far beyond exp's range; rows sum to one; the same with any number of threads. */
+static void softmax_of_logits(void **state) {
+    (void)state;
+    int64_t shape[2] = {16, 30011};
+    float *first = NULL;
+    for (int threads = 1; threads <= 4; threads += 3) {
+        bench b = {NULL, NULL};
+        mica_device_options options = {.threads = threads};
+        assert_int_equal(mica_device_open("cpu", &options, &b.device), MICA_OK);
+        assert_int_equal(mica_scope_open(b.device, &b.s), MICA_OK);
+        mica_array x = mica_multiply(b.s, noise(b.s, shape, 2, 8), mica_f32(b.s, 300));
+        mica_array y = mica_softmax(b.s, x, -1);
+        float *v = read_f32(y);
+        for (int64_t r = 0; r < shape[0]; r++) {
+            double sum = 0;
+            for (int64_t i = 0; i < shape[1]; i++)
+                sum += (double)v[r * shape[1] + i];
+            assert_true(fabs(sum - 1) < 1e-6);
+        }
+        if (first) assert_memory_equal(first, v, (size_t)(shape[0] * shape[1]) * sizeof *v);
+        free(first);
+        first = v;
+        bench_close(&b);
+    }
+    free(first);
+}
+
+static void cross_entropy(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array logits = f32s(b.s, (float[]){1, 2, 3, 0, 0, 1000}, SHAPE(2, 3));
+    mica_array targets = i32s(b.s, (int32_t[]){2, 0}, SHAPE(2));
+    float want = (float)(log(exp(1) + exp(2) + exp(3)) - 3);
+    expect_f32(mica_cross_entropy(b.s, logits, targets), (float[]){want, 1000}, SHAPE(2), 1e-6);
+    expect_failure(&b, mica_cross_entropy(b.s, logits, mica_i32(b.s, 1)), MICA_ESHAPE,
+                   "cross_entropy");
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(axes),
+        cmocka_unit_test(of_nothing),
+        cmocka_unit_test(extremes_and_nan),
+        cmocka_unit_test(argmax_finds_the_first),
+        cmocka_unit_test(long_sums),
+        cmocka_unit_test(spread),
+        cmocka_unit_test(fused_agree),
+        cmocka_unit_test(softmax_of_logits),
+        cmocka_unit_test(cross_entropy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

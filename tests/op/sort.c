@@ -1,0 +1,114 @@
+/* Sorting against qsort, by value and then by place: what stable means. */
+#include "op/floats.h"
+
+typedef struct pair {
+    double value;
+    uint32_t index;
+} pair;
+
+static int by_value(const void *a, const void *b) {
+    const pair *x = a, *y = b;
+    if (x->value != y->value) return x->value < y->value ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* n small numbers with many ties, as dtype, with `sign` where the dtype has one. */
+static void check_sort(bench *b, mica_dtype dtype, int64_t n) {
+    float x[6000];
+    pair pairs[6000];
+    fill(x, n, (uint32_t)n);
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = floorf(x[i] * 12);
+        if (!mica_dtype_is_signed(dtype)) x[i] = fabsf(x[i]);
+        if (dtype == MICA_BOOL) x[i] = x[i] > 20 ? 1 : 0;
+        pairs[i] = (pair){(double)x[i], (uint32_t)i};
+    }
+    qsort(pairs, (size_t)n, sizeof *pairs, by_value);
+    mica_array a = mica_astype(b->s, f32s(b->s, x, &n, 1), dtype);
+    uint32_t index[6000];
+    assert_int_equal(mica_read(mica_argsort(b->s, a, 0), index, (size_t)n * 4), MICA_OK);
+    float *sorted = read_f32(mica_astype(b->s, mica_sort(b->s, a, 0), MICA_F32));
+    int64_t k = n / 3 + 1;
+    float *top = read_f32(mica_astype(b->s, mica_topk(b->s, a, k, 0), MICA_F32));
+    for (int64_t i = 0; i < n; i++) {
+        assert_int_equal(index[i], pairs[i].index);
+        assert_true((double)sorted[i] == pairs[i].value);
+        if (i < k) assert_true((double)top[i] == pairs[n - k + i].value);
+    }
+    free(sorted);
+    free(top);
+}
+
+static void every_dtype(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {1, 2, 63, 64, 65, 513, 5003};
+    bench b = bench_open();
+    for (int d = 0; d < MICA_DTYPE_COUNT; d++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            check_sort(&b, (mica_dtype)d, sizes[i]);
+    bench_close(&b);
+}
+
+/* Keys that differ in their upper or lower halves only. */
+static void wide_integers(void **state) {
+    (void)state;
+    bench b = bench_open();
+    enum { N = 100 };
+    int64_t x[N], got[N];
+    for (int i = 0; i < N; i++)
+        x[i] = (int64_t)((uint64_t)(i * 37 % N - 50) << (i % 2 ? 40 : 3));
+    x[0] = INT64_MIN;
+    x[1] = INT64_MAX;
+    mica_array a = mica_from_data(b.s, x, MICA_I64, SHAPE(N));
+    assert_int_equal(mica_read(mica_sort(b.s, a, 0), got, sizeof got), MICA_OK);
+    for (int i = 1; i < N; i++)
+        assert_true(got[i - 1] <= got[i]);
+    assert_true(got[0] == INT64_MIN && got[N - 1] == INT64_MAX);
+    mica_array u = mica_view(b.s, a, MICA_U64);
+    uint64_t ugot[N];
+    assert_int_equal(mica_read(mica_sort(b.s, u, 0), ugot, sizeof ugot), MICA_OK);
+    for (int i = 1; i < N; i++)
+        assert_true(ugot[i - 1] <= ugot[i]);
+    bench_close(&b);
+}
+
+static void special_floats(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array x = f32s(b.s, (float[]){0.0f, NAN, -0.0f, INFINITY, -NAN, -INFINITY}, SHAPE(6));
+    uint32_t index[6];
+    assert_int_equal(mica_read(mica_argsort(b.s, x, 0), index, sizeof index), MICA_OK);
+    assert_memory_equal(index, ((uint32_t[]){5, 0, 2, 3, 1, 4}), sizeof index);
+    bench_close(&b);
+}
+
+static void any_axis(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array x = i32s(b.s, (int32_t[]){5, 1, 4, 2, 3, 0}, SHAPE(3, 2));
+    expect_i32(mica_sort(b.s, x, 0), (int32_t[]){3, 0, 4, 1, 5, 2}, SHAPE(3, 2));
+    expect_i32(mica_sort(b.s, mica_transpose(b.s, x, NULL), 1), (int32_t[]){3, 4, 5, 0, 1, 2},
+               SHAPE(2, 3));
+    expect_i32(mica_sort(b.s, mica_flip(b.s, x, 0), -1), (int32_t[]){0, 3, 2, 4, 1, 5},
+               SHAPE(3, 2));
+    expect_i32(mica_topk(b.s, x, 2, 0), (int32_t[]){4, 1, 5, 2}, SHAPE(2, 2));
+    expect_i32(mica_partition(b.s, x, 1, 0), (int32_t[]){3, 0, 4, 1, 5, 2}, SHAPE(3, 2));
+    mica_array none = mica_sort(b.s, mica_zeros(b.s, SHAPE(2, 0), MICA_F32), -1);
+    assert_int_equal(mica_eval(b.s, none), MICA_OK);
+    expect_failure(&b, mica_topk(b.s, counting(b.s, SHAPE(3)), 4, 0), MICA_EINVAL, "topk");
+    expect_failure(&b, mica_topk(b.s, counting(b.s, SHAPE(3)), 0, 0), MICA_EINVAL, "topk");
+    expect_failure(&b, mica_partition(b.s, counting(b.s, SHAPE(3)), 3, 0), MICA_EINVAL,
+                   "partition");
+    expect_failure(&b, mica_sort(b.s, mica_i32(b.s, 1), 0), MICA_EINVAL, "");
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_dtype),
+        cmocka_unit_test(wide_integers),
+        cmocka_unit_test(special_floats),
+        cmocka_unit_test(any_axis),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
