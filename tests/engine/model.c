@@ -1,0 +1,405 @@
+/* Models, sessions and streams as callers use them: the default model's golden answers, text,
+ * threads, memory, refusals. */
+#include "model/fixture.h"
+
+#include "base/buffer.h"
+
+#include <mica/mica.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *default_path;
+static mica_model *pebble; /* the default model */
+
+static int open_default(void **state) {
+    (void)state;
+    default_path = test_format("%s/default", test_models_dir());
+    mica_status status =
+        mica_model_open(default_path, &(mica_model_options){.threads = 2}, &pebble);
+    if (status != MICA_OK) fprintf(stderr, "%s\n", mica_last_error());
+    return status != MICA_OK;
+}
+
+static int close_default(void **state) {
+    (void)state;
+    mica_model_close(&pebble);
+    mica_model_close(&pebble);
+    free(default_path);
+    return 0;
+}
+
+static mica_session *open_session(const mica_model *model) {
+    mica_session *session;
+    if (mica_session_open(model, NULL, &session) != MICA_OK) fail_msg("%s", mica_last_error());
+    return session;
+}
+
+/* ---- the default model's golden answers ---- */
+
+enum { MOST = 16 };
+
+static size_t read_messages(mc_json list, mica_message *messages, char *texts[2 * MOST]) {
+    size_t n = 0;
+    for (mc_json_iter it = mc_json_begin(list); mc_json_next(&it); n++) {
+        mc_str role, content;
+        assert_true(n < MOST && mc_json_get_str(mc_json_find(it.value, "role"), &role) &&
+                    mc_json_get_str(mc_json_find(it.value, "content"), &content));
+        texts[2 * n] = test_format("%.*s", MC_STR_ARG(role));
+        texts[2 * n + 1] = test_format("%.*s", MC_STR_ARG(content));
+        messages[n] = (mica_message){texts[2 * n], texts[2 * n + 1]};
+    }
+    return n;
+}
+
+/* Compares an answer with the golden's ids, the last of which stops it, and text. */
+static void check_answer(mica_stream *stream, mc_json golden, size_t number) {
+    mc_buffer text = {0};
+    mc_str want;
+    int64_t id = -1;
+    mica_token token;
+    mc_json_iter it = mc_json_begin(mc_json_find(golden, "greedy_ids"));
+    while (mica_stream_next(stream, &token)) {
+        assert_true(mc_buffer_add(&text, token.text, token.len));
+        if (token.id < 0) continue;
+        assert_true(mc_json_next(&it) && mc_json_get_int(it.value, &id));
+        if (token.id != id)
+            fail_msg("answer %zu: token %d, want %lld", number, (int)token.id, (long long)id);
+    }
+    if (mica_stream_status(stream) != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_int_equal(mica_stream_finish(stream), MICA_FINISH_STOP);
+    assert_true(mc_json_next(&it) && mc_json_get_int(it.value, &id));
+    assert_true(id == 1 || id == 5);
+    assert_false(mc_json_next(&it));
+    assert_true(mc_json_get_str(mc_json_find(golden, "text"), &want));
+    assert_int_equal(text.len, want.len);
+    assert_memory_equal(text.data, want.ptr, want.len);
+    mc_buffer_deinit(&text);
+}
+
+static void check_conversation(mc_json golden, size_t number) {
+    mica_message messages[MOST];
+    char *texts[2 * MOST];
+    mica_session *session = open_session(pebble);
+    size_t n = read_messages(mc_json_find(golden, "messages"), messages, texts);
+    mica_stream *stream;
+    if (mica_chat(session, messages, n, NULL, &stream) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    check_answer(stream, golden, number);
+    assert_int_equal(mica_stream_metrics(stream).prompt_tokens,
+                     mc_json_count(mc_json_find(golden, "prompt_ids")));
+    mica_stream_close(&stream);
+
+    /* In a session that has had the conversation's beginning, only the new turn is computed. */
+    for (size_t turn = 1; n > 1 && turn <= n; turn += 2) {
+        mica_token token;
+        if (turn == 1) mica_session_reset(session);
+        assert_int_equal(mica_chat(session, messages, turn, NULL, &stream), MICA_OK);
+        if (turn == n) {
+            check_answer(stream, golden, number);
+            assert_true(mica_stream_metrics(stream).reused_tokens > 20);
+        } else {
+            while (mica_stream_next(stream, &token)) {}
+        }
+        mica_stream_close(&stream);
+    }
+    for (size_t i = 0; i < 2 * n; i++)
+        free(texts[i]);
+    mica_session_close(&session);
+}
+
+static void test_default_model(void **state) {
+    (void)state;
+    mc_json_doc *doc;
+    size_t number = 0;
+    char *path = test_format("%s/golden.json", default_path);
+    if (mc_json_load(path, &doc) != MICA_OK) fail_msg("%s", mica_last_error());
+    for (mc_json_iter it = mc_json_begin(mc_json_root(doc)); mc_json_next(&it);)
+        check_conversation(it.value, number++);
+    printf("default model: %zu answers checked\n", number);
+    assert_true(number > 0);
+    mc_json_close(&doc);
+    free(path);
+}
+
+static void test_info(void **state) {
+    (void)state;
+    mica_model_info info = mica_model_get_info(pebble);
+    assert_string_equal(info.path, default_path);
+    assert_string_equal(info.engine, "native");
+    assert_string_equal(info.family, "gemma3");
+    assert_string_equal(info.architecture, "gemma3_text");
+    assert_string_equal(info.dtype, "bf16");
+    assert_string_equal(info.quantization, "4 bit, groups of 32 (affine)");
+    assert_int_equal(info.parameters, 20460928); /* its card's */
+    assert_int_equal(info.layers, 8);
+    assert_int_equal(info.vocab_size, 8192);
+    assert_int_equal(info.context_length, 2048);
+    assert_int_equal(info.sliding_window, 128);
+    assert_int_equal(info.sliding_layers, 6);
+    assert_true(info.weight_bytes > 12u << 20 && info.weight_bytes < 13u << 20);
+    assert_int_equal(mica_model_cache_bytes(pebble, 256),
+                     UINT64_C(8) * 256 * 2 * 2 * 64 * sizeof(float));
+    assert_int_equal(mica_model_cache_bytes(pebble, 0), 0);
+    assert_non_null(mica_model_tokenizer(pebble));
+    assert_non_null(mica_model_device(pebble));
+}
+
+/* ---- text ---- */
+
+/* The pieces of an answer are, together, what the tokenizer makes of all its ids. */
+static void test_pieces(void **state) {
+    (void)state;
+    mica_session *session = open_session(pebble);
+    mica_stream *stream;
+    mc_buffer text = {0}, ids = {0};
+    mica_token token;
+    char *whole;
+    size_t len;
+    assert_int_equal(
+        mica_generate(session, "GNU", 0,
+                      &(mica_generate_options){
+                          .max_tokens = 60, .temperature = 2.0f, .seed = 5, .ignore_eos = true},
+                      &stream),
+        MICA_OK);
+    while (mica_stream_next(stream, &token)) {
+        assert_int_equal(token.text[token.len], 0);
+        assert_true(mc_buffer_add(&text, token.text, token.len));
+        if (token.id >= 0) assert_true(MC_BUFFER_PUSH(&ids, int32_t, token.id));
+    }
+    assert_int_equal(MC_BUFFER_COUNT(&ids, int32_t), 60);
+    assert_int_equal(mica_tokenizer_decode(mica_model_tokenizer(pebble),
+                                           MC_BUFFER_AT(&ids, int32_t), 60, true, &whole, &len),
+                     MICA_OK);
+    assert_int_equal(text.len, len);
+    assert_memory_equal(text.data, whole, len);
+    mica_free(whole);
+    mc_buffer_deinit(&ids);
+    mc_buffer_deinit(&text);
+    mica_stream_close(&stream);
+    mica_session_close(&session);
+}
+
+/* ---- threads ---- */
+
+typedef struct worker {
+    pthread_t thread;
+    mc_buffer text;
+    mica_status status;
+} worker;
+
+static void *answer(void *arg) {
+    worker *w = arg;
+    mica_session *session = NULL;
+    mica_stream *stream = NULL;
+    mica_token token;
+    w->status = mica_session_open(pebble, NULL, &session);
+    if (w->status == MICA_OK)
+        w->status = mica_chat(session, &(mica_message){"user", "What is nginx?"}, 1,
+                              &(mica_generate_options){.max_tokens = 12}, &stream);
+    while (stream && mica_stream_next(stream, &token))
+        if (!mc_buffer_add(&w->text, token.text, token.len)) w->status = MICA_ENOMEM;
+    if (stream) w->status = mica_stream_status(stream);
+    mica_stream_close(&stream);
+    mica_session_close(&session);
+    return NULL;
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    enum { THREADS = 3 };
+    worker workers[THREADS] = {0};
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, answer, &workers[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+        assert_int_equal(workers[i].status, MICA_OK);
+        assert_int_equal(workers[i].text.len, workers[0].text.len);
+        assert_memory_equal(workers[i].text.data, workers[0].text.data, workers[0].text.len);
+    }
+    assert_memory_equal(workers[0].text.data, "nginx is a small", 16);
+    for (int i = 0; i < THREADS; i++)
+        mc_buffer_deinit(&workers[i].text);
+}
+
+static void *cancel(void *stream) {
+    mica_stream_cancel(stream);
+    return NULL;
+}
+
+static void test_cancel(void **state) {
+    (void)state;
+    mica_session *session = open_session(pebble);
+    mica_stream *stream;
+    mica_token token;
+    pthread_t thread;
+    assert_int_equal(
+        mica_generate(session, "GNU", 3, &(mica_generate_options){.ignore_eos = true}, &stream),
+        MICA_OK);
+    assert_true(mica_stream_next(stream, &token));
+    assert_int_equal(pthread_create(&thread, NULL, cancel, stream), 0);
+    while (mica_stream_next(stream, &token)) {}
+    assert_int_equal(mica_stream_finish(stream), MICA_FINISH_CANCELLED);
+    assert_int_equal(mica_stream_status(stream), MICA_ECANCELLED);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    mica_stream_close(&stream);
+    mica_session_close(&session);
+}
+
+/* ---- refusals ---- */
+
+static void expect_open(const char *path, const mica_model_options *options, mica_status status,
+                        const char *word) {
+    mica_model *model = pebble;
+    assert_int_equal(mica_model_open(path, options, &model), status);
+    assert_null(model);
+    if (!strstr(mica_last_error(), word)) fail_msg("\"%s\" lacks %s", mica_last_error(), word);
+}
+
+static void test_bad_models(void **state) {
+    (void)state;
+    char *empty = test_temp_dir();
+    expect_open("/nowhere/at/all", NULL, MICA_ENOENT, "/nowhere/at/all");
+    expect_open(empty, NULL, MICA_ENOENT, "config.json");
+    expect_open(NULL, NULL, MICA_EINVAL, "path");
+    expect_open(default_path, &(mica_model_options){.engine = "steam"}, MICA_EINVAL, "native");
+    expect_open(default_path, &(mica_model_options){.context_length = -1}, MICA_EINVAL,
+                "context_length");
+    assert_int_equal(mica_model_open(default_path, NULL, NULL), MICA_EINVAL);
+    test_temp_dir_remove(empty);
+
+    char *dir = fixture_copy("gemma3_text_f32", "config.json", "gemma3_text", "mamba");
+    expect_open(dir, NULL, MICA_EUNSUPPORTED, "mamba");
+    test_temp_dir_remove(dir);
+}
+
+static void test_bad_prompts(void **state) {
+    (void)state;
+    mica_session *session = open_session(pebble);
+    mica_stream *stream = NULL;
+    int32_t many[3000] = {0};
+    assert_int_equal(mica_generate(session, "", 0, NULL, &stream), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "empty"));
+    assert_int_equal(mica_generate(session, "\xff", 1, NULL, &stream), MICA_EFORMAT);
+    assert_int_equal(mica_generate(session, NULL, 0, NULL, &stream), MICA_EINVAL);
+    assert_int_equal(mica_generate(NULL, "a", 0, NULL, &stream), MICA_EINVAL);
+    assert_int_equal(mica_generate(session, "a", 0, NULL, NULL), MICA_EINVAL);
+    assert_int_equal(mica_generate_ids(session, NULL, 3, NULL, &stream), MICA_EINVAL);
+    assert_int_equal(mica_generate_ids(session, many, 0, NULL, &stream), MICA_EINVAL);
+    assert_int_equal(mica_generate_ids(session, many, 3000, NULL, &stream), MICA_ECONTEXT);
+    assert_non_null(strstr(mica_last_error(), "3000"));
+    assert_non_null(strstr(mica_last_error(), "2048"));
+    assert_int_equal(mica_chat(session, NULL, 0, NULL, &stream), MICA_EINVAL);
+    assert_int_equal(mica_chat(session, &(mica_message){"oracle", "a"}, 1, NULL, &stream),
+                     MICA_EINVAL);
+    assert_int_equal(mica_chat(session, &(mica_message){"user", NULL}, 1, NULL, &stream),
+                     MICA_EINVAL);
+    assert_null(stream);
+    mica_session_close(&session);
+    assert_int_equal(
+        mica_session_open(pebble, &(mica_session_options){.prefill_chunk = -1}, &session),
+        MICA_EINVAL);
+    assert_null(session);
+}
+
+/* ---- memory ---- */
+
+typedef struct attempt {
+    const char *path;
+    mica_device *device;
+} attempt;
+
+/* Opens a model and says a few tokens. */
+static bool talk(void *arg) {
+    const attempt *a = arg;
+    mica_model *model = NULL;
+    mica_session *session = NULL;
+    mica_stream *stream = NULL;
+    mica_token token;
+    const mica_model_options options = {.device = a->device};
+    mica_device_clear_cache(a->device);
+    mica_status status = mica_model_open(a->path, &options, &model);
+    if (status == MICA_OK) status = mica_session_open(model, NULL, &session);
+    if (status == MICA_OK)
+        status = mica_generate(
+            session, "The old lighthouse", 0,
+            &(mica_generate_options){.max_tokens = 2, .temperature = 1.0f, .ignore_eos = true},
+            &stream);
+    if (status == MICA_OK) {
+        while (mica_stream_next(stream, &token)) {}
+        status = mica_stream_status(stream);
+    }
+    mica_stream_close(&stream);
+    mica_session_close(&session);
+    mica_model_close(&model);
+    assert_int_equal(mica_device_active_bytes(a->device), 0);
+    return status == MICA_OK;
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    attempt a;
+    char *path = fixture_path("gemma3_text_f32");
+    a.path = path;
+    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &a.device),
+                     MICA_OK);
+    uint64_t rounds = test_fail_each_allocation(talk, &a);
+    printf("no memory: %llu allocations failed in turn\n", (unsigned long long)rounds);
+    mica_device_close(&a.device);
+    free(path);
+}
+
+static void generate(mica_session *session, int64_t tokens, mica_metrics *metrics) {
+    mica_stream *stream;
+    mica_token token;
+    assert_int_equal(
+        mica_generate(session, "GNU", 0,
+                      &(mica_generate_options){.max_tokens = tokens, .ignore_eos = true}, &stream),
+        MICA_OK);
+    while (mica_stream_next(stream, &token)) {}
+    assert_int_equal(mica_stream_status(stream), MICA_OK);
+    *metrics = mica_stream_metrics(stream);
+    assert_int_equal(metrics->generated_tokens, tokens);
+    mica_stream_close(&stream);
+}
+
+/* 1,000 tokens leave active what 100 leave, and the caches' growth; closing leaves nothing. */
+static void test_bounded_memory(void **state) {
+    (void)state;
+    mica_device *device;
+    mica_model *model;
+    mica_metrics after[4];
+    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    assert_int_equal(mica_model_open(default_path, &(mica_model_options){.device = device}, &model),
+                     MICA_OK);
+    mica_session *session = open_session(model);
+    uint64_t idle = mica_device_active_bytes(device);
+    generate(session, 100, &after[0]);
+    generate(session, 1000, &after[1]);
+    uint64_t grown = mica_model_cache_bytes(model, 1000) - mica_model_cache_bytes(model, 100);
+    assert_int_equal(after[1].active_bytes, after[0].active_bytes + grown);
+    for (int i = 2; i < 4; i++) { /* a second and a third time: neither more nor a higher peak */
+        generate(session, 1000, &after[i]);
+        assert_int_equal(after[i].active_bytes, after[1].active_bytes);
+        assert_int_equal(after[i].peak_bytes, after[1].peak_bytes);
+    }
+    mica_session_reset(session);
+    assert_int_equal(mica_device_active_bytes(device), idle);
+    mica_session_close(&session);
+    mica_model_close(&model);
+    assert_int_equal(mica_device_active_bytes(device), 0);
+    mica_device_close(&device);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_default_model),  cmocka_unit_test(test_info),
+        cmocka_unit_test(test_pieces),         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_cancel),         cmocka_unit_test(test_bad_models),
+        cmocka_unit_test(test_bad_prompts),    cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_bounded_memory),
+    };
+    return cmocka_run_group_tests_name("engine/model", tests, open_default, close_default);
+}
