@@ -7,18 +7,7 @@
 #include "base/alloc.h"
 #include "graph/attr.h"
 #include "graph/graph.h"
-
-static mica_array fail(mica_scope *s, mica_status status) {
-    mc_scope_set_status(s, status);
-    return MICA_NONE;
-}
-
-/* mc_axis for builders. false: the error is in s. */
-static bool find_axis(mica_scope *s, const char *op, const mc_layout *l, int axis, int *out) {
-    mica_status status = mc_axis(op, l, axis, out);
-    if (status != MICA_OK) mc_scope_set_status(s, status);
-    return status == MICA_OK;
-}
+#include "op/build.h"
 
 /* ---- concatenate ---- */
 
@@ -54,13 +43,13 @@ mica_array mica_concatenate(mica_scope *s, const mica_array *xs, int n, int axis
     if (n < 1 || xs == NULL) return mc_scope_fail(s, MICA_EINVAL, "concatenate: of no array");
     if (!mc_operands_ok(s, "concatenate", xs, n)) return MICA_NONE;
     int at;
-    if (!find_axis(s, "concatenate", mc_layout_of(xs[0]), axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "concatenate", mc_layout_of(xs[0]), axis, &at)) return MICA_NONE;
     if (n == 1) return xs[0];
     mica_dtype dtype = mica_array_dtype(xs[0]);
     for (int i = 1; i < n; i++)
         dtype = mica_dtype_promote(dtype, mica_array_dtype(xs[i]));
     mica_array *cast = mc_array_alloc((size_t)n, sizeof *cast);
-    if (cast == NULL) return fail(s, mc_fail_nomem("concatenate"));
+    if (cast == NULL) return mc_fail_in(s, mc_fail_nomem("concatenate"));
     for (int i = 0; i < n; i++)
         cast[i] = mc_cast(s, xs[i], dtype);
     mica_array y = mc_record(s, MC_OP_CONCATENATE, &(mc_attr_axis){at}, cast, n);
@@ -72,7 +61,7 @@ mica_array mica_stack(mica_scope *s, const mica_array *xs, int n, int axis) {
     if (n < 1 || xs == NULL) return mc_scope_fail(s, MICA_EINVAL, "stack: of no array");
     if (!mc_operands_ok(s, "stack", xs, n)) return MICA_NONE;
     mica_array *wide = mc_array_alloc((size_t)n, sizeof *wide);
-    if (wide == NULL) return fail(s, mc_fail_nomem("stack"));
+    if (wide == NULL) return mc_fail_in(s, mc_fail_nomem("stack"));
     for (int i = 0; i < n; i++)
         wide[i] = mica_expand_dims(s, xs[i], axis);
     /* Counted in the result's axes, so a negative one stands for the same place. */
@@ -118,7 +107,7 @@ mica_array mica_pad(mica_scope *s, mica_array x, const int64_t *before, const in
     const mc_layout *l = mc_layout_of(x);
     int64_t shape[MICA_MAX_NDIM] = {0}, stop[MICA_MAX_NDIM] = {0};
     mica_status status = padded_shape(l, before, after, shape);
-    if (status != MICA_OK) return fail(s, status);
+    if (status != MICA_OK) return mc_fail_in(s, status);
     for (int k = 0; k < l->ndim; k++)
         stop[k] = before[k] + l->shape[k];
     mica_array frame = mc_broadcast(s, mc_cast(s, value, l->dtype), shape, l->ndim);
@@ -141,7 +130,7 @@ mica_array mica_pad_edge(mica_scope *s, mica_array x, const int64_t *before, con
     mc_layout l = *mc_layout_of(x);
     int64_t shape[MICA_MAX_NDIM];
     mica_status status = padded_shape(&l, before, after, shape);
-    if (status != MICA_OK) return fail(s, status);
+    if (status != MICA_OK) return mc_fail_in(s, status);
     for (int k = 0; k < l.ndim; k++) {
         if (shape[k] == l.shape[k]) continue;
         if (l.shape[k] == 0)
@@ -179,7 +168,7 @@ mica_array mica_repeat(mica_scope *s, mica_array x, int64_t n, int axis) {
     if (!mc_operands_ok(s, "repeat", &x, 1)) return MICA_NONE;
     mc_layout l = *mc_layout_of(x);
     int at;
-    if (!find_axis(s, "repeat", &l, axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "repeat", &l, axis, &at)) return MICA_NONE;
     int64_t rows = span(l.shape, 0, at + 1), block = span(l.shape, at + 1, l.ndim);
     if (!scale_length(&l.shape[at], n))
         return mc_scope_fail(s, MICA_EINVAL, "repeat: %lld times", (long long)n);
@@ -211,7 +200,7 @@ mica_array mica_roll(mica_scope *s, mica_array x, int64_t shift, int axis) {
     if (!mc_operands_ok(s, "roll", &x, 1)) return MICA_NONE;
     const mc_layout *l = mc_layout_of(x);
     int at;
-    if (!find_axis(s, "roll", l, axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "roll", l, axis, &at)) return MICA_NONE;
     int64_t n = l->shape[at];
     if (n == 0 || shift % n == 0) return x;
     int64_t cut = n - (shift % n + n) % n; /* the element that comes first */
@@ -224,7 +213,7 @@ mica_array mica_flip(mica_scope *s, mica_array x, int axis) {
     if (!mc_operands_ok(s, "flip", &x, 1)) return MICA_NONE;
     const mc_layout *l = mc_layout_of(x);
     int at;
-    if (!find_axis(s, "flip", l, axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "flip", l, axis, &at)) return MICA_NONE;
     int64_t step[MICA_MAX_NDIM];
     for (int k = 0; k < l->ndim; k++)
         step[k] = k == at ? -1 : 1;
@@ -287,7 +276,8 @@ mica_array mica_diagonal(mica_scope *s, mica_array x, int64_t k, int axis1, int 
     if (!mc_operands_ok(s, "diagonal", &x, 1)) return MICA_NONE;
     const mc_layout *l = mc_layout_of(x);
     int first, second, axes[MICA_MAX_NDIM];
-    if (!find_axis(s, "diagonal", l, axis1, &first) || !find_axis(s, "diagonal", l, axis2, &second))
+    if (!mc_find_axis(s, "diagonal", l, axis1, &first) ||
+        !mc_find_axis(s, "diagonal", l, axis2, &second))
         return MICA_NONE;
     if (first == second)
         return mc_scope_fail(s, MICA_EINVAL, "diagonal: axis %d is listed twice", first);

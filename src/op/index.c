@@ -5,19 +5,8 @@
 
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "op/build.h"
 #include "op/slice.h"
-
-static mica_array fail(mica_scope *s, mica_status status) {
-    mc_scope_set_status(s, status);
-    return MICA_NONE;
-}
-
-/* mc_axis for builders. false: the error is in s. */
-static bool find_axis(mica_scope *s, const char *op, const mc_layout *l, int axis, int *out) {
-    mica_status status = mc_axis(op, l, axis, out);
-    if (status != MICA_OK) mc_scope_set_status(s, status);
-    return status == MICA_OK;
-}
 
 static mica_status check_index(const char *op, const mc_layout *l) {
     if (l->dtype >= MICA_U8 && l->dtype <= MICA_I64) return MICA_OK;
@@ -65,7 +54,7 @@ mica_array mica_slice_update(mica_scope *s, mica_array x, mica_array update, con
     const mc_layout *l = mc_layout_of(x);
     mc_attr_slice attr;
     mica_status status = mc_slice_resolve("slice_update", l, start, stop, step, &attr);
-    if (status != MICA_OK) return fail(s, status);
+    if (status != MICA_OK) return mc_fail_in(s, status);
     in[1] = mc_broadcast(s, mc_cast(s, update, l->dtype), attr.count, l->ndim);
     return mc_record(s, MC_OP_SLICE_UPDATE, &attr, in, 2);
 }
@@ -105,7 +94,7 @@ mica_array mica_slice_update_at(mica_scope *s, mica_array x, mica_array update, 
     if (!mc_operands_ok(s, "slice_update_at", in, 3)) return MICA_NONE;
     const mc_layout *l = mc_layout_of(x);
     int at;
-    if (!find_axis(s, "slice_update_at", l, axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "slice_update_at", l, axis, &at)) return MICA_NONE;
     in[1] = mc_cast(s, update, l->dtype);
     return mc_record(s, MC_OP_SLICE_UPDATE_AT, &(mc_attr_axis){at}, in, 3);
 }
@@ -145,7 +134,7 @@ mica_array mica_take(mica_scope *s, mica_array x, mica_array indices, int axis) 
     mica_array in[] = {x, indices};
     if (!mc_operands_ok(s, "take", in, 2)) return MICA_NONE;
     int at;
-    if (!find_axis(s, "take", mc_layout_of(x), axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "take", mc_layout_of(x), axis, &at)) return MICA_NONE;
     return mc_record(s, MC_OP_TAKE, &(mc_attr_axis){at}, in, 2);
 }
 
@@ -207,10 +196,10 @@ mica_array mica_take_along_axis(mica_scope *s, mica_array x, mica_array indices,
     if (!mc_operands_ok(s, "take_along_axis", in, 2)) return MICA_NONE;
     const mc_layout *l = mc_layout_of(x), *index = mc_layout_of(indices);
     int at;
-    if (!find_axis(s, "take_along_axis", l, axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "take_along_axis", l, axis, &at)) return MICA_NONE;
     int64_t shape[MICA_MAX_NDIM];
     mica_status status = shape_beside("take_along_axis", l, index, at, shape);
-    if (status != MICA_OK) return fail(s, status);
+    if (status != MICA_OK) return mc_fail_in(s, status);
     in[0] = stretch_along(s, x, shape, l->ndim, at, l->shape[at]);
     in[1] = stretch_along(s, indices, shape, l->ndim, at, index->shape[at]);
     return mc_record(s, MC_OP_TAKE_ALONG_AXIS, &(mc_attr_axis){at}, in, 2);
@@ -245,7 +234,7 @@ mica_array mica_put_along_axis(mica_scope *s, mica_array x, mica_array indices, 
     if (!mc_operands_ok(s, "put_along_axis", in, 3)) return MICA_NONE;
     const mc_layout *l = mc_layout_of(x), *index = mc_layout_of(indices);
     int at;
-    if (!find_axis(s, "put_along_axis", l, axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "put_along_axis", l, axis, &at)) return MICA_NONE;
     char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
     if (index->ndim != l->ndim)
         return mc_scope_fail(s, MICA_ESHAPE,
@@ -328,13 +317,13 @@ static bool prepare_indices(mica_scope *s, const char *op, const mc_layout *x,
     mc_layout all = *mc_layout_of(indices[0]);
     for (int i = 0; i < n; i++) {
         int at;
-        if (!find_axis(s, op, x, axes[i], &at)) return false;
+        if (!mc_find_axis(s, op, x, axes[i], &at)) return false;
         found[i] = at;
         int64_t shape[MICA_MAX_NDIM];
         int ndim;
         mica_status status = mc_broadcast_shapes(op, &all, mc_layout_of(indices[i]), shape, &ndim);
         if (status == MICA_OK) status = mc_layout_init(&all, all.dtype, shape, ndim);
-        if (status != MICA_OK) return mica_valid(fail(s, status));
+        if (status != MICA_OK) return mica_valid(mc_fail_in(s, status));
     }
     for (int i = 0; i < n; i++)
         out[i] = mc_broadcast(s, indices[i], all.shape, all.ndim);

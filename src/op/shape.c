@@ -6,12 +6,8 @@
 
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "op/build.h"
 #include "op/slice.h"
-
-static mica_array fail(mica_scope *s, mica_status status) {
-    mc_scope_set_status(s, status);
-    return MICA_NONE;
-}
 
 /* ---- reshape ---- */
 
@@ -81,18 +77,18 @@ const mc_op_def mc_op_reshape = {
 };
 
 /* Puts the length in the place of a -1. */
-static mica_status fill_length(const mc_layout *x, int64_t *shape, int ndim) {
+static mica_status fill_length(const char *op, const mc_layout *x, int64_t *shape, int ndim) {
     int at = -1;
     int64_t known = 1;
     for (int k = 0; k < ndim; k++) {
         if (shape[k] == -1 && at >= 0)
-            return mc_fail(MICA_EINVAL, "reshape: axes %d and %d are both -1", at, k);
+            return mc_fail(MICA_EINVAL, "%s: axes %d and %d are both -1", op, at, k);
         if (shape[k] == -1) {
             at = k;
         } else if (shape[k] < 0) {
-            return mc_fail(MICA_EINVAL, "reshape: length %lld of axis %d", (long long)shape[k], k);
+            return mc_fail(MICA_EINVAL, "%s: length %lld of axis %d", op, (long long)shape[k], k);
         } else if (shape[k] > 0 && known > INT64_MAX / shape[k]) {
-            return mc_fail(MICA_EINVAL, "reshape: the lengths overflow at axis %d", k);
+            return mc_fail(MICA_EINVAL, "%s: the lengths overflow at axis %d", op, k);
         } else {
             known *= shape[k];
         }
@@ -101,7 +97,7 @@ static mica_status fill_length(const mc_layout *x, int64_t *shape, int ndim) {
     int64_t size = mc_layout_size(x);
     if (known == 0 || size % known != 0) {
         char text[MC_LAYOUT_TEXT];
-        return mc_fail(MICA_ESHAPE, "reshape: %s: %lld elements do not divide by %lld",
+        return mc_fail(MICA_ESHAPE, "%s: %s: %lld elements do not divide by %lld", op,
                        mc_layout_text(x, text), (long long)size, (long long)known);
     }
     shape[at] = size / known;
@@ -123,12 +119,12 @@ static bool has_shape(const mc_layout *l, const int64_t *shape, int ndim) {
 mica_array mica_reshape(mica_scope *s, mica_array x, const int64_t *shape, int ndim) {
     if (!mc_operands_ok(s, "reshape", &x, 1)) return MICA_NONE;
     mica_status status = check_ndim("reshape", shape, ndim);
-    if (status != MICA_OK) return fail(s, status);
+    if (status != MICA_OK) return mc_fail_in(s, status);
     const mc_layout *l = mc_layout_of(x);
     mc_attr_shape attr = {.ndim = ndim};
     if (ndim > 0) memcpy(attr.shape, shape, (size_t)ndim * sizeof *shape);
-    status = fill_length(l, attr.shape, ndim);
-    if (status != MICA_OK) return fail(s, status);
+    status = fill_length("reshape", l, attr.shape, ndim);
+    if (status != MICA_OK) return mc_fail_in(s, status);
     if (has_shape(l, attr.shape, ndim)) return x;
     return mc_record(s, MC_OP_RESHAPE, &attr, &x, 1);
 }
@@ -141,7 +137,7 @@ mica_array mica_flatten(mica_scope *s, mica_array x, int start_axis, int end_axi
     int start, end;
     mica_status status = mc_axis("flatten", l, start_axis, &start);
     if (status == MICA_OK) status = mc_axis("flatten", l, end_axis, &end);
-    if (status != MICA_OK) return fail(s, status);
+    if (status != MICA_OK) return mc_fail_in(s, status);
     if (start > end)
         return mc_scope_fail(s, MICA_EINVAL, "flatten: axis %d lies behind axis %d", start, end);
     int n = 0;
@@ -162,13 +158,13 @@ mica_array mica_unflatten(mica_scope *s, mica_array x, int axis, const int64_t *
     mica_status status = mc_axis("unflatten", l, axis, &at);
     if (status == MICA_OK) status = check_ndim("unflatten", shape, ndim);
     if (status == MICA_OK) status = check_ndim("unflatten", l->shape, l->ndim - 1 + ndim);
-    if (status != MICA_OK) return fail(s, status);
+    if (status != MICA_OK) return mc_fail_in(s, status);
     /* The axis alone decides a -1 and must be filled exactly, whatever the others are. */
     mc_layout whole = {.dtype = l->dtype, .ndim = 1, .shape = {l->shape[at]}};
     int64_t parts[MICA_MAX_NDIM] = {0}, product = 1;
     if (ndim > 0) memcpy(parts, shape, (size_t)ndim * sizeof *shape);
-    status = fill_length(&whole, parts, ndim);
-    if (status != MICA_OK) return fail(s, status);
+    status = fill_length("unflatten", &whole, parts, ndim);
+    if (status != MICA_OK) return mc_fail_in(s, status);
     for (int k = 0; k < ndim; k++)
         product *= parts[k];
     if (product != l->shape[at])
@@ -190,8 +186,7 @@ mica_array mica_squeeze(mica_scope *s, mica_array x, int axis) {
     if (!mc_operands_ok(s, "squeeze", &x, 1)) return MICA_NONE;
     const mc_layout *l = mc_layout_of(x);
     int at;
-    mica_status status = mc_axis("squeeze", l, axis, &at);
-    if (status != MICA_OK) return fail(s, status);
+    if (!mc_find_axis(s, "squeeze", l, axis, &at)) return MICA_NONE;
     char text[MC_LAYOUT_TEXT];
     if (l->shape[at] != 1)
         return mc_scope_fail(s, MICA_ESHAPE, "squeeze: axis %d of %s is not of length 1", at,
@@ -260,7 +255,7 @@ mica_array mica_transpose(mica_scope *s, mica_array x, const int *axes) {
         int at = l->ndim - 1 - k;
         if (axes != NULL) {
             mica_status status = mc_axis("transpose", l, axes[k], &at);
-            if (status != MICA_OK) return fail(s, status);
+            if (status != MICA_OK) return mc_fail_in(s, status);
         }
         if (taken[at])
             return mc_scope_fail(s, MICA_EINVAL, "transpose: axis %d is listed twice", at);
@@ -278,7 +273,7 @@ mica_array mica_swapaxes(mica_scope *s, mica_array x, int a, int b) {
     int first, second;
     mica_status status = mc_axis("swapaxes", l, a, &first);
     if (status == MICA_OK) status = mc_axis("swapaxes", l, b, &second);
-    if (status != MICA_OK) return fail(s, status);
+    if (status != MICA_OK) return mc_fail_in(s, status);
     int axes[MICA_MAX_NDIM];
     for (int k = 0; k < l->ndim; k++)
         axes[k] = k == first ? second : k == second ? first : k;
@@ -291,7 +286,7 @@ mica_array mica_moveaxis(mica_scope *s, mica_array x, int from, int to) {
     int source, target;
     mica_status status = mc_axis("moveaxis", l, from, &source);
     if (status == MICA_OK) status = mc_axis("moveaxis", l, to, &target);
-    if (status != MICA_OK) return fail(s, status);
+    if (status != MICA_OK) return mc_fail_in(s, status);
     int axes[MICA_MAX_NDIM];
     for (int k = 0, next = 0; k < l->ndim; k++) {
         if (k == target) {
@@ -338,7 +333,7 @@ const mc_op_def mc_op_broadcast_to = {
 mica_array mica_broadcast_to(mica_scope *s, mica_array x, const int64_t *shape, int ndim) {
     if (!mc_operands_ok(s, "broadcast_to", &x, 1)) return MICA_NONE;
     mica_status status = check_ndim("broadcast_to", shape, ndim);
-    if (status != MICA_OK) return fail(s, status);
+    if (status != MICA_OK) return mc_fail_in(s, status);
     if (has_shape(mc_layout_of(x), shape, ndim)) return x;
     mc_attr_shape attr = {.ndim = ndim};
     if (ndim > 0) memcpy(attr.shape, shape, (size_t)ndim * sizeof *shape);
@@ -417,7 +412,7 @@ mica_array mica_slice(mica_scope *s, mica_array x, const int64_t *start, const i
     const mc_layout *l = mc_layout_of(x);
     mc_attr_slice attr;
     mica_status status = mc_slice_resolve("slice", l, start, stop, step, &attr);
-    if (status != MICA_OK) return fail(s, status);
+    if (status != MICA_OK) return mc_fail_in(s, status);
     bool whole = true;
     for (int k = 0; k < l->ndim; k++)
         whole = whole && attr.count[k] == l->shape[k] && attr.step[k] == 1;
@@ -429,8 +424,7 @@ mica_array mica_slice_axis(mica_scope *s, mica_array x, int axis, int64_t start,
     if (!mc_operands_ok(s, "slice_axis", &x, 1)) return MICA_NONE;
     const mc_layout *l = mc_layout_of(x);
     int at;
-    mica_status status = mc_axis("slice_axis", l, axis, &at);
-    if (status != MICA_OK) return fail(s, status);
+    if (!mc_find_axis(s, "slice_axis", l, axis, &at)) return MICA_NONE;
     int64_t starts[MICA_MAX_NDIM] = {0}, stops[MICA_MAX_NDIM];
     for (int k = 0; k < l->ndim; k++)
         stops[k] = MICA_END_OF_AXIS;
@@ -494,7 +488,7 @@ mica_array mica_as_strided(mica_scope *s, mica_array x, const int64_t *shape,
     if (!mc_operands_ok(s, "as_strided", &x, 1)) return MICA_NONE;
     mica_status status = check_ndim("as_strided", shape, ndim);
     if (status == MICA_OK) status = check_ndim("as_strided", strides, ndim);
-    if (status != MICA_OK) return fail(s, status);
+    if (status != MICA_OK) return mc_fail_in(s, status);
     mc_attr_strided attr = {.ndim = ndim, .offset = offset};
     for (int k = 0; k < ndim; k++) {
         attr.shape[k] = shape[k];

@@ -130,6 +130,8 @@ static void flatten_and_unflatten(void **state) {
     mica_array empty = counting(b.s, SHAPE(0, 6));
     expect_failure(&b, mica_unflatten(b.s, empty, 1, SHAPE(2, 2)), MICA_ESHAPE,
                    "axis 1 has 6 elements, the new axes have 4");
+    expect_failure(&b, mica_unflatten(b.s, counting(b.s, SHAPE(2, 6)), 1, SHAPE(4, -1)),
+                   MICA_ESHAPE, "unflatten: i32[6]: 6 elements do not divide by 4");
     expect_failure(&b, mica_flatten(b.s, counting(b.s, SHAPE(2, 3)), 1, 0), MICA_EINVAL,
                    "axis 1 lies behind axis 0");
     bench_close(&b);

@@ -1,0 +1,21 @@
+/* What builders share where they look at operands before they record. */
+#ifndef OP_BUILD_H
+#define OP_BUILD_H
+
+#include "graph/graph.h"
+
+/* Keeps an error whose text is set as the scope's first one; returns MICA_NONE. */
+static inline mica_array mc_fail_in(mica_scope *s, mica_status status) {
+    mc_scope_set_status(s, status);
+    return MICA_NONE;
+}
+
+/* mc_axis. false: the error is in s. */
+static inline bool mc_find_axis(mica_scope *s, const char *op, const mc_layout *l, int axis,
+                                int *out) {
+    mica_status status = mc_axis(op, l, axis, out);
+    if (status != MICA_OK) mc_scope_set_status(s, status);
+    return status == MICA_OK;
+}
+
+#endif
