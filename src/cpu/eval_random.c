@@ -8,7 +8,7 @@
 #include "cpu/eval.h"
 #include "graph/attr.h"
 
-#define LANES 16 /* counters at once, for vector code */
+#define LANES 64 /* counters at once, for vector code */
 
 typedef struct work {
     uint32_t key[3];
@@ -17,30 +17,38 @@ typedef struct work {
     int64_t out_bytes; /* may end within the last word */
 } work;
 
-static inline uint32_t rotate(uint32_t x, int by) {
-    return x << by | x >> (32 - by);
+/* One round: the distance of the turn is a constant, as vector code wants it. */
+static inline void turn(int by, uint32_t *restrict a, uint32_t *restrict b) {
+    for (int i = 0; i < LANES; i++) {
+        a[i] += b[i];
+        b[i] = (b[i] << by | b[i] >> (32 - by)) ^ a[i];
+    }
+}
+
+/* After every four rounds the key goes in again. */
+static inline void inject(uint32_t ka, uint32_t kb, uint32_t *restrict a, uint32_t *restrict b) {
+    for (int i = 0; i < LANES; i++) {
+        a[i] += ka;
+        b[i] += kb;
+    }
 }
 
 /* LANES counters (a, b) to LANES pairs of words, in place. */
 static void threefry(const uint32_t key[3], uint32_t *restrict a, uint32_t *restrict b) {
-    static const int turns[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
-    for (int i = 0; i < LANES; i++) {
-        a[i] += key[0];
-        b[i] += key[1];
-    }
-    for (uint32_t group = 0; group < 5; group++) { /* 4 rounds, then the key again */
-        for (int r = 0; r < 4; r++) {
-            int by = turns[group % 2][r];
-            for (int i = 0; i < LANES; i++) {
-                a[i] += b[i];
-                b[i] = rotate(b[i], by) ^ a[i];
-            }
+    inject(key[0], key[1], a, b);
+    for (uint32_t group = 1; group <= 5; group++) {
+        if (group % 2) {
+            turn(13, a, b);
+            turn(15, a, b);
+            turn(26, a, b);
+            turn(6, a, b);
+        } else {
+            turn(17, a, b);
+            turn(29, a, b);
+            turn(16, a, b);
+            turn(24, a, b);
         }
-        uint32_t ka = key[(group + 1) % 3], kb = key[(group + 2) % 3] + group + 1;
-        for (int i = 0; i < LANES; i++) {
-            a[i] += ka;
-            b[i] += kb;
-        }
+        inject(key[group % 3], key[(group + 1) % 3] + group, a, b);
     }
 }
 

@@ -5,10 +5,13 @@
 
 #include <string.h>
 
-#define SELECT(T)                                                                       \
-    static void select_##T(int64_t n, const uint8_t *c, const T *a, const T *b, T *y) { \
-        for (int64_t i = 0; i < n; i++)                                                 \
-            y[i] = c[i] ? a[i] : b[i];                                                  \
+/* By masks: both sides are read anyway. */
+#define SELECT(T)                                                                                \
+    static void select_##T(int64_t n, const uint8_t *c, const T *a, const T *b, T *restrict y) { \
+        for (int64_t i = 0; i < n; i++) {                                                        \
+            T mask = (T)(0 - (T)(c[i] != 0));                                                    \
+            y[i] = (T)((a[i] & mask) | (b[i] & (T)~mask));                                       \
+        }                                                                                        \
     }
 SELECT(uint8_t)
 SELECT(uint16_t)
