@@ -51,6 +51,9 @@ cli_edit *cli_edit_open(const char *prompt, const char *file) {
 
 const char *cli_edit_read(cli_edit *edit) {
     int len = 0;
+    /* Before the prompt: what is typed as soon as it shows, Ctrl-D above all, must find the
+     * terminal in the editor's hands. */
+    el_set(edit->line, EL_PREP_TERM, 1);
     const char *line = el_gets(edit->line, &len);
     HistEvent event;
     if (!line || len <= 0) return NULL;

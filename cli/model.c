@@ -93,7 +93,7 @@ mica_model *cli_model_open(const char *path, const mica_model_options *options, 
     cli_progress_clear();
     if (status == MICA_OK) return model;
     cli_fail_status(status);
-    if (status == MICA_ENOENT || status == MICA_EFORMAT)
+    if (status == MICA_ENOENT)
         cli_hint("A model is a folder that holds config.json, tokenizer.json and *.safetensors.");
     return NULL;
 }

@@ -26,11 +26,9 @@ static bool parse_int(const char **text, int64_t *out) {
 
 static bool in_range(const cli_option *option, double value, char *why, size_t why_bytes) {
     if (value >= option->min && value <= option->max) return true;
-    if (option->max >= 1e9)
-        snprintf(why, why_bytes, "%.15g is less than %.15g", value, option->min);
-    else
-        snprintf(why, why_bytes, "%.15g is not between %.15g and %.15g", value, option->min,
-                 option->max);
+    bool low = value < option->min;
+    snprintf(why, why_bytes, "%.15g is %s than %.15g", value, low ? "less" : "more",
+             low ? option->min : option->max);
     return false;
 }
 
@@ -296,8 +294,8 @@ cli_parse cli_options_parse(const cli_verb *verb, const char *verb_name, int arg
     }
     *count = kept;
     if (verb->max_args >= 0 && kept > verb->max_args) {
-        cli_usage(verb_name, "%s takes no '%s'; put quotes around a text of several words",
-                  verb_name, argv[verb->max_args]);
+        cli_usage(verb_name, "%s takes no '%s'%s", verb_name, argv[verb->max_args],
+                  verb->max_args > 1 ? "; put quotes around a text of several words" : "");
         return CLI_PARSE_FAILED;
     }
     return CLI_PARSED;

@@ -27,6 +27,7 @@ int cli_prompt_run(const char *verb_name, const cli_model_values *model_values,
     cli_model_split(model_values->model, args, count, &model_word, &prompt_word);
     int code = cli_prompt_read(verb_name, prompt_word, &prompt);
     if (code == CLI_DONE && !cli_text_check(&prompt)) code = CLI_FAILED;
+    if (code == CLI_DONE && prompt.len == 0) code = cli_fail("the prompt is empty");
     if (code != CLI_DONE) goto done;
     model =
         cli_model_open_default(model_values, model_word, verb_name, answer_values->quiet, &code);

@@ -42,7 +42,7 @@ static const char *advice(mica_status status) {
     case MICA_ENOMEM:
         return "Try a shorter --context, or a smaller model.";
     case MICA_ECONTEXT:
-        return "Shorten the prompt, or give --context: above it the oldest tokens are forgotten.";
+        return "With --context N the oldest tokens are forgotten instead.";
     case MICA_EINTERNAL:
         return "That is a fault of mica's own: please report it.";
     default:

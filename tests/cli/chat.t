@@ -6,7 +6,11 @@ Lines of a pipe are answered one by one, without prompts; empty lines are nothin
 Two turns answer as golden.json records, the last line without its line feed, and the second turn
 does not compute the first again.
 
-  $ printf 'TURN1\nTURN2' | mica chat -q 2>&1
+  $ printf 'What is tar?\nAnd gzip?' | mica chat -q 2>&1
+  tar is the GNU program for packing files into one archive and unpacking them. It can also compress the archive, for example with gzip (.tar.gz) or xz (.tar.xz).
+  gzip is the GNU compression utility. It compresses files with the DEFLATE algorithm; compressed files end in .gz, and gunzip restores them.
+  $ printf 'What is tar?\nAnd gzip?' | mica chat 2>&1 > /dev/null | sed 1d | grep -c 'prompt tokens (and [1-9][0-9]* known)'
+  1
 
 /clear forgets: what follows is answered as at first.
 
@@ -15,6 +19,27 @@ does not compute the first again.
 The commands.
 
   $ echo /help | mica chat -q 2>&1
+  /set             what can be set, and to what it is
+  /set NAME VALUE  set temperature, top-k, top-p, min-p, repetition-penalty,
+                   max-tokens, seed or system
+  /clear           forget the conversation
+  /bye             end it, as Ctrl-D does; Ctrl-C stops an answer
   $ printf '/set temperature 0.5\n/set system  Be brief.\n/set\n' | mica chat -q --seed 3 2>&1
+  temperature         0.5
+  top-k               0
+  top-p               1
+  min-p               0
+  repetition-penalty  1
+  max-tokens          0
+  seed                3
+  system              Be brief.
   $ printf '/set temp 1\n/set top-p 7\n/set seed\n/sett\n' | mica chat -q 2>&1
+  mica: there is no 'temp' to set; did you mean 'temperature'?
+  mica: top-p: 7 is more than 1
+  mica: seed: '' is not a whole number of 0 or more
+  mica: there is no command /sett; did you mean /set?
+  /help lists the commands.
+  [1]
   $ printf '/set max-tokens 3\nWhat is curl?\n' | mica chat 2>&1 | sed 's/[0-9][0-9.]* tok/N tok/g'
+  curl is a
+  13 prompt tokens at N tok/s, 3 generated at N tok/s, the end of --max-tokens

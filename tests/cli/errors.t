@@ -1,43 +1,80 @@
 A folder that is no model: exit 1, a message that names it and what is missing, and no result.
 
   $ mica run --model nowhere x 2> err
+  [1]
   $ grep -c '^mica: .*nowhere' err; tail -1 err
+  1
+  A model is a folder that holds config.json, tokenizer.json and *.safetensors.
   $ mkdir empty; mica run --model empty x 2> err
+  [1]
   $ grep -c '^mica: .*empty.*config.json' err; tail -1 err
+  1
+  A model is a folder that holds config.json, tokenizer.json and *.safetensors.
   $ mica chat empty 2>&1 > /dev/null < /dev/null | grep -c '^mica: .*empty.*config.json'
+  1
   $ mica show empty 2>&1 > /dev/null | grep -c '^mica: .*empty.*config.json'
+  1
   $ mica bench empty 2>&1 > /dev/null | grep -c '^mica: .*empty.*config.json'
+  1
   $ mica tokenize -m empty x 2>&1 > /dev/null | grep -c '^mica: .*empty.*tokenizer.json'
+  1
   $ MICA_MODEL=nowhere mica run x 2>&1 > /dev/null | grep -c '^mica: .*nowhere'
+  1
   $ MICA_MODELS=nowhere mica run x 2>&1 > /dev/null | grep -c '^mica: .*nowhere/default'
+  1
 
 Each file that a model needs is named where it is missing.
 
   $ for file in config.json tokenizer.json model.safetensors; do
   >   rm -rf part; mkdir part; cp model/*.json part; ln -s ../model/model.safetensors part
   >   rm part/$file
-  >   mica run --model part x 2>&1 > /dev/null | grep -c "^mica: .*part"
-  >   echo "exit $?"
+  >   mica run --model part x 2> err; echo "exit $?"; grep '^mica: ' err
   > done
+  exit 1
+  mica: part: not a model folder: config.json is missing
+  exit 1
+  mica: part/tokenizer.json: No such file or directory
+  exit 1
+  mica: part: no weights: neither model.safetensors, nor model.safetensors.index.json, nor any file *.safetensors
 
 A prompt that is empty, no text, or longer than the context.
 
-  $ mica run -q '' > /dev/null 2>&1
+  $ mica run -q '' 2>&1
+  mica: the prompt is empty
+  [1]
+  $ mica run -q < /dev/null 2>&1
+  mica: the prompt is empty
+  [1]
+  $ mica generate -q '' 2>&1
+  mica: the prompt is empty
+  [1]
   $ printf 'a\0b' | mica run -q 2>&1
-  $ printf 'a\377b' | mica run -q > /dev/null 2>&1
-  $ yes curl | head -3000 | mica generate -q > /dev/null 2> err
-  $ grep -c 2048 err
+  mica: standard input holds a NUL byte: a prompt is text
+  [1]
+  $ printf 'a\377b' | mica run -q 2>&1 | sed 's/ at byte.*//'
+  mica: encode: the text is not UTF-8
+  $ yes curl | head -3000 | mica generate -q 2>&1
+  mica: the prompt has 6000 tokens, the model's context 2048: shorten the prompt, or open the model with a context_length to forget the oldest
+  With --context N the oldest tokens are forgotten instead.
+  [1]
 
 An answer that cannot be written.
 
   $ mica version >&- 2> err
+  [1]
   $ grep -c '^mica: cannot write to standard output' err
+  1
   $ mica run "What is curl?" -q >&- 2> err
+  [1]
   $ grep -c '^mica: cannot write to standard output' err
+  1
   $ mica run "What is curl?" -q > /dev/full 2> err
+  [1]
   $ grep -c '^mica: cannot write to standard output' err
+  1
 
 A reader that has seen enough ends it quietly.
 
-  $ mica run "What is curl?" 2> err | head -c 4
+  $ mica run "What is curl?" 2> err | head -c 4; echo
+  curl
   $ cat err

@@ -8,6 +8,7 @@ The default model answers as golden.json beside it records, wherever its name co
   > MICA_MODEL=model mica run "What is curl?" -q | cmp - a
   > mkdir models; ln -s ../model models/default
   > MICA_MODELS=models mica run "What is curl?" -q | cmp - a
+  curl is a command line tool for transferring data with URLs. It supports HTTP, HTTPS, FTP, SFTP, SCP, SMTP and many other protocols, with uploads, cookies, proxies, authentication and resumed transfers.
 
 The prompt from standard input, as `-` and without a word; a model's folder alone is the model.
 
@@ -16,11 +17,15 @@ The prompt from standard input, as `-` and without a word; a model's folder alon
   > echo "What is curl?" | mica run -q | cmp - a
   > echo "What is curl?" | mica run -q model | cmp - a
   > mica run --model model -q model > b; test -s b; cmp -s a b
+  [1]
 
 The rates go to standard error, without colours.
 
   $ mica run "What is curl?" 2>&1 > /dev/null | sed 's/[0-9][0-9.]*/N/g'
+  N prompt tokens at N tok/s, N generated at N tok/s
   $ mica run "What is curl?" -n 3 2>&1 | sed 's/[0-9][0-9.]* tok/N tok/g'
+  curl is a
+  13 prompt tokens at N tok/s, 3 generated at N tok/s, the end of --max-tokens
 
 The same seed draws the same tokens.
 
@@ -30,4 +35,5 @@ The same seed draws the same tokens.
 A raw text is continued without a chat format.
 
   $ mica generate "curl is a" -n 8 -q | grep -c .
+  1
   $ mica generate "curl is a" -n 8 -q > a; echo "curl is a" | mica generate -n 8 -q - | cmp - a

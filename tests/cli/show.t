@@ -1,7 +1,45 @@
 What the default model is. How much memory there is depends on the machine.
 
   $ mica show model | sed 's/ of [0-9.]* [kMGT]B$/ of .../'
+  model         model
+  architecture  gemma3_text, run as gemma3 by native
+  parameters    20,460,928
+  quantisation  4 bit, groups of 32 (affine)
+  other dtypes  bf16
+  layers        8, 6 with a window of 128 tokens
+  hidden        384, MLP 1,536
+  heads         6 of 64, 2 for keys and values
+  vocabulary    8,192
+  context       2,048 tokens
+  memory        12.8 MB weights and 8.9 MB cache at 2,048 tokens
+  fits          yes: needs 21.7 MB of ...
   $ mica show | sed 1d > a; mica show model | sed 1d | cmp - a
   $ mica show model --context 100 | grep '^memory'
+  memory        12.8 MB weights and 2.1 MB cache at 100 tokens
   $ mica show model --context 1000000000 | grep '^fits' | sed 's/ of .*//'
-  $ mica show --json | grep -v -e path -e memory_bytes
+  fits          no: needs 2.0 TB
+  $ mica show model --json | sed 's/\(memory_bytes": \)[0-9]*/\1N/'
+  {
+    "path": "model",
+    "engine": "native",
+    "family": "gemma3",
+    "architecture": "gemma3_text",
+    "quantization": "4 bit, groups of 32 (affine)",
+    "dtype": "bf16",
+    "parameters": 20460928,
+    "layers": 8,
+    "hidden_size": 384,
+    "intermediate_size": 1536,
+    "heads": 6,
+    "kv_heads": 2,
+    "head_dim": 64,
+    "vocab_size": 8192,
+    "context_length": 2048,
+    "sliding_window": 128,
+    "sliding_layers": 6,
+    "at_context": 2048,
+    "weight_bytes": 12806912,
+    "cache_bytes": 8912896,
+    "memory_bytes": N,
+    "fits": true
+  }

@@ -1,6 +1,7 @@
 Ctrl-C at the prompt, and Ctrl-D.
 
   $ printf 'wait >\nsend \\x03\n' | pty mica chat
+  [130]
   $ printf 'wait >\nsend \\x04\n' | pty mica chat
 
 Ctrl-C stops an answer; the conversation goes on. A second one ends the program.
@@ -23,11 +24,13 @@ Ctrl-C stops an answer; the conversation goes on. A second one ends the program.
   > wait >
   > send \x03
   > END
+  [130]
   $ pty mica run --model endless "What is curl?" << 'END'
   > wait curl is
   > send \x03
   > wait interrupted
   > END
+  [130]
 
 Colours on a terminal, but not under NO_COLOR or on a dumb one.
 
@@ -35,4 +38,6 @@ Colours on a terminal, but not under NO_COLOR or on a dumb one.
   $ printf 'wait >\nabsent \\e[1m\nabsent \\e[2m\nsend /bye\\n\n' | NO_COLOR=1 pty mica chat
   $ printf 'wait >\nabsent \\e[\nsend /bye\\n\n' | TERM=dumb pty mica chat
   $ printf 'wait \\e[31mmica:\n' | pty mica frobnicate
+  [2]
   $ printf 'wait mica:\nabsent \\e\n' | NO_COLOR=1 pty mica frobnicate
+  [2]

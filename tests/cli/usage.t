@@ -45,7 +45,7 @@ Usage errors exit with 2, name what is wrong, suggest the nearest, and print no 
   Try: mica help run
   [2]
   $ mica run --top-p 1.5 x 2>&1
-  mica: --top-p: 1.5 is not between 0 and 1
+  mica: --top-p: 1.5 is more than 1
   Try: mica help run
   [2]
   $ mica run --temperature nan x 2>&1
@@ -65,7 +65,7 @@ Usage errors exit with 2, name what is wrong, suggest the nearest, and print no 
   Try: mica help chat
   [2]
   $ mica chat a b 2>&1
-  mica: chat takes no 'b'; put quotes around a text of several words
+  mica: chat takes no 'b'
   Try: mica help chat
   [2]
   $ mica bench --prompt 1,,2 2>&1
@@ -77,11 +77,11 @@ Usage errors exit with 2, name what is wrong, suggest the nearest, and print no 
   Try: mica help bench
   [2]
   $ mica bench --repeat 101 2>&1
-  mica: --repeat: 101 is not between 1 and 100
+  mica: --repeat: 101 is more than 100
   Try: mica help bench
   [2]
   $ mica devices now 2>&1
-  mica: devices takes no 'now'; put quotes around a text of several words
+  mica: devices takes no 'now'
   Try: mica help devices
   [2]
   $ mica tokenize --decode x 2>&1
@@ -91,5 +91,5 @@ Usage errors exit with 2, name what is wrong, suggest the nearest, and print no 
 
 Without a prompt at a terminal there is nothing to answer.
 
-  $ echo 'wait mica: run needs a text' | pty mica run
-  [99]
+  $ echo 'wait run needs a text' | pty mica run
+  [2]
