@@ -203,19 +203,29 @@ static mica_status finish(mc_run *run) {
 
 /* ---- the public functions ---- */
 
-/* What of xs is still to be computed, into `pending`. */
-static mica_status collect(mica_scope *s, const mica_array *xs, size_t n, mica_array *pending,
-                           size_t *n_pending) {
-    *n_pending = 0;
+/* How many of xs are still to be computed. Changes nothing: evaluated arrays may be asked for in any
+ * number of threads. */
+static mica_status count_pending(mica_scope *s, const mica_array *xs, size_t n, size_t *count) {
+    *count = 0;
     for (size_t i = 0; i < n; i++) {
         const mc_node *node = mc_node_of(xs[i]);
         if (node == NULL || xs[i].scope != s)
             return mc_fail(MICA_EINVAL, "eval: array %zu is invalid or of another scope", i);
         if (node->state == MC_GONE)
             return mc_fail(MICA_EINVAL, "eval: array %zu was moved away or overwritten", i);
-        if (node->state == MC_PENDING) pending[(*n_pending)++] = xs[i];
+        if (node->state == MC_PENDING) (*count)++;
     }
     return MICA_OK;
+}
+
+static void collect_pending(const mica_array *xs, size_t n, mica_array *pending) {
+    for (size_t i = 0; i < n; i++) {
+        mc_node *node = mc_node_of(xs[i]);
+        if (node->state == MC_PENDING)
+            *pending++ = xs[i];
+        else
+            node->movable = false; /* asked for too: the others may not overwrite it */
+    }
 }
 
 static mica_status start(mica_scope *s, const mica_array *xs, size_t n, mc_run **run) {
@@ -223,13 +233,15 @@ static mica_status start(mica_scope *s, const mica_array *xs, size_t n, mc_run *
     if (s == NULL || (xs == NULL && n > 0)) return mc_fail(MICA_EINVAL, "eval: NULL");
     MC_TRY(mica_wait(s));
     MC_TRY(mica_scope_status(s));
+    size_t n_pending;
+    MC_TRY(count_pending(s, xs, n, &n_pending));
+    if (n_pending == 0) return MICA_OK;
     workspace *w = NULL;
     MC_TRY(get_workspace(s, &w));
-    mica_array *pending = mc_arena_alloc(&w->arena, n * sizeof *pending);
+    mica_array *pending = mc_arena_alloc(&w->arena, n_pending * sizeof *pending);
     if (pending == NULL) return mc_fail_nomem("an evaluation");
-    size_t n_pending;
-    MC_TRY(collect(s, xs, n, pending, &n_pending));
-    return n_pending > 0 ? prepare(s, w, pending, n_pending, run) : MICA_OK;
+    collect_pending(xs, n, pending);
+    return prepare(s, w, pending, n_pending, run);
 }
 
 mica_status mica_eval_n(mica_scope *s, const mica_array *xs, size_t n) {

@@ -151,6 +151,30 @@ static void test_memory_that_others_hold_is_not_overwritten(void **state) {
     expect(z, (float[]){1, 2, 3}, 3);
 }
 
+static void test_what_is_asked_for_is_not_overwritten(void **state) {
+    fixture *f = *state;
+    mica_array moved = mica_move(f->s, counting(f->s, 3));
+    mica_array y = mica_negative(f->s, moved);
+    mica_array xs[] = {y, moved};
+    assert_int_equal(mica_eval_n(f->s, xs, 2), MICA_OK);
+    expect(moved, (float[]){1, 2, 3}, 3);
+    expect(y, (float[]){-1, -2, -3}, 3);
+}
+
+static void test_reading_what_is_there_allocates_nothing(void **state) {
+    fixture *f = *state;
+    mica_array x = counting(f->s, 3), y = mica_negative(f->s, x);
+    assert_int_equal(mica_eval(f->s, y), MICA_OK);
+    mica_scope *other = NULL;
+    assert_int_equal(mica_scope_open(f->device, &other), MICA_OK);
+    mica_array weight = counting(other, 3);
+    mc_alloc_fail_at(1);
+    expect(y, (float[]){-1, -2, -3}, 3);
+    expect(weight, (float[]){1, 2, 3}, 3); /* of a scope in which nothing was evaluated */
+    mc_alloc_fail_at(0);
+    mica_scope_close(&other);
+}
+
 static void test_an_update_from_its_own_array_reads_before_it_writes(void **state) {
     fixture *f = *state;
     mica_array x = mica_move(f->s, counting(f->s, 6));
@@ -296,6 +320,8 @@ int main(void) {
         IN_SCOPE(test_plans_are_forgotten_oldest_first),
         IN_SCOPE(test_a_moved_array_is_updated_in_place),
         IN_SCOPE(test_memory_that_others_hold_is_not_overwritten),
+        IN_SCOPE(test_what_is_asked_for_is_not_overwritten),
+        IN_SCOPE(test_reading_what_is_there_allocates_nothing),
         IN_SCOPE(test_an_update_from_its_own_array_reads_before_it_writes),
         IN_SCOPE(test_mapped_memory_is_never_written),
         IN_SCOPE(test_background_evaluation_gives_the_same),

@@ -1,0 +1,374 @@
+/* Random graphs of plain ops, each evaluated in several ways that must agree to the last bit: node by
+ * node as it is recorded, so that nothing is planned together; many targets at once; with leaves
+ * that were moved in and may be overwritten; and that in the background. */
+#include <mica/mica.h>
+
+#include <string.h>
+
+#include "device/device.h"
+#include "support/support.h"
+
+enum { GRAPHS = 300, MAX_NODES = 28, MAX_ELEMENTS = 400, MAX_BYTES = 8 * MAX_ELEMENTS };
+
+typedef enum how { SINGLY, TOGETHER, MOVED, MOVED_IN_BACKGROUND, WAYS } how;
+
+typedef struct graph {
+    mica_scope *s;
+    mica_scope *outer; /* where moved leaves come from */
+    how way;
+    uint64_t random; /* decides on the structure and the data: the same in every way */
+    int n;
+    mica_array all[MAX_NODES];
+} graph;
+
+/* 0 to n - 1. splitmix64 (Steele, Lea & Flood 2014). */
+static int below(graph *g, int n) {
+    uint64_t z = g->random += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return (int)((z ^ (z >> 31)) % (uint64_t)n);
+}
+
+/* An operand: one of the last few half of the time, so that chains grow long. */
+static mica_array pick(graph *g) {
+    int few = g->n < 4 ? g->n : 4;
+    return g->all[below(g, 2) ? g->n - 1 - below(g, few) : below(g, g->n)];
+}
+
+static bool is_float(mica_array x) {
+    return mica_dtype_is_float(mica_array_dtype(x));
+}
+
+static mica_array as_float(graph *g, mica_array x) {
+    return is_float(x) ? x : mica_astype(g->s, x, MICA_F32);
+}
+
+/* An axis of x; -1: it has none. */
+static int axis_of(graph *g, mica_array x) {
+    int ndim = mica_array_ndim(x);
+    return ndim > 0 ? below(g, ndim) : -1;
+}
+
+/* ---- leaves ---- */
+
+static mica_array data(graph *g) {
+    static const mica_dtype dtypes[] = {MICA_F32, MICA_F32, MICA_I32, MICA_BF16, MICA_U8};
+    mica_dtype dtype = dtypes[below(g, 5)];
+    int64_t shape[4], size = 1;
+    int ndim = below(g, 4);
+    for (int k = 0; k < ndim; k++) {
+        shape[k] = below(g, 12) == 0 ? 0 : 1 + below(g, 6);
+        size *= shape[k];
+    }
+    float values[216] = {0};
+    for (int64_t i = 0; i < size; i++)
+        values[i] = (float)(below(g, 4001) - 2000) / 1000.0f;
+    bool moved = below(g, 3) > 0 && g->way >= MOVED;
+    mica_scope *s = moved ? g->outer : g->s;
+    mica_array x = mica_from_data(s, values, MICA_F32, shape, ndim);
+    if (dtype != MICA_F32) x = mica_astype(s, x, dtype);
+    return moved ? mica_move(g->s, x) : x;
+}
+
+static mica_array scalar(graph *g) {
+    mica_array x = mica_f32(g->s, (float)below(g, 9) - 4.0f);
+    int64_t shape[] = {1 + below(g, 4), 1 + below(g, 4)};
+    return below(g, 2) ? x : mica_broadcast_to(g->s, x, shape, 2);
+}
+
+static mica_array arange(graph *g) {
+    return mica_arange(g->s, 0, 1 + below(g, 30), 1, below(g, 2) ? MICA_F32 : MICA_I32);
+}
+
+/* ---- element by element ---- */
+
+static mica_array unary(graph *g) {
+    mica_array x = pick(g);
+    switch (below(g, 6)) {
+    case 0:
+        return mica_array_dtype(x) == MICA_BOOL ? mica_logical_not(g->s, x)
+                                                : mica_negative(g->s, x);
+    case 1:
+        return mica_abs(g->s, x);
+    case 2:
+        return mica_square(g->s, x);
+    case 3:
+        return mica_tanh(g->s, x);
+    case 4:
+        return mica_astype(g->s, x, below(g, 2) ? MICA_I32 : MICA_BF16);
+    default:
+        return mica_astype(g->s, x, MICA_F32);
+    }
+}
+
+static bool fits(mica_array x, mica_array y) {
+    int a = mica_array_ndim(x), b = mica_array_ndim(y);
+    int64_t size = 1;
+    for (int k = 1; k <= a || k <= b; k++) {
+        int64_t m = k <= a ? mica_array_dim(x, -k) : 1, n = k <= b ? mica_array_dim(y, -k) : 1;
+        if (m != n && m != 1 && n != 1) return false;
+        size *= m == 1 ? n : m;
+    }
+    return size <= MAX_ELEMENTS;
+}
+
+/* One that x broadcasts with: x itself where chance finds none. */
+static mica_array partner(graph *g, mica_array x) {
+    for (int i = 0; i < 8; i++) {
+        mica_array y = pick(g);
+        if (fits(x, y)) return y;
+    }
+    return x;
+}
+
+static mica_array binary(graph *g) {
+    mica_array x = pick(g), y = partner(g, x);
+    switch (below(g, 7)) {
+    case 0:
+        return mica_add(g->s, x, y);
+    case 1:
+        return mica_subtract(g->s, as_float(g, x), y);
+    case 2:
+        return mica_multiply(g->s, y, x);
+    case 3:
+        return mica_maximum(g->s, x, y);
+    case 4:
+        return mica_minimum(g->s, y, x);
+    case 5:
+        return mica_less(g->s, x, y);
+    default:
+        return mica_where(g->s, mica_less(g->s, x, y), y, x);
+    }
+}
+
+/* Each row with the next one: operands that overlap. */
+static mica_array neighbours(graph *g) {
+    mica_array x = as_float(g, pick(g));
+    int axis = axis_of(g, x);
+    if (axis < 0) return mica_add(g->s, x, x);
+    mica_array first = mica_slice_axis(g->s, x, axis, 0, -1);
+    mica_array second = mica_slice_axis(g->s, x, axis, 1, MICA_END_OF_AXIS);
+    return below(g, 2) ? mica_subtract(g->s, first, second) : mica_maximum(g->s, second, first);
+}
+
+/* ---- views ---- */
+
+static mica_array reshape(graph *g) {
+    mica_array x = pick(g);
+    int64_t size = mica_array_size(x), first = 1 + below(g, 6);
+    if (size % first != 0) return mica_flatten(g->s, x, 0, -1);
+    return mica_reshape(g->s, x, (int64_t[]){first, size / first}, 2);
+}
+
+static mica_array transpose(graph *g) {
+    mica_array x = pick(g);
+    int ndim = mica_array_ndim(x);
+    if (ndim < 2 || below(g, 3) == 0) return mica_transpose(g->s, x, NULL);
+    return mica_swapaxes(g->s, x, below(g, ndim), below(g, ndim));
+}
+
+static mica_array slice(graph *g) {
+    mica_array x = pick(g);
+    int64_t start[MICA_MAX_NDIM], stop[MICA_MAX_NDIM], step[MICA_MAX_NDIM];
+    for (int k = 0; k < mica_array_ndim(x); k++) {
+        int n = (int)mica_array_dim(x, k);
+        bool back = below(g, 4) == 0;
+        start[k] = back ? n - 1 - below(g, 2) : below(g, 2);
+        stop[k] = back ? MICA_END_OF_AXIS : n - below(g, 2);
+        step[k] = (back ? -1 : 1) * (1 + below(g, 2));
+    }
+    return mica_slice(g->s, x, start, stop, step);
+}
+
+static mica_array broadcast(graph *g) {
+    mica_array x = pick(g);
+    int ndim = mica_array_ndim(x);
+    int64_t shape[MICA_MAX_NDIM], n = 1 + below(g, 3);
+    if (ndim > 3 || n * mica_array_size(x) > MAX_ELEMENTS) return mica_flatten(g->s, x, 0, -1);
+    shape[0] = n;
+    for (int k = 0; k < ndim; k++)
+        shape[k + 1] = mica_array_dim(x, k);
+    return mica_broadcast_to(g->s, x, shape, ndim + 1);
+}
+
+static mica_array strided(graph *g) {
+    mica_array x = pick(g);
+    int size = (int)mica_array_size(x);
+    if (size < 4) return mica_flatten(g->s, x, 0, -1);
+    int offset = below(g, size / 2), room = (size - offset) / 2; /* of each axis */
+    int64_t shape[] = {1 + below(g, room), 1 + below(g, room)};
+    while (shape[0] * shape[1] > MAX_ELEMENTS)
+        shape[0] = shape[0] / 2;
+    return mica_as_strided(g->s, x, shape, (int64_t[]){1, 1}, 2, offset);
+}
+
+static mica_array bits(graph *g) {
+    mica_array x = pick(g);
+    switch (mica_array_dtype(x)) {
+    case MICA_F32:
+        return mica_view(g->s, x, MICA_I32);
+    case MICA_BF16:
+        return mica_view(g->s, x, MICA_U16);
+    case MICA_I32:
+        return mica_view(g->s, x, MICA_U32);
+    default:
+        return mica_flatten(g->s, x, 0, -1);
+    }
+}
+
+/* ---- moving data ---- */
+
+static mica_array concatenate(graph *g) {
+    mica_array x = pick(g), y = pick(g);
+    int axis = axis_of(g, x);
+    bool same = axis >= 0 && mica_array_ndim(y) == mica_array_ndim(x);
+    for (int k = 0; same && k < mica_array_ndim(x); k++)
+        same = k == axis || mica_array_dim(x, k) == mica_array_dim(y, k);
+    if (axis < 0) return mica_stack(g->s, (mica_array[]){x, x}, 2, 0);
+    if (!same) y = mica_flip(g->s, x, axis);
+    if (mica_array_size(x) + mica_array_size(y) > MAX_ELEMENTS) return y;
+    return mica_concatenate(g->s, (mica_array[]){x, y}, 2, axis);
+}
+
+/* Some of x's rows written over others of x, which may overlap; or a number over some. */
+static mica_array slice_update(graph *g) {
+    mica_array x = pick(g);
+    int axis = axis_of(g, x), n = (int)mica_array_dim(x, axis);
+    if (axis < 0 || n == 0) return mica_negative(g->s, as_float(g, x));
+    int from = below(g, n), to = below(g, n);
+    int length = 1 + below(g, n - (from > to ? from : to));
+    mica_array rows = mica_slice_axis(g->s, x, axis, from, from + length);
+    if (below(g, 2)) rows = mica_square(g->s, rows);
+    if (below(g, 2)) return mica_slice_update_at(g->s, x, rows, mica_i32(g->s, to), axis);
+    int64_t start[MICA_MAX_NDIM] = {0}, stop[MICA_MAX_NDIM];
+    for (int k = 0; k < mica_array_ndim(x); k++)
+        stop[k] = MICA_END_OF_AXIS;
+    start[axis] = to;
+    stop[axis] = to + length;
+    return mica_slice_update(g->s, x, below(g, 3) ? rows : mica_f32(g->s, 3), start, stop, NULL);
+}
+
+static mica_array take(graph *g) {
+    mica_array x = pick(g);
+    int axis = axis_of(g, x), n = (int)mica_array_dim(x, axis);
+    if (axis < 0 || n == 0) return mica_abs(g->s, x);
+    int32_t indices[3];
+    int64_t count = n < 3 ? n : 3;
+    for (int i = 0; i < count; i++)
+        indices[i] = below(g, 2 * n) - n;
+    mica_array index = mica_from_data(g->s, indices, MICA_I32, &count, 1);
+    return mica_take(g->s, x, index, axis);
+}
+
+/* ---- along an axis ---- */
+
+static mica_array along(graph *g) {
+    mica_array x = as_float(g, pick(g));
+    int axis = axis_of(g, x);
+    if (axis < 0) return mica_square(g->s, x);
+    switch (below(g, 5)) {
+    case 0:
+        return mica_sum(g->s, x, &axis, 1, below(g, 2));
+    case 1:
+        if (mica_array_dim(x, axis) > 0) return mica_max(g->s, x, &axis, 1, true);
+        return mica_sum(g->s, x, NULL, 0, false);
+    case 2:
+        return mica_cumsum(g->s, x, axis, false, true);
+    case 3:
+        return mica_rms_norm(g->s, x, MICA_NONE, 1e-5f);
+    default:
+        return mica_softmax(g->s, x, axis);
+    }
+}
+
+/* x x^T, of the rows of the last axis. */
+static mica_array matmul(graph *g) {
+    mica_array x = as_float(g, pick(g));
+    int64_t columns = mica_array_dim(x, -1), rows = columns > 0 ? mica_array_size(x) / columns : 0;
+    if (rows == 0 || rows * rows > MAX_ELEMENTS) return mica_negative(g->s, x);
+    mica_array flat = mica_reshape(g->s, x, (int64_t[]){rows, columns}, 2);
+    return mica_matmul(g->s, flat, mica_transpose(g->s, flat, NULL));
+}
+
+/* ---- a graph ---- */
+
+static mica_array next_node(graph *g) {
+    static mica_array (*const ops[])(graph *) = {
+        data,      scalar, arange,     unary,   unary,       binary,       binary, reshape,
+        transpose, slice,  bits,       strided, concatenate, slice_update, along,  binary,
+        unary,     matmul, neighbours, take,    broadcast,   slice_update};
+    if (g->n < 2) return data(g);
+    return ops[below(g, sizeof ops / sizeof *ops)](g);
+}
+
+/* What a graph gave: the nodes asked for, and with TOGETHER the others too, asked for afterwards. */
+typedef struct outcome {
+    bool known[MAX_NODES];
+    size_t bytes[MAX_NODES];
+    unsigned char values[MAX_NODES][MAX_BYTES];
+} outcome;
+
+static void read_node(const graph *g, int i, outcome *out) {
+    out->bytes[i] =
+        (size_t)mica_array_size(g->all[i]) * mica_dtype_bytes(mica_array_dtype(g->all[i]));
+    assert_true(out->bytes[i] <= MAX_BYTES);
+    if (mica_read(g->all[i], out->values[i], out->bytes[i]) != MICA_OK)
+        fail_msg("node %d: %s", i, mica_last_error());
+    out->known[i] = true;
+}
+
+static void run(mica_device *device, int number, how way, outcome *out) {
+    graph g = {.way = way, .random = (uint64_t)number};
+    *out = (outcome){0};
+    assert_int_equal(mica_scope_open(device, &g.s), MICA_OK);
+    assert_int_equal(mica_scope_open(device, &g.outer), MICA_OK);
+    int nodes = 4 + below(&g, MAX_NODES - 3);
+    while (g.n < nodes) {
+        g.all[g.n] = next_node(&g);
+        if (!mica_valid(g.all[g.n])) fail_msg("graph %d: %s", number, mica_last_error());
+        if (way == SINGLY) read_node(&g, g.n, out);
+        g.n++;
+    }
+    int targets[8], n = 1 + below(&g, 8); /* some of them twice */
+    mica_array xs[8];
+    for (int i = 0; i < n; i++) {
+        targets[i] = below(&g, g.n);
+        xs[i] = g.all[targets[i]];
+    }
+    mica_status status = way == MOVED_IN_BACKGROUND ? mica_eval_async(g.s, xs, (size_t)n)
+                                                    : mica_eval_n(g.s, xs, (size_t)n);
+    if (status != MICA_OK) fail_msg("graph %d: %s", number, mica_last_error());
+    for (int i = 0; i < n; i++)
+        read_node(&g, targets[i], out);
+    for (int i = 0; way == TOGETHER && i < g.n; i++)
+        read_node(&g, i, out);
+    assert_int_equal(mc_graph_verify(g.s), MICA_OK);
+    mica_scope_close(&g.s);
+    mica_scope_close(&g.outer);
+}
+
+static void test_every_way_gives_the_same_bits(void **state) {
+    (void)state;
+    static outcome want, got;
+    mica_device *device = NULL;
+    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 2}, &device), 0);
+    for (int number = 1; number <= GRAPHS; number++) {
+        run(device, number, SINGLY, &want);
+        for (how way = TOGETHER; way < WAYS; way++) {
+            run(device, number, way, &got);
+            for (int i = 0; i < MAX_NODES; i++) {
+                if (!got.known[i]) continue;
+                if (got.bytes[i] != want.bytes[i] ||
+                    memcmp(got.values[i], want.values[i], want.bytes[i]) != 0)
+                    fail_msg("graph %d, way %d: node %d differs", number, (int)way, i);
+            }
+        }
+        assert_int_equal(mica_device_active_bytes(device), 0);
+    }
+    mica_device_close(&device);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_way_gives_the_same_bits)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
