@@ -10,14 +10,24 @@ static void matmul_nt(int64_t m, int64_t n, int64_t k, const float *x, int64_t x
             y[i * y_stride + j] = mk_ref_dot(k, x + i * x_stride, w + j * w_stride);
 }
 
+static void widen_f16(int64_t n, const uint16_t *x, float *y) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = mk_from_f16(x[i]);
+}
+
+static void widen_bf16(int64_t n, const uint16_t *x, float *y) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = mk_from_bf16(x[i]);
+}
+
 /* One row of 16-bit weights, widened a block at a time. */
-static float dot_half(int64_t k, const float *x, const uint16_t *w, mk_type type) {
+static float dot_half(int64_t k, const float *x, const uint16_t *w,
+                      void (*widen)(int64_t n, const uint16_t *x, float *y)) {
     mk_ref_sum sum = {{0}};
     for (int64_t l = 0; l < k; l += MK_REF_BLOCK) {
         float block[MK_REF_BLOCK];
         int64_t count = k - l < MK_REF_BLOCK ? k - l : MK_REF_BLOCK;
-        for (int64_t i = 0; i < count; i++)
-            block[i] = mk_load(w + l, type, i);
+        widen(count, w + l, block);
         mk_ref_add(&sum, count, x + l, block);
     }
     return mk_ref_total(&sum);
@@ -26,13 +36,13 @@ static float dot_half(int64_t k, const float *x, const uint16_t *w, mk_type type
 static void matvec_f16(int64_t n, int64_t k, const float *x, const uint16_t *w, int64_t w_stride,
                        float *y) {
     for (int64_t j = 0; j < n; j++)
-        y[j] = dot_half(k, x, w + j * w_stride, MK_F16);
+        y[j] = dot_half(k, x, w + j * w_stride, widen_f16);
 }
 
 static void matvec_bf16(int64_t n, int64_t k, const float *x, const uint16_t *w, int64_t w_stride,
                         float *y) {
     for (int64_t j = 0; j < n; j++)
-        y[j] = dot_half(k, x, w + j * w_stride, MK_BF16);
+        y[j] = dot_half(k, x, w + j * w_stride, widen_bf16);
 }
 
 static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
@@ -46,16 +56,6 @@ static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x
                 out[j] += factor * row[j];
         }
     }
-}
-
-static void widen_f16(int64_t n, const uint16_t *x, float *y) {
-    for (int64_t i = 0; i < n; i++)
-        y[i] = mk_from_f16(x[i]);
-}
-
-static void widen_bf16(int64_t n, const uint16_t *x, float *y) {
-    for (int64_t i = 0; i < n; i++)
-        y[i] = mk_from_bf16(x[i]);
 }
 
 static void narrow_f16(int64_t n, const float *x, uint16_t *y) {

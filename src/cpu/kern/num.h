@@ -19,13 +19,16 @@ static inline float mk_from_bf16(uint16_t h) {
     return mk_from_bits((uint32_t)h << 16);
 }
 
+/* Without branches, so that loops of it become vector code. */
 static inline float mk_from_f16(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
     uint32_t rest = (uint32_t)(h & 0x7fffu);
-    if (rest >= 0x7c00u) return mk_from_bits(sign | 0x7f800000u | ((rest & 0x3ffu) << 13));
+    uint32_t special = rest >= 0x7c00u ? 0x7f800000u : 0; /* infinity, NaN */
     /* An exact product puts the exponent right, for subnormals too. */
     float magnitude = mk_from_bits(rest << 13) * 0x1p112f;
-    return sign != 0 ? -magnitude : magnitude;
+    uint32_t bits;
+    memcpy(&bits, &magnitude, sizeof bits);
+    return mk_from_bits(bits | special | sign);
 }
 
 static inline uint32_t mk_bits(float x) {

@@ -73,7 +73,7 @@ MK_INLINE void q4_rows(const mk_qrows *w, int rows, int64_t ahead, const float *
             __m512 table[ROWS];
             for (int r = 0; r < rows; r++) {
                 table[r] = table_of(st.scales[r][i], st.biases[r][i]);
-                _mm_prefetch((const char *)(words + r * w->codes_stride + ahead), _MM_HINT_T0);
+                _mm_prefetch((const char *)(words + r * w->codes_stride + ahead), _MM_HINT_T1);
             }
             for (int64_t b = 0; b < blocks; b++, words += 4, x += 32) {
                 __m512 x_lo = _mm512_loadu_ps(x), x_hi = _mm512_loadu_ps(x + 16);
@@ -143,7 +143,7 @@ MK_INLINE void q8_rows(const mk_qrows *w, int rows, int64_t ahead, const float *
             for (int r = 0; r < rows; r++) {
                 scale[r] = _mm512_set1_ps(st.scales[r][i]);
                 bias[r] = _mm512_set1_ps(st.biases[r][i]);
-                _mm_prefetch((const char *)(words + r * w->codes_stride + ahead), _MM_HINT_T0);
+                _mm_prefetch((const char *)(words + r * w->codes_stride + ahead), _MM_HINT_T1);
             }
             for (int64_t p = 0; p < parts; p++, words += 4, x += 16) {
                 __m512 a = _mm512_loadu_ps(x);

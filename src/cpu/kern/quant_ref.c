@@ -11,9 +11,9 @@ static float scale_of(const mk_qrows *w, int64_t g) {
 }
 
 /* Codes first .. first + count - 1 of a row: each `bits` wide, in a stream of u32 words that they
- * may straddle (3, 5 and 6 bits). */
-static void read_codes(const uint32_t *words, int bits, int64_t first, int64_t count,
-                       uint32_t *codes) {
+ * may straddle. */
+static void read_stream(const uint32_t *words, int bits, int64_t first, int64_t count,
+                        uint32_t *codes) {
     uint32_t mask = (1u << bits) - 1u;
     int64_t bit = first * bits;
     for (int64_t i = 0; i < count; i++, bit += bits) {
@@ -23,6 +23,25 @@ static void read_codes(const uint32_t *words, int bits, int64_t first, int64_t c
         if (shift + bits > 32) value |= words[word + 1] << (32 - shift);
         codes[i] = value & mask;
     }
+}
+
+/* The same where words hold whole numbers of codes; `words` begins with the first one. */
+static void read_words(const uint32_t *words, int bits, int64_t count, uint32_t *codes) {
+    uint32_t mask = (1u << bits) - 1u;
+    int each = 32 / bits;
+    for (int64_t i = 0; i < count; i += each)
+        for (int c = 0; c < each; c++)
+            codes[i + c] = words[i / each] >> (c * bits) & mask;
+}
+
+static void read_codes(const uint32_t *words, int bits, int64_t first, int64_t count,
+                       uint32_t *codes) {
+    if (bits == 4)
+        read_words(words + first / 8, 4, count, codes);
+    else if (bits == 8)
+        read_words(words + first / 4, 8, count, codes);
+    else
+        read_stream(words, bits, first, count, codes);
 }
 
 /* `count` elements of one row from element `first`; both multiples of 16, in one group. */
