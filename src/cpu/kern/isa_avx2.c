@@ -1,10 +1,17 @@
 #include "cpu/kern/dense.h"
 #include "cpu/kern/quant.h"
 
+#include <cpuid.h>
+
+/* Not every compiler's __builtin_cpu_supports knows the name. */
+static bool has_f16c(void) {
+    unsigned eax, ebx, ecx, edx;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
+}
+
 bool mk_has_avx2(void) {
     __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("f16c");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 }
 
 void mk_fill_avx2(mk_kernels *kernels) {
