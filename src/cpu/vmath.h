@@ -3,6 +3,7 @@
 #ifndef CPU_VMATH_H
 #define CPU_VMATH_H
 
+#include <math.h>
 #include <stdint.h>
 
 #include "base/half.h"
@@ -32,6 +33,39 @@ static inline float mc_expf(float x) {
     float a = mc_f32_from_bits((half - 1u) << 23);     /* 2^(half - 128) */
     float b = mc_f32_from_bits((e - half - 1u) << 23); /* 2^(e - half - 128) */
     return p * a * b;
+}
+
+/* log x to about 1 unit in the last place; -infinity at 0, NaN below.
+ *
+ * x = 2^e (1 + f), 1 + f in [0.70, 1.41]. With s = f / (2 + f), log(1 + f) = 2 atanh s =
+ * 2 s + s (2/3 s^2 + 2/5 s^4 ...), and 2 s = f - s f, in which f is exact. */
+static inline float mc_logf(float x) {
+    float small = x < 0x1p-126f ? 1.0f : 0.0f; /* subnormal: make it normal first */
+    float v = x * (1.0f + small * (0x1p23f - 1.0f));
+    uint32_t u = mc_f32_bits(v) - 0x3f3504f3u; /* sqrt(1/2) */
+    float e = (float)((int32_t)u >> 23) - small * 23.0f;
+    float f = mc_f32_from_bits((u & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+    float s = f / (2.0f + f);
+    float z = s * s;
+    float p = 2.0f / 9.0f;
+    p = p * z + 2.0f / 7.0f;
+    p = p * z + 2.0f / 5.0f;
+    p = p * z + 2.0f / 3.0f;
+    float low = e * 0x1.7f7d1cp-20f - s * (f - p * z); /* the same halves of log 2 as above */
+    float y = e * 0x1.62e4p-1f + (f + low);
+    y = x == 0.0f ? -INFINITY : y;
+    y = x < 0.0f ? NAN : y;
+    return x < INFINITY ? y : x; /* infinity and NaN stay */
+}
+
+/* tanh x to within 2 units in the last place. Near 0 Lambert's continued fraction to its ninth
+ * part, as x less a little; beyond, 1 - 2 / (e^(2 |x|) + 1), which loses nothing there. */
+static inline float mc_tanhf(float x) {
+    float z = x * x;
+    float near = x - x * (z * (315.0f + 14.0f * z) / (945.0f + z * (420.0f + 15.0f * z)));
+    float far = 1.0f - 2.0f / (mc_expf(2.0f * fabsf(x)) + 1.0f);
+    far = x < 0.0f ? -far : far;
+    return z < 0.3f ? near : far;
 }
 
 #endif
