@@ -42,6 +42,8 @@ static uint64_t to_u64(double value) {
 
 mica_array mica_scalar(mica_scope *s, double value, mica_dtype dtype) {
     uint64_t bits;
+    if (mica_dtype_bytes(dtype) == 0)
+        return mc_scope_fail(s, MICA_EINVAL, "scalar: dtype %d is unknown", (int)dtype);
     switch (dtype) {
     case MICA_BOOL:
         bits = value != 0;
@@ -80,7 +82,7 @@ mica_status mica_read(mica_array x, void *out, size_t out_bytes) {
     MC_TRY(open_data(x, &data));
     const mc_layout *l = mc_layout_of(x);
     size_t want = (size_t)mc_layout_bytes(l), size = mica_dtype_bytes(l->dtype);
-    if (out == NULL || out_bytes != want) {
+    if (out_bytes != want || (out == NULL && want > 0)) {
         char text[MC_LAYOUT_TEXT];
         return mc_fail(MICA_EINVAL, "read: %s has %zu bytes, there is room for %zu",
                        mc_layout_text(l, text), want, out_bytes);

@@ -47,10 +47,10 @@ static mica_array lower_node(lowering *l, const mc_trace *trace, const mc_node *
     l->changed = true;
     mica_array x = def->decompose(l->to, node->attr, l->in, (int)node->n_in);
     const mc_layout *got = mc_layout_of(x);
-    if (got != NULL &&
-        (got->dtype != node->layout.dtype || !mc_layout_same_shape(got, &node->layout)))
-        return mc_scope_fail(l->to, MICA_EINTERNAL, "%s: its decomposition gives another shape",
-                             def->name);
+    if (got == NULL || got->dtype != node->layout.dtype ||
+        !mc_layout_same_shape(got, &node->layout))
+        return mc_scope_fail(l->to, MICA_EINTERNAL,
+                             "%s: its decomposition gives another shape, or nothing", def->name);
     return x;
 }
 

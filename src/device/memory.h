@@ -1,7 +1,8 @@
 /* Device memory: counted storages from a caching allocator, and its accounts.
  *
  * Freed blocks are kept in bins by size and handed out again, so that steady decoding asks the
- * system for nothing. Sizes are rounded up by at most an eighth, so that a bin fits many requests.
+ * system for nothing. Sizes are rounded up to 64 bytes, above 512 by at most an eighth, so that a
+ * bin fits many requests.
  * Threads: safe. */
 #ifndef DEVICE_MEMORY_H
 #define DEVICE_MEMORY_H

@@ -7,6 +7,7 @@
 #include "device/lower.h"
 
 enum { ALIGN = 64 };
+#define MAX_TEMP_BYTES (INT64_MAX / 4) /* so that no offset can overflow */
 
 typedef struct builder {
     mica_device *device;
@@ -194,6 +195,7 @@ static bool take_over(builder *b, uint32_t i, uint32_t k) {
     b->alias[(uint32_t)(out - p->roots)] = (struct alias){(uint32_t)(donor - p->roots), offset};
     donor->last = out->last;
     donor->target = out->target;
+    out->target = false; /* needs no memory of its own */
     return true;
 }
 
@@ -234,6 +236,11 @@ static int64_t find_gap(const place *places, uint32_t n, int64_t bytes, uint32_t
     return end;
 }
 
+static mica_status too_large(void) {
+    return mc_fail(MICA_ENOMEM, "out of memory: temporaries of more than %lld bytes at once",
+                   (long long)MAX_TEMP_BYTES);
+}
+
 static mica_status place_temporaries(builder *b) {
     mc_plan *p = b->plan;
     place *places = mc_arena_alloc(&b->arena, (p->n_steps + 1) * sizeof *places);
@@ -246,10 +253,12 @@ static mica_status place_temporaries(builder *b) {
         n = live;
         mc_root *root = &p->roots[p->values[p->steps[i].out].root];
         if (root->kind != MC_ROOT_TEMP || root->target || root->placed) continue;
+        if (root->bytes > MAX_TEMP_BYTES) return too_large();
         root->placed = true;
         int64_t bytes = (root->bytes + ALIGN - 1) / ALIGN * ALIGN;
         uint32_t at = n;
         root->offset = find_gap(places, n, bytes, &at);
+        if (root->offset > MAX_TEMP_BYTES - bytes) return too_large();
         memmove(&places[at + 1], &places[at], (n - at) * sizeof *places);
         places[at] = (place){root->offset, root->offset + bytes, root->last};
         n++;

@@ -28,12 +28,13 @@ static bool add_words(mc_buffer *key, const int64_t *words, int n) {
     return mc_buffer_add(key, words, (size_t)n * sizeof *words);
 }
 
+/* The first word of a node tells how many follow. */
 static bool add_key(mc_trace *t, const mc_node *node) {
     const mc_layout *l = &node->layout;
     bool leaf = mc_is_leaf(node);
     uint64_t head = (uint64_t)(leaf ? MC_OP_LEAF : node->op) | (uint64_t)l->dtype << 16 |
-                    (uint64_t)l->ndim << 24 | (uint64_t)(leaf && node->movable) << 32 |
-                    (uint64_t)(leaf ? 0 : node->n_in) << 40;
+                    (uint64_t)l->ndim << 24 | (uint64_t)(leaf && node->movable) << 31 |
+                    (uint64_t)(leaf ? 0 : node->n_in) << 32;
     bool ok = mc_buffer_add(&t->key, &head, sizeof head) && add_words(&t->key, l->shape, l->ndim);
     if (leaf) return ok && add_words(&t->key, l->strides, l->ndim);
     for (uint32_t k = 0; ok && k < node->n_in; k++) {
@@ -46,6 +47,8 @@ static bool add_key(mc_trace *t, const mc_node *node) {
 /* Numbers the marked nodes and writes the key. */
 static mica_status number(mc_trace *t, uint32_t last) {
     uint32_t next = 0, next_leaf = 0;
+    uint64_t counts = (uint64_t)t->n_nodes << 32 | t->n_targets;
+    if (!mc_buffer_add(&t->key, &counts, sizeof counts)) return mc_fail_nomem("tracing a graph");
     for (uint32_t i = 0; i <= last; i++) {
         if (t->ordinal[i] == MC_ABSENT) continue;
         const mc_node *node = mc_scope_node(t->scope, i);

@@ -242,6 +242,59 @@ static void test_passing_the_memory_limit_is_a_status(void **state) {
     assert_int_equal(mica_eval(f->s, x), MICA_OK); /* nothing was lost */
 }
 
+static void test_absurd_temporaries_are_a_status(void **state) {
+    fixture *f = *state;
+    for (int bits = 59; bits <= 60; bits++) {
+        int64_t n = (int64_t)1 << bits; /* of a number that is repeated: no memory yet */
+        mica_array x = mica_zeros(f->s, &n, 1, MICA_F32);
+        mica_array y = mica_add(f->s, mica_sin(f->s, x), mica_cos(f->s, x));
+        assert_int_equal(mica_eval(f->s, mica_sum(f->s, y, NULL, 0, false)), MICA_ENOMEM);
+    }
+    mica_array x = mica_zeros(f->s, (int64_t[]){INT64_MAX}, 1, MICA_U8);
+    mica_array y = mica_add(f->s, mica_negative(f->s, x), mica_abs(f->s, x));
+    assert_int_equal(mica_eval(f->s, mica_sum(f->s, y, NULL, 0, false)), MICA_ENOMEM);
+}
+
+static void test_a_result_over_a_temporary_costs_nothing(void **state) {
+    fixture *f = *state;
+    mica_array x = mica_arange(f->s, 0, 1 << 16, 1, MICA_F32);
+    assert_int_equal(mica_eval(f->s, x), MICA_OK);
+    mica_device_reset_peak(f->device);
+    mica_array y = mica_exp(f->s, mica_negative(f->s, x));
+    assert_int_equal(mica_eval(f->s, y), MICA_OK);
+    assert_int_equal(mica_device_peak_bytes(f->device), mica_device_active_bytes(f->device));
+    assert_int_equal(mica_device_active_bytes(f->device), 2 * 4 << 16);
+}
+
+/* Decompositions, copies before views, temporaries, a moved array, the background. */
+static bool evaluate_in_many_ways(void *arg) {
+    mica_device *device = arg;
+    mica_scope *s = NULL, *outer = NULL;
+    bool ok = mica_scope_open(device, &s) == MICA_OK && mica_scope_open(device, &outer) == MICA_OK;
+    if (ok) {
+        mica_array x = mica_reshape(s, mica_move(s, counting(outer, 6)), (int64_t[]){2, 3}, 2);
+        mica_array update = mica_full(s, (int64_t[]){1, 3}, 2, mica_f32(s, 1));
+        mica_array y = mica_slice_update_at(s, x, update, mica_i32(s, 1), 0);
+        mica_array t = mica_flatten(s, mica_transpose(s, y, NULL), 0, -1); /* 1 1 2 1 3 1 */
+        mica_array quotient = mica_divide(s, mica_cumsum(s, mica_sort(s, t, 0), 0, false, true), t);
+        mica_array xs[] = {mica_sum(s, quotient, NULL, 0, false), y};
+        double sum = 0;
+        ok = mica_eval_async(s, xs, 2) == MICA_OK && mica_wait(s) == MICA_OK &&
+             mica_valid(mica_materialize(outer, y)) && mica_item_f64(xs[0], &sum) == MICA_OK;
+        if (ok) assert_float_equal(sum, 1 + 2 + 1.5 + 4 + 2 + 9, 1e-5);
+    }
+    mica_scope_close(&s);
+    mica_scope_close(&outer);
+    assert_int_equal(mica_device_active_bytes(device), 0);
+    mica_device_clear_cache(device); /* so that every round allocates anew */
+    return ok;
+}
+
+static void test_every_failing_allocation_is_a_status(void **state) {
+    fixture *f = *state;
+    assert_true(test_fail_each_allocation(evaluate_in_many_ways, f->device) > 20);
+}
+
 static void test_empty_arrays_are_arrays(void **state) {
     fixture *f = *state;
     mica_array x = mica_zeros(f->s, (int64_t[]){0, 3}, 2, MICA_F32);
@@ -290,6 +343,8 @@ static void test_scalars_take_every_dtype(void **state) {
     assert_int_equal(whole, -3);
     assert_int_equal(mica_item_i64(mica_scalar(f->s, 1e300, MICA_I64), &whole), MICA_OK);
     assert_true(whole == INT64_MAX);
+    assert_false(mica_valid(mica_scalar(f->s, 1, (mica_dtype)MICA_DTYPE_COUNT)));
+    assert_int_equal(mica_scope_status(f->s), MICA_EINVAL);
 }
 
 static void test_devices_outlive_what_they_made(void **state) {
@@ -307,6 +362,21 @@ static void test_devices_outlive_what_they_made(void **state) {
     assert_int_equal(mica_device_open("abacus", NULL, &device), MICA_EDEVICE);
     assert_null(device);
     assert_int_equal(mica_device_open(NULL, NULL, NULL), MICA_EINVAL);
+}
+
+/* Nothing but the run holds memory, and it fails: the device ends with it. */
+static void test_a_device_that_closes_first_ends_with_the_run(void **state) {
+    (void)state;
+    mica_device *device = NULL;
+    mica_scope *s = NULL;
+    assert_int_equal(mica_device_open(NULL, NULL, &device), MICA_OK);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    mica_array x = mica_arange(s, 0, 3, 1, MICA_F32), index = mica_arange(s, 7, 9, 1, MICA_I32);
+    mica_array y = mica_take(s, x, index, 0);
+    assert_int_equal(mica_eval_async(s, &y, 1), MICA_OK);
+    mica_device_close(&device);
+    assert_int_equal(mica_wait(s), MICA_EINVAL);
+    mica_scope_close(&s);
 }
 
 #define IN_SCOPE(name) cmocka_unit_test_setup_teardown(name, open_scope, close_scope)
@@ -327,10 +397,14 @@ int main(void) {
         IN_SCOPE(test_background_evaluation_gives_the_same),
         IN_SCOPE(test_an_error_in_the_background_comes_with_the_wait),
         IN_SCOPE(test_passing_the_memory_limit_is_a_status),
+        IN_SCOPE(test_absurd_temporaries_are_a_status),
+        IN_SCOPE(test_a_result_over_a_temporary_costs_nothing),
+        IN_SCOPE(test_every_failing_allocation_is_a_status),
         IN_SCOPE(test_empty_arrays_are_arrays),
         IN_SCOPE(test_reading_and_iterating_follow_logical_order),
         IN_SCOPE(test_scalars_take_every_dtype),
         cmocka_unit_test(test_devices_outlive_what_they_made),
+        cmocka_unit_test(test_a_device_that_closes_first_ends_with_the_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

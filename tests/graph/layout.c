@@ -48,6 +48,7 @@ static void test_shapes_that_overflow_are_refused(void **state) {
     assert_int_equal(mc_layout_init(&l, MICA_F32, (int64_t[]){0, half, half}, 3), MICA_EINVAL);
     assert_int_equal(mc_layout_init(&l, MICA_F32, (int64_t[]){2, -1}, 2), MICA_EINVAL);
     assert_int_equal(mc_layout_init(&l, MICA_F32, NULL, 9), MICA_EINVAL);
+    assert_int_equal(mc_layout_init(&l, MICA_F32, NULL, 1), MICA_EINVAL);
     assert_int_equal(mc_layout_init(&l, (mica_dtype)12, NULL, 0), MICA_EINVAL);
 }
 
