@@ -89,20 +89,24 @@ MICA_API mica_array mica_gelu(mica_scope *s, mica_array x);
 MICA_API mica_array mica_gelu_approx(mica_scope *s, mica_array x);
 MICA_API mica_array mica_relu(mica_scope *s, mica_array x);
 
-/** x converted: floats to integers towards zero, anything to bool as x != 0. */
+/** x converted: floats to integers towards zero, to the nearest end where out of range, NaN to 0;
+ *  integers to integers by their low bits; anything to bool as x != 0. */
 MICA_API mica_array mica_astype(mica_scope *s, mica_array x, mica_dtype dtype);
 
 /** The bytes of x read as another dtype; where sizes differ, the last axis grows or shrinks.
  *  errors  MICA_ESHAPE the last axis does not divide */
 MICA_API mica_array mica_view(mica_scope *s, mica_array x, mica_dtype dtype);
 
-/** f32, f16, bf16 to the 8 bits (u8) of an E4M3 float, and back to the given float. */
+/** f32, f16, bf16 to the 8 bits (u8) of an E4M3 float, to nearest even, beyond 448 to 448; and back
+ *  to the given float. */
 MICA_API mica_array mica_to_fp8(mica_scope *s, mica_array x);
 MICA_API mica_array mica_from_fp8(mica_scope *s, mica_array x, mica_dtype dtype);
 
 /** Two operands, broadcast against each other; promoted dtype, except: divide, logaddexp and arctan2
  *  are inexact; comparisons and logical_and/or are bool; bit operations take integers and bool.
  *  floor_divide and remainder follow the sign of b (Python). f16, bf16 are computed in f32.
+ *  Integers wrap; divided by 0 they give 0 and the remainder a; a negative power is 0 but for 1 and
+ *  -1; shifts by the width or more, or by less than 0, leave 0 (right of a negative number: -1).
  *  errors  MICA_ESHAPE do not broadcast; MICA_EDTYPE */
 MICA_API mica_array mica_add(mica_scope *s, mica_array a, mica_array b);
 MICA_API mica_array mica_subtract(mica_scope *s, mica_array a, mica_array b);
@@ -162,7 +166,8 @@ MICA_API mica_array mica_std(mica_scope *s, mica_array x, const int *axes, int n
 MICA_API mica_array mica_logsumexp(mica_scope *s, mica_array x, const int *axes, int n_axes,
                                    bool keepdims);
 
-/** Index (u32) of the largest, smallest value along an axis; the first of equals. */
+/** Index (u32) of the largest, smallest value along an axis; the first of equals. NaN is never
+ *  chosen; 0 where there is nothing else. */
 MICA_API mica_array mica_argmax(mica_scope *s, mica_array x, int axis, bool keepdims);
 MICA_API mica_array mica_argmin(mica_scope *s, mica_array x, int axis, bool keepdims);
 

@@ -209,6 +209,37 @@ static void cross_entropy(void **state) {
     bench_close(&b);
 }
 
+/* A chain over many builders, with its own device; true where all went well. */
+static bool chain(void *arg) {
+    (void)arg;
+    mica_device *device = NULL;
+    mica_scope *s = NULL;
+    bool good = false;
+    if (mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device)) return false;
+    if (mica_scope_open(device, &s)) goto done;
+    mica_array x = mica_softmax(s, mica_eye(s, 3, 70, 1, MICA_BF16), 0);
+    x = mica_add(s, mica_sort(s, x, 1), mica_std(s, x, (int[]){1}, 1, true, 1));
+    x = mica_where(s, mica_less(s, x, mica_f32(s, 0.5f)), mica_gelu(s, x),
+                   mica_cumsum(s, x, 0, true, true));
+    x = mica_cross_entropy(s, x, mica_argmax(s, x, -1, false));
+    mica_array keys = mica_random_split(s, mica_random_key(s, 1), 2);
+    mica_array key = mica_squeeze(s, mica_slice_axis(s, keys, 0, 0, 1), 0);
+    mica_array drawn = mica_random_categorical(s, key, mica_linspace(s, 0, 1, 100), 3);
+    mica_array all[2] = {mica_clip(s, x, MICA_NONE, mica_f32(s, 1)), drawn};
+    good = mica_eval_n(s, all, 2) == MICA_OK;
+    if (!good) assert_true(mica_last_error()[0] != 0);
+done:
+    mica_scope_close(&s);
+    assert_int_equal(mica_device_active_bytes(device), 0);
+    mica_device_close(&device);
+    return good;
+}
+
+static void each_allocation_fails(void **state) {
+    (void)state;
+    test_fail_each_allocation(chain, NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(axes),
@@ -220,6 +251,7 @@ int main(void) {
         cmocka_unit_test(fused_agree),
         cmocka_unit_test(softmax_of_logits),
         cmocka_unit_test(cross_entropy),
+        cmocka_unit_test(each_allocation_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
