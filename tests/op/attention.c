@@ -1,0 +1,156 @@
+/* Attention: beside its decomposition over every option, and bits that do not depend on the company
+ * a query is in. */
+#include "op/fused.h"
+
+typedef struct operands {
+    mica_array q, k, v;
+} operands;
+
+/* Hq 6, Hkv 2; layout 1: [B, L, H, D] in memory, as projections make them. */
+static operands make(bench *b, mica_dtype dtype, int layout, int64_t lq, int64_t lk) {
+    operands o;
+    if (layout == 0) {
+        o.q = noise(b->s, 1, dtype, SHAPE(2, 6, lq, 20));
+        o.k = noise(b->s, 2, dtype, SHAPE(2, 2, lk, 20));
+        o.v = noise(b->s, 3, dtype, SHAPE(2, 2, lk, 12));
+        return o;
+    }
+    o.q = mica_swapaxes(b->s, noise(b->s, 1, dtype, SHAPE(2, lq, 6, 20)), 1, 2);
+    o.k = mica_swapaxes(b->s, noise(b->s, 2, dtype, SHAPE(2, lk, 2, 20)), 1, 2);
+    o.v = mica_swapaxes(b->s, noise(b->s, 3, dtype, SHAPE(2, lk, 2, 12)), 1, 2);
+    return o;
+}
+
+static void compare(bench *b, const operands *o, const mica_sdpa_options *options, double slack) {
+    mica_array y = mica_sdpa(b->s, o->q, o->k, o->v, options);
+    expect_near(b->s, y, decomposed(b->s, y), slack);
+}
+
+static void every_option(void **state) {
+    (void)state;
+    const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
+    const double slack[] = {4e-6, 2e-3, 1.6e-2};
+    bench b = bench_open();
+    for (int d = 0; d < 3; d++) {
+        for (int layout = 0; layout < 2; layout++) {
+            operands o = make(&b, dtypes[d], layout, 7, 150);
+            const int32_t both[] = {-3, 100};
+            mica_array offsets = mica_from_data(b.s, both, MICA_I32, SHAPE(2));
+            mica_array added = noise(b.s, 4, MICA_F32, SHAPE(6, 7, 150));
+            mica_array seen =
+                mica_greater(b.s, noise(b.s, 5, MICA_F32, SHAPE(2, 1, 7, 150)), mica_f32(b.s, 0));
+            mica_array sinks = noise(b.s, 6, dtypes[d], SHAPE(6));
+            const mica_sdpa_options options[] = {
+                {0},
+                {.scale = 0.5f},
+                {.causal = true},
+                {.causal = true, .window = 5},
+                {.causal = true, .offset = mica_i32(b.s, 60)},
+                {.causal = true, .window = 70, .offset = offsets},
+                {.softcap = 0.7f, .causal = true},
+                {.mask = added},
+                {.mask = seen, .softcap = 2},
+                {.mask = mica_slice_axis(b.s, mica_astype(b.s, added, dtypes[d]), 1, 2, 3)},
+                {.causal = true, .mask = seen, .sinks = sinks, .window = 40},
+                {.causal = true, .offset = mica_i32(b.s, -50)}, /* sees nothing: zeros */
+                {.causal = true, .offset = mica_i32(b.s, 1000), .window = 900},
+            };
+            for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+                compare(&b, &o, &options[i], slack[d]);
+        }
+    }
+    bench_close(&b);
+}
+
+static void nothing_seen_is_zero(void **state) {
+    (void)state;
+    bench b = bench_open();
+    operands o = make(&b, MICA_F32, 0, 3, 9);
+    mica_array seen = mica_zeros(b.s, SHAPE(3, 9), MICA_BOOL);
+    mica_array y = mica_sdpa(b.s, o.q, o.k, o.v, &(mica_sdpa_options){.mask = seen});
+    float *values = floats_of(b.s, y);
+    for (int64_t i = 0; i < mica_array_size(y); i++)
+        assert_true(values[i] == 0);
+    free(values);
+    y = mica_sdpa(b.s, o.q, mica_slice_axis(b.s, o.k, 2, 0, 0), mica_slice_axis(b.s, o.v, 2, 0, 0),
+                  NULL);
+    expect_shape(y, MICA_F32, SHAPE(2, 6, 3, 12));
+    assert_int_equal(mica_eval(b.s, y), MICA_OK);
+    bench_close(&b);
+}
+
+/* One query against a cache has the bits that it had within the prompt: whatever else is in the
+ * batch, however much room the cache has, with hidden keys in front, or with old keys dropped that
+ * the window hides. */
+static void bits_of_a_query(void **state) {
+    (void)state;
+    bench b = bench_open();
+    const mica_dtype dtypes[] = {MICA_F32, MICA_BF16};
+    for (int d = 0; d < 2; d++) {
+        operands o = make(&b, dtypes[d], 0, 101, 101);
+        mica_sdpa_options options = {.causal = true, .window = 33};
+        mica_array all = mica_sdpa(b.s, o.q, o.k, o.v, &options);
+        for (int64_t i = 0; i < 101; i += 20) {
+            mica_array want = mica_slice_axis(b.s, all, 2, i, i + 1);
+            mica_array q = mica_slice_axis(b.s, o.q, 2, i, i + 1);
+            options.offset = mica_i32(b.s, (int32_t)i);
+            expect_same(b.s, mica_sdpa(b.s, q, o.k, o.v, &options), want);
+
+            int64_t first = i < 33 ? 0 : i - 32; /* a rotated cache: only what is seen */
+            options.offset = mica_i32(b.s, (int32_t)(i - first));
+            mica_array k = mica_slice_axis(b.s, o.k, 2, first, i + 1);
+            mica_array v = mica_slice_axis(b.s, o.v, 2, first, i + 1);
+            expect_same(b.s, mica_sdpa(b.s, q, k, v, &options), want);
+
+            mica_array key = mica_arange(b.s, 0, 101, 1, MICA_I32); /* by a mask instead */
+            mica_array seen =
+                mica_logical_and(b.s, mica_less_equal(b.s, key, mica_i32(b.s, (int32_t)i)),
+                                 mica_greater_equal(b.s, key, mica_i32(b.s, (int32_t)first)));
+            expect_same(b.s, mica_sdpa(b.s, q, o.k, o.v, &(mica_sdpa_options){.mask = seen}), want);
+
+            options.offset = mica_i32(b.s, (int32_t)i); /* one batch row, one group of heads */
+            mica_array one = mica_sdpa(
+                b.s, mica_slice_axis(b.s, mica_slice_axis(b.s, q, 0, 1, 2), 1, 3, 6),
+                mica_slice_axis(b.s, mica_slice_axis(b.s, o.k, 0, 1, 2), 1, 1, 2),
+                mica_slice_axis(b.s, mica_slice_axis(b.s, o.v, 0, 1, 2), 1, 1, 2), &options);
+            want = mica_slice_axis(b.s, mica_slice_axis(b.s, want, 0, 1, 2), 1, 3, 6);
+            expect_same(b.s, one, want);
+        }
+    }
+    bench_close(&b);
+}
+
+static void wrong_operands(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array q = mica_ones(b.s, SHAPE(1, 3, 2, 4), MICA_F32);
+    mica_array k = mica_ones(b.s, SHAPE(1, 2, 5, 4), MICA_F32);
+    expect_failure(&b, mica_sdpa(b.s, q, k, k, NULL), MICA_ESHAPE, "no multiple");
+    q = mica_ones(b.s, SHAPE(1, 2, 2, 3), MICA_F32);
+    k = mica_ones(b.s, SHAPE(1, 2, 5, 4), MICA_F32);
+    expect_failure(&b, mica_sdpa(b.s, q, k, k, NULL), MICA_ESHAPE, "head sizes differ");
+    k = mica_ones(b.s, SHAPE(1, 2, 5, 4), MICA_F32);
+    expect_failure(&b, mica_sdpa(b.s, k, k, k, &(mica_sdpa_options){.window = 3}), MICA_EINVAL,
+                   "window");
+    k = mica_ones(b.s, SHAPE(1, 2, 5, 4), MICA_F32);
+    mica_array mask = mica_ones(b.s, SHAPE(4, 5), MICA_F32);
+    expect_failure(&b, mica_sdpa(b.s, k, k, k, &(mica_sdpa_options){.mask = mask}), MICA_ESHAPE,
+                   "mask f32[4,5]");
+    k = mica_ones(b.s, SHAPE(1, 2, 5, 4), MICA_F32);
+    mask = mica_ones(b.s, SHAPE(5, 5), MICA_I32);
+    expect_failure(&b, mica_sdpa(b.s, k, k, k, &(mica_sdpa_options){.mask = mask}), MICA_EDTYPE,
+                   "neither bool nor a float");
+    k = mica_ones(b.s, SHAPE(1, 2, 5, 4), MICA_I32);
+    expect_failure(&b, mica_sdpa(b.s, k, k, k, NULL), MICA_EDTYPE, "must be floats");
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_option),
+        cmocka_unit_test(nothing_seen_is_zero),
+        cmocka_unit_test(bits_of_a_query),
+        cmocka_unit_test(wrong_operands),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,78 @@
+/* What tests of products and fused ops share: random operands, a result beside its op's
+ * decomposition, results beside each other. */
+#ifndef OP_FUSED_H
+#define OP_FUSED_H
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "graph/graph.h"
+#include "op/check.h"
+
+/* Random values in [-1, 1) of a dtype; shape as SHAPE(...). */
+static inline mica_array noise(mica_scope *s, uint64_t seed, mica_dtype dtype, const int64_t *shape,
+                               int ndim) {
+    mica_array key = mica_random_key(s, seed);
+    return mica_astype(s, mica_random_uniform(s, key, shape, ndim, MICA_F32, -1, 1), dtype);
+}
+
+/* y from plainer ops: what its op's decomposition records over the same operands. */
+static inline mica_array decomposed(mica_scope *s, mica_array y) {
+    if (!mica_valid(y)) fail_msg("%s", mica_last_error());
+    const mc_node *node = mc_node_of(y);
+    const mc_op_def *def = mc_op_get(node->op);
+    assert_non_null(def->decompose);
+    mica_array in[8];
+    assert_true(node->n_in <= 8);
+    for (uint32_t i = 0; i < node->n_in; i++)
+        in[i] = node->in[i] == MC_ABSENT ? MICA_NONE : (mica_array){s, node->in[i]};
+    /* The node may move while more are recorded: its attributes stay where they are. */
+    return def->decompose(s, node->attr, in, (int)node->n_in);
+}
+
+/* The elements as f32, to be freed. */
+static inline float *floats_of(mica_scope *s, mica_array x) {
+    mica_array wide = mica_astype(s, x, MICA_F32);
+    if (!mica_valid(wide)) fail_msg("%s", mica_last_error());
+    size_t bytes = (size_t)mica_array_size(wide) * sizeof(float);
+    float *values = malloc(bytes + 1);
+    assert_non_null(values);
+    if (mica_read(wide, values, bytes) != MICA_OK) fail_msg("%s", mica_last_error());
+    return values;
+}
+
+static inline void expect_shape(mica_array x, mica_dtype dtype, const int64_t *shape, int ndim) {
+    if (!mica_valid(x)) fail_msg("%s", mica_last_error());
+    assert_int_equal(mica_array_dtype(x), dtype);
+    assert_int_equal(mica_array_ndim(x), ndim);
+    for (int i = 0; i < ndim; i++)
+        assert_int_equal(mica_array_dim(x, i), shape[i]);
+}
+
+/* Same dtype, same shape, and every element within `slack` times the largest. */
+static inline void expect_near(mica_scope *s, mica_array got, mica_array want, double slack) {
+    expect_shape(got, mica_array_dtype(want), mica_array_shape(want), mica_array_ndim(want));
+    float *a = floats_of(s, got), *b = floats_of(s, want);
+    int64_t n = mica_array_size(got);
+    double largest = 0;
+    for (int64_t i = 0; i < n; i++)
+        largest = fmax(largest, fabs((double)b[i]));
+    for (int64_t i = 0; i < n; i++)
+        if (!(fabs((double)a[i] - (double)b[i]) <= slack * largest))
+            fail_msg("element %lld is %.9g, not %.9g", (long long)i, (double)a[i], (double)b[i]);
+    free(a);
+    free(b);
+}
+
+/* The very same bits. */
+static inline void expect_same(mica_scope *s, mica_array got, mica_array want) {
+    expect_shape(got, mica_array_dtype(want), mica_array_shape(want), mica_array_ndim(want));
+    float *a = floats_of(s, got), *b = floats_of(s, want);
+    for (int64_t i = 0; i < mica_array_size(got); i++)
+        if (memcmp(&a[i], &b[i], sizeof *a) != 0)
+            fail_msg("element %lld is %.9g, not %.9g", (long long)i, (double)a[i], (double)b[i]);
+    free(a);
+    free(b);
+}
+
+#endif

@@ -1,0 +1,165 @@
+/* Products: every layout of the operands, batches, bits that do not depend on the company. */
+#include "op/fused.h"
+
+static const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
+static const double slack[] = {2e-6, 2e-3, 2e-2};
+
+static void expect_floats(mica_scope *s, mica_array x, const float *want, const int64_t *shape,
+                          int ndim) {
+    expect_shape(x, MICA_F32, shape, ndim);
+    float *got = floats_of(s, x);
+    for (int64_t i = 0; i < mica_array_size(x); i++)
+        assert_true(got[i] == want[i]);
+    free(got);
+}
+
+static void small_products_are_exact(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array x = mica_astype(b.s, counting(b.s, SHAPE(2, 3)), MICA_F32);
+    mica_array y = mica_astype(b.s, counting(b.s, SHAPE(3, 2)), MICA_F32);
+    mica_array v = mica_astype(b.s, counting(b.s, SHAPE(3)), MICA_F32);
+    expect_floats(b.s, mica_matmul(b.s, x, y), (float[]){10, 13, 28, 40}, SHAPE(2, 2));
+    expect_floats(b.s, mica_matmul(b.s, x, v), (float[]){5, 14}, SHAPE(2));
+    expect_floats(b.s, mica_matmul(b.s, v, y), (float[]){10, 13}, SHAPE(2));
+    expect_floats(b.s, mica_matmul(b.s, v, v), (float[]){5}, NULL, 0);
+    expect_floats(b.s, mica_inner(b.s, x, v), (float[]){5, 14}, SHAPE(2));
+    expect_floats(b.s, mica_outer(b.s, v, v), (float[]){0, 0, 0, 0, 1, 2, 0, 2, 4}, SHAPE(3, 3));
+    expect_floats(b.s, mica_tensordot(b.s, x, y, 1), (float[]){10, 13, 28, 40}, SHAPE(2, 2));
+    bench_close(&b);
+}
+
+static void addmm_scales_both(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array x = mica_astype(b.s, counting(b.s, SHAPE(2, 3)), MICA_F32);
+    mica_array y = mica_astype(b.s, counting(b.s, SHAPE(3, 2)), MICA_F32);
+    mica_array c = mica_astype(b.s, counting(b.s, SHAPE(2)), MICA_F32);
+    expect_floats(b.s, mica_addmm(b.s, c, x, y, 0.5f, 2), (float[]){5, 8.5f, 14, 22}, SHAPE(2, 2));
+    expect_floats(b.s, mica_addmm(b.s, c, x, y, 1, 1), (float[]){10, 14, 28, 41}, SHAPE(2, 2));
+    bench_close(&b);
+}
+
+/* The sum over k of a[.., m, k, 1] * b[.., 1, k, n], in f32. */
+static mica_array by_sums(mica_scope *s, mica_array a, mica_array b) {
+    const int k = -2;
+    mica_dtype dtype = mica_dtype_promote(mica_array_dtype(a), mica_array_dtype(b));
+    a = mica_expand_dims(s, mica_astype(s, a, MICA_F32), -1);
+    b = mica_expand_dims(s, mica_astype(s, b, MICA_F32), -3);
+    return mica_astype(s, mica_sum(s, mica_multiply(s, a, b), &k, 1, false), dtype);
+}
+
+/* The same values in another place: 0 as they are; 1 as columns; 2 every other element of a larger
+ * array; 3 backwards. */
+static mica_array laid_out(mica_scope *s, mica_array x, int way) {
+    if (way == 1) {
+        mica_array turned = mica_swapaxes(s, x, -1, -2);
+        turned = mica_add(s, turned, mica_scalar(s, 0, mica_array_dtype(x)));
+        return mica_swapaxes(s, turned, -1, -2);
+    }
+    int ndim = mica_array_ndim(x);
+    int64_t start[MICA_MAX_NDIM], step[MICA_MAX_NDIM], stop[MICA_MAX_NDIM];
+    for (int i = 0; i < ndim; i++) {
+        start[i] = 0;
+        stop[i] = MICA_END_OF_AXIS;
+        step[i] = i >= ndim - 2 ? 2 : 1;
+    }
+    if (way == 2)
+        return mica_slice(s, mica_repeat(s, mica_repeat(s, x, 2, -1), 2, -2), start, stop, step);
+    if (way == 3) return mica_flip(s, mica_flip(s, x, -1), -1);
+    return x;
+}
+
+static void any_layout_and_dtype(void **state) {
+    (void)state;
+    bench b = bench_open();
+    for (int da = 0; da < 3; da++) {
+        for (int db = 0; db < 3; db++) {
+            mica_array x = noise(b.s, 1, dtypes[da], SHAPE(5, 37));
+            mica_array y = noise(b.s, 2, dtypes[db], SHAPE(37, 70));
+            mica_array want = by_sums(b.s, x, y);
+            mica_dtype dtype = mica_array_dtype(want);
+            double near = slack[dtype == MICA_F32 ? 0 : dtype == MICA_F16 ? 1 : 2];
+            for (int way = 0; way < 16; way++) {
+                mica_array p = laid_out(b.s, x, way % 4), q = laid_out(b.s, y, way / 4);
+                expect_near(b.s, mica_matmul(b.s, p, q), want, near);
+            }
+        }
+    }
+    bench_close(&b);
+}
+
+static void batches_broadcast(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array x = noise(b.s, 3, MICA_F32, SHAPE(4, 1, 3, 20));
+    mica_array y = noise(b.s, 4, MICA_F32, SHAPE(5, 20, 7));
+    mica_array z = mica_matmul(b.s, x, y);
+    expect_shape(z, MICA_F32, SHAPE(4, 5, 3, 7));
+    expect_near(b.s, z, by_sums(b.s, x, y), 2e-6);
+    mica_array w = noise(b.s, 5, MICA_BF16, SHAPE(20, 9));
+    expect_near(b.s, mica_matmul(b.s, x, w), by_sums(b.s, x, w), 2e-6);
+    expect_shape(mica_matmul(b.s, noise(b.s, 6, MICA_F32, SHAPE(20)), y), MICA_F32, SHAPE(5, 7));
+    bench_close(&b);
+}
+
+static void empty_sums_are_zero(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array x = mica_ones(b.s, SHAPE(2, 0), MICA_F32);
+    mica_array y = mica_ones(b.s, SHAPE(0, 3), MICA_F32);
+    expect_floats(b.s, mica_matmul(b.s, x, y), (float[6]){0}, SHAPE(2, 3));
+    expect_shape(mica_matmul(b.s, y, mica_ones(b.s, SHAPE(3, 4), MICA_F32)), MICA_F32, SHAPE(0, 4));
+    assert_int_equal(mica_scope_status(b.s), MICA_OK);
+    bench_close(&b);
+}
+
+/* A row has the same bits alone and in a batch, for every dtype and layout of the weights. */
+static void rows_do_not_depend_on_their_number(void **state) {
+    (void)state;
+    bench b = bench_open();
+    for (int d = 0; d < 3; d++) {
+        for (int way = 0; way < 3; way++) {
+            mica_array x = noise(b.s, 7, MICA_F32, SHAPE(29, 96));
+            mica_array y = laid_out(b.s, noise(b.s, 8, dtypes[d], SHAPE(96, 133)), way);
+            mica_array all = mica_matmul(b.s, x, y);
+            for (int64_t rows = 1; rows <= 13; rows += 4) {
+                mica_array part = mica_matmul(b.s, mica_slice_axis(b.s, x, 0, 11, 11 + rows), y);
+                expect_same(b.s, part, mica_slice_axis(b.s, all, 0, 11, 11 + rows));
+            }
+        }
+    }
+    bench_close(&b);
+}
+
+static void wrong_operands(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array x = mica_ones(b.s, SHAPE(2, 3), MICA_F32);
+    expect_failure(&b, mica_matmul(b.s, x, x), MICA_ESHAPE, "matmul: f32[2,3] and f32[2,3]");
+    x = mica_ones(b.s, SHAPE(2, 2), MICA_I32);
+    expect_failure(&b, mica_matmul(b.s, x, x), MICA_EDTYPE, "convert integers");
+    x = mica_f32(b.s, 1);
+    expect_failure(&b, mica_matmul(b.s, x, x), MICA_ESHAPE, "0-dimensional");
+    x = mica_ones(b.s, SHAPE(2, 3, 3), MICA_F32);
+    mica_array y = mica_ones(b.s, SHAPE(4, 3, 3), MICA_F32);
+    expect_failure(&b, mica_matmul(b.s, x, y), MICA_ESHAPE, "batch axes do not broadcast");
+    x = mica_ones(b.s, SHAPE(2, 3), MICA_F32);
+    expect_failure(&b, mica_tensordot(b.s, x, x, 1), MICA_ESHAPE, "summed axes differ");
+    x = mica_ones(b.s, SHAPE(2, 3), MICA_F32);
+    expect_failure(&b, mica_tensordot(b.s, x, x, 3), MICA_EINVAL, "tensordot: 3 axes");
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_products_are_exact),
+        cmocka_unit_test(addmm_scales_both),
+        cmocka_unit_test(any_layout_and_dtype),
+        cmocka_unit_test(batches_broadcast),
+        cmocka_unit_test(empty_sums_are_zero),
+        cmocka_unit_test(rows_do_not_depend_on_their_number),
+        cmocka_unit_test(wrong_operands),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

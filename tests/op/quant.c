@@ -1,0 +1,165 @@
+/* Quantised weights: every mode and width beside the decomposition, round trips, and bits that do
+ * not depend on the company a row is in. */
+#include "op/fused.h"
+
+static const mica_quant formats[] = {
+    {MICA_QUANT_AFFINE, 2, 32},  {MICA_QUANT_AFFINE, 3, 64},  {MICA_QUANT_AFFINE, 4, 32},
+    {MICA_QUANT_AFFINE, 4, 64},  {MICA_QUANT_AFFINE, 4, 128}, {MICA_QUANT_AFFINE, 5, 32},
+    {MICA_QUANT_AFFINE, 6, 128}, {MICA_QUANT_AFFINE, 8, 32},  {MICA_QUANT_AFFINE, 8, 64},
+    {MICA_QUANT_MXFP4, 4, 32},   {MICA_QUANT_MXFP8, 8, 32},   {MICA_QUANT_NVFP4, 4, 16},
+};
+#define FORMATS ((int)(sizeof formats / sizeof *formats))
+
+typedef struct weights {
+    mica_array codes, scales, biases;
+} weights;
+
+static weights quantized(bench *b, mica_quant quant, mica_array w) {
+    weights q;
+    if (mica_quantize(b->s, w, quant, &q.codes, &q.scales, &q.biases) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    return q;
+}
+
+/* Affine: half a step, and what is cut where a step shrinks so that 0 is met; else half the coarsest
+ * spacing of E2M1 and E4M3. */
+static void round_trip(void **state) {
+    (void)state;
+    bench b = bench_open();
+    const double loss[] = {[MICA_QUANT_AFFINE] = 0,
+                           [MICA_QUANT_MXFP4] = 0.26,
+                           [MICA_QUANT_MXFP8] = 0.07,
+                           [MICA_QUANT_NVFP4] = 0.26};
+    for (int i = 0; i < FORMATS; i++) {
+        mica_array w = noise(b.s, 1, MICA_F32, SHAPE(6, 384));
+        weights q = quantized(&b, formats[i], w);
+        expect_shape(q.codes, MICA_U32, SHAPE(6, 384 * formats[i].bits / 32));
+        double slack = formats[i].mode == MICA_QUANT_AFFINE ? 1.6 / ((1 << formats[i].bits) - 1)
+                                                            : loss[formats[i].mode];
+        expect_near(b.s, mica_dequantize(b.s, q.codes, q.scales, q.biases, formats[i], MICA_F32), w,
+                    slack);
+    }
+    bench_close(&b);
+}
+
+static void as_decomposed(void **state) {
+    (void)state;
+    bench b = bench_open();
+    for (int i = 0; i < FORMATS; i++) {
+        weights q = quantized(&b, formats[i], noise(b.s, 2, MICA_BF16, SHAPE(21, 256)));
+        mica_array w = mica_dequantize(b.s, q.codes, q.scales, q.biases, formats[i], MICA_F32);
+        expect_near(b.s, w, decomposed(b.s, w), 1e-6);
+        for (int64_t rows = 1; rows <= 9; rows += 4) {
+            mica_array x = noise(b.s, 3, MICA_F32, SHAPE(rows, 256));
+            mica_array y =
+                mica_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, formats[i], true);
+            expect_shape(y, MICA_F32, SHAPE(rows, 21));
+            expect_near(b.s, y, decomposed(b.s, y), 4e-6);
+            x = noise(b.s, 4, MICA_F16, SHAPE(rows, 21));
+            y = mica_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, formats[i], false);
+            expect_shape(y, MICA_F16, SHAPE(rows, 256));
+            expect_near(b.s, y, decomposed(b.s, y), 1e-3);
+        }
+    }
+    bench_close(&b);
+}
+
+/* The weights of a layer have a batch axis of their own, or none. */
+static void batches(void **state) {
+    (void)state;
+    bench b = bench_open();
+    for (int i = 0; i < FORMATS; i += 3) {
+        weights q = quantized(&b, formats[i], noise(b.s, 5, MICA_F32, SHAPE(4, 10, 128)));
+        mica_array x = noise(b.s, 6, MICA_F32, SHAPE(3, 1, 5, 128));
+        mica_array y = mica_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, formats[i], true);
+        expect_shape(y, MICA_F32, SHAPE(3, 4, 5, 10));
+        expect_near(b.s, y, decomposed(b.s, y), 4e-6);
+        q = quantized(&b, formats[i], noise(b.s, 7, MICA_F32, SHAPE(10, 128)));
+        y = mica_quantized_matmul(
+            b.s, mica_swapaxes(b.s, noise(b.s, 8, MICA_BF16, SHAPE(5, 2, 128)), 0, 1), q.codes,
+            q.scales, q.biases, formats[i], true);
+        expect_shape(y, MICA_BF16, SHAPE(2, 5, 10));
+        expect_near(b.s, y, decomposed(b.s, y), 8e-3);
+    }
+    bench_close(&b);
+}
+
+static void rows_do_not_depend_on_their_number(void **state) {
+    (void)state;
+    bench b = bench_open();
+    for (int i = 0; i < FORMATS; i++) {
+        weights q = quantized(&b, formats[i], noise(b.s, 9, MICA_BF16, SHAPE(133, 256)));
+        mica_array x = noise(b.s, 10, MICA_F32, SHAPE(40, 256));
+        mica_array all =
+            mica_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, formats[i], true);
+        for (int64_t rows = 1; rows <= 9; rows += 2) {
+            mica_array part = mica_slice_axis(b.s, x, 0, 17, 17 + rows);
+            part = mica_quantized_matmul(b.s, part, q.codes, q.scales, q.biases, formats[i], true);
+            expect_same(b.s, part, mica_slice_axis(b.s, all, 0, 17, 17 + rows));
+        }
+    }
+    bench_close(&b);
+}
+
+/* The same bits with one thread and with three. */
+static void threads_change_nothing(void **state) {
+    (void)state;
+    float *results[2];
+    for (int t = 0; t < 2; t++) {
+        bench b = {NULL, NULL};
+        mica_device_options options = {.threads = t == 0 ? 1 : 3};
+        assert_int_equal(mica_device_open("cpu", &options, &b.device), MICA_OK);
+        assert_int_equal(mica_scope_open(b.device, &b.s), MICA_OK);
+        mica_quant quant = {MICA_QUANT_AFFINE, 4, 64};
+        weights q = quantized(&b, quant, noise(b.s, 11, MICA_BF16, SHAPE(700, 512)));
+        mica_array x = noise(b.s, 12, MICA_F32, SHAPE(5, 512));
+        x = mica_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, quant, true);
+        results[t] = floats_of(b.s, x);
+        bench_close(&b);
+    }
+    assert_memory_equal(results[0], results[1], 5 * 700 * sizeof(float));
+    free(results[0]);
+    free(results[1]);
+}
+
+static void wrong_operands(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_quant quant = {MICA_QUANT_AFFINE, 4, 64};
+    mica_array out[3], w = mica_ones(b.s, SHAPE(2, 96), MICA_F32);
+    assert_int_equal(mica_quantize(b.s, w, quant, &out[0], &out[1], &out[2]), MICA_ESHAPE);
+    expect_failure(&b, out[0], MICA_ESHAPE, "no multiple of 64");
+    w = mica_ones(b.s, SHAPE(2, 128), MICA_F32);
+    quant.bits = 7;
+    assert_int_equal(mica_quantize(b.s, w, quant, &out[0], &out[1], &out[2]), MICA_EINVAL);
+    expect_failure(&b, out[0], MICA_EINVAL, "affine with 7 bits");
+    quant.bits = 4;
+
+    mica_array codes = mica_zeros(b.s, SHAPE(3, 16), MICA_U32);
+    mica_array scales = mica_ones(b.s, SHAPE(3, 2), MICA_F32);
+    mica_array x = mica_ones(b.s, SHAPE(1, 64), MICA_F32);
+    expect_failure(&b, mica_quantized_matmul(b.s, x, codes, scales, scales, quant, true),
+                   MICA_ESHAPE, "the last axis of x is 64");
+    codes = mica_zeros(b.s, SHAPE(3, 16), MICA_U32), scales = mica_ones(b.s, SHAPE(3, 3), MICA_F32);
+    expect_failure(&b, mica_dequantize(b.s, codes, scales, scales, quant, MICA_F32), MICA_ESHAPE,
+                   "do not fit");
+    codes = mica_zeros(b.s, SHAPE(3, 16), MICA_U32), scales = mica_ones(b.s, SHAPE(3, 2), MICA_F32);
+    expect_failure(&b, mica_dequantize(b.s, codes, scales, MICA_NONE, quant, MICA_F32), MICA_EINVAL,
+                   "biases");
+    codes = mica_zeros(b.s, SHAPE(3, 16), MICA_I32), scales = mica_ones(b.s, SHAPE(3, 2), MICA_F32);
+    expect_failure(&b, mica_dequantize(b.s, codes, scales, scales, quant, MICA_F32), MICA_EDTYPE,
+                   "not u32");
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(as_decomposed),
+        cmocka_unit_test(batches),
+        cmocka_unit_test(rows_do_not_depend_on_their_number),
+        cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(wrong_operands),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
