@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -202,21 +201,11 @@ void mc_pool_run(mc_pool *pool, int n_tasks, mc_task_fn fn, void *context) {
 
 /* ---- opening and closing ---- */
 
-/* Signals go to the program's own threads: a worker blocks them all. */
-static int start_thread(worker *w) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&w->thread, NULL, worker_main, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 static mica_status start_workers(mc_pool *pool) {
     for (int i = 0; i < pool->threads - 1; i++) {
         worker *w = &pool->workers[i];
         *w = (worker){.pool = pool, .index = i + 1};
-        int error = start_thread(w);
+        int error = mc_thread_start(&w->thread, worker_main, w);
         if (error) {
             return mc_fail(MICA_EDEVICE, "thread pool: cannot start thread %d of %d: %s", i + 2,
                            pool->threads, strerror(error));

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/system.h"
+
 mica_status mc_worker_init(mc_worker *w) {
     memset(w, 0, sizeof *w);
     if (pthread_mutex_init(&w->lock, NULL) != 0)
@@ -47,8 +49,10 @@ mica_status mc_worker_submit(mc_worker *w, mc_job *job) {
     mica_status status = MICA_OK;
     pthread_mutex_lock(&w->lock);
     if (!w->started) {
-        int error = pthread_create(&w->thread, NULL, work, w);
-        if (error != 0) status = mc_fail(MICA_EDEVICE, "cannot start the background thread");
+        int error = mc_thread_start(&w->thread, work, w);
+        if (error != 0)
+            status =
+                mc_fail(MICA_EDEVICE, "cannot start the background thread: %s", strerror(error));
         w->started = error == 0;
     }
     if (status == MICA_OK) {

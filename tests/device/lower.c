@@ -1,0 +1,108 @@
+/* Lowering, on a device that says it has no kernel for some ops: the decompositions run instead. */
+#include "device/lower.h"
+
+#include "device/device.h"
+#include "support/support.h"
+
+#include <mica/ops.h>
+
+#include <string.h>
+
+static mica_device *device;
+static mc_backend poor; /* the cpu's, without some kernels */
+
+static mc_kernel find_some(const void *state, mc_op op, const void *attr,
+                           const mc_layout *const *in, int n_in, const mc_layout *out) {
+    static const mc_op missing[] = {MC_OP_SDPA,     MC_OP_SOFTMAX, MC_OP_LOGSUMEXP,
+                                    MC_OP_RMS_NORM, MC_OP_SILU,    MC_OP_SORT};
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
+        if (op == missing[i]) return NULL;
+    return mc_backend_cpu.find(state, op, attr, in, n_in, out);
+}
+
+static int open_device(void **state) {
+    (void)state;
+    poor = mc_backend_cpu;
+    poor.find = find_some;
+    return (int)mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device);
+}
+
+static int close_device(void **state) {
+    (void)state;
+    assert_int_equal(mica_device_active_bytes(device), 0);
+    mica_device_close(&device);
+    return 0;
+}
+
+static mica_array values(mica_scope *s, int64_t rows, int64_t columns) {
+    float x[64];
+    for (int64_t i = 0; i < rows * columns; i++)
+        x[i] = (float)((i * 7) % 11) / 4.0f - 1.0f;
+    return mica_from_data(s, x, MICA_F32, (int64_t[]){1, 1, rows, columns}, 4);
+}
+
+/* Attention and norms of moved, transposed and shared operands. */
+static bool run_program(float *out, size_t bytes) {
+    mica_scope *s = NULL, *outer = NULL;
+    bool ok = mica_scope_open(device, &s) == MICA_OK && mica_scope_open(device, &outer) == MICA_OK;
+    if (ok) {
+        mica_array x = mica_move(s, values(outer, 4, 8));
+        mica_array k = mica_swapaxes(s, values(s, 8, 4), 2, 3);
+        mica_array h = mica_rms_norm(s, x, MICA_NONE, 1e-5f);
+        mica_array y = mica_sdpa(s, h, k, mica_silu(s, k), &(mica_sdpa_options){.causal = true});
+        mica_array z = mica_add(s, x, mica_softmax(s, y, -1));
+        mica_array xs[] = {z, h, x};
+        ok = mica_eval_n(s, xs, 3) == MICA_OK && mica_read(z, out, bytes) == MICA_OK;
+    }
+    mica_scope_close(&s);
+    mica_scope_close(&outer);
+    return ok;
+}
+
+static void test_decompositions_run_where_kernels_are_missing(void **state) {
+    (void)state;
+    float want[32], got[32];
+    assert_true(run_program(want, sizeof want));
+    mica_device_close(&device);
+    assert_int_equal(open_device(NULL), 0);
+    device->backend = &poor;
+    if (!run_program(got, sizeof got)) fail_msg("%s", mica_last_error());
+    for (int i = 0; i < 32; i++)
+        assert_float_equal(got[i], want[i], 1e-5);
+}
+
+static void test_an_op_with_neither_is_unsupported(void **state) {
+    (void)state;
+    device->backend = &poor;
+    mica_scope *s = NULL;
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    assert_int_equal(mica_eval(s, mica_sort(s, values(s, 2, 2), -1)), MICA_EUNSUPPORTED);
+    assert_non_null(strstr(mica_last_error(), "sort"));
+    assert_non_null(strstr(mica_last_error(), "cpu"));
+    mica_scope_close(&s);
+}
+
+static bool run_anew(void *arg) {
+    (void)arg;
+    float out[32];
+    bool ok = run_program(out, sizeof out);
+    mica_device_clear_cache(device);
+    return ok;
+}
+
+static void test_every_failing_allocation_is_a_status(void **state) {
+    (void)state;
+    device->backend = &poor;
+    assert_true(test_fail_each_allocation(run_anew, NULL) > 40);
+}
+
+#define WITH_DEVICE(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        WITH_DEVICE(test_decompositions_run_where_kernels_are_missing),
+        WITH_DEVICE(test_an_op_with_neither_is_unsupported),
+        WITH_DEVICE(test_every_failing_allocation_is_a_status),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
