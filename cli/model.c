@@ -51,9 +51,12 @@ bool cli_is_model(const char *path) {
 static const char *find_own(char *out, size_t out_bytes) {
     static const char *const compiled[] = {MICA_SOURCE_MODELS, MICA_INSTALLED_MODELS};
     if (cli_exe_path(out, out_bytes)) {
-        char *slash = strrchr(out, '/');
-        size_t at = slash ? (size_t)(slash - out) : 0;
-        int n = snprintf(out + at, out_bytes - at, "/../share/mica/models/default");
+        for (int up = 0; up < 2; up++) { /* .../bin/mica */
+            char *slash = strrchr(out, '/');
+            *(slash ? slash : out) = '\0';
+        }
+        size_t at = strlen(out);
+        int n = snprintf(out + at, out_bytes - at, "/share/mica/models/default");
         if (n > 0 && (size_t)n < out_bytes - at && cli_is_model(out)) return out;
     }
     for (size_t i = 0; i < CLI_COUNT(compiled); i++) {

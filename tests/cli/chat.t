@@ -1,7 +1,7 @@
 Lines of a pipe are answered one by one, without prompts; empty lines are nothing; /bye ends it.
 
-  $ mica run "What is curl?" -q > a; mica run "What is nginx?" -q > b
-  > printf 'What is curl?\n\n  \n/bye\nWhat is nginx?\n' | mica chat -q 2>&1 | cmp - a
+  $ mica run "What is curl?" -q -n 4 > a; mica run "What is nginx?" -q -n 4 > b
+  > printf 'What is curl?\n\n  \n/bye\nWhat is nginx?\n' | mica chat -q -n 4 2>&1 | cmp - a
 
 Two turns answer as golden.json records, the last line without its line feed, and the second turn
 does not compute the first again.
@@ -9,12 +9,12 @@ does not compute the first again.
   $ printf 'What is tar?\nAnd gzip?' | mica chat -q 2>&1
   tar is the GNU program for packing files into one archive and unpacking them. It can also compress the archive, for example with gzip (.tar.gz) or xz (.tar.xz).
   gzip is the GNU compression utility. It compresses files with the DEFLATE algorithm; compressed files end in .gz, and gunzip restores them.
-  $ printf 'What is tar?\nAnd gzip?' | mica chat 2>&1 > /dev/null | sed 1d | grep -c 'prompt tokens (and [1-9][0-9]* known)'
+  $ printf 'What is tar?\nAnd gzip?' | mica chat -n 4 2>&1 > /dev/null | sed 1d | grep -c 'prompt tokens (and [1-9][0-9]* known)'
   1
 
 /clear forgets: what follows is answered as at first.
 
-  $ printf 'What is curl?\n/clear\nWhat is nginx?\n' | mica chat -q 2>&1 | sed 1d | cmp - b
+  $ printf 'What is curl?\n/clear\nWhat is nginx?\n' | mica chat -q -n 4 2>&1 | sed 1d | cmp - b
 
 The commands.
 

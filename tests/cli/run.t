@@ -3,25 +3,26 @@ The default model answers as golden.json beside it records, wherever its name co
   $ answer() { sed -n '/What is curl/,/"text"/s/^ *"text": "\(.*\)",$/\1/p' model/golden.json; }
   > answer
   > mica run "What is curl?" -q > a; answer | cmp - a
-  > mica run model "What is curl?" -q | cmp - a
-  > mica run --model model "What is curl?" -q | cmp - a
-  > MICA_MODEL=model mica run "What is curl?" -q | cmp - a
+  > mica run "What is curl?" -q -n 4 > a
+  > mica run model "What is curl?" -q -n 4 | cmp - a
+  > mica run --model model "What is curl?" -q -n 4 | cmp - a
+  > MICA_MODEL=model mica run "What is curl?" -q -n 4 | cmp - a
   > mkdir models; ln -s ../model models/default
-  > MICA_MODELS=models mica run "What is curl?" -q | cmp - a
+  > MICA_MODELS=models mica run "What is curl?" -q -n 4 | cmp - a
   curl is a command line tool for transferring data with URLs. It supports HTTP, HTTPS, FTP, SFTP, SCP, SMTP and many other protocols, with uploads, cookies, proxies, authentication and resumed transfers.
 
 The prompt from standard input, as `-` and without a word; a model's folder alone is the model.
 
-  $ mica run "What is curl?" -q > a
-  > echo "What is curl?" | mica run -q - | cmp - a
-  > echo "What is curl?" | mica run -q | cmp - a
-  > echo "What is curl?" | mica run -q model | cmp - a
-  > mica run --model model -q model > b; test -s b; cmp -s a b
+  $ mica run "What is curl?" -q -n 4 > a
+  > echo "What is curl?" | mica run -q -n 4 - | cmp - a
+  > echo "What is curl?" | mica run -q -n 4 | cmp - a
+  > echo "What is curl?" | mica run -q -n 4 model | cmp - a
+  > mica run --model model -q -n 4 model > b; test -s b; cmp -s a b
   [1]
 
 The rates go to standard error, without colours.
 
-  $ mica run "What is curl?" 2>&1 > /dev/null | sed 's/[0-9][0-9.]*/N/g'
+  $ mica run "How do I exit vim?" 2>&1 > /dev/null | sed 's/[0-9][0-9.]*/N/g'
   N prompt tokens at N tok/s, N generated at N tok/s
   $ mica run "What is curl?" -n 3 2>&1 | sed 's/[0-9][0-9.]* tok/N tok/g'
   curl is a

@@ -43,3 +43,10 @@ What the default model is. How much memory there is depends on the machine.
     "memory_bytes": N,
     "fits": true
   }
+
+The model of an installed mica lies beside it.
+
+  $ mkdir -p inst/bin inst/share/mica/models
+  > cp "$(command -v mica)" inst/bin; ln -s "$PWD/model" inst/share/mica/models/default
+  > inst/bin/mica show | sed -n '1s/ \/.*\/inst/ inst/p'
+  model         inst/share/mica/models/default
