@@ -25,15 +25,6 @@ Ctrl-C stops an answer; the conversation goes on. A second one ends the program.
   > send \x03
   > END
   [130]
-  $ pty mica chat endless << 'END'
-  > wait >
-  > send What is curl?\n
-  > wait curl is
-  > send \x03
-  > wait ^C
-  > send \x03
-  > END
-  [130]
   $ pty mica run --model endless "What is curl?" << 'END'
   > wait curl is
   > send \x03
