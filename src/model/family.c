@@ -2,6 +2,7 @@
 
 #include "base/buffer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -206,5 +207,62 @@ mica_status mc_family_windows(const mc_config_scope *text, int64_t window, int64
         }
         spec->layers[i].window = slides ? window : 0;
     }
+    return MICA_OK;
+}
+
+mica_status mc_family_ropes(const mc_config_scope *text, mc_rope_spec *rope) {
+    mc_config_scope scope;
+    MC_TRY(mc_config_float(text, "rope_theta", MC_OPTIONAL, 1.0, 1e12, &rope->base));
+    MC_TRY(mc_config_object(text, "rope_scaling", MC_OPTIONAL, &scope));
+    MC_TRY(mc_family_rope(&scope, rope));
+    MC_TRY(mc_config_object(text, "rope_parameters", MC_OPTIONAL, &scope));
+    return mc_family_rope(&scope, rope);
+}
+
+static mica_status read_softcap(const mc_config_scope *text, const char *key, double *cap) {
+    if (mc_json_get_type(mc_json_find(text->object, key)) == MC_JSON_NULL) *cap = 0.0;
+    return mc_config_float(text, key, MC_OPTIONAL, 1e-3, 1e6, cap);
+}
+
+mica_status mc_family_softcaps(const mc_config_scope *text, mc_decoder_spec *spec) {
+    MC_TRY(read_softcap(text, "attn_logit_softcapping", &spec->attention_softcap));
+    return read_softcap(text, "final_logit_softcapping", &spec->final_softcap);
+}
+
+mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec) {
+    spec->activation = MC_SILU;
+    spec->ropes[0] = (mc_rope_spec){.base = 1e4, .factor = 1.0};
+    spec->names = (mc_decoder_names){
+        .embed = "embed_tokens",
+        .norm = "norm",
+        .head = "lm_head",
+        .q = "self_attn.q_proj",
+        .k = "self_attn.k_proj",
+        .v = "self_attn.v_proj",
+        .o = "self_attn.o_proj",
+        .gate = "mlp.gate_proj",
+        .up = "mlp.up_proj",
+        .down = "mlp.down_proj",
+        .attention_norm = "input_layernorm",
+        .mlp_norm = "post_attention_layernorm",
+    };
+    MC_TRY(mc_family_sizes(root, root, spec));
+    MC_TRY(mc_family_activation(root, spec));
+    MC_TRY(mc_family_ropes(root, &spec->ropes[0]));
+    spec->embed_scale = 1.0;
+    spec->attention_scale = 1.0 / sqrt((double)spec->head_dim);
+    return MICA_OK;
+}
+
+mica_status mc_family_late_windows(const mc_config_scope *text, mc_decoder_spec *spec) {
+    bool slides = false;
+    int64_t window = 4096, first = 28;
+    MC_TRY(mc_config_bool(text, "use_sliding_window", MC_OPTIONAL, &slides));
+    if (!slides) return MICA_OK;
+    MC_TRY(mc_config_int(text, "sliding_window", MC_OPTIONAL, 1, INT32_MAX, &window));
+    if (mc_config_has(text, "layer_types")) return mc_family_windows(text, window, 1, spec);
+    MC_TRY(mc_config_int(text, "max_window_layers", MC_OPTIONAL, 0, MC_MAX_LAYERS, &first));
+    for (int i = 0; i < spec->n_layers; i++)
+        spec->layers[i].window = i >= first ? window : 0;
     return MICA_OK;
 }

@@ -57,6 +57,19 @@ mica_status mc_family_activation(const mc_config_scope *text, mc_decoder_spec *s
  * it lacks keeps its value. errors  MICA_EUNSUPPORTED another rope_type */
 mica_status mc_family_rope(const mc_config_scope *scope, mc_rope_spec *rope);
 
+/* A rope that all layers share: rope_theta, rope_scaling, and version 5's rope_parameters. */
+mica_status mc_family_ropes(const mc_config_scope *text, mc_rope_spec *rope);
+
+/* attn_logit_softcapping and final_logit_softcapping; null is none. */
+mica_status mc_family_softcaps(const mc_config_scope *text, mc_decoder_spec *spec);
+
+/* Everything that Llama and Qwen share: sizes, silu, one rope, two norms a layer, the names. */
+mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec);
+
+/* Qwen's windows: none but where use_sliding_window says so, then on the layers of layer_types, or
+ * on those from max_window_layers on. */
+mica_status mc_family_late_windows(const mc_config_scope *text, mc_decoder_spec *spec);
+
 /* The windows of the layers: `window` on those that layer_types calls sliding_attention; where
  * there is no layer_types, on those whose number, counted from 1, is no multiple of `pattern`. */
 mica_status mc_family_windows(const mc_config_scope *text, int64_t window, int64_t pattern,

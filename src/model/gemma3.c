@@ -64,26 +64,18 @@ static mica_status read_ropes(const mc_config_scope *text, mc_decoder_spec *spec
     return mc_family_rope(&kind, &ropes[LOCAL]);
 }
 
-static mica_status read_caps(const mc_config_scope *text, mc_decoder_spec *spec) {
-    double query_scalar = 256.0;
-    MC_TRY(mc_config_float(text, "query_pre_attn_scalar", MC_OPTIONAL, 1e-6, 1e9, &query_scalar));
-    spec->attention_scale = 1.0 / sqrt(query_scalar);
-    MC_TRY(mc_config_float(text, "attn_logit_softcapping", MC_OPTIONAL, 1e-3, 1e6,
-                           &spec->attention_softcap));
-    return mc_config_float(text, "final_logit_softcapping", MC_OPTIONAL, 1e-3, 1e6,
-                           &spec->final_softcap);
-}
-
 static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
     mc_config_scope text;
     int64_t window = 4096, pattern = 6;
+    double query_scalar = 256.0;
     bool bias = false, both_ways = false;
     set_defaults(spec);
     MC_TRY(mc_family_text(root, &text));
     MC_TRY(mc_family_sizes(root, &text, spec));
     MC_TRY(mc_family_activation(&text, spec));
     MC_TRY(read_ropes(&text, spec));
-    MC_TRY(read_caps(&text, spec));
+    MC_TRY(mc_family_softcaps(&text, spec));
+    MC_TRY(mc_config_float(&text, "query_pre_attn_scalar", MC_OPTIONAL, 1e-6, 1e9, &query_scalar));
     MC_TRY(mc_config_int(&text, "sliding_window", MC_OPTIONAL, 1, INT32_MAX, &window));
     MC_TRY(mc_config_int(&text, "sliding_window_pattern", MC_OPTIONAL, 1, INT32_MAX, &pattern));
     MC_TRY(mc_family_windows(&text, window, pattern, spec));
@@ -93,6 +85,7 @@ static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec)
         return mc_config_fail(&text, "use_bidirectional_attention", MICA_EUNSUPPORTED,
                               "an encoder, not a language model");
     spec->qkv_bias = spec->o_bias = bias;
+    spec->attention_scale = 1.0 / sqrt(query_scalar);
     spec->embed_scale = sqrt((double)spec->hidden);
     for (int i = 0; i < spec->n_layers; i++)
         spec->layers[i].rope = spec->layers[i].window ? LOCAL : GLOBAL;

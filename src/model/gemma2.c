@@ -1,0 +1,70 @@
+/* Gemma 2: google/gemma-2-*.
+ *
+ * As Gemma 3, but: no norms of queries and keys, soft-caps on the attention scores and on the
+ * logits, one rope, and a sliding window on every other layer, the first one included.
+ * Source: Gemma 2 (arXiv:2408.00118); the behaviour and the defaults of transformers 5. */
+#include "model/family.h"
+
+#include <math.h>
+
+static const mc_decoder_names names = {
+    .embed = "embed_tokens",
+    .norm = "norm",
+    .head = "lm_head",
+    .q = "self_attn.q_proj",
+    .k = "self_attn.k_proj",
+    .v = "self_attn.v_proj",
+    .o = "self_attn.o_proj",
+    .gate = "mlp.gate_proj",
+    .up = "mlp.up_proj",
+    .down = "mlp.down_proj",
+    .attention_norm = "input_layernorm",
+    .attention_post_norm = "post_attention_layernorm",
+    .mlp_norm = "pre_feedforward_layernorm",
+    .mlp_post_norm = "post_feedforward_layernorm",
+};
+
+static void set_defaults(mc_decoder_spec *spec) {
+    spec->hidden = 2304;
+    spec->intermediate = 9216;
+    spec->n_layers = 26;
+    spec->heads = 8;
+    spec->kv_heads = 4;
+    spec->head_dim = 256;
+    spec->context = 8192;
+    spec->norm_eps = 1e-6;
+    spec->norm_offset = 1.0;
+    spec->activation = MC_GELU_APPROX;
+    spec->attention_softcap = 50.0;
+    spec->final_softcap = 30.0;
+    spec->ropes[0] = (mc_rope_spec){.base = 1e4, .factor = 1.0};
+    spec->names = names;
+}
+
+static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
+    double query_scalar = 256.0;
+    int64_t window = 4096;
+    bool bias = false;
+    set_defaults(spec);
+    MC_TRY(mc_family_sizes(root, root, spec));
+    MC_TRY(mc_family_activation(root, spec));
+    MC_TRY(mc_family_ropes(root, &spec->ropes[0]));
+    MC_TRY(mc_family_softcaps(root, spec));
+    MC_TRY(mc_config_float(root, "query_pre_attn_scalar", MC_OPTIONAL, 1e-6, 1e9, &query_scalar));
+    MC_TRY(mc_config_int(root, "sliding_window", MC_OPTIONAL, 1, INT32_MAX, &window));
+    MC_TRY(mc_family_windows(root, window, 2, spec));
+    MC_TRY(mc_config_bool(root, "attention_bias", MC_OPTIONAL, &bias));
+    spec->qkv_bias = spec->o_bias = bias;
+    spec->attention_scale = 1.0 / sqrt(query_scalar);
+    spec->embed_scale = sqrt((double)spec->hidden);
+    return MICA_OK;
+}
+
+const mc_family mc_family_gemma2 = {
+    .name = "gemma2",
+    .model_types = (const char *const[]){"gemma2", NULL},
+    .architectures = (const char *const[]){"Gemma2ForCausalLM", NULL},
+    .tensors = (const char *const[]){"pre_feedforward_layernorm.weight", NULL},
+    .chat = "gemma",
+    .read = read_spec,
+};

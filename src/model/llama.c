@@ -1,0 +1,26 @@
+/* Llama 2 and 3, and what is made of them (DeepSeek R1's distillates): meta-llama and others.
+ *
+ * The plainest member of the topology: two norms a layer, silu, one rope, which Llama 3.1 and later
+ * stretch. Source: arXiv:2307.09288, arXiv:2407.21783; the defaults of transformers 5. */
+#include "model/family.h"
+
+static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
+    bool attention_bias = false;
+    spec->context = 2048;
+    spec->norm_eps = 1e-6;
+    MC_TRY(mc_family_plain(root, spec));
+    MC_TRY(mc_config_bool(root, "attention_bias", MC_OPTIONAL, &attention_bias));
+    MC_TRY(mc_config_bool(root, "mlp_bias", MC_OPTIONAL, &spec->mlp_bias));
+    spec->qkv_bias = spec->o_bias = attention_bias;
+    return MICA_OK;
+}
+
+const mc_family mc_family_llama = {
+    .name = "llama",
+    .model_types = (const char *const[]){"llama", NULL},
+    .architectures = (const char *const[]){"LlamaForCausalLM", NULL},
+    .tensors =
+        (const char *const[]){"self_attn.q_proj.weight", "post_attention_layernorm.weight", NULL},
+    .chat = "llama3",
+    .read = read_spec,
+};

@@ -1,0 +1,24 @@
+/* Qwen 2 and 2.5, and what is made of them (DeepSeek R1's distillates): Qwen/Qwen2*.
+ *
+ * As Llama, with biases on queries, keys and values. A sliding window, where use_sliding_window
+ * asks for one, is on the layers from max_window_layers on.
+ * Source: arXiv:2407.10671, arXiv:2412.15115; the defaults of transformers 5. */
+#include "model/family.h"
+
+static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
+    spec->context = 32768;
+    spec->norm_eps = 1e-6;
+    MC_TRY(mc_family_plain(root, spec));
+    MC_TRY(mc_family_late_windows(root, spec));
+    spec->qkv_bias = true;
+    return MICA_OK;
+}
+
+const mc_family mc_family_qwen2 = {
+    .name = "qwen2",
+    .model_types = (const char *const[]){"qwen2", NULL},
+    .architectures = (const char *const[]){"Qwen2ForCausalLM", NULL},
+    .tensors = (const char *const[]){"self_attn.q_proj.bias", "self_attn.k_proj.bias", NULL},
+    .chat = "chatml",
+    .read = read_spec,
+};

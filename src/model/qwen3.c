@@ -1,0 +1,28 @@
+/* Qwen 3, dense: Qwen/Qwen3-*.
+ *
+ * As Llama, with norms of queries and keys, and heads whose width is a number of its own.
+ * Source: arXiv:2505.09388; the defaults of transformers 5. */
+#include "model/family.h"
+
+static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {
+    bool bias = false;
+    spec->context = 32768;
+    spec->norm_eps = 1e-6;
+    spec->head_dim = 128;
+    MC_TRY(mc_family_plain(root, spec));
+    MC_TRY(mc_family_late_windows(root, spec));
+    MC_TRY(mc_config_bool(root, "attention_bias", MC_OPTIONAL, &bias));
+    spec->qkv_bias = spec->o_bias = bias;
+    spec->names.q_norm = "self_attn.q_norm";
+    spec->names.k_norm = "self_attn.k_norm";
+    return MICA_OK;
+}
+
+const mc_family mc_family_qwen3 = {
+    .name = "qwen3",
+    .model_types = (const char *const[]){"qwen3", NULL},
+    .architectures = (const char *const[]){"Qwen3ForCausalLM", NULL},
+    .tensors = (const char *const[]){"self_attn.q_norm.weight", "self_attn.k_norm.weight", NULL},
+    .chat = "chatml",
+    .read = read_spec,
+};
