@@ -9,22 +9,23 @@
 
 enum { Q, K, V, MASK, OFFSET, SINKS, OPERANDS };
 
+static mica_status wrong_qkv(mica_status status, const mc_layout *const *in, const char *what) {
+    char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT], c[MC_LAYOUT_TEXT];
+    return mc_fail(status, "sdpa: q %s, k %s and v %s: %s", mc_layout_text(in[Q], a),
+                   mc_layout_text(in[K], b), mc_layout_text(in[V], c), what);
+}
+
 static mica_status check_qkv(const mc_layout *const *in) {
     const mc_layout *q = in[Q], *k = in[K], *v = in[V];
-    char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT], c[MC_LAYOUT_TEXT];
-    mc_layout_text(q, a), mc_layout_text(k, b), mc_layout_text(v, c);
     for (int i = Q; i <= V; i++)
-        if (!mica_dtype_is_float(in[i]->dtype))
-            return mc_fail(MICA_EDTYPE, "sdpa: %s, %s and %s: must be floats", a, b, c);
+        if (!mica_dtype_is_float(in[i]->dtype)) return wrong_qkv(MICA_EDTYPE, in, "must be floats");
     if (q->ndim != 4 || k->ndim != 4 || v->ndim != 4)
-        return mc_fail(MICA_ESHAPE, "sdpa: %s, %s and %s: must have four axes", a, b, c);
+        return wrong_qkv(MICA_ESHAPE, in, "must have four axes");
     if (q->shape[0] != k->shape[0] || k->shape[0] != v->shape[0] || k->shape[1] != v->shape[1] ||
         k->shape[2] != v->shape[2] || q->shape[3] != k->shape[3])
-        return mc_fail(MICA_ESHAPE, "sdpa: q %s, k %s and v %s: batches, keys or head sizes differ",
-                       a, b, c);
+        return wrong_qkv(MICA_ESHAPE, in, "batches, keys or head sizes differ");
     if (k->shape[1] < 1 || q->shape[1] % k->shape[1] != 0)
-        return mc_fail(MICA_ESHAPE, "sdpa: q %s, k %s: heads of q are no multiple of those of k", a,
-                       b);
+        return wrong_qkv(MICA_ESHAPE, in, "heads of q are no multiple of those of k");
     return MICA_OK;
 }
 

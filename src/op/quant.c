@@ -45,18 +45,18 @@ static mica_status check_format(const char *op, mica_quant_mode mode, int bits, 
 static mica_status check_weights(const char *op, const mc_attr_quant *a, const mc_layout *codes,
                                  const mc_layout *scales, const mc_layout *biases, int64_t *width) {
     char text_c[MC_LAYOUT_TEXT], text_s[MC_LAYOUT_TEXT], text_b[MC_LAYOUT_TEXT];
-    mc_layout_text(codes, text_c), mc_layout_text(scales, text_s);
     MC_TRY(check_format(op, (mica_quant_mode)a->mode, (int)a->bits, (int)a->group_size));
     bool affine = a->mode == MICA_QUANT_AFFINE;
     if (codes->dtype != MICA_U32)
-        return mc_fail(MICA_EDTYPE, "%s: codes are %s, not u32", op, text_c);
+        return mc_fail(MICA_EDTYPE, "%s: codes are %s, not u32", op, mc_layout_text(codes, text_c));
     if (affine ? !mica_dtype_is_float(scales->dtype) : scales->dtype != MICA_U8)
-        return mc_fail(MICA_EDTYPE, "%s: scales are %s: must be %s", op, text_s,
-                       affine ? "floats" : "u8");
+        return mc_fail(MICA_EDTYPE, "%s: scales are %s: must be %s", op,
+                       mc_layout_text(scales, text_s), affine ? "floats" : "u8");
     if (affine != (biases != NULL))
         return mc_fail(MICA_EINVAL, "%s: biases belong to affine quantisation, and only there", op);
     if (codes->ndim < 1 || codes->ndim != scales->ndim)
-        return mc_fail(MICA_ESHAPE, "%s: codes %s and scales %s do not fit", op, text_c, text_s);
+        return mc_fail(MICA_ESHAPE, "%s: codes %s and scales %s do not fit", op,
+                       mc_layout_text(codes, text_c), mc_layout_text(scales, text_s));
     int last = codes->ndim - 1;
     *width = codes->shape[last] * 32 / a->bits;
     bool fits = codes->shape[last] * 32 % a->bits == 0 && *width % a->group_size == 0 &&
@@ -67,10 +67,11 @@ static mica_status check_weights(const char *op, const mc_attr_quant *a, const m
         return mc_fail(MICA_ESHAPE,
                        "%s: codes %s and scales %s do not fit %lld bits in groups of "
                        "%lld",
-                       op, text_c, text_s, (long long)a->bits, (long long)a->group_size);
+                       op, mc_layout_text(codes, text_c), mc_layout_text(scales, text_s),
+                       (long long)a->bits, (long long)a->group_size);
     if (biases != NULL && (biases->dtype != scales->dtype || !mc_layout_same_shape(biases, scales)))
-        return mc_fail(MICA_ESHAPE, "%s: scales %s and biases %s differ", op, text_s,
-                       mc_layout_text(biases, text_b));
+        return mc_fail(MICA_ESHAPE, "%s: scales %s and biases %s differ", op,
+                       mc_layout_text(scales, text_s), mc_layout_text(biases, text_b));
     return MICA_OK;
 }
 
@@ -174,19 +175,20 @@ static mica_status quantized_matmul_infer(const void *attr, const mc_layout *con
     int64_t width;
     MC_TRY(check_weights("quantized_matmul", a, codes, in[2], in[3], &width));
     char text_x[MC_LAYOUT_TEXT], text_c[MC_LAYOUT_TEXT];
-    mc_layout_text(x, text_x), mc_layout_text(codes, text_c);
     if (!mica_dtype_is_float(x->dtype))
-        return mc_fail(MICA_EDTYPE, "quantized_matmul: x is %s, not a float", text_x);
+        return mc_fail(MICA_EDTYPE, "quantized_matmul: x is %s, not a float",
+                       mc_layout_text(x, text_x));
     if (x->ndim < 1 || codes->ndim < 2)
-        return mc_fail(MICA_ESHAPE, "quantized_matmul: x %s, codes %s: too few axes", text_x,
-                       text_c);
+        return mc_fail(MICA_ESHAPE, "quantized_matmul: x %s, codes %s: too few axes",
+                       mc_layout_text(x, text_x), mc_layout_text(codes, text_c));
     int64_t rows = codes->shape[codes->ndim - 2];
     int64_t k = a->transpose != 0 ? width : rows, n = a->transpose != 0 ? rows : width;
     if (x->shape[x->ndim - 1] != k)
         return mc_fail(MICA_ESHAPE,
                        "quantized_matmul: x %s and codes %s: the last axis of x is "
                        "%lld, and %lld weights meet it",
-                       text_x, text_c, (long long)x->shape[x->ndim - 1], (long long)k);
+                       mc_layout_text(x, text_x), mc_layout_text(codes, text_c),
+                       (long long)x->shape[x->ndim - 1], (long long)k);
     int64_t shape[MICA_MAX_NDIM];
     int ndim = x->ndim;
     memcpy(shape, x->shape, sizeof shape);
@@ -198,7 +200,7 @@ static mica_status quantized_matmul_infer(const void *attr, const mc_layout *con
         ndim += 2;
         if (ndim > MICA_MAX_NDIM)
             return mc_fail(MICA_ESHAPE, "quantized_matmul: x %s and codes %s: too many axes",
-                           text_x, text_c);
+                           mc_layout_text(x, text_x), mc_layout_text(codes, text_c));
         shape[ndim - 2] = x->ndim < 2 ? 1 : x->shape[x->ndim - 2];
     }
     shape[ndim - 1] = n;
