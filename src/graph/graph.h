@@ -142,7 +142,8 @@ mica_status mc_scope_set_status(mica_scope *s,
 
 /* ---- looking ---- */
 
-/* Checks the invariants above. errors  MICA_EINTERNAL naming the node */
+/* Checks the first three of the invariants above. errors  MICA_EINTERNAL naming the node;
+ * MICA_ENOMEM */
 mica_status mc_graph_verify(const mica_scope *s);
 
 /* One line a node, "%7 = add f32[2,3] %5 %6", into text. For tests and debugging. */

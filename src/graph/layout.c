@@ -95,10 +95,11 @@ mica_status mc_layout_init(mc_layout *l, mica_dtype dtype, const int64_t *shape,
             return mc_fail(MICA_EINVAL, "axis %d has the negative length %lld", i,
                            (long long)shape[i]);
         result.shape[i] = shape[i];
-        /* Zero lengths are left out, so that every partial product fits too. */
+        /* Zero lengths are left out, so that every partial product fits too; so does a stride times
+         * a length, which may pass the end of the array by as much as its size. */
         int64_t factor = shape[i] > 0 ? shape[i] : 1;
-        if (bytes > INT64_MAX / factor)
-            return mc_fail(MICA_EINVAL, "a shape of more than 2^63 bytes (at axis %d)", i);
+        if (bytes > INT64_MAX / 2 / factor)
+            return mc_fail(MICA_EINVAL, "a shape of more than 2^62 bytes (at axis %d)", i);
         bytes *= factor;
     }
     mc_layout_set_dense(&result);

@@ -29,8 +29,8 @@ bool mc_layout_is_dense(const mc_layout *l); /* axes of length 1 may have any st
 
 bool mc_layout_same_shape(const mc_layout *a, const mc_layout *b);
 
-/* Checks lengths >= 0, ndim <= MICA_MAX_NDIM and that all bytes together fit int64; sets a dense
- * layout. errors  MICA_EINVAL */
+/* Checks lengths >= 0, ndim <= MICA_MAX_NDIM and that all bytes together are at most 2^62; sets a
+ * dense layout. errors  MICA_EINVAL */
 mica_status mc_layout_init(mc_layout *l, mica_dtype dtype, const int64_t *shape, int ndim);
 
 /* The layout x takes when broadcast to `shape`: stride 0 on stretched axes. false: does not fit. */

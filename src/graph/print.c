@@ -1,4 +1,5 @@
 /* Looking at a graph: its text, and the check of its invariants. */
+#include "base/alloc.h"
 #include "base/buffer.h"
 #include "graph/graph.h"
 
@@ -39,9 +40,26 @@ static const char *node_fault(const mica_scope *s, uint32_t i) {
     return NULL;
 }
 
+/* Whether dtype and shape are what the op's rule says; a fault is said as node_fault says one. */
+static mica_status check_shape(const mica_scope *s, const mc_node *node, const char **fault) {
+    *fault = NULL;
+    if (node->op == MC_OP_LEAF) return MICA_OK;
+    const mc_layout **in = mc_array_alloc(node->n_in, sizeof *in);
+    if (in == NULL) return mc_fail_nomem("checking a graph");
+    for (uint32_t k = 0; k < node->n_in; k++)
+        in[k] = node->in[k] == MC_ABSENT ? NULL : &mc_scope_node(s, node->in[k])->layout;
+    mc_layout out = {0};
+    if (mc_op_get(node->op)->infer(node->attr, in, (int)node->n_in, &out) != MICA_OK ||
+        out.dtype != node->layout.dtype || !mc_layout_same_shape(&out, &node->layout))
+        *fault = "has another shape than its op's rule gives";
+    mc_free(in);
+    return MICA_OK;
+}
+
 mica_status mc_graph_verify(const mica_scope *s) {
     for (uint32_t i = 0; i < mc_scope_count(s); i++) {
         const char *fault = node_fault(s, i);
+        if (fault == NULL) MC_TRY(check_shape(s, mc_scope_node(s, i), &fault));
         if (fault != NULL)
             return mc_fail(MICA_EINTERNAL, "node %%%u (%s) %s", i,
                            mc_op_get(mc_scope_node(s, i)->op)->name, fault);

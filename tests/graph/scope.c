@@ -108,6 +108,33 @@ static void test_printing_shows_the_graph(void **state) {
     mc_buffer_deinit(&text);
 }
 
+/* Breaks one thing, looks, and mends it. */
+#define FINDS(T, place, broken, text)                            \
+    do {                                                         \
+        T whole = (place);                                       \
+        (place) = (broken);                                      \
+        assert_int_equal(mc_graph_verify(f->s), MICA_EINTERNAL); \
+        assert_non_null(strstr(mica_last_error(), text));        \
+        (place) = whole;                                         \
+        assert_int_equal(mc_graph_verify(f->s), MICA_OK);        \
+    } while (0)
+
+static void test_verifying_finds_what_is_broken(void **state) {
+    fixture *f = *state;
+    mica_array x = vector(f->s, 3), y = mica_add(f->s, x, x), z = mica_sum(f->s, y, NULL, 0, false);
+    assert_int_equal(mica_eval(f->s, y), MICA_OK);
+    mc_node *leaf = mc_node_of(x), *sum = mc_node_of(y), *total = mc_node_of(z);
+    FINDS(mc_storage *, leaf->storage, NULL, "leaf) is ready and has no data");
+    FINDS(mc_node_state, leaf->state, MC_PENDING, "is pending and has data");
+    FINDS(mc_node_state, leaf->state, MC_GONE, "is gone and has data");
+    FINDS(uint32_t, sum->n_in, 1, "number of inputs");
+    const uint32_t itself[] = {y.node, y.node};
+    FINDS(const uint32_t *, sum->in, itself, "does not come before it");
+    FINDS(uint32_t, sum->attr_bytes, 8, "attributes");
+    FINDS(int64_t, sum->layout.shape[0], 4, "another shape");
+    FINDS(mica_dtype, total->layout.dtype, MICA_F16, "another shape");
+}
+
 static void test_a_reset_scope_is_used_again(void **state) {
     fixture *f = *state;
     for (int round = 0; round < 3; round++) {
@@ -153,6 +180,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_operands_of_other_scopes_must_be_evaluated, open_scope,
                                         close_scope),
         cmocka_unit_test_setup_teardown(test_printing_shows_the_graph, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_verifying_finds_what_is_broken, open_scope,
+                                        close_scope),
         cmocka_unit_test_setup_teardown(test_a_reset_scope_is_used_again, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(test_every_failing_allocation_is_an_error, open_scope,
                                         close_scope),
