@@ -64,22 +64,43 @@ static void penalise(const mc_sampling *params, float *logits, int64_t vocab, co
     }
 }
 
+/* The largest logit; *nan is set where one is not a number. Lanes, for vector registers. */
+static float largest_of(const float *logits, int64_t vocab, bool *nan) {
+    enum { LANES = 16 };
+    float most[LANES];
+    uint32_t broken[LANES] = {0};
+    int64_t i = 0;
+    for (int k = 0; k < LANES; k++)
+        most[k] = -INFINITY;
+    for (; i + LANES <= vocab; i += LANES)
+        for (int k = 0; k < LANES; k++) {
+            float x = logits[i + k];
+            most[k] = x > most[k] ? x : most[k];
+            broken[k] |= x != x;
+        }
+    for (; i < vocab; i++) {
+        most[0] = logits[i] > most[0] ? logits[i] : most[0];
+        broken[0] |= logits[i] != logits[i];
+    }
+    *nan = broken[0] != 0;
+    for (int k = 1; k < LANES; k++) {
+        most[0] = most[k] > most[0] ? most[k] : most[0];
+        *nan = *nan || broken[k] != 0;
+    }
+    return most[0];
+}
+
 /* The likeliest token; the lowest id of equals. */
 static mica_status find_best(const float *logits, int64_t vocab, int32_t *best) {
-    float most = -INFINITY;
-    bool nan = false;
+    bool nan;
     int64_t at = 0;
-    for (int64_t i = 0; i < vocab; i++) {
-        nan |= isnan(logits[i]) != 0;
-        if (logits[i] > most) {
-            most = logits[i];
-            at = i;
-        }
-    }
+    float most = largest_of(logits, vocab, &nan);
     if (nan || isinf(most))
         return mc_fail(MICA_EINVAL,
                        "sampling: a logit is %s: the model's weights, or the context, are broken",
                        nan ? "not a number" : "infinite");
+    while (logits[at] != most)
+        at++;
     *best = (int32_t)at;
     return MICA_OK;
 }

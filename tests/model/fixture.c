@@ -65,7 +65,6 @@ void fixture_each(void (*check)(const model_fixture *f)) {
     char *dir = fixture_path("");
     test_list cases = test_list_folders(dir);
     size_t checked = 0;
-    printf("skipped, their family is not there yet:");
     for (size_t i = 0; i < cases.count; i++) {
         model_fixture f;
         load_golden(cases.names[i], &f);
@@ -74,11 +73,11 @@ void fixture_each(void (*check)(const model_fixture *f)) {
             check(&f);
             checked++;
         } else {
-            printf(" %s", f.name);
+            printf("%s: skipped, its family is not there yet\n", f.name);
         }
         fixture_close(&f);
     }
-    printf("\nmodels: %zu checked, %zu skipped\n", checked, cases.count - checked);
+    printf("models: %zu checked, %zu skipped\n", checked, cases.count - checked);
     assert_true(checked > 0);
     test_list_free(&cases);
     free(dir);

@@ -32,6 +32,8 @@ static void test_missing_tensors(void **state) {
                  "model.embed_tokens.weight", "1 tensors");
     expect_error(model, CONFIG, "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 5", MICA_ENOENT,
                  "26 tensors", "model.layers.3.self_attn.q_proj.weight");
+    expect_error(model, CONFIG, "\"attention_bias\": false", "\"attention_bias\": true",
+                 MICA_ENOENT, "12 tensors", "model.layers.0.self_attn.o_proj.bias");
     expect_error(model, CONFIG, "{", "{\"tie_word_embeddings\": false,", MICA_ENOENT, "1 tensors",
                  "lm_head");
 }
@@ -116,6 +118,26 @@ static void test_description(void **state) {
     fixture_close(&f);
 }
 
+/* Against numbers worked out from the published rule: kept, blended and divided frequencies. */
+static void test_llama3_frequencies(void **state) {
+    (void)state;
+    static const float want[] = {1.0f,    5.62341325f, 31.6227766f, 197.027732f,
+                                 8000.0f, 44987.306f,  252982.213f, 1422623.53f};
+    char *dir = fixture_copy("gemma3_text_f32", CONFIG, "\"rope_scaling\": null",
+                             "\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8.0, "
+                             "\"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, "
+                             "\"original_max_position_embeddings\": 4096}");
+    mc_lm *lm;
+    float got[8];
+    if (mc_lm_open(dir, device, NULL, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_false(mica_valid(lm->freqs[1])); /* of the layers with a window: a plain one */
+    assert_int_equal(mica_read(lm->freqs[0], got, sizeof got), MICA_OK);
+    for (int i = 0; i < 8; i++)
+        assert_true(got[i] > want[i] * (1 - 1e-6f) && got[i] < want[i] * (1 + 1e-6f));
+    mc_lm_close(&lm);
+    test_temp_dir_remove(dir);
+}
+
 static bool open_once(void *arg) {
     mc_lm *lm;
     mica_device *own;
@@ -151,8 +173,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_missing_tensors), cmocka_unit_test(test_wrong_tensors),
         cmocka_unit_test(test_wrong_packing),   cmocka_unit_test(test_unsaid_packing),
-        cmocka_unit_test(test_not_models),      cmocka_unit_test(test_description),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_not_models),      cmocka_unit_test(test_llama3_frequencies),
+        cmocka_unit_test(test_description),     cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("model/lm_load", tests, open_device, close_device);
 }
