@@ -32,17 +32,12 @@ mica_status mc_memory_init(mc_memory *m, uint64_t memory_limit, uint64_t cache_l
     return MICA_OK;
 }
 
-void mc_memory_deinit(mc_memory *m, mica_device *device) {
-    mc_memory_clear_cache(device);
-    pthread_mutex_destroy(&m->lock);
-}
-
 static void free_block(mica_device *device, mc_block *block) {
     device->backend->free(device->state, block->storage.data, block->storage.bytes);
     mc_free(block);
 }
 
-/* Under the lock. */
+/* Under the lock, or where nobody else is left. */
 static void clear_cache(mica_device *device) {
     mc_memory *m = &device->memory;
     for (int i = 0; i < MC_MEMORY_BINS; i++) {
@@ -55,10 +50,9 @@ static void clear_cache(mica_device *device) {
     m->cached = 0;
 }
 
-void mc_memory_clear_cache(mica_device *device) {
-    pthread_mutex_lock(&device->memory.lock);
+void mc_memory_deinit(mc_memory *m, mica_device *device) {
     clear_cache(device);
-    pthread_mutex_unlock(&device->memory.lock);
+    pthread_mutex_destroy(&m->lock);
 }
 
 static void release_block(mc_storage *storage) {
@@ -164,13 +158,16 @@ void mica_device_reset_peak(mica_device *device) {
 }
 
 void mica_device_clear_cache(mica_device *device) {
-    if (device != NULL) mc_memory_clear_cache(device);
+    if (device == NULL) return;
+    pthread_mutex_lock(&device->memory.lock);
+    clear_cache(device);
+    pthread_mutex_unlock(&device->memory.lock);
 }
 
 uint64_t mica_device_set_cache_limit(mica_device *device, uint64_t bytes) {
     if (device == NULL) return 0;
     uint64_t before = exchange(device, &device->memory.cache_limit, &bytes);
-    if (mica_device_cached_bytes(device) > bytes) mc_memory_clear_cache(device);
+    if (mica_device_cached_bytes(device) > bytes) mica_device_clear_cache(device);
     return before;
 }
 

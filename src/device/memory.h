@@ -31,7 +31,4 @@ void mc_memory_deinit(mc_memory *m, mica_device *device);
  * errors  MICA_ENOMEM, with the sizes and the limit */
 mica_status mc_storage_new(mica_device *device, size_t bytes, mc_storage **storage);
 
-/* Drops the cached blocks. */
-void mc_memory_clear_cache(mica_device *device);
-
 #endif

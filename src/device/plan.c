@@ -60,7 +60,7 @@ static mica_status add_step(builder *b, mc_op op, const void *attr, const mc_lay
         return mc_fail(MICA_EUNSUPPORTED, "%s: device %s has no kernel for it", def->name,
                        b->device->backend->name);
     b->defs[p->n_steps] = def;
-    p->steps[p->n_steps++] = (mc_step){kernel, attr, def->name, n_in, own_in, *out};
+    p->steps[p->n_steps++] = (mc_step){kernel, attr, n_in, own_in, *out};
     p->n_operands += n_in;
     return MICA_OK;
 }

@@ -1,8 +1,9 @@
 /* The planner: a graph to steps over planned memory, and the cache of plans.
  *
  * A plan is made once for a structure (mc_trace: ops, attributes, dtypes, shapes, strides of the
- * leaves; never the values) and replayed for every later graph of the same structure, with that
- * graph's leaves bound. It is immutable once made and shared between threads.
+ * leaves and which of them may be overwritten; never the values) and replayed for every later graph
+ * of the same structure, with that graph's leaves bound. It is immutable once made and shared
+ * between threads.
  *
  * Memory: each value has a root, a run of memory that it lies in, perhaps together with others
  * (views, results written in place). A root is a leaf that is bound, a constant of the plan, a
@@ -37,7 +38,6 @@ typedef struct mc_value {
 typedef struct mc_step {
     mc_kernel kernel;
     const void *attr;
-    const char *name; /* the op's, for profiles */
     uint32_t n_in;
     const uint32_t *in; /* values, or MC_ABSENT */
     uint32_t out;

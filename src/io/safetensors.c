@@ -491,14 +491,6 @@ const mc_weight_tensor *mc_weights_find(const mc_weights *w, const char *name) {
     return mc_map_find(&w->by_name, mc_str_of(name), &i) ? mc_weights_at(w, (size_t)i) : NULL;
 }
 
-mica_status mc_weights_require(const mc_weights *w, const char *name,
-                               const mc_weight_tensor **tensor) {
-    *tensor = mc_weights_find(w, name);
-    if (*tensor) return MICA_OK;
-    return mc_fail(MICA_ENOENT, "%s: tensor '%s' is not among the %zu tensors of the weights",
-                   w->path, name, mc_weights_count(w));
-}
-
 size_t mc_weights_count(const mc_weights *w) {
     return MC_BUFFER_COUNT(&w->tensors, mc_weight_tensor);
 }

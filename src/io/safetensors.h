@@ -54,11 +54,6 @@ void mc_weights_close(mc_weights **w);
 /* The tensor of that name, NULL where there is none. Lives as long as w. */
 const mc_weight_tensor *mc_weights_find(const mc_weights *w, const char *name);
 
-/* The same, for a tensor that must be there.
- * errors  MICA_ENOENT the text names the tensor and where it was looked for */
-mica_status mc_weights_require(const mc_weights *w, const char *name,
-                               const mc_weight_tensor **tensor);
-
 /* All tensors: files in order of their names, in each the tensors in order of their data. */
 size_t mc_weights_count(const mc_weights *w);
 const mc_weight_tensor *mc_weights_at(const mc_weights *w, size_t i); /* i < count */
