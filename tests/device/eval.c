@@ -227,6 +227,24 @@ static void test_an_update_from_its_own_array_reads_before_it_writes(void **stat
     expect(e, (float[]){5.4365637f, 14.778112f}, 2);
 }
 
+/* Longer than the blocks that a kernel computes at a time, so that writing over either shows. */
+static void test_operands_that_overlap_are_not_overwritten(void **state) {
+    fixture *f = *state;
+    enum { N = 20000 };
+    static float got[N - 1];
+    for (int order = 0; order < 2; order++) {
+        mica_array x = mica_square(f->s, mica_arange(f->s, 0, N, 1, MICA_F32));
+        mica_array head = mica_slice_axis(f->s, x, 0, 0, -1);
+        mica_array tail = mica_slice_axis(f->s, x, 0, 1, N);
+        mica_array y = order == 0 ? mica_maximum(f->s, head, tail) : mica_minimum(f->s, tail, head);
+        assert_int_equal(mica_read(y, got, sizeof got), MICA_OK);
+        for (int i = 0; i < N - 1; i++) {
+            float want = (float)(order == 0 ? i + 1 : i);
+            assert_float_equal(got[i], want * want, 0);
+        }
+    }
+}
+
 static void test_mapped_memory_is_never_written(void **state) {
     fixture *f = *state;
     static const float values[3] = {1, 2, 3};
@@ -422,6 +440,7 @@ int main(void) {
         IN_SCOPE(test_what_is_asked_for_is_not_overwritten),
         IN_SCOPE(test_reading_what_is_there_allocates_nothing),
         IN_SCOPE(test_an_update_from_its_own_array_reads_before_it_writes),
+        IN_SCOPE(test_operands_that_overlap_are_not_overwritten),
         IN_SCOPE(test_mapped_memory_is_never_written),
         IN_SCOPE(test_background_evaluation_gives_the_same),
         IN_SCOPE(test_an_error_in_the_background_comes_with_the_wait),
