@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define ALIGNMENT 64u
-#define RUNS_A_THREAD 4 /* so that a slow core does not hold the others */
+#define RUNS_A_THREAD 8 /* so that a slow core does not hold the others */
 
 /* What *state points to: cpu first, so that mc_cpu_of finds it. */
 typedef struct cpu_state {

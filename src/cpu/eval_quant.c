@@ -1,8 +1,8 @@
 /* Products with quantised weights, which are read as they lie.
  *
- * One row of x at a time streams the packed weights through registers (affine, 4 and 8 bits).
- * Several rows unpack a tile of weights to f32 once and multiply them all; the other formats always
- * do so. All ways add in the same order: the bits of a row do not depend on how many there are. */
+ * A few rows of x, one at a time, stream the packed weights through registers; more of them unpack
+ * a tile of weights to f32 once and multiply them all. Both ways add in the same order: the bits of
+ * a row do not depend on how many there are. */
 #include <string.h>
 
 #include "cpu/eval.h"
@@ -18,7 +18,7 @@
 
 enum { X, CODES, SCALES, BIASES };
 
-/* Kernels of a width that has its own; arrange is NULL for the general way. */
+/* The kernels of a format; arrange is NULL where x is in its natural order. */
 typedef struct quant_kernels {
     void (*arrange)(int64_t k, const float *x, float *y);
     void (*matvec)(const mk_qrows *w, int64_t n, const float *x, float *y);
@@ -55,7 +55,7 @@ static mk_qrows weights_of(const product *p, int64_t batch) {
 static void tile_nt(const product *p, const mk_qrows *w, const float *x, int64_t first,
                     int64_t count, float *tile, float *y, int64_t y_stride) {
     mk_qrows rows = mk_qrows_at(w, first);
-    if (p->own.arrange != NULL && p->m <= ROWS_STREAMED) {
+    if (p->m <= ROWS_STREAMED) {
         for (int64_t i = 0; i < p->m; i++)
             p->own.matvec(&rows, count, x + i * p->x_stride, y + i * y_stride);
         return;
@@ -113,7 +113,7 @@ static quant_kernels choose_kernels(const mk_kernels *kern, const mk_qrows *w) {
         return (quant_kernels){kern->arrange_q4, kern->matvec_q4, kern->unpack_q4};
     if (w->mode == MK_AFFINE && w->bits == 8)
         return (quant_kernels){kern->arrange_q8, kern->matvec_q8, kern->unpack_q8};
-    return (quant_kernels){.unpack = kern->unpack};
+    return (quant_kernels){NULL, kern->matvec, kern->unpack};
 }
 
 /* What the attributes and the operands codes, scales, biases (at in[first]) say of the rows. Rows
@@ -193,13 +193,18 @@ static void arrange_rows(void *context, int64_t begin, int64_t end, int worker) 
         p->own.arrange(p->k, work->x + r * p->x_stride, work->y + r * p->k);
 }
 
-/* x as f32 rows in the kernels' order. scratch: room for the operand once, or twice where it is not
- * f32 already. */
+/* Floats of scratch for x in the kernels' order. */
+static int64_t arranged_floats(const product *p, const mc_operand *x) {
+    return p->own.arrange != NULL && p->transpose ? mc_layout_size(x->layout) : 0;
+}
+
+/* x as f32 rows in the kernels' order. scratch: arranged_floats, then mc_rows_scratch. */
 static void prepare_x(const mc_call *call, product *p, const mc_operand *x, float *scratch) {
-    mc_rows rows = mc_rows_get(call, x, scratch + mc_layout_size(x->layout));
+    int64_t arranged = arranged_floats(p, x);
+    mc_rows rows = mc_rows_get(call, x, scratch + arranged);
     p->x = rows.data;
     p->x_stride = rows.stride;
-    if (p->own.arrange == NULL || !p->transpose) return;
+    if (arranged == 0) return;
     arrange_work work = {p, rows.data, scratch};
     mc_cpu_for(call, rows.count, mc_grain(rows.length), arrange_rows, &work);
     p->x = scratch;
@@ -231,7 +236,7 @@ mica_status mc_eval_quantized_matmul(const mc_call *call) {
     choose_tiles(&p, out->dtype);
 
     mc_operand operand = {call->in[X].data, &x};
-    int64_t x_floats = mc_layout_size(&x) + mc_rows_scratch(&operand);
+    int64_t x_floats = arranged_floats(&p, &operand) + mc_rows_scratch(&operand);
     int64_t floats = x_floats + (p.tile_floats + p.y_floats) * cpu->threads;
     float *scratch = mc_run_scratch(call->run, (size_t)floats * sizeof *scratch);
     if (scratch == NULL) return MICA_ENOMEM;

@@ -36,6 +36,8 @@ static void run_rows(job *j, int64_t first, int64_t count) {
         j->kern->matvec_bf16(count, LENGTH, j->x, (uint16_t *)(void *)w, LENGTH, y);
     else if (strncmp(j->name, "matvec_q4", 9) == 0)
         j->kern->matvec_q4(&rows, count, j->x, y);
+    else if (strcmp(j->name, "matvec") == 0)
+        j->kern->matvec(&rows, count, j->x, y);
     else
         j->kern->matvec_q8(&rows, count, j->x, y);
 }
@@ -93,9 +95,9 @@ int kbench(void) {
     static const struct {
         const char *name;
         int bits, group;
-    } jobs[] = {{"matmul_nt", 32, 0},      {"matvec_f16", 16, 0},    {"matvec_bf16", 16, 0},
-                {"matvec_q8 g64", 8, 64},  {"matvec_q4 g32", 4, 32}, {"matvec_q4 g64", 4, 64},
-                {"matvec_q4 g128", 4, 128}};
+    } jobs[] = {{"matmul_nt", 32, 0},       {"matvec_f16", 16, 0},    {"matvec_bf16", 16, 0},
+                {"matvec_q8 g64", 8, 64},   {"matvec_q4 g32", 4, 32}, {"matvec_q4 g64", 4, 64},
+                {"matvec_q4 g128", 4, 128}, {"matvec", 6, 64}};
     mc_pool *pools[2] = {NULL, NULL};
     char *weights = malloc(WEIGHTS);
     float *x = malloc(WEIGHTS / 64), *y = malloc(WEIGHTS / 64);

@@ -247,7 +247,7 @@ static void check_exp_shift(check *c) {
 /* ---- quantised ---- */
 
 static void unpack_format(check *c, mk_mode mode, int bits, int group, mk_type type) {
-    const int64_t n = 3, k = 384;
+    const int64_t n = 6, k = 384;
     qmatrix m = qmatrix_new(mode, bits, group, type, n, k, c->where);
     guarded y = floats(c, n * k);
     c->kern->unpack(&m.rows, n, y.data);
@@ -255,7 +255,13 @@ static void unpack_format(check *c, mk_mode mode, int bits, int group, mk_type t
         double size, want = qmatrix_value(&m, i / k, i % k, &size);
         judge(c, (double)((float *)y.data)[i], want, 4 * UNIT * size);
     }
-    release(c, &y);
+    guarded x = floats(c, k), product = floats(c, n);
+    float other[6];
+    fill_floats(x.data, k, PLAIN);
+    c->kern->matvec(&m.rows, n, x.data, product.data);
+    c->kern->matmul_nt(1, n, k, x.data, k, y.data, k, other, n);
+    same_bits(c, other, product.data, n, "unpacked weights give other bits");
+    release(c, &x), release(c, &y), release(c, &product);
     if (!qmatrix_free(&m)) fail_check(c, "wrote outside");
 }
 
@@ -357,6 +363,7 @@ static void check_arrange_q8(check *c) {
     arrangement(c, c->kern->arrange_q8);
 }
 
+#define check_matvec check_unpack
 #define check_matvec_q4 check_q4
 #define check_unpack_q4 check_q4
 #define check_matvec_q8 check_q8

@@ -1,4 +1,4 @@
-/* AVX2, affine rows of 4 and 8 bits.
+/* AVX2: affine rows of 4 and 8 bits, then rows of any mode.
  *
  * 4 bits: four words (32 codes) are spread to both halves of a register; shifts by 8 v (low half)
  * and 8 v + 4 (high half), v = 0..3, bring code 8 i + c to lane 4 c + i of the block's 32, which is
@@ -155,7 +155,152 @@ static void unpack_q8(const mk_qrows *w, int64_t n, float *y) {
     }
 }
 
+/* ---- any mode: 8 codes at a time, in their natural order ---- */
+
+/* How the `bits` bytes of 8 codes become 8 lanes: lane i gets the two bytes that code i begins in,
+ * and is shifted down. */
+typedef struct decoder {
+    __m256i bytes, shifts, mask;
+} decoder;
+
+MK_INLINE decoder decoder_of(int bits) {
+    uint8_t bytes[32];
+    uint32_t shifts[8];
+    for (int i = 0; i < 8; i++) {
+        bytes[4 * i] = (uint8_t)(i * bits / 8);
+        bytes[4 * i + 1] = (uint8_t)(i * bits / 8 + 1); /* at most byte 8, which is byte 0 again */
+        bytes[4 * i + 2] = bytes[4 * i + 3] = 0x80u;    /* 0 */
+        shifts[i] = (uint32_t)(i * bits % 8);
+    }
+    return (decoder){
+        .bytes = _mm256_loadu_si256((const void *)bytes),
+        .shifts = _mm256_loadu_si256((const void *)shifts),
+        .mask = _mm256_set1_epi32((1 << bits) - 1),
+    };
+}
+
+MK_INLINE __m256i read_codes(const decoder *d, int bits, const uint8_t *codes) {
+    int64_t stream = 0;
+    memcpy(&stream, codes, (size_t)bits);
+    __m256i spread = _mm256_shuffle_epi8(_mm256_set1_epi64x(stream), d->bytes);
+    return _mm256_and_si256(_mm256_srlv_epi32(spread, d->shifts), d->mask);
+}
+
+MK_INLINE float scale_of(const mk_qrows *w, mk_mode mode, int64_t at) {
+    if (mode == MK_AFFINE) return mk_load(w->scales, w->type, at);
+    uint8_t byte = ((const uint8_t *)w->scales)[at];
+    return mode == MK_NVFP4 ? mk_from_e4m3(byte) : mk_from_e8m0(byte);
+}
+
+/* E4M3: the exponent's bias is put right by an exact product; 0x7f is NaN. */
+MK_INLINE __m256 from_e4m3(__m256i codes) {
+    __m256i rest = _mm256_and_si256(codes, _mm256_set1_epi32(0x7f));
+    __m256i nan = _mm256_cmpeq_epi32(rest, _mm256_set1_epi32(0x7f));
+    __m256i sign = _mm256_slli_epi32(_mm256_xor_si256(codes, rest), 24);
+    __m256 size =
+        _mm256_mul_ps(_mm256_castsi256_ps(_mm256_slli_epi32(rest, 20)), _mm256_set1_ps(0x1p120f));
+    size = _mm256_blendv_ps(size, _mm256_set1_ps(NAN), _mm256_castsi256_ps(nan));
+    return _mm256_or_ps(size, _mm256_castsi256_ps(sign));
+}
+
+MK_INLINE __m256 from_e2m1(__m256i codes) {
+    const __m256 sizes = _mm256_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f);
+    __m256i sign = _mm256_slli_epi32(_mm256_srli_epi32(codes, 3), 31);
+    return _mm256_or_ps(_mm256_permutevar8x32_ps(sizes, codes), _mm256_castsi256_ps(sign));
+}
+
+/* 8 weights of a group. */
+MK_INLINE __m256 weights_of(mk_mode mode, __m256i codes, __m256 scale, __m256 bias) {
+    if (mode == MK_AFFINE) return _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(codes), bias);
+    return _mm256_mul_ps(scale, mode == MK_MXFP8 ? from_e4m3(codes) : from_e2m1(codes));
+}
+
+MK_INLINE void any_rows(const mk_qrows *w, mk_mode mode, int bits, int rows, const float *x,
+                        float *y) {
+    decoder d = decoder_of(bits);
+    int64_t groups = w->k / w->group, parts = w->group / 8, row_bytes = w->codes_stride * 4;
+    __m256 sum[ROWS];
+    for (int r = 0; r < ROWS; r++)
+        sum[r] = _mm256_setzero_ps();
+    const uint8_t *codes = (const uint8_t *)w->codes;
+    for (int64_t g = 0; g < groups; g++) {
+        __m256 scale[ROWS], bias[ROWS];
+        for (int r = 0; r < rows; r++) {
+            int64_t at = r * w->scales_stride + g;
+            scale[r] = _mm256_set1_ps(scale_of(w, mode, at));
+            bias[r] = _mm256_set1_ps(mode == MK_AFFINE ? mk_load(w->biases, w->type, at) : 0);
+        }
+        for (int64_t p = 0; p < parts; p++, codes += bits, x += 8) {
+            __m256 a = _mm256_loadu_ps(x);
+            for (int r = 0; r < rows; r++) {
+                __m256i part = read_codes(&d, bits, codes + r * row_bytes);
+                sum[r] = _mm256_fmadd_ps(a, weights_of(mode, part, scale[r], bias[r]), sum[r]);
+            }
+        }
+    }
+    mk_store4(y, rows, mk_sum4(sum[0], sum[1], sum[2], sum[3]));
+}
+
+MK_INLINE void matvec_mode(const mk_qrows *w, mk_mode mode, int bits, int64_t n, const float *x,
+                           float *y) {
+    int64_t r = 0;
+    for (; r + ROWS <= n; r += ROWS) {
+        mk_qrows rows = mk_qrows_at(w, r);
+        any_rows(&rows, mode, bits, ROWS, x, y + r);
+    }
+    for (; r < n; r++) {
+        mk_qrows row = mk_qrows_at(w, r);
+        any_rows(&row, mode, bits, 1, x, y + r);
+    }
+}
+
+MK_INLINE void unpack_mode(const mk_qrows *w, mk_mode mode, int bits, int64_t n, float *y) {
+    decoder d = decoder_of(bits);
+    int64_t groups = w->k / w->group, parts = w->group / 8;
+    for (int64_t r = 0; r < n; r++) {
+        mk_qrows row = mk_qrows_at(w, r);
+        const uint8_t *codes = (const uint8_t *)row.codes;
+        for (int64_t g = 0; g < groups; g++) {
+            __m256 scale = _mm256_set1_ps(scale_of(&row, mode, g));
+            __m256 bias = _mm256_set1_ps(mode == MK_AFFINE ? mk_load(row.biases, w->type, g) : 0);
+            for (int64_t p = 0; p < parts; p++, codes += bits, y += 8) {
+                __m256i part = read_codes(&d, bits, codes);
+                _mm256_storeu_ps(y, weights_of(mode, part, scale, bias));
+            }
+        }
+    }
+}
+
+/* Does DO(mode, bits) with constants. */
+#define DISPATCH(w, DO)                             \
+    do {                                            \
+        if ((w)->mode == MK_MXFP4) DO(MK_MXFP4, 4); \
+        if ((w)->mode == MK_MXFP8) DO(MK_MXFP8, 8); \
+        if ((w)->mode == MK_NVFP4) DO(MK_NVFP4, 4); \
+        if ((w)->mode != MK_AFFINE) break;          \
+        if ((w)->bits == 2) DO(MK_AFFINE, 2);       \
+        if ((w)->bits == 3) DO(MK_AFFINE, 3);       \
+        if ((w)->bits == 4) DO(MK_AFFINE, 4);       \
+        if ((w)->bits == 5) DO(MK_AFFINE, 5);       \
+        if ((w)->bits == 6) DO(MK_AFFINE, 6);       \
+        if ((w)->bits == 8) DO(MK_AFFINE, 8);       \
+    } while (0)
+
+static void matvec(const mk_qrows *w, int64_t n, const float *x, float *y) {
+#define MATVEC(mode, bits) matvec_mode(w, mode, bits, n, x, y)
+    DISPATCH(w, MATVEC);
+#undef MATVEC
+}
+
+static void unpack(const mk_qrows *w, int64_t n, float *y) {
+#define UNPACK(mode, bits) unpack_mode(w, mode, bits, n, y)
+    DISPATCH(w, UNPACK);
+#undef UNPACK
+}
+
 void mk_quant_avx2(mk_kernels *kernels) {
+    kernels->unpack = unpack;
+    kernels->matvec = matvec;
     kernels->arrange_q4 = arrange_q4;
     kernels->matvec_q4 = matvec_q4;
     kernels->unpack_q4 = unpack_q4;

@@ -1,4 +1,4 @@
-/* AVX-512, affine rows of 4 and 8 bits.
+/* AVX-512: affine rows of 4 and 8 bits, then rows of any mode.
  *
  * 4 bits: a group's 16 values scale * code + bias are a table in one register, and a permutation
  * looks 16 codes up at once. Four words (32 codes) are spread to the four quarters of a register;
@@ -184,7 +184,155 @@ static void unpack_q8(const mk_qrows *w, int64_t n, float *y) {
     }
 }
 
+/* ---- any mode: 16 codes at a time, in their natural order ---- */
+
+/* How 16 codes become 16 lanes: their 2 * bits bytes are spread so that lane i holds the two bytes
+ * that code i begins in, and shifted down. */
+typedef struct decoder {
+    __m512i bytes, shifts, mask;
+    __mmask16 load;
+} decoder;
+
+MK_INLINE decoder decoder_of(int bits) {
+    uint8_t bytes[64];
+    uint32_t shifts[16];
+    for (int i = 0; i < 16; i++) {
+        int bit = i * bits;
+        bytes[4 * i] = (uint8_t)(bit / 8);
+        bytes[4 * i + 1] = bit / 8 + 1 < 2 * bits ? (uint8_t)(bit / 8 + 1) : 0x80u; /* 0 */
+        bytes[4 * i + 2] = bytes[4 * i + 3] = 0x80u;
+        shifts[i] = (uint32_t)(bit % 8);
+    }
+    return (decoder){
+        .bytes = _mm512_loadu_si512(bytes),
+        .shifts = _mm512_loadu_si512(shifts),
+        .mask = _mm512_set1_epi32((1 << bits) - 1),
+        .load = mk_first(2 * bits),
+    };
+}
+
+MK_INLINE __m512i read_codes(const decoder *d, const uint8_t *codes) {
+    __m512i spread = _mm512_broadcast_i32x4(_mm_maskz_loadu_epi8(d->load, codes));
+    spread = _mm512_srlv_epi32(_mm512_shuffle_epi8(spread, d->bytes), d->shifts);
+    return _mm512_and_si512(spread, d->mask);
+}
+
+MK_INLINE float scale_of(const mk_qrows *w, mk_mode mode, int64_t at) {
+    if (mode == MK_AFFINE) return mk_load(w->scales, w->type, at);
+    uint8_t byte = ((const uint8_t *)w->scales)[at];
+    return mode == MK_NVFP4 ? mk_from_e4m3(byte) : mk_from_e8m0(byte);
+}
+
+/* E4M3: the exponent's bias is put right by an exact product; 0x7f is NaN. */
+MK_INLINE __m512 from_e4m3(__m512i codes) {
+    __m512i rest = _mm512_and_si512(codes, _mm512_set1_epi32(0x7f));
+    __mmask16 nan = _mm512_cmpeq_epi32_mask(rest, _mm512_set1_epi32(0x7f));
+    __m512i sign = _mm512_slli_epi32(_mm512_xor_si512(codes, rest), 24);
+    __m512 size =
+        _mm512_mul_ps(_mm512_castsi512_ps(_mm512_slli_epi32(rest, 20)), _mm512_set1_ps(0x1p120f));
+    size = _mm512_mask_blend_ps(nan, size, _mm512_set1_ps(NAN));
+    return _mm512_or_ps(size, _mm512_castsi512_ps(sign));
+}
+
+/* 16 weights of a group. */
+MK_INLINE __m512 weights_of(mk_mode mode, __m512i codes, __m512 scale, __m512 bias) {
+    const __m512 e2m1 = _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f, -0.5f,
+                                       -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f);
+    if (mode == MK_AFFINE) return _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(codes), bias);
+    if (mode == MK_MXFP8) return _mm512_mul_ps(scale, from_e4m3(codes));
+    return _mm512_mul_ps(scale, _mm512_permutexvar_ps(codes, e2m1));
+}
+
+MK_INLINE void any_rows(const mk_qrows *w, mk_mode mode, int rows, const float *x, float *y) {
+    decoder d = decoder_of(w->bits);
+    int64_t groups = w->k / w->group, parts = w->group / 16, step = 2 * w->bits;
+    int64_t row_bytes = w->codes_stride * 4;
+    __m512 sum[ROWS];
+    for (int r = 0; r < ROWS; r++)
+        sum[r] = _mm512_setzero_ps();
+    const uint8_t *codes = (const uint8_t *)w->codes;
+    for (int64_t g = 0; g < groups; g++) {
+        __m512 scale[ROWS], bias[ROWS];
+        for (int r = 0; r < rows; r++) {
+            int64_t at = r * w->scales_stride + g;
+            scale[r] = _mm512_set1_ps(scale_of(w, mode, at));
+            bias[r] = _mm512_set1_ps(mode == MK_AFFINE ? mk_load(w->biases, w->type, at) : 0);
+        }
+        for (int64_t p = 0; p < parts; p++, codes += step, x += 16) {
+            __m512 a = _mm512_loadu_ps(x);
+            for (int r = 0; r < rows; r++) {
+                __m512i part = read_codes(&d, codes + r * row_bytes);
+                sum[r] = _mm512_fmadd_ps(a, weights_of(mode, part, scale[r], bias[r]), sum[r]);
+            }
+        }
+    }
+    _mm_mask_storeu_ps(y, (__mmask8)((1u << rows) - 1u), mk_sum4(sum[0], sum[1], sum[2], sum[3]));
+}
+
+MK_INLINE void matvec_mode(const mk_qrows *w, mk_mode mode, int64_t n, const float *x, float *y) {
+    int64_t r = 0;
+    for (; r + ROWS <= n; r += ROWS) {
+        mk_qrows rows = mk_qrows_at(w, r);
+        any_rows(&rows, mode, ROWS, x, y + r);
+    }
+    for (; r < n; r++) {
+        mk_qrows row = mk_qrows_at(w, r);
+        any_rows(&row, mode, 1, x, y + r);
+    }
+}
+
+MK_INLINE void unpack_mode(const mk_qrows *w, mk_mode mode, int64_t n, float *y) {
+    decoder d = decoder_of(w->bits);
+    int64_t groups = w->k / w->group, parts = w->group / 16, step = 2 * w->bits;
+    for (int64_t r = 0; r < n; r++) {
+        mk_qrows row = mk_qrows_at(w, r);
+        const uint8_t *codes = (const uint8_t *)row.codes;
+        for (int64_t g = 0; g < groups; g++) {
+            __m512 scale = _mm512_set1_ps(scale_of(&row, mode, g));
+            __m512 bias = _mm512_set1_ps(mode == MK_AFFINE ? mk_load(row.biases, w->type, g) : 0);
+            for (int64_t p = 0; p < parts; p++, codes += step, y += 16)
+                _mm512_storeu_ps(y, weights_of(mode, read_codes(&d, codes), scale, bias));
+        }
+    }
+}
+
+static void matvec(const mk_qrows *w, int64_t n, const float *x, float *y) {
+    switch (w->mode) {
+    case MK_AFFINE:
+        matvec_mode(w, MK_AFFINE, n, x, y);
+        break;
+    case MK_MXFP4:
+        matvec_mode(w, MK_MXFP4, n, x, y);
+        break;
+    case MK_MXFP8:
+        matvec_mode(w, MK_MXFP8, n, x, y);
+        break;
+    case MK_NVFP4:
+        matvec_mode(w, MK_NVFP4, n, x, y);
+        break;
+    }
+}
+
+static void unpack(const mk_qrows *w, int64_t n, float *y) {
+    switch (w->mode) {
+    case MK_AFFINE:
+        unpack_mode(w, MK_AFFINE, n, y);
+        break;
+    case MK_MXFP4:
+        unpack_mode(w, MK_MXFP4, n, y);
+        break;
+    case MK_MXFP8:
+        unpack_mode(w, MK_MXFP8, n, y);
+        break;
+    case MK_NVFP4:
+        unpack_mode(w, MK_NVFP4, n, y);
+        break;
+    }
+}
+
 void mk_quant_avx512(mk_kernels *kernels) {
+    kernels->unpack = unpack;
+    kernels->matvec = matvec;
     kernels->matvec_q4 = matvec_q4;
     kernels->unpack_q4 = unpack_q4;
     kernels->matvec_q8 = matvec_q8;

@@ -1,6 +1,7 @@
 /* Products of quantised rows with f32 activations.
  *
- * unpack:    n rows of any mode to f32 [n, k], in their natural order.
+ * unpack: n rows of any mode to f32 [n, k], in their natural order.
+ * matvec: y[n] = w [n, k] x [k] for any mode: the bits of matmul_nt over unpacked rows.
  *
  * Affine rows of 4 and of 8 bits, groups of 32, 64, 128. An instruction set may want the elements
  * of a row in another order, within blocks of 32: arrange_q* puts a row of x in that order, and the
@@ -11,6 +12,7 @@
  * unpack_q*:  n rows to f32 [n, k] in the kernel's order: matmul_nt over these and an arranged x has
  *             the bits of matvec_q*. */
 KERN(unpack, void, (const mk_qrows *w, int64_t n, float *y))
+KERN(matvec, void, (const mk_qrows *w, int64_t n, const float *x, float *y))
 KERN(arrange_q4, void, (int64_t k, const float *x, float *y))
 KERN(matvec_q4, void, (const mk_qrows *w, int64_t n, const float *x, float *y))
 KERN(unpack_q4, void, (const mk_qrows *w, int64_t n, float *y))

@@ -96,6 +96,7 @@ static void arrange(int64_t k, const float *x, float *y) {
 
 void mk_quant_ref(mk_kernels *kernels) {
     kernels->unpack = unpack;
+    kernels->matvec = matvec;
     kernels->arrange_q4 = arrange;
     kernels->matvec_q4 = matvec;
     kernels->unpack_q4 = unpack;
