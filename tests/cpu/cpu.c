@@ -1,0 +1,128 @@
+/* The cpu backend: what it opens, which kernels it takes, how it splits ranges. */
+#define _POSIX_C_SOURCE 200809L /* setenv */
+
+#include "cpu/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/support.h"
+
+static void describes_itself(void **state) {
+    (void)state;
+    void *cpu = NULL;
+    assert_int_equal(mc_backend_cpu.open(&(mica_device_options){.threads = 3}, &cpu), MICA_OK);
+    mica_device_info info;
+    mc_backend_cpu.info(cpu, &info);
+    assert_string_equal(info.name, "cpu");
+    assert_int_equal(info.threads, 3);
+    assert_non_null(strstr(info.description, "3 threads"));
+    assert_true(info.memory_bytes > 0);
+    mc_backend_cpu.close(cpu);
+    mc_backend_cpu.close(NULL);
+
+    assert_int_equal(mc_backend_cpu.open(NULL, &cpu), MICA_OK);
+    mc_backend_cpu.info(cpu, &info);
+    assert_int_equal(info.threads, mc_cpu_count());
+    mc_backend_cpu.close(cpu);
+}
+
+static void every_instruction_set_by_name(void **state) {
+    (void)state;
+    const char *before = getenv("MICA_CPU");
+    char *saved = before != NULL ? test_format("%s", before) : NULL;
+    for (int i = 0; i < MK_ISA_COUNT; i++) {
+        const char *name = mk_isa_name((mk_isa)i);
+        assert_int_equal(setenv("MICA_CPU", name, 1), 0);
+        void *cpu = NULL;
+        mica_status status = mc_backend_cpu.open(NULL, &cpu);
+        if (!mk_isa_has((mk_isa)i)) {
+            assert_int_equal(status, MICA_EDEVICE);
+            assert_non_null(strstr(mica_last_error(), name));
+            continue;
+        }
+        assert_int_equal(status, MICA_OK);
+        mica_device_info info;
+        mc_backend_cpu.info(cpu, &info);
+        assert_string_equal(info.isa, name);
+        mc_backend_cpu.close(cpu);
+    }
+    assert_int_equal(setenv("MICA_CPU", "abacus", 1), 0);
+    void *cpu = NULL;
+    assert_int_equal(mc_backend_cpu.open(NULL, &cpu), MICA_EDEVICE);
+    assert_null(cpu);
+    assert_non_null(strstr(mica_last_error(), "MICA_CPU is abacus"));
+    if (saved != NULL)
+        setenv("MICA_CPU", saved, 1);
+    else
+        unsetenv("MICA_CPU");
+    free(saved);
+}
+
+static void refuses_bad_options(void **state) {
+    (void)state;
+    void *cpu = NULL;
+    assert_int_equal(mc_backend_cpu.open(&(mica_device_options){.threads = -1}, &cpu), MICA_EINVAL);
+    assert_null(cpu);
+}
+
+static bool open_and_close(void *arg) {
+    (void)arg;
+    void *cpu = NULL;
+    mica_status status = mc_backend_cpu.open(&(mica_device_options){.threads = 2}, &cpu);
+    if (status == MICA_OK) mc_backend_cpu.close(cpu);
+    return status == MICA_OK;
+}
+
+static void without_memory(void **state) {
+    (void)state;
+    assert_true(test_fail_each_allocation(open_and_close, NULL) >= 1);
+}
+
+#define MOST 1000
+
+typedef struct tally {
+    int64_t n, grain;
+    int threads;
+    unsigned char seen[MOST]; /* runs do not overlap: no two tasks write one element */
+    bool wrong[16];           /* by worker */
+} tally;
+
+static void count_range(void *context, int64_t begin, int64_t end, int worker) {
+    tally *t = context;
+    bool good = begin >= 0 && begin < end && end <= t->n && worker >= 0 && worker < t->threads &&
+                (end - begin >= t->grain || end == t->n) && begin % t->grain == 0;
+    if (!good) t->wrong[worker & 15] = true;
+    for (int64_t i = begin; i < end; i++)
+        t->seen[i]++;
+}
+
+static void ranges_cover_once(void **state) {
+    (void)state;
+    for (int threads = 1; threads <= 4; threads++) {
+        void *cpu = NULL;
+        mica_device_options options = {.threads = threads};
+        assert_int_equal(mc_backend_cpu.open(&options, &cpu), MICA_OK);
+        mc_call call = {.state = cpu};
+        for (int64_t n = 0; n <= MOST; n = n * 2 + 1) {
+            for (int64_t grain = 1; grain <= 300; grain = grain * 3 + 1) {
+                tally t = {.n = n, .grain = grain, .threads = threads};
+                mc_cpu_for(&call, n, grain, count_range, &t);
+                for (int64_t i = 0; i < MOST; i++)
+                    assert_int_equal(t.seen[i], i < n ? 1 : 0);
+                for (int i = 0; i < 16; i++)
+                    assert_false(t.wrong[i]);
+            }
+        }
+        mc_backend_cpu.close(cpu);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(describes_itself),    cmocka_unit_test(every_instruction_set_by_name),
+        cmocka_unit_test(refuses_bad_options), cmocka_unit_test(without_memory),
+        cmocka_unit_test(ranges_cover_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
