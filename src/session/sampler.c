@@ -38,6 +38,7 @@ void mc_sampler_init(mc_sampler *sampler, const mc_sampling *params) {
 
 void mc_sampler_deinit(mc_sampler *sampler) {
     mc_buffer_deinit(&sampler->logits);
+    mc_buffer_deinit(&sampler->blocks);
     mc_buffer_deinit(&sampler->order);
     mc_buffer_deinit(&sampler->probs);
 }
@@ -64,37 +65,53 @@ static void penalise(const mc_sampling *params, float *logits, int64_t vocab, co
     }
 }
 
-/* The largest logit; *nan is set where one is not a number. Lanes, for vector registers. */
-static float largest_of(const float *logits, int64_t vocab, bool *nan) {
-    enum { LANES = 16 };
+/* ---- passes over all logits: in lanes, for vector registers ---- */
+
+enum { LANES = 16, BLOCK = 256 }; /* BLOCK: logits that share an entry of sampler->blocks */
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* The largest of n logits; *nan is set where one is not a number. */
+static float largest_of(const float *logits, int64_t n, bool *nan) {
     float most[LANES];
     uint32_t broken[LANES] = {0};
     int64_t i = 0;
     for (int k = 0; k < LANES; k++)
         most[k] = -INFINITY;
-    for (; i + LANES <= vocab; i += LANES)
+    for (; i + LANES <= n; i += LANES)
         for (int k = 0; k < LANES; k++) {
             float x = logits[i + k];
             most[k] = x > most[k] ? x : most[k];
             broken[k] |= x != x;
         }
-    for (; i < vocab; i++) {
+    for (; i < n; i++) {
         most[0] = logits[i] > most[0] ? logits[i] : most[0];
         broken[0] |= logits[i] != logits[i];
     }
-    *nan = broken[0] != 0;
-    for (int k = 1; k < LANES; k++) {
+    for (int k = 0; k < LANES; k++) {
         most[0] = most[k] > most[0] ? most[k] : most[0];
         *nan = *nan || broken[k] != 0;
     }
     return most[0];
 }
 
-/* The likeliest token; the lowest id of equals. */
-static mica_status find_best(const float *logits, int64_t vocab, int32_t *best) {
-    bool nan;
+/* The likeliest token, the lowest id of equals; fills sampler->blocks. */
+static mica_status find_best(mc_sampler *sampler, const float *logits, int64_t vocab,
+                             int32_t *best) {
+    bool nan = false;
+    float most = -INFINITY;
     int64_t at = 0;
-    float most = largest_of(logits, vocab, &nan);
+    MC_TRY(resize(&sampler->blocks, (size_t)(vocab + BLOCK - 1) / BLOCK * sizeof(float)));
+    float *blocks = MC_BUFFER_AT(&sampler->blocks, float);
+    for (int64_t i = 0; i < vocab; i += BLOCK) {
+        float largest = largest_of(logits + i, smaller(BLOCK, vocab - i), &nan);
+        blocks[i / BLOCK] = largest;
+        if (!(largest > most)) continue;
+        most = largest;
+        at = i;
+    }
     if (nan || isinf(most))
         return mc_fail(MICA_EINVAL,
                        "sampling: a logit is %s: the model's weights, or the context, are broken",
@@ -103,6 +120,68 @@ static mica_status find_best(const float *logits, int64_t vocab, int32_t *best) 
         at++;
     *best = (int32_t)at;
     return MICA_OK;
+}
+
+/* Adds exp(x - best) of LANES logits to sums; within 2e-7 of it. Below 2^-126 it is taken as that.
+ * exp(x) is 2^n 2^f with |f| <= 1/2: the series of 2^f, and n put into the exponent's bits. */
+static void add_exps(const float *x, float best, float *sums) {
+    const float round = 0x1.8p23f; /* adding it leaves the nearest integer in the lower bits */
+    float t[LANES], y[LANES];
+    uint32_t n[LANES], bits[LANES];
+    for (int k = 0; k < LANES; k++)
+        t[k] = (x[k] - best) * 1.44269504f;
+    for (int k = 0; k < LANES; k++)
+        t[k] = t[k] > -126.0f ? t[k] : -126.0f;
+    for (int k = 0; k < LANES; k++) {
+        float shifted = t[k] + round, f = t[k] - (shifted - round);
+        t[k] = shifted;
+        y[k] = 1.0f +
+               f * (0.693147181f +
+                    f * (0.240226507f +
+                         f * (0.0555041087f +
+                              f * (0.00961812911f + f * (0.00133335581f + f * 0.000154035304f)))));
+    }
+    memcpy(n, t, sizeof n);
+    memcpy(bits, y, sizeof bits);
+    for (int k = 0; k < LANES; k++)
+        bits[k] += n[k] << 23;
+    memcpy(y, bits, sizeof y);
+    for (int k = 0; k < LANES; k++)
+        sums[k] += y[k];
+}
+
+/* The sum of exp(x - best) over all logits, without blocks that are below it by 40: 2^24 of these
+ * tokens weigh less than a float's 1 - top_p can be. */
+static double exp_total(const mc_sampler *sampler, const float *logits, int64_t vocab, float best) {
+    const float *blocks = MC_BUFFER_AT(&sampler->blocks, float);
+    double total = 0.0;
+    for (int64_t i = 0; i < vocab; i += BLOCK) {
+        int64_t n = smaller(BLOCK, vocab - i), j = 0;
+        float sums[LANES] = {0};
+        if (blocks[i / BLOCK] < best - 40.0f) continue;
+        for (; j + LANES <= n; j += LANES)
+            add_exps(logits + i + j, best, sums);
+        for (; j < n; j++)
+            sums[0] += expf(logits[i + j] - best);
+        for (int k = 0; k < LANES; k++)
+            total += (double)sums[k];
+    }
+    return total;
+}
+
+/* Tokens with a logit of at least `least`, in order of ids; returns how many. */
+static size_t gather(const mc_sampler *sampler, const float *logits, int64_t vocab, float least,
+                     int32_t *tokens) {
+    const float *blocks = MC_BUFFER_AT(&sampler->blocks, float);
+    size_t n = 0;
+    for (int64_t i = 0; i < vocab; i += BLOCK) {
+        if (blocks[i / BLOCK] < least) continue;
+        for (int64_t j = i; j < smaller(i + BLOCK, vocab); j++) {
+            tokens[n] = (int32_t)j;
+            n += logits[j] >= least && logits[j] > -INFINITY;
+        }
+    }
+    return n;
 }
 
 /* ---- a heap of tokens, the likeliest on top ---- */
@@ -145,34 +224,53 @@ static void reverse(int32_t *tokens, size_t n) {
 
 /* ---- cutting ---- */
 
-/* Tokens that min_p lets through, in order of ids; returns how many. */
-static size_t select_min_p(const mc_sampling *params, const float *logits, int64_t vocab,
-                           float best, int32_t *tokens) {
-    float least = params->min_p > 0.0f ? best + logf(params->min_p) : -INFINITY;
-    size_t n = 0;
-    for (int64_t i = 0; i < vocab; i++) {
-        tokens[n] = (int32_t)i;
-        n += logits[i] >= least && logits[i] > -INFINITY;
-    }
-    return n;
+/* A bound that `most` tokens reach: the most-th largest of the blocks' largest logits. */
+static float bound_of_blocks(const mc_sampler *sampler, size_t n_blocks, size_t most,
+                             int32_t *scratch) {
+    const float *blocks = MC_BUFFER_AT(&sampler->blocks, float);
+    for (size_t i = 0; i < n_blocks; i++)
+        scratch[i] = (int32_t)i;
+    make_heap(blocks, scratch, n_blocks);
+    for (size_t i = 1; i < most; i++)
+        pop(blocks, scratch, n_blocks - i + 1);
+    return blocks[scratch[0]];
 }
 
-/* Keeps the likeliest of tokens[n], at most top_k and as many as reach top_p, likeliest first. */
-static size_t select_likeliest(const mc_sampling *params, const float *logits, int64_t vocab,
-                               float best, int32_t *tokens, size_t n) {
-    bool nucleus = params->top_p > 0.0f && params->top_p < 1.0f;
-    size_t most = params->top_k && (size_t)params->top_k < n ? (size_t)params->top_k : n;
-    double reach = INFINITY, sum = 0.0, total = 0.0;
-    if (nucleus) {
-        for (int64_t i = 0; i < vocab; i++)
-            total += (double)expf(logits[i] - best);
-        reach = (double)params->top_p * total;
-    } else if (most == n) {
-        return n;
+/* Candidates for the beginning of the order: as many as top_k may keep; where that is no small
+ * number, tokens within 4, 8, 16 ... of the best, until there are `most` of them or they weigh
+ * `reach`, or min_p lets no more through. */
+static size_t find_candidates(const mc_sampler *sampler, const float *logits, int64_t vocab,
+                              float best, float least, size_t most, double reach, int32_t *tokens) {
+    size_t n_blocks = MC_BUFFER_COUNT(&sampler->blocks, float);
+    if (most <= n_blocks) {
+        float bound = bound_of_blocks(sampler, n_blocks, most, tokens);
+        return gather(sampler, logits, vocab, bound > least ? bound : least, tokens);
     }
+    for (float width = 4.0f;; width = width < 64.0f ? 2.0f * width : INFINITY) {
+        float from = best - width > least ? best - width : least;
+        size_t n = gather(sampler, logits, vocab, from, tokens);
+        double sum = 0.0;
+        if (n >= most || from == least) return n;
+        for (size_t i = 0; i < n && sum < reach; i++)
+            sum += (double)expf(logits[tokens[i]] - best);
+        if (sum >= reach) return n;
+    }
+}
+
+/* The tokens that may be drawn, likeliest first unless all that min_p lets through may. */
+static size_t select_tokens(const mc_sampler *sampler, const float *logits, int64_t vocab,
+                            float best, int32_t *tokens) {
+    const mc_sampling *params = &sampler->params;
+    bool nucleus = params->top_p > 0.0f && params->top_p < 1.0f;
+    size_t most = params->top_k ? (size_t)params->top_k : SIZE_MAX, kept = 0;
+    float least = params->min_p > 0.0f ? best + logf(params->min_p) : -INFINITY;
+    double reach = INFINITY, sum = 0.0;
+    if (!nucleus && most >= (size_t)vocab) return gather(sampler, logits, vocab, least, tokens);
+
+    if (nucleus) reach = (double)params->top_p * exp_total(sampler, logits, vocab, best);
+    size_t n = find_candidates(sampler, logits, vocab, best, least, most, reach, tokens);
     make_heap(logits, tokens, n);
-    size_t kept = 0;
-    while (kept < most && sum < reach) {
+    while (kept < n && kept < most && sum < reach) {
         sum += (double)expf(logits[pop(logits, tokens, n - kept)] - best);
         kept++;
     }
@@ -211,13 +309,12 @@ mica_status mc_sampler_survivors(mc_sampler *sampler, const float *original, int
         penalise(params, copy, vocab, original, history, n_history);
         logits = copy;
     }
-    MC_TRY(find_best(logits, vocab, &best));
+    MC_TRY(find_best(sampler, logits, vocab, &best));
     if (params->temperature == 0.0f) {
         tokens[0] = best;
         *count = 1;
     } else {
-        *count = select_min_p(params, logits, vocab, logits[best], tokens);
-        *count = select_likeliest(params, logits, vocab, logits[best], tokens, *count);
+        *count = select_tokens(sampler, logits, vocab, logits[best], tokens);
     }
     MC_TRY(weigh(sampler, logits, logits[best], tokens, *count));
     *survivors = tokens;

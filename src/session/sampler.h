@@ -38,6 +38,7 @@ typedef struct mc_sampler {
     mc_sampling params;
     uint64_t draws;   /* so far */
     mc_buffer logits; /* float [V]: after the penalty */
+    mc_buffer blocks; /* float: the largest logit of each 256 */
     mc_buffer order;  /* int32: tokens, the survivors first */
     mc_buffer probs;  /* double: of the survivors */
 } mc_sampler;

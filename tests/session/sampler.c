@@ -110,6 +110,69 @@ static void test_goldens(void **state) {
     free(tensors);
 }
 
+/* ---- a large vocabulary, against a plain sort ---- */
+
+enum { LARGE = 70001 };
+static float large[LARGE];
+static int32_t sorted[LARGE];
+
+static int by_likelihood(const void *a, const void *b) {
+    int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
+    if (large[i] != large[j]) return large[i] > large[j] ? -1 : 1;
+    return i < j ? -1 : 1;
+}
+
+/* How many of the sorted tokens survive, by the definitions. */
+static size_t count_survivors(const mc_sampling *sampling) {
+    double total = 0.0, sum = 0.0;
+    size_t n = 0;
+    for (int i = 0; i < LARGE; i++)
+        total += exp((double)large[i]);
+    while (n < LARGE && (!sampling->top_p || sum < (double)sampling->top_p * total) &&
+           (!sampling->top_k || n < (size_t)sampling->top_k)) {
+        double weight = exp((double)large[sorted[n]]);
+        if (weight < (double)sampling->min_p * exp((double)large[sorted[0]])) break;
+        sum += weight;
+        n++;
+    }
+    return n;
+}
+
+static void check_large(mc_sampling sampling) {
+    mc_sampler sampler;
+    const int32_t *survivors;
+    const double *probs;
+    size_t count, want = count_survivors(&sampling);
+    sampling.temperature = 0.8f;
+    mc_sampler_init(&sampler, &sampling);
+    assert_int_equal(
+        mc_sampler_survivors(&sampler, large, LARGE, NULL, 0, &survivors, &probs, &count), MICA_OK);
+    assert_int_equal(count, want);
+    if (sampling.top_p || sampling.top_k)
+        assert_memory_equal(survivors, sorted, count * sizeof *survivors);
+    mc_sampler_deinit(&sampler);
+}
+
+/* Logits with a spread, and steps so coarse that many are equal. */
+static void test_large_vocabularies(void **state) {
+    (void)state;
+    for (int spread = 1; spread <= 100; spread *= 10) {
+        uint32_t random = 1;
+        for (int i = 0; i < LARGE; i++) {
+            random = random * 1664525u + 1013904223u;
+            large[i] = (float)(random >> 20) / 4096.0f * (float)spread;
+            sorted[i] = i;
+        }
+        qsort(sorted, LARGE, sizeof *sorted, by_likelihood);
+        check_large((mc_sampling){.top_k = 40});
+        check_large((mc_sampling){.top_k = 30000});
+        check_large((mc_sampling){.top_p = 0.3f});
+        check_large((mc_sampling){.top_p = 0.95f});
+        check_large((mc_sampling){.min_p = 0.07f});
+        check_large((mc_sampling){.top_p = 0.9f, .min_p = 0.3f, .top_k = 5000});
+    }
+}
+
 /* ---- draws ---- */
 
 static int32_t draw(const mc_sampling *sampling, const float *logits, int64_t vocab, uint64_t n) {
@@ -232,6 +295,7 @@ static void test_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goldens),
+        cmocka_unit_test(test_large_vocabularies),
         cmocka_unit_test(test_frequencies),
         cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_greedy_takes_the_first_of_equals),
