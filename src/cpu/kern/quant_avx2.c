@@ -169,7 +169,7 @@ MK_INLINE decoder decoder_of(int bits) {
     for (int i = 0; i < 8; i++) {
         bytes[4 * i] = (uint8_t)(i * bits / 8);
         bytes[4 * i + 1] = (uint8_t)(i * bits / 8 + 1); /* at most byte 8, which is byte 0 again */
-        bytes[4 * i + 2] = bytes[4 * i + 3] = 0x80u;    /* 0 */
+        bytes[4 * i + 2] = bytes[4 * i + 3] = 0x80;     /* gives 0 */
         shifts[i] = (uint32_t)(i * bits % 8);
     }
     return (decoder){

@@ -197,10 +197,10 @@ MK_INLINE decoder decoder_of(int bits) {
     uint8_t bytes[64];
     uint32_t shifts[16];
     for (int i = 0; i < 16; i++) {
-        int bit = i * bits;
+        int bit = i * bits, after = bit / 8 + 1;
         bytes[4 * i] = (uint8_t)(bit / 8);
-        bytes[4 * i + 1] = bit / 8 + 1 < 2 * bits ? (uint8_t)(bit / 8 + 1) : 0x80u; /* 0 */
-        bytes[4 * i + 2] = bytes[4 * i + 3] = 0x80u;
+        bytes[4 * i + 1] = (uint8_t)(after < 2 * bits ? after : 0x80);
+        bytes[4 * i + 2] = bytes[4 * i + 3] = 0x80; /* gives 0 */
         shifts[i] = (uint32_t)(bit % 8);
     }
     return (decoder){
