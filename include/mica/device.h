@@ -1,6 +1,7 @@
 /* Devices: where arrays live and graphs run, and the accounts of their memory.
  *
- * A device is opened by name, serves any number of scopes and models, and must outlive them.
+ * A device is opened by name and serves any number of scopes and models. Closed while scopes are
+ * open, it ends with the last of them.
  * Threads: every function here may be called from any thread. */
 #ifndef MICA_DEVICE_H
 #define MICA_DEVICE_H
@@ -41,8 +42,8 @@ typedef struct mica_device_info {
 MICA_API mica_status mica_device_open(const char *name, const mica_device_options *options,
                                       mica_device **device);
 
-/** Closes *device and sets it to NULL; nothing for NULL. Buffers that are still in use keep their
- *  memory until their owners close. */
+/** Closes *device and sets it to NULL; nothing for NULL. Scopes that are still open keep what they
+ *  need of it until they close. */
 MICA_API void mica_device_close(mica_device **device);
 
 /** The number of devices that this build knows, and the name of the i-th, NULL past the end. */

@@ -83,6 +83,14 @@ void mica_device_close(mica_device **device) {
     mc_device_release(d);
 }
 
+/* Here, for the graph does not know what a device is. */
+mica_status mica_scope_open(mica_device *device, mica_scope **scope) {
+    MC_TRY(mc_scope_open(device, scope));
+    mc_device_retain(device);
+    mc_scope_set_release(*scope, mc_device_release);
+    return MICA_OK;
+}
+
 mica_device_info mica_device_get_info(const mica_device *device) {
     mica_device_info info = {.name = "", .description = "", .isa = ""};
     if (device != NULL) {

@@ -12,7 +12,7 @@
 struct mica_device {
     const mc_backend *backend;
     void *state;       /* the backend's */
-    atomic_uint count; /* the opener's reference, and one for each storage */
+    atomic_uint count; /* the opener's reference, and one for each scope and storage */
     mc_memory memory;
     mc_plan_cache plans;
     mc_worker worker; /* runs what mica_eval_async starts */

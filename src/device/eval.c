@@ -78,11 +78,8 @@ static void bind_operands(mc_run *run) {
 
 /* ---- running ---- */
 
-/* Gives back what the run held, and the run itself. A storage may be the last that holds a closed
- * device, whose plans the run still needs. */
+/* Gives back what the run held, and the run itself. */
 static void end_run(mc_run *run) {
-    mica_device *device = run->device;
-    mc_device_retain(device);
     for (uint32_t i = 0; i < run->plan->n_roots; i++) {
         mc_storage_release(run->own[i]);
         run->own[i] = NULL;
@@ -91,7 +88,6 @@ static void end_run(mc_run *run) {
     mc_storage_release(run->scratch);
     run->temp = run->scratch = NULL;
     mc_run_put(run);
-    mc_device_release(device);
 }
 
 /* What tracing needs in memory; kept with the scope, so that a replay allocates nothing. */

@@ -96,7 +96,7 @@ mica_status mc_lower(mica_device *device, const mc_trace *trace, mica_scope **gr
             status = mc_fail(MICA_EINTERNAL, "decompositions nest more than %d deep", MAX_PASSES);
             break;
         }
-        status = mica_scope_open(device, &l.to);
+        status = mc_scope_open(device, &l.to);
         if (status == MICA_OK) status = pass(&l, i == 0 ? trace : &again, &arena, i == 0, targets);
         mica_scope_close(&from);
         from = l.to;

@@ -124,6 +124,11 @@ const void *mc_data(mica_array x);
 
 /* ---- scopes within the library ---- */
 
+/* A scope that does not keep its device alive: mica_scope_open without mc_scope_set_release. */
+mica_status mc_scope_open(mica_device *device, mica_scope **scope);
+/* What is called with the device when the scope has closed. */
+void mc_scope_set_release(mica_scope *s, void (*release)(mica_device *device));
+
 /* Drops all nodes and the error, keeps the memory for the next use: a decode step. */
 void mc_scope_reset(mica_scope *s);
 uint32_t mc_scope_count(const mica_scope *s); /* nodes so far */

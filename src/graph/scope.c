@@ -20,9 +20,10 @@ struct mica_scope {
     mc_wait_fn wait;
     void *space;
     void (*free_space)(void *space);
+    void (*release)(mica_device *device);
 };
 
-mica_status mica_scope_open(mica_device *device, mica_scope **scope) {
+mica_status mc_scope_open(mica_device *device, mica_scope **scope) {
     if (scope == NULL) return mc_fail(MICA_EINVAL, "mica_scope_open: scope is NULL");
     *scope = NULL;
     if (device == NULL) return mc_fail(MICA_EINVAL, "mica_scope_open: device is NULL");
@@ -56,7 +57,10 @@ void mica_scope_close(mica_scope **scope) {
     mc_free(s->blocks);
     mc_arena_deinit(&s->arena);
     if (s->space != NULL) s->free_space(s->space);
+    mica_device *device = s->device;
+    void (*release)(mica_device *) = s->release;
     mc_free(s);
+    if (release != NULL) release(device);
 }
 
 mica_status mica_scope_status(const mica_scope *scope) {
@@ -114,6 +118,10 @@ void *mc_scope_space(const mica_scope *s) {
 void mc_scope_set_space(mica_scope *s, void *space, void (*free_space)(void *space)) {
     s->space = space;
     s->free_space = free_space;
+}
+
+void mc_scope_set_release(mica_scope *s, void (*release)(mica_device *device)) {
+    s->release = release;
 }
 
 /* ---- nodes ---- */
