@@ -342,6 +342,41 @@ static void test_every_failing_allocation_is_a_status(void **state) {
     assert_true(test_fail_each_allocation(evaluate_in_many_ways, f->device) > 20);
 }
 
+static void test_what_fails_before_it_runs_takes_nothing(void **state) {
+    fixture *f = *state;
+    mica_array x = mica_move(f->s, counting(f->s, 4)); /* first of all to be bound */
+    mica_array y = mica_negative(f->s, x);
+    mica_array big =
+        mica_sum(f->s, mica_exp(f->s, mica_arange(f->s, 0, 9999, 1, MICA_F32)), NULL, 0, false);
+    mica_array xs[] = {y, big};
+    const void *place = mc_data(x);
+    uint64_t active = mica_device_active_bytes(f->device);
+    for (uint64_t more = 0; more < 40000; more += 64) { /* each storage in turn is one too many */
+        mica_device_set_memory_limit(f->device, active + more);
+        if (mica_eval_n(f->s, xs, 2) == MICA_OK) break;
+        assert_int_equal(mica_device_active_bytes(f->device), active);
+        expect(x, (float[]){1, 2, 3, 4}, 4);
+    }
+    expect(y, (float[]){-1, -2, -3, -4}, 4);
+    assert_ptr_equal(mc_data(y), place);
+}
+
+static void test_what_fails_while_it_runs_leaves_nothing_behind(void **state) {
+    fixture *f = *state;
+    mica_array x = mica_move(f->s, counting(f->s, 4)), update = counting(f->s, 2);
+    uint64_t active = mica_device_active_bytes(f->device);
+    mica_array y = mica_slice_update_at(f->s, x, update, mica_i32(f->s, 3), 0); /* does not fit */
+    mica_array z = mica_exp(f->s, y);
+    mica_array xs[] = {mica_sin(f->s, update), z};
+    assert_int_equal(mica_eval_n(f->s, xs, 2), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "slice_update_at"));
+    assert_true(mica_device_active_bytes(f->device) < active); /* x, half overwritten, is gone */
+    assert_int_equal(mica_eval(f->s, x), MICA_EINVAL);
+    assert_int_equal(mica_eval(f->s, z), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "moved away or overwritten"));
+    assert_int_equal(mica_eval(f->s, xs[0]), MICA_OK);
+}
+
 static void test_empty_arrays_are_arrays(void **state) {
     fixture *f = *state;
     mica_array x = mica_zeros(f->s, (int64_t[]){0, 3}, 2, MICA_F32);
@@ -449,6 +484,8 @@ int main(void) {
         IN_SCOPE(test_absurd_temporaries_are_a_status),
         IN_SCOPE(test_a_result_over_a_temporary_costs_nothing),
         IN_SCOPE(test_every_failing_allocation_is_a_status),
+        IN_SCOPE(test_what_fails_before_it_runs_takes_nothing),
+        IN_SCOPE(test_what_fails_while_it_runs_leaves_nothing_behind),
         IN_SCOPE(test_empty_arrays_are_arrays),
         IN_SCOPE(test_reading_and_iterating_follow_logical_order),
         IN_SCOPE(test_scalars_take_every_dtype),
