@@ -272,7 +272,9 @@ static void choose_blocks(attention *at, int64_t batch, int threads) {
     int64_t group = at->heads / at->kv_heads;
     at->unit_heads = batch * at->kv_heads * at->lq >= 2 * threads ? group : 1;
     int64_t queries = ROWS / at->unit_heads;
-    int64_t fit = SCORE_FLOATS / (at->unit_heads * (at->lk < 1 ? 1 : at->lk));
+    int64_t span = at->lk; /* keys that a block may see */
+    if (at->attr->window > 0) span = mc_min(span, at->attr->window + ROWS);
+    int64_t fit = SCORE_FLOATS / (at->unit_heads * (span < 1 ? 1 : span));
     if (queries > fit) queries = fit;
     if (queries < 1) queries = 1;
     at->unit_queries = mc_min(queries, at->lq);
