@@ -233,6 +233,7 @@ const cli_verb cli_verb_bench = {
                "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica bench ~/models/gemma-3-1b-it --prompt 512,4096 --threads 1,2,4\n",
     .max_args = 1,
+    .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(bench_values),
     .groups = {{"Measurement", bench_options, CLI_COUNT(bench_options), 0},
                {"Model", cli_folder_option, 1, offsetof(bench_values, model)}},

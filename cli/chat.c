@@ -246,6 +246,7 @@ const cli_verb cli_verb_chat = {
                 "  mica chat ~/models/gemma-3-1b-it --system \"Answer in verse\" -T 0.8\n"
                 "  printf 'What is curl?\\nWho wrote it?\\n' | mica chat --quiet\n",
     .max_args = 1,
+    .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(chat_values),
     .groups = {{"Conversation", system_option, CLI_COUNT(system_option), 0},
                {"Answer", cli_answer_options, CLI_ANSWER_OPTIONS, offsetof(chat_values, answer)},

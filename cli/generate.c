@@ -25,6 +25,7 @@ const cli_verb cli_verb_generate = {
         "PROMPT") "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica generate \"curl is\" --max-tokens 40\n",
     .max_args = 2,
+    .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(generate_values),
     .groups = {{"Answer", cli_answer_options, CLI_ANSWER_OPTIONS,
                 offsetof(generate_values, answer)},

@@ -10,10 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define FOLDER_OPTION                                                             \
-    {                                                                             \
-        .name = "model", .letter = 'm', .kind = CLI_TEXT, .placeholder = "MODEL", \
-        .help = "the model's folder", .offset = offsetof(cli_model_values, model) \
+#define FOLDER_OPTION                                                               \
+    {                                                                               \
+        .name = "model", .letter = 'm', .kind = CLI_FOLDER, .placeholder = "MODEL", \
+        .help = "the model's folder", .offset = offsetof(cli_model_values, model),  \
+        .own_variable = true                                                        \
     }
 
 const cli_option cli_model_options[CLI_MODEL_OPTIONS] = {

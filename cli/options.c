@@ -87,13 +87,23 @@ static bool store_ints(const cli_option *option, const char *text, cli_ints *out
     }
 }
 
+static bool store_flag(const char *text, bool *out, char *why, size_t why_bytes) {
+    static const char *const words[] = {"off", "on", "no", "yes", "false", "true", "0", "1"};
+    for (size_t i = 0; i < CLI_COUNT(words); i++) {
+        if (strcmp(text, words[i]) != 0) continue;
+        *out = i % 2 == 1;
+        return true;
+    }
+    snprintf(why, why_bytes, "'%s' is neither on nor off", text);
+    return false;
+}
+
 bool cli_option_store(const cli_option *option, const char *text, void *base, char *why,
                       size_t why_bytes) {
     void *to = member(option, base);
     switch (option->kind) {
     case CLI_FLAG:
-        *(bool *)to = true;
-        return true;
+        return store_flag(text, to, why, why_bytes);
     case CLI_INT:
         return store_int(option, text, to, why, why_bytes);
     case CLI_SEED:
@@ -101,6 +111,8 @@ bool cli_option_store(const cli_option *option, const char *text, void *base, ch
     case CLI_REAL:
         return store_real(option, text, to, why, why_bytes);
     case CLI_TEXT:
+    case CLI_FILE:
+    case CLI_FOLDER:
         *(const char **)to = text;
         return true;
     case CLI_INTS:
@@ -125,6 +137,8 @@ void cli_option_print(const cli_option *option, const void *base, FILE *out) {
         fprintf(out, "%g", *(const double *)from);
         break;
     case CLI_TEXT:
+    case CLI_FILE:
+    case CLI_FOLDER:
         fputs(*(const char *const *)from ? *(const char *const *)from : "", out);
         break;
     case CLI_INTS: {
@@ -138,7 +152,7 @@ void cli_option_print(const cli_option *option, const void *base, FILE *out) {
 
 /* ---- finding ---- */
 
-enum { LONGEST_NAME = 32 };
+enum { LONGEST_NAME = 32, MOST_OPTIONS = 64 };
 
 /* Levenshtein's distance, case ignored; a word too long to be a name is far from all. */
 static size_t distance(const char *a, const char *b) {
@@ -178,28 +192,38 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
 static const cli_option help_option = {
     .name = "help", .letter = 'h', .kind = CLI_FLAG, .help = "print this and exit"};
 
-/* The i-th option of a verb, NULL past the end; base receives its struct within values. */
-static const cli_option *option_at(const cli_verb *verb, size_t i, void *values, void **base) {
+const cli_option *cli_option_at(const cli_verb *verb, size_t i, size_t *offset) {
+    size_t unused;
+    if (!offset) offset = &unused;
+    *offset = 0;
     for (size_t g = 0; g < CLI_MAX_GROUPS && verb->groups[g].title; g++) {
         const cli_group *group = &verb->groups[g];
-        if (i < group->count) {
-            *base = (char *)values + group->offset;
-            return &group->options[i];
-        }
+        *offset = group->offset;
+        if (i < group->count) return &group->options[i];
         i -= group->count;
     }
     return i == 0 ? &help_option : NULL;
 }
 
+bool cli_has_options(const cli_verb *verb) {
+    return verb->groups[0].title != NULL;
+}
+
+void cli_option_variable(const cli_option *option, char out[CLI_VARIABLE]) {
+    snprintf(out, CLI_VARIABLE, "MICA_%s", option->name);
+    for (char *c = out; *c; c++) {
+        if (*c == '-') *c = '_';
+        if (*c >= 'a' && *c <= 'z') *c = (char)(*c - 'a' + 'A');
+    }
+}
+
 static int unknown_option(const cli_verb *verb, const char *verb_name, const char *name,
                           size_t len) {
-    enum { MOST = 64 };
-    const char *names[MOST];
+    const char *names[MOST_OPTIONS];
     size_t count = 0;
-    char values[1], word[LONGEST_NAME + 1];
-    void *base;
+    char word[LONGEST_NAME + 1];
     const cli_option *option;
-    while (count < MOST && (option = option_at(verb, count, values, &base)))
+    while (count < MOST_OPTIONS && (option = cli_option_at(verb, count, NULL)))
         names[count++] = option->name;
 
     snprintf(word, sizeof word, "%.*s", (int)len, name);
@@ -215,21 +239,45 @@ static int unknown_option(const cli_verb *verb, const char *verb_name, const cha
 typedef struct parser {
     const cli_verb *verb;
     const char *verb_name;
-    void *values;
+    char *values;
     int argc, next;
     char **argv;
+    bool given[MOST_OPTIONS]; /* on the command line */
 } parser;
 
-/* Stores one option. inline_value: what came with the word itself, or NULL: the next word. */
-static cli_parse take(parser *p, const cli_option *option, void *base, const char *inline_value) {
+/* Finds an option by its long or its short name, whichever is given. returns NULL: there is none */
+static const cli_option *find(const parser *p, const char *name, size_t len, char letter,
+                              size_t *index) {
+    const cli_option *option;
+    for (*index = 0; (option = cli_option_at(p->verb, *index, NULL)); ++*index) {
+        if (letter ? option->letter == letter
+                   : strlen(option->name) == len && strncmp(option->name, name, len) == 0)
+            return option;
+    }
+    return NULL;
+}
+
+/* Stores the value of the index-th option. source: how messages call the option. */
+static bool store(parser *p, size_t index, const char *value, const char *source) {
     char why[160];
+    size_t offset;
+    const cli_option *option = cli_option_at(p->verb, index, &offset);
+    if (cli_option_store(option, value, p->values + offset, why, sizeof why)) return true;
+    cli_usage(p->verb_name, "%s: %s", source, why);
+    return false;
+}
+
+/* Takes one option. inline_value: what came with the word itself, or NULL: the next word. */
+static cli_parse take(parser *p, size_t index, const char *inline_value) {
+    char source[LONGEST_NAME + 3];
+    const cli_option *option = cli_option_at(p->verb, index, NULL);
     if (option == &help_option && !inline_value) return CLI_PARSED_HELP;
     if (option->kind == CLI_FLAG && inline_value) {
         cli_usage(p->verb_name, "--%s takes no value", option->name);
         return CLI_PARSE_FAILED;
     }
-    const char *value = inline_value;
-    if (option->kind != CLI_FLAG && !value) {
+    const char *value = option->kind == CLI_FLAG ? "on" : inline_value;
+    if (!value) {
         if (p->next == p->argc) {
             cli_usage(p->verb_name, "--%s needs a value: --%s %s", option->name, option->name,
                       option->placeholder);
@@ -237,45 +285,61 @@ static cli_parse take(parser *p, const cli_option *option, void *base, const cha
         }
         value = p->argv[p->next++];
     }
-    if (cli_option_store(option, value, base, why, sizeof why)) return CLI_PARSED;
-    cli_usage(p->verb_name, "--%s: %s", option->name, why);
-    return CLI_PARSE_FAILED;
+    p->given[index] = true;
+    snprintf(source, sizeof source, "--%s", option->name);
+    return store(p, index, value, source) ? CLI_PARSED : CLI_PARSE_FAILED;
 }
 
 static cli_parse parse_long(parser *p, const char *word) {
     const char *equals = strchr(word, '=');
     size_t len = equals ? (size_t)(equals - word) : strlen(word);
-    const cli_option *option;
-    void *base = NULL;
-    for (size_t i = 0; (option = option_at(p->verb, i, p->values, &base)); i++)
-        if (strlen(option->name) == len && strncmp(option->name, word, len) == 0)
-            return take(p, option, base, equals ? equals + 1 : NULL);
+    size_t index;
+    if (find(p, word, len, 0, &index)) return take(p, index, equals ? equals + 1 : NULL);
+    if (!equals && strncmp(word, "no-", 3) == 0) {
+        const cli_option *option = find(p, word + 3, len - 3, 0, &index);
+        if (option && option->kind == CLI_FLAG && option != &help_option) {
+            p->given[index] = true;
+            return store(p, index, "off", word) ? CLI_PARSED : CLI_PARSE_FAILED;
+        }
+    }
     unknown_option(p->verb, p->verb_name, word, len);
     return CLI_PARSE_FAILED;
 }
 
 static cli_parse parse_short(parser *p, const char *word) {
-    const cli_option *option;
-    void *base = NULL;
-    for (size_t i = 0; (option = option_at(p->verb, i, p->values, &base)); i++)
-        if (option->letter == word[0]) return take(p, option, base, word[1] ? word + 1 : NULL);
+    size_t index;
+    if (find(p, NULL, 0, word[0], &index)) return take(p, index, word[1] ? word + 1 : NULL);
     cli_usage(p->verb_name, "%s has no option -%c; put -- before a text that begins with -",
               p->verb_name, word[0]);
     return CLI_PARSE_FAILED;
 }
 
-static void store_defaults(const cli_verb *verb, void *values) {
+static void store_defaults(const cli_verb *verb, char *values) {
     char why[160];
-    void *base = NULL;
+    size_t offset;
     const cli_option *option;
     memset(values, 0, verb->values_bytes);
-    for (size_t i = 0; (option = option_at(verb, i, values, &base)); i++)
-        if (option->initial) cli_option_store(option, option->initial, base, why, sizeof why);
+    for (size_t i = 0; (option = cli_option_at(verb, i, &offset)); i++)
+        if (option->initial)
+            cli_option_store(option, option->initial, values + offset, why, sizeof why);
+}
+
+/* What was not given on the command line. */
+static bool store_variables(parser *p) {
+    char variable[CLI_VARIABLE];
+    const cli_option *option;
+    for (size_t i = 0; (option = cli_option_at(p->verb, i, NULL)); i++) {
+        if (p->given[i] || option->own_variable || option == &help_option) continue;
+        cli_option_variable(option, variable);
+        const char *value = getenv(variable);
+        if (value && *value && !store(p, i, value, variable)) return false;
+    }
+    return true;
 }
 
 cli_parse cli_options_parse(const cli_verb *verb, const char *verb_name, int argc, char **argv,
                             void *values, int *count) {
-    parser p = {verb, verb_name, values, argc, 0, argv};
+    parser p = {.verb = verb, .verb_name = verb_name, .values = values, .argc = argc, .argv = argv};
     int kept = 0;
     bool only_words = false;
     store_defaults(verb, values);
@@ -298,58 +362,5 @@ cli_parse cli_options_parse(const cli_verb *verb, const char *verb_name, int arg
                   verb->max_args > 1 ? "; put quotes around a text of several words" : "");
         return CLI_PARSE_FAILED;
     }
-    return CLI_PARSED;
-}
-
-/* ---- help ---- */
-
-enum { HELP_COLUMN = 32, HELP_WIDTH = 80 };
-
-/* Prints text wrapped at HELP_WIDTH; the cursor stands at `column`, new lines begin there. */
-static void print_wrapped(const char *text, int column, FILE *out) {
-    int at = column;
-    while (*text) {
-        int len = (int)strcspn(text, " ");
-        if (at > column && at + 1 + len > HELP_WIDTH) {
-            fprintf(out, "\n%*s", column, "");
-            at = column;
-        } else if (at > column) {
-            fputc(' ', out);
-            at++;
-        }
-        fprintf(out, "%.*s", len, text);
-        at += len;
-        text += len;
-        text += strspn(text, " ");
-    }
-    fputc('\n', out);
-}
-
-static void print_option(const cli_option *option, FILE *out) {
-    char names[96], help[400];
-    int n = option->letter ? snprintf(names, sizeof names, "  -%c, ", option->letter)
-                           : snprintf(names, sizeof names, "      ");
-    n += snprintf(names + n, sizeof names - (size_t)n, "--%s%s%s", option->name,
-                  option->kind == CLI_FLAG ? "" : " ",
-                  option->kind == CLI_FLAG ? "" : option->placeholder);
-    fprintf(out, "%-*s", HELP_COLUMN, names);
-    if (n >= HELP_COLUMN - 1) fprintf(out, "\n%*s", HELP_COLUMN, "");
-    if (option->initial)
-        snprintf(help, sizeof help, "%s (default: %s)", option->help, option->initial);
-    else
-        snprintf(help, sizeof help, "%s", option->help);
-    print_wrapped(help, HELP_COLUMN, out);
-}
-
-void cli_options_help(const cli_verb *verb, const char *name, const char *summary, FILE *out) {
-    fprintf(out, "mica %s: %s\n\nUsage: mica %s [options]%s%s\n\n%s", name, summary, name,
-            *verb->synopsis ? " " : "", verb->synopsis, verb->details);
-    for (size_t g = 0; g < CLI_MAX_GROUPS && verb->groups[g].title; g++) {
-        fprintf(out, "\n%s:\n", verb->groups[g].title);
-        for (size_t i = 0; i < verb->groups[g].count; i++)
-            print_option(&verb->groups[g].options[i], out);
-    }
-    fputs("\nHelp:\n", out);
-    print_option(&help_option, out);
-    if (verb->examples) fprintf(out, "\nExamples:\n%s", verb->examples);
+    return store_variables(&p) ? CLI_PARSED : CLI_PARSE_FAILED;
 }

@@ -1,5 +1,6 @@
-/* Options as data. A verb's tables are all there is to know about its options: arguments are parsed
- * from them, `--help` is printed from them, and the commands of a chat set values by them.
+/* Options as data. A verb's tables are all there is to know about its options: arguments and
+ * environment variables are parsed from them, `--help`, manual pages and completions are printed
+ * from them, and the commands of a chat set values by them.
  *
  * A table describes the members of one struct. Tables that several verbs share (model.h, answer.h)
  * describe a struct that each verb embeds; a group says where in the verb's own struct that is. */
@@ -15,12 +16,14 @@ typedef struct cli_verb cli_verb;
 
 /* What an option's argument is, and the type of the member that keeps it. */
 typedef enum cli_kind {
-    CLI_FLAG, /* no argument; bool */
-    CLI_INT,  /* int64_t in [min, max] */
-    CLI_SEED, /* uint64_t */
-    CLI_REAL, /* double in [min, max] */
-    CLI_TEXT, /* const char *, borrowed from the command line */
-    CLI_INTS  /* cli_ints, each in [min, max]: 1,2,4 */
+    CLI_FLAG,   /* no argument, but --no-NAME unsets it; bool */
+    CLI_INT,    /* int64_t in [min, max] */
+    CLI_SEED,   /* uint64_t */
+    CLI_REAL,   /* double in [min, max] */
+    CLI_TEXT,   /* const char *, borrowed from the command line or the environment */
+    CLI_FILE,   /* the same, a path; told apart for completions */
+    CLI_FOLDER, /* the same */
+    CLI_INTS    /* cli_ints, each in [min, max]: 1,2,4 */
 } cli_kind;
 
 #define CLI_INTS_MAX 16
@@ -37,7 +40,8 @@ typedef struct cli_option {
     const char *initial;     /* the default, parsed as an argument; NULL: zero */
     double min, max;
     const char *help;
-    size_t offset; /* of the member in the table's struct */
+    size_t offset;     /* of the member in the table's struct */
+    bool own_variable; /* who reads the member also reads the environment variable */
 } cli_option;
 
 typedef struct cli_group {
@@ -49,10 +53,25 @@ typedef struct cli_group {
 
 #define CLI_COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
+/* The name of an environment variable, with its NUL. */
+#define CLI_VARIABLE 64
+
+/** Writes the name of the environment variable of an option: MICA_ and its long name. */
+void cli_option_variable(const cli_option *option, char out[CLI_VARIABLE]);
+
+/** The i-th option of a verb, --help being the last, NULL past the end.
+ *
+ *  offset  receives where its table's struct is in the verb's struct; may be NULL */
+const cli_option *cli_option_at(const cli_verb *verb, size_t i, size_t *offset);
+
+/** Whether a verb has options other than --help. */
+bool cli_has_options(const cli_verb *verb);
+
 typedef enum cli_parse { CLI_PARSED, CLI_PARSED_HELP, CLI_PARSE_FAILED } cli_parse;
 
-/** Parses a verb's arguments: `--name value`, `--name=value`, `-n value`, `-nvalue`, in any order
- *  with what is not an option; after `--` nothing is an option.
+/** Parses a verb's arguments: `--name value`, `--name=value`, `-n value`, `-nvalue`, `--no-flag`, in
+ *  any order with what is not an option; after `--` nothing is an option. What is not given there is
+ *  taken from the environment, an empty variable being none.
  *
  *  argv    [argc] the words after the verb. What is not an option is moved to its front.
  *  values  the verb's struct; receives defaults, then what was given.
@@ -62,7 +81,7 @@ typedef enum cli_parse { CLI_PARSED, CLI_PARSED_HELP, CLI_PARSE_FAILED } cli_par
 cli_parse cli_options_parse(const cli_verb *verb, const char *verb_name, int argc, char **argv,
                             void *values, int *count);
 
-/** Parses one argument into its member.
+/** Parses one argument into its member; that of a flag is on or off.
  *
  *  base    the struct of the option's table.
  *  why     receives the reason, such as "'x' is not a number", where it returns false. */
@@ -72,7 +91,7 @@ bool cli_option_store(const cli_option *option, const char *text, void *base, ch
 /** Prints a member as cli_option_store reads it. */
 void cli_option_print(const cli_option *option, const void *base, FILE *out);
 
-/** Prints `mica help VERB`. */
+/** Prints `mica help VERB` (help.c). */
 void cli_options_help(const cli_verb *verb, const char *name, const char *summary, FILE *out);
 
 /** The name that begins with word or is nearest by edit distance, NULL where none is near.

@@ -40,6 +40,7 @@ const cli_verb cli_verb_run = {
                 "  mica run ~/models/gemma-3-1b-it \"Write a haiku on disks\" -T 0.8 --seed 7\n"
                 "  git diff | mica run --system \"Describe this change\"\n",
     .max_args = 2,
+    .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(run_values),
     .groups = {{"Prompt", system_option, CLI_COUNT(system_option), 0},
                {"Answer", cli_answer_options, CLI_ANSWER_OPTIONS, offsetof(run_values, answer)},

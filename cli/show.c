@@ -130,6 +130,7 @@ const cli_verb cli_verb_show = {
                "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica show ~/models/gemma-3-1b-it --context 32768\n",
     .max_args = 1,
+    .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(show_values),
     .groups = {{"Output", show_options, CLI_COUNT(show_options), 0},
                {"Model", cli_folder_option, 1, offsetof(show_values, model)}},

@@ -129,6 +129,7 @@ const cli_verb cli_verb_tokenize = {
     .examples = "  mica tokenize \"What is curl?\"\n"
                 "  mica tokenize --ids < letter.txt | mica tokenize --decode\n",
     .max_args = 2,
+    .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(tokenize_values),
     .groups = {{"Output", tokenize_options, CLI_COUNT(tokenize_options), 0},
                {"Model", cli_folder_option, 1, offsetof(tokenize_values, model)}},

@@ -1,5 +1,5 @@
-# make install: the command, both libraries, the headers, the default model, and what
-# find_package(mica) and pkg-config read.
+# make install: the command with its manual pages and completions, both libraries, the headers, the
+# default model, and what find_package(mica) and pkg-config read.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS mica_shared mica_static EXPORT mica_targets
@@ -7,6 +7,13 @@ install(TARGETS mica_shared mica_static EXPORT mica_targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(MICA_BUILD_CLI)
   install(TARGETS mica RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+if(MICA_BUILD_CLI AND NOT CMAKE_CROSSCOMPILING)
+  set(pages ${PROJECT_BINARY_DIR}/pages)
+  install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+  install(DIRECTORY ${pages}/bash/ DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(DIRECTORY ${pages}/zsh/ DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(DIRECTORY ${pages}/fish/ DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 install(DIRECTORY include/mica TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY models/default DESTINATION ${CMAKE_INSTALL_DATADIR}/mica/models

@@ -5,15 +5,24 @@ The command alone, and `help`, print the short help.
   
   Usage: mica COMMAND [options] ...
   
-    chat       talk with a model
-    run        one answer to one prompt
-    generate   continue a raw text, without a chat format
-    show       what a model is, the memory it needs, and whether that fits
-    tokenize   text to token ids, and back
-    bench      measure prefill and decode rates
-    devices    the devices that models can run on
-    version    the version, and what was compiled in
-    help       this, or what one command does: mica help chat
+  Talk:
+    chat         talk with a model
+    run          one answer to one prompt
+    generate     continue a raw text, without a chat format
+  
+  Models:
+    show         what a model is, the memory it needs, and whether that fits
+    tokenize     text to token ids, and back
+  
+  This machine:
+    bench        measure prefill and decode rates
+    devices      the devices that models can run on
+  
+  This command:
+    completions  what makes a shell complete its arguments
+    man          its manual pages
+    version      the version, and what was compiled in
+    help         this, or what one command does: mica help chat
   
   Examples:
     mica chat                          talk with the model that comes with mica
@@ -21,6 +30,8 @@ The command alone, and `help`, print the short help.
     mica run "What is curl?"           one answer
     mica run - < letter.txt            the prompt is a file
     mica show ~/models/gemma-3-1b-it   what it is, and whether it fits
+  
+  Every option can also be set in the environment: --max-tokens as MICA_MAX_TOKENS.
   $ mica > a; mica help > b; mica --help > c; mica -h > d
   > cmp a b && cmp a c && cmp a d
 
@@ -67,6 +78,9 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Help:
     -h, --help                    print this and exit
+  
+  Each option can also be set in the environment: --system as MICA_SYSTEM, a flag
+  as on or off. The command line wins; --no-FLAG unsets a flag there.
   
   Examples:
     mica chat
@@ -116,6 +130,9 @@ Each verb explains itself, in lines of 80 columns at most.
   Help:
     -h, --help                    print this and exit
   
+  Each option can also be set in the environment: --system as MICA_SYSTEM, a flag
+  as on or off. The command line wins; --no-FLAG unsets a flag there.
+  
   Examples:
     mica run "What is curl?"
     mica run ~/models/gemma-3-1b-it "Write a haiku on disks" -T 0.8 --seed 7
@@ -161,6 +178,10 @@ Each verb explains itself, in lines of 80 columns at most.
   Help:
     -h, --help                    print this and exit
   
+  Each option can also be set in the environment: --temperature as
+  MICA_TEMPERATURE, a flag as on or off. The command line wins; --no-FLAG unsets a
+  flag there.
+  
   Examples:
     mica generate "curl is" --max-tokens 40
   $ mica help show
@@ -185,6 +206,9 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Help:
     -h, --help                    print this and exit
+  
+  Each option can also be set in the environment: --context as MICA_CONTEXT, a
+  flag as on or off. The command line wins; --no-FLAG unsets a flag there.
   
   Examples:
     mica show ~/models/gemma-3-1b-it --context 32768
@@ -213,6 +237,9 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Help:
     -h, --help                    print this and exit
+  
+  Each option can also be set in the environment: --ids as MICA_IDS, a flag as on
+  or off. The command line wins; --no-FLAG unsets a flag there.
   
   Examples:
     mica tokenize "What is curl?"
@@ -244,6 +271,9 @@ Each verb explains itself, in lines of 80 columns at most.
   Help:
     -h, --help                    print this and exit
   
+  Each option can also be set in the environment: --prompt as MICA_PROMPT, a flag
+  as on or off. The command line wins; --no-FLAG unsets a flag there.
+  
   Examples:
     mica bench ~/models/gemma-3-1b-it --prompt 512,4096 --threads 1,2,4
   $ mica help devices
@@ -255,6 +285,33 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Help:
     -h, --help                    print this and exit
+  $ mica help completions
+  mica completions: what makes a shell complete its arguments
+  
+  Usage: mica completions [options] SHELL
+  
+  Prints a script that makes SHELL, which is bash, zsh or fish, complete commands,
+  options, files and folders after mica. An installed mica has it in place already.
+  
+  Help:
+    -h, --help                    print this and exit
+  
+  Examples:
+    source <(mica completions bash)
+    mica completions fish > ~/.config/fish/completions/mica.fish
+  $ mica help man
+  mica man: its manual pages
+  
+  Usage: mica man [options] [VERB]
+  
+  Prints the manual page of mica, or of one of its verbs, in the language of man(1).
+  An installed mica has them all: man mica-chat.
+  
+  Help:
+    -h, --help                    print this and exit
+  
+  Examples:
+    mica man chat | man -l -
   $ mica help version
   mica version: the version, and what was compiled in
   
@@ -264,7 +321,9 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Help:
     -h, --help                    print this and exit
-  $ for verb in chat run generate show tokenize bench devices version; do
+  $ for verb in $(mica | sed -n 's/^  \([a-z]*\)  .*/\1/p' | grep -v -e help -e mica); do
   >   mica help $verb > a; mica $verb --help > b; mica $verb -h > c
   >   cmp a b; cmp a c; awk 'length > 80' a
   > done
+  options, files and folders after mica. An installed mica has it in place already.
+  Prints the manual page of mica, or of one of its verbs, in the language of man(1).

@@ -31,7 +31,11 @@ done
 tr -d '\n' < "$ROOT/models/default/config.json" \
   | sed 's/"eos_token_id": *\[[^]]*\]/"eos_token_id": 0/' > "$work/home/endless/config.json"
 
-unset MICA_MODEL MICA_MODELS NO_COLOR XDG_STATE_HOME
+# Every option has a variable MICA_...; MICA_CPU chooses kernels, and is whoever's who runs us.
+for variable in $(env | sed -n 's/^\(MICA_[A-Z0-9_]*\)=.*/\1/p' | grep -v '^MICA_CPU$'); do
+  unset "$variable"
+done
+unset NO_COLOR XDG_STATE_HOME XDG_CACHE_HOME
 PATH=$work/bin:$PATH HOME=$work/home TERM=xterm LC_ALL=C
 export PATH HOME TERM LC_ALL
 cd "$HOME"

@@ -1,0 +1,194 @@
+/* mica man: the manual pages, as roff, from the tables that --help is printed from. */
+#include "verb.h"
+
+#include <mica/mica.h>
+
+#include <string.h>
+
+/* Prints text as roff that shows it as it is, and nothing in it as a request. */
+static void put(const char *text) {
+    bool line_starts = true;
+    for (; *text; text++) {
+        if (line_starts && (*text == '.' || *text == '\'')) fputs("\\&", stdout);
+        line_starts = *text == '\n';
+        switch (*text) {
+        case '\\':
+            fputs("\\e", stdout);
+            break;
+        case '-':
+            fputs("\\-", stdout);
+            break;
+        case '\'':
+            fputs("\\(aq", stdout);
+            break;
+        case '`':
+            fputs("\\(ga", stdout);
+            break;
+        case '^':
+            fputs("\\(ha", stdout);
+            break;
+        case '~':
+            fputs("\\(ti", stdout);
+            break;
+        default:
+            putchar(*text);
+        }
+    }
+}
+
+/* Paragraphs, a blank line between them. */
+static void put_paragraphs(const char *text) {
+    while (*text) {
+        char line[256];
+        size_t len = strcspn(text, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)len, text);
+        if (len > 0) put(line);
+        puts(len > 0 ? "" : ".PP");
+        text += len + (text[len] == '\n');
+    }
+}
+
+static void put_title(const char *name) {
+    char title[64];
+    snprintf(title, sizeof title, "%s", name);
+    for (char *c = title; *c; c++)
+        if (*c >= 'a' && *c <= 'z') *c = (char)(*c - 'a' + 'A');
+    fputs(".TH ", stdout);
+    put(title);
+    printf(" 1 \"\" \"mica %s\" \"mica\"\n.SH NAME\n", mica_version());
+    put(name);
+    fputs(" \\- ", stdout);
+}
+
+static void put_option(const cli_option *option) {
+    fputs(".TP\n", stdout);
+    if (option->letter) printf("\\fB\\-%c\\fR, ", option->letter);
+    fputs("\\fB", stdout);
+    put("--");
+    put(option->name);
+    fputs("\\fR", stdout);
+    if (option->placeholder) {
+        fputs(" \\fI", stdout);
+        put(option->placeholder);
+        fputs("\\fR", stdout);
+    }
+    putchar('\n');
+    put(option->help);
+    if (option->initial) {
+        fputs(" (default: ", stdout);
+        put(option->initial);
+        putchar(')');
+    }
+    putchar('\n');
+}
+
+static void put_options(const cli_verb *verb) {
+    size_t count = 0;
+    puts(".SH OPTIONS");
+    for (size_t g = 0; g < CLI_MAX_GROUPS && verb->groups[g].title; g++) {
+        const cli_group *group = &verb->groups[g];
+        printf(".SS %s\n", group->title);
+        for (size_t i = 0; i < group->count; i++)
+            put_option(&group->options[i]);
+        count += group->count;
+    }
+    if (count > 0) puts(".SS Help");
+    put_option(cli_option_at(verb, count, NULL));
+}
+
+static void put_variables(const cli_verb *verb) {
+    char variable[CLI_VARIABLE];
+    puts(".SH ENVIRONMENT\nWhere an option is not given, its variable is taken, unless that is\n"
+         "empty. A flag is on or off there.");
+    const cli_option *option;
+    for (size_t i = 0; cli_option_at(verb, i + 1, NULL); i++) { /* not --help */
+        option = cli_option_at(verb, i, NULL);
+        cli_option_variable(option, variable);
+        printf(".TP\n\\fB%s\\fR\n", variable);
+        put("--");
+        put(option->name);
+        putchar('\n');
+    }
+}
+
+static void put_examples(const char *examples) {
+    fputs(".SH EXAMPLES\n.nf\n", stdout);
+    put(examples);
+    puts(".fi");
+}
+
+static void put_verb_page(const cli_verb_row *row) {
+    char name[64];
+    snprintf(name, sizeof name, "mica-%s", row->name);
+    put_title(name);
+    put(row->summary);
+    printf("\n.SH SYNOPSIS\n\\fBmica %s\\fR [options]", row->name);
+    if (*row->verb->synopsis) putchar(' ');
+    put(row->verb->synopsis);
+    puts("\n.SH DESCRIPTION");
+    put_paragraphs(row->verb->details);
+    put_options(row->verb);
+    if (cli_has_options(row->verb)) put_variables(row->verb);
+    if (row->verb->examples) put_examples(row->verb->examples);
+    puts(".SH SEE ALSO\n\\fBmica\\fR(1)");
+}
+
+static void put_item(const char *term, const char *text) {
+    printf(".TP\n\\fB%s\\fR\n", term);
+    put(text);
+    putchar('\n');
+}
+
+static void put_page(void) {
+    const char *group = "";
+    put_title("mica");
+    puts("run language models kept in the MLX / Hugging Face layout\n.SH SYNOPSIS\n"
+         "\\fBmica\\fR \\fICOMMAND\\fR [options] ...\n.SH DESCRIPTION\n"
+         "Models are folders that hold config.json, tokenizer.json and *.safetensors.\n"
+         "They are used where they lie, and are not converted. Results go to standard\n"
+         "output and all else to standard error.\n.SH COMMANDS");
+    for (size_t i = 0; i < cli_verb_count; i++) {
+        const cli_verb_row *row = &cli_verbs[i];
+        if (strcmp(group, row->group) != 0) printf(".SS %s\n", row->group);
+        group = row->group;
+        printf(".TP\n\\fBmica\\-%s\\fR(1)\n", row->name);
+        put(row->summary);
+        putchar('\n');
+    }
+    puts(".SH ENVIRONMENT\nEvery option can also be set here: \\-\\-max\\-tokens as\n"
+         "\\fBMICA_MAX_TOKENS\\fR. The command line wins.");
+    put_item("MICA_MODEL", "the folder of the model that is taken where none is named");
+    put_item("MICA_MODELS", "a folder whose folder default is taken where MICA_MODEL is not set");
+    put_item("NO_COLOR", "no colours");
+    puts(".SH EXIT STATUS");
+    put_item("0", "done");
+    put_item("1", "failed");
+    put_item("2", "wrong usage");
+    put_item("130", "interrupted");
+    fputs(".SH SEE ALSO\n", stdout);
+    for (size_t i = 0; i < cli_verb_count; i++)
+        printf("\\fBmica\\-%s\\fR(1)%s\n", cli_verbs[i].name, i + 1 < cli_verb_count ? "," : "");
+}
+
+static int run(const void *values, char **args, int count) {
+    (void)values;
+    if (count == 0) {
+        put_page();
+        return CLI_DONE;
+    }
+    const cli_verb_row *row = cli_verb_find(args[0]);
+    if (!row) return cli_verb_unknown(args[0]);
+    put_verb_page(row);
+    return CLI_DONE;
+}
+
+const cli_verb cli_verb_man = {
+    .synopsis = "[VERB]",
+    .details =
+        "Prints the manual page of mica, or of one of its verbs, in the language of man(1).\n"
+        "An installed mica has them all: man mica-chat.\n",
+    .examples = "  mica man chat | man -l -\n",
+    .max_args = 1,
+    .words = CLI_WORDS_VERBS,
+    .run = run,
+};

@@ -1,0 +1,21 @@
+# Writes what the command prints about itself into FOLDER: manual pages (man1/), completions for
+# bash, zsh and fish. Run as
+#
+#   cmake -D MICA=<the command> -D FOLDER=<folder> -D VERBS=<verb,...> -P MicaPages.cmake
+
+# mica_page(<file> <argument>...): what `mica <argument>...` prints.
+function(mica_page file)
+  execute_process(COMMAND ${MICA} ${ARGN} OUTPUT_FILE ${FOLDER}/${file} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+foreach(kind man1 bash zsh fish)
+  file(MAKE_DIRECTORY ${FOLDER}/${kind})
+endforeach()
+mica_page(man1/mica.1 man)
+string(REPLACE "," ";" VERBS "${VERBS}")
+foreach(verb IN LISTS VERBS)
+  mica_page(man1/mica-${verb}.1 man ${verb})
+endforeach()
+mica_page(bash/mica completions bash)
+mica_page(zsh/_mica completions zsh)
+mica_page(fish/mica.fish completions fish)
