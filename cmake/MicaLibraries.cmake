@@ -1,7 +1,8 @@
 # libmica.a and libmica.so, of the same objects.
 
 # What a user of the static library must link besides.
-set(mica_private_libraries simdjson::simdjson Threads::Threads $<$<NOT:$<PLATFORM_ID:Darwin>>:m>)
+set(mica_private_libraries simdjson::simdjson PkgConfig::PCRE2 PkgConfig::UTF8PROC Threads::Threads
+  $<$<NOT:$<PLATFORM_ID:Darwin>>:m>)
 
 add_library(mica_static STATIC $<TARGET_OBJECTS:mica_objects>)
 target_link_libraries(mica_static PRIVATE ${mica_private_libraries})

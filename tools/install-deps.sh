@@ -3,7 +3,7 @@
 #
 #   tools/install-deps.sh [build|test|check]
 #
-#   build  compilers, CMake, simdjson; Ninja and libedit, which are optional
+#   build  compilers, CMake, simdjson, PCRE2, utf8proc; Ninja and libedit, which are optional
 #   test   build, and cmocka, clang-format 14
 #   check  test, and what CI needs besides: valgrind, doxygen, clang 14
 #
@@ -28,6 +28,8 @@ have cmake || need cmake
 have ninja || have ninja-build || need ninja
 have pkg-config || need pkg-config
 library simdjson simdjson.h || need simdjson
+library libpcre2-8 pcre2.h || need pcre2
+library libutf8proc utf8proc.h || need utf8proc
 library libedit histedit.h || need libedit
 case $tier in
   build) ;;
@@ -53,6 +55,8 @@ package() { # MANAGER WORD: the packages that a word stands for
     apt:compiler) echo gcc g++ libc6-dev ;;
     apt:ninja) echo ninja-build ;;
     apt:simdjson) echo libsimdjson-dev ;;
+    apt:pcre2) echo libpcre2-dev ;;
+    apt:utf8proc) echo libutf8proc-dev ;;
     apt:libedit) echo libedit-dev ;;
     apt:cmocka) echo libcmocka-dev ;;
     apt:clang-format) echo clang-format-14 ;;
@@ -65,6 +69,8 @@ package() { # MANAGER WORD: the packages that a word stands for
     dnf:ninja) echo ninja-build ;;
     dnf:pkg-config) echo pkgconf-pkg-config ;;
     dnf:simdjson) echo simdjson-devel ;;
+    dnf:pcre2) echo pcre2-devel ;;
+    dnf:utf8proc) echo utf8proc-devel ;;
     dnf:libedit) echo libedit-devel ;;
     dnf:cmocka) echo libcmocka-devel ;;
     dnf:clang-format) echo clang-tools-extra ;;

@@ -1,7 +1,7 @@
 #include "text/added.h"
 
-#include "base/utf8.h"
 #include "text/space.h"
+#include "text/unicode.h"
 
 static bool add_node(mc_added *a) {
     mc_added_end none = {-1, 0};
@@ -52,12 +52,22 @@ static size_t longest(const mc_added *a, mc_str text, size_t at, mc_added_end *e
     return best;
 }
 
+static bool stands_alone(mc_str text, size_t start, size_t end) {
+    uint32_t c;
+    if (start > 0 && mc_last_char(text.ptr, text.ptr + start, &c) && mc_is_word(c)) return false;
+    return end == text.len || (mc_next_char(text.ptr + end, &c) && !mc_is_word(c));
+}
+
 bool mc_added_find(const mc_added *a, mc_str text, size_t from, mc_added_match *match) {
     if (a->count == 0) return false;
     for (size_t at = from; at < text.len; at++) {
         mc_added_end end = {-1, 0};
         size_t len = a->starts[(uint8_t)text.ptr[at]] ? longest(a, text, at, &end) : 0;
         if (len == 0) continue;
+        if ((end.flags & MC_ADDED_WORD) && !stands_alone(text, at, at + len)) {
+            at += len - 1;
+            continue;
+        }
         *match = (mc_added_match){at, at + len, end.id};
         if (end.flags & MC_ADDED_LSTRIP) {
             match->start -= mc_space_at_end(text.ptr + from, at - from);

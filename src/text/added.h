@@ -1,6 +1,7 @@
 /* Added tokens: texts that are cut out of the input before anything else looks at it.
  *
- * Leftmost first, the longest of those that start at one place. One set is matched in the raw text
+ * Leftmost first, the longest of those that start at one place; a single_word token that stands in a
+ * longer word is passed over. One set is matched in the raw text
  * and one (tokens with "normalized") in the normalised text. Immutable once loaded. */
 #ifndef TEXT_ADDED_H
 #define TEXT_ADDED_H
@@ -14,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MC_ADDED_LSTRIP = 1, MC_ADDED_RSTRIP = 2 };
+enum { MC_ADDED_LSTRIP = 1, MC_ADDED_RSTRIP = 2, MC_ADDED_WORD = 4 };
 
 typedef struct mc_added {
     mc_pairs edges;   /* (node, byte) to node */

@@ -1,177 +1,151 @@
 #include "text/bpe.h"
 
-#include "base/utf8.h"
+#include "base/alloc.h"
+#include "text/byte_level.h"
+#include "text/unicode.h"
 
-/* Symbols of the piece, a doubly linked list in an array. */
-typedef struct symbol {
-    int32_t id;         /* -1: merged into the one before */
-    int32_t prev, next; /* -1: none */
-} symbol;
+#include <string.h>
 
-/* A merge that was possible when it was found. */
-typedef struct candidate {
-    uint64_t order; /* rank << 32 | index of the left symbol: least first */
-    int32_t id;     /* what the two become */
-} candidate;
-
-static bool add_symbol(mc_buffer *symbols, int32_t id) {
-    int32_t at = (int32_t)MC_BUFFER_COUNT(symbols, symbol);
-    symbol s = {id, at - 1, at + 1};
-    return mc_buffer_add(symbols, &s, sizeof s);
+static bool add_id(mc_buffer *ids, int32_t id) {
+    return mc_buffer_add(ids, &id, sizeof id);
 }
 
 /* True where every byte of a character has a token; they are added then. */
-static bool byte_symbols(const mc_bpe *bpe, mc_str c, mc_buffer *symbols, bool *no_memory) {
+static bool add_bytes(const mc_bpe *bpe, mc_str c, mc_buffer *ids, bool *no_memory) {
     for (size_t i = 0; i < c.len; i++) {
         if (bpe->byte_ids[(uint8_t)c.ptr[i]] < 0) return false;
     }
-    for (size_t i = 0; i < c.len; i++) {
-        *no_memory |= !add_symbol(symbols, bpe->byte_ids[(uint8_t)c.ptr[i]]);
-    }
+    for (size_t i = 0; i < c.len; i++)
+        *no_memory |= !add_id(ids, bpe->byte_ids[(uint8_t)c.ptr[i]]);
     return true;
 }
 
-static int32_t character_id(const mc_bpe *bpe, const mc_vocab *v, mc_str c) {
-    if (c.len == 1) return bpe->ascii_ids[(uint8_t)c.ptr[0] & 0x7F];
-    return mc_vocab_find_model(v, c, mc_vocab_hash(c.ptr, c.len));
+int32_t mc_bpe_char_id(const mc_bpe *bpe, const mc_vocab *v, uint32_t codepoint, mc_str spelled) {
+    if (codepoint < MC_BPE_CHARS) return bpe->char_ids[codepoint];
+    return mc_vocab_find_model(v, spelled, mc_vocab_hash(spelled.ptr, spelled.len));
 }
 
 /* Spells the piece. A run of unknown characters waits until a known one (or the end) comes; a
  * character that falls back to bytes does not end it, as in `tokenizers`. */
-static bool spell(const mc_bpe *bpe, const mc_vocab *v, mc_str piece, mc_buffer *symbols) {
+static bool spell_chars(const mc_bpe *bpe, const mc_vocab *v, mc_str piece, mc_buffer *ids) {
     bool unknown = false, no_memory = false;
     for (size_t at = 0; at < piece.len && !no_memory;) {
         uint32_t codepoint;
-        size_t n = mc_utf8_decode(piece.ptr + at, piece.len - at, &codepoint);
-        mc_str c = {piece.ptr + at, n ? n : 1};
+        mc_str c = {piece.ptr + at, mc_next_char(piece.ptr + at, &codepoint)};
         at += c.len;
-        int32_t id = character_id(bpe, v, c);
+        int32_t id = mc_bpe_char_id(bpe, v, codepoint, c);
         if (id >= 0) {
-            no_memory = unknown && !add_symbol(symbols, bpe->unk_id);
-            no_memory |= !add_symbol(symbols, id);
+            no_memory = unknown && !add_id(ids, bpe->unk_id);
+            no_memory |= !add_id(ids, id);
             unknown = false;
-        } else if (bpe->byte_fallback && byte_symbols(bpe, c, symbols, &no_memory)) {
+        } else if (bpe->byte_fallback && add_bytes(bpe, c, ids, &no_memory)) {
             continue;
         } else if (bpe->unk_id >= 0) {
-            no_memory = unknown && !bpe->fuse_unk && !add_symbol(symbols, bpe->unk_id);
+            no_memory = unknown && !bpe->fuse_unk && !add_id(ids, bpe->unk_id);
             unknown = true;
         }
     }
-    if (unknown && !no_memory) no_memory = !add_symbol(symbols, bpe->unk_id);
-    size_t n = MC_BUFFER_COUNT(symbols, symbol);
-    if (n) MC_BUFFER_AT(symbols, symbol)[n - 1].next = -1;
+    if (unknown && !no_memory) no_memory = !add_id(ids, bpe->unk_id);
     return !no_memory;
 }
 
-static void sift_down(candidate *heap, size_t n, size_t at) {
-    candidate moving = heap[at];
-    for (size_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && heap[child + 1].order < heap[child].order) child++;
-        if (moving.order <= heap[child].order) break;
-        heap[at] = heap[child];
-    }
-    heap[at] = moving;
-}
-
-static void sift_up(candidate *heap, size_t at) {
-    candidate moving = heap[at];
-    for (size_t parent; at > 0; at = parent) {
-        parent = (at - 1) / 2;
-        if (heap[parent].order <= moving.order) break;
-        heap[at] = heap[parent];
-    }
-    heap[at] = moving;
-}
-
-static candidate pop(mc_buffer *buffer) {
-    candidate *heap = MC_BUFFER_AT(buffer, candidate);
-    candidate top = heap[0];
-    buffer->len -= sizeof *heap;
-    size_t n = MC_BUFFER_COUNT(buffer, candidate);
-    if (n) {
-        heap[0] = heap[n];
-        sift_down(heap, n, 0);
-    }
-    return top;
-}
-
-static bool find_merge(const mc_bpe *bpe, const symbol *symbols, int32_t left, candidate *out) {
-    int32_t right = symbols[left].next;
-    uint64_t merge;
-    if (right < 0 ||
-        !mc_pairs_find(&bpe->merges,
-                       mc_pair_key((uint32_t)symbols[left].id, (uint32_t)symbols[right].id),
-                       &merge)) {
-        return false;
-    }
-    *out = (candidate){(merge & ~(uint64_t)UINT32_MAX) | (uint32_t)left, (int32_t)(uint32_t)merge};
+static bool spell(const mc_bpe *bpe, const mc_vocab *v, mc_str piece, mc_buffer *ids) {
+    mc_buffer_clear(ids);
+    if (!bpe->takes_bytes) return spell_chars(bpe, v, piece, ids);
+    if (!mc_buffer_reserve(ids, piece.len * sizeof(int32_t))) return false;
+    for (size_t i = 0; i < piece.len; i++)
+        MC_BUFFER_AT(ids, int32_t)[i] = bpe->level_ids[(uint8_t)piece.ptr[i]];
+    ids->len = piece.len * sizeof(int32_t);
     return true;
 }
 
-static bool push_merge(const mc_bpe *bpe, const symbol *symbols, int32_t left, mc_buffer *heap) {
-    candidate c;
-    if (left < 0 || !find_merge(bpe, symbols, left, &c)) return true;
-    if (!mc_buffer_add(heap, &c, sizeof c)) return false;
-    sift_up(MC_BUFFER_AT(heap, candidate), MC_BUFFER_COUNT(heap, candidate) - 1);
-    return true;
+/* The token that the piece is as a whole, -1: none. */
+static mica_status find_whole(const mc_bpe *bpe, const mc_vocab *v, mc_str piece, mc_bpe_scratch *s,
+                              int32_t *id) {
+    if (bpe->takes_bytes) {
+        mc_buffer_clear(&s->spelled);
+        if (!mc_byte_level_spell(piece, &s->spelled)) return mc_fail_nomem("a piece of text");
+        piece = (mc_str){s->spelled.data, s->spelled.len};
+    }
+    *id = mc_vocab_find_model(v, piece, mc_vocab_hash(piece.ptr, piece.len));
+    return MICA_OK;
 }
 
-static bool push_all_merges(const mc_bpe *bpe, const mc_buffer *symbols, mc_buffer *heap) {
-    size_t n = MC_BUFFER_COUNT(symbols, symbol);
-    for (size_t i = 0; i + 1 < n; i++) {
-        candidate c;
-        if (find_merge(bpe, MC_BUFFER_AT(symbols, symbol), (int32_t)i, &c) &&
-            !mc_buffer_add(heap, &c, sizeof c)) {
-            return false;
-        }
+static mica_status encode_anew(const mc_bpe *bpe, const mc_vocab *v, mc_str piece,
+                               mc_bpe_scratch *s, mc_buffer *ids) {
+    if (bpe->ignore_merges && bpe->takes_bytes) {
+        int32_t id;
+        MC_TRY(find_whole(bpe, v, piece, s, &id));
+        if (id >= 0) return add_id(ids, id) ? MICA_OK : mc_fail_nomem("ids");
     }
-    n = MC_BUFFER_COUNT(heap, candidate);
-    for (size_t i = n / 2; i-- > 0;)
-        sift_down(MC_BUFFER_AT(heap, candidate), n, i);
-    return true;
+    if (!spell(bpe, v, piece, &s->ids)) return mc_fail_nomem("symbols of a piece of text");
+    size_t n = MC_BUFFER_COUNT(&s->ids, int32_t);
+    if (n == 0) return MICA_OK;
+    MC_TRY(mc_bpe_merge(bpe, MC_BUFFER_AT(&s->ids, int32_t), &n, s));
+    return mc_buffer_add(ids, s->ids.data, n * sizeof(int32_t)) ? MICA_OK : mc_fail_nomem("ids");
 }
 
-/* Candidates are not taken out of the heap when a neighbour changes: one that no longer gives the
- * same token is passed over when its turn comes. */
-static bool merge_all(const mc_bpe *bpe, mc_buffer *list, mc_buffer *heap) {
-    symbol *symbols = MC_BUFFER_AT(list, symbol);
-    if (!push_all_merges(bpe, list, heap)) return false;
-    while (heap->len) {
-        candidate top = pop(heap), now;
-        int32_t left = (int32_t)(uint32_t)top.order;
-        if (symbols[left].id < 0 || !find_merge(bpe, symbols, left, &now) || now.id != top.id) {
-            continue;
-        }
-        int32_t right = symbols[left].next, next = symbols[right].next;
-        symbols[left].id = top.id;
-        symbols[left].next = next;
-        symbols[right].id = -1;
-        if (next >= 0) symbols[next].prev = left;
-        if (!push_merge(bpe, symbols, symbols[left].prev, heap)) return false;
-        if (!push_merge(bpe, symbols, left, heap)) return false;
+mica_status mc_bpe_remember(mc_bpe_scratch *s, size_t text_len) {
+    size_t slots = 64;
+    while (slots < 16384 && slots < text_len / 4)
+        slots *= 2;
+    s->known = mc_calloc(slots, sizeof *s->known);
+    if (!s->known) return mc_fail_nomem("pieces of text");
+    s->known_mask = slots - 1;
+    return MICA_OK;
+}
+
+/* The slot where the piece, which is short, is or would be. */
+static mc_bpe_known *known_slot(const mc_bpe_scratch *s, const mc_bpe_known *wanted) {
+    uint64_t words[3];
+    memcpy(words, wanted, sizeof words);
+    uint64_t hash = words[0] * UINT64_C(0x9E3779B97F4A7C15);
+    hash = (hash ^ hash >> 32 ^ words[1]) * UINT64_C(0xC2B2AE3D27D4EB4F);
+    hash = (hash ^ hash >> 29 ^ words[2]) * UINT64_C(0x9E3779B97F4A7C15);
+    return &s->known[(hash >> 40) & s->known_mask];
+}
+
+static mica_status encode_part(const mc_bpe *bpe, const mc_vocab *v, mc_str piece,
+                               mc_bpe_scratch *s, mc_buffer *ids) {
+    if (piece.len > MC_BPE_KEY || !s->known) return encode_anew(bpe, v, piece, s, ids);
+    mc_bpe_known wanted = {.len = (uint8_t)piece.len};
+    memcpy(wanted.key, piece.ptr, piece.len);
+    mc_bpe_known *slot = known_slot(s, &wanted);
+    if (slot->len == wanted.len && memcmp(slot->key, wanted.key, MC_BPE_KEY) == 0) {
+        return mc_buffer_add(ids, slot->ids, slot->n * sizeof(int32_t)) ? MICA_OK
+                                                                        : mc_fail_nomem("ids");
     }
-    return true;
+    size_t before = ids->len;
+    MC_TRY(encode_anew(bpe, v, piece, s, ids));
+    size_t bytes = ids->len - before;
+    if (bytes > sizeof wanted.ids) return MICA_OK;
+    wanted.n = (uint8_t)(bytes / sizeof(int32_t));
+    memcpy(wanted.ids, ids->data + before, bytes);
+    *slot = wanted;
+    return MICA_OK;
 }
 
 mica_status mc_bpe_encode(const mc_bpe *bpe, const mc_vocab *v, mc_str piece, mc_bpe_scratch *s,
                           mc_buffer *ids) {
+    if (!bpe->joins) return encode_part(bpe, v, piece, s, ids);
     if (bpe->ignore_merges) {
-        int32_t id = mc_vocab_find_model(v, piece, mc_vocab_hash(piece.ptr, piece.len));
-        if (id >= 0) return MC_BUFFER_PUSH(ids, int32_t, id) ? MICA_OK : mc_fail_nomem("ids");
+        int32_t id;
+        MC_TRY(find_whole(bpe, v, piece, s, &id));
+        if (id >= 0) return add_id(ids, id) ? MICA_OK : mc_fail_nomem("ids");
     }
-    mc_buffer_clear(&s->symbols);
-    mc_buffer_clear(&s->heap);
-    if (!spell(bpe, v, piece, &s->symbols) || !merge_all(bpe, &s->symbols, &s->heap)) {
-        return mc_fail_nomem("symbols of a piece of text");
-    }
-    const symbol *symbols = MC_BUFFER_AT(&s->symbols, symbol);
-    for (int32_t i = s->symbols.len ? 0 : -1; i >= 0; i = symbols[i].next) {
-        if (!MC_BUFFER_PUSH(ids, int32_t, symbols[i].id)) return mc_fail_nomem("ids");
+    while (piece.len) {
+        mc_str part = {piece.ptr, mc_bpe_first_part(bpe, v, piece)};
+        MC_TRY(encode_part(bpe, v, part, s, ids));
+        piece.ptr += part.len;
+        piece.len -= part.len;
     }
     return MICA_OK;
 }
 
 void mc_bpe_scratch_deinit(mc_bpe_scratch *s) {
+    mc_buffer_deinit(&s->ids);
     mc_buffer_deinit(&s->symbols);
     mc_buffer_deinit(&s->heap);
+    mc_buffer_deinit(&s->spelled);
+    mc_free(s->known);
 }

@@ -2,6 +2,8 @@
 #include "text/bpe.h"
 
 #include "base/alloc.h"
+#include "text/byte_level.h"
+#include "text/unicode.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -66,11 +68,23 @@ static void load_byte_ids(mc_bpe *bpe, const mc_vocab *v) {
         char name[8];
         snprintf(name, sizeof name, "<0x%02X>", byte);
         bpe->byte_ids[byte] = find(v, mc_str_of(name));
+        bpe->level_ids[byte] = bpe->char_ids[mc_byte_to_char((uint8_t)byte)];
     }
-    for (unsigned c = 0; c < 128; c++) {
-        char name = (char)c;
-        bpe->ascii_ids[c] = find(v, (mc_str){&name, 1});
+}
+
+static mica_status load_char_ids(mc_bpe *bpe, const mc_vocab *v) {
+    bpe->char_ids = mc_array_alloc(MC_BPE_CHARS, sizeof *bpe->char_ids);
+    if (!bpe->char_ids) return mc_fail_nomem("vocabulary");
+    memset(bpe->char_ids, 0xFF, MC_BPE_CHARS * sizeof *bpe->char_ids);
+    for (size_t id = 0; id < v->size; id++) {
+        const mc_token *token = &v->tokens[id];
+        uint32_t c;
+        if (!token->text || token->len == 0 || token->len > 3) continue;
+        if (!(token->flags & MC_TOKEN_MODEL) || mc_next_char(token->text, &c) != token->len)
+            continue;
+        bpe->char_ids[c] = (int32_t)id;
     }
+    return MICA_OK;
 }
 
 /* "a b" of older files, or ["a", "b"]. */
@@ -149,13 +163,23 @@ static mica_status load_merges(mc_bpe *bpe, const mc_vocab *v, mc_json merges, m
     return put_batch(bpe, v, &b, room);
 }
 
-mica_status mc_bpe_load(mc_bpe *bpe, const mc_vocab *v, mc_json model) {
+static bool has_all_bytes(const mc_bpe *bpe) {
+    for (int byte = 0; byte < 256; byte++) {
+        if (bpe->level_ids[byte] < 0) return false;
+    }
+    return true;
+}
+
+mica_status mc_bpe_load(mc_bpe *bpe, const mc_vocab *v, mc_json model, bool ends_in_bytes) {
     mc_buffer room = {0};
     MC_TRY(load_flag(model, "byte_fallback", &bpe->byte_fallback));
     MC_TRY(load_flag(model, "fuse_unk", &bpe->fuse_unk));
     MC_TRY(load_flag(model, "ignore_merges", &bpe->ignore_merges));
     MC_TRY(load_unk(bpe, v, mc_json_find(model, "unk_token")));
+    MC_TRY(load_char_ids(bpe, v));
     load_byte_ids(bpe, v);
+    bpe->takes_bytes = ends_in_bytes && has_all_bytes(bpe);
+    if (!bpe->takes_bytes) MC_TRY(mc_bpe_learn_joins(bpe, v));
     mica_status status = load_merges(bpe, v, mc_json_find(model, "merges"), &room);
     mc_buffer_deinit(&room);
     return status;
@@ -163,4 +187,6 @@ mica_status mc_bpe_load(mc_bpe *bpe, const mc_vocab *v, mc_json model) {
 
 void mc_bpe_deinit(mc_bpe *bpe) {
     mc_pairs_deinit(&bpe->merges);
+    mc_free(bpe->char_ids);
+    mc_free(bpe->joins);
 }

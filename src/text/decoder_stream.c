@@ -16,13 +16,7 @@ static mica_status take(const mica_tokenizer *tok, mc_decoding *state, int32_t i
     if (id < 0) return mc_fail(MICA_EINVAL, "decode: the id %d is negative", (int)id);
     const mc_token *token = mc_vocab_token(&tok->vocab, id);
     if (!token || (skip_special && (token->flags & MC_TOKEN_SPECIAL))) return MICA_OK;
-    mc_str text = mc_token_str(token);
-    uint64_t index;
-    if ((token->flags & MC_TOKEN_RESPELLED) &&
-        mc_pairs_find(&tok->respelled, (uint64_t)id, &index)) {
-        text = MC_BUFFER_AT(&tok->spellings, mc_str)[index];
-    }
-    return mc_decode_token(&tok->decoder, state, text) ? MICA_OK : mc_fail_nomem("text");
+    return mc_decode_token(&tok->decoder, state, id, mc_tokenizer_spelled(tok, id));
 }
 
 static mica_status decode_all(const mica_tokenizer *tok, mc_decoding *state, const int32_t *ids,

@@ -5,8 +5,8 @@
 
 typedef struct encoding {
     const mica_tokenizer *tok;
-    mc_buffer normal[2];
-    mc_pieces pieces[2];
+    mc_normalizing normal;
+    mc_pretokenizing pieces;
     mc_bpe_scratch bpe;
     mc_buffer ids; /* of int32 */
 } encoding;
@@ -32,23 +32,23 @@ static mica_status cut_out(encoding *e, const mc_added *added, mc_str text, bool
     return between(e, (mc_str){text.ptr + from, text.len - from}, at_start && from == 0);
 }
 
+static mica_status encode_piece(void *arg, mc_str piece) {
+    encoding *e = arg;
+    return mc_bpe_encode(&e->tok->bpe, &e->tok->vocab, piece, &e->bpe, &e->ids);
+}
+
 static mica_status encode_pieces(encoding *e, mc_str text, bool at_start) {
-    const mica_tokenizer *tok = e->tok;
-    const mc_pieces *pieces;
-    MC_TRY(mc_pretokenize(&tok->pretokenizer, text, at_start, e->pieces, &pieces));
-    for (size_t i = 0; i < mc_pieces_count(pieces); i++) {
-        MC_TRY(mc_bpe_encode(&tok->bpe, &tok->vocab, mc_pieces_at(pieces, i), &e->bpe, &e->ids));
-    }
-    return MICA_OK;
+    return mc_pretokenize(&e->pieces, text, at_start);
 }
 
 static mica_status encode_segment(encoding *e, mc_str text, bool at_start) {
-    MC_TRY(mc_normalize(&e->tok->normalizer, text, e->normal, &text));
+    MC_TRY(mc_normalize(&e->tok->normalizer, text, &e->normal, &text));
     return cut_out(e, &e->tok->added_normalized, text, at_start, encode_pieces);
 }
 
 static mica_status encode_text(encoding *e, mc_str text, bool add_special) {
     const mc_template *around = &e->tok->around;
+    MC_TRY(mc_bpe_remember(&e->bpe, text.len));
     if (add_special && !mc_buffer_add(&e->ids, around->before.data, around->before.len)) {
         return mc_fail_nomem("ids");
     }
@@ -60,10 +60,8 @@ static mica_status encode_text(encoding *e, mc_str text, bool add_special) {
 }
 
 static void encoding_deinit(encoding *e) {
-    for (int i = 0; i < 2; i++) {
-        mc_buffer_deinit(&e->normal[i]);
-        mc_pieces_deinit(&e->pieces[i]);
-    }
+    mc_normalizing_deinit(&e->normal);
+    mc_pretokenizing_deinit(&e->pieces);
     mc_bpe_scratch_deinit(&e->bpe);
     mc_buffer_deinit(&e->ids);
 }
@@ -91,6 +89,9 @@ mica_status mica_tokenizer_encode(const mica_tokenizer *tok, const char *text, s
     if (len == 0) text = "";
     MC_TRY(check_text(text, len));
     encoding e = {.tok = tok};
+    e.pieces.pretokenizer = &tok->pretokenizer;
+    e.pieces.take = encode_piece;
+    e.pieces.arg = &e;
     mica_status status = encode_text(&e, (mc_str){text, len}, add_special);
     if (status == MICA_OK) {
         *n = MC_BUFFER_COUNT(&e.ids, int32_t);

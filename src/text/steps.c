@@ -25,13 +25,6 @@ mica_status mc_steps_unknown(const mc_steps *steps, mc_str type) {
                    MC_STR_ARG(type));
 }
 
-static mica_status keep(const mc_steps *steps, mc_str text, mc_str *out) {
-    char *copy = mc_arena_strndup(steps->arena, text.ptr, text.len);
-    if (!copy) return mc_fail_nomem(steps->field);
-    *out = (mc_str){copy, text.len};
-    return MICA_OK;
-}
-
 static mica_status wrong_type(const mc_steps *steps, const char *key, const char *wanted) {
     return mc_fail(MICA_EFORMAT, "%s: '%s' is not %s", steps->field, key, wanted);
 }
@@ -39,7 +32,7 @@ static mica_status wrong_type(const mc_steps *steps, const char *key, const char
 mica_status mc_steps_str(const mc_steps *steps, mc_json step, const char *key, mc_str *out) {
     mc_str text;
     if (!mc_json_get_str(mc_json_find(step, key), &text)) return wrong_type(steps, key, "a string");
-    return keep(steps, text, out);
+    return mc_store_text(steps->store, text, out);
 }
 
 mica_status mc_steps_bool(const mc_steps *steps, mc_json step, const char *key, bool *out) {
@@ -57,18 +50,20 @@ mica_status mc_steps_size(const mc_steps *steps, mc_json step, const char *key, 
     return MICA_OK;
 }
 
-mica_status mc_steps_pattern(const mc_steps *steps, mc_json step, mc_str *out) {
+mica_status mc_steps_pattern(const mc_steps *steps, mc_json step, mc_pattern *out) {
     mc_json v = mc_json_find(step, "pattern");
     mc_str text;
-    if (mc_json_exists(mc_json_find(v, "Regex"))) {
-        return mc_fail(MICA_EUNSUPPORTED, "%s: a pattern of type 'Regex' is not supported",
+    *out = (mc_pattern){0};
+    if (mc_json_get_str(mc_json_find(v, "Regex"), &text)) {
+        mica_status status = mc_store_regex(steps->store, text, &out->regex);
+        if (status != MICA_OK) return mc_fail_context(status, "%s", steps->field);
+    } else if (!mc_json_get_str(mc_json_find(v, "String"), &text) || text.len == 0) {
+        return mc_fail(MICA_EFORMAT,
+                       "%s: 'pattern' is neither {\"String\": a text of some length} nor "
+                       "{\"Regex\": a pattern}",
                        steps->field);
     }
-    if (!mc_json_get_str(mc_json_find(v, "String"), &text) || text.len == 0) {
-        return mc_fail(MICA_EFORMAT, "%s: 'pattern' is not {\"String\": a text of some length}",
-                       steps->field);
-    }
-    return keep(steps, text, out);
+    return mc_store_text(steps->store, text, &out->text);
 }
 
 mica_status mc_steps_metaspace(const mc_steps *steps, mc_json step, mc_str *mark,

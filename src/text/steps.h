@@ -5,16 +5,17 @@
 #ifndef TEXT_STEPS_H
 #define TEXT_STEPS_H
 
-#include "base/arena.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "base/str.h"
+#include "text/pattern.h"
+#include "text/store.h"
 
 /* A pipeline that is being read. */
 typedef struct mc_steps {
     const char *field; /* "normalizer": for error texts */
     const char *list;  /* what a Sequence calls its list: "normalizers" */
-    mc_arena *arena;   /* what steps keep is copied here */
+    mc_store *store;   /* what steps keep is put here */
     void *into;        /* the pipeline */
     mica_status (*add)(const struct mc_steps *steps, mc_str type, mc_json step);
 } mc_steps;
@@ -28,7 +29,7 @@ mica_status mc_steps_parse(const mc_steps *steps, mc_json v);
 /* "normalizer: the type 'X' is not supported" */
 mica_status mc_steps_unknown(const mc_steps *steps, mc_str type);
 
-/* Copies a string field into the arena. errors  MICA_EFORMAT it is not there or no string */
+/* Copies a string field into the store. errors  MICA_EFORMAT it is not there or no string */
 mica_status mc_steps_str(const mc_steps *steps, mc_json step, const char *key, mc_str *out);
 
 /* A field that may be missing or null; *out is then left.
@@ -36,9 +37,9 @@ mica_status mc_steps_str(const mc_steps *steps, mc_json step, const char *key, m
 mica_status mc_steps_bool(const mc_steps *steps, mc_json step, const char *key, bool *out);
 mica_status mc_steps_size(const mc_steps *steps, mc_json step, const char *key, size_t *out);
 
-/* The plain string of a "pattern"; never empty.
- * errors  MICA_EUNSUPPORTED a regular expression; MICA_EFORMAT */
-mica_status mc_steps_pattern(const mc_steps *steps, mc_json step, mc_str *out);
+/* A "pattern": a string, never empty, or a regular expression.
+ * errors  MICA_EFORMAT; those of mc_regex_compile */
+mica_status mc_steps_pattern(const mc_steps *steps, mc_json step, mc_pattern *out);
 
 /* What the pre-tokenizer and the decoder Metaspace have in common: "replacement", never empty, and
  * "prepend_scheme" or the older "add_prefix_space". errors  MICA_EFORMAT */

@@ -82,12 +82,13 @@ static mica_status add_template(const mc_steps *steps, mc_json v) {
 
 static mica_status add(const mc_steps *steps, mc_str type, mc_json v) {
     if (mc_str_is(type, "TemplateProcessing")) return add_template(steps, v);
+    if (mc_str_is(type, "ByteLevel")) return MICA_OK; /* changes offsets only */
     return mc_steps_unknown(steps, type);
 }
 
-mica_status mc_template_parse(mc_template *t, mc_json v, const mc_vocab *vocab, mc_arena *arena) {
+mica_status mc_template_parse(mc_template *t, mc_json v, const mc_vocab *vocab, mc_store *store) {
     parsing p = {t, vocab};
-    return mc_steps_parse(&(mc_steps){"post_processor", "processors", arena, &p, add}, v);
+    return mc_steps_parse(&(mc_steps){"post_processor", "processors", store, &p, add}, v);
 }
 
 void mc_template_deinit(mc_template *t) {

@@ -2,10 +2,10 @@
 #ifndef TEXT_TEMPLATE_H
 #define TEXT_TEMPLATE_H
 
-#include "base/arena.h"
 #include "base/buffer.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "text/store.h"
 #include "text/vocab.h"
 
 typedef struct mc_template { /* zero adds nothing */
@@ -14,7 +14,7 @@ typedef struct mc_template { /* zero adds nothing */
 } mc_template;
 
 /* Reads "post_processor". errors  MICA_EUNSUPPORTED names the type; MICA_EFORMAT, MICA_ENOMEM */
-mica_status mc_template_parse(mc_template *t, mc_json v, const mc_vocab *vocab, mc_arena *arena);
+mica_status mc_template_parse(mc_template *t, mc_json v, const mc_vocab *vocab, mc_store *store);
 void mc_template_deinit(mc_template *t);
 
 #endif

@@ -12,9 +12,10 @@ static mica_status read_flag(mc_json token, const char *key, bool *out) {
 }
 
 static mica_status respell(mica_tokenizer *tok, int32_t id, mc_str text) {
-    mc_str kept = {mc_arena_strndup(&tok->arena, text.ptr, text.len), text.len};
+    mc_str kept;
     size_t index = MC_BUFFER_COUNT(&tok->spellings, mc_str);
-    if (!kept.ptr || !mc_buffer_add(&tok->spellings, &kept, sizeof kept) ||
+    MC_TRY(mc_store_text(&tok->store, text, &kept));
+    if (!mc_buffer_add(&tok->spellings, &kept, sizeof kept) ||
         !mc_pairs_put(&tok->respelled, (uint64_t)id, index)) {
         return mc_fail_nomem("added tokens");
     }
@@ -22,7 +23,7 @@ static mica_status respell(mica_tokenizer *tok, int32_t id, mc_str text) {
     return MICA_OK;
 }
 
-static mica_status load_added_token(mica_tokenizer *tok, mc_json v, mc_buffer scratch[2]) {
+static mica_status load_added_token(mica_tokenizer *tok, mc_json v, mc_normalizing *scratch) {
     bool special = false, lstrip = false, rstrip = false, single_word = false;
     mc_str text = {0};
     MC_TRY(read_flag(v, "special", &special));
@@ -32,12 +33,9 @@ static mica_status load_added_token(mica_tokenizer *tok, mc_json v, mc_buffer sc
     bool normalized = !special;
     MC_TRY(read_flag(v, "normalized", &normalized));
     mc_json_get_str(mc_json_find(v, "content"), &text);
-    if (single_word) {
-        return mc_fail(MICA_EUNSUPPORTED, "added_tokens: 'single_word' of '%.*s' is not supported",
-                       MC_STR_ARG(text));
-    }
     int32_t id = mc_vocab_find(&tok->vocab, text);
-    uint32_t flags = (lstrip ? (uint32_t)MC_ADDED_LSTRIP : 0) | (rstrip ? MC_ADDED_RSTRIP : 0);
+    uint32_t flags = (lstrip ? (uint32_t)MC_ADDED_LSTRIP : 0) | (rstrip ? MC_ADDED_RSTRIP : 0) |
+                     (single_word ? MC_ADDED_WORD : 0);
     if (!normalized) return mc_added_put(&tok->added_raw, text, id, flags);
     mc_str content = text;
     MC_TRY(mc_normalize(&tok->normalizer, text, scratch, &text));
@@ -46,31 +44,47 @@ static mica_status load_added_token(mica_tokenizer *tok, mc_json v, mc_buffer sc
 }
 
 static mica_status load_added(mica_tokenizer *tok, mc_json added) {
-    mc_buffer scratch[2] = {{0}, {0}};
+    mc_normalizing scratch = {0};
     mica_status status = MICA_OK;
     for (mc_json_iter it = mc_json_begin(added); status == MICA_OK && mc_json_next(&it);) {
-        status = load_added_token(tok, it.value, scratch);
+        status = load_added_token(tok, it.value, &scratch);
     }
-    mc_buffer_deinit(&scratch[0]);
-    mc_buffer_deinit(&scratch[1]);
+    mc_normalizing_deinit(&scratch);
     return status;
+}
+
+mc_str mc_tokenizer_spelled(const mica_tokenizer *tok, int32_t id) {
+    const mc_token *token = mc_vocab_token(&tok->vocab, id);
+    uint64_t index;
+    if (token && (token->flags & MC_TOKEN_RESPELLED) &&
+        mc_pairs_find(&tok->respelled, (uint64_t)id, &index)) {
+        return MC_BUFFER_AT(&tok->spellings, mc_str)[index];
+    }
+    return token ? mc_token_str(token) : (mc_str){NULL, 0};
+}
+
+static mc_str spelled(const void *tok, int32_t id) {
+    return mc_tokenizer_spelled(tok, id);
 }
 
 static mica_status load(mica_tokenizer *tok, mc_json root) {
     mc_json model = mc_json_find(root, "model"), added = mc_json_find(root, "added_tokens");
-    mc_arena *arena = &tok->arena;
+    mc_store *store = &tok->store;
     if (mc_json_get_type(root) != MC_JSON_OBJECT) {
         return mc_fail(MICA_EFORMAT, "not a JSON object");
     }
     MC_TRY(mc_bpe_check(model));
-    MC_TRY(mc_normalizer_parse(&tok->normalizer, mc_json_find(root, "normalizer"), arena));
-    MC_TRY(mc_pretokenizer_parse(&tok->pretokenizer, mc_json_find(root, "pre_tokenizer"), arena));
-    MC_TRY(mc_decoder_parse(&tok->decoder, mc_json_find(root, "decoder"), arena));
+    MC_TRY(mc_normalizer_parse(&tok->normalizer, mc_json_find(root, "normalizer"), store));
+    MC_TRY(mc_pretokenizer_parse(&tok->pretokenizer, mc_json_find(root, "pre_tokenizer"), store));
+    MC_TRY(mc_decoder_parse(&tok->decoder, mc_json_find(root, "decoder"), store));
     MC_TRY(mc_vocab_load(&tok->vocab, mc_json_find(model, "vocab"), added));
     MC_TRY(
-        mc_template_parse(&tok->around, mc_json_find(root, "post_processor"), &tok->vocab, arena));
+        mc_template_parse(&tok->around, mc_json_find(root, "post_processor"), &tok->vocab, store));
     MC_TRY(load_added(tok, added));
-    return mc_bpe_load(&tok->bpe, &tok->vocab, model);
+    MC_TRY(mc_decoder_learn(&tok->decoder, tok->vocab.size, spelled, tok));
+    MC_TRY(mc_bpe_load(&tok->bpe, &tok->vocab, model, tok->pretokenizer.spells_bytes));
+    tok->pretokenizer.leaves_bytes = tok->bpe.takes_bytes;
+    return MICA_OK;
 }
 
 static mica_status build(const mc_json_doc *doc, const char *name, mica_tokenizer **tok) {
@@ -127,7 +141,7 @@ void mica_tokenizer_close(mica_tokenizer **tok) {
     mc_bpe_deinit(&t->bpe);
     mc_template_deinit(&t->around);
     mc_decoder_deinit(&t->decoder);
-    mc_arena_deinit(&t->arena);
+    mc_store_deinit(&t->store);
     mc_free(t);
 }
 

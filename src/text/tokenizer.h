@@ -4,17 +4,17 @@
 
 #include <mica/tokenizer.h>
 
-#include "base/arena.h"
 #include "text/added.h"
 #include "text/bpe.h"
 #include "text/decode.h"
 #include "text/normalize.h"
 #include "text/pretokenize.h"
+#include "text/store.h"
 #include "text/template.h"
 #include "text/vocab.h"
 
 struct mica_tokenizer {
-    mc_arena arena; /* texts of the steps */
+    mc_store store; /* what the steps keep */
     mc_vocab vocab;
     mc_added added_raw;        /* matched in the text as it comes */
     mc_added added_normalized; /* matched in the normalised text */
@@ -30,5 +30,8 @@ struct mica_tokenizer {
 /* mica_tokenizer_open from memory. `name` goes into error texts; nothing of text is kept. */
 mica_status mc_tokenizer_parse(const char *text, size_t len, const char *name,
                                mica_tokenizer **tok);
+
+/* What an id is decoded as, before any step; ptr is NULL where it names no token. */
+mc_str mc_tokenizer_spelled(const mica_tokenizer *tok, int32_t id);
 
 #endif

@@ -12,6 +12,9 @@
     "\"vocab\":{\"<unk>\":0,\"a\":1,\"b\":2,\"ab\":3},\"merges\":[[\"a\",\"b\"]]"
 #define MODEL "\"model\":{\"type\":\"BPE\"," MODEL_REST "}"
 
+#define SPLIT(pattern) \
+    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" pattern "\"},\"behavior\":\"Isolated\"}"
+
 typedef struct bad_file {
     const char *json;
     mica_status status;
@@ -62,8 +65,6 @@ static const bad_file bad_files[] = {
      "'b' and 'x' have the same id 2"},
     {"{" MODEL ",\"added_tokens\":[{\"content\":\"x\",\"id\":9,\"special\":3}]}", MICA_EFORMAT,
      "'special'"},
-    {"{" MODEL ",\"added_tokens\":[{\"content\":\"x\",\"id\":9,\"single_word\":true}]}",
-     MICA_EUNSUPPORTED, "'single_word' of 'x'"},
     {"{" MODEL ",\"normalizer\":{}}", MICA_EFORMAT, "normalizer: a step without a type"},
     {"{" MODEL ",\"normalizer\":{\"type\":\"Nmt\"}}", MICA_EUNSUPPORTED,
      "normalizer: the type 'Nmt'"},
@@ -77,7 +78,21 @@ static const bad_file bad_files[] = {
      MICA_EFORMAT, "'pattern'"},
     {"{" MODEL ",\"normalizer\":{\"type\":\"Prepend\"}}", MICA_EFORMAT,
      "'prepend' is not a string"},
-    {"{" MODEL ",\"pre_tokenizer\":{\"type\":\"Whitespace\"}}", MICA_EUNSUPPORTED, "'Whitespace'"},
+    {"{" MODEL ",\"pre_tokenizer\":{\"type\":\"UnicodeScripts\"}}", MICA_EUNSUPPORTED,
+     "'UnicodeScripts'"},
+    {"{" MODEL ",\"pre_tokenizer\":{\"type\":\"CharDelimiterSplit\",\"delimiter\":\"\"}}",
+     MICA_EFORMAT, "'delimiter'"},
+    {"{" MODEL ",\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"use_regex\":1}}", MICA_EFORMAT,
+     "'use_regex'"},
+    {"{" MODEL ",\"pre_tokenizer\":" SPLIT("(") "}", MICA_EFORMAT, "cannot be compiled"},
+    {"{" MODEL ",\"pre_tokenizer\":" SPLIT("[a&&b]") "}", MICA_EUNSUPPORTED, "&& in brackets"},
+    {"{" MODEL ",\"pre_tokenizer\":" SPLIT("a{2}+") "}", MICA_EUNSUPPORTED, "+ behind {}"},
+    {"{" MODEL ",\"pre_tokenizer\":" SPLIT("(*NO_JIT)a") "}", MICA_EUNSUPPORTED, "(*"},
+    {"{" MODEL ",\"pre_tokenizer\":" SPLIT("\\\\p{Nothing}") "}", MICA_EFORMAT,
+     "cannot be compiled"},
+    {"{" MODEL ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":7},"
+     "\"behavior\":\"Isolated\"}}",
+     MICA_EFORMAT, "'pattern'"},
     {"{" MODEL ",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},"
      "\"behavior\":\"Odd\"}}",
      MICA_EUNSUPPORTED, "'Odd'"},
