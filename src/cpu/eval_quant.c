@@ -12,7 +12,7 @@
 #define TILE_BYTES (256 * 1024) /* of unpacked weights: what stays in a second-level cache */
 #define TILE_MOST 64            /* rows of weights */
 #define TILE_STEP 16            /* a whole number of the kernels' blocks */
-#define ROWS_STREAMED 3         /* rows of x up to which unpacking does not pay */
+#define ROWS_STREAMED 2         /* rows of x up to which unpacking does not pay */
 #define NN_WIDTH 128            /* x @ w: columns a tile, a whole number of groups and words */
 #define NN_DEPTH 64             /* and rows that are unpacked at once */
 

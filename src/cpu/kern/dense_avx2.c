@@ -3,7 +3,7 @@
 #include "cpu/kern/avx2.h"
 #include "cpu/kern/dense.h"
 
-#define ROWS 2 /* of x at once: 2 x 4 sums and 5 operands fit 16 registers */
+#define ROWS 3 /* of x at once: 3 x 4 sums and 4 operands fit 16 registers */
 #define COLS 4
 
 /* y [rows, 4] = x [rows, k] w [4, k]^T, of which `cols` columns are there. */
@@ -15,13 +15,13 @@ MK_INLINE void nt_tile(int rows, int cols, int64_t k, const float *x, int64_t x_
             sum[i][j] = _mm256_setzero_ps();
     int64_t l = 0;
     for (; l + 8 <= k; l += 8) {
-        __m256 b[COLS];
-        for (int j = 0; j < cols; j++)
-            b[j] = _mm256_loadu_ps(w + j * w_stride + l);
-        for (int i = 0; i < rows; i++) {
-            __m256 a = _mm256_loadu_ps(x + i * x_stride + l);
-            for (int j = 0; j < cols; j++)
-                sum[i][j] = _mm256_fmadd_ps(a, b[j], sum[i][j]);
+        __m256 a[ROWS];
+        for (int i = 0; i < rows; i++)
+            a[i] = _mm256_loadu_ps(x + i * x_stride + l);
+        for (int j = 0; j < cols; j++) {
+            __m256 b = _mm256_loadu_ps(w + j * w_stride + l);
+            for (int i = 0; i < rows; i++)
+                sum[i][j] = _mm256_fmadd_ps(a[i], b, sum[i][j]);
         }
     }
     if (l < k) {
@@ -47,13 +47,28 @@ MK_INLINE void nt_rows(int rows, int64_t n, int64_t k, const float *x, int64_t x
         nt_tile(rows, 1, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
 }
 
+/* Rows of x a block, so that m rows are split into few, equal blocks. */
+static int64_t block_rows(int64_t m) {
+    int64_t blocks = (m + ROWS - 1) / ROWS;
+    return (m + blocks - 1) / blocks;
+}
+
 static void matmul_nt(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
                       const float *w, int64_t w_stride, float *y, int64_t y_stride) {
-    int64_t i = 0;
-    for (; i + ROWS <= m; i += ROWS)
-        nt_rows(ROWS, n, k, x + i * x_stride, x_stride, w, w_stride, y + i * y_stride, y_stride);
-    if (i < m)
-        nt_rows(1, n, k, x + i * x_stride, x_stride, w, w_stride, y + i * y_stride, y_stride);
+    int64_t rows = block_rows(m);
+    for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
+        switch (m - i < rows ? m - i : rows) {
+        case 1:
+            nt_rows(1, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 2:
+            nt_rows(2, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        default:
+            nt_rows(ROWS, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        }
+    }
 }
 
 /* y [cols] = x [k] times w [cols, k] in 16 bits. */
@@ -97,8 +112,13 @@ static void matvec_bf16(int64_t n, int64_t k, const float *x, const uint16_t *w,
     matvec_half(MK_BF16, n, k, x, w, w_stride, y);
 }
 
-/* y [rows, 8 * vectors] += x [rows, k] w [k, 8 * vectors]; each vector has `mask` lanes. */
-MK_INLINE void nn_tile(int rows, int vectors, __m256i mask, int64_t k, const float *x,
+MK_INLINE __m256 load_part(const float *x, __m256i mask, bool whole) {
+    return whole ? _mm256_loadu_ps(x) : _mm256_maskload_ps(x, mask);
+}
+
+/* y [rows, 8 * vectors] += x [rows, k] w [k, 8 * vectors]; each vector has `mask` lanes, which are
+ * all where `whole`. */
+MK_INLINE void nn_tile(int rows, int vectors, __m256i mask, bool whole, int64_t k, const float *x,
                        int64_t x_stride, const float *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
     __m256 sum[ROWS][COLS];
@@ -106,13 +126,13 @@ MK_INLINE void nn_tile(int rows, int vectors, __m256i mask, int64_t k, const flo
         for (int j = 0; j < vectors; j++)
             sum[i][j] = _mm256_maskload_ps(y + i * y_stride + 8 * j, mask);
     for (int64_t l = 0; l < k; l++) {
-        __m256 b[COLS];
-        for (int j = 0; j < vectors; j++)
-            b[j] = _mm256_maskload_ps(w + l * w_stride + 8 * j, mask);
-        for (int i = 0; i < rows; i++) {
-            __m256 a = _mm256_set1_ps(x[i * x_stride + l]);
-            for (int j = 0; j < vectors; j++)
-                sum[i][j] = _mm256_fmadd_ps(a, b[j], sum[i][j]);
+        __m256 a[ROWS];
+        for (int i = 0; i < rows; i++)
+            a[i] = _mm256_set1_ps(x[i * x_stride + l]);
+        for (int j = 0; j < vectors; j++) {
+            __m256 b = load_part(w + l * w_stride + 8 * j, mask, whole);
+            for (int i = 0; i < rows; i++)
+                sum[i][j] = _mm256_fmadd_ps(a[i], b, sum[i][j]);
         }
     }
     for (int i = 0; i < rows; i++)
@@ -124,18 +144,27 @@ MK_INLINE void nn_rows(int rows, int64_t n, int64_t k, const float *x, int64_t x
                        const float *w, int64_t w_stride, float *y, int64_t y_stride) {
     int64_t j = 0;
     for (; j + 8 * COLS <= n; j += 8 * COLS)
-        nn_tile(rows, COLS, mk_first(8), k, x, x_stride, w + j, w_stride, y + j, y_stride);
+        nn_tile(rows, COLS, mk_first(8), true, k, x, x_stride, w + j, w_stride, y + j, y_stride);
     for (; j < n; j += 8)
-        nn_tile(rows, 1, mk_first(n - j), k, x, x_stride, w + j, w_stride, y + j, y_stride);
+        nn_tile(rows, 1, mk_first(n - j), false, k, x, x_stride, w + j, w_stride, y + j, y_stride);
 }
 
 static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
                       const float *w, int64_t w_stride, float *y, int64_t y_stride) {
-    int64_t i = 0;
-    for (; i + ROWS <= m; i += ROWS)
-        nn_rows(ROWS, n, k, x + i * x_stride, x_stride, w, w_stride, y + i * y_stride, y_stride);
-    if (i < m)
-        nn_rows(1, n, k, x + i * x_stride, x_stride, w, w_stride, y + i * y_stride, y_stride);
+    int64_t rows = block_rows(m);
+    for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
+        switch (m - i < rows ? m - i : rows) {
+        case 1:
+            nn_rows(1, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 2:
+            nn_rows(2, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        default:
+            nn_rows(ROWS, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        }
+    }
 }
 
 MK_INLINE void widen(int64_t n, const uint16_t *x, float *y, mk_type type) {

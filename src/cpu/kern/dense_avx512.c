@@ -49,15 +49,37 @@ MK_INLINE void nt_rows(int rows, int64_t n, int64_t k, const float *x, int64_t x
         nt_tile(rows, 1, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
 }
 
+/* Rows of x a block, so that m rows are split into few, equal blocks. */
+static int64_t block_rows(int64_t m) {
+    int64_t blocks = (m + ROWS - 1) / ROWS;
+    return (m + blocks - 1) / blocks;
+}
+
 static void matmul_nt(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
                       const float *w, int64_t w_stride, float *y, int64_t y_stride) {
-    int64_t i = 0;
-    for (; i + ROWS <= m; i += ROWS)
-        nt_rows(ROWS, n, k, x + i * x_stride, x_stride, w, w_stride, y + i * y_stride, y_stride);
-    for (; i + 2 <= m; i += 2)
-        nt_rows(2, n, k, x + i * x_stride, x_stride, w, w_stride, y + i * y_stride, y_stride);
-    if (i < m)
-        nt_rows(1, n, k, x + i * x_stride, x_stride, w, w_stride, y + i * y_stride, y_stride);
+    int64_t rows = block_rows(m);
+    for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
+        switch (m - i < rows ? m - i : rows) {
+        case 1:
+            nt_rows(1, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 2:
+            nt_rows(2, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 3:
+            nt_rows(3, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 4:
+            nt_rows(4, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 5:
+            nt_rows(5, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        default:
+            nt_rows(ROWS, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        }
+    }
 }
 
 MK_INLINE __m512 load_half(const uint16_t *w, mk_type type, __mmask16 mask) {
@@ -143,13 +165,29 @@ MK_INLINE void nn_rows(int rows, int64_t n, int64_t k, const float *x, int64_t x
 
 static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
                       const float *w, int64_t w_stride, float *y, int64_t y_stride) {
-    int64_t i = 0;
-    for (; i + ROWS <= m; i += ROWS)
-        nn_rows(ROWS, n, k, x + i * x_stride, x_stride, w, w_stride, y + i * y_stride, y_stride);
-    for (; i + 2 <= m; i += 2)
-        nn_rows(2, n, k, x + i * x_stride, x_stride, w, w_stride, y + i * y_stride, y_stride);
-    if (i < m)
-        nn_rows(1, n, k, x + i * x_stride, x_stride, w, w_stride, y + i * y_stride, y_stride);
+    int64_t rows = block_rows(m);
+    for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
+        switch (m - i < rows ? m - i : rows) {
+        case 1:
+            nn_rows(1, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 2:
+            nn_rows(2, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 3:
+            nn_rows(3, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 4:
+            nn_rows(4, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 5:
+            nn_rows(5, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        default:
+            nn_rows(ROWS, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        }
+    }
 }
 
 static void widen_f16(int64_t n, const uint16_t *x, float *y) {

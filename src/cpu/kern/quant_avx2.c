@@ -179,10 +179,33 @@ MK_INLINE decoder decoder_of(int bits) {
     };
 }
 
+/* n bytes, 2 to 8 but 7, in registers only: a copy through memory would wait for its own stores. */
+MK_INLINE uint64_t read_bytes(const uint8_t *p, int n) {
+    uint64_t value;
+    uint32_t four;
+    uint16_t two;
+    if (n == 8) {
+        memcpy(&value, p, 8);
+        return value;
+    }
+    int first = n >= 4 ? 4 : 2;
+    memcpy(&two, p, 2);
+    value = two;
+    if (first == 4) {
+        memcpy(&four, p, 4);
+        value = four;
+    }
+    if (n - first == 1) value |= (uint64_t)p[first] << (8 * first);
+    if (n - first == 2) {
+        memcpy(&two, p + first, 2);
+        value |= (uint64_t)two << (8 * first);
+    }
+    return value;
+}
+
 MK_INLINE __m256i read_codes(const decoder *d, int bits, const uint8_t *codes) {
-    int64_t stream = 0;
-    memcpy(&stream, codes, (size_t)bits);
-    __m256i spread = _mm256_shuffle_epi8(_mm256_set1_epi64x(stream), d->bytes);
+    __m256i spread = _mm256_set1_epi64x((int64_t)read_bytes(codes, bits));
+    spread = _mm256_shuffle_epi8(spread, d->bytes);
     return _mm256_and_si256(_mm256_srlv_epi32(spread, d->shifts), d->mask);
 }
 
@@ -192,15 +215,15 @@ MK_INLINE float scale_of(const mk_qrows *w, mk_mode mode, int64_t at) {
     return mode == MK_NVFP4 ? mk_from_e4m3(byte) : mk_from_e8m0(byte);
 }
 
-/* E4M3: the exponent's bias is put right by an exact product; 0x7f is NaN. */
-MK_INLINE __m256 from_e4m3(__m256i codes) {
-    __m256i rest = _mm256_and_si256(codes, _mm256_set1_epi32(0x7f));
-    __m256i nan = _mm256_cmpeq_epi32(rest, _mm256_set1_epi32(0x7f));
-    __m256i sign = _mm256_slli_epi32(_mm256_xor_si256(codes, rest), 24);
-    __m256 size =
-        _mm256_mul_ps(_mm256_castsi256_ps(_mm256_slli_epi32(rest, 20)), _mm256_set1_ps(0x1p120f));
-    size = _mm256_blendv_ps(size, _mm256_set1_ps(NAN), _mm256_castsi256_ps(nan));
-    return _mm256_or_ps(size, _mm256_castsi256_ps(sign));
+/* 8 bytes of E4M3 by way of f16, whose exponent's bias is 8 more; 0x7f is NaN. */
+MK_INLINE __m256 from_e4m3(const uint8_t *codes) {
+    __m128i b = _mm_cvtepu8_epi16(_mm_loadl_epi64((const void *)codes));
+    __m128i rest = _mm_and_si128(b, _mm_set1_epi16(0x7f));
+    __m128i sign = _mm_slli_epi16(_mm_xor_si128(b, rest), 8);
+    __m128i nan = _mm_cmpeq_epi16(rest, _mm_set1_epi16(0x7f));
+    __m128i half = _mm_or_si128(_mm_slli_epi16(rest, 7), sign);
+    half = _mm_blendv_epi8(half, _mm_set1_epi16(0x7e00), nan);
+    return _mm256_mul_ps(_mm256_cvtph_ps(half), _mm256_set1_ps(256.0f));
 }
 
 MK_INLINE __m256 from_e2m1(__m256i codes) {
@@ -210,9 +233,12 @@ MK_INLINE __m256 from_e2m1(__m256i codes) {
 }
 
 /* 8 weights of a group. */
-MK_INLINE __m256 weights_of(mk_mode mode, __m256i codes, __m256 scale, __m256 bias) {
-    if (mode == MK_AFFINE) return _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(codes), bias);
-    return _mm256_mul_ps(scale, mode == MK_MXFP8 ? from_e4m3(codes) : from_e2m1(codes));
+MK_INLINE __m256 weights_of(const decoder *d, mk_mode mode, int bits, const uint8_t *codes,
+                            __m256 scale, __m256 bias) {
+    if (mode == MK_MXFP8) return _mm256_mul_ps(scale, from_e4m3(codes));
+    __m256i numbers = read_codes(d, bits, codes);
+    if (mode == MK_AFFINE) return _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(numbers), bias);
+    return _mm256_mul_ps(scale, from_e2m1(numbers));
 }
 
 MK_INLINE void any_rows(const mk_qrows *w, mk_mode mode, int bits, int rows, const float *x,
@@ -233,8 +259,9 @@ MK_INLINE void any_rows(const mk_qrows *w, mk_mode mode, int bits, int rows, con
         for (int64_t p = 0; p < parts; p++, codes += bits, x += 8) {
             __m256 a = _mm256_loadu_ps(x);
             for (int r = 0; r < rows; r++) {
-                __m256i part = read_codes(&d, bits, codes + r * row_bytes);
-                sum[r] = _mm256_fmadd_ps(a, weights_of(mode, part, scale[r], bias[r]), sum[r]);
+                const uint8_t *row = codes + r * row_bytes;
+                __m256 b = weights_of(&d, mode, bits, row, scale[r], bias[r]);
+                sum[r] = _mm256_fmadd_ps(a, b, sum[r]);
             }
         }
     }
@@ -263,10 +290,8 @@ MK_INLINE void unpack_mode(const mk_qrows *w, mk_mode mode, int bits, int64_t n,
         for (int64_t g = 0; g < groups; g++) {
             __m256 scale = _mm256_set1_ps(scale_of(&row, mode, g));
             __m256 bias = _mm256_set1_ps(mode == MK_AFFINE ? mk_load(row.biases, w->type, g) : 0);
-            for (int64_t p = 0; p < parts; p++, codes += bits, y += 8) {
-                __m256i part = read_codes(&d, bits, codes);
-                _mm256_storeu_ps(y, weights_of(mode, part, scale, bias));
-            }
+            for (int64_t p = 0; p < parts; p++, codes += bits, y += 8)
+                _mm256_storeu_ps(y, weights_of(&d, mode, bits, codes, scale, bias));
         }
     }
 }

@@ -223,24 +223,26 @@ MK_INLINE float scale_of(const mk_qrows *w, mk_mode mode, int64_t at) {
     return mode == MK_NVFP4 ? mk_from_e4m3(byte) : mk_from_e8m0(byte);
 }
 
-/* E4M3: the exponent's bias is put right by an exact product; 0x7f is NaN. */
-MK_INLINE __m512 from_e4m3(__m512i codes) {
-    __m512i rest = _mm512_and_si512(codes, _mm512_set1_epi32(0x7f));
-    __mmask16 nan = _mm512_cmpeq_epi32_mask(rest, _mm512_set1_epi32(0x7f));
-    __m512i sign = _mm512_slli_epi32(_mm512_xor_si512(codes, rest), 24);
-    __m512 size =
-        _mm512_mul_ps(_mm512_castsi512_ps(_mm512_slli_epi32(rest, 20)), _mm512_set1_ps(0x1p120f));
-    size = _mm512_mask_blend_ps(nan, size, _mm512_set1_ps(NAN));
-    return _mm512_or_ps(size, _mm512_castsi512_ps(sign));
+/* 16 bytes of E4M3 by way of f16, whose exponent's bias is 8 more; 0x7f is NaN. */
+MK_INLINE __m512 from_e4m3(const uint8_t *codes) {
+    __m256i b = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)codes));
+    __m256i rest = _mm256_and_si256(b, _mm256_set1_epi16(0x7f));
+    __m256i sign = _mm256_slli_epi16(_mm256_xor_si256(b, rest), 8);
+    __mmask16 nan = _mm256_cmpeq_epi16_mask(rest, _mm256_set1_epi16(0x7f));
+    __m256i half = _mm256_or_si256(_mm256_slli_epi16(rest, 7), sign);
+    half = _mm256_mask_mov_epi16(half, nan, _mm256_set1_epi16(0x7e00));
+    return _mm512_mul_ps(_mm512_cvtph_ps(half), _mm512_set1_ps(256.0f));
 }
 
 /* 16 weights of a group. */
-MK_INLINE __m512 weights_of(mk_mode mode, __m512i codes, __m512 scale, __m512 bias) {
+MK_INLINE __m512 weights_of(const decoder *d, mk_mode mode, const uint8_t *codes, __m512 scale,
+                            __m512 bias) {
     const __m512 e2m1 = _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f, -0.5f,
                                        -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f);
-    if (mode == MK_AFFINE) return _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(codes), bias);
     if (mode == MK_MXFP8) return _mm512_mul_ps(scale, from_e4m3(codes));
-    return _mm512_mul_ps(scale, _mm512_permutexvar_ps(codes, e2m1));
+    __m512i numbers = read_codes(d, codes);
+    if (mode == MK_AFFINE) return _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(numbers), bias);
+    return _mm512_mul_ps(scale, _mm512_permutexvar_ps(numbers, e2m1));
 }
 
 MK_INLINE void any_rows(const mk_qrows *w, mk_mode mode, int rows, const float *x, float *y) {
@@ -261,8 +263,8 @@ MK_INLINE void any_rows(const mk_qrows *w, mk_mode mode, int rows, const float *
         for (int64_t p = 0; p < parts; p++, codes += step, x += 16) {
             __m512 a = _mm512_loadu_ps(x);
             for (int r = 0; r < rows; r++) {
-                __m512i part = read_codes(&d, codes + r * row_bytes);
-                sum[r] = _mm512_fmadd_ps(a, weights_of(mode, part, scale[r], bias[r]), sum[r]);
+                __m512 b = weights_of(&d, mode, codes + r * row_bytes, scale[r], bias[r]);
+                sum[r] = _mm512_fmadd_ps(a, b, sum[r]);
             }
         }
     }
@@ -291,7 +293,7 @@ MK_INLINE void unpack_mode(const mk_qrows *w, mk_mode mode, int64_t n, float *y)
             __m512 scale = _mm512_set1_ps(scale_of(&row, mode, g));
             __m512 bias = _mm512_set1_ps(mode == MK_AFFINE ? mk_load(row.biases, w->type, g) : 0);
             for (int64_t p = 0; p < parts; p++, codes += step, y += 16)
-                _mm512_storeu_ps(y, weights_of(mode, read_codes(&d, codes), scale, bias));
+                _mm512_storeu_ps(y, weights_of(&d, mode, codes, scale, bias));
         }
     }
 }
