@@ -18,8 +18,12 @@ target_link_libraries(mica_internal INTERFACE mica_compile mica_static Threads::
 # run once more as valgrind.<name>, whose only label is `memcheck`.
 function(mica_add_test name target)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LABELS;ARGS")
+  set(timeout 300)
+  if(MICA_SANITIZE)
+    set(timeout 900)
+  endif()
   add_test(NAME ${name} COMMAND ${target} ${arg_ARGS} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${timeout}
     SKIP_RETURN_CODE 77 ENVIRONMENT "${MICA_TEST_ENVIRONMENT}")
   if(MICA_VALGRIND AND NOT MICA_SANITIZE AND "valgrind" IN_LIST arg_LABELS)
     add_test(NAME valgrind.${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
