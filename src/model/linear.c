@@ -23,12 +23,17 @@ static mica_status wrong(mica_status status, const mc_weight_tensor *t, const ch
     return mc_fail(status, "%s: tensor %s is %s, want %s", t->file, t->name, found, want);
 }
 
+static void use(mc_loader *loader, const mc_weight_tensor *t) {
+    loader->bytes += t->bytes;
+    loader->used[t - mc_weights_at(loader->weights, 0)] = true;
+}
+
 /* The tensor of that name; NULL, and noted, where it is not there. */
 static mica_status find(mc_loader *loader, const char *name, const mc_weight_tensor **tensor) {
     enum { LISTED = 8 };
     *tensor = mc_weights_find(loader->weights, name);
     if (*tensor) {
-        loader->bytes += (*tensor)->bytes;
+        use(loader, *tensor);
         return MICA_OK;
     }
     if (loader->missing_count++ < LISTED &&
@@ -185,7 +190,7 @@ mica_status mc_linear_load(mc_loader *loader, const char *module, int64_t out, i
     snprintf(name, sizeof name, "%s.scales", module);
     scales = mc_weights_find(loader->weights, name);
     if (scales) {
-        loader->bytes += scales->bytes;
+        use(loader, scales);
         MC_TRY(load_quantised(loader, module, weight, scales, linear));
     } else {
         MC_TRY(load_dense(loader, weight, linear));
@@ -196,14 +201,45 @@ mica_status mc_linear_load(mc_loader *loader, const char *module, int64_t out, i
     return mc_vector_load(loader, name, linear->out, 0.0, &linear->bias);
 }
 
+/* The factor as rows x cols of f32, each element times scale. */
+static mica_status load_factor(mica_scope *scope, mc_factor factor, int64_t rows, int64_t cols,
+                               double scale, mica_array *array) {
+    const mc_weight_tensor *t = factor.tensor;
+    const int64_t shape[] = {rows, cols};
+    char want[96];
+    int64_t high = factor.turned ? cols : rows, wide = factor.turned ? rows : cols;
+    snprintf(want, sizeof want, "F32, F16 or BF16 [%lld,%lld]", (long long)high, (long long)wide);
+    if (!is_float(t)) return wrong(MICA_EDTYPE, t, want);
+    if (!has_shape(t, high, wide)) return wrong(MICA_ESHAPE, t, want);
+
+    float *values = mc_array_alloc((size_t)(rows * cols), sizeof *values);
+    if (!values) return mc_fail_nomem(t->name);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++)
+            values[i * cols + j] =
+                (float)(scale * (double)element(t, factor.turned ? j * rows + i : i * cols + j));
+    *array = mica_from_data(scope, values, MICA_F32, shape, 2);
+    mc_free(values);
+    return mica_scope_status(scope);
+}
+
+mica_status mc_linear_adapt(mica_scope *scope, mc_factor a, mc_factor b, int64_t rank, double scale,
+                            mc_linear *linear) {
+    MC_TRY(load_factor(scope, a, linear->in, rank, 1.0, &linear->lora_a));
+    return load_factor(scope, b, rank, linear->out, scale, &linear->lora_b);
+}
+
 mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x) {
     mica_array y = linear->quantised ? mica_quantized_matmul(s, x, linear->weight, linear->scales,
                                                              linear->biases, linear->quant, true)
                                      : mica_matmul(s, x, mica_transpose(s, linear->weight, NULL));
-    return mica_valid(linear->bias) ? mica_add(s, y, linear->bias) : y;
+    if (mica_valid(linear->bias)) y = mica_add(s, y, linear->bias);
+    if (!mica_valid(linear->lora_a)) return y;
+    mica_array low = mica_matmul(s, x, linear->lora_a); /* [..., rank] */
+    return mica_add(s, y, mica_matmul(s, low, linear->lora_b));
 }
 
-mica_array mc_linear_rows(mica_scope *s, const mc_linear *linear, mica_array ids) {
+static mica_array weight_rows(mica_scope *s, const mc_linear *linear, mica_array ids) {
     mica_array rows = mica_take(s, linear->weight, ids, 0);
     if (!linear->quantised) return mica_astype(s, rows, MICA_F32);
     mica_array scales = mica_take(s, linear->scales, ids, 0), biases = MICA_NONE;
@@ -213,4 +249,11 @@ mica_array mc_linear_rows(mica_scope *s, const mc_linear *linear, mica_array ids
         biases = mica_astype(s, mica_take(s, linear->biases, ids, 0), MICA_F32);
     }
     return mica_dequantize(s, rows, scales, biases, linear->quant, MICA_F32);
+}
+
+mica_array mc_linear_rows(mica_scope *s, const mc_linear *linear, mica_array ids) {
+    mica_array rows = weight_rows(s, linear, ids);
+    if (!mica_valid(linear->lora_a)) return rows;
+    mica_array low = mica_take(s, mica_transpose(s, linear->lora_b, NULL), ids, 0);
+    return mica_add(s, rows, mica_matmul(s, low, mica_transpose(s, linear->lora_a, NULL)));
 }

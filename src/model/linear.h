@@ -15,6 +15,9 @@
 typedef struct mc_linear {
     mica_array weight, scales, biases;
     mica_array bias; /* [out] f32, added to the product; MICA_NONE: none */
+    /* An adapter's factors, [in, r] and [r, out] f32, whose product is added to the transposed
+     * weight; its scale is in them. MICA_NONE: none. */
+    mica_array lora_a, lora_b;
     mica_quant quant;
     bool quantised;
     int64_t out, in;
@@ -26,6 +29,7 @@ typedef struct mc_loader {
     mica_scope *scope; /* of the arrays; the mapped weights must outlive it */
     mc_packing packing;
     const char *prefix; /* of the decoder's tensors, "model." */
+    bool *used;         /* [tensors]: those that the model reads */
     mc_buffer missing;  /* names of tensors that are not there, for one error at the end */
     size_t missing_count;
     uint64_t parameters; /* logical: one a weight, however it is packed */
@@ -45,6 +49,19 @@ mica_status mc_linear_load(mc_loader *loader, const char *module, int64_t out, i
 /* Loads a vector [n] of floats as f32, `offset` added to each element. */
 mica_status mc_vector_load(mc_loader *loader, const char *tensor, int64_t n, double offset,
                            mica_array *vector);
+
+/* A factor as a file has it: [rows, columns] of what is wanted, or that turned over. */
+typedef struct mc_factor {
+    const mc_weight_tensor *tensor;
+    bool turned;
+} mc_factor;
+
+/* Adds scale * (A B)^T to a weight, A being [in, rank] and B [rank, out]: the weight stays as it is,
+ * the factors are copied to f32, in the scope.
+ *
+ * errors  MICA_ESHAPE, MICA_EDTYPE naming tensor, file, found and wanted; MICA_ENOMEM */
+mica_status mc_linear_adapt(mica_scope *scope, mc_factor a, mc_factor b, int64_t rank, double scale,
+                            mc_linear *linear);
 
 /* x [..., in] f32 times the transposed weight, plus bias: [..., out] f32. */
 mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x);

@@ -29,13 +29,17 @@ typedef struct mc_lm {
     mc_weights *weights;
     mica_scope *scope; /* of all arrays here */
     mc_lm_layer *layers;
-    mc_linear embed, head; /* [vocab, hidden]; where they are tied, both are the same */
+    mc_linear embed, head; /* [vocab, hidden] */
+    bool tied;             /* the head is the embedding's weight */
     mica_array norm;       /* [hidden] f32 */
     mica_array freqs[2];   /* of spec.ropes: [head_dim / 2] f32, or MICA_NONE for a plain one */
     char model_type[64];   /* as config.json has it, "" where it has none */
     uint64_t parameters, weight_bytes;
-    mica_dtype dtype;      /* of most weights that are not quantised */
-    char quantization[64]; /* "4 bit, groups of 64 (affine)", "none" */
+    mica_dtype dtype;                   /* of most weights that are not quantised */
+    char quantization[MC_PACKING_TEXT]; /* "4 bit, groups of 64 (affine)", "none" */
+    char *adapter;                      /* its folder; NULL: none */
+    uint64_t adapter_parameters;
+    mc_buffer notes; /* what a user may want to know, in lines: tensors that nothing reads */
 } mc_lm;
 
 /* Opens the model in a folder for a device, which must outlive it.
@@ -46,6 +50,23 @@ typedef struct mc_lm {
  *         is not as the config says; MICA_ENOMEM */
 mica_status mc_lm_open(const char *folder, mica_device *device, mica_progress progress,
                        void *progress_user, mc_lm **lm);
+
+/* Adds the low-rank adapter in a folder, mlx-lm's or PEFT's, to the matrices that it names. Once a
+ * model, before its first pass; after an error the model can only be closed. An adapter of a tied
+ * embedding is the head's too if it is mlx-lm's, not if it is PEFT's, as in these.
+ *
+ * errors  those of io/adapter.h; MICA_ENOENT it names modules that the model lacks, or lacks some
+ *         that its config names (the text lists them); MICA_EFORMAT it has more blocks than its
+ *         config says; MICA_ESHAPE, MICA_EDTYPE a factor is not as the model and the config say;
+ *         MICA_EINVAL the model has an adapter; MICA_ENOMEM */
+mica_status mc_lm_adapt(mc_lm *lm, const char *folder);
+
+/* Adds a line to the notes. errors  MICA_ENOMEM */
+mica_status mc_lm_note(mc_lm *lm, const char *line);
+
+/* Whether a tensor or module that a decoder does not have needs no mention: parts for images and
+ * sound, and what is worked out from the config. */
+bool mc_lm_ignores(const char *name);
 
 /* Closes *lm and sets it to NULL; nothing for NULL. */
 void mc_lm_close(mc_lm **lm);

@@ -76,6 +76,7 @@ static mica_status load_head(mc_loader *loader, mc_lm *lm) {
     const char *name = head_name(loader, spec->names.head, text);
     if (spec->tied == MC_TIED_YES || (spec->tied == MC_TIED_UNSAID && !name)) {
         lm->head = lm->embed;
+        lm->tied = true;
         return MICA_OK;
     }
     return mc_linear_load(loader, name ? name : spec->names.head, spec->vocab, spec->hidden, false,
@@ -108,6 +109,51 @@ static mica_status check_missing(mc_loader *loader, const char *folder) {
     if (!names) return mc_fail_nomem("the list of missing tensors");
     return mc_fail(MICA_ENOENT, "%s: %zu tensors that config.json asks for are in no file: %s%s",
                    folder, loader->missing_count, names, loader->missing_count > 8 ? " ..." : "");
+}
+
+/* Whether a tensor that no part of a decoder reads needs no mention: parts for images and sound,
+ * and what is worked out from the config. */
+bool mc_lm_ignores(const char *name) {
+    static const char *const parts[] = {
+        "vision_tower.", "vision_model.", "vision_embed_tokens.", "multi_modal_projector.",
+        "visual.",       "audio_tower.",  "rotary_emb.",
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const char *at = strstr(name, parts[i]);
+        if (at && (at == name || at[-1] == '.')) return true;
+    }
+    return false;
+}
+
+mica_status mc_lm_note(mc_lm *lm, const char *line) {
+    bool done = (!lm->notes.len || mc_buffer_add_byte(&lm->notes, '\n')) &&
+                mc_buffer_add_text(&lm->notes, line) && mc_buffer_cstr(&lm->notes);
+    return done ? MICA_OK : mc_fail_nomem("the notes on a model");
+}
+
+/* A tied head may be in the files all the same. */
+static bool is_spare_head(const mc_lm *lm, const char *name) {
+    const char *at = strstr(name, lm->spec.names.head);
+    return lm->tied && at && (at == name || at[-1] == '.');
+}
+
+static mica_status note_unused(const mc_loader *loader, mc_lm *lm) {
+    enum { LISTED = 8 };
+    mc_buffer line = {0};
+    size_t count = 0;
+    bool fits = true;
+    for (size_t i = 0; i < mc_weights_count(loader->weights); i++) {
+        const char *name = mc_weights_at(loader->weights, i)->name;
+        if (loader->used[i] || mc_lm_ignores(name) || is_spare_head(lm, name)) continue;
+        if (count++ < LISTED)
+            fits = fits && mc_buffer_printf(&line, line.len ? ", %s" : "nothing reads %s", name);
+    }
+    if (count > LISTED) fits = fits && mc_buffer_printf(&line, " ... (%zu tensors)", count);
+    const char *text = fits ? mc_buffer_cstr(&line) : NULL;
+    mica_status status = text ? MICA_OK : mc_fail_nomem("the list of unused tensors");
+    if (status == MICA_OK && count) status = mc_lm_note(lm, text);
+    mc_buffer_deinit(&line);
+    return status;
 }
 
 /* Llama 3's frequencies: wavelengths above original_context / low_freq_factor are stretched by
@@ -143,9 +189,7 @@ static void describe(const mc_loader *loader, mc_lm *lm) {
     if (!loader->quantised)
         snprintf(lm->quantization, sizeof lm->quantization, "none");
     else
-        snprintf(lm->quantization, sizeof lm->quantization, "%d bit, groups of %d (%s)%s",
-                 loader->quant.bits, loader->quant.group_size,
-                 mc_packing_mode_name(loader->quant.mode), loader->mixed ? ", mixed" : "");
+        mc_packing_describe(&loader->quant, loader->mixed, lm->quantization);
 }
 
 static mica_status read_spec(mc_lm *lm, mc_loader *loader) {
@@ -166,6 +210,8 @@ static mica_status open_folder(mc_lm *lm, mc_loader *loader, const char *folder,
     MC_TRY(mc_config_load(folder, "config.json", MC_REQUIRED, &lm->config));
     MC_TRY(mc_weights_open(folder, &lm->weights));
     loader->weights = lm->weights;
+    loader->used = mc_calloc(mc_weights_count(lm->weights), sizeof *loader->used);
+    if (!loader->used) return mc_fail_nomem("the tensors of a model");
     MC_TRY(read_spec(lm, loader));
     MC_TRY(mica_scope_open(device, &lm->scope));
     loader->scope = lm->scope;
@@ -179,7 +225,7 @@ static mica_status open_folder(mc_lm *lm, mc_loader *loader, const char *folder,
     MC_TRY(make_freqs(lm, 0));
     MC_TRY(make_freqs(lm, 1));
     describe(loader, lm);
-    return MICA_OK;
+    return note_unused(loader, lm);
 }
 
 mica_status mc_lm_open(const char *folder, mica_device *device, mica_progress progress,
@@ -190,6 +236,7 @@ mica_status mc_lm_open(const char *folder, mica_device *device, mica_progress pr
     if (!lm) return mc_fail_nomem("a model");
     mica_status status = open_folder(lm, &loader, folder, device, progress, progress_user);
     mc_buffer_deinit(&loader.missing);
+    mc_free(loader.used);
     if (status == MICA_OK)
         *out = lm;
     else
@@ -202,6 +249,8 @@ void mc_lm_close(mc_lm **lm) {
     mica_scope_close(&(*lm)->scope);
     mc_weights_close(&(*lm)->weights);
     mc_config_close(&(*lm)->config);
+    mc_buffer_deinit(&(*lm)->notes);
+    mc_free((*lm)->adapter);
     mc_free((*lm)->layers);
     mc_free(*lm);
     *lm = NULL;

@@ -1,5 +1,7 @@
 #include "model/packing.h"
 
+#include <stdio.h>
+
 static const struct {
     const char *name;
     int bits, group_size; /* where the config does not say; affine: the shapes do */
@@ -12,6 +14,11 @@ static const struct {
 
 const char *mc_packing_mode_name(mica_quant_mode mode) {
     return modes[mode].name;
+}
+
+void mc_packing_describe(const mica_quant *quant, bool mixed, char text[MC_PACKING_TEXT]) {
+    snprintf(text, MC_PACKING_TEXT, "%d bit, groups of %d (%s)%s", quant->bits, quant->group_size,
+             mc_packing_mode_name(quant->mode), mixed ? ", mixed" : "");
 }
 
 bool mc_packing_known(const mica_quant *quant) {

@@ -8,6 +8,8 @@
 
 #include <mica/ops.h>
 
+#define MC_PACKING_TEXT 64
+
 /* bits or group_size 0: not said, the shapes of the tensors tell. */
 typedef struct mc_packing {
     mc_config_scope scope; /* "quantization"; every key absent where the model has none */
@@ -26,6 +28,9 @@ mica_status mc_packing_of(const mc_packing *packing, const char *module, const c
 
 /* Whether weights can be packed so: see mica_quant_mode. */
 bool mc_packing_known(const mica_quant *quant);
+
+/* "4 bit, groups of 64 (affine)", and ", mixed" where some weights are packed otherwise. */
+void mc_packing_describe(const mica_quant *quant, bool mixed, char text[MC_PACKING_TEXT]);
 
 /* "affine", "mxfp4" ... */
 const char *mc_packing_mode_name(mica_quant_mode mode);

@@ -11,6 +11,10 @@ char *fixture_path(const char *name) {
     return test_format("%s/models/%s", test_fixtures_dir(), name);
 }
 
+char *fixture_adapter_path(const char *name) {
+    return test_format("%s/lora/%s", test_fixtures_dir(), name);
+}
+
 static double number(const model_fixture *f, const char *key) {
     double value = 0.0;
     mc_json tolerance = mc_json_find(mc_json_root(f->golden), "tolerance");
@@ -19,26 +23,42 @@ static double number(const model_fixture *f, const char *key) {
     return value;
 }
 
-static void load_golden(const char *name, model_fixture *f) {
-    *f = (model_fixture){.name = name, .path = fixture_path(name)};
+static void load_golden(const char *name, char *path, model_fixture *f) {
+    *f = (model_fixture){.name = name, .path = path};
     char *json = test_format("%s/golden.json", f->path);
     if (mc_json_load(json, &f->golden) != MICA_OK) fail_msg("%s", mica_last_error());
     free(json);
 }
 
-static void load_model(model_fixture *f) {
+static void open_lm(model_fixture *f, const char *path) {
     char *tensors = test_format("%s/golden.safetensors", f->path);
     if (mc_weights_open(tensors, &f->tensors) != MICA_OK) fail_msg("%s", mica_last_error());
     free(tensors);
-    f->tolerance = number(f, "logits_max_abs_f32_compute");
-    f->key_tolerance = number(f, "k_max_abs");
     if (mica_device_open("cpu", &(mica_device_options){.threads = 2}, &f->device) != MICA_OK ||
-        mc_lm_open(f->path, f->device, NULL, NULL, &f->lm) != MICA_OK)
+        mc_lm_open(path, f->device, NULL, NULL, &f->lm) != MICA_OK)
         fail_msg("%s", mica_last_error());
 }
 
+static void load_model(model_fixture *f) {
+    f->tolerance = number(f, "logits_max_abs_f32_compute");
+    f->key_tolerance = number(f, "k_max_abs");
+    open_lm(f, f->path);
+}
+
+static void load_adapter(model_fixture *f) {
+    mc_str base;
+    mc_json golden = mc_json_root(f->golden);
+    if (!mc_json_get_float(mc_json_find(golden, "tolerance"), &f->tolerance) ||
+        !mc_json_get_str(mc_json_find(golden, "base"), &base))
+        fail_msg("%s: golden.json lacks tolerance or base", f->name);
+    char *path = test_format("%s/%.*s", test_fixtures_dir(), MC_STR_ARG(base));
+    open_lm(f, path);
+    if (mc_lm_adapt(f->lm, f->path) != MICA_OK) fail_msg("%s", mica_last_error());
+    free(path);
+}
+
 void fixture_open(const char *name, model_fixture *f) {
-    load_golden(name, f);
+    load_golden(name, fixture_path(name), f);
     load_model(f);
 }
 
@@ -67,7 +87,7 @@ void fixture_each(void (*check)(const model_fixture *f)) {
     size_t checked = 0;
     for (size_t i = 0; i < cases.count; i++) {
         model_fixture f;
-        load_golden(cases.names[i], &f);
+        load_golden(cases.names[i], fixture_path(cases.names[i]), &f);
         if (family_known(&f)) {
             load_model(&f);
             check(&f);
@@ -79,6 +99,22 @@ void fixture_each(void (*check)(const model_fixture *f)) {
     }
     printf("models: %zu checked, %zu skipped\n", checked, cases.count - checked);
     assert_true(checked > 0);
+    test_list_free(&cases);
+    free(dir);
+}
+
+void fixture_each_adapter(void (*check)(const model_fixture *f)) {
+    char *dir = fixture_adapter_path("");
+    test_list cases = test_list_folders(dir);
+    for (size_t i = 0; i < cases.count; i++) {
+        model_fixture f;
+        load_golden(cases.names[i], fixture_adapter_path(cases.names[i]), &f);
+        load_adapter(&f);
+        check(&f);
+        fixture_close(&f);
+    }
+    printf("adapters: %zu checked\n", cases.count);
+    assert_true(cases.count > 0);
     test_list_free(&cases);
     free(dir);
 }
@@ -175,7 +211,14 @@ static void change_text(const char *path, const char *from, const char *to) {
 }
 
 char *fixture_copy(const char *model, const char *name, const char *from, const char *to) {
-    char *source = fixture_path(model), *dir = test_temp_dir();
+    char *source = fixture_path(model);
+    char *dir = fixture_copy_folder(source, name, from, to);
+    free(source);
+    return dir;
+}
+
+char *fixture_copy_folder(const char *source, const char *name, const char *from, const char *to) {
+    char *dir = test_temp_dir();
     test_list files = test_list_files(source, "");
     for (size_t i = 0; i < files.count; i++) {
         if (strncmp(files.names[i], "golden.", 7) == 0) continue;
@@ -194,6 +237,5 @@ char *fixture_copy(const char *model, const char *name, const char *from, const 
         free(path);
     }
     test_list_free(&files);
-    free(source);
     return dir;
 }

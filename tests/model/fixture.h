@@ -24,6 +24,9 @@ typedef struct model_fixture {
  * many those are, and the names of the others. There must be one at least. */
 void fixture_each(void (*check)(const model_fixture *f));
 
+/* The same over the adapters' goldens: each has its base model opened, with the adapter. */
+void fixture_each_adapter(void (*check)(const model_fixture *f));
+
 void fixture_open(const char *name, model_fixture *f);
 void fixture_close(model_fixture *f);
 
@@ -41,9 +44,15 @@ const int32_t *fixture_ints(const model_fixture *f, size_t *count, const char *f
 void fixture_compare(const float *got, const float *want, size_t n, double tolerance,
                      const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* A copy of a model's folder, without goldens, in a temporary one: test_temp_dir_remove it. In the
+/* "fixtures/lora/name"; freed with free(). */
+char *fixture_adapter_path(const char *name);
+
+/* A copy of a folder, without goldens, in a temporary one: test_temp_dir_remove it. In the
  * file `name` the first `from` becomes `to`; where it is a safetensors file, in its header, whose
  * length is set anew. from NULL: nothing is changed. */
+char *fixture_copy_folder(const char *source, const char *name, const char *from, const char *to);
+
+/* The same of the model's folder "fixtures/models/model". */
 char *fixture_copy(const char *model, const char *name, const char *from, const char *to);
 
 #endif

@@ -74,6 +74,16 @@ static void test_greedy_paths(void **state) {
     fixture_each(check_greedy_paths);
 }
 
+static void check_adapted_path(const model_fixture *f) {
+    assert_non_null(fixture_ints(f, NULL, "prompt1.greedy"));
+    check_greedy(f, 1);
+}
+
+static void test_adapters(void **state) {
+    (void)state;
+    fixture_each_adapter(check_adapted_path);
+}
+
 /* ---- caches against recomputing ---- */
 
 /* The last row of logits of ids[n], without a cache. Windows are cut to `context`. */
@@ -322,6 +332,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_greedy_paths),
         cmocka_unit_test(test_chunked_prefill),
+        cmocka_unit_test(test_adapters),
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_context_length),
         cmocka_unit_test(test_reuse),

@@ -1,0 +1,359 @@
+#include "io/adapter.h"
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/filemap.h"
+#include "base/map.h"
+#include "io/config.h"
+#include "io/name_pattern.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LISTED = 8, MOST_RANK = 1 << 16 };
+
+#define MOST_SCALE 1e6
+
+struct mc_adapter {
+    mc_arena arena;
+    char *path; /* in the arena */
+    mc_config *config;
+    mc_weights *weights;
+    mc_buffer pairs; /* mc_adapter_pair */
+    bool peft;
+    int64_t num_layers; /* mlx-lm: blocks that have adapters, counted from the last; < 1: all */
+    mc_str *targets;    /* [target_count] in the arena: names of modules; NULL: not told */
+    size_t target_count;
+    int64_t rank;
+    double scale; /* mlx-lm */
+    double alpha; /* PEFT, as the next three */
+    bool rslora;  /* the scale is alpha / sqrt(rank), not alpha / rank */
+    mc_config_scope rank_pattern, alpha_pattern; /* rank and alpha of modules by pattern */
+};
+
+/* ---- configs ---- */
+
+/* The names listed under the key; *targets NULL where there is no list. */
+static mica_status read_targets(mc_adapter *adapter, const mc_config_scope *scope,
+                                const char *key) {
+    mc_json list = mc_json_find(scope->object, key);
+    if (!mc_json_exists(list)) return MICA_OK;
+    size_t count = mc_json_count(list);
+    adapter->targets = mc_arena_alloc(&adapter->arena, (count + 1) * sizeof *adapter->targets);
+    if (!adapter->targets) return mc_fail_nomem("the modules of an adapter");
+    return mc_config_strs(scope, key, MC_REQUIRED, adapter->targets, count, &adapter->target_count);
+}
+
+static mica_status read_mlx(mc_adapter *adapter, const mc_config_scope *root) {
+    mc_config_scope lora;
+    mc_str type = MC_STR("lora");
+    MC_TRY(mc_config_str(root, "fine_tune_type", MC_OPTIONAL, &type));
+    if (!mc_str_is(type, "lora"))
+        return mc_config_fail(root, "fine_tune_type", MICA_EUNSUPPORTED,
+                              "\"%.*s\"; mica applies \"lora\": fuse the adapter into its model",
+                              MC_STR_ARG(type));
+    MC_TRY(mc_config_int(root, "num_layers", MC_REQUIRED, -1, INT32_MAX, &adapter->num_layers));
+    MC_TRY(mc_config_object(root, "lora_parameters", MC_REQUIRED, &lora));
+    MC_TRY(mc_config_int(&lora, "rank", MC_REQUIRED, 1, MOST_RANK, &adapter->rank));
+    MC_TRY(mc_config_float(&lora, "scale", MC_REQUIRED, -MOST_SCALE, MOST_SCALE, &adapter->scale));
+    return read_targets(adapter, &lora, "keys");
+}
+
+/* Neither absent, null or false, nor empty. */
+static bool is_set(const mc_config_scope *scope, const char *key) {
+    bool on = true;
+    mc_json v = mc_json_find(scope->object, key);
+    mc_json_type type = mc_json_get_type(v);
+    if (!mc_json_exists(v) || (mc_json_get_bool(v, &on) && !on)) return false;
+    bool holds = type == MC_JSON_ARRAY || type == MC_JSON_OBJECT;
+    return !holds || mc_json_count(v) > 0;
+}
+
+/* What would make the product differ, or replace whole modules. */
+static mica_status refuse_peft_kinds(const mc_config_scope *root) {
+    static const char *const refused[] = {
+        "modules_to_save",
+        "use_dora",
+        "lora_bias",
+        "fan_in_fan_out",
+        "layer_replication",
+        "target_parameters",
+        "use_qalora",
+        "use_bdlora",
+        "trainable_token_indices",
+        "ensure_weight_tying",
+        "alora_invocation_tokens",
+    };
+    mc_str type = MC_STR(""), bias = MC_STR("none");
+    MC_TRY(mc_config_str(root, "peft_type", MC_REQUIRED, &type));
+    if (!mc_str_is(type, "LORA"))
+        return mc_config_fail(root, "peft_type", MICA_EUNSUPPORTED,
+                              "\"%.*s\"; mica applies \"LORA\"", MC_STR_ARG(type));
+    MC_TRY(mc_config_str(root, "bias", MC_OPTIONAL, &bias));
+    if (!mc_str_is(bias, "none"))
+        return mc_config_fail(root, "bias", MICA_EUNSUPPORTED,
+                              "\"%.*s\"; mica applies adapters whose bias is \"none\"",
+                              MC_STR_ARG(bias));
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (is_set(root, refused[i]))
+            return mc_config_fail(root, refused[i], MICA_EUNSUPPORTED,
+                                  "is set; mica applies low-rank factors of plain LoRA only: merge "
+                                  "the adapter into its model");
+    return MICA_OK;
+}
+
+static mica_status read_peft(mc_adapter *adapter, const mc_config_scope *root) {
+    MC_TRY(refuse_peft_kinds(root));
+    MC_TRY(mc_config_int(root, "r", MC_REQUIRED, 1, MOST_RANK, &adapter->rank));
+    MC_TRY(
+        mc_config_float(root, "lora_alpha", MC_REQUIRED, -MOST_SCALE, MOST_SCALE, &adapter->alpha));
+    MC_TRY(mc_config_bool(root, "use_rslora", MC_OPTIONAL, &adapter->rslora));
+    MC_TRY(mc_config_object(root, "rank_pattern", MC_OPTIONAL, &adapter->rank_pattern));
+    MC_TRY(mc_config_object(root, "alpha_pattern", MC_OPTIONAL, &adapter->alpha_pattern));
+    /* One text is a pattern or "all-linear", and these narrow a list: then the tensors tell. */
+    bool narrowed = is_set(root, "layers_to_transform") || is_set(root, "exclude_modules");
+    mc_str one;
+    bool is_text = mc_json_get_str(mc_json_find(root->object, "target_modules"), &one);
+    return narrowed || is_text ? MICA_OK : read_targets(adapter, root, "target_modules");
+}
+
+static mica_status read_config(mc_adapter *adapter) {
+    MC_TRY(mc_config_load(adapter->path, "adapter_config.json", MC_REQUIRED, &adapter->config));
+    mc_config_scope root = mc_config_root(adapter->config);
+    adapter->peft = mc_config_has(&root, "peft_type");
+    if (adapter->peft) return read_peft(adapter, &root);
+    if (mc_config_has(&root, "lora_parameters") || mc_config_has(&root, "fine_tune_type"))
+        return read_mlx(adapter, &root);
+    return mc_fail(MICA_EFORMAT,
+                   "%s: neither an adapter of mlx-lm (fine_tune_type, lora_parameters) nor of PEFT "
+                   "(peft_type)",
+                   root.file);
+}
+
+/* ---- patterns ---- */
+
+/* The value of the first pattern that matches the module; *value is left alone where none does. */
+static mica_status look_up(const mc_config_scope *patterns, const char *module, double min,
+                           double max, bool whole, double *value) {
+    for (mc_json_iter it = mc_json_begin(patterns->object); mc_json_next(&it);) {
+        bool matches = false;
+        double found;
+        mica_status status = mc_name_matches(it.key, module, &matches);
+        if (status != MICA_OK)
+            return mc_fail_context(status, "%s: %s", patterns->file, patterns->path);
+        if (!matches) continue;
+        bool fits = mc_json_get_float(it.value, &found) && found >= min && found <= max;
+        if (!fits || (whole && found != floor(found)))
+            return mc_fail(MICA_EFORMAT, "%s: %s%.*s: want %s in %g..%g", patterns->file,
+                           patterns->path, MC_STR_ARG(it.key), whole ? "an integer" : "a number",
+                           min, max);
+        *value = found;
+        return MICA_OK;
+    }
+    return MICA_OK;
+}
+
+static mica_status set_scale(const mc_adapter *adapter, mc_adapter_pair *pair) {
+    pair->rank = adapter->rank;
+    pair->scale = adapter->scale;
+    if (!adapter->peft) return MICA_OK;
+    double rank = (double)adapter->rank, alpha = adapter->alpha;
+    MC_TRY(look_up(&adapter->rank_pattern, pair->module, 1, MOST_RANK, true, &rank));
+    MC_TRY(look_up(&adapter->alpha_pattern, pair->module, -MOST_SCALE, MOST_SCALE, false, &alpha));
+    pair->rank = (int64_t)rank;
+    pair->scale = alpha / (adapter->rslora ? sqrt(rank) : rank);
+    return MICA_OK;
+}
+
+/* ---- tensors ---- */
+
+static const struct {
+    const char *suffix;
+    mc_adapter_kind kind;
+    bool second;
+} halves[] = {
+    {".lora_a", MC_ADAPTER_MLX, false},
+    {".lora_b", MC_ADAPTER_MLX, true},
+    {".lora_A.weight", MC_ADAPTER_PEFT, false},
+    {".lora_B.weight", MC_ADAPTER_PEFT, true},
+    {".lora_embedding_A", MC_ADAPTER_PEFT_EMBEDDING, false},
+    {".lora_embedding_B", MC_ADAPTER_PEFT_EMBEDDING, true},
+};
+
+enum { HALVES = sizeof halves / sizeof *halves };
+
+/* Which half of a pair the tensor is, with its module; HALVES: none. */
+static size_t parse_name(const mc_adapter *adapter, const char *name, mc_str *module) {
+    static const mc_str wrapper = {"base_model.model.", 17};
+    mc_str text = mc_str_of(name);
+    size_t i = 0;
+    for (; i < HALVES; i++)
+        if ((halves[i].kind != MC_ADAPTER_MLX) == adapter->peft &&
+            mc_str_ends(text, mc_str_of(halves[i].suffix)))
+            break;
+    if (i == HALVES) return i;
+    text.len -= strlen(halves[i].suffix);
+    if (adapter->peft && mc_str_starts(text, wrapper))
+        text = (mc_str){text.ptr + wrapper.len, text.len - wrapper.len};
+    *module = text;
+    return i;
+}
+
+/* The pair of that module, made where it is not there. */
+static mica_status take_pair(mc_adapter *adapter, mc_map *by_module, mc_str module, size_t half,
+                             size_t *at) {
+    uint64_t found;
+    if (mc_map_find(by_module, module, &found)) {
+        *at = (size_t)found;
+        return MICA_OK;
+    }
+    *at = mc_adapter_count(adapter);
+    mc_adapter_pair pair = {.module = mc_arena_strndup(&adapter->arena, module.ptr, module.len),
+                            .kind = halves[half].kind};
+    if (!pair.module || !mc_map_put(by_module, module, *at)) return mc_fail_nomem("an adapter");
+    MC_TRY(set_scale(adapter, &pair));
+    return MC_BUFFER_PUSH(&adapter->pairs, mc_adapter_pair, pair) ? MICA_OK
+                                                                  : mc_fail_nomem("an adapter");
+}
+
+/* Adds the name to a list for an error text, of which only the first few are shown. */
+static mica_status add_name(mc_buffer *names, size_t *count, const char *name) {
+    if ((*count)++ < LISTED && !mc_buffer_printf(names, names->len ? ", %s" : "%s", name))
+        return mc_fail_nomem("a list of tensors");
+    return MICA_OK;
+}
+
+static mica_status sort_tensors(mc_adapter *adapter, mc_map *by_module, mc_buffer *others,
+                                size_t *count) {
+    for (size_t i = 0; i < mc_weights_count(adapter->weights); i++) {
+        const mc_weight_tensor *t = mc_weights_at(adapter->weights, i);
+        mc_str module;
+        size_t at, half = parse_name(adapter, t->name, &module);
+        if (half == HALVES) {
+            MC_TRY(add_name(others, count, t->name));
+            continue;
+        }
+        MC_TRY(take_pair(adapter, by_module, module, half, &at));
+        mc_adapter_pair *pair = &MC_BUFFER_AT(&adapter->pairs, mc_adapter_pair)[at];
+        const mc_weight_tensor **place = halves[half].second ? &pair->b : &pair->a;
+        if (*place || pair->kind != halves[half].kind)
+            MC_TRY(add_name(others, count, t->name));
+        else
+            *place = t;
+    }
+    return MICA_OK;
+}
+
+static mica_status check_tensors(const mc_adapter *adapter, mc_buffer *others, size_t count) {
+    if (count) {
+        const char *names = mc_buffer_cstr(others);
+        if (!names) return mc_fail_nomem("a list of tensors");
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "%s: %zu tensors are no low-rank factors as %s names them: %s%s",
+                       adapter->path, count, adapter->peft ? "PEFT" : "mlx-lm", names,
+                       count > LISTED ? " ..." : "");
+    }
+    if (!mc_adapter_count(adapter))
+        return mc_fail(MICA_EFORMAT, "%s: the adapter holds no tensors", adapter->path);
+    for (size_t i = 0; i < mc_adapter_count(adapter); i++) {
+        const mc_adapter_pair *pair = mc_adapter_at(adapter, i);
+        const mc_weight_tensor *there = pair->a ? pair->a : pair->b;
+        if (!pair->a || !pair->b)
+            return mc_fail(MICA_ENOENT, "%s: tensor %s stands alone: the %s factor is missing",
+                           there->file, there->name, pair->a ? "second" : "first");
+    }
+    return MICA_OK;
+}
+
+static mica_status read_pairs(mc_adapter *adapter) {
+    mc_map by_module = {0};
+    mc_buffer others = {0};
+    size_t count = 0;
+    mica_status status = sort_tensors(adapter, &by_module, &others, &count);
+    if (status == MICA_OK) status = check_tensors(adapter, &others, count);
+    mc_buffer_deinit(&others);
+    mc_map_deinit(&by_module);
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static mica_status check_folder(const char *folder) {
+    if (mc_path_is_file(folder))
+        return mc_fail(MICA_EINVAL,
+                       "%s: is a file: an adapter is the folder that holds adapter_config.json and "
+                       "the tensors",
+                       folder);
+    if (mc_path_is_dir(folder)) return MICA_OK;
+    return mc_fail(MICA_ENOENT, "%s: no such folder", folder);
+}
+
+static mica_status open_weights(mc_adapter *adapter) {
+    const char *name = adapter->peft ? "adapter_model.safetensors" : "adapters.safetensors";
+    char *path = mc_path_join(adapter->path, name);
+    if (!path) return mc_fail_nomem(name);
+    mica_status status = mc_weights_open(path, &adapter->weights);
+    mc_free(path);
+    return status;
+}
+
+static mica_status open_parts(mc_adapter *adapter, const char *folder) {
+    adapter->path = mc_arena_strndup(&adapter->arena, folder, strlen(folder));
+    if (!adapter->path) return mc_fail_nomem("an adapter");
+    MC_TRY(check_folder(folder));
+    MC_TRY(read_config(adapter));
+    MC_TRY(open_weights(adapter));
+    return read_pairs(adapter);
+}
+
+mica_status mc_adapter_open(const char *folder, mc_adapter **adapter) {
+    *adapter = mc_calloc(1, sizeof **adapter);
+    if (!*adapter) return mc_fail_nomem("an adapter");
+    mica_status status = open_parts(*adapter, folder);
+    if (status != MICA_OK) mc_adapter_close(adapter);
+    return status;
+}
+
+void mc_adapter_close(mc_adapter **adapter) {
+    if (!*adapter) return;
+    mc_weights_close(&(*adapter)->weights);
+    mc_config_close(&(*adapter)->config);
+    mc_buffer_deinit(&(*adapter)->pairs);
+    mc_arena_deinit(&(*adapter)->arena);
+    mc_free(*adapter);
+    *adapter = NULL;
+}
+
+size_t mc_adapter_count(const mc_adapter *adapter) {
+    return MC_BUFFER_COUNT(&adapter->pairs, mc_adapter_pair);
+}
+
+const mc_adapter_pair *mc_adapter_at(const mc_adapter *adapter, size_t i) {
+    return &MC_BUFFER_AT(&adapter->pairs, mc_adapter_pair)[i];
+}
+
+const char *mc_adapter_path(const mc_adapter *adapter) {
+    return adapter->path;
+}
+
+int mc_adapter_first_layer(const mc_adapter *adapter, int n_layers) {
+    if (adapter->num_layers < 1 || adapter->num_layers >= n_layers) return 0;
+    return n_layers - (int)adapter->num_layers;
+}
+
+/* PEFT's names are whole or follow a dot; mlx-lm's are counted from the block on. */
+static bool names_module(const mc_adapter *adapter, mc_str target, mc_str module, mc_str name) {
+    if (mc_str_eq(target, module)) return true;
+    if (!adapter->peft) return mc_str_eq(target, name);
+    return mc_str_ends(module, target) && module.ptr[module.len - target.len - 1] == '.';
+}
+
+bool mc_adapter_expects(const mc_adapter *adapter, int layer, int n_layers, const char *module,
+                        const char *name) {
+    if (layer >= 0 && layer < mc_adapter_first_layer(adapter, n_layers)) return false;
+    for (size_t i = 0; i < adapter->target_count; i++)
+        if (names_module(adapter, adapter->targets[i], mc_str_of(module), mc_str_of(name)))
+            return true;
+    return false;
+}

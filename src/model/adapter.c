@@ -1,0 +1,159 @@
+/* Giving an adapter's pairs to the matrices that they name. */
+#include "io/adapter.h"
+
+#include "base/alloc.h"
+#include "model/lm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_BYTES 320
+
+enum { LISTED = 8, LAYER_MATRICES = 7 };
+
+/* A matrix of the model with its names. */
+typedef struct place {
+    mc_linear *linear; /* NULL: the model has none of that name */
+    int layer;         /* -1: outside the blocks */
+    const char *name;  /* in its block: "mlp.up_proj" */
+} place;
+
+/* Names of modules, the first few for an error text. */
+typedef struct name_list {
+    mc_buffer text;
+    size_t count;
+} name_list;
+
+static mica_status add_name(name_list *list, const char *name) {
+    if (list->count++ < LISTED &&
+        !mc_buffer_printf(&list->text, list->text.len ? ", %s" : "%s", name))
+        return mc_fail_nomem("a list of modules");
+    return MICA_OK;
+}
+
+static place layer_matrix(const mc_lm *lm, int layer, size_t i) {
+    const mc_decoder_names *names = &lm->spec.names;
+    mc_lm_layer *w = &lm->layers[layer];
+    const place all[LAYER_MATRICES] = {
+        {&w->q, layer, names->q},       {&w->k, layer, names->k},       {&w->v, layer, names->v},
+        {&w->o, layer, names->o},       {&w->gate, layer, names->gate}, {&w->up, layer, names->up},
+        {&w->down, layer, names->down},
+    };
+    return all[i];
+}
+
+/* What follows the prefix of the decoder, which programs spell in several ways. */
+static const char *skip_prefix(const char *module) {
+    static const char *const prefixes[] = {"language_model.model.", "model.language_model.",
+                                           "language_model.", "model."};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (strncmp(module, prefixes[i], strlen(prefixes[i])) == 0)
+            return module + strlen(prefixes[i]);
+    return module;
+}
+
+/* "layers.7.mlp.up_proj", "embed_tokens", "lm_head" */
+static place find_place(mc_lm *lm, mc_adapter_kind kind, const char *module) {
+    static const char block[] = "layers.";
+    const mc_decoder_names *names = &lm->spec.names;
+    const char *name = skip_prefix(module);
+    /* mlx-lm has no head of its own where that is tied; PEFT has, with the same weight. */
+    bool has_head = !lm->tied || kind != MC_ADAPTER_MLX;
+    if (strcmp(name, names->embed) == 0) return (place){&lm->embed, -1, names->embed};
+    if (strcmp(name, names->head) == 0 && has_head) return (place){&lm->head, -1, names->head};
+    if (strncmp(name, block, strlen(block)) != 0) return (place){0};
+
+    char *rest;
+    name += strlen(block);
+    if (*name < '0' || *name > '9') return (place){0};
+    long layer = strtol(name, &rest, 10);
+    if (*rest != '.' || layer >= lm->spec.n_layers) return (place){0};
+    for (size_t i = 0; i < LAYER_MATRICES; i++) {
+        place at = layer_matrix(lm, (int)layer, i);
+        if (strcmp(rest + 1, at.name) == 0) return at;
+    }
+    return (place){0};
+}
+
+static mica_status apply_pair(mc_lm *lm, const mc_adapter_pair *pair, const place *at) {
+    mc_factor a = {pair->a, false}, b = {pair->b, false};
+    if (pair->kind == MC_ADAPTER_PEFT) {
+        a.turned = b.turned = true;
+    } else if (pair->kind == MC_ADAPTER_PEFT_EMBEDDING) {
+        a = (mc_factor){pair->b, false};
+        b = (mc_factor){pair->a, false};
+    } else if (at->linear == &lm->embed) { /* mlx-lm's weight of a table is A B, not turned over */
+        a = (mc_factor){pair->b, true};
+        b = (mc_factor){pair->a, true};
+    }
+    MC_TRY(mc_linear_adapt(lm->scope, a, b, pair->rank, pair->scale, at->linear));
+    if (pair->kind == MC_ADAPTER_MLX && at->linear == &lm->embed && lm->tied) lm->head = lm->embed;
+    lm->adapter_parameters += (uint64_t)pair->rank * (uint64_t)(at->linear->in + at->linear->out);
+    return MICA_OK;
+}
+
+static mica_status apply_pairs(mc_lm *lm, const mc_adapter *adapter, name_list *strangers) {
+    int first = mc_adapter_first_layer(adapter, lm->spec.n_layers);
+    for (size_t i = 0; i < mc_adapter_count(adapter); i++) {
+        const mc_adapter_pair *pair = mc_adapter_at(adapter, i);
+        place at = find_place(lm, pair->kind, pair->module);
+        if (at.linear && at.layer >= 0 && at.layer < first)
+            return mc_fail(MICA_EFORMAT,
+                           "%s: tensor %s is of block %d, but num_layers of adapter_config.json "
+                           "lets only the blocks from %d on have adapters, of %d",
+                           pair->a->file, pair->a->name, at.layer, first, lm->spec.n_layers);
+        if (at.linear && mica_valid(at.linear->lora_a))
+            return mc_fail(MICA_EFORMAT, "%s: tensor %s is the second for its matrix",
+                           pair->a->file, pair->a->name);
+        if (at.linear)
+            MC_TRY(apply_pair(lm, pair, &at));
+        else if (!mc_lm_ignores(pair->module))
+            MC_TRY(add_name(strangers, pair->module));
+    }
+    return MICA_OK;
+}
+
+static mica_status find_missing(const mc_lm *lm, const mc_adapter *adapter, name_list *missing) {
+    char module[NAME_BYTES];
+    for (int layer = 0; layer < lm->spec.n_layers; layer++)
+        for (size_t i = 0; i < LAYER_MATRICES; i++) {
+            place at = layer_matrix(lm, layer, i);
+            snprintf(module, sizeof module, "model.layers.%d.%s", layer, at.name);
+            if (!mica_valid(at.linear->lora_a) &&
+                mc_adapter_expects(adapter, layer, lm->spec.n_layers, module, at.name))
+                MC_TRY(add_name(missing, module));
+        }
+    return MICA_OK;
+}
+
+static mica_status refuse(name_list *list, const mc_lm *lm, const mc_adapter *adapter,
+                          const char *what) {
+    if (!list->count) return MICA_OK;
+    const char *names = mc_buffer_cstr(&list->text);
+    if (!names) return mc_fail_nomem("a list of modules");
+    return mc_fail(MICA_ENOENT, "%s: is the adapter for this model (%s, %d blocks)? %zu %s: %s%s",
+                   mc_adapter_path(adapter), lm->spec.family, lm->spec.n_layers, list->count, what,
+                   names, list->count > LISTED ? " ..." : "");
+}
+
+static mica_status adapt(mc_lm *lm, const mc_adapter *adapter, name_list *list) {
+    MC_TRY(apply_pairs(lm, adapter, list));
+    MC_TRY(refuse(list, lm, adapter, "modules that it changes are not in the model"));
+    MC_TRY(find_missing(lm, adapter, list));
+    return refuse(list, lm, adapter, "modules that its config names have no tensors in it");
+}
+
+mica_status mc_lm_adapt(mc_lm *lm, const char *folder) {
+    mc_adapter *adapter;
+    name_list list = {0};
+    if (lm->adapter)
+        return mc_fail(MICA_EINVAL, "%s: the model has an adapter, %s", folder, lm->adapter);
+    lm->adapter = mc_strdup(folder);
+    if (!lm->adapter) return mc_fail_nomem("an adapter");
+    MC_TRY(mc_adapter_open(folder, &adapter));
+    mica_status status = adapt(lm, adapter, &list);
+    mc_buffer_deinit(&list.text);
+    mc_adapter_close(&adapter);
+    return status;
+}
