@@ -14,7 +14,10 @@ from tokenizers.decoders import DecodeStream
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "tests/text/variants"
-BASE = json.loads((ROOT / "tests/fixtures/tokenizers/small/gemma-small/tokenizer.json").read_text())
+SMALL = ROOT / "tests/fixtures/tokenizers/small"
+BYTES = json.loads((SMALL / "qwen-small/tokenizer.json").read_text())
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+BASE = json.loads((SMALL / "gemma-small/tokenizer.json").read_text())
 MARK = "\u2581"
 
 STRINGS = [
@@ -23,6 +26,11 @@ STRINGS = [
     "<one>", "a<one>b", " <one> ", "  <one>  <two>  <three>x", "<one><two>", "<on", "<onething>", "x <two>y",
     "big dog", "x<four> <four>  y <four>", "a big dog ran", "bigdog", " big  dog", "eee", "e", "tree house e", "seven",
     "<bos>", "a <eos> b", "\x00", "\x7f\x80\xff", "\u3000x\u3000<two>\u3000y", "\ufffd", "a\ufffdb",
+    "\u0661\u0662\u0663 \u00bd \u2167 x\u00b2", "\u00c0\u00c9 \u0130STANBUL \u01c5 \u00df \u1e9e \u03a3\u03a3",
+    "e\u0301\u0323 a\u0323\u0301 \u1e69\u0323", "\ufb01 \ufb03 \u2460 \u3300 \ufdfa", "\ud55c\uad6d\uc5b4 \u1112\u1161\u11ab",
+    "don't I'LL '\u017f it's", "snake_case kebab-case a.b,c", "a\u180eb \u180e", "  lead\n\n  trail \n", "\u2028x\u2029",
+    "foo\u200cbar\u200dbaz", "x<word>y <word> _<word>, <word>", "$100 + 200 = \u00a3300\u00a1", "\u24d0\u24d1 \U0001f130x",
+    "1234567 12 345", "xxaxx x", "\u212b \u2126 \u0958 \u0344", "--a--b-", "a\u0903\u093eb \u0300", "\u0590\u05b0\u05bc\u05b7",
     "<0x41>", "<0xE2>", "zzzz qqqq", "ab ab ab", "The quick brown fox, 1234567890!",
 ]
 
@@ -112,6 +120,110 @@ def variants():
         t["decoder"] = {"type": "Sequence", "decoders": [
             {"type": "Strip", "content": "e", "start": start, "stop": 1 - start}, replace(MARK, " ")]}
         yield f"strip-{'start' if start else 'stop'}", t
+
+
+    yield from byte_level_variants()
+    yield from normalizer_variants()
+    yield from pre_tokenizer_variants()
+
+    t = base()
+    t["added_tokens"] += [added("<word>", len(t["model"]["vocab"]) + 6, single_word=True),
+                          added("<x", len(t["model"]["vocab"]) + 7, single_word=True, normalized=True)]
+    yield "single-word", t
+
+    t = base()
+    t["decoder"] = {"type": "Sequence", "decoders": [
+        {"type": "Replace", "pattern": {"Regex": "[" + MARK + "aeiou]|q*$"}, "content": "-"},
+        {"type": "ByteFallback"}, {"type": "Fuse"}]}
+    yield "decode-regex", t
+
+
+def byte_base():
+    t = copy.deepcopy(BYTES)
+    n = len(t["model"]["vocab"])
+    t["added_tokens"] = [a for a in t["added_tokens"] if a["content"] in t["model"]["vocab"]] + [
+        added("<one>", n), added("<two>", n + 1, lstrip=True, rstrip=True, normalized=True),
+        added("\u00e9\u3000", n + 2, special=True)]
+    t["normalizer"] = t["post_processor"] = None
+    t["decoder"] = byte_level(True, True)
+    return t
+
+
+def sequence(*steps):
+    return {"type": "Sequence", "pretokenizers": list(steps)}
+
+
+def split(regex, behavior="Isolated", invert=False):
+    return {"type": "Split", "pattern": {"Regex": regex}, "behavior": behavior, "invert": invert}
+
+
+def byte_level(prefix, words):
+    return {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": words}
+
+
+def byte_level_variants():
+    for prefix in (False, True):
+        for words in (False, True):
+            t = byte_base()
+            t["pre_tokenizer"] = byte_level(prefix, words)
+            yield f"bytes{'-prefix' if prefix else ''}{'-words' if words else ''}", t
+
+    t = byte_base()
+    t["pre_tokenizer"] = sequence(byte_level(False, True), {"type": "Digits", "individual_digits": True})
+    yield "bytes-digits", t
+    t = byte_base()
+    t["pre_tokenizer"] = sequence(split(GPT2, "Removed", True), byte_level(False, False))
+    t["model"]["ignore_merges"] = True
+    yield "bytes-ignore-merges", t
+    t = byte_base()
+    t["pre_tokenizer"] = byte_level(False, True)
+    t["decoder"] = {"type": "Sequence", "decoders": [replace("\u0120", "\u00e9"), byte_level(True, True),
+                                                     {"type": "Fuse"}]}
+    yield "bytes-replace", t
+    for unk in (None, "a"):  # some bytes have no token
+        t = byte_base()
+        t["pre_tokenizer"] = byte_level(False, True)
+        without(t, lambda token: any(c in token for c in "\u00a9\u0142q"))
+        t["model"]["unk_token"] = unk
+        yield f"bytes-missing{'-unk' if unk else ''}", t
+
+
+def normalizer_variants():
+    steps = {form.lower(): [{"type": form}] for form in ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "ByteLevel")}
+    steps["strip"] = [{"type": "Strip", "strip_left": True, "strip_right": True}]
+    steps["strip-left"] = [{"type": "Strip", "strip_left": True, "strip_right": False}]
+    steps["strip-accents"] = [{"type": "NFD"}, {"type": "StripAccents"}]
+    steps["replace-regex"] = [{"type": "Replace", "pattern": {"Regex": "\\s+|(?i:HE)|x+(?=b)"}, "content": "<>"}]
+    for name, list_ in steps.items():
+        t = byte_base()
+        t["normalizer"] = {"type": "Sequence", "normalizers": list_}
+        t["pre_tokenizer"] = byte_level(False, True)
+        yield f"normal-{name}", t
+
+
+def pre_tokenizer_variants():
+    behaviors = ("Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous")
+    steps = {"digits-each": {"type": "Digits", "individual_digits": True},
+             "digits-runs": {"type": "Digits", "individual_digits": False},
+             "whitespace": {"type": "Whitespace"}, "whitespace-split": {"type": "WhitespaceSplit"},
+             "delimiter": {"type": "CharDelimiterSplit", "delimiter": "-"},
+             "class": split(r"[^\s\p{P}[:digit:]]+|(?m:a.b)"), "space": split(r"\s"), "not-space": split(r"\S+"),
+             "word": split(r"\w+"), "not-word": split(r"\W"), "not-space-class": split(r"[\S]"),
+             "line": split(r"^.|.$"), "numbers": split(r"\p{N}{1,3}(?=(?:\d{3})*\b)"),
+             "o200k": split(r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+                            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+"
+                            r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}|"
+                            r" ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")}
+    for behavior in behaviors:
+        steps[f"punctuation-{behavior.lower()}"] = {"type": "Punctuation", "behavior": behavior}
+        for invert in (False, True):
+            name = f"{behavior.lower()}{'-invert' if invert else ''}"
+            steps[f"empty-{name}"] = split(r"x*|(?=e)", behavior, invert)
+            steps[f"gpt2-{name}"] = split(GPT2, behavior, invert)
+    for name, step in steps.items():
+        t = byte_base()
+        t["pre_tokenizer"] = sequence(step, byte_level(False, False))
+        yield f"pre-{name}", t
 
 
 def pieces(tok, ids):

@@ -77,7 +77,7 @@ static mica_status strip_accents_run(const normal_step *step, mc_str text, mc_no
     for (size_t at = 0, n; at < text.len; at += n) {
         uint32_t c;
         n = mc_next_char(text.ptr + at, &c);
-        if (c >= 0x80 && mc_is_nonspacing_mark(c)) continue;
+        if (c >= 0x80 && mc_is_mark(c)) continue;
         mc_buffer_add(out, text.ptr + at, n);
     }
     return MICA_OK;

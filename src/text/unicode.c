@@ -26,8 +26,8 @@ bool mc_is_punctuation(uint32_t codepoint) {
     return ascii || between(c, UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PO);
 }
 
-bool mc_is_nonspacing_mark(uint32_t codepoint) {
-    return category(codepoint) == UTF8PROC_CATEGORY_MN;
+bool mc_is_mark(uint32_t codepoint) {
+    return between(category(codepoint), UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_ME);
 }
 
 bool mc_is_word(uint32_t codepoint) {

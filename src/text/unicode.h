@@ -36,12 +36,12 @@ static inline uint8_t mc_classes_at(const mc_classes *classes, uint32_t codepoin
     return codepoint < MC_CLASSES_SIZE ? classes->of[codepoint] : mc_class_of(codepoint);
 }
 
-bool mc_is_letter(uint32_t codepoint);          /* \p{L} */
-bool mc_is_number(uint32_t codepoint);          /* \p{N} */
-bool mc_is_punctuation(uint32_t codepoint);     /* \p{P}, or any mark of ASCII such as '$' */
-bool mc_is_nonspacing_mark(uint32_t codepoint); /* \p{Mn} */
-bool mc_is_word(uint32_t codepoint);            /* \w of UTS 18: alphabetic, mark, Nd, Pc, joiner */
-uint32_t mc_lower(uint32_t codepoint);          /* the simple lower case */
+bool mc_is_letter(uint32_t codepoint);      /* \p{L} */
+bool mc_is_number(uint32_t codepoint);      /* \p{N} */
+bool mc_is_punctuation(uint32_t codepoint); /* \p{P}, or any mark of ASCII such as '$' */
+bool mc_is_mark(uint32_t codepoint);        /* \p{M} */
+bool mc_is_word(uint32_t codepoint);        /* \w of UTS 18: alphabetic, mark, Nd, Pc, joiner */
+uint32_t mc_lower(uint32_t codepoint);      /* the simple lower case */
 
 /* Decodes one character of text that is known to be valid UTF-8; returns its length. */
 static inline size_t mc_next_char(const char *text, uint32_t *codepoint) {

@@ -354,7 +354,12 @@ static void test_no_memory(void **state) {
     (void)state;
     static const char *const variants[] = {"tests/text/variants/small/prepend",
                                            "tests/text/variants/small/metaspace-first-split",
-                                           "tests/text/variants/small/split-sequence"};
+                                           "tests/text/variants/small/split-sequence",
+                                           "tests/text/variants/small/bytes-digits",
+                                           "tests/text/variants/small/bytes-missing",
+                                           "tests/text/variants/small/normal-nfc",
+                                           "tests/text/variants/small/normal-replace-regex",
+                                           "tests/text/variants/small/pre-class"};
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
         mica_tokenizer *tok = NULL;
         test_fail_each_allocation(open_once, (void *)(uintptr_t)variants[i]);
@@ -366,6 +371,69 @@ static void test_no_memory(void **state) {
     }
 }
 
+/* A pattern that backtracks without end is a status of the one text that it meets. */
+static void test_too_much_work(void **state) {
+    (void)state;
+    static const char json[] = "{" MODEL ",\"pre_tokenizer\":" SPLIT("(a+)+$") "}";
+    mica_tokenizer *tok = NULL;
+    int32_t *ids = NULL;
+    size_t n = 0;
+    char text[3000];
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = 'b'; /* all is tried before it is seen that the line goes on */
+    assert_int_equal(mc_tokenizer_parse(json, strlen(json), "slow.json", &tok), MICA_OK);
+    assert_int_equal(mica_tokenizer_encode(tok, text, sizeof text, false, &ids, &n),
+                     MICA_EUNSUPPORTED);
+    assert_non_null(strstr(mica_last_error(), "too much work"));
+    assert_null(ids);
+    assert_int_equal(mica_tokenizer_encode(tok, "aab", 3, false, &ids, &n), MICA_OK);
+    assert_int_equal(n, 2);
+    mica_free(ids);
+    mica_tokenizer_close(&tok);
+}
+
+static void test_many_steps(void **state) {
+    (void)state;
+    mc_buffer text = {0};
+    mica_tokenizer *tok = NULL;
+    assert_true(mc_buffer_add_text(&text, "{" MODEL ",\"pre_tokenizer\":{\"type\":\"Sequence\","
+                                          "\"pretokenizers\":["));
+    for (int i = 0; i < 100; i++)
+        assert_true(mc_buffer_add_text(&text, "{\"type\":\"Whitespace\"},"));
+    assert_true(mc_buffer_add_text(&text, "{\"type\":\"Whitespace\"}]}}"));
+    assert_int_equal(mc_tokenizer_parse(text.data, text.len, "long.json", &tok), MICA_EUNSUPPORTED);
+    assert_non_null(strstr(mica_last_error(), "more than 32 steps"));
+    mc_buffer_deinit(&text);
+}
+
+/* A long word of a few letters has many symbols, which the heap merges; a short one few. Words that
+ * come again are remembered. All give what one merge at a time gives: ids of the pieces, joined. */
+static void test_long_words(void **state) {
+    (void)state;
+    mica_tokenizer *tok = NULL;
+    char *path = test_format("%s/tokenizers/small/qwen-small", test_fixtures_dir());
+    assert_int_equal(mica_tokenizer_open(path, &tok), MICA_OK);
+    free(path);
+    for (size_t len = 1; len < 200; len++) {
+        char text[2 * 200 + 1];
+        int32_t *one = NULL, *two = NULL;
+        size_t n_one = 0, n_two = 0;
+        for (size_t i = 0; i < len; i++)
+            text[i] = "thein"[i * i % 5];
+        memcpy(text + len + 1, text, len);
+        text[len] = '\n';
+        assert_int_equal(mica_tokenizer_encode(tok, text, len, false, &one, &n_one), MICA_OK);
+        assert_int_equal(mica_tokenizer_encode(tok, text, 2 * len + 1, false, &two, &n_two),
+                         MICA_OK);
+        assert_int_equal(n_two, 2 * n_one + 1);
+        assert_memory_equal(one, two, n_one * sizeof *one);
+        assert_memory_equal(one, two + n_one + 1, n_one * sizeof *one);
+        mica_free(one);
+        mica_free(two);
+    }
+    mica_tokenizer_close(&tok);
+}
+
 static void *encode_many(void *arg) {
     for (int i = 0; i < 50; i++) {
         if (!encode_once(arg) || !decode_once(arg) || !stream_once(arg)) return arg;
@@ -373,9 +441,8 @@ static void *encode_many(void *arg) {
     return NULL;
 }
 
-static void test_shared_between_threads(void **state) {
-    (void)state;
-    mica_tokenizer *tok = open_small();
+/* With patterns, compiled once, and words that are remembered by each call. */
+static void share(mica_tokenizer *tok) {
     pthread_t threads[4];
     for (int i = 0; i < 4; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, encode_many, tok), 0);
@@ -388,13 +455,25 @@ static void test_shared_between_threads(void **state) {
     mica_tokenizer_close(&tok);
 }
 
+static void test_shared_between_threads(void **state) {
+    (void)state;
+    mica_tokenizer *tok = NULL;
+    share(open_small());
+    assert_int_equal(mica_tokenizer_open("tests/text/variants/small/pre-o200k", &tok), MICA_OK);
+    share(tok);
+    assert_int_equal(mica_tokenizer_open("tests/text/variants/small/normal-nfc", &tok), MICA_OK);
+    share(tok);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_files), cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_deep),      cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_tokens),    cmocka_unit_test(test_bad_text),
-        cmocka_unit_test(test_bad_ids),   cmocka_unit_test(test_flush),
-        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_shared_between_threads),
+        cmocka_unit_test(test_bad_files),     cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_deep),          cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_tokens),        cmocka_unit_test(test_bad_text),
+        cmocka_unit_test(test_bad_ids),       cmocka_unit_test(test_flush),
+        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_shared_between_threads),
+        cmocka_unit_test(test_too_much_work), cmocka_unit_test(test_many_steps),
+        cmocka_unit_test(test_long_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
