@@ -84,8 +84,8 @@ static mica_status pass(lowering *l, const mc_trace *trace, mc_arena *arena, boo
     return MICA_OK;
 }
 
-mica_status mc_lower(mica_device *device, const mc_trace *trace, mica_scope **graph,
-                     mica_array *targets) {
+mica_status mc_lower_ops(mica_device *device, const mc_trace *trace, mica_scope **graph,
+                         mica_array *targets) {
     lowering l = {.device = device, .changed = true};
     mc_arena arena = {0};
     mc_trace again = {0};

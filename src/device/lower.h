@@ -11,7 +11,7 @@
 
 /* Lowers; *graph is a new scope, owned by the caller, and targets [n_targets] the trace's there.
  * errors  MICA_EUNSUPPORTED an op with neither kernel nor decomposition; MICA_ENOMEM */
-mica_status mc_lower(mica_device *device, const mc_trace *trace, mica_scope **graph,
-                     mica_array *targets);
+mica_status mc_lower_ops(mica_device *device, const mc_trace *trace, mica_scope **graph,
+                         mica_array *targets);
 
 #endif

@@ -274,7 +274,7 @@ static mica_status build(builder *b, const mc_trace *trace) {
     mica_array *targets = mc_arena_alloc(&b->arena, trace->n_targets * sizeof *targets);
     if (targets == NULL) return mc_fail_nomem("a plan");
     p->n_leaves = trace->n_leaves;
-    MC_TRY(mc_lower(b->device, trace, &p->graph, targets));
+    MC_TRY(mc_lower_ops(b->device, trace, &p->graph, targets));
     MC_TRY(mc_trace_make(&b->trace, &b->arena, p->graph, targets, trace->n_targets));
     MC_TRY(add_nodes(b));
     find_last_uses(b);
