@@ -104,7 +104,8 @@ static void print_rates(const mica_stream *stream, const cli_answer_values *valu
     fprintf(stderr, "%s\n", cli_style(CLI_PLAIN));
 }
 
-int cli_answer_print(mica_stream **stream, const cli_answer_values *values, cli_text *kept) {
+int cli_answer_print(mica_stream **stream, const cli_answer_values *values, cli_text *kept,
+                     int64_t *used) {
     mica_token token;
     bool printing = true;
     char last = '\n';
@@ -121,6 +122,8 @@ int cli_answer_print(mica_stream **stream, const cli_answer_values *values, cli_
     cli_progress_clear();
 
     mica_status status = mica_stream_status(*stream);
+    mica_metrics metrics = mica_stream_metrics(*stream);
+    if (used) *used = metrics.prompt_tokens + metrics.generated_tokens;
     int code = CLI_FAILED;
     if (last != '\n') putchar('\n');
     if (!cli_flush() || !printing)

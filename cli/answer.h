@@ -26,7 +26,9 @@ mica_generate_options cli_answer_generate_options(const cli_answer_values *value
  *
  *  stream   just opened; receives NULL.
  *  kept     receives what was printed, interrupted or not; may be NULL.
+ *  used     receives how many tokens prompt and answer have; may be NULL.
  *  returns  CLI_DONE; CLI_INTERRUPTED; CLI_FAILED after it reported the error */
-int cli_answer_print(mica_stream **stream, const cli_answer_values *values, cli_text *kept);
+int cli_answer_print(mica_stream **stream, const cli_answer_values *values, cli_text *kept,
+                     int64_t *used);
 
 #endif

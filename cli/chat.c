@@ -2,16 +2,14 @@
 #define _POSIX_C_SOURCE 200809L
 #include "answer.h"
 #include "conversation.h"
-#include "edit.h"
+#include "lines.h"
 #include "model.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct chat_values {
     cli_model_values model;
@@ -24,54 +22,24 @@ typedef struct chat {
     cli_conversation conversation;
     mica_model *model;
     mica_session *session;
-    cli_edit *edit; /* NULL: lines are read as they come */
-    cli_text line;
-    bool failed; /* an answer */
+    cli_lines lines;
+    int64_t used; /* tokens of the context */
+    bool failed;  /* an answer */
 } chat;
-
-/* ---- lines ---- */
-
-/* The history's file, its folders made; NULL where there is no place for it. */
-static const char *history_file(char *out, size_t out_bytes) {
-    const char *state = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
-    int n;
-    if (state && *state == '/')
-        n = snprintf(out, out_bytes, "%s/mica/history", state);
-    else if (home && *home == '/')
-        n = snprintf(out, out_bytes, "%s/.local/state/mica/history", home);
-    else
-        return NULL;
-    if (n < 0 || (size_t)n >= out_bytes) return NULL;
-    for (char *slash = out + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = '\0';
-        bool made = mkdir(out, 0700) == 0 || errno == EEXIST;
-        *slash = '/';
-        if (!made) return NULL;
-    }
-    return out;
-}
-
-/* The next line, NULL at the end; *failed after an error. */
-static const char *read_line(chat *c, bool *failed) {
-    if (c->edit) return cli_edit_read(c->edit);
-    if (cli_stdin_is_terminal())
-        fprintf(stderr, "%s>%s ", cli_style(CLI_BOLD), cli_style(CLI_PLAIN));
-    int got = cli_text_read_line(&c->line, stdin);
-    *failed = got < 0 || (got > 0 && !cli_text_check(&c->line));
-    return got > 0 && !*failed ? c->line.data : NULL;
-}
 
 /* ---- commands ---- */
 
-static const char *const command_names[] = {"/help", "/clear", "/set", "/bye"};
+static const char *const command_names[] = {"/help", "/clear", "/set", "/show", "/bye"};
 
 static void print_commands(void) {
     fputs("/set             what can be set, and to what it is\n"
           "/set NAME VALUE  set temperature, top-k, top-p, min-p, repetition-penalty,\n"
           "                 max-tokens, seed or system\n"
+          "/show            what the model is, and how full its context\n"
           "/clear           forget the conversation\n"
-          "/bye             end it, as Ctrl-D does; Ctrl-C stops an answer\n",
+          "/bye             end it, as Ctrl-D does; Ctrl-C stops an answer\n"
+          "\nA line that ends in \\ goes on in the next; \"\"\" begins and ends a text of several\n"
+          "lines.\n",
           stderr);
 }
 
@@ -83,6 +51,16 @@ static void print_settings(const chat *c) {
         fputc('\n', stderr);
     }
     fprintf(stderr, "%-18s  %s\n", "system", system ? system : "");
+}
+
+static void print_state(const chat *c) {
+    mica_model_info info = mica_model_get_info(c->model);
+    char used[CLI_NUMBER], all[CLI_NUMBER];
+    fprintf(stderr, "model         %s, %s\nquantisation  %s\ncontext       %s of %s tokens\n",
+            info.path, info.architecture, info.quantization,
+            cli_format_count((uint64_t)c->used, used),
+            cli_format_count((uint64_t)info.context_length, all));
+    fprintf(stderr, "messages      %zu\n", c->conversation.count);
 }
 
 /* /set NAME VALUE; false after a wrong one. */
@@ -126,6 +104,9 @@ static bool command(chat *c, char *line) {
     } else if (strcmp(line, "/clear") == 0) {
         cli_conversation_clear(&c->conversation);
         mica_session_reset(c->session);
+        c->used = 0;
+    } else if (strcmp(line, "/show") == 0) {
+        print_state(c);
     } else if (strcmp(line, "/set") == 0) {
         c->failed |= !set(c, rest);
     } else {
@@ -153,7 +134,7 @@ static void answer(chat *c, const char *line) {
         mica_chat(c->session, conversation->messages, conversation->count, &options, &stream);
     int code = CLI_FAILED;
     if (status == MICA_OK)
-        code = cli_answer_print(&stream, &c->values, &kept);
+        code = cli_answer_print(&stream, &c->values, &kept, &c->used);
     else
         cli_fail_status(status);
     if (status == MICA_ECONTEXT) cli_hint("Or type /clear, which forgets the conversation.");
@@ -169,22 +150,20 @@ static void answer(chat *c, const char *line) {
 
 /* Returns an exit code. A person has seen what failed; a script is told at the end. */
 static int talk(chat *c) {
-    bool failed = false;
-    const char *read;
-    while ((read = read_line(c, &failed))) {
-        char *line = strdup(read);
-        if (!line) return cli_fail("out of memory");
+    int got;
+    bool at_terminal = cli_stdin_is_terminal();
+    while ((got = cli_lines_read(&c->lines)) > 0) {
+        char *message = c->lines.message.data;
         bool go_on = true;
-        if (line[0] == '/')
-            go_on = command(c, line);
-        else if (line[strspn(line, " \t\r")])
-            answer(c, line);
-        free(line);
-        if (!go_on) return c->failed && !cli_stdin_is_terminal() ? CLI_FAILED : CLI_DONE;
+        if (message[0] == '/' && !c->lines.quoted)
+            go_on = command(c, message);
+        else if (message[strspn(message, " \t\r\n")])
+            answer(c, message);
+        if (!go_on) return c->failed && !at_terminal ? CLI_FAILED : CLI_DONE;
         if (!cli_flush()) return CLI_FAILED;
     }
-    if (cli_stdin_is_terminal()) fputc('\n', stderr);
-    return failed || (c->failed && !cli_stdin_is_terminal()) ? CLI_FAILED : CLI_DONE;
+    if (at_terminal) fputc('\n', stderr);
+    return got < 0 || (c->failed && !at_terminal) ? CLI_FAILED : CLI_DONE;
 }
 
 static void greet(const chat *c) {
@@ -198,7 +177,6 @@ static void greet(const chat *c) {
 static int run(const void *verb_values, char **args, int count) {
     const chat_values *values = verb_values;
     chat c = {.values = values->answer};
-    char prompt[32], history[4096];
     int code;
     c.model = cli_model_open_default(&values->model, count > 0 ? args[0] : NULL, "chat",
                                      values->answer.quiet, &code);
@@ -210,18 +188,12 @@ static int run(const void *verb_values, char **args, int count) {
         goto done;
     }
     if (values->system && !cli_conversation_set_system(&c.conversation, values->system)) goto done;
-    if (cli_stdin_is_terminal() && cli_stderr_is_terminal()) {
-        bool plain = !*cli_style(CLI_BOLD);
-        snprintf(prompt, sizeof prompt, plain ? "> " : "\1%s\1>\1%s\1 ", cli_style(CLI_BOLD),
-                 cli_style(CLI_PLAIN));
-        c.edit = cli_edit_open(prompt, history_file(history, sizeof history));
-    }
+    cli_lines_open(&c.lines);
     if (cli_stdin_is_terminal() && !values->answer.quiet) greet(&c);
     code = talk(&c);
 done:
-    cli_edit_close(&c.edit);
+    cli_lines_close(&c.lines);
     cli_conversation_deinit(&c.conversation);
-    free(c.line.data);
     mica_session_close(&c.session);
     mica_model_close(&c.model);
     return code;
@@ -238,10 +210,12 @@ static const cli_option system_option[] = {
 
 const cli_verb cli_verb_chat = {
     .synopsis = "[MODEL]",
-    .details = "Answers line by line, and keeps the conversation in mind. Lines are read from\n"
-               "a terminal with editing and a history, or from a pipe. Ctrl-C stops an answer,\n"
-               "Ctrl-D ends the conversation. /help lists what else can be typed.\n"
-               "\n" CLI_DEFAULT_MODEL_HELP,
+    .details =
+        "Answers line by line, and keeps the conversation in mind. Lines are read from\n"
+        "a terminal with editing and a history, or from a pipe. Ctrl-C stops an answer,\n"
+        "Ctrl-D ends the conversation. A line that ends in \\ goes on in the next, and\n"
+        "\"\"\" begins and ends a text of several lines. /help lists what else can be typed.\n"
+        "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica chat\n"
                 "  mica chat ~/models/gemma-3-1b-it --system \"Answer in verse\" -T 0.8\n"
                 "  printf 'What is curl?\\nWho wrote it?\\n' | mica chat --quiet\n",

@@ -1,35 +1,80 @@
 #define _POSIX_C_SOURCE 200809L
 #include "edit.h"
 
+#include "interrupt.h"
+#include "ui.h"
+
 #include <histedit.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 enum { HISTORY_LINES = 1000 };
 
 struct cli_edit {
     EditLine *line;
     History *history;
-    const char *prompt, *file;
+    const char *file;
+    char prompt[32], prompt_more[32]; /* escape sequences between \1 */
+    bool more;
     char *text; /* the last line, without its line feed */
 };
 
 static char *give_prompt(EditLine *line) {
     void *edit = NULL;
     el_get(line, EL_CLIENTDATA, &edit);
-    return (char *)(size_t)((cli_edit *)edit)->prompt;
+    cli_edit *e = edit;
+    return e->more ? e->prompt_more : e->prompt;
 }
 
-cli_edit *cli_edit_open(const char *prompt, const char *file) {
+static void make_prompt(const char *sign, char *out, size_t out_bytes) {
+    const char *bold = cli_style(CLI_BOLD);
+    snprintf(out, out_bytes, *bold ? "\1%s\1%s\1%s\1 " : "%s%s%s ", bold, sign,
+             cli_style(CLI_PLAIN));
+}
+
+/* Terminals put what is pasted between these, once they are asked to. */
+static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
+static const wchar_t paste_end[] = L"\033[201~";
+
+/* What follows "\033[200~": all up to the end's sequence is text, line feeds too. */
+static unsigned char paste(EditLine *line, int key) {
+    size_t matched = 0; /* of paste_end */
+    wchar_t c;
+    (void)key;
+    while (paste_end[matched]) {
+        if (el_wgetc(line, &c) <= 0) return CC_EOF;
+        if (c == paste_end[matched]) {
+            matched++;
+            continue;
+        }
+        matched = c == paste_end[0] ? 1 : 0; /* an escape sequence within is dropped */
+        if (c == L'\r') c = L'\n';
+        wchar_t one[2] = {c};
+        bool is_text = c >= L' ' || c == L'\n' || c == L'\t';
+        if (is_text && el_winsertstr(line, one) != 0) return CC_ERROR;
+    }
+    return CC_REFRESH;
+}
+
+static void ask_for_pastes(bool on) {
+    if (cli_terminal_is_dumb()) return;
+    fputs(on ? paste_on : paste_off, stderr);
+    fflush(stderr);
+    cli_interrupt_set_farewell(on ? paste_off : "");
+}
+
+cli_edit *cli_edit_open(const char *file) {
     cli_edit *edit = calloc(1, sizeof *edit);
     HistEvent event;
     if (!edit) return NULL;
     /* In the C locale libedit takes no letter beyond ASCII. */
     if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0) setlocale(LC_CTYPE, "C.UTF-8");
-    edit->prompt = prompt;
+    make_prompt(">", edit->prompt, sizeof edit->prompt);
+    make_prompt("...", edit->prompt_more, sizeof edit->prompt_more);
     edit->file = file;
     edit->line = el_init("mica", stdin, stderr, stderr);
     edit->history = history_init();
@@ -45,22 +90,29 @@ cli_edit *cli_edit_open(const char *prompt, const char *file) {
     history(edit->history, &event, H_SETSIZE, HISTORY_LINES);
     history(edit->history, &event, H_SETUNIQUE, 1);
     if (file) history(edit->history, &event, H_LOAD, file);
+    el_set(edit->line, EL_ADDFN, "mica-paste", "insert a pasted text", paste);
+    el_set(edit->line, EL_BIND, "\\e[200~", "mica-paste", NULL);
     el_source(edit->line, NULL); /* the user's ~/.editrc */
     return edit;
 }
 
-const char *cli_edit_read(cli_edit *edit) {
+const char *cli_edit_read(cli_edit *edit, bool more) {
     int len = 0;
+    edit->more = more;
     /* Before the prompt: what is typed as soon as it shows, Ctrl-D above all, must find the
      * terminal in the editor's hands. */
     el_set(edit->line, EL_PREP_TERM, 1);
+    ask_for_pastes(true);
     const char *line = el_gets(edit->line, &len);
+    ask_for_pastes(false);
     HistEvent event;
     if (!line || len <= 0) return NULL;
     free(edit->text);
     edit->text = strdup(line);
     if (!edit->text) return NULL;
-    edit->text[strcspn(edit->text, "\r\n")] = '\0';
+    size_t end = strlen(edit->text);
+    while (end > 0 && (edit->text[end - 1] == '\n' || edit->text[end - 1] == '\r'))
+        edit->text[--end] = '\0';
     if (edit->text[0]) {
         history(edit->history, &event, H_ENTER, edit->text);
         if (edit->file) history(edit->history, &event, H_SAVE, edit->file);

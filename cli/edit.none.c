@@ -3,13 +3,13 @@
 
 #include <stddef.h>
 
-cli_edit *cli_edit_open(const char *prompt, const char *file) {
-    (void)prompt, (void)file;
+cli_edit *cli_edit_open(const char *file) {
+    (void)file;
     return NULL;
 }
 
-const char *cli_edit_read(cli_edit *edit) {
-    (void)edit;
+const char *cli_edit_read(cli_edit *edit, bool more) {
+    (void)edit, (void)more;
     return NULL;
 }
 

@@ -16,12 +16,18 @@ static _Atomic(mica_stream *) watched;
 static pthread_t main_thread;
 static struct termios terminal; /* as it was at the start */
 static volatile sig_atomic_t has_terminal;
+static const char *volatile farewell = "";
 
 /* Line editing changes the terminal: leave it as it was found. */
 static void end(void) {
     if (has_terminal) {
         tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
-        ssize_t written = write(STDERR_FILENO, "\n", 1);
+        const char *text = farewell;
+        size_t len = 0;
+        while (text[len])
+            len++;
+        ssize_t written = write(STDERR_FILENO, text, len);
+        written = write(STDERR_FILENO, "\n", 1);
         (void)written;
     }
     _exit(CLI_INTERRUPTED);
@@ -54,4 +60,8 @@ void cli_interrupt_init(void) {
 
 void cli_interrupt_watch(mica_stream *stream) {
     atomic_store(&watched, stream);
+}
+
+void cli_interrupt_set_farewell(const char *text) {
+    farewell = text;
 }

@@ -12,4 +12,8 @@ void cli_interrupt_init(void);
  *  stream watched. */
 void cli_interrupt_watch(mica_stream *stream);
 
+/** What is written to the terminal where an interrupt ends the program: an escape sequence that
+ *  undoes another one. Static storage; "" for nothing. */
+void cli_interrupt_set_farewell(const char *text);
+
 #endif

@@ -8,7 +8,7 @@
 
 typedef struct show_values {
     cli_model_values model; /* the folder alone */
-    int64_t context;
+    int64_t context, fit;
     bool json;
 } show_values;
 
@@ -16,16 +16,47 @@ typedef struct show_values {
 typedef struct needs {
     int64_t context;
     uint64_t weight_bytes, cache_bytes, memory_bytes;
-    bool fits;
+    int64_t largest; /* context that fits, both memory and model; 0: none does */
+    bool in_model, in_memory;
 } needs;
+
+static bool in_memory(const mica_model *model, const needs *n, int64_t context) {
+    uint64_t cache_bytes = mica_model_cache_bytes(model, context);
+    return cache_bytes <= n->memory_bytes && n->weight_bytes <= n->memory_bytes - cache_bytes;
+}
 
 static needs find_needs(const mica_model *model, const mica_model_info *info, int64_t context) {
     needs n = {.context = context > 0 ? context : info->context_length};
     n.weight_bytes = info->weight_bytes;
     n.cache_bytes = mica_model_cache_bytes(model, n.context);
     n.memory_bytes = mica_device_get_info(mica_model_device(model)).memory_bytes;
-    n.fits = n.cache_bytes <= n.memory_bytes && n.weight_bytes <= n.memory_bytes - n.cache_bytes;
+    n.in_model = n.context <= info->context_length;
+    n.in_memory = in_memory(model, &n, n.context);
+
+    int64_t above = info->context_length + 1; /* largest < the answer's successor <= above */
+    while (n.largest + 1 < above) {
+        int64_t middle = n.largest + (above - n.largest) / 2;
+        if (in_memory(model, &n, middle))
+            n.largest = middle;
+        else
+            above = middle;
+    }
     return n;
+}
+
+static void print_fit(const mica_model_info *info, const needs *n) {
+    char a[CLI_NUMBER], b[CLI_NUMBER];
+    printf("fits          %s: ", n->in_memory && n->in_model ? "yes" : "no");
+    if (!n->in_memory || n->in_model)
+        printf("needs %s of %s", cli_format_bytes(n->weight_bytes + n->cache_bytes, a),
+               cli_format_bytes(n->memory_bytes, b));
+    if (!n->in_model)
+        printf("%sthe model's context is %s tokens", n->in_memory ? "" : ", and ",
+               cli_format_count((uint64_t)info->context_length, a));
+    if (n->largest > 0)
+        printf("\nlargest       %s tokens\n", cli_format_count((uint64_t)n->largest, a));
+    else
+        puts("\nlargest       none: the weights alone are more");
 }
 
 static void print_text(const mica_model_info *info, const needs *n) {
@@ -48,9 +79,7 @@ static void print_text(const mica_model_info *info, const needs *n) {
     printf("memory        %s weights and %s cache at %s tokens\n",
            cli_format_bytes(n->weight_bytes, a), cli_format_bytes(n->cache_bytes, b),
            cli_format_count((uint64_t)n->context, c));
-    printf("fits          %s: needs %s of %s\n", n->fits ? "yes" : "no",
-           cli_format_bytes(n->weight_bytes + n->cache_bytes, a),
-           cli_format_bytes(n->memory_bytes, b));
+    print_fit(info, n);
 }
 
 static void print_field(const char *name, const char *value) {
@@ -89,7 +118,8 @@ static void print_json(const mica_model_info *info, const needs *n) {
     printf("  \"weight_bytes\": %" PRIu64 ",\n", n->weight_bytes);
     printf("  \"cache_bytes\": %" PRIu64 ",\n", n->cache_bytes);
     printf("  \"memory_bytes\": %" PRIu64 ",\n", n->memory_bytes);
-    printf("  \"fits\": %s\n}\n", n->fits ? "true" : "false");
+    printf("  \"largest_context\": %" PRId64 ",\n", n->largest);
+    printf("  \"fits\": %s\n}\n", n->in_memory && n->in_model ? "true" : "false");
 }
 
 static int run(const void *verb_values, char **args, int count) {
@@ -99,13 +129,13 @@ static int run(const void *verb_values, char **args, int count) {
         cli_model_open_default(&values->model, count > 0 ? args[0] : NULL, "show", false, &code);
     if (!model) return code;
     mica_model_info info = mica_model_get_info(model);
-    needs n = find_needs(model, &info, values->context);
+    needs n = find_needs(model, &info, values->fit > 0 ? values->fit : values->context);
     if (values->json)
         print_json(&info, &n);
     else
         print_text(&info, &n);
     mica_model_close(&model);
-    return CLI_DONE;
+    return values->fit > 0 && !(n.in_memory && n.in_model) ? CLI_FAILED : CLI_DONE;
 }
 
 static const cli_option show_options[] = {
@@ -117,6 +147,13 @@ static const cli_option show_options[] = {
      .max = 1e9,
      .help = "tokens for which memory is reckoned; 0: as many as the model can",
      .offset = offsetof(show_values, context)},
+    {.name = "fit",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .min = 1,
+     .max = 1e9,
+     .help = "as --context, and fail where N tokens do not fit",
+     .offset = offsetof(show_values, fit)},
     {.name = "json",
      .kind = CLI_FLAG,
      .help = "print a JSON object",
@@ -126,9 +163,11 @@ static const cli_option show_options[] = {
 const cli_verb cli_verb_show = {
     .synopsis = "[MODEL]",
     .details = "Prints a model's architecture, parameters, quantisation and context, the memory\n"
-               "it needs at a length of context, and whether this machine has that.\n"
+               "it needs at a length of context, whether this machine has that, and the\n"
+               "largest context that fits. With --fit the exit status is 1 where it does not.\n"
                "\n" CLI_DEFAULT_MODEL_HELP,
-    .examples = "  mica show ~/models/gemma-3-1b-it --context 32768\n",
+    .examples = "  mica show ~/models/gemma-3-1b-it --context 32768\n"
+                "  mica show ~/models/gemma-3-1b-it --fit 8192 && echo \"it fits\"\n",
     .max_args = 1,
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(show_values),

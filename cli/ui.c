@@ -1,9 +1,11 @@
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
+#define _DARWIN_C_SOURCE
 #include "ui.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,6 +32,10 @@ bool cli_stderr_is_terminal(void) {
     return ui.err;
 }
 
+bool cli_terminal_is_dumb(void) {
+    return ui.dumb;
+}
+
 const char *cli_style(cli_colour colour) {
     static const char *const codes[] = {[CLI_PLAIN] = "\033[0m",
                                         [CLI_BOLD] = "\033[1m",
@@ -52,7 +58,21 @@ static struct {
     bool drawn;
 } bar;
 
-enum { BAR_WIDTH = 30 };
+enum { BAR_WIDTH = 30, BAR_LEAST = 3 };
+
+/* Of the terminal, as wide as it is now. */
+static int columns(void) {
+    struct winsize size;
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return known ? size.ws_col : 80;
+}
+
+int cli_progress_width(size_t label_len, int columns_now) {
+    enum { AROUND = 1 + 6 + 1 }; /* a blank, " 100 %", and the last column, where lines break */
+    int64_t room = columns_now - (int64_t)label_len - AROUND;
+    if (room >= BAR_LEAST) return room < BAR_WIDTH ? (int)room : BAR_WIDTH;
+    return room >= -1 ? 0 : -1;
+}
 
 void cli_progress_start(const char *label, bool quiet) {
     bar.label = quiet || !ui.err || ui.dumb ? NULL : label;
@@ -67,10 +87,14 @@ void cli_progress_tick(void *user, uint64_t done, uint64_t total) {
     double now = cli_seconds();
     if (now - bar.start < 0.5 || now - bar.last < 0.1) return;
     double part = done < total ? (double)done / (double)total : 1.0;
-    int full = (int)(part * BAR_WIDTH);
-    fprintf(stderr, "\r%s %s%.*s%s%.*s%s %3d %%", bar.label, cli_style(CLI_BOLD), full,
-            "##############################", cli_style(CLI_PLAIN), BAR_WIDTH - full,
-            "..............................", "", (int)(part * 100));
+    int width = cli_progress_width(strlen(bar.label), columns());
+    int full = width > 0 ? (int)(part * width) : 0;
+    fprintf(stderr, "\r%s", width >= 0 ? bar.label : "");
+    if (width > 0)
+        fprintf(stderr, " %s%.*s%s%.*s", cli_style(CLI_BOLD), full,
+                "##############################", cli_style(CLI_PLAIN), width - full,
+                "..............................");
+    fprintf(stderr, " %3d %%", (int)(part * 100));
     fflush(stderr);
     bar.last = now;
     bar.drawn = true;

@@ -15,6 +15,9 @@ void cli_ui_init(void);
 bool cli_stdin_is_terminal(void);
 bool cli_stderr_is_terminal(void);
 
+/** Whether the terminal shows no escape sequences. */
+bool cli_terminal_is_dumb(void);
+
 typedef enum cli_colour { CLI_PLAIN, CLI_BOLD, CLI_DIM, CLI_RED } cli_colour;
 
 /** The escape sequence for stderr, "" where stderr shows no colours. Never NULL. */
@@ -31,6 +34,10 @@ void cli_progress_tick(void *user, uint64_t done, uint64_t total);
 
 /** Ends it, and wipes it off the screen. Nothing where there is none. */
 void cli_progress_clear(void);
+
+/** How wide the bar is that fits a line of the terminal with its label and percentage: 0 for a
+ *  percentage without a bar, -1 for one without a label too. */
+int cli_progress_width(size_t label_len, int columns);
 
 /** Seconds of a clock that only goes forward. */
 double cli_seconds(void);

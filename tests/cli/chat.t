@@ -22,8 +22,12 @@ The commands.
   /set             what can be set, and to what it is
   /set NAME VALUE  set temperature, top-k, top-p, min-p, repetition-penalty,
                    max-tokens, seed or system
+  /show            what the model is, and how full its context
   /clear           forget the conversation
   /bye             end it, as Ctrl-D does; Ctrl-C stops an answer
+  
+  A line that ends in \ goes on in the next; """ begins and ends a text of several
+  lines.
   $ printf '/set temperature 0.5\n/set system  Be brief.\n/set\n' | mica chat -q --seed 3 2>&1
   temperature         0.5
   top-k               0
@@ -43,3 +47,35 @@ The commands.
   $ printf '/set max-tokens 3\nWhat is curl?\n' | mica chat 2>&1 | sed 's/[0-9][0-9.]* tok/N tok/g'
   curl is a
   13 prompt tokens at N tok/s, 3 generated at N tok/s, the end of --max-tokens
+  $ printf '/show\n/set max-tokens 3\nWhat is curl?\n/show\n/clear\n/show\n' | mica chat -q model 2>&1
+  model         model, gemma3_text
+  quantisation  4 bit, groups of 32 (affine)
+  context       0 of 2,048 tokens
+  messages      0
+  curl is a
+  model         model, gemma3_text
+  quantisation  4 bit, groups of 32 (affine)
+  context       16 of 2,048 tokens
+  messages      2
+  model         model, gemma3_text
+  quantisation  4 bit, groups of 32 (affine)
+  context       0 of 2,048 tokens
+  messages      0
+
+A message of several lines: a backslash at the end of a line, or quotes around it.
+
+  $ printf 'What is\ncurl?' | mica run -q -n 8 > a
+  > printf 'What is\\\ncurl?\n' | mica chat -q -n 8 | cmp - a
+  > printf '"""What is\ncurl?"""\n' | mica chat -q -n 8 | cmp - a
+  > printf '  """\nWhat is\ncurl?\n"""\n' | mica chat -q -n 8 | cmp - a
+  > printf 'What is\\\ncurl?\\' | mica chat -q -n 8 | cmp - a
+  > printf 'What is\n\ncurl?' | mica run -q -n 8 > b
+  > printf '"""\nWhat is\n\ncurl?"""\n' | mica chat -q -n 8 | cmp - b
+  $ printf '"""/help"""\n/set system """\n""""""\n"""\n"""\n/show\n' | mica chat -q -n 2 2>&1 | grep messages
+  messages      3
+  $ printf '"""\nWhat is\n' | mica chat -q 2>&1
+  mica: a block is not closed: """ is missing
+  [1]
+  $ printf '/set system a\\\nb\n/set\n' | mica chat -q 2>&1 | tail -2
+  system              a
+  b

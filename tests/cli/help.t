@@ -44,7 +44,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Answers line by line, and keeps the conversation in mind. Lines are read from
   a terminal with editing and a history, or from a pipe. Ctrl-C stops an answer,
-  Ctrl-D ends the conversation. /help lists what else can be typed.
+  Ctrl-D ends the conversation. A line that ends in \ goes on in the next, and
+  """ begins and ends a text of several lines. /help lists what else can be typed.
   
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors.
   Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
@@ -190,7 +191,8 @@ Each verb explains itself, in lines of 80 columns at most.
   Usage: mica show [options] [MODEL]
   
   Prints a model's architecture, parameters, quantisation and context, the memory
-  it needs at a length of context, and whether this machine has that.
+  it needs at a length of context, whether this machine has that, and the
+  largest context that fits. With --fit the exit status is 1 where it does not.
   
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors.
   Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
@@ -199,6 +201,7 @@ Each verb explains itself, in lines of 80 columns at most.
   Output:
     -c, --context N               tokens for which memory is reckoned; 0: as many
                                   as the model can (default: 0)
+        --fit N                   as --context, and fail where N tokens do not fit
         --json                    print a JSON object
   
   Model:
@@ -212,6 +215,7 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Examples:
     mica show ~/models/gemma-3-1b-it --context 32768
+    mica show ~/models/gemma-3-1b-it --fit 8192 && echo "it fits"
   $ mica help tokenize
   mica tokenize: text to token ids, and back
   

@@ -9,3 +9,11 @@ A line typed in one chat comes back in the next; letters beyond ASCII too, in an
   $ XDG_STATE_HOME=$PWD/state; export XDG_STATE_HOME
   > printf 'wait >\nsend /bye\\n\n' | pty mica chat; ls state/mica
   history
+
+What is pasted is one line, its line feeds and tabs within, until Return is typed; terminals are
+told when to mark a paste, and when no longer.
+
+  $ printf 'wait \\e[?2004h\nwait >\nsend \\e[200~/set system Grüße\\r\\nan\\x09alle\\e[201~\nsend !\\n\nwait \\e[?2004l\nwait >\nsend /set\\n\nwait system \nwait Grüße\nwait alle!\nwait >\nsend /bye\\n\n' | pty mica chat
+  $ printf 'wait \\e[?2004h\nwait >\nsend \\x03\nwait \\e[?2004l\n' | pty mica chat
+  [130]
+  $ printf 'wait >\nsend a\\x5c\\n\nwait ...\nsend \\x04\n' | pty mica chat -n 1

@@ -1,0 +1,109 @@
+#define _POSIX_C_SOURCE 200809L
+#include "lines.h"
+
+#include "report.h"
+#include "ui.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The history's file, its folders made; NULL where there is no place for it. */
+static const char *history_file(char *out, size_t out_bytes) {
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    int n;
+    if (state && *state == '/')
+        n = snprintf(out, out_bytes, "%s/mica/history", state);
+    else if (home && *home == '/')
+        n = snprintf(out, out_bytes, "%s/.local/state/mica/history", home);
+    else
+        return NULL;
+    if (n < 0 || (size_t)n >= out_bytes) return NULL;
+    for (char *slash = out + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        bool made = mkdir(out, 0700) == 0 || errno == EEXIST;
+        *slash = '/';
+        if (!made) return NULL;
+    }
+    return out;
+}
+
+void cli_lines_open(cli_lines *lines) {
+    static char history[4096];
+    if (cli_stdin_is_terminal() && cli_stderr_is_terminal())
+        lines->edit = cli_edit_open(history_file(history, sizeof history));
+}
+
+/* Reads a line into lines->line. more: it goes on with a message. returns as cli_lines_read */
+static int read_line(cli_lines *lines, bool more) {
+    if (lines->edit) {
+        const char *read = cli_edit_read(lines->edit, more);
+        lines->line.len = 0;
+        if (!read) return 0;
+        return cli_text_append(&lines->line, read, strlen(read)) ? 1 : -1;
+    }
+    if (cli_stdin_is_terminal())
+        fprintf(stderr, "%s%s%s ", cli_style(CLI_BOLD), more ? "..." : ">", cli_style(CLI_PLAIN));
+    int got = cli_text_read_line(&lines->line, stdin);
+    return got > 0 && !cli_text_check(&lines->line) ? -1 : got;
+}
+
+static const char quotes[] = "\"\"\"";
+enum { QUOTES = 3 };
+
+/* The rest of a block, up to a line that ends in the quotes. line: what follows the first ones on
+ * theirs. Quotes alone on a line make no line of the message. */
+static int read_block(cli_lines *lines, const char *line) {
+    cli_text *message = &lines->message;
+    for (;;) {
+        size_t len = strlen(line);
+        bool last = len >= QUOTES && strcmp(line + len - QUOTES, quotes) == 0;
+        if (!cli_text_append(message, line, last ? len - QUOTES : len)) return -1;
+        if (last) break;
+        if (!cli_text_append(message, "\n", 1)) return -1;
+        int got = read_line(lines, true);
+        if (got < 0) return -1;
+        if (got == 0) {
+            cli_fail("a block is not closed: %s is missing", quotes);
+            message->len = 0; /* a person goes on */
+            message->data[0] = '\0';
+            return cli_stdin_is_terminal() ? 1 : -1;
+        }
+        line = lines->line.data;
+    }
+    if (message->len > 0 && message->data[message->len - 1] == '\n')
+        message->data[--message->len] = '\0';
+    if (message->len > 0 && message->data[0] == '\n')
+        memmove(message->data, message->data + 1, message->len--);
+    lines->quoted = true;
+    return 1;
+}
+
+int cli_lines_read(cli_lines *lines) {
+    cli_text *message = &lines->message;
+    message->len = 0;
+    lines->quoted = false;
+    int got = read_line(lines, false);
+    if (got <= 0) return got;
+    const char *start = lines->line.data + strspn(lines->line.data, " \t");
+    if (strncmp(start, quotes, QUOTES) == 0) return read_block(lines, start + QUOTES);
+    for (;;) {
+        size_t len = lines->line.len;
+        bool more = len > 0 && lines->line.data[len - 1] == '\\';
+        if (!cli_text_append(message, lines->line.data, more ? len - 1 : len)) return -1;
+        if (!more) return 1;
+        got = read_line(lines, true);
+        if (got < 0) return got;
+        if (got == 0) return 1;
+        if (!cli_text_append(message, "\n", 1)) return -1;
+    }
+}
+
+void cli_lines_close(cli_lines *lines) {
+    cli_edit_close(&lines->edit);
+    free(lines->line.data);
+    free(lines->message.data);
+    *lines = (cli_lines){0};
+}
