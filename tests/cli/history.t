@@ -16,4 +16,8 @@ told when to mark a paste, and when no longer.
   $ printf 'wait \\e[?2004h\nwait >\nsend \\e[200~/set system Grüße\\r\\nan\\x09alle\\e[201~\nsend !\\n\nwait \\e[?2004l\nwait >\nsend /set\\n\nwait system \nwait Grüße\nwait alle!\nwait >\nsend /bye\\n\n' | pty mica chat
   $ printf 'wait \\e[?2004h\nwait >\nsend \\x03\nwait \\e[?2004l\n' | pty mica chat
   [130]
-  $ printf 'wait >\nsend a\\x5c\\n\nwait ...\nsend \\x04\n' | pty mica chat -n 1
+
+Ctrl-D within a message ends it; an open block is dropped then.
+
+  $ printf 'wait >\nsend a\\x5c\\n\nwait ...\nsend \\x04\nwait generated\nwait >\nsend \\x04\n' | pty mica chat -n 1
+  $ printf 'wait >\nsend """a\\n\nwait ...\nsend \\x04\nwait not closed\nwait >\nsend \\x04\n' | pty mica chat -n 1
