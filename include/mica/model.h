@@ -47,6 +47,11 @@ typedef struct mica_model_options {
     int threads;            /* of a device of its own; 0: one a usable core */
     int64_t context_length; /* tokens that a session may hold; above it the oldest are forgotten.
                                0: no such limit but the model's own, past which a prompt is refused */
+    const char *adapter;    /* folder of a LoRA adapter, mlx-lm's (adapters.safetensors) or PEFT's
+                               (adapter_model.safetensors), each with adapter_config.json; its
+                               products are added to the model's. NULL: none. Borrowed */
+    int accelerator_layers; /* how many layers an accelerator shall compute; 0: the engine decides.
+                               Where it has no effect, the model's note says so */
     mica_progress progress; /* loading, in bytes; may be NULL */
     void *progress_user;    /* given to progress */
 } mica_model_options;
@@ -57,8 +62,10 @@ typedef struct mica_model_options {
  *  path    the folder. Borrowed.
  *  options NULL for the defaults. Borrowed.
  *  model   receives the model, owned by the caller; NULL after an error.
- *  errors  MICA_ENOENT, MICA_EIO, MICA_EFORMAT, MICA_EUNSUPPORTED, MICA_ESHAPE, MICA_ENOMEM; the
- *          text names the file and the tensor or key */
+ *  errors  MICA_ENOENT, MICA_EIO, MICA_EFORMAT, MICA_EUNSUPPORTED, MICA_ESHAPE, MICA_EDTYPE,
+ *          MICA_ENOMEM; the text names the file and the tensor or key. MICA_ENOENT also an adapter
+ *          for another model: the text lists what it changes and the model lacks. MICA_EINVAL an
+ *          option out of range */
 MICA_API mica_status mica_model_open(const char *path, const mica_model_options *options,
                                      mica_model **model);
 
@@ -67,24 +74,28 @@ MICA_API void mica_model_close(mica_model **model);
 
 /** What a model is. Strings live as long as the model. */
 typedef struct mica_model_info {
-    const char *path;          /* the folder */
-    const char *engine;        /* "native" */
-    const char *family;        /* "gemma3" */
-    const char *architecture;  /* config.json's model_type, "gemma3_text" */
-    const char *dtype;         /* of the weights that are not quantised: "bf16" */
-    const char *quantization;  /* "4 bit, groups of 32 (affine)", "none" */
-    uint64_t parameters;       /* logical: a 4-bit weight counts as one */
-    uint64_t weight_bytes;     /* in the files */
-    int64_t layers;            /* decoder blocks */
-    int64_t hidden_size;       /* width of the residual stream */
-    int64_t heads;             /* of the queries */
-    int64_t kv_heads;          /* of keys and values */
-    int64_t head_dim;          /* width of a head */
-    int64_t intermediate_size; /* width inside the MLP */
-    int64_t vocab_size;        /* rows of the head: the logits of a token */
-    int64_t context_length;    /* the most tokens that a session may hold */
-    int64_t sliding_window;    /* 0: none */
-    int64_t sliding_layers;    /* how many of the layers have it */
+    const char *path;            /* the folder */
+    const char *engine;          /* "native" */
+    const char *family;          /* "gemma3" */
+    const char *architecture;    /* config.json's model_type, "gemma3_text" */
+    const char *dtype;           /* of the weights that are not quantised: "bf16" */
+    const char *quantization;    /* "4 bit, groups of 32 (affine)", "none" */
+    uint64_t parameters;         /* logical: a 4-bit weight counts as one */
+    uint64_t weight_bytes;       /* in the files */
+    int64_t layers;              /* decoder blocks */
+    int64_t hidden_size;         /* width of the residual stream */
+    int64_t heads;               /* of the queries */
+    int64_t kv_heads;            /* of keys and values */
+    int64_t head_dim;            /* width of a head */
+    int64_t intermediate_size;   /* width inside the MLP */
+    int64_t vocab_size;          /* rows of the head: the logits of a token */
+    int64_t context_length;      /* the most tokens that a session may hold */
+    int64_t sliding_window;      /* 0: none */
+    int64_t sliding_layers;      /* how many of the layers have it */
+    const char *adapter;         /* the folder of its adapter; NULL: none */
+    uint64_t adapter_parameters; /* of the adapter; not among the parameters above */
+    const char *note; /* lines on what was found in opening it: tensors that nothing reads, options
+                         without effect; NULL: nothing */
 } mica_model_info;
 
 /** What the model is. */

@@ -4,6 +4,8 @@
 #include "io/folder.h"
 #include "session/stream.h"
 
+#include <stdio.h>
+
 typedef struct native {
     mica_device *own; /* opened here; NULL: the caller's is used */
     mc_lm *lm;
@@ -41,6 +43,9 @@ static mica_model_info describe(const native *model) {
         .context_length = model->context,
     };
     info.sliding_layers = sliding_layers(spec, &info.sliding_window);
+    info.adapter = model->lm->adapter;
+    info.adapter_parameters = model->lm->adapter_parameters;
+    if (model->lm->notes.len) info.note = model->lm->notes.data; /* mc_lm_note ends it with a NUL */
     return info;
 }
 
@@ -49,6 +54,17 @@ static void close_model(void *state) {
     mc_lm_close(&model->lm);
     mica_device_close(&model->own);
     mc_free(model);
+}
+
+/* Devices so far compute all layers or none. */
+static mica_status note_layers(native *model, const mica_model_options *options,
+                               const mica_device *device) {
+    if (!options->accelerator_layers) return MICA_OK;
+    char line[160];
+    snprintf(
+        line, sizeof line, "accelerator_layers %d has no effect: device %s computes all %d layers",
+        options->accelerator_layers, mica_device_get_info(device).name, model->lm->spec.n_layers);
+    return mc_lm_note(model->lm, line);
 }
 
 static mica_status open_parts(native *model, const char *folder, const mica_model_options *options,
@@ -60,6 +76,8 @@ static mica_status open_parts(native *model, const char *folder, const mica_mode
         device = model->own;
     }
     MC_TRY(mc_lm_open(folder, device, options->progress, options->progress_user, &model->lm));
+    if (options->adapter) MC_TRY(mc_lm_adapt(model->lm, options->adapter));
+    MC_TRY(note_layers(model, options, device));
     model->context = model->lm->spec.context;
     if (options->context_length && options->context_length < model->context)
         model->context = options->context_length;
@@ -79,6 +97,10 @@ static mica_status open_model(const char *folder, const mica_model_options *opti
     if (options->context_length < 0)
         return mc_fail(MICA_EINVAL, "context_length %lld: want 1 or more, or 0 for the model's own",
                        (long long)options->context_length);
+    if (options->accelerator_layers < 0)
+        return mc_fail(MICA_EINVAL,
+                       "accelerator_layers %d: want 1 or more, or 0 for the engine's choice",
+                       options->accelerator_layers);
     native *model = mc_calloc(1, sizeof *model);
     if (!model) return mc_fail_nomem("a model");
     mica_status status = open_parts(model, folder, options, prompt);

@@ -61,7 +61,7 @@ mica_status mc_lm_open(const char *folder, mica_device *device, mica_progress pr
  *         MICA_EINVAL the model has an adapter; MICA_ENOMEM */
 mica_status mc_lm_adapt(mc_lm *lm, const char *folder);
 
-/* Adds a line to the notes. errors  MICA_ENOMEM */
+/* Adds a line to the notes; a NUL follows it. errors  MICA_ENOMEM */
 mica_status mc_lm_note(mc_lm *lm, const char *line);
 
 /* Whether a tensor or module that a decoder does not have needs no mention: parts for images and

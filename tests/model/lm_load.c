@@ -118,6 +118,36 @@ static void test_description(void **state) {
     fixture_close(&f);
 }
 
+static void expect_note(const char *model, const char *from, const char *to, const char *note,
+                        const char *end) {
+    mc_lm *lm;
+    char *dir = fixture_copy(model, CONFIG, from, to);
+    if (mc_lm_open(dir, device, NULL, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
+    const char *found = lm->notes.len ? lm->notes.data : "";
+    if (strncmp(found, note, strlen(note)) != 0 || !strstr(found, end) || (*found && !*note))
+        fail_msg("%s with %s: \"%s\", want \"%s ... %s\"", model, to, found, note, end);
+    mc_lm_close(&lm);
+    test_temp_dir_remove(dir);
+}
+
+static void check_silent(const model_fixture *f) {
+    if (f->lm->notes.len) fail_msg("%s: %s", f->name, f->lm->notes.data);
+}
+
+static void test_unused_tensors(void **state) {
+    (void)state;
+    fixture_each(check_silent); /* some of them have parts for images */
+    expect_note(
+        "qwen2_tied", "\"model_type\": \"qwen2\"", "\"model_type\": \"llama\"",
+        "nothing reads model.layers.0.self_attn.k_proj.bias, model.layers.0.self_attn.q_proj.",
+        ".bias ... (9 tensors)");
+    expect_note("qwen3_tied", "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 2",
+                "nothing reads model.layers.2.", " ... (11 tensors)");
+    /* A head that is tied may be there all the same. */
+    expect_note("llama_untied_f32", "\"tie_word_embeddings\": false",
+                "\"tie_word_embeddings\": true", "", "");
+}
+
 /* Against numbers worked out from the published rule: kept, blended and divided frequencies. */
 static void test_llama3_frequencies(void **state) {
     (void)state;
@@ -174,7 +204,8 @@ int main(void) {
         cmocka_unit_test(test_missing_tensors), cmocka_unit_test(test_wrong_tensors),
         cmocka_unit_test(test_wrong_packing),   cmocka_unit_test(test_unsaid_packing),
         cmocka_unit_test(test_not_models),      cmocka_unit_test(test_llama3_frequencies),
-        cmocka_unit_test(test_description),     cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_description),     cmocka_unit_test(test_unused_tensors),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("model/lm_load", tests, open_device, close_device);
 }

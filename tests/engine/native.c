@@ -1,0 +1,111 @@
+/* What mica_model_open's options do to the native engine: adapters, layers on an accelerator, notes
+ * on what was found. */
+#include "model/fixture.h"
+
+#include <mica/mica.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static mica_model *open_model(const char *path, const mica_model_options *options) {
+    mica_model *model;
+    if (mica_model_open(path, options, &model) != MICA_OK) fail_msg("%s", mica_last_error());
+    return model;
+}
+
+static void expect_greedy(const mica_model *model, const model_fixture *f) {
+    size_t n, count;
+    const int32_t *ids = fixture_ints(f, &n, "prompt1.ids");
+    const int32_t *want = fixture_ints(f, &count, "prompt1.greedy");
+    const mica_generate_options options = {.max_tokens = (int64_t)count, .ignore_eos = true};
+    mica_session *session;
+    mica_stream *stream;
+    mica_token token;
+    assert_int_equal(mica_session_open(model, NULL, &session), MICA_OK);
+    assert_int_equal(mica_generate_ids(session, ids, n, &options, &stream), MICA_OK);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(mica_stream_next(stream, &token));
+        assert_int_equal(token.id, want[i]);
+    }
+    mica_stream_close(&stream);
+    mica_session_close(&session);
+}
+
+static void check_adapter(const model_fixture *f) {
+    mc_str base;
+    assert_true(mc_json_get_str(mc_json_find(mc_json_root(f->golden), "base"), &base));
+    char *path = test_format("%s/%.*s", test_fixtures_dir(), MC_STR_ARG(base));
+    char *tokenizer = test_format("%s/tokenizer.json", path);
+    FILE *there = fopen(tokenizer, "r");
+    if (there) {
+        fclose(there);
+        mica_model *model = open_model(path, &(mica_model_options){.adapter = f->path});
+        mica_model_info info = mica_model_get_info(model);
+        assert_string_equal(info.adapter, f->path);
+        assert_int_equal(info.adapter_parameters, f->lm->adapter_parameters);
+        assert_int_equal(info.parameters, f->lm->parameters);
+        assert_null(info.note);
+        expect_greedy(model, f);
+        mica_model_close(&model);
+    }
+    free(tokenizer);
+    free(path);
+}
+
+static void test_adapters(void **state) {
+    (void)state;
+    fixture_each_adapter(check_adapter);
+}
+
+static void test_bad_adapters(void **state) {
+    (void)state;
+    mica_model *model;
+    char *path = fixture_path("gemma3_text_f32"), *adapter = fixture_adapter_path("peft_qwen3");
+    assert_int_equal(mica_model_open(path, &(mica_model_options){.adapter = adapter}, &model),
+                     MICA_ESHAPE);
+    assert_null(model);
+    assert_non_null(strstr(mica_last_error(), adapter));
+    assert_int_equal(mica_model_open(path, &(mica_model_options){.adapter = "/no/where"}, &model),
+                     MICA_ENOENT);
+    assert_non_null(strstr(mica_last_error(), "/no/where"));
+    free(adapter);
+    free(path);
+}
+
+static void test_notes(void **state) {
+    (void)state;
+    char *path = fixture_path("qwen3_tied");
+    mica_model *model = open_model(path, NULL);
+    assert_null(mica_model_get_info(model).note);
+    assert_null(mica_model_get_info(model).adapter);
+    assert_int_equal(mica_model_get_info(model).adapter_parameters, 0);
+    mica_model_close(&model);
+
+    model = open_model(path, &(mica_model_options){.accelerator_layers = 2});
+    assert_string_equal(mica_model_get_info(model).note,
+                        "accelerator_layers 2 has no effect: device cpu computes all 3 layers");
+    mica_model_close(&model);
+    assert_int_equal(mica_model_open(path, &(mica_model_options){.accelerator_layers = -1}, &model),
+                     MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "accelerator_layers -1"));
+    free(path);
+
+    char *dir = fixture_copy("qwen3_tied", "config.json", "\"num_hidden_layers\": 3",
+                             "\"num_hidden_layers\": 2");
+    model = open_model(dir, &(mica_model_options){.accelerator_layers = 1});
+    const char *note = mica_model_get_info(model).note;
+    assert_ptr_equal(strstr(note, "nothing reads model.layers.2."), note);
+    assert_non_null(strstr(note, "(11 tensors)\naccelerator_layers 1 has no effect"));
+    mica_model_close(&model);
+    test_temp_dir_remove(dir);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_bad_adapters),
+        cmocka_unit_test(test_notes),
+    };
+    return cmocka_run_group_tests_name("engine/native", tests, NULL, NULL);
+}
