@@ -247,9 +247,8 @@ static int run(const void *values, char **args, int count) {
 
 const cli_verb cli_verb_completions = {
     .synopsis = "SHELL",
-    .details =
-        "Prints a script that makes SHELL, which is bash, zsh or fish, complete commands,\n"
-        "options, files and folders after mica. An installed mica has it in place already.\n",
+    .details = "Prints a script that makes SHELL, which is bash, zsh or fish, complete\n"
+               "commands, options, files and folders after mica. An installed mica has it.\n",
     .examples = "  source <(mica completions bash)\n"
                 "  mica completions fish > ~/.config/fish/completions/mica.fish\n",
     .max_args = 1,

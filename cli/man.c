@@ -184,9 +184,8 @@ static int run(const void *values, char **args, int count) {
 
 const cli_verb cli_verb_man = {
     .synopsis = "[VERB]",
-    .details =
-        "Prints the manual page of mica, or of one of its verbs, in the language of man(1).\n"
-        "An installed mica has them all: man mica-chat.\n",
+    .details = "Prints the manual page of mica, or of one of its verbs, as roff.\n"
+               "An installed mica has them all: man mica-chat.\n",
     .examples = "  mica man chat | man -l -\n",
     .max_args = 1,
     .words = CLI_WORDS_VERBS,

@@ -294,8 +294,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Usage: mica completions [options] SHELL
   
-  Prints a script that makes SHELL, which is bash, zsh or fish, complete commands,
-  options, files and folders after mica. An installed mica has it in place already.
+  Prints a script that makes SHELL, which is bash, zsh or fish, complete
+  commands, options, files and folders after mica. An installed mica has it.
   
   Help:
     -h, --help                    print this and exit
@@ -308,7 +308,7 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Usage: mica man [options] [VERB]
   
-  Prints the manual page of mica, or of one of its verbs, in the language of man(1).
+  Prints the manual page of mica, or of one of its verbs, as roff.
   An installed mica has them all: man mica-chat.
   
   Help:
@@ -329,5 +329,3 @@ Each verb explains itself, in lines of 80 columns at most.
   >   mica help $verb > a; mica $verb --help > b; mica $verb -h > c
   >   cmp a b; cmp a c; awk 'length > 80' a
   > done
-  options, files and folders after mica. An installed mica has it in place already.
-  Prints the manual page of mica, or of one of its verbs, in the language of man(1).
