@@ -6,6 +6,7 @@
 #define GRAPH_ATTR_H
 
 #include <mica/array.h>
+#include <mica/ops.h> /* enums that attributes hold */
 
 #include <stdint.h>
 

@@ -12,7 +12,6 @@
 #define GRAPH_GRAPH_H
 
 #include <mica/array.h>
-#include <mica/ops.h>
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -96,10 +95,6 @@ bool mc_operands_ok(mica_scope *s, const char *op, const mica_array *in, int n_i
 /* Counts an axis from the front. errors  MICA_EINVAL "<op>: axis -4 of f32[2,3]" */
 mica_status mc_axis(const char *op, const mc_layout *l, int axis, int *out);
 
-/* x broadcast to shape; x itself where it has that shape. Records BROADCAST_TO. */
-mica_array mc_broadcast(mica_scope *s, mica_array x, const int64_t *shape, int ndim);
-/* x with dtype; x itself where it has it. Records ASTYPE. */
-mica_array mc_cast(mica_scope *s, mica_array x, mica_dtype dtype);
 /* The shape that both broadcast to. errors  MICA_ESHAPE "<op>: f32[2,3] and f32[4] ..." */
 mica_status mc_broadcast_shapes(const char *op, const mc_layout *a, const mc_layout *b,
                                 int64_t shape[MICA_MAX_NDIM], int *ndim);

@@ -6,6 +6,7 @@
 
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "op/build.h"
 
 enum { Q, K, V, MASK, OFFSET, SINKS, OPERANDS };
 

@@ -4,6 +4,7 @@
 
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "op/build.h"
 #include "op/dtype.h"
 
 static mica_status alike(const char *what, const mc_layout *const *in) {

@@ -18,4 +18,9 @@ static inline bool mc_find_axis(mica_scope *s, const char *op, const mc_layout *
     return status == MICA_OK;
 }
 
+/* x broadcast to shape; x itself where it has that shape. Records BROADCAST_TO. */
+mica_array mc_broadcast(mica_scope *s, mica_array x, const int64_t *shape, int ndim);
+/* x with dtype; x itself where it has it. Records ASTYPE. */
+mica_array mc_cast(mica_scope *s, mica_array x, mica_dtype dtype);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "op/build.h"
 
 /* x [..., D], and vectors [D] that may be absent; the result has x's shape and the promoted dtype. */
 static mica_status norm_infer(const char *name, const mc_layout *const *in, int n_in,

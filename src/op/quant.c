@@ -5,6 +5,7 @@
 
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "op/build.h"
 
 /* ---- formats ---- */
 

@@ -3,6 +3,7 @@
 
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "op/build.h"
 #include "op/dtype.h"
 
 /* ---- axes ---- */

@@ -5,6 +5,7 @@
 
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "op/build.h"
 
 /* x [..., L, D], offset i32 [] or [B], freqs [dims / 2] or absent */
 static mica_status rope_infer(const void *attr, const mc_layout *const *in, int n_in,

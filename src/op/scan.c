@@ -3,6 +3,7 @@
 
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "op/build.h"
 #include "op/dtype.h"
 
 static mica_status scan_infer(const void *attr, const mc_layout *const *in, int n_in,

@@ -3,6 +3,7 @@
 
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "op/build.h"
 
 /* in: condition bool, a, b, all of one shape */
 static mica_status where_infer(const void *attr, const mc_layout *const *in, int n_in,
