@@ -33,7 +33,11 @@ static void encode(const mica_tokenizer *tok, const char *text, size_t len) {
     int32_t *ids = NULL;
     size_t n = 0;
     mica_status status = mica_tokenizer_encode(tok, text, len, len % 2, &ids, &n);
-    must(status == (mc_utf8_valid(text, len) ? MICA_OK : MICA_EFORMAT));
+    if (mc_utf8_valid(text, len)) {
+        must(status == MICA_OK || status == MICA_EUNSUPPORTED); /* too much work for a pattern */
+    } else {
+        must(status == MICA_EFORMAT);
+    }
     for (size_t i = 0; i < n; i++)
         must(mica_tokenizer_token(tok, ids[i], NULL) != NULL);
     if (status == MICA_OK) decode(tok, ids, n);

@@ -120,7 +120,7 @@ static mica_status encode_part(const mc_bpe *bpe, const mc_vocab *v, mc_str piec
     size_t bytes = ids->len - before;
     if (bytes > sizeof wanted.ids) return MICA_OK;
     wanted.n = (uint8_t)(bytes / sizeof(int32_t));
-    memcpy(wanted.ids, ids->data + before, bytes);
+    if (bytes) memcpy(wanted.ids, ids->data + before, bytes);
     *slot = wanted;
     return MICA_OK;
 }
