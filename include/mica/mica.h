@@ -1,7 +1,8 @@
 /* mica: run language models kept in the MLX / Hugging Face layout, where they lie.
  *
- * Everything: models and generation (mica/model.h), tokenizers (mica/tokenizer.h), lazy arrays
- * (mica/array.h, mica/ops.h), devices (mica/device.h), status codes (mica/status.h). */
+ * Everything: models and generation (mica/model.h), batches, classes, vectors and scores
+ * (mica/tasks.h), tokenizers (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h), devices
+ * (mica/device.h), status codes (mica/status.h). */
 #ifndef MICA_H
 #define MICA_H
 
@@ -10,6 +11,7 @@
 #include <mica/model.h>
 #include <mica/ops.h>
 #include <mica/status.h>
+#include <mica/tasks.h>
 #include <mica/tokenizer.h>
 #include <mica/version.h>
 
