@@ -121,38 +121,96 @@ MICA_API void mica_session_close(mica_session **session);
 /** Forgets the history and frees the caches. */
 MICA_API void mica_session_reset(mica_session *session);
 
+/** Saves a session: its history and caches. The file appears whole or not at all: it is written
+ *  under another name beside `path` and renamed. What it holds is in the computer's byte order and
+ *  bound to the model, its adapter and context_length.
+ *
+ *  path    of the file; one that is there is replaced. Borrowed.
+ *  errors  MICA_EINVAL; MICA_EIO, MICA_ENOENT (no such folder); MICA_EUNSUPPORTED the engine cannot;
+ *          MICA_ENOMEM. The session is unharmed, and what was at `path` too */
+MICA_API mica_status mica_session_save(const mica_session *session, const char *path);
+
+/** Opens a session on a model as it was saved: it goes on as the saved one would have.
+ *
+ *  options NULL for the defaults. Borrowed.
+ *  session receives the session, owned by the caller; NULL after an error.
+ *  errors  MICA_ENOENT, MICA_EIO; MICA_EFORMAT no session file, one of another version or byte order,
+ *          cut short, or altered; MICA_EINVAL one of another model, adapter or context_length;
+ *          MICA_EUNSUPPORTED the engine cannot; MICA_ENOMEM */
+MICA_API mica_status mica_session_load(const mica_model *model, const char *path,
+                                       const mica_session_options *options, mica_session **session);
+
 /** One message of a conversation. */
 typedef struct mica_message {
     const char *role;    /* "system", "user", "assistant" */
     const char *content; /* UTF-8 */
 } mica_message;
 
+/** What is added to a token's logit before anything else. */
+typedef struct mica_logit_bias {
+    int32_t id; /* below the vocabulary's size */
+    float bias; /* finite, or -INFINITY: never this token */
+} mica_logit_bias;
+
 /** Options of an answer; zero means the default. Sampling goes
- *  repetition penalty -> top_p -> min_p -> top_k -> temperature -> a draw. */
+ *  logit_bias -> repetition, presence, frequency penalty -> top_p -> min_p -> top_k -> temperature
+ *  -> a draw.
+ *
+ *  The penalties look at the last penalty_window tokens, the prompt's among them. A token that is
+ *  there c > 0 times has its logit x changed to
+ *
+ *      (x < 0 ? x * repetition_penalty : x / repetition_penalty)
+ *          - presence_penalty - c * frequency_penalty
+ *
+ *  Stop strings: the first to be complete ends the answer, of several the longest. Neither it nor
+ *  what follows is handed out. Text that may yet become one is held back until that is decided.
+ *
+ *  A prompt longer than the context is MICA_ECONTEXT. With truncate it loses tokens instead, the
+ *  oldest but for the first (such as <bos>), as does one that leaves no room for max_tokens: down to
+ *  half the context where max_tokens is 0 or more than that. */
 typedef struct mica_generate_options {
     int64_t max_tokens;       /* 0: until a stop or the end of the context */
+    int64_t min_tokens;       /* before so many tokens, stop ids are not drawn and stop strings do
+                                 not end the answer; at most max_tokens */
     float temperature;        /* 0: greedy, always the likeliest token */
     int top_k;                /* only the k likeliest; 0: all */
     float top_p;              /* the fewest tokens whose probabilities reach p; 0 or 1: all */
     float min_p;              /* only tokens with at least min_p times the best's probability */
     float repetition_penalty; /* of tokens seen lately; 0 or 1: none */
-    int repetition_window;    /* how many tokens are "lately"; 0: 20 */
-    uint64_t seed;            /* same seed, options, device and threads: same tokens */
-    const int32_t *stop_ids;  /* more ids that end the answer, [stop_count]. Borrowed */
-    size_t stop_count;        /* how many */
-    bool ignore_eos;          /* the model's own stop ids do not end the answer: benchmarks */
-    mica_progress progress;   /* prefill, in tokens; may be NULL */
-    void *progress_user;      /* given to progress */
+    float presence_penalty;   /* of tokens seen lately; below 0 favours them */
+    float frequency_penalty;  /* the same, for each time that they were seen */
+    int penalty_window;       /* how many tokens are "lately"; 0: 20 */
+    const mica_logit_bias *logit_bias; /* [logit_bias_count], those of one id add up. Borrowed */
+    size_t logit_bias_count;           /* how many */
+    uint64_t seed;                     /* same seed, options, device and threads: same tokens */
+    const int32_t *stop_ids;           /* more ids that end the answer, [stop_count]. Borrowed */
+    size_t stop_count;                 /* how many */
+    const char *const *stop_strings; /* texts that end the answer, [stop_string_count]. Borrowed */
+    size_t stop_string_count;        /* how many */
+    bool ignore_eos;  /* the model's own stop ids do not end the answer: benchmarks */
+    bool logprobs;    /* tokens come with their log-probability */
+    int top_logprobs; /* and with those of so many of the likeliest tokens at their place */
+    bool echo;        /* the prompt's tokens are handed out first */
+    bool truncate;    /* see above */
+    const char *template_variables; /* mica_chat: a JSON object of variables for the model's chat
+                                       template, such as {"enable_thinking": false}; NULL: none */
+    const char *tools;              /* mica_chat: a JSON array of tools, as the template wants them;
+                                       NULL: none */
+    mica_progress progress;         /* prefill, in tokens; may be NULL */
+    void *progress_user;            /* given to progress */
 } mica_generate_options;
 
 /** Starts an answer: to a raw prompt (UTF-8, NUL-terminated, or len bytes), to a conversation in the
- *  model's chat format, to ids. Nothing is computed before the first mica_stream_next. What the
- *  session has already seen of the prompt is not computed again.
+ *  model's chat format (its folder's template, or else its family's built-in one), to ids. Nothing
+ *  is computed before the first mica_stream_next. What the prompt and the session's history begin
+ *  with in common is not computed again, as far as the caches still hold it.
  *
  *  stream  receives the stream, owned by the caller; NULL after an error.
- *  errors  MICA_EINVAL an empty prompt, an option out of range, roles that the format refuses, an
- *          id past the vocabulary; MICA_ECONTEXT a prompt longer than the context (with the
- *          numbers); MICA_ENOMEM */
+ *  errors  MICA_EINVAL an empty prompt, an option out of range, an empty stop string, roles that the
+ *          format refuses, an id past the vocabulary; MICA_EFORMAT text that is not UTF-8, JSON or a
+ *          template that is none; MICA_ECONTEXT a prompt longer than the context (with the
+ *          numbers); MICA_EUNSUPPORTED no chat format, or tools and variables for one without a
+ *          template; MICA_ENOMEM */
 MICA_API mica_status mica_generate(mica_session *session, const char *prompt, size_t len,
                                    const mica_generate_options *options, mica_stream **stream);
 MICA_API mica_status mica_chat(mica_session *session, const mica_message *messages, size_t count,
@@ -160,23 +218,37 @@ MICA_API mica_status mica_chat(mica_session *session, const mica_message *messag
 MICA_API mica_status mica_generate_ids(mica_session *session, const int32_t *ids, size_t count,
                                        const mica_generate_options *options, mica_stream **stream);
 
+/** A token that might have been drawn. */
+typedef struct mica_alternative {
+    int32_t id;
+    float logprob; /* as in mica_token */
+} mica_alternative;
+
 /** One token of an answer. */
 typedef struct mica_token {
     int32_t id;       /* -1: only text that had been held back, at the end */
     const char *text; /* whole characters, none while one is incomplete; until the next call */
     size_t len;       /* bytes of text; a NUL follows them */
+    bool prompt;      /* one of the prompt's, with options.echo; it has no logprob */
+    float logprob; /* natural logarithm of its probability under the softmax of the model's logits
+                         as they are (no bias, penalty, temperature); 0 without options.logprobs */
+    /* The options.top_logprobs likeliest tokens, the likeliest first, this one among them where it
+     * belongs; until the next call. */
+    const mica_alternative *alternatives;
+    size_t alternative_count; /* how many */
 } mica_token;
 
 /** Computes the next token. The first call runs the prefill.
  *
  *  returns true with *token set; false at the end, whose cause mica_stream_finish and
- *          mica_stream_status tell. The token that stops an answer is not handed out. */
+ *          mica_stream_status tell. The token that stops an answer is not handed out; text that was
+ *          held back before it is, with the id -1. */
 MICA_API bool mica_stream_next(mica_stream *stream, mica_token *token);
 
 /** Why a stream ended. */
 typedef enum mica_finish {
     MICA_FINISH_NONE,      /* not at the end yet */
-    MICA_FINISH_STOP,      /* a stop id */
+    MICA_FINISH_STOP,      /* a stop id, or a stop string */
     MICA_FINISH_LENGTH,    /* max_tokens, or the end of the context */
     MICA_FINISH_CANCELLED, /* mica_stream_cancel */
     MICA_FINISH_ERROR      /* mica_stream_status tells which */
@@ -193,8 +265,9 @@ MICA_API void mica_stream_cancel(mica_stream *stream);
 
 /** Counts and rates of an answer so far. */
 typedef struct mica_metrics {
-    int64_t prompt_tokens;    /* of the whole prompt */
+    int64_t prompt_tokens;    /* of the prompt, without those that truncation took */
     int64_t reused_tokens;    /* of these, already in the caches */
+    int64_t truncated_tokens; /* taken from the prompt by options.truncate */
     int64_t generated_tokens; /* handed out */
     double prefill_seconds;   /* spent on the prompt */
     double decode_seconds;    /* spent on the tokens after it */

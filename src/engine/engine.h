@@ -34,6 +34,10 @@ typedef struct mc_engine {
                                 void **session);
     void (*session_close)(void *session);
     void (*session_reset)(void *session);
+    /* These do what mica_session_save and mica_session_load promise; NULL: the engine cannot. */
+    mica_status (*session_save)(const void *session, const char *path);
+    mica_status (*session_load)(const void *model, const char *path,
+                                const mica_session_options *options, void **session);
 
     /* These do what mica_generate_ids and the mica_stream functions promise. */
     mica_status (*stream_open)(void *session, const int32_t *ids, size_t count,

@@ -76,21 +76,52 @@ mica_device *mica_model_device(const mica_model *model) {
 
 /* ---- sessions ---- */
 
-mica_status mica_session_open(const mica_model *model, const mica_session_options *options,
-                              mica_session **out) {
-    if (!out) return mc_fail(MICA_EINVAL, "mica_session_open: session is NULL");
-    *out = NULL;
-    if (!model) return mc_fail(MICA_EINVAL, "mica_session_open: model is NULL");
+/* Opens a session: an empty one, or the one saved at `path`. */
+static mica_status open_session(const mica_model *model, const char *path,
+                                const mica_session_options *options, mica_session **out) {
+    const mc_engine *engine = model->engine;
+    const mica_session_options defaults = {0};
     mica_session *session = mc_calloc(1, sizeof *session);
     if (!session) return mc_fail_nomem("a session");
     session->model = model;
-    mica_status status = model->engine->session_open(
-        model->opened.state, options ? options : &(mica_session_options){0}, &session->state);
+    if (!options) options = &defaults;
+    mica_status status =
+        path ? engine->session_load(model->opened.state, path, options, &session->state)
+             : engine->session_open(model->opened.state, options, &session->state);
     if (status == MICA_OK)
         *out = session;
     else
         mc_free(session);
     return status;
+}
+
+mica_status mica_session_open(const mica_model *model, const mica_session_options *options,
+                              mica_session **out) {
+    if (!out) return mc_fail(MICA_EINVAL, "mica_session_open: session is NULL");
+    *out = NULL;
+    if (!model) return mc_fail(MICA_EINVAL, "mica_session_open: model is NULL");
+    return open_session(model, NULL, options, out);
+}
+
+static mica_status cannot_save(const mc_engine *engine) {
+    return mc_fail(MICA_EUNSUPPORTED, "the engine \"%s\" cannot save sessions", engine->name);
+}
+
+mica_status mica_session_save(const mica_session *session, const char *path) {
+    if (!session || !path)
+        return mc_fail(MICA_EINVAL, "mica_session_save: %s is NULL", session ? "path" : "session");
+    const mc_engine *engine = session->model->engine;
+    return engine->session_save ? engine->session_save(session->state, path) : cannot_save(engine);
+}
+
+mica_status mica_session_load(const mica_model *model, const char *path,
+                              const mica_session_options *options, mica_session **out) {
+    if (!out) return mc_fail(MICA_EINVAL, "mica_session_load: session is NULL");
+    *out = NULL;
+    if (!model || !path)
+        return mc_fail(MICA_EINVAL, "mica_session_load: %s is NULL", model ? "path" : "model");
+    if (!model->engine->session_load) return cannot_save(model->engine);
+    return open_session(model, path, options, out);
 }
 
 void mica_session_close(mica_session **session) {

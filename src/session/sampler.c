@@ -17,16 +17,16 @@ mica_status mc_sampling_check(const mica_generate_options *o, mc_sampling *param
     if (!(o->repetition_penalty >= 0.0f) || isinf(o->repetition_penalty))
         return mc_fail(MICA_EINVAL, "repetition_penalty %g: want a number above 0, or 0 for none",
                        (double)o->repetition_penalty);
-    if (o->repetition_window < 0)
-        return mc_fail(MICA_EINVAL, "repetition_window %d: want 1 or more, or 0 for %d",
-                       o->repetition_window, DEFAULT_WINDOW);
+    if (o->penalty_window < 0)
+        return mc_fail(MICA_EINVAL, "penalty_window %d: want 1 or more, or 0 for %d",
+                       o->penalty_window, DEFAULT_WINDOW);
     *params = (mc_sampling){
         .temperature = o->temperature,
         .top_k = o->top_k,
         .top_p = o->top_p,
         .min_p = o->min_p,
         .repetition_penalty = o->repetition_penalty,
-        .repetition_window = o->repetition_window,
+        .penalty_window = o->penalty_window,
         .seed = o->seed,
     };
     return MICA_OK;
@@ -56,7 +56,7 @@ static mica_status resize(mc_buffer *b, size_t bytes) {
 static void penalise(const mc_sampling *params, float *logits, int64_t vocab, const float *original,
                      const int32_t *history, size_t n) {
     float penalty = params->repetition_penalty;
-    size_t window = params->repetition_window ? (size_t)params->repetition_window : DEFAULT_WINDOW;
+    size_t window = params->penalty_window ? (size_t)params->penalty_window : DEFAULT_WINDOW;
     for (size_t i = n > window ? n - window : 0; i < n; i++) {
         int32_t id = history[i];
         if (id < 0 || id >= vocab) continue;

@@ -1,7 +1,7 @@
 /* Choosing the next token from the logits.
  *
  * The chain, in this order:
- *   repetition penalty  the logits of the last `repetition_window` tokens are divided by the
+ *   repetition penalty  the logits of the last `penalty_window` tokens are divided by the
  *                       penalty where positive, multiplied where negative (once a token)
  *   top_p               the fewest tokens whose probabilities reach p, likeliest first
  *   min_p               of these, those with at least min_p times the best's probability
@@ -30,7 +30,7 @@ typedef struct mc_sampling {
     float top_p;              /* 0 or 1: all */
     float min_p;              /* 0: all */
     float repetition_penalty; /* 0 or 1: none */
-    int repetition_window;    /* 0: 20 */
+    int penalty_window;    /* 0: 20 */
     uint64_t seed;
 } mc_sampling;
 

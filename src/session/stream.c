@@ -188,12 +188,12 @@ static bool end(mc_stream *stream, mica_finish finish, mica_token *token) {
         if (status != MICA_OK) return fail(stream, status);
     }
     stream->finish = finish;
-    *token = (mica_token){-1, piece, len};
+    *token = (mica_token){.id = -1, .text = piece, .len = len};
     return len > 0;
 }
 
 bool mc_stream_next(mc_stream *stream, mica_token *token) {
-    mica_token next = {-1, "", 0};
+    mica_token next = {.id = -1, .text = ""};
     *token = next;
     if (stream->ended) return false;
     if (stream->generated >= stream->max_tokens ||

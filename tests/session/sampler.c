@@ -25,7 +25,7 @@ static mc_sampling sampling_of(mc_json params) {
         .top_p = param(params, "top_p", 0.0f),
         .min_p = param(params, "min_p", 0.0f),
         .repetition_penalty = param(params, "repetition_penalty", 0.0f),
-        .repetition_window = (int)param(params, "repetition_context_size", 0.0f),
+        .penalty_window = (int)param(params, "repetition_context_size", 0.0f),
     };
 }
 
@@ -271,7 +271,7 @@ static void test_options(void **state) {
     expect_option((mica_generate_options){.top_p = 1.5f}, "top_p");
     expect_option((mica_generate_options){.min_p = NAN}, "min_p");
     expect_option((mica_generate_options){.repetition_penalty = -2.0f}, "repetition_penalty");
-    expect_option((mica_generate_options){.repetition_window = -2}, "repetition_window");
+    expect_option((mica_generate_options){.penalty_window = -2}, "penalty_window");
     assert_int_equal(mc_sampling_check(&(mica_generate_options){0}, &sampling), MICA_OK);
 }
 
