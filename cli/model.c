@@ -10,15 +10,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define FOLDER_OPTION                                                               \
-    {                                                                               \
-        .name = "model", .letter = 'm', .kind = CLI_FOLDER, .placeholder = "MODEL", \
-        .help = "the model's folder", .offset = offsetof(cli_model_values, model),  \
-        .own_variable = true                                                        \
-    }
-
 const cli_option cli_model_options[CLI_MODEL_OPTIONS] = {
-    FOLDER_OPTION,
+    {.name = "model",
+     .letter = 'm',
+     .kind = CLI_FOLDER,
+     .placeholder = "MODEL",
+     .help = "the model's folder",
+     .offset = offsetof(cli_model_values, model),
+     .own_variable = true},
+    {.name = "adapter",
+     .letter = 'a',
+     .kind = CLI_FOLDER,
+     .placeholder = "FOLDER",
+     .help = "a LoRA adapter of the model, made by mlx-lm or PEFT",
+     .offset = offsetof(cli_model_values, adapter)},
     {.name = "threads",
      .letter = 't',
      .kind = CLI_INT,
@@ -37,8 +42,6 @@ const cli_option cli_model_options[CLI_MODEL_OPTIONS] = {
              "an error above",
      .offset = offsetof(cli_model_values, context)},
 };
-
-const cli_option cli_folder_option[1] = {FOLDER_OPTION};
 
 bool cli_is_model(const char *path) {
     char file[4096];
@@ -97,7 +100,7 @@ mica_model *cli_model_open(const char *path, const mica_model_options *options, 
     cli_progress_clear();
     if (status == MICA_OK) return model;
     cli_fail_status(status);
-    if (status == MICA_ENOENT)
+    if (status == MICA_ENOENT && !cli_is_model(path))
         cli_hint("A model is a folder that holds config.json, tokenizer.json and *.safetensors.");
     return NULL;
 }
@@ -107,10 +110,11 @@ mica_model *cli_model_open_default(const cli_model_values *values, const char *w
     const char *path = cli_model_find(values->model, word, verb_name, code);
     if (!path) return NULL;
     *code = CLI_FAILED;
-    return cli_model_open(
-        path,
-        &(mica_model_options){.threads = (int)values->threads, .context_length = values->context},
-        quiet);
+    return cli_model_open(path,
+                          &(mica_model_options){.adapter = values->adapter,
+                                                .threads = (int)values->threads,
+                                                .context_length = values->context},
+                          quiet);
 }
 
 void cli_model_split(const char *option, char **args, int count, const char **model,

@@ -7,15 +7,14 @@
 #include <mica/mica.h>
 
 typedef struct cli_model_values {
-    const char *model;
+    const char *model, *adapter;
     int64_t threads; /* 0: one a usable core */
     int64_t context; /* 0: the model's own */
 } cli_model_values;
 
-/* The tables of cli_model_values: all of it, and --model alone. */
-#define CLI_MODEL_OPTIONS 3
+/* The table of cli_model_values: all of it, or its first CLI_MODEL_FOLDER or CLI_MODEL_ADAPTER. */
+enum { CLI_MODEL_FOLDER = 1, CLI_MODEL_ADAPTER = 2, CLI_MODEL_OPTIONS = 4 };
 extern const cli_option cli_model_options[CLI_MODEL_OPTIONS];
-extern const cli_option cli_folder_option[1];
 
 /* A paragraph of --help: which model is taken where none is named. */
 #define CLI_DEFAULT_MODEL_HELP                                                           \

@@ -5,9 +5,10 @@
 #include "verb.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 typedef struct show_values {
-    cli_model_values model; /* the folder alone */
+    cli_model_values model; /* the folder and the adapter */
     int64_t context, fit;
     bool json;
 } show_values;
@@ -44,6 +45,14 @@ static needs find_needs(const mica_model *model, const mica_model_info *info, in
     return n;
 }
 
+/* A row for each line of the note. */
+static void print_note(const char *note) {
+    for (size_t len; *note; note += len + (note[len] == '\n')) {
+        len = strcspn(note, "\n");
+        printf("note          %.*s\n", (int)len, note);
+    }
+}
+
 static void print_fit(const mica_model_info *info, const needs *n) {
     char a[CLI_NUMBER], b[CLI_NUMBER];
     printf("fits          %s: ", n->in_memory && n->in_model ? "yes" : "no");
@@ -66,6 +75,9 @@ static void print_text(const mica_model_info *info, const needs *n) {
     printf("parameters    %s\n", cli_format_count(info->parameters, a));
     printf("quantisation  %s\n", info->quantization);
     printf("other dtypes  %s\n", info->dtype);
+    if (info->adapter)
+        printf("adapter       %s, %s parameters\n", info->adapter,
+               cli_format_count(info->adapter_parameters, a));
     printf("layers        %" PRId64, info->layers);
     if (info->sliding_layers > 0)
         printf(", %" PRId64 " with a window of %s tokens", info->sliding_layers,
@@ -80,6 +92,7 @@ static void print_text(const mica_model_info *info, const needs *n) {
            cli_format_bytes(n->weight_bytes, a), cli_format_bytes(n->cache_bytes, b),
            cli_format_count((uint64_t)n->context, c));
     print_fit(info, n);
+    if (info->note) print_note(info->note);
 }
 
 static void print_field(const char *name, const char *value) {
@@ -112,6 +125,8 @@ static void print_json(const mica_model_info *info, const needs *n) {
     print_field("architecture", info->architecture);
     print_field("quantization", info->quantization);
     print_field("dtype", info->dtype);
+    if (info->adapter) print_field("adapter", info->adapter);
+    if (info->note) print_field("note", info->note);
     printf("  \"parameters\": %" PRIu64 ",\n", info->parameters);
     for (size_t i = 0; i < CLI_COUNT(numbers); i++)
         printf("  \"%s\": %" PRId64 ",\n", numbers[i].name, numbers[i].value);
@@ -172,6 +187,6 @@ const cli_verb cli_verb_show = {
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(show_values),
     .groups = {{"Output", show_options, CLI_COUNT(show_options), 0},
-               {"Model", cli_folder_option, 1, offsetof(show_values, model)}},
+               {"Model", cli_model_options, CLI_MODEL_ADAPTER, offsetof(show_values, model)}},
     .run = run,
 };

@@ -132,6 +132,6 @@ const cli_verb cli_verb_tokenize = {
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(tokenize_values),
     .groups = {{"Output", tokenize_options, CLI_COUNT(tokenize_options), 0},
-               {"Model", cli_folder_option, 1, offsetof(tokenize_values, model)}},
+               {"Model", cli_model_options, CLI_MODEL_FOLDER, offsetof(tokenize_values, model)}},
     .run = run,
 };

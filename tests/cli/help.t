@@ -72,6 +72,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Model:
     -m, --model MODEL             the model's folder
+    -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
+                                  PEFT
     -t, --threads N               threads that compute; 0: one a core (default: 0)
     -c, --context N               tokens to keep in mind, the oldest are
                                   forgotten; 0: as many as the model can, and an
@@ -123,6 +125,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Model:
     -m, --model MODEL             the model's folder
+    -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
+                                  PEFT
     -t, --threads N               threads that compute; 0: one a core (default: 0)
     -c, --context N               tokens to keep in mind, the oldest are
                                   forgotten; 0: as many as the model can, and an
@@ -171,6 +175,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Model:
     -m, --model MODEL             the model's folder
+    -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
+                                  PEFT
     -t, --threads N               threads that compute; 0: one a core (default: 0)
     -c, --context N               tokens to keep in mind, the oldest are
                                   forgotten; 0: as many as the model can, and an
@@ -206,6 +212,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Model:
     -m, --model MODEL             the model's folder
+    -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
+                                  PEFT
   
   Help:
     -h, --help                    print this and exit
@@ -271,6 +279,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Model:
     -m, --model MODEL             the model's folder
+    -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
+                                  PEFT
   
   Help:
     -h, --help                    print this and exit
