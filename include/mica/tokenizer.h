@@ -25,11 +25,14 @@ typedef struct mica_tokenizer mica_tokenizer;
 
 /** Opens a tokenizer.
  *
- *  path     a tokenizer.json, or a model folder that holds one.
+ *  path     a tokenizer.json, or a model folder that holds one. Of a folder, tokenizer_config.json is
+ *           read too, where there is one: it says which tokens begin and end a text, and by
+ *           "add_bos_token" and "add_eos_token" whether add_special puts them there.
  *  tok      receives the tokenizer, owned by the caller; NULL on failure.
  *  errors   MICA_ENOENT, MICA_EIO; MICA_EFORMAT not JSON, no vocabulary, an id that is negative,
- *           taken twice or above 4,194,303, a merge of unknown tokens, a field of the wrong type;
- *           MICA_EUNSUPPORTED a kind of model or step that mica does not know; MICA_ENOMEM */
+ *           taken twice or above 4,194,303, a merge of unknown tokens, a field of the wrong type,
+ *           a pattern that cannot be compiled; MICA_EUNSUPPORTED a kind of model, step or pattern
+ *           that mica does not know; MICA_ENOMEM */
 MICA_API mica_status mica_tokenizer_open(const char *path, mica_tokenizer **tok);
 
 /** Closes *tok and sets it to NULL. Takes NULL and a closed one; streams of it must be closed. */
@@ -42,6 +45,7 @@ MICA_API void mica_tokenizer_close(mica_tokenizer **tok);
  *  add_special  also put what the tokenizer's template adds around a text, such as <bos>.
  *  ids, n       receive n ids, freed with mica_free; never NULL on success.
  *  errors       MICA_EFORMAT the text is not UTF-8 (the text of the error tells the byte);
+ *               MICA_EUNSUPPORTED a pattern of the tokenizer needs too much work on this text;
  *               MICA_EINVAL too long, or a NULL argument; MICA_ENOMEM
  *  source       Tokenizer.encode of `tokenizers` */
 MICA_API mica_status mica_tokenizer_encode(const mica_tokenizer *tok, const char *text, size_t len,
@@ -73,6 +77,15 @@ MICA_API int32_t mica_tokenizer_find(const mica_tokenizer *tok, const char *toke
 
 /** True for ids of special tokens (<bos>, <end_of_turn> ...), which skip_special leaves out. */
 MICA_API bool mica_tokenizer_is_special(const mica_tokenizer *tok, int32_t id);
+
+/** The ids that the folder's tokenizer_config.json gives to "bos_token" (what a text begins with),
+ *  "eos_token" (what it ends with), "pad_token" and "unk_token". -1 where it names none, or one that
+ *  is not in the vocabulary, and where the tokenizer was not opened from a folder. A model may stop
+ *  at more tokens than eos: generation_config.json tells which. */
+MICA_API int32_t mica_tokenizer_bos(const mica_tokenizer *tok);
+MICA_API int32_t mica_tokenizer_eos(const mica_tokenizer *tok);
+MICA_API int32_t mica_tokenizer_pad(const mica_tokenizer *tok);
+MICA_API int32_t mica_tokenizer_unk(const mica_tokenizer *tok);
 
 /** Ids to text one by one, while a model makes them. */
 typedef struct mica_decoder_stream mica_decoder_stream;

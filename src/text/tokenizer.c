@@ -90,6 +90,7 @@ static mica_status load(mica_tokenizer *tok, mc_json root) {
 static mica_status build(const mc_json_doc *doc, const char *name, mica_tokenizer **tok) {
     mica_tokenizer *made = mc_calloc(1, sizeof *made);
     if (!made) return mc_fail_nomem("tokenizer");
+    made->bos = made->eos = made->pad = made->unk = -1;
     mica_status status = load(made, mc_json_root(doc));
     if (status != MICA_OK) {
         mica_tokenizer_close(&made);
@@ -124,6 +125,8 @@ mica_status mica_tokenizer_open(const char *path, mica_tokenizer **tok) {
     if (!file) return mc_fail_nomem("path");
     mica_status status = open_file(file, tok);
     mc_free(file);
+    if (status == MICA_OK) status = mc_tokenizer_read_config(*tok, path);
+    if (status != MICA_OK) mica_tokenizer_close(tok);
     return status;
 }
 

@@ -25,11 +25,16 @@ struct mica_tokenizer {
     mc_bpe bpe;
     mc_template around;
     mc_decoder decoder;
+    int32_t bos, eos, pad, unk; /* of tokenizer_config.json; -1: none */
 };
 
 /* mica_tokenizer_open from memory. `name` goes into error texts; nothing of text is kept. */
 mica_status mc_tokenizer_parse(const char *text, size_t len, const char *name,
                                mica_tokenizer **tok);
+
+/* Reads folder/tokenizer_config.json, where there is one, into an open tokenizer.
+ * errors  MICA_EFORMAT, MICA_EIO, MICA_ENOMEM */
+mica_status mc_tokenizer_read_config(mica_tokenizer *tok, const char *folder);
 
 /* What an id is decoded as, before any step; ptr is NULL where it names no token. */
 mc_str mc_tokenizer_spelled(const mica_tokenizer *tok, int32_t id);

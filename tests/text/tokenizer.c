@@ -194,6 +194,71 @@ static void test_paths(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* Writes both files into dir and encodes "a" with what is put around it; wanted holds the ids. */
+static void expect_around(const char *dir, const char *config, const char *post,
+                          const int32_t *wanted, size_t n_wanted) {
+    mica_tokenizer *tok = NULL;
+    int32_t *ids = NULL;
+    size_t n = 0;
+    char *file = test_format("%s/tokenizer.json", dir);
+    char *json = test_format("{" MODEL "%s}", post);
+    test_write_file(file, json, strlen(json));
+    free(json);
+    free(file);
+    file = test_format("%s/tokenizer_config.json", dir);
+    test_write_file(file, config, strlen(config));
+    free(file);
+    if (mica_tokenizer_open(dir, &tok) != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_int_equal(mica_tokenizer_encode(tok, "a", 1, true, &ids, &n), MICA_OK);
+    assert_int_equal(n, n_wanted);
+    assert_memory_equal(ids, wanted, n * sizeof *ids);
+    mica_free(ids);
+    mica_tokenizer_close(&tok);
+}
+
+#define TEMPLATE                                                                           \
+    ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":["                    \
+    "{\"SpecialToken\":{\"id\":\"b\"}},{\"Sequence\":{\"id\":\"A\"}}],\"special_tokens\":" \
+    "{\"b\":{\"ids\":[2]}}}"
+
+/* add_bos_token and add_eos_token add what the template has not, and take away what it has. */
+static void test_config(void **state) {
+    (void)state;
+    static const int32_t ids[] = {2, 1, 3}; /* b a ab */
+    char *dir = test_temp_dir();
+    expect_around(dir, "{}", "", ids + 1, 1);
+    expect_around(dir, "{}", TEMPLATE, ids, 2);
+    expect_around(dir, "{\"bos_token\":\"b\",\"add_bos_token\":true}", "", ids, 2);
+    expect_around(dir, "{\"bos_token\":\"b\",\"add_bos_token\":true}", TEMPLATE, ids, 2);
+    expect_around(dir, "{\"bos_token\":{\"content\":\"b\"},\"add_bos_token\":false}", TEMPLATE,
+                  ids + 1, 1);
+    expect_around(dir, "{\"bos_token\":null,\"add_bos_token\":true}", "", ids + 1, 1);
+    expect_around(dir, "{\"eos_token\":\"ab\",\"add_eos_token\":true}", TEMPLATE, ids, 3);
+    expect_around(dir, "{\"eos_token\":\"ab\",\"add_eos_token\":false}", TEMPLATE, ids, 2);
+
+    static const char config[] = "{\"bos_token\":\"a\",\"eos_token\":{\"content\":\"ab\"},"
+                                 "\"pad_token\":\"none\",\"unk_token\":\"<unk>\"}";
+    mica_tokenizer *tok = NULL;
+    char *file = test_format("%s/tokenizer_config.json", dir);
+    test_write_file(file, config, strlen(config));
+    assert_int_equal(mica_tokenizer_open(dir, &tok), MICA_OK);
+    assert_int_equal(mica_tokenizer_bos(tok), 1);
+    assert_int_equal(mica_tokenizer_eos(tok), 3);
+    assert_int_equal(mica_tokenizer_pad(tok), -1);
+    assert_int_equal(mica_tokenizer_unk(tok), 0);
+    assert_int_equal(mica_tokenizer_bos(NULL), -1);
+    mica_tokenizer_close(&tok);
+    static const char *const bad[] = {"{", "{\"bos_token\":7}", "{\"add_bos_token\":1}"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        test_write_file(file, bad[i], strlen(bad[i]));
+        assert_int_equal(mica_tokenizer_open(dir, &tok), MICA_EFORMAT);
+        assert_non_null(strstr(mica_last_error(), "tokenizer_config.json"));
+        assert_null(tok);
+    }
+    free(file);
+    test_temp_dir_remove(dir);
+}
+
 static mica_tokenizer *open_small(void) {
     char *path = test_format("%s/tokenizers/small/gemma-small", test_fixtures_dir());
     mica_tokenizer *tok = NULL;
@@ -467,13 +532,13 @@ static void test_shared_between_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_files),     cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_deep),          cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_tokens),        cmocka_unit_test(test_bad_text),
-        cmocka_unit_test(test_bad_ids),       cmocka_unit_test(test_flush),
-        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_shared_between_threads),
-        cmocka_unit_test(test_too_much_work), cmocka_unit_test(test_many_steps),
-        cmocka_unit_test(test_long_words),
+        cmocka_unit_test(test_bad_files),  cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_deep),       cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_tokens),     cmocka_unit_test(test_bad_text),
+        cmocka_unit_test(test_bad_ids),    cmocka_unit_test(test_flush),
+        cmocka_unit_test(test_no_memory),  cmocka_unit_test(test_shared_between_threads),
+        cmocka_unit_test(test_config),     cmocka_unit_test(test_too_much_work),
+        cmocka_unit_test(test_many_steps), cmocka_unit_test(test_long_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
