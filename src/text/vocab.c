@@ -116,17 +116,41 @@ static mica_status put(mc_vocab *v, char **room, mc_str text, int32_t id, uint64
     return MICA_OK;
 }
 
+/* Tokens to be put together: cache misses of all of them are waited for at once. */
+typedef struct batch {
+    mc_str texts[MC_VOCAB_BATCH];
+    uint64_t hashes[MC_VOCAB_BATCH];
+    int32_t ids[MC_VOCAB_BATCH];
+    size_t n;
+} batch;
+
+static mica_status put_batch(mc_vocab *v, batch *b, char **room) {
+    for (size_t i = 0; i < b->n; i++) {
+        b->hashes[i] = mc_vocab_hash(b->texts[i].ptr, b->texts[i].len);
+        mc_prefetch(&v->slots[b->hashes[i] & v->mask]);
+        mc_prefetch(&v->tokens[b->ids[i]]);
+    }
+    for (size_t i = 0; i < b->n; i++) {
+        if (mc_vocab_find_hashed(v, b->texts[i], b->hashes[i]) >= 0) {
+            return mc_fail(MICA_EFORMAT, "model.vocab: '%.*s' is there twice",
+                           MC_STR_ARG(b->texts[i]));
+        }
+        MC_TRY(put(v, room, b->texts[i], b->ids[i], b->hashes[i], MC_TOKEN_MODEL));
+    }
+    b->n = 0;
+    return MICA_OK;
+}
+
 static mica_status fill_vocab(mc_vocab *v, mc_json vocab, char **room) {
+    batch b = {.n = 0};
     for (mc_json_iter it = mc_json_begin(vocab); mc_json_next(&it);) {
         int64_t id = 0;
         mc_json_get_int(it.value, &id);
-        uint64_t hash = mc_vocab_hash(it.key.ptr, it.key.len);
-        if (mc_vocab_find_hashed(v, it.key, hash) >= 0) {
-            return mc_fail(MICA_EFORMAT, "model.vocab: '%.*s' is there twice", MC_STR_ARG(it.key));
-        }
-        MC_TRY(put(v, room, it.key, (int32_t)id, hash, MC_TOKEN_MODEL));
+        b.texts[b.n] = it.key;
+        b.ids[b.n] = (int32_t)id;
+        if (++b.n == MC_VOCAB_BATCH) MC_TRY(put_batch(v, &b, room));
     }
-    return MICA_OK;
+    return put_batch(v, &b, room);
 }
 
 static mica_status fill_added(mc_vocab *v, mc_json added, char **room) {
