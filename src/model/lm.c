@@ -1,5 +1,7 @@
 #include "model/lm.h"
 
+#include <assert.h>
+
 /* What every step of a pass needs. */
 typedef struct pass {
     mica_scope *s;
@@ -28,22 +30,12 @@ static mica_array turn(const pass *p, mica_array x, int rope) {
     return mica_rope(p->s, x, p->position, p->lm->freqs[rope], &options);
 }
 
-/* x [B, L, hidden], already normalised -> [B, L, hidden] */
-static mica_array attend(const pass *p, int layer, mica_array x) {
-    static const int axes[] = {0, 2, 1, 3};
+/* q [B, heads, L, D] over what a store holds behind this chunk's k and v -> as q. */
+static mica_array look_back(const pass *p, const mc_kv_store *store, int layer, mica_array q,
+                            mica_array k, mica_array v) {
     const mc_decoder_spec *spec = &p->lm->spec;
-    const mc_lm_layer *w = &p->lm->layers[layer];
-    const mc_layer_spec *kind = &spec->layers[layer];
-    mica_scope *s = p->s;
-
-    mica_array q = split_heads(p, mc_linear_apply(s, &w->q, x), spec->heads, w->q_norm);
-    mica_array k = split_heads(p, mc_linear_apply(s, &w->k, x), spec->kv_heads, w->k_norm);
-    mica_array v = split_heads(p, mc_linear_apply(s, &w->v, x), spec->kv_heads, MICA_NONE);
-    q = turn(p, q, kind->rope);
-    k = turn(p, k, kind->rope);
-
-    mc_attended seen = {.k = k, .v = v, .window = kind->window};
-    if (p->store) seen = p->store->append(p->store->context, s, layer, k, v);
+    mc_attended seen = {.k = k, .v = v, .window = spec->layers[layer].window};
+    if (store) seen = store->append(store->context, p->s, layer, k, v);
     mica_sdpa_options options = {
         .scale = (float)spec->attention_scale,
         .causal = true,
@@ -51,7 +43,38 @@ static mica_array attend(const pass *p, int layer, mica_array x) {
         .softcap = (float)spec->attention_softcap,
         .offset = seen.offset,
     };
-    mica_array y = mica_sdpa(s, q, seen.k, seen.v, &options);
+    return mica_sdpa(p->s, q, seen.k, seen.v, &options);
+}
+
+/* The same where each row of the batch has a store of its own, of its own length. */
+static mica_array look_back_by_rows(const pass *p, int layer, mica_array q, mica_array k,
+                                    mica_array v) {
+    mica_array y[MC_MOST_ROWS];
+    for (int64_t b = 0; b < p->batch; b++)
+        y[b] =
+            look_back(p, &p->store->rows[b], layer, mica_slice_axis(p->s, q, 0, b, b + 1),
+                      mica_slice_axis(p->s, k, 0, b, b + 1), mica_slice_axis(p->s, v, 0, b, b + 1));
+    return mica_concatenate(p->s, y, (int)p->batch, 0);
+}
+
+/* x [B, L, hidden], already normalised -> [B, L, hidden] */
+static mica_array attend(const pass *p, int layer, mica_array x) {
+    static const int axes[] = {0, 2, 1, 3};
+    const mc_decoder_spec *spec = &p->lm->spec;
+    const mc_lm_layer *w = &p->lm->layers[layer];
+    const mc_kv_store *store = p->store;
+    int rope = spec->layers[layer].rope;
+    mica_scope *s = p->s;
+    assert(!store || !store->rows || p->batch <= MC_MOST_ROWS);
+
+    mica_array q = split_heads(p, mc_linear_apply(s, &w->q, x), spec->heads, w->q_norm);
+    mica_array k = split_heads(p, mc_linear_apply(s, &w->k, x), spec->kv_heads, w->k_norm);
+    mica_array v = split_heads(p, mc_linear_apply(s, &w->v, x), spec->kv_heads, MICA_NONE);
+    q = turn(p, q, rope);
+    k = turn(p, k, rope);
+    if (store && store->look) store->look(store->look_context, layer, q, k);
+    mica_array y = store && store->rows ? look_back_by_rows(p, layer, q, k, v)
+                                        : look_back(p, store, layer, q, k, v);
     const int64_t shape[] = {p->batch, p->length, spec->heads * spec->head_dim};
     y = mica_reshape(s, mica_transpose(s, y, axes), shape, 3);
     return mc_linear_apply(s, &w->o, y);
@@ -76,11 +99,9 @@ static mica_array mlp(const pass *p, const mc_lm_layer *w, mica_array x) {
     return mc_linear_apply(p->s, &w->down, mica_multiply(p->s, gate, up));
 }
 
-/* x [B, L, hidden] -> logits [B, L, vocab] */
-static mica_array head(const pass *p, mica_array x) {
-    mica_scope *s = p->s;
-    float cap = (float)p->lm->spec.final_softcap;
-    mica_array logits = mc_linear_apply(s, &p->lm->head, normalise(p, x, p->lm->norm));
+mica_array mc_lm_head(mica_scope *s, const mc_lm *lm, mica_array hidden) {
+    float cap = (float)lm->spec.final_softcap;
+    mica_array logits = mc_linear_apply(s, &lm->head, hidden);
     if (cap == 0.0f) return logits;
     mica_array scale = mica_f32(s, cap);
     return mica_multiply(s, mica_tanh(s, mica_divide(s, logits, scale)), scale);
@@ -102,5 +123,6 @@ mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_ar
     }
     if (wanted == MC_NO_LOGITS) return MICA_NONE;
     if (wanted == MC_LAST_LOGITS) x = mica_slice_axis(s, x, 1, p.length - 1, p.length);
-    return head(&p, x);
+    x = normalise(&p, x, lm->norm);
+    return wanted == MC_HIDDEN ? x : mc_lm_head(s, lm, x);
 }

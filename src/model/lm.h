@@ -78,25 +78,37 @@ typedef struct mc_attended {
     int64_t window;    /* keys that a query sees, its own included; 0: all up to its own */
 } mc_attended;
 
+#define MC_MOST_ROWS 256 /* of a batch whose rows have stores of their own */
+
 /* Who keeps keys and values between passes. */
 typedef struct mc_kv_store {
     /* Takes the keys (turned to their positions) and values of a chunk, both
      * [B, kv_heads, L, head_dim] f32 in s, and gives what the chunk attends to. Errors go to s. */
     mc_attended (*append)(void *context, mica_scope *s, int layer, mica_array k, mica_array v);
     void *context;
+    /* Not NULL: [B] stores, one a row of the batch, B <= MC_MOST_ROWS; row b is appended to rows[b]
+     * as a batch of one, and attends to what that holds. append and context are not used. */
+    const struct mc_kv_store *rows;
+    /* Not NULL: told each layer's queries [B, heads, L, head_dim] and keys, both turned. */
+    void (*look)(void *context, int layer, mica_array q, mica_array k);
+    void *look_context;
 } mc_kv_store;
 
-typedef enum mc_wanted { MC_ALL_LOGITS, MC_LAST_LOGITS, MC_NO_LOGITS } mc_wanted;
+typedef enum mc_wanted { MC_ALL_LOGITS, MC_LAST_LOGITS, MC_NO_LOGITS, MC_HIDDEN } mc_wanted;
 
 /* Records a pass over a chunk of tokens.
  *
  *  ids       [B, L] i32, each below spec.vocab.
- *  position  i32 []: of ids[:, 0] in the text.
+ *  position  i32 [], or [B]: of ids[:, 0] in the text.
  *  store     NULL: the chunk attends to itself alone, within the layers' windows.
  *  wanted    which rows get to the head.
  *  returns   logits [B, L, vocab] f32, or [B, 1, vocab] of the last position; with MC_NO_LOGITS
- *            nothing (MICA_NONE): only the store has grown. Errors are in s. */
+ *            nothing (MICA_NONE): only the store has grown; with MC_HIDDEN what the head is given,
+ *            [B, L, hidden] f32 behind the last norm. Errors are in s. */
 mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_array position,
                          const mc_kv_store *store, mc_wanted wanted);
+
+/* The head: hidden states [..., hidden] f32, as MC_HIDDEN gives them -> logits [..., vocab] f32. */
+mica_array mc_lm_head(mica_scope *s, const mc_lm *lm, mica_array hidden);
 
 #endif

@@ -102,7 +102,7 @@ static mc_attended append(void *context, mica_scope *s, int index, mica_array k,
 }
 
 mc_kv_store mc_cache_store(mc_cache *cache) {
-    return (mc_kv_store){append, cache};
+    return (mc_kv_store){.append = append, .context = cache};
 }
 
 void mc_cache_arrays(const mc_cache *cache, mica_array *arrays) {

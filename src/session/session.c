@@ -64,6 +64,7 @@ void mc_session_reset(mc_session *session) {
     mc_scope_reset(session->scopes[0]);
     mc_scope_reset(session->scopes[1]);
     mc_buffer_clear(&session->history);
+    session->ahead = false;
 }
 
 int64_t mc_session_count(const mc_session *session) {
@@ -82,31 +83,55 @@ int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n) {
     return 0;
 }
 
-/* Records and evaluates a pass in s, and reads the logits. */
-static mica_status run_pass(mc_session *session, mica_scope *s, const int32_t *ids, int64_t n,
-                            bool wanted) {
-    const mc_lm *lm = session->model->lm;
-    const int64_t shape[] = {1, n};
-    mc_kv_store store = mc_cache_store(&session->cache);
-    mica_array tokens = mica_from_data(s, ids, MICA_I32, shape, 2);
-    mica_array position = mica_i32(s, (int32_t)mc_session_count(session));
-    mica_array *arrays = MC_BUFFER_AT(&session->arrays, mica_array);
-    size_t count = 2 * (size_t)lm->spec.n_layers;
+/* Where a pass puts the queries and keys that are wished for. */
+typedef struct watch {
+    const mc_session_wish *wish;
+    mica_array *results;
+} watch;
 
-    mica_array logits =
-        mc_lm_forward(s, lm, tokens, position, &store, wanted ? MC_LAST_LOGITS : MC_NO_LOGITS);
-    mc_cache_arrays(&session->cache, arrays);
-    if (wanted) arrays[count++] = logits;
-    MC_TRY(mica_eval_n(s, arrays, count));
-    if (!wanted) return MICA_OK;
-    return mica_read(logits, session->logits.data, (size_t)lm->spec.vocab * sizeof(float));
+static void look(void *context, int layer, mica_array q, mica_array k) {
+    const watch *w = context;
+    for (size_t i = 0; i < w->wish->n_layers; i++)
+        if (w->wish->layers[i] == layer) {
+            w->results[2 * i] = q;
+            w->results[2 * i + 1] = k;
+        }
 }
 
-mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
-                            const float **logits) {
+/* Records and evaluates a pass in s. */
+static mica_status run_pass(mc_session *session, mica_scope *s, const int32_t *ids, int64_t n,
+                            const mc_session_wish *wish, mica_array *results) {
+    const mc_lm *lm = session->model->lm;
+    const int64_t shape[] = {1, n};
+    bool wanted = wish->wanted != MC_NO_LOGITS;
+    watch watching = {wish, results + (wanted ? 1 : 0)};
+    mc_kv_store store = mc_cache_store(&session->cache);
+    if (wish->n_layers) {
+        store.look = look;
+        store.look_context = &watching;
+    }
+    size_t caches = 2 * (size_t)lm->spec.n_layers, more = 2 * wish->n_layers + (wanted ? 1 : 0);
+    for (size_t i = 0; i < more; i++)
+        results[i] = MICA_NONE;
+    mica_array tokens = mica_from_data(s, ids, MICA_I32, shape, 2);
+    mica_array position = mica_i32(s, (int32_t)mc_session_count(session));
+    mica_array forward = mc_lm_forward(s, lm, tokens, position, &store, wish->wanted);
+    if (wanted) results[0] = forward;
+
+    mc_buffer_clear(&session->arrays);
+    if (!mc_buffer_reserve(&session->arrays, (caches + more) * sizeof(mica_array)))
+        return mc_fail_nomem("a session");
+    mica_array *arrays = MC_BUFFER_AT(&session->arrays, mica_array);
+    mc_cache_arrays(&session->cache, arrays);
+    memcpy(arrays + caches, results, more * sizeof *results);
+    return mica_eval_n(s, arrays, caches + more);
+}
+
+mica_status mc_session_pass(mc_session *session, const int32_t *ids, int64_t n,
+                            const mc_session_wish *wish, mica_array *results) {
     mica_scope *home = session->scopes[session->turn], *s = session->scopes[1 - session->turn];
     mica_status status = mc_cache_reserve(&session->cache, home, n);
-    if (status == MICA_OK) status = run_pass(session, s, ids, n, logits != NULL);
+    if (status == MICA_OK) status = run_pass(session, s, ids, n, wish, results);
     if (status == MICA_OK && !mc_buffer_add(&session->history, ids, (size_t)n * sizeof *ids))
         status = mc_fail_nomem("a session's history");
     if (status != MICA_OK) { /* the caches may be half written */
@@ -116,6 +141,22 @@ mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
     mc_cache_commit(&session->cache);
     mc_scope_reset(home);
     session->turn = 1 - session->turn;
-    if (logits) *logits = MC_BUFFER_AT(&session->logits, float);
     return MICA_OK;
+}
+
+mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
+                            const float **logits) {
+    const mc_session_wish wish = {.wanted = logits ? MC_LAST_LOGITS : MC_NO_LOGITS};
+    size_t bytes = (size_t)session->model->lm->spec.vocab * sizeof(float);
+    mica_array last;
+    mica_status status = MICA_OK;
+    bool computed = session->ahead;
+    session->ahead = false;
+    if (!computed) status = mc_session_pass(session, ids, n, &wish, &last);
+    if (status == MICA_OK && !computed && logits) {
+        status = mica_read(last, session->logits.data, bytes);
+        if (status != MICA_OK) mc_session_reset(session);
+    }
+    if (status == MICA_OK && logits) *logits = MC_BUFFER_AT(&session->logits, float);
+    return status;
 }

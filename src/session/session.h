@@ -35,6 +35,7 @@ typedef struct mc_session {
     mc_buffer history; /* int32: tokens that the caches have seen */
     mc_buffer arrays;  /* mica_array: results of a pass */
     mc_buffer logits;  /* float [vocab]: of the last pass */
+    bool ahead;        /* the history's last token was computed before it is fed: session/batch.h */
     uint64_t streams;  /* begun so far: only the last one may go on */
 } mc_session;
 
@@ -62,5 +63,20 @@ int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n);
  * errors  those of mica_eval; MICA_ENOMEM. The session is empty then. */
 mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
                             const float **logits);
+
+/* What a pass shall leave beside the caches. */
+typedef struct mc_session_wish {
+    mc_wanted wanted;
+    const int64_t *layers; /* [n_layers], each once: whose queries and keys are wanted */
+    size_t n_layers;
+} mc_session_wish;
+
+/* The same, for those who want more than the last logits.
+ *
+ * results  receive evaluated arrays that live until the next pass: what mc_lm_forward returns,
+ *          unless nothing is wanted; then of each layer q [1, heads, L, head_dim] and
+ *          k [1, kv_heads, L, head_dim], in the order of wish->layers. */
+mica_status mc_session_pass(mc_session *session, const int32_t *ids, int64_t n,
+                            const mc_session_wish *wish, mica_array *results);
 
 #endif

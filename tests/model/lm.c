@@ -88,7 +88,7 @@ static void check_layer_keys(const model_fixture *f, int layer, const float *wan
     const int32_t *ids = fixture_ints(f, &n, "prompt2.ids");
     const int64_t ids_shape[] = {1, (int64_t)n};
     watcher w = {.lm = f->lm, .layer = layer};
-    const mc_kv_store store = {watch, &w};
+    const mc_kv_store store = {.append = watch, .context = &w};
     float *got = malloc(count * sizeof *got);
     mica_scope *s;
     assert_non_null(got);
