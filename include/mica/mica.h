@@ -8,6 +8,7 @@
 
 #include <mica/array.h>
 #include <mica/device.h>
+#include <mica/discover.h>
 #include <mica/model.h>
 #include <mica/ops.h>
 #include <mica/status.h>

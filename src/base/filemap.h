@@ -21,6 +21,17 @@ typedef struct mc_filemap { /* zero is nothing mapped */
 mica_status mc_filemap_open(const char *path, mc_filemap *map);
 void mc_filemap_close(mc_filemap *map); /* takes an unmapped one; idempotent */
 
+/* What lies at a path, links followed. */
+typedef struct mc_path_info {
+    bool is_file, is_dir; /* neither: something else */
+    uint64_t bytes;       /* of a file */
+    int64_t modified;     /* seconds since 1970 */
+    uint64_t id[2];       /* equal for two paths to one and the same */
+} mc_path_info;
+
+/* False where nothing can be seen there. Sets no error. */
+bool mc_path_look(const char *path, mc_path_info *info);
+
 bool mc_path_is_file(const char *path);
 bool mc_path_is_dir(const char *path);
 /* The names of a folder's entries that end in `suffix` ("" for all), sorted bytewise, in memory of

@@ -44,14 +44,27 @@ void mc_filemap_close(mc_filemap *map) {
     *map = (mc_filemap){0};
 }
 
+bool mc_path_look(const char *path, mc_path_info *info) {
+    struct stat seen;
+    if (stat(path, &seen) != 0) return false;
+    *info = (mc_path_info){
+        .is_file = S_ISREG(seen.st_mode),
+        .is_dir = S_ISDIR(seen.st_mode),
+        .bytes = (uint64_t)seen.st_size,
+        .modified = (int64_t)seen.st_mtime,
+        .id = {(uint64_t)seen.st_dev, (uint64_t)seen.st_ino},
+    };
+    return true;
+}
+
 bool mc_path_is_file(const char *path) {
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    mc_path_info info;
+    return mc_path_look(path, &info) && info.is_file;
 }
 
 bool mc_path_is_dir(const char *path) {
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    mc_path_info info;
+    return mc_path_look(path, &info) && info.is_dir;
 }
 
 static int compare_names(const void *a, const void *b) {

@@ -181,6 +181,9 @@ static mica_status make_freqs(mc_lm *lm, int rope) {
 
 static void describe(const mc_loader *loader, mc_lm *lm) {
     static const mica_dtype floats[] = {MICA_F32, MICA_BF16, MICA_F16};
+    /* An exception may come first: what the config says of the rest tells more. */
+    const mica_quant *stated = &loader->packing.common;
+    const mica_quant *quant = stated->bits && stated->group_size ? stated : &loader->quant;
     lm->parameters = loader->parameters;
     lm->weight_bytes = loader->bytes;
     lm->dtype = MICA_F32;
@@ -189,7 +192,7 @@ static void describe(const mc_loader *loader, mc_lm *lm) {
     if (!loader->quantised)
         snprintf(lm->quantization, sizeof lm->quantization, "none");
     else
-        mc_packing_describe(&loader->quant, loader->mixed, lm->quantization);
+        mc_packing_describe(quant, loader->mixed, lm->quantization);
 }
 
 static mica_status read_spec(mc_lm *lm, mc_loader *loader) {

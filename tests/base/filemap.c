@@ -37,6 +37,25 @@ static void test_map(void **state) {
     test_temp_dir_remove(dir);
 }
 
+static void test_look(void **state) {
+    (void)state;
+    char *dir = test_temp_dir(), *path = test_format("%s/x", dir), *link = test_format("%s/y", dir);
+    mc_path_info info, linked, folder;
+    assert_false(mc_path_look(path, &info));
+    test_write_file(path, "12345", 5);
+    assert_int_equal(symlink(path, link), 0);
+    assert_true(mc_path_look(path, &info) && mc_path_look(link, &linked));
+    assert_true(info.is_file && !info.is_dir && info.bytes == 5 && info.modified > 0);
+    assert_memory_equal(info.id, linked.id, sizeof info.id);
+    assert_true(mc_path_look(dir, &folder) && folder.is_dir && !folder.is_file);
+    assert_memory_not_equal(info.id, folder.id, sizeof info.id);
+    assert_int_equal(unlink(path), 0);
+    assert_false(mc_path_look(link, &linked));
+    free(link);
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
 static void test_what_cannot_be_mapped(void **state) {
     (void)state;
     char *dir = test_temp_dir(), *path = test_format("%s/x", dir);
@@ -118,6 +137,7 @@ static void test_folder(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_map),
+        cmocka_unit_test(test_look),
         cmocka_unit_test(test_what_cannot_be_mapped),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_folder),

@@ -1,0 +1,158 @@
+/* mica/discover.h: what the configs say of the model folders that are found. */
+#include "base/alloc.h"
+#include "base/filemap.h"
+#include "io/config.h"
+#include "io/model_search.h"
+#include "model/family.h"
+#include "model/packing.h"
+
+#include <mica/discover.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct found_list {
+    mica_model_list list; /* the first member: what callers hold */
+    mc_arena arena;       /* of all texts */
+} found_list;
+
+/* ---- configs ---- */
+
+static mica_status copy(mc_arena *arena, mc_str text, const char **out) {
+    *out = mc_arena_strndup(arena, text.len ? text.ptr : "", text.len);
+    return *out ? MICA_OK : mc_fail_nomem("a list of models");
+}
+
+/* Ill-typed keys are none here: mica_model_open will say what is wrong with them. */
+static mica_status describe_family(const mc_config_scope *root, mc_arena *arena,
+                                   mica_found_model *model) {
+    mc_str text = {NULL, 0}, names[16];
+    size_t count = 0;
+    (void)mc_config_str(root, "model_type", MC_OPTIONAL, &text);
+    (void)mc_config_strs(root, "architectures", MC_OPTIONAL, names, 16, &count);
+    if (!text.len && count) text = names[0];
+    const mc_family *family = NULL;
+    /* Without either the tensors tell, which are not opened here. */
+    if (text.len && mc_family_find(root, NULL, &family) == MICA_OK) model->family = family->name;
+    return copy(arena, text, &model->architecture);
+}
+
+/* Whether some modules are packed in a way of their own. */
+static bool has_exceptions(const mc_packing *packing) {
+    for (mc_json_iter it = mc_json_begin(packing->scope.object); mc_json_next(&it);)
+        if (mc_json_get_type(it.value) == MC_JSON_OBJECT) return true;
+    return false;
+}
+
+static mica_status describe_packing(const mc_config_scope *root, mc_arena *arena,
+                                    mica_found_model *model) {
+    mc_packing packing;
+    mc_str method = MC_STR("unknown");
+    char text[MC_PACKING_TEXT];
+    if (mc_packing_read(root, &packing) != MICA_OK) {
+        mc_json object = mc_json_find(root->object, "quantization_config");
+        (void)mc_json_get_str(mc_json_find(object, "quant_method"), &method);
+        return copy(arena, method, &model->quantization);
+    }
+    if (!packing.stated) return copy(arena, MC_STR("none"), &model->quantization);
+    if (!packing.common.bits || !packing.common.group_size)
+        return copy(arena, mc_str_of(mc_packing_mode_name(packing.common.mode)),
+                    &model->quantization);
+    mc_packing_describe(&packing.common, has_exceptions(&packing), text);
+    return copy(arena, mc_str_of(text), &model->quantization);
+}
+
+/* Adds the model in a folder; nothing where its config cannot be read. */
+static mica_status add_model(const mc_found_folder *folder, mc_arena *arena, mc_buffer *models) {
+    mc_config *config;
+    mica_status status = mc_config_load(folder->path, "config.json", MC_REQUIRED, &config);
+    if (status != MICA_OK) return status == MICA_ENOMEM ? status : MICA_OK;
+    mica_found_model model = {
+        .path = folder->path, .name = folder->name, .weight_bytes = folder->weight_bytes};
+    mc_config_scope root = mc_config_root(config);
+    status = describe_family(&root, arena, &model);
+    if (status == MICA_OK) status = describe_packing(&root, arena, &model);
+    if (status == MICA_OK && !MC_BUFFER_PUSH(models, mica_found_model, model))
+        status = mc_fail_nomem("a list of models");
+    mc_config_close(&config);
+    return status;
+}
+
+/* ---- lists ---- */
+
+static int compare(const void *a, const void *b) {
+    const mica_found_model *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : strcmp(x->path, y->path);
+}
+
+static mica_status fill(const char *path, found_list *made, mc_buffer *folders, mc_buffer *models) {
+    MC_TRY(mc_model_folders_find(path, &made->arena, folders));
+    for (size_t i = 0; i < MC_BUFFER_COUNT(folders, mc_found_folder); i++)
+        MC_TRY(add_model(&MC_BUFFER_AT(folders, mc_found_folder)[i], &made->arena, models));
+    size_t count = MC_BUFFER_COUNT(models, mica_found_model);
+    if (!count) return MICA_OK;
+    mica_found_model *sorted = mc_arena_alloc(&made->arena, models->len);
+    if (!sorted) return mc_fail_nomem("a list of models");
+    memcpy(sorted, models->data, models->len);
+    qsort(sorted, count, sizeof *sorted, compare);
+    made->list = (mica_model_list){sorted, count};
+    return MICA_OK;
+}
+
+/* ---- the Hugging Face cache ---- */
+
+/* Where it is, in new memory; *path NULL where the environment does not tell. */
+static mica_status find_cache(char **path) {
+    static const struct {
+        const char *variable, *below;
+    } places[] = {
+        {"HF_HUB_CACHE", ""},
+        {"HF_HOME", "hub"},
+        {"XDG_CACHE_HOME", "huggingface/hub"},
+        {"HOME", ".cache/huggingface/hub"},
+    };
+    *path = NULL;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *value = getenv(places[i].variable);
+        if (!value || !*value) continue;
+        *path = mc_path_join(value, places[i].below);
+        return *path ? MICA_OK : mc_fail_nomem("the path of the Hugging Face cache");
+    }
+    return MICA_OK;
+}
+
+static mica_status search(const char *path, found_list *made) {
+    char *cache = NULL;
+    mc_buffer folders = {0}, models = {0};
+    if (!path) MC_TRY(find_cache(&cache));
+    mica_status status = MICA_OK;
+    if (path || cache) status = fill(path ? path : cache, made, &folders, &models);
+    if (cache && status == MICA_ENOENT) status = MICA_OK;
+    mc_buffer_deinit(&folders);
+    mc_buffer_deinit(&models);
+    mc_free(cache);
+    return status;
+}
+
+mica_status mica_discover(const char *path, mica_model_list **list) {
+    if (!list) return mc_fail(MICA_EINVAL, "mica_discover: list is NULL");
+    *list = NULL;
+    found_list *made = mc_calloc(1, sizeof *made);
+    if (!made) return mc_fail_nomem("a list of models");
+    mica_model_list *result = &made->list;
+    mica_status status = search(path, made);
+    if (status == MICA_OK)
+        *list = result;
+    else
+        mica_model_list_free(&result);
+    return status;
+}
+
+void mica_model_list_free(mica_model_list **list) {
+    if (!list || !*list) return;
+    found_list *made = (found_list *)(void *)*list;
+    mc_arena_deinit(&made->arena);
+    mc_free(made);
+    *list = NULL;
+}

@@ -1,0 +1,24 @@
+/* Finding model folders below a path, without opening what is in them. */
+#ifndef IO_MODEL_SEARCH_H
+#define IO_MODEL_SEARCH_H
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/status.h"
+
+#include <stdint.h>
+
+typedef struct mc_found_folder {
+    const char *path;
+    const char *name;      /* see mica_found_model */
+    uint64_t weight_bytes; /* of the files *.safetensors, links followed */
+} mc_found_folder;
+
+/* Looks for folders with config.json and *.safetensors: see mica_discover.
+ *
+ * arena   of the texts.
+ * found   mc_found_folder: those found are added, the nearest first.
+ * errors  MICA_ENOENT, MICA_EIO path cannot be read; MICA_ENOMEM */
+mica_status mc_model_folders_find(const char *path, mc_arena *arena, mc_buffer *found);
+
+#endif
