@@ -4,8 +4,6 @@
 #include "io/folder.h"
 #include "session/stream.h"
 
-#include <stdio.h>
-
 typedef struct native {
     mica_device *own; /* opened here; NULL: the caller's is used */
     mc_lm *lm;
@@ -60,11 +58,9 @@ static void close_model(void *state) {
 static mica_status note_layers(native *model, const mica_model_options *options,
                                const mica_device *device) {
     if (!options->accelerator_layers) return MICA_OK;
-    char line[160];
-    snprintf(
-        line, sizeof line, "accelerator_layers %d has no effect: device %s computes all %d layers",
+    return mc_lm_note(
+        model->lm, "accelerator_layers %d has no effect: device %s computes all %d layers",
         options->accelerator_layers, mica_device_get_info(device).name, model->lm->spec.n_layers);
-    return mc_lm_note(model->lm, line);
 }
 
 static mica_status open_parts(native *model, const char *folder, const mica_model_options *options,

@@ -5,13 +5,14 @@
 #include "base/buffer.h"
 #include "base/filemap.h"
 #include "base/map.h"
+#include "base/names.h"
 #include "io/config.h"
 #include "io/name_pattern.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { LISTED = 8, MOST_RANK = 1 << 16 };
+enum { MOST_RANK = 1 << 16 };
 
 #define MOST_SCALE 1e6
 
@@ -217,42 +218,33 @@ static mica_status take_pair(mc_adapter *adapter, mc_map *by_module, mc_str modu
                                                                   : mc_fail_nomem("an adapter");
 }
 
-/* Adds the name to a list for an error text, of which only the first few are shown. */
-static mica_status add_name(mc_buffer *names, size_t *count, const char *name) {
-    if ((*count)++ < LISTED && !mc_buffer_printf(names, names->len ? ", %s" : "%s", name))
-        return mc_fail_nomem("a list of tensors");
-    return MICA_OK;
-}
-
-static mica_status sort_tensors(mc_adapter *adapter, mc_map *by_module, mc_buffer *others,
-                                size_t *count) {
+static mica_status sort_tensors(mc_adapter *adapter, mc_map *by_module, mc_names *others) {
     for (size_t i = 0; i < mc_weights_count(adapter->weights); i++) {
         const mc_weight_tensor *t = mc_weights_at(adapter->weights, i);
         mc_str module;
         size_t at, half = parse_name(adapter, t->name, &module);
         if (half == HALVES) {
-            MC_TRY(add_name(others, count, t->name));
+            MC_TRY(mc_names_add(others, t->name));
             continue;
         }
         MC_TRY(take_pair(adapter, by_module, module, half, &at));
         mc_adapter_pair *pair = &MC_BUFFER_AT(&adapter->pairs, mc_adapter_pair)[at];
         const mc_weight_tensor **place = halves[half].second ? &pair->b : &pair->a;
         if (*place || pair->kind != halves[half].kind)
-            MC_TRY(add_name(others, count, t->name));
+            MC_TRY(mc_names_add(others, t->name));
         else
             *place = t;
     }
     return MICA_OK;
 }
 
-static mica_status check_tensors(const mc_adapter *adapter, mc_buffer *others, size_t count) {
-    if (count) {
-        const char *names = mc_buffer_cstr(others);
+static mica_status check_tensors(const mc_adapter *adapter, mc_names *others) {
+    if (others->count) {
+        const char *names = mc_names_text(others);
         if (!names) return mc_fail_nomem("a list of tensors");
         return mc_fail(MICA_EUNSUPPORTED,
-                       "%s: %zu tensors are no low-rank factors as %s names them: %s%s",
-                       adapter->path, count, adapter->peft ? "PEFT" : "mlx-lm", names,
-                       count > LISTED ? " ..." : "");
+                       "%s: %zu tensors are no low-rank factors as %s names them: %s",
+                       adapter->path, others->count, adapter->peft ? "PEFT" : "mlx-lm", names);
     }
     if (!mc_adapter_count(adapter))
         return mc_fail(MICA_EFORMAT, "%s: the adapter holds no tensors", adapter->path);
@@ -268,11 +260,10 @@ static mica_status check_tensors(const mc_adapter *adapter, mc_buffer *others, s
 
 static mica_status read_pairs(mc_adapter *adapter) {
     mc_map by_module = {0};
-    mc_buffer others = {0};
-    size_t count = 0;
-    mica_status status = sort_tensors(adapter, &by_module, &others, &count);
-    if (status == MICA_OK) status = check_tensors(adapter, &others, count);
-    mc_buffer_deinit(&others);
+    mc_names others = {0};
+    mica_status status = sort_tensors(adapter, &by_module, &others);
+    if (status == MICA_OK) status = check_tensors(adapter, &others);
+    mc_names_deinit(&others);
     mc_map_deinit(&by_module);
     return status;
 }

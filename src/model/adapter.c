@@ -2,6 +2,7 @@
 #include "io/adapter.h"
 
 #include "base/alloc.h"
+#include "base/names.h"
 #include "model/lm.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@
 
 #define NAME_BYTES 320
 
-enum { LISTED = 8, LAYER_MATRICES = 7 };
+enum { LAYER_MATRICES = 7 };
 
 /* A matrix of the model with its names. */
 typedef struct place {
@@ -18,19 +19,6 @@ typedef struct place {
     int layer;         /* -1: outside the blocks */
     const char *name;  /* in its block: "mlp.up_proj" */
 } place;
-
-/* Names of modules, the first few for an error text. */
-typedef struct name_list {
-    mc_buffer text;
-    size_t count;
-} name_list;
-
-static mica_status add_name(name_list *list, const char *name) {
-    if (list->count++ < LISTED &&
-        !mc_buffer_printf(&list->text, list->text.len ? ", %s" : "%s", name))
-        return mc_fail_nomem("a list of modules");
-    return MICA_OK;
-}
 
 static place layer_matrix(const mc_lm *lm, int layer, size_t i) {
     const mc_decoder_names *names = &lm->spec.names;
@@ -93,7 +81,7 @@ static mica_status apply_pair(mc_lm *lm, const mc_adapter_pair *pair, const plac
     return MICA_OK;
 }
 
-static mica_status apply_pairs(mc_lm *lm, const mc_adapter *adapter, name_list *strangers) {
+static mica_status apply_pairs(mc_lm *lm, const mc_adapter *adapter, mc_names *strangers) {
     int first = mc_adapter_first_layer(adapter, lm->spec.n_layers);
     for (size_t i = 0; i < mc_adapter_count(adapter); i++) {
         const mc_adapter_pair *pair = mc_adapter_at(adapter, i);
@@ -109,12 +97,12 @@ static mica_status apply_pairs(mc_lm *lm, const mc_adapter *adapter, name_list *
         if (at.linear)
             MC_TRY(apply_pair(lm, pair, &at));
         else if (!mc_lm_ignores(pair->module))
-            MC_TRY(add_name(strangers, pair->module));
+            MC_TRY(mc_names_add(strangers, pair->module));
     }
     return MICA_OK;
 }
 
-static mica_status find_missing(const mc_lm *lm, const mc_adapter *adapter, name_list *missing) {
+static mica_status find_missing(const mc_lm *lm, const mc_adapter *adapter, mc_names *missing) {
     char module[NAME_BYTES];
     for (int layer = 0; layer < lm->spec.n_layers; layer++)
         for (size_t i = 0; i < LAYER_MATRICES; i++) {
@@ -122,22 +110,22 @@ static mica_status find_missing(const mc_lm *lm, const mc_adapter *adapter, name
             snprintf(module, sizeof module, "model.layers.%d.%s", layer, at.name);
             if (!mica_valid(at.linear->lora_a) &&
                 mc_adapter_expects(adapter, layer, lm->spec.n_layers, module, at.name))
-                MC_TRY(add_name(missing, module));
+                MC_TRY(mc_names_add(missing, module));
         }
     return MICA_OK;
 }
 
-static mica_status refuse(name_list *list, const mc_lm *lm, const mc_adapter *adapter,
+static mica_status refuse(mc_names *list, const mc_lm *lm, const mc_adapter *adapter,
                           const char *what) {
     if (!list->count) return MICA_OK;
-    const char *names = mc_buffer_cstr(&list->text);
+    const char *names = mc_names_text(list);
     if (!names) return mc_fail_nomem("a list of modules");
-    return mc_fail(MICA_ENOENT, "%s: is the adapter for this model (%s, %d blocks)? %zu %s: %s%s",
+    return mc_fail(MICA_ENOENT, "%s: is the adapter for this model (%s, %d blocks)? %zu %s: %s",
                    mc_adapter_path(adapter), lm->spec.family, lm->spec.n_layers, list->count, what,
-                   names, list->count > LISTED ? " ..." : "");
+                   names);
 }
 
-static mica_status adapt(mc_lm *lm, const mc_adapter *adapter, name_list *list) {
+static mica_status adapt(mc_lm *lm, const mc_adapter *adapter, mc_names *list) {
     MC_TRY(apply_pairs(lm, adapter, list));
     MC_TRY(refuse(list, lm, adapter, "modules that it changes are not in the model"));
     MC_TRY(find_missing(lm, adapter, list));
@@ -146,14 +134,14 @@ static mica_status adapt(mc_lm *lm, const mc_adapter *adapter, name_list *list) 
 
 mica_status mc_lm_adapt(mc_lm *lm, const char *folder) {
     mc_adapter *adapter;
-    name_list list = {0};
+    mc_names list = {0};
     if (lm->adapter)
         return mc_fail(MICA_EINVAL, "%s: the model has an adapter, %s", folder, lm->adapter);
     lm->adapter = mc_strdup(folder);
     if (!lm->adapter) return mc_fail_nomem("an adapter");
     MC_TRY(mc_adapter_open(folder, &adapter));
     mica_status status = adapt(lm, adapter, &list);
-    mc_buffer_deinit(&list.text);
+    mc_names_deinit(&list);
     mc_adapter_close(&adapter);
     return status;
 }

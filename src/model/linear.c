@@ -30,16 +30,12 @@ static void use(mc_loader *loader, const mc_weight_tensor *t) {
 
 /* The tensor of that name; NULL, and noted, where it is not there. */
 static mica_status find(mc_loader *loader, const char *name, const mc_weight_tensor **tensor) {
-    enum { LISTED = 8 };
     *tensor = mc_weights_find(loader->weights, name);
     if (*tensor) {
         use(loader, *tensor);
         return MICA_OK;
     }
-    if (loader->missing_count++ < LISTED &&
-        !mc_buffer_printf(&loader->missing, loader->missing.len ? ", %s" : "%s", name))
-        return mc_fail_nomem("the list of missing tensors");
-    return MICA_OK;
+    return mc_names_add(&loader->missing, name);
 }
 
 static bool is_float(const mc_weight_tensor *t) {

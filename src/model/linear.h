@@ -4,7 +4,7 @@
 #ifndef MODEL_LINEAR_H
 #define MODEL_LINEAR_H
 
-#include "base/buffer.h"
+#include "base/names.h"
 #include "io/safetensors.h"
 #include "model/packing.h"
 
@@ -28,10 +28,9 @@ typedef struct mc_loader {
     const mc_weights *weights;
     mica_scope *scope; /* of the arrays; the mapped weights must outlive it */
     mc_packing packing;
-    const char *prefix; /* of the decoder's tensors, "model." */
-    bool *used;         /* [tensors]: those that the model reads */
-    mc_buffer missing;  /* names of tensors that are not there, for one error at the end */
-    size_t missing_count;
+    const char *prefix;  /* of the decoder's tensors, "model." */
+    bool *used;          /* [tensors]: those that the model reads */
+    mc_names missing;    /* tensors that are not there, for one error at the end */
     uint64_t parameters; /* logical: one a weight, however it is packed */
     uint64_t bytes;
     size_t dense[MICA_DTYPE_COUNT]; /* matrices and vectors of each dtype that are not quantised */

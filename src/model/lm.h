@@ -61,8 +61,8 @@ mica_status mc_lm_open(const char *folder, mica_device *device, mica_progress pr
  *         MICA_EINVAL the model has an adapter; MICA_ENOMEM */
 mica_status mc_lm_adapt(mc_lm *lm, const char *folder);
 
-/* Adds a line to the notes; a NUL follows it. errors  MICA_ENOMEM */
-mica_status mc_lm_note(mc_lm *lm, const char *line);
+/* Adds a line to the notes, cut at 1,023 bytes; a NUL follows it. errors  MICA_ENOMEM */
+mica_status mc_lm_note(mc_lm *lm, const char *fmt, ...) MC_PRINTF(2, 3);
 
 /* Whether a tensor or module that a decoder does not have needs no mention: parts for images and
  * sound, and what is worked out from the config. */

@@ -5,6 +5,7 @@
 #include "model/family.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -104,11 +105,11 @@ static mica_status load_tensors(mc_loader *loader, mc_lm *lm, mica_progress prog
 }
 
 static mica_status check_missing(mc_loader *loader, const char *folder) {
-    if (!loader->missing_count) return MICA_OK;
-    const char *names = mc_buffer_cstr(&loader->missing);
+    if (!loader->missing.count) return MICA_OK;
+    const char *names = mc_names_text(&loader->missing);
     if (!names) return mc_fail_nomem("the list of missing tensors");
-    return mc_fail(MICA_ENOENT, "%s: %zu tensors that config.json asks for are in no file: %s%s",
-                   folder, loader->missing_count, names, loader->missing_count > 8 ? " ..." : "");
+    return mc_fail(MICA_ENOENT, "%s: %zu tensors that config.json asks for are in no file: %s",
+                   folder, loader->missing.count, names);
 }
 
 /* Whether a tensor that no part of a decoder reads needs no mention: parts for images and sound,
@@ -125,7 +126,12 @@ bool mc_lm_ignores(const char *name) {
     return false;
 }
 
-mica_status mc_lm_note(mc_lm *lm, const char *line) {
+mica_status mc_lm_note(mc_lm *lm, const char *fmt, ...) {
+    char line[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
     bool done = (!lm->notes.len || mc_buffer_add_byte(&lm->notes, '\n')) &&
                 mc_buffer_add_text(&lm->notes, line) && mc_buffer_cstr(&lm->notes);
     return done ? MICA_OK : mc_fail_nomem("the notes on a model");
@@ -137,22 +143,23 @@ static bool is_spare_head(const mc_lm *lm, const char *name) {
     return lm->tied && at && (at == name || at[-1] == '.');
 }
 
-static mica_status note_unused(const mc_loader *loader, mc_lm *lm) {
-    enum { LISTED = 8 };
-    mc_buffer line = {0};
-    size_t count = 0;
-    bool fits = true;
+static mica_status list_unused(const mc_loader *loader, const mc_lm *lm, mc_names *unused) {
     for (size_t i = 0; i < mc_weights_count(loader->weights); i++) {
         const char *name = mc_weights_at(loader->weights, i)->name;
-        if (loader->used[i] || mc_lm_ignores(name) || is_spare_head(lm, name)) continue;
-        if (count++ < LISTED)
-            fits = fits && mc_buffer_printf(&line, line.len ? ", %s" : "nothing reads %s", name);
+        if (!loader->used[i] && !mc_lm_ignores(name) && !is_spare_head(lm, name))
+            MC_TRY(mc_names_add(unused, name));
     }
-    if (count > LISTED) fits = fits && mc_buffer_printf(&line, " ... (%zu tensors)", count);
-    const char *text = fits ? mc_buffer_cstr(&line) : NULL;
-    mica_status status = text ? MICA_OK : mc_fail_nomem("the list of unused tensors");
-    if (status == MICA_OK && count) status = mc_lm_note(lm, text);
-    mc_buffer_deinit(&line);
+    return MICA_OK;
+}
+
+static mica_status note_unused(const mc_loader *loader, mc_lm *lm) {
+    mc_names unused = {0};
+    mica_status status = list_unused(loader, lm, &unused);
+    const char *text = mc_names_text(&unused);
+    if (status == MICA_OK && !text) status = mc_fail_nomem("the notes on a model");
+    if (status == MICA_OK && unused.count)
+        status = mc_lm_note(lm, "nothing reads %zu of the tensors: %s", unused.count, text);
+    mc_names_deinit(&unused);
     return status;
 }
 
@@ -238,7 +245,7 @@ mica_status mc_lm_open(const char *folder, mica_device *device, mica_progress pr
     *out = NULL;
     if (!lm) return mc_fail_nomem("a model");
     mica_status status = open_folder(lm, &loader, folder, device, progress, progress_user);
-    mc_buffer_deinit(&loader.missing);
+    mc_names_deinit(&loader.missing);
     mc_free(loader.used);
     if (status == MICA_OK)
         *out = lm;
