@@ -153,7 +153,7 @@ static mica_status find_newest(search *s, const char *snapshots, const char **pa
 static mica_status visit_repository(search *s, const char *repo) {
     bool is = false;
     uint64_t bytes = 0;
-    const char *name, *path, *snapshots = join(s, repo, "snapshots");
+    const char *name = NULL, *path = NULL, *snapshots = join(s, repo, "snapshots");
     if (!snapshots) return no_memory();
     MC_TRY(find_main(s, repo, snapshots, &path));
     if (path) MC_TRY(look_at(s, path, &is, &bytes));
