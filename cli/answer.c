@@ -46,6 +46,29 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .max = 100,
      .help = "above 1: make tokens seen lately less likely",
      .offset = offsetof(cli_answer_values, repetition_penalty)},
+    {.name = "presence-penalty",
+     .kind = CLI_REAL,
+     .placeholder = "X",
+     .initial = "0",
+     .min = -100,
+     .max = 100,
+     .help = "above 0: make tokens seen lately less likely, however often",
+     .offset = offsetof(cli_answer_values, presence_penalty)},
+    {.name = "frequency-penalty",
+     .kind = CLI_REAL,
+     .placeholder = "X",
+     .initial = "0",
+     .min = -100,
+     .max = 100,
+     .help = "the same, for each time that they were seen",
+     .offset = offsetof(cli_answer_values, frequency_penalty)},
+    {.name = "penalty-window",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 1e9,
+     .help = "how many tokens are seen lately; 0: 20",
+     .offset = offsetof(cli_answer_values, penalty_window)},
     {.name = "max-tokens",
      .letter = 'n',
      .kind = CLI_INT,
@@ -54,6 +77,13 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .max = 1e9,
      .help = "stop after N tokens; 0: where the model stops",
      .offset = offsetof(cli_answer_values, max_tokens)},
+    {.name = "min-tokens",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 1e9,
+     .help = "do not stop before N tokens",
+     .offset = offsetof(cli_answer_values, min_tokens)},
     {.name = "seed",
      .letter = 's',
      .kind = CLI_SEED,
@@ -61,22 +91,65 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .initial = "0",
      .help = "the same seed draws the same tokens",
      .offset = offsetof(cli_answer_values, seed)},
+    {.name = "logit-bias",
+     .kind = CLI_BIASES,
+     .placeholder = "ID=X",
+     .help = "add X to the logit of token ID, -inf forbids it; may be repeated",
+     .offset = offsetof(cli_answer_values, logit_bias)},
+    {.name = "stop",
+     .kind = CLI_TEXTS,
+     .placeholder = "TEXT",
+     .help = "stop before TEXT; may be repeated",
+     .offset = offsetof(cli_answer_values, stop)},
+    {.name = "ignore-eos",
+     .kind = CLI_FLAG,
+     .help = "go on where the model would stop",
+     .offset = offsetof(cli_answer_values, ignore_eos)},
+    {.name = "truncate",
+     .kind = CLI_FLAG,
+     .help = "of a prompt that does not fit the context drop the oldest tokens",
+     .offset = offsetof(cli_answer_values, truncate)},
+    {.name = "logprobs",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 1000,
+     .help =
+         "print a line for each token, with its log-probability and the N likeliest; 0: the text",
+     .offset = offsetof(cli_answer_values, logprobs)},
     {.name = "quiet",
      .letter = 'q',
      .kind = CLI_FLAG,
      .help = "no rates and no progress on stderr",
      .offset = offsetof(cli_answer_values, quiet)},
+    {.name = "echo",
+     .kind = CLI_FLAG,
+     .help = "print the prompt too",
+     .offset = offsetof(cli_answer_values, echo)},
 };
 
 mica_generate_options cli_answer_generate_options(const cli_answer_values *values) {
     return (mica_generate_options){
         .max_tokens = values->max_tokens,
+        .min_tokens = values->min_tokens,
         .temperature = (float)values->temperature,
         .top_k = (int)values->top_k,
         .top_p = (float)values->top_p,
         .min_p = (float)values->min_p,
         .repetition_penalty = (float)values->repetition_penalty,
+        .presence_penalty = (float)values->presence_penalty,
+        .frequency_penalty = (float)values->frequency_penalty,
+        .penalty_window = (int)values->penalty_window,
+        .logit_bias = values->logit_bias.values,
+        .logit_bias_count = values->logit_bias.count,
         .seed = values->seed,
+        .stop_strings = values->stop.values,
+        .stop_string_count = values->stop.count,
+        .ignore_eos = values->ignore_eos,
+        .logprobs = values->logprobs > 0,
+        .top_logprobs = (int)values->logprobs,
+        .echo = values->echo,
+        .truncate = values->truncate,
         .progress = cli_progress_tick,
     };
 }
@@ -86,6 +159,7 @@ static void print_rates(const mica_stream *stream, const cli_answer_values *valu
     fprintf(stderr, "%s%" PRId64 " prompt tokens", cli_style(CLI_DIM),
             m.prompt_tokens - m.reused_tokens);
     if (m.reused_tokens > 0) fprintf(stderr, " (and %" PRId64 " known)", m.reused_tokens);
+    if (m.truncated_tokens > 0) fprintf(stderr, " (%" PRId64 " dropped)", m.truncated_tokens);
     fprintf(stderr, " at %.1f tok/s, %" PRId64 " generated at %.1f tok/s", m.prefill_rate,
             m.generated_tokens, m.decode_rate);
     switch (mica_stream_finish(stream)) {
@@ -104,8 +178,32 @@ static void print_rates(const mica_stream *stream, const cli_answer_values *valu
     fprintf(stderr, "%s\n", cli_style(CLI_PLAIN));
 }
 
-int cli_answer_print(mica_stream **stream, const cli_answer_values *values, cli_text *kept,
-                     int64_t *used) {
+static void print_token(const mica_tokenizer *tok, int32_t id, int width) {
+    size_t len = 0;
+    const char *piece = mica_tokenizer_token(tok, id, &len);
+    int printed = cli_print_line(piece ? piece : "", piece ? len : 0, stdout);
+    if (printed < width) printf("%*s", width - printed, "");
+}
+
+/* A token and the likeliest at its place, in a line. */
+static void print_logprobs(const mica_tokenizer *tok, const mica_token *token) {
+    enum { WIDTH = 16 };
+    if (token->id < 0) return;
+    if (token->prompt)
+        printf("%9s  ", "");
+    else
+        printf("%9.4f  ", (double)token->logprob);
+    print_token(tok, token->id, token->alternative_count > 0 ? WIDTH : 0);
+    for (size_t i = 0; i < token->alternative_count; i++) {
+        fputs("  ", stdout);
+        print_token(tok, token->alternatives[i].id, 0);
+        printf(" %.4f", (double)token->alternatives[i].logprob);
+    }
+    putchar('\n');
+}
+
+int cli_answer_print(mica_stream **stream, const mica_tokenizer *tok,
+                     const cli_answer_values *values, cli_text *kept, int64_t *used) {
     mica_token token;
     bool printing = true;
     char last = '\n';
@@ -113,9 +211,12 @@ int cli_answer_print(mica_stream **stream, const cli_answer_values *values, cli_
     cli_interrupt_watch(*stream);
     while (printing && mica_stream_next(*stream, &token)) {
         cli_progress_clear();
-        if (token.len == 0) continue;
-        fwrite(token.text, 1, token.len, stdout);
-        last = token.text[token.len - 1];
+        if (values->logprobs > 0) {
+            print_logprobs(tok, &token);
+        } else if (token.len > 0) {
+            fwrite(token.text, 1, token.len, stdout);
+            last = token.text[token.len - 1];
+        }
         printing = cli_flush() && (!kept || cli_text_append(kept, token.text, token.len));
     }
     cli_interrupt_watch(NULL);

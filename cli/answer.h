@@ -8,27 +8,38 @@
 #include <mica/mica.h>
 
 typedef struct cli_answer_values {
-    double temperature, top_p, min_p, repetition_penalty;
-    int64_t top_k, max_tokens;
+    double temperature, top_p, min_p;
+    double repetition_penalty, presence_penalty, frequency_penalty;
+    int64_t top_k, penalty_window, max_tokens, min_tokens, logprobs;
     uint64_t seed;
-    bool quiet;
+    cli_biases logit_bias;
+    cli_texts stop;
+    bool ignore_eos, truncate, quiet, echo;
 } cli_answer_values;
 
-/* The table of cli_answer_values. Those before CLI_ANSWER_SETTABLE can be set within a chat. */
-enum { CLI_ANSWER_SETTABLE = 7, CLI_ANSWER_OPTIONS = 8 };
+/* The table of cli_answer_values. The first CLI_ANSWER_SETTABLE can be set within a chat. An answer
+ * in a conversation takes the first CLI_ANSWER_CHAT, one of many (`batch`) the first
+ * CLI_ANSWER_BATCH. */
+enum {
+    CLI_ANSWER_SETTABLE = 11,
+    CLI_ANSWER_BATCH = 15,
+    CLI_ANSWER_CHAT = 17,
+    CLI_ANSWER_OPTIONS = 18
+};
 extern const cli_option cli_answer_options[CLI_ANSWER_OPTIONS];
 
-/** The library's options for these values, with a progress bar for the prefill. */
+/** The library's options for these values, which they borrow, with a progress bar for the prefill. */
 mica_generate_options cli_answer_generate_options(const cli_answer_values *values);
 
-/** Prints an answer on stdout, each token at once, and its rates on stderr unless quiet. Closes the
- *  stream.
+/** Prints an answer on stdout, each token at once, and its rates on stderr unless quiet; with
+ *  --logprobs a line for each token. Closes the stream.
  *
+ *  tok      the model's tokenizer, which spells the tokens of --logprobs.
  *  stream   just opened; receives NULL.
  *  kept     receives what was printed, interrupted or not; may be NULL.
  *  used     receives how many tokens prompt and answer have; may be NULL.
  *  returns  CLI_DONE; CLI_INTERRUPTED; CLI_FAILED after it reported the error */
-int cli_answer_print(mica_stream **stream, const cli_answer_values *values, cli_text *kept,
-                     int64_t *used);
+int cli_answer_print(mica_stream **stream, const mica_tokenizer *tok,
+                     const cli_answer_values *values, cli_text *kept, int64_t *used);
 
 #endif

@@ -5,16 +5,19 @@
 #include "lines.h"
 #include "model.h"
 #include "report.h"
+#include "talk.h"
 #include "ui.h"
 #include "verb.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct chat_values {
     cli_model_values model;
     cli_answer_values answer;
-    const char *system;
+    cli_talk_values talk;
+    const char *session;
 } chat_values;
 
 typedef struct chat {
@@ -22,6 +25,8 @@ typedef struct chat {
     cli_conversation conversation;
     mica_model *model;
     mica_session *session;
+    cli_text variables; /* of the chat template, as JSON */
+    const char *file;   /* keeps the conversation; NULL: none */
     cli_lines lines;
     int64_t used; /* tokens of the context */
     bool failed;  /* an answer */
@@ -29,13 +34,17 @@ typedef struct chat {
 
 /* ---- commands ---- */
 
-static const char *const command_names[] = {"/help", "/clear", "/set", "/show", "/bye"};
+static const char *const command_names[] = {"/help", "/clear", "/set", "/show",
+                                            "/save", "/load",  "/bye"};
 
 static void print_commands(void) {
     fputs("/set             what can be set, and to what it is\n"
           "/set NAME VALUE  set temperature, top-k, top-p, min-p, repetition-penalty,\n"
-          "                 max-tokens, seed or system\n"
+          "                 presence-penalty, frequency-penalty, penalty-window, max-tokens,\n"
+          "                 min-tokens, seed or system\n"
           "/show            what the model is, and how full its context\n"
+          "/save FILE       keep the conversation in FILE, its caches in FILE.cache\n"
+          "/load FILE       go on with a conversation that was kept\n"
           "/clear           forget the conversation\n"
           "/bye             end it, as Ctrl-D does; Ctrl-C stops an answer\n"
           "\nA line that ends in \\ goes on in the next; \"\"\" begins and ends a text of several\n"
@@ -93,6 +102,61 @@ static bool set(chat *c, char *name) {
     return false;
 }
 
+/* ---- files ---- */
+
+enum { PATH_BYTES = 4096 };
+
+/* The file of a conversation's caches, beside that of its messages; false: the name is too long. */
+static bool cache_path(const char *path, char out[PATH_BYTES]) {
+    int n = snprintf(out, PATH_BYTES, "%s.cache", path);
+    if (n > 0 && n < PATH_BYTES) return true;
+    cli_fail("the name of the file is too long");
+    return false;
+}
+
+static bool save(const chat *c, const char *path) {
+    char cache[PATH_BYTES];
+    if (!cache_path(path, cache) || !cli_conversation_save(&c->conversation, path)) return false;
+    mica_status status = mica_session_save(c->session, cache);
+    if (status == MICA_EUNSUPPORTED) {
+        remove(cache); /* of an earlier conversation */
+        return true;
+    }
+    if (status != MICA_OK) cli_fail_status(status);
+    return status == MICA_OK;
+}
+
+/* The caches spare computing; without them, or with another model's, the messages suffice. */
+static bool load(chat *c, const char *path) {
+    char cache[PATH_BYTES];
+    mica_session *session = NULL;
+    if (!cache_path(path, cache) || !cli_conversation_load(&c->conversation, path)) return false;
+    c->used = 0;
+    mica_status status = mica_session_load(c->model, cache, NULL, &session);
+    if (status == MICA_OK) {
+        mica_session_close(&c->session);
+        c->session = session;
+        return true;
+    }
+    mica_session_reset(c->session);
+    if (status != MICA_ENOENT && status != MICA_EUNSUPPORTED) {
+        cli_fail_status(status);
+        cli_hint("The conversation is read again instead.");
+    }
+    return true;
+}
+
+/* /save and /load. */
+static bool with_file(chat *c, const char *name, const char *path) {
+    if (!*path) {
+        cli_fail("%s needs the name of a file", name);
+        return false;
+    }
+    return strcmp(name, "/save") == 0 ? save(c, path) : load(c, path);
+}
+
+/* ---- running commands ---- */
+
 /* Runs a command; false at /bye. */
 static bool command(chat *c, char *line) {
     char *rest = line + strcspn(line, " \t");
@@ -107,6 +171,8 @@ static bool command(chat *c, char *line) {
         c->used = 0;
     } else if (strcmp(line, "/show") == 0) {
         print_state(c);
+    } else if (strcmp(line, "/save") == 0 || strcmp(line, "/load") == 0) {
+        c->failed |= !with_file(c, line, rest);
     } else if (strcmp(line, "/set") == 0) {
         c->failed |= !set(c, rest);
     } else {
@@ -126,6 +192,7 @@ static void answer(chat *c, const char *line) {
     cli_text kept = {0};
     mica_stream *stream = NULL;
     mica_generate_options options = cli_answer_generate_options(&c->values);
+    if (c->variables.len > 0) options.template_variables = c->variables.data;
     if (!cli_conversation_add(conversation, "user", line)) {
         c->failed = true;
         return;
@@ -134,7 +201,8 @@ static void answer(chat *c, const char *line) {
         mica_chat(c->session, conversation->messages, conversation->count, &options, &stream);
     int code = CLI_FAILED;
     if (status == MICA_OK)
-        code = cli_answer_print(&stream, &c->values, &kept, &c->used);
+        code =
+            cli_answer_print(&stream, mica_model_tokenizer(c->model), &c->values, &kept, &c->used);
     else
         cli_fail_status(status);
     if (status == MICA_ECONTEXT) cli_hint("Or type /clear, which forgets the conversation.");
@@ -144,6 +212,8 @@ static void answer(chat *c, const char *line) {
         !cli_conversation_add(conversation, "assistant", kept.data ? kept.data : "")) {
         cli_conversation_drop(conversation);
         c->failed = true;
+    } else if (c->file) {
+        c->failed |= !cli_conversation_save(conversation, c->file);
     }
     free(kept.data);
 }
@@ -176,36 +246,40 @@ static void greet(const chat *c) {
 
 static int run(const void *verb_values, char **args, int count) {
     const chat_values *values = verb_values;
-    chat c = {.values = values->answer};
-    int code;
+    chat c = {.values = values->answer, .file = values->session};
+    int code = cli_talk_variables(&values->talk, "chat", &c.variables);
+    if (code != CLI_DONE) return code;
     c.model = cli_model_open_default(&values->model, count > 0 ? args[0] : NULL, "chat",
                                      values->answer.quiet, &code);
-    if (!c.model) return code;
+    if (!c.model) goto done;
     mica_status status = mica_session_open(c.model, NULL, &c.session);
     code = CLI_FAILED;
     if (status != MICA_OK) {
         cli_fail_status(status);
         goto done;
     }
-    if (values->system && !cli_conversation_set_system(&c.conversation, values->system)) goto done;
+    if (c.file && access(c.file, F_OK) == 0 && !load(&c, c.file)) goto done;
+    if (values->talk.system && !cli_conversation_set_system(&c.conversation, values->talk.system))
+        goto done;
     cli_lines_open(&c.lines);
     if (cli_stdin_is_terminal() && !values->answer.quiet) greet(&c);
     code = talk(&c);
+    if (c.file && c.conversation.count > 0 && !save(&c, c.file)) code = CLI_FAILED;
 done:
     cli_lines_close(&c.lines);
     cli_conversation_deinit(&c.conversation);
+    free(c.variables.data);
     mica_session_close(&c.session);
     mica_model_close(&c.model);
     return code;
 }
 
-static const cli_option system_option[] = {
-    {.name = "system",
-     .letter = 'S',
-     .kind = CLI_TEXT,
-     .placeholder = "TEXT",
-     .help = "what the model is told before the conversation",
-     .offset = offsetof(chat_values, system)},
+static const cli_option session_option[] = {
+    {.name = "session",
+     .kind = CLI_FILE,
+     .placeholder = "FILE",
+     .help = "go on with the conversation in FILE, where there is one, and keep it there",
+     .offset = offsetof(chat_values, session)},
 };
 
 const cli_verb cli_verb_chat = {
@@ -222,8 +296,9 @@ const cli_verb cli_verb_chat = {
     .max_args = 1,
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(chat_values),
-    .groups = {{"Conversation", system_option, CLI_COUNT(system_option), 0},
-               {"Answer", cli_answer_options, CLI_ANSWER_OPTIONS, offsetof(chat_values, answer)},
+    .groups = {{"Conversation", cli_talk_options, CLI_TALK_OPTIONS, offsetof(chat_values, talk)},
+               {"Keeping it", session_option, CLI_COUNT(session_option), 0},
+               {"Answer", cli_answer_options, CLI_ANSWER_CHAT, offsetof(chat_values, answer)},
                {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(chat_values, model)}},
     .run = run,
 };

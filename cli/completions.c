@@ -9,10 +9,6 @@
 
 /* ---- what all three need ---- */
 
-static bool takes_value(const cli_option *option) {
-    return option->kind != CLI_FLAG;
-}
-
 /* A function per shell prints one name or pair of the list of verbs, `help` being the last. */
 static void each_verb(void (*print)(const char *name, const char *summary)) {
     for (size_t i = 0; i < cli_verb_count; i++)
@@ -46,12 +42,25 @@ static void bash_options(const cli_verb *verb, cli_kind of, const char *action) 
     bool any = false;
     for (size_t i = 0; (option = cli_option_at(verb, i, NULL)); i++) {
         bool path = option->kind == CLI_FILE || option->kind == CLI_FOLDER;
-        if (!takes_value(option) || (path ? option->kind : CLI_TEXT) != of) continue;
+        if (!cli_option_takes_value(option) || option->kind == CLI_CHOICE ||
+            (path ? option->kind : CLI_TEXT) != of)
+            continue;
         printf("%s--%s", any ? " | " : "        ", option->name);
         if (option->letter) printf(" | -%c", option->letter);
         any = true;
     }
     if (any) printf(")\n            %s\n            return\n            ;;\n", action);
+}
+
+static void bash_choices(const cli_verb *verb) {
+    const cli_option *option;
+    for (size_t i = 0; (option = cli_option_at(verb, i, NULL)); i++) {
+        if (option->kind != CLI_CHOICE) continue;
+        printf("        --%s", option->name);
+        if (option->letter) printf(" | -%c", option->letter);
+        printf(")\n            _mica_words \"%s\"\n            return\n            ;;\n",
+               option->choices);
+    }
 }
 
 static void bash_verb(const cli_verb_row *row) {
@@ -62,14 +71,17 @@ static void bash_verb(const cli_verb_row *row) {
                                         [CLI_WORDS_SHELLS] = "_mica_words \"" SHELLS "\""};
     const cli_option *option;
     printf("    %s)\n        options=\"", row->name);
-    for (size_t i = 0; (option = cli_option_at(row->verb, i, NULL)); i++)
+    for (size_t i = 0; (option = cli_option_at(row->verb, i, NULL)); i++) {
         printf("%s--%s", i ? " " : "", option->name);
+        if (option->kind == CLI_SWITCH) printf(" --no-%s", option->name);
+    }
     puts("\"");
     if (cli_has_options(row->verb)) {
         puts("        case $previous in");
         bash_options(row->verb, CLI_FOLDER, "_mica_paths -d");
         bash_options(row->verb, CLI_FILE, "_mica_paths -f");
         bash_options(row->verb, CLI_TEXT, "COMPREPLY=()");
+        bash_choices(row->verb);
         puts("        esac");
     }
     printf("        words='%s'\n        ;;\n", words[row->verb->words]);
@@ -118,26 +130,32 @@ static void zsh_name(const char *name, const char *summary) {
     puts("'");
 }
 
-static const char *zsh_value(const cli_option *option) {
-    if (option->kind == CLI_FOLDER) return "_directories";
-    return option->kind == CLI_FILE ? "_files" : " ";
+static void zsh_value(const cli_option *option) {
+    if (option->kind == CLI_CHOICE)
+        printf(":(%s)", option->choices);
+    else if (option->kind == CLI_FOLDER)
+        fputs(":_directories", stdout);
+    else
+        fputs(option->kind == CLI_FILE ? ":_files" : ": ", stdout);
 }
 
 static void zsh_option(const cli_option *option) {
-    const char *after = takes_value(option) ? "=" : "";
+    const char *after = cli_option_takes_value(option) ? "=" : "";
+    bool repeats = option->kind == CLI_TEXTS || option->kind == CLI_BIASES;
     if (option->letter)
         printf(" \\\n            '(-%c --%s)'{-%c%s,--%s%s}'[", option->letter, option->name,
-               option->letter, takes_value(option) ? "+" : "", option->name, after);
+               option->letter, cli_option_takes_value(option) ? "+" : "", option->name, after);
     else
-        printf(" \\\n            '--%s%s[", option->name, after);
+        printf(" \\\n            '%s--%s%s[", repeats ? "*" : "", option->name, after);
     put_quoted(option->help, "[]:\\");
     putchar(']');
-    if (takes_value(option)) {
+    if (cli_option_takes_value(option)) {
         putchar(':');
         put_quoted(option->placeholder, ":\\");
-        printf(":%s", zsh_value(option));
+        zsh_value(option);
     }
     putchar('\'');
+    if (option->kind == CLI_SWITCH) printf(" \\\n            '--no-%s'", option->name);
 }
 
 static void zsh_verb(const cli_verb_row *row) {
@@ -206,12 +224,17 @@ static void fish_verb(const cli_verb_row *row) {
         if (option->letter) printf(" -s %c", option->letter);
         if (option->kind == CLI_FILE)
             fputs(" -r -F", stdout);
-        else if (takes_value(option))
+        else if (option->kind == CLI_CHOICE)
+            printf(" -x -a '%s'", option->choices);
+        else if (cli_option_takes_value(option))
             fputs(option->kind == CLI_FOLDER ? " -x -a '(__fish_complete_directories)'" : " -x",
                   stdout);
         fputs(" -d '", stdout);
         put_quoted(option->help, "\\");
         puts("'");
+        if (option->kind == CLI_SWITCH)
+            printf("complete -c mica -n '__fish_seen_subcommand_from %s' -l no-%s\n", row->name,
+                   option->name);
     }
     if (words[row->verb->words])
         printf("complete -c mica -n '__fish_seen_subcommand_from %s' %s\n", row->name,

@@ -1,8 +1,12 @@
 #define _POSIX_C_SOURCE 200809L
 #include "conversation.h"
 
+#include "json.h"
 #include "report.h"
+#include "text.h"
+#include "ui.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,4 +68,74 @@ void cli_conversation_deinit(cli_conversation *c) {
         cli_conversation_drop(c);
     free(c->messages);
     *c = (cli_conversation){0};
+}
+
+/* ---- files ---- */
+
+bool cli_conversation_save(const cli_conversation *c, const char *path) {
+    char temporary[4096];
+    int n = snprintf(temporary, sizeof temporary, "%s.new", path);
+    FILE *out = n > 0 && (size_t)n < sizeof temporary ? fopen(temporary, "wb") : NULL;
+    bool written = out != NULL;
+    for (size_t i = 0; written && i < c->count; i++) {
+        fputs("{\"role\": ", out);
+        cli_print_json(c->messages[i].role, out);
+        fputs(", \"content\": ", out);
+        cli_print_json(c->messages[i].content, out);
+        fputs("}\n", out);
+    }
+    if (out) {
+        written = !ferror(out);
+        written = fclose(out) == 0 && written;
+    }
+    if (written && rename(temporary, path) == 0) return true;
+    cli_fail("cannot write %s: %s", path, strerror(errno));
+    if (out) remove(temporary);
+    return false;
+}
+
+/* The role of that name, as static storage; NULL: there is none. */
+static const char *find_role(const char *name) {
+    static const char *const roles[] = {"system", "user", "assistant"};
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
+        if (strcmp(roles[i], name) == 0) return roles[i];
+    return NULL;
+}
+
+/* Appends the message of one line. */
+static bool load_line(cli_conversation *c, const char *line, size_t len, const char *path,
+                      size_t number) {
+    cli_json json = {0};
+    const char *why = "it is no message: {\"role\": ..., \"content\": ...}";
+    const cli_json_node *role = NULL, *content = NULL;
+    if (cli_json_parse(&json, line, len, &why)) {
+        role = cli_json_find(&json, &json.nodes[0], "role");
+        content = cli_json_find(&json, &json.nodes[0], "content");
+    }
+    const char *known = role ? find_role(role->text) : NULL;
+    bool valid = known && content && content->kind == CLI_JSON_STRING;
+    bool added = valid && cli_conversation_add(c, known, content->text);
+    if (!valid) cli_fail("%s, line %zu: %s", path, number, why);
+    cli_json_deinit(&json);
+    return added;
+}
+
+bool cli_conversation_load(cli_conversation *c, const char *path) {
+    cli_text text = {0};
+    cli_conversation loaded = {0};
+    bool good = cli_text_read_file(&text, path);
+    size_t number = 1;
+    for (char *line = text.data; good && *line; number++) {
+        size_t len = strcspn(line, "\n");
+        if (len > 0) good = load_line(&loaded, line, len, path, number);
+        line += len + (line[len] == '\n');
+    }
+    free(text.data);
+    if (!good) {
+        cli_conversation_deinit(&loaded);
+        return false;
+    }
+    cli_conversation_deinit(c);
+    *c = loaded;
+    return true;
 }

@@ -29,6 +29,14 @@ const char *cli_conversation_system(const cli_conversation *c);
 /** Forgets all but the system's message. */
 void cli_conversation_clear(cli_conversation *c);
 
+/** Writes the messages to a file, a JSON object {"role", "content"} a line; the file appears whole or
+ *  not at all.  returns false after it reported an error */
+bool cli_conversation_save(const cli_conversation *c, const char *path);
+
+/** Reads such a file in place of the messages; they stay after an error.  returns as
+ *  cli_conversation_save */
+bool cli_conversation_load(cli_conversation *c, const char *path);
+
 /** Frees the messages. */
 void cli_conversation_deinit(cli_conversation *c);
 

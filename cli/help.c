@@ -30,9 +30,9 @@ static void print_option(const cli_option *option, FILE *out) {
     char names[96], help[400];
     int n = option->letter ? snprintf(names, sizeof names, "  -%c, ", option->letter)
                            : snprintf(names, sizeof names, "      ");
-    n += snprintf(names + n, sizeof names - (size_t)n, "--%s%s%s", option->name,
-                  option->kind == CLI_FLAG ? "" : " ",
-                  option->kind == CLI_FLAG ? "" : option->placeholder);
+    n += snprintf(names + n, sizeof names - (size_t)n, "--%s%s%s%s",
+                  option->kind == CLI_SWITCH ? "[no-]" : "", option->name,
+                  option->placeholder ? " " : "", option->placeholder ? option->placeholder : "");
     fprintf(out, "%-*s", HELP_COLUMN, names);
     if (n >= HELP_COLUMN - 1) fprintf(out, "\n%*s", HELP_COLUMN, "");
     if (option->initial)

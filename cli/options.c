@@ -98,6 +98,56 @@ static bool store_flag(const char *text, bool *out, char *why, size_t why_bytes)
     return false;
 }
 
+static bool store_switch(const char *text, int *out, char *why, size_t why_bytes) {
+    bool on = false;
+    if (!store_flag(text, &on, why, why_bytes)) return false;
+    *out = on ? 1 : -1;
+    return true;
+}
+
+static bool store_choice(const cli_option *option, const char *text, int64_t *out, char *why,
+                         size_t why_bytes) {
+    const char *choice = option->choices;
+    for (int64_t i = 0; *choice; i++) {
+        size_t len = strcspn(choice, " ");
+        if (strlen(text) == len && strncmp(choice, text, len) == 0) {
+            *out = i;
+            return true;
+        }
+        choice += len;
+        choice += strspn(choice, " ");
+    }
+    snprintf(why, why_bytes, "'%s' is none of: %s", text, option->choices);
+    return false;
+}
+
+static bool too_many(size_t most, char *why, size_t why_bytes) {
+    snprintf(why, why_bytes, "given more than %zu times", most);
+    return false;
+}
+
+static bool store_texts(const char *text, cli_texts *out, char *why, size_t why_bytes) {
+    if (out->count == CLI_TEXTS_MAX) return too_many(CLI_TEXTS_MAX, why, why_bytes);
+    out->values[out->count++] = text;
+    return true;
+}
+
+static bool store_biases(const char *text, cli_biases *out, char *why, size_t why_bytes) {
+    const char *end = text;
+    char *value_end = NULL;
+    int64_t id = -1;
+    double bias = 0;
+    bool read = parse_int(&end, &id) && *end == '=';
+    if (read) bias = strtod(end + 1, &value_end);
+    if (!read || value_end == end + 1 || *value_end || bias != bias || id < 0 || id > INT32_MAX) {
+        snprintf(why, why_bytes, "'%s' is not ID=VALUE, such as 42=-1.5", text);
+        return false;
+    }
+    if (out->count == CLI_BIASES_MAX) return too_many(CLI_BIASES_MAX, why, why_bytes);
+    out->values[out->count++] = (mica_logit_bias){(int32_t)id, (float)bias};
+    return true;
+}
+
 bool cli_option_store(const cli_option *option, const char *text, void *base, char *why,
                       size_t why_bytes) {
     void *to = member(option, base);
@@ -117,37 +167,23 @@ bool cli_option_store(const cli_option *option, const char *text, void *base, ch
         return true;
     case CLI_INTS:
         return store_ints(option, text, to, why, why_bytes);
+    case CLI_SWITCH:
+        return store_switch(text, to, why, why_bytes);
+    case CLI_CHOICE:
+        return store_choice(option, text, to, why, why_bytes);
+    case CLI_TEXTS:
+        return store_texts(text, to, why, why_bytes);
+    case CLI_BIASES:
+        return store_biases(text, to, why, why_bytes);
     }
     return false;
 }
 
 void cli_option_print(const cli_option *option, const void *base, FILE *out) {
     const void *from = member(option, base);
-    switch (option->kind) {
-    case CLI_FLAG:
-        fputs(*(const bool *)from ? "on" : "off", out);
-        break;
-    case CLI_INT:
-        fprintf(out, "%" PRId64, *(const int64_t *)from);
-        break;
-    case CLI_SEED:
-        fprintf(out, "%" PRIu64, *(const uint64_t *)from);
-        break;
-    case CLI_REAL:
-        fprintf(out, "%g", *(const double *)from);
-        break;
-    case CLI_TEXT:
-    case CLI_FILE:
-    case CLI_FOLDER:
-        fputs(*(const char *const *)from ? *(const char *const *)from : "", out);
-        break;
-    case CLI_INTS: {
-        const cli_ints *ints = from;
-        for (size_t i = 0; i < ints->count; i++)
-            fprintf(out, "%s%" PRId64, i ? "," : "", ints->values[i]);
-        break;
-    }
-    }
+    if (option->kind == CLI_INT) fprintf(out, "%" PRId64, *(const int64_t *)from);
+    if (option->kind == CLI_SEED) fprintf(out, "%" PRIu64, *(const uint64_t *)from);
+    if (option->kind == CLI_REAL) fprintf(out, "%g", *(const double *)from);
 }
 
 /* ---- finding ---- */
@@ -203,6 +239,10 @@ const cli_option *cli_option_at(const cli_verb *verb, size_t i, size_t *offset) 
         i -= group->count;
     }
     return i == 0 ? &help_option : NULL;
+}
+
+bool cli_option_takes_value(const cli_option *option) {
+    return option->kind != CLI_FLAG && option->kind != CLI_SWITCH;
 }
 
 bool cli_has_options(const cli_verb *verb) {
@@ -272,11 +312,12 @@ static cli_parse take(parser *p, size_t index, const char *inline_value) {
     char source[LONGEST_NAME + 3];
     const cli_option *option = cli_option_at(p->verb, index, NULL);
     if (option == &help_option && !inline_value) return CLI_PARSED_HELP;
-    if (option->kind == CLI_FLAG && inline_value) {
+    bool takes_value = cli_option_takes_value(option);
+    if (!takes_value && inline_value) {
         cli_usage(p->verb_name, "--%s takes no value", option->name);
         return CLI_PARSE_FAILED;
     }
-    const char *value = option->kind == CLI_FLAG ? "on" : inline_value;
+    const char *value = takes_value ? inline_value : "on";
     if (!value) {
         if (p->next == p->argc) {
             cli_usage(p->verb_name, "--%s needs a value: --%s %s", option->name, option->name,
@@ -297,7 +338,7 @@ static cli_parse parse_long(parser *p, const char *word) {
     if (find(p, word, len, 0, &index)) return take(p, index, equals ? equals + 1 : NULL);
     if (!equals && strncmp(word, "no-", 3) == 0) {
         const cli_option *option = find(p, word + 3, len - 3, 0, &index);
-        if (option && option->kind == CLI_FLAG && option != &help_option) {
+        if (option && !cli_option_takes_value(option) && option != &help_option) {
             p->given[index] = true;
             return store(p, index, "off", word) ? CLI_PARSED : CLI_PARSE_FAILED;
         }

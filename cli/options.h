@@ -7,6 +7,8 @@
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
+#include <mica/mica.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +25,11 @@ typedef enum cli_kind {
     CLI_TEXT,   /* const char *, borrowed from the command line or the environment */
     CLI_FILE,   /* the same, a path; told apart for completions */
     CLI_FOLDER, /* the same */
-    CLI_INTS    /* cli_ints, each in [min, max]: 1,2,4 */
+    CLI_INTS,   /* cli_ints, each in [min, max]: 1,2,4 */
+    CLI_SWITCH, /* --NAME or --no-NAME; int, 1 or -1, 0 for neither */
+    CLI_CHOICE, /* one of choices; int64_t, its index */
+    CLI_TEXTS,  /* given any number of times; cli_texts */
+    CLI_BIASES  /* the same, ID=VALUE; cli_biases */
 } cli_kind;
 
 #define CLI_INTS_MAX 16
@@ -32,12 +38,25 @@ typedef struct cli_ints {
     size_t count;
 } cli_ints;
 
+#define CLI_TEXTS_MAX 64
+typedef struct cli_texts {
+    const char *values[CLI_TEXTS_MAX]; /* borrowed as CLI_TEXT is */
+    size_t count;
+} cli_texts;
+
+#define CLI_BIASES_MAX 64
+typedef struct cli_biases {
+    mica_logit_bias values[CLI_BIASES_MAX];
+    size_t count;
+} cli_biases;
+
 typedef struct cli_option {
     const char *name;        /* the long name, without its dashes */
     char letter;             /* the short name, 0 for none */
     cli_kind kind;           /* a flag needs no more than help and offset of the rest */
     const char *placeholder; /* the argument's name in --help */
     const char *initial;     /* the default, parsed as an argument; NULL: zero */
+    const char *choices;     /* of a CLI_CHOICE, with blanks between */
     double min, max;
     const char *help;
     size_t offset;     /* of the member in the table's struct */
@@ -64,6 +83,9 @@ void cli_option_variable(const cli_option *option, char out[CLI_VARIABLE]);
  *  offset  receives where its table's struct is in the verb's struct; may be NULL */
 const cli_option *cli_option_at(const cli_verb *verb, size_t i, size_t *offset);
 
+/** Whether an option is followed by a value. */
+bool cli_option_takes_value(const cli_option *option);
+
 /** Whether a verb has options other than --help. */
 bool cli_has_options(const cli_verb *verb);
 
@@ -81,14 +103,15 @@ typedef enum cli_parse { CLI_PARSED, CLI_PARSED_HELP, CLI_PARSE_FAILED } cli_par
 cli_parse cli_options_parse(const cli_verb *verb, const char *verb_name, int argc, char **argv,
                             void *values, int *count);
 
-/** Parses one argument into its member; that of a flag is on or off.
+/** Parses one argument into its member; that of a flag or switch is on or off. What may be given
+ *  several times is added to the member.
  *
  *  base    the struct of the option's table.
  *  why     receives the reason, such as "'x' is not a number", where it returns false. */
 bool cli_option_store(const cli_option *option, const char *text, void *base, char *why,
                       size_t why_bytes);
 
-/** Prints a member as cli_option_store reads it. */
+/** Prints a member that is a number as cli_option_store reads it; nothing for others. */
 void cli_option_print(const cli_option *option, const void *base, FILE *out);
 
 /** Prints `mica help VERB` (help.c). */

@@ -36,8 +36,9 @@ int cli_prompt_run(const char *verb_name, const cli_model_values *model_values,
     mica_generate_options options = cli_answer_generate_options(answer_values);
     status = mica_session_open(model, NULL, &session);
     if (status == MICA_OK) status = open(session, &prompt, &options, user, &stream);
-    code = status == MICA_OK ? cli_answer_print(&stream, answer_values, NULL, NULL)
-                             : cli_fail_status(status);
+    code = status == MICA_OK
+               ? cli_answer_print(&stream, mica_model_tokenizer(model), answer_values, NULL, NULL)
+               : cli_fail_status(status);
 done:
     mica_session_close(&session);
     mica_model_close(&model);

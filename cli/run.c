@@ -1,36 +1,44 @@
 /* mica run: one answer to one prompt, in the model's chat format. */
 #include "prompt.h"
 #include "report.h"
+#include "talk.h"
 #include "verb.h"
+
+#include <stdlib.h>
 
 typedef struct run_values {
     cli_model_values model;
     cli_answer_values answer;
-    const char *system;
+    cli_talk_values talk;
 } run_values;
+
+/* What open_chat needs to know. */
+typedef struct chat_form {
+    const char *system;
+    cli_text variables; /* of the chat template, as JSON */
+} chat_form;
 
 static mica_status open_chat(mica_session *session, const cli_text *prompt,
                              const mica_generate_options *options, const void *user,
                              mica_stream **stream) {
-    const run_values *values = user;
-    mica_message messages[2] = {{"system", values->system}, {"user", prompt->data}};
-    int first = values->system ? 0 : 1;
-    return mica_chat(session, messages + first, (size_t)(2 - first), options, stream);
+    const chat_form *form = user;
+    mica_message messages[2] = {{"system", form->system}, {"user", prompt->data}};
+    mica_generate_options with_variables = *options;
+    int first = form->system ? 0 : 1;
+    if (form->variables.len > 0) with_variables.template_variables = form->variables.data;
+    return mica_chat(session, messages + first, (size_t)(2 - first), &with_variables, stream);
 }
 
 static int run(const void *verb_values, char **args, int count) {
     const run_values *values = verb_values;
-    return cli_prompt_run("run", &values->model, &values->answer, args, count, open_chat, values);
+    chat_form form = {.system = values->talk.system};
+    int code = cli_talk_variables(&values->talk, "run", &form.variables);
+    if (code == CLI_DONE)
+        code =
+            cli_prompt_run("run", &values->model, &values->answer, args, count, open_chat, &form);
+    free(form.variables.data);
+    return code;
 }
-
-static const cli_option system_option[] = {
-    {.name = "system",
-     .letter = 'S',
-     .kind = CLI_TEXT,
-     .placeholder = "TEXT",
-     .help = "what the model is told before the prompt",
-     .offset = offsetof(run_values, system)},
-};
 
 const cli_verb cli_verb_run = {
     .synopsis = "[MODEL] [PROMPT]",
@@ -42,7 +50,7 @@ const cli_verb cli_verb_run = {
     .max_args = 2,
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(run_values),
-    .groups = {{"Prompt", system_option, CLI_COUNT(system_option), 0},
+    .groups = {{"Conversation", cli_talk_options, CLI_TALK_OPTIONS, offsetof(run_values, talk)},
                {"Answer", cli_answer_options, CLI_ANSWER_OPTIONS, offsetof(run_values, answer)},
                {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(run_values, model)}},
     .run = run,

@@ -1,6 +1,8 @@
+#define _POSIX_C_SOURCE 200809L
 #include "text.h"
 
 #include "report.h"
+#include "ui.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,8 +25,23 @@ bool cli_text_append(cli_text *text, const char *data, size_t len) {
     return true;
 }
 
-static bool read_failed(void) {
-    cli_fail("cannot read standard input: %s", strerror(errno));
+bool cli_text_append_json(cli_text *text, const char *data, size_t len) {
+    char *json = NULL;
+    size_t json_len = 0;
+    FILE *out = open_memstream(&json, &json_len);
+    bool made = out != NULL;
+    if (made) {
+        cli_print_json_bytes(data, len, out);
+        made = fclose(out) == 0;
+    }
+    if (!made) cli_fail("out of memory");
+    made = made && cli_text_append(text, json, json_len);
+    free(json);
+    return made;
+}
+
+static bool read_failed(const char *what) {
+    cli_fail("cannot read %s: %s", what, strerror(errno));
     return false;
 }
 
@@ -39,19 +56,32 @@ int cli_text_read_line(cli_text *text, FILE *in) {
         if (!cli_text_append(text, &byte, ended ? 0 : 1)) return -1;
         if (ended) return 1;
     }
-    read_failed();
+    read_failed("standard input");
     return -1;
 }
 
-bool cli_text_read_stdin(cli_text *text) {
-    char chunk[4096];
+static bool read_all(cli_text *text, FILE *in, const char *what) {
+    char chunk[65536];
     size_t n;
-    while ((n = fread(chunk, 1, sizeof chunk, stdin)) > 0)
+    while ((n = fread(chunk, 1, sizeof chunk, in)) > 0)
         if (!cli_text_append(text, chunk, n)) return false;
-    if (ferror(stdin)) return read_failed();
-    if (!cli_text_append(text, "", 0)) return false;
+    if (ferror(in)) return read_failed(what);
+    return cli_text_append(text, "", 0);
+}
+
+bool cli_text_read_stdin(cli_text *text) {
+    if (!read_all(text, stdin, "standard input")) return false;
     if (text->len > 0 && text->data[text->len - 1] == '\n') text->data[--text->len] = '\0';
     return true;
+}
+
+bool cli_text_read_file(cli_text *text, const char *path) {
+    if (strcmp(path, "-") == 0) return read_all(text, stdin, "standard input");
+    FILE *in = fopen(path, "rb");
+    if (!in) return read_failed(path);
+    bool read = read_all(text, in, path);
+    fclose(in);
+    return read;
 }
 
 bool cli_text_check(const cli_text *text) {

@@ -15,6 +15,9 @@ typedef struct cli_text {
 /** Appends len bytes.  returns false after it reported that memory is out */
 bool cli_text_append(cli_text *text, const char *data, size_t len);
 
+/** Appends len bytes as a JSON string, with its quotes.  returns as cli_text_append */
+bool cli_text_append_json(cli_text *text, const char *data, size_t len);
+
 /** Reads one line without its line feed; the text is emptied before.
  *
  *  returns 1, 0 at the end of the stream, -1 after it reported an error */
@@ -24,6 +27,9 @@ int cli_text_read_line(cli_text *text, FILE *in);
  *
  *  returns false after it reported an error */
 bool cli_text_read_stdin(cli_text *text);
+
+/** Reads a file as it is, "-" being the standard input.  returns as cli_text_read_stdin */
+bool cli_text_read_file(cli_text *text, const char *path);
 
 /** Reports a NUL byte in a text: prompts are C strings.  returns whether there is none */
 bool cli_text_check(const cli_text *text);

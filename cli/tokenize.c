@@ -2,6 +2,7 @@
 #include "model.h"
 #include "prompt.h"
 #include "report.h"
+#include "ui.h"
 #include "verb.h"
 
 #include <inttypes.h>
@@ -11,21 +12,6 @@ typedef struct tokenize_values {
     cli_model_values model;
     bool ids, decode;
 } tokenize_values;
-
-/* A token on one line: what would break it is escaped. */
-static void print_piece(const char *piece, size_t len) {
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)piece[i];
-        if (c == '\n')
-            fputs("\\n", stdout);
-        else if (c == '\t')
-            fputs("\\t", stdout);
-        else if (c < 0x20 || c == 0x7f)
-            printf("\\x%02x", (unsigned)c);
-        else
-            putchar(c);
-    }
-}
 
 static int encode(const mica_tokenizer *tok, const cli_text *text, bool ids_only) {
     int32_t *ids = NULL;
@@ -40,7 +26,7 @@ static int encode(const mica_tokenizer *tok, const cli_text *text, bool ids_only
             continue;
         }
         printf("%7" PRId32 "  ", ids[i]);
-        print_piece(piece ? piece : "", piece ? len : 0);
+        cli_print_line(piece ? piece : "", piece ? len : 0, stdout);
         putchar('\n');
     }
     if (ids_only) putchar('\n');

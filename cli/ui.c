@@ -138,15 +138,54 @@ const char *cli_format_count(uint64_t count, char *out) {
     return out;
 }
 
-void cli_print_json(const char *text, FILE *out) {
+/* Bytes of the UTF-8 character that text, len bytes, begins with; 0 where there is none. */
+static size_t utf8_len(const unsigned char *text, size_t len) {
+    unsigned first = text[0], second = len > 1 ? text[1] : 0;
+    size_t n = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (first > 0xf4 || n > len) return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((text[i] & 0xc0) != 0x80) return 0;
+    bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
+    bool no_character = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
+    return overlong || no_character ? 0 : n;
+}
+
+void cli_print_json_bytes(const char *text, size_t len, FILE *out) {
+    const unsigned char *c = (const unsigned char *)text, *end = c + len;
     fputc('"', out);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+    while (c < end) {
+        size_t n = utf8_len(c, (size_t)(end - c));
         if (*c == '"' || *c == '\\')
             fprintf(out, "\\%c", *c);
+        else if (*c == '\n')
+            fputs("\\n", out);
         else if (*c < 0x20)
             fprintf(out, "\\u%04x", (unsigned)*c);
+        else if (n == 0)
+            fputs("\\ufffd", out);
         else
-            fputc(*c, out);
+            fwrite(c, 1, n, out);
+        c += n > 0 ? n : 1;
     }
     fputc('"', out);
+}
+
+void cli_print_json(const char *text, FILE *out) {
+    cli_print_json_bytes(text, strlen(text), out);
+}
+
+int cli_print_line(const char *text, size_t len, FILE *out) {
+    int columns_used = 0;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c == '\n' || c == '\t' || c == '\r')
+            columns_used += fprintf(out, "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : 'r');
+        else if (c < 0x20 || c == 0x7f)
+            columns_used += fprintf(out, "\\x%02x", (unsigned)c);
+        else
+            fputc(c, out);
+        bool starts = c >= 0x20 && c != 0x7f && (c & 0xc0) != 0x80;
+        if (starts) columns_used++;
+    }
+    return columns_used;
 }

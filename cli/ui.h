@@ -47,7 +47,12 @@ double cli_seconds(void);
 const char *cli_format_bytes(uint64_t bytes, char *out); /* 12.8 MB */
 const char *cli_format_count(uint64_t count, char *out); /* 20,460,928 */
 
-/** Prints a string as JSON, with its quotes. */
+/** Prints a string as JSON, with its quotes. What is not UTF-8 becomes U+FFFD. */
 void cli_print_json(const char *text, FILE *out);
+void cli_print_json_bytes(const char *text, size_t len, FILE *out);
+
+/** Prints text on one line: what would break it is escaped.  returns how many columns, each
+ *  character counting as one */
+int cli_print_line(const char *text, size_t len, FILE *out);
 
 #endif

@@ -6,7 +6,7 @@
 
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
 
-#define CLI_MAX_GROUPS 4
+#define CLI_MAX_GROUPS 5
 
 /* What the words of a verb are. */
 typedef enum cli_words {

@@ -3,6 +3,7 @@
 VERB(chat, "Talk", "talk with a model")
 VERB(run, "Talk", "one answer to one prompt")
 VERB(generate, "Talk", "continue a raw text, without a chat format")
+VERB(list, "Models", "the models of this machine")
 VERB(show, "Models", "what a model is, the memory it needs, and whether that fits")
 VERB(tokenize, "Models", "text to token ids, and back")
 VERB(bench, "This machine", "measure prefill and decode rates")

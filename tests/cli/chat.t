@@ -21,8 +21,11 @@ The commands.
   $ echo /help | mica chat -q 2>&1
   /set             what can be set, and to what it is
   /set NAME VALUE  set temperature, top-k, top-p, min-p, repetition-penalty,
-                   max-tokens, seed or system
+                   presence-penalty, frequency-penalty, penalty-window, max-tokens,
+                   min-tokens, seed or system
   /show            what the model is, and how full its context
+  /save FILE       keep the conversation in FILE, its caches in FILE.cache
+  /load FILE       go on with a conversation that was kept
   /clear           forget the conversation
   /bye             end it, as Ctrl-D does; Ctrl-C stops an answer
   
@@ -34,7 +37,11 @@ The commands.
   top-p               1
   min-p               0
   repetition-penalty  1
+  presence-penalty    0
+  frequency-penalty   0
+  penalty-window      0
   max-tokens          0
+  min-tokens          0
   seed                3
   system              Be brief.
   $ printf '/set temp 1\n/set top-p 7\n/set seed\n/sett\n' | mica chat -q 2>&1
@@ -79,3 +86,38 @@ A message of several lines: a backslash at the end of a line, or quotes around i
   $ printf '/set system a\\\nb\n/set\n' | mica chat -q 2>&1 | tail -2
   system              a
   b
+
+A conversation is kept in a file, by /save and /load or with --session, and goes on as if it had not
+been interrupted.
+
+  $ printf 'What is tar?\nAnd gzip?\n' | mica chat -q -n 8 | tail -1 > a
+  > printf 'What is tar?\n/save kept\n' | mica chat -q -n 8 && cat kept
+  > printf '/load kept\nAnd gzip?\n' | mica chat -q -n 8 2>&1 | cmp - a
+  > echo 'What is tar?' | mica chat -q -n 8 --session other > /dev/null && cmp kept other
+  > echo 'And gzip?' | mica chat -q -n 8 --session other 2>&1 | cmp - a
+  > wc -l < other; ! [ -e other.new ]
+  tar is the GNU program for packing
+  {"role": "user", "content": "What is tar?"}
+  {"role": "assistant", "content": "tar is the GNU program for packing"}
+  4
+  $ printf '/save\n/load nowhere\n/save no/folder/x\n' | mica chat -q 2>&1
+  mica: /save needs the name of a file
+  mica: cannot read nowhere: No such file or directory
+  mica: cannot write no/folder/x: No such file or directory
+  [1]
+  $ echo '{"role": "user"}' > bad; printf '/load bad\n/show\n' | mica chat -q model 2>&1
+  mica: bad, line 1: it is no message: {"role": ..., "content": ...}
+  model         model, gemma3_text
+  quantisation  4 bit, groups of 32 (affine)
+  context       0 of 2,048 tokens
+  messages      0
+  [1]
+  $ printf '{"role": "user", "content": "a"}\n\n{"role": 1}\n' > bad; echo /bye | mica chat -q --session bad 2>&1
+  mica: bad, line 3: it is no message: {"role": ..., "content": ...}
+  [1]
+  $ printf '{"role": "user", "content": "a\n' > bad; echo /bye | mica chat -q --session bad 2>&1
+  mica: bad, line 1: a string does not end
+  [1]
+  $ printf '\377\0' > bad; echo /bye | mica chat -q --session bad 2>&1
+  mica: bad, line 1: a value is missing or malformed
+  [1]

@@ -34,7 +34,7 @@ bash completes verbs, options, folders, and the words that a verb takes.
   >   echo "$*: ${COMPREPLY[*]}"
   > }
   > ask mica ch
-  > ask mica chat --m
+  > ask mica chat --mo
   > ask mica chat --model en
   > ask mica chat --system ''
   > ask mica show mo
@@ -45,7 +45,7 @@ bash completes verbs, options, folders, and the words that a verb takes.
   > mkdir 'en two'; bash ask
   > else cat << 'END'
   > mica ch: chat
-  > mica chat --m: --min-p --max-tokens --model
+  > mica chat --mo: --model
   > mica chat --model en: endless en two
   > mica chat --system : 
   > mica show mo: model
@@ -55,7 +55,7 @@ bash completes verbs, options, folders, and the words that a verb takes.
   > END
   > fi
   mica ch: chat
-  mica chat --m: --min-p --max-tokens --model
+  mica chat --mo: --model
   mica chat --model en: endless en two
   mica chat --system : 
   mica show mo: model

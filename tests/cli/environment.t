@@ -6,7 +6,11 @@ Every option is also a variable, named after it; the command line wins.
   top-p               0.5
   min-p               0
   repetition-penalty  1
+  presence-penalty    0
+  frequency-penalty   0
+  penalty-window      0
   max-tokens          4
+  min-tokens          0
   seed                0
   system              Be brief.
   $ MICA_MAX_TOKENS=3 MICA_QUIET=on mica run "What is curl?" 2>&1

@@ -11,6 +11,7 @@ The command alone, and `help`, print the short help.
     generate     continue a raw text, without a chat format
   
   Models:
+    list         the models of this machine
     show         what a model is, the memory it needs, and whether that fits
     tokenize     text to token ids, and back
   
@@ -53,6 +54,15 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Conversation:
     -S, --system TEXT             what the model is told before the conversation
+        --[no-]think              let the model think before it answers, or not,
+                                  where its chat template can: sets
+                                  enable_thinking
+        --variable NAME=VALUE     a variable of the chat template; VALUE is JSON,
+                                  or a text; may be repeated
+  
+  Keeping it:
+        --session FILE            go on with the conversation in FILE, where there
+                                  is one, and keep it there
   
   Answer:
     -T, --temperature X           how freely to draw; 0: always the likeliest
@@ -65,9 +75,25 @@ Each verb explains itself, in lines of 80 columns at most.
                                   the likeliest (default: 0)
         --repetition-penalty X    above 1: make tokens seen lately less likely
                                   (default: 1)
+        --presence-penalty X      above 0: make tokens seen lately less likely,
+                                  however often (default: 0)
+        --frequency-penalty X     the same, for each time that they were seen
+                                  (default: 0)
+        --penalty-window N        how many tokens are seen lately; 0: 20 (default:
+                                  0)
     -n, --max-tokens N            stop after N tokens; 0: where the model stops
                                   (default: 0)
+        --min-tokens N            do not stop before N tokens (default: 0)
     -s, --seed N                  the same seed draws the same tokens (default: 0)
+        --logit-bias ID=X         add X to the logit of token ID, -inf forbids it;
+                                  may be repeated
+        --stop TEXT               stop before TEXT; may be repeated
+        --ignore-eos              go on where the model would stop
+        --truncate                of a prompt that does not fit the context drop
+                                  the oldest tokens
+        --logprobs N              print a line for each token, with its
+                                  log-probability and the N likeliest; 0: the text
+                                  (default: 0)
     -q, --quiet                   no rates and no progress on stderr
   
   Model:
@@ -104,8 +130,13 @@ Each verb explains itself, in lines of 80 columns at most.
   Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
   with mica.
   
-  Prompt:
-    -S, --system TEXT             what the model is told before the prompt
+  Conversation:
+    -S, --system TEXT             what the model is told before the conversation
+        --[no-]think              let the model think before it answers, or not,
+                                  where its chat template can: sets
+                                  enable_thinking
+        --variable NAME=VALUE     a variable of the chat template; VALUE is JSON,
+                                  or a text; may be repeated
   
   Answer:
     -T, --temperature X           how freely to draw; 0: always the likeliest
@@ -118,10 +149,27 @@ Each verb explains itself, in lines of 80 columns at most.
                                   the likeliest (default: 0)
         --repetition-penalty X    above 1: make tokens seen lately less likely
                                   (default: 1)
+        --presence-penalty X      above 0: make tokens seen lately less likely,
+                                  however often (default: 0)
+        --frequency-penalty X     the same, for each time that they were seen
+                                  (default: 0)
+        --penalty-window N        how many tokens are seen lately; 0: 20 (default:
+                                  0)
     -n, --max-tokens N            stop after N tokens; 0: where the model stops
                                   (default: 0)
+        --min-tokens N            do not stop before N tokens (default: 0)
     -s, --seed N                  the same seed draws the same tokens (default: 0)
+        --logit-bias ID=X         add X to the logit of token ID, -inf forbids it;
+                                  may be repeated
+        --stop TEXT               stop before TEXT; may be repeated
+        --ignore-eos              go on where the model would stop
+        --truncate                of a prompt that does not fit the context drop
+                                  the oldest tokens
+        --logprobs N              print a line for each token, with its
+                                  log-probability and the N likeliest; 0: the text
+                                  (default: 0)
     -q, --quiet                   no rates and no progress on stderr
+        --echo                    print the prompt too
   
   Model:
     -m, --model MODEL             the model's folder
@@ -168,10 +216,27 @@ Each verb explains itself, in lines of 80 columns at most.
                                   the likeliest (default: 0)
         --repetition-penalty X    above 1: make tokens seen lately less likely
                                   (default: 1)
+        --presence-penalty X      above 0: make tokens seen lately less likely,
+                                  however often (default: 0)
+        --frequency-penalty X     the same, for each time that they were seen
+                                  (default: 0)
+        --penalty-window N        how many tokens are seen lately; 0: 20 (default:
+                                  0)
     -n, --max-tokens N            stop after N tokens; 0: where the model stops
                                   (default: 0)
+        --min-tokens N            do not stop before N tokens (default: 0)
     -s, --seed N                  the same seed draws the same tokens (default: 0)
+        --logit-bias ID=X         add X to the logit of token ID, -inf forbids it;
+                                  may be repeated
+        --stop TEXT               stop before TEXT; may be repeated
+        --ignore-eos              go on where the model would stop
+        --truncate                of a prompt that does not fit the context drop
+                                  the oldest tokens
+        --logprobs N              print a line for each token, with its
+                                  log-probability and the N likeliest; 0: the text
+                                  (default: 0)
     -q, --quiet                   no rates and no progress on stderr
+        --echo                    print the prompt too
   
   Model:
     -m, --model MODEL             the model's folder

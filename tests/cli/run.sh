@@ -35,7 +35,7 @@ tr -d '\n' < "$ROOT/models/default/config.json" \
 for variable in $(env | sed -n 's/^\(MICA_[A-Z0-9_]*\)=.*/\1/p' | grep -v '^MICA_CPU$'); do
   unset "$variable"
 done
-unset NO_COLOR XDG_STATE_HOME XDG_CACHE_HOME
+unset NO_COLOR XDG_STATE_HOME XDG_CACHE_HOME HF_HOME HF_HUB_CACHE
 PATH=$work/bin:$PATH HOME=$work/home TERM=xterm LC_ALL=C
 export PATH HOME TERM LC_ALL
 cd "$HOME"
