@@ -5,8 +5,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-/* Work that one match may take. Patterns in use need a few steps a character of a piece. */
-enum { MATCH_LIMIT = 1000000, HEAP_LIMIT_KIB = 64 * 1024, PATTERN_LIMIT = 1 << 16 };
+/* Work that one match may take: as many steps as Oniguruma allows. */
+enum { MATCH_LIMIT = 10000000, HEAP_LIMIT_KIB = 64 * 1024, PATTERN_LIMIT = 1 << 16 };
 
 struct mc_regex {
     pcre2_code *code;

@@ -131,6 +131,25 @@ static void test_too_much_work(void **state) {
     free(text);
 }
 
+/* More than the JIT's stack holds is left to the interpreter. */
+static void test_long_match(void **state) {
+    (void)state;
+    enum { LEN = 100000 };
+    mc_regex_room room = {0};
+    mc_regex *regex = compile("(?:(a)|(b)|c\\1)+");
+    char *text = malloc(LEN);
+    mc_span hit = {1, 0};
+    bool found = false;
+    assert_non_null(text);
+    for (size_t i = 0; i < LEN; i++)
+        text[i] = "ab"[i % 2];
+    assert_int_equal(mc_regex_find(regex, &room, (mc_str){text, LEN}, 0, &hit, &found), MICA_OK);
+    assert_true(found && hit.start == 0 && hit.end == LEN);
+    mc_regex_free(regex);
+    mc_regex_room_deinit(&room);
+    free(text);
+}
+
 static bool find_once(void *arg) {
     mc_regex *regex = NULL;
     mc_regex_room room = {0};
@@ -153,9 +172,8 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_examples),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_too_much_work),
+        cmocka_unit_test(test_examples),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_too_much_work), cmocka_unit_test(test_long_match),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
