@@ -333,18 +333,20 @@ int mc_adapter_first_layer(const mc_adapter *adapter, int n_layers) {
     return n_layers - (int)adapter->num_layers;
 }
 
-/* PEFT's names are whole or follow a dot; mlx-lm's are counted from the block on. */
-static bool names_module(const mc_adapter *adapter, mc_str target, mc_str module, mc_str name) {
+/* A name may be the whole one. Else PEFT's follows a dot, and mlx-lm's is counted from the block on,
+ * in the blocks that have adapters. */
+static bool names_module(const mc_adapter *adapter, mc_str target, bool late, mc_str module,
+                         mc_str name) {
     if (mc_str_eq(target, module)) return true;
-    if (!adapter->peft) return mc_str_eq(target, name);
+    if (!adapter->peft) return late && mc_str_eq(target, name);
     return mc_str_ends(module, target) && module.ptr[module.len - target.len - 1] == '.';
 }
 
 bool mc_adapter_expects(const mc_adapter *adapter, int layer, int n_layers, const char *module,
                         const char *name) {
-    if (layer >= 0 && layer < mc_adapter_first_layer(adapter, n_layers)) return false;
+    bool late = layer < 0 || layer >= mc_adapter_first_layer(adapter, n_layers);
     for (size_t i = 0; i < adapter->target_count; i++)
-        if (names_module(adapter, adapter->targets[i], mc_str_of(module), mc_str_of(name)))
+        if (names_module(adapter, adapter->targets[i], late, mc_str_of(module), mc_str_of(name)))
             return true;
     return false;
 }

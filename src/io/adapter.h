@@ -57,7 +57,7 @@ const mc_adapter_pair *mc_adapter_at(const mc_adapter *adapter, size_t i); /* i 
 const char *mc_adapter_path(const mc_adapter *adapter);
 
 /* The first of a model's n_layers blocks that the config lets have adapters: those of mlx-lm are on
- * the last num_layers. */
+ * the last num_layers, but for modules whose whole names are listed. */
 int mc_adapter_first_layer(const mc_adapter *adapter, int n_layers);
 
 /* Whether the config says that the module has an adapter. False where it does not tell names.

@@ -86,7 +86,8 @@ static mica_status apply_pairs(mc_lm *lm, const mc_adapter *adapter, mc_names *s
     for (size_t i = 0; i < mc_adapter_count(adapter); i++) {
         const mc_adapter_pair *pair = mc_adapter_at(adapter, i);
         place at = find_place(lm, pair->kind, pair->module);
-        if (at.linear && at.layer >= 0 && at.layer < first)
+        if (at.linear && at.layer >= 0 && at.layer < first &&
+            !mc_adapter_expects(adapter, at.layer, lm->spec.n_layers, pair->module, at.name))
             return mc_fail(MICA_EFORMAT,
                            "%s: tensor %s is of block %d, but num_layers of adapter_config.json "
                            "lets only the blocks from %d on have adapters, of %d",

@@ -345,6 +345,19 @@ static void test_parts_for_images(void **state) {
     mc_lm_close(&lm);
 }
 
+/* mlx-lm looks for keys in the last blocks, and then for whole names anywhere. */
+static void test_whole_names(void **state) {
+    (void)state;
+    made m = make_begin(MLX_CONFIG("\"model.layers.0.mlp.up_proj\""));
+    make_none(&m, "model.layers.0.mlp.up_proj.lora_a", 48, 2);
+    make_none(&m, "model.layers.0.mlp.up_proj.lora_b", 2, 80);
+    make_end(&m, MLX_FILE);
+    mc_lm *lm = open_lm("qwen3_tied");
+    adapt(lm, &m);
+    assert_true(mica_valid(lm->layers[0].up.lora_a));
+    mc_lm_close(&lm);
+}
+
 static void test_wrong_factors(void **state) {
     (void)state;
     expect_error("mlx_qwen3", "qwen3_tied", CONFIG, "\"rank\": 8", "\"rank\": 7", MICA_ESHAPE,
@@ -397,8 +410,8 @@ int main(void) {
         cmocka_unit_test(test_goldens),          cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_mlx_embedding),    cmocka_unit_test(test_peft_places_and_scales),
         cmocka_unit_test(test_other_models),     cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_parts_for_images), cmocka_unit_test(test_wrong_factors),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_parts_for_images), cmocka_unit_test(test_whole_names),
+        cmocka_unit_test(test_wrong_factors),    cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("model/adapter", tests, open_device, close_device);
 }
