@@ -192,13 +192,27 @@ static bool end(mc_stream *stream, mica_finish finish, mica_token *token) {
     return len > 0;
 }
 
+/* max_tokens, or the end of the context. */
+static bool is_full(const mc_stream *stream) {
+    return stream->generated >= stream->max_tokens ||
+           stream->prompt + stream->generated > mc_session_room(stream->session);
+}
+
+bool mc_stream_pending(const mc_stream *stream, int32_t *id) {
+    size_t n = MC_BUFFER_COUNT(&stream->ids, int32_t);
+    if (!stream->number || stream->number != stream->session->streams || stream->session->ahead ||
+        stream->ended || is_full(stream) ||
+        atomic_load_explicit(&stream->cancelled, memory_order_relaxed))
+        return false;
+    *id = MC_BUFFER_AT(&stream->ids, int32_t)[n - 1];
+    return true;
+}
+
 bool mc_stream_next(mc_stream *stream, mica_token *token) {
     mica_token next = {.id = -1, .text = ""};
     *token = next;
     if (stream->ended) return false;
-    if (stream->generated >= stream->max_tokens ||
-        stream->prompt + stream->generated > mc_session_room(stream->session))
-        return end(stream, MICA_FINISH_LENGTH, token);
+    if (is_full(stream)) return end(stream, MICA_FINISH_LENGTH, token);
     mica_status status = compute(stream, &next.id);
     if (status == MICA_OK && stops_at(stream, next.id)) return end(stream, MICA_FINISH_STOP, token);
     if (status == MICA_OK && stream->decoder)

@@ -19,6 +19,10 @@ mica_status mc_stream_open(mc_session *session, const int32_t *ids, size_t n,
 void mc_stream_close(mc_stream **stream); /* takes NULL */
 
 bool mc_stream_next(mc_stream *stream, mica_token *token);
+
+/* Whether the next mc_stream_next begins by computing one more token in the session, and which. */
+bool mc_stream_pending(const mc_stream *stream, int32_t *id);
+
 mica_finish mc_stream_finish(const mc_stream *stream);
 mica_status mc_stream_status(const mc_stream *stream);
 void mc_stream_cancel(mc_stream *stream);

@@ -1,0 +1,380 @@
+#include "session/batch.h"
+
+#include "base/alloc.h"
+#include "base/system.h"
+#include "graph/graph.h"
+#include "session/stream.h"
+#include "session/task.h"
+
+#include <string.h>
+
+/* ---- one turn ---- */
+
+mica_status mc_batch_init(mc_batch *batch, const mc_session_model *model) {
+    *batch = (mc_batch){.model = model};
+    MC_TRY(mica_scope_open(model->device, &batch->scopes[0]));
+    return mica_scope_open(model->device, &batch->scopes[1]);
+}
+
+void mc_batch_deinit(mc_batch *batch) {
+    mica_scope_close(&batch->scopes[0]);
+    mica_scope_close(&batch->scopes[1]);
+    mc_buffer_deinit(&batch->arrays);
+    mc_buffer_deinit(&batch->logits);
+}
+
+mica_status mc_batch_reserve(mc_batch *batch, mc_session *session) {
+    mica_status status = mc_cache_reserve(&session->cache, batch->scopes[batch->turn], 1);
+    if (status != MICA_OK) mc_session_reset(session);
+    return status;
+}
+
+/* The arrays of a turn: the rows' caches, then the logits. */
+static mica_status collect(mc_batch *batch, mc_session *const *sessions, size_t n,
+                           mica_array logits, size_t *count) {
+    size_t each = 2 * (size_t)batch->model->lm->spec.n_layers;
+    mc_buffer_clear(&batch->arrays);
+    if (!mc_buffer_reserve(&batch->arrays, (n * each + 1) * sizeof(mica_array)))
+        return mc_fail_nomem("a batch");
+    mica_array *arrays = MC_BUFFER_AT(&batch->arrays, mica_array);
+    for (size_t i = 0; i < n; i++)
+        mc_cache_arrays(&sessions[i]->cache, arrays + i * each);
+    arrays[n * each] = logits;
+    *count = n * each + 1;
+    return MICA_OK;
+}
+
+/* Row i of logits [n, 1, vocab] goes to session i. */
+static mica_status hand_out(mc_batch *batch, mica_array logits, mc_session *const *sessions,
+                            size_t n) {
+    size_t bytes = (size_t)batch->model->lm->spec.vocab * sizeof(float);
+    mc_buffer_clear(&batch->logits);
+    if (!mc_buffer_reserve(&batch->logits, n * bytes)) return mc_fail_nomem("a batch");
+    MC_TRY(mica_read(logits, batch->logits.data, n * bytes));
+    for (size_t i = 0; i < n; i++)
+        memcpy(sessions[i]->logits.data, batch->logits.data + i * bytes, bytes);
+    return MICA_OK;
+}
+
+static mica_status run_turn(mc_batch *batch, mica_scope *s, mc_session *const *sessions,
+                            const int32_t *ids, size_t n) {
+    const int64_t rows = (int64_t)n, shape[] = {rows, 1};
+    mc_kv_store stores[MC_MOST_ROWS];
+    int32_t positions[MC_MOST_ROWS];
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        stores[i] = mc_cache_store(&sessions[i]->cache);
+        positions[i] = (int32_t)mc_session_count(sessions[i]);
+    }
+    const mc_kv_store all = {.rows = stores};
+    mica_array tokens = mica_from_data(s, ids, MICA_I32, shape, 2);
+    mica_array position = mica_from_data(s, positions, MICA_I32, &rows, 1);
+    mica_array logits = mc_lm_forward(s, batch->model->lm, tokens, position, &all, MC_LAST_LOGITS);
+    MC_TRY(collect(batch, sessions, n, logits, &count));
+    MC_TRY(mica_eval_n(s, MC_BUFFER_AT(&batch->arrays, mica_array), count));
+    return hand_out(batch, logits, sessions, n);
+}
+
+static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
+                        size_t n) {
+    MC_TRY(run_turn(batch, batch->scopes[1 - batch->turn], sessions, ids, n));
+    for (size_t i = 0; i < n; i++)
+        if (!MC_BUFFER_PUSH(&sessions[i]->history, int32_t, ids[i]))
+            return mc_fail_nomem("a session's history");
+    return MICA_OK;
+}
+
+mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
+                          size_t n) {
+    mica_status status = feed(batch, sessions, ids, n);
+    for (size_t i = 0; i < n; i++) {
+        mc_session *session = sessions[i];
+        if (status != MICA_OK) {
+            mc_session_reset(session); /* its caches may be half written */
+            continue;
+        }
+        mc_cache_commit(&session->cache);
+        session->ahead = true;
+        mc_scope_reset(session->scopes[0]); /* what the caches were moved out of */
+        mc_scope_reset(session->scopes[1]);
+    }
+    mc_scope_reset(batch->scopes[batch->turn]);
+    batch->turn = 1 - batch->turn;
+    if (status != MICA_OK) mc_scope_reset(batch->scopes[batch->turn]);
+    return status;
+}
+
+/* ---- rows ---- */
+
+enum { DEFAULT_ROWS = 8 };
+
+/* A slot: one of the rows that are computed together. */
+typedef struct lane {
+    mc_session *session; /* NULL: never used */
+    mc_stream *stream;   /* NULL: free */
+    size_t item;
+    mc_buffer ids, logprobs, text; /* int32; float; UTF-8: what the stream has handed out */
+    uint64_t decode_us;
+    int64_t decoded; /* tokens computed in turns */
+    const struct work *work;
+} lane;
+
+typedef struct work {
+    const mc_batch_task *task;
+    const mica_batch_options *options;
+    mica_batch_results *results;
+    mc_batch batch;
+    lane *slots; /* [n_slots] */
+    size_t n_slots;
+    size_t next; /* the first item that has not begun */
+} work;
+
+static const char no_text[] = ""; /* of rows that have none, or no memory for it */
+
+static void free_row(const mica_batch_row *row) {
+    mc_task_error_free(row->status, row->error);
+    mc_free((void *)row->ids);
+    mc_free((void *)row->logprobs);
+    if (row->text != no_text) mc_free((void *)row->text);
+}
+
+/* The end of item i; what was handed out of it is in the row. */
+static void end_row(work *w, size_t i, mica_status status, mica_finish finish) {
+    mica_batch_row *row = &w->results->rows[i];
+    row->status = status;
+    row->error = mc_task_error(status);
+    row->finish = finish;
+    w->results->prompt_tokens += row->metrics.prompt_tokens;
+    w->results->generated_tokens += row->metrics.generated_tokens;
+    if (w->options->done) w->options->done(w->options->user, i, row);
+}
+
+static mica_finish finish_of(mica_status status) {
+    return status == MICA_ECANCELLED ? MICA_FINISH_CANCELLED : MICA_FINISH_ERROR;
+}
+
+/* Moves what a slot has gathered to its row. A text without the memory for its NUL is lost. */
+static mica_status move_out(lane *slot, mica_batch_row *row) {
+    bool whole = mc_buffer_cstr(&slot->text) != NULL;
+    row->count = MC_BUFFER_COUNT(&slot->ids, int32_t);
+    row->ids = (const int32_t *)(void *)slot->ids.data;
+    row->logprobs = (const float *)(void *)slot->logprobs.data;
+    slot->ids = slot->logprobs = (mc_buffer){0};
+    if (!whole) return mc_fail_nomem("a row's text");
+    row->len = slot->text.len;
+    row->text = slot->text.data;
+    slot->text = (mc_buffer){0};
+    return MICA_OK;
+}
+
+static mica_metrics metrics_of(const lane *slot) {
+    mica_metrics m = mc_stream_metrics(slot->stream);
+    m.decode_seconds += (double)slot->decode_us * 1e-6; /* the stream's own: drawing tokens */
+    m.decode_rate = slot->decode_us ? (double)slot->decoded / m.decode_seconds : 0.0;
+    return m;
+}
+
+/* The slot's row ends, and the slot is free. */
+static void leave(work *w, lane *slot, mica_status status, mica_finish finish) {
+    mica_batch_row *row = &w->results->rows[slot->item];
+    row->metrics = metrics_of(slot);
+    if (status == MICA_OK) {
+        status = move_out(slot, row);
+        if (status != MICA_OK) finish = MICA_FINISH_ERROR;
+    } else {
+        const char *error = mc_task_error(status);
+        (void)move_out(slot, row);
+        status = mc_fail(status, "%s", error);
+        mc_task_error_free(status, error);
+    }
+    mc_buffer_clear(&slot->ids);
+    mc_buffer_clear(&slot->logprobs);
+    mc_buffer_clear(&slot->text);
+    mc_stream_close(&slot->stream);
+    mc_session_reset(slot->session); /* its caches are in the batch's scopes */
+    end_row(w, slot->item, status, finish);
+}
+
+/* Cancels between the chunks of a prefill; passes on what the row's own options want told. */
+static void on_prefill(void *user, uint64_t done, uint64_t total) {
+    lane *slot = user;
+    const mica_generate_options *options = slot->work->task->items[slot->item].options;
+    if (mc_task_check(slot->work->options->cancel) != MICA_OK) mc_stream_cancel(slot->stream);
+    if (options && options->progress) options->progress(options->progress_user, done, total);
+}
+
+static mica_status open_stream(work *w, lane *slot, size_t i) {
+    const mc_batch_task *task = w->task;
+    mica_generate_options options = {0};
+    int32_t *ids;
+    size_t n;
+    if (task->items[i].options) options = *task->items[i].options;
+    options.progress = on_prefill;
+    options.progress_user = slot;
+    if (!slot->session) MC_TRY(mc_session_open(task->model, 0, &slot->session));
+    MC_TRY(task->encode(task->context, i, &ids, &n));
+    mica_status status = mc_stream_open(slot->session, ids, n, &options, &slot->stream);
+    mc_free(ids);
+    slot->item = i;
+    slot->decode_us = 0;
+    slot->decoded = 0;
+    return status;
+}
+
+static mica_status gather(lane *slot, const mica_token *token) {
+    const mica_generate_options *options = slot->work->task->items[slot->item].options;
+    if (!mc_buffer_add(&slot->text, token->text, token->len)) return mc_fail_nomem("a row's text");
+    if (token->id < 0) return MICA_OK;
+    if (!MC_BUFFER_PUSH(&slot->ids, int32_t, token->id) ||
+        (options && options->logprobs && !MC_BUFFER_PUSH(&slot->logprobs, float, token->logprob)))
+        return mc_fail_nomem("a row's tokens");
+    return MICA_OK;
+}
+
+/* Takes what the stream has, until it needs a token computed (then true, and which one) or ends. */
+static bool pull(work *w, lane *slot, int32_t *pending) {
+    mica_token token;
+    while (!mc_stream_pending(slot->stream, pending)) {
+        if (!mc_stream_next(slot->stream, &token)) {
+            leave(w, slot, mc_stream_status(slot->stream), mc_stream_finish(slot->stream));
+            return false;
+        }
+        mica_status status = gather(slot, &token);
+        if (status != MICA_OK) {
+            leave(w, slot, status, MICA_FINISH_ERROR);
+            return false;
+        }
+        if (w->options->token && !w->options->token(w->options->user, slot->item, &token))
+            mc_stream_cancel(slot->stream);
+    }
+    return true;
+}
+
+/* Begins items in a free slot until one of them lives past its prefill, or none is left. */
+static bool enter(work *w, lane *slot, int32_t *pending) {
+    while (w->next < w->task->count) {
+        size_t i = w->next++;
+        mica_status status = mc_task_check(w->options->cancel);
+        if (status == MICA_OK) status = open_stream(w, slot, i);
+        if (status != MICA_OK)
+            end_row(w, i, status, finish_of(status));
+        else if (pull(w, slot, pending))
+            return true;
+    }
+    return false;
+}
+
+/* What one turn computes. */
+typedef struct turn {
+    lane *slots[MC_MOST_ROWS];
+    mc_session *sessions[MC_MOST_ROWS];
+    int32_t ids[MC_MOST_ROWS];
+    size_t n;
+} turn;
+
+/* Brings every slot to where it needs a token, or leaves it free. */
+static void prepare(work *w, turn *t) {
+    bool cancelled = mc_task_check(w->options->cancel) != MICA_OK;
+    t->n = 0;
+    for (size_t i = 0; i < w->n_slots; i++) {
+        lane *slot = &w->slots[i];
+        int32_t id = 0;
+        if (slot->stream && cancelled) mc_stream_cancel(slot->stream);
+        bool lives = slot->stream && pull(w, slot, &id);
+        if (!lives && !enter(w, slot, &id)) continue;
+        mica_status status = mc_batch_reserve(&w->batch, slot->session);
+        if (status != MICA_OK) {
+            leave(w, slot, status, MICA_FINISH_ERROR);
+            continue;
+        }
+        t->slots[t->n] = slot;
+        t->sessions[t->n] = slot->session;
+        t->ids[t->n++] = id;
+    }
+}
+
+static void compute(work *w, const turn *t) {
+    uint64_t start = mc_now_us();
+    mica_status status = mc_batch_feed(&w->batch, t->sessions, t->ids, t->n);
+    uint64_t took = mc_now_us() - start;
+    const char *error = mc_task_error(status);
+    for (size_t i = 0; i < t->n; i++) {
+        t->slots[i]->decode_us += took;
+        t->slots[i]->decoded++;
+        if (status != MICA_OK)
+            leave(w, t->slots[i], mc_fail(status, "%s", error), MICA_FINISH_ERROR);
+    }
+    mc_task_error_free(status, error);
+}
+
+static bool work_left(const work *w) {
+    for (size_t i = 0; i < w->n_slots; i++)
+        if (w->slots[i].stream) return true;
+    return w->next < w->task->count;
+}
+
+static void run(work *w) {
+    turn t;
+    while (work_left(w)) {
+        prepare(w, &t);
+        if (t.n) compute(w, &t);
+    }
+}
+
+static mica_status open_work(work *w) {
+    size_t count = w->task->count;
+    if (count < w->n_slots) w->n_slots = count;
+    w->slots = mc_calloc(w->n_slots, sizeof *w->slots);
+    w->results = mc_calloc(1, sizeof *w->results);
+    if (!w->slots || !w->results) return mc_fail_nomem("a batch");
+    for (size_t i = 0; i < w->n_slots; i++)
+        w->slots[i].work = w;
+    w->results->rows = mc_calloc(count, sizeof *w->results->rows);
+    if (!w->results->rows) return mc_fail_nomem("a batch");
+    w->results->count = count;
+    for (size_t i = 0; i < count; i++)
+        w->results->rows[i] = (mica_batch_row){.error = "", .text = no_text};
+    return mc_batch_init(&w->batch, w->task->model);
+}
+
+static void close_work(work *w) {
+    for (size_t i = 0; w->slots && i < w->n_slots; i++) {
+        mc_session_close(&w->slots[i].session);
+        mc_buffer_deinit(&w->slots[i].ids);
+        mc_buffer_deinit(&w->slots[i].logprobs);
+        mc_buffer_deinit(&w->slots[i].text);
+    }
+    mc_batch_deinit(&w->batch);
+    mc_free(w->slots);
+}
+
+mica_status mc_batch_generate(const mc_batch_task *task, const mica_batch_options *options,
+                              mica_batch_results **results) {
+    uint64_t start = mc_now_us();
+    *results = NULL;
+    if (options->parallel < 0 || options->parallel > MC_MOST_ROWS)
+        return mc_fail(MICA_EINVAL, "parallel %d: want 1 to %d, or 0 for %d", options->parallel,
+                       MC_MOST_ROWS, DEFAULT_ROWS);
+    work w = {.task = task,
+              .options = options,
+              .n_slots = options->parallel ? (size_t)options->parallel : DEFAULT_ROWS};
+    mica_status status = open_work(&w);
+    if (status == MICA_OK) run(&w);
+    close_work(&w);
+    if (status != MICA_OK) {
+        mica_batch_free(&w.results);
+        return status;
+    }
+    w.results->seconds = (double)(mc_now_us() - start) * 1e-6;
+    *results = w.results;
+    return MICA_OK;
+}
+
+void mica_batch_free(mica_batch_results **results) {
+    if (!results || !*results) return;
+    for (size_t i = 0; (*results)->rows && i < (*results)->count; i++)
+        free_row(&(*results)->rows[i]);
+    mc_free((*results)->rows);
+    mc_free(*results);
+    *results = NULL;
+}

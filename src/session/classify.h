@@ -1,0 +1,26 @@
+/* The next token's probabilities after many prompts: see mica_classify.
+ *
+ * One session for all: what a prompt has in common with the one before it is in its caches.
+ * Threads: any, each with arguments of its own. */
+#ifndef SESSION_CLASSIFY_H
+#define SESSION_CLASSIFY_H
+
+#include "session/session.h"
+
+#include <mica/tasks.h>
+
+typedef struct mc_classify_task {
+    const mc_session_model *model;
+    /* The ids of prompt i, freed with mc_free. */
+    mica_status (*encode)(void *context, size_t i, int32_t **ids, size_t *n);
+    void *context;
+    size_t count;          /* prompts, 1 or more */
+    const int32_t *labels; /* [options->label_count]: each label's first token */
+} mc_classify_task;
+
+/* results  freed with mica_classify_free; NULL after an error.
+ * errors   MICA_ENOMEM; the others are in the rows */
+mica_status mc_classify(const mc_classify_task *task, const mica_classify_options *options,
+                        mica_classify_results **results);
+
+#endif

@@ -1,0 +1,17 @@
+/* The log-probability of a text: see mica_score. Threads: any, each with arguments of its own. */
+#ifndef SESSION_SCORE_H
+#define SESSION_SCORE_H
+
+#include "session/session.h"
+
+#include <mica/tasks.h>
+
+/* The most bytes of logits that are computed at a time (but for one row, however long). */
+#define MC_SCORE_BYTES (4 << 20)
+
+/* result  freed with mica_score_free; NULL after an error.
+ * errors  MICA_EINVAL, MICA_ECONTEXT, MICA_ECANCELLED, MICA_ENOMEM; those of mica_eval */
+mica_status mc_score(const mc_session_model *model, const int32_t *ids, size_t n,
+                     const mica_task_options *options, mica_score_result **result);
+
+#endif

@@ -1,0 +1,33 @@
+/* What the tasks of mica/tasks.h share: cancelling, and feeding a text to a session of its own.
+ *
+ * Threads: as the functions of mica/tasks.h. */
+#ifndef SESSION_TASK_H
+#define SESSION_TASK_H
+
+#include "session/session.h"
+
+#include <mica/tasks.h>
+
+/* errors  MICA_ECANCELLED the flag is set; cancel may be NULL */
+mica_status mc_task_check(const mica_cancel *cancel);
+
+/* errors  MICA_EINVAL no ids, or one past the vocabulary; MICA_ECONTEXT (with the numbers) */
+mica_status mc_task_check_ids(const mc_session_model *model, const int32_t *ids, size_t n);
+
+/* The thread's last error as a row keeps it: never NULL, "" for MICA_OK. */
+const char *mc_task_error(mica_status status);
+void mc_task_error_free(mica_status status, const char *error);
+
+/* Told that tokens [at, at + n) were computed; results are mc_session_pass's. */
+typedef mica_status (*mc_task_chunk)(void *context, const mica_array *results, int64_t at,
+                                     int64_t n);
+
+/* Feeds a text to a session of its own, chunk by chunk.
+ *
+ *  results  room for what `wish` gives.
+ *  errors   those of the checks above, of mc_session_pass and of chunk */
+mica_status mc_task_feed(const mc_session_model *model, const int32_t *ids, size_t n,
+                         const mica_task_options *options, const mc_session_wish *wish,
+                         mica_array *results, mc_task_chunk chunk, void *context);
+
+#endif
