@@ -194,6 +194,14 @@ static void test_paths(void **state) {
     test_temp_dir_remove(dir);
 }
 
+static bool open_once(void *arg) {
+    mica_tokenizer *tok = NULL;
+    mica_status status = mica_tokenizer_open(arg, &tok);
+    assert_true(status == MICA_OK ? tok != NULL : status == MICA_ENOMEM && tok == NULL);
+    mica_tokenizer_close(&tok);
+    return status == MICA_OK;
+}
+
 /* Writes both files into dir and encodes "a" with what is put around it; wanted holds the ids. */
 static void expect_around(const char *dir, const char *config, const char *post,
                           const int32_t *wanted, size_t n_wanted) {
@@ -236,8 +244,9 @@ static void test_config(void **state) {
     expect_around(dir, "{\"eos_token\":\"ab\",\"add_eos_token\":true}", TEMPLATE, ids, 3);
     expect_around(dir, "{\"eos_token\":\"ab\",\"add_eos_token\":false}", TEMPLATE, ids, 2);
 
-    static const char config[] = "{\"bos_token\":\"a\",\"eos_token\":{\"content\":\"ab\"},"
-                                 "\"pad_token\":\"none\",\"unk_token\":\"<unk>\"}";
+    static const char config[] =
+        "{\"bos_token\":\"a\",\"eos_token\":{\"content\":\"ab\"},"
+        "\"pad_token\":\"none\",\"unk_token\":\"<unk>\",\"add_bos_token\":true}";
     mica_tokenizer *tok = NULL;
     char *file = test_format("%s/tokenizer_config.json", dir);
     test_write_file(file, config, strlen(config));
@@ -248,6 +257,7 @@ static void test_config(void **state) {
     assert_int_equal(mica_tokenizer_unk(tok), 0);
     assert_int_equal(mica_tokenizer_bos(NULL), -1);
     mica_tokenizer_close(&tok);
+    test_fail_each_allocation(open_once, dir);
     static const char *const bad[] = {"{", "{\"bos_token\":7}", "{\"add_bos_token\":1}"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         test_write_file(file, bad[i], strlen(bad[i]));
@@ -370,14 +380,6 @@ static void test_flush(void **state) {
     }
     mica_decoder_stream_close(&stream);
     mica_tokenizer_close(&tok);
-}
-
-static bool open_once(void *arg) {
-    mica_tokenizer *tok = NULL;
-    mica_status status = mica_tokenizer_open(arg, &tok);
-    assert_true(status == MICA_OK ? tok != NULL : status == MICA_ENOMEM && tok == NULL);
-    mica_tokenizer_close(&tok);
-    return status == MICA_OK;
 }
 
 static bool encode_once(void *arg) {
