@@ -35,7 +35,7 @@ typedef struct mc_engine {
     void (*session_close)(void *session);
     void (*session_reset)(void *session);
     /* These do what mica_session_save and mica_session_load promise; NULL: the engine cannot. */
-    mica_status (*session_save)(const void *session, const char *path);
+    mica_status (*session_save)(void *session, const char *path);
     mica_status (*session_load)(const void *model, const char *path,
                                 const mica_session_options *options, void **session);
 

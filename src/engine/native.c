@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "engine/engine.h"
 #include "io/folder.h"
+#include "session/session_file.h"
 #include "session/stream.h"
 
 typedef struct native {
@@ -139,6 +140,19 @@ static void session_reset(void *state) {
     mc_session_reset(state);
 }
 
+static mica_status session_save(void *state, const char *path) {
+    return mc_session_save(state, path);
+}
+
+static mica_status session_load(const void *state, const char *path,
+                                const mica_session_options *options, void **out) {
+    const native *model = state;
+    mc_session *session;
+    MC_TRY(mc_session_load(&model->shared, path, options->prefill_chunk, &session));
+    *out = session;
+    return MICA_OK;
+}
+
 static mica_status stream_open(void *session, const int32_t *ids, size_t count,
                                const mica_generate_options *options, void **out) {
     mc_stream *stream;
@@ -181,6 +195,8 @@ const mc_engine mc_engine_native = {
     .session_open = session_open,
     .session_close = session_close,
     .session_reset = session_reset,
+    .session_save = session_save,
+    .session_load = session_load,
     .stream_open = stream_open,
     .stream_close = stream_close,
     .stream_next = stream_next,

@@ -3,15 +3,26 @@
 #include "base/alloc.h"
 #include "graph/graph.h"
 
-enum { STEP = 256, AXIS = 2 }; /* entries by which buffers grow; the axis of entries */
+#include <string.h>
+
+/* Entries by which buffers grow; the axis of entries; entries to keep beyond a window. */
+enum { STEP = 256, AXIS = 2, SLACK = 64 };
 
 static int64_t round_up(int64_t n) {
     return (n + STEP - 1) / STEP * STEP;
 }
 
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
 static int64_t smaller_limit(int64_t a, int64_t b) {
     if (!a || !b) return a ? a : b;
-    return a < b ? a : b;
+    return smaller(a, b);
 }
 
 static void plan_layer(mc_cache_layer *layer, const mc_layer_spec *spec, int64_t context,
@@ -70,7 +81,9 @@ static mica_status reserve_layer(mc_cache *cache, mica_scope *home, mc_cache_lay
     if (layer->count + n <= layer->cap) return MICA_OK;
     int64_t keep = layer->count, cap = round_up(layer->count + n);
     if (layer->most && cap > layer->most) {
-        if (keep > layer->window - 1) keep = layer->window - 1;
+        int64_t needed = layer->window - 1, room = layer->most - n;
+        keep = larger(needed, smaller(smaller(needed + SLACK, room), keep));
+        keep = smaller(keep, layer->count);
         cap = layer->most;
     }
     int64_t from = layer->count - keep;
@@ -116,6 +129,54 @@ void mc_cache_commit(mc_cache *cache) {
     for (int i = 0; i < cache->lm->spec.n_layers; i++)
         cache->layers[i].count += cache->chunk;
     cache->chunk = 0;
+}
+
+bool mc_cache_can_cut(const mc_cache *cache, int64_t total, int64_t to) {
+    for (int i = 0; i < cache->lm->spec.n_layers; i++) {
+        const mc_cache_layer *layer = &cache->layers[i];
+        int64_t dropped = total - layer->count;
+        if (dropped && to < dropped + layer->window - 1) return false;
+    }
+    return true;
+}
+
+void mc_cache_cut(mc_cache *cache, int64_t total, int64_t to) {
+    for (int i = 0; i < cache->lm->spec.n_layers; i++)
+        cache->layers[i].count -= total - to;
+}
+
+bool mc_cache_can_hold(const mc_cache *cache, int index, int64_t total, int64_t count) {
+    int64_t window = cache->layers[index].window;
+    if (count < 0 || count > total) return false;
+    return count == total || (window && count >= window - 1);
+}
+
+/* A buffer of `cap` entries that begins with these. */
+static mica_array fill(const mc_decoder_spec *spec, mica_scope *home, int64_t cap, int64_t count,
+                       const float *entries) {
+    const int64_t shape[] = {1, spec->kv_heads, cap, spec->head_dim};
+    size_t row = (size_t)(count * spec->head_dim), stride = (size_t)(cap * spec->head_dim);
+    float *data = mc_calloc((size_t)spec->kv_heads * stride, sizeof *data);
+    if (!data) {
+        mc_fail_nomem("a session's caches");
+        return MICA_NONE;
+    }
+    for (size_t i = 0; i < (size_t)spec->kv_heads; i++)
+        memcpy(data + i * stride, entries + i * row, row * sizeof *data);
+    mica_array buffer = mica_from_data(home, data, MICA_F32, shape, 4);
+    mc_free(data);
+    return buffer;
+}
+
+mica_status mc_cache_fill(mc_cache *cache, mica_scope *home, int index, int64_t count,
+                          const float *k, const float *v) {
+    mc_cache_layer *layer = &cache->layers[index];
+    layer->cap = round_up(count);
+    layer->k = fill(&cache->lm->spec, home, layer->cap, count, k);
+    layer->v = fill(&cache->lm->spec, home, layer->cap, count, v);
+    if (!mica_valid(layer->k) || !mica_valid(layer->v)) return MICA_ENOMEM;
+    layer->count = count;
+    return MICA_OK;
 }
 
 uint64_t mc_cache_bytes(const mc_lm *lm, int64_t tokens, int64_t context, int64_t chunk) {

@@ -5,7 +5,42 @@
 
 enum { DEFAULT_WINDOW = 20 };
 
-mica_status mc_sampling_check(const mica_generate_options *o, mc_sampling *params) {
+/* ---- options ---- */
+
+static mica_status check_penalties(const mica_generate_options *o) {
+    if (!(o->repetition_penalty >= 0.0f) || isinf(o->repetition_penalty))
+        return mc_fail(MICA_EINVAL, "repetition_penalty %g: want a number above 0, or 0 for none",
+                       (double)o->repetition_penalty);
+    if (!isfinite(o->presence_penalty))
+        return mc_fail(MICA_EINVAL, "presence_penalty %g: want a finite number",
+                       (double)o->presence_penalty);
+    if (!isfinite(o->frequency_penalty))
+        return mc_fail(MICA_EINVAL, "frequency_penalty %g: want a finite number",
+                       (double)o->frequency_penalty);
+    if (o->penalty_window < 0)
+        return mc_fail(MICA_EINVAL, "penalty_window %d: want 1 or more, or 0 for %d",
+                       o->penalty_window, DEFAULT_WINDOW);
+    return MICA_OK;
+}
+
+static mica_status check_bias(const mica_generate_options *o, int64_t vocab) {
+    if (o->logit_bias_count && !o->logit_bias)
+        return mc_fail(MICA_EINVAL, "logit_bias is NULL, logit_bias_count %zu",
+                       o->logit_bias_count);
+    for (size_t i = 0; i < o->logit_bias_count; i++) {
+        const mica_logit_bias *bias = &o->logit_bias[i];
+        if (bias->id < 0 || bias->id >= vocab)
+            return mc_fail(MICA_EINVAL,
+                           "logit_bias[%zu] is of token %d; the vocabulary is 0 to %lld", i,
+                           (int)bias->id, (long long)vocab - 1);
+        if (!(bias->bias < INFINITY))
+            return mc_fail(MICA_EINVAL, "logit_bias[%zu] is %g: want a finite number, or -infinity",
+                           i, (double)bias->bias);
+    }
+    return MICA_OK;
+}
+
+mica_status mc_sampling_check(const mica_generate_options *o, int64_t vocab, mc_sampling *params) {
     if (!(o->temperature >= 0.0f) || isinf(o->temperature))
         return mc_fail(MICA_EINVAL, "temperature %g: want a number of 0 or more",
                        (double)o->temperature);
@@ -14,19 +49,19 @@ mica_status mc_sampling_check(const mica_generate_options *o, mc_sampling *param
         return mc_fail(MICA_EINVAL, "top_p %g: want 0 to 1", (double)o->top_p);
     if (!(o->min_p >= 0.0f && o->min_p <= 1.0f))
         return mc_fail(MICA_EINVAL, "min_p %g: want 0 to 1", (double)o->min_p);
-    if (!(o->repetition_penalty >= 0.0f) || isinf(o->repetition_penalty))
-        return mc_fail(MICA_EINVAL, "repetition_penalty %g: want a number above 0, or 0 for none",
-                       (double)o->repetition_penalty);
-    if (o->penalty_window < 0)
-        return mc_fail(MICA_EINVAL, "penalty_window %d: want 1 or more, or 0 for %d",
-                       o->penalty_window, DEFAULT_WINDOW);
+    MC_TRY(check_penalties(o));
+    MC_TRY(check_bias(o, vocab));
     *params = (mc_sampling){
         .temperature = o->temperature,
         .top_k = o->top_k,
         .top_p = o->top_p,
         .min_p = o->min_p,
         .repetition_penalty = o->repetition_penalty,
+        .presence_penalty = o->presence_penalty,
+        .frequency_penalty = o->frequency_penalty,
         .penalty_window = o->penalty_window,
+        .bias = o->logit_bias,
+        .bias_count = o->logit_bias_count,
         .seed = o->seed,
     };
     return MICA_OK;
@@ -37,10 +72,12 @@ void mc_sampler_init(mc_sampler *sampler, const mc_sampling *params) {
 }
 
 void mc_sampler_deinit(mc_sampler *sampler) {
-    mc_buffer_deinit(&sampler->logits);
+    mc_buffer_deinit(&sampler->edits);
+    mc_buffer_deinit(&sampler->counts);
     mc_buffer_deinit(&sampler->blocks);
     mc_buffer_deinit(&sampler->order);
     mc_buffer_deinit(&sampler->probs);
+    mc_buffer_deinit(&sampler->alternatives);
 }
 
 /* A buffer of exactly `bytes`, whatever was in it. */
@@ -51,18 +88,86 @@ static mica_status resize(mc_buffer *b, size_t bytes) {
     return MICA_OK;
 }
 
-/* ---- penalty ---- */
+/* ---- bias, penalties, bans: logits that are changed in place, and put back ---- */
 
-static void penalise(const mc_sampling *params, float *logits, int64_t vocab, const float *original,
-                     const int32_t *history, size_t n) {
-    float penalty = params->repetition_penalty;
-    size_t window = params->penalty_window ? (size_t)params->penalty_window : DEFAULT_WINDOW;
-    for (size_t i = n > window ? n - window : 0; i < n; i++) {
-        int32_t id = history[i];
-        if (id < 0 || id >= vocab) continue;
-        float x = original[id]; /* not the penalised one: once a token, however often it came */
-        logits[id] = x < 0.0f ? x * penalty : x / penalty;
+typedef struct edit {
+    int32_t id;
+    float was;
+} edit;
+
+static void set(mc_buffer *edits, float *logits, int32_t id, float value) {
+    edit e = {id, logits[id]};
+    mc_buffer_add(edits, &e, sizeof e); /* there is room: edit_logits made it */
+    logits[id] = value;
+}
+
+static void undo(mc_sampler *sampler, float *logits) {
+    const edit *edits = MC_BUFFER_AT(&sampler->edits, edit);
+    for (size_t i = MC_BUFFER_COUNT(&sampler->edits, edit); i-- > 0;)
+        logits[edits[i].id] = edits[i].was;
+    mc_buffer_clear(&sampler->edits);
+}
+
+static bool has_penalties(const mc_sampling *params) {
+    return (params->repetition_penalty != 0.0f && params->repetition_penalty != 1.0f) ||
+           params->presence_penalty != 0.0f || params->frequency_penalty != 0.0f;
+}
+
+static mica_status make_counts(mc_sampler *sampler, int64_t vocab) {
+    size_t bytes = (size_t)vocab * sizeof(uint32_t);
+    if (sampler->counts.len == bytes) return MICA_OK;
+    MC_TRY(resize(&sampler->counts, bytes));
+    memset(sampler->counts.data, 0, bytes);
+    return MICA_OK;
+}
+
+static float penalised(const mc_sampling *params, float x, uint32_t count) {
+    float penalty = params->repetition_penalty == 0.0f ? 1.0f : params->repetition_penalty;
+    x = x < 0.0f ? x * penalty : x / penalty;
+    return x - params->presence_penalty - params->frequency_penalty * (float)count;
+}
+
+/* tokens [n] of the window: counted first, then each is penalised where it is met first. */
+static mica_status penalise(mc_sampler *sampler, float *logits, int64_t vocab,
+                            const int32_t *tokens, size_t n) {
+    MC_TRY(make_counts(sampler, vocab));
+    uint32_t *counts = MC_BUFFER_AT(&sampler->counts, uint32_t);
+    for (size_t i = 0; i < n; i++)
+        if (tokens[i] >= 0 && tokens[i] < vocab) counts[tokens[i]]++;
+    for (size_t i = 0; i < n; i++) {
+        int32_t id = tokens[i];
+        if (id < 0 || id >= vocab || counts[id] == 0) continue;
+        set(&sampler->edits, logits, id, penalised(&sampler->params, logits[id], counts[id]));
+        counts[id] = 0;
     }
+    return MICA_OK;
+}
+
+static mica_status edit_logits(mc_sampler *sampler, float *logits, int64_t vocab,
+                               const int32_t *history, size_t n) {
+    const mc_sampling *params = &sampler->params;
+    size_t window = params->penalty_window ? (size_t)params->penalty_window : DEFAULT_WINDOW;
+    if (window > n) window = n;
+    if (!has_penalties(params)) window = 0;
+    size_t most = params->bias_count + window + sampler->banned_count;
+    mc_buffer_clear(&sampler->edits);
+    if (most && !mc_buffer_reserve(&sampler->edits, most * sizeof(edit)))
+        return mc_fail_nomem("sampling");
+    for (size_t i = 0; i < params->bias_count; i++) {
+        int32_t id = params->bias[i].id;
+        set(&sampler->edits, logits, id, logits[id] + params->bias[i].bias);
+    }
+    if (window) {
+        mica_status status = penalise(sampler, logits, vocab, history + n - window, window);
+        if (status != MICA_OK) {
+            undo(sampler, logits);
+            return status;
+        }
+    }
+    for (size_t i = 0; i < sampler->banned_count; i++)
+        if (sampler->banned[i] >= 0 && sampler->banned[i] < vocab)
+            set(&sampler->edits, logits, sampler->banned[i], -INFINITY);
+    return MICA_OK;
 }
 
 /* ---- passes over all logits: in lanes, for vector registers ---- */
@@ -294,32 +399,30 @@ static mica_status weigh(mc_sampler *sampler, const float *logits, float best,
     return MICA_OK;
 }
 
-mica_status mc_sampler_survivors(mc_sampler *sampler, const float *original, int64_t vocab,
-                                 const int32_t *history, size_t n_history,
-                                 const int32_t **survivors, const double **probs, size_t *count) {
-    const mc_sampling *params = &sampler->params;
-    const float *logits = original;
+/* The survivors of logits that bias and penalties have changed. */
+static mica_status survive(mc_sampler *sampler, const float *logits, int64_t vocab, size_t *count) {
     int32_t best = 0;
     MC_TRY(resize(&sampler->order, (size_t)vocab * sizeof(int32_t)));
     int32_t *tokens = MC_BUFFER_AT(&sampler->order, int32_t);
-    if (params->repetition_penalty != 0.0f && params->repetition_penalty != 1.0f) {
-        MC_TRY(resize(&sampler->logits, (size_t)vocab * sizeof(float)));
-        float *copy = MC_BUFFER_AT(&sampler->logits, float);
-        memcpy(copy, original, (size_t)vocab * sizeof(float));
-        penalise(params, copy, vocab, original, history, n_history);
-        logits = copy;
-    }
     MC_TRY(find_best(sampler, logits, vocab, &best));
-    if (params->temperature == 0.0f) {
+    if (sampler->params.temperature == 0.0f) {
         tokens[0] = best;
         *count = 1;
     } else {
         *count = select_tokens(sampler, logits, vocab, logits[best], tokens);
     }
-    MC_TRY(weigh(sampler, logits, logits[best], tokens, *count));
-    *survivors = tokens;
+    return weigh(sampler, logits, logits[best], tokens, *count);
+}
+
+mica_status mc_sampler_survivors(mc_sampler *sampler, float *logits, int64_t vocab,
+                                 const int32_t *history, size_t n_history,
+                                 const int32_t **survivors, const double **probs, size_t *count) {
+    MC_TRY(edit_logits(sampler, logits, vocab, history, n_history));
+    mica_status status = survive(sampler, logits, vocab, count);
+    undo(sampler, logits);
+    *survivors = MC_BUFFER_AT(&sampler->order, int32_t);
     *probs = MC_BUFFER_AT(&sampler->probs, double);
-    return MICA_OK;
+    return status;
 }
 
 /* ---- drawing ---- */
@@ -333,7 +436,7 @@ static double uniform(uint64_t seed, uint64_t n) {
     return (double)(z >> 11) * 0x1p-53;
 }
 
-mica_status mc_sampler_draw(mc_sampler *sampler, const float *logits, int64_t vocab,
+mica_status mc_sampler_draw(mc_sampler *sampler, float *logits, int64_t vocab,
                             const int32_t *history, size_t n_history, int32_t *token) {
     const int32_t *survivors;
     const double *probs;
@@ -345,5 +448,40 @@ mica_status mc_sampler_draw(mc_sampler *sampler, const float *logits, int64_t vo
     while (i + 1 < count && rest >= probs[i])
         rest -= probs[i++];
     *token = survivors[i];
+    return MICA_OK;
+}
+
+/* ---- log-probabilities ---- */
+
+static mica_status find_alternatives(mc_sampler *sampler, const float *logits, int64_t vocab,
+                                     float best, double log_total, size_t most) {
+    if (most > (size_t)vocab) most = (size_t)vocab;
+    MC_TRY(resize(&sampler->order, (size_t)vocab * sizeof(int32_t)));
+    MC_TRY(resize(&sampler->alternatives, most * sizeof(mica_alternative)));
+    int32_t *tokens = MC_BUFFER_AT(&sampler->order, int32_t);
+    mica_alternative *alternatives = MC_BUFFER_AT(&sampler->alternatives, mica_alternative);
+    size_t n = find_candidates(sampler, logits, vocab, best, -INFINITY, most, INFINITY, tokens);
+    if (most > n) most = n;
+    make_heap(logits, tokens, n);
+    for (size_t i = 0; i < most; i++) {
+        int32_t id = pop(logits, tokens, n - i);
+        double logprob = (double)logits[id] - (double)best - log_total;
+        alternatives[i] = (mica_alternative){id, (float)logprob};
+    }
+    sampler->alternatives.len = most * sizeof *alternatives;
+    return MICA_OK;
+}
+
+mica_status mc_sampler_logprobs(mc_sampler *sampler, const float *logits, int64_t vocab,
+                                int32_t token, size_t most, float *logprob,
+                                const mica_alternative **alternatives, size_t *count) {
+    int32_t best = 0;
+    mc_buffer_clear(&sampler->alternatives);
+    MC_TRY(find_best(sampler, logits, vocab, &best));
+    double log_total = log(exp_total(sampler, logits, vocab, logits[best]));
+    if (most) MC_TRY(find_alternatives(sampler, logits, vocab, logits[best], log_total, most));
+    *logprob = (float)((double)logits[token] - (double)logits[best] - log_total);
+    *alternatives = MC_BUFFER_AT(&sampler->alternatives, mica_alternative);
+    *count = MC_BUFFER_COUNT(&sampler->alternatives, mica_alternative);
     return MICA_OK;
 }

@@ -76,11 +76,18 @@ int64_t mc_session_room(const mc_session *session) {
 }
 
 int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n) {
-    int64_t count = mc_session_count(session);
-    if (count && count < n && memcmp(session->history.data, ids, session->history.len) == 0)
-        return count;
-    mc_session_reset(session);
-    return 0;
+    const int32_t *history = MC_BUFFER_AT(&session->history, int32_t);
+    int64_t count = mc_session_count(session), common = 0;
+    while (common < count && common < n - 1 && history[common] == ids[common])
+        common++;
+    session->ahead = false;
+    if (common == 0 || !mc_cache_can_cut(&session->cache, count, common)) {
+        mc_session_reset(session);
+        return 0;
+    }
+    mc_cache_cut(&session->cache, count, common);
+    session->history.len = (size_t)common * sizeof *history;
+    return common;
 }
 
 /* Where a pass puts the queries and keys that are wished for. */

@@ -34,7 +34,7 @@ typedef struct mc_session {
     int64_t chunk;     /* tokens of a pass of prefill */
     mc_buffer history; /* int32: tokens that the caches have seen */
     mc_buffer arrays;  /* mica_array: results of a pass */
-    mc_buffer logits;  /* float [vocab]: of the last pass */
+    mc_buffer logits;  /* float [vocab]: of the last pass; the caller's to change */
     bool ahead;        /* the history's last token was computed before it is fed: session/batch.h */
     uint64_t streams;  /* begun so far: only the last one may go on */
 } mc_session;
@@ -53,8 +53,9 @@ void mc_session_reset(mc_session *session);
 int64_t mc_session_count(const mc_session *session);
 int64_t mc_session_room(const mc_session *session);
 
-/* How many of these tokens need not be computed again. All of the history, or none: what is not a
- * continuation makes the session forget. At least one token of ids is left to compute. */
+/* Goes back to what the history and ids[n] begin with in common, and returns how many tokens that
+ * is. At least one token of ids is left to compute. Where caches with a window cannot go back so
+ * far, the session forgets everything. */
 int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n);
 
 /* Computes one chunk: n tokens, 1 <= n <= the session's chunk, all below the vocabulary.

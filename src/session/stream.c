@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/system.h"
+#include "session/stop_text.h"
 
 #include <stdatomic.h>
 
@@ -10,57 +11,113 @@ struct mc_stream {
     uint64_t number; /* the session's count of streams when this one began; 0: not begun */
     mc_buffer ids;   /* int32: prompt, then the answer */
     mc_buffer stops; /* int32 */
+    mc_buffer bias;  /* mica_logit_bias */
+    mc_stop_text stop_text;
     mc_sampler sampler;
     mica_decoder_stream *decoder; /* NULL: tokens have no text */
     int64_t prompt;               /* tokens of the prompt */
-    int64_t max_tokens;
+    int64_t min_tokens, max_tokens;
+    bool logprobs;
+    size_t top_logprobs;
     mica_progress progress;
     void *progress_user;
     atomic_bool cancelled;
     mica_finish finish; /* why it ends; the held-back text may still be to come */
     mica_status status;
-    bool ended;                         /* everything is handed out */
-    int64_t reused, generated, decoded; /* tokens: from the cache; handed out; by single steps */
+    bool ended;   /* everything is handed out */
+    int64_t echo; /* tokens of the prompt that are still to be handed out */
+    /* Tokens: taken from the prompt; from the cache; handed out; by single steps. */
+    int64_t truncated, reused, generated, decoded;
     uint64_t prefill_us, decode_us;
 };
 
-static mica_status check_prompt(const mc_session *session, const int32_t *ids, size_t n) {
-    const mc_decoder_spec *spec = &session->model->lm->spec;
-    int64_t room = mc_session_room(session);
+/* ---- opening ---- */
+
+/* How many tokens of a prompt of n are kept, where truncation is asked for. */
+static int64_t truncated_length(int64_t n, int64_t room, int64_t max_tokens) {
+    int64_t half = (room + 1) / 2, most = half;
+    if (!max_tokens && n <= room) return n;
+    if (max_tokens && max_tokens <= room + 1 - half) most = room + 1 - max_tokens;
+    return n < most ? n : most;
+}
+
+/* Checks the prompt and takes it, or what is left of it. */
+static mica_status take_prompt(mc_stream *stream, const int32_t *ids, size_t n,
+                               const mica_generate_options *options) {
+    const mc_decoder_spec *spec = &stream->session->model->lm->spec;
+    int64_t room = mc_session_room(stream->session), kept = (int64_t)n;
     if (n == 0) return mc_fail(MICA_EINVAL, "the prompt is empty: give at least one token");
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= spec->vocab)
             return mc_fail(MICA_EINVAL,
                            "token %zu of the prompt is %d; the model's vocabulary is 0 to %lld", i,
                            (int)ids[i], (long long)spec->vocab - 1);
-    if ((uint64_t)n > (uint64_t)room)
+    if (options->truncate) kept = truncated_length(kept, room, options->max_tokens);
+    if (kept > room)
         return mc_fail(
             MICA_ECONTEXT,
-            "the prompt has %zu tokens, the model's context %lld: shorten the prompt, or "
-            "open the model with a context_length to forget the oldest",
+            "the prompt has %zu tokens, the model's context %lld: shorten the prompt, ask for "
+            "truncation, or open the model with a context_length to forget the oldest",
             n, (long long)room);
+    if (!mc_buffer_add(&stream->ids, ids, sizeof *ids) ||
+        !mc_buffer_add(&stream->ids, ids + n - (size_t)(kept - 1),
+                       (size_t)(kept - 1) * sizeof *ids))
+        return mc_fail_nomem("a stream");
+    stream->prompt = kept;
+    stream->truncated = (int64_t)n - kept;
+    return MICA_OK;
+}
+
+static mica_status check_counts(const mica_generate_options *o) {
+    if (o->max_tokens < 0)
+        return mc_fail(MICA_EINVAL, "max_tokens %lld: want 1 or more, or 0 for no limit",
+                       (long long)o->max_tokens);
+    if (o->min_tokens < 0 || (o->max_tokens && o->min_tokens > o->max_tokens))
+        return mc_fail(MICA_EINVAL, "min_tokens %lld: want 0 to max_tokens, %lld",
+                       (long long)o->min_tokens, (long long)o->max_tokens);
+    if (o->top_logprobs < 0)
+        return mc_fail(MICA_EINVAL, "top_logprobs %d: want 0 or more", o->top_logprobs);
+    if (o->stop_count && !o->stop_ids)
+        return mc_fail(MICA_EINVAL, "stop_ids is NULL, stop_count %zu", o->stop_count);
+    return MICA_OK;
+}
+
+static mica_status take_stops(mc_stream *stream, const mica_generate_options *options) {
+    const mc_session_model *model = stream->session->model;
+    size_t id = sizeof(int32_t);
+    if (!mc_buffer_add(&stream->stops, options->stop_ids, options->stop_count * id) ||
+        (!options->ignore_eos &&
+         !mc_buffer_add(&stream->stops, model->stop_ids, model->stop_count * id)))
+        return mc_fail_nomem("a stream");
+    MC_TRY(
+        mc_stop_text_init(&stream->stop_text, options->stop_strings, options->stop_string_count));
+    if (options->stop_string_count && !model->tokenizer)
+        return mc_fail(MICA_EINVAL, "stop strings, but the model has no tokenizer");
+    return MICA_OK;
+}
+
+static mica_status take_sampling(mc_stream *stream, const mica_generate_options *options) {
+    mc_sampling sampling;
+    MC_TRY(mc_sampling_check(options, stream->session->model->lm->spec.vocab, &sampling));
+    if (!mc_buffer_add(&stream->bias, sampling.bias, sampling.bias_count * sizeof *sampling.bias))
+        return mc_fail_nomem("a stream");
+    sampling.bias = MC_BUFFER_AT(&stream->bias, mica_logit_bias);
+    mc_sampler_init(&stream->sampler, &sampling);
     return MICA_OK;
 }
 
 static mica_status open_parts(mc_stream *stream, const int32_t *ids, size_t n,
                               const mica_generate_options *options) {
     const mc_session_model *model = stream->session->model;
-    mc_sampling sampling;
-    MC_TRY(check_prompt(stream->session, ids, n));
-    MC_TRY(mc_sampling_check(options, &sampling));
-    if (options->max_tokens < 0)
-        return mc_fail(MICA_EINVAL, "max_tokens %lld: want 1 or more, or 0 for no limit",
-                       (long long)options->max_tokens);
-    if (options->stop_count && !options->stop_ids)
-        return mc_fail(MICA_EINVAL, "stop_ids is NULL, stop_count %zu", options->stop_count);
-    mc_sampler_init(&stream->sampler, &sampling);
-    if (!mc_buffer_add(&stream->ids, ids, n * sizeof *ids) ||
-        !mc_buffer_add(&stream->stops, options->stop_ids, options->stop_count * sizeof *ids) ||
-        (!options->ignore_eos &&
-         !mc_buffer_add(&stream->stops, model->stop_ids, model->stop_count * sizeof *ids)))
-        return mc_fail_nomem("a stream");
-    stream->prompt = (int64_t)n;
+    MC_TRY(check_counts(options));
+    MC_TRY(take_prompt(stream, ids, n, options));
+    MC_TRY(take_sampling(stream, options));
+    MC_TRY(take_stops(stream, options));
+    stream->min_tokens = options->min_tokens;
     stream->max_tokens = options->max_tokens ? options->max_tokens : INT64_MAX;
+    stream->top_logprobs = (size_t)options->top_logprobs;
+    stream->logprobs = options->logprobs || options->top_logprobs;
+    stream->echo = options->echo ? stream->prompt : 0;
     stream->progress = options->progress;
     stream->progress_user = options->progress_user;
     if (!model->tokenizer) return MICA_OK;
@@ -87,6 +144,8 @@ void mc_stream_close(mc_stream **stream) {
     if (!stream || !*stream) return;
     mica_decoder_stream_close(&(*stream)->decoder);
     mc_sampler_deinit(&(*stream)->sampler);
+    mc_stop_text_deinit(&(*stream)->stop_text);
+    mc_buffer_deinit(&(*stream)->bias);
     mc_buffer_deinit(&(*stream)->ids);
     mc_buffer_deinit(&(*stream)->stops);
     mc_free(*stream);
@@ -137,26 +196,37 @@ static mica_status step(mc_stream *stream, const float **logits) {
     return mc_session_feed(stream->session, MC_BUFFER_AT(&stream->ids, int32_t) + n - 1, 1, logits);
 }
 
-static mica_status draw(mc_stream *stream, const float *logits, int32_t *id) {
-    size_t n = MC_BUFFER_COUNT(&stream->ids, int32_t);
-    MC_TRY(mc_sampler_draw(&stream->sampler, logits, stream->session->model->lm->spec.vocab,
-                           MC_BUFFER_AT(&stream->ids, int32_t), n, id));
-    if (!MC_BUFFER_PUSH(&stream->ids, int32_t, *id)) return mc_fail_nomem("a stream's tokens");
+/* Draws a token from the session's logits. */
+static mica_status draw(mc_stream *stream, mica_token *token) {
+    float *logits = MC_BUFFER_AT(&stream->session->logits, float);
+    int64_t vocab = stream->session->model->lm->spec.vocab;
+    mc_sampler *sampler = &stream->sampler;
+    bool early = stream->generated < stream->min_tokens;
+    sampler->banned = MC_BUFFER_AT(&stream->stops, int32_t);
+    sampler->banned_count = early ? MC_BUFFER_COUNT(&stream->stops, int32_t) : 0;
+    MC_TRY(mc_sampler_draw(sampler, logits, vocab, MC_BUFFER_AT(&stream->ids, int32_t),
+                           MC_BUFFER_COUNT(&stream->ids, int32_t), &token->id));
+    if (stream->logprobs)
+        MC_TRY(mc_sampler_logprobs(sampler, logits, vocab, token->id, stream->top_logprobs,
+                                   &token->logprob, &token->alternatives,
+                                   &token->alternative_count));
+    if (!MC_BUFFER_PUSH(&stream->ids, int32_t, token->id))
+        return mc_fail_nomem("a stream's tokens");
     return MICA_OK;
 }
 
-static mica_status compute(mc_stream *stream, int32_t *id) {
+static mica_status compute(mc_stream *stream, mica_token *token) {
     const float *logits = NULL;
     MC_TRY(check_cancelled(stream));
     if (!stream->number) {
         MC_TRY(begin(stream, &logits));
-        return draw(stream, logits, id);
+        return draw(stream, token);
     }
     if (stream->number != stream->session->streams)
         return mc_fail(MICA_EINVAL, "another answer of the session has begun: this one is over");
     uint64_t start = mc_now_us();
     MC_TRY(step(stream, &logits));
-    MC_TRY(draw(stream, logits, id));
+    MC_TRY(draw(stream, token));
     stream->decode_us += mc_now_us() - start;
     stream->decoded++;
     return MICA_OK;
@@ -178,18 +248,47 @@ static bool fail(mc_stream *stream, mica_status status) {
     return false;
 }
 
+/* Lets the stop strings look at a token's text. */
+static mica_status look_for_stops(mc_stream *stream, mica_token *token, mc_stop_mode mode,
+                                  bool *found) {
+    *found = false;
+    if (!stream->stop_text.count) return MICA_OK;
+    return mc_stop_text_push(&stream->stop_text, token->text, token->len, mode, &token->text,
+                             &token->len, found);
+}
+
 /* The end of a whole answer: text that was held back is handed out first. */
 static bool end(mc_stream *stream, mica_finish finish, mica_token *token) {
-    const char *piece = "";
-    size_t len = 0;
+    mica_status status = MICA_OK;
+    bool found = false;
+    *token = (mica_token){.id = -1, .text = ""};
     stream->ended = true;
-    if (stream->decoder) {
-        mica_status status = mica_decoder_stream_flush(stream->decoder, &piece, &len);
-        if (status != MICA_OK) return fail(stream, status);
-    }
-    stream->finish = finish;
-    *token = (mica_token){.id = -1, .text = piece, .len = len};
-    return len > 0;
+    if (stream->decoder)
+        status = mica_decoder_stream_flush(stream->decoder, &token->text, &token->len);
+    if (status == MICA_OK) status = look_for_stops(stream, token, MC_STOPS_LAST, &found);
+    if (status != MICA_OK) return fail(stream, status);
+    stream->finish = found ? MICA_FINISH_STOP : finish;
+    return token->len > 0;
+}
+
+/* The text of a new token. */
+static mica_status tell(mc_stream *stream, mica_token *token, bool *found) {
+    bool early = stream->generated < stream->min_tokens;
+    if (stream->decoder)
+        MC_TRY(mica_decoder_stream_push(stream->decoder, token->id, &token->text, &token->len));
+    return look_for_stops(stream, token, early ? MC_STOPS_IGNORED : MC_STOPS_ON, found);
+}
+
+/* A token of the prompt. */
+static bool echo(mc_stream *stream, mica_token *token) {
+    token->id = MC_BUFFER_AT(&stream->ids, int32_t)[stream->prompt - stream->echo];
+    token->prompt = true;
+    mica_status status = check_cancelled(stream);
+    if (status == MICA_OK && stream->decoder)
+        status = mica_decoder_stream_push(stream->decoder, token->id, &token->text, &token->len);
+    if (status != MICA_OK) return fail(stream, status);
+    stream->echo--;
+    return true;
 }
 
 /* max_tokens, or the end of the context. */
@@ -210,16 +309,23 @@ bool mc_stream_pending(const mc_stream *stream, int32_t *id) {
 
 bool mc_stream_next(mc_stream *stream, mica_token *token) {
     mica_token next = {.id = -1, .text = ""};
+    bool found = false;
     *token = next;
     if (stream->ended) return false;
+    if (stream->echo) return echo(stream, token);
     if (is_full(stream)) return end(stream, MICA_FINISH_LENGTH, token);
-    mica_status status = compute(stream, &next.id);
+    mica_status status = compute(stream, &next);
     if (status == MICA_OK && stops_at(stream, next.id)) return end(stream, MICA_FINISH_STOP, token);
-    if (status == MICA_OK && stream->decoder)
-        status = mica_decoder_stream_push(stream->decoder, next.id, &next.text, &next.len);
+    if (status == MICA_OK) status = tell(stream, &next, &found);
     if (status != MICA_OK) return fail(stream, status);
-    stream->generated++;
     *token = next;
+    if (found) {
+        stream->ended = true;
+        stream->finish = MICA_FINISH_STOP;
+        *token = (mica_token){.id = -1, .text = next.text, .len = next.len};
+        return next.len > 0;
+    }
+    stream->generated++;
     return true;
 }
 
@@ -240,6 +346,7 @@ mica_metrics mc_stream_metrics(const mc_stream *stream) {
     return (mica_metrics){
         .prompt_tokens = stream->prompt,
         .reused_tokens = stream->reused,
+        .truncated_tokens = stream->truncated,
         .generated_tokens = stream->generated,
         .prefill_seconds = (double)stream->prefill_us * 1e-6,
         .decode_seconds = (double)stream->decode_us * 1e-6,

@@ -82,12 +82,17 @@ static void check_case(mc_json golden, size_t number, const mc_weights *logits) 
     snprintf(text, sizeof text, "%.*s", MC_STR_ARG(name));
     const mc_weight_tensor *t = mc_weights_find(logits, text);
     assert_non_null(t);
+    float *row = malloc(t->bytes);
+    assert_non_null(row);
+    memcpy(row, t->data, t->bytes);
     mc_sampler_init(&sampler, &sampling);
     assert_int_equal(
-        mc_sampler_survivors(&sampler, t->data, t->shape[0], tokens, n, &survivors, &probs, &count),
+        mc_sampler_survivors(&sampler, row, t->shape[0], tokens, n, &survivors, &probs, &count),
         MICA_OK);
     check_survivors(golden, number, survivors, probs, count);
+    assert_memory_equal(row, t->data, t->bytes); /* bias and penalties are undone */
     mc_sampler_deinit(&sampler);
+    free(row);
 }
 
 static void test_goldens(void **state) {
@@ -175,7 +180,7 @@ static void test_large_vocabularies(void **state) {
 
 /* ---- draws ---- */
 
-static int32_t draw(const mc_sampling *sampling, const float *logits, int64_t vocab, uint64_t n) {
+static int32_t draw(const mc_sampling *sampling, float *logits, int64_t vocab, uint64_t n) {
     mc_sampler sampler;
     int32_t token = -1;
     mc_sampler_init(&sampler, sampling);
@@ -219,22 +224,99 @@ static void test_seeds(void **state) {
 
 static void test_greedy_takes_the_first_of_equals(void **state) {
     (void)state;
-    const float logits[] = {1.0f, 4.0f, -INFINITY, 4.0f};
+    float logits[] = {1.0f, 4.0f, -INFINITY, 4.0f};
     const mc_sampling sampling = {0};
     assert_int_equal(draw(&sampling, logits, 4, 0), 1);
 }
 
 static void test_cut_logits_are_never_drawn(void **state) {
     (void)state;
-    const float logits[] = {-INFINITY, 0.0f, -INFINITY, -200.0f};
+    float logits[] = {-INFINITY, 0.0f, -INFINITY, -200.0f};
     const mc_sampling sampling = {.temperature = 2.0f, .seed = 3};
     for (uint64_t n = 0; n < 200; n++)
         assert_int_equal(draw(&sampling, logits, 4, n), 1);
 }
 
+/* ---- bias, penalties, bans ---- */
+
+/* Greedy takes the best of what these leave; worked out by hand from the header's formula. */
+static void test_changed_logits(void **state) {
+    (void)state;
+    static const mica_logit_bias up[] = {{2, 2.5f}, {2, 2.5f}}, never[] = {{1, -INFINITY}};
+    const int32_t history[] = {3, 0, 1, 1, 1, 0, 77, -4};
+    float logits[] = {3.0f, 4.0f, -0.5f, 3.9f};
+    const struct {
+        mc_sampling sampling;
+        int32_t banned, want;
+    } rows[] = {
+        {{.temperature = 0.0f}, -1, 1},
+        {{.temperature = 0.0f}, 1, 3},
+        {{.bias = up, .bias_count = 2}, -1, 2},                     /* -0.5 + 5 */
+        {{.bias = never, .bias_count = 1}, -1, 3},
+        {{.repetition_penalty = 1.5f}, -1, 1},                      /* 2, 2.67, -0.5, 2.6 */
+        {{.presence_penalty = 5.0f}, -1, 2},                        /* -2, -1, -0.5, -1.1 */
+        {{.presence_penalty = 5.0f, .penalty_window = 7}, -1, 3},   /* the 3 is out of the window */
+        {{.frequency_penalty = 0.4f}, -1, 3},                       /* 2.2, 2.8, -0.5, 3.5 */
+        {{.frequency_penalty = -1.0f, .penalty_window = 6}, -1, 1}, /* 5, 7 */
+        {{.frequency_penalty = -1.0f, .penalty_window = 3}, -1, 0}, /* 4 and 4: equals, the lower */
+        {{.repetition_penalty = 0.5f, .penalty_window = 3}, -1, 0}, /* 6 */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mc_sampler sampler;
+        int32_t token;
+        float before[4];
+        memcpy(before, logits, sizeof logits);
+        mc_sampler_init(&sampler, &rows[i].sampling);
+        sampler.banned = &rows[i].banned;
+        sampler.banned_count = 1;
+        for (int again = 0; again < 2; again++) {
+            assert_int_equal(mc_sampler_draw(&sampler, logits, 4, history, 8, &token), MICA_OK);
+            if (token != rows[i].want) fail_msg("row %zu: %d", i, (int)token);
+            assert_memory_equal(logits, before, sizeof logits);
+        }
+        mc_sampler_deinit(&sampler);
+    }
+}
+
+/* ---- log-probabilities ---- */
+
+static void test_logprobs(void **state) {
+    (void)state;
+    mc_sampler sampler;
+    float logprob;
+    const mica_alternative *others;
+    size_t count;
+    double total = 0.0;
+    for (int i = 0; i < LARGE; i++) {
+        large[i] = (float)((i * 7919) % LARGE) / 5000.0f - (i % 3 ? 3.0f : 0.0f);
+        sorted[i] = i;
+        total += exp((double)large[i]);
+    }
+    large[17] = -INFINITY;
+    qsort(sorted, LARGE, sizeof *sorted, by_likelihood);
+    mc_sampler_init(&sampler, &(mc_sampling){.temperature = 3.0f, .top_k = 2});
+    for (size_t most = 0; most < 40; most += 13) {
+        assert_int_equal(
+            mc_sampler_logprobs(&sampler, large, LARGE, 123, most, &logprob, &others, &count),
+            MICA_OK);
+        assert_true(fabs((double)logprob - ((double)large[123] - log(total))) < 1e-5);
+        assert_int_equal(count, most);
+        for (size_t i = 0; i < count; i++) {
+            assert_int_equal(others[i].id, sorted[i]);
+            double want = (double)large[sorted[i]] - log(total);
+            assert_true(fabs((double)others[i].logprob - want) < 1e-5);
+        }
+    }
+    assert_int_equal(
+        mc_sampler_logprobs(&sampler, large, LARGE, 0, LARGE + 5, &logprob, &others, &count),
+        MICA_OK);
+    assert_int_equal(count, LARGE - 1);
+    mc_sampler_deinit(&sampler);
+}
+
 /* ---- bad input ---- */
 
-static void expect_refused(const float *logits, int64_t vocab, const char *word) {
+static void expect_refused(float *logits, int64_t vocab, const char *word) {
     mc_sampler sampler;
     int32_t token;
     for (int greedy = 0; greedy < 2; greedy++) {
@@ -247,8 +329,8 @@ static void expect_refused(const float *logits, int64_t vocab, const char *word)
 
 static void test_broken_logits(void **state) {
     (void)state;
-    const float nan[] = {1.0f, NAN, 2.0f}, nan_first[] = {NAN, 1.0f};
-    const float infinite[] = {1.0f, INFINITY}, nothing[] = {-INFINITY, -INFINITY};
+    float nan[] = {1.0f, NAN, 2.0f}, nan_first[] = {NAN, 1.0f};
+    float infinite[] = {1.0f, INFINITY}, nothing[] = {-INFINITY, -INFINITY};
     expect_refused(nan, 3, "not a number");
     expect_refused(nan_first, 2, "not a number");
     expect_refused(infinite, 2, "infinite");
@@ -257,7 +339,7 @@ static void test_broken_logits(void **state) {
 
 static void expect_option(mica_generate_options options, const char *word) {
     mc_sampling sampling;
-    assert_int_equal(mc_sampling_check(&options, &sampling), MICA_EINVAL);
+    assert_int_equal(mc_sampling_check(&options, 10, &sampling), MICA_EINVAL);
     assert_non_null(strstr(mica_last_error(), word));
 }
 
@@ -272,17 +354,36 @@ static void test_options(void **state) {
     expect_option((mica_generate_options){.min_p = NAN}, "min_p");
     expect_option((mica_generate_options){.repetition_penalty = -2.0f}, "repetition_penalty");
     expect_option((mica_generate_options){.penalty_window = -2}, "penalty_window");
-    assert_int_equal(mc_sampling_check(&(mica_generate_options){0}, &sampling), MICA_OK);
+    expect_option((mica_generate_options){.presence_penalty = NAN}, "presence_penalty");
+    expect_option((mica_generate_options){.frequency_penalty = -INFINITY}, "frequency_penalty");
+    expect_option((mica_generate_options){.logit_bias_count = 1}, "logit_bias is NULL");
+    for (int i = 0; i < 4; i++) {
+        static const mica_logit_bias wrong[] = {{10, 1.0f}, {-1, 1.0f}, {3, NAN}, {3, INFINITY}};
+        const mica_logit_bias both[] = {{9, -INFINITY}, wrong[i]};
+        expect_option((mica_generate_options){.logit_bias = both, .logit_bias_count = 2},
+                      "logit_bias[1]");
+    }
+    assert_int_equal(mc_sampling_check(&(mica_generate_options){0}, 10, &sampling), MICA_OK);
 }
 
 static bool draw_once(void *arg) {
-    static const float logits[] = {1.0f, 2.0f, 3.0f};
+    static const mica_logit_bias bias = {2, 1.0f};
+    const float before[] = {1.0f, 2.0f, 3.0f};
+    float logits[] = {1.0f, 2.0f, 3.0f}, logprob;
+    const mica_alternative *others;
+    size_t count;
     mc_sampler sampler;
     int32_t token, history = 1;
     (void)arg;
-    mc_sampler_init(&sampler,
-                    &(mc_sampling){.temperature = 1.0f, .top_p = 0.9f, .repetition_penalty = 1.5f});
+    mc_sampler_init(&sampler, &(mc_sampling){.temperature = 1.0f,
+                                             .top_p = 0.9f,
+                                             .repetition_penalty = 1.5f,
+                                             .bias = &bias,
+                                             .bias_count = 1});
     mica_status status = mc_sampler_draw(&sampler, logits, 3, &history, 1, &token);
+    if (status == MICA_OK)
+        status = mc_sampler_logprobs(&sampler, logits, 3, token, 2, &logprob, &others, &count);
+    assert_memory_equal(logits, before, sizeof before);
     mc_sampler_deinit(&sampler);
     return status == MICA_OK;
 }
@@ -300,6 +401,8 @@ int main(void) {
         cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_greedy_takes_the_first_of_equals),
         cmocka_unit_test(test_cut_logits_are_never_drawn),
+        cmocka_unit_test(test_changed_logits),
+        cmocka_unit_test(test_logprobs),
         cmocka_unit_test(test_broken_logits),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_no_memory),

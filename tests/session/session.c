@@ -174,6 +174,18 @@ static void test_context_length(void **state) {
 
 /* ---- sessions ---- */
 
+/* A text of which `reused` tokens need not be computed gets the logits that it has alone. */
+static void check_reused(const model_fixture *f, mc_session *session, const int32_t *ids, int64_t n,
+                         int64_t reused) {
+    assert_int_equal(mc_session_reuse(session, ids, n), reused);
+    assert_int_equal(mc_session_count(session), reused);
+    const float *got = feed(session, ids + reused, n - reused);
+    float *want = recompute(f, ids, n, 0);
+    fixture_compare(got, want, (size_t)f->lm->spec.vocab, 0.0, "%lld of %lld tokens reused",
+                    (long long)reused, (long long)n);
+    free(want);
+}
+
 static void test_reuse(void **state) {
     (void)state;
     model_fixture f;
@@ -189,18 +201,39 @@ static void test_reuse(void **state) {
     float *want = recompute(&f, ids, 40, 0);
     fixture_compare(got, want, (size_t)f.lm->spec.vocab, 0.0, "a second turn");
     free(want);
-
-    /* The same again leaves nothing to compute, another text has nothing in common. */
+    /* The same again: the last token is computed anew. Another text shares a beginning. */
+    check_reused(&f, session, ids, 40, 39);
+    check_reused(&f, session, ids, 25, 24);
+    ids[3]++;
+    check_reused(&f, session, ids, 40, 3);
+    ids[0]++;
     assert_int_equal(mc_session_reuse(session, ids, 40), 0);
     assert_int_equal(mc_session_count(session), 0);
-    feed(session, ids, 30);
-    ids[3]++;
-    assert_int_equal(mc_session_reuse(session, ids, 40), 0);
-    got = feed(session, ids, 40);
-    want = recompute(&f, ids, 40, 0);
-    fixture_compare(got, want, (size_t)f.lm->spec.vocab, 0.0, "another text");
-    free(want);
     mc_session_close(&session);
+    mc_session_close(&session);
+    fixture_close(&f);
+}
+
+/* Windows of 16, buffers of 512 entries: after 600 single steps they were emptied once, when they
+ * were full, but for 15 + 64 entries, and begin with token 433. */
+static void test_going_back(void **state) {
+    (void)state;
+    enum { N = 600, OLDEST = 512 - 15 - 64 };
+    model_fixture f;
+    fixture_open("gemma3_text_f32", &f);
+    mc_session_model shared = shared_of(&f, 0);
+    mc_session *session = open_session(&shared, 256);
+    int32_t ids[N + 1];
+    make_ids(&f, ids, N + 1);
+    for (int i = 0; i < N; i++)
+        feed(session, ids + i, 1);
+    ids[N - 50]++;
+    check_reused(&f, session, ids, N - 40, N - 50);
+    ids[OLDEST + 15]++;
+    check_reused(&f, session, ids, N - 100, OLDEST + 15);
+    ids[OLDEST + 14]++; /* one further back: the windowed layers lack an entry */
+    assert_int_equal(mc_session_reuse(session, ids, N), 0);
+    assert_int_equal(mc_session_count(session), 0);
     mc_session_close(&session);
     fixture_close(&f);
 }
@@ -330,17 +363,12 @@ static void test_memory_limit(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_greedy_paths),
-        cmocka_unit_test(test_chunked_prefill),
-        cmocka_unit_test(test_adapters),
-        cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_context_length),
-        cmocka_unit_test(test_reuse),
-        cmocka_unit_test(test_memory_is_as_told),
-        cmocka_unit_test(test_decoding_is_flat),
-        cmocka_unit_test(test_decoding_allocates_nothing),
-        cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_memory_limit),
+        cmocka_unit_test(test_greedy_paths),     cmocka_unit_test(test_chunked_prefill),
+        cmocka_unit_test(test_adapters),         cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_context_length),   cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_going_back),       cmocka_unit_test(test_memory_is_as_told),
+        cmocka_unit_test(test_decoding_is_flat), cmocka_unit_test(test_decoding_allocates_nothing),
+        cmocka_unit_test(test_no_memory),        cmocka_unit_test(test_memory_limit),
     };
     return cmocka_run_group_tests_name("session/session", tests, NULL, NULL);
 }

@@ -1,0 +1,366 @@
+#include "session/session_file.h"
+
+#include "base/alloc.h"
+#include "base/filemap.h"
+#include "graph/graph.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { VERSION = 1, BYTE_ORDER_MARK = 0x01020304, WORD = 8, AXIS = 2, SAMPLE = 64 };
+
+static const char MAGIC[8] = {'M', 'I', 'C', 'A', 'S', 'E', 'S', 'S'};
+
+typedef struct header { /* whole words, no padding */
+    char magic[8];
+    uint32_t version, byte_order;
+    uint64_t fingerprint;
+    int64_t context; /* of mc_session_model */
+    int64_t tokens, layers, kv_heads, head_dim;
+} header;
+
+static size_t padded(size_t bytes) {
+    return (bytes + WORD - 1) / WORD * WORD;
+}
+
+/* ---- checksums ---- */
+
+/* Every step is a bijection of the state and of the word: a changed word changes the sum. */
+static uint64_t add_word(uint64_t sum, uint64_t word) {
+    sum = (sum ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return sum ^ (sum >> 29);
+}
+
+static uint64_t add_words(uint64_t sum, const void *data, size_t size) {
+    const char *bytes = data;
+    for (size_t i = 0; i < size; i += WORD) {
+        uint64_t word;
+        memcpy(&word, bytes + i, WORD);
+        sum = add_word(sum, word);
+    }
+    return sum;
+}
+
+uint64_t mc_session_checksum(const void *data, size_t size) {
+    return add_words(0, data, size);
+}
+
+/* ---- fingerprints ---- */
+
+static void add_int(uint64_t *sum, int64_t value) {
+    *sum = add_word(*sum, (uint64_t)value);
+}
+
+static void add_real(uint64_t *sum, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    *sum = add_word(*sum, bits);
+}
+
+static void add_bytes(uint64_t *sum, const void *data, size_t size) {
+    char last[WORD] = {0};
+    size_t whole = size / WORD * WORD;
+    add_int(sum, (int64_t)size);
+    *sum = add_words(*sum, data, whole);
+    if (size > whole) memcpy(last, (const char *)data + whole, size - whole);
+    *sum = add_words(*sum, last, WORD);
+}
+
+static void add_text(uint64_t *sum, const char *text) {
+    add_bytes(sum, text, strlen(text));
+}
+
+static void add_rope(uint64_t *sum, const mc_rope_spec *rope) {
+    add_real(sum, rope->base);
+    add_real(sum, rope->factor);
+    add_int(sum, rope->llama3);
+    add_real(sum, rope->low_freq_factor);
+    add_real(sum, rope->high_freq_factor);
+    add_real(sum, rope->original_context);
+}
+
+static void add_spec(uint64_t *sum, const mc_decoder_spec *spec) {
+    const int64_t ints[] = {spec->hidden,   spec->intermediate, spec->heads,    spec->kv_heads,
+                            spec->head_dim, spec->vocab,        spec->context,  spec->n_layers,
+                            spec->qkv_bias, spec->o_bias,       spec->mlp_bias, spec->activation};
+    const double reals[] = {spec->norm_eps,        spec->norm_offset,       spec->embed_scale,
+                            spec->attention_scale, spec->attention_softcap, spec->final_softcap};
+    add_text(sum, spec->family);
+    *sum = add_words(*sum, ints, sizeof ints);
+    *sum = add_words(*sum, reals, sizeof reals);
+    for (int i = 0; i < 2; i++)
+        add_rope(sum, &spec->ropes[i]);
+    for (int i = 0; i < spec->n_layers; i++) {
+        add_int(sum, spec->layers[i].window);
+        add_int(sum, spec->layers[i].rope);
+    }
+}
+
+/* Of the data the beginning, the middle and the end: reading it all would take as long as the disk
+ * does. */
+static void add_tensor(uint64_t *sum, const mc_weight_tensor *t) {
+    const char *data = t->bytes ? t->data : "";
+    size_t n = t->bytes < SAMPLE ? t->bytes : SAMPLE;
+    add_text(sum, t->name);
+    add_text(sum, t->kind);
+    for (int i = 0; i < t->ndim; i++)
+        add_int(sum, t->shape[i]);
+    add_bytes(sum, data, n);
+    add_bytes(sum, data + (t->bytes - n) / 2, n);
+    add_bytes(sum, data + (t->bytes - n), n);
+}
+
+/* Read where it lies: evaluating anything in the model's own scope is not for many threads. */
+static mica_status add_factor(uint64_t *sum, mica_array factor) {
+    if (!mica_valid(factor)) return MICA_OK;
+    const void *data = mc_data(factor);
+    const mc_layout *layout = mc_layout_of(factor);
+    if (!data || !mc_layout_is_dense(layout))
+        return mc_fail(MICA_EINTERNAL, "an adapter's factor is not in memory as it was loaded");
+    add_int(sum, layout->shape[0]);
+    add_int(sum, layout->shape[1]);
+    add_bytes(sum, data, (size_t)mc_layout_bytes(layout));
+    return MICA_OK;
+}
+
+static mica_status add_adapter(uint64_t *sum, const mc_linear *linear) {
+    MC_TRY(add_factor(sum, linear->lora_a));
+    return add_factor(sum, linear->lora_b);
+}
+
+mica_status mc_session_fingerprint(const mc_session_model *model, uint64_t *fingerprint) {
+    const mc_lm *lm = model->lm;
+    uint64_t sum = 0;
+    add_spec(&sum, &lm->spec);
+    for (size_t i = 0; i < mc_weights_count(lm->weights); i++)
+        add_tensor(&sum, mc_weights_at(lm->weights, i));
+    add_int(&sum, lm->adapter != NULL);
+    for (int i = 0; lm->adapter && i < lm->spec.n_layers; i++) {
+        const mc_lm_layer *layer = &lm->layers[i];
+        const mc_linear *linears[] = {&layer->q,    &layer->k,  &layer->v,   &layer->o,
+                                      &layer->gate, &layer->up, &layer->down};
+        for (size_t j = 0; j < sizeof linears / sizeof *linears; j++)
+            MC_TRY(add_adapter(&sum, linears[j]));
+    }
+    if (lm->adapter) {
+        MC_TRY(add_adapter(&sum, &lm->embed));
+        MC_TRY(add_adapter(&sum, &lm->head));
+    }
+    *fingerprint = sum;
+    return MICA_OK;
+}
+
+/* ---- writing ---- */
+
+typedef struct writer {
+    FILE *file;
+    const char *path; /* of the file that is written */
+    uint64_t sum;
+} writer;
+
+static mica_status put(writer *w, const void *data, size_t size) {
+    static const char zeros[WORD] = {0};
+    size_t whole = size / WORD * WORD;
+    char last[WORD] = {0};
+    if (size > whole) memcpy(last, (const char *)data + whole, size - whole);
+    w->sum = add_words(w->sum, data, whole);
+    if (size > whole) w->sum = add_words(w->sum, last, WORD);
+    errno = 0;
+    if ((size && fwrite(data, 1, size, w->file) != size) ||
+        (size > whole && fwrite(zeros, 1, padded(size) - size, w->file) != padded(size) - size))
+        return mc_fail_errno(errno ? errno : EIO, "%s: writing", w->path);
+    return MICA_OK;
+}
+
+/* Entries [0, count) of a layer's keys or values. */
+static mica_status put_entries(writer *w, mica_scope *scratch, mica_array buffer, int64_t count,
+                               size_t bytes) {
+    void *data = mc_alloc(bytes);
+    if (!data) return mc_fail_nomem("saving a session");
+    mica_status status = mica_read(mica_slice_axis(scratch, buffer, AXIS, 0, count), data, bytes);
+    mc_scope_reset(scratch);
+    if (status == MICA_OK) status = put(w, data, bytes);
+    mc_free(data);
+    return status;
+}
+
+static mica_status put_session(writer *w, mc_session *session) {
+    const mc_session_model *model = session->model;
+    const mc_decoder_spec *spec = &model->lm->spec;
+    header head = {
+        .version = VERSION,
+        .byte_order = BYTE_ORDER_MARK,
+        .context = model->context,
+        .tokens = mc_session_count(session),
+        .layers = spec->n_layers,
+        .kv_heads = spec->kv_heads,
+        .head_dim = spec->head_dim,
+    };
+    memcpy(head.magic, MAGIC, sizeof head.magic);
+    MC_TRY(mc_session_fingerprint(model, &head.fingerprint));
+    MC_TRY(put(w, &head, sizeof head));
+    MC_TRY(put(w, session->history.data, session->history.len));
+    for (int i = 0; i < spec->n_layers; i++) {
+        const mc_cache_layer *layer = &session->cache.layers[i];
+        size_t bytes = (size_t)(layer->count * spec->kv_heads * spec->head_dim) * sizeof(float);
+        MC_TRY(put(w, &layer->count, sizeof layer->count));
+        if (!bytes) continue;
+        MC_TRY(put_entries(w, session->cache.scratch, layer->k, layer->count, bytes));
+        MC_TRY(put_entries(w, session->cache.scratch, layer->v, layer->count, bytes));
+    }
+    return put(w, &w->sum, sizeof w->sum);
+}
+
+/* Opens "path.new", or where that is there "path.new1" and so on: never a file of someone else. */
+static mica_status create(const char *path, mc_buffer *name, FILE **file) {
+    *file = NULL;
+    for (int i = 0; i < 100 && !*file; i++) {
+        mc_buffer_clear(name);
+        if (!mc_buffer_printf(name, i ? "%s.new%d" : "%s.new", path, i) || !mc_buffer_cstr(name))
+            return mc_fail_nomem("saving a session");
+        *file = fopen(name->data, "wbx");
+        if (!*file && errno != EEXIST) break;
+    }
+    if (!*file) return mc_fail_errno(errno, "%s: creating", name->data);
+    return MICA_OK;
+}
+
+mica_status mc_session_save(mc_session *session, const char *path) {
+    mc_buffer name = {0};
+    FILE *file;
+    mica_status status = create(path, &name, &file);
+    if (status == MICA_OK) {
+        writer w = {file, name.data, 0};
+        status = put_session(&w, session);
+        errno = 0;
+        if (fclose(file) != 0 && status == MICA_OK)
+            status = mc_fail_errno(errno ? errno : EIO, "%s: writing", name.data);
+        if (status == MICA_OK && rename(name.data, path) != 0)
+            status = mc_fail_errno(errno, "%s: renaming it to %s", name.data, path);
+        if (status != MICA_OK) remove(name.data);
+    }
+    mc_buffer_deinit(&name);
+    return status;
+}
+
+/* ---- reading ---- */
+
+typedef struct reader {
+    const char *data, *name;
+    size_t size, at; /* bytes, the checksum not among them */
+} reader;
+
+static mica_status cut_short(const reader *r) {
+    return mc_fail(MICA_EFORMAT, "%s: the session file ends too early", r->name);
+}
+
+/* The next bytes, and the padding after them. */
+static mica_status take(reader *r, uint64_t size, const void **data) {
+    if (size > r->size - r->at || padded((size_t)size) > r->size - r->at) return cut_short(r);
+    *data = r->data + r->at;
+    r->at += padded((size_t)size);
+    return MICA_OK;
+}
+
+static mica_status check_header(const mc_session_model *model, const header *head, reader *r) {
+    const mc_decoder_spec *spec = &model->lm->spec;
+    uint64_t fingerprint, sum;
+    if (memcmp(head->magic, MAGIC, sizeof MAGIC) != 0)
+        return mc_fail(MICA_EFORMAT, "%s: not a session file", r->name);
+    if (head->byte_order != BYTE_ORDER_MARK || head->version != VERSION)
+        return mc_fail(MICA_EFORMAT,
+                       "%s: a session file of version %u, or from a computer of another kind; "
+                       "version %d is known",
+                       r->name, (unsigned)head->version, VERSION);
+    memcpy(&sum, r->data + r->size, sizeof sum);
+    if (r->size % WORD != 0 || mc_session_checksum(r->data, r->size) != sum)
+        return mc_fail(MICA_EFORMAT, "%s: the session file was cut short or altered", r->name);
+    MC_TRY(mc_session_fingerprint(model, &fingerprint));
+    if (head->fingerprint != fingerprint || head->layers != spec->n_layers ||
+        head->kv_heads != spec->kv_heads || head->head_dim != spec->head_dim)
+        return mc_fail(MICA_EINVAL,
+                       "%s: saved from another model or adapter: open the one it was saved from",
+                       r->name);
+    if (head->context != model->context)
+        return mc_fail(MICA_EINVAL,
+                       "%s: saved with the context_length %lld, the model was opened with %lld",
+                       r->name, (long long)head->context, (long long)model->context);
+    return MICA_OK;
+}
+
+static mica_status take_history(reader *r, const header *head, mc_session *session) {
+    const mc_decoder_spec *spec = &session->model->lm->spec;
+    const void *data = NULL;
+    if (head->tokens < 0 || head->tokens > mc_session_room(session))
+        return mc_fail(MICA_EFORMAT, "%s: a history of %lld tokens", r->name,
+                       (long long)head->tokens);
+    size_t bytes = (size_t)head->tokens * sizeof(int32_t);
+    MC_TRY(take(r, bytes, &data));
+    const int32_t *ids = data;
+    for (int64_t i = 0; i < head->tokens; i++)
+        if (ids[i] < 0 || ids[i] >= spec->vocab)
+            return mc_fail(MICA_EFORMAT, "%s: token %lld of the history is %d", r->name,
+                           (long long)i, (int)ids[i]);
+    if (!mc_buffer_add(&session->history, data, bytes)) return mc_fail_nomem("a session's history");
+    return MICA_OK;
+}
+
+static mica_status take_layer(reader *r, mc_session *session, int index) {
+    const mc_decoder_spec *spec = &session->model->lm->spec;
+    int64_t total = mc_session_count(session), count;
+    const void *data = NULL, *parts[2] = {NULL, NULL};
+    MC_TRY(take(r, sizeof count, &data));
+    memcpy(&count, data, sizeof count);
+    if (!mc_cache_can_hold(&session->cache, index, total, count))
+        return mc_fail(MICA_EFORMAT, "%s: layer %d holds %lld entries of %lld tokens", r->name,
+                       index, (long long)count, (long long)total);
+    /* total, and count with it, is below 2^31, the product of the two others below 2^48 */
+    uint64_t row = (uint64_t)spec->kv_heads * (uint64_t)spec->head_dim * sizeof(float);
+    if (count && row > SIZE_MAX / (uint64_t)count) return cut_short(r);
+    for (int i = 0; i < 2; i++)
+        MC_TRY(take(r, row * (uint64_t)count, &parts[i]));
+    if (!count) return MICA_OK;
+    return mc_cache_fill(&session->cache, session->scopes[session->turn], index, count, parts[0],
+                         parts[1]);
+}
+
+static mica_status take_session(reader *r, const header *head, mc_session *session) {
+    MC_TRY(take_history(r, head, session));
+    for (int i = 0; i < session->model->lm->spec.n_layers; i++)
+        MC_TRY(take_layer(r, session, i));
+    if (r->at != r->size)
+        return mc_fail(MICA_EFORMAT, "%s: %zu bytes too many", r->name, r->size - r->at);
+    return MICA_OK;
+}
+
+mica_status mc_session_parse(const mc_session_model *model, const void *data, size_t size,
+                             const char *name, int64_t chunk, mc_session **out) {
+    header head;
+    *out = NULL;
+    reader r = {data, name, size - WORD, sizeof head};
+    if (size < sizeof head + WORD) {
+        bool begun = size >= sizeof MAGIC && memcmp(data, MAGIC, sizeof MAGIC) == 0;
+        return begun ? cut_short(&r) : mc_fail(MICA_EFORMAT, "%s: not a session file", name);
+    }
+    memcpy(&head, data, sizeof head);
+    MC_TRY(check_header(model, &head, &r));
+    mc_session *session;
+    MC_TRY(mc_session_open(model, chunk, &session));
+    mica_status status = take_session(&r, &head, session);
+    if (status == MICA_OK)
+        *out = session;
+    else
+        mc_session_close(&session);
+    return status;
+}
+
+mica_status mc_session_load(const mc_session_model *model, const char *path, int64_t chunk,
+                            mc_session **session) {
+    mc_filemap map = {0};
+    *session = NULL;
+    MC_TRY(mc_filemap_open(path, &map));
+    mica_status status = mc_session_parse(model, map.data, map.size, path, chunk, session);
+    mc_filemap_close(&map);
+    return status;
+}
