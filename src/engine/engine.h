@@ -29,6 +29,8 @@ typedef struct mc_engine {
                         const mc_prompt *prompt, mc_engine_model *model);
     void (*close)(void *model);
     uint64_t (*cache_bytes)(const void *model, int64_t tokens);
+    /* The model as the session room sees it, for mica/tasks.h; NULL: it computes elsewhere. */
+    const struct mc_session_model *(*local)(const void *model);
 
     mica_status (*session_open)(const void *model, const mica_session_options *options,
                                 void **session);

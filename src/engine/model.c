@@ -1,4 +1,5 @@
 /* mica/model.h: handles over an engine. */
+#include "engine/model.h"
 #include "base/alloc.h"
 #include "engine/engine.h"
 
@@ -72,6 +73,22 @@ const mica_tokenizer *mica_model_tokenizer(const mica_model *model) {
 
 mica_device *mica_model_device(const mica_model *model) {
     return model->opened.device;
+}
+
+mica_status mc_model_local(const mica_model *model, const mc_session_model **local) {
+    if (!model->engine->local)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "%s: the engine %s cannot do this: open the model with "
+                       "the engine native",
+                       model->path, model->engine->name);
+    *local = model->engine->local(model->opened.state);
+    return MICA_OK;
+}
+
+mica_status mc_model_chat(const mica_model *model, const mica_message *messages, size_t count,
+                          int32_t **ids, size_t *n) {
+    if (!messages || !count) return mc_fail(MICA_EINVAL, "mica_chat: no messages");
+    return mc_prompt_chat(&model->prompt, model->opened.chat, messages, count, ids, n);
 }
 
 /* ---- sessions ---- */
@@ -179,9 +196,7 @@ mica_status mica_chat(mica_session *session, const mica_message *messages, size_
     if (!stream) return mc_fail(MICA_EINVAL, "mica_chat: stream is NULL");
     *stream = NULL;
     if (!session) return mc_fail(MICA_EINVAL, "mica_chat: session is NULL");
-    if (!messages || !count) return mc_fail(MICA_EINVAL, "mica_chat: no messages");
-    const mica_model *model = session->model;
-    MC_TRY(mc_prompt_chat(&model->prompt, model->opened.chat, messages, count, &ids, &n));
+    MC_TRY(mc_model_chat(session->model, messages, count, &ids, &n));
     mica_status status = mica_generate_ids(session, ids, n, options, stream);
     mica_free(ids);
     return status;

@@ -120,6 +120,11 @@ static uint64_t cache_bytes(const void *state, int64_t tokens) {
     return mc_session_bytes(&model->shared, tokens);
 }
 
+static const mc_session_model *local(const void *state) {
+    const native *model = state;
+    return &model->shared;
+}
+
 /* ---- sessions and streams: the session room's, by another name ---- */
 
 static mica_status session_open(const void *state, const mica_session_options *options,
@@ -192,6 +197,7 @@ const mc_engine mc_engine_native = {
     .open = open_model,
     .close = close_model,
     .cache_bytes = cache_bytes,
+    .local = local,
     .session_open = session_open,
     .session_close = session_close,
     .session_reset = session_reset,

@@ -1,0 +1,16 @@
+/* What mica/tasks.h needs of an open model. Threads: as mica/model.h says. */
+#ifndef ENGINE_MODEL_H
+#define ENGINE_MODEL_H
+
+#include "session/session.h"
+
+/* The model as sessions see it, as long as the model.
+ * errors  MICA_EUNSUPPORTED its engine computes elsewhere */
+mica_status mc_model_local(const mica_model *model, const mc_session_model **local);
+
+/* A conversation as ids, freed with mica_free, in the model's chat format.
+ * errors  those of mica_chat for messages */
+mica_status mc_model_chat(const mica_model *model, const mica_message *messages, size_t count,
+                          int32_t **ids, size_t *n);
+
+#endif

@@ -1,0 +1,200 @@
+/* mica/tasks.h: from text to ids and back, around the session room's tasks. */
+#include "base/alloc.h"
+#include "engine/model.h"
+#include "session/batch.h"
+#include "session/classify.h"
+#include "session/embed.h"
+#include "session/inspect.h"
+#include "session/score.h"
+
+#include <string.h>
+
+/* ---- texts ---- */
+
+static mica_status encode(const mica_model *model, const char *text, size_t len, int32_t **ids,
+                          size_t *n) {
+    if (!text) return mc_fail(MICA_EINVAL, "the text is NULL");
+    if (!len) len = strlen(text);
+    if (!len) return mc_fail(MICA_EINVAL, "the text is empty: give at least one character");
+    return mica_tokenizer_encode(mica_model_tokenizer(model), text, len, true, ids, n);
+}
+
+/* What all of one text begin with. */
+static mica_status open_text(const char *function, const mica_model *model, const char *text,
+                             size_t len, const mc_session_model **local, int32_t **ids, size_t *n) {
+    if (!model) return mc_fail(MICA_EINVAL, "%s: model is NULL", function);
+    MC_TRY(mc_model_local(model, local));
+    mica_status status = encode(model, text, len, ids, n);
+    return status == MICA_OK ? MICA_OK : mc_fail_context(status, "%s", function);
+}
+
+mica_status mica_embed(const mica_model *model, const char *text, size_t len,
+                       const mica_embed_options *options, float **vector, size_t *n) {
+    const mica_embed_options defaults = {0};
+    const mc_session_model *local;
+    int32_t *ids;
+    size_t count;
+    if (!vector || !n)
+        return mc_fail(MICA_EINVAL, "mica_embed: %s is NULL", vector ? "n" : "vector");
+    *vector = NULL;
+    *n = 0;
+    MC_TRY(open_text("mica_embed", model, text, len, &local, &ids, &count));
+    mica_status status = mc_embed(local, ids, count, options ? options : &defaults, vector);
+    if (status == MICA_OK) *n = (size_t)local->lm->spec.hidden;
+    mica_free(ids);
+    return status;
+}
+
+mica_status mica_score(const mica_model *model, const char *text, size_t len,
+                       const mica_task_options *options, mica_score_result **result) {
+    const mc_session_model *local;
+    int32_t *ids;
+    size_t n;
+    if (!result) return mc_fail(MICA_EINVAL, "mica_score: result is NULL");
+    *result = NULL;
+    MC_TRY(open_text("mica_score", model, text, len, &local, &ids, &n));
+    mica_status status = mica_score_ids(model, ids, n, options, result);
+    mica_free(ids);
+    return status;
+}
+
+mica_status mica_score_ids(const mica_model *model, const int32_t *ids, size_t n,
+                           const mica_task_options *options, mica_score_result **result) {
+    const mica_task_options defaults = {0};
+    const mc_session_model *local;
+    if (!result) return mc_fail(MICA_EINVAL, "mica_score: result is NULL");
+    *result = NULL;
+    if (!model || (!ids && n))
+        return mc_fail(MICA_EINVAL, "mica_score: %s is NULL", model ? "ids" : "model");
+    MC_TRY(mc_model_local(model, &local));
+    return mc_score(local, ids, n, options ? options : &defaults, result);
+}
+
+mica_status mica_inspect_attention(const mica_model *model, const char *prompt, size_t len,
+                                   const int64_t *layers, size_t count,
+                                   const mica_task_options *options, mica_attention **attention) {
+    const mica_task_options defaults = {0};
+    const mc_session_model *local;
+    int32_t *ids;
+    size_t n;
+    if (!attention) return mc_fail(MICA_EINVAL, "mica_inspect_attention: attention is NULL");
+    *attention = NULL;
+    if ((layers == NULL) != (count == 0))
+        return mc_fail(MICA_EINVAL, "mica_inspect_attention: %zu layers at %s", count,
+                       layers ? "an address: give at least one, or NULL for all" : "NULL");
+    MC_TRY(open_text("mica_inspect_attention", model, prompt, len, &local, &ids, &n));
+    mica_status status =
+        mc_inspect(local, ids, n, layers, count, options ? options : &defaults, attention);
+    mica_free(ids);
+    return status;
+}
+
+/* ---- classes ---- */
+
+typedef struct prompts {
+    const mica_model *model;
+    const char *const *texts;
+    bool as_chat;
+} prompts;
+
+static mica_status encode_prompt(void *context, size_t i, int32_t **ids, size_t *n) {
+    const prompts *p = context;
+    if (!p->as_chat || !p->texts[i]) return encode(p->model, p->texts[i], 0, ids, n);
+    return mc_model_chat(p->model, &(mica_message){"user", p->texts[i]}, 1, ids, n);
+}
+
+static mica_status find_label(const mica_model *model, const mica_classify_options *options,
+                              size_t i, int32_t *labels) {
+    const char *label = options->labels[i];
+    int32_t *ids;
+    size_t n;
+    if (!label) return mc_fail(MICA_EINVAL, "label %zu is NULL", i);
+    mica_status status =
+        mica_tokenizer_encode(mica_model_tokenizer(model), label, strlen(label), false, &ids, &n);
+    if (status != MICA_OK) return mc_fail_context(status, "label %zu", i);
+    if (n) labels[i] = ids[0];
+    mica_free(ids);
+    if (!n)
+        return mc_fail(MICA_EINVAL,
+                       "label %zu, \"%s\", tokenises to nothing: it has no "
+                       "probability",
+                       i, label);
+    for (size_t j = 0; j < i; j++)
+        if (labels[j] == labels[i])
+            return mc_fail(MICA_EINVAL,
+                           "labels %zu, \"%s\", and %zu, \"%s\", begin with the same token, %d: "
+                           "their probabilities cannot be told apart",
+                           j, options->labels[j], i, label, (int)labels[i]);
+    return MICA_OK;
+}
+
+static mica_status find_labels(const mica_model *model, const mica_classify_options *options,
+                               int32_t **labels) {
+    if (!options->labels && options->label_count)
+        return mc_fail(MICA_EINVAL, "mica_classify: labels is NULL, label_count %zu",
+                       options->label_count);
+    *labels = mc_calloc(options->label_count, sizeof **labels);
+    if (!*labels) return mc_fail_nomem("labels");
+    for (size_t i = 0; i < options->label_count; i++)
+        MC_TRY(find_label(model, options, i, *labels));
+    return MICA_OK;
+}
+
+/* Refuses what would fail every row. */
+static mica_status check_chat(const mica_model *model) {
+    int32_t *ids;
+    size_t n;
+    MC_TRY(mc_model_chat(model, &(mica_message){"user", "?"}, 1, &ids, &n));
+    mica_free(ids);
+    return MICA_OK;
+}
+
+mica_status mica_classify(const mica_model *model, const char *const *texts, size_t count,
+                          const mica_classify_options *options, mica_classify_results **results) {
+    const mica_classify_options defaults = {0};
+    prompts p = {.model = model, .texts = texts};
+    mc_classify_task task = {.encode = encode_prompt, .context = &p, .count = count};
+    int32_t *labels = NULL;
+    if (!results) return mc_fail(MICA_EINVAL, "mica_classify: results is NULL");
+    *results = NULL;
+    if (!model) return mc_fail(MICA_EINVAL, "mica_classify: model is NULL");
+    if (!texts || !count) return mc_fail(MICA_EINVAL, "mica_classify: no prompts");
+    if (!options) options = &defaults;
+    p.as_chat = options->as_chat;
+    MC_TRY(mc_model_local(model, &task.model));
+    if (options->as_chat) MC_TRY(check_chat(model));
+    mica_status status = find_labels(model, options, &labels);
+    task.labels = labels;
+    if (status == MICA_OK) status = mc_classify(&task, options, results);
+    mc_free(labels);
+    return status;
+}
+
+/* ---- many answers at once ---- */
+
+typedef struct conversations {
+    const mica_model *model;
+    const mica_batch_item *items;
+} conversations;
+
+static mica_status encode_item(void *context, size_t i, int32_t **ids, size_t *n) {
+    const conversations *c = context;
+    const mica_batch_item *item = &c->items[i];
+    if (item->prompt && item->messages)
+        return mc_fail(MICA_EINVAL, "item %zu has a prompt and messages: give one of them", i);
+    if (item->messages) return mc_model_chat(c->model, item->messages, item->message_count, ids, n);
+    return encode(c->model, item->prompt, 0, ids, n);
+}
+
+mica_status mica_batch_generate(const mica_model *model, const mica_batch_item *items, size_t count,
+                                const mica_batch_options *options, mica_batch_results **results) {
+    const mica_batch_options defaults = {0};
+    conversations c = {model, items};
+    mc_batch_task task = {.items = items, .count = count, .encode = encode_item, .context = &c};
+    if (!results) return mc_fail(MICA_EINVAL, "mica_batch_generate: results is NULL");
+    *results = NULL;
+    if (!model) return mc_fail(MICA_EINVAL, "mica_batch_generate: model is NULL");
+    if (!items || !count) return mc_fail(MICA_EINVAL, "mica_batch_generate: no items");
+    MC_TRY(mc_model_local(model, &task.model));
+    return mc_batch_generate(&task, options ? options : &defaults, results);
+}
