@@ -369,6 +369,181 @@ static void check_arrange_q8(check *c) {
 #define check_matvec_q8 check_q8
 #define check_unpack_q8 check_q8
 
+/* ---- fast ---- */
+
+static mk_kernels reference(void) {
+    mk_kernels kern;
+    mk_kernels_fill(&kern, MK_ISA_ref);
+    return kern;
+}
+
+/* Rows of x in guarded memory of their own. */
+typedef struct xmatrix {
+    mk_xrows rows;
+    guarded codes, scales, sums;
+} xmatrix;
+
+static xmatrix xmatrix_new(const check *c, int64_t m, int64_t k, int group) {
+    xmatrix x = {.codes = guarded_new((size_t)(m * k), c->where),
+                 .scales = floats(c, m * k / group),
+                 .sums = floats(c, m * k / group)};
+    x.rows = (mk_xrows){k, group, x.codes.data, x.scales.data, x.sums.data};
+    return x;
+}
+
+static void xmatrix_free(check *c, xmatrix *x) {
+    release(c, &x->codes), release(c, &x->scales), release(c, &x->sums);
+}
+
+/* How far a group of x may be from what it was quantised to, at most, by its largest element. */
+static double step_of(const float *x, int group, bool *taken_as_zero) {
+    float most = 0;
+    for (int i = 0; i < group; i++)
+        most = fmaxf(most, fabsf(x[i]));
+    *taken_as_zero = most < 0x1p-100f;
+    return *taken_as_zero ? (double)most : (double)most / 127 * (0.5 + 0x1p-14);
+}
+
+static void quantise_rows(check *c, int64_t m, int64_t k, int group, int bits, kind kinds) {
+    guarded x = floats(c, m * k);
+    float *px = x.data;
+    fill_floats(px, m * k, kinds);
+    if (kinds == SPARSE && m > 1) px[k] = NAN, px[k / 2] = -INFINITY;
+    xmatrix got = xmatrix_new(c, m, k, group), want = xmatrix_new(c, m, k, group);
+    c->kern->fast_quantize(m, px, k, bits, &got.rows);
+    mk_kernels ref = reference();
+    ref.fast_quantize(m, px, k, bits, &want.rows);
+    c->cases += 2;
+    if (memcmp(got.codes.data, want.codes.data, (size_t)(m * k)) != 0)
+        fail_check(c, "codes differ from the reference");
+    for (int64_t g = 0; g < m * k / group; g++) {
+        float s = got.rows.scales[g], other = want.rows.scales[g];
+        if (isnan(s) && isnan(other) && isnan(got.rows.sums[g])) continue;
+        same_bits(c, &s, &other, 1, "scales differ from the reference");
+        same_bits(c, &got.rows.sums[g], &want.rows.sums[g], 1, "sums differ from the reference");
+        bool zero;
+        double total = 0, step = step_of(px + g * group, group, &zero);
+        for (int i = 0; i < group; i++) {
+            int at = bits == 4 ? i / 8 * 8 + i % 2 * 4 + i % 8 / 2 : i;
+            double back = (double)s * got.rows.codes[g * group + at];
+            judge(c, back, (double)px[g * group + i], step);
+            total += got.rows.codes[g * group + at];
+        }
+        judge(c, (double)got.rows.sums[g], (double)s * total, UNIT * fabs((double)s * total));
+    }
+    xmatrix_free(c, &got);
+    xmatrix_free(c, &want);
+    release(c, &x);
+}
+
+static void check_fast_quantize(check *c) {
+    for (int group = 16; group <= 128; group *= 2)
+        for (int kinds = 0; kinds < KINDS; kinds++)
+            for (int bits = 4; bits <= 8; bits += 4) {
+                quantise_rows(c, 3, 384, group, bits, (kind)kinds);
+                quantise_rows(c, 1, group, group, bits, (kind)kinds);
+            }
+}
+
+/* A product from f64, within what quantising x and rounding sums may do to it. */
+static void judge_fast(check *c, const qmatrix *w, int64_t r, const float *x, double got) {
+    int64_t k = w->rows.k, group = w->rows.group;
+    double sum = 0, sizes = 0, steps = 0, step = 0;
+    for (int64_t l = 0; l < k; l++) {
+        bool zero;
+        if (l % group == 0) step = step_of(x + l, (int)group, &zero);
+        double size, value = qmatrix_value(w, r, l, &size);
+        sum += value * (double)x[l];
+        steps += fabs(value) * step;
+        if (w->rows.mode != MK_AFFINE) { /* half the scale times a code up to 24, less 12 of it */
+            uint8_t scale = ((const uint8_t *)w->rows.scales)[(r * k + l) / group];
+            float s = w->rows.mode == MK_NVFP4 ? mk_from_e4m3(scale) : mk_from_e8m0(scale);
+            size = 18 * (double)s;
+        }
+        sizes += size * (fabs((double)x[l]) + step);
+    }
+    judge(c, got, sum, steps + (double)(3 * k / group + 6) * UNIT * sizes);
+}
+
+static int64_t tile_rows(int64_t n) {
+    return (n + MK_TILE - 1) / MK_TILE * MK_TILE;
+}
+
+/* Unpacked rows: as the reference's, and the product by way of them. */
+static void check_tiles(check *c, const qmatrix *w, int64_t m, const mk_xrows *x, const float *y) {
+    int64_t n = w->n, k = w->rows.k, group = w->rows.group, rows = tile_rows(n);
+    guarded codes = guarded_new((size_t)(rows * k), c->where);
+    guarded scales = floats(c, rows * k / group * 2), by_tiles = floats(c, m * n);
+    guarded codes_ref = guarded_new((size_t)(rows * k), c->where);
+    guarded scales_ref = floats(c, rows * k / group * 2);
+    mk_tiles got = {codes.data, scales.data, 0}, want = {codes_ref.data, scales_ref.data, 0};
+    mk_kernels ref = reference();
+    c->kern->fast_unpack(&w->rows, n, &got);
+    ref.fast_unpack(&w->rows, n, &want);
+    c->cases++;
+    if (memcmp(got.codes, want.codes, (size_t)(rows * k)) != 0 || got.bits != want.bits)
+        fail_check(c, "tiles differ from the reference");
+    same_bits(c, got.scales, want.scales, rows * k / group * 2, "their scales differ");
+    c->kern->fast_matmul(m, x, n, &got, by_tiles.data, n);
+    same_bits(c, y, by_tiles.data, m * n, "tiles give other bits");
+    release(c, &codes), release(c, &scales), release(c, &by_tiles);
+    release(c, &codes_ref), release(c, &scales_ref);
+}
+
+static void product_fast(check *c, const mk_qrows *format, int64_t m, int64_t n, int64_t k,
+                         kind kinds) {
+    qmatrix w =
+        qmatrix_new(format->mode, format->bits, format->group, format->type, n, k, c->where);
+    guarded x = floats(c, m * k), y = floats(c, m * n);
+    float *other = malloc((size_t)(m * n) * sizeof *other);
+    if (other == NULL) exit(EXIT_FAILURE);
+    fill_floats(x.data, m * k, kinds);
+    xmatrix q = xmatrix_new(c, m, k, format->group);
+    c->kern->fast_quantize(m, x.data, k, format->bits, &q.rows);
+    c->kern->fast_matvec(&w.rows, n, m, &q.rows, y.data, n);
+    for (int64_t i = 0; i < m * n; i++)
+        judge_fast(c, &w, i % n, (float *)x.data + i / n * k, (double)((float *)y.data)[i]);
+    mk_kernels ref = reference();
+    ref.fast_matvec(&w.rows, n, m, &q.rows, other, n);
+    same_bits(c, other, y.data, m * n, "differs from the reference");
+    check_tiles(c, &w, m, &q.rows, y.data);
+    free(other);
+    xmatrix_free(c, &q);
+    release(c, &x), release(c, &y);
+    if (!qmatrix_free(&w)) fail_check(c, "wrote outside");
+}
+
+static void check_fast_format(check *c, const mk_qrows *format) {
+    static const int64_t rows_m[] = {1, 2, 3, 4, 5, 9, 18}, rows_n[] = {1, 16, 35, 48, 5, 32, 66};
+    static const int64_t lengths[] = {128, 384, 640, 1152};
+    for (int i = 0; i < COUNT(rows_m); i++)
+        for (int j = 0; j < COUNT(lengths); j++)
+            product_fast(c, format, rows_m[i], rows_n[(i + j) % COUNT(rows_n)], lengths[j],
+                         (kind)((i + j) % KINDS));
+    product_fast(c, format, 3, 17, format->group, PLAIN);
+    product_fast(c, format, 1, 20, 3 * format->group, PLAIN);
+    product_fast(c, format, 2, 33, 19 * format->group, PLAIN);
+}
+
+static void check_fast_matvec(check *c) {
+    static const int bits[] = {2, 3, 4, 5, 6, 8};
+    for (int b = 0; b < COUNT(bits); b++)
+        for (int group = 32; group <= 128; group *= 2)
+            check_fast_format(c, &(mk_qrows){.mode = MK_AFFINE,
+                                             .bits = bits[b],
+                                             .group = group,
+                                             .type = (mk_type)((b + group / 32) % 3)});
+    check_fast_format(c, &(mk_qrows){.mode = MK_MXFP4, .bits = 4, .group = 32});
+    check_fast_format(c, &(mk_qrows){.mode = MK_NVFP4, .bits = 4, .group = 16});
+}
+
+/* Checked by check_fast_matvec, all together. */
+static void check_fast_unpack(check *c) {
+    c->cases++;
+}
+
+#define check_fast_matmul check_fast_unpack
+
 /* ---- all of them ---- */
 
 /* A kernel without a check does not compile. */
@@ -378,6 +553,7 @@ static const struct {
 } checks[] = {
 #define KERN(name, result, args) {#name, check_##name},
 #include "cpu/kern/dense_list.h"
+#include "cpu/kern/fast_list.h"
 #include "cpu/kern/quant_list.h"
 #undef KERN
 };

@@ -4,5 +4,6 @@ ISA(ref)
 #if defined(__x86_64__)
 ISA(avx2)
 ISA(avx512)
+ISA(avx512vnni)
 #endif
 #undef ISA

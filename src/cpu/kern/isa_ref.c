@@ -1,4 +1,5 @@
 #include "cpu/kern/dense.h"
+#include "cpu/kern/fast.h"
 #include "cpu/kern/quant.h"
 
 bool mk_has_ref(void) {
@@ -8,4 +9,5 @@ bool mk_has_ref(void) {
 void mk_fill_ref(mk_kernels *kernels) {
     mk_dense_ref(kernels);
     mk_quant_ref(kernels);
+    mk_fast_ref(kernels);
 }

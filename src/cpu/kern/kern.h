@@ -44,9 +44,28 @@ typedef struct mk_qrows {
     int group; /* 16, 32, 64 or 128 */
 } mk_qrows;
 
+/* Rows of x in whole numbers, for the fast products (fast_list.h): element l is about
+ * scales[l / group] times its code. */
+typedef struct mk_xrows {
+    int64_t k; /* a multiple of group */
+    int group;
+    int8_t *codes; /* [rows, k], in the order that fast_quantize gives them */
+    float *scales; /* [rows, k / group] */
+    float *sums;   /* [rows, k / group]: of the group's elements as they were quantised */
+} mk_xrows;
+
+/* Rows of weights, unpacked to bytes, MK_TILE of them side by side. */
+#define MK_TILE 16
+typedef struct mk_tiles {
+    uint8_t *codes; /* [tiles, k / 4, MK_TILE, 4] */
+    float *scales;  /* [tiles, k / group, 2, MK_TILE]: scales, then biases */
+    int bits;       /* codes are below 2^bits */
+} mk_tiles;
+
 typedef struct mk_kernels {
 #define KERN(name, result, args) result(*name) args;
 #include "cpu/kern/dense_list.h"
+#include "cpu/kern/fast_list.h"
 #include "cpu/kern/quant_list.h"
 #undef KERN
     mk_isa isa;

@@ -1,0 +1,26 @@
+/* Products of quantised rows with x in whole numbers: affine rows of any width, mxfp4 and nvfp4.
+ *
+ * x is quantised a group at a time: s = max |x_i| / 127, codes c_i = x_i / s rounded to nearest even.
+ * With d_g = sum q_i c_i over a group, an exact integer, a product is
+ *
+ *     y = 0; for g in rising order: y = fma(d_g, scale_g * s_g, y); y = fma(bias_g, sum_g, y)
+ *
+ * where sum_g = s_g * (sum of c_i): the bias meets x as it was quantised, so that the error of a
+ * code weighs as much as the weight it meets, not as much as the weight's distance from the bias.
+ * That order is all there is to round: every instruction set gives the same bits, and so do the
+ * ways through matvec and through tiles. A group with an element that is not finite gives NaN.
+ *
+ * Where codes of weights have 4 bits, each 8 codes of x are in the order 0 2 4 6 1 3 5 7, else in
+ * their own; so are the codes of tiles.
+ *
+ * fast_quantize: rows of x to y. bits: of the weights that y is going to meet.
+ * fast_matvec:   y[m, n] = x [m, k] w [n, k]^T from packed rows, made for small m.
+ * fast_unpack:   n rows to (n - 1) / MK_TILE + 1 tiles; rows from n on are 0. Sets tiles->bits.
+ * fast_matmul:   y[m, n] = x [m, k] times the first n rows of tiles. */
+KERN(fast_quantize, void,
+     (int64_t m, const float *x, int64_t x_stride, int bits, const mk_xrows *y))
+KERN(fast_matvec, void,
+     (const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y, int64_t y_stride))
+KERN(fast_unpack, void, (const mk_qrows *w, int64_t n, mk_tiles *tiles))
+KERN(fast_matmul, void,
+     (int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles, float *y, int64_t y_stride))

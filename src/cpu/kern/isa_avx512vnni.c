@@ -1,0 +1,10 @@
+#include "cpu/kern/fast.h"
+
+bool mk_has_avx512vnni(void) {
+    return mk_has_avx512() && __builtin_cpu_supports("avx512vnni") &&
+           __builtin_cpu_supports("avx512vbmi");
+}
+
+void mk_fill_avx512vnni(mk_kernels *kernels) {
+    mk_fast_avx512vnni(kernels);
+}
