@@ -209,7 +209,8 @@ static mica_status put_session(writer *w, mc_session *session) {
         MC_TRY(put_entries(w, session->cache.scratch, layer->k, layer->count, bytes));
         MC_TRY(put_entries(w, session->cache.scratch, layer->v, layer->count, bytes));
     }
-    return put(w, &w->sum, sizeof w->sum);
+    uint64_t sum = w->sum; /* put changes w's */
+    return put(w, &sum, sizeof sum);
 }
 
 /* Opens "path.new", or where that is there "path.new1" and so on: never a file of someone else. */
