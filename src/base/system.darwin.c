@@ -1,4 +1,5 @@
 #include "base/system.h"
+#include "base/alloc.h"
 #include "base/pool.h"
 
 #include <stddef.h>
@@ -21,4 +22,8 @@ uint64_t mc_memory_bytes(void) {
     uint64_t memory = 0;
     size_t bytes = sizeof memory;
     return sysctlbyname("hw.memsize", &memory, &bytes, NULL, 0) == 0 ? memory : 0;
+}
+
+void *mc_table_alloc(size_t bytes) {
+    return mc_alloc(bytes);
 }

@@ -1,13 +1,18 @@
-/* What the system tells and gives: the monotonic clock, the memory that this process may use, and
- * threads. */
+/* What the system tells and gives: the monotonic clock, the memory that this process may use, large
+ * pages, and threads. */
 #ifndef BASE_SYSTEM_H
 #define BASE_SYSTEM_H
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 
 uint64_t mc_now_us(void);       /* microseconds since some fixed moment */
 uint64_t mc_memory_bytes(void); /* physical memory that this process may use (cgroup limit too) */
+
+/* Memory for a table that is read at random, freed with mc_free: a large one lies in large pages
+ * where the system gives them. Uninitialised; NULL: no memory. */
+void *mc_table_alloc(size_t bytes);
 
 /* Starts a thread of the library's own. It blocks all signals: they go to the program's threads.
  * Returns 0 or an errno. */

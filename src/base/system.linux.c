@@ -1,11 +1,13 @@
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* sched_getaffinity, madvise */
 
 #include "base/system.h"
+#include "base/alloc.h"
 #include "base/cgroup.h"
 #include "base/pool.h"
 
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Machines may have more cores than a cpu_set_t has bits: the call fails until the set is large
@@ -36,4 +38,12 @@ uint64_t mc_memory_bytes(void) {
     uint64_t physical = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 0;
     uint64_t limit = mc_cgroup_memory_bytes("");
     return physical == 0 || limit < physical ? limit : physical;
+}
+
+void *mc_table_alloc(size_t bytes) {
+    static const size_t large = (size_t)2 << 20;
+    if (bytes < large) return mc_alloc(bytes);
+    void *memory = mc_aligned_alloc(large, bytes);
+    if (memory) madvise(memory, bytes / large * large, MADV_HUGEPAGE); /* a hint: it may fail */
+    return memory;
 }

@@ -1,6 +1,7 @@
 #include "text/pairs.h"
 
 #include "base/alloc.h"
+#include "base/system.h"
 
 #include <string.h>
 
@@ -18,7 +19,8 @@ bool mc_pairs_reserve(mc_pairs *m, size_t count) {
         want *= 2;
     }
     if (want <= have) return true;
-    mc_pair *slots = mc_array_alloc(want, sizeof *slots);
+    if (want > SIZE_MAX / sizeof(mc_pair)) return false;
+    mc_pair *slots = mc_table_alloc(want * sizeof *slots);
     if (!slots) return false;
     memset(slots, 0xFF, want * sizeof *slots);
     for (size_t i = 0; i < have; i++) {

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/map.h"
+#include "base/system.h"
 #include "text/prefetch.h"
 
 #include <string.h>
@@ -88,10 +89,11 @@ static bool allocate(mc_vocab *v, size_t count, size_t bytes, int64_t max_id) {
     while (slots / 2 < count)
         slots *= 2;
     v->size = (size_t)(max_id + 1);
-    v->tokens = mc_calloc(v->size, sizeof *v->tokens);
-    v->texts = mc_alloc(bytes);
-    v->slots = mc_array_alloc(slots, sizeof *v->slots);
+    v->tokens = mc_table_alloc(v->size * sizeof *v->tokens); /* fewer than MC_VOCAB_MAX_IDS */
+    v->texts = mc_table_alloc(bytes);
+    v->slots = mc_table_alloc(slots * sizeof *v->slots);
     if (!v->tokens || !v->texts || !v->slots) return false;
+    memset(v->tokens, 0, v->size * sizeof *v->tokens);
     memset(v->slots, 0xFF, slots * sizeof *v->slots);
     v->mask = slots - 1;
     return true;

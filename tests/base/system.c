@@ -3,10 +3,12 @@
 
 #include "base/system.h"
 
+#include "base/alloc.h"
 #include "base/pool.h"
 #include "support/support.h"
 
 #include <signal.h>
+#include <string.h>
 
 static void test_clock_does_not_go_back(void **state) {
     (void)state;
@@ -31,6 +33,23 @@ static void *find_open_signal(void *context) {
     return NULL;
 }
 
+/* All of it can be written, whatever pages it lies in, and failing is NULL. */
+static void test_tables(void **state) {
+    (void)state;
+    static const size_t sizes[] = {1, 4096, ((size_t)2 << 20) - 1, (size_t)2 << 20, 5000001};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        unsigned char *table = mc_table_alloc(sizes[i]);
+        assert_non_null(table);
+        memset(table, 0xA5, sizes[i]);
+        assert_int_equal(table[sizes[i] - 1], 0xA5);
+        mc_free(table);
+        mc_alloc_fail_at(1);
+        table = mc_table_alloc(sizes[i]);
+        mc_alloc_fail_at(0);
+        assert_null(table);
+    }
+}
+
 static void test_threads_leave_signals_to_the_program(void **state) {
     (void)state;
     pthread_t thread;
@@ -47,6 +66,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clock_does_not_go_back),
         cmocka_unit_test(test_machine),
+        cmocka_unit_test(test_tables),
         cmocka_unit_test(test_threads_leave_signals_to_the_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
