@@ -43,7 +43,7 @@ static uint64_t add_words(uint64_t sum, const void *data, size_t size) {
 }
 
 uint64_t mc_session_checksum(const void *data, size_t size) {
-    return add_words(0, data, size);
+    return add_word(add_words(0, data, size), size);
 }
 
 /* ---- fingerprints ---- */
@@ -156,7 +156,8 @@ mica_status mc_session_fingerprint(const mc_session_model *model, uint64_t *fing
 typedef struct writer {
     FILE *file;
     const char *path; /* of the file that is written */
-    uint64_t sum;
+    uint64_t sum;     /* of the `size` bytes so far, without the size itself */
+    size_t size;
 } writer;
 
 static mica_status put(writer *w, const void *data, size_t size) {
@@ -164,6 +165,7 @@ static mica_status put(writer *w, const void *data, size_t size) {
     size_t whole = size / WORD * WORD;
     char last[WORD] = {0};
     if (size > whole) memcpy(last, (const char *)data + whole, size - whole);
+    w->size += padded(size);
     w->sum = add_words(w->sum, data, whole);
     if (size > whole) w->sum = add_words(w->sum, last, WORD);
     errno = 0;
@@ -209,7 +211,7 @@ static mica_status put_session(writer *w, mc_session *session) {
         MC_TRY(put_entries(w, session->cache.scratch, layer->k, layer->count, bytes));
         MC_TRY(put_entries(w, session->cache.scratch, layer->v, layer->count, bytes));
     }
-    uint64_t sum = w->sum; /* put changes w's */
+    uint64_t sum = add_word(w->sum, w->size);
     return put(w, &sum, sizeof sum);
 }
 
@@ -232,7 +234,7 @@ mica_status mc_session_save(mc_session *session, const char *path) {
     FILE *file;
     mica_status status = create(path, &name, &file);
     if (status == MICA_OK) {
-        writer w = {file, name.data, 0};
+        writer w = {.file = file, .path = name.data};
         status = put_session(&w, session);
         errno = 0;
         if (fclose(file) != 0 && status == MICA_OK)
