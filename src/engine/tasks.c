@@ -119,6 +119,11 @@ static mica_status find_label(const mica_model *model, const mica_classify_optio
                        "label %zu, \"%s\", tokenises to nothing: it has no "
                        "probability",
                        i, label);
+    if (labels[i] >= mica_model_get_info(model).vocab_size)
+        return mc_fail(MICA_EINVAL,
+                       "label %zu, \"%s\", begins with token %d, past the model's "
+                       "vocabulary of %lld",
+                       i, label, (int)labels[i], (long long)mica_model_get_info(model).vocab_size);
     for (size_t j = 0; j < i; j++)
         if (labels[j] == labels[i])
             return mc_fail(MICA_EINVAL,

@@ -14,8 +14,9 @@ typedef struct mc_classify_task {
     /* The ids of prompt i, freed with mc_free. */
     mica_status (*encode)(void *context, size_t i, int32_t **ids, size_t *n);
     void *context;
-    size_t count;          /* prompts, 1 or more */
-    const int32_t *labels; /* [options->label_count]: each label's first token */
+    size_t count; /* prompts, 1 or more */
+    const int32_t
+        *labels; /* [options->label_count]: each label's first token, below the vocabulary */
 } mc_classify_task;
 
 /* results  freed with mica_classify_free; NULL after an error.

@@ -1,0 +1,228 @@
+/* Classes against softmax of the golden logits, worked out here. */
+#include "model/fixture.h"
+
+#include "session/classify.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 20 };
+
+typedef struct prompts {
+    const int32_t *ids[MOST];
+    size_t lengths[MOST];
+} prompts;
+
+static mica_status encode(void *context, size_t i, int32_t **ids, size_t *n) {
+    const prompts *p = context;
+    if (!p->ids[i]) return mc_fail(MICA_EFORMAT, "prompt %zu is broken", i);
+    *n = p->lengths[i];
+    *ids = mc_array_alloc(*n, sizeof **ids);
+    if (!*ids) return mc_fail_nomem("a prompt");
+    memcpy(*ids, p->ids[i], *n * sizeof **ids);
+    return MICA_OK;
+}
+
+static mica_status try_classify(const mc_session_model *model, const prompts *p, size_t count,
+                                const int32_t *labels, const mica_classify_options *options,
+                                mica_classify_results **results) {
+    const mc_classify_task task = {model, encode, (void *)p, count, labels};
+    return mc_classify(&task, options, results);
+}
+
+static mica_classify_results *classify(const mc_session_model *model, const prompts *p,
+                                       size_t count, const int32_t *labels,
+                                       const mica_classify_options *options) {
+    mica_classify_results *results;
+    if (try_classify(model, p, count, labels, options, &results) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    assert_int_equal(results->count, count);
+    return results;
+}
+
+/* ---- goldens ---- */
+
+/* One row against the golden logits [vocab] behind its prompt. */
+static void check_row(const model_fixture *f, const mica_classify_row *row, const float *want,
+                      const int32_t *labels, size_t label_count) {
+    int64_t vocab = f->lm->spec.vocab, best = 0;
+    double sum = 0.0;
+    if (row->status != MICA_OK) fail_msg("%s: %s", f->name, row->error);
+    for (int64_t i = 0; i < vocab; i++)
+        if (want[i] > want[best]) best = i;
+    for (int64_t i = 0; i < vocab; i++)
+        sum += exp((double)want[i] - (double)want[best]);
+    fixture_compare(row->logits, want, (size_t)vocab, f->tolerance, "%s: logits", f->name);
+    assert_int_equal(row->token, best);
+    assert_true(fabs(row->probability - 1.0 / sum) <= 2.1 * f->tolerance);
+    for (size_t i = 0; i < label_count; i++) {
+        double p = exp((double)want[labels[i]] - (double)want[best]) / sum;
+        if (!(fabs(row->labels[i] - p) <= 2.1 * f->tolerance))
+            fail_msg("%s: label %zu has %g, want %g", f->name, i, row->labels[i], p);
+        assert_true(row->labels[i] <= row->labels[row->label]);
+    }
+}
+
+static void check_prompts(const model_fixture *f) {
+    static const int32_t labels[] = {7, 3, 100};
+    static const char *const names[] = {"a", "b", "c"};
+    const mica_classify_options options = {.labels = names, .label_count = 3, .logits = true};
+    mc_session_model model = {.lm = f->lm, .device = f->device};
+    size_t vocab = (size_t)f->lm->spec.vocab, count = 0;
+    const float *want[MOST];
+    prompts p = {0};
+    for (int i = 0; i < 16; i++) {
+        p.ids[count] = fixture_ints(f, &p.lengths[count], "prompt%d.ids", i);
+        want[count] = fixture_floats(f, NULL, "prompt%d.logits", i);
+        if (p.ids[count] && want[count]) count++;
+    }
+    assert_true(count >= 4);
+    mica_classify_results *results = classify(&model, &p, count, labels, &options);
+    assert_int_equal(results->vocab, vocab);
+    assert_int_equal(results->label_count, 3);
+    for (size_t i = 0; i < count; i++) {
+        check_row(f, &results->rows[i], want[i] + (p.lengths[i] - 1) * vocab, labels, 3);
+        assert_int_equal(results->rows[i].prompt_tokens, p.lengths[i]);
+    }
+    mica_classify_free(&results);
+    mica_classify_free(&results);
+    assert_null(results);
+}
+
+static void check_batch(const model_fixture *f) {
+    mc_session_model model = {.lm = f->lm, .device = f->device};
+    size_t n, rows, vocab = (size_t)f->lm->spec.vocab;
+    const int32_t *ids = fixture_ints(f, &n, "batch.ids");
+    const int32_t *lengths = fixture_ints(f, &rows, "batch.lengths");
+    const float *want = fixture_floats(f, NULL, "batch.last_logits");
+    prompts p = {0};
+    for (size_t i = 0; i < rows; i++) {
+        p.ids[i] = ids + i * (n / rows);
+        p.lengths[i] = (size_t)lengths[i];
+    }
+    mica_classify_results *results =
+        classify(&model, &p, rows, NULL, &(mica_classify_options){.logits = true});
+    for (size_t i = 0; i < rows; i++)
+        check_row(f, &results->rows[i], want + i * vocab, NULL, 0);
+    mica_classify_free(&results);
+}
+
+static void check_goldens(const model_fixture *f) {
+    check_prompts(f);
+    check_batch(f);
+}
+
+static void test_goldens(void **state) {
+    (void)state;
+    fixture_each(check_goldens);
+}
+
+/* ---- rows of their own ---- */
+
+static void count_rows(void *user, uint64_t done, uint64_t total) {
+    size_t *rows = user;
+    assert_int_equal(done, ++*rows);
+    assert_int_equal(total, 6);
+}
+
+/* Bad prompts among good ones, and prompts that begin alike: each row has the bits of a session of
+ * its own. */
+static void test_rows(void **state) {
+    (void)state;
+    static const int32_t past[] = {3, 558};
+    model_fixture f;
+    fixture_open("gemma3_text_f32", &f);
+    mc_session_model model = {.lm = f.lm, .device = f.device};
+    size_t n, done = 0;
+    const int32_t *ids = fixture_ints(&f, &n, "prompt3.ids");
+    const prompts p = {{ids, NULL, ids, past, ids, ids}, {30, 0, 41, 2, 41, 0}};
+    const mica_classify_options options = {
+        .logits = true, .progress = count_rows, .progress_user = &done};
+    mica_classify_results *results = classify(&model, &p, 6, NULL, &options);
+    const mica_classify_row *rows = results->rows;
+    assert_int_equal(done, 6);
+    assert_int_equal(rows[1].status, MICA_EFORMAT);
+    assert_string_equal(rows[1].error, "prompt 1 is broken");
+    assert_null(rows[1].logits);
+    assert_int_equal(rows[3].status, MICA_EINVAL);
+    assert_non_null(strstr(rows[3].error, "558"));
+    assert_int_equal(rows[5].status, MICA_EINVAL);
+    assert_non_null(strstr(rows[5].error, "empty"));
+    for (size_t i = 0; i < 6; i += 2) {
+        mc_session *session;
+        const float *want;
+        assert_int_equal(mc_session_open(&model, 0, &session), MICA_OK);
+        assert_int_equal(mc_session_feed(session, ids, (int64_t)p.lengths[i], &want), MICA_OK);
+        assert_string_equal(rows[i].error, "");
+        assert_null(rows[i].labels);
+        assert_memory_equal(rows[i].logits, want, 558 * sizeof *want);
+        mc_session_close(&session);
+    }
+    mica_classify_free(&results);
+    fixture_close(&f);
+}
+
+static void cancel_after_two(void *user, uint64_t done, uint64_t total) {
+    (void)total;
+    if (done == 2) mica_cancel_set(user);
+}
+
+static void test_cancelled(void **state) {
+    (void)state;
+    model_fixture f;
+    fixture_open("gemma3_text_f32", &f);
+    mc_session_model model = {.lm = f.lm, .device = f.device};
+    mica_cancel *cancel;
+    assert_int_equal(mica_cancel_open(&cancel), MICA_OK);
+    const int32_t ids[] = {4, 5, 6};
+    const prompts p = {{ids, ids, ids, ids}, {3, 3, 3, 3}};
+    const mica_classify_options options = {
+        .progress = cancel_after_two, .progress_user = cancel, .cancel = cancel};
+    mica_classify_results *results = classify(&model, &p, 4, NULL, &options);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(results->rows[i].status, i < 2 ? MICA_OK : MICA_ECANCELLED);
+    assert_true(results->rows[0].probability == results->rows[1].probability);
+    mica_classify_free(&results);
+    mica_cancel_close(&cancel);
+    fixture_close(&f);
+}
+
+static bool classify_once(void *arg) {
+    static const char *const names[] = {"a"};
+    const model_fixture *f = arg;
+    mc_session_model model = {.lm = f->lm, .device = f->device};
+    const int32_t ids[] = {4, 5, 6}, labels[] = {9};
+    const prompts p = {{ids, ids}, {3, 2}};
+    mica_classify_results *results;
+    mica_device_clear_cache(f->device);
+    mica_status status = try_classify(
+        &model, &p, 2, labels,
+        &(mica_classify_options){.labels = names, .label_count = 1, .logits = true}, &results);
+    assert_true(status == MICA_OK || (status == MICA_ENOMEM && !results));
+    bool good = status == MICA_OK;
+    for (size_t i = 0; results && i < 2; i++) {
+        good = good && results->rows[i].status == MICA_OK;
+        assert_true(results->rows[i].status == MICA_OK || results->rows[i].status == MICA_ENOMEM);
+    }
+    mica_classify_free(&results);
+    return good;
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    model_fixture f;
+    fixture_open("q4g64_gemma3_mm", &f);
+    test_fail_each_allocation(classify_once, &f);
+    fixture_close(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_goldens),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests_name("session/classify", tests, NULL, NULL);
+}
