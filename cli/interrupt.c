@@ -13,6 +13,7 @@
 /* What the handler reads. The stream is written by the main thread only, and the handler runs there
  * only, so a stream that it sees is open. */
 static _Atomic(mica_stream *) watched;
+static _Atomic(mica_cancel *) watched_task;
 static pthread_t main_thread;
 static struct termios terminal; /* as it was at the start */
 static volatile sig_atomic_t has_terminal;
@@ -39,8 +40,10 @@ static void on_interrupt(int signo) {
         pthread_kill(main_thread, signo);
     } else {
         mica_stream *stream = atomic_exchange(&watched, NULL);
-        if (!stream) end();
-        mica_stream_cancel(stream);
+        mica_cancel *task = atomic_exchange(&watched_task, NULL);
+        if (!stream && !task) end();
+        if (stream) mica_stream_cancel(stream);
+        if (task) mica_cancel_set(task);
     }
     errno = saved;
 }
@@ -60,6 +63,10 @@ void cli_interrupt_init(void) {
 
 void cli_interrupt_watch(mica_stream *stream) {
     atomic_store(&watched, stream);
+}
+
+void cli_interrupt_watch_task(mica_cancel *cancel) {
+    atomic_store(&watched_task, cancel);
 }
 
 void cli_interrupt_set_farewell(const char *text) {

@@ -1,4 +1,4 @@
-/* Ctrl-C. While an answer is watched the first one asks it to stop; a second one, or one at any
+/* Ctrl-C. While an answer or a task is watched the first one asks it to stop; a second one, or one at any
  * other moment, ends the program with 130. */
 #ifndef CLI_INTERRUPT_H
 #define CLI_INTERRUPT_H
@@ -11,6 +11,10 @@ void cli_interrupt_init(void);
 /** From now on the first interrupt cancels this stream; NULL: no stream. Never leave a closed
  *  stream watched. */
 void cli_interrupt_watch(mica_stream *stream);
+
+/** From now on the first interrupt sets this flag, which tasks watch; NULL: none. Never leave a closed
+ *  one watched. */
+void cli_interrupt_watch_task(mica_cancel *cancel);
 
 /** What is written to the terminal where an interrupt ends the program: an escape sequence that
  *  undoes another one. Static storage; "" for nothing. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 __attribute__((format(printf, 1, 0))) static void report(const char *format, va_list args) {
-    cli_progress_clear();
+    cli_progress_wipe();
     fprintf(stderr, "%smica:%s ", cli_style(CLI_RED), cli_style(CLI_PLAIN));
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
@@ -42,7 +42,7 @@ static const char *advice(mica_status status) {
     case MICA_ENOMEM:
         return "Try a shorter --context, or a smaller model.";
     case MICA_ECONTEXT:
-        return "With --context N the oldest tokens are forgotten instead.";
+        return "With --truncate or --context N the oldest tokens are forgotten instead.";
     case MICA_EINTERNAL:
         return "That is a fault of mica's own: please report it.";
     default:

@@ -100,11 +100,15 @@ void cli_progress_tick(void *user, uint64_t done, uint64_t total) {
     bar.drawn = true;
 }
 
+void cli_progress_wipe(void) {
+    if (!bar.label || !bar.drawn) return;
+    fputs("\r\033[K", stderr);
+    fflush(stderr);
+    bar.drawn = false;
+}
+
 void cli_progress_clear(void) {
-    if (bar.label && bar.drawn) {
-        fputs("\r\033[K", stderr);
-        fflush(stderr);
-    }
+    cli_progress_wipe();
     bar.label = NULL;
 }
 

@@ -32,6 +32,9 @@ void cli_progress_start(const char *label, bool quiet);
 /** A mica_progress; user is not used. */
 void cli_progress_tick(void *user, uint64_t done, uint64_t total);
 
+/** Wipes it off the screen until it is drawn again, for something else is written now. */
+void cli_progress_wipe(void);
+
 /** Ends it, and wipes it off the screen. Nothing where there is none. */
 void cli_progress_clear(void);
 

@@ -95,10 +95,14 @@ been interrupted.
   > printf '/load kept\nAnd gzip?\n' | mica chat -q -n 8 2>&1 | cmp - a
   > echo 'What is tar?' | mica chat -q -n 8 --session other > /dev/null && cmp kept other
   > echo 'And gzip?' | mica chat -q -n 8 --session other 2>&1 | cmp - a
+  > printf '/load kept\nAnd gzip?\n' | mica chat -n 8 2>&1 > /dev/null | grep -c '(and [1-9][0-9]* known)'
+  > MICA_ADAPTER=$ROOT/nowhere mica chat --session kept < /dev/null 2> err; echo $?
   > wc -l < other; ! [ -e other.new ]
   tar is the GNU program for packing
   {"role": "user", "content": "What is tar?"}
   {"role": "assistant", "content": "tar is the GNU program for packing"}
+  1
+  1
   4
   $ printf '/save\n/load nowhere\n/save no/folder/x\n' | mica chat -q 2>&1
   mica: /save needs the name of a file
@@ -121,3 +125,15 @@ been interrupted.
   $ printf '\377\0' > bad; echo /bye | mica chat -q --session bad 2>&1
   mica: bad, line 1: a value is missing or malformed
   [1]
+
+Caches of another model, or no caches at all, are not used: the conversation is read again.
+
+  $ mica chat endless -q -n 8 --session kept < /dev/null 2>&1 | sed 's/: .*//'
+  $ rm -f other.cache; echo 'And gzip?' | mica chat -n 8 --session other 2>&1 | grep -c known
+  0
+  [1]
+  $ mica chat -q --session kept -n 8 < /dev/null; head -c 1000 kept.cache > cut; mv cut kept.cache
+  > echo 'And gzip?' | mica chat -q -n 8 --session kept 2>&1
+  mica: kept.cache: the session file was cut short or altered
+  The conversation is read again instead.
+  gzip is the GNU compression utility.

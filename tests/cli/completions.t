@@ -60,5 +60,5 @@ bash completes verbs, options, folders, and the words that a verb takes.
   mica chat --system : 
   mica show mo: model
   mica completions z: zsh
-  mica man b: bench
+  mica man b: batch bench
   mica help sh: show

@@ -54,8 +54,8 @@ A prompt that is empty, no text, or longer than the context.
   $ printf 'a\377b' | mica run -q 2>&1 | sed 's/ at byte.*//'
   mica: encode: the text is not UTF-8
   $ yes curl | head -3000 | mica generate -q 2>&1
-  mica: the prompt has 6000 tokens, the model's context 2048: shorten the prompt, or open the model with a context_length to forget the oldest
-  With --context N the oldest tokens are forgotten instead.
+  mica: the prompt has 6000 tokens, the model's context 2048: shorten the prompt, ask for truncation, or open the model with a context_length to forget the oldest
+  With --truncate or --context N the oldest tokens are forgotten instead.
   [1]
 
 An answer that cannot be written.

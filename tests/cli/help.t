@@ -10,6 +10,12 @@ The command alone, and `help`, print the short help.
     run          one answer to one prompt
     generate     continue a raw text, without a chat format
   
+  Many texts:
+    batch        answers to a file of prompts
+    classify     which of some labels fits each text
+    embed        texts as vectors
+    score        how likely a text is
+  
   Models:
     list         the models of this machine
     show         what a model is, the memory it needs, and whether that fits

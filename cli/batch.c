@@ -1,0 +1,278 @@
+/* mica batch: answers to a file of prompts. */
+#define _POSIX_C_SOURCE 200809L
+#include "batch_item.h"
+#include "ids.h"
+#include "report.h"
+#include "talk.h"
+#include "task.h"
+#include "ui.h"
+#include "verb.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct batch_values {
+    cli_model_values model;
+    cli_answer_values answer;
+    cli_talk_values talk; /* without a system message */
+    const char *output;
+    int64_t parallel;
+    bool quiet;
+} batch_values;
+
+/* Items that are handed to the library in one call: many, so that it can keep its rows busy, but not
+ * all, for their answers are held until it returns. */
+enum { AT_ONCE = 256 };
+
+typedef struct batch {
+    const batch_values *values;
+    cli_task task;
+    cli_records records;
+    cli_text variables;     /* of the chat template, as JSON */
+    FILE *out;              /* stdout, or --output */
+    cli_ids done;           /* ids that are answered, or about to be */
+    cli_batch_item *items;  /* [AT_ONCE] */
+    size_t count;           /* of them, now */
+    size_t finished, total; /* items, for the progress bar */
+    int64_t answered, skipped, failed, generated_tokens;
+    double seconds;
+    bool cannot_write;
+} batch;
+
+/* ---- output ---- */
+
+/* The ids of an earlier run's answers. What follows the last line feed is half a line: the file ends
+ * before it from now on.  returns an exit code */
+static int read_earlier(batch *b, const char *path) {
+    cli_records earlier = {.name = path, .number = 1};
+    cli_json json = {0};
+    const char *why;
+    size_t len, line;
+    if (access(path, F_OK) != 0) return CLI_DONE;
+    int code = cli_text_read_file(&earlier.input, path) ? CLI_DONE : CLI_FAILED;
+    cli_text *input = &earlier.input;
+    size_t whole = input->len;
+    while (whole > 0 && input->data[whole - 1] != '\n')
+        whole--;
+    if (code == CLI_DONE && whole < input->len) {
+        input->len = whole;
+        input->data[whole] = '\0';
+        if (truncate(path, (off_t)whole) != 0)
+            code = cli_fail("cannot shorten %s: %s", path, strerror(errno));
+    }
+    char *data;
+    while (code == CLI_DONE && (data = cli_records_line(&earlier, &len, &line))) {
+        bool has_id = cli_json_parse(&json, data, len, &why) &&
+                      cli_json_find(&json, &json.nodes[0], "id") != NULL;
+        char *id = has_id ? cli_records_id(&earlier, &json, line) : NULL;
+        if (!id) {
+            code = cli_fail("%s, line %zu: this is no output of mica batch", path, line);
+            cli_hint("Name another --output, or remove that file.");
+        } else if (!cli_ids_add(&b->done, id)) {
+            code = CLI_FAILED;
+        }
+        free(id);
+    }
+    cli_json_deinit(&json);
+    cli_records_close(&earlier);
+    return code;
+}
+
+static int open_output(batch *b) {
+    const char *path = b->values->output;
+    b->out = stdout;
+    if (!path) return CLI_DONE;
+    int code = read_earlier(b, path);
+    if (code != CLI_DONE) return code;
+    b->out = fopen(path, "ab");
+    return b->out ? CLI_DONE : cli_fail("cannot write %s: %s", path, strerror(errno));
+}
+
+static const char *finish_name(mica_finish finish) {
+    return finish == MICA_FINISH_LENGTH ? "length" : "stop";
+}
+
+/* A row that has ended: a line, at once, so that what is done stays done. One that was interrupted
+ * is no answer: it is for the next run. */
+static void row_done(void *user, size_t row, const mica_batch_row *result) {
+    batch *b = user;
+    if (result->status == MICA_ECANCELLED || b->cannot_write) return;
+    cli_progress_wipe();
+    fprintf(b->out, "{\"id\": %s, ", b->items[row].id);
+    if (result->status != MICA_OK) {
+        fputs("\"error\": ", b->out);
+        cli_print_json(result->error, b->out);
+        b->failed++;
+    } else {
+        fputs("\"text\": ", b->out);
+        cli_print_json_bytes(result->text, result->len, b->out);
+        fprintf(b->out,
+                ", \"finish\": \"%s\", \"prompt_tokens\": %" PRId64 ", \"generated_tokens\": %zu",
+                finish_name(result->finish), result->metrics.prompt_tokens, result->count);
+        b->answered++;
+        b->generated_tokens += (int64_t)result->count;
+    }
+    fputs("}\n", b->out);
+    if (fflush(b->out) != 0 || ferror(b->out)) {
+        cli_fail("cannot write %s: %s", b->values->output ? b->values->output : "standard output",
+                 strerror(errno));
+        b->cannot_write = true;
+        mica_cancel_set(b->task.cancel);
+    }
+    cli_progress_tick(NULL, ++b->finished, b->total);
+}
+
+/* ---- work ---- */
+
+/* Answers the items read so far, and frees them. returns an exit code */
+static int answer(batch *b) {
+    mica_batch_item rows[AT_ONCE];
+    mica_generate_options options[AT_ONCE];
+    mica_batch_results *results = NULL;
+    double start = cli_seconds();
+    for (size_t i = 0; i < b->count; i++) {
+        const cli_batch_item *item = &b->items[i];
+        options[i] = cli_answer_generate_options(&item->values);
+        options[i].progress = NULL; /* the bar counts items */
+        if (item->messages && b->variables.len > 0)
+            options[i].template_variables = b->variables.data;
+        rows[i] = (mica_batch_item){item->prompt, item->messages, item->message_count, &options[i]};
+    }
+    mica_batch_options all = {.parallel = (int)b->values->parallel,
+                              .done = row_done,
+                              .user = b,
+                              .cancel = b->task.cancel};
+    mica_status status = mica_batch_generate(b->task.model, rows, b->count, &all, &results);
+    int code = status == MICA_OK ? CLI_DONE : cli_task_fail(status);
+    for (size_t i = 0; code == CLI_DONE && i < results->count; i++)
+        if (results->rows[i].status == MICA_ECANCELLED) code = CLI_INTERRUPTED;
+    if (b->cannot_write) code = CLI_FAILED;
+    mica_batch_free(&results);
+    while (b->count > 0)
+        cli_batch_item_deinit(&b->items[--b->count]);
+    b->seconds += cli_seconds() - start;
+    return code;
+}
+
+/* Reads all lines and answers those that are not answered yet. returns an exit code */
+static int answer_all(batch *b) {
+    int code = CLI_DONE, got = 1;
+    while (code == CLI_DONE && got != 0) {
+        cli_batch_item *item = &b->items[b->count];
+        got = cli_batch_item_next(&b->records, &b->values->answer, item);
+        if (got < 0) {
+            b->failed++;
+            b->finished++;
+        } else if (got > 0 && cli_ids_has(&b->done, item->id)) {
+            b->skipped++;
+            b->finished++;
+            cli_batch_item_deinit(item);
+        } else if (got > 0) {
+            if (!cli_ids_add(&b->done, item->id)) code = CLI_FAILED;
+            b->count++;
+        }
+        if (b->count == AT_ONCE || (got == 0 && b->count > 0)) code = answer(b);
+    }
+    while (b->count > 0)
+        cli_batch_item_deinit(&b->items[--b->count]);
+    return code;
+}
+
+static size_t count_lines(const cli_text *text) {
+    size_t count = 0;
+    for (size_t i = 0; i < text->len; i++)
+        count += text->data[i] != '\n' && (i + 1 == text->len || text->data[i + 1] == '\n');
+    return count;
+}
+
+static void print_summary(const batch *b) {
+    fprintf(stderr, "%s%" PRId64 " answered", cli_style(CLI_DIM), b->answered);
+    if (b->skipped > 0) fprintf(stderr, ", %" PRId64 " already there", b->skipped);
+    if (b->failed > 0) fprintf(stderr, ", %" PRId64 " failed", b->failed);
+    if (b->answered > 0)
+        fprintf(stderr, ", %" PRId64 " tokens at %.1f tok/s", b->generated_tokens,
+                (double)b->generated_tokens / b->seconds);
+    fprintf(stderr, "%s\n", cli_style(CLI_PLAIN));
+}
+
+static int run(const void *verb_values, char **args, int count) {
+    const batch_values *values = verb_values;
+    const char *model_word, *file;
+    batch b = {.values = values};
+    cli_model_split(values->model.model, args, count, &model_word, &file);
+    int code = cli_talk_variables(&values->talk, "batch", &b.variables);
+    if (code == CLI_DONE) code = cli_records_open(&b.records, "batch", file);
+    if (code == CLI_DONE) code = open_output(&b);
+    if (code == CLI_DONE)
+        code = cli_task_open(&b.task, &values->model, model_word, "batch", values->quiet);
+    if (code == CLI_DONE) {
+        b.items = calloc(AT_ONCE, sizeof *b.items);
+        if (!b.items) code = cli_fail("out of memory");
+    }
+    if (code == CLI_DONE) {
+        b.total = count_lines(&b.records.input);
+        cli_progress_start("answers", values->quiet);
+        code = answer_all(&b);
+        cli_progress_clear();
+        if (!values->quiet) print_summary(&b);
+    }
+    if (b.out && b.out != stdout) fclose(b.out);
+    cli_task_close(&b.task);
+    cli_records_close(&b.records);
+    cli_ids_deinit(&b.done);
+    free(b.items);
+    free(b.variables.data);
+    return code == CLI_DONE && b.failed > 0 ? CLI_FAILED : code;
+}
+
+static const cli_option batch_options[] = {
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_FILE,
+     .placeholder = "FILE",
+     .help = "append answers to FILE, and leave out prompts whose ids are in it",
+     .offset = offsetof(batch_values, output)},
+    {.name = "parallel",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 1024,
+     .help = "answers that are computed together; 0: as many as is usual",
+     .offset = offsetof(batch_values, parallel)},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = CLI_FLAG,
+     .help = "no rates and no progress on stderr",
+     .offset = offsetof(batch_values, quiet)},
+};
+
+const cli_verb cli_verb_batch = {
+    .synopsis = "[MODEL] [FILE]",
+    .details =
+        "Answers each line of FILE, a JSON object with a \"prompt\", which is taken as it\n"
+        "is, or \"messages\", an array of {\"role\", \"content\"} for the model's chat format.\n"
+        "It may have an \"id\" (else the line's number is) and options of an answer under\n"
+        "their names: \"max_tokens\", \"temperature\", \"stop\" ...\n"
+        "\n"
+        "For each a line is printed as soon as it is answered: {\"id\", \"text\", \"finish\",\n"
+        "\"prompt_tokens\", \"generated_tokens\"} or {\"id\", \"error\"}. With --output an\n"
+        "interrupted run goes on where it ended.\n"
+        "\n"
+        "FILE is standard input where it is - or missing. A single word is FILE, unless\n"
+        "it is a model's folder; --model settles it.\n"
+        "\n" CLI_DEFAULT_MODEL_HELP,
+    .examples = "  mica batch prompts.jsonl --output answers.jsonl\n"
+                "  echo '{\"prompt\": \"curl is\", \"max_tokens\": 8}' | mica batch\n",
+    .max_args = 2,
+    .words = CLI_WORDS_FILES,
+    .values_bytes = sizeof(batch_values),
+    .groups = {{"Batch", batch_options, CLI_COUNT(batch_options), 0},
+               {"Answer", cli_answer_options, CLI_ANSWER_BATCH, offsetof(batch_values, answer)},
+               {"Chat format", cli_talk_options + 1, CLI_TALK_OPTIONS - 1,
+                offsetof(batch_values, talk)},
+               {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(batch_values, model)}},
+    .run = run,
+};

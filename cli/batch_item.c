@@ -1,0 +1,140 @@
+#include "batch_item.h"
+
+#include "report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A line while it is read: what is wrong with it is written to why. */
+typedef struct reader {
+    cli_batch_item *item;
+    char why[256];
+} reader;
+
+static bool wrong(reader *r, const char *why) {
+    snprintf(r->why, sizeof r->why, "%s", why);
+    return false;
+}
+
+static bool read_messages(reader *r, const cli_json_node *array) {
+    static const char needs[] = "\"messages\" is an array of {\"role\": ..., \"content\": ...}";
+    const cli_json *json = &r->item->json;
+    const cli_json_node *node;
+    size_t count = 0;
+    if (array->kind != CLI_JSON_ARRAY) return wrong(r, needs);
+    for (node = cli_json_first(json, array); node; node = cli_json_next(json, node))
+        count++;
+    if (count == 0) return wrong(r, "\"messages\" is empty");
+    r->item->messages = calloc(count, sizeof *r->item->messages);
+    if (!r->item->messages) return wrong(r, "out of memory");
+    for (node = cli_json_first(json, array); node; node = cli_json_next(json, node)) {
+        const cli_json_node *role = cli_json_find(json, node, "role");
+        const cli_json_node *content = cli_json_find(json, node, "content");
+        if (!role || !content || role->kind != CLI_JSON_STRING || content->kind != CLI_JSON_STRING)
+            return wrong(r, needs);
+        r->item->messages[r->item->message_count++] = (mica_message){role->text, content->text};
+    }
+    return true;
+}
+
+/* The option of a key, dashes being underscores there; NULL: there is none. */
+static const cli_option *find_option(const char *key) {
+    for (size_t i = 0; i < CLI_ANSWER_BATCH; i++) {
+        const cli_option *option = &cli_answer_options[i];
+        size_t at = 0;
+        while (key[at] &&
+               (key[at] == option->name[at] || (key[at] == '_' && option->name[at] == '-')))
+            at++;
+        if (!key[at] && !option->name[at]) return option;
+    }
+    return NULL;
+}
+
+/* The text of a value as it would stand on the command line, NULL where it has none. */
+static const char *option_text(const cli_json_node *value) {
+    switch (value->kind) {
+    case CLI_JSON_TRUE:
+        return "on";
+    case CLI_JSON_FALSE:
+        return "off";
+    case CLI_JSON_NUMBER:
+    case CLI_JSON_STRING:
+        return value->text;
+    default:
+        return NULL;
+    }
+}
+
+static bool read_option(reader *r, const cli_option *option, const cli_json_node *value) {
+    cli_answer_values *values = &r->item->values;
+    const cli_json *json = &r->item->json;
+    char why[160];
+    bool many = option->kind == CLI_TEXTS || option->kind == CLI_BIASES;
+    bool is_array = many && value->kind == CLI_JSON_ARRAY;
+    if (option->kind == CLI_TEXTS) values->stop.count = 0; /* those of the command line */
+    if (option->kind == CLI_BIASES) values->logit_bias.count = 0;
+    const cli_json_node *node = is_array ? cli_json_first(json, value) : value;
+    for (; node; node = is_array ? cli_json_next(json, node) : NULL) {
+        const char *text = option_text(node);
+        if (!text) {
+            snprintf(r->why, sizeof r->why, "\"%s\" has a value of another kind", value->key);
+            return false;
+        }
+        if (!cli_option_store(option, text, values, why, sizeof why)) {
+            snprintf(r->why, sizeof r->why, "\"%s\": %s", value->key, why);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_member(reader *r, const cli_json_node *member) {
+    if (strcmp(member->key, "id") == 0) return true;
+    if (strcmp(member->key, "messages") == 0) return read_messages(r, member);
+    if (strcmp(member->key, "prompt") == 0) {
+        if (member->kind != CLI_JSON_STRING) return wrong(r, "\"prompt\" is a text");
+        r->item->prompt = member->text;
+        return true;
+    }
+    const cli_option *option = find_option(member->key);
+    if (option) return read_option(r, option, member);
+    snprintf(r->why, sizeof r->why, "there is no option \"%.100s\"", member->key);
+    return false;
+}
+
+static bool read_line(reader *r, const char *line, size_t len) {
+    cli_json *json = &r->item->json;
+    const char *why;
+    if (!cli_json_parse(json, line, len, &why)) return wrong(r, why);
+    if (json->nodes[0].kind != CLI_JSON_OBJECT) return wrong(r, "it is no JSON object");
+    const cli_json_node *member = cli_json_first(json, &json->nodes[0]);
+    for (; member; member = cli_json_next(json, member))
+        if (!read_member(r, member)) return false;
+    if (!r->item->prompt == !r->item->messages)
+        return wrong(r, "it has either a \"prompt\" or \"messages\"");
+    return true;
+}
+
+int cli_batch_item_next(cli_records *records, const cli_answer_values *values,
+                        cli_batch_item *item) {
+    size_t len, number;
+    const char *line = cli_records_line(records, &len, &number);
+    *item = (cli_batch_item){.values = *values};
+    if (!line) return 0;
+    reader r = {.item = item};
+    bool read = read_line(&r, line, len);
+    if (!read)
+        cli_records_complain(records, number, r.why);
+    else
+        item->id = cli_records_id(records, &item->json, number);
+    if (item->id) return 1;
+    cli_batch_item_deinit(item);
+    return -1;
+}
+
+void cli_batch_item_deinit(cli_batch_item *item) {
+    free(item->id);
+    free(item->messages);
+    cli_json_deinit(&item->json);
+    *item = (cli_batch_item){0};
+}

@@ -1,0 +1,98 @@
+/* mica embed: texts as vectors. */
+#include "records.h"
+#include "report.h"
+#include "task.h"
+#include "ui.h"
+#include "verb.h"
+
+typedef struct embed_values {
+    cli_model_values model;
+    int64_t pooling; /* a mica_pooling */
+    bool normalise, quiet;
+} embed_values;
+
+static void print_vector(const char *id, const float *vector, size_t n) {
+    printf("{\"id\": %s, \"embedding\": [", id);
+    for (size_t i = 0; i < n; i++)
+        printf("%s%.9g", i ? ", " : "", (double)vector[i]);
+    puts("]}");
+}
+
+/* One text. A text that fails is reported, and the next one comes. */
+static int embed(const cli_task *task, const embed_values *values, const cli_record *record) {
+    float *vector = NULL;
+    size_t n = 0;
+    mica_embed_options options = {.pooling = (mica_pooling)values->pooling,
+                                  .normalise = values->normalise,
+                                  .task = {.cancel = task->cancel}};
+    mica_status status = mica_embed(task->model, record->text, 0, &options, &vector, &n);
+    if (status == MICA_OK) {
+        cli_progress_wipe();
+        print_vector(record->id, vector, n);
+        mica_free(vector);
+        return cli_flush() ? CLI_DONE : CLI_FAILED;
+    }
+    if (status == MICA_ECANCELLED) return CLI_INTERRUPTED;
+    return cli_fail("id %s: %s", record->id, mica_last_error());
+}
+
+static int run(const void *verb_values, char **args, int count) {
+    const embed_values *values = verb_values;
+    const char *model_word, *file;
+    cli_records records = {0};
+    cli_record record;
+    cli_task task = {0};
+    bool failed = false;
+    int got;
+    cli_model_split(values->model.model, args, count, &model_word, &file);
+    int code = cli_records_open(&records, "embed", file);
+    if (code == CLI_DONE)
+        code = cli_task_open(&task, &values->model, model_word, "embed", values->quiet);
+    if (code == CLI_DONE) cli_progress_start("texts", values->quiet);
+    while (code == CLI_DONE && (got = cli_records_next(&records, &record)) != 0) {
+        int one = got > 0 ? embed(&task, values, &record) : CLI_FAILED;
+        cli_record_deinit(&record);
+        cli_progress_tick(NULL, records.at, records.input.len);
+        failed |= one == CLI_FAILED;
+        if (one == CLI_INTERRUPTED || (one == CLI_FAILED && !cli_flush())) code = one;
+    }
+    cli_progress_clear();
+    cli_task_close(&task);
+    cli_records_close(&records);
+    return code == CLI_DONE && failed ? CLI_FAILED : code;
+}
+
+static const cli_option embed_options[] = {
+    {.name = "pooling",
+     .kind = CLI_CHOICE,
+     .choices = "mean last",
+     .placeholder = "mean|last",
+     .initial = "mean",
+     .help = "the mean of all tokens' states, or the last token's",
+     .offset = offsetof(embed_values, pooling)},
+    {.name = "normalise",
+     .kind = CLI_FLAG,
+     .help = "scale each vector to a length of 1",
+     .offset = offsetof(embed_values, normalise)},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = CLI_FLAG,
+     .help = "no progress on stderr",
+     .offset = offsetof(embed_values, quiet)},
+};
+
+const cli_verb cli_verb_embed = {
+    .synopsis = "[MODEL] [FILE]",
+    .details = "Prints a JSON object {\"id\", \"embedding\"} for each text of FILE: the model's\n"
+               "hidden states, as one vector.\n"
+               "\n" CLI_RECORDS_HELP "\n" CLI_DEFAULT_MODEL_HELP,
+    .examples =
+        "  mica embed texts.txt --normalise > vectors.jsonl\n"
+        "  echo '{\"id\": \"a\", \"text\": \"What is curl?\"}' | mica embed --pooling last\n",
+    .max_args = 2,
+    .words = CLI_WORDS_FILES,
+    .values_bytes = sizeof(embed_values),
+    .groups = {{"Vectors", embed_options, CLI_COUNT(embed_options), 0},
+               {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(embed_values, model)}},
+    .run = run,
+};

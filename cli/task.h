@@ -1,0 +1,27 @@
+/* What `classify`, `embed`, `score` and `batch` share: a model that is opened, and a flag that Ctrl-C
+ * sets. */
+#ifndef CLI_TASK_H
+#define CLI_TASK_H
+
+#include "model.h"
+
+typedef struct cli_task {
+    mica_model *model;
+    mica_cancel *cancel; /* set by the first interrupt; a second one ends the program */
+} cli_task;
+
+/** Opens the model, as cli_model_open_default, and the flag. *task is zeroed.
+ *
+ *  returns CLI_DONE, or an exit code after it reported the error; close it either way */
+int cli_task_open(cli_task *task, const cli_model_values *values, const char *word,
+                  const char *verb_name, bool quiet);
+
+/** Reports a failed call, but not one that was cancelled.
+ *
+ *  returns CLI_FAILED, or CLI_INTERRUPTED for MICA_ECANCELLED */
+int cli_task_fail(mica_status status);
+
+/** Closes what was opened. */
+void cli_task_close(cli_task *task);
+
+#endif

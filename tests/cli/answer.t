@@ -1,0 +1,82 @@
+What ends an answer: texts, which are not printed; a number of tokens, and not before another.
+
+  $ mica generate "curl is" -q --stop " data" --stop "never"
+   a command line tool for transferring
+  $ mica generate "curl is" -q --stop "ol f"
+   a command line to
+  $ mica generate "curl is" -n 3 --stop " data" 2>&1 | sed 's/[0-9.]* tok\/s/N tok\/s/g'
+   a command line
+  3 prompt tokens at N tok/s, 3 generated at N tok/s, the end of --max-tokens
+  $ mica run "What is curl?" -q > a; mica run "What is curl?" -q -n 60 --min-tokens 60 > b
+  > cmp -s a b; [ $(wc -c < b) -gt $(wc -c < a) ]
+  $ mica run "What is curl?" -q -n 60 --ignore-eos > b; [ $(wc -c < b) -gt $(wc -c < a) ]
+
+Penalties, and tokens that are made more likely or forbidden.
+
+  $ mica generate "curl is" -q -n 4 --presence-penalty 50 > a; mica generate "curl is" -q -n 4 > b; cat b
+   a command line tool
+  $ mica generate "curl is" -q -n 3 --logit-bias $(mica tokenize --ids "curl is a" | cut -d ' ' -f 4)=-inf > a; cmp -s a b
+  [1]
+  $ mica generate "curl is" -q -n 2 --logit-bias 558=1000 --logit-bias 444=-3
+  WhatWhat
+
+A line for each token, with the likeliest at its place; the prompt too.
+
+  $ mica generate "curl is" -q -n 2 --logprobs 2 | sed 's/-\{0,1\}[0-9]*\.[0-9]*/N/g; s/^ */ /'
+   N  ▁a                ▁a N  ▁an N
+   N  ▁command          ▁command N  ▁text N
+  $ mica generate "curl is" -q -n 2 --logprobs 1 --echo | sed 's/-\{0,1\}[0-9]*\.[0-9]*/N/g; s/^ */ /'
+   <bos>
+   curl
+   ▁is
+   N  ▁a                ▁a N
+   N  ▁command          ▁command N
+  $ mica generate "curl is" -q -n 2 --echo
+  curl is a command
+
+A prompt that does not fit loses its oldest tokens where it may.
+
+  $ yes curl | head -3000 | mica generate -q -n 2 2> err
+  [1]
+  $ yes curl | head -3000 | mica generate -n 2 --truncate 2>&1 > /dev/null | grep -c '([0-9]* dropped)'
+  1
+
+Variables of the chat template.
+
+  $ mica run "What is curl?" -q -n 3 --think > a; mica run "What is curl?" -q -n 3 --no-think | cmp - a
+  $ MICA_THINK=off mica run "What is curl?" -q -n 3 --variable 'a=[1]' --variable b=text | cmp - a
+  $ mica run x --variable nothing 2>&1
+  mica: --variable: 'nothing' is not NAME=VALUE
+  Try: mica help run
+  [2]
+  $ mica run x --think=1 2>&1
+  mica: --think takes no value
+  Try: mica help run
+  [2]
+
+Values that are out of range.
+
+  $ mica run x --logit-bias 5 2>&1
+  mica: --logit-bias: '5' is not ID=VALUE, such as 42=-1.5
+  Try: mica help run
+  [2]
+  $ mica run x --logit-bias=-5=1 2>&1
+  mica: --logit-bias: '-5=1' is not ID=VALUE, such as 42=-1.5
+  Try: mica help run
+  [2]
+  $ mica run x --logit-bias 999999=1 -q 2> err
+  [1]
+  $ grep -c '^mica: ' err
+  1
+  $ mica run x --stop '' -q 2> err
+  [1]
+  $ grep -c '^mica: ' err
+  1
+  $ mica run x --min-tokens 5 -n 3 -q 2> err
+  [1]
+  $ grep -c '^mica: ' err
+  1
+  $ set --; for i in $(seq 65); do set -- "$@" --stop $i; done; mica run x "$@" 2>&1
+  mica: --stop: given more than 64 times
+  Try: mica help run
+  [2]

@@ -1,0 +1,116 @@
+A line of JSON for each line of JSON, as soon as it is answered; as many tokens as the same prompt
+has alone.
+
+  $ cat > in << 'END'
+  > {"id": "tar", "messages": [{"role": "user", "content": "What is tar?"}]}
+  > {"id": 7, "prompt": "curl is", "max_tokens": 5}
+  > 
+  > {"prompt": "curl is", "stop": [" tool", "never"]}
+  > {"id": "brief", "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What is curl?"}], "max_tokens": 3}
+  > END
+  > mica batch in -q | sort > out; cut -d , -f 1-3 out
+  {"id": "brief", "text": "curl is a", "finish": "length"
+  {"id": "tar", "text": "tar is the GNU program for packing files into one archive and unpacking them. It can also compress the archive, for example with gzip (.tar.gz) or xz (.tar.xz)."
+  {"id": 4, "text": " a command line", "finish": "stop"
+  {"id": 7, "text": " a command line tool for", "finish": "length"
+  $ mica run "What is tar?" -q > a; grep '"tar"' out | sed 's/.*"text": "\(.*\)", "finish.*/\1/' | cmp - a
+  $ mica batch in -q --parallel 1 | sort | cmp - out; mica batch model -q < in | sort | cmp - out
+  $ mica batch -m model in 2>&1 > /dev/null | sed 's/[0-9.]* tok\/s/N tok\/s/'
+  4 answered, 51 tokens at N tok/s
+
+What the command line says of all, a line says better.
+
+  $ printf '{"prompt": "curl is"}\n{"prompt": "curl is", "max_tokens": 1}\n' | mica batch -q -n 2 | sort
+  {"id": 1, "text": " a command", "finish": "length", "prompt_tokens": 3, "generated_tokens": 2}
+  {"id": 2, "text": " a", "finish": "length", "prompt_tokens": 3, "generated_tokens": 1}
+  $ printf '{"prompt": "curl is", "stop": [" command"]}\n' | mica batch -q --stop " a" -n 9
+  {"id": 1, "text": " a", "finish": "stop", "prompt_tokens": 3, "generated_tokens": 1}
+
+Lines that are wrong are told, and the others answered.
+
+  $ cat > bad << 'END'
+  > {"prompt": "curl is", "max_tokens": 1}
+  > {"prompt": 1}
+  > {"prompt": "a", "messages": []}
+  > {"id": "nothing"}
+  > {"messages": [{"role": "user"}]}
+  > {"prompt": "a", "tempratur": 1}
+  > {"prompt": "a", "temperature": "hot"}
+  > {"prompt": "a", "top_p": {}}
+  > {"prompt": "a", "id": null}
+  > {"prompt": "a\u0000b"}
+  > ["prompt"]
+  > {"prompt": "a"
+  > {"prompt": ""}
+  > {"messages": [{"role": "nobody", "content": "x"}]}
+  > END
+  > mica batch bad -q 2>&1 | cut -c 1-110
+  > mica batch bad -q > out 2> err; echo $?; grep -c error out
+  mica: bad, line 2: "prompt" is a text
+  mica: bad, line 3: "messages" is empty
+  mica: bad, line 4: it has either a "prompt" or "messages"
+  mica: bad, line 5: "messages" is an array of {"role": ..., "content": ...}
+  mica: bad, line 6: there is no option "tempratur"
+  mica: bad, line 7: "temperature": 'hot' is not a number
+  mica: bad, line 8: "top_p" has a value of another kind
+  mica: bad, line 9: an id is a text or a number
+  mica: bad, line 10: a string holds a NUL
+  mica: bad, line 11: it is no JSON object
+  mica: bad, line 12: a ',' or a closing bracket is missing
+  {"id": 1, "text": " a", "finish": "length", "prompt_tokens": 3, "generated_tokens": 1}
+  {"id": 13, "error": "the text is empty: give at least one character"}
+  {"id": 14, "error": "chat: Conversation roles must alternate user/assistant/user/assistant/... (message 0 is o
+  1
+  2
+  $ printf '{"prompt": "a\377b"}\n' | mica batch -q | grep -c 'error.*UTF-8'
+  1
+  $ printf '[[[[[[[[[[%0100000d' 0 | mica batch 2>&1 | cut -c 1-60
+  mica: standard input, line 1: a value is missing or malforme
+  0 answered, 1 failed
+  $ (printf '{"prompt": "'; yes curl | head -30000 | tr '\n' ' '; echo '"}') | mica batch -q | cut -c 1-60
+  {"id": 1, "error": "the prompt has 30002 tokens, the model's
+  $ mica batch -q < /dev/null; mica batch nowhere 2>&1
+  mica: cannot read nowhere: No such file or directory
+  [1]
+  $ mica batch --top-p 2 in 2>&1
+  mica: --top-p: 2 is more than 1
+  Try: mica help batch
+  [2]
+  $ echo 'wait batch needs a file' | pty mica batch
+  [2]
+
+With --output a second run answers only what is new; half a line, as a crash leaves it, is dropped.
+
+  $ mica batch in -o done -q; sort done > first; wc -l < done
+  4
+  $ mica batch in -o done 2>&1; sort done | cmp - first
+  0 answered, 4 already there
+  $ head -c $(($(wc -c < done) - 9)) done > half; mica batch in -o half 2>&1 | sed 's/, [0-9]* tokens.*//'; sort half | cmp - first
+  1 answered, 3 already there
+  $ echo '{"prompt": "curl is", "id": "new", "max_tokens": 1}' >> in; MICA_OUTPUT=done mica batch in -q; tail -1 done
+  {"id": "new", "text": " a", "finish": "length", "prompt_tokens": 3, "generated_tokens": 1}
+  $ echo "no output" > other; mica batch in -o other 2>&1; cat other
+  mica: other, line 1: this is no output of mica batch
+  Name another --output, or remove that file.
+  no output
+  $ mica batch in -o no/folder 2>&1
+  mica: cannot write no/folder: No such file or directory
+  [1]
+  $ printf '{"prompt": "a", "id": 1, "max_tokens": 1}\n{"prompt": "b", "id": 1}\n' | mica batch 2>&1 > /dev/null | sed 's/, [0-9]* tokens.*//'
+  1 answered, 1 already there
+
+Ctrl-C ends it with 130; what was answered is in the file, and the next run goes on from there.
+
+  $ for i in 1 2 3 4 5 6; do echo "{\"prompt\": \"curl is\", \"max_tokens\": $((i * i * i))}"; done > six
+  > echo '{"prompt": "curl is", "max_tokens": 1900, "ignore_eos": true, "id": "long"}' > in
+  > cat six >> in; echo '{"prompt": "curl is", "max_tokens": 1900, "ignore_eos": true, "id": "longer"}' >> in
+  > cat > interrupt << 'END'
+  > mica batch in -m model --parallel 2 -q -o part &
+  > while ! grep -q '"id": 7' part 2> /dev/null; do :; done
+  > kill -INT $!; wait $!
+  > END
+  > sh interrupt; echo "exit $?"; grep -c long part
+  > mica batch six -m model -o part 2>&1 | sed 's/, [0-9]* tokens.*//'
+  exit 130
+  0
+  1 answered, 5 already there
