@@ -40,6 +40,14 @@ typedef struct mica_stream mica_stream;
 /** Told from time to time how far a long work is: done of total (bytes, tokens). */
 typedef void (*mica_progress)(void *user, uint64_t done, uint64_t total);
 
+/** How products with quantised weights are computed. */
+typedef enum mica_arithmetic {
+    MICA_ARITHMETIC_DEFAULT, /* fast */
+    MICA_ARITHMETIC_EXACT,   /* activations stay floats: the reference */
+    MICA_ARITHMETIC_FAST /* activations are quantised to 8 bits, in the weights' groups, where the
+                                device has kernels for that */
+} mica_arithmetic;
+
 /** Options of mica_model_open; zero means the default. */
 typedef struct mica_model_options {
     const char *engine;     /* "native"; NULL: the first that takes the folder */
@@ -52,8 +60,9 @@ typedef struct mica_model_options {
                                products are added to the model's. NULL: none. Borrowed */
     int accelerator_layers; /* how many layers an accelerator shall compute; 0: the engine decides.
                                Where it has no effect, the model's note says so */
-    mica_progress progress; /* loading, in bytes; may be NULL */
-    void *progress_user;    /* given to progress */
+    mica_arithmetic arithmetic; /* of products with quantised weights */
+    mica_progress progress;     /* loading, in bytes; may be NULL */
+    void *progress_user;        /* given to progress */
 } mica_model_options;
 
 /** Opens a model folder (config.json, tokenizer.json, *.safetensors). Weights are mapped, not

@@ -2,7 +2,8 @@
  *
  * A few rows of x, one at a time, stream the packed weights through registers; more of them unpack
  * a tile of weights to f32 once and multiply them all. Both ways add in the same order: the bits of
- * a row do not depend on how many there are. */
+ * a row do not depend on how many there are. Fast products quantise x first, and then go the same
+ * two ways over whole numbers. */
 #include <string.h>
 
 #include "cpu/eval.h"
@@ -13,6 +14,8 @@
 #define TILE_MOST 64            /* rows of weights */
 #define TILE_STEP 16            /* a whole number of the kernels' blocks */
 #define ROWS_STREAMED 2         /* rows of x up to which unpacking does not pay */
+#define FAST_TILE 32            /* rows of weights that a fast product unpacks at once */
+#define FAST_STREAMED 4         /* rows of x up to which it does not */
 #define NN_WIDTH 128            /* x @ w: columns a tile, a whole number of groups and words */
 #define NN_DEPTH 64             /* and rows that are unpacked at once */
 
@@ -211,6 +214,112 @@ static void prepare_x(const mc_call *call, product *p, const mc_operand *x, floa
     p->x_stride = p->k;
 }
 
+/* ---- fast ---- */
+
+typedef struct fast_product {
+    const product *p;
+    mk_xrows x; /* of all batches */
+    float *scales, *y;
+    uint8_t *codes; /* [workers][FAST_TILE * k] */
+} fast_product;
+
+/* The rows of x of batch element `batch`. */
+static mk_xrows fast_rows(const fast_product *f, int64_t batch) {
+    mk_xrows x = f->x;
+    int64_t first = batch * f->p->m, groups = x.k / x.group;
+    x.codes += first * x.k;
+    x.scales += first * groups;
+    x.sums += first * groups;
+    return x;
+}
+
+/* Columns first .. first + count - 1 of a batch element's result. */
+static void fast_columns(const fast_product *f, int64_t batch, int64_t first, int64_t count,
+                         int worker) {
+    const product *p = f->p;
+    const mc_operand *out = &p->call->out;
+    mk_qrows w = weights_of(p, batch);
+    mk_qrows rows = mk_qrows_at(&w, first);
+    mk_xrows x = fast_rows(f, batch);
+    int64_t at = batch * p->m * p->n + first, groups = x.k / x.group;
+    bool direct = p->y_floats == 0;
+    float *y = direct ? (float *)out->data + at : f->y + worker * p->y_floats;
+    int64_t y_stride = direct ? p->n : count;
+    if (p->m <= FAST_STREAMED) {
+        p->kern->fast_matvec(&rows, count, p->m, &x, y, y_stride);
+    } else {
+        mk_tiles tiles = {.codes = f->codes + worker * FAST_TILE * p->k,
+                          .scales = f->scales + worker * FAST_TILE * 2 * groups};
+        p->kern->fast_unpack(&rows, count, &tiles);
+        p->kern->fast_matmul(p->m, &x, count, &tiles, y, y_stride);
+    }
+    if (direct) return;
+    for (int64_t i = 0; i < p->m; i++)
+        mc_narrow(p->kern, out->layout->dtype, y + i * count, count, out->data, at + i * p->n);
+}
+
+static void run_fast(void *context, int64_t begin, int64_t end, int worker) {
+    const fast_product *f = context;
+    const product *p = f->p;
+    /* Rows that are streamed are fetched ahead, best over long runs of them. */
+    bool join = p->m <= FAST_STREAMED && p->y_floats == 0;
+    for (int64_t unit = begin; unit < end;) {
+        int64_t batch = unit / p->tiles, at = unit % p->tiles;
+        int64_t units = join ? mc_min(end - unit, p->tiles - at) : 1;
+        int64_t first = at * p->tile, count = mc_min(units * p->tile, p->n - first);
+        fast_columns(f, batch, first, count, worker);
+        unit += units;
+    }
+}
+
+static void quantize_rows(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const fast_product *f = context;
+    const product *p = f->p;
+    int64_t groups = f->x.k / f->x.group;
+    mk_xrows to = f->x;
+    to.codes += begin * to.k;
+    to.scales += begin * groups;
+    to.sums += begin * groups;
+    p->kern->fast_quantize(end - begin, p->x + begin * p->x_stride, p->x_stride, p->w.bits, &to);
+}
+
+/* Whether the product is one that the fast kernels know. */
+static bool is_fast(const mc_attr_quant *attr) {
+    return attr->fast != 0 && attr->transpose != 0 && attr->mode != MICA_QUANT_MXFP8;
+}
+
+static mica_status eval_fast(product *p, const mc_operand *x, int64_t batch) {
+    const mc_call *call = p->call;
+    int64_t threads = mc_cpu_of(call)->threads, groups = p->k / p->w.group;
+    int64_t rows = mc_row_count(x->layout, x->layout->ndim - 1), tile_floats = 0, tile_bytes = 0;
+    p->tile = FAST_TILE;
+    p->tiles = (p->n - 1) / p->tile + 1;
+    p->y_floats = call->out.layout->dtype == MICA_F32 ? 0 : p->m * p->tile;
+    if (p->m > FAST_STREAMED) {
+        tile_floats = FAST_TILE * 2 * groups;
+        tile_bytes = FAST_TILE * p->k;
+    }
+    int64_t floats = mc_rows_scratch(x) + 2 * rows * groups + threads * (p->y_floats + tile_floats);
+    int64_t bytes = threads * tile_bytes + rows * p->k;
+    float *scratch = mc_run_scratch(call->run, (size_t)floats * sizeof *scratch + (size_t)bytes);
+    if (scratch == NULL) return MICA_ENOMEM;
+
+    mc_rows f32 = mc_rows_get(call, x, scratch);
+    p->x = f32.data;
+    p->x_stride = f32.stride;
+    fast_product f = {.p = p, .x = {.k = p->k, .group = p->w.group}};
+    f.x.scales = scratch + mc_rows_scratch(x);
+    f.x.sums = f.x.scales + rows * groups;
+    f.y = f.x.sums + rows * groups;
+    f.scales = f.y + threads * p->y_floats;
+    f.codes = (uint8_t *)(f.scales + threads * tile_floats);
+    f.x.codes = (int8_t *)(f.codes + threads * tile_bytes);
+    mc_cpu_for(call, rows, mc_grain(p->k), quantize_rows, &f);
+    mc_cpu_for(call, batch * p->tiles, mc_grain(p->m * p->tile * p->k), run_fast, &f);
+    return MICA_OK;
+}
+
 mica_status mc_eval_quantized_matmul(const mc_call *call) {
     const mc_layout *out = call->out.layout;
     if (mc_layout_size(out) == 0) return MICA_OK;
@@ -233,9 +342,9 @@ mica_status mc_eval_quantized_matmul(const mc_call *call) {
         batch = mc_row_count(out, out->ndim - 2);
         if (x.ndim >= 2) x = spread_batch(&x, out);
     }
-    choose_tiles(&p, out->dtype);
-
     mc_operand operand = {call->in[X].data, &x};
+    if (is_fast(attr)) return eval_fast(&p, &operand, batch);
+    choose_tiles(&p, out->dtype);
     int64_t x_floats = arranged_floats(&p, &operand) + mc_rows_scratch(&operand);
     int64_t floats = x_floats + (p.tile_floats + p.y_floats) * cpu->threads;
     float *scratch = mc_run_scratch(call->run, (size_t)floats * sizeof *scratch);

@@ -73,6 +73,7 @@ static mica_status open_parts(native *model, const char *folder, const mica_mode
         device = model->own;
     }
     MC_TRY(mc_lm_open(folder, device, options->progress, options->progress_user, &model->lm));
+    mc_lm_set_arithmetic(model->lm, options->arithmetic);
     if (options->adapter) MC_TRY(mc_lm_adapt(model->lm, options->adapter));
     MC_TRY(note_layers(model, options, device));
     model->context = model->lm->spec.context;
@@ -98,6 +99,9 @@ static mica_status open_model(const char *folder, const mica_model_options *opti
         return mc_fail(MICA_EINVAL,
                        "accelerator_layers %d: want 1 or more, or 0 for the engine's choice",
                        options->accelerator_layers);
+    if (options->arithmetic < MICA_ARITHMETIC_DEFAULT || options->arithmetic > MICA_ARITHMETIC_FAST)
+        return mc_fail(MICA_EINVAL, "arithmetic %d: want default (0), exact (1) or fast (2)",
+                       (int)options->arithmetic);
     native *model = mc_calloc(1, sizeof *model);
     if (!model) return mc_fail_nomem("a model");
     mica_status status = open_parts(model, folder, options, prompt);

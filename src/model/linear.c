@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/half.h"
 #include "graph/graph.h"
+#include "op/build.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -226,9 +227,10 @@ mica_status mc_linear_adapt(mica_scope *scope, mc_factor a, mc_factor b, int64_t
 }
 
 mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x) {
-    mica_array y = linear->quantised ? mica_quantized_matmul(s, x, linear->weight, linear->scales,
-                                                             linear->biases, linear->quant, true)
-                                     : mica_matmul(s, x, mica_transpose(s, linear->weight, NULL));
+    mica_array y = linear->quantised
+                       ? mc_quantized_matmul(s, x, linear->weight, linear->scales, linear->biases,
+                                             linear->quant, linear->fast)
+                       : mica_matmul(s, x, mica_transpose(s, linear->weight, NULL));
     if (mica_valid(linear->bias)) y = mica_add(s, y, linear->bias);
     if (!mica_valid(linear->lora_a)) return y;
     mica_array low = mica_matmul(s, x, linear->lora_a); /* [..., rank] */

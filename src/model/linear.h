@@ -20,6 +20,7 @@ typedef struct mc_linear {
     mica_array lora_a, lora_b;
     mica_quant quant;
     bool quantised;
+    bool fast; /* products may quantise x: mc_lm_set_arithmetic */
     int64_t out, in;
 } mc_linear;
 
@@ -62,7 +63,8 @@ typedef struct mc_factor {
 mica_status mc_linear_adapt(mica_scope *scope, mc_factor a, mc_factor b, int64_t rank, double scale,
                             mc_linear *linear);
 
-/* x [..., in] f32 times the transposed weight, plus bias: [..., out] f32. */
+/* x [..., in] f32 times the transposed weight, plus bias: [..., out] f32. The product with a fast
+ * weight is what op/build.h's mc_quantized_matmul says. */
 mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x);
 
 /* Rows of the weight: ids [...] i32 -> [..., in] f32. */

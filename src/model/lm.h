@@ -1,7 +1,8 @@
 /* A language model: a decoder's spec with its weights, and the forward pass.
  *
  * Weights are views of the mapped files; norms and biases, small as they are, are copied to f32.
- * Activations are f32 throughout: the arithmetic called `exact`.
+ * Activations are f32 throughout. In `fast` arithmetic a product with quantised weights may see its
+ * input quantised to 8 bits, by groups; in `exact` none does.
  *
  * Threads: an open model never changes; any number of threads may record passes over it, each in a
  * scope of its own. */
@@ -60,6 +61,10 @@ mica_status mc_lm_open(const char *folder, mica_device *device, mica_progress pr
  *         config says; MICA_ESHAPE, MICA_EDTYPE a factor is not as the model and the config say;
  *         MICA_EINVAL the model has an adapter; MICA_ENOMEM */
 mica_status mc_lm_adapt(mc_lm *lm, const char *folder);
+
+/* How products with quantised weights are computed: MICA_ARITHMETIC_DEFAULT is fast. A model that was
+ * just opened is exact. Before its first pass. */
+void mc_lm_set_arithmetic(mc_lm *lm, mica_arithmetic arithmetic);
 
 /* Adds a line to the notes, cut at 1,023 bytes; a NUL follows it. errors  MICA_ENOMEM */
 mica_status mc_lm_note(mc_lm *lm, const char *fmt, ...) MC_PRINTF(2, 3);

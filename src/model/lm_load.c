@@ -163,6 +163,17 @@ static mica_status note_unused(const mc_loader *loader, mc_lm *lm) {
     return status;
 }
 
+void mc_lm_set_arithmetic(mc_lm *lm, mica_arithmetic arithmetic) {
+    bool fast = arithmetic != MICA_ARITHMETIC_EXACT;
+    for (int i = 0; i < lm->spec.n_layers; i++) {
+        mc_lm_layer *l = &lm->layers[i];
+        mc_linear *const matrices[] = {&l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down};
+        for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++)
+            matrices[m]->fast = fast;
+    }
+    lm->head.fast = fast;
+}
+
 /* Llama 3's frequencies: wavelengths above original_context / low_freq_factor are stretched by
  * factor, those below original_context / high_freq_factor kept, the others blended between.
  * Source: the reference code of Llama 3.1; mica_rope divides positions by these. */

@@ -2,6 +2,8 @@
 #ifndef OP_BUILD_H
 #define OP_BUILD_H
 
+#include <mica/ops.h>
+
 #include "graph/graph.h"
 
 /* Keeps an error whose text is set as the scope's first one; returns MICA_NONE. */
@@ -22,5 +24,10 @@ static inline bool mc_find_axis(mica_scope *s, const char *op, const mc_layout *
 mica_array mc_broadcast(mica_scope *s, mica_array x, const int64_t *shape, int ndim);
 /* x with dtype; x itself where it has it. Records ASTYPE. */
 mica_array mc_cast(mica_scope *s, mica_array x, mica_dtype dtype);
+
+/* mica_quantized_matmul of x [..., K] with rows of K weights (its transpose is true). fast: a device
+ * that can may quantise x to 8 bits, by the weights' groups; others compute as without. */
+mica_array mc_quantized_matmul(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
+                               mica_array biases, mica_quant quant, bool fast);
 
 #endif

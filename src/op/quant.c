@@ -241,15 +241,25 @@ const mc_op_def mc_op_quantized_matmul = {.name = "quantized_matmul",
 mica_array mica_dequantize(mica_scope *s, mica_array codes, mica_array scales, mica_array biases,
                            mica_quant quant, mica_dtype dtype) {
     mica_array in[3] = {codes, scales, biases};
-    mc_attr_quant attr = {quant.mode, quant.bits, quant.group_size, 0, dtype};
+    mc_attr_quant attr = {quant.mode, quant.bits, quant.group_size, 0, dtype, 0};
     return mc_record(s, MC_OP_DEQUANTIZE, &attr, in, 3);
+}
+
+static mica_array record_product(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
+                                 mica_array biases, mica_quant quant, bool transpose, bool fast) {
+    mica_array in[4] = {x, codes, scales, biases};
+    mc_attr_quant attr = {quant.mode, quant.bits, quant.group_size, transpose, 0, fast};
+    return mc_record(s, MC_OP_QUANTIZED_MATMUL, &attr, in, 4);
 }
 
 mica_array mica_quantized_matmul(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
                                  mica_array biases, mica_quant quant, bool transpose) {
-    mica_array in[4] = {x, codes, scales, biases};
-    mc_attr_quant attr = {quant.mode, quant.bits, quant.group_size, transpose, 0};
-    return mc_record(s, MC_OP_QUANTIZED_MATMUL, &attr, in, 4);
+    return record_product(s, x, codes, scales, biases, quant, transpose, false);
+}
+
+mica_array mc_quantized_matmul(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
+                               mica_array biases, mica_quant quant, bool fast) {
+    return record_product(s, x, codes, scales, biases, quant, true, fast);
 }
 
 /* ---- quantize ---- */
