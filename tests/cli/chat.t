@@ -128,7 +128,9 @@ been interrupted.
 
 Caches of another model, or no caches at all, are not used: the conversation is read again.
 
-  $ mica chat endless -q -n 8 --session kept < /dev/null 2>&1 | sed 's/: .*//'
+  $ printf '/load kept\n' | mica chat $ROOT/tests/fixtures/models/qwen3_tied -q 2>&1
+  mica: kept.cache: saved from another model or adapter: open the one it was saved from
+  The conversation is read again instead.
   $ rm -f other.cache; echo 'And gzip?' | mica chat -n 8 --session other 2>&1 | grep -c known
   0
   [1]
