@@ -251,7 +251,7 @@ static void test_changed_logits(void **state) {
     } rows[] = {
         {{.temperature = 0.0f}, -1, 1},
         {{.temperature = 0.0f}, 1, 3},
-        {{.bias = up, .bias_count = 2}, -1, 2},                     /* -0.5 + 5 */
+        {{.bias = up, .bias_count = 2}, -1, 2}, /* -0.5 + 5 */
         {{.bias = never, .bias_count = 1}, -1, 3},
         {{.repetition_penalty = 1.5f}, -1, 1},                      /* 2, 2.67, -0.5, 2.6 */
         {{.presence_penalty = 5.0f}, -1, 2},                        /* -2, -1, -0.5, -1.1 */

@@ -160,6 +160,18 @@ static void test_windows(void **state) {
     fixture_close(&f);
 }
 
+/* The same for every family: single steps and chunks, with windows and without. */
+static void check_rotating(const model_fixture *f) {
+    static const int64_t ones[] = {1}, mixed[] = {200, 1, 1, 70, 3, 64};
+    check_chunks(f, 24, 200, 560, mixed, 6, 530);
+    check_chunks(f, 20, 64, 60, ones, 1, 56);
+}
+
+static void test_every_context_length(void **state) {
+    (void)state;
+    fixture_each(check_rotating);
+}
+
 /* A context length makes every cache forget. */
 static void test_context_length(void **state) {
     (void)state;
@@ -363,12 +375,19 @@ static void test_memory_limit(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_greedy_paths),     cmocka_unit_test(test_chunked_prefill),
-        cmocka_unit_test(test_adapters),         cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_context_length),   cmocka_unit_test(test_reuse),
-        cmocka_unit_test(test_going_back),       cmocka_unit_test(test_memory_is_as_told),
-        cmocka_unit_test(test_decoding_is_flat), cmocka_unit_test(test_decoding_allocates_nothing),
-        cmocka_unit_test(test_no_memory),        cmocka_unit_test(test_memory_limit),
+        cmocka_unit_test(test_greedy_paths),
+        cmocka_unit_test(test_chunked_prefill),
+        cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_context_length),
+        cmocka_unit_test(test_every_context_length),
+        cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_going_back),
+        cmocka_unit_test(test_memory_is_as_told),
+        cmocka_unit_test(test_decoding_is_flat),
+        cmocka_unit_test(test_decoding_allocates_nothing),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_memory_limit),
     };
     return cmocka_run_group_tests_name("session/session", tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 
 #include "session/stream.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 static model_fixture fixture; /* gemma3_text_f32: vocabulary 558 */
 static const int32_t *prompt; /* prompt1, 7 tokens */
 static const int32_t *golden; /* its 24 greedy tokens */
+static mica_tokenizer *tokenizer;
 
 static int open_fixture(void **state) {
     size_t n, steps;
@@ -17,11 +19,13 @@ static int open_fixture(void **state) {
     fixture_open("gemma3_text_f32", &fixture);
     prompt = fixture_ints(&fixture, &n, "prompt1.ids");
     golden = fixture_ints(&fixture, &steps, "prompt1.greedy");
+    if (mica_tokenizer_open(fixture.path, &tokenizer) != MICA_OK) return 1;
     return !(prompt && golden && n == 7 && steps == 24);
 }
 
 static int close_fixture(void **state) {
     (void)state;
+    mica_tokenizer_close(&tokenizer);
     fixture_close(&fixture);
     return 0;
 }
@@ -161,6 +165,219 @@ static void test_second_turn(void **state) {
     mc_session_close(&session);
 }
 
+/* ---- text ---- */
+
+/* A shared model with the fixture's tokenizer. */
+static mc_session_model speaking_model(void) {
+    mc_session_model shared = shared_model();
+    shared.tokenizer = tokenizer;
+    return shared;
+}
+
+/* Pulls everything into text (a NUL after it, [room]); returns how many tokens came. */
+static size_t speak(mc_stream *stream, char *text, size_t room) {
+    mica_token token;
+    size_t n = 0, len = 0;
+    while (mc_stream_next(stream, &token)) {
+        assert_true(len + token.len < room);
+        assert_int_equal(token.text[token.len], 0);
+        memcpy(text + len, token.text, token.len);
+        len += token.len;
+        n += token.id >= 0;
+    }
+    text[len] = '\0';
+    return n;
+}
+
+static bool begins_character(char byte) {
+    return ((unsigned char)byte & 0xc0) != 0x80;
+}
+
+/* Every piece of the answer as a stop string: the answer ends before it, and nothing of it, nor of
+ * what might have become it, is lost or handed out too much. */
+static void test_stop_strings(void **state) {
+    (void)state;
+    mc_session_model shared = speaking_model();
+    mc_session *session = open_session(&shared);
+    char whole[2000], text[2000], string[16];
+    mc_stream *stream = open_stream(session, prompt, 7, (mica_generate_options){.max_tokens = 24});
+    assert_int_equal(speak(stream, whole, sizeof whole), 24);
+    mc_stream_close(&stream);
+    size_t len = strlen(whole);
+    for (size_t at = 0; at < len; at += 3)
+        for (size_t n = 1; n <= 12 && at + n <= len; n += 4) {
+            if (!begins_character(whole[at]) || !begins_character(whole[at + n])) continue;
+            memcpy(string, whole + at, n);
+            string[n] = '\0';
+            const char *stops[] = {"never in an answer", string};
+            stream =
+                open_stream(session, prompt, 7,
+                            (mica_generate_options){
+                                .max_tokens = 24, .stop_strings = stops, .stop_string_count = 2});
+            speak(stream, text, sizeof text);
+            size_t want = (size_t)(strstr(whole, string) - whole);
+            assert_int_equal(strlen(text), want);
+            assert_memory_equal(text, whole, want);
+            assert_int_equal(mc_stream_finish(stream), MICA_FINISH_STOP);
+            assert_int_equal(mc_stream_status(stream), MICA_OK);
+            mc_stream_close(&stream);
+        }
+    mc_session_close(&session);
+}
+
+/* A stop string that never comes to its end: the held text is handed out at the end. */
+static void test_unended_stop_string(void **state) {
+    (void)state;
+    mc_session_model shared = speaking_model();
+    mc_session *session = open_session(&shared);
+    char whole[2000], text[2000], endless[2000];
+    mc_stream *stream = open_stream(session, prompt, 7, (mica_generate_options){.max_tokens = 24});
+    speak(stream, whole, sizeof whole);
+    mc_stream_close(&stream);
+    strcpy(endless, whole);
+    strcat(endless, "\x01");
+    const char *stops[] = {endless};
+    stream = open_stream(
+        session, prompt, 7,
+        (mica_generate_options){.max_tokens = 24, .stop_strings = stops, .stop_string_count = 1});
+    mica_token token;
+    for (int i = 0; i < 24; i++) {
+        assert_true(mc_stream_next(stream, &token));
+        assert_int_equal(token.len, 0); /* all of it is held back */
+    }
+    assert_int_equal(speak(stream, text, sizeof text), 0);
+    assert_string_equal(text, whole);
+    assert_int_equal(mc_stream_finish(stream), MICA_FINISH_LENGTH);
+    mc_stream_close(&stream);
+    mc_session_close(&session);
+}
+
+static void test_echo(void **state) {
+    (void)state;
+    mc_session_model shared = speaking_model();
+    mc_session *session = open_session(&shared);
+    mc_stream *stream =
+        open_stream(session, prompt, 7, (mica_generate_options){.max_tokens = 24, .echo = true});
+    char text[2000] = "", want[2000] = "";
+    const char *piece;
+    int32_t ids[31];
+    size_t n = 0, len;
+    for (mica_token token; mc_stream_next(stream, &token);) {
+        if (token.id >= 0) {
+            assert_int_equal(token.prompt, n < 7);
+            ids[n++] = token.id;
+        }
+        strcat(text, token.text);
+    }
+    assert_int_equal(n, 31);
+    assert_memory_equal(ids, prompt, 7 * sizeof *ids);
+    assert_memory_equal(ids + 7, golden, 24 * sizeof *ids);
+    mica_decoder_stream *decoder; /* one for both: the answer goes on where the prompt ends */
+    assert_int_equal(mica_decoder_stream_open(tokenizer, true, &decoder), MICA_OK);
+    for (size_t i = 0; i <= 31; i++) {
+        if (i < 31)
+            assert_int_equal(mica_decoder_stream_push(decoder, ids[i], &piece, &len), MICA_OK);
+        else
+            assert_int_equal(mica_decoder_stream_flush(decoder, &piece, &len), MICA_OK);
+        strcat(want, piece);
+    }
+    mica_decoder_stream_close(&decoder);
+    assert_string_equal(text, want);
+    assert_int_equal(mc_stream_metrics(stream).generated_tokens, 24);
+    mc_stream_close(&stream);
+    mc_session_close(&session);
+}
+
+/* ---- what may be drawn, and how likely it was ---- */
+
+static void test_min_tokens(void **state) {
+    (void)state;
+    mc_session_model shared = speaking_model();
+    mc_session *session = open_session(&shared);
+    char whole[2000];
+    int32_t ids[24];
+    mc_stream *stream = open_stream(session, prompt, 7, (mica_generate_options){.max_tokens = 24});
+    speak(stream, whole, sizeof whole);
+    mc_stream_close(&stream);
+
+    stream =
+        open_stream(session, prompt, 7,
+                    (mica_generate_options){
+                        .max_tokens = 24, .min_tokens = 10, .stop_ids = golden, .stop_count = 1});
+    size_t n = drain(stream, ids, 24);
+    assert_true(n >= 10);
+    for (size_t i = 0; i < n; i++)
+        assert_int_not_equal(ids[i], golden[0]);
+    mc_stream_close(&stream);
+
+    char first[2] = {whole[0], '\0'}; /* it comes with the first token, and may come again */
+    const char *stops[] = {first};
+    stream = open_stream(
+        session, prompt, 7,
+        (mica_generate_options){
+            .max_tokens = 24, .min_tokens = 10, .stop_strings = stops, .stop_string_count = 1});
+    n = drain(stream, ids, 24);
+    assert_true(n >= 10);
+    assert_memory_equal(ids, golden, 10 * sizeof *ids);
+    mc_stream_close(&stream);
+    mc_session_close(&session);
+}
+
+static void test_logit_bias(void **state) {
+    (void)state;
+    mc_session_model shared = shared_model();
+    mc_session *session = open_session(&shared);
+    int32_t ids[5];
+    const mica_logit_bias bias[] = {{77, 1000.0f}};
+    mc_stream *stream = open_stream(
+        session, prompt, 7,
+        (mica_generate_options){.max_tokens = 5, .logit_bias = bias, .logit_bias_count = 1});
+    assert_int_equal(drain(stream, ids, 5), 5);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(ids[i], 77);
+    mc_stream_close(&stream);
+    mc_session_close(&session);
+}
+
+/* Against the softmax of the golden logits; a bias changes what is drawn, not what it tells. */
+static void test_logprobs(void **state) {
+    (void)state;
+    enum { VOCAB = 558, TOP = 5 };
+    const float *rows = fixture_floats(&fixture, NULL, "prompt3.greedy_logits");
+    size_t n;
+    const int32_t *ids = fixture_ints(&fixture, &n, "prompt3.ids");
+    const mica_logit_bias bias[] = {{9, 1000.0f}};
+    mc_session_model shared = shared_model();
+    mc_session *session = open_session(&shared);
+    for (int biased = 0; biased < 2; biased++) {
+        mc_stream *stream =
+            open_stream(session, ids, n,
+                        (mica_generate_options){.max_tokens = biased ? 1 : 24,
+                                                .top_logprobs = TOP,
+                                                .logit_bias = bias,
+                                                .logit_bias_count = (size_t)biased});
+        const float *row = rows;
+        for (mica_token token; mc_stream_next(stream, &token); row += VOCAB) {
+            double total = 0.0;
+            for (int i = 0; i < VOCAB; i++)
+                total += exp((double)row[i]);
+            assert_int_equal(token.alternative_count, TOP);
+            if (biased) assert_int_equal(token.id, 9);
+            if (!biased) assert_int_equal(token.alternatives[0].id, token.id);
+            double want = (double)row[token.id] - log(total);
+            assert_true(fabs((double)token.logprob - want) < 3.0 * fixture.tolerance);
+            for (int i = 0; i < TOP; i++) {
+                const mica_alternative *other = &token.alternatives[i];
+                want = (double)row[other->id] - log(total);
+                assert_true(fabs((double)other->logprob - want) < 3.0 * fixture.tolerance);
+                if (i) assert_true(other->logprob <= other[-1].logprob);
+            }
+        }
+        mc_stream_close(&stream);
+    }
+    mc_session_close(&session);
+}
+
 static void expect_refused(mc_session *session, const int32_t *ids, size_t n,
                            mica_generate_options options, mica_status status, const char *word) {
     mc_stream *stream;
@@ -183,7 +400,45 @@ static void test_refusals(void **state) {
                    "temperature");
     expect_refused(session, prompt, 7, (mica_generate_options){.stop_count = 1}, MICA_EINVAL,
                    "stop_ids");
+    expect_refused(session, prompt, 7, (mica_generate_options){.min_tokens = -1}, MICA_EINVAL,
+                   "min_tokens");
+    expect_refused(session, prompt, 7, (mica_generate_options){.min_tokens = 9, .max_tokens = 8},
+                   MICA_EINVAL, "min_tokens 9: want 0 to max_tokens, 8");
+    expect_refused(session, prompt, 7, (mica_generate_options){.top_logprobs = -1}, MICA_EINVAL,
+                   "top_logprobs");
+    expect_refused(session, prompt, 7, (mica_generate_options){.presence_penalty = NAN},
+                   MICA_EINVAL, "presence_penalty");
+    const mica_logit_bias bias = {558, 1.0f};
+    expect_refused(session, prompt, 7,
+                   (mica_generate_options){.logit_bias = &bias, .logit_bias_count = 1}, MICA_EINVAL,
+                   "token 558");
+    const char *stops[] = {"a", ""};
+    expect_refused(session, prompt, 7,
+                   (mica_generate_options){.stop_strings = stops, .stop_string_count = 2},
+                   MICA_EINVAL, "stop string 1 is empty");
+    expect_refused(session, prompt, 7,
+                   (mica_generate_options){.stop_strings = stops, .stop_string_count = 1},
+                   MICA_EINVAL, "tokenizer");
     mc_session_close(&session);
+}
+
+/* A truncated prompt answers as one that is as long as that from the beginning. */
+static void check_truncated(mc_session *session, const int32_t *ids, size_t n, int64_t max_tokens,
+                            size_t kept) {
+    int32_t got[24], want[24], shorter[24];
+    memcpy(shorter, ids, sizeof *ids);
+    memcpy(shorter + 1, ids + n - (kept - 1), (kept - 1) * sizeof *ids);
+    mc_stream *stream = open_stream(
+        session, ids, n, (mica_generate_options){.max_tokens = max_tokens, .truncate = true});
+    size_t count = drain(stream, got, 24);
+    mica_metrics metrics = mc_stream_metrics(stream);
+    assert_int_equal(metrics.prompt_tokens, kept);
+    assert_int_equal(metrics.truncated_tokens, n - kept);
+    mc_stream_close(&stream);
+    stream = open_stream(session, shorter, kept, (mica_generate_options){.max_tokens = max_tokens});
+    assert_int_equal(drain(stream, want, 24), count);
+    assert_memory_equal(got, want, count * sizeof *got);
+    mc_stream_close(&stream);
 }
 
 /* A model made for 10 tokens: prompts beyond are refused, answers end there. */
@@ -204,6 +459,15 @@ static void test_context(void **state) {
     assert_int_equal(mc_stream_finish(stream), MICA_FINISH_LENGTH);
     assert_memory_equal(ids, golden, 4 * sizeof *ids);
     mc_stream_close(&stream);
+    mc_session_close(&session);
+
+    shared.context = 0;
+    session = open_session(&shared);
+    check_truncated(session, longer, n, 4, 7);  /* 7 and 3 more that are computed are the context */
+    check_truncated(session, longer, n, 0, 5);  /* half of it */
+    check_truncated(session, longer, n, 24, 5); /* no less than half of it */
+    check_truncated(session, longer, 9, 0, 9);
+    check_truncated(session, longer, 9, 3, 8);
     mc_session_close(&session);
 
     shared.context = 10; /* forgets instead */
@@ -290,17 +554,163 @@ static void test_cancelled_from_a_thread(void **state) {
     mc_session_close(&session);
 }
 
+/* ---- a model for many ---- */
+
+enum role { RUNS, RUNS_TOO, IS_CANCELLED, FAILS };
+
+typedef struct worker {
+    pthread_t thread;
+    enum role role;
+    const mc_session_model *shared;
+    int32_t ids[24];
+    size_t count;
+    mica_finish finish;
+} worker;
+
+/* A few answers of one kind, one after the other, each in a session of its own. */
+static void *work(void *arg) {
+    worker *w = arg;
+    mica_logit_bias none[558];
+    for (int i = 0; i < 558; i++)
+        none[i] = (mica_logit_bias){i, -INFINITY};
+    const mica_generate_options options = {
+        .max_tokens = 24, .logit_bias = none, .logit_bias_count = w->role == FAILS ? 558 : 0};
+    for (int round = 0; round < 3; round++) {
+        mc_session *session = NULL;
+        mc_stream *stream = NULL;
+        mica_token token;
+        w->count = 0;
+        if (mc_session_open(w->shared, 4, &session) == MICA_OK &&
+            mc_stream_open(session, prompt, 7, &options, &stream) == MICA_OK) {
+            while (mc_stream_next(stream, &token)) {
+                w->ids[w->count++] = token.id;
+                if (w->role == IS_CANCELLED && w->count == 3) mc_stream_cancel(stream);
+            }
+            w->finish = mc_stream_finish(stream);
+        }
+        mc_stream_close(&stream);
+        mc_session_close(&session);
+    }
+    return NULL;
+}
+
+static void test_nobody_is_disturbed(void **state) {
+    (void)state;
+    mc_session_model shared = shared_model();
+    worker workers[4] = {0};
+    for (int i = 0; i < 4; i++) {
+        workers[i].role = (enum role)i;
+        workers[i].shared = &shared;
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(workers[i].finish, MICA_FINISH_LENGTH);
+        assert_int_equal(workers[i].count, 24);
+        assert_memory_equal(workers[i].ids, golden, sizeof workers[i].ids);
+    }
+    assert_int_equal(workers[IS_CANCELLED].finish, MICA_FINISH_CANCELLED);
+    assert_int_equal(workers[IS_CANCELLED].count, 3);
+    assert_int_equal(workers[FAILS].finish, MICA_FINISH_ERROR);
+    assert_int_equal(workers[FAILS].count, 0);
+}
+
+/* ---- memory ---- */
+
+static bool open_and_next(void *arg) {
+    static const mica_logit_bias bias = {3, 1.0f};
+    static const char *const stops[] = {"zzz"};
+    mc_session_model shared = speaking_model();
+    mc_session *session = NULL;
+    mc_stream *stream = NULL;
+    mica_token token;
+    (void)arg;
+    mica_device_clear_cache(fixture.device);
+    const mica_generate_options options = {.max_tokens = 2,
+                                           .logit_bias = &bias,
+                                           .logit_bias_count = 1,
+                                           .presence_penalty = 1.0f,
+                                           .stop_strings = stops,
+                                           .stop_string_count = 1,
+                                           .top_logprobs = 3,
+                                           .echo = true};
+    mica_status status = mc_session_open(&shared, 0, &session);
+    if (status == MICA_OK) status = mc_stream_open(session, prompt, 7, &options, &stream);
+    while (stream && mc_stream_next(stream, &token)) {}
+    if (stream) status = mc_stream_status(stream);
+    mc_stream_close(&stream);
+    mc_session_close(&session);
+    return status == MICA_OK;
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    test_fail_each_allocation(open_and_next, NULL);
+}
+
+/* ---- every family ---- */
+
+static void collect(mc_session *session, const int32_t *ids, size_t n, int32_t answer[8],
+                    int64_t reused) {
+    mc_stream *stream = open_stream(
+        session, ids, n,
+        (mica_generate_options){
+            .max_tokens = 8, .temperature = 1.5f, .top_p = 0.9f, .seed = 3, .ignore_eos = true});
+    assert_int_equal(drain(stream, answer, 8), 8);
+    assert_int_equal(mc_stream_metrics(stream).reused_tokens, reused);
+    mc_stream_close(&stream);
+}
+
+/* The first 30 tokens of an answer's text stay, the rest is written anew: as a fresh session has
+ * it, and, with the same seed, as the same session has it again. */
+static void check_turns(const model_fixture *f) {
+    mc_session_model shared = {.lm = f->lm, .device = f->device};
+    mc_session *session = open_session(&shared), *fresh = open_session(&shared);
+    int32_t text[60], first[8], second[8], again[8];
+    for (int i = 0; i < 60; i++)
+        text[i] = (int32_t)((i * 13 + 1) % f->lm->spec.vocab);
+    collect(session, text, 41, first, 0);
+    memcpy(text + 41, first, 8 * sizeof *text);
+    collect(session, text, 60, second, 48); /* the answer's last token was not computed */
+    collect(fresh, text, 60, again, 0);
+    assert_memory_equal(second, again, sizeof again);
+    text[30]++;
+    collect(session, text, 50, second, 30);
+    collect(session, text, 50, again, 49);
+    assert_memory_equal(second, again, sizeof again);
+    mc_session_reset(fresh);
+    collect(fresh, text, 50, again, 0);
+    assert_memory_equal(second, again, sizeof again);
+    mc_session_close(&fresh);
+    mc_session_close(&session);
+}
+
+static void test_turns_of_every_family(void **state) {
+    (void)state;
+    fixture_each(check_turns);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_greedy),
         cmocka_unit_test(test_stops),
         cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_second_turn),
+        cmocka_unit_test(test_turns_of_every_family),
+        cmocka_unit_test(test_stop_strings),
+        cmocka_unit_test(test_unended_stop_string),
+        cmocka_unit_test(test_echo),
+        cmocka_unit_test(test_min_tokens),
+        cmocka_unit_test(test_logit_bias),
+        cmocka_unit_test(test_logprobs),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_context),
         cmocka_unit_test(test_only_the_last_stream_goes_on),
         cmocka_unit_test(test_cancelled_prefill),
         cmocka_unit_test(test_cancelled_from_a_thread),
+        cmocka_unit_test(test_nobody_is_disturbed),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("session/stream", tests, open_fixture, close_fixture);
 }

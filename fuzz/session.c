@@ -1,0 +1,63 @@
+/* Input: a session file, in which magic, version, fingerprint and checksum are set right here, so
+ * that what stands between them is looked at; where the input's length is odd, as it is. The model
+ * is a few numbers: six tokens, two layers, one with a window of 4. What opens can go back. */
+#include "session/session_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool truth) {
+    if (!truth) abort();
+}
+
+static mc_session_model open_model(void) {
+    static const char no_tensors[] = "\2\0\0\0\0\0\0\0{}";
+    static mc_lm lm;
+    mc_session_model model = {.lm = &lm};
+    lm.spec = (mc_decoder_spec){
+        .family = "fuzz", .kv_heads = 1, .head_dim = 2, .vocab = 6, .context = 64, .n_layers = 2};
+    lm.spec.layers[1].window = 4;
+    must(mc_weights_parse(no_tensors, sizeof no_tensors - 1, "none", &lm.weights) == MICA_OK);
+    must(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &model.device) == MICA_OK);
+    return model;
+}
+
+/* Sets what a mutation is sure to break. */
+static void mend(const mc_session_model *model, char *file, size_t size) {
+    static const uint32_t version[] = {1, 0x01020304};
+    uint64_t fingerprint, sum;
+    if (size < 32 || size % 8 != 0) return;
+    must(mc_session_fingerprint(model, &fingerprint) == MICA_OK);
+    memcpy(file, "MICASESS", 8);
+    memcpy(file + 8, version, sizeof version);
+    memcpy(file + 16, &fingerprint, sizeof fingerprint);
+    sum = mc_session_checksum(file, size - 8);
+    memcpy(file + size - 8, &sum, sizeof sum);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static mc_session_model model;
+    mc_session *session;
+    char *file = malloc(size ? size : 1);
+    if (!model.device) model = open_model();
+    must(file != NULL);
+    if (size) memcpy(file, data, size);
+    mend(&model, file, size);
+    mica_status status = mc_session_parse(&model, file, size, "input", 0, &session);
+    must((status == MICA_OK) == (session != NULL));
+    if (status == MICA_OK) {
+        int64_t count = mc_session_count(session);
+        int32_t ids[64] = {0};
+        must(count <= 64);
+        if (count) memcpy(ids, session->history.data, session->history.len);
+        int64_t reused = mc_session_reuse(session, ids, count / 2 + 1);
+        must(reused == 0 || reused == count / 2);
+    } else {
+        must(*mica_last_error() != '\0');
+    }
+    mc_session_close(&session);
+    free(file);
+    return 0;
+}
