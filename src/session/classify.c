@@ -48,13 +48,13 @@ static mica_status decode_token(const mc_session_model *model, int32_t token, co
 }
 
 static mica_status rate_labels(const mc_classify_task *task, size_t n, const float *logits,
-                               double offset, mica_classify_row *row) {
+                               double norm, mica_classify_row *row) {
     if (!n) return MICA_OK;
     double *labels = mc_array_alloc(n, sizeof *labels);
     if (!labels) return mc_fail_nomem("the labels' probabilities");
     row->labels = labels;
     for (size_t i = 0; i < n; i++) {
-        labels[i] = exp((double)logits[task->labels[i]] - offset);
+        labels[i] = exp((double)logits[task->labels[i]] - norm);
         if (labels[i] > labels[row->label]) row->label = i;
     }
     return MICA_OK;
@@ -65,8 +65,9 @@ static mica_status fill_row(const mc_classify_task *task, const mica_classify_op
     size_t bytes = (size_t)task->model->lm->spec.vocab * sizeof *logits;
     double norm = 0.0;
     MC_TRY(find_best(logits, task->model->lm->spec.vocab, &row->token, &norm));
-    row->probability = exp(-norm);
-    MC_TRY(rate_labels(task, options->label_count, logits, (double)logits[row->token] + norm, row));
+    norm += (double)logits[row->token]; /* now ln of the sum of all exp(logit) */
+    row->probability = exp((double)logits[row->token] - norm);
+    MC_TRY(rate_labels(task, options->label_count, logits, norm, row));
     if (options->logits) {
         row->logits = mc_alloc(bytes);
         if (!row->logits) return mc_fail_nomem("a row's logits");

@@ -1,0 +1,56 @@
+/* Rows decoded together against one alone: how much faster tokens come in all.
+ *
+ *     batch MODEL [TOKENS]
+ *
+ * Prompts are short and all rows have TOKENS tokens, so that the time is that of decoding. */
+#include <mica/mica.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST = 16 };
+
+/* The best of a few runs of `rows` rows: tokens a second, of all rows. */
+static mica_status measure(const mica_model *model, int rows, int64_t tokens, double *rate) {
+    const mica_generate_options options = {.max_tokens = tokens, .ignore_eos = true};
+    mica_batch_item items[MOST];
+    for (int i = 0; i < rows; i++)
+        items[i] = (mica_batch_item){.prompt = "The sea", .options = &options};
+    *rate = 0.0;
+    for (int run = 0; run < 3; run++) {
+        mica_batch_results *results = NULL;
+        double seconds = 0.0;
+        mica_status status = mica_batch_generate(model, items, (size_t)rows,
+                                                 &(mica_batch_options){.parallel = rows}, &results);
+        if (status) return status;
+        for (int i = 0; i < rows; i++)
+            if (results->rows[i].metrics.decode_seconds > seconds)
+                seconds = results->rows[i].metrics.decode_seconds;
+        double now = (double)(tokens - 1) * rows / seconds;
+        if (now > *rate) *rate = now;
+        mica_batch_free(&results);
+    }
+    return MICA_OK;
+}
+
+int main(int argc, char **argv) {
+    mica_model *model = NULL;
+    double one = 0.0, rate = 0.0;
+    if (argc < 2) {
+        fprintf(stderr, "usage: %s MODEL [TOKENS]\n", argv[0]);
+        return 2;
+    }
+    int64_t tokens = argc > 2 ? atoi(argv[2]) : 64;
+    mica_status status = mica_model_open(argv[1], NULL, &model);
+    printf("rows  tokens/s  of one row's\n");
+    for (int rows = 1; !status && rows <= MOST; rows *= 2) {
+        status = measure(model, rows, tokens, &rate);
+        if (status) break;
+        if (rows == 1) one = rate;
+        printf("%4d  %8.1f  %12.2f\n", rows, rate, rate / one);
+        fflush(stdout);
+    }
+    if (status) fprintf(stderr, "%s\n", mica_last_error());
+    mica_model_close(&model);
+    return status != MICA_OK;
+}
