@@ -90,7 +90,8 @@ cli_edit *cli_edit_open(const char *file) {
     history(edit->history, &event, H_SETSIZE, HISTORY_LINES);
     history(edit->history, &event, H_SETUNIQUE, 1);
     if (file) history(edit->history, &event, H_LOAD, file);
-    el_set(edit->line, EL_ADDFN, "mica-paste", "insert a pasted text", paste);
+    /* The function for char would copy both texts, and never free them. */
+    el_wset(edit->line, EL_ADDFN, L"mica-paste", L"insert a pasted text", paste);
     el_set(edit->line, EL_BIND, "\\e[200~", "mica-paste", NULL);
     el_source(edit->line, NULL); /* the user's ~/.editrc */
     return edit;
