@@ -1,12 +1,11 @@
 /* Models, sessions and streams as callers use them: the default model's golden answers, text,
- * threads, memory, refusals. */
+ * memory, refusals. */
 #include "model/fixture.h"
 
 #include "base/buffer.h"
 
 #include <mica/mica.h>
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,72 +181,6 @@ static void test_pieces(void **state) {
     mica_session_close(&session);
 }
 
-/* ---- threads ---- */
-
-typedef struct worker {
-    pthread_t thread;
-    mc_buffer text;
-    mica_status status;
-} worker;
-
-static void *answer(void *arg) {
-    worker *w = arg;
-    mica_session *session = NULL;
-    mica_stream *stream = NULL;
-    mica_token token;
-    w->status = mica_session_open(pebble, NULL, &session);
-    if (w->status == MICA_OK)
-        w->status = mica_chat(session, &(mica_message){"user", "What is nginx?"}, 1,
-                              &(mica_generate_options){.max_tokens = 12}, &stream);
-    while (stream && mica_stream_next(stream, &token))
-        if (!mc_buffer_add(&w->text, token.text, token.len)) w->status = MICA_ENOMEM;
-    if (stream) w->status = mica_stream_status(stream);
-    mica_stream_close(&stream);
-    mica_session_close(&session);
-    return NULL;
-}
-
-static void test_threads(void **state) {
-    (void)state;
-    enum { THREADS = 3 };
-    worker workers[THREADS] = {0};
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&workers[i].thread, NULL, answer, &workers[i]), 0);
-    for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
-        assert_int_equal(workers[i].status, MICA_OK);
-        assert_int_equal(workers[i].text.len, workers[0].text.len);
-        assert_memory_equal(workers[i].text.data, workers[0].text.data, workers[0].text.len);
-    }
-    assert_memory_equal(workers[0].text.data, "nginx is a small", 16);
-    for (int i = 0; i < THREADS; i++)
-        mc_buffer_deinit(&workers[i].text);
-}
-
-static void *cancel(void *stream) {
-    mica_stream_cancel(stream);
-    return NULL;
-}
-
-static void test_cancel(void **state) {
-    (void)state;
-    mica_session *session = open_session(pebble);
-    mica_stream *stream;
-    mica_token token;
-    pthread_t thread;
-    assert_int_equal(
-        mica_generate(session, "GNU", 3, &(mica_generate_options){.ignore_eos = true}, &stream),
-        MICA_OK);
-    assert_true(mica_stream_next(stream, &token));
-    assert_int_equal(pthread_create(&thread, NULL, cancel, stream), 0);
-    while (mica_stream_next(stream, &token)) {}
-    assert_int_equal(mica_stream_finish(stream), MICA_FINISH_CANCELLED);
-    assert_int_equal(mica_stream_status(stream), MICA_ECANCELLED);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    mica_stream_close(&stream);
-    mica_session_close(&session);
-}
-
 /* ---- refusals ---- */
 
 static void expect_open(const char *path, const mica_model_options *options, mica_status status,
@@ -396,8 +329,7 @@ static void test_bounded_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_default_model),  cmocka_unit_test(test_info),
-        cmocka_unit_test(test_pieces),         cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_cancel),         cmocka_unit_test(test_bad_models),
+        cmocka_unit_test(test_pieces),         cmocka_unit_test(test_bad_models),
         cmocka_unit_test(test_bad_prompts),    cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_bounded_memory),
     };
