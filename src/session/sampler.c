@@ -255,23 +255,37 @@ static void add_exps(const float *x, float best, float *sums) {
         sums[k] += y[k];
 }
 
-/* The sum of exp(x - best) over all logits, without blocks that are below it by 40: 2^24 of these
- * tokens weigh less than a float's 1 - top_p can be. */
-static double exp_total(const mc_sampler *sampler, const float *logits, int64_t vocab, float best) {
+/* The sum of exp(x - best) over n logits. */
+static double exp_sum(const float *x, int64_t n, float best) {
+    float sums[LANES] = {0};
+    double total = 0.0;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        add_exps(x + i, best, sums);
+    for (; i < n; i++)
+        sums[0] += expf(x[i] - best);
+    for (int k = 0; k < LANES; k++)
+        total += (double)sums[k];
+    return total;
+}
+
+/* The sum over all logits from blocks whose largest one is at least `from` and below `to`. */
+static double exp_sum_between(const mc_sampler *sampler, const float *logits, int64_t vocab,
+                              float best, float from, float to) {
     const float *blocks = MC_BUFFER_AT(&sampler->blocks, float);
     double total = 0.0;
-    for (int64_t i = 0; i < vocab; i += BLOCK) {
-        int64_t n = smaller(BLOCK, vocab - i), j = 0;
-        float sums[LANES] = {0};
-        if (blocks[i / BLOCK] < best - 40.0f) continue;
-        for (; j + LANES <= n; j += LANES)
-            add_exps(logits + i + j, best, sums);
-        for (; j < n; j++)
-            sums[0] += expf(logits[i + j] - best);
-        for (int k = 0; k < LANES; k++)
-            total += (double)sums[k];
-    }
+    for (int64_t i = 0; i < vocab; i += BLOCK)
+        if (blocks[i / BLOCK] >= from && blocks[i / BLOCK] < to)
+            total += exp_sum(logits + i, smaller(BLOCK, vocab - i), best);
     return total;
+}
+
+/* Blocks that are further below the best do not count: 2^24 of their tokens weigh less than a
+ * float's 1 - top_p can be. */
+static const float DEPTH = 40.0f;
+
+static double exp_total(const mc_sampler *sampler, const float *logits, int64_t vocab, float best) {
+    return exp_sum_between(sampler, logits, vocab, best, best - DEPTH, INFINITY);
 }
 
 /* Tokens with a logit of at least `least`, in order of ids; returns how many. */
@@ -362,15 +376,78 @@ static size_t find_candidates(const mc_sampler *sampler, const float *logits, in
     }
 }
 
+/* How many of n tokens it takes to weigh `reach`; sums [n] are of the first 1, 2 ... of them. */
+static size_t count_reaching(const double *sums, size_t n, double reach) {
+    size_t low = 0, high = n; /* the answer is in low + 1 to high */
+    while (low + 1 < high) {
+        size_t middle = low + (high - low) / 2;
+        if (sums[middle - 1] >= reach)
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+/* How many of the n likeliest tokens top_p lets through. The weight of all is between bounds: a
+ * block that was not looked at yet weighs as much as its largest logit, or 256 times that. The
+ * likeliest blocks are added up, and the next ones, until both bounds have one answer: mostly few of
+ * them have to be. */
+static size_t nucleus_of(const mc_sampler *sampler, const float *logits, int64_t vocab, float best,
+                         const double *sums, size_t n) {
+    const float *blocks = MC_BUFFER_AT(&sampler->blocks, float);
+    int64_t n_blocks = (int64_t)MC_BUFFER_COUNT(&sampler->blocks, float);
+    double p = (double)sampler->params.top_p, seen = 0.0, largest = exp_sum(blocks, n_blocks, best);
+    float to = INFINITY;
+    for (float depth = 1.0f; depth < DEPTH; depth += 1.0f) {
+        float from = best - depth;
+        seen += exp_sum_between(sampler, logits, vocab, best, from, to);
+        for (int64_t i = 0; i < n_blocks; i++)
+            if (blocks[i] >= from && blocks[i] < to) largest -= (double)expf(blocks[i] - best);
+        if (largest < 0.0) largest = 0.0;
+        size_t fewest = count_reaching(sums, n, p * (seen + largest) * (1.0 - 1e-6));
+        size_t most = count_reaching(sums, n, p * (seen + BLOCK * largest) * (1.0 + 1e-6));
+        if (fewest == most) return most;
+        to = from;
+    }
+    seen += exp_sum_between(sampler, logits, vocab, best, best - DEPTH, to);
+    return count_reaching(sums, n, p * seen);
+}
+
+/* The likeliest tokens, few of them: what top_p lets through of `most` that reach `least`. */
+static mica_status select_few(mc_sampler *sampler, const float *logits, int64_t vocab, float best,
+                              float least, size_t most, size_t *count) {
+    int32_t *tokens = MC_BUFFER_AT(&sampler->order, int32_t);
+    size_t n = find_candidates(sampler, logits, vocab, best, least, most, INFINITY, tokens);
+    size_t kept = n < most ? n : most;
+    double sum = 0.0;
+    MC_TRY(resize(&sampler->probs, kept * sizeof(double)));
+    double *sums = MC_BUFFER_AT(&sampler->probs, double);
+    make_heap(logits, tokens, n);
+    for (size_t i = 0; i < kept; i++) {
+        sum += (double)expf(logits[pop(logits, tokens, n - i)] - best);
+        sums[i] = sum;
+    }
+    reverse(tokens, n); /* they were put at the end, the likeliest last */
+    *count = nucleus_of(sampler, logits, vocab, best, sums, kept);
+    return MICA_OK;
+}
+
 /* The tokens that may be drawn, likeliest first unless all that min_p lets through may. */
-static size_t select_tokens(const mc_sampler *sampler, const float *logits, int64_t vocab,
-                            float best, int32_t *tokens) {
+static mica_status select_tokens(mc_sampler *sampler, const float *logits, int64_t vocab,
+                                 float best, size_t *count) {
     const mc_sampling *params = &sampler->params;
+    int32_t *tokens = MC_BUFFER_AT(&sampler->order, int32_t);
     bool nucleus = params->top_p > 0.0f && params->top_p < 1.0f;
     size_t most = params->top_k ? (size_t)params->top_k : SIZE_MAX, kept = 0;
     float least = params->min_p > 0.0f ? best + logf(params->min_p) : -INFINITY;
     double reach = INFINITY, sum = 0.0;
-    if (!nucleus && most >= (size_t)vocab) return gather(sampler, logits, vocab, least, tokens);
+    if (!nucleus && most >= (size_t)vocab) {
+        *count = gather(sampler, logits, vocab, least, tokens);
+        return MICA_OK;
+    }
+    if (nucleus && most <= MC_BUFFER_COUNT(&sampler->blocks, float))
+        return select_few(sampler, logits, vocab, best, least, most, count);
 
     if (nucleus) reach = (double)params->top_p * exp_total(sampler, logits, vocab, best);
     size_t n = find_candidates(sampler, logits, vocab, best, least, most, reach, tokens);
@@ -379,8 +456,9 @@ static size_t select_tokens(const mc_sampler *sampler, const float *logits, int6
         sum += (double)expf(logits[pop(logits, tokens, n - kept)] - best);
         kept++;
     }
-    reverse(tokens, n); /* they were put at the end, the likeliest last */
-    return kept;
+    reverse(tokens, n);
+    *count = kept;
+    return MICA_OK;
 }
 
 static mica_status weigh(mc_sampler *sampler, const float *logits, float best,
@@ -409,7 +487,7 @@ static mica_status survive(mc_sampler *sampler, const float *logits, int64_t voc
         tokens[0] = best;
         *count = 1;
     } else {
-        *count = select_tokens(sampler, logits, vocab, logits[best], tokens);
+        MC_TRY(select_tokens(sampler, logits, vocab, logits[best], count));
     }
     return weigh(sampler, logits, logits[best], tokens, *count);
 }

@@ -175,6 +175,11 @@ static void test_large_vocabularies(void **state) {
         check_large((mc_sampling){.top_p = 0.95f});
         check_large((mc_sampling){.min_p = 0.07f});
         check_large((mc_sampling){.top_p = 0.9f, .min_p = 0.3f, .top_k = 5000});
+        for (int k = 1; k < 270; k += 3) { /* few: the nucleus is found by bounds */
+            check_large((mc_sampling){.top_p = 0.9f, .top_k = k});
+            check_large((mc_sampling){.top_p = 0.002f * (float)k, .top_k = 270});
+            check_large((mc_sampling){.top_p = 0.5f, .min_p = 0.9f, .top_k = k});
+        }
     }
 }
 
