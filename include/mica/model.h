@@ -196,9 +196,9 @@ typedef struct mica_generate_options {
     size_t stop_count;                 /* how many */
     const char *const *stop_strings; /* texts that end the answer, [stop_string_count]. Borrowed */
     size_t stop_string_count;        /* how many */
-    bool ignore_eos;  /* the model's own stop ids do not end the answer: benchmarks */
-    bool logprobs;    /* tokens come with their log-probability */
-    int top_logprobs; /* and with those of so many of the likeliest tokens at their place */
+    bool ignore_eos; /* the model's own stop ids do not end the answer: benchmarks */
+    bool logprobs;   /* tokens come with their log-probability */
+    int top_logprobs; /* and with those of so many of the likeliest at their place; implies logprobs */
     bool echo;        /* the prompt's tokens are handed out first */
     bool truncate;    /* see above */
     const char *template_variables; /* mica_chat: a JSON object of variables for the model's chat
@@ -240,7 +240,7 @@ typedef struct mica_token {
     size_t len;       /* bytes of text; a NUL follows them */
     bool prompt;      /* one of the prompt's, with options.echo; it has no logprob */
     float logprob; /* natural logarithm of its probability under the softmax of the model's logits
-                         as they are (no bias, penalty, temperature); 0 without options.logprobs */
+                         as they are (no bias, penalty, temperature); 0 where not asked for */
     /* The options.top_logprobs likeliest tokens, the likeliest first, this one among them where it
      * belongs; until the next call. */
     const mica_alternative *alternatives;

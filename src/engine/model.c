@@ -86,9 +86,9 @@ mica_status mc_model_local(const mica_model *model, const mc_session_model **loc
 }
 
 mica_status mc_model_chat(const mica_model *model, const mica_message *messages, size_t count,
-                          int32_t **ids, size_t *n) {
+                          const mica_generate_options *options, int32_t **ids, size_t *n) {
     if (!messages || !count) return mc_fail(MICA_EINVAL, "mica_chat: no messages");
-    return mc_prompt_chat(&model->prompt, model->opened.chat, messages, count, ids, n);
+    return mc_prompt_chat(&model->prompt, model->opened.chat, messages, count, options, ids, n);
 }
 
 /* ---- sessions ---- */
@@ -196,7 +196,7 @@ mica_status mica_chat(mica_session *session, const mica_message *messages, size_
     if (!stream) return mc_fail(MICA_EINVAL, "mica_chat: stream is NULL");
     *stream = NULL;
     if (!session) return mc_fail(MICA_EINVAL, "mica_chat: session is NULL");
-    MC_TRY(mc_model_chat(session->model, messages, count, &ids, &n));
+    MC_TRY(mc_model_chat(session->model, messages, count, options, &ids, &n));
     mica_status status = mica_generate_ids(session, ids, n, options, stream);
     mica_free(ids);
     return status;

@@ -8,9 +8,10 @@
  * errors  MICA_EUNSUPPORTED its engine computes elsewhere */
 mica_status mc_model_local(const mica_model *model, const mc_session_model **local);
 
-/* A conversation as ids, freed with mica_free, in the model's chat format.
+/* A conversation as ids, freed with mica_free, in the model's chat format. options:
+ * of the answer, for template_variables and tools; NULL: none.
  * errors  those of mica_chat for messages */
 mica_status mc_model_chat(const mica_model *model, const mica_message *messages, size_t count,
-                          int32_t **ids, size_t *n);
+                          const mica_generate_options *options, int32_t **ids, size_t *n);
 
 #endif

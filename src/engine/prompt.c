@@ -89,9 +89,15 @@ static bool find_format(const char *name, mc_chat_format *format) {
 }
 
 mica_status mc_prompt_chat(const mc_prompt *prompt, const char *name, const mica_message *messages,
-                           size_t count, int32_t **ids, size_t *n) {
+                           size_t count, const mica_generate_options *options, int32_t **ids,
+                           size_t *n) {
     mc_chat_format format;
     mc_buffer text = {0};
+    if (options && (options->template_variables || options->tools))
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "the model has no chat template of its own: its family's built-in format "
+                       "takes no %s",
+                       options->tools ? "tools" : "template_variables");
     if (!find_format(name, &format))
         return mc_fail(MICA_EUNSUPPORTED, "the model has no chat format that mica knows: give "
                                           "mica_generate the whole prompt");

@@ -19,9 +19,12 @@ typedef struct mc_prompt {
 mica_status mc_prompt_open(const char *folder, mc_prompt *prompt);
 void mc_prompt_close(mc_prompt *prompt); /* takes a zeroed one */
 
-/* Messages to ids (freed with mica_free) in a built-in chat format.
- * errors  MICA_EUNSUPPORTED format is NULL; MICA_EINVAL, MICA_EFORMAT, MICA_ENOMEM */
+/* Messages to ids (freed with mica_free) in a built-in chat format. options: of the answer, for its
+ * template's variables and tools; NULL: none.
+ * errors  MICA_EUNSUPPORTED format is NULL or unknown, or there are variables or tools: no built-in
+ *         format has them; MICA_EINVAL, MICA_EFORMAT, MICA_ENOMEM */
 mica_status mc_prompt_chat(const mc_prompt *prompt, const char *format,
-                           const mica_message *messages, size_t count, int32_t **ids, size_t *n);
+                           const mica_message *messages, size_t count,
+                           const mica_generate_options *options, int32_t **ids, size_t *n);
 
 #endif

@@ -100,7 +100,7 @@ typedef struct prompts {
 static mica_status encode_prompt(void *context, size_t i, int32_t **ids, size_t *n) {
     const prompts *p = context;
     if (!p->as_chat || !p->texts[i]) return encode(p->model, p->texts[i], 0, ids, n);
-    return mc_model_chat(p->model, &(mica_message){"user", p->texts[i]}, 1, ids, n);
+    return mc_model_chat(p->model, &(mica_message){"user", p->texts[i]}, 1, NULL, ids, n);
 }
 
 static mica_status find_label(const mica_model *model, const mica_classify_options *options,
@@ -149,7 +149,7 @@ static mica_status find_labels(const mica_model *model, const mica_classify_opti
 static mica_status check_chat(const mica_model *model) {
     int32_t *ids;
     size_t n;
-    MC_TRY(mc_model_chat(model, &(mica_message){"user", "?"}, 1, &ids, &n));
+    MC_TRY(mc_model_chat(model, &(mica_message){"user", "?"}, 1, NULL, &ids, &n));
     mica_free(ids);
     return MICA_OK;
 }
@@ -187,7 +187,8 @@ static mica_status encode_item(void *context, size_t i, int32_t **ids, size_t *n
     const mica_batch_item *item = &c->items[i];
     if (item->prompt && item->messages)
         return mc_fail(MICA_EINVAL, "item %zu has a prompt and messages: give one of them", i);
-    if (item->messages) return mc_model_chat(c->model, item->messages, item->message_count, ids, n);
+    if (item->messages)
+        return mc_model_chat(c->model, item->messages, item->message_count, item->options, ids, n);
     return encode(c->model, item->prompt, 0, ids, n);
 }
 

@@ -77,15 +77,21 @@ static void test_chat(void **state) {
     size_t n;
     assert_int_equal(mc_prompt_open(dir, &prompt), MICA_OK);
     assert_string_equal(prompt.bos, "<bos>");
-    assert_int_equal(mc_prompt_chat(&prompt, "gemma", messages, 1, &ids, &n), MICA_OK);
+    assert_int_equal(mc_prompt_chat(&prompt, "gemma", messages, 1, NULL, &ids, &n), MICA_OK);
     assert_int_equal(n, sizeof want / sizeof *want);
     assert_memory_equal(ids, want, sizeof want);
     mica_free(ids);
-    assert_int_equal(mc_prompt_chat(&prompt, NULL, messages, 1, &ids, &n), MICA_EUNSUPPORTED);
-    assert_int_equal(mc_prompt_chat(&prompt, "unheard-of", messages, 1, &ids, &n),
+    assert_int_equal(mc_prompt_chat(&prompt, NULL, messages, 1, NULL, &ids, &n), MICA_EUNSUPPORTED);
+    assert_int_equal(mc_prompt_chat(&prompt, "unheard-of", messages, 1, NULL, &ids, &n),
+                     MICA_EUNSUPPORTED);
+    const mica_generate_options tools = {.tools = "[]"}, variables = {.template_variables = "{}"};
+    assert_int_equal(mc_prompt_chat(&prompt, "gemma", messages, 1, &tools, &ids, &n),
+                     MICA_EUNSUPPORTED);
+    assert_non_null(strstr(mica_last_error(), "takes no tools"));
+    assert_int_equal(mc_prompt_chat(&prompt, "gemma", messages, 1, &variables, &ids, &n),
                      MICA_EUNSUPPORTED);
     const mica_message twice[] = {{"user", "a"}, {"user", "b"}};
-    assert_int_equal(mc_prompt_chat(&prompt, "gemma", twice, 2, &ids, &n), MICA_EINVAL);
+    assert_int_equal(mc_prompt_chat(&prompt, "gemma", twice, 2, NULL, &ids, &n), MICA_EINVAL);
     mc_prompt_close(&prompt);
     free(dir);
 }
