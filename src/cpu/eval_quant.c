@@ -15,7 +15,7 @@
 #define TILE_STEP 16            /* a whole number of the kernels' blocks */
 #define ROWS_STREAMED 2         /* rows of x up to which unpacking does not pay */
 #define FAST_TILE 32            /* rows of weights that a fast product unpacks at once */
-#define FAST_STREAMED 4         /* rows of x up to which it does not */
+#define FAST_STREAMED 8         /* rows of x up to which it does not */
 #define NN_WIDTH 128            /* x @ w: columns a tile, a whole number of groups and words */
 #define NN_DEPTH 64             /* and rows that are unpacked at once */
 

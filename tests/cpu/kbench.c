@@ -1,9 +1,11 @@
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
 /* kcheck --bench: how fast each kernel reads its weights.
  *
  * Products with one row of x run over rows of a model's shape, split over the threads as in a
  * decode step. Each figure is the best of several passes over weights larger than the caches. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/pool.h"
 #include "base/system.h"
@@ -89,6 +91,134 @@ static double time_tile(const mk_kernels *kern, const float *x, const float *w, 
         if (rate > best) best = rate;
     }
     return best;
+}
+
+/* ---- fast products against exact ones ---- */
+
+#define FAST_PASSES 15
+#define FAST_WEIGHTS (24 << 20) /* bytes: a share of a pass, so that rivals take turns often */
+
+/* What a fast product is timed with: x of m rows, quantised. */
+typedef struct fast_job {
+    job j;
+    int64_t m;
+    mk_xrows x;
+    mk_tiles tiles;
+    float *y;
+} fast_job;
+
+/* Seconds of this thread, whatever else runs on the machine. */
+static double thread_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void run_fast(fast_job *f) {
+    const mk_kernels *kern = f->j.kern;
+    if (f->m <= 8) {
+        kern->fast_matvec(&f->j.rows, f->j.n, f->m, &f->x, f->y, f->j.n);
+        return;
+    }
+    for (int64_t r = 0; r < f->j.n; r += 2 * MK_TILE) {
+        mk_qrows rows = mk_qrows_at(&f->j.rows, r);
+        int64_t count = f->j.n - r < 2 * MK_TILE ? f->j.n - r : 2 * MK_TILE;
+        kern->fast_unpack(&rows, count, &f->tiles);
+        kern->fast_matmul(f->m, &f->x, count, &f->tiles, f->y + r, f->j.n);
+    }
+}
+
+static void time_once(double *best, double start) {
+    double seconds = thread_seconds() - start;
+    if (*best == 0 || seconds < *best) *best = seconds;
+}
+
+static bool fast_job_init(fast_job *f, int64_t m, int group) {
+    size_t rows = (size_t)m, groups = LENGTH / (size_t)group;
+    f->m = m;
+    f->x = (mk_xrows){LENGTH, group, malloc(rows * LENGTH), malloc(rows * groups * sizeof(float)),
+                      malloc(rows * groups * sizeof(float))};
+    f->tiles = (mk_tiles){malloc(2 * MK_TILE * LENGTH),
+                          malloc(2 * MK_TILE * 2 * groups * sizeof(float)), 0};
+    f->y = malloc(rows * (size_t)f->j.n * sizeof(float));
+    return f->x.codes && f->x.scales && f->x.sums && f->tiles.codes && f->tiles.scales && f->y;
+}
+
+static void fast_job_deinit(fast_job *f) {
+    free(f->x.codes);
+    free(f->x.scales);
+    free(f->x.sums);
+    free(f->tiles.codes);
+    free(f->tiles.scales);
+    free(f->y);
+}
+
+/* GB/s of weights for some numbers of rows of x, the exact matvec taking turns. */
+static void compare(const mk_kernels *kern, void *weights, float *x, int bits, int group) {
+    static const int64_t counts[] = {1, 2, 4, 8, 16, 128};
+    enum { COUNTS = sizeof counts / sizeof *counts };
+    fast_job jobs[COUNTS];
+    double exact = 0, best[COUNTS] = {0};
+    bool ready = true;
+    memset(jobs, 0, sizeof jobs);
+    for (int i = 0; i < COUNTS; i++) {
+        jobs[i].j = (job){.kern = kern, .weights = weights, .x = x};
+        describe(&jobs[i].j,
+                 bits == 4   ? "matvec_q4"
+                 : bits == 8 ? "matvec_q8"
+                             : "matvec",
+                 bits, group);
+        jobs[i].j.n = FAST_WEIGHTS / jobs[i].j.row_bytes;
+        ready = ready && fast_job_init(&jobs[i], counts[i], group);
+        jobs[i].j.y = jobs[i].y;
+        if (ready) kern->fast_quantize(counts[i], x, LENGTH, bits, &jobs[i].x);
+    }
+    for (int pass = 0; ready && pass < FAST_PASSES; pass++) {
+        double start = thread_seconds();
+        run_rows(&jobs[0].j, 0, jobs[0].j.n);
+        time_once(&exact, start);
+        for (int i = 0; i < COUNTS; i++) {
+            if (counts[i] > 16 && pass > 1) continue;
+            start = thread_seconds();
+            run_fast(&jobs[i]);
+            time_once(&best[i], start);
+        }
+    }
+    double bytes = (double)(jobs[0].j.n * jobs[0].j.row_bytes);
+    printf("q%d g%-4d %10s  exact %5.1f GB/s, fast %5.1f (%.2f times); rows:", bits, group,
+           mk_isa_name(kern->isa), bytes / exact / 1e9, bytes / best[0] / 1e9, exact / best[0]);
+    for (int i = 1; i < COUNTS; i++)
+        printf(" %d: %.2f", (int)counts[i], best[i] / best[0]);
+    double ops = 2.0 * (double)counts[COUNTS - 1] * LENGTH * (double)jobs[0].j.n;
+    printf(" (%.0f GOP/s)\n", ops / best[COUNTS - 1] / 1e9);
+    for (int i = 0; i < COUNTS; i++)
+        fast_job_deinit(&jobs[i]);
+}
+
+int kbench_fast(void) {
+    static const struct {
+        int bits, group;
+    } formats[] = {{4, 32}, {4, 64}, {4, 128}, {8, 64}, {6, 64}, {5, 64}, {3, 64}, {2, 64}};
+    char *weights = malloc(WEIGHTS);
+    float *x = malloc(128 * LENGTH * sizeof *x);
+    if (weights == NULL || x == NULL) return EXIT_FAILURE;
+    fill_floats((float *)(void *)weights, WEIGHTS / 4, PLAIN);
+    fill_floats(x, 128 * LENGTH, PLAIN);
+    printf("one thread, its own time; GB/s of weights; rows of x: time over that of one\n");
+    mk_kernels kern;
+    mk_kernels_fill(&kern, MK_ISA_ref);
+    for (int isa = 1; isa < MK_ISA_COUNT; isa++) {
+        if (!mk_isa_has((mk_isa)isa)) continue;
+        void (*weaker)(const mk_qrows *, int64_t, int64_t, const mk_xrows *, float *, int64_t) =
+            kern.fast_matvec;
+        mk_kernels_fill(&kern, (mk_isa)isa);
+        if (kern.fast_matvec == weaker) continue; /* nothing of its own */
+        for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+            compare(&kern, weights, x, formats[i].bits, formats[i].group);
+    }
+    free(weights);
+    free(x);
+    return EXIT_SUCCESS;
 }
 
 int kbench(void) {

@@ -5,8 +5,9 @@
  * columns alone, in blocks, and by the different ways that must agree. Operands end (or begin) at a
  * page that may not be read; what lies between is checked for writes.
  *
- *     kcheck            a table of the worst error found, in parts of the bound
- *     kcheck --bench    GB/s */
+ *     kcheck                 a table of the worst error found, in parts of the bound
+ *     kcheck --bench         GB/s
+ *     kcheck --bench-fast    fast products against exact ones */
 #include "cpu/kcheck.h"
 
 #include <float.h>
@@ -587,5 +588,6 @@ static int check_all(void) {
 
 int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "--bench") == 0) return kbench();
+    if (argc > 1 && strcmp(argv[1], "--bench-fast") == 0) return kbench_fast();
     return check_all();
 }
