@@ -173,9 +173,9 @@ static void weigh_row(const block *b, int64_t row, float *total) {
     const mc_operand *sinks = operand(at, SINKS);
     float sink = -INFINITY;
     if (sinks->data != NULL) {
-        size_t step = mica_dtype_bytes(sinks->layout->dtype) * (size_t)sinks->layout->strides[0];
-        sink = mk_load((const char *)sinks->data + (size_t)head * step,
-                       mc_mk_type(sinks->layout->dtype), 0);
+        mk_type type = mc_mk_type(sinks->layout->dtype);
+        int64_t step = mk_type_bytes(type) * sinks->layout->strides[0];
+        sink = mk_load((const char *)sinks->data + head * step, type, 0);
         if (sink > largest) largest = sink;
     }
     *total = 0;

@@ -118,13 +118,18 @@ static mica_array scores_of(mica_scope *s, const mc_attr_sdpa *a, const mica_arr
 static mica_array sdpa_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in) {
     (void)n_in;
     const int last = -1;
+    mica_dtype dtype = mica_dtype_promote(mica_array_dtype(in[Q]), mica_array_dtype(in[K]));
+    dtype = mica_dtype_promote(dtype, mica_array_dtype(in[V]));
+    int64_t shape[4] = {mica_array_dim(in[Q], 0), mica_array_dim(in[Q], 1),
+                        mica_array_dim(in[Q], 2), mica_array_dim(in[V], 3)};
+    if (mica_array_dim(in[K], 2) == 0) return mica_zeros(s, shape, 4, dtype);
     mica_array scores = scores_of(s, attr, in);
     mica_array none = mica_f32(s, -FLT_MAX); /* keeps -inf - -inf away where no key is seen */
     mica_array largest = mica_maximum(s, mica_max(s, scores, &last, 1, true), none);
     mica_array sinks = MICA_NONE;
     if (mica_valid(in[SINKS])) {
-        int64_t shape[3] = {mica_array_dim(in[SINKS], 0), 1, 1};
-        sinks = mica_reshape(s, mc_cast(s, in[SINKS], MICA_F32), shape, 3);
+        int64_t column[3] = {mica_array_dim(in[SINKS], 0), 1, 1};
+        sinks = mica_reshape(s, mc_cast(s, in[SINKS], MICA_F32), column, 3);
         largest = mica_maximum(s, largest, sinks);
     }
     mica_array weights = mica_exp(s, mica_subtract(s, scores, largest));
@@ -138,8 +143,6 @@ static mica_array sdpa_decompose(mica_scope *s, const void *attr, const mica_arr
     int64_t kv_heads = mica_array_dim(in[K], 1);
     mica_array v = group_heads(s, mc_cast(s, in[V], MICA_F32), kv_heads);
     mica_array y = mica_matmul(s, group_heads(s, weights, kv_heads), v);
-    mica_dtype dtype = mica_dtype_promote(mica_array_dtype(in[Q]), mica_array_dtype(in[K]));
-    dtype = mica_dtype_promote(dtype, mica_array_dtype(in[V]));
     return mc_cast(s, mica_flatten(s, y, 1, 2), dtype);
 }
 
@@ -160,7 +163,7 @@ mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,
         .scale = o.scale != 0 ? (double)o.scale : 1.0 / sqrt((double)(d < 1 ? 1 : d)),
         .softcap = (double)o.softcap,
         .causal = o.causal,
-        .window = o.window,
+        .window = o.window < INT32_MAX ? o.window : INT32_MAX, /* positions are i32 */
     };
     return mc_record(s, MC_OP_SDPA, &attr, in, OPERANDS);
 }
