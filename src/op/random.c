@@ -43,6 +43,8 @@ mica_array mica_random_bits(mica_scope *s, mica_array key, const int64_t *shape,
     if (ndim < 0 || ndim > MICA_MAX_NDIM)
         return mc_scope_fail(s, MICA_EINVAL, "random_bits: %d axes; 0 to %d are possible", ndim,
                              MICA_MAX_NDIM);
+    if (ndim > 0 && shape == NULL)
+        return mc_scope_fail(s, MICA_EINVAL, "random_bits: the list of axes is NULL");
     for (int k = 0; k < ndim; k++)
         attr.shape[k] = shape[k];
     return mc_record(s, MC_OP_RANDOM_BITS, &attr, &key, 1);
@@ -122,7 +124,8 @@ mica_array mica_random_randint(mica_scope *s, mica_array key, const int64_t *sha
                              (long long)lo, (long long)hi);
     mica_array u = mica_random_uniform(s, key, shape, ndim, MICA_F32, (double)lo, (double)hi);
     mica_array y = mica_astype(s, mica_floor(s, u), MICA_I32);
-    return mica_minimum(s, y, mica_i32(s, (int32_t)(hi - 1))); /* rounding may reach hi */
+    /* f32 knows no integers of their own beyond 2^24: both ends may have been rounded outwards. */
+    return mica_clip(s, y, mica_i32(s, (int32_t)lo), mica_i32(s, (int32_t)(hi - 1)));
 }
 
 mica_array mica_random_bernoulli(mica_scope *s, mica_array key, const int64_t *shape, int ndim,

@@ -72,6 +72,11 @@ static void bounds(void **state) {
     }
     for (int i = 0; i < 5; i++)
         assert_true(seen[i]);
+    const int64_t edge = ((int64_t)1 << 24) + 1; /* no f32 */
+    r = mica_random_randint(b.s, key, SHAPE(N), edge, edge + 2);
+    assert_int_equal(mica_read(r, whole, sizeof whole), MICA_OK);
+    for (int i = 0; i < N; i++)
+        assert_in_range(whole[i], edge, edge + 1);
     static uint32_t order[N];
     static bool used[N];
     assert_int_equal(mica_read(mica_random_permutation(b.s, key, N), order, sizeof order), MICA_OK);
@@ -125,6 +130,8 @@ static void refuses(void **state) {
     expect_failure(&b, mica_random_bits(b.s, three, SHAPE(4), 4), MICA_ESHAPE, "u32[2]");
     mica_array key = mica_random_key(b.s, 0);
     expect_failure(&b, mica_random_bits(b.s, key, SHAPE(4), 3), MICA_EINVAL, "width");
+    key = mica_random_key(b.s, 0);
+    expect_failure(&b, mica_random_bits(b.s, key, NULL, 1, 4), MICA_EINVAL, "NULL");
     key = mica_random_key(b.s, 0);
     expect_failure(&b, mica_random_uniform(b.s, key, SHAPE(4), MICA_I32, 0, 1), MICA_EDTYPE, "i32");
     key = mica_random_key(b.s, 0);
