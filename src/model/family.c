@@ -219,8 +219,13 @@ mica_status mc_family_ropes(const mc_config_scope *text, mc_rope_spec *rope) {
     return mc_family_rope(&scope, rope);
 }
 
+/* Null, which is none where a key that is absent has a default. */
+static bool is_null(const mc_config_scope *text, const char *key) {
+    return mc_json_get_type(mc_json_find(text->object, key)) == MC_JSON_NULL;
+}
+
 static mica_status read_softcap(const mc_config_scope *text, const char *key, double *cap) {
-    if (mc_json_get_type(mc_json_find(text->object, key)) == MC_JSON_NULL) *cap = 0.0;
+    if (is_null(text, key)) *cap = 0.0;
     return mc_config_float(text, key, MC_OPTIONAL, 1e-3, 1e6, cap);
 }
 
@@ -258,7 +263,7 @@ mica_status mc_family_late_windows(const mc_config_scope *text, mc_decoder_spec 
     bool slides = false;
     int64_t window = 4096, first = 28;
     MC_TRY(mc_config_bool(text, "use_sliding_window", MC_OPTIONAL, &slides));
-    if (!slides) return MICA_OK;
+    if (!slides || is_null(text, "sliding_window")) return MICA_OK;
     MC_TRY(mc_config_int(text, "sliding_window", MC_OPTIONAL, 1, INT32_MAX, &window));
     if (mc_config_has(text, "layer_types")) return mc_family_windows(text, window, 1, spec);
     MC_TRY(mc_config_int(text, "max_window_layers", MC_OPTIONAL, 0, MC_MAX_LAYERS, &first));

@@ -50,7 +50,7 @@ mica_status mc_family_text(const mc_config_scope *root, mc_config_scope *text);
 mica_status mc_family_sizes(const mc_config_scope *root, const mc_config_scope *text,
                             mc_decoder_spec *spec);
 
-/* hidden_activation, else hidden_act: "gelu_pytorch_tanh", "gelu", "silu". */
+/* hidden_activation, else hidden_act: "gelu_pytorch_tanh", "gelu_new" (the same), "gelu", "silu". */
 mica_status mc_family_activation(const mc_config_scope *text, mc_decoder_spec *spec);
 
 /* An object that describes a rope: rope_type (or type), factor, rope_theta and Llama 3's keys. What
@@ -66,8 +66,8 @@ mica_status mc_family_softcaps(const mc_config_scope *text, mc_decoder_spec *spe
 /* Everything that Llama and Qwen share: sizes, silu, one rope, two norms a layer, the names. */
 mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec);
 
-/* Qwen's windows: none but where use_sliding_window says so, then on the layers of layer_types, or
- * on those from max_window_layers on. */
+/* Qwen's windows: none but where use_sliding_window says so and sliding_window is not null, then on
+ * the layers of layer_types, or on those from max_window_layers on. */
 mica_status mc_family_late_windows(const mc_config_scope *text, mc_decoder_spec *spec);
 
 /* The windows of the layers: `window` on those that layer_types calls sliding_attention; where

@@ -4,6 +4,7 @@
 #include "model/family.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,6 +148,59 @@ static void test_llama3_rope(void **state) {
     assert_true(rope.original_context == 64.0);
 }
 
+#define SIZES                                                                     \
+    "\"hidden_size\": 64, \"intermediate_size\": 128, \"num_hidden_layers\": 4, " \
+    "\"num_attention_heads\": 4"
+
+/* A null is as if the key were absent. */
+static void test_nulls(void **state) {
+    (void)state;
+    assert_int_equal(read_spec("{\"model_type\": \"llama\", " SIZES
+                               ", \"num_key_value_heads\": null, \"head_dim\": null, "
+                               "\"rope_theta\": null, \"rope_scaling\": null, "
+                               "\"rope_parameters\": null, \"hidden_act\": null, "
+                               "\"attention_bias\": null, \"mlp_bias\": null, "
+                               "\"tie_word_embeddings\": null, \"vocab_size\": null, "
+                               "\"max_position_embeddings\": null, \"rms_norm_eps\": null}"),
+                     MICA_OK);
+    assert_int_equal(spec.kv_heads, 4);
+    assert_int_equal(spec.head_dim, 16);
+    assert_int_equal(spec.context, 2048);
+    assert_int_equal(spec.vocab, 0);
+    assert_int_equal(spec.activation, MC_SILU);
+    assert_int_equal(spec.tied, MC_TIED_UNSAID);
+    assert_true(spec.norm_eps == 1e-6);
+    assert_true(spec.ropes[0].base == 1e4 && spec.ropes[0].factor == 1.0 && !spec.ropes[0].llama3);
+    assert_false(spec.qkv_bias || spec.o_bias || spec.mlp_bias);
+}
+
+/* The layers' windows of a Qwen 2 whose config has these keys too. */
+static void expect_windows(const char *keys, const int64_t windows[4]) {
+    char json[512];
+    snprintf(json, sizeof json, "{\"model_type\": \"qwen2\", " SIZES ", %s}", keys);
+    assert_int_equal(read_spec(json), MICA_OK);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(spec.layers[i].window, windows[i]);
+}
+
+static void test_late_windows(void **state) {
+    (void)state;
+    const int64_t none[4] = {0}, late[4] = {0, 0, 7, 7}, named[4] = {7, 0, 0, 7};
+    const int64_t usual[4] = {0, 4096, 4096, 4096};
+    expect_windows("\"sliding_window\": 7, \"max_window_layers\": 2", none);
+    expect_windows("\"use_sliding_window\": true, \"sliding_window\": 7", none); /* from 28 on */
+    expect_windows("\"use_sliding_window\": true, \"sliding_window\": 7, \"max_window_layers\": 2",
+                   late);
+    expect_windows("\"use_sliding_window\": true, \"max_window_layers\": 1", usual);
+    expect_windows("\"use_sliding_window\": true, \"sliding_window\": null, "
+                   "\"max_window_layers\": 1",
+                   none);
+    expect_windows("\"use_sliding_window\": true, \"sliding_window\": 7, \"layer_types\": "
+                   "[\"sliding_attention\", \"full_attention\", \"full_attention\", "
+                   "\"sliding_attention\"]",
+                   named);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemma3_defaults),
@@ -155,6 +209,8 @@ int main(void) {
         cmocka_unit_test(test_found_by_tensors),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_llama3_rope),
+        cmocka_unit_test(test_nulls),
+        cmocka_unit_test(test_late_windows),
     };
     int failed = cmocka_run_group_tests_name("model/family", tests, NULL, NULL);
     mc_config_close(&config);
