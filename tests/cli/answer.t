@@ -22,9 +22,8 @@ Penalties, and tokens that are made more likely or forbidden.
 
 A line for each token, with the likeliest at its place; the prompt too.
 
-  $ mica generate "curl is" -q -n 2 --logprobs 2 | sed 's/-\{0,1\}[0-9]*\.[0-9]*/N/g; s/^ */ /'
+  $ mica generate "curl is" -q -n 1 --logprobs 2 | sed 's/-\{0,1\}[0-9]*\.[0-9]*/N/g; s/^ */ /'
    N  ▁a                ▁a N  ▁an N
-   N  ▁command          ▁command N  ▁text N
   $ mica generate "curl is" -q -n 2 --logprobs 1 --echo | sed 's/-\{0,1\}[0-9]*\.[0-9]*/N/g; s/^ */ /'
    <bos>
    curl
