@@ -70,6 +70,41 @@ static mica_status render_gemma(const chat *c, mc_buffer *out) {
     return MICA_OK;
 }
 
+/* The model's turns are the assistant's, whichever of the two names is given. */
+static const char *assistant_or(const mc_chat_message *message) {
+    return is_role(message, "model") ? "assistant" : message->role;
+}
+
+/* <|im_start|>role \n content <|im_end|>\n */
+static mica_status render_chatml(const chat *c, mc_buffer *out) {
+    bool ok = true;
+    for (size_t i = 0; i < c->n; i++) {
+        ok = ok && mc_buffer_add_text(out, "<|im_start|>") &&
+             mc_buffer_add_text(out, assistant_or(&c->messages[i])) &&
+             mc_buffer_add_text(out, "\n") && mc_buffer_add_text(out, c->messages[i].content) &&
+             mc_buffer_add_text(out, "<|im_end|>\n");
+    }
+    if (c->add_generation_prompt) ok = ok && mc_buffer_add_text(out, "<|im_start|>assistant\n");
+    return ok ? MICA_OK : mc_fail_nomem("chat prompt");
+}
+
+static bool add_llama3_header(const char *role, mc_buffer *out) {
+    return mc_buffer_add_text(out, "<|start_header_id|>") && mc_buffer_add_text(out, role) &&
+           mc_buffer_add_text(out, "<|end_header_id|>\n\n");
+}
+
+/* bos, then header, content <|eot_id|> */
+static mica_status render_llama3(const chat *c, mc_buffer *out) {
+    bool ok = mc_buffer_add_text(out, c->bos);
+    for (size_t i = 0; i < c->n; i++) {
+        mc_str content = trim(mc_str_of(c->messages[i].content));
+        ok = ok && add_llama3_header(assistant_or(&c->messages[i]), out) &&
+             mc_buffer_add(out, content.ptr, content.len) && mc_buffer_add_text(out, "<|eot_id|>");
+    }
+    if (c->add_generation_prompt) ok = ok && add_llama3_header("assistant", out);
+    return ok ? MICA_OK : mc_fail_nomem("chat prompt");
+}
+
 mica_status mc_chat_render(mc_chat_format format, const mc_chat_message *messages, size_t n,
                            const char *bos, bool add_generation_prompt, mc_buffer *out) {
     static mica_status (*const renders[])(const chat *c, mc_buffer *out) = {

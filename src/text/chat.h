@@ -16,7 +16,7 @@ typedef struct mc_chat_message {
 } mc_chat_message;
 
 /* A row a format: its name here and in chat.c, where render_<name> is. */
-#define MC_CHAT_FORMATS(X) X(GEMMA, gemma)
+#define MC_CHAT_FORMATS(X) X(GEMMA, gemma) X(CHATML, chatml) X(LLAMA3, llama3)
 
 typedef enum mc_chat_format {
 #define MC_CHAT_FORMAT(upper, lower) MC_CHAT_##upper,
@@ -25,11 +25,12 @@ typedef enum mc_chat_format {
 } mc_chat_format;
 
 /* Adds the prompt to out. It holds the special tokens as text, `bos` (such as "<bos>", may be "")
- * first: encode it with add_special false.
+ * first where the format has one, which ChatML has not: encode it with add_special false.
  *
- *  messages               n > 0; a first message of role system goes into the first user turn.
+ *  messages               n > 0. For Gemma a first message of role system goes into the first user
+ *                         turn; the others have turns of any role, in any order.
  *  add_generation_prompt  end with the beginning of the model's turn.
- *  errors  MICA_EINVAL no messages, a NULL in one, roles that do not alternate; MICA_ENOMEM.
+ *  errors  MICA_EINVAL no messages, a NULL in one, roles that do not alternate (Gemma); MICA_ENOMEM.
  *          out is then as it was
  *  source  the chat templates of the families' own model folders */
 mica_status mc_chat_render(mc_chat_format format, const mc_chat_message *messages, size_t n,
