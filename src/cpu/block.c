@@ -126,7 +126,10 @@ const float *mc_block_f32(const mc_operand *x, int64_t begin, int64_t n, mc_bloc
         for (int64_t i = 0; i < n; i++)
             y[i] = mc_bf16_to_f32(((const uint16_t *)raw)[i]);
         break;
-    case MICA_BOOL:
+    case MICA_BOOL: /* whatever byte stands for true */
+        for (int64_t i = 0; i < n; i++)
+            y[i] = ((const uint8_t *)raw)[i] != 0 ? 1.0f : 0.0f;
+        break;
     case MICA_U8:
         READ(uint8_t, float);
     case MICA_U16:
@@ -152,6 +155,9 @@ const int64_t *mc_block_i64(const mc_operand *x, int64_t begin, int64_t n, mc_bl
     int64_t *y = block->as.i64;
     switch (x->layout->dtype) {
     case MICA_BOOL:
+        for (int64_t i = 0; i < n; i++)
+            y[i] = ((const uint8_t *)raw)[i] != 0;
+        break;
     case MICA_U8:
         READ(uint8_t, int64_t);
     case MICA_U16:

@@ -32,7 +32,7 @@ typedef struct mc_block { /* room for one operand's block */
 void mc_gather(const mc_operand *x, int64_t begin, int64_t n, void *out);
 
 /* Elements [begin, begin + n), n <= MC_BLOCK: a pointer into x itself where that is possible, else
- * into the block. Converting to f32: integers by value, bool to 0 and 1. */
+ * into the block. Converting: integers by value, bool to 0 and 1. */
 const void *mc_block_raw(const mc_operand *x, int64_t begin, int64_t n, mc_block *block);
 const float *mc_block_f32(const mc_operand *x, int64_t begin, int64_t n, mc_block *block);
 const int64_t *mc_block_i64(const mc_operand *x, int64_t begin, int64_t n, mc_block *block);

@@ -51,6 +51,21 @@ static void integers_are_cut(void **state) {
     bench_close(&b);
 }
 
+/* Bytes that files and callers give for true need not be 1. */
+static void any_byte_is_true(void **state) {
+    (void)state;
+    bench b = bench_open();
+    const uint8_t bytes[4] = {0, 1, 2, 255};
+    mica_array x = mica_from_data(b.s, bytes, MICA_BOOL, SHAPE(4));
+    const int32_t want[4] = {0, 1, 1, 1};
+    expect_i32(mica_astype(b.s, x, MICA_I32), want, SHAPE(4));
+    expect_f32(mica_astype(b.s, x, MICA_F32), (float[]){0, 1, 1, 1}, SHAPE(4), 0);
+    expect_i32(mica_sum(b.s, x, NULL, 0, false), (int32_t[]){3}, NULL, 0);
+    mica_array same = mica_equal(b.s, x, mica_slice_axis(b.s, x, 0, 1, 2));
+    expect_i32(mica_astype(b.s, same, MICA_I32), want, SHAPE(4));
+    bench_close(&b);
+}
+
 /* All 65,536 halves survive the way through f32. */
 static void halves_round_trip(void **state) {
     (void)state;
@@ -123,6 +138,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floats_to_integers_saturate),
         cmocka_unit_test(integers_are_cut),
+        cmocka_unit_test(any_byte_is_true),
         cmocka_unit_test(halves_round_trip),
         cmocka_unit_test(bytes_seen_otherwise),
         cmocka_unit_test(e4m3),
