@@ -234,29 +234,47 @@ mica_status mc_family_softcaps(const mc_config_scope *text, mc_decoder_spec *spe
     return read_softcap(text, "final_logit_softcapping", &spec->final_softcap);
 }
 
+static const mc_decoder_names plain_names = {
+    .embed = "embed_tokens",
+    .norm = "norm",
+    .head = "lm_head",
+    .q = "self_attn.q_proj",
+    .k = "self_attn.k_proj",
+    .v = "self_attn.v_proj",
+    .o = "self_attn.o_proj",
+    .gate = "mlp.gate_proj",
+    .up = "mlp.up_proj",
+    .down = "mlp.down_proj",
+    .attention_norm = "input_layernorm",
+    .mlp_norm = "post_attention_layernorm",
+};
+
 mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec) {
     spec->activation = MC_SILU;
     spec->ropes[0] = (mc_rope_spec){.base = 1e4, .factor = 1.0};
-    spec->names = (mc_decoder_names){
-        .embed = "embed_tokens",
-        .norm = "norm",
-        .head = "lm_head",
-        .q = "self_attn.q_proj",
-        .k = "self_attn.k_proj",
-        .v = "self_attn.v_proj",
-        .o = "self_attn.o_proj",
-        .gate = "mlp.gate_proj",
-        .up = "mlp.up_proj",
-        .down = "mlp.down_proj",
-        .attention_norm = "input_layernorm",
-        .mlp_norm = "post_attention_layernorm",
-    };
+    spec->names = plain_names;
     MC_TRY(mc_family_sizes(root, root, spec));
     MC_TRY(mc_family_activation(root, spec));
     MC_TRY(mc_family_ropes(root, &spec->ropes[0]));
     spec->embed_scale = 1.0;
     spec->attention_scale = 1.0 / sqrt((double)spec->head_dim);
     return MICA_OK;
+}
+
+void mc_family_gemma_defaults(mc_decoder_spec *spec) {
+    spec->hidden = 2304;
+    spec->intermediate = 9216;
+    spec->n_layers = 26;
+    spec->heads = 8;
+    spec->kv_heads = 4;
+    spec->head_dim = 256;
+    spec->norm_eps = 1e-6;
+    spec->norm_offset = 1.0;
+    spec->activation = MC_GELU_APPROX;
+    spec->names = plain_names;
+    spec->names.attention_post_norm = "post_attention_layernorm";
+    spec->names.mlp_norm = "pre_feedforward_layernorm";
+    spec->names.mlp_post_norm = "post_feedforward_layernorm";
 }
 
 mica_status mc_family_late_windows(const mc_config_scope *text, mc_decoder_spec *spec) {

@@ -66,6 +66,10 @@ mica_status mc_family_softcaps(const mc_config_scope *text, mc_decoder_spec *spe
 /* Everything that Llama and Qwen share: sizes, silu, one rope, two norms a layer, the names. */
 mica_status mc_family_plain(const mc_config_scope *root, mc_decoder_spec *spec);
 
+/* What Gemma 2 and 3 share before a config is read: the sizes that transformers assumes, norms with
+ * 1 + w before and after attention and MLP, the names. */
+void mc_family_gemma_defaults(mc_decoder_spec *spec);
+
 /* Qwen's windows: none but where use_sliding_window says so and sliding_window is not null, then on
  * the layers of layer_types, or on those from max_window_layers on. */
 mica_status mc_family_late_windows(const mc_config_scope *text, mc_decoder_spec *spec);

@@ -7,38 +7,12 @@
 
 #include <math.h>
 
-static const mc_decoder_names names = {
-    .embed = "embed_tokens",
-    .norm = "norm",
-    .head = "lm_head",
-    .q = "self_attn.q_proj",
-    .k = "self_attn.k_proj",
-    .v = "self_attn.v_proj",
-    .o = "self_attn.o_proj",
-    .gate = "mlp.gate_proj",
-    .up = "mlp.up_proj",
-    .down = "mlp.down_proj",
-    .attention_norm = "input_layernorm",
-    .attention_post_norm = "post_attention_layernorm",
-    .mlp_norm = "pre_feedforward_layernorm",
-    .mlp_post_norm = "post_feedforward_layernorm",
-};
-
 static void set_defaults(mc_decoder_spec *spec) {
-    spec->hidden = 2304;
-    spec->intermediate = 9216;
-    spec->n_layers = 26;
-    spec->heads = 8;
-    spec->kv_heads = 4;
-    spec->head_dim = 256;
+    mc_family_gemma_defaults(spec);
     spec->context = 8192;
-    spec->norm_eps = 1e-6;
-    spec->norm_offset = 1.0;
-    spec->activation = MC_GELU_APPROX;
     spec->attention_softcap = 50.0;
     spec->final_softcap = 30.0;
     spec->ropes[0] = (mc_rope_spec){.base = 1e4, .factor = 1.0};
-    spec->names = names;
 }
 
 static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {

@@ -11,39 +11,13 @@
 
 enum { GLOBAL, LOCAL }; /* which of the two ropes */
 
-static const mc_decoder_names names = {
-    .embed = "embed_tokens",
-    .norm = "norm",
-    .head = "lm_head",
-    .q = "self_attn.q_proj",
-    .k = "self_attn.k_proj",
-    .v = "self_attn.v_proj",
-    .o = "self_attn.o_proj",
-    .q_norm = "self_attn.q_norm",
-    .k_norm = "self_attn.k_norm",
-    .gate = "mlp.gate_proj",
-    .up = "mlp.up_proj",
-    .down = "mlp.down_proj",
-    .attention_norm = "input_layernorm",
-    .attention_post_norm = "post_attention_layernorm",
-    .mlp_norm = "pre_feedforward_layernorm",
-    .mlp_post_norm = "post_feedforward_layernorm",
-};
-
 static void set_defaults(mc_decoder_spec *spec) {
-    spec->hidden = 2304;
-    spec->intermediate = 9216;
-    spec->n_layers = 26;
-    spec->heads = 8;
-    spec->kv_heads = 4;
-    spec->head_dim = 256;
+    mc_family_gemma_defaults(spec);
     spec->context = 131072;
-    spec->norm_eps = 1e-6;
-    spec->norm_offset = 1.0;
-    spec->activation = MC_GELU_APPROX;
     spec->ropes[GLOBAL] = (mc_rope_spec){.base = 1e6, .factor = 1.0};
     spec->ropes[LOCAL] = (mc_rope_spec){.base = 1e4, .factor = 1.0};
-    spec->names = names;
+    spec->names.q_norm = "self_attn.q_norm";
+    spec->names.k_norm = "self_attn.k_norm";
 }
 
 /* rope_scaling is of the global layers only. Version 5 of transformers writes rope_parameters, one
