@@ -37,7 +37,7 @@ static lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
         l.row[i] = r + i < n ? r + i : n - 1;
         l.codes[i] = (const uint8_t *)(w->codes + l.row[i] * w->codes_stride);
     }
-    /* An address outside of the array is not ours to form: the last rows fetch themselves. */
+    /* The last rows fetch themselves, or, where there are few, what follows: a fetch cannot fail. */
     l.next = (const char *)l.codes[0] + (r + 2 * LANES <= n ? LANES * w->codes_stride * 4 : 0);
     l.scales_ahead = r + 2 * LANES <= n ? LANES * w->scales_stride : 0;
     return l;
