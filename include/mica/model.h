@@ -229,7 +229,7 @@ MICA_API mica_status mica_generate_ids(mica_session *session, const int32_t *ids
 
 /** A token that might have been drawn. */
 typedef struct mica_alternative {
-    int32_t id;
+    int32_t id;    /* a token */
     float logprob; /* as in mica_token */
 } mica_alternative;
 
@@ -241,10 +241,10 @@ typedef struct mica_token {
     bool prompt;      /* one of the prompt's, with options.echo; it has no logprob */
     float logprob; /* natural logarithm of its probability under the softmax of the model's logits
                          as they are (no bias, penalty, temperature); 0 where not asked for */
-    /* The options.top_logprobs likeliest tokens, the likeliest first, this one among them where it
-     * belongs; until the next call. */
-    const mica_alternative *alternatives;
-    size_t alternative_count; /* how many */
+    const mica_alternative *alternatives; /* the options.top_logprobs likeliest tokens, likeliest
+                                             first, this one among them where it belongs; until the
+                                             next call */
+    size_t alternative_count;             /* how many */
 } mica_token;
 
 /** Computes the next token. The first call runs the prefill.

@@ -203,7 +203,7 @@ MICA_API mica_status mica_embed(const mica_model *model, const char *text, size_
 
 /** How likely a text is to the model. */
 typedef struct mica_score_result {
-    const int32_t *ids;    /* [count] the text's tokens, <bos> included where there is one */
+    const int32_t *ids;    /* [count] the text's tokens, bos included where there is one */
     const float *logprobs; /* [count] ln P(ids[i] | ids[0 .. i - 1]); the first, which follows
                               nothing, has 0 and is not counted below */
     size_t count;          /* at least 2 */
