@@ -94,12 +94,12 @@ static void fill_stage(const mk_qrows *w, const lanes *l, int64_t g, int64_t cou
 /* 32 codes of 2, 3, 5 or 6 bits as bytes. Half of them lie in 2 * bits bytes; the two bytes that a
  * code begins in go to 16 bits of their own, where a product shifts the code to the top. */
 typedef struct spreader {
-    __m256i words[2], bytes[2], lift;
-    int bits;
+    __m256i words[2], bytes[2], lift, load;
+    __m128i lower;
 } spreader;
 
 static spreader spreader_of(int bits) {
-    spreader s = {.bits = bits};
+    spreader s = {.load = mk_first(bits), .lower = _mm_cvtsi32_si128(16 - bits)};
     int32_t words[8];
     uint8_t bytes[32];
     uint16_t lift[16];
@@ -121,11 +121,11 @@ static spreader spreader_of(int bits) {
 }
 
 MK_INLINE __m256i spread(const spreader *s, const uint8_t *codes) {
-    __m256i v = _mm256_maskload_epi32((const void *)codes, mk_first(s->bits)), half[2];
+    __m256i v = _mm256_maskload_epi32((const void *)codes, s->load), half[2];
     for (int h = 0; h < 2; h++) {
         half[h] = _mm256_shuffle_epi8(_mm256_permutevar8x32_epi32(v, s->words[h]), s->bytes[h]);
         half[h] = _mm256_mullo_epi16(half[h], s->lift);
-        half[h] = _mm256_srl_epi16(half[h], _mm_cvtsi32_si128(16 - s->bits));
+        half[h] = _mm256_srl_epi16(half[h], s->lower);
     }
     return _mm256_permute4x64_epi64(_mm256_packus_epi16(half[0], half[1]), 0xd8);
 }
@@ -157,8 +157,8 @@ MK_INLINE void take_apart(const mk_qrows *w, const __m256i words[LANES], __m256i
 }
 
 /* Codes at .. at + count - 1 of every row, count <= BLOCK, as bytes turned over. */
-static void read_block(const mk_qrows *w, const lanes *l, const spreader *s, int64_t at,
-                       int64_t count, __m256i *block) {
+MK_INLINE void read_block(const mk_qrows *w, const lanes *l, const spreader *s, int64_t at,
+                          int64_t count, __m256i *block) {
     if (w->bits == 4) {
         for (int64_t c = 0; c < count; c += 64) {
             __m256i words[LANES];

@@ -1,0 +1,139 @@
+/* Fast arithmetic against exact: how far apart the default model's predictions are on the text of
+ * its golden conversations. */
+#include "model/fixture.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_TOKENS 1024
+
+static mica_device *device;
+static mc_lm *lm;
+
+static int open_default(void **state) {
+    (void)state;
+    char *path = test_format("%s/default", test_models_dir());
+    mica_status status = mica_device_open("cpu", &(mica_device_options){.threads = 2}, &device);
+    if (status == MICA_OK) status = mc_lm_open(path, device, NULL, NULL, &lm);
+    if (status != MICA_OK) fprintf(stderr, "%s\n", mica_last_error());
+    free(path);
+    return status != MICA_OK;
+}
+
+static int close_default(void **state) {
+    (void)state;
+    mc_lm_close(&lm);
+    mica_device_close(&device);
+    return 0;
+}
+
+/* ids [len] -> logits [len, vocab]; freed with free(). */
+static float *run(mica_arithmetic arithmetic, const int32_t *ids, int64_t len) {
+    const int64_t shape[] = {1, len};
+    size_t bytes = (size_t)(len * lm->spec.vocab) * sizeof(float);
+    float *logits = malloc(bytes);
+    mica_scope *s;
+    assert_non_null(logits);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    mc_lm_set_arithmetic(lm, arithmetic);
+    mica_array y = mc_lm_forward(s, lm, mica_from_data(s, ids, MICA_I32, shape, 2), mica_i32(s, 0),
+                                 NULL, MC_ALL_LOGITS);
+    if (mica_eval(s, y) != MICA_OK || mica_read(y, logits, bytes) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    mica_scope_close(&s);
+    return logits;
+}
+
+static size_t top_of(const float *x, size_t n) {
+    size_t top = 0;
+    for (size_t i = 1; i < n; i++)
+        if (x[i] > x[top]) top = i;
+    return top;
+}
+
+/* log sum exp(x) */
+static double log_total(const float *x, size_t n) {
+    double most = (double)x[top_of(x, n)], total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += exp((double)x[i] - most);
+    return most + log(total);
+}
+
+/* sum p log(p / q) of the softmax of p and q */
+static double divergence(const float *p, const float *q, size_t n) {
+    double total_p = log_total(p, n), total_q = log_total(q, n), sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        double log_p = (double)p[i] - total_p, log_q = (double)q[i] - total_q;
+        sum += exp(log_p) * (log_p - log_q);
+    }
+    return sum;
+}
+
+static int64_t add_ids(mc_json list, int32_t *ids, int64_t count) {
+    for (mc_json_iter it = mc_json_begin(list); mc_json_next(&it);) {
+        int64_t id;
+        assert_true(mc_json_get_int(it.value, &id) && count < MOST_TOKENS);
+        ids[count++] = (int32_t)id;
+    }
+    return count;
+}
+
+static void test_divergence(void **state) {
+    (void)state;
+    mc_json_doc *doc;
+    double total = 0, most = 0;
+    size_t rows = 0, same = 0, vocab = (size_t)lm->spec.vocab;
+    char *path = test_format("%s/default/golden.json", test_models_dir());
+    if (mc_json_load(path, &doc) != MICA_OK) fail_msg("%s", mica_last_error());
+    for (mc_json_iter it = mc_json_begin(mc_json_root(doc)); mc_json_next(&it);) {
+        int32_t ids[MOST_TOKENS];
+        int64_t len = add_ids(mc_json_find(it.value, "prompt_ids"), ids, 0);
+        len = add_ids(mc_json_find(it.value, "greedy_ids"), ids, len);
+        float *exact = run(MICA_ARITHMETIC_EXACT, ids, len);
+        float *fast = run(MICA_ARITHMETIC_FAST, ids, len);
+        assert_memory_not_equal(exact, fast, vocab * sizeof *exact);
+        for (size_t i = 0; i < (size_t)len; i++, rows++) {
+            const float *p = exact + i * vocab, *q = fast + i * vocab;
+            double d = divergence(p, q, vocab);
+            total += d;
+            if (d > most) most = d;
+            if (top_of(p, vocab) == top_of(q, vocab)) same++;
+        }
+        free(exact);
+        free(fast);
+    }
+    mc_json_close(&doc);
+    free(path);
+    assert_true(rows > 0);
+    printf("%zu tokens: mean divergence %.6f, most %.6f, %.2f %% the same first token\n", rows,
+           total / (double)rows, most, 100.0 * (double)same / (double)rows);
+    assert_true(total / (double)rows < 0.001);
+    assert_true((double)same / (double)rows > 0.99);
+}
+
+/* Bits of a row do not depend on how many there are, nor on the threads. */
+static void test_rows(void **state) {
+    (void)state;
+    enum { LEN = 40 };
+    int32_t ids[LEN];
+    size_t vocab = (size_t)lm->spec.vocab;
+    for (int i = 0; i < LEN; i++)
+        ids[i] = 2 + 37 * i;
+    float *whole = run(MICA_ARITHMETIC_FAST, ids, LEN);
+    for (int64_t len = 1; len < LEN; len += len < 10 ? 1 : 7) {
+        float *part = run(MICA_ARITHMETIC_FAST, ids, len);
+        assert_memory_equal(part, whole, (size_t)len * vocab * sizeof *part);
+        free(part);
+    }
+    free(whole);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_divergence),
+        cmocka_unit_test(test_rows),
+    };
+    return cmocka_run_group_tests(tests, open_default, close_default);
+}
