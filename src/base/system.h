@@ -1,13 +1,16 @@
-/* What the system tells and gives: the monotonic clock, the memory that this process may use, large
+/* What the system tells and gives: the clocks, the memory that this process may use, large
  * pages, and threads. */
 #ifndef BASE_SYSTEM_H
 #define BASE_SYSTEM_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
-uint64_t mc_now_us(void);       /* microseconds since some fixed moment */
+uint64_t mc_now_us(void);           /* microseconds since some fixed moment */
+bool mc_local_time(struct tm *now); /* the calendar's; false where it is not known */
 uint64_t mc_memory_bytes(void); /* physical memory that this process may use (cgroup limit too) */
 
 /* Memory for a table that is read at random, freed with mc_free: a large one lies in large pages

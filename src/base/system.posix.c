@@ -11,6 +11,11 @@ uint64_t mc_now_us(void) {
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+bool mc_local_time(struct tm *now) {
+    time_t seconds = time(NULL);
+    return seconds != (time_t)-1 && localtime_r(&seconds, now);
+}
+
 int mc_thread_start(pthread_t *thread, void *(*run)(void *context), void *context) {
     sigset_t all, before;
     sigfillset(&all);

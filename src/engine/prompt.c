@@ -1,6 +1,7 @@
 #include "engine/prompt.h"
 
 #include "base/alloc.h"
+#include "base/system.h"
 #include "io/config.h"
 #include "text/chat.h"
 
@@ -50,6 +51,13 @@ static mica_status read_file(const char *folder, const char *name, mc_config_nee
     return status;
 }
 
+static mica_status open_chat(const char *folder, mc_prompt *prompt) {
+    mica_status status = mc_chat_template_load(folder, &prompt->chat);
+    if (status != MICA_EFORMAT) return status;
+    prompt->chat_error = mc_strdup(mica_last_error());
+    return prompt->chat_error ? MICA_OK : mc_fail_nomem("a model's prompt format");
+}
+
 static mica_status open_parts(const char *folder, mc_prompt *prompt) {
     int64_t bos = -1;
     MC_TRY(read_file(folder, "generation_config.json", MC_OPTIONAL, prompt, &bos));
@@ -57,7 +65,7 @@ static mica_status open_parts(const char *folder, mc_prompt *prompt) {
     MC_TRY(mica_tokenizer_open(folder, &prompt->tokenizer));
     const char *token = bos >= 0 ? mica_tokenizer_token(prompt->tokenizer, (int32_t)bos, NULL) : "";
     prompt->bos = mc_strdup(token ? token : "");
-    return prompt->bos ? MICA_OK : mc_fail_nomem("a model's prompt format");
+    return prompt->bos ? open_chat(folder, prompt) : mc_fail_nomem("a model's prompt format");
 }
 
 mica_status mc_prompt_open(const char *folder, mc_prompt *prompt) {
@@ -70,6 +78,8 @@ mica_status mc_prompt_open(const char *folder, mc_prompt *prompt) {
 void mc_prompt_close(mc_prompt *prompt) {
     mica_tokenizer_close(&prompt->tokenizer);
     mc_buffer_deinit(&prompt->stops);
+    mc_chat_template_close(&prompt->chat);
+    mc_free(prompt->chat_error);
     mc_free(prompt->bos);
     *prompt = (mc_prompt){0};
 }
@@ -88,12 +98,12 @@ static bool find_format(const char *name, mc_chat_format *format) {
     return false;
 }
 
-mica_status mc_prompt_chat(const mc_prompt *prompt, const char *name, const mica_message *messages,
-                           size_t count, const mica_generate_options *options, int32_t **ids,
-                           size_t *n) {
+/* The prompt's text in the format of that name. */
+static mica_status render_format(const mc_prompt *prompt, const char *name,
+                                 const mc_chat_message *messages, size_t count,
+                                 const mica_generate_options *options, mc_buffer *text) {
     mc_chat_format format;
-    mc_buffer text = {0};
-    if (options && (options->template_variables || options->tools))
+    if (options->template_variables || options->tools)
         return mc_fail(MICA_EUNSUPPORTED,
                        "the model has no chat template of its own: its family's built-in format "
                        "takes no %s",
@@ -101,11 +111,36 @@ mica_status mc_prompt_chat(const mc_prompt *prompt, const char *name, const mica
     if (!find_format(name, &format))
         return mc_fail(MICA_EUNSUPPORTED, "the model has no chat format that mica knows: give "
                                           "mica_generate the whole prompt");
+    return mc_chat_render(format, messages, count, prompt->bos, true, text);
+}
+
+static mica_status render_template(const mc_prompt *prompt, const mc_chat_message *messages,
+                                   size_t count, const mica_generate_options *options,
+                                   mc_buffer *text) {
+    struct tm now;
+    const mc_chat_request request = {.messages = messages,
+                                     .count = count,
+                                     .tools = options->tools,
+                                     .variables = options->template_variables,
+                                     .add_generation_prompt = true,
+                                     .bos = prompt->bos,
+                                     .now = mc_local_time(&now) ? &now : NULL};
+    return mc_chat_template_render(prompt->chat, &request, text);
+}
+
+mica_status mc_prompt_chat(const mc_prompt *prompt, const char *name, const mica_message *messages,
+                           size_t count, const mica_generate_options *options, int32_t **ids,
+                           size_t *n) {
+    const mica_generate_options defaults = {0};
+    mc_buffer text = {0};
+    if (!options) options = &defaults;
+    if (prompt->chat_error) return mc_fail(MICA_EFORMAT, "%s", prompt->chat_error);
     mc_chat_message *turns = mc_array_alloc(count, sizeof *turns);
     if (!turns) return mc_fail_nomem("a conversation");
     for (size_t i = 0; i < count; i++)
         turns[i] = (mc_chat_message){messages[i].role, messages[i].content};
-    mica_status status = mc_chat_render(format, turns, count, prompt->bos, true, &text);
+    mica_status status = prompt->chat ? render_template(prompt, turns, count, options, &text)
+                                      : render_format(prompt, name, turns, count, options, &text);
     if (status == MICA_OK)
         status = mica_tokenizer_encode(prompt->tokenizer, text.data, text.len, false, ids, n);
     mc_buffer_deinit(&text);

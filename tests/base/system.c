@@ -20,6 +20,15 @@ static void test_clock_does_not_go_back(void **state) {
     }
 }
 
+static void test_calendar(void **state) {
+    (void)state;
+    struct tm now;
+    time_t before = time(NULL);
+    assert_true(mc_local_time(&now));
+    time_t told = mktime(&now);
+    assert_true(told >= before && told <= time(NULL));
+}
+
 static void test_machine(void **state) {
     (void)state;
     assert_in_range(mc_cpu_count(), 1, 100000);
@@ -65,6 +74,7 @@ static void test_threads_leave_signals_to_the_program(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clock_does_not_go_back),
+        cmocka_unit_test(test_calendar),
         cmocka_unit_test(test_machine),
         cmocka_unit_test(test_tables),
         cmocka_unit_test(test_threads_leave_signals_to_the_program),
