@@ -92,7 +92,7 @@ mica_array mc_scope_fail(mica_scope *s, mica_status status, const char *fmt, ...
  * "<op>: operand <i> is the invalid array" in s. For builders that look at layouts first. */
 bool mc_operands_ok(mica_scope *s, const char *op, const mica_array *in, int n_in);
 
-/* Counts an axis from the front. errors  MICA_EINVAL "<op>: axis -4 of f32[2,3]" */
+/* Counts an axis from the front. errors  MICA_EINVAL "<op>: there is no axis 2 in f32[2,3]" */
 mica_status mc_axis(const char *op, const mc_layout *l, int axis, int *out);
 
 /* The shape that both broadcast to. errors  MICA_ESHAPE "<op>: f32[2,3] and f32[4] ..." */

@@ -114,23 +114,24 @@ static mica_status not_empty(const void *attr, const mc_layout *in, const char *
     return MICA_OK;
 }
 
-static mica_status extreme_infer(const void *attr, const mc_layout *const *in, int n_in,
-                                 mc_layout *out) {
-    (void)n_in;
-    MC_TRY(not_empty(attr, in[0], "max or min"));
-    reduced_layout(attr, in[0], in[0]->dtype, out);
-    return MICA_OK;
-}
+#define EXTREME_INFER(name)                                                                 \
+    static mica_status name##_infer(const void *attr, const mc_layout *const *in, int n_in, \
+                                    mc_layout *out) {                                       \
+        (void)n_in;                                                                         \
+        MC_TRY(not_empty(attr, in[0], #name));                                              \
+        reduced_layout(attr, in[0], in[0]->dtype, out);                                     \
+        return MICA_OK;                                                                     \
+    }
+EXTREME_INFER(max)
+EXTREME_INFER(min)
 
-static mica_status index_infer(const void *attr, const mc_layout *const *in, int n_in,
+static mica_status index_infer(const void *attr, const mc_layout *in, const char *name,
                                mc_layout *out) {
-    (void)n_in;
-    MC_TRY(not_empty(attr, in[0], "argmax or argmin"));
+    MC_TRY(not_empty(attr, in, name));
     const mc_attr_reduce *a = attr;
-    if (reduced_count(in[0], a->axes) > (int64_t)UINT32_MAX)
-        return mc_fail(MICA_EINVAL,
-                       "argmax or argmin: more than 2^32 - 1 elements have no u32 index");
-    reduced_layout(attr, in[0], MICA_U32, out);
+    if (reduced_count(in, a->axes) > (int64_t)UINT32_MAX)
+        return mc_fail(MICA_EINVAL, "%s: more than 2^32 - 1 elements have no u32 index", name);
+    reduced_layout(attr, in, MICA_U32, out);
     return MICA_OK;
 }
 
@@ -145,16 +146,21 @@ static mica_status index_infer(const void *attr, const mc_layout *const *in, int
     }
 REDUCE(SUM, sum, sum_infer)
 REDUCE(PROD, prod, sum_infer)
-REDUCE(MAX, max, extreme_infer)
-REDUCE(MIN, min, extreme_infer)
+REDUCE(MAX, max, max_infer)
+REDUCE(MIN, min, min_infer)
 REDUCE(ALL, all, bool_infer)
 REDUCE(ANY, any, bool_infer)
 
-#define ARG_REDUCE(ENUM, name)                                                                   \
-    const mc_op_def mc_op_##name = {#name, .min_in = 1, .max_in = 1,                             \
-                                    .attr_bytes = sizeof(mc_attr_reduce), .infer = index_infer}; \
-    mica_array mica_##name(mica_scope *s, mica_array x, int axis, bool keepdims) {               \
-        return reduce(s, MC_OP_##ENUM, #name, x, &axis, 1, keepdims);                            \
+#define ARG_REDUCE(ENUM, name)                                                                    \
+    static mica_status name##_infer(const void *attr, const mc_layout *const *in, int n_in,       \
+                                    mc_layout *out) {                                             \
+        (void)n_in;                                                                               \
+        return index_infer(attr, in[0], #name, out);                                              \
+    }                                                                                             \
+    const mc_op_def mc_op_##name = {#name, .min_in = 1, .max_in = 1,                              \
+                                    .attr_bytes = sizeof(mc_attr_reduce), .infer = name##_infer}; \
+    mica_array mica_##name(mica_scope *s, mica_array x, int axis, bool keepdims) {                \
+        return reduce(s, MC_OP_##ENUM, #name, x, &axis, 1, keepdims);                             \
     }
 ARG_REDUCE(ARGMAX, argmax)
 ARG_REDUCE(ARGMIN, argmin)
@@ -280,9 +286,11 @@ const mc_op_def mc_op_softmax = {
 
 mica_array mica_softmax(mica_scope *s, mica_array x, int axis) {
     if (!mc_operands_ok(s, "softmax", &x, 1)) return MICA_NONE;
+    int at;
+    if (!mc_find_axis(s, "softmax", mc_layout_of(x), axis, &at)) return MICA_NONE;
     x = mc_cast(s, x, mc_inexact(mica_array_dtype(x)));
-    x = mica_swapaxes(s, x, axis, -1);
-    return mica_swapaxes(s, mc_record(s, MC_OP_SOFTMAX, NULL, &x, 1), axis, -1);
+    x = mica_swapaxes(s, x, at, -1);
+    return mica_swapaxes(s, mc_record(s, MC_OP_SOFTMAX, NULL, &x, 1), at, -1);
 }
 
 /* ---- losses ---- */

@@ -3,6 +3,7 @@
 
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "op/build.h"
 
 static mica_status sort_infer(const void *attr, const mc_layout *const *in, int n_in,
                               mc_layout *out) {
@@ -54,8 +55,10 @@ const mc_op_def mc_op_topk = {"topk",
 static mica_array record(mica_scope *s, mc_op op, const char *name, const void *attr, mica_array x,
                          int axis) {
     if (!mc_operands_ok(s, name, &x, 1)) return MICA_NONE;
-    x = mica_swapaxes(s, x, axis, -1);
-    return mica_swapaxes(s, mc_record(s, op, attr, &x, 1), axis, -1);
+    int at;
+    if (!mc_find_axis(s, name, mc_layout_of(x), axis, &at)) return MICA_NONE;
+    x = mica_swapaxes(s, x, at, -1);
+    return mica_swapaxes(s, mc_record(s, op, attr, &x, 1), at, -1);
 }
 
 mica_array mica_sort(mica_scope *s, mica_array x, int axis) {
@@ -70,10 +73,12 @@ mica_array mica_topk(mica_scope *s, mica_array x, int64_t k, int axis) {
     return record(s, MC_OP_TOPK, "topk", &(mc_attr_topk){k}, x, axis);
 }
 
-/* errors  MICA_EINVAL kth is outside the axis */
+/* errors  MICA_EINVAL no such axis, or kth is outside it */
 static bool kth_ok(mica_scope *s, const char *name, mica_array x, int64_t kth, int axis) {
     if (!mc_operands_ok(s, name, &x, 1)) return false;
-    int64_t len = mica_array_dim(x, axis);
+    int at;
+    if (!mc_find_axis(s, name, mc_layout_of(x), axis, &at)) return false;
+    int64_t len = mica_array_dim(x, at);
     if (kth >= -len && kth < len) return true;
     mc_scope_fail(s, MICA_EINVAL, "%s: element %lld of an axis of %lld", name, (long long)kth,
                   (long long)len);
