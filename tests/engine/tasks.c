@@ -1,5 +1,5 @@
-/* Tasks as callers use them: the default model's golden answers together, labels, texts, threads,
- * memory, refusals. Numbers are tested in tests/session. */
+/* Tasks as callers use them: the default model's golden answers together, labels, texts, memory,
+ * refusals. Numbers are tested in tests/session. */
 #include "support/support.h"
 
 #include "base/json.h"
@@ -7,7 +7,6 @@
 #include <mica/mica.h>
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,55 +201,6 @@ static void test_batch_refusals(void **state) {
     expect(mica_batch_generate(pebble, NULL, 1, NULL, &results), MICA_EINVAL, "no items");
     expect(mica_batch_generate(NULL, items, 1, NULL, &results), MICA_EINVAL, "model");
     expect(mica_batch_generate(pebble, items, 1, NULL, NULL), MICA_EINVAL, "results");
-}
-
-/* ---- threads ---- */
-
-typedef struct worker {
-    pthread_t thread;
-    mica_cancel *cancel; /* NULL: it runs to its end */
-    mica_batch_results *results;
-    mica_status status;
-} worker;
-
-static void *work(void *arg) {
-    static const mica_generate_options options = {.max_tokens = 24, .ignore_eos = true},
-                                       endless = {.max_tokens = 1500, .ignore_eos = true};
-    worker *w = arg;
-    const mica_generate_options *chosen = w->cancel ? &endless : &options;
-    const mica_batch_item items[] = {{.prompt = "GNU is", .options = chosen},
-                                     {.prompt = "\xff"},
-                                     {.prompt = "The old lighthouse", .options = chosen}};
-    w->status = mica_batch_generate(pebble, items, 3, &(mica_batch_options){.cancel = w->cancel},
-                                    &w->results);
-    return NULL;
-}
-
-/* A cancelled, a failing and running rows at once, in several threads, disturb nobody. */
-static void test_threads(void **state) {
-    (void)state;
-    worker workers[3] = {{0}};
-    assert_int_equal(mica_cancel_open(&workers[1].cancel), MICA_OK);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
-    mica_cancel_set(workers[1].cancel);
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
-        assert_int_equal(workers[i].status, MICA_OK);
-    }
-    for (size_t row = 0; row < 3; row += 2) {
-        const mica_batch_row *a = &workers[0].results->rows[row];
-        const mica_batch_row *b = &workers[2].results->rows[row];
-        assert_int_equal(workers[1].results->rows[row].status, MICA_ECANCELLED);
-        assert_int_equal(a->status, MICA_OK);
-        assert_int_equal(a->count, 24);
-        assert_int_equal(b->count, 24);
-        assert_memory_equal(a->ids, b->ids, 24 * sizeof *a->ids);
-    }
-    assert_int_equal(workers[0].results->rows[1].status, MICA_EFORMAT);
-    for (int i = 0; i < 3; i++)
-        mica_batch_free(&workers[i].results);
-    mica_cancel_close(&workers[1].cancel);
 }
 
 /* ---- classes ---- */
@@ -481,7 +431,6 @@ int main(void) {
         cmocka_unit_test(test_golden_answers),
         cmocka_unit_test(test_rows_alone),
         cmocka_unit_test(test_batch_refusals),
-        cmocka_unit_test(test_threads),
         cmocka_unit_test(test_classify),
         cmocka_unit_test(test_classify_refusals),
         cmocka_unit_test(test_embed),

@@ -97,10 +97,58 @@ static void test_cancel(void **state) {
     mica_session_close(&session);
 }
 
+typedef struct batch_worker {
+    pthread_t thread;
+    mica_cancel *cancel; /* NULL: it runs to its end */
+    mica_batch_results *results;
+    mica_status status;
+} batch_worker;
+
+static void *run_batch(void *arg) {
+    static const mica_generate_options options = {.max_tokens = 8, .ignore_eos = true},
+                                       endless = {.max_tokens = 1500, .ignore_eos = true};
+    batch_worker *w = arg;
+    const mica_generate_options *chosen = w->cancel ? &endless : &options;
+    const mica_batch_item items[] = {{.prompt = "GNU is", .options = chosen},
+                                     {.prompt = "\xff"},
+                                     {.prompt = "The old lighthouse", .options = chosen}};
+    w->status = mica_batch_generate(pebble, items, 3, &(mica_batch_options){.cancel = w->cancel},
+                                    &w->results);
+    return NULL;
+}
+
+/* A cancelled, a failing and running rows at once, in several threads, disturb nobody. */
+static void test_batches(void **state) {
+    (void)state;
+    batch_worker workers[3] = {{0}};
+    assert_int_equal(mica_cancel_open(&workers[1].cancel), MICA_OK);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, run_batch, &workers[i]), 0);
+    mica_cancel_set(workers[1].cancel);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+        assert_int_equal(workers[i].status, MICA_OK);
+    }
+    for (size_t row = 0; row < 3; row += 2) {
+        const mica_batch_row *a = &workers[0].results->rows[row];
+        const mica_batch_row *b = &workers[2].results->rows[row];
+        assert_int_equal(workers[1].results->rows[row].status, MICA_ECANCELLED);
+        assert_int_equal(a->status, MICA_OK);
+        assert_int_equal(a->count, 8);
+        assert_int_equal(b->count, 8);
+        assert_memory_equal(a->ids, b->ids, 8 * sizeof *a->ids);
+    }
+    assert_int_equal(workers[0].results->rows[1].status, MICA_EFORMAT);
+    for (int i = 0; i < 3; i++)
+        mica_batch_free(&workers[i].results);
+    mica_cancel_close(&workers[1].cancel);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_batches),
     };
     return cmocka_run_group_tests_name("engine/threads", tests, open_default, close_default);
 }
