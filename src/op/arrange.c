@@ -28,7 +28,7 @@ static mica_status concatenate_infer(const void *attr, const mc_layout *const *i
         if (__builtin_add_overflow(shape[axis], in[i]->shape[axis], &shape[axis]))
             return mc_fail(MICA_EINVAL, "concatenate: axis %d overflows", axis);
     }
-    return mc_layout_init(out, in[0]->dtype, shape, in[0]->ndim);
+    return mc_set_result("concatenate", out, in[0]->dtype, shape, in[0]->ndim);
 }
 
 const mc_op_def mc_op_concatenate = {
@@ -60,6 +60,11 @@ mica_array mica_concatenate(mica_scope *s, const mica_array *xs, int n, int axis
 mica_array mica_stack(mica_scope *s, const mica_array *xs, int n, int axis) {
     if (n < 1 || xs == NULL) return mc_scope_fail(s, MICA_EINVAL, "stack: of no array");
     if (!mc_operands_ok(s, "stack", xs, n)) return MICA_NONE;
+    const mc_layout *l = mc_layout_of(xs[0]);
+    char text[MC_LAYOUT_TEXT];
+    if (axis < -l->ndim - 1 || axis > l->ndim)
+        return mc_scope_fail(s, MICA_EINVAL, "stack: a new axis %d in %s", axis,
+                             mc_layout_text(l, text));
     mica_array *wide = mc_array_alloc((size_t)n, sizeof *wide);
     if (wide == NULL) return mc_fail_in(s, mc_fail_nomem("stack"));
     for (int i = 0; i < n; i++)

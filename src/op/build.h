@@ -20,6 +20,13 @@ static inline bool mc_find_axis(mica_scope *s, const char *op, const mc_layout *
     return status == MICA_OK;
 }
 
+/* mc_layout_init of an op's result; the error names the op. */
+static inline mica_status mc_set_result(const char *op, mc_layout *out, mica_dtype dtype,
+                                        const int64_t *shape, int ndim) {
+    mica_status status = mc_layout_init(out, dtype, shape, ndim);
+    return status == MICA_OK ? status : mc_fail_context(status, "%s", op);
+}
+
 /* x broadcast to shape; x itself where it has that shape. Records BROADCAST_TO. */
 mica_array mc_broadcast(mica_scope *s, mica_array x, const int64_t *shape, int ndim);
 /* x with dtype; x itself where it has it. Records ASTYPE. */

@@ -119,7 +119,7 @@ static mica_status take_infer(const void *attr, const mc_layout *const *in, int 
         shape[n++] = index->shape[k];
     for (int k = axis + 1; k < x->ndim; k++)
         shape[n++] = x->shape[k];
-    return mc_layout_init(out, x->dtype, shape, n);
+    return mc_set_result("take", out, x->dtype, shape, n);
 }
 
 const mc_op_def mc_op_take = {
@@ -167,7 +167,7 @@ static mica_status take_along_axis_infer(const void *attr, const mc_layout *cons
     (void)n_in;
     int axis = (int)((const mc_attr_axis *)attr)->axis;
     MC_TRY(check_along("take_along_axis", in[0], in[1], axis));
-    return mc_layout_init(out, in[0]->dtype, in[1]->shape, in[1]->ndim);
+    return mc_set_result("take_along_axis", out, in[0]->dtype, in[1]->shape, in[1]->ndim);
 }
 
 const mc_op_def mc_op_take_along_axis = {
@@ -293,7 +293,7 @@ static mica_status gather_infer(const void *attr, const mc_layout *const *in, in
     int64_t shape[MICA_MAX_NDIM];
     memcpy(shape, index->shape, (size_t)index->ndim * sizeof *shape);
     memcpy(shape + index->ndim, a->slice_sizes, (size_t)x->ndim * sizeof *shape);
-    return mc_layout_init(out, x->dtype, shape, index->ndim + x->ndim);
+    return mc_set_result("gather", out, x->dtype, shape, index->ndim + x->ndim);
 }
 
 const mc_op_def mc_op_gather = {

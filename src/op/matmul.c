@@ -5,6 +5,7 @@
 
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "op/build.h"
 
 /* The batch shape that both broadcast to, as the leading axes of out. */
 static mica_status batch_shape(const mc_layout *a, const mc_layout *b, mc_layout *out) {
@@ -23,7 +24,7 @@ static mica_status batch_shape(const mc_layout *a, const mc_layout *b, mc_layout
     memcpy(full, shape, sizeof shape);
     full[ndim] = a->shape[a->ndim - 2];
     full[ndim + 1] = b->shape[b->ndim - 1];
-    return mc_layout_init(out, mica_dtype_promote(a->dtype, b->dtype), full, ndim + 2);
+    return mc_set_result("matmul", out, mica_dtype_promote(a->dtype, b->dtype), full, ndim + 2);
 }
 
 /* a [..., M, K] b [..., K, N] -> [..., M, N]; batch axes broadcast. */

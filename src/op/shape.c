@@ -15,7 +15,7 @@ static mica_status reshape_infer(const void *attr, const mc_layout *const *in, i
                                  mc_layout *out) {
     (void)n_in;
     const mc_attr_shape *a = attr;
-    MC_TRY(mc_layout_init(out, in[0]->dtype, a->shape, (int)a->ndim));
+    MC_TRY(mc_set_result("reshape", out, in[0]->dtype, a->shape, (int)a->ndim));
     if (mc_layout_size(out) == mc_layout_size(in[0])) return MICA_OK;
     char from[MC_LAYOUT_TEXT], to[MC_LAYOUT_TEXT];
     return mc_fail(MICA_ESHAPE, "reshape: %s to %s: %lld elements are not %lld",
@@ -305,7 +305,7 @@ static mica_status broadcast_to_infer(const void *attr, const mc_layout *const *
                                       mc_layout *out) {
     (void)n_in;
     const mc_attr_shape *a = attr;
-    MC_TRY(mc_layout_init(out, in[0]->dtype, a->shape, (int)a->ndim));
+    MC_TRY(mc_set_result("broadcast_to", out, in[0]->dtype, a->shape, (int)a->ndim));
     mc_layout dense = *in[0], ignored;
     mc_layout_set_dense(&dense); /* only the shapes count here */
     if (mc_layout_broadcast(&dense, a->shape, (int)a->ndim, &ignored)) return MICA_OK;
@@ -445,7 +445,7 @@ static mica_status as_strided_infer(const void *attr, const mc_layout *const *in
                                     mc_layout *out) {
     (void)n_in;
     const mc_attr_strided *a = attr;
-    MC_TRY(mc_layout_init(out, in[0]->dtype, a->shape, (int)a->ndim));
+    MC_TRY(mc_set_result("as_strided", out, in[0]->dtype, a->shape, (int)a->ndim));
     if (mc_layout_size(out) == 0) return MICA_OK;
     int64_t first = a->offset, last = a->offset, size = mc_layout_size(in[0]);
     bool fits = true;

@@ -32,6 +32,11 @@ static void concatenate_refuses(void **state) {
     expect_failure(&b, mica_concatenate(b.s, &x, 1, 1), MICA_EINVAL, "axis 1");
     expect_failure(&b, mica_concatenate(b.s, NULL, 0, 0), MICA_EINVAL, "no array");
     expect_failure(&b, mica_stack(b.s, NULL, 0, 0), MICA_EINVAL, "no array");
+    mica_array one = mica_i32(b.s, 1);
+    expect_failure(&b, mica_stack(b.s, &one, 1, 2), MICA_EINVAL, "stack: a new axis 2 in i32[]");
+    mica_array wide[2] = {mica_zeros(b.s, SHAPE((int64_t)1 << 59), MICA_I32)};
+    wide[1] = wide[0];
+    expect_failure(&b, mica_concatenate(b.s, wide, 2, 0), MICA_EINVAL, "concatenate: a shape");
     mica_array scalars[] = {mica_i32(b.s, 1), mica_i32(b.s, 2)};
     expect_failure(&b, mica_concatenate(b.s, scalars, 2, 0), MICA_EINVAL, "axis 0");
     bench_close(&b);

@@ -26,7 +26,6 @@ static inline mica_array decomposed(mica_scope *s, mica_array y) {
     assert_true(node->n_in <= 8);
     for (uint32_t i = 0; i < node->n_in; i++)
         in[i] = node->in[i] == MC_ABSENT ? MICA_NONE : (mica_array){s, node->in[i]};
-    /* The node may move while more are recorded: its attributes stay where they are. */
     return def->decompose(s, node->attr, in, (int)node->n_in);
 }
 

@@ -133,6 +133,8 @@ static void refuses(void **state) {
     key = mica_random_key(b.s, 0);
     expect_failure(&b, mica_random_bits(b.s, key, NULL, 1, 4), MICA_EINVAL, "NULL");
     key = mica_random_key(b.s, 0);
+    expect_failure(&b, mica_random_split(b.s, key, -1), MICA_EINVAL, "random_bits: axis 0");
+    key = mica_random_key(b.s, 0);
     expect_failure(&b, mica_random_uniform(b.s, key, SHAPE(4), MICA_I32, 0, 1), MICA_EDTYPE, "i32");
     key = mica_random_key(b.s, 0);
     expect_failure(&b, mica_random_randint(b.s, key, SHAPE(4), 3, 3), MICA_EINVAL, "randint");
