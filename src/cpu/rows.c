@@ -98,7 +98,8 @@ mc_rows mc_rows_get(const mc_call *call, const mc_operand *x, float *scratch) {
         return rows;
     }
     rows_work work = {mc_cpu_of(call)->kern, x, scratch};
-    mc_cpu_for(call, rows.count, mc_grain(rows.length), widen_rows, &work);
+    if (rows.length > 0) /* else there may be no scratch */
+        mc_cpu_for(call, rows.count, mc_grain(rows.length), widen_rows, &work);
     rows.data = scratch;
     rows.stride = rows.length;
     return rows;
