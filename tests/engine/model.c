@@ -16,8 +16,9 @@ static mica_model *pebble; /* the default model */
 static int open_default(void **state) {
     (void)state;
     default_path = test_format("%s/default", test_models_dir());
-    mica_status status =
-        mica_model_open(default_path, &(mica_model_options){.threads = 2}, &pebble);
+    mica_status status = mica_model_open(
+        default_path, &(mica_model_options){.threads = 2, .arithmetic = MICA_ARITHMETIC_EXACT},
+        &pebble);
     if (status != MICA_OK) fprintf(stderr, "%s\n", mica_last_error());
     return status != MICA_OK;
 }

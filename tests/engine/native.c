@@ -40,7 +40,8 @@ static void check_adapter(const model_fixture *f) {
     FILE *there = fopen(tokenizer, "r");
     if (there) {
         fclose(there);
-        mica_model *model = open_model(path, &(mica_model_options){.adapter = f->path});
+        mica_model *model = open_model(
+            path, &(mica_model_options){.adapter = f->path, .arithmetic = MICA_ARITHMETIC_EXACT});
         mica_model_info info = mica_model_get_info(model);
         assert_string_equal(info.adapter, f->path);
         assert_int_equal(info.adapter_parameters, f->lm->adapter_parameters);
@@ -86,6 +87,9 @@ static void test_notes(void **state) {
     assert_string_equal(mica_model_get_info(model).note,
                         "accelerator_layers 2 has no effect: device cpu computes all 3 layers");
     mica_model_close(&model);
+    assert_int_equal(
+        mica_model_open(path, &(mica_model_options){.arithmetic = (mica_arithmetic)3}, &model),
+        MICA_EINVAL);
     assert_int_equal(mica_model_open(path, &(mica_model_options){.accelerator_layers = -1}, &model),
                      MICA_EINVAL);
     assert_non_null(strstr(mica_last_error(), "accelerator_layers -1"));
