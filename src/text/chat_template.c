@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/filemap.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "text/jinja.h"
 
 #include <string.h>
@@ -129,7 +130,7 @@ void mc_chat_template_close(mc_chat_template **t) {
 
 /* -- rendering -- */
 
-/* Text as a JSON string; what is not UTF-8 is found when it is parsed. */
+/* Text as a JSON string. */
 static bool add_json_text(mc_buffer *out, const char *text) {
     bool ok = mc_buffer_add_byte(out, '"');
     for (; *text && ok; text++) {
@@ -152,6 +153,9 @@ static mica_status write_messages(const mc_chat_request *q, mc_buffer *out) {
             return mc_fail(MICA_EINVAL, "chat: message %zu has no %s", i,
                            m->role ? "content" : "role");
         }
+        if (!mc_utf8_valid(m->role, strlen(m->role)) ||
+            !mc_utf8_valid(m->content, strlen(m->content)))
+            return mc_fail(MICA_EFORMAT, "chat: message %zu is not UTF-8", i);
         ok = ok && mc_buffer_add_text(out, i ? ",{\"role\":" : "{\"role\":") &&
              add_json_text(out, m->role) && mc_buffer_add_text(out, ",\"content\":") &&
              add_json_text(out, m->content) && mc_buffer_add_byte(out, '}');

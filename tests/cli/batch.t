@@ -44,7 +44,7 @@ Lines that are wrong are told, and the others answered.
   > {"prompt": ""}
   > {"messages": [{"role": "nobody", "content": "x"}]}
   > END
-  > mica batch bad -q 2>&1 | cut -c 1-110
+  > mica batch bad -q 2>&1 | sed 's,"error": "/[^ ]*/,"error": ",' | cut -c 1-110
   > mica batch bad -q > out 2> err; echo $?; grep -c error out
   mica: bad, line 2: "prompt" is a text
   mica: bad, line 3: "messages" is empty
@@ -59,7 +59,7 @@ Lines that are wrong are told, and the others answered.
   mica: bad, line 12: a ',' or a closing bracket is missing
   {"id": 1, "text": " a", "finish": "length", "prompt_tokens": 3, "generated_tokens": 1}
   {"id": 13, "error": "the text is empty: give at least one character"}
-  {"id": 14, "error": "chat: Conversation roles must alternate user/assistant/user/assistant/... (message 0 is o
+  {"id": 14, "error": "chat_template.jinja, line 13: Conversation roles must alternate user/assistant/user/assis
   1
   2
   $ printf '{"prompt": "a\377b"}\n' | mica batch -q | grep -c 'error.*UTF-8'
