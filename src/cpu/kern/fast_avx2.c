@@ -173,9 +173,16 @@ MK_INLINE void read_block(const mk_qrows *w, const lanes *l, const spreader *s, 
             read_words(l, byte, 8, block + c / 4);
             continue;
         }
+        __m256i r[LANES];
+#pragma GCC unroll 8
         for (int i = 0; i < LANES; i++)
-            block[c / 4 + i] = spread(s, l->codes[i] + byte);
-        turn(block + c / 4);
+            r[i] = spread(s, l->codes[i] + byte);
+        for (int i = 0; i < LANES / 4; i++)
+            _mm_prefetch(l->next + byte * LANES + 64 * i, _MM_HINT_T1);
+        turn(r);
+#pragma GCC unroll 8
+        for (int i = 0; i < LANES; i++)
+            block[c / 4 + i] = r[i];
     }
 }
 
