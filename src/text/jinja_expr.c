@@ -105,14 +105,14 @@ static mc_jnode *parse_number(mc_jparser *p) {
     }
     if (!ok) mc_jparse_fail(p, "a malformed number, or one beyond 64 bits");
     mc_jnode *node = constant(p, v);
-    if (ok) p->at++;
+    if (ok) mc_jparse_next(p);
     return node;
 }
 
 /* Expressions with commas between, up to `end`, which may come after a comma. pairs: of a dict. */
 static mc_jnode *parse_items(mc_jparser *p, mc_jnode_kind kind, const char *end) {
     mc_jnode *node = mc_jnode_new(p, kind), **tail = &node->a;
-    p->at++;
+    mc_jparse_next(p);
     while (p->at != p->end && !mc_jparse_at_op(p, end)) {
         mc_jnode *item = mc_jparse_expression(p);
         *tail = item;
@@ -130,7 +130,7 @@ static mc_jnode *parse_items(mc_jparser *p, mc_jnode_kind kind, const char *end)
 }
 
 static mc_jnode *parse_parentheses(mc_jparser *p) {
-    p->at++;
+    mc_jparse_next(p);
     mc_jnode *node =
         mc_jparse_at_op(p, ")") ? mc_jnode_new(p, MC_N_TUPLE) : mc_jparse_tuple(p, true);
     mc_jparse_expect(p, MC_T_OPERATOR, ")");
@@ -150,7 +150,7 @@ static mc_jnode *parse_name(mc_jparser *p) {
         node = mc_jnode_new(p, MC_N_NAME);
         node->name = name;
     }
-    p->at++;
+    mc_jparse_next(p);
     return node;
 }
 
@@ -177,7 +177,8 @@ static mc_jnode *parse_argument(mc_jparser *p) {
     if (!named) return mc_jparse_expression(p);
     mc_jnode *node = mc_jnode_new(p, MC_N_KEYWORD);
     node->name = p->at->text;
-    p->at += 2;
+    mc_jparse_next(p);
+    mc_jparse_next(p);
     node->a = mc_jparse_expression(p);
     return node;
 }
@@ -185,7 +186,7 @@ static mc_jnode *parse_argument(mc_jparser *p) {
 /* "(...)", the parenthesis coming next. */
 static mc_jnode *parse_arguments(mc_jparser *p) {
     mc_jnode *first = NULL, **tail = &first;
-    p->at++;
+    mc_jparse_next(p);
     while (p->at != p->end && !mc_jparse_at_op(p, ")")) {
         mc_jnode *node = parse_argument(p);
         *tail = node;
@@ -203,7 +204,7 @@ static mc_jnode *slice_part(mc_jparser *p) {
 
 /* node[...], the bracket coming next. */
 static mc_jnode *parse_subscript(mc_jparser *p, mc_jnode *operand) {
-    p->at++;
+    mc_jparse_next(p);
     mc_jnode *node = mc_jnode_new(p, MC_N_SLICE), *start = slice_part(p);
     if (mc_jparse_skip_op(p, ":")) {
         node->d = operand;
@@ -221,7 +222,7 @@ static mc_jnode *parse_subscript(mc_jparser *p, mc_jnode *operand) {
 }
 
 static mc_jnode *parse_dot(mc_jparser *p, mc_jnode *operand) {
-    p->at++;
+    mc_jparse_next(p);
     if (p->at->kind == MC_T_INT) return node_of(p, MC_N_ITEM, operand, parse_number(p));
     mc_jnode *node = node_of(p, MC_N_ATTR, operand, NULL);
     node->name = mc_jparse_name(p);
@@ -340,7 +341,7 @@ static mc_jnode *parse_binary(mc_jparser *p, int level) {
         if (!row || row->level < level) return left;
         left = node_of(p, MC_N_BINARY, left, NULL);
         left->op = (uint8_t)row->op;
-        p->at++;
+        mc_jparse_next(p);
         left->b = parse_binary(p, row->level + 1);
     }
 }
@@ -351,13 +352,14 @@ static bool skip_comparison(mc_jparser *p, mc_jop *op) {
         find_operator(p, comparisons, sizeof comparisons / sizeof *comparisons);
     if (row) {
         *op = row->op;
-        p->at++;
+        mc_jparse_next(p);
         return true;
     }
     if (mc_jparse_at(p, MC_T_NAME, "not") && p->at[1].kind == MC_T_NAME &&
         mc_str_is(p->at[1].text, "in")) {
         *op = MC_OP_NOT_IN;
-        p->at += 2;
+        mc_jparse_next(p);
+        mc_jparse_next(p);
         return true;
     }
     *op = MC_OP_IN;

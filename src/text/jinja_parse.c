@@ -63,7 +63,7 @@ bool mc_jparse_at(const mc_jparser *p, mc_jtoken_kind kind, const char *text) {
 
 bool mc_jparse_skip(mc_jparser *p, mc_jtoken_kind kind, const char *text) {
     if (!mc_jparse_at(p, kind, text)) return false;
-    p->at++;
+    mc_jparse_next(p);
     return true;
 }
 
@@ -266,7 +266,7 @@ static mc_jnode *parse_statement(mc_jparser *p) {
 static mc_jnode *parse_text(mc_jparser *p) {
     mc_jnode *node = mc_jnode_new(p, MC_N_TEXT);
     node->value = mc_jstr(p->at->text);
-    p->at++;
+    mc_jparse_next(p);
     return node;
 }
 
@@ -288,7 +288,7 @@ static mc_jnode *parse_until(mc_jparser *p, const char *const *ends) {
             node->a = mc_jparse_tuple(p, true);
             mc_jparse_expect(p, MC_T_END_PRINT, NULL);
         } else {
-            p->at++; /* {% */
+            mc_jparse_next(p); /* {% */
             if (at_one_of(p, ends)) break;
             node = parse_statement(p);
             mc_jparse_expect(p, MC_T_END_BLOCK, NULL);

@@ -27,6 +27,10 @@ bool mc_jparse_enter(mc_jparser *p); /* false: failed, nothing to leave */
 void mc_jparse_leave(mc_jparser *p);
 mc_jnode *mc_jnode_new(mc_jparser *p, mc_jnode_kind kind);
 
+/* Goes past a token; an error has gone to the end, which nothing goes past. */
+static inline void mc_jparse_next(mc_jparser *p) {
+    if (p->at != p->end) p->at++;
+}
 bool mc_jparse_at(const mc_jparser *p, mc_jtoken_kind kind, const char *text);
 bool mc_jparse_skip(mc_jparser *p, mc_jtoken_kind kind, const char *text); /* where it is that */
 void mc_jparse_expect(mc_jparser *p, mc_jtoken_kind kind, const char *text);

@@ -220,11 +220,13 @@ static bool load_and_render(void *arg) {
 static void test_no_memory(void **state) {
     (void)state;
     char *dir = test_temp_dir();
-    write_file(dir, "tokenizer_config.json",
-               "{\"bos_token\": \"<s>\", \"chat_template\": ["
-               "{\"name\": \"default\", \"template\": \"\"}, {\"name\": \"tool_use\", \"template\":"
-               "\"{% macro m(x) %}{{ x | tojson(indent=2) }}{% endmacro %}{% for t in tools %}"
-               "{{ m(t) ~ bos_token }}{{ [b, 'x'] | map('string') | join(',') }}{% endfor %}\"}]}");
+    write_file(
+        dir, "tokenizer_config.json",
+        "{\"bos_token\": \"<s>\", \"chat_template\": ["
+        "{\"name\": \"default\", \"template\": \"a\"}, {\"name\": \"tool_use\", \"template\":"
+        "\"a {# b #} {{ -1 + 0x1f }} c{% macro m(x) %}{{ x | tojson(indent=2) }}{% endmacro %}"
+        "{% for t in tools %}{{ m(t) ~ bos_token }}{{ [b, 'x'] | map('string') | join(',') }}{% "
+        "endfor %}\"}]}");
     test_fail_each_allocation(load_and_render, dir);
     test_temp_dir_remove(dir);
 }
