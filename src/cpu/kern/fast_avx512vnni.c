@@ -497,7 +497,8 @@ MK_INLINE void tile_product(int m, int wide, const part *p) {
 TILES(1)
 TILES(2)
 TILES(3)
-TILES(4) TILES(5) TILES(6) TILES(7) TILES(8)
+TILES(4)
+TILES(5) TILES(6) TILES(7) TILES(8)
 #define TILES_OF(m) \
     { tiles_##m##_1, tiles_##m##_2 }
     static void (*const tile_fns[HIGH][WIDE])(const part *p) = {
