@@ -498,12 +498,16 @@ TILES(1)
 TILES(2)
 TILES(3)
 TILES(4)
-TILES(5) TILES(6) TILES(7) TILES(8)
+TILES(5)
+TILES(6)
+TILES(7)
+TILES(8)
+
 #define TILES_OF(m) \
     { tiles_##m##_1, tiles_##m##_2 }
-    static void (*const tile_fns[HIGH][WIDE])(const part *p) = {
-        TILES_OF(1), TILES_OF(2), TILES_OF(3), TILES_OF(4),
-        TILES_OF(5), TILES_OF(6), TILES_OF(7), TILES_OF(8)};
+static void (*const tile_fns[HIGH][WIDE])(const part *p) = {TILES_OF(1), TILES_OF(2), TILES_OF(3),
+                                                            TILES_OF(4), TILES_OF(5), TILES_OF(6),
+                                                            TILES_OF(7), TILES_OF(8)};
 
 static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles, float *y,
                    int64_t y_stride) {
