@@ -24,6 +24,13 @@ const cli_option cli_model_options[CLI_MODEL_OPTIONS] = {
      .placeholder = "FOLDER",
      .help = "a LoRA adapter of the model, made by mlx-lm or PEFT",
      .offset = offsetof(cli_model_values, adapter)},
+    {.name = "arithmetic",
+     .kind = CLI_CHOICE,
+     .placeholder = "fast|exact",
+     .initial = "fast",
+     .choices = "fast exact",
+     .help = "fast: activations in 8 bits where weights are quantised; exact: in floats",
+     .offset = offsetof(cli_model_values, arithmetic)},
     {.name = "threads",
      .letter = 't',
      .kind = CLI_INT,
@@ -42,6 +49,10 @@ const cli_option cli_model_options[CLI_MODEL_OPTIONS] = {
              "an error above",
      .offset = offsetof(cli_model_values, context)},
 };
+
+mica_arithmetic cli_model_arithmetic(const cli_model_values *values) {
+    return values->arithmetic == 0 ? MICA_ARITHMETIC_FAST : MICA_ARITHMETIC_EXACT;
+}
 
 bool cli_is_model(const char *path) {
     char file[4096];
@@ -113,7 +124,8 @@ mica_model *cli_model_open_default(const cli_model_values *values, const char *w
     return cli_model_open(path,
                           &(mica_model_options){.adapter = values->adapter,
                                                 .threads = (int)values->threads,
-                                                .context_length = values->context},
+                                                .context_length = values->context,
+                                                .arithmetic = cli_model_arithmetic(values)},
                           quiet);
 }
 

@@ -106,6 +106,8 @@ Each verb explains itself, in lines of 80 columns at most.
     -m, --model MODEL             the model's folder
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
+        --arithmetic fast|exact   fast: activations in 8 bits where weights are
+                                  quantised; exact: in floats (default: fast)
     -t, --threads N               threads that compute; 0: one a core (default: 0)
     -c, --context N               tokens to keep in mind, the oldest are
                                   forgotten; 0: as many as the model can, and an
@@ -181,6 +183,8 @@ Each verb explains itself, in lines of 80 columns at most.
     -m, --model MODEL             the model's folder
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
+        --arithmetic fast|exact   fast: activations in 8 bits where weights are
+                                  quantised; exact: in floats (default: fast)
     -t, --threads N               threads that compute; 0: one a core (default: 0)
     -c, --context N               tokens to keep in mind, the oldest are
                                   forgotten; 0: as many as the model can, and an
@@ -248,6 +252,8 @@ Each verb explains itself, in lines of 80 columns at most.
     -m, --model MODEL             the model's folder
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
+        --arithmetic fast|exact   fast: activations in 8 bits where weights are
+                                  quantised; exact: in floats (default: fast)
     -t, --threads N               threads that compute; 0: one a core (default: 0)
     -c, --context N               tokens to keep in mind, the oldest are
                                   forgotten; 0: as many as the model can, and an
@@ -352,6 +358,8 @@ Each verb explains itself, in lines of 80 columns at most.
     -m, --model MODEL             the model's folder
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
+        --arithmetic fast|exact   fast: activations in 8 bits where weights are
+                                  quantised; exact: in floats (default: fast)
   
   Help:
     -h, --help                    print this and exit

@@ -3,6 +3,8 @@ The default model answers as golden.json beside it records, wherever its name co
   $ answer() { sed -n '/What is curl/,/"text"/s/^ *"text": "\(.*\)",$/\1/p' model/golden.json; }
   > answer
   > mica run "What is curl?" -q > a; answer | cmp - a
+  > mica run "What is curl?" -q --arithmetic exact > a; answer | cmp - a
+  > MICA_ARITHMETIC=roman mica run "What is curl?" 2> /dev/null || echo $?
   > mica run "What is curl?" -q -n 4 > a
   > mica run model "What is curl?" -q -n 4 | cmp - a
   > mica run --model model "What is curl?" -q -n 4 | cmp - a
@@ -10,6 +12,7 @@ The default model answers as golden.json beside it records, wherever its name co
   > mkdir models; ln -s ../model models/default
   > MICA_MODELS=models mica run "What is curl?" -q -n 4 | cmp - a
   curl is a command line tool for transferring data with URLs. It supports HTTP, HTTPS, FTP, SFTP, SCP, SMTP and many other protocols, with uploads, cookies, proxies, authentication and resumed transfers.
+  2
 
 The prompt from standard input, as `-` and without a word; a model's folder alone is the model.
 
