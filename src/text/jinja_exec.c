@@ -133,20 +133,12 @@ static const mc_jlist *loop_items(mc_jrun *r, const mc_jnode *n) {
     return some;
 }
 
-static size_t loop_depth(mc_jrun *r) {
-    for (const mc_jscope *scope = r->scope; scope; scope = scope->outer) {
-        const mc_jvalue *v = mc_jdict_find_str(r, &scope->names, MC_STR("loop"));
-        if (v) return mc_jis(*v, MC_J_LOOP) ? v->loop->depth + 1 : 0;
-    }
-    return 0;
-}
-
 /* Every turn has a scope of its own: what it sets is gone at its end. */
 static flow exec_for(mc_jrun *r, const mc_jnode *n) {
     const mc_jlist *items = loop_items(r, n);
     mc_jloop *loop = mc_jalloc(r, sizeof *loop);
     if (!loop) return NEXT;
-    *loop = (mc_jloop){.items = items, .depth = loop_depth(r)};
+    *loop = (mc_jloop){.items = items};
     if (items->count == 0) return exec_body(r, n->d);
     for (size_t i = 0; i < items->count && r->status == MICA_OK; i++) {
         mc_jscope *before = mc_jscope_enter(r, r->scope);

@@ -29,9 +29,8 @@ static mc_jvalue filter_title(mc_jrun *r, const mc_jcall *c) {
 }
 
 static mc_jvalue filter_trim(mc_jrun *r, const mc_jcall *c) {
-    mc_str text = self_text(r, c);
-    mc_jcharge(r, text.len / 64);
-    return mc_jstr(mc_jstrip(text, mc_jarg_str(r, c, 0, NULL), MC_J_BOTH));
+    mc_str chars = mc_jarg_str(r, c, 0, NULL);
+    return mc_jstr_strip(r, self_text(r, c), chars, MC_J_BOTH);
 }
 
 static mc_jvalue filter_replace(mc_jrun *r, const mc_jcall *c) {
@@ -131,35 +130,35 @@ static bool float_to_int(double real, int64_t *out) {
     return true;
 }
 
-static bool text_to_int(mc_str text, int64_t base, int64_t *out) {
-    bool negative;
-    double real;
-    mc_str digits = without_sign(mc_jstrip(text, (mc_str){0}, MC_J_BOTH), &negative);
-    if (base >= 2 && base <= 36 && mc_jparse_int(digits, (unsigned)base, out)) {
-        if (negative) *out = -*out;
-        return true;
-    }
-    return text_to_float(text, &real) && float_to_int(real, out);
-}
-
 static mc_jvalue otherwise(const mc_jcall *c, mc_jvalue without) {
     return mc_jis(c->args[0], MC_J_ABSENT) ? without : c->args[0];
 }
 
-static mc_jvalue filter_int(mc_jrun *r, const mc_jcall *c) {
+static mc_jvalue real_to_int(mc_jrun *r, const mc_jcall *c, double real) {
     int64_t n = 0;
+    if (isnan(real)) return otherwise(c, mc_jint(0));
+    if (!float_to_int(real, &n)) mc_jerror(r, "int: an integer beyond 64 bits");
+    return mc_jint(n);
+}
+
+static mc_jvalue text_to_int(mc_jrun *r, const mc_jcall *c, mc_str text) {
+    bool negative;
+    double real;
+    int64_t n, base = mc_jarg_int(r, c, 1, 10);
+    mc_str digits = without_sign(mc_jstrip(text, (mc_str){0}, MC_J_BOTH), &negative);
+    if (base >= 2 && base <= 36 && mc_jparse_int(digits, (unsigned)base, &n))
+        return mc_jint(negative ? -n : n);
+    return text_to_float(text, &real) ? real_to_int(r, c, real) : otherwise(c, mc_jint(0));
+}
+
+static mc_jvalue filter_int(mc_jrun *r, const mc_jcall *c) {
     mc_jvalue v = c->self;
-    bool ok = false;
-    if (mc_jis(v, MC_J_STR)) {
-        ok = text_to_int(v.text, mc_jarg_int(r, c, 1, 10), &n);
-    } else if (mc_jis(v, MC_J_FLOAT)) {
-        ok = float_to_int(v.real, &n);
-    } else if (mc_jis_number(v)) {
-        return mc_jint(mc_jinteger(v));
-    } else if (mc_jis(v, MC_J_UNDEFINED)) {
-        mc_jfail_undefined(r, v);
+    if (mc_jis(v, MC_J_STR)) return text_to_int(r, c, v.text);
+    if (mc_jis_number(v)) {
+        return mc_jis(v, MC_J_FLOAT) ? real_to_int(r, c, v.real) : mc_jint(mc_jinteger(v));
     }
-    return ok ? mc_jint(n) : otherwise(c, mc_jint(0));
+    if (mc_jis(v, MC_J_UNDEFINED)) mc_jfail_undefined(r, v);
+    return otherwise(c, mc_jint(0));
 }
 
 static mc_jvalue filter_float(mc_jrun *r, const mc_jcall *c) {

@@ -265,6 +265,9 @@ static void put_time(mc_jrun *r, char letter, const struct tm *t, bool padded) {
     case 'd':
         mc_jputf(r, two, t->tm_mday);
         break;
+    case 'e':
+        mc_jputf(r, padded ? "%2d" : "%d", t->tm_mday);
+        break;
     case 'H':
         mc_jputf(r, two, t->tm_hour);
         break;
@@ -311,7 +314,7 @@ static void put_time(mc_jrun *r, char letter, const struct tm *t, bool padded) {
 static const char *longer(char letter) {
     switch (letter) {
     case 'c':
-        return "%a %b %d %H:%M:%S %Y";
+        return "%a %b %e %H:%M:%S %Y";
     case 'D':
     case 'x':
         return "%m/%d/%y";

@@ -12,8 +12,8 @@ static mc_str between(mc_str text, size_t from, size_t to) {
 }
 
 static mc_jvalue strip(mc_jrun *r, const mc_jcall *c, mc_jside side) {
-    mc_jcharge(r, c->self.text.len / 64);
-    return mc_jstr(mc_jstrip(c->self.text, mc_jarg_str(r, c, 0, NULL), side));
+    mc_str chars = mc_jarg_str(r, c, 0, NULL);
+    return mc_jstr_strip(r, c->self.text, chars, side);
 }
 
 static mc_jvalue str_strip(mc_jrun *r, const mc_jcall *c) {
@@ -41,7 +41,6 @@ static void split_words(mc_jrun *r, mc_str text, int64_t most, mc_jlist *parts) 
         mc_jlist_push(r, parts, mc_jstr(between(text, 0, end)));
         text = mc_jstrip(between(text, end, text.len), (mc_str){0}, MC_J_LEFT);
     }
-    text = mc_jstrip(text, (mc_str){0}, MC_J_RIGHT);
     if (text.len) mc_jlist_push(r, parts, mc_jstr(text));
 }
 
@@ -71,6 +70,21 @@ static mc_jvalue str_split(mc_jrun *r, const mc_jcall *c) {
     return mc_jlist_value(MC_J_LIST, parts);
 }
 
+/* The last `most` words, and before them all that is left of them. */
+static mc_jlist *last_words(mc_jrun *r, mc_str text, int64_t most) {
+    mc_jlist *words = mc_jlist_new(r), *parts = mc_jlist_new(r);
+    split_words(r, text, -1, words);
+    size_t first = (uint64_t)most < words->count ? words->count - (size_t)most : 0;
+    if (first > 0) { /* words lie in the text */
+        mc_str left = words->items[first - 1].text;
+        mc_jlist_push(r, parts,
+                      mc_jstr(between(text, 0, (size_t)(left.ptr - text.ptr) + left.len)));
+    }
+    for (; first < words->count; first++)
+        mc_jlist_push(r, parts, words->items[first]);
+    return parts;
+}
+
 /* From the right: as many parts as split() has, those at the left put together again. */
 static mc_jvalue str_rsplit(mc_jrun *r, const mc_jcall *c) {
     mc_str separator = mc_jarg_str(r, c, 0, NULL), rest = c->self.text;
@@ -78,7 +92,7 @@ static mc_jvalue str_rsplit(mc_jrun *r, const mc_jcall *c) {
     mc_jlist *parts = mc_jlist_new(r), *ordered = mc_jlist_new(r);
     if (separator.ptr && !separator.len) mc_jerror(r, "empty separator");
     if (most < 0) return str_split(r, c);
-    if (!separator.ptr) mc_jerror(r, "rsplit: give a separator where there is a limit");
+    if (!separator.ptr) return mc_jlist_value(MC_J_LIST, last_words(r, rest, most));
     for (; most > 0 && r->status == MICA_OK; most--) {
         size_t at = mc_jstr_find_last(r, rest, separator);
         if (at == SIZE_MAX) break;

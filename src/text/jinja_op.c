@@ -221,8 +221,8 @@ static mc_jvalue loop_attr(const mc_jloop *loop, mc_str name) {
     if (mc_str_is(name, "first")) return mc_jbool(index == 0);
     if (mc_str_is(name, "last")) return mc_jbool(index == count - 1);
     if (mc_str_is(name, "length")) return mc_jint(count);
-    if (mc_str_is(name, "depth")) return mc_jint((int64_t)loop->depth + 1);
-    if (mc_str_is(name, "depth0")) return mc_jint((int64_t)loop->depth);
+    if (mc_str_is(name, "depth")) return mc_jint(1); /* recursive loops would count */
+    if (mc_str_is(name, "depth0")) return mc_jint(0);
     if (mc_str_is(name, "previtem"))
         return neighbour(loop, loop->index - 1, "there is no previous item");
     if (mc_str_is(name, "nextitem"))
@@ -317,26 +317,48 @@ static int64_t bound(mc_jrun *r, mc_jvalue v, int64_t otherwise, int64_t count, 
     return n < lowest ? lowest : n > highest ? highest : n;
 }
 
-mc_jvalue mc_jslice(mc_jrun *r, mc_jvalue v, mc_jvalue start, mc_jvalue stop, mc_jvalue step) {
-    if (mc_jis(v, MC_J_UNDEFINED)) mc_jfail_undefined(r, v);
-    if (!is_sequence(v)) return mc_jundefined(MC_J_NO_ELEMENT, (mc_jkind)v.kind, MC_STR("slice"));
-    const mc_jlist *all = mc_jelements(r, v);
-    int64_t count = (int64_t)all->count, by = bound(r, step, 1, 0, INT64_MIN, INT64_MAX);
-    if (by == 0) mc_jerror(r, "slice step cannot be zero");
-    if (r->status != MICA_OK) return mc_jnone();
+/* Where a slice begins, where it ends before, and its step; false: it failed. */
+static bool slice_range(mc_jrun *r, const mc_jvalue bounds[3], int64_t count, int64_t range[3]) {
+    int64_t by = bound(r, bounds[2], 1, 0, INT64_MIN, INT64_MAX);
     int64_t low = by > 0 ? 0 : -1, high = by > 0 ? count : count - 1;
-    int64_t from = bound(r, start, by > 0 ? low : high, count, low, high);
-    int64_t to = bound(r, stop, by > 0 ? high : low, count, low, high);
+    if (by == 0) mc_jerror(r, "slice step cannot be zero");
+    range[0] = bound(r, bounds[0], by > 0 ? low : high, count, low, high);
+    range[1] = bound(r, bounds[1], by > 0 ? high : low, count, low, high);
+    range[2] = by;
+    return r->status == MICA_OK;
+}
+
+static mc_jlist *slice_list(mc_jrun *r, const mc_jlist *all, const int64_t range[3]) {
+    int64_t to = range[1], by = range[2];
     mc_jlist *some = mc_jlist_new(r);
-    for (int64_t i = from; (by > 0 ? i < to : i > to) && r->status == MICA_OK;) {
+    for (int64_t i = range[0]; (by > 0 ? i < to : i > to) && r->status == MICA_OK; i += by) {
         mc_jlist_push(r, some, all->items[i]);
-        bool ends = by > 0 ? by >= to - i : by <= to - i;
-        if (ends) break;
-        i += by;
+        if (by > 0 ? by >= to - i : by <= to - i) break; /* i + by may be beyond 64 bits */
     }
-    if (!mc_jis(v, MC_J_STR)) return mc_jlist_value((mc_jkind)v.kind, some);
+    return some;
+}
+
+static mc_jvalue slice_str(mc_jrun *r, mc_jvalue v, const int64_t range[3]) {
+    if (range[2] == 1) { /* bytes that lie together */
+        if (range[0] >= range[1]) return mc_jstr(MC_STR(""));
+        size_t from = mc_jstr_offset(r, v.text, (size_t)range[0]);
+        mc_str rest = {v.text.ptr + from, v.text.len - from};
+        rest.len = mc_jstr_offset(r, rest, (size_t)(range[1] - range[0]));
+        return mc_jstr(rest);
+    }
+    const mc_jlist *some = slice_list(r, mc_jelements(r, v), range);
     size_t mark = mc_jmark(r);
     for (size_t i = 0; i < some->count; i++)
         mc_jput(r, some->items[i].text);
     return mc_jtake(r, mark);
+}
+
+mc_jvalue mc_jslice(mc_jrun *r, mc_jvalue v, mc_jvalue start, mc_jvalue stop, mc_jvalue step) {
+    const mc_jvalue bounds[] = {start, stop, step};
+    int64_t range[3];
+    if (mc_jis(v, MC_J_UNDEFINED)) mc_jfail_undefined(r, v);
+    if (!is_sequence(v)) return mc_jundefined(MC_J_NO_ELEMENT, (mc_jkind)v.kind, MC_STR("slice"));
+    if (!slice_range(r, bounds, (int64_t)mc_jlength(r, v), range)) return mc_jnone();
+    if (mc_jis(v, MC_J_STR)) return slice_str(r, v, range);
+    return mc_jlist_value((mc_jkind)v.kind, slice_list(r, v.list, range));
 }

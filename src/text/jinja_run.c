@@ -13,7 +13,7 @@
 #define MOST_DEPTH 500
 
 void mc_jfail(mc_jrun *r, mica_status status, const char *fmt, ...) {
-    char text[512];
+    char text[1024]; /* as long as an error may be */
     va_list args;
     if (r->status != MICA_OK) return;
     va_start(args, fmt);

@@ -88,7 +88,6 @@ mc_jvalue mc_jslice(mc_jrun *r, mc_jvalue v, mc_jvalue start, mc_jvalue stop, mc
 struct mc_jloop {
     const mc_jlist *items;
     size_t index;      /* from 0 */
-    size_t depth;      /* of loops within loops, from 0 */
     mc_jvalue changed; /* what loop.changed saw last */
 };
 

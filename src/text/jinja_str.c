@@ -40,20 +40,31 @@ size_t mc_jstr_offset(mc_jrun *r, mc_str text, size_t n) {
     return at;
 }
 
-/* The search may look at every part of pattern for every part of text. */
-static void charge_search(mc_jrun *r, mc_str text, mc_str pattern) {
-    mc_jcharge(r, (text.len / 64 + 1) * (pattern.len / 64 + 1));
+/* The search may look at all of the pattern at every place of the text. */
+static void charge_search(mc_jrun *r, size_t text_len, mc_str pattern) {
+    mc_jcharge(r, (text_len / 64 + 1) * (pattern.len / 16 + 1));
 }
 
 size_t mc_jstr_find(mc_jrun *r, mc_str text, mc_str pattern, size_t from) {
+    size_t window = 256;
     if (pattern.len == 0) return from;
-    charge_search(r, from_to(text, from, text.len), pattern);
-    size_t at = r->status == MICA_OK ? mc_find(text, pattern, from) : text.len;
-    return at == text.len ? SIZE_MAX : at;
+    /* In windows, each twice the one before: what is paid for is what is looked at. */
+    while (from < text.len && pattern.len <= text.len - from) {
+        size_t starts = text.len - from - pattern.len + 1;
+        size_t end = window < starts ? from + window + pattern.len - 1 : text.len;
+        charge_search(r, end - from, pattern);
+        if (r->status != MICA_OK) break;
+        size_t at = mc_find((mc_str){text.ptr, end}, pattern, from);
+        if (at < end) return at;
+        if (window >= starts) break;
+        from += window;
+        window *= 2;
+    }
+    return SIZE_MAX;
 }
 
 size_t mc_jstr_find_last(mc_jrun *r, mc_str text, mc_str pattern) {
-    charge_search(r, text, pattern);
+    charge_search(r, text.len, pattern);
     for (size_t at = text.len; r->status == MICA_OK; at--) {
         if (mc_str_starts(from_to(text, at, text.len), pattern)) return at;
         if (at == 0) break;
@@ -168,6 +179,11 @@ mc_str mc_jstrip(mc_str text, mc_str chars, mc_jside side) {
         text.len = last;
     }
     return text;
+}
+
+mc_jvalue mc_jstr_strip(mc_jrun *r, mc_str text, mc_str chars, mc_jside side) {
+    mc_jcharge(r, (text.len / 64 + 1) * (chars.len + 1));
+    return mc_jstr(r->status == MICA_OK ? mc_jstrip(text, chars, side) : text);
 }
 
 mc_jvalue mc_jstr_replace(mc_jrun *r, mc_str text, mc_str old, mc_str with, int64_t most) {

@@ -24,6 +24,7 @@ typedef enum mc_jside { MC_J_LEFT = 1, MC_J_RIGHT = 2, MC_J_BOTH = 3 } mc_jside;
 
 /* Without the characters of `chars` at its ends; without white space where chars.ptr is NULL. */
 mc_str mc_jstrip(mc_str text, mc_str chars, mc_jside side);
+mc_jvalue mc_jstr_strip(mc_jrun *r, mc_str text, mc_str chars, mc_jside side); /* and pays */
 
 /* str.upper(), str.lower(), str.title() and so on. */
 typedef enum mc_jcase {

@@ -61,7 +61,7 @@ mc_jvalue *mc_jdict_find(mc_jrun *r, const mc_jdict *dict, mc_jvalue key) {
 }
 
 mc_jvalue *mc_jdict_find_str(mc_jrun *r, const mc_jdict *dict, mc_str key) {
-    mc_jcharge(r, dict->count / 16);
+    mc_jcharge(r, dict->count * (key.len / 256 + 1) / 16);
     for (size_t i = 0; i < dict->count; i++) {
         mc_jpair *pair = &dict->pairs[i];
         if (mc_jis(pair->key, MC_J_STR) && mc_str_eq(pair->key.text, key)) return &pair->value;
