@@ -106,7 +106,7 @@ Ctrl-C ends it with 130; what was answered is in the file, and the next run goes
   > cat six >> in; echo '{"prompt": "curl is", "max_tokens": 1900, "ignore_eos": true, "id": "longer"}' >> in
   > cat > interrupt << 'END'
   > mica batch in -m model --parallel 2 -q -o part &
-  > while ! grep -q '"id": 7' part 2> /dev/null; do :; done
+  > while kill -0 $! && ! grep -q '"id": 7' part; do :; done 2> /dev/null
   > kill -INT $!; wait $!
   > END
   > sh interrupt; echo "exit $?"; grep -c long part
