@@ -3,8 +3,9 @@
  * It renders what transformers renders, to the byte: blocks trimmed (trim_blocks, lstrip_blocks),
  * `break` and `continue`, a sandbox that changes no list or dict, `tojson` that escapes no HTML.
  * Python's semantics are followed where templates can see them: truth, str() and repr(), floor
- * division, indexing by characters. Left out: inheritance, imports, recursive loops, autoescape and
- * Markup (`escape` gives a plain string), integers beyond 64 bits.
+ * division, indexing by characters. Left out: inheritance, imports, recursive loops, varargs and
+ * kwargs of macros, autoescape and Markup (`escape` gives a plain string), integers beyond 64 bits,
+ * and filters and methods that lay out text (center, truncate, ljust ...) or group it.
  *
  * The way of a template, a file a step:
  *     jinja_lex.c    text to tokens
