@@ -69,9 +69,12 @@ static mica_status replace(mc_cache *cache, mica_scope *home, int64_t from, int6
         parts[0] = mica_slice_axis(s, mica_move(s, *buffer), AXIS, from, from + keep);
         joined = mica_concatenate(s, parts, 2, AXIS);
     }
-    *buffer = mica_materialize(home, joined);
-    mica_status status = mica_scope_status(s);
-    if (status == MICA_OK) status = mica_scope_status(home);
+    /* Here, not in home: home keeps its errors, and it holds the other rows of a batch too. */
+    mica_status status = mica_eval(s, joined);
+    if (status == MICA_OK) {
+        *buffer = mica_materialize(home, joined);
+        status = mica_scope_status(home);
+    }
     mc_scope_reset(s);
     return status;
 }

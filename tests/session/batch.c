@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 16 };
+enum { MOST = 16, LONG = 300 }; /* LONG: a cache's first buffers hold 256 tokens */
 
 /* Prompts by their ids, as mc_batch_generate asks for them. */
 typedef struct prompts {
@@ -177,7 +177,6 @@ static size_t run_alone(const room *r, size_t prompt, const mica_generate_option
  * windows. */
 static void test_own_options(void **state) {
     (void)state;
-    enum { LONG = 300 };
     room r;
     open_room(&r);
     size_t steps;
@@ -265,6 +264,42 @@ static void test_failures_disturb_nobody(void **state) {
     assert_memory_equal(rows[4].ids, fixture_ints(&r.f, NULL, "prompt2.greedy"), 3 * 4);
     assert_int_equal(rows[5].status, MICA_OK);
     assert_memory_equal(rows[5].ids, fixture_ints(&r.f, NULL, "prompt3.greedy"), 24 * 4);
+    mica_batch_free(&results);
+    fixture_close(&r.f);
+}
+
+typedef struct limiter {
+    mica_device *device;
+    size_t heard;
+} limiter;
+
+/* Row 0 gets no memory from its 100th token on, row 1 all it wants. */
+static bool limit_row_0(void *user, size_t row, const mica_token *token) {
+    limiter *l = user;
+    (void)token;
+    if (row == 1) mica_device_set_memory_limit(l->device, 0);
+    if (row == 0 && ++l->heard >= 100)
+        mica_device_set_memory_limit(l->device, mica_device_active_bytes(l->device));
+    return true;
+}
+
+/* A row whose caches cannot grow ends alone, though the other's lie in the same scope. */
+static void test_no_room_for_one(void **state) {
+    (void)state;
+    room r;
+    open_room(&r);
+    const mica_generate_options both = {.max_tokens = LONG};
+    const mica_batch_item items[] = {{.options = &both}, {.options = &both}};
+    limiter l = {.device = r.f.device};
+    const mica_batch_options options = {.parallel = 2, .token = limit_row_0, .user = &l};
+    int32_t want[LONG];
+    size_t n = run_alone(&r, 1, &both, want, LONG);
+    mica_batch_results *results = batch(&r.model, &r.p, items, 2, &options);
+    assert_int_equal(results->rows[0].status, MICA_ENOMEM);
+    assert_true(results->rows[0].count > 100);
+    assert_int_equal(results->rows[1].status, MICA_OK);
+    assert_int_equal(results->rows[1].count, n);
+    assert_memory_equal(results->rows[1].ids, want, n * sizeof *want);
     mica_batch_free(&results);
     fixture_close(&r.f);
 }
@@ -394,10 +429,15 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_greedy_paths), cmocka_unit_test(test_logits),
-        cmocka_unit_test(test_own_options),  cmocka_unit_test(test_failures_disturb_nobody),
-        cmocka_unit_test(test_cancelled),    cmocka_unit_test(test_cancelled_from_a_thread),
-        cmocka_unit_test(test_no_memory),    cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_greedy_paths),
+        cmocka_unit_test(test_logits),
+        cmocka_unit_test(test_own_options),
+        cmocka_unit_test(test_failures_disturb_nobody),
+        cmocka_unit_test(test_no_room_for_one),
+        cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_cancelled_from_a_thread),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests_name("session/batch", tests, NULL, NULL);
 }
