@@ -127,7 +127,8 @@ MICA_API mica_status mica_session_open(const mica_model *model, const mica_sessi
                                        mica_session **session);
 MICA_API void mica_session_close(mica_session **session);
 
-/** Forgets the history and frees the caches. */
+/** Forgets the history and frees the caches; nothing for NULL. An answer in the making is over: its
+ *  stream ends with MICA_EINVAL. */
 MICA_API void mica_session_reset(mica_session *session);
 
 /** Saves a session: its history and caches. The file appears whole or not at all: it is written

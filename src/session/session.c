@@ -59,12 +59,17 @@ void mc_session_close(mc_session **session) {
     *session = NULL;
 }
 
-void mc_session_reset(mc_session *session) {
+static void forget(mc_session *session) {
     mc_cache_clear(&session->cache);
     mc_scope_reset(session->scopes[0]);
     mc_scope_reset(session->scopes[1]);
     mc_buffer_clear(&session->history);
     session->ahead = false;
+}
+
+void mc_session_reset(mc_session *session) {
+    forget(session);
+    session->streams++;
 }
 
 int64_t mc_session_count(const mc_session *session) {
@@ -82,7 +87,7 @@ int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n) {
         common++;
     session->ahead = false;
     if (common == 0 || !mc_cache_can_cut(&session->cache, count, common)) {
-        mc_session_reset(session);
+        forget(session);
         return 0;
     }
     mc_cache_cut(&session->cache, count, common);

@@ -36,7 +36,7 @@ typedef struct mc_session {
     mc_buffer arrays;  /* mica_array: results of a pass */
     mc_buffer logits;  /* float [vocab]: of the last pass; the caller's to change */
     bool ahead;        /* the history's last token was computed before it is fed: session/batch.h */
-    uint64_t streams;  /* begun so far: only the last one may go on */
+    uint64_t streams;  /* begun so far, resets counted too: only the last one may go on */
 } mc_session;
 
 /* chunk 0: 512. errors MICA_EINVAL a chunk below 0; MICA_ENOMEM */
@@ -46,7 +46,7 @@ void mc_session_close(mc_session **session); /* takes NULL */
 /* Bytes of the caches of a session with the default chunk once it has seen `tokens`. */
 uint64_t mc_session_bytes(const mc_session_model *model, int64_t tokens);
 
-/* Forgets the history and frees the caches. */
+/* Forgets the history and frees the caches; a stream that has begun is over. */
 void mc_session_reset(mc_session *session);
 
 /* The tokens that the caches hold, and the most that they may (INT32_MAX: no limit). */

@@ -223,7 +223,9 @@ static mica_status compute(mc_stream *stream, mica_token *token) {
         return draw(stream, token);
     }
     if (stream->number != stream->session->streams)
-        return mc_fail(MICA_EINVAL, "another answer of the session has begun: this one is over");
+        return mc_fail(MICA_EINVAL,
+                       "the session was reset, or another answer of it has begun: this "
+                       "one is over");
     uint64_t start = mc_now_us();
     MC_TRY(step(stream, &logits));
     MC_TRY(draw(stream, token));

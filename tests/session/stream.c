@@ -497,6 +497,29 @@ static void test_only_the_last_stream_goes_on(void **state) {
     mc_session_close(&session);
 }
 
+static void test_a_reset_ends_the_stream(void **state) {
+    (void)state;
+    mc_session_model shared = shared_model();
+    mc_session *session = open_session(&shared);
+    mc_stream *stream = open_stream(session, prompt, 7, (mica_generate_options){0});
+    mica_token token;
+    assert_true(mc_stream_next(stream, &token));
+    mc_session_reset(session);
+    assert_false(mc_stream_next(stream, &token));
+    assert_int_equal(mc_stream_status(stream), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "reset"));
+    mc_stream_close(&stream);
+
+    stream = open_stream(session, prompt, 7, (mica_generate_options){0});
+    mc_session_reset(session); /* before it begins: it does not know */
+    for (int i = 0; i < 3; i++) {
+        assert_true(mc_stream_next(stream, &token));
+        assert_int_equal(token.id, golden[i]);
+    }
+    mc_stream_close(&stream);
+    mc_session_close(&session);
+}
+
 /* ---- cancelling ---- */
 
 static void cancel_at_half(void *user, uint64_t done, uint64_t total) {
@@ -707,6 +730,7 @@ int main(void) {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_context),
         cmocka_unit_test(test_only_the_last_stream_goes_on),
+        cmocka_unit_test(test_a_reset_ends_the_stream),
         cmocka_unit_test(test_cancelled_prefill),
         cmocka_unit_test(test_cancelled_from_a_thread),
         cmocka_unit_test(test_nobody_is_disturbed),
