@@ -107,13 +107,14 @@ typedef struct mica_model_info {
                          without effect; NULL: nothing */
 } mica_model_info;
 
-/** What the model is. */
+/** What the model is; all zero for NULL. */
 MICA_API mica_model_info mica_model_get_info(const mica_model *model);
 
-/** Bytes that one session needs for its caches at `tokens` of context. */
+/** Bytes that one session needs for its caches at `tokens` of context: none below 1, and above
+ *  INT32_MAX, more than a position can be, what it needs at that. 0 for NULL. */
 MICA_API uint64_t mica_model_cache_bytes(const mica_model *model, int64_t tokens);
 
-/** The model's tokenizer and device: borrowed, as long as the model. */
+/** The model's tokenizer and device: borrowed, as long as the model; NULL for NULL. */
 MICA_API const mica_tokenizer *mica_model_tokenizer(const mica_model *model);
 MICA_API mica_device *mica_model_device(const mica_model *model);
 
@@ -265,12 +266,14 @@ typedef enum mica_finish {
 } mica_finish;
 
 /** Why the stream ended, and its status: MICA_OK, MICA_ECANCELLED or the error, whose text is then
- *  mica_last_error() of the thread that called mica_stream_next. */
+ *  mica_last_error() of the thread that called mica_stream_next. NULL: none, and
+ *  MICA_EINVAL. */
 MICA_API mica_finish mica_stream_finish(const mica_stream *stream);
 MICA_API mica_status mica_stream_status(const mica_stream *stream);
 
 /** Asks the stream to end: its next or current mica_stream_next returns false within one chunk of
- *  prefill or one token. May be called from any thread and from a signal handler. */
+ *  prefill or one token. May be called from any thread and from a signal handler, while the stream is
+ *  open. Nothing for NULL. */
 MICA_API void mica_stream_cancel(mica_stream *stream);
 
 /** Counts and rates of an answer so far. */
@@ -287,7 +290,7 @@ typedef struct mica_metrics {
     uint64_t peak_bytes;      /* of the device, the most */
 } mica_metrics;
 
-/** The metrics of the stream up to now. */
+/** The metrics of the stream up to now; all zero for NULL. */
 MICA_API mica_metrics mica_stream_metrics(const mica_stream *stream);
 
 /** Closes *stream and sets it to NULL; nothing for NULL. */

@@ -60,19 +60,19 @@ void mica_model_close(mica_model **model) {
 }
 
 mica_model_info mica_model_get_info(const mica_model *model) {
-    return model->opened.info;
+    return model ? model->opened.info : (mica_model_info){0};
 }
 
 uint64_t mica_model_cache_bytes(const mica_model *model, int64_t tokens) {
-    return model->engine->cache_bytes(model->opened.state, tokens);
+    return model ? model->engine->cache_bytes(model->opened.state, tokens) : 0;
 }
 
 const mica_tokenizer *mica_model_tokenizer(const mica_model *model) {
-    return model->prompt.tokenizer;
+    return model ? model->prompt.tokenizer : NULL;
 }
 
 mica_device *mica_model_device(const mica_model *model) {
-    return model->opened.device;
+    return model ? model->opened.device : NULL;
 }
 
 mica_status mc_model_local(const mica_model *model, const mc_session_model **local) {
@@ -156,9 +156,9 @@ void mica_session_reset(mica_session *session) {
 
 mica_status mica_generate_ids(mica_session *session, const int32_t *ids, size_t count,
                               const mica_generate_options *options, mica_stream **out) {
-    if (!out) return mc_fail(MICA_EINVAL, "mica_generate: stream is NULL");
+    if (!out) return mc_fail(MICA_EINVAL, "mica_generate_ids: stream is NULL");
     *out = NULL;
-    if (!session) return mc_fail(MICA_EINVAL, "mica_generate: session is NULL");
+    if (!session) return mc_fail(MICA_EINVAL, "mica_generate_ids: session is NULL");
     if (!ids && count) return mc_fail(MICA_EINVAL, "mica_generate_ids: ids is NULL");
     mica_stream *stream = mc_calloc(1, sizeof *stream);
     if (!stream) return mc_fail_nomem("a stream");
@@ -207,19 +207,20 @@ bool mica_stream_next(mica_stream *stream, mica_token *token) {
 }
 
 mica_finish mica_stream_finish(const mica_stream *stream) {
-    return stream->engine->stream_finish(stream->state);
+    return stream ? stream->engine->stream_finish(stream->state) : MICA_FINISH_NONE;
 }
 
 mica_status mica_stream_status(const mica_stream *stream) {
+    if (!stream) return mc_fail(MICA_EINVAL, "mica_stream_status: stream is NULL");
     return stream->engine->stream_status(stream->state);
 }
 
 void mica_stream_cancel(mica_stream *stream) {
-    stream->engine->stream_cancel(stream->state);
+    if (stream) stream->engine->stream_cancel(stream->state);
 }
 
 mica_metrics mica_stream_metrics(const mica_stream *stream) {
-    return stream->engine->stream_metrics(stream->state);
+    return stream ? stream->engine->stream_metrics(stream->state) : (mica_metrics){0};
 }
 
 void mica_stream_close(mica_stream **stream) {

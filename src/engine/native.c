@@ -121,7 +121,7 @@ static mica_status open_model(const char *folder, const mica_model_options *opti
 static uint64_t cache_bytes(const void *state, int64_t tokens) {
     const native *model = state;
     if (tokens <= 0) return 0;
-    return mc_session_bytes(&model->shared, tokens);
+    return mc_session_bytes(&model->shared, tokens < INT32_MAX ? tokens : INT32_MAX);
 }
 
 static const mc_session_model *local(const void *state) {

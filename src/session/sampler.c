@@ -219,8 +219,9 @@ static mica_status find_best(mc_sampler *sampler, const float *logits, int64_t v
     }
     if (nan || isinf(most))
         return mc_fail(MICA_EINVAL,
-                       "sampling: a logit is %s: the model's weights, or the context, are broken",
-                       nan ? "not a number" : "infinite");
+                       "sampling: %s: the model's weights are broken, or a bias or a penalty is "
+                       "too large",
+                       nan ? "a logit is not a number" : "the largest logit is infinite");
     while (logits[at] != most)
         at++;
     *best = (int32_t)at;

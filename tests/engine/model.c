@@ -238,7 +238,35 @@ static void test_bad_prompts(void **state) {
     assert_null(session);
 }
 
+/* What a caller has whose opening failed: nothing to close, and nothing to ask. */
+static void test_nothing(void **state) {
+    (void)state;
+    mica_token token;
+    assert_null(mica_model_get_info(NULL).path);
+    assert_int_equal(mica_model_cache_bytes(NULL, 1), 0);
+    assert_null(mica_model_tokenizer(NULL));
+    assert_null(mica_model_device(NULL));
+    mica_session_reset(NULL);
+    assert_false(mica_stream_next(NULL, &token));
+    mica_stream_cancel(NULL);
+    assert_int_equal(mica_stream_finish(NULL), MICA_FINISH_NONE);
+    assert_int_equal(mica_stream_status(NULL), MICA_EINVAL);
+    assert_int_equal(mica_stream_metrics(NULL).generated_tokens, 0);
+    mica_stream_close(NULL);
+    mica_session_close(NULL);
+    mica_model_close(NULL);
+}
+
 /* ---- memory ---- */
+
+static void test_cache_bytes(void **state) {
+    (void)state;
+    uint64_t most = mica_model_cache_bytes(pebble, INT32_MAX);
+    assert_int_equal(mica_model_cache_bytes(pebble, INT64_MIN), 0);
+    assert_int_equal(mica_model_cache_bytes(pebble, 0), 0);
+    assert_true(mica_model_cache_bytes(pebble, 2048) < most);
+    assert_int_equal(mica_model_cache_bytes(pebble, INT64_MAX), most);
+}
 
 typedef struct attempt {
     const char *path;
@@ -331,7 +359,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_default_model),  cmocka_unit_test(test_info),
         cmocka_unit_test(test_pieces),         cmocka_unit_test(test_bad_models),
-        cmocka_unit_test(test_bad_prompts),    cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_bad_prompts),    cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_cache_bytes),    cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_bounded_memory),
     };
     return cmocka_run_group_tests_name("engine/model", tests, open_default, close_default);
