@@ -16,12 +16,16 @@
  *
  * One word, `state`, holds the region's number, whether it is open, and how many workers are in it.
  * The caller writes the region's fields and opens it; workers that see it open join by adding
- * themselves to the count; tasks are handed out by `next_task`. When there are none left the caller
- * closes the region, so that nobody joins late, and waits until those inside have left. A worker
- * that sleeps through a region is never waited for.
+ * themselves to the count. When no task is left the caller closes the region, so that nobody joins
+ * late, and waits until those inside have left. A worker that sleeps through a region is never
+ * waited for.
  *
- * The fields fn, context and n_tasks are plain: only the caller writes them, while the region is
- * closed and empty, and only those who have joined read them.
+ * Each worker has a share of the tasks, a run of neighbours, and takes half of what is left of it
+ * from its front, again and again: memory is read in the order in which it lies, in long runs. Who
+ * is done takes half of what another has left, from the back.
+ *
+ * The fields fn and context are plain: only the caller writes them, while the region is closed and
+ * empty, and only those who have joined read them.
  *
  * Parking: who wants to sleep raises its counter (`parked`, or `caller_waits`) and looks at `state`
  * once more before it waits; who changes `state` looks at the counter afterwards. All of these are
@@ -46,18 +50,17 @@
 #endif
 
 typedef struct worker {
+    _Alignas(CACHE_LINE) _Atomic uint64_t share; /* tasks begin .. end - 1 as end << 32 | begin */
     mc_pool *pool;
-    pthread_t thread;
-    int index; /* 1..threads-1 */
+    pthread_t thread; /* not of worker 0, the caller */
+    int index;
 } worker;
 
 struct mc_pool {
     _Alignas(CACHE_LINE) _Atomic uint64_t state;
-    _Alignas(CACHE_LINE) _Atomic uint32_t next_task;
     _Alignas(CACHE_LINE) atomic_bool busy; /* a caller owns the pool */
-    mc_task_fn fn;
+    mc_tasks_fn fn;
     void *context;
-    uint32_t n_tasks;
 
     _Alignas(CACHE_LINE) _Atomic int parked;
     atomic_bool caller_waits;
@@ -69,21 +72,48 @@ struct mc_pool {
     int threads;
     int started; /* workers that run, threads - 1 once open */
     uint64_t spin_us;
-    worker workers[];
+    worker workers[]; /* [threads] */
 };
 
 static bool is_open(uint64_t state) {
     return (state & OPEN_BIT) != 0;
 }
 
-static void run_tasks(mc_pool *pool, int worker_index) {
-    mc_task_fn fn = pool->fn;
+static uint64_t share_of(uint64_t begin, uint64_t end) {
+    return end << 32 | begin;
+}
+
+static void deal_tasks(mc_pool *pool, int n_tasks) {
+    uint64_t n = (uint64_t)n_tasks, threads = (uint64_t)pool->threads;
+    for (uint64_t i = 0; i < threads; i++)
+        atomic_store_explicit(&pool->workers[i].share,
+                              share_of(i * n / threads, (i + 1) * n / threads),
+                              memory_order_relaxed);
+}
+
+/* Half of what is left of a share, the front half of one's own. False: nothing is left. */
+static bool take_tasks(worker *from, bool own, int *begin, int *end) {
+    uint64_t share = atomic_load_explicit(&from->share, memory_order_relaxed), rest;
+    do {
+        uint64_t first = share & UINT32_MAX, after = share >> 32;
+        if (first == after) return false;
+        uint64_t half = (after - first + 1) / 2;
+        *begin = (int)(own ? first : after - half);
+        *end = (int)(own ? first + half : after);
+        rest = own ? share_of(first + half, after) : share_of(first, after - half);
+    } while (!atomic_compare_exchange_weak_explicit(&from->share, &share, rest,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+static void run_tasks(mc_pool *pool, int self) {
+    mc_tasks_fn fn = pool->fn;
     void *context = pool->context;
-    uint32_t n_tasks = pool->n_tasks;
-    for (;;) {
-        uint32_t task = atomic_fetch_add_explicit(&pool->next_task, 1, memory_order_relaxed);
-        if (task >= n_tasks) return;
-        fn(context, (int)task, worker_index);
+    int begin, end;
+    for (int i = 0; i < pool->threads; i++) {
+        worker *from = &pool->workers[(self + i) % pool->threads];
+        while (take_tasks(from, i == 0, &begin, &end))
+            fn(context, begin, end, self);
     }
 }
 
@@ -177,20 +207,15 @@ static void wait_until_empty(mc_pool *pool) {
     pthread_mutex_unlock(&pool->lock);
 }
 
-static void run_alone(int n_tasks, mc_task_fn fn, void *context) {
-    for (int task = 0; task < n_tasks; task++)
-        fn(context, task, 0);
-}
-
-void mc_pool_run(mc_pool *pool, int n_tasks, mc_task_fn fn, void *context) {
-    if (!pool || pool->threads == 1 || n_tasks <= 1 || atomic_exchange(&pool->busy, true)) {
-        run_alone(n_tasks, fn, context);
+void mc_pool_run(mc_pool *pool, int n_tasks, mc_tasks_fn fn, void *context) {
+    if (n_tasks <= 0) return;
+    if (!pool || pool->threads == 1 || n_tasks == 1 || atomic_exchange(&pool->busy, true)) {
+        fn(context, 0, n_tasks, 0);
         return;
     }
     pool->fn = fn;
     pool->context = context;
-    pool->n_tasks = (uint32_t)n_tasks;
-    atomic_store_explicit(&pool->next_task, 0, memory_order_relaxed);
+    deal_tasks(pool, n_tasks);
     atomic_fetch_add(&pool->state, NUMBER_ONE + OPEN_BIT);
     wake_workers(pool, n_tasks - 1);
     run_tasks(pool, 0);
@@ -202,12 +227,13 @@ void mc_pool_run(mc_pool *pool, int n_tasks, mc_task_fn fn, void *context) {
 /* ---- opening and closing ---- */
 
 static mica_status start_workers(mc_pool *pool) {
-    for (int i = 0; i < pool->threads - 1; i++) {
+    for (int i = 1; i < pool->threads; i++) {
         worker *w = &pool->workers[i];
-        *w = (worker){.pool = pool, .index = i + 1};
+        w->pool = pool;
+        w->index = i;
         int error = mc_thread_start(&w->thread, worker_main, w);
         if (error) {
-            return mc_fail(MICA_EDEVICE, "thread pool: cannot start thread %d of %d: %s", i + 2,
+            return mc_fail(MICA_EDEVICE, "thread pool: cannot start thread %d of %d: %s", i + 1,
                            pool->threads, strerror(error));
         }
         pool->started++;
@@ -221,7 +247,7 @@ mica_status mc_pool_open(int threads, mc_pool **pool) {
         return mc_fail(MICA_EINVAL, "thread pool: want 1 to %d threads, not %d", MAX_THREADS,
                        threads);
     }
-    size_t bytes = sizeof(mc_pool) + (size_t)(threads - 1) * sizeof(worker);
+    size_t bytes = sizeof(mc_pool) + (size_t)threads * sizeof(worker);
     mc_pool *made = mc_aligned_alloc(CACHE_LINE, bytes);
     if (!made) return mc_fail_nomem("thread pool");
     memset(made, 0, sizeof *made);
@@ -248,7 +274,7 @@ void mc_pool_close(mc_pool **pool) {
     atomic_fetch_add(&p->state, NUMBER_ONE); /* ends the spinning */
     pthread_cond_broadcast(&p->wake);
     pthread_mutex_unlock(&p->lock);
-    for (int i = 0; i < p->started; i++)
+    for (int i = 1; i <= p->started; i++)
         pthread_join(p->workers[i].thread, NULL);
     pthread_cond_destroy(&p->left);
     pthread_cond_destroy(&p->wake);

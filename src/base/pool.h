@@ -13,12 +13,12 @@
 
 typedef struct mc_pool mc_pool;
 
-/* One task of a region: task is 0..n_tasks-1. Tasks are handed out dynamically, so that a slow core
- * holds nobody. `worker` is 0..threads-1 and differs between the threads
- * that work on this region: for scratch memory that belongs to the region's context. Two regions
- * that run at once (the second in its caller alone) both have a worker 0: scratch must not belong
- * to the pool. */
-typedef void (*mc_task_fn)(void *context, int task, int worker);
+/* Tasks begin .. end - 1 of a region, 0 <= begin < end <= n_tasks. A worker begins with tasks that
+ * follow one another; those of a slow one are taken over by others. `worker` is 0..threads-1 and
+ * differs between the threads that work on this region: for scratch memory that belongs to the
+ * region's context. Two regions that run at once (the second in its caller alone) both have a
+ * worker 0: scratch must not belong to the pool. */
+typedef void (*mc_tasks_fn)(void *context, int begin, int end, int worker);
 
 /* threads >= 1, the caller's included: 1 starts no thread. errors  MICA_ENOMEM, MICA_EDEVICE */
 mica_status mc_pool_open(int threads, mc_pool **pool);
@@ -26,8 +26,8 @@ void mc_pool_close(mc_pool **pool);
 int mc_pool_threads(const mc_pool *pool); /* 1 for NULL */
 
 /* Runs n_tasks tasks and returns when all are done, and all they wrote is visible to the caller.
- * pool NULL: in the caller, in order. */
-void mc_pool_run(mc_pool *pool, int n_tasks, mc_task_fn fn, void *context);
+ * pool NULL: in the caller, at once. */
+void mc_pool_run(mc_pool *pool, int n_tasks, mc_tasks_fn fn, void *context);
 
 /* Cores that this process may use: affinity mask and cgroup quota, at least 1. */
 int mc_cpu_count(void);

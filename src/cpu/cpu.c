@@ -130,11 +130,10 @@ typedef struct range_work {
     int64_t run; /* elements a task */
 } range_work;
 
-static void run_range(void *context, int task, int worker) {
+static void run_range(void *context, int begin, int end, int worker) {
     const range_work *work = context;
-    int64_t begin = task * work->run;
-    int64_t end = work->n - begin < work->run ? work->n : begin + work->run;
-    work->fn(work->context, begin, end, worker);
+    int64_t to = end * work->run;
+    work->fn(work->context, begin * work->run, to < work->n ? to : work->n, worker);
 }
 
 void mc_cpu_for(const mc_call *call, int64_t n, int64_t grain, mc_range_fn fn, void *context) {

@@ -21,19 +21,21 @@ typedef struct region {
     _Atomic int wrong;
 } region;
 
-static void count_task(void *context, int task, int worker) {
+static void count_tasks(void *context, int begin, int end, int worker) {
     region *r = context;
-    if (worker < 0 || worker >= r->threads || atomic_exchange(&r->inside[worker], true)) {
+    if (worker < 0 || worker >= r->threads || begin < 0 || begin >= end || end > MAX_TASKS ||
+        atomic_exchange(&r->inside[worker], true)) {
         atomic_fetch_add(&r->wrong, 1);
         return;
     }
-    r->done[task]++;
+    for (int task = begin; task < end; task++)
+        r->done[task]++;
     atomic_store(&r->inside[worker], false);
 }
 
 static void check_region(mc_pool *pool, int threads, int n_tasks) {
     region r = {.pool = pool, .threads = threads};
-    mc_pool_run(pool, n_tasks, count_task, &r);
+    mc_pool_run(pool, n_tasks, count_tasks, &r);
     assert_int_equal(r.wrong, 0);
     for (int i = 0; i < MAX_TASKS; i++)
         assert_int_equal(r.done[i], i < n_tasks);
@@ -57,35 +59,35 @@ static void test_every_task_runs_once(void **state) {
     assert_int_equal(mc_pool_threads(NULL), 1);
 }
 
-typedef struct order {
-    int next;
-    bool good;
-} order;
-
-static void check_order(void *context, int task, int worker) {
-    order *o = context;
-    o->good = o->good && task == o->next && worker == 0;
-    o->next++;
+static void note_range(void *context, int begin, int end, int worker) {
+    int *range = context;
+    range[0]++;
+    range[1] = begin;
+    range[2] = end;
+    range[3] = worker;
 }
 
-static void test_without_a_pool_tasks_run_in_order(void **state) {
+static void test_without_a_pool_tasks_run_at_once(void **state) {
     (void)state;
-    order o = {.good = true};
-    mc_pool_run(NULL, 100, check_order, &o);
-    assert_true(o.good);
-    assert_int_equal(o.next, 100);
+    int range[4] = {0};
+    mc_pool_run(NULL, 100, note_range, range);
+    assert_memory_equal(range, ((int[]){1, 0, 100, 0}), sizeof range);
+    mc_pool_run(NULL, 0, note_range, range);
+    assert_int_equal(range[0], 1);
 }
 
-static void nest(void *context, int task, int worker) {
-    (void)task, (void)worker;
+static void nest(void *context, int begin, int end, int worker) {
+    (void)worker;
     region *r = context, *inner = &r[1];
-    region mine = {.pool = r->pool, .threads = r->threads};
-    mc_pool_run(r->pool, 20, count_task, &mine);
-    int sum = 0;
-    for (int i = 0; i < 20; i++)
-        sum += mine.done[i];
-    if (sum != 20 || mine.wrong) atomic_fetch_add(&r->wrong, 1);
-    atomic_fetch_add(&inner->wrong, sum);
+    for (int task = begin; task < end; task++) {
+        region mine = {.pool = r->pool, .threads = r->threads};
+        mc_pool_run(r->pool, 20, count_tasks, &mine);
+        int sum = 0;
+        for (int i = 0; i < 20; i++)
+            sum += mine.done[i];
+        if (sum != 20 || mine.wrong) atomic_fetch_add(&r->wrong, 1);
+        atomic_fetch_add(&inner->wrong, sum);
+    }
 }
 
 static void test_nested_regions(void **state) {
@@ -105,7 +107,7 @@ static void *many_regions(void *arg) {
     intptr_t wrong = 0;
     for (int round = 0; round < 300; round++) {
         region r = {.pool = pool, .threads = mc_pool_threads(pool)};
-        mc_pool_run(pool, 1 + round % 30, count_task, &r);
+        mc_pool_run(pool, 1 + round % 30, count_tasks, &r);
         for (int i = 0; i < MAX_TASKS; i++)
             wrong += r.done[i] != (i < 1 + round % 30);
         wrong += r.wrong;
@@ -129,10 +131,11 @@ static void test_callers_in_many_threads(void **state) {
     mc_pool_close(&pool);
 }
 
-static void set_flag(void *context, int task, int worker) {
+static void set_flag(void *context, int begin, int end, int worker) {
     (void)worker;
+    (void)end;
     atomic_bool *ready = context;
-    if (task == 0) {
+    if (begin == 0) {
         while (!atomic_load(ready))
             continue; /* only another worker can end this */
     } else {
@@ -150,6 +153,34 @@ static void test_workers_do_work(void **state) {
         atomic_bool ready = false;
         mc_pool_run(pool, 2, set_flag, &ready);
         assert_true(ready);
+    }
+    mc_pool_close(&pool);
+}
+
+/* The first task holds its worker until all others are done, those of its own share too. */
+typedef struct hold {
+    int n_tasks;
+    _Atomic int done;
+} hold;
+
+static void hold_first(void *context, int begin, int end, int worker) {
+    (void)worker;
+    hold *h = context;
+    for (int task = begin; task < end; task++) {
+        if (task > 0) atomic_fetch_add(&h->done, 1);
+        while (task == 0 && atomic_load(&h->done) < h->n_tasks - end)
+            continue;
+    }
+}
+
+static void test_a_slow_worker_is_relieved(void **state) {
+    (void)state;
+    mc_pool *pool;
+    assert_int_equal(mc_pool_open(3, &pool), MICA_OK);
+    for (int n = 3; n < 60; n++) {
+        hold h = {.n_tasks = n};
+        mc_pool_run(pool, n, hold_first, &h);
+        assert_int_equal(h.done, n - 1);
     }
     mc_pool_close(&pool);
 }
@@ -187,10 +218,11 @@ static void test_what_cannot_be_opened(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_task_runs_once),
-        cmocka_unit_test(test_without_a_pool_tasks_run_in_order),
+        cmocka_unit_test(test_without_a_pool_tasks_run_at_once),
         cmocka_unit_test(test_nested_regions),
         cmocka_unit_test(test_callers_in_many_threads),
         cmocka_unit_test(test_workers_do_work),
+        cmocka_unit_test(test_a_slow_worker_is_relieved),
         cmocka_unit_test(test_open_and_close_at_once),
         cmocka_unit_test(test_what_cannot_be_opened),
     };

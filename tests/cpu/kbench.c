@@ -44,11 +44,11 @@ static void run_rows(job *j, int64_t first, int64_t count) {
         j->kern->matvec_q8(&rows, count, j->x, y);
 }
 
-static void run_task(void *context, int task, int worker) {
+static void run_tasks(void *context, int begin, int end, int worker) {
     (void)worker;
     job *j = context;
-    int64_t first = j->n * task / TASKS, end = j->n * (task + 1) / TASKS;
-    run_rows(j, first, end - first);
+    int64_t first = j->n * begin / TASKS;
+    run_rows(j, first, j->n * end / TASKS - first);
 }
 
 /* GB/s of the best pass. */
@@ -56,7 +56,7 @@ static double time_job(job *j, mc_pool *pool) {
     double best = 0;
     for (int pass = 0; pass < PASSES; pass++) {
         uint64_t start = mc_now_us();
-        mc_pool_run(pool, TASKS, run_task, j);
+        mc_pool_run(pool, TASKS, run_tasks, j);
         double rate = (double)(j->n * j->row_bytes) / (double)(mc_now_us() - start) / 1e3;
         if (rate > best) best = rate;
     }
