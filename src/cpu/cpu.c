@@ -112,6 +112,11 @@ static mc_kernel cpu_find(const void *state, mc_op op, const void *attr, const m
     return eval_table[op];
 }
 
+static bool cpu_joint(const void *state, mc_op op) {
+    (void)state;
+    return op == MC_OP_QUANTIZED_MATMUL;
+}
+
 const mc_backend mc_backend_cpu = {
     .name = "cpu",
     .open = cpu_open,
@@ -120,6 +125,7 @@ const mc_backend mc_backend_cpu = {
     .alloc = cpu_alloc,
     .free = cpu_free,
     .find = cpu_find,
+    .joint = cpu_joint,
 };
 
 /* One region of mc_cpu_for. */

@@ -29,7 +29,10 @@ typedef struct mc_call {
     mc_operand out;
     void *state; /* the backend's (mc_backend_state) */
     mc_run *run; /* for mc_run_scratch */
+    int joint;   /* calls from this one on that the kernel runs together: mc_backend.joint */
 } mc_call;
+
+#define MC_MOST_JOINT 8
 
 typedef mica_status (*mc_kernel)(const mc_call *call);
 
@@ -52,6 +55,10 @@ typedef struct mc_backend {
     /* The kernel for an op over these layouts; NULL: none, use the decomposition. */
     mc_kernel (*find)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
                       int n_in, const mc_layout *out);
+
+    /* Whether the op's kernel takes several calls that read the same first operand, and nothing
+     * that another of them writes, at once: calls [0, joint), MC_MOST_JOINT at most. */
+    bool (*joint)(const void *state, mc_op op);
 } mc_backend;
 
 #define DEVICE(name) extern const mc_backend mc_backend_##name;

@@ -12,11 +12,11 @@ enum { ALIGN = 64 };
 typedef struct builder {
     mica_device *device;
     mc_plan *plan;
-    mc_trace trace;         /* of the lowered graph */
-    mc_arena arena;         /* lists that only the making needs */
-    uint32_t *value;        /* [n_nodes] the value of each ordinal */
-    const mc_op_def **defs; /* [n_steps] */
-    struct alias {          /* [n_roots] a root that lies in another: written in place */
+    mc_trace trace;  /* of the lowered graph */
+    mc_arena arena;  /* lists that only the making needs */
+    uint32_t *value; /* [n_nodes] the value of each ordinal */
+    mc_op *ops;      /* [n_steps] */
+    struct alias {   /* [n_roots] a root that lies in another: written in place */
         uint32_t root;
         int64_t offset;
     } * alias;
@@ -59,8 +59,8 @@ static mica_status add_step(builder *b, mc_op op, const void *attr, const mc_lay
     if (kernel == NULL)
         return mc_fail(MICA_EUNSUPPORTED, "%s: device %s has no kernel for it", def->name,
                        b->device->backend->name);
-    b->defs[p->n_steps] = def;
-    p->steps[p->n_steps++] = (mc_step){kernel, attr, n_in, own_in, *out};
+    b->ops[p->n_steps] = op;
+    p->steps[p->n_steps++] = (mc_step){kernel, attr, n_in, own_in, *out, 1};
     p->n_operands += n_in;
     return MICA_OK;
 }
@@ -111,11 +111,11 @@ static mica_status add_nodes(builder *b) {
     p->steps = mc_arena_alloc(&p->arena, 2 * n * sizeof *p->steps);
     p->targets = mc_arena_alloc(&p->arena, b->trace.n_targets * sizeof *p->targets);
     b->value = mc_arena_alloc(&b->arena, n * sizeof *b->value);
-    b->defs = mc_arena_alloc(&b->arena, 2 * n * sizeof *b->defs);
+    b->ops = mc_arena_alloc(&b->arena, 2 * n * sizeof *b->ops);
     b->alias = mc_arena_alloc(&b->arena, 2 * n * sizeof *b->alias);
     uint32_t *in = mc_arena_alloc(&b->arena, most * sizeof *in);
     if (p->values == NULL || p->roots == NULL || p->steps == NULL || p->targets == NULL ||
-        b->value == NULL || b->defs == NULL || b->alias == NULL || in == NULL)
+        b->value == NULL || b->ops == NULL || b->alias == NULL || in == NULL)
         return mc_fail_nomem("a plan");
     for (uint32_t i = 0; i < n; i++)
         MC_TRY(add_node(b, mc_scope_node(p->graph, b->trace.nodes[i]), in, &b->value[i]));
@@ -123,6 +123,53 @@ static mica_status add_nodes(builder *b) {
     for (uint32_t i = 0; i < p->n_targets; i++) {
         p->targets[i] = b->value[b->trace.targets[i]];
         p->roots[p->values[p->targets[i]].root].target = true;
+    }
+    return MICA_OK;
+}
+
+/* ---- joint steps ---- */
+
+/* Whether step j may run together with step i, before those between: the same kernel over the same
+ * first operand, and no operand that is made by step i or later. made: [n_roots] the step after the
+ * one that writes the root. */
+static bool may_join(const builder *b, const uint32_t *made, uint32_t i, uint32_t j) {
+    const mc_plan *p = b->plan;
+    const mc_step *step = &p->steps[j];
+    if (b->ops[j] != b->ops[i] || step->in[0] != p->steps[i].in[0]) return false;
+    for (uint32_t k = 0; k < step->n_in; k++)
+        if (step->in[k] != MC_ABSENT && made[p->values[step->in[k]].root] > i) return false;
+    return true;
+}
+
+/* Moves step `from` up to place `to`. */
+static void move_step(builder *b, uint32_t *made, uint32_t from, uint32_t to) {
+    mc_plan *p = b->plan;
+    mc_step step = p->steps[from];
+    mc_op op = b->ops[from];
+    memmove(&p->steps[to + 1], &p->steps[to], (from - to) * sizeof *p->steps);
+    memmove(&b->ops[to + 1], &b->ops[to], (from - to) * sizeof *b->ops);
+    p->steps[to] = step;
+    b->ops[to] = op;
+    for (uint32_t i = to; i <= from; i++)
+        made[p->values[p->steps[i].out].root] = i + 1;
+}
+
+/* Brings steps together that the backend runs as one. */
+static mica_status join_steps(builder *b) {
+    mc_plan *p = b->plan;
+    uint32_t *made = mc_arena_calloc(&b->arena, (p->n_roots + 1) * sizeof *made);
+    if (made == NULL) return mc_fail_nomem("a plan");
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        made[p->values[p->steps[i].out].root] = i + 1;
+    for (uint32_t i = 0, joint; i < p->n_steps; i += joint) {
+        joint = 1;
+        if (!b->device->backend->joint(b->device->state, b->ops[i])) continue;
+        uint32_t last = p->roots[p->values[p->steps[i].in[0]].root].last;
+        for (uint32_t j = i + 1; j <= last && joint < MC_MOST_JOINT; j++)
+            if (may_join(b, made, i, j)) move_step(b, made, j, i + joint++);
+        p->steps[i].joint = joint;
+        for (uint32_t k = 1; k < joint; k++)
+            p->steps[i + k].joint = 0;
     }
     return MICA_OK;
 }
@@ -146,9 +193,12 @@ static void find_last_uses(builder *b) {
     mc_plan *p = b->plan;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const mc_step *step = &p->steps[i];
+        uint32_t last = i; /* what joint steps read lives until all of them are done */
+        while (last + 1 < p->n_steps && p->steps[last + 1].joint == 0)
+            last++;
         for (uint32_t k = 0; k < step->n_in; k++)
-            if (step->in[k] != MC_ABSENT) p->roots[p->values[step->in[k]].root].last = i;
-        p->roots[p->values[step->out].root].last = i;
+            if (step->in[k] != MC_ABSENT) p->roots[p->values[step->in[k]].root].last = last;
+        p->roots[p->values[step->out].root].last = last;
     }
 }
 
@@ -182,7 +232,8 @@ static bool take_over(builder *b, uint32_t i, uint32_t k) {
     int64_t offset, out_offset;
     mc_root *donor = root_of(b, step->in[k], &offset);
     mc_root *out = root_of(b, step->out, &out_offset);
-    if (donor->last != i || donor->target || !others_apart(b, step, k, b->defs[i]->in_place > 1) ||
+    if (donor->last != i || donor->target ||
+        !others_apart(b, step, k, mc_op_get(b->ops[i])->in_place > 1) ||
         !equal_dense(&p->values[step->in[k]].layout, &p->values[step->out].layout))
         return false;
     if (donor->kind == MC_ROOT_LEAF) {
@@ -201,7 +252,7 @@ static bool take_over(builder *b, uint32_t i, uint32_t k) {
 
 static void find_in_place(builder *b) {
     for (uint32_t i = 0; i < b->plan->n_steps; i++) {
-        uint32_t n = (uint32_t)b->defs[i]->in_place;
+        uint32_t n = (uint32_t)mc_op_get(b->ops[i])->in_place;
         if (n > b->plan->steps[i].n_in) n = b->plan->steps[i].n_in;
         for (uint32_t k = 0; k < n; k++)
             if (take_over(b, i, k)) break;
@@ -277,6 +328,8 @@ static mica_status build(builder *b, const mc_trace *trace) {
     MC_TRY(mc_lower_ops(b->device, trace, &p->graph, targets));
     MC_TRY(mc_trace_make(&b->trace, &b->arena, p->graph, targets, trace->n_targets));
     MC_TRY(add_nodes(b));
+    find_last_uses(b);
+    MC_TRY(join_steps(b));
     find_last_uses(b);
     find_in_place(b);
     return place_temporaries(b);

@@ -41,6 +41,7 @@ typedef struct mc_step {
     uint32_t n_in;
     const uint32_t *in; /* values, or MC_ABSENT */
     uint32_t out;
+    uint32_t joint; /* steps from this one on that its kernel runs together; 0: an earlier one's */
 } mc_step;
 
 typedef struct mc_plan mc_plan;

@@ -39,7 +39,8 @@ mc_run *mc_run_new(mica_device *device, const mc_plan *p) {
                                   .in = next,
                                   .out.layout = &p->values[step->out].layout,
                                   .state = device->state,
-                                  .run = run};
+                                  .run = run,
+                                  .joint = (int)step->joint};
         for (uint32_t k = 0; k < step->n_in; k++, next++)
             if (step->in[k] != MC_ABSENT) next->layout = &p->values[step->in[k]].layout;
     }

@@ -2,6 +2,8 @@
  * not depend on the company a row is in. */
 #include "op/fused.h"
 
+#include "op/build.h"
+
 static const mica_quant formats[] = {
     {MICA_QUANT_AFFINE, 2, 32},  {MICA_QUANT_AFFINE, 3, 64},  {MICA_QUANT_AFFINE, 4, 32},
     {MICA_QUANT_AFFINE, 4, 64},  {MICA_QUANT_AFFINE, 4, 128}, {MICA_QUANT_AFFINE, 5, 32},
@@ -122,6 +124,56 @@ static void threads_change_nothing(void **state) {
     free(results[1]);
 }
 
+/* x times several weights at once, fast and exact, of many formats, one of weights that are made on
+ * the way and one of an x that is: the same bits as of each product alone. */
+static void joint_products(void **state) {
+    (void)state;
+    for (int64_t rows = 1; rows <= 12; rows = rows * 3 + 1) {
+        for (mica_dtype dtype = MICA_F16; dtype <= MICA_F32; dtype++) {
+            bench b = bench_open();
+            mica_array x = noise(b.s, 13, dtype, SHAPE(rows, 256));
+            weights w[FORMATS];
+            for (int i = 0; i < FORMATS; i++) {
+                w[i] = quantized(
+                    &b, formats[i],
+                    noise(b.s, 20 + (uint64_t)i, MICA_BF16, SHAPE(i % 2 == 0 ? 65 : 256, 256)));
+                assert_int_equal(mica_eval(b.s, w[i].codes), MICA_OK);
+            }
+            mica_array alone[FORMATS], y[FORMATS + 1], later = x;
+            for (int i = 0; i < FORMATS; i++) {
+                alone[i] = mc_quantized_matmul(b.s, x, w[i].codes, w[i].scales, w[i].biases,
+                                               formats[i], i % 5 != 4);
+                assert_int_equal(mica_eval(b.s, alone[i]), MICA_OK);
+            }
+            for (int i = 0; i < FORMATS; i++) {
+                if (i == 3)
+                    w[i] = quantized(&b, formats[i], noise(b.s, 23, MICA_BF16, SHAPE(256, 256)));
+                y[i] = mc_quantized_matmul(b.s, x, w[i].codes, w[i].scales, w[i].biases, formats[i],
+                                           i % 5 != 4);
+                if (i == 1) later = mica_tanh(b.s, y[i]);
+            }
+            y[FORMATS] = mc_quantized_matmul(b.s, later, w[2].codes, w[2].scales, w[2].biases,
+                                             formats[2], true);
+            mica_array twice[FORMATS]; /* so that the products themselves are temporaries */
+            for (int i = 0; i < FORMATS; i++)
+                twice[i] = mica_concatenate(b.s, (mica_array[]){y[i], y[i]}, 2, 0);
+            mica_array all[FORMATS + 1];
+            memcpy(all, twice, sizeof twice);
+            all[FORMATS] = y[FORMATS];
+            assert_int_equal(mica_eval_n(b.s, all, FORMATS + 1), MICA_OK);
+            for (int i = 0; i < FORMATS; i++)
+                expect_same(b.s, twice[i],
+                            mica_concatenate(b.s, (mica_array[]){alone[i], alone[i]}, 2, 0));
+            later = mica_tanh(b.s, alone[1]);
+            assert_int_equal(mica_eval(b.s, later), MICA_OK);
+            expect_same(b.s, y[FORMATS],
+                        mc_quantized_matmul(b.s, later, w[2].codes, w[2].scales, w[2].biases,
+                                            formats[2], true));
+            bench_close(&b);
+        }
+    }
+}
+
 static void wrong_operands(void **state) {
     (void)state;
     bench b = bench_open();
@@ -159,6 +211,7 @@ int main(void) {
         cmocka_unit_test(batches),
         cmocka_unit_test(rows_do_not_depend_on_their_number),
         cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(joint_products),
         cmocka_unit_test(wrong_operands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

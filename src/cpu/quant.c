@@ -1,0 +1,89 @@
+#include "cpu/quant.h"
+
+#include <string.h>
+
+#include "cpu/rows.h"
+#include "graph/attr.h"
+
+enum { X, CODES, SCALES, BIASES };
+
+mk_qrows mc_quant_weights(const mc_quant_product *q, int64_t batch) {
+    mk_qrows w = q->w;
+    int64_t scale = mc_row_offset(&q->scales, q->scales.ndim - 2, batch);
+    int64_t bytes = w.mode == MK_AFFINE ? mk_type_bytes(w.type) : 1;
+    w.codes += mc_row_offset(&q->codes, q->codes.ndim - 2, batch);
+    w.scales = (const char *)w.scales + scale * bytes;
+    if (w.biases != NULL) w.biases = (const char *)w.biases + scale * bytes;
+    return w;
+}
+
+mica_status mc_quant_describe_rows(const mc_call *call, int first, mk_qrows *w) {
+    const mc_attr_quant *attr = call->attr;
+    const mc_operand *codes = &call->in[first], *scales = &call->in[first + 1];
+    const mc_operand *biases = first + 2 < call->n_in ? &call->in[first + 2] : NULL;
+    static const mk_mode modes[] = {
+        [MICA_QUANT_AFFINE] = MK_AFFINE,
+        [MICA_QUANT_MXFP4] = MK_MXFP4,
+        [MICA_QUANT_MXFP8] = MK_MXFP8,
+        [MICA_QUANT_NVFP4] = MK_NVFP4,
+    };
+    *w = (mk_qrows){
+        .codes = codes->data,
+        .scales = scales->data,
+        .biases = biases != NULL ? biases->data : NULL,
+        .type = mc_mk_type(scales->layout->dtype),
+        .mode = modes[attr->mode],
+        .bits = (int)attr->bits,
+        .group = (int)attr->group_size,
+    };
+    const mc_layout *c = codes->layout, *sc = scales->layout;
+    const mc_layout *b = w->biases != NULL ? biases->layout : sc;
+    int last = c->ndim - 1;
+    w->k = c->shape[last] * 32 / attr->bits;
+    w->codes_stride = last > 0 ? c->strides[last - 1] : 0;
+    w->scales_stride = last > 0 ? sc->strides[last - 1] : 0;
+    bool whole = (c->strides[last] == 1 || c->shape[last] == 1) &&
+                 (sc->strides[last] == 1 || sc->shape[last] == 1);
+    for (int i = 0; i <= last; i++)
+        if (b->shape[i] != 1 && b->strides[i] != sc->strides[i]) whole = false;
+    if (!whole)
+        return mc_fail(MICA_EINVAL, "quantised weights must lie in contiguous rows, scales and "
+                                    "biases alike: copy them first");
+    return MICA_OK;
+}
+
+/* A layout with the batch axes of out and its own last two. */
+static mc_layout spread_batch(const mc_layout *x, const mc_layout *out) {
+    int64_t shape[MICA_MAX_NDIM];
+    memcpy(shape, out->shape, sizeof shape);
+    int ndim = out->ndim < 2 ? 2 : out->ndim;
+    shape[ndim - 2] = x->shape[x->ndim - 2];
+    shape[ndim - 1] = x->shape[x->ndim - 1];
+    mc_layout spread;
+    (void)mc_layout_broadcast(x, shape, ndim, &spread); /* infer saw that it fits */
+    return spread;
+}
+
+mica_status mc_quant_describe(const mc_call *call, mc_quant_product *q) {
+    const mc_layout *out = call->out.layout, *codes = call->in[CODES].layout;
+    const mc_attr_quant *attr = call->attr;
+    *q = (mc_quant_product){.kern = mc_cpu_of(call)->kern,
+                            .call = call,
+                            .x = *call->in[X].layout,
+                            .batches = 1,
+                            .transpose = attr->transpose != 0};
+    MC_TRY(mc_quant_describe_rows(call, CODES, &q->w));
+    q->codes = spread_batch(codes, out);
+    q->scales = spread_batch(call->in[SCALES].layout, out);
+    int64_t rows = q->codes.shape[q->codes.ndim - 2];
+    q->k = q->transpose ? q->w.k : rows;
+    q->n = q->transpose ? rows : q->w.k;
+    if (codes->ndim == 2) {
+        q->m = mc_row_count(out, out->ndim - 1);
+        return MICA_OK;
+    }
+    q->m = out->shape[out->ndim - 2];
+    q->batches = mc_row_count(out, out->ndim - 2);
+    if (q->x.ndim >= 2) q->x = spread_batch(&q->x, out);
+    return MICA_OK;
+}

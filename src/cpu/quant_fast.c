@@ -1,0 +1,163 @@
+/* Fast products: x is quantised too, and the sums are whole numbers.
+ *
+ * Products that read the same x (a decoder's q, k and v; gate and up) come together: x is quantised
+ * once for each form that their weights ask for, and all their columns are one parallel region. Few
+ * rows of x stream the packed weights; more of them unpack a tile of weights to bytes once and
+ * multiply them all. The bits of a row do not depend on how many there are (kern/fast_list.h). */
+#include "cpu/quant.h"
+
+#include "cpu/rows.h"
+#include "graph/attr.h"
+
+#define TILE 32    /* rows of weights a unit of work; unpacked at once where x has many rows */
+#define STREAMED 8 /* rows of x up to which they are not unpacked */
+
+typedef struct part {
+    const mc_quant_product *q;
+    const mk_xrows *x; /* [batches * m] rows */
+    int64_t tiles;     /* a batch element */
+    int64_t first;     /* unit of the region */
+    int64_t y_floats;  /* scratch for a unit's results where they are not f32 */
+} part;
+
+typedef struct work {
+    part parts[MC_MOST_JOINT];
+    int n;
+    mc_rows rows;                  /* x in f32 */
+    mk_xrows forms[MC_MOST_JOINT]; /* x quantised, in the forms that the parts need */
+    int form_bits[MC_MOST_JOINT];  /* of weights that meet it */
+    int n_forms;
+    int64_t y_floats, tile_floats, tile_bytes; /* scratch of a worker */
+    float *y, *scales;                         /* [workers] of these */
+    uint8_t *codes;
+} work;
+
+bool mc_quant_is_fast(const mc_quant_product *q) {
+    const mc_attr_quant *attr = q->call->attr;
+    return attr->fast != 0 && q->transpose && attr->mode != MICA_QUANT_MXFP8;
+}
+
+/* Columns first .. first + count - 1 of a batch element's result. */
+static void run_columns(const work *w, const part *p, int64_t batch, int64_t first, int64_t count,
+                        int worker) {
+    const mc_quant_product *q = p->q;
+    const mc_operand *out = &q->call->out;
+    mk_qrows all = mc_quant_weights(q, batch), rows = mk_qrows_at(&all, first);
+    int64_t row = batch * q->m, groups = q->k / q->w.group, at = row * q->n + first;
+    mk_xrows x = *p->x;
+    x.codes += row * q->k;
+    x.scales += row * groups;
+    x.sums += row * groups;
+    bool direct = p->y_floats == 0;
+    float *y = direct ? (float *)out->data + at : w->y + worker * w->y_floats;
+    int64_t y_stride = direct ? q->n : count;
+    if (q->m <= STREAMED) {
+        q->kern->fast_matvec(&rows, count, q->m, &x, y, y_stride);
+    } else {
+        mk_tiles tiles = {.codes = w->codes + worker * w->tile_bytes,
+                          .scales = w->scales + worker * w->tile_floats};
+        q->kern->fast_unpack(&rows, count, &tiles);
+        q->kern->fast_matmul(q->m, &x, count, &tiles, y, y_stride);
+    }
+    if (direct) return;
+    for (int64_t i = 0; i < q->m; i++)
+        mc_narrow(q->kern, out->layout->dtype, y + i * count, count, out->data, at + i * q->n);
+}
+
+static void run_units(void *context, int64_t begin, int64_t end, int worker) {
+    const work *w = context;
+    const part *p = w->parts;
+    for (int64_t unit = begin; unit < end;) {
+        while (unit - p->first >= p->q->batches * p->tiles)
+            p++;
+        int64_t batch = (unit - p->first) / p->tiles, tile = (unit - p->first) % p->tiles;
+        /* Rows that are streamed are fetched ahead, best over long runs of them. */
+        bool join = p->q->m <= STREAMED && p->y_floats == 0;
+        int64_t units = join ? mc_min(end - unit, p->tiles - tile) : 1;
+        run_columns(w, p, batch, tile * TILE, mc_min(units * TILE, p->q->n - tile * TILE), worker);
+        unit += units;
+    }
+}
+
+static void quantize_rows(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const work *w = context;
+    for (int f = 0; f < w->n_forms; f++) {
+        mk_xrows to = w->forms[f];
+        int64_t groups = to.k / to.group;
+        to.codes += begin * to.k;
+        to.scales += begin * groups;
+        to.sums += begin * groups;
+        w->parts[0].q->kern->fast_quantize(end - begin, w->rows.data + begin * w->rows.stride,
+                                           w->rows.stride, w->form_bits[f], &to);
+    }
+}
+
+/* The form of x for these weights: one that is there, or a new one. */
+static const mk_xrows *find_form(work *w, const mk_qrows *weights) {
+    for (int f = 0; f < w->n_forms; f++)
+        if (w->forms[f].group == weights->group && w->form_bits[f] == weights->bits)
+            return &w->forms[f];
+    w->form_bits[w->n_forms] = weights->bits;
+    w->forms[w->n_forms] = (mk_xrows){.k = weights->k, .group = weights->group};
+    return &w->forms[w->n_forms++];
+}
+
+/* Fills in the parts and what scratch a worker needs; returns the number of units. */
+static int64_t plan_parts(work *w, const mc_quant_product *products) {
+    int64_t units = 0;
+    for (int i = 0; i < w->n; i++) {
+        const mc_quant_product *q = &products[i];
+        part *p = &w->parts[i];
+        *p = (part){.q = q, .x = find_form(w, &q->w), .first = units};
+        p->tiles = (q->n - 1) / TILE + 1;
+        p->y_floats = q->call->out.layout->dtype == MICA_F32 ? 0 : q->m * TILE;
+        units += q->batches * p->tiles;
+        if (p->y_floats > w->y_floats) w->y_floats = p->y_floats;
+        if (q->m <= STREAMED) continue;
+        w->tile_bytes = TILE * q->k;
+        int64_t scales = TILE * 2 * (q->k / q->w.group);
+        if (scales > w->tile_floats) w->tile_floats = scales;
+    }
+    return units;
+}
+
+/* Scratch, cut into what the forms and the workers need. */
+static mica_status take_scratch(work *w, const mc_call *call, const mc_operand *x) {
+    int64_t threads = mc_cpu_of(call)->threads, rows = mc_row_count(x->layout, x->layout->ndim - 1);
+    int64_t floats = mc_rows_scratch(x) + threads * (w->y_floats + w->tile_floats);
+    int64_t bytes = threads * w->tile_bytes;
+    for (int f = 0; f < w->n_forms; f++) {
+        floats += 2 * rows * (w->forms[f].k / w->forms[f].group);
+        bytes += rows * w->forms[f].k;
+    }
+    float *scratch = mc_run_scratch(call->run, (size_t)floats * sizeof *scratch + (size_t)bytes);
+    if (scratch == NULL) return MICA_ENOMEM;
+    w->rows = mc_rows_get(call, x, scratch);
+    w->y = scratch + mc_rows_scratch(x);
+    w->scales = w->y + threads * w->y_floats;
+    float *sums = w->scales + threads * w->tile_floats;
+    w->codes = (uint8_t *)(scratch + floats);
+    int8_t *codes = (int8_t *)w->codes + threads * w->tile_bytes;
+    for (int f = 0; f < w->n_forms; f++) {
+        mk_xrows *form = &w->forms[f];
+        int64_t groups = rows * (form->k / form->group);
+        form->scales = sums;
+        form->sums = sums + groups;
+        form->codes = codes;
+        sums += 2 * groups;
+        codes += rows * form->k;
+    }
+    return MICA_OK;
+}
+
+mica_status mc_quant_fast(const mc_quant_product *products, int n) {
+    const mc_call *call = products[0].call;
+    mc_operand x = mc_quant_x(&products[0]);
+    work w = {.n = n};
+    int64_t units = plan_parts(&w, products), k = products[0].k, m = products[0].m;
+    MC_TRY(take_scratch(&w, call, &x));
+    mc_cpu_for(call, w.rows.count, mc_grain(k), quantize_rows, &w);
+    mc_cpu_for(call, units, mc_grain(m * TILE * k), run_units, &w);
+    return MICA_OK;
+}
