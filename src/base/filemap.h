@@ -1,4 +1,4 @@
-/* A file mapped for reading, and small file helpers. Platform files hold the bodies. */
+/* The bytes of a file, mapped or read, and small file helpers. Platform files hold the bodies. */
 #ifndef BASE_FILEMAP_H
 #define BASE_FILEMAP_H
 
@@ -14,12 +14,34 @@ MICA_BEGIN
 typedef struct mc_filemap { /* zero is nothing mapped */
     const uint8_t *data;
     size_t size;
+    bool in_memory; /* of its own, from mc_table_alloc; else a map */
+    bool locked;
 } mc_filemap;
+
+/* Told after each piece of a long work, in the thread that asked for it, how many bytes it had. What
+ * it returns other than MICA_OK ends the work. */
+typedef struct mc_file_watch {
+    mica_status (*tick)(void *context, size_t bytes);
+    void *context;
+} mc_file_watch;
 
 /* Maps a whole file, read only. An empty file gives size 0 and data NULL.
  * errors  MICA_ENOENT, MICA_EIO (a folder, no permission), MICA_ENOMEM */
 mica_status mc_filemap_open(const char *path, mc_filemap *map);
+/* Reads a whole file into memory, in large pages where the system gives them; `padding` zero bytes
+ * follow, which size does not count. watch: NULL for none.
+ * errors  those of mc_filemap_open; MICA_EIO it became shorter meanwhile; the watch's */
+mica_status mc_filemap_read(const char *path, size_t padding, const mc_file_watch *watch,
+                            mc_filemap *map);
 void mc_filemap_close(mc_filemap *map); /* takes an unmapped one; idempotent */
+
+/* Reads a mapped file ahead: its pages are in memory then, and known to this process. Nothing to do
+ * where it was read. errors  the watch's */
+mica_status mc_filemap_prefetch(const mc_filemap *map, const mc_file_watch *watch);
+
+/* Keeps the bytes in memory until the map is closed. `path` goes into error texts.
+ * errors  MICA_ENOMEM the system refuses: the text says its limit */
+mica_status mc_filemap_lock(mc_filemap *map, const char *path);
 
 /* What lies at a path, links followed. */
 typedef struct mc_path_info {

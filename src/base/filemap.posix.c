@@ -1,10 +1,12 @@
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE /* RLIMIT_MEMLOCK */
+#define _DARWIN_C_SOURCE
 
 #include "base/filemap.h"
 
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/str.h"
+#include "base/system.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,36 +14,131 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static mica_status map_descriptor(int fd, const char *path, mc_filemap *map) {
-    struct stat info;
-    if (fstat(fd, &info) != 0) return mc_fail_errno(errno, "%s", path);
-    if (S_ISDIR(info.st_mode)) return mc_fail(MICA_EIO, "%s: is a folder, not a file", path);
-    if (!S_ISREG(info.st_mode)) return mc_fail(MICA_EIO, "%s: is not a regular file", path);
-    if (info.st_size == 0) return MICA_OK;
-    if ((uint64_t)info.st_size > SIZE_MAX) return mc_fail(MICA_EIO, "%s: too large to map", path);
-    void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED) return mc_fail_errno(errno, "%s: cannot be mapped", path);
-    *map = (mc_filemap){.data = data, .size = (size_t)info.st_size};
-    return MICA_OK;
+#define PIECE_BYTES ((size_t)8 << 20) /* of a long work, between two ticks */
+
+static mica_status tick(const mc_file_watch *watch, size_t bytes) {
+    return watch && watch->tick ? watch->tick(watch->context, bytes) : MICA_OK;
 }
 
-mica_status mc_filemap_open(const char *path, mc_filemap *map) {
-    *map = (mc_filemap){0};
-    /* A map is memory: tests of failing allocations fail it too. */
-    if (mc_alloc_should_fail()) return mc_fail_errno(ENOMEM, "%s: cannot be mapped", path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not make us wait */
-    if (fd < 0) return mc_fail_errno(errno, "%s", path);
-    mica_status status = map_descriptor(fd, path, map);
-    close(fd);
+/* Opens a regular file. On success *fd is the caller's. */
+static mica_status open_regular(const char *path, int *fd, size_t *size) {
+    struct stat info;
+    mica_status status = MICA_OK;
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not make us wait */
+    if (*fd < 0) return mc_fail_errno(errno, "%s", path);
+    if (fstat(*fd, &info) != 0)
+        status = mc_fail_errno(errno, "%s", path);
+    else if (S_ISDIR(info.st_mode))
+        status = mc_fail(MICA_EIO, "%s: is a folder, not a file", path);
+    else if (!S_ISREG(info.st_mode))
+        status = mc_fail(MICA_EIO, "%s: is not a regular file", path);
+    else if ((uint64_t)info.st_size > SIZE_MAX / 2)
+        status = mc_fail(MICA_EIO, "%s: too large for this machine's addresses", path);
+    if (status != MICA_OK)
+        close(*fd);
+    else
+        *size = (size_t)info.st_size;
     return status;
 }
 
-void mc_filemap_close(mc_filemap *map) {
-    if (map->data) munmap((void *)(uintptr_t)map->data, map->size);
+mica_status mc_filemap_open(const char *path, mc_filemap *map) {
+    int fd;
+    size_t size;
     *map = (mc_filemap){0};
+    /* A map is memory: tests of failing allocations fail it too. */
+    if (mc_alloc_should_fail()) return mc_fail_errno(ENOMEM, "%s: cannot be mapped", path);
+    MC_TRY(open_regular(path, &fd, &size));
+    void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    int error = errno;
+    close(fd);
+    if (data == MAP_FAILED) return mc_fail_errno(error, "%s: cannot be mapped", path);
+    *map = (mc_filemap){.data = data, .size = size};
+    return MICA_OK;
+}
+
+/* Reads size bytes, in pieces. */
+static mica_status read_all(int fd, const char *path, const mc_file_watch *watch, uint8_t *data,
+                            size_t size) {
+    for (size_t done = 0; done < size;) {
+        size_t want = size - done < PIECE_BYTES ? size - done : PIECE_BYTES;
+        ssize_t got = read(fd, data + done, want);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return mc_fail_errno(errno, "%s", path);
+        if (got == 0) return mc_fail(MICA_EIO, "%s: was cut short while it was read", path);
+        done += (size_t)got;
+        MC_TRY(tick(watch, (size_t)got));
+    }
+    return MICA_OK;
+}
+
+mica_status mc_filemap_read(const char *path, size_t padding, const mc_file_watch *watch,
+                            mc_filemap *map) {
+    int fd;
+    size_t size;
+    *map = (mc_filemap){0};
+    MC_TRY(open_regular(path, &fd, &size));
+    mica_status status;
+    uint8_t *data = padding < SIZE_MAX / 2 ? mc_table_alloc(size + padding) : NULL;
+    if (data)
+        status = read_all(fd, path, watch, data, size);
+    else
+        status = mc_fail(MICA_ENOMEM, "out of memory: %s: the %zu bytes of the file", path, size);
+    close(fd);
+    if (status != MICA_OK) {
+        mc_free(data);
+        return status;
+    }
+    memset(data + size, 0, padding);
+    *map = (mc_filemap){.data = data, .size = size, .in_memory = true};
+    return MICA_OK;
+}
+
+void mc_filemap_close(mc_filemap *map) {
+    void *data = (void *)(uintptr_t)map->data;
+    if (map->locked) munlock(data, map->size);
+    if (map->in_memory)
+        mc_free(data);
+    else if (data)
+        munmap(data, map->size);
+    *map = (mc_filemap){0};
+}
+
+mica_status mc_filemap_prefetch(const mc_filemap *map, const mc_file_watch *watch) {
+    long page = sysconf(_SC_PAGESIZE);
+    size_t step = page > 0 ? (size_t)page : 4096;
+    if (map->in_memory) return MICA_OK;
+    for (size_t at = 0; at < map->size; at += PIECE_BYTES) {
+        size_t n = map->size - at < PIECE_BYTES ? map->size - at : PIECE_BYTES;
+        posix_madvise((void *)(uintptr_t)(map->data + at), n, POSIX_MADV_WILLNEED); /* a hint */
+        for (size_t i = 0; i < n; i += step)
+            (void)*(const volatile uint8_t *)(map->data + at + i);
+        MC_TRY(tick(watch, n));
+    }
+    return MICA_OK;
+}
+
+static mica_status fail_lock(int error, const char *path, size_t size) {
+    struct rlimit limit;
+    bool limited = getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    if (!limited)
+        return mc_fail(MICA_ENOMEM, "%s: its %zu bytes cannot be locked in memory: %s", path, size,
+                       strerror(error));
+    return mc_fail(MICA_ENOMEM,
+                   "%s: its %zu bytes cannot be locked in memory: the limit of this process is "
+                   "%llu bytes in all: raise it (`ulimit -l unlimited`, or memlock in "
+                   "limits.conf), or open the model without mlock",
+                   path, size, (unsigned long long)limit.rlim_cur);
+}
+
+mica_status mc_filemap_lock(mc_filemap *map, const char *path) {
+    if (map->size == 0) return MICA_OK;
+    if (mlock(map->data, map->size) != 0) return fail_lock(errno, path, map->size);
+    map->locked = true;
+    return MICA_OK;
 }
 
 bool mc_path_look(const char *path, mc_path_info *info) {

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/filemap.h"
+#include "base/system.h"
 
 #include <simdjson.h>
 
@@ -21,27 +22,24 @@ using simdjson::internal::tape_ref;
 using simdjson::internal::tape_type;
 
 constexpr size_t max_depth = 256;
+constexpr size_t large_text = size_t{4} << 20;
 constexpr size_t root_at = 1; /* the tape's first word is the frame of the document */
 
 /* Frees with mc_free, so that early returns leak nothing. */
 struct text_owner {
     char *data = nullptr;
-    size_t len = 0; /* padding not counted */
     text_owner() = default;
     text_owner(const text_owner &) = delete;
     text_owner &operator=(const text_owner &) = delete;
     ~text_owner() { mc_free(data); }
 };
 
-/* A copy with the padding that simdjson reads beyond the end. */
-bool copy_padded(const char *text, size_t len, text_owner &out) {
+/* Memory for text and the padding that simdjson reads beyond its end. */
+bool alloc_padded(size_t len, text_owner &out) {
     if (len > std::numeric_limits<size_t>::max() - simdjson::SIMDJSON_PADDING) return false;
     out.data = static_cast<char *>(mc_alloc(len + simdjson::SIMDJSON_PADDING));
-    if (!out.data) return false;
-    if (len) std::memcpy(out.data, text, len);
-    std::memset(out.data + len, 0, simdjson::SIMDJSON_PADDING);
-    out.len = len;
-    return true;
+    if (out.data) std::memset(out.data + len, 0, simdjson::SIMDJSON_PADDING);
+    return out.data;
 }
 
 bool is_digit(char c) {
@@ -82,25 +80,35 @@ size_t widen_integers(const char *text, size_t len, char *out) {
     return n;
 }
 
-simdjson::error_code parse_padded(const text_owner &text, simdjson::dom::document &dom) {
+/* simdjson's own memory is for the worst text; of it, as much is touched as this one needs. Where
+ * that is much, half of the time to parse was page faults. */
+void prefer_large_pages(size_t len, simdjson::dom::parser &parser, simdjson::dom::document &dom) {
+    mc_prefer_large_pages(dom.tape.get(), len * sizeof(uint64_t));
+    mc_prefer_large_pages(dom.string_buf.get(), len);
+    mc_prefer_large_pages(parser.implementation->structural_indexes.get(), len * sizeof(uint32_t));
+}
+
+/* text: [len], and its padding. */
+simdjson::error_code parse_padded(const char *text, size_t len, simdjson::dom::document &dom) {
     if (mc_alloc_should_fail()) return simdjson::MEMALLOC;
     simdjson::dom::parser parser;
-    simdjson::error_code error = parser.allocate(text.len < 32 ? 32 : text.len, max_depth);
+    size_t capacity = len < 32 ? 32 : len;
+    simdjson::error_code error = parser.allocate(capacity, max_depth);
+    if (!error) error = dom.allocate(capacity);
     if (error) return error;
-    return parser.parse_into_document(dom, text.data, text.len, false).error();
+    if (len >= large_text) prefer_large_pages(len, parser, dom);
+    return parser.parse_into_document(dom, text, len, false).error();
 }
 
 /* Parses once more where there are such integers; the first error stands where there are none. */
-simdjson::error_code parse_widened(const text_owner &text, simdjson::dom::document &dom,
+simdjson::error_code parse_widened(const char *text, size_t len, simdjson::dom::document &dom,
                                    simdjson::error_code error) {
-    size_t len = widen_integers(text.data, text.len, nullptr);
-    if (len == text.len) return error;
+    size_t wide_len = widen_integers(text, len, nullptr);
+    if (wide_len == len) return error;
     text_owner wide;
-    wide.data = static_cast<char *>(mc_alloc(len + simdjson::SIMDJSON_PADDING));
-    if (!wide.data) return simdjson::MEMALLOC;
-    wide.len = widen_integers(text.data, text.len, wide.data);
-    std::memset(wide.data + len, 0, simdjson::SIMDJSON_PADDING);
-    return parse_padded(wide, dom);
+    if (!alloc_padded(wide_len, wide)) return simdjson::MEMALLOC;
+    widen_integers(text, len, wide.data);
+    return parse_padded(wide.data, wide_len, dom);
 }
 
 /* What is wrong, in our words. */
@@ -131,35 +139,24 @@ const char *reason(simdjson::error_code error) {
     }
 }
 
+/* text: [len], and its padding. */
 mica_status parse(const char *text, size_t len, const char *name, mc_json_doc &doc) {
     if (len >= 3 && std::memcmp(text, "\xEF\xBB\xBF", 3) == 0) { /* a byte order mark */
         text += 3;
         len -= 3;
     }
-    text_owner padded;
-    if (!copy_padded(text, len, padded)) return mc_fail_nomem(name);
-    simdjson::error_code error = parse_padded(padded, doc.dom);
+    simdjson::error_code error = parse_padded(text, len, doc.dom);
     /* Versions of simdjson differ in what they call an integer that is too big. */
     if (error != simdjson::SUCCESS && error != simdjson::MEMALLOC) {
-        error = parse_widened(padded, doc.dom, error);
+        error = parse_widened(text, len, doc.dom, error);
     }
     if (error == simdjson::MEMALLOC) return mc_fail_nomem(name);
     if (error) return mc_fail(MICA_EFORMAT, "%s: not valid JSON: it %s", name, reason(error));
     return MICA_OK;
 }
 
-tape_ref ref(mc_json v) {
-    return tape_ref(static_cast<const simdjson::dom::document *>(v.doc), v.at);
-}
-
-mc_str view(const tape_ref &r) {
-    return mc_str{r.get_c_str(), r.get_string_length()};
-}
-
-} // namespace
-
-mica_status mc_json_parse(const char *text, size_t len, const char *name, mc_json_doc **doc) {
-    *doc = nullptr;
+/* text: [len], and its padding. */
+mica_status make_doc(const char *text, size_t len, const char *name, mc_json_doc **doc) {
     void *memory = mc_alloc(sizeof(mc_json_doc));
     if (!memory) return mc_fail_nomem(name);
     mc_json_doc *made = new (memory) mc_json_doc;
@@ -177,13 +174,30 @@ mica_status mc_json_parse(const char *text, size_t len, const char *name, mc_jso
     return MICA_OK;
 }
 
+tape_ref ref(mc_json v) {
+    return tape_ref(static_cast<const simdjson::dom::document *>(v.doc), v.at);
+}
+
+mc_str view(const tape_ref &r) {
+    return mc_str{r.get_c_str(), r.get_string_length()};
+}
+
+} // namespace
+
+mica_status mc_json_parse(const char *text, size_t len, const char *name, mc_json_doc **doc) {
+    *doc = nullptr;
+    text_owner padded;
+    if (!alloc_padded(len, padded)) return mc_fail_nomem(name);
+    if (len) std::memcpy(padded.data, text, len);
+    return make_doc(padded.data, len, name, doc);
+}
+
 mica_status mc_json_load(const char *path, mc_json_doc **doc) {
     *doc = nullptr;
-    mc_filemap map;
-    MC_TRY(mc_filemap_open(path, &map));
-    mica_status status =
-        mc_json_parse(reinterpret_cast<const char *>(map.data), map.size, path, doc);
-    mc_filemap_close(&map);
+    mc_filemap file;
+    MC_TRY(mc_filemap_read(path, simdjson::SIMDJSON_PADDING, nullptr, &file));
+    mica_status status = make_doc(reinterpret_cast<const char *>(file.data), file.size, path, doc);
+    mc_filemap_close(&file);
     return status;
 }
 

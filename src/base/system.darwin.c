@@ -27,3 +27,7 @@ uint64_t mc_memory_bytes(void) {
 void *mc_table_alloc(size_t bytes) {
     return mc_alloc(bytes);
 }
+
+void mc_prefer_large_pages(void *memory, size_t bytes) {
+    (void)memory, (void)bytes;
+}

@@ -9,6 +9,10 @@
 #include <stdint.h>
 #include <time.h>
 
+#include <mica/api.h>
+
+MICA_BEGIN
+
 uint64_t mc_now_us(void);           /* microseconds since some fixed moment */
 bool mc_local_time(struct tm *now); /* the calendar's; false where it is not known */
 uint64_t mc_memory_bytes(void); /* physical memory that this process may use (cgroup limit too) */
@@ -16,9 +20,14 @@ uint64_t mc_memory_bytes(void); /* physical memory that this process may use (cg
 /* Memory for a table that is read at random, freed with mc_free: a large one lies in large pages
  * where the system gives them. Uninitialised; NULL: no memory. */
 void *mc_table_alloc(size_t bytes);
+/* Asks for large pages under memory that nothing has touched yet. A hint: without effect where the
+ * system gives none. */
+void mc_prefer_large_pages(void *memory, size_t bytes);
 
 /* Starts a thread of the library's own. It blocks all signals: they go to the program's threads.
  * Returns 0 or an errno. */
 int mc_thread_start(pthread_t *thread, void *(*run)(void *context), void *context);
+
+MICA_END
 
 #endif

@@ -40,10 +40,18 @@ uint64_t mc_memory_bytes(void) {
     return physical == 0 || limit < physical ? limit : physical;
 }
 
+#define LARGE_BYTES ((size_t)2 << 20) /* of a large page */
+
+void mc_prefer_large_pages(void *memory, size_t bytes) {
+    size_t before = (LARGE_BYTES - (uintptr_t)memory % LARGE_BYTES) % LARGE_BYTES;
+    if (bytes < before + LARGE_BYTES) return;
+    size_t whole = (bytes - before) / LARGE_BYTES * LARGE_BYTES;
+    madvise((char *)memory + before, whole, MADV_HUGEPAGE); /* it may fail */
+}
+
 void *mc_table_alloc(size_t bytes) {
-    static const size_t large = (size_t)2 << 20;
-    if (bytes < large) return mc_alloc(bytes);
-    void *memory = mc_aligned_alloc(large, bytes);
-    if (memory) madvise(memory, bytes / large * large, MADV_HUGEPAGE); /* a hint: it may fail */
+    if (bytes < LARGE_BYTES) return mc_alloc(bytes);
+    void *memory = mc_aligned_alloc(LARGE_BYTES, bytes);
+    if (memory) mc_prefer_large_pages(memory, bytes);
     return memory;
 }

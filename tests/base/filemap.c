@@ -1,5 +1,6 @@
 /* base/filemap: mapped files and paths. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE /* RLIMIT_MEMLOCK */
+#define _DARWIN_C_SOURCE
 
 #include "base/filemap.h"
 
@@ -7,7 +8,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void test_map(void **state) {
@@ -37,6 +40,124 @@ static void test_map(void **state) {
     test_temp_dir_remove(dir);
 }
 
+typedef struct ticks {
+    size_t count, bytes, most; /* most: ticks until the work is ended, 0: never */
+} ticks;
+
+static mica_status count_tick(void *context, size_t bytes) {
+    ticks *t = context;
+    t->count++;
+    t->bytes += bytes;
+    return t->most && t->count >= t->most ? mc_fail(MICA_ECANCELLED, "enough") : MICA_OK;
+}
+
+enum { LARGE = (20 << 20) + 12345 }; /* bytes: several ticks, and no whole page at the end */
+
+static char *write_large(const char *path) {
+    char *bytes = malloc(LARGE);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < LARGE; i++)
+        bytes[i] = (char)(i * 7 + i / 4096);
+    test_write_file(path, bytes, LARGE);
+    return bytes;
+}
+
+static void test_read(void **state) {
+    (void)state;
+    char *dir = test_temp_dir(), *path = test_format("%s/weights", dir), *bytes = write_large(path);
+    static const char zeros[64];
+    mc_filemap file;
+    ticks t = {0};
+    mc_file_watch watch = {count_tick, &t};
+    assert_int_equal(mc_filemap_read(path, 64, &watch, &file), MICA_OK);
+    assert_int_equal(file.size, LARGE);
+    assert_memory_equal(file.data, bytes, LARGE);
+    assert_memory_equal(file.data + LARGE, zeros, 64);
+    assert_int_equal(t.bytes, LARGE);
+    assert_true(t.count > 1);
+    assert_int_equal(mc_filemap_prefetch(&file, &watch), MICA_OK); /* it is there already */
+    assert_int_equal(t.bytes, LARGE);
+    mc_filemap_close(&file);
+    mc_filemap_close(&file);
+    assert_null(file.data);
+
+    t = (ticks){.most = 2};
+    assert_int_equal(mc_filemap_read(path, 0, &watch, &file), MICA_ECANCELLED);
+    assert_int_equal(t.count, 2);
+    assert_null(file.data);
+    mc_alloc_fail_at(1);
+    mica_status status = mc_filemap_read(path, 0, NULL, &file);
+    mc_alloc_fail_at(0);
+    assert_int_equal(status, MICA_ENOMEM);
+    assert_int_equal(mc_filemap_read(path, SIZE_MAX, NULL, &file), MICA_ENOMEM);
+    test_write_file(path, "", 0);
+    assert_int_equal(mc_filemap_read(path, 8, NULL, &file), MICA_OK);
+    assert_int_equal(file.size, 0);
+    assert_memory_equal(file.data, zeros, 8);
+    mc_filemap_close(&file);
+    free(bytes);
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
+static void test_prefetch(void **state) {
+    (void)state;
+    char *dir = test_temp_dir(), *path = test_format("%s/weights", dir), *bytes = write_large(path);
+    mc_filemap map;
+    ticks t = {0};
+    assert_int_equal(mc_filemap_open(path, &map), MICA_OK);
+    assert_int_equal(mc_filemap_prefetch(&map, &(mc_file_watch){count_tick, &t}), MICA_OK);
+    assert_int_equal(t.bytes, LARGE);
+    assert_true(t.count > 1);
+    assert_memory_equal(map.data, bytes, LARGE);
+    t = (ticks){.most = 1};
+    assert_int_equal(mc_filemap_prefetch(&map, &(mc_file_watch){count_tick, &t}), MICA_ECANCELLED);
+    assert_int_equal(t.count, 1);
+    assert_int_equal(mc_filemap_prefetch(&map, NULL), MICA_OK);
+    mc_filemap_close(&map);
+    assert_int_equal(mc_filemap_prefetch(&map, NULL), MICA_OK); /* nothing of nothing */
+    free(bytes);
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
+/* In a process of its own, that may lock no more than a page. returns its exit code: 0 */
+static int lock_beyond_limit(mc_filemap *map) {
+    struct rlimit page = {4096, 4096};
+    if (setrlimit(RLIMIT_MEMLOCK, &page) != 0) return 1;
+    if (geteuid() == 0 && setuid(65534) != 0) return 2; /* root may lock everything */
+    if (mc_filemap_lock(map, "some.safetensors") != MICA_ENOMEM) return 3;
+    if (map->locked) return 4;
+    const char *error = mica_last_error();
+    return strstr(error, "some.safetensors") && strstr(error, "4096") && strstr(error, "ulimit")
+               ? 0
+               : 5;
+}
+
+static void test_lock(void **state) {
+    (void)state;
+    char *dir = test_temp_dir(), *path = test_format("%s/weights", dir), *bytes = write_large(path);
+    mc_filemap map, none = {0};
+    assert_int_equal(mc_filemap_lock(&none, path), MICA_OK);
+    assert_int_equal(mc_filemap_open(path, &map), MICA_OK);
+    pid_t child = fork();
+    if (child == 0) _exit(lock_beyond_limit(&map));
+    int code = -1;
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &code, 0), child);
+    assert_int_equal(code, 0);
+    mc_filemap_close(&map);
+
+    test_write_file(path, "0123", 4); /* as little as any limit allows */
+    assert_int_equal(mc_filemap_read(path, 0, NULL, &map), MICA_OK);
+    if (mc_filemap_lock(&map, path) == MICA_OK) assert_true(map.locked);
+    mc_filemap_close(&map);
+    assert_false(map.locked);
+    free(bytes);
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
 static void test_look(void **state) {
     (void)state;
     char *dir = test_temp_dir(), *path = test_format("%s/x", dir), *link = test_format("%s/y", dir);
@@ -60,6 +181,7 @@ static void test_what_cannot_be_mapped(void **state) {
     (void)state;
     char *dir = test_temp_dir(), *path = test_format("%s/x", dir);
     mc_filemap map;
+    assert_int_equal(mc_filemap_read(path, 0, NULL, &map), MICA_ENOENT);
     assert_int_equal(mc_filemap_open(path, &map), MICA_ENOENT);
     assert_non_null(strstr(mica_last_error(), path));
     assert_int_equal(mc_filemap_open(dir, &map), MICA_EIO);
@@ -136,11 +258,10 @@ static void test_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_map),
-        cmocka_unit_test(test_look),
-        cmocka_unit_test(test_what_cannot_be_mapped),
-        cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_map),      cmocka_unit_test(test_read),
+        cmocka_unit_test(test_prefetch), cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_look),     cmocka_unit_test(test_what_cannot_be_mapped),
+        cmocka_unit_test(test_paths),    cmocka_unit_test(test_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,6 +59,21 @@ static void test_tables(void **state) {
     }
 }
 
+/* Only the pages change, wherever the memory begins. */
+static void test_large_pages(void **state) {
+    (void)state;
+    enum { BYTES = 7 << 20 };
+    unsigned char *memory = mc_alloc(BYTES);
+    assert_non_null(memory);
+    memset(memory, 0x5A, BYTES);
+    static const size_t begins[] = {0, 1, 4096, 3000001, BYTES - 1};
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+        mc_prefer_large_pages(memory + begins[i], BYTES - begins[i]);
+    for (size_t i = 0; i < BYTES; i++)
+        assert_int_equal(memory[i], 0x5A);
+    mc_free(memory);
+}
+
 static void test_threads_leave_signals_to_the_program(void **state) {
     (void)state;
     pthread_t thread;
@@ -77,6 +92,7 @@ int main(void) {
         cmocka_unit_test(test_calendar),
         cmocka_unit_test(test_machine),
         cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_large_pages),
         cmocka_unit_test(test_threads_leave_signals_to_the_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
