@@ -58,7 +58,7 @@ static inline int32_t mc_vocab_find(const mc_vocab *v, mc_str text) {
 
 /* ids[i] of texts[i] as mc_vocab_find_model, for n <= MC_VOCAB_BATCH texts: cache misses of all of
  * them are waited for at once. */
-#define MC_VOCAB_BATCH 48
+#define MC_VOCAB_BATCH 192
 void mc_vocab_find_batch(const mc_vocab *v, const mc_str *texts, size_t n, int32_t *ids);
 
 static inline const mc_token *mc_vocab_token(const mc_vocab *v, int64_t id) {
