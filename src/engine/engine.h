@@ -24,9 +24,11 @@ typedef struct mc_engine {
     /* Whether the folder is worth opening: a cheap look, no error. */
     bool (*takes)(const char *folder);
 
-    /* `prompt` (tokenizer, stop ids) outlives the model. Nothing is left behind after an error. */
+    /* Nothing is left behind after an error. Another thread opens the folder's prompt meanwhile. */
     mica_status (*open)(const char *folder, const mica_model_options *options,
-                        const mc_prompt *prompt, mc_engine_model *model);
+                        mc_engine_model *model);
+    /* `prompt` (tokenizer, stop ids) outlives the model. Called once, before any session. */
+    void (*take_prompt)(void *model, const mc_prompt *prompt);
     void (*close)(void *model);
     uint64_t (*cache_bytes)(const void *model, int64_t tokens);
     /* The model as the session room sees it, for mica/tasks.h; NULL: it computes elsewhere. */

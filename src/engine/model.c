@@ -1,8 +1,10 @@
 /* mica/model.h: handles over an engine. */
 #include "engine/model.h"
 #include "base/alloc.h"
+#include "base/system.h"
 #include "engine/engine.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct mica_model {
@@ -24,13 +26,40 @@ struct mica_stream {
 
 /* ---- models ---- */
 
+/* A tokenizer of 262,144 tokens takes as long to open as all else up to the first token: it is
+ * opened in a thread of its own. */
+typedef struct prompt_work {
+    const char *path;
+    mc_prompt *prompt;
+    mica_status status;
+    char error[1024]; /* of that thread, where status is one */
+} prompt_work;
+
+static void *open_prompt(void *context) {
+    prompt_work *work = context;
+    work->status = mc_prompt_open(work->path, work->prompt);
+    if (work->status != MICA_OK) snprintf(work->error, sizeof work->error, "%s", mica_last_error());
+    return NULL;
+}
+
+/* Of two errors the prompt's is told. */
+static mica_status open_both(mica_model *model, const mica_model_options *options) {
+    prompt_work work = {.path = model->path, .prompt = &model->prompt};
+    pthread_t thread;
+    bool apart = mc_thread_start(&thread, open_prompt, &work) == 0;
+    if (!apart) open_prompt(&work);
+    mica_status status = model->engine->open(model->path, options, &model->opened);
+    if (apart) pthread_join(thread, NULL);
+    return work.status == MICA_OK ? status : mc_fail(work.status, "%s", work.error);
+}
+
 static mica_status open_parts(mica_model *model, const char *path,
                               const mica_model_options *options) {
     MC_TRY(mc_engine_find(options->engine, path, &model->engine));
     model->path = mc_strdup(path);
     if (!model->path) return mc_fail_nomem("a model");
-    MC_TRY(mc_prompt_open(path, &model->prompt));
-    MC_TRY(model->engine->open(path, options, &model->prompt, &model->opened));
+    MC_TRY(open_both(model, options));
+    model->engine->take_prompt(model->opened.state, &model->prompt);
     model->opened.info.path = model->path;
     model->opened.info.engine = model->engine->name;
     return MICA_OK;

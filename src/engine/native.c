@@ -64,8 +64,8 @@ static mica_status note_layers(native *model, const mica_model_options *options,
         options->accelerator_layers, mica_device_get_info(device).name, model->lm->spec.n_layers);
 }
 
-static mica_status open_parts(native *model, const char *folder, const mica_model_options *options,
-                              const mc_prompt *prompt) {
+static mica_status open_parts(native *model, const char *folder,
+                              const mica_model_options *options) {
     mica_device *device = options->device;
     if (!device) {
         const mica_device_options own = {.threads = options->threads};
@@ -82,16 +82,13 @@ static mica_status open_parts(native *model, const char *folder, const mica_mode
     model->shared = (mc_session_model){
         .lm = model->lm,
         .device = device,
-        .tokenizer = prompt->tokenizer,
         .context = options->context_length ? model->context : 0,
-        .stop_ids = MC_BUFFER_AT(&prompt->stops, int32_t),
-        .stop_count = MC_BUFFER_COUNT(&prompt->stops, int32_t),
     };
     return MICA_OK;
 }
 
 static mica_status open_model(const char *folder, const mica_model_options *options,
-                              const mc_prompt *prompt, mc_engine_model *out) {
+                              mc_engine_model *out) {
     if (options->context_length < 0)
         return mc_fail(MICA_EINVAL, "context_length %lld: want 1 or more, or 0 for the model's own",
                        (long long)options->context_length);
@@ -104,7 +101,7 @@ static mica_status open_model(const char *folder, const mica_model_options *opti
                        (int)options->arithmetic);
     native *model = mc_calloc(1, sizeof *model);
     if (!model) return mc_fail_nomem("a model");
-    mica_status status = open_parts(model, folder, options, prompt);
+    mica_status status = open_parts(model, folder, options);
     if (status != MICA_OK) {
         close_model(model);
         return status;
@@ -116,6 +113,13 @@ static mica_status open_model(const char *folder, const mica_model_options *opti
         .info = describe(model),
     };
     return MICA_OK;
+}
+
+static void take_prompt(void *state, const mc_prompt *prompt) {
+    native *model = state;
+    model->shared.tokenizer = prompt->tokenizer;
+    model->shared.stop_ids = MC_BUFFER_AT(&prompt->stops, int32_t);
+    model->shared.stop_count = MC_BUFFER_COUNT(&prompt->stops, int32_t);
 }
 
 static uint64_t cache_bytes(const void *state, int64_t tokens) {
@@ -199,6 +203,7 @@ const mc_engine mc_engine_native = {
     .name = "native",
     .takes = mc_model_folder_is,
     .open = open_model,
+    .take_prompt = take_prompt,
     .close = close_model,
     .cache_bytes = cache_bytes,
     .local = local,
