@@ -5,5 +5,7 @@ ISA(ref)
 ISA(avx2)
 ISA(avx512)
 ISA(avx512vnni)
+#elif defined(__aarch64__)
+ISA(neon)
 #endif
 #undef ISA

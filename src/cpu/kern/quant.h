@@ -1,4 +1,4 @@
-/* The parts of the quantised family: each overlays the kernels it has. */
+/* The parts of the quantised family, and what they share: each overlays the kernels it has. */
 #ifndef CPU_KERN_QUANT_H
 #define CPU_KERN_QUANT_H
 
@@ -6,5 +6,12 @@
 
 #define ISA(name) void mk_quant_##name(mk_kernels *kernels);
 #include "cpu/kern/isa_list.h"
+
+/* Scale `at` of rows whose mode is `mode`: a constant, where code is made for each. */
+static inline float mk_scale_of(const mk_qrows *w, mk_mode mode, int64_t at) {
+    if (mode == MK_AFFINE) return mk_load(w->scales, w->type, at);
+    uint8_t byte = ((const uint8_t *)w->scales)[at];
+    return mode == MK_NVFP4 ? mk_from_e4m3(byte) : mk_from_e8m0(byte);
+}
 
 #endif

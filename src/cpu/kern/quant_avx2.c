@@ -209,12 +209,6 @@ MK_INLINE __m256i read_codes(const decoder *d, int bits, const uint8_t *codes) {
     return _mm256_and_si256(_mm256_srlv_epi32(spread, d->shifts), d->mask);
 }
 
-MK_INLINE float scale_of(const mk_qrows *w, mk_mode mode, int64_t at) {
-    if (mode == MK_AFFINE) return mk_load(w->scales, w->type, at);
-    uint8_t byte = ((const uint8_t *)w->scales)[at];
-    return mode == MK_NVFP4 ? mk_from_e4m3(byte) : mk_from_e8m0(byte);
-}
-
 /* 8 bytes of E4M3 by way of f16, whose exponent's bias is 8 more; 0x7f is NaN. */
 MK_INLINE __m256 from_e4m3(const uint8_t *codes) {
     __m128i b = _mm_cvtepu8_epi16(_mm_loadl_epi64((const void *)codes));
@@ -253,7 +247,7 @@ MK_INLINE void any_rows(const mk_qrows *w, mk_mode mode, int bits, int rows, con
         __m256 scale[ROWS], bias[ROWS];
         for (int r = 0; r < rows; r++) {
             int64_t at = r * w->scales_stride + g;
-            scale[r] = _mm256_set1_ps(scale_of(w, mode, at));
+            scale[r] = _mm256_set1_ps(mk_scale_of(w, mode, at));
             bias[r] = _mm256_set1_ps(mode == MK_AFFINE ? mk_load(w->biases, w->type, at) : 0);
         }
         for (int64_t p = 0; p < parts; p++, codes += bits, x += 8) {
@@ -288,7 +282,7 @@ MK_INLINE void unpack_mode(const mk_qrows *w, mk_mode mode, int bits, int64_t n,
         mk_qrows row = mk_qrows_at(w, r);
         const uint8_t *codes = (const uint8_t *)row.codes;
         for (int64_t g = 0; g < groups; g++) {
-            __m256 scale = _mm256_set1_ps(scale_of(&row, mode, g));
+            __m256 scale = _mm256_set1_ps(mk_scale_of(&row, mode, g));
             __m256 bias = _mm256_set1_ps(mode == MK_AFFINE ? mk_load(row.biases, w->type, g) : 0);
             for (int64_t p = 0; p < parts; p++, codes += bits, y += 8)
                 _mm256_storeu_ps(y, weights_of(&d, mode, bits, codes, scale, bias));

@@ -4,12 +4,6 @@
 
 #include <stddef.h>
 
-static float scale_of(const mk_qrows *w, int64_t g) {
-    if (w->mode == MK_AFFINE) return mk_load(w->scales, w->type, g);
-    uint8_t byte = ((const uint8_t *)w->scales)[g];
-    return w->mode == MK_NVFP4 ? mk_from_e4m3(byte) : mk_from_e8m0(byte);
-}
-
 /* Codes first .. first + count - 1 of a row: each `bits` wide, in a stream of u32 words that they
  * may straddle. */
 static void read_stream(const uint32_t *words, int bits, int64_t first, int64_t count,
@@ -49,7 +43,7 @@ static void unpack_part(const mk_qrows *w, int64_t first, int64_t count, float *
     uint32_t codes[MK_REF_BLOCK];
     read_codes(w->codes, w->bits, first, count, codes);
     int64_t g = first / w->group;
-    float scale = scale_of(w, g);
+    float scale = mk_scale_of(w, w->mode, g);
     if (w->mode == MK_AFFINE) {
         float bias = mk_load(w->biases, w->type, g);
         for (int64_t i = 0; i < count; i++)

@@ -1,0 +1,254 @@
+/* NEON, as every AArch64 has it. A dot product is one register of 4 sums, l mod 4 naming the lane;
+ * blocks of rows and columns only share loads. */
+#include "cpu/kern/dense.h"
+#include "cpu/kern/neon.h"
+
+#define ROWS 4 /* of x at once: 4 x 4 sums and 8 operands fit 32 registers */
+#define COLS 4
+#define COLS_ALONE 8 /* of one row of x: enough sums to hide the latency of one */
+
+/* y [rows, cols] = x [rows, k] w [cols, k]^T; cols is 1 or a multiple of 4. */
+MK_INLINE void nt_tile(int rows, int cols, int64_t k, const float *x, int64_t x_stride,
+                       const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+    float32x4_t sum[ROWS][COLS_ALONE];
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < COLS_ALONE; j++)
+            sum[i][j] = vdupq_n_f32(0);
+    int64_t l = 0;
+    for (; l + 4 <= k; l += 4) {
+        float32x4_t a[ROWS];
+        for (int i = 0; i < rows; i++)
+            a[i] = vld1q_f32(x + i * x_stride + l);
+        for (int j = 0; j < cols; j++) {
+            float32x4_t b = vld1q_f32(w + j * w_stride + l);
+            for (int i = 0; i < rows; i++)
+                sum[i][j] = vfmaq_f32(sum[i][j], a[i], b);
+        }
+    }
+    if (l < k) {
+        for (int i = 0; i < rows; i++) {
+            float32x4_t a = mk_load_first(x + i * x_stride + l, k - l);
+            for (int j = 0; j < cols; j++) {
+                float32x4_t b = mk_load_first(w + j * w_stride + l, k - l);
+                sum[i][j] = vfmaq_f32(sum[i][j], a, b);
+            }
+        }
+    }
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < cols; j += 4)
+            mk_store_first(y + i * y_stride + j, cols, mk_sum4(sum[i] + j));
+}
+
+MK_INLINE void nt_rows(int rows, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                       const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+    const int cols = rows == 1 ? COLS_ALONE : COLS;
+    int64_t j = 0;
+    for (; j + cols <= n; j += cols)
+        nt_tile(rows, cols, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
+    for (; j < n; j++)
+        nt_tile(rows, 1, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
+}
+
+/* Rows of x a block, so that m rows are split into few, equal blocks. */
+static int64_t block_rows(int64_t m) {
+    int64_t blocks = (m + ROWS - 1) / ROWS;
+    return (m + blocks - 1) / blocks;
+}
+
+static void matmul_nt(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+    int64_t rows = block_rows(m);
+    for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
+        switch (m - i < rows ? m - i : rows) {
+        case 1:
+            nt_rows(1, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 2:
+            nt_rows(2, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 3:
+            nt_rows(3, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        default:
+            nt_rows(ROWS, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        }
+    }
+}
+
+/* y [cols] = x [k] times w [cols, k] in 16 bits; cols is 1 or a multiple of 4. */
+MK_INLINE void half_tile(mk_type type, int cols, int64_t k, const float *x, const uint16_t *w,
+                         int64_t w_stride, float *y) {
+    float32x4_t sum[COLS_ALONE];
+    for (int j = 0; j < COLS_ALONE; j++)
+        sum[j] = vdupq_n_f32(0);
+    int64_t l = 0;
+    for (; l + 8 <= k; l += 8) {
+        float32x4_t a = vld1q_f32(x + l), b = vld1q_f32(x + l + 4);
+        for (int j = 0; j < cols; j++) {
+            uint16x8_t h = vld1q_u16(w + j * w_stride + l);
+            sum[j] = vfmaq_f32(sum[j], a, mk_wide(vget_low_u16(h), type));
+            sum[j] = vfmaq_f32(sum[j], b, mk_wide(vget_high_u16(h), type));
+        }
+    }
+    for (; l < k; l += 4) {
+        float32x4_t a = mk_load_first(x + l, k - l);
+        for (int j = 0; j < cols; j++) {
+            uint16x4_t h = mk_load_first16(w + j * w_stride + l, k - l);
+            sum[j] = vfmaq_f32(sum[j], a, mk_wide(h, type));
+        }
+    }
+    for (int j = 0; j < cols; j += 4)
+        mk_store_first(y + j, cols, mk_sum4(sum + j));
+}
+
+MK_INLINE void matvec_half(mk_type type, int64_t n, int64_t k, const float *x, const uint16_t *w,
+                           int64_t w_stride, float *y) {
+    int64_t j = 0;
+    for (; j + COLS_ALONE <= n; j += COLS_ALONE)
+        half_tile(type, COLS_ALONE, k, x, w + j * w_stride, w_stride, y + j);
+    for (; j < n; j++)
+        half_tile(type, 1, k, x, w + j * w_stride, w_stride, y + j);
+}
+
+static void matvec_f16(int64_t n, int64_t k, const float *x, const uint16_t *w, int64_t w_stride,
+                       float *y) {
+    matvec_half(MK_F16, n, k, x, w, w_stride, y);
+}
+
+static void matvec_bf16(int64_t n, int64_t k, const float *x, const uint16_t *w, int64_t w_stride,
+                        float *y) {
+    matvec_half(MK_BF16, n, k, x, w, w_stride, y);
+}
+
+/* y [rows, 4 * vectors] += x [rows, k] w [k, 4 * vectors]; of each vector `lanes` lanes are there. */
+MK_INLINE void nn_tile(int rows, int vectors, int64_t lanes, int64_t k, const float *x,
+                       int64_t x_stride, const float *w, int64_t w_stride, float *y,
+                       int64_t y_stride) {
+    float32x4_t sum[ROWS][COLS];
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < vectors; j++)
+            sum[i][j] = mk_load_first(y + i * y_stride + 4 * j, lanes);
+    for (int64_t l = 0; l < k; l++) {
+        float a[ROWS];
+        for (int i = 0; i < rows; i++)
+            a[i] = x[i * x_stride + l];
+        for (int j = 0; j < vectors; j++) {
+            float32x4_t b = mk_load_first(w + l * w_stride + 4 * j, lanes);
+            for (int i = 0; i < rows; i++)
+                sum[i][j] = vfmaq_n_f32(sum[i][j], b, a[i]);
+        }
+    }
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < vectors; j++)
+            mk_store_first(y + i * y_stride + 4 * j, lanes, sum[i][j]);
+}
+
+MK_INLINE void nn_rows(int rows, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                       const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+    int64_t j = 0;
+    for (; j + 4 * COLS <= n; j += 4 * COLS)
+        nn_tile(rows, COLS, 4, k, x, x_stride, w + j, w_stride, y + j, y_stride);
+    for (; j + 4 <= n; j += 4)
+        nn_tile(rows, 1, 4, k, x, x_stride, w + j, w_stride, y + j, y_stride);
+    if (j < n) nn_tile(rows, 1, n - j, k, x, x_stride, w + j, w_stride, y + j, y_stride);
+}
+
+static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+    int64_t rows = block_rows(m);
+    for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
+        switch (m - i < rows ? m - i : rows) {
+        case 1:
+            nn_rows(1, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 2:
+            nn_rows(2, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 3:
+            nn_rows(3, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        default:
+            nn_rows(ROWS, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        }
+    }
+}
+
+MK_INLINE void widen(int64_t n, const uint16_t *x, float *y, mk_type type) {
+    for (int64_t i = 0; i < n; i += 4)
+        mk_store_first(y + i, n - i, mk_wide(mk_load_first16(x + i, n - i), type));
+}
+
+static void widen_f16(int64_t n, const uint16_t *x, float *y) {
+    widen(n, x, y, MK_F16);
+}
+
+static void widen_bf16(int64_t n, const uint16_t *x, float *y) {
+    widen(n, x, y, MK_BF16);
+}
+
+MK_INLINE uint16x4_t narrow_half(float32x4_t v, mk_type type) {
+    if (type == MK_F16) return vreinterpret_u16_f16(vcvt_f16_f32(v));
+    uint32x4_t u = vreinterpretq_u32_f32(v);
+    uint32x4_t odd = vandq_u32(vshrq_n_u32(u, 16), vdupq_n_u32(1));
+    uint32x4_t up = vaddq_u32(vaddq_u32(u, vdupq_n_u32(0x7fff)), odd);
+    uint32x4_t quiet = vorrq_u32(u, vdupq_n_u32(0x400000));
+    return vshrn_n_u32(vbslq_u32(vceqq_f32(v, v), up, quiet), 16);
+}
+
+MK_INLINE void narrow(int64_t n, const float *x, uint16_t *y, mk_type type) {
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        vst1_u16(y + i, narrow_half(vld1q_f32(x + i), type));
+    if (i == n) return;
+    uint16_t part[4];
+    vst1_u16(part, narrow_half(mk_load_first(x + i, n - i), type));
+    memcpy(y + i, part, (size_t)(n - i) * sizeof *part);
+}
+
+static void narrow_f16(int64_t n, const float *x, uint16_t *y) {
+    narrow(n, x, y, MK_F16);
+}
+
+static void narrow_bf16(int64_t n, const float *x, uint16_t *y) {
+    narrow(n, x, y, MK_BF16);
+}
+
+/* exp(t), t <= 0, as 2^n e^r with |r| <= ln(2) / 2, e^r by its series to r^7 / 5040. */
+MK_INLINE float32x4_t exp_negative(float32x4_t t) {
+    float32x4_t n = vrndnq_f32(vmulq_n_f32(t, 0x1.715476p+0f));
+    float32x4_t r = vfmaq_n_f32(t, n, -0x1.62e400p-1f);
+    r = vfmaq_n_f32(r, n, -0x1.7f7d1cp-20f);
+    float32x4_t p = vdupq_n_f32(1.0f / 5040.0f);
+    p = vfmaq_f32(vdupq_n_f32(1.0f / 720.0f), p, r);
+    p = vfmaq_f32(vdupq_n_f32(1.0f / 120.0f), p, r);
+    p = vfmaq_f32(vdupq_n_f32(1.0f / 24.0f), p, r);
+    p = vfmaq_f32(vdupq_n_f32(1.0f / 6.0f), p, r);
+    p = vfmaq_f32(vdupq_n_f32(0.5f), p, r);
+    p = vfmaq_f32(vdupq_n_f32(1.0f), p, r);
+    p = vfmaq_f32(vdupq_n_f32(1.0f), p, r);
+    int32x4_t power = vshlq_n_s32(vcvtq_s32_f32(n), 23);
+    uint32x4_t y = vreinterpretq_u32_s32(vaddq_s32(vreinterpretq_s32_f32(p), power));
+    y = vandq_u32(y, vcgeq_f32(t, vdupq_n_f32(-87.0f)));
+    return vbslq_f32(vceqq_f32(t, t), vreinterpretq_f32_u32(y), t);
+}
+
+static void exp_shift(int64_t n, float *x, float shift) {
+    for (int64_t i = 0; i < n; i += 4) {
+        float32x4_t t = vsubq_f32(mk_load_first(x + i, n - i), vdupq_n_f32(shift));
+        mk_store_first(x + i, n - i, exp_negative(t));
+    }
+}
+
+void mk_dense_neon(mk_kernels *kernels) {
+    kernels->matmul_nt = matmul_nt;
+    kernels->matvec_f16 = matvec_f16;
+    kernels->matvec_bf16 = matvec_bf16;
+    kernels->matmul_nn = matmul_nn;
+    kernels->widen_f16 = widen_f16;
+    kernels->widen_bf16 = widen_bf16;
+    kernels->narrow_f16 = narrow_f16;
+    kernels->narrow_bf16 = narrow_bf16;
+    kernels->exp_shift = exp_shift;
+}

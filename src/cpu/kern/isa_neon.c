@@ -1,0 +1,12 @@
+#include "cpu/kern/dense.h"
+#include "cpu/kern/quant.h"
+
+/* Part of AArch64. */
+bool mk_has_neon(void) {
+    return true;
+}
+
+void mk_fill_neon(mk_kernels *kernels) {
+    mk_dense_neon(kernels);
+    mk_quant_neon(kernels);
+}
