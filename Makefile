@@ -16,7 +16,7 @@ test: ## all tests, the release build and again under ASan and UBSan
 	@tools/install-deps.sh test
 	@tools/run_tests release asan
 
-check: ## what CI runs: test, then ThreadSanitizer, Valgrind, and the fuzz targets
+check: ## what CI runs: test, then ThreadSanitizer, Valgrind, QEMU, and the fuzz targets
 	@.ci/run
 
 tsan: ## the tests labelled tsan, under ThreadSanitizer
@@ -26,6 +26,10 @@ tsan: ## the tests labelled tsan, under ThreadSanitizer
 valgrind: ## the tests labelled valgrind, under Valgrind
 	@tools/install-deps.sh check
 	@tools/run_tests memcheck
+
+qemu: ## the kernels of 64-bit ARM, and of AVX2 alone, under QEMU
+	@tools/install-deps.sh check
+	@tools/run_tests qemu
 
 fuzz: ## each fuzz target for FUZZ_SECONDS (60)
 	@tools/install-deps.sh check
@@ -51,4 +55,4 @@ clean: ## remove build/
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all chat test check tsan valgrind fuzz bench docs format install clean help
+.PHONY: all chat test check tsan valgrind qemu fuzz bench docs format install clean help

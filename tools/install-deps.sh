@@ -5,7 +5,8 @@
 #
 #   build  compilers, CMake, simdjson, PCRE2, utf8proc; Ninja and libedit, which are optional
 #   test   build, and cmocka, clang-format 14
-#   check  test, and what CI needs besides: valgrind, doxygen, clang 14
+#   check  test, and what CI needs besides: valgrind, doxygen, clang 14, and with apt a compiler for
+#          64-bit ARM and QEMU
 #
 # Does nothing, and says nothing, where all is there. Knows apt, dnf and brew.
 set -eu
@@ -47,6 +48,8 @@ if [ "$tier" = check ]; then
   have valgrind || need valgrind
   have doxygen || need doxygen
   have clang-14 || have clang || need clang
+  ! have apt-get || have aarch64-linux-gnu-gcc || need arm-compiler
+  ! have apt-get || have qemu-aarch64 || need qemu
 fi
 [ "$missing" ] || exit 0
 
@@ -63,6 +66,10 @@ package() { # MANAGER WORD: the packages that a word stands for
     apt:clang) # where the sanitizers' runtime lies differs between releases
       echo clang-14 libclang-common-14-dev
       apt-cache show libclang-rt-14-dev > /dev/null 2>&1 && echo libclang-rt-14-dev ;;
+    apt:arm-compiler) # not made for every machine
+      apt-cache show gcc-aarch64-linux-gnu > /dev/null 2>&1 &&
+        echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross ;;
+    apt:qemu) echo qemu-user ;;
 
     dnf:compiler) echo gcc gcc-c++ ;;
     dnf:sanitizers) echo libasan libubsan libtsan ;;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #define FILL 0xa5
+#define SLACK 64 /* bytes behind the end of loose memory */
 
 static void give_up(const char *what) {
     fprintf(stderr, "kcheck: %s failed\n", what);
@@ -16,7 +17,7 @@ static void give_up(const char *what) {
 
 guarded guarded_new(size_t bytes, placement where) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t room = (bytes + page - 1) / page * page;
+    size_t room = (bytes + (where == LOOSE ? SLACK : 0) + page - 1) / page * page;
     if (room == 0) room = page;
     guarded g = {.bytes = bytes, .map_bytes = room + 2 * page};
     void *map = mmap(NULL, g.map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

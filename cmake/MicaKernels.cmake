@@ -1,0 +1,31 @@
+# MICA_KERNELS_ONLY: kcheck and the kernels, from libc alone, and kcheck's runs on processors that
+# QEMU stands in for.
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+add_library(mica_objects OBJECT)
+target_include_directories(mica_objects PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(mica_objects PRIVATE mica_compile)
+add_subdirectory(src/cpu/kern)
+
+set(base src/base/alloc.c src/base/cgroup.c src/base/pool.c src/base/status.c
+  src/base/system.linux.c src/base/system.posix.c src/base/utf8.c)
+add_executable(kcheck $<TARGET_OBJECTS:mica_objects> ${base}
+  tests/cpu/kbench.c tests/cpu/kcheck.c tests/cpu/kmemory.c)
+target_include_directories(kcheck PRIVATE include src tests)
+target_link_libraries(kcheck PRIVATE mica_compile Threads::Threads m)
+
+enable_testing()
+
+# kcheck_on(<processor> <model> <instruction set> [<arg>...]): the strongest set that the model has.
+function(kcheck_on processor model isa)
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL processor)
+    add_test(NAME kcheck.${isa} COMMAND qemu-${processor} -L /usr/${processor}-linux-gnu
+      -cpu ${model} $<TARGET_FILE:kcheck> ${isa} ${ARGN})
+    set_tests_properties(kcheck.${isa} PROPERTIES LABELS kcheck TIMEOUT 300)
+  endif()
+endfunction()
+
+kcheck_on(x86_64 Haswell avx2 --loose)
+kcheck_on(aarch64 cortex-a72 neon)
