@@ -1,11 +1,14 @@
 /* Saved sessions: they go on as they would have; files that are not whole are refused. */
+#define _XOPEN_SOURCE 700
 #include "model/fixture.h"
 
 #include "session/session_file.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static model_fixture fixture; /* gemma3_text_f32: windows of 16 */
 static char *folder;          /* for the files */
@@ -255,6 +258,35 @@ static void test_paths(void **state) {
     free(path);
 }
 
+/* A disk that is full, as a process sees it whose files may not grow: what was saved before is
+ * still there, and nothing beside it. */
+static void test_full_disk(void **state) {
+    (void)state;
+    mc_session_model shared = shared_of(&fixture, 0);
+    mc_session *session = open_session(&shared), *loaded;
+    struct rlimit all, few;
+    feed(session, 0, 5);
+    char *path = save(session);
+    feed(session, 5, 3);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &all), 0);
+    few = (struct rlimit){.rlim_cur = 100, .rlim_max = all.rlim_max};
+    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+    mica_status status = mc_session_save(session, path);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+    signal(SIGXFSZ, before);
+    assert_int_equal(status, MICA_EIO);
+    assert_non_null(strstr(mica_last_error(), "writing"));
+    test_list files = test_list_files(folder, "new");
+    assert_int_equal(files.count, 0);
+    test_list_free(&files);
+    loaded = load(&shared, path, 0);
+    assert_int_equal(mc_session_count(loaded), 5);
+    mc_session_close(&loaded);
+    mc_session_close(&session);
+    free(path);
+}
+
 /* ---- memory ---- */
 
 static bool save_and_load(void *arg) {
@@ -290,7 +322,8 @@ int main(void) {
         cmocka_unit_test(test_every_family), cmocka_unit_test(test_emptied_windows),
         cmocka_unit_test(test_damaged),      cmocka_unit_test(test_absurd),
         cmocka_unit_test(test_other_models), cmocka_unit_test(test_adapters),
-        cmocka_unit_test(test_paths),        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_paths),        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("session/session_file", tests, open_fixture, close_fixture);
 }

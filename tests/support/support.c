@@ -124,6 +124,7 @@ char *test_temp_dir(void) {
     const char *base = getenv("TMPDIR");
     char *dir = test_format("%s/mica-test-XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(dir)) fail_msg("%s: %s", dir, strerror(errno));
+    if (chmod(dir, 0755)) fail_msg("%s: %s", dir, strerror(errno)); /* see test_lose_rights */
     return dir;
 }
 
@@ -136,6 +137,15 @@ void test_temp_dir_remove(char *dir) {
     if (!dir) return;
     if (nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS)) fail_msg("%s: not removed", dir);
     free(dir);
+}
+
+bool test_lose_rights(void) {
+    enum { NOBODY = 65534 };
+    return geteuid() != 0 || seteuid(NOBODY) == 0;
+}
+
+void test_regain_rights(void) {
+    if (getuid() == 0 && seteuid(0)) fail_msg("seteuid: %s", strerror(errno));
 }
 
 uint64_t test_fail_each_allocation(bool (*body)(void *arg), void *arg) {

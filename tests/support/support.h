@@ -54,6 +54,11 @@ void test_copy_file(const char *from, const char *to);
 char *test_temp_dir(void);
 void test_temp_dir_remove(char *dir);
 
+/* For what nobody may read: root may, and goes on as another user until test_regain_rights. False
+ * where it cannot, in a sandbox: then there is nothing to be seen. */
+bool test_lose_rights(void);
+void test_regain_rights(void);
+
 /* Does `body` again and again while the 1st, 2nd, 3rd ... allocation fails, until it gets through
  * without a failure. `body` is called with `arg`, returns true where it succeeded, and must leave
  * nothing behind where it did not. At least one round must fail: a body that allocates nothing has
