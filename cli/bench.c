@@ -11,7 +11,7 @@
 enum { MOST_REPEATS = 100 };
 
 typedef struct bench_values {
-    cli_model_values model; /* the folder, the adapter, the arithmetic */
+    cli_model_values model; /* but for threads and context */
     cli_ints prompts, threads;
     int64_t generate, repeat;
     bool json;
@@ -140,12 +140,9 @@ static void print_row(const row *r, bool json, bool first) {
 /* All rows of one number of threads. *rows counts those printed so far. */
 static int bench_threads(const char *path, int threads, const bench_values *values, size_t *rows) {
     mica_session *session = NULL;
-    mica_model *model =
-        cli_model_open(path,
-                       &(mica_model_options){.threads = threads,
-                                             .adapter = values->model.adapter,
-                                             .arithmetic = cli_model_arithmetic(&values->model)},
-                       values->json);
+    mica_model_options options = cli_model_get_options(&values->model);
+    options.threads = threads;
+    mica_model *model = cli_model_open(path, &options, values->json);
     int code = CLI_DONE;
     if (!model) return CLI_FAILED;
     if (*rows == 0) print_head(model, values);
@@ -240,6 +237,6 @@ const cli_verb cli_verb_bench = {
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(bench_values),
     .groups = {{"Measurement", bench_options, CLI_COUNT(bench_options), 0},
-               {"Model", cli_model_options, CLI_MODEL_ARITHMETIC, offsetof(bench_values, model)}},
+               {"Model", cli_model_options, CLI_MODEL_LOADING, offsetof(bench_values, model)}},
     .run = run,
 };

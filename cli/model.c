@@ -31,6 +31,18 @@ const cli_option cli_model_options[CLI_MODEL_OPTIONS] = {
      .choices = "fast exact",
      .help = "fast: activations in 8 bits where weights are quantised; exact: in floats",
      .offset = offsetof(cli_model_values, arithmetic)},
+    {.name = "no-mmap",
+     .kind = CLI_FLAG,
+     .help = "read the weights into memory instead of mapping their files",
+     .offset = offsetof(cli_model_values, no_mmap)},
+    {.name = "prefetch",
+     .kind = CLI_FLAG,
+     .help = "read mapped weights ahead, before the first token",
+     .offset = offsetof(cli_model_values, prefetch)},
+    {.name = "mlock",
+     .kind = CLI_FLAG,
+     .help = "keep the weights in memory, so that they are never swapped",
+     .offset = offsetof(cli_model_values, mlock)},
     {.name = "threads",
      .letter = 't',
      .kind = CLI_INT,
@@ -50,8 +62,16 @@ const cli_option cli_model_options[CLI_MODEL_OPTIONS] = {
      .offset = offsetof(cli_model_values, context)},
 };
 
-mica_arithmetic cli_model_arithmetic(const cli_model_values *values) {
-    return values->arithmetic == 0 ? MICA_ARITHMETIC_FAST : MICA_ARITHMETIC_EXACT;
+mica_model_options cli_model_get_options(const cli_model_values *values) {
+    return (mica_model_options){
+        .adapter = values->adapter,
+        .arithmetic = values->arithmetic == 0 ? MICA_ARITHMETIC_FAST : MICA_ARITHMETIC_EXACT,
+        .no_mmap = values->no_mmap,
+        .prefetch = values->prefetch,
+        .mlock = values->mlock,
+        .threads = (int)values->threads,
+        .context_length = values->context,
+    };
 }
 
 bool cli_is_model(const char *path) {
@@ -121,12 +141,8 @@ mica_model *cli_model_open_default(const cli_model_values *values, const char *w
     const char *path = cli_model_find(values->model, word, verb_name, code);
     if (!path) return NULL;
     *code = CLI_FAILED;
-    return cli_model_open(path,
-                          &(mica_model_options){.adapter = values->adapter,
-                                                .threads = (int)values->threads,
-                                                .context_length = values->context,
-                                                .arithmetic = cli_model_arithmetic(values)},
-                          quiet);
+    const mica_model_options options = cli_model_get_options(values);
+    return cli_model_open(path, &options, quiet);
 }
 
 void cli_model_split(const char *option, char **args, int count, const char **model,

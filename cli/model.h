@@ -9,17 +9,13 @@
 typedef struct cli_model_values {
     const char *model, *adapter;
     int64_t arithmetic; /* of the option's choices: 0 fast, 1 exact */
-    int64_t threads;    /* 0: one a usable core */
-    int64_t context;    /* 0: the model's own */
+    bool no_mmap, prefetch, mlock;
+    int64_t threads; /* 0: one a usable core */
+    int64_t context; /* 0: the model's own */
 } cli_model_values;
 
 /* The table of cli_model_values: all of it, or its first rows, up to the one that is named. */
-enum {
-    CLI_MODEL_FOLDER = 1,
-    CLI_MODEL_ADAPTER = 2,
-    CLI_MODEL_ARITHMETIC = 3,
-    CLI_MODEL_OPTIONS = 5
-};
+enum { CLI_MODEL_FOLDER = 1, CLI_MODEL_ADAPTER = 2, CLI_MODEL_LOADING = 6, CLI_MODEL_OPTIONS = 8 };
 extern const cli_option cli_model_options[CLI_MODEL_OPTIONS];
 
 /* A paragraph of --help: which model is taken where none is named. */
@@ -28,8 +24,8 @@ extern const cli_option cli_model_options[CLI_MODEL_OPTIONS];
     "Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes\n" \
     "with mica.\n"
 
-/** What the option asks for. */
-mica_arithmetic cli_model_arithmetic(const cli_model_values *values);
+/** What the options ask for. */
+mica_model_options cli_model_get_options(const cli_model_values *values);
 
 /** Whether path is a folder with a config.json. */
 bool cli_is_model(const char *path);

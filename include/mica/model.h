@@ -40,6 +40,20 @@ typedef struct mica_stream mica_stream;
 /** Told from time to time how far a long work is: done of total (bytes, tokens). */
 typedef void (*mica_progress)(void *user, uint64_t done, uint64_t total);
 
+/** A flag by which one thread ends the work of another. Any number of calls may watch one. */
+typedef struct mica_cancel mica_cancel;
+
+/** Opens a flag that is not set. It must outlive the calls that watch it.
+ *  errors  MICA_EINVAL, MICA_ENOMEM */
+MICA_API mica_status mica_cancel_open(mica_cancel **cancel);
+
+/** Sets the flag, for good: whoever watches it stops within one chunk of prefill or one token. May
+ *  be called from any thread and from a signal handler. Nothing for NULL. */
+MICA_API void mica_cancel_set(mica_cancel *cancel);
+
+/** Closes *cancel and sets it to NULL; nothing for NULL. */
+MICA_API void mica_cancel_close(mica_cancel **cancel);
+
 /** How products with quantised weights are computed. */
 typedef enum mica_arithmetic {
     MICA_ARITHMETIC_DEFAULT, /* fast */
@@ -61,20 +75,30 @@ typedef struct mica_model_options {
     int accelerator_layers; /* how many layers an accelerator shall compute; 0: the engine decides.
                                Where it has no effect, the model's note says so */
     mica_arithmetic arithmetic; /* of products with quantised weights */
-    mica_progress progress;     /* loading, in bytes; may be NULL */
-    void *progress_user;        /* given to progress */
+    bool no_mmap;  /* read the weights into memory of the process, in large pages where the system
+                      gives them, instead of mapping their files: slower to open, and not shared
+                      with other processes */
+    bool prefetch; /* read mapped weights ahead: the first tokens need not wait for the disk */
+    bool mlock;    /* keep the weights in memory until the model is closed, so that they are never
+                      swapped or dropped; reads them ahead too */
+    mica_progress progress;    /* loading, in bytes; may be NULL */
+    void *progress_user;       /* given to progress */
+    const mica_cancel *cancel; /* watched while weights are read; may be NULL. Borrowed */
 } mica_model_options;
 
 /** Opens a model folder (config.json, tokenizer.json, *.safetensors). Weights are mapped, not
- *  copied.
+ *  copied, and read when they are first used, but for the options no_mmap, prefetch and mlock. They
+ *  are no memory of the device: its limit does not count them. The tokenizer is opened in a thread
+ *  of its own; progress is told in the caller's.
  *
  *  path    the folder. Borrowed.
  *  options NULL for the defaults. Borrowed.
  *  model   receives the model, owned by the caller; NULL after an error.
  *  errors  MICA_ENOENT, MICA_EIO, MICA_EFORMAT, MICA_EUNSUPPORTED, MICA_ESHAPE, MICA_EDTYPE,
  *          MICA_ENOMEM; the text names the file and the tensor or key. MICA_ENOENT also an adapter
- *          for another model: the text lists what it changes and the model lacks. MICA_EINVAL an
- *          option out of range */
+ *          for another model: the text lists what it changes and the model lacks. MICA_ENOMEM also
+ *          mlock beyond what the process may lock (RLIMIT_MEMLOCK): the text says how much.
+ *          MICA_EINVAL an option out of range. MICA_ECANCELLED */
 MICA_API mica_status mica_model_open(const char *path, const mica_model_options *options,
                                      mica_model **model);
 

@@ -29,22 +29,6 @@
 
 MICA_BEGIN
 
-/* ---- cancelling ---- */
-
-/** A flag by which one thread ends the work of another. Any number of calls may watch one. */
-typedef struct mica_cancel mica_cancel;
-
-/** Opens a flag that is not set. It must outlive the calls that watch it.
- *  errors  MICA_EINVAL, MICA_ENOMEM */
-MICA_API mica_status mica_cancel_open(mica_cancel **cancel);
-
-/** Sets the flag, for good: whoever watches it stops within one chunk of prefill or one token. May
- *  be called from any thread and from a signal handler. Nothing for NULL. */
-MICA_API void mica_cancel_set(mica_cancel *cancel);
-
-/** Closes *cancel and sets it to NULL; nothing for NULL. */
-MICA_API void mica_cancel_close(mica_cancel **cancel);
-
 /** What every task takes, or nothing of it; zero means the default. */
 typedef struct mica_task_options {
     mica_progress progress;    /* of the prefill, in tokens; may be NULL */

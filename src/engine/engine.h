@@ -5,6 +5,7 @@
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
+#include "base/filemap.h"
 #include "base/status.h"
 #include "engine/prompt.h"
 
@@ -27,6 +28,9 @@ typedef struct mc_engine {
     /* Nothing is left behind after an error. Another thread opens the folder's prompt meanwhile. */
     mica_status (*open)(const char *folder, const mica_model_options *options,
                         mc_engine_model *model);
+    /* Reads weights ahead until all is done or the watch ends it: what there is to do while a prompt
+     * is still being opened. NULL: nothing. */
+    void (*read_ahead)(const void *model, const mc_file_watch *watch);
     /* `prompt` (tokenizer, stop ids) outlives the model. Called once, before any session. */
     void (*take_prompt)(void *model, const mc_prompt *prompt);
     void (*close)(void *model);

@@ -4,6 +4,7 @@
 #include "base/system.h"
 #include "engine/engine.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,20 +27,28 @@ struct mica_stream {
 
 /* ---- models ---- */
 
-/* A tokenizer of 262,144 tokens takes as long to open as all else up to the first token: it is
- * opened in a thread of its own. */
+/* A tokenizer of 262,144 tokens takes longer to open than all else up to the first token: it is
+ * opened in a thread of its own, and meanwhile weights are read ahead. */
 typedef struct prompt_work {
     const char *path;
     mc_prompt *prompt;
     mica_status status;
     char error[1024]; /* of that thread, where status is one */
+    atomic_bool done;
 } prompt_work;
 
 static void *open_prompt(void *context) {
     prompt_work *work = context;
     work->status = mc_prompt_open(work->path, work->prompt);
     if (work->status != MICA_OK) snprintf(work->error, sizeof work->error, "%s", mica_last_error());
+    atomic_store(&work->done, true);
     return NULL;
+}
+
+static mica_status until_done(void *context, size_t bytes) {
+    (void)bytes;
+    const prompt_work *work = context;
+    return atomic_load(&work->done) ? MICA_ECANCELLED : MICA_OK;
 }
 
 /* Of two errors the prompt's is told. */
@@ -49,6 +58,8 @@ static mica_status open_both(mica_model *model, const mica_model_options *option
     bool apart = mc_thread_start(&thread, open_prompt, &work) == 0;
     if (!apart) open_prompt(&work);
     mica_status status = model->engine->open(model->path, options, &model->opened);
+    if (status == MICA_OK && model->engine->read_ahead)
+        model->engine->read_ahead(model->opened.state, &(mc_file_watch){until_done, &work});
     if (apart) pthread_join(thread, NULL);
     return work.status == MICA_OK ? status : mc_fail(work.status, "%s", work.error);
 }

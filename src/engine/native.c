@@ -4,6 +4,7 @@
 #include "io/folder.h"
 #include "session/session_file.h"
 #include "session/stream.h"
+#include "session/task.h"
 
 typedef struct native {
     mica_device *own; /* opened here; NULL: the caller's is used */
@@ -55,6 +56,12 @@ static void close_model(void *state) {
     mc_free(model);
 }
 
+static mica_status watch_loading(void *context, uint64_t done, uint64_t total) {
+    const mica_model_options *options = context;
+    if (options->progress) options->progress(options->progress_user, done, total);
+    return mc_task_check(options->cancel);
+}
+
 /* Devices so far compute all layers or none. */
 static mica_status note_layers(native *model, const mica_model_options *options,
                                const mica_device *device) {
@@ -72,7 +79,14 @@ static mica_status open_parts(native *model, const char *folder,
         MC_TRY(mica_device_open(NULL, &own, &model->own));
         device = model->own;
     }
-    MC_TRY(mc_lm_open(folder, device, options->progress, options->progress_user, &model->lm));
+    const mc_weights_options weights = {
+        .no_mmap = options->no_mmap,
+        .prefetch = options->prefetch,
+        .lock = options->mlock,
+        .watch = watch_loading,
+        .context = (void *)options,
+    };
+    MC_TRY(mc_lm_open(folder, device, &weights, &model->lm));
     mc_lm_set_arithmetic(model->lm, options->arithmetic);
     if (options->adapter) MC_TRY(mc_lm_adapt(model->lm, options->adapter));
     MC_TRY(note_layers(model, options, device));
@@ -113,6 +127,11 @@ static mica_status open_model(const char *folder, const mica_model_options *opti
         .info = describe(model),
     };
     return MICA_OK;
+}
+
+static void read_ahead(const void *state, const mc_file_watch *watch) {
+    const native *model = state;
+    (void)mc_weights_prefetch(model->lm->weights, watch); /* that it was ended is no error */
 }
 
 static void take_prompt(void *state, const mc_prompt *prompt) {
@@ -203,6 +222,7 @@ const mc_engine mc_engine_native = {
     .name = "native",
     .takes = mc_model_folder_is,
     .open = open_model,
+    .read_ahead = read_ahead,
     .take_prompt = take_prompt,
     .close = close_model,
     .cache_bytes = cache_bytes,

@@ -284,7 +284,7 @@ static mica_status open_weights(mc_adapter *adapter) {
     const char *name = adapter->peft ? "adapter_model.safetensors" : "adapters.safetensors";
     char *path = mc_path_join(adapter->path, name);
     if (!path) return mc_fail_nomem(name);
-    mica_status status = mc_weights_open(path, &adapter->weights);
+    mica_status status = mc_weights_open(path, NULL, &adapter->weights);
     mc_free(path);
     return status;
 }

@@ -20,13 +20,20 @@
 #define TEXT_BYTES 512
 #define MAX_NAME_SHOWN 200 /* of a name, in an error text */
 
+/* Memory that tensors lie in: a file's, or the copy of one that lay unaligned. */
+typedef struct block {
+    mc_filemap bytes;
+    const char *file; /* its path */
+} block;
+
 struct mc_weights {
     const char *path;  /* what was opened */
     mc_arena arena;    /* names and paths */
-    mc_buffer maps;    /* mc_filemap[] */
-    mc_buffer copies;  /* void *[]: memory of the unaligned */
+    mc_buffer blocks;  /* block[] */
     mc_buffer tensors; /* mc_weight_tensor[] */
     mc_map by_name;    /* index in tensors */
+    mc_weights_options options;
+    uint64_t done, total; /* bytes of the files: read, and in all */
 };
 
 /* ---- dtypes ---- */
@@ -230,8 +237,9 @@ static size_t kind_align(const mc_weight_tensor *t) {
 
 static mica_status align_tensor(mc_weights *w, mc_weight_tensor *t) {
     if ((uintptr_t)t->data % kind_align(t) == 0 || t->bytes == 0) return MICA_OK;
-    void *copy = mc_aligned_alloc(COPY_ALIGN, t->bytes);
-    if (!copy || !MC_BUFFER_PUSH(&w->copies, void *, copy)) {
+    uint8_t *copy = mc_aligned_alloc(COPY_ALIGN, t->bytes);
+    const block b = {{.data = copy, .size = t->bytes, .in_memory = true}, t->file};
+    if (!copy || !mc_buffer_add(&w->blocks, &b, sizeof b)) {
         mc_free(copy);
         return mc_fail(MICA_ENOMEM, "out of memory: %s: tensor '%s' lies unaligned, and the copy",
                        t->file, t->name);
@@ -301,20 +309,48 @@ static mica_status add_bytes(mc_weights *w, const char *file, const uint8_t *byt
     return status;
 }
 
-/* Maps and adds dir/name, or `name` alone where dir is NULL. */
-static mica_status add_file(mc_weights *w, const char *dir, const char *name) {
-    char *joined = dir ? mc_path_join(dir, name) : mc_strdup(name);
-    if (!joined) return mc_fail_nomem(name);
-    const char *path = mc_arena_strndup(&w->arena, joined, strlen(joined));
-    mc_free(joined);
-    if (!path) return mc_fail_nomem(name);
-    mc_filemap map;
-    MC_TRY(mc_filemap_open(path, &map));
-    if (!mc_buffer_add(&w->maps, &map, sizeof map)) {
-        mc_filemap_close(&map);
+static mica_status tick(void *context, size_t bytes) {
+    mc_weights *w = context;
+    const mc_weights_options *options = &w->options;
+    w->done += bytes;
+    return options->watch ? options->watch(options->context, w->done, w->total) : MICA_OK;
+}
+
+/* Maps or reads, and adds, the file at `path`, which lives as long as w. */
+static mica_status add_file(mc_weights *w, const char *path) {
+    const mc_file_watch watch = {tick, w};
+    block b = {.file = path};
+    MC_TRY(w->options.no_mmap ? mc_filemap_read(path, 0, &watch, &b.bytes)
+                              : mc_filemap_open(path, &b.bytes));
+    if (!mc_buffer_add(&w->blocks, &b, sizeof b)) {
+        mc_filemap_close(&b.bytes);
         return mc_fail_nomem(path);
     }
-    return add_bytes(w, path, map.data, map.size);
+    return add_bytes(w, path, b.bytes.data, b.bytes.size);
+}
+
+/* The same for all of dir/names[i]: how much is to be read is known before the first. */
+static mica_status add_files(mc_weights *w, const char *dir, const char *const *names,
+                             size_t count) {
+    mc_path_info info;
+    const char **paths = mc_arena_alloc(&w->arena, count * sizeof *paths);
+    if (!paths) return mc_fail_nomem(dir);
+    for (size_t i = 0; i < count; i++) {
+        char *joined = mc_path_join(dir, names[i]);
+        paths[i] = joined ? mc_arena_strndup(&w->arena, joined, strlen(joined)) : NULL;
+        mc_free(joined);
+        if (!paths[i]) return mc_fail_nomem(dir);
+        if (mc_path_look(paths[i], &info)) w->total += info.bytes;
+    }
+    for (size_t i = 0; i < count; i++)
+        MC_TRY(add_file(w, paths[i]));
+    return MICA_OK;
+}
+
+static mica_status add_single(mc_weights *w) {
+    mc_path_info info;
+    if (mc_path_look(w->path, &info)) w->total = info.bytes;
+    return add_file(w, w->path);
 }
 
 /* ---- a folder ---- */
@@ -360,14 +396,10 @@ static int compare_names(const void *a, const void *b) {
 static mica_status add_shards(mc_weights *w, const char *dir, const char *index, shard_list *list) {
     size_t count = MC_BUFFER_COUNT(&list->names, char *);
     if (count == 0) return mc_fail(MICA_EFORMAT, "%s: weight_map lists no tensors", index);
-    char **names = MC_BUFFER_AT(&list->names, char *);
-    qsort(names, count, sizeof *names, compare_names);
-    for (size_t i = 0; i < count; i++) {
-        mica_status status = add_file(w, dir, names[i]);
-        if (status == MICA_ENOENT) return mc_fail_context(status, "%s lists a shard", index);
-        if (status != MICA_OK) return status;
-    }
-    return MICA_OK;
+    const char **names = MC_BUFFER_AT(&list->names, const char *);
+    qsort((void *)names, count, sizeof *names, compare_names);
+    mica_status status = add_files(w, dir, names, count);
+    return status == MICA_ENOENT ? mc_fail_context(status, "%s lists a shard", index) : status;
 }
 
 /* Every tensor of the index is in the shard that the index says. Shards may hold more. */
@@ -419,8 +451,8 @@ static mica_status open_listed(mc_weights *w, const char *dir) {
     size_t count, of_model = 0;
     MC_TRY(mc_dir_list(dir, ".safetensors", &w->arena, &names, &count));
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(names[i], "model.safetensors") == 0) return add_file(w, dir, names[i]);
-        if (strncmp(names[i], "model", 5) == 0) of_model++;
+        if (strcmp(names[i], "model.safetensors") == 0) return add_files(w, dir, &names[i], 1);
+        if (strncmp(names[i], "model", 5) == 0) names[of_model++] = names[i];
     }
     if (count == 0) {
         return mc_fail(MICA_ENOENT,
@@ -428,11 +460,7 @@ static mica_status open_listed(mc_weights *w, const char *dir) {
                        "model.safetensors.index.json, nor any file *.safetensors",
                        dir);
     }
-    for (size_t i = 0; i < count; i++) {
-        if (of_model > 0 && strncmp(names[i], "model", 5) != 0) continue;
-        MC_TRY(add_file(w, dir, names[i]));
-    }
-    return MICA_OK;
+    return add_files(w, dir, names, of_model ? of_model : count);
 }
 
 static mica_status open_folder(mc_weights *w, const char *dir) {
@@ -445,6 +473,22 @@ static mica_status open_folder(mc_weights *w, const char *dir) {
 
 /* ---- the whole ---- */
 
+mica_status mc_weights_prefetch(const mc_weights *w, const mc_file_watch *watch) {
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&w->blocks, block); i++)
+        MC_TRY(mc_filemap_prefetch(&MC_BUFFER_AT(&w->blocks, block)[i].bytes, watch));
+    return MICA_OK;
+}
+
+/* Reads ahead and locks, as the options say. */
+static mica_status hold(mc_weights *w) {
+    const mc_file_watch watch = {tick, w};
+    block *blocks = MC_BUFFER_AT(&w->blocks, block);
+    if (w->options.prefetch || w->options.lock) MC_TRY(mc_weights_prefetch(w, &watch));
+    for (size_t i = 0; w->options.lock && i < MC_BUFFER_COUNT(&w->blocks, block); i++)
+        MC_TRY(mc_filemap_lock(&blocks[i].bytes, blocks[i].file));
+    return MICA_OK;
+}
+
 static mica_status new_weights(const char *path, mc_weights **w) {
     *w = mc_calloc(1, sizeof **w);
     if (!*w) return mc_fail_nomem(path);
@@ -454,9 +498,11 @@ static mica_status new_weights(const char *path, mc_weights **w) {
     return mc_fail_nomem(path);
 }
 
-mica_status mc_weights_open(const char *path, mc_weights **w) {
+mica_status mc_weights_open(const char *path, const mc_weights_options *options, mc_weights **w) {
     MC_TRY(new_weights(path, w));
-    mica_status status = mc_path_is_dir(path) ? open_folder(*w, path) : add_file(*w, NULL, path);
+    if (options) (*w)->options = *options;
+    mica_status status = mc_path_is_dir(path) ? open_folder(*w, path) : add_single(*w);
+    if (status == MICA_OK) status = hold(*w);
     if (status != MICA_OK) mc_weights_close(w);
     return status;
 }
@@ -471,14 +517,9 @@ mica_status mc_weights_parse(const void *bytes, size_t size, const char *name, m
 void mc_weights_close(mc_weights **w) {
     mc_weights *x = *w;
     if (!x) return;
-    for (size_t i = 0; i < MC_BUFFER_COUNT(&x->maps, mc_filemap); i++) {
-        mc_filemap_close(&MC_BUFFER_AT(&x->maps, mc_filemap)[i]);
-    }
-    for (size_t i = 0; i < MC_BUFFER_COUNT(&x->copies, void *); i++) {
-        mc_free(MC_BUFFER_AT(&x->copies, void *)[i]);
-    }
-    mc_buffer_deinit(&x->maps);
-    mc_buffer_deinit(&x->copies);
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&x->blocks, block); i++)
+        mc_filemap_close(&MC_BUFFER_AT(&x->blocks, block)[i].bytes);
+    mc_buffer_deinit(&x->blocks);
     mc_buffer_deinit(&x->tensors);
     mc_map_deinit(&x->by_name);
     mc_arena_deinit(&x->arena);

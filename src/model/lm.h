@@ -1,6 +1,6 @@
 /* A language model: a decoder's spec with its weights, and the forward pass.
  *
- * Weights are views of the mapped files; norms and biases, small as they are, are copied to f32.
+ * Weights are views of the files; norms and biases, small as they are, are copied to f32.
  * Activations are f32 throughout. In `fast` arithmetic a product with quantised weights may see its
  * input quantised to 8 bits, by groups; in `exact` none does.
  *
@@ -45,12 +45,14 @@ typedef struct mc_lm {
 
 /* Opens the model in a folder for a device, which must outlive it.
  *
+ * options of its weights, NULL for the defaults. Weights that are neither read nor read ahead are
+ *         watched as they are found. Looked at until this returns.
  * lm      owned by the caller; NULL after an error.
  * errors  those of io/config.h and io/safetensors.h; MICA_EUNSUPPORTED an unknown family or kind;
  *         MICA_ENOENT tensors are missing (the text lists them); MICA_ESHAPE, MICA_EDTYPE a tensor
  *         is not as the config says; MICA_ENOMEM */
-mica_status mc_lm_open(const char *folder, mica_device *device, mica_progress progress,
-                       void *progress_user, mc_lm **lm);
+mica_status mc_lm_open(const char *folder, mica_device *device, const mc_weights_options *options,
+                       mc_lm **lm);
 
 /* Adds the low-rank adapter in a folder, mlx-lm's or PEFT's, to the matrices that it names. Once a
  * model, before its first pass; after an error the model can only be closed. An adapter of a tied

@@ -84,8 +84,13 @@ static mica_status load_head(mc_loader *loader, mc_lm *lm) {
                           &lm->head);
 }
 
-static mica_status load_tensors(mc_loader *loader, mc_lm *lm, mica_progress progress,
-                                void *progress_user) {
+/* Found, not read: what was read was told already. */
+static mica_status tell(const mc_weights_options *options, uint64_t done, uint64_t total) {
+    bool read = options->no_mmap || options->prefetch || options->lock;
+    return options->watch && !read ? options->watch(options->context, done, total) : MICA_OK;
+}
+
+static mica_status load_tensors(mc_loader *loader, mc_lm *lm, const mc_weights_options *options) {
     mc_decoder_spec *spec = &lm->spec;
     uint64_t total = 0;
     for (size_t i = 0; i < mc_weights_count(lm->weights); i++)
@@ -96,12 +101,11 @@ static mica_status load_tensors(mc_loader *loader, mc_lm *lm, mica_progress prog
     if (!spec->vocab) spec->vocab = lm->embed.out;
     for (int i = 0; i < spec->n_layers; i++) {
         MC_TRY(load_layer(loader, spec, i, &lm->layers[i]));
-        if (progress) progress(progress_user, loader->bytes, total);
+        MC_TRY(tell(options, loader->bytes, total));
     }
     MC_TRY(load_norm(loader, spec, -1, spec->names.norm, spec->hidden, &lm->norm));
     MC_TRY(load_head(loader, lm));
-    if (progress) progress(progress_user, total, total);
-    return MICA_OK;
+    return tell(options, total, total);
 }
 
 static mica_status check_missing(mc_loader *loader, const char *folder) {
@@ -227,9 +231,9 @@ static mica_status read_spec(mc_lm *lm, mc_loader *loader) {
 }
 
 static mica_status open_folder(mc_lm *lm, mc_loader *loader, const char *folder,
-                               mica_device *device, mica_progress progress, void *progress_user) {
+                               mica_device *device, const mc_weights_options *options) {
     MC_TRY(mc_config_load(folder, "config.json", MC_REQUIRED, &lm->config));
-    MC_TRY(mc_weights_open(folder, &lm->weights));
+    MC_TRY(mc_weights_open(folder, options, &lm->weights));
     loader->weights = lm->weights;
     loader->used = mc_calloc(mc_weights_count(lm->weights), sizeof *loader->used);
     if (!loader->used) return mc_fail_nomem("the tensors of a model");
@@ -241,7 +245,7 @@ static mica_status open_folder(mc_lm *lm, mc_loader *loader, const char *folder,
         loader->prefix = "model."; /* its embedding is missing: it will be listed */
     lm->layers = mc_calloc((size_t)lm->spec.n_layers, sizeof *lm->layers);
     if (!lm->layers) return mc_fail_nomem("the layers of a model");
-    MC_TRY(load_tensors(loader, lm, progress, progress_user));
+    MC_TRY(load_tensors(loader, lm, options));
     MC_TRY(check_missing(loader, folder));
     MC_TRY(make_freqs(lm, 0));
     MC_TRY(make_freqs(lm, 1));
@@ -249,13 +253,14 @@ static mica_status open_folder(mc_lm *lm, mc_loader *loader, const char *folder,
     return note_unused(loader, lm);
 }
 
-mica_status mc_lm_open(const char *folder, mica_device *device, mica_progress progress,
-                       void *progress_user, mc_lm **out) {
+mica_status mc_lm_open(const char *folder, mica_device *device, const mc_weights_options *options,
+                       mc_lm **out) {
+    const mc_weights_options defaults = {0};
     mc_loader loader = {0};
     mc_lm *lm = mc_calloc(1, sizeof *lm);
     *out = NULL;
     if (!lm) return mc_fail_nomem("a model");
-    mica_status status = open_folder(lm, &loader, folder, device, progress, progress_user);
+    mica_status status = open_folder(lm, &loader, folder, device, options ? options : &defaults);
     mc_names_deinit(&loader.missing);
     mc_free(loader.used);
     if (status == MICA_OK)

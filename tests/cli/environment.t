@@ -59,7 +59,7 @@ at, nor where a verb has no such option.
   Try: mica help run
   [2]
   $ mica run x --no-help 2>&1
-  mica: run has no option --no-help; did you mean --help?
+  mica: run has no option --no-help; did you mean --no-mmap?
   Try: mica help run
   [2]
 

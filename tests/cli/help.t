@@ -108,6 +108,12 @@ Each verb explains itself, in lines of 80 columns at most.
                                   PEFT
         --arithmetic fast|exact   fast: activations in 8 bits where weights are
                                   quantised; exact: in floats (default: fast)
+        --no-mmap                 read the weights into memory instead of mapping
+                                  their files
+        --prefetch                read mapped weights ahead, before the first
+                                  token
+        --mlock                   keep the weights in memory, so that they are
+                                  never swapped
     -t, --threads N               threads that compute; 0: one a core (default: 0)
     -c, --context N               tokens to keep in mind, the oldest are
                                   forgotten; 0: as many as the model can, and an
@@ -185,6 +191,12 @@ Each verb explains itself, in lines of 80 columns at most.
                                   PEFT
         --arithmetic fast|exact   fast: activations in 8 bits where weights are
                                   quantised; exact: in floats (default: fast)
+        --no-mmap                 read the weights into memory instead of mapping
+                                  their files
+        --prefetch                read mapped weights ahead, before the first
+                                  token
+        --mlock                   keep the weights in memory, so that they are
+                                  never swapped
     -t, --threads N               threads that compute; 0: one a core (default: 0)
     -c, --context N               tokens to keep in mind, the oldest are
                                   forgotten; 0: as many as the model can, and an
@@ -254,6 +266,12 @@ Each verb explains itself, in lines of 80 columns at most.
                                   PEFT
         --arithmetic fast|exact   fast: activations in 8 bits where weights are
                                   quantised; exact: in floats (default: fast)
+        --no-mmap                 read the weights into memory instead of mapping
+                                  their files
+        --prefetch                read mapped weights ahead, before the first
+                                  token
+        --mlock                   keep the weights in memory, so that they are
+                                  never swapped
     -t, --threads N               threads that compute; 0: one a core (default: 0)
     -c, --context N               tokens to keep in mind, the oldest are
                                   forgotten; 0: as many as the model can, and an
@@ -360,6 +378,12 @@ Each verb explains itself, in lines of 80 columns at most.
                                   PEFT
         --arithmetic fast|exact   fast: activations in 8 bits where weights are
                                   quantised; exact: in floats (default: fast)
+        --no-mmap                 read the weights into memory instead of mapping
+                                  their files
+        --prefetch                read mapped weights ahead, before the first
+                                  token
+        --mlock                   keep the weights in memory, so that they are
+                                  never swapped
   
   Help:
     -h, --help                    print this and exit

@@ -257,6 +257,63 @@ static void test_nothing(void **state) {
     mica_model_close(NULL);
 }
 
+/* ---- loading ---- */
+
+static void count_progress(void *user, uint64_t done, uint64_t total) {
+    uint64_t *last = user;
+    assert_true(done >= last[0] && done <= total);
+    last[0] = done;
+    last[1] = total;
+}
+
+/* However the weights get into memory, they are the same. */
+static void test_loading(void **state) {
+    (void)state;
+    static const mica_model_options ways[] = {
+        {0}, {.no_mmap = true}, {.prefetch = true}, {.no_mmap = true, .prefetch = true}};
+    char first[256] = "";
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        uint64_t last[2] = {0};
+        mica_model_options options = ways[i];
+        options.threads = 1;
+        options.progress = count_progress;
+        options.progress_user = last;
+        mica_model *model;
+        if (mica_model_open(default_path, &options, &model) != MICA_OK)
+            fail_msg("%s", mica_last_error());
+        assert_true(last[1] > 0 && last[0] == last[1]);
+        mica_session *session = open_session(model);
+        char text[sizeof first] = "";
+        mica_stream *stream;
+        assert_int_equal(mica_generate(session, "curl is", 0,
+                                       &(mica_generate_options){.max_tokens = 8}, &stream),
+                         MICA_OK);
+        for (mica_token t; mica_stream_next(stream, &t);)
+            strncat(text, t.text, sizeof text - strlen(text) - 1);
+        assert_int_equal(mica_stream_status(stream), MICA_OK);
+        if (i == 0) strcpy(first, text);
+        assert_string_equal(text, first);
+        mica_stream_close(&stream);
+        mica_session_close(&session);
+        mica_model_close(&model);
+    }
+    assert_true(strlen(first) > 8);
+}
+
+static void test_loading_cancelled(void **state) {
+    (void)state;
+    mica_cancel *cancel;
+    assert_int_equal(mica_cancel_open(&cancel), MICA_OK);
+    mica_cancel_set(cancel);
+    static const mica_model_options ways[] = {{0}, {.no_mmap = true}, {.prefetch = true}};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        mica_model_options options = ways[i];
+        options.cancel = cancel;
+        expect_open(default_path, &options, MICA_ECANCELLED, "cancelled");
+    }
+    mica_cancel_close(&cancel);
+}
+
 /* ---- memory ---- */
 
 static void test_cache_bytes(void **state) {
@@ -360,6 +417,7 @@ int main(void) {
         cmocka_unit_test(test_default_model),  cmocka_unit_test(test_info),
         cmocka_unit_test(test_pieces),         cmocka_unit_test(test_bad_models),
         cmocka_unit_test(test_bad_prompts),    cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_loading),        cmocka_unit_test(test_loading_cancelled),
         cmocka_unit_test(test_cache_bytes),    cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_bounded_memory),
     };

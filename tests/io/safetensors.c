@@ -98,17 +98,37 @@ static size_t count_text(const char *text, const char *what) {
     return n;
 }
 
-static void check_model(const char *dir) {
+/* What a watch was told. */
+typedef struct told {
+    uint64_t count, done, total;
+    uint64_t most; /* the work is ended when it was told so often; 0: never */
+} told;
+
+static mica_status watch(void *context, uint64_t done, uint64_t total) {
+    told *t = context;
+    assert_true(done >= t->done && done <= total);
+    assert_true(t->count == 0 || t->total == total);
+    *t = (told){t->count + 1, done, total, t->most};
+    return t->most && t->count == t->most ? mc_fail(MICA_ECANCELLED, "enough") : MICA_OK;
+}
+
+static void check_model(const char *dir, const mc_weights_options *options) {
     mc_weights *w;
-    mica_status status = mc_weights_open(dir, &w);
+    told told_last = {0};
+    mc_weights_options watched = *options;
+    watched.watch = watch;
+    watched.context = &told_last;
+    mica_status status = mc_weights_open(dir, &watched, &w);
     if (status != MICA_OK) fail_msg("%s: %s", dir, mica_last_error());
     size_t checked = 0, listed = 0;
+    uint64_t bytes = 0;
     test_list files = test_list_files(dir, ".safetensors");
     for (size_t f = 0; f < files.count; f++) {
         if (strncmp(files.names[f], "model", 5) != 0) continue; /* golden.safetensors */
         char *path = test_format("%s/%s", dir, files.names[f]);
         size_t size;
         char *file = test_read_file(path, &size);
+        bytes += size;
         listed += count_text(file + 8, "\"data_offsets\":");
         for (size_t i = 0; i < mc_weights_count(w); i++) {
             const mc_weight_tensor *t = mc_weights_at(w, i);
@@ -123,10 +143,16 @@ static void check_model(const char *dir) {
     }
     assert_int_equal(checked, mc_weights_count(w));
     assert_int_equal(checked, listed);
+    bool reads = options->no_mmap || options->prefetch;
+    assert_int_equal(told_last.done, reads ? bytes : 0);
+    assert_int_equal(told_last.total, reads ? bytes : 0);
     assert_true(checked > 0);
     test_list_free(&files);
     mc_weights_close(&w);
 }
+
+static const mc_weights_options ways[] = {
+    {0}, {.no_mmap = true}, {.prefetch = true}, {.no_mmap = true, .prefetch = true}};
 
 static void test_fixtures(void **state) {
     (void)state;
@@ -135,7 +161,8 @@ static void test_fixtures(void **state) {
     assert_true(cases.count > 0);
     for (size_t i = 0; i < cases.count; i++) {
         char *dir = test_format("%s/%s", models, cases.names[i]);
-        check_model(dir);
+        for (size_t o = 0; o < sizeof ways / sizeof *ways; o++)
+            check_model(dir, &ways[o]);
         free(dir);
     }
     print_message("%zu models, every tensor as its header says\n", cases.count);
@@ -355,36 +382,81 @@ static void test_choice_of_files(void **state) {
     (void)state;
     char *dir = test_temp_dir();
     mc_weights *w;
-    EXPECT(mc_weights_open(dir, &w), MICA_ENOENT, dir, "model.safetensors");
+    EXPECT(mc_weights_open(dir, NULL, &w), MICA_ENOENT, dir, "model.safetensors");
     write_model(dir, "z.safetensors", TENSOR("z"), 1);
     write_model(dir, "y.safetensors", TENSOR("y"), 1);
-    assert_int_equal(mc_weights_open(dir, &w), MICA_OK);
+    assert_int_equal(mc_weights_open(dir, NULL, &w), MICA_OK);
     assert_int_equal(mc_weights_count(w), 2);
     assert_string_equal(mc_weights_at(w, 0)->name, "y");
     mc_weights_close(&w);
     write_model(dir, "model-2.safetensors", TENSOR("two"), 1);
     write_model(dir, "model-1.safetensors", TENSOR("one"), 1);
-    assert_int_equal(mc_weights_open(dir, &w), MICA_OK);
+    assert_int_equal(mc_weights_open(dir, NULL, &w), MICA_OK);
     assert_int_equal(mc_weights_count(w), 2);
     assert_string_equal(mc_weights_at(w, 0)->name, "one");
     mc_weights_close(&w);
     write_model(dir, "model.safetensors", TENSOR("m"), 1);
-    assert_int_equal(mc_weights_open(dir, &w), MICA_OK);
+    assert_int_equal(mc_weights_open(dir, NULL, &w), MICA_OK);
     assert_int_equal(mc_weights_count(w), 1);
     assert_string_equal(mc_weights_at(w, 0)->name, "m");
     mc_weights_close(&w);
     write_text(dir, INDEX, "{\"weight_map\":{\"z\":\"z.safetensors\",\"y\":\"y.safetensors\"}}");
-    assert_int_equal(mc_weights_open(dir, &w), MICA_OK);
+    assert_int_equal(mc_weights_open(dir, NULL, &w), MICA_OK);
     assert_int_equal(mc_weights_count(w), 2);
     assert_non_null(mc_weights_find(w, "z"));
     mc_weights_close(&w);
     char *one = test_format("%s/z.safetensors", dir); /* a file by its own name */
-    assert_int_equal(mc_weights_open(one, &w), MICA_OK);
+    assert_int_equal(mc_weights_open(one, NULL, &w), MICA_OK);
     assert_int_equal(mc_weights_count(w), 1);
     mc_weights_close(&w);
     free(one);
     test_temp_dir_remove(dir);
-    EXPECT(mc_weights_open("/no/such/model", &w), MICA_ENOENT, "/no/such/model");
+    EXPECT(mc_weights_open("/no/such/model", NULL, &w), MICA_ENOENT, "/no/such/model");
+}
+
+/* Reading ends where the watch says, and nothing is left behind. */
+static void test_ended(void **state) {
+    (void)state;
+    char *dir = test_temp_dir();
+    write_model(dir, "a.safetensors", TENSOR("a"), 1);
+    write_model(dir, "b.safetensors", TENSOR("b"), 1);
+    for (size_t i = 1; i < sizeof ways / sizeof *ways; i++) {
+        for (uint64_t most = 1; most <= 3; most++) {
+            mc_weights *w;
+            told t = {.most = most};
+            mc_weights_options options = ways[i];
+            options.watch = watch;
+            options.context = &t;
+            mica_status status = mc_weights_open(dir, &options, &w);
+            assert_int_equal(status, most <= 2 ? MICA_ECANCELLED : MICA_OK); /* a tick a file */
+            assert_int_equal(w == NULL, most <= 2);
+            assert_int_equal(t.count, most <= 2 ? most : 2);
+            mc_weights_close(&w);
+        }
+    }
+    test_temp_dir_remove(dir);
+}
+
+/* Whatever the limit of this process is: locked, or an error that names the file. */
+static void test_locked(void **state) {
+    (void)state;
+    char *dir = test_temp_dir(), *path = test_format("%s/a.safetensors", dir);
+    write_model(dir, "a.safetensors",
+                "{\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+                "\"odd\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[1,9]}}",
+                9);
+    for (int no_mmap = 0; no_mmap < 2; no_mmap++) {
+        mc_weights *w;
+        const mc_weights_options options = {.no_mmap = no_mmap, .lock = true};
+        mica_status status = mc_weights_open(dir, &options, &w);
+        if (status == MICA_OK)
+            assert_int_equal(((const uint8_t *)mc_weights_find(w, "b")->data)[0], 0);
+        else
+            EXPECT(status, MICA_ENOMEM, path, "cannot be locked");
+        mc_weights_close(&w);
+    }
+    free(path);
+    test_temp_dir_remove(dir);
 }
 
 static void test_bad_index(void **state) {
@@ -418,7 +490,8 @@ static void test_bad_index(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         write_text(dir, INDEX, cases[i].text);
-        EXPECT(mc_weights_open(dir, &w), cases[i].status, dir, cases[i].first, cases[i].second);
+        EXPECT(mc_weights_open(dir, NULL, &w), cases[i].status, dir, cases[i].first,
+               cases[i].second);
         assert_null(w);
     }
     test_temp_dir_remove(dir);
@@ -429,15 +502,16 @@ static void test_files_that_cannot_be_read(void **state) {
     char *dir = test_temp_dir(), *path = test_format("%s/model.safetensors", dir);
     mc_weights *w;
     test_write_file(path, "", 0);
-    EXPECT(mc_weights_open(dir, &w), MICA_EFORMAT, path, "0 bytes");
+    EXPECT(mc_weights_open(dir, NULL, &w), MICA_EFORMAT, path, "0 bytes");
     write_model(dir, "model.safetensors", TENSOR("a"), 0);
-    EXPECT(mc_weights_open(dir, &w), MICA_EFORMAT, path, "tensor 'a'", "cut short");
+    EXPECT(mc_weights_open(dir, NULL, &w), MICA_EFORMAT, path, "tensor 'a'", "cut short");
     assert_int_equal(chmod(path, 0), 0);
-    if (test_lose_rights()) EXPECT(mc_weights_open(dir, &w), MICA_EIO, path, "Permission denied");
+    if (test_lose_rights())
+        EXPECT(mc_weights_open(dir, NULL, &w), MICA_EIO, path, "Permission denied");
     test_regain_rights();
     unlink(path);
     assert_int_equal(mkdir(path, 0700), 0);
-    EXPECT(mc_weights_open(dir, &w), MICA_EIO, path, "is a folder");
+    EXPECT(mc_weights_open(dir, NULL, &w), MICA_EIO, path, "is a folder");
     rmdir(path);
     free(path);
     test_temp_dir_remove(dir);
@@ -445,9 +519,15 @@ static void test_files_that_cannot_be_read(void **state) {
 
 /* ---- memory ---- */
 
+typedef struct opening {
+    const char *dir;
+    mc_weights_options options;
+} opening;
+
 static bool open_and_close(void *arg) {
+    const opening *o = arg;
     mc_weights *w;
-    mica_status status = mc_weights_open(arg, &w);
+    mica_status status = mc_weights_open(o->dir, &o->options, &w);
     assert_true(status == MICA_OK || status == MICA_ENOMEM);
     assert_true((w != NULL) == (status == MICA_OK));
     mc_weights_close(&w);
@@ -458,7 +538,9 @@ static void test_no_memory(void **state) {
     (void)state;
     char *dir = test_temp_dir();
     write_model(dir, "a.safetensors", TENSOR("a"), 1);
-    test_fail_each_allocation(open_and_close, dir); /* a listed folder */
+    opening mapped = {dir, {0}}, read = {dir, {.no_mmap = true}};
+    test_fail_each_allocation(open_and_close, &mapped); /* a listed folder */
+    test_fail_each_allocation(open_and_close, &read);
     write_model(dir, "b.safetensors",
                 "{\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
                 "\"odd\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[1,9]}}",
@@ -466,7 +548,8 @@ static void test_no_memory(void **state) {
     write_text(dir, INDEX,
                "{\"weight_map\":{\"a\":\"a.safetensors\",\"b\":\"b.safetensors\","
                "\"odd\":\"b.safetensors\"}}");
-    test_fail_each_allocation(open_and_close, dir); /* an index, and a copy */
+    test_fail_each_allocation(open_and_close, &mapped); /* an index, and a copy */
+    test_fail_each_allocation(open_and_close, &read);
     test_temp_dir_remove(dir);
 }
 
@@ -481,6 +564,8 @@ int main(void) {
         cmocka_unit_test(test_bad_lengths),
         cmocka_unit_test(test_cut_anywhere),
         cmocka_unit_test(test_choice_of_files),
+        cmocka_unit_test(test_ended),
+        cmocka_unit_test(test_locked),
         cmocka_unit_test(test_bad_index),
         cmocka_unit_test(test_files_that_cannot_be_read),
         cmocka_unit_test(test_no_memory),

@@ -146,7 +146,7 @@ static mica_array merge(const mc_lm *lm, const mc_linear *linear, double scale, 
 static mc_lm *open_lm(const char *name) {
     mc_lm *lm;
     char *path = fixture_path(name);
-    if (mc_lm_open(path, device, NULL, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
+    if (mc_lm_open(path, device, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
     free(path);
     return lm;
 }
@@ -375,7 +375,7 @@ static bool adapt_once(void *arg) {
     char *path = fixture_path("qwen3_tied");
     bool done = false;
     if (mica_device_open("cpu", &(mica_device_options){.threads = 1}, &own) == MICA_OK) {
-        done = mc_lm_open(path, own, NULL, NULL, &lm) == MICA_OK && mc_lm_adapt(lm, arg) == MICA_OK;
+        done = mc_lm_open(path, own, NULL, &lm) == MICA_OK && mc_lm_adapt(lm, arg) == MICA_OK;
         mc_lm_close(&lm);
         assert_int_equal(mica_device_active_bytes(own), 0);
         mica_device_close(&own);

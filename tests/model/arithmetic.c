@@ -16,7 +16,7 @@ static int open_default(void **state) {
     (void)state;
     char *path = test_format("%s/default", test_models_dir());
     mica_status status = mica_device_open("cpu", &(mica_device_options){.threads = 2}, &device);
-    if (status == MICA_OK) status = mc_lm_open(path, device, NULL, NULL, &lm);
+    if (status == MICA_OK) status = mc_lm_open(path, device, NULL, &lm);
     if (status != MICA_OK) fprintf(stderr, "%s\n", mica_last_error());
     free(path);
     return status != MICA_OK;

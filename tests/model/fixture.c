@@ -32,10 +32,10 @@ static void load_golden(const char *name, char *path, model_fixture *f) {
 
 static void open_lm(model_fixture *f, const char *path) {
     char *tensors = test_format("%s/golden.safetensors", f->path);
-    if (mc_weights_open(tensors, &f->tensors) != MICA_OK) fail_msg("%s", mica_last_error());
+    if (mc_weights_open(tensors, NULL, &f->tensors) != MICA_OK) fail_msg("%s", mica_last_error());
     free(tensors);
     if (mica_device_open("cpu", &(mica_device_options){.threads = 2}, &f->device) != MICA_OK ||
-        mc_lm_open(path, f->device, NULL, NULL, &f->lm) != MICA_OK)
+        mc_lm_open(path, f->device, NULL, &f->lm) != MICA_OK)
         fail_msg("%s", mica_last_error());
 }
 

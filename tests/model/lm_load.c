@@ -11,7 +11,7 @@ static void expect_error(const char *model, const char *file, const char *from, 
                          mica_status status, const char *word, const char *other) {
     char *dir = fixture_copy(model, file, from, to);
     mc_lm *lm;
-    mica_status got = mc_lm_open(dir, device, NULL, NULL, &lm);
+    mica_status got = mc_lm_open(dir, device, NULL, &lm);
     assert_null(lm);
     if (got != status || !strstr(mica_last_error(), word) || !strstr(mica_last_error(), other))
         fail_msg("%s with %s: %s: %s; want %s with \"%s\" and \"%s\"", model, to,
@@ -87,7 +87,7 @@ static void test_unsaid_packing(void **state) {
     key[1] = 'Q';
     test_write_file(path, text, size);
     mc_lm *lm;
-    if (mc_lm_open(dir, device, NULL, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
+    if (mc_lm_open(dir, device, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
     assert_string_equal(lm->quantization, "8 bit, groups of 64 (affine)");
     mc_lm_close(&lm);
     free(text);
@@ -99,9 +99,9 @@ static void test_not_models(void **state) {
     (void)state;
     mc_lm *lm;
     char *dir = test_temp_dir();
-    assert_int_equal(mc_lm_open(dir, device, NULL, NULL, &lm), MICA_ENOENT);
+    assert_int_equal(mc_lm_open(dir, device, NULL, &lm), MICA_ENOENT);
     assert_non_null(strstr(mica_last_error(), CONFIG));
-    assert_int_equal(mc_lm_open("/nowhere/at/all", device, NULL, NULL, &lm), MICA_ENOENT);
+    assert_int_equal(mc_lm_open("/nowhere/at/all", device, NULL, &lm), MICA_ENOENT);
     test_temp_dir_remove(dir);
 }
 
@@ -122,7 +122,7 @@ static void expect_note(const char *model, const char *from, const char *to, con
                         const char *end) {
     mc_lm *lm;
     char *dir = fixture_copy(model, CONFIG, from, to);
-    if (mc_lm_open(dir, device, NULL, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
+    if (mc_lm_open(dir, device, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
     const char *found = lm->notes.len ? lm->notes.data : "";
     if (strncmp(found, note, strlen(note)) != 0 || !strstr(found, end) || (*found && !*note))
         fail_msg("%s with %s: \"%s\", want \"%s ... %s\"", model, to, found, note, end);
@@ -159,7 +159,7 @@ static void test_llama3_frequencies(void **state) {
                              "\"original_max_position_embeddings\": 4096}");
     mc_lm *lm;
     float got[8];
-    if (mc_lm_open(dir, device, NULL, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
+    if (mc_lm_open(dir, device, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
     assert_false(mica_valid(lm->freqs[1])); /* of the layers with a window: a plain one */
     assert_int_equal(mica_read(lm->freqs[0], got, sizeof got), MICA_OK);
     for (int i = 0; i < 8; i++)
@@ -174,7 +174,7 @@ static bool open_once(void *arg) {
     bool done = false;
     if (mica_device_open("cpu", &(mica_device_options){.threads = 1}, &own) != MICA_OK)
         return false;
-    done = mc_lm_open(arg, own, NULL, NULL, &lm) == MICA_OK;
+    done = mc_lm_open(arg, own, NULL, &lm) == MICA_OK;
     mc_lm_close(&lm);
     assert_int_equal(mica_device_active_bytes(own), 0);
     mica_device_close(&own);
