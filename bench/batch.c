@@ -1,8 +1,9 @@
 /* Rows decoded together against one alone: how much faster tokens come in all.
  *
- *     batch MODEL [TOKENS]
+ *     batch MODEL [TOKENS [ROWS [THREADS]]]
  *
- * Prompts are short and all rows have TOKENS tokens, so that the time is that of decoding. */
+ * Prompts are short and all rows have TOKENS tokens, so that the time is that of decoding. ROWS 0:
+ * one row, and twice as many again and again. THREADS 0: one a core. */
 #include <mica/mica.h>
 
 #include <stdio.h>
@@ -36,17 +37,22 @@ static mica_status measure(const mica_model *model, int rows, int64_t tokens, do
 int main(int argc, char **argv) {
     mica_model *model = NULL;
     double one = 0.0, rate = 0.0;
-    if (argc < 2) {
-        fprintf(stderr, "usage: %s MODEL [TOKENS]\n", argv[0]);
+    int64_t tokens = argc > 2 ? atoi(argv[2]) : 64;
+    int rows = argc > 3 ? atoi(argv[3]) : 0, last = rows > 0 ? rows : MOST;
+    int threads = argc > 4 ? atoi(argv[4]) : 0;
+    if (argc < 2 || tokens < 2 || last > MOST) {
+        fprintf(stderr,
+                "usage: %s MODEL [TOKENS [ROWS [THREADS]]], at least 2 tokens, at most %d rows\n",
+                argv[0], MOST);
         return 2;
     }
-    int64_t tokens = argc > 2 ? atoi(argv[2]) : 64;
-    mica_status status = mica_model_open(argv[1], NULL, &model);
-    printf("rows  tokens/s  of one row's\n");
-    for (int rows = 1; !status && rows <= MOST; rows *= 2) {
+    mica_status status =
+        mica_model_open(argv[1], &(mica_model_options){.threads = threads}, &model);
+    printf("rows  tokens/s  of the first\n");
+    for (rows = rows > 0 ? rows : 1; !status && rows <= last; rows *= 2) {
         status = measure(model, rows, tokens, &rate);
         if (status) break;
-        if (rows == 1) one = rate;
+        if (one == 0.0) one = rate;
         printf("%4d  %8.1f  %12.2f\n", rows, rate, rate / one);
         fflush(stdout);
     }

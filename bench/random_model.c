@@ -1,41 +1,127 @@
-/* Writes a model folder of a real shape with random 4-bit weights: something to time.
+/* Writes a model folder of a real shape with random weights: something to time.
  *
- *     random_model SHAPE TOKENIZER_DIR OUT_DIR
+ *     random_model SHAPE TOKENIZER_DIR OUT_DIR [FORMAT]
  *
- * SHAPE is a row of the table below. The tokenizer files are copied from TOKENIZER_DIR, for the
- * command wants them; what the model says is noise. Weights are MLX's affine 4 bit, groups of 64,
- * bfloat16 scales and biases, chosen so that activations stay near 1 in size. */
+ * SHAPE is a row of the table below, FORMAT 4bit (the default), 8bit, mxfp4 or bf16. The tokenizer
+ * files are copied from TOKENIZER_DIR, for the command wants them; what the model says is noise.
+ * Weights are chosen so that activations stay near 1 in size. Affine ones have bfloat16 scales and
+ * biases of -2^(bits - 1) scales: exactly what formats without biases can say too, so that the very
+ * same numbers can be given to other programs (bench/peers). */
 #define _POSIX_C_SOURCE 200809L
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { GROUP = 64, BITS = 4, MAX_TENSORS = 2048, NAME = 96 };
+enum { MAX_TENSORS = 2048, MAX_NORMS = 6, NAME = 96 };
+
+/* The norms of a layer and what config.json says beside the sizes. */
+typedef struct family {
+    struct {
+        const char *name;
+        bool of_heads; /* [head_dim]; or else [hidden] */
+    } norms[MAX_NORMS];
+    float norm; /* the weight that leaves a normalised row as it is */
+    const char *config;
+} family;
+
+static const family gemma3 = {
+    .norms = {{"input_layernorm", false},
+              {"post_attention_layernorm", false},
+              {"pre_feedforward_layernorm", false},
+              {"post_feedforward_layernorm", false},
+              {"self_attn.q_norm", true},
+              {"self_attn.k_norm", true}},
+    .norm = 0.0f,
+    .config = "\"model_type\": \"gemma3_text\", \"architectures\": [\"Gemma3ForCausalLM\"],\n"
+              " \"hidden_activation\": \"gelu_pytorch_tanh\", \"query_pre_attn_scalar\": 256,\n"
+              " \"sliding_window_pattern\": 6, \"rope_theta\": 1000000.0,\n"
+              " \"rope_local_base_freq\": 10000.0, \"rms_norm_eps\": 1e-06,\n"
+              " \"max_position_embeddings\": 32768, \"bos_token_id\": 2, \"eos_token_id\": 1",
+};
+
+static const family qwen3 = {
+    .norms = {{"input_layernorm", false},
+              {"post_attention_layernorm", false},
+              {"self_attn.q_norm", true},
+              {"self_attn.k_norm", true}},
+    .norm = 1.0f,
+    .config = "\"model_type\": \"qwen3\", \"architectures\": [\"Qwen3ForCausalLM\"],\n"
+              " \"hidden_act\": \"silu\", \"attention_bias\": false, \"rope_theta\": 1000000.0,\n"
+              " \"rms_norm_eps\": 1e-06, \"max_position_embeddings\": 40960,\n"
+              " \"bos_token_id\": 151643, \"eos_token_id\": 151645",
+};
+
+static const family llama = {
+    .norms = {{"input_layernorm", false}, {"post_attention_layernorm", false}},
+    .norm = 1.0f,
+    .config = "\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"],\n"
+              " \"hidden_act\": \"silu\", \"attention_bias\": false, \"mlp_bias\": false,\n"
+              " \"rope_theta\": 500000.0, \"rms_norm_eps\": 1e-05,\n"
+              " \"max_position_embeddings\": 131072, \"bos_token_id\": 128000,\n"
+              " \"eos_token_id\": 128001",
+};
 
 typedef struct shape {
     const char *name;
-    int layers, hidden, heads, kv_heads, head_dim, mlp, vocab, window, pattern;
+    const family *family;
+    int layers, hidden, heads, kv_heads, head_dim, mlp, vocab;
+    bool tied;
+    const char *config; /* the member of config.json that is this size's own; NULL: none */
 } shape;
 
+#define STRETCHED(factor)                                                \
+    "\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": " #factor \
+    ", \"low_freq_factor\": 1.0,\n  \"high_freq_factor\": 4.0,"          \
+    " \"original_max_position_embeddings\": 8192}"
+
 static const shape shapes[] = {
-    {"gemma3-270m", 18, 640, 4, 1, 256, 2048, 262144, 512, 6},
-    {"gemma3-1b", 26, 1152, 4, 1, 256, 6912, 262144, 512, 6},
-    {"gemma3-4b", 34, 2560, 8, 4, 256, 10240, 262144, 1024, 6},
+    {"gemma3-270m", &gemma3, 18, 640, 4, 1, 256, 2048, 262144, true, "\"sliding_window\": 512"},
+    {"gemma3-1b", &gemma3, 26, 1152, 4, 1, 256, 6912, 262144, true, "\"sliding_window\": 512"},
+    {"gemma3-4b", &gemma3, 34, 2560, 8, 4, 256, 10240, 262144, true, "\"sliding_window\": 1024"},
+    {"llama3.2-1b", &llama, 16, 2048, 32, 8, 64, 8192, 128256, true, STRETCHED(32.0)},
+    {"llama3.1-8b", &llama, 32, 4096, 32, 8, 128, 14336, 128256, false, STRETCHED(8.0)},
+    {"qwen3-0.6b", &qwen3, 28, 1024, 16, 8, 128, 3072, 151936, true, NULL},
 };
 
-typedef enum kind { CODES, SCALES, BIASES, NORM } kind;
+/* How matrices are written; bits 0: as bfloat16. The values of uniform codes, in units of the
+ * scale, have the deviation `spread`. */
+typedef struct format {
+    const char *name, *mode;
+    int bits, group;
+    float spread;
+} format;
+
+static const format formats[] = {
+    {"4bit", "affine", 4, 64, 4.61f},
+    {"8bit", "affine", 8, 64, 73.9f},
+    {"mxfp4", "mxfp4", 4, 32, 2.93f},
+    {"bf16", NULL, 0, 0, 0.0f},
+};
+
+/* What a tensor is filled with: random bits, random numbers, or one number again and again. */
+typedef enum kind { CODES, NUMBERS, CONSTANT, EXPONENT } kind;
 
 typedef struct tensor {
     char name[NAME];
     kind kind;
     int64_t rows, cols; /* of the file's elements; rows 0: a vector */
-    int64_t inputs;     /* of the logical matrix: what a product sums over */
+    float value;        /* NUMBERS: the most; CONSTANT: the number; EXPONENT: the power of two */
 } tensor;
+
+/* In the file: bytes of an element, and what the header calls it. */
+static const struct {
+    int bytes;
+    const char *dtype;
+} stored[] = {[CODES] = {4, "U32"},
+              [NUMBERS] = {2, "BF16"},
+              [CONSTANT] = {2, "BF16"},
+              [EXPONENT] = {1, "U8"}};
 
 static tensor tensors[MAX_TENSORS];
 static int n_tensors;
@@ -46,22 +132,34 @@ static void fail(const char *what, const char *name) {
 }
 
 static void add(const char *prefix, const char *suffix, kind k, int64_t rows, int64_t cols,
-                int64_t inputs) {
+                float value) {
     tensor *t = &tensors[n_tensors++];
     snprintf(t->name, NAME, "%s%s", prefix, suffix);
     t->kind = k;
     t->rows = rows;
     t->cols = cols;
-    t->inputs = inputs;
+    t->value = value;
 }
 
-static void add_linear(const char *prefix, int64_t outputs, int64_t inputs) {
-    add(prefix, ".weight", CODES, outputs, inputs * BITS / 32, inputs);
-    add(prefix, ".scales", SCALES, outputs, inputs / GROUP, inputs);
-    add(prefix, ".biases", BIASES, outputs, inputs / GROUP, inputs);
+/* Weights of variance 1 / inputs. */
+static void add_linear(const format *f, const char *prefix, int64_t outputs, int64_t inputs) {
+    float deviation = 1.0f / sqrtf((float)inputs);
+    float scale = deviation / f->spread;
+    if (f->bits == 0) {
+        add(prefix, ".weight", NUMBERS, outputs, inputs, sqrtf(3.0f) * deviation);
+        return;
+    }
+    add(prefix, ".weight", CODES, outputs, inputs * f->bits / 32, 0.0f);
+    if (strcmp(f->mode, "affine") != 0) {
+        add(prefix, ".scales", EXPONENT, outputs, inputs / f->group, roundf(log2f(scale)));
+        return;
+    }
+    add(prefix, ".scales", CONSTANT, outputs, inputs / f->group, scale);
+    add(prefix, ".biases", CONSTANT, outputs, inputs / f->group,
+        -scale * (float)(1 << (f->bits - 1)));
 }
 
-static void add_layer(const shape *s, int layer) {
+static void add_layer(const shape *s, const format *f, int layer) {
     const struct {
         const char *name;
         int64_t outputs, inputs;
@@ -74,29 +172,30 @@ static void add_layer(const shape *s, int layer) {
         {"mlp.up_proj", s->mlp, s->hidden},
         {"mlp.down_proj", s->hidden, s->mlp},
     };
-    const struct {
-        const char *name;
-        int64_t length;
-    } norms[] = {
-        {"input_layernorm", s->hidden},           {"post_attention_layernorm", s->hidden},
-        {"pre_feedforward_layernorm", s->hidden}, {"post_feedforward_layernorm", s->hidden},
-        {"self_attn.q_norm", s->head_dim},        {"self_attn.k_norm", s->head_dim},
-    };
     char prefix[NAME / 2];
     char name[NAME - 16];
     snprintf(prefix, sizeof prefix, "model.layers.%d.", layer);
     for (size_t i = 0; i < sizeof linears / sizeof *linears; i++) {
         snprintf(name, sizeof name, "%s%s", prefix, linears[i].name);
-        add_linear(name, linears[i].outputs, linears[i].inputs);
+        add_linear(f, name, linears[i].outputs, linears[i].inputs);
     }
-    for (size_t i = 0; i < sizeof norms / sizeof *norms; i++) {
-        snprintf(name, sizeof name, "%s%s", prefix, norms[i].name);
-        add(name, ".weight", NORM, 0, norms[i].length, 0);
+    for (int i = 0; i < MAX_NORMS && s->family->norms[i].name; i++) {
+        snprintf(name, sizeof name, "%s%s", prefix, s->family->norms[i].name);
+        add(name, ".weight", CONSTANT, 0, s->family->norms[i].of_heads ? s->head_dim : s->hidden,
+            s->family->norm);
     }
 }
 
+static void add_model(const shape *s, const format *f) {
+    add_linear(f, "model.embed_tokens", s->vocab, s->hidden);
+    for (int i = 0; i < s->layers; i++)
+        add_layer(s, f, i);
+    add("model.norm", ".weight", CONSTANT, 0, s->hidden, s->family->norm);
+    if (!s->tied) add_linear(f, "lm_head", s->vocab, s->hidden);
+}
+
 static int64_t tensor_bytes(const tensor *t) {
-    return (t->rows > 0 ? t->rows : 1) * t->cols * (t->kind == CODES ? 4 : 2);
+    return (t->rows > 0 ? t->rows : 1) * t->cols * stored[t->kind].bytes;
 }
 
 static uint64_t random_state = 0x9e3779b97f4a7c15u;
@@ -113,19 +212,34 @@ static uint16_t to_bf16(float x) {
     return (uint16_t)((bits + 0x8000u) >> 16);
 }
 
-/* Codes 0..15 are uniform with deviation 4.6, so these scales make weights of variance 1 / inputs. */
+/* Four numbers, uniform from -most to most. */
+static uint64_t random_numbers(float most) {
+    uint64_t bits = next_random(), four = 0;
+    for (int i = 0; i < 4; i++, bits >>= 16)
+        four = four << 16 | to_bf16(most * ((float)(bits & 0xffff) / 32767.5f - 1.0f));
+    return four;
+}
+
+static uint64_t next_word(const tensor *t) {
+    switch (t->kind) {
+    case CODES:
+        return next_random();
+    case NUMBERS:
+        return random_numbers(t->value);
+    case CONSTANT:
+        return to_bf16(t->value) * 0x0001000100010001u;
+    case EXPONENT:
+        return (uint64_t)(127 + (int)t->value) * 0x0101010101010101u;
+    }
+    return 0;
+}
+
 static void write_tensor(FILE *file, const tensor *t) {
     enum { CHUNK = 1 << 16 };
     static uint64_t chunk[CHUNK / 8];
-    float scale = t->inputs > 0 ? 1.0f / (4.6f * sqrtf((float)t->inputs)) : 0;
-    uint16_t constant = to_bf16(t->kind == SCALES ? scale : t->kind == BIASES ? -7.5f * scale : 0);
     for (int64_t left = tensor_bytes(t); left > 0; left -= CHUNK) {
-        if (t->kind == CODES)
-            for (int i = 0; i < CHUNK / 8; i++)
-                chunk[i] = next_random();
-        else
-            for (int i = 0; i < CHUNK / 8; i++)
-                chunk[i] = constant * 0x0001000100010001u;
+        for (int i = 0; i < CHUNK / 8; i++)
+            chunk[i] = next_word(t);
         size_t n = left < CHUNK ? (size_t)left : CHUNK;
         if (fwrite(chunk, 1, n, file) != n) fail("write", "model.safetensors");
     }
@@ -158,7 +272,7 @@ static void write_weights(const char *dir) {
             snprintf(dims, sizeof dims, "%lld", (long long)t->cols);
         len += (size_t)sprintf(
             header + len, "%c\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%lld,%lld]}",
-            i == 0 ? '{' : ',', t->name, t->kind == CODES ? "U32" : "BF16", dims, (long long)offset,
+            i == 0 ? '{' : ',', t->name, stored[t->kind].dtype, dims, (long long)offset,
             (long long)(offset + tensor_bytes(t)));
         offset += tensor_bytes(t);
     }
@@ -175,20 +289,20 @@ static void write_weights(const char *dir) {
     fprintf(stderr, "%lld MB of weights\n", (long long)(offset / 1000000));
 }
 
-static void write_config(const char *dir, const shape *s) {
+static void write_config(const char *dir, const shape *s, const format *f) {
     FILE *file = create(dir, "config.json");
-    fprintf(
-        file,
-        "{\"model_type\": \"gemma3_text\", \"hidden_size\": %d, \"num_hidden_layers\": %d,\n"
-        " \"num_attention_heads\": %d, \"num_key_value_heads\": %d, \"head_dim\": %d,\n"
-        " \"intermediate_size\": %d, \"vocab_size\": %d, \"sliding_window\": %d,\n"
-        " \"sliding_window_pattern\": %d, \"query_pre_attn_scalar\": %d,\n"
-        " \"rms_norm_eps\": 1e-06, \"rope_theta\": 1000000.0, \"rope_local_base_freq\": 10000.0,\n"
-        " \"max_position_embeddings\": 32768, \"tie_word_embeddings\": true,\n"
-        " \"eos_token_id\": 1, \"torch_dtype\": \"bfloat16\",\n"
-        " \"quantization\": {\"group_size\": %d, \"bits\": %d, \"mode\": \"affine\"}}\n",
-        s->hidden, s->layers, s->heads, s->kv_heads, s->head_dim, s->mlp, s->vocab, s->window,
-        s->pattern, s->head_dim, GROUP, BITS);
+    fprintf(file,
+            "{%s,\n \"hidden_size\": %d, \"num_hidden_layers\": %d,\n"
+            " \"num_attention_heads\": %d, \"num_key_value_heads\": %d, \"head_dim\": %d,\n"
+            " \"intermediate_size\": %d, \"vocab_size\": %d, \"tie_word_embeddings\": %s,\n"
+            " \"torch_dtype\": \"bfloat16\"",
+            s->family->config, s->hidden, s->layers, s->heads, s->kv_heads, s->head_dim, s->mlp,
+            s->vocab, s->tied ? "true" : "false");
+    if (s->config) fprintf(file, ",\n %s", s->config);
+    if (f->bits)
+        fprintf(file, ",\n \"quantization\": {\"group_size\": %d, \"bits\": %d, \"mode\": \"%s\"}",
+                f->group, f->bits, f->mode);
+    fprintf(file, "}\n");
     finish(file, "config.json");
 }
 
@@ -205,24 +319,30 @@ static void copy(const char *from_dir, const char *to_dir, const char *name) {
     finish(to, name);
 }
 
+static int usage(void) {
+    fprintf(stderr, "usage: random_model SHAPE TOKENIZER_DIR OUT_DIR [FORMAT]\nshapes:");
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        fprintf(stderr, " %s", shapes[i].name);
+    fprintf(stderr, "\nformats:");
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        fprintf(stderr, " %s", formats[i].name);
+    fprintf(stderr, "\n");
+    return 2;
+}
+
 int main(int argc, char **argv) {
     const shape *s = NULL;
-    for (size_t i = 0; argc == 4 && i < sizeof shapes / sizeof *shapes; i++)
+    const format *f = NULL;
+    if (argc < 4 || argc > 5) return usage();
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if (strcmp(argv[1], shapes[i].name) == 0) s = &shapes[i];
-    if (s == NULL) {
-        fprintf(stderr, "usage: random_model SHAPE TOKENIZER_DIR OUT_DIR\nshapes:");
-        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-            fprintf(stderr, " %s", shapes[i].name);
-        fprintf(stderr, "\n");
-        return 2;
-    }
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (strcmp(argc > 4 ? argv[4] : "4bit", formats[i].name) == 0) f = &formats[i];
+    if (s == NULL || f == NULL) return usage();
     if (mkdir(argv[3], 0777) != 0 && errno != EEXIST) fail("create", argv[3]);
-    add_linear("model.embed_tokens", s->vocab, s->hidden);
-    for (int i = 0; i < s->layers; i++)
-        add_layer(s, i);
-    add("model.norm", ".weight", NORM, 0, s->hidden, 0);
+    add_model(s, f);
     write_weights(argv[3]);
-    write_config(argv[3], s);
+    write_config(argv[3], s, f);
     copy(argv[2], argv[3], "tokenizer.json");
     copy(argv[2], argv[3], "tokenizer_config.json");
     return 0;

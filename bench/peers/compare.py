@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Times mica and its peers side by side.
+
+    compare.py --model qwen3-0.6b --cases prefill:512,decode:128@2048 --threads 1,2
+
+Cases:
+    prefill:N      tokens a second of reading a prompt of N
+    decode:N[@D]   tokens a second of N tokens, one after the other, behind D of context (0)
+    batch:NxR      the same for R sequences at once: tokens a second of all together
+    first:N        seconds from the start of the process to the end of it, with one token after
+                   a prompt of N
+
+Each measurement is a process of its own. Contestants take turns, and who begins changes from round
+to round, so that what else the machine does falls on all of them. `others` is the largest share of
+the machine that did not go to the contestant while it ran; a run with more than --quiet percent is
+taken again, up to twice, and the quietest counts. peak RSS is the process's, mapped files included.
+GB/s is the size of the weights times how often they are read (a token need not read all of them where
+the input embedding is not the head).
+
+A contestant is an engine and a model under ROOT/models/MODEL, a row of contestants.json; engines say
+there, for each kind of case, what to run and the expression whose last match is the rate (null: the
+time of the process). --mica names a folder that mica was built in; given twice, builds are compared.
+"""
+import argparse
+import json
+import os
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+CHECKOUT = HERE.parents[1]
+WEIGHTS = (".safetensors", ".gguf", ".bin")
+
+
+class Case:
+    def __init__(self, text):
+        match = re.fullmatch(r"(prefill|first):(\d+)|(decode):(\d+)(?:@(\d+))?|(batch):(\d+)x(\d+)", text)
+        if not match:
+            sys.exit(f"compare: no case: {text}")
+        kind, *numbers = [part for part in match.groups() if part is not None]
+        a, b = [*map(int, numbers), 0][:2]
+        self.text, self.kind, self.seconds = text, kind, kind == "first"
+        self.values = {"prompt": a, "tokens": a, "depth": 0, "context": 1, "rows": 1}
+        if kind == "decode":
+            self.values |= {"depth": b, "context": max(b, 1)}
+        if kind == "batch":
+            self.values |= {"rows": b, "cells": b * -(-(a + 4) // 256) * 256}  # of the cache, in blocks
+        self.values["text"] = shlex.quote(" the" * a)
+
+
+class Contestant:
+    def __init__(self, engine, commands, model, values):
+        self.name, self.commands, self.values = f"{engine} {Path(model).stem}", commands, values
+        self.path = Path(values["root"], "models", values["family"], model)
+
+    def bytes(self):
+        if self.path.is_file():
+            return self.path.stat().st_size
+        return sum(f.stat().st_size for f in self.path.iterdir() if f.name.endswith(WEIGHTS) and "tokenizer" not in f.name)
+
+    def command(self, case, threads):
+        """-> what to run and the expression that finds the rate"""
+        values = self.values | case.values | {"threads": threads, "model": shlex.quote(str(self.path))}
+        command, rate = self.commands[case.kind]
+        return command.format(**values), rate and re.sub(r"\{(\w+)\}", lambda m: str(values[m[1]]) if m[1] in values else m[0], rate)
+
+
+class Run:
+    """One process: .value (None: it failed), .rss_mib, .others, .output"""
+
+    def __init__(self, command, rate, limit):
+        before, start = busy_seconds(), time.monotonic()
+        process = subprocess.Popen(["timeout", str(limit), *shlex.split(command)], text=True, errors="replace",
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.output = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.monotonic() - start
+        elsewhere = busy_seconds() - before - usage.ru_utime - usage.ru_stime
+        self.others = max(0.0, elsewhere) / (seconds * os.cpu_count())
+        self.rss_mib = usage.ru_maxrss / 1024
+        found = re.findall(rate, self.output) if rate else [seconds]
+        self.value = float(found[-1]) if found and process.returncode == 0 else None
+
+
+def busy_seconds():
+    """What all processors did but idle and wait, stolen time included."""
+    user, nice, system, _, _, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def quiet_run(contestant, case, threads, args):
+    best = None
+    for _ in range(3):
+        run = Run(*contestant.command(case, threads), args.limit)
+        if best is None or run.others < best.others:
+            best = run
+        if run.value is None or best.others <= args.quiet / 100:
+            break
+    return best
+
+
+def measure(contestants, case, threads, args):
+    """-> for each contestant its runs; the last one failed where its value is None"""
+    runs = {c: [] for c in contestants}
+    for turn in range(args.runs):
+        first = turn % len(contestants)
+        for c in contestants[first:] + contestants[:first]:
+            if not runs[c] or runs[c][-1].value is not None:
+                runs[c].append(quiet_run(c, case, threads, args))
+    return runs
+
+
+def print_table(contestants, runs, case, threads, args):
+    unit = "seconds" if case.seconds else "tokens/s"
+    print(f"\n{args.model}, {case.text}, {threads} threads: {unit}, {args.runs} runs\n")
+    print("| contestant | min | median | max | ratio | peak RSS MiB | weights MB | GB/s | others |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    base, rows = None, []
+    for c in contestants:
+        values = [r.value for r in runs[c] if r.value is not None]
+        if len(values) < args.runs:
+            tail = " / ".join(runs[c][-1].output.strip().splitlines()[-2:])
+            print(f"| {c.name} | failed: {tail[-200:]} |")
+            continue
+        median, size = statistics.median(values), c.bytes() / 1e6
+        base = base or median
+        ratio = base / median if case.seconds else median / base
+        rate = f"{median * size / 1e3 / case.values['rows']:.1f}" if case.kind in ("decode", "batch") else ""
+        rss, others = max(r.rss_mib for r in runs[c]), max(r.others for r in runs[c])
+        print(f"| {c.name} | {min(values):.2f} | {median:.2f} | {max(values):.2f} | {ratio:.2f} | {rss:.0f} | {size:.0f} "
+              f"| {rate} | {100 * others:.0f}% |", flush=True)
+        rows.append({"model": args.model, "case": case.text, "threads": threads, "contestant": c.name,
+                     "values": values, "rss_mib": rss, "weights_mb": size, "others": others})
+    return rows
+
+
+def find_contestants(args):
+    spec = json.loads((HERE / "contestants.json").read_text())
+    values = {"root": args.root, "here": HERE, "family": args.model}
+    builds = [b.split("=", 1) if "=" in b else ["mica", b] for b in args.mica or [str(CHECKOUT / "build")]]
+    found = []
+    for engine, model in spec["contestants"]:
+        for name, build in builds if engine == "mica" else [(engine, "")]:
+            paths = {"mica": Path(build, "mica"), "mica_batch": Path(build, "bench/batch")}
+            c = Contestant(name, spec["engines"][engine], model, values | paths)
+            if not re.search(args.only, c.name) or args.skip and re.search(args.skip, c.name):
+                continue
+            if c.path.exists():
+                found.append(c)
+            else:
+                print(f"left out: {c.name}: no {c.path}", file=sys.stderr)
+    return found or sys.exit("compare: nobody to compare")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", default=CHECKOUT / "build/peers", help="where `setup` put peers and models")
+    parser.add_argument("--model", default="qwen3-0.6b")
+    parser.add_argument("--cases", default="prefill:512,decode:128")
+    parser.add_argument("--threads", default="2")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--mica", action="append", metavar="[NAME=]BUILD", default=[])
+    parser.add_argument("--only", default="", metavar="REGEX", help="contestants to take")
+    parser.add_argument("--skip", metavar="REGEX", help="contestants to leave out")
+    parser.add_argument("--quiet", type=float, default=5, metavar="PERCENT")
+    parser.add_argument("--limit", type=int, default=600, metavar="SECONDS", help="for one process")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="the figures, added to what is there")
+    args = parser.parse_args()
+    contestants, rows = find_contestants(args), []
+    for threads in map(int, args.threads.split(",")):
+        for case in map(Case, args.cases.split(",")):
+            rows += print_table(contestants, measure(contestants, case, threads, args), case, threads, args)
+    if args.json:
+        old = json.loads(args.json.read_text()) if args.json.exists() else []
+        args.json.write_text(json.dumps(old + rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Rates of OpenVINO GenAI on the CPU, for compare.py.
+
+    openvino_rates.py FOLDER --threads 2 --prompt 512 [--tokens 128] [--rows 8] [--cold]
+
+Prompts are ids of no meaning. One short answer goes before, uncounted, unless --cold.
+"""
+import argparse
+import os
+
+parser = argparse.ArgumentParser()
+parser.add_argument("folder")
+parser.add_argument("--threads", type=int, required=True)
+parser.add_argument("--prompt", type=int, required=True)
+parser.add_argument("--tokens", type=int, default=1)
+parser.add_argument("--rows", type=int, default=1)
+parser.add_argument("--cold", action="store_true")
+args = parser.parse_args()
+
+# Before the import: its threads inherit this, and the count below does not bind all of them.
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: args.threads])
+
+import numpy as np
+import openvino
+import openvino_genai
+
+pipeline = openvino_genai.LLMPipeline(args.folder, "CPU", INFERENCE_NUM_THREADS=args.threads)
+
+
+def answer(prompt, tokens):
+    ids = np.random.default_rng(1).integers(1000, 100000, (args.rows, prompt))
+    inputs = openvino_genai.TokenizedInputs(openvino.Tensor(ids), openvino.Tensor(np.ones_like(ids)))
+    config = openvino_genai.GenerationConfig(max_new_tokens=tokens, ignore_eos=True, do_sample=False)
+    return pipeline.generate(inputs, config).perf_metrics
+
+
+if not args.cold:
+    answer(16, 4)
+metrics = answer(args.prompt, args.tokens)
+print(f"prefill {1000 * args.rows * args.prompt / metrics.get_ttft().mean:.2f}")
+if args.tokens > 1:
+    print(f"decode {1000 * args.rows / metrics.get_tpot().mean:.2f}")

@@ -1,0 +1,212 @@
+/* What the machine can do at most, to hold rates against: reading memory, and multiplying.
+ *
+ *     roofline [THREADS]
+ *
+ * Reading is measured for working sets of several sizes, with pages of 4 KiB and with large ones;
+ * a decoded token reads every weight once, so GB/s over the bytes of the weights bounds its rate.
+ * Multiplying is measured for the instructions that kernels use, where the machine has them. All
+ * threads together; the best of a few runs. */
+#define _DEFAULT_SOURCE
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { MOST_THREADS = 64, RUNS = 3, ROUNDS = 4000000 };
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* The compiler splits it into what the machine has. */
+typedef uint64_t vector __attribute__((vector_size(64)));
+
+#if defined __x86_64__
+#define ISA(list) __attribute__((target(list)))
+#else
+#define ISA(list)
+#endif
+
+/* n a multiple of 256 bytes, p of 64. */
+#define READ(p, n)                                       \
+    const vector *v = (const vector *)(const void *)(p); \
+    vector a = v[0], b = a, c = a, d = a;                \
+    for (size_t i = 0; i < (n) / sizeof *v; i += 4) {    \
+        a ^= v[i];                                       \
+        b ^= v[i + 1];                                   \
+        c ^= v[i + 2];                                   \
+        d ^= v[i + 3];                                   \
+    }                                                    \
+    a ^= b ^ c ^ d;                                      \
+    return a[0] ^ a[1] ^ a[2] ^ a[3] ^ a[4] ^ a[5] ^ a[6] ^ a[7]
+
+static uint64_t read_plain(const char *p, size_t n) {
+    READ(p, n);
+}
+
+#if defined __x86_64__
+
+ISA("avx2") static uint64_t read_avx2(const char *p, size_t n) {
+    READ(p, n);
+}
+ISA("avx512f") static uint64_t read_avx512(const char *p, size_t n) {
+    READ(p, n);
+}
+
+/* Twelve sums that do not wait for each other, ROUNDS times. */
+#define TO(sum) " %12, %13, %" #sum "\n"
+#define MULTIPLY(name, isa, type, ins)                                                             \
+    ISA(isa) static void name(void) {                                                              \
+        type s[12] = {{0}}, x = {0};                                                               \
+        for (int i = 0; i < ROUNDS; i++)                                                           \
+            __asm__ volatile(ins TO(0) ins TO(1) ins TO(2) ins TO(3) ins TO(4) ins TO(5) ins TO(6) \
+                                 ins TO(7) ins TO(8) ins TO(9) ins TO(10) ins TO(11)               \
+                             : "+x"(s[0]), "+x"(s[1]), "+x"(s[2]), "+x"(s[3]), "+x"(s[4]),         \
+                               "+x"(s[5]), "+x"(s[6]), "+x"(s[7]), "+x"(s[8]), "+x"(s[9]),         \
+                               "+x"(s[10]), "+x"(s[11])                                            \
+                             : "x"(x), "x"(x));                                                    \
+    }
+
+typedef float floats_32 __attribute__((vector_size(32)));
+typedef float floats_64 __attribute__((vector_size(64)));
+
+MULTIPLY(fma_ymm, "avx2,fma", floats_32, "vfmadd231ps")
+MULTIPLY(fma_zmm, "avx512f", floats_64, "vfmadd231ps")
+MULTIPLY(bf16_zmm, "avx512f,avx512bf16", floats_64, "vdpbf16ps")
+MULTIPLY(int8_ymm, "avx512vl,avx512vnni", floats_32, "vpdpbusd")
+MULTIPLY(int8_zmm, "avx512f,avx512vnni", floats_64, "vpdpbusd")
+
+#define HAS(feature) __builtin_cpu_supports(feature)
+#else
+#define HAS(feature) 0
+#endif
+
+/* One thread's work: a multiplication, or else reading [bytes] at data. */
+typedef struct work {
+    void (*multiply)(void);
+    uint64_t (*read)(const char *p, size_t n);
+    const char *data;
+    size_t bytes;
+    atomic_int *waiting; /* threads that have not begun */
+    double amount;       /* rounds, or bytes read */
+    double seconds;
+    volatile uint64_t sink;
+} work;
+
+static void *run(void *arg) {
+    work *w = arg;
+    atomic_fetch_sub(w->waiting, 1);
+    while (atomic_load(w->waiting) > 0) {}
+    double start = now();
+    if (w->multiply) {
+        w->multiply();
+        w->amount = ROUNDS;
+    }
+    for (; w->read && now() - start < 0.3; w->amount += (double)w->bytes)
+        w->sink = w->read(w->data, w->bytes);
+    w->seconds = now() - start;
+    return NULL;
+}
+
+/* The best rate of all threads together, in `amount` a second. */
+static double measure(int threads, const work *what) {
+    double best = 0;
+    for (int r = 0; r < RUNS; r++) {
+        pthread_t ids[MOST_THREADS];
+        work works[MOST_THREADS];
+        atomic_int waiting = threads;
+        double rate = 0;
+        for (int i = 0; i < threads; i++) {
+            works[i] = *what;
+            works[i].bytes = what->bytes / (size_t)threads & ~(size_t)255;
+            works[i].data = what->data + (size_t)i * works[i].bytes;
+            works[i].waiting = &waiting;
+            if (pthread_create(&ids[i], NULL, run, &works[i])) exit(1);
+        }
+        for (int i = 0; i < threads; i++) {
+            pthread_join(ids[i], NULL);
+            rate += works[i].amount / works[i].seconds;
+        }
+        if (rate > best) best = rate;
+    }
+    return best;
+}
+
+static void print_multiplying(int threads) {
+#if defined __x86_64__
+    const struct {
+        const char *name;
+        int has;
+        void (*multiply)(void);
+        int operations; /* of one instruction */
+    } table[] = {
+        {"f32 256 bit", HAS("avx2") && HAS("fma"), fma_ymm, 16},
+        {"f32 512 bit", HAS("avx512f"), fma_zmm, 32},
+        {"bf16 512 bit", HAS("avx512bf16"), bf16_zmm, 64},
+        {"int8 256 bit", HAS("avx512vl") && HAS("avx512vnni"), int8_ymm, 64},
+        {"int8 512 bit", HAS("avx512vnni"), int8_zmm, 128},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].has)
+            printf("%7d  %-14s %8.1f Gop/s\n", threads, table[i].name,
+                   12.0 * table[i].operations *
+                       measure(threads, &(work){.multiply = table[i].multiply}) * 1e-9);
+#else
+    (void)threads;
+#endif
+}
+
+static void print_reading(int threads, char *const data[2]) {
+    static const size_t sizes[] = {1, 4, 16, 64, 256, 1024}; /* MiB */
+    uint64_t (*reader)(const char *, size_t) = read_plain;
+#if defined __x86_64__
+    if (HAS("avx2")) reader = read_avx2;
+    if (HAS("avx512f")) reader = read_avx512;
+#endif
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        double rates[2];
+        for (int large = 0; large < 2; large++)
+            rates[large] = 1e-9 * measure(threads, &(work){.read = reader,
+                                                           .data = data[large],
+                                                           .bytes = sizes[i] << 20});
+        printf("%7d  read %5zu MiB %8.1f GB/s, large pages %8.1f\n", threads, sizes[i], rates[0],
+               rates[1]);
+        fflush(stdout);
+    }
+}
+
+int main(int argc, char **argv) {
+    enum { BYTES = 1 << 30 };
+    int most = argc > 1 ? atoi(argv[1]) : 2;
+    char *data[2];
+    if (most < 1 || most > MOST_THREADS) {
+        fprintf(stderr, "usage: roofline [THREADS], at most %d\n", MOST_THREADS);
+        return 2;
+    }
+    for (int large = 0; large < 2; large++) {
+        data[large] = aligned_alloc(2 << 20, BYTES); /* whole large pages */
+        if (data[large] == NULL) {
+            perror("roofline: 1 GiB of memory");
+            return 1;
+        }
+#if defined MADV_HUGEPAGE
+        madvise(data[large], BYTES, large ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+#endif
+        memset(data[large], 1, BYTES);
+    }
+    printf("threads  what\n");
+    for (int threads = 1; threads <= most; threads *= 2) {
+        print_multiplying(threads);
+        print_reading(threads, data);
+    }
+    free(data[0]);
+    free(data[1]);
+    return 0;
+}
