@@ -24,31 +24,19 @@ static double sum_of(const float *x, int64_t n) {
     return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
-static double sum_of_squares(const float *x, int64_t n) {
-    double s[4] = {0};
-    for (int64_t i = 0; i < n; i++)
-        s[i & 3] += (double)x[i] * (double)x[i];
-    return (s[0] + s[1]) + (s[2] + s[3]);
+/* x - its mean */
+static void centre(int64_t d, float *x) {
+    float mean = (float)(sum_of(x, d) / (double)d);
+    for (int64_t i = 0; i < d; i++)
+        x[i] -= mean;
 }
 
 static void norm_row(const norm_work *work, float *x) {
-    int64_t d = work->d;
-    if (work->centred) {
-        float mean = (float)(sum_of(x, d) / (double)d);
-        for (int64_t i = 0; i < d; i++)
-            x[i] -= mean;
-    }
-    float factor = (float)(1.0 / sqrt(sum_of_squares(x, d) / (double)d + work->eps));
-    const float *weight = work->weight, *bias = work->bias;
-    if (weight == NULL)
-        for (int64_t i = 0; i < d; i++)
-            x[i] = x[i] * factor;
-    else
-        for (int64_t i = 0; i < d; i++)
-            x[i] = x[i] * factor * weight[i];
-    if (bias != NULL)
-        for (int64_t i = 0; i < d; i++)
-            x[i] += bias[i];
+    if (work->centred) centre(work->d, x);
+    work->kern->rms_norm(work->d, x, work->weight, work->eps, x);
+    if (work->bias == NULL) return;
+    for (int64_t i = 0; i < work->d; i++)
+        x[i] += work->bias[i];
 }
 
 static void norm_rows(void *context, int64_t begin, int64_t end, int worker) {

@@ -6,7 +6,7 @@
 #include "cpu/block.h"
 #include "cpu/cpu.h"
 #include "cpu/eval.h"
-#include "cpu/vmath.h"
+#include "cpu/kern/vmath.h"
 #include "graph/attr.h"
 
 typedef struct work work;
@@ -269,7 +269,7 @@ mica_status mc_eval_any(const mc_call *call) {
 /* y = exp(x - shift); returns the sum. y may be x. */
 static double exp_block(int64_t n, const float *x, float shift, float *y) {
     for (int64_t i = 0; i < n; i++)
-        y[i] = mc_expf(x[i] - shift);
+        y[i] = mk_expf(x[i] - shift);
     return sum_block(n, y);
 }
 

@@ -1,6 +1,6 @@
 /* Rotary position embedding. Angles are formed and brought into [-pi, pi] in f64, so that position
- * 131,072 is turned as exactly as position 1; a table of the call's cosines and sines is made once,
- * for all heads. */
+ * 131,072 is turned as exactly as position 1; a table of cosines and sines is made once, for all
+ * heads and all layers of a run. */
 #include <math.h>
 
 #include "cpu/eval.h"
@@ -61,13 +61,15 @@ static void fill_table(void *context, int64_t begin, int64_t end, int worker) {
 /* x [D] -> y [D] */
 static void turn(const rope_work *w, const float *cosines, const float *x, float *y) {
     int64_t half = w->half;
-    const float *sines = cosines + half;
-    int64_t step = w->attr->traditional != 0 ? 2 : 1;
-    int64_t other = w->attr->traditional != 0 ? 1 : half;
-    for (int64_t i = 0; i < half; i++) {
-        float a = x[i * step], b = x[i * step + other];
-        y[i * step] = a * cosines[i] - b * sines[i];
-        y[i * step + other] = a * sines[i] + b * cosines[i];
+    if (w->attr->traditional == 0) {
+        w->kern->turn(half, cosines, x, y);
+    } else {
+        const float *sines = cosines + half;
+        for (int64_t i = 0; i < half; i++) {
+            float a = x[2 * i], b = x[2 * i + 1];
+            y[2 * i] = a * cosines[i] - b * sines[i];
+            y[2 * i + 1] = a * sines[i] + b * cosines[i];
+        }
     }
     for (int64_t i = 2 * half; i < w->d; i++)
         y[i] = x[i];
@@ -88,6 +90,28 @@ static void turn_rows(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
+/* Scratch: what the table is known by and made from, then rows, then the table where the run cannot
+ * keep it. */
+static mica_status prepare_table(const mc_call *call, rope_work *w) {
+    int64_t positions = w->tables * w->len, threads = mc_cpu_of(call)->threads;
+    size_t key_bytes = sizeof(int64_t[2]) + (size_t)w->half * sizeof *w->rates;
+    size_t row_bytes = (size_t)(threads * 2 * w->d) * sizeof *w->scratch;
+    size_t table_bytes = (size_t)(positions * 2 * w->half) * sizeof *w->table;
+    int64_t *key = mc_run_scratch(call->run, key_bytes + row_bytes + table_bytes);
+    if (key == NULL) return MICA_ENOMEM;
+    w->rates = (double *)(key + 2);
+    w->scratch = (float *)(w->rates + w->half);
+    fill_rates(w);
+    key[0] = offset_of(&call->in[1], 0);
+    key[1] = w->len;
+    bool found = false;
+    w->table = w->tables == 1 ? mc_run_keep(call->run, key, key_bytes, table_bytes, &found) : NULL;
+    if (found) return MICA_OK;
+    if (w->table == NULL) w->table = w->scratch + threads * 2 * w->d;
+    mc_cpu_for(call, positions, mc_grain(100 * w->half), fill_table, w);
+    return MICA_OK;
+}
+
 mica_status mc_eval_rope(const mc_call *call) {
     const mc_layout *x = call->in[0].layout;
     if (mc_layout_size(x) == 0) return MICA_OK;
@@ -100,15 +124,7 @@ mica_status mc_eval_rope(const mc_call *call) {
     int64_t rows = mc_row_count(x, x->ndim - 1);
     w.inner = rows / x->shape[0];
 
-    int64_t positions = w.tables * w.len;
-    int64_t floats = positions * 2 * w.half + cpu->threads * 2 * w.d;
-    size_t bytes = (size_t)w.half * sizeof(double) + (size_t)floats * sizeof(float);
-    w.rates = mc_run_scratch(call->run, bytes);
-    if (w.rates == NULL) return MICA_ENOMEM;
-    w.table = (float *)(w.rates + w.half);
-    w.scratch = w.table + positions * 2 * w.half;
-    fill_rates(&w);
-    mc_cpu_for(call, positions, mc_grain(100 * w.half), fill_table, &w);
+    MC_TRY(prepare_table(call, &w));
     mc_cpu_for(call, rows, mc_grain(4 * w.d), turn_rows, &w);
     return MICA_OK;
 }

@@ -5,7 +5,7 @@
 #include "cpu/block.h"
 #include "cpu/cpu.h"
 #include "cpu/eval.h"
-#include "cpu/vmath.h"
+#include "cpu/kern/vmath.h"
 
 typedef void (*float_fn)(int64_t n, const float *x, float *y);
 typedef void (*int_fn)(int64_t n, const int64_t *x, int64_t *y);
@@ -64,6 +64,10 @@ static mica_status run(const mc_call *call, int64_t grain, float_fn floats, int_
 #define EVAL_FLOATS(name, grain)                      \
     mica_status mc_eval_##name(const mc_call *call) { \
         return run(call, grain, name##_floats, NULL); \
+    }
+#define EVAL_KERNEL(name, grain)                                    \
+    mica_status mc_eval_##name(const mc_call *call) {               \
+        return run(call, grain, mc_cpu_of(call)->kern->name, NULL); \
     }
 #define EVAL_BOTH(name)                                            \
     mica_status mc_eval_##name(const mc_call *call) {              \
@@ -141,12 +145,6 @@ static float erfinv(float v) {
     return (float)y;
 }
 
-/* x * sigmoid(2 u) = x * (1 + tanh u) / 2 */
-static inline float gelu_tanh(float x) {
-    float u = 0.79788456080286536f * (x + 0.044715f * (x * x * x));
-    return x / (1.0f + mc_expf(-2.0f * u));
-}
-
 FLOATS(floor, floorf(x))
 EVAL_FLOATS(floor, CHEAP_GRAIN)
 FLOATS(ceil, ceilf(x))
@@ -159,20 +157,18 @@ FLOATS(rsqrt, 1.0f / sqrtf(x))
 EVAL_FLOATS(rsqrt, CHEAP_GRAIN)
 FLOATS(reciprocal, 1.0f / x)
 EVAL_FLOATS(reciprocal, CHEAP_GRAIN)
-FLOATS(exp, mc_expf(x))
+FLOATS(exp, mk_expf(x))
 EVAL_FLOATS(exp, GRAIN)
-FLOATS(sigmoid, 1.0f / (1.0f + mc_expf(-x)))
+FLOATS(sigmoid, 1.0f / (1.0f + mk_expf(-x)))
 EVAL_FLOATS(sigmoid, GRAIN)
-FLOATS(silu, x / (1.0f + mc_expf(-x)))
-EVAL_FLOATS(silu, GRAIN)
-FLOATS(gelu_approx, gelu_tanh(x))
-EVAL_FLOATS(gelu_approx, GRAIN)
+EVAL_KERNEL(silu, GRAIN)
+EVAL_KERNEL(gelu_approx, GRAIN)
 /* 1 + erf is erfc of the negative, which keeps its places where that is near 0 */
 FLOATS(gelu, x *erfcf(x * -0.70710678118654752f) * 0.5f)
 EVAL_FLOATS(gelu, GRAIN)
 FLOATS(expm1, expm1f(x))
 EVAL_FLOATS(expm1, GRAIN)
-FLOATS(log, mc_logf(x))
+FLOATS(log, mk_logf(x))
 EVAL_FLOATS(log, GRAIN)
 FLOATS(log2, log2f(x))
 EVAL_FLOATS(log2, GRAIN)
@@ -190,8 +186,7 @@ FLOATS(sinh, sinhf(x))
 EVAL_FLOATS(sinh, GRAIN)
 FLOATS(cosh, coshf(x))
 EVAL_FLOATS(cosh, GRAIN)
-FLOATS(tanh, mc_tanhf(x))
-EVAL_FLOATS(tanh, GRAIN)
+EVAL_KERNEL(tanh, GRAIN)
 FLOATS(arcsin, asinf(x))
 EVAL_FLOATS(arcsin, GRAIN)
 FLOATS(arccos, acosf(x))

@@ -40,6 +40,11 @@ typedef mica_status (*mc_kernel)(const mc_call *call);
  * block a call. errors: NULL, with the text set (MICA_ENOMEM) */
 void *mc_run_scratch(mc_run *run, size_t bytes);
 
+/* Memory that stays until the run ends, for what several steps need alike: found again under the
+ * same key, which is copied. *found: it was there, filled by an earlier step. NULL: there is no more
+ * room for such things; use scratch. Aligned as scratch. */
+void *mc_run_keep(mc_run *run, const void *key, size_t key_bytes, size_t bytes, bool *found);
+
 typedef struct mc_backend {
     const char *name;
 

@@ -14,6 +14,25 @@ void *mc_run_scratch(mc_run *run, size_t bytes) {
     return run->scratch->data;
 }
 
+void *mc_run_keep(mc_run *run, const void *key, size_t key_bytes, size_t bytes, bool *found) {
+    *found = true;
+    for (int i = 0; i < run->n_kept; i++) {
+        const mc_kept *k = &run->kept[i];
+        if (k->bytes == bytes && k->key_bytes == key_bytes &&
+            memcmp((char *)k->storage->data + bytes, key, key_bytes) == 0)
+            return k->storage->data;
+    }
+    *found = false;
+    if (run->n_kept == MC_MOST_KEPT) return NULL;
+    mc_kept *k = &run->kept[run->n_kept];
+    if (mc_storage_new(run->device, bytes + key_bytes, &k->storage) != MICA_OK) return NULL;
+    k->bytes = bytes;
+    k->key_bytes = key_bytes;
+    memcpy((char *)k->storage->data + bytes, key, key_bytes);
+    run->n_kept++;
+    return k->storage->data;
+}
+
 /* ---- binding ---- */
 
 static void *leaf_data(mc_node *node) {
@@ -87,6 +106,8 @@ static void end_run(mc_run *run) {
     mc_storage_release(run->temp);
     mc_storage_release(run->scratch);
     run->temp = run->scratch = NULL;
+    while (run->n_kept > 0)
+        mc_storage_release(run->kept[--run->n_kept].storage);
     mc_run_put(run);
 }
 

@@ -10,14 +10,23 @@
 
 typedef struct mc_cached_plan mc_cached_plan;
 
+#define MC_MOST_KEPT 4
+
+typedef struct mc_kept { /* mc_run_keep: the memory, its key behind it */
+    mc_storage *storage;
+    size_t bytes, key_bytes;
+} mc_kept;
+
 struct mc_run {
     mc_job job; /* first: the worker hands it back */
     mica_device *device;
     mica_scope *scope;
     mc_cached_plan *entry; /* keeps the plan alive */
     const mc_plan *plan;
-    mc_storage *temp;     /* the block of temporaries */
-    mc_storage *scratch;  /* of the kernel that runs */
+    mc_storage *temp;    /* the block of temporaries */
+    mc_storage *scratch; /* of the kernel that runs */
+    mc_kept kept[MC_MOST_KEPT];
+    int n_kept;
     mica_array *targets;  /* [n_targets] */
     void **roots;         /* [n_roots] where each root lies */
     mc_storage **own;     /* [n_roots] storages of OWN roots */

@@ -547,6 +547,102 @@ static void check_fast_unpack(check *c) {
 
 /* ---- all of them ---- */
 
+/* ---- rows ---- */
+
+/* An f32 function within `ulps` of `want`, the same bits as the reference's, in place too. */
+static void check_function(check *c, void (*run)(int64_t, const float *, float *),
+                           void (*ref)(int64_t, const float *, float *), double (*want)(double),
+                           double ulps) {
+    static const float special[] = {0.0f, -0.0f, 1e-30f, -90.0f, 90.0f, -INFINITY, INFINITY, NAN};
+    for (int64_t n = 1; n < 70; n++) {
+        guarded x = floats(c, n), y = floats(c, n);
+        float *in = x.data, *out = y.data, other[70];
+        for (int64_t i = 0; i < n; i++)
+            in[i] = n > 8 && i < 8 ? special[i] : random_float() * (float)(1 << n % 8);
+        run(n, in, out);
+        ref(n, in, other);
+        same_bits(c, out, other, n, "not the reference's bits");
+        for (int64_t i = 0; i < n; i++) {
+            double v = want((double)in[i]);
+            if (isfinite(v)) judge(c, (double)out[i], v, ulps * UNIT * fabs(v) + 1e-36);
+        }
+        run(n, in, in);
+        same_bits(c, in, other, n, "differs in place");
+        release(c, &x), release(c, &y);
+    }
+}
+
+static double want_silu(double x) {
+    return x / (1 + exp(-x));
+}
+
+static double want_gelu_approx(double x) {
+    return x / (1 + exp(-2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+}
+
+static void check_silu(check *c) {
+    mk_kernels ref = reference();
+    check_function(c, c->kern->silu, ref.silu, want_silu, 16);
+}
+
+/* The argument of its exponential is large where x is: an error of its own grows with it. */
+static void check_gelu_approx(check *c) {
+    mk_kernels ref = reference();
+    check_function(c, c->kern->gelu_approx, ref.gelu_approx, want_gelu_approx, 1000);
+}
+
+static void check_tanh(check *c) {
+    mk_kernels ref = reference();
+    check_function(c, c->kern->tanh, ref.tanh, tanh, 8);
+}
+
+static void check_rms_norm(check *c) {
+    mk_kernels ref = reference();
+    for (int64_t n = 1; n < 150; n += n < 40 ? 1 : 13) {
+        guarded x = floats(c, n), w = floats(c, n), y = floats(c, n);
+        float *in = x.data, *weight = w.data, other[150];
+        fill_floats(in, n, PLAIN);
+        fill_floats(weight, n, PLAIN);
+        double squares = 0;
+        for (int64_t i = 0; i < n; i++)
+            squares += (double)in[i] * (double)in[i];
+        double factor = 1 / sqrt(squares / (double)n + 1e-6);
+        for (int pass = 0; pass < 2; pass++) {
+            c->kern->rms_norm(n, in, pass == 0 ? NULL : weight, 1e-6, y.data);
+            ref.rms_norm(n, in, pass == 0 ? NULL : weight, 1e-6, other);
+            same_bits(c, y.data, other, n, "not the reference's bits");
+            for (int64_t i = 0; i < n; i++) {
+                double want = (double)in[i] * factor * (pass == 0 ? 1 : (double)weight[i]);
+                judge(c, (double)((float *)y.data)[i], want, 8 * UNIT * fabs(want));
+            }
+        }
+        c->kern->rms_norm(n, in, weight, 1e-6, in);
+        same_bits(c, in, other, n, "differs in place");
+        release(c, &x), release(c, &w), release(c, &y);
+    }
+}
+
+static void check_turn(check *c) {
+    mk_kernels ref = reference();
+    for (int64_t half = 1; half < 70; half++) {
+        guarded t = floats(c, 2 * half), x = floats(c, 2 * half), y = floats(c, 2 * half);
+        float *table = t.data, *in = x.data, other[140];
+        fill_floats(table, 2 * half, PLAIN);
+        fill_floats(in, 2 * half, PLAIN);
+        c->kern->turn(half, table, in, y.data);
+        ref.turn(half, table, in, other);
+        same_bits(c, y.data, other, 2 * half, "not the reference's bits");
+        for (int64_t i = 0; i < half; i++) {
+            double a = (double)in[i] * (double)table[i], b = (double)in[half + i];
+            double s = b * (double)table[half + i];
+            judge(c, (double)((float *)y.data)[i], a - s, 2 * UNIT * (fabs(a) + fabs(s)));
+            a = (double)in[i] * (double)table[half + i], s = b * (double)table[i];
+            judge(c, (double)((float *)y.data)[half + i], a + s, 2 * UNIT * (fabs(a) + fabs(s)));
+        }
+        release(c, &t), release(c, &x), release(c, &y);
+    }
+}
+
 /* A kernel without a check does not compile. */
 static const struct {
     const char *name;
@@ -556,6 +652,7 @@ static const struct {
 #include "cpu/kern/dense_list.h"
 #include "cpu/kern/fast_list.h"
 #include "cpu/kern/quant_list.h"
+#include "cpu/kern/row_list.h"
 #undef KERN
 };
 

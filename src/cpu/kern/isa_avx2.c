@@ -1,6 +1,7 @@
 #include "cpu/kern/dense.h"
 #include "cpu/kern/fast.h"
 #include "cpu/kern/quant.h"
+#include "cpu/kern/row.h"
 
 #include <cpuid.h>
 
@@ -18,5 +19,6 @@ bool mk_has_avx2(void) {
 void mk_fill_avx2(mk_kernels *kernels) {
     mk_dense_avx2(kernels);
     mk_quant_avx2(kernels);
+    mk_row_avx2(kernels);
     mk_fast_avx2(kernels);
 }

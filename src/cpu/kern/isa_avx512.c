@@ -1,5 +1,6 @@
 #include "cpu/kern/dense.h"
 #include "cpu/kern/quant.h"
+#include "cpu/kern/row.h"
 
 bool mk_has_avx512(void) {
     return mk_has_avx2() && __builtin_cpu_supports("avx512f") &&
@@ -10,4 +11,5 @@ bool mk_has_avx512(void) {
 void mk_fill_avx512(mk_kernels *kernels) {
     mk_dense_avx512(kernels);
     mk_quant_avx512(kernels);
+    mk_row_avx512(kernels);
 }

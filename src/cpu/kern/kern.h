@@ -67,6 +67,7 @@ typedef struct mk_kernels {
 #include "cpu/kern/dense_list.h"
 #include "cpu/kern/fast_list.h"
 #include "cpu/kern/quant_list.h"
+#include "cpu/kern/row_list.h"
 #undef KERN
     mk_isa isa;
 } mk_kernels;

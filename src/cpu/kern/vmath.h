@@ -1,19 +1,19 @@
 /* Functions of f32 in plain arithmetic, without branches or calls, so that compilers turn loops over
  * them into vector code on every machine, and all machines get the same numbers. */
-#ifndef CPU_VMATH_H
-#define CPU_VMATH_H
+#ifndef CPU_KERN_VMATH_H
+#define CPU_KERN_VMATH_H
 
 #include <math.h>
 #include <stdint.h>
 
-#include "base/half.h"
+#include "cpu/kern/num.h"
 
 /* e^x to about 1 unit in the last place (measured: 1.01); 0 below -104, infinity
  * above 88.8; NaN stays.
  *
  * x = n log 2 + r, |r| <= log(2) / 2: e^r by its Taylor polynomial, times 2^n in two factors, so
  * that results that are subnormal come out right. */
-static inline float mc_expf(float x) {
+static inline float mk_expf(float x) {
     x = x < -105.0f ? -105.0f : x;
     x = x > 89.0f ? 89.0f : x;
     const float magic = 0x1.8p23f; /* adding it leaves the nearest integer in the low bits */
@@ -28,10 +28,10 @@ static inline float mc_expf(float x) {
     p = p * r + 1.0f / 6.0f;
     p = p * r + 0.5f;
     p = 1.0f + (r + r * r * p);
-    uint32_t e = mc_f32_bits(shifted) - mc_f32_bits(magic) + 256u; /* n + 256, positive */
+    uint32_t e = mk_bits(shifted) - mk_bits(magic) + 256u; /* n + 256, positive */
     uint32_t half = e >> 1;
-    float a = mc_f32_from_bits((half - 1u) << 23);     /* 2^(half - 128) */
-    float b = mc_f32_from_bits((e - half - 1u) << 23); /* 2^(e - half - 128) */
+    float a = mk_from_bits((half - 1u) << 23);     /* 2^(half - 128) */
+    float b = mk_from_bits((e - half - 1u) << 23); /* 2^(e - half - 128) */
     return p * a * b;
 }
 
@@ -39,12 +39,12 @@ static inline float mc_expf(float x) {
  *
  * x = 2^e (1 + f), 1 + f in [0.70, 1.41]. With s = f / (2 + f), log(1 + f) = 2 atanh s =
  * 2 s + s (2/3 s^2 + 2/5 s^4 ...), and 2 s = f - s f, in which f is exact. */
-static inline float mc_logf(float x) {
+static inline float mk_logf(float x) {
     float small = x < 0x1p-126f ? 1.0f : 0.0f; /* subnormal: make it normal first */
     float v = x * (1.0f + small * (0x1p23f - 1.0f));
-    uint32_t u = mc_f32_bits(v) - 0x3f3504f3u; /* sqrt(1/2) */
+    uint32_t u = mk_bits(v) - 0x3f3504f3u; /* sqrt(1/2) */
     float e = (float)((int32_t)u >> 23) - small * 23.0f;
-    float f = mc_f32_from_bits((u & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+    float f = mk_from_bits((u & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
     float s = f / (2.0f + f);
     float z = s * s;
     float p = 2.0f / 9.0f;
@@ -60,12 +60,23 @@ static inline float mc_logf(float x) {
 
 /* tanh x to within 2 units in the last place. Near 0 Lambert's continued fraction to its ninth
  * part, as x less a little; beyond, 1 - 2 / (e^(2 |x|) + 1), which loses nothing there. */
-static inline float mc_tanhf(float x) {
+static inline float mk_tanhf(float x) {
     float z = x * x;
     float near = x - x * (z * (315.0f + 14.0f * z) / (945.0f + z * (420.0f + 15.0f * z)));
-    float far = 1.0f - 2.0f / (mc_expf(2.0f * fabsf(x)) + 1.0f);
+    float far = 1.0f - 2.0f / (mk_expf(2.0f * fabsf(x)) + 1.0f);
     far = x < 0.0f ? -far : far;
     return z < 0.3f ? near : far;
+}
+
+/* x sigmoid x */
+static inline float mk_silu(float x) {
+    return x / (1.0f + mk_expf(-x));
+}
+
+/* x (1 + tanh u) / 2 = x sigmoid 2 u */
+static inline float mk_gelu_approx(float x) {
+    float u = 0.79788456080286536f * (x + 0.044715f * (x * x * x));
+    return x / (1.0f + mk_expf(-2.0f * u));
 }
 
 #endif
