@@ -29,3 +29,5 @@ endfunction()
 
 kcheck_on(x86_64 Haswell avx2 --loose)
 kcheck_on(aarch64 cortex-a72 neon)
+kcheck_on(aarch64 neoverse-n1 neon_dotprod)
+kcheck_on(aarch64 max neon_i8mm)

@@ -7,5 +7,7 @@ ISA(avx512)
 ISA(avx512vnni)
 #elif defined(__aarch64__)
 ISA(neon)
+ISA(neon_dotprod)
+ISA(neon_i8mm)
 #endif
 #undef ISA

@@ -1,4 +1,5 @@
 #include "cpu/kern/dense.h"
+#include "cpu/kern/fast.h"
 #include "cpu/kern/quant.h"
 
 /* Part of AArch64. */
@@ -9,4 +10,5 @@ bool mk_has_neon(void) {
 void mk_fill_neon(mk_kernels *kernels) {
     mk_dense_neon(kernels);
     mk_quant_neon(kernels);
+    mk_fast_neon(kernels);
 }

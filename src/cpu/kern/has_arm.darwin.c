@@ -1,0 +1,20 @@
+#include "cpu/kern/has_arm.h"
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include <sys/sysctl.h>
+
+static bool has(const char *feature) {
+    int value = 0;
+    size_t bytes = sizeof value;
+    return sysctlbyname(feature, &value, &bytes, NULL, 0) == 0 && value != 0;
+}
+
+bool mk_arm_has_dotprod(void) {
+    return has("hw.optional.arm.FEAT_DotProd");
+}
+
+bool mk_arm_has_i8mm(void) {
+    return has("hw.optional.arm.FEAT_I8MM");
+}

@@ -1,0 +1,10 @@
+/* What the system says of an ARM processor: has_arm.linux.c, has_arm.darwin.c. */
+#ifndef CPU_KERN_HAS_ARM_H
+#define CPU_KERN_HAS_ARM_H
+
+#include <stdbool.h>
+
+bool mk_arm_has_dotprod(void); /* FEAT_DotProd */
+bool mk_arm_has_i8mm(void);    /* FEAT_I8MM */
+
+#endif

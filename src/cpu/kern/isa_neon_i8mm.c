@@ -1,0 +1,10 @@
+#include "cpu/kern/fast.h"
+#include "cpu/kern/has_arm.h"
+
+bool mk_has_neon_i8mm(void) {
+    return mk_has_neon_dotprod() && mk_arm_has_i8mm();
+}
+
+void mk_fill_neon_i8mm(mk_kernels *kernels) {
+    mk_fast_neon_i8mm(kernels);
+}
