@@ -9,8 +9,7 @@
 #include "cpu/rows.h"
 #include "graph/attr.h"
 
-#define TILE 32    /* rows of weights a unit of work; unpacked at once where x has many rows */
-#define STREAMED 8 /* rows of x up to which they are not unpacked */
+#define TILE 32 /* rows of weights a unit of work; unpacked at once where x has many rows */
 
 typedef struct part {
     const mc_quant_product *q;
@@ -37,6 +36,11 @@ bool mc_quant_is_fast(const mc_quant_product *q) {
     return attr->fast != 0 && q->transpose && attr->mode != MICA_QUANT_MXFP8;
 }
 
+/* Whether rows of x are so few that the packed weights are streamed. */
+static bool is_streamed(const mc_quant_product *q) {
+    return q->m <= q->kern->fast_streamed;
+}
+
 /* Columns first .. first + count - 1 of a batch element's result. */
 static void run_columns(const work *w, const part *p, int64_t batch, int64_t first, int64_t count,
                         int worker) {
@@ -51,7 +55,7 @@ static void run_columns(const work *w, const part *p, int64_t batch, int64_t fir
     bool direct = p->y_floats == 0;
     float *y = direct ? (float *)out->data + at : w->y + worker * w->y_floats;
     int64_t y_stride = direct ? q->n : count;
-    if (q->m <= STREAMED) {
+    if (is_streamed(q)) {
         q->kern->fast_matvec(&rows, count, q->m, &x, y, y_stride);
     } else {
         mk_tiles tiles = {.codes = w->codes + worker * w->tile_bytes,
@@ -72,7 +76,7 @@ static void run_units(void *context, int64_t begin, int64_t end, int worker) {
             p++;
         int64_t batch = (unit - p->first) / p->tiles, tile = (unit - p->first) % p->tiles;
         /* Rows that are streamed are fetched ahead, best over long runs of them. */
-        bool join = p->q->m <= STREAMED && p->y_floats == 0;
+        bool join = is_streamed(p->q) && p->y_floats == 0;
         int64_t units = join ? mc_min(end - unit, p->tiles - tile) : 1;
         run_columns(w, p, batch, tile * TILE, mc_min(units * TILE, p->q->n - tile * TILE), worker);
         unit += units;
@@ -114,7 +118,7 @@ static int64_t plan_parts(work *w, const mc_quant_product *products) {
         p->y_floats = q->call->out.layout->dtype == MICA_F32 ? 0 : q->m * TILE;
         units += q->batches * p->tiles;
         if (p->y_floats > w->y_floats) w->y_floats = p->y_floats;
-        if (q->m <= STREAMED) continue;
+        if (is_streamed(q)) continue;
         w->tile_bytes = TILE * q->k;
         int64_t scales = TILE * 2 * (q->k / q->w.group);
         if (scales > w->tile_floats) w->tile_floats = scales;

@@ -462,4 +462,5 @@ void mk_fast_avx2(mk_kernels *kernels) {
     kernels->fast_matvec = matvec;
     kernels->fast_unpack = unpack;
     kernels->fast_matmul = matmul;
+    kernels->fast_streamed = 8;
 }

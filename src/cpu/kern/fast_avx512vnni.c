@@ -1,538 +1,328 @@
-/* AVX-512 VNNI: the fast products with a row of weights in each lane.
+/* AVX-512 VNNI: fast products from packed rows, and quantising x.
  *
- * 16 rows are turned over, so that a register holds four codes of each of them; vpdpbusd multiplies
- * these with four codes of x that are broadcast. A group's sums need no joining of lanes, and its
- * scales are a register too.
- *
- * Rows are read 128 codes at a time. Of 4 bits, 64 bytes of a row are turned over as they lie: a
- * register then holds words of 8 codes, whose even and odd ones are taken apart by masks. The odd
- * ones stay where they are, 16 times too large, and the sum is shifted. Of other widths, codes are
- * made bytes before they are turned over. */
-#include "cpu/kern/avx512.h"
-#include "cpu/kern/fast.h"
+ * One row of x meets 64 bytes of each row of weights as they lie; the 16 registers of partial sums
+ * are then added up in pairs until a group's sums have a lane each. That is half the work of turning
+ * the codes over, which pays from two rows of x on: those share it. */
+#include "cpu/kern/fast_avx512vnni.h"
 
-#include <stddef.h>
+/* ---- scales, while codes are multiplied ---- */
 
-#define LANES MK_TILE
-#define BLOCK 128 /* codes of a row that are turned over together */
-#define STAGE 16  /* groups whose scales are turned over together */
-#define STREAMED 8
+/* Goes through rows 16 at a time, and through their scales STAGE groups at a time: some are in use
+ * while the ones after them are brought into lanes. */
+typedef struct stages {
+    const mk_qrows *w;
+    int64_t n, groups;
+    lanes now, next;    /* of the groups in use and of those in work */
+    int64_t row, first; /* of those in work */
+    int part, use;
+    staging on;
+    stage st[2];
+} stages;
 
-/* 16 rows of weights; those that are not there are others again, whose results are not stored. */
-typedef struct lanes {
-    const uint8_t *codes[LANES];
-    int64_t row[LANES];
-    const char *next;     /* the rows after these, fetched meanwhile, in the order they lie in */
-    int64_t scales_ahead; /* from a row's scales to those to fetch */
-} lanes;
-
-/* Scales and biases of some groups, f32. */
-typedef struct stage {
-    __m512 scales[STAGE], biases[STAGE];
-} stage;
-
-static lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
-    lanes l;
-    for (int64_t i = 0; i < LANES; i++) {
-        l.row[i] = r + i < n ? r + i : n - 1;
-        l.codes[i] = (const uint8_t *)(w->codes + l.row[i] * w->codes_stride);
-    }
-    /* The last rows fetch themselves, or, where there are few, what follows: a fetch cannot fail. */
-    l.next = (const char *)l.codes[0] + (r + 2 * LANES <= n ? LANES * w->codes_stride * 4 : 0);
-    l.scales_ahead = r + 2 * LANES <= n ? LANES * w->scales_stride : 0;
-    return l;
+/* Does some steps of what is in work. */
+MK_INLINE void stages_part(stages *s) {
+    stage_part(s->w, &s->next, s->first, staged_from(s->first, s->groups), s->part++, &s->on,
+               &s->st[1 - s->use]);
 }
 
-/* 16 x 16 words turned over. */
-MK_INLINE void turn(__m512i r[16]) {
-    __m512i t[16];
-#pragma GCC unroll 8
-    for (int i = 0; i < 16; i += 2) {
-        t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 16; i += 4) {
-        r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-        r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-        r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-        r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-    }
-    /* r[4 i + c] has words c, 4 + c, 8 + c, 12 + c of rows 4 i .. 4 i + 3 */
-#pragma GCC unroll 4
-    for (int c = 0; c < 4; c++) {
-        __m512i even_lo = _mm512_shuffle_i32x4(r[c], r[4 + c], 0x88);
-        __m512i even_hi = _mm512_shuffle_i32x4(r[8 + c], r[12 + c], 0x88);
-        __m512i odd_lo = _mm512_shuffle_i32x4(r[c], r[4 + c], 0xdd);
-        __m512i odd_hi = _mm512_shuffle_i32x4(r[8 + c], r[12 + c], 0xdd);
-        r[c] = _mm512_shuffle_i32x4(even_lo, even_hi, 0x88);
-        r[4 + c] = _mm512_shuffle_i32x4(odd_lo, odd_hi, 0x88);
-        r[8 + c] = _mm512_shuffle_i32x4(even_lo, even_hi, 0xdd);
-        r[12 + c] = _mm512_shuffle_i32x4(odd_lo, odd_hi, 0xdd);
-    }
+static void stages_begin(stages *s, const mk_qrows *w, int64_t n) {
+    s->w = w;
+    s->n = n;
+    s->groups = w->k / w->group;
+    s->now = s->next = lanes_of(w, n, 0);
+    s->row = s->first = 0;
+    s->part = s->use = 0;
 }
 
-/* ---- scales ---- */
-
-/* Scales and biases of 16 bits, a pair a word. */
-MK_INLINE void stage_halves(const mk_qrows *w, const lanes *l, int64_t g, int64_t count,
-                            stage *st) {
-    __mmask16 mask = mk_first(count);
-    __m512i r[LANES];
-#pragma GCC unroll 16
-    for (int i = 0; i < LANES; i++) {
-        int64_t at = l->row[i] * w->scales_stride + g;
-        __m256i scale = _mm256_maskz_loadu_epi16(mask, (const uint16_t *)w->scales + at);
-        __m256i bias = _mm256_maskz_loadu_epi16(mask, (const uint16_t *)w->biases + at);
-        int64_t ahead = 2 * (at + l->scales_ahead);
-        _mm_prefetch((const char *)w->scales + ahead, _MM_HINT_T1);
-        _mm_prefetch((const char *)w->biases + ahead, _MM_HINT_T1);
-        r[i] = _mm512_or_si512(_mm512_cvtepu16_epi32(scale),
-                               _mm512_slli_epi32(_mm512_cvtepu16_epi32(bias), 16));
+/* To the groups after those in use, or at first to the first. */
+static const stage *stages_next(stages *s) {
+    while (s->part < PARTS)
+        stages_part(s);
+    s->use = 1 - s->use;
+    s->part = 0;
+    if (s->first == 0) s->now = s->next;
+    s->first += STAGE;
+    if (s->first >= s->groups) {
+        s->first = 0;
+        s->row += s->row + LANES < s->n ? LANES : 0; /* the last ones again, which nobody uses */
+        s->next = lanes_of(s->w, s->n, s->row);
     }
-    turn(r);
-    const __m512i high = _mm512_set1_epi32((int)0xffff0000u);
-    for (int64_t i = 0; i < count; i++) {
-        if (w->type == MK_BF16) {
-            st->scales[i] = _mm512_castsi512_ps(_mm512_slli_epi32(r[i], 16));
-            st->biases[i] = _mm512_castsi512_ps(_mm512_and_si512(r[i], high));
-        } else {
-            st->scales[i] = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(r[i]));
-            st->biases[i] = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(r[i], 16)));
-        }
+    return &s->st[s->use];
+}
+
+/* What is due after `groups` groups have been used. */
+MK_INLINE void stages_work(stages *s, int groups) {
+    for (int i = 0; i < (groups + 1) / 2; i++)
+        if (s->part < PARTS) stages_part(s);
+}
+
+/* ---- one row of x ---- */
+
+/* Each four lanes of r[i] added up, for 4 rows: row i's sums are lanes i, 4 + i, 8 + i, 12 + i. */
+MK_INLINE __m512i join_four(const __m512i r[4]) {
+    __m512i a =
+        _mm512_add_epi32(_mm512_unpacklo_epi32(r[0], r[1]), _mm512_unpackhi_epi32(r[0], r[1]));
+    __m512i b =
+        _mm512_add_epi32(_mm512_unpacklo_epi32(r[2], r[3]), _mm512_unpackhi_epi32(r[2], r[3]));
+    return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+}
+
+/* r[i] has rows 4 i .. 4 i + 3, a quarter of the sums in each four lanes. Quarters of one group are
+ * added up: `span` groups. */
+MK_INLINE void join_quarters(int span, const __m512i r[4], __m512i *dot) {
+    __m512i even[2], odd[2];
+    for (int i = 0; i < 2; i++) {
+        even[i] = _mm512_shuffle_i32x4(r[2 * i], r[2 * i + 1], 0x88);
+        odd[i] = _mm512_shuffle_i32x4(r[2 * i], r[2 * i + 1], 0xdd);
+        if (span < 4) even[i] = _mm512_add_epi32(even[i], odd[i]);
     }
-}
-
-static void stage_floats(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, stage *st) {
-    __mmask16 mask = mk_first(count);
-    __m512i scales[LANES], biases[LANES];
-    for (int i = 0; i < LANES; i++) {
-        int64_t at = l->row[i] * w->scales_stride + g;
-        scales[i] = _mm512_maskz_loadu_epi32(mask, (const float *)w->scales + at);
-        biases[i] = _mm512_maskz_loadu_epi32(mask, (const float *)w->biases + at);
+    dot[0] = _mm512_shuffle_i32x4(even[0], even[1], 0x88);
+    __m512i next = _mm512_shuffle_i32x4(even[0], even[1], 0xdd);
+    if (span == 1) {
+        dot[0] = _mm512_add_epi32(dot[0], next);
+        return;
     }
-    turn(scales);
-    turn(biases);
-    for (int64_t i = 0; i < count; i++) {
-        st->scales[i] = _mm512_castsi512_ps(scales[i]);
-        st->biases[i] = _mm512_castsi512_ps(biases[i]);
-    }
+    dot[span / 2] = next;
+    if (span == 2) return;
+    dot[1] = _mm512_shuffle_i32x4(odd[0], odd[1], 0x88);
+    dot[3] = _mm512_shuffle_i32x4(odd[0], odd[1], 0xdd);
 }
 
-/* E8M0: 0 is 2^-127, 255 is NaN. */
-MK_INLINE __m512 from_e8m0(__m512i v) {
-    __m512i bits = _mm512_slli_epi32(v, 23);
-    bits = _mm512_mask_mov_epi32(bits, _mm512_testn_epi32_mask(v, v), _mm512_set1_epi32(0x400000));
-    __mmask16 nan = _mm512_cmpeq_epi32_mask(v, _mm512_set1_epi32(255));
-    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(bits, nan, _mm512_set1_epi32(0x7fc00000)));
+/* Words of codes from `from` on, at most 16, of which `words` are there; all of them where whole. */
+MK_INLINE __m512i load_words(bool whole, const void *from, int64_t words) {
+    return whole ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi32(mk_first(words), from);
 }
 
-MK_INLINE __m512 from_e4m3(__m512i v) {
-    __m512i rest = _mm512_and_si512(v, _mm512_set1_epi32(0x7f));
-    __m512 size = _mm512_castsi512_ps(_mm512_slli_epi32(rest, 20));
-    size = _mm512_mul_ps(size, _mm512_set1_ps(0x1p120f));
-    __m512i sign = _mm512_slli_epi32(_mm512_xor_si512(v, rest), 24);
-    __mmask16 nan = _mm512_cmpeq_epi32_mask(rest, _mm512_set1_epi32(0x7f));
-    __m512i bits = _mm512_or_si512(_mm512_castps_si512(size), sign);
-    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(bits, nan, _mm512_set1_epi32(0x7fc00000)));
+/* What the codes of a unit meet: words of x are those that are there. */
+MK_INLINE void load_x(form f, int unit, bool whole, const int8_t *codes, int64_t words,
+                      __m512i x[2]) {
+    x[0] = load_words(whole, codes, words);
+    if (unit <= 64) return;
+    x[1] = load_words(whole, codes + 64, words - 16);
+    if (f != NIBBLES && f != E2M1) return;
+    const __m512i even =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    __m512i evens = _mm512_permutex2var_epi32(x[0], even, x[1]);
+    x[1] = _mm512_permutex2var_epi32(x[0], _mm512_add_epi32(even, _mm512_set1_epi32(1)), x[1]);
+    x[0] = evens;
 }
 
-static void stage_bytes(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, stage *st) {
-    __m512i r[LANES];
-    for (int i = 0; i < LANES; i++) {
-        const uint8_t *scales = (const uint8_t *)w->scales + l->row[i] * w->scales_stride + g;
-        r[i] = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mk_first(count), scales));
-    }
-    turn(r);
-    for (int64_t i = 0; i < count; i++) {
-        __m512 scale = w->mode == MK_NVFP4 ? from_e4m3(r[i]) : from_e8m0(r[i]);
-        st->scales[i] = _mm512_mul_ps(scale, _mm512_set1_ps(0.5f));
-        st->biases[i] = _mm512_mul_ps(st->scales[i], _mm512_set1_ps(-MK_FAST_E2M1_ZERO));
-    }
+/* 64 codes of a row as bytes, of which `words` words of x are there. */
+MK_INLINE __m512i load_bytes(form f, bool whole, const spreader *s, const uint8_t *from,
+                             int64_t words) {
+    return f == BYTES ? load_words(whole, from, words) : spread_codes(s, words >= 16, from);
 }
 
-static void fill_stage(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, stage *st) {
-    if (w->mode != MK_AFFINE)
-        stage_bytes(w, l, g, count, st);
-    else if (w->type == MK_F32)
-        stage_floats(w, l, g, count, st);
-    else
-        stage_halves(w, l, g, count, st);
-}
-
-/* ---- codes ---- */
-
-/* How a block of codes becomes registers. */
-typedef enum form {
-    NIBBLES, /* words of 8 codes as they are */
-    E2M1,    /* the same, codes of an fp mode */
-    BYTES,   /* words of 4 codes of 8 bits */
-    BITS     /* other widths, made bytes */
-} form;
-
-static form form_of(const mk_qrows *w) {
-    if (w->mode != MK_AFFINE) return E2M1;
-    return w->bits == 4 ? NIBBLES : w->bits == 8 ? BYTES : BITS;
-}
-
-/* 64 codes of `bits` bits: each 8 of them are `bits` bytes, which go to 8 bytes of their own. */
-typedef struct spreader {
-    __m512i bytes, shifts, mask;
-    __mmask64 load;
-} spreader;
-
-static spreader spreader_of(int bits) {
-    uint8_t bytes[64], shifts[64];
-    for (int i = 0; i < 64; i++) {
-        bytes[i] = (uint8_t)(i / 8 * bits + (i % 8 < bits ? i % 8 : 0));
-        shifts[i] = (uint8_t)(i % 8 * bits);
-    }
-    return (spreader){
-        .bytes = _mm512_loadu_si512(bytes),
-        .shifts = _mm512_loadu_si512(shifts),
-        .mask = _mm512_set1_epi8((char)((1 << bits) - 1)),
-        .load = ~(__mmask64)0 >> (64 - 8 * bits),
-    };
-}
-
-/* 64 bytes of codes of every row from byte `at`, of which `words` words are there. */
-MK_INLINE void read_words(const lanes *l, int64_t at, int64_t words, __m512i r[LANES]) {
-    __mmask16 mask = mk_first(words);
-    const char *next = l->next + at * LANES;
-#pragma GCC unroll 16
-    for (int i = 0; i < LANES; i++) {
-        const uint8_t *from = l->codes[i] + at;
-        r[i] = words >= 16 ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi32(mask, from);
-        _mm_prefetch(next + 64 * i, _MM_HINT_T1);
-    }
-    turn(r);
-}
-
-/* 64 codes of every row. Half of that or all are there: k is a multiple of 32. */
-MK_INLINE void read_bits(const lanes *l, const spreader *s, int64_t at, bool whole,
-                         __m512i r[LANES]) {
-    __mmask64 load = whole ? s->load : s->load >> (__builtin_popcountll(s->load) / 2);
-    const char *next = l->next + at * LANES;
-#pragma GCC unroll 16
-    for (int i = 0; i < LANES; i++) {
-        const uint8_t *from = l->codes[i] + at;
-        __m512i v = _mm512_maskz_loadu_epi8(load, from);
-        v = _mm512_multishift_epi64_epi8(s->shifts, _mm512_permutexvar_epi8(s->bytes, v));
-        r[i] = _mm512_and_si512(v, s->mask);
-        _mm_prefetch(next + 64 * i, _MM_HINT_T1);
-    }
-    turn(r);
-}
-
-/* Codes at .. at + count - 1 of every row, count <= BLOCK, turned over: 16 registers of 8 codes for
- * 4 bits, 32 registers of 4 for the others. */
-MK_INLINE void read_block(form f, const lanes *l, const spreader *s, int bits, int64_t at,
-                          int64_t count, __m512i *block) {
-    int64_t byte = at * bits / 8;
+/* Partial sums of a unit of a row: of its first codes in the first lanes. */
+MK_INLINE __m512i dot_row(form f, int unit, bool whole, const mk_qrows *w, const spreader *s,
+                          const uint8_t *from, int64_t words, const __m512i x[2]) {
+    __m512i dot = _mm512_setzero_si512();
     if (f == NIBBLES || f == E2M1) {
-        read_words(l, byte, count / 8, block);
-    } else if (f == BYTES) {
-        read_words(l, byte, count / 4, block);
-        if (count > 64) read_words(l, byte + 64, count / 4 - 16, block + 16);
-    } else {
-        read_bits(l, s, byte, count >= 64, block);
-        if (count > 64) read_bits(l, s, byte + 8 * bits, count >= 128, block + 16);
+        __m512i even, odd;
+        take_apart(f, load_words(whole, from, words / 2), &even, &odd);
+        return dot4(dot4(dot, even, x[0]), odd, x[1]);
     }
+    dot = dot4(dot, load_bytes(f, whole, s, from, words), x[0]);
+    if (unit > 64 && words > 16)
+        dot = dot4(dot, load_bytes(f, whole, s, from + 8 * w->bits, words - 16), x[1]);
+    return dot;
 }
 
-/* The even codes of words of 8; the odd ones, for NIBBLES 16 times too large. */
-MK_INLINE void take_apart(form f, __m512i words, __m512i *even, __m512i *odd) {
-    static const uint8_t e2m1[16] = MK_FAST_E2M1;
-    const __m512i low = _mm512_set1_epi8(0x0f);
-    *even = _mm512_and_si512(words, low);
-    *odd = _mm512_andnot_si512(low, words);
-    if (f == NIBBLES) return;
-    __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)e2m1));
-    *even = _mm512_shuffle_epi8(table, *even);
-    *odd = _mm512_shuffle_epi8(table, _mm512_srli_epi16(*odd, 4));
-}
-
-/* ---- products ---- */
-
-MK_INLINE __m512i four_codes(const int8_t *x) {
-    int32_t word;
-    memcpy(&word, x, sizeof word);
-    return _mm512_set1_epi32(word);
-}
-
-MK_INLINE __m512 add_group(__m512 y, __m512i dot, __m512 scale, __m512 bias, float x_scale,
-                           float x_sum) {
-    y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), _mm512_mul_ps(scale, _mm512_set1_ps(x_scale)), y);
-    return _mm512_fmadd_ps(bias, _mm512_set1_ps(x_sum), y);
-}
-
-/* Sums of one group's products with m rows of x, `stride` codes apart. */
-MK_INLINE void dot_group(form f, const __m512i *block, int group, int m, const int8_t *x,
-                         int64_t stride, __m512i *dot) {
-    __m512i even[STREAMED], odd[STREAMED];
-    for (int i = 0; i < m; i++)
-        even[i] = odd[i] = _mm512_setzero_si512();
-    for (int at = 0; at < group; at += 8) {
-        __m512i w_even, w_odd;
-        if (f == NIBBLES || f == E2M1) {
-            take_apart(f, block[at / 8], &w_even, &w_odd);
-        } else {
-            w_even = block[at / 4];
-            w_odd = block[at / 4 + 1];
+/* Sums of the `span` groups of a unit that begins at code `at`; it ends within the row if whole. */
+MK_INLINE void dot_unit(form f, int unit, int span, bool whole, const mk_qrows *w, const lanes *l,
+                        const spreader *s, const mk_xrows *x, int64_t at, __m512i *dot) {
+    int64_t words = (w->k - at) / 4, byte = at * w->bits / 8;
+    __m512i codes[2], part[4];
+    load_x(f, unit, whole, x->codes + at, words, codes);
+    const char *next = l->next + byte * LANES;
+    l = afresh(l);
+    for (int i = 0; i < 4; i++) {
+        __m512i r[4];
+        for (int j = 0; j < 4; j++) {
+            r[j] = dot_row(f, unit, whole, w, s, l->codes[4 * i + j] + byte, words, codes);
+            _mm_prefetch(next + 64 * (4 * i + j), _MM_HINT_T1);
         }
-        for (int i = 0; i < m; i++) {
-            const int8_t *a = x + i * stride + at;
-            even[i] = _mm512_dpbusd_epi32(even[i], w_even, four_codes(a));
-            odd[i] = _mm512_dpbusd_epi32(odd[i], w_odd, four_codes(a + 4));
-        }
+        part[i] = join_four(r);
     }
-    for (int i = 0; i < m; i++) {
-        __m512i rest = f == NIBBLES ? _mm512_srai_epi32(odd[i], 4) : odd[i];
-        dot[i] = _mm512_add_epi32(even[i], rest);
-    }
+    join_quarters(span, part, dot);
 }
 
-/* y[m, 16] of the rows in l. */
-MK_INLINE void rows_product(form f, int group, const mk_qrows *w, const lanes *l, int m,
-                            const mk_xrows *x, __m512 *y) {
+/* y[n] = the rows of w times x. A unit is what a register of codes has, or a group. */
+MK_INLINE void one_product(form f, int group, const mk_qrows *w, int64_t n, const mk_xrows *x,
+                           float *y) {
+    bool nibbles = f == NIBBLES || f == E2M1;
+    int unit = nibbles || group > 64 ? 128 : 64, span = unit / group;
     spreader s = spreader_of(f == BITS ? w->bits : 8);
     int64_t groups = w->k / group;
-    __m512 sum[STREAMED];
-    for (int i = 0; i < m; i++)
-        sum[i] = _mm512_setzero_ps();
-    for (int64_t first = 0; first < groups; first += STAGE) {
-        stage st;
-        int64_t staged = groups - first < STAGE ? groups - first : STAGE;
-        fill_stage(w, l, first, staged, &st);
-        for (int64_t g = 0; g < staged; g += BLOCK / group) {
-            __m512i block[BLOCK / 4];
-            int64_t at = (first + g) * group, count = w->k - at < BLOCK ? w->k - at : BLOCK;
-            read_block(f, l, &s, w->bits, at, count, block);
-            for (int b = 0; b < count / group; b++) {
-                __m512i dot[STREAMED];
-                int64_t in = first + g + b;
-                dot_group(f, block + b * group / (f == NIBBLES || f == E2M1 ? 8 : 4), group, m,
-                          x->codes + in * group, x->k, dot);
-                for (int i = 0; i < m; i++)
-                    sum[i] = add_group(sum[i], dot[i], st.scales[g + b], st.biases[g + b],
-                                       x->scales[i * groups + in], x->sums[i * groups + in]);
+    stages scales;
+    stages_begin(&scales, w, n);
+    for (int64_t r = 0; r < n; r += LANES) {
+        __m512 sum = _mm512_setzero_ps();
+        for (int64_t first = 0; first < groups; first += STAGE) {
+            const stage *st = stages_next(&scales);
+            int64_t staged = staged_from(first, groups);
+            for (int64_t g = 0; g < staged; g += span) {
+                __m512i dot[4];
+                stages_work(&scales, span);
+                int64_t at = (first + g) * group;
+                if (at + unit <= w->k)
+                    dot_unit(f, unit, span, true, w, &scales.now, &s, x, at, dot);
+                else
+                    dot_unit(f, unit, span, false, w, &scales.now, &s, x, at, dot);
+                for (int b = 0; b < span && g + b < staged; b++)
+                    sum = add_group(sum, dot[b], st->scales[g + b], st->biases[g + b],
+                                    x->scales[first + g + b], x->sums[first + g + b]);
             }
         }
+        _mm512_mask_storeu_ps(y + r, mk_first(n - r), sum);
     }
+}
+
+typedef void (*one_fn)(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y);
+
+#define ONE(form, group)                                                                          \
+    static void one_##form##_##group(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y) { \
+        one_product(form, group, w, n, x, y);                                                     \
+    }
+ONE(NIBBLES, 32)
+ONE(NIBBLES, 64)
+ONE(NIBBLES, 128)
+ONE(E2M1, 32)
+ONE(BYTES, 32)
+ONE(BYTES, 64)
+ONE(BYTES, 128)
+ONE(BITS, 32)
+ONE(BITS, 64)
+ONE(BITS, 128)
+
+/* Groups of 16 have none: they are turned over. */
+static one_fn one_of(form f, int group) {
+    static const one_fn fns[][3] = {[NIBBLES] = {one_NIBBLES_32, one_NIBBLES_64, one_NIBBLES_128},
+                                    [E2M1] = {one_E2M1_32},
+                                    [BYTES] = {one_BYTES_32, one_BYTES_64, one_BYTES_128},
+                                    [BITS] = {one_BITS_32, one_BITS_64, one_BITS_128}};
+    return group < 32 ? NULL : fns[f][group / 64];
+}
+
+/* ---- a few rows of x ---- */
+
+#define STREAMED 8 /* rows of x that share what is turned over */
+
+/* Sums of a group, for m rows of x: few of them have several each, which would wait for each other. */
+#define CHAINS 4
+MK_INLINE int chains_of(int m) {
+    return m <= 2 ? 4 : m <= 4 ? 2 : 1;
+}
+
+MK_INLINE void clear_dots(int m, __m512i dot[][CHAINS]) {
     for (int i = 0; i < m; i++)
-        y[i] = sum[i];
+        for (int c = 0; c < CHAINS; c++)
+            dot[i][c] = _mm512_setzero_si512();
 }
 
-/* Few rows of x have loops made for each group, which is worth a sixth of the time. */
-MK_INLINE void rows_form(form f, const mk_qrows *w, const lanes *l, int m, const mk_xrows *x,
-                         __m512 *y) {
-    if (m > 4 || w->group == 16)
-        rows_product(f, w->group, w, l, m, x, y);
-    else if (w->group == 32)
-        rows_product(f, 32, w, l, m, x, y);
-    else if (w->group == 64)
-        rows_product(f, 64, w, l, m, x, y);
-    else
-        rows_product(f, 128, w, l, m, x, y);
-}
-
-typedef void (*rows_fn)(const mk_qrows *w, const lanes *l, const mk_xrows *x, __m512 *y);
-
-#define ROWS(form, m)                                                                   \
-    static void rows_##form##_##m(const mk_qrows *w, const lanes *l, const mk_xrows *x, \
-                                  __m512 *y) {                                          \
-        rows_form(form, w, l, m, x, y);                                                 \
+/* What words[first .. first + 1] of 8 or 4 codes, and x at a, add to dot. */
+MK_INLINE void dot_words(form f, int m, const __m512i *words, const int8_t *a, int64_t stride,
+                         __m512i dot[][CHAINS]) {
+    bool nibbles = f == NIBBLES || f == E2M1;
+    int chains = chains_of(m);
+    for (int b = 0; b < (nibbles ? 2 : 1); b++, a += 8) {
+        __m512i even = words[0], odd = words[1];
+        if (nibbles) take_apart(f, words[b], &even, &odd);
+        for (int i = 0; i < m; i++)
+            dot[i][2 * b % chains] = dot4_all(dot[i][2 * b % chains], even, a + i * stride);
+        for (int i = 0; i < m; i++)
+            dot[i][(2 * b + 1) % chains] =
+                dot4_all(dot[i][(2 * b + 1) % chains], odd, a + i * stride + 4);
     }
-#define EACH_ROWS(form) \
-    ROWS(form, 1)       \
-    ROWS(form, 2)       \
-    ROWS(form, 3)       \
-    ROWS(form, 4)       \
-    ROWS(form, 5) ROWS(form, 6) ROWS(form, 7) ROWS(form, 8)
-EACH_ROWS(NIBBLES)
-EACH_ROWS(E2M1)
-EACH_ROWS(BYTES)
-EACH_ROWS(BITS)
+}
 
-#define ROWS_OF(form)                                                             \
-    [form] = {rows_##form##_1, rows_##form##_2, rows_##form##_3, rows_##form##_4, \
-              rows_##form##_5, rows_##form##_6, rows_##form##_7, rows_##form##_8}
-static const rows_fn rows_fns[][STREAMED] = {ROWS_OF(NIBBLES), ROWS_OF(E2M1), ROWS_OF(BYTES),
-                                             ROWS_OF(BITS)};
+/* Adds group g's share to sum[m]. */
+MK_INLINE void add_dots(int m, __m512i dot[][CHAINS], const mk_xrows *x, int64_t groups, int64_t g,
+                        const stage *st, __m512 *sum) {
+    for (int i = 0; i < m; i++) {
+        __m512i d = dot[i][0];
+        for (int c = 1; c < chains_of(m); c++)
+            d = _mm512_add_epi32(d, dot[i][c]);
+        sum[i] = add_group(sum[i], d, st->scales[g % STAGE], st->biases[g % STAGE],
+                           x->scales[i * groups + g], x->sums[i * groups + g]);
+    }
+}
+
+/* y[m, n] = x w^T, m a constant. */
+MK_INLINE void few_product(form f, int m, const mk_qrows *w, int64_t n, const mk_xrows *x, float *y,
+                           int64_t y_stride) {
+    int64_t groups = w->k / w->group, width = f == NIBBLES || f == E2M1 ? 32 : 16;
+    stages scales;
+    columns codes;
+    stages_begin(&scales, w, n);
+    columns_begin(f, &codes, w, &scales.now);
+    for (int64_t r = 0; r < n; r += LANES) {
+        __m512 sum[STREAMED];
+        const stage *st = NULL;
+        const int8_t *a = x->codes;
+        codes.at = 0;
+        for (int i = 0; i < m; i++)
+            sum[i] = _mm512_setzero_ps();
+        for (int64_t g = 0; g < groups; g++) {
+            __m512i dot[STREAMED][CHAINS], words[4];
+            if (g % STAGE == 0)
+                st = stages_next(&scales);
+            else if (g % 2 == 1)
+                stages_work(&scales, 2);
+            clear_dots(m, dot);
+            for (int64_t l = 0; l < w->group; l += width, a += width) {
+                columns_next(f, &codes, words);
+                dot_words(f, m, words, a, x->k, dot);
+                if (f == E2M1 && w->group < 32) { /* two groups, the last time maybe one */
+                    add_dots(m, dot, x, groups, g, st, sum);
+                    if (++g == groups) break;
+                    clear_dots(m, dot);
+                }
+                dot_words(f, m, words + 2, a + width / 2, x->k, dot);
+            }
+            if (g < groups) add_dots(m, dot, x, groups, g, st, sum);
+        }
+        for (int i = 0; i < m; i++)
+            _mm512_mask_storeu_ps(y + i * y_stride + r, mk_first(n - r), sum[i]);
+    }
+}
+
+typedef void (*few_fn)(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y, int64_t y_stride);
+
+#define FEW(form, m)                                                                        \
+    static void few_##form##_##m(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y, \
+                                 int64_t y_stride) {                                        \
+        few_product(form, m, w, n, x, y, y_stride);                                         \
+    }
+#define EACH_FEW(form) \
+    FEW(form, 1)       \
+    FEW(form, 2)       \
+    FEW(form, 3)       \
+    FEW(form, 4)       \
+    FEW(form, 5) FEW(form, 6) FEW(form, 7) FEW(form, 8)
+EACH_FEW(NIBBLES)
+EACH_FEW(E2M1)
+EACH_FEW(BYTES)
+EACH_FEW(BITS)
+
+#define FEW_OF(form)                                                          \
+    [form] = {few_##form##_1, few_##form##_2, few_##form##_3, few_##form##_4, \
+              few_##form##_5, few_##form##_6, few_##form##_7, few_##form##_8}
+static const few_fn few_fns[][STREAMED] = {FEW_OF(NIBBLES), FEW_OF(E2M1), FEW_OF(BYTES),
+                                           FEW_OF(BITS)};
 
 static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                    int64_t y_stride) {
     form f = form_of(w);
-    int64_t groups = w->k / w->group;
-    for (int64_t i = 0; i < m; i += STREAMED) {
-        int64_t count = m - i < STREAMED ? m - i : STREAMED;
-        mk_xrows part = *x;
-        part.codes += i * x->k;
-        part.scales += i * groups;
-        part.sums += i * groups;
-        for (int64_t r = 0; r < n; r += LANES) {
-            lanes l = lanes_of(w, n, r);
-            __m512 sums[STREAMED];
-            rows_fns[f][count - 1](w, &l, &part, sums);
-            for (int64_t c = 0; c < count; c++)
-                _mm512_mask_storeu_ps(y + (i + c) * y_stride + r, mk_first(n - r), sums[c]);
-        }
-    }
-}
-
-/* ---- tiles ---- */
-
-MK_INLINE void unpack_codes(form f, const mk_qrows *w, const lanes *l, __mmask16 there,
-                            uint8_t *to) {
-    spreader s = spreader_of(f == BITS ? w->bits : 8);
-    for (int64_t at = 0; at < w->k; at += BLOCK) {
-        __m512i block[BLOCK / 4];
-        int64_t count = w->k - at < BLOCK ? w->k - at : BLOCK;
-        read_block(f, l, &s, w->bits, at, count, block);
-        for (int64_t i = 0; i < count / 8; i++, to += 8 * LANES) {
-            __m512i even, odd;
-            if (f == NIBBLES || f == E2M1) {
-                take_apart(f, block[i], &even, &odd);
-                if (f == NIBBLES) odd = _mm512_srli_epi16(odd, 4);
-            } else {
-                even = block[2 * i];
-                odd = block[2 * i + 1];
-            }
-            _mm512_storeu_si512(to, _mm512_maskz_mov_epi32(there, even));
-            _mm512_storeu_si512(to + 4 * LANES, _mm512_maskz_mov_epi32(there, odd));
-        }
-    }
-}
-
-static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
-    int64_t groups = w->k / w->group;
-    form f = form_of(w);
-    tiles->bits = f == E2M1 ? MK_FAST_E2M1_BITS : w->bits;
-    for (int64_t r = 0; r < n; r += LANES) {
-        lanes l = lanes_of(w, n, r);
-        __mmask16 there = mk_first(n - r);
-        uint8_t *to = tiles->codes + r * w->k;
-        if (f == NIBBLES)
-            unpack_codes(NIBBLES, w, &l, there, to);
-        else if (f == E2M1)
-            unpack_codes(E2M1, w, &l, there, to);
-        else if (f == BYTES)
-            unpack_codes(BYTES, w, &l, there, to);
+    one_fn one = one_of(f, w->group);
+    int64_t parts = (m + STREAMED - 1) / STREAMED;
+    for (int64_t i = 0, count; i < m; i += count, parts--) {
+        count = (m - i + parts - 1) / parts;
+        mk_xrows part = rows_from(x, i);
+        if (count == 1 && one != NULL)
+            one(w, n, &part, y + i * y_stride);
         else
-            unpack_codes(BITS, w, &l, there, to);
-        float *scales = tiles->scales + 2 * r * groups;
-        for (int64_t g = 0; g < groups; g += STAGE) {
-            stage st;
-            int64_t count = groups - g < STAGE ? groups - g : STAGE;
-            fill_stage(w, &l, g, count, &st);
-            for (int64_t i = 0; i < count; i++, scales += 2 * LANES) {
-                _mm512_storeu_ps(scales, _mm512_maskz_mov_ps(there, st.scales[i]));
-                _mm512_storeu_ps(scales + LANES, _mm512_maskz_mov_ps(there, st.biases[i]));
-            }
-        }
-    }
-}
-
-#define DEPTH 512 /* codes of a tile that are met by all rows of x before the next */
-#define HIGH 8    /* rows of x in flight */
-#define WIDE 2    /* tiles */
-
-/* A part of a product: groups first .. first + count - 1 of `wide` tiles, m rows of x. */
-typedef struct part {
-    const mk_xrows *x; /* from the first row */
-    const mk_tiles *tiles;
-    int64_t first, count;
-    float *y;
-    int64_t y_stride, n; /* columns of y that are there */
-} part;
-
-MK_INLINE void tile_product(int m, int wide, const part *p) {
-    const mk_xrows *x = p->x;
-    int64_t groups = x->k / x->group;
-    __m512 sum[HIGH][WIDE];
-    for (int i = 0; i < m; i++)
-        for (int j = 0; j < wide; j++)
-            sum[i][j] = p->first == 0 ? _mm512_setzero_ps()
-                                      : _mm512_maskz_loadu_ps(mk_first(p->n - j * LANES),
-                                                              p->y + i * p->y_stride + j * LANES);
-    const uint8_t *codes = p->tiles->codes + p->first * x->group * LANES;
-    const float *scales = p->tiles->scales + p->first * 2 * LANES;
-    const int8_t *a = x->codes + p->first * x->group;
-    for (int64_t g = p->first; g < p->first + p->count; g++, scales += 2 * LANES) {
-        __m512i dot[HIGH][WIDE];
-        for (int i = 0; i < m; i++)
-            for (int j = 0; j < wide; j++)
-                dot[i][j] = _mm512_setzero_si512();
-        for (int l = 0; l < x->group; l += 4, a += 4, codes += 4 * LANES) {
-            __m512i w[WIDE];
-            for (int j = 0; j < wide; j++)
-                w[j] = _mm512_loadu_si512(codes + j * LANES * x->k);
-            for (int i = 0; i < m; i++) {
-                __m512i four = four_codes(a + i * x->k);
-                for (int j = 0; j < wide; j++)
-                    dot[i][j] = _mm512_dpbusd_epi32(dot[i][j], w[j], four);
-            }
-        }
-        for (int j = 0; j < wide; j++) {
-            __m512 scale = _mm512_loadu_ps(scales + j * LANES * 2 * groups);
-            __m512 bias = _mm512_loadu_ps(scales + j * LANES * 2 * groups + LANES);
-            for (int i = 0; i < m; i++)
-                sum[i][j] = add_group(sum[i][j], dot[i][j], scale, bias, x->scales[i * groups + g],
-                                      x->sums[i * groups + g]);
-        }
-    }
-    for (int i = 0; i < m; i++)
-        for (int j = 0; j < wide; j++)
-            _mm512_mask_storeu_ps(p->y + i * p->y_stride + j * LANES, mk_first(p->n - j * LANES),
-                                  sum[i][j]);
-}
-
-#define TILES(m)                               \
-    static void tiles_##m##_1(const part *p) { \
-        tile_product(m, 1, p);                 \
-    }                                          \
-    static void tiles_##m##_2(const part *p) { \
-        tile_product(m, 2, p);                 \
-    }
-TILES(1)
-TILES(2)
-TILES(3)
-TILES(4)
-TILES(5)
-TILES(6)
-TILES(7)
-TILES(8)
-
-#define TILES_OF(m) \
-    { tiles_##m##_1, tiles_##m##_2 }
-static void (*const tile_fns[HIGH][WIDE])(const part *p) = {TILES_OF(1), TILES_OF(2), TILES_OF(3),
-                                                            TILES_OF(4), TILES_OF(5), TILES_OF(6),
-                                                            TILES_OF(7), TILES_OF(8)};
-
-static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles, float *y,
-                   int64_t y_stride) {
-    int64_t groups = x->k / x->group, depth = DEPTH / x->group;
-    for (int64_t j = 0; j < n; j += WIDE * LANES) {
-        mk_tiles at = {tiles->codes + j * x->k, tiles->scales + 2 * j * groups, tiles->bits};
-        int64_t wide = n - j > LANES ? 2 : 1;
-        for (int64_t g = 0; g < groups; g += depth) {
-            for (int64_t i = 0; i < m; i += HIGH) {
-                int64_t count = m - i < HIGH ? m - i : HIGH;
-                mk_xrows rows = {.k = x->k,
-                                 .group = x->group,
-                                 .codes = x->codes + i * x->k,
-                                 .scales = x->scales + i * groups,
-                                 .sums = x->sums + i * groups};
-                part p = {.x = &rows,
-                          .tiles = &at,
-                          .first = g,
-                          .count = groups - g < depth ? groups - g : depth,
-                          .y = y + i * y_stride + j,
-                          .y_stride = y_stride,
-                          .n = n - j};
-                tile_fns[count - 1][wide - 1](&p);
-            }
-        }
+            few_fns[f][count - 1](w, n, &part, y + i * y_stride, y_stride);
     }
 }
 
@@ -575,6 +365,7 @@ static void quantize(int64_t m, const float *x, int64_t x_stride, int bits, cons
 void mk_fast_avx512vnni(mk_kernels *kernels) {
     kernels->fast_quantize = quantize;
     kernels->fast_matvec = matvec;
-    kernels->fast_unpack = unpack;
-    kernels->fast_matmul = matmul;
+    kernels->fast_unpack = mk_fast_unpack_avx512vnni;
+    kernels->fast_matmul = mk_fast_matmul_avx512vnni;
+    kernels->fast_streamed = 16;
 }

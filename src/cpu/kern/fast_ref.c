@@ -132,4 +132,5 @@ void mk_fast_ref(mk_kernels *kernels) {
     kernels->fast_matvec = matvec;
     kernels->fast_unpack = unpack;
     kernels->fast_matmul = matmul;
+    kernels->fast_streamed = 8;
 }

@@ -70,6 +70,7 @@ typedef struct mk_kernels {
 #include "cpu/kern/row_list.h"
 #undef KERN
     mk_isa isa;
+    int64_t fast_streamed; /* rows of x up to which fast_matvec is quicker than tiles */
 } mk_kernels;
 
 const char *mk_isa_name(mk_isa isa);

@@ -1,0 +1,385 @@
+/* AVX-512 VNNI: what the fast products share, which have a row of weights in each lane.
+ *
+ * 16 rows are turned over, so that a register holds four codes of each of them; vpdpbusd multiplies
+ * these with four codes of x that are broadcast. A group's sums need no joining of lanes, and its
+ * scales are a register too.
+ *
+ * Rows of 4 bits are turned over as they lie: a register then holds words of 8 codes, whose even and
+ * odd ones are taken apart by masks. Of other widths, codes are made bytes before they are turned. */
+#ifndef CPU_KERN_FAST_AVX512VNNI_H
+#define CPU_KERN_FAST_AVX512VNNI_H
+
+#include "cpu/kern/avx512.h"
+#include "cpu/kern/fast.h"
+
+#include <stddef.h>
+
+#define LANES MK_TILE
+#define STAGE 16 /* groups whose scales are turned over together */
+
+/* 16 rows of weights; those that are not there are others again, whose results are not stored. */
+typedef struct lanes {
+    const uint8_t *codes[LANES];
+    int64_t row[LANES];
+    const char *next;     /* the rows after these, fetched meanwhile, in the order they lie in */
+    int64_t scales_ahead; /* from a row's scales to those to fetch */
+} lanes;
+
+/* Scales and biases of some groups, f32. */
+typedef struct stage {
+    __m512 scales[STAGE], biases[STAGE];
+} stage;
+
+static inline lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
+    lanes l;
+    for (int64_t i = 0; i < LANES; i++) {
+        l.row[i] = r + i < n ? r + i : n - 1;
+        l.codes[i] = (const uint8_t *)(w->codes + l.row[i] * w->codes_stride);
+    }
+    /* Past the last rows as well: most often more of them follow, and a fetch cannot fail. */
+    l.next = (const char *)(w->codes + (r + LANES) * w->codes_stride);
+    l.scales_ahead = LANES * w->scales_stride;
+    return l;
+}
+
+/* Hides where the rows are from the compiler, which would keep all of these pointers in registers, to
+ * move them back and forth. */
+MK_INLINE const lanes *afresh(const lanes *l) {
+    __asm__("" : "+r"(l) : "m"(*l));
+    return l;
+}
+
+/* Rows 4 i .. 4 i + 3 of 16 on their way to be turned over: half[c] has their words c, 4 + c, 8 + c,
+ * 12 + c. */
+MK_INLINE void turn_rows(const __m512i r[4], __m512i half[4]) {
+    __m512i lower = _mm512_unpacklo_epi32(r[0], r[1]), upper = _mm512_unpackhi_epi32(r[0], r[1]);
+    __m512i lower2 = _mm512_unpacklo_epi32(r[2], r[3]), upper2 = _mm512_unpackhi_epi32(r[2], r[3]);
+    half[0] = _mm512_unpacklo_epi64(lower, lower2);
+    half[1] = _mm512_unpackhi_epi64(lower, lower2);
+    half[2] = _mm512_unpacklo_epi64(upper, upper2);
+    half[3] = _mm512_unpackhi_epi64(upper, upper2);
+}
+
+/* Words c, 4 + c, 8 + c, 12 + c of 16 rows. */
+MK_INLINE void turn_words(const __m512i half[16], int c, __m512i words[4]) {
+    __m512i even = _mm512_shuffle_i32x4(half[c], half[4 + c], 0x88);
+    __m512i even2 = _mm512_shuffle_i32x4(half[8 + c], half[12 + c], 0x88);
+    __m512i odd = _mm512_shuffle_i32x4(half[c], half[4 + c], 0xdd);
+    __m512i odd2 = _mm512_shuffle_i32x4(half[8 + c], half[12 + c], 0xdd);
+    words[0] = _mm512_shuffle_i32x4(even, even2, 0x88);
+    words[1] = _mm512_shuffle_i32x4(odd, odd2, 0x88);
+    words[2] = _mm512_shuffle_i32x4(even, even2, 0xdd);
+    words[3] = _mm512_shuffle_i32x4(odd, odd2, 0xdd);
+}
+
+/* 16 x 16 words turned over. */
+MK_INLINE void turn(__m512i r[16]) {
+    __m512i half[16];
+#pragma GCC unroll 4
+    for (int i = 0; i < 16; i += 4)
+        turn_rows(r + i, half + i);
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; c++) {
+        __m512i words[4];
+        turn_words(half, c, words);
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++)
+            r[4 * i + c] = words[i];
+    }
+}
+
+/* ---- scales ---- */
+
+/* Scales and biases of 16 groups on their way into lanes, which takes PARTS steps: work that lies
+ * between products, for which the shuffling units have time. */
+#define PARTS 8
+typedef struct staging {
+    __m512i half[2][LANES];
+} staging;
+
+/* Words of two numbers of 16 bits: the lower and the upper ones. */
+MK_INLINE void split_halves(mk_type type, __m512i words, __m512 *lower, __m512 *upper) {
+    if (type == MK_BF16) {
+        *lower = _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
+        *upper = _mm512_castsi512_ps(_mm512_and_si512(words, _mm512_set1_epi32((int)0xffff0000u)));
+    } else {
+        *lower = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(words));
+        *upper = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(words, 16)));
+    }
+}
+
+/* 16 bits: a row's scales of 16 groups, then its biases, as words of two groups. */
+MK_INLINE void stage_halves(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, int part,
+                            __m512i *half, stage *st) {
+    __m512i r[4];
+    if (part < 4) {
+        for (int i = 0; i < 4; i++) {
+            int64_t at = l->row[4 * part + i] * w->scales_stride + g;
+            const uint16_t *scales = (const uint16_t *)w->scales + at;
+            const uint16_t *biases = (const uint16_t *)w->biases + at;
+            __mmask16 mask = mk_first(count);
+            __m256i scale = _mm256_maskz_loadu_epi16(mask, scales);
+            __m256i bias = _mm256_maskz_loadu_epi16(mask, biases);
+            _mm_prefetch((const char *)(scales + l->scales_ahead), _MM_HINT_T1);
+            _mm_prefetch((const char *)(biases + l->scales_ahead), _MM_HINT_T1);
+            r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(scale), bias, 1);
+        }
+        turn_rows(r, half + 4 * part);
+        return;
+    }
+    int c = part - 4;
+    turn_words(half, c, r);
+    for (int i = 0; i < 2; i++) {
+        int at = 2 * (4 * i + c);
+        split_halves(w->type, r[i], &st->scales[at], &st->scales[at + 1]);
+        split_halves(w->type, r[2 + i], &st->biases[at], &st->biases[at + 1]);
+    }
+}
+
+MK_INLINE void stage_floats(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, int part,
+                            staging *on, stage *st) {
+    for (int which = 0; which < 2; which++) {
+        const float *from = which == 0 ? w->scales : w->biases;
+        __m512 *to = which == 0 ? st->scales : st->biases;
+        __m512i r[4];
+        for (int i = 0; part < 4 && i < 4; i++) {
+            int64_t at = l->row[4 * part + i] * w->scales_stride + g;
+            r[i] = _mm512_maskz_loadu_epi32(mk_first(count), from + at);
+        }
+        if (part < 4) {
+            turn_rows(r, on->half[which] + 4 * part);
+            continue;
+        }
+        turn_words(on->half[which], part - 4, r);
+        for (int i = 0; i < 4; i++)
+            to[4 * i + part - 4] = _mm512_castsi512_ps(r[i]);
+    }
+}
+
+/* E8M0: 0 is 2^-127, 255 is NaN. */
+MK_INLINE __m512 from_e8m0(__m512i v) {
+    __m512i bits = _mm512_slli_epi32(v, 23);
+    bits = _mm512_mask_mov_epi32(bits, _mm512_testn_epi32_mask(v, v), _mm512_set1_epi32(0x400000));
+    __mmask16 nan = _mm512_cmpeq_epi32_mask(v, _mm512_set1_epi32(255));
+    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(bits, nan, _mm512_set1_epi32(0x7fc00000)));
+}
+
+MK_INLINE __m512 from_e4m3(__m512i v) {
+    __m512i rest = _mm512_and_si512(v, _mm512_set1_epi32(0x7f));
+    __m512 size = _mm512_castsi512_ps(_mm512_slli_epi32(rest, 20));
+    size = _mm512_mul_ps(size, _mm512_set1_ps(0x1p120f));
+    __m512i sign = _mm512_slli_epi32(_mm512_xor_si512(v, rest), 24);
+    __mmask16 nan = _mm512_cmpeq_epi32_mask(rest, _mm512_set1_epi32(0x7f));
+    __m512i bits = _mm512_or_si512(_mm512_castps_si512(size), sign);
+    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(bits, nan, _mm512_set1_epi32(0x7fc00000)));
+}
+
+MK_INLINE void stage_bytes(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, int part,
+                           __m512i *half, stage *st) {
+    __m512i r[4];
+    if (part < 4) {
+        for (int i = 0; i < 4; i++) {
+            int64_t at = l->row[4 * part + i] * w->scales_stride + g;
+            const uint8_t *scales = (const uint8_t *)w->scales + at;
+            r[i] = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mk_first(count), scales));
+        }
+        turn_rows(r, half + 4 * part);
+        return;
+    }
+    turn_words(half, part - 4, r);
+    for (int i = 0; i < 4; i++) {
+        __m512 scale = w->mode == MK_NVFP4 ? from_e4m3(r[i]) : from_e8m0(r[i]);
+        scale = _mm512_mul_ps(scale, _mm512_set1_ps(0.5f));
+        st->scales[4 * i + part - 4] = scale;
+        st->biases[4 * i + part - 4] = _mm512_mul_ps(scale, _mm512_set1_ps(-MK_FAST_E2M1_ZERO));
+    }
+}
+
+/* One of the steps that bring `count` groups from g on into st. */
+static inline void stage_part(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, int part,
+                              staging *on, stage *st) {
+    if (w->mode != MK_AFFINE)
+        stage_bytes(w, l, g, count, part, on->half[0], st);
+    else if (w->type == MK_F32)
+        stage_floats(w, l, g, count, part, on, st);
+    else
+        stage_halves(w, l, g, count, part, on->half[0], st);
+}
+
+/* Groups from g on that are staged together. */
+MK_INLINE int64_t staged_from(int64_t g, int64_t groups) {
+    return groups - g < STAGE ? groups - g : STAGE;
+}
+
+static inline void fill_stage(const mk_qrows *w, const lanes *l, int64_t g, int64_t count,
+                              stage *st) {
+    staging on;
+    for (int part = 0; part < PARTS; part++)
+        stage_part(w, l, g, count, part, &on, st);
+}
+
+/* ---- codes ---- */
+
+/* How a block of codes becomes registers. */
+typedef enum form {
+    NIBBLES, /* words of 8 codes as they are */
+    E2M1,    /* the same, codes of an fp mode */
+    BYTES,   /* words of 4 codes of 8 bits */
+    BITS     /* other widths, made bytes */
+} form;
+
+static inline form form_of(const mk_qrows *w) {
+    if (w->mode != MK_AFFINE) return E2M1;
+    return w->bits == 4 ? NIBBLES : w->bits == 8 ? BYTES : BITS;
+}
+
+/* 64 codes of `bits` bits: each 8 of them are `bits` bytes, which go to 8 bytes of their own. */
+typedef struct spreader {
+    __m512i bytes, shifts, mask;
+    __mmask64 load;
+} spreader;
+
+static inline spreader spreader_of(int bits) {
+    uint8_t bytes[64], shifts[64];
+    for (int i = 0; i < 64; i++) {
+        bytes[i] = (uint8_t)(i / 8 * bits + (i % 8 < bits ? i % 8 : 0));
+        shifts[i] = (uint8_t)(i % 8 * bits);
+    }
+    return (spreader){
+        .bytes = _mm512_loadu_si512(bytes),
+        .shifts = _mm512_loadu_si512(shifts),
+        .mask = _mm512_set1_epi8((char)((1 << bits) - 1)),
+        .load = ~(__mmask64)0 >> (64 - 8 * bits),
+    };
+}
+
+/* 64 codes at `from` as bytes; half of them, or all, are there: k is a multiple of 32. */
+MK_INLINE __m512i spread_codes(const spreader *s, bool whole, const uint8_t *from) {
+    __mmask64 load = whole ? s->load : s->load >> (__builtin_popcountll(s->load) / 2);
+    __m512i v = _mm512_maskz_loadu_epi8(load, from);
+    v = _mm512_multishift_epi64_epi8(s->shifts, _mm512_permutexvar_epi8(s->bytes, v));
+    return _mm512_and_si512(v, s->mask);
+}
+
+/* 64 codes of every row, of which `count` are there. */
+MK_INLINE void spread_rows(const lanes *l, const spreader *s, int64_t at, int64_t count,
+                           uint8_t to[LANES][64]) {
+    const char *next = l->next + at * LANES;
+    l = afresh(l);
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++) {
+        _mm512_storeu_si512(to[i], spread_codes(s, count >= 64, l->codes[i] + at));
+        _mm_prefetch(next + 64 * i, _MM_HINT_T1);
+    }
+}
+
+/* A word of 8 codes as words of its even and its odd ones. */
+MK_INLINE void take_apart(form f, __m512i words, __m512i *even, __m512i *odd) {
+    static const uint8_t e2m1[16] = MK_FAST_E2M1;
+    const __m512i low = _mm512_set1_epi8(0x0f);
+    *even = _mm512_and_si512(words, low);
+    *odd = _mm512_and_si512(_mm512_srli_epi16(words, 4), low);
+    if (f != E2M1) return;
+    __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)e2m1));
+    *even = _mm512_shuffle_epi8(table, *even);
+    *odd = _mm512_shuffle_epi8(table, *odd);
+}
+
+/* 16 bytes, or the 8 that are there. */
+MK_INLINE __m128i load_four(const uint8_t *from, bool whole) {
+    return whole ? _mm_loadu_si128((const void *)from) : _mm_loadl_epi64((const void *)from);
+}
+
+/* Four words of each of 16 rows turned over: row i at rows[i] + at. What is put together from parts
+ * of 16 bytes needs turning within these only. */
+MK_INLINE void read_column(const uint8_t *const *rows, int64_t at, bool whole, __m512i words[4]) {
+    __m512i r[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        __m256i lower = _mm256_castsi128_si256(load_four(rows[i] + at, whole));
+        __m256i upper = _mm256_castsi128_si256(load_four(rows[8 + i] + at, whole));
+        lower = _mm256_inserti128_si256(lower, load_four(rows[4 + i] + at, whole), 1);
+        upper = _mm256_inserti128_si256(upper, load_four(rows[12 + i] + at, whole), 1);
+        r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(lower), upper, 1);
+    }
+    turn_rows(r, words);
+}
+
+/* Goes through the codes of 16 rows, in columns of four words. */
+typedef struct columns {
+    const mk_qrows *w;
+    const lanes *l;
+    spreader spread;
+    uint8_t bytes[LANES][64]; /* 64 codes of the rows, of other widths */
+    const uint8_t *rows[LANES];
+    int64_t at; /* code */
+} columns;
+
+MK_INLINE void columns_begin(form f, columns *c, const mk_qrows *w, const lanes *l) {
+    c->w = w;
+    c->l = l;
+    c->at = 0;
+    c->spread = spreader_of(f == BITS ? w->bits : 8);
+    for (int i = 0; f == BITS && i < LANES; i++)
+        c->rows[i] = c->bytes[i];
+}
+
+/* The next words: of 8 codes, or of 4 as bytes. The lines that the rows after these have where these
+ * have the words are fetched. */
+MK_INLINE void columns_next(form f, columns *c, __m512i words[4]) {
+    const lanes *l = afresh(c->l);
+    if (f == BITS) {
+        int64_t byte = c->at / 8 * c->w->bits;
+        if (c->at % 64 == 0) spread_rows(l, &c->spread, byte, c->w->k - c->at, c->bytes);
+        read_column(c->rows, c->at % 64, true, words);
+        c->at += 16;
+        return;
+    }
+    int64_t byte = f == BYTES ? c->at : c->at / 2;
+    read_column(l->codes, byte, f != E2M1 || c->at + 16 < c->w->k, words);
+    for (int i = 0; i < 4; i++)
+        _mm_prefetch(l->next + byte * LANES + 64 * i, _MM_HINT_T1);
+    c->at += f == BYTES ? 16 : 32;
+}
+
+/* ---- products ---- */
+
+/* Four codes of x, anywhere. */
+typedef struct __attribute__((packed, may_alias)) four_codes {
+    int32_t word;
+} four_codes;
+
+/* sum + the products of four codes in each lane. gcc 12 moves the sum of the intrinsic to another
+ * register and back, every time. */
+MK_INLINE __m512i dot4(__m512i sum, __m512i w, __m512i x) {
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(x));
+    return sum;
+}
+
+/* The same with four codes of x for all lanes. */
+MK_INLINE __m512i dot4_all(__m512i sum, __m512i w, const int8_t *x) {
+    const four_codes *four = (const void *)x;
+    __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*four));
+    return sum;
+}
+
+MK_INLINE __m512 add_group(__m512 y, __m512i dot, __m512 scale, __m512 bias, float x_scale,
+                           float x_sum) {
+    y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), _mm512_mul_ps(scale, _mm512_set1_ps(x_scale)), y);
+    return _mm512_fmadd_ps(bias, _mm512_set1_ps(x_sum), y);
+}
+
+/* From row i of x on. */
+MK_INLINE mk_xrows rows_from(const mk_xrows *x, int64_t i) {
+    mk_xrows at = *x;
+    at.codes += i * x->k;
+    at.scales += i * (x->k / x->group);
+    at.sums += i * (x->k / x->group);
+    return at;
+}
+
+void mk_fast_unpack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles);
+void mk_fast_matmul_avx512vnni(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles,
+                               float *y, int64_t y_stride);
+
+#endif

@@ -1,0 +1,159 @@
+/* AVX-512 VNNI: fast products by way of tiles. */
+#include "cpu/kern/fast_avx512vnni.h"
+
+MK_INLINE void unpack_codes(form f, const mk_qrows *w, const lanes *l, uint8_t *to) {
+    bool nibbles = f == NIBBLES || f == E2M1;
+    columns c;
+    columns_begin(f, &c, w, l);
+    for (int64_t at = 0; at < w->k;) {
+        __m512i words[4], odd;
+        columns_next(f, &c, words);
+        for (int i = 0; i < 4 && at < w->k; i++, at += nibbles ? 8 : 4) {
+            if (nibbles) {
+                take_apart(f, words[i], &words[i], &odd);
+                _mm512_storeu_si512(to + (at + 4) * LANES, odd);
+            }
+            _mm512_storeu_si512(to + at * LANES, words[i]);
+        }
+    }
+}
+
+static void unpack_scales(const mk_qrows *w, const lanes *l, float *to) {
+    int64_t groups = w->k / w->group;
+    for (int64_t g = 0; g < groups; g += STAGE) {
+        stage st;
+        int64_t count = groups - g < STAGE ? groups - g : STAGE;
+        fill_stage(w, l, g, count, &st);
+        for (int64_t i = 0; i < count; i++, to += 2 * LANES) {
+            _mm512_storeu_ps(to, st.scales[i]);
+            _mm512_storeu_ps(to + LANES, st.biases[i]);
+        }
+    }
+}
+
+/* Lanes of words that are not there are 0. */
+static void clear_lanes(__mmask16 there, void *words, int64_t count) {
+    for (char *at = words; count > 0; count -= LANES, at += sizeof(__m512i))
+        _mm512_storeu_si512(at, _mm512_maskz_loadu_epi32(there, at));
+}
+
+void mk_fast_unpack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
+    int64_t groups = w->k / w->group;
+    form f = form_of(w);
+    tiles->bits = f == E2M1 ? MK_FAST_E2M1_BITS : w->bits;
+    for (int64_t r = 0; r < n; r += LANES) {
+        lanes l = lanes_of(w, n, r);
+        uint8_t *codes = tiles->codes + r * w->k;
+        float *scales = tiles->scales + 2 * r * groups;
+        if (f == NIBBLES)
+            unpack_codes(NIBBLES, w, &l, codes);
+        else if (f == E2M1)
+            unpack_codes(E2M1, w, &l, codes);
+        else if (f == BYTES)
+            unpack_codes(BYTES, w, &l, codes);
+        else
+            unpack_codes(BITS, w, &l, codes);
+        unpack_scales(w, &l, scales);
+        if (n - r >= LANES) continue;
+        clear_lanes(mk_first(n - r), codes, w->k / 4 * LANES);
+        clear_lanes(mk_first(n - r), scales, 2 * groups * LANES);
+    }
+}
+
+#define DEPTH 4096 /* codes of a tile that are met by all rows of x before the next */
+#define HIGH 8     /* rows of x in flight */
+#define WIDE 2     /* tiles */
+
+/* A part of a product: groups first .. first + count - 1 of `wide` tiles, m rows of x. */
+typedef struct part {
+    mk_xrows x; /* from the first row */
+    mk_tiles tiles;
+    int64_t first, count;
+    float *y;
+    int64_t y_stride, n; /* columns of y that are there */
+} part;
+
+MK_INLINE void tile_product(int m, int wide, const part *p) {
+    const mk_xrows *x = &p->x;
+    int64_t groups = x->k / x->group;
+    __m512 sum[HIGH][WIDE];
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < wide; j++)
+            sum[i][j] = p->first == 0 ? _mm512_setzero_ps()
+                                      : _mm512_maskz_loadu_ps(mk_first(p->n - j * LANES),
+                                                              p->y + i * p->y_stride + j * LANES);
+    const uint8_t *codes = p->tiles.codes + p->first * x->group * LANES;
+    const float *scales = p->tiles.scales + p->first * 2 * LANES;
+    const int8_t *a = x->codes + p->first * x->group;
+    for (int64_t g = p->first; g < p->first + p->count; g++, scales += 2 * LANES) {
+        __m512i dot[HIGH][WIDE];
+        for (int i = 0; i < m; i++)
+            for (int j = 0; j < wide; j++)
+                dot[i][j] = _mm512_setzero_si512();
+        for (int l = 0; l < x->group; l += 4, a += 4, codes += 4 * LANES) {
+            __m512i w[WIDE];
+            for (int j = 0; j < wide; j++)
+                w[j] = _mm512_loadu_si512(codes + j * LANES * x->k);
+            for (int i = 0; i < m; i++)
+                for (int j = 0; j < wide; j++)
+                    dot[i][j] = dot4_all(dot[i][j], w[j], a + i * x->k);
+        }
+        for (int j = 0; j < wide; j++) {
+            __m512 scale = _mm512_loadu_ps(scales + j * LANES * 2 * groups);
+            __m512 bias = _mm512_loadu_ps(scales + j * LANES * 2 * groups + LANES);
+            for (int i = 0; i < m; i++)
+                sum[i][j] = add_group(sum[i][j], dot[i][j], scale, bias, x->scales[i * groups + g],
+                                      x->sums[i * groups + g]);
+        }
+    }
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < wide; j++)
+            _mm512_mask_storeu_ps(p->y + i * p->y_stride + j * LANES, mk_first(p->n - j * LANES),
+                                  sum[i][j]);
+}
+
+#define TILES(m)                               \
+    static void tiles_##m##_1(const part *p) { \
+        tile_product(m, 1, p);                 \
+    }                                          \
+    static void tiles_##m##_2(const part *p) { \
+        tile_product(m, 2, p);                 \
+    }
+TILES(1)
+TILES(2)
+TILES(3)
+TILES(4)
+TILES(5)
+TILES(6)
+TILES(7)
+TILES(8)
+
+#define TILES_OF(m) \
+    { tiles_##m##_1, tiles_##m##_2 }
+static void (*const tile_fns[HIGH][WIDE])(const part *p) = {TILES_OF(1), TILES_OF(2), TILES_OF(3),
+                                                            TILES_OF(4), TILES_OF(5), TILES_OF(6),
+                                                            TILES_OF(7), TILES_OF(8)};
+
+void mk_fast_matmul_avx512vnni(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles,
+                               float *y, int64_t y_stride) {
+    int64_t groups = x->k / x->group, depth = DEPTH / x->group;
+    for (int64_t j = 0; j < n; j += WIDE * LANES) {
+        int64_t wide = n - j > LANES ? 2 : 1;
+        for (int64_t g = 0; g < groups; g += depth) {
+            /* Rows in parts of like size: few rows keep the multipliers waiting. */
+            int64_t parts = (m + HIGH - 1) / HIGH;
+            for (int64_t i = 0, count; i < m; i += count, parts--) {
+                count = (m - i + parts - 1) / parts;
+                part p = {
+                    .x = rows_from(x, i),
+                    .tiles = {tiles->codes + j * x->k, tiles->scales + 2 * j * groups, tiles->bits},
+                    .first = g,
+                    .count = groups - g < depth ? groups - g : depth,
+                    .y = y + i * y_stride + j,
+                    .y_stride = y_stride,
+                    .n = n - j};
+                tile_fns[count - 1][wide - 1](&p);
+            }
+        }
+    }
+}
