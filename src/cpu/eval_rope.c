@@ -90,22 +90,24 @@ static void turn_rows(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* Scratch: what the table is known by and made from, then rows, then the table where the run cannot
- * keep it. */
+/* Scratch: what the table is known by (its length, the positions at which it begins, the rates),
+ * then rows, then the table where the run cannot keep it. */
 static mica_status prepare_table(const mc_call *call, rope_work *w) {
     int64_t positions = w->tables * w->len, threads = mc_cpu_of(call)->threads;
-    size_t key_bytes = sizeof(int64_t[2]) + (size_t)w->half * sizeof *w->rates;
+    size_t key_bytes = (size_t)(1 + w->tables) * sizeof(int64_t);
+    key_bytes += (size_t)w->half * sizeof *w->rates;
     size_t row_bytes = (size_t)(threads * 2 * w->d) * sizeof *w->scratch;
     size_t table_bytes = (size_t)(positions * 2 * w->half) * sizeof *w->table;
     int64_t *key = mc_run_scratch(call->run, key_bytes + row_bytes + table_bytes);
     if (key == NULL) return MICA_ENOMEM;
-    w->rates = (double *)(key + 2);
-    w->scratch = (float *)(w->rates + w->half);
+    key[0] = w->len;
+    for (int64_t i = 0; i < w->tables; i++)
+        key[1 + i] = offset_of(&call->in[1], i);
+    w->rates = (double *)(key + 1 + w->tables);
     fill_rates(w);
-    key[0] = offset_of(&call->in[1], 0);
-    key[1] = w->len;
-    bool found = false;
-    w->table = w->tables == 1 ? mc_run_keep(call->run, key, key_bytes, table_bytes, &found) : NULL;
+    w->scratch = (float *)(w->rates + w->half);
+    bool found;
+    w->table = mc_run_keep(call->run, key, key_bytes, table_bytes, &found);
     if (found) return MICA_OK;
     if (w->table == NULL) w->table = w->scratch + threads * 2 * w->d;
     mc_cpu_for(call, positions, mc_grain(100 * w->half), fill_table, w);

@@ -80,11 +80,38 @@ static void edges_and_errors(void **state) {
     bench_close(&b);
 }
 
+/* Many in one evaluation, which share tables where all is alike: as each alone. */
+static void many_at_once(void **state) {
+    (void)state;
+    bench b = bench_open();
+    enum { N = 16 };
+    const int32_t rows[] = {4, 90}, others[] = {4, 91};
+    mica_array x = noise(b.s, 4, MICA_F32, SHAPE(2, 3, 5, 32)), y[N], alone[N];
+    mica_array offsets[] = {mica_i32(b.s, 4), mica_i32(b.s, 5),
+                            mica_from_data(b.s, rows, MICA_I32, SHAPE(2)),
+                            mica_from_data(b.s, others, MICA_I32, SHAPE(2))};
+    assert_int_equal(mica_eval(b.s, x), MICA_OK);
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < N; i++) {
+            mica_rope_options options = {.base = (i & 4) != 0 ? 500 : 0};
+            mica_array part = (i & 8) != 0 ? mica_slice_axis(b.s, x, 2, 1, 3) : x;
+            y[i] = mica_rope(b.s, part, offsets[i & 3], MICA_NONE, &options);
+            if (pass == 0) assert_int_equal(mica_eval(b.s, y[i]), MICA_OK);
+        }
+        if (pass == 0) memcpy(alone, y, sizeof y);
+    }
+    assert_int_equal(mica_eval_n(b.s, y, N), MICA_OK);
+    for (int i = 0; i < N; i++)
+        expect_same(b.s, y[i], alone[i]);
+    bench_close(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_decomposed),
         cmocka_unit_test(far_positions),
         cmocka_unit_test(rows_do_not_depend_on_their_number),
+        cmocka_unit_test(many_at_once),
         cmocka_unit_test(edges_and_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
