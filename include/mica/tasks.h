@@ -129,7 +129,8 @@ typedef struct mica_batch_results {
 
 /** Options of mica_batch_generate; zero means the default. */
 typedef struct mica_batch_options {
-    int parallel; /* rows computed together; as one ends, the next item begins. 0: 8 */
+    int parallel; /* rows computed together; as one ends, the next item begins. At most 256;
+                     0: 8 */
 
     /** Told each piece of each row as it comes; false cancels that row. May be NULL. Called in the
      *  caller's thread; the token lives until it returns. */
@@ -149,7 +150,7 @@ typedef struct mica_batch_options {
  *           alone.
  *  options  NULL for the defaults. Borrowed.
  *  results  receives the rows, freed with mica_batch_free; NULL after an error.
- *  errors   MICA_EINVAL no items, parallel below 0; MICA_ENOMEM */
+ *  errors   MICA_EINVAL no items, parallel out of range; MICA_ENOMEM */
 MICA_API mica_status mica_batch_generate(const mica_model *model, const mica_batch_item *items,
                                          size_t count, const mica_batch_options *options,
                                          mica_batch_results **results);

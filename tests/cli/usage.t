@@ -20,6 +20,10 @@ Usage errors exit with 2, name what is wrong, suggest the nearest, and print no 
   mica: run has no option --zzzzzzzz
   Try: mica help run
   [2]
+  $ mica batch --parallel 257 2>&1
+  mica: --parallel: 257 is more than 256
+  Try: mica help batch
+  [2]
   $ mica run -z x 2>&1
   mica: run has no option -z; put -- before a text that begins with -
   Try: mica help run
