@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_REPEATS = 100 };
 
@@ -99,6 +100,14 @@ static int measure_row(const mica_model *model, mica_session *session, const ben
     return CLI_DONE;
 }
 
+/* What the weights' products are computed with: "fast avx512vnni: 4 bit, groups of 64 (affine)". */
+static void print_kernels(const mica_model_info *info, const mica_device_info *device) {
+    bool fast = info->arithmetic == MICA_ARITHMETIC_FAST;
+    bool dense = strcmp(info->quantization, "none") == 0;
+    printf("kernels %s %s: %s\n", fast ? "fast" : "exact", device->isa,
+           dense ? info->dtype : info->quantization);
+}
+
 static void print_head(const mica_model *model, const bench_values *values) {
     mica_model_info info = mica_model_get_info(model);
     mica_device_info device = mica_device_get_info(mica_model_device(model));
@@ -112,12 +121,18 @@ static void print_head(const mica_model *model, const bench_values *values) {
         cli_print_json(device.description, stdout);
         printf(",\n  \"isa\": ");
         cli_print_json(device.isa, stdout);
+        printf(",\n  \"arithmetic\": \"%s\",\n  \"quantization\": ",
+               info.arithmetic == MICA_ARITHMETIC_FAST ? "fast" : "exact");
+        cli_print_json(info.quantization, stdout);
+        printf(",\n  \"dtype\": ");
+        cli_print_json(info.dtype, stdout);
         printf(",\n  \"repeat\": %" PRId64 ",\n  \"results\": [", values->repeat);
         return;
     }
     printf("model   %s, %s parameters, %s\n", info.path, cli_format_count(info.parameters, count),
            cli_format_bytes(info.weight_bytes, bytes));
     printf("device  %s, %s, %s\n", device.name, device.description, device.isa);
+    print_kernels(&info, &device);
     printf("median of %" PRId64 "\n\n", values->repeat);
     printf("%7s  %7s  %13s  %9s  %12s  %11s\n", "threads", "prompt", "prefill tok/s", "generated",
            "decode tok/s", "peak memory");

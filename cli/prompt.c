@@ -14,6 +14,24 @@ int cli_prompt_read(const char *verb_name, const char *word, cli_text *out) {
     return read ? CLI_DONE : CLI_FAILED;
 }
 
+int cli_prompt_read_text(const char *verb_name, const char *model_option, const char *file,
+                         char **args, int count, const char **model_word, cli_text *out) {
+    const char *word;
+    int code;
+    cli_model_split(model_option, args, count, model_word, &word);
+    if (file && !*model_word && word && count == 1) {
+        *model_word = word; /* the text is the file's */
+        word = NULL;
+    }
+    if (file && word) return cli_usage(verb_name, "two texts: --file %s and %s", file, word);
+    if (file)
+        code = cli_text_read_file(out, file) ? CLI_DONE : CLI_FAILED;
+    else
+        code = cli_prompt_read(verb_name, word, out);
+    if (code == CLI_DONE && out->len == 0) code = cli_fail("the text is empty");
+    return code;
+}
+
 int cli_prompt_run(const char *verb_name, const cli_model_values *model_values,
                    const cli_answer_values *answer_values, char **args, int count,
                    cli_prompt_open open, const void *user) {

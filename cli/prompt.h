@@ -25,4 +25,13 @@ int cli_prompt_run(const char *verb_name, const cli_model_values *model_values,
  *  returns CLI_DONE, or an exit code after it reported the error */
 int cli_prompt_read(const char *verb_name, const char *word, cli_text *out);
 
+/** The text of a verb that takes [MODEL] [TEXT] and --file: that of the file, or as cli_prompt_read.
+ *  One that is empty is an error.
+ *
+ *  file        of --file, or NULL.
+ *  model_word  receives the word that is the model's folder, or NULL.
+ *  returns     CLI_DONE, or an exit code after it reported the error */
+int cli_prompt_read_text(const char *verb_name, const char *model_option, const char *file,
+                         char **args, int count, const char **model_word, cli_text *out);
+
 #endif

@@ -44,23 +44,12 @@ static void print_json(const mica_score_result *r, const mica_tokenizer *tok, bo
 
 static int run(const void *verb_values, char **args, int count) {
     const score_values *values = verb_values;
-    const char *model_word, *text_word;
+    const char *model_word;
     cli_text text = {0};
     cli_task task = {0};
     mica_score_result *result = NULL;
-    int code;
-    cli_model_split(values->model.model, args, count, &model_word, &text_word);
-    if (values->file && !model_word && text_word && count == 1) {
-        model_word = text_word; /* the text is the file's */
-        text_word = NULL;
-    }
-    if (values->file && text_word)
-        return cli_usage("score", "two texts: --file %s and %s", values->file, text_word);
-    if (values->file)
-        code = cli_text_read_file(&text, values->file) ? CLI_DONE : CLI_FAILED;
-    else
-        code = cli_prompt_read("score", text_word, &text);
-    if (code == CLI_DONE && text.len == 0) code = cli_fail("the text is empty");
+    int code = cli_prompt_read_text("score", values->model.model, values->file, args, count,
+                                    &model_word, &text);
     if (code == CLI_DONE)
         code = cli_task_open(&task, &values->model, model_word, "score", values->quiet);
     if (code != CLI_DONE) goto done;

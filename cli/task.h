@@ -1,5 +1,5 @@
-/* What `classify`, `embed`, `score` and `batch` share: a model that is opened, and a flag that Ctrl-C
- * sets. */
+/* What `classify`, `embed`, `score`, `eval` and `batch` share: a model that is opened, and a flag
+ * that Ctrl-C sets. */
 #ifndef CLI_TASK_H
 #define CLI_TASK_H
 

@@ -113,6 +113,8 @@ typedef struct mica_model_info {
     const char *architecture;    /* config.json's model_type, "gemma3_text" */
     const char *dtype;           /* of the weights that are not quantised: "bf16" */
     const char *quantization;    /* "4 bit, groups of 32 (affine)", "none" */
+    mica_arithmetic arithmetic;  /* asked of the device for products with quantised weights; exact
+                                    where there are none */
     uint64_t parameters;         /* logical: a 4-bit weight counts as one */
     uint64_t weight_bytes;       /* in the files */
     int64_t layers;              /* decoder blocks */

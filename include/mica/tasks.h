@@ -1,5 +1,5 @@
 /* Work with a model that is no conversation: classes of texts, many answers at once, vectors of
- * texts, probabilities of texts, and a look at the attention.
+ * texts, probabilities of texts, how far two models are apart, and a look at the attention.
  *
  *     mica_batch_item items[] = {{.prompt = "The sea is"}, {.prompt = "The sun is"}};
  *     mica_batch_results *results = NULL;
@@ -213,6 +213,33 @@ MICA_API mica_status mica_score_ids(const mica_model *model, const int32_t *ids,
 
 /** Frees *result and sets it to NULL; nothing for NULL. */
 MICA_API void mica_score_free(mica_score_result **result);
+
+/* ---- two models on one text ---- */
+
+/** How far one model's predictions are from another's; sums over the tokens of a text. Zero is the sum
+ *  over none, and results of several texts may be added up. */
+typedef struct mica_comparison {
+    uint64_t count;    /* tokens that were predicted: all but the first of each text */
+    uint64_t same;     /* where both have the same likeliest token, the lowest id of equals */
+    double divergence; /* sum of KL(reference || model), in nats: sum_i p_i ln(p_i / q_i) of
+                                 the probabilities p and q that they give each next token */
+    double most;       /* the largest of these */
+    double reference_logprob; /* sum of ln P(token | those before it), of the reference */
+    double model_logprob;     /* the same, of the model */
+} mica_comparison;
+
+/** Compares two models with one vocabulary on a text: the same model in two kinds of arithmetic, or
+ *  quantised in two ways. Sums are in f64. No more than a few MB of logits are held at a time.
+ *
+ *  reference, model  may be one and the same.
+ *  ids, n            the text's tokens, 2 or more. Borrowed.
+ *  options           NULL for the defaults. Borrowed.
+ *  sums              the text's are added to these; unchanged after an error.
+ *  errors            MICA_EINVAL fewer than two tokens, an id past the vocabulary, vocabularies of
+ *                    two sizes; MICA_ECONTEXT; MICA_ECANCELLED; MICA_ENOMEM */
+MICA_API mica_status mica_compare_ids(const mica_model *reference, const mica_model *model,
+                                      const int32_t *ids, size_t n,
+                                      const mica_task_options *options, mica_comparison *sums);
 
 /* ---- attention ---- */
 

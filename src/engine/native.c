@@ -6,6 +6,8 @@
 #include "session/stream.h"
 #include "session/task.h"
 
+#include <string.h>
+
 typedef struct native {
     mica_device *own; /* opened here; NULL: the caller's is used */
     mc_lm *lm;
@@ -31,6 +33,9 @@ static mica_model_info describe(const native *model) {
         .architecture = *model->lm->model_type ? model->lm->model_type : spec->family,
         .dtype = mica_dtype_name(model->lm->dtype),
         .quantization = model->lm->quantization,
+        .arithmetic = model->lm->head.fast && strcmp(model->lm->quantization, "none") != 0
+                          ? MICA_ARITHMETIC_FAST
+                          : MICA_ARITHMETIC_EXACT,
         .parameters = model->lm->parameters,
         .weight_bytes = model->lm->weight_bytes,
         .layers = spec->n_layers,

@@ -3,6 +3,7 @@
 #include "engine/model.h"
 #include "session/batch.h"
 #include "session/classify.h"
+#include "session/compare.h"
 #include "session/embed.h"
 #include "session/inspect.h"
 #include "session/score.h"
@@ -68,6 +69,22 @@ mica_status mica_score_ids(const mica_model *model, const int32_t *ids, size_t n
         return mc_fail(MICA_EINVAL, "mica_score: %s is NULL", model ? "ids" : "model");
     MC_TRY(mc_model_local(model, &local));
     return mc_score(local, ids, n, options ? options : &defaults, result);
+}
+
+mica_status mica_compare_ids(const mica_model *reference, const mica_model *model,
+                             const int32_t *ids, size_t n, const mica_task_options *options,
+                             mica_comparison *sums) {
+    const mica_task_options defaults = {0};
+    const mc_session_model *first, *second;
+    if (!sums || !reference || !model || (!ids && n))
+        return mc_fail(MICA_EINVAL, "mica_compare_ids: %s is NULL",
+                       !sums        ? "sums"
+                       : !reference ? "reference"
+                       : !model     ? "model"
+                                    : "ids");
+    MC_TRY(mc_model_local(reference, &first));
+    MC_TRY(mc_model_local(model, &second));
+    return mc_compare(first, second, ids, n, options ? options : &defaults, sums);
 }
 
 mica_status mica_inspect_attention(const mica_model *model, const char *prompt, size_t len,

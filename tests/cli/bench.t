@@ -9,6 +9,13 @@ A row for each number of threads and size of prompt; what does not fit the conte
   $ sort -u err
   mica: left out: 4000 and 3 tokens do not fit the context of 2048
 
+It says what the weights' products are computed with.
+
+  $ mica bench model -p 4 -n 1 -t 1 -r 1 | sed -n '/^kernels/s/ [a-z0-9]*:/ ISA:/p'
+  > mica bench model -p 4 -n 1 -t 1 -r 1 --arithmetic exact | sed -n '/^kernels/s/ [a-z0-9]*:/ ISA:/p'
+  kernels fast ISA: 4 bit, groups of 32 (affine)
+  kernels exact ISA: 4 bit, groups of 32 (affine)
+
 The same as JSON.
 
   $ mica bench model -p 4,16 -n 3 -t 1 -r 1 --json > out
@@ -19,6 +26,9 @@ The same as JSON.
     "device": "cpu",
     "description": "...",
     "isa": "...",
+    "arithmetic": "fast",
+    "quantization": "4 bit, groups of 32 (affine)",
+    "dtype": "bf16",
     "repeat": 1,
     "results": [
       {"threads": 1, "prompt_tokens": 4, "generated_tokens": 3, "prefill_rate": N, "decode_rate": N, "peak_bytes": N},

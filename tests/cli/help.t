@@ -15,6 +15,7 @@ The command alone, and `help`, print the short help.
     classify     which of some labels fits each text
     embed        texts as vectors
     score        how likely a text is
+    eval         how a model does on a long text, and in another arithmetic
   
   Models:
     list         the models of this machine

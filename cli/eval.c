@@ -1,0 +1,213 @@
+/* mica eval: the perplexity of a long text, and how far one arithmetic is from the other on it. */
+#include "prompt.h"
+#include "report.h"
+#include "task.h"
+#include "ui.h"
+#include "verb.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COMPARE_NONE, COMPARE_EXACT, COMPARE_FAST }; /* of the option's choices */
+enum { MOST_WINDOW = 2048 };                        /* tokens, where none is asked for */
+
+typedef struct eval_values {
+    cli_model_values model;
+    const char *file;
+    int64_t compare, window;
+    bool json, quiet;
+} eval_values;
+
+/* A text of tokens, cut into windows. */
+typedef struct work {
+    const mica_model *reference, *model; /* reference NULL: no comparison */
+    const mica_cancel *cancel;
+    int32_t *ids; /* [n] */
+    size_t n, lead, window;
+    size_t done; /* tokens of the windows before */
+} work;
+
+/* Of the whole text, though a window is all that the tasks see. */
+static void progress(void *user, uint64_t done, uint64_t total) {
+    const work *w = user;
+    (void)total;
+    cli_progress_tick(NULL, w->done + done, w->n);
+}
+
+static mica_status eval_window(const work *w, const int32_t *ids, size_t n, mica_comparison *sums) {
+    const mica_task_options options = {
+        .progress = progress, .progress_user = (void *)w, .cancel = w->cancel};
+    mica_score_result *score;
+    if (w->reference) return mica_compare_ids(w->reference, w->model, ids, n, &options, sums);
+    mica_status status = mica_score_ids(w->model, ids, n, &options, &score);
+    if (status != MICA_OK) return status;
+    sums->count += score->count - 1;
+    sums->model_logprob += score->total;
+    mica_score_free(&score);
+    return MICA_OK;
+}
+
+/* Each window begins with what the tokenizer puts before a text, which is written over tokens of the
+ * window before: it has been looked at. */
+static mica_status eval_windows(work *w, mica_comparison *sums) {
+    int32_t first[8];
+    size_t step = w->window - w->lead;
+    memcpy(first, w->ids, w->lead * sizeof *first);
+    for (size_t at = w->lead; at < w->n; at += step) {
+        size_t n = (w->n - at < step ? w->n - at : step) + w->lead;
+        int32_t *ids = w->ids + at - w->lead;
+        memcpy(ids, first, w->lead * sizeof *first);
+        if (n < 2) break; /* nothing predicts the only token of a window */
+        mica_status status = eval_window(w, ids, n, sums);
+        if (status != MICA_OK) return status;
+        w->done = at + step;
+    }
+    return MICA_OK;
+}
+
+/* The text's tokens, and how many at its beginning are special. */
+static mica_status encode(work *w, const cli_text *text) {
+    const mica_tokenizer *tok = mica_model_tokenizer(w->model);
+    mica_status status = mica_tokenizer_encode(tok, text->data, text->len, true, &w->ids, &w->n);
+    if (status != MICA_OK) return status;
+    while (w->lead < w->n && w->lead < 8 && mica_tokenizer_is_special(tok, w->ids[w->lead]))
+        w->lead++;
+    return MICA_OK;
+}
+
+static double perplexity(double logprob, uint64_t count) {
+    return exp(-logprob / (double)count);
+}
+
+static const char *arithmetic_name(const mica_model *model) {
+    return mica_model_get_info(model).arithmetic == MICA_ARITHMETIC_FAST ? "fast" : "exact";
+}
+
+static void print_text(const work *w, const mica_comparison *s) {
+    double count = (double)s->count;
+    printf("tokens          %" PRIu64 "\narithmetic      %s\nperplexity      %.4f\n", s->count,
+           arithmetic_name(w->model), perplexity(s->model_logprob, s->count));
+    if (!w->reference) return;
+    printf("compared with   %s\nits perplexity  %.4f\nmean KL         %.6f\nlargest KL      %.6f\n"
+           "same top token  %.2f %%\n",
+           arithmetic_name(w->reference), perplexity(s->reference_logprob, s->count),
+           s->divergence / count, s->most, 100.0 * (double)s->same / count);
+}
+
+static void print_json(const work *w, const mica_comparison *s) {
+    double count = (double)s->count;
+    printf("{\"tokens\": %" PRIu64 ", \"arithmetic\": \"%s\", \"perplexity\": %.9g", s->count,
+           arithmetic_name(w->model), perplexity(s->model_logprob, s->count));
+    if (w->reference)
+        printf(", \"compared_with\": \"%s\", \"reference_perplexity\": %.9g, \"mean_kl\": %.9g, "
+               "\"max_kl\": %.9g, \"top_1_agreement\": %.9g",
+               arithmetic_name(w->reference), perplexity(s->reference_logprob, s->count),
+               s->divergence / count, s->most, (double)s->same / count);
+    puts("}");
+}
+
+/* What is compared with: the same folder, opened once more, in the arithmetic that was asked for. */
+static int open_reference(const eval_values *values, const mica_model *model,
+                          mica_model **reference) {
+    mica_model_options options = cli_model_get_options(&values->model);
+    options.arithmetic =
+        values->compare == COMPARE_EXACT ? MICA_ARITHMETIC_EXACT : MICA_ARITHMETIC_FAST;
+    if (values->compare == COMPARE_NONE) return CLI_DONE;
+    *reference = cli_model_open(mica_model_get_info(model).path, &options, values->quiet);
+    return *reference ? CLI_DONE : CLI_FAILED;
+}
+
+/* Both models are open. */
+static int eval(const eval_values *values, work *w, const cli_text *text) {
+    mica_comparison sums = {0};
+    int64_t context = mica_model_get_info(w->model).context_length;
+    int64_t window = values->window ? values->window : MOST_WINDOW;
+    mica_status status = encode(w, text);
+    if (status != MICA_OK) return cli_fail_status(status);
+    w->window = (size_t)(window < context ? window : context);
+    if (w->window <= w->lead) return cli_fail("a window of %zu tokens is too short", w->window);
+    cli_progress_start("reading", values->quiet);
+    status = eval_windows(w, &sums);
+    cli_progress_clear();
+    if (status != MICA_OK) return cli_task_fail(status);
+    if (sums.count == 0) return cli_fail("the text has one token: give two or more");
+    if (values->json)
+        print_json(w, &sums);
+    else
+        print_text(w, &sums);
+    return CLI_DONE;
+}
+
+static int run(const void *verb_values, char **args, int count) {
+    const eval_values *values = verb_values;
+    const char *model_word;
+    cli_text text = {0};
+    cli_task task = {0};
+    mica_model *reference = NULL;
+    work w = {0};
+    int code = cli_prompt_read_text("eval", values->model.model, values->file, args, count,
+                                    &model_word, &text);
+    if (code == CLI_DONE)
+        code = cli_task_open(&task, &values->model, model_word, "eval", values->quiet);
+    if (code == CLI_DONE) code = open_reference(values, task.model, &reference);
+    if (code == CLI_DONE) {
+        w = (work){.reference = reference, .model = task.model, .cancel = task.cancel};
+        code = eval(values, &w, &text);
+    }
+    mica_free(w.ids);
+    mica_model_close(&reference);
+    cli_task_close(&task);
+    free(text.data);
+    return code;
+}
+
+static const cli_option eval_options[] = {
+    {.name = "file",
+     .letter = 'f',
+     .kind = CLI_FILE,
+     .placeholder = "FILE",
+     .help = "the text is that of FILE, as it is",
+     .offset = offsetof(eval_values, file)},
+    {.name = "compare",
+     .kind = CLI_CHOICE,
+     .placeholder = "none|exact|fast",
+     .initial = "none",
+     .choices = "none exact fast",
+     .help = "the arithmetic to compare the model's with",
+     .offset = offsetof(eval_values, compare)},
+    {.name = "window",
+     .letter = 'w',
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 1e9,
+     .help = "cut the text into pieces of N tokens; 0: of 2048, or the model's context",
+     .offset = offsetof(eval_values, window)},
+    {.name = "json",
+     .kind = CLI_FLAG,
+     .help = "print a JSON object",
+     .offset = offsetof(eval_values, json)},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = CLI_FLAG,
+     .help = "no progress on stderr",
+     .offset = offsetof(eval_values, quiet)},
+};
+
+const cli_verb cli_verb_eval = {
+    .synopsis = "[MODEL] [TEXT]",
+    .details = "Prints the perplexity of TEXT, however long, and with --compare how far the\n"
+               "model's arithmetic is from another: the mean and the largest KL divergence of a\n"
+               "token's probabilities, in nats, and how often both have the same likeliest one.\n"
+               "\n" CLI_STDIN_HELP("TEXT") "\n" CLI_DEFAULT_MODEL_HELP,
+    .examples = "  mica eval --compare exact --file book.txt\n"
+                "  mica eval ~/models/gemma-3-1b-it --file book.txt --window 512 --json\n",
+    .max_args = 2,
+    .words = CLI_WORDS_FOLDERS,
+    .values_bytes = sizeof(eval_values),
+    .groups = {{"Eval", eval_options, CLI_COUNT(eval_options), 0},
+               {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(eval_values, model)}},
+    .run = run,
+};
