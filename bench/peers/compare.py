@@ -12,14 +12,15 @@ Cases:
 
 Each measurement is a process of its own. Contestants take turns, and who begins changes from round
 to round, so that what else the machine does falls on all of them. `others` is the largest share of
-the machine that did not go to the contestant while it ran; a run with more than --quiet percent is
-taken again, up to twice, and the quietest counts. peak RSS is the process's, mapped files included.
+the machine that other programs took during a run; a run where that is above --quiet percent is taken
+again, up to twice, and the quietest counts. peak RSS is the process's, mapped files included.
 GB/s is the size of the weights times how often they are read (a token need not read all of them where
 the input embedding is not the head).
 
-A contestant is an engine and a model under ROOT/models/MODEL, a row of contestants.json; engines say
-there, for each kind of case, what to run and the expression whose last match is the rate (null: the
-time of the process). --mica names a folder that mica was built in; given twice, builds are compared.
+A contestant is an engine and a model under ROOT/models/MODEL, and options, a row of contestants.json;
+engines say there, for each kind of case, what to run and the expression whose last match is the rate
+(null: the time of the process). --mica names a folder that mica was built in; given twice, builds are
+compared.
 """
 import argparse
 import json
@@ -54,8 +55,8 @@ class Case:
 
 
 class Contestant:
-    def __init__(self, engine, commands, model, values):
-        self.name, self.commands, self.values = f"{engine} {Path(model).stem}", commands, values
+    def __init__(self, engine, commands, model, options, values):
+        self.name, self.commands, self.values = f"{engine} {Path(model).stem} {options}".strip(), commands, values
         self.path = Path(values["root"], "models", values["family"], model)
 
     def bytes(self):
@@ -145,10 +146,10 @@ def find_contestants(args):
     values = {"root": args.root, "here": HERE, "family": args.model}
     builds = [b.split("=", 1) if "=" in b else ["mica", b] for b in args.mica or [str(CHECKOUT / "build")]]
     found = []
-    for engine, model in spec["contestants"]:
+    for engine, model, *options in spec["contestants"]:
         for name, build in builds if engine == "mica" else [(engine, "")]:
-            paths = {"mica": Path(build, "mica"), "mica_batch": Path(build, "bench/batch")}
-            c = Contestant(name, spec["engines"][engine], model, values | paths)
+            own = {"mica": Path(build, "mica"), "mica_batch": Path(build, "bench/batch"), "options": " ".join(options)}
+            c = Contestant(name, spec["engines"][engine], model, own["options"], values | own)
             if not re.search(args.only, c.name) or args.skip and re.search(args.skip, c.name):
                 continue
             if c.path.exists():

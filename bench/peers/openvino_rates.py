@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Rates of OpenVINO GenAI on the CPU, for compare.py.
 
-    openvino_rates.py FOLDER --threads 2 --prompt 512 [--tokens 128] [--rows 8] [--cold]
+    openvino_rates.py FOLDER --threads 2 --prompt 512 [--tokens 128] [--rows 8] [--precision f32] [--cold]
 
 Prompts are ids of no meaning. One short answer goes before, uncounted, unless --cold.
 """
@@ -14,6 +14,7 @@ parser.add_argument("--threads", type=int, required=True)
 parser.add_argument("--prompt", type=int, required=True)
 parser.add_argument("--tokens", type=int, default=1)
 parser.add_argument("--rows", type=int, default=1)
+parser.add_argument("--precision", help="of what is not weights; what OpenVINO takes depends on the machine")
 parser.add_argument("--cold", action="store_true")
 args = parser.parse_args()
 
@@ -24,7 +25,10 @@ import numpy as np
 import openvino
 import openvino_genai
 
-pipeline = openvino_genai.LLMPipeline(args.folder, "CPU", INFERENCE_NUM_THREADS=args.threads)
+options = {"INFERENCE_NUM_THREADS": args.threads}
+if args.precision:
+    options["INFERENCE_PRECISION_HINT"] = args.precision
+pipeline = openvino_genai.LLMPipeline(args.folder, "CPU", **options)
 
 
 def answer(prompt, tokens):
