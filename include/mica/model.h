@@ -202,6 +202,13 @@ typedef struct mica_logit_bias {
  *  Stop strings: the first to be complete ends the answer, of several the longest. Neither it nor
  *  what follows is handed out. Text that may yet become one is held back until that is decided.
  *
+ *  draft_tokens (speculative decoding): where the last tokens were in the text before, what followed
+ *  them then is guessed to follow again, and computed together with the last token, which takes less
+ *  time than one by one. Guesses that the answer does not come to are dropped. Tokens, their text and
+ *  logprobs are to the bit what they are without, whatever the options; how many are guessed, up to
+ *  draft_tokens, goes by how many were right lately. Answers that repeat their prompt or themselves
+ *  (summaries, code that is changed) gain; others lose little. Rows of a batch do not guess.
+ *
  *  A prompt longer than the context is MICA_ECONTEXT. With truncate it loses tokens instead, the
  *  oldest but for the first (such as <bos>), as does one that leaves no room for max_tokens: down to
  *  half the context where max_tokens is 0 or more than that. */
@@ -224,6 +231,7 @@ typedef struct mica_generate_options {
     size_t stop_count;                 /* how many */
     const char *const *stop_strings; /* texts that end the answer, [stop_string_count]. Borrowed */
     size_t stop_string_count;        /* how many */
+    int draft_tokens; /* tokens that may be guessed and computed at once, 1 to 63: see above; 0: none */
     bool ignore_eos; /* the model's own stop ids do not end the answer: benchmarks */
     bool logprobs;   /* tokens come with their log-probability */
     int top_logprobs; /* and with those of so many of the likeliest at their place; implies logprobs */
@@ -308,6 +316,8 @@ typedef struct mica_metrics {
     int64_t reused_tokens;    /* of these, already in the caches */
     int64_t truncated_tokens; /* taken from the prompt by options.truncate */
     int64_t generated_tokens; /* handed out */
+    int64_t drafted_tokens;   /* guessed, with options.draft_tokens */
+    int64_t accepted_tokens;  /* of these, right */
     double prefill_seconds;   /* spent on the prompt */
     double decode_seconds;    /* spent on the tokens after it */
     double prefill_rate;      /* tokens a second; 0 before anything was measured */

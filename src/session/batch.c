@@ -79,8 +79,7 @@ static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int3
                         size_t n) {
     MC_TRY(run_turn(batch, batch->scopes[1 - batch->turn], sessions, ids, n));
     for (size_t i = 0; i < n; i++)
-        if (!MC_BUFFER_PUSH(&sessions[i]->history, int32_t, ids[i]))
-            return mc_fail_nomem("a session's history");
+        MC_TRY(mc_session_set_ahead(sessions[i], &ids[i], 1));
     return MICA_OK;
 }
 
@@ -93,8 +92,6 @@ mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const in
             mc_session_reset(session); /* its caches may be half written */
             continue;
         }
-        mc_cache_commit(&session->cache);
-        session->ahead = true;
         mc_scope_reset(session->scopes[0]); /* what the caches were moved out of */
         mc_scope_reset(session->scopes[1]);
     }

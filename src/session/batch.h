@@ -3,7 +3,7 @@
  * Each row is an ordinary session with an ordinary stream. Prompts are prefilled one by one. Then,
  * turn by turn, the tokens that the streams would compute next are computed together: [B, 1, hidden]
  * through the matrices, each row over its own caches in attention. The streams find their logits
- * there (mc_session.ahead) and go on as if they had computed them. A row that ends leaves its slot
+ * there (mc_session_knows) and go on as if they had computed them. A row that ends leaves its slot
  * to the next item.
  *
  * As a session has two scopes that take turns, so has a batch: a turn moves the caches of all its

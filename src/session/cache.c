@@ -100,7 +100,6 @@ static mica_status reserve_layer(mc_cache *cache, mica_scope *home, mc_cache_lay
 mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n) {
     for (int i = 0; i < cache->lm->spec.n_layers; i++)
         MC_TRY(reserve_layer(cache, home, &cache->layers[i], n));
-    cache->chunk = n;
     return MICA_OK;
 }
 
@@ -128,10 +127,9 @@ void mc_cache_arrays(const mc_cache *cache, mica_array *arrays) {
     }
 }
 
-void mc_cache_commit(mc_cache *cache) {
+void mc_cache_commit(mc_cache *cache, int64_t n) {
     for (int i = 0; i < cache->lm->spec.n_layers; i++)
-        cache->layers[i].count += cache->chunk;
-    cache->chunk = 0;
+        cache->layers[i].count += n;
 }
 
 bool mc_cache_can_cut(const mc_cache *cache, int64_t total, int64_t to) {

@@ -10,7 +10,8 @@
  * is another number.
  *
  * The arrays live in the scope of the last pass. A pass moves them into its own scope, so that
- * they are written in place, and the caller says how it ended: mc_cache_commit or mc_cache_clear.
+ * they are written in place, and the caller says how it ended: mc_cache_commit, for as many of its
+ * tokens as shall count, at once or by and by, or mc_cache_clear.
  *
  * Threads: one at a time. */
 #ifndef SESSION_CACHE_H
@@ -31,7 +32,6 @@ typedef struct mc_cache {
     const mc_lm *lm;
     mica_scope *scratch; /* for moving between buffers */
     mc_cache_layer *layers;
-    int64_t chunk; /* tokens of the pass being recorded */
 } mc_cache;
 
 /* context: tokens after which all layers forget the oldest; 0: none. chunk: the most tokens that a
@@ -53,8 +53,8 @@ mc_kv_store mc_cache_store(mc_cache *cache);
 /* The arrays that the pass must evaluate: 2 a layer, into arrays[2 * n_layers]. */
 void mc_cache_arrays(const mc_cache *cache, mica_array *arrays);
 
-/* The pass was evaluated: its tokens are in the cache. */
-void mc_cache_commit(mc_cache *cache);
+/* The pass was evaluated: n tokens more of it count. The next pass writes over those that do not. */
+void mc_cache_commit(mc_cache *cache, int64_t n);
 
 /* Whether the caches, which have seen `total` tokens, can go back to the state after the first `to`
  * of them: layers with a window must still hold the window - 1 entries before that. */

@@ -55,8 +55,14 @@ void mc_session_close(mc_session **session) {
     mc_buffer_deinit(&s->history);
     mc_buffer_deinit(&s->arrays);
     mc_buffer_deinit(&s->logits);
+    mc_buffer_deinit(&s->ahead);
     mc_free(s);
     *session = NULL;
+}
+
+static void drop_ahead(mc_session *session) {
+    mc_buffer_clear(&session->ahead);
+    session->taken = 0;
 }
 
 static void forget(mc_session *session) {
@@ -64,7 +70,7 @@ static void forget(mc_session *session) {
     mc_scope_reset(session->scopes[0]);
     mc_scope_reset(session->scopes[1]);
     mc_buffer_clear(&session->history);
-    session->ahead = false;
+    drop_ahead(session);
 }
 
 void mc_session_reset(mc_session *session) {
@@ -85,7 +91,7 @@ int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n) {
     int64_t count = mc_session_count(session), common = 0;
     while (common < count && common < n - 1 && history[common] == ids[common])
         common++;
-    session->ahead = false;
+    drop_ahead(session);
     if (common == 0 || !mc_cache_can_cut(&session->cache, count, common)) {
         forget(session);
         return 0;
@@ -139,36 +145,92 @@ static mica_status run_pass(mc_session *session, mica_scope *s, const int32_t *i
     return mica_eval_n(s, arrays, caches + more);
 }
 
-mica_status mc_session_pass(mc_session *session, const int32_t *ids, int64_t n,
-                            const mc_session_wish *wish, mica_array *results) {
+/* A pass whose tokens are behind the history and not yet counted, which has room for them. */
+static mica_status pass_behind(mc_session *session, const int32_t *ids, int64_t n,
+                               const mc_session_wish *wish, mica_array *results) {
     mica_scope *home = session->scopes[session->turn], *s = session->scopes[1 - session->turn];
     mica_status status = mc_cache_reserve(&session->cache, home, n);
-    if (status == MICA_OK) status = run_pass(session, s, ids, n, wish, results);
-    if (status == MICA_OK && !mc_buffer_add(&session->history, ids, (size_t)n * sizeof *ids))
+    drop_ahead(session);
+    if (status == MICA_OK && !mc_buffer_reserve(&session->history, (size_t)n * sizeof *ids))
         status = mc_fail_nomem("a session's history");
+    if (status == MICA_OK) status = run_pass(session, s, ids, n, wish, results);
     if (status != MICA_OK) { /* the caches may be half written */
         mc_session_reset(session);
         return status;
     }
-    mc_cache_commit(&session->cache);
     mc_scope_reset(home);
     session->turn = 1 - session->turn;
     return MICA_OK;
 }
 
+/* The next n tokens that the caches hold belong to the history, which has room for them. */
+static void count(mc_session *session, const int32_t *ids, int64_t n) {
+    (void)mc_buffer_add(&session->history, ids, (size_t)n * sizeof *ids);
+    mc_cache_commit(&session->cache, n);
+}
+
+mica_status mc_session_pass(mc_session *session, const int32_t *ids, int64_t n,
+                            const mc_session_wish *wish, mica_array *results) {
+    MC_TRY(pass_behind(session, ids, n, wish, results));
+    count(session, ids, n);
+    return MICA_OK;
+}
+
+/* Logits [1, rows, vocab] to where the session keeps them. */
+static mica_status read_logits(mc_session *session, mica_array logits, size_t rows) {
+    size_t bytes = rows * (size_t)session->model->lm->spec.vocab * sizeof(float);
+    mica_status status = MICA_OK;
+    mc_buffer_clear(&session->logits);
+    if (!mc_buffer_reserve(&session->logits, bytes)) status = mc_fail_nomem("a session's logits");
+    if (status == MICA_OK) status = mica_read(logits, session->logits.data, bytes);
+    if (status != MICA_OK) mc_session_reset(session);
+    return status;
+}
+
 mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
                             const float **logits) {
     const mc_session_wish wish = {.wanted = logits ? MC_LAST_LOGITS : MC_NO_LOGITS};
-    size_t bytes = (size_t)session->model->lm->spec.vocab * sizeof(float);
     mica_array last;
-    mica_status status = MICA_OK;
-    bool computed = session->ahead;
-    session->ahead = false;
-    if (!computed) status = mc_session_pass(session, ids, n, &wish, &last);
-    if (status == MICA_OK && !computed && logits) {
-        status = mica_read(last, session->logits.data, bytes);
-        if (status != MICA_OK) mc_session_reset(session);
+    if (n == 1 && mc_session_knows(session, ids[0])) {
+        count(session, ids, 1);
+        session->taken++;
+    } else {
+        MC_TRY(mc_session_pass(session, ids, n, &wish, &last));
+        if (logits) MC_TRY(read_logits(session, last, 1));
     }
-    if (status == MICA_OK && logits) *logits = MC_BUFFER_AT(&session->logits, float);
-    return status;
+    if (logits) *logits = mc_session_logits(session);
+    return MICA_OK;
+}
+
+float *mc_session_logits(mc_session *session) {
+    size_t row = session->taken ? session->taken - 1 : 0;
+    return MC_BUFFER_AT(&session->logits, float) + row * (size_t)session->model->lm->spec.vocab;
+}
+
+/* ---- ahead ---- */
+
+mica_status mc_session_look_ahead(mc_session *session, const int32_t *ids, int64_t n) {
+    const mc_session_wish wish = {.wanted = MC_ALL_LOGITS};
+    mica_array all;
+    MC_TRY(pass_behind(session, ids, n, &wish, &all));
+    MC_TRY(read_logits(session, all, (size_t)n));
+    return mc_session_set_ahead(session, ids, n);
+}
+
+mica_status mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_t n) {
+    drop_ahead(session);
+    if (mc_buffer_add(&session->ahead, ids, (size_t)n * sizeof *ids) &&
+        mc_buffer_reserve(&session->history, (size_t)n * sizeof *ids))
+        return MICA_OK;
+    mc_session_reset(session);
+    return mc_fail_nomem("a session's tokens");
+}
+
+bool mc_session_is_ahead(const mc_session *session) {
+    return session->taken < MC_BUFFER_COUNT(&session->ahead, int32_t);
+}
+
+bool mc_session_knows(const mc_session *session, int32_t id) {
+    return mc_session_is_ahead(session) &&
+           MC_BUFFER_AT(&session->ahead, int32_t)[session->taken] == id;
 }

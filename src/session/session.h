@@ -4,6 +4,11 @@
  * other, which is emptied afterwards, and leaves them, grown, in its own: nothing is copied, and
  * steady decoding allocates nothing.
  *
+ * A session can compute ahead: tokens behind its history that may turn out to be the next ones, or
+ * not. Their entries lie in the caches, not counted, and their logits wait. Fed one by one, those that
+ * were right cost nothing; the first that is another drops the rest. Whether a session has computed
+ * ahead shows in nothing but time.
+ *
  * Threads: one at a time. */
 #ifndef SESSION_SESSION_H
 #define SESSION_SESSION_H
@@ -34,9 +39,10 @@ typedef struct mc_session {
     int64_t chunk;     /* tokens of a pass of prefill */
     mc_buffer history; /* int32: tokens that the caches have seen */
     mc_buffer arrays;  /* mica_array: results of a pass */
-    mc_buffer logits;  /* float [vocab]: of the last pass; the caller's to change */
-    bool ahead;        /* the history's last token was computed before it is fed: session/batch.h */
-    uint64_t streams;  /* begun so far, resets counted too: only the last one may go on */
+    mc_buffer logits; /* float [rows, vocab]: of the last pass; one row, or that of each in ahead */
+    mc_buffer ahead;  /* int32: tokens computed behind the history, those since fed among them */
+    size_t taken;     /* of ahead: how many were fed */
+    uint64_t streams; /* begun so far, resets counted too: only the last one may go on */
 } mc_session;
 
 /* chunk 0: 512. errors MICA_EINVAL a chunk below 0; MICA_ENOMEM */
@@ -58,12 +64,31 @@ int64_t mc_session_room(const mc_session *session);
  * far, the session forgets everything. */
 int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n);
 
-/* Computes one chunk: n tokens, 1 <= n <= the session's chunk, all below the vocabulary.
+/* Computes one chunk: n tokens, 1 <= n <= the session's chunk, all below the vocabulary. A single one
+ * that was computed ahead is only taken.
  *
  * logits  receives the last token's [vocab], alive until the next pass; NULL: not wanted.
  * errors  those of mica_eval; MICA_ENOMEM. The session is empty then. */
 mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
                             const float **logits);
+
+/* The logits that mc_session_feed gave last; the caller's to change. */
+float *mc_session_logits(mc_session *session);
+
+enum { MC_MOST_AHEAD = 64 };
+
+/* Computes n tokens ahead, in one pass, 1 <= n <= MC_MOST_AHEAD; what was ahead before is dropped.
+ * errors  as mc_session_feed */
+mica_status mc_session_look_ahead(mc_session *session, const int32_t *ids, int64_t n);
+
+/* For who computed tokens behind the history in its own way: they are ahead, their logits are in
+ * session->logits. errors  MICA_ENOMEM; the session is empty then */
+mica_status mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_t n);
+
+/* Whether anything is ahead; whether the token is the next one ahead, so that to feed it costs
+ * nothing. */
+bool mc_session_is_ahead(const mc_session *session);
+bool mc_session_knows(const mc_session *session, int32_t id);
 
 /* What a pass shall leave beside the caches. */
 typedef struct mc_session_wish {

@@ -2,9 +2,11 @@
 
 #include "base/alloc.h"
 #include "base/system.h"
+#include "session/draft.h"
 #include "session/stop_text.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 struct mc_stream {
     mc_session *session;
@@ -14,6 +16,8 @@ struct mc_stream {
     mc_buffer bias;  /* mica_logit_bias */
     mc_stop_text stop_text;
     mc_sampler sampler;
+    mc_draft draft;
+    int64_t draft_tokens;         /* the most that a pass may guess; 0: none */
     mica_decoder_stream *decoder; /* NULL: tokens have no text */
     int64_t prompt;               /* tokens of the prompt */
     int64_t min_tokens, max_tokens;
@@ -26,8 +30,9 @@ struct mc_stream {
     mica_status status;
     bool ended;   /* everything is handed out */
     int64_t echo; /* tokens of the prompt that are still to be handed out */
-    /* Tokens: taken from the prompt; from the cache; handed out; by single steps. */
-    int64_t truncated, reused, generated, decoded;
+    /* Tokens: taken from the prompt; from the cache; handed out; behind the first; guessed and
+     * computed; of these, right. */
+    int64_t truncated, reused, generated, decoded, drafted, accepted;
     uint64_t prefill_us, decode_us;
 };
 
@@ -77,6 +82,9 @@ static mica_status check_counts(const mica_generate_options *o) {
                        (long long)o->min_tokens, (long long)o->max_tokens);
     if (o->top_logprobs < 0)
         return mc_fail(MICA_EINVAL, "top_logprobs %d: want 0 or more", o->top_logprobs);
+    if (o->draft_tokens < 0 || o->draft_tokens > MC_DRAFT_MOST)
+        return mc_fail(MICA_EINVAL, "draft_tokens %d: want 1 to %d, or 0 for none", o->draft_tokens,
+                       MC_DRAFT_MOST);
     if (o->stop_count && !o->stop_ids)
         return mc_fail(MICA_EINVAL, "stop_ids is NULL, stop_count %zu", o->stop_count);
     return MICA_OK;
@@ -117,6 +125,8 @@ static mica_status open_parts(mc_stream *stream, const int32_t *ids, size_t n,
     stream->max_tokens = options->max_tokens ? options->max_tokens : INT64_MAX;
     stream->top_logprobs = (size_t)options->top_logprobs;
     stream->logprobs = options->logprobs || options->top_logprobs;
+    stream->draft_tokens = options->draft_tokens;
+    mc_draft_init(&stream->draft);
     stream->echo = options->echo ? stream->prompt : 0;
     stream->progress = options->progress;
     stream->progress_user = options->progress_user;
@@ -190,15 +200,36 @@ static mica_status begin(mc_stream *stream, const float **logits) {
     return status;
 }
 
-/* Computes the token that was handed out last. */
+/* Guesses which tokens follow the last one, and computes them with it. A guess that is right is drawn
+ * in its turn, by the logits that it would have got alone: nothing else shows that it was one. */
+static mica_status look_ahead(mc_stream *stream, const int32_t *ids, int64_t n) {
+    int32_t ahead[MC_MOST_AHEAD];
+    int64_t left = stream->max_tokens - stream->generated, room = mc_session_room(stream->session);
+    int64_t most = stream->draft_tokens;
+    if (most > left - 1) most = left - 1;
+    if (most > room - n) most = room - n;
+    int64_t count = mc_draft_make(&stream->draft, ids, n, most);
+    if (count == 0) return MICA_OK;
+    ahead[0] = ids[n - 1];
+    memcpy(ahead + 1, stream->draft.ids, (size_t)count * sizeof *ahead);
+    stream->drafted += count;
+    return mc_session_look_ahead(stream->session, ahead, count + 1);
+}
+
+/* Computes the token that was handed out last, if that is still to do. */
 static mica_status step(mc_stream *stream, const float **logits) {
-    size_t n = MC_BUFFER_COUNT(&stream->ids, int32_t);
-    return mc_session_feed(stream->session, MC_BUFFER_AT(&stream->ids, int32_t) + n - 1, 1, logits);
+    const int32_t *ids = MC_BUFFER_AT(&stream->ids, int32_t);
+    int64_t n = (int64_t)MC_BUFFER_COUNT(&stream->ids, int32_t);
+    if (mc_session_knows(stream->session, ids[n - 1]))
+        stream->accepted += stream->drafted > 0; /* if not, a batch computed it */
+    else if (stream->draft_tokens)
+        MC_TRY(look_ahead(stream, ids, n));
+    return mc_session_feed(stream->session, ids + n - 1, 1, logits);
 }
 
 /* Draws a token from the session's logits. */
 static mica_status draw(mc_stream *stream, mica_token *token) {
-    float *logits = MC_BUFFER_AT(&stream->session->logits, float);
+    float *logits = mc_session_logits(stream->session);
     int64_t vocab = stream->session->model->lm->spec.vocab;
     mc_sampler *sampler = &stream->sampler;
     bool early = stream->generated < stream->min_tokens;
@@ -301,8 +332,8 @@ static bool is_full(const mc_stream *stream) {
 
 bool mc_stream_pending(const mc_stream *stream, int32_t *id) {
     size_t n = MC_BUFFER_COUNT(&stream->ids, int32_t);
-    if (!stream->number || stream->number != stream->session->streams || stream->session->ahead ||
-        stream->ended || is_full(stream) ||
+    if (!stream->number || stream->number != stream->session->streams ||
+        mc_session_is_ahead(stream->session) || stream->ended || is_full(stream) ||
         atomic_load_explicit(&stream->cancelled, memory_order_relaxed))
         return false;
     *id = MC_BUFFER_AT(&stream->ids, int32_t)[n - 1];
@@ -350,6 +381,8 @@ mica_metrics mc_stream_metrics(const mc_stream *stream) {
         .reused_tokens = stream->reused,
         .truncated_tokens = stream->truncated,
         .generated_tokens = stream->generated,
+        .drafted_tokens = stream->drafted,
+        .accepted_tokens = stream->accepted,
         .prefill_seconds = (double)stream->prefill_us * 1e-6,
         .decode_seconds = (double)stream->decode_us * 1e-6,
         .prefill_rate = rate(stream->prompt - stream->reused, stream->prefill_us),

@@ -250,6 +250,82 @@ static void test_going_back(void **state) {
     fixture_close(&f);
 }
 
+/* What was computed ahead and was right gives the logits of feeding it, to the bit, and what was wrong
+ * leaves no trace: guesses that are right 0 to 9 times, then wrong; beyond the window of 16, while
+ * buffers of 512 entries are emptied, and with a context of 24. */
+static void check_ahead(const model_fixture *f, int64_t context, int n, int from) {
+    mc_session_model shared = shared_of(f, context);
+    mc_session *session = open_session(&shared, 64), *plain = open_session(&shared, 64);
+    int32_t *ids = malloc((size_t)(n + MC_MOST_AHEAD) * sizeof *ids);
+    assert_non_null(ids);
+    make_ids(f, ids, n + MC_MOST_AHEAD);
+    for (int at = 0; at < n; at += 64) {
+        int64_t size = n - at < 64 ? n - at : 64;
+        if (at < from) {
+            feed(session, ids + at, size);
+            feed(plain, ids + at, size);
+            continue;
+        }
+        int32_t guesses[MC_MOST_AHEAD];
+        for (int i = at; i < at + size; i++) {
+            if (!mc_session_knows(session, ids[i])) {
+                int count = 1 + i % MC_MOST_AHEAD;
+                memcpy(guesses, ids + i, (size_t)count * sizeof *ids);
+                if (i % 10 + 1 < count) guesses[i % 10 + 1] = (guesses[i % 10 + 1] + 1) % 500;
+                assert_int_equal(mc_session_look_ahead(session, guesses, count), MICA_OK);
+                assert_int_equal(mc_session_count(session), i);
+                assert_true(mc_session_is_ahead(session));
+            }
+            assert_true(mc_session_knows(session, ids[i]));
+            const float *got = feed(session, ids + i, 1), *want = feed(plain, ids + i, 1);
+            assert_int_equal(mc_session_count(session), i + 1);
+            fixture_compare(got, want, (size_t)f->lm->spec.vocab, 0.0, "%s: context %lld, token %d",
+                            f->name, (long long)context, i);
+        }
+    }
+    assert_memory_equal(session->history.data, ids, (size_t)n * sizeof *ids);
+    free(ids);
+    mc_session_close(&session);
+    mc_session_close(&plain);
+}
+
+static void check_every_ahead(const model_fixture *f) {
+    check_ahead(f, 0, 120, 10);
+}
+
+static void test_looking_ahead(void **state) {
+    (void)state;
+    model_fixture f;
+    fixture_each(check_every_ahead);
+    fixture_open("gemma3_text_f32", &f);
+    check_ahead(&f, 0, 700, 300);
+    check_ahead(&f, 24, 700, 200);
+    fixture_close(&f);
+}
+
+/* What is ahead is gone after anything else than its own tokens. */
+static void test_ahead_is_dropped(void **state) {
+    (void)state;
+    model_fixture f;
+    fixture_open("gemma3_text_f32", &f);
+    mc_session_model shared = shared_of(&f, 0);
+    mc_session *session = open_session(&shared, 0);
+    int32_t ids[20];
+    make_ids(&f, ids, 20);
+    feed(session, ids, 10);
+    assert_int_equal(mc_session_look_ahead(session, ids + 10, 5), MICA_OK);
+    assert_int_equal(mc_session_reuse(session, ids, 11), 10);
+    assert_false(mc_session_is_ahead(session));
+    check_reused(&f, session, ids, 20, 10);
+    assert_int_equal(mc_session_look_ahead(session, ids, 5), MICA_OK);
+    assert_false(mc_session_knows(session, ids[1]));
+    mc_session_reset(session);
+    assert_false(mc_session_knows(session, ids[0]));
+    check_reused(&f, session, ids, 20, 0);
+    mc_session_close(&session);
+    fixture_close(&f);
+}
+
 static void test_memory_is_as_told(void **state) {
     (void)state;
     model_fixture f;
@@ -383,6 +459,8 @@ int main(void) {
         cmocka_unit_test(test_every_context_length),
         cmocka_unit_test(test_reuse),
         cmocka_unit_test(test_going_back),
+        cmocka_unit_test(test_looking_ahead),
+        cmocka_unit_test(test_ahead_is_dropped),
         cmocka_unit_test(test_memory_is_as_told),
         cmocka_unit_test(test_decoding_is_flat),
         cmocka_unit_test(test_decoding_allocates_nothing),

@@ -1,0 +1,454 @@
+/* Guesses: what is looked up, how many are made, and that an answer with guesses is the answer. */
+#include "model/fixture.h"
+
+#include "base/utf8.h"
+#include "session/draft.h"
+#include "session/session_file.h"
+#include "session/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- looking up ---- */
+
+/* What follows the longest match (8 tokens at most, 2 at least), of several the latest, told from its
+ * definition; the text is continued by what is guessed. Returns the length of the match. */
+static int64_t look_up_slowly(const int32_t *ids, int64_t n, int64_t most, int32_t *guesses) {
+    int64_t match = MC_DRAFT_MATCH, at = 0;
+    for (; match >= 2; match--) {
+        for (at = n - 1; at >= match; at--)
+            if (memcmp(ids + at - match, ids + n - match, (size_t)match * sizeof *ids) == 0) break;
+        if (at >= match) break;
+    }
+    int32_t *text = malloc((size_t)(n + most) * sizeof *text);
+    assert_non_null(text);
+    memcpy(text, ids, (size_t)n * sizeof *text);
+    for (int64_t i = 0; i < most; i++)
+        text[n + i] = text[at + i];
+    memcpy(guesses, text + n, (size_t)most * sizeof *text);
+    free(text);
+    return match < 2 ? 0 : match;
+}
+
+static uint32_t next_random(uint32_t *state) {
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 16;
+}
+
+/* Texts of few different tokens: matches of all lengths. */
+static void test_look_up(void **state) {
+    (void)state;
+    enum { N = 200, MOST = 40 };
+    uint32_t random = 1;
+    int lengths[MC_DRAFT_MATCH + 1] = {0};
+    for (uint32_t kinds = 1; kinds < 30; kinds += 3) {
+        int32_t ids[N], want[MOST];
+        for (int i = 0; i < N; i++)
+            ids[i] = (int32_t)(next_random(&random) % kinds);
+        for (int64_t n = 0; n <= N; n++) {
+            mc_draft draft;
+            mc_draft_init(&draft);
+            for (int i = 0; i <= MC_DRAFT_MATCH; i++)
+                draft.right[i] = 1.0f; /* all guesses are worth it */
+            int64_t count = mc_draft_make(&draft, ids, n, MOST);
+            int64_t match = n ? look_up_slowly(ids, n, MOST, want) : 0;
+            lengths[match]++;
+            assert_int_equal(count, match ? MOST : 0);
+            if (match) assert_int_equal(draft.match, match);
+            assert_memory_equal(draft.ids, want, (size_t)count * sizeof *want);
+            assert_int_equal(mc_draft_make(&draft, ids, n, 0), 0);
+        }
+    }
+    for (int i = 2; i <= MC_DRAFT_MATCH; i++)
+        assert_true(lengths[i] > 0);
+}
+
+/* A text that repeats itself is guessed ever further ahead; one whose repetitions always go on in
+ * another way is not guessed at all in the end. */
+static void test_length(void **state) {
+    (void)state;
+    enum { N = 3000 };
+    static int32_t ids[N];
+    mc_draft draft;
+    int64_t made = 0, late = 0;
+    for (int i = 0; i < N; i++)
+        ids[i] = i % 12;
+    mc_draft_init(&draft);
+    for (int64_t n = 1; n < N; n++)
+        made = mc_draft_make(&draft, ids, n, 16);
+    assert_int_equal(made, 16);
+
+    for (int i = 0; i < N; i++) /* 5 6 is followed by a new number each time */
+        ids[i] = i % 3 ? 4 + i % 3 : 10 + i;
+    mc_draft_init(&draft);
+    for (int64_t n = 1; n < N; n++) {
+        made = mc_draft_make(&draft, ids, n, 16);
+        if (n > 100) late += made;
+    }
+    assert_int_equal(late, 0);
+    for (int i = 0; i < N; i++)
+        ids[i] = i % 3;
+    for (int64_t n = 1; n < 100;
+         n++) /* guesses that were not computed were right: they are again */
+        made = mc_draft_make(&draft, ids, n, 16);
+    assert_int_equal(made, 16);
+}
+
+/* ---- answers ---- */
+
+enum { ROOM = 700, TEXT = 16 * ROOM };
+
+typedef struct answer {
+    int32_t ids[ROOM];
+    float logprobs[ROOM];
+    int64_t counts[ROOM]; /* tokens that the session holds after each */
+    char text[TEXT];
+    size_t n, len;
+    mica_finish finish;
+    mica_metrics metrics;
+} answer;
+
+static mc_session *open_session(const mc_session_model *shared) {
+    mc_session *session;
+    if (mc_session_open(shared, 0, &session) != MICA_OK) fail_msg("%s", mica_last_error());
+    return session;
+}
+
+static mc_stream *open_stream(mc_session *session, const int32_t *ids, size_t n,
+                              const mica_generate_options *options) {
+    mc_stream *stream;
+    if (mc_stream_open(session, ids, n, options, &stream) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    return stream;
+}
+
+/* Up to `most` tokens of an answer. */
+static void take(mc_session *session, mc_stream *stream, size_t most, answer *a) {
+    mica_token token;
+    a->n = a->len = 0;
+    while (a->n < most && mc_stream_next(stream, &token)) {
+        memcpy(a->text + a->len, token.text, token.len);
+        a->len += token.len;
+        if (token.id < 0) continue;
+        a->ids[a->n] = token.id;
+        a->logprobs[a->n] = token.logprob;
+        a->counts[a->n++] = mc_session_count(session);
+    }
+    a->finish = mc_stream_finish(stream);
+    a->metrics = mc_stream_metrics(stream);
+}
+
+static void run(mc_session *session, const int32_t *ids, size_t n,
+                const mica_generate_options *options, answer *a) {
+    mc_stream *stream = open_stream(session, ids, n, options);
+    take(session, stream, ROOM, a);
+    mc_stream_close(&stream);
+}
+
+static void expect_same(const answer *got, const answer *want) {
+    assert_int_equal(got->n, want->n);
+    assert_memory_equal(got->ids, want->ids, want->n * sizeof *want->ids);
+    assert_memory_equal(got->logprobs, want->logprobs, want->n * sizeof *want->logprobs);
+    assert_memory_equal(got->counts, want->counts, want->n * sizeof *want->counts);
+    assert_int_equal(got->len, want->len);
+    assert_memory_equal(got->text, want->text, want->len);
+    assert_int_equal(got->finish, want->finish);
+    assert_int_equal(got->metrics.prompt_tokens, want->metrics.prompt_tokens);
+    assert_int_equal(got->metrics.reused_tokens, want->metrics.reused_tokens);
+    assert_int_equal(got->metrics.generated_tokens, want->metrics.generated_tokens);
+    assert_int_equal(want->metrics.drafted_tokens, 0);
+    assert_true(got->metrics.accepted_tokens <= got->metrics.drafted_tokens);
+}
+
+/* An answer with guesses is the one without, to the bit, at each of its tokens, and what the sessions
+ * hold then too: they answer the same again, by themselves. Returns how many guesses were right. */
+static int64_t check_same(const mc_session_model *shared, const int32_t *ids, size_t n,
+                          mica_generate_options options, int draft_tokens) {
+    static answer want, got;
+    mc_session *plain = open_session(shared), *ahead = open_session(shared);
+    int64_t accepted = 0;
+    for (int turn = 0; turn < 2; turn++) {
+        options.draft_tokens = 0;
+        run(plain, ids, n, &options, &want);
+        options.draft_tokens = draft_tokens;
+        run(ahead, ids, n, &options, &got);
+        expect_same(&got, &want);
+        assert_int_equal(mc_session_count(ahead), mc_session_count(plain));
+        assert_memory_equal(ahead->history.data, plain->history.data, plain->history.len);
+        accepted += got.metrics.accepted_tokens;
+        options.seed++;
+    }
+    mc_session_close(&plain);
+    mc_session_close(&ahead);
+    return accepted;
+}
+
+/* A text that repeats itself, with changes. */
+static void make_prompt(const model_fixture *f, int32_t *ids, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        ids[i] = (int32_t)((i % 11 * 31 + (i % 29 == 0 ? i : 0) + 3) % f->lm->spec.vocab);
+}
+
+/* Draws that are narrow enough to repeat themselves, and all that looks at the history. */
+static const mica_generate_options ways[] = {
+    {.max_tokens = 60},
+    {.max_tokens = 60, .temperature = 0.7f, .top_k = 3, .seed = 5, .top_logprobs = 2},
+    {.max_tokens = 60, .temperature = 1.0f, .top_p = 0.3f, .seed = 6},
+    {.max_tokens = 60, .repetition_penalty = 1.02f, .penalty_window = 4, .logprobs = true},
+    {.max_tokens = 60, .frequency_penalty = 0.01f, .presence_penalty = -2.0f, .min_tokens = 7},
+};
+
+static void check_family(const model_fixture *f) {
+    static const int drafts[] = {1, 4, MC_DRAFT_MOST};
+    mc_session_model shared = {.lm = f->lm, .device = f->device};
+    int32_t ids[70];
+    int64_t accepted = 0;
+    make_prompt(f, ids, 70);
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+        mc_lm_set_arithmetic(f->lm, way % 2 ? MICA_ARITHMETIC_EXACT : MICA_ARITHMETIC_FAST);
+        accepted += check_same(&shared, ids, 70, ways[way], drafts[way % 3]);
+    }
+    if (accepted == 0) fail_msg("%s: no guess was right: nothing was tested", f->name);
+}
+
+static void test_every_family(void **state) {
+    (void)state;
+    fixture_each(check_family);
+}
+
+/* Windows of 16 in buffers of 512 entries, which are emptied once on the way, and with a context of
+ * 40 all layers forget. */
+static void test_windows(void **state) {
+    (void)state;
+    model_fixture f;
+    int32_t ids[70];
+    fixture_open("gemma3_text_f32", &f);
+    mc_session_model shared = {.lm = f.lm, .device = f.device};
+    make_prompt(&f, ids, 70);
+    mica_generate_options options = {
+        .max_tokens = 650, .temperature = 1.0f, .top_k = 2, .presence_penalty = -1.0f};
+    assert_true(check_same(&shared, ids, 70, options, 6) > 50);
+    shared.context = 40;
+    assert_true(check_same(&shared, ids, 70, options, MC_DRAFT_MOST) > 50);
+    fixture_close(&f);
+}
+
+static size_t read_ids(mc_json list, int32_t *ids, size_t room) {
+    size_t n = 0;
+    int64_t id;
+    for (mc_json_iter it = mc_json_begin(list); mc_json_next(&it);) {
+        assert_true(n < room && mc_json_get_int(it.value, &id));
+        ids[n++] = (int32_t)id;
+    }
+    return n;
+}
+
+/* A conversation's answer begins as another program has it (in exact arithmetic), and goes on with and
+ * without guesses alike. */
+static int64_t check_conversation(const mc_session_model *shared, mc_json talk, bool golden) {
+    static answer a;
+    int32_t ids[ROOM], want[ROOM];
+    size_t n = read_ids(mc_json_find(talk, "prompt_ids"), ids, ROOM);
+    size_t count = read_ids(mc_json_find(talk, "greedy_ids"), want, ROOM);
+    assert_true(n > 0 && count > 1);
+    mica_generate_options options = {.max_tokens = (int64_t)count, .draft_tokens = 7};
+    mc_session *session = open_session(shared);
+    run(session, ids, n, &options, &a);
+    if (golden) assert_memory_equal(a.ids, want, count * sizeof *want);
+    mc_session_close(&session);
+    options.max_tokens = 60;
+    options.temperature = golden ? 0.0f : 0.8f;
+    return check_same(shared, ids, n, options, 7);
+}
+
+/* The model that comes with mica. */
+static void test_default_model(void **state) {
+    (void)state;
+    mica_device *device;
+    mica_tokenizer *tokenizer;
+    mc_lm *lm;
+    mc_json_doc *doc;
+    int64_t accepted = 0;
+    char *path = test_format("%s/default", test_models_dir());
+    char *golden = test_format("%s/golden.json", path);
+    assert_int_equal(mica_device_open(NULL, NULL, &device), MICA_OK);
+    assert_int_equal(mc_lm_open(path, device, NULL, &lm), MICA_OK);
+    assert_int_equal(mica_tokenizer_open(path, &tokenizer), MICA_OK);
+    assert_int_equal(mc_json_load(golden, &doc), MICA_OK);
+    mc_session_model shared = {.lm = lm, .device = device, .tokenizer = tokenizer};
+    for (int fast = 0; fast < 2; fast++) {
+        mc_lm_set_arithmetic(lm, fast ? MICA_ARITHMETIC_FAST : MICA_ARITHMETIC_EXACT);
+        int i = 0;
+        for (mc_json_iter it = mc_json_begin(mc_json_root(doc)); mc_json_next(&it); i++)
+            if (i % 2 == fast) accepted += check_conversation(&shared, it.value, !fast);
+    }
+    assert_true(accepted > 50);
+    mc_json_close(&doc);
+    mica_tokenizer_close(&tokenizer);
+    mc_lm_close(&lm);
+    mica_device_close(&device);
+    free(golden);
+    free(path);
+}
+
+/* ---- ends ---- */
+
+static model_fixture fixture; /* gemma3_text_f32, whose greedy answer to this soon repeats itself */
+static int32_t prompt[70];
+static mica_tokenizer *tokenizer;
+static mc_session_model speaking;
+static answer whole; /* 60 tokens, without guesses */
+
+static int open_fixture(void **state) {
+    (void)state;
+    fixture_open("gemma3_text_f32", &fixture);
+    make_prompt(&fixture, prompt, 70);
+    if (mica_tokenizer_open(fixture.path, &tokenizer) != MICA_OK) return 1;
+    speaking = (mc_session_model){.lm = fixture.lm, .device = fixture.device};
+    speaking.tokenizer = tokenizer;
+    mc_session *session = open_session(&speaking);
+    run(session, prompt, 70, &ways[0], &whole);
+    mc_session_close(&session);
+    return whole.n != 60;
+}
+
+static int close_fixture(void **state) {
+    (void)state;
+    mica_tokenizer_close(&tokenizer);
+    fixture_close(&fixture);
+    return 0;
+}
+
+/* Every end there is, at every token, in the middle of what was computed ahead too. */
+static void test_ends(void **state) {
+    (void)state;
+    int64_t accepted = 0;
+    for (size_t i = 0; i < whole.n; i += 3) {
+        const mica_generate_options by_count = {.max_tokens = (int64_t)i + 1};
+        const mica_generate_options by_id = {
+            .max_tokens = 60, .min_tokens = (int64_t)i, .stop_ids = &whole.ids[i], .stop_count = 1};
+        accepted += check_same(&speaking, prompt, 70, by_count, 7);
+        accepted += check_same(&speaking, prompt, 70, by_id, 7);
+    }
+    for (size_t at = 0; at + 3 < whole.len; at += 25) {
+        char text[4] = {0};
+        memcpy(text, whole.text + at, 3);
+        if (!mc_utf8_valid(text, 3)) continue;
+        const char *stops[] = {text};
+        const mica_generate_options by_text = {.max_tokens = 60,
+                                               .min_tokens = (int64_t)at / 8,
+                                               .stop_strings = stops,
+                                               .stop_string_count = 1};
+        accepted += check_same(&speaking, prompt, 70, by_text, 7);
+    }
+    assert_true(accepted > 100);
+}
+
+/* The end of the model's context. */
+static void test_context(void **state) {
+    (void)state;
+    mc_lm lm = *fixture.lm;
+    mc_session_model shared = speaking;
+    int64_t accepted = 0;
+    shared.lm = &lm;
+    for (lm.spec.context = 70; lm.spec.context < 130; lm.spec.context += 7)
+        accepted += check_same(&shared, prompt, 70, (mica_generate_options){0}, 9);
+    assert_true(accepted > 50);
+}
+
+/* Cancelled, closed, saved and loaded, or followed by another answer after any token, an answer leaves
+ * what it leaves without guesses. */
+static void test_broken_off(void **state) {
+    (void)state;
+    static answer got;
+    const mica_generate_options options = {.max_tokens = 60, .draft_tokens = 7};
+    char *dir = test_temp_dir(), *path = test_format("%s/session", dir);
+    for (size_t i = 1; i < whole.n; i += 5) {
+        mc_session *session = open_session(&speaking), *loaded;
+        mc_stream *stream = open_stream(session, prompt, 70, &options);
+        mica_token token;
+        take(session, stream, i, &got);
+        assert_int_equal(got.n, i);
+        assert_memory_equal(got.ids, whole.ids, i * sizeof *got.ids);
+        assert_int_equal(mc_session_count(session), 70 + (int64_t)i - 1);
+        assert_int_equal(mc_session_save(session, path), MICA_OK);
+        if (i % 2) {
+            mc_stream_cancel(stream);
+            assert_false(mc_stream_next(stream, &token));
+            assert_int_equal(mc_stream_finish(stream), MICA_FINISH_CANCELLED);
+        }
+        mc_stream_close(&stream);
+        run(session, prompt, 70, &options, &got);
+        assert_int_equal(got.metrics.reused_tokens, 69);
+        assert_memory_equal(got.ids, whole.ids, whole.n * sizeof *got.ids);
+        mc_session_close(&session);
+
+        if (mc_session_load(&speaking, path, 0, &loaded) != MICA_OK)
+            fail_msg("%s", mica_last_error());
+        int32_t text[130];
+        memcpy(text, prompt, sizeof prompt);
+        memcpy(text + 70, whole.ids, i * sizeof *text);
+        run(loaded, text, 70 + i, &options, &got);
+        assert_int_equal(got.metrics.reused_tokens, 70 + (int64_t)i - 1);
+        assert_memory_equal(got.ids, whole.ids + i, (whole.n - i) * sizeof *got.ids);
+        mc_session_close(&loaded);
+    }
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    mc_session *session = open_session(&speaking);
+    mc_stream *stream;
+    for (int n = -1; n <= MC_DRAFT_MOST + 1; n += MC_DRAFT_MOST + 2) {
+        const mica_generate_options options = {.draft_tokens = n};
+        assert_int_equal(mc_stream_open(session, prompt, 70, &options, &stream), MICA_EINVAL);
+        assert_non_null(strstr(mica_last_error(), "draft_tokens"));
+        assert_null(stream);
+    }
+    mc_session_close(&session);
+}
+
+static bool answer_ahead(void *arg) {
+    static answer got;
+    const mica_generate_options options = {.max_tokens = 12, .draft_tokens = 7};
+    mc_session *session = NULL;
+    mc_stream *stream = NULL;
+    (void)arg;
+    mica_device_clear_cache(fixture.device);
+    mica_status status = mc_session_open(&speaking, 0, &session);
+    if (status == MICA_OK) status = mc_stream_open(session, prompt, 70, &options, &stream);
+    if (stream) {
+        take(session, stream, ROOM, &got);
+        status = mc_stream_status(stream);
+        if (status == MICA_OK) {
+            assert_true(got.metrics.accepted_tokens > 0);
+            assert_memory_equal(got.ids, whole.ids, 12 * sizeof *got.ids);
+        }
+    }
+    mc_stream_close(&stream);
+    mc_session_close(&session);
+    return status == MICA_OK;
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    test_fail_each_allocation(answer_ahead, NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_look_up),
+        cmocka_unit_test(test_length),
+        cmocka_unit_test(test_every_family),
+        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_default_model),
+        cmocka_unit_test_setup_teardown(test_ends, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(test_context, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(test_broken_off, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(test_refusals, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(test_no_memory, open_fixture, close_fixture),
+    };
+    return cmocka_run_group_tests_name("session/draft", tests, NULL, NULL);
+}
