@@ -399,7 +399,7 @@ typedef struct mica_sdpa_options {
  *  q       [B, Hq, Lq, D] float, k [B, Hkv, Lk, D], v [B, Hkv, Lk, Dv]; Hq a multiple of Hkv:
  *          head h reads K and V of head h / (Hq / Hkv), without repeating them. Any strides.
  *  returns [B, Hq, Lq, Dv], promoted dtype of q, k, v; softmax and sums in f32. A query that sees no
- *          key gives zeros.
+ *          key gives zeros. Where k and v are bf16, a device may round q and the weights to it.
  *  errors  MICA_ESHAPE, MICA_EDTYPE, MICA_EINVAL window without causal
  *  source  Vaswani et al. 2017 (arXiv:1706.03762), eq. 1; GQA: arXiv:2305.13245. */
 MICA_API mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,

@@ -41,7 +41,7 @@ static mica_status choose_isa(mk_isa *isa) {
     }
     return mc_fail(MICA_EDEVICE,
                    "cpu: MICA_CPU is %s, which is no instruction set that mica knows "
-                   "(ref, avx2, avx512, avx512vnni)",
+                   "(ref, avx2, avx512, avx512vnni, avx512bf16)",
                    wanted);
 }
 

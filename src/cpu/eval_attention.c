@@ -1,44 +1,60 @@
 /* Scaled dot product attention in two passes over the keys that a block of queries sees: scores and
  * their softmax into scratch, then the weighted sum of values.
  *
- * Scores are dot products, and a row's total and its values are summed over the keys in rising
- * order: what a query gets depends on the keys that it sees alone, not on the block it is in, on
- * hidden keys before them, or on the number of threads. Query heads that share K and V are
- * multiplied together, so that these are read once. */
+ * Scores are dot products, a row's total is a sum of integers, and its values are summed over the
+ * keys in rising order: what a query gets depends on the keys that it sees alone, not on the block it
+ * is in, on hidden keys before them, or on the number of threads. Query heads that share K and V are
+ * multiplied together, so that these are read once.
+ *
+ * Keys and values in bf16 are multiplied as they are where the machine can, by queries and weights
+ * rounded to bf16. It takes two keys at a time: there the order of summation also depends on whether
+ * the place of a key is even.
+ *
+ * A block is one task where there are blocks enough for the threads. Where there are few, as in
+ * decoding with few heads, each is split three times: scores over the keys, the softmax over rows,
+ * values over their columns. No sum is split. */
 #include <math.h>
 #include <string.h>
 
 #include "cpu/eval.h"
+#include "cpu/kern/vmath.h"
 #include "cpu/rows.h"
 #include "graph/attr.h"
 
 enum { Q, K, V, MASK, OFFSET, SINKS };
 
 #define KEYS 64                /* a tile of keys or values */
-#define ROWS 48                /* queries times heads in a block, if scores fit */
-#define SCORE_FLOATS (1 << 19) /* the scores of a block, if it has more than one query */
+#define COLUMNS 32             /* of values: least that a task takes, a line of memory in bf16 */
+#define ROWS 96                /* queries times heads in a block, if scores fit */
+#define FEW_ROWS 24            /* the same, where there would be too few blocks */
+#define SCORE_FLOATS (1 << 20) /* the scores of a block, if it has more than one query */
+#define RUNS 4                 /* pieces a thread, so that a slow one holds nobody */
 
 typedef struct attention {
     const mk_kernels *kern;
     const mc_call *call;
     const mc_attr_sdpa *attr;
     mc_layout mask; /* broadcast to [B, Hq, Lq, Lk]; read where there is one */
-    int64_t heads, kv_heads, lq, lk, d, dv;
-    int64_t unit_heads, unit_queries; /* a block's */
-    int64_t head_blocks, query_blocks;
-    float *scratch; /* [workers][worker_floats] */
-    int64_t worker_floats;
+    int64_t heads, kv_heads, group, lq, lk, d, dv;
+    bool pairs;                   /* bf16 by bf16 */
+    int64_t unit_queries;         /* of a block */
+    int64_t query_blocks, blocks; /* blocks: of all batch rows and kv heads */
+    bool split;                   /* blocks into tasks */
+    int64_t key_parts, column_parts;
+    float *scratch;                      /* a part for each worker, then results of blocks */
+    int64_t worker_floats, block_floats; /* a block's results: the worker's, but if split */
 } attention;
 
-/* One block: unit_heads query heads of one batch row and kv head, some queries of each. */
+/* One block: the query heads of one batch row and kv head, some queries of each. */
 typedef struct block {
     const attention *at;
     int64_t batch, head, kv_head; /* head: the first */
     int64_t query, queries;       /* the first, and how many */
     int64_t rows;                 /* heads * queries; row = head * queries + query */
     int64_t offset;               /* key position of query 0 */
-    int64_t first, width;         /* of the keys that any row sees */
-    float *q, *scores, *tile, *y, *totals;
+    int64_t first, width;         /* of the keys that any row sees; first is even where pairs */
+    float *q, *tile;              /* the worker's: q [rows, d], bf16 where pairs */
+    float *scores, *y, *totals; /* the block's: scores [rows, width], weights in bf16 where pairs */
 } block;
 
 static const mc_operand *operand(const attention *at, int i) {
@@ -59,13 +75,19 @@ static void seen_keys(const block *b, int64_t query, int64_t *begin, int64_t *en
     if (*begin > *end) *begin = *end;
 }
 
-/* Keys (or values) first .. first + count - 1 as f32 rows: where they lie, or in the tile. */
-static const float *load_tile(const block *b, int which, int64_t first, int64_t count,
-                              int64_t *stride) {
+/* Where the block's keys (or values) begin. */
+static int64_t place(const block *b, int which) {
+    const mc_layout *l = b->at->call->in[which].layout;
+    return b->batch * l->strides[0] + b->kv_head * l->strides[1] + b->first * l->strides[2];
+}
+
+/* Columns [column, column + n) of `count` keys (or values) from b->first + j on as f32 rows: where
+ * they lie, or in the tile. */
+static const float *load_tile(const block *b, int which, int64_t j, int64_t count, int64_t column,
+                              int64_t n, int64_t *stride) {
     const mc_operand *x = &b->at->call->in[which];
     const mc_layout *l = x->layout;
-    int64_t n = l->shape[3];
-    int64_t at = b->batch * l->strides[0] + b->kv_head * l->strides[1] + first * l->strides[2];
+    int64_t at = place(b, which) + j * l->strides[2] + column * l->strides[3];
     if (l->dtype == MICA_F32 && (l->strides[3] == 1 || n == 1)) {
         *stride = l->strides[2];
         return (const float *)x->data + at;
@@ -78,32 +100,54 @@ static const float *load_tile(const block *b, int which, int64_t first, int64_t 
 }
 
 static void load_queries(const block *b) {
-    const mc_operand *q = &b->at->call->in[Q];
+    const attention *at = b->at;
+    const mc_operand *q = &at->call->in[Q];
     const mc_layout *l = q->layout;
     for (int64_t r = 0; r < b->rows; r++) {
         int64_t head = b->head + r / b->queries, query = b->query + r % b->queries;
-        int64_t at = b->batch * l->strides[0] + head * l->strides[1] + query * l->strides[2];
-        mc_widen(b->at->kern, l->dtype, q->data, at, l->strides[3], b->at->d, b->q + r * b->at->d);
+        int64_t from = b->batch * l->strides[0] + head * l->strides[1] + query * l->strides[2];
+        float *to = at->pairs ? b->tile : b->q + r * at->d;
+        mc_widen(at->kern, l->dtype, q->data, from, l->strides[3], at->d, to);
+        if (at->pairs) at->kern->narrow_bf16(at->d, to, (uint16_t *)b->q + r * at->d);
     }
 }
 
-static void multiply_keys(const block *b) {
+/* Scores of keys [begin, end), counted from b->first. */
+static void multiply_keys(const block *b, int64_t begin, int64_t end) {
     const attention *at = b->at;
-    for (int64_t j = 0; j < b->width; j += KEYS) {
-        int64_t count = mc_min(KEYS, b->width - j), stride;
-        const float *keys = load_tile(b, K, b->first + j, count, &stride);
+    load_queries(b);
+    if (at->pairs) {
+        int64_t step = at->call->in[K].layout->strides[2];
+        const uint16_t *keys = (const uint16_t *)at->call->in[K].data + place(b, K);
+        at->kern->attn_scores(b->rows, end - begin, at->d, (const uint16_t *)b->q, at->d,
+                              keys + begin * step, step, b->scores + begin, b->width);
+        return;
+    }
+    for (int64_t j = begin; j < end; j += KEYS) {
+        int64_t count = mc_min(KEYS, end - j), stride;
+        const float *keys = load_tile(b, K, j, count, 0, at->d, &stride);
         at->kern->matmul_nt(b->rows, count, at->d, b->q, at->d, keys, stride, b->scores + j,
                             b->width);
     }
 }
 
-static void add_values(const block *b) {
+/* Columns [begin, end) of the weighted values. */
+static void add_values(const block *b, int64_t begin, int64_t end) {
     const attention *at = b->at;
-    memset(b->y, 0, (size_t)(b->rows * at->dv) * sizeof *b->y);
+    float *y = b->y + begin;
+    for (int64_t r = 0; r < b->rows; r++)
+        memset(y + r * at->dv, 0, (size_t)(end - begin) * sizeof *y);
+    if (at->pairs) {
+        int64_t step = at->call->in[V].layout->strides[2];
+        const uint16_t *values = (const uint16_t *)at->call->in[V].data + place(b, V) + begin;
+        at->kern->attn_values(b->rows, b->width, end - begin, (const uint16_t *)b->scores,
+                              2 * b->width, values, step, y, at->dv);
+        return;
+    }
     for (int64_t j = 0; j < b->width; j += KEYS) {
         int64_t count = mc_min(KEYS, b->width - j), stride;
-        const float *values = load_tile(b, V, b->first + j, count, &stride);
-        at->kern->matmul_nn(b->rows, at->dv, count, b->scores + j, b->width, values, stride, b->y,
+        const float *values = load_tile(b, V, j, count, begin, end - begin, &stride);
+        at->kern->matmul_nn(b->rows, end - begin, count, b->scores + j, b->width, values, stride, y,
                             at->dv);
     }
 }
@@ -130,93 +174,69 @@ static void apply_mask(const block *b, int64_t head, int64_t query, int64_t begi
         scores[j] += mk_load(added + j * step * (int64_t)bytes, type, 0);
 }
 
-/* Scales and caps n scores; an even number of lanes lets a compiler use registers. */
-static void scale_scores(const mc_attr_sdpa *attr, int64_t n, float *scores) {
-    float scale = (float)attr->scale, cap = (float)attr->softcap;
-    for (int64_t j = 0; j < n; j++)
-        scores[j] *= scale;
+/* Scales, caps and masks a query's n scores of keys from `begin` on; returns the largest. */
+static float prepare_scores(const block *b, int64_t head, int64_t query, int64_t begin, int64_t n,
+                            float *scores) {
+    const attention *at = b->at;
+    float cap = (float)at->attr->softcap;
+    float most = at->kern->scale_most(n, scores, (float)at->attr->scale);
+    if (cap == 0 && operand(at, MASK)->data == NULL) return most;
     if (cap != 0)
         for (int64_t j = 0; j < n; j++)
-            scores[j] = cap * tanhf(scores[j] / cap);
+            scores[j] = cap * mk_tanhf(scores[j] / cap);
+    apply_mask(b, head, query, begin, n, scores);
+    return at->kern->scale_most(n, scores, 1);
 }
 
-static float largest_of(int64_t n, const float *x) {
-    float lanes[8];
-    for (int i = 0; i < 8; i++)
-        lanes[i] = -INFINITY;
-    int64_t j = 0;
-    for (; j + 8 <= n; j += 8)
-        for (int i = 0; i < 8; i++)
-            lanes[i] = x[j + i] > lanes[i] ? x[j + i] : lanes[i];
-    for (; j < n; j++)
-        lanes[0] = x[j] > lanes[0] ? x[j] : lanes[0];
-    for (int i = 1; i < 8; i++)
-        lanes[0] = lanes[i] > lanes[0] ? lanes[i] : lanes[0];
-    return lanes[0];
+static float sink_of(const attention *at, int64_t head) {
+    const mc_operand *sinks = operand(at, SINKS);
+    if (sinks->data == NULL) return -INFINITY;
+    mk_type type = mc_mk_type(sinks->layout->dtype);
+    int64_t step = mk_type_bytes(type) * sinks->layout->strides[0];
+    return mk_load((const char *)sinks->data + head * step, type, 0);
 }
 
-/* Scores to weights: exp(score - largest), 0 for keys not seen. Sets *total to the sink's weight. */
-static void weigh_row(const block *b, int64_t row, float *total) {
+/* A row's scores to weights: exp(score - largest), 0 for keys not seen; and their total. */
+static void weigh_row(const block *b, int64_t row) {
     const attention *at = b->at;
     int64_t head = b->head + row / b->queries, query = b->query + row % b->queries;
     int64_t begin, end;
     seen_keys(b, query, &begin, &end);
-    float *scores = b->scores + row * b->width;
-    float *seen = scores + (begin - b->first);
-    int64_t n = end - begin, after = b->first + b->width - end;
-    memset(scores, 0, (size_t)(begin - b->first) * sizeof *scores);
-    memset(seen + n, 0, (size_t)after * sizeof *scores);
-
-    scale_scores(at->attr, n, seen);
-    apply_mask(b, head, query, begin, n, seen);
-    float largest = largest_of(n, seen);
-    const mc_operand *sinks = operand(at, SINKS);
-    float sink = -INFINITY;
-    if (sinks->data != NULL) {
-        mk_type type = mc_mk_type(sinks->layout->dtype);
-        int64_t step = mk_type_bytes(type) * sinks->layout->strides[0];
-        sink = mk_load((const char *)sinks->data + head * step, type, 0);
-        if (sink > largest) largest = sink;
-    }
-    *total = 0;
-    if (largest == -INFINITY) { /* no key is seen; or all scores are NaN, which stays */
+    int64_t before = begin - b->first, n = end - begin, after = b->first + b->width - end;
+    float *scores = b->scores + row * b->width, *seen = scores + before;
+    uint16_t *weights = (uint16_t *)scores;
+    float most = prepare_scores(b, head, query, begin, n, seen), sink = sink_of(at, head);
+    float shift = sink > most ? sink : most, total = 0;
+    if (shift == -INFINITY) { /* no key is seen; or all scores are NaN, which stays */
         for (int64_t j = 0; j < n; j++)
-            seen[j] = isnan(seen[j]) ? seen[j] : 0;
-        return;
+            seen[j] = isnan(seen[j]) ? seen[j] : -INFINITY;
+        shift = 0;
     }
-    if (sink > -INFINITY) *total = expf(sink - largest);
-    at->kern->exp_shift(n, seen, largest);
+    if (sink > -INFINITY) total = mk_expf(sink - shift);
+    if (at->pairs) { /* in place: a weight never lies behind the score that it is of */
+        total += at->kern->exp_total_bf16(n, seen, shift, weights + before);
+        memset(weights, 0, (size_t)before * sizeof *weights);
+        memset(weights + before + n, 0, (size_t)after * sizeof *weights);
+    } else {
+        total += at->kern->exp_total(n, seen, shift);
+        memset(scores, 0, (size_t)before * sizeof *scores);
+        memset(seen + n, 0, (size_t)after * sizeof *scores);
+    }
+    b->totals[row] = total;
 }
 
-/* totals[r] += the sum of row r's weights, key after key; four rows overlap. */
-static void add_totals(const block *b) {
-    int64_t r = 0;
-    for (; r + 4 <= b->rows; r += 4) {
-        const float *w0 = b->scores + r * b->width, *w1 = w0 + b->width;
-        const float *w2 = w1 + b->width, *w3 = w2 + b->width;
-        float t0 = b->totals[r], t1 = b->totals[r + 1];
-        float t2 = b->totals[r + 2], t3 = b->totals[r + 3];
-        for (int64_t j = 0; j < b->width; j++)
-            t0 += w0[j], t1 += w1[j], t2 += w2[j], t3 += w3[j];
-        b->totals[r] = t0, b->totals[r + 1] = t1;
-        b->totals[r + 2] = t2, b->totals[r + 3] = t3;
-    }
-    for (; r < b->rows; r++)
-        for (int64_t j = 0; j < b->width; j++)
-            b->totals[r] += b->scores[r * b->width + j];
-}
-
-static void store_rows(const block *b) {
+/* Columns [begin, end) of the result. */
+static void store_rows(const block *b, int64_t begin, int64_t end) {
     const attention *at = b->at;
     const mc_operand *out = &at->call->out;
     for (int64_t r = 0; r < b->rows; r++) {
         float *y = b->y + r * at->dv;
         float total = b->totals[r] == 0 ? 1 : b->totals[r];
-        for (int64_t i = 0; i < at->dv; i++)
+        for (int64_t i = begin; i < end; i++)
             y[i] /= total;
         int64_t head = b->head + r / b->queries, query = b->query + r % b->queries;
         int64_t to = ((b->batch * at->heads + head) * at->lq + query) * at->dv;
-        mc_narrow(at->kern, out->layout->dtype, y, at->dv, out->data, to);
+        mc_narrow(at->kern, out->layout->dtype, y + begin, end - begin, out->data, to + begin);
     }
 }
 
@@ -228,61 +248,124 @@ static int64_t offset_of(const attention *at, int64_t batch) {
     return offset->layout->ndim == 0 ? data[0] : data[batch * offset->layout->strides[0]];
 }
 
-static void attend(const attention *at, int64_t unit, float *scratch) {
+static block block_at(const attention *at, int64_t index, int worker) {
     block b = {.at = at};
-    int64_t query_block = unit % at->query_blocks, rest = unit / at->query_blocks;
-    int64_t head_block = rest % at->head_blocks;
-    b.batch = rest / at->head_blocks;
-    b.head = head_block * at->unit_heads;
-    b.kv_head = b.head / (at->heads / at->kv_heads);
+    int64_t query_block = index % at->query_blocks, kv_row = index / at->query_blocks;
+    b.batch = kv_row / at->kv_heads;
+    b.kv_head = kv_row % at->kv_heads;
+    b.head = b.kv_head * at->group;
     /* Causal: the last block has most to do, so it goes first. */
     b.query = (at->query_blocks - 1 - query_block) * at->unit_queries;
     b.queries = mc_min(at->unit_queries, at->lq - b.query);
-    b.rows = at->unit_heads * b.queries;
+    b.rows = at->group * b.queries;
     b.offset = offset_of(at, b.batch);
     int64_t begin, end, unused;
     seen_keys(&b, b.query, &begin, &unused);
     seen_keys(&b, b.query + b.queries - 1, &unused, &end);
-    b.first = begin;
-    b.width = end - begin;
+    b.first = at->pairs ? begin & ~(int64_t)1 : begin;
+    b.width = end - b.first;
 
-    int64_t rows = at->unit_heads * at->unit_queries;
-    b.q = scratch;
-    b.y = b.q + rows * at->d;
+    int64_t rows = at->group * at->unit_queries;
+    const mc_cpu *cpu = mc_cpu_of(at->call);
+    b.q = at->scratch + worker * at->worker_floats;
+    b.tile = b.q + rows * at->d;
+    b.scores = at->scratch + cpu->threads * at->worker_floats;
+    b.scores += (at->split ? index : worker) * at->block_floats;
+    b.y = b.scores + rows * at->lk;
     b.totals = b.y + rows * at->dv;
-    b.tile = b.totals + rows;
-    b.scores = b.tile + KEYS * (at->d > at->dv ? at->d : at->dv);
-    load_queries(&b);
-    multiply_keys(&b);
-    for (int64_t r = 0; r < b.rows; r++)
-        weigh_row(&b, r, &b.totals[r]);
-    add_totals(&b);
-    add_values(&b);
-    store_rows(&b);
+    return b;
 }
 
-static void attend_units(void *context, int64_t begin, int64_t end, int worker) {
+static void attend(void *context, int64_t begin, int64_t end, int worker) {
     const attention *at = context;
-    for (int64_t unit = begin; unit < end; unit++)
-        attend(at, unit, at->scratch + worker * at->worker_floats);
+    for (int64_t index = begin; index < end; index++) {
+        block b = block_at(at, index, worker);
+        multiply_keys(&b, 0, b.width);
+        for (int64_t r = 0; r < b.rows; r++)
+            weigh_row(&b, r);
+        add_values(&b, 0, at->dv);
+        store_rows(&b, 0, at->dv);
+    }
 }
+
+/* ---- blocks that are split ---- */
+
+/* Part i of n units of `step`, in `parts`: *begin <= unit < *end. */
+static void part_of(int64_t n, int64_t step, int64_t i, int64_t parts, int64_t *begin,
+                    int64_t *end) {
+    int64_t steps = (n + step - 1) / step;
+    *begin = mc_min(n, steps * i / parts * step);
+    *end = mc_min(n, steps * (i + 1) / parts * step);
+}
+
+static void score_parts(void *context, int64_t begin, int64_t end, int worker) {
+    const attention *at = context;
+    for (int64_t task = begin; task < end; task++) {
+        block b = block_at(at, task / at->key_parts, worker);
+        int64_t from, to;
+        part_of(b.width, KEYS, task % at->key_parts, at->key_parts, &from, &to);
+        if (from < to) multiply_keys(&b, from, to);
+    }
+}
+
+static void weigh_parts(void *context, int64_t begin, int64_t end, int worker) {
+    const attention *at = context;
+    int64_t rows = at->group * at->unit_queries;
+    for (int64_t task = begin; task < end; task++) {
+        block b = block_at(at, task / rows, worker);
+        if (task % rows < b.rows) weigh_row(&b, task % rows);
+    }
+}
+
+static void value_parts(void *context, int64_t begin, int64_t end, int worker) {
+    const attention *at = context;
+    for (int64_t task = begin; task < end; task++) {
+        block b = block_at(at, task / at->column_parts, worker);
+        int64_t from, to;
+        part_of(at->dv, COLUMNS, task % at->column_parts, at->column_parts, &from, &to);
+        if (from == to) continue;
+        add_values(&b, from, to);
+        store_rows(&b, from, to);
+    }
+}
+
+static void attend_in_parts(attention *at) {
+    int64_t rows = at->group * at->unit_queries, key_work = rows * at->lk * at->d / at->key_parts;
+    int64_t value_work = rows * at->lk * at->dv / at->column_parts;
+    const int64_t exp_work = 16; /* a weight costs that many products */
+    mc_cpu_for(at->call, at->blocks * at->key_parts, mc_grain(key_work), score_parts, at);
+    mc_cpu_for(at->call, at->blocks * rows, mc_grain(at->lk * exp_work), weigh_parts, at);
+    mc_cpu_for(at->call, at->blocks * at->column_parts, mc_grain(value_work), value_parts, at);
+}
+
+/* ---- all of them ---- */
 
 /* Blocks as large as caches like, small enough to give every thread some. */
 static void choose_blocks(attention *at, int64_t batch, int threads) {
-    int64_t group = at->heads / at->kv_heads;
-    at->unit_heads = batch * at->kv_heads * at->lq >= 2 * threads ? group : 1;
-    int64_t queries = ROWS / at->unit_heads;
+    int64_t enough = (int64_t)RUNS * threads, kv_rows = batch * at->kv_heads;
     int64_t span = at->lk; /* keys that a block may see */
     if (at->attr->window > 0) span = mc_min(span, at->attr->window + ROWS);
-    int64_t fit = SCORE_FLOATS / (at->unit_heads * (span < 1 ? 1 : span));
-    if (queries > fit) queries = fit;
-    if (queries < 1) queries = 1;
-    at->unit_queries = mc_min(queries, at->lq);
+    int64_t queries = mc_min(at->lq, ROWS / at->group);
+    while (kv_rows * ((at->lq - 1) / (queries < 1 ? 1 : queries) + 1) < enough &&
+           queries * at->group > FEW_ROWS)
+        queries = (queries + 1) / 2;
+    queries = mc_min(queries, SCORE_FLOATS / (at->group * (span < 1 ? 1 : span)));
+    at->unit_queries = queries < 1 ? 1 : queries;
     at->query_blocks = (at->lq - 1) / at->unit_queries + 1;
-    at->head_blocks = at->heads / at->unit_heads;
-    int64_t rows = at->unit_heads * at->unit_queries;
-    at->worker_floats =
-        rows * (at->d + at->dv + 1 + at->lk) + KEYS * (at->d > at->dv ? at->d : at->dv);
+    at->blocks = kv_rows * at->query_blocks;
+    int64_t rows = at->group * at->unit_queries;
+    at->split = threads > 1 && at->blocks < 2 * threads && rows * span * at->d > 2 * MC_SMALL_WORK;
+    at->key_parts = at->column_parts = (enough - 1) / at->blocks + 1;
+    at->worker_floats = rows * at->d + KEYS * (at->d > at->dv ? at->d : at->dv);
+    at->block_floats = rows * (at->lk + at->dv + 1);
+}
+
+/* Whether bf16 meets bf16: the values of a row side by side, an even number of them in a key. */
+static bool takes_pairs(const attention *at) {
+    const mc_layout *k = at->call->in[K].layout, *v = at->call->in[V].layout;
+    return at->kern->bf16_pairs && k->dtype == MICA_BF16 && v->dtype == MICA_BF16 &&
+           k->strides[3] == 1 && (v->strides[3] == 1 || at->dv == 1) && at->d % 2 == 0 &&
+           at->lk > 0;
 }
 
 mica_status mc_eval_sdpa(const mc_call *call) {
@@ -296,16 +379,23 @@ mica_status mc_eval_sdpa(const mc_call *call) {
     at.lq = out->shape[2];
     at.dv = out->shape[3];
     at.kv_heads = k->shape[1];
+    at.group = at.heads / at.kv_heads;
     at.lk = k->shape[2];
     at.d = k->shape[3];
+    at.pairs = takes_pairs(&at);
     const mc_operand *mask = operand(&at, MASK);
     int64_t shape[4] = {batch, at.heads, at.lq, at.lk};
     if (mask->data != NULL) (void)mc_layout_broadcast(mask->layout, shape, 4, &at.mask);
     choose_blocks(&at, batch, cpu->threads);
-    size_t bytes = (size_t)(at.worker_floats * cpu->threads) * sizeof *at.scratch;
-    at.scratch = mc_run_scratch(call->run, bytes);
+    int64_t results = at.split ? at.blocks : cpu->threads;
+    int64_t floats = at.worker_floats * cpu->threads + at.block_floats * results;
+    at.scratch = mc_run_scratch(call->run, (size_t)floats * sizeof *at.scratch);
     if (at.scratch == NULL) return MICA_ENOMEM;
-    int64_t work = at.unit_heads * at.unit_queries * at.lk * at.d;
-    mc_cpu_for(call, batch * at.head_blocks * at.query_blocks, mc_grain(work), attend_units, &at);
+    if (at.split) {
+        attend_in_parts(&at);
+        return MICA_OK;
+    }
+    int64_t work = at.group * at.unit_queries * at.lk * at.d;
+    mc_cpu_for(call, at.blocks, mc_grain(work), attend, &at);
     return MICA_OK;
 }

@@ -222,28 +222,165 @@ static void check_narrow_bf16(check *c) {
     narrow_all(c, MK_BF16);
 }
 
-static void check_exp_shift(check *c) {
-    for (int64_t n = 1; n < 70; n++) {
+/* ---- attention ---- */
+
+/* n bf16 like fill_floats's. */
+static void fill_bf16(uint16_t *x, int64_t n, kind kinds) {
+    float *wide = malloc((size_t)n * sizeof *wide);
+    if (wide == NULL) exit(EXIT_FAILURE);
+    fill_floats(wide, n, kinds == TINY ? PLAIN : kinds); /* subnormals may count as 0 */
+    for (int64_t i = 0; i < n; i++)
+        x[i] = mk_to_bf16(wide[i]);
+    free(wide);
+}
+
+static void scores_of(check *c, int64_t m, int64_t n, int64_t d, kind kinds) {
+    guarded q = guarded_new((size_t)(m * d) * sizeof(uint16_t), c->where);
+    guarded k = guarded_new((size_t)(n * d) * sizeof(uint16_t), c->where), y = floats(c, m * n);
+    const uint16_t *pq = q.data, *pk = k.data;
+    const float *got = y.data;
+    fill_bf16(q.data, m * d, kinds);
+    fill_bf16(k.data, n * d, PLAIN);
+    c->kern->attn_scores(m, n, d, pq, d, pk, d, y.data, n);
+    for (int64_t i = 0; i < m * n; i++) {
+        const uint16_t *a = pq + i / n * d, *b = pk + i % n * d;
+        double sum = 0, size = 0;
+        for (int64_t l = 0; l < d; l++) {
+            double term = (double)mk_from_bf16(a[l]) * (double)mk_from_bf16(b[l]);
+            sum += term;
+            size += fabs(term);
+        }
+        judge(c, (double)got[i], sum, (double)(d + 4) * UNIT * size);
+        float alone;
+        c->kern->attn_scores(1, 1, d, a, d, b, d, &alone, 1);
+        same_bits(c, &alone, got + i, 1, "a block differs from its elements");
+    }
+    release(c, &q), release(c, &k), release(c, &y);
+}
+
+static void check_attn_scores(check *c) {
+    static const int64_t sizes[] = {2, 8, 10, 32, 66, 128, 130, 258};
+    for (int i = 0; i < COUNT(sizes_m); i++)
+        for (int j = 0; j < COUNT(sizes_n); j++)
+            for (int l = 0; l < COUNT(sizes); l++)
+                scores_of(c, sizes_m[i], sizes_n[j], sizes[l], (kind)((i + j + l) % KINDS));
+}
+
+static void values_of(check *c, int64_t m, int64_t n, int64_t dv, kind kinds) {
+    guarded w = guarded_new((size_t)(m * n) * sizeof(uint16_t), c->where);
+    guarded v = guarded_new((size_t)(n * dv) * sizeof(uint16_t), c->where), y = floats(c, m * dv);
+    float *start = malloc((size_t)(m * dv) * sizeof *start);
+    if (start == NULL) exit(EXIT_FAILURE);
+    const uint16_t *pw = w.data, *pv = v.data;
+    const float *got = y.data;
+    fill_bf16(w.data, m * n, kinds);
+    fill_bf16(v.data, n * dv, PLAIN);
+    fill_floats(start, m * dv, PLAIN);
+    memcpy(y.data, start, (size_t)(m * dv) * sizeof *start);
+    c->kern->attn_values(m, n, dv, pw, n, pv, dv, y.data, dv);
+    for (int64_t i = 0; i < m * dv; i++) {
+        const uint16_t *a = pw + i / dv * n, *b = pv + i % dv;
+        double sum = (double)start[i], size = fabs(sum);
+        for (int64_t j = 0; j < n; j++) {
+            double term = (double)mk_from_bf16(a[j]) * (double)mk_from_bf16(b[j * dv]);
+            sum += term;
+            size += fabs(term);
+        }
+        judge(c, (double)got[i], sum, (double)(n + 4) * UNIT * size);
+        int64_t half = n / 4 * 2; /* alone, and in two parts */
+        c->kern->attn_values(1, half, 1, a, n, b, dv, start + i, 1);
+        c->kern->attn_values(1, n - half, 1, a + half, n, b + half * dv, dv, start + i, 1);
+    }
+    same_bits(c, start, got, m * dv, "a block differs from its elements");
+    free(start);
+    release(c, &w), release(c, &v), release(c, &y);
+}
+
+static void check_attn_values(check *c) {
+    static const int64_t sizes[] = {1, 2, 7, 64, 65, 130};
+    for (int i = 0; i < COUNT(sizes_m); i++)
+        for (int j = 0; j < COUNT(sizes_n); j++)
+            for (int l = 0; l < COUNT(sizes); l++)
+                values_of(c, sizes_m[i], sizes[l], sizes_n[j], (kind)((i + j + l) % KINDS));
+}
+
+static void check_scale_most(check *c) {
+    for (int64_t n = 0; n < 70; n++) {
         guarded x = floats(c, n);
-        float *in = x.data, shift = random_float() * 20, start[70];
-        for (int64_t i = 0; i < n; i++)
-            start[i] = shift - (float)(random_bits() % 9000) * 0.01f;
-        if (n > 2) start[n / 2] = -INFINITY;
-        if (n > 5) start[1] = shift;
+        float *in = x.data, start[70], most = -INFINITY;
+        fill_floats(start, n, PLAIN);
+        if (n > 3) start[n - 2] = NAN;
         memcpy(in, start, (size_t)n * sizeof *in);
-        c->kern->exp_shift(n, in, shift);
+        float got = c->kern->scale_most(n, in, -3.0f);
+        for (int64_t i = 0; i < n; i++) {
+            float want = start[i] * -3.0f;
+            if (want > most) most = want;
+            if (!isnan(want)) same_bits(c, &want, in + i, 1, "is not the product");
+        }
+        same_bits(c, &most, &got, 1, "is not the largest");
+        release(c, &x);
+    }
+}
+
+/* n numbers of which a softmax takes exp. */
+static void fill_exponents(float *x, int64_t n, float shift) {
+    for (int64_t i = 0; i < n; i++)
+        x[i] = shift - (float)(random_bits() % 9000) * 0.01f;
+    if (n > 2) x[n / 2] = -INFINITY;
+    if (n > 5) x[1] = shift;
+}
+
+static void check_exp_total(check *c) {
+    for (int64_t n = 1; n < 2200; n += n < 70 ? 1 : 355) {
+        guarded x = floats(c, n);
+        float *in = x.data, shift = random_float() * 20, start[2200];
+        double total = 0;
+        fill_exponents(start, n, shift);
+        memcpy(in, start, (size_t)n * sizeof *in);
+        float got = c->kern->exp_total(n, in, shift);
         for (int64_t i = 0; i < n; i++) {
             double t = (double)(start[i] - shift), want = t < -87 ? 0 : exp(t);
             judge(c, (double)in[i], want, 8 * UNIT * want);
             float alone = start[i];
-            c->kern->exp_shift(1, &alone, shift);
+            c->kern->exp_total(1, &alone, shift);
             same_bits(c, &alone, in + i, 1, "depends on the place");
+            total += nearbyint((double)in[i] * 0x1p24);
         }
+        float want = (float)(total * 0x1p-24);
+        same_bits(c, &want, &got, 1, "is not the total of what was written");
         release(c, &x);
     }
     float nan = NAN;
-    c->kern->exp_shift(1, &nan, 0);
+    c->kern->exp_total(1, &nan, 0);
     if (!isnan(nan)) fail_check(c, "loses NaN");
+}
+
+static void check_exp_total_bf16(check *c) {
+    for (int64_t n = 1; n < 2200; n += n < 70 ? 1 : 355) {
+        guarded x = floats(c, n), w = guarded_new((size_t)n * sizeof(uint16_t), c->where);
+        float *in = x.data, shift = random_float() * 20, exact[2200];
+        uint16_t *half = w.data;
+        double total = 0;
+        fill_exponents(in, n, shift);
+        memcpy(exact, in, (size_t)n * sizeof *in);
+        float got = c->kern->exp_total_bf16(n, in, shift, half);
+        float in_place = c->kern->exp_total_bf16(n, in, shift, x.data);
+        c->kern->exp_total(n, exact, shift);
+        for (int64_t i = 0; i < n; i++) {
+            c->cases++;
+            if (half[i] != mk_to_bf16(exact[i])) fail_check(c, "is not exp_total's, rounded");
+            total += nearbyint((double)mk_from_bf16(half[i]) * 0x1p24);
+        }
+        float want = (float)(total * 0x1p-24);
+        same_bits(c, &want, &got, 1, "is not the total of what was written");
+        same_bits(c, &want, &in_place, 1, "differs in place");
+        if (memcmp(x.data, half, (size_t)n * sizeof *half) != 0) fail_check(c, "differs in place");
+        release(c, &x), release(c, &w);
+    }
+    float nan = NAN;
+    uint16_t half;
+    c->kern->exp_total_bf16(1, &nan, 0, &half);
+    if (!isnan(mk_from_bf16(half))) fail_check(c, "loses NaN");
 }
 
 /* ---- quantised ---- */
@@ -649,6 +786,7 @@ static const struct {
     void (*run)(check *c);
 } checks[] = {
 #define KERN(name, result, args) {#name, check_##name},
+#include "cpu/kern/attn_list.h"
 #include "cpu/kern/dense_list.h"
 #include "cpu/kern/fast_list.h"
 #include "cpu/kern/quant_list.h"
@@ -664,13 +802,13 @@ static bool wanted(int isa, const char *only) {
 
 static int check_all(const char *only, bool loose) {
     int failures = 0, columns = 0;
-    printf("%-12s", "kernel");
+    printf("%-14s", "kernel");
     for (int isa = 0; isa < MK_ISA_COUNT; isa++)
         if (wanted(isa, only)) columns += printf(" %20s", mk_isa_name((mk_isa)isa));
     if (columns == 0) failures++; /* no such instruction set here */
     printf("   (error / bound, cases)\n");
     for (int i = 0; i < COUNT(checks); i++) {
-        printf("%-12s", checks[i].name);
+        printf("%-14s", checks[i].name);
         const char *wrong = NULL;
         for (int isa = 0; isa < MK_ISA_COUNT; isa++) {
             if (!wanted(isa, only)) continue;

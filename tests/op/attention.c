@@ -85,13 +85,14 @@ static void nothing_seen_is_zero(void **state) {
 
 /* One query against a cache has the bits that it had within the prompt: whatever else is in the
  * batch, however much room the cache has, with hidden keys in front, or with old keys dropped that
- * the window hides. */
+ * the window hides (an even number of them). */
 static void bits_of_a_query(void **state) {
     (void)state;
     bench b = bench_open();
-    const mica_dtype dtypes[] = {MICA_F32, MICA_BF16};
-    for (int d = 0; d < 2; d++) {
-        operands o = make(&b, dtypes[d], 0, 101, 101);
+    const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
+    for (int d = 0; d < 6; d++) {
+        operands o = make(&b, dtypes[d / 2], 0, 101, 101);
+        if (d % 2 == 1) o.q = mica_astype(b.s, o.q, MICA_F32); /* as caches meet queries */
         mica_sdpa_options options = {.causal = true, .window = 33};
         mica_array all = mica_sdpa(b.s, o.q, o.k, o.v, &options);
         for (int64_t i = 0; i < 101; i += 20) {
@@ -124,6 +125,61 @@ static void bits_of_a_query(void **state) {
     bench_close(&b);
 }
 
+/* The last `queries` of 300 causal queries over 900 keys, by a device of its own: f32
+ * [5, queries, 40], to be freed. Five query heads share one head of keys. */
+static float *attend_with(int threads, mica_dtype dtype, bool window, int64_t queries) {
+    bench b = {NULL, NULL};
+    const mica_device_options options = {.threads = threads};
+    assert_int_equal(mica_device_open("cpu", &options, &b.device), MICA_OK);
+    assert_int_equal(mica_scope_open(b.device, &b.s), MICA_OK);
+    mica_array q = noise(b.s, 1, MICA_F32, SHAPE(1, 5, 300, 96));
+    mica_array k = noise(b.s, 2, dtype, SHAPE(1, 1, 900, 96));
+    mica_array v = noise(b.s, 3, dtype, SHAPE(1, 1, 900, 40));
+    q = mica_multiply(b.s, mica_slice_axis(b.s, q, 2, 300 - queries, 300), mica_f32(b.s, 6));
+    float *y =
+        floats_of(b.s, mica_sdpa(b.s, q, k, v,
+                                 &(mica_sdpa_options){.causal = true, .window = window ? 411 : 0}));
+    bench_close(&b);
+    return y;
+}
+
+/* Nor do they depend on the number of threads, and on how many queries the work is split over. */
+static void bits_of_threads(void **state) {
+    (void)state;
+    const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
+    const int64_t counts[] = {300, 70, 4, 2, 1};
+    for (int d = 0; d < 6; d++) {
+        float *want = attend_with(1, dtypes[d / 2], d % 2 == 1, 300);
+        for (int threads = 1; threads <= 9; threads += 4)
+            for (int c = 0; c < 5; c++) {
+                int64_t n = counts[c];
+                float *got = attend_with(threads, dtypes[d / 2], d % 2 == 1, n);
+                for (int64_t head = 0; head < 5; head++)
+                    assert_memory_equal(got + head * n * 40, want + (head * 300 + 300 - n) * 40,
+                                        (size_t)(n * 40) * sizeof *got);
+                free(got);
+            }
+        free(want);
+    }
+}
+
+/* Sums over many keys stay within what rounding to 16 bits allows. */
+static void many_keys(void **state) {
+    (void)state;
+    const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
+    const double slack[] = {4e-6, 4e-6, 1e-2}; /* f16 is widened: only bf16 rounds q and weights */
+    bench b = bench_open();
+    for (int d = 0; d < 3; d++) {
+        operands o = {noise(b.s, 1, MICA_F32, SHAPE(1, 4, 33, 130)),
+                      noise(b.s, 2, dtypes[d], SHAPE(1, 2, 1500, 130)),
+                      noise(b.s, 3, dtypes[d], SHAPE(1, 2, 1500, 70))};
+        o.q = mica_multiply(b.s, o.q, mica_f32(b.s, 8)); /* not all weights alike */
+        compare(&b, &o, &(mica_sdpa_options){.causal = true}, slack[d]);
+        compare(&b, &o, &(mica_sdpa_options){.causal = true, .window = 700}, slack[d]);
+    }
+    bench_close(&b);
+}
+
 static void wrong_operands(void **state) {
     (void)state;
     bench b = bench_open();
@@ -151,10 +207,9 @@ static void wrong_operands(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_option),
-        cmocka_unit_test(nothing_seen_is_zero),
-        cmocka_unit_test(bits_of_a_query),
-        cmocka_unit_test(wrong_operands),
+        cmocka_unit_test(every_option),    cmocka_unit_test(nothing_seen_is_zero),
+        cmocka_unit_test(bits_of_a_query), cmocka_unit_test(bits_of_threads),
+        cmocka_unit_test(many_keys),       cmocka_unit_test(wrong_operands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,4 +50,25 @@ MK_INLINE __m256 mk_load_half(const uint16_t *x, int64_t n, mk_type type) {
     return mk_wide(_mm_loadu_si128((const void *)part), type);
 }
 
+/* exp(t), t <= 0, as 2^n e^r with |r| <= ln(2) / 2, e^r by its series to r^7 / 5040. */
+MK_INLINE __m256 mk_exp_negative(__m256 t) {
+    __m256 n = _mm256_round_ps(_mm256_mul_ps(t, _mm256_set1_ps(0x1.715476p+0f)),
+                               _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m256 r = _mm256_fmadd_ps(n, _mm256_set1_ps(-0x1.62e400p-1f), t);
+    r = _mm256_fmadd_ps(n, _mm256_set1_ps(-0x1.7f7d1cp-20f), r);
+    __m256 p = _mm256_set1_ps(1.0f / 5040.0f);
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 720.0f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 120.0f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 24.0f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 6.0f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0.5f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
+    __m256i power = _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23);
+    __m256 y = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), power));
+    __m256 nan = _mm256_cmp_ps(t, t, _CMP_UNORD_Q);
+    y = _mm256_and_ps(y, _mm256_cmp_ps(t, _mm256_set1_ps(-87.0f), _CMP_NLT_UQ));
+    return _mm256_blendv_ps(y, t, nan);
+}
+
 #endif

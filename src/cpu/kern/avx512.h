@@ -28,4 +28,29 @@ MK_INLINE __m512 mk_wide_bf16(__m256i h) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
 
+/* exp(t), t <= 0, as 2^n e^r with |r| <= ln(2) / 2, e^r by its series to r^7 / 5040. */
+MK_INLINE __m512 mk_exp_negative(__m512 t) {
+    __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(t, _mm512_set1_ps(0x1.715476p+0f)),
+                                    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-0x1.62e400p-1f), t);
+    r = _mm512_fmadd_ps(n, _mm512_set1_ps(-0x1.7f7d1cp-20f), r);
+    __m512 p = _mm512_set1_ps(1.0f / 5040.0f);
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 720.0f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 120.0f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 24.0f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 6.0f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.5f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
+    __mmask16 keep = _mm512_cmp_ps_mask(t, _mm512_set1_ps(-87.0f), _CMP_NLT_UQ);
+    return _mm512_maskz_scalef_ps(keep, p, n);
+}
+
+/* The sum of 16 whole numbers that do not fit 32 bits together. */
+MK_INLINE int64_t mk_sum_i32(__m512i a) {
+    __m512i low = _mm512_cvtepi32_epi64(_mm512_castsi512_si256(a));
+    __m512i high = _mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(a, 1));
+    return _mm512_reduce_add_epi64(_mm512_add_epi64(low, high));
+}
+
 #endif

@@ -226,32 +226,6 @@ static void narrow_bf16(int64_t n, const float *x, uint16_t *y) {
     }
 }
 
-/* exp(t), t <= 0, as 2^n e^r with |r| <= ln(2) / 2, e^r by its series to r^7 / 5040. */
-MK_INLINE __m512 exp_negative(__m512 t) {
-    __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(t, _mm512_set1_ps(0x1.715476p+0f)),
-                                    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-0x1.62e400p-1f), t);
-    r = _mm512_fmadd_ps(n, _mm512_set1_ps(-0x1.7f7d1cp-20f), r);
-    __m512 p = _mm512_set1_ps(1.0f / 5040.0f);
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 720.0f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 120.0f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 24.0f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 6.0f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.5f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-    __mmask16 keep = _mm512_cmp_ps_mask(t, _mm512_set1_ps(-87.0f), _CMP_NLT_UQ);
-    return _mm512_maskz_scalef_ps(keep, p, n);
-}
-
-static void exp_shift(int64_t n, float *x, float shift) {
-    for (int64_t i = 0; i < n; i += 16) {
-        __mmask16 mask = mk_first(n - i);
-        __m512 t = _mm512_sub_ps(_mm512_maskz_loadu_ps(mask, x + i), _mm512_set1_ps(shift));
-        _mm512_mask_storeu_ps(x + i, mask, exp_negative(t));
-    }
-}
-
 void mk_dense_avx512(mk_kernels *kernels) {
     kernels->matmul_nt = matmul_nt;
     kernels->matvec_f16 = matvec_f16;
@@ -261,5 +235,4 @@ void mk_dense_avx512(mk_kernels *kernels) {
     kernels->widen_bf16 = widen_bf16;
     kernels->narrow_f16 = narrow_f16;
     kernels->narrow_bf16 = narrow_bf16;
-    kernels->exp_shift = exp_shift;
 }

@@ -4,9 +4,7 @@
  * matvec_f16, matvec_bf16: the same for m = 1 and 16-bit w; bits as matmul_nt over widened w.
  * matmul_nn: y[i, j] += sum_l x[i, l] * w[l, j]; x [m, k], w [k, n], l in rising order, each step
  *            rounded once where the machine can (fma).
- * widen_*:   n elements to f32, exact. narrow_*: to nearest even; NaN stays NaN.
- * exp_shift: x[i] = exp(x[i] - shift), within 4 units in the last place, below -87 flushed to 0;
- *            each element has the same bits wherever it stands. shift is finite. */
+ * widen_*:   n elements to f32, exact. narrow_*: to nearest even; NaN stays NaN. */
 KERN(matmul_nt, void,
      (int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride, const float *w,
       int64_t w_stride, float *y, int64_t y_stride))
@@ -21,4 +19,3 @@ KERN(widen_f16, void, (int64_t n, const uint16_t *x, float *y))
 KERN(widen_bf16, void, (int64_t n, const uint16_t *x, float *y))
 KERN(narrow_f16, void, (int64_t n, const float *x, uint16_t *y))
 KERN(narrow_bf16, void, (int64_t n, const float *x, uint16_t *y))
-KERN(exp_shift, void, (int64_t n, float *x, float shift))

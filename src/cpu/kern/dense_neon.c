@@ -215,32 +215,6 @@ static void narrow_bf16(int64_t n, const float *x, uint16_t *y) {
     narrow(n, x, y, MK_BF16);
 }
 
-/* exp(t), t <= 0, as 2^n e^r with |r| <= ln(2) / 2, e^r by its series to r^7 / 5040. */
-MK_INLINE float32x4_t exp_negative(float32x4_t t) {
-    float32x4_t n = vrndnq_f32(vmulq_n_f32(t, 0x1.715476p+0f));
-    float32x4_t r = vfmaq_n_f32(t, n, -0x1.62e400p-1f);
-    r = vfmaq_n_f32(r, n, -0x1.7f7d1cp-20f);
-    float32x4_t p = vdupq_n_f32(1.0f / 5040.0f);
-    p = vfmaq_f32(vdupq_n_f32(1.0f / 720.0f), p, r);
-    p = vfmaq_f32(vdupq_n_f32(1.0f / 120.0f), p, r);
-    p = vfmaq_f32(vdupq_n_f32(1.0f / 24.0f), p, r);
-    p = vfmaq_f32(vdupq_n_f32(1.0f / 6.0f), p, r);
-    p = vfmaq_f32(vdupq_n_f32(0.5f), p, r);
-    p = vfmaq_f32(vdupq_n_f32(1.0f), p, r);
-    p = vfmaq_f32(vdupq_n_f32(1.0f), p, r);
-    int32x4_t power = vshlq_n_s32(vcvtq_s32_f32(n), 23);
-    uint32x4_t y = vreinterpretq_u32_s32(vaddq_s32(vreinterpretq_s32_f32(p), power));
-    y = vandq_u32(y, vcgeq_f32(t, vdupq_n_f32(-87.0f)));
-    return vbslq_f32(vceqq_f32(t, t), vreinterpretq_f32_u32(y), t);
-}
-
-static void exp_shift(int64_t n, float *x, float shift) {
-    for (int64_t i = 0; i < n; i += 4) {
-        float32x4_t t = vsubq_f32(mk_load_first(x + i, n - i), vdupq_n_f32(shift));
-        mk_store_first(x + i, n - i, exp_negative(t));
-    }
-}
-
 void mk_dense_neon(mk_kernels *kernels) {
     kernels->matmul_nt = matmul_nt;
     kernels->matvec_f16 = matvec_f16;
@@ -250,5 +224,4 @@ void mk_dense_neon(mk_kernels *kernels) {
     kernels->widen_bf16 = widen_bf16;
     kernels->narrow_f16 = narrow_f16;
     kernels->narrow_bf16 = narrow_bf16;
-    kernels->exp_shift = exp_shift;
 }

@@ -68,13 +68,6 @@ static void narrow_bf16(int64_t n, const float *x, uint16_t *y) {
         y[i] = mk_to_bf16(x[i]);
 }
 
-static void exp_shift(int64_t n, float *x, float shift) {
-    for (int64_t i = 0; i < n; i++) {
-        float t = x[i] - shift;
-        x[i] = t < -87.0f ? 0.0f : expf(t);
-    }
-}
-
 void mk_dense_ref(mk_kernels *kernels) {
     kernels->matmul_nt = matmul_nt;
     kernels->matvec_f16 = matvec_f16;
@@ -84,5 +77,4 @@ void mk_dense_ref(mk_kernels *kernels) {
     kernels->widen_bf16 = widen_bf16;
     kernels->narrow_f16 = narrow_f16;
     kernels->narrow_bf16 = narrow_bf16;
-    kernels->exp_shift = exp_shift;
 }

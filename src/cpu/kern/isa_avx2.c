@@ -1,3 +1,4 @@
+#include "cpu/kern/attn.h"
 #include "cpu/kern/dense.h"
 #include "cpu/kern/fast.h"
 #include "cpu/kern/quant.h"
@@ -18,6 +19,7 @@ bool mk_has_avx2(void) {
 
 void mk_fill_avx2(mk_kernels *kernels) {
     mk_dense_avx2(kernels);
+    mk_attn_avx2(kernels);
     mk_quant_avx2(kernels);
     mk_row_avx2(kernels);
     mk_fast_avx2(kernels);

@@ -1,3 +1,4 @@
+#include "cpu/kern/attn.h"
 #include "cpu/kern/dense.h"
 #include "cpu/kern/quant.h"
 #include "cpu/kern/row.h"
@@ -10,6 +11,7 @@ bool mk_has_avx512(void) {
 
 void mk_fill_avx512(mk_kernels *kernels) {
     mk_dense_avx512(kernels);
+    mk_attn_avx512(kernels);
     mk_quant_avx512(kernels);
     mk_row_avx512(kernels);
 }

@@ -1,3 +1,4 @@
+#include "cpu/kern/attn.h"
 #include "cpu/kern/dense.h"
 #include "cpu/kern/fast.h"
 #include "cpu/kern/quant.h"
@@ -9,6 +10,7 @@ bool mk_has_neon(void) {
 
 void mk_fill_neon(mk_kernels *kernels) {
     mk_dense_neon(kernels);
+    mk_attn_neon(kernels);
     mk_quant_neon(kernels);
     mk_fast_neon(kernels);
 }

@@ -1,3 +1,4 @@
+#include "cpu/kern/attn.h"
 #include "cpu/kern/dense.h"
 #include "cpu/kern/fast.h"
 #include "cpu/kern/quant.h"
@@ -9,6 +10,7 @@ bool mk_has_ref(void) {
 
 void mk_fill_ref(mk_kernels *kernels) {
     mk_dense_ref(kernels);
+    mk_attn_ref(kernels);
     mk_quant_ref(kernels);
     mk_row_ref(kernels);
     mk_fast_ref(kernels);

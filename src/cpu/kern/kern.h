@@ -64,6 +64,7 @@ typedef struct mk_tiles {
 
 typedef struct mk_kernels {
 #define KERN(name, result, args) result(*name) args;
+#include "cpu/kern/attn_list.h"
 #include "cpu/kern/dense_list.h"
 #include "cpu/kern/fast_list.h"
 #include "cpu/kern/quant_list.h"
@@ -71,6 +72,7 @@ typedef struct mk_kernels {
 #undef KERN
     mk_isa isa;
     int64_t fast_streamed; /* rows of x up to which fast_matvec is quicker than tiles */
+    bool bf16_pairs;       /* attn_scores and attn_values are faster than widening first */
 } mk_kernels;
 
 const char *mk_isa_name(mk_isa isa);

@@ -1,0 +1,102 @@
+/* Attention by itself: how fast a decode step reads its caches, how fast a chunk of a prompt is
+ * computed.
+ *
+ *     attention [DEPTH [THREADS]]
+ *
+ * Caches of many layers take turns, so that they come from memory. Best of several rounds; one thread
+ * is timed by its own clock, so that what else runs on the machine counts less. */
+#define _POSIX_C_SOURCE 200809L
+
+#include <mica/mica.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { LAYERS = 12, ROUNDS = 7, CHUNK = 512 };
+
+typedef struct shape {
+    const char *name;
+    int64_t heads, kv_heads, head_dim;
+} shape;
+
+static clockid_t clock_used = CLOCK_MONOTONIC;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(clock_used, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static mica_array noise(mica_scope *s, const int64_t *dims, uint64_t seed, mica_dtype dtype) {
+    mica_array key = mica_random_key(s, seed);
+    mica_array x = mica_random_uniform(s, key, dims, 4, MICA_F32, -1, 1);
+    return mica_materialize(s, mica_astype(s, x, dtype));
+}
+
+/* Seconds of the best round, in which `layers` layers of `queries` queries at the end of the caches
+ * are computed; below 0 after an error. */
+static double time_rounds(mica_device *device, const shape *sh, mica_dtype dtype, int64_t depth,
+                          int64_t queries, int layers) {
+    const int64_t cache[] = {1, sh->kv_heads, depth, sh->head_dim};
+    const int64_t asked[] = {1, sh->heads, queries, sh->head_dim};
+    mica_scope *home = NULL;
+    mica_array k[LAYERS], v[LAYERS];
+    double best = -1;
+    if (mica_scope_open(device, &home) != MICA_OK) return -1;
+    mica_array q = noise(home, asked, 1, MICA_F32);
+    for (int i = 0; i < layers; i++) {
+        k[i] = noise(home, cache, 2, dtype);
+        v[i] = noise(home, cache, 3, dtype);
+    }
+    mica_status status = mica_scope_status(home);
+    for (int round = 0; status == MICA_OK && round < ROUNDS; round++) {
+        mica_scope *s = NULL;
+        mica_array y[LAYERS];
+        status = mica_scope_open(device, &s);
+        if (status != MICA_OK) break;
+        for (int i = 0; i < layers; i++)
+            y[i] = mica_sdpa(s, q, k[i], v[i], &(mica_sdpa_options){.causal = true});
+        double start = now();
+        status = mica_eval_n(s, y, (size_t)layers);
+        double took = now() - start;
+        if (round > 0 && (best < 0 || took < best)) best = took;
+        mica_scope_close(&s);
+    }
+    mica_scope_close(&home);
+    return status == MICA_OK ? best : -1;
+}
+
+static int measure(mica_device *device, const shape *sh, mica_dtype dtype, int64_t depth) {
+    double step = time_rounds(device, sh, dtype, depth, 1, LAYERS);
+    double chunk = time_rounds(device, sh, dtype, depth, CHUNK, 2);
+    if (step < 0 || chunk < 0) return 1;
+    double bytes = 2.0 * (double)(sh->kv_heads * depth * sh->head_dim * LAYERS) *
+                   (double)mica_dtype_bytes(dtype);
+    double seen = (double)(CHUNK * depth) - (double)CHUNK * (CHUNK - 1) / 2;
+    double flop = 4.0 * seen * (double)(sh->heads * sh->head_dim) * 2;
+    printf("%-12s  %-5s  %9.1f  %9.1f  %9.2f  %9.1f\n", sh->name, mica_dtype_name(dtype),
+           step / LAYERS * 1e6, bytes / step / 1e9, chunk / 2 * 1e3, flop / chunk / 1e9);
+    fflush(stdout);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    static const shape shapes[] = {
+        {"Qwen3-0.6B", 16, 8, 128}, {"Gemma3-1B", 4, 1, 256}, {"Llama-3.2-1B", 32, 8, 64}};
+    static const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
+    int64_t depth = argc > 1 ? atoll(argv[1]) : 2048;
+    mica_device *device = NULL;
+    const mica_device_options options = {.threads = argc > 2 ? atoi(argv[2]) : 0};
+    if (options.threads == 1) clock_used = CLOCK_PROCESS_CPUTIME_ID;
+    int failed = depth < CHUNK || mica_device_open("cpu", &options, &device) != MICA_OK;
+    if (!failed)
+        printf("%lld keys              a query: us       GB/s   %d: ms     GFLOP/s\n",
+               (long long)depth, CHUNK);
+    for (size_t i = 0; !failed && i < sizeof shapes / sizeof *shapes; i++)
+        for (size_t j = 0; !failed && j < sizeof dtypes / sizeof *dtypes; j++)
+            failed = measure(device, &shapes[i], dtypes[j], depth);
+    if (failed) fprintf(stderr, "attention: %s\n", mica_last_error());
+    mica_device_close(&device);
+    return failed;
+}

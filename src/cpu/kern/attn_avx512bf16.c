@@ -1,0 +1,291 @@
+/* AVX-512 BF16. One instruction multiplies 32 numbers: two of a row of q (or of weights), broadcast,
+ * by two of each of 16 keys (or columns). Keys are turned into that order a tile at a time, values as
+ * they are read; blocks of rows and tiles only share loads. */
+#include "cpu/kern/attn.h"
+#include "cpu/kern/avx512.h"
+
+#define ROWS 6  /* of q or weights at once: 6 x 4 sums and 4 operands fit 32 registers */
+#define COLS 4  /* registers of keys or columns */
+#define KEYS 64 /* a tile: COLS registers of 16 */
+#define PAIRS 64
+#define AHEAD 64 /* rows that are asked for before they are read */
+
+/* Keys of a tile, two elements of a key in 32 bits. */
+typedef struct tile {
+    uint32_t pairs[PAIRS][KEYS];
+} tile;
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+MK_INLINE __m512bh as_pairs(__m512i a) {
+    return (__m512bh)a;
+}
+
+/* What the pair of row r that begins at element l is to every lane. */
+MK_INLINE __m512bh pair_of(const uint16_t *row) {
+    int32_t pair;
+    memcpy(&pair, row, sizeof pair);
+    return as_pairs(_mm512_set1_epi32(pair));
+}
+
+/* The first n of four pairs, the others 0; all of them where `whole`. */
+MK_INLINE __m128i load_pairs(const uint16_t *k, int n, bool whole) {
+    if (whole) return _mm_loadu_si128((const void *)k);
+    return _mm_maskz_loadu_epi32((__mmask8)((1u << n) - 1u), k);
+}
+
+/* Four pairs of 16 keys, n of them where not `whole`, to to[i * KEYS + 0..15]. Keys after `last` are
+ * taken as it. */
+MK_INLINE void turn_pairs(const uint16_t *k, int64_t k_stride, int64_t last, int n, bool whole,
+                          uint32_t *to) {
+    __m512i row[4];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; r++) { /* keys r, r + 4, r + 8, r + 12, four pairs of each */
+        row[r] = _mm512_setzero_si512();
+#pragma GCC unroll 4
+        for (int quarter = 0; quarter < 4; quarter++) {
+            int64_t key = 4 * quarter + r;
+            if (!whole) key = least(key, last);
+            row[r] = _mm512_mask_broadcast_i32x4(row[r], (__mmask16)(0xfu << (4 * quarter)),
+                                                 load_pairs(k + key * k_stride, n, whole));
+        }
+    }
+    /* A turn of 4 x 4 within each 128 bits puts keys 4q .. 4q + 3 of a pair into quarter q. */
+    __m512i a = _mm512_unpacklo_epi32(row[0], row[1]), b = _mm512_unpackhi_epi32(row[0], row[1]);
+    __m512i c = _mm512_unpacklo_epi32(row[2], row[3]), d = _mm512_unpackhi_epi32(row[2], row[3]);
+    _mm512_store_si512(to, _mm512_unpacklo_epi64(a, c));
+    if (whole || n > 1) _mm512_store_si512(to + KEYS, _mm512_unpackhi_epi64(a, c));
+    if (whole || n > 2) _mm512_store_si512(to + 2 * KEYS, _mm512_unpacklo_epi64(b, d));
+    if (whole || n > 3) _mm512_store_si512(to + 3 * KEYS, _mm512_unpackhi_epi64(b, d));
+}
+
+/* Asks for n elements of a row: a fetch cannot fail. */
+MK_INLINE void fetch(const uint16_t *row, int64_t n) {
+    for (int64_t l = 0; l < n; l += 32)
+        _mm_prefetch((const char *)(row + l), _MM_HINT_T1);
+}
+
+/* n keys (of KEYS) and `pairs` pairs of their elements into t; the rest of a register of keys is
+ * whatever. */
+static void turn_keys(int64_t n, int64_t pairs, const uint16_t *k, int64_t k_stride, tile *t) {
+    int64_t each = (4 * 16 + pairs - 1) / pairs; /* rows to fetch with four pairs */
+    for (int64_t j = 0; j < n; j += 16) {
+        const uint16_t *first = k + j * k_stride;
+        int64_t last = n - j - 1, p = 0, ahead = AHEAD;
+        if (last >= 15)
+            for (; p + 4 <= pairs; p += 4) {
+                for (int64_t end = least(ahead + each, AHEAD + 16); ahead < end; ahead++)
+                    fetch(first + ahead * k_stride, 2 * pairs);
+                turn_pairs(first + 2 * p, k_stride, last, 4, true, &t->pairs[p][j]);
+            }
+        for (; p < pairs; p += 4)
+            turn_pairs(first + 2 * p, k_stride, last, (int)least(4, pairs - p), false,
+                       &t->pairs[p][j]);
+    }
+}
+
+/* y [rows, n] (+)= q [rows, 2 * pairs] times the tile. */
+MK_INLINE void score_tile(int rows, int64_t n, int64_t pairs, const uint16_t *q, int64_t q_stride,
+                          const tile *t, bool more, float *y, int64_t y_stride) {
+    __m512 sum[ROWS][COLS];
+    __mmask16 mask[COLS];
+    for (int j = 0; j < COLS; j++)
+        mask[j] = mk_first(n < 16 * j ? 0 : n - 16 * j);
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < COLS; j++)
+            sum[i][j] = more ? _mm512_maskz_loadu_ps(mask[j], y + i * y_stride + 16 * j)
+                             : _mm512_setzero_ps();
+    for (int64_t p = 0; p < pairs; p++) {
+        __m512bh b[COLS];
+        for (int j = 0; j < COLS; j++)
+            b[j] = as_pairs(_mm512_load_si512(&t->pairs[p][16 * j]));
+        for (int i = 0; i < rows; i++) {
+            __m512bh a = pair_of(q + i * q_stride + 2 * p);
+            for (int j = 0; j < COLS; j++)
+                sum[i][j] = _mm512_dpbf16_ps(sum[i][j], a, b[j]);
+        }
+    }
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < COLS; j++)
+            _mm512_mask_storeu_ps(y + i * y_stride + 16 * j, mask[j], sum[i][j]);
+}
+
+static void score_rows(int64_t rows, int64_t n, int64_t pairs, const uint16_t *q, int64_t q_stride,
+                       const tile *t, bool more, float *y, int64_t y_stride) {
+    switch (rows) {
+    case 1:
+        score_tile(1, n, pairs, q, q_stride, t, more, y, y_stride);
+        break;
+    case 2:
+        score_tile(2, n, pairs, q, q_stride, t, more, y, y_stride);
+        break;
+    case 3:
+        score_tile(3, n, pairs, q, q_stride, t, more, y, y_stride);
+        break;
+    case 4:
+        score_tile(4, n, pairs, q, q_stride, t, more, y, y_stride);
+        break;
+    case 5:
+        score_tile(5, n, pairs, q, q_stride, t, more, y, y_stride);
+        break;
+    default:
+        score_tile(ROWS, n, pairs, q, q_stride, t, more, y, y_stride);
+        break;
+    }
+}
+
+/* Rows a block, so that m rows are split into few, equal blocks. */
+static int64_t block_rows(int64_t m) {
+    int64_t blocks = (m + ROWS - 1) / ROWS;
+    return (m + blocks - 1) / blocks;
+}
+
+static void attn_scores(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
+                        const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride) {
+    _Alignas(64) tile t;
+    int64_t step = block_rows(m);
+    for (int64_t j = 0; j < n; j += KEYS)
+        for (int64_t l = 0; l < d; l += 2 * PAIRS) {
+            int64_t keys = least(KEYS, n - j), pairs = least(PAIRS, (d - l) / 2);
+            turn_keys(keys, pairs, k + j * k_stride + l, k_stride, &t);
+            for (int64_t i = 0; i < m; i += step)
+                score_rows(least(step, m - i), keys, pairs, q + i * q_stride + l, q_stride, &t,
+                           l > 0, y + i * y_stride + j, y_stride);
+        }
+}
+
+/* ---- values ---- */
+
+/* The first n of 32 lanes of 16 bits. */
+MK_INLINE __mmask32 first_halves(int64_t n) {
+    return n >= 32 ? 0xffffffffu : n <= 0 ? 0 : (1u << n) - 1u;
+}
+
+/* Two rows of values [16 * COLS], of which mask tells what is there, into pairs. */
+MK_INLINE void pair_values(const uint16_t *a, const uint16_t *b, const __mmask32 mask[2],
+                           __m512bh pairs[COLS]) {
+    const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40,
+                                         8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+    const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
+    for (int h = 0; h < 2; h++) {
+        __m512i x = _mm512_maskz_loadu_epi16(mask[h], a + 32 * h);
+        __m512i y = _mm512_maskz_loadu_epi16(mask[h], b + 32 * h);
+        pairs[2 * h] = as_pairs(_mm512_permutex2var_epi16(x, low, y));
+        pairs[2 * h + 1] = as_pairs(_mm512_permutex2var_epi16(x, high, y));
+    }
+}
+
+/* y [rows, cols] += w [rows, n] v [n, cols], cols <= 16 * COLS, n even */
+MK_INLINE void value_tile(int rows, int64_t cols, int64_t n, const uint16_t *w, int64_t w_stride,
+                          const uint16_t *v, int64_t v_stride, float *y, int64_t y_stride) {
+    const __mmask32 halves[2] = {first_halves(cols), first_halves(cols - 32)};
+    __m512 sum[ROWS][COLS];
+    __mmask16 mask[COLS];
+#pragma GCC unroll 4
+    for (int c = 0; c < COLS; c++)
+        mask[c] = mk_first(cols < 16 * c ? 0 : cols - 16 * c);
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int c = 0; c < COLS; c++)
+            sum[i][c] = _mm512_maskz_loadu_ps(mask[c], y + i * y_stride + 16 * c);
+    for (int64_t j = 0; j < n; j += 2) {
+        __m512bh b[COLS];
+        if (rows < ROWS) { /* there are few rows: memory is what takes time */
+            fetch(v + (j + AHEAD) * v_stride, 16 * COLS);
+            fetch(v + (j + AHEAD + 1) * v_stride, 16 * COLS);
+        }
+        pair_values(v + j * v_stride, v + (j + 1) * v_stride, halves, b);
+#pragma GCC unroll 6
+        for (int i = 0; i < rows; i++) {
+            __m512bh a = pair_of(w + i * w_stride + j);
+#pragma GCC unroll 4
+            for (int c = 0; c < COLS; c++)
+                sum[i][c] = _mm512_dpbf16_ps(sum[i][c], a, b[c]);
+        }
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int c = 0; c < COLS; c++)
+            _mm512_mask_storeu_ps(y + i * y_stride + 16 * c, mask[c], sum[i][c]);
+}
+
+static void value_rows(int64_t rows, int64_t cols, int64_t n, const uint16_t *w, int64_t w_stride,
+                       const uint16_t *v, int64_t v_stride, float *y, int64_t y_stride) {
+    switch (rows) {
+    case 1:
+        value_tile(1, cols, n, w, w_stride, v, v_stride, y, y_stride);
+        break;
+    case 2:
+        value_tile(2, cols, n, w, w_stride, v, v_stride, y, y_stride);
+        break;
+    case 3:
+        value_tile(3, cols, n, w, w_stride, v, v_stride, y, y_stride);
+        break;
+    case 4:
+        value_tile(4, cols, n, w, w_stride, v, v_stride, y, y_stride);
+        break;
+    case 5:
+        value_tile(5, cols, n, w, w_stride, v, v_stride, y, y_stride);
+        break;
+    default:
+        value_tile(ROWS, cols, n, w, w_stride, v, v_stride, y, y_stride);
+        break;
+    }
+}
+
+/* One row of values and a row of zeros. */
+static void value_last(int64_t rows, int64_t cols, const uint16_t *w, int64_t w_stride,
+                       const uint16_t *v, float *y, int64_t y_stride) {
+    uint16_t weights[2 * ROWS] = {0}, values[2 * 16 * COLS] = {0};
+    for (int64_t i = 0; i < rows; i++)
+        weights[2 * i] = w[i * w_stride];
+    memcpy(values, v, (size_t)cols * sizeof *v);
+    value_rows(rows, cols, 2, weights, 2, values, 16 * COLS, y, y_stride);
+}
+
+static void attn_values(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride,
+                        const uint16_t *v, int64_t v_stride, float *y, int64_t y_stride) {
+    int64_t step = block_rows(m), even = n / 2 * 2;
+    for (int64_t j = 0; j < n; j += KEYS)
+        for (int64_t c = 0; c < dv; c += 16 * COLS)
+            for (int64_t i = 0; i < m; i += step) {
+                int64_t rows = least(step, m - i), cols = least(16 * COLS, dv - c);
+                const uint16_t *weights = w + i * w_stride, *values = v + c;
+                float *out = y + i * y_stride + c;
+                value_rows(rows, cols, least(KEYS, even - j), weights + j, w_stride,
+                           values + j * v_stride, v_stride, out, y_stride);
+                if (n - j < KEYS && even < n)
+                    value_last(rows, cols, weights + even, w_stride, values + even * v_stride, out,
+                               y_stride);
+            }
+}
+
+static float exp_total_bf16(int64_t n, const float *x, float shift, uint16_t *w) {
+    __m512 most = _mm512_set1_ps(shift), unit = _mm512_set1_ps(0x1p24f);
+    int64_t total = 0;
+    for (int64_t i = 0; i < n;) {
+        int64_t end = least(n, i + 16 * MK_ATTN_TERMS);
+        __m512i sum = _mm512_setzero_si512();
+        for (; i < end; i += 16) {
+            __mmask16 mask = mk_first(n - i);
+            __m512 t = _mm512_sub_ps(_mm512_maskz_loadu_ps(mask, x + i), most);
+            __m256i half = (__m256i)_mm512_cvtneps_pbh(mk_exp_negative(t));
+            _mm256_mask_storeu_epi16(w + i, mask, half);
+            __m512 rounded = _mm512_mul_ps(mk_wide_bf16(half), unit);
+            sum = _mm512_add_epi32(sum, _mm512_maskz_cvtps_epi32(mask, rounded));
+        }
+        total += mk_sum_i32(sum);
+    }
+    return (float)total * 0x1p-24f;
+}
+
+void mk_attn_avx512bf16(mk_kernels *kernels) {
+    kernels->attn_scores = attn_scores;
+    kernels->attn_values = attn_values;
+    kernels->exp_total_bf16 = exp_total_bf16;
+    kernels->bf16_pairs = true;
+}

@@ -1,0 +1,22 @@
+/* Attention: products with keys and values in bf16, and the softmax between them.
+ *
+ * attn_scores:  y[i, j] = sum_l q[i, l] k[j, l]; q [m, d], k [n, d], y [m, n] f32, d even. l in rising
+ *               order, two at a time: how a pair is rounded is the machine's affair.
+ * attn_values:  y[i, c] += sum_j w[i, j] v[j, c]; w [m, n], v [n, dv], y [m, dv] f32. j in rising order
+ *               from 0, two at a time: a row has the same bits in one call or in several of which
+ *               all but the last have an even n, and keys of weight 0 change nothing.
+ * scale_most:   x[i] *= scale; returns the largest, -infinity where n is 0 or all are NaN.
+ * exp_total:    x[i] = exp(x[i] - shift), within 4 units in the last place, below -87 flushed to 0,
+ *               and the same bits wherever it stands; shift is finite and no x above it. Returns the
+ *               sum, of which each term was rounded to a multiple of 2^-24: integers, so that no
+ *               order can be told from the result. What it returns for NaN is not said.
+ * exp_total_bf16: the same, rounded to bf16 in w and summed as rounded; w may begin where x does. */
+KERN(attn_scores, void,
+     (int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride, const uint16_t *k,
+      int64_t k_stride, float *y, int64_t y_stride))
+KERN(attn_values, void,
+     (int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride, const uint16_t *v,
+      int64_t v_stride, float *y, int64_t y_stride))
+KERN(scale_most, float, (int64_t n, float *x, float scale))
+KERN(exp_total, float, (int64_t n, float *x, float shift))
+KERN(exp_total_bf16, float, (int64_t n, const float *x, float shift, uint16_t *w))
