@@ -39,9 +39,10 @@ static mica_status choose_isa(mk_isa *isa) {
         *isa = (mk_isa)i;
         return MICA_OK;
     }
-    return mc_fail(MICA_EDEVICE,
-                   "cpu: MICA_CPU is %s, which is no instruction set that mica knows "
-                   "(ref, avx2, avx512, avx512vnni, avx512bf16)",
+    return mc_fail(MICA_EDEVICE, "cpu: MICA_CPU is %s, which is no instruction set that mica knows:"
+#define ISA(name) " " #name
+#include "cpu/kern/isa_list.h"
+                   ,
                    wanted);
 }
 

@@ -653,7 +653,7 @@ static void product_fast(check *c, const mk_qrows *format, int64_t m, int64_t n,
 }
 
 static void check_fast_format(check *c, const mk_qrows *format) {
-    static const int64_t rows_m[] = {1, 2, 3, 4, 5, 9, 18}, rows_n[] = {1, 16, 35, 48, 5, 32, 66};
+    static const int64_t rows_m[] = {1, 2, 3, 4, 5, 9, 50}, rows_n[] = {1, 16, 35, 48, 5, 32, 66};
     static const int64_t lengths[] = {128, 384, 640, 1152};
     for (int i = 0; i < 2 * COUNT(rows_m); i++)
         product_fast(c, format, rows_m[i % COUNT(rows_m)], rows_n[3 * i % COUNT(rows_n)],

@@ -29,8 +29,8 @@ mk_isa mk_isa_best(void) {
 }
 
 void mk_kernels_fill(mk_kernels *kernels, mk_isa isa) {
-    for (int i = 0; i <= (int)isa; i++)
-        isas[i].fill(kernels);
+    for (int i = 0; i <= (int)isa; i++) /* a stronger set need not have all of a weaker one */
+        if (isas[i].has()) isas[i].fill(kernels);
     kernels->isa = isa;
 }
 

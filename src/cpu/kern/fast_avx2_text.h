@@ -1,0 +1,426 @@
+/* The fast products of AVX2 and of AVX-VNNI: a row of weights in each lane, 8 at a time.
+ *
+ * Rows are turned over, as bytes, so that a register holds four codes of each, which meet four codes
+ * of x that are broadcast. One text for both: whoever includes it says before how four registers of
+ * codes meet 16 codes of x (room, room_of, dot_four) and how many rows of x meet a tile at once
+ * (HIGH). */
+#define LANES 8
+#define BLOCK 128 /* codes of a row that are turned over together */
+#define STREAMED 4
+
+/* 8 rows of weights; those that are not there are others again, whose results are not stored. */
+typedef struct lanes {
+    const uint8_t *codes[LANES];
+    int64_t row[LANES];
+    const char *next; /* the rows after these, fetched meanwhile, in the order they lie in */
+} lanes;
+
+static lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
+    lanes l;
+    for (int64_t i = 0; i < LANES; i++) {
+        l.row[i] = r + i < n ? r + i : n - 1;
+        l.codes[i] = (const uint8_t *)(w->codes + l.row[i] * w->codes_stride);
+    }
+    l.next = (const char *)l.codes[0] + (r + 2 * LANES <= n ? LANES * w->codes_stride * 4 : 0);
+    return l;
+}
+
+/* 8 x 8 words turned over. */
+MK_INLINE void turn(__m256i r[8]) {
+    __m256i t[8], u[8];
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm256_unpacklo_epi32(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_epi32(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        u[i] = _mm256_unpacklo_epi64(t[i], t[i + 2]);
+        u[i + 1] = _mm256_unpackhi_epi64(t[i], t[i + 2]);
+        u[i + 2] = _mm256_unpacklo_epi64(t[i + 1], t[i + 3]);
+        u[i + 3] = _mm256_unpackhi_epi64(t[i + 1], t[i + 3]);
+    }
+    /* u[4 i + c] has words c, 4 + c of rows 4 i .. 4 i + 3 */
+    for (int c = 0; c < 4; c++) {
+        r[c] = _mm256_permute2x128_si256(u[c], u[4 + c], 0x20);
+        r[4 + c] = _mm256_permute2x128_si256(u[c], u[4 + c], 0x31);
+    }
+}
+
+/* ---- scales ---- */
+
+typedef struct stage { /* of 8 groups */
+    __m256 scales[LANES], biases[LANES];
+} stage;
+
+MK_INLINE __m256 load_scales(const void *row, mk_type type, int64_t g, int64_t count) {
+    if (type != MK_F32) return mk_load_half((const uint16_t *)row + g, count, type);
+    return _mm256_maskload_ps((const float *)row + g, mk_first(count));
+}
+
+static void fill_stage(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, stage *st) {
+    __m256i scales[LANES], biases[LANES];
+    for (int i = 0; i < LANES; i++) {
+        int64_t at = l->row[i] * w->scales_stride;
+        if (w->mode == MK_AFFINE) {
+            int64_t bytes = at * mk_type_bytes(w->type);
+            scales[i] = _mm256_castps_si256(
+                load_scales((const char *)w->scales + bytes, w->type, g, count));
+            biases[i] = _mm256_castps_si256(
+                load_scales((const char *)w->biases + bytes, w->type, g, count));
+            continue;
+        }
+        float row[LANES] = {0};
+        for (int64_t c = 0; c < count; c++) {
+            uint8_t byte = ((const uint8_t *)w->scales)[at + g + c];
+            row[c] = 0.5f * (w->mode == MK_NVFP4 ? mk_from_e4m3(byte) : mk_from_e8m0(byte));
+        }
+        __m256 v = _mm256_loadu_ps(row);
+        scales[i] = _mm256_castps_si256(v);
+        biases[i] =
+            _mm256_castps_si256(_mm256_mul_ps(v, _mm256_set1_ps((float)-MK_FAST_E2M1_ZERO)));
+    }
+    turn(scales);
+    turn(biases);
+    for (int i = 0; i < LANES; i++) {
+        st->scales[i] = _mm256_castsi256_ps(scales[i]);
+        st->biases[i] = _mm256_castsi256_ps(biases[i]);
+    }
+}
+
+/* ---- codes ---- */
+
+/* 32 codes of 2, 3, 5 or 6 bits as bytes. Half of them lie in 2 * bits bytes; the two bytes that a
+ * code begins in go to 16 bits of their own, where a product shifts the code to the top. */
+typedef struct spreader {
+    __m256i words[2], bytes[2], lift, load;
+    __m128i lower;
+} spreader;
+
+static spreader spreader_of(int bits) {
+    spreader s = {.load = mk_first(bits), .lower = _mm_cvtsi32_si128(16 - bits)};
+    int32_t words[8];
+    uint8_t bytes[32];
+    uint16_t lift[16];
+    for (int half = 0; half < 2; half++) {
+        int from = half * 2 * bits;
+        for (int i = 0; i < 8; i++)
+            words[i] = from / 4 + i % 4;
+        for (int i = 0; i < 16; i++) {
+            int bit = i * bits;
+            bytes[2 * i] = (uint8_t)(from % 4 + bit / 8);
+            bytes[2 * i + 1] = (uint8_t)(from % 4 + bit / 8 + 1);
+            lift[i] = (uint16_t)(1u << (16 - bits - bit % 8));
+        }
+        s.words[half] = _mm256_loadu_si256((const void *)words);
+        s.bytes[half] = _mm256_loadu_si256((const void *)bytes);
+    }
+    s.lift = _mm256_loadu_si256((const void *)lift);
+    return s;
+}
+
+MK_INLINE __m256i spread(const spreader *s, const uint8_t *codes) {
+    __m256i v = _mm256_maskload_epi32((const void *)codes, s->load), half[2];
+    for (int h = 0; h < 2; h++) {
+        half[h] = _mm256_shuffle_epi8(_mm256_permutevar8x32_epi32(v, s->words[h]), s->bytes[h]);
+        half[h] = _mm256_mullo_epi16(half[h], s->lift);
+        half[h] = _mm256_srl_epi16(half[h], s->lower);
+    }
+    return _mm256_permute4x64_epi64(_mm256_packus_epi16(half[0], half[1]), 0xd8);
+}
+
+/* 32 bytes of every row from byte `at`, of which `words` words are there. */
+MK_INLINE void read_words(const lanes *l, int64_t at, int64_t words, __m256i r[LANES]) {
+    __m256i mask = mk_first(words);
+    for (int i = 0; i < LANES; i++) {
+        const uint8_t *from = l->codes[i] + at;
+        r[i] = words >= 8 ? _mm256_loadu_si256((const void *)from)
+                          : _mm256_maskload_epi32((const void *)from, mask);
+    }
+    for (int i = 0; i < LANES / 2; i++)
+        _mm_prefetch(l->next + at * LANES + 64 * i, _MM_HINT_T1);
+    turn(r);
+}
+
+/* 8 words of 8 codes as 16 of 4, the even ones first. */
+MK_INLINE void take_apart(const mk_qrows *w, const __m256i words[LANES], __m256i *block) {
+    static const uint8_t e2m1[16] = MK_FAST_E2M1;
+    const __m256i low = _mm256_set1_epi8(0x0f);
+    __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)e2m1));
+    for (int i = 0; i < LANES; i++) {
+        __m256i even = _mm256_and_si256(words[i], low);
+        __m256i odd = _mm256_and_si256(_mm256_srli_epi16(words[i], 4), low);
+        block[2 * i] = w->mode == MK_AFFINE ? even : _mm256_shuffle_epi8(table, even);
+        block[2 * i + 1] = w->mode == MK_AFFINE ? odd : _mm256_shuffle_epi8(table, odd);
+    }
+}
+
+/* Codes at .. at + count - 1 of every row, count <= BLOCK, as bytes turned over. */
+MK_INLINE void read_block(const mk_qrows *w, const lanes *l, const spreader *s, int64_t at,
+                          int64_t count, __m256i *block) {
+    if (w->bits == 4) {
+        for (int64_t c = 0; c < count; c += 64) {
+            __m256i words[LANES];
+            read_words(l, (at + c) / 2, (count - c) / 8, words);
+            take_apart(w, words, block + c / 4);
+        }
+        return;
+    }
+    for (int64_t c = 0; c < count; c += 32) {
+        int64_t byte = (at + c) / 8 * w->bits;
+        if (w->bits == 8) {
+            read_words(l, byte, 8, block + c / 4);
+            continue;
+        }
+        __m256i r[LANES];
+#pragma GCC unroll 8
+        for (int i = 0; i < LANES; i++)
+            r[i] = spread(s, l->codes[i] + byte);
+        for (int i = 0; i < LANES / 4; i++)
+            _mm_prefetch(l->next + byte * LANES + 64 * i, _MM_HINT_T1);
+        turn(r);
+#pragma GCC unroll 8
+        for (int i = 0; i < LANES; i++)
+            block[c / 4 + i] = r[i];
+    }
+}
+
+/* ---- products ---- */
+
+MK_INLINE __m256 add_group(__m256 y, __m256i dot, __m256 scale, __m256 bias, float x_scale,
+                           float x_sum) {
+    y = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), _mm256_mul_ps(scale, _mm256_set1_ps(x_scale)), y);
+    return _mm256_fmadd_ps(bias, _mm256_set1_ps(x_sum), y);
+}
+
+/* y[m, 8] of the rows in l. */
+MK_INLINE void rows_product(room fit, const mk_qrows *w, const lanes *l, int m, const mk_xrows *x,
+                            __m256 *y) {
+    spreader s = spreader_of(w->bits == 8 ? 6 : w->bits);
+    int64_t group = w->group, groups = w->k / group, each = BLOCK / group;
+    stage st;
+    for (int i = 0; i < m; i++)
+        y[i] = _mm256_setzero_ps();
+    for (int64_t g = 0; g < groups; g += each) {
+        __m256i block[BLOCK / 4];
+        int64_t count = groups - g < each ? groups - g : each;
+        if (g % LANES == 0) fill_stage(w, l, g, groups - g < LANES ? groups - g : LANES, &st);
+        read_block(w, l, &s, g * group, count * group, block);
+        const uint8_t *codes = (const uint8_t *)block;
+        for (int64_t c = g; c < g + count; c++, codes += group * LANES) {
+            for (int i = 0; i < m; i++) {
+                const int8_t *a = x->codes + i * x->k + c * group;
+                __m256i dot = _mm256_setzero_si256();
+                for (int64_t at = 0; at < group; at += 16)
+                    dot = dot_four(fit, dot, codes + at * LANES, 4 * LANES, a + at);
+                y[i] = add_group(y[i], dot, st.scales[c % LANES], st.biases[c % LANES],
+                                 x->scales[i * groups + c], x->sums[i * groups + c]);
+            }
+        }
+    }
+}
+
+MK_INLINE void rows_room(room fit, const mk_qrows *w, const lanes *l, int64_t m, const mk_xrows *x,
+                         __m256 *y) {
+    switch (m) {
+    case 1:
+        rows_product(fit, w, l, 1, x, y);
+        break;
+    case 2:
+        rows_product(fit, w, l, 2, x, y);
+        break;
+    case 3:
+        rows_product(fit, w, l, 3, x, y);
+        break;
+    default:
+        rows_product(fit, w, l, 4, x, y);
+        break;
+    }
+}
+
+/* The first n of 8 floats. */
+MK_INLINE void store_first(float *y, int64_t n, __m256 v) {
+    if (n >= LANES)
+        _mm256_storeu_ps(y, v);
+    else
+        _mm256_maskstore_ps(y, mk_first(n), v);
+}
+
+static mk_xrows rows_from(const mk_xrows *x, int64_t i) {
+    mk_xrows at = *x;
+    at.codes += i * x->k;
+    at.scales += i * (x->k / x->group);
+    at.sums += i * (x->k / x->group);
+    return at;
+}
+
+static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
+                   int64_t y_stride) {
+    room fit = room_of(w->mode == MK_AFFINE ? w->bits : MK_FAST_E2M1_BITS);
+    for (int64_t r = 0; r < n; r += LANES) {
+        lanes l = lanes_of(w, n, r);
+        for (int64_t i = 0; i < m; i += STREAMED) {
+            int64_t count = m - i < STREAMED ? m - i : STREAMED;
+            mk_xrows part = rows_from(x, i);
+            __m256 sums[STREAMED];
+            if (fit == FOUR)
+                rows_room(FOUR, w, &l, count, &part, sums);
+            else if (fit == TWO)
+                rows_room(TWO, w, &l, count, &part, sums);
+            else
+                rows_room(HALVES, w, &l, count, &part, sums);
+            for (int64_t c = 0; c < count; c++)
+                store_first(y + (i + c) * y_stride + r, n - r, sums[c]);
+        }
+    }
+}
+
+/* ---- tiles ---- */
+
+/* Rows r .. r + 7 of n, to their half of a tile. */
+static void unpack_half(const mk_qrows *w, int64_t n, int64_t r, uint8_t *codes, float *scales) {
+    const __m256i none = _mm256_setzero_si256();
+    __m256i there = mk_first(n > r ? n - r : 0);
+    spreader s = spreader_of(w->bits == 8 ? 6 : w->bits);
+    lanes l = lanes_of(w, n, r);
+    for (int64_t at = 0; at < w->k; at += BLOCK) {
+        __m256i block[BLOCK / 4];
+        int64_t count = w->k - at < BLOCK ? w->k - at : BLOCK;
+        read_block(w, &l, &s, at, count, block);
+        for (int64_t i = 0; i < count / 4; i++, codes += 4 * MK_TILE)
+            _mm256_storeu_si256((void *)codes, _mm256_blendv_epi8(none, block[i], there));
+    }
+    int64_t groups = w->k / w->group;
+    for (int64_t g = 0; g < groups; g += LANES) {
+        stage st;
+        int64_t count = groups - g < LANES ? groups - g : LANES;
+        fill_stage(w, &l, g, count, &st);
+        __m256 mask = _mm256_castsi256_ps(there);
+        for (int64_t i = 0; i < count; i++, scales += 2 * MK_TILE) {
+            _mm256_storeu_ps(scales, _mm256_and_ps(st.scales[i], mask));
+            _mm256_storeu_ps(scales + MK_TILE, _mm256_and_ps(st.biases[i], mask));
+        }
+    }
+}
+
+static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
+    int64_t groups = w->k / w->group;
+    tiles->bits = w->mode == MK_AFFINE ? w->bits : MK_FAST_E2M1_BITS;
+    for (int64_t r = 0; r < n; r += MK_TILE) {
+        uint8_t *codes = tiles->codes + r * w->k;
+        float *scales = tiles->scales + 2 * r * groups;
+        unpack_half(w, n, r, codes, scales);
+        unpack_half(w, n, r + LANES, codes + 4 * LANES, scales + LANES);
+    }
+}
+
+/* y[m, 16] of a tile. */
+MK_INLINE void tile_product(room fit, int m, const mk_xrows *x, const uint8_t *codes,
+                            const float *scales, __m256 y[][2]) {
+    int64_t groups = x->k / x->group;
+    for (int i = 0; i < m; i++)
+        y[i][0] = y[i][1] = _mm256_setzero_ps();
+    const int8_t *a = x->codes;
+    for (int64_t g = 0; g < groups; g++, scales += 2 * MK_TILE) {
+        __m256i dot[HIGH][2];
+        for (int i = 0; i < m; i++)
+            dot[i][0] = dot[i][1] = _mm256_setzero_si256();
+        for (int l = 0; l < x->group; l += 16, a += 16, codes += 16 * MK_TILE)
+            for (int half = 0; half < 2; half++)
+                for (int i = 0; i < m; i++)
+                    dot[i][half] = dot_four(fit, dot[i][half], codes + half * 4 * LANES,
+                                            4 * MK_TILE, a + i * x->k);
+        for (int half = 0; half < 2; half++) {
+            __m256 scale = _mm256_loadu_ps(scales + half * LANES);
+            __m256 bias = _mm256_loadu_ps(scales + half * LANES + MK_TILE);
+            for (int i = 0; i < m; i++)
+                y[i][half] = add_group(y[i][half], dot[i][half], scale, bias,
+                                       x->scales[i * groups + g], x->sums[i * groups + g]);
+        }
+    }
+}
+
+MK_INLINE void tile_rows(room fit, int64_t m, const mk_xrows *x, const uint8_t *codes,
+                         const float *scales, __m256 y[][2]) {
+    if (m == 1)
+        tile_product(fit, 1, x, codes, scales, y);
+    else if (m == 2)
+        tile_product(fit, 2, x, codes, scales, y);
+    else if (m == 3)
+        tile_product(fit, HIGH > 2 ? 3 : 2, x, codes, scales, y);
+    else
+        tile_product(fit, HIGH, x, codes, scales, y);
+}
+
+static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles, float *y,
+                   int64_t y_stride) {
+    int64_t groups = x->k / x->group;
+    room fit = room_of(tiles->bits);
+    for (int64_t j = 0; j < n; j += MK_TILE) {
+        const uint8_t *codes = tiles->codes + j * x->k;
+        const float *scales = tiles->scales + 2 * j * groups;
+        for (int64_t i = 0; i < m; i += HIGH) {
+            int64_t count = m - i < HIGH ? m - i : HIGH;
+            mk_xrows rows = rows_from(x, i);
+            __m256 sums[HIGH][2];
+            if (fit == FOUR)
+                tile_rows(FOUR, count, &rows, codes, scales, sums);
+            else if (fit == TWO)
+                tile_rows(TWO, count, &rows, codes, scales, sums);
+            else
+                tile_rows(HALVES, count, &rows, codes, scales, sums);
+            for (int64_t c = 0; c < count; c++) {
+                store_first(y + (i + c) * y_stride + j, n - j, sums[c][0]);
+                if (n - j > LANES)
+                    store_first(y + (i + c) * y_stride + j + LANES, n - j - LANES, sums[c][1]);
+            }
+        }
+    }
+}
+
+/* ---- x ---- */
+
+MK_INLINE __m256i widest(const float *x, int group) {
+    __m256i top = _mm256_setzero_si256();
+    for (int i = 0; i < group; i += 8)
+        top = _mm256_max_epi32(top, _mm256_and_si256(_mm256_loadu_si256((const void *)(x + i)),
+                                                     _mm256_set1_epi32(0x7fffffff)));
+    return top;
+}
+
+static void quantize_group(const float *x, int group, bool pairs, int8_t *codes, float *scale,
+                           float *sum) {
+    uint32_t tops[8], bits = 0;
+    _mm256_storeu_si256((void *)tops, widest(x, group));
+    for (int i = 0; i < 8; i++)
+        bits = tops[i] > bits ? tops[i] : bits;
+    float most = mk_from_bits(bits);
+    bool finite = bits < 0x7f800000u, some = finite && most >= MK_FAST_SMALL;
+    __m256 inverse = _mm256_set1_ps(some ? 127.0f / most : 0);
+    const __m256i keep = _mm256_set1_epi32(some ? -1 : 0);
+    const __m128i order = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 0, 0, 0, 0, 0, 0, 0, 0);
+    __m256i total = _mm256_setzero_si256();
+    for (int i = 0; i < group; i += 8) {
+        __m256i code = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + i), inverse));
+        code = _mm256_and_si256(code, keep);
+        total = _mm256_add_epi32(total, code);
+        __m128i half =
+            _mm_packs_epi32(_mm256_castsi256_si128(code), _mm256_extracti128_si256(code, 1));
+        __m128i bytes = _mm_packs_epi16(half, half);
+        if (pairs) bytes = _mm_shuffle_epi8(bytes, order);
+        _mm_storel_epi64((void *)(codes + i), bytes);
+    }
+    int32_t totals[8], whole = 0;
+    _mm256_storeu_si256((void *)totals, total);
+    for (int i = 0; i < 8; i++)
+        whole += totals[i];
+    *scale = some ? most / 127.0f : finite ? 0.0f : NAN;
+    *sum = *scale * (float)whole;
+}
+
+static void quantize(int64_t m, const float *x, int64_t x_stride, int bits, const mk_xrows *y) {
+    int64_t groups = y->k / y->group;
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t g = 0; g < groups; g++)
+            quantize_group(x + i * x_stride + g * y->group, y->group, bits == 4,
+                           y->codes + i * y->k + g * y->group, y->scales + i * groups + g,
+                           y->sums + i * groups + g);
+}

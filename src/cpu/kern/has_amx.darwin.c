@@ -1,0 +1,5 @@
+#include "cpu/kern/has_amx.h"
+
+bool mk_amx_allowed(void) {
+    return false;
+}

@@ -1,0 +1,20 @@
+#include "cpu/kern/fast.h"
+#include "cpu/kern/has_amx.h"
+
+#include <cpuid.h>
+
+/* The processor's, the system's (registers of tiles and their settings are kept from thread to
+ * thread), and leave to use them. */
+bool mk_has_amx(void) {
+    unsigned eax, ebx, ecx, edx;
+    const unsigned tile = 1u << 24, int8 = 1u << 25, kept = 3u << 17;
+    if (!mk_has_avx512vnni() || !__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
+    if ((edx & tile) == 0 || (edx & int8) == 0) return false;
+    unsigned lower, upper;
+    __asm__("xgetbv" : "=a"(lower), "=d"(upper) : "c"(0));
+    return (lower & kept) == kept && mk_amx_allowed();
+}
+
+void mk_fill_amx(mk_kernels *kernels) {
+    mk_fast_amx(kernels);
+}

@@ -1,0 +1,13 @@
+#include "cpu/kern/fast.h"
+
+#include <cpuid.h>
+
+/* The system keeps these registers where it keeps AVX2's. */
+bool mk_has_avxvnni(void) {
+    unsigned eax, ebx, ecx, edx;
+    return mk_has_avx2() && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & 1u << 4) != 0;
+}
+
+void mk_fill_avxvnni(mk_kernels *kernels) {
+    mk_fast_avxvnni(kernels);
+}
