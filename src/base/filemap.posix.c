@@ -110,15 +110,20 @@ void mc_filemap_close(mc_filemap *map) {
 mica_status mc_filemap_prefetch(const mc_filemap *map, const mc_file_watch *watch) {
     long page = sysconf(_SC_PAGESIZE);
     size_t step = page > 0 ? (size_t)page : 4096;
+    uint8_t *data = (uint8_t *)(uintptr_t)map->data;
+    mica_status status = MICA_OK;
     if (map->in_memory) return MICA_OK;
-    for (size_t at = 0; at < map->size; at += PIECE_BYTES) {
+    for (size_t at = 0; status == MICA_OK && at < map->size; at += PIECE_BYTES) {
         size_t n = map->size - at < PIECE_BYTES ? map->size - at : PIECE_BYTES;
-        posix_madvise((void *)(uintptr_t)(map->data + at), n, POSIX_MADV_WILLNEED); /* a hint */
+        posix_madvise(data + at, n, POSIX_MADV_WILLNEED); /* a hint */
         for (size_t i = 0; i < n; i += step)
-            (void)*(const volatile uint8_t *)(map->data + at + i);
-        MC_TRY(tick(watch, n));
+            (void)*(const volatile uint8_t *)(data + at + i);
+        status = tick(watch, n);
+        /* What is left is read as it is used. Asked for before the hint above, large pages would be
+         * small ones: see docs/speed-log.md. */
+        if (status != MICA_OK) mc_prefer_large_pages(data + at + n, map->size - at - n);
     }
-    return MICA_OK;
+    return status;
 }
 
 static mica_status fail_lock(int error, const char *path, size_t size) {
