@@ -146,10 +146,15 @@ MICA_API mica_device *mica_model_device(const mica_model *model);
 
 /** Options of mica_session_open; zero means the default. */
 typedef struct mica_session_options {
-    int64_t prefill_chunk; /* tokens computed at once in prefill; 0: 512 */
+    int64_t prefill_chunk;         /* tokens computed at once in prefill; 0: 512 */
+    const mica_model *draft_model; /* a smaller model with the same vocabulary, which guesses tokens
+                                      for this one: options.draft_tokens of an answer. NULL: none.
+                                      Borrowed, must outlive the session */
 } mica_session_options;
 
-/** Opens an empty session on a model. errors MICA_EINVAL, MICA_ENOMEM */
+/** Opens an empty session on a model.
+ *  errors  MICA_EINVAL an option out of range, a draft model with another vocabulary;
+ *          MICA_EUNSUPPORTED a draft model that another engine computes; MICA_ENOMEM */
 MICA_API mica_status mica_session_open(const mica_model *model, const mica_session_options *options,
                                        mica_session **session);
 MICA_API void mica_session_close(mica_session **session);
@@ -172,7 +177,8 @@ MICA_API mica_status mica_session_save(const mica_session *session, const char *
  *  options NULL for the defaults. Borrowed.
  *  session receives the session, owned by the caller; NULL after an error.
  *  errors  MICA_ENOENT, MICA_EIO; MICA_EFORMAT no session file, one of another version or byte order,
- *          cut short, or altered; MICA_EINVAL one of another model, adapter or context_length;
+ *          cut short, or altered; MICA_EINVAL one of another model, adapter or context_length,
+ *          or as mica_session_open;
  *          MICA_EUNSUPPORTED the engine cannot; MICA_ENOMEM */
 MICA_API mica_status mica_session_load(const mica_model *model, const char *path,
                                        const mica_session_options *options, mica_session **session);
@@ -207,7 +213,8 @@ typedef struct mica_logit_bias {
  *  time than one by one. Guesses that the answer does not come to are dropped. Tokens, their text and
  *  logprobs are to the bit what they are without, whatever the options; how many are guessed, up to
  *  draft_tokens, goes by how many were right lately. Answers that repeat their prompt or themselves
- *  (summaries, code that is changed) gain; others lose little. Rows of a batch do not guess.
+ *  (summaries, code that is changed) gain; others lose little. Where nothing of the text is worth
+ *  guessing, the session's draft model guesses, if it has one. Rows of a batch do not guess.
  *
  *  A prompt longer than the context is MICA_ECONTEXT. With truncate it loses tokens instead, the
  *  oldest but for the first (such as <bos>), as does one that leaves no room for max_tokens: down to
@@ -231,7 +238,8 @@ typedef struct mica_generate_options {
     size_t stop_count;                 /* how many */
     const char *const *stop_strings; /* texts that end the answer, [stop_string_count]. Borrowed */
     size_t stop_string_count;        /* how many */
-    int draft_tokens; /* tokens that may be guessed and computed at once, 1 to 63: see above; 0: none */
+    int draft_tokens; /* tokens that may be guessed and computed at once, 1 to 63: see above; 0: none,
+                         or 7 where the session has a draft model */
     bool ignore_eos; /* the model's own stop ids do not end the answer: benchmarks */
     bool logprobs;   /* tokens come with their log-probability */
     int top_logprobs; /* and with those of so many of the likeliest at their place; implies logprobs */

@@ -1,6 +1,7 @@
 /* The native engine: mica's own model, session and device rooms. */
 #include "base/alloc.h"
 #include "engine/engine.h"
+#include "engine/model.h"
 #include "io/folder.h"
 #include "session/session_file.h"
 #include "session/stream.h"
@@ -159,13 +160,26 @@ static const mc_session_model *local(const void *state) {
 
 /* ---- sessions and streams: the session room's, by another name ---- */
 
+/* Gives a session its draft model and hands it out, or closes it. */
+static mica_status take_draft(mc_session *session, const mica_session_options *options,
+                              void **out) {
+    const mc_session_model *draft;
+    mica_status status = MICA_OK;
+    if (options->draft_model) status = mc_model_local(options->draft_model, &draft);
+    if (options->draft_model && status == MICA_OK) status = mc_session_set_draft(session, draft);
+    if (status == MICA_OK)
+        *out = session;
+    else
+        mc_session_close(&session);
+    return status;
+}
+
 static mica_status session_open(const void *state, const mica_session_options *options,
                                 void **out) {
     const native *model = state;
     mc_session *session;
     MC_TRY(mc_session_open(&model->shared, options->prefill_chunk, &session));
-    *out = session;
-    return MICA_OK;
+    return take_draft(session, options, out);
 }
 
 static void session_close(void *state) {
@@ -186,8 +200,7 @@ static mica_status session_load(const void *state, const char *path,
     const native *model = state;
     mc_session *session;
     MC_TRY(mc_session_load(&model->shared, path, options->prefill_chunk, &session));
-    *out = session;
-    return MICA_OK;
+    return take_draft(session, options, out);
 }
 
 static mica_status stream_open(void *session, const int32_t *ids, size_t count,

@@ -4,22 +4,30 @@
  * must promise a gain of a tenth; a guess's share of right ones moves by an eighth each time. */
 static const float cost = 0.2f, least_gain = 1.1f, rate = 0.125f;
 
-void mc_draft_init(mc_draft *draft) {
-    *draft = (mc_draft){.right = {0}};
-    for (int i = 0; i <= MC_DRAFT_MATCH; i++)
+/* How often a draft model is asked that does not pay. */
+enum { SELDOM = 16 };
+
+void mc_draft_init(mc_draft *draft, const mc_session *session) {
+    *draft = (mc_draft){.model = session->draft, .right = {0.7f}};
+    for (int i = 1; i <= MC_DRAFT_MATCH; i++)
         draft->right[i] = 0.1f * (float)i;
+    if (!draft->model) return;
+    double bytes = (double)draft->model->model->lm->weight_bytes;
+    draft->model_cost = (float)(bytes / (double)session->model->lm->weight_bytes);
 }
 
-/* The share of right guesses behind a match of so many tokens. */
-static float *share(mc_draft *draft, int64_t match) {
-    return &draft->right[match < MC_DRAFT_MATCH ? match : MC_DRAFT_MATCH];
+/* The share of right ones among such as guess i. */
+static float *share(mc_draft *draft, int64_t i) {
+    if (draft->match == 0) return &draft->right[0];
+    i += draft->match;
+    return &draft->right[i < MC_DRAFT_MATCH ? i : MC_DRAFT_MATCH];
 }
 
 /* What the text has come to tells which of the last guesses were right, up to the first wrong one. */
 static void learn(mc_draft *draft, const int32_t *ids, int64_t n) {
     for (int64_t i = 0; i < draft->count && draft->at + i < n; i++) {
         bool right = ids[draft->at + i] == draft->ids[i];
-        float *known = share(draft, draft->match + i);
+        float *known = share(draft, i);
         *known += rate * ((right ? 1.0f : 0.0f) - *known);
         if (!right) break;
     }
@@ -49,14 +57,14 @@ static int64_t look_up(const int32_t *ids, int64_t n, int64_t *match) {
 }
 
 /* The number of guesses, up to `most`, with which a second brings most tokens: a pass over k guesses
- * takes 1 + k * cost and brings one token and all guesses before the first wrong one. */
-static int64_t choose_length(mc_draft *draft, int64_t most) {
+ * takes 1 + k * each, and brings one token and all guesses before the first wrong one. */
+static int64_t choose_length(mc_draft *draft, int64_t most, float each) {
     float chance = 1.0f, tokens = 1.0f, best = least_gain;
     int64_t length = 0;
     for (int64_t k = 1; k <= most; k++) {
-        chance *= *share(draft, draft->match + k - 1);
+        chance *= *share(draft, k - 1);
         tokens += chance;
-        float gain = tokens / (1.0f + (float)k * cost);
+        float gain = tokens / (1.0f + (float)k * each);
         if (gain <= best) continue;
         best = gain;
         length = k;
@@ -64,16 +72,54 @@ static int64_t choose_length(mc_draft *draft, int64_t most) {
     return length;
 }
 
-int64_t mc_draft_make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t most) {
-    learn(draft, ids, n);
-    if (most <= 0) return 0;
-    int64_t from = look_up(ids, n, &draft->match);
-    if (draft->match < 2) return 0;
+/* ---- the draft model ---- */
+
+static int32_t best_of(const float *logits, int64_t vocab) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < vocab; i++)
+        if (logits[i] > logits[best]) best = i;
+    return (int32_t)best;
+}
+
+/* What the draft model goes on with by itself: k tokens, where its context has room for them. */
+static mica_status ask(mc_draft *draft, const int32_t *ids, int64_t n, int64_t k) {
+    mc_session *session = draft->model;
+    int64_t vocab = session->model->lm->spec.vocab;
+    const float *logits = NULL;
+    if (n + k > mc_session_room(session)) return MICA_OK;
+    int64_t at = mc_session_reuse(session, ids, n), step;
+    for (; at < n; at += step) {
+        step = n - at < session->chunk ? n - at : session->chunk;
+        MC_TRY(mc_session_feed(session, ids + at, step, at + step == n ? &logits : NULL));
+    }
+    for (int64_t i = 0; i < k; i++) {
+        if (i) MC_TRY(mc_session_feed(session, &draft->ids[i - 1], 1, &logits));
+        draft->ids[i] = best_of(logits, vocab);
+    }
     draft->at = n;
-    for (int64_t i = 0; i < most;
-         i++) /* beyond the text's end, the guesses go on with themselves */
-        draft->ids[i] = from + i < n ? ids[from + i] : draft->ids[from + i - n];
-    int64_t length = choose_length(draft, most);
-    draft->count = length ? length : 1; /* of a guess that is not computed is learned too */
-    return length;
+    draft->count = k;
+    return MICA_OK;
+}
+
+mica_status mc_draft_make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t most,
+                          int64_t *count) {
+    *count = 0;
+    learn(draft, ids, n);
+    if (most <= 0) return MICA_OK;
+    int64_t from = look_up(ids, n, &draft->match);
+    if (draft->match >= 2) {
+        draft->at = n;
+        for (int64_t i = 0; i < most; i++) /* beyond the end, the guesses go on with themselves */
+            draft->ids[i] = from + i < n ? ids[from + i] : draft->ids[from + i - n];
+        *count = choose_length(draft, most, cost);
+        draft->count = *count ? *count : 1; /* of a guess that is not computed is learned too */
+    }
+    if (*count || !draft->model) return MICA_OK;
+
+    draft->match = draft->count = 0;
+    int64_t length = choose_length(draft, most, cost + draft->model_cost);
+    if (length == 0 && ++draft->unasked % SELDOM) return MICA_OK;
+    MC_TRY(ask(draft, ids, n, length ? length : 1));
+    *count = draft->count;
+    return MICA_OK;
 }

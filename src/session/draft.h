@@ -4,10 +4,12 @@
  *
  * Guesses are looked up in the text itself: where its last tokens were there before, what followed
  * them then is guessed to follow now. The longest match counts, of several the latest; one token
- * alone is none.
+ * alone is none. Where nothing is found, or nothing that is worth it, a draft model, if the session has
+ * one, says what it would go on with itself.
  *
  * How many guesses are worth their cost depends on how often such guesses were right lately. That is
- * learned for each length of match, also where a guess was not computed, for then too the text
+ * learned for each length of match, also where a guess was not computed (of a draft model, which has
+ * its price, one is made now and then), for then too the text
  * tells whether it was right: text that does not repeat itself costs little more than the looking up.
  *
  * Threads: one at a time. */
@@ -19,19 +21,27 @@
 enum { MC_DRAFT_MATCH = 8, MC_DRAFT_MOST = MC_MOST_AHEAD - 1 };
 
 typedef struct mc_draft {
-    float right[MC_DRAFT_MATCH + 1]; /* the share of guesses that were, by the length of match */
+    mc_session *model; /* the draft model's, NULL: none. Borrowed */
+    float model_cost;  /* of its pass over a token, in passes of the session's model */
+    int64_t unasked;   /* times since it was asked */
+    float right[MC_DRAFT_MATCH + 1]; /* the share of guesses that were, by the length of match;
+                                        [0]: of the draft model's */
     int32_t ids[MC_DRAFT_MOST];      /* the guesses made last: of the text's tokens from `at` on */
     int64_t at;
     int64_t count;
-    int64_t match; /* tokens that matched before them; each guess that was right is one more */
+    int64_t match; /* tokens that matched before them; each guess that was right is one more.
+                      0: the draft model's */
 } mc_draft;
 
-void mc_draft_init(mc_draft *draft);
+/* For answers of a session, which the draft model may be told by. */
+void mc_draft_init(mc_draft *draft, const mc_session *session);
 
 /* Guesses how the text ids[n] goes on.
  *
- *  most     0 to MC_DRAFT_MOST: no more guesses than that.
- *  returns  how many of draft->ids are worth computing together with the text's last token. */
-int64_t mc_draft_make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t most);
+ *  most    0 to MC_DRAFT_MOST: no more guesses than that.
+ *  count   receives how many of draft->ids are worth computing together with the text's last token.
+ *  errors  those of mc_session_feed, of the draft model */
+mica_status mc_draft_make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t most,
+                          int64_t *count);
 
 #endif

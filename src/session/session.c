@@ -49,6 +49,7 @@ mica_status mc_session_open(const mc_session_model *model, int64_t chunk, mc_ses
 void mc_session_close(mc_session **session) {
     if (!session || !*session) return;
     mc_session *s = *session;
+    mc_session_close(&s->draft);
     mica_scope_close(&s->scopes[0]);
     mica_scope_close(&s->scopes[1]);
     mc_cache_deinit(&s->cache);
@@ -58,6 +59,31 @@ void mc_session_close(mc_session **session) {
     mc_buffer_deinit(&s->ahead);
     mc_free(s);
     *session = NULL;
+}
+
+/* Whether two tokenizers, which may be NULL, have the same token of an id. */
+static bool same_token(const mica_tokenizer *a, const mica_tokenizer *b, int32_t id) {
+    size_t len_a = 0, len_b = 0;
+    const char *x = a ? mica_tokenizer_token(a, id, &len_a) : NULL;
+    const char *y = b ? mica_tokenizer_token(b, id, &len_b) : NULL;
+    if (!x || !y) return !x && !y;
+    return len_a == len_b && memcmp(x, y, len_a) == 0;
+}
+
+mica_status mc_session_set_draft(mc_session *session, const mc_session_model *draft) {
+    int64_t vocab = session->model->lm->spec.vocab, other = draft->lm->spec.vocab;
+    if (vocab != other)
+        return mc_fail(MICA_EINVAL,
+                       "the draft model's vocabulary has %lld tokens, the model's %lld: "
+                       "take one of the same family",
+                       (long long)other, (long long)vocab);
+    for (int32_t id = 0; id < vocab; id++)
+        if (!same_token(session->model->tokenizer, draft->tokenizer, id))
+            return mc_fail(MICA_EINVAL,
+                           "token %d of the draft model's vocabulary is not the model's: "
+                           "take one of the same family",
+                           (int)id);
+    return mc_session_open(draft, session->chunk, &session->draft);
 }
 
 static void drop_ahead(mc_session *session) {
@@ -76,6 +102,7 @@ static void forget(mc_session *session) {
 void mc_session_reset(mc_session *session) {
     forget(session);
     session->streams++;
+    if (session->draft) mc_session_reset(session->draft);
 }
 
 int64_t mc_session_count(const mc_session *session) {

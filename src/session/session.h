@@ -33,6 +33,7 @@ typedef struct mc_session_model {
 
 typedef struct mc_session {
     const mc_session_model *model;
+    struct mc_session *draft; /* of a draft model, in step as far as it was asked; NULL: none */
     mc_cache cache;
     mica_scope *scopes[2];
     int turn;          /* scopes[turn] is the one that holds the caches */
@@ -48,6 +49,10 @@ typedef struct mc_session {
 /* chunk 0: 512. errors MICA_EINVAL a chunk below 0; MICA_ENOMEM */
 mica_status mc_session_open(const mc_session_model *model, int64_t chunk, mc_session **session);
 void mc_session_close(mc_session **session); /* takes NULL */
+
+/* Gives a session a draft model, which must outlive it: session/draft.h.
+ * errors  MICA_EINVAL its vocabulary is another (the text says where); MICA_ENOMEM */
+mica_status mc_session_set_draft(mc_session *session, const mc_session_model *draft);
 
 /* Bytes of the caches of a session with the default chunk once it has seen `tokens`. */
 uint64_t mc_session_bytes(const mc_session_model *model, int64_t tokens);

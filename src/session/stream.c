@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+enum { DRAFT_TOKENS = 7 }; /* the default where there is a draft model */
+
 struct mc_stream {
     mc_session *session;
     uint64_t number; /* the session's count of streams when this one began; 0: not begun */
@@ -126,7 +128,8 @@ static mica_status open_parts(mc_stream *stream, const int32_t *ids, size_t n,
     stream->top_logprobs = (size_t)options->top_logprobs;
     stream->logprobs = options->logprobs || options->top_logprobs;
     stream->draft_tokens = options->draft_tokens;
-    mc_draft_init(&stream->draft);
+    if (!options->draft_tokens && stream->session->draft) stream->draft_tokens = DRAFT_TOKENS;
+    mc_draft_init(&stream->draft, stream->session);
     stream->echo = options->echo ? stream->prompt : 0;
     stream->progress = options->progress;
     stream->progress_user = options->progress_user;
@@ -173,12 +176,13 @@ static mica_status check_cancelled(const mc_stream *stream) {
 
 /* ---- computing ---- */
 
-/* The prompt, chunk by chunk, but for what the session has seen of it. */
-static mica_status prefill(mc_stream *stream, const float **logits) {
-    mc_session *session = stream->session;
+/* The prompt, chunk by chunk, but for what the session, the stream's or its draft model's, has seen of
+ * it. */
+static mica_status read_prompt(mc_stream *stream, mc_session *session, int64_t *reused,
+                               const float **logits) {
     const int32_t *ids = MC_BUFFER_AT(&stream->ids, int32_t);
     int64_t at = mc_session_reuse(session, ids, stream->prompt);
-    stream->reused = at;
+    *reused = at;
     while (at < stream->prompt) {
         int64_t n = stream->prompt - at;
         if (n > session->chunk) n = session->chunk;
@@ -186,10 +190,18 @@ static mica_status prefill(mc_stream *stream, const float **logits) {
         MC_TRY(check_cancelled(stream));
         MC_TRY(mc_session_feed(session, ids + at, n, last ? logits : NULL));
         at += n;
-        if (stream->progress)
+        if (stream->progress && session == stream->session)
             stream->progress(stream->progress_user, (uint64_t)at, (uint64_t)stream->prompt);
     }
     return MICA_OK;
+}
+
+static mica_status prefill(mc_stream *stream, const float **logits) {
+    mc_session *draft = stream->session->draft;
+    int64_t unused;
+    MC_TRY(read_prompt(stream, stream->session, &stream->reused, logits));
+    if (!draft || stream->prompt > mc_session_room(draft)) return MICA_OK;
+    return read_prompt(stream, draft, &unused, NULL);
 }
 
 static mica_status begin(mc_stream *stream, const float **logits) {
@@ -208,7 +220,8 @@ static mica_status look_ahead(mc_stream *stream, const int32_t *ids, int64_t n) 
     int64_t most = stream->draft_tokens;
     if (most > left - 1) most = left - 1;
     if (most > room - n) most = room - n;
-    int64_t count = mc_draft_make(&stream->draft, ids, n, most);
+    int64_t count;
+    MC_TRY(mc_draft_make(&stream->draft, ids, n, most, &count));
     if (count == 0) return MICA_OK;
     ahead[0] = ids[n - 1];
     memcpy(ahead + 1, stream->draft.ids, (size_t)count * sizeof *ahead);

@@ -35,6 +35,14 @@ static uint32_t next_random(uint32_t *state) {
     return *state >> 16;
 }
 
+static const mc_session nobody; /* without a draft model */
+
+static int64_t make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t most) {
+    int64_t count = -1;
+    assert_int_equal(mc_draft_make(draft, ids, n, most, &count), MICA_OK);
+    return count;
+}
+
 /* Texts of few different tokens: matches of all lengths. */
 static void test_look_up(void **state) {
     (void)state;
@@ -47,16 +55,16 @@ static void test_look_up(void **state) {
             ids[i] = (int32_t)(next_random(&random) % kinds);
         for (int64_t n = 0; n <= N; n++) {
             mc_draft draft;
-            mc_draft_init(&draft);
+            mc_draft_init(&draft, &nobody);
             for (int i = 0; i <= MC_DRAFT_MATCH; i++)
                 draft.right[i] = 1.0f; /* all guesses are worth it */
-            int64_t count = mc_draft_make(&draft, ids, n, MOST);
+            int64_t count = make(&draft, ids, n, MOST);
             int64_t match = n ? look_up_slowly(ids, n, MOST, want) : 0;
             lengths[match]++;
             assert_int_equal(count, match ? MOST : 0);
             if (match) assert_int_equal(draft.match, match);
             assert_memory_equal(draft.ids, want, (size_t)count * sizeof *want);
-            assert_int_equal(mc_draft_make(&draft, ids, n, 0), 0);
+            assert_int_equal(make(&draft, ids, n, 0), 0);
         }
     }
     for (int i = 2; i <= MC_DRAFT_MATCH; i++)
@@ -73,16 +81,16 @@ static void test_length(void **state) {
     int64_t made = 0, late = 0;
     for (int i = 0; i < N; i++)
         ids[i] = i % 12;
-    mc_draft_init(&draft);
+    mc_draft_init(&draft, &nobody);
     for (int64_t n = 1; n < N; n++)
-        made = mc_draft_make(&draft, ids, n, 16);
+        made = make(&draft, ids, n, 16);
     assert_int_equal(made, 16);
 
     for (int i = 0; i < N; i++) /* 5 6 is followed by a new number each time */
         ids[i] = i % 3 ? 4 + i % 3 : 10 + i;
-    mc_draft_init(&draft);
+    mc_draft_init(&draft, &nobody);
     for (int64_t n = 1; n < N; n++) {
-        made = mc_draft_make(&draft, ids, n, 16);
+        made = make(&draft, ids, n, 16);
         if (n > 100) late += made;
     }
     assert_int_equal(late, 0);
@@ -90,7 +98,7 @@ static void test_length(void **state) {
         ids[i] = i % 3;
     for (int64_t n = 1; n < 100;
          n++) /* guesses that were not computed were right: they are again */
-        made = mc_draft_make(&draft, ids, n, 16);
+        made = make(&draft, ids, n, 16);
     assert_int_equal(made, 16);
 }
 
@@ -160,6 +168,8 @@ static void expect_same(const answer *got, const answer *want) {
     assert_true(got->metrics.accepted_tokens <= got->metrics.drafted_tokens);
 }
 
+static const mc_session_model *drafter; /* NULL: none */
+
 /* An answer with guesses is the one without, to the bit, at each of its tokens, and what the sessions
  * hold then too: they answer the same again, by themselves. Returns how many guesses were right. */
 static int64_t check_same(const mc_session_model *shared, const int32_t *ids, size_t n,
@@ -167,6 +177,8 @@ static int64_t check_same(const mc_session_model *shared, const int32_t *ids, si
     static answer want, got;
     mc_session *plain = open_session(shared), *ahead = open_session(shared);
     int64_t accepted = 0;
+    if (drafter && mc_session_set_draft(ahead, drafter) != MICA_OK)
+        fail_msg("%s", mica_last_error());
     for (int turn = 0; turn < 2; turn++) {
         options.draft_tokens = 0;
         run(plain, ids, n, &options, &want);
@@ -397,6 +409,65 @@ static void test_broken_off(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* Draft models: the model itself, which is always right where the likeliest token is taken, and one
+ * without its last layers; both forget beyond a context. */
+static void test_draft_model(void **state) {
+    (void)state;
+    mc_lm cut = *fixture.lm, cheap = *fixture.lm;
+    mc_session_model shared = speaking, same = speaking, lesser = speaking;
+    static answer got;
+    cut.spec.n_layers -= 1;
+    lesser.lm = &cut;
+    cheap.weight_bytes = cut.weight_bytes = 1; /* guesses are made where they are worth it */
+    same.lm = &cheap;
+    for (int context = 0; context <= 40; context += 40) {
+        shared.context = same.context = lesser.context = context;
+        for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+            drafter = &same;
+            assert_true(check_same(&shared, prompt, 70, ways[way], 7) > 0);
+            drafter = &lesser;
+            check_same(&shared, prompt, 70, ways[way], (int)(1 + way * 15));
+        }
+        mica_generate_options options = {.max_tokens = 650, .temperature = 1.0f, .top_k = 9};
+        assert_true(check_same(&shared, prompt, 70, options, 20) > 50);
+    }
+    drafter = NULL;
+
+    shared = speaking;
+    same.context = 0;
+    mc_session *session = open_session(&shared);
+    assert_int_equal(mc_session_set_draft(session, &same), MICA_OK);
+    run(session, prompt, 70, &(mica_generate_options){.max_tokens = 60}, &got);
+    assert_memory_equal(got.ids, whole.ids, sizeof *got.ids * whole.n);
+    assert_true(got.metrics.accepted_tokens > 40);
+    mc_session_reset(session);
+    assert_int_equal(mc_session_count(session->draft), 0);
+
+    cut.spec.context = 100; /* the draft model's context ends before the model's */
+    drafter = &lesser;
+    lesser.context = 0;
+    check_same(&shared, prompt, 70, ways[0], 7);
+    drafter = NULL;
+    mc_session_close(&session);
+}
+
+static void test_other_vocabulary(void **state) {
+    (void)state;
+    mc_lm cut = *fixture.lm;
+    mc_session_model other = speaking;
+    mc_session *session = open_session(&speaking);
+    other.lm = &cut;
+    cut.spec.vocab--;
+    assert_int_equal(mc_session_set_draft(session, &other), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "557 tokens, the model's 558"));
+    other = speaking;
+    other.tokenizer = NULL;
+    assert_int_equal(mc_session_set_draft(session, &other), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "token 0"));
+    assert_null(session->draft);
+    mc_session_close(&session);
+}
+
 static void test_refusals(void **state) {
     (void)state;
     mc_session *session = open_session(&speaking);
@@ -415,9 +486,9 @@ static bool answer_ahead(void *arg) {
     const mica_generate_options options = {.max_tokens = 12, .draft_tokens = 7};
     mc_session *session = NULL;
     mc_stream *stream = NULL;
-    (void)arg;
     mica_device_clear_cache(fixture.device);
     mica_status status = mc_session_open(&speaking, 0, &session);
+    if (status == MICA_OK && arg) status = mc_session_set_draft(session, &speaking);
     if (status == MICA_OK) status = mc_stream_open(session, prompt, 70, &options, &stream);
     if (stream) {
         take(session, stream, ROOM, &got);
@@ -435,6 +506,7 @@ static bool answer_ahead(void *arg) {
 static void test_no_memory(void **state) {
     (void)state;
     test_fail_each_allocation(answer_ahead, NULL);
+    test_fail_each_allocation(answer_ahead, &fixture);
 }
 
 int main(void) {
@@ -447,6 +519,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_ends, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_context, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_broken_off, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(test_draft_model, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(test_other_vocabulary, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_refusals, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_no_memory, open_fixture, close_fixture),
     };
