@@ -109,6 +109,19 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .kind = CLI_FLAG,
      .help = "of a prompt that does not fit the context drop the oldest tokens",
      .offset = offsetof(cli_answer_values, truncate)},
+    {.name = "draft-tokens",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 63,
+     .help =
+         "guess up to N tokens ahead where the text repeats itself: faster, same answer; 0: none",
+     .offset = offsetof(cli_answer_values, draft_tokens)},
+    {.name = "draft-model",
+     .kind = CLI_FOLDER,
+     .placeholder = "FOLDER",
+     .help = "a smaller model with the same vocabulary, which guesses too",
+     .offset = offsetof(cli_answer_values, draft_model)},
     {.name = "logprobs",
      .kind = CLI_INT,
      .placeholder = "N",
@@ -146,6 +159,7 @@ mica_generate_options cli_answer_generate_options(const cli_answer_values *value
         .stop_strings = values->stop.values,
         .stop_string_count = values->stop.count,
         .ignore_eos = values->ignore_eos,
+        .draft_tokens = (int)values->draft_tokens,
         .logprobs = values->logprobs > 0,
         .top_logprobs = (int)values->logprobs,
         .echo = values->echo,
@@ -162,6 +176,9 @@ static void print_rates(const mica_stream *stream, const cli_answer_values *valu
     if (m.truncated_tokens > 0) fprintf(stderr, " (%" PRId64 " dropped)", m.truncated_tokens);
     fprintf(stderr, " at %.1f tok/s, %" PRId64 " generated at %.1f tok/s", m.prefill_rate,
             m.generated_tokens, m.decode_rate);
+    if (m.drafted_tokens > 0)
+        fprintf(stderr, ", %" PRId64 " of %" PRId64 " guesses right", m.accepted_tokens,
+                m.drafted_tokens);
     switch (mica_stream_finish(stream)) {
     case MICA_FINISH_CANCELLED:
         fputs(", interrupted", stderr);

@@ -10,7 +10,8 @@
 typedef struct cli_answer_values {
     double temperature, top_p, min_p;
     double repetition_penalty, presence_penalty, frequency_penalty;
-    int64_t top_k, penalty_window, max_tokens, min_tokens, logprobs;
+    int64_t top_k, penalty_window, max_tokens, min_tokens, draft_tokens, logprobs;
+    const char *draft_model; /* NULL: none */
     uint64_t seed;
     cli_biases logit_bias;
     cli_texts stop;
@@ -23,8 +24,8 @@ typedef struct cli_answer_values {
 enum {
     CLI_ANSWER_SETTABLE = 11,
     CLI_ANSWER_BATCH = 15,
-    CLI_ANSWER_CHAT = 17,
-    CLI_ANSWER_OPTIONS = 18
+    CLI_ANSWER_CHAT = 19,
+    CLI_ANSWER_OPTIONS = 20
 };
 extern const cli_option cli_answer_options[CLI_ANSWER_OPTIONS];
 

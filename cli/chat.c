@@ -23,7 +23,7 @@ typedef struct chat_values {
 typedef struct chat {
     cli_answer_values values; /* /set changes them */
     cli_conversation conversation;
-    mica_model *model;
+    mica_model *model, *draft; /* draft NULL: none */
     mica_session *session;
     cli_text variables; /* of the chat template, as JSON */
     const char *file;   /* keeps the conversation; NULL: none */
@@ -132,7 +132,8 @@ static bool load(chat *c, const char *path) {
     mica_session *session = NULL;
     if (!cache_path(path, cache) || !cli_conversation_load(&c->conversation, path)) return false;
     c->used = 0;
-    mica_status status = mica_session_load(c->model, cache, NULL, &session);
+    const mica_session_options options = {.draft_model = c->draft};
+    mica_status status = mica_session_load(c->model, cache, &options, &session);
     if (status == MICA_OK) {
         mica_session_close(&c->session);
         c->session = session;
@@ -252,12 +253,10 @@ static int run(const void *verb_values, char **args, int count) {
     c.model = cli_model_open_default(&values->model, count > 0 ? args[0] : NULL, "chat",
                                      values->answer.quiet, &code);
     if (!c.model) goto done;
-    mica_status status = mica_session_open(c.model, NULL, &c.session);
     code = CLI_FAILED;
-    if (status != MICA_OK) {
-        cli_fail_status(status);
-        goto done;
-    }
+    c.session = cli_model_open_session(c.model, &values->model, values->answer.draft_model,
+                                       values->answer.quiet, &c.draft);
+    if (!c.session) goto done;
     if (c.file && access(c.file, F_OK) == 0 && !load(&c, c.file)) goto done;
     if (values->talk.system && !cli_conversation_set_system(&c.conversation, values->talk.system))
         goto done;
@@ -270,6 +269,7 @@ done:
     cli_conversation_deinit(&c.conversation);
     free(c.variables.data);
     mica_session_close(&c.session);
+    mica_model_close(&c.draft);
     mica_model_close(&c.model);
     return code;
 }

@@ -145,6 +145,20 @@ mica_model *cli_model_open_default(const cli_model_values *values, const char *w
     return cli_model_open(path, &options, quiet);
 }
 
+mica_session *cli_model_open_session(const mica_model *model, const cli_model_values *values,
+                                     const char *folder, bool quiet, mica_model **draft) {
+    mica_session *session = NULL;
+    mica_model_options options = cli_model_get_options(values);
+    options.adapter = NULL;
+    options.device = mica_model_device(model);
+    *draft = folder ? cli_model_open(folder, &options, quiet) : NULL;
+    if (folder && !*draft) return NULL;
+    const mica_session_options with_draft = {.draft_model = *draft};
+    mica_status status = mica_session_open(model, &with_draft, &session);
+    if (status != MICA_OK) cli_fail_status(status);
+    return session;
+}
+
 void cli_model_split(const char *option, char **args, int count, const char **model,
                      const char **text) {
     bool first_is_model = count == 2 || (count == 1 && !option && cli_is_model(args[0]));

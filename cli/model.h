@@ -46,6 +46,15 @@ mica_model *cli_model_open(const char *path, const mica_model_options *options, 
 mica_model *cli_model_open_default(const cli_model_values *values, const char *word,
                                    const char *verb_name, bool quiet, int *code);
 
+/** A session on a model, and its draft model where a folder of one is given. That is opened
+ *  with the model's device and, but for the adapter, as the values say.
+ *
+ *  folder  of the draft model; NULL: none.
+ *  draft   receives it; closed after the session.
+ *  returns NULL after it reported the error */
+mica_session *cli_model_open_session(const mica_model *model, const cli_model_values *values,
+                                     const char *folder, bool quiet, mica_model **draft);
+
 /** Splits the words of a verb that takes [MODEL] [TEXT]: of two the first is the model; one is the
  *  text, unless it is a model's folder and no model is given as an option.
  *

@@ -37,7 +37,7 @@ int cli_prompt_run(const char *verb_name, const cli_model_values *model_values,
                    cli_prompt_open open, const void *user) {
     const char *model_word, *prompt_word;
     cli_text prompt = {0};
-    mica_model *model = NULL;
+    mica_model *model = NULL, *draft = NULL;
     mica_session *session = NULL;
     mica_stream *stream = NULL;
     mica_status status;
@@ -52,13 +52,17 @@ int cli_prompt_run(const char *verb_name, const cli_model_values *model_values,
     if (!model) goto done;
 
     mica_generate_options options = cli_answer_generate_options(answer_values);
-    status = mica_session_open(model, NULL, &session);
-    if (status == MICA_OK) status = open(session, &prompt, &options, user, &stream);
+    code = CLI_FAILED;
+    session = cli_model_open_session(model, model_values, answer_values->draft_model,
+                                     answer_values->quiet, &draft);
+    if (!session) goto done;
+    status = open(session, &prompt, &options, user, &stream);
     code = status == MICA_OK
                ? cli_answer_print(&stream, mica_model_tokenizer(model), answer_values, NULL, NULL)
                : cli_fail_status(status);
 done:
     mica_session_close(&session);
+    mica_model_close(&draft);
     mica_model_close(&model);
     free(prompt.data);
     return code;

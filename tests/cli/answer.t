@@ -79,3 +79,18 @@ Values that are out of range.
   mica: --stop: given more than 64 times
   Try: mica help run
   [2]
+
+Guesses, looked up in the text or made by another model, change nothing but the time.
+
+  $ mica generate "curl is" -q -n 150 --ignore-eos > a
+  > mica generate "curl is" -n 150 --ignore-eos --draft-tokens 7 2> err | cmp - a
+  > sed -E 's/[0-9.]+ tok/N tok/g; s/[0-9]+ of [0-9]+/N of N/' err
+  3 prompt tokens at N tok/s, 150 generated at N tok/s, N of N guesses right, the end of --max-tokens
+  $ mica generate "curl is" -q -n 30 -T 0.9 -s 4 > a; mica generate "curl is" -q -n 30 -T 0.9 -s 4 --draft-model model | cmp - a
+  $ mica run x --draft-model "$ROOT/tests/fixtures/models/qwen3_tied" -q 2>&1
+  mica: the draft model's vocabulary has 480 tokens, the model's 8192: take one of the same family
+  [1]
+  $ mica run x --draft-tokens 64 2>&1
+  mica: --draft-tokens: 64 is more than 63
+  Try: mica help run
+  [2]

@@ -98,6 +98,11 @@ Each verb explains itself, in lines of 80 columns at most.
         --ignore-eos              go on where the model would stop
         --truncate                of a prompt that does not fit the context drop
                                   the oldest tokens
+        --draft-tokens N          guess up to N tokens ahead where the text
+                                  repeats itself: faster, same answer; 0: none
+                                  (default: 0)
+        --draft-model FOLDER      a smaller model with the same vocabulary, which
+                                  guesses too
         --logprobs N              print a line for each token, with its
                                   log-probability and the N likeliest; 0: the text
                                   (default: 0)
@@ -180,6 +185,11 @@ Each verb explains itself, in lines of 80 columns at most.
         --ignore-eos              go on where the model would stop
         --truncate                of a prompt that does not fit the context drop
                                   the oldest tokens
+        --draft-tokens N          guess up to N tokens ahead where the text
+                                  repeats itself: faster, same answer; 0: none
+                                  (default: 0)
+        --draft-model FOLDER      a smaller model with the same vocabulary, which
+                                  guesses too
         --logprobs N              print a line for each token, with its
                                   log-probability and the N likeliest; 0: the text
                                   (default: 0)
@@ -255,6 +265,11 @@ Each verb explains itself, in lines of 80 columns at most.
         --ignore-eos              go on where the model would stop
         --truncate                of a prompt that does not fit the context drop
                                   the oldest tokens
+        --draft-tokens N          guess up to N tokens ahead where the text
+                                  repeats itself: faster, same answer; 0: none
+                                  (default: 0)
+        --draft-model FOLDER      a smaller model with the same vocabulary, which
+                                  guesses too
         --logprobs N              print a line for each token, with its
                                   log-probability and the N likeliest; 0: the text
                                   (default: 0)
