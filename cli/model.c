@@ -31,6 +31,14 @@ const cli_option cli_model_options[CLI_MODEL_OPTIONS] = {
      .choices = "fast exact",
      .help = "fast: activations in 8 bits where weights are quantised; exact: in floats",
      .offset = offsetof(cli_model_values, arithmetic)},
+    {.name = "cache",
+     .kind = CLI_CHOICE,
+     .placeholder = "TYPE",
+     .initial = "auto",
+     .choices = "auto f32 f16 bf16",
+     .help = "keys and values are kept in f32, f16 or bf16; auto: bf16 in fast arithmetic, else "
+             "f32",
+     .offset = offsetof(cli_model_values, cache)},
     {.name = "no-mmap",
      .kind = CLI_FLAG,
      .help = "read the weights into memory instead of mapping their files",
@@ -66,6 +74,7 @@ mica_model_options cli_model_get_options(const cli_model_values *values) {
     return (mica_model_options){
         .adapter = values->adapter,
         .arithmetic = values->arithmetic == 0 ? MICA_ARITHMETIC_FAST : MICA_ARITHMETIC_EXACT,
+        .cache = (mica_cache_type)values->cache, /* the choices are in its order */
         .no_mmap = values->no_mmap,
         .prefetch = values->prefetch,
         .mlock = values->mlock,

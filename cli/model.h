@@ -9,13 +9,14 @@
 typedef struct cli_model_values {
     const char *model, *adapter;
     int64_t arithmetic; /* of the option's choices: 0 fast, 1 exact */
+    int64_t cache;      /* of the option's choices */
     bool no_mmap, prefetch, mlock;
     int64_t threads; /* 0: one a usable core */
     int64_t context; /* 0: the model's own */
 } cli_model_values;
 
 /* The table of cli_model_values: all of it, or its first rows, up to the one that is named. */
-enum { CLI_MODEL_FOLDER = 1, CLI_MODEL_ADAPTER = 2, CLI_MODEL_LOADING = 6, CLI_MODEL_OPTIONS = 8 };
+enum { CLI_MODEL_FOLDER = 1, CLI_MODEL_ADAPTER = 2, CLI_MODEL_LOADING = 7, CLI_MODEL_OPTIONS = 9 };
 extern const cli_option cli_model_options[CLI_MODEL_OPTIONS];
 
 /* A paragraph of --help: which model is taken where none is named. */

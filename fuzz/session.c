@@ -14,7 +14,7 @@ static void must(bool truth) {
 
 static mc_session_model open_model(void) {
     static const char no_tensors[] = "\2\0\0\0\0\0\0\0{}";
-    static mc_lm lm;
+    static mc_lm lm = {.kv_dtype = MICA_F32};
     mc_session_model model = {.lm = &lm};
     lm.spec = (mc_decoder_spec){
         .family = "fuzz", .kv_heads = 1, .head_dim = 2, .vocab = 6, .context = 64, .n_layers = 2};
@@ -26,7 +26,7 @@ static mc_session_model open_model(void) {
 
 /* Sets what a mutation is sure to break. */
 static void mend(const mc_session_model *model, char *file, size_t size) {
-    static const uint32_t version[] = {1, 0x01020304};
+    static const uint32_t version[] = {2, 0x01020304};
     uint64_t fingerprint, sum;
     if (size < 32 || size % 8 != 0) return;
     must(mc_session_fingerprint(model, &fingerprint) == MICA_OK);

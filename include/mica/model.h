@@ -62,6 +62,15 @@ typedef enum mica_arithmetic {
                                 device has kernels for that */
 } mica_arithmetic;
 
+/** In what a session keeps keys and values, which queries of attention meet. Half the bytes are read
+ *  in half the time. With bf16, queries and the weights of the softmax may be rounded to it too. */
+typedef enum mica_cache_type {
+    MICA_CACHE_DEFAULT, /* f32 in exact arithmetic, else bf16 */
+    MICA_CACHE_F32,     /* as they were computed */
+    MICA_CACHE_F16,     /* rounded to 11 bits; values above 65504 overflow */
+    MICA_CACHE_BF16     /* rounded to 8 bits, of f32's range: what most models were trained in */
+} mica_cache_type;
+
 /** Options of mica_model_open; zero means the default. */
 typedef struct mica_model_options {
     const char *engine;     /* "native"; NULL: the first that takes the folder */
@@ -75,6 +84,7 @@ typedef struct mica_model_options {
     int accelerator_layers; /* how many layers an accelerator shall compute; 0: the engine decides.
                                Where it has no effect, the model's note says so */
     mica_arithmetic arithmetic; /* of products with quantised weights */
+    mica_cache_type cache;      /* of sessions' keys and values */
     bool no_mmap;  /* read the weights into memory of the process, in large pages where the system
                       gives them, instead of mapping their files: slower to open, and not shared
                       with other processes */

@@ -94,6 +94,7 @@ static mica_status open_parts(native *model, const char *folder,
     };
     MC_TRY(mc_lm_open(folder, device, &weights, &model->lm));
     mc_lm_set_arithmetic(model->lm, options->arithmetic);
+    mc_lm_set_cache(model->lm, options->cache);
     if (options->adapter) MC_TRY(mc_lm_adapt(model->lm, options->adapter));
     MC_TRY(note_layers(model, options, device));
     model->context = model->lm->spec.context;
@@ -119,6 +120,9 @@ static mica_status open_model(const char *folder, const mica_model_options *opti
     if (options->arithmetic < MICA_ARITHMETIC_DEFAULT || options->arithmetic > MICA_ARITHMETIC_FAST)
         return mc_fail(MICA_EINVAL, "arithmetic %d: want default (0), exact (1) or fast (2)",
                        (int)options->arithmetic);
+    if (options->cache < MICA_CACHE_DEFAULT || options->cache > MICA_CACHE_BF16)
+        return mc_fail(MICA_EINVAL, "cache %d: want default (0), f32 (1), f16 (2) or bf16 (3)",
+                       (int)options->cache);
     native *model = mc_calloc(1, sizeof *model);
     if (!model) return mc_fail_nomem("a model");
     mica_status status = open_parts(model, folder, options);

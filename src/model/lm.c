@@ -34,6 +34,8 @@ static mica_array turn(const pass *p, mica_array x, int rope) {
 static mica_array look_back(const pass *p, const mc_kv_store *store, int layer, mica_array q,
                             mica_array k, mica_array v) {
     const mc_decoder_spec *spec = &p->lm->spec;
+    k = mica_astype(p->s, k, p->lm->kv_dtype);
+    v = mica_astype(p->s, v, p->lm->kv_dtype);
     mc_attended seen = {.k = k, .v = v, .window = spec->layers[layer].window};
     if (store) seen = store->append(store->context, p->s, layer, k, v);
     mica_sdpa_options options = {

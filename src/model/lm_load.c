@@ -178,6 +178,12 @@ void mc_lm_set_arithmetic(mc_lm *lm, mica_arithmetic arithmetic) {
     lm->head.fast = fast;
 }
 
+void mc_lm_set_cache(mc_lm *lm, mica_cache_type cache) {
+    static const mica_dtype dtypes[] = {MICA_F32, MICA_F32, MICA_F16, MICA_BF16};
+    if (cache == MICA_CACHE_DEFAULT && lm->head.fast) cache = MICA_CACHE_BF16;
+    lm->kv_dtype = dtypes[cache];
+}
+
 /* Llama 3's frequencies: wavelengths above original_context / low_freq_factor are stretched by
  * factor, those below original_context / high_freq_factor kept, the others blended between.
  * Source: the reference code of Llama 3.1; mica_rope divides positions by these. */
@@ -208,7 +214,7 @@ static void describe(const mc_loader *loader, mc_lm *lm) {
     const mica_quant *quant = stated->bits && stated->group_size ? stated : &loader->quant;
     lm->parameters = loader->parameters;
     lm->weight_bytes = loader->bytes;
-    lm->dtype = MICA_F32;
+    lm->kv_dtype = lm->dtype = MICA_F32;
     for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
         if (loader->dense[floats[i]] > loader->dense[lm->dtype]) lm->dtype = floats[i];
     if (!loader->quantised)

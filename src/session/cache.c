@@ -28,7 +28,7 @@ static int64_t smaller_limit(int64_t a, int64_t b) {
 static void plan_layer(mc_cache_layer *layer, const mc_layer_spec *spec, int64_t context,
                        int64_t chunk) {
     layer->window = smaller_limit(spec->window, context);
-    layer->most = layer->window ? round_up(layer->window - 1 + chunk) : 0;
+    layer->most = layer->window ? round_up(layer->window + chunk) : 0;
 }
 
 mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device, int64_t context,
@@ -63,7 +63,7 @@ static mica_status replace(mc_cache *cache, mica_scope *home, int64_t from, int6
     const int64_t rest[] = {1, spec->kv_heads, cap - keep, spec->head_dim};
     mica_scope *s = cache->scratch;
     mica_array parts[2], joined;
-    parts[1] = mica_zeros(s, rest, 4, MICA_F32);
+    parts[1] = mica_zeros(s, rest, 4, cache->lm->kv_dtype);
     joined = parts[1];
     if (keep) {
         parts[0] = mica_slice_axis(s, mica_move(s, *buffer), AXIS, from, from + keep);
@@ -84,9 +84,10 @@ static mica_status reserve_layer(mc_cache *cache, mica_scope *home, mc_cache_lay
     if (layer->count + n <= layer->cap) return MICA_OK;
     int64_t keep = layer->count, cap = round_up(layer->count + n);
     if (layer->most && cap > layer->most) {
-        int64_t needed = layer->window - 1, room = layer->most - n;
+        int64_t needed = layer->window - 1, room = layer->most - n - 1;
         keep = larger(needed, smaller(smaller(needed + SLACK, room), keep));
         keep = smaller(keep, layer->count);
+        if ((layer->count - keep) % 2) keep++; /* sums of bf16 go by even and odd places */
         cap = layer->most;
     }
     int64_t from = layer->count - keep;
@@ -153,28 +154,30 @@ bool mc_cache_can_hold(const mc_cache *cache, int index, int64_t total, int64_t 
 }
 
 /* A buffer of `cap` entries that begins with these. */
-static mica_array fill(const mc_decoder_spec *spec, mica_scope *home, int64_t cap, int64_t count,
-                       const float *entries) {
+static mica_array fill(const mc_lm *lm, mica_scope *home, int64_t cap, int64_t count,
+                       const void *entries) {
+    const mc_decoder_spec *spec = &lm->spec;
     const int64_t shape[] = {1, spec->kv_heads, cap, spec->head_dim};
-    size_t row = (size_t)(count * spec->head_dim), stride = (size_t)(cap * spec->head_dim);
-    float *data = mc_calloc((size_t)spec->kv_heads * stride, sizeof *data);
+    size_t entry = (size_t)spec->head_dim * mica_dtype_bytes(lm->kv_dtype);
+    size_t row = (size_t)count * entry, stride = (size_t)cap * entry;
+    char *data = mc_calloc((size_t)spec->kv_heads, stride);
     if (!data) {
         mc_fail_nomem("a session's caches");
         return MICA_NONE;
     }
     for (size_t i = 0; i < (size_t)spec->kv_heads; i++)
-        memcpy(data + i * stride, entries + i * row, row * sizeof *data);
-    mica_array buffer = mica_from_data(home, data, MICA_F32, shape, 4);
+        memcpy(data + i * stride, (const char *)entries + i * row, row);
+    mica_array buffer = mica_from_data(home, data, lm->kv_dtype, shape, 4);
     mc_free(data);
     return buffer;
 }
 
 mica_status mc_cache_fill(mc_cache *cache, mica_scope *home, int index, int64_t count,
-                          const float *k, const float *v) {
+                          const void *k, const void *v) {
     mc_cache_layer *layer = &cache->layers[index];
     layer->cap = round_up(count);
-    layer->k = fill(&cache->lm->spec, home, layer->cap, count, k);
-    layer->v = fill(&cache->lm->spec, home, layer->cap, count, v);
+    layer->k = fill(cache->lm, home, layer->cap, count, k);
+    layer->v = fill(cache->lm, home, layer->cap, count, v);
     if (!mica_valid(layer->k) || !mica_valid(layer->v)) return MICA_ENOMEM;
     layer->count = count;
     return MICA_OK;
@@ -188,5 +191,6 @@ uint64_t mc_cache_bytes(const mc_lm *lm, int64_t tokens, int64_t context, int64_
         plan_layer(&layer, &spec->layers[i], context, chunk);
         entries += (uint64_t)smaller_limit(round_up(tokens), layer.most);
     }
-    return entries * 2 * (uint64_t)spec->kv_heads * (uint64_t)spec->head_dim * sizeof(float);
+    return entries * 2 * (uint64_t)spec->kv_heads * (uint64_t)spec->head_dim *
+           mica_dtype_bytes(lm->kv_dtype);
 }

@@ -1,13 +1,14 @@
 /* The keys and values that a session has computed so far.
  *
- * Each layer has two buffers [1, kv_heads, cap, head_dim] f32, always in the order of positions:
+ * Each layer has two buffers [1, kv_heads, cap, head_dim] of lm->kv_dtype, always in the order of positions:
  * what was seen first lies first. A chunk is written behind what is there, in place. A layer that
  * sees everything gets a larger buffer, by 256 entries or more, when its own is full. A layer with
  * a window has at most window - 1 entries and a chunk (of 256 or more) to keep; when that is full,
  * the last window - 1 entries move to the front (and up to 64 more where there is room for them, so
  * that a text that is changed near its end need not be computed anew), so that the cost of moving is
  * shared by many tokens. Positions are absolute and go into the keys; an entry's place in the buffer
- * is another number.
+ * is another number. An even number of entries is
+ * dropped, so that a place stays even or odd (src/cpu/eval_attention.c).
  *
  * The arrays live in the scope of the last pass. A pass moves them into its own scope, so that
  * they are written in place, and the caller says how it ended: mc_cache_commit, for as many of its
@@ -64,10 +65,11 @@ void mc_cache_cut(mc_cache *cache, int64_t total, int64_t to); /* where it can *
 /* Whether a layer may hold `count` entries after `total` tokens: all that it needs. */
 bool mc_cache_can_hold(const mc_cache *cache, int layer, int64_t total, int64_t count);
 
-/* Puts count > 0 entries into an empty layer that can hold them: k, v [kv_heads, count, head_dim].
+/* Puts count > 0 entries into an empty layer that can hold them: k, v [kv_heads, count, head_dim]
+ * of lm->kv_dtype.
  * errors  MICA_ENOMEM. The cache must be cleared then */
 mica_status mc_cache_fill(mc_cache *cache, mica_scope *home, int layer, int64_t count,
-                          const float *k, const float *v);
+                          const void *k, const void *v);
 
 /* Bytes of the buffers once `tokens` were seen. */
 uint64_t mc_cache_bytes(const mc_lm *lm, int64_t tokens, int64_t context, int64_t chunk);

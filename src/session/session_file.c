@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VERSION = 1, BYTE_ORDER_MARK = 0x01020304, WORD = 8, AXIS = 2, SAMPLE = 64 };
+enum { VERSION = 2, BYTE_ORDER_MARK = 0x01020304, WORD = 8, AXIS = 2, SAMPLE = 64 };
 
 static const char MAGIC[8] = {'M', 'I', 'C', 'A', 'S', 'E', 'S', 'S'};
 
@@ -18,6 +18,7 @@ typedef struct header { /* whole words, no padding */
     uint64_t fingerprint;
     int64_t context; /* of mc_session_model */
     int64_t tokens, layers, kv_heads, head_dim;
+    int64_t dtype; /* of the entries: a mica_dtype */
 } header;
 
 static size_t padded(size_t bytes) {
@@ -198,6 +199,7 @@ static mica_status put_session(writer *w, mc_session *session) {
         .layers = spec->n_layers,
         .kv_heads = spec->kv_heads,
         .head_dim = spec->head_dim,
+        .dtype = model->lm->kv_dtype,
     };
     memcpy(head.magic, MAGIC, sizeof head.magic);
     MC_TRY(mc_session_fingerprint(model, &head.fingerprint));
@@ -205,7 +207,8 @@ static mica_status put_session(writer *w, mc_session *session) {
     MC_TRY(put(w, session->history.data, session->history.len));
     for (int i = 0; i < spec->n_layers; i++) {
         const mc_cache_layer *layer = &session->cache.layers[i];
-        size_t bytes = (size_t)(layer->count * spec->kv_heads * spec->head_dim) * sizeof(float);
+        size_t bytes = (size_t)(layer->count * spec->kv_heads * spec->head_dim) *
+                       mica_dtype_bytes(model->lm->kv_dtype);
         MC_TRY(put(w, &layer->count, sizeof layer->count));
         if (!bytes) continue;
         MC_TRY(put_entries(w, session->cache.scratch, layer->k, layer->count, bytes));
@@ -289,6 +292,11 @@ static mica_status check_header(const mc_session_model *model, const header *hea
         return mc_fail(MICA_EINVAL,
                        "%s: saved with the context_length %lld, the model was opened with %lld",
                        r->name, (long long)head->context, (long long)model->context);
+    if (head->dtype != (int64_t)model->lm->kv_dtype)
+        return mc_fail(MICA_EINVAL,
+                       "%s: saved with another type of cache or arithmetic: the model was opened "
+                       "with caches of %s",
+                       r->name, mica_dtype_name(model->lm->kv_dtype));
     return MICA_OK;
 }
 
@@ -319,7 +327,8 @@ static mica_status take_layer(reader *r, mc_session *session, int index) {
         return mc_fail(MICA_EFORMAT, "%s: layer %d holds %lld entries of %lld tokens", r->name,
                        index, (long long)count, (long long)total);
     /* total, and count with it, is below 2^31, the product of the two others below 2^48 */
-    uint64_t row = (uint64_t)spec->kv_heads * (uint64_t)spec->head_dim * sizeof(float);
+    uint64_t row = (uint64_t)spec->kv_heads * (uint64_t)spec->head_dim *
+                   mica_dtype_bytes(session->model->lm->kv_dtype);
     if (count && row > SIZE_MAX / (uint64_t)count) return cut_short(r);
     for (int i = 0; i < 2; i++)
         MC_TRY(take(r, row * (uint64_t)count, &parts[i]));

@@ -3,9 +3,9 @@
  * In the computer's byte order, everything in whole words of 8 bytes (padded with zeros):
  *
  *     header    struct header of session_file.c: magic, version, byte order, the model's fingerprint,
- *               counts
+ *               counts, the dtype of keys and values
  *     history   i32 [tokens]
- *     a layer   count of its entries (one word); keys, then values: f32 [kv_heads, count, head_dim]
+ *     a layer   count of its entries (one word); keys, then values: [kv_heads, count, head_dim]
  *     checksum  one word, over all words before it
  *
  * The fingerprint is of what the model computes with: its decoder's numbers, the names, kinds, shapes

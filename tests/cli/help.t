@@ -114,6 +114,9 @@ Each verb explains itself, in lines of 80 columns at most.
                                   PEFT
         --arithmetic fast|exact   fast: activations in 8 bits where weights are
                                   quantised; exact: in floats (default: fast)
+        --cache TYPE              keys and values are kept in f32, f16 or bf16;
+                                  auto: bf16 in fast arithmetic, else f32
+                                  (default: auto)
         --no-mmap                 read the weights into memory instead of mapping
                                   their files
         --prefetch                read mapped weights ahead, before the first
@@ -202,6 +205,9 @@ Each verb explains itself, in lines of 80 columns at most.
                                   PEFT
         --arithmetic fast|exact   fast: activations in 8 bits where weights are
                                   quantised; exact: in floats (default: fast)
+        --cache TYPE              keys and values are kept in f32, f16 or bf16;
+                                  auto: bf16 in fast arithmetic, else f32
+                                  (default: auto)
         --no-mmap                 read the weights into memory instead of mapping
                                   their files
         --prefetch                read mapped weights ahead, before the first
@@ -282,6 +288,9 @@ Each verb explains itself, in lines of 80 columns at most.
                                   PEFT
         --arithmetic fast|exact   fast: activations in 8 bits where weights are
                                   quantised; exact: in floats (default: fast)
+        --cache TYPE              keys and values are kept in f32, f16 or bf16;
+                                  auto: bf16 in fast arithmetic, else f32
+                                  (default: auto)
         --no-mmap                 read the weights into memory instead of mapping
                                   their files
         --prefetch                read mapped weights ahead, before the first
@@ -394,6 +403,9 @@ Each verb explains itself, in lines of 80 columns at most.
                                   PEFT
         --arithmetic fast|exact   fast: activations in 8 bits where weights are
                                   quantised; exact: in floats (default: fast)
+        --cache TYPE              keys and values are kept in f32, f16 or bf16;
+                                  auto: bf16 in fast arithmetic, else f32
+                                  (default: auto)
         --no-mmap                 read the weights into memory instead of mapping
                                   their files
         --prefetch                read mapped weights ahead, before the first

@@ -11,19 +11,19 @@ What the default model is. How much memory there is depends on the machine.
   heads         6 of 64, 2 for keys and values
   vocabulary    8,192
   context       2,048 tokens
-  memory        12.8 MB weights and 8.9 MB cache at 2,048 tokens
-  fits          yes: needs 21.7 MB of ...
+  memory        12.8 MB weights and 4.5 MB cache at 2,048 tokens
+  fits          yes: needs 17.3 MB of ...
   largest       2,048 tokens
   $ mica show | sed 1d > a; mica show model | sed 1d | cmp - a
   $ mica show model --context 100 | grep '^memory'
-  memory        12.8 MB weights and 2.1 MB cache at 100 tokens
+  memory        12.8 MB weights and 1.0 MB cache at 100 tokens
   $ mica show model --context 1000000000 | grep '^fits' | sed 's/ of .*//'
-  fits          no: needs 2.0 TB
+  fits          no: needs 1.0 TB
 
 --fit says whether a context fits both memory and model, and the largest one that does.
 
   $ mica show model --fit 2048 | tail -2 | sed 's/ of [0-9.]* [kMGT]B$/ of .../'
-  fits          yes: needs 21.7 MB of ...
+  fits          yes: needs 17.3 MB of ...
   largest       2,048 tokens
   $ mica show model --fit 2049 > a
   [1]
@@ -72,7 +72,7 @@ The same as JSON.
     "sliding_layers": 6,
     "at_context": 2048,
     "weight_bytes": 12806912,
-    "cache_bytes": 8912896,
+    "cache_bytes": 4456448,
     "memory_bytes": N,
     "largest_context": 2048,
     "fits": true

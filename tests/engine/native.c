@@ -90,6 +90,25 @@ static void test_notes(void **state) {
     assert_int_equal(
         mica_model_open(path, &(mica_model_options){.arithmetic = (mica_arithmetic)3}, &model),
         MICA_EINVAL);
+    assert_int_equal(
+        mica_model_open(path, &(mica_model_options){.cache = (mica_cache_type)4}, &model),
+        MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "cache 4"));
+    const mica_model_options halves[] = {
+        {0}, {.cache = MICA_CACHE_F16}, {.cache = MICA_CACHE_BF16}};
+    const mica_model_options floats[] = {{.arithmetic = MICA_ARITHMETIC_EXACT},
+                                         {.cache = MICA_CACHE_F32}};
+    model = open_model(path, &floats[0]);
+    uint64_t bytes = mica_model_cache_bytes(model, 100);
+    mica_model_close(&model);
+    for (int i = 0; i < 3; i++) {
+        model = open_model(path, &halves[i]);
+        assert_int_equal(mica_model_cache_bytes(model, 100), bytes / 2);
+        mica_model_close(&model);
+    }
+    model = open_model(path, &floats[1]);
+    assert_int_equal(mica_model_cache_bytes(model, 100), bytes);
+    mica_model_close(&model);
     assert_int_equal(mica_model_open(path, &(mica_model_options){.accelerator_layers = -1}, &model),
                      MICA_EINVAL);
     assert_non_null(strstr(mica_last_error(), "accelerator_layers -1"));

@@ -30,7 +30,8 @@ static int close_default(void **state) {
 }
 
 /* ids [len] -> logits [len, vocab]; freed with free(). */
-static float *run(mica_arithmetic arithmetic, const int32_t *ids, int64_t len) {
+static float *run(mica_arithmetic arithmetic, mica_cache_type cache, const int32_t *ids,
+                  int64_t len) {
     const int64_t shape[] = {1, len};
     size_t bytes = (size_t)(len * lm->spec.vocab) * sizeof(float);
     float *logits = malloc(bytes);
@@ -38,6 +39,7 @@ static float *run(mica_arithmetic arithmetic, const int32_t *ids, int64_t len) {
     assert_non_null(logits);
     assert_int_equal(mica_scope_open(device, &s), MICA_OK);
     mc_lm_set_arithmetic(lm, arithmetic);
+    mc_lm_set_cache(lm, cache);
     mica_array y = mc_lm_forward(s, lm, mica_from_data(s, ids, MICA_I32, shape, 2), mica_i32(s, 0),
                                  NULL, MC_ALL_LOGITS);
     if (mica_eval(s, y) != MICA_OK || mica_read(y, logits, bytes) != MICA_OK)
@@ -80,37 +82,60 @@ static int64_t add_ids(mc_json list, int32_t *ids, int64_t count) {
     return count;
 }
 
+/* What is held against exact arithmetic with keys and values in f32. */
+typedef struct way {
+    const char *name;
+    mica_arithmetic arithmetic;
+    mica_cache_type cache;
+    double total, most; /* divergence */
+    size_t same;        /* first tokens */
+} way;
+
+static void compare(way *w, const float *exact, const int32_t *ids, int64_t len) {
+    size_t vocab = (size_t)lm->spec.vocab;
+    float *logits = run(w->arithmetic, w->cache, ids, len);
+    assert_memory_not_equal(exact, logits, vocab * (size_t)len * sizeof *exact);
+    for (size_t i = 0; i < (size_t)len; i++) {
+        const float *p = exact + i * vocab, *q = logits + i * vocab;
+        double d = divergence(p, q, vocab);
+        w->total += d;
+        if (d > w->most) w->most = d;
+        if (top_of(p, vocab) == top_of(q, vocab)) w->same++;
+    }
+    free(logits);
+}
+
 static void test_divergence(void **state) {
     (void)state;
     mc_json_doc *doc;
-    double total = 0, most = 0;
-    size_t rows = 0, same = 0, vocab = (size_t)lm->spec.vocab;
+    way ways[] = {{"fast", MICA_ARITHMETIC_FAST, MICA_CACHE_DEFAULT, 0, 0, 0},
+                  {"fast, f32", MICA_ARITHMETIC_FAST, MICA_CACHE_F32, 0, 0, 0},
+                  {"exact, bf16", MICA_ARITHMETIC_EXACT, MICA_CACHE_BF16, 0, 0, 0},
+                  {"exact, f16", MICA_ARITHMETIC_EXACT, MICA_CACHE_F16, 0, 0, 0}};
+    size_t rows = 0, n_ways = sizeof ways / sizeof *ways;
     char *path = test_format("%s/default/golden.json", test_models_dir());
     if (mc_json_load(path, &doc) != MICA_OK) fail_msg("%s", mica_last_error());
     for (mc_json_iter it = mc_json_begin(mc_json_root(doc)); mc_json_next(&it);) {
         int32_t ids[MOST_TOKENS];
         int64_t len = add_ids(mc_json_find(it.value, "prompt_ids"), ids, 0);
         len = add_ids(mc_json_find(it.value, "greedy_ids"), ids, len);
-        float *exact = run(MICA_ARITHMETIC_EXACT, ids, len);
-        float *fast = run(MICA_ARITHMETIC_FAST, ids, len);
-        assert_memory_not_equal(exact, fast, vocab * sizeof *exact);
-        for (size_t i = 0; i < (size_t)len; i++, rows++) {
-            const float *p = exact + i * vocab, *q = fast + i * vocab;
-            double d = divergence(p, q, vocab);
-            total += d;
-            if (d > most) most = d;
-            if (top_of(p, vocab) == top_of(q, vocab)) same++;
-        }
+        float *exact = run(MICA_ARITHMETIC_EXACT, MICA_CACHE_DEFAULT, ids, len);
+        for (size_t w = 0; w < n_ways; w++)
+            compare(&ways[w], exact, ids, len);
+        rows += (size_t)len;
         free(exact);
-        free(fast);
     }
     mc_json_close(&doc);
     free(path);
     assert_true(rows > 0);
-    printf("%zu tokens: mean divergence %.6f, most %.6f, %.2f %% the same first token\n", rows,
-           total / (double)rows, most, 100.0 * (double)same / (double)rows);
-    assert_true(total / (double)rows < 0.001);
-    assert_true((double)same / (double)rows > 0.99);
+    for (size_t i = 0; i < n_ways; i++) {
+        const way *w = &ways[i];
+        double mean = w->total / (double)rows, same = (double)w->same / (double)rows;
+        printf("%-12s %zu tokens: mean divergence %.6f, most %.6f, %.2f %% the same first token\n",
+               w->name, rows, mean, w->most, 100 * same);
+        assert_true(mean < 0.001);
+        assert_true(same > 0.99);
+    }
 }
 
 /* Bits of a row do not depend on how many there are, nor on the threads. */
@@ -121,9 +146,9 @@ static void test_rows(void **state) {
     size_t vocab = (size_t)lm->spec.vocab;
     for (int i = 0; i < LEN; i++)
         ids[i] = 2 + 37 * i;
-    float *whole = run(MICA_ARITHMETIC_FAST, ids, LEN);
+    float *whole = run(MICA_ARITHMETIC_FAST, MICA_CACHE_DEFAULT, ids, LEN);
     for (int64_t len = 1; len < LEN; len += len < 10 ? 1 : 7) {
-        float *part = run(MICA_ARITHMETIC_FAST, ids, len);
+        float *part = run(MICA_ARITHMETIC_FAST, MICA_CACHE_DEFAULT, ids, len);
         assert_memory_equal(part, whole, (size_t)len * vocab * sizeof *part);
         free(part);
     }

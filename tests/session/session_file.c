@@ -106,6 +106,11 @@ static void test_emptied_windows(void **state) {
     check_goes_on(&fixture, 0, 640);
     check_goes_on(&fixture, 24, 640);
     check_goes_on(&fixture, 1, 5);
+    mc_lm_set_cache(fixture.lm, MICA_CACHE_BF16);
+    check_goes_on(&fixture, 0, 5);
+    check_goes_on(&fixture, 0, 640);
+    check_goes_on(&fixture, 23, 640);
+    mc_lm_set_cache(fixture.lm, MICA_CACHE_F32);
 }
 
 /* ---- files that are refused ---- */
@@ -167,13 +172,14 @@ static void test_absurd(void **state) {
     static const int64_t counts[] = {-1, 19, 21, INT64_MAX, INT64_MIN, (int64_t)1 << 31};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         expect_word_refused(&shared, data, size, 4, counts[i], MICA_EFORMAT, ""); /* tokens */
-        expect_word_refused(&shared, data, size, 8 + 10, counts[i], MICA_EFORMAT, "");
+        expect_word_refused(&shared, data, size, 9 + 10, counts[i], MICA_EFORMAT, "");
     }
     expect_word_refused(&shared, data, size, 0, 0, MICA_EFORMAT, "not a session file");
-    expect_word_refused(&shared, data, size, 1, 2, MICA_EFORMAT, "version");
+    expect_word_refused(&shared, data, size, 1, 1, MICA_EFORMAT, "version");
     expect_word_refused(&shared, data, size, 2, 7, MICA_EINVAL, "another model");
+    expect_word_refused(&shared, data, size, 8, MICA_BF16, MICA_EINVAL, "caches of f32");
     expect_word_refused(&shared, data, size, 3, 99, MICA_EINVAL, "context_length 99");
-    expect_word_refused(&shared, data, size, 8, 1 << 20, MICA_EFORMAT, "token 0");
+    expect_word_refused(&shared, data, size, 9, 1 << 20, MICA_EFORMAT, "token 0");
     free(data);
     free(path);
     mc_session_close(&session);
