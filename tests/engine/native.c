@@ -124,11 +124,59 @@ static void test_notes(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* A draft model changes no token; one of another vocabulary is refused, by both ways to a session. */
+static void test_draft_models(void **state) {
+    (void)state;
+    model_fixture f;
+    fixture_open("gemma3_text_f32", &f);
+    char *other_path = fixture_path("qwen3_tied"), *dir = test_temp_dir();
+    char *path = test_format("%s/session", dir);
+    const mica_model_options exact = {.arithmetic = MICA_ARITHMETIC_EXACT};
+    mica_model *model = open_model(f.path, &exact), *draft = open_model(f.path, NULL);
+    mica_model *other = open_model(other_path, NULL);
+    const mica_session_options with_draft = {.draft_model = draft}, wrong = {.draft_model = other};
+    mica_session *session;
+    assert_int_equal(mica_session_open(model, &wrong, &session), MICA_EINVAL);
+    assert_null(session);
+    assert_non_null(strstr(mica_last_error(), "480 tokens, the model's 558"));
+
+    size_t n, count;
+    const int32_t *ids = fixture_ints(&f, &n, "prompt1.ids");
+    const int32_t *want = fixture_ints(&f, &count, "prompt1.greedy");
+    assert_int_equal(mica_session_open(model, &with_draft, &session), MICA_OK);
+    for (int turn = 0; turn < 2; turn++) {
+        const mica_generate_options options = {.max_tokens = (int64_t)count, .ignore_eos = true};
+        mica_stream *stream;
+        mica_token token;
+        assert_int_equal(mica_generate_ids(session, ids, n, &options, &stream), MICA_OK);
+        for (size_t i = 0; i < count; i++) {
+            assert_true(mica_stream_next(stream, &token));
+            assert_int_equal(token.id, want[i]);
+        }
+        assert_true(mica_stream_metrics(stream).drafted_tokens > 0);
+        mica_stream_close(&stream);
+        assert_int_equal(mica_session_save(session, path), MICA_OK);
+        mica_session_close(&session);
+        assert_int_equal(mica_session_load(model, path, &wrong, &session), MICA_EINVAL);
+        assert_null(session);
+        assert_int_equal(mica_session_load(model, path, &with_draft, &session), MICA_OK);
+    }
+    mica_session_close(&session);
+    mica_model_close(&other);
+    mica_model_close(&draft);
+    mica_model_close(&model);
+    test_temp_dir_remove(dir);
+    free(path);
+    free(other_path);
+    fixture_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_adapters),
         cmocka_unit_test(test_bad_adapters),
         cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_draft_models),
     };
     return cmocka_run_group_tests_name("engine/native", tests, NULL, NULL);
 }
