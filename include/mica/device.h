@@ -21,7 +21,7 @@ typedef struct mica_device mica_device;
 typedef struct mica_device_options {
     int threads;                 /* threads that compute; 0: one a usable core (affinity, cgroup) */
     uint64_t memory_limit_bytes; /* as mica_device_set_memory_limit; 0: none */
-    uint64_t cache_limit_bytes;  /* as mica_device_set_cache_limit; 0: a quarter of the memory */
+    uint64_t cache_limit_bytes;  /* as mica_device_set_cache_limit; 0: 64 MiB */
 } mica_device_options;
 
 /** What a device is. Strings live as long as the device. */

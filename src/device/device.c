@@ -24,10 +24,13 @@ static const mc_backend *find_backend(const char *name) {
     return NULL;
 }
 
+/* More than the temporaries of a decode step, less than buffers that were outgrown. */
+#define DEFAULT_CACHE_LIMIT (UINT64_C(64) << 20)
+
 /* Opens the parts in order; what was opened before a failure is closed again. */
 static mica_status open_parts(mica_device *device, const mica_device_options *options) {
     uint64_t cache_limit = options->cache_limit_bytes;
-    if (cache_limit == 0) cache_limit = mc_memory_bytes() / 4;
+    if (cache_limit == 0) cache_limit = DEFAULT_CACHE_LIMIT;
     MC_TRY(device->backend->open(options, &device->state));
     mica_status status = mc_memory_init(&device->memory, options->memory_limit_bytes, cache_limit);
     if (status != MICA_OK) goto close_backend;

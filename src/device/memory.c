@@ -63,7 +63,9 @@ static void release_block(mc_storage *storage) {
     int bin = bin_of(storage->bytes, &rounded);
     pthread_mutex_lock(&m->lock);
     m->active -= storage->bytes;
-    bool keep = m->cached + storage->bytes <= m->cache_limit;
+    bool keep = storage->bytes <= m->cache_limit;
+    /* What is cached may be of sizes that nobody asks for again: it makes room for this. */
+    if (keep && m->cached + storage->bytes > m->cache_limit) clear_cache(device);
     if (keep) {
         block->next = m->bins[bin];
         m->bins[bin] = block;

@@ -74,12 +74,34 @@ static void test_limits_hold(void **state) {
     assert_int_equal(mica_device_active_bytes(NULL), 0);
 }
 
+/* What is freed last is kept; sizes that nobody asks for again make room. */
+static void test_old_blocks_make_room(void **state) {
+    (void)state;
+    mc_storage *sizes[3];
+    mica_device_set_cache_limit(device, 6 << 20);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(mc_storage_new(device, (size_t)(i + 1) << 20, &sizes[i]), MICA_OK);
+    mc_storage_release(sizes[0]);
+    mc_storage_release(sizes[1]);
+    mc_storage_release(sizes[2]);
+    assert_int_equal(mica_device_cached_bytes(device), 6 << 20);
+    mc_storage *large, *larger;
+    assert_int_equal(mc_storage_new(device, 4 << 20, &large), MICA_OK);
+    assert_int_equal(mc_storage_new(device, 7 << 20, &larger), MICA_OK);
+    mc_storage_release(large);
+    assert_int_equal(mica_device_cached_bytes(device), 4 << 20);
+    mc_storage_release(larger); /* never fits: what is kept stays */
+    assert_int_equal(mica_device_cached_bytes(device), 4 << 20);
+    assert_int_equal(mica_device_active_bytes(device), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_sizes_are_rounded_by_an_eighth_at_most, open_device,
                                         close_device),
         cmocka_unit_test_setup_teardown(test_freed_blocks_come_back, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_the_peak_is_kept_and_reset, open_device, close_device),
+        cmocka_unit_test_setup_teardown(test_old_blocks_make_room, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_limits_hold, open_device, close_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
