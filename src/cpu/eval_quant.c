@@ -18,6 +18,8 @@
 #define NN_WIDTH 128            /* x @ w: columns a tile, a whole number of groups and words */
 #define NN_DEPTH 64             /* and rows that are unpacked at once */
 
+enum { CODES = 1 };
+
 /* The kernels of a format; arrange is NULL where x is in its natural order. */
 typedef struct quant_kernels {
     void (*arrange)(int64_t k, const float *x, float *y);
@@ -169,11 +171,15 @@ mica_status mc_eval_quantized_matmul(const mc_call *call) {
     int n = 0;
     for (int i = 0; i < call->joint; i++) {
         mc_quant_product q;
-        if (mc_layout_size(call[i].out.layout) == 0) continue;
+        const mc_layout *out = call[i].out.layout, *codes = call[i].in[CODES].layout;
+        if (mc_layout_size(codes) == 0) { /* sums of nothing */
+            memset(call[i].out.data, 0, (size_t)mc_layout_bytes(out));
+            continue;
+        }
         MC_TRY(mc_quant_describe(&call[i], &q));
         if (!mc_quant_is_fast(&q))
             MC_TRY(eval_exact(&q));
-        else if (q.codes.ndim > 2)
+        else if (codes->ndim > 2)
             MC_TRY(mc_quant_fast(&q, 1)); /* its x may be broadcast */
         else
             fast[n++] = q;

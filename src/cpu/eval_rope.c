@@ -94,16 +94,17 @@ static void turn_rows(void *context, int64_t begin, int64_t end, int worker) {
  * then rows, then the table where the run cannot keep it. */
 static mica_status prepare_table(const mc_call *call, rope_work *w) {
     int64_t positions = w->tables * w->len, threads = mc_cpu_of(call)->threads;
-    size_t key_bytes = (size_t)(1 + w->tables) * sizeof(int64_t);
+    size_t key_bytes = (size_t)(2 + w->tables) * sizeof(int64_t);
     key_bytes += (size_t)w->half * sizeof *w->rates;
     size_t row_bytes = (size_t)(threads * 2 * w->d) * sizeof *w->scratch;
     size_t table_bytes = (size_t)(positions * 2 * w->half) * sizeof *w->table;
     int64_t *key = mc_run_scratch(call->run, key_bytes + row_bytes + table_bytes);
     if (key == NULL) return MICA_ENOMEM;
     key[0] = w->len;
+    key[1] = w->half;
     for (int64_t i = 0; i < w->tables; i++)
-        key[1 + i] = offset_of(&call->in[1], i);
-    w->rates = (double *)(key + 1 + w->tables);
+        key[2 + i] = offset_of(&call->in[1], i);
+    w->rates = (double *)(key + 2 + w->tables);
     fill_rates(w);
     w->scratch = (float *)(w->rates + w->half);
     bool found;

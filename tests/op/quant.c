@@ -131,7 +131,7 @@ static void joint_products(void **state) {
     for (int64_t rows = 1; rows <= 12; rows = rows * 3 + 1) {
         for (mica_dtype dtype = MICA_F16; dtype <= MICA_F32; dtype++) {
             bench b = bench_open();
-            mica_array x = noise(b.s, 13, dtype, SHAPE(rows, 256));
+            mica_array x = noise(b.s, 13, dtype, SHAPE(1, rows, 256)); /* as models have it */
             weights w[FORMATS];
             for (int i = 0; i < FORMATS; i++) {
                 w[i] = quantized(
@@ -174,6 +174,20 @@ static void joint_products(void **state) {
     }
 }
 
+/* Sums of nothing. */
+static void empty_rows(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_quant quant = {MICA_QUANT_AFFINE, 4, 64};
+    mica_array x = mica_zeros(b.s, SHAPE(2, 0), MICA_F32);
+    mica_array codes = mica_zeros(b.s, SHAPE(4, 0), MICA_U32);
+    mica_array scales = mica_zeros(b.s, SHAPE(4, 0), MICA_F32);
+    for (int fast = 0; fast < 2; fast++)
+        expect_same(b.s, mc_quantized_matmul(b.s, x, codes, scales, scales, quant, fast != 0),
+                    mica_zeros(b.s, SHAPE(2, 4), MICA_F32));
+    bench_close(&b);
+}
+
 static void wrong_operands(void **state) {
     (void)state;
     bench b = bench_open();
@@ -212,6 +226,7 @@ int main(void) {
         cmocka_unit_test(rows_do_not_depend_on_their_number),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(joint_products),
+        cmocka_unit_test(empty_rows),
         cmocka_unit_test(wrong_operands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
