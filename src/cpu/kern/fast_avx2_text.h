@@ -21,7 +21,8 @@ static lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
         l.row[i] = r + i < n ? r + i : n - 1;
         l.codes[i] = (const uint8_t *)(w->codes + l.row[i] * w->codes_stride);
     }
-    l.next = (const char *)l.codes[0] + (r + 2 * LANES <= n ? LANES * w->codes_stride * 4 : 0);
+    /* Past the last rows as well: most often more of them follow, and a fetch cannot fail. */
+    l.next = (const char *)(w->codes + (r + LANES) * w->codes_stride);
     return l;
 }
 
