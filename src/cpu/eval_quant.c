@@ -18,8 +18,6 @@
 #define NN_WIDTH 128            /* x @ w: columns a tile, a whole number of groups and words */
 #define NN_DEPTH 64             /* and rows that are unpacked at once */
 
-enum { CODES = 1 };
-
 /* The kernels of a format; arrange is NULL where x is in its natural order. */
 typedef struct quant_kernels {
     void (*arrange)(int64_t k, const float *x, float *y);
@@ -171,7 +169,7 @@ mica_status mc_eval_quantized_matmul(const mc_call *call) {
     int n = 0;
     for (int i = 0; i < call->joint; i++) {
         mc_quant_product q;
-        const mc_layout *out = call[i].out.layout, *codes = call[i].in[CODES].layout;
+        const mc_layout *out = call[i].out.layout, *codes = call[i].in[MC_QUANT_CODES].layout;
         if (mc_layout_size(codes) == 0) { /* sums of nothing */
             memset(call[i].out.data, 0, (size_t)mc_layout_bytes(out));
             continue;

@@ -5,8 +5,6 @@
 #include "cpu/rows.h"
 #include "graph/attr.h"
 
-enum { X, CODES, SCALES, BIASES };
-
 mk_qrows mc_quant_weights(const mc_quant_product *q, int64_t batch) {
     mk_qrows w = q->w;
     int64_t scale = mc_row_offset(&q->scales, q->scales.ndim - 2, batch);
@@ -65,16 +63,16 @@ static mc_layout spread_batch(const mc_layout *x, const mc_layout *out) {
 }
 
 mica_status mc_quant_describe(const mc_call *call, mc_quant_product *q) {
-    const mc_layout *out = call->out.layout, *codes = call->in[CODES].layout;
+    const mc_layout *out = call->out.layout, *codes = call->in[MC_QUANT_CODES].layout;
     const mc_attr_quant *attr = call->attr;
     *q = (mc_quant_product){.kern = mc_cpu_of(call)->kern,
                             .call = call,
-                            .x = *call->in[X].layout,
+                            .x = *call->in[MC_QUANT_X].layout,
                             .batches = 1,
                             .transpose = attr->transpose != 0};
-    MC_TRY(mc_quant_describe_rows(call, CODES, &q->w));
+    MC_TRY(mc_quant_describe_rows(call, MC_QUANT_CODES, &q->w));
     q->codes = spread_batch(codes, out);
-    q->scales = spread_batch(call->in[SCALES].layout, out);
+    q->scales = spread_batch(call->in[MC_QUANT_SCALES].layout, out);
     int64_t rows = q->codes.shape[q->codes.ndim - 2];
     q->k = q->transpose ? q->w.k : rows;
     q->n = q->transpose ? rows : q->w.k;

@@ -4,6 +4,8 @@
 
 #include "cpu/cpu.h"
 
+enum { MC_QUANT_X, MC_QUANT_CODES, MC_QUANT_SCALES }; /* operands; biases are behind them */
+
 /* x [..., m, k] times rows of weights, n of them where they are transposed, else k. */
 typedef struct mc_quant_product {
     const mk_kernels *kern;
@@ -24,7 +26,7 @@ mica_status mc_quant_describe_rows(const mc_call *call, int first, mk_qrows *w);
 mk_qrows mc_quant_weights(const mc_quant_product *q, int64_t batch);
 
 static inline mc_operand mc_quant_x(const mc_quant_product *q) {
-    return (mc_operand){q->call->in[0].data, &q->x};
+    return (mc_operand){q->call->in[MC_QUANT_X].data, &q->x};
 }
 
 /* quant_fast.c: whether x may be, and can be, quantised too; n such products of one x. */

@@ -47,11 +47,8 @@ static void run_columns(const work *w, const part *p, int64_t batch, int64_t fir
     const mc_quant_product *q = p->q;
     const mc_operand *out = &q->call->out;
     mk_qrows all = mc_quant_weights(q, batch), rows = mk_qrows_at(&all, first);
-    int64_t row = batch * q->m, groups = q->k / q->w.group, at = row * q->n + first;
-    mk_xrows x = *p->x;
-    x.codes += row * q->k;
-    x.scales += row * groups;
-    x.sums += row * groups;
+    int64_t row = batch * q->m, at = row * q->n + first;
+    mk_xrows x = mk_xrows_at(p->x, row);
     bool direct = p->y_floats == 0;
     float *y = direct ? (float *)out->data + at : w->y + worker * w->y_floats;
     int64_t y_stride = direct ? q->n : count;
@@ -87,11 +84,7 @@ static void quantize_rows(void *context, int64_t begin, int64_t end, int worker)
     (void)worker;
     const work *w = context;
     for (int f = 0; f < w->n_forms; f++) {
-        mk_xrows to = w->forms[f];
-        int64_t groups = to.k / to.group;
-        to.codes += begin * to.k;
-        to.scales += begin * groups;
-        to.sums += begin * groups;
+        mk_xrows to = mk_xrows_at(&w->forms[f], begin);
         w->parts[0].q->kern->fast_quantize(end - begin, w->rows.data + begin * w->rows.stride,
                                            w->rows.stride, w->form_bits[f], &to);
     }

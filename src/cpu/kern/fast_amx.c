@@ -105,7 +105,7 @@ static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tile
         for (int64_t i = 0; i < whole; i += HIGH * LINES) {
             int64_t high = whole - i > LINES ? 2 : 1;
             part p = {
-                rows_from(x, i),
+                mk_xrows_at(x, i),
                 {tiles->codes + j * x->k, tiles->scales + 2 * j * groups, tiles->bits},
                 y + i * y_stride + j,
                 y_stride,
@@ -122,7 +122,7 @@ static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tile
         }
     }
     if (whole > 0) _tile_release();
-    mk_xrows rest = rows_from(x, whole);
+    mk_xrows rest = mk_xrows_at(x, whole);
     if (whole < m)
         mk_fast_matmul_avx512vnni(m - whole, &rest, n, tiles, y + whole * y_stride, y_stride);
 }

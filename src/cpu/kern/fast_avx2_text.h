@@ -245,14 +245,6 @@ MK_INLINE void store_first(float *y, int64_t n, __m256 v) {
         _mm256_maskstore_ps(y, mk_first(n), v);
 }
 
-static mk_xrows rows_from(const mk_xrows *x, int64_t i) {
-    mk_xrows at = *x;
-    at.codes += i * x->k;
-    at.scales += i * (x->k / x->group);
-    at.sums += i * (x->k / x->group);
-    return at;
-}
-
 static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                    int64_t y_stride) {
     room fit = room_of(w->mode == MK_AFFINE ? w->bits : MK_FAST_E2M1_BITS);
@@ -260,7 +252,7 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
         lanes l = lanes_of(w, n, r);
         for (int64_t i = 0; i < m; i += STREAMED) {
             int64_t count = m - i < STREAMED ? m - i : STREAMED;
-            mk_xrows part = rows_from(x, i);
+            mk_xrows part = mk_xrows_at(x, i);
             __m256 sums[STREAMED];
             if (fit == FOUR)
                 rows_room(FOUR, w, &l, count, &part, sums);
@@ -360,7 +352,7 @@ static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tile
         const float *scales = tiles->scales + 2 * j * groups;
         for (int64_t i = 0; i < m; i += HIGH) {
             int64_t count = m - i < HIGH ? m - i : HIGH;
-            mk_xrows rows = rows_from(x, i);
+            mk_xrows rows = mk_xrows_at(x, i);
             __m256 sums[HIGH][2];
             if (fit == FOUR)
                 tile_rows(FOUR, count, &rows, codes, scales, sums);
@@ -418,10 +410,5 @@ static void quantize_group(const float *x, int group, bool pairs, int8_t *codes,
 }
 
 static void quantize(int64_t m, const float *x, int64_t x_stride, int bits, const mk_xrows *y) {
-    int64_t groups = y->k / y->group;
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t g = 0; g < groups; g++)
-            quantize_group(x + i * x_stride + g * y->group, y->group, bits == 4,
-                           y->codes + i * y->k + g * y->group, y->scales + i * groups + g,
-                           y->sums + i * groups + g);
+    mk_quantize_rows(quantize_group, m, x, x_stride, bits, y);
 }

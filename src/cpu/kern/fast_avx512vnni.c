@@ -318,7 +318,7 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
     int64_t parts = (m + STREAMED - 1) / STREAMED;
     for (int64_t i = 0, count; i < m; i += count, parts--) {
         count = (m - i + parts - 1) / parts;
-        mk_xrows part = rows_from(x, i);
+        mk_xrows part = mk_xrows_at(x, i);
         if (count == 1 && one != NULL)
             one(w, n, &part, y + i * y_stride);
         else
@@ -354,12 +354,7 @@ static void quantize_group(const float *x, int group, bool pairs, int8_t *codes,
 }
 
 static void quantize(int64_t m, const float *x, int64_t x_stride, int bits, const mk_xrows *y) {
-    int64_t groups = y->k / y->group;
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t g = 0; g < groups; g++)
-            quantize_group(x + i * x_stride + g * y->group, y->group, bits == 4,
-                           y->codes + i * y->k + g * y->group, y->scales + i * groups + g,
-                           y->sums + i * groups + g);
+    mk_quantize_rows(quantize_group, m, x, x_stride, bits, y);
 }
 
 void mk_fast_avx512vnni(mk_kernels *kernels) {

@@ -369,15 +369,6 @@ MK_INLINE __m512 add_group(__m512 y, __m512i dot, __m512 scale, __m512 bias, flo
     return _mm512_fmadd_ps(bias, _mm512_set1_ps(x_sum), y);
 }
 
-/* From row i of x on. */
-MK_INLINE mk_xrows rows_from(const mk_xrows *x, int64_t i) {
-    mk_xrows at = *x;
-    at.codes += i * x->k;
-    at.scales += i * (x->k / x->group);
-    at.sums += i * (x->k / x->group);
-    return at;
-}
-
 void mk_fast_unpack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles);
 void mk_fast_matmul_avx512vnni(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles,
                                float *y, int64_t y_stride);

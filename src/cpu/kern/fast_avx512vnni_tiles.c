@@ -145,7 +145,7 @@ void mk_fast_matmul_avx512vnni(int64_t m, const mk_xrows *x, int64_t n, const mk
             for (int64_t i = 0, count; i < m; i += count, parts--) {
                 count = (m - i + parts - 1) / parts;
                 part p = {
-                    .x = rows_from(x, i),
+                    .x = mk_xrows_at(x, i),
                     .tiles = {tiles->codes + j * x->k, tiles->scales + 2 * j * groups, tiles->bits},
                     .first = g,
                     .count = groups - g < depth ? groups - g : depth,

@@ -97,12 +97,7 @@ static void quantize_group(const float *x, int group, bool pairs, int8_t *codes,
 }
 
 static void quantize(int64_t m, const float *x, int64_t x_stride, int bits, const mk_xrows *y) {
-    int64_t groups = y->k / y->group;
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t g = 0; g < groups; g++)
-            quantize_group(x + i * x_stride + g * y->group, y->group, bits == 4,
-                           y->codes + i * y->k + g * y->group, y->scales + i * groups + g,
-                           y->sums + i * groups + g);
+    mk_quantize_rows(quantize_group, m, x, x_stride, bits, y);
 }
 
 void mk_fast_neon(mk_kernels *kernels) {

@@ -167,12 +167,4 @@ MK_INLINE void mk_store_tile(int64_t m, int64_t n, float32x4_t y[MK_STREAMED][MK
             mk_store_first(to + i * stride + MK_LANES * q, n - MK_LANES * q, y[i][q]);
 }
 
-static inline mk_xrows mk_xrows_at(const mk_xrows *x, int64_t i) {
-    mk_xrows at = *x;
-    at.codes += i * x->k;
-    at.scales += i * (x->k / x->group);
-    at.sums += i * (x->k / x->group);
-    return at;
-}
-
 #endif

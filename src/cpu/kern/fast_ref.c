@@ -4,14 +4,14 @@
 #define GROUP 128 /* the largest */
 
 /* The first of 8 codes of 4 bits are the even ones. */
-static int64_t place_of(int64_t i, int bits) {
-    return bits == 4 ? (i & ~(int64_t)7) + (i & 1) * 4 + (i & 7) / 2 : i;
+static int64_t place_of(int64_t i, bool pairs) {
+    return pairs ? (i & ~(int64_t)7) + (i & 1) * 4 + (i & 7) / 2 : i;
 }
 
-static void quantize_group(const float *x, int64_t n, int bits, int8_t *codes, float *scale,
+static void quantize_group(const float *x, int n, bool pairs, int8_t *codes, float *scale,
                            float *sum) {
     uint32_t top = 0; /* as bits: NaN is above infinity, that above all numbers */
-    for (int64_t i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++) {
         uint32_t size = mk_bits(x[i]) & 0x7fffffffu;
         top = size > top ? size : top;
     }
@@ -19,9 +19,9 @@ static void quantize_group(const float *x, int64_t n, int bits, int8_t *codes, f
     bool finite = top < 0x7f800000u, some = finite && most >= MK_FAST_SMALL;
     float inverse = some ? 127.0f / most : 0;
     int32_t total = 0;
-    for (int64_t i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++) {
         int32_t code = some ? (int32_t)lrintf(x[i] * inverse) : 0;
-        codes[place_of(i, bits)] = (int8_t)code;
+        codes[place_of(i, pairs)] = (int8_t)code;
         total += code;
     }
     *scale = some ? most / 127.0f : finite ? 0.0f : NAN;
@@ -29,12 +29,7 @@ static void quantize_group(const float *x, int64_t n, int bits, int8_t *codes, f
 }
 
 static void quantize(int64_t m, const float *x, int64_t x_stride, int bits, const mk_xrows *y) {
-    int64_t groups = y->k / y->group;
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t g = 0; g < groups; g++)
-            quantize_group(x + i * x_stride + g * y->group, y->group, bits,
-                           y->codes + i * y->k + g * y->group, y->scales + i * groups + g,
-                           y->sums + i * groups + g);
+    mk_quantize_rows(quantize_group, m, x, x_stride, bits, y);
 }
 
 /* Codes of group g of a row, in the order of x's, and what they are scaled with. */
@@ -48,7 +43,7 @@ static void read_group(const mk_qrows *w, int64_t g, uint8_t *codes, float *scal
         uint32_t value = w->codes[word] >> shift;
         if (shift + w->bits > 32) value |= w->codes[word + 1] << (32 - shift);
         value &= mask;
-        codes[place_of(i, w->bits)] = w->mode == MK_AFFINE ? (uint8_t)value : e2m1[value];
+        codes[place_of(i, w->bits == 4)] = w->mode == MK_AFFINE ? (uint8_t)value : e2m1[value];
     }
     if (w->mode == MK_AFFINE) {
         *scale = mk_load(w->scales, w->type, g);

@@ -86,6 +86,14 @@ void mk_cpu_name(char text[64]);
 
 /* Row r of rows that start at w. */
 mk_qrows mk_qrows_at(const mk_qrows *w, int64_t r);
+/* The rows of x from row r on. */
+static inline mk_xrows mk_xrows_at(const mk_xrows *x, int64_t r) {
+    mk_xrows at = *x;
+    at.codes += r * x->k;
+    at.scales += r * (x->k / x->group);
+    at.sums += r * (x->k / x->group);
+    return at;
+}
 
 /* Each instruction set's part: overlays kernels, and asks the machine. */
 #define ISA(name)                             \
