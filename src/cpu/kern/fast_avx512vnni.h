@@ -15,13 +15,14 @@
 #include <stddef.h>
 
 #define LANES MK_TILE
-#define STAGE 16 /* groups whose scales are turned over together */
+#define STAGE 16           /* groups whose scales are turned over together */
+#define FETCHED_AHEAD 8192 /* bytes past the next 16 rows */
 
 /* 16 rows of weights; those that are not there are others again, whose results are not stored. */
 typedef struct lanes {
     const uint8_t *codes[LANES];
     int64_t row[LANES];
-    const char *next;     /* the rows after these, fetched meanwhile, in the order they lie in */
+    const char *next;     /* what is fetched meanwhile, in the order it lies in */
     int64_t scales_ahead; /* from a row's scales to those to fetch */
 } lanes;
 
@@ -37,8 +38,8 @@ static inline lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
         l.codes[i] = (const uint8_t *)(w->codes + l.row[i] * w->codes_stride);
     }
     /* Past the last rows as well: most often more of them follow, and a fetch cannot fail. */
-    l.next = (const char *)(w->codes + (r + LANES) * w->codes_stride);
-    l.scales_ahead = LANES * w->scales_stride;
+    l.next = (const char *)(w->codes + (r + LANES) * w->codes_stride) + FETCHED_AHEAD;
+    l.scales_ahead = 2 * LANES * w->scales_stride;
     return l;
 }
 
