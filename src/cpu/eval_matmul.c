@@ -2,7 +2,7 @@
  *
  * b is read as it lies: in columns of contiguous k ("nt", a transposed weight [N, K]) by dot
  * products, in rows of contiguous n ("nn") by sums of rows; anything else is first copied, a tile
- * at a time, into columns. 16-bit b is widened a tile at a time, or in registers where M is 1. The
+ * at a time, into columns. 16-bit b is widened a tile at a time, or in registers where M is small. The
  * way is chosen by b alone, so that a row of the result does not depend on how many there are. */
 #include "cpu/eval.h"
 #include "cpu/rows.h"
@@ -13,6 +13,7 @@
 #define TILE_MOST 64            /* columns */
 #define TILE_STEP 16            /* columns: a whole number of the kernels' blocks */
 #define NN_DEPTH 64             /* rows of b that are widened at once */
+#define ROWS_STREAMED 32        /* rows of a up to which 16-bit b is widened in registers */
 
 typedef enum way { WAY_NT, WAY_NN } way;
 
@@ -46,12 +47,12 @@ static void tile_nt(const product *p, const float *a, int64_t offset, int64_t fi
     if (p->direct) {
         p->kern->matmul_nt(p->m, count, p->k, a, p->a.stride, (const float *)b->data + at,
                            p->stride_n, y, y_stride);
-    } else if (p->m == 1 && p->contiguous) {
+    } else if (p->m <= ROWS_STREAMED && p->contiguous) {
         const uint16_t *w = (const uint16_t *)b->data + at;
         if (b->layout->dtype == MICA_BF16)
-            p->kern->matvec_bf16(count, p->k, a, w, p->stride_n, y);
+            p->kern->matmul_nt_bf16(p->m, count, p->k, a, p->a.stride, w, p->stride_n, y, y_stride);
         else
-            p->kern->matvec_f16(count, p->k, a, w, p->stride_n, y);
+            p->kern->matmul_nt_f16(p->m, count, p->k, a, p->a.stride, w, p->stride_n, y, y_stride);
     } else {
         gather_columns(p, offset, first, count, tile);
         p->kern->matmul_nt(p->m, count, p->k, a, p->a.stride, tile, p->k, y, y_stride);

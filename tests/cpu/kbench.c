@@ -32,10 +32,11 @@ static void run_rows(job *j, int64_t first, int64_t count) {
     float *y = j->y + first;
     if (strcmp(j->name, "matmul_nt") == 0)
         j->kern->matmul_nt(1, count, LENGTH, j->x, LENGTH, (float *)(void *)w, LENGTH, y, 1);
-    else if (strcmp(j->name, "matvec_f16") == 0)
-        j->kern->matvec_f16(count, LENGTH, j->x, (uint16_t *)(void *)w, LENGTH, y);
-    else if (strcmp(j->name, "matvec_bf16") == 0)
-        j->kern->matvec_bf16(count, LENGTH, j->x, (uint16_t *)(void *)w, LENGTH, y);
+    else if (strcmp(j->name, "matmul_nt_f16") == 0)
+        j->kern->matmul_nt_f16(1, count, LENGTH, j->x, LENGTH, (uint16_t *)(void *)w, LENGTH, y, 1);
+    else if (strcmp(j->name, "matmul_nt_bf16") == 0)
+        j->kern->matmul_nt_bf16(1, count, LENGTH, j->x, LENGTH, (uint16_t *)(void *)w, LENGTH, y,
+                                1);
     else if (strncmp(j->name, "matvec_q4", 9) == 0)
         j->kern->matvec_q4(&rows, count, j->x, y);
     else if (strcmp(j->name, "matvec") == 0)
@@ -245,7 +246,7 @@ int kbench(void) {
     static const struct {
         const char *name;
         int bits, group;
-    } jobs[] = {{"matmul_nt", 32, 0},       {"matvec_f16", 16, 0},    {"matvec_bf16", 16, 0},
+    } jobs[] = {{"matmul_nt", 32, 0},       {"matmul_nt_f16", 16, 0}, {"matmul_nt_bf16", 16, 0},
                 {"matvec_q8 g64", 8, 64},   {"matvec_q4 g32", 4, 32}, {"matvec_q4 g64", 4, 64},
                 {"matvec_q4 g128", 4, 128}, {"matvec", 6, 64}};
     mc_pool *pools[2] = {NULL, NULL};

@@ -127,36 +127,39 @@ static void check_matmul_nn(check *c) {
 }
 
 /* The bits of matmul_nt over widened weights, whose error was bounded above. */
-static void matvec_half(check *c, mk_type type) {
-    for (int j = 0; j < COUNT(sizes_n); j++) {
-        for (int l = 0; l < COUNT(sizes_k); l++) {
-            int64_t n = sizes_n[j], k = sizes_k[l];
-            guarded x = floats(c, k), y = floats(c, n);
-            guarded w = guarded_new((size_t)(n * k) * sizeof(uint16_t), c->where);
-            float *wide = malloc((size_t)(n * k + n) * sizeof *wide);
-            if (wide == NULL) exit(EXIT_FAILURE);
-            fill_floats(x.data, k, (kind)(l % KINDS));
-            fill_halves(w.data, n * k, type);
-            for (int64_t i = 0; i < n * k; i++)
-                wide[i] = mk_load(w.data, type, i);
-            if (type == MK_BF16)
-                c->kern->matvec_bf16(n, k, x.data, w.data, k, y.data);
-            else
-                c->kern->matvec_f16(n, k, x.data, w.data, k, y.data);
-            c->kern->matmul_nt(1, n, k, x.data, k, wide, k, wide + n * k, n);
-            same_bits(c, y.data, wide + n * k, n, "differs from matmul_nt over widened weights");
-            free(wide);
-            release(c, &x), release(c, &w), release(c, &y);
-        }
-    }
+static void product_half(check *c, int64_t m, int64_t n, int64_t k, kind kinds, mk_type type) {
+    guarded x = floats(c, m * k), y = floats(c, m * n);
+    guarded w = guarded_new((size_t)(n * k) * sizeof(uint16_t), c->where);
+    float *wide = malloc((size_t)(n * k + m * n) * sizeof *wide);
+    if (wide == NULL) exit(EXIT_FAILURE);
+    fill_floats(x.data, m * k, kinds);
+    fill_halves(w.data, n * k, type);
+    for (int64_t i = 0; i < n * k; i++)
+        wide[i] = mk_load(w.data, type, i);
+    if (type == MK_BF16)
+        c->kern->matmul_nt_bf16(m, n, k, x.data, k, w.data, k, y.data, n);
+    else
+        c->kern->matmul_nt_f16(m, n, k, x.data, k, w.data, k, y.data, n);
+    c->kern->matmul_nt(m, n, k, x.data, k, wide, k, wide + n * k, n);
+    same_bits(c, y.data, wide + n * k, m * n, "differs from matmul_nt over widened weights");
+    free(wide);
+    release(c, &x), release(c, &w), release(c, &y);
 }
 
-static void check_matvec_f16(check *c) {
-    matvec_half(c, MK_F16);
+static void check_half(check *c, mk_type type) {
+    for (int i = 0; i < COUNT(sizes_m); i++)
+        for (int j = 0; j < COUNT(sizes_n); j++)
+            for (int l = 0; l < COUNT(sizes_k); l++)
+                product_half(c, sizes_m[i], sizes_n[j], sizes_k[l], (kind)((i + j + l) % KINDS),
+                             type);
 }
 
-static void check_matvec_bf16(check *c) {
-    matvec_half(c, MK_BF16);
+static void check_matmul_nt_f16(check *c) {
+    check_half(c, MK_F16);
+}
+
+static void check_matmul_nt_bf16(check *c) {
+    check_half(c, MK_BF16);
 }
 
 /* Every value of 16 bits. NaNs must stay NaN. */

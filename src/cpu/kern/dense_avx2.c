@@ -6,20 +6,34 @@
 #define ROWS 3 /* of x at once: 3 x 4 sums and 4 operands fit 16 registers */
 #define COLS 4
 
-/* y [rows, 4] = x [rows, k] w [4, k]^T, of which `cols` columns are there. */
-MK_INLINE void nt_tile(int rows, int cols, int64_t k, const float *x, int64_t x_stride,
-                       const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+/* 8 weights from element `at`; the first n where there are fewer. */
+MK_INLINE __m256 load_w(mk_type type, const void *w, int64_t at, int64_t n) {
+    const float *f = (const float *)w + at;
+    if (type != MK_F32) return mk_load_half((const uint16_t *)w + at, n, type);
+    return n >= 8 ? _mm256_loadu_ps(f) : _mm256_maskload_ps(f, mk_first(n));
+}
+
+/* y [rows, 4] = x [rows, k] w [4, k]^T, of which `cols` columns are there. fetch: the
+ * columns after these, in the order they lie in; past the last ones too, for most often more follow
+ * and a fetch cannot fail. */
+MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, const float *x,
+                       int64_t x_stride, const void *w, int64_t w_stride, float *y,
+                       int64_t y_stride) {
+    const int64_t bytes = mk_type_bytes(type);
+    const char *next = (const char *)w + cols * w_stride * bytes;
     __m256 sum[ROWS][COLS];
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < COLS; j++)
             sum[i][j] = _mm256_setzero_ps();
     int64_t l = 0;
     for (; l + 8 <= k; l += 8) {
+        for (int64_t at = 0; fetch && at < 8 * cols * bytes; at += 64)
+            _mm_prefetch(next + l * cols * bytes + at, _MM_HINT_T1);
         __m256 a[ROWS];
         for (int i = 0; i < rows; i++)
             a[i] = _mm256_loadu_ps(x + i * x_stride + l);
         for (int j = 0; j < cols; j++) {
-            __m256 b = _mm256_loadu_ps(w + j * w_stride + l);
+            __m256 b = load_w(type, w, j * w_stride + l, 8);
             for (int i = 0; i < rows; i++)
                 sum[i][j] = _mm256_fmadd_ps(a[i], b, sum[i][j]);
         }
@@ -29,7 +43,7 @@ MK_INLINE void nt_tile(int rows, int cols, int64_t k, const float *x, int64_t x_
         for (int i = 0; i < rows; i++) {
             __m256 a = _mm256_maskload_ps(x + i * x_stride + l, rest);
             for (int j = 0; j < cols; j++) {
-                __m256 b = _mm256_maskload_ps(w + j * w_stride + l, rest);
+                __m256 b = load_w(type, w, j * w_stride + l, k - l);
                 sum[i][j] = _mm256_fmadd_ps(a, b, sum[i][j]);
             }
         }
@@ -38,13 +52,19 @@ MK_INLINE void nt_tile(int rows, int cols, int64_t k, const float *x, int64_t x_
         mk_store4(y + i * y_stride, cols, mk_sum4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
 }
 
-MK_INLINE void nt_rows(int rows, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                       const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+/* All columns for `rows` rows of x. */
+MK_INLINE void nt_rows(mk_type type, int rows, bool fetch, int64_t n, int64_t k, const float *x,
+                       int64_t x_stride, const void *w, int64_t w_stride, float *y,
+                       int64_t y_stride) {
+    const int64_t row_bytes = w_stride * mk_type_bytes(type);
+    const char *from = w;
     int64_t j = 0;
     for (; j + COLS <= n; j += COLS)
-        nt_tile(rows, COLS, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
+        nt_tile(type, rows, COLS, fetch, k, x, x_stride, from + j * row_bytes, w_stride, y + j,
+                y_stride);
     for (; j < n; j++)
-        nt_tile(rows, 1, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
+        nt_tile(type, rows, 1, fetch, k, x, x_stride, from + j * row_bytes, w_stride, y + j,
+                y_stride);
 }
 
 /* Rows of x a block, so that m rows are split into few, equal blocks. */
@@ -53,63 +73,38 @@ static int64_t block_rows(int64_t m) {
     return (m + blocks - 1) / blocks;
 }
 
-static void matmul_nt(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+MK_INLINE void nt_any(mk_type type, int64_t m, int64_t n, int64_t k, const float *x,
+                      int64_t x_stride, const void *w, int64_t w_stride, float *y,
+                      int64_t y_stride) {
     int64_t rows = block_rows(m);
     for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
         switch (m - i < rows ? m - i : rows) {
         case 1:
-            nt_rows(1, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nt_rows(type, 1, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         case 2:
-            nt_rows(2, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nt_rows(type, 2, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         default:
-            nt_rows(ROWS, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nt_rows(type, ROWS, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         }
     }
 }
 
-/* y [cols] = x [k] times w [cols, k] in 16 bits. */
-MK_INLINE void half_tile(mk_type type, int cols, int64_t k, const float *x, const uint16_t *w,
-                         int64_t w_stride, float *y) {
-    __m256 sum[COLS];
-    for (int j = 0; j < COLS; j++)
-        sum[j] = _mm256_setzero_ps();
-    int64_t l = 0;
-    for (; l + 8 <= k; l += 8) {
-        __m256 a = _mm256_loadu_ps(x + l);
-        for (int j = 0; j < cols; j++) {
-            __m128i h = _mm_loadu_si128((const void *)(w + j * w_stride + l));
-            sum[j] = _mm256_fmadd_ps(a, mk_wide(h, type), sum[j]);
-        }
-    }
-    if (l < k) {
-        __m256 a = _mm256_maskload_ps(x + l, mk_first(k - l));
-        for (int j = 0; j < cols; j++)
-            sum[j] = _mm256_fmadd_ps(a, mk_load_half(w + j * w_stride + l, k - l, type), sum[j]);
-    }
-    mk_store4(y, cols, mk_sum4(sum[0], sum[1], sum[2], sum[3]));
+static void matmul_nt(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nt_any(MK_F32, m, n, k, x, x_stride, w, w_stride, y, y_stride);
 }
 
-MK_INLINE void matvec_half(mk_type type, int64_t n, int64_t k, const float *x, const uint16_t *w,
-                           int64_t w_stride, float *y) {
-    int64_t j = 0;
-    for (; j + COLS <= n; j += COLS)
-        half_tile(type, COLS, k, x, w + j * w_stride, w_stride, y + j);
-    for (; j < n; j++)
-        half_tile(type, 1, k, x, w + j * w_stride, w_stride, y + j);
+static void matmul_nt_f16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                          const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nt_any(MK_F16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
 }
 
-static void matvec_f16(int64_t n, int64_t k, const float *x, const uint16_t *w, int64_t w_stride,
-                       float *y) {
-    matvec_half(MK_F16, n, k, x, w, w_stride, y);
-}
-
-static void matvec_bf16(int64_t n, int64_t k, const float *x, const uint16_t *w, int64_t w_stride,
-                        float *y) {
-    matvec_half(MK_BF16, n, k, x, w, w_stride, y);
+static void matmul_nt_bf16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nt_any(MK_BF16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
 }
 
 MK_INLINE __m256 load_part(const float *x, __m256i mask, bool whole) {
@@ -182,8 +177,8 @@ static void widen_bf16(int64_t n, const uint16_t *x, float *y) {
 
 void mk_dense_avx2(mk_kernels *kernels) {
     kernels->matmul_nt = matmul_nt;
-    kernels->matvec_f16 = matvec_f16;
-    kernels->matvec_bf16 = matvec_bf16;
+    kernels->matmul_nt_f16 = matmul_nt_f16;
+    kernels->matmul_nt_bf16 = matmul_nt_bf16;
     kernels->matmul_nn = matmul_nn;
     kernels->widen_f16 = widen_f16;
     kernels->widen_bf16 = widen_bf16;

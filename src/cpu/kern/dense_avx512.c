@@ -6,18 +6,34 @@
 #define ROWS 6 /* of x at once: 6 x 4 sums and 10 operands fit 32 registers */
 #define COLS 4
 
-/* y [rows, 4] = x [rows, k] w [4, k]^T, of which `cols` columns are there. */
-MK_INLINE void nt_tile(int rows, int cols, int64_t k, const float *x, int64_t x_stride,
-                       const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+/* 16 weights from element `at`; those of the mask where not `whole`, the others zero. */
+MK_INLINE __m512 load_w(mk_type type, const void *w, int64_t at, __mmask16 mask, bool whole) {
+    const float *f = (const float *)w + at;
+    const uint16_t *h = (const uint16_t *)w + at;
+    if (type == MK_F32) return whole ? _mm512_loadu_ps(f) : _mm512_maskz_loadu_ps(mask, f);
+    __m256i v = whole ? _mm256_loadu_si256((const void *)h) : _mm256_maskz_loadu_epi16(mask, h);
+    return type == MK_BF16 ? mk_wide_bf16(v) : _mm512_cvtph_ps(v);
+}
+
+/* y [rows, 4] = x [rows, k] w [4, k]^T, of which `cols` columns are there. fetch: the
+ * columns after these, in the order they lie in; past the last ones too, for most often more follow
+ * and a fetch cannot fail. */
+MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, const float *x,
+                       int64_t x_stride, const void *w, int64_t w_stride, float *y,
+                       int64_t y_stride) {
+    const int64_t bytes = mk_type_bytes(type);
+    const char *next = (const char *)w + cols * w_stride * bytes;
     __m512 sum[ROWS][COLS];
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < COLS; j++)
             sum[i][j] = _mm512_setzero_ps();
     int64_t l = 0;
     for (; l + 16 <= k; l += 16) {
+        for (int64_t at = 0; fetch && at < 16 * cols * bytes; at += 64)
+            _mm_prefetch(next + l * cols * bytes + at, _MM_HINT_T1);
         __m512 b[COLS];
         for (int j = 0; j < cols; j++)
-            b[j] = _mm512_loadu_ps(w + j * w_stride + l);
+            b[j] = load_w(type, w, j * w_stride + l, 0xffffu, true);
         for (int i = 0; i < rows; i++) {
             __m512 a = _mm512_loadu_ps(x + i * x_stride + l);
             for (int j = 0; j < cols; j++)
@@ -29,7 +45,7 @@ MK_INLINE void nt_tile(int rows, int cols, int64_t k, const float *x, int64_t x_
         for (int i = 0; i < rows; i++) {
             __m512 a = _mm512_maskz_loadu_ps(rest, x + i * x_stride + l);
             for (int j = 0; j < cols; j++) {
-                __m512 b = _mm512_maskz_loadu_ps(rest, w + j * w_stride + l);
+                __m512 b = load_w(type, w, j * w_stride + l, rest, false);
                 sum[i][j] = _mm512_fmadd_ps(a, b, sum[i][j]);
             }
         }
@@ -40,13 +56,18 @@ MK_INLINE void nt_tile(int rows, int cols, int64_t k, const float *x, int64_t x_
 }
 
 /* All columns for `rows` rows of x. */
-MK_INLINE void nt_rows(int rows, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                       const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+MK_INLINE void nt_rows(mk_type type, int rows, bool fetch, int64_t n, int64_t k, const float *x,
+                       int64_t x_stride, const void *w, int64_t w_stride, float *y,
+                       int64_t y_stride) {
+    const int64_t row_bytes = w_stride * mk_type_bytes(type);
+    const char *from = w;
     int64_t j = 0;
     for (; j + COLS <= n; j += COLS)
-        nt_tile(rows, COLS, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
+        nt_tile(type, rows, COLS, fetch, k, x, x_stride, from + j * row_bytes, w_stride, y + j,
+                y_stride);
     for (; j < n; j++)
-        nt_tile(rows, 1, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
+        nt_tile(type, rows, 1, fetch, k, x, x_stride, from + j * row_bytes, w_stride, y + j,
+                y_stride);
 }
 
 /* Rows of x a block, so that m rows are split into few, equal blocks. */
@@ -55,80 +76,47 @@ static int64_t block_rows(int64_t m) {
     return (m + blocks - 1) / blocks;
 }
 
-static void matmul_nt(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+MK_INLINE void nt_any(mk_type type, int64_t m, int64_t n, int64_t k, const float *x,
+                      int64_t x_stride, const void *w, int64_t w_stride, float *y,
+                      int64_t y_stride) {
     int64_t rows = block_rows(m);
     for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
         switch (m - i < rows ? m - i : rows) {
         case 1:
-            nt_rows(1, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nt_rows(type, 1, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         case 2:
-            nt_rows(2, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nt_rows(type, 2, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         case 3:
-            nt_rows(3, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nt_rows(type, 3, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         case 4:
-            nt_rows(4, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nt_rows(type, 4, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         case 5:
-            nt_rows(5, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nt_rows(type, 5, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         default:
-            nt_rows(ROWS, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nt_rows(type, ROWS, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         }
     }
 }
 
-MK_INLINE __m512 load_half(const uint16_t *w, mk_type type, __mmask16 mask) {
-    __m256i h = _mm256_maskz_loadu_epi16(mask, w);
-    return type == MK_BF16 ? mk_wide_bf16(h) : _mm512_cvtph_ps(h);
+static void matmul_nt(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nt_any(MK_F32, m, n, k, x, x_stride, w, w_stride, y, y_stride);
 }
 
-/* y [cols] = x [k] times w [cols, k] in 16 bits. */
-MK_INLINE void half_tile(mk_type type, int cols, int64_t k, const float *x, const uint16_t *w,
-                         int64_t w_stride, float *y) {
-    __m512 sum[COLS];
-    for (int j = 0; j < COLS; j++)
-        sum[j] = _mm512_setzero_ps();
-    int64_t l = 0;
-    for (; l + 16 <= k; l += 16) {
-        __m512 a = _mm512_loadu_ps(x + l);
-        for (int j = 0; j < cols; j++) {
-            __m512 b = load_half(w + j * w_stride + l, type, 0xffffu);
-            sum[j] = _mm512_fmadd_ps(a, b, sum[j]);
-        }
-    }
-    if (l < k) {
-        __mmask16 rest = mk_first(k - l);
-        __m512 a = _mm512_maskz_loadu_ps(rest, x + l);
-        for (int j = 0; j < cols; j++) {
-            __m512 b = load_half(w + j * w_stride + l, type, rest);
-            sum[j] = _mm512_fmadd_ps(a, b, sum[j]);
-        }
-    }
-    _mm_mask_storeu_ps(y, (__mmask8)((1u << cols) - 1u), mk_sum4(sum[0], sum[1], sum[2], sum[3]));
+static void matmul_nt_f16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                          const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nt_any(MK_F16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
 }
 
-MK_INLINE void matvec_half(mk_type type, int64_t n, int64_t k, const float *x, const uint16_t *w,
-                           int64_t w_stride, float *y) {
-    int64_t j = 0;
-    for (; j + COLS <= n; j += COLS)
-        half_tile(type, COLS, k, x, w + j * w_stride, w_stride, y + j);
-    for (; j < n; j++)
-        half_tile(type, 1, k, x, w + j * w_stride, w_stride, y + j);
-}
-
-static void matvec_f16(int64_t n, int64_t k, const float *x, const uint16_t *w, int64_t w_stride,
-                       float *y) {
-    matvec_half(MK_F16, n, k, x, w, w_stride, y);
-}
-
-static void matvec_bf16(int64_t n, int64_t k, const float *x, const uint16_t *w, int64_t w_stride,
-                        float *y) {
-    matvec_half(MK_BF16, n, k, x, w, w_stride, y);
+static void matmul_nt_bf16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nt_any(MK_BF16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
 }
 
 /* y [rows, 16 * vectors] += x [rows, k] w [k, 16 * vectors]; the last vector has `mask` lanes. */
@@ -193,14 +181,14 @@ static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x
 static void widen_f16(int64_t n, const uint16_t *x, float *y) {
     for (int64_t i = 0; i < n; i += 16) {
         __mmask16 mask = mk_first(n - i);
-        _mm512_mask_storeu_ps(y + i, mask, load_half(x + i, MK_F16, mask));
+        _mm512_mask_storeu_ps(y + i, mask, load_w(MK_F16, x, i, mask, false));
     }
 }
 
 static void widen_bf16(int64_t n, const uint16_t *x, float *y) {
     for (int64_t i = 0; i < n; i += 16) {
         __mmask16 mask = mk_first(n - i);
-        _mm512_mask_storeu_ps(y + i, mask, load_half(x + i, MK_BF16, mask));
+        _mm512_mask_storeu_ps(y + i, mask, load_w(MK_BF16, x, i, mask, false));
     }
 }
 
@@ -228,8 +216,8 @@ static void narrow_bf16(int64_t n, const float *x, uint16_t *y) {
 
 void mk_dense_avx512(mk_kernels *kernels) {
     kernels->matmul_nt = matmul_nt;
-    kernels->matvec_f16 = matvec_f16;
-    kernels->matvec_bf16 = matvec_bf16;
+    kernels->matmul_nt_f16 = matmul_nt_f16;
+    kernels->matmul_nt_bf16 = matmul_nt_bf16;
     kernels->matmul_nn = matmul_nn;
     kernels->widen_f16 = widen_f16;
     kernels->widen_bf16 = widen_bf16;

@@ -7,9 +7,16 @@
 #define COLS 4
 #define COLS_ALONE 8 /* of one row of x: enough sums to hide the latency of one */
 
+/* 4 weights from element `at`; the first n where there are fewer. */
+MK_INLINE float32x4_t load_w(mk_type type, const void *w, int64_t at, int64_t n) {
+    if (type == MK_F32) return mk_load_first((const float *)w + at, n);
+    return mk_wide(mk_load_first16((const uint16_t *)w + at, n), type);
+}
+
 /* y [rows, cols] = x [rows, k] w [cols, k]^T; cols is 1 or a multiple of 4. */
-MK_INLINE void nt_tile(int rows, int cols, int64_t k, const float *x, int64_t x_stride,
-                       const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+MK_INLINE void nt_tile(mk_type type, int rows, int cols, int64_t k, const float *x,
+                       int64_t x_stride, const void *w, int64_t w_stride, float *y,
+                       int64_t y_stride) {
     float32x4_t sum[ROWS][COLS_ALONE];
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < COLS_ALONE; j++)
@@ -20,7 +27,7 @@ MK_INLINE void nt_tile(int rows, int cols, int64_t k, const float *x, int64_t x_
         for (int i = 0; i < rows; i++)
             a[i] = vld1q_f32(x + i * x_stride + l);
         for (int j = 0; j < cols; j++) {
-            float32x4_t b = vld1q_f32(w + j * w_stride + l);
+            float32x4_t b = load_w(type, w, j * w_stride + l, 4);
             for (int i = 0; i < rows; i++)
                 sum[i][j] = vfmaq_f32(sum[i][j], a[i], b);
         }
@@ -29,7 +36,7 @@ MK_INLINE void nt_tile(int rows, int cols, int64_t k, const float *x, int64_t x_
         for (int i = 0; i < rows; i++) {
             float32x4_t a = mk_load_first(x + i * x_stride + l, k - l);
             for (int j = 0; j < cols; j++) {
-                float32x4_t b = mk_load_first(w + j * w_stride + l, k - l);
+                float32x4_t b = load_w(type, w, j * w_stride + l, k - l);
                 sum[i][j] = vfmaq_f32(sum[i][j], a, b);
             }
         }
@@ -39,14 +46,18 @@ MK_INLINE void nt_tile(int rows, int cols, int64_t k, const float *x, int64_t x_
             mk_store_first(y + i * y_stride + j, cols, mk_sum4(sum[i] + j));
 }
 
-MK_INLINE void nt_rows(int rows, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                       const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+/* All columns for `rows` rows of x. */
+MK_INLINE void nt_rows(mk_type type, int rows, int64_t n, int64_t k, const float *x,
+                       int64_t x_stride, const void *w, int64_t w_stride, float *y,
+                       int64_t y_stride) {
+    const int64_t row_bytes = w_stride * mk_type_bytes(type);
+    const char *from = w;
     const int cols = rows == 1 ? COLS_ALONE : COLS;
     int64_t j = 0;
     for (; j + cols <= n; j += cols)
-        nt_tile(rows, cols, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
+        nt_tile(type, rows, cols, k, x, x_stride, from + j * row_bytes, w_stride, y + j, y_stride);
     for (; j < n; j++)
-        nt_tile(rows, 1, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
+        nt_tile(type, rows, 1, k, x, x_stride, from + j * row_bytes, w_stride, y + j, y_stride);
 }
 
 /* Rows of x a block, so that m rows are split into few, equal blocks. */
@@ -55,70 +66,41 @@ static int64_t block_rows(int64_t m) {
     return (m + blocks - 1) / blocks;
 }
 
-static void matmul_nt(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+MK_INLINE void nt_any(mk_type type, int64_t m, int64_t n, int64_t k, const float *x,
+                      int64_t x_stride, const void *w, int64_t w_stride, float *y,
+                      int64_t y_stride) {
     int64_t rows = block_rows(m);
     for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
         switch (m - i < rows ? m - i : rows) {
         case 1:
-            nt_rows(1, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nt_rows(type, 1, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         case 2:
-            nt_rows(2, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nt_rows(type, 2, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         case 3:
-            nt_rows(3, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nt_rows(type, 3, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         default:
-            nt_rows(ROWS, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nt_rows(type, ROWS, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         }
     }
 }
 
-/* y [cols] = x [k] times w [cols, k] in 16 bits; cols is 1 or a multiple of 4. */
-MK_INLINE void half_tile(mk_type type, int cols, int64_t k, const float *x, const uint16_t *w,
-                         int64_t w_stride, float *y) {
-    float32x4_t sum[COLS_ALONE];
-    for (int j = 0; j < COLS_ALONE; j++)
-        sum[j] = vdupq_n_f32(0);
-    int64_t l = 0;
-    for (; l + 8 <= k; l += 8) {
-        float32x4_t a = vld1q_f32(x + l), b = vld1q_f32(x + l + 4);
-        for (int j = 0; j < cols; j++) {
-            uint16x8_t h = vld1q_u16(w + j * w_stride + l);
-            sum[j] = vfmaq_f32(sum[j], a, mk_wide(vget_low_u16(h), type));
-            sum[j] = vfmaq_f32(sum[j], b, mk_wide(vget_high_u16(h), type));
-        }
-    }
-    for (; l < k; l += 4) {
-        float32x4_t a = mk_load_first(x + l, k - l);
-        for (int j = 0; j < cols; j++) {
-            uint16x4_t h = mk_load_first16(w + j * w_stride + l, k - l);
-            sum[j] = vfmaq_f32(sum[j], a, mk_wide(h, type));
-        }
-    }
-    for (int j = 0; j < cols; j += 4)
-        mk_store_first(y + j, cols, mk_sum4(sum + j));
+static void matmul_nt(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nt_any(MK_F32, m, n, k, x, x_stride, w, w_stride, y, y_stride);
 }
 
-MK_INLINE void matvec_half(mk_type type, int64_t n, int64_t k, const float *x, const uint16_t *w,
-                           int64_t w_stride, float *y) {
-    int64_t j = 0;
-    for (; j + COLS_ALONE <= n; j += COLS_ALONE)
-        half_tile(type, COLS_ALONE, k, x, w + j * w_stride, w_stride, y + j);
-    for (; j < n; j++)
-        half_tile(type, 1, k, x, w + j * w_stride, w_stride, y + j);
+static void matmul_nt_f16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                          const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nt_any(MK_F16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
 }
 
-static void matvec_f16(int64_t n, int64_t k, const float *x, const uint16_t *w, int64_t w_stride,
-                       float *y) {
-    matvec_half(MK_F16, n, k, x, w, w_stride, y);
-}
-
-static void matvec_bf16(int64_t n, int64_t k, const float *x, const uint16_t *w, int64_t w_stride,
-                        float *y) {
-    matvec_half(MK_BF16, n, k, x, w, w_stride, y);
+static void matmul_nt_bf16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nt_any(MK_BF16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
 }
 
 /* y [rows, 4 * vectors] += x [rows, k] w [k, 4 * vectors]; of each vector `lanes` lanes are there. */
@@ -217,8 +199,8 @@ static void narrow_bf16(int64_t n, const float *x, uint16_t *y) {
 
 void mk_dense_neon(mk_kernels *kernels) {
     kernels->matmul_nt = matmul_nt;
-    kernels->matvec_f16 = matvec_f16;
-    kernels->matvec_bf16 = matvec_bf16;
+    kernels->matmul_nt_f16 = matmul_nt_f16;
+    kernels->matmul_nt_bf16 = matmul_nt_bf16;
     kernels->matmul_nn = matmul_nn;
     kernels->widen_f16 = widen_f16;
     kernels->widen_bf16 = widen_bf16;

@@ -33,16 +33,18 @@ static float dot_half(int64_t k, const float *x, const uint16_t *w,
     return mk_ref_total(&sum);
 }
 
-static void matvec_f16(int64_t n, int64_t k, const float *x, const uint16_t *w, int64_t w_stride,
-                       float *y) {
+static void matmul_nt_f16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                          const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
     for (int64_t j = 0; j < n; j++)
-        y[j] = dot_half(k, x, w + j * w_stride, widen_f16);
+        for (int64_t i = 0; i < m; i++)
+            y[i * y_stride + j] = dot_half(k, x + i * x_stride, w + j * w_stride, widen_f16);
 }
 
-static void matvec_bf16(int64_t n, int64_t k, const float *x, const uint16_t *w, int64_t w_stride,
-                        float *y) {
+static void matmul_nt_bf16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
     for (int64_t j = 0; j < n; j++)
-        y[j] = dot_half(k, x, w + j * w_stride, widen_bf16);
+        for (int64_t i = 0; i < m; i++)
+            y[i * y_stride + j] = dot_half(k, x + i * x_stride, w + j * w_stride, widen_bf16);
 }
 
 static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
@@ -70,8 +72,8 @@ static void narrow_bf16(int64_t n, const float *x, uint16_t *y) {
 
 void mk_dense_ref(mk_kernels *kernels) {
     kernels->matmul_nt = matmul_nt;
-    kernels->matvec_f16 = matvec_f16;
-    kernels->matvec_bf16 = matvec_bf16;
+    kernels->matmul_nt_f16 = matmul_nt_f16;
+    kernels->matmul_nt_bf16 = matmul_nt_bf16;
     kernels->matmul_nn = matmul_nn;
     kernels->widen_f16 = widen_f16;
     kernels->widen_bf16 = widen_bf16;
