@@ -9,8 +9,8 @@ target_include_directories(mica_objects PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(mica_objects PRIVATE mica_compile)
 add_subdirectory(src/cpu/kern)
 
-set(base src/base/alloc.c src/base/cgroup.c src/base/pool.c src/base/status.c
-  src/base/system.linux.c src/base/system.posix.c src/base/utf8.c)
+set(base src/base/alloc.c src/base/cgroup.c src/base/numa.c src/base/pool.c
+  src/base/status.c src/base/system.linux.c src/base/system.posix.c src/base/utf8.c)
 add_executable(kcheck $<TARGET_OBJECTS:mica_objects> ${base}
   tests/cpu/kbench.c tests/cpu/kcheck.c tests/cpu/kmemory.c)
 target_include_directories(kcheck PRIVATE include src tests)

@@ -19,7 +19,10 @@ typedef struct mica_device mica_device;
 
 /** Options of mica_device_open; zero means the default. */
 typedef struct mica_device_options {
-    int threads;                 /* threads that compute; 0: one a usable core (affinity, cgroup) */
+    int threads;                 /* threads that compute; 0: one a usable core (affinity, cgroup).
+                                    On a machine of several memory nodes they are spread over them
+                                    and keep to their node, unless the environment has
+                                    MICA_NUMA=off */
     uint64_t memory_limit_bytes; /* as mica_device_set_memory_limit; 0: none */
     uint64_t cache_limit_bytes;  /* as mica_device_set_cache_limit; 0: 64 MiB */
 } mica_device_options;

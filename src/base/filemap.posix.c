@@ -83,11 +83,13 @@ mica_status mc_filemap_read(const char *path, size_t padding, const mc_file_watc
     MC_TRY(open_regular(path, &fd, &size));
     mica_status status;
     uint8_t *data = padding < SIZE_MAX / 2 ? mc_table_alloc(size + padding) : NULL;
+    bool spread = mc_pages_spread();
     if (data)
         status = read_all(fd, path, watch, data, size);
     else
         status = mc_fail(MICA_ENOMEM, "out of memory: %s: the %zu bytes of the file", path, size);
     close(fd);
+    if (spread) mc_pages_near();
     if (status != MICA_OK) {
         mc_free(data);
         return status;
@@ -113,6 +115,7 @@ mica_status mc_filemap_prefetch(const mc_filemap *map, const mc_file_watch *watc
     uint8_t *data = (uint8_t *)(uintptr_t)map->data;
     mica_status status = MICA_OK;
     if (map->in_memory) return MICA_OK;
+    bool spread = mc_pages_spread();
     for (size_t at = 0; status == MICA_OK && at < map->size; at += PIECE_BYTES) {
         size_t n = map->size - at < PIECE_BYTES ? map->size - at : PIECE_BYTES;
         posix_madvise(data + at, n, POSIX_MADV_WILLNEED); /* a hint */
@@ -123,6 +126,7 @@ mica_status mc_filemap_prefetch(const mc_filemap *map, const mc_file_watch *watc
          * small ones: see docs/speed-log.md. */
         if (status != MICA_OK) mc_prefer_large_pages(data + at + n, map->size - at - n);
     }
+    if (spread) mc_pages_near();
     return status;
 }
 

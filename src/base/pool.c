@@ -22,7 +22,7 @@
  *
  * Each worker has a share of the tasks, a run of neighbours, and takes half of what is left of it
  * from its front, again and again: memory is read in the order in which it lies, in long runs. Who
- * is done takes half of what another has left, from the back.
+ * is done takes half of what another has left, from the back: of those on its memory node first.
  *
  * The fields fn and context are plain: only the caller writes them, while the region is closed and
  * empty, and only those who have joined read them.
@@ -54,6 +54,7 @@ typedef struct worker {
     mc_pool *pool;
     pthread_t thread; /* not of worker 0, the caller */
     int index;
+    int first, after; /* workers of its memory node */
 } worker;
 
 struct mc_pool {
@@ -106,12 +107,21 @@ static bool take_tasks(worker *from, bool own, int *begin, int *end) {
     return true;
 }
 
+/* From whom a worker takes: 0 is itself, then come those of its node, then the others. Each begins
+ * elsewhere, so that they do not all come to one. */
+static int nth_from(const mc_pool *pool, int self, int i) {
+    int first = pool->workers[self].first, after = pool->workers[self].after;
+    int near = after - first, at = self - first;
+    if (i < near) return first + (at + i) % near;
+    return (after + (at + i - near) % (pool->threads - near)) % pool->threads;
+}
+
 static void run_tasks(mc_pool *pool, int self) {
     mc_tasks_fn fn = pool->fn;
     void *context = pool->context;
     int begin, end;
     for (int i = 0; i < pool->threads; i++) {
-        worker *from = &pool->workers[(self + i) % pool->threads];
+        worker *from = &pool->workers[nth_from(pool, self, i)];
         while (take_tasks(from, i == 0, &begin, &end))
             fn(context, begin, end, self);
     }
@@ -226,22 +236,44 @@ void mc_pool_run(mc_pool *pool, int n_tasks, mc_tasks_fn fn, void *context) {
 
 /* ---- opening and closing ---- */
 
-static mica_status start_workers(mc_pool *pool) {
+static void place_workers(mc_pool *pool, const mc_numa *numa) {
+    for (int first = 0, after = 0; first < pool->threads; first = after) {
+        int node = mc_numa_node_of_worker(numa, first, pool->threads);
+        while (after < pool->threads && mc_numa_node_of_worker(numa, after, pool->threads) == node)
+            after++;
+        for (int i = first; i < after; i++) {
+            worker *w = &pool->workers[i];
+            w->pool = pool;
+            w->index = i;
+            w->first = first;
+            w->after = after;
+        }
+    }
+}
+
+static mica_status start_workers(mc_pool *pool, const mc_numa *numa) {
     for (int i = 1; i < pool->threads; i++) {
         worker *w = &pool->workers[i];
-        w->pool = pool;
-        w->index = i;
         int error = mc_thread_start(&w->thread, worker_main, w);
         if (error) {
             return mc_fail(MICA_EDEVICE, "thread pool: cannot start thread %d of %d: %s", i + 1,
                            pool->threads, strerror(error));
         }
         pool->started++;
+        if (numa->nodes == 1) continue;
+        mc_bits cpus = mc_numa_cpus_of(numa, mc_numa_node_of_worker(numa, i, pool->threads));
+        numa->bind(w->thread, &cpus);
     }
     return MICA_OK;
 }
 
 mica_status mc_pool_open(int threads, mc_pool **pool) {
+    mc_numa numa;
+    mc_numa_here(&numa);
+    return mc_pool_open_on(threads, &numa, pool);
+}
+
+mica_status mc_pool_open_on(int threads, const mc_numa *numa, mc_pool **pool) {
     *pool = NULL;
     if (threads < 1 || threads > MAX_THREADS) {
         return mc_fail(MICA_EINVAL, "thread pool: want 1 to %d threads, not %d", MAX_THREADS,
@@ -257,7 +289,8 @@ mica_status mc_pool_open(int threads, mc_pool **pool) {
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->wake, NULL);
     pthread_cond_init(&made->left, NULL);
-    mica_status status = start_workers(made);
+    place_workers(made, numa);
+    mica_status status = start_workers(made, numa);
     if (status != MICA_OK) {
         mc_pool_close(&made);
         return status;

@@ -9,6 +9,7 @@
 #ifndef BASE_POOL_H
 #define BASE_POOL_H
 
+#include "base/numa.h"
 #include "base/status.h"
 
 typedef struct mc_pool mc_pool;
@@ -20,8 +21,12 @@ typedef struct mc_pool mc_pool;
  * worker 0: scratch must not belong to the pool. */
 typedef void (*mc_tasks_fn)(void *context, int begin, int end, int worker);
 
-/* threads >= 1, the caller's included: 1 starts no thread. errors  MICA_ENOMEM, MICA_EDEVICE */
+/* threads >= 1, the caller's included: 1 starts no thread. On a machine of several memory nodes each
+ * worker but the caller, which is not ours, keeps to the CPUs of its node, and takes tasks over from
+ * workers there before others. errors  MICA_ENOMEM, MICA_EDEVICE */
 mica_status mc_pool_open(int threads, mc_pool **pool);
+/* The same, on a machine with these nodes; borrowed until this returns. */
+mica_status mc_pool_open_on(int threads, const mc_numa *numa, mc_pool **pool);
 void mc_pool_close(mc_pool **pool);
 int mc_pool_threads(const mc_pool *pool); /* 1 for NULL */
 

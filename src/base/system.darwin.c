@@ -1,5 +1,6 @@
 #include "base/system.h"
 #include "base/alloc.h"
+#include "base/numa.h"
 #include "base/pool.h"
 
 #include <stddef.h>
@@ -31,3 +32,17 @@ void *mc_table_alloc(size_t bytes) {
 void mc_prefer_large_pages(void *memory, size_t bytes) {
     (void)memory, (void)bytes;
 }
+
+static void bind_nothing(pthread_t thread, const mc_bits *cpus) {
+    (void)thread, (void)cpus;
+}
+
+void mc_numa_here(mc_numa *numa) {
+    *numa = (mc_numa){.nodes = 1, .bind = bind_nothing};
+}
+
+bool mc_pages_spread(void) {
+    return false;
+}
+
+void mc_pages_near(void) {}

@@ -24,6 +24,13 @@ void *mc_table_alloc(size_t bytes);
  * system gives none. */
 void mc_prefer_large_pages(void *memory, size_t bytes);
 
+/* Pages that the calling thread is the first to touch, also of files, come from all memory nodes on
+ * which we compute, in turns, until mc_pages_near: for what one thread reads and all will use. False,
+ * and nothing to be undone: there is one node, the program was started with a policy of its own
+ * (numactl), or the system refuses. */
+bool mc_pages_spread(void);
+void mc_pages_near(void);
+
 /* Starts a thread of the library's own. It blocks all signals: they go to the program's threads.
  * Returns 0 or an errno. */
 int mc_thread_start(pthread_t *thread, void *(*run)(void *context), void *context);

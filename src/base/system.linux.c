@@ -1,33 +1,27 @@
-#define _GNU_SOURCE /* sched_getaffinity, madvise */
+#define _GNU_SOURCE /* pthread_setaffinity_np, madvise, syscall */
 
 #include "base/system.h"
 #include "base/alloc.h"
 #include "base/cgroup.h"
+#include "base/numa.h"
 #include "base/pool.h"
 
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-/* Machines may have more cores than a cpu_set_t has bits: the call fails until the set is large
- * enough. */
-static int affinity_count(void) {
-    for (int bits = CPU_SETSIZE; bits <= CPU_SETSIZE * 64; bits *= 2) {
-        size_t bytes = CPU_ALLOC_SIZE((size_t)bits);
-        cpu_set_t *set = CPU_ALLOC((size_t)bits);
-        if (!set) return 0;
-        int got = sched_getaffinity(0, bytes, set);
-        int count = got == 0 ? CPU_COUNT_S(bytes, set) : 0;
-        CPU_FREE(set);
-        if (got == 0) return count;
-    }
-    return 0;
+/* The affinity mask, with what control groups leave of it. */
+static bool usable_cpus(mc_bits *cpus) {
+    *cpus = (mc_bits){0};
+    return syscall(SYS_sched_getaffinity, 0, sizeof cpus->words, cpus->words) > 0;
 }
 
 int mc_cpu_count(void) {
-    int count = affinity_count();
-    if (count < 1) count = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    mc_bits cpus;
+    int count = usable_cpus(&cpus) ? mc_bits_count(&cpus) : (int)sysconf(_SC_NPROCESSORS_ONLN);
     int quota = mc_cgroup_cpus("");
     if (quota > 0 && quota < count) count = quota;
     return count < 1 ? 1 : count;
@@ -54,4 +48,38 @@ void *mc_table_alloc(size_t bytes) {
     void *memory = mc_aligned_alloc(LARGE_BYTES, bytes);
     if (memory) mc_prefer_large_pages(memory, bytes);
     return memory;
+}
+
+/* ---- memory nodes ---- */
+
+/* Policies of get_mempolicy and set_mempolicy, which the C library does not declare. */
+enum { POLICY_DEFAULT = 0, POLICY_INTERLEAVE = 3 };
+
+static void bind_thread(pthread_t thread, const mc_bits *cpus) {
+    pthread_setaffinity_np(thread, sizeof cpus->words, (const cpu_set_t *)cpus->words);
+}
+
+void mc_numa_here(mc_numa *numa) {
+    const char *wanted = getenv("MICA_NUMA");
+    mc_bits usable;
+    bool known = usable_cpus(&usable) && !(wanted && strcmp(wanted, "off") == 0);
+    if (known)
+        mc_numa_read("", &usable, numa);
+    else
+        *numa = (mc_numa){.nodes = 1};
+    numa->bind = bind_thread;
+}
+
+bool mc_pages_spread(void) {
+    mc_numa numa;
+    int policy;
+    mc_numa_here(&numa);
+    if (mc_bits_count(&numa.memory) < 2) return false;
+    if (syscall(SYS_get_mempolicy, &policy, NULL, 0, NULL, 0) != 0) return false;
+    if (policy != POLICY_DEFAULT) return false; /* who started us knows better */
+    return syscall(SYS_set_mempolicy, POLICY_INTERLEAVE, numa.memory.words, MC_MOST_CPUS + 1) == 0;
+}
+
+void mc_pages_near(void) {
+    syscall(SYS_set_mempolicy, POLICY_DEFAULT, NULL, 0);
 }

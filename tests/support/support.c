@@ -113,6 +113,17 @@ void test_write_file(const char *path, const void *data, size_t size) {
     if (fclose(file)) fail_msg("%s: %s", path, strerror(errno));
 }
 
+void test_write_below(const char *root, const char *path, const char *text) {
+    char *full = test_format("%s/%s", root, path), *slash = full + strlen(root);
+    while ((slash = strchr(slash + 1, '/'))) {
+        *slash = 0;
+        if (mkdir(full, 0700) && errno != EEXIST) fail_msg("%s: %s", full, strerror(errno));
+        *slash = '/';
+    }
+    test_write_file(full, text, strlen(text));
+    free(full);
+}
+
 void test_copy_file(const char *from, const char *to) {
     size_t size;
     char *data = test_read_file(from, &size);

@@ -48,6 +48,9 @@ char *test_read_file(const char *path, size_t *size);
 
 void test_write_file(const char *path, const void *data, size_t size);
 
+/* Writes a text to root/path, and makes the folders on the way. */
+void test_write_below(const char *root, const char *path, const char *text);
+
 void test_copy_file(const char *from, const char *to);
 
 /* A new empty folder; test_temp_dir_remove deletes it with all in it and frees the name. */
