@@ -127,22 +127,17 @@ mica_status mc_eval_prod(const mc_call *call) {
 
 /* ---- the largest and the smallest ---- */
 
-/* The largest of x and `most`, NaN left out; by lanes, as sum_block. */
-static float max_block(int64_t n, const float *x, float most) {
-    float lane[LANES];
-    for (int k = 0; k < LANES; k++)
-        lane[k] = most;
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int k = 0; k < LANES; k++)
-            lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];
-    for (int k = 0; i < n; i++, k++)
-        lane[k] = x[i] > lane[k] ? x[i] : lane[k];
-    for (int k = 0; k < LANES; k++)
-        most = lane[k] > most ? lane[k] : most;
+/* The largest of x, NaN left out; -infinity where there is nothing else. */
+static float largest_number(const work *w, int64_t n, const float *x) {
+    float most = mc_cpu_of(w->call)->kern->largest(n, x);
+    if (most == most) return most;
+    most = -INFINITY;
+    for (int64_t i = 0; i < n; i++)
+        most = x[i] > most ? x[i] : most;
     return most;
 }
 
+/* The smallest of x and `least`, NaN left out; by lanes, as sum_block. */
 static float min_block(int64_t n, const float *x, float least) {
     float lane[LANES];
     for (int k = 0; k < LANES; k++)
@@ -179,8 +174,10 @@ static void extreme_row(const work *w, int64_t row) {
         bool nan = false;
         FOR_BLOCKS(w) {
             const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
-            best = w->least ? min_block(n, x, best) : max_block(n, x, best);
-            nan = nan || has_nan(n, x);
+            float found =
+                w->least ? min_block(n, x, best) : mc_cpu_of(w->call)->kern->largest(n, x);
+            nan = nan || (w->least ? has_nan(n, x) : found != found);
+            best = found > best || w->least ? found : best;
         }
         put_f32(w, row, nan ? NAN : best);
         return;
@@ -204,8 +201,8 @@ static void index_row(const work *w, int64_t row) {
     FOR_BLOCKS(w) {
         if (is_float(w)) {
             const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
-            float found = w->least ? min_block(n, x, best) : max_block(n, x, best);
-            if (index >= 0 && found == best) continue;
+            float found = w->least ? min_block(n, x, best) : largest_number(w, n, x);
+            if (index >= 0 && !(w->least ? found < best : found > best)) continue;
             for (int64_t i = 0; i < n; i++) {
                 if (x[i] != found) continue; /* none: nothing but NaN so far */
                 index = at + i;
@@ -276,8 +273,10 @@ static double exp_block(int64_t n, const float *x, float shift, float *y) {
 /* The largest of a row, NaN left out: -infinity where there is nothing else. */
 static float row_max(const work *w, int64_t row, mc_block *block) {
     float most = -INFINITY;
-    FOR_BLOCKS(w)
-    most = max_block(n, mc_block_f32(&w->x, row * w->length + at, n, block), most);
+    FOR_BLOCKS(w) {
+        float found = largest_number(w, n, mc_block_f32(&w->x, row * w->length + at, n, block));
+        most = found > most ? found : most;
+    }
     return most;
 }
 

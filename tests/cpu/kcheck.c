@@ -783,6 +783,30 @@ static void check_turn(check *c) {
     }
 }
 
+/* Of numbers, with infinities, and with a NaN at every place. */
+static void check_largest(check *c) {
+    for (int64_t n = 0; n < 150; n += n < 70 ? 1 : 13) {
+        guarded x = floats(c, n);
+        float *in = x.data, want = -INFINITY;
+        fill_floats(in, n, PLAIN);
+        if (n > 9) in[n - 9] = -INFINITY;
+        for (int64_t i = 0; i < n; i++)
+            want = in[i] > want ? in[i] : want;
+        float got = c->kern->largest(n, in);
+        same_bits(c, &got, &want, 1, "not the largest");
+        for (int64_t i = 0; i < n; i++) {
+            float was = in[i];
+            in[i] = NAN;
+            if (!isnan(c->kern->largest(n, in))) fail_check(c, "NaN is lost");
+            in[i] = INFINITY;
+            want = c->kern->largest(n, in);
+            if (!(want == INFINITY)) fail_check(c, "infinity is lost");
+            in[i] = was;
+        }
+        release(c, &x);
+    }
+}
+
 /* A kernel without a check does not compile. */
 static const struct {
     const char *name;

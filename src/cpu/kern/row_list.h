@@ -5,9 +5,11 @@
  * rms_norm: y[i] = x[i] * f * weight[i], f = 1 / sqrt(mean x^2 + eps); sums in f64. weight may be
  *           NULL.
  * turn:     of pairs x[i], x[half + i] by angles whose cosines are table[0, half), and whose sines
- *           are behind them. y is not x. */
+ *           are behind them. y is not x.
+ * largest:  of x; NaN where any of them is, -infinity where there are none. */
 KERN(silu, void, (int64_t n, const float *x, float *y))
 KERN(gelu_approx, void, (int64_t n, const float *x, float *y))
 KERN(tanh, void, (int64_t n, const float *x, float *y))
 KERN(rms_norm, void, (int64_t n, const float *x, const float *weight, double eps, float *y))
 KERN(turn, void, (int64_t half, const float *table, const float *x, float *y))
+KERN(largest, float, (int64_t n, const float *x))

@@ -57,10 +57,36 @@ static void turn(int64_t half, const float *restrict table, const float *restric
     }
 }
 
+#define WIDE (2 * LANES)
+
+static float largest(int64_t n, const float *x) {
+    float most[WIDE];
+    uint32_t nan[WIDE] = {0}, any = 0;
+    int64_t i = 0;
+    for (int lane = 0; lane < WIDE; lane++)
+        most[lane] = -INFINITY;
+    for (; i + WIDE <= n; i += WIDE)
+        for (int lane = 0; lane < WIDE; lane++) {
+            most[lane] = x[i + lane] > most[lane] ? x[i + lane] : most[lane];
+            nan[lane] |= x[i + lane] != x[i + lane];
+        }
+    for (int lane = 0; i + lane < n; lane++) {
+        most[lane] = x[i + lane] > most[lane] ? x[i + lane] : most[lane];
+        nan[lane] |= x[i + lane] != x[i + lane];
+    }
+    for (int half = WIDE / 2; half > 0; half /= 2)
+        for (int lane = 0; lane < half; lane++)
+            most[lane] = most[half + lane] > most[lane] ? most[half + lane] : most[lane];
+    for (int lane = 0; lane < WIDE; lane++)
+        any |= nan[lane];
+    return any ? NAN : most[0];
+}
+
 void FILL(mk_kernels *kernels) {
     kernels->silu = silu;
     kernels->gelu_approx = gelu_approx;
     kernels->tanh = tanh_row;
     kernels->rms_norm = rms_norm;
     kernels->turn = turn;
+    kernels->largest = largest;
 }
