@@ -29,18 +29,18 @@ mica_status mc_batch_reserve(mc_batch *batch, mc_session *session) {
     return status;
 }
 
-/* The arrays of a turn: the rows' caches, then the logits. */
+/* The arrays of a turn: the rows' caches, then its results. */
 static mica_status collect(mc_batch *batch, mc_session *const *sessions, size_t n,
-                           mica_array logits, size_t *count) {
+                           const mica_array *results, size_t n_results, size_t *count) {
     size_t each = 2 * (size_t)batch->model->lm->spec.n_layers;
+    *count = n * each + n_results;
     mc_buffer_clear(&batch->arrays);
-    if (!mc_buffer_reserve(&batch->arrays, (n * each + 1) * sizeof(mica_array)))
+    if (!mc_buffer_reserve(&batch->arrays, *count * sizeof(mica_array)))
         return mc_fail_nomem("a batch");
     mica_array *arrays = MC_BUFFER_AT(&batch->arrays, mica_array);
     for (size_t i = 0; i < n; i++)
         mc_cache_arrays(&sessions[i]->cache, arrays + i * each);
-    arrays[n * each] = logits;
-    *count = n * each + 1;
+    memcpy(arrays + n * each, results, n_results * sizeof *results);
     return MICA_OK;
 }
 
@@ -51,8 +51,21 @@ static mica_status hand_out(mc_batch *batch, mica_array logits, mc_session *cons
     mc_buffer_clear(&batch->logits);
     if (!mc_buffer_reserve(&batch->logits, n * bytes)) return mc_fail_nomem("a batch");
     MC_TRY(mica_read(logits, batch->logits.data, n * bytes));
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         memcpy(sessions[i]->logits.data, batch->logits.data + i * bytes, bytes);
+        sessions[i]->has_best = false;
+    }
+    return MICA_OK;
+}
+
+/* The best token of row i goes to session i. */
+static mica_status hand_out_best(const mica_array *arrays, mc_session *const *sessions, size_t n) {
+    mc_best best[MC_MOST_ROWS];
+    MC_TRY(mc_best_read(arrays, best, n));
+    for (size_t i = 0; i < n; i++) {
+        sessions[i]->best[0] = best[i];
+        sessions[i]->has_best = true;
+    }
     return MICA_OK;
 }
 
@@ -61,18 +74,22 @@ static mica_status run_turn(mc_batch *batch, mica_scope *s, mc_session *const *s
     const int64_t rows = (int64_t)n, shape[] = {rows, 1};
     mc_kv_store stores[MC_MOST_ROWS];
     int32_t positions[MC_MOST_ROWS];
+    mica_array results[MC_BEST_ARRAYS];
+    bool greedy = true; /* all of them: a row that needs logits gets all rows theirs */
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {
         stores[i] = mc_cache_store(&sessions[i]->cache);
         positions[i] = (int32_t)mc_session_count(sessions[i]);
+        greedy = greedy && sessions[i]->greedy;
     }
     const mc_kv_store all = {.rows = stores};
     mica_array tokens = mica_from_data(s, ids, MICA_I32, shape, 2);
     mica_array position = mica_from_data(s, positions, MICA_I32, &rows, 1);
-    mica_array logits = mc_lm_forward(s, batch->model->lm, tokens, position, &all, MC_LAST_LOGITS);
-    MC_TRY(collect(batch, sessions, n, logits, &count));
+    results[0] = mc_lm_forward(s, batch->model->lm, tokens, position, &all, MC_LAST_LOGITS);
+    if (greedy) mc_best_record(s, results[0], results);
+    MC_TRY(collect(batch, sessions, n, results, greedy ? MC_BEST_ARRAYS : 1, &count));
     MC_TRY(mica_eval_n(s, MC_BUFFER_AT(&batch->arrays, mica_array), count));
-    return hand_out(batch, logits, sessions, n);
+    return greedy ? hand_out_best(results, sessions, n) : hand_out(batch, results[0], sessions, n);
 }
 
 static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,

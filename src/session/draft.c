@@ -74,27 +74,19 @@ static int64_t choose_length(mc_draft *draft, int64_t most, float each) {
 
 /* ---- the draft model ---- */
 
-static int32_t best_of(const float *logits, int64_t vocab) {
-    int64_t best = 0;
-    for (int64_t i = 1; i < vocab; i++)
-        if (logits[i] > logits[best]) best = i;
-    return (int32_t)best;
-}
-
 /* What the draft model goes on with by itself: k tokens, where its context has room for them. */
 static mica_status ask(mc_draft *draft, const int32_t *ids, int64_t n, int64_t k) {
     mc_session *session = draft->model;
-    int64_t vocab = session->model->lm->spec.vocab;
-    const float *logits = NULL;
+    const float *none; /* a draft model's session is greedy */
     if (n + k > mc_session_room(session)) return MICA_OK;
     int64_t at = mc_session_reuse(session, ids, n), step;
     for (; at < n; at += step) {
         step = n - at < session->chunk ? n - at : session->chunk;
-        MC_TRY(mc_session_feed(session, ids + at, step, at + step == n ? &logits : NULL));
+        MC_TRY(mc_session_feed(session, ids + at, step, at + step == n ? &none : NULL));
     }
     for (int64_t i = 0; i < k; i++) {
-        if (i) MC_TRY(mc_session_feed(session, &draft->ids[i - 1], 1, &logits));
-        draft->ids[i] = best_of(logits, vocab);
+        if (i) MC_TRY(mc_session_feed(session, &draft->ids[i - 1], 1, &none));
+        draft->ids[i] = mc_session_best(session)->id;
     }
     draft->at = n;
     draft->count = k;

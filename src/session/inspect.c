@@ -73,7 +73,8 @@ static mica_status inspect(const mc_session_model *model, const mica_task_option
     mica_status status = layers && results ? MICA_OK : mc_fail_nomem("queries and keys");
     for (size_t i = 0; status == MICA_OK && i < found->count; i++)
         layers[i] = found->layers[i].layer;
-    const mc_session_wish wish = {MC_NO_LOGITS, layers, found->count};
+    const mc_session_wish wish = {
+        .wanted = MC_NO_LOGITS, .layers = layers, .n_layers = found->count};
     if (status == MICA_OK)
         status = mc_task_feed(model, found->ids, (size_t)found->tokens, options, &wish, results,
                               take_chunk, &w);

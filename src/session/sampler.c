@@ -113,6 +113,18 @@ static bool has_penalties(const mc_sampling *params) {
            params->presence_penalty != 0.0f || params->frequency_penalty != 0.0f;
 }
 
+bool mc_sampling_is_greedy(const mc_sampling *params) {
+    return params->temperature == 0.0f && params->bias_count == 0 && !has_penalties(params);
+}
+
+mica_status mc_sampling_check_best(float logit) {
+    if (isfinite(logit)) return MICA_OK;
+    return mc_fail(MICA_EINVAL,
+                   "sampling: %s: the model's weights are broken, or a bias or a penalty is "
+                   "too large",
+                   isnan(logit) ? "a logit is not a number" : "the largest logit is infinite");
+}
+
 static mica_status make_counts(mc_sampler *sampler, int64_t vocab) {
     size_t bytes = (size_t)vocab * sizeof(uint32_t);
     if (sampler->counts.len == bytes) return MICA_OK;
@@ -217,11 +229,7 @@ static mica_status find_best(mc_sampler *sampler, const float *logits, int64_t v
         most = largest;
         at = i;
     }
-    if (nan || isinf(most))
-        return mc_fail(MICA_EINVAL,
-                       "sampling: %s: the model's weights are broken, or a bias or a penalty is "
-                       "too large",
-                       nan ? "a logit is not a number" : "the largest logit is infinite");
+    MC_TRY(mc_sampling_check_best(nan ? NAN : most));
     while (logits[at] != most)
         at++;
     *best = (int32_t)at;

@@ -64,6 +64,12 @@ typedef struct mc_sampler {
 mica_status mc_sampling_check(const mica_generate_options *options, int64_t vocab,
                               mc_sampling *params);
 
+/* Whether the best of the logits as they are is what is drawn, unless tokens are banned. */
+bool mc_sampling_is_greedy(const mc_sampling *params);
+
+/* errors  MICA_EINVAL the largest logit, which is NaN where any is, is not finite */
+mica_status mc_sampling_check_best(float logit);
+
 void mc_sampler_init(mc_sampler *sampler, const mc_sampling *params);
 void mc_sampler_deinit(mc_sampler *sampler);
 

@@ -83,7 +83,9 @@ mica_status mc_session_set_draft(mc_session *session, const mc_session_model *dr
                            "token %d of the draft model's vocabulary is not the model's: "
                            "take one of the same family",
                            (int)id);
-    return mc_session_open(draft, session->chunk, &session->draft);
+    MC_TRY(mc_session_open(draft, session->chunk, &session->draft));
+    session->draft->greedy = true;
+    return MICA_OK;
 }
 
 static void drop_ahead(mc_session *session) {
@@ -128,6 +130,30 @@ int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n) {
     return common;
 }
 
+/* ---- passes ---- */
+
+void mc_best_record(mica_scope *s, mica_array logits, mica_array arrays[MC_BEST_ARRAYS]) {
+    const int last = -1;
+    arrays[0] = mica_argmax(s, logits, last, false);
+    arrays[1] = mica_max(s, logits, &last, 1, false);
+}
+
+mica_status mc_best_read(const mica_array arrays[MC_BEST_ARRAYS], mc_best *best, size_t rows) {
+    uint32_t ids[MC_MOST_ROWS];
+    float logits[MC_MOST_ROWS];
+    MC_TRY(mica_read(arrays[0], ids, rows * sizeof *ids));
+    MC_TRY(mica_read(arrays[1], logits, rows * sizeof *logits));
+    for (size_t i = 0; i < rows; i++)
+        best[i] = (mc_best){(int32_t)ids[i], logits[i]};
+    return MICA_OK;
+}
+
+/* How many arrays of a pass's results come before those of layers. */
+static size_t wanted_arrays(const mc_session_wish *wish) {
+    if (wish->wanted == MC_NO_LOGITS) return 0;
+    return wish->best ? MC_BEST_ARRAYS : 1;
+}
+
 /* Where a pass puts the queries and keys that are wished for. */
 typedef struct watch {
     const mc_session_wish *wish;
@@ -148,20 +174,23 @@ static mica_status run_pass(mc_session *session, mica_scope *s, const int32_t *i
                             const mc_session_wish *wish, mica_array *results) {
     const mc_lm *lm = session->model->lm;
     const int64_t shape[] = {1, n};
-    bool wanted = wish->wanted != MC_NO_LOGITS;
-    watch watching = {wish, results + (wanted ? 1 : 0)};
+    size_t caches = 2 * (size_t)lm->spec.n_layers, wanted = wanted_arrays(wish);
+    size_t more = wanted + 2 * wish->n_layers;
+    watch watching = {wish, results + wanted};
     mc_kv_store store = mc_cache_store(&session->cache);
     if (wish->n_layers) {
         store.look = look;
         store.look_context = &watching;
     }
-    size_t caches = 2 * (size_t)lm->spec.n_layers, more = 2 * wish->n_layers + (wanted ? 1 : 0);
     for (size_t i = 0; i < more; i++)
         results[i] = MICA_NONE;
     mica_array tokens = mica_from_data(s, ids, MICA_I32, shape, 2);
     mica_array position = mica_i32(s, (int32_t)mc_session_count(session));
     mica_array forward = mc_lm_forward(s, lm, tokens, position, &store, wish->wanted);
-    if (wanted) results[0] = forward;
+    if (wanted && wish->best)
+        mc_best_record(s, forward, results);
+    else if (wanted)
+        results[0] = forward;
 
     mc_buffer_clear(&session->arrays);
     if (!mc_buffer_reserve(&session->arrays, (caches + more) * sizeof(mica_array)))
@@ -206,41 +235,59 @@ mica_status mc_session_pass(mc_session *session, const int32_t *ids, int64_t n,
 /* Logits [1, rows, vocab] to where the session keeps them. */
 static mica_status read_logits(mc_session *session, mica_array logits, size_t rows) {
     size_t bytes = rows * (size_t)session->model->lm->spec.vocab * sizeof(float);
-    mica_status status = MICA_OK;
     mc_buffer_clear(&session->logits);
-    if (!mc_buffer_reserve(&session->logits, bytes)) status = mc_fail_nomem("a session's logits");
-    if (status == MICA_OK) status = mica_read(logits, session->logits.data, bytes);
+    if (!mc_buffer_reserve(&session->logits, bytes)) return mc_fail_nomem("a session's logits");
+    return mica_read(logits, session->logits.data, bytes);
+}
+
+/* Keeps what a pass left of `rows` rows of logits. */
+static mica_status keep(mc_session *session, const mc_session_wish *wish, const mica_array *results,
+                        size_t rows) {
+    mica_status status = wish->best ? mc_best_read(results, session->best, rows)
+                                    : read_logits(session, results[0], rows);
+    session->has_best = wish->best;
     if (status != MICA_OK) mc_session_reset(session);
     return status;
 }
 
 mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
                             const float **logits) {
-    const mc_session_wish wish = {.wanted = logits ? MC_LAST_LOGITS : MC_NO_LOGITS};
-    mica_array last;
+    const mc_session_wish wish = {.wanted = logits ? MC_LAST_LOGITS : MC_NO_LOGITS,
+                                  .best = session->greedy};
+    mica_array last[MC_BEST_ARRAYS];
     if (n == 1 && mc_session_knows(session, ids[0])) {
         count(session, ids, 1);
         session->taken++;
     } else {
-        MC_TRY(mc_session_pass(session, ids, n, &wish, &last));
-        if (logits) MC_TRY(read_logits(session, last, 1));
+        MC_TRY(mc_session_pass(session, ids, n, &wish, last));
+        if (logits) MC_TRY(keep(session, &wish, last, 1));
     }
     if (logits) *logits = mc_session_logits(session);
     return MICA_OK;
 }
 
+/* Of the rows that the last pass left: the one of the token fed last. */
+static size_t row_of(const mc_session *session) {
+    return session->taken ? session->taken - 1 : 0;
+}
+
 float *mc_session_logits(mc_session *session) {
-    size_t row = session->taken ? session->taken - 1 : 0;
-    return MC_BUFFER_AT(&session->logits, float) + row * (size_t)session->model->lm->spec.vocab;
+    if (session->has_best) return NULL;
+    return MC_BUFFER_AT(&session->logits, float) +
+           row_of(session) * (size_t)session->model->lm->spec.vocab;
+}
+
+const mc_best *mc_session_best(const mc_session *session) {
+    return session->has_best ? &session->best[row_of(session)] : NULL;
 }
 
 /* ---- ahead ---- */
 
 mica_status mc_session_look_ahead(mc_session *session, const int32_t *ids, int64_t n) {
-    const mc_session_wish wish = {.wanted = MC_ALL_LOGITS};
-    mica_array all;
-    MC_TRY(pass_behind(session, ids, n, &wish, &all));
-    MC_TRY(read_logits(session, all, (size_t)n));
+    const mc_session_wish wish = {.wanted = MC_ALL_LOGITS, .best = session->greedy};
+    mica_array all[MC_BEST_ARRAYS];
+    MC_TRY(pass_behind(session, ids, n, &wish, all));
+    MC_TRY(keep(session, &wish, all, (size_t)n));
     return mc_session_set_ahead(session, ids, n);
 }
 

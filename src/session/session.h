@@ -31,6 +31,14 @@ typedef struct mc_session_model {
     size_t stop_count;
 } mc_session_model;
 
+/* Of a row of logits: the largest, NaN where any of them is, and the first token that has it. */
+typedef struct mc_best {
+    int32_t id;
+    float logit;
+} mc_best;
+
+enum { MC_MOST_AHEAD = 64 };
+
 typedef struct mc_session {
     const mc_session_model *model;
     struct mc_session *draft; /* of a draft model, in step as far as it was asked; NULL: none */
@@ -41,6 +49,10 @@ typedef struct mc_session {
     mc_buffer history; /* int32: tokens that the caches have seen */
     mc_buffer arrays;  /* mica_array: results of a pass */
     mc_buffer logits; /* float [rows, vocab]: of the last pass; one row, or that of each in ahead */
+    bool
+        greedy; /* the owner's to set: passes leave the best token of a row instead of its logits */
+    bool has_best;               /* the last pass that left either did */
+    mc_best best[MC_MOST_AHEAD]; /* as the rows of logits */
     mc_buffer ahead;  /* int32: tokens computed behind the history, those since fed among them */
     size_t taken;     /* of ahead: how many were fed */
     uint64_t streams; /* begun so far, resets counted too: only the last one may go on */
@@ -72,22 +84,25 @@ int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n);
 /* Computes one chunk: n tokens, 1 <= n <= the session's chunk, all below the vocabulary. A single one
  * that was computed ahead is only taken.
  *
- * logits  receives the last token's [vocab], alive until the next pass; NULL: not wanted.
+ * logits  receives the last token's [vocab], alive until the next pass, or NULL where there is only
+ *         its best token (mc_session_best); NULL: neither is wanted.
  * errors  those of mica_eval; MICA_ENOMEM. The session is empty then. */
 mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
                             const float **logits);
 
-/* The logits that mc_session_feed gave last; the caller's to change. */
+/* The logits that mc_session_feed gave last; the caller's to change. NULL: it left the best token. */
 float *mc_session_logits(mc_session *session);
 
-enum { MC_MOST_AHEAD = 64 };
+/* The best token of the last one that was fed; NULL: there are logits. */
+const mc_best *mc_session_best(const mc_session *session);
 
 /* Computes n tokens ahead, in one pass, 1 <= n <= MC_MOST_AHEAD; what was ahead before is dropped.
  * errors  as mc_session_feed */
 mica_status mc_session_look_ahead(mc_session *session, const int32_t *ids, int64_t n);
 
 /* For who computed tokens behind the history in its own way: they are ahead, their logits are in
- * session->logits. errors  MICA_ENOMEM; the session is empty then */
+ * session->logits, or has_best is set and the best ones are in session->best.
+ * errors  MICA_ENOMEM; the session is empty then */
 mica_status mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_t n);
 
 /* Whether anything is ahead; whether the token is the next one ahead, so that to feed it costs
@@ -95,17 +110,23 @@ mica_status mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_
 bool mc_session_is_ahead(const mc_session *session);
 bool mc_session_knows(const mc_session *session, int32_t id);
 
+/* The best tokens of logits [..., vocab] without the logits: recorded, and read after the evaluation. */
+enum { MC_BEST_ARRAYS = 2 };
+void mc_best_record(mica_scope *s, mica_array logits, mica_array arrays[MC_BEST_ARRAYS]);
+mica_status mc_best_read(const mica_array arrays[MC_BEST_ARRAYS], mc_best *best, size_t rows);
+
 /* What a pass shall leave beside the caches. */
 typedef struct mc_session_wish {
     mc_wanted wanted;
+    bool best;             /* of the wanted logits, only the best ones (mc_best_record) */
     const int64_t *layers; /* [n_layers], each once: whose queries and keys are wanted */
     size_t n_layers;
 } mc_session_wish;
 
 /* The same, for those who want more than the last logits.
  *
- * results  receive evaluated arrays that live until the next pass: what mc_lm_forward returns,
- *          unless nothing is wanted; then of each layer q [1, heads, L, head_dim] and
+ * results  receive evaluated arrays that live until the next pass: what mc_lm_forward returns, or
+ *          the best of it, unless nothing is wanted; then of each layer q [1, heads, L, head_dim] and
  *          k [1, kv_heads, L, head_dim], in the order of wish->layers. */
 mica_status mc_session_pass(mc_session *session, const int32_t *ids, int64_t n,
                             const mc_session_wish *wish, mica_array *results);

@@ -204,9 +204,16 @@ static mica_status prefill(mc_stream *stream, const float **logits) {
     return read_prompt(stream, draft, &unused, NULL);
 }
 
+/* Whether nothing needs logits but the best one's token. */
+static bool is_greedy(const mc_stream *stream) {
+    return mc_sampling_is_greedy(&stream->sampler.params) && !stream->min_tokens &&
+           !stream->logprobs;
+}
+
 static mica_status begin(mc_stream *stream, const float **logits) {
     uint64_t start = mc_now_us();
     stream->number = ++stream->session->streams;
+    stream->session->greedy = is_greedy(stream);
     mica_status status = prefill(stream, logits);
     stream->prefill_us = mc_now_us() - start;
     return status;
@@ -240,8 +247,8 @@ static mica_status step(mc_stream *stream, const float **logits) {
     return mc_session_feed(stream->session, ids + n - 1, 1, logits);
 }
 
-/* Draws a token from the session's logits. */
-static mica_status draw(mc_stream *stream, mica_token *token) {
+/* Draws a token from the session's logits, which are there. */
+static mica_status draw_from(mc_stream *stream, mica_token *token) {
     float *logits = mc_session_logits(stream->session);
     int64_t vocab = stream->session->model->lm->spec.vocab;
     mc_sampler *sampler = &stream->sampler;
@@ -254,6 +261,17 @@ static mica_status draw(mc_stream *stream, mica_token *token) {
         MC_TRY(mc_sampler_logprobs(sampler, logits, vocab, token->id, stream->top_logprobs,
                                    &token->logprob, &token->alternatives,
                                    &token->alternative_count));
+    return MICA_OK;
+}
+
+static mica_status draw(mc_stream *stream, mica_token *token) {
+    const mc_best *best = mc_session_best(stream->session);
+    if (best) {
+        MC_TRY(mc_sampling_check_best(best->logit));
+        token->id = best->id;
+    } else {
+        MC_TRY(draw_from(stream, token));
+    }
     if (!MC_BUFFER_PUSH(&stream->ids, int32_t, token->id))
         return mc_fail_nomem("a stream's tokens");
     return MICA_OK;

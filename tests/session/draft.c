@@ -507,10 +507,23 @@ static bool answer_ahead(void *arg) {
     return status == MICA_OK;
 }
 
+/* Without the n-th allocation an answer fails, or is the same: some it can do without. */
+static void answer_without_memory(void *draft) {
+    bool failed = true, done = false;
+    uint64_t n = 0;
+    for (; failed; n++) {
+        mc_alloc_fail_at(n + 1);
+        done = answer_ahead(draft);
+        failed = mc_alloc_count() > n;
+        mc_alloc_fail_at(0);
+    }
+    assert_true(done && n > 100);
+}
+
 static void test_no_memory(void **state) {
     (void)state;
-    test_fail_each_allocation(answer_ahead, NULL);
-    test_fail_each_allocation(answer_ahead, &fixture);
+    answer_without_memory(NULL);
+    answer_without_memory(&fixture);
 }
 
 int main(void) {

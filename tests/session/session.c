@@ -3,6 +3,7 @@
 
 #include "session/session.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -332,6 +333,81 @@ static void test_ahead_is_dropped(void **state) {
     fixture_close(&f);
 }
 
+/* ---- the best tokens alone ---- */
+
+/* What a greedy session leaves: the first of the largest of the logits that a plain one gives. */
+static void expect_best(const model_fixture *f, const mc_session *session, const float *logits) {
+    const mc_best *best = mc_session_best(session);
+    int32_t want = best_of(logits, f->lm->spec.vocab);
+    assert_non_null(best);
+    if (best->id != want) fail_msg("%s: %d is best, want %d", f->name, (int)best->id, (int)want);
+    assert_memory_equal(&best->logit, &logits[want], sizeof *logits);
+}
+
+static void check_best(const model_fixture *f) {
+    mc_session_model shared = shared_of(f, 0);
+    mc_session *session = open_session(&shared, 0), *plain = open_session(&shared, 0);
+    int32_t ids[40];
+    make_ids(f, ids, 40);
+    session->greedy = true;
+    assert_null(feed(session, ids, 20));
+    expect_best(f, session, feed(plain, ids, 20));
+    assert_int_equal(mc_session_look_ahead(session, ids + 20, 10), MICA_OK);
+    for (int i = 20; i < 32; i++) {
+        assert_int_equal(mc_session_knows(session, ids[i]), i < 30);
+        assert_null(feed(session, ids + i, 1));
+        expect_best(f, session, feed(plain, ids + i, 1));
+    }
+    assert_null(mc_session_best(plain));
+    session->greedy = false;
+    const float *got = feed(session, ids + 32, 1), *want = feed(plain, ids + 32, 1);
+    fixture_compare(got, want, (size_t)f->lm->spec.vocab, 0.0, "%s: logits again", f->name);
+    assert_null(mc_session_best(session));
+    mc_session_close(&session);
+    mc_session_close(&plain);
+}
+
+static void test_best(void **state) {
+    (void)state;
+    fixture_each(check_best);
+}
+
+/* The first of equals, whatever the blocks of a kernel; NaN and infinities are told. */
+static void test_best_of_any_logits(void **state) {
+    (void)state;
+    enum { ROWS = 6, VOCAB = 3000 };
+    static float logits[ROWS * VOCAB];
+    static const int32_t want[ROWS] = {700, 0, 2999, 1024, 17, 0};
+    const int64_t shape[] = {ROWS, 1, VOCAB};
+    model_fixture f;
+    mica_scope *s;
+    mica_array arrays[MC_BEST_ARRAYS];
+    mc_best best[ROWS];
+    fixture_open("gemma3_text_f32", &f);
+    assert_int_equal(mica_scope_open(f.device, &s), MICA_OK);
+    for (int i = 0; i < ROWS * VOCAB; i++)
+        logits[i] = (float)(i * 37 % 101) - 200.0f;
+    for (int row = 0; row < ROWS; row++)
+        for (int i = want[row]; i < VOCAB; i += 512)
+            logits[row * VOCAB + i] = 3.5f;
+    logits[3 * VOCAB + 1] = NAN;
+    logits[4 * VOCAB + 17] = INFINITY;
+    for (int i = 0; i < VOCAB; i++)
+        logits[5 * VOCAB + i] = -INFINITY;
+    mc_best_record(s, mica_from_data(s, logits, MICA_F32, shape, 3), arrays);
+    assert_int_equal(mica_eval_n(s, arrays, MC_BEST_ARRAYS), MICA_OK);
+    assert_int_equal(mc_best_read(arrays, best, ROWS), MICA_OK);
+    for (int row = 0; row < ROWS; row++)
+        assert_int_equal(best[row].id, want[row]);
+    for (int row = 0; row < 3; row++)
+        assert_true(best[row].logit == 3.5f);
+    assert_true(isnan(best[3].logit));
+    assert_true(best[4].logit == INFINITY);
+    assert_true(best[5].logit == -INFINITY);
+    mica_scope_close(&s);
+    fixture_close(&f);
+}
+
 static void test_memory_is_as_told(void **state) {
     (void)state;
     model_fixture f;
@@ -467,6 +543,8 @@ int main(void) {
         cmocka_unit_test(test_going_back),
         cmocka_unit_test(test_looking_ahead),
         cmocka_unit_test(test_ahead_is_dropped),
+        cmocka_unit_test(test_best),
+        cmocka_unit_test(test_best_of_any_logits),
         cmocka_unit_test(test_memory_is_as_told),
         cmocka_unit_test(test_decoding_is_flat),
         cmocka_unit_test(test_decoding_allocates_nothing),

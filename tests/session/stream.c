@@ -116,6 +116,52 @@ static void test_stops(void **state) {
     mc_session_close(&session);
 }
 
+/* Of a model whose logits are no numbers nothing is drawn, greedily or not. */
+static void test_broken_weights(void **state) {
+    (void)state;
+    mc_lm broken = *fixture.lm;
+    mc_session_model shared = shared_model();
+    mica_scope *s;
+    mica_token token;
+    assert_int_equal(mica_scope_open(fixture.device, &s), MICA_OK);
+    broken.norm = mica_full(s, &broken.spec.hidden, 1, mica_f32(s, NAN));
+    assert_int_equal(mica_eval(s, broken.norm), MICA_OK);
+    shared.lm = &broken;
+    mc_session *session = open_session(&shared);
+    for (int drawn = 0; drawn < 2; drawn++) {
+        mc_stream *stream =
+            open_stream(session, prompt, 7, (mica_generate_options){.temperature = (float)drawn});
+        assert_false(mc_stream_next(stream, &token));
+        assert_int_equal(mc_stream_status(stream), MICA_EINVAL);
+        assert_non_null(strstr(mica_last_error(), "not a number"));
+        mc_stream_close(&stream);
+    }
+    mc_session_close(&session);
+    mica_scope_close(&s);
+}
+
+/* Answers of one session that need logits, and that do not, in turns. */
+static void test_greedy_again(void **state) {
+    (void)state;
+    mc_session_model shared = shared_model();
+    mc_session *session = open_session(&shared);
+    int32_t first[24], ids[24];
+    const mica_generate_options drawn = {.max_tokens = 24, .temperature = 1.0f, .seed = 5};
+    const mica_generate_options greedy[] = {
+        {.max_tokens = 24}, {.max_tokens = 24, .logprobs = true}, {.max_tokens = 24, .top_k = 3}};
+    for (int i = 0; i < 3; i++) {
+        mc_stream *stream = open_stream(session, prompt, 7, greedy[i]);
+        assert_int_equal(drain(stream, ids, 24), 24);
+        assert_memory_equal(ids, golden, sizeof ids);
+        mc_stream_close(&stream);
+        stream = open_stream(session, prompt, 7, drawn);
+        assert_int_equal(drain(stream, i ? ids : first, 24), 24);
+        assert_memory_equal(i ? ids : first, first, sizeof ids);
+        mc_stream_close(&stream);
+    }
+    mc_session_close(&session);
+}
+
 static void test_seeds(void **state) {
     (void)state;
     const mica_generate_options warm = {
@@ -717,6 +763,8 @@ static void test_turns_of_every_family(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_greedy),
+        cmocka_unit_test(test_greedy_again),
+        cmocka_unit_test(test_broken_weights),
         cmocka_unit_test(test_stops),
         cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_second_turn),
