@@ -54,12 +54,13 @@ MICA_API void mica_cancel_set(mica_cancel *cancel);
 /** Closes *cancel and sets it to NULL; nothing for NULL. */
 MICA_API void mica_cancel_close(mica_cancel **cancel);
 
-/** How products with quantised weights are computed. */
+/** How products with weights are computed. */
 typedef enum mica_arithmetic {
     MICA_ARITHMETIC_DEFAULT, /* fast */
     MICA_ARITHMETIC_EXACT,   /* activations stay floats: the reference */
-    MICA_ARITHMETIC_FAST /* activations are quantised to 8 bits, in the weights' groups, where the
-                                device has kernels for that */
+    MICA_ARITHMETIC_FAST /* activations that meet quantised weights are quantised to 8 bits, in the
+                            weights' groups; those that meet bf16 are rounded to bf16; both where
+                            the device has faster kernels for that */
 } mica_arithmetic;
 
 /** In what a session keeps keys and values, which queries of attention meet. Half the bytes are read

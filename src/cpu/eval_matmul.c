@@ -2,10 +2,13 @@
  *
  * b is read as it lies: in columns of contiguous k ("nt", a transposed weight [N, K]) by dot
  * products, in rows of contiguous n ("nn") by sums of rows; anything else is first copied, a tile
- * at a time, into columns. 16-bit b is widened a tile at a time, or in registers where M is small. The
+ * at a time, into columns. 16-bit b is widened a tile at a time, or in registers where M is small. Where a
+ * fast product's b is bf16 and the machine multiplies bf16 faster, a is rounded to it and b read as it
+ * lies. The
  * way is chosen by b alone, so that a row of the result does not depend on how many there are. */
 #include "cpu/eval.h"
 #include "cpu/rows.h"
+#include "graph/attr.h"
 
 #include <string.h>
 
@@ -21,10 +24,12 @@ typedef struct product {
     const mk_kernels *kern;
     const mc_call *call;
     way way;
-    bool direct;     /* b is f32 and is multiplied where it lies */
+    bool paired;     /* b is bf16 in columns, and a is rounded to it */
+    bool direct;     /* b is multiplied where it lies, whatever the number of rows */
     bool contiguous; /* b's rows (nn) or columns (nt) are */
     mc_rows a;
-    int64_t m, n, k; /* of one product of the batch */
+    uint16_t *halves; /* a's rows in bf16 where they are `paired` */
+    int64_t m, n, k;  /* of one product of the batch */
     int64_t stride_k, stride_n;
     int64_t tile, tiles; /* columns a tile, tiles a product */
     float *scratch;      /* [workers][tile_floats + y_floats] */
@@ -40,11 +45,16 @@ static void gather_columns(const product *p, int64_t offset, int64_t first, int6
                  p->contiguous ? 1 : p->stride_k, p->k, tile + j * p->k);
 }
 
-static void tile_nt(const product *p, const float *a, int64_t offset, int64_t first, int64_t count,
+/* y [m, count]: rows of a from `row` on times columns of b from `first` on. */
+static void tile_nt(const product *p, int64_t row, int64_t offset, int64_t first, int64_t count,
                     float *tile, float *y, int64_t y_stride) {
     const mc_operand *b = &p->call->in[1];
+    const float *a = p->a.data + row * p->a.stride;
     int64_t at = offset + first * p->stride_n;
-    if (p->direct) {
+    if (p->paired) {
+        p->kern->matmul_bf16(p->m, count, p->k, p->halves + row * p->k, p->k,
+                             (const uint16_t *)b->data + at, p->stride_n, y, y_stride);
+    } else if (p->direct) {
         p->kern->matmul_nt(p->m, count, p->k, a, p->a.stride, (const float *)b->data + at,
                            p->stride_n, y, y_stride);
     } else if (p->m <= ROWS_STREAMED && p->contiguous) {
@@ -59,9 +69,10 @@ static void tile_nt(const product *p, const float *a, int64_t offset, int64_t fi
     }
 }
 
-static void tile_nn(const product *p, const float *a, int64_t offset, int64_t first, int64_t count,
+static void tile_nn(const product *p, int64_t row, int64_t offset, int64_t first, int64_t count,
                     float *tile, float *y, int64_t y_stride) {
     const mc_operand *b = &p->call->in[1];
+    const float *a = p->a.data + row * p->a.stride;
     for (int64_t i = 0; i < p->m; i++)
         memset(y + i * y_stride, 0, (size_t)count * sizeof *y);
     if (p->direct) {
@@ -89,16 +100,15 @@ static void run_tiles(void *context, int64_t begin, int64_t end, int worker) {
         int64_t batch = unit / p->tiles;
         int64_t first = unit % p->tiles * p->tile;
         int64_t count = mc_min(p->tile, p->n - first);
-        const float *a = p->a.data + batch * p->m * p->a.stride;
         int64_t offset = mc_row_offset(b, b->ndim - 2, batch);
         int64_t at = batch * p->m * p->n + first;
         bool in_place = p->y_floats == 0;
         float *to = in_place ? (float *)out->data + at : y;
         int64_t to_stride = in_place ? p->n : count;
         if (p->way == WAY_NT)
-            tile_nt(p, a, offset, first, count, tile, to, to_stride);
+            tile_nt(p, batch * p->m, offset, first, count, tile, to, to_stride);
         else
-            tile_nn(p, a, offset, first, count, tile, to, to_stride);
+            tile_nn(p, batch * p->m, offset, first, count, tile, to, to_stride);
         if (in_place) continue;
         for (int64_t i = 0; i < p->m; i++)
             mc_narrow(p->kern, out->layout->dtype, y + i * count, count, out->data, at + i * p->n);
@@ -130,7 +140,10 @@ static void choose_way(product *p, const mc_layout *b) {
     bool rows = p->stride_n == 1 || p->n == 1;
     p->way = columns || !rows ? WAY_NT : WAY_NN;
     p->contiguous = columns || rows;
-    p->direct = p->contiguous && b->dtype == MICA_F32;
+    const mc_attr_matmul *attr = p->call->attr;
+    p->paired = attr->fast != 0 && p->kern->bf16_pairs && b->dtype == MICA_BF16 &&
+                p->way == WAY_NT && p->contiguous;
+    p->direct = p->paired || (p->contiguous && b->dtype == MICA_F32);
 }
 
 static void choose_tiles(product *p, mica_dtype out) {
@@ -143,6 +156,32 @@ static void choose_tiles(product *p, mica_dtype out) {
     p->y_floats = out == MICA_F32 ? 0 : p->m * p->tile;
 }
 
+static void round_rows(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const product *p = context;
+    for (int64_t r = begin; r < end; r++)
+        p->kern->narrow_bf16(p->k, p->a.data + r * p->a.stride, p->halves + r * p->k);
+}
+
+/* Scratch, cut into what a and the workers need; a's rows as the product wants them. */
+static mica_status take_scratch(const mc_call *call, product *p) {
+    const mc_operand *a = &p->call->in[0];
+    int64_t a_floats = mc_rows_scratch(a), threads = mc_cpu_of(call)->threads;
+    int64_t floats = a_floats + (p->tile_floats + p->y_floats) * threads;
+    int64_t halves = p->paired ? mc_layout_size(a->layout) : 0;
+    float *scratch = NULL;
+    if (floats + halves > 0) {
+        scratch = mc_run_scratch(call->run, (size_t)floats * sizeof *scratch +
+                                                (size_t)halves * sizeof *p->halves);
+        if (scratch == NULL) return MICA_ENOMEM;
+        p->scratch = scratch + a_floats;
+        p->halves = (uint16_t *)(void *)(scratch + floats);
+    }
+    p->a = mc_rows_get(p->call, a, scratch);
+    if (p->paired) mc_cpu_for(call, p->a.count, mc_grain(p->k), round_rows, p);
+    return MICA_OK;
+}
+
 mica_status mc_eval_matmul(const mc_call *call) {
     const mc_layout *out = call->out.layout;
     if (mc_layout_size(out) == 0) return MICA_OK;
@@ -152,8 +191,7 @@ mica_status mc_eval_matmul(const mc_call *call) {
     mc_call spread = *call;
     spread.in = in;
 
-    const mc_cpu *cpu = mc_cpu_of(call);
-    product p = {.kern = cpu->kern, .call = &spread};
+    product p = {.kern = mc_cpu_of(call)->kern, .call = &spread};
     p.m = out->shape[out->ndim - 2];
     p.n = out->shape[out->ndim - 1];
     p.k = a.shape[a.ndim - 1];
@@ -165,16 +203,7 @@ mica_status mc_eval_matmul(const mc_call *call) {
     choose_way(&p, &b);
     choose_tiles(&p, out->dtype);
 
-    int64_t a_floats = mc_rows_scratch(&in[0]);
-    int64_t worker_floats = p.tile_floats + p.y_floats;
-    int64_t floats = a_floats + worker_floats * cpu->threads;
-    float *scratch = NULL;
-    if (floats > 0) {
-        scratch = mc_run_scratch(call->run, (size_t)floats * sizeof *scratch);
-        if (scratch == NULL) return MICA_ENOMEM;
-    }
-    p.a = mc_rows_get(&spread, &in[0], scratch);
-    p.scratch = scratch == NULL ? NULL : scratch + a_floats;
+    MC_TRY(take_scratch(call, &p));
     mc_cpu_for(call, batch * p.tiles, mc_grain(p.m * p.tile * p.k), run_tiles, &p);
     return MICA_OK;
 }

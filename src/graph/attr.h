@@ -74,6 +74,10 @@ typedef struct mc_attr_scatter { /* in = x, updates, indices... */
     int64_t mode; /* mica_scatter_mode */
 } mc_attr_scatter;
 
+typedef struct mc_attr_matmul {
+    int64_t fast; /* a may be rounded to bf16 where b is */
+} mc_attr_matmul;
+
 typedef struct mc_attr_quant { /* dequantize, quantized_matmul */
     int64_t mode;              /* mica_quant_mode */
     int64_t bits;

@@ -230,7 +230,7 @@ mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x)
     mica_array y = linear->quantised
                        ? mc_quantized_matmul(s, x, linear->weight, linear->scales, linear->biases,
                                              linear->quant, linear->fast)
-                       : mica_matmul(s, x, mica_transpose(s, linear->weight, NULL));
+                       : mc_matmul_rows(s, x, linear->weight, linear->fast);
     if (mica_valid(linear->bias)) y = mica_add(s, y, linear->bias);
     if (!mica_valid(linear->lora_a)) return y;
     mica_array low = mica_matmul(s, x, linear->lora_a); /* [..., rank] */

@@ -20,7 +20,7 @@ typedef struct mc_linear {
     mica_array lora_a, lora_b;
     mica_quant quant;
     bool quantised;
-    bool fast; /* products may quantise x: mc_lm_set_arithmetic */
+    bool fast; /* products may round x: mc_lm_set_arithmetic */
     int64_t out, in;
 } mc_linear;
 
@@ -64,7 +64,7 @@ mica_status mc_linear_adapt(mica_scope *scope, mc_factor a, mc_factor b, int64_t
                             mc_linear *linear);
 
 /* x [..., in] f32 times the transposed weight, plus bias: [..., out] f32. The product with a fast
- * weight is what op/build.h's mc_quantized_matmul says. */
+ * weight is what op/build.h's mc_quantized_matmul or mc_matmul_rows says. */
 mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x);
 
 /* Rows of the weight: ids [...] i32 -> [..., in] f32. */

@@ -65,7 +65,7 @@ mica_status mc_lm_open(const char *folder, mica_device *device, const mc_weights
  *         MICA_EINVAL the model has an adapter; MICA_ENOMEM */
 mica_status mc_lm_adapt(mc_lm *lm, const char *folder);
 
-/* How products with quantised weights are computed: MICA_ARITHMETIC_DEFAULT is fast. A model that was
+/* How products with weights are computed: MICA_ARITHMETIC_DEFAULT is fast. A model that was
  * just opened is exact. Before its first pass. */
 void mc_lm_set_arithmetic(mc_lm *lm, mica_arithmetic arithmetic);
 

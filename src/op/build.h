@@ -32,6 +32,10 @@ mica_array mc_broadcast(mica_scope *s, mica_array x, const int64_t *shape, int n
 /* x with dtype; x itself where it has it. Records ASTYPE. */
 mica_array mc_cast(mica_scope *s, mica_array x, mica_dtype dtype);
 
+/* mica_matmul of x [..., M, K] with rows of weights [N, K]: [..., M, N]. fast: where the weights are
+ * bf16, a device that multiplies such numbers faster may round x to them. */
+mica_array mc_matmul_rows(mica_scope *s, mica_array x, mica_array w, bool fast);
+
 /* mica_quantized_matmul of x [..., K] with rows of K weights (its transpose is true). fast: a device
  * that can may quantise x to 8 bits, by the weights' groups; others compute as without. */
 mica_array mc_quantized_matmul(mica_scope *s, mica_array x, mica_array codes, mica_array scales,

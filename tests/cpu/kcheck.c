@@ -237,14 +237,17 @@ static void fill_bf16(uint16_t *x, int64_t n, kind kinds) {
     free(wide);
 }
 
-static void scores_of(check *c, int64_t m, int64_t n, int64_t d, kind kinds) {
+typedef void (*product_bf16)(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
+                             const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride);
+
+static void scores_of(check *c, product_bf16 product, int64_t m, int64_t n, int64_t d, kind kinds) {
     guarded q = guarded_new((size_t)(m * d) * sizeof(uint16_t), c->where);
     guarded k = guarded_new((size_t)(n * d) * sizeof(uint16_t), c->where), y = floats(c, m * n);
     const uint16_t *pq = q.data, *pk = k.data;
     const float *got = y.data;
     fill_bf16(q.data, m * d, kinds);
     fill_bf16(k.data, n * d, PLAIN);
-    c->kern->attn_scores(m, n, d, pq, d, pk, d, y.data, n);
+    product(m, n, d, pq, d, pk, d, y.data, n);
     for (int64_t i = 0; i < m * n; i++) {
         const uint16_t *a = pq + i / n * d, *b = pk + i % n * d;
         double sum = 0, size = 0;
@@ -255,7 +258,7 @@ static void scores_of(check *c, int64_t m, int64_t n, int64_t d, kind kinds) {
         }
         judge(c, (double)got[i], sum, (double)(d + 4) * UNIT * size);
         float alone;
-        c->kern->attn_scores(1, 1, d, a, d, b, d, &alone, 1);
+        product(1, 1, d, a, d, b, d, &alone, 1);
         same_bits(c, &alone, got + i, 1, "a block differs from its elements");
     }
     release(c, &q), release(c, &k), release(c, &y);
@@ -266,7 +269,16 @@ static void check_attn_scores(check *c) {
     for (int i = 0; i < COUNT(sizes_m); i++)
         for (int j = 0; j < COUNT(sizes_n); j++)
             for (int l = 0; l < COUNT(sizes); l++)
-                scores_of(c, sizes_m[i], sizes_n[j], sizes[l], (kind)((i + j + l) % KINDS));
+                scores_of(c, c->kern->attn_scores, sizes_m[i], sizes_n[j], sizes[l],
+                          (kind)((i + j + l) % KINDS));
+}
+
+static void check_matmul_bf16(check *c) {
+    for (int i = 0; i < COUNT(sizes_m); i++)
+        for (int j = 0; j < COUNT(sizes_n); j++)
+            for (int l = 0; l < COUNT(sizes_k); l++)
+                scores_of(c, c->kern->matmul_bf16, sizes_m[i], sizes_n[j], sizes_k[l],
+                          (kind)((i + j + l) % KINDS));
 }
 
 static void values_of(check *c, int64_t m, int64_t n, int64_t dv, kind kinds) {

@@ -1,6 +1,8 @@
 /* Products: every layout of the operands, batches, bits that do not depend on the company. */
 #include "op/fused.h"
 
+#include "op/build.h"
+
 static const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
 static const double slack[] = {2e-6, 2e-3, 2e-2};
 
@@ -136,6 +138,36 @@ static void rows_do_not_depend_on_their_number(void **state) {
     bench_close(&b);
 }
 
+/* Where the weights are bf16, each x may be off by 2^-9 of itself, and a row has the same bits alone; a
+ * product with other weights is what it is without. */
+static void fast_products_round_x(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array x = noise(b.s, 7, MICA_F32, SHAPE(29, 97));
+    for (int d = 0; d < 3; d++) {
+        mica_array w = noise(b.s, 8, dtypes[d], SHAPE(133, 97)),
+                   turned = mica_transpose(b.s, w, NULL);
+        mica_array fast = mc_matmul_rows(b.s, x, w, true), exact = mica_matmul(b.s, x, turned);
+        if (dtypes[d] != MICA_BF16) {
+            expect_same(b.s, fast, exact);
+            continue;
+        }
+        mica_array sizes = mica_matmul(b.s, mica_abs(b.s, x), mica_abs(b.s, turned));
+        mica_array off = mica_abs(b.s, mica_subtract(b.s, fast, exact));
+        mica_array bound = mica_multiply(b.s, sizes, mica_f32(b.s, 0x1p-9f + 202 * 0x1p-24f));
+        mica_array worst = mica_max(b.s, mica_subtract(b.s, off, bound), NULL, 0, false);
+        float *most = floats_of(b.s, worst);
+        assert_true(most[0] <= 0);
+        free(most);
+        for (int64_t rows = 1; rows <= 13; rows += 4) {
+            mica_array part = mica_slice_axis(b.s, x, 0, 11, 11 + rows);
+            expect_same(b.s, mc_matmul_rows(b.s, part, w, true),
+                        mica_slice_axis(b.s, fast, 0, 11, 11 + rows));
+        }
+    }
+    bench_close(&b);
+}
+
 static void wrong_operands(void **state) {
     (void)state;
     bench b = bench_open();
@@ -163,6 +195,7 @@ int main(void) {
         cmocka_unit_test(batches_broadcast),
         cmocka_unit_test(empty_sums_are_zero),
         cmocka_unit_test(rows_do_not_depend_on_their_number),
+        cmocka_unit_test(fast_products_round_x),
         cmocka_unit_test(wrong_operands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

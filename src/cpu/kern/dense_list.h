@@ -3,6 +3,8 @@
  * matmul_nt: y[i, j] = sum_l x[i, l] * w[j, l]; x [m, k], w [n, k], y [m, n]: dot products.
  * matmul_nt_f16, matmul_nt_bf16: the same for 16-bit w, made for small m; bits as matmul_nt over
  *            widened w.
+ * matmul_bf16: the same where both are bf16: half the bits of x for twice the products a second,
+ *            where the machine multiplies such pairs (bf16_pairs); how a pair is rounded is its affair.
  * matmul_nn: y[i, j] += sum_l x[i, l] * w[l, j]; x [m, k], w [k, n], l in rising order, each step
  *            rounded once where the machine can (fma).
  * widen_*:   n elements to f32, exact. narrow_*: to nearest even; NaN stays NaN. */
@@ -14,6 +16,9 @@ KERN(matmul_nt_f16, void,
       int64_t w_stride, float *y, int64_t y_stride))
 KERN(matmul_nt_bf16, void,
      (int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride, const uint16_t *w,
+      int64_t w_stride, float *y, int64_t y_stride))
+KERN(matmul_bf16, void,
+     (int64_t m, int64_t n, int64_t k, const uint16_t *x, int64_t x_stride, const uint16_t *w,
       int64_t w_stride, float *y, int64_t y_stride))
 KERN(matmul_nn, void,
      (int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride, const float *w,

@@ -47,6 +47,24 @@ static void matmul_nt_bf16(int64_t m, int64_t n, int64_t k, const float *x, int6
             y[i * y_stride + j] = dot_half(k, x + i * x_stride, w + j * w_stride, widen_bf16);
 }
 
+/* Products of two bf16 are exact in f32. */
+static void matmul_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *x, int64_t x_stride,
+                        const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
+    for (int64_t j = 0; j < n; j++) {
+        for (int64_t i = 0; i < m; i++) {
+            mk_ref_sum sum = {{0}};
+            for (int64_t l = 0; l < k; l += MK_REF_BLOCK) {
+                float block[2][MK_REF_BLOCK];
+                int64_t count = k - l < MK_REF_BLOCK ? k - l : MK_REF_BLOCK;
+                widen_bf16(count, x + i * x_stride + l, block[0]);
+                widen_bf16(count, w + j * w_stride + l, block[1]);
+                mk_ref_add(&sum, count, block[0], block[1]);
+            }
+            y[i * y_stride + j] = mk_ref_total(&sum);
+        }
+    }
+}
+
 static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
                       const float *w, int64_t w_stride, float *y, int64_t y_stride) {
     for (int64_t i = 0; i < m; i++) {
@@ -74,6 +92,7 @@ void mk_dense_ref(mk_kernels *kernels) {
     kernels->matmul_nt = matmul_nt;
     kernels->matmul_nt_f16 = matmul_nt_f16;
     kernels->matmul_nt_bf16 = matmul_nt_bf16;
+    kernels->matmul_bf16 = matmul_bf16;
     kernels->matmul_nn = matmul_nn;
     kernels->widen_f16 = widen_f16;
     kernels->widen_bf16 = widen_bf16;

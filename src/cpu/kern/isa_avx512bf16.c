@@ -1,4 +1,5 @@
 #include "cpu/kern/attn.h"
+#include "cpu/kern/dense.h"
 
 #include <cpuid.h>
 
@@ -11,4 +12,5 @@ bool mk_has_avx512bf16(void) {
 
 void mk_fill_avx512bf16(mk_kernels *kernels) {
     mk_attn_avx512bf16(kernels);
+    mk_dense_avx512bf16(kernels);
 }

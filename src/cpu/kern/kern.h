@@ -72,7 +72,7 @@ typedef struct mk_kernels {
 #undef KERN
     mk_isa isa;
     int64_t fast_streamed; /* rows of x up to which fast_matvec is quicker than tiles */
-    bool bf16_pairs;       /* attn_scores and attn_values are faster than widening first */
+    bool bf16_pairs; /* attn_scores, attn_values, matmul_bf16 are faster than widening first */
 } mk_kernels;
 
 const char *mk_isa_name(mk_isa isa);

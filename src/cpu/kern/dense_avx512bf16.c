@@ -1,0 +1,105 @@
+/* AVX-512 BF16: dense rows in bf16 on both sides. A dot product is one register of 16 sums of pairs,
+ * l / 2 mod 16 naming the lane; blocks of rows and columns only share loads. */
+#include "cpu/kern/avx512.h"
+#include "cpu/kern/dense.h"
+
+#define ROWS 6 /* of x at once: 6 x 4 sums and 5 operands fit 32 registers */
+#define COLS 4
+#define WIDE 32 /* elements a register */
+
+/* A register of a row from element `at`; the first n elements where there are fewer, then zeros. */
+MK_INLINE __m512bh load_row(const uint16_t *row, int64_t at, int64_t n) {
+    if (n >= WIDE) return (__m512bh)_mm512_loadu_si512(row + at);
+    return (__m512bh)_mm512_maskz_loadu_epi16((1u << n) - 1u, row + at);
+}
+
+/* sums += x [rows, n] w [cols, n]^T from element `at`, n <= WIDE */
+MK_INLINE void add_part(int rows, int cols, int64_t at, int64_t n, const uint16_t *x,
+                        int64_t x_stride, const uint16_t *w, int64_t w_stride,
+                        __m512 sum[ROWS][COLS]) {
+    __m512bh b[COLS];
+#pragma GCC unroll 4
+    for (int j = 0; j < cols; j++)
+        b[j] = load_row(w + j * w_stride, at, n);
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++) {
+        __m512bh a = load_row(x + i * x_stride, at, n);
+#pragma GCC unroll 4
+        for (int j = 0; j < cols; j++)
+            sum[i][j] = _mm512_dpbf16_ps(sum[i][j], a, b[j]);
+    }
+}
+
+/* y [rows, 4] = x [rows, k] w [4, k]^T, of which `cols` columns are there. fetch: the columns after
+ * these, in the order they lie in; past the last ones too, for most often more follow and a fetch
+ * cannot fail. */
+MK_INLINE void nt_tile(int rows, int cols, bool fetch, int64_t k, const uint16_t *x,
+                       int64_t x_stride, const uint16_t *w, int64_t w_stride, float *y,
+                       int64_t y_stride) {
+    const uint16_t *next = w + cols * w_stride;
+    __m512 sum[ROWS][COLS];
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < COLS; j++)
+            sum[i][j] = _mm512_setzero_ps();
+    int64_t l = 0;
+    for (; l + WIDE <= k; l += WIDE) {
+        for (int j = 0; fetch && j < cols; j++)
+            _mm_prefetch((const char *)(next + l * cols + j * WIDE), _MM_HINT_T1);
+        add_part(rows, cols, l, WIDE, x, x_stride, w, w_stride, sum);
+    }
+    if (l < k) add_part(rows, cols, l, k - l, x, x_stride, w, w_stride, sum);
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++)
+        _mm_mask_storeu_ps(y + i * y_stride, (__mmask8)((1u << cols) - 1u),
+                           mk_sum4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
+}
+
+/* All columns for `rows` rows of x. */
+MK_INLINE void nt_rows(int rows, bool fetch, int64_t n, int64_t k, const uint16_t *x,
+                       int64_t x_stride, const uint16_t *w, int64_t w_stride, float *y,
+                       int64_t y_stride) {
+    int64_t j = 0;
+    for (; j + COLS <= n; j += COLS)
+        nt_tile(rows, COLS, fetch, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
+    for (; j < n; j++)
+        nt_tile(rows, 1, fetch, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
+}
+
+/* Rows of x a block, so that m rows are split into few, equal blocks. */
+static int64_t block_rows(int64_t m) {
+    int64_t blocks = (m + ROWS - 1) / ROWS;
+    return (m + blocks - 1) / blocks;
+}
+
+static void matmul_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *x, int64_t x_stride,
+                        const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
+    int64_t rows = block_rows(m);
+    for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
+        switch (m - i < rows ? m - i : rows) {
+        case 1:
+            nt_rows(1, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 2:
+            nt_rows(2, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 3:
+            nt_rows(3, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 4:
+            nt_rows(4, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        case 5:
+            nt_rows(5, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        default:
+            nt_rows(ROWS, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
+            break;
+        }
+    }
+}
+
+void mk_dense_avx512bf16(mk_kernels *kernels) {
+    kernels->matmul_bf16 = matmul_bf16;
+}
