@@ -20,9 +20,11 @@
  * late, and waits until those inside have left. A worker that sleeps through a region is never
  * waited for.
  *
- * Each worker has a share of the tasks, a run of neighbours, and takes half of what is left of it
+ * Each worker has a share of the tasks, a run of neighbours, and takes a third of what is left of it
  * from its front, again and again: memory is read in the order in which it lies, in long runs. Who
- * is done takes half of what another has left, from the back: of those on its memory node first.
+ * is done takes a third of what another has left, from the back: of those on its memory node first.
+ * With halves, a core that is three times slower than 15 others held them up by 44 % of a region with
+ * the first piece that it took; with thirds by 20 %.
  *
  * The fields fn and context are plain: only the caller writes them, while the region is closed and
  * empty, and only those who have joined read them.
@@ -92,16 +94,16 @@ static void deal_tasks(mc_pool *pool, int n_tasks) {
                               memory_order_relaxed);
 }
 
-/* Half of what is left of a share, the front half of one's own. False: nothing is left. */
+/* A third of what is left of a share, the front one of one's own. False: nothing is left. */
 static bool take_tasks(worker *from, bool own, int *begin, int *end) {
     uint64_t share = atomic_load_explicit(&from->share, memory_order_relaxed), rest;
     do {
         uint64_t first = share & UINT32_MAX, after = share >> 32;
         if (first == after) return false;
-        uint64_t half = (after - first + 1) / 2;
-        *begin = (int)(own ? first : after - half);
-        *end = (int)(own ? first + half : after);
-        rest = own ? share_of(first + half, after) : share_of(first, after - half);
+        uint64_t third = (after - first + 2) / 3;
+        *begin = (int)(own ? first : after - third);
+        *end = (int)(own ? first + third : after);
+        rest = own ? share_of(first + third, after) : share_of(first, after - third);
     } while (!atomic_compare_exchange_weak_explicit(&from->share, &share, rest,
                                                     memory_order_relaxed, memory_order_relaxed));
     return true;

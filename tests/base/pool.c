@@ -7,6 +7,7 @@
 #include "support/support.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -185,6 +186,49 @@ static void test_a_slow_worker_is_relieved(void **state) {
     mc_pool_close(&pool);
 }
 
+/* Workers by a clock of their own: a task takes one of them `cost` units, and a worker goes on when
+ * no other is behind it. */
+typedef struct race {
+    int threads, n_tasks, slow_cost; /* of worker 0; 1 of the others */
+    _Atomic int taken, clock[MAX_WORKERS];
+} race;
+
+static bool is_ahead(race *r, int worker) {
+    if (atomic_load(&r->taken) == r->n_tasks) return false; /* those behind may have left */
+    for (int i = 0; i < r->threads; i++)
+        if (atomic_load(&r->clock[i]) < atomic_load(&r->clock[worker])) return true;
+    return false;
+}
+
+static void run_race(void *context, int begin, int end, int worker) {
+    race *r = context;
+    atomic_fetch_add(&r->clock[worker], (end - begin) * (worker == 0 ? r->slow_cost : 1));
+    atomic_fetch_add(&r->taken, end - begin);
+    while (is_ahead(r, worker))
+        sched_yield();
+}
+
+/* A core slower than the others, with the eight tasks a thread that the cpu device makes: it holds
+ * the region up by one of its tasks at most, against tasks dealt out by speed and in fractions. */
+static void test_a_slow_core_does_not_hold_the_others(void **state) {
+    (void)state;
+    for (int threads = 2; threads <= 16; threads *= 2) {
+        mc_pool *pool;
+        assert_int_equal(mc_pool_open(threads, &pool), MICA_OK);
+        for (int slow = 1; slow <= 4; slow++) {
+            race r = {.threads = threads, .n_tasks = 8 * threads, .slow_cost = slow};
+            mc_pool_run(pool, r.n_tasks, run_race, &r);
+            int last = 0;
+            for (int i = 0; i < threads; i++)
+                if (r.clock[i] > last) last = r.clock[i];
+            double best = r.n_tasks / (threads - 1 + 1.0 / slow);
+            if (last > best + slow)
+                fail_msg("%d threads, %d times slower: %d, best %.1f", threads, slow, last, best);
+        }
+        mc_pool_close(&pool);
+    }
+}
+
 static void test_open_and_close_at_once(void **state) {
     (void)state;
     for (int i = 0; i < 100; i++) {
@@ -223,6 +267,7 @@ int main(void) {
         cmocka_unit_test(test_callers_in_many_threads),
         cmocka_unit_test(test_workers_do_work),
         cmocka_unit_test(test_a_slow_worker_is_relieved),
+        cmocka_unit_test(test_a_slow_core_does_not_hold_the_others),
         cmocka_unit_test(test_open_and_close_at_once),
         cmocka_unit_test(test_what_cannot_be_opened),
     };
