@@ -1,5 +1,5 @@
 /* Attention by itself: how fast a decode step reads its caches, how fast a chunk of a prompt is
- * computed.
+ * computed. u8 are rows of 8 bits (mica_to_q8).
  *
  *     attention [DEPTH [THREADS]]
  *
@@ -31,7 +31,7 @@ static double now(void) {
 static mica_array noise(mica_scope *s, const int64_t *dims, uint64_t seed, mica_dtype dtype) {
     mica_array key = mica_random_key(s, seed);
     mica_array x = mica_random_uniform(s, key, dims, 4, MICA_F32, -1, 1);
-    return mica_materialize(s, mica_astype(s, x, dtype));
+    return mica_materialize(s, dtype == MICA_U8 ? mica_to_q8(s, x) : mica_astype(s, x, dtype));
 }
 
 /* Seconds of the best round, in which `layers` layers of `queries` queries at the end of the caches
@@ -71,8 +71,9 @@ static int measure(mica_device *device, const shape *sh, mica_dtype dtype, int64
     double step = time_rounds(device, sh, dtype, depth, 1, LAYERS);
     double chunk = time_rounds(device, sh, dtype, depth, CHUNK, 2);
     if (step < 0 || chunk < 0) return 1;
-    double bytes = 2.0 * (double)(sh->kv_heads * depth * sh->head_dim * LAYERS) *
-                   (double)mica_dtype_bytes(dtype);
+    int64_t width = dtype == MICA_U8 ? mica_q8_bytes(sh->head_dim) : sh->head_dim;
+    double bytes =
+        2.0 * (double)(sh->kv_heads * depth * width * LAYERS) * (double)mica_dtype_bytes(dtype);
     double seen = (double)(CHUNK * depth) - (double)CHUNK * (CHUNK - 1) / 2;
     double flop = 4.0 * seen * (double)(sh->heads * sh->head_dim) * 2;
     printf("%-12s  %-5s  %9.1f  %9.1f  %9.2f  %9.1f\n", sh->name, mica_dtype_name(dtype),
@@ -84,7 +85,7 @@ static int measure(mica_device *device, const shape *sh, mica_dtype dtype, int64
 int main(int argc, char **argv) {
     static const shape shapes[] = {
         {"Qwen3-0.6B", 16, 8, 128}, {"Gemma3-1B", 4, 1, 256}, {"Llama-3.2-1B", 32, 8, 64}};
-    static const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
+    static const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
     int64_t depth = argc > 1 ? atoll(argv[1]) : 2048;
     mica_device *device = NULL;
     const mica_device_options options = {.threads = argc > 2 ? atoi(argv[2]) : 0};

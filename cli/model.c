@@ -35,9 +35,9 @@ const cli_option cli_model_options[CLI_MODEL_OPTIONS] = {
      .kind = CLI_CHOICE,
      .placeholder = "TYPE",
      .initial = "auto",
-     .choices = "auto f32 f16 bf16",
-     .help = "keys and values are kept in f32, f16 or bf16; auto: bf16 in fast arithmetic, else "
-             "f32",
+     .choices = "auto f32 f16 bf16 int8",
+     .help = "keys and values are kept in f32, f16, bf16 or int8 (with a scale for each 32); auto: "
+             "bf16 in fast arithmetic, else f32",
      .offset = offsetof(cli_model_values, cache)},
     {.name = "no-mmap",
      .kind = CLI_FLAG,

@@ -69,7 +69,9 @@ typedef enum mica_cache_type {
     MICA_CACHE_DEFAULT, /* f32 in exact arithmetic, else bf16 */
     MICA_CACHE_F32,     /* as they were computed */
     MICA_CACHE_F16,     /* rounded to 11 bits; values above 65504 overflow */
-    MICA_CACHE_BF16     /* rounded to 8 bits, of f32's range: what most models were trained in */
+    MICA_CACHE_BF16,    /* rounded to 8 bits, of f32's range: what most models were trained in */
+    MICA_CACHE_INT8 /* rounded to whole numbers up to 127, times a scale for each 32 of them: 8.5 bits
+                       an element (mica_to_q8). Queries may be rounded to it too */
 } mica_cache_type;
 
 /** Options of mica_model_open; zero means the default. */

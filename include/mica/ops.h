@@ -102,6 +102,20 @@ MICA_API mica_array mica_view(mica_scope *s, mica_array x, mica_dtype dtype);
 MICA_API mica_array mica_to_fp8(mica_scope *s, mica_array x);
 MICA_API mica_array mica_from_fp8(mica_scope *s, mica_array x, mica_dtype dtype);
 
+/** Rows in 8 bits: x [..., D] float to u8 [..., mica_q8_bytes(D)], x about code * scale. A row is D
+ *  codes (i8), zeros up to a multiple of 4 bytes, a bf16 scale for every 32 codes, zeros up to a
+ *  multiple of 4. A scale is that of the group's largest element over 127, rounded up; codes are
+ *  rounded to nearest, so that an element is off by half a scale at most. A group that holds an
+ *  infinity or NaN is NaN as a whole, one of numbers below 1e-34 zeros.
+ *  errors  MICA_EDTYPE no float; MICA_ESHAPE no axis */
+MICA_API mica_array mica_to_q8(mica_scope *s, mica_array x);
+/** Back to [..., length] of the given float, exact in f32.
+ *  errors  MICA_EDTYPE not u8, or to no float; MICA_ESHAPE the last axis is not
+ *          mica_q8_bytes(length) */
+MICA_API mica_array mica_from_q8(mica_scope *s, mica_array rows, int64_t length, mica_dtype dtype);
+/** The bytes of a row of `length` elements; 0 where it is below 1. */
+MICA_API int64_t mica_q8_bytes(int64_t length);
+
 /** Two operands, broadcast against each other; promoted dtype, except: divide, logaddexp and arctan2
  *  are inexact; comparisons and logical_and/or are bool; bit operations take integers and bool.
  *  floor_divide and remainder follow the sign of b (Python). f16, bf16 are computed in f32.
@@ -398,8 +412,10 @@ typedef struct mica_sdpa_options {
  *
  *  q       [B, Hq, Lq, D] float, k [B, Hkv, Lk, D], v [B, Hkv, Lk, Dv]; Hq a multiple of Hkv:
  *          head h reads K and V of head h / (Hq / Hkv), without repeating them. Any strides.
- *  returns [B, Hq, Lq, Dv], promoted dtype of q, k, v; softmax and sums in f32. A query that sees no
- *          key gives zeros. Where k and v are bf16, a device may round q and the weights to it.
+ *          k and v may both be rows of mica_to_q8 instead: u8, of heads of size D.
+ *  returns [B, Hq, Lq, Dv], promoted dtype of q, k, v (q's where these are u8); softmax and sums in
+ *          f32. A query that sees no key gives zeros. Where k and v are bf16, a device may round q
+ *          and the weights to it; where they are u8, it may multiply k by q as mica_to_q8 rounds it.
  *  errors  MICA_ESHAPE, MICA_EDTYPE, MICA_EINVAL window without causal
  *  source  Vaswani et al. 2017 (arXiv:1706.03762), eq. 1; GQA: arXiv:2305.13245. */
 MICA_API mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,

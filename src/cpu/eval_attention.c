@@ -8,7 +8,7 @@
  *
  * Keys and values in bf16 are multiplied as they are where the machine can, by queries and weights
  * rounded to bf16. It takes two keys at a time: there the order of summation also depends on whether
- * the place of a key is even.
+ * the place of a key is even. Those in rows of 8 bits are widened, to numbers that f32 holds exactly.
  *
  * A block is one task where there are blocks enough for the threads. Where there are few, as in
  * decoding with few heads, each is split three times: scores over the keys, the softmax over rows,
@@ -23,10 +23,12 @@
 
 enum { Q, K, V, MASK, OFFSET, SINKS };
 
-#define KEYS 64                /* a tile of keys or values */
-#define COLUMNS 32             /* of values: least that a task takes, a line of memory in bf16 */
-#define ROWS 96                /* queries times heads in a block, if scores fit */
-#define FEW_ROWS 24            /* the same, where there would be too few blocks */
+#define KEYS 64 /* a tile of keys or values */
+#define COLUMNS \
+    32              /* of values: least that a task takes, a line of memory in bf16, a group
+                                  of rows of 8 bits */
+#define ROWS 96     /* queries times heads in a block, if scores fit */
+#define FEW_ROWS 24 /* the same, where there would be too few blocks */
 #define SCORE_FLOATS (1 << 20) /* the scores of a block, if it has more than one query */
 #define RUNS 4                 /* pieces a thread, so that a slow one holds nobody */
 
@@ -37,6 +39,7 @@ typedef struct attention {
     mc_layout mask; /* broadcast to [B, Hq, Lq, Lk]; read where there is one */
     int64_t heads, kv_heads, group, lq, lk, d, dv;
     bool pairs;                   /* bf16 by bf16 */
+    int64_t q8_bytes;             /* of a row, where keys and values are rows of 8 bits; else 0 */
     int64_t unit_queries;         /* of a block */
     int64_t query_blocks, blocks; /* blocks: of all batch rows and kv heads */
     bool split;                   /* blocks into tasks */
@@ -81,12 +84,39 @@ static int64_t place(const block *b, int which) {
     return b->batch * l->strides[0] + b->kv_head * l->strides[1] + b->first * l->strides[2];
 }
 
+/* Where a row of 8 bits lies, or a copy of it behind the tile if its bytes are not side by side. */
+static const uint8_t *q8_row(const block *b, int which, int64_t j) {
+    const mc_layout *l = b->at->call->in[which].layout;
+    const uint8_t *row = (const uint8_t *)b->at->call->in[which].data;
+    row += place(b, which) + j * l->strides[2];
+    if (l->strides[3] == 1) return row;
+    uint8_t *copy = (uint8_t *)(b->tile + KEYS * b->at->d);
+    for (int64_t i = 0; i < b->at->q8_bytes; i++)
+        copy[i] = row[i * l->strides[3]];
+    return copy;
+}
+
+/* Columns [column, column + n) of `count` rows of 8 bits to the tile; column is a group's first. */
+static void load_q8(const block *b, int which, int64_t j, int64_t count, int64_t column,
+                    int64_t n) {
+    int64_t scales = mk_q8_scales(b->at->d) + 2 * (column / MK_Q8_GROUP);
+    for (int64_t i = 0; i < count; i++) {
+        const uint8_t *row = q8_row(b, which, j + i);
+        b->at->kern->widen_q8(n, row + column, row + scales, b->tile + i * n);
+    }
+}
+
 /* Columns [column, column + n) of `count` keys (or values) from b->first + j on as f32 rows: where
  * they lie, or in the tile. */
 static const float *load_tile(const block *b, int which, int64_t j, int64_t count, int64_t column,
                               int64_t n, int64_t *stride) {
     const mc_operand *x = &b->at->call->in[which];
     const mc_layout *l = x->layout;
+    if (l->dtype == MICA_U8) {
+        load_q8(b, which, j, count, column, n);
+        *stride = n;
+        return b->tile;
+    }
     int64_t at = place(b, which) + j * l->strides[2] + column * l->strides[3];
     if (l->dtype == MICA_F32 && (l->strides[3] == 1 || n == 1)) {
         *stride = l->strides[2];
@@ -356,7 +386,7 @@ static void choose_blocks(attention *at, int64_t batch, int threads) {
     int64_t rows = at->group * at->unit_queries;
     at->split = threads > 1 && at->blocks < 2 * threads && rows * span * at->d > 2 * MC_SMALL_WORK;
     at->key_parts = at->column_parts = (enough - 1) / at->blocks + 1;
-    at->worker_floats = rows * at->d + KEYS * (at->d > at->dv ? at->d : at->dv);
+    at->worker_floats = rows * at->d + KEYS * (at->d > at->dv ? at->d : at->dv) + at->q8_bytes / 4;
     at->block_floats = rows * (at->lk + at->dv + 1);
 }
 
@@ -371,7 +401,7 @@ static bool takes_pairs(const attention *at) {
 mica_status mc_eval_sdpa(const mc_call *call) {
     const mc_layout *out = call->out.layout;
     if (mc_layout_size(out) == 0) return MICA_OK;
-    const mc_layout *k = call->in[K].layout;
+    const mc_layout *q = call->in[Q].layout, *k = call->in[K].layout;
     const mc_cpu *cpu = mc_cpu_of(call);
     attention at = {.kern = cpu->kern, .call = call, .attr = call->attr};
     int64_t batch = out->shape[0];
@@ -381,8 +411,9 @@ mica_status mc_eval_sdpa(const mc_call *call) {
     at.kv_heads = k->shape[1];
     at.group = at.heads / at.kv_heads;
     at.lk = k->shape[2];
-    at.d = k->shape[3];
+    at.d = q->shape[3];
     at.pairs = takes_pairs(&at);
+    if (k->dtype == MICA_U8) at.q8_bytes = k->shape[3];
     const mc_operand *mask = operand(&at, MASK);
     int64_t shape[4] = {batch, at.heads, at.lq, at.lk};
     if (mask->data != NULL) (void)mc_layout_broadcast(mask->layout, shape, 4, &at.mask);

@@ -4,6 +4,8 @@
 #include "cpu/block.h"
 #include "cpu/cpu.h"
 #include "cpu/eval.h"
+#include "cpu/rows.h"
+#include "graph/attr.h"
 
 static void astype_range(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
@@ -77,4 +79,59 @@ mica_status mc_eval_from_fp8(const mc_call *call) {
         mc_block_put_f32(&call->out, at, n, block.as.f32);
     }
     return MICA_OK;
+}
+
+/* ---- rows of 8 bits ---- */
+
+/* Rows [n] of floats, and rows of 8 bits, which are dense. */
+typedef struct q8_work {
+    const mc_call *call;
+    float *scratch; /* [workers, n] */
+    int64_t n, bytes;
+} q8_work;
+
+static void narrow_rows(void *context, int64_t begin, int64_t end, int worker) {
+    const q8_work *work = context;
+    const mk_kernels *kern = mc_cpu_of(work->call)->kern;
+    const mc_operand *x = &work->call->in[0];
+    int last = x->layout->ndim - 1;
+    float *row = work->scratch + worker * work->n;
+    for (int64_t r = begin; r < end; r++) {
+        mc_widen(kern, x->layout->dtype, x->data, mc_row_offset(x->layout, last, r),
+                 x->layout->strides[last], work->n, row);
+        kern->narrow_q8(work->n, row, (uint8_t *)work->call->out.data + r * work->bytes);
+    }
+}
+
+static void widen_rows(void *context, int64_t begin, int64_t end, int worker) {
+    const q8_work *work = context;
+    const mk_kernels *kern = mc_cpu_of(work->call)->kern;
+    const mc_operand *out = &work->call->out;
+    float *row = work->scratch + worker * work->n;
+    for (int64_t r = begin; r < end; r++) {
+        const uint8_t *codes = (const uint8_t *)work->call->in[0].data + r * work->bytes;
+        kern->widen_q8(work->n, codes, codes + mk_q8_scales(work->n), row);
+        mc_narrow(kern, out->layout->dtype, row, work->n, out->data, r * work->n);
+    }
+}
+
+static mica_status run_rows(const mc_call *call, int64_t n, mc_range_fn fn) {
+    const mc_layout *l = call->out.layout;
+    if (mc_layout_size(l) == 0) return MICA_OK;
+    size_t floats = (size_t)(n * mc_cpu_of(call)->threads);
+    q8_work work = {.call = call, .n = n, .bytes = mk_q8_bytes(n)};
+    work.scratch = mc_run_scratch(call->run, floats * sizeof *work.scratch);
+    if (work.scratch == NULL) return MICA_ENOMEM;
+    mc_cpu_for(call, mc_row_count(l, l->ndim - 1), mc_grain(2 * n), fn, &work);
+    return MICA_OK;
+}
+
+mica_status mc_eval_to_q8(const mc_call *call) {
+    const mc_layout *x = call->in[0].layout;
+    return run_rows(call, x->shape[x->ndim - 1], narrow_rows);
+}
+
+mica_status mc_eval_from_q8(const mc_call *call) {
+    const mc_attr_q8 *attr = call->attr;
+    return run_rows(call, attr->length, widen_rows);
 }

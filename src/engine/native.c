@@ -120,8 +120,9 @@ static mica_status open_model(const char *folder, const mica_model_options *opti
     if (options->arithmetic < MICA_ARITHMETIC_DEFAULT || options->arithmetic > MICA_ARITHMETIC_FAST)
         return mc_fail(MICA_EINVAL, "arithmetic %d: want default (0), exact (1) or fast (2)",
                        (int)options->arithmetic);
-    if (options->cache < MICA_CACHE_DEFAULT || options->cache > MICA_CACHE_BF16)
-        return mc_fail(MICA_EINVAL, "cache %d: want default (0), f32 (1), f16 (2) or bf16 (3)",
+    if (options->cache < MICA_CACHE_DEFAULT || options->cache > MICA_CACHE_INT8)
+        return mc_fail(MICA_EINVAL,
+                       "cache %d: want default (0), f32 (1), f16 (2), bf16 (3) or int8 (4)",
                        (int)options->cache);
     native *model = mc_calloc(1, sizeof *model);
     if (!model) return mc_fail_nomem("a model");

@@ -14,6 +14,11 @@ typedef struct mc_attr_dtype { /* astype, view, from_fp8 */
     int64_t dtype;
 } mc_attr_dtype;
 
+typedef struct mc_attr_q8 { /* from_q8 */
+    int64_t length;
+    int64_t dtype;
+} mc_attr_q8;
+
 typedef struct mc_attr_axis { /* take, concatenate, slice_update_at ... */
     int64_t axis;
 } mc_attr_axis;

@@ -50,6 +50,8 @@ OP(ASTYPE, astype)
 OP(VIEW, view)
 OP(TO_FP8, to_fp8)
 OP(FROM_FP8, from_fp8)
+OP(TO_Q8, to_q8)
+OP(FROM_Q8, from_q8)
 
 /* element by element, two or three operands of one shape: op/binary.c, op/select.c */
 OP(ADD, add)

@@ -30,12 +30,17 @@ static mica_array turn(const pass *p, mica_array x, int rope) {
     return mica_rope(p->s, x, p->position, p->lm->freqs[rope], &options);
 }
 
+static mica_array to_kv(const pass *p, mica_array x) {
+    if (p->lm->kv_dtype == MICA_U8) return mica_to_q8(p->s, x);
+    return mica_astype(p->s, x, p->lm->kv_dtype);
+}
+
 /* q [B, heads, L, D] over what a store holds behind this chunk's k and v -> as q. */
 static mica_array look_back(const pass *p, const mc_kv_store *store, int layer, mica_array q,
                             mica_array k, mica_array v) {
     const mc_decoder_spec *spec = &p->lm->spec;
-    k = mica_astype(p->s, k, p->lm->kv_dtype);
-    v = mica_astype(p->s, v, p->lm->kv_dtype);
+    k = to_kv(p, k);
+    v = to_kv(p, v);
     mc_attended seen = {.k = k, .v = v, .window = spec->layers[layer].window};
     if (store) seen = store->append(store->context, p->s, layer, k, v);
     mica_sdpa_options options = {

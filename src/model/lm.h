@@ -36,8 +36,8 @@ typedef struct mc_lm {
     mica_array freqs[2];   /* of spec.ropes: [head_dim / 2] f32, or MICA_NONE for a plain one */
     char model_type[64];   /* as config.json has it, "" where it has none */
     uint64_t parameters, weight_bytes;
-    mica_dtype kv_dtype;                /* of keys and values as queries meet them */
-    mica_dtype dtype;                   /* of most weights that are not quantised */
+    mica_dtype kv_dtype; /* of keys and values as queries meet them; u8: mica_to_q8 */
+    mica_dtype dtype;    /* of most weights that are not quantised */
     char quantization[MC_PACKING_TEXT]; /* "4 bit, groups of 64 (affine)", "none" */
     char *adapter;                      /* its folder; NULL: none */
     uint64_t adapter_parameters;
@@ -73,6 +73,9 @@ void mc_lm_set_arithmetic(mc_lm *lm, mica_arithmetic arithmetic);
  * just opened has f32. Before its first pass. */
 void mc_lm_set_cache(mc_lm *lm, mica_cache_type cache);
 
+/* How many numbers of kv_dtype a head's key or value is. */
+int64_t mc_lm_kv_width(const mc_lm *lm);
+
 /* Adds a line to the notes, cut at 1,023 bytes; a NUL follows it. errors  MICA_ENOMEM */
 mica_status mc_lm_note(mc_lm *lm, const char *fmt, ...) MC_PRINTF(2, 3);
 
@@ -85,7 +88,7 @@ void mc_lm_close(mc_lm **lm);
 
 /* What the queries of a layer attend to. */
 typedef struct mc_attended {
-    mica_array k, v;   /* [B, kv_heads, N, head_dim] lm->kv_dtype, in the order of positions */
+    mica_array k, v;   /* [B, kv_heads, N, kv width] lm->kv_dtype, in the order of positions */
     mica_array offset; /* i32 []: where in k the first query's own key is */
     int64_t window;    /* keys that a query sees, its own included; 0: all up to its own */
 } mc_attended;
@@ -95,7 +98,7 @@ typedef struct mc_attended {
 /* Who keeps keys and values between passes. */
 typedef struct mc_kv_store {
     /* Takes the keys (turned to their positions) and values of a chunk, both
-     * [B, kv_heads, L, head_dim] lm->kv_dtype in s, and gives what the chunk attends to. Errors go to s. */
+     * [B, kv_heads, L, kv width] lm->kv_dtype in s, and gives what the chunk attends to. Errors go to s. */
     mc_attended (*append)(void *context, mica_scope *s, int layer, mica_array k, mica_array v);
     void *context;
     /* Not NULL: [B] stores, one a row of the batch, B <= MC_MOST_ROWS; row b is appended to rows[b]

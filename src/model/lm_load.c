@@ -179,9 +179,14 @@ void mc_lm_set_arithmetic(mc_lm *lm, mica_arithmetic arithmetic) {
 }
 
 void mc_lm_set_cache(mc_lm *lm, mica_cache_type cache) {
-    static const mica_dtype dtypes[] = {MICA_F32, MICA_F32, MICA_F16, MICA_BF16};
+    static const mica_dtype dtypes[] = {MICA_F32, MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
     if (cache == MICA_CACHE_DEFAULT && lm->head.fast) cache = MICA_CACHE_BF16;
     lm->kv_dtype = dtypes[cache];
+}
+
+int64_t mc_lm_kv_width(const mc_lm *lm) {
+    int64_t dim = lm->spec.head_dim;
+    return lm->kv_dtype == MICA_U8 ? mica_q8_bytes(dim) : dim;
 }
 
 /* Llama 3's frequencies: wavelengths above original_context / low_freq_factor are stretched by

@@ -16,14 +16,21 @@ static mica_status wrong_qkv(mica_status status, const mc_layout *const *in, con
                    mc_layout_text(in[K], b), mc_layout_text(in[V], c), what);
 }
 
+/* Whether k and v are rows of to_q8. */
+static bool has_q8(const mc_layout *const *in) {
+    return in[K]->dtype == MICA_U8 && in[V]->dtype == MICA_U8;
+}
+
 static mica_status check_qkv(const mc_layout *const *in) {
     const mc_layout *q = in[Q], *k = in[K], *v = in[V];
     for (int i = Q; i <= V; i++)
-        if (!mica_dtype_is_float(in[i]->dtype)) return wrong_qkv(MICA_EDTYPE, in, "must be floats");
+        if (!mica_dtype_is_float(in[i]->dtype) && (i == Q || !has_q8(in)))
+            return wrong_qkv(MICA_EDTYPE, in, "must be floats, or k and v rows of to_q8");
     if (q->ndim != 4 || k->ndim != 4 || v->ndim != 4)
         return wrong_qkv(MICA_ESHAPE, in, "must have four axes");
+    int64_t d = has_q8(in) ? mica_q8_bytes(q->shape[3]) : q->shape[3];
     if (q->shape[0] != k->shape[0] || k->shape[0] != v->shape[0] || k->shape[1] != v->shape[1] ||
-        k->shape[2] != v->shape[2] || q->shape[3] != k->shape[3])
+        k->shape[2] != v->shape[2] || d != k->shape[3] || (has_q8(in) && d != v->shape[3]))
         return wrong_qkv(MICA_ESHAPE, in, "batches, keys or head sizes differ");
     if (k->shape[1] < 1 || q->shape[1] % k->shape[1] != 0)
         return wrong_qkv(MICA_ESHAPE, in, "heads of q are no multiple of those of k");
@@ -66,6 +73,7 @@ static mica_status sdpa_infer(const void *attr, const mc_layout *const *in, int 
         return mc_fail(MICA_ESHAPE, "sdpa: sinks is %s, not one float for each of %lld heads",
                        mc_layout_text(sinks, text), (long long)in[Q]->shape[1]);
     *out = *in[Q];
+    if (has_q8(in)) return MICA_OK;
     out->shape[3] = in[V]->shape[3];
     out->dtype = mica_dtype_promote(mica_dtype_promote(in[Q]->dtype, in[K]->dtype), in[V]->dtype);
     return MICA_OK;
@@ -115,8 +123,8 @@ static mica_array scores_of(mica_scope *s, const mc_attr_sdpa *a, const mica_arr
     return scores;
 }
 
-static mica_array sdpa_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in) {
-    (void)n_in;
+/* The decomposition where k and v are floats. */
+static mica_array attend(mica_scope *s, const void *attr, const mica_array *in) {
     const int last = -1;
     mica_dtype dtype = mica_dtype_promote(mica_array_dtype(in[Q]), mica_array_dtype(in[K]));
     dtype = mica_dtype_promote(dtype, mica_array_dtype(in[V]));
@@ -144,6 +152,18 @@ static mica_array sdpa_decompose(mica_scope *s, const void *attr, const mica_arr
     mica_array v = group_heads(s, mc_cast(s, in[V], MICA_F32), kv_heads);
     mica_array y = mica_matmul(s, group_heads(s, weights, kv_heads), v);
     return mc_cast(s, mica_flatten(s, y, 1, 2), dtype);
+}
+
+static mica_array sdpa_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in) {
+    (void)n_in;
+    mica_array floats[OPERANDS];
+    if (mica_array_dtype(in[K]) != MICA_U8) return attend(s, attr, in);
+    for (int i = 0; i < OPERANDS; i++)
+        floats[i] = in[i];
+    int64_t d = mica_array_dim(in[Q], 3);
+    floats[K] = mica_from_q8(s, in[K], d, MICA_F32);
+    floats[V] = mica_from_q8(s, in[V], d, MICA_F32);
+    return mc_cast(s, attend(s, attr, floats), mica_array_dtype(in[Q]));
 }
 
 const mc_op_def mc_op_sdpa = {.name = "sdpa",

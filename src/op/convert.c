@@ -1,6 +1,8 @@
 /* Conversions between dtypes. */
 #include <mica/ops.h>
 
+#include <string.h>
+
 #include "graph/attr.h"
 #include "graph/graph.h"
 
@@ -119,4 +121,64 @@ const mc_op_def mc_op_from_fp8 = {"from_fp8", .min_in = 1, .max_in = 1,
 
 mica_array mica_from_fp8(mica_scope *s, mica_array x, mica_dtype dtype) {
     return mc_record(s, MC_OP_FROM_FP8, &(mc_attr_dtype){(int64_t)dtype}, &x, 1);
+}
+
+/* ---- rows of 8 bits ---- */
+
+#define Q8_GROUP 32
+
+int64_t mica_q8_bytes(int64_t length) {
+    if (length < 1) return 0;
+    int64_t groups = (length - 1) / Q8_GROUP + 1;
+    return (length + 3) / 4 * 4 + (groups + 1) / 2 * 4;
+}
+
+static mica_status to_q8_infer(const void *attr, const mc_layout *const *in, int n_in,
+                               mc_layout *out) {
+    (void)attr, (void)n_in;
+    char text[MC_LAYOUT_TEXT];
+    if (!mica_dtype_is_float(in[0]->dtype))
+        return mc_fail(MICA_EDTYPE, "to_q8: %s is no float", mc_layout_text(in[0], text));
+    if (in[0]->ndim == 0)
+        return mc_fail(MICA_ESHAPE, "to_q8: a 0-dimensional array has no last axis");
+    int64_t shape[MICA_MAX_NDIM];
+    int last = in[0]->ndim - 1;
+    memcpy(shape, in[0]->shape, sizeof shape);
+    shape[last] = mica_q8_bytes(shape[last]);
+    return mc_layout_init(out, MICA_U8, shape, in[0]->ndim);
+}
+
+const mc_op_def mc_op_to_q8 = {"to_q8", .min_in = 1, .max_in = 1, .infer = to_q8_infer};
+
+mica_array mica_to_q8(mica_scope *s, mica_array x) {
+    return mc_record(s, MC_OP_TO_Q8, NULL, &x, 1);
+}
+
+static mica_status from_q8_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                 mc_layout *out) {
+    (void)n_in;
+    const mc_attr_q8 *a = attr;
+    char text[MC_LAYOUT_TEXT];
+    int last = in[0]->ndim - 1;
+    if (in[0]->dtype != MICA_U8)
+        return mc_fail(MICA_EDTYPE, "from_q8: %s is not u8", mc_layout_text(in[0], text));
+    if (a->dtype < MICA_F16 || a->dtype > MICA_F32)
+        return mc_fail(MICA_EDTYPE, "from_q8: dtype %lld is no float", (long long)a->dtype);
+    if (last < 0 || a->length < 0 || a->length > in[0]->shape[last] ||
+        in[0]->shape[last] != mica_q8_bytes(a->length))
+        return mc_fail(MICA_ESHAPE, "from_q8: the last axis of %s is no row of %lld",
+                       mc_layout_text(in[0], text), (long long)a->length);
+    int64_t shape[MICA_MAX_NDIM];
+    memcpy(shape, in[0]->shape, sizeof shape);
+    shape[last] = a->length;
+    return mc_layout_init(out, (mica_dtype)a->dtype, shape, in[0]->ndim);
+}
+
+const mc_op_def mc_op_from_q8 = {"from_q8", .min_in = 1, .max_in = 1,
+                                 .attr_bytes = sizeof(mc_attr_q8), .infer = from_q8_infer};
+
+/* A row's bytes lie side by side for who reads them. */
+mica_array mica_from_q8(mica_scope *s, mica_array rows, int64_t length, mica_dtype dtype) {
+    rows = mc_record(s, MC_OP_CONTIGUOUS, NULL, &rows, 1);
+    return mc_record(s, MC_OP_FROM_Q8, &(mc_attr_q8){length, (int64_t)dtype}, &rows, 1);
 }

@@ -59,11 +59,11 @@ void mc_cache_clear(mc_cache *cache) {
  * The old one is freed at once: at most one buffer is there twice. */
 static mica_status replace(mc_cache *cache, mica_scope *home, int64_t from, int64_t keep,
                            int64_t cap, mica_array *buffer) {
-    const mc_decoder_spec *spec = &cache->lm->spec;
-    const int64_t rest[] = {1, spec->kv_heads, cap - keep, spec->head_dim};
+    const mc_lm *lm = cache->lm;
+    const int64_t rest[] = {1, lm->spec.kv_heads, cap - keep, mc_lm_kv_width(lm)};
     mica_scope *s = cache->scratch;
     mica_array parts[2], joined;
-    parts[1] = mica_zeros(s, rest, 4, cache->lm->kv_dtype);
+    parts[1] = mica_zeros(s, rest, 4, lm->kv_dtype);
     joined = parts[1];
     if (keep) {
         parts[0] = mica_slice_axis(s, mica_move(s, *buffer), AXIS, from, from + keep);
@@ -157,8 +157,8 @@ bool mc_cache_can_hold(const mc_cache *cache, int index, int64_t total, int64_t 
 static mica_array fill(const mc_lm *lm, mica_scope *home, int64_t cap, int64_t count,
                        const void *entries) {
     const mc_decoder_spec *spec = &lm->spec;
-    const int64_t shape[] = {1, spec->kv_heads, cap, spec->head_dim};
-    size_t entry = (size_t)spec->head_dim * mica_dtype_bytes(lm->kv_dtype);
+    const int64_t shape[] = {1, spec->kv_heads, cap, mc_lm_kv_width(lm)};
+    size_t entry = (size_t)shape[3] * mica_dtype_bytes(lm->kv_dtype);
     size_t row = (size_t)count * entry, stride = (size_t)cap * entry;
     char *data = mc_calloc((size_t)spec->kv_heads, stride);
     if (!data) {
@@ -191,6 +191,6 @@ uint64_t mc_cache_bytes(const mc_lm *lm, int64_t tokens, int64_t context, int64_
         plan_layer(&layer, &spec->layers[i], context, chunk);
         entries += (uint64_t)smaller_limit(round_up(tokens), layer.most);
     }
-    return entries * 2 * (uint64_t)spec->kv_heads * (uint64_t)spec->head_dim *
+    return entries * 2 * (uint64_t)spec->kv_heads * (uint64_t)mc_lm_kv_width(lm) *
            mica_dtype_bytes(lm->kv_dtype);
 }

@@ -1,6 +1,6 @@
 /* The keys and values that a session has computed so far.
  *
- * Each layer has two buffers [1, kv_heads, cap, head_dim] of lm->kv_dtype, always in the order of positions:
+ * Each layer has two buffers [1, kv_heads, cap, mc_lm_kv_width] of lm->kv_dtype, always in the order of positions:
  * what was seen first lies first. A chunk is written behind what is there, in place. A layer that
  * sees everything gets a larger buffer, by 256 entries or more, when its own is full. A layer with
  * a window has at most window - 1 entries and a chunk (of 256 or more) to keep; when that is full,
@@ -65,7 +65,7 @@ void mc_cache_cut(mc_cache *cache, int64_t total, int64_t to); /* where it can *
 /* Whether a layer may hold `count` entries after `total` tokens: all that it needs. */
 bool mc_cache_can_hold(const mc_cache *cache, int layer, int64_t total, int64_t count);
 
-/* Puts count > 0 entries into an empty layer that can hold them: k, v [kv_heads, count, head_dim]
+/* Puts count > 0 entries into an empty layer that can hold them: k, v [kv_heads, count, mc_lm_kv_width]
  * of lm->kv_dtype.
  * errors  MICA_ENOMEM. The cache must be cleared then */
 mica_status mc_cache_fill(mc_cache *cache, mica_scope *home, int layer, int64_t count,

@@ -207,7 +207,7 @@ static mica_status put_session(writer *w, mc_session *session) {
     MC_TRY(put(w, session->history.data, session->history.len));
     for (int i = 0; i < spec->n_layers; i++) {
         const mc_cache_layer *layer = &session->cache.layers[i];
-        size_t bytes = (size_t)(layer->count * spec->kv_heads * spec->head_dim) *
+        size_t bytes = (size_t)(layer->count * spec->kv_heads * mc_lm_kv_width(model->lm)) *
                        mica_dtype_bytes(model->lm->kv_dtype);
         MC_TRY(put(w, &layer->count, sizeof layer->count));
         if (!bytes) continue;
@@ -296,7 +296,9 @@ static mica_status check_header(const mc_session_model *model, const header *hea
         return mc_fail(MICA_EINVAL,
                        "%s: saved with another type of cache or arithmetic: the model was opened "
                        "with caches of %s",
-                       r->name, mica_dtype_name(model->lm->kv_dtype));
+                       r->name,
+                       model->lm->kv_dtype == MICA_U8 ? "int8"
+                                                      : mica_dtype_name(model->lm->kv_dtype));
     return MICA_OK;
 }
 
@@ -327,7 +329,7 @@ static mica_status take_layer(reader *r, mc_session *session, int index) {
         return mc_fail(MICA_EFORMAT, "%s: layer %d holds %lld entries of %lld tokens", r->name,
                        index, (long long)count, (long long)total);
     /* total, and count with it, is below 2^31, the product of the two others below 2^48 */
-    uint64_t row = (uint64_t)spec->kv_heads * (uint64_t)spec->head_dim *
+    uint64_t row = (uint64_t)spec->kv_heads * (uint64_t)mc_lm_kv_width(session->model->lm) *
                    mica_dtype_bytes(session->model->lm->kv_dtype);
     if (count && row > SIZE_MAX / (uint64_t)count) return cut_short(r);
     for (int i = 0; i < 2; i++)

@@ -114,9 +114,9 @@ Each verb explains itself, in lines of 80 columns at most.
                                   PEFT
         --arithmetic fast|exact   fast: activations in 8 bits where weights are
                                   quantised; exact: in floats (default: fast)
-        --cache TYPE              keys and values are kept in f32, f16 or bf16;
-                                  auto: bf16 in fast arithmetic, else f32
-                                  (default: auto)
+        --cache TYPE              keys and values are kept in f32, f16, bf16 or
+                                  int8 (with a scale for each 32); auto: bf16 in
+                                  fast arithmetic, else f32 (default: auto)
         --no-mmap                 read the weights into memory instead of mapping
                                   their files
         --prefetch                read mapped weights ahead, before the first
@@ -205,9 +205,9 @@ Each verb explains itself, in lines of 80 columns at most.
                                   PEFT
         --arithmetic fast|exact   fast: activations in 8 bits where weights are
                                   quantised; exact: in floats (default: fast)
-        --cache TYPE              keys and values are kept in f32, f16 or bf16;
-                                  auto: bf16 in fast arithmetic, else f32
-                                  (default: auto)
+        --cache TYPE              keys and values are kept in f32, f16, bf16 or
+                                  int8 (with a scale for each 32); auto: bf16 in
+                                  fast arithmetic, else f32 (default: auto)
         --no-mmap                 read the weights into memory instead of mapping
                                   their files
         --prefetch                read mapped weights ahead, before the first
@@ -288,9 +288,9 @@ Each verb explains itself, in lines of 80 columns at most.
                                   PEFT
         --arithmetic fast|exact   fast: activations in 8 bits where weights are
                                   quantised; exact: in floats (default: fast)
-        --cache TYPE              keys and values are kept in f32, f16 or bf16;
-                                  auto: bf16 in fast arithmetic, else f32
-                                  (default: auto)
+        --cache TYPE              keys and values are kept in f32, f16, bf16 or
+                                  int8 (with a scale for each 32); auto: bf16 in
+                                  fast arithmetic, else f32 (default: auto)
         --no-mmap                 read the weights into memory instead of mapping
                                   their files
         --prefetch                read mapped weights ahead, before the first
@@ -403,9 +403,9 @@ Each verb explains itself, in lines of 80 columns at most.
                                   PEFT
         --arithmetic fast|exact   fast: activations in 8 bits where weights are
                                   quantised; exact: in floats (default: fast)
-        --cache TYPE              keys and values are kept in f32, f16 or bf16;
-                                  auto: bf16 in fast arithmetic, else f32
-                                  (default: auto)
+        --cache TYPE              keys and values are kept in f32, f16, bf16 or
+                                  int8 (with a scale for each 32); auto: bf16 in
+                                  fast arithmetic, else f32 (default: auto)
         --no-mmap                 read the weights into memory instead of mapping
                                   their files
         --prefetch                read mapped weights ahead, before the first

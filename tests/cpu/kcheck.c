@@ -819,6 +819,68 @@ static void check_largest(check *c) {
     }
 }
 
+/* Element l of a row of 8 bits with n of them, in f64. */
+static double q8_value(const uint8_t *row, int64_t n, int64_t l) {
+    uint16_t scale;
+    memcpy(&scale, row + mk_q8_scales(n) + 2 * (l / MK_Q8_GROUP), sizeof scale);
+    return (double)(int8_t)row[l] * (double)mk_from_bf16(scale);
+}
+
+/* The group of element l: no element is off by more than half a step of the largest over 127. */
+static void judge_q8(check *c, const float *x, const uint8_t *row, int64_t n, int64_t l) {
+    double most = 0;
+    bool whole = true;
+    for (int64_t i = l / MK_Q8_GROUP * MK_Q8_GROUP; i < n && i / MK_Q8_GROUP == l / MK_Q8_GROUP;
+         i++) {
+        whole = whole && isfinite(x[i]);
+        if (fabs((double)x[i]) > most) most = fabs((double)x[i]);
+    }
+    if (!whole && !isnan(q8_value(row, n, l))) fail_check(c, "a group with NaN is not NaN");
+    if (whole) judge(c, q8_value(row, n, l), (double)x[l], most / 254 * (1 + 0x1p-7) + 1e-34);
+}
+
+static void check_narrow_q8(check *c) {
+    mk_kernels ref = reference();
+    for (int64_t n = 1; n < 300; n += n < 70 ? 1 : 23) {
+        int64_t bytes = mk_q8_bytes(n);
+        guarded x = floats(c, n), row = guarded_new((size_t)bytes, c->where);
+        uint8_t other[400];
+        float *in = x.data;
+        fill_floats(in, n, (kind)(n % KINDS));
+        if (n % 5 == 0) in[n / 2] = n % 2 ? NAN : -INFINITY;
+        c->kern->narrow_q8(n, in, row.data);
+        ref.narrow_q8(n, in, other);
+        c->cases++;
+        if (memcmp(row.data, other, (size_t)bytes) != 0) fail_check(c, "not the reference's bits");
+        for (int64_t l = 0; l < n; l++)
+            judge_q8(c, in, row.data, n, l);
+        for (int64_t i = n; i < mk_q8_scales(n); i++)
+            if (((uint8_t *)row.data)[i] != 0) fail_check(c, "does not fill with zeros");
+        release(c, &x), release(c, &row);
+    }
+}
+
+static void check_widen_q8(check *c) {
+    for (int64_t n = 1; n < 300; n += n < 70 ? 1 : 23) {
+        int64_t scales = (n + MK_Q8_GROUP - 1) / MK_Q8_GROUP;
+        guarded row = guarded_new((size_t)n, c->where), y = floats(c, n);
+        guarded scale = guarded_new((size_t)scales * sizeof(uint16_t), c->where);
+        uint8_t whole[400] = {0};
+        float *got = y.data;
+        for (int64_t i = 0; i < n; i++)
+            ((uint8_t *)row.data)[i] = (uint8_t)random_bits();
+        fill_halves(scale.data, scales, MK_BF16);
+        memcpy(whole, row.data, (size_t)n);
+        memcpy(whole + mk_q8_scales(n), scale.data, (size_t)scales * sizeof(uint16_t));
+        c->kern->widen_q8(n, row.data, scale.data, got);
+        for (int64_t l = 0; l < n; l++) {
+            c->cases++;
+            if ((double)got[l] != q8_value(whole, n, l)) fail_check(c, "is not exact");
+        }
+        release(c, &row), release(c, &scale), release(c, &y);
+    }
+}
+
 /* A kernel without a check does not compile. */
 static const struct {
     const char *name;

@@ -91,9 +91,9 @@ static void test_notes(void **state) {
         mica_model_open(path, &(mica_model_options){.arithmetic = (mica_arithmetic)3}, &model),
         MICA_EINVAL);
     assert_int_equal(
-        mica_model_open(path, &(mica_model_options){.cache = (mica_cache_type)4}, &model),
+        mica_model_open(path, &(mica_model_options){.cache = (mica_cache_type)5}, &model),
         MICA_EINVAL);
-    assert_non_null(strstr(mica_last_error(), "cache 4"));
+    assert_non_null(strstr(mica_last_error(), "cache 5"));
     const mica_model_options halves[] = {
         {0}, {.cache = MICA_CACHE_F16}, {.cache = MICA_CACHE_BF16}};
     const mica_model_options floats[] = {{.arithmetic = MICA_ARITHMETIC_EXACT},
@@ -108,6 +108,10 @@ static void test_notes(void **state) {
     }
     model = open_model(path, &floats[1]);
     assert_int_equal(mica_model_cache_bytes(model, 100), bytes);
+    mica_model_close(&model);
+    model = open_model(path, &(mica_model_options){.cache = MICA_CACHE_INT8});
+    uint64_t eighths = mica_model_cache_bytes(model, 100) * 4; /* and the scales' part */
+    assert_true(eighths > bytes && eighths <= bytes / 4 * 5);
     mica_model_close(&model);
     assert_int_equal(mica_model_open(path, &(mica_model_options){.accelerator_layers = -1}, &model),
                      MICA_EINVAL);

@@ -6,18 +6,27 @@ typedef struct operands {
     mica_array q, k, v;
 } operands;
 
+/* noise, or rows of it in 8 bits. */
+static mica_array entries(mica_scope *s, uint64_t seed, mica_dtype dtype, const int64_t *shape,
+                          int ndim) {
+    if (dtype != MICA_U8) return noise(s, seed, dtype, shape, ndim);
+    return mica_to_q8(s, noise(s, seed, MICA_F32, shape, ndim));
+}
+
 /* Hq 6, Hkv 2; layout 1: [B, L, H, D] in memory, as projections make them. */
 static operands make(bench *b, mica_dtype dtype, int layout, int64_t lq, int64_t lk) {
     operands o;
+    mica_dtype of_q = dtype == MICA_U8 ? MICA_F32 : dtype;
+    int64_t dv = dtype == MICA_U8 ? 20 : 12;
     if (layout == 0) {
-        o.q = noise(b->s, 1, dtype, SHAPE(2, 6, lq, 20));
-        o.k = noise(b->s, 2, dtype, SHAPE(2, 2, lk, 20));
-        o.v = noise(b->s, 3, dtype, SHAPE(2, 2, lk, 12));
+        o.q = noise(b->s, 1, of_q, SHAPE(2, 6, lq, 20));
+        o.k = entries(b->s, 2, dtype, SHAPE(2, 2, lk, 20));
+        o.v = entries(b->s, 3, dtype, SHAPE(2, 2, lk, dv));
         return o;
     }
-    o.q = mica_swapaxes(b->s, noise(b->s, 1, dtype, SHAPE(2, lq, 6, 20)), 1, 2);
-    o.k = mica_swapaxes(b->s, noise(b->s, 2, dtype, SHAPE(2, lk, 2, 20)), 1, 2);
-    o.v = mica_swapaxes(b->s, noise(b->s, 3, dtype, SHAPE(2, lk, 2, 12)), 1, 2);
+    o.q = mica_swapaxes(b->s, noise(b->s, 1, of_q, SHAPE(2, lq, 6, 20)), 1, 2);
+    o.k = mica_swapaxes(b->s, entries(b->s, 2, dtype, SHAPE(2, lk, 2, 20)), 1, 2);
+    o.v = mica_swapaxes(b->s, entries(b->s, 3, dtype, SHAPE(2, lk, 2, dv)), 1, 2);
     return o;
 }
 
@@ -28,10 +37,10 @@ static void compare(bench *b, const operands *o, const mica_sdpa_options *option
 
 static void every_option(void **state) {
     (void)state;
-    const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
-    const double slack[] = {4e-6, 2e-3, 1.6e-2};
+    const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
+    const double slack[] = {4e-6, 2e-3, 1.6e-2, 1e-2};
     bench b = bench_open();
-    for (int d = 0; d < 3; d++) {
+    for (int d = 0; d < 4; d++) {
         for (int layout = 0; layout < 2; layout++) {
             operands o = make(&b, dtypes[d], layout, 7, 150);
             const int32_t both[] = {-3, 100};
@@ -39,7 +48,7 @@ static void every_option(void **state) {
             mica_array added = noise(b.s, 4, MICA_F32, SHAPE(6, 7, 150));
             mica_array seen =
                 mica_greater(b.s, noise(b.s, 5, MICA_F32, SHAPE(2, 1, 7, 150)), mica_f32(b.s, 0));
-            mica_array sinks = noise(b.s, 6, dtypes[d], SHAPE(6));
+            mica_array sinks = noise(b.s, 6, mica_array_dtype(o.q), SHAPE(6));
             const mica_sdpa_options options[] = {
                 {0},
                 {.scale = 0.5f},
@@ -50,7 +59,8 @@ static void every_option(void **state) {
                 {.softcap = 0.7f, .causal = true},
                 {.mask = added},
                 {.mask = seen, .softcap = 2},
-                {.mask = mica_slice_axis(b.s, mica_astype(b.s, added, dtypes[d]), 1, 2, 3)},
+                {.mask =
+                     mica_slice_axis(b.s, mica_astype(b.s, added, mica_array_dtype(o.q)), 1, 2, 3)},
                 {.causal = true, .mask = seen, .sinks = sinks, .window = 40},
                 {.sinks = mica_flip(b.s, sinks, 0)},
                 {.causal = true, .window = (int64_t)1 << 40}, /* as none */
@@ -89,8 +99,8 @@ static void nothing_seen_is_zero(void **state) {
 static void bits_of_a_query(void **state) {
     (void)state;
     bench b = bench_open();
-    const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
-    for (int d = 0; d < 6; d++) {
+    const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
+    for (int d = 0; d < 8; d++) {
         operands o = make(&b, dtypes[d / 2], 0, 101, 101);
         if (d % 2 == 1) o.q = mica_astype(b.s, o.q, MICA_F32); /* as caches meet queries */
         mica_sdpa_options options = {.causal = true, .window = 33};
@@ -126,15 +136,15 @@ static void bits_of_a_query(void **state) {
 }
 
 /* The last `queries` of 300 causal queries over 900 keys, by a device of its own: f32
- * [5, queries, 40], to be freed. Five query heads share one head of keys. */
+ * [5, queries, 96], to be freed. Five query heads share one head of keys. */
 static float *attend_with(int threads, mica_dtype dtype, bool window, int64_t queries) {
     bench b = {NULL, NULL};
     const mica_device_options options = {.threads = threads};
     assert_int_equal(mica_device_open("cpu", &options, &b.device), MICA_OK);
     assert_int_equal(mica_scope_open(b.device, &b.s), MICA_OK);
     mica_array q = noise(b.s, 1, MICA_F32, SHAPE(1, 5, 300, 96));
-    mica_array k = noise(b.s, 2, dtype, SHAPE(1, 1, 900, 96));
-    mica_array v = noise(b.s, 3, dtype, SHAPE(1, 1, 900, 40));
+    mica_array k = entries(b.s, 2, dtype, SHAPE(1, 1, 900, 96));
+    mica_array v = entries(b.s, 3, dtype, SHAPE(1, 1, 900, 96));
     q = mica_multiply(b.s, mica_slice_axis(b.s, q, 2, 300 - queries, 300), mica_f32(b.s, 6));
     float *y =
         floats_of(b.s, mica_sdpa(b.s, q, k, v,
@@ -146,17 +156,17 @@ static float *attend_with(int threads, mica_dtype dtype, bool window, int64_t qu
 /* Nor do they depend on the number of threads, and on how many queries the work is split over. */
 static void bits_of_threads(void **state) {
     (void)state;
-    const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
+    const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
     const int64_t counts[] = {300, 70, 4, 2, 1};
-    for (int d = 0; d < 6; d++) {
+    for (int d = 0; d < 8; d++) {
         float *want = attend_with(1, dtypes[d / 2], d % 2 == 1, 300);
         for (int threads = 1; threads <= 9; threads += 4)
             for (int c = 0; c < 5; c++) {
                 int64_t n = counts[c];
                 float *got = attend_with(threads, dtypes[d / 2], d % 2 == 1, n);
                 for (int64_t head = 0; head < 5; head++)
-                    assert_memory_equal(got + head * n * 40, want + (head * 300 + 300 - n) * 40,
-                                        (size_t)(n * 40) * sizeof *got);
+                    assert_memory_equal(got + head * n * 96, want + (head * 300 + 300 - n) * 96,
+                                        (size_t)(n * 96) * sizeof *got);
                 free(got);
             }
         free(want);
@@ -166,13 +176,15 @@ static void bits_of_threads(void **state) {
 /* Sums over many keys stay within what rounding to 16 bits allows. */
 static void many_keys(void **state) {
     (void)state;
-    const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
-    const double slack[] = {4e-6, 4e-6, 1e-2}; /* f16 is widened: only bf16 rounds q and weights */
+    const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
+    const double slack[] = {4e-6, 4e-6, 1e-2, 1e-2}; /* f16 is widened: bf16 rounds q and
+                                                    weights, rows of 8 bits may round q */
     bench b = bench_open();
-    for (int d = 0; d < 3; d++) {
+    for (int d = 0; d < 4; d++) {
+        int64_t dv = dtypes[d] == MICA_U8 ? 130 : 70;
         operands o = {noise(b.s, 1, MICA_F32, SHAPE(1, 4, 33, 130)),
-                      noise(b.s, 2, dtypes[d], SHAPE(1, 2, 1500, 130)),
-                      noise(b.s, 3, dtypes[d], SHAPE(1, 2, 1500, 70))};
+                      entries(b.s, 2, dtypes[d], SHAPE(1, 2, 1500, 130)),
+                      entries(b.s, 3, dtypes[d], SHAPE(1, 2, 1500, dv))};
         o.q = mica_multiply(b.s, o.q, mica_f32(b.s, 8)); /* not all weights alike */
         compare(&b, &o, &(mica_sdpa_options){.causal = true}, slack[d]);
         compare(&b, &o, &(mica_sdpa_options){.causal = true, .window = 700}, slack[d]);
@@ -202,6 +214,12 @@ static void wrong_operands(void **state) {
                    "neither bool nor a float");
     k = mica_ones(b.s, SHAPE(1, 2, 5, 4), MICA_I32);
     expect_failure(&b, mica_sdpa(b.s, k, k, k, NULL), MICA_EDTYPE, "must be floats");
+    k = mica_to_q8(b.s, mica_ones(b.s, SHAPE(1, 2, 5, 4), MICA_F32));
+    q = mica_ones(b.s, SHAPE(1, 2, 2, 5), MICA_F32);
+    expect_failure(&b, mica_sdpa(b.s, q, k, k, NULL), MICA_ESHAPE, "head sizes differ");
+    k = mica_to_q8(b.s, mica_ones(b.s, SHAPE(1, 2, 5, 4), MICA_F32));
+    q = mica_ones(b.s, SHAPE(1, 2, 5, 4), MICA_F32);
+    expect_failure(&b, mica_sdpa(b.s, q, k, q, NULL), MICA_EDTYPE, "must be floats");
     bench_close(&b);
 }
 

@@ -1,4 +1,4 @@
-/* Conversions: what is out of range, bytes read as another dtype, E4M3. */
+/* Conversions: what is out of range, bytes read as another dtype, E4M3, rows of 8 bits. */
 #include "base/half.h"
 #include "op/floats.h"
 
@@ -134,6 +134,47 @@ static void e4m3(void **state) {
     bench_close(&b);
 }
 
+/* x as rows of 8 bits and back, by the definition: within half a step of each group's largest. */
+static void rows_of_8_bits(void **state) {
+    (void)state;
+    bench b = bench_open();
+    float x[2 * 70], got[2 * 70];
+    uint8_t rows[2 * 80];
+    for (int i = 0; i < 2 * 70; i++)
+        x[i] = (float)((i * 37) % 101 - 50) * (i % 70 < 32 ? 0.25f : 1000.0f);
+    mica_array wide = mica_transpose(b.s, f32s(b.s, x, SHAPE(2, 70)), NULL); /* any strides */
+    mica_array y = mica_to_q8(b.s, mica_transpose(b.s, wide, NULL));
+    assert_int_equal(mica_q8_bytes(70), 80);
+    assert_int_equal(mica_array_dim(y, 1), 80);
+    assert_int_equal(mica_array_dtype(y), MICA_U8);
+    assert_int_equal(mica_read(y, rows, sizeof rows), MICA_OK);
+    mica_array back = mica_from_q8(b.s, y, 70, MICA_F32);
+    assert_int_equal(mica_read(back, got, sizeof got), MICA_OK);
+    for (int i = 0; i < 2 * 70; i++) {
+        const uint8_t *row = rows + i / 70 * 80;
+        uint16_t scale;
+        memcpy(&scale, row + 72 + 2 * (i % 70 / 32), sizeof scale);
+        double step = (double)mc_bf16_to_f32(scale);
+        double value = (double)(int8_t)row[i % 70] * step;
+        assert_true((double)got[i] == value);
+        assert_true(fabs(value - (double)x[i]) <= step / 2);
+        assert_true(step <= (i % 70 < 32 ? 12.5 : 50000.0) / 127 * 1.008);
+    }
+    mica_array flipped = mica_flip(b.s, mica_flip(b.s, y, 1), 1); /* bytes that lie backwards */
+    expect_same(mica_from_q8(b.s, flipped, 70, MICA_F32), back);
+    assert_int_equal(mica_array_dtype(mica_from_q8(b.s, y, 70, MICA_BF16)), MICA_BF16);
+    assert_int_equal(mica_q8_bytes(0), 0);
+    assert_int_equal(mica_array_dim(mica_to_q8(b.s, mica_zeros(b.s, SHAPE(3, 0), MICA_F16)), 1), 0);
+    expect_failure(&b, mica_to_q8(b.s, mica_i32(b.s, 1)), MICA_EDTYPE, "to_q8");
+    expect_failure(&b, mica_to_q8(b.s, mica_f32(b.s, 1)), MICA_ESHAPE, "to_q8");
+    y = mica_to_q8(b.s, mica_zeros(b.s, SHAPE(2, 8), MICA_F32));
+    expect_failure(&b, mica_from_q8(b.s, y, 9, MICA_F32), MICA_ESHAPE, "no row of 9");
+    y = mica_to_q8(b.s, mica_zeros(b.s, SHAPE(2, 8), MICA_F32));
+    expect_failure(&b, mica_from_q8(b.s, y, 8, MICA_I32), MICA_EDTYPE, "no float");
+    expect_failure(&b, mica_from_q8(b.s, mica_f32(b.s, 1), 1, MICA_F32), MICA_EDTYPE, "u8");
+    bench_close(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floats_to_integers_saturate),
@@ -142,6 +183,7 @@ int main(void) {
         cmocka_unit_test(halves_round_trip),
         cmocka_unit_test(bytes_seen_otherwise),
         cmocka_unit_test(e4m3),
+        cmocka_unit_test(rows_of_8_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

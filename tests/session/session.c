@@ -293,6 +293,8 @@ static void check_ahead(const model_fixture *f, int64_t context, int n, int from
 
 static void check_every_ahead(const model_fixture *f) {
     check_ahead(f, 0, 120, 10);
+    mc_lm_set_cache(f->lm, MICA_CACHE_INT8);
+    check_ahead(f, 0, 120, 10);
 }
 
 static void test_looking_ahead(void **state) {
@@ -307,6 +309,9 @@ static void test_looking_ahead(void **state) {
     check_ahead(&f, 23, 700, 200);
     mc_lm_set_cache(f.lm, MICA_CACHE_F16);
     check_ahead(&f, 0, 700, 420);
+    mc_lm_set_cache(f.lm, MICA_CACHE_INT8);
+    check_ahead(&f, 0, 700, 300);
+    check_ahead(&f, 23, 700, 200);
     fixture_close(&f);
 }
 

@@ -110,6 +110,10 @@ static void test_emptied_windows(void **state) {
     check_goes_on(&fixture, 0, 5);
     check_goes_on(&fixture, 0, 640);
     check_goes_on(&fixture, 23, 640);
+    mc_lm_set_cache(fixture.lm, MICA_CACHE_INT8);
+    check_goes_on(&fixture, 0, 5);
+    check_goes_on(&fixture, 0, 640);
+    check_goes_on(&fixture, 23, 640);
     mc_lm_set_cache(fixture.lm, MICA_CACHE_F32);
 }
 

@@ -54,6 +54,16 @@ typedef struct mk_xrows {
     float *sums;   /* [rows, k / group]: of the group's elements as they were quantised */
 } mk_xrows;
 
+/* A row of numbers in 8 bits (mica_to_q8): n codes, zeros up to a multiple of 4, a bf16 scale for
+ * every MK_Q8_GROUP codes, zeros up to a multiple of 4 bytes. */
+#define MK_Q8_GROUP 32
+static inline int64_t mk_q8_scales(int64_t n) { /* where they begin */
+    return (n + 3) / 4 * 4;
+}
+static inline int64_t mk_q8_bytes(int64_t n) {
+    return mk_q8_scales(n) + ((n + MK_Q8_GROUP - 1) / MK_Q8_GROUP + 1) / 2 * 4;
+}
+
 /* Rows of weights, unpacked to bytes, MK_TILE of them side by side. */
 #define MK_TILE 16
 typedef struct mk_tiles {

@@ -6,10 +6,14 @@
  *           NULL.
  * turn:     of pairs x[i], x[half + i] by angles whose cosines are table[0, half), and whose sines
  *           are behind them. y is not x.
- * largest:  of x; NaN where any of them is, -infinity where there are none. */
+ * largest:  of x; NaN where any of them is, -infinity where there are none.
+ * narrow_q8: n > 0 numbers to a row of 8 bits, mk_q8_bytes(n) of them (kern.h).
+ * widen_q8: n codes and their scales, of which the first is the first code's, to f32: exact. */
 KERN(silu, void, (int64_t n, const float *x, float *y))
 KERN(gelu_approx, void, (int64_t n, const float *x, float *y))
 KERN(tanh, void, (int64_t n, const float *x, float *y))
 KERN(rms_norm, void, (int64_t n, const float *x, const float *weight, double eps, float *y))
 KERN(turn, void, (int64_t half, const float *table, const float *x, float *y))
 KERN(largest, float, (int64_t n, const float *x))
+KERN(narrow_q8, void, (int64_t n, const float *x, uint8_t *row))
+KERN(widen_q8, void, (int64_t n, const uint8_t *codes, const uint8_t *scales, float *y))
