@@ -8,7 +8,9 @@
  *
  * Keys and values in bf16 are multiplied as they are where the machine can, by queries and weights
  * rounded to bf16. It takes two keys at a time: there the order of summation also depends on whether
- * the place of a key is even. Those in rows of 8 bits are widened, to numbers that f32 holds exactly.
+ * the place of a key is even. Those in rows of 8 bits are widened, to numbers that f32 holds exactly, in
+ * registers where the machine can; then keys are multiplied in whole numbers, by queries that are
+ * rounded like them.
  *
  * A block is one task where there are blocks enough for the threads. Where there are few, as in
  * decoding with few heads, each is split three times: scores over the keys, the softmax over rows,
@@ -23,12 +25,11 @@
 
 enum { Q, K, V, MASK, OFFSET, SINKS };
 
-#define KEYS 64 /* a tile of keys or values */
-#define COLUMNS \
-    32              /* of values: least that a task takes, a line of memory in bf16, a group
-                                  of rows of 8 bits */
-#define ROWS 96     /* queries times heads in a block, if scores fit */
-#define FEW_ROWS 24 /* the same, where there would be too few blocks */
+#define KEYS 64                /* a tile of keys or values */
+#define COLUMNS MK_Q8_GROUP    /* of values: least that a task takes; a line of memory in bf16 */
+#define ROWS 96                /* queries times heads in a block, if scores fit */
+#define FEW_ROWS 24            /* the same, where there would be too few blocks */
+#define Q8_ROWS 12             /* rows of weights up to which no tile of values in f32 is made */
 #define SCORE_FLOATS (1 << 20) /* the scores of a block, if it has more than one query */
 #define RUNS 4                 /* pieces a thread, so that a slow one holds nobody */
 
@@ -40,6 +41,8 @@ typedef struct attention {
     int64_t heads, kv_heads, group, lq, lk, d, dv;
     bool pairs;                   /* bf16 by bf16 */
     int64_t q8_bytes;             /* of a row, where keys and values are rows of 8 bits; else 0 */
+    bool q8_direct;               /* such rows are multiplied as they lie */
+    int64_t q_floats;             /* of a row of q in scratch */
     int64_t unit_queries;         /* of a block */
     int64_t query_blocks, blocks; /* blocks: of all batch rows and kv heads */
     bool split;                   /* blocks into tasks */
@@ -56,7 +59,7 @@ typedef struct block {
     int64_t rows;                 /* heads * queries; row = head * queries + query */
     int64_t offset;               /* key position of query 0 */
     int64_t first, width;         /* of the keys that any row sees; first is even where pairs */
-    float *q, *tile;              /* the worker's: q [rows, d], bf16 where pairs */
+    float *q, *tile;            /* the worker's: q [rows, d], bf16 where pairs, or rows of 8 bits */
     float *scores, *y, *totals; /* the block's: scores [rows, width], weights in bf16 where pairs */
 } block;
 
@@ -136,9 +139,10 @@ static void load_queries(const block *b) {
     for (int64_t r = 0; r < b->rows; r++) {
         int64_t head = b->head + r / b->queries, query = b->query + r % b->queries;
         int64_t from = b->batch * l->strides[0] + head * l->strides[1] + query * l->strides[2];
-        float *to = at->pairs ? b->tile : b->q + r * at->d;
-        mc_widen(at->kern, l->dtype, q->data, from, l->strides[3], at->d, to);
-        if (at->pairs) at->kern->narrow_bf16(at->d, to, (uint16_t *)b->q + r * at->d);
+        float *to = b->q + r * at->q_floats, *wide = at->pairs || at->q8_direct ? b->tile : to;
+        mc_widen(at->kern, l->dtype, q->data, from, l->strides[3], at->d, wide);
+        if (at->pairs) at->kern->narrow_bf16(at->d, wide, (uint16_t *)b->q + r * at->d);
+        if (at->q8_direct) at->kern->narrow_q8(at->d, wide, (uint8_t *)to);
     }
 }
 
@@ -151,6 +155,13 @@ static void multiply_keys(const block *b, int64_t begin, int64_t end) {
         const uint16_t *keys = (const uint16_t *)at->call->in[K].data + place(b, K);
         at->kern->attn_scores(b->rows, end - begin, at->d, (const uint16_t *)b->q, at->d,
                               keys + begin * step, step, b->scores + begin, b->width);
+        return;
+    }
+    if (at->q8_direct) {
+        int64_t step = at->call->in[K].layout->strides[2];
+        const uint8_t *keys = (const uint8_t *)at->call->in[K].data + place(b, K);
+        at->kern->attn_scores_q8(b->rows, end - begin, at->d, (const uint8_t *)b->q, at->q8_bytes,
+                                 keys + begin * step, step, b->scores + begin, b->width);
         return;
     }
     for (int64_t j = begin; j < end; j += KEYS) {
@@ -172,6 +183,14 @@ static void add_values(const block *b, int64_t begin, int64_t end) {
         const uint16_t *values = (const uint16_t *)at->call->in[V].data + place(b, V) + begin;
         at->kern->attn_values(b->rows, b->width, end - begin, (const uint16_t *)b->scores,
                               2 * b->width, values, step, y, at->dv);
+        return;
+    }
+    if (at->q8_direct && b->rows <= Q8_ROWS) {
+        int64_t step = at->call->in[V].layout->strides[2];
+        const uint8_t *values = (const uint8_t *)at->call->in[V].data + place(b, V);
+        const uint8_t *scales = values + mk_q8_scales(at->dv) + begin / MK_Q8_GROUP * 2;
+        at->kern->attn_values_q8(b->rows, b->width, end - begin, b->scores, b->width,
+                                 values + begin, scales, step, y, at->dv);
         return;
     }
     for (int64_t j = 0; j < b->width; j += KEYS) {
@@ -298,7 +317,7 @@ static block block_at(const attention *at, int64_t index, int worker) {
     int64_t rows = at->group * at->unit_queries;
     const mc_cpu *cpu = mc_cpu_of(at->call);
     b.q = at->scratch + worker * at->worker_floats;
-    b.tile = b.q + rows * at->d;
+    b.tile = b.q + rows * at->q_floats;
     b.scores = at->scratch + cpu->threads * at->worker_floats;
     b.scores += (at->split ? index : worker) * at->block_floats;
     b.y = b.scores + rows * at->lk;
@@ -386,7 +405,9 @@ static void choose_blocks(attention *at, int64_t batch, int threads) {
     int64_t rows = at->group * at->unit_queries;
     at->split = threads > 1 && at->blocks < 2 * threads && rows * span * at->d > 2 * MC_SMALL_WORK;
     at->key_parts = at->column_parts = (enough - 1) / at->blocks + 1;
-    at->worker_floats = rows * at->d + KEYS * (at->d > at->dv ? at->d : at->dv) + at->q8_bytes / 4;
+    at->q_floats = at->q8_direct ? at->q8_bytes / 4 : at->d;
+    at->worker_floats = rows * at->q_floats + KEYS * (at->d > at->dv ? at->d : at->dv);
+    at->worker_floats += at->q8_bytes / 4; /* a copy behind the tile */
     at->block_floats = rows * (at->lk + at->dv + 1);
 }
 
@@ -396,6 +417,12 @@ static bool takes_pairs(const attention *at) {
     return at->kern->bf16_pairs && k->dtype == MICA_BF16 && v->dtype == MICA_BF16 &&
            k->strides[3] == 1 && (v->strides[3] == 1 || at->dv == 1) && at->d % 2 == 0 &&
            at->lk > 0;
+}
+
+/* Whether rows of 8 bits are read where they lie: the bytes of a row side by side. */
+static bool takes_q8(const attention *at) {
+    return at->kern->q8_direct && at->q8_bytes > 0 && at->lk > 0 &&
+           at->call->in[K].layout->strides[3] == 1 && at->call->in[V].layout->strides[3] == 1;
 }
 
 mica_status mc_eval_sdpa(const mc_call *call) {
@@ -414,6 +441,7 @@ mica_status mc_eval_sdpa(const mc_call *call) {
     at.d = q->shape[3];
     at.pairs = takes_pairs(&at);
     if (k->dtype == MICA_U8) at.q8_bytes = k->shape[3];
+    at.q8_direct = takes_q8(&at);
     const mc_operand *mask = operand(&at, MASK);
     int64_t shape[4] = {batch, at.heads, at.lq, at.lk};
     if (mask->data != NULL) (void)mc_layout_broadcast(mask->layout, shape, 4, &at.mask);

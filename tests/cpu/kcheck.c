@@ -225,6 +225,12 @@ static void check_narrow_bf16(check *c) {
     narrow_all(c, MK_BF16);
 }
 
+static mk_kernels reference(void) {
+    mk_kernels kern;
+    mk_kernels_fill(&kern, MK_ISA_ref);
+    return kern;
+}
+
 /* ---- attention ---- */
 
 /* n bf16 like fill_floats's. */
@@ -317,6 +323,116 @@ static void check_attn_values(check *c) {
         for (int j = 0; j < COUNT(sizes_n); j++)
             for (int l = 0; l < COUNT(sizes); l++)
                 values_of(c, sizes_m[i], sizes[l], sizes_n[j], (kind)((i + j + l) % KINDS));
+}
+
+/* Element l of a row of 8 bits with n of them, in f64. */
+static double q8_value(const uint8_t *row, int64_t n, int64_t l) {
+    uint16_t scale;
+    memcpy(&scale, row + mk_q8_scales(n) + 2 * (l / MK_Q8_GROUP), sizeof scale);
+    return (double)(int8_t)row[l] * (double)mk_from_bf16(scale);
+}
+
+/* n rows of 8 bits of d numbers each, as the reference makes them. */
+static guarded q8_rows(const check *c, int64_t n, int64_t d, kind kinds) {
+    mk_kernels ref = reference();
+    guarded rows = guarded_new((size_t)(n * mk_q8_bytes(d)), c->where);
+    float *wide = malloc((size_t)d * sizeof *wide);
+    if (wide == NULL) exit(EXIT_FAILURE);
+    for (int64_t i = 0; i < n; i++) {
+        fill_floats(wide, d, kinds);
+        ref.narrow_q8(d, wide, (uint8_t *)rows.data + i * mk_q8_bytes(d));
+    }
+    free(wide);
+    return rows;
+}
+
+static void scores_q8_of(check *c, int64_t m, int64_t n, int64_t d, kind kinds) {
+    int64_t bytes = mk_q8_bytes(d);
+    guarded q = q8_rows(c, m, d, kinds), k = q8_rows(c, n, d, PLAIN), y = floats(c, m * n);
+    const uint8_t *pq = q.data, *pk = k.data;
+    const float *got = y.data;
+    c->kern->attn_scores_q8(m, n, d, pq, bytes, pk, bytes, y.data, n);
+    for (int64_t i = 0; i < m * n; i++) {
+        const uint8_t *a = pq + i / n * bytes, *b = pk + i % n * bytes;
+        double sum = 0, size = 0;
+        for (int64_t l = 0; l < d; l++) {
+            double term = q8_value(a, d, l) * q8_value(b, d, l);
+            sum += term;
+            size += fabs(term);
+        }
+        judge(c, (double)got[i], sum, (double)(d + 4) * UNIT * size);
+        float alone;
+        c->kern->attn_scores_q8(1, 1, d, a, bytes, b, bytes, &alone, 1);
+        same_bits(c, &alone, got + i, 1, "a block differs from its elements");
+    }
+    release(c, &q), release(c, &k), release(c, &y);
+}
+
+static void check_attn_scores_q8(check *c) {
+    static const int64_t sizes[] = {1, 8, 31, 32, 34, 66, 128, 130, 256, 300};
+    static const int64_t rows[] = {1, 2, 3, 5, 13, 50};
+    for (int i = 0; i < COUNT(rows); i++)
+        for (int j = 0; j < COUNT(sizes_n); j++)
+            for (int l = 0; l < COUNT(sizes); l++)
+                scores_q8_of(c, rows[i], sizes_n[j], sizes[l], (kind)((i + j + l) % KINDS));
+}
+
+/* y [m, dv] += w [m, n] times rows of 8 bits: each row of w alone, columns and keys in two parts. */
+static void values_q8_in_parts(const check *c, int64_t m, int64_t n, int64_t dv, const float *w,
+                               const uint8_t *v, float *y) {
+    int64_t bytes = mk_q8_bytes(dv), middle = dv / 2 / MK_Q8_GROUP * MK_Q8_GROUP, half = n / 2;
+    for (int64_t i = 0; i < m; i++)
+        for (int part = 0; part < 4; part++) {
+            int64_t column = part % 2 ? middle : 0, j = part / 2 ? half : 0;
+            const uint8_t *scales = v + mk_q8_scales(dv) + column / MK_Q8_GROUP * 2;
+            c->kern->attn_values_q8(1, part / 2 ? n - half : half, part % 2 ? dv - middle : middle,
+                                    w + i * n + j, n, v + j * bytes + column, scales + j * bytes,
+                                    bytes, y + i * dv + column, dv);
+        }
+}
+
+static void values_q8_of(check *c, int64_t m, int64_t n, int64_t dv, kind kinds) {
+    int64_t bytes = mk_q8_bytes(dv);
+    guarded w = floats(c, m * n), v = q8_rows(c, n, dv, PLAIN), y = floats(c, m * dv);
+    float *start = malloc((size_t)(2 * m * dv) * sizeof *start), *other = start + m * dv;
+    float *wide = malloc((size_t)(n * dv) * sizeof *wide);
+    if (start == NULL || wide == NULL) exit(EXIT_FAILURE);
+    const uint8_t *pv = v.data;
+    const float *pw = w.data, *got = y.data;
+    fill_floats(w.data, m * n, kinds);
+    fill_floats(start, m * dv, PLAIN);
+    memcpy(other, start, (size_t)(m * dv) * sizeof *start);
+    memcpy(y.data, start, (size_t)(m * dv) * sizeof *start);
+    c->kern->attn_values_q8(m, n, dv, pw, n, pv, pv + mk_q8_scales(dv), bytes, y.data, dv);
+    for (int64_t j = 0; j < n * dv; j++)
+        wide[j] = (float)q8_value(pv + j / dv * bytes, dv, j % dv);
+    for (int64_t i = 0; i < m * dv; i++) {
+        double sum = (double)start[i], size = fabs(sum);
+        for (int64_t j = 0; j < n; j++) {
+            double term = (double)pw[i / dv * n + j] * (double)wide[j * dv + i % dv];
+            sum += term;
+            size += fabs(term);
+        }
+        judge(c, (double)got[i], sum, (double)(n + 4) * UNIT * size);
+    }
+    values_q8_in_parts(c, m, n, dv, pw, pv, start);
+    same_bits(c, start, got, m * dv, "a block differs from its parts");
+    if (c->kern->q8_direct) {
+        c->kern->matmul_nn(m, dv, n, pw, n, wide, dv, other, dv);
+        same_bits(c, other, got, m * dv, "differs from matmul_nn over widened values");
+    }
+    free(start);
+    free(wide);
+    release(c, &w), release(c, &v), release(c, &y);
+}
+
+static void check_attn_values_q8(check *c) {
+    static const int64_t rows[] = {1, 2, 3, 4, 5, 6, 7, 13};
+    static const int64_t columns[] = {1, 16, 31, 32, 33, 64, 66, 96, 128};
+    for (int i = 0; i < COUNT(rows); i++)
+        for (int j = 0; j < COUNT(sizes_n); j++)
+            for (int l = 0; l < COUNT(columns); l++)
+                values_q8_of(c, rows[i], sizes_n[j], columns[l], (kind)((i + j + l) % KINDS));
 }
 
 static void check_scale_most(check *c) {
@@ -524,12 +640,6 @@ static void check_arrange_q8(check *c) {
 #define check_unpack_q8 check_q8
 
 /* ---- fast ---- */
-
-static mk_kernels reference(void) {
-    mk_kernels kern;
-    mk_kernels_fill(&kern, MK_ISA_ref);
-    return kern;
-}
 
 /* Rows of x in guarded memory of their own. */
 typedef struct xmatrix {
@@ -817,13 +927,6 @@ static void check_largest(check *c) {
         }
         release(c, &x);
     }
-}
-
-/* Element l of a row of 8 bits with n of them, in f64. */
-static double q8_value(const uint8_t *row, int64_t n, int64_t l) {
-    uint16_t scale;
-    memcpy(&scale, row + mk_q8_scales(n) + 2 * (l / MK_Q8_GROUP), sizeof scale);
-    return (double)(int8_t)row[l] * (double)mk_from_bf16(scale);
 }
 
 /* The group of element l: no element is off by more than half a step of the largest over 127. */

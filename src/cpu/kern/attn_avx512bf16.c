@@ -1,23 +1,15 @@
 /* AVX-512 BF16. One instruction multiplies 32 numbers: two of a row of q (or of weights), broadcast,
  * by two of each of 16 keys (or columns). Keys are turned into that order a tile at a time, values as
  * they are read; blocks of rows and tiles only share loads. */
-#include "cpu/kern/attn.h"
-#include "cpu/kern/avx512.h"
+#include "cpu/kern/attn_avx512.h"
 
-#define ROWS 6  /* of q or weights at once: 6 x 4 sums and 4 operands fit 32 registers */
-#define COLS 4  /* registers of keys or columns */
-#define KEYS 64 /* a tile: COLS registers of 16 */
+#define ROWS 6 /* of q or weights at once: 6 x 4 sums and 4 operands fit 32 registers */
 #define PAIRS 64
-#define AHEAD 64 /* rows that are asked for before they are read */
 
 /* Keys of a tile, two elements of a key in 32 bits. */
 typedef struct tile {
     uint32_t pairs[PAIRS][KEYS];
 } tile;
-
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
 
 MK_INLINE __m512bh as_pairs(__m512i a) {
     return (__m512bh)a;
@@ -28,62 +20,6 @@ MK_INLINE __m512bh pair_of(const uint16_t *row) {
     int32_t pair;
     memcpy(&pair, row, sizeof pair);
     return as_pairs(_mm512_set1_epi32(pair));
-}
-
-/* The first n of four pairs, the others 0; all of them where `whole`. */
-MK_INLINE __m128i load_pairs(const uint16_t *k, int n, bool whole) {
-    if (whole) return _mm_loadu_si128((const void *)k);
-    return _mm_maskz_loadu_epi32((__mmask8)((1u << n) - 1u), k);
-}
-
-/* Four pairs of 16 keys, n of them where not `whole`, to to[i * KEYS + 0..15]. Keys after `last` are
- * taken as it. */
-MK_INLINE void turn_pairs(const uint16_t *k, int64_t k_stride, int64_t last, int n, bool whole,
-                          uint32_t *to) {
-    __m512i row[4];
-#pragma GCC unroll 4
-    for (int r = 0; r < 4; r++) { /* keys r, r + 4, r + 8, r + 12, four pairs of each */
-        row[r] = _mm512_setzero_si512();
-#pragma GCC unroll 4
-        for (int quarter = 0; quarter < 4; quarter++) {
-            int64_t key = 4 * quarter + r;
-            if (!whole) key = least(key, last);
-            row[r] = _mm512_mask_broadcast_i32x4(row[r], (__mmask16)(0xfu << (4 * quarter)),
-                                                 load_pairs(k + key * k_stride, n, whole));
-        }
-    }
-    /* A turn of 4 x 4 within each 128 bits puts keys 4q .. 4q + 3 of a pair into quarter q. */
-    __m512i a = _mm512_unpacklo_epi32(row[0], row[1]), b = _mm512_unpackhi_epi32(row[0], row[1]);
-    __m512i c = _mm512_unpacklo_epi32(row[2], row[3]), d = _mm512_unpackhi_epi32(row[2], row[3]);
-    _mm512_store_si512(to, _mm512_unpacklo_epi64(a, c));
-    if (whole || n > 1) _mm512_store_si512(to + KEYS, _mm512_unpackhi_epi64(a, c));
-    if (whole || n > 2) _mm512_store_si512(to + 2 * KEYS, _mm512_unpacklo_epi64(b, d));
-    if (whole || n > 3) _mm512_store_si512(to + 3 * KEYS, _mm512_unpackhi_epi64(b, d));
-}
-
-/* Asks for n elements of a row: a fetch cannot fail. */
-MK_INLINE void fetch(const uint16_t *row, int64_t n) {
-    for (int64_t l = 0; l < n; l += 32)
-        _mm_prefetch((const char *)(row + l), _MM_HINT_T1);
-}
-
-/* n keys (of KEYS) and `pairs` pairs of their elements into t; the rest of a register of keys is
- * whatever. */
-static void turn_keys(int64_t n, int64_t pairs, const uint16_t *k, int64_t k_stride, tile *t) {
-    int64_t each = (4 * 16 + pairs - 1) / pairs; /* rows to fetch with four pairs */
-    for (int64_t j = 0; j < n; j += 16) {
-        const uint16_t *first = k + j * k_stride;
-        int64_t last = n - j - 1, p = 0, ahead = AHEAD;
-        if (last >= 15)
-            for (; p + 4 <= pairs; p += 4) {
-                for (int64_t end = least(ahead + each, AHEAD + 16); ahead < end; ahead++)
-                    fetch(first + ahead * k_stride, 2 * pairs);
-                turn_pairs(first + 2 * p, k_stride, last, 4, true, &t->pairs[p][j]);
-            }
-        for (; p < pairs; p += 4)
-            turn_pairs(first + 2 * p, k_stride, last, (int)least(4, pairs - p), false,
-                       &t->pairs[p][j]);
-    }
 }
 
 /* y [rows, n] (+)= q [rows, 2 * pairs] times the tile. */
@@ -136,20 +72,15 @@ static void score_rows(int64_t rows, int64_t n, int64_t pairs, const uint16_t *q
     }
 }
 
-/* Rows a block, so that m rows are split into few, equal blocks. */
-static int64_t block_rows(int64_t m) {
-    int64_t blocks = (m + ROWS - 1) / ROWS;
-    return (m + blocks - 1) / blocks;
-}
-
 static void attn_scores(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
                         const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride) {
     _Alignas(64) tile t;
-    int64_t step = block_rows(m);
+    int64_t step = block_rows(m, ROWS);
     for (int64_t j = 0; j < n; j += KEYS)
         for (int64_t l = 0; l < d; l += 2 * PAIRS) {
             int64_t keys = least(KEYS, n - j), pairs = least(PAIRS, (d - l) / 2);
-            turn_keys(keys, pairs, k + j * k_stride + l, k_stride, &t);
+            turn_keys(keys, pairs, (const char *)(k + j * k_stride + l), 2 * k_stride, 4 * pairs,
+                      _mm512_setzero_si512(), t.pairs);
             for (int64_t i = 0; i < m; i += step)
                 score_rows(least(step, m - i), keys, pairs, q + i * q_stride + l, q_stride, &t,
                            l > 0, y + i * y_stride + j, y_stride);
@@ -194,8 +125,8 @@ MK_INLINE void value_tile(int rows, int64_t cols, int64_t n, const uint16_t *w, 
     for (int64_t j = 0; j < n; j += 2) {
         __m512bh b[COLS];
         if (rows < ROWS) { /* there are few rows: memory is what takes time */
-            fetch(v + (j + AHEAD) * v_stride, 16 * COLS);
-            fetch(v + (j + AHEAD + 1) * v_stride, 16 * COLS);
+            fetch((const char *)(v + (j + AHEAD) * v_stride), 32 * COLS);
+            fetch((const char *)(v + (j + AHEAD + 1) * v_stride), 32 * COLS);
         }
         pair_values(v + j * v_stride, v + (j + 1) * v_stride, halves, b);
 #pragma GCC unroll 6
@@ -249,7 +180,7 @@ static void value_last(int64_t rows, int64_t cols, const uint16_t *w, int64_t w_
 
 static void attn_values(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride,
                         const uint16_t *v, int64_t v_stride, float *y, int64_t y_stride) {
-    int64_t step = block_rows(m), even = n / 2 * 2;
+    int64_t step = block_rows(m, ROWS), even = n / 2 * 2;
     for (int64_t j = 0; j < n; j += KEYS)
         for (int64_t c = 0; c < dv; c += 16 * COLS)
             for (int64_t i = 0; i < m; i += step) {

@@ -5,6 +5,11 @@
  * attn_values:  y[i, c] += sum_j w[i, j] v[j, c]; w [m, n], v [n, dv], y [m, dv] f32. j in rising order
  *               from 0, two at a time: a row has the same bits in one call or in several of which
  *               all but the last have an even n, and keys of weight 0 change nothing.
+ * attn_scores_q8: as attn_scores over rows of 8 bits (kern.h), strides in bytes. A group's sum is a
+ *               whole number, groups in rising order.
+ * attn_values_q8: as attn_values for f32 w over rows of 8 bits, v_stride bytes apart, from a group's
+ *               first column on: its codes, its scale. Where q8_direct says so, with the bits of
+ *               matmul_nn over widened rows.
  * scale_most:   x[i] *= scale; returns the largest, -infinity where n is 0 or all are NaN.
  * exp_total:    x[i] = exp(x[i] - shift), within 4 units in the last place, below -87 flushed to 0,
  *               and the same bits wherever it stands; shift is finite and no x above it. Returns the
@@ -17,6 +22,12 @@ KERN(attn_scores, void,
 KERN(attn_values, void,
      (int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride, const uint16_t *v,
       int64_t v_stride, float *y, int64_t y_stride))
+KERN(attn_scores_q8, void,
+     (int64_t m, int64_t n, int64_t d, const uint8_t *q, int64_t q_stride, const uint8_t *k,
+      int64_t k_stride, float *y, int64_t y_stride))
+KERN(attn_values_q8, void,
+     (int64_t m, int64_t n, int64_t dv, const float *w, int64_t w_stride, const uint8_t *codes,
+      const uint8_t *scales, int64_t v_stride, float *y, int64_t y_stride))
 KERN(scale_most, float, (int64_t n, float *x, float scale))
 KERN(exp_total, float, (int64_t n, float *x, float shift))
 KERN(exp_total_bf16, float, (int64_t n, const float *x, float shift, uint16_t *w))

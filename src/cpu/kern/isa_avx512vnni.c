@@ -1,3 +1,4 @@
+#include "cpu/kern/attn.h"
 #include "cpu/kern/fast.h"
 
 bool mk_has_avx512vnni(void) {
@@ -6,5 +7,6 @@ bool mk_has_avx512vnni(void) {
 }
 
 void mk_fill_avx512vnni(mk_kernels *kernels) {
+    mk_attn_avx512vnni(kernels);
     mk_fast_avx512vnni(kernels);
 }

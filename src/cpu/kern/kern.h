@@ -83,6 +83,7 @@ typedef struct mk_kernels {
     mk_isa isa;
     int64_t fast_streamed; /* rows of x up to which fast_matvec is quicker than tiles */
     bool bf16_pairs; /* attn_scores, attn_values, matmul_bf16 are faster than widening first */
+    bool q8_direct;  /* attn_scores_q8, and attn_values_q8 for few rows, are */
 } mk_kernels;
 
 const char *mk_isa_name(mk_isa isa);

@@ -1,0 +1,81 @@
+/* What attention's AVX-512 kernels share: keys of a tile turned over, so that a register holds the same
+ * 32 bits (two bf16, four codes) of 16 keys; and how many rows go together. */
+#ifndef CPU_KERN_ATTN_AVX512_H
+#define CPU_KERN_ATTN_AVX512_H
+
+#include "cpu/kern/attn.h"
+#include "cpu/kern/avx512.h"
+
+#define COLS 4   /* registers of keys or columns */
+#define KEYS 64  /* a tile: COLS registers of 16 */
+#define AHEAD 64 /* rows that are asked for before they are read */
+
+static inline int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* Rows a block, at most `most`, so that m rows are split into few, equal blocks. */
+static inline int64_t block_rows(int64_t m, int64_t most) {
+    int64_t blocks = (m + most - 1) / most;
+    return (m + blocks - 1) / blocks;
+}
+
+/* Asks for the bytes of a row: a fetch cannot fail. */
+MK_INLINE void fetch(const char *row, int64_t bytes) {
+    for (int64_t l = 0; l < bytes; l += 64)
+        _mm_prefetch(row + l, _MM_HINT_T1);
+}
+
+/* The first n of four words, the others 0; all of them where `whole`. */
+MK_INLINE __m128i load_words(const char *k, int n, bool whole) {
+    if (whole) return _mm_loadu_si128((const void *)k);
+    return _mm_maskz_loadu_epi32((__mmask8)((1u << n) - 1u), k);
+}
+
+/* Four words of 16 keys, n of them where not `whole`, with some bits flipped, to
+ * to[i * KEYS + 0..15]. Keys after `last` are taken as it. */
+MK_INLINE void turn_words(const char *k, int64_t k_stride, int64_t last, int n, bool whole,
+                          __m512i flip, uint32_t *to) {
+    __m512i row[4];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; r++) { /* keys r, r + 4, r + 8, r + 12, four words of each */
+        row[r] = _mm512_setzero_si512();
+#pragma GCC unroll 4
+        for (int quarter = 0; quarter < 4; quarter++) {
+            int64_t key = 4 * quarter + r;
+            if (!whole) key = least(key, last);
+            row[r] = _mm512_mask_broadcast_i32x4(row[r], (__mmask16)(0xfu << (4 * quarter)),
+                                                 load_words(k + key * k_stride, n, whole));
+        }
+        row[r] = _mm512_xor_si512(row[r], flip);
+    }
+    /* A turn of 4 x 4 within each 128 bits puts keys 4q .. 4q + 3 of a word into quarter q. */
+    __m512i a = _mm512_unpacklo_epi32(row[0], row[1]), b = _mm512_unpackhi_epi32(row[0], row[1]);
+    __m512i c = _mm512_unpacklo_epi32(row[2], row[3]), d = _mm512_unpackhi_epi32(row[2], row[3]);
+    _mm512_store_si512(to, _mm512_unpacklo_epi64(a, c));
+    if (whole || n > 1) _mm512_store_si512(to + KEYS, _mm512_unpackhi_epi64(a, c));
+    if (whole || n > 2) _mm512_store_si512(to + 2 * KEYS, _mm512_unpacklo_epi64(b, d));
+    if (whole || n > 3) _mm512_store_si512(to + 3 * KEYS, _mm512_unpackhi_epi64(b, d));
+}
+
+/* n keys (of KEYS), k_stride bytes apart, and `words` words of each into to[words]; the rest of a
+ * register of keys is whatever. Meanwhile `ahead_bytes` of each of as many later keys are fetched. */
+MK_INLINE void turn_keys(int64_t n, int64_t words, const char *k, int64_t k_stride,
+                         int64_t ahead_bytes, __m512i flip, uint32_t (*to)[KEYS]) {
+    int64_t each = (4 * 16 + words - 1) / words; /* rows to fetch with four words */
+    for (int64_t j = 0; j < n; j += 16) {
+        const char *first = k + j * k_stride;
+        int64_t last = n - j - 1, p = 0, ahead = AHEAD;
+        if (last >= 15)
+            for (; p + 4 <= words; p += 4) {
+                for (int64_t end = least(ahead + each, AHEAD + 16); ahead < end; ahead++)
+                    fetch(first + ahead * k_stride, ahead_bytes);
+                turn_words(first + 4 * p, k_stride, last, 4, true, flip, &to[p][j]);
+            }
+        for (; p < words; p += 4)
+            turn_words(first + 4 * p, k_stride, last, (int)least(4, words - p), false, flip,
+                       &to[p][j]);
+    }
+}
+
+#endif
