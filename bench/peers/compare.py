@@ -11,7 +11,8 @@ Cases:
                    a prompt of N
 
 Each measurement is a process of its own. Contestants take turns, and who begins changes from round
-to round, so that what else the machine does falls on all of them. `others` is the largest share of
+to round, so that what else the machine does falls on all of them. Before, each has read its weights
+anew, into a page cache that did not have them. `others` is the largest share of
 the machine that other programs took during a run; a run where that is above --quiet percent is taken
 again, up to twice, and the quietest counts. peak RSS is the process's, mapped files included.
 GB/s is the size of the weights times how often they are read (a token need not read all of them where
@@ -106,6 +107,17 @@ def quiet_run(contestant, case, threads, args):
     return best
 
 
+def read_anew(contestants, threads, args):
+    """Weights lie in the page cache as they were written, most often in small pages, which are read
+    slower. Drops them, so that each engine reads its own once in its own way, as after a restart."""
+    for c in contestants:
+        for file in [c.path] if c.path.is_file() else c.path.iterdir():
+            with open(file, "rb") as opened:
+                os.fsync(opened.fileno())
+                os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        Run(*c.command(Case("prefill:16"), threads), args.limit)
+
+
 def measure(contestants, case, threads, args):
     """-> for each contestant its runs; the last one failed where its value is None"""
     runs = {c: [] for c in contestants}
@@ -174,6 +186,7 @@ def main():
     parser.add_argument("--json", type=Path, metavar="FILE", help="the figures, added to what is there")
     args = parser.parse_args()
     contestants, rows = find_contestants(args), []
+    read_anew(contestants, int(args.threads.split(",")[0]), args)
     for threads in map(int, args.threads.split(",")):
         for case in map(Case, args.cases.split(",")):
             rows += print_table(contestants, measure(contestants, case, threads, args), case, threads, args)
