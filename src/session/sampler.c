@@ -1,5 +1,8 @@
 #include "session/sampler.h"
 
+#include "session/logits.h"
+
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -76,7 +79,9 @@ void mc_sampler_deinit(mc_sampler *sampler) {
     mc_buffer_deinit(&sampler->counts);
     mc_buffer_deinit(&sampler->blocks);
     mc_buffer_deinit(&sampler->order);
-    mc_buffer_deinit(&sampler->probs);
+    mc_buffer_deinit(&sampler->buckets);
+    mc_buffer_deinit(&sampler->runs);
+    mc_buffer_deinit(&sampler->weights);
     mc_buffer_deinit(&sampler->alternatives);
 }
 
@@ -182,7 +187,7 @@ static mica_status edit_logits(mc_sampler *sampler, float *logits, int64_t vocab
     return MICA_OK;
 }
 
-/* ---- passes over all logits: in lanes, for vector registers ---- */
+/* ---- what is known of the row ---- */
 
 enum { LANES = 16, BLOCK = 256 }; /* BLOCK: logits that share an entry of sampler->blocks */
 
@@ -236,48 +241,6 @@ static mica_status find_best(mc_sampler *sampler, const float *logits, int64_t v
     return MICA_OK;
 }
 
-/* Adds exp(x - best) of LANES logits to sums; within 2e-7 of it. Below 2^-126 it is taken as that.
- * exp(x) is 2^n 2^f with |f| <= 1/2: the series of 2^f, and n put into the exponent's bits. */
-static void add_exps(const float *x, float best, float *sums) {
-    const float round = 0x1.8p23f; /* adding it leaves the nearest integer in the lower bits */
-    float t[LANES], y[LANES];
-    uint32_t n[LANES], bits[LANES];
-    for (int k = 0; k < LANES; k++)
-        t[k] = (x[k] - best) * 1.44269504f;
-    for (int k = 0; k < LANES; k++)
-        t[k] = t[k] > -126.0f ? t[k] : -126.0f;
-    for (int k = 0; k < LANES; k++) {
-        float shifted = t[k] + round, f = t[k] - (shifted - round);
-        t[k] = shifted;
-        y[k] = 1.0f +
-               f * (0.693147181f +
-                    f * (0.240226507f +
-                         f * (0.0555041087f +
-                              f * (0.00961812911f + f * (0.00133335581f + f * 0.000154035304f)))));
-    }
-    memcpy(n, t, sizeof n);
-    memcpy(bits, y, sizeof bits);
-    for (int k = 0; k < LANES; k++)
-        bits[k] += n[k] << 23;
-    memcpy(y, bits, sizeof y);
-    for (int k = 0; k < LANES; k++)
-        sums[k] += y[k];
-}
-
-/* The sum of exp(x - best) over n logits. */
-static double exp_sum(const float *x, int64_t n, float best) {
-    float sums[LANES] = {0};
-    double total = 0.0;
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        add_exps(x + i, best, sums);
-    for (; i < n; i++)
-        sums[0] += expf(x[i] - best);
-    for (int k = 0; k < LANES; k++)
-        total += (double)sums[k];
-    return total;
-}
-
 /* The sum over all logits from blocks whose largest one is at least `from` and below `to`. */
 static double exp_sum_between(const mc_sampler *sampler, const float *logits, int64_t vocab,
                               float best, float from, float to) {
@@ -285,7 +248,7 @@ static double exp_sum_between(const mc_sampler *sampler, const float *logits, in
     double total = 0.0;
     for (int64_t i = 0; i < vocab; i += BLOCK)
         if (blocks[i / BLOCK] >= from && blocks[i / BLOCK] < to)
-            total += exp_sum(logits + i, smaller(BLOCK, vocab - i), best);
+            total += mc_logits_exp_sum(logits + i, smaller(BLOCK, vocab - i), best);
     return total;
 }
 
@@ -364,28 +327,18 @@ static float bound_of_blocks(const mc_sampler *sampler, size_t n_blocks, size_t 
     return blocks[scratch[0]];
 }
 
-/* Candidates for the beginning of the order: as many as top_k may keep; where that is no small
- * number, tokens within 4, 8, 16 ... of the best, until there are `most` of them or they weigh
- * `reach`, or min_p lets no more through. */
+/* Candidates for the `most` likeliest tokens: where that is no large number, those that reach a bound
+ * which as many do. */
 static size_t find_candidates(const mc_sampler *sampler, const float *logits, int64_t vocab,
-                              float best, float least, size_t most, double reach, int32_t *tokens) {
+                              float least, size_t most, int32_t *tokens) {
     size_t n_blocks = MC_BUFFER_COUNT(&sampler->blocks, float);
-    if (most <= n_blocks) {
-        float bound = bound_of_blocks(sampler, n_blocks, most, tokens);
-        return gather(sampler, logits, vocab, bound > least ? bound : least, tokens);
-    }
-    for (float width = 4.0f;; width = width < 64.0f ? 2.0f * width : INFINITY) {
-        float from = best - width > least ? best - width : least;
-        size_t n = gather(sampler, logits, vocab, from, tokens);
-        double sum = 0.0;
-        if (n >= most || from == least) return n;
-        for (size_t i = 0; i < n && sum < reach; i++)
-            sum += (double)expf(logits[tokens[i]] - best);
-        if (sum >= reach) return n;
-    }
+    float bound = -INFINITY;
+    if (most <= n_blocks) bound = bound_of_blocks(sampler, n_blocks, most, tokens);
+    return gather(sampler, logits, vocab, bound > least ? bound : least, tokens);
 }
 
-/* How many of n tokens it takes to weigh `reach`; sums [n] are of the first 1, 2 ... of them. */
+/* How many of n tokens it takes to weigh `reach`, n where none does; sums [n - 1] are of the first 1, 2
+ * ... of them. */
 static size_t count_reaching(const double *sums, size_t n, double reach) {
     size_t low = 0, high = n; /* the answer is in low + 1 to high */
     while (low + 1 < high) {
@@ -398,7 +351,7 @@ static size_t count_reaching(const double *sums, size_t n, double reach) {
     return high;
 }
 
-/* How many of the n likeliest tokens top_p lets through. The weight of all is between bounds: a
+/* How many of the n likeliest tokens top_p lets through, sums being of n - 1 or more. The weight of all is between bounds: a
  * block that was not looked at yet weighs as much as its largest logit, or 256 times that. The
  * likeliest blocks are added up, and the next ones, until both bounds have one answer: mostly few of
  * them have to be. */
@@ -406,7 +359,8 @@ static size_t nucleus_of(const mc_sampler *sampler, const float *logits, int64_t
                          const double *sums, size_t n) {
     const float *blocks = MC_BUFFER_AT(&sampler->blocks, float);
     int64_t n_blocks = (int64_t)MC_BUFFER_COUNT(&sampler->blocks, float);
-    double p = (double)sampler->params.top_p, seen = 0.0, largest = exp_sum(blocks, n_blocks, best);
+    double p = (double)sampler->params.top_p, seen = 0.0,
+           largest = mc_logits_exp_sum(blocks, n_blocks, best);
     float to = INFINITY;
     for (float depth = 1.0f; depth < DEPTH; depth += 1.0f) {
         float from = best - depth;
@@ -423,22 +377,151 @@ static size_t nucleus_of(const mc_sampler *sampler, const float *logits, int64_t
     return count_reaching(sums, n, p * seen);
 }
 
-/* The likeliest tokens, few of them: what top_p lets through of `most` that reach `least`. */
+/* ---- survivors, in runs ---- */
+
+static const double LOG2_E = 1.4426950408889634;
+
+/* Survivors that stand together in the order. Each is likelier than those of the next runs. */
+typedef struct run {
+    size_t end; /* in the order */
+    double weight;
+} run;
+
+/* Runs of `count` tokens that are in order. */
+static mica_status cut_runs(mc_sampler *sampler, size_t count) {
+    size_t n = (count + BLOCK - 1) / BLOCK;
+    MC_TRY(resize(&sampler->runs, n * sizeof(run)));
+    run *runs = MC_BUFFER_AT(&sampler->runs, run);
+    for (size_t i = 0; i < n; i++)
+        runs[i].end = i + 1 < n ? (i + 1) * BLOCK : count;
+    sampler->sorted = true;
+    return MICA_OK;
+}
+
+/* Sorts tokens [n]: the likeliest first. */
+static void sort_tokens(const float *logits, int32_t *tokens, size_t n) {
+    make_heap(logits, tokens, n);
+    for (size_t i = 0; i < n; i++)
+        pop(logits, tokens, n - i);
+    reverse(tokens, n);
+}
+
+/* The likeliest tokens, few of them: `most` of those that reach `least`, and of these what top_p lets
+ * through. *more, unless NULL: if `most` were more, so would be these. */
 static mica_status select_few(mc_sampler *sampler, const float *logits, int64_t vocab, float best,
-                              float least, size_t most, size_t *count) {
+                              float least, size_t most, size_t *count, bool *more) {
+    float top_p = sampler->params.top_p;
     int32_t *tokens = MC_BUFFER_AT(&sampler->order, int32_t);
-    size_t n = find_candidates(sampler, logits, vocab, best, least, most, INFINITY, tokens);
+    size_t n = find_candidates(sampler, logits, vocab, least, most, tokens);
     size_t kept = n < most ? n : most;
     double sum = 0.0;
-    MC_TRY(resize(&sampler->probs, kept * sizeof(double)));
-    double *sums = MC_BUFFER_AT(&sampler->probs, double);
+    MC_TRY(resize(&sampler->weights, kept * sizeof(double)));
+    double *sums = MC_BUFFER_AT(&sampler->weights, double);
     make_heap(logits, tokens, n);
     for (size_t i = 0; i < kept; i++) {
         sum += (double)expf(logits[pop(logits, tokens, n - i)] - best);
         sums[i] = sum;
     }
     reverse(tokens, n); /* they were put at the end, the likeliest last */
-    *count = nucleus_of(sampler, logits, vocab, best, sums, kept);
+    bool nucleus = top_p > 0.0f && top_p < 1.0f;
+    size_t limit = more && kept == most ? kept + 1 : kept;
+    if (nucleus) limit = nucleus_of(sampler, logits, vocab, best, sums, limit);
+    if (more) *more = limit > kept;
+    *count = limit < kept ? limit : kept;
+    return cut_runs(sampler, *count);
+}
+
+/* ---- many tokens: in buckets by their logits, which alone are in order ---- */
+
+enum { BUCKETS = 2048 };
+
+typedef struct bucket {
+    double weight; /* of all tokens whose logits belong here */
+    size_t count;  /* of those that may survive; later: where the next one goes */
+} bucket;
+
+/* How logits become buckets: 0 holds the best, the last one also what is too far below to weigh. */
+static float bucket_scale(const float *logits, int64_t vocab, float best) {
+    float depth = best - mc_logits_smallest(logits, vocab);
+    if (depth > DEPTH) depth = DEPTH;
+    return depth > 0.0f ? (float)BUCKETS / depth : 0.0f;
+}
+
+static void fill_buckets(bucket *buckets, const float *logits, int64_t vocab, float best,
+                         float least, float scale, bool nucleus) {
+    int32_t places[BLOCK];
+    double weights[BLOCK] = {0};
+    memset(buckets, 0, BUCKETS * sizeof *buckets);
+    for (int64_t i = 0; i < vocab; i += BLOCK) {
+        int64_t n = smaller(BLOCK, vocab - i);
+        mc_logits_places(logits + i, n, best, scale, BUCKETS - 1, places);
+        if (nucleus) (void)mc_logits_weigh(logits + i, n, best, LOG2_E, weights);
+        for (int64_t k = 0; k < n; k++) {
+            buckets[places[k]].weight += weights[k];
+            buckets[places[k]].count += logits[i + k] >= least;
+        }
+    }
+}
+
+/* Puts the tokens that reach `least` of the buckets up to `last` in the order of the buckets, whose
+ * counts become their ends. What is not wanted is written where the next one goes, or the end: buckets
+ * behind the one of `least` are empty, so that nothing is lost. There is room for vocab + 1. */
+static void sort_by_buckets(bucket *buckets, int32_t last, const float *logits, int64_t vocab,
+                            float best, float least, float scale, int32_t *tokens) {
+    int32_t places[BLOCK];
+    size_t begin = 0;
+    for (int32_t b = 0; b < BUCKETS; b++) {
+        size_t count = buckets[b].count;
+        buckets[b].count = b <= last ? begin : (size_t)vocab;
+        begin += count;
+    }
+    for (int64_t i = 0; i < vocab; i += BLOCK) {
+        int64_t n = smaller(BLOCK, vocab - i);
+        mc_logits_places(logits + i, n, best, scale, BUCKETS - 1, places);
+        for (int64_t k = 0; k < n; k++) {
+            size_t *at = &buckets[places[k]].count;
+            tokens[*at] = (int32_t)(i + k);
+            *at += (size_t)(logits[i + k] >= least) & (size_t)(places[k] <= last);
+        }
+    }
+}
+
+/* The beginning of the order that top_p, min_p and top_k let through. The buckets tell in which of
+ * them it ends; of this one alone it matters which token comes before which. */
+static mica_status select_many(mc_sampler *sampler, const float *logits, int64_t vocab, float best,
+                               float least, size_t most, size_t *count) {
+    float scale = bucket_scale(logits, vocab, best), top_p = sampler->params.top_p;
+    int32_t *tokens = MC_BUFFER_AT(&sampler->order, int32_t), last = 0;
+    bool nucleus = top_p > 0.0f && top_p < 1.0f;
+    double sum = 0.0, total = 0.0;
+    size_t before = 0;
+    if (least < -FLT_MAX) least = -FLT_MAX;
+    MC_TRY(resize(&sampler->buckets, BUCKETS * sizeof(bucket)));
+    MC_TRY(resize(&sampler->runs, BUCKETS * sizeof(run)));
+    bucket *buckets = MC_BUFFER_AT(&sampler->buckets, bucket);
+    fill_buckets(buckets, logits, vocab, best, least, scale, nucleus);
+    for (int b = 0; b < BUCKETS; b++)
+        total += buckets[b].weight;
+    double reach = nucleus ? (double)top_p * total : INFINITY;
+    for (; last < BUCKETS - 1; last++) {
+        const bucket *b = &buckets[last];
+        if (before + b->count >= most || sum + b->weight >= reach) break;
+        before += b->count;
+        sum += b->weight;
+    }
+    sort_by_buckets(buckets, last, logits, vocab, best, least, scale, tokens);
+
+    size_t n = buckets[last].count - before, kept = 0;
+    make_heap(logits, tokens + before, n);
+    for (; kept < n && before + kept < most && sum < reach; kept++)
+        sum += exp((double)logits[pop(logits, tokens + before, n - kept)] - (double)best);
+    reverse(tokens + before, n);
+    *count = buckets[last].count = before + kept;
+    mc_buffer_clear(&sampler->runs);
+    for (size_t b = 0, end = 0; b <= (size_t)last; end = buckets[b++].count)
+        if (buckets[b].count > end)
+            (void)MC_BUFFER_PUSH(&sampler->runs, run, ((run){.end = buckets[b].count}));
+    sampler->sorted = false;
     return MICA_OK;
 }
 
@@ -446,69 +529,89 @@ static mica_status select_few(mc_sampler *sampler, const float *logits, int64_t 
 static mica_status select_tokens(mc_sampler *sampler, const float *logits, int64_t vocab,
                                  float best, size_t *count) {
     const mc_sampling *params = &sampler->params;
-    int32_t *tokens = MC_BUFFER_AT(&sampler->order, int32_t);
     bool nucleus = params->top_p > 0.0f && params->top_p < 1.0f;
-    size_t most = params->top_k ? (size_t)params->top_k : SIZE_MAX, kept = 0;
+    size_t most = params->top_k ? (size_t)params->top_k : SIZE_MAX;
     float least = params->min_p > 0.0f ? best + logf(params->min_p) : -INFINITY;
-    double reach = INFINITY, sum = 0.0;
-    if (!nucleus && most >= (size_t)vocab) {
-        *count = gather(sampler, logits, vocab, least, tokens);
-        return MICA_OK;
-    }
-    if (nucleus && most <= MC_BUFFER_COUNT(&sampler->blocks, float))
-        return select_few(sampler, logits, vocab, best, least, most, count);
-
-    if (nucleus) reach = (double)params->top_p * exp_total(sampler, logits, vocab, best);
-    size_t n = find_candidates(sampler, logits, vocab, best, least, most, reach, tokens);
-    make_heap(logits, tokens, n);
-    while (kept < n && kept < most && sum < reach) {
-        sum += (double)expf(logits[pop(logits, tokens, n - kept)] - best);
-        kept++;
-    }
-    reverse(tokens, n);
-    *count = kept;
-    return MICA_OK;
+    size_t blocks = MC_BUFFER_COUNT(&sampler->blocks, float);
+    bool more = true;
+    if (most <= blocks) return select_few(sampler, logits, vocab, best, least, most, count, NULL);
+    if (nucleus) /* mostly they are few */
+        MC_TRY(select_few(sampler, logits, vocab, best, least, blocks / 2 + 1, count, &more));
+    if (!more) return MICA_OK;
+    if (nucleus || most < (size_t)vocab)
+        return select_many(sampler, logits, vocab, best, least, most, count);
+    *count = gather(sampler, logits, vocab, least, MC_BUFFER_AT(&sampler->order, int32_t));
+    return cut_runs(sampler, *count);
 }
 
-static mica_status weigh(mc_sampler *sampler, const float *logits, float best,
-                         const int32_t *tokens, size_t n) {
-    double sum = 0.0, temperature = (double)sampler->params.temperature;
-    MC_TRY(resize(&sampler->probs, n * sizeof(double)));
-    double *probs = MC_BUFFER_AT(&sampler->probs, double);
-    for (size_t i = 0; i < n; i++) {
-        probs[i] = temperature == 0.0
-                       ? 1.0
-                       : exp(((double)logits[tokens[i]] - (double)best) / temperature);
-        sum += probs[i];
+/* ---- weighing ---- */
+
+/* The weights of tokens [begin, end) of the order, and their sum. */
+static double weigh_run(mc_sampler *sampler, const float *logits, float best, size_t begin,
+                        size_t end) {
+    const int32_t *tokens = MC_BUFFER_AT(&sampler->order, int32_t);
+    double *weights = MC_BUFFER_AT(&sampler->weights, double);
+    double sum = 0.0, per = LOG2_E; /* greedily one token, whatever it weighs */
+    if (sampler->params.temperature != 0.0f) per /= (double)sampler->params.temperature;
+    float chunk[BLOCK];
+    for (size_t n; begin < end; begin += n) {
+        n = (size_t)smaller(BLOCK, (int64_t)(end - begin));
+        for (size_t i = 0; i < n; i++)
+            chunk[i] = logits[tokens[begin + i]];
+        sum += mc_logits_weigh(chunk, (int64_t)n, best, per, weights + begin);
     }
-    for (size_t i = 0; i < n; i++)
-        probs[i] /= sum;
-    return MICA_OK;
+    return sum;
 }
 
-/* The survivors of logits that bias and penalties have changed. */
-static mica_status survive(mc_sampler *sampler, const float *logits, int64_t vocab, size_t *count) {
-    int32_t best = 0;
-    MC_TRY(resize(&sampler->order, (size_t)vocab * sizeof(int32_t)));
-    int32_t *tokens = MC_BUFFER_AT(&sampler->order, int32_t);
-    MC_TRY(find_best(sampler, logits, vocab, &best));
+/* The survivors of logits that bias and penalties have changed, in runs, weighed. */
+static mica_status survive(mc_sampler *sampler, const float *logits, int64_t vocab, int32_t *best,
+                           size_t *count, double *total) {
+    *total = 0.0;
+    MC_TRY(resize(&sampler->order, ((size_t)vocab + 1) * sizeof(int32_t)));
+    MC_TRY(find_best(sampler, logits, vocab, best));
     if (sampler->params.temperature == 0.0f) {
-        tokens[0] = best;
+        *MC_BUFFER_AT(&sampler->order, int32_t) = *best;
         *count = 1;
+        MC_TRY(cut_runs(sampler, 1));
     } else {
-        MC_TRY(select_tokens(sampler, logits, vocab, logits[best], count));
+        MC_TRY(select_tokens(sampler, logits, vocab, logits[*best], count));
     }
-    return weigh(sampler, logits, logits[best], tokens, *count);
+    MC_TRY(resize(&sampler->weights, *count * sizeof(double)));
+    run *runs = MC_BUFFER_AT(&sampler->runs, run);
+    for (size_t i = 0, begin = 0; i < MC_BUFFER_COUNT(&sampler->runs, run); i++) {
+        runs[i].weight = weigh_run(sampler, logits, logits[*best], begin, runs[i].end);
+        *total += runs[i].weight;
+        begin = runs[i].end;
+    }
+    return MICA_OK;
+}
+
+/* Brings tokens [begin, end) of the order, which belong there, into order. */
+static void sort_run(mc_sampler *sampler, const float *logits, float best, size_t begin,
+                     size_t end) {
+    if (sampler->sorted) return;
+    sort_tokens(logits, MC_BUFFER_AT(&sampler->order, int32_t) + begin, end - begin);
+    (void)weigh_run(sampler, logits, best, begin, end);
 }
 
 mica_status mc_sampler_survivors(mc_sampler *sampler, float *logits, int64_t vocab,
                                  const int32_t *history, size_t n_history,
                                  const int32_t **survivors, const double **probs, size_t *count) {
+    int32_t best;
+    double total;
     MC_TRY(edit_logits(sampler, logits, vocab, history, n_history));
-    mica_status status = survive(sampler, logits, vocab, count);
+    mica_status status = survive(sampler, logits, vocab, &best, count, &total);
+    const run *runs = MC_BUFFER_AT(&sampler->runs, run);
+    double *weights = MC_BUFFER_AT(&sampler->weights, double);
+    if (status == MICA_OK) {
+        for (size_t i = 0, begin = 0; begin < *count; begin = runs[i++].end)
+            sort_run(sampler, logits, logits[best], begin, runs[i].end);
+        for (size_t i = 0; i < *count; i++)
+            weights[i] /= total;
+    }
     undo(sampler, logits);
     *survivors = MC_BUFFER_AT(&sampler->order, int32_t);
-    *probs = MC_BUFFER_AT(&sampler->probs, double);
+    *probs = weights;
     return status;
 }
 
@@ -523,19 +626,34 @@ static double uniform(uint64_t seed, uint64_t n) {
     return (double)(z >> 11) * 0x1p-53;
 }
 
+/* The survivor behind whose predecessors the weight `rest` lies. Only its run has to be in order. */
+static int32_t pick(mc_sampler *sampler, const float *logits, float best, double rest) {
+    const run *runs = MC_BUFFER_AT(&sampler->runs, run);
+    const double *weights = MC_BUFFER_AT(&sampler->weights, double);
+    size_t i = 0, begin = 0;
+    for (; i + 1 < MC_BUFFER_COUNT(&sampler->runs, run) && rest >= runs[i].weight; i++) {
+        rest -= runs[i].weight;
+        begin = runs[i].end;
+    }
+    sort_run(sampler, logits, best, begin, runs[i].end);
+    while (begin + 1 < runs[i].end && rest >= weights[begin])
+        rest -= weights[begin++];
+    return MC_BUFFER_AT(&sampler->order, int32_t)[begin];
+}
+
 mica_status mc_sampler_draw(mc_sampler *sampler, float *logits, int64_t vocab,
                             const int32_t *history, size_t n_history, int32_t *token) {
-    const int32_t *survivors;
-    const double *probs;
+    int32_t best;
     size_t count;
-    MC_TRY(mc_sampler_survivors(sampler, logits, vocab, history, n_history, &survivors, &probs,
-                                &count));
-    double rest = uniform(sampler->params.seed, sampler->draws++);
-    size_t i = 0;
-    while (i + 1 < count && rest >= probs[i])
-        rest -= probs[i++];
-    *token = survivors[i];
-    return MICA_OK;
+    double total;
+    MC_TRY(edit_logits(sampler, logits, vocab, history, n_history));
+    mica_status status = survive(sampler, logits, vocab, &best, &count, &total);
+    if (status == MICA_OK) {
+        double rest = total * uniform(sampler->params.seed, sampler->draws++);
+        *token = pick(sampler, logits, logits[best], rest);
+    }
+    undo(sampler, logits);
+    return status;
 }
 
 /* ---- log-probabilities ---- */
@@ -547,7 +665,7 @@ static mica_status find_alternatives(mc_sampler *sampler, const float *logits, i
     MC_TRY(resize(&sampler->alternatives, most * sizeof(mica_alternative)));
     int32_t *tokens = MC_BUFFER_AT(&sampler->order, int32_t);
     mica_alternative *alternatives = MC_BUFFER_AT(&sampler->alternatives, mica_alternative);
-    size_t n = find_candidates(sampler, logits, vocab, best, -INFINITY, most, INFINITY, tokens);
+    size_t n = find_candidates(sampler, logits, vocab, -INFINITY, most, tokens);
     if (most > n) most = n;
     make_heap(logits, tokens, n);
     for (size_t i = 0; i < most; i++) {

@@ -14,7 +14,8 @@
  *   draw                one of the survivors, by their renormalised probabilities
  * Probabilities of top_p and min_p are those before the temperature. Each of the three keeps the
  * beginning of the tokens in order of likelihood (equals: lower id first), so that only that
- * beginning is ever sorted.
+ * beginning is ever sorted, and of a long one only the part where it ends and that where the draw
+ * falls: which part that is, tokens tell in buckets by their logits.
  *
  * Bias, penalties and bans touch the logits of their tokens alone, in place, and are undone before
  * a function returns: no copy is made of a row.
@@ -55,7 +56,10 @@ typedef struct mc_sampler {
     mc_buffer counts;       /* uint32 [V]: how often a token was seen; zero between draws */
     mc_buffer blocks;       /* float: the largest logit of each 256 */
     mc_buffer order;        /* int32: tokens, the survivors first */
-    mc_buffer probs;        /* double: of the survivors */
+    mc_buffer buckets;      /* of tokens whose logits are close */
+    mc_buffer runs;         /* of survivors */
+    bool sorted;            /* within the runs, too */
+    mc_buffer weights;      /* double: of the survivors */
     mc_buffer alternatives; /* mica_alternative */
 } mc_sampler;
 

@@ -132,11 +132,12 @@ static size_t count_survivors(const mc_sampling *sampling) {
     double total = 0.0, sum = 0.0;
     size_t n = 0;
     for (int i = 0; i < LARGE; i++)
-        total += exp((double)large[i]);
-    while (n < LARGE && (!sampling->top_p || sum < (double)sampling->top_p * total) &&
+        total += exp((double)large[i] - (double)large[sorted[0]]);
+    while (n < LARGE && large[sorted[n]] > -INFINITY &&
+           (!sampling->top_p || sum < (double)sampling->top_p * total) &&
            (!sampling->top_k || n < (size_t)sampling->top_k)) {
-        double weight = exp((double)large[sorted[n]]);
-        if (weight < (double)sampling->min_p * exp((double)large[sorted[0]])) break;
+        double weight = exp((double)large[sorted[n]] - (double)large[sorted[0]]);
+        if (weight < (double)sampling->min_p) break;
         sum += weight;
         n++;
     }
@@ -148,7 +149,7 @@ static void check_large(mc_sampling sampling) {
     const int32_t *survivors;
     const double *probs;
     size_t count, want = count_survivors(&sampling);
-    sampling.temperature = 0.8f;
+    if (!sampling.temperature) sampling.temperature = 0.8f;
     mc_sampler_init(&sampler, &sampling);
     assert_int_equal(
         mc_sampler_survivors(&sampler, large, LARGE, NULL, 0, &survivors, &probs, &count), MICA_OK);
@@ -179,6 +180,114 @@ static void test_large_vocabularies(void **state) {
             check_large((mc_sampling){.top_p = 0.9f, .top_k = k});
             check_large((mc_sampling){.top_p = 0.002f * (float)k, .top_k = 270});
             check_large((mc_sampling){.top_p = 0.5f, .min_p = 0.9f, .top_k = k});
+        }
+    }
+}
+
+/* ---- draws from it, against the definition ---- */
+
+/* Of a seed, what the header says. */
+static double fraction(uint64_t seed, uint64_t n) {
+    uint64_t z = seed;
+    for (uint64_t i = 0; i <= n; i++)
+        z += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (double)((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
+}
+
+/* The survivors in the order of drawing: likeliest first where any cut counts tokens, else by ids. */
+static size_t list_survivors(const mc_sampling *sampling, int32_t *list) {
+    size_t n = count_survivors(sampling), kept = 0;
+    if (sampling->top_p || sampling->top_k) {
+        memcpy(list, sorted, n * sizeof *list);
+        return n;
+    }
+    static bool survives[LARGE];
+    memset(survives, 0, sizeof survives);
+    for (size_t i = 0; i < n; i++)
+        survives[sorted[i]] = true;
+    for (int32_t id = 0; id < LARGE; id++)
+        if (survives[id]) list[kept++] = id;
+    return n;
+}
+
+static void check_draws(mc_sampling sampling) {
+    enum { DRAWS = 3 };
+    static int32_t list[LARGE];
+    static double weights[LARGE];
+    size_t n = list_survivors(&sampling, list);
+    double total = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        double above = (double)large[list[i]] - (double)large[sorted[0]];
+        weights[i] = exp(above / (double)sampling.temperature);
+        total += weights[i];
+    }
+    mc_sampler sampler;
+    mc_sampler_init(&sampler, &sampling);
+    for (uint64_t draws = 0; draws < DRAWS; draws++) {
+        double rest = fraction(sampling.seed, draws) * total;
+        int32_t token;
+        size_t i = 0;
+        while (i + 1 < n && rest >= weights[i])
+            rest -= weights[i++];
+        assert_int_equal(mc_sampler_draw(&sampler, large, LARGE, NULL, 0, &token), MICA_OK);
+        if (token != list[i])
+            fail_msg("draw %d: token %d, want %d", (int)draws, (int)token, (int)list[i]);
+    }
+    mc_sampler_deinit(&sampler);
+}
+
+/* A row of a kind: flat, wide, with a few tokens far above; in steps; all equal; close together far
+ * from zero; half of it cut off. */
+enum { KINDS = 7 };
+static float logit_of_kind(int kind, int i, uint32_t random) {
+    float x = (float)(random >> 8) * 0x1p-24f, bell = x * x * x - (float)(random & 255) / 256.0f;
+    switch (kind) {
+    case 0:
+        return 4.0f * bell;
+    case 1:
+        return 60.0f * bell;
+    case 2:
+        return i % 1777 ? 4.0f * bell : 14.0f + x;
+    case 3:
+        return floorf(8.0f * bell);
+    case 4:
+        return -3.25f;
+    case 5:
+        return 1000.0f + 0.01f * x;
+    default:
+        return i % 2 ? -INFINITY : 3.0f * bell;
+    }
+}
+
+static void test_large_draws(void **state) {
+    (void)state;
+    static const mc_sampling ways[] = {
+        {.temperature = 0.8f},
+        {.temperature = 1.7f, .min_p = 0.05f},
+        {.temperature = 1.0f, .top_k = 40},
+        {.temperature = 1.0f, .top_k = 9999},
+        {.temperature = 0.7f, .top_p = 0.3f},
+        {.temperature = 1.2f, .top_p = 0.95f},
+        {.temperature = 30.0f, .top_p = 0.9999f},
+        {.temperature = 0.9f, .top_p = 0.95f, .min_p = 0.01f},
+        {.temperature = 0.9f, .top_p = 0.9f, .min_p = 0.3f, .top_k = 5000},
+        {.temperature = 0.9f, .top_p = 0.99f, .top_k = 273},
+    };
+    uint32_t random = 1;
+    for (int kind = 0; kind < KINDS; kind++) {
+        for (int i = 0; i < LARGE; i++) {
+            random = random * 1664525u + 1013904223u;
+            large[i] = logit_of_kind(kind, i, random);
+            sorted[i] = i;
+        }
+        qsort(sorted, LARGE, sizeof *sorted, by_likelihood);
+        for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+            mc_sampling sampling = ways[way];
+            sampling.seed = (uint64_t)kind * 100 + way;
+            check_large(sampling);
+            check_draws(sampling);
         }
     }
 }
@@ -402,6 +511,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goldens),
         cmocka_unit_test(test_large_vocabularies),
+        cmocka_unit_test(test_large_draws),
         cmocka_unit_test(test_frequencies),
         cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_greedy_takes_the_first_of_equals),
