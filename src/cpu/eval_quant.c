@@ -2,7 +2,8 @@
  *
  * A few rows of x, one at a time, stream the packed weights through registers; more of them unpack
  * a tile of weights to f32 once and multiply them all. Both ways add in the same order: the bits of
- * a row do not depend on how many there are. Fast products are in quant_fast.c. */
+ * a row do not depend on how many there are. Fast products are in quant_fast.c and
+ * quant_paired.c. */
 #include "cpu/eval.h"
 #include "cpu/quant.h"
 
@@ -163,7 +164,7 @@ static mica_status eval_exact(const mc_quant_product *q) {
     return MICA_OK;
 }
 
-/* Fast products go on together, the others one by one. */
+/* Fast products in whole numbers go on together, the others one by one. */
 mica_status mc_eval_quantized_matmul(const mc_call *call) {
     mc_quant_product fast[MC_MOST_JOINT];
     int n = 0;
@@ -175,7 +176,9 @@ mica_status mc_eval_quantized_matmul(const mc_call *call) {
             continue;
         }
         MC_TRY(mc_quant_describe(&call[i], &q));
-        if (!mc_quant_is_fast(&q))
+        if (mc_quant_is_paired(&q))
+            MC_TRY(mc_quant_paired(&q));
+        else if (!mc_quant_is_fast(&q))
             MC_TRY(eval_exact(&q));
         else if (codes->ndim > 2)
             MC_TRY(mc_quant_fast(&q, 1)); /* its x may be broadcast */

@@ -33,4 +33,8 @@ static inline mc_operand mc_quant_x(const mc_quant_product *q) {
 bool mc_quant_is_fast(const mc_quant_product *q);
 mica_status mc_quant_fast(const mc_quant_product *products, int n);
 
+/* quant_paired.c: whether x may be, and with profit is, rounded to bf16; such a product. */
+bool mc_quant_is_paired(const mc_quant_product *q);
+mica_status mc_quant_paired(const mc_quant_product *q);
+
 #endif

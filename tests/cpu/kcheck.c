@@ -641,6 +641,58 @@ static void check_arrange_q8(check *c) {
 
 /* ---- fast ---- */
 
+/* mxfp8 as bf16: bits of matmul_bf16 over unpacked weights, which are the values themselves. */
+static void product_mxfp8(check *c, int64_t m, int64_t n, int64_t k, kind kinds, bool odd) {
+    qmatrix w = qmatrix_new(MK_MXFP8, 8, 32, MK_F32, n, k, c->where);
+    guarded x = guarded_new((size_t)(m * k) * sizeof(uint16_t), c->where), y = floats(c, m * n);
+    guarded wide = guarded_new((size_t)(n * k) * sizeof(uint16_t), c->where);
+    const uint16_t *got = wide.data;
+    float *other = malloc((size_t)(m * n) * sizeof *other);
+    if (other == NULL) exit(EXIT_FAILURE);
+    fill_bf16(x.data, m * k, kinds);
+    if (odd) { /* rows 0 and 1 with a NaN; scales that are out of range, for products are finite */
+        ((uint8_t *)w.codes.data)[k / 2] = 0xff;
+        if (n > 1) ((uint8_t *)w.scales.data)[k / 32] = 0xff;
+        if (n > 2) ((uint8_t *)w.scales.data)[2 * k / 32] = 3;
+    }
+    c->kern->unpack_mxfp8(&w.rows, n, wide.data);
+    for (int64_t i = 0; i < n * k; i++) {
+        double size, want = qmatrix_value(&w, i / k, i % k, &size);
+        if (odd && i / k < 2) {
+            if (!isnan(mk_from_bf16(got[i]))) fail_check(c, "loses NaN");
+        } else if (!odd || i / k > 2 || i % k >= 32) {
+            judge(c, (double)mk_from_bf16(got[i]), want, 0);
+        }
+    }
+    uint16_t *same = malloc((size_t)(n * k) * sizeof *same);
+    if (same == NULL) exit(EXIT_FAILURE);
+    mk_kernels ref = reference();
+    ref.unpack_mxfp8(&w.rows, n, same);
+    if (memcmp(same, got, (size_t)(n * k) * sizeof *same) != 0)
+        fail_check(c, "differs from the reference");
+    free(same);
+    c->kern->matmul_mxfp8(&w.rows, n, m, x.data, k, y.data, n);
+    c->kern->matmul_bf16(m, n, k, x.data, k, wide.data, k, other, n);
+    for (int64_t i = 0; i < m * n; i++)
+        if (!isnan(other[i]) || !isnan(((float *)y.data)[i]))
+            same_bits(c, other + i, (float *)y.data + i, 1, "unpacked weights give other bits");
+    free(other);
+    release(c, &x), release(c, &y), release(c, &wide);
+    if (!qmatrix_free(&w)) fail_check(c, "wrote outside");
+}
+
+static void check_matmul_mxfp8(check *c) {
+    static const int64_t rows_m[] = {1, 2, 3, 4, 9}, rows_n[] = {1, 4, 7, 16};
+    static const int64_t lengths[] = {32, 64, 96, 1024, 1056, 2080};
+    for (int i = 0; i < COUNT(rows_m); i++)
+        for (int j = 0; j < COUNT(rows_n); j++)
+            for (int l = 0; l < COUNT(lengths); l++)
+                product_mxfp8(c, rows_m[i], rows_n[j], lengths[l], (kind)((i + j + l) % KINDS),
+                              l % 3 == 0);
+}
+
+#define check_unpack_mxfp8 check_matmul_mxfp8
+
 /* Rows of x in guarded memory of their own. */
 typedef struct xmatrix {
     mk_xrows rows;

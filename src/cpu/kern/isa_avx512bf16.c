@@ -1,5 +1,6 @@
 #include "cpu/kern/attn.h"
 #include "cpu/kern/dense.h"
+#include "cpu/kern/quant.h"
 
 #include <cpuid.h>
 
@@ -13,4 +14,5 @@ bool mk_has_avx512bf16(void) {
 void mk_fill_avx512bf16(mk_kernels *kernels) {
     mk_attn_avx512bf16(kernels);
     mk_dense_avx512bf16(kernels);
+    mk_quant_avx512bf16(kernels);
 }

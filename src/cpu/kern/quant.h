@@ -7,6 +7,10 @@
 #define ISA(name) void mk_quant_##name(mk_kernels *kernels);
 #include "cpu/kern/isa_list.h"
 
+/* Of the scales that unpack_mxfp8 knows: 2^-100 to 2^100. */
+#define MK_MXFP8_RANGE 100
+#define MK_BF16_NAN 0x7fc0u
+
 /* Scale `at` of rows whose mode is `mode`: a constant, where code is made for each. */
 static inline float mk_scale_of(const mk_qrows *w, mk_mode mode, int64_t at) {
     if (mode == MK_AFFINE) return mk_load(w->scales, w->type, at);

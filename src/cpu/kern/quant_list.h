@@ -10,7 +10,15 @@
  * arrange_q*: y[k] = x[k] in the kernel's order; k a multiple of 32; y is not x.
  * matvec_q*:  y[n] = w [n, k] times an arranged x [k].
  * unpack_q*:  n rows to f32 [n, k] in the kernel's order: matmul_nt over these and an arranged x has
- *             the bits of matvec_q*. */
+ *             the bits of matvec_q*.
+ *
+ * mxfp8 against x in bf16, for fast products where pairs of bf16 multiply faster (bf16_pairs): a code
+ * times its scale is a bf16, for scales of 2^-100 to 2^100; others count as these. A row of weights with
+ * a NaN in it is NaN.
+ *
+ * unpack_mxfp8: n rows to bf16 [n, k].
+ * matmul_mxfp8: y[m, n] = x [m, k] w [n, k]^T, made for small m: the bits of matmul_bf16 over unpacked
+ *               rows. */
 KERN(unpack, void, (const mk_qrows *w, int64_t n, float *y))
 KERN(matvec, void, (const mk_qrows *w, int64_t n, const float *x, float *y))
 KERN(arrange_q4, void, (int64_t k, const float *x, float *y))
@@ -19,3 +27,7 @@ KERN(unpack_q4, void, (const mk_qrows *w, int64_t n, float *y))
 KERN(arrange_q8, void, (int64_t k, const float *x, float *y))
 KERN(matvec_q8, void, (const mk_qrows *w, int64_t n, const float *x, float *y))
 KERN(unpack_q8, void, (const mk_qrows *w, int64_t n, float *y))
+KERN(unpack_mxfp8, void, (const mk_qrows *w, int64_t n, uint16_t *y))
+KERN(matmul_mxfp8, void,
+     (const mk_qrows *w, int64_t n, int64_t m, const uint16_t *x, int64_t x_stride, float *y,
+      int64_t y_stride))

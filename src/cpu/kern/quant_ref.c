@@ -88,6 +88,52 @@ static void arrange(int64_t k, const float *x, float *y) {
     memcpy(y, x, (size_t)k * sizeof *y);
 }
 
+static bool row_has_nan(const uint8_t *codes, const uint8_t *scales, int64_t k) {
+    for (int64_t l = 0; l < k; l++)
+        if ((codes[l] & 0x7fu) == 0x7fu || scales[l / 32] == 0xffu) return true;
+    return false;
+}
+
+static void unpack_mxfp8(const mk_qrows *w, int64_t n, uint16_t *y) {
+    for (int64_t r = 0; r < n; r++, y += w->k) {
+        mk_qrows row = mk_qrows_at(w, r);
+        const uint8_t *codes = (const uint8_t *)row.codes, *scales = row.scales;
+        bool nan = row_has_nan(codes, scales, w->k);
+        for (int64_t l = 0; l < w->k; l++) {
+            int scale = scales[l / 32];
+            if (scale < 127 - MK_MXFP8_RANGE) scale = 127 - MK_MXFP8_RANGE;
+            if (scale > 127 + MK_MXFP8_RANGE) scale = 127 + MK_MXFP8_RANGE;
+            float v = mk_from_e8m0((uint8_t)scale) * mk_from_e4m3(codes[l]);
+            y[l] = nan ? MK_BF16_NAN : v == 0 ? 0 : mk_to_bf16(v);
+        }
+    }
+}
+
+/* Products of two bf16 are exact in f32. */
+static void matmul_mxfp8(const mk_qrows *w, int64_t n, int64_t m, const uint16_t *x,
+                         int64_t x_stride, float *y, int64_t y_stride) {
+    mk_qrows part = *w;
+    part.k = 32;
+    for (int64_t r = 0; r < n; r++)
+        for (int64_t i = 0; i < m; i++) {
+            mk_ref_sum sum = {{0}};
+            for (int64_t l = 0; l < w->k; l += 32) {
+                uint16_t half[32];
+                float block[2][32];
+                mk_qrows row = mk_qrows_at(w, r);
+                part.codes = row.codes + l / 4;
+                part.scales = (const uint8_t *)row.scales + l / 32;
+                unpack_mxfp8(&part, 1, half);
+                for (int c = 0; c < 32; c++) {
+                    block[0][c] = mk_from_bf16(x[i * x_stride + l + c]);
+                    block[1][c] = mk_from_bf16(half[c]);
+                }
+                mk_ref_add(&sum, 32, block[0], block[1]);
+            }
+            y[i * y_stride + r] = mk_ref_total(&sum);
+        }
+}
+
 void mk_quant_ref(mk_kernels *kernels) {
     kernels->unpack = unpack;
     kernels->matvec = matvec;
@@ -97,4 +143,6 @@ void mk_quant_ref(mk_kernels *kernels) {
     kernels->arrange_q8 = arrange;
     kernels->matvec_q8 = matvec;
     kernels->unpack_q8 = unpack;
+    kernels->unpack_mxfp8 = unpack_mxfp8;
+    kernels->matmul_mxfp8 = matmul_mxfp8;
 }
