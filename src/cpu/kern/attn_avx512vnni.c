@@ -180,7 +180,8 @@ MK_INLINE void value_tile(int rows, int64_t cols, int64_t n, const float *w, int
         uint32_t two = 0; /* scales of 32 columns each */
         memcpy(&two, scales, sizeof(uint16_t));
         if (cols > MK_Q8_GROUP) memcpy(&two, scales, sizeof two);
-        fetch((const char *)codes + AHEAD * v_stride, 16 * COLS);
+        fetch((const char *)codes + AHEAD * v_stride, 1);
+        fetch((const char *)scales + AHEAD * v_stride, 1);
 #pragma GCC unroll 4
         for (int c = 0; c < COLS; c++) {
             __m512i wide = _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask[c], codes + 16 * c));
