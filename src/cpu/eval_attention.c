@@ -25,11 +25,11 @@
 
 enum { Q, K, V, MASK, OFFSET, SINKS };
 
-#define KEYS 64                /* a tile of keys or values */
-#define COLUMNS MK_Q8_GROUP    /* of values: least that a task takes; a line of memory in bf16 */
-#define ROWS 96                /* queries times heads in a block, if scores fit */
-#define FEW_ROWS 24            /* the same, where there would be too few blocks */
-#define Q8_ROWS 12             /* rows of weights up to which no tile of values in f32 is made */
+#define KEYS 64             /* a tile of keys or values */
+#define COLUMNS MK_Q8_GROUP /* of values: least that a task takes; a line of memory in bf16 */
+#define ROWS 96             /* queries times heads in a block, if scores fit */
+#define FEW_ROWS 24         /* the same, where there would be too few blocks */
+#define DIRECT_ROWS 12      /* rows up to which narrow numbers are widened in registers: no tile */
 #define SCORE_FLOATS (1 << 20) /* the scores of a block, if it has more than one query */
 #define RUNS 4                 /* pieces a thread, so that a slow one holds nobody */
 
@@ -146,6 +146,38 @@ static void load_queries(const block *b) {
     }
 }
 
+/* Whether keys (or values) of 16 bits are widened in registers: few rows, elements side by side. */
+static bool takes_halves(const block *b, int which) {
+    const mc_layout *l = b->at->call->in[which].layout;
+    return (l->dtype == MICA_BF16 || l->dtype == MICA_F16) && l->strides[3] == 1 &&
+           b->rows <= DIRECT_ROWS;
+}
+
+static void multiply_halves(const block *b, int64_t begin, int64_t end) {
+    const attention *at = b->at;
+    const mc_operand *k = &at->call->in[K];
+    int64_t step = k->layout->strides[2], n = end - begin;
+    const uint16_t *keys = (const uint16_t *)k->data + place(b, K) + begin * step;
+    float *scores = b->scores + begin;
+    if (k->layout->dtype == MICA_BF16)
+        at->kern->matmul_nt_bf16(b->rows, n, at->d, b->q, at->d, keys, step, scores, b->width);
+    else
+        at->kern->matmul_nt_f16(b->rows, n, at->d, b->q, at->d, keys, step, scores, b->width);
+}
+
+static void add_halves(const block *b, int64_t begin, int64_t end) {
+    const attention *at = b->at;
+    const mc_operand *v = &at->call->in[V];
+    int64_t step = v->layout->strides[2], n = end - begin;
+    const uint16_t *values = (const uint16_t *)v->data + place(b, V) + begin;
+    float *y = b->y + begin;
+    if (v->layout->dtype == MICA_BF16)
+        at->kern->matmul_nn_bf16(b->rows, n, b->width, b->scores, b->width, values, step, y,
+                                 at->dv);
+    else
+        at->kern->matmul_nn_f16(b->rows, n, b->width, b->scores, b->width, values, step, y, at->dv);
+}
+
 /* Scores of keys [begin, end), counted from b->first. */
 static void multiply_keys(const block *b, int64_t begin, int64_t end) {
     const attention *at = b->at;
@@ -162,6 +194,10 @@ static void multiply_keys(const block *b, int64_t begin, int64_t end) {
         const uint8_t *keys = (const uint8_t *)at->call->in[K].data + place(b, K);
         at->kern->attn_scores_q8(b->rows, end - begin, at->d, (const uint8_t *)b->q, at->q8_bytes,
                                  keys + begin * step, step, b->scores + begin, b->width);
+        return;
+    }
+    if (takes_halves(b, K)) {
+        multiply_halves(b, begin, end);
         return;
     }
     for (int64_t j = begin; j < end; j += KEYS) {
@@ -185,12 +221,16 @@ static void add_values(const block *b, int64_t begin, int64_t end) {
                               2 * b->width, values, step, y, at->dv);
         return;
     }
-    if (at->q8_direct && b->rows <= Q8_ROWS) {
+    if (at->q8_direct && b->rows <= DIRECT_ROWS) {
         int64_t step = at->call->in[V].layout->strides[2];
         const uint8_t *values = (const uint8_t *)at->call->in[V].data + place(b, V);
         const uint8_t *scales = values + mk_q8_scales(at->dv) + begin / MK_Q8_GROUP * 2;
         at->kern->attn_values_q8(b->rows, b->width, end - begin, b->scores, b->width,
                                  values + begin, scales, step, y, at->dv);
+        return;
+    }
+    if (takes_halves(b, V)) {
+        add_halves(b, begin, end);
         return;
     }
     for (int64_t j = 0; j < b->width; j += KEYS) {

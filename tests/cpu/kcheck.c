@@ -126,8 +126,15 @@ static void check_matmul_nn(check *c) {
                 product_nn(c, sizes_m[i], sizes_n[j], sizes_k[l], (kind)((i + j + l) % KINDS));
 }
 
-/* The bits of matmul_nt over widened weights, whose error was bounded above. */
-static void product_half(check *c, int64_t m, int64_t n, int64_t k, kind kinds, mk_type type) {
+typedef void (*half_product)(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                             const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride);
+typedef void (*wide_product)(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                             const float *w, int64_t w_stride, float *y, int64_t y_stride);
+
+/* The bits of the product over widened weights, whose error was bounded above; w_stride is what w's
+ * shape makes it. */
+static void product_half(check *c, int64_t m, int64_t n, int64_t k, kind kinds, mk_type type,
+                         half_product half, wide_product whole, int64_t w_stride) {
     guarded x = floats(c, m * k), y = floats(c, m * n);
     guarded w = guarded_new((size_t)(n * k) * sizeof(uint16_t), c->where);
     float *wide = malloc((size_t)(n * k + m * n) * sizeof *wide);
@@ -136,30 +143,38 @@ static void product_half(check *c, int64_t m, int64_t n, int64_t k, kind kinds, 
     fill_halves(w.data, n * k, type);
     for (int64_t i = 0; i < n * k; i++)
         wide[i] = mk_load(w.data, type, i);
-    if (type == MK_BF16)
-        c->kern->matmul_nt_bf16(m, n, k, x.data, k, w.data, k, y.data, n);
-    else
-        c->kern->matmul_nt_f16(m, n, k, x.data, k, w.data, k, y.data, n);
-    c->kern->matmul_nt(m, n, k, x.data, k, wide, k, wide + n * k, n);
-    same_bits(c, y.data, wide + n * k, m * n, "differs from matmul_nt over widened weights");
+    fill_floats(y.data, m * n, PLAIN); /* what matmul_nn adds to */
+    memcpy(wide + n * k, y.data, (size_t)(m * n) * sizeof *wide);
+    half(m, n, k, x.data, k, w.data, w_stride, y.data, n);
+    whole(m, n, k, x.data, k, wide, w_stride, wide + n * k, n);
+    same_bits(c, y.data, wide + n * k, m * n, "differs from the product of widened weights");
     free(wide);
     release(c, &x), release(c, &w), release(c, &y);
 }
 
-static void check_half(check *c, mk_type type) {
+static void check_half(check *c, mk_type type, bool nn, half_product half) {
+    wide_product whole = nn ? c->kern->matmul_nn : c->kern->matmul_nt;
     for (int i = 0; i < COUNT(sizes_m); i++)
         for (int j = 0; j < COUNT(sizes_n); j++)
             for (int l = 0; l < COUNT(sizes_k); l++)
                 product_half(c, sizes_m[i], sizes_n[j], sizes_k[l], (kind)((i + j + l) % KINDS),
-                             type);
+                             type, half, whole, nn ? sizes_n[j] : sizes_k[l]);
 }
 
 static void check_matmul_nt_f16(check *c) {
-    check_half(c, MK_F16);
+    check_half(c, MK_F16, false, c->kern->matmul_nt_f16);
 }
 
 static void check_matmul_nt_bf16(check *c) {
-    check_half(c, MK_BF16);
+    check_half(c, MK_BF16, false, c->kern->matmul_nt_bf16);
+}
+
+static void check_matmul_nn_f16(check *c) {
+    check_half(c, MK_F16, true, c->kern->matmul_nn_f16);
+}
+
+static void check_matmul_nn_bf16(check *c) {
+    check_half(c, MK_BF16, true, c->kern->matmul_nn_bf16);
 }
 
 /* Every value of 16 bits. NaNs must stay NaN. */

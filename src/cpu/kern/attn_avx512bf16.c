@@ -218,5 +218,4 @@ void mk_attn_avx512bf16(mk_kernels *kernels) {
     kernels->attn_scores = attn_scores;
     kernels->attn_values = attn_values;
     kernels->exp_total_bf16 = exp_total_bf16;
-    kernels->bf16_pairs = true;
 }

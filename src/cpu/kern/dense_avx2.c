@@ -5,6 +5,7 @@
 
 #define ROWS 3 /* of x at once: 3 x 4 sums and 4 operands fit 16 registers */
 #define COLS 4
+#define AHEAD 64 /* rows of w that are asked for before they are read */
 
 /* 8 weights from element `at`; the first n where there are fewer. */
 MK_INLINE __m256 load_w(mk_type type, const void *w, int64_t at, int64_t n) {
@@ -107,25 +108,26 @@ static void matmul_nt_bf16(int64_t m, int64_t n, int64_t k, const float *x, int6
     nt_any(MK_BF16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
 }
 
-MK_INLINE __m256 load_part(const float *x, __m256i mask, bool whole) {
-    return whole ? _mm256_loadu_ps(x) : _mm256_maskload_ps(x, mask);
-}
-
-/* y [rows, 8 * vectors] += x [rows, k] w [k, 8 * vectors]; each vector has `mask` lanes, which are
- * all where `whole`. */
-MK_INLINE void nn_tile(int rows, int vectors, __m256i mask, bool whole, int64_t k, const float *x,
-                       int64_t x_stride, const float *w, int64_t w_stride, float *y,
+/* y [rows, 8 * vectors] += x [rows, k] w [k, 8 * vectors]; of the last vector `lanes` lanes are there.
+ * fetch: the rows of w after these, past the last one as well. */
+MK_INLINE void nn_tile(mk_type type, int rows, int vectors, int64_t lanes, bool fetch, int64_t k,
+                       const float *x, int64_t x_stride, const char *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
+    const int64_t bytes = mk_type_bytes(type);
+    const __m256i mask = mk_first(lanes);
     __m256 sum[ROWS][COLS];
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < vectors; j++)
             sum[i][j] = _mm256_maskload_ps(y + i * y_stride + 8 * j, mask);
     for (int64_t l = 0; l < k; l++) {
+        const char *row = w + l * w_stride * bytes;
+        for (int64_t at = 0; fetch && at < 8 * vectors * bytes; at += 64)
+            _mm_prefetch(row + AHEAD * w_stride * bytes + at, _MM_HINT_T1);
         __m256 a[ROWS];
         for (int i = 0; i < rows; i++)
             a[i] = _mm256_set1_ps(x[i * x_stride + l]);
         for (int j = 0; j < vectors; j++) {
-            __m256 b = load_part(w + l * w_stride + 8 * j, mask, whole);
+            __m256 b = load_w(type, row, 8 * j, lanes);
             for (int i = 0; i < rows; i++)
                 sum[i][j] = _mm256_fmadd_ps(a[i], b, sum[i][j]);
         }
@@ -135,31 +137,52 @@ MK_INLINE void nn_tile(int rows, int vectors, __m256i mask, bool whole, int64_t 
             _mm256_maskstore_ps(y + i * y_stride + 8 * j, mask, sum[i][j]);
 }
 
-MK_INLINE void nn_rows(int rows, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                       const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+MK_INLINE void nn_rows(mk_type type, int rows, bool fetch, int64_t n, int64_t k, const float *x,
+                       int64_t x_stride, const void *w, int64_t w_stride, float *y,
+                       int64_t y_stride) {
+    const int64_t bytes = mk_type_bytes(type);
+    const char *from = w;
     int64_t j = 0;
     for (; j + 8 * COLS <= n; j += 8 * COLS)
-        nn_tile(rows, COLS, mk_first(8), true, k, x, x_stride, w + j, w_stride, y + j, y_stride);
+        nn_tile(type, rows, COLS, 8, fetch, k, x, x_stride, from + j * bytes, w_stride, y + j,
+                y_stride);
     for (; j < n; j += 8)
-        nn_tile(rows, 1, mk_first(n - j), false, k, x, x_stride, w + j, w_stride, y + j, y_stride);
+        nn_tile(type, rows, 1, n - j, fetch, k, x, x_stride, from + j * bytes, w_stride, y + j,
+                y_stride);
 }
 
-static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+MK_INLINE void nn_any(mk_type type, int64_t m, int64_t n, int64_t k, const float *x,
+                      int64_t x_stride, const void *w, int64_t w_stride, float *y,
+                      int64_t y_stride) {
     int64_t rows = block_rows(m);
     for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
         switch (m - i < rows ? m - i : rows) {
         case 1:
-            nn_rows(1, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nn_rows(type, 1, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         case 2:
-            nn_rows(2, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nn_rows(type, 2, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         default:
-            nn_rows(ROWS, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nn_rows(type, ROWS, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         }
     }
+}
+
+static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nn_any(MK_F32, m, n, k, x, x_stride, w, w_stride, y, y_stride);
+}
+
+static void matmul_nn_f16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                          const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nn_any(MK_F16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
+}
+
+static void matmul_nn_bf16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nn_any(MK_BF16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
 }
 
 MK_INLINE void widen(int64_t n, const uint16_t *x, float *y, mk_type type) {
@@ -180,6 +203,8 @@ void mk_dense_avx2(mk_kernels *kernels) {
     kernels->matmul_nt_f16 = matmul_nt_f16;
     kernels->matmul_nt_bf16 = matmul_nt_bf16;
     kernels->matmul_nn = matmul_nn;
+    kernels->matmul_nn_f16 = matmul_nn_f16;
+    kernels->matmul_nn_bf16 = matmul_nn_bf16;
     kernels->widen_f16 = widen_f16;
     kernels->widen_bf16 = widen_bf16;
 }

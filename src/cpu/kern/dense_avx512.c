@@ -5,6 +5,7 @@
 
 #define ROWS 6 /* of x at once: 6 x 4 sums and 10 operands fit 32 registers */
 #define COLS 4
+#define AHEAD 64 /* rows of w that are asked for before they are read */
 
 /* 16 weights from element `at`; those of the mask where not `whole`, the others zero. */
 MK_INLINE __m512 load_w(mk_type type, const void *w, int64_t at, __mmask16 mask, bool whole) {
@@ -119,18 +120,23 @@ static void matmul_nt_bf16(int64_t m, int64_t n, int64_t k, const float *x, int6
     nt_any(MK_BF16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
 }
 
-/* y [rows, 16 * vectors] += x [rows, k] w [k, 16 * vectors]; the last vector has `mask` lanes. */
-MK_INLINE void nn_tile(int rows, int vectors, __mmask16 mask, int64_t k, const float *x,
-                       int64_t x_stride, const float *w, int64_t w_stride, float *y,
-                       int64_t y_stride) {
+/* y [rows, 16 * vectors] += x [rows, k] w [k, 16 * vectors]; the last vector has `mask` lanes, which
+ * are all where `whole`. fetch: the rows of w after these, past the last one as well. */
+MK_INLINE void nn_tile(mk_type type, int rows, int vectors, __mmask16 mask, bool whole, bool fetch,
+                       int64_t k, const float *x, int64_t x_stride, const char *w, int64_t w_stride,
+                       float *y, int64_t y_stride) {
+    const int64_t bytes = mk_type_bytes(type);
     __m512 sum[ROWS][COLS];
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < vectors; j++)
             sum[i][j] = _mm512_maskz_loadu_ps(mask, y + i * y_stride + 16 * j);
     for (int64_t l = 0; l < k; l++) {
+        const char *row = w + l * w_stride * bytes;
+        for (int64_t at = 0; fetch && at < 16 * vectors * bytes; at += 64)
+            _mm_prefetch(row + AHEAD * w_stride * bytes + at, _MM_HINT_T1);
         __m512 b[COLS];
         for (int j = 0; j < vectors; j++)
-            b[j] = _mm512_maskz_loadu_ps(mask, w + l * w_stride + 16 * j);
+            b[j] = load_w(type, row, 16 * j, mask, whole);
         for (int i = 0; i < rows; i++) {
             __m512 a = _mm512_set1_ps(x[i * x_stride + l]);
             for (int j = 0; j < vectors; j++)
@@ -142,40 +148,61 @@ MK_INLINE void nn_tile(int rows, int vectors, __mmask16 mask, int64_t k, const f
             _mm512_mask_storeu_ps(y + i * y_stride + 16 * j, mask, sum[i][j]);
 }
 
-MK_INLINE void nn_rows(int rows, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                       const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+MK_INLINE void nn_rows(mk_type type, int rows, bool fetch, int64_t n, int64_t k, const float *x,
+                       int64_t x_stride, const void *w, int64_t w_stride, float *y,
+                       int64_t y_stride) {
+    const int64_t bytes = mk_type_bytes(type);
+    const char *from = w;
     int64_t j = 0;
     for (; j + 16 * COLS <= n; j += 16 * COLS)
-        nn_tile(rows, COLS, 0xffffu, k, x, x_stride, w + j, w_stride, y + j, y_stride);
+        nn_tile(type, rows, COLS, 0xffffu, true, fetch, k, x, x_stride, from + j * bytes, w_stride,
+                y + j, y_stride);
     for (; j < n; j += 16)
-        nn_tile(rows, 1, mk_first(n - j), k, x, x_stride, w + j, w_stride, y + j, y_stride);
+        nn_tile(type, rows, 1, mk_first(n - j), false, fetch, k, x, x_stride, from + j * bytes,
+                w_stride, y + j, y_stride);
 }
 
-static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+MK_INLINE void nn_any(mk_type type, int64_t m, int64_t n, int64_t k, const float *x,
+                      int64_t x_stride, const void *w, int64_t w_stride, float *y,
+                      int64_t y_stride) {
     int64_t rows = block_rows(m);
     for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
         switch (m - i < rows ? m - i : rows) {
         case 1:
-            nn_rows(1, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nn_rows(type, 1, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         case 2:
-            nn_rows(2, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nn_rows(type, 2, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         case 3:
-            nn_rows(3, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nn_rows(type, 3, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         case 4:
-            nn_rows(4, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nn_rows(type, 4, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         case 5:
-            nn_rows(5, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nn_rows(type, 5, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         default:
-            nn_rows(ROWS, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nn_rows(type, ROWS, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         }
     }
+}
+
+static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nn_any(MK_F32, m, n, k, x, x_stride, w, w_stride, y, y_stride);
+}
+
+static void matmul_nn_f16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                          const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nn_any(MK_F16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
+}
+
+static void matmul_nn_bf16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nn_any(MK_BF16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
 }
 
 static void widen_f16(int64_t n, const uint16_t *x, float *y) {
@@ -219,6 +246,8 @@ void mk_dense_avx512(mk_kernels *kernels) {
     kernels->matmul_nt_f16 = matmul_nt_f16;
     kernels->matmul_nt_bf16 = matmul_nt_bf16;
     kernels->matmul_nn = matmul_nn;
+    kernels->matmul_nn_f16 = matmul_nn_f16;
+    kernels->matmul_nn_bf16 = matmul_nn_bf16;
     kernels->widen_f16 = widen_f16;
     kernels->widen_bf16 = widen_bf16;
     kernels->narrow_f16 = narrow_f16;

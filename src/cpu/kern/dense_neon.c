@@ -104,8 +104,8 @@ static void matmul_nt_bf16(int64_t m, int64_t n, int64_t k, const float *x, int6
 }
 
 /* y [rows, 4 * vectors] += x [rows, k] w [k, 4 * vectors]; of each vector `lanes` lanes are there. */
-MK_INLINE void nn_tile(int rows, int vectors, int64_t lanes, int64_t k, const float *x,
-                       int64_t x_stride, const float *w, int64_t w_stride, float *y,
+MK_INLINE void nn_tile(mk_type type, int rows, int vectors, int64_t lanes, int64_t k,
+                       const float *x, int64_t x_stride, const char *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
     float32x4_t sum[ROWS][COLS];
     for (int i = 0; i < rows; i++)
@@ -116,7 +116,7 @@ MK_INLINE void nn_tile(int rows, int vectors, int64_t lanes, int64_t k, const fl
         for (int i = 0; i < rows; i++)
             a[i] = x[i * x_stride + l];
         for (int j = 0; j < vectors; j++) {
-            float32x4_t b = mk_load_first(w + l * w_stride + 4 * j, lanes);
+            float32x4_t b = load_w(type, w, l * w_stride + 4 * j, lanes);
             for (int i = 0; i < rows; i++)
                 sum[i][j] = vfmaq_n_f32(sum[i][j], b, a[i]);
         }
@@ -126,35 +126,53 @@ MK_INLINE void nn_tile(int rows, int vectors, int64_t lanes, int64_t k, const fl
             mk_store_first(y + i * y_stride + 4 * j, lanes, sum[i][j]);
 }
 
-MK_INLINE void nn_rows(int rows, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                       const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+MK_INLINE void nn_rows(mk_type type, int rows, int64_t n, int64_t k, const float *x,
+                       int64_t x_stride, const void *w, int64_t w_stride, float *y,
+                       int64_t y_stride) {
+    const int64_t bytes = mk_type_bytes(type);
+    const char *from = w;
     int64_t j = 0;
     for (; j + 4 * COLS <= n; j += 4 * COLS)
-        nn_tile(rows, COLS, 4, k, x, x_stride, w + j, w_stride, y + j, y_stride);
-    for (; j + 4 <= n; j += 4)
-        nn_tile(rows, 1, 4, k, x, x_stride, w + j, w_stride, y + j, y_stride);
-    if (j < n) nn_tile(rows, 1, n - j, k, x, x_stride, w + j, w_stride, y + j, y_stride);
+        nn_tile(type, rows, COLS, 4, k, x, x_stride, from + j * bytes, w_stride, y + j, y_stride);
+    for (; j < n; j += 4)
+        nn_tile(type, rows, 1, n - j, k, x, x_stride, from + j * bytes, w_stride, y + j, y_stride);
 }
 
-static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+MK_INLINE void nn_any(mk_type type, int64_t m, int64_t n, int64_t k, const float *x,
+                      int64_t x_stride, const void *w, int64_t w_stride, float *y,
+                      int64_t y_stride) {
     int64_t rows = block_rows(m);
     for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
         switch (m - i < rows ? m - i : rows) {
         case 1:
-            nn_rows(1, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nn_rows(type, 1, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         case 2:
-            nn_rows(2, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nn_rows(type, 2, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         case 3:
-            nn_rows(3, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nn_rows(type, 3, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         default:
-            nn_rows(ROWS, n, k, x, x_stride, w, w_stride, y, y_stride);
+            nn_rows(type, ROWS, n, k, x, x_stride, w, w_stride, y, y_stride);
             break;
         }
     }
+}
+
+static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nn_any(MK_F32, m, n, k, x, x_stride, w, w_stride, y, y_stride);
+}
+
+static void matmul_nn_f16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                          const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nn_any(MK_F16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
+}
+
+static void matmul_nn_bf16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nn_any(MK_BF16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
 }
 
 MK_INLINE void widen(int64_t n, const uint16_t *x, float *y, mk_type type) {
@@ -202,6 +220,8 @@ void mk_dense_neon(mk_kernels *kernels) {
     kernels->matmul_nt_f16 = matmul_nt_f16;
     kernels->matmul_nt_bf16 = matmul_nt_bf16;
     kernels->matmul_nn = matmul_nn;
+    kernels->matmul_nn_f16 = matmul_nn_f16;
+    kernels->matmul_nn_bf16 = matmul_nn_bf16;
     kernels->widen_f16 = widen_f16;
     kernels->widen_bf16 = widen_bf16;
     kernels->narrow_f16 = narrow_f16;

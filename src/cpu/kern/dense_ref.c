@@ -65,17 +65,32 @@ static void matmul_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *x, int6
     }
 }
 
-static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+static inline void nn_any(mk_type type, int64_t m, int64_t n, int64_t k, const float *x,
+                          int64_t x_stride, const void *w, int64_t w_stride, float *y,
+                          int64_t y_stride) {
     for (int64_t i = 0; i < m; i++) {
         float *out = y + i * y_stride;
         for (int64_t l = 0; l < k; l++) {
             float factor = x[i * x_stride + l];
-            const float *row = w + l * w_stride;
             for (int64_t j = 0; j < n; j++)
-                out[j] += factor * row[j];
+                out[j] += factor * mk_load(w, type, l * w_stride + j);
         }
     }
+}
+
+static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nn_any(MK_F32, m, n, k, x, x_stride, w, w_stride, y, y_stride);
+}
+
+static void matmul_nn_f16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                          const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nn_any(MK_F16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
+}
+
+static void matmul_nn_bf16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
+    nn_any(MK_BF16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
 }
 
 static void narrow_f16(int64_t n, const float *x, uint16_t *y) {
@@ -94,6 +109,8 @@ void mk_dense_ref(mk_kernels *kernels) {
     kernels->matmul_nt_bf16 = matmul_nt_bf16;
     kernels->matmul_bf16 = matmul_bf16;
     kernels->matmul_nn = matmul_nn;
+    kernels->matmul_nn_f16 = matmul_nn_f16;
+    kernels->matmul_nn_bf16 = matmul_nn_bf16;
     kernels->widen_f16 = widen_f16;
     kernels->widen_bf16 = widen_bf16;
     kernels->narrow_f16 = narrow_f16;
