@@ -139,10 +139,17 @@ static void load_queries(const block *b) {
     for (int64_t r = 0; r < b->rows; r++) {
         int64_t head = b->head + r / b->queries, query = b->query + r % b->queries;
         int64_t from = b->batch * l->strides[0] + head * l->strides[1] + query * l->strides[2];
-        float *to = b->q + r * at->q_floats, *wide = at->pairs || at->q8_direct ? b->tile : to;
-        mc_widen(at->kern, l->dtype, q->data, from, l->strides[3], at->d, wide);
-        if (at->pairs) at->kern->narrow_bf16(at->d, wide, (uint16_t *)b->q + r * at->d);
-        if (at->q8_direct) at->kern->narrow_q8(at->d, wide, (uint8_t *)to);
+        float *to = b->q + r * at->q_floats;
+        if (!at->pairs && !at->q8_direct) {
+            mc_widen(at->kern, l->dtype, q->data, from, l->strides[3], at->d, to);
+            continue;
+        }
+        const float *row =
+            mc_row_see(at->kern, l->dtype, q->data, from, l->strides[3], at->d, b->tile);
+        if (at->pairs)
+            at->kern->narrow_bf16(at->d, row, (uint16_t *)b->q + r * at->d);
+        else
+            at->kern->narrow_q8(at->d, row, (uint8_t *)to);
     }
 }
 
@@ -319,13 +326,14 @@ static void store_rows(const block *b, int64_t begin, int64_t end) {
     const attention *at = b->at;
     const mc_operand *out = &at->call->out;
     for (int64_t r = 0; r < b->rows; r++) {
-        float *y = b->y + r * at->dv;
+        float *y = b->y + r * at->dv + begin;
         float total = b->totals[r] == 0 ? 1 : b->totals[r];
-        for (int64_t i = begin; i < end; i++)
-            y[i] /= total;
         int64_t head = b->head + r / b->queries, query = b->query + r % b->queries;
-        int64_t to = ((b->batch * at->heads + head) * at->lq + query) * at->dv;
-        mc_narrow(at->kern, out->layout->dtype, y + begin, end - begin, out->data, to + begin);
+        int64_t at_out = ((b->batch * at->heads + head) * at->lq + query) * at->dv + begin;
+        float *to = mc_row_aim(out->layout->dtype, out->data, at_out, y);
+        for (int64_t i = 0; i < end - begin; i++)
+            to[i] = y[i] / total;
+        mc_narrow(at->kern, out->layout->dtype, to, end - begin, out->data, at_out);
     }
 }
 

@@ -5,7 +5,7 @@
 #include "cpu/rows.h"
 #include "graph/attr.h"
 
-/* Where the result may take x's memory, a row is read into scratch before it is written. */
+/* The result may take x's memory: rows then lie where they lay. */
 typedef struct norm_work {
     const mk_kernels *kern;
     const mc_call *call;
@@ -24,19 +24,20 @@ static double sum_of(const float *x, int64_t n) {
     return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
-/* x - its mean */
-static void centre(int64_t d, float *x) {
+/* y = x - its mean */
+static void centre(int64_t d, const float *x, float *y) {
     float mean = (float)(sum_of(x, d) / (double)d);
     for (int64_t i = 0; i < d; i++)
-        x[i] -= mean;
+        y[i] = x[i] - mean;
 }
 
-static void norm_row(const norm_work *work, float *x) {
-    if (work->centred) centre(work->d, x);
-    work->kern->rms_norm(work->d, x, work->weight, work->eps, x);
+/* y may be x. */
+static void norm_row(const norm_work *work, const float *x, float *y) {
+    if (work->centred) centre(work->d, x, y);
+    work->kern->rms_norm(work->d, work->centred ? y : x, work->weight, work->eps, y);
     if (work->bias == NULL) return;
     for (int64_t i = 0; i < work->d; i++)
-        x[i] += work->bias[i];
+        y[i] += work->bias[i];
 }
 
 static void norm_rows(void *context, int64_t begin, int64_t end, int worker) {
@@ -45,10 +46,12 @@ static void norm_rows(void *context, int64_t begin, int64_t end, int worker) {
     float *row = work->scratch + worker * work->d;
     int last = x->layout->ndim - 1;
     for (int64_t r = begin; r < end; r++) {
-        mc_widen(work->kern, x->layout->dtype, x->data, mc_row_offset(x->layout, last, r),
-                 x->layout->strides[last], work->d, row);
-        norm_row(work, row);
-        mc_narrow(work->kern, out->layout->dtype, row, work->d, out->data, r * work->d);
+        const float *from =
+            mc_row_see(work->kern, x->layout->dtype, x->data, mc_row_offset(x->layout, last, r),
+                       x->layout->strides[last], work->d, row);
+        float *to = mc_row_aim(out->layout->dtype, out->data, r * work->d, row);
+        norm_row(work, from, to);
+        mc_narrow(work->kern, out->layout->dtype, to, work->d, out->data, r * work->d);
     }
 }
 

@@ -83,10 +83,13 @@ static void turn_rows(void *context, int64_t begin, int64_t end, int worker) {
     for (int64_t r = begin; r < end; r++) {
         int64_t table = w->tables == 1 ? 0 : r / w->inner;
         const float *cosines = w->table + (table * w->len + r % w->len) * 2 * w->half;
-        mc_widen(w->kern, x->layout->dtype, x->data, mc_row_offset(x->layout, last, r),
-                 x->layout->strides[last], w->d, from);
-        turn(w, cosines, from, to);
-        mc_narrow(w->kern, out->layout->dtype, to, w->d, out->data, r * w->d);
+        const float *row =
+            mc_row_see(w->kern, x->layout->dtype, x->data, mc_row_offset(x->layout, last, r),
+                       x->layout->strides[last], w->d, from);
+        float *y = mc_row_aim(out->layout->dtype, out->data, r * w->d, to);
+        if (y == row) y = to; /* the result took x's memory */
+        turn(w, cosines, row, y);
+        mc_narrow(w->kern, out->layout->dtype, y, w->d, out->data, r * w->d);
     }
 }
 

@@ -40,14 +40,23 @@ void mc_widen(const mk_kernels *kern, mica_dtype dtype, const void *data, int64_
         kern->widen_f16(n, x, y);
 }
 
+const float *mc_row_see(const mk_kernels *kern, mica_dtype dtype, const void *data, int64_t offset,
+                        int64_t stride, int64_t n, float *y) {
+    if (dtype == MICA_F32 && stride == 1) return (const float *)data + offset;
+    mc_widen(kern, dtype, data, offset, stride, n, y);
+    return y;
+}
+
 void mc_narrow(const mk_kernels *kern, mica_dtype dtype, const float *x, int64_t n, void *data,
                int64_t offset) {
-    if (dtype == MICA_F32)
-        memcpy((float *)data + offset, x, (size_t)n * sizeof *x);
-    else if (dtype == MICA_BF16)
+    if (dtype == MICA_F32) {
+        float *y = (float *)data + offset;
+        if (x != y) memcpy(y, x, (size_t)n * sizeof *x);
+    } else if (dtype == MICA_BF16) {
         kern->narrow_bf16(n, x, (uint16_t *)data + offset);
-    else
+    } else {
         kern->narrow_f16(n, x, (uint16_t *)data + offset);
+    }
 }
 
 /* True where the rows are f32, contiguous, and equally far apart. */

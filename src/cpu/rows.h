@@ -15,9 +15,18 @@ int64_t mc_row_count(const mc_layout *l, int n_axes);
 void mc_widen(const mk_kernels *kern, mica_dtype dtype, const void *data, int64_t offset,
               int64_t stride, int64_t n, float *y);
 
-/* n f32 to contiguous floats of dtype, rounded once. */
+/* The same floats as f32 side by side: where they lie, if they are so, else widened to y. */
+const float *mc_row_see(const mk_kernels *kern, mica_dtype dtype, const void *data, int64_t offset,
+                        int64_t stride, int64_t n, float *y);
+
+/* n f32 to contiguous floats of dtype, rounded once; nothing to do where they are there already. */
 void mc_narrow(const mk_kernels *kern, mica_dtype dtype, const float *x, int64_t n, void *data,
                int64_t offset);
+
+/* Where a kernel shall leave n f32 that mc_narrow brings to `offset`: there, if they are f32, else y. */
+static inline float *mc_row_aim(mica_dtype dtype, void *data, int64_t offset, float *y) {
+    return dtype == MICA_F32 ? (float *)data + offset : y;
+}
 
 /* A float operand [..., K] as f32 rows. */
 typedef struct mc_rows {
