@@ -7,6 +7,7 @@ Cases:
     prefill:N      tokens a second of reading a prompt of N
     decode:N[@D]   tokens a second of N tokens, one after the other, behind D of context (0)
     batch:NxR      the same for R sequences at once: tokens a second of all together
+    classify:NxR   tokens a second of reading R prompts of N words, or tokens, at once
     first:N        seconds from the start of the process to the end of it, with one token after
                    a prompt of N
 
@@ -41,7 +42,7 @@ WEIGHTS = (".safetensors", ".gguf", ".bin")
 
 class Case:
     def __init__(self, text):
-        match = re.fullmatch(r"(prefill|first):(\d+)|(decode):(\d+)(?:@(\d+))?|(batch):(\d+)x(\d+)", text)
+        match = re.fullmatch(r"(prefill|first):(\d+)|(decode):(\d+)(?:@(\d+))?|(batch|classify):(\d+)x(\d+)", text)
         if not match:
             sys.exit(f"compare: no case: {text}")
         kind, *numbers = [part for part in match.groups() if part is not None]
@@ -50,7 +51,7 @@ class Case:
         self.values = {"prompt": a, "tokens": a, "depth": 0, "context": 1, "rows": 1}
         if kind == "decode":
             self.values |= {"depth": b, "context": max(b, 1)}
-        if kind == "batch":
+        if kind in ("batch", "classify"):
             self.values |= {"rows": b, "cells": b * -(-(a + 4) // 256) * 256}  # of the cache, in blocks
         self.values["text"] = shlex.quote(" the" * a)
 
@@ -68,7 +69,7 @@ class Contestant:
     def command(self, case, threads):
         """-> what to run and the expression that finds the rate"""
         values = self.values | case.values | {"threads": threads, "model": shlex.quote(str(self.path))}
-        command, rate = self.commands[case.kind]
+        command, rate = self.commands.get(case.kind, ("false", None))
         return command.format(**values), rate and re.sub(r"\{(\w+)\}", lambda m: str(values[m[1]]) if m[1] in values else m[0], rate)
 
 
@@ -160,7 +161,7 @@ def find_contestants(args):
     found = []
     for engine, model, *options in spec["contestants"]:
         for name, build in builds if engine == "mica" else [(engine, "")]:
-            own = {"mica": Path(build, "mica"), "mica_batch": Path(build, "bench/batch"), "options": " ".join(options)}
+            own = {"mica": Path(build, "mica"), "mica_bench": Path(build, "bench"), "options": " ".join(options)}
             c = Contestant(name, spec["engines"][engine], model, own["options"], values | own)
             if not re.search(args.only, c.name) or args.skip and re.search(args.skip, c.name):
                 continue

@@ -1,0 +1,70 @@
+/* Prompts classified together: tokens of prompts a second.
+ *
+ *     classify MODEL [WORDS [PROMPTS [THREADS]]]
+ *
+ * Each prompt is WORDS words of one or two tokens (32), and differs from the others from the first
+ * word on. The best of a few calls. THREADS 0: one a core. */
+#include <mica/mica.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 64, MOST_WORDS = 4096, CALLS = 4 };
+
+/* "one the the the ..." */
+static char *new_prompt(int index, int words) {
+    static const char *const first[] = {"One", "Two", "Red", "Sea", "Day", "Man", "Sun", "Old"};
+    char *text = malloc((size_t)words * 4 + 16);
+    if (text == NULL) return NULL;
+    int at = sprintf(text, "%s", first[index % 8]);
+    for (int i = index / 8; i > 0; i--) /* the rounds differ, too */
+        at += sprintf(text + at, " %s", first[i % 8]);
+    for (int i = 1; i < words; i++)
+        at += sprintf(text + at, " the");
+    return text;
+}
+
+static mica_status measure(const mica_model *model, char *const *prompts, size_t count) {
+    double best = 0.0;
+    int64_t tokens = 0;
+    for (int call = 0; call < CALLS; call++) {
+        mica_classify_results *results = NULL;
+        mica_status status =
+            mica_classify(model, (const char *const *)prompts, count, NULL, &results);
+        if (status != MICA_OK) return status;
+        tokens = 0;
+        for (size_t i = 0; i < count; i++)
+            tokens += results->rows[i].prompt_tokens;
+        double rate = (double)tokens / results->seconds;
+        if (rate > best) best = rate;
+        mica_classify_free(&results);
+    }
+    printf("prompts  tokens  tokens/s\n%7zu  %6lld  %8.1f\n", count, (long long)tokens, best);
+    return MICA_OK;
+}
+
+int main(int argc, char **argv) {
+    int words = argc > 2 ? atoi(argv[2]) : 32, count = argc > 3 ? atoi(argv[3]) : 4;
+    int threads = argc > 4 ? atoi(argv[4]) : 0;
+    if (argc < 2 || words < 1 || words > MOST_WORDS || count < 1 || count > MOST) {
+        fprintf(stderr,
+                "usage: %s MODEL [WORDS [PROMPTS [THREADS]]], at most %d words, %d prompts\n",
+                argv[0], MOST_WORDS, MOST);
+        return 2;
+    }
+    char *prompts[MOST] = {0};
+    mica_model *model = NULL;
+    mica_status status =
+        mica_model_open(argv[1], &(mica_model_options){.threads = threads}, &model);
+    bool made = true;
+    for (int i = 0; i < count; i++)
+        made = (prompts[i] = new_prompt(i, words)) != NULL && made;
+    if (status == MICA_OK && made) status = measure(model, prompts, (size_t)count);
+    if (status != MICA_OK) fprintf(stderr, "%s\n", mica_last_error());
+    if (!made) fprintf(stderr, "out of memory\n");
+    for (int i = 0; i < count; i++)
+        free(prompts[i]);
+    mica_model_close(&model);
+    return status != MICA_OK || !made;
+}
