@@ -39,6 +39,12 @@ MK_INLINE __m256i dot_four(room fit, __m256i dot, const uint8_t *w, int64_t step
     return _mm256_add_epi32(dot, fit == HALVES ? _mm256_slli_epi32(rest, 4) : rest);
 }
 
+/* dot plus the products of 32 codes of at most 6 bits with 32 of x. */
+MK_INLINE __m256i dot_row(__m256i dot, __m256i w, __m256i x) {
+    __m256i pairs = _mm256_maddubs_epi16(w, x);
+    return _mm256_add_epi32(dot, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
 #include "cpu/kern/fast_avx2_text.h"
 
 void mk_fast_avx2(mk_kernels *kernels) {

@@ -2,11 +2,12 @@
  *
  * Rows are turned over, as bytes, so that a register holds four codes of each, which meet four codes
  * of x that are broadcast. One text for both: whoever includes it says before how four registers of
- * codes meet 16 codes of x (room, room_of, dot_four) and how many rows of x meet a tile at once
+ * codes meet 16 codes of x (room, room_of, dot_four), how 32 codes of a row meet 32 of x (dot_row) and how many rows of x meet a tile at once
  * (HIGH). */
 #define LANES 8
 #define BLOCK 128 /* codes of a row that are turned over together */
 #define STREAMED 4
+#define FETCHED_AHEAD 4096 /* bytes past the next 8 rows */
 
 /* 8 rows of weights; those that are not there are others again, whose results are not stored. */
 typedef struct lanes {
@@ -22,7 +23,7 @@ static lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
         l.codes[i] = (const uint8_t *)(w->codes + l.row[i] * w->codes_stride);
     }
     /* Past the last rows as well: most often more of them follow, and a fetch cannot fail. */
-    l.next = (const char *)(w->codes + (r + LANES) * w->codes_stride);
+    l.next = (const char *)(w->codes + (r + LANES) * w->codes_stride) + FETCHED_AHEAD;
     return l;
 }
 
@@ -89,43 +90,52 @@ static void fill_stage(const mk_qrows *w, const lanes *l, int64_t g, int64_t cou
 
 /* ---- codes ---- */
 
-/* 32 codes of 2, 3, 5 or 6 bits as bytes. Half of them lie in 2 * bits bytes; the two bytes that a
- * code begins in go to 16 bits of their own, where a product shifts the code to the top. */
+/* 32 codes of 2, 3, 5 or 6 bits as bytes. A lane takes 16 of them, which lie in 2 * bits bytes: it loads
+ * 8 or 16 bytes, all within the 32 codes. The two bytes that a code begins in go to 16 bits of their own,
+ * where a product shifts the code to the top. */
 typedef struct spreader {
-    __m256i words[2], bytes[2], lift, load;
+    __m256i bytes[2], lift;
     __m128i lower;
+    int64_t second; /* byte at which the second lane loads */
+    bool wide;      /* 16 bytes a lane */
 } spreader;
 
 static spreader spreader_of(int bits) {
-    spreader s = {.load = mk_first(bits), .lower = _mm_cvtsi32_si128(16 - bits)};
-    int32_t words[8];
+    spreader s = {.lower = _mm_cvtsi32_si128(16 - bits), .wide = bits >= 5};
+    int loaded = s.wide ? 16 : 8;
     uint8_t bytes[32];
     uint16_t lift[16];
-    for (int half = 0; half < 2; half++) {
-        int from = half * 2 * bits;
-        for (int i = 0; i < 8; i++)
-            words[i] = from / 4 + i % 4;
+    s.second = 4 * bits - loaded;
+    for (int half = 0; half < 2; half++) { /* codes 8 * half .. of each lane */
         for (int i = 0; i < 16; i++) {
-            int bit = i * bits;
-            bytes[2 * i] = (uint8_t)(from % 4 + bit / 8);
-            bytes[2 * i + 1] = (uint8_t)(from % 4 + bit / 8 + 1);
+            int bit = (8 * half + i % 8) * bits;
+            int byte = bit / 8 + (i < 8 ? 0 : loaded - 2 * bits);
+            bytes[2 * i] = (uint8_t)byte;
+            bytes[2 * i + 1] = (uint8_t)(byte + 1);
             lift[i] = (uint16_t)(1u << (16 - bits - bit % 8));
         }
-        s.words[half] = _mm256_loadu_si256((const void *)words);
         s.bytes[half] = _mm256_loadu_si256((const void *)bytes);
     }
     s.lift = _mm256_loadu_si256((const void *)lift);
     return s;
 }
 
-MK_INLINE __m256i spread(const spreader *s, const uint8_t *codes) {
-    __m256i v = _mm256_maskload_epi32((const void *)codes, s->load), half[2];
+MK_INLINE __m256i spread(const spreader *s, bool wide, const uint8_t *codes) {
+    const void *first = codes, *second = codes + s->second;
+    __m128i low = wide ? _mm_loadu_si128(first) : _mm_loadl_epi64(first);
+    __m128i high = wide ? _mm_loadu_si128(second) : _mm_loadl_epi64(second);
+    __m256i v = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1), half[2];
     for (int h = 0; h < 2; h++) {
-        half[h] = _mm256_shuffle_epi8(_mm256_permutevar8x32_epi32(v, s->words[h]), s->bytes[h]);
-        half[h] = _mm256_mullo_epi16(half[h], s->lift);
+        half[h] = _mm256_mullo_epi16(_mm256_shuffle_epi8(v, s->bytes[h]), s->lift);
         half[h] = _mm256_srl_epi16(half[h], s->lower);
     }
-    return _mm256_permute4x64_epi64(_mm256_packus_epi16(half[0], half[1]), 0xd8);
+    return _mm256_packus_epi16(half[0], half[1]);
+}
+
+/* Asks for what follows 8 rows of 32 codes of `bits` from byte `byte` of each. */
+MK_INLINE void fetch_next(const lanes *l, int bits, int64_t byte) {
+    for (int i = 0; i < 4 * LANES * bits; i += 64)
+        _mm_prefetch(l->next + byte * LANES + i, _MM_HINT_T1);
 }
 
 /* 32 bytes of every row from byte `at`, of which `words` words are there. */
@@ -174,9 +184,8 @@ MK_INLINE void read_block(const mk_qrows *w, const lanes *l, const spreader *s, 
         __m256i r[LANES];
 #pragma GCC unroll 8
         for (int i = 0; i < LANES; i++)
-            r[i] = spread(s, l->codes[i] + byte);
-        for (int i = 0; i < LANES / 4; i++)
-            _mm_prefetch(l->next + byte * LANES + 64 * i, _MM_HINT_T1);
+            r[i] = spread(s, s->wide, l->codes[i] + byte);
+        fetch_next(l, w->bits, byte);
         turn(r);
 #pragma GCC unroll 8
         for (int i = 0; i < LANES; i++)
@@ -245,9 +254,60 @@ MK_INLINE void store_first(float *y, int64_t n, __m256 v) {
         _mm256_maskstore_ps(y, mk_first(n), v);
 }
 
+/* The sums of 8 registers. */
+MK_INLINE __m256i join(const __m256i part[LANES]) {
+    __m256i a =
+        _mm256_hadd_epi32(_mm256_hadd_epi32(part[0], part[1]), _mm256_hadd_epi32(part[2], part[3]));
+    __m256i b =
+        _mm256_hadd_epi32(_mm256_hadd_epi32(part[4], part[5]), _mm256_hadd_epi32(part[6], part[7]));
+    return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20),
+                            _mm256_permute2x128_si256(a, b, 0x31));
+}
+
+/* y[8] of the rows in l, of 2, 3, 5 or 6 bits, and one row of x: codes meet it as they lie, and a group's
+ * sums are turned over instead of its codes. */
+MK_INLINE __m256 narrow_product(bool wide, const mk_qrows *w, const spreader *s, const lanes *l,
+                                const mk_xrows *x) {
+    int64_t group = w->group, groups = w->k / group, byte = 0;
+    const int8_t *a = x->codes;
+    stage st;
+    __m256 y = _mm256_setzero_ps();
+    for (int64_t g = 0; g < groups; g++) {
+        __m256i part[LANES];
+        if (g % LANES == 0) fill_stage(w, l, g, groups - g < LANES ? groups - g : LANES, &st);
+        for (int i = 0; i < LANES; i++)
+            part[i] = _mm256_setzero_si256();
+        for (int64_t at = 0; at < group; at += 32, a += 32, byte += 4 * w->bits) {
+            __m256i meet = _mm256_loadu_si256((const void *)a);
+#pragma GCC unroll 8
+            for (int i = 0; i < LANES; i++)
+                part[i] = dot_row(part[i], spread(s, wide, l->codes[i] + byte), meet);
+            fetch_next(l, w->bits, byte);
+        }
+        y = add_group(y, join(part), st.scales[g % LANES], st.biases[g % LANES], x->scales[g],
+                      x->sums[g]);
+    }
+    return y;
+}
+
+static void matvec_narrow(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y) {
+    const spreader s = spreader_of(w->bits);
+    for (int64_t r = 0; r < n; r += LANES) {
+        lanes l = lanes_of(w, n, r);
+        if (s.wide)
+            store_first(y + r, n - r, narrow_product(true, w, &s, &l, x));
+        else
+            store_first(y + r, n - r, narrow_product(false, w, &s, &l, x));
+    }
+}
+
 static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                    int64_t y_stride) {
     room fit = room_of(w->mode == MK_AFFINE ? w->bits : MK_FAST_E2M1_BITS);
+    if (m == 1 && w->bits != 4 && w->bits != 8) {
+        matvec_narrow(w, n, x, y);
+        return;
+    }
     for (int64_t r = 0; r < n; r += LANES) {
         lanes l = lanes_of(w, n, r);
         for (int64_t i = 0; i < m; i += STREAMED) {

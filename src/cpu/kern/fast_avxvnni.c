@@ -25,6 +25,12 @@ MK_INLINE __m256i dot_four(room fit, __m256i dot, const uint8_t *w, int64_t step
     return dot;
 }
 
+/* dot plus the products of 32 codes with 32 of x. */
+MK_INLINE __m256i dot_row(__m256i dot, __m256i w, __m256i x) {
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(dot) : "x"(w), "x"(x));
+    return dot;
+}
+
 #include "cpu/kern/fast_avx2_text.h"
 
 void mk_fast_avxvnni(mk_kernels *kernels) {
