@@ -40,8 +40,24 @@ MK_INLINE __m256i dot_four(room fit, __m256i dot, const uint8_t *w, int64_t step
 }
 
 /* dot plus the products of 32 codes of at most 6 bits with 32 of x. */
-MK_INLINE __m256i dot_row(__m256i dot, __m256i w, __m256i x) {
-    __m256i pairs = _mm256_maddubs_epi16(w, x);
+MK_INLINE __m256i dot_row(__m256i dot, __m256i w, const int8_t *x) {
+    __m256i pairs = _mm256_maddubs_epi16(w, _mm256_loadu_si256((const void *)x));
+    return _mm256_add_epi32(dot, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+/* The same of 8 bits. */
+MK_INLINE __m256i dot_bytes(__m256i dot, const uint8_t *w, const int8_t *x) {
+    for (int h = 0; h < 2; h++) {
+        __m256i a = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)(w + 16 * h)));
+        __m256i b = _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)(x + 16 * h)));
+        dot = _mm256_add_epi32(dot, _mm256_madd_epi16(a, b));
+    }
+    return dot;
+}
+
+/* The same of 64 codes of at most 5 bits. */
+MK_INLINE __m256i dot_two(__m256i dot, __m256i w0, __m256i x0, __m256i w1, __m256i x1) {
+    __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(w0, x0), _mm256_maddubs_epi16(w1, x1));
     return _mm256_add_epi32(dot, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 

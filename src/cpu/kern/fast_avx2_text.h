@@ -1,9 +1,12 @@
 /* The fast products of AVX2 and of AVX-VNNI: a row of weights in each lane, 8 at a time.
  *
  * Rows are turned over, as bytes, so that a register holds four codes of each, which meet four codes
- * of x that are broadcast. One text for both: whoever includes it says before how four registers of
- * codes meet 16 codes of x (room, room_of, dot_four), how 32 codes of a row meet 32 of x (dot_row) and how many rows of x meet a tile at once
- * (HIGH). */
+ * of x that are broadcast. With one row of x, codes meet it as they lie, and the sums of a group are
+ * turned over.
+ *
+ * One text for both: whoever includes it says before how four registers of codes meet 16 codes of x
+ * (room, room_of, dot_four), how codes of one row meet as many of x (dot_row, dot_bytes, dot_two) and
+ * how many rows of x meet a tile at once (HIGH). */
 #define LANES 8
 #define BLOCK 128 /* codes of a row that are turned over together */
 #define STREAMED 4
@@ -58,6 +61,23 @@ MK_INLINE __m256 load_scales(const void *row, mk_type type, int64_t g, int64_t c
     return _mm256_maskload_ps((const float *)row + g, mk_first(count));
 }
 
+/* Halves of the first `count` of 8 scales of a byte each. */
+MK_INLINE __m256 half_scales(mk_mode mode, const uint8_t *scales, int64_t count) {
+    float row[LANES] = {0};
+    if (mode == MK_MXFP4 &&
+        count == LANES) { /* exponents; the smallest is a subnormal, 255 is NaN */
+        __m256i e = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)scales));
+        __m256i nan = _mm256_cmpeq_epi32(e, _mm256_set1_epi32(255));
+        __m256i none = _mm256_cmpeq_epi32(e, _mm256_setzero_si256());
+        e = _mm256_or_si256(_mm256_slli_epi32(e, 23), _mm256_srli_epi32(nan, 1));
+        e = _mm256_or_si256(e, _mm256_and_si256(none, _mm256_set1_epi32(0x400000)));
+        return _mm256_mul_ps(_mm256_castsi256_ps(e), _mm256_set1_ps(0.5f));
+    }
+    for (int64_t c = 0; c < count; c++)
+        row[c] = 0.5f * (mode == MK_NVFP4 ? mk_from_e4m3(scales[c]) : mk_from_e8m0(scales[c]));
+    return _mm256_loadu_ps(row);
+}
+
 static void fill_stage(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, stage *st) {
     __m256i scales[LANES], biases[LANES];
     for (int i = 0; i < LANES; i++) {
@@ -70,12 +90,7 @@ static void fill_stage(const mk_qrows *w, const lanes *l, int64_t g, int64_t cou
                 load_scales((const char *)w->biases + bytes, w->type, g, count));
             continue;
         }
-        float row[LANES] = {0};
-        for (int64_t c = 0; c < count; c++) {
-            uint8_t byte = ((const uint8_t *)w->scales)[at + g + c];
-            row[c] = 0.5f * (w->mode == MK_NVFP4 ? mk_from_e4m3(byte) : mk_from_e8m0(byte));
-        }
-        __m256 v = _mm256_loadu_ps(row);
+        __m256 v = half_scales(w->mode, (const uint8_t *)w->scales + at + g, count);
         scales[i] = _mm256_castps_si256(v);
         biases[i] =
             _mm256_castps_si256(_mm256_mul_ps(v, _mm256_set1_ps((float)-MK_FAST_E2M1_ZERO)));
@@ -97,12 +112,12 @@ typedef struct spreader {
     __m256i bytes[2], lift;
     __m128i lower;
     int64_t second; /* byte at which the second lane loads */
-    bool wide;      /* 16 bytes a lane */
+    int loaded;     /* bytes a lane */
 } spreader;
 
 static spreader spreader_of(int bits) {
-    spreader s = {.lower = _mm_cvtsi32_si128(16 - bits), .wide = bits >= 5};
-    int loaded = s.wide ? 16 : 8;
+    int loaded = bits >= 5 ? 16 : 8;
+    spreader s = {.lower = _mm_cvtsi32_si128(16 - bits), .loaded = loaded};
     uint8_t bytes[32];
     uint16_t lift[16];
     s.second = 4 * bits - loaded;
@@ -120,10 +135,10 @@ static spreader spreader_of(int bits) {
     return s;
 }
 
-MK_INLINE __m256i spread(const spreader *s, bool wide, const uint8_t *codes) {
+MK_INLINE __m256i spread(const spreader *s, int loaded, const uint8_t *codes) {
     const void *first = codes, *second = codes + s->second;
-    __m128i low = wide ? _mm_loadu_si128(first) : _mm_loadl_epi64(first);
-    __m128i high = wide ? _mm_loadu_si128(second) : _mm_loadl_epi64(second);
+    __m128i low = loaded == 16 ? _mm_loadu_si128(first) : _mm_loadl_epi64(first);
+    __m128i high = loaded == 16 ? _mm_loadu_si128(second) : _mm_loadl_epi64(second);
     __m256i v = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1), half[2];
     for (int h = 0; h < 2; h++) {
         half[h] = _mm256_mullo_epi16(_mm256_shuffle_epi8(v, s->bytes[h]), s->lift);
@@ -184,7 +199,7 @@ MK_INLINE void read_block(const mk_qrows *w, const lanes *l, const spreader *s, 
         __m256i r[LANES];
 #pragma GCC unroll 8
         for (int i = 0; i < LANES; i++)
-            r[i] = spread(s, s->wide, l->codes[i] + byte);
+            r[i] = spread(s, s->loaded, l->codes[i] + byte);
         fetch_next(l, w->bits, byte);
         turn(r);
 #pragma GCC unroll 8
@@ -254,58 +269,137 @@ MK_INLINE void store_first(float *y, int64_t n, __m256 v) {
         _mm256_maskstore_ps(y, mk_first(n), v);
 }
 
-/* The sums of 8 registers. */
-MK_INLINE __m256i join(const __m256i part[LANES]) {
+/* The sums of 8 registers: of their lower lanes, and of their upper ones. */
+MK_INLINE void join(const __m256i part[LANES], __m256i sums[2]) {
     __m256i a =
         _mm256_hadd_epi32(_mm256_hadd_epi32(part[0], part[1]), _mm256_hadd_epi32(part[2], part[3]));
     __m256i b =
         _mm256_hadd_epi32(_mm256_hadd_epi32(part[4], part[5]), _mm256_hadd_epi32(part[6], part[7]));
-    return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20),
-                            _mm256_permute2x128_si256(a, b, 0x31));
+    sums[0] = _mm256_permute2x128_si256(a, b, 0x20);
+    sums[1] = _mm256_permute2x128_si256(a, b, 0x31);
 }
 
-/* y[8] of the rows in l, of 2, 3, 5 or 6 bits, and one row of x: codes meet it as they lie, and a group's
- * sums are turned over instead of its codes. */
-MK_INLINE __m256 narrow_product(bool wide, const mk_qrows *w, const spreader *s, const lanes *l,
-                                const mk_xrows *x) {
+/* y[8] of the rows in l, of any bits but 4, and one row of x: codes meet it as they lie, and a group's
+ * sums are turned over instead of its codes. loaded: spreader's, or 32 where codes are bytes. */
+MK_INLINE __m256 row_product(int loaded, const mk_qrows *w, const spreader *s, const lanes *l,
+                             const mk_xrows *x) {
     int64_t group = w->group, groups = w->k / group, byte = 0;
     const int8_t *a = x->codes;
     stage st;
     __m256 y = _mm256_setzero_ps();
     for (int64_t g = 0; g < groups; g++) {
-        __m256i part[LANES];
+        __m256i part[LANES], sums[2];
         if (g % LANES == 0) fill_stage(w, l, g, groups - g < LANES ? groups - g : LANES, &st);
         for (int i = 0; i < LANES; i++)
             part[i] = _mm256_setzero_si256();
         for (int64_t at = 0; at < group; at += 32, a += 32, byte += 4 * w->bits) {
-            __m256i meet = _mm256_loadu_si256((const void *)a);
 #pragma GCC unroll 8
-            for (int i = 0; i < LANES; i++)
-                part[i] = dot_row(part[i], spread(s, wide, l->codes[i] + byte), meet);
+            for (int i = 0; i < LANES; i++) {
+                const uint8_t *codes = l->codes[i] + byte;
+                part[i] = loaded == 32 ? dot_bytes(part[i], codes, a)
+                                       : dot_row(part[i], spread(s, loaded, codes), a);
+            }
             fetch_next(l, w->bits, byte);
         }
-        y = add_group(y, join(part), st.scales[g % LANES], st.biases[g % LANES], x->scales[g],
-                      x->sums[g]);
+        join(part, sums);
+        y = add_group(y, _mm256_add_epi32(sums[0], sums[1]), st.scales[g % LANES],
+                      st.biases[g % LANES], x->scales[g], x->sums[g]);
     }
     return y;
 }
 
-static void matvec_narrow(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y) {
-    const spreader s = spreader_of(w->bits);
+/* 64 codes of x, each 8 of them the even ones first: all even ones, all odd ones. */
+MK_INLINE void split_pairs(const int8_t *x, __m256i halves[2]) {
+    __m256 a = _mm256_loadu_ps((const float *)(const void *)x);
+    __m256 b = _mm256_loadu_ps((const float *)(const void *)(x + 32));
+    halves[0] = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0x88));
+    halves[1] = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0xdd));
+    for (int h = 0; h < 2; h++)
+        halves[h] = _mm256_permute4x64_epi64(halves[h], 0xd8);
+}
+
+/* part plus the products of 64 codes of 4 bits with x, the even ones and the odd ones. */
+MK_INLINE __m256i dot_nibbles(__m256i part, bool affine, const uint8_t *codes, const __m256i x[2]) {
+    static const uint8_t e2m1[16] = MK_FAST_E2M1;
+    const __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)e2m1));
+    const __m256i low = _mm256_set1_epi8(0x0f);
+    __m256i v = _mm256_loadu_si256((const void *)codes);
+    __m256i even = _mm256_and_si256(v, low), odd = _mm256_and_si256(_mm256_srli_epi16(v, 4), low);
+    if (!affine) even = _mm256_shuffle_epi8(table, even), odd = _mm256_shuffle_epi8(table, odd);
+    return dot_two(part, even, x[0], odd, x[1]);
+}
+
+/* y[8] of the rows in l, of 4 bits, and one row of x, as row_product. k is a multiple of 64: 64 codes are
+ * two groups of 32, one, or half a group. */
+MK_INLINE __m256 nibble_product(bool affine, int group, const mk_qrows *w, const lanes *l,
+                                const mk_xrows *x) {
+    int64_t groups = w->k / group, g = 0, step = group > 64 ? group : 64;
+    stage st;
+    __m256 y = _mm256_setzero_ps();
+    for (int64_t begin = 0; begin < w->k; begin += step) {
+        __m256i part[LANES], sums[2];
+        for (int i = 0; i < LANES; i++)
+            part[i] = _mm256_setzero_si256();
+        for (int64_t at = begin; at < begin + step; at += 64) {
+            __m256i halves[2];
+            split_pairs(x->codes + at, halves);
+#pragma GCC unroll 8
+            for (int i = 0; i < LANES; i++)
+                part[i] = dot_nibbles(part[i], affine, l->codes[i] + at / 2, halves);
+            for (int i = 0; i < LANES / 2; i++)
+                _mm_prefetch(l->next + at / 2 * LANES + 64 * i, _MM_HINT_T1);
+        }
+        join(part, sums);
+        if (group > 32) sums[0] = _mm256_add_epi32(sums[0], sums[1]);
+        for (int h = 0; h < (group > 32 ? 1 : 2); h++, g++) {
+            if (g % LANES == 0) fill_stage(w, l, g, groups - g < LANES ? groups - g : LANES, &st);
+            y = add_group(y, sums[h], st.scales[g % LANES], st.biases[g % LANES], x->scales[g],
+                          x->sums[g]);
+        }
+    }
+    return y;
+}
+
+static void matvec_nibbles(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y) {
     for (int64_t r = 0; r < n; r += LANES) {
         lanes l = lanes_of(w, n, r);
-        if (s.wide)
-            store_first(y + r, n - r, narrow_product(true, w, &s, &l, x));
+        __m256 sums;
+        if (w->mode != MK_AFFINE)
+            sums = nibble_product(false, 32, w, &l, x);
+        else if (w->group == 32)
+            sums = nibble_product(true, 32, w, &l, x);
+        else if (w->group == 64)
+            sums = nibble_product(true, 64, w, &l, x);
         else
-            store_first(y + r, n - r, narrow_product(false, w, &s, &l, x));
+            sums = nibble_product(true, 128, w, &l, x);
+        store_first(y + r, n - r, sums);
+    }
+}
+
+static void matvec_bytes(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y) {
+    const spreader s = spreader_of(w->bits == 8 ? 6 : w->bits);
+    for (int64_t r = 0; r < n; r += LANES) {
+        lanes l = lanes_of(w, n, r);
+        __m256 sums;
+        if (w->bits == 8)
+            sums = row_product(32, w, &s, &l, x);
+        else if (s.loaded == 16)
+            sums = row_product(16, w, &s, &l, x);
+        else
+            sums = row_product(8, w, &s, &l, x);
+        store_first(y + r, n - r, sums);
     }
 }
 
 static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                    int64_t y_stride) {
     room fit = room_of(w->mode == MK_AFFINE ? w->bits : MK_FAST_E2M1_BITS);
-    if (m == 1 && w->bits != 4 && w->bits != 8) {
-        matvec_narrow(w, n, x, y);
+    if (m == 1 && w->bits != 4) {
+        matvec_bytes(w, n, x, y);
+        return;
+    }
+    if (m == 1 && w->bits == 4 && w->group >= 32 && w->k % 64 == 0) {
+        matvec_nibbles(w, n, x, y);
         return;
     }
     for (int64_t r = 0; r < n; r += LANES) {

@@ -26,9 +26,22 @@ MK_INLINE __m256i dot_four(room fit, __m256i dot, const uint8_t *w, int64_t step
 }
 
 /* dot plus the products of 32 codes with 32 of x. */
-MK_INLINE __m256i dot_row(__m256i dot, __m256i w, __m256i x) {
+MK_INLINE __m256i dot_32(__m256i dot, __m256i w, __m256i x) {
     __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(dot) : "x"(w), "x"(x));
     return dot;
+}
+
+MK_INLINE __m256i dot_row(__m256i dot, __m256i w, const int8_t *x) {
+    return dot_32(dot, w, _mm256_loadu_si256((const void *)x));
+}
+
+MK_INLINE __m256i dot_bytes(__m256i dot, const uint8_t *w, const int8_t *x) {
+    return dot_row(dot, _mm256_loadu_si256((const void *)w), x);
+}
+
+/* 64 codes. */
+MK_INLINE __m256i dot_two(__m256i dot, __m256i w0, __m256i x0, __m256i w1, __m256i x1) {
+    return dot_32(dot_32(dot, w0, x0), w1, x1);
 }
 
 #include "cpu/kern/fast_avx2_text.h"
