@@ -23,15 +23,20 @@ static float *share(mc_draft *draft, int64_t i) {
     return &draft->right[i < MC_DRAFT_MATCH ? i : MC_DRAFT_MATCH];
 }
 
+static void note(float *share, bool right) {
+    *share += rate * ((right ? 1.0f : 0.0f) - *share);
+}
+
 /* What the text has come to tells which of the last guesses were right, up to the first wrong one. */
 static void learn(mc_draft *draft, const int32_t *ids, int64_t n) {
     for (int64_t i = 0; i < draft->count && draft->at + i < n; i++) {
         bool right = ids[draft->at + i] == draft->ids[i];
-        float *known = share(draft, i);
-        *known += rate * ((right ? 1.0f : 0.0f) - *known);
+        note(share(draft, i), right);
         if (!right) break;
     }
-    draft->count = 0;
+    if (draft->passed_match && draft->at < n)
+        note(&draft->right[draft->passed_match], ids[draft->at] == draft->passed);
+    draft->count = draft->passed_match = 0;
 }
 
 /* How many tokens before a and before b are the same. */
@@ -88,30 +93,31 @@ static mica_status ask(mc_draft *draft, const int32_t *ids, int64_t n, int64_t k
         if (i) MC_TRY(mc_session_feed(session, &draft->ids[i - 1], 1, &none));
         draft->ids[i] = mc_session_best(session)->id;
     }
-    draft->at = n;
     draft->count = k;
     return MICA_OK;
 }
 
-mica_status mc_draft_make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t most,
-                          int64_t *count) {
-    *count = 0;
+int64_t mc_draft_make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t most) {
+    int64_t length = 0;
     learn(draft, ids, n);
-    if (most <= 0) return MICA_OK;
+    if (most <= 0) return 0;
     int64_t from = look_up(ids, n, &draft->match);
+    draft->at = n;
     if (draft->match >= 2) {
-        draft->at = n;
         for (int64_t i = 0; i < most; i++) /* beyond the end, the guesses go on with themselves */
             draft->ids[i] = from + i < n ? ids[from + i] : draft->ids[from + i - n];
-        *count = choose_length(draft, most, cost);
-        draft->count = *count ? *count : 1; /* of a guess that is not computed is learned too */
+        length = choose_length(draft, most, cost);
+        draft->count = length ? length : 1; /* of a guess that is not computed is learned too */
     }
-    if (*count || !draft->model) return MICA_OK;
+    if (length || !draft->model) return length;
 
+    if (draft->count) {
+        draft->passed = draft->ids[0];
+        draft->passed_match = draft->match;
+    }
     draft->match = draft->count = 0;
-    int64_t length = choose_length(draft, most, cost + draft->model_cost);
-    if (length == 0 && ++draft->unasked % SELDOM) return MICA_OK;
-    MC_TRY(ask(draft, ids, n, length ? length : 1));
-    *count = draft->count;
-    return MICA_OK;
+    length = choose_length(draft, most, cost + draft->model_cost);
+    if (length == 0 && ++draft->unasked % SELDOM) return 0;
+    if (ask(draft, ids, n, length ? length : 1) != MICA_OK) draft->model = NULL;
+    return draft->count;
 }

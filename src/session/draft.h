@@ -31,17 +31,18 @@ typedef struct mc_draft {
     int64_t count;
     int64_t match; /* tokens that matched before them; each guess that was right is one more.
                       0: the draft model's */
+    /* A guess that was looked up and gave way to the draft model's, for it was not worth computing: of
+     * token `at` too. */
+    int32_t passed;
+    int64_t passed_match; /* 0: there is none */
 } mc_draft;
 
 /* For answers of a session, which the draft model may be told by. */
 void mc_draft_init(mc_draft *draft, const mc_session *session);
 
-/* Guesses how the text ids[n] goes on.
- *
- *  most    0 to MC_DRAFT_MOST: no more guesses than that.
- *  count   receives how many of draft->ids are worth computing together with the text's last token.
- *  errors  those of mc_session_feed, of the draft model */
-mica_status mc_draft_make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t most,
-                          int64_t *count);
+/* Guesses how the text ids[n] goes on: returns how many of draft->ids are worth computing together with
+ * the text's last token, `most` (0 to MC_DRAFT_MOST) at the most. A draft model that fails is asked no
+ * more. */
+int64_t mc_draft_make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t most);
 
 #endif

@@ -201,7 +201,10 @@ static mica_status prefill(mc_stream *stream, const float **logits) {
     int64_t unused;
     MC_TRY(read_prompt(stream, stream->session, &stream->reused, logits));
     if (!draft || stream->prompt > mc_session_room(draft)) return MICA_OK;
-    return read_prompt(stream, draft, &unused, NULL);
+    mica_status status = read_prompt(stream, draft, &unused, NULL);
+    if (status == MICA_OK || status == MICA_ECANCELLED) return status;
+    stream->draft.model = NULL; /* an answer needs no guesses */
+    return MICA_OK;
 }
 
 /* Whether nothing needs logits but the best one's token. */
@@ -227,8 +230,7 @@ static mica_status look_ahead(mc_stream *stream, const int32_t *ids, int64_t n) 
     int64_t most = stream->draft_tokens;
     if (most > left - 1) most = left - 1;
     if (most > room - n) most = room - n;
-    int64_t count;
-    MC_TRY(mc_draft_make(&stream->draft, ids, n, most, &count));
+    int64_t count = mc_draft_make(&stream->draft, ids, n, most);
     if (count == 0) return MICA_OK;
     ahead[0] = ids[n - 1];
     memcpy(ahead + 1, stream->draft.ids, (size_t)count * sizeof *ahead);

@@ -38,9 +38,7 @@ static uint32_t next_random(uint32_t *state) {
 static const mc_session nobody; /* without a draft model */
 
 static int64_t make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t most) {
-    int64_t count = -1;
-    assert_int_equal(mc_draft_make(draft, ids, n, most, &count), MICA_OK);
-    return count;
+    return mc_draft_make(draft, ids, n, most);
 }
 
 /* Texts of few different tokens: matches of all lengths. */
@@ -455,6 +453,51 @@ static void test_draft_model(void **state) {
     mc_session_close(&session);
 }
 
+/* That text repeats itself is noticed although looking it up was never right, and there is a draft model
+ * (which does not pay, and has no room). */
+static void test_draft_model_and_look_up(void **state) {
+    (void)state;
+    enum { N = 100 };
+    int32_t ids[N];
+    mc_lm small = *fixture.lm;
+    mc_session_model lesser = speaking;
+    small.spec.context = 1;
+    lesser.lm = &small;
+    mc_session *session = open_session(&speaking);
+    mc_draft draft;
+    int64_t made = 0;
+    assert_int_equal(mc_session_set_draft(session, &lesser), MICA_OK);
+    mc_draft_init(&draft, session);
+    for (int i = 1; i <= MC_DRAFT_MATCH; i++)
+        draft.right[i] = 0.0f;
+    for (int i = 0; i < N; i++)
+        ids[i] = i % 3;
+    for (int64_t n = 1; n < N; n++)
+        made = mc_draft_make(&draft, ids, n, 16);
+    assert_int_equal(made, 16);
+    mc_session_close(&session);
+}
+
+/* An answer goes on without a draft model that fails, at the prompt or later. */
+static void test_broken_draft_model(void **state) {
+    (void)state;
+    mc_lm broken[2] = {*fixture.lm, *fixture.lm};
+    mc_session_model failing = speaking;
+    static answer got;
+    broken[0].embed.weight = broken[1].head.weight = MICA_NONE;
+    for (int later = 0; later < 2; later++) {
+        mc_session *session = open_session(&speaking);
+        broken[later].weight_bytes = 1; /* it would be worth asking */
+        failing.lm = &broken[later];
+        assert_int_equal(mc_session_set_draft(session, &failing), MICA_OK);
+        run(session, prompt, 70, &(mica_generate_options){.max_tokens = 60}, &got);
+        assert_int_equal(got.finish, MICA_FINISH_LENGTH);
+        assert_int_equal(got.n, 60);
+        assert_memory_equal(got.ids, whole.ids, 60 * sizeof *got.ids);
+        mc_session_close(&session);
+    }
+}
+
 static void test_other_vocabulary(void **state) {
     (void)state;
     mc_lm cut = *fixture.lm;
@@ -537,6 +580,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_context, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_broken_off, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_draft_model, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(test_draft_model_and_look_up, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(test_broken_draft_model, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_other_vocabulary, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_refusals, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(test_no_memory, open_fixture, close_fixture),
