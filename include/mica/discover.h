@@ -22,7 +22,7 @@ typedef struct mica_found_model {
     const char *path;         /* for mica_model_open */
     const char *name;         /* "org/name" in the Hugging Face cache, else the path below the one
                                  that was searched, or that one's own last part */
-    const char *family;       /* "gemma3"; NULL: config.json names none that mica knows */
+    const char *family;       /* "gemma3"; NULL: config and tensors are of none that mica knows */
     const char *architecture; /* config.json's model_type, else its first architecture, else "" */
     const char *quantization; /* "4 bit, groups of 32 (affine)", "none"; "gptq" and the like, which
                                  mica does not open */

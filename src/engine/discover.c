@@ -3,6 +3,7 @@
 #include "base/filemap.h"
 #include "io/config.h"
 #include "io/model_search.h"
+#include "io/safetensors.h"
 #include "model/family.h"
 #include "model/packing.h"
 
@@ -23,6 +24,16 @@ static mica_status copy(mc_arena *arena, mc_str text, const char **out) {
     return *out ? MICA_OK : mc_fail_nomem("a list of models");
 }
 
+/* Of a folder whose config names no family: that of its tensors, if any. */
+static mica_status find_by_tensors(const mc_config_scope *root, const char *folder,
+                                   const mc_family **family) {
+    mc_weights *weights;
+    mica_status status = mc_weights_open(folder, NULL, &weights);
+    if (status == MICA_OK) status = mc_family_find(root, weights, family);
+    mc_weights_close(&weights);
+    return status;
+}
+
 /* Ill-typed keys are none here: mica_model_open will say what is wrong with them. */
 static mica_status describe_family(const mc_config_scope *root, mc_arena *arena,
                                    mica_found_model *model) {
@@ -32,8 +43,10 @@ static mica_status describe_family(const mc_config_scope *root, mc_arena *arena,
     (void)mc_config_strs(root, "architectures", MC_OPTIONAL, names, 16, &count);
     if (!text.len && count) text = names[0];
     const mc_family *family = NULL;
-    /* Without either the tensors tell, which are not opened here. */
-    if (text.len && mc_family_find(root, NULL, &family) == MICA_OK) model->family = family->name;
+    mica_status status = text.len ? mc_family_find(root, NULL, &family)
+                                  : find_by_tensors(root, model->path, &family);
+    if (status == MICA_ENOMEM) return status;
+    if (status == MICA_OK) model->family = family->name;
     return copy(arena, text, &model->architecture);
 }
 
