@@ -72,10 +72,24 @@ void cli_conversation_deinit(cli_conversation *c) {
 
 /* ---- files ---- */
 
+enum { PATH_BYTES = 4096 };
+
+/* Creates "path.new", or where that is there "path.new1" and so on: never a file of someone else. */
+static FILE *create(const char *path, char name[PATH_BYTES]) {
+    FILE *file = NULL;
+    for (int i = 0; i < 100 && !file; i++) {
+        int n = i ? snprintf(name, PATH_BYTES, "%s.new%d", path, i)
+                  : snprintf(name, PATH_BYTES, "%s.new", path);
+        errno = n < PATH_BYTES ? 0 : ENAMETOOLONG;
+        if (errno == 0) file = fopen(name, "wbx");
+        if (!file && errno != EEXIST) break;
+    }
+    return file;
+}
+
 bool cli_conversation_save(const cli_conversation *c, const char *path) {
-    char temporary[4096];
-    int n = snprintf(temporary, sizeof temporary, "%s.new", path);
-    FILE *out = n > 0 && (size_t)n < sizeof temporary ? fopen(temporary, "wb") : NULL;
+    char temporary[PATH_BYTES];
+    FILE *out = create(path, temporary);
     bool written = out != NULL;
     for (size_t i = 0; written && i < c->count; i++) {
         fputs("{\"role\": ", out);

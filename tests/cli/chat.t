@@ -104,6 +104,19 @@ been interrupted.
   1
   1
   4
+
+What is beside the file stays as it is.
+
+  $ echo mine > tidy.new; echo 'What is tar?' | mica chat -q -n 1 --session tidy; cat tidy.new; wc -l < tidy; ls tidy*
+  tar
+  mine
+  2
+  tidy
+  tidy.cache
+  tidy.new
+
+What is wrong with a file is said.
+
   $ printf '/save\n/load nowhere\n/save no/folder/x\n' | mica chat -q 2>&1
   mica: /save needs the name of a file
   mica: cannot read nowhere: No such file or directory
