@@ -30,6 +30,7 @@ typedef struct chat {
     cli_lines lines;
     int64_t used; /* tokens of the context */
     bool failed;  /* an answer */
+    bool unkept;  /* the file could not be written, which was told */
 } chat;
 
 /* ---- commands ---- */
@@ -214,7 +215,8 @@ static void answer(chat *c, const char *line) {
         cli_conversation_drop(conversation);
         c->failed = true;
     } else if (c->file) {
-        c->failed |= !cli_conversation_save(conversation, c->file);
+        c->unkept = !cli_conversation_save(conversation, c->file);
+        c->failed |= c->unkept;
     }
     free(kept.data);
 }
@@ -263,7 +265,7 @@ static int run(const void *verb_values, char **args, int count) {
     cli_lines_open(&c.lines);
     if (cli_stdin_is_terminal() && !values->answer.quiet) greet(&c);
     code = talk(&c);
-    if (c.file && c.conversation.count > 0 && !save(&c, c.file)) code = CLI_FAILED;
+    if (c.file && c.conversation.count > 0 && (c.unkept || !save(&c, c.file))) code = CLI_FAILED;
 done:
     cli_lines_close(&c.lines);
     cli_conversation_deinit(&c.conversation);

@@ -105,7 +105,7 @@ been interrupted.
   1
   4
 
-What is beside the file stays as it is.
+What is beside the file stays as it is; a file that cannot be written is told once.
 
   $ echo mine > tidy.new; echo 'What is tar?' | mica chat -q -n 1 --session tidy; cat tidy.new; wc -l < tidy; ls tidy*
   tar
@@ -114,6 +114,10 @@ What is beside the file stays as it is.
   tidy
   tidy.cache
   tidy.new
+  $ echo 'What is tar?' | mica chat -q -n 1 --session no/folder/x 2>&1
+  tar
+  mica: cannot write no/folder/x: No such file or directory
+  [1]
 
 What is wrong with a file is said.
 
