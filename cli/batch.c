@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct batch_values {
@@ -51,7 +52,9 @@ static int read_earlier(batch *b, const char *path) {
     cli_json json = {0};
     const char *why;
     size_t len, line;
-    if (access(path, F_OK) != 0) return CLI_DONE;
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
+        return CLI_DONE; /* opening it will tell */
     int code = cli_text_read_file(&earlier.input, path) ? CLI_DONE : CLI_FAILED;
     cli_text *input = &earlier.input;
     size_t whole = input->len;
@@ -95,32 +98,47 @@ static const char *finish_name(mica_finish finish) {
     return finish == MICA_FINISH_LENGTH ? "length" : "stop";
 }
 
+/* The line of a row that has ended. */
+static void print_row(FILE *out, const char *id, const mica_batch_row *result) {
+    fprintf(out, "{\"id\": %s, ", id);
+    if (result->status != MICA_OK) {
+        fputs("\"error\": ", out);
+        cli_print_json(result->error, out);
+    } else {
+        fputs("\"text\": ", out);
+        cli_print_json_bytes(result->text, result->len, out);
+        fprintf(out,
+                ", \"finish\": \"%s\", \"prompt_tokens\": %" PRId64 ", \"generated_tokens\": %zu",
+                finish_name(result->finish), result->metrics.prompt_tokens, result->count);
+    }
+    fputs("}\n", out);
+}
+
+/* Hands on what was printed; false: it cannot be written, which was told. */
+static bool flush(const batch *b) {
+    if (b->out == stdout) return cli_flush();
+    if (fflush(b->out) == 0 && !ferror(b->out)) return true;
+    cli_fail("cannot write %s: %s", b->values->output, strerror(errno));
+    return false;
+}
+
 /* A row that has ended: a line, at once, so that what is done stays done. One that was interrupted
  * is no answer: it is for the next run. */
 static void row_done(void *user, size_t row, const mica_batch_row *result) {
     batch *b = user;
     if (result->status == MICA_ECANCELLED || b->cannot_write) return;
     cli_progress_wipe();
-    fprintf(b->out, "{\"id\": %s, ", b->items[row].id);
-    if (result->status != MICA_OK) {
-        fputs("\"error\": ", b->out);
-        cli_print_json(result->error, b->out);
-        b->failed++;
-    } else {
-        fputs("\"text\": ", b->out);
-        cli_print_json_bytes(result->text, result->len, b->out);
-        fprintf(b->out,
-                ", \"finish\": \"%s\", \"prompt_tokens\": %" PRId64 ", \"generated_tokens\": %zu",
-                finish_name(result->finish), result->metrics.prompt_tokens, result->count);
-        b->answered++;
-        b->generated_tokens += (int64_t)result->count;
-    }
-    fputs("}\n", b->out);
-    if (fflush(b->out) != 0 || ferror(b->out)) {
-        cli_fail("cannot write %s: %s", b->values->output ? b->values->output : "standard output",
-                 strerror(errno));
+    print_row(b->out, b->items[row].id, result);
+    if (!flush(b)) {
         b->cannot_write = true;
         mica_cancel_set(b->task.cancel);
+        return;
+    }
+    if (result->status == MICA_OK) {
+        b->answered++;
+        b->generated_tokens += (int64_t)result->count;
+    } else {
+        b->failed++;
     }
     cli_progress_tick(NULL, ++b->finished, b->total);
 }

@@ -73,6 +73,15 @@ An answer that cannot be written.
   [1]
   $ grep -c '^mica: cannot write to standard output' err
   1
+  $ echo '{"prompt": "curl is", "max_tokens": 1}' | mica batch > /dev/full 2> err
+  [1]
+  $ cat err
+  mica: cannot write to standard output: No space left on device
+  0 answered
+  $ echo '{"prompt": "curl is", "max_tokens": 1}' | mica batch -o /dev/full 2>&1
+  mica: cannot write /dev/full: No space left on device
+  0 answered
+  [1]
 
 A reader that has seen enough ends it quietly.
 
