@@ -31,7 +31,8 @@ void mc_prefer_large_pages(void *memory, size_t bytes);
 bool mc_pages_spread(void);
 void mc_pages_near(void);
 
-/* Starts a thread of the library's own. It blocks all signals: they go to the program's threads.
+/* Starts a thread of the library's own, with 4 MiB of stack at least, where some systems give their
+ * threads 128 kB. It blocks all signals: they go to the program's threads.
  * Returns 0 or an errno. */
 int mc_thread_start(pthread_t *thread, void *(*run)(void *context), void *context);
 

@@ -8,7 +8,11 @@
 #include "support/support.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void test_clock_does_not_go_back(void **state) {
     (void)state;
@@ -86,7 +90,51 @@ static void test_threads_leave_signals_to_the_program(void **state) {
     assert_int_equal(sigismember(&blocked, SIGINT), 0); /* the caller's are as they were */
 }
 
-int main(void) {
+/* ---- stacks ---- */
+
+static const char *program;
+
+/* As deep as JSON and patterns may ask for: 4 kB a level. */
+static int descend(int levels) {
+    volatile char room[4096];
+    room[0] = (char)levels;
+    room[4095] = levels > 0 ? (char)descend(levels - 1) : 0;
+    return room[0] + room[4095];
+}
+
+static void *use_stack(void *context) {
+    *(int *)context = descend(500);
+    return context;
+}
+
+static int run_deep_thread(void) {
+    pthread_t thread;
+    int sum;
+    return mc_thread_start(&thread, use_stack, &sum) != 0 || pthread_join(thread, NULL) != 0;
+}
+
+/* A program whose limit is as low as that of threads on other systems, which its own take over. */
+static void test_threads_have_room(void **state) {
+    (void)state;
+    int status = -1;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct rlimit limit;
+        getrlimit(RLIMIT_STACK, &limit);
+        limit.rlim_cur = 512 << 10;
+        setrlimit(RLIMIT_STACK, &limit);
+        execl(program, program, "deep", (char *)NULL);
+        _exit(2);
+    }
+    assert_true(waitpid(child, &status, 0) == child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(int argc, char **argv) {
+    program = argv[0];
+    if (argc > 1) return run_deep_thread();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clock_does_not_go_back),
         cmocka_unit_test(test_calendar),
@@ -94,6 +142,7 @@ int main(void) {
         cmocka_unit_test(test_tables),
         cmocka_unit_test(test_large_pages),
         cmocka_unit_test(test_threads_leave_signals_to_the_program),
+        cmocka_unit_test(test_threads_have_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
