@@ -51,13 +51,20 @@ static mica_status until_done(void *context, size_t bytes) {
     return atomic_load(&work->done) ? MICA_ECANCELLED : MICA_OK;
 }
 
+static mica_status until_failed(void *context, size_t bytes) {
+    (void)bytes;
+    const prompt_work *work = context;
+    return atomic_load(&work->done) ? work->status : MICA_OK;
+}
+
 /* Of two errors the prompt's is told. */
 static mica_status open_both(mica_model *model, const mica_model_options *options) {
     prompt_work work = {.path = model->path, .prompt = &model->prompt};
     pthread_t thread;
     bool apart = mc_thread_start(&thread, open_prompt, &work) == 0;
     if (!apart) open_prompt(&work);
-    mica_status status = model->engine->open(model->path, options, &model->opened);
+    mica_status status = model->engine->open(model->path, options,
+                                             &(mc_file_watch){until_failed, &work}, &model->opened);
     if (status == MICA_OK && model->engine->read_ahead)
         model->engine->read_ahead(model->opened.state, &(mc_file_watch){until_done, &work});
     if (apart) pthread_join(thread, NULL);

@@ -62,10 +62,16 @@ static void close_model(void *state) {
     mc_free(model);
 }
 
+typedef struct loading {
+    const mica_model_options *options;
+    const mc_file_watch *watch;
+} loading;
+
 static mica_status watch_loading(void *context, uint64_t done, uint64_t total) {
-    const mica_model_options *options = context;
-    if (options->progress) options->progress(options->progress_user, done, total);
-    return mc_task_check(options->cancel);
+    const loading *l = context;
+    if (l->options->progress) l->options->progress(l->options->progress_user, done, total);
+    MC_TRY(l->watch->tick(l->watch->context, 0));
+    return mc_task_check(l->options->cancel);
 }
 
 /* Devices so far compute all layers or none. */
@@ -77,8 +83,9 @@ static mica_status note_layers(native *model, const mica_model_options *options,
         options->accelerator_layers, mica_device_get_info(device).name, model->lm->spec.n_layers);
 }
 
-static mica_status open_parts(native *model, const char *folder,
-                              const mica_model_options *options) {
+static mica_status open_parts(native *model, const char *folder, const mica_model_options *options,
+                              const mc_file_watch *watch) {
+    loading l = {options, watch};
     mica_device *device = options->device;
     if (!device) {
         const mica_device_options own = {.threads = options->threads};
@@ -90,7 +97,7 @@ static mica_status open_parts(native *model, const char *folder,
         .prefetch = options->prefetch,
         .lock = options->mlock,
         .watch = watch_loading,
-        .context = (void *)options,
+        .context = &l,
     };
     MC_TRY(mc_lm_open(folder, device, &weights, &model->lm));
     mc_lm_set_arithmetic(model->lm, options->arithmetic);
@@ -109,7 +116,7 @@ static mica_status open_parts(native *model, const char *folder,
 }
 
 static mica_status open_model(const char *folder, const mica_model_options *options,
-                              mc_engine_model *out) {
+                              const mc_file_watch *watch, mc_engine_model *out) {
     if (options->context_length < 0)
         return mc_fail(MICA_EINVAL, "context_length %lld: want 1 or more, or 0 for the model's own",
                        (long long)options->context_length);
@@ -126,7 +133,7 @@ static mica_status open_model(const char *folder, const mica_model_options *opti
                        (int)options->cache);
     native *model = mc_calloc(1, sizeof *model);
     if (!model) return mc_fail_nomem("a model");
-    mica_status status = open_parts(model, folder, options);
+    mica_status status = open_parts(model, folder, options, watch);
     if (status != MICA_OK) {
         close_model(model);
         return status;

@@ -1,14 +1,19 @@
 /* Models, sessions and streams as callers use them: the default model's golden answers, text,
  * memory, refusals. */
+#define _POSIX_C_SOURCE 200809L
+
 #include "model/fixture.h"
 
 #include "base/buffer.h"
 
 #include <mica/mica.h>
 
+#include <dirent.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static char *default_path;
 static mica_model *pebble; /* the default model */
@@ -266,6 +271,60 @@ static void count_progress(void *user, uint64_t done, uint64_t total) {
     last[1] = total;
 }
 
+/* Threads of this process; 0: the system does not tell. */
+static int count_threads(void) {
+    DIR *dir = opendir("/proc/self/task");
+    int count = 0;
+    if (!dir) return 0;
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count;
+}
+
+/* Holds loading up until the thread that opens the tokenizer has ended. */
+typedef struct holdup {
+    int threads, calls;
+} holdup;
+
+static void wait_for_tokenizer(void *user, uint64_t done, uint64_t total) {
+    holdup *h = user;
+    (void)done, (void)total;
+    h->calls++;
+    while (count_threads() > h->threads)
+        sched_yield();
+}
+
+/* A broken tokenizer ends loading, however the weights get into memory. */
+static void test_broken_tokenizer(void **state) {
+    (void)state;
+    static const mica_model_options ways[] = {{0}, {.no_mmap = true}, {.prefetch = true}};
+    char *dir = test_temp_dir();
+    static const char *const files[] = {"config.json", "model.safetensors"};
+    for (int i = 0; i < 2; i++) {
+        char *from = test_format("%s/%s", default_path, files[i]);
+        char *to = test_format("%s/%s", dir, files[i]);
+        assert_int_equal(symlink(from, to), 0);
+        free(from);
+        free(to);
+    }
+    char *tokenizer = test_format("%s/tokenizer.json", dir);
+    test_write_file(tokenizer, "{", 1);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        holdup h = {.threads = count_threads()};
+        mica_model_options options = ways[i];
+        mica_model *model;
+        options.device = mica_model_device(pebble);
+        options.progress = wait_for_tokenizer;
+        options.progress_user = &h;
+        assert_int_equal(mica_model_open(dir, &options, &model), MICA_EFORMAT);
+        assert_non_null(strstr(mica_last_error(), "tokenizer.json"));
+        if (h.threads) assert_int_equal(h.calls, 1);
+    }
+    free(tokenizer);
+    test_temp_dir_remove(dir);
+}
+
 /* However the weights get into memory, they are the same. */
 static void test_loading(void **state) {
     (void)state;
@@ -414,11 +473,17 @@ static void test_bounded_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_default_model),  cmocka_unit_test(test_info),
-        cmocka_unit_test(test_pieces),         cmocka_unit_test(test_bad_models),
-        cmocka_unit_test(test_bad_prompts),    cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_loading),        cmocka_unit_test(test_loading_cancelled),
-        cmocka_unit_test(test_cache_bytes),    cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_default_model),
+        cmocka_unit_test(test_info),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_bad_models),
+        cmocka_unit_test(test_bad_prompts),
+        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_loading),
+        cmocka_unit_test(test_broken_tokenizer),
+        cmocka_unit_test(test_loading_cancelled),
+        cmocka_unit_test(test_cache_bytes),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_bounded_memory),
     };
     return cmocka_run_group_tests_name("engine/model", tests, open_default, close_default);
