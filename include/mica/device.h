@@ -24,7 +24,7 @@ typedef struct mica_device_options {
                                     and keep to their node, unless the environment has
                                     MICA_NUMA=off */
     uint64_t memory_limit_bytes; /* as mica_device_set_memory_limit; 0: none */
-    uint64_t cache_limit_bytes;  /* as mica_device_set_cache_limit; 0: 64 MiB */
+    uint64_t cache_limit_bytes;  /* as mica_device_set_cache_limit; 0: 32 MiB */
 } mica_device_options;
 
 /** What a device is. Strings live as long as the device. */

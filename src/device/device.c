@@ -25,7 +25,7 @@ static const mc_backend *find_backend(const char *name) {
 }
 
 /* More than the temporaries of a decode step, less than buffers that were outgrown. */
-#define DEFAULT_CACHE_LIMIT (UINT64_C(64) << 20)
+#define DEFAULT_CACHE_LIMIT (UINT64_C(32) << 20)
 
 /* Opens the parts in order; what was opened before a failure is closed again. */
 static mica_status open_parts(mica_device *device, const mica_device_options *options) {

@@ -24,7 +24,7 @@ void mc_batch_deinit(mc_batch *batch) {
 }
 
 mica_status mc_batch_reserve(mc_batch *batch, mc_session *session) {
-    mica_status status = mc_cache_reserve(&session->cache, batch->scopes[batch->turn], 1);
+    mica_status status = mc_cache_reserve(&session->cache, batch->scopes[batch->turn], 1, 1);
     if (status != MICA_OK) mc_session_reset(session);
     return status;
 }

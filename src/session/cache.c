@@ -80,9 +80,9 @@ static mica_status replace(mc_cache *cache, mica_scope *home, int64_t from, int6
 }
 
 static mica_status reserve_layer(mc_cache *cache, mica_scope *home, mc_cache_layer *layer,
-                                 int64_t n) {
+                                 int64_t n, int64_t later) {
     if (layer->count + n <= layer->cap) return MICA_OK;
-    int64_t keep = layer->count, cap = round_up(layer->count + n);
+    int64_t keep = layer->count, cap = round_up(layer->count + (layer->most ? n : later));
     if (layer->most && cap > layer->most) {
         int64_t needed = layer->window - 1, room = layer->most - n - 1;
         keep = larger(needed, smaller(smaller(needed + SLACK, room), keep));
@@ -98,9 +98,9 @@ static mica_status reserve_layer(mc_cache *cache, mica_scope *home, mc_cache_lay
     return MICA_OK;
 }
 
-mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n) {
+mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n, int64_t later) {
     for (int i = 0; i < cache->lm->spec.n_layers; i++)
-        MC_TRY(reserve_layer(cache, home, &cache->layers[i], n));
+        MC_TRY(reserve_layer(cache, home, &cache->layers[i], n, later));
     return MICA_OK;
 }
 

@@ -205,7 +205,8 @@ static mica_status run_pass(mc_session *session, mica_scope *s, const int32_t *i
 static mica_status pass_behind(mc_session *session, const int32_t *ids, int64_t n,
                                const mc_session_wish *wish, mica_array *results) {
     mica_scope *home = session->scopes[session->turn], *s = session->scopes[1 - session->turn];
-    mica_status status = mc_cache_reserve(&session->cache, home, n);
+    int64_t later = session->to_come > n ? session->to_come : n;
+    mica_status status = mc_cache_reserve(&session->cache, home, n, later);
     drop_ahead(session);
     if (status == MICA_OK && !mc_buffer_reserve(&session->history, (size_t)n * sizeof *ids))
         status = mc_fail_nomem("a session's history");

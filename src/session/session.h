@@ -44,8 +44,9 @@ typedef struct mc_session {
     struct mc_session *draft; /* of a draft model, in step as far as it was asked; NULL: none */
     mc_cache cache;
     mica_scope *scopes[2];
-    int turn;          /* scopes[turn] is the one that holds the caches */
-    int64_t chunk;     /* tokens of a pass of prefill */
+    int turn;        /* scopes[turn] is the one that holds the caches */
+    int64_t chunk;   /* tokens of a pass of prefill */
+    int64_t to_come; /* tokens that are known to follow, those of the next pass too; 0: no others */
     mc_buffer history; /* int32: tokens that the caches have seen */
     mc_buffer arrays;  /* mica_array: results of a pass */
     mc_buffer logits; /* float [rows, vocab]: of the last pass; one row, or that of each in ahead */

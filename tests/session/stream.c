@@ -566,6 +566,44 @@ static void test_a_reset_ends_the_stream(void **state) {
     mc_session_close(&session);
 }
 
+/* ---- long prompts ---- */
+
+typedef struct seen_room {
+    const mc_session *session;
+    int64_t least; /* entries that the layers which see everything have room for, after a pass */
+} seen_room;
+
+static void see_room(void *user, uint64_t done, uint64_t total) {
+    seen_room *seen = user;
+    const mc_cache *cache = &seen->session->cache;
+    (void)total;
+    for (int i = 0; i < fixture.lm->spec.n_layers; i++)
+        if (!cache->layers[i].most && (!seen->least || cache->layers[i].cap < seen->least))
+            seen->least = cache->layers[i].cap;
+    assert_true(done >= 4);
+}
+
+/* The caches grow once for a prompt, not with each of its passes. */
+static void test_room_for_the_prompt(void **state) {
+    (void)state;
+    mc_session_model shared = shared_model();
+    mc_session *session;
+    mica_token token;
+    int32_t ids[600];
+    for (int i = 0; i < 600; i++)
+        ids[i] = prompt[i % 7];
+    assert_int_equal(mc_session_open(&shared, 4, &session), MICA_OK);
+    seen_room seen = {.session = session};
+    mc_stream *stream = open_stream(
+        session, ids, 600,
+        (mica_generate_options){.max_tokens = 1, .progress = see_room, .progress_user = &seen});
+    assert_true(mc_stream_next(stream, &token));
+    assert_int_equal(seen.least, 768);
+    assert_int_equal(session->to_come, 0);
+    mc_stream_close(&stream);
+    mc_session_close(&session);
+}
+
 /* ---- cancelling ---- */
 
 static void cancel_at_half(void *user, uint64_t done, uint64_t total) {
@@ -779,6 +817,7 @@ int main(void) {
         cmocka_unit_test(test_context),
         cmocka_unit_test(test_only_the_last_stream_goes_on),
         cmocka_unit_test(test_a_reset_ends_the_stream),
+        cmocka_unit_test(test_room_for_the_prompt),
         cmocka_unit_test(test_cancelled_prefill),
         cmocka_unit_test(test_cancelled_from_a_thread),
         cmocka_unit_test(test_nobody_is_disturbed),
