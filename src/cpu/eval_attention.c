@@ -39,11 +39,11 @@ typedef struct attention {
     const mc_attr_sdpa *attr;
     mc_layout mask; /* broadcast to [B, Hq, Lq, Lk]; read where there is one */
     int64_t heads, kv_heads, group, lq, lk, d, dv;
-    bool pairs;                   /* bf16 by bf16 */
-    int64_t q8_bytes;             /* of a row, where keys and values are rows of 8 bits; else 0 */
-    bool q8_direct;               /* such rows are multiplied as they lie */
-    int64_t q_floats;             /* of a row of q in scratch */
-    int64_t unit_queries;         /* of a block */
+    bool pairs;           /* weights in bf16 by values in bf16; so q by k, but for q8_direct */
+    int64_t q8_bytes;     /* of a row, where keys and values are rows of 8 bits; else 0 */
+    bool q8_direct;       /* such keys are multiplied by q in such rows */
+    int64_t q_floats;     /* of a row of q in scratch */
+    int64_t unit_queries; /* of a block */
     int64_t query_blocks, blocks; /* blocks: of all batch rows and kv heads */
     bool split;                   /* blocks into tasks */
     int64_t key_parts, column_parts;
@@ -146,10 +146,10 @@ static void load_queries(const block *b) {
         }
         const float *row =
             mc_row_see(at->kern, l->dtype, q->data, from, l->strides[3], at->d, b->tile);
-        if (at->pairs)
-            at->kern->narrow_bf16(at->d, row, (uint16_t *)b->q + r * at->d);
-        else
+        if (at->q8_direct)
             at->kern->narrow_q8(at->d, row, (uint8_t *)to);
+        else
+            at->kern->narrow_bf16(at->d, row, (uint16_t *)b->q + r * at->d);
     }
 }
 
@@ -189,18 +189,18 @@ static void add_halves(const block *b, int64_t begin, int64_t end) {
 static void multiply_keys(const block *b, int64_t begin, int64_t end) {
     const attention *at = b->at;
     load_queries(b);
-    if (at->pairs) {
-        int64_t step = at->call->in[K].layout->strides[2];
-        const uint16_t *keys = (const uint16_t *)at->call->in[K].data + place(b, K);
-        at->kern->attn_scores(b->rows, end - begin, at->d, (const uint16_t *)b->q, at->d,
-                              keys + begin * step, step, b->scores + begin, b->width);
-        return;
-    }
     if (at->q8_direct) {
         int64_t step = at->call->in[K].layout->strides[2];
         const uint8_t *keys = (const uint8_t *)at->call->in[K].data + place(b, K);
         at->kern->attn_scores_q8(b->rows, end - begin, at->d, (const uint8_t *)b->q, at->q8_bytes,
                                  keys + begin * step, step, b->scores + begin, b->width);
+        return;
+    }
+    if (at->pairs) {
+        int64_t step = at->call->in[K].layout->strides[2];
+        const uint16_t *keys = (const uint16_t *)at->call->in[K].data + place(b, K);
+        at->kern->attn_scores(b->rows, end - begin, at->d, (const uint16_t *)b->q, at->d,
+                              keys + begin * step, step, b->scores + begin, b->width);
         return;
     }
     if (takes_halves(b, K)) {
@@ -215,25 +215,36 @@ static void multiply_keys(const block *b, int64_t begin, int64_t end) {
     }
 }
 
+static void add_q8(const block *b, int64_t begin, int64_t end) {
+    const attention *at = b->at;
+    int64_t step = at->call->in[V].layout->strides[2], n = end - begin;
+    const uint8_t *row = (const uint8_t *)at->call->in[V].data + place(b, V);
+    const uint8_t *values = row + begin;
+    const uint8_t *scales = row + mk_q8_scales(at->dv) + begin / MK_Q8_GROUP * 2;
+    float *y = b->y + begin;
+    if (at->pairs)
+        at->kern->attn_values_q8_bf16(b->rows, b->width, n, (const uint16_t *)b->scores,
+                                      2 * b->width, values, scales, step, y, at->dv);
+    else
+        at->kern->attn_values_q8(b->rows, b->width, n, b->scores, b->width, values, scales, step, y,
+                                 at->dv);
+}
+
 /* Columns [begin, end) of the weighted values. */
 static void add_values(const block *b, int64_t begin, int64_t end) {
     const attention *at = b->at;
     float *y = b->y + begin;
     for (int64_t r = 0; r < b->rows; r++)
         memset(y + r * at->dv, 0, (size_t)(end - begin) * sizeof *y);
+    if (at->q8_bytes > 0 && (at->pairs || (at->q8_direct && b->rows <= DIRECT_ROWS))) {
+        add_q8(b, begin, end);
+        return;
+    }
     if (at->pairs) {
         int64_t step = at->call->in[V].layout->strides[2];
         const uint16_t *values = (const uint16_t *)at->call->in[V].data + place(b, V) + begin;
         at->kern->attn_values(b->rows, b->width, end - begin, (const uint16_t *)b->scores,
                               2 * b->width, values, step, y, at->dv);
-        return;
-    }
-    if (at->q8_direct && b->rows <= DIRECT_ROWS) {
-        int64_t step = at->call->in[V].layout->strides[2];
-        const uint8_t *values = (const uint8_t *)at->call->in[V].data + place(b, V);
-        const uint8_t *scales = values + mk_q8_scales(at->dv) + begin / MK_Q8_GROUP * 2;
-        at->kern->attn_values_q8(b->rows, b->width, end - begin, b->scores, b->width,
-                                 values + begin, scales, step, y, at->dv);
         return;
     }
     if (takes_halves(b, V)) {
@@ -459,18 +470,19 @@ static void choose_blocks(attention *at, int64_t batch, int threads) {
     at->block_floats = rows * (at->lk + at->dv + 1);
 }
 
-/* Whether bf16 meets bf16: the values of a row side by side, an even number of them in a key. */
-static bool takes_pairs(const attention *at) {
-    const mc_layout *k = at->call->in[K].layout, *v = at->call->in[V].layout;
-    return at->kern->bf16_pairs && k->dtype == MICA_BF16 && v->dtype == MICA_BF16 &&
-           k->strides[3] == 1 && (v->strides[3] == 1 || at->dv == 1) && at->d % 2 == 0 &&
-           at->lk > 0;
-}
-
 /* Whether rows of 8 bits are read where they lie: the bytes of a row side by side. */
 static bool takes_q8(const attention *at) {
     return at->kern->q8_direct && at->q8_bytes > 0 && at->lk > 0 &&
            at->call->in[K].layout->strides[3] == 1 && at->call->in[V].layout->strides[3] == 1;
+}
+
+/* Whether bf16 meets bf16: the values of a row side by side, an even number of them in a key; or rows
+ * of 8 bits that become it. */
+static bool takes_pairs(const attention *at) {
+    const mc_layout *k = at->call->in[K].layout, *v = at->call->in[V].layout;
+    if (!at->kern->bf16_pairs || at->q8_direct) return at->kern->bf16_pairs;
+    return k->dtype == MICA_BF16 && v->dtype == MICA_BF16 && k->strides[3] == 1 &&
+           (v->strides[3] == 1 || at->dv == 1) && at->d % 2 == 0 && at->lk > 0;
 }
 
 mica_status mc_eval_sdpa(const mc_call *call) {
@@ -487,9 +499,9 @@ mica_status mc_eval_sdpa(const mc_call *call) {
     at.group = at.heads / at.kv_heads;
     at.lk = k->shape[2];
     at.d = q->shape[3];
-    at.pairs = takes_pairs(&at);
     if (k->dtype == MICA_U8) at.q8_bytes = k->shape[3];
     at.q8_direct = takes_q8(&at);
+    at.pairs = takes_pairs(&at);
     const mc_operand *mask = operand(&at, MASK);
     int64_t shape[4] = {batch, at.heads, at.lq, at.lk};
     if (mask->data != NULL) (void)mc_layout_broadcast(mask->layout, shape, 4, &at.mask);

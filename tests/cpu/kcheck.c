@@ -450,6 +450,37 @@ static void check_attn_values_q8(check *c) {
                 values_q8_of(c, rows[i], sizes_n[j], columns[l], (kind)((i + j + l) % KINDS));
 }
 
+/* The bits of attn_values over rows that were rounded to bf16. */
+static void values_q8_bf16_of(check *c, int64_t m, int64_t n, int64_t dv, kind kinds) {
+    int64_t bytes = mk_q8_bytes(dv);
+    guarded w = guarded_new((size_t)(m * n) * sizeof(uint16_t), c->where);
+    guarded v = q8_rows(c, n, dv, PLAIN), y = floats(c, m * dv);
+    float *start = malloc((size_t)(m * dv) * sizeof *start);
+    uint16_t *wide = malloc((size_t)(n * dv) * sizeof *wide);
+    if (start == NULL || wide == NULL) exit(EXIT_FAILURE);
+    const uint8_t *pv = v.data;
+    fill_bf16(w.data, m * n, kinds);
+    fill_floats(start, m * dv, PLAIN);
+    memcpy(y.data, start, (size_t)(m * dv) * sizeof *start);
+    for (int64_t j = 0; j < n * dv; j++)
+        wide[j] = mk_to_bf16((float)q8_value(pv + j / dv * bytes, dv, j % dv));
+    c->kern->attn_values_q8_bf16(m, n, dv, w.data, n, pv, pv + mk_q8_scales(dv), bytes, y.data, dv);
+    c->kern->attn_values(m, n, dv, w.data, n, wide, dv, start, dv);
+    same_bits(c, start, y.data, m * dv, "differs from attn_values over rows in bf16");
+    free(start);
+    free(wide);
+    release(c, &w), release(c, &v), release(c, &y);
+}
+
+static void check_attn_values_q8_bf16(check *c) {
+    static const int64_t rows[] = {1, 2, 3, 4, 5, 6, 7, 13};
+    static const int64_t columns[] = {1, 16, 31, 32, 33, 64, 66, 96, 128};
+    for (int i = 0; i < COUNT(rows); i++)
+        for (int j = 0; j < COUNT(sizes_n); j++)
+            for (int l = 0; l < COUNT(columns); l++)
+                values_q8_bf16_of(c, rows[i], sizes_n[j], columns[l], (kind)((i + j + l) % KINDS));
+}
+
 static void check_scale_most(check *c) {
     for (int64_t n = 0; n < 70; n++) {
         guarded x = floats(c, n);

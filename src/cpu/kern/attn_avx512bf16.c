@@ -89,29 +89,75 @@ static void attn_scores(int64_t m, int64_t n, int64_t d, const uint16_t *q, int6
 
 /* ---- values ---- */
 
+/* Some columns of keys that follow each other: bf16, or codes of rows of 8 bits. */
+typedef struct values {
+    const char *first;
+    const char *scales; /* of the codes' group; not read for bf16 */
+    int64_t stride;     /* bytes from key to key */
+} values;
+
 /* The first n of 32 lanes of 16 bits. */
 MK_INLINE __mmask32 first_halves(int64_t n) {
     return n >= 32 ? 0xffffffffu : n <= 0 ? 0 : (1u << n) - 1u;
 }
 
-/* Two rows of values [16 * COLS], of which mask tells what is there, into pairs. */
-MK_INLINE void pair_values(const uint16_t *a, const uint16_t *b, const __mmask32 mask[2],
-                           __m512bh pairs[COLS]) {
+/* Keys j and j + 1 in bf16, `cols` of 16 * COLS columns, into pairs. */
+MK_INLINE void pair_halves(const values *v, int64_t j, int64_t cols, __m512bh pairs[COLS]) {
     const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40,
                                          8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
     const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
+    const __mmask32 mask[2] = {first_halves(cols), first_halves(cols - 32)};
+    const char *a = v->first + j * v->stride, *b = a + v->stride;
     for (int h = 0; h < 2; h++) {
-        __m512i x = _mm512_maskz_loadu_epi16(mask[h], a + 32 * h);
-        __m512i y = _mm512_maskz_loadu_epi16(mask[h], b + 32 * h);
+        __m512i x = _mm512_maskz_loadu_epi16(mask[h], a + 64 * h);
+        __m512i y = _mm512_maskz_loadu_epi16(mask[h], b + 64 * h);
         pairs[2 * h] = as_pairs(_mm512_permutex2var_epi16(x, low, y));
         pairs[2 * h + 1] = as_pairs(_mm512_permutex2var_epi16(x, high, y));
     }
 }
 
+/* Codes, the first lanes of 16, times their scale. */
+MK_INLINE __m512 scaled(const char *codes, __mmask16 mask, __m512 scale) {
+    __m512i wide = _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask, codes));
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(wide), scale);
+}
+
+/* The scales of 32 columns each, the second where there are more. */
+MK_INLINE void load_scales(const char *scales, int64_t cols, __m512 scale[2]) {
+    uint32_t two = 0;
+    memcpy(&two, scales, sizeof(uint16_t));
+    if (cols > MK_Q8_GROUP) memcpy(&two, scales, sizeof two);
+    scale[0] = _mm512_castsi512_ps(_mm512_set1_epi32((int32_t)(two << 16)));
+    scale[1] = _mm512_castsi512_ps(_mm512_set1_epi32((int32_t)(two & 0xffff0000u)));
+}
+
+/* The same of codes, rounded to bf16. */
+MK_INLINE void pair_codes(const values *v, int64_t j, int64_t cols, __m512bh pairs[COLS]) {
+    const __m512i order =
+        _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                         21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    const char *a = v->first + j * v->stride, *scales = v->scales + j * v->stride;
+    __m512 scale[2][2];
+    load_scales(scales, cols, scale[0]);
+    load_scales(scales + v->stride, cols, scale[1]);
+#pragma GCC unroll 4
+    for (int c = 0; c < COLS; c++) {
+        __mmask16 mask = mk_first(cols < 16 * c ? 0 : cols - 16 * c);
+        __m512 x = scaled(a + 16 * c, mask, scale[0][c / 2]);
+        __m512 y = scaled(a + v->stride + 16 * c, mask, scale[1][c / 2]);
+        pairs[c] = as_pairs(_mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(y, x)));
+    }
+}
+
+/* Asks for a key's columns. */
+MK_INLINE void fetch_key(bool codes, const values *v, int64_t j) {
+    fetch(v->first + j * v->stride, codes ? 16 * COLS : 32 * COLS);
+    if (codes) fetch(v->scales + j * v->stride, 1);
+}
+
 /* y [rows, cols] += w [rows, n] v [n, cols], cols <= 16 * COLS, n even */
-MK_INLINE void value_tile(int rows, int64_t cols, int64_t n, const uint16_t *w, int64_t w_stride,
-                          const uint16_t *v, int64_t v_stride, float *y, int64_t y_stride) {
-    const __mmask32 halves[2] = {first_halves(cols), first_halves(cols - 32)};
+MK_INLINE void value_tile(bool codes, int rows, int64_t cols, int64_t n, const uint16_t *w,
+                          int64_t w_stride, const values *v, float *y, int64_t y_stride) {
     __m512 sum[ROWS][COLS];
     __mmask16 mask[COLS];
 #pragma GCC unroll 4
@@ -125,10 +171,13 @@ MK_INLINE void value_tile(int rows, int64_t cols, int64_t n, const uint16_t *w, 
     for (int64_t j = 0; j < n; j += 2) {
         __m512bh b[COLS];
         if (rows < ROWS) { /* there are few rows: memory is what takes time */
-            fetch((const char *)(v + (j + AHEAD) * v_stride), 32 * COLS);
-            fetch((const char *)(v + (j + AHEAD + 1) * v_stride), 32 * COLS);
+            fetch_key(codes, v, j + AHEAD);
+            fetch_key(codes, v, j + AHEAD + 1);
         }
-        pair_values(v + j * v_stride, v + (j + 1) * v_stride, halves, b);
+        if (codes)
+            pair_codes(v, j, cols, b);
+        else
+            pair_halves(v, j, cols, b);
 #pragma GCC unroll 6
         for (int i = 0; i < rows; i++) {
             __m512bh a = pair_of(w + i * w_stride + j);
@@ -144,55 +193,118 @@ MK_INLINE void value_tile(int rows, int64_t cols, int64_t n, const uint16_t *w, 
             _mm512_mask_storeu_ps(y + i * y_stride + 16 * c, mask[c], sum[i][c]);
 }
 
-static void value_rows(int64_t rows, int64_t cols, int64_t n, const uint16_t *w, int64_t w_stride,
-                       const uint16_t *v, int64_t v_stride, float *y, int64_t y_stride) {
+MK_INLINE void value_rows(bool codes, int64_t rows, int64_t cols, int64_t n, const uint16_t *w,
+                          int64_t w_stride, const values *v, float *y, int64_t y_stride) {
     switch (rows) {
     case 1:
-        value_tile(1, cols, n, w, w_stride, v, v_stride, y, y_stride);
+        value_tile(codes, 1, cols, n, w, w_stride, v, y, y_stride);
         break;
     case 2:
-        value_tile(2, cols, n, w, w_stride, v, v_stride, y, y_stride);
+        value_tile(codes, 2, cols, n, w, w_stride, v, y, y_stride);
         break;
     case 3:
-        value_tile(3, cols, n, w, w_stride, v, v_stride, y, y_stride);
+        value_tile(codes, 3, cols, n, w, w_stride, v, y, y_stride);
         break;
     case 4:
-        value_tile(4, cols, n, w, w_stride, v, v_stride, y, y_stride);
+        value_tile(codes, 4, cols, n, w, w_stride, v, y, y_stride);
         break;
     case 5:
-        value_tile(5, cols, n, w, w_stride, v, v_stride, y, y_stride);
+        value_tile(codes, 5, cols, n, w, w_stride, v, y, y_stride);
         break;
     default:
-        value_tile(ROWS, cols, n, w, w_stride, v, v_stride, y, y_stride);
+        value_tile(codes, ROWS, cols, n, w, w_stride, v, y, y_stride);
         break;
     }
 }
 
-/* One row of values and a row of zeros. */
+static void half_rows(int64_t rows, int64_t cols, int64_t n, const uint16_t *w, int64_t w_stride,
+                      const values *v, float *y, int64_t y_stride) {
+    value_rows(false, rows, cols, n, w, w_stride, v, y, y_stride);
+}
+
+static void code_rows(int64_t rows, int64_t cols, int64_t n, const uint16_t *w, int64_t w_stride,
+                      const values *v, float *y, int64_t y_stride) {
+    value_rows(true, rows, cols, n, w, w_stride, v, y, y_stride);
+}
+
+/* One key, in bf16, and one of zeros. */
 static void value_last(int64_t rows, int64_t cols, const uint16_t *w, int64_t w_stride,
-                       const uint16_t *v, float *y, int64_t y_stride) {
-    uint16_t weights[2 * ROWS] = {0}, values[2 * 16 * COLS] = {0};
+                       const char *key, float *y, int64_t y_stride) {
+    uint16_t weights[2 * ROWS] = {0}, keys[2 * 16 * COLS] = {0};
+    const values v = {(const char *)keys, NULL, sizeof keys / 2};
     for (int64_t i = 0; i < rows; i++)
         weights[2 * i] = w[i * w_stride];
-    memcpy(values, v, (size_t)cols * sizeof *v);
-    value_rows(rows, cols, 2, weights, 2, values, 16 * COLS, y, y_stride);
+    memcpy(keys, key, (size_t)cols * sizeof *keys);
+    half_rows(rows, cols, 2, weights, 2, &v, y, y_stride);
+}
+
+/* y [m, cols] += w [m, n] v [n, cols] in bf16, n <= KEYS, cols <= 16 * COLS */
+static void half_values(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int64_t w_stride,
+                        const values *v, float *y, int64_t y_stride) {
+    int64_t step = block_rows(m, ROWS), even = n / 2 * 2;
+    for (int64_t i = 0; i < m; i += step) {
+        int64_t rows = least(step, m - i);
+        half_rows(rows, cols, even, w + i * w_stride, w_stride, v, y + i * y_stride, y_stride);
+        if (even < n)
+            value_last(rows, cols, w + i * w_stride + even, w_stride, v->first + even * v->stride,
+                       y + i * y_stride, y_stride);
+    }
 }
 
 static void attn_values(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride,
                         const uint16_t *v, int64_t v_stride, float *y, int64_t y_stride) {
-    int64_t step = block_rows(m, ROWS), even = n / 2 * 2;
     for (int64_t j = 0; j < n; j += KEYS)
-        for (int64_t c = 0; c < dv; c += 16 * COLS)
-            for (int64_t i = 0; i < m; i += step) {
-                int64_t rows = least(step, m - i), cols = least(16 * COLS, dv - c);
-                const uint16_t *weights = w + i * w_stride, *values = v + c;
-                float *out = y + i * y_stride + c;
-                value_rows(rows, cols, least(KEYS, even - j), weights + j, w_stride,
-                           values + j * v_stride, v_stride, out, y_stride);
-                if (n - j < KEYS && even < n)
-                    value_last(rows, cols, weights + even, w_stride, values + even * v_stride, out,
-                               y_stride);
-            }
+        for (int64_t c = 0; c < dv; c += 16 * COLS) {
+            const values part = {(const char *)(v + j * v_stride + c), NULL, 2 * v_stride};
+            half_values(m, least(KEYS, n - j), least(16 * COLS, dv - c), w + j, w_stride, &part,
+                        y + c, y_stride);
+        }
+}
+
+/* n keys of codes, from *v on, to bf16 [n, 16 * COLS]. */
+static void widen_keys(int64_t n, int64_t cols, const values *v, uint16_t *to) {
+    for (int64_t j = 0; j < n; j++, to += 16 * COLS) {
+        __m512 scale[2];
+        fetch_key(true, v, j + AHEAD);
+        load_scales(v->scales + j * v->stride, cols, scale);
+#pragma GCC unroll 4
+        for (int c = 0; c < COLS; c++) {
+            __mmask16 mask = mk_first(cols < 16 * c ? 0 : cols - 16 * c);
+            __m512 x = scaled(v->first + j * v->stride + 16 * c, mask, scale[c / 2]);
+            _mm256_storeu_si256((void *)(to + 16 * c), (__m256i)_mm512_cvtneps_pbh(x));
+        }
+    }
+}
+
+/* As half_values of codes: in registers for few rows, else by a tile. */
+static void code_values(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int64_t w_stride,
+                        const values *v, float *y, int64_t y_stride) {
+    uint16_t keys[KEYS * 16 * COLS];
+    const values wide = {(const char *)keys, NULL, 2 * 16 * COLS};
+    int64_t even = m > 2 * ROWS ? 0 : n / 2 * 2;
+    if (even > 0) {
+        int64_t step = block_rows(m, ROWS);
+        for (int64_t i = 0; i < m; i += step)
+            code_rows(least(step, m - i), cols, even, w + i * w_stride, w_stride, v,
+                      y + i * y_stride, y_stride);
+    }
+    if (even == n) return;
+    const values rest = {v->first + even * v->stride, v->scales + even * v->stride, v->stride};
+    widen_keys(n - even, cols, &rest, keys);
+    half_values(m, n - even, cols, w + even, w_stride, &wide, y, y_stride);
+}
+
+static void attn_values_q8_bf16(int64_t m, int64_t n, int64_t dv, const uint16_t *w,
+                                int64_t w_stride, const uint8_t *codes, const uint8_t *scales,
+                                int64_t v_stride, float *y, int64_t y_stride) {
+    for (int64_t j = 0; j < n; j += KEYS)
+        for (int64_t c = 0; c < dv; c += 16 * COLS) {
+            const values part = {(const char *)(codes + j * v_stride + c),
+                                 (const char *)(scales + j * v_stride + c / MK_Q8_GROUP * 2),
+                                 v_stride};
+            code_values(m, least(KEYS, n - j), least(16 * COLS, dv - c), w + j, w_stride, &part,
+                        y + c, y_stride);
+        }
 }
 
 static float exp_total_bf16(int64_t n, const float *x, float shift, uint16_t *w) {
@@ -217,5 +329,6 @@ static float exp_total_bf16(int64_t n, const float *x, float shift, uint16_t *w)
 void mk_attn_avx512bf16(mk_kernels *kernels) {
     kernels->attn_scores = attn_scores;
     kernels->attn_values = attn_values;
+    kernels->attn_values_q8_bf16 = attn_values_q8_bf16;
     kernels->exp_total_bf16 = exp_total_bf16;
 }

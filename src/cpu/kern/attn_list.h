@@ -10,6 +10,7 @@
  * attn_values_q8: as attn_values for f32 w over rows of 8 bits, v_stride bytes apart, from a group's
  *               first column on: its codes, its scale. Where q8_direct says so, with the bits of
  *               matmul_nn over widened rows.
+ * attn_values_q8_bf16: attn_values over such rows, each element rounded to bf16: its bits.
  * scale_most:   x[i] *= scale; returns the largest, -infinity where n is 0 or all are NaN.
  * exp_total:    x[i] = exp(x[i] - shift), within 4 units in the last place, below -87 flushed to 0,
  *               and the same bits wherever it stands; shift is finite and no x above it. Returns the
@@ -27,6 +28,9 @@ KERN(attn_scores_q8, void,
       int64_t k_stride, float *y, int64_t y_stride))
 KERN(attn_values_q8, void,
      (int64_t m, int64_t n, int64_t dv, const float *w, int64_t w_stride, const uint8_t *codes,
+      const uint8_t *scales, int64_t v_stride, float *y, int64_t y_stride))
+KERN(attn_values_q8_bf16, void,
+     (int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride, const uint8_t *codes,
       const uint8_t *scales, int64_t v_stride, float *y, int64_t y_stride))
 KERN(scale_most, float, (int64_t n, float *x, float scale))
 KERN(exp_total, float, (int64_t n, float *x, float shift))

@@ -61,6 +61,20 @@ static void attn_values_q8(int64_t m, int64_t n, int64_t dv, const float *w, int
                     ((float)(int8_t)codes[j * v_stride + c] * scale_at(scales + j * v_stride, c));
 }
 
+static void attn_values_q8_bf16(int64_t m, int64_t n, int64_t dv, const uint16_t *w,
+                                int64_t w_stride, const uint8_t *codes, const uint8_t *scales,
+                                int64_t v_stride, float *y, int64_t y_stride) {
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            float weight = mk_from_bf16(w[i * w_stride + j]);
+            for (int64_t c = 0; c < dv; c++) {
+                float value =
+                    (float)(int8_t)codes[j * v_stride + c] * scale_at(scales + j * v_stride, c);
+                y[i * y_stride + c] += weight * mk_from_bf16(mk_to_bf16(value));
+            }
+        }
+}
+
 static float scale_most(int64_t n, float *x, float scale) {
     float most = -INFINITY;
     for (int64_t i = 0; i < n; i++) {
@@ -98,6 +112,7 @@ void mk_attn_ref(mk_kernels *kernels) {
     kernels->attn_values = attn_values;
     kernels->attn_scores_q8 = attn_scores_q8;
     kernels->attn_values_q8 = attn_values_q8;
+    kernels->attn_values_q8_bf16 = attn_values_q8_bf16;
     kernels->scale_most = scale_most;
     kernels->exp_total = exp_total;
     kernels->exp_total_bf16 = exp_total_bf16;
