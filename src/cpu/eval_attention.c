@@ -8,9 +8,9 @@
  *
  * Keys and values in bf16 are multiplied as they are where the machine can, by queries and weights
  * rounded to bf16. It takes two keys at a time: there the order of summation also depends on whether
- * the place of a key is even. Those in rows of 8 bits are widened, to numbers that f32 holds exactly, in
- * registers where the machine can; then keys are multiplied in whole numbers, by queries that are
- * rounded like them.
+ * the place of a key is even. Those in rows of 8 bits are widened, to numbers that f32 holds exactly.
+ * But where the machine multiplies such rows, keys meet queries that are rounded like them, in whole
+ * numbers, and values are rounded to bf16 where that meets bf16.
  *
  * A block is one task where there are blocks enough for the threads. Where there are few, as in
  * decoding with few heads, each is split three times: scores over the keys, the softmax over rows,
