@@ -32,6 +32,7 @@ import shlex
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -79,6 +80,7 @@ class Run:
     def __init__(self, command, rate, limit):
         before, start = busy_seconds(), time.monotonic()
         process = subprocess.Popen(["timeout", str(limit), *shlex.split(command)], text=True, errors="replace",
+                                   cwd=tempfile.gettempdir(), # some leave a log where they run
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.output = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
@@ -156,11 +158,12 @@ def print_table(contestants, runs, case, threads, args):
 
 def find_contestants(args):
     spec = json.loads((HERE / "contestants.json").read_text())
-    values = {"root": args.root, "here": HERE, "family": args.model}
+    values = {"root": Path(args.root).resolve(), "here": HERE, "family": args.model}
     builds = [b.split("=", 1) if "=" in b else ["mica", b] for b in args.mica or [str(CHECKOUT / "build")]]
     found = []
     for engine, model, *options in spec["contestants"]:
         for name, build in builds if engine == "mica" else [(engine, "")]:
+            build = Path(build).resolve()
             own = {"mica": Path(build, "mica"), "mica_bench": Path(build, "bench"), "options": " ".join(options)}
             c = Contestant(name, spec["engines"][engine], model, own["options"], values | own)
             if not re.search(args.only, c.name) or args.skip and re.search(args.skip, c.name):
