@@ -5,7 +5,8 @@
 
 #define ROWS 3 /* of x at once: 3 x 4 sums and 4 operands fit 16 registers */
 #define COLS 4
-#define AHEAD 64 /* rows of w that are asked for before they are read */
+#define FETCHED_AHEAD 8192 /* bytes past the next columns */
+#define AHEAD 64           /* rows of w that are asked for before they are read */
 
 /* 8 weights from element `at`; the first n where there are fewer. */
 MK_INLINE __m256 load_w(mk_type type, const void *w, int64_t at, int64_t n) {
@@ -14,14 +15,14 @@ MK_INLINE __m256 load_w(mk_type type, const void *w, int64_t at, int64_t n) {
     return n >= 8 ? _mm256_loadu_ps(f) : _mm256_maskload_ps(f, mk_first(n));
 }
 
-/* y [rows, 4] = x [rows, k] w [4, k]^T, of which `cols` columns are there. fetch: the
- * columns after these, in the order they lie in; past the last ones too, for most often more follow
- * and a fetch cannot fail. */
+/* y [rows, 4] = x [rows, k] w [4, k]^T, of which `cols` columns are there. fetch: what follows the
+ * columns after these, in the order it lies in; past the last ones too, for most often more follow and
+ * a fetch cannot fail. */
 MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, const float *x,
                        int64_t x_stride, const void *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
     const int64_t bytes = mk_type_bytes(type);
-    const char *next = (const char *)w + cols * w_stride * bytes;
+    const char *next = (const char *)w + cols * w_stride * bytes + FETCHED_AHEAD;
     __m256 sum[ROWS][COLS];
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < COLS; j++)

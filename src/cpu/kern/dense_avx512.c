@@ -5,7 +5,8 @@
 
 #define ROWS 6 /* of x at once: 6 x 4 sums and 10 operands fit 32 registers */
 #define COLS 4
-#define AHEAD 64 /* rows of w that are asked for before they are read */
+#define FETCHED_AHEAD 8192 /* bytes past the next columns */
+#define AHEAD 64           /* rows of w that are asked for before they are read */
 
 /* 16 weights from element `at`; those of the mask where not `whole`, the others zero. */
 MK_INLINE __m512 load_w(mk_type type, const void *w, int64_t at, __mmask16 mask, bool whole) {
@@ -16,14 +17,14 @@ MK_INLINE __m512 load_w(mk_type type, const void *w, int64_t at, __mmask16 mask,
     return type == MK_BF16 ? mk_wide_bf16(v) : _mm512_cvtph_ps(v);
 }
 
-/* y [rows, 4] = x [rows, k] w [4, k]^T, of which `cols` columns are there. fetch: the
- * columns after these, in the order they lie in; past the last ones too, for most often more follow
- * and a fetch cannot fail. */
+/* y [rows, 4] = x [rows, k] w [4, k]^T, of which `cols` columns are there. fetch: what follows the
+ * columns after these, in the order it lies in; past the last ones too, for most often more follow and
+ * a fetch cannot fail. */
 MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, const float *x,
                        int64_t x_stride, const void *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
     const int64_t bytes = mk_type_bytes(type);
-    const char *next = (const char *)w + cols * w_stride * bytes;
+    const char *next = (const char *)w + cols * w_stride * bytes + FETCHED_AHEAD;
     __m512 sum[ROWS][COLS];
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < COLS; j++)

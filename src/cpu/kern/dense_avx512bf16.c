@@ -5,7 +5,8 @@
 
 #define ROWS 6 /* of x at once: 6 x 4 sums and 5 operands fit 32 registers */
 #define COLS 4
-#define WIDE 32 /* elements a register */
+#define WIDE 32            /* elements a register */
+#define FETCHED_AHEAD 4096 /* elements past the next columns */
 
 /* A register of a row from element `at`; the first n elements where there are fewer, then zeros. */
 MK_INLINE __m512bh load_row(const uint16_t *row, int64_t at, int64_t n) {
@@ -30,13 +31,13 @@ MK_INLINE void add_part(int rows, int cols, int64_t at, int64_t n, const uint16_
     }
 }
 
-/* y [rows, 4] = x [rows, k] w [4, k]^T, of which `cols` columns are there. fetch: the columns after
- * these, in the order they lie in; past the last ones too, for most often more follow and a fetch
- * cannot fail. */
+/* y [rows, 4] = x [rows, k] w [4, k]^T, of which `cols` columns are there. fetch: what follows the
+ * columns after these, in the order it lies in; past the last ones too, for most often more follow and
+ * a fetch cannot fail. */
 MK_INLINE void nt_tile(int rows, int cols, bool fetch, int64_t k, const uint16_t *x,
                        int64_t x_stride, const uint16_t *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
-    const uint16_t *next = w + cols * w_stride;
+    const uint16_t *next = w + cols * w_stride + FETCHED_AHEAD;
     __m512 sum[ROWS][COLS];
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++)

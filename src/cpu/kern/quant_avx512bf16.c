@@ -7,8 +7,9 @@
 
 #define ROWS 4 /* of x at once */
 #define COLS 4
-#define GROUP 32 /* codes a scale; half of what is turned at once */
-#define STAGE 32 /* groups whose scales are made ahead */
+#define GROUP 32           /* codes a scale; half of what is turned at once */
+#define STAGE 32           /* groups whose scales are made ahead */
+#define FETCHED_AHEAD 8192 /* bytes past the next rows */
 
 /* bf16 of the codes 0 .. 127: E4M3's exponent has a bias that is 120 less. */
 typedef struct table {
@@ -106,13 +107,13 @@ MK_INLINE void add_groups(sums *s, const table *t, int rows, int cols, bool two,
     }
 }
 
-/* y [rows, cols] = x [rows, k] times `cols` rows of w; those after them are fetched, in the order they
- * lie in, past the last ones too: most often more follow, and a fetch cannot fail. */
+/* y [rows, cols] = x [rows, k] times `cols` rows of w. What follows the rows after them is fetched, in
+ * the order it lies in, past the last ones too: most often more follow, and a fetch cannot fail. */
 MK_INLINE void mx_tile(const mk_qrows *w, const table *t, int rows, int cols, const uint16_t *x,
                        int64_t x_stride, float *y, int64_t y_stride) {
     const int64_t groups = w->k / GROUP, row_bytes = w->codes_stride * 4;
     const uint8_t *codes = (const uint8_t *)w->codes, *scales = w->scales;
-    const char *next = (const char *)codes + cols * row_bytes;
+    const char *next = (const char *)codes + cols * row_bytes + FETCHED_AHEAD;
     bool nan[COLS] = {false};
     sums s;
 #pragma GCC unroll 4
