@@ -59,8 +59,8 @@ typedef enum mica_arithmetic {
     MICA_ARITHMETIC_DEFAULT, /* fast */
     MICA_ARITHMETIC_EXACT,   /* activations stay floats: the reference */
     MICA_ARITHMETIC_FAST /* activations that meet quantised weights are quantised to 8 bits, in the
-                            weights' groups; those that meet bf16 are rounded to bf16; both where
-                            the device has faster kernels for that */
+                            weights' groups; those that meet bf16 or mxfp8 are rounded to bf16;
+                            both where the device has faster kernels for that */
 } mica_arithmetic;
 
 /** In what a session keeps keys and values, which queries of attention meet. Half the bytes are read
@@ -86,12 +86,13 @@ typedef struct mica_model_options {
                                products are added to the model's. NULL: none. Borrowed */
     int accelerator_layers; /* how many layers an accelerator shall compute; 0: the engine decides.
                                Where it has no effect, the model's note says so */
-    mica_arithmetic arithmetic; /* of products with quantised weights */
+    mica_arithmetic arithmetic; /* of products with quantised weights, and with bf16 ones */
     mica_cache_type cache;      /* of sessions' keys and values */
     bool no_mmap;  /* read the weights into memory of the process, in large pages where the system
                       gives them, instead of mapping their files: slower to open, and not shared
                       with other processes */
-    bool prefetch; /* read mapped weights ahead: the first tokens need not wait for the disk */
+    bool prefetch; /* read mapped weights ahead, also those that are said to be in memory or would
+                      fill more than half of it */
     bool mlock;    /* keep the weights in memory until the model is closed, so that they are never
                       swapped or dropped; reads them ahead too */
     mica_progress progress;    /* loading, in bytes; may be NULL */
@@ -100,8 +101,9 @@ typedef struct mica_model_options {
 } mica_model_options;
 
 /** Opens a model folder (config.json, tokenizer.json, *.safetensors). Weights are mapped, not
- *  copied, and read when they are first used, but for the options no_mmap, prefetch and mlock. They
- *  are no memory of the device: its limit does not count them. The tokenizer is opened in a thread
+ *  copied, but for the option no_mmap. Files that are not in memory yet, and fit in half of it, are
+ *  read ahead, which progress tells; others are read when they are first used, but for the options
+ *  prefetch and mlock. They are no memory of the device: its limit does not count them. The tokenizer is opened in a thread
  *  of its own; progress is told in the caller's.
  *
  *  path    the folder. Borrowed.
@@ -126,8 +128,8 @@ typedef struct mica_model_info {
     const char *architecture;    /* config.json's model_type, "gemma3_text" */
     const char *dtype;           /* of the weights that are not quantised: "bf16" */
     const char *quantization;    /* "4 bit, groups of 32 (affine)", "none" */
-    mica_arithmetic arithmetic;  /* asked of the device for products with quantised weights; exact
-                                    where there are none */
+    mica_arithmetic arithmetic;  /* asked of the device for products with quantised weights, and
+                                    with bf16 ones; exact where there are neither */
     uint64_t parameters;         /* logical: a 4-bit weight counts as one */
     uint64_t weight_bytes;       /* in the files */
     int64_t layers;              /* decoder blocks */
@@ -161,8 +163,9 @@ MICA_API mica_device *mica_model_device(const mica_model *model);
 typedef struct mica_session_options {
     int64_t prefill_chunk;         /* tokens computed at once in prefill; 0: 512 */
     const mica_model *draft_model; /* a smaller model with the same vocabulary, which guesses tokens
-                                      for this one: options.draft_tokens of an answer. NULL: none.
-                                      Borrowed, must outlive the session */
+                                      for this one: options.draft_tokens of an answer. Where it
+                                      fails (out of memory), an answer goes on without guesses.
+                                      NULL: none. Borrowed, must outlive the session */
 } mica_session_options;
 
 /** Opens an empty session on a model.

@@ -39,6 +39,10 @@ void mc_filemap_close(mc_filemap *map); /* takes an unmapped one; idempotent */
  * where it was read. errors  the watch's */
 mica_status mc_filemap_prefetch(const mc_filemap *map, const mc_file_watch *watch);
 
+/* Whether most of a file is in memory, by a look at some of its pages; true where the system does not
+ * tell. */
+bool mc_filemap_is_present(const mc_filemap *map);
+
 /* Keeps the bytes in memory until the map is closed. `path` goes into error texts.
  * errors  MICA_ENOMEM the system refuses: the text says its limit */
 mica_status mc_filemap_lock(mc_filemap *map, const char *path);

@@ -83,7 +83,7 @@ mica_status mc_filemap_read(const char *path, size_t padding, const mc_file_watc
     MC_TRY(open_regular(path, &fd, &size));
     mica_status status;
     uint8_t *data = padding < SIZE_MAX / 2 ? mc_table_alloc(size + padding) : NULL;
-    bool spread = mc_pages_spread();
+    bool spread = size >= PIECE_BYTES && mc_pages_spread();
     if (data)
         status = read_all(fd, path, watch, data, size);
     else
@@ -128,6 +128,20 @@ mica_status mc_filemap_prefetch(const mc_filemap *map, const mc_file_watch *watc
     }
     if (spread) mc_pages_near();
     return status;
+}
+
+bool mc_filemap_is_present(const mc_filemap *map) {
+    enum { LOOKS = 64 };
+    long page = sysconf(_SC_PAGESIZE);
+    if (map->in_memory || page <= 0) return true;
+    uint8_t *data = (uint8_t *)(uintptr_t)map->data;
+    size_t pages = map->size / (size_t)page, looks = pages < LOOKS ? pages : LOOKS, absent = 0;
+    for (size_t i = 0; i < looks; i++) {
+        unsigned char present = 1; /* a char in Darwin's declaration */
+        if (mincore(data + pages / looks * i * (size_t)page, (size_t)page, (void *)&present) == 0)
+            absent += (present & 1) == 0;
+    }
+    return 2 * absent <= looks;
 }
 
 static mica_status fail_lock(int error, const char *path, size_t size) {

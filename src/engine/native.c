@@ -27,6 +27,11 @@ static int64_t sliding_layers(const mc_decoder_spec *spec, int64_t *window) {
     return count;
 }
 
+/* Whether a device may round what the weights meet. */
+static bool may_round(const mc_lm *lm) {
+    return strcmp(lm->quantization, "none") != 0 || lm->dtype == MICA_BF16;
+}
+
 static mica_model_info describe(const native *model) {
     const mc_decoder_spec *spec = &model->lm->spec;
     mica_model_info info = {
@@ -34,9 +39,8 @@ static mica_model_info describe(const native *model) {
         .architecture = *model->lm->model_type ? model->lm->model_type : spec->family,
         .dtype = mica_dtype_name(model->lm->dtype),
         .quantization = model->lm->quantization,
-        .arithmetic = model->lm->head.fast && strcmp(model->lm->quantization, "none") != 0
-                          ? MICA_ARITHMETIC_FAST
-                          : MICA_ARITHMETIC_EXACT,
+        .arithmetic = model->lm->head.fast && may_round(model->lm) ? MICA_ARITHMETIC_FAST
+                                                                   : MICA_ARITHMETIC_EXACT,
         .parameters = model->lm->parameters,
         .weight_bytes = model->lm->weight_bytes,
         .layers = spec->n_layers,
@@ -96,6 +100,7 @@ static mica_status open_parts(native *model, const char *folder, const mica_mode
         .no_mmap = options->no_mmap,
         .prefetch = options->prefetch,
         .lock = options->mlock,
+        .cold = true,
         .watch = watch_loading,
         .context = &l,
     };

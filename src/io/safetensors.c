@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "base/system.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -479,11 +480,25 @@ mica_status mc_weights_prefetch(const mc_weights *w, const mc_file_watch *watch)
     return MICA_OK;
 }
 
+/* Whether cold files are to be read: the first token needs all of them, and in one go they come sooner,
+ * and in larger pages. */
+static bool are_cold(const mc_weights *w) {
+    if (!w->options.cold || w->total > mc_memory_bytes() / 2) return false;
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&w->blocks, block); i++)
+        if (!mc_filemap_is_present(&MC_BUFFER_AT(&w->blocks, block)[i].bytes)) return true;
+    return false;
+}
+
+bool mc_weights_were_read(const mc_weights *w) {
+    return w->done > 0;
+}
+
 /* Reads ahead and locks, as the options say. */
 static mica_status hold(mc_weights *w) {
     const mc_file_watch watch = {tick, w};
     block *blocks = MC_BUFFER_AT(&w->blocks, block);
-    if (w->options.prefetch || w->options.lock) MC_TRY(mc_weights_prefetch(w, &watch));
+    bool ahead = w->options.prefetch || w->options.lock || are_cold(w);
+    if (ahead) MC_TRY(mc_weights_prefetch(w, &watch));
     for (size_t i = 0; w->options.lock && i < MC_BUFFER_COUNT(&w->blocks, block); i++)
         MC_TRY(mc_filemap_lock(&blocks[i].bytes, blocks[i].file));
     return MICA_OK;

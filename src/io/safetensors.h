@@ -39,6 +39,7 @@ typedef struct mc_weight_tensor {
 typedef struct mc_weights_options {
     bool no_mmap;  /* read into memory, in large pages where the system gives them */
     bool prefetch; /* those that are mapped are read ahead */
+    bool cold;     /* so they are where a file is cold (not in memory), and all fit in half of it */
     bool lock;     /* kept in memory until they are closed; read ahead too */
     /* Told how many bytes of the files were read of how many; other than MICA_OK ends it. May be
      * NULL. */
@@ -64,6 +65,9 @@ mica_status mc_weights_parse(const void *bytes, size_t size, const char *name, m
 
 /* Reads ahead what is mapped: all of it, or until the watch ends it. errors  the watch's */
 mica_status mc_weights_prefetch(const mc_weights *w, const mc_file_watch *watch);
+
+/* Whether bytes were read when they were opened, and the watch told of all. */
+bool mc_weights_were_read(const mc_weights *w);
 
 /* Closes *w and sets it to NULL; nothing for NULL. The tensors and their data are gone then. */
 void mc_weights_close(mc_weights **w);

@@ -115,8 +115,10 @@ static void test_prefetch(void **state) {
     assert_int_equal(mc_filemap_prefetch(&map, &(mc_file_watch){count_tick, &t}), MICA_ECANCELLED);
     assert_int_equal(t.count, 1);
     assert_int_equal(mc_filemap_prefetch(&map, NULL), MICA_OK);
+    assert_true(mc_filemap_is_present(&map));
     mc_filemap_close(&map);
     assert_int_equal(mc_filemap_prefetch(&map, NULL), MICA_OK); /* nothing of nothing */
+    assert_true(mc_filemap_is_present(&map));
     free(bytes);
     free(path);
     test_temp_dir_remove(dir);

@@ -3,8 +3,11 @@
 
 #include "io/safetensors.h"
 
+#include "base/filemap.h"
+
 #include "support/support.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,6 +171,44 @@ static void test_fixtures(void **state) {
     print_message("%zu models, every tensor as its header says\n", cases.count);
     test_list_free(&cases);
     free(models);
+}
+
+/* A file that the system has forgotten is read when it is opened, where that is asked for; one that is in
+ * memory is not. Some file systems forget nothing. */
+static void test_cold(void **state) {
+    (void)state;
+    enum { BYTES = 32 << 20 }; /* more than comes along with the header */
+    char *dir = test_temp_dir(), *path = test_format("%s/x.safetensors", dir);
+    char *header = test_format(
+        "{\"x\": {\"dtype\": \"U8\", \"shape\": [%d], \"data_offsets\": [0, %d]}}", BYTES, BYTES);
+    blob file = make(header, BYTES);
+    test_write_file(path, file.bytes, file.size);
+    for (int i = 0; i < 2; i++) {
+        told t = {0};
+        mc_filemap map;
+        mc_weights *w;
+        int fd = open(path, O_RDONLY);
+        assert_true(fd >= 0);
+        fsync(fd);
+#ifdef POSIX_FADV_DONTNEED
+        if (i == 0) assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+#endif
+        close(fd);
+        assert_int_equal(mc_filemap_open(path, &map), MICA_OK);
+        bool cold = !mc_filemap_is_present(&map);
+        mc_filemap_close(&map);
+        assert_true(i == 0 || !cold);
+        const mc_weights_options options = {.cold = true, .watch = watch, .context = &t};
+        assert_int_equal(mc_weights_open(path, &options, &w), MICA_OK);
+        assert_true(mc_weights_were_read(w) == cold);
+        assert_int_equal(t.done, cold ? file.size : 0);
+        assert_int_equal(t.total, t.done);
+        mc_weights_close(&w);
+    }
+    free(file.bytes);
+    free(header);
+    free(path);
+    test_temp_dir_remove(dir);
 }
 
 /* ---- good files ---- */
@@ -556,6 +597,7 @@ static void test_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fixtures),
+        cmocka_unit_test(test_cold),
         cmocka_unit_test(test_every_dtype),
         cmocka_unit_test(test_scalars_and_empty_tensors),
         cmocka_unit_test(test_unaligned_data_is_copied),
