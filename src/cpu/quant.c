@@ -50,12 +50,12 @@ mica_status mc_quant_describe_rows(const mc_call *call, int first, mk_qrows *w) 
     return MICA_OK;
 }
 
-/* A layout with the batch axes of out and its own last two. */
+/* A layout with the batch axes of out and its own last two, or a first one of 1 in a vector's. */
 static mc_layout spread_batch(const mc_layout *x, const mc_layout *out) {
     int64_t shape[MICA_MAX_NDIM];
     memcpy(shape, out->shape, sizeof shape);
     int ndim = out->ndim < 2 ? 2 : out->ndim;
-    shape[ndim - 2] = x->shape[x->ndim - 2];
+    shape[ndim - 2] = x->ndim < 2 ? 1 : x->shape[x->ndim - 2];
     shape[ndim - 1] = x->shape[x->ndim - 1];
     mc_layout spread;
     (void)mc_layout_broadcast(x, shape, ndim, &spread); /* infer saw that it fits */
@@ -82,6 +82,6 @@ mica_status mc_quant_describe(const mc_call *call, mc_quant_product *q) {
     }
     q->m = out->shape[out->ndim - 2];
     q->batches = mc_row_count(out, out->ndim - 2);
-    if (q->x.ndim >= 2) q->x = spread_batch(&q->x, out);
+    q->x = spread_batch(&q->x, out);
     return MICA_OK;
 }

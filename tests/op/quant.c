@@ -76,6 +76,15 @@ static void batches(void **state) {
         mica_array y = mica_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, formats[i], true);
         expect_shape(y, MICA_F32, SHAPE(3, 4, 5, 10));
         expect_near(b.s, y, decomposed(b.s, y), 4e-6);
+        for (int fast = 0; fast < 2; fast++) { /* a vector meets them all */
+            x = noise(b.s, 6, fast ? MICA_BF16 : MICA_F32, SHAPE(128));
+            y = mc_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, formats[i], fast);
+            mica_array rows = mica_broadcast_to(b.s, x, SHAPE(4, 1, 128));
+            expect_shape(y, fast ? MICA_BF16 : MICA_F32, SHAPE(4, 1, 10));
+            expect_same(
+                b.s, y,
+                mc_quantized_matmul(b.s, rows, q.codes, q.scales, q.biases, formats[i], fast));
+        }
         q = quantized(&b, formats[i], noise(b.s, 7, MICA_F32, SHAPE(10, 128)));
         y = mica_quantized_matmul(
             b.s, mica_swapaxes(b.s, noise(b.s, 8, MICA_BF16, SHAPE(5, 2, 128)), 0, 1), q.codes,
