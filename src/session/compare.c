@@ -113,6 +113,8 @@ static mica_status compare(comparing *c, const mica_task_options *options) {
     const mc_session_wish wish = {.wanted = MC_HIDDEN};
     MC_TRY(open_sides(c));
     int64_t chunk = c->sides[0].session->chunk;
+    for (int k = 0; k < 2; k++)
+        c->sides[k].session->to_come = c->n;
     for (int64_t at = 0, step; at < c->n; at += step) {
         step = c->n - at < chunk ? c->n - at : chunk;
         for (int k = 0; k < 2; k++) {

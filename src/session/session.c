@@ -98,6 +98,7 @@ static void forget(mc_session *session) {
     mc_scope_reset(session->scopes[0]);
     mc_scope_reset(session->scopes[1]);
     mc_buffer_clear(&session->history);
+    session->to_come = 0;
     drop_ahead(session);
 }
 
@@ -121,8 +122,10 @@ int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n) {
     while (common < count && common < n - 1 && history[common] == ids[common])
         common++;
     drop_ahead(session);
+    session->to_come = n - common;
     if (common == 0 || !mc_cache_can_cut(&session->cache, count, common)) {
         forget(session);
+        session->to_come = n;
         return 0;
     }
     mc_cache_cut(&session->cache, count, common);
@@ -224,6 +227,7 @@ static mica_status pass_behind(mc_session *session, const int32_t *ids, int64_t 
 static void count(mc_session *session, const int32_t *ids, int64_t n) {
     (void)mc_buffer_add(&session->history, ids, (size_t)n * sizeof *ids);
     mc_cache_commit(&session->cache, n);
+    session->to_come = session->to_come > n ? session->to_come - n : 0;
 }
 
 mica_status mc_session_pass(mc_session *session, const int32_t *ids, int64_t n,

@@ -46,13 +46,13 @@ typedef struct mc_session {
     mica_scope *scopes[2];
     int turn;        /* scopes[turn] is the one that holds the caches */
     int64_t chunk;   /* tokens of a pass of prefill */
-    int64_t to_come; /* tokens that are known to follow, those of the next pass too; 0: no others */
+    int64_t to_come; /* tokens that passes are known to bring, for which caches get room at once; 0:
+                        those of the next pass. Set by mc_session_reuse, or the owner */
     mc_buffer history; /* int32: tokens that the caches have seen */
     mc_buffer arrays;  /* mica_array: results of a pass */
     mc_buffer logits; /* float [rows, vocab]: of the last pass; one row, or that of each in ahead */
-    bool
-        greedy; /* the owner's to set: passes leave the best token of a row instead of its logits */
-    bool has_best;               /* the last pass that left either did */
+    bool greedy;      /* the owner's to set: passes leave a row's best token, no logits */
+    bool has_best;    /* the last pass that left either did */
     mc_best best[MC_MOST_AHEAD]; /* as the rows of logits */
     mc_buffer ahead;  /* int32: tokens computed behind the history, those since fed among them */
     size_t taken;     /* of ahead: how many were fed */

@@ -188,10 +188,7 @@ static mica_status read_prompt(mc_stream *stream, mc_session *session, int64_t *
         if (n > session->chunk) n = session->chunk;
         bool last = at + n == stream->prompt;
         MC_TRY(check_cancelled(stream));
-        session->to_come = stream->prompt - at;
-        mica_status status = mc_session_feed(session, ids + at, n, last ? logits : NULL);
-        session->to_come = 0;
-        MC_TRY(status);
+        MC_TRY(mc_session_feed(session, ids + at, n, last ? logits : NULL));
         at += n;
         if (stream->progress && session == stream->session)
             stream->progress(stream->progress_user, (uint64_t)at, (uint64_t)stream->prompt);

@@ -66,6 +66,7 @@ void mc_task_error_free(mica_status status, const char *error) {
 static mica_status feed(mc_session *session, const int32_t *ids, int64_t n,
                         const mica_task_options *options, const mc_session_wish *wish,
                         mica_array *results, mc_task_chunk chunk, void *context) {
+    session->to_come = n;
     for (int64_t at = 0, step; at < n; at += step) {
         step = n - at < session->chunk ? n - at : session->chunk;
         MC_TRY(mc_task_check(options->cancel));
