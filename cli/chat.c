@@ -115,9 +115,10 @@ static bool cache_path(const char *path, char out[PATH_BYTES]) {
     return false;
 }
 
-static bool save(const chat *c, const char *path) {
+static bool save(const chat *c, const char *path, bool quiet) {
     char cache[PATH_BYTES];
-    if (!cache_path(path, cache) || !cli_conversation_save(&c->conversation, path)) return false;
+    if (!cache_path(path, cache) || !cli_conversation_save(&c->conversation, path, quiet))
+        return false;
     mica_status status = mica_session_save(c->session, cache);
     if (status == MICA_EUNSUPPORTED) {
         remove(cache); /* of an earlier conversation */
@@ -154,7 +155,7 @@ static bool with_file(chat *c, const char *name, const char *path) {
         cli_fail("%s needs the name of a file", name);
         return false;
     }
-    return strcmp(name, "/save") == 0 ? save(c, path) : load(c, path);
+    return strcmp(name, "/save") == 0 ? save(c, path, false) : load(c, path);
 }
 
 /* ---- running commands ---- */
@@ -215,7 +216,7 @@ static void answer(chat *c, const char *line) {
         cli_conversation_drop(conversation);
         c->failed = true;
     } else if (c->file) {
-        c->unkept = !cli_conversation_save(conversation, c->file);
+        c->unkept = !cli_conversation_save(conversation, c->file, false);
         c->failed |= c->unkept;
     }
     free(kept.data);
@@ -265,7 +266,8 @@ static int run(const void *verb_values, char **args, int count) {
     cli_lines_open(&c.lines);
     if (cli_stdin_is_terminal() && !values->answer.quiet) greet(&c);
     code = talk(&c);
-    if (c.file && c.conversation.count > 0 && (c.unkept || !save(&c, c.file))) code = CLI_FAILED;
+    /* Once more, also where that failed lately: it was told then. */
+    if (c.file && c.conversation.count > 0 && !save(&c, c.file, c.unkept)) code = CLI_FAILED;
 done:
     cli_lines_close(&c.lines);
     cli_conversation_deinit(&c.conversation);

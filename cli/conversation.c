@@ -87,7 +87,7 @@ static FILE *create(const char *path, char name[PATH_BYTES]) {
     return file;
 }
 
-bool cli_conversation_save(const cli_conversation *c, const char *path) {
+bool cli_conversation_save(const cli_conversation *c, const char *path, bool quiet) {
     char temporary[PATH_BYTES];
     FILE *out = create(path, temporary);
     bool written = out != NULL;
@@ -103,7 +103,9 @@ bool cli_conversation_save(const cli_conversation *c, const char *path) {
         written = fclose(out) == 0 && written;
     }
     if (written && rename(temporary, path) == 0) return true;
-    cli_fail("cannot write %s: %s", path, strerror(errno));
+    /* The other name only where it is what stands in the way. */
+    if (!quiet)
+        cli_fail("cannot write %s: %s", errno == EEXIST ? temporary : path, strerror(errno));
     if (out) remove(temporary);
     return false;
 }

@@ -31,7 +31,7 @@ void cli_conversation_clear(cli_conversation *c);
 
 /** Writes the messages to a file, a JSON object {"role", "content"} a line; the file appears whole or
  *  not at all.  returns false after it reported an error */
-bool cli_conversation_save(const cli_conversation *c, const char *path);
+bool cli_conversation_save(const cli_conversation *c, const char *path, bool quiet);
 
 /** Reads such a file in place of the messages; they stay after an error.  returns as
  *  cli_conversation_save */

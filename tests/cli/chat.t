@@ -119,6 +119,16 @@ What is beside the file stays as it is; a file that cannot be written is told on
   mica: cannot write no/folder/x: No such file or directory
   [1]
 
+Where it can be written later on, it is.
+
+  $ mkfifo told; (echo 'What is tar?'; head -n 1 told > told.txt; mkdir later; echo /bye) |
+  >   mica chat -q -n 1 --session later/x 2> told
+  tar
+  [1]
+  $ cat told.txt; wc -l < later/x
+  mica: cannot write later/x: No such file or directory
+  2
+
 What is wrong with a file is said.
 
   $ printf '/save\n/load nowhere\n/save no/folder/x\n' | mica chat -q 2>&1
