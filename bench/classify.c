@@ -2,8 +2,8 @@
  *
  *     classify MODEL [WORDS [PROMPTS [THREADS]]]
  *
- * Each prompt is WORDS words of one or two tokens (32), and differs from the others from the first
- * word on. The best of a few calls. THREADS 0: one a core. */
+ * Each prompt is WORDS words (32), or a few more, of one or two tokens; no two that follow each other
+ * begin alike. The best of a few calls. THREADS 0: one a core. */
 #include <mica/mica.h>
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ enum { MOST = 64, MOST_WORDS = 4096, CALLS = 4 };
 /* "one the the the ..." */
 static char *new_prompt(int index, int words) {
     static const char *const first[] = {"One", "Two", "Red", "Sea", "Day", "Man", "Sun", "Old"};
-    char *text = malloc((size_t)words * 4 + 16);
+    char *text = malloc((size_t)(words + index / 8) * 4 + 16);
     if (text == NULL) return NULL;
     int at = sprintf(text, "%s", first[index % 8]);
     for (int i = index / 8; i > 0; i--) /* the rounds differ, too */

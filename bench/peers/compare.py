@@ -112,12 +112,13 @@ def quiet_run(contestant, case, threads, args):
 
 def read_anew(contestants, threads, args):
     """Weights lie in the page cache as they were written, most often in small pages, which are read
-    slower. Drops them, so that each engine reads its own once in its own way, as after a restart."""
+    slower. Drops them; then each reads its own in its own way, as after a restart (a file of several
+    contestants lies as the first one read it)."""
+    for file in {f for c in contestants for f in ([c.path] if c.path.is_file() else c.path.iterdir()) if f.is_file()}:
+        with open(file, "rb") as opened:
+            os.fsync(opened.fileno())
+            os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     for c in contestants:
-        for file in [c.path] if c.path.is_file() else c.path.iterdir():
-            with open(file, "rb") as opened:
-                os.fsync(opened.fileno())
-                os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         Run(*c.command(Case("prefill:16"), threads), args.limit)
 
 

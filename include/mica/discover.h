@@ -5,7 +5,8 @@
  *     for (size_t i = 0; i < list->count; i++) puts(list->models[i].name);
  *     mica_model_list_free(&list);
  *
- * Only names, sizes and config.json are looked at; no weights are opened. */
+ * Names, sizes and config.json are looked at; where that names no architecture, the names of the
+ * tensors too. No weights are read. */
 #ifndef MICA_DISCOVER_H
 #define MICA_DISCOVER_H
 

@@ -482,7 +482,7 @@ static bool takes_pairs(const attention *at) {
     const mc_layout *k = at->call->in[K].layout, *v = at->call->in[V].layout;
     if (!at->kern->bf16_pairs || at->q8_direct) return at->kern->bf16_pairs;
     return k->dtype == MICA_BF16 && v->dtype == MICA_BF16 && k->strides[3] == 1 &&
-           (v->strides[3] == 1 || at->dv == 1) && at->d % 2 == 0 && at->lk > 0;
+           (v->strides[3] == 1 || at->dv == 1) && at->d > 0 && at->d % 2 == 0 && at->lk > 0;
 }
 
 mica_status mc_eval_sdpa(const mc_call *call) {

@@ -2,10 +2,10 @@
  *
  * b is read as it lies: in columns of contiguous k ("nt", a transposed weight [N, K]) by dot
  * products, in rows of contiguous n ("nn") by sums of rows; anything else is first copied, a tile
- * at a time, into columns. 16-bit b is widened a tile at a time, or in registers where M is small. Where a
- * fast product's b is bf16 and the machine multiplies bf16 faster, a is rounded to it and b read as it
- * lies. The
- * way is chosen by b alone, so that a row of the result does not depend on how many there are. */
+ * at a time, into columns. 16-bit b is widened a tile at a time, or in registers where M is small.
+ * Where a fast product's b is bf16 and the machine multiplies bf16 faster, a is rounded to it and b
+ * read as it lies. The way is chosen by b alone, so that a row of the result does not depend on how
+ * many there are. */
 #include "cpu/eval.h"
 #include "cpu/rows.h"
 #include "graph/attr.h"

@@ -24,7 +24,7 @@ static const mc_backend *find_backend(const char *name) {
     return NULL;
 }
 
-/* More than the temporaries of a decode step, less than buffers that were outgrown. */
+/* More than the temporaries of most decode steps, less than buffers that were outgrown. */
 #define DEFAULT_CACHE_LIMIT (UINT64_C(32) << 20)
 
 /* Opens the parts in order; what was opened before a failure is closed again. */

@@ -2,7 +2,8 @@
  *
  * Weights are views of the files; norms and biases, small as they are, are copied to f32.
  * Activations are f32 throughout. In `fast` arithmetic a product with quantised weights may see its
- * input quantised to 8 bits, by groups; in `exact` none does.
+ * input quantised to 8 bits, by groups, or rounded to bf16, as may one with bf16 weights; in `exact`
+ * none does.
  *
  * Threads: an open model never changes; any number of threads may record passes over it, each in a
  * scope of its own. */

@@ -10,8 +10,8 @@
 
 /* 8 weights from element `at`; the first n where there are fewer. */
 MK_INLINE __m256 load_w(mk_type type, const void *w, int64_t at, int64_t n) {
-    const float *f = (const float *)w + at;
     if (type != MK_F32) return mk_load_half((const uint16_t *)w + at, n, type);
+    const float *f = (const float *)w + at;
     return n >= 8 ? _mm256_loadu_ps(f) : _mm256_maskload_ps(f, mk_first(n));
 }
 

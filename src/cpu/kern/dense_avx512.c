@@ -10,9 +10,11 @@
 
 /* 16 weights from element `at`; those of the mask where not `whole`, the others zero. */
 MK_INLINE __m512 load_w(mk_type type, const void *w, int64_t at, __mmask16 mask, bool whole) {
-    const float *f = (const float *)w + at;
+    if (type == MK_F32) {
+        const float *f = (const float *)w + at;
+        return whole ? _mm512_loadu_ps(f) : _mm512_maskz_loadu_ps(mask, f);
+    }
     const uint16_t *h = (const uint16_t *)w + at;
-    if (type == MK_F32) return whole ? _mm512_loadu_ps(f) : _mm512_maskz_loadu_ps(mask, f);
     __m256i v = whole ? _mm256_loadu_si256((const void *)h) : _mm256_maskz_loadu_epi16(mask, h);
     return type == MK_BF16 ? mk_wide_bf16(v) : _mm512_cvtph_ps(v);
 }

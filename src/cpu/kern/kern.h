@@ -82,7 +82,8 @@ typedef struct mk_kernels {
 #undef KERN
     mk_isa isa;
     int64_t fast_streamed; /* rows of x up to which fast_matvec is quicker than tiles */
-    bool bf16_pairs; /* attn_scores, attn_values, matmul_bf16 are faster than widening first */
+    bool bf16_pairs; /* attn_scores, attn_values, attn_values_q8_bf16, matmul_bf16, unpack_mxfp8 and
+                        matmul_mxfp8 are faster than widening first */
     bool q8_direct;  /* attn_scores_q8, and attn_values_q8 for few rows, are */
 } mk_kernels;
 
