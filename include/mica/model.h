@@ -103,8 +103,8 @@ typedef struct mica_model_options {
 /** Opens a model folder (config.json, tokenizer.json, *.safetensors). Weights are mapped, not
  *  copied, but for the option no_mmap. Files that are not in memory yet, and fit in half of it, are
  *  read ahead, which progress tells; others are read when they are first used, but for the options
- *  prefetch and mlock. They are no memory of the device: its limit does not count them. The tokenizer is opened in a thread
- *  of its own; progress is told in the caller's.
+ *  prefetch and mlock. They are no memory of the device: its limit does not count them. The
+ *  tokenizer is opened in a thread of its own; progress is told in the caller's.
  *
  *  path    the folder. Borrowed.
  *  options NULL for the defaults. Borrowed.

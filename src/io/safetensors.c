@@ -480,8 +480,8 @@ mica_status mc_weights_prefetch(const mc_weights *w, const mc_file_watch *watch)
     return MICA_OK;
 }
 
-/* Whether cold files are to be read: the first token needs all of them, and in one go they come sooner,
- * and in larger pages. */
+/* Whether cold files are to be read: the first token needs all of them, and in one go they come
+ * sooner, and in larger pages. */
 static bool are_cold(const mc_weights *w) {
     if (!w->options.cold || w->total > mc_memory_bytes() / 2) return false;
     for (size_t i = 0; i < MC_BUFFER_COUNT(&w->blocks, block); i++)

@@ -351,10 +351,10 @@ static size_t count_reaching(const double *sums, size_t n, double reach) {
     return high;
 }
 
-/* How many of the n likeliest tokens top_p lets through, sums being of n - 1 or more. The weight of all is between bounds: a
- * block that was not looked at yet weighs as much as its largest logit, or 256 times that. The
- * likeliest blocks are added up, and the next ones, until both bounds have one answer: mostly few of
- * them have to be. */
+/* How many of the n likeliest tokens top_p lets through, sums being of n - 1 or more. The weight of
+ * all is between bounds: a block that was not looked at yet weighs as much as its largest logit, or
+ * 256 times that. The likeliest blocks are added up, and the next ones, until both bounds have one
+ * answer: mostly few of them have to be. */
 static size_t nucleus_of(const mc_sampler *sampler, const float *logits, int64_t vocab, float best,
                          const double *sums, size_t n) {
     const float *blocks = MC_BUFFER_AT(&sampler->blocks, float);

@@ -173,8 +173,8 @@ static void test_fixtures(void **state) {
     free(models);
 }
 
-/* A file that the system has forgotten is read when it is opened, where that is asked for; one that is in
- * memory is not. Some file systems forget nothing. */
+/* A file that the system has forgotten is read when it is opened, where that is asked for; one that
+ * is in memory is not. Some file systems forget nothing. */
 static void test_cold(void **state) {
     (void)state;
     enum { BYTES = 32 << 20 }; /* more than comes along with the header */
