@@ -173,6 +173,25 @@ static void bits_of_threads(void **state) {
     }
 }
 
+/* x as it is, its last axis lying backwards. */
+static mica_array backwards(mica_scope *s, mica_array x) {
+    mica_array flipped = mica_flip(s, x, -1);
+    return mica_flip(s, mica_maximum(s, flipped, flipped), -1);
+}
+
+/* Rows of 8 bits whose bytes are not side by side are copied first. */
+static void scattered_bytes(void **state) {
+    (void)state;
+    bench b = bench_open();
+    for (int64_t lq = 1; lq <= 40; lq += 13) {
+        operands o = make(&b, MICA_U8, 0, lq, 45);
+        o.k = backwards(b.s, o.k);
+        o.v = backwards(b.s, o.v);
+        compare(&b, &o, &(mica_sdpa_options){.causal = true}, 1e-2);
+    }
+    bench_close(&b);
+}
+
 /* Sums over many keys stay within what rounding to 16 bits allows. */
 static void many_keys(void **state) {
     (void)state;
@@ -227,7 +246,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_option),    cmocka_unit_test(nothing_seen_is_zero),
         cmocka_unit_test(bits_of_a_query), cmocka_unit_test(bits_of_threads),
-        cmocka_unit_test(many_keys),       cmocka_unit_test(wrong_operands),
+        cmocka_unit_test(scattered_bytes), cmocka_unit_test(many_keys),
+        cmocka_unit_test(wrong_operands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,6 +168,21 @@ static void fast_products_round_x(void **state) {
     bench_close(&b);
 }
 
+/* x in bf16, wherever its rows lie, gives the bits of x in f32, rounded. */
+static void fast_products_of_bf16(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array w = noise(b.s, 8, MICA_BF16, SHAPE(133, 97));
+    for (int64_t rows = 1; rows <= 40; rows += 13) {
+        mica_array x = noise(b.s, 9, MICA_BF16, SHAPE(rows, 3, 97));
+        x = mica_swapaxes(b.s, x, 0, 1);
+        mica_array wide = mica_astype(b.s, x, MICA_F32);
+        wide = mc_matmul_rows(b.s, wide, w, true);
+        expect_same(b.s, mc_matmul_rows(b.s, x, w, true), mica_astype(b.s, wide, MICA_BF16));
+    }
+    bench_close(&b);
+}
+
 static void wrong_operands(void **state) {
     (void)state;
     bench b = bench_open();
@@ -196,6 +211,7 @@ int main(void) {
         cmocka_unit_test(empty_sums_are_zero),
         cmocka_unit_test(rows_do_not_depend_on_their_number),
         cmocka_unit_test(fast_products_round_x),
+        cmocka_unit_test(fast_products_of_bf16),
         cmocka_unit_test(wrong_operands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,45 +112,61 @@ static void rows_do_not_depend_on_their_number(void **state) {
     bench_close(&b);
 }
 
-/* So it is where x may be rounded, which is near what it is without. */
+/* So it is where x may be rounded, which is near what it is without; and wherever the rows lie. */
 static void fast_rows_do_not_depend_on_their_number(void **state) {
     (void)state;
     bench b = bench_open();
-    for (int i = 0; i < FORMATS; i++) {
-        weights q = quantized(&b, formats[i], noise(b.s, 9, MICA_BF16, SHAPE(2, 133, 256)));
-        mica_array x = noise(b.s, 10, MICA_F32, SHAPE(2, 40, 256));
-        mica_array all = mc_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, formats[i], true);
-        mica_array exact =
-            mc_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, formats[i], false);
+    for (int i = 0; i < 2 * FORMATS; i++) {
+        const mica_quant quant = formats[i / 2];
+        const mica_dtype dtype = i % 2 ? MICA_BF16 : MICA_F32;
+        weights q = quantized(&b, quant, noise(b.s, 9, MICA_BF16, SHAPE(2, 133, 256)));
+        mica_array x = mica_swapaxes(b.s, noise(b.s, 10, dtype, SHAPE(40, 2, 256)), 0, 1);
+        mica_array all = mc_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, quant, true);
+        mica_array exact = mc_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, quant, false);
         expect_near(b.s, all, exact, 0.02);
+        mica_array dense = mica_negative(b.s, mica_negative(b.s, x));
+        dense = mc_quantized_matmul(b.s, dense, q.codes, q.scales, q.biases, quant, true);
+        expect_same(b.s, dense, all);
         for (int64_t rows = 1; rows <= 21; rows += 4) {
             mica_array part = mica_slice_axis(b.s, x, 1, 17, 17 + rows);
-            part = mc_quantized_matmul(b.s, part, q.codes, q.scales, q.biases, formats[i], true);
+            part = mc_quantized_matmul(b.s, part, q.codes, q.scales, q.biases, quant, true);
             expect_same(b.s, part, mica_slice_axis(b.s, all, 1, 17, 17 + rows));
         }
     }
     bench_close(&b);
 }
 
-/* The same bits with one thread and with three. */
+/* The same bits with one thread and with three: exact, fast in whole numbers, fast in pairs of bf16. */
 static void threads_change_nothing(void **state) {
     (void)state;
-    float *results[2];
-    for (int t = 0; t < 2; t++) {
-        bench b = {NULL, NULL};
-        mica_device_options options = {.threads = t == 0 ? 1 : 3};
-        assert_int_equal(mica_device_open("cpu", &options, &b.device), MICA_OK);
-        assert_int_equal(mica_scope_open(b.device, &b.s), MICA_OK);
-        mica_quant quant = {MICA_QUANT_AFFINE, 4, 64};
-        weights q = quantized(&b, quant, noise(b.s, 11, MICA_BF16, SHAPE(700, 512)));
-        mica_array x = noise(b.s, 12, MICA_F32, SHAPE(5, 512));
-        x = mica_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, quant, true);
-        results[t] = floats_of(b.s, x);
-        bench_close(&b);
+    enum { ROWS = 40, COLS = 700 };
+    static const struct {
+        mica_quant quant;
+        bool fast;
+        int64_t rows;
+    } cases[] = {{{MICA_QUANT_AFFINE, 4, 64}, false, 5},
+                 {{MICA_QUANT_AFFINE, 4, 64}, true, 5},
+                 {{MICA_QUANT_AFFINE, 4, 64}, true, ROWS},
+                 {{MICA_QUANT_MXFP8, 8, 32}, true, 5},
+                 {{MICA_QUANT_MXFP8, 8, 32}, true, ROWS}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        float *results[2];
+        for (int t = 0; t < 2; t++) {
+            bench b = {NULL, NULL};
+            mica_device_options options = {.threads = t == 0 ? 1 : 3};
+            assert_int_equal(mica_device_open("cpu", &options, &b.device), MICA_OK);
+            assert_int_equal(mica_scope_open(b.device, &b.s), MICA_OK);
+            weights q = quantized(&b, cases[i].quant, noise(b.s, 11, MICA_BF16, SHAPE(COLS, 512)));
+            mica_array x = noise(b.s, 12, MICA_F32, SHAPE(cases[i].rows, 512));
+            x = mc_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, cases[i].quant,
+                                    cases[i].fast);
+            results[t] = floats_of(b.s, x);
+            bench_close(&b);
+        }
+        assert_memory_equal(results[0], results[1], (size_t)cases[i].rows * COLS * sizeof(float));
+        free(results[0]);
+        free(results[1]);
     }
-    assert_memory_equal(results[0], results[1], 5 * 700 * sizeof(float));
-    free(results[0]);
-    free(results[1]);
 }
 
 /* x times several weights at once, fast and exact, of many formats, one of weights that are made on

@@ -1,10 +1,12 @@
 /* What attention's AVX-512 kernels share: keys of a tile turned over, so that a register holds the same
- * 32 bits (two bf16, four codes) of 16 keys; and how many rows go together. */
+ * 32 bits (two bf16, four codes) of 16 keys; and values in rows of 8 bits. */
 #ifndef CPU_KERN_ATTN_AVX512_H
 #define CPU_KERN_ATTN_AVX512_H
 
 #include "cpu/kern/attn.h"
 #include "cpu/kern/avx512.h"
+
+#include <string.h>
 
 #define COLS 4   /* registers of keys or columns */
 #define KEYS 64  /* a tile: COLS registers of 16 */
@@ -12,12 +14,6 @@
 
 static inline int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
-}
-
-/* Rows a block, at most `most`, so that m rows are split into few, equal blocks. */
-static inline int64_t block_rows(int64_t m, int64_t most) {
-    int64_t blocks = (m + most - 1) / most;
-    return (m + blocks - 1) / blocks;
 }
 
 /* Asks for the bytes of a row: a fetch cannot fail. */
@@ -76,6 +72,21 @@ MK_INLINE void turn_keys(int64_t n, int64_t words, const char *k, int64_t k_stri
             turn_words(first + 4 * p, k_stride, last, (int)least(4, words - p), false, flip,
                        &to[p][j]);
     }
+}
+
+/* Codes, the first lanes of 16, times their scale. */
+MK_INLINE __m512 scaled(const char *codes, __mmask16 mask, __m512 scale) {
+    __m512i wide = _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask, codes));
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(wide), scale);
+}
+
+/* The scales of 32 columns each, the second where there are more. */
+MK_INLINE void load_scales(const char *scales, int64_t cols, __m512 scale[2]) {
+    uint32_t two = 0;
+    memcpy(&two, scales, sizeof(uint16_t));
+    if (cols > MK_Q8_GROUP) memcpy(&two, scales, sizeof two);
+    scale[0] = _mm512_castsi512_ps(_mm512_set1_epi32((int32_t)(two << 16)));
+    scale[1] = _mm512_castsi512_ps(_mm512_set1_epi32((int32_t)(two & 0xffff0000u)));
 }
 
 #endif

@@ -75,7 +75,7 @@ static void score_rows(int64_t rows, int64_t n, int64_t pairs, const uint16_t *q
 static void attn_scores(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
                         const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride) {
     _Alignas(64) tile t;
-    int64_t step = block_rows(m, ROWS);
+    int64_t step = mk_block_rows(m, ROWS);
     for (int64_t j = 0; j < n; j += KEYS)
         for (int64_t l = 0; l < d; l += 2 * PAIRS) {
             int64_t keys = least(KEYS, n - j), pairs = least(PAIRS, (d - l) / 2);
@@ -116,22 +116,7 @@ MK_INLINE void pair_halves(const values *v, int64_t j, int64_t cols, __m512bh pa
     }
 }
 
-/* Codes, the first lanes of 16, times their scale. */
-MK_INLINE __m512 scaled(const char *codes, __mmask16 mask, __m512 scale) {
-    __m512i wide = _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask, codes));
-    return _mm512_mul_ps(_mm512_cvtepi32_ps(wide), scale);
-}
-
-/* The scales of 32 columns each, the second where there are more. */
-MK_INLINE void load_scales(const char *scales, int64_t cols, __m512 scale[2]) {
-    uint32_t two = 0;
-    memcpy(&two, scales, sizeof(uint16_t));
-    if (cols > MK_Q8_GROUP) memcpy(&two, scales, sizeof two);
-    scale[0] = _mm512_castsi512_ps(_mm512_set1_epi32((int32_t)(two << 16)));
-    scale[1] = _mm512_castsi512_ps(_mm512_set1_epi32((int32_t)(two & 0xffff0000u)));
-}
-
-/* The same of codes, rounded to bf16. */
+/* The same of codes times their scales, rounded to bf16. */
 MK_INLINE void pair_codes(const values *v, int64_t j, int64_t cols, __m512bh pairs[COLS]) {
     const __m512i order =
         _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
@@ -241,7 +226,7 @@ static void value_last(int64_t rows, int64_t cols, const uint16_t *w, int64_t w_
 /* y [m, cols] += w [m, n] v [n, cols] in bf16, n <= KEYS, cols <= 16 * COLS */
 static void half_values(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int64_t w_stride,
                         const values *v, float *y, int64_t y_stride) {
-    int64_t step = block_rows(m, ROWS), even = n / 2 * 2;
+    int64_t step = mk_block_rows(m, ROWS), even = n / 2 * 2;
     for (int64_t i = 0; i < m; i += step) {
         int64_t rows = least(step, m - i);
         half_rows(rows, cols, even, w + i * w_stride, w_stride, v, y + i * y_stride, y_stride);
@@ -283,7 +268,7 @@ static void code_values(int64_t m, int64_t n, int64_t cols, const uint16_t *w, i
     const values wide = {(const char *)keys, NULL, 2 * 16 * COLS};
     int64_t even = m > 2 * ROWS ? 0 : n / 2 * 2;
     if (even > 0) {
-        int64_t step = block_rows(m, ROWS);
+        int64_t step = mk_block_rows(m, ROWS);
         for (int64_t i = 0; i < m; i += step)
             code_rows(least(step, m - i), cols, even, w + i * w_stride, w_stride, v,
                       y + i * y_stride, y_stride);

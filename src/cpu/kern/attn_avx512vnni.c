@@ -130,7 +130,7 @@ static void score_part(int64_t m, int64_t n, int64_t d, int64_t l, const uint8_t
                        int64_t y_stride) {
     _Alignas(64) tile t;
     int32_t corrections[MOST_ROWS][GROUPS];
-    int64_t step = block_rows(m, Q_ROWS), scales = mk_q8_scales(d) + l / MK_Q8_GROUP * 2;
+    int64_t step = mk_block_rows(m, Q_ROWS), scales = mk_q8_scales(d) + l / MK_Q8_GROUP * 2;
     int64_t words = least(WORDS, (d - l + 3) / 4), groups = (words - 1) / GROUP_WORDS + 1;
     queries rows = {q + l, q + scales, q_stride, words, corrections};
     correct_rows(m, &rows);
@@ -176,19 +176,13 @@ MK_INLINE void value_tile(int rows, int64_t cols, int64_t n, const float *w, int
         for (int c = 0; c < COLS; c++)
             sum[i][c] = _mm512_maskz_loadu_ps(mask[c], y + i * y_stride + 16 * c);
     for (int64_t j = 0; j < n; j++, codes += v_stride, scales += v_stride) {
-        __m512 b[COLS];
-        uint32_t two = 0; /* scales of 32 columns each */
-        memcpy(&two, scales, sizeof(uint16_t));
-        if (cols > MK_Q8_GROUP) memcpy(&two, scales, sizeof two);
+        __m512 b[COLS], scale[2];
+        load_scales((const char *)scales, cols, scale);
         fetch((const char *)codes + AHEAD * v_stride, 1);
         fetch((const char *)scales + AHEAD * v_stride, 1);
 #pragma GCC unroll 4
-        for (int c = 0; c < COLS; c++) {
-            __m512i wide = _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask[c], codes + 16 * c));
-            uint32_t scale = c < COLS / 2 ? two << 16 : two & 0xffff0000u;
-            b[c] = _mm512_mul_ps(_mm512_cvtepi32_ps(wide),
-                                 _mm512_castsi512_ps(_mm512_set1_epi32((int32_t)scale)));
-        }
+        for (int c = 0; c < COLS; c++)
+            b[c] = scaled((const char *)codes + 16 * c, mask[c], scale[c / 2]);
 #pragma GCC unroll 6
         for (int i = 0; i < rows; i++) {
             __m512 a = _mm512_set1_ps(w[i * w_stride + j]);
@@ -232,7 +226,7 @@ static void value_rows(int64_t rows, int64_t cols, int64_t n, const float *w, in
 static void attn_values_q8(int64_t m, int64_t n, int64_t dv, const float *w, int64_t w_stride,
                            const uint8_t *codes, const uint8_t *scales, int64_t v_stride, float *y,
                            int64_t y_stride) {
-    int64_t step = block_rows(m, W_ROWS);
+    int64_t step = mk_block_rows(m, W_ROWS);
     for (int64_t j = 0; j < n; j += KEYS)
         for (int64_t c = 0; c < dv; c += 16 * COLS)
             for (int64_t i = 0; i < m; i += step)

@@ -74,16 +74,10 @@ MK_INLINE void nt_rows(mk_type type, int rows, bool fetch, int64_t n, int64_t k,
                 y_stride);
 }
 
-/* Rows of x a block, so that m rows are split into few, equal blocks. */
-static int64_t block_rows(int64_t m) {
-    int64_t blocks = (m + ROWS - 1) / ROWS;
-    return (m + blocks - 1) / blocks;
-}
-
 MK_INLINE void nt_any(mk_type type, int64_t m, int64_t n, int64_t k, const float *x,
                       int64_t x_stride, const void *w, int64_t w_stride, float *y,
                       int64_t y_stride) {
-    int64_t rows = block_rows(m);
+    int64_t rows = mk_block_rows(m, ROWS);
     for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
         switch (m - i < rows ? m - i : rows) {
         case 1:
@@ -168,7 +162,7 @@ MK_INLINE void nn_rows(mk_type type, int rows, bool fetch, int64_t n, int64_t k,
 MK_INLINE void nn_any(mk_type type, int64_t m, int64_t n, int64_t k, const float *x,
                       int64_t x_stride, const void *w, int64_t w_stride, float *y,
                       int64_t y_stride) {
-    int64_t rows = block_rows(m);
+    int64_t rows = mk_block_rows(m, ROWS);
     for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
         switch (m - i < rows ? m - i : rows) {
         case 1:

@@ -68,15 +68,9 @@ MK_INLINE void nt_rows(int rows, bool fetch, int64_t n, int64_t k, const uint16_
         nt_tile(rows, 1, fetch, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
 }
 
-/* Rows of x a block, so that m rows are split into few, equal blocks. */
-static int64_t block_rows(int64_t m) {
-    int64_t blocks = (m + ROWS - 1) / ROWS;
-    return (m + blocks - 1) / blocks;
-}
-
 static void matmul_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *x, int64_t x_stride,
                         const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    int64_t rows = block_rows(m);
+    int64_t rows = mk_block_rows(m, ROWS);
     for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
         switch (m - i < rows ? m - i : rows) {
         case 1:

@@ -98,6 +98,12 @@ void mk_cpu_name(char text[64]);
 
 /* Row r of rows that start at w. */
 mk_qrows mk_qrows_at(const mk_qrows *w, int64_t r);
+/* Rows a block, at most `most`, so that m > 0 rows are few blocks of like size. */
+static inline int64_t mk_block_rows(int64_t m, int64_t most) {
+    int64_t blocks = (m + most - 1) / most;
+    return (m + blocks - 1) / blocks;
+}
+
 /* The rows of x from row r on. */
 static inline mk_xrows mk_xrows_at(const mk_xrows *x, int64_t r) {
     mk_xrows at = *x;
