@@ -1069,9 +1069,8 @@ static void check_widen_q8(check *c) {
         uint8_t whole[400] = {0};
         float *got = y.data;
         for (int64_t i = 0; i < n; i++)
-            ((uint8_t *)row.data)[i] = (uint8_t)random_bits();
+            ((uint8_t *)row.data)[i] = whole[i] = (uint8_t)random_bits();
         fill_halves(scale.data, scales, MK_BF16);
-        memcpy(whole, row.data, (size_t)n);
         memcpy(whole + mk_q8_scales(n), scale.data, (size_t)scales * sizeof(uint16_t));
         c->kern->widen_q8(n, row.data, scale.data, got);
         for (int64_t l = 0; l < n; l++) {
