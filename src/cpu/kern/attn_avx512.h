@@ -74,6 +74,32 @@ MK_INLINE void turn_keys(int64_t n, int64_t words, const char *k, int64_t k_stri
     }
 }
 
+/* Which lanes of COLS registers hold the first n numbers. */
+MK_INLINE void first_lanes(int64_t n, __mmask16 mask[COLS]) {
+#pragma GCC unroll 4
+    for (int c = 0; c < COLS; c++)
+        mask[c] = mk_first(n < 16 * c ? 0 : n - 16 * c);
+}
+
+/* y [rows, 16 * COLS], the lanes that the masks have, to registers and back; rows <= 6 */
+MK_INLINE void load_sums(int rows, const __mmask16 mask[COLS], const float *y, int64_t y_stride,
+                         __m512 sum[][COLS]) {
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int c = 0; c < COLS; c++)
+            sum[i][c] = _mm512_maskz_loadu_ps(mask[c], y + i * y_stride + 16 * c);
+}
+
+MK_INLINE void store_sums(int rows, const __mmask16 mask[COLS], __m512 sum[][COLS], float *y,
+                          int64_t y_stride) {
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int c = 0; c < COLS; c++)
+            _mm512_mask_storeu_ps(y + i * y_stride + 16 * c, mask[c], sum[i][c]);
+}
+
 /* Codes, the first lanes of 16, times their scale. */
 MK_INLINE __m512 scaled(const char *codes, __mmask16 mask, __m512 scale) {
     __m512i wide = _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask, codes));

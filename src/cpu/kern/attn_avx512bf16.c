@@ -27,8 +27,7 @@ MK_INLINE void score_tile(int rows, int64_t n, int64_t pairs, const uint16_t *q,
                           const tile *t, bool more, float *y, int64_t y_stride) {
     __m512 sum[ROWS][COLS];
     __mmask16 mask[COLS];
-    for (int j = 0; j < COLS; j++)
-        mask[j] = mk_first(n < 16 * j ? 0 : n - 16 * j);
+    first_lanes(n, mask);
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < COLS; j++)
             sum[i][j] = more ? _mm512_maskz_loadu_ps(mask[j], y + i * y_stride + 16 * j)
@@ -43,33 +42,12 @@ MK_INLINE void score_tile(int rows, int64_t n, int64_t pairs, const uint16_t *q,
                 sum[i][j] = _mm512_dpbf16_ps(sum[i][j], a, b[j]);
         }
     }
-    for (int i = 0; i < rows; i++)
-        for (int j = 0; j < COLS; j++)
-            _mm512_mask_storeu_ps(y + i * y_stride + 16 * j, mask[j], sum[i][j]);
+    store_sums(rows, mask, sum, y, y_stride);
 }
 
 static void score_rows(int64_t rows, int64_t n, int64_t pairs, const uint16_t *q, int64_t q_stride,
                        const tile *t, bool more, float *y, int64_t y_stride) {
-    switch (rows) {
-    case 1:
-        score_tile(1, n, pairs, q, q_stride, t, more, y, y_stride);
-        break;
-    case 2:
-        score_tile(2, n, pairs, q, q_stride, t, more, y, y_stride);
-        break;
-    case 3:
-        score_tile(3, n, pairs, q, q_stride, t, more, y, y_stride);
-        break;
-    case 4:
-        score_tile(4, n, pairs, q, q_stride, t, more, y, y_stride);
-        break;
-    case 5:
-        score_tile(5, n, pairs, q, q_stride, t, more, y, y_stride);
-        break;
-    default:
-        score_tile(ROWS, n, pairs, q, q_stride, t, more, y, y_stride);
-        break;
-    }
+    MK_WITH_ROWS(rows, ROWS, score_tile(MK_R, n, pairs, q, q_stride, t, more, y, y_stride));
 }
 
 static void attn_scores(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
@@ -145,14 +123,8 @@ MK_INLINE void value_tile(bool codes, int rows, int64_t cols, int64_t n, const u
                           int64_t w_stride, const values *v, float *y, int64_t y_stride) {
     __m512 sum[ROWS][COLS];
     __mmask16 mask[COLS];
-#pragma GCC unroll 4
-    for (int c = 0; c < COLS; c++)
-        mask[c] = mk_first(cols < 16 * c ? 0 : cols - 16 * c);
-#pragma GCC unroll 6
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-        for (int c = 0; c < COLS; c++)
-            sum[i][c] = _mm512_maskz_loadu_ps(mask[c], y + i * y_stride + 16 * c);
+    first_lanes(cols, mask);
+    load_sums(rows, mask, y, y_stride, sum);
     for (int64_t j = 0; j < n; j += 2) {
         __m512bh b[COLS];
         if (rows < ROWS) { /* there are few rows: memory is what takes time */
@@ -171,35 +143,12 @@ MK_INLINE void value_tile(bool codes, int rows, int64_t cols, int64_t n, const u
                 sum[i][c] = _mm512_dpbf16_ps(sum[i][c], a, b[c]);
         }
     }
-#pragma GCC unroll 6
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-        for (int c = 0; c < COLS; c++)
-            _mm512_mask_storeu_ps(y + i * y_stride + 16 * c, mask[c], sum[i][c]);
+    store_sums(rows, mask, sum, y, y_stride);
 }
 
 MK_INLINE void value_rows(bool codes, int64_t rows, int64_t cols, int64_t n, const uint16_t *w,
                           int64_t w_stride, const values *v, float *y, int64_t y_stride) {
-    switch (rows) {
-    case 1:
-        value_tile(codes, 1, cols, n, w, w_stride, v, y, y_stride);
-        break;
-    case 2:
-        value_tile(codes, 2, cols, n, w, w_stride, v, y, y_stride);
-        break;
-    case 3:
-        value_tile(codes, 3, cols, n, w, w_stride, v, y, y_stride);
-        break;
-    case 4:
-        value_tile(codes, 4, cols, n, w, w_stride, v, y, y_stride);
-        break;
-    case 5:
-        value_tile(codes, 5, cols, n, w, w_stride, v, y, y_stride);
-        break;
-    default:
-        value_tile(codes, ROWS, cols, n, w, w_stride, v, y, y_stride);
-        break;
-    }
+    MK_WITH_ROWS(rows, ROWS, value_tile(codes, MK_R, cols, n, w, w_stride, v, y, y_stride));
 }
 
 static void half_rows(int64_t rows, int64_t cols, int64_t n, const uint16_t *w, int64_t w_stride,

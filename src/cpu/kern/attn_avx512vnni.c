@@ -80,9 +80,7 @@ MK_INLINE void score_tile(int rows, int64_t n, const queries *q, const tile *t, 
                           int64_t y_stride) {
     __m512 sum[Q_ROWS][COLS];
     __mmask16 mask[COLS];
-#pragma GCC unroll 4
-    for (int j = 0; j < COLS; j++)
-        mask[j] = mk_first(n < 16 * j ? 0 : n - 16 * j);
+    first_lanes(n, mask);
 #pragma GCC unroll 3
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
@@ -91,26 +89,12 @@ MK_INLINE void score_tile(int rows, int64_t n, const queries *q, const tile *t, 
                              : _mm512_setzero_ps();
     for (int64_t g = 0; g * GROUP_WORDS < q->words; g++)
         add_group(rows, g, q, t, sum);
-#pragma GCC unroll 3
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-        for (int j = 0; j < COLS; j++)
-            _mm512_mask_storeu_ps(y + i * y_stride + 16 * j, mask[j], sum[i][j]);
+    store_sums(rows, mask, sum, y, y_stride);
 }
 
 static void score_rows(int64_t rows, int64_t n, const queries *q, const tile *t, bool more,
                        float *y, int64_t y_stride) {
-    switch (rows) {
-    case 1:
-        score_tile(1, n, q, t, more, y, y_stride);
-        break;
-    case 2:
-        score_tile(2, n, q, t, more, y, y_stride);
-        break;
-    default:
-        score_tile(Q_ROWS, n, q, t, more, y, y_stride);
-        break;
-    }
+    MK_WITH_ROWS(rows, Q_ROWS, score_tile(MK_R, n, q, t, more, y, y_stride));
 }
 
 static void correct_rows(int64_t rows, queries *q) {
@@ -167,14 +151,8 @@ MK_INLINE void value_tile(int rows, int64_t cols, int64_t n, const float *w, int
                           int64_t y_stride) {
     __m512 sum[W_ROWS][COLS];
     __mmask16 mask[COLS];
-#pragma GCC unroll 4
-    for (int c = 0; c < COLS; c++)
-        mask[c] = mk_first(cols < 16 * c ? 0 : cols - 16 * c);
-#pragma GCC unroll 6
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-        for (int c = 0; c < COLS; c++)
-            sum[i][c] = _mm512_maskz_loadu_ps(mask[c], y + i * y_stride + 16 * c);
+    first_lanes(cols, mask);
+    load_sums(rows, mask, y, y_stride, sum);
     for (int64_t j = 0; j < n; j++, codes += v_stride, scales += v_stride) {
         __m512 b[COLS], scale[2];
         load_scales((const char *)scales, cols, scale);
@@ -191,36 +169,14 @@ MK_INLINE void value_tile(int rows, int64_t cols, int64_t n, const float *w, int
                 sum[i][c] = _mm512_fmadd_ps(a, b[c], sum[i][c]);
         }
     }
-#pragma GCC unroll 6
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-        for (int c = 0; c < COLS; c++)
-            _mm512_mask_storeu_ps(y + i * y_stride + 16 * c, mask[c], sum[i][c]);
+    store_sums(rows, mask, sum, y, y_stride);
 }
 
 static void value_rows(int64_t rows, int64_t cols, int64_t n, const float *w, int64_t w_stride,
                        const uint8_t *codes, const uint8_t *scales, int64_t v_stride, float *y,
                        int64_t y_stride) {
-    switch (rows) {
-    case 1:
-        value_tile(1, cols, n, w, w_stride, codes, scales, v_stride, y, y_stride);
-        break;
-    case 2:
-        value_tile(2, cols, n, w, w_stride, codes, scales, v_stride, y, y_stride);
-        break;
-    case 3:
-        value_tile(3, cols, n, w, w_stride, codes, scales, v_stride, y, y_stride);
-        break;
-    case 4:
-        value_tile(4, cols, n, w, w_stride, codes, scales, v_stride, y, y_stride);
-        break;
-    case 5:
-        value_tile(5, cols, n, w, w_stride, codes, scales, v_stride, y, y_stride);
-        break;
-    default:
-        value_tile(W_ROWS, cols, n, w, w_stride, codes, scales, v_stride, y, y_stride);
-        break;
-    }
+    MK_WITH_ROWS(rows, W_ROWS,
+                 value_tile(MK_R, cols, n, w, w_stride, codes, scales, v_stride, y, y_stride));
 }
 
 static void attn_values_q8(int64_t m, int64_t n, int64_t dv, const float *w, int64_t w_stride,

@@ -5,6 +5,7 @@
 
 #define ROWS 3 /* of x at once: 3 x 4 sums and 4 operands fit 16 registers */
 #define COLS 4
+#define COLS_OF(rows) COLS
 #define FETCHED_AHEAD 8192 /* bytes past the next columns */
 #define AHEAD 64           /* rows of w that are asked for before they are read */
 
@@ -54,55 +55,6 @@ MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, 
         mk_store4(y + i * y_stride, cols, mk_sum4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
 }
 
-/* All columns for `rows` rows of x. */
-MK_INLINE void nt_rows(mk_type type, int rows, bool fetch, int64_t n, int64_t k, const float *x,
-                       int64_t x_stride, const void *w, int64_t w_stride, float *y,
-                       int64_t y_stride) {
-    const int64_t row_bytes = w_stride * mk_type_bytes(type);
-    const char *from = w;
-    int64_t j = 0;
-    for (; j + COLS <= n; j += COLS)
-        nt_tile(type, rows, COLS, fetch, k, x, x_stride, from + j * row_bytes, w_stride, y + j,
-                y_stride);
-    for (; j < n; j++)
-        nt_tile(type, rows, 1, fetch, k, x, x_stride, from + j * row_bytes, w_stride, y + j,
-                y_stride);
-}
-
-MK_INLINE void nt_any(mk_type type, int64_t m, int64_t n, int64_t k, const float *x,
-                      int64_t x_stride, const void *w, int64_t w_stride, float *y,
-                      int64_t y_stride) {
-    int64_t rows = mk_block_rows(m, ROWS);
-    for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
-        switch (m - i < rows ? m - i : rows) {
-        case 1:
-            nt_rows(type, 1, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        case 2:
-            nt_rows(type, 2, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        default:
-            nt_rows(type, ROWS, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        }
-    }
-}
-
-static void matmul_nt(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nt_any(MK_F32, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
-static void matmul_nt_f16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                          const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nt_any(MK_F16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
-static void matmul_nt_bf16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nt_any(MK_BF16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
 /* y [rows, 8 * vectors] += x [rows, k] w [k, 8 * vectors]; of the last vector `lanes` lanes are there.
  * fetch: the rows of w after these, past the last one as well. */
 MK_INLINE void nn_tile(mk_type type, int rows, int vectors, int64_t lanes, bool fetch, int64_t k,
@@ -146,39 +98,7 @@ MK_INLINE void nn_rows(mk_type type, int rows, bool fetch, int64_t n, int64_t k,
                 y_stride);
 }
 
-MK_INLINE void nn_any(mk_type type, int64_t m, int64_t n, int64_t k, const float *x,
-                      int64_t x_stride, const void *w, int64_t w_stride, float *y,
-                      int64_t y_stride) {
-    int64_t rows = mk_block_rows(m, ROWS);
-    for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
-        switch (m - i < rows ? m - i : rows) {
-        case 1:
-            nn_rows(type, 1, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        case 2:
-            nn_rows(type, 2, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        default:
-            nn_rows(type, ROWS, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        }
-    }
-}
-
-static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nn_any(MK_F32, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
-static void matmul_nn_f16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                          const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nn_any(MK_F16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
-static void matmul_nn_bf16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nn_any(MK_BF16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
+#include "cpu/kern/dense_text.h"
 
 MK_INLINE void widen(int64_t n, const uint16_t *x, float *y, mk_type type) {
     for (int64_t i = 0; i < n; i += 8)
@@ -194,12 +114,7 @@ static void widen_bf16(int64_t n, const uint16_t *x, float *y) {
 }
 
 void mk_dense_avx2(mk_kernels *kernels) {
-    kernels->matmul_nt = matmul_nt;
-    kernels->matmul_nt_f16 = matmul_nt_f16;
-    kernels->matmul_nt_bf16 = matmul_nt_bf16;
-    kernels->matmul_nn = matmul_nn;
-    kernels->matmul_nn_f16 = matmul_nn_f16;
-    kernels->matmul_nn_bf16 = matmul_nn_bf16;
+    set_products(kernels);
     kernels->widen_f16 = widen_f16;
     kernels->widen_bf16 = widen_bf16;
 }

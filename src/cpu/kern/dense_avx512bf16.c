@@ -72,26 +72,8 @@ static void matmul_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *x, int6
                         const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
     int64_t rows = mk_block_rows(m, ROWS);
     for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
-        switch (m - i < rows ? m - i : rows) {
-        case 1:
-            nt_rows(1, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        case 2:
-            nt_rows(2, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        case 3:
-            nt_rows(3, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        case 4:
-            nt_rows(4, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        case 5:
-            nt_rows(5, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        default:
-            nt_rows(ROWS, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        }
+        MK_WITH_ROWS(m - i < rows ? m - i : rows, ROWS,
+                     nt_rows(MK_R, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride));
     }
 }
 

@@ -6,6 +6,7 @@
 #define ROWS 4 /* of x at once: 4 x 4 sums and 8 operands fit 32 registers */
 #define COLS 4
 #define COLS_ALONE 8 /* of one row of x: enough sums to hide the latency of one */
+#define COLS_OF(rows) ((rows) == 1 ? COLS_ALONE : COLS)
 
 /* 4 weights from element `at`; the first n where there are fewer. */
 MK_INLINE float32x4_t load_w(mk_type type, const void *w, int64_t at, int64_t n) {
@@ -14,9 +15,10 @@ MK_INLINE float32x4_t load_w(mk_type type, const void *w, int64_t at, int64_t n)
 }
 
 /* y [rows, cols] = x [rows, k] w [cols, k]^T; cols is 1 or a multiple of 4. */
-MK_INLINE void nt_tile(mk_type type, int rows, int cols, int64_t k, const float *x,
+MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, const float *x,
                        int64_t x_stride, const void *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
+    (void)fetch; /* not tried */
     float32x4_t sum[ROWS][COLS_ALONE];
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < COLS_ALONE; j++)
@@ -46,57 +48,6 @@ MK_INLINE void nt_tile(mk_type type, int rows, int cols, int64_t k, const float 
             mk_store_first(y + i * y_stride + j, cols, mk_sum4(sum[i] + j));
 }
 
-/* All columns for `rows` rows of x. */
-MK_INLINE void nt_rows(mk_type type, int rows, int64_t n, int64_t k, const float *x,
-                       int64_t x_stride, const void *w, int64_t w_stride, float *y,
-                       int64_t y_stride) {
-    const int64_t row_bytes = w_stride * mk_type_bytes(type);
-    const char *from = w;
-    const int cols = rows == 1 ? COLS_ALONE : COLS;
-    int64_t j = 0;
-    for (; j + cols <= n; j += cols)
-        nt_tile(type, rows, cols, k, x, x_stride, from + j * row_bytes, w_stride, y + j, y_stride);
-    for (; j < n; j++)
-        nt_tile(type, rows, 1, k, x, x_stride, from + j * row_bytes, w_stride, y + j, y_stride);
-}
-
-MK_INLINE void nt_any(mk_type type, int64_t m, int64_t n, int64_t k, const float *x,
-                      int64_t x_stride, const void *w, int64_t w_stride, float *y,
-                      int64_t y_stride) {
-    int64_t rows = mk_block_rows(m, ROWS);
-    for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
-        switch (m - i < rows ? m - i : rows) {
-        case 1:
-            nt_rows(type, 1, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        case 2:
-            nt_rows(type, 2, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        case 3:
-            nt_rows(type, 3, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        default:
-            nt_rows(type, ROWS, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        }
-    }
-}
-
-static void matmul_nt(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nt_any(MK_F32, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
-static void matmul_nt_f16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                          const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nt_any(MK_F16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
-static void matmul_nt_bf16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nt_any(MK_BF16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
 /* y [rows, 4 * vectors] += x [rows, k] w [k, 4 * vectors]; of each vector `lanes` lanes are there. */
 MK_INLINE void nn_tile(mk_type type, int rows, int vectors, int64_t lanes, int64_t k,
                        const float *x, int64_t x_stride, const char *w, int64_t w_stride, float *y,
@@ -120,9 +71,10 @@ MK_INLINE void nn_tile(mk_type type, int rows, int vectors, int64_t lanes, int64
             mk_store_first(y + i * y_stride + 4 * j, lanes, sum[i][j]);
 }
 
-MK_INLINE void nn_rows(mk_type type, int rows, int64_t n, int64_t k, const float *x,
+MK_INLINE void nn_rows(mk_type type, int rows, bool fetch, int64_t n, int64_t k, const float *x,
                        int64_t x_stride, const void *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
+    (void)fetch;
     const int64_t bytes = mk_type_bytes(type);
     const char *from = w;
     int64_t j = 0;
@@ -132,42 +84,7 @@ MK_INLINE void nn_rows(mk_type type, int rows, int64_t n, int64_t k, const float
         nn_tile(type, rows, 1, n - j, k, x, x_stride, from + j * bytes, w_stride, y + j, y_stride);
 }
 
-MK_INLINE void nn_any(mk_type type, int64_t m, int64_t n, int64_t k, const float *x,
-                      int64_t x_stride, const void *w, int64_t w_stride, float *y,
-                      int64_t y_stride) {
-    int64_t rows = mk_block_rows(m, ROWS);
-    for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
-        switch (m - i < rows ? m - i : rows) {
-        case 1:
-            nn_rows(type, 1, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        case 2:
-            nn_rows(type, 2, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        case 3:
-            nn_rows(type, 3, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        default:
-            nn_rows(type, ROWS, n, k, x, x_stride, w, w_stride, y, y_stride);
-            break;
-        }
-    }
-}
-
-static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nn_any(MK_F32, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
-static void matmul_nn_f16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                          const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nn_any(MK_F16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
-static void matmul_nn_bf16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nn_any(MK_BF16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
+#include "cpu/kern/dense_text.h"
 
 MK_INLINE void widen(int64_t n, const uint16_t *x, float *y, mk_type type) {
     for (int64_t i = 0; i < n; i += 4)
@@ -210,12 +127,7 @@ static void narrow_bf16(int64_t n, const float *x, uint16_t *y) {
 }
 
 void mk_dense_neon(mk_kernels *kernels) {
-    kernels->matmul_nt = matmul_nt;
-    kernels->matmul_nt_f16 = matmul_nt_f16;
-    kernels->matmul_nt_bf16 = matmul_nt_bf16;
-    kernels->matmul_nn = matmul_nn;
-    kernels->matmul_nn_f16 = matmul_nn_f16;
-    kernels->matmul_nn_bf16 = matmul_nn_bf16;
+    set_products(kernels);
     kernels->widen_f16 = widen_f16;
     kernels->widen_bf16 = widen_bf16;
     kernels->narrow_f16 = narrow_f16;

@@ -245,20 +245,7 @@ MK_INLINE void rows_product(room fit, const mk_qrows *w, const lanes *l, int m, 
 
 MK_INLINE void rows_room(room fit, const mk_qrows *w, const lanes *l, int64_t m, const mk_xrows *x,
                          __m256 *y) {
-    switch (m) {
-    case 1:
-        rows_product(fit, w, l, 1, x, y);
-        break;
-    case 2:
-        rows_product(fit, w, l, 2, x, y);
-        break;
-    case 3:
-        rows_product(fit, w, l, 3, x, y);
-        break;
-    default:
-        rows_product(fit, w, l, 4, x, y);
-        break;
-    }
+    MK_WITH_ROWS(m, STREAMED, rows_product(fit, w, l, MK_R, x, y));
 }
 
 /* The first n of 8 floats. */

@@ -61,20 +61,7 @@ static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tile
             int64_t count = m - i < MK_STREAMED ? m - i : MK_STREAMED;
             mk_xrows rows = mk_xrows_at(x, i);
             float32x4_t sums[MK_STREAMED][MK_QUADS];
-            switch (count) {
-            case 1:
-                tile_product(1, &rows, codes, scales, sums);
-                break;
-            case 2:
-                tile_product(2, &rows, codes, scales, sums);
-                break;
-            case 3:
-                tile_product(3, &rows, codes, scales, sums);
-                break;
-            default:
-                tile_product(MK_STREAMED, &rows, codes, scales, sums);
-                break;
-            }
+            MK_WITH_ROWS(count, MK_STREAMED, tile_product(MK_R, &rows, codes, scales, sums));
             mk_store_tile(count, n - j, sums, y + i * y_stride + j, y_stride);
         }
     }

@@ -93,20 +93,7 @@ MK_INLINE void rows_product(way f, const mk_qrows *w, const mk_reader *d, const 
 
 MK_INLINE void rows_way(way f, const mk_qrows *w, const mk_reader *d, const mk_lanes *l, int64_t m,
                         const mk_xrows *x, float32x4_t *y) {
-    switch (m) {
-    case 1:
-        rows_product(f, w, d, l, 1, x, y);
-        break;
-    case 2:
-        rows_product(f, w, d, l, 2, x, y);
-        break;
-    case 3:
-        rows_product(f, w, d, l, 3, x, y);
-        break;
-    default:
-        rows_product(f, w, d, l, MK_STREAMED, x, y);
-        break;
-    }
+    MK_WITH_ROWS(m, MK_STREAMED, rows_product(f, w, d, l, MK_R, x, y));
 }
 
 static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,

@@ -56,20 +56,7 @@ MK_INLINE void tile_product(bool full, int m, const mk_xrows *x, const uint8_t *
 
 MK_INLINE void tile_rows(bool full, int64_t m, const mk_xrows *x, const uint8_t *codes,
                          const float *scales, float32x4_t y[MK_STREAMED][MK_QUADS]) {
-    switch (m) {
-    case 1:
-        tile_product(full, 1, x, codes, scales, y);
-        break;
-    case 2:
-        tile_product(full, 2, x, codes, scales, y);
-        break;
-    case 3:
-        tile_product(full, 3, x, codes, scales, y);
-        break;
-    default:
-        tile_product(full, MK_STREAMED, x, codes, scales, y);
-        break;
-    }
+    MK_WITH_ROWS(m, MK_STREAMED, tile_product(full, MK_R, x, codes, scales, y));
 }
 
 static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles, float *y,

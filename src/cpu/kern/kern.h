@@ -104,6 +104,27 @@ static inline int64_t mk_block_rows(int64_t m, int64_t most) {
     return (m + blocks - 1) / blocks;
 }
 
+/* Runs a statement in which MK_R is `rows`, 1 to `most` <= 6, as a constant: blocks of rows are compiled
+ * for each number of them, so that their sums are registers. */
+#define MK_WITH_ROWS(rows, most, ...)          \
+    do {                                       \
+        switch (rows) {                        \
+            MK_ROWS_CASE(1, most, __VA_ARGS__) \
+            MK_ROWS_CASE(2, most, __VA_ARGS__) \
+            MK_ROWS_CASE(3, most, __VA_ARGS__) \
+            MK_ROWS_CASE(4, most, __VA_ARGS__) \
+            MK_ROWS_CASE(5, most, __VA_ARGS__) \
+            MK_ROWS_CASE(6, most, __VA_ARGS__) \
+        }                                      \
+    } while (0)
+#define MK_ROWS_CASE(r, most, ...) \
+    case r:                        \
+        if (r <= (most)) {         \
+            enum { MK_R = r };     \
+            __VA_ARGS__;           \
+        }                          \
+        break;
+
 /* The rows of x from row r on. */
 static inline mk_xrows mk_xrows_at(const mk_xrows *x, int64_t r) {
     mk_xrows at = *x;

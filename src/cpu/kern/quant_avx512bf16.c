@@ -166,20 +166,8 @@ MK_INLINE void mx_rows(const mk_qrows *w, int64_t n, int rows, const uint16_t *x
 static void matmul_mxfp8(const mk_qrows *w, int64_t n, int64_t m, const uint16_t *x,
                          int64_t x_stride, float *y, int64_t y_stride) {
     for (int64_t i = 0; i < m; i += ROWS, x += ROWS * x_stride, y += ROWS * y_stride) {
-        switch (m - i) {
-        case 1:
-            mx_rows(w, n, 1, x, x_stride, y, y_stride);
-            break;
-        case 2:
-            mx_rows(w, n, 2, x, x_stride, y, y_stride);
-            break;
-        case 3:
-            mx_rows(w, n, 3, x, x_stride, y, y_stride);
-            break;
-        default:
-            mx_rows(w, n, ROWS, x, x_stride, y, y_stride);
-            break;
-        }
+        MK_WITH_ROWS(m - i < ROWS ? m - i : ROWS, ROWS,
+                     mx_rows(w, n, MK_R, x, x_stride, y, y_stride));
     }
 }
 
