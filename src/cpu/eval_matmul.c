@@ -156,13 +156,6 @@ static void choose_tiles(product *p, mica_dtype out) {
     p->y_floats = out == MICA_F32 ? 0 : p->m * p->tile;
 }
 
-static void round_rows(void *context, int64_t begin, int64_t end, int worker) {
-    (void)worker;
-    const product *p = context;
-    for (int64_t r = begin; r < end; r++)
-        p->kern->narrow_bf16(p->k, p->a.data + r * p->a.stride, p->halves + r * p->k);
-}
-
 /* Scratch, cut into what a and the workers need; a's rows as the product wants them. */
 static mica_status take_scratch(const mc_call *call, product *p) {
     const mc_operand *a = &p->call->in[0];
@@ -178,7 +171,7 @@ static mica_status take_scratch(const mc_call *call, product *p) {
         p->halves = (uint16_t *)(void *)(scratch + floats);
     }
     p->a = mc_rows_get(p->call, a, scratch);
-    if (p->paired) mc_cpu_for(call, p->a.count, mc_grain(p->k), round_rows, p);
+    if (p->paired) mc_rows_round(call, &p->a, p->halves);
     return MICA_OK;
 }
 

@@ -12,7 +12,6 @@
 
 typedef struct work {
     const mc_quant_product *q;
-    mc_rows rows;     /* x in f32 */
     uint16_t *x;      /* [batches * m, k] */
     int64_t tiles;    /* a batch element */
     int64_t y_floats; /* scratch of a worker, for results that are not f32 */
@@ -24,13 +23,6 @@ typedef struct work {
 bool mc_quant_is_paired(const mc_quant_product *q) {
     const mc_attr_quant *attr = q->call->attr;
     return attr->fast != 0 && q->transpose && attr->mode == MICA_QUANT_MXFP8 && q->kern->bf16_pairs;
-}
-
-static void round_rows(void *context, int64_t begin, int64_t end, int worker) {
-    (void)worker;
-    const work *w = context;
-    for (int64_t r = begin; r < end; r++)
-        w->q->kern->narrow_bf16(w->q->k, w->rows.data + r * w->rows.stride, w->x + r * w->q->k);
 }
 
 static void run_tiles(void *context, int64_t begin, int64_t end, int worker) {
@@ -70,11 +62,11 @@ mica_status mc_quant_paired(const mc_quant_product *q) {
     float *scratch =
         mc_run_scratch(call->run, (size_t)floats * sizeof *scratch + (size_t)halves * sizeof *w.x);
     if (scratch == NULL) return MICA_ENOMEM;
-    w.rows = mc_rows_get(call, &x, scratch);
+    mc_rows rows = mc_rows_get(call, &x, scratch);
     w.y = scratch + x_floats;
     w.x = (uint16_t *)(void *)(scratch + floats);
     w.tile = w.x + mc_layout_size(x.layout);
-    mc_cpu_for(call, w.rows.count, mc_grain(q->k), round_rows, &w);
+    mc_rows_round(call, &rows, w.x);
     mc_cpu_for(call, q->batches * w.tiles, mc_grain(q->m * TILE * q->k), run_tiles, &w);
     return MICA_OK;
 }

@@ -41,6 +41,9 @@ int64_t mc_rows_scratch(const mc_operand *x);
 /* The operand's rows, in logical order; widened into scratch, on the pool, where they have to be. */
 mc_rows mc_rows_get(const mc_call *call, const mc_operand *x, float *scratch);
 
+/* The rows rounded to bf16, y [count, length], on the pool. */
+void mc_rows_round(const mc_call *call, const mc_rows *rows, uint16_t *y);
+
 static inline mk_type mc_mk_type(mica_dtype dtype) {
     return dtype == MICA_F16 ? MK_F16 : dtype == MICA_BF16 ? MK_BF16 : MK_F32;
 }
