@@ -26,6 +26,8 @@
 enum { Q, K, V, MASK, OFFSET, SINKS };
 
 #define KEYS 64             /* a tile of keys or values */
+#define LINE 16             /* floats of a line of memory */
+#define EDGE 16             /* keys that only some rows see, at once */
 #define COLUMNS MK_Q8_GROUP /* of values: least that a task takes; a line of memory in bf16 */
 #define ROWS 96             /* queries times heads in a block, if scores fit */
 #define FEW_ROWS 24         /* the same, where there would be too few blocks */
@@ -56,9 +58,10 @@ typedef struct block {
     const attention *at;
     int64_t batch, head, kv_head; /* head: the first */
     int64_t query, queries;       /* the first, and how many */
-    int64_t rows;                 /* heads * queries; row = head * queries + query */
+    int64_t rows;                 /* queries * heads; row = query * heads + head */
     int64_t offset;               /* key position of query 0 */
     int64_t first, width;         /* of the keys that any row sees; first is even where pairs */
+    int64_t stride;               /* of a row of scores */
     float *q, *tile;            /* the worker's: q [rows, d], bf16 where pairs, or rows of 8 bits */
     float *scores, *y, *totals; /* the block's: scores [rows, width], weights in bf16 where pairs */
 } block;
@@ -79,6 +82,16 @@ static void seen_keys(const block *b, int64_t query, int64_t *begin, int64_t *en
     if (attr->window > 0 && position + 1 - attr->window > 0) *begin = position + 1 - attr->window;
     if (*end < 0) *end = 0;
     if (*begin > *end) *begin = *end;
+}
+
+/* Floats in whole lines of memory. */
+static int64_t whole_lines(int64_t floats) {
+    return (floats + LINE - 1) / LINE * LINE;
+}
+
+/* Rows of scores begin with a line, and those that follow each other lie in other sets of a cache. */
+static int64_t score_stride(int64_t width) {
+    return whole_lines(width) | LINE;
 }
 
 /* Where the block's keys (or values) begin. */
@@ -137,7 +150,7 @@ static void load_queries(const block *b) {
     const mc_operand *q = &at->call->in[Q];
     const mc_layout *l = q->layout;
     for (int64_t r = 0; r < b->rows; r++) {
-        int64_t head = b->head + r / b->queries, query = b->query + r % b->queries;
+        int64_t head = b->head + r % at->group, query = b->query + r / at->group;
         int64_t from = b->batch * l->strides[0] + head * l->strides[1] + query * l->strides[2];
         float *to = b->q + r * at->q_floats;
         if (!at->pairs && !at->q8_direct) {
@@ -167,40 +180,26 @@ static void multiply_halves(const block *b, int64_t begin, int64_t end) {
     const uint16_t *keys = (const uint16_t *)k->data + place(b, K) + begin * step;
     float *scores = b->scores + begin;
     if (k->layout->dtype == MICA_BF16)
-        at->kern->matmul_nt_bf16(b->rows, n, at->d, b->q, at->d, keys, step, scores, b->width);
+        at->kern->matmul_nt_bf16(b->rows, n, at->d, b->q, at->d, keys, step, scores, b->stride);
     else
-        at->kern->matmul_nt_f16(b->rows, n, at->d, b->q, at->d, keys, step, scores, b->width);
-}
-
-static void add_halves(const block *b, int64_t begin, int64_t end) {
-    const attention *at = b->at;
-    const mc_operand *v = &at->call->in[V];
-    int64_t step = v->layout->strides[2], n = end - begin;
-    const uint16_t *values = (const uint16_t *)v->data + place(b, V) + begin;
-    float *y = b->y + begin;
-    if (v->layout->dtype == MICA_BF16)
-        at->kern->matmul_nn_bf16(b->rows, n, b->width, b->scores, b->width, values, step, y,
-                                 at->dv);
-    else
-        at->kern->matmul_nn_f16(b->rows, n, b->width, b->scores, b->width, values, step, y, at->dv);
+        at->kern->matmul_nt_f16(b->rows, n, at->d, b->q, at->d, keys, step, scores, b->stride);
 }
 
 /* Scores of keys [begin, end), counted from b->first. */
 static void multiply_keys(const block *b, int64_t begin, int64_t end) {
     const attention *at = b->at;
-    load_queries(b);
     if (at->q8_direct) {
         int64_t step = at->call->in[K].layout->strides[2];
         const uint8_t *keys = (const uint8_t *)at->call->in[K].data + place(b, K);
         at->kern->attn_scores_q8(b->rows, end - begin, at->d, (const uint8_t *)b->q, at->q8_bytes,
-                                 keys + begin * step, step, b->scores + begin, b->width);
+                                 keys + begin * step, step, b->scores + begin, b->stride);
         return;
     }
     if (at->pairs) {
         int64_t step = at->call->in[K].layout->strides[2];
         const uint16_t *keys = (const uint16_t *)at->call->in[K].data + place(b, K);
         at->kern->attn_scores(b->rows, end - begin, at->d, (const uint16_t *)b->q, at->d,
-                              keys + begin * step, step, b->scores + begin, b->width);
+                              keys + begin * step, step, b->scores + begin, b->stride);
         return;
     }
     if (takes_halves(b, K)) {
@@ -211,51 +210,131 @@ static void multiply_keys(const block *b, int64_t begin, int64_t end) {
         int64_t count = mc_min(KEYS, end - j), stride;
         const float *keys = load_tile(b, K, j, count, 0, at->d, &stride);
         at->kern->matmul_nt(b->rows, count, at->d, b->q, at->d, keys, stride, b->scores + j,
-                            b->width);
+                            b->stride);
     }
 }
 
-static void add_q8(const block *b, int64_t begin, int64_t end) {
+/* Columns [begin, end) of values, weighted, of keys [j, j + n) counted from b->first. */
+typedef struct piece {
+    int64_t j, n, begin, end;
+} piece;
+
+static void add_halves(const block *b, const piece *p) {
     const attention *at = b->at;
-    int64_t step = at->call->in[V].layout->strides[2], n = end - begin;
-    const uint8_t *row = (const uint8_t *)at->call->in[V].data + place(b, V);
-    const uint8_t *values = row + begin;
-    const uint8_t *scales = row + mk_q8_scales(at->dv) + begin / MK_Q8_GROUP * 2;
-    float *y = b->y + begin;
-    if (at->pairs)
-        at->kern->attn_values_q8_bf16(b->rows, b->width, n, (const uint16_t *)b->scores,
-                                      2 * b->width, values, scales, step, y, at->dv);
+    const mc_operand *v = &at->call->in[V];
+    int64_t step = v->layout->strides[2], n = p->end - p->begin;
+    const uint16_t *values = (const uint16_t *)v->data + place(b, V) + p->j * step + p->begin;
+    const float *weights = b->scores + p->j;
+    float *y = b->y + p->begin;
+    if (v->layout->dtype == MICA_BF16)
+        at->kern->matmul_nn_bf16(b->rows, n, p->n, weights, b->stride, values, step, y, at->dv);
     else
-        at->kern->attn_values_q8(b->rows, b->width, n, b->scores, b->width, values, scales, step, y,
-                                 at->dv);
+        at->kern->matmul_nn_f16(b->rows, n, p->n, weights, b->stride, values, step, y, at->dv);
 }
 
-/* Columns [begin, end) of the weighted values. */
-static void add_values(const block *b, int64_t begin, int64_t end) {
+static void add_pairs(const block *b, const piece *p) {
     const attention *at = b->at;
-    float *y = b->y + begin;
-    for (int64_t r = 0; r < b->rows; r++)
-        memset(y + r * at->dv, 0, (size_t)(end - begin) * sizeof *y);
+    int64_t step = at->call->in[V].layout->strides[2];
+    const uint16_t *values = (const uint16_t *)at->call->in[V].data + place(b, V) + p->j * step;
+    at->kern->attn_values(b->rows, p->n, p->end - p->begin, (const uint16_t *)b->scores + p->j,
+                          2 * b->stride, values + p->begin, step, b->y + p->begin, at->dv);
+}
+
+static void add_q8(const block *b, const piece *p) {
+    const attention *at = b->at;
+    int64_t step = at->call->in[V].layout->strides[2], n = p->end - p->begin;
+    const uint8_t *row = (const uint8_t *)at->call->in[V].data + place(b, V) + p->j * step;
+    const uint8_t *values = row + p->begin;
+    const uint8_t *scales = row + mk_q8_scales(at->dv) + p->begin / MK_Q8_GROUP * 2;
+    float *y = b->y + p->begin;
+    if (at->pairs)
+        at->kern->attn_values_q8_bf16(b->rows, p->n, n, (const uint16_t *)b->scores + p->j,
+                                      2 * b->stride, values, scales, step, y, at->dv);
+    else
+        at->kern->attn_values_q8(b->rows, p->n, n, b->scores + p->j, b->stride, values, scales,
+                                 step, y, at->dv);
+}
+
+static void add_values(const block *b, const piece *p) {
+    const attention *at = b->at;
     if (at->q8_bytes > 0 && (at->pairs || (at->q8_direct && b->rows <= DIRECT_ROWS))) {
-        add_q8(b, begin, end);
+        add_q8(b, p);
         return;
     }
     if (at->pairs) {
-        int64_t step = at->call->in[V].layout->strides[2];
-        const uint16_t *values = (const uint16_t *)at->call->in[V].data + place(b, V) + begin;
-        at->kern->attn_values(b->rows, b->width, end - begin, (const uint16_t *)b->scores,
-                              2 * b->width, values, step, y, at->dv);
+        add_pairs(b, p);
         return;
     }
     if (takes_halves(b, V)) {
-        add_halves(b, begin, end);
+        add_halves(b, p);
         return;
     }
-    for (int64_t j = 0; j < b->width; j += KEYS) {
-        int64_t count = mc_min(KEYS, b->width - j), stride;
-        const float *values = load_tile(b, V, j, count, begin, end - begin, &stride);
-        at->kern->matmul_nn(b->rows, end - begin, count, b->scores + j, b->width, values, stride, y,
-                            at->dv);
+    for (int64_t j = p->j; j < p->j + p->n; j += KEYS) {
+        int64_t count = mc_min(KEYS, p->j + p->n - j), stride, n = p->end - p->begin;
+        const float *values = load_tile(b, V, j, count, p->begin, n, &stride);
+        at->kern->matmul_nn(b->rows, n, count, b->scores + j, b->stride, values, stride,
+                            b->y + p->begin, at->dv);
+    }
+}
+
+/* ---- which rows meet which keys ---- */
+
+/* Some of the block's rows. */
+static block rows_of(const block *b, int64_t row, int64_t rows) {
+    block part = *b;
+    part.rows = rows;
+    part.q += row * (b->at->pairs && !b->at->q8_direct ? b->at->d / 2 : b->at->q_floats);
+    part.scores += row * b->stride;
+    part.y += row * b->at->dv;
+    return part;
+}
+
+/* The rows that see any of keys [begin, end) as far as causal and window go; *end_all: before it all rows
+ * that do. */
+static block rows_that_see(const block *b, int64_t begin, int64_t end) {
+    const mc_attr_sdpa *attr = b->at->attr;
+    int64_t from = 0, to = b->queries;
+    if (attr->causal == 0) return *b;
+    int64_t position = b->offset + b->query; /* of the first row */
+    from = b->first + begin - position;
+    if (attr->window > 0) /* how many of the last ones see none */
+        to -= position + b->queries - attr->window - (b->first + end - 1);
+    from = from < 0 ? 0 : mc_min(from, b->queries);
+    to = to < from ? from : mc_min(to, b->queries);
+    return rows_of(b, from * b->at->group, (to - from) * b->at->group);
+}
+
+/* Where the keys from j on end that are taken in one piece: all that all rows see, or `edge` of those that
+ * only some do. */
+static int64_t piece_end(const block *b, int64_t j, int64_t end, int64_t edge) {
+    int64_t begin, all_end, unused;
+    seen_keys(b, b->query + b->queries - 1, &begin, &unused);
+    seen_keys(b, b->query, &unused, &all_end);
+    begin -= b->first;
+    all_end -= b->first;
+    if (all_end < b->width) all_end = all_end / edge * edge;
+    if (j >= begin && j < all_end) return mc_min(all_end, end);
+    return mc_min(j + edge, end);
+}
+
+/* Scores of keys [begin, end), counted from b->first, for the rows that may see them. */
+static void score_rows(const block *b, int64_t begin, int64_t end) {
+    load_queries(b);
+    for (int64_t j = begin, next; j < end; j = next) {
+        next = piece_end(b, j, end, b->at->q8_direct ? KEYS : EDGE);
+        block part = rows_that_see(b, j, next);
+        if (part.rows > 0) multiply_keys(&part, j, next);
+    }
+}
+
+/* Columns [begin, end) of the weighted values. */
+static void sum_rows(const block *b, int64_t begin, int64_t end) {
+    for (int64_t r = 0; r < b->rows; r++)
+        memset(b->y + r * b->at->dv + begin, 0, (size_t)(end - begin) * sizeof *b->y);
+    for (int64_t j = 0, next; j < b->width; j = next) {
+        next = piece_end(b, j, b->width, EDGE);
+        block part = rows_that_see(b, j, next);
+        if (part.rows > 0) add_values(&part, &(piece){j, next - j, begin, end});
     }
 }
 
@@ -306,11 +385,11 @@ static float sink_of(const attention *at, int64_t head) {
 /* A row's scores to weights: exp(score - largest), 0 for keys not seen; and their total. */
 static void weigh_row(const block *b, int64_t row) {
     const attention *at = b->at;
-    int64_t head = b->head + row / b->queries, query = b->query + row % b->queries;
+    int64_t head = b->head + row % at->group, query = b->query + row / at->group;
     int64_t begin, end;
     seen_keys(b, query, &begin, &end);
     int64_t before = begin - b->first, n = end - begin, after = b->first + b->width - end;
-    float *scores = b->scores + row * b->width, *seen = scores + before;
+    float *scores = b->scores + row * b->stride, *seen = scores + before;
     uint16_t *weights = (uint16_t *)scores;
     float most = prepare_scores(b, head, query, begin, n, seen), sink = sink_of(at, head);
     float shift = sink > most ? sink : most, total = 0;
@@ -339,7 +418,7 @@ static void store_rows(const block *b, int64_t begin, int64_t end) {
     for (int64_t r = 0; r < b->rows; r++) {
         float *y = b->y + r * at->dv + begin;
         float total = b->totals[r] == 0 ? 1 : b->totals[r];
-        int64_t head = b->head + r / b->queries, query = b->query + r % b->queries;
+        int64_t head = b->head + r % at->group, query = b->query + r / at->group;
         int64_t at_out = ((b->batch * at->heads + head) * at->lq + query) * at->dv + begin;
         float *to = mc_row_aim(out->layout->dtype, out->data, at_out, y);
         for (int64_t i = 0; i < end - begin; i++)
@@ -372,6 +451,7 @@ static block block_at(const attention *at, int64_t index, int worker) {
     seen_keys(&b, b.query + b.queries - 1, &unused, &end);
     b.first = at->pairs ? begin & ~(int64_t)1 : begin;
     b.width = end - b.first;
+    b.stride = score_stride(b.width);
 
     int64_t rows = at->group * at->unit_queries;
     const mc_cpu *cpu = mc_cpu_of(at->call);
@@ -379,7 +459,7 @@ static block block_at(const attention *at, int64_t index, int worker) {
     b.tile = b.q + rows * at->q_floats;
     b.scores = at->scratch + cpu->threads * at->worker_floats;
     b.scores += (at->split ? index : worker) * at->block_floats;
-    b.y = b.scores + rows * at->lk;
+    b.y = b.scores + rows * score_stride(at->lk);
     b.totals = b.y + rows * at->dv;
     return b;
 }
@@ -388,10 +468,10 @@ static void attend(void *context, int64_t begin, int64_t end, int worker) {
     const attention *at = context;
     for (int64_t index = begin; index < end; index++) {
         block b = block_at(at, index, worker);
-        multiply_keys(&b, 0, b.width);
+        score_rows(&b, 0, b.width);
         for (int64_t r = 0; r < b.rows; r++)
             weigh_row(&b, r);
-        add_values(&b, 0, at->dv);
+        sum_rows(&b, 0, at->dv);
         store_rows(&b, 0, at->dv);
     }
 }
@@ -412,7 +492,7 @@ static void score_parts(void *context, int64_t begin, int64_t end, int worker) {
         block b = block_at(at, task / at->key_parts, worker);
         int64_t from, to;
         part_of(b.width, KEYS, task % at->key_parts, at->key_parts, &from, &to);
-        if (from < to) multiply_keys(&b, from, to);
+        if (from < to) score_rows(&b, from, to);
     }
 }
 
@@ -432,7 +512,7 @@ static void value_parts(void *context, int64_t begin, int64_t end, int worker) {
         int64_t from, to;
         part_of(at->dv, COLUMNS, task % at->column_parts, at->column_parts, &from, &to);
         if (from == to) continue;
-        add_values(&b, from, to);
+        sum_rows(&b, from, to);
         store_rows(&b, from, to);
     }
 }
@@ -467,7 +547,8 @@ static void choose_blocks(attention *at, int64_t batch, int threads) {
     at->q_floats = at->q8_direct ? at->q8_bytes / 4 : at->d;
     at->worker_floats = rows * at->q_floats + KEYS * (at->d > at->dv ? at->d : at->dv);
     at->worker_floats += at->q8_bytes / 4; /* a copy behind the tile */
-    at->block_floats = rows * (at->lk + at->dv + 1);
+    at->worker_floats = whole_lines(at->worker_floats);
+    at->block_floats = rows * score_stride(at->lk) + whole_lines(rows * (at->dv + 1));
 }
 
 /* Whether rows of 8 bits are read where they lie: the bytes of a row side by side. */

@@ -100,10 +100,11 @@ static void bits_of_a_query(void **state) {
     (void)state;
     bench b = bench_open();
     const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
-    for (int d = 0; d < 8; d++) {
-        operands o = make(&b, dtypes[d / 2], 0, 101, 101);
-        if (d % 2 == 1) o.q = mica_astype(b.s, o.q, MICA_F32); /* as caches meet queries */
-        mica_sdpa_options options = {.causal = true, .window = 33};
+    for (int d = 0; d < 12; d++) {
+        operands o = make(&b, dtypes[d / 3], 0, 101, 101);
+        if (d % 3 > 0) o.q = mica_astype(b.s, o.q, MICA_F32); /* as caches meet queries */
+        int64_t window = d % 3 < 2 ? 33 : 101;
+        mica_sdpa_options options = {.causal = true, .window = window};
         mica_array all = mica_sdpa(b.s, o.q, o.k, o.v, &options);
         for (int64_t i = 0; i < 101; i += 20) {
             mica_array want = mica_slice_axis(b.s, all, 2, i, i + 1);
@@ -111,7 +112,8 @@ static void bits_of_a_query(void **state) {
             options.offset = mica_i32(b.s, (int32_t)i);
             expect_same(b.s, mica_sdpa(b.s, q, o.k, o.v, &options), want);
 
-            int64_t first = i < 33 ? 0 : i - 32; /* a rotated cache: only what is seen */
+            int64_t first =
+                i < window ? 0 : i - window + 1; /* a rotated cache: only what is seen */
             options.offset = mica_i32(b.s, (int32_t)(i - first));
             mica_array k = mica_slice_axis(b.s, o.k, 2, first, i + 1);
             mica_array v = mica_slice_axis(b.s, o.v, 2, first, i + 1);

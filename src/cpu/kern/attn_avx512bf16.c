@@ -3,8 +3,10 @@
  * they are read; blocks of rows and tiles only share loads. */
 #include "cpu/kern/attn_avx512.h"
 
-#define ROWS 6 /* of q or weights at once: 6 x 4 sums and 4 operands fit 32 registers */
-#define PAIRS 64
+#define ROWS 6    /* of q or weights at once: 6 x 4 sums and 4 operands fit 32 registers */
+#define FEW 12    /* rows for which values are paired as they are read */
+#define PAIRS 64  /* of a key, in a tile */
+#define DEPTH 128 /* keys whose values are paired at once: 16 kB for 64 columns */
 
 /* Keys of a tile, two elements of a key in 32 bits. */
 typedef struct tile {
@@ -22,32 +24,45 @@ MK_INLINE __m512bh pair_of(const uint16_t *row) {
     return as_pairs(_mm512_set1_epi32(pair));
 }
 
-/* y [rows, n] (+)= q [rows, 2 * pairs] times the tile. */
-MK_INLINE void score_tile(int rows, int64_t n, int64_t pairs, const uint16_t *q, int64_t q_stride,
-                          const tile *t, bool more, float *y, int64_t y_stride) {
+/* y [rows, n] (+)= q [rows, 2 * pairs] times the tile, n <= 16 * cols */
+MK_INLINE void score_tile(int rows, int cols, int64_t n, int64_t pairs, const uint16_t *q,
+                          int64_t q_stride, const tile *t, bool more, float *y, int64_t y_stride) {
     __m512 sum[ROWS][COLS];
     __mmask16 mask[COLS];
     first_lanes(n, mask);
+#pragma GCC unroll 6
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < COLS; j++)
+#pragma GCC unroll 4
+        for (int j = 0; j < cols; j++)
             sum[i][j] = more ? _mm512_maskz_loadu_ps(mask[j], y + i * y_stride + 16 * j)
                              : _mm512_setzero_ps();
     for (int64_t p = 0; p < pairs; p++) {
         __m512bh b[COLS];
-        for (int j = 0; j < COLS; j++)
+#pragma GCC unroll 4
+        for (int j = 0; j < cols; j++)
             b[j] = as_pairs(_mm512_load_si512(&t->pairs[p][16 * j]));
+#pragma GCC unroll 6
         for (int i = 0; i < rows; i++) {
             __m512bh a = pair_of(q + i * q_stride + 2 * p);
-            for (int j = 0; j < COLS; j++)
+#pragma GCC unroll 4
+            for (int j = 0; j < cols; j++)
                 sum[i][j] = _mm512_dpbf16_ps(sum[i][j], a, b[j]);
         }
     }
-    store_sums(rows, mask, sum, y, y_stride);
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < cols; j++)
+            _mm512_mask_storeu_ps(y + i * y_stride + 16 * j, mask[j], sum[i][j]);
 }
 
 static void score_rows(int64_t rows, int64_t n, int64_t pairs, const uint16_t *q, int64_t q_stride,
                        const tile *t, bool more, float *y, int64_t y_stride) {
-    MK_WITH_ROWS(rows, ROWS, score_tile(MK_R, n, pairs, q, q_stride, t, more, y, y_stride));
+    if (n > 16)
+        MK_WITH_ROWS(rows, ROWS,
+                     score_tile(MK_R, COLS, n, pairs, q, q_stride, t, more, y, y_stride));
+    else
+        MK_WITH_ROWS(rows, ROWS, score_tile(MK_R, 1, n, pairs, q, q_stride, t, more, y, y_stride));
 }
 
 static void attn_scores(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
@@ -118,8 +133,26 @@ MK_INLINE void fetch_key(bool codes, const values *v, int64_t j) {
     if (codes) fetch(v->scales + j * v->stride, 1);
 }
 
+/* Where pairs come from: they are made of values as they are read, or were made before. */
+typedef enum source { HALVES, CODES, PAIRED } source;
+
+/* Pairs of keys, 16 * COLS columns of each. */
+typedef struct paired {
+    uint32_t columns[DEPTH / 2][16 * COLS];
+} paired;
+
+MK_INLINE void load_pairs(source from, const values *v, int64_t j, int64_t cols,
+                          __m512bh pairs[COLS]) {
+    if (from == HALVES) pair_halves(v, j, cols, pairs);
+    if (from == CODES) pair_codes(v, j, cols, pairs);
+    if (from != PAIRED) return;
+#pragma GCC unroll 4
+    for (int c = 0; c < COLS; c++)
+        pairs[c] = as_pairs(_mm512_load_si512(v->first + j / 2 * v->stride + 64 * c));
+}
+
 /* y [rows, cols] += w [rows, n] v [n, cols], cols <= 16 * COLS, n even */
-MK_INLINE void value_tile(bool codes, int rows, int64_t cols, int64_t n, const uint16_t *w,
+MK_INLINE void value_tile(source from, int rows, int64_t cols, int64_t n, const uint16_t *w,
                           int64_t w_stride, const values *v, float *y, int64_t y_stride) {
     __m512 sum[ROWS][COLS];
     __mmask16 mask[COLS];
@@ -127,14 +160,11 @@ MK_INLINE void value_tile(bool codes, int rows, int64_t cols, int64_t n, const u
     load_sums(rows, mask, y, y_stride, sum);
     for (int64_t j = 0; j < n; j += 2) {
         __m512bh b[COLS];
-        if (rows < ROWS) { /* there are few rows: memory is what takes time */
-            fetch_key(codes, v, j + AHEAD);
-            fetch_key(codes, v, j + AHEAD + 1);
+        if (from != PAIRED && rows < ROWS) { /* few rows: memory is what takes time */
+            fetch_key(from == CODES, v, j + AHEAD);
+            fetch_key(from == CODES, v, j + AHEAD + 1);
         }
-        if (codes)
-            pair_codes(v, j, cols, b);
-        else
-            pair_halves(v, j, cols, b);
+        load_pairs(from, v, j, cols, b);
 #pragma GCC unroll 6
         for (int i = 0; i < rows; i++) {
             __m512bh a = pair_of(w + i * w_stride + j);
@@ -146,51 +176,72 @@ MK_INLINE void value_tile(bool codes, int rows, int64_t cols, int64_t n, const u
     store_sums(rows, mask, sum, y, y_stride);
 }
 
-MK_INLINE void value_rows(bool codes, int64_t rows, int64_t cols, int64_t n, const uint16_t *w,
+MK_INLINE void value_rows(source from, int64_t m, int64_t cols, int64_t n, const uint16_t *w,
                           int64_t w_stride, const values *v, float *y, int64_t y_stride) {
-    MK_WITH_ROWS(rows, ROWS, value_tile(codes, MK_R, cols, n, w, w_stride, v, y, y_stride));
+    int64_t step = mk_block_rows(m, ROWS);
+    for (int64_t i = 0; i < m; i += step, w += step * w_stride, y += step * y_stride)
+        MK_WITH_ROWS(least(step, m - i), ROWS,
+                     value_tile(from, MK_R, cols, n, w, w_stride, v, y, y_stride));
 }
 
-static void half_rows(int64_t rows, int64_t cols, int64_t n, const uint16_t *w, int64_t w_stride,
+static void half_rows(int64_t m, int64_t cols, int64_t n, const uint16_t *w, int64_t w_stride,
                       const values *v, float *y, int64_t y_stride) {
-    value_rows(false, rows, cols, n, w, w_stride, v, y, y_stride);
+    value_rows(HALVES, m, cols, n, w, w_stride, v, y, y_stride);
 }
 
-static void code_rows(int64_t rows, int64_t cols, int64_t n, const uint16_t *w, int64_t w_stride,
+static void code_rows(int64_t m, int64_t cols, int64_t n, const uint16_t *w, int64_t w_stride,
                       const values *v, float *y, int64_t y_stride) {
-    value_rows(true, rows, cols, n, w, w_stride, v, y, y_stride);
+    value_rows(CODES, m, cols, n, w, w_stride, v, y, y_stride);
+}
+
+/* Pairs are made once for all rows. */
+static void paired_rows(int64_t m, int64_t cols, int64_t n, const uint16_t *w, int64_t w_stride,
+                        const values *v, float *y, int64_t y_stride) {
+    _Alignas(64) paired p;
+    const values pairs = {(const char *)p.columns, NULL, sizeof *p.columns};
+    for (int64_t j = 0; j < n; j += 2) {
+        __m512bh b[COLS];
+        fetch_key(false, v, j + AHEAD);
+        fetch_key(false, v, j + AHEAD + 1);
+        pair_halves(v, j, cols, b);
+#pragma GCC unroll 4
+        for (int c = 0; c < COLS; c++)
+            _mm512_store_si512(&p.columns[j / 2][16 * c], (__m512i)b[c]);
+    }
+    value_rows(PAIRED, m, cols, n, w, w_stride, &pairs, y, y_stride);
 }
 
 /* One key, in bf16, and one of zeros. */
-static void value_last(int64_t rows, int64_t cols, const uint16_t *w, int64_t w_stride,
+static void value_last(int64_t m, int64_t cols, const uint16_t *w, int64_t w_stride,
                        const char *key, float *y, int64_t y_stride) {
     uint16_t weights[2 * ROWS] = {0}, keys[2 * 16 * COLS] = {0};
     const values v = {(const char *)keys, NULL, sizeof keys / 2};
-    for (int64_t i = 0; i < rows; i++)
-        weights[2 * i] = w[i * w_stride];
     memcpy(keys, key, (size_t)cols * sizeof *keys);
-    half_rows(rows, cols, 2, weights, 2, &v, y, y_stride);
+    for (int64_t i = 0; i < m; i += ROWS) {
+        int64_t rows = least(ROWS, m - i);
+        for (int64_t r = 0; r < rows; r++)
+            weights[2 * r] = w[(i + r) * w_stride];
+        half_rows(rows, cols, 2, weights, 2, &v, y + i * y_stride, y_stride);
+    }
 }
 
-/* y [m, cols] += w [m, n] v [n, cols] in bf16, n <= KEYS, cols <= 16 * COLS */
+/* y [m, cols] += w [m, n] v [n, cols] in bf16, n <= DEPTH, cols <= 16 * COLS */
 static void half_values(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int64_t w_stride,
                         const values *v, float *y, int64_t y_stride) {
-    int64_t step = mk_block_rows(m, ROWS), even = n / 2 * 2;
-    for (int64_t i = 0; i < m; i += step) {
-        int64_t rows = least(step, m - i);
-        half_rows(rows, cols, even, w + i * w_stride, w_stride, v, y + i * y_stride, y_stride);
-        if (even < n)
-            value_last(rows, cols, w + i * w_stride + even, w_stride, v->first + even * v->stride,
-                       y + i * y_stride, y_stride);
-    }
+    int64_t even = n / 2 * 2;
+    if (m > FEW)
+        paired_rows(m, cols, even, w, w_stride, v, y, y_stride);
+    else
+        half_rows(m, cols, even, w, w_stride, v, y, y_stride);
+    if (even < n) value_last(m, cols, w + even, w_stride, v->first + even * v->stride, y, y_stride);
 }
 
 static void attn_values(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride,
                         const uint16_t *v, int64_t v_stride, float *y, int64_t y_stride) {
-    for (int64_t j = 0; j < n; j += KEYS)
+    for (int64_t j = 0; j < n; j += DEPTH)
         for (int64_t c = 0; c < dv; c += 16 * COLS) {
             const values part = {(const char *)(v + j * v_stride + c), NULL, 2 * v_stride};
-            half_values(m, least(KEYS, n - j), least(16 * COLS, dv - c), w + j, w_stride, &part,
+            half_values(m, least(DEPTH, n - j), least(16 * COLS, dv - c), w + j, w_stride, &part,
                         y + c, y_stride);
         }
 }
@@ -213,15 +264,10 @@ static void widen_keys(int64_t n, int64_t cols, const values *v, uint16_t *to) {
 /* As half_values of codes: in registers for few rows, else by a tile. */
 static void code_values(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int64_t w_stride,
                         const values *v, float *y, int64_t y_stride) {
-    uint16_t keys[KEYS * 16 * COLS];
+    uint16_t keys[DEPTH * 16 * COLS];
     const values wide = {(const char *)keys, NULL, 2 * 16 * COLS};
-    int64_t even = m > 2 * ROWS ? 0 : n / 2 * 2;
-    if (even > 0) {
-        int64_t step = mk_block_rows(m, ROWS);
-        for (int64_t i = 0; i < m; i += step)
-            code_rows(least(step, m - i), cols, even, w + i * w_stride, w_stride, v,
-                      y + i * y_stride, y_stride);
-    }
+    int64_t even = m > FEW ? 0 : n / 2 * 2;
+    if (even > 0) code_rows(m, cols, even, w, w_stride, v, y, y_stride);
     if (even == n) return;
     const values rest = {v->first + even * v->stride, v->scales + even * v->stride, v->stride};
     widen_keys(n - even, cols, &rest, keys);
@@ -231,31 +277,62 @@ static void code_values(int64_t m, int64_t n, int64_t cols, const uint16_t *w, i
 static void attn_values_q8_bf16(int64_t m, int64_t n, int64_t dv, const uint16_t *w,
                                 int64_t w_stride, const uint8_t *codes, const uint8_t *scales,
                                 int64_t v_stride, float *y, int64_t y_stride) {
-    for (int64_t j = 0; j < n; j += KEYS)
+    for (int64_t j = 0; j < n; j += DEPTH)
         for (int64_t c = 0; c < dv; c += 16 * COLS) {
             const values part = {(const char *)(codes + j * v_stride + c),
                                  (const char *)(scales + j * v_stride + c / MK_Q8_GROUP * 2),
                                  v_stride};
-            code_values(m, least(KEYS, n - j), least(16 * COLS, dv - c), w + j, w_stride, &part,
+            code_values(m, least(DEPTH, n - j), least(16 * COLS, dv - c), w + j, w_stride, &part,
                         y + c, y_stride);
         }
 }
 
+/* ---- weights ---- */
+
+/* exp(t), t <= 0, within 2^-17, as 2^n 2^f with |f| <= 1/2: what is rounded to bf16 needs no more. The
+ * polynomial has the least relative error of those that are 1 at 0: 2^-18.4. */
+MK_INLINE __m512 exp_roughly(__m512 t) {
+    __m512 z = _mm512_mul_ps(t, _mm512_set1_ps(0x1.715476p+0f));
+    __m512 n = _mm512_roundscale_ps(z, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m512 f = _mm512_sub_ps(z, n);
+    __m512 p = _mm512_set1_ps(0x1.3a02ccp-7f);
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.c9fc46p-5f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.ec0378p-3f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.62e12cp-1f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
+    __mmask16 keep = _mm512_cmp_ps_mask(t, _mm512_set1_ps(-87.0f), _CMP_NLT_UQ);
+    return _mm512_maskz_scalef_ps(keep, p, n);
+}
+
+/* Whole multiples of 2^-24 that numbers in bf16 are, the upper halves of 32 bits. */
+MK_INLINE __m512i shares(__m512i halves) {
+    return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_castsi512_ps(halves), _mm512_set1_ps(0x1p24f)));
+}
+
 static float exp_total_bf16(int64_t n, const float *x, float shift, uint16_t *w) {
-    __m512 most = _mm512_set1_ps(shift), unit = _mm512_set1_ps(0x1p24f);
-    int64_t total = 0;
-    for (int64_t i = 0; i < n;) {
-        int64_t end = least(n, i + 16 * MK_ATTN_TERMS);
+    const __m512 most = _mm512_set1_ps(shift);
+    const __m512i upper = _mm512_set1_epi32(-0x10000);
+    int64_t total = 0, i = 0;
+    for (int64_t whole = n / 32 * 32; i < whole;) {
+        int64_t end = least(whole, i + 16 * MK_ATTN_TERMS);
         __m512i sum = _mm512_setzero_si512();
-        for (; i < end; i += 16) {
-            __mmask16 mask = mk_first(n - i);
-            __m512 t = _mm512_sub_ps(_mm512_maskz_loadu_ps(mask, x + i), most);
-            __m256i half = (__m256i)_mm512_cvtneps_pbh(mk_exp_negative(t));
-            _mm256_mask_storeu_epi16(w + i, mask, half);
-            __m512 rounded = _mm512_mul_ps(mk_wide_bf16(half), unit);
-            sum = _mm512_add_epi32(sum, _mm512_maskz_cvtps_epi32(mask, rounded));
+        for (; i < end; i += 32) {
+            __m512 a = exp_roughly(_mm512_sub_ps(_mm512_loadu_ps(x + i), most));
+            __m512 b = exp_roughly(_mm512_sub_ps(_mm512_loadu_ps(x + i + 16), most));
+            __m512i both = (__m512i)_mm512_cvtne2ps_pbh(b, a);
+            _mm512_storeu_si512(w + i, both);
+            sum = _mm512_add_epi32(sum, shares(_mm512_slli_epi32(both, 16)));
+            sum = _mm512_add_epi32(sum, shares(_mm512_and_si512(both, upper)));
         }
         total += mk_sum_i32(sum);
+    }
+    for (; i < n; i += 16) {
+        __mmask16 mask = mk_first(n - i);
+        __m512 t = _mm512_sub_ps(_mm512_maskz_loadu_ps(mask, x + i), most);
+        __m256i half = (__m256i)_mm512_cvtneps_pbh(exp_roughly(t));
+        half = _mm256_maskz_mov_epi16(mask, half);
+        _mm256_mask_storeu_epi16(w + i, mask, half);
+        total += mk_sum_i32(shares(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16)));
     }
     return (float)total * 0x1p-24f;
 }

@@ -16,7 +16,8 @@
  *               and the same bits wherever it stands; shift is finite and no x above it. Returns the
  *               sum, of which each term was rounded to a multiple of 2^-24: integers, so that no
  *               order can be told from the result. What it returns for NaN is not said.
- * exp_total_bf16: the same, rounded to bf16 in w and summed as rounded; w may begin where x does. */
+ * exp_total_bf16: the same, but within 2^-17 of exp before it is rounded to bf16 in w; summed as
+ *               rounded; w may begin where x does. */
 KERN(attn_scores, void,
      (int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride, const uint16_t *k,
       int64_t k_stride, float *y, int64_t y_stride))
