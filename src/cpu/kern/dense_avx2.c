@@ -2,6 +2,7 @@
  * of rows and columns only share loads. */
 #include "cpu/kern/avx2.h"
 #include "cpu/kern/dense.h"
+#include "cpu/kern/pages.h"
 
 #define ROWS 3 /* of x at once: 3 x 4 sums and 4 operands fit 16 registers */
 #define COLS 4
@@ -24,6 +25,7 @@ MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, 
                        int64_t y_stride) {
     const int64_t bytes = mk_type_bytes(type);
     const char *next = (const char *)w + cols * w_stride * bytes + FETCHED_AHEAD;
+    if (fetch) mk_find_pages(next, cols * w_stride * bytes);
     __m256 sum[ROWS][COLS];
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < COLS; j++)

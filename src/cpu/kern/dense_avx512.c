@@ -2,6 +2,7 @@
  * columns only share loads. */
 #include "cpu/kern/avx512.h"
 #include "cpu/kern/dense.h"
+#include "cpu/kern/pages.h"
 
 #define ROWS 6 /* of x at once: 6 x 4 sums and 10 operands fit 32 registers */
 #define COLS 4
@@ -28,6 +29,7 @@ MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, 
                        int64_t y_stride) {
     const int64_t bytes = mk_type_bytes(type);
     const char *next = (const char *)w + cols * w_stride * bytes + FETCHED_AHEAD;
+    if (fetch) mk_find_pages(next, cols * w_stride * bytes);
     __m512 sum[ROWS][COLS];
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < COLS; j++)

@@ -2,6 +2,7 @@
  * l / 2 mod 16 naming the lane; blocks of rows and columns only share loads. */
 #include "cpu/kern/avx512.h"
 #include "cpu/kern/dense.h"
+#include "cpu/kern/pages.h"
 
 #define ROWS 6 /* of x at once: 6 x 4 sums and 5 operands fit 32 registers */
 #define COLS 4
@@ -38,6 +39,7 @@ MK_INLINE void nt_tile(int rows, int cols, bool fetch, int64_t k, const uint16_t
                        int64_t x_stride, const uint16_t *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
     const uint16_t *next = w + cols * w_stride + FETCHED_AHEAD;
+    if (fetch) mk_find_pages(next, cols * w_stride * (int64_t)sizeof *w);
     __m512 sum[ROWS][COLS];
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++)

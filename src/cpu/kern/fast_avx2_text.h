@@ -7,6 +7,8 @@
  * One text for both: whoever includes it says before how four registers of codes meet 16 codes of x
  * (room, room_of, dot_four), how codes of one row meet as many of x (dot_row, dot_bytes, dot_two) and
  * how many rows of x meet a tile at once (HIGH). */
+#include "cpu/kern/pages.h"
+
 #define LANES 8
 #define BLOCK 128 /* codes of a row that are turned over together */
 #define STREAMED 4
@@ -27,6 +29,7 @@ static lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
     }
     /* Past the last rows as well: most often more of them follow, and a fetch cannot fail. */
     l.next = (const char *)(w->codes + (r + LANES) * w->codes_stride) + FETCHED_AHEAD;
+    mk_find_pages(l.next, 4 * LANES * w->codes_stride);
     return l;
 }
 

@@ -3,6 +3,7 @@
  * A table of 128 entries (two registers of lower bytes, two of higher ones) turns 64 codes into bf16 at
  * once; their scale is added to the exponents of all but the zeros. Sums go as matmul_bf16's. */
 #include "cpu/kern/avx512.h"
+#include "cpu/kern/pages.h"
 #include "cpu/kern/quant.h"
 
 #define ROWS 4 /* of x at once */
@@ -114,6 +115,7 @@ MK_INLINE void mx_tile(const mk_qrows *w, const table *t, int rows, int cols, co
     const int64_t groups = w->k / GROUP, row_bytes = w->codes_stride * 4;
     const uint8_t *codes = (const uint8_t *)w->codes, *scales = w->scales;
     const char *next = (const char *)codes + cols * row_bytes + FETCHED_AHEAD;
+    mk_find_pages(next, cols * row_bytes);
     bool nan[COLS] = {false};
     sums s;
 #pragma GCC unroll 4

@@ -1,0 +1,22 @@
+/* Pages of weights, found before their turn.
+ *
+ * A mapped file lies in small pages where the system had no large ones. A core then waits for where the
+ * next page is, again and again: what is fetched 8 KiB ahead comes too late. Asking for one line of a
+ * page much earlier finds it, and costs nothing where pages are large. */
+#ifndef CPU_KERN_PAGES_H
+#define CPU_KERN_PAGES_H
+
+#include <stdint.h>
+
+#define MK_PAGE 4096         /* bytes: the smallest there is */
+#define MK_PAGES_AHEAD 65536 /* bytes */
+
+/* Asks for the pages of `bytes` bytes, MK_PAGES_AHEAD past `next`: past the last rows as well, for most
+ * often more of them follow, and a fetch cannot fail. */
+static inline void mk_find_pages(const void *next, int64_t bytes) {
+    uintptr_t first = (uintptr_t)next + MK_PAGES_AHEAD, end = first + (uintptr_t)bytes;
+    for (uintptr_t at = first; at < end; at += MK_PAGE)
+        __builtin_prefetch((const void *)at, 0, 2);
+}
+
+#endif
