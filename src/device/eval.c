@@ -1,4 +1,7 @@
-/* Evaluation: trace, get the plan, bind the leaves, run the steps, hand the results to the nodes. */
+/* Evaluation: trace, get the plan, bind the leaves, run the steps, hand the results to the nodes. Once
+ * more, with other values of the leaves: bind, run, hand out. */
+#include "device/eval.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -40,42 +43,58 @@ static void *leaf_data(mc_node *node) {
                         : (void *)((char *)node->storage->data + node->offset_bytes);
 }
 
+static void place(mc_run *run, uint32_t i, void *data) {
+    if (run->roots[i] == data) return;
+    run->roots[i] = data;
+    run->moved = true;
+}
+
 /* A root with a storage of its own: the moved leaf's where nobody else holds that, else new. */
 static mica_status bind_own(mc_run *run, const mc_root *root, uint32_t i) {
     if (root->index != MC_ABSENT) {
         mc_node *leaf = mc_scope_node(run->scope, run->leaves[root->index]);
         if (!leaf->scalar && !leaf->storage->read_only && mc_storage_count(leaf->storage) == 1) {
             run->own[i] = mc_storage_retain(leaf->storage);
-            run->roots[i] = leaf_data(leaf);
+            place(run, i, leaf_data(leaf));
             return MICA_OK;
         }
     }
     MC_TRY(mc_storage_new(run->device, (size_t)root->bytes, &run->own[i]));
-    run->roots[i] = run->own[i]->data;
+    place(run, i, run->own[i]->data);
     return MICA_OK;
 }
 
+static mica_status bind_root(mc_run *run, uint32_t i) {
+    const mc_root *root = &run->plan->roots[i];
+    switch (root->kind) {
+    case MC_ROOT_LEAF:
+        place(run, i, leaf_data(mc_scope_node(run->scope, run->leaves[root->index])));
+        break;
+    case MC_ROOT_CONST:
+        place(run, i, (void *)(uintptr_t)&root->value); /* only ever read */
+        break;
+    case MC_ROOT_TEMP:
+        place(run, i, root->placed ? (char *)run->temp->data + root->offset : NULL);
+        break;
+    case MC_ROOT_OWN:
+        return bind_own(run, root, i);
+    }
+    return MICA_OK;
+}
+
+/* All roots; where nothing has moved only those that may have, for the others, which lie all over the
+ * memory, are in no cache any more. */
 static mica_status bind_roots(mc_run *run) {
     const mc_plan *p = run->plan;
-    if (p->temp_bytes > 0) MC_TRY(mc_storage_new(run->device, (size_t)p->temp_bytes, &run->temp));
-    for (uint32_t i = 0; i < p->n_roots; i++) {
-        const mc_root *root = &p->roots[i];
-        void **data = &run->roots[i];
-        switch (root->kind) {
-        case MC_ROOT_LEAF:
-            *data = leaf_data(mc_scope_node(run->scope, run->leaves[root->index]));
-            break;
-        case MC_ROOT_CONST:
-            *data = (void *)(uintptr_t)&root->value; /* only ever read */
-            break;
-        case MC_ROOT_TEMP:
-            *data = root->placed ? (char *)run->temp->data + root->offset : NULL;
-            break;
-        case MC_ROOT_OWN:
-            MC_TRY(bind_own(run, root, i));
-            break;
-        }
+    if (p->temp_bytes > 0) {
+        MC_TRY(mc_storage_new(run->device, (size_t)p->temp_bytes, &run->temp));
+        run->moved = run->moved || run->temp->data != run->temp_data;
+        run->temp_data = run->temp->data;
     }
+    bool all = run->moved;
+    uint32_t n = all ? p->n_roots : run->n_moving;
+    for (uint32_t i = 0; i < n; i++)
+        MC_TRY(bind_root(run, all ? i : run->moving[i]));
     return MICA_OK;
 }
 
@@ -86,6 +105,8 @@ static void *value_data(const mc_run *run, uint32_t value) {
 
 static void bind_operands(mc_run *run) {
     const mc_plan *p = run->plan;
+    if (!run->moved) return; /* as when the same is computed again */
+    run->moved = false;
     mc_operand *next = run->operands;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const mc_step *step = &p->steps[i];
@@ -97,25 +118,37 @@ static void bind_operands(mc_run *run) {
 
 /* ---- running ---- */
 
-/* Gives back what the run held, and the run itself. */
-static void end_run(mc_run *run) {
-    for (uint32_t i = 0; i < run->plan->n_roots; i++) {
-        mc_storage_release(run->own[i]);
-        run->own[i] = NULL;
+/* Gives back the memory that the run held. */
+static void release_memory(mc_run *run) {
+    for (uint32_t i = 0; i < run->n_moving; i++) {
+        mc_storage_release(run->own[run->moving[i]]);
+        run->own[run->moving[i]] = NULL;
     }
     mc_storage_release(run->temp);
     mc_storage_release(run->scratch);
     run->temp = run->scratch = NULL;
     while (run->n_kept > 0)
         mc_storage_release(run->kept[--run->n_kept].storage);
+}
+
+static void end_run(mc_run *run) {
+    release_memory(run);
     mc_run_put(run);
 }
 
-/* What tracing needs in memory; kept with the scope, so that a replay allocates nothing. */
+/* Kept with the scope: what tracing needs in memory, so that a replay allocates nothing, and the run
+ * that mc_eval_again takes. */
 typedef struct workspace {
     mc_arena arena;
     mc_trace trace;
+    mc_run *kept; /* NULL: none. It holds no memory of arrays */
 } workspace;
+
+static void drop_kept(void *space) {
+    workspace *w = space;
+    if (w->kept != NULL) mc_run_put(w->kept);
+    w->kept = NULL;
+}
 
 static void free_workspace(void *space) {
     workspace *w = space;
@@ -129,29 +162,36 @@ static mica_status get_workspace(mica_scope *s, workspace **out) {
     if (w == NULL) {
         w = mc_calloc(1, sizeof *w);
         if (w == NULL) return mc_fail_nomem("an evaluation");
-        mc_scope_set_space(s, w, free_workspace);
+        mc_scope_set_space(s, w, drop_kept, free_workspace);
     }
     mc_arena_reset(&w->arena);
     *out = w;
     return MICA_OK;
 }
 
-/* Everything up to the point where only the steps are left to run. */
-static mica_status prepare(mica_scope *s, workspace *w, const mica_array *xs, size_t n,
-                           mc_run **out) {
-    MC_TRY(mc_trace_make(&w->trace, &w->arena, s, xs, n));
-    mc_run *run;
-    MC_TRY(mc_run_get(mica_scope_device(s), &w->trace, &run));
-    run->scope = s;
-    run->status = MICA_OK;
-    memcpy(run->targets, xs, n * sizeof *xs);
-    memcpy(run->leaves, w->trace.leaves, w->trace.n_leaves * sizeof *run->leaves);
+/* Brings a run to where only its steps are left to run; ends it where that fails. */
+static mica_status bind_run(mc_run *run) {
     mica_status status = bind_roots(run);
     if (status != MICA_OK) {
         end_run(run);
         return status;
     }
     bind_operands(run);
+    run->status = MICA_OK;
+    return MICA_OK;
+}
+
+static mica_status prepare(mica_scope *s, workspace *w, const mica_array *xs, size_t n,
+                           mc_run **out) {
+    mc_run *run;
+    drop_kept(w);
+    MC_TRY(mc_trace_make(&w->trace, &w->arena, s, xs, n));
+    MC_TRY(mc_run_get(mica_scope_device(s), &w->trace, &run));
+    run->scope = s;
+    run->moved = true;
+    memcpy(run->targets, xs, n * sizeof *xs);
+    memcpy(run->leaves, w->trace.leaves, w->trace.n_leaves * sizeof *run->leaves);
+    MC_TRY(bind_run(run));
     *out = run;
     return MICA_OK;
 }
@@ -200,25 +240,41 @@ static mica_status attach_targets(mc_run *run) {
     return MICA_OK;
 }
 
+/* Takes the memory away from a node. */
+static void leave(mc_node *node, mc_node_state state) {
+    mc_storage_release(node->storage);
+    node->storage = NULL;
+    node->state = state;
+}
+
+/* To be told where a leaf's memory is another now, or none, unless the leaf may be overwritten: what is
+ * bound to it by a run that is kept is so no more. */
+static void tell_moved(mica_array leaf) {
+    const workspace *w = mc_scope_space(leaf.scope);
+    if (w != NULL && w->kept != NULL) w->kept->moved = true;
+}
+
 /* Leaves whose memory a result took over are gone. */
 static void drop_taken_leaves(mc_run *run) {
-    const mc_plan *p = run->plan;
-    for (uint32_t i = 0; i < p->n_roots; i++) {
-        const mc_root *root = &p->roots[i];
+    for (uint32_t i = 0; i < run->n_moving; i++) {
+        const mc_root *root = &run->plan->roots[run->moving[i]];
         if (root->kind != MC_ROOT_OWN || root->index == MC_ABSENT) continue;
         mc_node *leaf = mc_scope_node(run->scope, run->leaves[root->index]);
-        if (leaf->state != MC_READY || leaf->storage != run->own[i]) continue;
-        mc_storage_release(leaf->storage);
-        leaf->storage = NULL;
-        leaf->state = MC_GONE;
+        if (leaf->state != MC_READY || leaf->storage != run->own[run->moving[i]]) continue;
+        leave(leaf, MC_GONE);
     }
 }
 
-static mica_status finish(mc_run *run) {
+static mica_status finish(mc_run *run, bool keep) {
+    workspace *w = mc_scope_space(run->scope);
     mica_status status = run->status;
     drop_taken_leaves(run);
     if (status == MICA_OK) status = attach_targets(run);
-    end_run(run);
+    release_memory(run);
+    if (keep && status == MICA_OK)
+        w->kept = run;
+    else
+        mc_run_put(run);
     return status;
 }
 
@@ -265,12 +321,16 @@ static mica_status start(mica_scope *s, const mica_array *xs, size_t n, mc_run *
     return prepare(s, w, pending, n_pending, run);
 }
 
-mica_status mica_eval_n(mica_scope *s, const mica_array *xs, size_t n) {
+static mica_status evaluate(mica_scope *s, const mica_array *xs, size_t n, bool keep) {
     mc_run *run;
     MC_TRY(start(s, xs, n, &run));
     if (run == NULL) return MICA_OK;
     run_steps(run);
-    return finish(run);
+    return finish(run, keep);
+}
+
+mica_status mica_eval_n(mica_scope *s, const mica_array *xs, size_t n) {
+    return evaluate(s, xs, n, false);
 }
 
 mica_status mica_eval(mica_scope *s, mica_array x) {
@@ -288,7 +348,7 @@ static mica_status wait_for_run(mica_scope *s, void *context) {
     mc_worker_wait(&run->device->worker, &run->job);
     mc_scope_set_run(s, NULL, NULL);
     if (run->status != MICA_OK) mc_fail(run->status, "%s", run->error);
-    return finish(run);
+    return finish(run, false);
 }
 
 mica_status mica_eval_async(mica_scope *s, const mica_array *xs, size_t n) {
@@ -309,6 +369,99 @@ mica_status mica_wait(mica_scope *s) {
     if (s == NULL) return mc_fail(MICA_EINVAL, "wait: the scope is NULL");
     void *run = mc_scope_run(s);
     return run != NULL ? wait_for_run(s, run) : MICA_OK;
+}
+
+/* ---- once more ---- */
+
+mica_status mc_eval_keep(mica_scope *s, const mica_array *xs, size_t n) {
+    return evaluate(s, xs, n, true);
+}
+
+bool mc_eval_kept(const mica_scope *s) {
+    const workspace *w = mc_scope_space(s);
+    return w != NULL && w->kept != NULL;
+}
+
+static mica_status check_leaves(const mc_run *run) {
+    uint32_t n = run->moved ? run->plan->n_roots : run->n_moving;
+    for (uint32_t i = 0; i < n; i++) {
+        const mc_root *root = &run->plan->roots[run->moved ? i : run->moving[i]];
+        if (root->kind != MC_ROOT_LEAF) continue;
+        uint32_t leaf = run->leaves[root->index];
+        if (mc_scope_node(run->scope, leaf)->state != MC_READY)
+            return mc_fail(MICA_EINVAL,
+                           "eval again: needs a value that was moved away or overwritten (node %u)",
+                           leaf);
+    }
+    return MICA_OK;
+}
+
+mica_status mc_eval_again(mica_scope *s) {
+    MC_TRY(mica_wait(s));
+    MC_TRY(mica_scope_status(s));
+    if (!mc_eval_kept(s)) return mc_fail(MICA_EINVAL, "eval again: no evaluation is kept");
+    workspace *w = mc_scope_space(s);
+    mc_run *run = w->kept;
+    w->kept = NULL;
+    mica_status status = check_leaves(run);
+    if (status != MICA_OK) {
+        mc_run_put(run);
+        return status;
+    }
+    for (uint32_t i = 0; i < run->plan->n_targets; i++)
+        leave(mc_node_of(run->targets[i]), MC_PENDING);
+    MC_TRY(bind_run(run));
+    run_steps(run);
+    return finish(run, true);
+}
+
+mica_status mc_leaf_set(mica_array leaf, const void *data) {
+    mc_node *node = mc_node_of(leaf);
+    if (node == NULL || node->op != MC_OP_LEAF || !mc_layout_is_dense(&node->layout))
+        return mc_fail(MICA_EINVAL, "leaf set: the array is no dense leaf");
+    MC_TRY(mica_wait(leaf.scope));
+    size_t bytes = (size_t)mc_layout_bytes(&node->layout);
+    if (node->scalar) {
+        memcpy(&node->value, data, bytes); /* little-endian */
+        return MICA_OK;
+    }
+    if (node->storage == NULL || node->storage->read_only || mc_storage_count(node->storage) > 1) {
+        mc_storage *storage;
+        MC_TRY(mc_storage_new(mica_scope_device(leaf.scope), bytes, &storage));
+        mc_storage_release(node->storage);
+        node->storage = storage;
+        node->offset_bytes = 0;
+        node->state = MC_READY;
+        tell_moved(leaf);
+    }
+    memcpy((char *)node->storage->data + node->offset_bytes, data, bytes);
+    return MICA_OK;
+}
+
+bool mc_leaf_fits(mica_array leaf, mica_array x) {
+    const mc_node *to = mc_node_of(leaf), *from = mc_node_of(x);
+    if (to == NULL || from == NULL || to->op != MC_OP_LEAF || to->scalar || from->scalar ||
+        from->state != MC_READY || mica_scope_device(x.scope) != mica_scope_device(leaf.scope))
+        return false;
+    const mc_layout *a = &to->layout, *b = &from->layout;
+    return a->dtype == b->dtype && mc_layout_same_shape(a, b) &&
+           memcmp(a->strides, b->strides, (size_t)a->ndim * sizeof *a->strides) == 0;
+}
+
+mica_status mc_leaf_take(mica_array leaf, mica_array x) {
+    if (mica_valid(leaf)) MC_TRY(mica_wait(leaf.scope));
+    if (mica_valid(x)) MC_TRY(mica_wait(x.scope));
+    if (!mc_leaf_fits(leaf, x)) return mc_fail(MICA_EINVAL, "leaf take: the array does not fit");
+    mc_node *to = mc_node_of(leaf), *from = mc_node_of(x);
+    mc_storage *storage = mc_storage_retain(from->storage);
+    int64_t offset_bytes = from->offset_bytes;
+    leave(from, MC_GONE);
+    leave(to, MC_READY);
+    to->storage = storage;
+    to->offset_bytes = offset_bytes;
+    if (!to->movable) tell_moved(leaf);
+    if (from->op == MC_OP_LEAF) tell_moved(x);
+    return MICA_OK;
 }
 
 /* ---- moving values between scopes ---- */
@@ -332,9 +485,8 @@ static mica_array share(mica_scope *s, mica_array x, const char *what, bool take
     mc_node_of(y)->movable = movable;
     node = mc_node_of(x);
     if (take) {
-        mc_storage_release(node->storage);
-        node->storage = NULL;
-        node->state = MC_GONE;
+        leave(node, MC_GONE);
+        if (node->op == MC_OP_LEAF) tell_moved(x);
     }
     return y;
 }

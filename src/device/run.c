@@ -17,6 +17,7 @@ static size_t lay_out(mc_run *run, const mc_plan *p, char *block) {
     run->targets = cut(block, &used, p->n_targets * sizeof *run->targets);
     run->roots = cut(block, &used, p->n_roots * sizeof *run->roots);
     run->own = cut(block, &used, p->n_roots * sizeof *run->own);
+    run->moving = cut(block, &used, p->n_roots * sizeof *run->moving);
     run->operands = cut(block, &used, p->n_operands * sizeof *run->operands);
     run->calls = cut(block, &used, p->n_steps * sizeof *run->calls);
     run->leaves = cut(block, &used, p->n_leaves * sizeof *run->leaves);
@@ -31,6 +32,9 @@ mc_run *mc_run_new(mica_device *device, const mc_plan *p) {
     lay_out(run, p, block);
     run->device = device;
     run->plan = p;
+    for (uint32_t i = 0; i < p->n_roots; i++)
+        if (p->roots[i].kind == MC_ROOT_OWN || p->roots[i].movable)
+            run->moving[run->n_moving++] = i;
     mc_operand *next = run->operands;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const mc_step *step = &p->steps[i];

@@ -27,8 +27,13 @@ struct mc_run {
     mc_storage *scratch; /* of the kernel that runs */
     mc_kept kept[MC_MOST_KEPT];
     int n_kept;
-    mica_array *targets;  /* [n_targets] */
-    void **roots;         /* [n_roots] where each root lies */
+    mica_array *targets; /* [n_targets] */
+    void **roots;        /* [n_roots] where each root lies */
+    uint32_t *moving;    /* [n_moving] own storages and leaves that may be overwritten: those that
+                             lie elsewhere when the same is computed again, if any does */
+    uint32_t n_moving;
+    bool moved;           /* any root may lie elsewhere than it did, or than the operands say */
+    void *temp_data;      /* where the block of temporaries was last */
     mc_storage **own;     /* [n_roots] storages of OWN roots */
     mc_operand *operands; /* [n_operands] of all steps, one after the other */
     mc_call *calls;       /* [n_steps] */

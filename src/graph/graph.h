@@ -134,9 +134,10 @@ mc_node *mc_node_of(mica_array x); /* NULL for MICA_NONE */
 typedef mica_status (*mc_wait_fn)(mica_scope *s, void *run);
 void mc_scope_set_run(mica_scope *s, void *run, mc_wait_fn wait);
 void *mc_scope_run(const mica_scope *s);
-/* What the device keeps with a scope, freed with it. */
+/* What the device keeps with a scope: told when the nodes are dropped, and freed with the scope. */
 void *mc_scope_space(const mica_scope *s);
-void mc_scope_set_space(mica_scope *s, void *space, void (*free_space)(void *space));
+void mc_scope_set_space(mica_scope *s, void *space, void (*reset_space)(void *space),
+                        void (*free_space)(void *space));
 mica_status mc_scope_set_status(mica_scope *s,
                                 mica_status status); /* keeps the first, with its text */
 

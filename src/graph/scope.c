@@ -19,6 +19,7 @@ struct mica_scope {
     void *run;
     mc_wait_fn wait;
     void *space;
+    void (*reset_space)(void *space);
     void (*free_space)(void *space);
     void (*release)(mica_device *device);
 };
@@ -40,6 +41,7 @@ static void wait_for_run(mica_scope *s) {
 
 void mc_scope_reset(mica_scope *s) {
     wait_for_run(s);
+    if (s->space != NULL) s->reset_space(s->space);
     for (uint32_t i = 0; i < s->count; i++)
         mc_storage_release(mc_scope_node(s, i)->storage);
     s->count = 0;
@@ -115,8 +117,10 @@ void *mc_scope_space(const mica_scope *s) {
     return s->space;
 }
 
-void mc_scope_set_space(mica_scope *s, void *space, void (*free_space)(void *space)) {
+void mc_scope_set_space(mica_scope *s, void *space, void (*reset_space)(void *space),
+                        void (*free_space)(void *space)) {
     s->space = space;
+    s->reset_space = reset_space;
     s->free_space = free_space;
 }
 

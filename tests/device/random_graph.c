@@ -1,17 +1,29 @@
 /* Random graphs of plain ops, each evaluated in several ways that must agree to the last bit: node by
  * node as it is recorded, so that nothing is planned together; many targets at once; with leaves
- * that were moved in and may be overwritten; and that in the background. All of it once more on a
- * device without the fused kernels. */
+ * that were moved in and may be overwritten; that in the background; and from other leaves first, which
+ * are given their values for being evaluated again, twice. All of it once more on a device without the
+ * fused kernels. */
 #include <mica/mica.h>
 
 #include <string.h>
 
 #include "device/device.h"
+#include "device/eval.h"
 #include "support/support.h"
 
 enum { GRAPHS = 300, MAX_NODES = 28, MAX_ELEMENTS = 400, MAX_BYTES = 8 * MAX_ELEMENTS };
 
-typedef enum how { SINGLY, TOGETHER, MOVED, MOVED_IN_BACKGROUND, WAYS } how;
+typedef enum how { SINGLY, TOGETHER, MOVED, MOVED_IN_BACKGROUND, AGAIN, WAYS } how;
+
+/* A leaf that is recorded with another value, and its own. */
+typedef struct leaf {
+    mica_array x;
+    bool moved;
+    mica_dtype dtype;
+    int64_t shape[4];
+    int ndim;
+    float values[216];
+} leaf;
 
 typedef struct graph {
     mica_scope *s;
@@ -20,6 +32,8 @@ typedef struct graph {
     uint64_t random; /* decides on the structure and the data: the same in every way */
     int n;
     mica_array all[MAX_NODES];
+    int n_leaves;
+    leaf leaves[2 * MAX_NODES];
 } graph;
 
 /* 0 to n - 1. splitmix64 (Steele, Lea & Flood 2014). */
@@ -53,26 +67,30 @@ static int axis_of(graph *g, mica_array x) {
 /* ---- leaves ---- */
 
 static mica_array data(graph *g) {
+    static const float others[216] = {1, 5, -3, 2};
     static const mica_dtype dtypes[] = {MICA_F32, MICA_F32, MICA_I32, MICA_BF16, MICA_U8};
-    mica_dtype dtype = dtypes[below(g, 5)];
-    int64_t shape[4], size = 1;
-    int ndim = below(g, 4);
-    for (int k = 0; k < ndim; k++) {
-        shape[k] = below(g, 12) == 0 ? 0 : 1 + below(g, 6);
-        size *= shape[k];
+    leaf *l = &g->leaves[g->n_leaves++];
+    int64_t size = 1;
+    l->dtype = dtypes[below(g, 5)];
+    l->ndim = below(g, 4);
+    for (int k = 0; k < l->ndim; k++) {
+        l->shape[k] = below(g, 12) == 0 ? 0 : 1 + below(g, 6);
+        size *= l->shape[k];
     }
-    float values[216] = {0};
     for (int64_t i = 0; i < size; i++)
-        values[i] = (float)(below(g, 4001) - 2000) / 1000.0f;
-    bool moved = below(g, 3) > 0 && g->way >= MOVED;
-    mica_scope *s = moved ? g->outer : g->s;
-    mica_array x = mica_from_data(s, values, MICA_F32, shape, ndim);
-    if (dtype != MICA_F32) x = mica_astype(s, x, dtype);
-    return moved ? mica_move(g->s, x) : x;
+        l->values[i] = (float)(below(g, 4001) - 2000) / 1000.0f;
+    l->moved = below(g, 3) > 0 && g->way >= MOVED;
+    mica_scope *s = l->moved ? g->outer : g->s;
+    mica_array x = l->x =
+        mica_from_data(s, g->way == AGAIN ? others : l->values, MICA_F32, l->shape, l->ndim);
+    if (l->dtype != MICA_F32) x = mica_astype(s, x, l->dtype);
+    return l->moved ? l->x = mica_move(g->s, x) : x;
 }
 
 static mica_array scalar(graph *g) {
-    mica_array x = mica_f32(g->s, (float)below(g, 9) - 4.0f);
+    leaf *l = &g->leaves[g->n_leaves++];
+    *l = (leaf){.dtype = MICA_F32, .values = {(float)below(g, 9) - 4.0f}};
+    mica_array x = l->x = mica_f32(g->s, g->way == AGAIN ? 9.0f : l->values[0]);
     int64_t shape[] = {1 + below(g, 4), 1 + below(g, 4)};
     return below(g, 2) ? x : mica_broadcast_to(g->s, x, shape, 2);
 }
@@ -320,6 +338,33 @@ static void read_node(const graph *g, int i, outcome *out) {
     out->known[i] = true;
 }
 
+/* Gives the leaves their own values, and computes what was asked for once more. */
+static void evaluate_again(graph *g) {
+    for (int i = 0; i < g->n_leaves; i++) {
+        const leaf *l = &g->leaves[i];
+        mica_status status;
+        if (l->moved) {
+            mica_array x = mica_from_data(g->outer, l->values, MICA_F32, l->shape, l->ndim);
+            if (l->dtype != MICA_F32) x = mica_astype(g->outer, x, l->dtype);
+            status = mica_eval(g->outer, x);
+            if (status == MICA_OK) status = mc_leaf_take(l->x, x);
+        } else {
+            status = mc_leaf_set(l->x, l->values);
+        }
+        if (status != MICA_OK) fail_msg("leaf %d: %s", i, mica_last_error());
+    }
+    if (mc_eval_kept(g->s) && mc_eval_again(g->s) != MICA_OK) fail_msg("%s", mica_last_error());
+}
+
+static mica_status evaluate(graph *g, const mica_array *xs, size_t n) {
+    if (g->way == MOVED_IN_BACKGROUND) return mica_eval_async(g->s, xs, n);
+    if (g->way != AGAIN) return mica_eval_n(g->s, xs, n);
+    mica_status status = mc_eval_keep(g->s, xs, n);
+    for (int i = 0; status == MICA_OK && i < 2; i++)
+        evaluate_again(g);
+    return status;
+}
+
 static void run(mica_device *device, int number, how way, outcome *out) {
     graph g = {.way = way, .random = (uint64_t)number};
     *out = (outcome){0};
@@ -338,8 +383,7 @@ static void run(mica_device *device, int number, how way, outcome *out) {
         targets[i] = below(&g, g.n);
         xs[i] = g.all[targets[i]];
     }
-    mica_status status = way == MOVED_IN_BACKGROUND ? mica_eval_async(g.s, xs, (size_t)n)
-                                                    : mica_eval_n(g.s, xs, (size_t)n);
+    mica_status status = evaluate(&g, xs, (size_t)n);
     if (status != MICA_OK) fail_msg("graph %d: %s", number, mica_last_error());
     for (int i = 0; i < n; i++)
         read_node(&g, targets[i], out);
