@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/system.h"
+#include "device/eval.h"
 #include "graph/graph.h"
 #include "session/stream.h"
 #include "session/task.h"
@@ -20,6 +21,7 @@ void mc_batch_deinit(mc_batch *batch) {
     mica_scope_close(&batch->scopes[0]);
     mica_scope_close(&batch->scopes[1]);
     mc_buffer_deinit(&batch->arrays);
+    mc_buffer_deinit(&batch->rows);
     mc_buffer_deinit(&batch->logits);
 }
 
@@ -27,21 +29,6 @@ mica_status mc_batch_reserve(mc_batch *batch, mc_session *session) {
     mica_status status = mc_cache_reserve(&session->cache, batch->scopes[batch->turn], 1, 1);
     if (status != MICA_OK) mc_session_reset(session);
     return status;
-}
-
-/* The arrays of a turn: the rows' caches, then its results. */
-static mica_status collect(mc_batch *batch, mc_session *const *sessions, size_t n,
-                           const mica_array *results, size_t n_results, size_t *count) {
-    size_t each = 2 * (size_t)batch->model->lm->spec.n_layers;
-    *count = n * each + n_results;
-    mc_buffer_clear(&batch->arrays);
-    if (!mc_buffer_reserve(&batch->arrays, *count * sizeof(mica_array)))
-        return mc_fail_nomem("a batch");
-    mica_array *arrays = MC_BUFFER_AT(&batch->arrays, mica_array);
-    for (size_t i = 0; i < n; i++)
-        mc_cache_arrays(&sessions[i]->cache, arrays + i * each);
-    memcpy(arrays + n * each, results, n_results * sizeof *results);
-    return MICA_OK;
 }
 
 /* Row i of logits [n, 1, vocab] goes to session i. */
@@ -69,32 +56,84 @@ static mica_status hand_out_best(const mica_array *arrays, mc_session *const *se
     return MICA_OK;
 }
 
-static mica_status run_turn(mc_batch *batch, mica_scope *s, mc_session *const *sessions,
-                            const int32_t *ids, size_t n) {
+/* Records a turn in s, and lists what it shall leave: the rows' caches, then its results. */
+static mica_status record_turn(mc_batch *batch, mica_scope *s, mc_session *const *sessions,
+                               const int32_t *ids, size_t n, bool greedy, size_t *count) {
+    const mc_lm *lm = batch->model->lm;
     const int64_t rows = (int64_t)n, shape[] = {rows, 1};
+    size_t each = 2 * (size_t)lm->spec.n_layers;
     mc_kv_store stores[MC_MOST_ROWS];
-    int32_t positions[MC_MOST_ROWS];
-    mica_array results[MC_BEST_ARRAYS];
-    bool greedy = true; /* all of them: a row that needs logits gets all rows theirs */
-    size_t count = 0;
-    for (size_t i = 0; i < n; i++) {
+    *count = n * each + (greedy ? MC_BEST_ARRAYS : 1);
+    mc_buffer_clear(&batch->arrays);
+    mc_buffer_clear(&batch->rows);
+    if (!mc_buffer_reserve(&batch->arrays, *count * sizeof(mica_array)) ||
+        !mc_buffer_add(&batch->rows, sessions, n * sizeof *sessions))
+        return mc_fail_nomem("a batch");
+    mica_array *arrays = MC_BUFFER_AT(&batch->arrays, mica_array), *results = arrays + n * each;
+    for (size_t i = 0; i < n; i++)
         stores[i] = mc_cache_store(&sessions[i]->cache);
-        positions[i] = (int32_t)mc_session_count(sessions[i]);
-        greedy = greedy && sessions[i]->greedy;
-    }
     const mc_kv_store all = {.rows = stores};
-    mica_array tokens = mica_from_data(s, ids, MICA_I32, shape, 2);
-    mica_array position = mica_from_data(s, positions, MICA_I32, &rows, 1);
-    results[0] = mc_lm_forward(s, batch->model->lm, tokens, position, &all, MC_LAST_LOGITS);
+    batch->greedy = greedy;
+    batch->ids = mica_from_data(s, ids, MICA_I32, shape, 2);
+    batch->position = mica_from_data(s, ids, MICA_I32, &rows, 1); /* bind_turn sets it */
+    results[0] = mc_lm_forward(s, lm, batch->ids, batch->position, &all, MC_LAST_LOGITS);
     if (greedy) mc_best_record(s, results[0], results);
-    MC_TRY(collect(batch, sessions, n, results, greedy ? MC_BEST_ARRAYS : 1, &count));
-    MC_TRY(mica_eval_n(s, MC_BUFFER_AT(&batch->arrays, mica_array), count));
+    for (size_t i = 0; i < n; i++)
+        mc_cache_arrays(&sessions[i]->cache, arrays + i * each);
+    return mica_scope_status(s);
+}
+
+/* Sets what the recorded turn reads of the sessions. */
+static mica_status bind_turn(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
+                             size_t n, bool again) {
+    int32_t positions[MC_MOST_ROWS];
+    for (size_t i = 0; i < n; i++) {
+        positions[i] = (int32_t)mc_session_count(sessions[i]);
+        MC_TRY(mc_cache_bind(&sessions[i]->cache, again));
+    }
+    MC_TRY(mc_leaf_set(batch->ids, ids));
+    return mc_leaf_set(batch->position, positions);
+}
+
+/* Whether the graph in s, where the rows' caches are, is that of a turn of these sessions. */
+static bool is_recorded(const mc_batch *batch, const mica_scope *s, mc_session *const *sessions,
+                        size_t n, bool greedy) {
+    if (!mc_eval_kept(s) || batch->greedy != greedy ||
+        MC_BUFFER_COUNT(&batch->rows, mc_session *) != n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (MC_BUFFER_AT(&batch->rows, mc_session *)[i] != sessions[i] ||
+            !mc_cache_fits(&sessions[i]->cache, s))
+            return false;
+    return true;
+}
+
+/* Computes a turn; the scope that it was recorded in is the one that holds the caches then. */
+static mica_status run_turn(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
+                            size_t n) {
+    mica_scope *home = batch->scopes[batch->turn], *s = batch->scopes[1 - batch->turn];
+    bool greedy = true; /* all of them: a row that needs logits gets all rows theirs */
+    for (size_t i = 0; i < n; i++)
+        greedy = greedy && sessions[i]->greedy;
+    if (is_recorded(batch, home, sessions, n, greedy)) {
+        MC_TRY(bind_turn(batch, sessions, ids, n, true));
+        MC_TRY(mc_eval_again(home));
+    } else {
+        size_t count;
+        MC_TRY(record_turn(batch, s, sessions, ids, n, greedy, &count));
+        MC_TRY(bind_turn(batch, sessions, ids, n, false));
+        MC_TRY(mc_eval_keep(s, MC_BUFFER_AT(&batch->arrays, mica_array), count));
+        mc_scope_reset(home);
+        batch->turn = 1 - batch->turn;
+    }
+    const mica_array *results =
+        MC_BUFFER_AT(&batch->arrays, mica_array) + n * 2 * (size_t)batch->model->lm->spec.n_layers;
     return greedy ? hand_out_best(results, sessions, n) : hand_out(batch, results[0], sessions, n);
 }
 
 static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                         size_t n) {
-    MC_TRY(run_turn(batch, batch->scopes[1 - batch->turn], sessions, ids, n));
+    MC_TRY(run_turn(batch, sessions, ids, n));
     for (size_t i = 0; i < n; i++)
         MC_TRY(mc_session_set_ahead(sessions[i], &ids[i], 1));
     return MICA_OK;
@@ -112,9 +151,9 @@ mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const in
         mc_scope_reset(session->scopes[0]); /* what the caches were moved out of */
         mc_scope_reset(session->scopes[1]);
     }
-    mc_scope_reset(batch->scopes[batch->turn]);
-    batch->turn = 1 - batch->turn;
-    if (status != MICA_OK) mc_scope_reset(batch->scopes[batch->turn]);
+    if (status == MICA_OK) return MICA_OK;
+    mc_scope_reset(batch->scopes[0]);
+    mc_scope_reset(batch->scopes[1]);
     return status;
 }
 

@@ -8,7 +8,7 @@
  *
  * As a session has two scopes that take turns, so has a batch: a turn moves the caches of all its
  * rows out of the one that holds them (or out of a new row's session) into the other. So every row
- * that lives is part of every turn.
+ * that lives is part of every turn. A turn of the same rows as the last is not recorded again.
  *
  * Threads: any, each with arguments of its own. */
 #ifndef SESSION_BATCH_H
@@ -22,9 +22,12 @@
 typedef struct mc_batch {
     const mc_session_model *model;
     mica_scope *scopes[2];
-    int turn;         /* scopes[turn] is the one that holds the rows' caches */
-    mc_buffer arrays; /* mica_array: results of a turn */
-    mc_buffer logits; /* float [rows, vocab]: of a turn */
+    int turn;                 /* scopes[turn] is the one that holds the rows' caches */
+    mc_buffer arrays;         /* mica_array: the rows' caches and results of a turn */
+    mc_buffer rows;           /* mc_session *: whose turn is recorded in scopes[turn] */
+    bool greedy;              /* it leaves the rows' best tokens, no logits */
+    mica_array ids, position; /* its leaves, [n, 1] and [n] i32 */
+    mc_buffer logits;         /* float [rows, vocab]: of a turn */
 } mc_batch;
 
 /* After an error the batch must be deinited too. errors  MICA_ENOMEM */

@@ -1,6 +1,7 @@
 #include "session/cache.h"
 
 #include "base/alloc.h"
+#include "device/eval.h"
 #include "graph/graph.h"
 
 #include <string.h>
@@ -48,6 +49,7 @@ void mc_cache_deinit(mc_cache *cache) {
 }
 
 void mc_cache_clear(mc_cache *cache) {
+    cache->pass = NULL;
     for (int i = 0; i < cache->lm->spec.n_layers; i++) {
         mc_cache_layer *layer = &cache->layers[i];
         layer->k = layer->v = MICA_NONE;
@@ -91,6 +93,7 @@ static mica_status reserve_layer(mc_cache *cache, mica_scope *home, mc_cache_lay
         cap = layer->most;
     }
     int64_t from = layer->count - keep;
+    cache->pass = NULL;
     MC_TRY(replace(cache, home, from, keep, cap, &layer->k));
     MC_TRY(replace(cache, home, from, keep, cap, &layer->v));
     layer->count = keep;
@@ -104,17 +107,37 @@ mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n, int64
     return MICA_OK;
 }
 
-static mica_array write(mica_scope *s, mica_array buffer, mica_array entries, mica_array start) {
-    return mica_slice_update_at(s, mica_move(s, buffer), entries, start, AXIS);
-}
-
 static mc_attended append(void *context, mica_scope *s, int index, mica_array k, mica_array v) {
     mc_cache *cache = context;
     mc_cache_layer *layer = &cache->layers[index];
-    mica_array start = mica_i32(s, (int32_t)layer->count);
-    layer->k = write(s, layer->k, k, start);
-    layer->v = write(s, layer->v, v, start);
-    return (mc_attended){layer->k, layer->v, start, layer->window};
+    cache->pass = s;
+    layer->from_k = mica_move(s, layer->k);
+    layer->from_v = mica_move(s, layer->v);
+    layer->start = mica_i32(s, 0); /* mc_cache_bind sets it */
+    layer->k = mica_slice_update_at(s, layer->from_k, k, layer->start, AXIS);
+    layer->v = mica_slice_update_at(s, layer->from_v, v, layer->start, AXIS);
+    return (mc_attended){layer->k, layer->v, layer->start, layer->window};
+}
+
+bool mc_cache_fits(const mc_cache *cache, const mica_scope *s) {
+    bool fits = cache->pass == s;
+    for (int i = 0; fits && i < cache->lm->spec.n_layers; i++) {
+        const mc_cache_layer *layer = &cache->layers[i];
+        fits = mc_leaf_fits(layer->from_k, layer->k) && mc_leaf_fits(layer->from_v, layer->v);
+    }
+    return fits;
+}
+
+mica_status mc_cache_bind(mc_cache *cache, bool again) {
+    for (int i = 0; i < cache->lm->spec.n_layers; i++) {
+        mc_cache_layer *layer = &cache->layers[i];
+        int32_t start = (int32_t)layer->count;
+        MC_TRY(mc_leaf_set(layer->start, &start));
+        if (!again) continue;
+        MC_TRY(mc_leaf_take(layer->from_k, layer->k));
+        MC_TRY(mc_leaf_take(layer->from_v, layer->v));
+    }
+    return MICA_OK;
 }
 
 mc_kv_store mc_cache_store(mc_cache *cache) {
@@ -175,6 +198,7 @@ static mica_array fill(const mc_lm *lm, mica_scope *home, int64_t cap, int64_t c
 mica_status mc_cache_fill(mc_cache *cache, mica_scope *home, int index, int64_t count,
                           const void *k, const void *v) {
     mc_cache_layer *layer = &cache->layers[index];
+    cache->pass = NULL;
     layer->cap = round_up(count);
     layer->k = fill(cache->lm, home, layer->cap, count, k);
     layer->v = fill(cache->lm, home, layer->cap, count, v);

@@ -12,7 +12,9 @@
  *
  * The arrays live in the scope of the last pass. A pass moves them into its own scope, so that
  * they are written in place, and the caller says how it ended: mc_cache_commit, for as many of its
- * tokens as shall count, at once or by and by, or mc_cache_clear.
+ * tokens as shall count, at once or by and by, or mc_cache_clear. A pass that was recorded can be
+ * computed again for the next tokens, of the same number, as long as the buffers are those that it
+ * left: mc_cache_bind gives it, too, what it found when it was recorded.
  *
  * Threads: one at a time. */
 #ifndef SESSION_CACHE_H
@@ -22,16 +24,19 @@
 #include "model/lm.h"
 
 typedef struct mc_cache_layer {
-    mica_array k, v; /* MICA_NONE while empty */
-    int64_t cap;     /* entries that the buffers have room for */
-    int64_t count;   /* entries in them */
-    int64_t window;  /* 0: none */
-    int64_t most;    /* the greatest cap; 0: no limit */
+    mica_array k, v;                  /* MICA_NONE while empty */
+    mica_array from_k, from_v, start; /* leaves of the last pass: the buffers that it found, and the
+                                         place in them that it writes to */
+    int64_t cap;                      /* entries that the buffers have room for */
+    int64_t count;                    /* entries in them */
+    int64_t window;                   /* 0: none */
+    int64_t most;                     /* the greatest cap; 0: no limit */
 } mc_cache_layer;
 
 typedef struct mc_cache {
     const mc_lm *lm;
     mica_scope *scratch; /* for moving between buffers */
+    mica_scope *pass;    /* where the pass was recorded that left the buffers; NULL: none did */
     mc_cache_layer *layers;
 } mc_cache;
 
@@ -51,6 +56,13 @@ mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n, int64
 
 /* The store that mc_lm_forward writes to; valid while the cache is. */
 mc_kv_store mc_cache_store(mc_cache *cache);
+
+/* Whether the buffers are those that the pass recorded in s left, and as it found them. */
+bool mc_cache_fits(const mc_cache *cache, const mica_scope *s);
+
+/* Sets what a pass, once it is recorded, and again each time before it is computed `again`, reads of
+ * the caches: their buffers, and where in them to write. errors  those of mc_leaf_set */
+mica_status mc_cache_bind(mc_cache *cache, bool again);
 
 /* The arrays that the pass must evaluate: 2 a layer, into arrays[2 * n_layers]. */
 void mc_cache_arrays(const mc_cache *cache, mica_array *arrays);

@@ -1,6 +1,7 @@
 #include "session/session.h"
 
 #include "base/alloc.h"
+#include "device/eval.h"
 #include "graph/graph.h"
 
 #include <string.h>
@@ -172,55 +173,88 @@ static void look(void *context, int layer, mica_array q, mica_array k) {
         }
 }
 
-/* Records and evaluates a pass in s. */
-static mica_status run_pass(mc_session *session, mica_scope *s, const int32_t *ids, int64_t n,
-                            const mc_session_wish *wish, mica_array *results) {
+/* Records a pass in s, and lists what it shall leave: the caches, and what is wished for. */
+static mica_status record_pass(mc_session *session, mica_scope *s, const int32_t *ids, int64_t n,
+                               const mc_session_wish *wish, size_t *count) {
     const mc_lm *lm = session->model->lm;
     const int64_t shape[] = {1, n};
+    mc_session_graph *graph = &session->graph;
     size_t caches = 2 * (size_t)lm->spec.n_layers, wanted = wanted_arrays(wish);
-    size_t more = wanted + 2 * wish->n_layers;
+    *count = caches + wanted + 2 * wish->n_layers;
+    mc_buffer_clear(&session->arrays);
+    if (!mc_buffer_reserve(&session->arrays, *count * sizeof(mica_array)))
+        return mc_fail_nomem("a session");
+    mica_array *arrays = MC_BUFFER_AT(&session->arrays, mica_array), *results = arrays + caches;
     watch watching = {wish, results + wanted};
     mc_kv_store store = mc_cache_store(&session->cache);
     if (wish->n_layers) {
         store.look = look;
         store.look_context = &watching;
     }
-    for (size_t i = 0; i < more; i++)
-        results[i] = MICA_NONE;
-    mica_array tokens = mica_from_data(s, ids, MICA_I32, shape, 2);
-    mica_array position = mica_i32(s, (int32_t)mc_session_count(session));
-    mica_array forward = mc_lm_forward(s, lm, tokens, position, &store, wish->wanted);
+    for (size_t i = 0; i < *count; i++)
+        arrays[i] = MICA_NONE;
+    *graph = (mc_session_graph){.wanted = wish->wanted, .best = wish->best};
+    if (!wish->n_layers) graph->n = n;
+    graph->ids = mica_from_data(s, ids, MICA_I32, shape, 2);
+    graph->position = mica_i32(s, 0); /* bind_pass sets it */
+    mica_array forward = mc_lm_forward(s, lm, graph->ids, graph->position, &store, wish->wanted);
     if (wanted && wish->best)
         mc_best_record(s, forward, results);
     else if (wanted)
         results[0] = forward;
-
-    mc_buffer_clear(&session->arrays);
-    if (!mc_buffer_reserve(&session->arrays, (caches + more) * sizeof(mica_array)))
-        return mc_fail_nomem("a session");
-    mica_array *arrays = MC_BUFFER_AT(&session->arrays, mica_array);
     mc_cache_arrays(&session->cache, arrays);
-    memcpy(arrays + caches, results, more * sizeof *results);
-    return mica_eval_n(s, arrays, caches + more);
+    return mica_scope_status(s);
+}
+
+/* Sets what the recorded pass reads of the session. */
+static mica_status bind_pass(mc_session *session, const int32_t *ids, bool again) {
+    int32_t position = (int32_t)mc_session_count(session);
+    MC_TRY(mc_leaf_set(session->graph.ids, ids));
+    MC_TRY(mc_leaf_set(session->graph.position, &position));
+    return mc_cache_bind(&session->cache, again);
+}
+
+/* Whether the graph in s, where the caches are, is that of a pass of n tokens. */
+static bool is_recorded(const mc_session *session, const mica_scope *s, int64_t n,
+                        const mc_session_wish *wish) {
+    const mc_session_graph *graph = &session->graph;
+    return mc_eval_kept(s) && graph->n == n && graph->wanted == wish->wanted &&
+           graph->best == wish->best && !wish->n_layers && mc_cache_fits(&session->cache, s);
+}
+
+/* Computes a pass; the scope that it was recorded in is the one that holds the caches then. */
+static mica_status run_pass(mc_session *session, const int32_t *ids, int64_t n,
+                            const mc_session_wish *wish, mica_array *results) {
+    mica_scope *home = session->scopes[session->turn], *s = session->scopes[1 - session->turn];
+    size_t caches = 2 * (size_t)session->model->lm->spec.n_layers, count;
+    if (is_recorded(session, home, n, wish)) {
+        MC_TRY(bind_pass(session, ids, true));
+        MC_TRY(mc_eval_again(home));
+        count = caches + wanted_arrays(wish);
+    } else {
+        MC_TRY(record_pass(session, s, ids, n, wish, &count));
+        MC_TRY(bind_pass(session, ids, false));
+        MC_TRY(mc_eval_keep(s, MC_BUFFER_AT(&session->arrays, mica_array), count));
+        mc_scope_reset(home);
+        session->turn = 1 - session->turn;
+    }
+    memcpy(results, MC_BUFFER_AT(&session->arrays, mica_array) + caches,
+           (count - caches) * sizeof *results);
+    return MICA_OK;
 }
 
 /* A pass whose tokens are behind the history and not yet counted, which has room for them. */
 static mica_status pass_behind(mc_session *session, const int32_t *ids, int64_t n,
                                const mc_session_wish *wish, mica_array *results) {
-    mica_scope *home = session->scopes[session->turn], *s = session->scopes[1 - session->turn];
+    mica_scope *home = session->scopes[session->turn];
     int64_t later = session->to_come > n ? session->to_come : n;
     mica_status status = mc_cache_reserve(&session->cache, home, n, later);
     drop_ahead(session);
     if (status == MICA_OK && !mc_buffer_reserve(&session->history, (size_t)n * sizeof *ids))
         status = mc_fail_nomem("a session's history");
-    if (status == MICA_OK) status = run_pass(session, s, ids, n, wish, results);
-    if (status != MICA_OK) { /* the caches may be half written */
-        mc_session_reset(session);
-        return status;
-    }
-    mc_scope_reset(home);
-    session->turn = 1 - session->turn;
-    return MICA_OK;
+    if (status == MICA_OK) status = run_pass(session, ids, n, wish, results);
+    if (status != MICA_OK) mc_session_reset(session); /* the caches may be half written */
+    return status;
 }
 
 /* The next n tokens that the caches hold belong to the history, which has room for them. */

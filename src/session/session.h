@@ -2,7 +2,8 @@
  *
  * Two scopes take turns. A pass is recorded in the one that is empty, moves the caches out of the
  * other, which is emptied afterwards, and leaves them, grown, in its own: nothing is copied, and
- * steady decoding allocates nothing.
+ * steady decoding allocates nothing. A pass like the one before (as many tokens, the same buffers)
+ * is not recorded: that one is computed again in its scope, with other tokens (device/eval.h).
  *
  * A session can compute ahead: tokens behind its history that may turn out to be the next ones, or
  * not. Their entries lie in the caches, not counted, and their logits wait. Fed one by one, those that
@@ -39,13 +40,22 @@ typedef struct mc_best {
 
 enum { MC_MOST_AHEAD = 64 };
 
+/* The graph of a pass. */
+typedef struct mc_session_graph {
+    mica_array ids, position; /* its leaves, [1, n] and [] i32 */
+    int64_t n;                /* 0: none, or one that nobody wants again */
+    mc_wanted wanted;
+    bool best;
+} mc_session_graph;
+
 typedef struct mc_session {
     const mc_session_model *model;
     struct mc_session *draft; /* of a draft model, in step as far as it was asked; NULL: none */
     mc_cache cache;
     mica_scope *scopes[2];
-    int turn;        /* scopes[turn] is the one that holds the caches */
-    int64_t chunk;   /* tokens of a pass of prefill */
+    int turn;               /* scopes[turn] is the one that holds the caches */
+    mc_session_graph graph; /* of the pass in scopes[turn] */
+    int64_t chunk;          /* tokens of a pass of prefill */
     int64_t to_come; /* tokens that passes are known to bring, for which caches get room at once; 0:
                         those of the next pass. Set by mc_session_reuse, or the owner */
     mc_buffer history; /* int32: tokens that the caches have seen */

@@ -1,6 +1,7 @@
 /* Rows computed together: each is, bit for bit, what it is alone. */
 #include "model/fixture.h"
 
+#include "device/device.h"
 #include "session/batch.h"
 #include "session/stream.h"
 
@@ -142,6 +143,97 @@ static void check_logits(const model_fixture *f) {
 static void test_logits(void **state) {
     (void)state;
     fixture_each(check_logits);
+}
+
+/* Turns of the same rows are recorded once, but where buffers grow: rows in another order, one fewer,
+ * one more, some that want logits, tokens 250 to 300 of their caches. Each row is what it is alone. */
+typedef struct trio {
+    const model_fixture *f;
+    mc_batch b;
+    mc_session *together[3], *alone[3];
+    int32_t count[3]; /* tokens fed */
+} trio;
+
+static int32_t token_of(const trio *t, size_t row, int32_t i) {
+    return (int32_t)(((size_t)i * (row + 7) + row) % (size_t)t->f->lm->spec.vocab);
+}
+
+static void prefill(trio *t, size_t row, int32_t n) {
+    int32_t ids[LONG];
+    for (int32_t i = 0; i < n; i++)
+        ids[i] = token_of(t, row, i);
+    mc_session_reset(t->together[row]);
+    mc_session_reset(t->alone[row]);
+    assert_int_equal(mc_session_feed(t->together[row], ids, n, NULL), MICA_OK);
+    assert_int_equal(mc_session_feed(t->alone[row], ids, n, NULL), MICA_OK);
+    t->count[row] = n;
+}
+
+/* A turn of these rows; whether it looked a plan up. */
+static bool turn(trio *t, const size_t *rows, size_t n) {
+    const mc_plan_cache *plans = &t->f->device->plans;
+    mc_session *sessions[3];
+    int32_t ids[3];
+    for (size_t i = 0; i < n; i++) {
+        sessions[i] = t->together[rows[i]];
+        ids[i] = token_of(t, rows[i], t->count[rows[i]]);
+        assert_int_equal(mc_batch_reserve(&t->b, sessions[i]), MICA_OK);
+    }
+    uint64_t before = plans->hits + plans->misses;
+    if (mc_batch_feed(&t->b, sessions, ids, n) != MICA_OK) fail_msg("%s", mica_last_error());
+    bool looked_up = plans->hits + plans->misses > before;
+    for (size_t i = 0; i < n; i++) {
+        const float *got, *want;
+        mc_session *alone = t->alone[rows[i]];
+        alone->greedy = !mc_session_logits(sessions[i]);
+        assert_int_equal(mc_session_feed(sessions[i], &ids[i], 1, &got), MICA_OK);
+        assert_int_equal(mc_session_feed(alone, &ids[i], 1, &want), MICA_OK);
+        if (got)
+            fixture_compare(got, want, (size_t)t->f->lm->spec.vocab, 0.0, "row %zu", rows[i]);
+        else
+            assert_memory_equal(mc_session_best(sessions[i]), mc_session_best(alone),
+                                sizeof(mc_best));
+        t->count[rows[i]]++;
+    }
+    return looked_up;
+}
+
+static void test_turns_are_recorded_once(void **state) {
+    (void)state;
+    static const size_t rows[] = {0, 1, 2}, others[] = {1, 0, 2};
+    model_fixture f;
+    fixture_open("gemma3_text_f32", &f);
+    mc_session_model model = shared_of(&f);
+    trio t = {.f = &f};
+    assert_int_equal(mc_batch_init(&t.b, &model), MICA_OK);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(mc_session_open(&model, 0, &t.together[i]), MICA_OK);
+        assert_int_equal(mc_session_open(&model, 0, &t.alone[i]), MICA_OK);
+        prefill(&t, i, (int32_t)(250 - 2 * i)); /* so that rows grow in turns 6, 8 and 10 */
+    }
+    for (int i = 0; i < 14; i++)
+        assert_int_equal(turn(&t, rows, 3), i == 0 || i == 6 || i == 8 || i == 10);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(turn(&t, others, 3), i == 0);
+    for (size_t i = 0; i < 3; i++)
+        t.together[i]->greedy = true;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(turn(&t, others, 3), i == 0);
+    mc_session_reset(t.together[2]);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(turn(&t, others, 2), i == 0);
+    prefill(&t, 2, 5);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(turn(&t, others, 3), i == 0);
+    prefill(&t, 0, 6); /* the same sessions, one of which began anew */
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(turn(&t, others, 3), i == 0);
+    mc_batch_deinit(&t.b);
+    for (size_t i = 0; i < 3; i++) {
+        mc_session_close(&t.together[i]);
+        mc_session_close(&t.alone[i]);
+    }
+    fixture_close(&f);
 }
 
 /* ---- rows of their own ---- */
@@ -437,6 +529,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_greedy_paths),
         cmocka_unit_test(test_logits),
+        cmocka_unit_test(test_turns_are_recorded_once),
         cmocka_unit_test(test_own_options),
         cmocka_unit_test(test_failures_disturb_nobody),
         cmocka_unit_test(test_no_room_for_one),

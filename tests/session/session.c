@@ -1,6 +1,8 @@
 /* Cached decoding against the goldens; caches of all kinds against recomputing the whole text. */
 #include "model/fixture.h"
 
+#include "device/device.h"
+#include "device/eval.h"
 #include "session/session.h"
 
 #include <math.h>
@@ -338,6 +340,101 @@ static void test_ahead_is_dropped(void **state) {
     fixture_close(&f);
 }
 
+/* ---- passes that are not recorded again ---- */
+
+/* What no kept evaluation is used for: something else was evaluated where the caches are. */
+static void force_recording(const mc_session *session) {
+    mica_scope *home = session->scopes[session->turn];
+    mica_array x = mica_negative(home, mica_f32(home, 1));
+    assert_int_equal(mica_eval(home, x), MICA_OK);
+    assert_false(mc_eval_kept(home));
+}
+
+static uint64_t looked_up(const model_fixture *f) {
+    return f->device->plans.hits + f->device->plans.misses;
+}
+
+/* Single tokens look no plan up but the first, and those for which buffers grow or are emptied. */
+static void test_decoding_is_recorded_once(void **state) {
+    (void)state;
+    enum { PROMPT = 9, N = 600 };
+    model_fixture f;
+    fixture_open("gemma3_text_f32", &f);
+    mc_session_model shared = shared_of(&f, 0);
+    mc_session *session = open_session(&shared, 256);
+    int32_t ids[N];
+    make_ids(&f, ids, N);
+    feed(session, ids, PROMPT);
+    for (int i = PROMPT; i < N; i++) {
+        uint64_t before = looked_up(&f);
+        feed(session, ids + i, 1);
+        assert_int_equal(looked_up(&f) > before, i == PROMPT || i == 256 || i == 512);
+    }
+    mc_session_close(&session);
+    fixture_close(&f);
+}
+
+/* A session in all its doings gives, to the bit, what one does that records each pass: single tokens
+ * while buffers grow and are emptied, chunks, passes over several tokens ahead, going back, best tokens
+ * in between. */
+static void check_unrecorded(const model_fixture *f, int64_t context, int n) {
+    enum { CHUNK = 30 };
+    mc_session_model shared = shared_of(f, context);
+    mc_session *session = open_session(&shared, CHUNK), *plain = open_session(&shared, CHUNK);
+    int32_t *ids = malloc((size_t)n * sizeof *ids);
+    assert_non_null(ids);
+    make_ids(f, ids, n);
+    for (int at = 0, step = 0; at + CHUNK < n; step++) {
+        int64_t size = step < 4 ? CHUNK : 1;
+        int ahead = step % 50 > 40 ? 5 : 0; /* several of the same in a row */
+        if (step % 70 == 69) {
+            int64_t to = mc_session_reuse(session, ids, at - 3);
+            assert_int_equal(mc_session_reuse(plain, ids, at - 3), to);
+            if (to < at - 4) break; /* the caches could not go back so far */
+            at = (int)to;
+        }
+        session->greedy = plain->greedy = step % 90 > 80;
+        force_recording(plain);
+        if (ahead) {
+            assert_int_equal(mc_session_look_ahead(session, ids + at, ahead), MICA_OK);
+            assert_int_equal(mc_session_look_ahead(plain, ids + at, ahead), MICA_OK);
+            size = 1 + step % 5;
+        }
+        for (int64_t i = 0, each = ahead ? 1 : size; i < size; i += each) {
+            const float *got = feed(session, ids + at + i, each);
+            const float *want = feed(plain, ids + at + i, each);
+            assert_int_equal(got == NULL, session->greedy);
+            if (got)
+                fixture_compare(got, want, (size_t)f->lm->spec.vocab, 0.0,
+                                "%s: context %lld, step %d", f->name, (long long)context, step);
+            else
+                assert_memory_equal(mc_session_best(session), mc_session_best(plain),
+                                    sizeof(mc_best));
+        }
+        at += (int)size;
+    }
+    free(ids);
+    mc_session_close(&session);
+    mc_session_close(&plain);
+}
+
+static void check_unrecorded_briefly(const model_fixture *f) {
+    check_unrecorded(f, 0, 400);
+    check_unrecorded(f, 24, 400);
+}
+
+static void test_unrecorded_passes_are_the_same(void **state) {
+    (void)state;
+    model_fixture f;
+    fixture_each(check_unrecorded_briefly);
+    fixture_open("gemma3_text_f32", &f);
+    check_unrecorded(&f, 0, 1000);
+    check_unrecorded(&f, 24, 1000);
+    mc_lm_set_cache(f.lm, MICA_CACHE_BF16);
+    check_unrecorded(&f, 23, 1000);
+    fixture_close(&f);
+}
+
 /* ---- the best tokens alone ---- */
 
 /* What a greedy session leaves: the first of the largest of the logits that a plain one gives. */
@@ -492,7 +589,9 @@ static bool feed_without(const model_fixture *f, uint64_t n) {
     mc_alloc_fail_at(n);
     bool done = mc_session_open(&shared, 8, &session) == MICA_OK &&
                 mc_session_feed(session, ids, 8, NULL) == MICA_OK &&
-                mc_session_feed(session, ids + 8, 1, &logits) == MICA_OK;
+                mc_session_feed(session, ids + 8, 1, &logits) == MICA_OK &&
+                mc_session_feed(session, ids + 9, 1, &logits) == MICA_OK &&
+                mc_session_feed(session, ids + 10, 1, &logits) == MICA_OK;
     bool failed = mc_alloc_count() >= n;
     mc_alloc_fail_at(0);
     assert_int_equal(done, !failed);
@@ -548,6 +647,8 @@ int main(void) {
         cmocka_unit_test(test_going_back),
         cmocka_unit_test(test_looking_ahead),
         cmocka_unit_test(test_ahead_is_dropped),
+        cmocka_unit_test(test_decoding_is_recorded_once),
+        cmocka_unit_test(test_unrecorded_passes_are_the_same),
         cmocka_unit_test(test_best),
         cmocka_unit_test(test_best_of_any_logits),
         cmocka_unit_test(test_memory_is_as_told),
