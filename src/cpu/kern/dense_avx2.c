@@ -25,7 +25,7 @@ MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, 
                        int64_t y_stride) {
     const int64_t bytes = mk_type_bytes(type);
     const char *next = (const char *)w + cols * w_stride * bytes + FETCHED_AHEAD;
-    if (fetch) mk_find_pages(next, cols * w_stride * bytes);
+    if (fetch) mk_find_next_pages(next, cols * w_stride * bytes);
     __m256 sum[ROWS][COLS];
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < COLS; j++)

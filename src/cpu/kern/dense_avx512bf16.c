@@ -39,7 +39,7 @@ MK_INLINE void nt_tile(int rows, int cols, bool fetch, int64_t k, const uint16_t
                        int64_t x_stride, const uint16_t *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
     const uint16_t *next = w + cols * w_stride + FETCHED_AHEAD;
-    if (fetch) mk_find_pages(next, cols * w_stride * (int64_t)sizeof *w);
+    if (fetch) mk_find_next_pages(next, cols * w_stride * (int64_t)sizeof *w);
     __m512 sum[ROWS][COLS];
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++)

@@ -11,12 +11,20 @@
 #define MK_PAGE 4096         /* bytes: the smallest there is */
 #define MK_PAGES_AHEAD 65536 /* bytes */
 
-/* Asks for the pages of `bytes` bytes, MK_PAGES_AHEAD past `next`: past the last rows as well, for most
- * often more of them follow, and a fetch cannot fail. */
-static inline void mk_find_pages(const void *next, int64_t bytes) {
-    uintptr_t first = (uintptr_t)next + MK_PAGES_AHEAD, end = first + (uintptr_t)bytes;
-    for (uintptr_t at = first; at < end; at += MK_PAGE)
+static inline void mk_find_pages(uintptr_t first, int64_t bytes) {
+    for (uintptr_t at = first; at < first + (uintptr_t)bytes; at += MK_PAGE)
         __builtin_prefetch((const void *)at, 0, 2);
+}
+
+/* Where rows begin to be read: the pages that mk_find_next_pages will not ask for. */
+static inline void mk_find_first_pages(const void *rows) {
+    mk_find_pages((uintptr_t)rows, MK_PAGES_AHEAD);
+}
+
+/* The pages of `bytes` bytes, MK_PAGES_AHEAD past `next`: past the last rows as well, for most often more
+ * of them follow, and a fetch cannot fail. */
+static inline void mk_find_next_pages(const void *next, int64_t bytes) {
+    mk_find_pages((uintptr_t)next + MK_PAGES_AHEAD, bytes);
 }
 
 #endif

@@ -115,7 +115,7 @@ MK_INLINE void mx_tile(const mk_qrows *w, const table *t, int rows, int cols, co
     const int64_t groups = w->k / GROUP, row_bytes = w->codes_stride * 4;
     const uint8_t *codes = (const uint8_t *)w->codes, *scales = w->scales;
     const char *next = (const char *)codes + cols * row_bytes + FETCHED_AHEAD;
-    mk_find_pages(next, cols * row_bytes);
+    mk_find_next_pages(next, cols * row_bytes);
     bool nan[COLS] = {false};
     sums s;
 #pragma GCC unroll 4
