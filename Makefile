@@ -35,9 +35,11 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (60)
 	@tools/install-deps.sh check
 	@tools/run_fuzz $(FUZZ_SECONDS)
 
-bench: ## rates of the default model, and the programs of bench/
+bench: ## rates of the default model, the programs of bench/, and other engines that are there
 	@tools/install-deps.sh build
 	@tools/build release -DMICA_BUILD_BENCH=ON bench
+	@if [ -d build/peers/models ]; then bench/peers/compare.py --only '4bit|Q4_0-pure|int4$$'; \
+	else echo "Other engines beside it: bench/peers/setup, then make bench again."; fi
 
 docs: ## the pages of the public headers, in build/docs/html (needs doxygen)
 	@tools/check_docs build/docs
