@@ -4,6 +4,7 @@
 
 #include "cpu/cpu.h"
 
+#define FILL_BYTES 4096
 #define TILE 32               /* rows and columns: a tile of f32 fits the first cache */
 #define RUN_BYTES (64 * 1024) /* less is not worth another thread */
 
@@ -14,10 +15,24 @@ static inline void copy_items(char *to, int64_t to_step, const char *from, int64
         memcpy(to + i * to_step, from + i * from_step, item);
 }
 
+/* One element again and again: what is there is copied behind itself, as much as a cache holds. */
+static void fill_items(char *to, const char *from, int64_t bytes, int64_t item) {
+    memcpy(to, from, (size_t)item);
+    for (int64_t done = item, n; done < bytes; done += n) {
+        n = done < FILL_BYTES ? done : FILL_BYTES;
+        if (n > bytes - done) n = bytes - done;
+        memcpy(to + done, to, (size_t)n);
+    }
+}
+
 static void copy_row(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n,
                      int64_t item) {
     if (to_step == item && from_step == item) {
         memcpy(to, from, (size_t)(n * item));
+        return;
+    }
+    if (to_step == item && from_step == 0 && n > 0) {
+        fill_items(to, from, n * item, item);
         return;
     }
     switch (item) {
