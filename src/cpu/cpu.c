@@ -113,9 +113,10 @@ static mc_kernel cpu_find(const void *state, mc_op op, const void *attr, const m
     return eval_table[op];
 }
 
-static bool cpu_joint(const void *state, mc_op op) {
+static mc_joint cpu_joint(const void *state, mc_op op) {
     (void)state;
-    return op == MC_OP_QUANTIZED_MATMUL;
+    if (op == MC_OP_SDPA) return MC_JOINT_ANY;
+    return op == MC_OP_QUANTIZED_MATMUL ? MC_JOINT_FIRST : MC_JOINT_NONE;
 }
 
 const mc_backend mc_backend_cpu = {

@@ -14,7 +14,9 @@
  *
  * A block is one task where there are blocks enough for the threads. Where there are few, as in
  * decoding with few heads, each is split three times: scores over the keys, the softmax over rows,
- * values over their columns. No sum is split. */
+ * values over their columns. No sum is split.
+ *
+ * Joint calls, as those of sequences that are decoded together, are one set of blocks. */
 #include <math.h>
 #include <string.h>
 
@@ -47,11 +49,20 @@ typedef struct attention {
     int64_t q_floats;     /* of a row of q in scratch */
     int64_t unit_queries; /* of a block */
     int64_t query_blocks, blocks; /* blocks: of all batch rows and kv heads */
-    bool split;                   /* blocks into tasks */
+} attention;
+
+/* Calls that are computed together. */
+typedef struct together {
+    const mc_call *call; /* the first */
+    attention each[MC_MOST_JOINT];
+    int threads;
+    int64_t blocks; /* of all: one call's after the other's */
+    int64_t rows;   /* of the largest block */
+    bool split;     /* blocks into tasks */
     int64_t key_parts, column_parts;
     float *scratch;                      /* a part for each worker, then results of blocks */
     int64_t worker_floats, block_floats; /* a block's results: the worker's, but if split */
-} attention;
+} together;
 
 /* One block: the query heads of one batch row and kv head, some queries of each. */
 typedef struct block {
@@ -289,14 +300,12 @@ static block rows_of(const block *b, int64_t row, int64_t rows) {
     return part;
 }
 
-/* The rows that see any of keys [begin, end) as far as causal and window go; *end_all: before it all rows
- * that do. */
+/* The rows that see any of keys [begin, end), as far as causal and window go. */
 static block rows_that_see(const block *b, int64_t begin, int64_t end) {
     const mc_attr_sdpa *attr = b->at->attr;
-    int64_t from = 0, to = b->queries;
     if (attr->causal == 0) return *b;
     int64_t position = b->offset + b->query; /* of the first row */
-    from = b->first + begin - position;
+    int64_t from = b->first + begin - position, to = b->queries;
     if (attr->window > 0) /* how many of the last ones see none */
         to -= position + b->queries - attr->window - (b->first + end - 1);
     from = from < 0 ? 0 : mc_min(from, b->queries);
@@ -435,9 +444,14 @@ static int64_t offset_of(const attention *at, int64_t batch) {
     return offset->layout->ndim == 0 ? data[0] : data[batch * offset->layout->strides[0]];
 }
 
-static block block_at(const attention *at, int64_t index, int worker) {
+/* Block `index` of all. */
+static block block_at(const together *all, int64_t index, int worker) {
+    const attention *at = all->each;
+    int64_t inner = index; /* within its call */
+    for (; inner >= at->blocks; at++)
+        inner -= at->blocks;
     block b = {.at = at};
-    int64_t query_block = index % at->query_blocks, kv_row = index / at->query_blocks;
+    int64_t query_block = inner % at->query_blocks, kv_row = inner / at->query_blocks;
     b.batch = kv_row / at->kv_heads;
     b.kv_head = kv_row % at->kv_heads;
     b.head = b.kv_head * at->group;
@@ -454,25 +468,24 @@ static block block_at(const attention *at, int64_t index, int worker) {
     b.stride = score_stride(b.width);
 
     int64_t rows = at->group * at->unit_queries;
-    const mc_cpu *cpu = mc_cpu_of(at->call);
-    b.q = at->scratch + worker * at->worker_floats;
+    b.q = all->scratch + worker * all->worker_floats;
     b.tile = b.q + rows * at->q_floats;
-    b.scores = at->scratch + cpu->threads * at->worker_floats;
-    b.scores += (at->split ? index : worker) * at->block_floats;
+    b.scores = all->scratch + all->threads * all->worker_floats;
+    b.scores += (all->split ? index : worker) * all->block_floats;
     b.y = b.scores + rows * score_stride(at->lk);
     b.totals = b.y + rows * at->dv;
     return b;
 }
 
 static void attend(void *context, int64_t begin, int64_t end, int worker) {
-    const attention *at = context;
+    const together *all = context;
     for (int64_t index = begin; index < end; index++) {
-        block b = block_at(at, index, worker);
+        block b = block_at(all, index, worker);
         score_rows(&b, 0, b.width);
         for (int64_t r = 0; r < b.rows; r++)
             weigh_row(&b, r);
-        sum_rows(&b, 0, at->dv);
-        store_rows(&b, 0, at->dv);
+        sum_rows(&b, 0, b.at->dv);
+        store_rows(&b, 0, b.at->dv);
     }
 }
 
@@ -487,68 +500,77 @@ static void part_of(int64_t n, int64_t step, int64_t i, int64_t parts, int64_t *
 }
 
 static void score_parts(void *context, int64_t begin, int64_t end, int worker) {
-    const attention *at = context;
+    const together *all = context;
     for (int64_t task = begin; task < end; task++) {
-        block b = block_at(at, task / at->key_parts, worker);
+        block b = block_at(all, task / all->key_parts, worker);
         int64_t from, to;
-        part_of(b.width, KEYS, task % at->key_parts, at->key_parts, &from, &to);
+        part_of(b.width, KEYS, task % all->key_parts, all->key_parts, &from, &to);
         if (from < to) score_rows(&b, from, to);
     }
 }
 
 static void weigh_parts(void *context, int64_t begin, int64_t end, int worker) {
-    const attention *at = context;
-    int64_t rows = at->group * at->unit_queries;
+    const together *all = context;
     for (int64_t task = begin; task < end; task++) {
-        block b = block_at(at, task / rows, worker);
-        if (task % rows < b.rows) weigh_row(&b, task % rows);
+        block b = block_at(all, task / all->rows, worker);
+        if (task % all->rows < b.rows) weigh_row(&b, task % all->rows);
     }
 }
 
 static void value_parts(void *context, int64_t begin, int64_t end, int worker) {
-    const attention *at = context;
+    const together *all = context;
     for (int64_t task = begin; task < end; task++) {
-        block b = block_at(at, task / at->column_parts, worker);
+        block b = block_at(all, task / all->column_parts, worker);
         int64_t from, to;
-        part_of(at->dv, COLUMNS, task % at->column_parts, at->column_parts, &from, &to);
+        part_of(b.at->dv, COLUMNS, task % all->column_parts, all->column_parts, &from, &to);
         if (from == to) continue;
         sum_rows(&b, from, to);
         store_rows(&b, from, to);
     }
 }
 
-static void attend_in_parts(attention *at) {
-    int64_t rows = at->group * at->unit_queries, key_work = rows * at->lk * at->d / at->key_parts;
-    int64_t value_work = rows * at->lk * at->dv / at->column_parts;
+static void attend_in_parts(together *all) {
+    const attention *at = all->each; /* the others are like it, or nearly */
+    int64_t key_work = all->rows * at->lk * at->d / all->key_parts;
+    int64_t value_work = all->rows * at->lk * at->dv / all->column_parts;
     const int64_t exp_work = 16; /* a weight costs that many products */
-    mc_cpu_for(at->call, at->blocks * at->key_parts, mc_grain(key_work), score_parts, at);
-    mc_cpu_for(at->call, at->blocks * rows, mc_grain(at->lk * exp_work), weigh_parts, at);
-    mc_cpu_for(at->call, at->blocks * at->column_parts, mc_grain(value_work), value_parts, at);
+    mc_cpu_for(all->call, all->blocks * all->key_parts, mc_grain(key_work), score_parts, all);
+    mc_cpu_for(all->call, all->blocks * all->rows, mc_grain(at->lk * exp_work), weigh_parts, all);
+    mc_cpu_for(all->call, all->blocks * all->column_parts, mc_grain(value_work), value_parts, all);
 }
 
 /* ---- all of them ---- */
 
-/* Blocks as large as caches like, small enough to give every thread some. */
-static void choose_blocks(attention *at, int64_t batch, int threads) {
-    int64_t enough = (int64_t)RUNS * threads, kv_rows = batch * at->kv_heads;
-    int64_t span = at->lk; /* keys that a block may see */
-    if (at->attr->window > 0) span = mc_min(span, at->attr->window + ROWS);
+/* The keys that a block may see. */
+static int64_t span_of(const attention *at) {
+    if (at->attr->window == 0) return at->lk;
+    return mc_min(at->lk, at->attr->window + ROWS);
+}
+
+/* Blocks as large as caches like, small enough to give every thread some of the `calls`' blocks. */
+static void choose_blocks(attention *at, int64_t batch, int64_t enough, int calls) {
+    int64_t kv_rows = batch * at->kv_heads, span = span_of(at);
     int64_t queries = mc_min(at->lq, ROWS / at->group);
-    while (kv_rows * ((at->lq - 1) / (queries < 1 ? 1 : queries) + 1) < enough &&
+    while (calls * kv_rows * ((at->lq - 1) / (queries < 1 ? 1 : queries) + 1) < enough &&
            queries * at->group > FEW_ROWS)
         queries = (queries + 1) / 2;
     queries = mc_min(queries, SCORE_FLOATS / (at->group * (span < 1 ? 1 : span)));
     at->unit_queries = queries < 1 ? 1 : queries;
     at->query_blocks = (at->lq - 1) / at->unit_queries + 1;
     at->blocks = kv_rows * at->query_blocks;
-    int64_t rows = at->group * at->unit_queries;
-    at->split = threads > 1 && at->blocks < 2 * threads && rows * span * at->d > 2 * MC_SMALL_WORK;
-    at->key_parts = at->column_parts = (enough - 1) / at->blocks + 1;
     at->q_floats = at->q8_direct ? at->q8_bytes / 4 : at->d;
-    at->worker_floats = rows * at->q_floats + KEYS * (at->d > at->dv ? at->d : at->dv);
-    at->worker_floats += at->q8_bytes / 4; /* a copy behind the tile */
-    at->worker_floats = whole_lines(at->worker_floats);
-    at->block_floats = rows * score_stride(at->lk) + whole_lines(rows * (at->dv + 1));
+}
+
+/* Adds a call whose blocks are chosen: all blocks lie alike in scratch. */
+static void add_call(together *all, const attention *at) {
+    int64_t rows = at->group * at->unit_queries;
+    int64_t worker = rows * at->q_floats + KEYS * (at->d > at->dv ? at->d : at->dv);
+    worker = whole_lines(worker + at->q8_bytes / 4); /* a copy behind the tile */
+    int64_t results = rows * score_stride(at->lk) + whole_lines(rows * (at->dv + 1));
+    all->blocks += at->blocks;
+    if (all->rows < rows) all->rows = rows;
+    if (all->worker_floats < worker) all->worker_floats = worker;
+    if (all->block_floats < results) all->block_floats = results;
 }
 
 /* Whether rows of 8 bits are read where they lie: the bytes of a row side by side. */
@@ -566,36 +588,46 @@ static bool takes_pairs(const attention *at) {
            (v->strides[3] == 1 || at->dv == 1) && at->d > 0 && at->d % 2 == 0 && at->lk > 0;
 }
 
+/* What a call is, its result not empty. */
+static void describe(const mc_call *call, int64_t enough, int calls, attention *at) {
+    const mc_layout *out = call->out.layout, *q = call->in[Q].layout, *k = call->in[K].layout;
+    *at = (attention){.kern = mc_cpu_of(call)->kern, .call = call, .attr = call->attr};
+    at->heads = out->shape[1];
+    at->lq = out->shape[2];
+    at->dv = out->shape[3];
+    at->kv_heads = k->shape[1];
+    at->group = at->heads / at->kv_heads;
+    at->lk = k->shape[2];
+    at->d = q->shape[3];
+    if (k->dtype == MICA_U8) at->q8_bytes = k->shape[3];
+    at->q8_direct = takes_q8(at);
+    at->pairs = takes_pairs(at);
+    const mc_operand *mask = operand(at, MASK);
+    int64_t shape[4] = {out->shape[0], at->heads, at->lq, at->lk};
+    if (mask->data != NULL) (void)mc_layout_broadcast(mask->layout, shape, 4, &at->mask);
+    choose_blocks(at, out->shape[0], enough, calls);
+}
+
 mica_status mc_eval_sdpa(const mc_call *call) {
-    const mc_layout *out = call->out.layout;
-    if (mc_layout_size(out) == 0) return MICA_OK;
-    const mc_layout *q = call->in[Q].layout, *k = call->in[K].layout;
-    const mc_cpu *cpu = mc_cpu_of(call);
-    attention at = {.kern = cpu->kern, .call = call, .attr = call->attr};
-    int64_t batch = out->shape[0];
-    at.heads = out->shape[1];
-    at.lq = out->shape[2];
-    at.dv = out->shape[3];
-    at.kv_heads = k->shape[1];
-    at.group = at.heads / at.kv_heads;
-    at.lk = k->shape[2];
-    at.d = q->shape[3];
-    if (k->dtype == MICA_U8) at.q8_bytes = k->shape[3];
-    at.q8_direct = takes_q8(&at);
-    at.pairs = takes_pairs(&at);
-    const mc_operand *mask = operand(&at, MASK);
-    int64_t shape[4] = {batch, at.heads, at.lq, at.lk};
-    if (mask->data != NULL) (void)mc_layout_broadcast(mask->layout, shape, 4, &at.mask);
-    choose_blocks(&at, batch, cpu->threads);
-    int64_t results = at.split ? at.blocks : cpu->threads;
-    int64_t floats = at.worker_floats * cpu->threads + at.block_floats * results;
-    at.scratch = mc_run_scratch(call->run, (size_t)floats * sizeof *at.scratch);
-    if (at.scratch == NULL) return MICA_ENOMEM;
-    if (at.split) {
-        attend_in_parts(&at);
-        return MICA_OK;
+    together all = {.call = call, .threads = mc_cpu_of(call)->threads};
+    int64_t enough = (int64_t)RUNS * all.threads;
+    for (int i = 0, n = 0; i < call->joint; i++) {
+        if (mc_layout_size(call[i].out.layout) == 0) continue;
+        describe(&call[i], enough, call->joint, &all.each[n]);
+        add_call(&all, &all.each[n++]);
     }
-    int64_t work = at.group * at.unit_queries * at.lk * at.d;
-    mc_cpu_for(call, at.blocks, mc_grain(work), attend, &at);
+    if (all.blocks == 0) return MICA_OK;
+    const attention *at = all.each;
+    int64_t work = all.rows * span_of(at) * at->d;
+    all.split = all.threads > 1 && all.blocks < 2 * all.threads && work > 2 * MC_SMALL_WORK;
+    all.key_parts = all.column_parts = (enough - 1) / all.blocks + 1;
+    int64_t results = all.split ? all.blocks : all.threads;
+    int64_t floats = all.worker_floats * all.threads + all.block_floats * results;
+    all.scratch = mc_run_scratch(call->run, (size_t)floats * sizeof *all.scratch);
+    if (all.scratch == NULL) return MICA_ENOMEM;
+    if (all.split)
+        attend_in_parts(&all);
+    else
+        mc_cpu_for(call, all.blocks, mc_grain(all.rows * at->lk * at->d), attend, &all);
     return MICA_OK;
 }

@@ -45,6 +45,12 @@ void *mc_run_scratch(mc_run *run, size_t bytes);
  * room for such things; use scratch. Aligned as scratch. */
 void *mc_run_keep(mc_run *run, const void *key, size_t key_bytes, size_t bytes, bool *found);
 
+typedef enum mc_joint {
+    MC_JOINT_NONE,
+    MC_JOINT_FIRST, /* those that read the same first operand */
+    MC_JOINT_ANY    /* those that lie near each other */
+} mc_joint;
+
 typedef struct mc_backend {
     const char *name;
 
@@ -61,9 +67,9 @@ typedef struct mc_backend {
     mc_kernel (*find)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
                       int n_in, const mc_layout *out);
 
-    /* Whether the op's kernel takes several calls that read the same first operand, and nothing
-     * that another of them writes, at once: calls [0, joint), MC_MOST_JOINT at most. */
-    bool (*joint)(const void *state, mc_op op);
+    /* Which calls the op's kernel takes at once: calls [0, joint), MC_MOST_JOINT at most, none of which
+     * reads what another of them writes. */
+    mc_joint (*joint)(const void *state, mc_op op);
 } mc_backend;
 
 #define DEVICE(name) extern const mc_backend mc_backend_##name;

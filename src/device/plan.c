@@ -154,6 +154,54 @@ static void move_step(builder *b, uint32_t *made, uint32_t from, uint32_t to) {
         made[p->values[p->steps[i].out].root] = i + 1;
 }
 
+/* How many steps of [i, last] run together with step i over its first operand; they follow it. */
+static uint32_t join_readers(builder *b, uint32_t *made, uint32_t i) {
+    const mc_plan *p = b->plan;
+    uint32_t last = p->roots[p->values[p->steps[i].in[0]].root].last, joint = 1;
+    for (uint32_t j = i + 1; j <= last && joint < MC_MOST_JOINT; j++)
+        if (may_join(b, made, i, j)) move_step(b, made, j, i + joint++);
+    return joint;
+}
+
+/* Whether step j reads what steps [i, i + n) make. */
+static bool reads(const builder *b, const uint32_t *made, uint32_t j, uint32_t i, uint32_t n) {
+    const mc_plan *p = b->plan;
+    const mc_step *step = &p->steps[j];
+    for (uint32_t k = 0; k < step->n_in; k++) {
+        if (step->in[k] == MC_ABSENT) continue;
+        uint32_t after = made[p->values[step->in[k]].root];
+        if (after > i && after <= i + n) return true;
+    }
+    return false;
+}
+
+/* How many steps of the same op run together with step *i, up to the first that reads what one of them
+ * makes. What lies between them goes before: *i is where they are then. */
+static uint32_t join_independent(builder *b, uint32_t *made, uint32_t *i) {
+    uint32_t joint = 1;
+    for (uint32_t j = *i + 1; j < b->plan->n_steps && joint < MC_MOST_JOINT; j++) {
+        if (reads(b, made, j, *i, joint)) break;
+        if (b->ops[j] != b->ops[*i]) continue;
+        for (; *i + joint < j; (*i)++)
+            move_step(b, made, *i + joint, *i);
+        joint++;
+    }
+    return joint;
+}
+
+/* Joins steps of one kind. */
+static void join_kind(builder *b, uint32_t *made, mc_joint kind) {
+    mc_plan *p = b->plan;
+    for (uint32_t i = 0, joint; i < p->n_steps; i += joint) {
+        joint = p->steps[i].joint;
+        if (b->device->backend->joint(b->device->state, b->ops[i]) != kind) continue;
+        joint = kind == MC_JOINT_FIRST ? join_readers(b, made, i) : join_independent(b, made, &i);
+        p->steps[i].joint = joint;
+        for (uint32_t k = 1; k < joint; k++)
+            p->steps[i + k].joint = 0;
+    }
+}
+
 /* Brings steps together that the backend runs as one. */
 static mica_status join_steps(builder *b) {
     mc_plan *p = b->plan;
@@ -161,16 +209,8 @@ static mica_status join_steps(builder *b) {
     if (made == NULL) return mc_fail_nomem("a plan");
     for (uint32_t i = 0; i < p->n_steps; i++)
         made[p->values[p->steps[i].out].root] = i + 1;
-    for (uint32_t i = 0, joint; i < p->n_steps; i += joint) {
-        joint = 1;
-        if (!b->device->backend->joint(b->device->state, b->ops[i])) continue;
-        uint32_t last = p->roots[p->values[p->steps[i].in[0]].root].last;
-        for (uint32_t j = i + 1; j <= last && joint < MC_MOST_JOINT; j++)
-            if (may_join(b, made, i, j)) move_step(b, made, j, i + joint++);
-        p->steps[i].joint = joint;
-        for (uint32_t k = 1; k < joint; k++)
-            p->steps[i + k].joint = 0;
-    }
+    join_kind(b, made, MC_JOINT_FIRST);
+    join_kind(b, made, MC_JOINT_ANY); /* moves whole joints, or none of one */
     return MICA_OK;
 }
 

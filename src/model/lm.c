@@ -35,12 +35,10 @@ static mica_array to_kv(const pass *p, mica_array x) {
     return mica_astype(p->s, x, p->lm->kv_dtype);
 }
 
-/* q [B, heads, L, D] over what a store holds behind this chunk's k and v -> as q. */
+/* q [B, heads, L, D] over what a store holds behind this chunk's k and v, which are of its type -> as q. */
 static mica_array look_back(const pass *p, const mc_kv_store *store, int layer, mica_array q,
                             mica_array k, mica_array v) {
     const mc_decoder_spec *spec = &p->lm->spec;
-    k = to_kv(p, k);
-    v = to_kv(p, v);
     mc_attended seen = {.k = k, .v = v, .window = spec->layers[layer].window};
     if (store) seen = store->append(store->context, p->s, layer, k, v);
     mica_sdpa_options options = {
@@ -80,6 +78,8 @@ static mica_array attend(const pass *p, int layer, mica_array x) {
     q = turn(p, q, rope);
     k = turn(p, k, rope);
     if (store && store->look) store->look(store->look_context, layer, q, k);
+    k = to_kv(p, k);
+    v = to_kv(p, v);
     mica_array y = store && store->rows ? look_back_by_rows(p, layer, q, k, v)
                                         : look_back(p, store, layer, q, k, v);
     const int64_t shape[] = {p->batch, p->length, spec->heads * spec->head_dim};

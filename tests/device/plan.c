@@ -95,6 +95,43 @@ static void no_more_than_a_kernel_takes(void **state) {
     expect_runs(f, y, 2 * MC_MOST_JOINT + 1, (uint32_t[]){MC_MOST_JOINT, MC_MOST_JOINT, 1, 0});
 }
 
+/* x [1, 64] as one query, over itself. */
+static mica_array attend(const fixture *f, mica_array x) {
+    mica_array q = mica_reshape(f->s, x, (int64_t[]){1, 1, 1, 64}, 4);
+    return mica_reshape(f->s, mica_sdpa(f->s, q, q, q, NULL), (int64_t[]){1, 64}, 2);
+}
+
+static void attention_of_rows_runs_together(void **state) {
+    const fixture *f = *state;
+    mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32), y[3];
+    assert_int_equal(mica_eval(f->s, x), MICA_OK);
+    for (int i = 0; i < 3; i++) /* each after a product of its own */
+        y[i] = attend(f, product(f, mica_multiply(f->s, x, mica_f32(f->s, (float)i))));
+    mica_array sum = mica_add(f->s, mica_add(f->s, y[0], y[1]), y[2]);
+    /* three times x by i and a product, then attention, two additions */
+    expect_runs(f, &sum, 1, (uint32_t[]){1, 1, 1, 1, 1, 1, 3, 1, 1, 0});
+}
+
+static void attention_keeps_other_joints(void **state) {
+    const fixture *f = *state;
+    mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32);
+    assert_int_equal(mica_eval(f->s, x), MICA_OK);
+    mica_array a = attend(f, x), z = mica_add(f->s, x, x);
+    mica_array b = attend(f, mica_add(f->s, product(f, z), product(f, z)));
+    mica_array y = mica_add(f->s, a, b);
+    /* z, two products, their sum, attention twice, y */
+    expect_runs(f, &y, 1, (uint32_t[]){1, 2, 1, 2, 1, 0});
+}
+
+static void attention_that_waits_does_not(void **state) {
+    const fixture *f = *state;
+    mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32);
+    assert_int_equal(mica_eval(f->s, x), MICA_OK);
+    mica_array a = attend(f, x), b = attend(f, mica_add(f->s, a, x));
+    mica_array y = mica_add(f->s, b, attend(f, b));
+    expect_runs(f, &y, 1, (uint32_t[]){1, 1, 1, 1, 1, 0});
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(products_of_one_x_run_together, open_fixture,
@@ -102,6 +139,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(products_that_wait_for_others_do_not, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(no_more_than_a_kernel_takes, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(attention_of_rows_runs_together, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(attention_keeps_other_joints, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(attention_that_waits_does_not, open_fixture, close_fixture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,6 +137,36 @@ static void bits_of_a_query(void **state) {
     bench_close(&b);
 }
 
+/* What queries get that one run computes together, each over keys of its own: unlike numbers of them,
+ * none, and more than a kernel takes at once. */
+static void bits_of_joint_queries(void **state) {
+    (void)state;
+    enum { N = 11 };
+    const mica_dtype dtypes[] = {MICA_F32, MICA_BF16, MICA_U8};
+    for (int d = 0; d < 3; d++) {
+        bench b = bench_open();
+        mica_array y[N], alone[N];
+        for (int i = 0; i < 2 * N; i++) {
+            int64_t lk = i % N == 4 ? 0 : 1 + 97 * (i % N), lq = i % N == 6 ? 40 : 1;
+            mica_array q = noise(b.s, 1, MICA_F32, SHAPE(1, 6, lq, 20));
+            mica_array k = entries(b.s, (uint64_t)(i % N) + 2, dtypes[d], SHAPE(1, 2, lk, 20));
+            mica_array v = entries(b.s, (uint64_t)(i % N) + 20, dtypes[d], SHAPE(1, 2, lk, 20));
+            mica_array mask = noise(b.s, 3, MICA_F32, SHAPE(lq, lk));
+            mica_sdpa_options options = {.causal = i % N != 2, .window = i % N == 3 ? 50 : 0};
+            if (i % N == 5) options.mask = mask;
+            mica_array got = mica_sdpa(b.s, q, k, v, &options);
+            if (i < N)
+                y[i] = got;
+            else
+                assert_int_equal(mica_eval(b.s, alone[i - N] = got), MICA_OK);
+        }
+        assert_int_equal(mica_eval_n(b.s, y, N), MICA_OK);
+        for (int i = 0; i < N; i++)
+            expect_same(b.s, y[i], alone[i]);
+        bench_close(&b);
+    }
+}
+
 /* The last `queries` of 300 causal queries over 900 keys, by a device of its own: f32
  * [5, queries, 96], to be freed. Five query heads share one head of keys. */
 static float *attend_with(int threads, mica_dtype dtype, bool window, int64_t queries) {
@@ -246,9 +276,13 @@ static void wrong_operands(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_option),    cmocka_unit_test(nothing_seen_is_zero),
-        cmocka_unit_test(bits_of_a_query), cmocka_unit_test(bits_of_threads),
-        cmocka_unit_test(scattered_bytes), cmocka_unit_test(many_keys),
+        cmocka_unit_test(every_option),
+        cmocka_unit_test(nothing_seen_is_zero),
+        cmocka_unit_test(bits_of_a_query),
+        cmocka_unit_test(bits_of_threads),
+        cmocka_unit_test(bits_of_joint_queries),
+        cmocka_unit_test(scattered_bytes),
+        cmocka_unit_test(many_keys),
         cmocka_unit_test(wrong_operands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
