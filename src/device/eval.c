@@ -94,7 +94,7 @@ static mica_status bind_roots(mc_run *run) {
     bool all = run->moved;
     uint32_t n = all ? p->n_roots : run->n_moving;
     for (uint32_t i = 0; i < n; i++)
-        MC_TRY(bind_root(run, all ? i : run->moving[i]));
+        MC_TRY(bind_root(run, all ? i : run->moving[i].root));
     return MICA_OK;
 }
 
@@ -121,8 +121,9 @@ static void bind_operands(mc_run *run) {
 /* Gives back the memory that the run held. */
 static void release_memory(mc_run *run) {
     for (uint32_t i = 0; i < run->n_moving; i++) {
-        mc_storage_release(run->own[run->moving[i]]);
-        run->own[run->moving[i]] = NULL;
+        uint32_t root = run->moving[i].root;
+        mc_storage_release(run->own[root]);
+        run->own[root] = NULL;
     }
     mc_storage_release(run->temp);
     mc_storage_release(run->scratch);
@@ -257,10 +258,10 @@ static void tell_moved(mica_array leaf) {
 /* Leaves whose memory a result took over are gone. */
 static void drop_taken_leaves(mc_run *run) {
     for (uint32_t i = 0; i < run->n_moving; i++) {
-        const mc_root *root = &run->plan->roots[run->moving[i]];
-        if (root->kind != MC_ROOT_OWN || root->index == MC_ABSENT) continue;
-        mc_node *leaf = mc_scope_node(run->scope, run->leaves[root->index]);
-        if (leaf->state != MC_READY || leaf->storage != run->own[run->moving[i]]) continue;
+        const mc_moving *m = &run->moving[i];
+        if (!m->own || m->leaf == MC_ABSENT) continue;
+        mc_node *leaf = mc_scope_node(run->scope, run->leaves[m->leaf]);
+        if (leaf->state != MC_READY || leaf->storage != run->own[m->root]) continue;
         leave(leaf, MC_GONE);
     }
 }
@@ -383,11 +384,10 @@ bool mc_eval_kept(const mica_scope *s) {
 }
 
 static mica_status check_leaves(const mc_run *run) {
-    uint32_t n = run->moved ? run->plan->n_roots : run->n_moving;
+    uint32_t n = run->moved ? run->plan->n_leaves : run->n_moving;
     for (uint32_t i = 0; i < n; i++) {
-        const mc_root *root = &run->plan->roots[run->moved ? i : run->moving[i]];
-        if (root->kind != MC_ROOT_LEAF) continue;
-        uint32_t leaf = run->leaves[root->index];
+        if (!run->moved && run->moving[i].own) continue;
+        uint32_t leaf = run->leaves[run->moved ? i : run->moving[i].leaf];
         if (mc_scope_node(run->scope, leaf)->state != MC_READY)
             return mc_fail(MICA_EINVAL,
                            "eval again: needs a value that was moved away or overwritten (node %u)",
@@ -408,7 +408,8 @@ mica_status mc_eval_again(mica_scope *s) {
         mc_run_put(run);
         return status;
     }
-    for (uint32_t i = 0; i < run->plan->n_targets; i++)
+    /* The last first: the next storage of a size is the one that was released last. */
+    for (uint32_t i = run->plan->n_targets; i-- > 0;)
         leave(mc_node_of(run->targets[i]), MC_PENDING);
     MC_TRY(bind_run(run));
     run_steps(run);

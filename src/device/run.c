@@ -34,7 +34,8 @@ mc_run *mc_run_new(mica_device *device, const mc_plan *p) {
     run->plan = p;
     for (uint32_t i = 0; i < p->n_roots; i++)
         if (p->roots[i].kind == MC_ROOT_OWN || p->roots[i].movable)
-            run->moving[run->n_moving++] = i;
+            run->moving[run->n_moving++] =
+                (mc_moving){i, p->roots[i].index, p->roots[i].kind == MC_ROOT_OWN};
     mc_operand *next = run->operands;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const mc_step *step = &p->steps[i];

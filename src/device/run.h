@@ -17,6 +17,14 @@ typedef struct mc_kept { /* mc_run_keep: the memory, its key behind it */
     size_t bytes, key_bytes;
 } mc_kept;
 
+/* A root that may lie elsewhere when the same is computed again: a storage of its own, or a leaf that
+ * may be overwritten. What is asked of it between runs is told here, for it is in no cache then. */
+typedef struct mc_moving {
+    uint32_t root;
+    uint32_t leaf; /* which leaf it is, or may take over; MC_ABSENT: none */
+    bool own;
+} mc_moving;
+
 struct mc_run {
     mc_job job; /* first: the worker hands it back */
     mica_device *device;
@@ -29,8 +37,7 @@ struct mc_run {
     int n_kept;
     mica_array *targets; /* [n_targets] */
     void **roots;        /* [n_roots] where each root lies */
-    uint32_t *moving;    /* [n_moving] own storages and leaves that may be overwritten: those that
-                             lie elsewhere when the same is computed again, if any does */
+    mc_moving *moving;   /* [n_moving] */
     uint32_t n_moving;
     bool moved;           /* any root may lie elsewhere than it did, or than the operands say */
     void *temp_data;      /* where the block of temporaries was last */

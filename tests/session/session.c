@@ -419,8 +419,8 @@ static void check_unrecorded(const model_fixture *f, int64_t context, int n) {
 }
 
 static void check_unrecorded_briefly(const model_fixture *f) {
-    check_unrecorded(f, 0, 400);
-    check_unrecorded(f, 24, 400);
+    check_unrecorded(f, 0, 250);
+    check_unrecorded(f, 24, 250);
 }
 
 static void test_unrecorded_passes_are_the_same(void **state) {
