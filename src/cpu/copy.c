@@ -5,8 +5,7 @@
 #include "cpu/cpu.h"
 
 #define FILL_BYTES 4096
-#define TILE 32               /* rows and columns: a tile of f32 fits the first cache */
-#define RUN_BYTES (64 * 1024) /* less is not worth another thread */
+#define TILE 32 /* rows and columns: a tile of f32 fits the first cache */
 
 /* n elements, steps in bytes. Inlined with a constant size, each element is one move. */
 static inline void copy_items(char *to, int64_t to_step, const char *from, int64_t from_step,
@@ -177,12 +176,12 @@ void mc_copy_run(const mc_call *call, const mc_copy *copy, void *to, const void 
     if (copy->shape[0] == 0) return;
     copy_work work = {copy, to, from};
     if (copy->ndim == 2 && copy->shape[0] == 1) {
-        mc_cpu_for(call, copy->shape[1], RUN_BYTES / copy->item, run_row, &work);
+        mc_cpu_for(call, copy->shape[1], MC_COPY_GRAIN / copy->item, run_row, &work);
         return;
     }
     int64_t rows = copy->shape[copy->ndim - 2] < TILE ? copy->shape[copy->ndim - 2] : TILE;
     int64_t unit_bytes = rows * copy->shape[copy->ndim - 1] * copy->item;
-    mc_cpu_for(call, units_of(copy), RUN_BYTES / unit_bytes, run_units, &work);
+    mc_cpu_for(call, units_of(copy), MC_COPY_GRAIN / unit_bytes, run_units, &work);
 }
 
 void mc_copy_base(const mc_call *call, const mc_operand *base) {

@@ -7,6 +7,8 @@
 
 #include "device/backend.h"
 
+#define MC_COPY_GRAIN (64 * 1024) /* bytes: less is not worth another thread */
+
 typedef struct mc_copy {
     int64_t item;                     /* bytes an element */
     int ndim;                         /* >= 2; axes are merged and ordered for the copy */

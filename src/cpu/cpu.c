@@ -21,6 +21,7 @@ typedef struct cpu_state {
 static const mc_kernel eval_table[MC_OP_COUNT] = {
     [MC_OP_LEAF] = NULL, /* data: never run */
 #define EVAL(op, fn) [MC_OP_##op] = fn,
+#define STAGE(op, fn, by_row)
 #include "cpu/eval_list.h"
 };
 
@@ -110,7 +111,7 @@ static mc_kernel cpu_find(const void *state, mc_op op, const void *attr, const m
     (void)in;
     (void)n_in;
     (void)out;
-    return eval_table[op];
+    return eval_table[op] == NULL && mc_is_stage(op) ? mc_eval_chain : eval_table[op];
 }
 
 static mc_joint cpu_joint(const void *state, mc_op op) {
@@ -128,6 +129,8 @@ const mc_backend mc_backend_cpu = {
     .free = cpu_free,
     .find = cpu_find,
     .joint = cpu_joint,
+    .rows = mc_chain_form,
+    .chain = mc_eval_chain,
 };
 
 /* One region of mc_cpu_for. */

@@ -2,9 +2,10 @@
 #ifndef CPU_EVAL_H
 #define CPU_EVAL_H
 
-#include "device/backend.h"
+#include "cpu/chain.h"
 
 #define EVAL(op, fn) mica_status fn(const mc_call *call);
+#define STAGE(op, fn, by_row) mica_status fn(const mc_call *call, mc_stage *stage);
 #include "cpu/eval_list.h"
 
 #endif

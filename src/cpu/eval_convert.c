@@ -9,7 +9,7 @@
 
 static void astype_range(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
-    const mc_call *call = context;
+    const mc_call *call = *(const mc_call **)context;
     const mc_operand *x = &call->in[0], *out = &call->out;
     /* u64 to a float goes by value too, not by the bits of an i64 */
     bool floats = mica_dtype_is_float(x->layout->dtype) || mica_dtype_is_float(out->layout->dtype);
@@ -23,9 +23,11 @@ static void astype_range(void *context, int64_t begin, int64_t end, int worker) 
     }
 }
 
-mica_status mc_eval_astype(const mc_call *call) {
-    mc_call copy = *call;
-    mc_cpu_for(call, mc_layout_size(call->out.layout), 16384, astype_range, &copy);
+mica_status mc_stage_astype(const mc_call *call, mc_stage *stage) {
+    const mc_call **context = mc_stage_memory(stage, sizeof *context);
+    if (context == NULL) return MICA_OK;
+    *context = call;
+    mc_stage_set(stage, astype_range, context, mc_layout_size(call->out.layout), 16384);
     return MICA_OK;
 }
 
@@ -115,23 +117,22 @@ static void widen_rows(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
-static mica_status run_rows(const mc_call *call, int64_t n, mc_range_fn fn) {
+static mica_status run_rows(const mc_call *call, mc_stage *stage, int64_t n, mc_range_fn fn) {
     const mc_layout *l = call->out.layout;
-    if (mc_layout_size(l) == 0) return MICA_OK;
     size_t floats = (size_t)(n * mc_cpu_of(call)->threads);
-    q8_work work = {.call = call, .n = n, .bytes = mk_q8_bytes(n)};
-    work.scratch = mc_run_scratch(call->run, floats * sizeof *work.scratch);
-    if (work.scratch == NULL) return MICA_ENOMEM;
-    mc_cpu_for(call, mc_row_count(l, l->ndim - 1), mc_grain(2 * n), fn, &work);
+    q8_work *work = mc_stage_memory(stage, sizeof *work + floats * sizeof *work->scratch);
+    if (work == NULL) return MICA_OK;
+    *work = (q8_work){call, (float *)(void *)(work + 1), n, mk_q8_bytes(n)};
+    mc_stage_set(stage, fn, work, mc_row_count(l, l->ndim - 1), mc_grain(2 * n));
     return MICA_OK;
 }
 
-mica_status mc_eval_to_q8(const mc_call *call) {
+mica_status mc_stage_to_q8(const mc_call *call, mc_stage *stage) {
     const mc_layout *x = call->in[0].layout;
-    return run_rows(call, x->shape[x->ndim - 1], narrow_rows);
+    return run_rows(call, stage, x->shape[x->ndim - 1], narrow_rows);
 }
 
-mica_status mc_eval_from_q8(const mc_call *call) {
+mica_status mc_stage_from_q8(const mc_call *call, mc_stage *stage) {
     const mc_attr_q8 *attr = call->attr;
-    return run_rows(call, attr->length, widen_rows);
+    return run_rows(call, stage, attr->length, widen_rows);
 }

@@ -45,10 +45,10 @@ static void norm_rows(void *context, int64_t begin, int64_t end, int worker) {
     const mc_operand *x = &work->call->in[0], *out = &work->call->out;
     float *row = work->scratch + worker * work->d;
     int last = x->layout->ndim - 1;
-    for (int64_t r = begin; r < end; r++) {
-        const float *from =
-            mc_row_see(work->kern, x->layout->dtype, x->data, mc_row_offset(x->layout, last, r),
-                       x->layout->strides[last], work->d, row);
+    mc_row_walk walk = mc_row_walk_begin(x->layout, last, begin);
+    for (int64_t r = begin; r < end; r++, mc_row_walk_next(&walk)) {
+        const float *from = mc_row_see(work->kern, x->layout->dtype, x->data, walk.offset,
+                                       x->layout->strides[last], work->d, row);
         float *to = mc_row_aim(out->layout->dtype, out->data, r * work->d, row);
         norm_row(work, from, to);
         mc_narrow(work->kern, out->layout->dtype, to, work->d, out->data, r * work->d);
@@ -66,27 +66,28 @@ static const float *vector_of(const mc_call *call, int i, float **scratch) {
     return to;
 }
 
-static mica_status norm(const mc_call *call, bool centred) {
+static mica_status norm(const mc_call *call, mc_stage *stage, bool centred) {
     const mc_layout *l = call->in[0].layout;
-    if (mc_layout_size(l) == 0) return MICA_OK;
     const mc_cpu *cpu = mc_cpu_of(call);
     const mc_attr_norm *attr = call->attr;
     int64_t d = l->shape[l->ndim - 1];
-    float *scratch = mc_run_scratch(call->run, (size_t)(d * (cpu->threads + 2)) * sizeof *scratch);
-    if (scratch == NULL) return MICA_ENOMEM;
-    norm_work work = {
-        .kern = cpu->kern, .call = call, .centred = centred, .eps = attr->eps, .d = d};
-    work.weight = vector_of(call, 1, &scratch);
-    work.bias = vector_of(call, 2, &scratch);
-    work.scratch = scratch;
-    mc_cpu_for(call, mc_row_count(l, l->ndim - 1), mc_grain(4 * d), norm_rows, &work);
+    size_t floats = (size_t)(d * (cpu->threads + 2));
+    norm_work *work = mc_stage_memory(stage, sizeof *work + floats * sizeof *work->scratch);
+    if (work == NULL) return MICA_OK;
+    float *scratch = (float *)(void *)(work + 1);
+    *work =
+        (norm_work){.kern = cpu->kern, .call = call, .centred = centred, .eps = attr->eps, .d = d};
+    work->weight = vector_of(call, 1, &scratch);
+    work->bias = vector_of(call, 2, &scratch);
+    work->scratch = scratch;
+    mc_stage_set(stage, norm_rows, work, mc_row_count(l, l->ndim - 1), mc_grain(4 * d));
     return MICA_OK;
 }
 
-mica_status mc_eval_rms_norm(const mc_call *call) {
-    return norm(call, false);
+mica_status mc_stage_rms_norm(const mc_call *call, mc_stage *stage) {
+    return norm(call, stage, false);
 }
 
-mica_status mc_eval_layer_norm(const mc_call *call) {
-    return norm(call, true);
+mica_status mc_stage_layer_norm(const mc_call *call, mc_stage *stage) {
+    return norm(call, stage, true);
 }

@@ -164,6 +164,13 @@ static mica_status eval_exact(const mc_quant_product *q) {
     return MICA_OK;
 }
 
+/* Behind no chain. */
+static mica_status fast_alone(const mc_quant_product *products, int n) {
+    mc_chain none;
+    MC_TRY(mc_chain_measure(&none, products[0].call, 0));
+    return mc_quant_fast(products, n, &none);
+}
+
 /* Fast products in whole numbers go on together, the others one by one. */
 mica_status mc_eval_quantized_matmul(const mc_call *call) {
     mc_quant_product fast[MC_MOST_JOINT];
@@ -181,11 +188,11 @@ mica_status mc_eval_quantized_matmul(const mc_call *call) {
         else if (!mc_quant_is_fast(&q))
             MC_TRY(eval_exact(&q));
         else if (codes->ndim > 2)
-            MC_TRY(mc_quant_fast(&q, 1)); /* its x may be broadcast */
+            MC_TRY(fast_alone(&q, 1)); /* its x may be broadcast */
         else
             fast[n++] = q;
     }
-    return n > 0 ? mc_quant_fast(fast, n) : MICA_OK;
+    return n > 0 ? fast_alone(fast, n) : MICA_OK;
 }
 
 /* ---- dequantize ---- */

@@ -19,7 +19,6 @@ typedef struct rope_work {
     int64_t len, half; /* L, dims / 2 */
     int64_t d;
     int64_t tables; /* 1, or one a row of axis 0 */
-    int64_t inner;  /* rows between two of axis 0 */
 } rope_work;
 
 static int64_t offset_of(const mc_operand *offset, int64_t row) {
@@ -80,12 +79,12 @@ static void turn_rows(void *context, int64_t begin, int64_t end, int worker) {
     const mc_operand *x = &w->call->in[0], *out = &w->call->out;
     int last = x->layout->ndim - 1;
     float *from = w->scratch + worker * 2 * w->d, *to = from + w->d;
-    for (int64_t r = begin; r < end; r++) {
-        int64_t table = w->tables == 1 ? 0 : r / w->inner;
-        const float *cosines = w->table + (table * w->len + r % w->len) * 2 * w->half;
-        const float *row =
-            mc_row_see(w->kern, x->layout->dtype, x->data, mc_row_offset(x->layout, last, r),
-                       x->layout->strides[last], w->d, from);
+    mc_row_walk walk = mc_row_walk_begin(x->layout, last, begin);
+    for (int64_t r = begin; r < end; r++, mc_row_walk_next(&walk)) {
+        int64_t table = w->tables == 1 ? 0 : walk.coords[0], position = walk.coords[last - 1];
+        const float *cosines = w->table + (table * w->len + position) * 2 * w->half;
+        const float *row = mc_row_see(w->kern, x->layout->dtype, x->data, walk.offset,
+                                      x->layout->strides[last], w->d, from);
         float *y = mc_row_aim(out->layout->dtype, out->data, r * w->d, to);
         if (y == row) y = to; /* the result took x's memory */
         turn(w, cosines, row, y);
@@ -93,16 +92,24 @@ static void turn_rows(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* Scratch: what the table is known by (its length, the positions at which it begins, the rates),
- * then rows, then the table where the run cannot keep it. */
-static mica_status prepare_table(const mc_call *call, rope_work *w) {
-    int64_t positions = w->tables * w->len, threads = mc_cpu_of(call)->threads;
-    size_t key_bytes = (size_t)(2 + w->tables) * sizeof(int64_t);
-    key_bytes += (size_t)w->half * sizeof *w->rates;
-    size_t row_bytes = (size_t)(threads * 2 * w->d) * sizeof *w->scratch;
-    size_t table_bytes = (size_t)(positions * 2 * w->half) * sizeof *w->table;
-    int64_t *key = mc_run_scratch(call->run, key_bytes + row_bytes + table_bytes);
-    if (key == NULL) return MICA_ENOMEM;
+/* Memory behind w: what the table is known by (its length, the positions at which it begins, the
+ * rates), then rows, then the table where the run cannot keep it. */
+static size_t key_bytes_of(const rope_work *w) {
+    return (size_t)(2 + w->tables) * sizeof(int64_t) + (size_t)w->half * sizeof *w->rates;
+}
+
+static size_t row_bytes_of(const rope_work *w) {
+    return (size_t)(mc_cpu_of(w->call)->threads * 2 * w->d) * sizeof *w->scratch;
+}
+
+static size_t table_bytes_of(const rope_work *w) {
+    return (size_t)(w->tables * w->len * 2 * w->half) * sizeof *w->table;
+}
+
+static void prepare_table(rope_work *w) {
+    const mc_call *call = w->call;
+    size_t key_bytes = key_bytes_of(w), table_bytes = table_bytes_of(w);
+    int64_t *key = (int64_t *)(void *)(w + 1);
     key[0] = w->len;
     key[1] = w->half;
     for (int64_t i = 0; i < w->tables; i++)
@@ -112,15 +119,13 @@ static mica_status prepare_table(const mc_call *call, rope_work *w) {
     w->scratch = (float *)(w->rates + w->half);
     bool found;
     w->table = mc_run_keep(call->run, key, key_bytes, table_bytes, &found);
-    if (found) return MICA_OK;
-    if (w->table == NULL) w->table = w->scratch + threads * 2 * w->d;
-    mc_cpu_for(call, positions, mc_grain(100 * w->half), fill_table, w);
-    return MICA_OK;
+    if (found) return;
+    if (w->table == NULL) w->table = (float *)(void *)((char *)w->scratch + row_bytes_of(w));
+    mc_cpu_for(call, w->tables * w->len, mc_grain(100 * w->half), fill_table, w);
 }
 
-mica_status mc_eval_rope(const mc_call *call) {
+mica_status mc_stage_rope(const mc_call *call, mc_stage *stage) {
     const mc_layout *x = call->in[0].layout;
-    if (mc_layout_size(x) == 0) return MICA_OK;
     const mc_cpu *cpu = mc_cpu_of(call);
     rope_work w = {.kern = cpu->kern, .call = call, .attr = call->attr};
     w.len = x->shape[x->ndim - 2];
@@ -128,9 +133,11 @@ mica_status mc_eval_rope(const mc_call *call) {
     w.half = w.attr->dims / 2;
     w.tables = call->in[1].layout->ndim == 0 ? 1 : x->shape[0];
     int64_t rows = mc_row_count(x, x->ndim - 1);
-    w.inner = rows / x->shape[0];
-
-    MC_TRY(prepare_table(call, &w));
-    mc_cpu_for(call, rows, mc_grain(4 * w.d), turn_rows, &w);
+    rope_work *work =
+        mc_stage_memory(stage, sizeof w + key_bytes_of(&w) + row_bytes_of(&w) + table_bytes_of(&w));
+    if (work == NULL) return MICA_OK;
+    *work = w;
+    prepare_table(work);
+    mc_stage_set(stage, turn_rows, work, rows, mc_grain(4 * w.d));
     return MICA_OK;
 }

@@ -20,7 +20,7 @@ SELECT(uint64_t)
 
 static void range(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
-    const mc_call *call = context;
+    const mc_call *call = *(const mc_call **)context;
     size_t size = mica_dtype_bytes(call->out.layout->dtype);
     mc_block c, a, b, y;
     for (int64_t at = begin; at < end; at += MC_BLOCK) {
@@ -46,8 +46,10 @@ static void range(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
-mica_status mc_eval_where(const mc_call *call) {
-    mc_call copy = *call;
-    mc_cpu_for(call, mc_layout_size(call->out.layout), 16384, range, &copy);
+mica_status mc_stage_where(const mc_call *call, mc_stage *stage) {
+    const mc_call **context = mc_stage_memory(stage, sizeof *context);
+    if (context == NULL) return MICA_OK;
+    *context = call;
+    mc_stage_set(stage, range, context, mc_layout_size(call->out.layout), 16384);
     return MICA_OK;
 }

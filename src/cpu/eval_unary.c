@@ -38,9 +38,12 @@ static void range(void *context, int64_t begin, int64_t end, int worker) {
 #define CHEAP_GRAIN 32768
 #define GRAIN 4096
 
-static mica_status run(const mc_call *call, int64_t grain, float_fn floats, int_fn ints) {
-    work w = {call, floats, ints};
-    mc_cpu_for(call, mc_layout_size(call->out.layout), grain, range, &w);
+static mica_status run(const mc_call *call, mc_stage *stage, int64_t grain, float_fn floats,
+                       int_fn ints) {
+    work *w = mc_stage_memory(stage, sizeof *w);
+    if (w == NULL) return MICA_OK;
+    *w = (work){call, floats, ints};
+    mc_stage_set(stage, range, w, mc_layout_size(call->out.layout), grain);
     return MICA_OK;
 }
 
@@ -61,17 +64,17 @@ static mica_status run(const mc_call *call, int64_t grain, float_fn floats, int_
             ys[i] = (int64_t)(expr);                                                       \
         }                                                                                  \
     }
-#define EVAL_FLOATS(name, grain)                      \
-    mica_status mc_eval_##name(const mc_call *call) { \
-        return run(call, grain, name##_floats, NULL); \
+#define EVAL_FLOATS(name, grain)                                        \
+    mica_status mc_stage_##name(const mc_call *call, mc_stage *stage) { \
+        return run(call, stage, grain, name##_floats, NULL);            \
     }
-#define EVAL_KERNEL(name, grain)                                    \
-    mica_status mc_eval_##name(const mc_call *call) {               \
-        return run(call, grain, mc_cpu_of(call)->kern->name, NULL); \
+#define EVAL_KERNEL(name, grain)                                           \
+    mica_status mc_stage_##name(const mc_call *call, mc_stage *stage) {    \
+        return run(call, stage, grain, mc_cpu_of(call)->kern->name, NULL); \
     }
-#define EVAL_BOTH(name)                                            \
-    mica_status mc_eval_##name(const mc_call *call) {              \
-        return run(call, CHEAP_GRAIN, name##_floats, name##_ints); \
+#define EVAL_BOTH(name)                                                   \
+    mica_status mc_stage_##name(const mc_call *call, mc_stage *stage) {   \
+        return run(call, stage, CHEAP_GRAIN, name##_floats, name##_ints); \
     }
 
 /* ---- cheap, floats and integers ---- */
@@ -92,14 +95,14 @@ INTS(abs, x < 0 ? 0 - u : u)
 FLOATS(sign, (float)((x > 0.0f) - (x < 0.0f))) /* 0 for NaN */
 INTS(sign, (x > 0) - (x < 0))
 
-mica_status mc_eval_abs(const mc_call *call) {
+mica_status mc_stage_abs(const mc_call *call, mc_stage *stage) {
     bool is_signed = mica_dtype_is_signed(call->in[0].layout->dtype);
-    return run(call, CHEAP_GRAIN, abs_floats, is_signed ? abs_ints : same_ints);
+    return run(call, stage, CHEAP_GRAIN, abs_floats, is_signed ? abs_ints : same_ints);
 }
 
-mica_status mc_eval_sign(const mc_call *call) {
+mica_status mc_stage_sign(const mc_call *call, mc_stage *stage) {
     bool is_signed = mica_dtype_is_signed(call->in[0].layout->dtype);
-    return run(call, CHEAP_GRAIN, sign_floats, is_signed ? sign_ints : nonzero_ints);
+    return run(call, stage, CHEAP_GRAIN, sign_floats, is_signed ? sign_ints : nonzero_ints);
 }
 
 FLOATS(negative, -x)
@@ -122,8 +125,8 @@ INTS(isfinite, 1)
 EVAL_BOTH(isfinite)
 
 INTS(bitwise_invert, ~u)
-mica_status mc_eval_bitwise_invert(const mc_call *call) {
-    return run(call, CHEAP_GRAIN, NULL, bitwise_invert_ints);
+mica_status mc_stage_bitwise_invert(const mc_call *call, mc_stage *stage) {
+    return run(call, stage, CHEAP_GRAIN, NULL, bitwise_invert_ints);
 }
 
 /* ---- floats ---- */

@@ -2,7 +2,8 @@
 #ifndef CPU_QUANT_H
 #define CPU_QUANT_H
 
-#include "cpu/cpu.h"
+#include "cpu/chain.h"
+#include "graph/attr.h"
 
 enum { MC_QUANT_X, MC_QUANT_CODES, MC_QUANT_SCALES }; /* operands; biases are behind them */
 
@@ -29,9 +30,15 @@ static inline mc_operand mc_quant_x(const mc_quant_product *q) {
     return (mc_operand){q->call->in[MC_QUANT_X].data, &q->x};
 }
 
-/* quant_fast.c: whether x may be, and can be, quantised too; n such products of one x. */
+/* quant_fast.c: whether x may be, and can be, quantised too; n such products of one x, which the
+ * chain, where it has stages, computes. */
 bool mc_quant_is_fast(const mc_quant_product *q);
-mica_status mc_quant_fast(const mc_quant_product *products, int n);
+mica_status mc_quant_fast(const mc_quant_product *products, int n, mc_chain *chain);
+
+/* Whether such a product quantises x row by row, as it comes; what a chain that was measured does
+ * and then the joint products that it ends in. */
+bool mc_quant_ends_chain(const mc_attr_quant *attr, const mc_layout *const *in);
+mica_status mc_quant_after(mc_chain *chain, const mc_call *call);
 
 /* quant_paired.c: whether x may be, and with profit is, rounded to bf16; such a product. */
 bool mc_quant_is_paired(const mc_quant_product *q);

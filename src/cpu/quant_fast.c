@@ -7,7 +7,6 @@
 #include "cpu/quant.h"
 
 #include "cpu/rows.h"
-#include "graph/attr.h"
 
 #define TILE 32 /* rows of weights a unit of work; unpacked at once where x has many rows */
 
@@ -31,9 +30,19 @@ typedef struct work {
     uint8_t *codes;
 } work;
 
+static bool is_fast(const mc_attr_quant *attr) {
+    return attr->fast != 0 && attr->transpose != 0 && attr->mode != MICA_QUANT_MXFP8;
+}
+
 bool mc_quant_is_fast(const mc_quant_product *q) {
-    const mc_attr_quant *attr = q->call->attr;
-    return attr->fast != 0 && q->transpose && attr->mode != MICA_QUANT_MXFP8;
+    return is_fast(q->call->attr);
+}
+
+bool mc_quant_ends_chain(const mc_attr_quant *attr, const mc_layout *const *in) {
+    const mc_layout *codes = in[MC_QUANT_CODES];
+    mc_operand x = {NULL, in[MC_QUANT_X]};
+    return is_fast(attr) && codes->ndim == 2 && mc_layout_size(codes) > 0 &&
+           mc_rows_scratch(&x) == 0;
 }
 
 /* Whether rows of x are so few that the packed weights are streamed. */
@@ -119,8 +128,9 @@ static int64_t plan_parts(work *w, const mc_quant_product *products) {
     return units;
 }
 
-/* Scratch, cut into what the forms and the workers need. */
-static mica_status take_scratch(work *w, const mc_call *call, const mc_operand *x) {
+/* Scratch, cut into what the chain, the forms and the workers need. */
+static mica_status take_scratch(work *w, const mc_call *call, const mc_operand *x,
+                                mc_chain *chain) {
     int64_t threads = mc_cpu_of(call)->threads, rows = mc_row_count(x->layout, x->layout->ndim - 1);
     int64_t floats = mc_rows_scratch(x) + threads * (w->y_floats + w->tile_floats);
     int64_t bytes = threads * w->tile_bytes;
@@ -128,8 +138,11 @@ static mica_status take_scratch(work *w, const mc_call *call, const mc_operand *
         floats += 2 * rows * (w->forms[f].k / w->forms[f].group);
         bytes += rows * w->forms[f].k;
     }
-    float *scratch = mc_run_scratch(call->run, (size_t)floats * sizeof *scratch + (size_t)bytes);
-    if (scratch == NULL) return MICA_ENOMEM;
+    char *block =
+        mc_run_scratch(call->run, chain->bytes + (size_t)floats * sizeof *w->y + (size_t)bytes);
+    if (block == NULL) return MICA_ENOMEM;
+    MC_TRY(mc_chain_prepare(chain, block));
+    float *scratch = (float *)(void *)(block + chain->bytes);
     w->rows = mc_rows_get(call, x, scratch);
     w->y = scratch + mc_rows_scratch(x);
     w->scales = w->y + threads * w->y_floats;
@@ -148,13 +161,21 @@ static mica_status take_scratch(work *w, const mc_call *call, const mc_operand *
     return MICA_OK;
 }
 
-mica_status mc_quant_fast(const mc_quant_product *products, int n) {
+mica_status mc_quant_fast(const mc_quant_product *products, int n, mc_chain *chain) {
     const mc_call *call = products[0].call;
     mc_operand x = mc_quant_x(&products[0]);
     work w = {.n = n};
     int64_t units = plan_parts(&w, products), k = products[0].k, m = products[0].m;
-    MC_TRY(take_scratch(&w, call, &x));
-    mc_cpu_for(call, w.rows.count, mc_grain(k), quantize_rows, &w);
+    MC_TRY(take_scratch(&w, call, &x, chain));
+    mc_chain_add(chain, x.layout, call->axis, quantize_rows, &w, w.rows.count, mc_grain(k));
+    mc_chain_run(chain);
     mc_cpu_for(call, units, mc_grain(m * TILE * k), run_units, &w);
     return MICA_OK;
+}
+
+mica_status mc_quant_after(mc_chain *chain, const mc_call *call) {
+    mc_quant_product products[MC_MOST_JOINT];
+    for (int i = 0; i < call->joint; i++)
+        MC_TRY(mc_quant_describe(&call[i], &products[i]));
+    return mc_quant_fast(products, call->joint, chain);
 }

@@ -5,7 +5,6 @@
 #include "cpu/quant.h"
 
 #include "cpu/rows.h"
-#include "graph/attr.h"
 
 #define TILE 64          /* rows of weights a unit of work */
 #define ROWS_STREAMED 16 /* rows of x up to which unpacking does not pay */

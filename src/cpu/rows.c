@@ -11,6 +11,16 @@ int64_t mc_row_offset(const mc_layout *l, int n_axes, int64_t index) {
     return offset;
 }
 
+mc_row_walk mc_row_walk_begin(const mc_layout *l, int n_axes, int64_t index) {
+    mc_row_walk w = {.layout = l, .n_axes = n_axes};
+    for (int axis = n_axes - 1; axis >= 0; axis--) {
+        w.coords[axis] = index % l->shape[axis];
+        w.offset += w.coords[axis] * l->strides[axis];
+        index /= l->shape[axis];
+    }
+    return w;
+}
+
 int64_t mc_row_count(const mc_layout *l, int n_axes) {
     int64_t count = 1;
     for (int axis = 0; axis < n_axes; axis++)

@@ -8,6 +8,26 @@
  */
 int64_t mc_row_offset(const mc_layout *l, int n_axes, int64_t index);
 
+/* Rows in logical order, one after the other: w = mc_row_walk_begin(l, n_axes, index), then
+ * mc_row_walk_next(&w) goes on from row index to the next. */
+typedef struct mc_row_walk {
+    const mc_layout *layout;
+    int n_axes;
+    int64_t offset; /* of the row, in elements */
+    int64_t coords[MICA_MAX_NDIM];
+} mc_row_walk;
+
+mc_row_walk mc_row_walk_begin(const mc_layout *l, int n_axes, int64_t index);
+
+static inline void mc_row_walk_next(mc_row_walk *w) {
+    for (int axis = w->n_axes - 1; axis >= 0; axis--) {
+        w->offset += w->layout->strides[axis];
+        if (++w->coords[axis] < w->layout->shape[axis]) return;
+        w->offset -= w->layout->strides[axis] * w->layout->shape[axis];
+        w->coords[axis] = 0;
+    }
+}
+
 /* The number of rows: the product of the first n_axes lengths. */
 int64_t mc_row_count(const mc_layout *l, int n_axes);
 

@@ -23,16 +23,30 @@ typedef struct mc_run mc_run;
 /* One op with its operands, as a kernel sees it. Inputs may have any strides; out is dense, unless
  * it takes over an input's memory (then that input's data pointer equals out's). */
 typedef struct mc_call {
+    mc_op op;
     const void *attr;
     int n_in;
     const mc_operand *in;
     mc_operand out;
     void *state; /* the backend's (mc_backend_state) */
     mc_run *run; /* for mc_run_scratch */
-    int joint;   /* calls from this one on that the kernel runs together: mc_backend.joint */
+    int span;    /* calls from this one on that the kernel runs: joint ones, or a chain */
+    int joint;   /* calls from this one on that are joint: mc_backend.joint; 0: an earlier one's */
+    int axis;    /* in a chain: the one that its rows lie along */
 } mc_call;
 
 #define MC_MOST_JOINT 8
+#define MC_MOST_CHAIN 16
+
+/* How an op goes row by row. Rows are the places along one axis, not the last, of the operands
+ * `by_row`; these have one shape but for the last axis, and so has the result where `result` says
+ * that row r of it is computed from row r of these operands, and from the whole of the others. Where
+ * it does not, row r of the operands is written somewhere into the result. */
+typedef struct mc_row_form {
+    uint32_t by_row; /* a bit an operand; 0: the op does not go row by row */
+    bool result;
+    bool ends; /* takes x, its first operand, row by row, but needs all of it before it goes on */
+} mc_row_form;
 
 typedef mica_status (*mc_kernel)(const mc_call *call);
 
@@ -70,6 +84,14 @@ typedef struct mc_backend {
     /* Which calls the op's kernel takes at once: calls [0, joint), MC_MOST_JOINT at most, none of which
      * reads what another of them writes. */
     mc_joint (*joint)(const void *state, mc_op op);
+
+    /* Chains: the form in which an op over these layouts goes row by row, and the kernel of calls
+     * [0, span) that do: all their operands that go by rows and are written in the chain are written
+     * along the same rows, the others before it; results have memory of their own, or that of an
+     * operand along the same rows. At most MC_MOST_CHAIN, then joint ones that end it. NULL: none. */
+    mc_row_form (*rows)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
+                        int n_in);
+    mc_kernel chain;
 } mc_backend;
 
 #define DEVICE(name) extern const mc_backend mc_backend_##name;

@@ -199,7 +199,7 @@ static mica_status prepare(mica_scope *s, workspace *w, const mica_array *xs, si
 
 static void run_steps(mc_run *run) {
     const mc_plan *p = run->plan;
-    for (uint32_t i = 0; i < p->n_steps && run->status == MICA_OK; i += p->steps[i].joint)
+    for (uint32_t i = 0; i < p->n_steps && run->status == MICA_OK; i += p->steps[i].span)
         run->status = p->steps[i].kernel(&run->calls[i]);
 }
 

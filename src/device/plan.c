@@ -15,7 +15,7 @@ typedef struct builder {
     mc_trace trace;  /* of the lowered graph */
     mc_arena arena;  /* lists that only the making needs */
     uint32_t *value; /* [n_nodes] the value of each ordinal */
-    mc_op *ops;      /* [n_steps] */
+    uint32_t *made;  /* [n_roots] the step after the one that writes it; 0: none does */
     struct alias {   /* [n_roots] a root that lies in another: written in place */
         uint32_t root;
         int64_t offset;
@@ -59,8 +59,17 @@ static mica_status add_step(builder *b, mc_op op, const void *attr, const mc_lay
     if (kernel == NULL)
         return mc_fail(MICA_EUNSUPPORTED, "%s: device %s has no kernel for it", def->name,
                        b->device->backend->name);
-    b->ops[p->n_steps] = op;
-    p->steps[p->n_steps++] = (mc_step){kernel, attr, n_in, own_in, *out, 1};
+    mc_row_form form = {0};
+    if (b->device->backend->rows != NULL)
+        form = b->device->backend->rows(b->device->state, op, attr, layouts, (int)n_in);
+    p->steps[p->n_steps++] = (mc_step){.op = op,
+                                       .kernel = kernel,
+                                       .attr = attr,
+                                       .n_in = n_in,
+                                       .in = own_in,
+                                       .out = *out,
+                                       .joint = 1,
+                                       .form = form};
     p->n_operands += n_in;
     return MICA_OK;
 }
@@ -111,11 +120,11 @@ static mica_status add_nodes(builder *b) {
     p->steps = mc_arena_alloc(&p->arena, 2 * n * sizeof *p->steps);
     p->targets = mc_arena_alloc(&p->arena, b->trace.n_targets * sizeof *p->targets);
     b->value = mc_arena_alloc(&b->arena, n * sizeof *b->value);
-    b->ops = mc_arena_alloc(&b->arena, 2 * n * sizeof *b->ops);
+    b->made = mc_arena_calloc(&b->arena, 2 * n * sizeof *b->made);
     b->alias = mc_arena_alloc(&b->arena, 2 * n * sizeof *b->alias);
     uint32_t *in = mc_arena_alloc(&b->arena, most * sizeof *in);
     if (p->values == NULL || p->roots == NULL || p->steps == NULL || p->targets == NULL ||
-        b->value == NULL || b->ops == NULL || b->alias == NULL || in == NULL)
+        b->value == NULL || b->made == NULL || b->alias == NULL || in == NULL)
         return mc_fail_nomem("a plan");
     for (uint32_t i = 0; i < n; i++)
         MC_TRY(add_node(b, mc_scope_node(p->graph, b->trace.nodes[i]), in, &b->value[i]));
@@ -130,46 +139,42 @@ static mica_status add_nodes(builder *b) {
 /* ---- joint steps ---- */
 
 /* Whether step j may run together with step i, before those between: the same kernel over the same
- * first operand, and no operand that is made by step i or later. made: [n_roots] the step after the
- * one that writes the root. */
-static bool may_join(const builder *b, const uint32_t *made, uint32_t i, uint32_t j) {
+ * first operand, and no operand that is made by step i or later. */
+static bool may_join(const builder *b, uint32_t i, uint32_t j) {
     const mc_plan *p = b->plan;
     const mc_step *step = &p->steps[j];
-    if (b->ops[j] != b->ops[i] || step->in[0] != p->steps[i].in[0]) return false;
+    if (step->op != p->steps[i].op || step->in[0] != p->steps[i].in[0]) return false;
     for (uint32_t k = 0; k < step->n_in; k++)
-        if (step->in[k] != MC_ABSENT && made[p->values[step->in[k]].root] > i) return false;
+        if (step->in[k] != MC_ABSENT && b->made[p->values[step->in[k]].root] > i) return false;
     return true;
 }
 
 /* Moves step `from` up to place `to`. */
-static void move_step(builder *b, uint32_t *made, uint32_t from, uint32_t to) {
+static void move_step(builder *b, uint32_t from, uint32_t to) {
     mc_plan *p = b->plan;
     mc_step step = p->steps[from];
-    mc_op op = b->ops[from];
     memmove(&p->steps[to + 1], &p->steps[to], (from - to) * sizeof *p->steps);
-    memmove(&b->ops[to + 1], &b->ops[to], (from - to) * sizeof *b->ops);
     p->steps[to] = step;
-    b->ops[to] = op;
     for (uint32_t i = to; i <= from; i++)
-        made[p->values[p->steps[i].out].root] = i + 1;
+        b->made[p->values[p->steps[i].out].root] = i + 1;
 }
 
 /* How many steps of [i, last] run together with step i over its first operand; they follow it. */
-static uint32_t join_readers(builder *b, uint32_t *made, uint32_t i) {
+static uint32_t join_readers(builder *b, uint32_t i) {
     const mc_plan *p = b->plan;
     uint32_t last = p->roots[p->values[p->steps[i].in[0]].root].last, joint = 1;
     for (uint32_t j = i + 1; j <= last && joint < MC_MOST_JOINT; j++)
-        if (may_join(b, made, i, j)) move_step(b, made, j, i + joint++);
+        if (may_join(b, i, j)) move_step(b, j, i + joint++);
     return joint;
 }
 
 /* Whether step j reads what steps [i, i + n) make. */
-static bool reads(const builder *b, const uint32_t *made, uint32_t j, uint32_t i, uint32_t n) {
+static bool reads(const builder *b, uint32_t j, uint32_t i, uint32_t n) {
     const mc_plan *p = b->plan;
     const mc_step *step = &p->steps[j];
     for (uint32_t k = 0; k < step->n_in; k++) {
         if (step->in[k] == MC_ABSENT) continue;
-        uint32_t after = made[p->values[step->in[k]].root];
+        uint32_t after = b->made[p->values[step->in[k]].root];
         if (after > i && after <= i + n) return true;
     }
     return false;
@@ -177,25 +182,25 @@ static bool reads(const builder *b, const uint32_t *made, uint32_t j, uint32_t i
 
 /* How many steps of the same op run together with step *i, up to the first that reads what one of them
  * makes. What lies between them goes before: *i is where they are then. */
-static uint32_t join_independent(builder *b, uint32_t *made, uint32_t *i) {
+static uint32_t join_independent(builder *b, uint32_t *i) {
     uint32_t joint = 1;
     for (uint32_t j = *i + 1; j < b->plan->n_steps && joint < MC_MOST_JOINT; j++) {
-        if (reads(b, made, j, *i, joint)) break;
-        if (b->ops[j] != b->ops[*i]) continue;
+        if (reads(b, j, *i, joint)) break;
+        if (b->plan->steps[j].op != b->plan->steps[*i].op) continue;
         for (; *i + joint < j; (*i)++)
-            move_step(b, made, *i + joint, *i);
+            move_step(b, *i + joint, *i);
         joint++;
     }
     return joint;
 }
 
 /* Joins steps of one kind. */
-static void join_kind(builder *b, uint32_t *made, mc_joint kind) {
+static void join_kind(builder *b, mc_joint kind) {
     mc_plan *p = b->plan;
     for (uint32_t i = 0, joint; i < p->n_steps; i += joint) {
         joint = p->steps[i].joint;
-        if (b->device->backend->joint(b->device->state, b->ops[i]) != kind) continue;
-        joint = kind == MC_JOINT_FIRST ? join_readers(b, made, i) : join_independent(b, made, &i);
+        if (b->device->backend->joint(b->device->state, p->steps[i].op) != kind) continue;
+        joint = kind == MC_JOINT_FIRST ? join_readers(b, i) : join_independent(b, &i);
         p->steps[i].joint = joint;
         for (uint32_t k = 1; k < joint; k++)
             p->steps[i + k].joint = 0;
@@ -203,15 +208,134 @@ static void join_kind(builder *b, uint32_t *made, mc_joint kind) {
 }
 
 /* Brings steps together that the backend runs as one. */
-static mica_status join_steps(builder *b) {
+static void join_steps(builder *b) {
     mc_plan *p = b->plan;
-    uint32_t *made = mc_arena_calloc(&b->arena, (p->n_roots + 1) * sizeof *made);
-    if (made == NULL) return mc_fail_nomem("a plan");
     for (uint32_t i = 0; i < p->n_steps; i++)
-        made[p->values[p->steps[i].out].root] = i + 1;
-    join_kind(b, made, MC_JOINT_FIRST);
-    join_kind(b, made, MC_JOINT_ANY); /* moves whole joints, or none of one */
-    return MICA_OK;
+        b->made[p->values[p->steps[i].out].root] = i + 1;
+    join_kind(b, MC_JOINT_FIRST);
+    join_kind(b, MC_JOINT_ANY); /* moves whole joints, or none of one */
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        p->steps[i].span = p->steps[i].joint;
+}
+
+/* ---- chains ---- */
+
+/* Rows of a dense value at the beginning of a root: row r is `length` bytes at r * length, and again
+ * each count * length bytes. */
+typedef struct row_places {
+    int64_t count, length;
+} row_places;
+
+static row_places rows_along(const mc_layout *dense, int axis) {
+    int64_t length = (int64_t)mica_dtype_bytes(dense->dtype);
+    for (int k = axis + 1; k < dense->ndim; k++)
+        length *= dense->shape[k];
+    return (row_places){dense->shape[axis], length};
+}
+
+/* Whether row r along an axis of a value that begins at `offset` lies in row r, for every r. */
+static bool lies_in_rows(row_places rows, const mc_layout *l, int axis, int64_t offset) {
+    if (rows.count == 1) return true;
+    int64_t item = (int64_t)mica_dtype_bytes(l->dtype), all = rows.count * rows.length;
+    if (offset < 0 || l->shape[axis] != rows.count || l->strides[axis] * item != rows.length)
+        return false;
+    int64_t end = offset % all + item; /* of the bytes that its row 0 takes */
+    for (int k = 0; k < l->ndim; k++) {
+        int64_t step = l->strides[k] * item;
+        if (k == axis || l->shape[k] == 1 || step % all == 0) continue;
+        if (step < 0) return false;
+        end += (l->shape[k] - 1) * step;
+    }
+    return end <= rows.length;
+}
+
+/* The operand that says what the rows of a step are. */
+static const mc_layout *leading(const builder *b, uint32_t i) {
+    const mc_step *step = &b->plan->steps[i];
+    return &b->plan->values[step->in[__builtin_ctz(step->form.by_row)]].layout;
+}
+
+static bool goes_by_row(const mc_step *step, uint32_t operand) {
+    return operand < 32 && (step->form.by_row >> operand & 1) != 0;
+}
+
+/* Whether step j, going along `axis`, reads what is made since step `first` by its rows alone. */
+static bool reads_by_row(const builder *b, uint32_t first, uint32_t j, int axis) {
+    const mc_plan *p = b->plan;
+    const mc_step *step = &p->steps[j];
+    for (uint32_t k = 0; k < step->n_in; k++) {
+        if (step->in[k] == MC_ABSENT) continue;
+        const mc_value *v = &p->values[step->in[k]];
+        if (b->made[v->root] <= first) continue;
+        const mc_step *maker = &p->steps[b->made[v->root] - 1];
+        if (!goes_by_row(step, k) || !maker->form.result ||
+            !lies_in_rows(rows_along(&p->values[maker->out].layout, maker->axis), &v->layout, axis,
+                          v->offset_bytes))
+            return false;
+    }
+    return true;
+}
+
+/* Finds the axis along which step j goes on with a chain of so many rows. */
+static bool find_axis(builder *b, uint32_t first, uint32_t j, int64_t rows) {
+    mc_step *step = &b->plan->steps[j];
+    if (step->form.by_row == 0) return false;
+    const mc_layout *l = leading(b, j);
+    for (step->axis = 0; step->axis < l->ndim - 1; step->axis++)
+        if (l->shape[step->axis] == rows && reads_by_row(b, first, j, step->axis)) return true;
+    return false;
+}
+
+/* The number of steps of the chain from step `first` on, whose axis is given; sets those of the
+ * others. */
+static uint32_t grow_chain(builder *b, uint32_t first, int axis) {
+    mc_plan *p = b->plan;
+    int64_t rows = leading(b, first)->shape[axis];
+    p->steps[first].axis = axis;
+    uint32_t n = 1;
+    while (first + n < p->n_steps) {
+        uint32_t j = first + n, found = 0;
+        while (found < p->steps[j].joint && find_axis(b, first, j + found, rows))
+            found++;
+        if (found < p->steps[j].joint) break;
+        if (p->steps[j].form.ends) return n + found;
+        if (n == MC_MOST_CHAIN) break;
+        n++;
+    }
+    return n;
+}
+
+/* The best axis for a chain from step `first` on: that of most steps, then that of most rows. Axes of
+ * length 1 only where there is no other. */
+static uint32_t choose_chain(builder *b, uint32_t first) {
+    const mc_layout *l = leading(b, first);
+    uint32_t most = 0;
+    int best = -1;
+    for (int k = 0; k < l->ndim - 1; k++) {
+        if (best >= 0 && l->shape[k] == 1) continue;
+        uint32_t n = grow_chain(b, first, k);
+        if (best >= 0 && l->shape[best] != 1 &&
+            (n < most || (n == most && l->shape[k] <= l->shape[best])))
+            continue;
+        most = n;
+        best = k;
+    }
+    return best >= 0 ? grow_chain(b, first, best) : 1;
+}
+
+/* Finds steps that the backend runs as one, row by row. */
+static void chain_steps(builder *b) {
+    mc_plan *p = b->plan;
+    for (uint32_t i = 0; i < p->n_steps; i += p->steps[i].span) {
+        mc_step *step = &p->steps[i];
+        if (step->form.by_row == 0 || step->form.ends) continue;
+        uint32_t n = choose_chain(b, i);
+        if (n == 1) continue;
+        step->span = n;
+        step->kernel = b->device->backend->chain;
+        for (uint32_t k = 1; k < n; k++)
+            p->steps[i + k].span = 0;
+    }
 }
 
 /* ---- in place ---- */
@@ -233,12 +357,9 @@ static void find_last_uses(builder *b) {
     mc_plan *p = b->plan;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const mc_step *step = &p->steps[i];
-        uint32_t last = i; /* what joint steps read lives until all of them are done */
-        while (last + 1 < p->n_steps && p->steps[last + 1].joint == 0)
-            last++;
         for (uint32_t k = 0; k < step->n_in; k++)
-            if (step->in[k] != MC_ABSENT) p->roots[p->values[step->in[k]].root].last = last;
-        p->roots[p->values[step->out].root].last = last;
+            if (step->in[k] != MC_ABSENT) p->roots[p->values[step->in[k]].root].last = i;
+        p->roots[p->values[step->out].root].last = i;
     }
 }
 
@@ -264,6 +385,30 @@ static bool others_apart(const builder *b, const mc_step *step, uint32_t donor, 
     return true;
 }
 
+/* Whether what the other steps of i's span do to the root is done to the same rows that step i writes
+ * of it. */
+static bool span_keeps_rows(const builder *b, uint32_t i, const mc_root *root, int64_t offset) {
+    const mc_plan *p = b->plan;
+    const mc_step *own = &p->steps[i];
+    uint32_t j = i;
+    while (p->steps[j].span == 0)
+        j--;
+    for (uint32_t end = j + p->steps[j].span; j < end; j++) {
+        const mc_step *step = &p->steps[j];
+        for (uint32_t k = 0; j != i && k <= step->n_in; k++) {
+            bool result = k == step->n_in;
+            uint32_t value = result ? step->out : step->in[k];
+            int64_t at;
+            if (value == MC_ABSENT || root_of(b, value, &at) != root) continue;
+            if (!own->form.result || !(result ? step->form.result : goes_by_row(step, k)) ||
+                !lies_in_rows(rows_along(&p->values[own->out].layout, own->axis),
+                              &p->values[value].layout, step->axis, at - offset))
+                return false;
+        }
+    }
+    return true;
+}
+
 /* Lets step i write its result over operand k where that is allowed. */
 static bool take_over(builder *b, uint32_t i, uint32_t k) {
     mc_plan *p = b->plan;
@@ -273,7 +418,8 @@ static bool take_over(builder *b, uint32_t i, uint32_t k) {
     mc_root *donor = root_of(b, step->in[k], &offset);
     mc_root *out = root_of(b, step->out, &out_offset);
     if (donor->last != i || donor->target ||
-        !others_apart(b, step, k, mc_op_get(b->ops[i])->in_place > 1) ||
+        !others_apart(b, step, k, mc_op_get(step->op)->in_place > 1) ||
+        !span_keeps_rows(b, i, donor, offset) ||
         !equal_dense(&p->values[step->in[k]].layout, &p->values[step->out].layout))
         return false;
     if (donor->kind == MC_ROOT_LEAF) {
@@ -292,7 +438,7 @@ static bool take_over(builder *b, uint32_t i, uint32_t k) {
 
 static void find_in_place(builder *b) {
     for (uint32_t i = 0; i < b->plan->n_steps; i++) {
-        uint32_t n = (uint32_t)mc_op_get(b->ops[i])->in_place;
+        uint32_t n = (uint32_t)mc_op_get(b->plan->steps[i].op)->in_place;
         if (n > b->plan->steps[i].n_in) n = b->plan->steps[i].n_in;
         for (uint32_t k = 0; k < n; k++)
             if (take_over(b, i, k)) break;
@@ -327,6 +473,13 @@ static int64_t find_gap(const place *places, uint32_t n, int64_t bytes, uint32_t
     return end;
 }
 
+/* The last step that runs with step i. */
+static uint32_t end_of_span(const mc_plan *p, uint32_t i) {
+    while (i + 1 < p->n_steps && p->steps[i + 1].span == 0)
+        i++;
+    return i;
+}
+
 static mica_status too_large(void) {
     return mc_fail(MICA_ENOMEM, "out of memory: temporaries of more than %lld bytes at once",
                    (long long)MAX_TEMP_BYTES);
@@ -351,7 +504,7 @@ static mica_status place_temporaries(builder *b) {
         root->offset = find_gap(places, n, bytes, &at);
         if (root->offset > MAX_TEMP_BYTES - bytes) return too_large();
         memmove(&places[at + 1], &places[at], (n - at) * sizeof *places);
-        places[at] = (place){root->offset, root->offset + bytes, root->last};
+        places[at] = (place){root->offset, root->offset + bytes, end_of_span(p, root->last)};
         n++;
         if (root->offset + bytes > p->temp_bytes) p->temp_bytes = root->offset + bytes;
     }
@@ -369,7 +522,8 @@ static mica_status build(builder *b, const mc_trace *trace) {
     MC_TRY(mc_trace_make(&b->trace, &b->arena, p->graph, targets, trace->n_targets));
     MC_TRY(add_nodes(b));
     find_last_uses(b);
-    MC_TRY(join_steps(b));
+    join_steps(b);
+    chain_steps(b);
     find_last_uses(b);
     find_in_place(b);
     return place_temporaries(b);

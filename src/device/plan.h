@@ -36,12 +36,16 @@ typedef struct mc_value {
 } mc_value;
 
 typedef struct mc_step {
+    mc_op op;
     mc_kernel kernel;
     const void *attr;
     uint32_t n_in;
     const uint32_t *in; /* values, or MC_ABSENT */
     uint32_t out;
-    uint32_t joint; /* steps from this one on that its kernel runs together; 0: an earlier one's */
+    uint32_t joint; /* steps from this one on that are joint; 0: an earlier one's */
+    uint32_t span;  /* steps from this one on that its kernel runs; 0: an earlier one's */
+    mc_row_form form;
+    int axis; /* in a chain: the one that its rows lie along */
 } mc_step;
 
 typedef struct mc_plan mc_plan;

@@ -39,13 +39,16 @@ mc_run *mc_run_new(mica_device *device, const mc_plan *p) {
     mc_operand *next = run->operands;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const mc_step *step = &p->steps[i];
-        run->calls[i] = (mc_call){.attr = step->attr,
+        run->calls[i] = (mc_call){.op = step->op,
+                                  .attr = step->attr,
                                   .n_in = (int)step->n_in,
                                   .in = next,
                                   .out.layout = &p->values[step->out].layout,
                                   .state = device->state,
                                   .run = run,
-                                  .joint = (int)step->joint};
+                                  .span = (int)step->span,
+                                  .joint = (int)step->joint,
+                                  .axis = step->axis};
         for (uint32_t k = 0; k < step->n_in; k++, next++)
             if (step->in[k] != MC_ABSENT) next->layout = &p->values[step->in[k]].layout;
     }

@@ -25,6 +25,21 @@ static void offsets_follow_strides(void **state) {
     assert_int_equal(mc_row_offset(&l, 0, 0), 0);
 }
 
+static void walks_go_as_offsets_do(void **state) {
+    (void)state;
+    const int64_t shape[] = {2, 3, 4}, strides[] = {100, -7, 1};
+    mc_layout l = layout_of(MICA_F32, 3, shape, strides);
+    for (int n_axes = 0; n_axes <= 3; n_axes++) {
+        for (int64_t begin = 0; begin < mc_row_count(&l, n_axes); begin++) {
+            mc_row_walk w = mc_row_walk_begin(&l, n_axes, begin);
+            for (int64_t r = begin; r < mc_row_count(&l, n_axes); r++, mc_row_walk_next(&w)) {
+                assert_int_equal(w.offset, mc_row_offset(&l, n_axes, r));
+                if (n_axes > 0) assert_int_equal(w.coords[n_axes - 1], r % shape[n_axes - 1]);
+            }
+        }
+    }
+}
+
 /* 24 values: [2, 3, 4], the last axis 1 or 2 elements apart, the others at will. */
 static void check_rows(mica_dtype dtype, const int64_t *strides, bool lies_right) {
     void *cpu = NULL;
@@ -67,6 +82,7 @@ static void rows_of_every_kind(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(offsets_follow_strides),
+        cmocka_unit_test(walks_go_as_offsets_do),
         cmocka_unit_test(rows_of_every_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

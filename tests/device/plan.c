@@ -1,4 +1,4 @@
-/* The planner: which steps a plan has, and which of them run together. */
+/* The planner: which steps a plan has, which of them run together, and over what memory. */
 #include "device/plan.h"
 
 #include "device/device.h"
@@ -37,23 +37,45 @@ static mica_array product(const fixture *f, mica_array x) {
     return mc_quantized_matmul(f->s, x, f->codes, f->scales, f->scales, quant, true);
 }
 
-/* The plan of xs: how many steps each of its runs has, 0 after the last. */
-static void plan_runs(const fixture *f, const mica_array *xs, size_t n, uint32_t *runs) {
+static mc_plan *plan_of(const fixture *f, const mica_array *xs, size_t n) {
     mc_arena arena = {0};
     mc_trace trace = {0};
     mc_plan *plan;
     assert_int_equal(mc_trace_make(&trace, &arena, f->s, xs, n), MICA_OK);
     assert_int_equal(mc_plan_make(f->device, &trace, &plan), MICA_OK);
-    for (uint32_t i = 0; i < plan->n_steps; i += plan->steps[i].joint) {
-        assert_true(plan->steps[i].joint >= 1);
-        for (uint32_t k = 1; k < plan->steps[i].joint; k++)
-            assert_int_equal(plan->steps[i + k].joint, 0);
-        *runs++ = plan->steps[i].joint;
+    mc_buffer_deinit(&trace.key);
+    mc_arena_deinit(&arena);
+    return plan;
+}
+
+/* What a span writes has memory of its own, also where a step of it is done with some of its rows. */
+static void check_memory(const mc_plan *p, uint32_t from) {
+    uint32_t to = from + p->steps[from].span;
+    for (uint32_t i = from; i < to; i++) {
+        const mc_root *a = &p->roots[p->values[p->steps[i].out].root];
+        for (uint32_t j = from; j < to; j++) {
+            for (uint32_t k = 0; k < p->steps[j].n_in; k++) {
+                if (p->steps[j].in[k] == MC_ABSENT) continue;
+                const mc_root *b = &p->roots[p->values[p->steps[j].in[k]].root];
+                if (a == b || !a->placed || !b->placed) continue;
+                assert_true(a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset);
+            }
+        }
+    }
+}
+
+/* The plan of xs: how many steps each of its spans has, 0 after the last. */
+static void plan_runs(const fixture *f, const mica_array *xs, size_t n, uint32_t *runs) {
+    mc_plan *plan = plan_of(f, xs, n);
+    for (uint32_t i = 0; i < plan->n_steps; i += plan->steps[i].span) {
+        assert_true(plan->steps[i].span >= 1);
+        for (uint32_t k = 1; k < plan->steps[i].span; k++)
+            assert_int_equal(plan->steps[i + k].span, 0);
+        check_memory(plan, i);
+        *runs++ = plan->steps[i].span;
     }
     *runs = 0;
     mc_plan_free(plan);
-    mc_buffer_deinit(&trace.key);
-    mc_arena_deinit(&arena);
 }
 
 static void expect_runs(const fixture *f, const mica_array *xs, size_t n, const uint32_t *want) {
@@ -71,8 +93,8 @@ static void products_of_one_x_run_together(void **state) {
     mica_array k = mica_rms_norm(f->s, product(f, x), MICA_NONE, 1e-6f);
     mica_array v = product(f, x);
     mica_array y = product(f, mica_add(f->s, mica_add(f->s, q, k), v));
-    /* q k v, two norms, two additions, the last product */
-    expect_runs(f, &y, 1, (uint32_t[]){3, 1, 1, 1, 1, 1, 0});
+    /* q k v; two norms, two additions and the last product, which quantises what they give */
+    expect_runs(f, &y, 1, (uint32_t[]){3, 5, 0});
 }
 
 static void products_that_wait_for_others_do_not(void **state) {
@@ -109,7 +131,7 @@ static void attention_of_rows_runs_together(void **state) {
         y[i] = attend(f, product(f, mica_multiply(f->s, x, mica_f32(f->s, (float)i))));
     mica_array sum = mica_add(f->s, mica_add(f->s, y[0], y[1]), y[2]);
     /* three times x by i and a product, then attention, two additions */
-    expect_runs(f, &sum, 1, (uint32_t[]){1, 1, 1, 1, 1, 1, 3, 1, 1, 0});
+    expect_runs(f, &sum, 1, (uint32_t[]){2, 2, 2, 3, 2, 0});
 }
 
 static void attention_keeps_other_joints(void **state) {
@@ -120,7 +142,7 @@ static void attention_keeps_other_joints(void **state) {
     mica_array b = attend(f, mica_add(f->s, product(f, z), product(f, z)));
     mica_array y = mica_add(f->s, a, b);
     /* z, two products, their sum, attention twice, y */
-    expect_runs(f, &y, 1, (uint32_t[]){1, 2, 1, 2, 1, 0});
+    expect_runs(f, &y, 1, (uint32_t[]){3, 1, 2, 1, 0});
 }
 
 static void attention_that_waits_does_not(void **state) {
@@ -130,6 +152,112 @@ static void attention_that_waits_does_not(void **state) {
     mica_array a = attend(f, x), b = attend(f, mica_add(f->s, a, x));
     mica_array y = mica_add(f->s, b, attend(f, b));
     expect_runs(f, &y, 1, (uint32_t[]){1, 1, 1, 1, 1, 0});
+}
+
+/* ---- chains ---- */
+
+/* Data of the shape, which is computed. */
+static mica_array data(const fixture *f, const int64_t *shape, int ndim) {
+    mica_array x = mica_ones(f->s, shape, ndim, MICA_F32);
+    assert_int_equal(mica_eval(f->s, x), MICA_OK);
+    return x;
+}
+
+static void rows_go_through_many_steps(void **state) {
+    const fixture *f = *state;
+    mica_scope *s = f->s;
+    mica_array x = data(f, (int64_t[]){1, 6, 64}, 3), cache = data(f, (int64_t[]){1, 4, 9, 16}, 4);
+    mica_array y = mica_rms_norm(s, mica_add(s, x, x), MICA_NONE, 1e-6f);
+    mica_array q = product(f, y), k = product(f, y);
+    k = mica_rms_norm(s, mica_reshape(s, k, (int64_t[]){1, 6, 4, 16}, 4), MICA_NONE, 1e-6f);
+    k = mica_transpose(s, k, (int[]){0, 2, 1, 3});
+    k = mica_rope(s, k, mica_i32(s, 0), MICA_NONE, NULL);
+    k = mica_slice_update_at(s, cache, k, mica_i32(s, 1), 2);
+    mica_array gate = mica_multiply(s, mica_silu(s, q), q);
+    /* add norm (q k); norm rope update silu multiply and the last product */
+    expect_runs(f, (mica_array[]){k, product(f, gate)}, 2, (uint32_t[]){4, 6, 0});
+}
+
+static void other_rows_end_a_chain(void **state) {
+    const fixture *f = *state;
+    mica_scope *s = f->s;
+    mica_array y = mica_negative(s, mica_square(s, data(f, (int64_t[]){8, 16}, 2)));
+    mica_array more = mica_negative(s, mica_square(s, data(f, (int64_t[]){2, 8, 16}, 3)));
+    mica_array others[] = {
+        mica_flip(s, y, 0),
+        mica_broadcast_to(s, mica_slice_axis(s, y, 0, 1, 2), (int64_t[]){8, 16}, 2),
+        mica_as_strided(s, y, (int64_t[]){8, 16}, (int64_t[]){15, 1}, 2, 0),
+        mica_as_strided(s, more, (int64_t[]){8, 17}, (int64_t[]){16, 1}, 2, 0),
+        mica_as_strided(s, y, (int64_t[]){8, 2, 8}, (int64_t[]){16, 8, 1}, 3, 0),
+        mica_flip(s, y, 1),
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        mica_array z = mica_square(s, mica_abs(s, others[i]));
+        const uint32_t apart[] = {2, 2, 0}, on[] = {4, 0};
+        expect_runs(f, &z, 1, i == 4 ? on : apart);
+    }
+}
+
+/* The axis that goes on is chosen, wherever it then is. */
+static void a_chain_takes_the_axis_that_goes_on(void **state) {
+    const fixture *f = *state;
+    mica_scope *s = f->s;
+    mica_array y = mica_negative(s, mica_square(s, data(f, (int64_t[]){8, 9, 16}, 3)));
+    mica_array z = mica_slice_axis(s, mica_swapaxes(s, y, 0, 1), 0, 2, 4); /* not that of 9 */
+    z = mica_square(s, mica_abs(s, z));
+    expect_runs(f, &z, 1, (uint32_t[]){4, 0});
+}
+
+static void one_row_of_many_is_no_row(void **state) {
+    const fixture *f = *state;
+    mica_scope *s = f->s;
+    mica_array y = mica_negative(s, mica_square(s, data(f, (int64_t[]){8, 16}, 2)));
+    mica_array last = mica_square(s, mica_abs(s, mica_slice_axis(s, y, 0, 7, 8)));
+    expect_runs(f, &last, 1, (uint32_t[]){2, 2, 0});
+}
+
+/* x may be written over by the step that reads it last: not where another step of the chain reads
+ * other rows of it. */
+static void rows_that_others_read_stay(void **state) {
+    const fixture *f = *state;
+    mica_scope *s = f->s;
+    for (int flipped = 0; flipped < 2; flipped++) {
+        mica_array x = data(f, (int64_t[]){8, 16}, 2);
+        x = mica_cumsum(s, x, 1, false, true);
+        mica_array xs[2] = {mica_negative(s, flipped ? mica_flip(s, x, 0) : x), MICA_NONE};
+        xs[1] = mica_exp(s, mica_square(s, x));
+        mc_plan *plan = plan_of(f, xs, 2);
+        assert_int_equal(plan->n_steps, 4);
+        const mc_step *negative = &plan->steps[1], *square = &plan->steps[2];
+        assert_int_equal(negative->span, 3);
+        bool over = plan->values[square->in[0]].root == plan->values[square->out].root;
+        assert_int_equal(over, !flipped);
+        mc_plan_free(plan);
+    }
+}
+
+static void no_longer_than_a_kernel_takes(void **state) {
+    const fixture *f = *state;
+    mica_array x = data(f, (int64_t[]){4, 64}, 2);
+    for (int i = 0; i < 2 * MC_MOST_CHAIN; i++)
+        x = mica_negative(f->s, x);
+    x = product(f, x);
+    expect_runs(f, &x, 1, (uint32_t[]){MC_MOST_CHAIN, MC_MOST_CHAIN + 1, 0});
+}
+
+static void a_backend_without_chains_has_none(void **state) {
+    fixture *f = *state;
+    mc_backend plain = *f->device->backend;
+    const mc_backend *own = f->device->backend;
+    mica_array x = data(f, (int64_t[]){4, 64}, 2);
+    mica_array square = mica_square(f->s, x), negative = mica_negative(f->s, x);
+    x = mica_add(f->s, square, product(f, negative));
+    plain.rows = NULL;
+    plain.chain = NULL;
+    f->device->backend = &plain;
+    expect_runs(f, &x, 1, (uint32_t[]){1, 1, 1, 1, 0});
+    f->device->backend = own;
+    expect_runs(f, &x, 1, (uint32_t[]){3, 1, 0});
 }
 
 int main(void) {
@@ -143,6 +271,15 @@ int main(void) {
                                         close_fixture),
         cmocka_unit_test_setup_teardown(attention_keeps_other_joints, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(attention_that_waits_does_not, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(rows_go_through_many_steps, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(other_rows_end_a_chain, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(a_chain_takes_the_axis_that_goes_on, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(one_row_of_many_is_no_row, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(rows_that_others_read_stay, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(no_longer_than_a_kernel_takes, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(a_backend_without_chains_has_none, open_fixture,
+                                        close_fixture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,11 +2,14 @@
  * node as it is recorded, so that nothing is planned together; many targets at once; with leaves
  * that were moved in and may be overwritten; that in the background; and from other leaves first, which
  * are given their values for being evaluated again, twice. All of it once more on a device without the
- * fused kernels. */
+ * fused kernels, on one without chains, and on one that takes each row through a chain before the
+ * next, the last one first. */
 #include <mica/mica.h>
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "cpu/chain.h"
 #include "device/device.h"
 #include "device/eval.h"
 #include "support/support.h"
@@ -436,9 +439,50 @@ static void test_so_do_decompositions(void **state) {
     mica_device_close(&device);
 }
 
+static int chained; /* steps */
+
+static mica_status run_backwards(const mc_call *call) {
+    mc_chain chain;
+    mica_status status = mc_chain_measure(&chain, call, call->span);
+    if (status != MICA_OK) return status;
+    void *memory = mc_run_scratch(call->run, chain.bytes);
+    if (memory == NULL) return MICA_ENOMEM;
+    if ((status = mc_chain_prepare(&chain, memory)) != MICA_OK) return status;
+    for (int64_t row = chain.stages[0].rows - 1; row >= 0; row--)
+        mc_chain_rows(&chain, row, row + 1, 0);
+    chained += chain.n;
+    return MICA_OK;
+}
+
+static void test_so_do_rows_of_chains(void **state) {
+    (void)state;
+    mica_device *device = NULL;
+    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device), 0);
+    mc_backend backwards = mc_backend_cpu;
+    backwards.chain = run_backwards;
+    device->backend = &backwards;
+    compare_all(device);
+    assert_true(chained > 1000);
+    mica_device_close(&device);
+}
+
+static void test_so_do_steps_without_chains(void **state) {
+    (void)state;
+    mica_device *device = NULL;
+    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device), 0);
+    mc_backend apart = mc_backend_cpu;
+    apart.rows = NULL;
+    apart.chain = NULL;
+    device->backend = &apart;
+    compare_all(device);
+    mica_device_close(&device);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_way_gives_the_same_bits),
+        cmocka_unit_test(test_so_do_rows_of_chains),
+        cmocka_unit_test(test_so_do_steps_without_chains),
         cmocka_unit_test(test_so_do_decompositions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

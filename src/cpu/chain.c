@@ -1,0 +1,142 @@
+#include "cpu/chain.h"
+
+#include "cpu/eval.h"
+#include "cpu/quant.h"
+#include "cpu/rows.h"
+
+#define OWN_BYTES 512 /* enough for most ops: no memory has to be asked for */
+
+typedef enum operands { ALL, FIRST, SECOND } operands;
+
+static const struct stage_row {
+    mc_stage_fn prepare;
+    operands by_row;
+} stage_table[MC_OP_COUNT] = {
+#define EVAL(op, fn)
+#define STAGE(op, fn, by_row) [MC_OP_##op] = {fn, by_row},
+#include "cpu/eval_list.h"
+};
+
+bool mc_is_stage(mc_op op) {
+    return stage_table[op].prepare != NULL;
+}
+
+/* ---- for the planner ---- */
+
+/* Whether the last axis lies side by side. */
+static bool has_whole_rows(const mc_layout *l) {
+    return l->ndim > 0 && l->strides[l->ndim - 1] == 1 && mc_layout_size(l) > 0;
+}
+
+mc_row_form mc_chain_form(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
+                          int n_in) {
+    (void)state;
+    const mc_row_form none = {0};
+    if (op == MC_OP_QUANTIZED_MATMUL)
+        return mc_quant_ends_chain(attr, in) ? (mc_row_form){.by_row = 1, .ends = true} : none;
+    if (!mc_is_stage(op)) return none;
+    bool second = stage_table[op].by_row == SECOND;
+    if (op == MC_OP_CONTIGUOUS || op == MC_OP_SLICE_UPDATE_AT)
+        if (!has_whole_rows(in[second])) return none; /* better in tiles */
+    if (second) return (mc_row_form){.by_row = 2};
+    uint32_t all = (UINT32_C(1) << n_in) - 1;
+    return (mc_row_form){.by_row = stage_table[op].by_row == ALL ? all : 1, .result = true};
+}
+
+/* ---- making a chain ---- */
+
+static const mc_layout *leading(const mc_call *call) {
+    return call->in[stage_table[call->op].by_row == SECOND ? 1 : 0].layout;
+}
+
+/* Where the rows of x are. */
+static void find_rows(mc_stage *stage, const mc_layout *x, int axis) {
+    stage->outer = mc_row_count(x, axis);
+    stage->rows = x->shape[axis];
+}
+
+mica_status mc_chain_measure(mc_chain *chain, const mc_call *call, int n) {
+    chain->call = call;
+    chain->n = chain->n_calls = n;
+    chain->bytes = 0;
+    for (int i = 0; i < n; i++) {
+        mc_stage *stage = &chain->stages[i];
+        stage->memory = NULL;
+        MC_TRY(stage_table[call[i].op].prepare(&call[i], stage));
+        chain->bytes += (stage->bytes + 63) / 64 * 64;
+        if (n > 1 || call->span > 1) find_rows(stage, leading(&call[i]), call[i].axis);
+    }
+    return MICA_OK;
+}
+
+mica_status mc_chain_prepare(mc_chain *chain, void *memory) {
+    char *next = memory;
+    for (int i = 0; i < chain->n_calls; i++) {
+        const mc_call *call = &chain->call[i];
+        mc_stage *stage = &chain->stages[i];
+        stage->memory = next;
+        next += (stage->bytes + 63) / 64 * 64;
+        MC_TRY(stage_table[call->op].prepare(call, stage));
+    }
+    return MICA_OK;
+}
+
+void mc_chain_add(mc_chain *chain, const mc_layout *x, int axis, mc_range_fn fn, void *context,
+                  int64_t units, int64_t grain) {
+    mc_stage *stage = &chain->stages[chain->n++];
+    mc_stage_set(stage, fn, context, units, grain);
+    if (chain->n > 1) find_rows(stage, x, axis);
+}
+
+/* ---- running one ---- */
+
+void mc_chain_rows(const mc_chain *chain, int64_t begin, int64_t end, int worker) {
+    for (int i = 0; i < chain->n; i++) {
+        const mc_stage *s = &chain->stages[i];
+        int64_t inner = s->units / (s->outer * s->rows);
+        for (int64_t o = 0; o < s->outer; o++)
+            s->fn(s->context, (o * s->rows + begin) * inner, (o * s->rows + end) * inner, worker);
+    }
+}
+
+static void run_rows(void *context, int64_t begin, int64_t end, int worker) {
+    mc_chain_rows(context, begin, end, worker);
+}
+
+/* How many threads' worth of work a chain is. */
+static double worth(const mc_chain *chain) {
+    double sum = 0;
+    for (int i = 0; i < chain->n; i++)
+        sum += (double)chain->stages[i].units / (double)chain->stages[i].grain;
+    return sum;
+}
+
+void mc_chain_run(mc_chain *chain) {
+    int64_t rows = chain->n > 1 ? chain->stages[0].rows : 0;
+    if (rows < mc_cpu_of(chain->call)->threads) { /* each stage by itself has more parts */
+        for (int i = 0; i < chain->n; i++) {
+            const mc_stage *s = &chain->stages[i];
+            mc_cpu_for(chain->call, s->units, s->grain, s->fn, s->context);
+        }
+        return;
+    }
+    mc_cpu_for(chain->call, rows, (int64_t)((double)rows / worth(chain)), run_rows, chain);
+}
+
+/* ---- kernels ---- */
+
+mica_status mc_eval_chain(const mc_call *call) {
+    mc_chain chain;
+    int n = 0;
+    while (n < call->span && mc_is_stage(call[n].op))
+        n++;
+    MC_TRY(mc_chain_measure(&chain, call, n));
+    if (n < call->span) return mc_quant_after(&chain, &call[n]);
+    _Alignas(64) char own[OWN_BYTES];
+    void *memory = own;
+    if (chain.bytes > sizeof own) memory = mc_run_scratch(call->run, chain.bytes);
+    if (memory == NULL) return MICA_ENOMEM;
+    MC_TRY(mc_chain_prepare(&chain, memory));
+    mc_chain_run(&chain);
+    return MICA_OK;
+}
