@@ -40,7 +40,7 @@ static inline lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
     }
     /* Past the last rows as well: most often more of them follow, and a fetch cannot fail. */
     l.next = (const char *)(w->codes + (r + LANES) * w->codes_stride) + FETCHED_AHEAD;
-    l.scales_ahead = 2 * LANES * w->scales_stride;
+    l.scales_ahead = 4 * LANES * w->scales_stride;
     mk_find_next_pages(l.next, 4 * LANES * w->codes_stride);
     return l;
 }
