@@ -477,13 +477,30 @@ static block block_at(const together *all, int64_t index, int worker) {
     return b;
 }
 
+/* Asks for the first of a block's keys (or values): kernels ask for those behind them. */
+static void fetch_first(const block *b, int which) {
+    const mc_operand *x = &b->at->call->in[which];
+    int64_t item = (int64_t)mica_dtype_bytes(x->layout->dtype);
+    int64_t step = x->layout->strides[2] * item, bytes = x->layout->shape[3] * item;
+    if (b->rows > DIRECT_ROWS || x->layout->strides[3] != 1) return;
+    const char *row = (const char *)x->data + place(b, which) * item;
+    for (int64_t j = 0; j < mc_min(b->width, KEYS); j++, row += step)
+        for (int64_t l = 0; l < bytes; l += 64)
+            __builtin_prefetch(row + l, 0, 2);
+}
+
 static void attend(void *context, int64_t begin, int64_t end, int worker) {
     const together *all = context;
     for (int64_t index = begin; index < end; index++) {
         block b = block_at(all, index, worker);
+        fetch_first(&b, V);
         score_rows(&b, 0, b.width);
         for (int64_t r = 0; r < b.rows; r++)
             weigh_row(&b, r);
+        if (index + 1 < end) {
+            block next = block_at(all, index + 1, worker);
+            fetch_first(&next, K);
+        }
         sum_rows(&b, 0, b.at->dv);
         store_rows(&b, 0, b.at->dv);
     }

@@ -55,16 +55,17 @@ MK_INLINE void turn_words(const char *k, int64_t k_stride, int64_t last, int n, 
 }
 
 /* n keys (of KEYS), k_stride bytes apart, and `words` words of each into to[words]; the rest of a
- * register of keys is whatever. Meanwhile `ahead_bytes` of each of as many later keys are fetched. */
-MK_INLINE void turn_keys(int64_t n, int64_t words, const char *k, int64_t k_stride,
+ * register of keys is whatever. Meanwhile `ahead_bytes` of each of as many later keys are fetched, where
+ * there are as many: `left` from the first on. */
+MK_INLINE void turn_keys(int64_t n, int64_t left, int64_t words, const char *k, int64_t k_stride,
                          int64_t ahead_bytes, __m512i flip, uint32_t (*to)[KEYS]) {
     int64_t each = (4 * 16 + words - 1) / words; /* rows to fetch with four words */
     for (int64_t j = 0; j < n; j += 16) {
         const char *first = k + j * k_stride;
-        int64_t last = n - j - 1, p = 0, ahead = AHEAD;
+        int64_t last = n - j - 1, p = 0, ahead = AHEAD, most = least(AHEAD + 16, left - j);
         if (last >= 15)
             for (; p + 4 <= words; p += 4) {
-                for (int64_t end = least(ahead + each, AHEAD + 16); ahead < end; ahead++)
+                for (int64_t end = least(ahead + each, most); ahead < end; ahead++)
                     fetch(first + ahead * k_stride, ahead_bytes);
                 turn_words(first + 4 * p, k_stride, last, 4, true, flip, &to[p][j]);
             }

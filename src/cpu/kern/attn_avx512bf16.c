@@ -72,8 +72,8 @@ static void attn_scores(int64_t m, int64_t n, int64_t d, const uint16_t *q, int6
     for (int64_t j = 0; j < n; j += KEYS)
         for (int64_t l = 0; l < d; l += 2 * PAIRS) {
             int64_t keys = least(KEYS, n - j), pairs = least(PAIRS, (d - l) / 2);
-            turn_keys(keys, pairs, (const char *)(k + j * k_stride + l), 2 * k_stride, 4 * pairs,
-                      _mm512_setzero_si512(), t.pairs);
+            turn_keys(keys, n - j, pairs, (const char *)(k + j * k_stride + l), 2 * k_stride,
+                      4 * pairs, _mm512_setzero_si512(), t.pairs);
             for (int64_t i = 0; i < m; i += step)
                 score_rows(least(step, m - i), keys, pairs, q + i * q_stride + l, q_stride, &t,
                            l > 0, y + i * y_stride + j, y_stride);
@@ -87,6 +87,7 @@ typedef struct values {
     const char *first;
     const char *scales; /* of the codes' group; not read for bf16 */
     int64_t stride;     /* bytes from key to key */
+    int64_t left;       /* keys that may be fetched */
 } values;
 
 /* The first n of 32 lanes of 16 bits. */
@@ -127,8 +128,9 @@ MK_INLINE void pair_codes(const values *v, int64_t j, int64_t cols, __m512bh pai
     }
 }
 
-/* Asks for a key's columns. */
+/* Asks for a key's columns, where there is such a key. */
 MK_INLINE void fetch_key(bool codes, const values *v, int64_t j) {
+    if (j >= v->left) return;
     fetch(v->first + j * v->stride, codes ? 16 * COLS : 32 * COLS);
     if (codes) fetch(v->scales + j * v->stride, 1);
 }
@@ -198,7 +200,7 @@ static void code_rows(int64_t m, int64_t cols, int64_t n, const uint16_t *w, int
 static void paired_rows(int64_t m, int64_t cols, int64_t n, const uint16_t *w, int64_t w_stride,
                         const values *v, float *y, int64_t y_stride) {
     _Alignas(64) paired p;
-    const values pairs = {(const char *)p.columns, NULL, sizeof *p.columns};
+    const values pairs = {(const char *)p.columns, NULL, sizeof *p.columns, 0};
     for (int64_t j = 0; j < n; j += 2) {
         __m512bh b[COLS];
         fetch_key(false, v, j + AHEAD);
@@ -215,7 +217,7 @@ static void paired_rows(int64_t m, int64_t cols, int64_t n, const uint16_t *w, i
 static void value_last(int64_t m, int64_t cols, const uint16_t *w, int64_t w_stride,
                        const char *key, float *y, int64_t y_stride) {
     uint16_t weights[2 * ROWS] = {0}, keys[2 * 16 * COLS] = {0};
-    const values v = {(const char *)keys, NULL, sizeof keys / 2};
+    const values v = {(const char *)keys, NULL, sizeof keys / 2, 0};
     memcpy(keys, key, (size_t)cols * sizeof *keys);
     for (int64_t i = 0; i < m; i += ROWS) {
         int64_t rows = least(ROWS, m - i);
@@ -240,7 +242,7 @@ static void attn_values(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int
                         const uint16_t *v, int64_t v_stride, float *y, int64_t y_stride) {
     for (int64_t j = 0; j < n; j += DEPTH)
         for (int64_t c = 0; c < dv; c += 16 * COLS) {
-            const values part = {(const char *)(v + j * v_stride + c), NULL, 2 * v_stride};
+            const values part = {(const char *)(v + j * v_stride + c), NULL, 2 * v_stride, n - j};
             half_values(m, least(DEPTH, n - j), least(16 * COLS, dv - c), w + j, w_stride, &part,
                         y + c, y_stride);
         }
@@ -265,11 +267,12 @@ static void widen_keys(int64_t n, int64_t cols, const values *v, uint16_t *to) {
 static void code_values(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int64_t w_stride,
                         const values *v, float *y, int64_t y_stride) {
     uint16_t keys[DEPTH * 16 * COLS];
-    const values wide = {(const char *)keys, NULL, 2 * 16 * COLS};
+    const values wide = {(const char *)keys, NULL, 2 * 16 * COLS, 0};
     int64_t even = m > FEW ? 0 : n / 2 * 2;
     if (even > 0) code_rows(m, cols, even, w, w_stride, v, y, y_stride);
     if (even == n) return;
-    const values rest = {v->first + even * v->stride, v->scales + even * v->stride, v->stride};
+    const values rest = {v->first + even * v->stride, v->scales + even * v->stride, v->stride,
+                         v->left - even};
     widen_keys(n - even, cols, &rest, keys);
     half_values(m, n - even, cols, w + even, w_stride, &wide, y, y_stride);
 }
@@ -281,7 +284,7 @@ static void attn_values_q8_bf16(int64_t m, int64_t n, int64_t dv, const uint16_t
         for (int64_t c = 0; c < dv; c += 16 * COLS) {
             const values part = {(const char *)(codes + j * v_stride + c),
                                  (const char *)(scales + j * v_stride + c / MK_Q8_GROUP * 2),
-                                 v_stride};
+                                 v_stride, n - j};
             code_values(m, least(DEPTH, n - j), least(16 * COLS, dv - c), w + j, w_stride, &part,
                         y + c, y_stride);
         }

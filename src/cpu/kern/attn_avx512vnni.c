@@ -121,10 +121,10 @@ static void score_part(int64_t m, int64_t n, int64_t d, int64_t l, const uint8_t
     for (int64_t j = 0; j < n; j += KEYS) {
         int64_t keys = least(KEYS, n - j);
         const char *first = (const char *)k + j * k_stride;
-        turn_keys(keys, words, first + l, k_stride, mk_q8_bytes(d), _mm512_set1_epi8(-128),
+        turn_keys(keys, n - j, words, first + l, k_stride, mk_q8_bytes(d), _mm512_set1_epi8(-128),
                   t.codes);
-        turn_keys(keys, (groups + 1) / 2, first + scales, k_stride, 0, _mm512_setzero_si512(),
-                  t.scales);
+        turn_keys(keys, n - j, (groups + 1) / 2, first + scales, k_stride, 0,
+                  _mm512_setzero_si512(), t.scales);
         for (int64_t i = 0; i < m; i += step) {
             queries block = {rows.codes + i * q_stride, rows.scales + i * q_stride, q_stride, words,
                              corrections + i};
