@@ -37,6 +37,12 @@ const void *mc_block_raw(const mc_operand *x, int64_t begin, int64_t n, mc_block
 const float *mc_block_f32(const mc_operand *x, int64_t begin, int64_t n, mc_block *block);
 const int64_t *mc_block_i64(const mc_operand *x, int64_t begin, int64_t n, mc_block *block);
 
+/* Where n f32 of a dense result may be computed at once: its own memory, where it is f32, else the
+ * block, from which they are put. Element by element alone: an operand may lie there. */
+static inline float *mc_block_aim(const mc_operand *out, int64_t begin, mc_block *block) {
+    return out->layout->dtype == MICA_F32 ? (float *)out->data + begin : block->as.f32;
+}
+
 /* Writes elements [begin, begin + n) of a dense result. f32: rounded to the nearest even f16 or
  * bf16; for bool v != 0; for integers towards zero, saturating, NaN to 0. i64: cut to the width of
  * an integer; for bool v != 0; to a float by value. */

@@ -7,26 +7,55 @@
 #include "cpu/rows.h"
 #include "graph/attr.h"
 
+static bool is_rounding(const mc_call *call) {
+    return call->in[0].layout->dtype == MICA_F32 && call->out.layout->dtype == MICA_BF16;
+}
+
 static void astype_range(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
     const mc_call *call = *(const mc_call **)context;
     const mc_operand *x = &call->in[0], *out = &call->out;
+    const mk_kernels *kern = mc_cpu_of(call)->kern;
+    bool narrow = is_rounding(call);
     /* u64 to a float goes by value too, not by the bits of an i64 */
     bool floats = mica_dtype_is_float(x->layout->dtype) || mica_dtype_is_float(out->layout->dtype);
     mc_block block;
     for (int64_t at = begin; at < end; at += MC_BLOCK) {
         int64_t n = end - at < MC_BLOCK ? end - at : MC_BLOCK;
-        if (floats)
+        if (narrow)
+            kern->narrow_bf16(n, mc_block_f32(x, at, n, &block), (uint16_t *)out->data + at);
+        else if (floats)
             mc_block_put_f32(out, at, n, mc_block_f32(x, at, n, &block));
         else
             mc_block_put_i64(out, at, n, mc_block_i64(x, at, n, &block));
     }
 }
 
+/* Rows of f32 that lie apart to bf16. */
+static void round_rows(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const mc_call *call = *(const mc_call **)context;
+    const mc_layout *x = call->in[0].layout;
+    int last = x->ndim - 1;
+    int64_t n = x->shape[last];
+    mc_row_walk walk = mc_row_walk_begin(x, last, begin);
+    for (int64_t r = begin; r < end; r++, mc_row_walk_next(&walk)) {
+        mc_row_walk_fetch(&walk, call->in[0].data, n);
+        mc_cpu_of(call)->kern->narrow_bf16(n, (const float *)call->in[0].data + walk.offset,
+                                           (uint16_t *)call->out.data + r * n);
+    }
+}
+
 mica_status mc_stage_astype(const mc_call *call, mc_stage *stage) {
+    const mc_layout *x = call->in[0].layout;
     const mc_call **context = mc_stage_memory(stage, sizeof *context);
     if (context == NULL) return MICA_OK;
     *context = call;
+    if (is_rounding(call) && !mc_layout_is_dense(x) && x->strides[x->ndim - 1] == 1) {
+        int64_t rows = mc_row_count(x, x->ndim - 1);
+        mc_stage_set(stage, round_rows, context, rows, 16384 / x->shape[x->ndim - 1]);
+        return MICA_OK;
+    }
     mc_stage_set(stage, astype_range, context, mc_layout_size(call->out.layout), 16384);
     return MICA_OK;
 }

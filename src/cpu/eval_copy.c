@@ -1,7 +1,6 @@
 /* Ops that move data and leave it as it is: copies of views, joins, slices written. */
 #include <string.h>
 
-#include "cpu/block.h"
 #include "cpu/copy.h"
 #include "cpu/eval.h"
 #include "cpu/index.h"
@@ -12,28 +11,6 @@ mica_status mc_eval_contiguous(const mc_call *call) {
     mc_copy copy;
     mc_copy_init(&copy, call->out.layout, call->in[0].layout);
     mc_copy_run(call, &copy, call->out.data, call->in[0].data);
-    return MICA_OK;
-}
-
-typedef struct gather_work {
-    const mc_operand *x;
-    char *to;
-    int64_t item;
-} gather_work;
-
-static void gather_range(void *context, int64_t begin, int64_t end, int worker) {
-    (void)worker;
-    const gather_work *w = context;
-    mc_gather(w->x, begin, end - begin, w->to + begin * w->item);
-}
-
-/* In a chain: row by row, where the last axis lies dense. */
-mica_status mc_stage_contiguous(const mc_call *call, mc_stage *stage) {
-    gather_work *w = mc_stage_memory(stage, sizeof *w);
-    if (w == NULL) return MICA_OK;
-    int64_t item = (int64_t)mica_dtype_bytes(call->out.layout->dtype);
-    *w = (gather_work){&call->in[0], call->out.data, item};
-    mc_stage_set(stage, gather_range, w, mc_layout_size(call->out.layout), MC_COPY_GRAIN / item);
     return MICA_OK;
 }
 
@@ -96,38 +73,52 @@ mica_status mc_eval_slice_update_at(const mc_call *call) {
     return MICA_OK;
 }
 
-typedef struct update_work {
-    const mc_operand *update;
-    mc_layout to; /* of the update, with the result's strides */
-    char *data;   /* the result from the update on */
-} update_work;
+typedef struct rows_work {
+    const mc_operand *from;
+    mc_layout to; /* of `from`, with the target's strides */
+    char *data;   /* where its first element goes */
+} rows_work;
 
-/* Rows of the update's last axis. */
-static void update_rows(void *context, int64_t begin, int64_t end, int worker) {
+/* Rows of the last axis, whose elements lie side by side. */
+static void copy_rows(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
-    const update_work *w = context;
+    const rows_work *w = context;
     int last = w->to.ndim - 1;
     int64_t n = w->to.shape[last], item = (int64_t)mica_dtype_bytes(w->to.dtype);
-    const mc_layout *l = w->update->layout;
-    mc_row_walk from = mc_row_walk_begin(l, last, begin);
+    mc_row_walk from = mc_row_walk_begin(w->from->layout, last, begin);
     mc_row_walk to = mc_row_walk_begin(&w->to, last, begin);
-    for (int64_t r = begin; r < end; r++, mc_row_walk_next(&from), mc_row_walk_next(&to))
-        memcpy(w->data + to.offset * item, (const char *)w->update->data + from.offset * item,
+    for (int64_t r = begin; r < end; r++, mc_row_walk_next(&from), mc_row_walk_next(&to)) {
+        mc_row_walk_fetch(&from, w->from->data, n);
+        memcpy(w->data + to.offset * item, (const char *)w->from->data + from.offset * item,
                (size_t)(n * item));
+    }
+}
+
+static void set_rows(mc_stage *stage, rows_work *w, const mc_operand *from, const mc_call *call,
+                     int64_t offset) {
+    *w = (rows_work){.from = from, .to = *from->layout};
+    memcpy(w->to.strides, call->out.layout->strides, sizeof w->to.strides);
+    int64_t item = (int64_t)mica_dtype_bytes(w->to.dtype);
+    int last = w->to.ndim - 1;
+    w->data = (char *)call->out.data + offset * item;
+    mc_stage_set(stage, copy_rows, w, mc_row_count(&w->to, last),
+                 MC_COPY_GRAIN / (w->to.shape[last] * item));
+}
+
+/* In a chain. */
+mica_status mc_stage_contiguous(const mc_call *call, mc_stage *stage) {
+    rows_work *w = mc_stage_memory(stage, sizeof *w);
+    if (w != NULL) set_rows(stage, w, &call->in[0], call, 0);
+    return MICA_OK;
 }
 
 /* In a chain: the rest of the result, where it is not there already, is copied first. */
 mica_status mc_stage_slice_update_at(const mc_call *call, mc_stage *stage) {
-    update_work *w = mc_stage_memory(stage, sizeof *w);
+    rows_work *w = mc_stage_memory(stage, sizeof *w);
     if (w == NULL) return MICA_OK;
     int64_t offset;
     MC_TRY(update_offset(call, &offset));
     mc_copy_base(call, &call->in[0]);
-    *w = (update_work){.update = &call->in[1], .to = *call->in[1].layout};
-    memcpy(w->to.strides, call->out.layout->strides, sizeof w->to.strides);
-    int64_t item = (int64_t)mica_dtype_bytes(w->to.dtype), last = w->to.ndim - 1;
-    w->data = (char *)call->out.data + offset * item;
-    mc_stage_set(stage, update_rows, w, mc_row_count(&w->to, (int)last),
-                 MC_COPY_GRAIN / (w->to.shape[last] * item));
+    set_rows(stage, w, &call->in[1], call, offset);
     return MICA_OK;
 }

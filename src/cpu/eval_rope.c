@@ -82,6 +82,7 @@ static void turn_rows(void *context, int64_t begin, int64_t end, int worker) {
     mc_row_walk walk = mc_row_walk_begin(x->layout, last, begin);
     for (int64_t r = begin; r < end; r++, mc_row_walk_next(&walk)) {
         int64_t table = w->tables == 1 ? 0 : walk.coords[0], position = walk.coords[last - 1];
+        mc_row_walk_fetch(&walk, x->data, w->d);
         const float *cosines = w->table + (table * w->len + position) * 2 * w->half;
         const float *row = mc_row_see(w->kern, x->layout->dtype, x->data, walk.offset,
                                       x->layout->strides[last], w->d, from);

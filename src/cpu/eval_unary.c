@@ -25,8 +25,9 @@ static void range(void *context, int64_t begin, int64_t end, int worker) {
     for (int64_t at = begin; at < end; at += MC_BLOCK) {
         int64_t n = end - at < MC_BLOCK ? end - at : MC_BLOCK;
         if (floats) {
-            w->floats(n, mc_block_f32(x, at, n, &a), y.as.f32);
-            mc_block_put_f32(out, at, n, y.as.f32);
+            float *to = mc_block_aim(out, at, &y);
+            w->floats(n, mc_block_f32(x, at, n, &a), to);
+            if (to == y.as.f32) mc_block_put_f32(out, at, n, to);
         } else {
             w->ints(n, mc_block_i64(x, at, n, &a), y.as.i64);
             mc_block_put_i64(out, at, n, y.as.i64);
@@ -47,12 +48,12 @@ static mica_status run(const mc_call *call, mc_stage *stage, int64_t grain, floa
     return MICA_OK;
 }
 
-#define FLOATS(name, expr)                                                               \
-    static void name##_floats(int64_t n, const float *restrict xs, float *restrict ys) { \
-        for (int64_t i = 0; i < n; i++) {                                                \
-            float x = xs[i];                                                             \
-            ys[i] = (expr);                                                              \
-        }                                                                                \
+#define FLOATS(name, expr)                                             \
+    static void name##_floats(int64_t n, const float *xs, float *ys) { \
+        for (int64_t i = 0; i < n; i++) {                              \
+            float x = xs[i];                                           \
+            ys[i] = (expr);                                            \
+        }                                                              \
     }
 /* x is the value, u its bits. The result is cut to the operand's width. */
 #define INTS(name, expr)                                                                   \
