@@ -19,15 +19,25 @@ static mica_array normalise(const pass *p, mica_array x, mica_array weight) {
 /* [B, L, heads * D] -> [B, heads, L, D], each row normalised where there is a norm. */
 static mica_array split_heads(const pass *p, mica_array x, int64_t heads, mica_array norm) {
     static const int axes[] = {0, 2, 1, 3};
-    const int64_t shape[] = {p->batch, p->length, heads, p->lm->spec.head_dim};
+    const int64_t shape[] = {p->batch, mica_array_dim(x, 1), heads, p->lm->spec.head_dim};
     return mica_transpose(p->s, normalise(p, mica_reshape(p->s, x, shape, 4), norm), axes);
 }
 
-static mica_array turn(const pass *p, mica_array x, int rope) {
+/* Rows [first, L) of x [B, L, ...]. */
+static mica_array rows_from(const pass *p, mica_array x, int64_t first) {
+    return first ? mica_slice_axis(p->s, x, 1, first, p->length) : x;
+}
+
+/* A place, i32 [], moved on by some rows. */
+static mica_array further(const pass *p, mica_array place, int64_t rows) {
+    return rows ? mica_add(p->s, place, mica_i32(p->s, (int32_t)rows)) : place;
+}
+
+static mica_array turn(const pass *p, mica_array x, mica_array position, int rope) {
     const mc_rope_spec *spec = &p->lm->spec.ropes[rope];
     mica_rope_options options = {.base = (float)spec->base};
     if (!spec->llama3) options.scale = (float)(1.0 / spec->factor);
-    return mica_rope(p->s, x, p->position, p->lm->freqs[rope], &options);
+    return mica_rope(p->s, x, position, p->lm->freqs[rope], &options);
 }
 
 static mica_array to_kv(const pass *p, mica_array x) {
@@ -35,12 +45,16 @@ static mica_array to_kv(const pass *p, mica_array x) {
     return mica_astype(p->s, x, p->lm->kv_dtype);
 }
 
-/* q [B, heads, L, D] over what a store holds behind this chunk's k and v, which are of its type -> as q. */
-static mica_array look_back(const pass *p, const mc_kv_store *store, int layer, mica_array q,
-                            mica_array k, mica_array v) {
+/* q [B, heads, L - first, D] over what a store holds behind this chunk's k and v, which are of its type
+ * -> as q. */
+static mica_array look_back(const pass *p, const mc_kv_store *store, int layer, int64_t first,
+                            mica_array q, mica_array k, mica_array v) {
     const mc_decoder_spec *spec = &p->lm->spec;
     mc_attended seen = {.k = k, .v = v, .window = spec->layers[layer].window};
-    if (store) seen = store->append(store->context, p->s, layer, k, v);
+    if (store) {
+        seen = store->append(store->context, p->s, layer, k, v);
+        seen.offset = further(p, seen.offset, first);
+    }
     mica_sdpa_options options = {
         .scale = (float)spec->attention_scale,
         .causal = true,
@@ -52,18 +66,18 @@ static mica_array look_back(const pass *p, const mc_kv_store *store, int layer, 
 }
 
 /* The same where each row of the batch has a store of its own, of its own length. */
-static mica_array look_back_by_rows(const pass *p, int layer, mica_array q, mica_array k,
-                                    mica_array v) {
+static mica_array look_back_by_rows(const pass *p, int layer, int64_t first, mica_array q,
+                                    mica_array k, mica_array v) {
     mica_array y[MC_MOST_ROWS];
     for (int64_t b = 0; b < p->batch; b++)
         y[b] =
-            look_back(p, &p->store->rows[b], layer, mica_slice_axis(p->s, q, 0, b, b + 1),
+            look_back(p, &p->store->rows[b], layer, first, mica_slice_axis(p->s, q, 0, b, b + 1),
                       mica_slice_axis(p->s, k, 0, b, b + 1), mica_slice_axis(p->s, v, 0, b, b + 1));
     return mica_concatenate(p->s, y, (int)p->batch, 0);
 }
 
-/* x [B, L, hidden], already normalised -> [B, L, hidden] */
-static mica_array attend(const pass *p, int layer, mica_array x) {
+/* x [B, L, hidden], already normalised -> rows [first, L) of [B, L, hidden]; keys and values of all */
+static mica_array attend(const pass *p, int layer, int64_t first, mica_array x) {
     static const int axes[] = {0, 2, 1, 3};
     const mc_decoder_spec *spec = &p->lm->spec;
     const mc_lm_layer *w = &p->lm->layers[layer];
@@ -72,17 +86,18 @@ static mica_array attend(const pass *p, int layer, mica_array x) {
     mica_scope *s = p->s;
     assert(!store || !store->rows || p->batch <= MC_MOST_ROWS);
 
-    mica_array q = split_heads(p, mc_linear_apply(s, &w->q, x), spec->heads, w->q_norm);
+    mica_array asked = mc_linear_apply(s, &w->q, rows_from(p, x, first));
+    mica_array q = split_heads(p, asked, spec->heads, w->q_norm);
     mica_array k = split_heads(p, mc_linear_apply(s, &w->k, x), spec->kv_heads, w->k_norm);
     mica_array v = split_heads(p, mc_linear_apply(s, &w->v, x), spec->kv_heads, MICA_NONE);
-    q = turn(p, q, rope);
-    k = turn(p, k, rope);
+    q = turn(p, q, further(p, p->position, first), rope);
+    k = turn(p, k, p->position, rope);
     if (store && store->look) store->look(store->look_context, layer, q, k);
     k = to_kv(p, k);
     v = to_kv(p, v);
-    mica_array y = store && store->rows ? look_back_by_rows(p, layer, q, k, v)
-                                        : look_back(p, store, layer, q, k, v);
-    const int64_t shape[] = {p->batch, p->length, spec->heads * spec->head_dim};
+    mica_array y = store && store->rows ? look_back_by_rows(p, layer, first, q, k, v)
+                                        : look_back(p, store, layer, first, q, k, v);
+    const int64_t shape[] = {p->batch, p->length - first, spec->heads * spec->head_dim};
     y = mica_reshape(s, mica_transpose(s, y, axes), shape, 3);
     return mc_linear_apply(s, &w->o, y);
 }
@@ -121,15 +136,18 @@ mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_ar
     mica_array x = mc_linear_rows(s, &lm->embed, ids);
     if (scale != 1.0f) x = mica_multiply(s, x, mica_f32(s, scale));
 
+    /* Of the last layer's rows only those that somebody asks for, behind its keys and values. */
+    int64_t last = wanted == MC_LAST_LOGITS && !(store && store->look) ? p.length - 1 : 0;
     for (int i = 0; i < lm->spec.n_layers; i++) {
         const mc_lm_layer *w = &lm->layers[i];
-        mica_array y = attend(&p, i, normalise(&p, x, w->attention_norm));
-        x = mica_add(s, x, normalise(&p, y, w->attention_post_norm));
+        int64_t first = i == lm->spec.n_layers - 1 ? last : 0;
+        mica_array y = attend(&p, i, first, normalise(&p, x, w->attention_norm));
+        x = mica_add(s, rows_from(&p, x, first), normalise(&p, y, w->attention_post_norm));
         y = mlp(&p, w, normalise(&p, x, w->mlp_norm));
         x = mica_add(s, x, normalise(&p, y, w->mlp_post_norm));
     }
     if (wanted == MC_NO_LOGITS) return MICA_NONE;
-    if (wanted == MC_LAST_LOGITS) x = mica_slice_axis(s, x, 1, p.length - 1, p.length);
+    if (wanted == MC_LAST_LOGITS && last == 0) x = rows_from(&p, x, p.length - 1);
     x = normalise(&p, x, lm->norm);
     return wanted == MC_HIDDEN ? x : mc_lm_head(s, lm, x);
 }
