@@ -1,8 +1,11 @@
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE  /* MAP_ANON */
+#define _DARWIN_C_SOURCE /* the same there */
 
 #include "base/system.h"
+#include "base/alloc.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <time.h>
 
 uint64_t mc_now_us(void) {
@@ -14,6 +17,16 @@ uint64_t mc_now_us(void) {
 bool mc_local_time(struct tm *now) {
     time_t seconds = time(NULL);
     return seconds != (time_t)-1 && localtime_r(&seconds, now);
+}
+
+void *mc_pages_alloc(size_t bytes) {
+    if (mc_alloc_should_fail()) return NULL;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
+void mc_pages_free(void *memory, size_t bytes) {
+    if (memory) munmap(memory, bytes);
 }
 
 static const size_t least_stack = (size_t)4 << 20;

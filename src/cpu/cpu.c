@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define ALIGNMENT 64u
-#define RUNS_A_THREAD 8 /* so that a slow core does not hold the others */
+#define PAGES_FROM ((size_t)1 << 20) /* bytes of an array that is no part of the heap */
+#define RUNS_A_THREAD 8              /* so that a slow core does not hold the others */
 
 /* What *state points to: cpu first, so that mc_cpu_of finds it. */
 typedef struct cpu_state {
@@ -95,13 +96,15 @@ static void cpu_info(const void *state, mica_device_info *info) {
 
 static void *cpu_alloc(void *state, size_t bytes) {
     (void)state;
-    return mc_aligned_alloc(ALIGNMENT, bytes);
+    return bytes < PAGES_FROM ? mc_aligned_alloc(ALIGNMENT, bytes) : mc_pages_alloc(bytes);
 }
 
 static void cpu_free(void *state, void *data, size_t bytes) {
     (void)state;
-    (void)bytes;
-    mc_free(data);
+    if (bytes < PAGES_FROM)
+        mc_free(data);
+    else
+        mc_pages_free(data, bytes);
 }
 
 static mc_kernel cpu_find(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
