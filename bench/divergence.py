@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How far `fast` arithmetic is from `exact` on text of the kind that the default model was made from:
 descriptions of Debian 12's packages, drawn at random. Most of them the model has seen; those that cost
-it more than 3 nats a token it has not.
+it more than 3 nats a token count as unseen, for which ones were held out is not known.
 
     python3 bench/divergence.py BUILD_DIR TRANSLATION [--count 300] [--seed 5] [OPTION...]
 
@@ -24,7 +24,7 @@ UNSEEN = 3  # nats a token
 
 def documents(path):
     """Descriptions as the model was trained on them: name, summary, and paragraphs of one line."""
-    opened = lzma.open(path, "rt") if path.suffix == ".xz" else path.open()
+    opened = (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf-8")
     with opened as file:
         for entry in file.read().split("\n\n"):
             package, description = PACKAGE.search(entry), DESCRIPTION.search(entry)
@@ -38,7 +38,7 @@ def documents(path):
 
 def evaluate(mica, options, text):
     ran = subprocess.run([mica, "eval", "-q", "--json", "--compare", "exact", *options],
-                         input=text, capture_output=True, text=True, check=True)
+                         input=text, stdout=subprocess.PIPE, encoding="utf-8", check=True)
     return json.loads(ran.stdout)
 
 

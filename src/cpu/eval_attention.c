@@ -2,8 +2,8 @@
  * their softmax into scratch, then the weighted sum of values.
  *
  * Scores are dot products, a row's total is a sum of integers, and its values are summed over the
- * keys in rising order: what a query gets depends on the keys that it sees alone, not on the block it
- * is in, on hidden keys before them, or on the number of threads. Query heads that share K and V are
+ * keys in rising order: what a query gets depends on the keys that it sees alone (those it does not see being
+ * finite: their weight is 0), not on the block it is in, on hidden keys before them, or on the number of threads. Query heads that share K and V are
  * multiplied together, so that these are read once.
  *
  * Keys and values in bf16 are multiplied as they are where the machine can, by queries and weights
@@ -546,8 +546,7 @@ static void value_parts(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
-static void attend_in_parts(together *all) {
-    const attention *at = all->each; /* the others are like it, or nearly */
+static void attend_in_parts(together *all, const attention *at) {
     int64_t key_work = all->rows * at->lk * at->d / all->key_parts;
     int64_t value_work = all->rows * at->lk * at->dv / all->column_parts;
     const int64_t exp_work = 16; /* a weight costs that many products */
@@ -634,7 +633,9 @@ mica_status mc_eval_sdpa(const mc_call *call) {
         add_call(&all, &all.each[n++]);
     }
     if (all.blocks == 0) return MICA_OK;
-    const attention *at = all.each;
+    const attention *at = all.each; /* the one of most keys says what is worth a task */
+    for (int i = 1; i < call->joint && all.each[i].call != NULL; i++)
+        if (all.each[i].lk > at->lk) at = &all.each[i];
     int64_t work = all.rows * span_of(at) * at->d;
     all.split = all.threads > 1 && all.blocks < 2 * all.threads && work > 2 * MC_SMALL_WORK;
     all.key_parts = all.column_parts = (enough - 1) / all.blocks + 1;
@@ -643,7 +644,7 @@ mica_status mc_eval_sdpa(const mc_call *call) {
     all.scratch = mc_run_scratch(call->run, (size_t)floats * sizeof *all.scratch);
     if (all.scratch == NULL) return MICA_ENOMEM;
     if (all.split)
-        attend_in_parts(&all);
+        attend_in_parts(&all, at);
     else
         mc_cpu_for(call, all.blocks, mc_grain(all.rows * at->lk * at->d), attend, &all);
     return MICA_OK;

@@ -266,13 +266,20 @@ static void drop_taken_leaves(mc_run *run) {
     }
 }
 
+/* Whether all that the run reads are leaves. What was computed before it would stay as it is. */
+static bool reads_leaves(const mc_run *run) {
+    for (uint32_t i = 0; i < run->plan->n_leaves; i++)
+        if (mc_scope_node(run->scope, run->leaves[i])->op != MC_OP_LEAF) return false;
+    return true;
+}
+
 static mica_status finish(mc_run *run, bool keep) {
     workspace *w = mc_scope_space(run->scope);
     mica_status status = run->status;
     drop_taken_leaves(run);
     if (status == MICA_OK) status = attach_targets(run);
     release_memory(run);
-    if (keep && status == MICA_OK)
+    if (keep && status == MICA_OK && reads_leaves(run))
         w->kept = run;
     else
         mc_run_put(run);

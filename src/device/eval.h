@@ -16,7 +16,8 @@
 
 #include <stdbool.h>
 
-/* As mica_eval_n; what had to be computed for it can be computed again. */
+/* As mica_eval_n; what had to be computed for it can be computed again, if it was computed from leaves
+ * alone: nothing is kept where a part of it was evaluated before. */
 mica_status mc_eval_keep(mica_scope *s, const mica_array *xs, size_t n);
 
 /* Whether an evaluation of s is kept. */

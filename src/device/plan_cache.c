@@ -114,6 +114,7 @@ void mc_run_put(mc_run *run) {
     mc_plan_cache *cache = &run->device->plans;
     mc_cached_plan *entry = run->entry;
     pthread_mutex_lock(&cache->lock);
+    entry->used = ++cache->clock; /* a run that was kept may have been used all the while */
     if (entry->spare == NULL)
         entry->spare = run;
     else

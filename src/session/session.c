@@ -234,7 +234,9 @@ static mica_status run_pass(mc_session *session, const int32_t *ids, int64_t n,
     } else {
         MC_TRY(record_pass(session, s, ids, n, wish, &count));
         MC_TRY(bind_pass(session, ids, false));
-        MC_TRY(mc_eval_keep(s, MC_BUFFER_AT(&session->arrays, mica_array), count));
+        const mica_array *arrays = MC_BUFFER_AT(&session->arrays, mica_array);
+        bool keep = session->graph.n > 0;
+        MC_TRY(keep ? mc_eval_keep(s, arrays, count) : mica_eval_n(s, arrays, count));
         mc_scope_reset(home);
         session->turn = 1 - session->turn;
     }

@@ -365,10 +365,22 @@ static void test_a_scope_outlives_its_device(void **state) {
     (void)f;
 }
 
+/* What was computed before would stay as it is, whatever its leaves become: then nothing is kept. */
+static void test_parts_computed_before(void **state) {
+    fixture *f = *state;
+    mica_scope *s = f->step.s;
+    mica_array squares = mica_square(s, zeros(s)), sum = mica_sum(s, squares, NULL, 0, false);
+    assert_int_equal(mica_eval(s, squares), MICA_OK);
+    assert_int_equal(mc_eval_keep(s, &sum, 1), MICA_OK);
+    assert_false(mc_eval_kept(s));
+    assert_int_equal(mc_eval_again(s), MICA_EINVAL);
+}
+
 #define IN_SCOPES(name) cmocka_unit_test_setup_teardown(name, open_scopes, close_scopes)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        IN_SCOPES(test_parts_computed_before),
         IN_SCOPES(test_steps_neither_look_plans_up_nor_allocate),
         IN_SCOPES(test_what_others_hold_stays),
         IN_SCOPES(test_later_nodes_see_the_new_values),

@@ -384,7 +384,7 @@ static void matvec_bytes(const mk_qrows *w, int64_t n, const mk_xrows *x, float 
 static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                    int64_t y_stride) {
     room fit = room_of(w->mode == MK_AFFINE ? w->bits : MK_FAST_E2M1_BITS);
-    mk_find_first_pages(w->codes);
+    mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + FETCHED_AHEAD);
     if (m == 1 && w->bits != 4) {
         matvec_bytes(w, n, x, y);
         return;

@@ -315,7 +315,7 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
                    int64_t y_stride) {
     form f = form_of(w);
     one_fn one = one_of(f, w->group);
-    mk_find_first_pages(w->codes);
+    mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + FETCHED_AHEAD);
     int64_t parts = (m + STREAMED - 1) / STREAMED;
     for (int64_t i = 0, count; i < m; i += count, parts--) {
         count = (m - i + parts - 1) / parts;

@@ -16,9 +16,10 @@ static inline void mk_find_pages(uintptr_t first, int64_t bytes) {
         __builtin_prefetch((const void *)at, 0, 2);
 }
 
-/* Where rows begin to be read: the pages that mk_find_next_pages will not ask for. */
-static inline void mk_find_first_pages(const void *rows) {
-    mk_find_pages((uintptr_t)rows, MK_PAGES_AHEAD);
+/* Where rows begin to be read: the pages that mk_find_next_pages will not ask for, whose first `next` is
+ * `bytes` past them. */
+static inline void mk_find_first_pages(const void *rows, int64_t bytes) {
+    mk_find_pages((uintptr_t)rows, bytes + MK_PAGES_AHEAD);
 }
 
 /* The pages of `bytes` bytes, MK_PAGES_AHEAD past `next`: past the last rows as well, for most often more
