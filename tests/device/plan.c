@@ -260,26 +260,23 @@ static void a_backend_without_chains_has_none(void **state) {
     expect_runs(f, &x, 1, (uint32_t[]){3, 1, 0});
 }
 
+#define WITH_DEVICE(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(products_of_one_x_run_together, open_fixture,
-                                        close_fixture),
-        cmocka_unit_test_setup_teardown(products_that_wait_for_others_do_not, open_fixture,
-                                        close_fixture),
-        cmocka_unit_test_setup_teardown(no_more_than_a_kernel_takes, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(attention_of_rows_runs_together, open_fixture,
-                                        close_fixture),
-        cmocka_unit_test_setup_teardown(attention_keeps_other_joints, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(attention_that_waits_does_not, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(rows_go_through_many_steps, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(other_rows_end_a_chain, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(a_chain_takes_the_axis_that_goes_on, open_fixture,
-                                        close_fixture),
-        cmocka_unit_test_setup_teardown(one_row_of_many_is_no_row, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(rows_that_others_read_stay, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(no_longer_than_a_kernel_takes, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(a_backend_without_chains_has_none, open_fixture,
-                                        close_fixture),
+        WITH_DEVICE(products_of_one_x_run_together),
+        WITH_DEVICE(products_that_wait_for_others_do_not),
+        WITH_DEVICE(no_more_than_a_kernel_takes),
+        WITH_DEVICE(attention_of_rows_runs_together),
+        WITH_DEVICE(attention_keeps_other_joints),
+        WITH_DEVICE(attention_that_waits_does_not),
+        WITH_DEVICE(rows_go_through_many_steps),
+        WITH_DEVICE(other_rows_end_a_chain),
+        WITH_DEVICE(a_chain_takes_the_axis_that_goes_on),
+        WITH_DEVICE(one_row_of_many_is_no_row),
+        WITH_DEVICE(rows_that_others_read_stay),
+        WITH_DEVICE(no_longer_than_a_kernel_takes),
+        WITH_DEVICE(a_backend_without_chains_has_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -414,12 +414,18 @@ static void compare_all(mica_device *device) {
     }
 }
 
-static void test_every_way_gives_the_same_bits(void **state) {
-    (void)state;
+static void compare_by(const mc_backend *backend, int threads) {
     mica_device *device = NULL;
-    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 2}, &device), 0);
+    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = threads}, &device),
+                     0);
+    device->backend = backend;
     compare_all(device);
     mica_device_close(&device);
+}
+
+static void test_every_way_gives_the_same_bits(void **state) {
+    (void)state;
+    compare_by(&mc_backend_cpu, 2);
 }
 
 static mc_kernel find_plain(const void *state, mc_op op, const void *attr,
@@ -430,13 +436,9 @@ static mc_kernel find_plain(const void *state, mc_op op, const void *attr,
 
 static void test_so_do_decompositions(void **state) {
     (void)state;
-    mica_device *device = NULL;
-    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device), 0);
     mc_backend plain = mc_backend_cpu;
     plain.find = find_plain;
-    device->backend = &plain;
-    compare_all(device);
-    mica_device_close(&device);
+    compare_by(&plain, 1);
 }
 
 static int chained; /* steps */
@@ -456,26 +458,18 @@ static mica_status run_backwards(const mc_call *call) {
 
 static void test_so_do_rows_of_chains(void **state) {
     (void)state;
-    mica_device *device = NULL;
-    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device), 0);
     mc_backend backwards = mc_backend_cpu;
     backwards.chain = run_backwards;
-    device->backend = &backwards;
-    compare_all(device);
+    compare_by(&backwards, 1);
     assert_true(chained > 1000);
-    mica_device_close(&device);
 }
 
 static void test_so_do_steps_without_chains(void **state) {
     (void)state;
-    mica_device *device = NULL;
-    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device), 0);
     mc_backend apart = mc_backend_cpu;
     apart.rows = NULL;
     apart.chain = NULL;
-    device->backend = &apart;
-    compare_all(device);
-    mica_device_close(&device);
+    compare_by(&apart, 1);
 }
 
 int main(void) {

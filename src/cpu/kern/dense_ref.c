@@ -3,13 +3,6 @@
 #include "cpu/kern/dense.h"
 #include "cpu/kern/ref.h"
 
-static void matmul_nt(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
-    for (int64_t j = 0; j < n; j++)
-        for (int64_t i = 0; i < m; i++)
-            y[i * y_stride + j] = mk_ref_dot(k, x + i * x_stride, w + j * w_stride);
-}
-
 static void widen_f16(int64_t n, const uint16_t *x, float *y) {
     for (int64_t i = 0; i < n; i++)
         y[i] = mk_from_f16(x[i]);
@@ -33,18 +26,19 @@ static float dot_half(int64_t k, const float *x, const uint16_t *w,
     return mk_ref_total(&sum);
 }
 
-static void matmul_nt_f16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                          const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    for (int64_t j = 0; j < n; j++)
-        for (int64_t i = 0; i < m; i++)
-            y[i * y_stride + j] = dot_half(k, x + i * x_stride, w + j * w_stride, widen_f16);
-}
-
-static void matmul_nt_bf16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    for (int64_t j = 0; j < n; j++)
-        for (int64_t i = 0; i < m; i++)
-            y[i * y_stride + j] = dot_half(k, x + i * x_stride, w + j * w_stride, widen_bf16);
+static inline void nt_any(mk_type type, int64_t m, int64_t n, int64_t k, const float *x,
+                          int64_t x_stride, const void *w, int64_t w_stride, float *y,
+                          int64_t y_stride) {
+    for (int64_t j = 0; j < n; j++) {
+        const char *row = (const char *)w + j * w_stride * mk_type_bytes(type);
+        for (int64_t i = 0; i < m; i++) {
+            const float *a = x + i * x_stride;
+            const void *b = row;
+            y[i * y_stride + j] = type == MK_F32
+                                      ? mk_ref_dot(k, a, b)
+                                      : dot_half(k, a, b, type == MK_F16 ? widen_f16 : widen_bf16);
+        }
+    }
 }
 
 /* Products of two bf16 are exact in f32. */
@@ -78,20 +72,7 @@ static inline void nn_any(mk_type type, int64_t m, int64_t n, int64_t k, const f
     }
 }
 
-static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nn_any(MK_F32, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
-static void matmul_nn_f16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                          const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nn_any(MK_F16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
-static void matmul_nn_bf16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nn_any(MK_BF16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
+#include "cpu/kern/dense_types.h"
 
 static void narrow_f16(int64_t n, const float *x, uint16_t *y) {
     for (int64_t i = 0; i < n; i++)
@@ -104,13 +85,8 @@ static void narrow_bf16(int64_t n, const float *x, uint16_t *y) {
 }
 
 void mk_dense_ref(mk_kernels *kernels) {
-    kernels->matmul_nt = matmul_nt;
-    kernels->matmul_nt_f16 = matmul_nt_f16;
-    kernels->matmul_nt_bf16 = matmul_nt_bf16;
+    set_products(kernels);
     kernels->matmul_bf16 = matmul_bf16;
-    kernels->matmul_nn = matmul_nn;
-    kernels->matmul_nn_f16 = matmul_nn_f16;
-    kernels->matmul_nn_bf16 = matmul_nn_bf16;
     kernels->widen_f16 = widen_f16;
     kernels->widen_bf16 = widen_bf16;
     kernels->narrow_f16 = narrow_f16;

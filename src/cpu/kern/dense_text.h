@@ -32,21 +32,6 @@ MK_INLINE void nt_any(mk_type type, int64_t m, int64_t n, int64_t k, const float
     }
 }
 
-static void matmul_nt(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nt_any(MK_F32, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
-static void matmul_nt_f16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                          const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nt_any(MK_F16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
-static void matmul_nt_bf16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nt_any(MK_BF16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
 MK_INLINE void nn_any(mk_type type, int64_t m, int64_t n, int64_t k, const float *x,
                       int64_t x_stride, const void *w, int64_t w_stride, float *y,
                       int64_t y_stride) {
@@ -57,26 +42,4 @@ MK_INLINE void nn_any(mk_type type, int64_t m, int64_t n, int64_t k, const float
     }
 }
 
-static void matmul_nn(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                      const float *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nn_any(MK_F32, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
-static void matmul_nn_f16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                          const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nn_any(MK_F16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
-static void matmul_nn_bf16(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    nn_any(MK_BF16, m, n, k, x, x_stride, w, w_stride, y, y_stride);
-}
-
-static void set_products(mk_kernels *kernels) {
-    kernels->matmul_nt = matmul_nt;
-    kernels->matmul_nt_f16 = matmul_nt_f16;
-    kernels->matmul_nt_bf16 = matmul_nt_bf16;
-    kernels->matmul_nn = matmul_nn;
-    kernels->matmul_nn_f16 = matmul_nn_f16;
-    kernels->matmul_nn_bf16 = matmul_nn_bf16;
-}
+#include "cpu/kern/dense_types.h"
