@@ -280,7 +280,7 @@ static bool run_steps(void *arg) {
     mica_scope_close(&f.step.s);
     mica_scope_close(&f.outer);
     assert_int_equal(mica_device_active_bytes(device), 0);
-    mica_device_clear_cache(device);
+    test_forget_plans(device);
     return ok;
 }
 

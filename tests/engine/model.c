@@ -397,7 +397,7 @@ static bool talk(void *arg) {
     mica_stream *stream = NULL;
     mica_token token;
     const mica_model_options options = {.device = a->device};
-    mica_device_clear_cache(a->device);
+    test_forget_plans(a->device);
     mica_status status = mica_model_open(a->path, &options, &model);
     if (status == MICA_OK) status = mica_session_open(model, NULL, &session);
     if (status == MICA_OK)

@@ -395,7 +395,7 @@ static bool all_tasks(void *arg) {
     float *vector = NULL;
     size_t n;
     uint64_t idle = mica_device_active_bytes(device);
-    mica_device_clear_cache(device);
+    test_forget_plans(device);
     mica_status status = mica_embed(model, "The old", 0, NULL, &vector, &n);
     if (!status) status = mica_score(model, "The old", 0, NULL, &score);
     if (!status) status = mica_inspect_attention(model, "The", 0, layers, 1, NULL, &attention);

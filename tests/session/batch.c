@@ -481,7 +481,7 @@ static bool run_batch(void *arg) {
         {.options = &options}, {.options = &options}, {.options = &options}};
     mica_batch_results *results;
     bool good = true;
-    mica_device_clear_cache(r->f.device);
+    test_forget_plans(r->f.device);
     mica_status status =
         try_batch(&r->model, &r->p, items, 3, &(mica_batch_options){.parallel = 2}, &results);
     if (status != MICA_OK) {

@@ -195,7 +195,7 @@ static bool classify_once(void *arg) {
     const int32_t ids[] = {4, 5, 6}, labels[] = {9};
     const prompts p = {{ids, ids}, {3, 2}};
     mica_classify_results *results;
-    mica_device_clear_cache(f->device);
+    test_forget_plans(f->device);
     mica_status status = try_classify(
         &model, &p, 2, labels,
         &(mica_classify_options){.labels = names, .label_count = 1, .logits = true}, &results);

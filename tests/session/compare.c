@@ -179,8 +179,8 @@ static bool compare_once(void *arg) {
     const int32_t ids[] = {3, 4, 5, 6};
     mc_session_model p = shared_of(&reference), q = shared_of(&other);
     mica_comparison sums = {0};
-    mica_device_clear_cache(reference.device);
-    mica_device_clear_cache(other.device);
+    test_forget_plans(reference.device);
+    test_forget_plans(other.device);
     mica_status status = mc_compare(&p, &q, ids, 4, &(mica_task_options){0}, &sums);
     assert_true(status == MICA_OK || status == MICA_ENOMEM);
     assert_int_equal(sums.count, status == MICA_OK ? 3 : 0);

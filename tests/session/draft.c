@@ -533,7 +533,7 @@ static bool answer_ahead(void *arg) {
     const mica_generate_options options = {.max_tokens = 12, .draft_tokens = 7};
     mc_session *session = NULL;
     mc_stream *stream = NULL;
-    mica_device_clear_cache(fixture.device);
+    test_forget_plans(fixture.device);
     mica_status status = mc_session_open(&speaking, 0, &session);
     if (status == MICA_OK && arg) status = mc_session_set_draft(session, &speaking);
     if (status == MICA_OK) status = mc_stream_open(session, prompt, 70, &options, &stream);

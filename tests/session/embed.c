@@ -145,7 +145,7 @@ static bool embed_once(void *arg) {
     mc_session_model model = shared_of(f);
     const int32_t ids[] = {3, 4, 5, 6};
     float *vector;
-    mica_device_clear_cache(f->device);
+    test_forget_plans(f->device);
     mica_status status = mc_embed(&model, ids, 4, &(mica_embed_options){0}, &vector);
     assert_true(status == MICA_OK || (status == MICA_ENOMEM && !vector));
     mica_free(vector);

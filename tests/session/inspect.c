@@ -189,7 +189,7 @@ static bool inspect_once(void *arg) {
     mc_session_model model = {.lm = f->lm, .device = f->device};
     const int32_t ids[] = {3, 4, 5, 6};
     mica_attention *found;
-    mica_device_clear_cache(f->device);
+    test_forget_plans(f->device);
     mica_status status = mc_inspect(&model, ids, 4, NULL, 0, &no_options, &found);
     assert_true(status == MICA_OK || (status == MICA_ENOMEM && !found));
     mica_attention_free(&found);

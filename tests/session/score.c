@@ -137,7 +137,7 @@ static bool score_once(void *arg) {
     mc_session_model model = shared_of(f);
     const int32_t ids[] = {3, 4, 5, 6};
     mica_score_result *r;
-    mica_device_clear_cache(f->device);
+    test_forget_plans(f->device);
     mica_status status = mc_score(&model, ids, 4, &(mica_task_options){0}, &r);
     assert_true(status == MICA_OK || (status == MICA_ENOMEM && !r));
     mica_score_free(&r);

@@ -733,7 +733,7 @@ static bool open_and_next(void *arg) {
     mc_stream *stream = NULL;
     mica_token token;
     (void)arg;
-    mica_device_clear_cache(fixture.device);
+    test_forget_plans(fixture.device);
     const mica_generate_options options = {.max_tokens = 2,
                                            .logit_bias = &bias,
                                            .logit_bias_count = 1,

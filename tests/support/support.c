@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "device/device.h"
+
 const char *test_fixtures_dir(void) {
     const char *dir = getenv("MICA_FIXTURES");
     return dir && *dir ? dir : MICA_DEFAULT_FIXTURES;
@@ -174,4 +176,13 @@ uint64_t test_fail_each_allocation(bool (*body)(void *arg), void *arg) {
         }
         if (done) fail_msg("succeeded although allocation %llu failed", (unsigned long long)n);
     }
+}
+
+void test_forget_plans(mica_device *device) {
+    mc_plan_cache *plans = &device->plans;
+    for (uint32_t i = 0; i < plans->count; i++)
+        assert_int_equal(plans->entries[i]->users, 1);
+    mc_plan_cache_deinit(plans);
+    assert_int_equal(mc_plan_cache_init(plans), MICA_OK);
+    mica_device_clear_cache(device);
 }

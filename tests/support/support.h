@@ -6,6 +6,7 @@
 #define SUPPORT_SUPPORT_H
 
 #include "base/alloc.h"
+#include <mica/device.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,5 +68,9 @@ void test_regain_rights(void);
  * nothing behind where it did not. At least one round must fail: a body that allocates nothing has
  * no business here. Returns the number of rounds that failed. */
 uint64_t test_fail_each_allocation(bool (*body)(void *arg), void *arg);
+
+/* Lets a device that computes nothing, and keeps nothing to be computed again, forget its plans and its
+ * free memory: the next evaluation allocates what the first one did. */
+void test_forget_plans(mica_device *device);
 
 #endif
