@@ -4,7 +4,8 @@
 #include "cpu/quant.h"
 #include "cpu/rows.h"
 
-#define OWN_BYTES 512 /* enough for most ops: no memory has to be asked for */
+#define OWN_BYTES 512   /* enough for most ops: no memory has to be asked for */
+#define ROWS_A_THREAD 4 /* of a chain: then the thread with one row more is not much later */
 
 typedef enum operands { ALL, FIRST, SECOND } operands;
 
@@ -41,6 +42,11 @@ mc_row_form mc_chain_form(const void *state, mc_op op, const void *attr, const m
     if (second) return (mc_row_form){.by_row = 2};
     uint32_t all = (UINT32_C(1) << n_in) - 1;
     return (mc_row_form){.by_row = stage_table[op].by_row == ALL ? all : 1, .result = true};
+}
+
+int64_t mc_chain_enough_rows(const void *state) {
+    const mc_cpu *cpu = state;
+    return (int64_t)ROWS_A_THREAD * cpu->threads;
 }
 
 /* ---- making a chain ---- */
@@ -111,9 +117,19 @@ static double worth(const mc_chain *chain) {
     return sum;
 }
 
+/* Whether rows are so few that each stage by itself, which has more parts, is done sooner: the others
+ * wait longer for the thread with most rows than a region costs for each stage but one. A region costs
+ * about what is worth a thread. */
+static bool is_coarse(const mc_chain *chain, int64_t rows) {
+    const mc_cpu *cpu = mc_cpu_of(chain->call);
+    if (rows < cpu->threads || rows >= mc_chain_enough_rows(cpu)) return rows < cpu->threads;
+    double most = (double)((rows - 1) / cpu->threads + 1), even = (double)rows / cpu->threads;
+    return worth(chain) * (most - even) / (double)rows > chain->n - 1;
+}
+
 void mc_chain_run(mc_chain *chain) {
     int64_t rows = chain->n > 1 ? chain->stages[0].rows : 0;
-    if (rows < mc_cpu_of(chain->call)->threads) { /* each stage by itself has more parts */
+    if (is_coarse(chain, rows)) {
         for (int i = 0; i < chain->n; i++) {
             const mc_stage *s = &chain->stages[i];
             mc_cpu_for(chain->call, s->units, s->grain, s->fn, s->context);

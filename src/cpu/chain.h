@@ -64,6 +64,9 @@ mica_status mc_eval_chain(const mc_call *call);
 mc_row_form mc_chain_form(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
                           int n_in);
 
+/* mc_backend.enough_rows */
+int64_t mc_chain_enough_rows(const void *state);
+
 /* Whether the op has a STAGE row in eval_list.h. */
 bool mc_is_stage(mc_op op);
 

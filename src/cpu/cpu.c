@@ -133,6 +133,7 @@ const mc_backend mc_backend_cpu = {
     .find = cpu_find,
     .joint = cpu_joint,
     .rows = mc_chain_form,
+    .enough_rows = mc_chain_enough_rows,
     .chain = mc_eval_chain,
 };
 

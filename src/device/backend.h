@@ -88,9 +88,11 @@ typedef struct mc_backend {
     /* Chains: the form in which an op over these layouts goes row by row, and the kernel of calls
      * [0, span) that do: all their operands that go by rows and are written in the chain are written
      * along the same rows, the others before it; results have memory of their own, or that of an
-     * operand along the same rows. At most MC_MOST_CHAIN, then joint ones that end it. NULL: none. */
+     * operand along the same rows. At most MC_MOST_CHAIN, then joint ones that end it. NULL: none.
+     * So many rows are enough for all threads: an axis of more is no better. */
     mc_row_form (*rows)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
                         int n_in);
+    int64_t (*enough_rows)(const void *state);
     mc_kernel chain;
 } mc_backend;
 

@@ -305,22 +305,31 @@ static uint32_t grow_chain(builder *b, uint32_t first, int axis) {
     return n;
 }
 
-/* The best axis for a chain from step `first` on: that of most steps, then that of most rows. Axes of
- * length 1 only where there is no other. */
+/* A chain along an axis. */
+typedef struct chain_choice {
+    int axis;
+    uint32_t steps;
+    int64_t rows, used; /* used: by the threads; 1: no chain, 0: an axis of length 1 */
+} chain_choice;
+
+static bool is_better(const chain_choice *x, const chain_choice *than) {
+    if (x->used != than->used) return x->used > than->used;
+    if (x->steps != than->steps) return x->steps > than->steps;
+    return x->rows > than->rows;
+}
+
+/* The best chain from step `first` on: along the axis of most rows, but no more than all threads need;
+ * then that of most steps, then of most rows. Axes of length 1 only where there is no other. */
 static uint32_t choose_chain(builder *b, uint32_t first) {
     const mc_layout *l = leading(b, first);
-    uint32_t most = 0;
-    int best = -1;
+    int64_t enough = b->device->backend->enough_rows(b->device->state);
+    chain_choice best = {.axis = -1, .used = -1};
     for (int k = 0; k < l->ndim - 1; k++) {
-        if (best >= 0 && l->shape[k] == 1) continue;
-        uint32_t n = grow_chain(b, first, k);
-        if (best >= 0 && l->shape[best] != 1 &&
-            (n < most || (n == most && l->shape[k] <= l->shape[best])))
-            continue;
-        most = n;
-        best = k;
+        chain_choice x = {.axis = k, .steps = grow_chain(b, first, k), .rows = l->shape[k]};
+        if (x.rows > 1) x.used = x.steps == 1 ? 1 : x.rows < enough ? x.rows : enough;
+        if (is_better(&x, &best)) best = x;
     }
-    return best >= 0 ? grow_chain(b, first, best) : 1;
+    return best.axis >= 0 ? grow_chain(b, first, best.axis) : 1;
 }
 
 /* Finds steps that the backend runs as one, row by row. */

@@ -4,6 +4,7 @@
 
 #include <mica/mica.h>
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,6 +137,46 @@ static void a_layer_is_the_same_in_chains(void **state) {
     }
 }
 
+/* ---- how a chain is split ---- */
+
+enum { UNITS = 1000 }; /* a row */
+
+/* Whether whole rows alone go to a thread. */
+static void see_range(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    if (begin % UNITS != 0 || end % UNITS != 0) atomic_store((atomic_bool *)context, false);
+}
+
+/* Whether two stages go row by row, each by itself else. */
+static bool goes_by_rows(mica_device *device, int64_t rows, int64_t grain) {
+    mc_call call = {.op = MC_OP_ABS, .state = mc_backend_state(device)};
+    mc_chain chain = {.call = &call};
+    atomic_bool whole = true;
+    mc_layout layout = {.dtype = MICA_F32, .ndim = 2, .shape = {rows, UNITS}};
+    mc_layout_set_dense(&layout);
+    for (int i = 0; i < 2; i++)
+        mc_chain_add(&chain, &layout, 0, see_range, &whole, rows * UNITS, grain);
+    chain.stages[0].outer = 1;
+    chain.stages[0].rows = rows;
+    mc_chain_run(&chain);
+    return atomic_load(&whole);
+}
+
+/* A thread with 2 rows of 3 is the last by a quarter of all work: that is more than a region. */
+static void few_rows_are_no_chain(void **state) {
+    (void)state;
+    mica_device *device = NULL;
+    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 2}, &device), 0);
+    assert_false(goes_by_rows(device, 1, 1));
+    assert_true(goes_by_rows(device, 2, 1));
+    assert_false(goes_by_rows(device, 3, 1));
+    assert_true(goes_by_rows(device, 3, 3 * UNITS));
+    assert_true(goes_by_rows(device, 4, 1));
+    assert_false(goes_by_rows(device, 7, 1));
+    assert_true(goes_by_rows(device, 9, 1)); /* by a twentieth */
+    mica_device_close(&device);
+}
+
 static void an_error_within_ends_it(void **state) {
     (void)state;
     mica_device *device = NULL;
@@ -201,6 +242,7 @@ static void memory_that_runs_out_is_an_error(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_layer_is_the_same_in_chains),
+        cmocka_unit_test(few_rows_are_no_chain),
         cmocka_unit_test(an_error_within_ends_it),
         cmocka_unit_test(memory_that_runs_out_is_an_error),
     };

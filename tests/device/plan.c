@@ -208,6 +208,27 @@ static void a_chain_takes_the_axis_that_goes_on(void **state) {
     expect_runs(f, &z, 1, (uint32_t[]){4, 0});
 }
 
+/* Two threads are busy with 8 rows, not with 2: then more rows are better than more steps. */
+static void few_rows_are_no_chain_where_there_are_many(void **state) {
+    const fixture *f = *state;
+    mica_scope *s = f->s;
+    for (int64_t rows = 2; rows <= 8; rows *= 2) {
+        mica_array y = mica_negative(s, mica_square(s, data(f, (int64_t[]){rows, 64, 16}, 3)));
+        mica_array z = mica_square(s, mica_abs(s, mica_slice_axis(s, y, 1, 8, 32)));
+        const uint32_t many[] = {2, 2, 0}, few[] = {4, 0};
+        expect_runs(f, &z, 1, rows < 8 ? many : few);
+    }
+}
+
+/* No axis of many rows has a chain, that of few has. */
+static void few_rows_are_a_chain_where_no_others_are(void **state) {
+    const fixture *f = *state;
+    mica_scope *s = f->s;
+    mica_array y = mica_square(s, data(f, (int64_t[]){2, 64, 16}, 3));
+    mica_array z = mica_abs(s, mica_slice_axis(s, y, 1, 8, 32));
+    expect_runs(f, &z, 1, (uint32_t[]){2, 0});
+}
+
 static void one_row_of_many_is_no_row(void **state) {
     const fixture *f = *state;
     mica_scope *s = f->s;
@@ -273,6 +294,8 @@ int main(void) {
         WITH_DEVICE(rows_go_through_many_steps),
         WITH_DEVICE(other_rows_end_a_chain),
         WITH_DEVICE(a_chain_takes_the_axis_that_goes_on),
+        WITH_DEVICE(few_rows_are_no_chain_where_there_are_many),
+        WITH_DEVICE(few_rows_are_a_chain_where_no_others_are),
         WITH_DEVICE(one_row_of_many_is_no_row),
         WITH_DEVICE(rows_that_others_read_stay),
         WITH_DEVICE(no_longer_than_a_kernel_takes),
