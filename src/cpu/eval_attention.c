@@ -12,9 +12,9 @@
  * But where the machine multiplies such rows, keys meet queries that are rounded like them, in whole
  * numbers, and values are rounded to bf16 where that meets bf16.
  *
- * A block is one task where there are blocks enough for the threads. Where there are few, as in
- * decoding with few heads, each is split three times: scores over the keys, the softmax over rows,
- * values over their columns. No sum is split.
+ * A block is one task where none is much of a thread's share. Where one is, as in decoding with few heads
+ * or in a batch with one long row, they are split three times, each into parts of about the same size:
+ * scores over the keys, the softmax over rows, values over their columns. No sum is split.
  *
  * Joint calls, as those of sequences that are decoded together, are one set of blocks. */
 #include <math.h>
@@ -37,6 +37,8 @@ enum { Q, K, V, MASK, OFFSET, SINKS };
 #define SCORE_FLOATS (1 << 20) /* the scores of a block, if it has more than one query */
 #define RUNS 4                 /* pieces a thread, so that a slow one holds nobody */
 
+typedef enum phase { SCORES, WEIGHTS, VALUES, PHASES } phase;
+
 typedef struct attention {
     const mk_kernels *kern;
     const mc_call *call;
@@ -49,17 +51,19 @@ typedef struct attention {
     int64_t q_floats;     /* of a row of q in scratch */
     int64_t unit_queries; /* of a block */
     int64_t query_blocks, blocks; /* blocks: of all batch rows and kv heads */
+    int64_t span;                 /* the most keys that a block can see */
+    int64_t weights, work;        /* of a block: how many, and products with keys for them */
+    int64_t parts[PHASES];        /* of a block, where blocks are split */
+    int64_t first, floats;        /* where the results of its blocks are then, and those of one */
 } attention;
 
 /* Calls that are computed together. */
 typedef struct together {
     const mc_call *call; /* the first */
     attention each[MC_MOST_JOINT];
-    int threads;
-    int64_t blocks; /* of all: one call's after the other's */
-    int64_t rows;   /* of the largest block */
-    bool split;     /* blocks into tasks */
-    int64_t key_parts, column_parts;
+    int n, threads;
+    int64_t blocks, weights, work;       /* of all: one call's after the other's */
+    bool split;                          /* blocks into tasks */
     float *scratch;                      /* a part for each worker, then results of blocks */
     int64_t worker_floats, block_floats; /* a block's results: the worker's, but if split */
 } together;
@@ -471,8 +475,8 @@ static block block_at(const together *all, int64_t index, int worker) {
     b.q = all->scratch + worker * all->worker_floats;
     b.tile = b.q + rows * at->q_floats;
     b.scores = all->scratch + all->threads * all->worker_floats;
-    b.scores += (all->split ? index : worker) * all->block_floats;
-    b.y = b.scores + rows * score_stride(at->lk);
+    b.scores += all->split ? at->first + inner * at->floats : worker * all->block_floats;
+    b.y = b.scores + rows * score_stride(at->span);
     b.totals = b.y + rows * at->dv;
     return b;
 }
@@ -516,12 +520,24 @@ static void part_of(int64_t n, int64_t step, int64_t i, int64_t parts, int64_t *
     *end = mc_min(n, steps * (i + 1) / parts * step);
 }
 
+/* The block of a task, and which part of it that is. */
+static block block_of(const together *all, phase p, int64_t task, int worker, int64_t *part) {
+    const attention *at = all->each;
+    int64_t before = 0; /* blocks of earlier calls */
+    for (; task >= at->blocks * at->parts[p]; at++) {
+        task -= at->blocks * at->parts[p];
+        before += at->blocks;
+    }
+    *part = task % at->parts[p];
+    return block_at(all, before + task / at->parts[p], worker);
+}
+
 static void score_parts(void *context, int64_t begin, int64_t end, int worker) {
     const together *all = context;
     for (int64_t task = begin; task < end; task++) {
-        block b = block_at(all, task / all->key_parts, worker);
-        int64_t from, to;
-        part_of(b.width, KEYS, task % all->key_parts, all->key_parts, &from, &to);
+        int64_t part, from, to;
+        block b = block_of(all, SCORES, task, worker, &part);
+        part_of(b.width, KEYS, part, b.at->parts[SCORES], &from, &to);
         if (from < to) score_rows(&b, from, to);
     }
 }
@@ -529,43 +545,72 @@ static void score_parts(void *context, int64_t begin, int64_t end, int worker) {
 static void weigh_parts(void *context, int64_t begin, int64_t end, int worker) {
     const together *all = context;
     for (int64_t task = begin; task < end; task++) {
-        block b = block_at(all, task / all->rows, worker);
-        if (task % all->rows < b.rows) weigh_row(&b, task % all->rows);
+        int64_t row;
+        block b = block_of(all, WEIGHTS, task, worker, &row);
+        if (row < b.rows) weigh_row(&b, row);
     }
 }
 
 static void value_parts(void *context, int64_t begin, int64_t end, int worker) {
     const together *all = context;
     for (int64_t task = begin; task < end; task++) {
-        block b = block_at(all, task / all->column_parts, worker);
-        int64_t from, to;
-        part_of(b.at->dv, COLUMNS, task % all->column_parts, all->column_parts, &from, &to);
+        int64_t part, from, to;
+        block b = block_of(all, VALUES, task, worker, &part);
+        part_of(b.at->dv, COLUMNS, part, b.at->parts[VALUES], &from, &to);
         if (from == to) continue;
         sum_rows(&b, from, to);
         store_rows(&b, from, to);
     }
 }
 
-static void attend_in_parts(together *all, const attention *at) {
-    int64_t key_work = all->rows * at->lk * at->d / all->key_parts;
-    int64_t value_work = all->rows * at->lk * at->dv / all->column_parts;
+/* Parts that are about alike, whichever call's, `enough` of all blocks or some more; fewer where one of
+ * that size has not so many keys or columns. */
+static void choose_parts(together *all, int64_t enough) {
+    for (int i = 0; i < all->n; i++) {
+        attention *at = &all->each[i];
+        int64_t parts = (at->work * enough - 1) / all->work + 1;
+        at->parts[SCORES] = mc_min(parts, (at->span - 1) / KEYS + 1);
+        at->parts[WEIGHTS] = at->group * at->unit_queries;
+        at->parts[VALUES] = mc_min(parts, (at->dv - 1) / COLUMNS + 1);
+    }
+}
+
+static void run_phase(together *all, phase p, int64_t work, mc_range_fn fn) {
+    int64_t tasks = 0;
+    for (int i = 0; i < all->n; i++)
+        tasks += all->each[i].blocks * all->each[i].parts[p];
+    mc_cpu_for(all->call, tasks, mc_grain(work / tasks), fn, all);
+}
+
+static void attend_in_parts(together *all) {
     const int64_t exp_work = 16; /* a weight costs that many products */
-    mc_cpu_for(all->call, all->blocks * all->key_parts, mc_grain(key_work), score_parts, all);
-    mc_cpu_for(all->call, all->blocks * all->rows, mc_grain(at->lk * exp_work), weigh_parts, all);
-    mc_cpu_for(all->call, all->blocks * all->column_parts, mc_grain(value_work), value_parts, all);
+    run_phase(all, SCORES, all->work, score_parts);
+    run_phase(all, WEIGHTS, all->weights * exp_work, weigh_parts);
+    run_phase(all, VALUES, all->work, value_parts);
 }
 
 /* ---- all of them ---- */
 
-/* The keys that a block may see. */
-static int64_t span_of(const attention *at) {
-    if (at->attr->window == 0) return at->lk;
-    return mc_min(at->lk, at->attr->window + ROWS);
+/* The most keys that some queries can see: they may begin one earlier, where that is even. */
+static int64_t span_of(const attention *at, int64_t queries) {
+    int64_t window = at->attr->window;
+    return window == 0 || window > at->lk ? at->lk : mc_min(at->lk, window + queries);
+}
+
+/* The most keys that a block of these does see now. */
+static int64_t most_seen(const attention *at, int64_t batch) {
+    if (at->attr->causal == 0) return at->span;
+    int64_t most = 0;
+    for (int64_t i = 0; i < batch; i++) {
+        int64_t seen = offset_of(at, i) + at->lq;
+        if (seen > most) most = seen;
+    }
+    return mc_min(most, at->span);
 }
 
 /* Blocks as large as caches like, small enough to give every thread some of the `calls`' blocks. */
 static void choose_blocks(attention *at, int64_t batch, int64_t enough, int calls) {
-    int64_t kv_rows = batch * at->kv_heads, span = span_of(at);
+    int64_t kv_rows = batch * at->kv_heads, span = span_of(at, ROWS);
     int64_t queries = mc_min(at->lq, ROWS / at->group);
     while (calls * kv_rows * ((at->lq - 1) / (queries < 1 ? 1 : queries) + 1) < enough &&
            queries * at->group > FEW_ROWS)
@@ -575,18 +620,24 @@ static void choose_blocks(attention *at, int64_t batch, int64_t enough, int call
     at->query_blocks = (at->lq - 1) / at->unit_queries + 1;
     at->blocks = kv_rows * at->query_blocks;
     at->q_floats = at->q8_direct ? at->q8_bytes / 4 : at->d;
+    at->span = span_of(at, at->unit_queries);
+    at->weights = at->group * at->unit_queries * most_seen(at, batch);
+    at->work = at->weights * at->d;
 }
 
-/* Adds a call whose blocks are chosen: all blocks lie alike in scratch. */
-static void add_call(together *all, const attention *at) {
+/* Adds a call whose blocks are chosen. */
+static void add_call(together *all) {
+    attention *at = &all->each[all->n++];
     int64_t rows = at->group * at->unit_queries;
     int64_t worker = rows * at->q_floats + KEYS * (at->d > at->dv ? at->d : at->dv);
     worker = whole_lines(worker + at->q8_bytes / 4); /* a copy behind the tile */
-    int64_t results = rows * score_stride(at->lk) + whole_lines(rows * (at->dv + 1));
+    at->floats = rows * score_stride(at->span) + whole_lines(rows * (at->dv + 1));
+    if (all->n > 1) at->first = at[-1].first + at[-1].blocks * at[-1].floats;
     all->blocks += at->blocks;
-    if (all->rows < rows) all->rows = rows;
+    all->weights += at->blocks * at->weights;
+    all->work += at->blocks * at->work;
     if (all->worker_floats < worker) all->worker_floats = worker;
-    if (all->block_floats < results) all->block_floats = results;
+    if (all->block_floats < at->floats) all->block_floats = at->floats;
 }
 
 /* Whether rows of 8 bits are read where they lie: the bytes of a row side by side. */
@@ -624,28 +675,34 @@ static void describe(const mc_call *call, int64_t enough, int calls, attention *
     choose_blocks(at, out->shape[0], enough, calls);
 }
 
+/* Whether the largest block is more than half of a thread's share, and worth more than one thread. */
+static bool is_uneven(const together *all) {
+    int64_t most = 0;
+    for (int i = 0; i < all->n; i++)
+        if (all->each[i].work > most) most = all->each[i].work;
+    return most > 2 * MC_SMALL_WORK && most > all->work / (2 * all->threads);
+}
+
 mica_status mc_eval_sdpa(const mc_call *call) {
     together all = {.call = call, .threads = mc_cpu_of(call)->threads};
     int64_t enough = (int64_t)RUNS * all.threads;
-    for (int i = 0, n = 0; i < call->joint; i++) {
+    for (int i = 0; i < call->joint; i++) {
         if (mc_layout_size(call[i].out.layout) == 0) continue;
-        describe(&call[i], enough, call->joint, &all.each[n]);
-        add_call(&all, &all.each[n++]);
+        describe(&call[i], enough, call->joint, &all.each[all.n]);
+        add_call(&all);
     }
     if (all.blocks == 0) return MICA_OK;
-    const attention *at = all.each; /* the one of most keys says what is worth a task */
-    for (int i = 1; i < call->joint && all.each[i].call != NULL; i++)
-        if (all.each[i].lk > at->lk) at = &all.each[i];
-    int64_t work = all.rows * span_of(at) * at->d;
-    all.split = all.threads > 1 && all.blocks < 2 * all.threads && work > 2 * MC_SMALL_WORK;
-    all.key_parts = all.column_parts = (enough - 1) / all.blocks + 1;
-    int64_t results = all.split ? all.blocks : all.threads;
-    int64_t floats = all.worker_floats * all.threads + all.block_floats * results;
+    all.split = all.threads > 1 && is_uneven(&all);
+    if (all.split) choose_parts(&all, enough);
+    const attention *last = &all.each[all.n - 1];
+    int64_t results = all.threads * all.block_floats;
+    if (all.split) results = last->first + last->blocks * last->floats;
+    int64_t floats = all.worker_floats * all.threads + results;
     all.scratch = mc_run_scratch(call->run, (size_t)floats * sizeof *all.scratch);
     if (all.scratch == NULL) return MICA_ENOMEM;
     if (all.split)
-        attend_in_parts(&all, at);
+        attend_in_parts(&all);
     else
-        mc_cpu_for(call, all.blocks, mc_grain(all.rows * at->lk * at->d), attend, &all);
+        mc_cpu_for(call, all.blocks, mc_grain(all.work / all.blocks), attend, &all);
     return MICA_OK;
 }

@@ -205,6 +205,73 @@ static void bits_of_threads(void **state) {
     }
 }
 
+/* N rows of a batch over keys of their own, by a device of its own: f32 [N, 6, 20], to be freed; and the
+ * bytes that evaluating them took. `longest` keys of one of them, 65 of each other one. */
+static float *attend_rows(int threads, mica_dtype dtype, int64_t longest, uint64_t *bytes) {
+    enum { N = 8 };
+    bench b = {NULL, NULL};
+    const mica_device_options options = {.threads = threads};
+    mica_array y[N];
+    assert_int_equal(mica_device_open("cpu", &options, &b.device), MICA_OK);
+    assert_int_equal(mica_scope_open(b.device, &b.s), MICA_OK);
+    for (uint64_t i = 0; i < N; i++) {
+        int64_t lk = i == 3 ? longest : 65;
+        mica_array q = noise(b.s, i + 1, MICA_F32, SHAPE(1, 6, 1, 20));
+        mica_array k = entries(b.s, i + 20, dtype, SHAPE(1, 1, lk, 20));
+        mica_array v = entries(b.s, i + 40, dtype, SHAPE(1, 1, lk, 20));
+        mica_array last = mica_i32(b.s, (int32_t)lk - 1);
+        assert_int_equal(mica_eval_n(b.s, (mica_array[]){q, k, v}, 3), MICA_OK);
+        y[i] = mica_sdpa(b.s, q, k, v, &(mica_sdpa_options){.causal = true, .offset = last});
+    }
+    uint64_t before = mica_device_active_bytes(b.device);
+    mica_device_reset_peak(b.device);
+    float *all = floats_of(b.s, mica_concatenate(b.s, y, N, 0));
+    *bytes = mica_device_peak_bytes(b.device) - before;
+    bench_close(&b);
+    return all;
+}
+
+/* One long row among short ones is computed by all threads, which leaves its bits. All blocks have room of
+ * their own for scores then, a short one for few; where they are not split each thread has, for many. */
+static void a_long_row_is_split(void **state) {
+    (void)state;
+    const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
+    const int64_t lengths[] = {65, 3000, 20000};
+    for (int d = 0; d < 4; d++) {
+        for (int i = 0; i < 3; i++) {
+            uint64_t bytes, scores = 6 * sizeof(float) * (uint64_t)lengths[i];
+            float *want = attend_rows(1, dtypes[d], lengths[i], &bytes);
+            for (int threads = 2; threads <= 9; threads++) {
+                float *got = attend_rows(threads, dtypes[d], lengths[i], &bytes);
+                assert_memory_equal(got, want, 8 * 6 * 20 * sizeof *got);
+                if (i == 2) assert_true(bytes > scores && bytes < 2 * scores);
+                free(got);
+            }
+            free(want);
+        }
+    }
+}
+
+/* The memory that a window takes goes by what it sees. */
+static void a_window_needs_little_memory(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array q = noise(b.s, 1, MICA_F32, SHAPE(1, 2, 100, 32));
+    mica_array k = noise(b.s, 2, MICA_F32, SHAPE(1, 1, 50000, 32));
+    uint64_t bytes[2];
+    for (int i = 0; i < 2; i++) {
+        const mica_sdpa_options options = {.causal = true, .window = i == 0 ? 0 : 128};
+        assert_int_equal(mica_eval_n(b.s, (mica_array[]){q, k}, 2), MICA_OK);
+        mica_device_clear_cache(b.device);
+        uint64_t before = mica_device_active_bytes(b.device);
+        mica_device_reset_peak(b.device);
+        assert_int_equal(mica_eval(b.s, mica_sdpa(b.s, q, k, k, &options)), MICA_OK);
+        bytes[i] = mica_device_peak_bytes(b.device) - before;
+    }
+    assert_true(bytes[0] > 50000 * sizeof(float) && bytes[1] < bytes[0] / 8);
+    bench_close(&b);
+}
+
 /* x as it is, its last axis lying backwards. */
 static mica_array backwards(mica_scope *s, mica_array x) {
     mica_array flipped = mica_flip(s, x, -1);
@@ -281,6 +348,8 @@ int main(void) {
         cmocka_unit_test(bits_of_a_query),
         cmocka_unit_test(bits_of_threads),
         cmocka_unit_test(bits_of_joint_queries),
+        cmocka_unit_test(a_long_row_is_split),
+        cmocka_unit_test(a_window_needs_little_memory),
         cmocka_unit_test(scattered_bytes),
         cmocka_unit_test(many_keys),
         cmocka_unit_test(wrong_operands),
