@@ -10,23 +10,31 @@
 
 #define TILE 32 /* rows of weights a unit of work; unpacked at once where x has many rows */
 
+/* x quantised, as weights of so many bits meet it. */
+typedef struct form {
+    mk_xrows x; /* [batches * m] rows */
+    int bits;
+    bool crossed; /* crossed tiles meet it as well */
+} form;
+
 typedef struct part {
     const mc_quant_product *q;
-    const mk_xrows *x; /* [batches * m] rows */
-    int64_t tiles;     /* a batch element */
-    int64_t first;     /* unit of the region */
-    int64_t y_floats;  /* scratch for a unit's results where they are not f32 */
+    const form *form;
+    int64_t tiles;    /* a batch element */
+    int64_t first;    /* unit of the region */
+    int64_t y_floats; /* scratch for a unit's results where they are not f32 */
 } part;
 
 typedef struct work {
     part parts[MC_MOST_JOINT];
     int n;
-    mc_rows rows;                  /* x in f32 */
-    mk_xrows forms[MC_MOST_JOINT]; /* x quantised, in the forms that the parts need */
-    int form_bits[MC_MOST_JOINT];  /* of weights that meet it */
+    mc_rows rows;              /* x in f32 */
+    form forms[MC_MOST_JOINT]; /* that the parts need */
     int n_forms;
-    int64_t y_floats, tile_floats, tile_bytes; /* scratch of a worker */
-    float *y, *scales;                         /* [workers] of these */
+    int64_t y_floats;    /* scratch of a worker: for results, */
+    int64_t k, k_groups; /* and for a tile of as many codes a row in as many groups */
+    float *y, *scales;
+    int32_t *offsets;
     uint8_t *codes;
 } work;
 
@@ -57,15 +65,17 @@ static void run_columns(const work *w, const part *p, int64_t batch, int64_t fir
     const mc_operand *out = &q->call->out;
     mk_qrows all = mc_quant_weights(q, batch), rows = mk_qrows_at(&all, first);
     int64_t row = batch * q->m, at = row * q->n + first;
-    mk_xrows x = mk_xrows_at(p->x, row);
+    mk_xrows x = mk_xrows_at(&p->form->x, row);
     bool direct = p->y_floats == 0;
     float *y = direct ? (float *)out->data + at : w->y + worker * w->y_floats;
     int64_t y_stride = direct ? q->n : count;
     if (is_streamed(q)) {
         q->kern->fast_matvec(&rows, count, q->m, &x, y, y_stride);
     } else {
-        mk_tiles tiles = {.codes = w->codes + worker * w->tile_bytes,
-                          .scales = w->scales + worker * w->tile_floats};
+        mk_tiles tiles = {.codes = w->codes + worker * TILE * w->k,
+                          .scales = w->scales + worker * TILE * 2 * w->k_groups,
+                          .offsets = w->offsets + worker * TILE * w->k_groups,
+                          .crossed = x.cross != NULL};
         q->kern->fast_unpack(&rows, count, &tiles);
         q->kern->fast_matmul(q->m, &x, count, &tiles, y, y_stride);
     }
@@ -93,20 +103,20 @@ static void quantize_rows(void *context, int64_t begin, int64_t end, int worker)
     (void)worker;
     const work *w = context;
     for (int f = 0; f < w->n_forms; f++) {
-        mk_xrows to = mk_xrows_at(&w->forms[f], begin);
+        mk_xrows to = mk_xrows_at(&w->forms[f].x, begin);
         w->parts[0].q->kern->fast_quantize(end - begin, w->rows.data + begin * w->rows.stride,
-                                           w->rows.stride, w->form_bits[f], &to);
+                                           w->rows.stride, w->forms[f].bits, &to);
     }
 }
 
 /* The form of x for these weights: one that is there, or a new one. */
-static const mk_xrows *find_form(work *w, const mk_qrows *weights) {
+static form *find_form(work *w, const mk_qrows *weights) {
     for (int f = 0; f < w->n_forms; f++)
-        if (w->forms[f].group == weights->group && w->form_bits[f] == weights->bits)
+        if (w->forms[f].x.group == weights->group && w->forms[f].bits == weights->bits)
             return &w->forms[f];
-    w->form_bits[w->n_forms] = weights->bits;
-    w->forms[w->n_forms] = (mk_xrows){.k = weights->k, .group = weights->group};
-    return &w->forms[w->n_forms++];
+    form *made = &w->forms[w->n_forms++];
+    *made = (form){.x = {.k = weights->k, .group = weights->group}, .bits = weights->bits};
+    return made;
 }
 
 /* Fills in the parts and what scratch a worker needs; returns the number of units. */
@@ -115,15 +125,17 @@ static int64_t plan_parts(work *w, const mc_quant_product *products) {
     for (int i = 0; i < w->n; i++) {
         const mc_quant_product *q = &products[i];
         part *p = &w->parts[i];
-        *p = (part){.q = q, .x = find_form(w, &q->w), .first = units};
+        form *f = find_form(w, &q->w);
+        *p = (part){.q = q, .form = f, .first = units};
         p->tiles = (q->n - 1) / TILE + 1;
         p->y_floats = q->call->out.layout->dtype == MICA_F32 ? 0 : q->m * TILE;
         units += q->batches * p->tiles;
         if (p->y_floats > w->y_floats) w->y_floats = p->y_floats;
         if (is_streamed(q)) continue;
-        w->tile_bytes = TILE * q->k;
-        int64_t scales = TILE * 2 * (q->k / q->w.group);
-        if (scales > w->tile_floats) w->tile_floats = scales;
+        int64_t groups = q->k / q->w.group;
+        w->k = q->k;
+        if (groups > w->k_groups) w->k_groups = groups;
+        f->crossed = q->kern->fast_crossed && q->w.bits <= MK_CROSSED_BITS;
     }
     return units;
 }
@@ -132,31 +144,42 @@ static int64_t plan_parts(work *w, const mc_quant_product *products) {
 static mica_status take_scratch(work *w, const mc_call *call, const mc_operand *x,
                                 mc_chain *chain) {
     int64_t threads = mc_cpu_of(call)->threads, rows = mc_row_count(x->layout, x->layout->ndim - 1);
-    int64_t floats = mc_rows_scratch(x) + threads * (w->y_floats + w->tile_floats);
-    int64_t bytes = threads * w->tile_bytes;
+    int64_t tiles = threads * TILE * w->k_groups; /* groups of rows of tiles */
+    int64_t floats = mc_rows_scratch(x) + threads * w->y_floats + 2 * tiles, integers = tiles;
+    int64_t bytes = threads * TILE * w->k;
     for (int f = 0; f < w->n_forms; f++) {
-        floats += 2 * rows * (w->forms[f].k / w->forms[f].group);
-        bytes += rows * w->forms[f].k;
+        const mk_xrows *to = &w->forms[f].x;
+        int64_t groups = rows * (to->k / to->group);
+        floats += 2 * groups;
+        integers += w->forms[f].crossed ? groups : 0;
+        bytes += rows * to->k;
     }
     char *block =
-        mc_run_scratch(call->run, chain->bytes + (size_t)floats * sizeof *w->y + (size_t)bytes);
+        mc_run_scratch(call->run, chain->bytes + (size_t)floats * sizeof *w->y +
+                                      (size_t)integers * sizeof *w->offsets + (size_t)bytes);
     if (block == NULL) return MICA_ENOMEM;
     MC_TRY(mc_chain_prepare(chain, block));
     float *scratch = (float *)(void *)(block + chain->bytes);
     w->rows = mc_rows_get(call, x, scratch);
     w->y = scratch + mc_rows_scratch(x);
     w->scales = w->y + threads * w->y_floats;
-    float *sums = w->scales + threads * w->tile_floats;
-    w->codes = (uint8_t *)(scratch + floats);
-    int8_t *codes = (int8_t *)w->codes + threads * w->tile_bytes;
+    float *sums = w->scales + 2 * tiles;
+    w->offsets = (int32_t *)(void *)(scratch + floats);
+    int32_t *cross = w->offsets + tiles;
+    w->codes = (uint8_t *)(w->offsets + integers);
+    int8_t *codes = (int8_t *)w->codes + threads * TILE * w->k;
     for (int f = 0; f < w->n_forms; f++) {
-        mk_xrows *form = &w->forms[f];
-        int64_t groups = rows * (form->k / form->group);
-        form->scales = sums;
-        form->sums = sums + groups;
-        form->codes = codes;
+        mk_xrows *to = &w->forms[f].x;
+        int64_t groups = rows * (to->k / to->group);
+        to->scales = sums;
+        to->sums = sums + groups;
+        to->codes = codes;
+        if (w->forms[f].crossed) {
+            to->cross = cross;
+            cross += groups;
+        }
         sums += 2 * groups;
-        codes += rows * form->k;
+        codes += rows * to->k;
     }
     return MICA_OK;
 }

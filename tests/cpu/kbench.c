@@ -124,6 +124,7 @@ static void run_fast(fast_job *f) {
     for (int64_t r = 0; r < f->j.n; r += 2 * MK_TILE) {
         mk_qrows rows = mk_qrows_at(&f->j.rows, r);
         int64_t count = f->j.n - r < 2 * MK_TILE ? f->j.n - r : 2 * MK_TILE;
+        f->tiles.crossed = kern->fast_crossed;
         kern->fast_unpack(&rows, count, &f->tiles);
         kern->fast_matmul(f->m, &f->x, count, &f->tiles, f->y + r, f->j.n);
     }
@@ -154,20 +155,28 @@ static double read_rate(const char *weights) {
 static bool fast_job_init(fast_job *f, int64_t m, int group) {
     size_t rows = (size_t)m, groups = LENGTH / (size_t)group;
     f->m = m;
-    f->x = (mk_xrows){LENGTH, group, malloc(rows * LENGTH), malloc(rows * groups * sizeof(float)),
-                      malloc(rows * groups * sizeof(float))};
-    f->tiles = (mk_tiles){malloc(2 * MK_TILE * LENGTH),
-                          malloc(2 * MK_TILE * 2 * groups * sizeof(float)), 0};
+    f->x = (mk_xrows){LENGTH,
+                      group,
+                      malloc(rows * LENGTH),
+                      malloc(rows * groups * sizeof(float)),
+                      malloc(rows * groups * sizeof(float)),
+                      malloc(rows * groups * sizeof(int32_t))};
+    f->tiles = (mk_tiles){.codes = malloc(2 * MK_TILE * LENGTH),
+                          .scales = malloc(2 * MK_TILE * 2 * groups * sizeof(float)),
+                          .offsets = malloc(2 * MK_TILE * groups * sizeof(int32_t))};
     f->y = malloc(rows * (size_t)f->j.n * sizeof(float));
-    return f->x.codes && f->x.scales && f->x.sums && f->tiles.codes && f->tiles.scales && f->y;
+    return f->x.codes && f->x.scales && f->x.sums && f->x.cross && f->tiles.codes &&
+           f->tiles.scales && f->tiles.offsets && f->y;
 }
 
 static void fast_job_deinit(fast_job *f) {
     free(f->x.codes);
     free(f->x.scales);
     free(f->x.sums);
+    free(f->x.cross);
     free(f->tiles.codes);
     free(f->tiles.scales);
+    free(f->tiles.offsets);
     free(f->y);
 }
 

@@ -747,28 +747,46 @@ static void check_matmul_mxfp8(check *c) {
 /* Rows of x in guarded memory of their own. */
 typedef struct xmatrix {
     mk_xrows rows;
-    guarded codes, scales, sums;
+    guarded codes, scales, sums, cross;
 } xmatrix;
 
 static xmatrix xmatrix_new(const check *c, int64_t m, int64_t k, int group) {
     xmatrix x = {.codes = guarded_new((size_t)(m * k), c->where),
                  .scales = floats(c, m * k / group),
-                 .sums = floats(c, m * k / group)};
-    x.rows = (mk_xrows){k, group, x.codes.data, x.scales.data, x.sums.data};
+                 .sums = floats(c, m * k / group),
+                 .cross = floats(c, m * k / group)};
+    x.rows = (mk_xrows){k, group, x.codes.data, x.scales.data, x.sums.data, x.cross.data};
     return x;
 }
 
 static void xmatrix_free(check *c, xmatrix *x) {
-    release(c, &x->codes), release(c, &x->scales), release(c, &x->sums);
+    release(c, &x->codes), release(c, &x->scales), release(c, &x->sums), release(c, &x->cross);
 }
 
-/* How far a group of x may be from what it was quantised to, at most, by its largest element. */
-static double step_of(const float *x, int group, bool *taken_as_zero) {
-    float most = 0;
-    for (int i = 0; i < group; i++)
-        most = fmaxf(most, fabsf(x[i]));
-    *taken_as_zero = most < 0x1p-100f;
-    return *taken_as_zero ? (double)most : (double)most / 127 * (0.5 + 0x1p-14);
+/* The largest code of x of the other sign than that of its group's largest element. */
+static int reach_of(int bits) {
+    return bits <= MK_CROSSED_BITS ? 128 - (1 << bits) : 127;
+}
+
+/* How far an element of a group of x may be from what it was quantised to. */
+static double step_of(const float *x, int group, int bits) {
+    double above = 0, below = 0;
+    for (int i = 0; i < group; i++) {
+        above = fmax(above, (double)x[i]);
+        below = fmax(below, -(double)x[i]);
+    }
+    double most = fmax(above, below), other = fmin(above, below);
+    if (most < 0x1p-100) return most; /* taken as 0 */
+    double step = bits <= MK_CROSSED_BITS ? fmax(most / 128, other / reach_of(bits)) : most / 127;
+    return step * (0.5 + 0x1p-14);
+}
+
+/* What crossed tiles want of a group of x. */
+static int32_t cross_of(const int8_t *codes, int group) {
+    int32_t sum = 0;
+    for (int l = 0; l < group; l++)
+        if (l / 4 % 2 == 0) sum += (codes[l] + 128) * codes[l + 4];
+    return sum;
 }
 
 static void quantise_rows(check *c, int64_t m, int64_t k, int group, int bits, kind kinds) {
@@ -788,14 +806,16 @@ static void quantise_rows(check *c, int64_t m, int64_t k, int group, int bits, k
         if (isnan(s) && isnan(other) && isnan(got.rows.sums[g])) continue;
         same_bits(c, &s, &other, 1, "scales differ from the reference");
         same_bits(c, &got.rows.sums[g], &want.rows.sums[g], 1, "sums differ from the reference");
-        bool zero;
-        double total = 0, step = step_of(px + g * group, group, &zero);
+        double total = 0, step = step_of(px + g * group, group, bits);
+        const int8_t *codes = got.rows.codes + g * group;
         for (int i = 0; i < group; i++) {
             int at = bits == 4 ? i / 8 * 8 + i % 2 * 4 + i % 8 / 2 : i;
-            double back = (double)s * got.rows.codes[g * group + at];
+            double back = (double)s * codes[at];
             judge(c, back, (double)px[g * group + i], step);
-            total += got.rows.codes[g * group + at];
+            if (codes[at] > reach_of(bits)) fail_check(c, "leaves no room for codes of weights");
+            total += codes[at];
         }
+        if (got.rows.cross[g] != cross_of(codes, group)) fail_check(c, "cross is wrong");
         judge(c, (double)got.rows.sums[g], (double)s * total, UNIT * fabs((double)s * total));
     }
     xmatrix_free(c, &got);
@@ -806,7 +826,7 @@ static void quantise_rows(check *c, int64_t m, int64_t k, int group, int bits, k
 static void check_fast_quantize(check *c) {
     for (int group = 16; group <= 128; group *= 2)
         for (int kinds = 0; kinds < KINDS; kinds++)
-            for (int bits = 4; bits <= 8; bits += 4) {
+            for (int bits = 2; bits <= 8; bits += bits < 5 ? 1 : 3) {
                 quantise_rows(c, 3, 384, group, bits, (kind)kinds);
                 quantise_rows(c, 1, group, group, bits, (kind)kinds);
             }
@@ -817,8 +837,7 @@ static void judge_fast(check *c, const qmatrix *w, int64_t r, const float *x, do
     int64_t k = w->rows.k, group = w->rows.group;
     double sum = 0, sizes = 0, steps = 0, step = 0;
     for (int64_t l = 0; l < k; l++) {
-        bool zero;
-        if (l % group == 0) step = step_of(x + l, (int)group, &zero);
+        if (l % group == 0) step = step_of(x + l, (int)group, w->rows.bits);
         double size, value = qmatrix_value(w, r, l, &size);
         sum += value * (double)x[l];
         steps += fabs(value) * step;
@@ -836,18 +855,40 @@ static int64_t tile_rows(int64_t n) {
     return (n + MK_TILE - 1) / MK_TILE * MK_TILE;
 }
 
-/* Unpacked rows: as the reference's, and the product by way of them. */
-static void check_tiles(check *c, const qmatrix *w, int64_t m, const mk_xrows *x, const float *y) {
+/* Makes crossed tiles of n rows of others (kern/fast_list.h). */
+static void cross_tiles(int64_t n, int64_t k, int64_t group, mk_tiles *tiles) {
+    memset(tiles->offsets, 0, (size_t)(tile_rows(n) * k / group) * sizeof *tiles->offsets);
+    for (int64_t at = 0; at < tile_rows(n) * k; at += 4) { /* a word: [tile, word, row, 4] */
+        int64_t word = at / (4 * MK_TILE), row = at / 4 % MK_TILE;
+        if (word % (k / 4) % 2 == 0 || word / (k / 4) * MK_TILE + row >= n) continue;
+        uint8_t *odd = tiles->codes + at, *even = odd - 4 * MK_TILE;
+        int32_t *offset = tiles->offsets + word * 4 / group * MK_TILE + row;
+        for (int i = 0; i < 4; i++) {
+            odd[i] |= 0x80;
+            *offset -= even[i] * odd[i];
+        }
+    }
+    tiles->crossed = true;
+}
+
+/* Unpacked rows: as the reference's, crossed where that is to be had, and the product by way of them. */
+static void check_tiles(check *c, const qmatrix *w, int64_t m, const mk_xrows *x, const float *y,
+                        bool crossed) {
     int64_t n = w->n, k = w->rows.k, group = w->rows.group, rows = tile_rows(n);
     guarded codes = guarded_new((size_t)(rows * k), c->where);
     guarded scales = floats(c, rows * k / group * 2), by_tiles = floats(c, m * n);
     guarded codes_ref = guarded_new((size_t)(rows * k), c->where);
     guarded scales_ref = floats(c, rows * k / group * 2);
-    mk_tiles got = {codes.data, scales.data, 0}, want = {codes_ref.data, scales_ref.data, 0};
+    guarded offsets = floats(c, rows * k / group), offsets_ref = floats(c, rows * k / group);
+    mk_tiles got = {codes.data, scales.data, 0, crossed, offsets.data};
+    mk_tiles want = {codes_ref.data, scales_ref.data, 0, crossed, offsets_ref.data};
     mk_kernels ref = reference();
     c->kern->fast_unpack(&w->rows, n, &got);
     ref.fast_unpack(&w->rows, n, &want);
+    if (got.crossed) cross_tiles(n, k, group, &want);
     c->cases++;
+    if (got.crossed && memcmp(got.offsets, want.offsets, (size_t)(rows * k / group) * 4) != 0)
+        fail_check(c, "offsets are wrong");
     if (memcmp(got.codes, want.codes, (size_t)(rows * k)) != 0 || got.bits != want.bits)
         fail_check(c, "tiles differ from the reference");
     same_bits(c, got.scales, want.scales, rows * k / group * 2, "their scales differ");
@@ -855,6 +896,7 @@ static void check_tiles(check *c, const qmatrix *w, int64_t m, const mk_xrows *x
     same_bits(c, y, by_tiles.data, m * n, "tiles give other bits");
     release(c, &codes), release(c, &scales), release(c, &by_tiles);
     release(c, &codes_ref), release(c, &scales_ref);
+    release(c, &offsets), release(c, &offsets_ref);
 }
 
 static void product_fast(check *c, const mk_qrows *format, int64_t m, int64_t n, int64_t k,
@@ -873,7 +915,8 @@ static void product_fast(check *c, const mk_qrows *format, int64_t m, int64_t n,
     mk_kernels ref = reference();
     ref.fast_matvec(&w.rows, n, m, &q.rows, other, n);
     same_bits(c, other, y.data, m * n, "differs from the reference");
-    check_tiles(c, &w, m, &q.rows, y.data);
+    check_tiles(c, &w, m, &q.rows, y.data, false);
+    check_tiles(c, &w, m, &q.rows, y.data, true);
     free(other);
     xmatrix_free(c, &q);
     release(c, &x), release(c, &y);

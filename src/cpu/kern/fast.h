@@ -16,19 +16,55 @@
 #define MK_FAST_E2M1 \
     { 12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0 }
 
-/* A group of x, `group` elements, a multiple of 16; pairs: even codes before odd ones. */
-typedef void (*mk_quantize_group)(const float *x, int group, bool pairs, int8_t *codes,
-                                  float *scale, float *sum);
+/* What codes of a group of x are multiplied with, and elements to become codes. */
+typedef struct mk_code_step {
+    float scale, inverse;
+    bool some; /* else all codes are 0 */
+} mk_code_step;
 
-/* fast_quantize, by a function of an instruction set's own. */
-static inline void mk_quantize_rows(mk_quantize_group quantize, int64_t m, const float *x,
-                                    int64_t x_stride, int bits, const mk_xrows *y) {
+/* highest, lowest: the largest of the bits of the group's elements, and of those of their opposites,
+ * as signed numbers: a NaN's are above infinity's, and these above a number's. Without branches that
+ * depend on signs, which nobody could foretell. */
+static inline mk_code_step mk_code_step_of(int32_t highest, int32_t lowest, int bits) {
+    bool crossed = bits <= MK_CROSSED_BITS;
+    float codes = crossed ? 128 : 127, room = crossed ? (float)(128 - (1 << bits)) : 127;
+    uint32_t above = highest > 0 ? (uint32_t)highest : 0, below = lowest > 0 ? (uint32_t)lowest : 0;
+    uint32_t most = above > below ? above : below, least = above > below ? below : above;
+    uint32_t sign = (uint32_t)(above > below && crossed) << 31;
+    bool finite = most < 0x7f800000u;
+    float size = mk_from_bits(most), step = size / codes, other = mk_from_bits(least) / room;
+    if (!finite || size < MK_FAST_SMALL) return (mk_code_step){.scale = finite ? 0.0f : NAN};
+    step = mk_from_bits(mk_bits(other > step ? other : step) ^ sign);
+    return (mk_code_step){.scale = step, .inverse = 1 / step, .some = true};
+}
+
+/* A group of x, `group` elements, a multiple of 16, that is to meet weights of `bits` bits. */
+typedef void (*mk_quantize_group)(const float *x, int group, int bits, int8_t *codes, float *scale,
+                                  float *sum);
+/* What crossed tiles want of a group that was quantised: the sum of (x_e + 128) x_o. */
+typedef int32_t (*mk_cross_group)(const int8_t *codes, int group);
+
+static inline int32_t mk_cross_plain(const int8_t *codes, int group) {
+    int32_t cross = 0;
+    for (int l = 0; l < group; l += 8)
+        for (int i = 0; i < 4; i++)
+            cross += (codes[l + i] + 128) * codes[l + 4 + i];
+    return cross;
+}
+
+/* fast_quantize, by functions of an instruction set's own. */
+static inline void mk_quantize_rows(mk_quantize_group quantize, mk_cross_group cross, int64_t m,
+                                    const float *x, int64_t x_stride, int bits, const mk_xrows *y) {
     int64_t groups = y->k / y->group;
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t g = 0; g < groups; g++)
-            quantize(x + i * x_stride + g * y->group, y->group, bits == 4,
-                     y->codes + i * y->k + g * y->group, y->scales + i * groups + g,
-                     y->sums + i * groups + g);
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t g = 0; g < groups; g++) {
+            int64_t at = i * groups + g;
+            int8_t *codes = y->codes + at * y->group;
+            quantize(x + i * x_stride + g * y->group, y->group, bits, codes, y->scales + at,
+                     y->sums + at);
+            if (y->cross != NULL) y->cross[at] = cross(codes, y->group);
+        }
+    }
 }
 
 #endif

@@ -442,6 +442,7 @@ static void unpack_half(const mk_qrows *w, int64_t n, int64_t r, uint8_t *codes,
 static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
     int64_t groups = w->k / w->group;
     tiles->bits = w->mode == MK_AFFINE ? w->bits : MK_FAST_E2M1_BITS;
+    tiles->crossed = false;
     for (int64_t r = 0; r < n; r += MK_TILE) {
         uint8_t *codes = tiles->codes + r * w->k;
         float *scales = tiles->scales + 2 * r * groups;
@@ -516,24 +517,29 @@ static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tile
 
 /* ---- x ---- */
 
-MK_INLINE __m256i widest(const float *x, int group) {
-    __m256i top = _mm256_setzero_si256();
-    for (int i = 0; i < group; i += 8)
-        top = _mm256_max_epi32(top, _mm256_and_si256(_mm256_loadu_si256((const void *)(x + i)),
-                                                     _mm256_set1_epi32(0x7fffffff)));
-    return top;
+static mk_code_step step_of(const float *x, int group, int bits) {
+    const __m256i sign = _mm256_set1_epi32(INT32_MIN);
+    __m256i highest = _mm256_setzero_si256(), lowest = highest;
+    for (int i = 0; i < group; i += 8) {
+        __m256i v = _mm256_loadu_si256((const void *)(x + i));
+        highest = _mm256_max_epi32(highest, v);
+        lowest = _mm256_max_epi32(lowest, _mm256_xor_si256(v, sign));
+    }
+    int32_t high[8], low[8];
+    _mm256_storeu_si256((void *)high, highest);
+    _mm256_storeu_si256((void *)low, lowest);
+    for (int i = 1; i < 8; i++) {
+        high[0] = high[i] > high[0] ? high[i] : high[0];
+        low[0] = low[i] > low[0] ? low[i] : low[0];
+    }
+    return mk_code_step_of(high[0], low[0], bits);
 }
 
-static void quantize_group(const float *x, int group, bool pairs, int8_t *codes, float *scale,
+static void quantize_group(const float *x, int group, int bits, int8_t *codes, float *scale,
                            float *sum) {
-    uint32_t tops[8], bits = 0;
-    _mm256_storeu_si256((void *)tops, widest(x, group));
-    for (int i = 0; i < 8; i++)
-        bits = tops[i] > bits ? tops[i] : bits;
-    float most = mk_from_bits(bits);
-    bool finite = bits < 0x7f800000u, some = finite && most >= MK_FAST_SMALL;
-    __m256 inverse = _mm256_set1_ps(some ? 127.0f / most : 0);
-    const __m256i keep = _mm256_set1_epi32(some ? -1 : 0);
+    mk_code_step step = step_of(x, group, bits);
+    __m256 inverse = _mm256_set1_ps(step.inverse);
+    const __m256i keep = _mm256_set1_epi32(step.some ? -1 : 0);
     const __m128i order = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 0, 0, 0, 0, 0, 0, 0, 0);
     __m256i total = _mm256_setzero_si256();
     for (int i = 0; i < group; i += 8) {
@@ -543,17 +549,17 @@ static void quantize_group(const float *x, int group, bool pairs, int8_t *codes,
         __m128i half =
             _mm_packs_epi32(_mm256_castsi256_si128(code), _mm256_extracti128_si256(code, 1));
         __m128i bytes = _mm_packs_epi16(half, half);
-        if (pairs) bytes = _mm_shuffle_epi8(bytes, order);
+        if (bits == 4) bytes = _mm_shuffle_epi8(bytes, order);
         _mm_storel_epi64((void *)(codes + i), bytes);
     }
     int32_t totals[8], whole = 0;
     _mm256_storeu_si256((void *)totals, total);
     for (int i = 0; i < 8; i++)
         whole += totals[i];
-    *scale = some ? most / 127.0f : finite ? 0.0f : NAN;
+    *scale = step.scale;
     *sum = *scale * (float)whole;
 }
 
 static void quantize(int64_t m, const float *x, int64_t x_stride, int bits, const mk_xrows *y) {
-    mk_quantize_rows(quantize_group, m, x, x_stride, bits, y);
+    mk_quantize_rows(quantize_group, mk_cross_plain, m, x, x_stride, bits, y);
 }

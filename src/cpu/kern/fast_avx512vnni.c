@@ -329,33 +329,45 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
 
 /* ---- x ---- */
 
-/* A group of whole 16s. */
-static void quantize_group(const float *x, int group, bool pairs, int8_t *codes, float *scale,
+/* Words of codes that are shifted meet their neighbours, the others 0. */
+static int32_t cross_group(const int8_t *codes, int group) {
+    const __m512i top = _mm512_set1_epi8((char)0x80);
+    __m512i sum = _mm512_setzero_si512();
+    for (int l = 0; l < group; l += 64) {
+        __m512i v = _mm512_maskz_loadu_epi32(mk_first((group - l) / 4), codes + l);
+        sum = dot4(sum, _mm512_xor_si512(v, top), _mm512_srli_epi64(v, 32));
+    }
+    return _mm512_reduce_add_epi32(sum);
+}
+
+static void quantize_group(const float *x, int group, int bits, int8_t *codes, float *scale,
                            float *sum) {
-    const __m512i size = _mm512_set1_epi32(0x7fffffff);
-    __m512i top = _mm512_setzero_si512();
-    for (int i = 0; i < group; i += 16)
-        top = _mm512_max_epi32(top, _mm512_and_si512(_mm512_loadu_si512(x + i), size));
-    uint32_t bits = (uint32_t)_mm512_reduce_max_epi32(top);
-    float most = mk_from_bits(bits);
-    bool finite = bits < 0x7f800000u, some = finite && most >= MK_FAST_SMALL;
-    __m512 inverse = _mm512_set1_ps(some ? 127.0f / most : 0);
+    const __m512i sign = _mm512_set1_epi32(INT32_MIN);
+    __m512i highest = _mm512_setzero_si512(), lowest = highest;
+    for (int i = 0; i < group; i += 16) {
+        __m512i v = _mm512_loadu_si512(x + i);
+        highest = _mm512_max_epi32(highest, v);
+        lowest = _mm512_max_epi32(lowest, _mm512_xor_si512(v, sign));
+    }
+    mk_code_step step =
+        mk_code_step_of(_mm512_reduce_max_epi32(highest), _mm512_reduce_max_epi32(lowest), bits);
+    __m512 inverse = _mm512_set1_ps(step.inverse);
     __m512i total = _mm512_setzero_si512();
     const __m128i order = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
     for (int i = 0; i < group; i += 16) {
         __m512i code = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + i), inverse));
-        code = _mm512_maskz_mov_epi32(some ? 0xffff : 0, code);
+        code = _mm512_maskz_mov_epi32(step.some ? 0xffff : 0, code);
         total = _mm512_add_epi32(total, code);
         __m128i bytes = _mm512_cvtepi32_epi8(code);
-        if (pairs) bytes = _mm_shuffle_epi8(bytes, order);
+        if (bits == 4) bytes = _mm_shuffle_epi8(bytes, order);
         _mm_storeu_si128((void *)(codes + i), bytes);
     }
-    *scale = some ? most / 127.0f : finite ? 0.0f : NAN;
+    *scale = step.scale;
     *sum = *scale * (float)_mm512_reduce_add_epi32(total);
 }
 
 static void quantize(int64_t m, const float *x, int64_t x_stride, int bits, const mk_xrows *y) {
-    mk_quantize_rows(quantize_group, m, x, x_stride, bits, y);
+    mk_quantize_rows(quantize_group, cross_group, m, x, x_stride, bits, y);
 }
 
 void mk_fast_avx512vnni(mk_kernels *kernels) {

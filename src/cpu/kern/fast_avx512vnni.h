@@ -359,6 +359,11 @@ MK_INLINE __m512i dot4(__m512i sum, __m512i w, __m512i x) {
     return sum;
 }
 
+/* Four codes of x for all lanes. */
+MK_INLINE __m512i all_of(const int8_t *x) {
+    return _mm512_set1_epi32(((const four_codes *)(const void *)x)->word);
+}
+
 /* The same with four codes of x for all lanes. */
 MK_INLINE __m512i dot4_all(__m512i sum, __m512i w, const int8_t *x) {
     const four_codes *four = (const void *)x;

@@ -1,6 +1,9 @@
 /* Products of quantised rows with x in whole numbers: affine rows of any width, mxfp4 and nvfp4.
  *
  * x is quantised a group at a time: s = max |x_i| / 127, codes c_i = x_i / s rounded to nearest even.
+ * Where codes of weights have 4 bits or fewer, a code of x plus one of these stays below 128: the
+ * largest |x_i| is near code -128, for which s may be below 0, and codes of the other sign end at
+ * 128 - 2^bits, s growing where it must.
  * With d_g = sum q_i c_i over a group, an exact integer, a product is
  *
  *     y = 0; for g in rising order: y = fma(d_g, scale_g * s_g, y); y = fma(bias_g, sum_g, y)
@@ -13,9 +16,19 @@
  * Where codes of weights have 4 bits, each 8 codes of x are in the order 0 2 4 6 1 3 5 7, else in
  * their own; so are the codes of tiles.
  *
+ * Crossed tiles, of weights of 4 bits or fewer, need half the multiplications (Winograd, A new
+ * algorithm for inner product, 1968). Words of four codes come in pairs, w_e and w_o with x_e and x_o:
+ *
+ *     w_e x_e + w_o x_o = (x_e + 128 + w_o) (x_o + w_e) - (x_e + 128) x_o - w_e (w_o + 128)
+ *
+ * where the last two are sums over x alone (cross) and over w alone (offsets, below 0). Sums of codes
+ * are an unsigned and a signed byte, exact; so are all others, and d_g is the same number. They have
+ * w_o + 128 for w_o.
+ *
  * fast_quantize: rows of x to y. bits: of the weights that y is going to meet.
  * fast_matvec:   y[m, n] = x [m, k] w [n, k]^T from packed rows, made for small m.
- * fast_unpack:   n rows to (n - 1) / MK_TILE + 1 tiles; rows from n on are 0. Sets tiles->bits.
+ * fast_unpack:   n rows to (n - 1) / MK_TILE + 1 tiles; rows from n on are 0. Sets tiles->bits, and
+ *                tiles->crossed to false where it was true and cannot be had.
  * fast_matmul:   y[m, n] = x [m, k] times the first n rows of tiles. */
 KERN(fast_quantize, void,
      (int64_t m, const float *x, int64_t x_stride, int bits, const mk_xrows *y))

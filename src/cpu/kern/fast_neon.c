@@ -57,6 +57,7 @@ static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
     mk_form form = mk_form_of(w);
     mk_reader d = mk_reader_of(w);
     tiles->bits = w->mode == MK_AFFINE ? w->bits : MK_FAST_E2M1_BITS;
+    tiles->crossed = false;
     for (int64_t r = 0; r < (n + MK_TILE - 1) / MK_TILE * MK_TILE; r += MK_LANES) {
         uint8_t *codes = tiles->codes + r / MK_TILE * MK_TILE * w->k + r % MK_TILE * 4;
         float *scales = tiles->scales + r / MK_TILE * MK_TILE * 2 * groups + r % MK_TILE;
@@ -71,33 +72,33 @@ static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
 
 /* ---- x ---- */
 
-static void quantize_group(const float *x, int group, bool pairs, int8_t *codes, float *scale,
+static void quantize_group(const float *x, int group, int bits, int8_t *codes, float *scale,
                            float *sum) {
     static const uint8_t in_pairs[8] = {0, 2, 4, 6, 1, 3, 5, 7},
                          in_place[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-    uint8x8_t order = vld1_u8(pairs ? in_pairs : in_place);
-    uint32x4_t top = vdupq_n_u32(0);
-    for (int i = 0; i < group; i += 4)
-        top = vmaxq_u32(top, vreinterpretq_u32_f32(vabsq_f32(vld1q_f32(x + i))));
-    uint32_t bits = vmaxvq_u32(top);
-    float most = mk_from_bits(bits);
-    bool finite = bits < 0x7f800000u, some = finite && most >= MK_FAST_SMALL;
-    float inverse = some ? 127.0f / most : 0;
-    int32x4_t keep = vdupq_n_s32(some ? -1 : 0), total = vdupq_n_s32(0);
+    uint8x8_t order = vld1_u8(bits == 4 ? in_pairs : in_place);
+    int32x4_t highest = vdupq_n_s32(0), lowest = highest;
+    for (int i = 0; i < group; i += 4) {
+        float32x4_t v = vld1q_f32(x + i);
+        highest = vmaxq_s32(highest, vreinterpretq_s32_f32(v));
+        lowest = vmaxq_s32(lowest, vreinterpretq_s32_f32(vnegq_f32(v)));
+    }
+    mk_code_step step = mk_code_step_of(vmaxvq_s32(highest), vmaxvq_s32(lowest), bits);
+    int32x4_t keep = vdupq_n_s32(step.some ? -1 : 0), total = vdupq_n_s32(0);
     for (int i = 0; i < group; i += 8) {
-        int32x4_t low = vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(x + i), inverse));
-        int32x4_t high = vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(x + i + 4), inverse));
+        int32x4_t low = vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(x + i), step.inverse));
+        int32x4_t high = vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(x + i + 4), step.inverse));
         low = vandq_s32(low, keep), high = vandq_s32(high, keep);
         total = vaddq_s32(total, vaddq_s32(low, high));
         int8x8_t bytes = vmovn_s16(vcombine_s16(vmovn_s32(low), vmovn_s32(high)));
         vst1_s8(codes + i, vtbl1_s8(bytes, vreinterpret_s8_u8(order)));
     }
-    *scale = some ? most / 127.0f : finite ? 0.0f : NAN;
+    *scale = step.scale;
     *sum = *scale * (float)vaddvq_s32(total);
 }
 
 static void quantize(int64_t m, const float *x, int64_t x_stride, int bits, const mk_xrows *y) {
-    mk_quantize_rows(quantize_group, m, x, x_stride, bits, y);
+    mk_quantize_rows(quantize_group, mk_cross_plain, m, x, x_stride, bits, y);
 }
 
 void mk_fast_neon(mk_kernels *kernels) {

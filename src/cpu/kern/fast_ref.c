@@ -8,28 +8,26 @@ static int64_t place_of(int64_t i, bool pairs) {
     return pairs ? (i & ~(int64_t)7) + (i & 1) * 4 + (i & 7) / 2 : i;
 }
 
-static void quantize_group(const float *x, int n, bool pairs, int8_t *codes, float *scale,
+static void quantize_group(const float *x, int n, int bits, int8_t *codes, float *scale,
                            float *sum) {
-    uint32_t top = 0; /* as bits: NaN is above infinity, that above all numbers */
+    int32_t highest = 0, lowest = 0, total = 0;
     for (int i = 0; i < n; i++) {
-        uint32_t size = mk_bits(x[i]) & 0x7fffffffu;
-        top = size > top ? size : top;
+        int32_t up = (int32_t)mk_bits(x[i]), down = (int32_t)mk_bits(-x[i]);
+        highest = up > highest ? up : highest;
+        lowest = down > lowest ? down : lowest;
     }
-    float most = mk_from_bits(top);
-    bool finite = top < 0x7f800000u, some = finite && most >= MK_FAST_SMALL;
-    float inverse = some ? 127.0f / most : 0;
-    int32_t total = 0;
+    mk_code_step step = mk_code_step_of(highest, lowest, bits);
     for (int i = 0; i < n; i++) {
-        int32_t code = some ? (int32_t)lrintf(x[i] * inverse) : 0;
-        codes[place_of(i, pairs)] = (int8_t)code;
+        int32_t code = step.some ? (int32_t)lrintf(x[i] * step.inverse) : 0;
+        codes[place_of(i, bits == 4)] = (int8_t)code;
         total += code;
     }
-    *scale = some ? most / 127.0f : finite ? 0.0f : NAN;
+    *scale = step.scale;
     *sum = *scale * (float)total;
 }
 
 static void quantize(int64_t m, const float *x, int64_t x_stride, int bits, const mk_xrows *y) {
-    mk_quantize_rows(quantize_group, m, x, x_stride, bits, y);
+    mk_quantize_rows(quantize_group, mk_cross_plain, m, x, x_stride, bits, y);
 }
 
 /* Codes of group g of a row, in the order of x's, and what they are scaled with. */
@@ -87,6 +85,7 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
 static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
     int64_t groups = w->k / w->group;
     tiles->bits = w->mode == MK_AFFINE ? w->bits : MK_FAST_E2M1_BITS;
+    tiles->crossed = false;
     for (int64_t r = 0; r < (n + MK_TILE - 1) / MK_TILE * MK_TILE; r++) {
         uint8_t *to = tiles->codes + r / MK_TILE * MK_TILE * w->k + r % MK_TILE * 4;
         float *scales = tiles->scales + r / MK_TILE * MK_TILE * 2 * groups + r % MK_TILE;

@@ -6,7 +6,9 @@ bool mk_has_avx512vnni(void) {
            __builtin_cpu_supports("avx512vbmi");
 }
 
+/* An AMD adds in units of its own while it multiplies, an Intel in the same ones. */
 void mk_fill_avx512vnni(mk_kernels *kernels) {
     mk_attn_avx512vnni(kernels);
     mk_fast_avx512vnni(kernels);
+    kernels->fast_crossed = __builtin_cpu_is("amd");
 }

@@ -49,9 +49,10 @@ typedef struct mk_qrows {
 typedef struct mk_xrows {
     int64_t k; /* a multiple of group */
     int group;
-    int8_t *codes; /* [rows, k], in the order that fast_quantize gives them */
-    float *scales; /* [rows, k / group] */
-    float *sums;   /* [rows, k / group]: of the group's elements as they were quantised */
+    int8_t *codes;  /* [rows, k], in the order that fast_quantize gives them */
+    float *scales;  /* [rows, k / group] */
+    float *sums;    /* [rows, k / group]: of the group's elements as they were quantised */
+    int32_t *cross; /* [rows, k / group]: what crossed tiles want of x; NULL: they are not met */
 } mk_xrows;
 
 /* A row of numbers in 8 bits (mica_to_q8): n codes, zeros up to a multiple of 4, a bf16 scale for
@@ -66,10 +67,13 @@ static inline int64_t mk_q8_bytes(int64_t n) {
 
 /* Rows of weights, unpacked to bytes, MK_TILE of them side by side. */
 #define MK_TILE 16
+#define MK_CROSSED_BITS 4 /* of the widest codes that have crossed tiles */
 typedef struct mk_tiles {
-    uint8_t *codes; /* [tiles, k / 4, MK_TILE, 4] */
-    float *scales;  /* [tiles, k / group, 2, MK_TILE]: scales, then biases */
-    int bits;       /* codes are below 2^bits */
+    uint8_t *codes;   /* [tiles, k / 4, MK_TILE, 4] */
+    float *scales;    /* [tiles, k / group, 2, MK_TILE]: scales, then biases */
+    int bits;         /* codes are below 2^bits */
+    bool crossed;     /* for products of sums (fast_list.h) */
+    int32_t *offsets; /* [tiles, k / group, MK_TILE]: crossed ones; else not read, nor written */
 } mk_tiles;
 
 typedef struct mk_kernels {
@@ -82,6 +86,7 @@ typedef struct mk_kernels {
 #undef KERN
     mk_isa isa;
     int64_t fast_streamed; /* rows of x up to which fast_matvec is quicker than tiles */
+    bool fast_crossed;     /* crossed tiles are quicker than others */
     bool bf16_pairs; /* attn_scores, attn_values, attn_values_q8_bf16, matmul_bf16, unpack_mxfp8 and
                         matmul_mxfp8 are faster than widening first */
     bool q8_direct;  /* attn_scores_q8, and attn_values_q8 for few rows, are */
@@ -131,6 +136,16 @@ static inline mk_xrows mk_xrows_at(const mk_xrows *x, int64_t r) {
     at.codes += r * x->k;
     at.scales += r * (x->k / x->group);
     at.sums += r * (x->k / x->group);
+    if (at.cross != NULL) at.cross += r * (x->k / x->group);
+    return at;
+}
+
+/* The tiles from row r on, a multiple of MK_TILE, of rows of k codes in groups of `group`. */
+static inline mk_tiles mk_tiles_at(const mk_tiles *tiles, int64_t r, int64_t k, int group) {
+    mk_tiles at = *tiles;
+    at.codes += r * k;
+    at.scales += 2 * r * (k / group);
+    if (at.crossed) at.offsets += r * (k / group);
     return at;
 }
 
