@@ -99,6 +99,22 @@ mica_status mc_filemap_read(const char *path, size_t padding, const mc_file_watc
     return MICA_OK;
 }
 
+mica_status mc_filemap_read_head(const char *path, size_t most, mc_filemap *map,
+                                 size_t *file_size) {
+    int fd;
+    *map = (mc_filemap){0};
+    MC_TRY(open_regular(path, &fd, file_size));
+    size_t size = *file_size < most ? *file_size : most;
+    uint8_t *data = mc_alloc(size);
+    mica_status status = data ? read_all(fd, path, NULL, data, size) : mc_fail_nomem(path);
+    close(fd);
+    if (status == MICA_OK)
+        *map = (mc_filemap){.data = data, .size = size, .in_memory = true};
+    else
+        mc_free(data);
+    return status;
+}
+
 void mc_filemap_close(mc_filemap *map) {
     void *data = (void *)(uintptr_t)map->data;
     if (map->locked) munlock(data, map->size);

@@ -28,7 +28,8 @@ static mica_status copy(mc_arena *arena, mc_str text, const char **out) {
 static mica_status find_by_tensors(const mc_config_scope *root, const char *folder,
                                    const mc_family **family) {
     mc_weights *weights;
-    mica_status status = mc_weights_open(folder, NULL, &weights);
+    const mc_weights_options headers = {.headers = true};
+    mica_status status = mc_weights_open(folder, &headers, &weights);
     if (status == MICA_OK) status = mc_family_find(root, weights, family);
     mc_weights_close(&weights);
     return status;

@@ -71,7 +71,7 @@ typedef struct place {
     mc_weights *w;
     const char *file;
     mc_str tensor;
-    const uint8_t *data; /* of the file, after the header */
+    const uint8_t *data; /* of the file, after the header; NULL where that alone was read */
     uint64_t size;       /* of data */
 } place;
 
@@ -180,7 +180,8 @@ static mica_status read_tensor(const place *at, mc_json v, mc_weight_tensor *t) 
     }
     t->file = at->file;
     t->data = at->data ? at->data + begin : NULL;
-    t->bytes = (size_t)bytes; /* <= at->size, which is a size_t */
+    t->begin = (size_t)begin; /* <= at->size, which is a size_t */
+    t->bytes = (size_t)bytes;
     t->name = mc_arena_strndup(&at->w->arena, at->tensor.ptr, at->tensor.len);
     return t->name ? MICA_OK : mc_fail_nomem(at->file);
 }
@@ -206,18 +207,16 @@ static mica_status add_tensor(place *at, mc_json v) {
 
 static int compare_data(const void *a, const void *b) {
     const mc_weight_tensor *x = a, *y = b;
-    uintptr_t p = (uintptr_t)x->data, q = (uintptr_t)y->data;
-    if (p != q) return p < q ? -1 : 1;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
     if (x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1; /* empty ones first */
     return strcmp(x->name, y->name);
 }
 
 /* As the reference: tensors cover the data without overlap, hole or rest. */
 static mica_status check_cover(place *at, const mc_weight_tensor *ts, size_t count) {
-    uintptr_t base = (uintptr_t)at->data;
     uint64_t end = 0;
     for (size_t i = 0; i < count; i++) {
-        uint64_t begin = (uint64_t)((uintptr_t)ts[i].data - base);
+        uint64_t begin = ts[i].begin;
         at->tensor = mc_str_of(ts[i].name);
         if (begin < end) return bad(at, MICA_EFORMAT, "data_offsets: overlaps another tensor");
         if (begin > end) return bad(at, MICA_EFORMAT, "data_offsets: leaves a hole before it");
@@ -276,8 +275,9 @@ static mica_status add_header(place *at, mc_json root) {
     return MICA_OK;
 }
 
-/* Adds the tensors of one file, whose bytes are at `bytes`. */
-static mica_status add_bytes(mc_weights *w, const char *file, const uint8_t *bytes, size_t size) {
+/* The length of a file's header, of which there are the first bytes. */
+static mica_status read_length(const char *file, const uint8_t *bytes, size_t size,
+                               size_t *length) {
     if (size < PREFIX_BYTES) {
         return mc_fail(MICA_EFORMAT,
                        "%s: %zu bytes are too few for a safetensors file (is it cut short?)", file,
@@ -298,15 +298,41 @@ static mica_status add_bytes(mc_weights *w, const char *file, const uint8_t *byt
                        " bytes, but the file has %zu after its length (is it cut short?)",
                        file, header, size - PREFIX_BYTES);
     }
-    size_t data_at = PREFIX_BYTES + (size_t)header;
-    place at = {.w = w, .file = file, .data = bytes + data_at, .size = size - data_at};
+    *length = (size_t)header;
+    return MICA_OK;
+}
+
+/* Adds the tensors of one file of `size` bytes. Of these there are those up to the data, which is there
+ * too unless headers alone are asked for. */
+static mica_status add_bytes(mc_weights *w, const char *file, const uint8_t *bytes, size_t size) {
+    size_t length = 0;
+    MC_TRY(read_length(file, bytes, size, &length));
+    size_t data_at = PREFIX_BYTES + length;
+    place at = {.w = w, .file = file, .size = size - data_at};
+    if (!w->options.headers) at.data = bytes + data_at;
     mc_json_doc *doc;
-    mica_status status =
-        mc_json_parse((const char *)bytes + PREFIX_BYTES, (size_t)header, file, &doc);
+    mica_status status = mc_json_parse((const char *)bytes + PREFIX_BYTES, length, file, &doc);
     if (status == MICA_EFORMAT) return mc_fail(status, "%s (the header)", mica_last_error());
     if (status != MICA_OK) return status;
     status = add_header(&at, mc_json_root(doc));
     mc_json_close(&doc);
+    return status;
+}
+
+/* The same for the file at `path`, of which the header alone is read. */
+static mica_status add_file_header(mc_weights *w, const char *path) {
+    mc_filemap head;
+    size_t size, length = 0;
+    MC_TRY(mc_filemap_read_head(path, PREFIX_BYTES, &head, &size));
+    mica_status status = read_length(path, head.data, size, &length);
+    mc_filemap_close(&head);
+    if (status != MICA_OK) return status;
+    MC_TRY(mc_filemap_read_head(path, PREFIX_BYTES + length, &head, &size));
+    if (head.size == PREFIX_BYTES + length)
+        status = add_bytes(w, path, head.data, size);
+    else
+        status = mc_fail(MICA_EIO, "%s: was cut short while it was read", path);
+    mc_filemap_close(&head);
     return status;
 }
 
@@ -321,6 +347,7 @@ static mica_status tick(void *context, size_t bytes) {
 static mica_status add_file(mc_weights *w, const char *path) {
     const mc_file_watch watch = {tick, w};
     block b = {.file = path};
+    if (w->options.headers) return add_file_header(w, path);
     MC_TRY(w->options.no_mmap ? mc_filemap_read(path, 0, &watch, &b.bytes)
                               : mc_filemap_open(path, &b.bytes));
     if (!mc_buffer_add(&w->blocks, &b, sizeof b)) {

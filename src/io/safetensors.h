@@ -32,11 +32,12 @@ typedef struct mc_weight_tensor {
     int ndim;
     int64_t shape[MICA_MAX_NDIM]; /* [ndim], each >= 0 */
     const void *data;             /* row-major, little-endian, aligned for its dtype */
-    size_t bytes;
+    size_t begin, bytes;          /* in the data of its file */
 } mc_weight_tensor;
 
 /* How weights get into memory; zero: they are mapped, and read when they are first used. */
 typedef struct mc_weights_options {
+    bool headers;  /* these alone: what is known of tensors, whose data is NULL. No other then */
     bool no_mmap;  /* read into memory, in large pages where the system gives them */
     bool prefetch; /* those that are mapped are read ahead */
     bool cold;     /* so they are where a file is cold (not in memory), and all fit in half of it */

@@ -101,6 +101,34 @@ static void test_read(void **state) {
     test_temp_dir_remove(dir);
 }
 
+static void test_read_head(void **state) {
+    (void)state;
+    char *dir = test_temp_dir(), *path = test_format("%s/file", dir);
+    mc_filemap head;
+    size_t size = 0;
+    test_write_file(path, "a text", 6);
+    for (size_t most = 0; most < 9; most++) {
+        assert_int_equal(mc_filemap_read_head(path, most, &head, &size), MICA_OK);
+        assert_int_equal(size, 6);
+        assert_int_equal(head.size, most < 6 ? most : 6);
+        assert_memory_equal(head.data, "a text", head.size);
+        mc_filemap_close(&head);
+    }
+    assert_int_equal(mc_filemap_read_head(dir, 1, &head, &size), MICA_EIO);
+    test_write_file(path, "", 0);
+    assert_int_equal(mc_filemap_read_head(path, 1, &head, &size), MICA_OK);
+    assert_int_equal(head.size, 0);
+    assert_int_equal(size, 0);
+    mc_filemap_close(&head);
+    mc_alloc_fail_at(1);
+    mica_status status = mc_filemap_read_head(path, 1, &head, &size);
+    mc_alloc_fail_at(0);
+    assert_int_equal(status, MICA_ENOMEM);
+    mc_filemap_close(&head);
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
 static void test_prefetch(void **state) {
     (void)state;
     char *dir = test_temp_dir(), *path = test_format("%s/weights", dir), *bytes = write_large(path);
@@ -263,10 +291,15 @@ static void test_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_map),      cmocka_unit_test(test_read),
-        cmocka_unit_test(test_prefetch), cmocka_unit_test(test_lock),
-        cmocka_unit_test(test_look),     cmocka_unit_test(test_what_cannot_be_mapped),
-        cmocka_unit_test(test_paths),    cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_map),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_read_head),
+        cmocka_unit_test(test_prefetch),
+        cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_look),
+        cmocka_unit_test(test_what_cannot_be_mapped),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,10 @@
 
 #include <mica/mica.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -101,6 +103,66 @@ static void test_configs(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* Bytes of addresses that this process uses; 0 where the system does not tell. */
+static uint64_t address_bytes(void) {
+    unsigned long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file) return 0;
+    if (fscanf(file, "%llu", &pages) != 1) pages = 0;
+    fclose(file);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A sparse file of safetensors: one tensor of `bytes` bytes, which are a hole. */
+static void make_weights(const char *dir, const char *name, const char *tensor, uint64_t bytes) {
+    char *path = test_format("%s/%s", dir, name);
+    char *header =
+        test_format("{\"%s\": {\"dtype\": \"U8\", \"shape\": [%llu], \"data_offsets\": [0, %llu]}}",
+                    tensor, (unsigned long long)bytes, (unsigned long long)bytes);
+    uint64_t length = strlen(header);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    for (int i = 0; i < 8; i++)
+        putc((int)(length >> 8 * i & 255), file);
+    fputs(header, file);
+    assert_int_equal(fflush(file), 0);
+    assert_int_equal(ftruncate(fileno(file), (off_t)(8 + length + bytes)), 0);
+    fclose(file);
+    free(header);
+    free(path);
+}
+
+/* A family is told by the headers: where there are no addresses for the weights, too. */
+static void test_weights_are_not_mapped(void **state) {
+    (void)state;
+    enum { SHARD = 1 << 28 };
+    static const char *const tensors[] = {"embed_tokens", "layers.0.self_attn.q_norm",
+                                          "layers.0.self_attn.k_norm"};
+    char *dir = test_temp_dir();
+    mica_model_list *list;
+    test_write_below(dir, "big/config.json", "{}");
+    for (int i = 0; i < 3; i++) {
+        char *file = test_format("big/model-%d.safetensors", i);
+        char *tensor = test_format("model.%s.weight", tensors[i]);
+        make_weights(dir, file, tensor, SHARD);
+        free(tensor);
+        free(file);
+    }
+    struct rlimit limit, low;
+    assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
+    low = limit;
+    if (address_bytes()) low.rlim_cur = address_bytes() + SHARD / 2;
+    assert_int_equal(setrlimit(RLIMIT_AS, &low), 0);
+    mica_status status = mica_discover(dir, &list);
+    assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+    assert_int_equal(status, MICA_OK);
+    assert_int_equal(list->count, 1);
+    assert_string_equal(list->models->family, "qwen3");
+    assert_true(list->models->weight_bytes > 3 * (uint64_t)SHARD);
+    mica_model_list_free(&list);
+    test_temp_dir_remove(dir);
+}
+
 static void expect_cache(const char *name) {
     mica_model_list *list;
     assert_int_equal(mica_discover(NULL, &list), MICA_OK);
@@ -182,9 +244,10 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_single),   cmocka_unit_test(test_sorted),
-        cmocka_unit_test(test_configs),  cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_single),    cmocka_unit_test(test_sorted),
+        cmocka_unit_test(test_configs),   cmocka_unit_test(test_weights_are_not_mapped),
+        cmocka_unit_test(test_cache),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("engine/discover", tests, NULL, NULL);
 }

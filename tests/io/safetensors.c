@@ -88,9 +88,10 @@ static void check_by_eye(const mc_weight_tensor *t, const char *file, size_t siz
     unsigned long long begin, end;
     const char *offsets = strstr(entry, "\"data_offsets\":") + 15;
     assert_int_equal(sscanf(offsets, "[%llu, %llu]", &begin, &end), 2);
+    assert_int_equal(t->begin, begin);
     assert_int_equal(t->bytes, end - begin);
     assert_true(8 + header + end <= size);
-    assert_memory_equal(t->data, file + 8 + header + begin, t->bytes);
+    if (t->data) assert_memory_equal(t->data, file + 8 + header + begin, t->bytes);
     free(quoted);
 }
 
@@ -137,6 +138,7 @@ static void check_model(const char *dir, const mc_weights_options *options) {
             const mc_weight_tensor *t = mc_weights_at(w, i);
             if (strcmp(t->file, path) != 0) continue;
             assert_ptr_equal(mc_weights_find(w, t->name), t);
+            assert_int_equal(t->data == NULL, options->headers);
             if (t->has_dtype) assert_int_equal((uintptr_t)t->data % mica_dtype_bytes(t->dtype), 0);
             check_by_eye(t, file, size);
             checked++;
@@ -156,6 +158,7 @@ static void check_model(const char *dir, const mc_weights_options *options) {
 
 static const mc_weights_options ways[] = {
     {0}, {.no_mmap = true}, {.prefetch = true}, {.no_mmap = true, .prefetch = true}};
+static const mc_weights_options headers = {.headers = true};
 
 static void test_fixtures(void **state) {
     (void)state;
@@ -166,6 +169,7 @@ static void test_fixtures(void **state) {
         char *dir = test_format("%s/%s", models, cases.names[i]);
         for (size_t o = 0; o < sizeof ways / sizeof *ways; o++)
             check_model(dir, &ways[o]);
+        check_model(dir, &headers);
         free(dir);
     }
     print_message("%zu models, every tensor as its header says\n", cases.count);
@@ -401,6 +405,7 @@ static void test_bad_lengths(void **state) {
 /* Every shorter beginning of a good file is an error and reads nothing beyond (ASan watches). */
 static void test_cut_anywhere(void **state) {
     (void)state;
+    char *dir = test_temp_dir(), *path = test_format("%s/cut", dir);
     blob b = make(TWO("[0,4]", "[4,8]"), 8);
     for (size_t n = 0; n < b.size; n++) {
         unsigned char *part = malloc(n ? n : 1);
@@ -409,9 +414,14 @@ static void test_cut_anywhere(void **state) {
         mc_weights *w;
         assert_int_equal(mc_weights_parse(part, n, "x", &w), MICA_EFORMAT);
         assert_null(w);
+        test_write_file(path, part, n);
+        EXPECT(mc_weights_open(path, &headers, &w), MICA_EFORMAT, path);
+        assert_null(w);
         free(part);
     }
     free(b.bytes);
+    free(path);
+    test_temp_dir_remove(dir);
 }
 
 /* ---- folders ---- */
@@ -579,9 +589,10 @@ static void test_no_memory(void **state) {
     (void)state;
     char *dir = test_temp_dir();
     write_model(dir, "a.safetensors", TENSOR("a"), 1);
-    opening mapped = {dir, {0}}, read = {dir, {.no_mmap = true}};
+    opening mapped = {dir, {0}}, read = {dir, {.no_mmap = true}}, head = {dir, headers};
     test_fail_each_allocation(open_and_close, &mapped); /* a listed folder */
     test_fail_each_allocation(open_and_close, &read);
+    test_fail_each_allocation(open_and_close, &head);
     write_model(dir, "b.safetensors",
                 "{\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
                 "\"odd\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[1,9]}}",
