@@ -2,7 +2,8 @@
  *
  * One row of x meets 64 bytes of each row of weights as they lie; the 16 registers of partial sums
  * are then added up in pairs until a group's sums have a lane each. That is half the work of turning
- * the codes over, which pays from two rows of x on: those share it. */
+ * the codes over, which pays from two rows of x on: those share it. Codes of other widths than 4 and 8
+ * bits are always turned over: it is quicker to make bytes of 16 rows at once than of one. */
 #include "cpu/kern/fast_avx512vnni.h"
 
 /* ---- scales, while codes are multiplied ---- */
@@ -107,31 +108,25 @@ MK_INLINE void load_x(form f, int unit, bool whole, const int8_t *codes, int64_t
     x[0] = evens;
 }
 
-/* 64 codes of a row as bytes, of which `words` words of x are there. */
-MK_INLINE __m512i load_bytes(form f, bool whole, const spreader *s, const uint8_t *from,
-                             int64_t words) {
-    return f == BYTES ? load_words(whole, from, words) : spread_codes(s, words >= 16, from);
-}
-
 /* Partial sums of a unit of a row: of its first codes in the first lanes. */
-MK_INLINE __m512i dot_row(form f, int unit, bool whole, const mk_qrows *w, const spreader *s,
-                          const uint8_t *from, int64_t words, const __m512i x[2]) {
+MK_INLINE __m512i dot_row(form f, int unit, bool whole, const uint8_t *from, int64_t words,
+                          const __m512i x[2]) {
     __m512i dot = _mm512_setzero_si512();
     if (f == NIBBLES || f == E2M1) {
         __m512i even, odd;
         take_apart(f, load_words(whole, from, words / 2), &even, &odd);
         return dot4(dot4(dot, even, x[0]), odd, x[1]);
     }
-    dot = dot4(dot, load_bytes(f, whole, s, from, words), x[0]);
-    if (unit > 64 && words > 16)
-        dot = dot4(dot, load_bytes(f, whole, s, from + 8 * w->bits, words - 16), x[1]);
+    dot = dot4(dot, load_words(whole, from, words), x[0]);
+    if (unit > 64 && words > 16) dot = dot4(dot, load_words(whole, from + 64, words - 16), x[1]);
     return dot;
 }
 
 /* Sums of the `span` groups of a unit that begins at code `at`; it ends within the row if whole. */
 MK_INLINE void dot_unit(form f, int unit, int span, bool whole, const mk_qrows *w, const lanes *l,
-                        const spreader *s, const mk_xrows *x, int64_t at, __m512i *dot) {
-    int64_t words = (w->k - at) / 4, byte = at * w->bits / 8;
+                        const mk_xrows *x, int64_t at, __m512i *dot) {
+    int64_t words = (w->k - at) / 4, byte = f == BYTES ? at : at / 2;
+    int lines = f == BYTES ? unit / 64 : 1; /* of a row */
     __m512i codes[2], part[4];
     load_x(f, unit, whole, x->codes + at, words, codes);
     const char *next = l->next + byte * LANES;
@@ -139,8 +134,9 @@ MK_INLINE void dot_unit(form f, int unit, int span, bool whole, const mk_qrows *
     for (int i = 0; i < 4; i++) {
         __m512i r[4];
         for (int j = 0; j < 4; j++) {
-            r[j] = dot_row(f, unit, whole, w, s, l->codes[4 * i + j] + byte, words, codes);
-            _mm_prefetch(next + 64 * (4 * i + j), _MM_HINT_T1);
+            r[j] = dot_row(f, unit, whole, l->codes[4 * i + j] + byte, words, codes);
+            for (int line = 0; line < lines; line++, next += 64)
+                _mm_prefetch(next, _MM_HINT_T1);
         }
         part[i] = join_four(r);
     }
@@ -152,7 +148,6 @@ MK_INLINE void one_product(form f, int group, const mk_qrows *w, int64_t n, cons
                            float *y) {
     bool nibbles = f == NIBBLES || f == E2M1;
     int unit = nibbles || group > 64 ? 128 : 64, span = unit / group;
-    spreader s = spreader_of(f == BITS ? w->bits : 8);
     int64_t groups = w->k / group;
     stages scales;
     stages_begin(&scales, w, n);
@@ -166,9 +161,9 @@ MK_INLINE void one_product(form f, int group, const mk_qrows *w, int64_t n, cons
                 stages_work(&scales, span);
                 int64_t at = (first + g) * group;
                 if (at + unit <= w->k)
-                    dot_unit(f, unit, span, true, w, &scales.now, &s, x, at, dot);
+                    dot_unit(f, unit, span, true, w, &scales.now, x, at, dot);
                 else
-                    dot_unit(f, unit, span, false, w, &scales.now, &s, x, at, dot);
+                    dot_unit(f, unit, span, false, w, &scales.now, x, at, dot);
                 for (int b = 0; b < span && g + b < staged; b++)
                     sum = add_group(sum, dot[b], st->scales[g + b], st->biases[g + b],
                                     x->scales[first + g + b], x->sums[first + g + b]);
@@ -191,16 +186,13 @@ ONE(E2M1, 32)
 ONE(BYTES, 32)
 ONE(BYTES, 64)
 ONE(BYTES, 128)
-ONE(BITS, 32)
-ONE(BITS, 64)
-ONE(BITS, 128)
 
-/* Groups of 16 have none: they are turned over. */
+/* Groups of 16 and other widths have none: they are turned over. */
 static one_fn one_of(form f, int group) {
     static const one_fn fns[][3] = {[NIBBLES] = {one_NIBBLES_32, one_NIBBLES_64, one_NIBBLES_128},
                                     [E2M1] = {one_E2M1_32},
                                     [BYTES] = {one_BYTES_32, one_BYTES_64, one_BYTES_128},
-                                    [BITS] = {one_BITS_32, one_BITS_64, one_BITS_128}};
+                                    [BITS] = {NULL}};
     return group < 32 ? NULL : fns[f][group / 64];
 }
 
@@ -236,6 +228,24 @@ MK_INLINE void dot_words(form f, int m, const __m512i *words, const int8_t *a, i
     }
 }
 
+/* What is turned over at once: words, and how many codes of a row they have. */
+MK_INLINE int step_words(form f) {
+    return f == BITS ? 16 : 4;
+}
+MK_INLINE int step_codes(form f) {
+    return f == BITS ? 64 : f == BYTES ? 16 : 32;
+}
+
+/* The next words of a step. */
+MK_INLINE void next_words(form f, int bits, columns *c, __m512i words[16]) {
+    if (f == BITS) {
+        columns_bits(bits, c, words);
+        c->at += step_codes(f);
+    } else {
+        columns_next(f, c, words);
+    }
+}
+
 /* Adds group g's share to sum[m]. */
 MK_INLINE void add_dots(int m, __m512i dot[][CHAINS], const mk_xrows *x, int64_t groups, int64_t g,
                         const stage *st, __m512 *sum) {
@@ -248,10 +258,12 @@ MK_INLINE void add_dots(int m, __m512i dot[][CHAINS], const mk_xrows *x, int64_t
     }
 }
 
-/* y[m, n] = x w^T, m a constant. */
-MK_INLINE void few_product(form f, int m, const mk_qrows *w, int64_t n, const mk_xrows *x, float *y,
-                           int64_t y_stride) {
-    int64_t groups = w->k / w->group, width = f == NIBBLES || f == E2M1 ? 32 : 16;
+/* y[m, n] = x w^T; m and bits are constants. */
+MK_INLINE void few_product(form f, int bits, int m, const mk_qrows *w, int64_t n, const mk_xrows *x,
+                           float *y, int64_t y_stride) {
+    int64_t groups = w->k / w->group;
+    int count = step_words(f), width = step_codes(f);
+    bool halves = (f == E2M1 || f == BITS) && w->group < width; /* a step has two groups */
     stages scales;
     columns codes;
     stages_begin(&scales, w, n);
@@ -264,21 +276,23 @@ MK_INLINE void few_product(form f, int m, const mk_qrows *w, int64_t n, const mk
         for (int i = 0; i < m; i++)
             sum[i] = _mm512_setzero_ps();
         for (int64_t g = 0; g < groups; g++) {
-            __m512i dot[STREAMED][CHAINS], words[4];
+            __m512i dot[STREAMED][CHAINS], words[16];
             if (g % STAGE == 0)
                 st = stages_next(&scales);
-            else if (g % 2 == 1)
+            else if (g % 2 == 1 || halves)
                 stages_work(&scales, 2);
             clear_dots(m, dot);
             for (int64_t l = 0; l < w->group; l += width, a += width) {
-                columns_next(f, &codes, words);
-                dot_words(f, m, words, a, x->k, dot);
-                if (f == E2M1 && w->group < 32) { /* two groups, the last time maybe one */
-                    add_dots(m, dot, x, groups, g, st, sum);
-                    if (++g == groups) break;
-                    clear_dots(m, dot);
+                next_words(f, bits, &codes, words);
+#pragma GCC unroll 8
+                for (int i = 0; i < count; i += 2) {
+                    if (i == count / 2 && halves) { /* the last time maybe one */
+                        add_dots(m, dot, x, groups, g, st, sum);
+                        if (++g == groups) break;
+                        clear_dots(m, dot);
+                    }
+                    dot_words(f, m, words + i, a + width / count * i, x->k, dot);
                 }
-                dot_words(f, m, words + 2, a + width / 2, x->k, dot);
             }
             if (g < groups) add_dots(m, dot, x, groups, g, st, sum);
         }
@@ -289,27 +303,36 @@ MK_INLINE void few_product(form f, int m, const mk_qrows *w, int64_t n, const mk
 
 typedef void (*few_fn)(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y, int64_t y_stride);
 
-#define FEW(form, m)                                                                        \
-    static void few_##form##_##m(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y, \
-                                 int64_t y_stride) {                                        \
-        few_product(form, m, w, n, x, y, y_stride);                                         \
+#define FEW(form, bits, m)                                                                 \
+    static void few_##form##_##bits##_##m(const mk_qrows *w, int64_t n, const mk_xrows *x, \
+                                          float *y, int64_t y_stride) {                    \
+        few_product(form, bits, m, w, n, x, y, y_stride);                                  \
     }
-#define EACH_FEW(form) \
-    FEW(form, 1)       \
-    FEW(form, 2)       \
-    FEW(form, 3)       \
-    FEW(form, 4)       \
-    FEW(form, 5) FEW(form, 6) FEW(form, 7) FEW(form, 8)
-EACH_FEW(NIBBLES)
-EACH_FEW(E2M1)
-EACH_FEW(BYTES)
-EACH_FEW(BITS)
+#define EACH_FEW(form, bits) \
+    FEW(form, bits, 1)       \
+    FEW(form, bits, 2)       \
+    FEW(form, bits, 3)       \
+    FEW(form, bits, 4)       \
+    FEW(form, bits, 5) FEW(form, bits, 6) FEW(form, bits, 7) FEW(form, bits, 8)
+EACH_FEW(BITS, 2)
+EACH_FEW(BITS, 3)
+EACH_FEW(NIBBLES, 4)
+EACH_FEW(E2M1, 4)
+EACH_FEW(BITS, 5)
+EACH_FEW(BITS, 6)
+EACH_FEW(BYTES, 8)
 
-#define FEW_OF(form)                                                          \
-    [form] = {few_##form##_1, few_##form##_2, few_##form##_3, few_##form##_4, \
-              few_##form##_5, few_##form##_6, few_##form##_7, few_##form##_8}
-static const few_fn few_fns[][STREAMED] = {FEW_OF(NIBBLES), FEW_OF(E2M1), FEW_OF(BYTES),
-                                           FEW_OF(BITS)};
+#define FEW_OF(form, bits)                                                             \
+    {                                                                                  \
+        few_##form##_##bits##_1, few_##form##_##bits##_2, few_##form##_##bits##_3,     \
+            few_##form##_##bits##_4, few_##form##_##bits##_5, few_##form##_##bits##_6, \
+            few_##form##_##bits##_7, few_##form##_##bits##_8                           \
+    }
+
+/* By bits; those of an fp mode come first. */
+static const few_fn few_fns[][STREAMED] = {
+    [0] = FEW_OF(E2M1, 4), [2] = FEW_OF(BITS, 2), [3] = FEW_OF(BITS, 3), [4] = FEW_OF(NIBBLES, 4),
+    [5] = FEW_OF(BITS, 5), [6] = FEW_OF(BITS, 6), [8] = FEW_OF(BYTES, 8)};
 
 static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                    int64_t y_stride) {
@@ -323,7 +346,7 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
         if (count == 1 && one != NULL)
             one(w, n, &part, y + i * y_stride);
         else
-            few_fns[f][count - 1](w, n, &part, y + i * y_stride, y_stride);
+            few_fns[f == E2M1 ? 0 : w->bits][count - 1](w, n, &part, y + i * y_stride, y_stride);
     }
 }
 

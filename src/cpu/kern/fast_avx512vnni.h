@@ -4,8 +4,9 @@
  * these with four codes of x that are broadcast. A group's sums need no joining of lanes, and its
  * scales are a register too.
  *
- * Rows of 4 bits are turned over as they lie: a register then holds words of 8 codes, whose even and
- * odd ones are taken apart by masks. Of other widths, codes are made bytes before they are turned. */
+ * Rows are turned over as they lie. Of 4 bits, a register then holds words of 8 codes, whose even and
+ * odd ones are taken apart by masks. Codes of other widths are made bytes after that: 4 codes of each of
+ * 16 rows at once. */
 #ifndef CPU_KERN_FAST_AVX512VNNI_H
 #define CPU_KERN_FAST_AVX512VNNI_H
 
@@ -228,52 +229,12 @@ typedef enum form {
     NIBBLES, /* words of 8 codes as they are */
     E2M1,    /* the same, codes of an fp mode */
     BYTES,   /* words of 4 codes of 8 bits */
-    BITS     /* other widths, made bytes */
+    BITS     /* other widths */
 } form;
 
 static inline form form_of(const mk_qrows *w) {
     if (w->mode != MK_AFFINE) return E2M1;
     return w->bits == 4 ? NIBBLES : w->bits == 8 ? BYTES : BITS;
-}
-
-/* 64 codes of `bits` bits: each 8 of them are `bits` bytes, which go to 8 bytes of their own. */
-typedef struct spreader {
-    __m512i bytes, shifts, mask;
-    __mmask64 load;
-} spreader;
-
-static inline spreader spreader_of(int bits) {
-    uint8_t bytes[64], shifts[64];
-    for (int i = 0; i < 64; i++) {
-        bytes[i] = (uint8_t)(i / 8 * bits + (i % 8 < bits ? i % 8 : 0));
-        shifts[i] = (uint8_t)(i % 8 * bits);
-    }
-    return (spreader){
-        .bytes = _mm512_loadu_si512(bytes),
-        .shifts = _mm512_loadu_si512(shifts),
-        .mask = _mm512_set1_epi8((char)((1 << bits) - 1)),
-        .load = ~(__mmask64)0 >> (64 - 8 * bits),
-    };
-}
-
-/* 64 codes at `from` as bytes; half of them, or all, are there: k is a multiple of 32. */
-MK_INLINE __m512i spread_codes(const spreader *s, bool whole, const uint8_t *from) {
-    __mmask64 load = whole ? s->load : s->load >> (__builtin_popcountll(s->load) / 2);
-    __m512i v = _mm512_maskz_loadu_epi8(load, from);
-    v = _mm512_multishift_epi64_epi8(s->shifts, _mm512_permutexvar_epi8(s->bytes, v));
-    return _mm512_and_si512(v, s->mask);
-}
-
-/* 64 codes of every row, of which `count` are there. */
-MK_INLINE void spread_rows(const lanes *l, const spreader *s, int64_t at, int64_t count,
-                           uint8_t to[LANES][64]) {
-    const char *next = l->next + at * LANES;
-    l = afresh(l);
-#pragma GCC unroll 16
-    for (int i = 0; i < LANES; i++) {
-        _mm512_storeu_si512(to[i], spread_codes(s, count >= 64, l->codes[i] + at));
-        _mm_prefetch(next + 64 * i, _MM_HINT_T1);
-    }
 }
 
 /* A word of 8 codes as words of its even and its odd ones. */
@@ -308,36 +269,92 @@ MK_INLINE void read_column(const uint8_t *const *rows, int64_t at, bool whole, _
     turn_rows(r, words);
 }
 
+/* 64 codes of `bits` bits, a constant, of each of 16 rows turned over, as bytes: row i at rows[i] + at. */
+MK_INLINE void read_bits(int bits, const uint8_t *const *rows, int64_t at, __m512i codes[16]) {
+    const __m512i mask = _mm512_set1_epi8((char)((1 << bits) - 1));
+    __m512i words[12]; /* 2 * bits of them */
+#pragma GCC unroll 3
+    for (int i = 0; i < 2 * bits; i += 4)
+        read_column(rows, at + 4 * i, i + 4 <= 2 * bits, words + i);
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++) {
+        int word = i * bits / 8, first = i * bits % 8 * 4; /* bit of the word */
+        __m512i v = words[word];
+        if (first + 4 * bits > 32) { /* four codes in two words */
+            v = _mm512_shrdv_epi32(v, words[word + 1], _mm512_set1_epi32(first));
+            first = 0;
+        }
+        /* The bits at which codes begin, of both words of a lane of 64. */
+        int64_t shifts = first * 0x01010101 + bits * 0x03020100;
+        shifts |= (shifts + 0x20202020) << 32;
+        v = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(shifts), v);
+        codes[i] = _mm512_and_si512(v, mask);
+    }
+}
+
 /* Goes through the codes of 16 rows, in columns of four words. */
 typedef struct columns {
     const mk_qrows *w;
     const lanes *l;
-    spreader spread;
-    uint8_t bytes[LANES][64]; /* 64 codes of the rows, of other widths */
-    const uint8_t *rows[LANES];
-    int64_t at; /* code */
+    int64_t at;              /* code */
+    __m512i codes[16];       /* of other widths: the 64 that `at` is among */
+    uint8_t rest[LANES][64]; /* the last 32 codes of the rows, whose 64 would end past them */
+    const uint8_t *rest_rows[LANES];
 } columns;
 
 MK_INLINE void columns_begin(form f, columns *c, const mk_qrows *w, const lanes *l) {
     c->w = w;
     c->l = l;
     c->at = 0;
-    c->spread = spreader_of(f == BITS ? w->bits : 8);
     for (int i = 0; f == BITS && i < LANES; i++)
-        c->rows[i] = c->bytes[i];
+        c->rest_rows[i] = c->rest[i];
+}
+
+/* 64 codes of `bits` bits from c->at on as words of 4 bytes; half of them, or all, are there: k is a
+ * multiple of 32. The lines that the rows after these have where these have the codes are fetched. */
+MK_INLINE void columns_bits(int bits, columns *c, __m512i codes[16]) {
+    const lanes *l = afresh(c->l);
+    const uint8_t *const *rows = l->codes;
+    int64_t byte = c->at / 8 * bits;
+    for (int i = 0; i < 2 * bits; i++)
+        _mm_prefetch(l->next + byte * LANES + 64 * i, _MM_HINT_T1);
+    if (c->w->k - c->at < 64) {
+        for (int i = 0; i < LANES; i++)
+            memcpy(c->rest[i], l->codes[i] + byte, 4 * (size_t)bits);
+        rows = c->rest_rows;
+        byte = 0;
+    }
+    read_bits(bits, rows, byte, codes);
+}
+
+/* The same, of a width that is not known beforehand, into c->codes. */
+static inline void columns_any_bits(columns *c) {
+    switch (c->w->bits) {
+    case 2:
+        columns_bits(2, c, c->codes);
+        break;
+    case 3:
+        columns_bits(3, c, c->codes);
+        break;
+    case 5:
+        columns_bits(5, c, c->codes);
+        break;
+    default:
+        columns_bits(6, c, c->codes);
+    }
 }
 
 /* The next words: of 8 codes, or of 4 as bytes. The lines that the rows after these have where these
  * have the words are fetched. */
 MK_INLINE void columns_next(form f, columns *c, __m512i words[4]) {
-    const lanes *l = afresh(c->l);
     if (f == BITS) {
-        int64_t byte = c->at / 8 * c->w->bits;
-        if (c->at % 64 == 0) spread_rows(l, &c->spread, byte, c->w->k - c->at, c->bytes);
-        read_column(c->rows, c->at % 64, true, words);
+        if (c->at % 64 == 0) columns_any_bits(c);
+        for (int i = 0; i < 4; i++)
+            words[i] = c->codes[c->at % 64 / 4 + i];
         c->at += 16;
         return;
     }
+    const lanes *l = afresh(c->l);
     int64_t byte = f == BYTES ? c->at : c->at / 2;
     read_column(l->codes, byte, f != E2M1 || c->at + 16 < c->w->k, words);
     for (int i = 0; i < 4; i++)

@@ -3,7 +3,7 @@
 
 bool mk_has_avx512vnni(void) {
     return mk_has_avx512() && __builtin_cpu_supports("avx512vnni") &&
-           __builtin_cpu_supports("avx512vbmi");
+           __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2");
 }
 
 /* An AMD adds in units of its own while it multiplies, an Intel in the same ones. */
