@@ -4,39 +4,52 @@
  * additions have units of their own, beside those that multiply, products are a quarter faster. */
 #include "cpu/kern/fast_avx512vnni.h"
 
-/* A group's words of odd codes get 128 more; offsets as fast_list.h has them. */
-static void cross_group(int group, uint8_t *codes, int32_t *offsets) {
-    const __m512i top = _mm512_set1_epi8((char)0x80);
-    __m512i sum = _mm512_setzero_si512();
-    for (int l = 0; l < group; l += 8, codes += 8 * LANES) {
-        __m512i odd = _mm512_or_si512(_mm512_loadu_si512(codes + 4 * LANES), top);
-        _mm512_storeu_si512(codes + 4 * LANES, odd);
-        sum = dot4(sum, odd, _mm512_loadu_si512(codes));
-    }
-    _mm512_storeu_si512(offsets, _mm512_sub_epi32(_mm512_setzero_si512(), sum));
-}
-
-/* offsets: NULL, or those of a tile that is to be crossed. */
-MK_INLINE void unpack_codes(form f, const mk_qrows *w, const lanes *l, uint8_t *to,
+/* Codes of 16 rows to a tile; offsets: NULL, or a crossed tile's. */
+MK_INLINE void unpack_codes(form f, bool crossed, const mk_qrows *w, const lanes *l, uint8_t *to,
                             int32_t *offsets) {
+    const __m512i top = _mm512_set1_epi8((char)0x80);
     bool nibbles = f == NIBBLES || f == E2M1;
+    __m512i sum = _mm512_setzero_si512();
     columns c;
     columns_begin(f, &c, w, l);
     for (int64_t at = 0; at < w->k;) {
-        __m512i words[4], odd;
+        __m512i words[4];
         columns_next(f, &c, words);
-        for (int i = 0; i < 4 && at < w->k; i++, at += nibbles ? 8 : 4) {
-            if (nibbles) {
-                take_apart(f, words[i], &words[i], &odd);
-                _mm512_storeu_si512(to + (at + 4) * LANES, odd);
+        for (int i = 0; i < 4 && at < w->k; i += nibbles ? 1 : 2, at += 8) {
+            __m512i even = words[i], odd = words[nibbles ? i : i + 1];
+            if (nibbles) take_apart(f, words[i], &even, &odd);
+            if (crossed) {
+                odd = _mm512_or_si512(odd, top);
+                sum = dot4(sum, odd, even);
             }
-            _mm512_storeu_si512(to + at * LANES, words[i]);
+            _mm512_storeu_si512(to + at * LANES, even);
+            _mm512_storeu_si512(to + (at + 4) * LANES, odd);
         }
-        if (offsets == NULL || at % w->group != 0) continue;
-        cross_group(w->group, to + (at - w->group) * LANES, offsets); /* while it is near */
+        if (!crossed || at % w->group != 0) continue;
+        _mm512_storeu_si512(offsets, _mm512_sub_epi32(_mm512_setzero_si512(), sum));
         offsets += LANES;
+        sum = _mm512_setzero_si512();
     }
 }
+
+typedef void (*unpack_fn)(const mk_qrows *w, const lanes *l, uint8_t *to, int32_t *offsets);
+
+#define UNPACK(form, crossed)                                                             \
+    static void unpack_##form##_##crossed(const mk_qrows *w, const lanes *l, uint8_t *to, \
+                                          int32_t *offsets) {                             \
+        unpack_codes(form, crossed, w, l, to, offsets);                                   \
+    }
+UNPACK(NIBBLES, false)
+UNPACK(NIBBLES, true)
+UNPACK(E2M1, false)
+UNPACK(BYTES, false)
+UNPACK(BITS, false)
+UNPACK(BITS, true)
+
+static const unpack_fn unpack_fns[][2] = {[NIBBLES] = {unpack_NIBBLES_false, unpack_NIBBLES_true},
+                                          [E2M1] = {unpack_E2M1_false},
+                                          [BYTES] = {unpack_BYTES_false},
+                                          [BITS] = {unpack_BITS_false, unpack_BITS_true}};
 
 static void unpack_scales(const mk_qrows *w, const lanes *l, float *to) {
     int64_t groups = w->k / w->group;
@@ -67,14 +80,7 @@ void mk_fast_unpack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
         uint8_t *codes = tiles->codes + r * w->k;
         float *scales = tiles->scales + 2 * r * groups;
         int32_t *offsets = tiles->crossed ? tiles->offsets + r * groups : NULL;
-        if (f == NIBBLES)
-            unpack_codes(NIBBLES, w, &l, codes, offsets);
-        else if (f == E2M1)
-            unpack_codes(E2M1, w, &l, codes, NULL);
-        else if (f == BYTES)
-            unpack_codes(BYTES, w, &l, codes, NULL);
-        else
-            unpack_codes(BITS, w, &l, codes, offsets);
+        unpack_fns[f][tiles->crossed](w, &l, codes, offsets);
         unpack_scales(w, &l, scales);
         if (n - r >= LANES) continue;
         clear_lanes(mk_first(n - r), codes, w->k / 4 * LANES);
