@@ -1,16 +1,17 @@
 /* AVX2: vpmaddubsw multiplies four codes of weights with four of x, and adds pairs in 16 bits. How
- * many of these fit before they must be widened depends on the width: 4 pairs of 2 * 31 * 127, 2 of
- * 2 * 63 * 127. Codes of 8 bits are multiplied a half at a time. */
+ * many of these fit before they must be widened depends on the width: 8 pairs of 2 * 15 * 128, 4 of
+ * 2 * 31 * 127, 2 of 2 * 63 * 127. Codes of 8 bits are multiplied a half at a time. */
 #include "cpu/kern/avx2.h"
 #include "cpu/kern/fast.h"
 
 #define HIGH 2
+#define STREAMED 4
 
-/* How sums of 16 bits are kept from overflowing. */
-typedef enum room { FOUR, TWO, HALVES } room;
+/* How many registers of codes' products may be added in 16 bits. Codes of 8 bits are two halves. */
+typedef enum room { TWO = 2, FOUR = 4, EIGHT = 8, HALVES = 9 } room;
 
 static room room_of(int bits) {
-    return bits <= 5 ? FOUR : bits == 6 ? TWO : HALVES;
+    return bits <= 4 ? EIGHT : bits == 5 ? FOUR : bits == 6 ? TWO : HALVES;
 }
 
 MK_INLINE __m256i four_codes(const int8_t *x) {
@@ -19,24 +20,42 @@ MK_INLINE __m256i four_codes(const int8_t *x) {
     return _mm256_set1_epi32(word);
 }
 
-/* dot plus the products of 4 registers of codes, `step` bytes apart, with 16 codes of x. */
-MK_INLINE __m256i dot_four(room fit, __m256i dot, const uint8_t *w, int64_t step, const int8_t *x) {
+/* Adds pairs to sum, or begins it, now: gcc would keep products of many registers first, and run out of
+ * these. */
+MK_INLINE void add_pairs(bool first, __m256i *sum, __m256i pairs) {
+    *sum = first ? pairs : _mm256_add_epi16(*sum, pairs);
+    __asm__("" : "+x"(*sum));
+}
+
+/* dot[m] plus the products of up to 8 registers of codes with 4 times as many codes of each of m rows of x,
+ * which are `stride` apart. */
+MK_INLINE void dot_words(room fit, int m, __m256i *dot, const __m256i *w, int count,
+                         const int8_t *x, int64_t stride) {
     const __m256i ones = _mm256_set1_epi16(1), low = _mm256_set1_epi8(0x0f);
-    __m256i sum[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-    for (int i = 0; i < 4; i++) {
-        __m256i v = _mm256_loadu_si256((const void *)(w + i * step)), a = four_codes(x + 4 * i);
-        int to = fit == TWO ? i / 2 : 0;
+    __m256i sum[STREAMED], high[STREAMED];
+    const int fits = (int)fit;
+#pragma GCC unroll 8
+    for (int i = 0; i < count; i++) {
+        __m256i v = w[i], h = v;
         if (fit == HALVES) {
-            __m256i high = _mm256_and_si256(_mm256_srli_epi16(v, 4), low);
-            sum[1] = _mm256_add_epi16(sum[1], _mm256_maddubs_epi16(high, a));
+            h = _mm256_and_si256(_mm256_srli_epi16(v, 4), low);
             v = _mm256_and_si256(v, low);
         }
-        sum[to] = _mm256_add_epi16(sum[to], _mm256_maddubs_epi16(v, a));
+#pragma GCC unroll 4
+        for (int r = 0; r < m; r++) {
+            __m256i a = four_codes(x + r * stride + 4 * i);
+            add_pairs(i % fits == 0, &sum[r], _mm256_maddubs_epi16(v, a));
+            if (fit == HALVES) add_pairs(i == 0, &high[r], _mm256_maddubs_epi16(h, a));
+        }
+        if (i + 1 < count && (i + 1) % fits != 0) continue;
+#pragma GCC unroll 4
+        for (int r = 0; r < m; r++) {
+            dot[r] = _mm256_add_epi32(dot[r], _mm256_madd_epi16(sum[r], ones));
+            if (fit == HALVES)
+                dot[r] =
+                    _mm256_add_epi32(dot[r], _mm256_madd_epi16(high[r], _mm256_set1_epi16(16)));
+        }
     }
-    dot = _mm256_add_epi32(dot, _mm256_madd_epi16(sum[0], ones));
-    if (fit == FOUR) return dot;
-    __m256i rest = _mm256_madd_epi16(sum[1], ones);
-    return _mm256_add_epi32(dot, fit == HALVES ? _mm256_slli_epi32(rest, 4) : rest);
 }
 
 /* dot plus the products of 32 codes of at most 6 bits with 32 of x. */

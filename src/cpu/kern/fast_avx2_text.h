@@ -4,14 +4,12 @@
  * of x that are broadcast. With one row of x, codes meet it as they lie, and the sums of a group are
  * turned over.
  *
- * One text for both: whoever includes it says before how four registers of codes meet 16 codes of x
- * (room, room_of, dot_four), how codes of one row meet as many of x (dot_row, dot_bytes, dot_two) and
- * how many rows of x meet a tile at once (HIGH). */
+ * One text for both: whoever includes it says before how registers of codes meet codes of x (room,
+ * room_of, dot_words), how codes of one row meet as many of x (dot_row, dot_bytes, dot_two), how many rows
+ * of x share what is turned over (STREAMED) and how many meet a tile at once (HIGH). */
 #include "cpu/kern/pages.h"
 
 #define LANES 8
-#define BLOCK 128 /* codes of a row that are turned over together */
-#define STREAMED 4
 #define FETCHED_AHEAD 4096 /* bytes past the next 8 rows */
 
 /* 8 rows of weights; those that are not there are others again, whose results are not stored. */
@@ -108,6 +106,19 @@ static void fill_stage(const mk_qrows *w, const lanes *l, int64_t g, int64_t cou
 
 /* ---- codes ---- */
 
+/* How codes become registers. */
+typedef enum form {
+    NIBBLES, /* words of 8 codes */
+    E2M1,    /* the same, codes of an fp mode */
+    BYTES,   /* words of 4 codes of 8 bits */
+    BITS     /* other widths */
+} form;
+
+static form form_of(const mk_qrows *w) {
+    if (w->mode != MK_AFFINE) return E2M1;
+    return w->bits == 4 ? NIBBLES : w->bits == 8 ? BYTES : BITS;
+}
+
 /* 32 codes of 2, 3, 5 or 6 bits as bytes. A lane takes 16 of them, which lie in 2 * bits bytes: it loads
  * 8 or 16 bytes, all within the 32 codes. The two bytes that a code begins in go to 16 bits of their own,
  * where a product shifts the code to the top. */
@@ -156,58 +167,60 @@ MK_INLINE void fetch_next(const lanes *l, int bits, int64_t byte) {
         _mm_prefetch(l->next + byte * LANES + i, _MM_HINT_T1);
 }
 
-/* 32 bytes of every row from byte `at`, of which `words` words are there. */
-MK_INLINE void read_words(const lanes *l, int64_t at, int64_t words, __m256i r[LANES]) {
-    __m256i mask = mk_first(words);
-    for (int i = 0; i < LANES; i++) {
-        const uint8_t *from = l->codes[i] + at;
-        r[i] = words >= 8 ? _mm256_loadu_si256((const void *)from)
-                          : _mm256_maskload_epi32((const void *)from, mask);
-    }
-    for (int i = 0; i < LANES / 2; i++)
-        _mm_prefetch(l->next + at * LANES + 64 * i, _MM_HINT_T1);
-    turn(r);
+/* 16 bytes, or the 8 that are there. */
+MK_INLINE __m128i load_four(const uint8_t *from, bool whole) {
+    return whole ? _mm_loadu_si128((const void *)from) : _mm_loadl_epi64((const void *)from);
 }
 
-/* 8 words of 8 codes as 16 of 4, the even ones first. */
-MK_INLINE void take_apart(const mk_qrows *w, const __m256i words[LANES], __m256i *block) {
+/* Four words of every row from byte `at` on turned over. What is put together from halves needs turning
+ * within these only. */
+MK_INLINE void read_column(const lanes *l, int64_t at, bool whole, __m256i words[4]) {
+    __m256i r[4], t[4];
+    for (int i = 0; i < 4; i++) {
+        __m128i lower = load_four(l->codes[i] + at, whole);
+        __m128i upper = load_four(l->codes[4 + i] + at, whole);
+        r[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(lower), upper, 1);
+    }
+    for (int i = 0; i < 4; i += 2) {
+        t[i] = _mm256_unpacklo_epi32(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_epi32(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < 2; i++) {
+        words[2 * i] = _mm256_unpacklo_epi64(t[i], t[2 + i]);
+        words[2 * i + 1] = _mm256_unpackhi_epi64(t[i], t[2 + i]);
+    }
+}
+
+/* A word of 8 codes as words of its even and its odd ones. */
+MK_INLINE void take_apart(form f, __m256i words, __m256i *even, __m256i *odd) {
     static const uint8_t e2m1[16] = MK_FAST_E2M1;
     const __m256i low = _mm256_set1_epi8(0x0f);
+    *even = _mm256_and_si256(words, low);
+    *odd = _mm256_and_si256(_mm256_srli_epi16(words, 4), low);
+    if (f != E2M1) return;
     __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)e2m1));
-    for (int i = 0; i < LANES; i++) {
-        __m256i even = _mm256_and_si256(words[i], low);
-        __m256i odd = _mm256_and_si256(_mm256_srli_epi16(words[i], 4), low);
-        block[2 * i] = w->mode == MK_AFFINE ? even : _mm256_shuffle_epi8(table, even);
-        block[2 * i + 1] = w->mode == MK_AFFINE ? odd : _mm256_shuffle_epi8(table, odd);
-    }
+    *even = _mm256_shuffle_epi8(table, *even);
+    *odd = _mm256_shuffle_epi8(table, *odd);
 }
 
-/* Codes at .. at + count - 1 of every row, count <= BLOCK, as bytes turned over. */
-MK_INLINE void read_block(const mk_qrows *w, const lanes *l, const spreader *s, int64_t at,
-                          int64_t count, __m256i *block) {
-    if (w->bits == 4) {
-        for (int64_t c = 0; c < count; c += 64) {
-            __m256i words[LANES];
-            read_words(l, (at + c) / 2, (count - c) / 8, words);
-            take_apart(w, words, block + c / 4);
-        }
-        return;
-    }
-    for (int64_t c = 0; c < count; c += 32) {
-        int64_t byte = (at + c) / 8 * w->bits;
-        if (w->bits == 8) {
-            read_words(l, byte, 8, block + c / 4);
-            continue;
-        }
-        __m256i r[LANES];
+/* Codes at .. at + 31 of every row, as bytes turned over: of groups of 16, half of them may be there. */
+MK_INLINE void read_codes(form f, const mk_qrows *w, const lanes *l, const spreader *s, int64_t at,
+                          __m256i codes[LANES]) {
+    int64_t byte = f == BYTES ? at : f == BITS ? at / 8 * w->bits : at / 2;
+    fetch_next(l, f == BITS ? w->bits : f == BYTES ? 8 : 4, byte);
+    if (f == BITS) {
 #pragma GCC unroll 8
         for (int i = 0; i < LANES; i++)
-            r[i] = spread(s, s->loaded, l->codes[i] + byte);
-        fetch_next(l, w->bits, byte);
-        turn(r);
-#pragma GCC unroll 8
-        for (int i = 0; i < LANES; i++)
-            block[c / 4 + i] = r[i];
+            codes[i] = spread(s, s->loaded, l->codes[i] + byte);
+        turn(codes);
+    } else if (f == BYTES) {
+        read_column(l, byte, true, codes);
+        read_column(l, byte + 16, true, codes + 4);
+    } else {
+        __m256i words[4];
+        read_column(l, byte, f != E2M1 || at + 16 < w->k, words);
+        for (int i = 0; i < 4; i++)
+            take_apart(f, words[i], &codes[2 * i], &codes[2 * i + 1]);
     }
 }
 
@@ -219,36 +232,47 @@ MK_INLINE __m256 add_group(__m256 y, __m256i dot, __m256 scale, __m256 bias, flo
     return _mm256_fmadd_ps(bias, _mm256_set1_ps(x_sum), y);
 }
 
+/* Adds group g's share to y[m]. */
+MK_INLINE void add_dots(int m, const __m256i *dot, const mk_xrows *x, int64_t groups, int64_t g,
+                        const stage *st, __m256 *y) {
+    for (int i = 0; i < m; i++)
+        y[i] = add_group(y[i], dot[i], st->scales[g % LANES], st->biases[g % LANES],
+                         x->scales[i * groups + g], x->sums[i * groups + g]);
+}
+
 /* y[m, 8] of the rows in l. */
-MK_INLINE void rows_product(room fit, const mk_qrows *w, const lanes *l, int m, const mk_xrows *x,
-                            __m256 *y) {
-    spreader s = spreader_of(w->bits == 8 ? 6 : w->bits);
-    int64_t group = w->group, groups = w->k / group, each = BLOCK / group;
+MK_INLINE void rows_product(form f, room fit, const mk_qrows *w, const spreader *s, const lanes *l,
+                            int m, const mk_xrows *x, __m256 *y) {
+    int64_t group = w->group, groups = w->k / group;
+    bool halves = f == E2M1 && group < 32; /* a step has two groups */
     stage st;
     for (int i = 0; i < m; i++)
         y[i] = _mm256_setzero_ps();
-    for (int64_t g = 0; g < groups; g += each) {
-        __m256i block[BLOCK / 4];
-        int64_t count = groups - g < each ? groups - g : each;
+    for (int64_t g = 0, at = 0; g < groups; g++) {
+        __m256i codes[LANES], dot[STREAMED];
         if (g % LANES == 0) fill_stage(w, l, g, groups - g < LANES ? groups - g : LANES, &st);
-        read_block(w, l, &s, g * group, count * group, block);
-        const uint8_t *codes = (const uint8_t *)block;
-        for (int64_t c = g; c < g + count; c++, codes += group * LANES) {
-            for (int i = 0; i < m; i++) {
-                const int8_t *a = x->codes + i * x->k + c * group;
-                __m256i dot = _mm256_setzero_si256();
-                for (int64_t at = 0; at < group; at += 16)
-                    dot = dot_four(fit, dot, codes + at * LANES, 4 * LANES, a + at);
-                y[i] = add_group(y[i], dot, st.scales[c % LANES], st.biases[c % LANES],
-                                 x->scales[i * groups + c], x->sums[i * groups + c]);
+        for (int i = 0; i < m; i++)
+            dot[i] = _mm256_setzero_si256();
+        for (int64_t c = 0; c < group; c += 32, at += 32) {
+            read_codes(f, w, l, s, at, codes);
+            if (!halves) {
+                dot_words(fit, m, dot, codes, 8, x->codes + at, x->k);
+                continue;
             }
+            dot_words(fit, m, dot, codes, 4, x->codes + at, x->k);
+            add_dots(m, dot, x, groups, g, &st, y);
+            if (++g == groups) break; /* the last time maybe one */
+            for (int i = 0; i < m; i++)
+                dot[i] = _mm256_setzero_si256();
+            dot_words(fit, m, dot, codes + 4, 4, x->codes + at + 16, x->k);
         }
+        if (g < groups) add_dots(m, dot, x, groups, g, &st, y);
     }
 }
 
-MK_INLINE void rows_room(room fit, const mk_qrows *w, const lanes *l, int64_t m, const mk_xrows *x,
-                         __m256 *y) {
-    MK_WITH_ROWS(m, STREAMED, rows_product(fit, w, l, MK_R, x, y));
+MK_INLINE void rows_form(form f, room fit, const mk_qrows *w, const spreader *s, const lanes *l,
+                         int64_t m, const mk_xrows *x, __m256 *y) {
+    MK_WITH_ROWS(m, STREAMED, rows_product(f, fit, w, s, l, MK_R, x, y));
 }
 
 /* The first n of 8 floats. */
@@ -383,7 +407,9 @@ static void matvec_bytes(const mk_qrows *w, int64_t n, const mk_xrows *x, float 
 
 static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                    int64_t y_stride) {
-    room fit = room_of(w->mode == MK_AFFINE ? w->bits : MK_FAST_E2M1_BITS);
+    form f = form_of(w);
+    room fit = room_of(w->bits);
+    const spreader s = spreader_of(f == BITS ? w->bits : 6);
     mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + FETCHED_AHEAD);
     if (m == 1 && w->bits != 4) {
         matvec_bytes(w, n, x, y);
@@ -399,12 +425,18 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
             int64_t count = m - i < STREAMED ? m - i : STREAMED;
             mk_xrows part = mk_xrows_at(x, i);
             __m256 sums[STREAMED];
-            if (fit == FOUR)
-                rows_room(FOUR, w, &l, count, &part, sums);
+            if (f == NIBBLES)
+                rows_form(NIBBLES, EIGHT, w, &s, &l, count, &part, sums);
+            else if (f == E2M1)
+                rows_form(E2M1, FOUR, w, &s, &l, count, &part, sums);
+            else if (f == BYTES)
+                rows_form(BYTES, HALVES, w, &s, &l, count, &part, sums);
             else if (fit == TWO)
-                rows_room(TWO, w, &l, count, &part, sums);
+                rows_form(BITS, TWO, w, &s, &l, count, &part, sums);
+            else if (fit == FOUR)
+                rows_form(BITS, FOUR, w, &s, &l, count, &part, sums);
             else
-                rows_room(HALVES, w, &l, count, &part, sums);
+                rows_form(BITS, EIGHT, w, &s, &l, count, &part, sums);
             for (int64_t c = 0; c < count; c++)
                 store_first(y + (i + c) * y_stride + r, n - r, sums[c]);
         }
@@ -413,19 +445,30 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
 
 /* ---- tiles ---- */
 
+MK_INLINE void unpack_codes(form f, const mk_qrows *w, const lanes *l, __m256i there, uint8_t *to) {
+    const spreader s = spreader_of(f == BITS ? w->bits : 6);
+    const __m256i none = _mm256_setzero_si256();
+    for (int64_t at = 0; at < w->k; at += 32) {
+        __m256i codes[LANES];
+        read_codes(f, w, l, &s, at, codes);
+        for (int i = 0; i < LANES && at + 4 * i < w->k; i++, to += 4 * MK_TILE)
+            _mm256_storeu_si256((void *)to, _mm256_blendv_epi8(none, codes[i], there));
+    }
+}
+
 /* Rows r .. r + 7 of n, to their half of a tile. */
 static void unpack_half(const mk_qrows *w, int64_t n, int64_t r, uint8_t *codes, float *scales) {
-    const __m256i none = _mm256_setzero_si256();
     __m256i there = mk_first(n > r ? n - r : 0);
-    spreader s = spreader_of(w->bits == 8 ? 6 : w->bits);
     lanes l = lanes_of(w, n, r);
-    for (int64_t at = 0; at < w->k; at += BLOCK) {
-        __m256i block[BLOCK / 4];
-        int64_t count = w->k - at < BLOCK ? w->k - at : BLOCK;
-        read_block(w, &l, &s, at, count, block);
-        for (int64_t i = 0; i < count / 4; i++, codes += 4 * MK_TILE)
-            _mm256_storeu_si256((void *)codes, _mm256_blendv_epi8(none, block[i], there));
-    }
+    form f = form_of(w);
+    if (f == NIBBLES)
+        unpack_codes(NIBBLES, w, &l, there, codes);
+    else if (f == E2M1)
+        unpack_codes(E2M1, w, &l, there, codes);
+    else if (f == BYTES)
+        unpack_codes(BYTES, w, &l, there, codes);
+    else
+        unpack_codes(BITS, w, &l, there, codes);
     int64_t groups = w->k / w->group;
     for (int64_t g = 0; g < groups; g += LANES) {
         stage st;
@@ -459,19 +502,22 @@ MK_INLINE void tile_product(room fit, int m, const mk_xrows *x, const uint8_t *c
         y[i][0] = y[i][1] = _mm256_setzero_ps();
     const int8_t *a = x->codes;
     for (int64_t g = 0; g < groups; g++, scales += 2 * MK_TILE) {
-        __m256i dot[HIGH][2];
+        __m256i dot[2][HIGH];
         for (int i = 0; i < m; i++)
-            dot[i][0] = dot[i][1] = _mm256_setzero_si256();
+            dot[0][i] = dot[1][i] = _mm256_setzero_si256();
         for (int l = 0; l < x->group; l += 16, a += 16, codes += 16 * MK_TILE)
-            for (int half = 0; half < 2; half++)
-                for (int i = 0; i < m; i++)
-                    dot[i][half] = dot_four(fit, dot[i][half], codes + half * 4 * LANES,
-                                            4 * MK_TILE, a + i * x->k);
+            for (int half = 0; half < 2; half++) {
+                __m256i four[4];
+                for (int i = 0; i < 4; i++)
+                    four[i] = _mm256_loadu_si256(
+                        (const void *)(codes + i * 4 * MK_TILE + half * 4 * LANES));
+                dot_words(fit, m, dot[half], four, 4, a, x->k);
+            }
         for (int half = 0; half < 2; half++) {
             __m256 scale = _mm256_loadu_ps(scales + half * LANES);
             __m256 bias = _mm256_loadu_ps(scales + half * LANES + MK_TILE);
             for (int i = 0; i < m; i++)
-                y[i][half] = add_group(y[i][half], dot[i][half], scale, bias,
+                y[i][half] = add_group(y[i][half], dot[half][i], scale, bias,
                                        x->scales[i * groups + g], x->sums[i * groups + g]);
         }
     }
@@ -500,7 +546,9 @@ static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tile
             int64_t count = m - i < HIGH ? m - i : HIGH;
             mk_xrows rows = mk_xrows_at(x, i);
             __m256 sums[HIGH][2];
-            if (fit == FOUR)
+            if (fit == EIGHT)
+                tile_rows(EIGHT, count, &rows, codes, scales, sums);
+            else if (fit == FOUR)
                 tile_rows(FOUR, count, &rows, codes, scales, sums);
             else if (fit == TWO)
                 tile_rows(TWO, count, &rows, codes, scales, sums);
