@@ -135,7 +135,8 @@ static int64_t plan_parts(work *w, const mc_quant_product *products) {
         int64_t groups = q->k / q->w.group;
         w->k = q->k;
         if (groups > w->k_groups) w->k_groups = groups;
-        f->crossed = q->kern->fast_crossed && q->w.bits <= MK_CROSSED_BITS;
+        if (q->kern->fast_crossed && q->w.mode == MK_AFFINE && q->w.bits <= MK_CROSSED_BITS)
+            f->crossed = true;
     }
     return units;
 }

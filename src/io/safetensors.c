@@ -322,16 +322,16 @@ static mica_status add_bytes(mc_weights *w, const char *file, const uint8_t *byt
 /* The same for the file at `path`, of which the header alone is read. */
 static mica_status add_file_header(mc_weights *w, const char *path) {
     mc_filemap head;
-    size_t size, length = 0;
+    size_t size, length = 0, again = 0;
     MC_TRY(mc_filemap_read_head(path, PREFIX_BYTES, &head, &size));
     mica_status status = read_length(path, head.data, size, &length);
     mc_filemap_close(&head);
     if (status != MICA_OK) return status;
     MC_TRY(mc_filemap_read_head(path, PREFIX_BYTES + length, &head, &size));
-    if (head.size == PREFIX_BYTES + length)
-        status = add_bytes(w, path, head.data, size);
-    else
-        status = mc_fail(MICA_EIO, "%s: was cut short while it was read", path);
+    if (head.size == PREFIX_BYTES + length) status = read_length(path, head.data, size, &again);
+    if (status == MICA_OK && again != length)
+        status = mc_fail(MICA_EIO, "%s: changed while it was read", path);
+    if (status == MICA_OK) status = add_bytes(w, path, head.data, size);
     mc_filemap_close(&head);
     return status;
 }

@@ -789,11 +789,22 @@ static int32_t cross_of(const int8_t *codes, int group) {
     return sum;
 }
 
+/* Groups that are at a limit of what has codes: all equal, of both signs and as large as can be, and with
+ * a NaN that has a sign. */
+static void fill_odd_groups(float *x, int group) {
+    for (int i = 0; i < group; i++) {
+        x[i] = -1.5f;
+        x[group + i] = i % 2 == 0 ? FLT_MAX : -FLT_MAX;
+        x[2 * group + i] = i == 5 ? copysignf(NAN, -1) : 1;
+    }
+}
+
 static void quantise_rows(check *c, int64_t m, int64_t k, int group, int bits, kind kinds) {
     guarded x = floats(c, m * k);
     float *px = x.data;
     fill_floats(px, m * k, kinds);
     if (kinds == SPARSE && m > 1) px[k] = NAN, px[k / 2] = -INFINITY;
+    if (kinds == PLAIN && m > 1) fill_odd_groups(px, group);
     xmatrix got = xmatrix_new(c, m, k, group), want = xmatrix_new(c, m, k, group);
     c->kern->fast_quantize(m, px, k, bits, &got.rows);
     mk_kernels ref = reference();
@@ -880,7 +891,9 @@ static void check_tiles(check *c, const qmatrix *w, int64_t m, const mk_xrows *x
     guarded codes_ref = guarded_new((size_t)(rows * k), c->where);
     guarded scales_ref = floats(c, rows * k / group * 2);
     guarded offsets = floats(c, rows * k / group), offsets_ref = floats(c, rows * k / group);
-    mk_tiles got = {codes.data, scales.data, 0, crossed, offsets.data};
+    mk_xrows rows_x = *x;
+    if (!crossed) rows_x.cross = NULL;
+    mk_tiles got = {codes.data, scales.data, 0, crossed, crossed ? offsets.data : NULL};
     mk_tiles want = {codes_ref.data, scales_ref.data, 0, crossed, offsets_ref.data};
     mk_kernels ref = reference();
     c->kern->fast_unpack(&w->rows, n, &got);
@@ -892,7 +905,7 @@ static void check_tiles(check *c, const qmatrix *w, int64_t m, const mk_xrows *x
     if (memcmp(got.codes, want.codes, (size_t)(rows * k)) != 0 || got.bits != want.bits)
         fail_check(c, "tiles differ from the reference");
     same_bits(c, got.scales, want.scales, rows * k / group * 2, "their scales differ");
-    c->kern->fast_matmul(m, x, n, &got, by_tiles.data, n);
+    c->kern->fast_matmul(m, &rows_x, n, &got, by_tiles.data, n);
     same_bits(c, y, by_tiles.data, m * n, "tiles give other bits");
     release(c, &codes), release(c, &scales), release(c, &by_tiles);
     release(c, &codes_ref), release(c, &scales_ref);
@@ -932,6 +945,7 @@ static void check_fast_format(check *c, const mk_qrows *format) {
     product_fast(c, format, 3, 17, format->group, PLAIN);
     product_fast(c, format, 1, 20, 3 * format->group, PLAIN);
     product_fast(c, format, 2, 33, 19 * format->group, PLAIN);
+    product_fast(c, format, 3, 17, 4096 + 2 * format->group, PLAIN);
 }
 
 static void check_fast_matvec(check *c) {

@@ -98,7 +98,7 @@ MK_INLINE void product(int high, int wide, const part *p) {
 static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles, float *y,
                    int64_t y_stride) {
     /* The sums of smaller groups are more than a step's worth of work to fetch. */
-    int64_t whole = x->group < DEPTH ? 0 : m / LINES * LINES;
+    int64_t whole = x->group < DEPTH || tiles->crossed ? 0 : m / LINES * LINES;
     if (whole > 0) configure();
     for (int64_t j = 0; j < n && whole > 0; j += WIDE * LANES) {
         int64_t wide = n - j > LANES ? 2 : 1;
@@ -129,6 +129,6 @@ static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tile
 
 void mk_fast_amx(mk_kernels *kernels) {
     kernels->fast_matmul = matmul;
-    kernels->fast_crossed = false; /* multiplications are what there is most of */
+    kernels->fast_crossed = false;
     kernels->fast_streamed = 15;
 }

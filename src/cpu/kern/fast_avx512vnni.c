@@ -353,7 +353,7 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
 /* ---- x ---- */
 
 /* Words of codes that are shifted meet their neighbours, the others 0. */
-static int32_t cross_group(const int8_t *codes, int group) {
+static int32_t cross_of(const int8_t *codes, int group) {
     const __m512i top = _mm512_set1_epi8((char)0x80);
     __m512i sum = _mm512_setzero_si512();
     for (int l = 0; l < group; l += 64) {
@@ -390,7 +390,7 @@ static void quantize_group(const float *x, int group, int bits, int8_t *codes, f
 }
 
 static void quantize(int64_t m, const float *x, int64_t x_stride, int bits, const mk_xrows *y) {
-    mk_quantize_rows(quantize_group, cross_group, m, x, x_stride, bits, y);
+    mk_quantize_rows(quantize_group, cross_of, m, x, x_stride, bits, y);
 }
 
 void mk_fast_avx512vnni(mk_kernels *kernels) {

@@ -1,9 +1,9 @@
 /* Products of quantised rows with x in whole numbers: affine rows of any width, mxfp4 and nvfp4.
  *
- * x is quantised a group at a time: s = max |x_i| / 127, codes c_i = x_i / s rounded to nearest even.
- * Where codes of weights have 4 bits or fewer, a code of x plus one of these stays below 128: the
- * largest |x_i| is near code -128, for which s may be below 0, and codes of the other sign end at
- * 128 - 2^bits, s growing where it must.
+ * x is quantised a group at a time: codes c_i = x_i / s rounded to nearest even, for weights of 5 bits
+ * and more with s = max |x_i| / 127. For those of 4 bits or fewer a code of x plus one of a weight stays
+ * below 128: the largest |x_i| is near code -128, for which s may be below 0, and codes of the other sign
+ * end at 128 - 2^bits, s growing where it must.
  * With d_g = sum q_i c_i over a group, an exact integer, a product is
  *
  *     y = 0; for g in rising order: y = fma(d_g, scale_g * s_g, y); y = fma(bias_g, sum_g, y)

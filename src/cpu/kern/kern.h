@@ -41,7 +41,7 @@ typedef struct mk_qrows {
     mk_type type; /* of scales and biases; not read for the fp modes, whose scales are bytes */
     mk_mode mode;
     int bits;
-    int group; /* 16, 32, 64 or 128 */
+    int group; /* 32, 64 or 128; nvfp4: 16 */
 } mk_qrows;
 
 /* Rows of x in whole numbers, for the fast products (fast_list.h): element l is about
@@ -86,7 +86,7 @@ typedef struct mk_kernels {
 #undef KERN
     mk_isa isa;
     int64_t fast_streamed; /* rows of x up to which fast_matvec is quicker than tiles */
-    bool fast_crossed;     /* crossed tiles are quicker than others */
+    bool fast_crossed; /* crossed tiles are quicker for fast_matmul, whoever sets that says so */
     bool bf16_pairs; /* attn_scores, attn_values, attn_values_q8_bf16, matmul_bf16, unpack_mxfp8 and
                         matmul_mxfp8 are faster than widening first */
     bool q8_direct;  /* attn_scores_q8, and attn_values_q8 for few rows, are */
