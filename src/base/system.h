@@ -21,8 +21,8 @@ uint64_t mc_memory_bytes(void); /* physical memory that this process may use (cg
  * where the system gives them. Uninitialised; NULL: no memory. */
 void *mc_table_alloc(size_t bytes);
 /* Memory straight from the system, zeroed, in whole pages, which go back to it at once: large blocks that
- * come and go in a heap leave holes that the next ones, somewhat larger, do not fit into. bytes > 0, and
- * the same for both. NULL: no memory. */
+ * come and go in a heap leave holes that the next ones, somewhat larger, do not fit into. Pages are large
+ * where the system gives them. bytes > 0, and the same for both. NULL: no memory. */
 void *mc_pages_alloc(size_t bytes);
 void mc_pages_free(void *memory, size_t bytes);
 /* Asks for large pages under memory that nothing has touched yet. A hint: without effect where the

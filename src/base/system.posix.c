@@ -22,7 +22,9 @@ bool mc_local_time(struct tm *now) {
 void *mc_pages_alloc(size_t bytes) {
     if (mc_alloc_should_fail()) return NULL;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
-    return memory != MAP_FAILED ? memory : NULL;
+    if (memory == MAP_FAILED) return NULL;
+    mc_prefer_large_pages(memory, bytes);
+    return memory;
 }
 
 void mc_pages_free(void *memory, size_t bytes) {
