@@ -24,7 +24,7 @@ MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, 
                        int64_t x_stride, const void *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
     const int64_t bytes = mk_type_bytes(type);
-    const char *next = (const char *)w + cols * w_stride * bytes + FETCHED_AHEAD;
+    const intptr_t next = (intptr_t)w + cols * w_stride * bytes + FETCHED_AHEAD;
     if (fetch) mk_find_next_pages(next, cols * w_stride * bytes);
     __m256 sum[ROWS][COLS];
     for (int i = 0; i < rows; i++)
@@ -33,7 +33,7 @@ MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, 
     int64_t l = 0;
     for (; l + 8 <= k; l += 8) {
         for (int64_t at = 0; fetch && at < 8 * cols * bytes; at += 64)
-            _mm_prefetch(next + l * cols * bytes + at, _MM_HINT_T1);
+            mk_fetch(next + l * cols * bytes + at);
         __m256 a[ROWS];
         for (int i = 0; i < rows; i++)
             a[i] = _mm256_loadu_ps(x + i * x_stride + l);
@@ -71,7 +71,7 @@ MK_INLINE void nn_tile(mk_type type, int rows, int vectors, int64_t lanes, bool 
     for (int64_t l = 0; l < k; l++) {
         const char *row = w + l * w_stride * bytes;
         for (int64_t at = 0; fetch && at < 8 * vectors * bytes; at += 64)
-            _mm_prefetch(row + AHEAD * w_stride * bytes + at, _MM_HINT_T1);
+            mk_fetch((intptr_t)row + AHEAD * w_stride * bytes + at);
         __m256 a[ROWS];
         for (int i = 0; i < rows; i++)
             a[i] = _mm256_set1_ps(x[i * x_stride + l]);

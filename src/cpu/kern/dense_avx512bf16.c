@@ -7,7 +7,7 @@
 #define ROWS 6 /* of x at once: 6 x 4 sums and 5 operands fit 32 registers */
 #define COLS 4
 #define WIDE 32            /* elements a register */
-#define FETCHED_AHEAD 4096 /* elements past the next columns */
+#define FETCHED_AHEAD 8192 /* bytes past the next columns */
 
 /* A register of a row from element `at`; the first n elements where there are fewer, then zeros. */
 MK_INLINE __m512bh load_row(const uint16_t *row, int64_t at, int64_t n) {
@@ -38,8 +38,9 @@ MK_INLINE void add_part(int rows, int cols, int64_t at, int64_t n, const uint16_
 MK_INLINE void nt_tile(int rows, int cols, bool fetch, int64_t k, const uint16_t *x,
                        int64_t x_stride, const uint16_t *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
-    const uint16_t *next = w + cols * w_stride + FETCHED_AHEAD;
-    if (fetch) mk_find_next_pages(next, cols * w_stride * (int64_t)sizeof *w);
+    const int64_t bytes = sizeof *w;
+    const intptr_t next = (intptr_t)w + cols * w_stride * bytes + FETCHED_AHEAD;
+    if (fetch) mk_find_next_pages(next, cols * w_stride * bytes);
     __m512 sum[ROWS][COLS];
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++)
@@ -49,7 +50,7 @@ MK_INLINE void nt_tile(int rows, int cols, bool fetch, int64_t k, const uint16_t
     int64_t l = 0;
     for (; l + WIDE <= k; l += WIDE) {
         for (int j = 0; fetch && j < cols; j++)
-            _mm_prefetch((const char *)(next + l * cols + j * WIDE), _MM_HINT_T1);
+            mk_fetch(next + (l * cols + j * WIDE) * bytes);
         add_part(rows, cols, l, WIDE, x, x_stride, w, w_stride, sum);
     }
     if (l < k) add_part(rows, cols, l, k - l, x, x_stride, w, w_stride, sum);

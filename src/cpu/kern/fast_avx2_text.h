@@ -16,7 +16,7 @@
 typedef struct lanes {
     const uint8_t *codes[LANES];
     int64_t row[LANES];
-    const char *next; /* the rows after these, fetched meanwhile, in the order they lie in */
+    intptr_t next; /* the rows after these, fetched meanwhile, in the order they lie in */
 } lanes;
 
 static lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
@@ -25,9 +25,9 @@ static lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
         l.row[i] = r + i < n ? r + i : n - 1;
         l.codes[i] = (const uint8_t *)(w->codes + l.row[i] * w->codes_stride);
     }
-    /* Past the last rows as well: most often more of them follow, and a fetch cannot fail. */
-    l.next = (const char *)(w->codes + (r + LANES) * w->codes_stride) + FETCHED_AHEAD;
-    mk_find_next_pages(l.next, 4 * LANES * w->codes_stride);
+    const int64_t bytes = LANES * w->codes_stride * 4;
+    l.next = (intptr_t)(w->codes + r * w->codes_stride) + bytes + FETCHED_AHEAD;
+    mk_find_next_pages(l.next, bytes);
     return l;
 }
 
@@ -164,7 +164,7 @@ MK_INLINE __m256i spread(const spreader *s, int loaded, const uint8_t *codes) {
 /* Asks for what follows 8 rows of 32 codes of `bits` from byte `byte` of each. */
 MK_INLINE void fetch_next(const lanes *l, int bits, int64_t byte) {
     for (int i = 0; i < 4 * LANES * bits; i += 64)
-        _mm_prefetch(l->next + byte * LANES + i, _MM_HINT_T1);
+        mk_fetch(l->next + byte * LANES + i);
 }
 
 /* 16 bytes, or the 8 that are there. */
@@ -361,7 +361,7 @@ MK_INLINE __m256 nibble_product(bool affine, int group, const mk_qrows *w, const
             for (int i = 0; i < LANES; i++)
                 part[i] = dot_nibbles(part[i], affine, l->codes[i] + at / 2, halves);
             for (int i = 0; i < LANES / 2; i++)
-                _mm_prefetch(l->next + at / 2 * LANES + 64 * i, _MM_HINT_T1);
+                mk_fetch(l->next + at / 2 * LANES + 64 * i);
         }
         join(part, sums);
         if (group > 32) sums[0] = _mm256_add_epi32(sums[0], sums[1]);

@@ -129,14 +129,14 @@ MK_INLINE void dot_unit(form f, int unit, int span, bool whole, const mk_qrows *
     int lines = f == BYTES ? unit / 64 : 1; /* of a row */
     __m512i codes[2], part[4];
     load_x(f, unit, whole, x->codes + at, words, codes);
-    const char *next = l->next + byte * LANES;
+    intptr_t next = l->next + byte * LANES;
     l = afresh(l);
     for (int i = 0; i < 4; i++) {
         __m512i r[4];
         for (int j = 0; j < 4; j++) {
             r[j] = dot_row(f, unit, whole, l->codes[4 * i + j] + byte, words, codes);
             for (int line = 0; line < lines; line++, next += 64)
-                _mm_prefetch(next, _MM_HINT_T1);
+                mk_fetch(next);
         }
         part[i] = join_four(r);
     }

@@ -24,8 +24,8 @@
 typedef struct lanes {
     const uint8_t *codes[LANES];
     int64_t row[LANES];
-    const char *next;     /* what is fetched meanwhile, in the order it lies in */
-    int64_t scales_ahead; /* from a row's scales to those to fetch */
+    intptr_t next;        /* what is fetched meanwhile, in the order it lies in */
+    int64_t scales_ahead; /* bytes from a row's scales, of 16 bits, to those to fetch */
 } lanes;
 
 /* Scales and biases of some groups, f32. */
@@ -39,10 +39,10 @@ static inline lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
         l.row[i] = r + i < n ? r + i : n - 1;
         l.codes[i] = (const uint8_t *)(w->codes + l.row[i] * w->codes_stride);
     }
-    /* Past the last rows as well: most often more of them follow, and a fetch cannot fail. */
-    l.next = (const char *)(w->codes + (r + LANES) * w->codes_stride) + FETCHED_AHEAD;
-    l.scales_ahead = 4 * LANES * w->scales_stride;
-    mk_find_next_pages(l.next, 4 * LANES * w->codes_stride);
+    const int64_t bytes = LANES * w->codes_stride * 4;
+    l.next = (intptr_t)(w->codes + r * w->codes_stride) + bytes + FETCHED_AHEAD;
+    l.scales_ahead = 2 * 4 * LANES * w->scales_stride;
+    mk_find_next_pages(l.next, bytes);
     return l;
 }
 
@@ -124,8 +124,8 @@ MK_INLINE void stage_halves(const mk_qrows *w, const lanes *l, int64_t g, int64_
             __mmask16 mask = mk_first(count);
             __m256i scale = _mm256_maskz_loadu_epi16(mask, scales);
             __m256i bias = _mm256_maskz_loadu_epi16(mask, biases);
-            _mm_prefetch((const char *)(scales + l->scales_ahead), _MM_HINT_T1);
-            _mm_prefetch((const char *)(biases + l->scales_ahead), _MM_HINT_T1);
+            mk_fetch((intptr_t)scales + l->scales_ahead);
+            mk_fetch((intptr_t)biases + l->scales_ahead);
             r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(scale), bias, 1);
         }
         turn_rows(r, half + 4 * part);
@@ -317,7 +317,7 @@ MK_INLINE void columns_bits(int bits, columns *c, __m512i codes[16]) {
     const uint8_t *const *rows = l->codes;
     int64_t byte = c->at / 8 * bits;
     for (int i = 0; i < 2 * bits; i++)
-        _mm_prefetch(l->next + byte * LANES + 64 * i, _MM_HINT_T1);
+        mk_fetch(l->next + byte * LANES + 64 * i);
     if (c->w->k - c->at < 64) {
         for (int i = 0; i < LANES; i++)
             memcpy(c->rest[i], l->codes[i] + byte, 4 * (size_t)bits);
@@ -358,7 +358,7 @@ MK_INLINE void columns_next(form f, columns *c, __m512i words[4]) {
     int64_t byte = f == BYTES ? c->at : c->at / 2;
     read_column(l->codes, byte, f != E2M1 || c->at + 16 < c->w->k, words);
     for (int i = 0; i < 4; i++)
-        _mm_prefetch(l->next + byte * LANES + 64 * i, _MM_HINT_T1);
+        mk_fetch(l->next + byte * LANES + 64 * i);
     c->at += f == BYTES ? 16 : 32;
 }
 

@@ -1,4 +1,7 @@
-/* Pages of weights, found before their turn.
+/* Weights, fetched before their turn: lines of memory, and the pages that they lie in.
+ *
+ * What is asked for may lie past the last weights, for most often more follow, and a fetch cannot fail. C
+ * has no pointers there, so such addresses are numbers.
  *
  * A mapped file lies in small pages where the system had no large ones. A core then waits for where the
  * next page is, again and again: what is fetched 8 KiB ahead comes too late. Asking for one line of a
@@ -11,9 +14,15 @@
 #define MK_PAGE 4096         /* bytes: the smallest there is */
 #define MK_PAGES_AHEAD 65536 /* bytes */
 
+/* The line at an address, to the second-level cache. Always inline, and the loop below unsigned, which may
+ * never end for all that the compiler knows: GCC 12 leaves out loops that end and do nothing but fetch. */
+static inline __attribute__((always_inline)) void mk_fetch(intptr_t at) {
+    __builtin_prefetch((const void *)at, 0, 2);
+}
+
 static inline void mk_find_pages(uintptr_t first, int64_t bytes) {
     for (uintptr_t at = first; at < first + (uintptr_t)bytes; at += MK_PAGE)
-        __builtin_prefetch((const void *)at, 0, 2);
+        mk_fetch((intptr_t)at);
 }
 
 /* Where rows begin to be read: the pages that mk_find_next_pages will not ask for, whose first `next` is
@@ -22,9 +31,8 @@ static inline void mk_find_first_pages(const void *rows, int64_t bytes) {
     mk_find_pages((uintptr_t)rows, bytes + MK_PAGES_AHEAD);
 }
 
-/* The pages of `bytes` bytes, MK_PAGES_AHEAD past `next`: past the last rows as well, for most often more
- * of them follow, and a fetch cannot fail. */
-static inline void mk_find_next_pages(const void *next, int64_t bytes) {
+/* The pages of `bytes` bytes, MK_PAGES_AHEAD past `next`. */
+static inline void mk_find_next_pages(intptr_t next, int64_t bytes) {
     mk_find_pages((uintptr_t)next + MK_PAGES_AHEAD, bytes);
 }
 

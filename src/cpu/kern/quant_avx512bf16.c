@@ -114,7 +114,7 @@ MK_INLINE void mx_tile(const mk_qrows *w, const table *t, int rows, int cols, co
                        int64_t x_stride, float *y, int64_t y_stride) {
     const int64_t groups = w->k / GROUP, row_bytes = w->codes_stride * 4;
     const uint8_t *codes = (const uint8_t *)w->codes, *scales = w->scales;
-    const char *next = (const char *)codes + cols * row_bytes + FETCHED_AHEAD;
+    const intptr_t next = (intptr_t)codes + cols * row_bytes + FETCHED_AHEAD;
     mk_find_next_pages(next, cols * row_bytes);
     bool nan[COLS] = {false};
     sums s;
@@ -131,11 +131,11 @@ MK_INLINE void mx_tile(const mk_qrows *w, const table *t, int rows, int cols, co
         for (int j = 0; j < cols; j++) {
             const uint8_t *from = scales + j * w->scales_stride + g;
             if (read_scales(from, count, stage + j * STAGE)) nan[j] = true;
-            _mm_prefetch((const char *)from + cols * w->scales_stride, _MM_HINT_T1);
+            mk_fetch((intptr_t)from + cols * w->scales_stride);
         }
         for (; p + 2 <= count; p += 2, codes += 2 * GROUP, x += 2 * GROUP) {
             for (int j = 0; j < cols; j++)
-                _mm_prefetch(next + ((g + p) * cols + 2 * j) * GROUP, _MM_HINT_T1);
+                mk_fetch(next + ((g + p) * cols + 2 * j) * GROUP);
             add_groups(&s, t, rows, cols, true, codes, row_bytes, stage + p, x, x_stride);
         }
         if (p < count)
