@@ -95,12 +95,10 @@ MK_INLINE __m512i load_words(bool whole, const void *from, int64_t words) {
 }
 
 /* What the codes of a unit meet: words of x are those that are there. */
-MK_INLINE void load_x(form f, int unit, bool whole, const int8_t *codes, int64_t words,
-                      __m512i x[2]) {
+MK_INLINE void load_x(form f, bool whole, const int8_t *codes, int64_t words, __m512i x[2]) {
     x[0] = load_words(whole, codes, words);
-    if (unit <= 64) return;
+    if (f == BYTES) return;
     x[1] = load_words(whole, codes + 64, words - 16);
-    if (f != NIBBLES && f != E2M1) return;
     const __m512i even =
         _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     __m512i evens = _mm512_permutex2var_epi32(x[0], even, x[1]);
@@ -109,7 +107,7 @@ MK_INLINE void load_x(form f, int unit, bool whole, const int8_t *codes, int64_t
 }
 
 /* Partial sums of a unit of a row: of its first codes in the first lanes. */
-MK_INLINE __m512i dot_row(form f, int unit, bool whole, const uint8_t *from, int64_t words,
+MK_INLINE __m512i dot_row(form f, bool whole, const uint8_t *from, int64_t words,
                           const __m512i x[2]) {
     __m512i dot = _mm512_setzero_si512();
     if (f == NIBBLES || f == E2M1) {
@@ -117,37 +115,32 @@ MK_INLINE __m512i dot_row(form f, int unit, bool whole, const uint8_t *from, int
         take_apart(f, load_words(whole, from, words / 2), &even, &odd);
         return dot4(dot4(dot, even, x[0]), odd, x[1]);
     }
-    dot = dot4(dot, load_words(whole, from, words), x[0]);
-    if (unit > 64 && words > 16) dot = dot4(dot, load_words(whole, from + 64, words - 16), x[1]);
-    return dot;
+    return dot4(dot, load_words(whole, from, words), x[0]);
 }
 
 /* Sums of the `span` groups of a unit that begins at code `at`; it ends within the row if whole. */
-MK_INLINE void dot_unit(form f, int unit, int span, bool whole, const mk_qrows *w, const lanes *l,
+MK_INLINE void dot_unit(form f, int span, bool whole, const mk_qrows *w, const lanes *l,
                         const mk_xrows *x, int64_t at, __m512i *dot) {
     int64_t words = (w->k - at) / 4, byte = f == BYTES ? at : at / 2;
-    int lines = f == BYTES ? unit / 64 : 1; /* of a row */
     __m512i codes[2], part[4];
-    load_x(f, unit, whole, x->codes + at, words, codes);
+    load_x(f, whole, x->codes + at, words, codes);
     intptr_t next = l->next + byte * LANES;
     l = afresh(l);
     for (int i = 0; i < 4; i++) {
         __m512i r[4];
         for (int j = 0; j < 4; j++) {
-            r[j] = dot_row(f, unit, whole, l->codes[4 * i + j] + byte, words, codes);
-            for (int line = 0; line < lines; line++, next += 64)
-                mk_fetch(next);
+            r[j] = dot_row(f, whole, l->codes[4 * i + j] + byte, words, codes);
+            mk_fetch(next + 64 * (4 * i + j));
         }
         part[i] = join_four(r);
     }
     join_quarters(span, part, dot);
 }
 
-/* y[n] = the rows of w times x. A unit is what a register of codes has, or a group. */
+/* y[n] = the rows of w times x. A unit is what a register of codes has. */
 MK_INLINE void one_product(form f, int group, const mk_qrows *w, int64_t n, const mk_xrows *x,
                            float *y) {
-    bool nibbles = f == NIBBLES || f == E2M1;
-    int unit = nibbles || group > 64 ? 128 : 64, span = unit / group;
+    int unit = f == BYTES ? 64 : 128, span = unit / group;
     int64_t groups = w->k / group;
     stages scales;
     stages_begin(&scales, w, n);
@@ -161,9 +154,9 @@ MK_INLINE void one_product(form f, int group, const mk_qrows *w, int64_t n, cons
                 stages_work(&scales, span);
                 int64_t at = (first + g) * group;
                 if (at + unit <= w->k)
-                    dot_unit(f, unit, span, true, w, &scales.now, x, at, dot);
+                    dot_unit(f, span, true, w, &scales.now, x, at, dot);
                 else
-                    dot_unit(f, unit, span, false, w, &scales.now, x, at, dot);
+                    dot_unit(f, span, false, w, &scales.now, x, at, dot);
                 for (int b = 0; b < span && g + b < staged; b++)
                     sum = add_group(sum, dot[b], st->scales[g + b], st->biases[g + b],
                                     x->scales[first + g + b], x->sums[first + g + b]);
@@ -185,13 +178,12 @@ ONE(NIBBLES, 128)
 ONE(E2M1, 32)
 ONE(BYTES, 32)
 ONE(BYTES, 64)
-ONE(BYTES, 128)
 
-/* Groups of 16 and other widths have none: they are turned over. */
+/* Groups of 16, those of 128 codes of 8 bits, and other widths have none: they are turned over. */
 static one_fn one_of(form f, int group) {
     static const one_fn fns[][3] = {[NIBBLES] = {one_NIBBLES_32, one_NIBBLES_64, one_NIBBLES_128},
                                     [E2M1] = {one_E2M1_32},
-                                    [BYTES] = {one_BYTES_32, one_BYTES_64, one_BYTES_128},
+                                    [BYTES] = {one_BYTES_32, one_BYTES_64},
                                     [BITS] = {NULL}};
     return group < 32 ? NULL : fns[f][group / 64];
 }
