@@ -151,6 +151,9 @@ MK_INLINE void tile_product(bool crossed, int m, int wide, const part *p) {
             sum[i][j] = p->first == 0 ? _mm512_setzero_ps()
                                       : _mm512_maskz_loadu_ps(mk_first(p->n - j * LANES),
                                                               p->y + i * p->y_stride + j * LANES);
+    for (int i = 0; i < m; i++) /* a row's lines of y are a row apart: stores would wait for each */
+        for (int j = 0; j < wide; j++)
+            __builtin_prefetch(p->y + i * p->y_stride + j * LANES, 1);
     const uint8_t *codes = p->tiles.codes + p->first * x->group * LANES;
     const float *scales = p->tiles.scales + p->first * 2 * LANES;
     const int8_t *a = x->codes + p->first * x->group;
