@@ -2,8 +2,8 @@
  *
  * One row of x meets 64 bytes of each row of weights as they lie; the 16 registers of partial sums
  * are then added up in pairs until a group's sums have a lane each. That is half the work of turning
- * the codes over, which pays from two rows of x on: those share it. Codes of other widths than 4 and 8
- * bits are always turned over: it is quicker to make bytes of 16 rows at once than of one. */
+ * the codes over, which pays from two rows of x on: those share it. Only so with codes of 4 bits, of which
+ * 128 meet x at once: others are always turned over. */
 #include "cpu/kern/fast_avx512vnni.h"
 
 /* ---- scales, while codes are multiplied ---- */
@@ -95,9 +95,8 @@ MK_INLINE __m512i load_words(bool whole, const void *from, int64_t words) {
 }
 
 /* What the codes of a unit meet: words of x are those that are there. */
-MK_INLINE void load_x(form f, bool whole, const int8_t *codes, int64_t words, __m512i x[2]) {
+MK_INLINE void load_x(bool whole, const int8_t *codes, int64_t words, __m512i x[2]) {
     x[0] = load_words(whole, codes, words);
-    if (f == BYTES) return;
     x[1] = load_words(whole, codes + 64, words - 16);
     const __m512i even =
         _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
@@ -109,21 +108,17 @@ MK_INLINE void load_x(form f, bool whole, const int8_t *codes, int64_t words, __
 /* Partial sums of a unit of a row: of its first codes in the first lanes. */
 MK_INLINE __m512i dot_row(form f, bool whole, const uint8_t *from, int64_t words,
                           const __m512i x[2]) {
-    __m512i dot = _mm512_setzero_si512();
-    if (f == NIBBLES || f == E2M1) {
-        __m512i even, odd;
-        take_apart(f, load_words(whole, from, words / 2), &even, &odd);
-        return dot4(dot4(dot, even, x[0]), odd, x[1]);
-    }
-    return dot4(dot, load_words(whole, from, words), x[0]);
+    __m512i even, odd;
+    take_apart(f, load_words(whole, from, words / 2), &even, &odd);
+    return dot4(dot4(_mm512_setzero_si512(), even, x[0]), odd, x[1]);
 }
 
 /* Sums of the `span` groups of a unit that begins at code `at`; it ends within the row if whole. */
 MK_INLINE void dot_unit(form f, int span, bool whole, const mk_qrows *w, const lanes *l,
                         const mk_xrows *x, int64_t at, __m512i *dot) {
-    int64_t words = (w->k - at) / 4, byte = f == BYTES ? at : at / 2;
+    int64_t words = (w->k - at) / 4, byte = at / 2;
     __m512i codes[2], part[4];
-    load_x(f, whole, x->codes + at, words, codes);
+    load_x(whole, x->codes + at, words, codes);
     intptr_t next = l->next + byte * LANES;
     l = afresh(l);
     for (int i = 0; i < 4; i++) {
@@ -137,10 +132,12 @@ MK_INLINE void dot_unit(form f, int span, bool whole, const mk_qrows *w, const l
     join_quarters(span, part, dot);
 }
 
-/* y[n] = the rows of w times x. A unit is what a register of codes has. */
+#define UNIT 128 /* codes that a register has */
+
+/* y[n] = the rows of w, of 4 bits, times x. */
 MK_INLINE void one_product(form f, int group, const mk_qrows *w, int64_t n, const mk_xrows *x,
                            float *y) {
-    int unit = f == BYTES ? 64 : 128, span = unit / group;
+    int span = UNIT / group;
     int64_t groups = w->k / group;
     stages scales;
     stages_begin(&scales, w, n);
@@ -153,7 +150,7 @@ MK_INLINE void one_product(form f, int group, const mk_qrows *w, int64_t n, cons
                 __m512i dot[4];
                 stages_work(&scales, span);
                 int64_t at = (first + g) * group;
-                if (at + unit <= w->k)
+                if (at + UNIT <= w->k)
                     dot_unit(f, span, true, w, &scales.now, x, at, dot);
                 else
                     dot_unit(f, span, false, w, &scales.now, x, at, dot);
@@ -176,16 +173,12 @@ ONE(NIBBLES, 32)
 ONE(NIBBLES, 64)
 ONE(NIBBLES, 128)
 ONE(E2M1, 32)
-ONE(BYTES, 32)
-ONE(BYTES, 64)
 
-/* Groups of 16, those of 128 codes of 8 bits, and other widths have none: they are turned over. */
+/* Groups of 16 and other widths have none: they are turned over. */
 static one_fn one_of(form f, int group) {
-    static const one_fn fns[][3] = {[NIBBLES] = {one_NIBBLES_32, one_NIBBLES_64, one_NIBBLES_128},
-                                    [E2M1] = {one_E2M1_32},
-                                    [BYTES] = {one_BYTES_32, one_BYTES_64},
-                                    [BITS] = {NULL}};
-    return group < 32 ? NULL : fns[f][group / 64];
+    static const one_fn fns[][3] = {
+        [NIBBLES] = {one_NIBBLES_32, one_NIBBLES_64, one_NIBBLES_128}, [E2M1] = {one_E2M1_32}};
+    return (f != NIBBLES && f != E2M1) || group < 32 ? NULL : fns[f][group / 64];
 }
 
 /* ---- a few rows of x ---- */
