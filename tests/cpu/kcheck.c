@@ -912,14 +912,18 @@ static void check_tiles(check *c, const qmatrix *w, int64_t m, const mk_xrows *x
     release(c, &offsets), release(c, &offsets_ref);
 }
 
+/* largest: all codes of weights and of x, so that sums are as large as they can be. */
 static void product_fast(check *c, const mk_qrows *format, int64_t m, int64_t n, int64_t k,
-                         kind kinds) {
+                         kind kinds, bool largest) {
     qmatrix w =
         qmatrix_new(format->mode, format->bits, format->group, format->type, n, k, c->where);
     guarded x = floats(c, m * k), y = floats(c, m * n);
     float *other = malloc((size_t)(m * n) * sizeof *other);
     if (other == NULL) exit(EXIT_FAILURE);
     fill_floats(x.data, m * k, kinds);
+    for (int64_t i = 0; largest && i < m * k; i++)
+        ((float *)x.data)[i] = -1;
+    if (largest) memset(w.codes.data, w.rows.mode == MK_AFFINE ? 0xff : 0x77, w.codes.bytes);
     xmatrix q = xmatrix_new(c, m, k, format->group);
     c->kern->fast_quantize(m, x.data, k, format->bits, &q.rows);
     c->kern->fast_matvec(&w.rows, n, m, &q.rows, y.data, n);
@@ -941,11 +945,13 @@ static void check_fast_format(check *c, const mk_qrows *format) {
     static const int64_t lengths[] = {128, 384, 640, 1152};
     for (int i = 0; i < 2 * COUNT(rows_m); i++)
         product_fast(c, format, rows_m[i % COUNT(rows_m)], rows_n[3 * i % COUNT(rows_n)],
-                     lengths[i % COUNT(lengths)], (kind)(i % KINDS));
-    product_fast(c, format, 3, 17, format->group, PLAIN);
-    product_fast(c, format, 1, 20, 3 * format->group, PLAIN);
-    product_fast(c, format, 2, 33, 19 * format->group, PLAIN);
-    product_fast(c, format, 3, 17, 4096 + 2 * format->group, PLAIN);
+                     lengths[i % COUNT(lengths)], (kind)(i % KINDS), false);
+    product_fast(c, format, 3, 17, format->group, PLAIN, false);
+    product_fast(c, format, 1, 20, 3 * format->group, PLAIN, false);
+    product_fast(c, format, 2, 33, 19 * format->group, PLAIN, false);
+    product_fast(c, format, 3, 17, 4096 + 2 * format->group, PLAIN, false);
+    product_fast(c, format, 1, 17, 384, PLAIN, true);
+    product_fast(c, format, 9, 17, 384, PLAIN, true);
 }
 
 static void check_fast_matvec(check *c) {

@@ -381,7 +381,7 @@ MK_INLINE __m512i all_of(const int8_t *x) {
     return _mm512_set1_epi32(((const four_codes *)(const void *)x)->word);
 }
 
-/* The same with four codes of x for all lanes. */
+/* dot4 with four codes of x for all lanes. */
 MK_INLINE __m512i dot4_all(__m512i sum, __m512i w, const int8_t *x) {
     const four_codes *four = (const void *)x;
     __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*four));
