@@ -3,7 +3,8 @@
 # mica_kernel_sources(<processor> [FLAGS <flag>...] SOURCES <file>...)
 #
 # Adds kernel files to the library where the build is for <processor> (x86_64, aarch64 or any), and
-# to these files alone the flags. Release builds compile kernels with -O3.
+# to these files alone the flags. Release builds compile kernels with -O3, and builds with sanitizers
+# those that are not of `fast`, whose sums most tests are: the others would take minutes.
 #
 #   mica_kernel_sources(any SOURCES dot_ref.c)
 #   mica_kernel_sources(x86_64 FLAGS -mavx2 -mfma SOURCES dot_avx2.c)
@@ -31,4 +32,9 @@ function(mica_kernel_sources processor)
   target_sources(mica_objects PRIVATE ${arg_SOURCES})
   set_source_files_properties(${arg_SOURCES} TARGET_DIRECTORY mica_objects PROPERTIES
     COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>;${arg_FLAGS}")
+  if(MICA_SANITIZE AND NOT MICA_LIBFUZZER)
+    list(FILTER arg_SOURCES EXCLUDE REGEX "/fast_[^/]*$")
+    set_property(SOURCE ${arg_SOURCES} TARGET_DIRECTORY mica_objects APPEND PROPERTY
+      COMPILE_OPTIONS -O3)
+  endif()
 endfunction()
