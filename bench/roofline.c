@@ -1,13 +1,16 @@
 /* What the machine can do at most, to hold rates against: reading memory, and multiplying.
  *
- *     roofline [THREADS]
+ *     roofline [THREADS [FILE]]
  *
+ * FILE: reading it alone, mapped, as it lies in memory: of some model's weights, the rate at which
+ * tokens could be decoded at most.
  * Reading is measured for working sets of several sizes, with pages of 4 KiB and with large ones;
  * a decoded token reads every weight once, so GB/s over the bytes of the weights bounds its rate.
  * Multiplying is measured for the instructions that kernels use, where the machine has them. All
  * threads together; the best of a few runs. */
 #define _DEFAULT_SOURCE
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -15,7 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MOST_THREADS = 64, RUNS = 3, ROUNDS = 4000000 };
 
@@ -115,10 +120,10 @@ static void *run(void *arg) {
     return NULL;
 }
 
-/* The best rate of all threads together, in `amount` a second. */
-static double measure(int threads, const work *what) {
+/* The best rate of a few runs of all threads together, in `amount` a second. */
+static double measure(int threads, int runs, const work *what) {
     double best = 0;
-    for (int r = 0; r < RUNS; r++) {
+    for (int r = 0; r < runs; r++) {
         pthread_t ids[MOST_THREADS];
         work works[MOST_THREADS];
         atomic_int waiting = threads;
@@ -157,29 +162,51 @@ static void print_multiplying(int threads) {
         if (table[i].has)
             printf("%7d  %-14s %8.1f Gop/s\n", threads, table[i].name,
                    12.0 * table[i].operations *
-                       measure(threads, &(work){.multiply = table[i].multiply}) * 1e-9);
+                       measure(threads, RUNS, &(work){.multiply = table[i].multiply}) * 1e-9);
 #else
     (void)threads;
 #endif
 }
 
+static double reading_rate(int threads, int runs, const char *data, size_t bytes) {
+    work what = {.read = read_plain, .data = data, .bytes = bytes};
+#if defined __x86_64__
+    if (HAS("avx2")) what.read = read_avx2;
+    if (HAS("avx512f")) what.read = read_avx512;
+#endif
+    return measure(threads, runs, &what);
+}
+
 static void print_reading(int threads, char *const data[2]) {
     static const size_t sizes[] = {1, 4, 16, 64, 256, 1024}; /* MiB */
-    uint64_t (*reader)(const char *, size_t) = read_plain;
-#if defined __x86_64__
-    if (HAS("avx2")) reader = read_avx2;
-    if (HAS("avx512f")) reader = read_avx512;
-#endif
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         double rates[2];
         for (int large = 0; large < 2; large++)
-            rates[large] = 1e-9 * measure(threads, &(work){.read = reader,
-                                                           .data = data[large],
-                                                           .bytes = sizes[i] << 20});
+            rates[large] = 1e-9 * reading_rate(threads, RUNS, data[large], sizes[i] << 20);
         printf("%7d  read %5zu MiB %8.1f GB/s, large pages %8.1f\n", threads, sizes[i], rates[0],
                rates[1]);
         fflush(stdout);
     }
+}
+
+/* Twice, and the first time pages are found: the second counts, as one run, not the best of a few. */
+static int print_file(int threads, const char *path) {
+    struct stat about;
+    int file = open(path, O_RDONLY);
+    void *data = MAP_FAILED;
+    if (file >= 0 && fstat(file, &about) == 0)
+        data = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (file >= 0) close(file);
+    if (data == MAP_FAILED) {
+        perror(path);
+        return 1;
+    }
+    double rate = 0, bytes = (double)about.st_size;
+    for (int i = 0; i < 2; i++)
+        rate = reading_rate(threads, 1, data, (size_t)about.st_size);
+    printf("%d threads: %.1f GB/s, %.2f times a second\n", threads, rate * 1e-9, rate / bytes);
+    munmap(data, (size_t)about.st_size);
+    return 0;
 }
 
 int main(int argc, char **argv) {
@@ -187,9 +214,10 @@ int main(int argc, char **argv) {
     int most = argc > 1 ? atoi(argv[1]) : 2;
     char *data[2];
     if (most < 1 || most > MOST_THREADS) {
-        fprintf(stderr, "usage: roofline [THREADS], at most %d\n", MOST_THREADS);
+        fprintf(stderr, "usage: roofline [THREADS [FILE]], at most %d\n", MOST_THREADS);
         return 2;
     }
+    if (argc > 2) return print_file(most, argv[2]);
     for (int large = 0; large < 2; large++) {
         data[large] = aligned_alloc(2 << 20, BYTES); /* whole large pages */
         if (data[large] == NULL) {

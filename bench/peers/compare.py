@@ -17,7 +17,8 @@ anew, into a page cache that did not have them. `others` is the largest share of
 the machine that other programs took during a run; a run where that is above --quiet percent is taken
 again, up to twice, and the quietest counts. peak RSS is the process's, mapped files included.
 GB/s is the size of the weights times how often they are read (a token need not read all of them where
-the input embedding is not the head).
+the input embedding is not the head). "reading" does no more than that with mica's file (bench/roofline.c):
+how many tokens a second the memory allows at the same time.
 
 A contestant is an engine and a model under ROOT/models/MODEL, and options, a row of contestants.json;
 engines say there, for each kind of case, what to run and the expression whose last match is the rate
@@ -70,7 +71,7 @@ class Contestant:
     def command(self, case, threads):
         """-> what to run and the expression that finds the rate"""
         values = self.values | case.values | {"threads": threads, "model": shlex.quote(str(self.path))}
-        command, rate = self.commands.get(case.kind, ("false", None))
+        command, rate = self.commands[case.kind]
         return command.format(**values), rate and re.sub(r"\{(\w+)\}", lambda m: str(values[m[1]]) if m[1] in values else m[0], rate)
 
 
@@ -118,8 +119,10 @@ def read_anew(contestants, threads, args):
         with open(file, "rb") as opened:
             os.fsync(opened.fileno())
             os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    prompt = Case("prefill:16")
     for c in contestants:
-        Run(*c.command(Case("prefill:16"), threads), args.limit)
+        if prompt.kind in c.commands:
+            Run(*c.command(prompt, threads), args.limit)
 
 
 def measure(contestants, case, threads, args):
@@ -163,7 +166,7 @@ def find_contestants(args):
     builds = [b.split("=", 1) if "=" in b else ["mica", b] for b in args.mica or [str(CHECKOUT / "build")]]
     found = []
     for engine, model, *options in spec["contestants"]:
-        for name, build in builds if engine == "mica" else [(engine, "")]:
+        for name, build in builds if engine == "mica" else [(engine, builds[0][1])]:
             build = Path(build).resolve()
             own = {"mica": Path(build, "mica"), "mica_bench": Path(build, "bench"), "options": " ".join(options)}
             c = Contestant(name, spec["engines"][engine], model, own["options"], values | own)
@@ -194,7 +197,8 @@ def main():
     read_anew(contestants, int(args.threads.split(",")[0]), args)
     for threads in map(int, args.threads.split(",")):
         for case in map(Case, args.cases.split(",")):
-            rows += print_table(contestants, measure(contestants, case, threads, args), case, threads, args)
+            able = [c for c in contestants if case.kind in c.commands]
+            rows += print_table(able, measure(able, case, threads, args), case, threads, args)
     if args.json:
         old = json.loads(args.json.read_text()) if args.json.exists() else []
         args.json.write_text(json.dumps(old + rows, indent=1))
