@@ -123,14 +123,15 @@ int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n) {
     while (common < count && common < n - 1 && history[common] == ids[common])
         common++;
     drop_ahead(session);
-    session->to_come = n - common;
-    if (common == 0 || !mc_cache_can_cut(&session->cache, count, common)) {
+    if (common > 0 && mc_cache_can_cut(&session->cache, count, common)) {
+        mc_cache_cut(&session->cache, count, common);
+        session->history.len = (size_t)common * sizeof *history;
+    } else {
         forget(session);
-        session->to_come = n;
-        return 0;
+        common = 0;
     }
-    mc_cache_cut(&session->cache, count, common);
-    session->history.len = (size_t)common * sizeof *history;
+    session->to_come =
+        n - common + 1; /* one behind them: else full buffers would be copied for it */
     return common;
 }
 
