@@ -34,13 +34,14 @@ function(mica_add_test name target)
   endif()
 endfunction()
 
-# mica_test(<room>/<name> [LABELS <label>...] [SOURCES <file>...])
+# mica_test(<room>/<name> [LABELS <label>...] [SOURCES <file>...] [WEAKER])
 #
 # tests/<room>/<name>.c, a cmocka program, as the ctest <room>.<name>; SOURCES are further files
 # beside it. Labels that tools look for: golden (reads fixtures), tsan (worth running under
-# ThreadSanitizer), valgrind.
+# ThreadSanitizer), valgrind. WEAKER: once more as <room>.<name>.<isa> with the kernels, and the ways
+# through src/cpu/, of processors that have less than this one.
 function(mica_test path)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS;SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "WEAKER" "" "LABELS;SOURCES")
   string(REPLACE "/" "." name ${path})
   string(REPLACE "/" "_" target test/${path})
   add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/${path}.c ${arg_SOURCES})
@@ -48,6 +49,14 @@ function(mica_test path)
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests LINKER_LANGUAGE CXX)
   mica_add_test(${name} ${target} LABELS ${arg_LABELS})
+  if(arg_WEAKER AND NOT MICA_SANITIZE AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(amd64|x86_64|AMD64)$")
+    foreach(isa avx2 avx512vnni)
+      mica_add_test(${name}.${isa} ${target})
+      set_property(TEST ${name}.${isa} APPEND PROPERTY ENVIRONMENT MICA_CPU=${isa})
+      set_tests_properties(${name}.${isa} PROPERTIES
+        SKIP_REGULAR_EXPRESSION "MICA_CPU is ${isa}, which this machine cannot run")
+    endforeach()
+  endif()
 endfunction()
 
 # mica_fuzz(<name>)
