@@ -2,9 +2,10 @@
  * their softmax into scratch, then the weighted sum of values.
  *
  * Scores are dot products, a row's total is a sum of integers, and its values are summed over the
- * keys in rising order: what a query gets depends on the keys that it sees alone (those it does not see being
- * finite: their weight is 0), not on the block it is in, on hidden keys before them, or on the number of threads. Query heads that share K and V are
- * multiplied together, so that these are read once.
+ * keys in rising order: what a query gets depends on the keys that it sees alone (those it does not
+ * see being finite: their weight is 0), not on the block it is in, on hidden keys before them, or on
+ * the number of threads. Query heads that share K and V are multiplied together, so that these are
+ * read once.
  *
  * Keys and values in bf16 are multiplied as they are where the machine can, by queries and weights
  * rounded to bf16. It takes two keys at a time: there the order of summation also depends on whether
