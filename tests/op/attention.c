@@ -170,10 +170,8 @@ static void bits_of_joint_queries(void **state) {
 /* The last `queries` of 300 causal queries over 900 keys, by a device of its own: f32
  * [5, queries, 96], to be freed. Five query heads share one head of keys. */
 static float *attend_with(int threads, mica_dtype dtype, bool window, int64_t queries) {
-    bench b = {NULL, NULL};
     const mica_device_options options = {.threads = threads};
-    assert_int_equal(mica_device_open("cpu", &options, &b.device), MICA_OK);
-    assert_int_equal(mica_scope_open(b.device, &b.s), MICA_OK);
+    bench b = bench_open_with(&options);
     mica_array q = noise(b.s, 1, MICA_F32, SHAPE(1, 5, 300, 96));
     mica_array k = entries(b.s, 2, dtype, SHAPE(1, 1, 900, 96));
     mica_array v = entries(b.s, 3, dtype, SHAPE(1, 1, 900, 96));
@@ -209,11 +207,9 @@ static void bits_of_threads(void **state) {
  * bytes that evaluating them took. `longest` keys of one of them, 65 of each other one. */
 static float *attend_rows(int threads, mica_dtype dtype, int64_t longest, uint64_t *bytes) {
     enum { N = 8 };
-    bench b = {NULL, NULL};
     const mica_device_options options = {.threads = threads};
     mica_array y[N];
-    assert_int_equal(mica_device_open("cpu", &options, &b.device), MICA_OK);
-    assert_int_equal(mica_scope_open(b.device, &b.s), MICA_OK);
+    bench b = bench_open_with(&options);
     for (uint64_t i = 0; i < N; i++) {
         int64_t lk = i == 3 ? longest : 65;
         mica_array q = noise(b.s, i + 1, MICA_F32, SHAPE(1, 6, 1, 20));

@@ -17,11 +17,16 @@ typedef struct bench {
     mica_scope *s;
 } bench;
 
-static inline bench bench_open(void) {
+/* options NULL: the defaults. */
+static inline bench bench_open_with(const mica_device_options *options) {
     bench b = {NULL, NULL};
-    assert_int_equal(mica_device_open("cpu", NULL, &b.device), MICA_OK);
+    if (mica_device_open("cpu", options, &b.device) != MICA_OK) fail_msg("%s", mica_last_error());
     assert_int_equal(mica_scope_open(b.device, &b.s), MICA_OK);
     return b;
+}
+
+static inline bench bench_open(void) {
+    return bench_open_with(NULL);
 }
 
 /* Nothing may be left of the arrays. */

@@ -152,10 +152,8 @@ static void threads_change_nothing(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         float *results[2];
         for (int t = 0; t < 2; t++) {
-            bench b = {NULL, NULL};
             mica_device_options options = {.threads = t == 0 ? 1 : 3};
-            assert_int_equal(mica_device_open("cpu", &options, &b.device), MICA_OK);
-            assert_int_equal(mica_scope_open(b.device, &b.s), MICA_OK);
+            bench b = bench_open_with(&options);
             weights q = quantized(&b, cases[i].quant, noise(b.s, 11, MICA_BF16, SHAPE(COLS, 512)));
             mica_array x = noise(b.s, 12, MICA_F32, SHAPE(cases[i].rows, 512));
             x = mc_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, cases[i].quant,

@@ -112,10 +112,8 @@ static void threads_agree(void **state) {
     (void)state;
     static uint32_t words[2][N];
     for (int i = 0; i < 2; i++) {
-        bench b = {NULL, NULL};
         mica_device_options options = {.threads = 1 + 3 * i};
-        assert_int_equal(mica_device_open("cpu", &options, &b.device), MICA_OK);
-        assert_int_equal(mica_scope_open(b.device, &b.s), MICA_OK);
+        bench b = bench_open_with(&options);
         mica_array bits = mica_random_bits(b.s, mica_random_key(b.s, 5), SHAPE(N - 1), 4);
         assert_int_equal(mica_read(bits, words[i], (N - 1) * 4), MICA_OK);
         bench_close(&b);

@@ -179,10 +179,8 @@ static void softmax_of_logits(void **state) {
     int64_t shape[2] = {16, 30011};
     float *first = NULL;
     for (int threads = 1; threads <= 4; threads += 3) {
-        bench b = {NULL, NULL};
         mica_device_options options = {.threads = threads};
-        assert_int_equal(mica_device_open("cpu", &options, &b.device), MICA_OK);
-        assert_int_equal(mica_scope_open(b.device, &b.s), MICA_OK);
+        bench b = bench_open_with(&options);
         mica_array x = mica_multiply(b.s, noise(b.s, shape, 2, 8), mica_f32(b.s, 300));
         mica_array y = mica_softmax(b.s, x, -1);
         float *v = read_f32(y);

@@ -177,10 +177,8 @@ static void threads_agree(void **state) {
     int64_t n = 200000;
     float *first = NULL;
     for (int threads = 1; threads <= 4; threads += 3) {
-        bench b = {NULL, NULL};
         mica_device_options options = {.threads = threads};
-        assert_int_equal(mica_device_open("cpu", &options, &b.device), MICA_OK);
-        assert_int_equal(mica_scope_open(b.device, &b.s), MICA_OK);
+        bench b = bench_open_with(&options);
         mica_array x = noise(b.s, &n, 1, 9);
         float *y = read_f32(mica_gelu_approx(b.s, mica_negative(b.s, mica_exp(b.s, x))));
         if (first) assert_memory_equal(first, y, (size_t)n * sizeof *y);
