@@ -130,8 +130,7 @@ int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n) {
         forget(session);
         common = 0;
     }
-    /* And one behind them, for which full buffers would be copied. */
-    session->to_come = n - common + 1;
+    session->to_come = n - common;
     return common;
 }
 

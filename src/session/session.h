@@ -56,8 +56,8 @@ typedef struct mc_session {
     int turn;               /* scopes[turn] is the one that holds the caches */
     mc_session_graph graph; /* of the pass in scopes[turn] */
     int64_t chunk;          /* tokens of a pass of prefill */
-    int64_t to_come; /* tokens that passes are known to bring, for which caches get room at once; 0:
-                        those of the next pass. Set by mc_session_reuse, or the owner */
+    int64_t to_come; /* tokens that passes are to bring, for which caches get room at once; 0: those
+                        of the next pass. Set by mc_session_reuse; the owner may add to it */
     mc_buffer history; /* int32: tokens that the caches have seen */
     mc_buffer arrays;  /* mica_array: results of a pass */
     mc_buffer logits; /* float [rows, vocab]: of the last pass; one row, or that of each in ahead */

@@ -176,6 +176,14 @@ static mica_status check_cancelled(const mc_stream *stream) {
 
 /* ---- computing ---- */
 
+/* Tokens of the answer that caches get room for with the prompt's, as many as a pass may bring: else full
+ * buffers would be copied for the first of them. The last one drawn is never computed. */
+static int64_t answer_begun(const mc_stream *stream, const mc_session *session) {
+    int64_t n = stream->max_tokens - 1, room = mc_session_room(session) - stream->prompt;
+    if (n > room) n = room;
+    return n < MC_MOST_AHEAD ? n : MC_MOST_AHEAD;
+}
+
 /* The prompt, chunk by chunk, but for what the session, the stream's or its draft model's, has seen of
  * it. */
 static mica_status read_prompt(mc_stream *stream, mc_session *session, int64_t *reused,
@@ -183,6 +191,7 @@ static mica_status read_prompt(mc_stream *stream, mc_session *session, int64_t *
     const int32_t *ids = MC_BUFFER_AT(&stream->ids, int32_t);
     int64_t at = mc_session_reuse(session, ids, stream->prompt);
     *reused = at;
+    session->to_come += answer_begun(stream, session);
     while (at < stream->prompt) {
         int64_t n = stream->prompt - at;
         if (n > session->chunk) n = session->chunk;

@@ -583,25 +583,34 @@ static void see_room(void *user, uint64_t done, uint64_t total) {
     assert_true(done >= 4);
 }
 
-/* The caches grow once for a prompt, not with each of its passes, and not for the token behind it. */
-static void test_room_for_the_prompt(void **state) {
-    (void)state;
+/* The room that caches have after a prompt of n tokens and the first one of an answer of `most`. */
+static int64_t room_after(int64_t n, int64_t most) {
     mc_session_model shared = shared_model();
     mc_session *session;
     mica_token token;
-    int32_t ids[512]; /* as many as buffers of a round size have */
-    for (int i = 0; i < 512; i++)
+    int32_t ids[600];
+    assert_in_range(n, 1, 600);
+    for (int i = 0; i < n; i++)
         ids[i] = prompt[i % 7];
     assert_int_equal(mc_session_open(&shared, 4, &session), MICA_OK);
     seen_room seen = {.session = session};
     mc_stream *stream = open_stream(
-        session, ids, 512,
-        (mica_generate_options){.max_tokens = 1, .progress = see_room, .progress_user = &seen});
+        session, ids, (size_t)n,
+        (mica_generate_options){.max_tokens = most, .progress = see_room, .progress_user = &seen});
     assert_true(mc_stream_next(stream, &token));
-    assert_int_equal(seen.least, 768);
-    assert_int_equal(session->to_come, 1);
     mc_stream_close(&stream);
     mc_session_close(&session);
+    return seen.least;
+}
+
+/* The caches grow once for a prompt and the beginning of its answer, not with each of their passes. */
+static void test_room_for_the_prompt(void **state) {
+    (void)state;
+    assert_int_equal(room_after(600, 1), 768);
+    assert_int_equal(room_after(512, 1), 512); /* what is drawn last is not computed */
+    assert_int_equal(room_after(512, 2), 768);
+    assert_int_equal(room_after(512 - 63, 0), 768);
+    assert_int_equal(room_after(512 - 64, 0), 512);
 }
 
 /* ---- cancelling ---- */
