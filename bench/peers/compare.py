@@ -17,8 +17,8 @@ anew, into a page cache that did not have them. `others` is the largest share of
 the machine that other programs took during a run; a run where that is above --quiet percent is taken
 again, up to twice, and the quietest counts. peak RSS is the process's, mapped files included.
 GB/s is the size of the weights times how often they are read (a token need not read all of them where
-the input embedding is not the head). "reading" does no more than that with mica's file (bench/roofline.c):
-how many tokens a second the memory allows at the same time.
+the input embedding is not the head). "reading" does no more than that with mica's file, by a plain loop
+(bench/roofline.c): about how many tokens a second the memory allows at the same time.
 
 A contestant is an engine and a model under ROOT/models/MODEL, and options, a row of contestants.json;
 engines say there, for each kind of case, what to run and the expression whose last match is the rate
@@ -166,7 +166,7 @@ def find_contestants(args):
     builds = [b.split("=", 1) if "=" in b else ["mica", b] for b in args.mica or [str(CHECKOUT / "build")]]
     found = []
     for engine, model, *options in spec["contestants"]:
-        for name, build in builds if engine == "mica" else [(engine, builds[0][1])]:
+        for name, build in builds if engine == "mica" else [(engine, builds[-1][1])]:
             build = Path(build).resolve()
             own = {"mica": Path(build, "mica"), "mica_bench": Path(build, "bench"), "options": " ".join(options)}
             c = Contestant(name, spec["engines"][engine], model, own["options"], values | own)
@@ -193,15 +193,18 @@ def main():
     parser.add_argument("--limit", type=int, default=600, metavar="SECONDS", help="for one process")
     parser.add_argument("--json", type=Path, metavar="FILE", help="the figures, added to what is there")
     args = parser.parse_args()
-    contestants, rows = find_contestants(args), []
+    contestants = find_contestants(args)
+    rows = json.loads(args.json.read_text()) if args.json and args.json.exists() else []
     read_anew(contestants, int(args.threads.split(",")[0]), args)
     for threads in map(int, args.threads.split(",")):
         for case in map(Case, args.cases.split(",")):
             able = [c for c in contestants if case.kind in c.commands]
+            if not able:
+                print(f"left out: {case.text}: nobody can", file=sys.stderr)
+                continue
             rows += print_table(able, measure(able, case, threads, args), case, threads, args)
-    if args.json:
-        old = json.loads(args.json.read_text()) if args.json.exists() else []
-        args.json.write_text(json.dumps(old + rows, indent=1))
+            if args.json:
+                args.json.write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":
