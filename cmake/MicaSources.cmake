@@ -4,7 +4,7 @@
 #
 # Adds kernel files to the library where the build is for <processor> (x86_64, aarch64 or any), and
 # to these files alone the flags. Release builds compile kernels with -O3, and builds with sanitizers
-# those that are not of `fast`, whose sums most tests are: the others would take minutes.
+# all but fast_*.c: most tests compute in `exact`, and those files would compile for two minutes.
 #
 #   mica_kernel_sources(any SOURCES dot_ref.c)
 #   mica_kernel_sources(x86_64 FLAGS -mavx2 -mfma SOURCES dot_avx2.c)
