@@ -20,7 +20,7 @@ enable_testing()
 
 # kcheck_on(<processor> <model> <instruction set> [<arg>...]): the strongest set that the model has.
 function(kcheck_on processor model isa)
-  if(CMAKE_SYSTEM_PROCESSOR STREQUAL processor)
+  if(MICA_PROCESSOR STREQUAL processor)
     add_test(NAME kcheck.${isa} COMMAND qemu-${processor} -L /usr/${processor}-linux-gnu
       -cpu ${model} $<TARGET_FILE:kcheck> ${isa} ${ARGN})
     set_tests_properties(kcheck.${isa} PROPERTIES LABELS kcheck TIMEOUT 300)

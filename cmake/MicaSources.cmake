@@ -1,5 +1,13 @@
 # Sources that need flags of their own.
 
+# What the build is for: x86_64, aarch64, or what the system calls another one.
+string(TOLOWER "${CMAKE_SYSTEM_PROCESSOR}" MICA_PROCESSOR)
+if(MICA_PROCESSOR MATCHES "^(amd64|x86_64)$")
+  set(MICA_PROCESSOR x86_64)
+elseif(MICA_PROCESSOR MATCHES "^(arm64|aarch64)$")
+  set(MICA_PROCESSOR aarch64)
+endif()
+
 # mica_kernel_sources(<processor> [FLAGS <flag>...] SOURCES <file>...)
 #
 # Adds kernel files to the library where the build is for <processor> (x86_64, aarch64 or any), and
@@ -10,13 +18,7 @@
 #   mica_kernel_sources(x86_64 FLAGS -mavx2 -mfma SOURCES dot_avx2.c)
 function(mica_kernel_sources processor)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "FLAGS;SOURCES")
-  string(TOLOWER "${CMAKE_SYSTEM_PROCESSOR}" target)
-  if(target MATCHES "^(amd64|x86_64)$")
-    set(target x86_64)
-  elseif(target MATCHES "^(arm64|aarch64)$")
-    set(target aarch64)
-  endif()
-  if(NOT processor STREQUAL "any" AND NOT processor STREQUAL target)
+  if(NOT processor STREQUAL "any" AND NOT processor STREQUAL MICA_PROCESSOR)
     return()
   endif()
   # gcc before 13 puts vectors of 64 bytes at addresses of 32 where AddressSanitizer lays out the

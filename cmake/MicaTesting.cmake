@@ -50,7 +50,7 @@ function(mica_test path)
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests LINKER_LANGUAGE CXX)
   mica_add_test(${name} ${target} LABELS ${arg_LABELS})
-  if(arg_WEAKER AND NOT MICA_SANITIZE AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(amd64|x86_64|AMD64)$")
+  if(arg_WEAKER AND NOT MICA_SANITIZE AND MICA_PROCESSOR STREQUAL "x86_64")
     set(weaker_labels ${arg_LABELS})
     list(FILTER weaker_labels INCLUDE REGEX golden)
     foreach(isa avx2 avx512vnni)
