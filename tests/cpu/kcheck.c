@@ -950,6 +950,10 @@ static void check_fast_format(check *c, const mk_qrows *format) {
     product_fast(c, format, 1, 20, 3 * format->group, PLAIN, false);
     product_fast(c, format, 2, 33, 19 * format->group, PLAIN, false);
     product_fast(c, format, 3, 17, 4096 + 2 * format->group, PLAIN, false);
+    if (8 % format->bits == 0) { /* rows that lie 4 KiB apart */
+        product_fast(c, format, 1, 17, 4096 * 8 / format->bits, PLAIN, false);
+        product_fast(c, format, 3, 17, 4096 * 8 / format->bits, PLAIN, false);
+    }
     product_fast(c, format, 1, 17, 384, PLAIN, true);
     product_fast(c, format, 9, 17, 384, PLAIN, true);
 }

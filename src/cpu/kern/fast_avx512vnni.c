@@ -113,51 +113,73 @@ MK_INLINE __m512i dot_row(form f, bool whole, const uint8_t *from, int64_t words
     return dot4(dot4(_mm512_setzero_si512(), even, x[0]), odd, x[1]);
 }
 
-/* Sums of the `span` groups of a unit that begins at code `at`; it ends within the row if whole. */
-MK_INLINE void dot_unit(form f, int span, bool whole, const mk_qrows *w, const lanes *l,
-                        const mk_xrows *x, int64_t at, __m512i *dot) {
-    int64_t words = (w->k - at) / 4, byte = at / 2;
-    __m512i codes[2], part[4];
-    load_x(whole, x->codes + at, words, codes);
-    intptr_t next = l->next + byte * LANES;
-    l = afresh(l);
-    for (int i = 0; i < 4; i++) {
-        __m512i r[4];
-        for (int j = 0; j < 4; j++) {
-            r[j] = dot_row(f, whole, l->codes[4 * i + j] + byte, words, codes);
-            mk_fetch(next + 64 * (4 * i + j));
-        }
-        part[i] = join_four(r);
-    }
-    join_quarters(span, part, dot);
+#define UNIT 128 /* codes that a register has */
+#define RUN 4    /* units of a row that are read one after the other where rows are crowded */
+
+/* mk_fetch, but when v is there: gcc would ask for all lines of a run at once, which nothing has room for. */
+MK_INLINE void fetch_behind(__m512i *v, intptr_t line) {
+    __asm__("prefetcht1 (%1)" : "+v"(*v) : "r"(line));
 }
 
-#define UNIT 128 /* codes that a register has */
+/* Sums of the `span` groups of each of `units` units, of which the first begins at code `at`; they end within
+ * the row if whole. */
+MK_INLINE void dot_units(form f, int span, int units, bool whole, const mk_qrows *w, const lanes *l,
+                         const mk_xrows *x, int64_t at, __m512i dot[][4]) {
+    int64_t words = (w->k - at) / 4, byte = at / 2;
+    __m512i codes[RUN][2], part[RUN][4];
+    for (int u = 0; u < units; u++)
+        load_x(whole, x->codes + at + u * UNIT, words - u * UNIT / 4, codes[u]);
+    intptr_t next = l->next + byte * LANES;
+    l = afresh(l);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+#pragma GCC unroll 4
+        for (int u = 0; u < units; u++) {
+            __m512i r[4];
+            for (int j = 0; j < 4; j++) {
+                const uint8_t *from = l->codes[4 * i + j] + byte + u * UNIT / 2;
+                r[j] = dot_row(f, whole, from, words - u * UNIT / 4, codes[u]);
+                fetch_behind(&r[j], next + 64 * (4 * (units * i + u) + j));
+            }
+            part[u][i] = join_four(r);
+        }
+    }
+    for (int u = 0; u < units; u++)
+        join_quarters(span, part[u], dot[u]);
+}
+
+/* sum plus what the groups of `units` units add, from group g on. */
+MK_INLINE __m512 add_units(form f, int group, int units, stages *s, const stage *st,
+                           const mk_xrows *x, int64_t g, __m512 sum) {
+    const int span = UNIT / group;
+    int64_t at = g * group;
+    __m512i dot[RUN][4];
+    stages_work(s, units * span);
+    if (units > 1 || at + UNIT <= x->k)
+        dot_units(f, span, units, true, s->w, &s->now, x, at, dot);
+    else
+        dot_units(f, span, 1, false, s->w, &s->now, x, at, dot);
+    for (int i = 0; i < units * span && g + i < s->groups; i++)
+        sum = add_group(sum, dot[i / span][i % span], st->scales[g % STAGE + i],
+                        st->biases[g % STAGE + i], x->scales[g + i], x->sums[g + i]);
+    return sum;
+}
 
 /* y[n] = the rows of w, of 4 bits, times x. */
 MK_INLINE void one_product(form f, int group, const mk_qrows *w, int64_t n, const mk_xrows *x,
                            float *y) {
-    int span = UNIT / group;
-    int64_t groups = w->k / group;
+    const int span = UNIT / group;
     stages scales;
     stages_begin(&scales, w, n);
     for (int64_t r = 0; r < n; r += LANES) {
         __m512 sum = _mm512_setzero_ps();
-        for (int64_t first = 0; first < groups; first += STAGE) {
+        for (int64_t g = 0; g < scales.groups;) {
             const stage *st = stages_next(&scales);
-            int64_t staged = staged_from(first, groups);
-            for (int64_t g = 0; g < staged; g += span) {
-                __m512i dot[4];
-                stages_work(&scales, span);
-                int64_t at = (first + g) * group;
-                if (at + UNIT <= w->k)
-                    dot_unit(f, span, true, w, &scales.now, x, at, dot);
-                else
-                    dot_unit(f, span, false, w, &scales.now, x, at, dot);
-                for (int b = 0; b < span && g + b < staged; b++)
-                    sum = add_group(sum, dot[b], st->scales[g + b], st->biases[g + b],
-                                    x->scales[first + g + b], x->sums[first + g + b]);
-            }
+            int64_t end = g + staged_from(g, scales.groups);
+            for (; scales.now.crowded && g + RUN * span <= end; g += RUN * span)
+                sum = add_units(f, group, RUN, &scales, st, x, g, sum);
+            for (; g < end; g += span)
+                sum = add_units(f, group, 1, &scales, st, x, g, sum);
         }
         _mm512_mask_storeu_ps(y + r, mk_first(n - r), sum);
     }
@@ -251,6 +273,7 @@ MK_INLINE void few_product(form f, int bits, int m, const mk_qrows *w, int64_t n
     bool halves = (f == E2M1 || f == BITS) && w->group < width; /* a step has two groups */
     stages scales;
     columns codes;
+    row_copy copy;
     stages_begin(&scales, w, n);
     columns_begin(f, &codes, w, &scales.now);
     for (int64_t r = 0; r < n; r += LANES) {
@@ -267,6 +290,7 @@ MK_INLINE void few_product(form f, int bits, int m, const mk_qrows *w, int64_t n
             else if (g % 2 == 1 || halves)
                 stages_work(&scales, 2);
             clear_dots(m, dot);
+            columns_find(&codes, &copy);
             for (int64_t l = 0; l < w->group; l += width, a += width) {
                 next_words(f, bits, &codes, words);
 #pragma GCC unroll 8

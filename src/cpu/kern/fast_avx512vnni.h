@@ -20,10 +20,16 @@
 #define STAGE 16           /* groups whose scales are turned over together */
 #define FETCHED_AHEAD 8192 /* bytes past the next 16 rows */
 
+/* Rows that lie so many bytes apart, or a multiple of that, have their lines in the same set of the first-level
+ * cache, which loses a line before all of it has been read: rows are crowded. Many are, for that is 8,192 codes
+ * of 4 bits or 4,096 of 8. */
+#define CROWDED 4096
+
 /* 16 rows of weights; those that are not there are others again, whose results are not stored. */
 typedef struct lanes {
     const uint8_t *codes[LANES];
     int64_t row[LANES];
+    bool crowded;
     intptr_t next;        /* what is fetched meanwhile, in the order it lies in */
     int64_t scales_ahead; /* bytes from a row's scales, of 16 bits, to those to fetch */
 } lanes;
@@ -40,6 +46,7 @@ static inline lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
         l.codes[i] = (const uint8_t *)(w->codes + l.row[i] * w->codes_stride);
     }
     const int64_t bytes = LANES * w->codes_stride * 4;
+    l.crowded = w->codes_stride * 4 % CROWDED == 0;
     l.next = (intptr_t)(w->codes + r * w->codes_stride) + bytes + FETCHED_AHEAD;
     l.scales_ahead = 2 * 4 * LANES * w->scales_stride;
     mk_find_next_pages(l.next, bytes);
@@ -295,19 +302,47 @@ MK_INLINE void read_bits(int bits, const uint8_t *const *rows, int64_t at, __m51
 /* Goes through the codes of 16 rows, in columns of four words. */
 typedef struct columns {
     const mk_qrows *w;
-    const lanes *l;
+    lanes *l;
     int64_t at;              /* code */
     __m512i codes[16];       /* of other widths: the 64 that `at` is among */
     uint8_t rest[LANES][64]; /* the last 32 codes of the rows, whose 64 would end past them */
     const uint8_t *rest_rows[LANES];
 } columns;
 
-MK_INLINE void columns_begin(form f, columns *c, const mk_qrows *w, const lanes *l) {
+MK_INLINE void columns_begin(form f, columns *c, const mk_qrows *w, lanes *l) {
     c->w = w;
     c->l = l;
     c->at = 0;
     for (int i = 0; f == BITS && i < LANES; i++)
         c->rest_rows[i] = c->rest[i];
+}
+
+#define COPIED 512 /* codes of a row at once */
+#define LINE 64    /* bytes */
+
+/* Codes of rows that are crowded, where their lines have room. No part of columns: the compiler would no longer
+ * keep these in registers. */
+typedef struct row_copy {
+    uint8_t codes[LANES][COPIED + LINE];
+} row_copy;
+
+static __attribute__((noinline)) void copy_codes(const mk_qrows *w, lanes *l, int64_t at,
+                                                 row_copy *to) {
+    int64_t byte = at / 8 * w->bits;
+    int64_t bytes = (w->k - at < COPIED ? w->k - at : COPIED) / 8 * w->bits;
+    for (int i = 0; i < LANES; i++) {
+        const uint8_t *row = (const uint8_t *)(w->codes + l->row[i] * w->codes_stride) + byte;
+        for (int64_t b = 0; b < bytes; b += LINE) {
+            __mmask16 there = mk_first((bytes - b) / 4);
+            _mm512_storeu_si512(to->codes[i] + b, _mm512_maskz_loadu_epi32(there, row + b));
+        }
+        l->codes[i] = (const uint8_t *)((uintptr_t)to->codes[i] - (uintptr_t)byte);
+    }
+}
+
+/* To call before codes from c->at on are read, where COPIED codes begin. */
+MK_INLINE void columns_find(columns *c, row_copy *copy) {
+    if (c->l->crowded && c->at % COPIED == 0) copy_codes(c->w, c->l, c->at, copy);
 }
 
 /* 64 codes of `bits` bits from c->at on as words of 4 bytes; half of them, or all, are there: k is a
