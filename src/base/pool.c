@@ -26,6 +26,9 @@
  * With halves, a core that is three times slower than 15 others held them up by 44 % of a region with
  * the first piece that it took; with thirds by 20 %.
  *
+ * What is to be fetched ahead is written at any time, by any caller. Who reads it meanwhile fetches what nobody
+ * needs, until it sees that the number is another one.
+ *
  * The fields fn and context are plain: only the caller writes them, while the region is closed and
  * empty, and only those who have joined read them.
  *
@@ -42,6 +45,8 @@
 
 #define SPIN_US 40 /* longer than the pause between two regions of a decode step */
 #define PAUSES_A_LOOK 16
+#define AHEAD_BYTES (128 * 1024) /* that a worker fetches: no more than it has time for */
+#define LINES_A_PAUSE 8
 
 #if defined(__x86_64__) || defined(__i386__)
 #define CPU_PAUSE() __builtin_ia32_pause()
@@ -56,7 +61,9 @@ typedef struct worker {
     mc_pool *pool;
     pthread_t thread; /* not of worker 0, the caller */
     int index;
-    int first, after; /* workers of its memory node */
+    int first, after;    /* workers of its memory node */
+    unsigned ahead;      /* number of what it fetches */
+    uintptr_t next, end; /* of that, what is left */
 } worker;
 
 struct mc_pool {
@@ -64,6 +71,12 @@ struct mc_pool {
     _Alignas(CACHE_LINE) atomic_bool busy; /* a caller owns the pool */
     mc_tasks_fn fn;
     void *context;
+
+    _Alignas(CACHE_LINE) _Atomic unsigned ahead; /* number of what is below */
+    struct {
+        _Atomic uintptr_t begin;
+        _Atomic uintptr_t bytes;
+    } stretches[MC_MOST_AHEAD]; /* those that are not there have no bytes */
 
     _Alignas(CACHE_LINE) _Atomic int parked;
     atomic_bool caller_waits;
@@ -129,14 +142,64 @@ static void run_tasks(mc_pool *pool, int self) {
     }
 }
 
+/* ---- fetching ahead ---- */
+
+void mc_pool_ahead(mc_pool *pool, const mc_stretch *next, int n) {
+    if (pool == NULL || pool->threads == 1) return;
+    for (int i = 0; i < MC_MOST_AHEAD; i++) {
+        mc_stretch s = i < n ? next[i] : (mc_stretch){0};
+        atomic_store_explicit(&pool->stretches[i].begin, (uintptr_t)s.begin, memory_order_relaxed);
+        atomic_store_explicit(&pool->stretches[i].bytes, (uintptr_t)s.bytes, memory_order_relaxed);
+    }
+    atomic_fetch_add_explicit(&pool->ahead, 1, memory_order_release);
+}
+
+/* The beginning of a worker's share, as far as it lies in one stretch. */
+static void find_ahead(worker *self) {
+    mc_pool *pool = self->pool;
+    uintptr_t begins[MC_MOST_AHEAD], bytes[MC_MOST_AHEAD], all = 0;
+    for (int i = 0; i < MC_MOST_AHEAD; i++) {
+        begins[i] = atomic_load_explicit(&pool->stretches[i].begin, memory_order_relaxed);
+        bytes[i] = atomic_load_explicit(&pool->stretches[i].bytes, memory_order_relaxed);
+        all += bytes[i];
+    }
+    uintptr_t share = all / (uintptr_t)pool->threads, skip = share * (uintptr_t)self->index;
+    int i = 0;
+    while (i < MC_MOST_AHEAD - 1 && skip >= bytes[i])
+        skip -= bytes[i++];
+    uintptr_t rest = bytes[i] > skip ? bytes[i] - skip : 0;
+    if (rest > share) rest = share;
+    if (rest > AHEAD_BYTES) rest = AHEAD_BYTES;
+    self->next = begins[i] + skip;
+    self->end = self->next + rest;
+}
+
+/* Fetches some lines, or pauses where there are none left. */
+static void fetch_or_pause(worker *self) {
+    unsigned ahead = atomic_load_explicit(&self->pool->ahead, memory_order_acquire);
+    if (ahead != self->ahead) {
+        self->ahead = ahead;
+        find_ahead(self);
+    }
+    if (self->next >= self->end) {
+        CPU_PAUSE();
+        return;
+    }
+    for (int i = 0; i < LINES_A_PAUSE; i++, self->next += CACHE_LINE)
+        __builtin_prefetch((const void *)self->next, 0, 2);
+}
+
+/* ---- waiting ---- */
+
 /* Watches `state` until (state & mask) != value, for at most spin_us; false: it has not changed.
  * The yield lets others run where the machine is busy. */
-static bool spin_while(mc_pool *pool, uint64_t mask, uint64_t value) {
+static bool spin_while(worker *self, uint64_t mask, uint64_t value) {
+    mc_pool *pool = self->pool;
     uint64_t end = 0;
     for (;;) {
         for (int i = 0; i < PAUSES_A_LOOK; i++) {
             if ((atomic_load(&pool->state) & mask) != value) return true;
-            CPU_PAUSE();
+            fetch_or_pause(self);
         }
         uint64_t now = mc_now_us();
         if (end == 0) end = now + pool->spin_us;
@@ -181,7 +244,7 @@ static void *worker_main(void *arg) {
     mc_pool *pool = self->pool;
     uint64_t number = 0; /* of the last region seen */
     while (!atomic_load(&pool->stop)) {
-        if (!spin_while(pool, NUMBER_MASK, number)) park(pool, number);
+        if (!spin_while(self, NUMBER_MASK, number)) park(pool, number);
         if (join(pool, &number)) {
             run_tasks(pool, self->index);
             leave(pool);
@@ -208,7 +271,7 @@ static void wait_until_empty(mc_pool *pool) {
     for (;;) {
         uint64_t count = atomic_load(&pool->state) & COUNT_MASK;
         if (count == 0) return;
-        if (!spin_while(pool, COUNT_MASK, count)) break;
+        if (!spin_while(&pool->workers[0], COUNT_MASK, count)) break;
     }
     pthread_mutex_lock(&pool->lock);
     atomic_store(&pool->caller_waits, true);
@@ -284,7 +347,7 @@ mica_status mc_pool_open_on(int threads, const mc_numa *numa, mc_pool **pool) {
     size_t bytes = sizeof(mc_pool) + (size_t)threads * sizeof(worker);
     mc_pool *made = mc_aligned_alloc(CACHE_LINE, bytes);
     if (!made) return mc_fail_nomem("thread pool");
-    memset(made, 0, sizeof *made);
+    memset(made, 0, bytes);
     made->threads = threads;
     /* With fewer cores than threads, who spins keeps the one from running that it waits for. */
     made->spin_us = threads <= mc_cpu_count() ? SPIN_US : 0;

@@ -12,6 +12,8 @@
 #include "base/numa.h"
 #include "base/status.h"
 
+#include <stdint.h>
+
 typedef struct mc_pool mc_pool;
 
 /* Tasks begin .. end - 1 of a region, 0 <= begin < end <= n_tasks. A worker begins with tasks that
@@ -29,6 +31,18 @@ mica_status mc_pool_open(int threads, mc_pool **pool);
 mica_status mc_pool_open_on(int threads, const mc_numa *numa, mc_pool **pool);
 void mc_pool_close(mc_pool **pool);
 int mc_pool_threads(const mc_pool *pool); /* 1 for NULL */
+
+#define MC_MOST_AHEAD 8
+
+typedef struct mc_stretch {
+    const void *begin;
+    int64_t bytes;
+} mc_stretch;
+
+/* What a later region reads, task by task: n <= MC_MOST_AHEAD stretches of memory. Until told otherwise,
+ * a worker that waits fetches the beginning of its share of them into its second-level cache. They may be
+ * gone by then: nothing is read. pool NULL: nothing happens. */
+void mc_pool_ahead(mc_pool *pool, const mc_stretch *next, int n);
 
 /* Runs n_tasks tasks and returns when all are done, and all they wrote is visible to the caller.
  * pool NULL: in the caller, at once. */

@@ -22,4 +22,7 @@ static inline mc_cpu *mc_cpu_of(const mc_call *call) {
 typedef void (*mc_range_fn)(void *context, int64_t begin, int64_t end, int worker);
 void mc_cpu_for(const mc_call *call, int64_t n, int64_t grain, mc_range_fn fn, void *context);
 
+/* Says, before a product of m rows, what the next one reads: who waits between them fetches a part of it. */
+void mc_cpu_ahead(const mc_call *call, int64_t m);
+
 #endif

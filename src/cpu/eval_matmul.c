@@ -197,6 +197,7 @@ mica_status mc_eval_matmul(const mc_call *call) {
     choose_tiles(&p, out->dtype);
 
     MC_TRY(take_scratch(call, &p));
+    mc_cpu_ahead(call, p.m);
     mc_cpu_for(call, batch * p.tiles, mc_grain(p.m * p.tile * p.k), run_tiles, &p);
     return MICA_OK;
 }

@@ -193,6 +193,7 @@ mica_status mc_quant_fast(const mc_quant_product *products, int n, mc_chain *cha
     MC_TRY(take_scratch(&w, call, &x, chain));
     mc_chain_add(chain, x.layout, call->axis, quantize_rows, &w, w.rows.count, mc_grain(k));
     mc_chain_run(chain);
+    mc_cpu_ahead(call, m);
     mc_cpu_for(call, units, mc_grain(m * TILE * k), run_units, &w);
     return MICA_OK;
 }

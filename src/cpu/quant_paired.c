@@ -66,6 +66,7 @@ mica_status mc_quant_paired(const mc_quant_product *q) {
     w.x = (uint16_t *)(void *)(scratch + floats);
     w.tile = w.x + mc_layout_size(x.layout);
     mc_rows_round(call, &rows, w.x);
+    mc_cpu_ahead(call, q->m);
     mc_cpu_for(call, q->batches * w.tiles, mc_grain(q->m * TILE * q->k), run_tiles, &w);
     return MICA_OK;
 }

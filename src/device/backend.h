@@ -33,6 +33,7 @@ typedef struct mc_call {
     int span;    /* calls from this one on that the kernel runs: joint ones, or a chain */
     int joint;   /* calls from this one on that are joint: mc_backend.joint; 0: an earlier one's */
     int axis;    /* in a chain: the one that its rows lie along */
+    int left;    /* calls of the run from this one on */
 } mc_call;
 
 #define MC_MOST_JOINT 8

@@ -48,7 +48,8 @@ mc_run *mc_run_new(mica_device *device, const mc_plan *p) {
                                   .run = run,
                                   .span = (int)step->span,
                                   .joint = (int)step->joint,
-                                  .axis = step->axis};
+                                  .axis = step->axis,
+                                  .left = (int)(p->n_steps - i)};
         for (uint32_t k = 0; k < step->n_in; k++, next++)
             if (step->in[k] != MC_ABSENT) next->layout = &p->values[step->in[k]].layout;
     }

@@ -229,6 +229,26 @@ static void test_a_slow_core_does_not_hold_the_others(void **state) {
     }
 }
 
+/* What is to be fetched ahead may be anywhere, and is never looked at. */
+static void test_what_is_ahead_is_not_read(void **state) {
+    (void)state;
+    static const int threads[] = {2, 3, 16};
+    const mc_stretch nowhere[MC_MOST_AHEAD] = {{NULL, INT64_MAX},
+                                               {(const void *)UINTPTR_MAX, 1 << 20},
+                                               {nowhere, 0},
+                                               {(const void *)1, 7}};
+    mc_pool_ahead(NULL, nowhere, 1);
+    for (size_t i = 0; i < sizeof threads / sizeof threads[0]; i++) {
+        mc_pool *pool;
+        assert_int_equal(mc_pool_open(threads[i], &pool), MICA_OK);
+        for (int n = 0; n < 200; n++) {
+            mc_pool_ahead(pool, nowhere + n % 4, n % (MC_MOST_AHEAD - 3));
+            check_region(pool, threads[i], n % 40);
+        }
+        mc_pool_close(&pool);
+    }
+}
+
 static void test_open_and_close_at_once(void **state) {
     (void)state;
     for (int i = 0; i < 100; i++) {
@@ -268,6 +288,7 @@ int main(void) {
         cmocka_unit_test(test_workers_do_work),
         cmocka_unit_test(test_a_slow_worker_is_relieved),
         cmocka_unit_test(test_a_slow_core_does_not_hold_the_others),
+        cmocka_unit_test(test_what_is_ahead_is_not_read),
         cmocka_unit_test(test_open_and_close_at_once),
         cmocka_unit_test(test_what_cannot_be_opened),
     };
