@@ -26,8 +26,9 @@
  * With halves, a core that is three times slower than 15 others held them up by 44 % of a region with
  * the first piece that it took; with thirds by 20 %.
  *
- * What is to be fetched ahead is written at any time, by any caller. Who reads it meanwhile fetches what nobody
- * needs, until it sees that the number is another one.
+ * What is to be fetched ahead is written by any caller, also of a region that runs in its caller alone. Who
+ * reads it meanwhile fetches what nobody needs: no harm. Its number changes when the next region has been
+ * opened: workers are not to begin with it on their way into that.
  *
  * The fields fn and context are plain: only the caller writes them, while the region is closed and
  * empty, and only those who have joined read them.
@@ -61,9 +62,11 @@ typedef struct worker {
     mc_pool *pool;
     pthread_t thread; /* not of worker 0, the caller */
     int index;
-    int first, after;    /* workers of its memory node */
-    unsigned ahead;      /* number of what it fetches */
-    uintptr_t next, end; /* of that, what is left */
+    int first, after; /* workers of its memory node */
+
+    _Alignas(CACHE_LINE) unsigned ahead; /* number of what it fetches, */
+    uintptr_t next;                      /* and of that what is left */
+    int64_t left;
 } worker;
 
 struct mc_pool {
@@ -73,9 +76,10 @@ struct mc_pool {
     void *context;
 
     _Alignas(CACHE_LINE) _Atomic unsigned ahead; /* number of what is below */
+    atomic_bool told;                            /* it is new, and has no number yet */
     struct {
         _Atomic uintptr_t begin;
-        _Atomic uintptr_t bytes;
+        _Atomic int64_t bytes;
     } stretches[MC_MOST_AHEAD]; /* those that are not there have no bytes */
 
     _Alignas(CACHE_LINE) _Atomic int parked;
@@ -149,29 +153,43 @@ void mc_pool_ahead(mc_pool *pool, const mc_stretch *next, int n) {
     for (int i = 0; i < MC_MOST_AHEAD; i++) {
         mc_stretch s = i < n ? next[i] : (mc_stretch){0};
         atomic_store_explicit(&pool->stretches[i].begin, (uintptr_t)s.begin, memory_order_relaxed);
-        atomic_store_explicit(&pool->stretches[i].bytes, (uintptr_t)s.bytes, memory_order_relaxed);
+        atomic_store_explicit(&pool->stretches[i].bytes, s.bytes, memory_order_relaxed);
     }
+    atomic_store_explicit(&pool->told, true, memory_order_release);
+}
+
+mc_stretch mc_pool_part(const mc_stretch *next, int n, int index, int threads) {
+    int64_t all = 0;
+    for (int i = 0; i < n; i++)
+        all += next[i].bytes;
+    int64_t share = all / threads, skip = share * index;
+    for (int i = 0; i < n; skip -= next[i++].bytes) {
+        if (skip >= next[i].bytes) continue;
+        int64_t bytes = next[i].bytes - skip; /* no further: what is worth most is the beginning */
+        if (bytes > share) bytes = share;
+        if (bytes > AHEAD_BYTES) bytes = AHEAD_BYTES;
+        return (mc_stretch){(const void *)((uintptr_t)next[i].begin + (uintptr_t)skip), bytes};
+    }
+    return (mc_stretch){0};
+}
+
+static void number_ahead(mc_pool *pool) {
+    if (!atomic_load_explicit(&pool->told, memory_order_relaxed)) return;
+    atomic_store_explicit(&pool->told, false, memory_order_relaxed);
     atomic_fetch_add_explicit(&pool->ahead, 1, memory_order_release);
 }
 
-/* The beginning of a worker's share, as far as it lies in one stretch. */
-static void find_ahead(worker *self) {
-    mc_pool *pool = self->pool;
-    uintptr_t begins[MC_MOST_AHEAD], bytes[MC_MOST_AHEAD], all = 0;
+static void find_part(worker *self) {
+    const mc_pool *pool = self->pool;
+    mc_stretch next[MC_MOST_AHEAD];
     for (int i = 0; i < MC_MOST_AHEAD; i++) {
-        begins[i] = atomic_load_explicit(&pool->stretches[i].begin, memory_order_relaxed);
-        bytes[i] = atomic_load_explicit(&pool->stretches[i].bytes, memory_order_relaxed);
-        all += bytes[i];
+        uintptr_t begin = atomic_load_explicit(&pool->stretches[i].begin, memory_order_relaxed);
+        next[i].begin = (const void *)begin;
+        next[i].bytes = atomic_load_explicit(&pool->stretches[i].bytes, memory_order_relaxed);
     }
-    uintptr_t share = all / (uintptr_t)pool->threads, skip = share * (uintptr_t)self->index;
-    int i = 0;
-    while (i < MC_MOST_AHEAD - 1 && skip >= bytes[i])
-        skip -= bytes[i++];
-    uintptr_t rest = bytes[i] > skip ? bytes[i] - skip : 0;
-    if (rest > share) rest = share;
-    if (rest > AHEAD_BYTES) rest = AHEAD_BYTES;
-    self->next = begins[i] + skip;
-    self->end = self->next + rest;
+    mc_stretch part = mc_pool_part(next, MC_MOST_AHEAD, self->index, pool->threads);
+    self->next = (uintptr_t)part.begin;
+    self->left = part.bytes;
 }
 
 /* Fetches some lines, or pauses where there are none left. */
@@ -179,14 +197,14 @@ static void fetch_or_pause(worker *self) {
     unsigned ahead = atomic_load_explicit(&self->pool->ahead, memory_order_acquire);
     if (ahead != self->ahead) {
         self->ahead = ahead;
-        find_ahead(self);
+        find_part(self);
     }
-    if (self->next >= self->end) {
-        CPU_PAUSE();
-        return;
-    }
-    for (int i = 0; i < LINES_A_PAUSE; i++, self->next += CACHE_LINE)
+    if (self->left <= 0) CPU_PAUSE();
+    for (int i = 0; i < LINES_A_PAUSE && self->left > 0; i++) {
         __builtin_prefetch((const void *)self->next, 0, 2);
+        self->next += CACHE_LINE;
+        self->left -= CACHE_LINE;
+    }
 }
 
 /* ---- waiting ---- */
@@ -292,6 +310,7 @@ void mc_pool_run(mc_pool *pool, int n_tasks, mc_tasks_fn fn, void *context) {
     pool->context = context;
     deal_tasks(pool, n_tasks);
     atomic_fetch_add(&pool->state, NUMBER_ONE + OPEN_BIT);
+    number_ahead(pool);
     wake_workers(pool, n_tasks - 1);
     run_tasks(pool, 0);
     atomic_fetch_sub(&pool->state, OPEN_BIT);

@@ -32,17 +32,19 @@ mica_status mc_pool_open_on(int threads, const mc_numa *numa, mc_pool **pool);
 void mc_pool_close(mc_pool **pool);
 int mc_pool_threads(const mc_pool *pool); /* 1 for NULL */
 
-#define MC_MOST_AHEAD 8
-
 typedef struct mc_stretch {
     const void *begin;
     int64_t bytes;
 } mc_stretch;
 
-/* What a later region reads, task by task: n <= MC_MOST_AHEAD stretches of memory. Until told otherwise,
- * a worker that waits fetches the beginning of its share of them into its second-level cache. They may be
- * gone by then: nothing is read. pool NULL: nothing happens. */
+#define MC_MOST_AHEAD 8
+
+/* What is read after the next region, by the tasks of one that comes later: n <= MC_MOST_AHEAD stretches of
+ * memory. From the next region on, a worker that waits fetches its part of them into its second-level cache.
+ * They may be gone by then: nothing is read. pool NULL: nothing happens. Threads: any. */
 void mc_pool_ahead(mc_pool *pool, const mc_stretch *next, int n);
+/* The part that worker `index` of `threads` fetches. */
+mc_stretch mc_pool_part(const mc_stretch *next, int n, int index, int threads);
 
 /* Runs n_tasks tasks and returns when all are done, and all they wrote is visible to the caller.
  * pool NULL: in the caller, at once. */

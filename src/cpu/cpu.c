@@ -11,7 +11,6 @@
 
 #define ALIGNMENT 64u
 #define PAGES_FROM ((size_t)1 << 20) /* bytes of an array that is no part of the heap */
-#define FEW_ROWS 16                  /* of a product that takes as long as reading its weights */
 #define RUNS_A_THREAD 8              /* so that a slow core does not hold the others */
 
 /* What *state points to: cpu first, so that mc_cpu_of finds it. */
@@ -137,26 +136,6 @@ const mc_backend mc_backend_cpu = {
     .enough_rows = mc_chain_enough_rows,
     .chain = mc_eval_chain,
 };
-
-/* Both kinds of product have their weights there. */
-#define WEIGHTS 1
-
-static bool is_product(mc_op op) {
-    return op == MC_OP_QUANTIZED_MATMUL || op == MC_OP_MATMUL;
-}
-
-void mc_cpu_ahead(const mc_call *call, int64_t m) {
-    mc_stretch next[MC_MOST_JOINT];
-    int n = 0, at = call->joint > 1 ? call->joint : 1;
-    while (at < call->left && !is_product(call[at].op))
-        at++;
-    for (int joint = 1; m <= FEW_ROWS && at < call->left && n < joint; at++, n++) {
-        const mc_operand *weights = &call[at].in[WEIGHTS];
-        if (n == 0 && call[at].joint > 1) joint = call[at].joint;
-        next[n] = (mc_stretch){weights->data, mc_layout_bytes(weights->layout)};
-    }
-    mc_pool_ahead(mc_cpu_of(call)->pool, next, n);
-}
 
 /* One region of mc_cpu_for. */
 typedef struct range_work {

@@ -160,6 +160,7 @@ static mica_status eval_exact(const mc_quant_product *q) {
     if (scratch == NULL) return MICA_ENOMEM;
     prepare_x(call, &p, &x, scratch);
     p.scratch = scratch + x_floats;
+    mc_cpu_ahead(call, q->m);
     mc_cpu_for(call, q->batches * p.tiles, mc_grain(q->m * p.tile * q->k), run_tiles, &p);
     return MICA_OK;
 }

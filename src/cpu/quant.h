@@ -35,6 +35,9 @@ static inline mc_operand mc_quant_x(const mc_quant_product *q) {
 bool mc_quant_is_fast(const mc_quant_product *q);
 mica_status mc_quant_fast(const mc_quant_product *products, int n, mc_chain *chain);
 
+/* Whether the product, with those that are joint with it, is one parallel region. */
+bool mc_quant_is_one_region(const mc_call *call);
+
 /* Whether such a product quantises x row by row, as it comes; what a chain that was measured does
  * and then the joint products that it ends in. */
 bool mc_quant_ends_chain(const mc_attr_quant *attr, const mc_layout *const *in);

@@ -46,6 +46,11 @@ bool mc_quant_is_fast(const mc_quant_product *q) {
     return is_fast(q->call->attr);
 }
 
+bool mc_quant_is_one_region(const mc_call *call) {
+    return call->joint > 1 && call->op == MC_OP_QUANTIZED_MATMUL && is_fast(call->attr) &&
+           call->in[MC_QUANT_CODES].layout->ndim == 2;
+}
+
 bool mc_quant_ends_chain(const mc_attr_quant *attr, const mc_layout *const *in) {
     const mc_layout *codes = in[MC_QUANT_CODES];
     mc_operand x = {NULL, in[MC_QUANT_X]};
@@ -193,7 +198,7 @@ mica_status mc_quant_fast(const mc_quant_product *products, int n, mc_chain *cha
     MC_TRY(take_scratch(&w, call, &x, chain));
     mc_chain_add(chain, x.layout, call->axis, quantize_rows, &w, w.rows.count, mc_grain(k));
     mc_chain_run(chain);
-    mc_cpu_ahead(call, m);
+    mc_cpu_ahead(products[n - 1].call, m);
     mc_cpu_for(call, units, mc_grain(m * TILE * k), run_units, &w);
     return MICA_OK;
 }

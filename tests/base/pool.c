@@ -233,7 +233,7 @@ static void test_a_slow_core_does_not_hold_the_others(void **state) {
 static void test_what_is_ahead_is_not_read(void **state) {
     (void)state;
     static const int threads[] = {2, 3, 16};
-    const mc_stretch nowhere[MC_MOST_AHEAD] = {{NULL, INT64_MAX},
+    const mc_stretch nowhere[MC_MOST_AHEAD] = {{NULL, INT64_MAX / 8},
                                                {(const void *)UINTPTR_MAX, 1 << 20},
                                                {nowhere, 0},
                                                {(const void *)1, 7}};
@@ -247,6 +247,31 @@ static void test_what_is_ahead_is_not_read(void **state) {
         }
         mc_pool_close(&pool);
     }
+}
+
+static void check_part(const mc_stretch *next, int n, int worker, int threads, const void *begin,
+                       int64_t bytes) {
+    mc_stretch part = mc_pool_part(next, n, worker, threads);
+    assert_int_equal(part.bytes, bytes);
+    if (bytes > 0) assert_ptr_equal(part.begin, begin);
+}
+
+/* A worker's part is the beginning of its share, as far as that lies in one stretch, and no more than so much. */
+static void test_parts_of_what_is_ahead(void **state) {
+    (void)state;
+    static const char a[2000], b[1000], c[1 << 20];
+    const mc_stretch two[] = {{a, 2000}, {b, 1000}};
+    check_part(two, 2, 0, 3, a, 1000);
+    check_part(two, 2, 1, 3, a + 1000, 1000);
+    check_part(two, 2, 2, 3, b, 1000);
+    check_part(two, 2, 1, 2, a + 1500, 500);
+    check_part(two, 2, 0, 1, a, 2000);
+    check_part(two, 1, 3, 4, a + 1500, 500);
+    check_part(two, 0, 0, 2, NULL, 0);
+    const mc_stretch large = {c, 1 << 20};
+    check_part(&large, 1, 0, 2, c, 128 * 1024);
+    check_part(&large, 1, 1, 2, c + (1 << 19), 128 * 1024);
+    check_part(&large, 1, 15, 16, c + (1 << 20) / 16 * 15, (1 << 20) / 16);
 }
 
 static void test_open_and_close_at_once(void **state) {
@@ -289,6 +314,7 @@ int main(void) {
         cmocka_unit_test(test_a_slow_worker_is_relieved),
         cmocka_unit_test(test_a_slow_core_does_not_hold_the_others),
         cmocka_unit_test(test_what_is_ahead_is_not_read),
+        cmocka_unit_test(test_parts_of_what_is_ahead),
         cmocka_unit_test(test_open_and_close_at_once),
         cmocka_unit_test(test_what_cannot_be_opened),
     };

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L /* setenv */
 
 #include "cpu/cpu.h"
+#include "graph/attr.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -118,11 +119,59 @@ static void ranges_cover_once(void **state) {
     }
 }
 
+enum { CALLS = 9 };
+
+/* Of joint products that are one region all, of others one. */
+static void what_the_next_product_reads(void **state) {
+    (void)state;
+    static const mc_attr_quant fast = {.mode = MICA_QUANT_AFFINE, .transpose = 1, .fast = 1};
+    static const mc_attr_quant exact = {.mode = MICA_QUANT_AFFINE, .transpose = 1};
+    static const mc_attr_matmul dense = {0};
+    static const struct {
+        mc_op op;
+        const void *attr;
+        int joint;
+    } steps[CALLS] = {{MC_OP_LOG, NULL, 1},
+                      {MC_OP_QUANTIZED_MATMUL, &fast, 2},
+                      {MC_OP_QUANTIZED_MATMUL, &fast, 0},
+                      {MC_OP_SDPA, NULL, 1},
+                      {MC_OP_QUANTIZED_MATMUL, &exact, 2},
+                      {MC_OP_QUANTIZED_MATMUL, &exact, 0},
+                      {MC_OP_LOG, NULL, 1},
+                      {MC_OP_MATMUL, &dense, 1},
+                      {MC_OP_LOG, NULL, 1}};
+    static const int wanted[CALLS] = {1, 2, 4, 4, 5, 7, 7, -1, -1}; /* the call found behind each */
+    static const int counts[CALLS] = {2, 1, 1, 1, 1, 1, 1, 0, 0};
+    uint32_t weights[CALLS][6];
+    mc_layout layout;
+    assert_int_equal(mc_layout_init(&layout, MICA_U32, (const int64_t[]){2, 3}, 2), MICA_OK);
+    mc_operand in[CALLS][3];
+    mc_call calls[CALLS];
+    for (int i = 0; i < CALLS; i++) {
+        for (int k = 0; k < 3; k++)
+            in[i][k] = (mc_operand){k == 1 ? weights[i] : NULL, &layout};
+        calls[i] = (mc_call){.op = steps[i].op,
+                             .attr = steps[i].attr,
+                             .joint = steps[i].joint,
+                             .n_in = 3,
+                             .in = in[i],
+                             .left = CALLS - i};
+    }
+    for (int i = 0; i < CALLS; i++) {
+        mc_stretch next[MC_MOST_JOINT];
+        assert_int_equal(mc_cpu_next(&calls[i], next), counts[i]);
+        for (int k = 0; k < counts[i]; k++) {
+            assert_ptr_equal(next[k].begin, weights[wanted[i] + k]);
+            assert_int_equal(next[k].bytes, sizeof weights[0]);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(describes_itself),    cmocka_unit_test(every_instruction_set_by_name),
         cmocka_unit_test(refuses_bad_options), cmocka_unit_test(without_memory),
-        cmocka_unit_test(ranges_cover_once),
+        cmocka_unit_test(ranges_cover_once),   cmocka_unit_test(what_the_next_product_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -940,6 +940,34 @@ static void product_fast(check *c, const mk_qrows *format, int64_t m, int64_t n,
     if (!qmatrix_free(&w)) fail_check(c, "wrote outside");
 }
 
+/* Rows of weights that lie a multiple of 4 KiB apart, between others: the bits of rows side by side. */
+static void product_crowded(check *c, const mk_qrows *format, int64_t m, int64_t n, int64_t k) {
+    qmatrix w =
+        qmatrix_new(format->mode, format->bits, format->group, format->type, n, k, c->where);
+    int64_t words = k * format->bits / 32, apart = (words + 1023) / 1024 * 1024;
+    guarded codes = guarded_new((size_t)((n - 1) * apart + words) * 4, c->where);
+    guarded x = floats(c, m * k), y = floats(c, m * n);
+    float *side_by_side = malloc((size_t)(m * n) * sizeof *side_by_side);
+    if (side_by_side == NULL) exit(EXIT_FAILURE);
+    for (int64_t r = 0; r < n; r++)
+        memcpy((uint32_t *)codes.data + r * apart, w.rows.codes + r * w.rows.codes_stride,
+               (size_t)words * 4);
+    fill_floats(x.data, m * k, PLAIN);
+    xmatrix q = xmatrix_new(c, m, k, format->group);
+    c->kern->fast_quantize(m, x.data, k, format->bits, &q.rows);
+    c->kern->fast_matvec(&w.rows, n, m, &q.rows, side_by_side, n);
+    qmatrix crowded = w;
+    crowded.rows.codes = codes.data;
+    crowded.rows.codes_stride = apart;
+    c->kern->fast_matvec(&crowded.rows, n, m, &q.rows, y.data, n);
+    same_bits(c, side_by_side, y.data, m * n, "rows that lie apart give other bits");
+    check_tiles(c, &crowded, m, &q.rows, y.data, true);
+    free(side_by_side);
+    xmatrix_free(c, &q);
+    release(c, &x), release(c, &y), release(c, &codes);
+    if (!qmatrix_free(&w)) fail_check(c, "wrote outside");
+}
+
 static void check_fast_format(check *c, const mk_qrows *format) {
     static const int64_t rows_m[] = {1, 2, 3, 4, 5, 9, 50}, rows_n[] = {1, 16, 35, 48, 5, 32, 66};
     static const int64_t lengths[] = {128, 384, 640, 1152};
@@ -950,10 +978,10 @@ static void check_fast_format(check *c, const mk_qrows *format) {
     product_fast(c, format, 1, 20, 3 * format->group, PLAIN, false);
     product_fast(c, format, 2, 33, 19 * format->group, PLAIN, false);
     product_fast(c, format, 3, 17, 4096 + 2 * format->group, PLAIN, false);
-    if (8 % format->bits == 0) { /* rows that lie 4 KiB apart */
-        product_fast(c, format, 1, 17, 4096 * 8 / format->bits, PLAIN, false);
-        product_fast(c, format, 3, 17, 4096 * 8 / format->bits, PLAIN, false);
-    }
+    product_fast(c, format, 1, 20, 5 * format->group, PLAIN, false);
+    for (int i = 0; i < 2 * COUNT(rows_m); i++)
+        product_crowded(c, format, rows_m[i % COUNT(rows_m)], rows_n[3 * i % COUNT(rows_n)],
+                        (4 * i * i / 3 + 1) * format->group);
     product_fast(c, format, 1, 17, 384, PLAIN, true);
     product_fast(c, format, 9, 17, 384, PLAIN, true);
 }

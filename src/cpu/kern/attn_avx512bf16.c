@@ -121,7 +121,7 @@ MK_INLINE void pair_codes(const values *v, int64_t j, int64_t cols, __m512bh pai
     load_scales(scales + v->stride, cols, scale[1]);
 #pragma GCC unroll 4
     for (int c = 0; c < COLS; c++) {
-        __mmask16 mask = mk_first(cols < 16 * c ? 0 : cols - 16 * c);
+        __mmask16 mask = mk_first(cols - 16 * c);
         __m512 x = scaled(a + 16 * c, mask, scale[0][c / 2]);
         __m512 y = scaled(a + v->stride + 16 * c, mask, scale[1][c / 2]);
         pairs[c] = as_pairs(_mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(y, x)));
@@ -256,7 +256,7 @@ static void widen_keys(int64_t n, int64_t cols, const values *v, uint16_t *to) {
         load_scales(v->scales + j * v->stride, cols, scale);
 #pragma GCC unroll 4
         for (int c = 0; c < COLS; c++) {
-            __mmask16 mask = mk_first(cols < 16 * c ? 0 : cols - 16 * c);
+            __mmask16 mask = mk_first(cols - 16 * c);
             __m512 x = scaled(v->first + j * v->stride + 16 * c, mask, scale[c / 2]);
             _mm256_storeu_si256((void *)(to + 16 * c), (__m256i)_mm512_cvtneps_pbh(x));
         }

@@ -20,7 +20,7 @@ MK_INLINE __m128 mk_sum4(__m512 a, __m512 b, __m512 c, __m512 d) {
 
 /* The first n of 16 lanes; all of them where n >= 16. */
 MK_INLINE __mmask16 mk_first(int64_t n) {
-    unsigned lanes = n >= 16 ? 0xffffu : (1u << n) - 1u;
+    unsigned lanes = n >= 16 ? 0xffffu : n > 0 ? (1u << n) - 1u : 0;
     return (__mmask16)lanes;
 }
 

@@ -290,7 +290,7 @@ MK_INLINE void few_product(form f, int bits, int m, const mk_qrows *w, int64_t n
             else if (g % 2 == 1 || halves)
                 stages_work(&scales, 2);
             clear_dots(m, dot);
-            columns_find(&codes, &copy);
+            columns_copy(&codes, &copy);
             for (int64_t l = 0; l < w->group; l += width, a += width) {
                 next_words(f, bits, &codes, words);
 #pragma GCC unroll 8

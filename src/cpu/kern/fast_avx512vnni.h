@@ -323,9 +323,10 @@ MK_INLINE void columns_begin(form f, columns *c, const mk_qrows *w, lanes *l) {
 /* Codes of rows that are crowded, where their lines have room. No part of columns: the compiler would no longer
  * keep these in registers. */
 typedef struct row_copy {
-    uint8_t codes[LANES][COPIED + LINE];
+    _Alignas(LINE) uint8_t codes[LANES][COPIED + LINE];
 } row_copy;
 
+/* Codes of 16 rows from `at` on; l finds them in the copy afterwards, at the same offsets. */
 static __attribute__((noinline)) void copy_codes(const mk_qrows *w, lanes *l, int64_t at,
                                                  row_copy *to) {
     int64_t byte = at / 8 * w->bits;
@@ -340,8 +341,8 @@ static __attribute__((noinline)) void copy_codes(const mk_qrows *w, lanes *l, in
     }
 }
 
-/* To call before codes from c->at on are read, where COPIED codes begin. */
-MK_INLINE void columns_find(columns *c, row_copy *copy) {
+/* Before the next words are read, at least for each COPIED codes: copies those of rows that are crowded. */
+MK_INLINE void columns_copy(columns *c, row_copy *copy) {
     if (c->l->crowded && c->at % COPIED == 0) copy_codes(c->w, c->l, c->at, copy);
 }
 

@@ -5,17 +5,17 @@
 #include "cpu/kern/fast_avx512vnni.h"
 
 /* Codes of 16 rows to a tile; offsets: NULL, or a crossed tile's. */
-MK_INLINE void unpack_codes(form f, bool crossed, const mk_qrows *w, lanes *l, uint8_t *to,
+MK_INLINE void unpack_codes(form f, bool crossed, const mk_qrows *w, lanes l, uint8_t *to,
                             int32_t *offsets) {
     const __m512i top = _mm512_set1_epi8((char)0x80);
     bool nibbles = f == NIBBLES || f == E2M1;
     __m512i sum = _mm512_setzero_si512();
     columns c;
     row_copy copy;
-    columns_begin(f, &c, w, l);
+    columns_begin(f, &c, w, &l);
     for (int64_t at = 0; at < w->k;) {
         __m512i words[4];
-        columns_find(&c, &copy);
+        columns_copy(&c, &copy);
         columns_next(f, &c, words);
         for (int i = 0; i < 4 && at < w->k; i += nibbles ? 1 : 2, at += 8) {
             __m512i even = words[i], odd = words[nibbles ? i : i + 1];
@@ -34,12 +34,12 @@ MK_INLINE void unpack_codes(form f, bool crossed, const mk_qrows *w, lanes *l, u
     }
 }
 
-typedef void (*unpack_fn)(const mk_qrows *w, lanes *l, uint8_t *to, int32_t *offsets);
+typedef void (*unpack_fn)(const mk_qrows *w, const lanes *l, uint8_t *to, int32_t *offsets);
 
-#define UNPACK(form, crossed)                                                       \
-    static void unpack_##form##_##crossed(const mk_qrows *w, lanes *l, uint8_t *to, \
-                                          int32_t *offsets) {                       \
-        unpack_codes(form, crossed, w, l, to, offsets);                             \
+#define UNPACK(form, crossed)                                                             \
+    static void unpack_##form##_##crossed(const mk_qrows *w, const lanes *l, uint8_t *to, \
+                                          int32_t *offsets) {                             \
+        unpack_codes(form, crossed, w, *l, to, offsets);                                  \
     }
 UNPACK(NIBBLES, false)
 UNPACK(NIBBLES, true)
