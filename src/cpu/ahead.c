@@ -24,7 +24,7 @@ int mc_cpu_next(const mc_call *last, mc_stretch next[MC_MOST_JOINT]) {
 }
 
 void mc_cpu_ahead(const mc_call *last, int64_t m) {
-    _Static_assert(MC_MOST_JOINT <= MC_MOST_AHEAD, "the pool takes all that are joint");
+    _Static_assert(MC_MOST_JOINT <= MC_MOST_STRETCHES, "the pool takes all that are joint");
     mc_cpu *cpu = mc_cpu_of(last);
     if (cpu->threads == 1) return;
     mc_stretch next[MC_MOST_JOINT];

@@ -79,7 +79,7 @@ MK_INLINE void turn_keys(int64_t n, int64_t left, int64_t words, const char *k, 
 MK_INLINE void first_lanes(int64_t n, __mmask16 mask[COLS]) {
 #pragma GCC unroll 4
     for (int c = 0; c < COLS; c++)
-        mask[c] = mk_first(n < 16 * c ? 0 : n - 16 * c);
+        mask[c] = mk_first(n - 16 * c);
 }
 
 /* y [rows, 16 * COLS], the lanes that the masks have, to registers and back; rows <= 6 */
