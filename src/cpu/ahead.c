@@ -1,10 +1,8 @@
 /* What a product reads, said while the one before it runs: threads wait at its end, and while one of them
  * goes through the rows between the two, and can fetch it meanwhile (base/pool.h). */
-#include "cpu/quant.h"
+#include "cpu/product.h"
 
-#define FEW_ROWS 16 /* of a product that does not take longer than reading b */
-
-enum { B = 1 }; /* the operand of a product that is large: weights, as a rule */
+#define FEW_ROWS 16 /* of a product that does not take longer than reading w */
 
 static bool is_product(const mc_call *call) {
     return call->op == MC_OP_QUANTIZED_MATMUL || call->op == MC_OP_MATMUL;
@@ -15,9 +13,9 @@ int mc_cpu_next(const mc_call *last, mc_stretch next[MC_MOST_JOINT]) {
     while (call < end && !is_product(call))
         call++;
     if (call >= end) return 0;
-    int n = mc_quant_is_one_region(call) ? call->joint : 1;
+    int n = mc_product_is_one_region(call) && call->joint > 1 ? call->joint : 1;
     for (int i = 0; i < n; i++) {
-        const mc_operand *b = &call[i].in[B];
+        const mc_operand *b = &call[i].in[MC_PRODUCT_W];
         next[i] = (mc_stretch){b->data, mc_layout_bytes(b->layout)};
     }
     return n;

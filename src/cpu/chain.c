@@ -1,7 +1,7 @@
 #include "cpu/chain.h"
 
 #include "cpu/eval.h"
-#include "cpu/quant.h"
+#include "cpu/product.h"
 #include "cpu/rows.h"
 
 #define OWN_BYTES 512   /* enough for most ops: no memory has to be asked for */
@@ -32,9 +32,10 @@ static bool has_whole_rows(const mc_layout *l) {
 mc_row_form mc_chain_form(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
                           int n_in) {
     (void)state;
+    (void)attr;
     const mc_row_form none = {0};
-    if (op == MC_OP_QUANTIZED_MATMUL)
-        return mc_quant_ends_chain(attr, in) ? (mc_row_form){.by_row = 1, .ends = true} : none;
+    if (op == MC_OP_QUANTIZED_MATMUL || op == MC_OP_MATMUL)
+        return mc_product_ends_chain(in) ? (mc_row_form){.by_row = 1, .ends = true} : none;
     if (!mc_is_stage(op)) return none;
     bool second = stage_table[op].by_row == SECOND;
     if (op == MC_OP_CONTIGUOUS || op == MC_OP_SLICE_UPDATE_AT)
@@ -147,7 +148,9 @@ mica_status mc_eval_chain(const mc_call *call) {
     while (n < call->span && mc_is_stage(call[n].op))
         n++;
     MC_TRY(mc_chain_measure(&chain, call, n));
-    if (n < call->span) return mc_quant_after(&chain, &call[n]);
+    if (n < call->span)
+        return call[n].op == MC_OP_MATMUL ? mc_matmul_after(&chain, &call[n])
+                                          : mc_quantized_matmul_after(&chain, &call[n]);
     _Alignas(64) char own[OWN_BYTES];
     void *memory = own;
     if (chain.bytes > sizeof own) memory = mc_run_scratch(call->run, chain.bytes);

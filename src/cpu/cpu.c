@@ -120,7 +120,8 @@ static mc_kernel cpu_find(const void *state, mc_op op, const void *attr, const m
 static mc_joint cpu_joint(const void *state, mc_op op) {
     (void)state;
     if (op == MC_OP_SDPA) return MC_JOINT_ANY;
-    return op == MC_OP_QUANTIZED_MATMUL ? MC_JOINT_FIRST : MC_JOINT_NONE;
+    bool product = op == MC_OP_QUANTIZED_MATMUL || op == MC_OP_MATMUL;
+    return product ? MC_JOINT_FIRST : MC_JOINT_NONE;
 }
 
 const mc_backend mc_backend_cpu = {

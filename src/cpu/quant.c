@@ -1,18 +1,16 @@
 #include "cpu/quant.h"
 
-#include <string.h>
-
 #include "cpu/rows.h"
 #include "graph/attr.h"
 
-mk_qrows mc_quant_weights(const mc_quant_product *q, int64_t batch) {
+mk_qrows mc_quant_weights(const mc_quant_product *q, int64_t batch, int64_t first) {
     mk_qrows w = q->w;
     int64_t scale = mc_row_offset(&q->scales, q->scales.ndim - 2, batch);
     int64_t bytes = w.mode == MK_AFFINE ? mk_type_bytes(w.type) : 1;
     w.codes += mc_row_offset(&q->codes, q->codes.ndim - 2, batch);
     w.scales = (const char *)w.scales + scale * bytes;
     if (w.biases != NULL) w.biases = (const char *)w.biases + scale * bytes;
-    return w;
+    return mk_qrows_at(&w, first);
 }
 
 mica_status mc_quant_describe_rows(const mc_call *call, int first, mk_qrows *w) {
@@ -50,38 +48,13 @@ mica_status mc_quant_describe_rows(const mc_call *call, int first, mk_qrows *w) 
     return MICA_OK;
 }
 
-/* A layout with the batch axes of out and its own last two, or a first one of 1 in a vector's. */
-static mc_layout spread_batch(const mc_layout *x, const mc_layout *out) {
-    int64_t shape[MICA_MAX_NDIM];
-    memcpy(shape, out->shape, sizeof shape);
-    int ndim = out->ndim < 2 ? 2 : out->ndim;
-    shape[ndim - 2] = x->ndim < 2 ? 1 : x->shape[x->ndim - 2];
-    shape[ndim - 1] = x->shape[x->ndim - 1];
-    mc_layout spread;
-    (void)mc_layout_broadcast(x, shape, ndim, &spread); /* infer saw that it fits */
-    return spread;
-}
-
 mica_status mc_quant_describe(const mc_call *call, mc_quant_product *q) {
     const mc_layout *out = call->out.layout, *codes = call->in[MC_QUANT_CODES].layout;
     const mc_attr_quant *attr = call->attr;
-    *q = (mc_quant_product){.kern = mc_cpu_of(call)->kern,
-                            .call = call,
-                            .x = *call->in[MC_QUANT_X].layout,
-                            .batches = 1,
-                            .transpose = attr->transpose != 0};
+    *q = (mc_quant_product){.kern = mc_cpu_of(call)->kern, .transpose = attr->transpose != 0};
+    mc_product_init(&q->p, call, codes->ndim > 2);
     MC_TRY(mc_quant_describe_rows(call, MC_QUANT_CODES, &q->w));
-    q->codes = spread_batch(codes, out);
-    q->scales = spread_batch(call->in[MC_QUANT_SCALES].layout, out);
-    int64_t rows = q->codes.shape[q->codes.ndim - 2];
-    q->k = q->transpose ? q->w.k : rows;
-    q->n = q->transpose ? rows : q->w.k;
-    if (codes->ndim == 2) {
-        q->m = mc_row_count(out, out->ndim - 1);
-        return MICA_OK;
-    }
-    q->m = out->shape[out->ndim - 2];
-    q->batches = mc_row_count(out, out->ndim - 2);
-    q->x = spread_batch(&q->x, out);
+    q->codes = mc_product_spread(codes, out);
+    q->scales = mc_product_spread(call->in[MC_QUANT_SCALES].layout, out);
     return MICA_OK;
 }

@@ -123,22 +123,3 @@ mc_rows mc_rows_get(const mc_call *call, const mc_operand *x, float *scratch) {
     rows.stride = rows.length;
     return rows;
 }
-
-typedef struct round_work {
-    const mk_kernels *kern;
-    const mc_rows *rows;
-    uint16_t *y;
-} round_work;
-
-static void round_rows(void *context, int64_t begin, int64_t end, int worker) {
-    (void)worker;
-    const round_work *work = context;
-    int64_t n = work->rows->length;
-    for (int64_t r = begin; r < end; r++)
-        work->kern->narrow_bf16(n, work->rows->data + r * work->rows->stride, work->y + r * n);
-}
-
-void mc_rows_round(const mc_call *call, const mc_rows *rows, uint16_t *y) {
-    round_work work = {mc_cpu_of(call)->kern, rows, y};
-    mc_cpu_for(call, rows->count, mc_grain(rows->length), round_rows, &work);
-}

@@ -74,15 +74,16 @@ int64_t mc_rows_scratch(const mc_operand *x);
 /* The operand's rows, in logical order; widened into scratch, on the pool, where they have to be. */
 mc_rows mc_rows_get(const mc_call *call, const mc_operand *x, float *scratch);
 
-/* The rows rounded to bf16, y [count, length], on the pool. */
-void mc_rows_round(const mc_call *call, const mc_rows *rows, uint16_t *y);
-
 static inline mk_type mc_mk_type(mica_dtype dtype) {
     return dtype == MICA_F16 ? MK_F16 : dtype == MICA_BF16 ? MK_BF16 : MK_F32;
 }
 
 static inline int64_t mc_min(int64_t a, int64_t b) {
     return a < b ? a : b;
+}
+
+static inline int64_t mc_max(int64_t a, int64_t b) {
+    return a > b ? a : b;
 }
 
 /* x rounded up to a multiple of step. */

@@ -12,7 +12,15 @@
 #include "op/build.h"
 #include "support/support.h"
 
-enum { HIDDEN = 64, HEADS = 4, WIDTH = 16, GROUP = 32, MAX_ROWS = 3 * 130, OUTCOMES = 5 };
+enum {
+    HIDDEN = 64,
+    HEADS = 4,
+    WIDTH = 16,
+    GROUP = 32,
+    MAX_ROWS = 3 * 130,
+    OUTCOMES = 5,
+    WEIGHTS = 4
+};
 
 static const mica_quant quant = {MICA_QUANT_AFFINE, 4, GROUP};
 
@@ -20,8 +28,9 @@ typedef struct layer {
     mica_scope *s, *outer; /* caches are moved from outer to s */
     bool singly;           /* each op is evaluated as it is recorded */
     bool q8;               /* caches of 8 bits, else bf16 */
+    int weights;           /* [WEIGHTS] */
     int64_t batch, length, start;
-    mica_array codes, scales;
+    mica_array codes, scales, dense;
 } layer;
 
 static mica_array done(const layer *l, mica_array x) {
@@ -36,8 +45,12 @@ static mica_array noise(mica_scope *s, uint64_t seed, const int64_t *shape, int 
     return x;
 }
 
+/* Of each kind of weights: in whole numbers, exact, in pairs of bf16, by f32. */
 static mica_array product(const layer *l, mica_array x) {
-    return done(l, mc_quantized_matmul(l->s, x, l->codes, l->scales, l->scales, quant, true));
+    bool fast = l->weights != 1;
+    return done(l, l->weights < 2
+                       ? mc_quantized_matmul(l->s, x, l->codes, l->scales, l->scales, quant, fast)
+                       : mc_matmul_rows(l->s, x, l->dense, fast));
 }
 
 static mica_array heads(const layer *l, mica_array x) {
@@ -67,6 +80,8 @@ static void record(layer *l, mica_array out[OUTCOMES]) {
     mica_array bits = mica_random_bits(s, mica_random_key(s, 1), code_shape, 2, 4);
     l->codes = done(l, mica_astype(s, bits, MICA_U32));
     l->scales = noise(s, 2, scale_shape, 2);
+    l->dense = noise(s, 7, (int64_t[]){HIDDEN, HIDDEN}, 2);
+    l->dense = done(l, mica_astype(s, l->dense, l->weights == 2 ? MICA_BF16 : MICA_F16));
     mica_array before = noise(s, 3, shape, 3), y = noise(s, 4, shape, 3);
     mica_array weight = noise(s, 5, &hidden, 1), head_weight = noise(s, 6, &width, 1);
     assert_int_equal(mica_eval(s, l->codes), MICA_OK);
@@ -117,21 +132,25 @@ static void a_layer_is_the_same_in_chains(void **state) {
     (void)state;
     static const int64_t shapes[][2] = {{1, 1}, {1, 2}, {1, 3},  {1, 17}, {1, 128},
                                         {3, 1}, {3, 5}, {2, 65}, {3, 127}};
-    static outcome want[OUTCOMES], got[OUTCOMES];
+    static outcome want[WEIGHTS][OUTCOMES], got[OUTCOMES];
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         for (int threads = 1; threads <= 4; threads++) {
             mica_device *device = NULL;
             mica_device_options options = {.threads = threads};
             layer l = {.batch = shapes[i][0], .length = shapes[i][1], .q8 = i % 2, .start = 3};
             assert_int_equal(mica_device_open("cpu", &options, &device), MICA_OK);
-            l.singly = true;
-            if (threads == 1) run_layer(device, l, want);
-            l.singly = false;
-            run_layer(device, l, got);
-            for (int k = 0; k < OUTCOMES; k++)
-                if (got[k].bytes != want[k].bytes ||
-                    memcmp(got[k].data, want[k].data, want[k].bytes) != 0)
-                    fail_msg("shape %zu, %d threads: result %d differs", i, threads, k);
+            for (l.weights = 0; l.weights < WEIGHTS; l.weights++) {
+                l.singly = true;
+                if (threads == 1) run_layer(device, l, want[l.weights]);
+                l.singly = false;
+                run_layer(device, l, got);
+                for (int k = 0; k < OUTCOMES; k++) {
+                    const outcome *a = &got[k], *b = &want[l.weights][k];
+                    if (a->bytes != b->bytes || memcmp(a->data, b->data, b->bytes) != 0)
+                        fail_msg("shape %zu, %d threads, weights %d: result %d differs", i, threads,
+                                 l.weights, k);
+                }
+            }
             mica_device_close(&device);
         }
     }

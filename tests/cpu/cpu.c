@@ -121,41 +121,30 @@ static void ranges_cover_once(void **state) {
 
 enum { CALLS = 9 };
 
-/* Of joint products that are one region all, of others one. */
+/* Of joint products that are one region all, of those whose weights have a batch axis one. */
 static void what_the_next_product_reads(void **state) {
     (void)state;
-    static const mc_attr_quant fast = {.mode = MICA_QUANT_AFFINE, .transpose = 1, .fast = 1};
-    static const mc_attr_quant exact = {.mode = MICA_QUANT_AFFINE, .transpose = 1};
-    static const mc_attr_matmul dense = {0};
     static const struct {
         mc_op op;
-        const void *attr;
-        int joint;
-    } steps[CALLS] = {{MC_OP_LOG, NULL, 1},
-                      {MC_OP_QUANTIZED_MATMUL, &fast, 2},
-                      {MC_OP_QUANTIZED_MATMUL, &fast, 0},
-                      {MC_OP_SDPA, NULL, 1},
-                      {MC_OP_QUANTIZED_MATMUL, &exact, 2},
-                      {MC_OP_QUANTIZED_MATMUL, &exact, 0},
-                      {MC_OP_LOG, NULL, 1},
-                      {MC_OP_MATMUL, &dense, 1},
-                      {MC_OP_LOG, NULL, 1}};
-    static const int wanted[CALLS] = {1, 2, 4, 4, 5, 7, 7, -1, -1}; /* the call found behind each */
-    static const int counts[CALLS] = {2, 1, 1, 1, 1, 1, 1, 0, 0};
+        int joint, ndim; /* of the weights */
+    } steps[CALLS] = {
+        {MC_OP_LOG, 1, 2},  {MC_OP_QUANTIZED_MATMUL, 2, 2}, {MC_OP_QUANTIZED_MATMUL, 0, 2},
+        {MC_OP_SDPA, 1, 2}, {MC_OP_QUANTIZED_MATMUL, 2, 3}, {MC_OP_QUANTIZED_MATMUL, 0, 3},
+        {MC_OP_LOG, 1, 2},  {MC_OP_MATMUL, 2, 2},           {MC_OP_MATMUL, 0, 2}};
+    static const int wanted[CALLS] = {1, 2, 4, 4, 5, 7, 7, 8, -1}; /* the call found behind each */
+    static const int counts[CALLS] = {2, 1, 1, 1, 1, 2, 2, 1, 0};
     uint32_t weights[CALLS][6];
-    mc_layout layout;
-    assert_int_equal(mc_layout_init(&layout, MICA_U32, (const int64_t[]){2, 3}, 2), MICA_OK);
+    mc_layout layouts[4];
+    for (int ndim = 2; ndim <= 3; ndim++)
+        assert_int_equal(mc_layout_init(&layouts[ndim], MICA_U32, (const int64_t[]){2, 3, 1}, ndim),
+                         MICA_OK);
     mc_operand in[CALLS][3];
     mc_call calls[CALLS];
     for (int i = 0; i < CALLS; i++) {
         for (int k = 0; k < 3; k++)
-            in[i][k] = (mc_operand){k == 1 ? weights[i] : NULL, &layout};
-        calls[i] = (mc_call){.op = steps[i].op,
-                             .attr = steps[i].attr,
-                             .joint = steps[i].joint,
-                             .n_in = 3,
-                             .in = in[i],
-                             .left = CALLS - i};
+            in[i][k] = (mc_operand){k == 1 ? weights[i] : NULL, &layouts[steps[i].ndim]};
+        calls[i] = (mc_call){
+            .op = steps[i].op, .joint = steps[i].joint, .n_in = 3, .in = in[i], .left = CALLS - i};
     }
     for (int i = 0; i < CALLS; i++) {
         mc_stretch next[MC_MOST_JOINT];

@@ -97,6 +97,22 @@ static void products_of_one_x_run_together(void **state) {
     expect_runs(f, &y, 1, (uint32_t[]){3, 5, 0});
 }
 
+/* So do those of dense weights, which lie as they like, and norms before them are a part of it. */
+static void dense_products_run_together(void **state) {
+    const fixture *f = *state;
+    mica_scope *s = f->s;
+    mica_array x = mica_ones(s, (int64_t[]){4, 64}, 2, MICA_F32);
+    mica_array w = mica_ones(s, (int64_t[]){64, 64}, 2, MICA_BF16);
+    mica_array batch = mica_ones(s, (int64_t[]){3, 64, 64}, 3, MICA_F32);
+    assert_int_equal(mica_eval_n(s, (mica_array[]){x, w, batch}, 3), MICA_OK);
+    mica_array norm = mica_rms_norm(s, mica_add(s, x, x), MICA_NONE, 1e-6f);
+    mica_array y = mica_add(s, mc_matmul_rows(s, norm, w, true), mica_matmul(s, norm, w));
+    expect_runs(f, &y, 1, (uint32_t[]){4, 1, 0});
+    /* weights with a batch axis are joint, but no chain ends in them */
+    y = mica_add(s, mica_matmul(s, norm, w), mica_matmul(s, norm, batch));
+    expect_runs(f, &y, 1, (uint32_t[]){2, 2, 1, 0});
+}
+
 static void products_that_wait_for_others_do_not(void **state) {
     const fixture *f = *state;
     mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32);
@@ -286,6 +302,7 @@ static void a_backend_without_chains_has_none(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_DEVICE(products_of_one_x_run_together),
+        WITH_DEVICE(dense_products_run_together),
         WITH_DEVICE(products_that_wait_for_others_do_not),
         WITH_DEVICE(no_more_than_a_kernel_takes),
         WITH_DEVICE(attention_of_rows_runs_together),

@@ -183,6 +183,41 @@ static void fast_products_of_bf16(void **state) {
     bench_close(&b);
 }
 
+/* x times several weights at once, of all dtypes and layouts, some with a batch axis: the same bits as of each
+ * product alone. */
+static void joint_products(void **state) {
+    (void)state;
+    enum { N = 7 };
+    for (int64_t rows = 1; rows <= 40; rows = rows * 3 + 1) {
+        for (int d = 0; d < 3; d++) {
+            bench b = bench_open();
+            mica_array x = noise(b.s, 1, dtypes[d], SHAPE(1, rows, 96)); /* as models have it */
+            mica_array alone[N], y[N], w[N];
+            for (int i = 0; i < N; i++) {
+                mica_dtype dtype = dtypes[i % 3];
+                uint64_t seed = 20 + (uint64_t)i;
+                w[i] = i == 4 ? noise(b.s, seed, dtype, SHAPE(3, 31, 96))
+                              : noise(b.s, seed, dtype, SHAPE(i < 4 ? 133 : 31, 96));
+                w[i] = laid_out(b.s, mica_swapaxes(b.s, w[i], -1, -2), i % 3);
+            }
+            assert_int_equal(mica_eval_n(b.s, w, N), MICA_OK);
+            for (int together = 0; together < 2; together++) {
+                mica_array *to = together ? y : alone;
+                for (int i = 0; i < N; i++) {
+                    to[i] = i % 2 == 0
+                                ? mica_matmul(b.s, x, w[i])
+                                : mc_matmul_rows(b.s, x, mica_swapaxes(b.s, w[i], -1, -2), true);
+                    if (!together) assert_int_equal(mica_eval(b.s, to[i]), MICA_OK);
+                }
+            }
+            assert_int_equal(mica_eval_n(b.s, y, N), MICA_OK);
+            for (int i = 0; i < N; i++)
+                expect_same(b.s, y[i], alone[i]);
+            bench_close(&b);
+        }
+    }
+}
+
 static void wrong_operands(void **state) {
     (void)state;
     bench b = bench_open();
@@ -212,6 +247,7 @@ int main(void) {
         cmocka_unit_test(rows_do_not_depend_on_their_number),
         cmocka_unit_test(fast_products_round_x),
         cmocka_unit_test(fast_products_of_bf16),
+        cmocka_unit_test(joint_products),
         cmocka_unit_test(wrong_operands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,6 +136,28 @@ static void fast_rows_do_not_depend_on_their_number(void **state) {
     bench_close(&b);
 }
 
+/* Rows of x that lie apart have the bits of rows side by side. */
+static void rows_that_lie_apart(void **state) {
+    (void)state;
+    bench b = bench_open();
+    for (int i = 0; i < 2 * FORMATS; i++) {
+        const mica_quant quant = formats[i / 2];
+        weights q = quantized(&b, quant, noise(b.s, 14, MICA_BF16, SHAPE(40, 256)));
+        mica_array wide = noise(b.s, 15, MICA_F32, SHAPE(5, 300));
+        assert_int_equal(mica_eval(b.s, wide), MICA_OK);
+        mica_array x = mica_slice_axis(b.s, wide, 1, 0, 256);
+        mica_array dense = mica_negative(b.s, mica_negative(b.s, x));
+        for (int64_t rows = 1; rows <= 5; rows += 4) {
+            mica_array a = mica_slice_axis(b.s, x, 0, 0, rows);
+            mica_array c = mica_slice_axis(b.s, dense, 0, 0, rows);
+            a = mc_quantized_matmul(b.s, a, q.codes, q.scales, q.biases, quant, i % 2);
+            c = mc_quantized_matmul(b.s, c, q.codes, q.scales, q.biases, quant, i % 2);
+            expect_same(b.s, a, c);
+        }
+    }
+    bench_close(&b);
+}
+
 /* The same bits with one thread and with three: exact, fast in whole numbers, fast in pairs of bf16. */
 static void threads_change_nothing(void **state) {
     (void)state;
@@ -268,6 +290,7 @@ int main(void) {
         cmocka_unit_test(batches),
         cmocka_unit_test(rows_do_not_depend_on_their_number),
         cmocka_unit_test(fast_rows_do_not_depend_on_their_number),
+        cmocka_unit_test(rows_that_lie_apart),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(joint_products),
         cmocka_unit_test(empty_rows),

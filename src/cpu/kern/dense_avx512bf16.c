@@ -34,7 +34,7 @@ MK_INLINE void add_part(int rows, int cols, int64_t at, int64_t n, const uint16_
 
 /* y [rows, 4] = x [rows, k] w [4, k]^T, of which `cols` columns are there. fetch: what follows the
  * columns after these, in the order it lies in; past the last ones too, for most often more follow and
- * a fetch cannot fail. */
+ * a fetch cannot fail. Of single columns only the pages: the machine itself fetches what is read so. */
 MK_INLINE void nt_tile(int rows, int cols, bool fetch, int64_t k, const uint16_t *x,
                        int64_t x_stride, const uint16_t *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
@@ -49,7 +49,7 @@ MK_INLINE void nt_tile(int rows, int cols, bool fetch, int64_t k, const uint16_t
             sum[i][j] = _mm512_setzero_ps();
     int64_t l = 0;
     for (; l + WIDE <= k; l += WIDE) {
-        for (int j = 0; fetch && j < cols; j++)
+        for (int j = 0; fetch && cols > 1 && j < cols; j++)
             mk_fetch(next + (l * cols + j * WIDE) * bytes);
         add_part(rows, cols, l, WIDE, x, x_stride, w, w_stride, sum);
     }
@@ -60,13 +60,14 @@ MK_INLINE void nt_tile(int rows, int cols, bool fetch, int64_t k, const uint16_t
                            mk_sum4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
 }
 
-/* All columns for `rows` rows of x. */
+/* All columns for `rows` rows of x: of one row they need not share loads. */
 MK_INLINE void nt_rows(int rows, bool fetch, int64_t n, int64_t k, const uint16_t *x,
                        int64_t x_stride, const uint16_t *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
+    const int cols = rows == 1 ? 1 : COLS;
     int64_t j = 0;
-    for (; j + COLS <= n; j += COLS)
-        nt_tile(rows, COLS, fetch, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
+    for (; j + cols <= n; j += cols)
+        nt_tile(rows, cols, fetch, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
     for (; j < n; j++)
         nt_tile(rows, 1, fetch, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
 }

@@ -1,0 +1,245 @@
+#include "cpu/product.h"
+
+#include <string.h>
+
+#include "cpu/rows.h"
+
+#define ALIGN 64
+
+static size_t pad(size_t bytes) {
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* A product's part of the region. */
+typedef struct part {
+    const mc_product *p;
+    const mc_form *form;
+    int64_t tiles; /* an element of the batch */
+    int64_t first; /* unit of the region */
+    bool direct;   /* results are f32, and made where they belong */
+} part;
+
+typedef struct work {
+    const mk_kernels *kern;
+    part parts[MC_MOST_JOINT];
+    int n;
+    mc_rows rows;                 /* x in f32 */
+    mc_form forms[MC_MOST_JOINT]; /* that the parts need */
+    int n_forms;
+    size_t y_bytes, own_bytes; /* of a worker's scratch: for results, and for the product's own */
+    char *scratch;
+} work;
+
+mc_layout mc_product_spread(const mc_layout *x, const mc_layout *out) {
+    int64_t shape[MICA_MAX_NDIM];
+    memcpy(shape, out->shape, sizeof shape);
+    int ndim = out->ndim < 2 ? 2 : out->ndim;
+    shape[ndim - 2] = x->ndim < 2 ? 1 : x->shape[x->ndim - 2];
+    shape[ndim - 1] = x->shape[x->ndim - 1];
+    mc_layout spread;
+    (void)mc_layout_broadcast(x, shape, ndim, &spread); /* infer saw that it fits */
+    return spread;
+}
+
+void mc_product_init(mc_product *p, const mc_call *call, bool batched) {
+    const mc_layout *out = call->out.layout;
+    *p = (mc_product){.call = call, .x = mc_product_spread(call->in[MC_PRODUCT_X].layout, out)};
+    p->batches = batched ? mc_row_count(out, out->ndim - 2) : 1;
+    p->m = batched ? out->shape[out->ndim - 2] : mc_row_count(out, out->ndim - 1);
+    p->n = out->shape[out->ndim - 1];
+    p->k = p->x.shape[p->x.ndim - 1];
+}
+
+bool mc_product_is_one_region(const mc_call *call) {
+    return call->in[MC_PRODUCT_W].layout->ndim == 2; /* else its x may be broadcast */
+}
+
+bool mc_product_ends_chain(const mc_layout *const *in) {
+    mc_operand x = {NULL, in[MC_PRODUCT_X]};
+    const mc_layout *w = in[MC_PRODUCT_W];
+    return w->ndim == 2 && mc_layout_size(w) > 0 && mc_rows_scratch(&x) == 0;
+}
+
+/* ---- x ---- */
+
+static void make_form(const work *w, const mc_form *form, int64_t begin, int64_t end) {
+    const mc_rows *rows = &w->rows;
+    if (form->kind == MC_FORM_CODES) {
+        mk_xrows to = mk_xrows_at(&form->codes, begin);
+        w->kern->fast_quantize(end - begin, rows->data + begin * rows->stride, rows->stride,
+                               form->bits, &to);
+        return;
+    }
+    for (int64_t r = begin; r < end; r++) {
+        const float *x = rows->data + r * rows->stride;
+        if (form->kind == MC_FORM_ARRANGED)
+            form->arrange(rows->length, x, form->arranged + r * rows->length);
+        else if (form->kind == MC_FORM_BF16)
+            w->kern->narrow_bf16(rows->length, x, form->halves + r * rows->length);
+    }
+}
+
+/* Rows begin .. end - 1 in all forms. */
+static void make_forms(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const work *w = context;
+    for (int f = 0; f < w->n_forms; f++)
+        make_form(w, &w->forms[f], begin, end);
+}
+
+static bool is_same_form(const mc_form *a, const mc_form *b) {
+    return a->kind == b->kind && a->arrange == b->arrange && a->group == b->group &&
+           a->bits == b->bits;
+}
+
+/* The form that a product wants: one that is there, or a new one. */
+static const mc_form *find_form(work *w, const mc_form *wanted) {
+    int f = 0;
+    while (f < w->n_forms && !is_same_form(&w->forms[f], wanted))
+        f++;
+    if (f == w->n_forms) w->forms[w->n_forms++] = *wanted;
+    w->forms[f].crossed |= wanted->crossed;
+    return &w->forms[f];
+}
+
+/* ---- columns ---- */
+
+static void run_columns(const work *w, const part *at, int64_t batch, int64_t first, int64_t count,
+                        int worker) {
+    const mc_product *p = at->p;
+    const mc_operand *out = &p->call->out;
+    char *scratch = w->scratch + (size_t)worker * (w->y_bytes + w->own_bytes);
+    int64_t begin = batch * p->m * p->n + first;
+    float *y = at->direct ? (float *)out->data + begin : (float *)(void *)scratch;
+    int64_t y_stride = at->direct ? p->n : count;
+    p->columns(p, at->form, batch, first, count, scratch + w->y_bytes, y, y_stride);
+    if (at->direct) return;
+    for (int64_t i = 0; i < p->m; i++)
+        mc_narrow(w->kern, out->layout->dtype, y + i * count, count, out->data, begin + i * p->n);
+}
+
+static void run_units(void *context, int64_t begin, int64_t end, int worker) {
+    const work *w = context;
+    const part *at = w->parts;
+    for (int64_t unit = begin, units; unit < end; unit += units) {
+        while (unit - at->first >= at->p->batches * at->tiles)
+            at++;
+        const mc_product *p = at->p;
+        int64_t batch = (unit - at->first) / at->tiles, tile = (unit - at->first) % at->tiles;
+        bool run = p->runs && at->direct;
+        units = run ? mc_min(end - unit, at->tiles - tile) : 1;
+        int64_t first = tile * p->tile, count = mc_min(units * p->tile, p->n - first);
+        run_columns(w, at, batch, first, count, worker);
+    }
+}
+
+/* ---- both ---- */
+
+/* Fills in the parts, and what a worker needs; returns the number of units. */
+static int64_t plan_parts(work *w, const mc_product *const *products) {
+    int64_t units = 0, y_floats = 0;
+    for (int i = 0; i < w->n; i++) {
+        const mc_product *p = products[i];
+        part *at = &w->parts[i];
+        *at = (part){.p = p, .form = find_form(w, &p->form), .first = units};
+        at->tiles = (p->n - 1) / p->tile + 1;
+        at->direct = p->call->out.layout->dtype == MICA_F32;
+        units += p->batches * at->tiles;
+        if (!at->direct) y_floats = mc_max(y_floats, p->m * p->tile);
+        if (p->scratch_bytes > w->own_bytes) w->own_bytes = p->scratch_bytes;
+    }
+    w->own_bytes = pad(w->own_bytes);
+    w->y_bytes = pad((size_t)y_floats * sizeof(float));
+    return units;
+}
+
+/* Memory that is cut into pieces; measured only where there is no block. */
+typedef struct memory {
+    char *block;
+    size_t bytes;
+} memory;
+
+static void *cut(memory *from, int64_t n, size_t each) {
+    size_t begin = from->bytes;
+    from->bytes += pad((size_t)n * each);
+    return from->block != NULL ? from->block + begin : NULL;
+}
+
+/* Cuts what the rows' forms and the workers need. */
+static void place(work *w, int64_t rows, int64_t k, int threads, memory *from) {
+    for (int f = 0; f < w->n_forms; f++) {
+        mc_form *form = &w->forms[f];
+        if (form->kind == MC_FORM_ARRANGED)
+            form->arranged = cut(from, rows * k, sizeof *form->arranged);
+        else if (form->kind == MC_FORM_BF16)
+            form->halves = cut(from, rows * k, sizeof *form->halves);
+        if (form->kind != MC_FORM_CODES) continue;
+        int64_t groups = rows * (k / form->group);
+        mk_xrows *codes = &form->codes;
+        *codes = (mk_xrows){.k = k, .group = form->group};
+        codes->scales = cut(from, groups, sizeof *codes->scales);
+        codes->sums = cut(from, groups, sizeof *codes->sums);
+        if (form->crossed) codes->cross = cut(from, groups, sizeof *codes->cross);
+        codes->codes = cut(from, rows * k, sizeof *codes->codes);
+    }
+    w->scratch = cut(from, threads, w->y_bytes + w->own_bytes);
+}
+
+/* The rows as they lie, or widened, and where their forms are going to be. */
+static mica_status take_memory(work *w, const mc_call *call, const mc_operand *x, mc_chain *chain) {
+    int64_t rows = mc_row_count(x->layout, x->layout->ndim - 1), floats = mc_rows_scratch(x);
+    int64_t k = x->layout->shape[x->layout->ndim - 1];
+    int threads = mc_cpu_of(call)->threads;
+    memory needed = {.bytes = chain->bytes}, from = {.bytes = chain->bytes};
+    cut(&needed, floats, sizeof(float));
+    place(w, rows, k, threads, &needed);
+    if (needed.bytes > 0) from.block = mc_run_scratch(call->run, needed.bytes);
+    if (needed.bytes > 0 && from.block == NULL) return MICA_ENOMEM;
+    MC_TRY(mc_chain_prepare(chain, from.block));
+    w->rows = mc_rows_get(call, x, cut(&from, floats, sizeof(float)));
+    place(w, rows, k, threads, &from);
+    for (int f = 0; f < w->n_forms; f++) {
+        mc_form *form = &w->forms[f];
+        bool made = form->kind == MC_FORM_ARRANGED;
+        form->floats = made ? form->arranged : w->rows.data;
+        form->stride = made ? k : w->rows.stride;
+    }
+    return MICA_OK;
+}
+
+static bool needs_making(const work *w) {
+    for (int f = 0; f < w->n_forms; f++)
+        if (w->forms[f].kind != MC_FORM_F32) return true;
+    return false;
+}
+
+/* n products of one x. */
+static mica_status run_together(const mc_product *const *products, int n, mc_chain *chain) {
+    const mc_product *p = products[0];
+    const mc_call *last = products[n - 1]->call;
+    mc_operand x = {p->call->in[MC_PRODUCT_X].data, &p->x};
+    work w = {.kern = mc_cpu_of(p->call)->kern, .n = n};
+    int64_t units = plan_parts(&w, products);
+    MC_TRY(take_memory(&w, p->call, &x, chain));
+    if (needs_making(&w))
+        mc_chain_add(chain, x.layout, p->call->axis, make_forms, &w, w.rows.count, mc_grain(p->k));
+    mc_chain_run(chain);
+    mc_cpu_ahead(last, p->m);
+    mc_cpu_for(last, units, mc_grain(p->m * p->tile * p->k), run_units, &w);
+    return MICA_OK;
+}
+
+mica_status mc_products_run(const mc_product *const *products, int n, mc_chain *chain) {
+    const mc_product *together[MC_MOST_JOINT];
+    int n_together = 0;
+    for (int i = 0; i < n; i++) {
+        if (mc_product_is_one_region(products[i]->call)) {
+            together[n_together++] = products[i];
+            continue;
+        }
+        mc_chain none;
+        MC_TRY(mc_chain_measure(&none, products[i]->call, 0));
+        MC_TRY(run_together(&products[i], 1, &none));
+    }
+    return n_together > 0 ? run_together(together, n_together, chain) : MICA_OK;
+}

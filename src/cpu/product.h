@@ -1,0 +1,71 @@
+/* Matrix products x w, x [..., m, k]: those that read one x are one parallel region, whatever their weights
+ * are, and the chain of row by row steps before them ends in what they make of x.
+ *
+ * A kind of product (eval_matmul.c, eval_quant.c, quant_fast.c, quant_paired.c) says what form of x its
+ * kernels meet and computes tiles of columns; what is common to all of them is in product.c. */
+#ifndef CPU_PRODUCT_H
+#define CPU_PRODUCT_H
+
+#include "cpu/chain.h"
+
+enum { MC_PRODUCT_X, MC_PRODUCT_W }; /* operands */
+
+/* What becomes of the rows of x before they are multiplied. */
+typedef struct mc_form {
+    enum {
+        MC_FORM_F32,      /* nothing, but for the widening of others than f32 */
+        MC_FORM_ARRANGED, /* by arrange(k, row, to) */
+        MC_FORM_BF16,     /* rounded */
+        MC_FORM_CODES     /* quantised for weights of `bits` bits: fast_quantize */
+    } kind;
+    void (*arrange)(int64_t k, const float *x, float *y);
+    int group, bits;
+    bool crossed; /* codes: crossed tiles meet them as well */
+
+    /* The rows, one after the other over the batch. */
+    const float *floats; /* F32, ARRANGED */
+    int64_t stride;      /* from a row of floats to the next */
+    float *arranged;     /* [rows, k] */
+    uint16_t *halves;    /* [rows, k] */
+    mk_xrows codes;
+} mc_form;
+
+typedef struct mc_product mc_product;
+
+/* y [m, count], rows y_stride apart, = x times columns first .. first + count - 1 of the weights of an element
+ * of the batch. x: its rows begin at batch * m. scratch: the worker's own, [p->scratch_bytes]. */
+typedef void (*mc_columns)(const mc_product *p, const mc_form *x, int64_t batch, int64_t first,
+                           int64_t count, void *scratch, float *y, int64_t y_stride);
+
+struct mc_product {
+    const mc_call *call;
+    mc_layout x;     /* with the batch axes of the result */
+    int64_t batches; /* of different w; m counts all rows of x that meet one of them */
+    int64_t m, n, k; /* of one product of the batch */
+    mc_form form;    /* wanted: where its rows are is not set */
+    int64_t tile;    /* columns a unit of work, > 0 */
+    bool runs;       /* any number of columns may be computed at once, best long runs of them */
+    size_t scratch_bytes;
+    mc_columns columns;
+};
+
+/* Sets call, x, batches and the sizes. batched: whether w's batch axes count, else one w meets all of x. */
+void mc_product_init(mc_product *p, const mc_call *call, bool batched);
+/* x's layout with the batch axes of out and its own last two, or a first one of 1 in a vector's. */
+mc_layout mc_product_spread(const mc_layout *x, const mc_layout *out);
+
+/* Computes what the chain's stages do, and then n joint products: those that meet one w together, others one
+ * by one.
+ * errors  MICA_ENOMEM */
+mica_status mc_products_run(const mc_product *const *products, int n, mc_chain *chain);
+
+/* Whether the product is one region with those that are joint with it. */
+bool mc_product_is_one_region(const mc_call *call);
+/* Whether a chain may end in the product, which then takes x row by row, as it comes. */
+bool mc_product_ends_chain(const mc_layout *const *in);
+
+/* The joint products [0, call->joint), behind a chain that was measured. */
+mica_status mc_matmul_after(mc_chain *chain, const mc_call *call);
+mica_status mc_quantized_matmul_after(mc_chain *chain, const mc_call *call);
+
+#endif
