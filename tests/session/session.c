@@ -570,6 +570,26 @@ static void test_memory_is_as_told(void **state) {
     fixture_close(&f);
 }
 
+/* The caches of a prompt that is known get their room at once, those with a window too. */
+static void test_room_for_a_prompt(void **state) {
+    (void)state;
+    enum { N = 900, CHUNK = 256 };
+    model_fixture f;
+    fixture_open("gemma3_text_f32", &f);
+    mc_session_model shared = shared_of(&f, 0);
+    mc_session *session = open_session(&shared, CHUNK);
+    int32_t ids[N];
+    make_ids(&f, ids, N);
+    assert_int_equal(mc_session_reuse(session, ids, N), 0);
+    feed(session, ids, CHUNK);
+    for (int i = 0; i < f.lm->spec.n_layers; i++) {
+        const mc_cache_layer *layer = &session->cache.layers[i];
+        assert_int_equal(layer->cap, layer->window ? 512 : 1024); /* 16 and a chunk; 900 */
+    }
+    mc_session_close(&session);
+    fixture_close(&f);
+}
+
 /* What decoding holds and what it holds at most is flat but for the caches. */
 static void test_decoding_is_flat(void **state) {
     (void)state;
@@ -705,6 +725,7 @@ int main(void) {
         cmocka_unit_test(test_best),
         cmocka_unit_test(test_best_of_any_logits),
         cmocka_unit_test(test_memory_is_as_told),
+        cmocka_unit_test(test_room_for_a_prompt),
         cmocka_unit_test(test_decoding_is_flat),
         cmocka_unit_test(test_decoding_allocates_nothing),
         cmocka_unit_test(test_no_memory),
