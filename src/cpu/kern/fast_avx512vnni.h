@@ -119,10 +119,43 @@ MK_INLINE void split_halves(mk_type type, __m512i words, __m512 *lower, __m512 *
     }
 }
 
+#define FEW_GROUPS 4 /* 8 bytes of scales */
+
+/* The scales of at most FEW_GROUPS groups of a row, of 16 bits, then its biases. */
+MK_INLINE __m128i few_halves(const mk_qrows *w, const lanes *l, int row, int64_t g, int64_t count) {
+    int64_t at = l->row[row] * w->scales_stride + g;
+    __mmask8 mask = (__mmask8)mk_first(count);
+    return _mm_unpacklo_epi64(_mm_maskz_loadu_epi16(mask, (const uint16_t *)w->scales + at),
+                              _mm_maskz_loadu_epi16(mask, (const uint16_t *)w->biases + at));
+}
+
+/* The same for 16 rows: what is left of rows of, say, 18 groups, whose lines have been asked for. */
+MK_INLINE void stage_few_halves(const mk_qrows *w, const lanes *l, int64_t g, int64_t count,
+                                int part, __m512i *half, stage *st) {
+    __m512i r[4];
+    if (part < 4) {
+        for (int i = 0; i < 4; i++)
+            r[i] = _mm512_castsi128_si512(few_halves(w, l, part + 4 * i, g, count));
+        r[0] = _mm512_inserti32x4(r[0], _mm512_castsi512_si128(r[1]), 1);
+        r[2] = _mm512_inserti32x4(r[2], _mm512_castsi512_si128(r[3]), 1);
+        half[part] = _mm512_inserti64x4(r[0], _mm512_castsi512_si256(r[2]), 1);
+    } else if (part == 4) {
+        turn_rows(half, r);
+        for (int i = 0; i < 2; i++) {
+            split_halves(w->type, r[i], &st->scales[2 * i], &st->scales[2 * i + 1]);
+            split_halves(w->type, r[2 + i], &st->biases[2 * i], &st->biases[2 * i + 1]);
+        }
+    }
+}
+
 /* 16 bits: a row's scales of 16 groups, then its biases, as words of two groups. */
 MK_INLINE void stage_halves(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, int part,
                             __m512i *half, stage *st) {
     __m512i r[4];
+    if (g > 0 && count <= FEW_GROUPS) {
+        stage_few_halves(w, l, g, count, part, half, st);
+        return;
+    }
     if (part < 4) {
         for (int i = 0; i < 4; i++) {
             int64_t at = l->row[4 * part + i] * w->scales_stride + g;
