@@ -31,11 +31,9 @@ static bool has_whole_rows(const mc_layout *l) {
 
 mc_row_form mc_chain_form(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
                           int n_in) {
-    (void)state;
-    (void)attr;
-    const mc_row_form none = {0};
-    if (op == MC_OP_QUANTIZED_MATMUL || op == MC_OP_MATMUL)
-        return mc_product_ends_chain(in) ? (mc_row_form){.by_row = 1, .ends = true} : none;
+    const mc_row_form none = {0}, end = {.by_row = 1, .ends = true};
+    if (op == MC_OP_MATMUL) return mc_matmul_ends_chain(state, attr, in) ? end : none;
+    if (op == MC_OP_QUANTIZED_MATMUL) return mc_quantized_matmul_ends_chain(attr, in) ? end : none;
     if (!mc_is_stage(op)) return none;
     bool second = stage_table[op].by_row == SECOND;
     if (op == MC_OP_CONTIGUOUS || op == MC_OP_SLICE_UPDATE_AT)

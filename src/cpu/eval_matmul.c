@@ -97,6 +97,15 @@ static bool is_batched(const mc_layout *b) {
     return false;
 }
 
+/* Whether b, in columns or not, is bf16 that a may be, and with profit is, rounded to. */
+static bool is_paired(const mk_kernels *kern, const mc_attr_matmul *attr, const mc_layout *b) {
+    return attr->fast != 0 && kern->bf16_pairs && b->dtype == MICA_BF16;
+}
+
+bool mc_matmul_ends_chain(const mc_cpu *cpu, const void *attr, const mc_layout *const *in) {
+    return is_paired(cpu->kern, attr, in[MC_PRODUCT_W]) && mc_product_goes_by_rows(in);
+}
+
 static void choose_way(dense *d) {
     const mc_layout *b = &d->b;
     d->stride_k = b->strides[b->ndim - 2];
@@ -105,8 +114,7 @@ static void choose_way(dense *d) {
     bool rows = d->stride_n == 1 || d->p.n == 1;
     d->columns = columns || !rows;
     d->contiguous = columns || rows;
-    const mc_attr_matmul *attr = d->p.call->attr;
-    d->paired = attr->fast != 0 && d->kern->bf16_pairs && b->dtype == MICA_BF16 && columns;
+    d->paired = is_paired(d->kern, d->p.call->attr, b) && columns;
     d->direct = d->paired || (d->contiguous && b->dtype == MICA_F32);
 }
 
@@ -120,7 +128,8 @@ static void describe(const mc_call *call, dense *d) {
     p->tile = mc_min(mc_max(fit, TILE_STEP), mc_min(TILE_MOST, p->n));
     p->columns = d->columns ? columns_nt : columns_nn;
     if (d->paired) p->form = (mc_form){.kind = MC_FORM_BF16};
-    if (!d->direct)
+    bool widened = !d->columns || !d->contiguous || p->m > ROWS_STREAMED; /* where b has 16 bits */
+    if (!d->direct && widened)
         p->scratch_bytes = (size_t)(p->tile * (d->columns ? p->k : NN_DEPTH)) * sizeof(float);
 }
 

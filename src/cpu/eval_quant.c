@@ -79,12 +79,18 @@ static void set_exact(mc_quant_product *q) {
         if (arrange != NULL) p->form = (mc_form){.kind = MC_FORM_ARRANGED, .arrange = arrange};
         int64_t fit = TILE_BYTES / (int64_t)sizeof(float) / p->k / TILE_STEP * TILE_STEP;
         p->tile = mc_min(mc_max(fit, TILE_STEP), mc_min(TILE_MOST, p->n));
-        floats = p->tile * p->k;
+        floats = p->m > ROWS_STREAMED ? p->tile * p->k : 0;
     } else {
         p->tile = mc_min(NN_WIDTH, p->n);
     }
     p->columns = q->transpose ? columns_nt : columns_nn;
     p->scratch_bytes = (size_t)floats * sizeof(float);
+}
+
+/* Of exact products with other widths than 4 and 8 bits nothing is made of x: no harm. */
+bool mc_quantized_matmul_ends_chain(const void *attr, const mc_layout *const *in) {
+    const mc_attr_quant *quant = attr;
+    return quant->transpose != 0 && mc_product_goes_by_rows(in);
 }
 
 mica_status mc_quantized_matmul_after(mc_chain *chain, const mc_call *call) {

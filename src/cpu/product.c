@@ -26,8 +26,9 @@ typedef struct work {
     mc_rows rows;                 /* x in f32 */
     mc_form forms[MC_MOST_JOINT]; /* that the parts need */
     int n_forms;
+    int64_t most;              /* sums that a unit may have */
     size_t y_bytes, own_bytes; /* of a worker's scratch: for results, and for the product's own */
-    char *scratch;
+    char *scratch;             /* NULL: none is needed */
 } work;
 
 mc_layout mc_product_spread(const mc_layout *x, const mc_layout *out) {
@@ -54,7 +55,7 @@ bool mc_product_is_one_region(const mc_call *call) {
     return call->in[MC_PRODUCT_W].layout->ndim == 2; /* else its x may be broadcast */
 }
 
-bool mc_product_ends_chain(const mc_layout *const *in) {
+bool mc_product_goes_by_rows(const mc_layout *const *in) {
     mc_operand x = {NULL, in[MC_PRODUCT_X]};
     const mc_layout *w = in[MC_PRODUCT_W];
     return w->ndim == 2 && mc_layout_size(w) > 0 && mc_rows_scratch(&x) == 0;
@@ -108,11 +109,13 @@ static void run_columns(const work *w, const part *at, int64_t batch, int64_t fi
                         int worker) {
     const mc_product *p = at->p;
     const mc_operand *out = &p->call->out;
-    char *scratch = w->scratch + (size_t)worker * (w->y_bytes + w->own_bytes);
+    char *scratch = w->scratch;
+    if (scratch != NULL) scratch += (size_t)worker * (w->y_bytes + w->own_bytes);
     int64_t begin = batch * p->m * p->n + first;
     float *y = at->direct ? (float *)out->data + begin : (float *)(void *)scratch;
     int64_t y_stride = at->direct ? p->n : count;
-    p->columns(p, at->form, batch, first, count, scratch + w->y_bytes, y, y_stride);
+    if (scratch != NULL) scratch += w->y_bytes;
+    p->columns(p, at->form, batch, first, count, scratch, y, y_stride);
     if (at->direct) return;
     for (int64_t i = 0; i < p->m; i++)
         mc_narrow(w->kern, out->layout->dtype, y + i * count, count, out->data, begin + i * p->n);
@@ -145,6 +148,7 @@ static int64_t plan_parts(work *w, const mc_product *const *products) {
         at->tiles = (p->n - 1) / p->tile + 1;
         at->direct = p->call->out.layout->dtype == MICA_F32;
         units += p->batches * at->tiles;
+        w->most = mc_max(w->most, p->m * p->tile);
         if (!at->direct) y_floats = mc_max(y_floats, p->m * p->tile);
         if (p->scratch_bytes > w->own_bytes) w->own_bytes = p->scratch_bytes;
     }
@@ -225,7 +229,7 @@ static mica_status run_together(const mc_product *const *products, int n, mc_cha
         mc_chain_add(chain, x.layout, p->call->axis, make_forms, &w, w.rows.count, mc_grain(p->k));
     mc_chain_run(chain);
     mc_cpu_ahead(last, p->m);
-    mc_cpu_for(last, units, mc_grain(p->m * p->tile * p->k), run_units, &w);
+    mc_cpu_for(last, units, mc_grain(w.most * p->k), run_units, &w);
     return MICA_OK;
 }
 

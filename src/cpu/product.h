@@ -44,7 +44,7 @@ struct mc_product {
     int64_t m, n, k; /* of one product of the batch */
     mc_form form;    /* wanted: where its rows are is not set */
     int64_t tile;    /* columns a unit of work, > 0 */
-    bool runs;       /* any number of columns may be computed at once, best long runs of them */
+    bool runs;       /* more than a tile at once is better, and needs no more scratch */
     size_t scratch_bytes;
     mc_columns columns;
 };
@@ -61,11 +61,13 @@ mica_status mc_products_run(const mc_product *const *products, int n, mc_chain *
 
 /* Whether the product is one region with those that are joint with it. */
 bool mc_product_is_one_region(const mc_call *call);
-/* Whether a chain may end in the product, which then takes x row by row, as it comes. */
-bool mc_product_ends_chain(const mc_layout *const *in);
+/* Whether the product, if its kind makes something else of x, can make it row by row, as x comes. */
+bool mc_product_goes_by_rows(const mc_layout *const *in);
 
-/* The joint products [0, call->joint), behind a chain that was measured. */
+/* The joint products [0, call->joint), behind a chain that was measured; whether a chain may end in one. */
 mica_status mc_matmul_after(mc_chain *chain, const mc_call *call);
 mica_status mc_quantized_matmul_after(mc_chain *chain, const mc_call *call);
+bool mc_matmul_ends_chain(const mc_cpu *cpu, const void *attr, const mc_layout *const *in);
+bool mc_quantized_matmul_ends_chain(const void *attr, const mc_layout *const *in);
 
 #endif

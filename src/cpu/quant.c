@@ -1,7 +1,6 @@
 #include "cpu/quant.h"
 
 #include "cpu/rows.h"
-#include "graph/attr.h"
 
 mk_qrows mc_quant_weights(const mc_quant_product *q, int64_t batch, int64_t first) {
     mk_qrows w = q->w;

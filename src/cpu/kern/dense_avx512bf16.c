@@ -34,7 +34,7 @@ MK_INLINE void add_part(int rows, int cols, int64_t at, int64_t n, const uint16_
 
 /* y [rows, 4] = x [rows, k] w [4, k]^T, of which `cols` columns are there. fetch: what follows the
  * columns after these, in the order it lies in; past the last ones too, for most often more follow and
- * a fetch cannot fail. Of single columns only the pages: the machine itself fetches what is read so. */
+ * a fetch cannot fail. Of a single column only the pages. */
 MK_INLINE void nt_tile(int rows, int cols, bool fetch, int64_t k, const uint16_t *x,
                        int64_t x_stride, const uint16_t *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
@@ -60,14 +60,19 @@ MK_INLINE void nt_tile(int rows, int cols, bool fetch, int64_t k, const uint16_t
                            mk_sum4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
 }
 
-/* All columns for `rows` rows of x: of one row they need not share loads. */
+/* Whether columns are better read one after the other than side by side: where they come from memory, of
+ * which the machine then fetches by itself what comes next, and leave x in the first-level cache. */
+MK_INLINE bool singly(int rows, bool fetch, int64_t k) {
+    return rows == 1 && fetch && k <= 4096;
+}
+
+/* All columns for `rows` rows of x. */
 MK_INLINE void nt_rows(int rows, bool fetch, int64_t n, int64_t k, const uint16_t *x,
                        int64_t x_stride, const uint16_t *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
-    const int cols = rows == 1 ? 1 : COLS;
     int64_t j = 0;
-    for (; j + cols <= n; j += cols)
-        nt_tile(rows, cols, fetch, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
+    for (; !singly(rows, fetch, k) && j + COLS <= n; j += COLS)
+        nt_tile(rows, COLS, fetch, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
     for (; j < n; j++)
         nt_tile(rows, 1, fetch, k, x, x_stride, w + j * w_stride, w_stride, y + j, y_stride);
 }

@@ -1,0 +1,82 @@
+/* How products of one x are split: each column once, and on all threads, however few the first one has. */
+#include "cpu/product.h"
+
+#include "device/device.h"
+#include "support/support.h"
+
+#include <stdatomic.h>
+
+enum { K = 1024, WIDE = 3072, NARROW = 1, TILE = 64, THREADS = 4 };
+
+static atomic_int calls;
+
+/* Each result is its column's number; where it was computed before, more. */
+static void number_columns(const mc_product *p, const mc_form *x, int64_t batch, int64_t first,
+                           int64_t count, void *scratch, float *y, int64_t y_stride) {
+    (void)batch;
+    (void)y_stride;
+    assert_int_equal(x->kind, MC_FORM_F32);
+    assert_null(scratch);
+    assert_true(first + count <= p->n);
+    atomic_fetch_add(&calls, 1);
+    for (int64_t i = 0; i < count; i++)
+        y[i] += (float)(first + i);
+}
+
+/* Columns of a product of one row of x. */
+typedef struct columns {
+    mc_operand in[2];
+    mc_layout x, w, out;
+    float y[WIDE];
+} columns;
+
+static void split(mica_device *device, int64_t n_first, int64_t n_second) {
+    static const float x[K];
+    static columns c[2];
+    mc_call call[2];
+    mc_product p[2];
+    const mc_product *both[] = {&p[0], &p[1]};
+    for (int i = 0; i < 2; i++) {
+        int64_t n = i == 0 ? n_first : n_second;
+        c[i] = (columns){0};
+        assert_int_equal(mc_layout_init(&c[i].x, MICA_F32, (int64_t[]){1, K}, 2), MICA_OK);
+        assert_int_equal(mc_layout_init(&c[i].w, MICA_F32, (int64_t[]){n, K}, 2), MICA_OK);
+        assert_int_equal(mc_layout_init(&c[i].out, MICA_F32, (int64_t[]){1, n}, 2), MICA_OK);
+        c[i].in[MC_PRODUCT_X] = (mc_operand){(void *)(uintptr_t)x, &c[i].x};
+        c[i].in[MC_PRODUCT_W] = (mc_operand){NULL, &c[i].w};
+        call[i] = (mc_call){.op = MC_OP_MATMUL,
+                            .n_in = 2,
+                            .in = c[i].in,
+                            .out = {c[i].y, &c[i].out},
+                            .state = mc_backend_state(device),
+                            .left = 2 - i};
+        mc_product_init(&p[i], &call[i], false);
+        p[i].tile = n < TILE ? n : TILE;
+        p[i].runs = true;
+        p[i].columns = number_columns;
+    }
+    mc_chain none;
+    assert_int_equal(mc_chain_measure(&none, call, 0), MICA_OK);
+    atomic_store(&calls, 0);
+    assert_int_equal(mc_products_run(both, 2, &none), MICA_OK);
+    for (int i = 0; i < 2; i++)
+        for (int64_t k = 0; k < p[i].n; k++)
+            assert_true(c[i].y[k] == (float)k);
+    assert_true(atomic_load(&calls) >= THREADS);
+}
+
+static void few_columns_do_not_hold_the_others(void **state) {
+    (void)state;
+    mica_device *device = NULL;
+    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = THREADS}, &device),
+                     MICA_OK);
+    split(device, NARROW, WIDE);
+    split(device, WIDE, NARROW);
+    split(device, WIDE, WIDE);
+    mica_device_close(&device);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(few_columns_do_not_hold_the_others)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
