@@ -86,7 +86,7 @@ static mica_status measure_added(mc_json added, size_t *count, size_t *bytes, in
 
 static bool allocate(mc_vocab *v, size_t count, size_t bytes, int64_t max_id) {
     size_t slots = 16;
-    while (slots / 2 < count)
+    while (slots / 4 * 3 < count) /* 262,145 tokens are not worth 8 MB */
         slots *= 2;
     v->size = (size_t)(max_id + 1);
     v->tokens = mc_table_alloc(v->size * sizeof *v->tokens); /* fewer than MC_VOCAB_MAX_IDS */
