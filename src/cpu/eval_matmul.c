@@ -26,6 +26,7 @@ typedef struct dense {
     bool columns;    /* b lies in columns, or goes into them: "nt", else "nn" */
     bool paired;     /* b is bf16 in columns, and a is rounded to it */
     bool direct;     /* b is multiplied where it lies, whatever the number of rows */
+    bool streamed;   /* b's columns, if they have 16 bits, are widened in registers */
     bool contiguous; /* b's rows (nn) or columns (nt) are */
     int64_t stride_k, stride_n;
 } dense;
@@ -56,7 +57,7 @@ static void columns_nt(const mc_product *p, const mc_form *x, int64_t batch, int
                           d->stride_n, y, y_stride);
     } else if (d->direct) {
         kern->matmul_nt(p->m, count, p->k, a, x->stride, floats + at, d->stride_n, y, y_stride);
-    } else if (p->m > ROWS_STREAMED || !d->contiguous) {
+    } else if (!d->streamed) {
         gather_columns(d, at, count, scratch);
         kern->matmul_nt(p->m, count, p->k, a, x->stride, scratch, p->k, y, y_stride);
     } else if (b->layout->dtype == MICA_BF16) {
@@ -97,13 +98,15 @@ static bool is_batched(const mc_layout *b) {
     return false;
 }
 
-/* Whether b, in columns or not, is bf16 that a may be, and with profit is, rounded to. */
+/* Whether b is bf16 in columns, to which a may be, and with profit is, rounded. */
 static bool is_paired(const mk_kernels *kern, const mc_attr_matmul *attr, const mc_layout *b) {
-    return attr->fast != 0 && kern->bf16_pairs && b->dtype == MICA_BF16;
+    int k = b->ndim - 2;
+    return attr->fast != 0 && kern->bf16_pairs && b->dtype == MICA_BF16 &&
+           (b->strides[k] == 1 || b->shape[k] == 1);
 }
 
 bool mc_matmul_ends_chain(const mc_cpu *cpu, const void *attr, const mc_layout *const *in) {
-    return is_paired(cpu->kern, attr, in[MC_PRODUCT_W]) && mc_product_goes_by_rows(in);
+    return mc_product_goes_by_rows(in) && is_paired(cpu->kern, attr, in[MC_PRODUCT_W]);
 }
 
 static void choose_way(dense *d) {
@@ -114,7 +117,8 @@ static void choose_way(dense *d) {
     bool rows = d->stride_n == 1 || d->p.n == 1;
     d->columns = columns || !rows;
     d->contiguous = columns || rows;
-    d->paired = is_paired(d->kern, d->p.call->attr, b) && columns;
+    d->paired = is_paired(d->kern, d->p.call->attr, b);
+    d->streamed = d->columns && d->contiguous && d->p.m <= ROWS_STREAMED;
     d->direct = d->paired || (d->contiguous && b->dtype == MICA_F32);
 }
 
@@ -128,8 +132,7 @@ static void describe(const mc_call *call, dense *d) {
     p->tile = mc_min(mc_max(fit, TILE_STEP), mc_min(TILE_MOST, p->n));
     p->columns = d->columns ? columns_nt : columns_nn;
     if (d->paired) p->form = (mc_form){.kind = MC_FORM_BF16};
-    bool widened = !d->columns || !d->contiguous || p->m > ROWS_STREAMED; /* where b has 16 bits */
-    if (!d->direct && widened)
+    if (!d->direct && !d->streamed)
         p->scratch_bytes = (size_t)(p->tile * (d->columns ? p->k : NN_DEPTH)) * sizeof(float);
 }
 

@@ -87,7 +87,8 @@ static void set_exact(mc_quant_product *q) {
     p->scratch_bytes = (size_t)floats * sizeof(float);
 }
 
-/* Of exact products with other widths than 4 and 8 bits nothing is made of x: no harm. */
+/* Exact products make something of x only where their weights are affine ones of 4 or 8 bits; the others keep
+ * the chain's memory for longer, no more. */
 bool mc_quantized_matmul_ends_chain(const void *attr, const mc_layout *const *in) {
     const mc_attr_quant *quant = attr;
     return quant->transpose != 0 && mc_product_goes_by_rows(in);

@@ -109,13 +109,15 @@ static void run_columns(const work *w, const part *at, int64_t batch, int64_t fi
                         int worker) {
     const mc_product *p = at->p;
     const mc_operand *out = &p->call->out;
-    char *scratch = w->scratch;
-    if (scratch != NULL) scratch += (size_t)worker * (w->y_bytes + w->own_bytes);
+    char *scratch = w->scratch, *own = NULL;
+    if (scratch != NULL) {
+        scratch += (size_t)worker * (w->y_bytes + w->own_bytes);
+        own = scratch + w->y_bytes;
+    }
     int64_t begin = batch * p->m * p->n + first;
     float *y = at->direct ? (float *)out->data + begin : (float *)(void *)scratch;
     int64_t y_stride = at->direct ? p->n : count;
-    if (scratch != NULL) scratch += w->y_bytes;
-    p->columns(p, at->form, batch, first, count, scratch, y, y_stride);
+    p->columns(p, at->form, batch, first, count, own, y, y_stride);
     if (at->direct) return;
     for (int64_t i = 0; i < p->m; i++)
         mc_narrow(w->kern, out->layout->dtype, y + i * count, count, out->data, begin + i * p->n);

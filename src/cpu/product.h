@@ -64,9 +64,11 @@ bool mc_product_is_one_region(const mc_call *call);
 /* Whether the product, if its kind makes something else of x, can make it row by row, as x comes. */
 bool mc_product_goes_by_rows(const mc_layout *const *in);
 
-/* The joint products [0, call->joint), behind a chain that was measured; whether a chain may end in one. */
+/* The joint products [0, call->joint), behind a chain that was measured. */
 mica_status mc_matmul_after(mc_chain *chain, const mc_call *call);
 mica_status mc_quantized_matmul_after(mc_chain *chain, const mc_call *call);
+
+/* Whether a chain may end in the product. */
 bool mc_matmul_ends_chain(const mc_cpu *cpu, const void *attr, const mc_layout *const *in);
 bool mc_quantized_matmul_ends_chain(const void *attr, const mc_layout *const *in);
 

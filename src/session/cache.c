@@ -84,8 +84,7 @@ static mica_status replace(mc_cache *cache, mica_scope *home, int64_t from, int6
 static mica_status reserve_layer(mc_cache *cache, mica_scope *home, mc_cache_layer *layer,
                                  int64_t n, int64_t later) {
     if (layer->count + n <= layer->cap) return MICA_OK;
-    int64_t keep = layer->count, cap = round_up(layer->count + later);
-    if (layer->most) cap = smaller(cap, layer->most);
+    int64_t keep = layer->count, cap = smaller_limit(round_up(keep + later), layer->most);
     if (layer->most && layer->count + n > layer->most) {
         int64_t needed = layer->window - 1, room = layer->most - n - 1;
         keep = larger(needed, smaller(smaller(needed + SLACK, room), keep));

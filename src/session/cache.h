@@ -50,8 +50,8 @@ void mc_cache_deinit(mc_cache *cache);
 void mc_cache_clear(mc_cache *cache);
 
 /* Makes room for n more tokens; a layer that has no room for them gets room for `later` >= n at once, which
- * are known to come, or its greatest. Buffers that change are kept in `home`. After an error the cache must
- * be cleared. */
+ * are known to come, but never more than its `most`. Buffers that change are kept in `home`. After an error
+ * the cache must be cleared. */
 mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n, int64_t later);
 
 /* The store that mc_lm_forward writes to; valid while the cache is. */

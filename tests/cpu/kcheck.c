@@ -295,6 +295,8 @@ static void check_attn_scores(check *c) {
 }
 
 static void check_matmul_bf16(check *c) {
+    scores_of(c, c->kern->matmul_bf16, 1, 9, 4096 + 33, PLAIN); /* long rows, */
+    scores_of(c, c->kern->matmul_bf16, 31, 9, 33, PLAIN);       /* and a last block of one */
     for (int i = 0; i < COUNT(sizes_m); i++)
         for (int j = 0; j < COUNT(sizes_n); j++)
             for (int l = 0; l < COUNT(sizes_k); l++)

@@ -7,6 +7,7 @@
 #define ROWS 6 /* of x at once: 6 x 4 sums and 5 operands fit 32 registers */
 #define COLS 4
 #define WIDE 32            /* elements a register */
+#define SINGLY_MOST 4096   /* of a column: beside it x stays in the first-level cache */
 #define FETCHED_AHEAD 8192 /* bytes past the next columns */
 
 /* A register of a row from element `at`; the first n elements where there are fewer, then zeros. */
@@ -60,10 +61,10 @@ MK_INLINE void nt_tile(int rows, int cols, bool fetch, int64_t k, const uint16_t
                            mk_sum4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
 }
 
-/* Whether columns are better read one after the other than side by side: where they come from memory, of
- * which the machine then fetches by itself what comes next, and leave x in the first-level cache. */
+/* Whether columns are better read one after the other: from memory, of which the machine then fetches by itself
+ * what comes next. */
 MK_INLINE bool singly(int rows, bool fetch, int64_t k) {
-    return rows == 1 && fetch && k <= 4096;
+    return rows == 1 && fetch && k <= SINGLY_MOST;
 }
 
 /* All columns for `rows` rows of x. */

@@ -152,7 +152,7 @@ MK_INLINE void stage_few_halves(const mk_qrows *w, const lanes *l, int64_t g, in
 MK_INLINE void stage_halves(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, int part,
                             __m512i *half, stage *st) {
     __m512i r[4];
-    if (g > 0 && count <= FEW_GROUPS) {
+    if (g > 0 && count <= FEW_GROUPS) { /* the first ones ask for the next rows' lines as well */
         stage_few_halves(w, l, g, count, part, half, st);
         return;
     }
