@@ -112,10 +112,11 @@ EVAL(TOPK, mc_eval_topk)
 EVAL(SOFTMAX, mc_eval_softmax)
 EVAL(RANDOM_BITS, mc_eval_random_bits)
 
-/* eval_matmul.c, eval_quant.c, eval_norm.c, eval_rope.c, eval_attention.c */
-EVAL(MATMUL, mc_eval_matmul)
+/* eval_matmul.c, eval_quant.c, eval_norm.c, eval_rope.c, eval_attention.c; products end a chain (cpu/chain.h), if
+ * only one of no stages */
+EVAL(MATMUL, mc_eval_chain)
 EVAL(DEQUANTIZE, mc_eval_dequantize)
-EVAL(QUANTIZED_MATMUL, mc_eval_quantized_matmul)
+EVAL(QUANTIZED_MATMUL, mc_eval_chain)
 STAGE(RMS_NORM, mc_stage_rms_norm, FIRST)
 STAGE(LAYER_NORM, mc_stage_layer_norm, FIRST)
 STAGE(ROPE, mc_stage_rope, FIRST)

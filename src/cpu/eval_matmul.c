@@ -6,18 +6,14 @@
  * Where a fast product's b is bf16 and the machine multiplies bf16 faster, a is rounded to it and b
  * read as it lies. The way is chosen by b alone, so that a row of the result does not depend on how
  * many there are. */
-#include "cpu/eval.h"
 #include "cpu/product.h"
 #include "cpu/rows.h"
 #include "graph/attr.h"
 
 #include <string.h>
 
-#define TILE_BYTES (256 * 1024) /* of widened b: what stays in a second-level cache */
-#define TILE_MOST 64            /* columns */
-#define TILE_STEP 16            /* columns: a whole number of the kernels' blocks */
-#define NN_DEPTH 64             /* rows of b that are widened at once */
-#define ROWS_STREAMED 32        /* rows of a up to which 16-bit b is widened in registers */
+#define NN_DEPTH 64      /* rows of b that are widened at once */
+#define ROWS_STREAMED 32 /* rows of a up to which 16-bit b is widened in registers */
 
 typedef struct dense {
     mc_product p; /* first, so that its address is that of the whole */
@@ -128,8 +124,7 @@ static void describe(const mc_call *call, dense *d) {
     d->b = mc_product_spread(call->in[MC_PRODUCT_W].layout, call->out.layout);
     mc_product_init(p, call, is_batched(&d->b));
     choose_way(d);
-    int64_t fit = TILE_BYTES / (int64_t)sizeof(float) / mc_max(p->k, 1) / TILE_STEP * TILE_STEP;
-    p->tile = mc_min(mc_max(fit, TILE_STEP), mc_min(TILE_MOST, p->n));
+    p->tile = mc_product_tile(p);
     p->columns = d->columns ? columns_nt : columns_nn;
     if (d->paired) p->form = (mc_form){.kind = MC_FORM_BF16};
     if (!d->direct && !d->streamed)
@@ -144,10 +139,4 @@ mica_status mc_matmul_after(mc_chain *chain, const mc_call *call) {
         products[i] = &all[i].p;
     }
     return mc_products_run(products, call->joint, chain);
-}
-
-mica_status mc_eval_matmul(const mc_call *call) {
-    mc_chain none;
-    MC_TRY(mc_chain_measure(&none, call, 0));
-    return mc_matmul_after(&none, call);
 }

@@ -11,12 +11,9 @@
 
 #include "cpu/rows.h"
 
-#define TILE_BYTES (256 * 1024) /* of unpacked weights: what stays in a second-level cache */
-#define TILE_MOST 64            /* rows of weights */
-#define TILE_STEP 16            /* a whole number of the kernels' blocks */
-#define ROWS_STREAMED 2         /* rows of x up to which unpacking does not pay */
-#define NN_WIDTH 128            /* x @ w: columns a tile, a whole number of groups and words */
-#define NN_DEPTH 64             /* and rows that are unpacked at once */
+#define ROWS_STREAMED 2 /* rows of x up to which unpacking does not pay */
+#define NN_WIDTH 128    /* x @ w: columns a tile, a whole number of groups and words */
+#define NN_DEPTH 64     /* and rows that are unpacked at once */
 
 /* The kernels of a format; arrange is NULL where x is in its natural order. */
 typedef struct quant_kernels {
@@ -77,8 +74,7 @@ static void set_exact(mc_quant_product *q) {
     if (q->transpose) {
         void (*arrange)(int64_t, const float *, float *) = choose_kernels(q->kern, &q->w).arrange;
         if (arrange != NULL) p->form = (mc_form){.kind = MC_FORM_ARRANGED, .arrange = arrange};
-        int64_t fit = TILE_BYTES / (int64_t)sizeof(float) / p->k / TILE_STEP * TILE_STEP;
-        p->tile = mc_min(mc_max(fit, TILE_STEP), mc_min(TILE_MOST, p->n));
+        p->tile = mc_product_tile(p);
         floats = p->m > ROWS_STREAMED ? p->tile * p->k : 0;
     } else {
         p->tile = mc_min(NN_WIDTH, p->n);
@@ -109,12 +105,6 @@ mica_status mc_quantized_matmul_after(mc_chain *chain, const mc_call *call) {
         products[n++] = &q->p;
     }
     return mc_products_run(products, n, chain);
-}
-
-mica_status mc_eval_quantized_matmul(const mc_call *call) {
-    mc_chain none;
-    MC_TRY(mc_chain_measure(&none, call, 0));
-    return mc_quantized_matmul_after(&none, call);
 }
 
 /* ---- dequantize ---- */

@@ -5,6 +5,9 @@
 #include "cpu/rows.h"
 
 #define ALIGN 64
+#define TILE_BYTES (256 * 1024) /* of w as f32 */
+#define TILE_MOST 64            /* columns */
+#define TILE_STEP 16
 
 static size_t pad(size_t bytes) {
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
@@ -49,6 +52,11 @@ void mc_product_init(mc_product *p, const mc_call *call, bool batched) {
     p->m = batched ? out->shape[out->ndim - 2] : mc_row_count(out, out->ndim - 1);
     p->n = out->shape[out->ndim - 1];
     p->k = p->x.shape[p->x.ndim - 1];
+}
+
+int64_t mc_product_tile(const mc_product *p) {
+    int64_t fit = TILE_BYTES / (int64_t)sizeof(float) / mc_max(p->k, 1) / TILE_STEP * TILE_STEP;
+    return mc_min(mc_max(fit, TILE_STEP), mc_min(TILE_MOST, p->n));
 }
 
 bool mc_product_is_one_region(const mc_call *call) {

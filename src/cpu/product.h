@@ -54,6 +54,9 @@ void mc_product_init(mc_product *p, const mc_call *call, bool batched);
 /* x's layout with the batch axes of out and its own last two, or a first one of 1 in a vector's. */
 mc_layout mc_product_spread(const mc_layout *x, const mc_layout *out);
 
+/* Columns, n at most, whose w as f32 stays in a second-level cache: a whole number of the kernels' blocks. */
+int64_t mc_product_tile(const mc_product *p);
+
 /* Computes what the chain's stages do, and then n joint products: those that meet one w together, others one
  * by one.
  * errors  MICA_ENOMEM */
