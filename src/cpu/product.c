@@ -76,7 +76,7 @@ static void make_form(const work *w, const mc_form *form, int64_t begin, int64_t
     if (form->kind == MC_FORM_CODES) {
         mk_xrows to = mk_xrows_at(&form->codes, begin);
         w->kern->fast_quantize(end - begin, rows->data + begin * rows->stride, rows->stride,
-                               form->bits, &to);
+                               form->most, &to);
         return;
     }
     for (int64_t r = begin; r < end; r++) {
@@ -98,7 +98,7 @@ static void make_forms(void *context, int64_t begin, int64_t end, int worker) {
 
 static bool is_same_form(const mc_form *a, const mc_form *b) {
     return a->kind == b->kind && a->arrange == b->arrange && a->group == b->group &&
-           a->bits == b->bits;
+           a->most == b->most;
 }
 
 /* The form that a product wants: one that is there, or a new one. */

@@ -16,10 +16,10 @@ typedef struct mc_form {
         MC_FORM_F32,      /* nothing, but for the widening of others than f32 */
         MC_FORM_ARRANGED, /* by arrange(k, row, to) */
         MC_FORM_BF16,     /* rounded */
-        MC_FORM_CODES     /* quantised for weights of `bits` bits: fast_quantize */
+        MC_FORM_CODES     /* quantised for weights of codes up to `most`: fast_quantize */
     } kind;
     void (*arrange)(int64_t k, const float *x, float *y);
-    int group, bits;
+    int group, most;
     bool crossed; /* codes: crossed tiles meet them as well */
 
     /* The rows, one after the other over the batch. */

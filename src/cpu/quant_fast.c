@@ -44,13 +44,13 @@ bool mc_quant_set_fast(mc_quant_product *q) {
     const mc_attr_quant *attr = q->p.call->attr;
     if (!attr->fast || !q->transpose || attr->mode == MICA_QUANT_MXFP8) return false;
     mc_product *p = &q->p;
-    p->form = (mc_form){.kind = MC_FORM_CODES, .group = q->w.group, .bits = q->w.bits};
+    int most = mk_most_code(q->w.mode, q->w.bits);
+    p->form = (mc_form){.kind = MC_FORM_CODES, .group = q->w.group, .most = most};
     p->tile = TILE;
     p->columns = run_columns;
     p->runs = is_streamed(q); /* rows that are streamed are fetched ahead */
     if (p->runs) return true;
     p->scratch_bytes = tiles_bytes(q);
-    p->form.crossed =
-        q->kern->fast_crossed && q->w.mode == MK_AFFINE && q->w.bits <= MK_CROSSED_BITS;
+    p->form.crossed = q->kern->fast_crossed && mk_has_crossed(most);
     return true;
 }

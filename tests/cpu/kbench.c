@@ -198,7 +198,7 @@ static void compare(const mk_kernels *kern, void *weights, float *x, int bits, i
         jobs[i].j.n = FAST_WEIGHTS / jobs[i].j.row_bytes;
         ready = ready && fast_job_init(&jobs[i], counts[i], group);
         jobs[i].j.y = jobs[i].y;
-        if (ready) kern->fast_quantize(counts[i], x, LENGTH, bits, &jobs[i].x);
+        if (ready) kern->fast_quantize(counts[i], x, LENGTH, (1 << bits) - 1, &jobs[i].x);
     }
     for (int pass = 0; ready && pass < FAST_PASSES; pass++) {
         double start = thread_seconds();

@@ -766,12 +766,12 @@ static void xmatrix_free(check *c, xmatrix *x) {
 }
 
 /* The largest code of x of the other sign than that of its group's largest element. */
-static int reach_of(int bits) {
-    return bits <= MK_CROSSED_BITS ? 128 - (1 << bits) : 127;
+static int reach_of(int most) {
+    return mk_has_crossed(most) ? 127 - most : 127;
 }
 
 /* How far an element of a group of x may be from what it was quantised to. */
-static double step_of(const float *x, int group, int bits) {
+static double step_of(const float *x, int group, int most_code) {
     double above = 0, below = 0;
     for (int i = 0; i < group; i++) {
         above = fmax(above, (double)x[i]);
@@ -779,7 +779,8 @@ static double step_of(const float *x, int group, int bits) {
     }
     double most = fmax(above, below), other = fmin(above, below);
     if (most < 0x1p-100) return most; /* taken as 0 */
-    double step = bits <= MK_CROSSED_BITS ? fmax(most / 128, other / reach_of(bits)) : most / 127;
+    double step =
+        mk_has_crossed(most_code) ? fmax(most / 128, other / reach_of(most_code)) : most / 127;
     return step * (0.5 + 0x1p-14);
 }
 
@@ -801,16 +802,16 @@ static void fill_odd_groups(float *x, int group) {
     }
 }
 
-static void quantise_rows(check *c, int64_t m, int64_t k, int group, int bits, kind kinds) {
+static void quantise_rows(check *c, int64_t m, int64_t k, int group, int most, kind kinds) {
     guarded x = floats(c, m * k);
     float *px = x.data;
     fill_floats(px, m * k, kinds);
     if (kinds == SPARSE && m > 1) px[k] = NAN, px[k / 2] = -INFINITY;
     if (kinds == PLAIN && m > 1) fill_odd_groups(px, group);
     xmatrix got = xmatrix_new(c, m, k, group), want = xmatrix_new(c, m, k, group);
-    c->kern->fast_quantize(m, px, k, bits, &got.rows);
+    c->kern->fast_quantize(m, px, k, most, &got.rows);
     mk_kernels ref = reference();
-    ref.fast_quantize(m, px, k, bits, &want.rows);
+    ref.fast_quantize(m, px, k, most, &want.rows);
     c->cases += 2;
     if (memcmp(got.codes.data, want.codes.data, (size_t)(m * k)) != 0)
         fail_check(c, "codes differ from the reference");
@@ -819,13 +820,13 @@ static void quantise_rows(check *c, int64_t m, int64_t k, int group, int bits, k
         if (isnan(s) && isnan(other) && isnan(got.rows.sums[g])) continue;
         same_bits(c, &s, &other, 1, "scales differ from the reference");
         same_bits(c, &got.rows.sums[g], &want.rows.sums[g], 1, "sums differ from the reference");
-        double total = 0, step = step_of(px + g * group, group, bits);
+        double total = 0, step = step_of(px + g * group, group, most);
         const int8_t *codes = got.rows.codes + g * group;
         for (int i = 0; i < group; i++) {
-            int at = bits == 4 ? i / 8 * 8 + i % 2 * 4 + i % 8 / 2 : i;
+            int at = most == 15 || most == MK_E2M1_MOST ? i / 8 * 8 + i % 2 * 4 + i % 8 / 2 : i;
             double back = (double)s * codes[at];
             judge(c, back, (double)px[g * group + i], step);
-            if (codes[at] > reach_of(bits)) fail_check(c, "leaves no room for codes of weights");
+            if (codes[at] > reach_of(most)) fail_check(c, "leaves no room for codes of weights");
             total += codes[at];
         }
         if (got.rows.cross[g] != cross_of(codes, group)) fail_check(c, "cross is wrong");
@@ -837,11 +838,12 @@ static void quantise_rows(check *c, int64_t m, int64_t k, int group, int bits, k
 }
 
 static void check_fast_quantize(check *c) {
+    static const int most[] = {3, 7, 15, MK_E2M1_MOST, 31, 255};
     for (int group = 16; group <= 128; group *= 2)
         for (int kinds = 0; kinds < KINDS; kinds++)
-            for (int bits = 2; bits <= 8; bits += bits < 5 ? 1 : 3) {
-                quantise_rows(c, 3, 384, group, bits, (kind)kinds);
-                quantise_rows(c, 1, group, group, bits, (kind)kinds);
+            for (int i = 0; i < COUNT(most); i++) {
+                quantise_rows(c, 3, 384, group, most[i], (kind)kinds);
+                quantise_rows(c, 1, group, group, most[i], (kind)kinds);
             }
 }
 
@@ -849,8 +851,9 @@ static void check_fast_quantize(check *c) {
 static void judge_fast(check *c, const qmatrix *w, int64_t r, const float *x, double got) {
     int64_t k = w->rows.k, group = w->rows.group;
     double sum = 0, sizes = 0, steps = 0, step = 0;
+    int most = mk_most_code(w->rows.mode, w->rows.bits);
     for (int64_t l = 0; l < k; l++) {
-        if (l % group == 0) step = step_of(x + l, (int)group, w->rows.bits);
+        if (l % group == 0) step = step_of(x + l, (int)group, most);
         double size, value = qmatrix_value(w, r, l, &size);
         sum += value * (double)x[l];
         steps += fabs(value) * step;
@@ -904,7 +907,7 @@ static void check_tiles(check *c, const qmatrix *w, int64_t m, const mk_xrows *x
     c->cases++;
     if (got.crossed && memcmp(got.offsets, want.offsets, (size_t)(rows * k / group) * 4) != 0)
         fail_check(c, "offsets are wrong");
-    if (memcmp(got.codes, want.codes, (size_t)(rows * k)) != 0 || got.bits != want.bits)
+    if (memcmp(got.codes, want.codes, (size_t)(rows * k)) != 0 || got.most != want.most)
         fail_check(c, "tiles differ from the reference");
     same_bits(c, got.scales, want.scales, rows * k / group * 2, "their scales differ");
     c->kern->fast_matmul(m, &rows_x, n, &got, by_tiles.data, n);
@@ -927,7 +930,7 @@ static void product_fast(check *c, const mk_qrows *format, int64_t m, int64_t n,
         ((float *)x.data)[i] = -1;
     if (largest) memset(w.codes.data, w.rows.mode == MK_AFFINE ? 0xff : 0x77, w.codes.bytes);
     xmatrix q = xmatrix_new(c, m, k, format->group);
-    c->kern->fast_quantize(m, x.data, k, format->bits, &q.rows);
+    c->kern->fast_quantize(m, x.data, k, mk_most_code(format->mode, format->bits), &q.rows);
     c->kern->fast_matvec(&w.rows, n, m, &q.rows, y.data, n);
     for (int64_t i = 0; i < m * n; i++)
         judge_fast(c, &w, i % n, (float *)x.data + i / n * k, (double)((float *)y.data)[i]);
@@ -956,7 +959,7 @@ static void product_crowded(check *c, const mk_qrows *format, int64_t m, int64_t
                (size_t)words * 4);
     fill_floats(x.data, m * k, PLAIN);
     xmatrix q = xmatrix_new(c, m, k, format->group);
-    c->kern->fast_quantize(m, x.data, k, format->bits, &q.rows);
+    c->kern->fast_quantize(m, x.data, k, mk_most_code(format->mode, format->bits), &q.rows);
     c->kern->fast_matvec(&w.rows, n, m, &q.rows, side_by_side, n);
     qmatrix crowded = w;
     crowded.rows.codes = codes.data;

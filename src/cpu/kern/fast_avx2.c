@@ -10,8 +10,8 @@
 /* How many registers of codes' products may be added in 16 bits. Codes of 8 bits are two halves. */
 typedef enum room { TWO = 2, FOUR = 4, EIGHT = 8, HALVES = 9 } room;
 
-static room room_of(int bits) {
-    return bits <= 4 ? EIGHT : bits == 5 ? FOUR : bits == 6 ? TWO : HALVES;
+static room room_of(int most) {
+    return most <= 15 ? EIGHT : most <= 31 ? FOUR : most <= 63 ? TWO : HALVES;
 }
 
 MK_INLINE __m256i four_codes(const int8_t *x) {

@@ -93,8 +93,7 @@ static void fill_stage(const mk_qrows *w, const lanes *l, int64_t g, int64_t cou
         }
         __m256 v = half_scales(w->mode, (const uint8_t *)w->scales + at + g, count);
         scales[i] = _mm256_castps_si256(v);
-        biases[i] =
-            _mm256_castps_si256(_mm256_mul_ps(v, _mm256_set1_ps((float)-MK_FAST_E2M1_ZERO)));
+        biases[i] = _mm256_castps_si256(_mm256_mul_ps(v, _mm256_set1_ps((float)-MK_E2M1_ZERO)));
     }
     turn(scales);
     turn(biases);
@@ -408,7 +407,7 @@ static void matvec_bytes(const mk_qrows *w, int64_t n, const mk_xrows *x, float 
 static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                    int64_t y_stride) {
     form f = form_of(w);
-    room fit = room_of(w->bits);
+    room fit = room_of(mk_most_code(w->mode, w->bits));
     const spreader s = spreader_of(f == BITS ? w->bits : 6);
     mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + FETCHED_AHEAD);
     if (m == 1 && w->bits != 4) {
@@ -484,7 +483,7 @@ static void unpack_half(const mk_qrows *w, int64_t n, int64_t r, uint8_t *codes,
 
 static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
     int64_t groups = w->k / w->group;
-    tiles->bits = w->mode == MK_AFFINE ? w->bits : MK_FAST_E2M1_BITS;
+    tiles->most = mk_most_code(w->mode, w->bits);
     tiles->crossed = false;
     for (int64_t r = 0; r < n; r += MK_TILE) {
         uint8_t *codes = tiles->codes + r * w->k;
@@ -538,7 +537,7 @@ MK_INLINE void tile_rows(room fit, int64_t m, const mk_xrows *x, const uint8_t *
 static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles, float *y,
                    int64_t y_stride) {
     int64_t groups = x->k / x->group;
-    room fit = room_of(tiles->bits);
+    room fit = room_of(tiles->most);
     for (int64_t j = 0; j < n; j += MK_TILE) {
         const uint8_t *codes = tiles->codes + j * x->k;
         const float *scales = tiles->scales + 2 * j * groups;
@@ -565,7 +564,7 @@ static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tile
 
 /* ---- x ---- */
 
-static mk_code_step step_of(const float *x, int group, int bits) {
+static mk_code_step step_of(const float *x, int group, int most) {
     const __m256i sign = _mm256_set1_epi32(INT32_MIN);
     __m256i highest = _mm256_setzero_si256(), lowest = highest;
     for (int i = 0; i < group; i += 8) {
@@ -580,12 +579,12 @@ static mk_code_step step_of(const float *x, int group, int bits) {
         high[0] = high[i] > high[0] ? high[i] : high[0];
         low[0] = low[i] > low[0] ? low[i] : low[0];
     }
-    return mk_code_step_of(high[0], low[0], bits);
+    return mk_code_step_of(high[0], low[0], most);
 }
 
-static void quantize_group(const float *x, int group, int bits, int8_t *codes, float *scale,
+static void quantize_group(const float *x, int group, int most, int8_t *codes, float *scale,
                            float *sum) {
-    mk_code_step step = step_of(x, group, bits);
+    mk_code_step step = step_of(x, group, most);
     __m256 inverse = _mm256_set1_ps(step.inverse);
     const __m256i keep = _mm256_set1_epi32(step.some ? -1 : 0);
     const __m128i order = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 0, 0, 0, 0, 0, 0, 0, 0);
@@ -597,7 +596,7 @@ static void quantize_group(const float *x, int group, int bits, int8_t *codes, f
         __m128i half =
             _mm_packs_epi32(_mm256_castsi256_si128(code), _mm256_extracti128_si256(code, 1));
         __m128i bytes = _mm_packs_epi16(half, half);
-        if (bits == 4) bytes = _mm_shuffle_epi8(bytes, order);
+        if (mk_in_pairs(most)) bytes = _mm_shuffle_epi8(bytes, order);
         _mm_storel_epi64((void *)(codes + i), bytes);
     }
     int32_t totals[8], whole = 0;
@@ -608,6 +607,6 @@ static void quantize_group(const float *x, int group, int bits, int8_t *codes, f
     *sum = *scale * (float)whole;
 }
 
-static void quantize(int64_t m, const float *x, int64_t x_stride, int bits, const mk_xrows *y) {
-    mk_quantize_rows(quantize_group, mk_cross_plain, m, x, x_stride, bits, y);
+static void quantize(int64_t m, const float *x, int64_t x_stride, int most, const mk_xrows *y) {
+    mk_quantize_rows(quantize_group, mk_cross_plain, m, x, x_stride, most, y);
 }

@@ -372,7 +372,7 @@ static int32_t cross_of(const int8_t *codes, int group) {
     return _mm512_reduce_add_epi32(sum);
 }
 
-static void quantize_group(const float *x, int group, int bits, int8_t *codes, float *scale,
+static void quantize_group(const float *x, int group, int most, int8_t *codes, float *scale,
                            float *sum) {
     const __m512i sign = _mm512_set1_epi32(INT32_MIN);
     __m512i highest = _mm512_setzero_si512(), lowest = highest;
@@ -382,7 +382,7 @@ static void quantize_group(const float *x, int group, int bits, int8_t *codes, f
         lowest = _mm512_max_epi32(lowest, _mm512_xor_si512(v, sign));
     }
     mk_code_step step =
-        mk_code_step_of(_mm512_reduce_max_epi32(highest), _mm512_reduce_max_epi32(lowest), bits);
+        mk_code_step_of(_mm512_reduce_max_epi32(highest), _mm512_reduce_max_epi32(lowest), most);
     __m512 inverse = _mm512_set1_ps(step.inverse);
     __m512i total = _mm512_setzero_si512();
     const __m128i order = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
@@ -391,15 +391,15 @@ static void quantize_group(const float *x, int group, int bits, int8_t *codes, f
         code = _mm512_maskz_mov_epi32(step.some ? 0xffff : 0, code);
         total = _mm512_add_epi32(total, code);
         __m128i bytes = _mm512_cvtepi32_epi8(code);
-        if (bits == 4) bytes = _mm_shuffle_epi8(bytes, order);
+        if (mk_in_pairs(most)) bytes = _mm_shuffle_epi8(bytes, order);
         _mm_storeu_si128((void *)(codes + i), bytes);
     }
     *scale = step.scale;
     *sum = *scale * (float)_mm512_reduce_add_epi32(total);
 }
 
-static void quantize(int64_t m, const float *x, int64_t x_stride, int bits, const mk_xrows *y) {
-    mk_quantize_rows(quantize_group, cross_of, m, x, x_stride, bits, y);
+static void quantize(int64_t m, const float *x, int64_t x_stride, int most, const mk_xrows *y) {
+    mk_quantize_rows(quantize_group, cross_of, m, x, x_stride, most, y);
 }
 
 void mk_fast_avx512vnni(mk_kernels *kernels) {

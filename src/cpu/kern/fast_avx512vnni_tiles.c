@@ -26,11 +26,11 @@ MK_INLINE void unpack_codes(form f, bool crossed, const mk_qrows *w, lanes l, ui
             }
             _mm512_storeu_si512(to + at * LANES, even);
             _mm512_storeu_si512(to + (at + 4) * LANES, odd);
+            if (!crossed || (at + 8) % w->group != 0) continue;
+            _mm512_storeu_si512(offsets, _mm512_sub_epi32(_mm512_setzero_si512(), sum));
+            offsets += LANES;
+            sum = _mm512_setzero_si512();
         }
-        if (!crossed || at % w->group != 0) continue;
-        _mm512_storeu_si512(offsets, _mm512_sub_epi32(_mm512_setzero_si512(), sum));
-        offsets += LANES;
-        sum = _mm512_setzero_si512();
     }
 }
 
@@ -44,12 +44,13 @@ typedef void (*unpack_fn)(const mk_qrows *w, const lanes *l, uint8_t *to, int32_
 UNPACK(NIBBLES, false)
 UNPACK(NIBBLES, true)
 UNPACK(E2M1, false)
+UNPACK(E2M1, true)
 UNPACK(BYTES, false)
 UNPACK(BITS, false)
 UNPACK(BITS, true)
 
 static const unpack_fn unpack_fns[][2] = {[NIBBLES] = {unpack_NIBBLES_false, unpack_NIBBLES_true},
-                                          [E2M1] = {unpack_E2M1_false},
+                                          [E2M1] = {unpack_E2M1_false, unpack_E2M1_true},
                                           [BYTES] = {unpack_BYTES_false},
                                           [BITS] = {unpack_BITS_false, unpack_BITS_true}};
 
@@ -75,8 +76,8 @@ static void clear_lanes(__mmask16 there, void *words, int64_t count) {
 void mk_fast_unpack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
     int64_t groups = w->k / w->group;
     form f = form_of(w);
-    tiles->bits = f == E2M1 ? MK_FAST_E2M1_BITS : w->bits;
-    if (tiles->bits > MK_CROSSED_BITS) tiles->crossed = false;
+    tiles->most = mk_most_code(w->mode, w->bits);
+    if (!mk_has_crossed(tiles->most)) tiles->crossed = false;
     for (int64_t r = 0; r < n; r += LANES) {
         lanes l = lanes_of(w, n, r);
         uint8_t *codes = tiles->codes + r * w->k;

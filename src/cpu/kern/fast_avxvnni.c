@@ -8,8 +8,8 @@
 /* All widths are alike. */
 typedef enum room { TWO, FOUR, EIGHT, HALVES } room;
 
-static room room_of(int bits) {
-    (void)bits;
+static room room_of(int most) {
+    (void)most;
     return FOUR;
 }
 

@@ -3,7 +3,7 @@
  * x is quantised a group at a time: codes c_i = x_i / s rounded to nearest even, for weights of 5 bits
  * and more with s = max |x_i| / 127. For those of 4 bits or fewer a code of x plus one of a weight stays
  * below 128: the largest |x_i| is near code -128, for which s may be below 0, and codes of the other sign
- * end at 128 - 2^bits, s growing where it must.
+ * end at 127 less the largest code of weights (15 for 4 bits, 24 for mxfp4 and nvfp4), s growing where it must.
  * With d_g = sum q_i c_i over a group, an exact integer, a product is
  *
  *     y = 0; for g in rising order: y = fma(d_g, scale_g * s_g, y); y = fma(bias_g, sum_g, y)
@@ -25,13 +25,13 @@
  * are an unsigned and a signed byte, exact; so are all others, and d_g is the same number. They have
  * w_o + 128 for w_o.
  *
- * fast_quantize: rows of x to y. bits: of the weights that y is going to meet.
+ * fast_quantize: rows of x to y. most: the largest code of the weights that y is going to meet.
  * fast_matvec:   y[m, n] = x [m, k] w [n, k]^T from packed rows, made for small m.
- * fast_unpack:   n rows to (n - 1) / MK_TILE + 1 tiles; rows from n on are 0. Sets tiles->bits, and
+ * fast_unpack:   n rows to (n - 1) / MK_TILE + 1 tiles; rows from n on are 0. Sets tiles->most, and
  *                tiles->crossed to false where it was true and cannot be had.
  * fast_matmul:   y[m, n] = x [m, k] times the first n rows of tiles. */
 KERN(fast_quantize, void,
-     (int64_t m, const float *x, int64_t x_stride, int bits, const mk_xrows *y))
+     (int64_t m, const float *x, int64_t x_stride, int most, const mk_xrows *y))
 KERN(fast_matvec, void,
      (const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y, int64_t y_stride))
 KERN(fast_unpack, void, (const mk_qrows *w, int64_t n, mk_tiles *tiles))

@@ -56,7 +56,7 @@ static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
     int64_t groups = w->k / w->group;
     mk_form form = mk_form_of(w);
     mk_reader d = mk_reader_of(w);
-    tiles->bits = w->mode == MK_AFFINE ? w->bits : MK_FAST_E2M1_BITS;
+    tiles->most = mk_most_code(w->mode, w->bits);
     tiles->crossed = false;
     for (int64_t r = 0; r < (n + MK_TILE - 1) / MK_TILE * MK_TILE; r += MK_LANES) {
         uint8_t *codes = tiles->codes + r / MK_TILE * MK_TILE * w->k + r % MK_TILE * 4;
@@ -72,18 +72,18 @@ static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
 
 /* ---- x ---- */
 
-static void quantize_group(const float *x, int group, int bits, int8_t *codes, float *scale,
+static void quantize_group(const float *x, int group, int most, int8_t *codes, float *scale,
                            float *sum) {
     static const uint8_t in_pairs[8] = {0, 2, 4, 6, 1, 3, 5, 7},
                          in_place[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-    uint8x8_t order = vld1_u8(bits == 4 ? in_pairs : in_place);
+    uint8x8_t order = vld1_u8(mk_in_pairs(most) ? in_pairs : in_place);
     int32x4_t highest = vdupq_n_s32(0), lowest = highest;
     for (int i = 0; i < group; i += 4) {
         float32x4_t v = vld1q_f32(x + i);
         highest = vmaxq_s32(highest, vreinterpretq_s32_f32(v));
         lowest = vmaxq_s32(lowest, vreinterpretq_s32_f32(vnegq_f32(v)));
     }
-    mk_code_step step = mk_code_step_of(vmaxvq_s32(highest), vmaxvq_s32(lowest), bits);
+    mk_code_step step = mk_code_step_of(vmaxvq_s32(highest), vmaxvq_s32(lowest), most);
     int32x4_t keep = vdupq_n_s32(step.some ? -1 : 0), total = vdupq_n_s32(0);
     for (int i = 0; i < group; i += 8) {
         int32x4_t low = vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(x + i), step.inverse));
@@ -97,8 +97,8 @@ static void quantize_group(const float *x, int group, int bits, int8_t *codes, f
     *sum = *scale * (float)vaddvq_s32(total);
 }
 
-static void quantize(int64_t m, const float *x, int64_t x_stride, int bits, const mk_xrows *y) {
-    mk_quantize_rows(quantize_group, mk_cross_plain, m, x, x_stride, bits, y);
+static void quantize(int64_t m, const float *x, int64_t x_stride, int most, const mk_xrows *y) {
+    mk_quantize_rows(quantize_group, mk_cross_plain, m, x, x_stride, most, y);
 }
 
 void mk_fast_neon(mk_kernels *kernels) {

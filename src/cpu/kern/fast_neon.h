@@ -150,7 +150,7 @@ static inline void mk_stage_fill(mk_stage *st, const mk_qrows *w, const mk_lanes
         return;
     }
     for (int i = 0; i < 4; i++)
-        st->biases[i] = vmulq_n_f32(st->scales[i], (float)-MK_FAST_E2M1_ZERO);
+        st->biases[i] = vmulq_n_f32(st->scales[i], (float)-MK_E2M1_ZERO);
 }
 
 MK_INLINE float32x4_t mk_add_group(float32x4_t y, int32x4_t dot, float32x4_t scale,

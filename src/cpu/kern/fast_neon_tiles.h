@@ -68,7 +68,7 @@ static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tile
             int64_t count = m - i < MK_STREAMED ? m - i : MK_STREAMED;
             mk_xrows rows = mk_xrows_at(x, i);
             float32x4_t sums[MK_STREAMED][MK_QUADS];
-            if (tiles->bits == 8)
+            if (tiles->most == 255)
                 tile_rows(true, count, &rows, codes, scales, sums);
             else
                 tile_rows(false, count, &rows, codes, scales, sums);

@@ -65,13 +65,26 @@ static inline int64_t mk_q8_bytes(int64_t n) {
     return mk_q8_scales(n) + ((n + MK_Q8_GROUP - 1) / MK_Q8_GROUP + 1) / 2 * 4;
 }
 
+/* The fp modes of 4 bits have affine codes in fast products: c for scale / 2 * (c - MK_E2M1_ZERO). */
+#define MK_E2M1_ZERO 12
+#define MK_E2M1_MOST 24
+
+/* The largest code of weights in fast products. */
+static inline int mk_most_code(mk_mode mode, int bits) {
+    return mode == MK_AFFINE ? (1 << bits) - 1 : MK_E2M1_MOST;
+}
+
+/* Whether weights have crossed tiles (fast_list.h), by their largest code. */
+static inline bool mk_has_crossed(int most) {
+    return most <= MK_E2M1_MOST;
+}
+
 /* Rows of weights, unpacked to bytes, MK_TILE of them side by side. */
 #define MK_TILE 16
-#define MK_CROSSED_BITS 4 /* of the widest codes that have crossed tiles */
 typedef struct mk_tiles {
     uint8_t *codes;   /* [tiles, k / 4, MK_TILE, 4] */
     float *scales;    /* [tiles, k / group, 2, MK_TILE]: scales, then biases */
-    int bits;         /* codes are below 2^bits */
+    int most;         /* the largest code that there may be */
     bool crossed;     /* for products of sums (fast_list.h) */
     int32_t *offsets; /* [tiles, k / group, MK_TILE]: crossed ones; else not read, nor written */
 } mk_tiles;
