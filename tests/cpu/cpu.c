@@ -60,6 +60,26 @@ static void every_instruction_set_by_name(void **state) {
     free(saved);
 }
 
+/* Each kernel is the one of the set that is said to have given it. */
+static void kernels_and_where_they_are_from(void **state) {
+    (void)state;
+    for (int i = 0; i < MK_ISA_COUNT; i++) {
+        mk_kernels kernels, weaker;
+        if (!mk_isa_has((mk_isa)i)) continue;
+        mk_kernels_fill(&kernels, (mk_isa)i);
+        for (int j = i; j >= 0; j--) {
+            const char *name = mk_isa_name((mk_isa)j);
+            mk_kernels_fill(&weaker, (mk_isa)j);
+#define KERN(kernel, result, args)                    \
+    if (strcmp(kernels.from.kernel, name) == 0)       \
+        assert_true(kernels.kernel == weaker.kernel); \
+    else if (strcmp(weaker.from.kernel, name) == 0)   \
+        assert_true(kernels.kernel != weaker.kernel);
+#include "cpu/kern/kern_list.h"
+        }
+    }
+}
+
 static void refuses_bad_options(void **state) {
     (void)state;
     void *cpu = NULL;
@@ -158,9 +178,13 @@ static void what_the_next_product_reads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(describes_itself),    cmocka_unit_test(every_instruction_set_by_name),
-        cmocka_unit_test(refuses_bad_options), cmocka_unit_test(without_memory),
-        cmocka_unit_test(ranges_cover_once),   cmocka_unit_test(what_the_next_product_reads),
+        cmocka_unit_test(describes_itself),
+        cmocka_unit_test(every_instruction_set_by_name),
+        cmocka_unit_test(kernels_and_where_they_are_from),
+        cmocka_unit_test(refuses_bad_options),
+        cmocka_unit_test(without_memory),
+        cmocka_unit_test(ranges_cover_once),
+        cmocka_unit_test(what_the_next_product_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,4 +131,5 @@ void mk_fast_amx(mk_kernels *kernels) {
     kernels->fast_matmul = matmul;
     kernels->fast_crossed = false;
     kernels->fast_streamed = 15;
+    kernels->fast_least_group = DEPTH;
 }

@@ -28,10 +28,19 @@ mk_isa mk_isa_best(void) {
     return (mk_isa)best;
 }
 
+/* Overlays a set's kernels, and notes which they are: those that changed. */
+static void overlay(mk_kernels *kernels, const isa_row *isa) {
+    const mk_kernels before = *kernels;
+    isa->fill(kernels);
+#define KERN(kernel, result, args) \
+    if (kernels->kernel != before.kernel) kernels->from.kernel = isa->name;
+#include "cpu/kern/kern_list.h"
+}
+
 void mk_kernels_fill(mk_kernels *kernels, mk_isa isa) {
+    *kernels = (mk_kernels){.isa = isa};
     for (int i = 0; i <= (int)isa; i++) /* a stronger set need not have all of a weaker one */
-        if (isas[i].has()) isas[i].fill(kernels);
-    kernels->isa = isa;
+        if (isas[i].has()) overlay(kernels, &isas[i]);
 }
 
 mk_qrows mk_qrows_at(const mk_qrows *w, int64_t r) {

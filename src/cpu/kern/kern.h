@@ -91,14 +91,14 @@ typedef struct mk_tiles {
 
 typedef struct mk_kernels {
 #define KERN(name, result, args) result(*name) args;
-#include "cpu/kern/attn_list.h"
-#include "cpu/kern/dense_list.h"
-#include "cpu/kern/fast_list.h"
-#include "cpu/kern/quant_list.h"
-#include "cpu/kern/row_list.h"
-#undef KERN
+#include "cpu/kern/kern_list.h"
+    struct {
+#define KERN(name, result, args) const char *name;
+#include "cpu/kern/kern_list.h"
+    } from; /* the name of the instruction set whose each is */
     mk_isa isa;
     int64_t fast_streamed; /* rows of x up to which fast_matvec is quicker than tiles */
+    int fast_least_group;  /* smaller ones fast_matmul leaves to the set that fast_unpack is from */
     bool fast_crossed; /* crossed tiles are quicker for fast_matmul, whoever sets that says so */
     bool bf16_pairs; /* attn_scores, attn_values, attn_values_q8_bf16, matmul_bf16, unpack_mxfp8 and
                         matmul_mxfp8 are faster than widening first */
