@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/system.h"
 #include "cpu/eval.h"
+#include "cpu/product.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +118,12 @@ static mc_kernel cpu_find(const void *state, mc_op op, const void *attr, const m
     return eval_table[op] == NULL && mc_is_stage(op) ? mc_eval_chain : eval_table[op];
 }
 
+static mc_way cpu_way(const void *state, mc_op op, const void *attr, mica_dtype w) {
+    const mk_kernels *kern = &((const cpu_state *)state)->kernels;
+    if (op == MC_OP_QUANTIZED_MATMUL) return mc_quantized_matmul_way(kern, attr);
+    return op == MC_OP_MATMUL ? mc_matmul_way(kern, attr, w) : mc_sdpa_way(kern, w);
+}
+
 static mc_joint cpu_joint(const void *state, mc_op op) {
     (void)state;
     if (op == MC_OP_SDPA) return MC_JOINT_ANY;
@@ -132,6 +139,7 @@ const mc_backend mc_backend_cpu = {
     .alloc = cpu_alloc,
     .free = cpu_free,
     .find = cpu_find,
+    .way = cpu_way,
     .joint = cpu_joint,
     .rows = mc_chain_form,
     .enough_rows = mc_chain_enough_rows,

@@ -8,4 +8,7 @@
 #define STAGE(op, fn, by_row) mica_status fn(const mc_call *call, mc_stage *stage);
 #include "cpu/eval_list.h"
 
+/* mc_backend.way */
+mc_way mc_sdpa_way(const mk_kernels *kern, mica_dtype k);
+
 #endif

@@ -23,6 +23,7 @@
 
 #include "cpu/eval.h"
 #include "cpu/kern/vmath.h"
+#include "cpu/product.h"
 #include "cpu/rows.h"
 #include "graph/attr.h"
 
@@ -654,6 +655,14 @@ static bool takes_pairs(const attention *at) {
     if (!at->kern->bf16_pairs || at->q8_direct) return at->kern->bf16_pairs;
     return k->dtype == MICA_BF16 && v->dtype == MICA_BF16 && k->strides[3] == 1 &&
            (v->strides[3] == 1 || at->dv == 1) && at->d > 0 && at->d % 2 == 0 && at->lk > 0;
+}
+
+mc_way mc_sdpa_way(const mk_kernels *kern, mica_dtype k) {
+    if (k == MICA_U8 && kern->q8_direct)
+        return (mc_way){MICA_I8, kern->from.attn_scores_q8, kern->from.attn_scores_q8};
+    if (k == MICA_BF16 && kern->bf16_pairs)
+        return (mc_way){MICA_BF16, kern->from.attn_scores, kern->from.attn_scores};
+    return mc_matmul_way(kern, &(mc_attr_matmul){0}, k);
 }
 
 /* What a call is, its result not empty. */

@@ -94,11 +94,23 @@ static bool is_batched(const mc_layout *b) {
     return false;
 }
 
-/* Whether b is bf16 in columns, to which a may be, and with profit is, rounded. */
+/* Whether a may be, and with profit is, rounded to b's bf16, if that lies in columns. */
+static bool may_pair(const mk_kernels *kern, const mc_attr_matmul *attr, mica_dtype b) {
+    return attr->fast != 0 && kern->bf16_pairs && b == MICA_BF16;
+}
+
 static bool is_paired(const mk_kernels *kern, const mc_attr_matmul *attr, const mc_layout *b) {
     int k = b->ndim - 2;
-    return attr->fast != 0 && kern->bf16_pairs && b->dtype == MICA_BF16 &&
-           (b->strides[k] == 1 || b->shape[k] == 1);
+    return may_pair(kern, attr, b->dtype) && (b->strides[k] == 1 || b->shape[k] == 1);
+}
+
+mc_way mc_matmul_way(const mk_kernels *kern, const void *attr, mica_dtype w) {
+    if (may_pair(kern, attr, w))
+        return (mc_way){MICA_BF16, kern->from.matmul_bf16, kern->from.matmul_bf16};
+    const char *one_row = w == MICA_BF16  ? kern->from.matmul_nt_bf16
+                          : w == MICA_F16 ? kern->from.matmul_nt_f16
+                                          : kern->from.matmul_nt;
+    return (mc_way){MICA_F32, one_row, kern->from.matmul_nt};
 }
 
 bool mc_matmul_ends_chain(const mc_cpu *cpu, const void *attr, const mc_layout *const *in) {

@@ -90,6 +90,22 @@ bool mc_quantized_matmul_ends_chain(const void *attr, const mc_layout *const *in
     return quant->transpose != 0 && mc_product_goes_by_rows(in);
 }
 
+mc_way mc_quantized_matmul_way(const mk_kernels *kern, const void *attr) {
+    const mc_attr_quant *quant = attr;
+    if (mc_quant_is_paired(kern, quant))
+        return (mc_way){MICA_BF16, kern->from.matmul_mxfp8, kern->from.matmul_bf16};
+    if (mc_quant_is_fast(quant)) {
+        bool whole = quant->group_size >= kern->fast_least_group;
+        const char *many_rows = whole ? kern->from.fast_matmul : kern->from.fast_unpack;
+        return (mc_way){MICA_I8, kern->from.fast_matvec, many_rows};
+    }
+    bool affine = quant->mode == MICA_QUANT_AFFINE;
+    const char *one_row = affine && quant->bits == 4   ? kern->from.matvec_q4
+                          : affine && quant->bits == 8 ? kern->from.matvec_q8
+                                                       : kern->from.matvec;
+    return (mc_way){MICA_F32, one_row, kern->from.matmul_nt};
+}
+
 mica_status mc_quantized_matmul_after(mc_chain *chain, const mc_call *call) {
     mc_quant_product all[MC_MOST_JOINT];
     const mc_product *products[MC_MOST_JOINT];

@@ -71,6 +71,10 @@ bool mc_product_goes_by_rows(const mc_layout *const *in);
 mica_status mc_matmul_after(mc_chain *chain, const mc_call *call);
 mica_status mc_quantized_matmul_after(mc_chain *chain, const mc_call *call);
 
+/* mc_backend.way */
+mc_way mc_matmul_way(const mk_kernels *kern, const void *attr, mica_dtype w);
+mc_way mc_quantized_matmul_way(const mk_kernels *kern, const void *attr);
+
 /* Whether a chain may end in the product. */
 bool mc_matmul_ends_chain(const mc_cpu *cpu, const void *attr, const mc_layout *const *in);
 bool mc_quantized_matmul_ends_chain(const void *attr, const mc_layout *const *in);

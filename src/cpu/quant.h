@@ -33,5 +33,8 @@ mk_qrows mc_quant_weights(const mc_quant_product *q, int64_t batch, int64_t firs
  * the machine is quicker so. */
 bool mc_quant_set_fast(mc_quant_product *q);
 bool mc_quant_set_paired(mc_quant_product *q);
+/* Whether a product is made one of these. */
+bool mc_quant_is_fast(const mc_attr_quant *attr);
+bool mc_quant_is_paired(const mk_kernels *kern, const mc_attr_quant *attr);
 
 #endif

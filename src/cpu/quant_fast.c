@@ -40,9 +40,12 @@ static void run_columns(const mc_product *p, const mc_form *x, int64_t batch, in
     q->kern->fast_matmul(p->m, &codes, count, &tiles, y, y_stride);
 }
 
+bool mc_quant_is_fast(const mc_attr_quant *attr) {
+    return attr->fast && attr->transpose && attr->mode != MICA_QUANT_MXFP8;
+}
+
 bool mc_quant_set_fast(mc_quant_product *q) {
-    const mc_attr_quant *attr = q->p.call->attr;
-    if (!attr->fast || !q->transpose || attr->mode == MICA_QUANT_MXFP8) return false;
+    if (!mc_quant_is_fast(q->p.call->attr)) return false;
     mc_product *p = &q->p;
     int most = mk_most_code(q->w.mode, q->w.bits);
     p->form = (mc_form){.kind = MC_FORM_CODES, .group = q->w.group, .most = most};

@@ -20,10 +20,12 @@ static void run_columns(const mc_product *p, const mc_form *x, int64_t batch, in
     }
 }
 
+bool mc_quant_is_paired(const mk_kernels *kern, const mc_attr_quant *attr) {
+    return attr->fast && attr->transpose && attr->mode == MICA_QUANT_MXFP8 && kern->bf16_pairs;
+}
+
 bool mc_quant_set_paired(mc_quant_product *q) {
-    const mc_attr_quant *attr = q->p.call->attr;
-    if (!attr->fast || !q->transpose || attr->mode != MICA_QUANT_MXFP8 || !q->kern->bf16_pairs)
-        return false;
+    if (!mc_quant_is_paired(q->kern, q->p.call->attr)) return false;
     mc_product *p = &q->p;
     p->form = (mc_form){.kind = MC_FORM_BF16};
     p->tile = TILE;

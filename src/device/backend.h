@@ -66,6 +66,13 @@ typedef enum mc_joint {
     MC_JOINT_ANY    /* those that lie near each other */
 } mc_joint;
 
+/* How products are computed: what becomes of x (i8: codes and scales), and the instruction sets whose
+ * kernels multiply one row of it, and many. */
+typedef struct mc_way {
+    mica_dtype x;
+    const char *one_row, *many_rows;
+} mc_way;
+
 typedef struct mc_backend {
     const char *name;
 
@@ -81,6 +88,10 @@ typedef struct mc_backend {
     /* The kernel for an op over these layouts; NULL: none, use the decomposition. */
     mc_kernel (*find)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
                       int n_in, const mc_layout *out);
+
+    /* The way of MATMUL, QUANTIZED_MATMUL, or SDPA's queries with keys. w, the second operand, is of that
+     * dtype, its elements along k side by side, an even number of them. */
+    mc_way (*way)(const void *state, mc_op op, const void *attr, mica_dtype w);
 
     /* Which calls the op's kernel takes at once: calls [0, joint), MC_MOST_JOINT at most, none of which
      * reads what another of them writes. */
