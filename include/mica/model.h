@@ -128,8 +128,8 @@ typedef struct mica_model_info {
     const char *architecture;    /* config.json's model_type, "gemma3_text" */
     const char *dtype;           /* of the weights that are not quantised: "bf16" */
     const char *quantization;    /* "4 bit, groups of 32 (affine)", "none" */
-    mica_arithmetic arithmetic;  /* asked of the device for products with quantised weights, and
-                                    with bf16 ones; exact where there are neither */
+    mica_arithmetic arithmetic;  /* exact where its device makes products with none of the weights
+                                    fast, whatever was asked for: see mica_model_get_kernels */
     uint64_t parameters;         /* logical: a 4-bit weight counts as one */
     uint64_t weight_bytes;       /* in the files */
     int64_t layers;              /* decoder blocks */
@@ -150,6 +150,22 @@ typedef struct mica_model_info {
 
 /** What the model is; all zero for NULL. */
 MICA_API mica_model_info mica_model_get_info(const mica_model *model);
+
+/** What products with one kind of a model's matrices are computed with. Strings live as long as the
+ *  model. */
+typedef struct mica_model_kernels {
+    const char *matrix;         /* "4 bit, groups of 64 (affine)", "bf16" */
+    bool attention;             /* the matrices are keys, as sessions keep them; else weights */
+    mica_arithmetic arithmetic; /* exact where activations, or queries, stay f32 */
+    const char *activations;    /* what these become: "int8" (and scales), "bf16", "f32" */
+    const char *one_row;        /* instruction set whose kernels compute a token: decode */
+    const char *many_rows;      /* the same for many tokens at once: prefill */
+} mica_model_kernels;
+
+/** The i-th kind of matrices, and its kernels as the model's device has chosen them: those of the
+ *  weights in the order in which a token meets them, then attention's. An adapter's factors are not
+ *  listed: their products are exact. All zero past the end, and for NULL. */
+MICA_API mica_model_kernels mica_model_get_kernels(const mica_model *model, size_t i);
 
 /** Bytes that one session needs for its caches at `tokens` of context: none below 1, and above
  *  INT32_MAX, more than a position can be, what it needs at that. 0 for NULL. */

@@ -35,6 +35,8 @@ typedef struct mc_engine {
     /* `prompt` (tokenizer, stop ids) outlives the model. Called once, before any session. */
     void (*take_prompt)(void *model, const mc_prompt *prompt);
     void (*close)(void *model);
+    /* As mica_model_get_kernels. */
+    mica_model_kernels (*kernels)(const void *model, size_t i);
     uint64_t (*cache_bytes)(const void *model, int64_t tokens);
     /* The model as the session room sees it, for mica/tasks.h; NULL: it computes elsewhere. */
     const struct mc_session_model *(*local)(const void *model);

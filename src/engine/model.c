@@ -110,6 +110,10 @@ mica_model_info mica_model_get_info(const mica_model *model) {
     return model ? model->opened.info : (mica_model_info){0};
 }
 
+mica_model_kernels mica_model_get_kernels(const mica_model *model, size_t i) {
+    return model ? model->engine->kernels(model->opened.state, i) : (mica_model_kernels){0};
+}
+
 uint64_t mica_model_cache_bytes(const mica_model *model, int64_t tokens) {
     return model ? model->engine->cache_bytes(model->opened.state, tokens) : 0;
 }

@@ -1,6 +1,7 @@
 /* The native engine: mica's own model, session and device rooms. */
 #include "base/alloc.h"
 #include "engine/engine.h"
+#include "engine/kernels.h"
 #include "engine/model.h"
 #include "io/folder.h"
 #include "session/session_file.h"
@@ -14,6 +15,7 @@ typedef struct native {
     mc_lm *lm;
     mc_session_model shared; /* what sessions see */
     int64_t context;         /* tokens that a session may hold */
+    mc_buffer kernels;       /* mc_kernels_list */
 } native;
 
 static int64_t sliding_layers(const mc_decoder_spec *spec, int64_t *window) {
@@ -27,11 +29,6 @@ static int64_t sliding_layers(const mc_decoder_spec *spec, int64_t *window) {
     return count;
 }
 
-/* Whether a device may round what the weights meet. */
-static bool may_round(const mc_lm *lm) {
-    return strcmp(lm->quantization, "none") != 0 || lm->dtype == MICA_BF16;
-}
-
 static mica_model_info describe(const native *model) {
     const mc_decoder_spec *spec = &model->lm->spec;
     mica_model_info info = {
@@ -39,8 +36,7 @@ static mica_model_info describe(const native *model) {
         .architecture = *model->lm->model_type ? model->lm->model_type : spec->family,
         .dtype = mica_dtype_name(model->lm->dtype),
         .quantization = model->lm->quantization,
-        .arithmetic = model->lm->head.fast && may_round(model->lm) ? MICA_ARITHMETIC_FAST
-                                                                   : MICA_ARITHMETIC_EXACT,
+        .arithmetic = mc_kernels_arithmetic(&model->kernels),
         .parameters = model->lm->parameters,
         .weight_bytes = model->lm->weight_bytes,
         .layers = spec->n_layers,
@@ -61,6 +57,7 @@ static mica_model_info describe(const native *model) {
 
 static void close_model(void *state) {
     native *model = state;
+    mc_buffer_deinit(&model->kernels);
     mc_lm_close(&model->lm);
     mica_device_close(&model->own);
     mc_free(model);
@@ -108,6 +105,7 @@ static mica_status open_parts(native *model, const char *folder, const mica_mode
     mc_lm_set_arithmetic(model->lm, options->arithmetic);
     mc_lm_set_cache(model->lm, options->cache);
     if (options->adapter) MC_TRY(mc_lm_adapt(model->lm, options->adapter));
+    MC_TRY(mc_kernels_list(model->lm, device, &model->kernels));
     MC_TRY(note_layers(model, options, device));
     model->context = model->lm->spec.context;
     if (options->context_length && options->context_length < model->context)
@@ -162,6 +160,11 @@ static void take_prompt(void *state, const mc_prompt *prompt) {
     model->shared.tokenizer = prompt->tokenizer;
     model->shared.stop_ids = MC_BUFFER_AT(&prompt->stops, int32_t);
     model->shared.stop_count = MC_BUFFER_COUNT(&prompt->stops, int32_t);
+}
+
+static mica_model_kernels kernels(const void *state, size_t i) {
+    const native *model = state;
+    return mc_kernels_get(&model->kernels, i);
 }
 
 static uint64_t cache_bytes(const void *state, int64_t tokens) {
@@ -260,6 +263,7 @@ const mc_engine mc_engine_native = {
     .read_ahead = read_ahead,
     .take_prompt = take_prompt,
     .close = close_model,
+    .kernels = kernels,
     .cache_bytes = cache_bytes,
     .local = local,
     .session_open = session_open,
