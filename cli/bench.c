@@ -100,12 +100,32 @@ static int measure_row(const mica_model *model, mica_session *session, const ben
     return CLI_DONE;
 }
 
-/* What the weights' products are computed with: "fast avx512vnni: 4 bit, groups of 64 (affine)". */
-static void print_kernels(const mica_model_info *info, const mica_device_info *device) {
-    bool fast = info->arithmetic == MICA_ARITHMETIC_FAST;
-    bool dense = strcmp(info->quantization, "none") == 0;
-    printf("kernels %s %s: %s\n", fast ? "fast" : "exact", device->isa,
-           dense ? info->dtype : info->quantization);
+static const char *arithmetic_name(mica_arithmetic arithmetic) {
+    return arithmetic == MICA_ARITHMETIC_FAST ? "fast" : "exact";
+}
+
+/* What products are computed with, a line for each kind of matrices:
+ * "fast: 4 bit, groups of 64 (affine) by int8; one row avx512vnni, many amx". */
+static void print_kernels(const mica_model *model) {
+    mica_model_kernels k;
+    for (size_t i = 0; k = mica_model_get_kernels(model, i), k.matrix; i++)
+        printf("%-7s %s: %s%s by %s; one row %s, many %s\n", i == 0 ? "kernels" : "",
+               k.attention ? "attention" : arithmetic_name(k.arithmetic),
+               k.attention ? "caches of " : "", k.matrix, k.activations, k.one_row, k.many_rows);
+}
+
+static void print_kernels_json(const mica_model *model) {
+    mica_model_kernels k;
+    printf(",\n  \"kernels\": [");
+    for (size_t i = 0; k = mica_model_get_kernels(model, i), k.matrix; i++) {
+        printf("%s\n    {\"product\": \"%s\", \"matrix\": ", i == 0 ? "" : ",",
+               k.attention ? "attention" : "weights");
+        cli_print_json(k.matrix, stdout);
+        printf(", \"arithmetic\": \"%s\", \"activations\": \"%s\", \"one_row\": \"%s\""
+               ", \"many_rows\": \"%s\"}",
+               arithmetic_name(k.arithmetic), k.activations, k.one_row, k.many_rows);
+    }
+    printf("\n  ]");
 }
 
 static void print_head(const mica_model *model, const bench_values *values) {
@@ -122,17 +142,18 @@ static void print_head(const mica_model *model, const bench_values *values) {
         printf(",\n  \"isa\": ");
         cli_print_json(device.isa, stdout);
         printf(",\n  \"arithmetic\": \"%s\",\n  \"quantization\": ",
-               info.arithmetic == MICA_ARITHMETIC_FAST ? "fast" : "exact");
+               arithmetic_name(info.arithmetic));
         cli_print_json(info.quantization, stdout);
         printf(",\n  \"dtype\": ");
         cli_print_json(info.dtype, stdout);
+        print_kernels_json(model);
         printf(",\n  \"repeat\": %" PRId64 ",\n  \"results\": [", values->repeat);
         return;
     }
     printf("model   %s, %s parameters, %s\n", info.path, cli_format_count(info.parameters, count),
            cli_format_bytes(info.weight_bytes, bytes));
     printf("device  %s, %s, %s\n", device.name, device.description, device.isa);
-    print_kernels(&info, &device);
+    print_kernels(model);
     printf("median of %" PRId64 "\n\n", values->repeat);
     printf("%7s  %7s  %13s  %9s  %12s  %11s\n", "threads", "prompt", "prefill tok/s", "generated",
            "decode tok/s", "peak memory");

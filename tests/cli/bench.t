@@ -9,26 +9,37 @@ A row for each number of threads and size of prompt; what does not fit the conte
   $ sort -u err
   mica: left out: 4000 and 3 tokens do not fit the context of 2048
 
-It says what the weights' products are computed with.
+It says what products are computed with, whatever was asked for: no kernels of `ref` are fast with bf16.
 
-  $ mica bench model -p 4 -n 1 -t 1 -r 1 | sed -n '/^kernels/s/ [a-z0-9]*:/ ISA:/p'
-  > mica bench model -p 4 -n 1 -t 1 -r 1 --arithmetic exact | sed -n '/^kernels/s/ [a-z0-9]*:/ ISA:/p'
-  kernels fast ISA: 4 bit, groups of 32 (affine)
-  kernels exact ISA: 4 bit, groups of 32 (affine)
+  $ ln -s $ROOT/tests/fixtures/models/qwen3_tied bf16; export MICA_CPU=ref
+  > kernels() { mica bench -p 4 -n 1 -t 1 -r 1 "$@" | sed -n '/^kernels/,/^median/p' | grep -v median; }
+  > kernels model; kernels model --arithmetic exact --cache int8; kernels bf16
+  > mica bench bf16 -p 4 -n 1 -t 1 -r 1 --json | grep '^  "arithmetic'
+  kernels fast: 4 bit, groups of 32 (affine) by int8; one row ref, many ref
+          attention: caches of bf16 by f32; one row ref, many ref
+  kernels exact: 4 bit, groups of 32 (affine) by f32; one row ref, many ref
+          attention: caches of int8 by f32; one row ref, many ref
+  kernels exact: bf16 by f32; one row ref, many ref
+          attention: caches of bf16 by f32; one row ref, many ref
+    "arithmetic": "exact",
 
 The same as JSON.
 
-  $ mica bench model -p 4,16 -n 3 -t 1 -r 1 --json > out
-  > sed -E 's/(_rate|_bytes)": [0-9.]*/\1": N/g; s/("description"|"isa"): ".*"/\1: "..."/' out
+  $ MICA_CPU=ref mica bench model -p 4,16 -n 3 -t 1 -r 1 --json > out
+  > sed -E 's/(_rate|_bytes)": [0-9.]*/\1": N/g; s/("description"): ".*"/\1: "..."/' out
   {
     "mica": "0.1.0",
     "model": "model",
     "device": "cpu",
     "description": "...",
-    "isa": "...",
+    "isa": "ref",
     "arithmetic": "fast",
     "quantization": "4 bit, groups of 32 (affine)",
     "dtype": "bf16",
+    "kernels": [
+      {"product": "weights", "matrix": "4 bit, groups of 32 (affine)", "arithmetic": "fast", "activations": "int8", "one_row": "ref", "many_rows": "ref"},
+      {"product": "attention", "matrix": "bf16", "arithmetic": "exact", "activations": "f32", "one_row": "ref", "many_rows": "ref"}
+    ],
     "repeat": 1,
     "results": [
       {"threads": 1, "prompt_tokens": 4, "generated_tokens": 3, "prefill_rate": N, "decode_rate": N, "peak_bytes": N},
