@@ -19,7 +19,6 @@
 #define LANES MK_TILE
 #define STAGE 16           /* groups whose scales are turned over together */
 #define FETCHED_AHEAD 8192 /* bytes past the next 16 rows */
-#define SCALES_AHEAD 64    /* rows */
 
 /* Rows that lie so many bytes apart, or a multiple of that, have their lines in the same set of the first-level
  * cache, which loses a line before all of it has been read: rows are crowded. Many are, for that is 8,192 codes
@@ -30,10 +29,9 @@
 typedef struct lanes {
     const uint8_t *codes[LANES];
     int64_t row[LANES];
-    int64_t scales[LANES]; /* bytes from the first of all rows' scales (or biases) to a row's */
     bool crowded;
-    intptr_t next;       /* what is fetched meanwhile, in the order it lies in */
-    int64_t next_scales; /* the same, bytes from the first row's */
+    intptr_t next;        /* what is fetched meanwhile, in the order it lies in */
+    int64_t scales_ahead; /* bytes from a row's scales, of 16 bits, to those to fetch */
 } lanes;
 
 /* Scales and biases of some groups, f32. */
@@ -41,23 +39,16 @@ typedef struct stage {
     __m512 scales[STAGE], biases[STAGE];
 } stage;
 
-/* Bytes of a scale. */
-MK_INLINE int64_t scale_bytes(const mk_qrows *w) {
-    return w->mode == MK_AFFINE ? mk_type_bytes(w->type) : 1;
-}
-
 static inline lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
     lanes l;
-    const int64_t scales = w->scales_stride * scale_bytes(w);
     for (int64_t i = 0; i < LANES; i++) {
         l.row[i] = r + i < n ? r + i : n - 1;
         l.codes[i] = (const uint8_t *)(w->codes + l.row[i] * w->codes_stride);
-        l.scales[i] = l.row[i] * scales;
     }
     const int64_t bytes = LANES * w->codes_stride * 4;
     l.crowded = w->codes_stride * 4 % CROWDED == 0;
     l.next = (intptr_t)(w->codes + r * w->codes_stride) + bytes + FETCHED_AHEAD;
-    l.next_scales = (r + SCALES_AHEAD) * scales;
+    l.scales_ahead = 2 * 4 * LANES * w->scales_stride;
     mk_find_next_pages(l.next, bytes);
     return l;
 }
@@ -128,59 +119,77 @@ MK_INLINE void split_halves(mk_type type, __m512i words, __m512 *lower, __m512 *
     }
 }
 
-/* 16 bytes of each of 16 rows, zeros where only `bytes` of them are there. r[i]: rows i, 4 + i, 8 + i, 12 + i. */
-MK_INLINE void gather(const uint8_t *from, const lanes *l, int64_t bytes, __m512i r[4]) {
-    const int64_t *at = l->scales;
-    const __mmask16 there = mk_first(bytes);
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        __m256i lower, upper;
-        if (bytes >= 16) {
-            lower = _mm256_castsi128_si256(_mm_loadu_si128((const void *)(from + at[i])));
-            upper = _mm256_castsi128_si256(_mm_loadu_si128((const void *)(from + at[8 + i])));
-            lower = _mm256_inserti128_si256(lower,
-                                            _mm_loadu_si128((const void *)(from + at[4 + i])), 1);
-            upper = _mm256_inserti128_si256(upper,
-                                            _mm_loadu_si128((const void *)(from + at[12 + i])), 1);
-        } else {
-            lower = _mm256_castsi128_si256(_mm_maskz_loadu_epi8(there, from + at[i]));
-            upper = _mm256_castsi128_si256(_mm_maskz_loadu_epi8(there, from + at[8 + i]));
-            lower =
-                _mm256_inserti128_si256(lower, _mm_maskz_loadu_epi8(there, from + at[4 + i]), 1);
-            upper =
-                _mm256_inserti128_si256(upper, _mm_maskz_loadu_epi8(there, from + at[12 + i]), 1);
+#define FEW_GROUPS 4 /* 8 bytes of scales */
+
+/* The scales of at most FEW_GROUPS groups of a row, of 16 bits, then its biases. */
+MK_INLINE __m128i few_halves(const mk_qrows *w, const lanes *l, int row, int64_t g, int64_t count) {
+    int64_t at = l->row[row] * w->scales_stride + g;
+    __mmask8 mask = (__mmask8)mk_first(count);
+    return _mm_unpacklo_epi64(_mm_maskz_loadu_epi16(mask, (const uint16_t *)w->scales + at),
+                              _mm_maskz_loadu_epi16(mask, (const uint16_t *)w->biases + at));
+}
+
+/* The same for 16 rows: what is left of rows of, say, 18 groups, whose lines have been asked for. */
+MK_INLINE void stage_few_halves(const mk_qrows *w, const lanes *l, int64_t g, int64_t count,
+                                int part, __m512i *half, stage *st) {
+    __m512i r[4];
+    if (part < 4) {
+        for (int i = 0; i < 4; i++)
+            r[i] = _mm512_castsi128_si512(few_halves(w, l, part + 4 * i, g, count));
+        r[0] = _mm512_inserti32x4(r[0], _mm512_castsi512_si128(r[1]), 1);
+        r[2] = _mm512_inserti32x4(r[2], _mm512_castsi512_si128(r[3]), 1);
+        half[part] = _mm512_inserti64x4(r[0], _mm512_castsi512_si256(r[2]), 1);
+    } else if (part == 4) {
+        turn_rows(half, r);
+        for (int i = 0; i < 2; i++) {
+            split_halves(w->type, r[i], &st->scales[2 * i], &st->scales[2 * i + 1]);
+            split_halves(w->type, r[2 + i], &st->biases[2 * i], &st->biases[2 * i + 1]);
         }
-        r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(lower), upper, 1);
     }
 }
 
-/* 16 bits: 8 groups' scales, or biases, in two steps. */
+/* 16 bits: a row's scales of 16 groups, then its biases, as words of two groups. */
 MK_INLINE void stage_halves(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, int part,
                             __m512i *half, stage *st) {
-    const bool biases = part / 2 % 2 != 0;
-    const int first = part / 4 * 8;
-    if (first >= count) return;
-    if (part % 2 == 0) {
-        const uint8_t *from = biases ? w->biases : w->scales;
-        __m512i r[4];
-        gather(from + 2 * (g + first), l, 2 * (count - first), r);
-        turn_rows(r, half); /* words of two groups */
+    __m512i r[4];
+    if (g > 0 && count <= FEW_GROUPS) { /* the first ones ask for the next rows' lines as well */
+        stage_few_halves(w, l, g, count, part, half, st);
         return;
     }
-    __m512 *to = (biases ? st->biases : st->scales) + first;
-    for (int i = 0; i < 4; i++)
-        split_halves(w->type, half[i], &to[2 * i], &to[2 * i + 1]);
+    if (part < 4) {
+        for (int i = 0; i < 4; i++) {
+            int64_t at = l->row[4 * part + i] * w->scales_stride + g;
+            const uint16_t *scales = (const uint16_t *)w->scales + at;
+            const uint16_t *biases = (const uint16_t *)w->biases + at;
+            __mmask16 mask = mk_first(count);
+            __m256i scale = _mm256_maskz_loadu_epi16(mask, scales);
+            __m256i bias = _mm256_maskz_loadu_epi16(mask, biases);
+            mk_fetch((intptr_t)scales + l->scales_ahead);
+            mk_fetch((intptr_t)biases + l->scales_ahead);
+            r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(scale), bias, 1);
+        }
+        turn_rows(r, half + 4 * part);
+        return;
+    }
+    int c = part - 4;
+    turn_words(half, c, r);
+    for (int i = 0; i < 2; i++) {
+        int at = 2 * (4 * i + c);
+        split_halves(w->type, r[i], &st->scales[at], &st->scales[at + 1]);
+        split_halves(w->type, r[2 + i], &st->biases[at], &st->biases[at + 1]);
+    }
 }
 
 MK_INLINE void stage_floats(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, int part,
                             staging *on, stage *st) {
     for (int which = 0; which < 2; which++) {
-        const uint8_t *from = which == 0 ? w->scales : w->biases;
+        const float *from = which == 0 ? w->scales : w->biases;
         __m512 *to = which == 0 ? st->scales : st->biases;
         __m512i r[4];
-        for (int i = 0; part < 4 && i < 4; i++)
-            r[i] =
-                _mm512_maskz_loadu_epi32(mk_first(count), from + l->scales[4 * part + i] + 4 * g);
+        for (int i = 0; part < 4 && i < 4; i++) {
+            int64_t at = l->row[4 * part + i] * w->scales_stride + g;
+            r[i] = _mm512_maskz_loadu_epi32(mk_first(count), from + at);
+        }
         if (part < 4) {
             turn_rows(r, on->half[which] + 4 * part);
             continue;
@@ -209,28 +218,33 @@ MK_INLINE __m512 from_e4m3(__m512i v) {
     return _mm512_castsi512_ps(_mm512_mask_mov_epi32(bits, nan, _mm512_set1_epi32(0x7fc00000)));
 }
 
-/* Bytes: all groups' scales are turned over in the first step, four a step become numbers in the last ones. */
+/* Bytes of 16 groups of a row, zeros from `count` on. */
+MK_INLINE __m128i row_bytes(const mk_qrows *w, const lanes *l, int row, int64_t g, int64_t count) {
+    const uint8_t *from = (const uint8_t *)w->scales + l->row[row] * w->scales_stride + g;
+    mk_fetch((intptr_t)from + l->scales_ahead / 2);
+    return _mm_maskz_loadu_epi8(mk_first(count), from);
+}
+
+/* Rows 4 i + part of 16, i in the lanes of 16 bytes, then 4 groups a step: they are turned over as bytes. */
 MK_INLINE void stage_bytes(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, int part,
                            __m512i *half, stage *st) {
-    if (part == 0) {
-        __m512i r[4];
-        gather((const uint8_t *)w->scales + g, l, count, r);
-        __m512i lower = _mm512_unpacklo_epi8(r[0], r[1]), upper = _mm512_unpackhi_epi8(r[0], r[1]);
-        __m512i lower2 = _mm512_unpacklo_epi8(r[2], r[3]),
-                upper2 = _mm512_unpackhi_epi8(r[2], r[3]);
-        half[0] = _mm512_unpacklo_epi16(lower, lower2); /* a word: a group's of four rows */
-        half[1] = _mm512_unpackhi_epi16(lower, lower2);
-        half[2] = _mm512_unpacklo_epi16(upper, upper2);
-        half[3] = _mm512_unpackhi_epi16(upper, upper2);
+    if (part < 4) {
+        __m512i r = _mm512_castsi128_si512(row_bytes(w, l, part, g, count));
+        r = _mm512_inserti32x4(r, row_bytes(w, l, 4 + part, g, count), 1);
+        r = _mm512_inserti32x4(r, row_bytes(w, l, 8 + part, g, count), 2);
+        half[part] = _mm512_inserti32x4(r, row_bytes(w, l, 12 + part, g, count), 3);
         return;
     }
     int first = 4 * (part - 4);
-    if (first < 0 || first >= count) return;
-    const __m512i byte = _mm512_broadcast_i32x4(
-        _mm_setr_epi32((int)0x80808000, (int)0x80808001, (int)0x80808002, (int)0x80808003));
+    __m512i a =
+        first < 8 ? _mm512_unpacklo_epi8(half[0], half[1]) : _mm512_unpackhi_epi8(half[0], half[1]);
+    __m512i b =
+        first < 8 ? _mm512_unpacklo_epi8(half[2], half[3]) : _mm512_unpackhi_epi8(half[2], half[3]);
+    __m512i words = first % 8 == 0 ? _mm512_unpacklo_epi16(a, b) : _mm512_unpackhi_epi16(a, b);
+    const __m512i byte =
+        _mm512_set4_epi32((int)0x80808003, (int)0x80808002, (int)0x80808001, (int)0x80808000);
     for (int i = 0; i < 4; i++) {
-        __m512i r =
-            _mm512_shuffle_epi8(half[part - 4], _mm512_add_epi32(byte, _mm512_set1_epi32(4 * i)));
+        __m512i r = _mm512_shuffle_epi8(words, _mm512_add_epi32(byte, _mm512_set1_epi32(4 * i)));
         __m512 scale = w->mode == MK_NVFP4 ? from_e4m3(r) : from_e8m0(r);
         scale = _mm512_mul_ps(scale, _mm512_set1_ps(0.5f));
         st->scales[first + i] = scale;
@@ -241,12 +255,6 @@ MK_INLINE void stage_bytes(const mk_qrows *w, const lanes *l, int64_t g, int64_t
 /* One of the steps that bring `count` groups from g on into st. */
 static inline void stage_part(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, int part,
                               staging *on, stage *st) {
-    const int64_t item = scale_bytes(w), bytes = LANES * count * item;
-    const intptr_t next = l->next_scales + LANES * g * item;
-    for (int64_t line = 64 * part; line < bytes; line += 64 * PARTS) {
-        mk_fetch((intptr_t)w->scales + next + line);
-        if (w->mode == MK_AFFINE) mk_fetch((intptr_t)w->biases + next + line);
-    }
     if (w->mode != MK_AFFINE)
         stage_bytes(w, l, g, count, part, on->half[0], st);
     else if (w->type == MK_F32)
