@@ -26,6 +26,21 @@ In one arithmetic and in another: `fast` against `exact` on the default model's 
   mean KL         0.000000
   largest KL      0.000000
   same top token  100.00 %
+
+What is compared with has its default caches: f32 ones in `exact`, bf16 ones in `fast`.
+
+  $ head -4 answers > few
+  > none() { sed -n '/^compared/p; s/^largest KL *0.000000$/the same/p'; }
+  > mica eval --arithmetic exact --compare exact --cache int8 -f few | none
+  > mica eval --arithmetic exact --compare exact --cache f32 -f few | none
+  > mica eval --compare fast --cache int8 -f few | none
+  > mica eval --compare fast --cache bf16 -f few | none
+  compared with   exact, default caches
+  compared with   exact, default caches
+  the same
+  compared with   fast, default caches
+  compared with   fast, default caches
+  the same
   $ mica eval --compare exact --json "curl is" | sed 's/: [0-9][0-9.e-]*/: N/g'
   {"tokens": N, "arithmetic": "fast", "perplexity": N, "compared_with": "exact", "reference_perplexity": N, "mean_kl": N, "max_kl": N, "top_1_agreement": N}
 
