@@ -140,7 +140,10 @@ mica_model *cli_model_open(const char *path, const mica_model_options *options, 
     mica_status status = mica_model_open(path, &with_progress, &model);
     cli_progress_clear();
     if (status == MICA_OK) return model;
-    cli_fail_status(status);
+    if (status == MICA_ENOMEM && options->mlock)
+        cli_fail("%s", mica_last_error()); /* memory may be plenty: the text says what is not */
+    else
+        cli_fail_status(status);
     if (status == MICA_ENOENT && !cli_is_model(path))
         cli_hint("A model is a folder that holds config.json, tokenizer.json and *.safetensors.");
     return NULL;

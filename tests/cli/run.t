@@ -14,13 +14,16 @@ The default model answers as golden.json beside it records, wherever its name co
   curl is a command line tool for transferring data with URLs. It supports HTTP, HTTPS, FTP, SFTP, SCP, SMTP and many other protocols, with uploads, cookies, proxies, authentication and resumed transfers.
   2
 
-However the weights get into memory, the answer is the same. Whoever may lock none is told.
+However the weights get into memory, the answer is the same. Whoever may lock none is told so in one
+line: the sanitizers' mlock does nothing, and root is held to a limit by setpriv alone.
 
   $ mica run "What is curl?" -q -n 4 > a
   > mica run "What is curl?" -q -n 4 --no-mmap | cmp - a
   > mica run "What is curl?" -q -n 4 --prefetch | cmp - a
   > MICA_NO_MMAP=on mica run "What is curl?" -q -n 4 --prefetch | cmp - a
-  > mica run "What is curl?" -q -n 4 --mlock > b 2> error && cmp a b || grep -q "cannot be locked in memory" error
+  > less="setpriv --bounding-set -ipc_lock"; $less true 2> /dev/null || less=
+  > ulimit -l 4; $less mica run "What is curl?" -q -n 4 --mlock > b 2> error && diff a b ||
+  > sed '/^mica: .*: its [0-9]* bytes cannot be locked in memory: /d' error
 
 The prompt from standard input, as `-` and without a word; a model's folder alone is the model.
 
