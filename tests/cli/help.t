@@ -113,8 +113,9 @@ Each verb explains itself, in lines of 80 columns at most.
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
         --arithmetic fast|exact   fast: activations in 8 bits where weights are
-                                  quantised, in bf16 where these are bf16; exact:
-                                  in floats (default: fast)
+                                  quantised, in bf16 where these are bf16 and the
+                                  machine is faster for it; exact: in floats
+                                  (default: fast)
         --cache TYPE              keys and values are kept in f32, f16, bf16 or
                                   int8 (with a scale for each 32); auto: bf16 in
                                   fast arithmetic, else f32 (default: auto)
@@ -205,8 +206,9 @@ Each verb explains itself, in lines of 80 columns at most.
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
         --arithmetic fast|exact   fast: activations in 8 bits where weights are
-                                  quantised, in bf16 where these are bf16; exact:
-                                  in floats (default: fast)
+                                  quantised, in bf16 where these are bf16 and the
+                                  machine is faster for it; exact: in floats
+                                  (default: fast)
         --cache TYPE              keys and values are kept in f32, f16, bf16 or
                                   int8 (with a scale for each 32); auto: bf16 in
                                   fast arithmetic, else f32 (default: auto)
@@ -289,8 +291,9 @@ Each verb explains itself, in lines of 80 columns at most.
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
         --arithmetic fast|exact   fast: activations in 8 bits where weights are
-                                  quantised, in bf16 where these are bf16; exact:
-                                  in floats (default: fast)
+                                  quantised, in bf16 where these are bf16 and the
+                                  machine is faster for it; exact: in floats
+                                  (default: fast)
         --cache TYPE              keys and values are kept in f32, f16, bf16 or
                                   int8 (with a scale for each 32); auto: bf16 in
                                   fast arithmetic, else f32 (default: auto)
@@ -405,8 +408,9 @@ Each verb explains itself, in lines of 80 columns at most.
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
         --arithmetic fast|exact   fast: activations in 8 bits where weights are
-                                  quantised, in bf16 where these are bf16; exact:
-                                  in floats (default: fast)
+                                  quantised, in bf16 where these are bf16 and the
+                                  machine is faster for it; exact: in floats
+                                  (default: fast)
         --cache TYPE              keys and values are kept in f32, f16, bf16 or
                                   int8 (with a scale for each 32); auto: bf16 in
                                   fast arithmetic, else f32 (default: auto)
