@@ -1206,12 +1206,24 @@ static bool wanted(int isa, const char *only) {
     return mk_isa_has((mk_isa)isa);
 }
 
+/* Said where the one that is asked for cannot be checked. */
+static bool can_check(const char *only) {
+    bool known = false;
+    for (int isa = 0; isa < MK_ISA_COUNT; isa++) {
+        if (wanted(isa, only)) return true;
+        known = known || strcmp(only, mk_isa_name((mk_isa)isa)) == 0;
+    }
+    fprintf(stderr, "kcheck: %s %s\n",
+            known ? "this machine cannot run" : "there is no instruction set", only);
+    return false;
+}
+
 static int check_all(const char *only, bool loose) {
-    int failures = 0, columns = 0;
+    int failures = 0;
+    if (!can_check(only)) return EXIT_FAILURE;
     printf("%-14s", "kernel");
     for (int isa = 0; isa < MK_ISA_COUNT; isa++)
-        if (wanted(isa, only)) columns += printf(" %20s", mk_isa_name((mk_isa)isa));
-    if (columns == 0) failures++; /* no such instruction set here */
+        if (wanted(isa, only)) printf(" %20s", mk_isa_name((mk_isa)isa));
     printf("   (error / bound, cases)\n");
     for (int i = 0; i < COUNT(checks); i++) {
         printf("%-14s", checks[i].name);
