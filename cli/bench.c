@@ -1,4 +1,5 @@
 /* mica bench: prefill and decode rates. */
+#define _POSIX_C_SOURCE 200809L
 #include "interrupt.h"
 #include "model.h"
 #include "report.h"
@@ -114,40 +115,42 @@ static void print_kernels(const mica_model *model) {
                k.attention ? "caches of " : "", k.matrix, k.activations, k.one_row, k.many_rows);
 }
 
-static void print_kernels_json(const mica_model *model) {
+static void print_kernels_json(const mica_model *model, FILE *json) {
     mica_model_kernels k;
-    printf(",\n  \"kernels\": [");
+    fprintf(json, ",\n  \"kernels\": [");
     for (size_t i = 0; k = mica_model_get_kernels(model, i), k.matrix; i++) {
-        printf("%s\n    {\"product\": \"%s\", \"matrix\": ", i == 0 ? "" : ",",
-               k.attention ? "attention" : "weights");
-        cli_print_json(k.matrix, stdout);
-        printf(", \"arithmetic\": \"%s\", \"activations\": \"%s\", \"one_row\": \"%s\""
-               ", \"many_rows\": \"%s\"}",
-               arithmetic_name(k.arithmetic), k.activations, k.one_row, k.many_rows);
+        fprintf(json, "%s\n    {\"product\": \"%s\", \"matrix\": ", i == 0 ? "" : ",",
+                k.attention ? "attention" : "weights");
+        cli_print_json(k.matrix, json);
+        fprintf(json,
+                ", \"arithmetic\": \"%s\", \"activations\": \"%s\", \"one_row\": \"%s\""
+                ", \"many_rows\": \"%s\"}",
+                arithmetic_name(k.arithmetic), k.activations, k.one_row, k.many_rows);
     }
-    printf("\n  ]");
+    fprintf(json, "\n  ]");
 }
 
-static void print_head(const mica_model *model, const bench_values *values) {
+/* json: where JSON goes; NULL: a table is printed. */
+static void print_head(const mica_model *model, const bench_values *values, FILE *json) {
     mica_model_info info = mica_model_get_info(model);
     mica_device_info device = mica_device_get_info(mica_model_device(model));
     char count[CLI_NUMBER], bytes[CLI_NUMBER];
-    if (values->json) {
-        printf("{\n  \"mica\": \"%s\",\n  \"model\": ", mica_version());
-        cli_print_json(info.path, stdout);
-        printf(",\n  \"device\": ");
-        cli_print_json(device.name, stdout);
-        printf(",\n  \"description\": ");
-        cli_print_json(device.description, stdout);
-        printf(",\n  \"isa\": ");
-        cli_print_json(device.isa, stdout);
-        printf(",\n  \"arithmetic\": \"%s\",\n  \"quantization\": ",
-               arithmetic_name(info.arithmetic));
-        cli_print_json(info.quantization, stdout);
-        printf(",\n  \"dtype\": ");
-        cli_print_json(info.dtype, stdout);
-        print_kernels_json(model);
-        printf(",\n  \"repeat\": %" PRId64 ",\n  \"results\": [", values->repeat);
+    if (json) {
+        fprintf(json, "{\n  \"mica\": \"%s\",\n  \"model\": ", mica_version());
+        cli_print_json(info.path, json);
+        fprintf(json, ",\n  \"device\": ");
+        cli_print_json(device.name, json);
+        fprintf(json, ",\n  \"description\": ");
+        cli_print_json(device.description, json);
+        fprintf(json, ",\n  \"isa\": ");
+        cli_print_json(device.isa, json);
+        fprintf(json, ",\n  \"arithmetic\": \"%s\",\n  \"quantization\": ",
+                arithmetic_name(info.arithmetic));
+        cli_print_json(info.quantization, json);
+        fprintf(json, ",\n  \"dtype\": ");
+        cli_print_json(info.dtype, json);
+        print_kernels_json(model, json);
+        fprintf(json, ",\n  \"repeat\": %" PRId64 ",\n  \"results\": [", values->repeat);
         return;
     }
     printf("model   %s, %s parameters, %s\n", info.path, cli_format_count(info.parameters, count),
@@ -159,14 +162,15 @@ static void print_head(const mica_model *model, const bench_values *values) {
            "decode tok/s", "peak memory");
 }
 
-static void print_row(const row *r, bool json, bool first) {
+static void print_row(const row *r, FILE *json, bool first) {
     char bytes[CLI_NUMBER];
     if (json)
-        printf("%s\n    {\"threads\": %d, \"prompt_tokens\": %" PRId64
-               ", \"generated_tokens\": %" PRId64 ", \"prefill_rate\": %.2f"
-               ", \"decode_rate\": %.2f, \"peak_bytes\": %" PRIu64 "}",
-               first ? "" : ",", r->threads, r->prompt, r->generated, r->prefill_rate,
-               r->decode_rate, r->peak_bytes);
+        fprintf(json,
+                "%s\n    {\"threads\": %d, \"prompt_tokens\": %" PRId64
+                ", \"generated_tokens\": %" PRId64 ", \"prefill_rate\": %.2f"
+                ", \"decode_rate\": %.2f, \"peak_bytes\": %" PRIu64 "}",
+                first ? "" : ",", r->threads, r->prompt, r->generated, r->prefill_rate,
+                r->decode_rate, r->peak_bytes);
     else
         printf("%7d  %7" PRId64 "  %13.1f  %9" PRId64 "  %12.1f  %11s\n", r->threads, r->prompt,
                r->prefill_rate, r->generated, r->decode_rate,
@@ -174,14 +178,15 @@ static void print_row(const row *r, bool json, bool first) {
 }
 
 /* All rows of one number of threads. *rows counts those printed so far. */
-static int bench_threads(const char *path, int threads, const bench_values *values, size_t *rows) {
+static int bench_threads(const char *path, int threads, const bench_values *values, FILE *json,
+                         size_t *rows) {
     mica_session *session = NULL;
     mica_model_options options = cli_model_get_options(&values->model);
     options.threads = threads;
     mica_model *model = cli_model_open(path, &options, values->json);
     int code = CLI_DONE;
     if (!model) return CLI_FAILED;
-    if (*rows == 0) print_head(model, values);
+    if (*rows == 0) print_head(model, values, json);
     mica_status status = mica_session_open(model, NULL, &session);
     if (status != MICA_OK) code = cli_fail_status(status);
 
@@ -198,7 +203,7 @@ static int bench_threads(const char *path, int threads, const bench_values *valu
         }
         code = measure_row(model, session, values, prompt, &r);
         if (code == CLI_DONE) {
-            print_row(&r, values->json, *rows == 0);
+            print_row(&r, json, *rows == 0);
             ++*rows;
             code = cli_flush() ? CLI_DONE : CLI_FAILED;
         }
@@ -208,17 +213,35 @@ static int bench_threads(const char *path, int threads, const bench_values *valu
     return code;
 }
 
+static int bench(const char *path, const bench_values *values, FILE *json) {
+    int code = CLI_DONE;
+    size_t rows = 0;
+    for (size_t i = 0; code == CLI_DONE && i < values->threads.count; i++)
+        code = bench_threads(path, (int)values->threads.values[i], values, json, &rows);
+    return code == CLI_DONE && rows == 0 ? cli_fail("nothing was measured") : code;
+}
+
+/* Whole, or nothing where a run fails. */
+static int bench_json(const char *path, const bench_values *values) {
+    char *text = NULL;
+    size_t len = 0;
+    FILE *json = open_memstream(&text, &len);
+    if (!json) return cli_fail("out of memory");
+    int code = bench(path, values, json);
+    fputs("\n  ]\n}\n", json);
+    if (fclose(json) != 0 && code == CLI_DONE) code = cli_fail("out of memory");
+    if (code == CLI_DONE) fwrite(text, 1, len, stdout);
+    free(text);
+    return code;
+}
+
 static int run(const void *verb_values, char **args, int count) {
     const bench_values *values = verb_values;
     int code = CLI_DONE;
-    size_t rows = 0;
     const char *path =
         cli_model_find(values->model.model, count > 0 ? args[0] : NULL, "bench", &code);
     if (!path) return code;
-    for (size_t i = 0; code == CLI_DONE && i < values->threads.count; i++)
-        code = bench_threads(path, (int)values->threads.values[i], values, &rows);
-    if (code == CLI_DONE && values->json) puts("\n  ]\n}");
-    return code == CLI_DONE && rows == 0 ? cli_fail("nothing was measured") : code;
+    return values->json ? bench_json(path, values) : bench(path, values, NULL);
 }
 
 static const cli_option bench_options[] = {
