@@ -50,7 +50,7 @@ typedef struct attention {
     bool pairs;           /* weights in bf16 by values in bf16; so q by k, but for q8_direct */
     int64_t q8_bytes;     /* of a row, where keys and values are rows of 8 bits; else 0 */
     bool q8_direct;       /* such keys are multiplied by q in such rows */
-    int64_t q_floats;     /* of a row of q in scratch */
+    int64_t q_floats;     /* of a row of q in scratch, whatever that holds */
     int64_t unit_queries; /* of a block */
     int64_t query_blocks, blocks; /* blocks: of all batch rows and kv heads */
     int64_t span;                 /* the most keys that a block can see */
@@ -179,7 +179,7 @@ static void load_queries(const block *b) {
         if (at->q8_direct)
             at->kern->narrow_q8(at->d, row, (uint8_t *)to);
         else
-            at->kern->narrow_bf16(at->d, row, (uint16_t *)b->q + r * at->d);
+            at->kern->narrow_bf16(at->d, row, (uint16_t *)to);
     }
 }
 
@@ -300,7 +300,7 @@ static void add_values(const block *b, const piece *p) {
 static block rows_of(const block *b, int64_t row, int64_t rows) {
     block part = *b;
     part.rows = rows;
-    part.q += row * (b->at->pairs && !b->at->q8_direct ? b->at->d / 2 : b->at->q_floats);
+    part.q += row * b->at->q_floats;
     part.scores += row * b->stride;
     part.y += row * b->at->dv;
     return part;
@@ -615,13 +615,13 @@ static void choose_blocks(attention *at, int64_t batch, int64_t enough, int call
     int64_t kv_rows = batch * at->kv_heads, span = span_of(at, ROWS);
     int64_t queries = mc_min(at->lq, ROWS / at->group);
     while (calls * kv_rows * ((at->lq - 1) / (queries < 1 ? 1 : queries) + 1) < enough &&
-           queries * at->group > FEW_ROWS)
+           queries > 1 && queries * at->group > FEW_ROWS)
         queries = (queries + 1) / 2;
     queries = mc_min(queries, SCORE_FLOATS / (at->group * (span < 1 ? 1 : span)));
     at->unit_queries = queries < 1 ? 1 : queries;
     at->query_blocks = (at->lq - 1) / at->unit_queries + 1;
     at->blocks = kv_rows * at->query_blocks;
-    at->q_floats = at->q8_direct ? at->q8_bytes / 4 : at->d;
+    at->q_floats = at->q8_direct ? at->q8_bytes / 4 : at->pairs ? at->d / 2 : at->d;
     at->span = span_of(at, at->unit_queries);
     at->weights = at->group * at->unit_queries * most_seen(at, batch);
     at->work = at->weights * at->d;
@@ -652,7 +652,8 @@ static bool takes_q8(const attention *at) {
  * of 8 bits that become it. */
 static bool takes_pairs(const attention *at) {
     const mc_layout *k = at->call->in[K].layout, *v = at->call->in[V].layout;
-    if (!at->kern->bf16_pairs || at->q8_direct) return at->kern->bf16_pairs;
+    if (!at->kern->bf16_pairs) return false;
+    if (at->q8_direct) return true;
     return k->dtype == MICA_BF16 && v->dtype == MICA_BF16 && k->strides[3] == 1 &&
            (v->strides[3] == 1 || at->dv == 1) && at->d > 0 && at->d % 2 == 0 && at->lk > 0;
 }

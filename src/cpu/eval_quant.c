@@ -51,13 +51,9 @@ static void columns_nn(const mc_product *p, const mc_form *x, int64_t batch, int
                        int64_t count, void *scratch, float *y, int64_t y_stride) {
     const mc_quant_product *q = mc_quant_of(p);
     mk_qrows part = mc_quant_weights(q, batch, 0);
-    const float *floats = x->floats + batch * p->m * x->stride;
-    int64_t scale_bytes = part.mode == MK_AFFINE ? mk_type_bytes(part.type) : 1;
+    part = mk_qrows_further(part, first * part.bits / 32, first / part.group);
     part.k = count;
-    part.codes += first * part.bits / 32;
-    part.scales = (const char *)part.scales + first / part.group * scale_bytes;
-    if (part.biases != NULL)
-        part.biases = (const char *)part.biases + first / part.group * scale_bytes;
+    const float *floats = x->floats + batch * p->m * x->stride;
     for (int64_t i = 0; i < p->m; i++)
         memset(y + i * y_stride, 0, (size_t)count * sizeof *y);
     for (int64_t l = 0; l < p->k; l += NN_DEPTH) {
@@ -136,13 +132,9 @@ static void unpack_rows(void *context, int64_t begin, int64_t end, int worker) {
     const mk_kernels *kern = mc_cpu_of(u->call)->kern;
     const mc_operand *out = &u->call->out;
     const mc_layout *codes = u->call->in[0].layout, *scales = u->call->in[1].layout;
-    int64_t scale_bytes = u->w.mode == MK_AFFINE ? mk_type_bytes(u->w.type) : 1;
     for (int64_t r = begin; r < end; r++) {
-        mk_qrows row = u->w;
-        int64_t scale = mc_row_offset(scales, scales->ndim - 1, r) * scale_bytes;
-        row.codes += mc_row_offset(codes, codes->ndim - 1, r);
-        row.scales = (const char *)row.scales + scale;
-        if (row.biases != NULL) row.biases = (const char *)row.biases + scale;
+        mk_qrows row = mk_qrows_further(u->w, mc_row_offset(codes, codes->ndim - 1, r),
+                                        mc_row_offset(scales, scales->ndim - 1, r));
         if (out->layout->dtype == MICA_F32) {
             kern->unpack(&row, 1, (float *)out->data + r * row.k);
             continue;

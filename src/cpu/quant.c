@@ -3,12 +3,8 @@
 #include "cpu/rows.h"
 
 mk_qrows mc_quant_weights(const mc_quant_product *q, int64_t batch, int64_t first) {
-    mk_qrows w = q->w;
-    int64_t scale = mc_row_offset(&q->scales, q->scales.ndim - 2, batch);
-    int64_t bytes = w.mode == MK_AFFINE ? mk_type_bytes(w.type) : 1;
-    w.codes += mc_row_offset(&q->codes, q->codes.ndim - 2, batch);
-    w.scales = (const char *)w.scales + scale * bytes;
-    if (w.biases != NULL) w.biases = (const char *)w.biases + scale * bytes;
+    mk_qrows w = mk_qrows_further(q->w, mc_row_offset(&q->codes, q->codes.ndim - 2, batch),
+                                  mc_row_offset(&q->scales, q->scales.ndim - 2, batch));
     return mk_qrows_at(&w, first);
 }
 

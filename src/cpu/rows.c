@@ -3,12 +3,7 @@
 #include <string.h>
 
 int64_t mc_row_offset(const mc_layout *l, int n_axes, int64_t index) {
-    int64_t offset = 0;
-    for (int axis = n_axes - 1; axis >= 0 && index > 0; axis--) {
-        offset += index % l->shape[axis] * l->strides[axis];
-        index /= l->shape[axis];
-    }
-    return offset;
+    return mc_row_walk_begin(l, n_axes, index).offset;
 }
 
 mc_row_walk mc_row_walk_begin(const mc_layout *l, int n_axes, int64_t index) {

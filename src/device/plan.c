@@ -162,8 +162,8 @@ static void move_step(builder *b, uint32_t from, uint32_t to) {
 /* How many steps of [i, last] run together with step i over its first operand; they follow it. */
 static uint32_t join_readers(builder *b, uint32_t i) {
     const mc_plan *p = b->plan;
-    uint32_t last = p->roots[p->values[p->steps[i].in[0]].root].last, joint = 1;
-    for (uint32_t j = i + 1; j <= last && joint < MC_MOST_JOINT; j++)
+    uint32_t joint = 1;
+    for (uint32_t j = i + 1; j < p->n_steps && joint < MC_MOST_JOINT; j++)
         if (may_join(b, i, j)) move_step(b, j, i + joint++);
     return joint;
 }
@@ -530,7 +530,6 @@ static mica_status build(builder *b, const mc_trace *trace) {
     MC_TRY(mc_lower_ops(b->device, trace, &p->graph, targets));
     MC_TRY(mc_trace_make(&b->trace, &b->arena, p->graph, targets, trace->n_targets));
     MC_TRY(add_nodes(b));
-    find_last_uses(b);
     join_steps(b);
     chain_steps(b);
     find_last_uses(b);

@@ -26,7 +26,8 @@ void mc_batch_deinit(mc_batch *batch) {
 }
 
 mica_status mc_batch_reserve(mc_batch *batch, mc_session *session) {
-    mica_status status = mc_cache_reserve(&session->cache, batch->scopes[batch->turn], 1, 1);
+    (void)batch;
+    mica_status status = mc_cache_reserve(&session->cache, session->scopes[0], 1, 1);
     if (status != MICA_OK) mc_session_reset(session);
     return status;
 }

@@ -248,6 +248,30 @@ static void a_long_row_is_split(void **state) {
     }
 }
 
+/* Many heads of q over one of k and v: as many as a block has rows, fewer, more; each with the bits that it has
+ * where keys and values are repeated for it. */
+static void many_heads_of_one_key(void **state) {
+    (void)state;
+    const int64_t heads[] = {24, 25, 32, 96, 97};
+    const mica_sdpa_options options = {.causal = true};
+    for (int h = 0; h < 10; h++) {
+        int64_t n = heads[h / 2], lq = h % 2 == 0 ? 1 : 3;
+        for (int threads = 1; threads <= 4; threads += 3) {
+            bench b = bench_open_with(&(mica_device_options){.threads = threads});
+            mica_array q = noise(b.s, 1, MICA_F32, SHAPE(1, n, lq, 8));
+            mica_array k = noise(b.s, 2, MICA_F32, SHAPE(1, 1, 70, 8));
+            mica_array v = noise(b.s, 3, MICA_F32, SHAPE(1, 1, 70, 8));
+            float *got = floats_of(b.s, mica_sdpa(b.s, q, k, v, &options));
+            k = mica_broadcast_to(b.s, k, SHAPE(1, n, 70, 8));
+            v = mica_broadcast_to(b.s, v, SHAPE(1, n, 70, 8));
+            float *want = floats_of(b.s, mica_sdpa(b.s, q, k, v, &options));
+            assert_memory_equal(got, want, (size_t)(n * lq * 8) * sizeof *got);
+            free(got), free(want);
+            bench_close(&b);
+        }
+    }
+}
+
 /* The memory that a window takes goes by what it sees. */
 static void a_window_needs_little_memory(void **state) {
     (void)state;
@@ -339,15 +363,11 @@ static void wrong_operands(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_option),
-        cmocka_unit_test(nothing_seen_is_zero),
-        cmocka_unit_test(bits_of_a_query),
-        cmocka_unit_test(bits_of_threads),
-        cmocka_unit_test(bits_of_joint_queries),
-        cmocka_unit_test(a_long_row_is_split),
-        cmocka_unit_test(a_window_needs_little_memory),
-        cmocka_unit_test(scattered_bytes),
-        cmocka_unit_test(many_keys),
+        cmocka_unit_test(every_option),          cmocka_unit_test(nothing_seen_is_zero),
+        cmocka_unit_test(bits_of_a_query),       cmocka_unit_test(bits_of_threads),
+        cmocka_unit_test(bits_of_joint_queries), cmocka_unit_test(a_long_row_is_split),
+        cmocka_unit_test(many_heads_of_one_key), cmocka_unit_test(a_window_needs_little_memory),
+        cmocka_unit_test(scattered_bytes),       cmocka_unit_test(many_keys),
         cmocka_unit_test(wrong_operands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

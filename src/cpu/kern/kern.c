@@ -43,11 +43,14 @@ void mk_kernels_fill(mk_kernels *kernels, mk_isa isa) {
         if (isas[i].has()) overlay(kernels, &isas[i]);
 }
 
+mk_qrows mk_qrows_further(mk_qrows w, int64_t codes, int64_t scales) {
+    int64_t bytes = scales * (w.mode == MK_AFFINE ? mk_type_bytes(w.type) : 1);
+    w.codes += codes;
+    w.scales = (const char *)w.scales + bytes;
+    if (w.biases != NULL) w.biases = (const char *)w.biases + bytes;
+    return w;
+}
+
 mk_qrows mk_qrows_at(const mk_qrows *w, int64_t r) {
-    int64_t scale_bytes = w->mode == MK_AFFINE ? mk_type_bytes(w->type) : 1;
-    mk_qrows at = *w;
-    at.codes += r * w->codes_stride;
-    at.scales = (const char *)w->scales + r * w->scales_stride * scale_bytes;
-    if (w->biases != NULL) at.biases = (const char *)w->biases + r * w->scales_stride * scale_bytes;
-    return at;
+    return mk_qrows_further(*w, r * w->codes_stride, r * w->scales_stride);
 }

@@ -114,6 +114,8 @@ void mk_kernels_fill(mk_kernels *kernels, mk_isa isa);
 /* "AMD EPYC 9B14": what the processor calls itself; text always ends with NUL. */
 void mk_cpu_name(char text[64]);
 
+/* The same rows, so many words and scales further on. */
+mk_qrows mk_qrows_further(mk_qrows w, int64_t codes, int64_t scales);
 /* Row r of rows that start at w. */
 mk_qrows mk_qrows_at(const mk_qrows *w, int64_t r);
 /* Rows a block, at most `most`, so that m > 0 rows are few blocks of like size. */
