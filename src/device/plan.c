@@ -138,7 +138,7 @@ static mica_status add_nodes(builder *b) {
 
 /* ---- joint steps ---- */
 
-/* Whether step j may run together with step i, before those between: the same kernel over the same
+/* Whether step j may run together with step i, before those between: the same op over the same
  * first operand, and no operand that is made by step i or later. */
 static bool may_join(const builder *b, uint32_t i, uint32_t j) {
     const mc_plan *p = b->plan;
@@ -159,7 +159,7 @@ static void move_step(builder *b, uint32_t from, uint32_t to) {
         b->made[p->values[p->steps[i].out].root] = i + 1;
 }
 
-/* How many steps of [i, last] run together with step i over its first operand; they follow it. */
+/* How many steps from i on run together with step i over its first operand; they follow it. */
 static uint32_t join_readers(builder *b, uint32_t i) {
     const mc_plan *p = b->plan;
     uint32_t joint = 1;
@@ -404,7 +404,8 @@ static bool span_keeps_rows(const builder *b, uint32_t i, const mc_root *root, i
         j--;
     for (uint32_t end = j + p->steps[j].span; j < end; j++) {
         const mc_step *step = &p->steps[j];
-        for (uint32_t k = 0; j != i && k <= step->n_in; k++) {
+        if (j == i) continue;
+        for (uint32_t k = 0; k <= step->n_in; k++) {
             bool result = k == step->n_in;
             uint32_t value = result ? step->out : step->in[k];
             int64_t at;

@@ -119,6 +119,17 @@ static void dense_products_run_together(void **state) {
     expect_runs(f, &y, 1, (uint32_t[]){2, 2, 1, 0});
 }
 
+/* Also one that an earlier joint has moved behind what was its operand's last reader. */
+static void the_last_product_of_two_xs_runs_with_the_others(void **state) {
+    const fixture *f = *state;
+    mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32);
+    assert_int_equal(mica_eval(f->s, x), MICA_OK);
+    mica_array q = product(f, x), y = mica_sin(f->s, q);
+    mica_array a = product(f, y), b = product(f, y), k = product(f, x);
+    /* q k; the sine and both products of it */
+    expect_runs(f, (mica_array[]){a, b, k}, 3, (uint32_t[]){2, 3, 0});
+}
+
 static void products_that_wait_for_others_do_not(void **state) {
     const fixture *f = *state;
     mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32);
@@ -308,6 +319,7 @@ static void a_backend_without_chains_has_none(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_DEVICE(products_of_one_x_run_together),
+        WITH_DEVICE(the_last_product_of_two_xs_runs_with_the_others),
         WITH_DEVICE(dense_products_run_together),
         WITH_DEVICE(products_that_wait_for_others_do_not),
         WITH_DEVICE(no_more_than_a_kernel_takes),
