@@ -25,8 +25,7 @@ void mc_batch_deinit(mc_batch *batch) {
     mc_buffer_deinit(&batch->logits);
 }
 
-mica_status mc_batch_reserve(mc_batch *batch, mc_session *session) {
-    (void)batch;
+mica_status mc_batch_reserve(mc_session *session) {
     mica_status status = mc_cache_reserve(&session->cache, session->scopes[0], 1, 1);
     if (status != MICA_OK) mc_session_reset(session);
     return status;
@@ -336,7 +335,7 @@ static void prepare(work *w, turn *t) {
         if (slot->stream && cancelled) mc_stream_cancel(slot->stream);
         bool lives = slot->stream && pull(w, slot, &id);
         if (!lives && !enter(w, slot, &id)) continue;
-        mica_status status = mc_batch_reserve(&w->batch, slot->session);
+        mica_status status = mc_batch_reserve(slot->session);
         if (status != MICA_OK) {
             leave(w, slot, status, MICA_FINISH_ERROR);
             continue;

@@ -34,8 +34,9 @@ typedef struct mc_batch {
 mica_status mc_batch_init(mc_batch *batch, const mc_session_model *model);
 void mc_batch_deinit(mc_batch *batch);
 
-/* Makes room for the next token of a session. errors  MICA_ENOMEM: this one is empty then */
-mica_status mc_batch_reserve(mc_batch *batch, mc_session *session);
+/* Makes room for the next token of a session, in a scope of its own: a batch's errors are all sessions'.
+ * errors  MICA_ENOMEM: this one is empty then */
+mica_status mc_batch_reserve(mc_session *session);
 
 /* Computes a token of each of n sessions that have room for it, 1 <= n <= MC_MOST_ROWS: what
  * mc_session_feed would. Their next mc_session_feed gives its logits and computes nothing. Every

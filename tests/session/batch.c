@@ -117,7 +117,7 @@ static void check_logits_within(const model_fixture *f, double tolerance) {
         if (lengths[i] > 1)
             assert_int_equal(mc_session_feed(sessions[i], ids + i * width, lengths[i] - 1, NULL),
                              MICA_OK);
-        assert_int_equal(mc_batch_reserve(&b, sessions[i]), MICA_OK);
+        assert_int_equal(mc_batch_reserve(sessions[i]), MICA_OK);
     }
     if (mc_batch_feed(&b, sessions, last, rows) != MICA_OK) fail_msg("%s", mica_last_error());
     for (size_t i = 0; i < rows; i++) {
@@ -177,7 +177,7 @@ static bool turn(trio *t, const size_t *rows, size_t n) {
     for (size_t i = 0; i < n; i++) {
         sessions[i] = t->together[rows[i]];
         ids[i] = token_of(t, rows[i], t->count[rows[i]]);
-        assert_int_equal(mc_batch_reserve(&t->b, sessions[i]), MICA_OK);
+        assert_int_equal(mc_batch_reserve(sessions[i]), MICA_OK);
     }
     uint64_t before = plans->hits + plans->misses;
     if (mc_batch_feed(&t->b, sessions, ids, n) != MICA_OK) fail_msg("%s", mica_last_error());
@@ -402,6 +402,48 @@ static void test_no_room_for_one(void **state) {
     fixture_close(&r.f);
 }
 
+/* Allocation n of making room for one session fails, if there are as many: the turn of another is not disturbed.
+ * Whether there were as many. */
+static bool fail_one(const room *r, uint64_t n) {
+    enum { FULL = 256 }; /* entries of a cache's first buffers */
+    int32_t ids[FULL + 1];
+    mc_session *well, *ill;
+    mc_batch b;
+    for (int i = 0; i <= FULL; i++)
+        ids[i] = 1 + i % 20;
+    assert_int_equal(mc_batch_init(&b, &r->model), MICA_OK);
+    assert_int_equal(mc_session_open(&r->model, 0, &well), MICA_OK);
+    assert_int_equal(mc_session_open(&r->model, 0, &ill), MICA_OK);
+    assert_int_equal(mc_session_feed(well, ids, FULL, NULL), MICA_OK);
+    assert_int_equal(mc_session_feed(ill, ids, FULL, NULL), MICA_OK);
+    assert_int_equal(mc_batch_reserve(well), MICA_OK);
+    while (mc_scope_count(b.scopes[b.turn]) % 256 !=
+           0) /* as after some turns: its nodes' block is full */
+        mica_i32(b.scopes[b.turn], 0);
+    mc_alloc_fail_at(n);
+    mica_status status = mc_batch_reserve(ill);
+    mc_alloc_fail_at(0);
+    if (status != MICA_OK) assert_int_equal(mc_session_count(ill), 0);
+    if (mc_batch_feed(&b, &well, &ids[FULL], 1) != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_int_equal(mc_session_feed(well, &ids[FULL], 1, NULL), MICA_OK);
+    assert_int_equal(mc_session_count(well), FULL + 1);
+    mc_session_close(&well);
+    mc_session_close(&ill);
+    mc_batch_deinit(&b);
+    return status != MICA_OK;
+}
+
+static void test_no_memory_for_one(void **state) {
+    (void)state;
+    room r;
+    open_room(&r);
+    uint64_t n = 1;
+    while (fail_one(&r, n))
+        n++;
+    assert_true(n > 10);
+    fixture_close(&r.f);
+}
+
 /* ---- cancelling ---- */
 
 static void expect_cancelled(const mica_batch_results *results) {
@@ -533,6 +575,7 @@ int main(void) {
         cmocka_unit_test(test_own_options),
         cmocka_unit_test(test_failures_disturb_nobody),
         cmocka_unit_test(test_no_room_for_one),
+        cmocka_unit_test(test_no_memory_for_one),
         cmocka_unit_test(test_cancelled),
         cmocka_unit_test(test_cancelled_from_a_thread),
         cmocka_unit_test(test_no_memory),
