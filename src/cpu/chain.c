@@ -121,7 +121,8 @@ static double worth(const mc_chain *chain) {
  * about what is worth a thread. */
 static bool is_coarse(const mc_chain *chain, int64_t rows) {
     const mc_cpu *cpu = mc_cpu_of(chain->call);
-    if (rows < cpu->threads || rows >= mc_chain_enough_rows(cpu)) return rows < cpu->threads;
+    if (rows < cpu->threads) return true;
+    if (rows >= mc_chain_enough_rows(cpu)) return false;
     double most = (double)((rows - 1) / cpu->threads + 1), even = (double)rows / cpu->threads;
     return worth(chain) * (most - even) / (double)rows > chain->n - 1;
 }
