@@ -15,6 +15,8 @@ typedef struct lowering {
 } lowering;
 
 static mica_array copy_leaf(lowering *l, const mc_node *node, bool first_pass, uint32_t leaf) {
+    if (!first_pass && node->storage != NULL) /* a plan holds no storage: its device owns it */
+        return mc_scope_fail(l->to, MICA_EINTERNAL, "a decomposition made an array from data");
     mica_array x = mc_leaf(l->to, &node->layout, NULL, 0);
     mc_node *copy = mc_node_of(x);
     if (copy == NULL) return MICA_NONE;

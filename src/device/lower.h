@@ -10,7 +10,8 @@
 #include "device/trace.h"
 
 /* Lowers; *graph is a new scope, owned by the caller, and targets [n_targets] the trace's there.
- * errors  MICA_EUNSUPPORTED an op with neither kernel nor decomposition; MICA_ENOMEM */
+ * errors  MICA_EUNSUPPORTED an op with neither kernel nor decomposition; MICA_ENOMEM;
+ *         MICA_EINTERNAL a decomposition gives another shape or makes an array from data */
 mica_status mc_lower_ops(mica_device *device, const mc_trace *trace, mica_scope **graph,
                          mica_array *targets);
 

@@ -62,7 +62,8 @@ typedef struct mc_op_def {
     bool (*view)(const void *attr, const mc_layout *in, mc_layout *out, int64_t *offset_bytes);
 
     /* The same value from plainer ops, recorded in s: what a device without the kernel runs, and
-     * what tests compare a kernel with. NULL for the plainest. `in` may hold MICA_NONE. */
+     * what tests compare a kernel with. NULL for the plainest. `in` may hold MICA_NONE. Its
+     * constants are scalars: it makes no arrays from data, which a plan could not hold. */
     mica_array (*decompose)(mica_scope *s, const void *attr, const mica_array *in, int n_in);
 
     /* How many of the first operands the result may take the memory of, where nobody else needs it

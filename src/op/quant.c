@@ -114,24 +114,25 @@ static mica_array unpack_codes(mica_scope *s, mica_array codes, int bits) {
     return mica_sum(s, stream, &last, 1, false);
 }
 
-/* E2M1 codes to f32. */
+/* E2M1 codes to f32. E4M3 has the same fields two places higher, and 2^-6 of the value. */
 static mica_array from_e2m1(mica_scope *s, mica_array codes) {
-    static const float values[16] = {0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,  4.0f,  6.0f,
-                                     -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f};
-    int64_t shape[1] = {16};
-    return mica_take(s, mica_from_data(s, values, MICA_F32, shape, 1), codes, 0);
+    mica_array sign = mica_bitwise_and(s, codes, mica_scalar(s, 8, MICA_U32));
+    mica_array rest = mica_bitwise_and(s, codes, mica_scalar(s, 7, MICA_U32));
+    sign = mica_left_shift(s, sign, mica_scalar(s, 4, MICA_U32));
+    rest = mica_left_shift(s, rest, mica_scalar(s, 2, MICA_U32));
+    mica_array bytes = mc_cast(s, mica_bitwise_or(s, sign, rest), MICA_U8);
+    return mica_multiply(s, mica_from_fp8(s, bytes, MICA_F32), mica_f32(s, 64));
 }
 
-/* E8M0 bytes to f32: 2^(byte - 127); 255 is NaN. */
+/* E8M0 bytes to f32: 2^(byte - 127); 255 is NaN. Others but 0 are an f32's exponent bits. */
 static mica_array from_e8m0(mica_scope *s, mica_array bytes) {
-    float values[256];
-    uint32_t bits = 0x00400000u; /* 2^-127 */
-    for (uint32_t i = 0; i < 256; i++) {
-        if (i > 0) bits = i == 255 ? 0x7fc00000u : i << 23;
-        memcpy(&values[i], &bits, sizeof bits);
-    }
-    int64_t shape[1] = {256};
-    return mica_take(s, mica_from_data(s, values, MICA_F32, shape, 1), bytes, 0);
+    mica_array smallest = mica_scalar(s, 0x00400000, MICA_U32); /* 2^-127 */
+    mica_array nan = mica_scalar(s, 0x7fc00000, MICA_U32);
+    bytes = mc_cast(s, bytes, MICA_U32);
+    mica_array bits = mica_left_shift(s, bytes, mica_scalar(s, 23, MICA_U32));
+    bits = mica_where(s, mica_equal(s, bytes, mica_scalar(s, 0, MICA_U32)), smallest, bits);
+    bits = mica_where(s, mica_equal(s, bytes, mica_scalar(s, 255, MICA_U32)), nan, bits);
+    return mica_view(s, bits, MICA_F32);
 }
 
 static mica_array dequantize_decompose(mica_scope *s, const void *attr, const mica_array *in,

@@ -2,6 +2,7 @@
  * not depend on the company a row is in. */
 #include "op/fused.h"
 
+#include "device/device.h"
 #include "op/build.h"
 
 static const mica_quant formats[] = {
@@ -64,6 +65,77 @@ static void as_decomposed(void **state) {
         }
     }
     bench_close(&b);
+}
+
+static mc_backend plain; /* the cpu's, without kernels for what can be decomposed */
+
+static mc_kernel find_plain(const void *state, mc_op op, const void *attr,
+                            const mc_layout *const *in, int n_in, const mc_layout *out) {
+    if (mc_op_get(op)->decompose != NULL) return NULL;
+    return mc_backend_cpu.find(state, op, attr, in, n_in, out);
+}
+
+/* From here on the device lowers ops to their decompositions. */
+static void take_kernels(bench *b) {
+    plain = mc_backend_cpu;
+    plain.find = find_plain;
+    b->device->backend = &plain;
+    test_forget_plans(b->device);
+}
+
+static void as_lowered(void **state) {
+    (void)state;
+    const double slack[] = {1e-6, 4e-6, 1e-3};
+    for (int i = 0; i < FORMATS; i++) {
+        bench b = bench_open();
+        weights q = quantized(&b, formats[i], noise(b.s, 16, MICA_BF16, SHAPE(21, 256)));
+        mica_array x = noise(b.s, 17, MICA_F32, SHAPE(5, 256));
+        mica_array z = noise(b.s, 18, MICA_F16, SHAPE(5, 21)), y[6];
+        mica_array leaves[] = {x, z, q.codes, q.scales, q.biases};
+        assert_int_equal(mica_eval_n(b.s, leaves, mica_valid(q.biases) ? 5 : 4), MICA_OK);
+        for (int k = 0; k < 6; k += 3) {
+            y[k] = mica_dequantize(b.s, q.codes, q.scales, q.biases, formats[i], MICA_F32);
+            y[k + 1] = mica_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, formats[i], true);
+            y[k + 2] =
+                mica_quantized_matmul(b.s, z, q.codes, q.scales, q.biases, formats[i], false);
+            if (mica_eval_n(b.s, y + k, 3) != MICA_OK) fail_msg("%s", mica_last_error());
+            take_kernels(&b);
+        }
+        for (int k = 0; k < 3; k++)
+            expect_near(b.s, y[3 + k], y[k], slack[k]);
+        bench_close(&b);
+    }
+}
+
+/* The fp modes: all scales, each with codes at random. */
+static void every_scale_as_lowered(void **state) {
+    (void)state;
+    for (int i = 0; i < FORMATS; i++) {
+        const mica_quant quant = formats[i];
+        if (quant.mode == MICA_QUANT_AFFINE) continue;
+        bench b = bench_open();
+        mica_array key = mica_random_key(b.s, 19);
+        mica_array codes =
+            mica_random_bits(b.s, key, SHAPE(256, quant.bits * quant.group_size / 32), 4);
+        mica_array scales = mica_arange(b.s, 0, 256, 1, MICA_U8);
+        scales = mica_reshape(b.s, scales, SHAPE(256, 1));
+        assert_int_equal(mica_eval_n(b.s, (mica_array[]){codes, scales}, 2), MICA_OK);
+        float *values[2];
+        for (int k = 0; k < 2; k++) {
+            values[k] =
+                floats_of(b.s, mica_dequantize(b.s, codes, scales, MICA_NONE, quant, MICA_F32));
+            take_kernels(&b);
+        }
+        for (int k = 0; k < 256 * quant.group_size; k++) {
+            float want = values[0][k], got = values[1][k];
+            if (memcmp(&got, &want, sizeof got) != 0 && !(isnan(got) && isnan(want)))
+                fail_msg("scale %d: %.9g, not %.9g", k / quant.group_size, (double)got,
+                         (double)want);
+        }
+        free(values[0]);
+        free(values[1]);
+        bench_close(&b);
+    }
 }
 
 /* The weights of a layer have a batch axis of their own, or none. */
@@ -287,6 +359,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trip),
         cmocka_unit_test(as_decomposed),
+        cmocka_unit_test(as_lowered),
+        cmocka_unit_test(every_scale_as_lowered),
         cmocka_unit_test(batches),
         cmocka_unit_test(rows_do_not_depend_on_their_number),
         cmocka_unit_test(fast_rows_do_not_depend_on_their_number),
