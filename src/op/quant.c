@@ -59,6 +59,9 @@ static mica_status check_weights(const char *op, const mc_attr_quant *a, const m
         return mc_fail(MICA_ESHAPE, "%s: codes %s and scales %s do not fit", op,
                        mc_layout_text(codes, text_c), mc_layout_text(scales, text_s));
     int last = codes->ndim - 1;
+    if (codes->shape[last] > INT64_MAX / 32)
+        return mc_fail(MICA_ESHAPE, "%s: rows of codes %s are too long", op,
+                       mc_layout_text(codes, text_c));
     *width = codes->shape[last] * 32 / a->bits;
     bool fits = codes->shape[last] * 32 % a->bits == 0 && *width % a->group_size == 0 &&
                 scales->shape[last] == *width / a->group_size;
@@ -360,7 +363,7 @@ mica_status mica_quantize(mica_scope *s, mica_array w, mica_quant quant, mica_ar
         return mica_scope_status(s);
     }
     int64_t d = l->ndim == 0 ? 0 : l->shape[l->ndim - 1];
-    if (d < 1 || d % quant.group_size != 0 || d * quant.bits % 32 != 0) {
+    if (d < 1 || d % quant.group_size != 0) {
         mc_scope_fail(s, MICA_ESHAPE, "quantize: the last axis of %s is no multiple of %d", text,
                       quant.group_size);
         return mica_scope_status(s);

@@ -355,6 +355,28 @@ static void wrong_operands(void **state) {
     bench_close(&b);
 }
 
+/* Rows that repeat one word, whose bits no int64 counts. */
+static void rows_too_long(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_quant quant = {MICA_QUANT_MXFP4, 4, 32};
+    const int64_t words = INT64_MAX / 32 + 1;
+    mica_array codes = mica_zeros(b.s, SHAPE(1, words), MICA_U32);
+    mica_array scales = mica_zeros(b.s, SHAPE(1, 0), MICA_U8);
+    expect_failure(&b, mica_dequantize(b.s, codes, scales, MICA_NONE, quant, MICA_F32), MICA_ESHAPE,
+                   "dequantize: rows of codes u32[1,288230376151711744] are too long");
+    codes = mica_zeros(b.s, SHAPE(1, 2 * words), MICA_U32);
+    scales = mica_zeros(b.s, SHAPE(1, 0), MICA_U8);
+    mica_array x = mica_zeros(b.s, SHAPE(1, 0), MICA_F32);
+    expect_failure(&b, mica_quantized_matmul(b.s, x, codes, scales, MICA_NONE, quant, true),
+                   MICA_ESHAPE, "too long");
+    mica_array out[3], w = mica_zeros(b.s, SHAPE(4 * words), MICA_BF16);
+    quant = (mica_quant){MICA_QUANT_MXFP8, 8, 32};
+    assert_int_equal(mica_quantize(b.s, w, quant, &out[0], &out[1], &out[2]), MICA_EINVAL);
+    expect_failure(&b, out[0], MICA_EINVAL, "2^62 bytes");
+    bench_close(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trip),
@@ -369,6 +391,7 @@ int main(void) {
         cmocka_unit_test(joint_products),
         cmocka_unit_test(empty_rows),
         cmocka_unit_test(wrong_operands),
+        cmocka_unit_test(rows_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
