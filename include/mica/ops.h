@@ -417,7 +417,8 @@ typedef struct mica_sdpa_options {
  *          f32. A query that sees no key gives zeros. Where k and v are bf16, a device may round q
  *          and the weights to it; where they are u8, it may round q as mica_to_q8 does, and the
  *          weights and v to bf16.
- *  errors  MICA_ESHAPE, MICA_EDTYPE, MICA_EINVAL window without causal
+ *  errors  MICA_ESHAPE, also where Lk is above 2^31 - 1; MICA_EDTYPE; MICA_EINVAL window without
+ *          causal
  *  source  Vaswani et al. 2017 (arXiv:1706.03762), eq. 1; GQA: arXiv:2305.13245. */
 MICA_API mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,
                               const mica_sdpa_options *options);

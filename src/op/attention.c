@@ -34,6 +34,8 @@ static mica_status check_qkv(const mc_layout *const *in) {
         return wrong_qkv(MICA_ESHAPE, in, "batches, keys or head sizes differ");
     if (k->shape[1] < 1 || q->shape[1] % k->shape[1] != 0)
         return wrong_qkv(MICA_ESHAPE, in, "heads of q are no multiple of those of k");
+    if (k->shape[2] > INT32_MAX) /* positions are i32 */
+        return wrong_qkv(MICA_ESHAPE, in, "there are more than 2147483647 keys");
     return MICA_OK;
 }
 

@@ -358,6 +358,9 @@ static void wrong_operands(void **state) {
     k = mica_to_q8(b.s, mica_ones(b.s, SHAPE(1, 2, 5, 4), MICA_F32));
     q = mica_ones(b.s, SHAPE(1, 2, 5, 4), MICA_F32);
     expect_failure(&b, mica_sdpa(b.s, q, k, q, NULL), MICA_EDTYPE, "must be floats");
+    q = mica_ones(b.s, SHAPE(1, 16, 1, 1), MICA_BF16);
+    k = mica_ones(b.s, SHAPE(1, 1, (int64_t)INT32_MAX + 1, 1), MICA_BF16);
+    expect_failure(&b, mica_sdpa(b.s, q, k, k, NULL), MICA_ESHAPE, "more than 2147483647 keys");
     bench_close(&b);
 }
 
