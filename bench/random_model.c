@@ -86,6 +86,7 @@ static const shape shapes[] = {
     {"gemma3-4b", &gemma3, 34, 2560, 8, 4, 256, 10240, 262144, true, "\"sliding_window\": 1024"},
     {"llama3.2-1b", &llama, 16, 2048, 32, 8, 64, 8192, 128256, true, STRETCHED(32.0)},
     {"llama3.1-8b", &llama, 32, 4096, 32, 8, 128, 14336, 128256, false, STRETCHED(8.0)},
+    {"llama3.1-8b-8layers", &llama, 8, 4096, 32, 8, 128, 14336, 128256, false, STRETCHED(8.0)},
     {"qwen3-0.6b", &qwen3, 28, 1024, 16, 8, 128, 3072, 151936, true, NULL},
 };
 
