@@ -101,17 +101,13 @@ static int measure_row(const mica_model *model, mica_session *session, const ben
     return CLI_DONE;
 }
 
-static const char *arithmetic_name(mica_arithmetic arithmetic) {
-    return arithmetic == MICA_ARITHMETIC_FAST ? "fast" : "exact";
-}
-
 /* What products are computed with, a line for each kind of matrices:
  * "fast: 4 bit, groups of 64 (affine) by int8; one row avx512vnni, many amx". */
 static void print_kernels(const mica_model *model) {
     mica_model_kernels k;
     for (size_t i = 0; k = mica_model_get_kernels(model, i), k.matrix; i++)
         printf("%-7s %s: %s%s by %s; one row %s, many %s\n", i == 0 ? "kernels" : "",
-               k.attention ? "attention" : arithmetic_name(k.arithmetic),
+               k.attention ? "attention" : cli_arithmetic_name(k.arithmetic),
                k.attention ? "caches of " : "", k.matrix, k.activations, k.one_row, k.many_rows);
 }
 
@@ -125,7 +121,7 @@ static void print_kernels_json(const mica_model *model, FILE *json) {
         fprintf(json,
                 ", \"arithmetic\": \"%s\", \"activations\": \"%s\", \"one_row\": \"%s\""
                 ", \"many_rows\": \"%s\"}",
-                arithmetic_name(k.arithmetic), k.activations, k.one_row, k.many_rows);
+                cli_arithmetic_name(k.arithmetic), k.activations, k.one_row, k.many_rows);
     }
     fprintf(json, "\n  ]");
 }
@@ -145,7 +141,7 @@ static void print_head(const mica_model *model, const bench_values *values, FILE
         fprintf(json, ",\n  \"isa\": ");
         cli_print_json(device.isa, json);
         fprintf(json, ",\n  \"arithmetic\": \"%s\",\n  \"quantization\": ",
-                arithmetic_name(info.arithmetic));
+                cli_arithmetic_name(info.arithmetic));
         cli_print_json(info.quantization, json);
         fprintf(json, ",\n  \"dtype\": ");
         cli_print_json(info.dtype, json);

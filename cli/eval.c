@@ -82,7 +82,7 @@ static double perplexity(double logprob, uint64_t count) {
 }
 
 static const char *arithmetic_name(const mica_model *model) {
-    return mica_model_get_info(model).arithmetic == MICA_ARITHMETIC_FAST ? "fast" : "exact";
+    return cli_arithmetic_name(mica_model_get_info(model).arithmetic);
 }
 
 static void print_text(const work *w, const mica_comparison *s) {

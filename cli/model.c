@@ -84,6 +84,10 @@ mica_model_options cli_model_get_options(const cli_model_values *values) {
     };
 }
 
+const char *cli_arithmetic_name(mica_arithmetic arithmetic) {
+    return arithmetic == MICA_ARITHMETIC_FAST ? "fast" : "exact";
+}
+
 bool cli_is_model(const char *path) {
     char file[4096];
     struct stat info;

@@ -28,6 +28,9 @@ extern const cli_option cli_model_options[CLI_MODEL_OPTIONS];
 /** What the options ask for. */
 mica_model_options cli_model_get_options(const cli_model_values *values);
 
+/** As --arithmetic has it: "fast" or "exact". */
+const char *cli_arithmetic_name(mica_arithmetic arithmetic);
+
 /** Whether path is a folder with a config.json. */
 bool cli_is_model(const char *path);
 

@@ -31,10 +31,10 @@ typedef struct mica_device_options {
 typedef struct mica_device_info {
     const char *name;        /* "cpu" */
     const char *description; /* "AMD EPYC 9B14, 2 threads" */
-    const char *isa;       /* the best instruction set that kernels are chosen from: "ref", "avx2",
-                                "avx512bf16", "neon_i8mm"; a model's are mica_model_get_kernels */
-    int threads;           /* threads that compute */
-    uint64_t memory_bytes; /* physical memory that this process may use */
+    const char *isa;         /* the best that kernels are chosen from, "ref", "avx2", "neon_i8mm";
+                                which ones a model has: mica_model_get_kernels */
+    int threads;             /* threads that compute */
+    uint64_t memory_bytes;   /* physical memory that this process may use */
 } mica_device_info;
 
 /** Opens a device.

@@ -613,12 +613,12 @@ static int64_t most_seen(const attention *at, int64_t batch) {
 /* Blocks as large as caches like, small enough to give every thread some of the `calls`' blocks. */
 static void choose_blocks(attention *at, int64_t batch, int64_t enough, int calls) {
     int64_t kv_rows = batch * at->kv_heads, span = span_of(at, ROWS);
-    int64_t queries = mc_min(at->lq, ROWS / at->group);
-    while (calls * kv_rows * ((at->lq - 1) / (queries < 1 ? 1 : queries) + 1) < enough &&
-           queries > 1 && queries * at->group > FEW_ROWS)
+    int64_t queries = mc_max(1, mc_min(at->lq, ROWS / at->group));
+    while (queries > 1 && queries * at->group > FEW_ROWS &&
+           calls * kv_rows * ((at->lq - 1) / queries + 1) < enough)
         queries = (queries + 1) / 2;
-    queries = mc_min(queries, SCORE_FLOATS / (at->group * (span < 1 ? 1 : span)));
-    at->unit_queries = queries < 1 ? 1 : queries;
+    int64_t fit = SCORE_FLOATS / (at->group * mc_max(1, span));
+    at->unit_queries = mc_max(1, mc_min(queries, fit));
     at->query_blocks = (at->lq - 1) / at->unit_queries + 1;
     at->blocks = kv_rows * at->query_blocks;
     at->q_floats = at->q8_direct ? at->q8_bytes / 4 : at->pairs ? at->d / 2 : at->d;

@@ -31,7 +31,7 @@ typedef struct lanes {
     int64_t row[LANES];
     bool crowded;
     intptr_t next;        /* what is fetched meanwhile, in the order it lies in */
-    int64_t scales_ahead; /* bytes from a row's scales, of 16 bits, to those to fetch */
+    int64_t scales_ahead; /* scales from a row's to those to fetch */
 } lanes;
 
 /* Scales and biases of some groups, f32. */
@@ -48,7 +48,7 @@ static inline lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
     const int64_t bytes = LANES * w->codes_stride * 4;
     l.crowded = w->codes_stride * 4 % CROWDED == 0;
     l.next = (intptr_t)(w->codes + r * w->codes_stride) + bytes + FETCHED_AHEAD;
-    l.scales_ahead = 2 * 4 * LANES * w->scales_stride;
+    l.scales_ahead = 4 * LANES * w->scales_stride;
     mk_find_next_pages(l.next, bytes);
     return l;
 }
@@ -164,8 +164,8 @@ MK_INLINE void stage_halves(const mk_qrows *w, const lanes *l, int64_t g, int64_
             __mmask16 mask = mk_first(count);
             __m256i scale = _mm256_maskz_loadu_epi16(mask, scales);
             __m256i bias = _mm256_maskz_loadu_epi16(mask, biases);
-            mk_fetch((intptr_t)scales + l->scales_ahead);
-            mk_fetch((intptr_t)biases + l->scales_ahead);
+            mk_fetch((intptr_t)scales + 2 * l->scales_ahead);
+            mk_fetch((intptr_t)biases + 2 * l->scales_ahead);
             r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(scale), bias, 1);
         }
         turn_rows(r, half + 4 * part);
@@ -221,7 +221,7 @@ MK_INLINE __m512 from_e4m3(__m512i v) {
 /* Bytes of 16 groups of a row, zeros from `count` on. */
 MK_INLINE __m128i row_bytes(const mk_qrows *w, const lanes *l, int row, int64_t g, int64_t count) {
     const uint8_t *from = (const uint8_t *)w->scales + l->row[row] * w->scales_stride + g;
-    mk_fetch((intptr_t)from + l->scales_ahead / 2);
+    mk_fetch((intptr_t)from + l->scales_ahead);
     return _mm_maskz_loadu_epi8(mk_first(count), from);
 }
 
