@@ -33,7 +33,7 @@ MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, 
     int64_t l = 0;
     for (; l + 8 <= k; l += 8) {
         for (int64_t at = 0; fetch && at < 8 * cols * bytes; at += 64)
-            mk_fetch(next + l * cols * bytes + at);
+            mk_fetch_line(next + l * cols * bytes + at);
         __m256 a[ROWS];
         for (int i = 0; i < rows; i++)
             a[i] = _mm256_loadu_ps(x + i * x_stride + l);

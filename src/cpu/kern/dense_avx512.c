@@ -37,7 +37,7 @@ MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, 
     int64_t l = 0;
     for (; l + 16 <= k; l += 16) {
         for (int64_t at = 0; fetch && at < 16 * cols * bytes; at += 64)
-            mk_fetch(next + l * cols * bytes + at);
+            mk_fetch_line(next + l * cols * bytes + at);
         __m512 b[COLS];
         for (int j = 0; j < cols; j++)
             b[j] = load_w(type, w, j * w_stride + l, 0xffffu, true);

@@ -51,7 +51,7 @@ MK_INLINE void nt_tile(int rows, int cols, bool fetch, int64_t k, const uint16_t
     int64_t l = 0;
     for (; l + WIDE <= k; l += WIDE) {
         for (int j = 0; fetch && cols > 1 && j < cols; j++)
-            mk_fetch(next + (l * cols + j * WIDE) * bytes);
+            mk_fetch_line(next + (l * cols + j * WIDE) * bytes);
         add_part(rows, cols, l, WIDE, x, x_stride, w, w_stride, sum);
     }
     if (l < k) add_part(rows, cols, l, k - l, x, x_stride, w, w_stride, sum);

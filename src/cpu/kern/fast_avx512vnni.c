@@ -116,13 +116,9 @@ MK_INLINE __m512i dot_row(form f, bool whole, const uint8_t *from, int64_t words
 #define UNIT 128 /* codes that a register has */
 #define RUN 4    /* units of a row that are read one after the other where rows are crowded */
 
-/* A core whose miss buffers are full forgets what it is asked to fetch: each line is asked for again, so many bytes
- * later. */
-#define FETCHED_AGAIN 4096
-
-/* mk_fetch, but when v is there: gcc would ask for all lines of a run at once, which nothing has room for. */
+/* mk_fetch_line, but when v is there: gcc would ask for all lines of a run at once, which nothing has room for. */
 MK_INLINE void fetch_behind(__m512i *v, intptr_t line) {
-    __asm__("prefetcht1 (%1)" : "+v"(*v) : "r"(line));
+    __asm__("prefetcht1 (%1)\n\tprefetcht1 %c2(%1)" : "+v"(*v) : "r"(line), "i"(-MK_FETCHED_AGAIN));
 }
 
 /* Sums of the `span` groups of each of `units` units, of which the first begins at code `at`; they end within
@@ -143,9 +139,7 @@ MK_INLINE void dot_units(form f, int span, int units, bool whole, const mk_qrows
             for (int j = 0; j < 4; j++) {
                 const uint8_t *from = l->codes[4 * i + j] + byte + u * UNIT / 2;
                 r[j] = dot_row(f, whole, from, words - u * UNIT / 4, codes[u]);
-                const intptr_t line = next + 64 * (4 * (units * i + u) + j);
-                fetch_behind(&r[j], line);
-                fetch_behind(&r[j], line - FETCHED_AGAIN);
+                fetch_behind(&r[j], next + 64 * (4 * (units * i + u) + j));
             }
             part[u][i] = join_four(r);
         }

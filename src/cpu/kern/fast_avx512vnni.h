@@ -402,7 +402,7 @@ MK_INLINE void columns_bits(int bits, columns *c, __m512i codes[16]) {
     const uint8_t *const *rows = l->codes;
     int64_t byte = c->at / 8 * bits;
     for (int i = 0; i < 2 * bits; i++)
-        mk_fetch(l->next + byte * LANES + 64 * i);
+        mk_fetch_line(l->next + byte * LANES + 64 * i);
     if (c->w->k - c->at < 64) {
         for (int i = 0; i < LANES; i++)
             memcpy(c->rest[i], l->codes[i] + byte, 4 * (size_t)bits);
@@ -443,7 +443,7 @@ MK_INLINE void columns_next(form f, columns *c, __m512i words[4]) {
     int64_t byte = f == BYTES ? c->at : c->at / 2;
     read_column(l->codes, byte, f != E2M1 || c->at + 16 < c->w->k, words);
     for (int i = 0; i < 4; i++)
-        mk_fetch(l->next + byte * LANES + 64 * i);
+        mk_fetch_line(l->next + byte * LANES + 64 * i);
     c->at += f == BYTES ? 16 : 32;
 }
 

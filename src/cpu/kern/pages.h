@@ -20,6 +20,15 @@ static inline __attribute__((always_inline)) void mk_fetch(intptr_t at) {
     __builtin_prefetch((const void *)at, 0, 2);
 }
 
+#define MK_FETCHED_AGAIN 4096 /* bytes */
+
+/* The line at an address of what is read in the order it lies in, and once more one that was asked for before: a
+ * core whose miss buffers are full forgets what it is asked for. */
+static inline __attribute__((always_inline)) void mk_fetch_line(intptr_t at) {
+    mk_fetch(at);
+    mk_fetch(at - MK_FETCHED_AGAIN);
+}
+
 static inline void mk_find_pages(uintptr_t first, int64_t bytes) {
     for (uintptr_t at = first; at < first + (uintptr_t)bytes; at += MK_PAGE)
         mk_fetch((intptr_t)at);

@@ -135,7 +135,7 @@ MK_INLINE void mx_tile(const mk_qrows *w, const table *t, int rows, int cols, co
         }
         for (; p + 2 <= count; p += 2, codes += 2 * GROUP, x += 2 * GROUP) {
             for (int j = 0; j < cols; j++)
-                mk_fetch(next + ((g + p) * cols + 2 * j) * GROUP);
+                mk_fetch_line(next + ((g + p) * cols + 2 * j) * GROUP);
             add_groups(&s, t, rows, cols, true, codes, row_bytes, stage + p, x, x_stride);
         }
         if (p < count)
