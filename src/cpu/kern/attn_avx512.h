@@ -5,6 +5,7 @@
 
 #include "cpu/kern/attn.h"
 #include "cpu/kern/avx512.h"
+#include "cpu/kern/pages.h"
 
 #include <string.h>
 
@@ -19,7 +20,7 @@ static inline int64_t least(int64_t a, int64_t b) {
 /* Asks for the bytes of a row: a fetch cannot fail. */
 MK_INLINE void fetch(const char *row, int64_t bytes) {
     for (int64_t l = 0; l < bytes; l += 64)
-        _mm_prefetch(row + l, _MM_HINT_T1);
+        mk_fetch_line((intptr_t)row + l);
 }
 
 /* The first n of four words, the others 0; all of them where `whole`. */

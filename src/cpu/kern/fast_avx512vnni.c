@@ -13,32 +13,39 @@
 typedef struct stages {
     const mk_qrows *w;
     int64_t n, groups;
-    lanes now, next;    /* of the groups in use and of those in work */
+    lanes blocks[2];
+    lanes *now, *next;  /* of them: of the groups in use and of those in work */
     int64_t row, first; /* of those in work */
     int part, use;
     staging on;
     stage st[2];
 } stages;
 
-/* Does some steps of what is in work. */
-MK_INLINE void stages_part(stages *s) {
-    stage_part(s->w, &s->next, s->first, staged_from(s->first, s->groups), s->part++, &s->on,
-               &s->st[1 - s->use]);
-}
-
 static void stages_begin(stages *s, const mk_qrows *w, int64_t n) {
     s->w = w;
     s->n = n;
     s->groups = w->k / w->group;
-    s->now = s->next = lanes_of(w, n, 0);
+    s->now = s->next = &s->blocks[0];
+    s->blocks[0] = lanes_of(w, n, 0);
     s->row = s->first = 0;
     s->part = s->use = 0;
 }
 
+/* Does a step of what is in work. kind: a constant. */
+MK_INLINE void stages_part(scale_kind kind, stages *s) {
+    int64_t count = staged_from(s->first, s->groups);
+    stage *st = &s->st[1 - s->use];
+    int part = s->part++;
+    if (kind == ANY_SCALES)
+        stage_any_part(s->w, s->next, s->first, count, part, &s->on, st);
+    else
+        stage_part(kind, s->w, s->next, s->first, count, part, &s->on, st);
+}
+
 /* To the groups after those in use, or at first to the first. */
-static const stage *stages_next(stages *s) {
+MK_INLINE const stage *stages_next(scale_kind kind, stages *s) {
     while (s->part < PARTS)
-        stages_part(s);
+        stages_part(kind, s);
     s->use = 1 - s->use;
     s->part = 0;
     if (s->first == 0) s->now = s->next;
@@ -46,15 +53,16 @@ static const stage *stages_next(stages *s) {
     if (s->first >= s->groups) {
         s->first = 0;
         s->row += s->row + LANES < s->n ? LANES : 0; /* the last ones again, which nobody uses */
-        s->next = lanes_of(s->w, s->n, s->row);
+        s->next = &s->blocks[s->now == &s->blocks[0]];
+        *s->next = lanes_of(s->w, s->n, s->row);
     }
     return &s->st[s->use];
 }
 
 /* What is due after `groups` groups have been used. */
-MK_INLINE void stages_work(stages *s, int groups) {
+MK_INLINE void stages_work(scale_kind kind, stages *s, int groups) {
     for (int i = 0; i < (groups + 1) / 2; i++)
-        if (s->part < PARTS) stages_part(s);
+        if (s->part < PARTS) stages_part(kind, s);
 }
 
 /* ---- one row of x ---- */
@@ -118,27 +126,30 @@ MK_INLINE __m512i dot_row(form f, bool whole, const uint8_t *from, int64_t words
 
 /* mk_fetch_line, but when v is there: gcc would ask for all lines of a run at once, which nothing has room for. */
 MK_INLINE void fetch_behind(__m512i *v, intptr_t line) {
-    __asm__("prefetcht1 (%1)\n\tprefetcht1 %c2(%1)" : "+v"(*v) : "r"(line), "i"(-MK_FETCHED_AGAIN));
+    const char *first = (const char *)line, *again = (const char *)(line - MK_FETCHED_AGAIN);
+    __asm__("prefetcht1 %1\n\tprefetcht1 %2" : "+v"(*v) : "m"(*first), "m"(*again));
 }
 
-/* Sums of the `span` groups of each of `units` units, of which the first begins at code `at`; they end within
- * the row if whole. */
-MK_INLINE void dot_units(form f, int span, int units, bool whole, const mk_qrows *w, const lanes *l,
+/* Sums of the `span` groups of each of `units` units of 16 rows, of which the first begins at code `at`; they end
+ * within the row if whole. */
+MK_INLINE void dot_units(form f, int span, int units, bool whole, const mk_qrows *w, int64_t row,
                          const mk_xrows *x, int64_t at, __m512i dot[][4]) {
-    int64_t words = (w->k - at) / 4, byte = at / 2;
+    int64_t words = (w->k - at) / 4, stride = 4 * w->codes_stride, three = 3 * stride;
+    const uint8_t *from = (const uint8_t *)w->codes + row * stride + at / 2;
+    intptr_t next = (intptr_t)w->codes + (row + LANES) * stride + FETCHED_AHEAD + at / 2 * LANES;
     __m512i codes[RUN][2], part[RUN][4];
     for (int u = 0; u < units; u++)
         load_x(whole, x->codes + at + u * UNIT, words - u * UNIT / 4, codes[u]);
-    intptr_t next = l->next + byte * LANES;
-    l = afresh(l);
+    __asm__("" : "+r"(three)); /* for an address of its own; not a register for each row's */
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++, from += 4 * stride) {
+        __asm__("" : "+r"(from));
 #pragma GCC unroll 4
         for (int u = 0; u < units; u++) {
             __m512i r[4];
             for (int j = 0; j < 4; j++) {
-                const uint8_t *from = l->codes[4 * i + j] + byte + u * UNIT / 2;
-                r[j] = dot_row(f, whole, from, words - u * UNIT / 4, codes[u]);
+                const uint8_t *unit = from + (j == 3 ? three : j * stride) + u * UNIT / 2;
+                r[j] = dot_row(f, whole, unit, words - u * UNIT / 4, codes[u]);
                 fetch_behind(&r[j], next + 64 * (4 * (units * i + u) + j));
             }
             part[u][i] = join_four(r);
@@ -148,59 +159,70 @@ MK_INLINE void dot_units(form f, int span, int units, bool whole, const mk_qrows
         join_quarters(span, part[u], dot[u]);
 }
 
-/* sum plus what the groups of `units` units add, from group g on. */
-MK_INLINE __m512 add_units(form f, int group, int units, stages *s, const stage *st,
-                           const mk_xrows *x, int64_t g, __m512 sum) {
+/* sum plus what the groups of `units` units add, from group g on, the one at `at` of st: all of them are there
+ * where whole. */
+MK_INLINE __m512 add_units(form f, scale_kind kind, int group, int units, bool whole, stages *s,
+                           const stage *st, int64_t at, int64_t row, const mk_xrows *x, int64_t g,
+                           __m512 sum) {
     const int span = UNIT / group;
-    int64_t at = g * group;
     __m512i dot[RUN][4];
-    stages_work(s, units * span);
-    if (units > 1 || at + UNIT <= x->k)
-        dot_units(f, span, units, true, s->w, &s->now, x, at, dot);
-    else
-        dot_units(f, span, 1, false, s->w, &s->now, x, at, dot);
-    for (int i = 0; i < units * span && g + i < s->groups; i++)
-        sum = add_group(sum, dot[i / span][i % span], st->scales[g % STAGE + i],
-                        st->biases[g % STAGE + i], x->scales[g + i], x->sums[g + i]);
+    stages_work(kind, s, units * span);
+    dot_units(f, span, units, whole, s->w, row, x, g * group, dot);
+    for (int i = 0; i < units * span && (whole || g + i < s->groups); i++)
+        sum = add_group(sum, dot[i / span][i % span], st->scales[at + i], st->biases[at + i],
+                        x->scales[g + i], x->sums[g + i]);
     return sum;
 }
 
-/* y[n] = the rows of w, of 4 bits, times x. */
-MK_INLINE void one_product(form f, int group, const mk_qrows *w, int64_t n, const mk_xrows *x,
-                           float *y) {
+/* y[n] = the rows of w, of 4 bits, a multiple of 16, times x. */
+MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w, int64_t n,
+                           const mk_xrows *x, float *y) {
     const int span = UNIT / group;
     stages scales;
     stages_begin(&scales, w, n);
     for (int64_t r = 0; r < n; r += LANES) {
         __m512 sum = _mm512_setzero_ps();
-        for (int64_t g = 0; g < scales.groups;) {
-            const stage *st = stages_next(&scales);
-            int64_t end = g + staged_from(g, scales.groups);
-            for (; scales.now.crowded && g + RUN * span <= end; g += RUN * span)
-                sum = add_units(f, group, RUN, &scales, st, x, g, sum);
-            for (; g < end; g += span)
-                sum = add_units(f, group, 1, &scales, st, x, g, sum);
+        for (int64_t g = 0; g < scales.groups; g += STAGE) {
+            const stage *st = stages_next(kind, &scales);
+            int64_t count = staged_from(g, scales.groups), at = 0;
+            for (; scales.now->crowded && at + RUN * span <= count; at += RUN * span)
+                sum = add_units(f, kind, group, RUN, true, &scales, st, at, r, x, g + at, sum);
+            for (; at + span <= count; at += span)
+                sum = add_units(f, kind, group, 1, true, &scales, st, at, r, x, g + at, sum);
+            if (at < count)
+                sum = add_units(f, kind, group, 1, false, &scales, st, at, r, x, g + at, sum);
         }
-        _mm512_mask_storeu_ps(y + r, mk_first(n - r), sum);
+        _mm512_storeu_ps(y + r, sum);
     }
 }
 
 typedef void (*one_fn)(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y);
 
-#define ONE(form, group)                                                                          \
-    static void one_##form##_##group(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y) { \
-        one_product(form, group, w, n, x, y);                                                     \
+#define ONE(form, kind, group)                                                                 \
+    static void one_##form##_##kind##_##group(const mk_qrows *w, int64_t n, const mk_xrows *x, \
+                                              float *y) {                                      \
+        one_product(form, kind, group, w, n, x, y);                                            \
     }
-ONE(NIBBLES, 32)
-ONE(NIBBLES, 64)
-ONE(NIBBLES, 128)
-ONE(E2M1, 32)
+#define EACH_ONE(kind)     \
+    ONE(NIBBLES, kind, 32) \
+    ONE(NIBBLES, kind, 64) \
+    ONE(NIBBLES, kind, 128)
+EACH_ONE(BF16_SCALES)
+EACH_ONE(F16_SCALES)
+EACH_ONE(ANY_SCALES)
+ONE(E2M1, E8M0_SCALES, 32)
+
+#define ONE_OF(kind) \
+    { one_NIBBLES_##kind##_32, one_NIBBLES_##kind##_64, one_NIBBLES_##kind##_128 }
 
 /* Groups of 16 and other widths have none: they are turned over. */
-static one_fn one_of(form f, int group) {
-    static const one_fn fns[][3] = {
-        [NIBBLES] = {one_NIBBLES_32, one_NIBBLES_64, one_NIBBLES_128}, [E2M1] = {one_E2M1_32}};
-    return (f != NIBBLES && f != E2M1) || group < 32 ? NULL : fns[f][group / 64];
+static one_fn one_of(const mk_qrows *w) {
+    static const one_fn fns[][3] = {[BF16_SCALES] = ONE_OF(BF16_SCALES),
+                                    [F16_SCALES] = ONE_OF(F16_SCALES),
+                                    [F32_SCALES] = ONE_OF(ANY_SCALES),
+                                    [E8M0_SCALES] = {one_E2M1_E8M0_SCALES_32},
+                                    [E4M3_SCALES] = {NULL}};
+    return w->bits != 4 || w->group < 32 ? NULL : fns[scale_kind_of(w)][w->group / 64];
 }
 
 /* ---- a few rows of x ---- */
@@ -275,7 +297,7 @@ MK_INLINE void few_product(form f, int bits, int m, const mk_qrows *w, int64_t n
     columns codes;
     row_copy copy;
     stages_begin(&scales, w, n);
-    columns_begin(f, &codes, w, &scales.now);
+    columns_begin(f, &codes, w, scales.now);
     for (int64_t r = 0; r < n; r += LANES) {
         __m512 sum[STREAMED];
         const stage *st = NULL;
@@ -286,9 +308,10 @@ MK_INLINE void few_product(form f, int bits, int m, const mk_qrows *w, int64_t n
         for (int64_t g = 0; g < groups; g++) {
             __m512i dot[STREAMED][CHAINS], words[16];
             if (g % STAGE == 0)
-                st = stages_next(&scales);
+                st = stages_next(ANY_SCALES, &scales);
             else if (g % 2 == 1 || halves)
-                stages_work(&scales, 2);
+                stages_work(ANY_SCALES, &scales, 2);
+            codes.l = scales.now;
             clear_dots(m, dot);
             columns_copy(&codes, &copy);
             for (int64_t l = 0; l < w->group; l += width, a += width) {
@@ -345,17 +368,18 @@ static const few_fn few_fns[][STREAMED] = {
 
 static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                    int64_t y_stride) {
-    form f = form_of(w);
-    one_fn one = one_of(f, w->group);
+    const few_fn *few = few_fns[form_of(w) == E2M1 ? 0 : w->bits];
+    one_fn one = one_of(w);
     mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + FETCHED_AHEAD);
     int64_t parts = (m + STREAMED - 1) / STREAMED;
     for (int64_t i = 0, count; i < m; i += count, parts--) {
         count = (m - i + parts - 1) / parts;
         mk_xrows part = mk_xrows_at(x, i);
-        if (count == 1 && one != NULL)
-            one(w, n, &part, y + i * y_stride);
-        else
-            few_fns[f == E2M1 ? 0 : w->bits][count - 1](w, n, &part, y + i * y_stride, y_stride);
+        float *to = y + i * y_stride;
+        int64_t done = count == 1 && one != NULL ? n / LANES * LANES : 0;
+        if (done > 0) one(w, done, &part, to);
+        mk_qrows rest = mk_qrows_at(w, done);
+        if (done < n) few[count - 1](&rest, n - done, &part, to + done, y_stride);
     }
 }
 

@@ -108,9 +108,24 @@ typedef struct staging {
     __m512i half[2][LANES];
 } staging;
 
+/* How scales and biases are written. */
+typedef enum scale_kind {
+    BF16_SCALES,
+    F16_SCALES,
+    F32_SCALES,
+    E8M0_SCALES,
+    E4M3_SCALES,
+    ANY_SCALES /* where it is not known beforehand */
+} scale_kind;
+
+static inline scale_kind scale_kind_of(const mk_qrows *w) {
+    if (w->mode != MK_AFFINE) return w->mode == MK_NVFP4 ? E4M3_SCALES : E8M0_SCALES;
+    return w->type == MK_F32 ? F32_SCALES : w->type == MK_F16 ? F16_SCALES : BF16_SCALES;
+}
+
 /* Words of two numbers of 16 bits: the lower and the upper ones. */
-MK_INLINE void split_halves(mk_type type, __m512i words, __m512 *lower, __m512 *upper) {
-    if (type == MK_BF16) {
+MK_INLINE void split_halves(scale_kind kind, __m512i words, __m512 *lower, __m512 *upper) {
+    if (kind == BF16_SCALES) {
         *lower = _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
         *upper = _mm512_castsi512_ps(_mm512_and_si512(words, _mm512_set1_epi32((int)0xffff0000u)));
     } else {
@@ -130,8 +145,8 @@ MK_INLINE __m128i few_halves(const mk_qrows *w, const lanes *l, int row, int64_t
 }
 
 /* The same for 16 rows: what is left of rows of, say, 18 groups, whose lines have been asked for. */
-MK_INLINE void stage_few_halves(const mk_qrows *w, const lanes *l, int64_t g, int64_t count,
-                                int part, __m512i *half, stage *st) {
+MK_INLINE void stage_few_halves(scale_kind kind, const mk_qrows *w, const lanes *l, int64_t g,
+                                int64_t count, int part, __m512i *half, stage *st) {
     __m512i r[4];
     if (part < 4) {
         for (int i = 0; i < 4; i++)
@@ -142,18 +157,18 @@ MK_INLINE void stage_few_halves(const mk_qrows *w, const lanes *l, int64_t g, in
     } else if (part == 4) {
         turn_rows(half, r);
         for (int i = 0; i < 2; i++) {
-            split_halves(w->type, r[i], &st->scales[2 * i], &st->scales[2 * i + 1]);
-            split_halves(w->type, r[2 + i], &st->biases[2 * i], &st->biases[2 * i + 1]);
+            split_halves(kind, r[i], &st->scales[2 * i], &st->scales[2 * i + 1]);
+            split_halves(kind, r[2 + i], &st->biases[2 * i], &st->biases[2 * i + 1]);
         }
     }
 }
 
 /* 16 bits: a row's scales of 16 groups, then its biases, as words of two groups. */
-MK_INLINE void stage_halves(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, int part,
-                            __m512i *half, stage *st) {
+MK_INLINE void stage_halves(scale_kind kind, const mk_qrows *w, const lanes *l, int64_t g,
+                            int64_t count, int part, __m512i *half, stage *st) {
     __m512i r[4];
     if (g > 0 && count <= FEW_GROUPS) { /* the first ones ask for the next rows' lines as well */
-        stage_few_halves(w, l, g, count, part, half, st);
+        stage_few_halves(kind, w, l, g, count, part, half, st);
         return;
     }
     if (part < 4) {
@@ -175,8 +190,8 @@ MK_INLINE void stage_halves(const mk_qrows *w, const lanes *l, int64_t g, int64_
     turn_words(half, c, r);
     for (int i = 0; i < 2; i++) {
         int at = 2 * (4 * i + c);
-        split_halves(w->type, r[i], &st->scales[at], &st->scales[at + 1]);
-        split_halves(w->type, r[2 + i], &st->biases[at], &st->biases[at + 1]);
+        split_halves(kind, r[i], &st->scales[at], &st->scales[at + 1]);
+        split_halves(kind, r[2 + i], &st->biases[at], &st->biases[at + 1]);
     }
 }
 
@@ -226,8 +241,8 @@ MK_INLINE __m128i row_bytes(const mk_qrows *w, const lanes *l, int row, int64_t 
 }
 
 /* Rows 4 i + part of 16, i in the lanes of 16 bytes, then 4 groups a step: they are turned over as bytes. */
-MK_INLINE void stage_bytes(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, int part,
-                           __m512i *half, stage *st) {
+MK_INLINE void stage_bytes(scale_kind kind, const mk_qrows *w, const lanes *l, int64_t g,
+                           int64_t count, int part, __m512i *half, stage *st) {
     if (part < 4) {
         __m512i r = _mm512_castsi128_si512(row_bytes(w, l, part, g, count));
         r = _mm512_inserti32x4(r, row_bytes(w, l, 4 + part, g, count), 1);
@@ -245,22 +260,32 @@ MK_INLINE void stage_bytes(const mk_qrows *w, const lanes *l, int64_t g, int64_t
         _mm512_set4_epi32((int)0x80808003, (int)0x80808002, (int)0x80808001, (int)0x80808000);
     for (int i = 0; i < 4; i++) {
         __m512i r = _mm512_shuffle_epi8(words, _mm512_add_epi32(byte, _mm512_set1_epi32(4 * i)));
-        __m512 scale = w->mode == MK_NVFP4 ? from_e4m3(r) : from_e8m0(r);
+        __m512 scale = kind == E4M3_SCALES ? from_e4m3(r) : from_e8m0(r);
         scale = _mm512_mul_ps(scale, _mm512_set1_ps(0.5f));
         st->scales[first + i] = scale;
         st->biases[first + i] = _mm512_mul_ps(scale, _mm512_set1_ps(-MK_E2M1_ZERO));
     }
 }
 
-/* One of the steps that bring `count` groups from g on into st. */
-static inline void stage_part(const mk_qrows *w, const lanes *l, int64_t g, int64_t count, int part,
-                              staging *on, stage *st) {
-    if (w->mode != MK_AFFINE)
-        stage_bytes(w, l, g, count, part, on->half[0], st);
-    else if (w->type == MK_F32)
+/* One of the steps that bring `count` groups from g on into st; kind: of w's. */
+MK_INLINE void stage_part(scale_kind kind, const mk_qrows *w, const lanes *l, int64_t g,
+                          int64_t count, int part, staging *on, stage *st) {
+    if (kind == E8M0_SCALES || kind == E4M3_SCALES)
+        stage_bytes(kind, w, l, g, count, part, on->half[0], st);
+    else if (kind == F32_SCALES)
         stage_floats(w, l, g, count, part, on, st);
     else
-        stage_halves(w, l, g, count, part, on->half[0], st);
+        stage_halves(kind, w, l, g, count, part, on->half[0], st);
+}
+
+/* The same for scales of whatever kind. */
+static inline void stage_any_part(const mk_qrows *w, const lanes *l, int64_t g, int64_t count,
+                                  int part, staging *on, stage *st) {
+    scale_kind kind = scale_kind_of(w);
+    if (kind == BF16_SCALES)
+        stage_part(BF16_SCALES, w, l, g, count, part, on, st);
+    else
+        stage_part(kind, w, l, g, count, part, on, st);
 }
 
 /* Groups from g on that are staged together. */
@@ -272,7 +297,7 @@ static inline void fill_stage(const mk_qrows *w, const lanes *l, int64_t g, int6
                               stage *st) {
     staging on;
     for (int part = 0; part < PARTS; part++)
-        stage_part(w, l, g, count, part, &on, st);
+        stage_any_part(w, l, g, count, part, &on, st);
 }
 
 /* ---- codes ---- */
