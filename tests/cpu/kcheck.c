@@ -991,6 +991,16 @@ static void check_fast_format(check *c, const mk_qrows *format) {
     product_fast(c, format, 9, 17, 384, PLAIN, true);
 }
 
+/* One row of x, which may have kernels of its own for each way of writing scales: rows of weights in several
+ * blocks and what is left of them, few and many groups. */
+static void check_one_row(check *c, const mk_qrows *format) {
+    static const int64_t groups[] = {1, 7, 18, 66};
+    for (int i = 0; i < COUNT(groups); i++) {
+        product_fast(c, format, 1, 33, groups[i] * format->group, PLAIN, false);
+        product_crowded(c, format, 1, 53, groups[i] * format->group);
+    }
+}
+
 static void check_fast_matvec(check *c) {
     static const int bits[] = {2, 3, 4, 5, 6, 8};
     for (int b = 0; b < COUNT(bits); b++)
@@ -999,6 +1009,12 @@ static void check_fast_matvec(check *c) {
                                              .bits = bits[b],
                                              .group = group,
                                              .type = (mk_type)((b + group / 32) % 3)});
+    for (int group = 32; group <= 128; group *= 2)
+        for (int type = 0; type < 3; type++)
+            check_one_row(
+                c,
+                &(mk_qrows){.mode = MK_AFFINE, .bits = 4, .group = group, .type = (mk_type)type});
+    check_one_row(c, &(mk_qrows){.mode = MK_MXFP4, .bits = 4, .group = 32});
     check_fast_format(c, &(mk_qrows){.mode = MK_MXFP4, .bits = 4, .group = 32});
     check_fast_format(c, &(mk_qrows){.mode = MK_NVFP4, .bits = 4, .group = 16});
 }

@@ -17,7 +17,8 @@ static inline int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Asks for the bytes of a row: a fetch cannot fail. */
+/* Asks for the bytes of a row, and for those MK_FETCHED_AGAIN before them: of earlier rows, most often the same
+ * columns. A fetch cannot fail. */
 MK_INLINE void fetch(const char *row, int64_t bytes) {
     for (int64_t l = 0; l < bytes; l += 64)
         mk_fetch_line((intptr_t)row + l);

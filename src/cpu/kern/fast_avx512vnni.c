@@ -3,7 +3,7 @@
  * One row of x meets 64 bytes of each row of weights as they lie; the 16 registers of partial sums
  * are then added up in pairs until a group's sums have a lane each. That is half the work of turning
  * the codes over, which pays from two rows of x on: those share it. Only so with codes of 4 bits, of which
- * 128 meet x at once: others are always turned over. */
+ * 128 meet x at once: others are always turned over, and so are the last rows of weights that are fewer than 16. */
 #include "cpu/kern/fast_avx512vnni.h"
 
 /* ---- scales, while codes are multiplied ---- */
@@ -57,6 +57,10 @@ MK_INLINE const stage *stages_next(scale_kind kind, stages *s) {
         *s->next = lanes_of(s->w, s->n, s->row);
     }
     return &s->st[s->use];
+}
+
+static const stage *stages_next_any(stages *s) {
+    return stages_next(ANY_SCALES, s);
 }
 
 /* What is due after `groups` groups have been used. */
@@ -135,21 +139,21 @@ MK_INLINE void fetch_behind(__m512i *v, intptr_t line) {
 MK_INLINE void dot_units(form f, int span, int units, bool whole, const mk_qrows *w, int64_t row,
                          const mk_xrows *x, int64_t at, __m512i dot[][4]) {
     int64_t words = (w->k - at) / 4, stride = 4 * w->codes_stride, three = 3 * stride;
-    const uint8_t *from = (const uint8_t *)w->codes + row * stride + at / 2;
+    uintptr_t from = (uintptr_t)w->codes + (uintptr_t)(row * stride + at / 2);
     intptr_t next = (intptr_t)w->codes + (row + LANES) * stride + FETCHED_AHEAD + at / 2 * LANES;
     __m512i codes[RUN][2], part[RUN][4];
     for (int u = 0; u < units; u++)
         load_x(whole, x->codes + at + u * UNIT, words - u * UNIT / 4, codes[u]);
     __asm__("" : "+r"(three)); /* for an address of its own; not a register for each row's */
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; i++, from += 4 * stride) {
+    for (int i = 0; i < 4; i++, from += (uintptr_t)(4 * stride)) {
         __asm__("" : "+r"(from));
 #pragma GCC unroll 4
         for (int u = 0; u < units; u++) {
             __m512i r[4];
             for (int j = 0; j < 4; j++) {
-                const uint8_t *unit = from + (j == 3 ? three : j * stride) + u * UNIT / 2;
-                r[j] = dot_row(f, whole, unit, words - u * UNIT / 4, codes[u]);
+                uintptr_t unit = from + (uintptr_t)((j == 3 ? three : j * stride) + u * UNIT / 2);
+                r[j] = dot_row(f, whole, (const void *)unit, words - u * UNIT / 4, codes[u]);
                 fetch_behind(&r[j], next + 64 * (4 * (units * i + u) + j));
             }
             part[u][i] = join_four(r);
@@ -159,18 +163,18 @@ MK_INLINE void dot_units(form f, int span, int units, bool whole, const mk_qrows
         join_quarters(span, part[u], dot[u]);
 }
 
-/* sum plus what the groups of `units` units add, from group g on, the one at `at` of st: all of them are there
- * where whole. */
+/* sum plus what the groups of `units` units of 16 rows add: from group g on, whose scales are st's from `staged`
+ * on. Not all of them are there unless whole. */
 MK_INLINE __m512 add_units(form f, scale_kind kind, int group, int units, bool whole, stages *s,
-                           const stage *st, int64_t at, int64_t row, const mk_xrows *x, int64_t g,
-                           __m512 sum) {
+                           const stage *st, int64_t staged, int64_t row, const mk_xrows *x,
+                           int64_t g, __m512 sum) {
     const int span = UNIT / group;
     __m512i dot[RUN][4];
     stages_work(kind, s, units * span);
     dot_units(f, span, units, whole, s->w, row, x, g * group, dot);
     for (int i = 0; i < units * span && (whole || g + i < s->groups); i++)
-        sum = add_group(sum, dot[i / span][i % span], st->scales[at + i], st->biases[at + i],
-                        x->scales[g + i], x->sums[g + i]);
+        sum = add_group(sum, dot[i / span][i % span], st->scales[staged + i],
+                        st->biases[staged + i], x->scales[g + i], x->sums[g + i]);
     return sum;
 }
 
@@ -180,12 +184,13 @@ MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w
     const int span = UNIT / group;
     stages scales;
     stages_begin(&scales, w, n);
+    const bool crowded = scales.now->crowded;
     for (int64_t r = 0; r < n; r += LANES) {
         __m512 sum = _mm512_setzero_ps();
         for (int64_t g = 0; g < scales.groups; g += STAGE) {
             const stage *st = stages_next(kind, &scales);
             int64_t count = staged_from(g, scales.groups), at = 0;
-            for (; scales.now->crowded && at + RUN * span <= count; at += RUN * span)
+            for (; crowded && at + RUN * span <= count; at += RUN * span)
                 sum = add_units(f, kind, group, RUN, true, &scales, st, at, r, x, g + at, sum);
             for (; at + span <= count; at += span)
                 sum = add_units(f, kind, group, 1, true, &scales, st, at, r, x, g + at, sum);
@@ -307,11 +312,12 @@ MK_INLINE void few_product(form f, int bits, int m, const mk_qrows *w, int64_t n
             sum[i] = _mm512_setzero_ps();
         for (int64_t g = 0; g < groups; g++) {
             __m512i dot[STREAMED][CHAINS], words[16];
-            if (g % STAGE == 0)
-                st = stages_next(ANY_SCALES, &scales);
-            else if (g % 2 == 1 || halves)
+            if (g % STAGE == 0) {
+                st = stages_next_any(&scales);
+                codes.l = scales.now;
+            } else if (g % 2 == 1 || halves) {
                 stages_work(ANY_SCALES, &scales, 2);
-            codes.l = scales.now;
+            }
             clear_dots(m, dot);
             columns_copy(&codes, &copy);
             for (int64_t l = 0; l < w->group; l += width, a += width) {
@@ -378,8 +384,9 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
         float *to = y + i * y_stride;
         int64_t done = count == 1 && one != NULL ? n / LANES * LANES : 0;
         if (done > 0) one(w, done, &part, to);
+        if (done == n) continue;
         mk_qrows rest = mk_qrows_at(w, done);
-        if (done < n) few[count - 1](&rest, n - done, &part, to + done, y_stride);
+        few[count - 1](&rest, n - done, &part, to + done, y_stride);
     }
 }
 

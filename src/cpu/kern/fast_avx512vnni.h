@@ -267,7 +267,7 @@ MK_INLINE void stage_bytes(scale_kind kind, const mk_qrows *w, const lanes *l, i
     }
 }
 
-/* One of the steps that bring `count` groups from g on into st; kind: of w's. */
+/* One of the steps that bring `count` groups from g on into st. kind: scale_kind_of(w), never ANY_SCALES. */
 MK_INLINE void stage_part(scale_kind kind, const mk_qrows *w, const lanes *l, int64_t g,
                           int64_t count, int part, staging *on, stage *st) {
     if (kind == E8M0_SCALES || kind == E4M3_SCALES)
@@ -278,7 +278,7 @@ MK_INLINE void stage_part(scale_kind kind, const mk_qrows *w, const lanes *l, in
         stage_halves(kind, w, l, g, count, part, on->half[0], st);
 }
 
-/* The same for scales of whatever kind. */
+/* The same where the kind is not known beforehand: bf16, the usual one, has code of its own. */
 static inline void stage_any_part(const mk_qrows *w, const lanes *l, int64_t g, int64_t count,
                                   int part, staging *on, stage *st) {
     scale_kind kind = scale_kind_of(w);

@@ -20,7 +20,7 @@ static inline __attribute__((always_inline)) void mk_fetch(intptr_t at) {
     __builtin_prefetch((const void *)at, 0, 2);
 }
 
-#define MK_FETCHED_AGAIN 4096 /* bytes */
+#define MK_FETCHED_AGAIN 4096 /* bytes from a line asked for again to the one asked for first */
 
 /* The line at an address of what is read in the order it lies in, and once more one that was asked for before: a
  * core whose miss buffers are full forgets what it is asked for. */
