@@ -23,7 +23,7 @@ static inline __attribute__((always_inline)) void mk_fetch(intptr_t at) {
 #define MK_FETCHED_AGAIN 4096 /* bytes from a line asked for again to the one asked for first */
 
 /* The line at an address of what is read in the order it lies in, and once more one that was asked for before: a
- * core whose miss buffers are full forgets what it is asked for. */
+ * Zen 4 forgets some of what it is asked for. */
 static inline __attribute__((always_inline)) void mk_fetch_line(intptr_t at) {
     mk_fetch(at);
     mk_fetch(at - MK_FETCHED_AGAIN);
