@@ -134,8 +134,8 @@ MK_INLINE void fetch_behind(__m512i *v, intptr_t line) {
     __asm__("prefetcht1 %1\n\tprefetcht1 %2" : "+v"(*v) : "m"(*first), "m"(*again));
 }
 
-/* Sums of the `span` groups of each of `units` units of 16 rows, of which the first begins at code `at`; they end
- * within the row if whole. */
+/* Sums of the `span` groups of each of `units` units of 16 rows, which are all there, of which the first begins at
+ * code `at`; they end within the row if whole. */
 MK_INLINE void dot_units(form f, int span, int units, bool whole, const mk_qrows *w, int64_t row,
                          const mk_xrows *x, int64_t at, __m512i dot[][4]) {
     int64_t words = (w->k - at) / 4, stride = 4 * w->codes_stride, three = 3 * stride;
@@ -165,9 +165,10 @@ MK_INLINE void dot_units(form f, int span, int units, bool whole, const mk_qrows
 
 /* sum plus what the groups of `units` units of 16 rows add: from group g on, whose scales are st's from `staged`
  * on. Not all of them are there unless whole. */
-MK_INLINE __m512 add_units(form f, scale_kind kind, int group, int units, bool whole, stages *s,
+MK_INLINE __m512 add_units(scale_kind kind, int group, int units, bool whole, stages *s,
                            const stage *st, int64_t staged, int64_t row, const mk_xrows *x,
                            int64_t g, __m512 sum) {
+    const form f = kind == E8M0_SCALES ? E2M1 : NIBBLES;
     const int span = UNIT / group;
     __m512i dot[RUN][4];
     stages_work(kind, s, units * span);
@@ -179,7 +180,7 @@ MK_INLINE __m512 add_units(form f, scale_kind kind, int group, int units, bool w
 }
 
 /* y[n] = the rows of w, of 4 bits, a multiple of 16, times x. */
-MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w, int64_t n,
+MK_INLINE void one_product(scale_kind kind, int group, const mk_qrows *w, int64_t n,
                            const mk_xrows *x, float *y) {
     const int span = UNIT / group;
     stages scales;
@@ -191,11 +192,11 @@ MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w
             const stage *st = stages_next(kind, &scales);
             int64_t count = staged_from(g, scales.groups), at = 0;
             for (; crowded && at + RUN * span <= count; at += RUN * span)
-                sum = add_units(f, kind, group, RUN, true, &scales, st, at, r, x, g + at, sum);
+                sum = add_units(kind, group, RUN, true, &scales, st, at, r, x, g + at, sum);
             for (; at + span <= count; at += span)
-                sum = add_units(f, kind, group, 1, true, &scales, st, at, r, x, g + at, sum);
+                sum = add_units(kind, group, 1, true, &scales, st, at, r, x, g + at, sum);
             if (at < count)
-                sum = add_units(f, kind, group, 1, false, &scales, st, at, r, x, g + at, sum);
+                sum = add_units(kind, group, 1, false, &scales, st, at, r, x, g + at, sum);
         }
         _mm512_storeu_ps(y + r, sum);
     }
@@ -203,30 +204,22 @@ MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w
 
 typedef void (*one_fn)(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y);
 
-#define ONE(form, kind, group)                                                                 \
-    static void one_##form##_##kind##_##group(const mk_qrows *w, int64_t n, const mk_xrows *x, \
-                                              float *y) {                                      \
-        one_product(form, kind, group, w, n, x, y);                                            \
+#define ONE(kind, group)                                                                          \
+    static void one_##kind##_##group(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y) { \
+        one_product(kind, group, w, n, x, y);                                                     \
     }
-#define EACH_ONE(kind)     \
-    ONE(NIBBLES, kind, 32) \
-    ONE(NIBBLES, kind, 64) \
-    ONE(NIBBLES, kind, 128)
+#define EACH_ONE(kind) ONE(kind, 32) ONE(kind, 64) ONE(kind, 128)
 EACH_ONE(BF16_SCALES)
 EACH_ONE(F16_SCALES)
-EACH_ONE(ANY_SCALES)
-ONE(E2M1, E8M0_SCALES, 32)
+EACH_ONE(F32_SCALES)
+ONE(E8M0_SCALES, 32)
 
-#define ONE_OF(kind) \
-    { one_NIBBLES_##kind##_32, one_NIBBLES_##kind##_64, one_NIBBLES_##kind##_128 }
+#define ONE_OF(kind) [kind] = {one_##kind##_32, one_##kind##_64, one_##kind##_128}
 
 /* Groups of 16 and other widths have none: they are turned over. */
 static one_fn one_of(const mk_qrows *w) {
-    static const one_fn fns[][3] = {[BF16_SCALES] = ONE_OF(BF16_SCALES),
-                                    [F16_SCALES] = ONE_OF(F16_SCALES),
-                                    [F32_SCALES] = ONE_OF(ANY_SCALES),
-                                    [E8M0_SCALES] = {one_E2M1_E8M0_SCALES_32},
-                                    [E4M3_SCALES] = {NULL}};
+    static const one_fn fns[][3] = {ONE_OF(BF16_SCALES), ONE_OF(F16_SCALES),
+                                    ONE_OF(F32_SCALES), [E8M0_SCALES] = {one_E8M0_SCALES_32}};
     return w->bits != 4 || w->group < 32 ? NULL : fns[scale_kind_of(w)][w->group / 64];
 }
 
