@@ -101,14 +101,9 @@ static void seen_keys(const block *b, int64_t query, int64_t *begin, int64_t *en
     if (*begin > *end) *begin = *end;
 }
 
-/* Floats in whole lines of memory. */
-static int64_t whole_lines(int64_t floats) {
-    return (floats + LINE - 1) / LINE * LINE;
-}
-
 /* Rows of scores begin with a line, and those that follow each other lie in other sets of a cache. */
 static int64_t score_stride(int64_t width) {
-    return whole_lines(width) | LINE;
+    return mc_round_up(width, LINE) | LINE;
 }
 
 /* Where the block's keys (or values) begin. */
@@ -632,8 +627,8 @@ static void add_call(together *all) {
     attention *at = &all->each[all->n++];
     int64_t rows = at->group * at->unit_queries;
     int64_t worker = rows * at->q_floats + KEYS * (at->d > at->dv ? at->d : at->dv);
-    worker = whole_lines(worker + at->q8_bytes / 4); /* a copy behind the tile */
-    at->floats = rows * score_stride(at->span) + whole_lines(rows * (at->dv + 1));
+    worker = mc_round_up(worker + at->q8_bytes / 4, LINE); /* a copy behind the tile */
+    at->floats = rows * score_stride(at->span) + mc_round_up(rows * (at->dv + 1), LINE);
     if (all->n > 1) at->first = at[-1].first + at[-1].blocks * at[-1].floats;
     all->blocks += at->blocks;
     all->weights += at->blocks * at->weights;

@@ -2,6 +2,7 @@
 #ifndef CPU_ROWS_H
 #define CPU_ROWS_H
 
+#include "base/integer.h"
 #include "cpu/cpu.h"
 
 /* The element at which row `index` begins: the index counts the first n_axes axes in logical order.
@@ -76,19 +77,6 @@ mc_rows mc_rows_get(const mc_call *call, const mc_operand *x, float *scratch);
 
 static inline mk_type mc_mk_type(mica_dtype dtype) {
     return dtype == MICA_F16 ? MK_F16 : dtype == MICA_BF16 ? MK_BF16 : MK_F32;
-}
-
-static inline int64_t mc_min(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static inline int64_t mc_max(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
-/* x rounded up to a multiple of step. */
-static inline int64_t mc_round_up(int64_t x, int64_t step) {
-    return (x + step - 1) / step * step;
 }
 
 /* The grain that leaves less than about 32,000 operations to the caller alone. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/integer.h"
 #include "device/device.h"
 #include "device/lower.h"
 
@@ -509,7 +510,7 @@ static mica_status place_temporaries(builder *b) {
         if (root->kind != MC_ROOT_TEMP || root->target || root->placed) continue;
         if (root->bytes > MAX_TEMP_BYTES) return too_large();
         root->placed = true;
-        int64_t bytes = (root->bytes + ALIGN - 1) / ALIGN * ALIGN;
+        int64_t bytes = mc_round_up(root->bytes, ALIGN);
         uint32_t at = n;
         root->offset = find_gap(places, n, bytes, &at);
         if (root->offset > MAX_TEMP_BYTES - bytes) return too_large();

@@ -1,6 +1,7 @@
 #include "session/cache.h"
 
 #include "base/alloc.h"
+#include "base/integer.h"
 #include "device/eval.h"
 #include "graph/graph.h"
 
@@ -9,27 +10,15 @@
 /* Entries by which buffers grow; the axis of entries; entries to keep beyond a window. */
 enum { STEP = 256, AXIS = 2, SLACK = 64 };
 
-static int64_t round_up(int64_t n) {
-    return (n + STEP - 1) / STEP * STEP;
-}
-
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
 static int64_t smaller_limit(int64_t a, int64_t b) {
     if (!a || !b) return a ? a : b;
-    return smaller(a, b);
+    return mc_min(a, b);
 }
 
 static void plan_layer(mc_cache_layer *layer, const mc_layer_spec *spec, int64_t context,
                        int64_t chunk) {
     layer->window = smaller_limit(spec->window, context);
-    layer->most = layer->window ? round_up(layer->window + chunk) : 0;
+    layer->most = layer->window ? mc_round_up(layer->window + chunk, STEP) : 0;
 }
 
 mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device, int64_t context,
@@ -84,11 +73,11 @@ static mica_status replace(mc_cache *cache, mica_scope *home, int64_t from, int6
 static mica_status reserve_layer(mc_cache *cache, mica_scope *home, mc_cache_layer *layer,
                                  int64_t n, int64_t later) {
     if (layer->count + n <= layer->cap) return MICA_OK;
-    int64_t keep = layer->count, cap = smaller_limit(round_up(keep + later), layer->most);
+    int64_t keep = layer->count, cap = smaller_limit(mc_round_up(keep + later, STEP), layer->most);
     if (layer->most && layer->count + n > layer->most) {
         int64_t needed = layer->window - 1, room = layer->most - n - 1;
-        keep = larger(needed, smaller(smaller(needed + SLACK, room), keep));
-        keep = smaller(keep, layer->count);
+        keep = mc_max(needed, mc_min(mc_min(needed + SLACK, room), keep));
+        keep = mc_min(keep, layer->count);
         if ((layer->count - keep) % 2) keep++; /* sums of bf16 go by even and odd places */
     }
     int64_t from = layer->count - keep;
@@ -198,7 +187,7 @@ mica_status mc_cache_fill(mc_cache *cache, mica_scope *home, int index, int64_t 
                           const void *k, const void *v) {
     mc_cache_layer *layer = &cache->layers[index];
     cache->pass = NULL;
-    layer->cap = round_up(count);
+    layer->cap = mc_round_up(count, STEP);
     layer->k = fill(cache->lm, home, layer->cap, count, k);
     layer->v = fill(cache->lm, home, layer->cap, count, v);
     if (!mica_valid(layer->k) || !mica_valid(layer->v)) return MICA_ENOMEM;
@@ -212,7 +201,7 @@ uint64_t mc_cache_bytes(const mc_lm *lm, int64_t tokens, int64_t context, int64_
     for (int i = 0; i < spec->n_layers; i++) {
         mc_cache_layer layer = {0};
         plan_layer(&layer, &spec->layers[i], context, chunk);
-        entries += (uint64_t)smaller_limit(round_up(tokens), layer.most);
+        entries += (uint64_t)smaller_limit(mc_round_up(tokens, STEP), layer.most);
     }
     return entries * 2 * (uint64_t)spec->kv_heads * (uint64_t)mc_lm_kv_width(lm) *
            mica_dtype_bytes(lm->kv_dtype);

@@ -1,5 +1,6 @@
 #include "session/sampler.h"
 
+#include "base/integer.h"
 #include "session/logits.h"
 
 #include <float.h>
@@ -191,10 +192,6 @@ static mica_status edit_logits(mc_sampler *sampler, float *logits, int64_t vocab
 
 enum { LANES = 16, BLOCK = 256 }; /* BLOCK: logits that share an entry of sampler->blocks */
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* The largest of n logits; *nan is set where one is not a number. */
 static float largest_of(const float *logits, int64_t n, bool *nan) {
     float most[LANES];
@@ -228,7 +225,7 @@ static mica_status find_best(mc_sampler *sampler, const float *logits, int64_t v
     MC_TRY(resize(&sampler->blocks, (size_t)(vocab + BLOCK - 1) / BLOCK * sizeof(float)));
     float *blocks = MC_BUFFER_AT(&sampler->blocks, float);
     for (int64_t i = 0; i < vocab; i += BLOCK) {
-        float largest = largest_of(logits + i, smaller(BLOCK, vocab - i), &nan);
+        float largest = largest_of(logits + i, mc_min(BLOCK, vocab - i), &nan);
         blocks[i / BLOCK] = largest;
         if (!(largest > most)) continue;
         most = largest;
@@ -248,7 +245,7 @@ static double exp_sum_between(const mc_sampler *sampler, const float *logits, in
     double total = 0.0;
     for (int64_t i = 0; i < vocab; i += BLOCK)
         if (blocks[i / BLOCK] >= from && blocks[i / BLOCK] < to)
-            total += mc_logits_exp_sum(logits + i, smaller(BLOCK, vocab - i), best);
+            total += mc_logits_exp_sum(logits + i, mc_min(BLOCK, vocab - i), best);
     return total;
 }
 
@@ -267,7 +264,7 @@ static size_t gather(const mc_sampler *sampler, const float *logits, int64_t voc
     size_t n = 0;
     for (int64_t i = 0; i < vocab; i += BLOCK) {
         if (blocks[i / BLOCK] < least) continue;
-        for (int64_t j = i; j < smaller(i + BLOCK, vocab); j++) {
+        for (int64_t j = i; j < mc_min(i + BLOCK, vocab); j++) {
             tokens[n] = (int32_t)j;
             n += logits[j] >= least && logits[j] > -INFINITY;
         }
@@ -453,7 +450,7 @@ static void fill_buckets(bucket *buckets, const float *logits, int64_t vocab, fl
     double weights[BLOCK] = {0};
     memset(buckets, 0, BUCKETS * sizeof *buckets);
     for (int64_t i = 0; i < vocab; i += BLOCK) {
-        int64_t n = smaller(BLOCK, vocab - i);
+        int64_t n = mc_min(BLOCK, vocab - i);
         mc_logits_places(logits + i, n, best, scale, BUCKETS - 1, places);
         if (nucleus) (void)mc_logits_weigh(logits + i, n, best, LOG2_E, weights);
         for (int64_t k = 0; k < n; k++) {
@@ -476,7 +473,7 @@ static void sort_by_buckets(bucket *buckets, int32_t last, const float *logits, 
         begin += count;
     }
     for (int64_t i = 0; i < vocab; i += BLOCK) {
-        int64_t n = smaller(BLOCK, vocab - i);
+        int64_t n = mc_min(BLOCK, vocab - i);
         mc_logits_places(logits + i, n, best, scale, BUCKETS - 1, places);
         for (int64_t k = 0; k < n; k++) {
             size_t *at = &buckets[places[k]].count;
@@ -555,7 +552,7 @@ static double weigh_run(mc_sampler *sampler, const float *logits, float best, si
     if (sampler->params.temperature != 0.0f) per /= (double)sampler->params.temperature;
     float chunk[BLOCK];
     for (size_t n; begin < end; begin += n) {
-        n = (size_t)smaller(BLOCK, (int64_t)(end - begin));
+        n = (size_t)mc_min(BLOCK, (int64_t)(end - begin));
         for (size_t i = 0; i < n; i++)
             chunk[i] = logits[tokens[begin + i]];
         sum += mc_logits_weigh(chunk, (int64_t)n, best, per, weights + begin);
