@@ -1,0 +1,10 @@
+#include "cpu/kern/fast.h"
+
+/* What processors with VNNI and without VBMI have, Cascade Lake and Cooper Lake. */
+bool mk_has_vnni256(void) {
+    return mk_has_avx512() && __builtin_cpu_supports("avx512vnni");
+}
+
+void mk_fill_vnni256(mk_kernels *kernels) {
+    mk_fast_vnni256(kernels);
+}
