@@ -53,7 +53,7 @@ static void time_regions(mc_pool *pool, int threads, double pause_us) {
 
 int main(int argc, char **argv) {
     static const double pauses_us[] = {0, 3, 10, 30, 100, 2000};
-    int threads = argc > 1 ? atoi(argv[1]) : mc_cpu_count();
+    int threads = argc > 1 ? atoi(argv[1]) : mc_core_count();
     mc_pool *pool;
     if (mc_pool_open(threads, &pool) != MICA_OK) {
         fprintf(stderr, "pool: %s\n", mica_last_error());

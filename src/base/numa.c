@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#define NODES "/sys/devices/system/node"
+#define SYSTEM "/sys/devices/system"
 #define PATH_BYTES 1024
 #define WORD_BITS ((int)(8 * sizeof(unsigned long)))
 #define WORDS (MC_MOST_CPUS / WORD_BITS)
@@ -58,7 +58,7 @@ static bool parse_list(FILE *file, mc_bits *out) {
 
 static FILE *open_in(const char *root, const char *name) {
     char path[PATH_BYTES];
-    int n = snprintf(path, sizeof path, "%s" NODES "/%s", root, name);
+    int n = snprintf(path, sizeof path, "%s" SYSTEM "/%s", root, name);
     return n > 0 && (size_t)n < sizeof path ? fopen(path, "r") : NULL;
 }
 
@@ -74,7 +74,7 @@ static bool read_list(const char *root, const char *name, mc_bits *out) {
 static bool has_memory(const char *root, int id) {
     char name[64];
     unsigned long long kib = 0;
-    snprintf(name, sizeof name, "node%d/meminfo", id);
+    snprintf(name, sizeof name, "node/node%d/meminfo", id);
     FILE *file = open_in(root, name);
     if (!file) return false;
     bool got = fscanf(file, "Node %*d MemTotal: %llu", &kib) == 1;
@@ -87,7 +87,7 @@ static bool has_memory(const char *root, int id) {
 static bool add_node(const char *root, int id, mc_bits *left, mc_numa *numa) {
     char name[64];
     mc_bits cpus;
-    snprintf(name, sizeof name, "node%d/cpulist", id);
+    snprintf(name, sizeof name, "node/node%d/cpulist", id);
     if (!read_list(root, name, &cpus)) return false;
     int node = numa->nodes, count = 0;
     for (int i = 0; i < WORDS; i++) {
@@ -108,7 +108,7 @@ static bool add_node(const char *root, int id, mc_bits *left, mc_numa *numa) {
 
 static bool read_nodes(const char *root, mc_numa *numa) {
     mc_bits online, left = numa->usable;
-    if (!read_list(root, "online", &online)) return false;
+    if (!read_list(root, "node/online", &online)) return false;
     for (int id = 0; id < MC_MOST_CPUS; id++)
         if (mc_bits_has(&online, id) && !add_node(root, id, &left, numa)) return false;
     return numa->nodes > 0 && mc_bits_count(&left) == 0;
@@ -118,6 +118,23 @@ void mc_numa_read(const char *root, const mc_bits *usable, mc_numa *numa) {
     *numa = (mc_numa){.usable = *usable};
     if (!read_nodes(root, numa) || numa->nodes == 1)
         *numa = (mc_numa){.nodes = 1, .usable = *usable};
+}
+
+/* ---- cores ---- */
+
+int mc_numa_cores(const char *root, const mc_bits *usable) {
+    mc_bits seen = {0}, siblings;
+    int cores = 0;
+    for (int cpu = 0; cpu < MC_MOST_CPUS; cpu++) {
+        if (!mc_bits_has(usable, cpu) || mc_bits_has(&seen, cpu)) continue;
+        cores++;
+        char name[64];
+        snprintf(name, sizeof name, "cpu/cpu%d/topology/thread_siblings_list", cpu);
+        if (!read_list(root, name, &siblings)) continue;
+        for (int i = 0; i < WORDS; i++)
+            seen.words[i] |= siblings.words[i];
+    }
+    return cores;
 }
 
 /* ---- workers ---- */

@@ -3,7 +3,7 @@
  * What is known is which nodes have CPUs that this process may use. Where the system tells nothing,
  * or what does not fit together, there is one node; then nothing is bound and no pages are spread.
  *
- * Source: Linux, Documentation/ABI/stable/sysfs-devices-node. */
+ * Source: Linux, Documentation/ABI/stable/sysfs-devices-node and sysfs-devices-system-cpu. */
 #ifndef BASE_NUMA_H
 #define BASE_NUMA_H
 
@@ -38,6 +38,10 @@ void mc_numa_here(mc_numa *numa);
 /* The nodes that root/sys/devices/system/node tells of; `bind` is NULL. root is "", or in tests a
  * folder that looks like a Linux system. */
 void mc_numa_read(const char *root, const mc_bits *usable, mc_numa *numa);
+
+/* The cores that the usable CPUs are of, by root/sys/devices/system/cpu: CPUs that share one count once. A CPU
+ * of which it does not tell is a core. */
+int mc_numa_cores(const char *root, const mc_bits *usable);
 
 /* The node of a worker of `threads`: each node has workers by the number of its CPUs, and those of a
  * node follow one another, as do their shares of the rows of a matrix. */

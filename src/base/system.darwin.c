@@ -19,6 +19,10 @@ int mc_cpu_count(void) {
     return 1;
 }
 
+int mc_core_count(void) { /* no core of Apple's runs two threads */
+    return mc_cpu_count();
+}
+
 uint64_t mc_memory_bytes(void) {
     uint64_t memory = 0;
     size_t bytes = sizeof memory;

@@ -19,12 +19,21 @@ static bool usable_cpus(mc_bits *cpus) {
     return syscall(SYS_sched_getaffinity, 0, sizeof cpus->words, cpus->words) > 0;
 }
 
-int mc_cpu_count(void) {
-    mc_bits cpus;
-    int count = usable_cpus(&cpus) ? mc_bits_count(&cpus) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+static int within_quota(int count) {
     int quota = mc_cgroup_cpus("");
     if (quota > 0 && quota < count) count = quota;
     return count < 1 ? 1 : count;
+}
+
+int mc_cpu_count(void) {
+    mc_bits cpus;
+    bool known = usable_cpus(&cpus);
+    return within_quota(known ? mc_bits_count(&cpus) : (int)sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+int mc_core_count(void) {
+    mc_bits cpus;
+    return usable_cpus(&cpus) ? within_quota(mc_numa_cores("", &cpus)) : mc_cpu_count();
 }
 
 uint64_t mc_memory_bytes(void) {

@@ -73,7 +73,7 @@ static mica_status cpu_open(const mica_device_options *options, void **state) {
     if (st == NULL) return mc_fail_nomem("the cpu device");
     mk_kernels_fill(&st->kernels, isa);
     st->cpu.kern = &st->kernels;
-    st->cpu.threads = threads > 0 ? threads : mc_cpu_count();
+    st->cpu.threads = threads > 0 ? threads : mc_core_count();
     mica_status status = mc_pool_open(st->cpu.threads, &st->cpu.pool);
     if (status != MICA_OK) {
         cpu_close(st);

@@ -183,6 +183,38 @@ static void test_many_nodes(void **state) {
     }
 }
 
+/* CPUs that share a core count once, if we may use any of them. */
+static void test_cores(void **state) {
+    (void)state;
+    static const struct {
+        const char *siblings[6], *usable; /* of CPU 0 and on; NULL: no such file */
+        int cores;
+    } cases[] = {
+        {{"0\n", "1\n", "2\n", "3\n"}, "0-3", 4},
+        {{"0-1\n", "0-1\n", "2-3\n", "2-3\n"}, "0-3", 2},
+        {{"0,3\n", "1,4\n", "2,5\n", "0,3\n", "1,4\n", "2,5\n"}, "0-5", 3},
+        {{"0,3\n", "1,4\n", "2,5\n", "0,3\n", "1,4\n", "2,5\n"}, "3-4", 2},
+        {{"0,3\n", "1,4\n", "2,5\n", "0,3\n", "1,4\n", "2,5\n"}, "0,2-3", 2},
+        {{"0-1\n", "0-1\n", "2\n"}, "0-2", 2}, /* a fast core and a slow one */
+        {{NULL}, "0-3", 4},
+        {{"0-1\n", "0-1\n", "two\n", "", "4-\n"}, "0-4", 4},
+        {{"0-8192\n"}, "0-1", 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *root = test_temp_dir();
+        mc_bits usable = bits_of(cases[i].usable);
+        for (int cpu = 0; cpu < 6; cpu++) {
+            if (cases[i].siblings[cpu] == NULL) continue;
+            char *name =
+                test_format("sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+            test_write_below(root, name, cases[i].siblings[cpu]);
+            free(name);
+        }
+        assert_int_equal(mc_numa_cores(root, &usable), cases[i].cores);
+        test_temp_dir_remove(root);
+    }
+}
+
 /* Whatever the files say, what comes of it fits together: one character of three good files is
  * another, or all of one file are. */
 static void test_random_bytes(void **state) {
@@ -374,7 +406,7 @@ static void test_affinity(void **state) {
     mc_bits_add(&one, (int)cpu);
     mc_numa_here(&numa);
     numa.bind(pthread_self(), &one);
-    int count = mc_cpu_count();
+    int count = mc_cpu_count(), cores = mc_core_count();
     mc_numa_here(&numa);
     assert_int_equal(pthread_getaffinity_np(pthread_self(), sizeof now, &now), 0);
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
@@ -382,6 +414,7 @@ static void test_affinity(void **state) {
     assert_int_equal(CPU_COUNT(&now), 1);
     assert_true(CPU_ISSET(cpu, &now));
     assert_int_equal(count, 1);
+    assert_int_equal(cores, 1);
     assert_int_equal(numa.nodes, 1);
     numa.bind(pthread_self(), &(mc_bits){0}); /* refused: nothing happens */
     assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
@@ -393,6 +426,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_machines),
         cmocka_unit_test(test_many_nodes),
+        cmocka_unit_test(test_cores),
         cmocka_unit_test(test_random_bytes),
         cmocka_unit_test(test_workers_are_dealt_to_nodes),
         cmocka_unit_test(test_workers_are_bound_to_their_node),

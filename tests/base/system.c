@@ -36,6 +36,7 @@ static void test_calendar(void **state) {
 static void test_machine(void **state) {
     (void)state;
     assert_in_range(mc_cpu_count(), 1, 100000);
+    assert_in_range(mc_core_count(), 1, mc_cpu_count());
     assert_in_range(mc_memory_bytes(), 16u << 20, UINT64_C(1) << 50);
 }
 

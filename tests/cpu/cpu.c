@@ -24,7 +24,7 @@ static void describes_itself(void **state) {
 
     assert_int_equal(mc_backend_cpu.open(NULL, &cpu), MICA_OK);
     mc_backend_cpu.info(cpu, &info);
-    assert_int_equal(info.threads, mc_cpu_count());
+    assert_int_equal(info.threads, mc_core_count());
     mc_backend_cpu.close(cpu);
 }
 
