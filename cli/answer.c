@@ -114,8 +114,8 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .placeholder = "N",
      .initial = "0",
      .max = 63,
-     .help =
-         "guess up to N tokens ahead where the text repeats itself: faster, same answer; 0: none",
+     .help = "guess up to N tokens ahead where the text repeats itself: faster, same answer; 0: "
+             "none, with a draft model 7",
      .offset = offsetof(cli_answer_values, draft_tokens)},
     {.name = "draft-model",
      .kind = CLI_FOLDER,

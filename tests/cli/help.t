@@ -99,8 +99,8 @@ Each verb explains itself, in lines of 80 columns at most.
         --truncate                of a prompt that does not fit the context drop
                                   the oldest tokens
         --draft-tokens N          guess up to N tokens ahead where the text
-                                  repeats itself: faster, same answer; 0: none
-                                  (default: 0)
+                                  repeats itself: faster, same answer; 0: none,
+                                  with a draft model 7 (default: 0)
         --draft-model FOLDER      a smaller model with the same vocabulary, which
                                   guesses too
         --logprobs N              print a line for each token, with its
@@ -191,8 +191,8 @@ Each verb explains itself, in lines of 80 columns at most.
         --truncate                of a prompt that does not fit the context drop
                                   the oldest tokens
         --draft-tokens N          guess up to N tokens ahead where the text
-                                  repeats itself: faster, same answer; 0: none
-                                  (default: 0)
+                                  repeats itself: faster, same answer; 0: none,
+                                  with a draft model 7 (default: 0)
         --draft-model FOLDER      a smaller model with the same vocabulary, which
                                   guesses too
         --logprobs N              print a line for each token, with its
@@ -276,8 +276,8 @@ Each verb explains itself, in lines of 80 columns at most.
         --truncate                of a prompt that does not fit the context drop
                                   the oldest tokens
         --draft-tokens N          guess up to N tokens ahead where the text
-                                  repeats itself: faster, same answer; 0: none
-                                  (default: 0)
+                                  repeats itself: faster, same answer; 0: none,
+                                  with a draft model 7 (default: 0)
         --draft-model FOLDER      a smaller model with the same vocabulary, which
                                   guesses too
         --logprobs N              print a line for each token, with its
@@ -388,7 +388,9 @@ Each verb explains itself, in lines of 80 columns at most.
   Usage: mica bench [options] [MODEL]
   
   Measures, for each number of threads and each size of prompt, how many tokens a
-  second prefill reads, and how many decode makes after that prompt.
+  second prefill reads, and how many decode makes after that prompt. Memory is
+  what it takes beside the weights. MICA_CPU=avx2 (ref, avx512, neon, ...) in the
+  environment has it compute as on a processor that has no more than that.
   
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors.
   Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
