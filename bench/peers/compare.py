@@ -7,7 +7,7 @@ Cases:
     prefill:N      tokens a second of reading a prompt of N
     decode:N[@D]   tokens a second of N tokens, one after the other, behind D of context (0)
     batch:NxR      the same for R sequences at once: tokens a second of all together
-    classify:NxR   tokens a second of reading R prompts of N words, or tokens, at once
+    classify:NxR   tokens a second of reading R prompts of N words, or tokens, by one call
     first:N        seconds from the start of the process to the end of it, with one token after
                    a prompt of N
 
@@ -20,7 +20,8 @@ GB/s is the size of the weights times how often they are read (a token need not 
 the input embedding is not the head). "reading" does no more than that with mica's file, by a plain loop
 (bench/roofline.c): about how many tokens a second the memory allows at the same time.
 
-A contestant is an engine and a model under ROOT/models/MODEL, and options, a row of contestants.json;
+A contestant is an engine and a model under ROOT/models/MODEL, and options, a row of contestants.json (those that are
+NAME=VALUE are set in its environment);
 engines say there, for each kind of case, what to run and the expression whose last match is the rate
 (null: the time of the process). --mica names a folder that mica was built in; given twice, builds are
 compared.
@@ -39,6 +40,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parents[1]
+LARGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+SETTING = re.compile(r"[A-Z_]+=")
 WEIGHTS = (".safetensors", ".gguf", ".bin")
 
 
@@ -60,8 +63,15 @@ class Case:
 
 class Contestant:
     def __init__(self, engine, commands, model, options, values):
-        self.name, self.commands, self.values = f"{engine} {Path(model).stem} {options}".strip(), commands, values
+        self.name, self.commands = f"{engine} {Path(model).stem} {' '.join(options)}".strip(), commands
+        settings = [o for o in options if SETTING.match(o)]
+        self.values = values | {"settings": f"env {' '.join(settings)} " if settings else "",
+                                "options": " ".join(o for o in options if o not in settings)}
         self.path = Path(values["root"], "models", values["family"], model)
+
+    def can(self, case):
+        """Whether there is a command, and one that takes this contestant's options."""
+        return case.kind in self.commands and (not self.values["options"] or "{options}" in self.commands[case.kind][0])
 
     def bytes(self):
         if self.path.is_file():
@@ -72,7 +82,7 @@ class Contestant:
         """-> what to run and the expression that finds the rate"""
         values = self.values | case.values | {"threads": threads, "model": shlex.quote(str(self.path))}
         command, rate = self.commands[case.kind]
-        return command.format(**values), rate and re.sub(r"\{(\w+)\}", lambda m: str(values[m[1]]) if m[1] in values else m[0], rate)
+        return self.values["settings"] + command.format(**values), rate and re.sub(r"\{(\w+)\}", lambda m: str(values[m[1]]) if m[1] in values else m[0], rate)
 
 
 class Run:
@@ -121,7 +131,7 @@ def read_anew(contestants, threads, args):
             os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     prompt = Case("prefill:16")
     for c in contestants:
-        if prompt.kind in c.commands:
+        if c.can(prompt):
             Run(*c.command(prompt, threads), args.limit)
 
 
@@ -138,7 +148,8 @@ def measure(contestants, case, threads, args):
 
 def print_table(contestants, runs, case, threads, args):
     unit = "seconds" if case.seconds else "tokens/s"
-    print(f"\n{args.model}, {case.text}, {threads} threads: {unit}, {args.runs} runs\n")
+    model = contestants[0].values["family"]
+    print(f"\n{model}, {case.text}, {threads} threads: {unit}, {args.runs} runs\n")
     print("| contestant | min | median | max | ratio | peak RSS MiB | weights MB | GB/s | others |")
     print("|---|---|---|---|---|---|---|---|---|")
     base, rows = None, []
@@ -155,34 +166,49 @@ def print_table(contestants, runs, case, threads, args):
         rss, others = max(r.rss_mib for r in runs[c]), max(r.others for r in runs[c])
         print(f"| {c.name} | {min(values):.2f} | {median:.2f} | {max(values):.2f} | {ratio:.2f} | {rss:.0f} | {size:.0f} "
               f"| {rate} | {100 * others:.0f}% |", flush=True)
-        rows.append({"model": args.model, "case": case.text, "threads": threads, "contestant": c.name,
+        rows.append({"model": model, "case": case.text, "threads": threads, "contestant": c.name,
                      "values": values, "rss_mib": rss, "weights_mb": size, "others": others})
     return rows
 
 
-def find_contestants(args):
+def find_contestants(model, args):
     spec = json.loads((HERE / "contestants.json").read_text())
-    values = {"root": Path(args.root).resolve(), "here": HERE, "family": args.model}
+    values = {"root": Path(args.root).resolve(), "here": HERE, "family": model}
     builds = [b.split("=", 1) if "=" in b else ["mica", b] for b in args.mica or [str(CHECKOUT / "build")]]
     found = []
-    for engine, model, *options in spec["contestants"]:
+    for engine, weights, *options in spec["contestants"]:
         for name, build in builds if engine == "mica" else [(engine, builds[-1][1])]:
             build = Path(build).resolve()
-            own = {"mica": Path(build, "mica"), "mica_bench": Path(build, "bench"), "options": " ".join(options)}
-            c = Contestant(name, spec["engines"][engine], model, own["options"], values | own)
+            own = {"mica": Path(build, "mica"), "mica_bench": Path(build, "bench")}
+            c = Contestant(name, spec["engines"][engine], weights, options, values | own)
             if not re.search(args.only, c.name) or args.skip and re.search(args.skip, c.name):
                 continue
             if c.path.exists():
                 found.append(c)
             else:
                 print(f"left out: {c.name}: no {c.path}", file=sys.stderr)
-    return found or sys.exit("compare: nobody to compare")
+    return found or sys.exit(f"compare: nobody to compare for {model}")
+
+
+def compare(model, args, rows):
+    """Adds to rows what contestants of a model do."""
+    contestants = find_contestants(model, args)
+    read_anew(contestants, int(args.threads.split(",")[0]), args)
+    for threads in map(int, args.threads.split(",")):
+        for case in map(Case, args.cases.split(",")):
+            able = [c for c in contestants if c.can(case)]
+            if not able:
+                print(f"left out: {case.text}: nobody can", file=sys.stderr)
+                continue
+            rows += print_table(able, measure(able, case, threads, args), case, threads, args)
+            if args.json:
+                args.json.write_text(json.dumps(rows, indent=1))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", default=CHECKOUT / "build/peers", help="where `setup` put peers and models")
-    parser.add_argument("--model", default="qwen3-0.6b")
+    parser.add_argument("--model", default="qwen3-0.6b", metavar="MODEL[,MODEL...]")
     parser.add_argument("--cases", default="prefill:512,decode:128")
     parser.add_argument("--threads", default="2")
     parser.add_argument("--runs", type=int, default=5)
@@ -193,18 +219,11 @@ def main():
     parser.add_argument("--limit", type=int, default=600, metavar="SECONDS", help="for one process")
     parser.add_argument("--json", type=Path, metavar="FILE", help="the figures, added to what is there")
     args = parser.parse_args()
-    contestants = find_contestants(args)
     rows = json.loads(args.json.read_text()) if args.json and args.json.exists() else []
-    read_anew(contestants, int(args.threads.split(",")[0]), args)
-    for threads in map(int, args.threads.split(",")):
-        for case in map(Case, args.cases.split(",")):
-            able = [c for c in contestants if case.kind in c.commands]
-            if not able:
-                print(f"left out: {case.text}: nobody can", file=sys.stderr)
-                continue
-            rows += print_table(able, measure(able, case, threads, args), case, threads, args)
-            if args.json:
-                args.json.write_text(json.dumps(rows, indent=1))
+    if LARGE_PAGES.exists():
+        print(f"large pages: {LARGE_PAGES.read_text().strip()}")
+    for model in args.model.split(","):
+        compare(model, args, rows)
 
 
 if __name__ == "__main__":
