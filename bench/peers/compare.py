@@ -187,12 +187,15 @@ def find_contestants(model, args):
                 found.append(c)
             else:
                 print(f"left out: {c.name}: no {c.path}", file=sys.stderr)
-    return found or sys.exit(f"compare: nobody to compare for {model}")
+    return found
 
 
 def compare(model, args, rows):
     """Adds to rows what contestants of a model do."""
     contestants = find_contestants(model, args)
+    if not contestants:
+        print(f"left out: {model}: nobody to compare", file=sys.stderr)
+        return
     read_anew(contestants, int(args.threads.split(",")[0]), args)
     for threads in map(int, args.threads.split(",")):
         for case in map(Case, args.cases.split(",")):
@@ -220,10 +223,13 @@ def main():
     parser.add_argument("--json", type=Path, metavar="FILE", help="the figures, added to what is there")
     args = parser.parse_args()
     rows = json.loads(args.json.read_text()) if args.json and args.json.exists() else []
+    before = len(rows)
     if LARGE_PAGES.exists():
         print(f"large pages: {LARGE_PAGES.read_text().strip()}")
     for model in args.model.split(","):
         compare(model, args, rows)
+    if len(rows) == before:
+        sys.exit("compare: nothing was measured")
 
 
 if __name__ == "__main__":
