@@ -35,10 +35,10 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (60)
 	@tools/install-deps.sh check
 	@tools/run_fuzz $(FUZZ_SECONDS)
 
-bench: ## rates of the default model, the programs of bench/, and other engines that are there
+bench: ## rates of the default model, the programs of bench/, and other engines that are there (hours)
 	@tools/install-deps.sh build
 	@tools/build release -DMICA_BUILD_BENCH=ON bench
-	@if [ -d build/peers/models/qwen3-0.6b ]; then bench/peers/compare.py --model qwen3-0.6b,gemma3-1b,llama3.2-1b \
+	@if [ -d build/peers/models ]; then bench/peers/compare.py --model qwen3-0.6b,gemma3-1b,llama3.2-1b \
 	  --cases prefill:512,decode:128,decode:64@2048,first:8 --only ' 4bit|Q4_0-pure|openvino-int4$$'; \
 	else echo "Other engines beside it: bench/peers/setup, then make bench again."; fi
 

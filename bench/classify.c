@@ -3,7 +3,7 @@
  *     classify MODEL [WORDS [PROMPTS [THREADS]]]
  *
  * Each prompt is WORDS words (32), or a few more, of one or two tokens; no two that follow each other
- * begin alike, but for the token that begins every text, which counts once: it is computed once. A call
+ * begin alike, but for <bos>, which counts once: it is computed once, if a prompt fits the caches. A call
  * behind one that is not counted. THREADS 0: one a core. */
 #include <mica/mica.h>
 
@@ -26,30 +26,35 @@ static char *new_prompt(int index, int words) {
     return text;
 }
 
-/* How many tokens stand before every text. */
-static mica_status count_before(const mica_model *model, size_t *n) {
+/* How many of a text's tokens every text begins with: <bos>, or none. */
+static mica_status count_shared(const mica_model *model, int64_t *n) {
+    const mica_tokenizer *tok = mica_model_tokenizer(model);
     int32_t *ids = NULL;
-    mica_status status = mica_tokenizer_encode(mica_model_tokenizer(model), "", 0, true, &ids, n);
+    size_t count;
+    mica_status status = mica_tokenizer_encode(tok, "", 0, true, &ids, &count);
+    *n = status == MICA_OK && count > 0 && ids[0] == mica_tokenizer_bos(tok);
     mica_free(ids);
     return status;
 }
 
 static mica_status measure(const mica_model *model, char *const *prompts, size_t count) {
     double rate = 0.0;
-    int64_t tokens = 0;
-    size_t before;
-    mica_status counted = count_before(model, &before);
+    int64_t tokens = 0, shared;
+    mica_status counted = count_shared(model, &shared);
     if (counted != MICA_OK) return counted;
     for (int call = 0; call < 2; call++) {
         mica_classify_results *results = NULL;
         mica_status status =
             mica_classify(model, (const char *const *)prompts, count, NULL, &results);
         if (status != MICA_OK) return status;
-        tokens = -(int64_t)(before * (count - 1));
-        for (size_t i = 0; i < count; i++)
-            tokens += results->rows[i].prompt_tokens;
+        tokens = shared;
+        for (size_t i = 0; i < count; i++) {
+            if (status == MICA_OK) status = results->rows[i].status;
+            tokens += results->rows[i].prompt_tokens - shared;
+        }
         rate = (double)tokens / results->seconds;
         mica_classify_free(&results);
+        if (status != MICA_OK) return status;
     }
     printf("prompts  tokens  tokens/s\n%7zu  %6lld  %8.1f\n", count, (long long)tokens, rate);
     return MICA_OK;

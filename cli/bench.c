@@ -286,8 +286,8 @@ const cli_verb cli_verb_bench = {
     .synopsis = "[MODEL]",
     .details = "Measures, for each number of threads and each size of prompt, how many tokens a\n"
                "second prefill reads, and how many decode makes after that prompt. Memory is\n"
-               "what it takes beside the weights. MICA_CPU=avx2 (ref, avx512, neon, ...) in the\n"
-               "environment has it compute as on a processor that has no more than that.\n"
+               "what it takes beside the weights. MICA_CPU=avx2 in the environment leaves out\n"
+               "the instruction sets after that; another name lists them all.\n"
                "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica bench ~/models/gemma-3-1b-it --prompt 512,4096 --threads 1,2,4\n",
     .max_args = 1,

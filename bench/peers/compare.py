@@ -20,10 +20,9 @@ GB/s is the size of the weights times how often they are read (a token need not 
 the input embedding is not the head). "reading" does no more than that with mica's file, by a plain loop
 (bench/roofline.c): about how many tokens a second the memory allows at the same time.
 
-A contestant is an engine and a model under ROOT/models/MODEL, and options, a row of contestants.json (those that are
-NAME=VALUE are set in its environment);
-engines say there, for each kind of case, what to run and the expression whose last match is the rate
-(null: the time of the process). --mica names a folder that mica was built in; given twice, builds are
+A contestant is an engine and a model under ROOT/models/MODEL, and options, a row of contestants.json; NAME=VALUE
+is no option, but set in its environment. Engines say there, for each kind of case, what to run and the expression
+whose last match is the rate (null: the time of the process). --mica names a folder that mica was built in; given twice, builds are
 compared.
 """
 import argparse
@@ -41,7 +40,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parents[1]
 LARGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-SETTING = re.compile(r"[A-Z_]+=")
+SETTING = re.compile(r"[A-Z_][A-Z0-9_]*=")
 WEIGHTS = (".safetensors", ".gguf", ".bin")
 
 
@@ -65,7 +64,7 @@ class Contestant:
     def __init__(self, engine, commands, model, options, values):
         self.name, self.commands = f"{engine} {Path(model).stem} {' '.join(options)}".strip(), commands
         settings = [o for o in options if SETTING.match(o)]
-        self.values = values | {"settings": f"env {' '.join(settings)} " if settings else "",
+        self.values = values | {"settings": f"env {shlex.join(settings)} " if settings else "",
                                 "options": " ".join(o for o in options if o not in settings)}
         self.path = Path(values["root"], "models", values["family"], model)
 
@@ -82,7 +81,8 @@ class Contestant:
         """-> what to run and the expression that finds the rate"""
         values = self.values | case.values | {"threads": threads, "model": shlex.quote(str(self.path))}
         command, rate = self.commands[case.kind]
-        return self.values["settings"] + command.format(**values), rate and re.sub(r"\{(\w+)\}", lambda m: str(values[m[1]]) if m[1] in values else m[0], rate)
+        rate = rate and re.sub(r"\{(\w+)\}", lambda m: str(values.get(m[1], m[0])), rate)
+        return self.values["settings"] + command.format(**values), rate
 
 
 class Run:

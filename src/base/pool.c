@@ -368,7 +368,7 @@ mica_status mc_pool_open_on(int threads, const mc_numa *numa, mc_pool **pool) {
     if (!made) return mc_fail_nomem("thread pool");
     memset(made, 0, bytes);
     made->threads = threads;
-    /* With fewer cores than threads, who spins keeps the one from running that it waits for. */
+    /* With fewer CPUs than threads, who spins keeps the one from running that it waits for. */
     made->spin_us = threads <= mc_cpu_count() ? SPIN_US : 0;
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->wake, NULL);

@@ -7,20 +7,26 @@
 #include <sys/sysctl.h>
 #include <sys/types.h>
 
-/* The fast cores: the slow ones would hold a region up. */
-int mc_cpu_count(void) {
+/* 0: the system does not tell. */
+static int ask_count(const char *name) {
     int count = 0;
     size_t bytes = sizeof count;
-    if (sysctlbyname("hw.perflevel0.logicalcpu", &count, &bytes, NULL, 0) == 0 && count > 0) {
-        return count;
-    }
-    bytes = sizeof count;
-    if (sysctlbyname("hw.logicalcpu", &count, &bytes, NULL, 0) == 0 && count > 0) return count;
-    return 1;
+    return sysctlbyname(name, &count, &bytes, NULL, 0) == 0 && count > 0 ? count : 0;
 }
 
-int mc_core_count(void) { /* no core of Apple's runs two threads */
-    return mc_cpu_count();
+/* Of the fast cores, where there are others: these would hold a region up. */
+static int count_of(const char *fast, const char *all) {
+    int count = ask_count(fast);
+    if (count == 0) count = ask_count(all);
+    return count > 0 ? count : 1;
+}
+
+int mc_cpu_count(void) {
+    return count_of("hw.perflevel0.logicalcpu", "hw.logicalcpu");
+}
+
+int mc_core_count(void) {
+    return count_of("hw.perflevel0.physicalcpu", "hw.physicalcpu");
 }
 
 uint64_t mc_memory_bytes(void) {

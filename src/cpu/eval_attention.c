@@ -21,6 +21,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "cpu/eval.h"
 #include "cpu/kern/vmath.h"
 #include "cpu/product.h"
@@ -626,7 +627,7 @@ static void choose_blocks(attention *at, int64_t batch, int64_t enough, int call
 static void add_call(together *all) {
     attention *at = &all->each[all->n++];
     int64_t rows = at->group * at->unit_queries;
-    int64_t worker = rows * at->q_floats + KEYS * (at->d > at->dv ? at->d : at->dv);
+    int64_t worker = rows * at->q_floats + KEYS * mc_max(at->d, at->dv);
     worker = mc_round_up(worker + at->q8_bytes / 4, LINE); /* a copy behind the tile */
     at->floats = rows * score_stride(at->span) + mc_round_up(rows * (at->dv + 1), LINE);
     if (all->n > 1) at->first = at[-1].first + at[-1].blocks * at[-1].floats;

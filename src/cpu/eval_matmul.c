@@ -6,6 +6,7 @@
  * Where a fast product's b is bf16 and the machine multiplies bf16 faster, a is rounded to it and b
  * read as it lies. The way is chosen by b alone, so that a row of the result does not depend on how
  * many there are. */
+#include "base/integer.h"
 #include "cpu/product.h"
 #include "cpu/rows.h"
 #include "graph/attr.h"

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "cpu/rows.h"
 
 #define ROWS_STREAMED 2 /* rows of x up to which unpacking does not pay */

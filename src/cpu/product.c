@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/integer.h"
 #include "cpu/rows.h"
 
 #define ALIGN 64

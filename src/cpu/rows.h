@@ -2,7 +2,6 @@
 #ifndef CPU_ROWS_H
 #define CPU_ROWS_H
 
-#include "base/integer.h"
 #include "cpu/cpu.h"
 
 /* The element at which row `index` begins: the index counts the first n_axes axes in logical order.

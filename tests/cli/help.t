@@ -389,8 +389,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Measures, for each number of threads and each size of prompt, how many tokens a
   second prefill reads, and how many decode makes after that prompt. Memory is
-  what it takes beside the weights. MICA_CPU=avx2 (ref, avx512, neon, ...) in the
-  environment has it compute as on a processor that has no more than that.
+  what it takes beside the weights. MICA_CPU=avx2 in the environment leaves out
+  the instruction sets after that; another name lists them all.
   
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors.
   Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes

@@ -1,10 +1,10 @@
-/* The fast products of AVX2 and of AVX-VNNI: a row of weights in each lane, 8 at a time.
+/* The fast products of AVX2 and of VNNI on as many bits: a row of weights in each lane, 8 at a time.
  *
  * Rows are turned over, as bytes, so that a register holds four codes of each, which meet four codes
  * of x that are broadcast. With one row of x, codes meet it as they lie, and the sums of a group are
  * turned over.
  *
- * One text for both: whoever includes it says before how registers of codes meet codes of x (room,
+ * One text for all: whoever includes it says before how registers of codes meet codes of x (room,
  * room_of, dot_words), how codes of one row meet as many of x (dot_row, dot_bytes, dot_two), how many rows
  * of x share what is turned over (STREAMED) and how many meet a tile at once (HIGH). */
 #include "cpu/kern/pages.h"

@@ -168,7 +168,7 @@ MK_INLINE void dot_units(form f, int span, int units, bool whole, const mk_qrows
 MK_INLINE __m512 add_units(scale_kind kind, int group, int units, bool whole, stages *s,
                            const stage *st, int64_t staged, int64_t row, const mk_xrows *x,
                            int64_t g, __m512 sum) {
-    const form f = kind == E8M0_SCALES ? E2M1 : NIBBLES;
+    const form f = kind == E8M0_SCALES ? E2M1 : NIBBLES; /* E4M3 is for groups of 16 alone */
     const int span = UNIT / group;
     __m512i dot[RUN][4];
     stages_work(kind, s, units * span);
@@ -218,8 +218,9 @@ ONE(E8M0_SCALES, 32)
 
 /* Groups of 16 and other widths have none: they are turned over. */
 static one_fn one_of(const mk_qrows *w) {
-    static const one_fn fns[][3] = {ONE_OF(BF16_SCALES), ONE_OF(F16_SCALES),
-                                    ONE_OF(F32_SCALES), [E8M0_SCALES] = {one_E8M0_SCALES_32}};
+    static const one_fn fns[][3] = {
+        ONE_OF(BF16_SCALES), ONE_OF(F16_SCALES),
+        ONE_OF(F32_SCALES), [E8M0_SCALES] = {one_E8M0_SCALES_32}, [E4M3_SCALES] = {NULL}};
     return w->bits != 4 || w->group < 32 ? NULL : fns[scale_kind_of(w)][w->group / 64];
 }
 

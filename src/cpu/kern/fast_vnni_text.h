@@ -17,7 +17,7 @@ static room room_of(int most) {
 /* dot plus the products of 32 codes with 32 of x. gcc 12 moves the sum of the intrinsic to another
  * register and back. */
 MK_INLINE __m256i dot_32(__m256i dot, __m256i w, __m256i x) {
-    __asm__(VPDPBUSD " %2, %1, %0" : "+x"(dot) : "x"(w), "x"(x));
+    __asm__(VPDPBUSD " %2, %1, %0" : "+v"(dot) : "v"(w), "v"(x));
     return dot;
 }
 

@@ -1,6 +1,6 @@
 #include "cpu/kern/fast.h"
 
-/* What processors with VNNI and without VBMI have, Cascade Lake and Cooper Lake. */
+/* The best that processors with VNNI and without VBMI have: Cascade Lake, Cooper Lake. */
 bool mk_has_vnni256(void) {
     return mk_has_avx512() && __builtin_cpu_supports("avx512vnni");
 }
