@@ -40,13 +40,11 @@ static mica_status count_shared(const mica_model *model, int64_t *n) {
 static mica_status measure(const mica_model *model, char *const *prompts, size_t count) {
     double rate = 0.0;
     int64_t tokens = 0, shared;
-    mica_status counted = count_shared(model, &shared);
-    if (counted != MICA_OK) return counted;
-    for (int call = 0; call < 2; call++) {
+    mica_status status = count_shared(model, &shared);
+    for (int call = 0; status == MICA_OK && call < 2; call++) {
         mica_classify_results *results = NULL;
-        mica_status status =
-            mica_classify(model, (const char *const *)prompts, count, NULL, &results);
-        if (status != MICA_OK) return status;
+        status = mica_classify(model, (const char *const *)prompts, count, NULL, &results);
+        if (status != MICA_OK) break;
         tokens = shared;
         for (size_t i = 0; i < count; i++) {
             if (status == MICA_OK) status = results->rows[i].status;
@@ -54,10 +52,10 @@ static mica_status measure(const mica_model *model, char *const *prompts, size_t
         }
         rate = (double)tokens / results->seconds;
         mica_classify_free(&results);
-        if (status != MICA_OK) return status;
     }
-    printf("prompts  tokens  tokens/s\n%7zu  %6lld  %8.1f\n", count, (long long)tokens, rate);
-    return MICA_OK;
+    if (status == MICA_OK)
+        printf("prompts  tokens  tokens/s\n%7zu  %6lld  %8.1f\n", count, (long long)tokens, rate);
+    return status;
 }
 
 int main(int argc, char **argv) {

@@ -22,8 +22,8 @@ the input embedding is not the head). "reading" does no more than that with mica
 
 A contestant is an engine and a model under ROOT/models/MODEL, and options, a row of contestants.json; NAME=VALUE
 is no option, but set in its environment. Engines say there, for each kind of case, what to run and the expression
-whose last match is the rate (null: the time of the process). --mica names a folder that mica was built in; given twice, builds are
-compared.
+whose last match is the rate (null: the time of the process). --mica names a folder that mica was built in; given
+twice, builds are compared.
 """
 import argparse
 import json

@@ -83,9 +83,5 @@ MK_INLINE __m256i dot_two(__m256i dot, __m256i w0, __m256i x0, __m256i w1, __m25
 #include "cpu/kern/fast_avx2_text.h"
 
 void mk_fast_avx2(mk_kernels *kernels) {
-    kernels->fast_quantize = quantize;
-    kernels->fast_matvec = matvec;
-    kernels->fast_unpack = unpack;
-    kernels->fast_matmul = matmul;
-    kernels->fast_streamed = 8;
+    fill(kernels);
 }

@@ -610,3 +610,11 @@ static void quantize_group(const float *x, int group, int most, int8_t *codes, f
 static void quantize(int64_t m, const float *x, int64_t x_stride, int most, const mk_xrows *y) {
     mk_quantize_rows(quantize_group, mk_cross_plain, m, x, x_stride, most, y);
 }
+
+static void fill(mk_kernels *kernels) {
+    kernels->fast_quantize = quantize;
+    kernels->fast_matvec = matvec;
+    kernels->fast_unpack = unpack;
+    kernels->fast_matmul = matmul;
+    kernels->fast_streamed = 8;
+}
