@@ -1010,10 +1010,11 @@ static void check_fast_matvec(check *c) {
                                              .group = group,
                                              .type = (mk_type)((b + group / 32) % 3)});
     for (int group = 32; group <= 128; group *= 2)
-        for (int type = 0; type < 3; type++)
-            check_one_row(
-                c,
-                &(mk_qrows){.mode = MK_AFFINE, .bits = 4, .group = group, .type = (mk_type)type});
+        for (int i = 0; i < 6; i++)
+            check_one_row(c, &(mk_qrows){.mode = MK_AFFINE,
+                                         .bits = i < 3 ? 4 : 8,
+                                         .group = group,
+                                         .type = (mk_type)(i % 3)});
     check_one_row(c, &(mk_qrows){.mode = MK_MXFP4, .bits = 4, .group = 32});
     check_fast_format(c, &(mk_qrows){.mode = MK_MXFP4, .bits = 4, .group = 32});
     check_fast_format(c, &(mk_qrows){.mode = MK_NVFP4, .bits = 4, .group = 16});

@@ -2,8 +2,8 @@
  *
  * One row of x meets 64 bytes of each row of weights as they lie; the 16 registers of partial sums
  * are then added up in pairs until a group's sums have a lane each. That is half the work of turning
- * the codes over, which pays from two rows of x on: those share it. Only so with codes of 4 bits, of which
- * 128 meet x at once: others are always turned over, and so are the last rows of weights that are fewer than 16. */
+ * the codes over, which pays from two rows of x on: those share it. Only so with codes of 4 bits and of 8: others
+ * are always turned over, and so are the last rows of weights that are fewer than 16. */
 #include "cpu/kern/fast_avx512vnni.h"
 
 /* ---- scales, while codes are multiplied ---- */
@@ -106,10 +106,20 @@ MK_INLINE __m512i load_words(bool whole, const void *from, int64_t words) {
     return whole ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi32(mk_first(words), from);
 }
 
+/* A unit is what is added up at once: a register of codes, of 8 bits two where a group has as many. */
+MK_INLINE int unit_codes(form f, int group) {
+    return f == BYTES && group < 128 ? 64 : 128;
+}
+
+MK_INLINE int codes_a_byte(form f) {
+    return f == BYTES ? 1 : 2;
+}
+
 /* What the codes of a unit meet: words of x are those that are there. */
-MK_INLINE void load_x(bool whole, const int8_t *codes, int64_t words, __m512i x[2]) {
+MK_INLINE void load_x(form f, bool whole, const int8_t *codes, int64_t words, __m512i x[2]) {
     x[0] = load_words(whole, codes, words);
     x[1] = load_words(whole, codes + 64, words - 16);
+    if (f == BYTES) return;
     const __m512i even =
         _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     __m512i evens = _mm512_permutex2var_epi32(x[0], even, x[1]);
@@ -117,16 +127,20 @@ MK_INLINE void load_x(bool whole, const int8_t *codes, int64_t words, __m512i x[
     x[0] = evens;
 }
 
-/* Partial sums of a unit of a row: of its first codes in the first lanes. */
-MK_INLINE __m512i dot_row(form f, bool whole, const uint8_t *from, int64_t words,
+/* Partial sums of a unit of a row: of its first codes in the first lanes. words: of x that are there. */
+MK_INLINE __m512i dot_row(form f, int lines, bool whole, const uint8_t *from, int64_t words,
                           const __m512i x[2]) {
-    __m512i even, odd;
-    take_apart(f, load_words(whole, from, words / 2), &even, &odd);
-    return dot4(dot4(_mm512_setzero_si512(), even, x[0]), odd, x[1]);
+    __m512i codes = load_words(whole, from, words / codes_a_byte(f)), even, odd;
+    const __m512i none = _mm512_setzero_si512();
+    if (f == BYTES) {
+        __m512i sum = dot4(none, codes, x[0]);
+        return lines == 1 ? sum : dot4(sum, load_words(whole, from + 64, words - 16), x[1]);
+    }
+    take_apart(f, codes, &even, &odd);
+    return dot4(dot4(none, even, x[0]), odd, x[1]);
 }
 
-#define UNIT 128 /* codes that a register has */
-#define RUN 4    /* units of a row that are read one after the other where rows are crowded */
+#define RUN 4 /* units of a row that are read one after the other where rows are crowded */
 
 /* mk_fetch_line, but when v is there: gcc would ask for all lines of a run at once, which nothing has room for. */
 MK_INLINE void fetch_behind(__m512i *v, intptr_t line) {
@@ -134,16 +148,18 @@ MK_INLINE void fetch_behind(__m512i *v, intptr_t line) {
     __asm__("prefetcht1 %1\n\tprefetcht1 %2" : "+v"(*v) : "m"(*first), "m"(*again));
 }
 
-/* Sums of the `span` groups of each of `units` units of 16 rows, which are all there, of which the first begins at
+/* Sums of the groups of each of `units` units of 16 rows, which are all there, of which the first begins at
  * code `at`; they end within the row if whole. */
-MK_INLINE void dot_units(form f, int span, int units, bool whole, const mk_qrows *w, int64_t row,
+MK_INLINE void dot_units(form f, int group, int units, bool whole, const mk_qrows *w, int64_t row,
                          const mk_xrows *x, int64_t at, __m512i dot[][4]) {
+    const int size = unit_codes(f, group), dense = codes_a_byte(f), lines = size / dense / 64;
     int64_t words = (w->k - at) / 4, stride = 4 * w->codes_stride, three = 3 * stride;
-    uintptr_t from = (uintptr_t)w->codes + (uintptr_t)(row * stride + at / 2);
-    intptr_t next = (intptr_t)w->codes + (row + LANES) * stride + FETCHED_AHEAD + at / 2 * LANES;
+    uintptr_t from = (uintptr_t)w->codes + (uintptr_t)(row * stride + at / dense);
+    intptr_t next =
+        (intptr_t)w->codes + (row + LANES) * stride + FETCHED_AHEAD + at / dense * LANES;
     __m512i codes[RUN][2], part[RUN][4];
     for (int u = 0; u < units; u++)
-        load_x(whole, x->codes + at + u * UNIT, words - u * UNIT / 4, codes[u]);
+        load_x(f, whole, x->codes + at + u * size, words - u * size / 4, codes[u]);
     __asm__("" : "+r"(three)); /* for an address of its own; not a register for each row's */
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++, from += (uintptr_t)(4 * stride)) {
@@ -152,37 +168,38 @@ MK_INLINE void dot_units(form f, int span, int units, bool whole, const mk_qrows
         for (int u = 0; u < units; u++) {
             __m512i r[4];
             for (int j = 0; j < 4; j++) {
-                uintptr_t unit = from + (uintptr_t)((j == 3 ? three : j * stride) + u * UNIT / 2);
-                r[j] = dot_row(f, whole, (const void *)unit, words - u * UNIT / 4, codes[u]);
-                fetch_behind(&r[j], next + 64 * (4 * (units * i + u) + j));
+                uintptr_t unit =
+                    from + (uintptr_t)((j == 3 ? three : j * stride) + u * size / dense);
+                r[j] = dot_row(f, lines, whole, (const void *)unit, words - u * size / 4, codes[u]);
+                for (int line = 0; line < lines; line++, next += 64)
+                    fetch_behind(&r[j], next);
             }
             part[u][i] = join_four(r);
         }
     }
     for (int u = 0; u < units; u++)
-        join_quarters(span, part[u], dot[u]);
+        join_quarters(size / group, part[u], dot[u]);
 }
 
 /* sum plus what the groups of `units` units of 16 rows add: from group g on, whose scales are st's from `staged`
  * on. Not all of them are there unless whole. */
-MK_INLINE __m512 add_units(scale_kind kind, int group, int units, bool whole, stages *s,
+MK_INLINE __m512 add_units(form f, scale_kind kind, int group, int units, bool whole, stages *s,
                            const stage *st, int64_t staged, int64_t row, const mk_xrows *x,
                            int64_t g, __m512 sum) {
-    const form f = kind == E8M0_SCALES ? E2M1 : NIBBLES; /* E4M3 is for groups of 16 alone */
-    const int span = UNIT / group;
+    const int span = unit_codes(f, group) / group;
     __m512i dot[RUN][4];
     stages_work(kind, s, units * span);
-    dot_units(f, span, units, whole, s->w, row, x, g * group, dot);
+    dot_units(f, group, units, whole, s->w, row, x, g * group, dot);
     for (int i = 0; i < units * span && (whole || g + i < s->groups); i++)
         sum = add_group(sum, dot[i / span][i % span], st->scales[staged + i],
                         st->biases[staged + i], x->scales[g + i], x->sums[g + i]);
     return sum;
 }
 
-/* y[n] = the rows of w, of 4 bits, a multiple of 16, times x. */
-MK_INLINE void one_product(scale_kind kind, int group, const mk_qrows *w, int64_t n,
+/* y[n] = the rows of w, of 4 or 8 bits, a multiple of 16, times x. */
+MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w, int64_t n,
                            const mk_xrows *x, float *y) {
-    const int span = UNIT / group;
+    const int span = unit_codes(f, group) / group;
     stages scales;
     stages_begin(&scales, w, n);
     const bool crowded = scales.now->crowded;
@@ -192,11 +209,11 @@ MK_INLINE void one_product(scale_kind kind, int group, const mk_qrows *w, int64_
             const stage *st = stages_next(kind, &scales);
             int64_t count = staged_from(g, scales.groups), at = 0;
             for (; crowded && at + RUN * span <= count; at += RUN * span)
-                sum = add_units(kind, group, RUN, true, &scales, st, at, r, x, g + at, sum);
+                sum = add_units(f, kind, group, RUN, true, &scales, st, at, r, x, g + at, sum);
             for (; at + span <= count; at += span)
-                sum = add_units(kind, group, 1, true, &scales, st, at, r, x, g + at, sum);
+                sum = add_units(f, kind, group, 1, true, &scales, st, at, r, x, g + at, sum);
             if (at < count)
-                sum = add_units(kind, group, 1, false, &scales, st, at, r, x, g + at, sum);
+                sum = add_units(f, kind, group, 1, false, &scales, st, at, r, x, g + at, sum);
         }
         _mm512_storeu_ps(y + r, sum);
     }
@@ -204,24 +221,35 @@ MK_INLINE void one_product(scale_kind kind, int group, const mk_qrows *w, int64_
 
 typedef void (*one_fn)(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y);
 
-#define ONE(kind, group)                                                                          \
-    static void one_##kind##_##group(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y) { \
-        one_product(kind, group, w, n, x, y);                                                     \
+#define ONE(form, kind, group)                                                                 \
+    static void one_##form##_##kind##_##group(const mk_qrows *w, int64_t n, const mk_xrows *x, \
+                                              float *y) {                                      \
+        one_product(form, kind, group, w, n, x, y);                                            \
     }
-#define EACH_ONE(kind) ONE(kind, 32) ONE(kind, 64) ONE(kind, 128)
-EACH_ONE(BF16_SCALES)
-EACH_ONE(F16_SCALES)
-EACH_ONE(F32_SCALES)
-ONE(E8M0_SCALES, 32)
+#define EACH_ONE(form, kind) ONE(form, kind, 32) ONE(form, kind, 64) ONE(form, kind, 128)
+EACH_ONE(NIBBLES, BF16_SCALES)
+EACH_ONE(NIBBLES, F16_SCALES)
+EACH_ONE(NIBBLES, F32_SCALES)
+EACH_ONE(BYTES, BF16_SCALES)
+EACH_ONE(BYTES, F16_SCALES)
+EACH_ONE(BYTES, F32_SCALES)
+ONE(E2M1, E8M0_SCALES, 32)
 
-#define ONE_OF(kind) [kind] = {one_##kind##_32, one_##kind##_64, one_##kind##_128}
+#define ONE_OF(form, kind) \
+    [form][kind] = {one_##form##_##kind##_32, one_##form##_##kind##_64, one_##form##_##kind##_128}
 
 /* Groups of 16 and other widths have none: they are turned over. */
 static one_fn one_of(const mk_qrows *w) {
-    static const one_fn fns[][3] = {
-        ONE_OF(BF16_SCALES), ONE_OF(F16_SCALES),
-        ONE_OF(F32_SCALES), [E8M0_SCALES] = {one_E8M0_SCALES_32}, [E4M3_SCALES] = {NULL}};
-    return w->bits != 4 || w->group < 32 ? NULL : fns[scale_kind_of(w)][w->group / 64];
+    static const one_fn fns[BITS][ANY_SCALES][3] = {
+        ONE_OF(NIBBLES, BF16_SCALES),
+        ONE_OF(NIBBLES, F16_SCALES),
+        ONE_OF(NIBBLES, F32_SCALES),
+        ONE_OF(BYTES, BF16_SCALES),
+        ONE_OF(BYTES, F16_SCALES),
+        ONE_OF(BYTES, F32_SCALES),
+        [E2M1][E8M0_SCALES] = {one_E2M1_E8M0_SCALES_32}};
+    form f = form_of(w);
+    return f == BITS || w->group < 32 ? NULL : fns[f][scale_kind_of(w)][w->group / 64];
 }
 
 /* ---- a few rows of x ---- */
