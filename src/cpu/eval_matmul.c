@@ -97,7 +97,7 @@ static bool is_batched(const mc_layout *b) {
 
 /* Whether a may be, and with profit is, rounded to b's bf16, if that lies in columns. */
 static bool may_pair(const mk_kernels *kern, const mc_attr_matmul *attr, mica_dtype b) {
-    return attr->fast != 0 && kern->bf16_pairs && b == MICA_BF16;
+    return attr->fast != 0 && kern->bf16_products && b == MICA_BF16;
 }
 
 static bool is_paired(const mk_kernels *kern, const mc_attr_matmul *attr, const mc_layout *b) {
@@ -138,6 +138,7 @@ static void describe(const mc_call *call, dense *d) {
     mc_product_init(p, call, is_batched(&d->b));
     choose_way(d);
     p->tile = mc_product_tile(p);
+    if (d->paired) p->tile = mc_max(p->tile, d->kern->bf16_columns);
     p->columns = d->columns ? columns_nt : columns_nn;
     if (d->paired) p->form = (mc_form){.kind = MC_FORM_BF16};
     if (!d->direct && !d->streamed)

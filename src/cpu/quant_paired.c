@@ -21,7 +21,7 @@ static void run_columns(const mc_product *p, const mc_form *x, int64_t batch, in
 }
 
 bool mc_quant_is_paired(const mk_kernels *kern, const mc_attr_quant *attr) {
-    return attr->fast && attr->transpose && attr->mode == MICA_QUANT_MXFP8 && kern->bf16_pairs;
+    return attr->fast && attr->transpose && attr->mode == MICA_QUANT_MXFP8 && kern->bf16_products;
 }
 
 bool mc_quant_set_paired(mc_quant_product *q) {

@@ -296,7 +296,9 @@ static void check_attn_scores(check *c) {
 
 static void check_matmul_bf16(check *c) {
     scores_of(c, c->kern->matmul_bf16, 1, 9, 4096 + 33, PLAIN); /* long rows, */
-    scores_of(c, c->kern->matmul_bf16, 31, 9, 33, PLAIN);       /* and a last block of one */
+    scores_of(c, c->kern->matmul_bf16, 31, 9, 33, PLAIN);       /* and a last block of one, */
+    scores_of(c, c->kern->matmul_bf16, 48, 67, 1056, PLAIN);    /* and blocks that are whole */
+    scores_of(c, c->kern->matmul_bf16, 16, 32, 64, CANCELLING);
     for (int i = 0; i < COUNT(sizes_m); i++)
         for (int j = 0; j < COUNT(sizes_n); j++)
             for (int l = 0; l < COUNT(sizes_k); l++)
@@ -742,6 +744,7 @@ static void check_matmul_mxfp8(check *c) {
             for (int l = 0; l < COUNT(lengths); l++)
                 product_mxfp8(c, rows_m[i], rows_n[j], lengths[l], (kind)((i + j + l) % KINDS),
                               l % 3 == 0);
+    product_mxfp8(c, 17, 67, 1056, PLAIN, true);
 }
 
 #define check_unpack_mxfp8 check_matmul_mxfp8

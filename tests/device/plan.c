@@ -110,7 +110,7 @@ static void dense_products_run_together(void **state) {
     mica_array fast = mc_matmul_rows(s, norm, w, true), other = mc_matmul_rows(s, norm, w, true);
     mica_array y = mica_add(s, fast, other);
     const mc_cpu *cpu = mc_backend_state(f->device);
-    bool pairs = cpu->kern->bf16_pairs; /* and x is rounded for them */
+    bool pairs = cpu->kern->bf16_products; /* and x is rounded for them */
     expect_runs(f, &y, 1, pairs ? (uint32_t[]){4, 1, 0} : (uint32_t[]){2, 2, 1, 0});
     /* nothing is made of x here, and of one x for each of the batch there */
     y = mica_add(s, fast, mica_matmul(s, norm, w));

@@ -456,7 +456,7 @@ static void compare_by(const mc_backend *backend, int threads) {
                      0);
     device->backend = backend;
     const mc_cpu *cpu = mc_backend_state(device);
-    pairs = cpu->kern->bf16_pairs;
+    pairs = cpu->kern->bf16_products;
     compare_all(device);
     mica_device_close(&device);
 }

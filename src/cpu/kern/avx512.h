@@ -28,6 +28,45 @@ MK_INLINE __m512 mk_wide_bf16(__m256i h) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
 
+/* Rows 4 i .. 4 i + 3 of 16 on their way to be turned over: half[c] has their words c, 4 + c, 8 + c,
+ * 12 + c. */
+MK_INLINE void mk_turn_rows(const __m512i r[4], __m512i half[4]) {
+    __m512i lower = _mm512_unpacklo_epi32(r[0], r[1]), upper = _mm512_unpackhi_epi32(r[0], r[1]);
+    __m512i lower2 = _mm512_unpacklo_epi32(r[2], r[3]), upper2 = _mm512_unpackhi_epi32(r[2], r[3]);
+    half[0] = _mm512_unpacklo_epi64(lower, lower2);
+    half[1] = _mm512_unpackhi_epi64(lower, lower2);
+    half[2] = _mm512_unpacklo_epi64(upper, upper2);
+    half[3] = _mm512_unpackhi_epi64(upper, upper2);
+}
+
+/* Words c, 4 + c, 8 + c, 12 + c of 16 rows. */
+MK_INLINE void mk_turn_words(const __m512i half[16], int c, __m512i words[4]) {
+    __m512i even = _mm512_shuffle_i32x4(half[c], half[4 + c], 0x88);
+    __m512i even2 = _mm512_shuffle_i32x4(half[8 + c], half[12 + c], 0x88);
+    __m512i odd = _mm512_shuffle_i32x4(half[c], half[4 + c], 0xdd);
+    __m512i odd2 = _mm512_shuffle_i32x4(half[8 + c], half[12 + c], 0xdd);
+    words[0] = _mm512_shuffle_i32x4(even, even2, 0x88);
+    words[1] = _mm512_shuffle_i32x4(odd, odd2, 0x88);
+    words[2] = _mm512_shuffle_i32x4(even, even2, 0xdd);
+    words[3] = _mm512_shuffle_i32x4(odd, odd2, 0xdd);
+}
+
+/* 16 x 16 words turned over. */
+MK_INLINE void mk_turn(__m512i r[16]) {
+    __m512i half[16];
+#pragma GCC unroll 4
+    for (int i = 0; i < 16; i += 4)
+        mk_turn_rows(r + i, half + i);
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; c++) {
+        __m512i words[4];
+        mk_turn_words(half, c, words);
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++)
+            r[4 * i + c] = words[i];
+    }
+}
+
 /* exp(t), t <= 0, as 2^n e^r with |r| <= ln(2) / 2, e^r by its series to r^7 / 5040. */
 MK_INLINE __m512 mk_exp_negative(__m512 t) {
     __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(t, _mm512_set1_ps(0x1.715476p+0f)),

@@ -91,4 +91,6 @@ void mk_dense_ref(mk_kernels *kernels) {
     kernels->widen_bf16 = widen_bf16;
     kernels->narrow_f16 = narrow_f16;
     kernels->narrow_bf16 = narrow_bf16;
+    kernels->bf16_columns = 1;
+    kernels->bf16_products = false;
 }

@@ -3,29 +3,13 @@
  * tdpbsud multiplies 16 rows of 64 codes of x with a tile's codes of 16 rows of weights, both as they
  * lie: a group of 64 is one step, one of 128 two, and the sums are whole numbers as everywhere. They
  * go by way of memory to AVX-512, which scales and adds them. */
+#include "cpu/kern/amx.h"
 #include "cpu/kern/fast_avx512vnni.h"
 
 #define HIGH 2 /* times 16 rows of x in flight */
 #define WIDE 2 /* tiles of weights */
-#define LINES 16
+#define LINES MK_AMX_LINES
 #define DEPTH 64 /* codes a step */
-
-/* How the 8 registers are cut, as ldtilecfg reads it. */
-typedef struct tile_config {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t line_bytes[16];
-    uint8_t lines[16];
-} tile_config;
-
-/* 0 to 3 are sums, 4 and 5 are x, 6 and 7 weights: all of 16 times 64 bytes. */
-static void configure(void) {
-    tile_config c = {.palette = 1};
-    for (int i = 0; i < 8; i++) {
-        c.line_bytes[i] = 64;
-        c.lines[i] = LINES;
-    }
-    _tile_loadconfig(&c);
-}
 
 /* HIGH * 16 rows of x, or 16, times WIDE tiles or one. */
 typedef struct part {
@@ -99,7 +83,7 @@ static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tile
                    int64_t y_stride) {
     /* The sums of smaller groups are more than a step's worth of work to fetch. */
     int64_t whole = x->group < DEPTH || tiles->crossed ? 0 : m / LINES * LINES;
-    if (whole > 0) configure();
+    if (whole > 0) mk_amx_configure(64);
     for (int64_t j = 0; j < n && whole > 0; j += WIDE * LANES) {
         int64_t wide = n - j > LANES ? 2 : 1;
         for (int64_t i = 0; i < whole; i += HIGH * LINES) {

@@ -60,45 +60,6 @@ MK_INLINE const lanes *afresh(const lanes *l) {
     return l;
 }
 
-/* Rows 4 i .. 4 i + 3 of 16 on their way to be turned over: half[c] has their words c, 4 + c, 8 + c,
- * 12 + c. */
-MK_INLINE void turn_rows(const __m512i r[4], __m512i half[4]) {
-    __m512i lower = _mm512_unpacklo_epi32(r[0], r[1]), upper = _mm512_unpackhi_epi32(r[0], r[1]);
-    __m512i lower2 = _mm512_unpacklo_epi32(r[2], r[3]), upper2 = _mm512_unpackhi_epi32(r[2], r[3]);
-    half[0] = _mm512_unpacklo_epi64(lower, lower2);
-    half[1] = _mm512_unpackhi_epi64(lower, lower2);
-    half[2] = _mm512_unpacklo_epi64(upper, upper2);
-    half[3] = _mm512_unpackhi_epi64(upper, upper2);
-}
-
-/* Words c, 4 + c, 8 + c, 12 + c of 16 rows. */
-MK_INLINE void turn_words(const __m512i half[16], int c, __m512i words[4]) {
-    __m512i even = _mm512_shuffle_i32x4(half[c], half[4 + c], 0x88);
-    __m512i even2 = _mm512_shuffle_i32x4(half[8 + c], half[12 + c], 0x88);
-    __m512i odd = _mm512_shuffle_i32x4(half[c], half[4 + c], 0xdd);
-    __m512i odd2 = _mm512_shuffle_i32x4(half[8 + c], half[12 + c], 0xdd);
-    words[0] = _mm512_shuffle_i32x4(even, even2, 0x88);
-    words[1] = _mm512_shuffle_i32x4(odd, odd2, 0x88);
-    words[2] = _mm512_shuffle_i32x4(even, even2, 0xdd);
-    words[3] = _mm512_shuffle_i32x4(odd, odd2, 0xdd);
-}
-
-/* 16 x 16 words turned over. */
-MK_INLINE void turn(__m512i r[16]) {
-    __m512i half[16];
-#pragma GCC unroll 4
-    for (int i = 0; i < 16; i += 4)
-        turn_rows(r + i, half + i);
-#pragma GCC unroll 4
-    for (int c = 0; c < 4; c++) {
-        __m512i words[4];
-        turn_words(half, c, words);
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; i++)
-            r[4 * i + c] = words[i];
-    }
-}
-
 /* ---- scales ---- */
 
 /* Scales and biases of 16 groups on their way into lanes, which takes PARTS steps: work that lies
@@ -155,7 +116,7 @@ MK_INLINE void stage_few_halves(scale_kind kind, const mk_qrows *w, const lanes 
         r[2] = _mm512_inserti32x4(r[2], _mm512_castsi512_si128(r[3]), 1);
         half[part] = _mm512_inserti64x4(r[0], _mm512_castsi512_si256(r[2]), 1);
     } else if (part == 4) {
-        turn_rows(half, r);
+        mk_turn_rows(half, r);
         for (int i = 0; i < 2; i++) {
             split_halves(kind, r[i], &st->scales[2 * i], &st->scales[2 * i + 1]);
             split_halves(kind, r[2 + i], &st->biases[2 * i], &st->biases[2 * i + 1]);
@@ -183,11 +144,11 @@ MK_INLINE void stage_halves(scale_kind kind, const mk_qrows *w, const lanes *l, 
             mk_fetch((intptr_t)biases + 2 * l->scales_ahead);
             r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(scale), bias, 1);
         }
-        turn_rows(r, half + 4 * part);
+        mk_turn_rows(r, half + 4 * part);
         return;
     }
     int c = part - 4;
-    turn_words(half, c, r);
+    mk_turn_words(half, c, r);
     for (int i = 0; i < 2; i++) {
         int at = 2 * (4 * i + c);
         split_halves(kind, r[i], &st->scales[at], &st->scales[at + 1]);
@@ -206,10 +167,10 @@ MK_INLINE void stage_floats(const mk_qrows *w, const lanes *l, int64_t g, int64_
             r[i] = _mm512_maskz_loadu_epi32(mk_first(count), from + at);
         }
         if (part < 4) {
-            turn_rows(r, on->half[which] + 4 * part);
+            mk_turn_rows(r, on->half[which] + 4 * part);
             continue;
         }
-        turn_words(on->half[which], part - 4, r);
+        mk_turn_words(on->half[which], part - 4, r);
         for (int i = 0; i < 4; i++)
             to[4 * i + part - 4] = _mm512_castsi512_ps(r[i]);
     }
@@ -347,7 +308,7 @@ MK_INLINE void read_column(const uint8_t *const *rows, int64_t at, bool whole, _
         upper = _mm256_inserti128_si256(upper, load_four(rows[12 + i] + at, whole), 1);
         r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(lower), upper, 1);
     }
-    turn_rows(r, words);
+    mk_turn_rows(r, words);
 }
 
 /* 64 codes of `bits` bits, a constant, of each of 16 rows turned over, as bytes: row i at rows[i] + at. */

@@ -1,3 +1,4 @@
+#include "cpu/kern/dense.h"
 #include "cpu/kern/fast.h"
 #include "cpu/kern/has_amx.h"
 
@@ -7,14 +8,16 @@
  * thread), and leave to use them. */
 bool mk_has_amx(void) {
     unsigned eax, ebx, ecx, edx;
-    const unsigned tile = 1u << 24, int8 = 1u << 25, kept = 3u << 17;
-    if (!mk_has_avx512vnni() || !__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
-    if ((edx & tile) == 0 || (edx & int8) == 0) return false;
+    const unsigned bf16 = 1u << 22, tile = 1u << 24, int8 = 1u << 25, all = bf16 | tile | int8;
+    const unsigned kept = 3u << 17;
+    if (!mk_has_avx512bf16() || !__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
+    if ((edx & all) != all) return false;
     unsigned lower, upper;
     __asm__("xgetbv" : "=a"(lower), "=d"(upper) : "c"(0));
     return (lower & kept) == kept && mk_amx_allowed();
 }
 
 void mk_fill_amx(mk_kernels *kernels) {
+    mk_dense_amx(kernels);
     mk_fast_amx(kernels);
 }

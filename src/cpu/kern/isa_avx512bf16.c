@@ -17,5 +17,5 @@ void mk_fill_avx512bf16(mk_kernels *kernels) {
     mk_attn_avx512bf16(kernels);
     mk_dense_avx512bf16(kernels);
     mk_quant_avx512bf16(kernels);
-    kernels->bf16_pairs = __builtin_cpu_is("amd");
+    kernels->bf16_pairs = kernels->bf16_products = __builtin_cpu_is("amd");
 }

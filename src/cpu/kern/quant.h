@@ -11,6 +11,9 @@
 #define MK_MXFP8_RANGE 100
 #define MK_BF16_NAN 0x7fc0u
 
+/* unpack_mxfp8 as AVX-512 BF16 has it. */
+void mk_unpack_mxfp8_avx512bf16(const mk_qrows *w, int64_t n, uint16_t *y);
+
 /* Scale `at` of rows whose mode is `mode`: a constant, where code is made for each. */
 static inline float mk_scale_of(const mk_qrows *w, mk_mode mode, int64_t at) {
     if (mode == MK_AFFINE) return mk_load(w->scales, w->type, at);

@@ -173,7 +173,7 @@ static void matmul_mxfp8(const mk_qrows *w, int64_t n, int64_t m, const uint16_t
     }
 }
 
-static void unpack_mxfp8(const mk_qrows *w, int64_t n, uint16_t *y) {
+void mk_unpack_mxfp8_avx512bf16(const mk_qrows *w, int64_t n, uint16_t *y) {
     const table t = table_of();
     int64_t groups = w->k / GROUP;
     for (int64_t r = 0; r < n; r++) {
@@ -198,5 +198,5 @@ static void unpack_mxfp8(const mk_qrows *w, int64_t n, uint16_t *y) {
 
 void mk_quant_avx512bf16(mk_kernels *kernels) {
     kernels->matmul_mxfp8 = matmul_mxfp8;
-    kernels->unpack_mxfp8 = unpack_mxfp8;
+    kernels->unpack_mxfp8 = mk_unpack_mxfp8_avx512bf16;
 }
