@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define NN_DEPTH 64      /* rows of b that are widened at once */
+#define ROWS_FEW 16      /* rows of a up to which bf16 b is read as by one */
 #define ROWS_STREAMED 32 /* rows of a up to which 16-bit b is widened in registers */
 
 typedef struct dense {
@@ -138,7 +139,8 @@ static void describe(const mc_call *call, dense *d) {
     mc_product_init(p, call, is_batched(&d->b));
     choose_way(d);
     p->tile = mc_product_tile(p);
-    if (d->paired) p->tile = mc_max(p->tile, d->kern->bf16_columns);
+    if (d->paired && p->m > ROWS_FEW)
+        p->tile = mc_min(mc_max(p->tile, d->kern->bf16_columns), p->n);
     p->columns = d->columns ? columns_nt : columns_nn;
     if (d->paired) p->form = (mc_form){.kind = MC_FORM_BF16};
     if (!d->direct && !d->streamed)

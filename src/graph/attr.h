@@ -89,7 +89,8 @@ typedef struct mc_attr_quant { /* dequantize, quantized_matmul */
     int64_t group_size;
     int64_t transpose; /* quantized_matmul */
     int64_t dtype;     /* dequantize: of the result */
-    int64_t fast;      /* quantized_matmul: x may be quantised to 8 bits, a group at a time */
+    int64_t
+        fast; /* quantized_matmul: x may be quantised to 8 bits, a group at a time, or become bf16 */
 } mc_attr_quant;
 
 typedef struct mc_attr_norm {

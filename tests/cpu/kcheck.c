@@ -285,6 +285,35 @@ static void scores_of(check *c, product_bf16 product, int64_t m, int64_t n, int6
     release(c, &q), release(c, &k), release(c, &y);
 }
 
+/* Rows that lie apart: the bits of rows side by side, and nothing written between them. */
+static void strides_of(check *c, int64_t m, int64_t n, int64_t k) {
+    const int64_t x_stride = k + 6, w_stride = k + 10, y_stride = n + 5;
+    guarded x = guarded_new((size_t)(m * x_stride) * sizeof(uint16_t), c->where);
+    guarded w = guarded_new((size_t)(n * w_stride) * sizeof(uint16_t), c->where);
+    guarded y = floats(c, m * y_stride);
+    uint16_t *near = malloc((size_t)((m + n) * k) * sizeof *near);
+    float *want = malloc((size_t)(m * n) * sizeof *want), *got = y.data;
+    if (near == NULL || want == NULL) exit(EXIT_FAILURE);
+    fill_bf16(x.data, m * x_stride, PLAIN);
+    fill_bf16(w.data, n * w_stride, PLAIN);
+    for (int64_t i = 0; i < m + n; i++)
+        memcpy(near + i * k,
+               i < m ? (uint16_t *)x.data + i * x_stride : (uint16_t *)w.data + (i - m) * w_stride,
+               (size_t)k * sizeof *near);
+    for (int64_t i = 0; i < m * y_stride; i++)
+        got[i] = 7;
+    c->kern->matmul_bf16(m, n, k, x.data, x_stride, w.data, w_stride, got, y_stride);
+    c->kern->matmul_bf16(m, n, k, near, k, near + m * k, k, want, n);
+    for (int64_t i = 0; i < m; i++) {
+        same_bits(c, want + i * n, got + i * y_stride, n, "rows that lie apart give other bits");
+        for (int64_t j = n; j < y_stride; j++)
+            if (got[i * y_stride + j] != 7) fail_check(c, "wrote between rows");
+    }
+    free(near);
+    free(want);
+    release(c, &x), release(c, &w), release(c, &y);
+}
+
 static void check_attn_scores(check *c) {
     static const int64_t sizes[] = {2, 8, 10, 32, 66, 128, 130, 258};
     for (int i = 0; i < COUNT(sizes_m); i++)
@@ -299,6 +328,14 @@ static void check_matmul_bf16(check *c) {
     scores_of(c, c->kern->matmul_bf16, 31, 9, 33, PLAIN);       /* and a last block of one, */
     scores_of(c, c->kern->matmul_bf16, 48, 67, 1056, PLAIN);    /* and blocks that are whole */
     scores_of(c, c->kern->matmul_bf16, 16, 32, 64, CANCELLING);
+    scores_of(c, c->kern->matmul_bf16, 1, 67, 2592, PLAIN);
+    scores_of(c, c->kern->matmul_bf16, 2, 32, 2592, PLAIN);
+    scores_of(c, c->kern->matmul_bf16, 16, 32, 33, PLAIN);
+    scores_of(c, c->kern->matmul_bf16, 5, 35, 0, PLAIN); /* sums of nothing */
+    strides_of(c, 1, 33, 1056);
+    strides_of(c, 5, 67, 1056);
+    strides_of(c, 33, 35, 544);
+    strides_of(c, 32, 64, 545);
     for (int i = 0; i < COUNT(sizes_m); i++)
         for (int j = 0; j < COUNT(sizes_n); j++)
             for (int l = 0; l < COUNT(sizes_k); l++)
@@ -745,6 +782,8 @@ static void check_matmul_mxfp8(check *c) {
                 product_mxfp8(c, rows_m[i], rows_n[j], lengths[l], (kind)((i + j + l) % KINDS),
                               l % 3 == 0);
     product_mxfp8(c, 17, 67, 1056, PLAIN, true);
+    product_mxfp8(c, 1, 67, 2080, PLAIN, true);
+    product_mxfp8(c, 9, 33, 544, PLAIN, true);
 }
 
 #define check_unpack_mxfp8 check_matmul_mxfp8

@@ -116,6 +116,9 @@ static void empty_sums_are_zero(void **state) {
     x = mica_swapaxes(b.s, x, 0, 1);
     expect_floats(b.s, mica_matmul(b.s, x, y), (float[18]){0}, SHAPE(3, 2, 3));
     expect_shape(mica_matmul(b.s, y, mica_ones(b.s, SHAPE(3, 4), MICA_F32)), MICA_F32, SHAPE(0, 4));
+    x = mica_ones(b.s, SHAPE(2, 0), MICA_F32);
+    y = mc_matmul_rows(b.s, x, mica_ones(b.s, SHAPE(37, 0), MICA_BF16), true);
+    expect_floats(b.s, y, (float[74]){0}, SHAPE(2, 37));
     assert_int_equal(mica_scope_status(b.s), MICA_OK);
     bench_close(&b);
 }

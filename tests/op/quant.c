@@ -322,6 +322,11 @@ static void empty_rows(void **state) {
     for (int fast = 0; fast < 2; fast++)
         expect_same(b.s, mc_quantized_matmul(b.s, x, codes, scales, scales, quant, fast != 0),
                     mica_zeros(b.s, SHAPE(2, 4), MICA_F32));
+    scales = mica_zeros(b.s, SHAPE(4, 0), MICA_U8);
+    quant = (mica_quant){MICA_QUANT_MXFP8, 8, 32};
+    for (int fast = 0; fast < 2; fast++)
+        expect_same(b.s, mc_quantized_matmul(b.s, x, codes, scales, MICA_NONE, quant, fast != 0),
+                    mica_zeros(b.s, SHAPE(2, 4), MICA_F32));
     bench_close(&b);
 }
 

@@ -1,4 +1,4 @@
-/* What AVX-512 kernels share: the order in which the lanes of sums are joined. */
+/* What AVX-512 kernels share: the order in which the lanes of sums are joined, rows turned over, exp. */
 #ifndef CPU_KERN_AVX512_H
 #define CPU_KERN_AVX512_H
 

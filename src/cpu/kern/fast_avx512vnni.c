@@ -122,8 +122,10 @@ MK_INLINE int codes_a_byte(form f) {
 }
 
 /* What the codes of a unit meet: words of x are those that are there. */
-MK_INLINE void load_x(form f, bool whole, const int8_t *codes, int64_t words, __m512i x[2]) {
+MK_INLINE void load_x(form f, int lines, bool whole, const int8_t *codes, int64_t words,
+                      __m512i x[2]) {
     x[0] = load_words(whole, codes, words);
+    if (f == BYTES && lines == 1) return;
     x[1] = load_words(whole, codes + 64, words - 16);
     if (f == BYTES) return;
     const __m512i even =
@@ -165,7 +167,7 @@ MK_INLINE void dot_units(form f, int group, int units, bool whole, const mk_qrow
         (intptr_t)w->codes + (row + LANES) * stride + FETCHED_AHEAD + at / dense * LANES;
     __m512i codes[RUN][2], part[RUN][4];
     for (int u = 0; u < units; u++)
-        load_x(f, whole, x->codes + at + u * size, words - u * size / 4, codes[u]);
+        load_x(f, lines, whole, x->codes + at + u * size, words - u * size / 4, codes[u]);
     __asm__("" : "+r"(three)); /* for an address of its own; not a register for each row's */
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++, from += (uintptr_t)(4 * stride)) {

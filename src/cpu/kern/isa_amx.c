@@ -1,6 +1,7 @@
 #include "cpu/kern/dense.h"
 #include "cpu/kern/fast.h"
 #include "cpu/kern/has_amx.h"
+#include "cpu/kern/quant.h"
 
 #include <cpuid.h>
 
@@ -20,4 +21,5 @@ bool mk_has_amx(void) {
 void mk_fill_amx(mk_kernels *kernels) {
     mk_dense_amx(kernels);
     mk_fast_amx(kernels);
+    mk_quant_amx(kernels);
 }

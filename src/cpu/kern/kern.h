@@ -100,11 +100,11 @@ typedef struct mk_kernels {
     int64_t fast_streamed; /* rows of x up to which fast_matvec is quicker than tiles */
     int fast_least_group;  /* smaller ones fast_matmul leaves to the set that fast_unpack is from */
     bool fast_crossed; /* crossed tiles are quicker for fast_matmul, whoever sets that says so */
-    /* matmul_bf16, unpack_mxfp8 and matmul_mxfp8 are faster than widening first, */
-    bool bf16_products;
-    int64_t bf16_columns; /* with so many rows of w at once, if there are as many; */
-    bool bf16_pairs;      /* attn_scores, attn_values and attn_values_q8_bf16 are */
-    bool q8_direct;       /* attn_scores_q8, and attn_values_q8 for few rows, are */
+    /* Faster than widening first: */
+    bool bf16_products;   /* matmul_bf16, unpack_mxfp8, matmul_mxfp8 */
+    bool bf16_pairs;      /* attn_scores, attn_values, attn_values_q8_bf16 */
+    bool q8_direct;       /* attn_scores_q8, and attn_values_q8 for few rows */
+    int64_t bf16_columns; /* rows of w that many rows of x are to meet at once by matmul_bf16 */
 } mk_kernels;
 
 const char *mk_isa_name(mk_isa isa);
