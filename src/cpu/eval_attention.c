@@ -8,8 +8,8 @@
  * read once.
  *
  * Keys and values in bf16 are multiplied as they are where the machine can, by queries and weights
- * rounded to bf16. It takes two keys at a time: there the order of summation also depends on whether
- * the place of a key is even. Those in rows of 8 bits are widened, to numbers that f32 holds exactly.
+ * rounded to bf16. It takes some keys at a time: there the order of summation also depends on the place
+ * of a key among these. Those in rows of 8 bits are widened, to numbers that f32 holds exactly.
  * But where the machine multiplies such rows, keys meet queries that are rounded like them, in whole
  * numbers, and values are rounded to bf16 where that meets bf16.
  *
@@ -48,11 +48,13 @@ typedef struct attention {
     const mc_attr_sdpa *attr;
     mc_layout mask; /* broadcast to [B, Hq, Lq, Lk]; read where there is one */
     int64_t heads, kv_heads, group, lq, lk, d, dv;
-    bool pairs;           /* weights in bf16 by values in bf16; so q by k, but for q8_direct */
-    int64_t q8_bytes;     /* of a row, where keys and values are rows of 8 bits; else 0 */
-    bool q8_direct;       /* such keys are multiplied by q in such rows */
-    int64_t q_floats;     /* of a row of q in scratch, whatever that holds */
-    int64_t unit_queries; /* of a block */
+    bool pairs; /* weights in bf16 by values in bf16; so q by k, but for q8_direct */
+    int64_t
+        together; /* keys whose values are summed together: a block begins with a multiple of it */
+    int64_t q8_bytes;             /* of a row, where keys and values are rows of 8 bits; else 0 */
+    bool q8_direct;               /* such keys are multiplied by q in such rows */
+    int64_t q_floats;             /* of a row of q in scratch, whatever that holds */
+    int64_t unit_queries;         /* of a block */
     int64_t query_blocks, blocks; /* blocks: of all batch rows and kv heads */
     int64_t span;                 /* the most keys that a block can see */
     int64_t weights, work;        /* of a block: how many, and products with keys for them */
@@ -78,7 +80,7 @@ typedef struct block {
     int64_t query, queries;       /* the first, and how many */
     int64_t rows;                 /* queries * heads; row = query * heads + head */
     int64_t offset;               /* key position of query 0 */
-    int64_t first, width;         /* of the keys that any row sees; first is even where pairs */
+    int64_t first, width;         /* of the keys that any row sees, or the block begins with */
     int64_t stride;               /* of a row of scores */
     float *q, *tile;            /* the worker's: q [rows, d], bf16 where pairs, or rows of 8 bits */
     float *scores, *y, *totals; /* the block's: scores [rows, width], weights in bf16 where pairs */
@@ -332,7 +334,7 @@ static int64_t piece_end(const block *b, int64_t j, int64_t end, int64_t edge) {
 static void score_rows(const block *b, int64_t begin, int64_t end) {
     load_queries(b);
     for (int64_t j = begin, next; j < end; j = next) {
-        next = piece_end(b, j, end, b->at->q8_direct ? KEYS : EDGE);
+        next = piece_end(b, j, end, b->at->q8_direct ? KEYS : mc_max(EDGE, b->at->together));
         block part = rows_that_see(b, j, next);
         if (part.rows > 0) multiply_keys(&part, j, next);
     }
@@ -343,7 +345,7 @@ static void sum_rows(const block *b, int64_t begin, int64_t end) {
     for (int64_t r = 0; r < b->rows; r++)
         memset(b->y + r * b->at->dv + begin, 0, (size_t)(end - begin) * sizeof *b->y);
     for (int64_t j = 0, next; j < b->width; j = next) {
-        next = piece_end(b, j, b->width, EDGE);
+        next = piece_end(b, j, b->width, mc_max(EDGE, b->at->together));
         block part = rows_that_see(b, j, next);
         if (part.rows > 0) add_values(&part, &(piece){j, next - j, begin, end});
     }
@@ -465,7 +467,7 @@ static block block_at(const together *all, int64_t index, int worker) {
     int64_t begin, end, unused;
     seen_keys(&b, b.query, &begin, &unused);
     seen_keys(&b, b.query + b.queries - 1, &unused, &end);
-    b.first = at->pairs ? begin & ~(int64_t)1 : begin;
+    b.first = begin / at->together * at->together;
     b.width = end - b.first;
     b.stride = score_stride(b.width);
 
@@ -589,10 +591,11 @@ static void attend_in_parts(together *all) {
 
 /* ---- all of them ---- */
 
-/* The most keys that some queries can see: they may begin one earlier, where that is even. */
+/* The most keys that a block of some queries can have: before those that they see `together` - 1. */
 static int64_t span_of(const attention *at, int64_t queries) {
     int64_t window = at->attr->window;
-    return window == 0 || window > at->lk ? at->lk : mc_min(at->lk, window + queries);
+    if (window == 0 || window > at->lk) return at->lk;
+    return mc_min(at->lk, at->together - 1 + window + queries - 1);
 }
 
 /* The most keys that a block of these does see now. */
@@ -676,6 +679,7 @@ static void describe(const mc_call *call, int64_t enough, int calls, attention *
     if (k->dtype == MICA_U8) at->q8_bytes = k->shape[3];
     at->q8_direct = takes_q8(at);
     at->pairs = takes_pairs(at);
+    at->together = at->pairs ? at->kern->values_together : 1;
     const mc_operand *mask = operand(at, MASK);
     int64_t shape[4] = {out->shape[0], at->heads, at->lq, at->lk};
     if (mask->data != NULL) (void)mc_layout_broadcast(mask->layout, shape, 4, &at->mask);

@@ -7,8 +7,9 @@
 
 #include <string.h>
 
-/* Entries by which buffers grow; the axis of entries; entries to keep beyond a window. */
-enum { STEP = 256, AXIS = 2, SLACK = 64 };
+/* Entries by which buffers grow; the axis of entries; entries to keep beyond a window; and those that attention may sum
+ * together (cpu/kern/kern.h): as many are dropped, or a multiple. */
+enum { STEP = 256, AXIS = 2, SLACK = 64, TOGETHER = 32 };
 
 static int64_t smaller_limit(int64_t a, int64_t b) {
     if (!a || !b) return a ? a : b;
@@ -18,7 +19,7 @@ static int64_t smaller_limit(int64_t a, int64_t b) {
 static void plan_layer(mc_cache_layer *layer, const mc_layer_spec *spec, int64_t context,
                        int64_t chunk) {
     layer->window = smaller_limit(spec->window, context);
-    layer->most = layer->window ? mc_round_up(layer->window + chunk, STEP) : 0;
+    layer->most = layer->window ? mc_round_up(layer->window + chunk + TOGETHER, STEP / 2) : 0;
 }
 
 mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device, int64_t context,
@@ -75,10 +76,10 @@ static mica_status reserve_layer(mc_cache *cache, mica_scope *home, mc_cache_lay
     if (layer->count + n <= layer->cap) return MICA_OK;
     int64_t keep = layer->count, cap = smaller_limit(mc_round_up(keep + later, STEP), layer->most);
     if (layer->most && layer->count + n > layer->most) {
-        int64_t needed = layer->window - 1, room = layer->most - n - 1;
+        int64_t needed = layer->window - 1, room = layer->most - n - (TOGETHER - 1);
         keep = mc_max(needed, mc_min(mc_min(needed + SLACK, room), keep));
         keep = mc_min(keep, layer->count);
-        if ((layer->count - keep) % 2) keep++; /* sums of bf16 go by even and odd places */
+        keep += (layer->count - keep) % TOGETHER;
     }
     int64_t from = layer->count - keep;
     cache->pass = NULL;

@@ -1,6 +1,5 @@
 /* AMX in plain C, in the place of the intrinsics, so that its kernels are checked where there is none: included
- * before them (tests/cpu/CMakeLists.txt). What the instructions do: Intel's Software Developer's Manual. Products of
- * bf16 lack what the machine does to subnormal numbers. */
+ * before them (tests/cpu/CMakeLists.txt). What the instructions do: Intel's Software Developer's Manual. */
 #ifndef TESTS_CPU_AMX_IN_C_H
 #define TESTS_CPU_AMX_IN_C_H
 
@@ -43,6 +42,8 @@ static inline float bf16_at(const uint8_t *line, int i) {
 }
 
 static inline void multiply_bf16(int c, int a, int b) {
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(0x9fc0); /* subnormal numbers are zeros */
     for (int m = 0; m < settings.lines[c]; m++)
         for (int n = 0; n < settings.line_bytes[c] / 4; n++) {
             float even = 0, odd = 0, sum;
@@ -55,6 +56,7 @@ static inline void multiply_bf16(int c, int a, int b) {
             sum += even + odd;
             memcpy(&registers[c][m][4 * n], &sum, sizeof sum);
         }
+    _mm_setcsr(before);
 }
 
 static inline void multiply_int8(int c, int a, int b) { /* signed a, unsigned b */

@@ -230,7 +230,7 @@ static void test_every_family(void **state) {
     assert_true(families_guessed > 3);
 }
 
-/* Windows of 16 in buffers of 512 entries, which are emptied once on the way, and with a context of
+/* Windows of 16 in buffers of 384 entries, which are emptied once on the way, and with a context of
  * 40 all layers forget. */
 static void test_windows(void **state) {
     (void)state;

@@ -229,12 +229,11 @@ static void test_reuse(void **state) {
     fixture_close(&f);
 }
 
-/* Windows of 16, buffers of 512 entries: after 600 single steps they were emptied once, when they
- * were full, but for 15 + 64 entries and one more, as an even number goes, and begin with
- * token 432. */
+/* Windows of 16, buffers of 384 entries: after 600 single steps they were emptied once, when they
+ * were full, but for 15 + 64 entries and 17 more, as a multiple of 32 goes, and begin with token 288. */
 static void test_going_back(void **state) {
     (void)state;
-    enum { N = 600, OLDEST = 512 - 15 - 64 - 1 };
+    enum { N = 600, OLDEST = 384 - 15 - 64 - 17 };
     model_fixture f;
     fixture_open("gemma3_text_f32", &f);
     mc_session_model shared = shared_of(&f, 0);
@@ -256,7 +255,7 @@ static void test_going_back(void **state) {
 
 /* What was computed ahead and was right gives the logits of feeding it, to the bit, and what was wrong
  * leaves no trace: guesses that are right 0 to 9 times, then wrong; beyond the window of 16, while
- * buffers of 512 entries are emptied, and with a context of 24. */
+ * buffers of 384 entries are emptied, and with a context of 24. */
 static void check_ahead(const model_fixture *f, int64_t context, int n, int from) {
     mc_session_model shared = shared_of(f, context);
     mc_session *session = open_session(&shared, 64), *plain = open_session(&shared, 64);
@@ -368,7 +367,7 @@ static void test_decoding_is_recorded_once(void **state) {
     for (int i = PROMPT; i < N; i++) {
         uint64_t before = looked_up(&f);
         feed(session, ids + i, 1);
-        assert_int_equal(looked_up(&f) > before, i == PROMPT || i == 256 || i == 512);
+        assert_int_equal(looked_up(&f) > before, i == PROMPT || i == 256 || i == 384 || i == 512);
     }
     mc_session_close(&session);
     fixture_close(&f);
@@ -561,9 +560,9 @@ static void test_memory_is_as_told(void **state) {
     assert_int_equal(told, 6u * 512 * 2 * 2 * 16 * sizeof(float));
     uint64_t used = mica_device_active_bytes(f.device) - before;
     assert_true(used >= told && used < told + 64 * 1024);
-    /* Four layers stay at 16 - 1 and a chunk of 512, rounded up; two grow. */
+    /* Four layers stay at 16 and a chunk of 512, rounded up; two grow. */
     assert_int_equal(mc_session_bytes(&shared, 5000),
-                     (2u * 5120 + 4u * 768) * 2 * 2 * 16 * sizeof(float));
+                     (2u * 5120 + 4u * 640) * 2 * 2 * 16 * sizeof(float));
     mc_session_reset(session);
     assert_int_equal(mica_device_active_bytes(f.device), before);
     mc_session_close(&session);
@@ -584,7 +583,7 @@ static void test_room_for_a_prompt(void **state) {
     feed(session, ids, CHUNK);
     for (int i = 0; i < f.lm->spec.n_layers; i++) {
         const mc_cache_layer *layer = &session->cache.layers[i];
-        assert_int_equal(layer->cap, layer->window ? 512 : 1024); /* 16 and a chunk; 900 */
+        assert_int_equal(layer->cap, layer->window ? 384 : 1024); /* 16 and a chunk; 900 */
     }
     mc_session_close(&session);
     fixture_close(&f);

@@ -1,7 +1,7 @@
 /* AVX-512 BF16. One instruction multiplies 32 numbers: two of a row of q (or of weights), broadcast,
  * by two of each of 16 keys (or columns). Keys are turned into that order a tile at a time, values as
  * they are read; blocks of rows and tiles only share loads. */
-#include "cpu/kern/attn_avx512.h"
+#include "cpu/kern/attn_pairs.h"
 
 #define ROWS 6    /* of q or weights at once: 6 x 4 sums and 4 operands fit 32 registers */
 #define FEW 12    /* rows for which values are paired as they are read */
@@ -82,59 +82,6 @@ static void attn_scores(int64_t m, int64_t n, int64_t d, const uint16_t *q, int6
 
 /* ---- values ---- */
 
-/* Some columns of keys that follow each other: bf16, or codes of rows of 8 bits. */
-typedef struct values {
-    const char *first;
-    const char *scales; /* of the codes' group; not read for bf16 */
-    int64_t stride;     /* bytes from key to key */
-    int64_t left;       /* keys that may be fetched */
-} values;
-
-/* The first n of 32 lanes of 16 bits. */
-MK_INLINE __mmask32 first_halves(int64_t n) {
-    return n >= 32 ? 0xffffffffu : n <= 0 ? 0 : (1u << n) - 1u;
-}
-
-/* Keys j and j + 1 in bf16, `cols` of 16 * COLS columns, into pairs. */
-MK_INLINE void pair_halves(const values *v, int64_t j, int64_t cols, __m512bh pairs[COLS]) {
-    const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40,
-                                         8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
-    const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
-    const __mmask32 mask[2] = {first_halves(cols), first_halves(cols - 32)};
-    const char *a = v->first + j * v->stride, *b = a + v->stride;
-    for (int h = 0; h < 2; h++) {
-        __m512i x = _mm512_maskz_loadu_epi16(mask[h], a + 64 * h);
-        __m512i y = _mm512_maskz_loadu_epi16(mask[h], b + 64 * h);
-        pairs[2 * h] = as_pairs(_mm512_permutex2var_epi16(x, low, y));
-        pairs[2 * h + 1] = as_pairs(_mm512_permutex2var_epi16(x, high, y));
-    }
-}
-
-/* The same of codes times their scales, rounded to bf16. */
-MK_INLINE void pair_codes(const values *v, int64_t j, int64_t cols, __m512bh pairs[COLS]) {
-    const __m512i order =
-        _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
-                         21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    const char *a = v->first + j * v->stride, *scales = v->scales + j * v->stride;
-    __m512 scale[2][2];
-    load_scales(scales, cols, scale[0]);
-    load_scales(scales + v->stride, cols, scale[1]);
-#pragma GCC unroll 4
-    for (int c = 0; c < COLS; c++) {
-        __mmask16 mask = mk_first(cols - 16 * c);
-        __m512 x = scaled(a + 16 * c, mask, scale[0][c / 2]);
-        __m512 y = scaled(a + v->stride + 16 * c, mask, scale[1][c / 2]);
-        pairs[c] = as_pairs(_mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(y, x)));
-    }
-}
-
-/* Asks for a key's columns, where there is such a key. */
-MK_INLINE void fetch_key(bool codes, const values *v, int64_t j) {
-    if (j >= v->left) return;
-    fetch(v->first + j * v->stride, codes ? 16 * COLS : 32 * COLS);
-    if (codes) fetch(v->scales + j * v->stride, 1);
-}
-
 /* Where pairs come from: they are made of values as they are read, or were made before. */
 typedef enum source { HALVES, CODES, PAIRED } source;
 
@@ -144,13 +91,13 @@ typedef struct paired {
 } paired;
 
 MK_INLINE void load_pairs(source from, const values *v, int64_t j, int64_t cols,
-                          __m512bh pairs[COLS]) {
-    if (from == HALVES) pair_halves(v, j, cols, pairs);
-    if (from == CODES) pair_codes(v, j, cols, pairs);
+                          __m512i pairs[COLS]) {
+    if (from == HALVES) pair_halves(v, j, cols, true, pairs);
+    if (from == CODES) pair_codes(v, j, cols, true, pairs);
     if (from != PAIRED) return;
 #pragma GCC unroll 4
     for (int c = 0; c < COLS; c++)
-        pairs[c] = as_pairs(_mm512_load_si512(v->first + j / 2 * v->stride + 64 * c));
+        pairs[c] = _mm512_load_si512(v->first + j / 2 * v->stride + 64 * c);
 }
 
 /* y [rows, cols] += w [rows, n] v [n, cols], cols <= 16 * COLS, n even */
@@ -161,7 +108,7 @@ MK_INLINE void value_tile(source from, int rows, int64_t cols, int64_t n, const 
     first_lanes(cols, mask);
     load_sums(rows, mask, y, y_stride, sum);
     for (int64_t j = 0; j < n; j += 2) {
-        __m512bh b[COLS];
+        __m512i b[COLS];
         if (from != PAIRED && rows < ROWS) { /* few rows: memory is what takes time */
             fetch_key(from == CODES, v, j + AHEAD);
             fetch_key(from == CODES, v, j + AHEAD + 1);
@@ -172,7 +119,7 @@ MK_INLINE void value_tile(source from, int rows, int64_t cols, int64_t n, const 
             __m512bh a = pair_of(w + i * w_stride + j);
 #pragma GCC unroll 4
             for (int c = 0; c < COLS; c++)
-                sum[i][c] = _mm512_dpbf16_ps(sum[i][c], a, b[c]);
+                sum[i][c] = _mm512_dpbf16_ps(sum[i][c], a, as_pairs(b[c]));
         }
     }
     store_sums(rows, mask, sum, y, y_stride);
@@ -202,13 +149,13 @@ static void paired_rows(int64_t m, int64_t cols, int64_t n, const uint16_t *w, i
     _Alignas(64) paired p;
     const values pairs = {(const char *)p.columns, NULL, sizeof *p.columns, 0};
     for (int64_t j = 0; j < n; j += 2) {
-        __m512bh b[COLS];
+        __m512i b[COLS];
         fetch_key(false, v, j + AHEAD);
         fetch_key(false, v, j + AHEAD + 1);
-        pair_halves(v, j, cols, b);
+        pair_halves(v, j, cols, true, b);
 #pragma GCC unroll 4
         for (int c = 0; c < COLS; c++)
-            _mm512_store_si512(&p.columns[j / 2][16 * c], (__m512i)b[c]);
+            _mm512_store_si512(&p.columns[j / 2][16 * c], b[c]);
     }
     value_rows(PAIRED, m, cols, n, w, w_stride, &pairs, y, y_stride);
 }

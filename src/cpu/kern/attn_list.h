@@ -1,10 +1,10 @@
 /* Attention: products with keys and values in bf16, and the softmax between them.
  *
  * attn_scores:  y[i, j] = sum_l q[i, l] k[j, l]; q [m, d], k [n, d], y [m, n] f32, d even. l in rising
- *               order, two at a time: how a pair is rounded is the machine's affair.
+ *               order, two or more at a time: how these are summed is the machine's affair.
  * attn_values:  y[i, c] += sum_j w[i, j] v[j, c]; w [m, n], v [n, dv], y [m, dv] f32. j in rising order
- *               from 0, two at a time: a row has the same bits in one call or in several of which
- *               all but the last have an even n, and keys of weight 0 change nothing.
+ *               from 0, values_together at a time: a row has the same bits in one call or in several, if n
+ *               is a multiple of that in all but the last, and keys of weight 0 change nothing.
  * attn_scores_q8: as attn_scores over rows of 8 bits (kern.h), strides in bytes. A group's sum is a
  *               whole number, groups in rising order.
  * attn_values_q8: as attn_values for f32 w over rows of 8 bits, v_stride bytes apart, from a group's

@@ -117,5 +117,6 @@ void mk_attn_ref(mk_kernels *kernels) {
     kernels->exp_total = exp_total;
     kernels->exp_total_bf16 = exp_total_bf16;
     kernels->bf16_pairs = false;
+    kernels->values_together = 2;
     kernels->q8_direct = false;
 }

@@ -1,24 +1,17 @@
 /* AMX: products of rows in bf16 on both sides, and of mxfp8 by way of these.
  *
- * tdpbf16ps adds to each of 16 x 16 sums 32 products, the even and the odd ones apart, in their order. One side
- * is read as it lies, of the other a register has pairs of elements of 16 rows side by side: rows are turned over
- * for that. Many rows of x are read as they lie, and all meet what has been turned of the weights. Up to 16 of
- * them are turned themselves, and weights are read as they lie, but for the last rows of weights that are fewer than
- * 32, and for rows whose end is no whole register. A sum's bits are the same both ways, wherever in a register it is
- * and however many there are beside it. */
-#include "cpu/kern/amx.h"
+ * Rows of one side are turned over, so that a register has pairs of elements of 16 of them side by side. Many rows of
+ * x are read as they lie, and all meet what has been turned of the weights. Up to 16 of them are turned themselves, and
+ * weights are read as they lie, but for the last rows of weights that are fewer than 32, and for rows whose end is no
+ * whole register. A sum's bits are the same both ways. */
+#include "cpu/kern/amx_bf16.h"
 #include "cpu/kern/dense.h"
 #include "cpu/kern/pages.h"
 #include "cpu/kern/quant.h"
 
-#define LINES MK_AMX_LINES
-#define STEP 32            /* elements of a register's line */
-#define HIGH (2 * LINES)   /* rows of x in flight, two registers */
-#define WIDE (2 * LINES)   /* rows of weights, the same */
 #define FEW LINES          /* rows of x that are turned over */
 #define DEPTH 512          /* elements of weights that are turned over at once */
 #define MADE 256           /* that are made of mxfp8 */
-#define EDGE 128           /* of rows of x that are copied */
 #define FEW_DEPTH 1024     /* of x that are turned over */
 #define FETCHED_AHEAD 8192 /* bytes past the next rows of weights */
 
@@ -67,12 +60,6 @@ MK_INLINE void fetch_step(const piece *w, int64_t step) {
 
 /* ---- rows that are turned over ---- */
 
-/* 32 elements of a row, of which n > 0 are there; zeros for the others. */
-MK_INLINE __m512i load_part(const uint16_t *from, int64_t n) {
-    if (n >= STEP) return _mm512_loadu_si512(from);
-    return _mm512_maskz_loadu_epi16((1u << n) - 1u, from);
-}
-
 /* 32 elements of 16 rows, of which n and m are there, as 16 lines of a pair of each row. */
 MK_INLINE void turn_pairs(int64_t m, int64_t n, const uint16_t *from, int64_t stride,
                           uint32_t to[LINES][LINES]) {
@@ -86,12 +73,7 @@ MK_INLINE void turn_pairs(int64_t m, int64_t n, const uint16_t *from, int64_t st
 
 /* ---- many rows of x ---- */
 
-/* A step's registers of weights. */
-typedef struct turned {
-    _Alignas(64) uint32_t pairs[WIDE / LINES][LINES][LINES];
-} turned;
-
-static void fill_panel(int64_t n, int64_t depth, const piece *w, turned *to) {
+static void fill_panel(int64_t n, int64_t depth, const piece *w, paired *to) {
     for (int64_t l = 0; l < depth; l += STEP) {
         fetch_step(w, l / STEP);
         for (int64_t j = 0; j < WIDE; j += LINES)
@@ -101,86 +83,10 @@ static void fill_panel(int64_t n, int64_t depth, const piece *w, turned *to) {
     mk_amx_written();
 }
 
-/* y [high * LINES, WIDE], or its sums so far, += x [high * LINES, depth] times what was turned over. */
-MK_INLINE void add_block(int high, bool first, int64_t depth, const uint16_t *x, int64_t x_stride,
-                         const turned *w, float *y, int64_t y_stride) {
-    const int64_t line = 2 * x_stride, row = 4 * y_stride;
-    float *below = y + LINES * y_stride;
-    if (first) {
-        _tile_zero(0);
-        _tile_zero(1);
-        if (high > 1) _tile_zero(2);
-        if (high > 1) _tile_zero(3);
-    } else {
-        _tile_loadd(0, y, row);
-        _tile_loadd(1, y + LINES, row);
-        if (high > 1) _tile_loadd(2, below, row);
-        if (high > 1) _tile_loadd(3, below + LINES, row);
-    }
-    for (int64_t l = 0; l < depth; l += STEP) {
-        _tile_loadd(4, x + l, line);
-        _tile_loadd(6, w[l / STEP].pairs[0], 64);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_loadd(7, w[l / STEP].pairs[1], 64);
-        _tile_dpbf16ps(1, 4, 7);
-        if (high == 1) continue;
-        _tile_loadd(5, x + LINES * x_stride + l, line);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-    }
-    _tile_stored(0, y, row);
-    _tile_stored(1, y + LINES, row);
-    if (high > 1) _tile_stored(2, below, row);
-    if (high > 1) _tile_stored(3, below + LINES, row);
-}
-
-/* The same where fewer are there: m rows, n columns, `depth` that ends within a step. */
-static void add_edge(int64_t m, int64_t n, bool first, int64_t depth, const uint16_t *x,
-                     int64_t x_stride, const turned *w, float *y, int64_t y_stride) {
-    _Alignas(64) uint16_t rows[HIGH][EDGE];
-    _Alignas(64) float sums[HIGH][WIDE] = {0};
-    int high = m > LINES ? 2 : 1;
-    for (int64_t i = 0; !first && i < m; i++)
-        for (int64_t j = 0; j < WIDE; j += LINES)
-            _mm512_store_ps(sums[i] + j,
-                            _mm512_maskz_loadu_ps(mk_first(n - j), y + i * y_stride + j));
-    for (int64_t l = 0; l < depth; l += EDGE) {
-        int64_t part = depth - l < EDGE ? depth - l : EDGE;
-        for (int64_t i = 0; i < high * LINES; i++)
-            for (int64_t at = 0; at < part; at += STEP)
-                _mm512_store_si512(rows[i] + at,
-                                   i < m ? load_part(x + i * x_stride + l + at, part - at)
-                                         : _mm512_setzero_si512());
-        mk_amx_written();
-        if (high > 1)
-            add_block(2, false, part, rows[0], EDGE, w + l / STEP, sums[0], WIDE);
-        else
-            add_block(1, false, part, rows[0], EDGE, w + l / STEP, sums[0], WIDE);
-    }
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < WIDE; j += LINES)
-            _mm512_mask_storeu_ps(y + i * y_stride + j, mk_first(n - j),
-                                  _mm512_load_ps(sums[i] + j));
-}
-
-/* All rows of x times the first `depth` elements of n <= WIDE rows of weights. */
-static void add_columns(int64_t m, int64_t n, bool first, int64_t depth, const uint16_t *x,
-                        int64_t x_stride, const turned *w, float *y, int64_t y_stride) {
-    for (int64_t i = 0; i < m; i += HIGH, x += HIGH * x_stride, y += HIGH * y_stride) {
-        int64_t rows = m - i < HIGH ? m - i : HIGH;
-        if (rows % LINES != 0 || n < WIDE || depth % STEP != 0)
-            add_edge(rows, n, first, depth, x, x_stride, w, y, y_stride);
-        else if (rows > LINES)
-            add_block(2, first, depth, x, x_stride, w, y, y_stride);
-        else
-            add_block(1, first, depth, x, x_stride, w, y, y_stride);
-    }
-}
-
 /* Rows of weights from j on. One that has no elements has a sum of 0 all the same. */
 static void many_product(int64_t m, int64_t j, int64_t n, int64_t k, const uint16_t *x,
                          int64_t x_stride, const source *s, float *y, int64_t y_stride) {
-    turned panel[DEPTH / STEP];
+    paired panel[DEPTH / STEP];
     uint16_t made[WIDE * MADE];
     mk_amx_configure(64);
     for (; j < n; j += WIDE) {
@@ -271,7 +177,7 @@ static void product(int64_t m, int64_t n, int64_t k, const uint16_t *x, int64_t 
     if (done < n) many_product(m, done, n, k, x, x_stride, s, y, y_stride);
 }
 
-static void matmul_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *x, int64_t x_stride,
+void mk_matmul_bf16_amx(int64_t m, int64_t n, int64_t k, const uint16_t *x, int64_t x_stride,
                         const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
     product(m, n, k, x, x_stride, &(source){.halves = w, .stride = w_stride}, y, y_stride);
 }
@@ -282,7 +188,7 @@ static void matmul_mxfp8(const mk_qrows *w, int64_t n, int64_t m, const uint16_t
 }
 
 void mk_dense_amx(mk_kernels *kernels) {
-    kernels->matmul_bf16 = matmul_bf16;
+    kernels->matmul_bf16 = mk_matmul_bf16_amx;
     kernels->bf16_products = true;
     kernels->bf16_columns = 2 * WIDE;
 }

@@ -1,3 +1,4 @@
+#include "cpu/kern/attn.h"
 #include "cpu/kern/dense.h"
 #include "cpu/kern/fast.h"
 #include "cpu/kern/has_amx.h"
@@ -19,6 +20,7 @@ bool mk_has_amx(void) {
 }
 
 void mk_fill_amx(mk_kernels *kernels) {
+    mk_attn_amx(kernels);
     mk_dense_amx(kernels);
     mk_fast_amx(kernels);
     mk_quant_amx(kernels);

@@ -101,10 +101,11 @@ typedef struct mk_kernels {
     int fast_least_group;  /* smaller ones fast_matmul leaves to the set that fast_unpack is from */
     bool fast_crossed; /* crossed tiles are quicker for fast_matmul, whoever sets that says so */
     /* Faster than widening first: */
-    bool bf16_products;   /* matmul_bf16, unpack_mxfp8, matmul_mxfp8 */
-    bool bf16_pairs;      /* attn_scores, attn_values, attn_values_q8_bf16 */
-    bool q8_direct;       /* attn_scores_q8, and attn_values_q8 for few rows */
-    int64_t bf16_columns; /* rows of w that many rows of x are to meet at once by matmul_bf16 */
+    bool bf16_products;      /* matmul_bf16, unpack_mxfp8, matmul_mxfp8 */
+    bool bf16_pairs;         /* attn_scores, attn_values, attn_values_q8_bf16 */
+    bool q8_direct;          /* attn_scores_q8, and attn_values_q8 for few rows */
+    int64_t bf16_columns;    /* rows of w that many rows of x are to meet at once by matmul_bf16 */
+    int64_t values_together; /* keys whose values attn_values sums together */
 } mk_kernels;
 
 const char *mk_isa_name(mk_isa isa);
