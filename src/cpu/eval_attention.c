@@ -32,7 +32,7 @@ enum { Q, K, V, MASK, OFFSET, SINKS };
 
 #define KEYS 64             /* a tile of keys or values */
 #define LINE 16             /* floats of a line of memory */
-#define EDGE 16             /* keys that only some rows see, at once */
+#define EDGE 16             /* keys that only some rows see, at once, or more */
 #define COLUMNS MK_Q8_GROUP /* of values: least that a task takes; a line of memory in bf16 */
 #define ROWS 96             /* queries times heads in a block, if scores fit */
 #define FEW_ROWS 24         /* the same, where there would be too few blocks */
@@ -48,15 +48,14 @@ typedef struct attention {
     const mc_attr_sdpa *attr;
     mc_layout mask; /* broadcast to [B, Hq, Lq, Lk]; read where there is one */
     int64_t heads, kv_heads, group, lq, lk, d, dv;
-    bool pairs; /* weights in bf16 by values in bf16; so q by k, but for q8_direct */
-    int64_t
-        together; /* keys whose values are summed together: a block begins with a multiple of it */
+    bool pairs;                   /* weights and values in bf16; so q and k, but for q8_direct */
+    int64_t values_together;      /* a block begins with a multiple of so many keys */
     int64_t q8_bytes;             /* of a row, where keys and values are rows of 8 bits; else 0 */
     bool q8_direct;               /* such keys are multiplied by q in such rows */
     int64_t q_floats;             /* of a row of q in scratch, whatever that holds */
     int64_t unit_queries;         /* of a block */
     int64_t query_blocks, blocks; /* blocks: of all batch rows and kv heads */
-    int64_t span;                 /* the most keys that a block can see */
+    int64_t span;                 /* the most keys that a block can have */
     int64_t weights, work;        /* of a block: how many, and products with keys for them */
     int64_t parts[PHASES];        /* of a block, where blocks are split */
     int64_t first, floats;        /* where the results of its blocks are then, and those of one */
@@ -330,11 +329,16 @@ static int64_t piece_end(const block *b, int64_t j, int64_t end, int64_t edge) {
     return mc_min(j + edge, end);
 }
 
+/* How many keys that only some rows see are taken at once. */
+static int64_t edge_of(const attention *at) {
+    return mc_max(EDGE, at->values_together);
+}
+
 /* Scores of keys [begin, end), counted from b->first, for the rows that may see them. */
 static void score_rows(const block *b, int64_t begin, int64_t end) {
     load_queries(b);
     for (int64_t j = begin, next; j < end; j = next) {
-        next = piece_end(b, j, end, b->at->q8_direct ? KEYS : mc_max(EDGE, b->at->together));
+        next = piece_end(b, j, end, b->at->q8_direct ? KEYS : edge_of(b->at));
         block part = rows_that_see(b, j, next);
         if (part.rows > 0) multiply_keys(&part, j, next);
     }
@@ -345,7 +349,7 @@ static void sum_rows(const block *b, int64_t begin, int64_t end) {
     for (int64_t r = 0; r < b->rows; r++)
         memset(b->y + r * b->at->dv + begin, 0, (size_t)(end - begin) * sizeof *b->y);
     for (int64_t j = 0, next; j < b->width; j = next) {
-        next = piece_end(b, j, b->width, mc_max(EDGE, b->at->together));
+        next = piece_end(b, j, b->width, edge_of(b->at));
         block part = rows_that_see(b, j, next);
         if (part.rows > 0) add_values(&part, &(piece){j, next - j, begin, end});
     }
@@ -467,7 +471,7 @@ static block block_at(const together *all, int64_t index, int worker) {
     int64_t begin, end, unused;
     seen_keys(&b, b.query, &begin, &unused);
     seen_keys(&b, b.query + b.queries - 1, &unused, &end);
-    b.first = begin / at->together * at->together;
+    b.first = begin / at->values_together * at->values_together;
     b.width = end - b.first;
     b.stride = score_stride(b.width);
 
@@ -591,11 +595,11 @@ static void attend_in_parts(together *all) {
 
 /* ---- all of them ---- */
 
-/* The most keys that a block of some queries can have: before those that they see `together` - 1. */
+/* The most keys that a block of some queries can have: some before those that they see. */
 static int64_t span_of(const attention *at, int64_t queries) {
     int64_t window = at->attr->window;
     if (window == 0 || window > at->lk) return at->lk;
-    return mc_min(at->lk, at->together - 1 + window + queries - 1);
+    return mc_min(at->lk, at->values_together - 1 + window + queries - 1);
 }
 
 /* The most keys that a block of these does see now. */
@@ -679,7 +683,7 @@ static void describe(const mc_call *call, int64_t enough, int calls, attention *
     if (k->dtype == MICA_U8) at->q8_bytes = k->shape[3];
     at->q8_direct = takes_q8(at);
     at->pairs = takes_pairs(at);
-    at->together = at->pairs ? at->kern->values_together : 1;
+    at->values_together = at->pairs ? at->kern->values_together : 1;
     const mc_operand *mask = operand(at, MASK);
     int64_t shape[4] = {out->shape[0], at->heads, at->lq, at->lk};
     if (mask->data != NULL) (void)mc_layout_broadcast(mask->layout, shape, 4, &at->mask);

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* Entries by which buffers grow; the axis of entries; entries to keep beyond a window; and those that attention may sum
- * together (cpu/kern/kern.h): as many are dropped, or a multiple. */
+/* Entries by which buffers grow; the axis of entries; entries to keep beyond a window; and how many of those that
+ * attention sums together a multiple is dropped of (values_together in cpu/kern/kern.h divides it). */
 enum { STEP = 256, AXIS = 2, SLACK = 64, TOGETHER = 32 };
 
 static int64_t smaller_limit(int64_t a, int64_t b) {
@@ -188,7 +188,7 @@ mica_status mc_cache_fill(mc_cache *cache, mica_scope *home, int index, int64_t 
                           const void *k, const void *v) {
     mc_cache_layer *layer = &cache->layers[index];
     cache->pass = NULL;
-    layer->cap = mc_round_up(count, STEP);
+    layer->cap = mc_max(count, smaller_limit(mc_round_up(count, STEP), layer->most));
     layer->k = fill(cache->lm, home, layer->cap, count, k);
     layer->v = fill(cache->lm, home, layer->cap, count, v);
     if (!mica_valid(layer->k) || !mica_valid(layer->v)) return MICA_ENOMEM;

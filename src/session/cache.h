@@ -3,12 +3,12 @@
  * Each layer has two buffers [1, kv_heads, cap, mc_lm_kv_width] of lm->kv_dtype, always in the
  * order of positions: what was seen first lies first. A chunk is written behind what is there, in
  * place. A layer that sees everything gets a larger buffer, by 256 entries or more, when its own is
- * full. A layer with a window has at most window - 1 entries and a chunk (of 256 or more) to keep;
- * when that is full, the last window - 1 entries move to the front (and up to 64 more where there
- * is room for them, so that a text that is changed near its end need not be computed anew), so that
- * the cost of moving is shared by many tokens. Positions are absolute and go into the keys; an
- * entry's place in the buffer is another number. A multiple of 32 entries is dropped, so that those
- * whose values attention sums together stay together (src/cpu/eval_attention.c).
+ * full. A layer with a window has room for that, a chunk (of 256 or more) and 32 entries; when it is
+ * full, the last window - 1 entries move to the front (and up to 64 more where there is room for them,
+ * so that a text that is changed near its end need not be computed anew), so that the cost of moving is
+ * shared by many tokens. Positions are absolute and go into the keys; an entry's place in the buffer is
+ * another number. A multiple of 32 entries is dropped, so that those whose values attention sums
+ * together stay together (src/cpu/eval_attention.c).
  *
  * The arrays live in the scope of the last pass. A pass moves them into its own scope, so that
  * they are written in place, and the caller says how it ended: mc_cache_commit, for as many of its

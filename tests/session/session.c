@@ -560,7 +560,7 @@ static void test_memory_is_as_told(void **state) {
     assert_int_equal(told, 6u * 512 * 2 * 2 * 16 * sizeof(float));
     uint64_t used = mica_device_active_bytes(f.device) - before;
     assert_true(used >= told && used < told + 64 * 1024);
-    /* Four layers stay at 16 and a chunk of 512, rounded up; two grow. */
+    /* Four layers stay at 16, a chunk of 512 and 32, rounded up; two grow. */
     assert_int_equal(mc_session_bytes(&shared, 5000),
                      (2u * 5120 + 4u * 640) * 2 * 2 * 16 * sizeof(float));
     mc_session_reset(session);

@@ -2,6 +2,7 @@
 #define _XOPEN_SOURCE 700
 #include "model/fixture.h"
 
+#include "base/integer.h"
 #include "session/session_file.h"
 
 #include <signal.h>
@@ -76,6 +77,10 @@ static void check_goes_on(const model_fixture *f, int64_t context, int64_t token
     char *path = save(session);
     mc_session *loaded = load(&shared, path, 7); /* other chunks leave other room */
     assert_int_equal(mc_session_count(loaded), tokens);
+    for (int i = 0; i < f->lm->spec.n_layers; i++) {
+        const mc_cache_layer *layer = &loaded->cache.layers[i];
+        if (layer->most) assert_true(layer->cap <= mc_max(layer->count, layer->most));
+    }
     for (int64_t i = 0; i < 3; i++) {
         const float *want = feed(session, tokens + 7 * i, 7),
                     *got = feed(loaded, tokens + 7 * i, 7);

@@ -1,11 +1,14 @@
-/* AVX-512 BF16. One instruction multiplies 32 numbers: two of a row of q (or of weights), broadcast,
- * by two of each of 16 keys (or columns). Keys are turned into that order a tile at a time, values as
- * they are read; blocks of rows and tiles only share loads. */
+/* AVX-512 BF16. One instruction multiplies 32 numbers: two of a row of q (or of weights) by two of each of 16 keys (or
+ * columns). For many rows keys are turned into that order a tile at a time; for few, four keys at once within each
+ * 16 bytes, and each of a register's quarters has a sum of its own. So a score is four sums wherever it is computed.
+ * Values are paired as they are read; blocks of rows and tiles only share loads. */
 #include "cpu/kern/attn_pairs.h"
 
 #define ROWS 6    /* of q or weights at once: 6 x 4 sums and 4 operands fit 32 registers */
-#define FEW 12    /* rows for which values are paired as they are read */
-#define PAIRS 64  /* of a key, in a tile */
+#define FEW 12    /* rows for which keys and values are put into pairs as they are read */
+#define PAIRS 64  /* of a key, in a tile, that are summed in four sums */
+#define WIDE 2    /* registers of keys that 6 rows meet at once: 24 sums, of quarters and of all */
+#define LINE 16   /* pairs of a line of memory; a quarter of them is four */
 #define DEPTH 128 /* keys whose values are paired at once: 16 kB for 64 columns */
 
 /* Keys of a tile, two elements of a key in 32 bits. */
@@ -24,49 +27,71 @@ MK_INLINE __m512bh pair_of(const uint16_t *row) {
     return as_pairs(_mm512_set1_epi32(pair));
 }
 
-/* y [rows, n] (+)= q [rows, 2 * pairs] times the tile, n <= 16 * cols */
-MK_INLINE void score_tile(int rows, int cols, int64_t n, int64_t pairs, const uint16_t *q,
-                          int64_t q_stride, const tile *t, bool more, float *y, int64_t y_stride) {
-    __m512 sum[ROWS][COLS];
-    __mmask16 mask[COLS];
-    first_lanes(n, mask);
+/* ---- scores ---- */
+
+/* y [rows, n], or 0 where not `more`, += q [rows, 2 * pairs] times keys of the tile from `first` on, n <= 16 * cols */
+MK_INLINE void score_tile(int rows, int cols, int64_t first, int64_t n, int64_t pairs,
+                          const uint16_t *q, int64_t q_stride, const tile *t, bool more, float *y,
+                          int64_t y_stride) {
+    __m512 total[ROWS][WIDE], sum[ROWS][WIDE];
+    __mmask16 mask[WIDE];
+#pragma GCC unroll 2
+    for (int j = 0; j < cols; j++)
+        mask[j] = mk_first(n - 16 * j);
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
+#pragma GCC unroll 2
         for (int j = 0; j < cols; j++)
-            sum[i][j] = more ? _mm512_maskz_loadu_ps(mask[j], y + i * y_stride + 16 * j)
-                             : _mm512_setzero_ps();
-    for (int64_t p = 0; p < pairs; p++) {
-        __m512bh b[COLS];
-#pragma GCC unroll 4
-        for (int j = 0; j < cols; j++)
-            b[j] = as_pairs(_mm512_load_si512(&t->pairs[p][16 * j]));
+            total[i][j] = more ? _mm512_maskz_loadu_ps(mask[j], y + i * y_stride + 16 * j)
+                               : _mm512_setzero_ps();
+    for (int64_t quarter = 0; quarter < 4; quarter++) {
 #pragma GCC unroll 6
-        for (int i = 0; i < rows; i++) {
-            __m512bh a = pair_of(q + i * q_stride + 2 * p);
-#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
             for (int j = 0; j < cols; j++)
-                sum[i][j] = _mm512_dpbf16_ps(sum[i][j], a, b[j]);
-        }
+                sum[i][j] = _mm512_setzero_ps();
+        for (int64_t l = 4 * quarter; l < pairs; l += LINE)
+            for (int64_t p = l; p < least(pairs, l + 4); p++) {
+                __m512bh b[WIDE];
+#pragma GCC unroll 2
+                for (int j = 0; j < cols; j++)
+                    b[j] = as_pairs(_mm512_load_si512(&t->pairs[p][first + 16 * j]));
+#pragma GCC unroll 6
+                for (int i = 0; i < rows; i++) {
+                    __m512bh a = pair_of(q + i * q_stride + 2 * p);
+#pragma GCC unroll 2
+                    for (int j = 0; j < cols; j++)
+                        sum[i][j] = _mm512_dpbf16_ps(sum[i][j], a, b[j]);
+                }
+            }
+#pragma GCC unroll 6
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+            for (int j = 0; j < cols; j++)
+                total[i][j] = _mm512_add_ps(total[i][j], sum[i][j]);
     }
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
+#pragma GCC unroll 2
         for (int j = 0; j < cols; j++)
-            _mm512_mask_storeu_ps(y + i * y_stride + 16 * j, mask[j], sum[i][j]);
+            _mm512_mask_storeu_ps(y + i * y_stride + 16 * j, mask[j], total[i][j]);
 }
 
 static void score_rows(int64_t rows, int64_t n, int64_t pairs, const uint16_t *q, int64_t q_stride,
                        const tile *t, bool more, float *y, int64_t y_stride) {
-    if (n > 16)
-        MK_WITH_ROWS(rows, ROWS,
-                     score_tile(MK_R, COLS, n, pairs, q, q_stride, t, more, y, y_stride));
-    else
-        MK_WITH_ROWS(rows, ROWS, score_tile(MK_R, 1, n, pairs, q, q_stride, t, more, y, y_stride));
+    for (int64_t j = 0; j < n; j += 16 * WIDE)
+        if (n - j > 16)
+            MK_WITH_ROWS(
+                rows, ROWS,
+                score_tile(MK_R, WIDE, j, n - j, pairs, q, q_stride, t, more, y + j, y_stride));
+        else
+            MK_WITH_ROWS(
+                rows, ROWS,
+                score_tile(MK_R, 1, j, n - j, pairs, q, q_stride, t, more, y + j, y_stride));
 }
 
-static void attn_scores(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
-                        const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride) {
+static void score_many(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
+                       const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride) {
     _Alignas(64) tile t;
     int64_t step = mk_block_rows(m, ROWS);
     for (int64_t j = 0; j < n; j += KEYS)
@@ -78,6 +103,109 @@ static void attn_scores(int64_t m, int64_t n, int64_t d, const uint16_t *q, int6
                 score_rows(least(step, m - i), keys, pairs, q + i * q_stride + l, q_stride, &t,
                            l > 0, y + i * y_stride + j, y_stride);
         }
+}
+
+/* Rows of q for scores of few: of each line four registers, the quarters of which repeat a pair of theirs. */
+typedef struct spread {
+    _Alignas(64) uint32_t pairs[PAIRS / LINE][ROWS][4][LINE];
+} spread;
+
+/* The first n > 0 of a line's pairs, zeros for the others. */
+MK_INLINE __m512i load_line(const uint16_t *from, int64_t n) {
+    if (n >= LINE) return _mm512_loadu_si512(from);
+    return _mm512_maskz_loadu_epi32(mk_first(n), from);
+}
+
+static void spread_rows(int64_t rows, int64_t pairs, const uint16_t *q, int64_t q_stride,
+                        spread *to) {
+    for (int64_t l = 0; l < pairs; l += LINE)
+        for (int64_t i = 0; i < rows; i++) {
+            __m512i line = load_line(q + i * q_stride + 2 * l, pairs - l);
+            uint32_t(*row)[LINE] = to->pairs[l / LINE][i];
+            _mm512_store_si512(row[0], _mm512_shuffle_epi32(line, _MM_PERM_AAAA));
+            _mm512_store_si512(row[1], _mm512_shuffle_epi32(line, _MM_PERM_BBBB));
+            _mm512_store_si512(row[2], _mm512_shuffle_epi32(line, _MM_PERM_CCCC));
+            _mm512_store_si512(row[3], _mm512_shuffle_epi32(line, _MM_PERM_DDDD));
+        }
+}
+
+/* A line of four keys from `first` on, of which n pairs are there, to pairs 0, 1, 2 and 3 of each quarter; keys after
+ * `last` are taken as it. */
+MK_INLINE void turn_four(const uint16_t *k, int64_t k_stride, int64_t first, int64_t last,
+                         int64_t n, __m512i to[4]) {
+    __m512i r[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+        r[i] = load_line(k + least(first + i, last) * k_stride, n);
+    mk_turn_rows(r, to);
+}
+
+/* y [rows, n], or 0 where not `more`, += q [rows, 2 * pairs] times n <= 16 keys; `left` keys may be fetched. */
+MK_INLINE void score_few(int rows, int64_t n, int64_t left, int64_t pairs, const spread *q,
+                         const uint16_t *k, int64_t k_stride, bool more, float *y,
+                         int64_t y_stride) {
+    __m512 sum[ROWS][4]; /* of four keys each */
+#pragma GCC unroll 4
+    for (int four = 0; four < 4; four++) {
+#pragma GCC unroll 6
+        for (int i = 0; i < rows; i++)
+            sum[i][four] = _mm512_setzero_ps();
+        for (int64_t l = 0; l < pairs; l += LINE) {
+            __m512i b[4];
+            for (int64_t ahead = AHEAD + 4 * four; ahead < least(left, AHEAD + 4 * four + 4);
+                 ahead++)
+                fetch((const char *)(k + ahead * k_stride + 2 * l), 1);
+            turn_four(k + 2 * l, k_stride, 4 * four, n - 1, pairs - l, b);
+#pragma GCC unroll 4
+            for (int w = 0; w < 4; w++)
+#pragma GCC unroll 6
+                for (int i = 0; i < rows; i++) {
+                    __m512i a = _mm512_load_si512(q->pairs[l / LINE][i][w]);
+                    sum[i][four] = _mm512_dpbf16_ps(sum[i][four], as_pairs(a), as_pairs(b[w]));
+                }
+        }
+    }
+    const __mmask16 mask = mk_first(n);
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++) {
+        __m512i fours[16], quarters[4];
+#pragma GCC unroll 4
+        for (int four = 0; four < 4; four++)
+            fours[4 * four] = _mm512_castps_si512(sum[i][four]);
+        mk_turn_words(fours, 0, quarters);
+        float *to = y + i * y_stride;
+        __m512 total = more ? _mm512_maskz_loadu_ps(mask, to) : _mm512_setzero_ps();
+#pragma GCC unroll 4
+        for (int quarter = 0; quarter < 4; quarter++)
+            total = _mm512_add_ps(total, _mm512_castsi512_ps(quarters[quarter]));
+        _mm512_mask_storeu_ps(to, mask, total);
+    }
+}
+
+/* As score_many, rows <= ROWS. */
+static void score_directly(int64_t rows, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
+                           const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride) {
+    spread s;
+    for (int64_t l = 0; l < d; l += 2 * PAIRS) {
+        int64_t pairs = least(PAIRS, (d - l) / 2);
+        spread_rows(rows, pairs, q + l, q_stride, &s);
+        for (int64_t j = 0; j < n; j += 16)
+            MK_WITH_ROWS(rows, ROWS,
+                         score_few(MK_R, least(16, n - j), n - j, pairs, &s, k + j * k_stride + l,
+                                   k_stride, l > 0, y + j, y_stride));
+    }
+}
+
+static void attn_scores(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
+                        const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride) {
+    if (m > FEW) {
+        score_many(m, n, d, q, q_stride, k, k_stride, y, y_stride);
+        return;
+    }
+    int64_t step = mk_block_rows(m, ROWS);
+    for (int64_t i = 0; i < m; i += step)
+        score_directly(least(step, m - i), n, d, q + i * q_stride, q_stride, k, k_stride,
+                       y + i * y_stride, y_stride);
 }
 
 /* ---- values ---- */

@@ -1,16 +1,18 @@
 /* Attention: products with keys and values in bf16, and the softmax between them.
  *
- * attn_scores:  y[i, j] = sum_l q[i, l] k[j, l]; q [m, d], k [n, d], y [m, n] f32, d even. l in rising
- *               order, two or more at a time: how these are summed is the machine's affair.
+ * attn_scores:  y[i, j] = sum_l q[i, l] k[j, l]; q [m, d], k [n, d], y [m, n] f32, d even. In which order is
+ *               the machine's affair.
  * attn_values:  y[i, c] += sum_j w[i, j] v[j, c]; w [m, n], v [n, dv], y [m, dv] f32. j in rising order
  *               from 0, values_together at a time: a row has the same bits in one call or in several, if n
- *               is a multiple of that in all but the last, and keys of weight 0 change nothing.
+ *               is a multiple of that in all but the last, and keys of weight 0 change nothing (but for
+ *               sums that are subnormal or -0, and the bits of NaN).
  * attn_scores_q8: as attn_scores over rows of 8 bits (kern.h), strides in bytes. A group's sum is a
  *               whole number, groups in rising order.
  * attn_values_q8: as attn_values for f32 w over rows of 8 bits, v_stride bytes apart, from a group's
  *               first column on: its codes, its scale. Where q8_direct says so, with the bits of
  *               matmul_nn over widened rows.
- * attn_values_q8_bf16: attn_values over such rows, each element rounded to bf16: its bits.
+ * attn_values_q8_bf16: attn_values over such rows, each element rounded to bf16: its bits, if no scale is
+ *               subnormal.
  * scale_most:   x[i] *= scale; returns the largest, -infinity where n is 0 or all are NaN.
  * exp_total:    x[i] = exp(x[i] - shift), within 4 units in the last place, below -87 flushed to 0,
  *               and the same bits wherever it stands; shift is finite and no x above it. Returns the
