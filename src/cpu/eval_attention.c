@@ -32,7 +32,7 @@ enum { Q, K, V, MASK, OFFSET, SINKS };
 
 #define KEYS 64             /* a tile of keys or values */
 #define LINE 16             /* floats of a line of memory */
-#define EDGE 16             /* keys that only some rows see, at once, or more */
+#define EDGE 16             /* keys that only some rows see, at once: at least */
 #define COLUMNS MK_Q8_GROUP /* of values: least that a task takes; a line of memory in bf16 */
 #define ROWS 96             /* queries times heads in a block, if scores fit */
 #define FEW_ROWS 24         /* the same, where there would be too few blocks */

@@ -17,12 +17,6 @@
 #define WIDE (2 * LINES) /* columns, the same */
 #define EDGE 128         /* elements of rows of x that are copied */
 
-/* 32 elements of a row, of which n > 0 are there; zeros for the others. */
-MK_INLINE __m512i load_part(const uint16_t *from, int64_t n) {
-    if (n >= STEP) return _mm512_loadu_si512(from);
-    return _mm512_maskz_loadu_epi16((1u << n) - 1u, from);
-}
-
 /* A step's registers of pairs. */
 typedef struct paired {
     _Alignas(64) uint32_t pairs[WIDE / LINES][LINES][LINES];
@@ -77,7 +71,7 @@ static void add_edge(int64_t m, int64_t n, bool first, int64_t depth, const uint
         for (int64_t i = 0; i < high * LINES; i++)
             for (int64_t at = 0; at < part; at += STEP)
                 _mm512_store_si512(rows[i] + at,
-                                   i < m ? load_part(x + i * x_stride + l + at, part - at)
+                                   i < m ? mk_load_halves(x + i * x_stride + l + at, part - at)
                                          : _mm512_setzero_si512());
         mk_amx_written();
         if (high > 1)

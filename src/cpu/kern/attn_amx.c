@@ -65,7 +65,7 @@ MK_INLINE void add_many(bool codes, int64_t m, int64_t n, int64_t dv, const uint
 static void widen_weights(int64_t m, int64_t n, const uint16_t *w, int64_t w_stride,
                           float to[FEW][STEP]) {
     for (int64_t i = 0; i < m; i++) {
-        __m512i row = load_part(w + i * w_stride, n);
+        __m512i row = mk_load_halves(w + i * w_stride, n);
         _mm512_storeu_ps(to[i], mk_wide_bf16(_mm512_castsi512_si256(row)));
         _mm512_storeu_ps(to[i] + 16, mk_wide_bf16(_mm512_extracti64x4_epi64(row, 1)));
     }

@@ -7,7 +7,8 @@
 #define ROWS 6    /* of q or weights at once: 6 x 4 sums and 4 operands fit 32 registers */
 #define FEW 12    /* rows for which keys and values are put into pairs as they are read */
 #define PAIRS 64  /* of a key, in a tile, that are summed in four sums */
-#define WIDE 2    /* registers of keys that 6 rows meet at once: 24 sums, of quarters and of all */
+#define TWO 2     /* registers of keys that many rows meet at once: sums of quarters, and of all */
+#define NEAR 128  /* keys that all of few rows meet before the next ones */
 #define LINE 16   /* pairs of a line of memory; a quarter of them is four */
 #define DEPTH 128 /* keys whose values are paired at once: 16 kB for 64 columns */
 
@@ -20,7 +21,7 @@ MK_INLINE __m512bh as_pairs(__m512i a) {
     return (__m512bh)a;
 }
 
-/* What the pair of row r that begins at element l is to every lane. */
+/* The pair that a row begins with, to every lane. */
 MK_INLINE __m512bh pair_of(const uint16_t *row) {
     int32_t pair;
     memcpy(&pair, row, sizeof pair);
@@ -29,12 +30,13 @@ MK_INLINE __m512bh pair_of(const uint16_t *row) {
 
 /* ---- scores ---- */
 
-/* y [rows, n], or 0 where not `more`, += q [rows, 2 * pairs] times keys of the tile from `first` on, n <= 16 * cols */
+/* y [rows, n], or 0 where not `more`, += q [rows, 2 * pairs] times keys of the tile from `first` on, n or
+ * 16 * cols */
 MK_INLINE void score_tile(int rows, int cols, int64_t first, int64_t n, int64_t pairs,
                           const uint16_t *q, int64_t q_stride, const tile *t, bool more, float *y,
                           int64_t y_stride) {
-    __m512 total[ROWS][WIDE], sum[ROWS][WIDE];
-    __mmask16 mask[WIDE];
+    __m512 total[ROWS][TWO], sum[ROWS][TWO];
+    __mmask16 mask[TWO];
 #pragma GCC unroll 2
     for (int j = 0; j < cols; j++)
         mask[j] = mk_first(n - 16 * j);
@@ -52,7 +54,7 @@ MK_INLINE void score_tile(int rows, int cols, int64_t first, int64_t n, int64_t 
                 sum[i][j] = _mm512_setzero_ps();
         for (int64_t l = 4 * quarter; l < pairs; l += LINE)
             for (int64_t p = l; p < least(pairs, l + 4); p++) {
-                __m512bh b[WIDE];
+                __m512bh b[TWO];
 #pragma GCC unroll 2
                 for (int j = 0; j < cols; j++)
                     b[j] = as_pairs(_mm512_load_si512(&t->pairs[p][first + 16 * j]));
@@ -79,11 +81,11 @@ MK_INLINE void score_tile(int rows, int cols, int64_t first, int64_t n, int64_t 
 
 static void score_rows(int64_t rows, int64_t n, int64_t pairs, const uint16_t *q, int64_t q_stride,
                        const tile *t, bool more, float *y, int64_t y_stride) {
-    for (int64_t j = 0; j < n; j += 16 * WIDE)
+    for (int64_t j = 0; j < n; j += 16 * TWO)
         if (n - j > 16)
             MK_WITH_ROWS(
                 rows, ROWS,
-                score_tile(MK_R, WIDE, j, n - j, pairs, q, q_stride, t, more, y + j, y_stride));
+                score_tile(MK_R, TWO, j, n - j, pairs, q, q_stride, t, more, y + j, y_stride));
         else
             MK_WITH_ROWS(
                 rows, ROWS,
@@ -110,17 +112,11 @@ typedef struct spread {
     _Alignas(64) uint32_t pairs[PAIRS / LINE][ROWS][4][LINE];
 } spread;
 
-/* The first n > 0 of a line's pairs, zeros for the others. */
-MK_INLINE __m512i load_line(const uint16_t *from, int64_t n) {
-    if (n >= LINE) return _mm512_loadu_si512(from);
-    return _mm512_maskz_loadu_epi32(mk_first(n), from);
-}
-
 static void spread_rows(int64_t rows, int64_t pairs, const uint16_t *q, int64_t q_stride,
                         spread *to) {
     for (int64_t l = 0; l < pairs; l += LINE)
         for (int64_t i = 0; i < rows; i++) {
-            __m512i line = load_line(q + i * q_stride + 2 * l, pairs - l);
+            __m512i line = mk_load_halves(q + i * q_stride + 2 * l, 2 * (pairs - l));
             uint32_t(*row)[LINE] = to->pairs[l / LINE][i];
             _mm512_store_si512(row[0], _mm512_shuffle_epi32(line, _MM_PERM_AAAA));
             _mm512_store_si512(row[1], _mm512_shuffle_epi32(line, _MM_PERM_BBBB));
@@ -136,7 +132,7 @@ MK_INLINE void turn_four(const uint16_t *k, int64_t k_stride, int64_t first, int
     __m512i r[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
-        r[i] = load_line(k + least(first + i, last) * k_stride, n);
+        r[i] = mk_load_halves(k + least(first + i, last) * k_stride, 2 * n);
     mk_turn_rows(r, to);
 }
 
@@ -168,7 +164,7 @@ MK_INLINE void score_few(int rows, int64_t n, int64_t left, int64_t pairs, const
     const __mmask16 mask = mk_first(n);
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++) {
-        __m512i fours[16], quarters[4];
+        __m512i fours[16], quarters[4]; /* fours: each fourth, as mk_turn_words has them */
 #pragma GCC unroll 4
         for (int four = 0; four < 4; four++)
             fours[4 * four] = _mm512_castps_si512(sum[i][four]);
@@ -182,17 +178,18 @@ MK_INLINE void score_few(int rows, int64_t n, int64_t left, int64_t pairs, const
     }
 }
 
-/* As score_many, rows <= ROWS. */
-static void score_directly(int64_t rows, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
-                           const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride) {
+/* As score_many, rows <= ROWS; `left` keys may be fetched. */
+static void score_directly(int64_t rows, int64_t n, int64_t left, int64_t d, const uint16_t *q,
+                           int64_t q_stride, const uint16_t *k, int64_t k_stride, float *y,
+                           int64_t y_stride) {
     spread s;
     for (int64_t l = 0; l < d; l += 2 * PAIRS) {
         int64_t pairs = least(PAIRS, (d - l) / 2);
         spread_rows(rows, pairs, q + l, q_stride, &s);
         for (int64_t j = 0; j < n; j += 16)
             MK_WITH_ROWS(rows, ROWS,
-                         score_few(MK_R, least(16, n - j), n - j, pairs, &s, k + j * k_stride + l,
-                                   k_stride, l > 0, y + j, y_stride));
+                         score_few(MK_R, least(16, n - j), left - j, pairs, &s,
+                                   k + j * k_stride + l, k_stride, l > 0, y + j, y_stride));
     }
 }
 
@@ -203,9 +200,11 @@ static void attn_scores(int64_t m, int64_t n, int64_t d, const uint16_t *q, int6
         return;
     }
     int64_t step = mk_block_rows(m, ROWS);
-    for (int64_t i = 0; i < m; i += step)
-        score_directly(least(step, m - i), n, d, q + i * q_stride, q_stride, k, k_stride,
-                       y + i * y_stride, y_stride);
+    for (int64_t j = 0; j < n; j += NEAR)
+        for (int64_t i = 0; i < m; i += step)
+            score_directly(least(step, m - i), least(NEAR, n - j), i == 0 ? n - j : 0, d,
+                           q + i * q_stride, q_stride, k + j * k_stride, k_stride,
+                           y + i * y_stride + j, y_stride);
 }
 
 /* ---- values ---- */

@@ -24,6 +24,12 @@ MK_INLINE __mmask16 mk_first(int64_t n) {
     return (__mmask16)lanes;
 }
 
+/* The first n > 0 of 32 numbers of 16 bits, zeros for the others. */
+MK_INLINE __m512i mk_load_halves(const uint16_t *from, int64_t n) {
+    if (n >= 32) return _mm512_loadu_si512(from);
+    return _mm512_maskz_loadu_epi16((1u << n) - 1u, from);
+}
+
 MK_INLINE __m512 mk_wide_bf16(__m256i h) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }

@@ -65,7 +65,7 @@ MK_INLINE void turn_pairs(int64_t m, int64_t n, const uint16_t *from, int64_t st
                           uint32_t to[LINES][LINES]) {
     __m512i r[LINES];
     for (int i = 0; i < LINES; i++)
-        r[i] = i < m ? load_part(from + i * stride, n) : _mm512_setzero_si512();
+        r[i] = i < m ? mk_load_halves(from + i * stride, n) : _mm512_setzero_si512();
     mk_turn(r);
     for (int i = 0; i < LINES; i++)
         _mm512_store_si512(to[i], r[i]);

@@ -12,8 +12,7 @@
 
 /* A register of a row from element `at`; the first n elements where there are fewer, then zeros. */
 MK_INLINE __m512bh load_row(const uint16_t *row, int64_t at, int64_t n) {
-    if (n >= WIDE) return (__m512bh)_mm512_loadu_si512(row + at);
-    return (__m512bh)_mm512_maskz_loadu_epi16((1u << n) - 1u, row + at);
+    return (__m512bh)mk_load_halves(row + at, n);
 }
 
 /* sums += x [rows, n] w [cols, n]^T from element `at`, n <= WIDE */
