@@ -4,13 +4,13 @@
  * Values are paired as they are read; blocks of rows and tiles only share loads. */
 #include "cpu/kern/attn_pairs.h"
 
-#define ROWS 6    /* of q or weights at once: 6 x 4 sums and 4 operands fit 32 registers */
-#define FEW 12    /* rows for which keys and values are put into pairs as they are read */
-#define PAIRS 64  /* of a key, in a tile, that are summed in four sums */
-#define TWO 2     /* registers of keys that many rows meet at once: sums of quarters, and of all */
-#define NEAR 128  /* keys that all of few rows meet before the next ones */
-#define LINE 16   /* pairs of a line of memory; a quarter of them is four */
-#define DEPTH 128 /* keys whose values are paired at once: 16 kB for 64 columns */
+#define ROWS 6      /* of q or weights at once: 6 x 4 sums and 4 operands fit 32 registers */
+#define FEW 12      /* rows for which keys and values are put into pairs as they are read */
+#define PAIRS 64    /* of a key, in a tile, that are summed in four sums */
+#define TILE_COLS 2 /* registers of keys that many rows meet at once */
+#define NEAR 128    /* keys that all of few rows meet before the next ones */
+#define LINE 16     /* pairs of a line of memory; a quarter of them is four */
+#define DEPTH 128   /* keys whose values are paired at once: 16 kB for 64 columns */
 
 /* Keys of a tile, two elements of a key in 32 bits. */
 typedef struct tile {
@@ -35,8 +35,8 @@ MK_INLINE __m512bh pair_of(const uint16_t *row) {
 MK_INLINE void score_tile(int rows, int cols, int64_t first, int64_t n, int64_t pairs,
                           const uint16_t *q, int64_t q_stride, const tile *t, bool more, float *y,
                           int64_t y_stride) {
-    __m512 total[ROWS][TWO], sum[ROWS][TWO];
-    __mmask16 mask[TWO];
+    __m512 total[ROWS][TILE_COLS], sum[ROWS][TILE_COLS]; /* sum: of a quarter */
+    __mmask16 mask[TILE_COLS];
 #pragma GCC unroll 2
     for (int j = 0; j < cols; j++)
         mask[j] = mk_first(n - 16 * j);
@@ -54,7 +54,7 @@ MK_INLINE void score_tile(int rows, int cols, int64_t first, int64_t n, int64_t 
                 sum[i][j] = _mm512_setzero_ps();
         for (int64_t l = 4 * quarter; l < pairs; l += LINE)
             for (int64_t p = l; p < least(pairs, l + 4); p++) {
-                __m512bh b[TWO];
+                __m512bh b[TILE_COLS];
 #pragma GCC unroll 2
                 for (int j = 0; j < cols; j++)
                     b[j] = as_pairs(_mm512_load_si512(&t->pairs[p][first + 16 * j]));
@@ -81,11 +81,11 @@ MK_INLINE void score_tile(int rows, int cols, int64_t first, int64_t n, int64_t 
 
 static void score_rows(int64_t rows, int64_t n, int64_t pairs, const uint16_t *q, int64_t q_stride,
                        const tile *t, bool more, float *y, int64_t y_stride) {
-    for (int64_t j = 0; j < n; j += 16 * TWO)
+    for (int64_t j = 0; j < n; j += 16 * TILE_COLS)
         if (n - j > 16)
-            MK_WITH_ROWS(
-                rows, ROWS,
-                score_tile(MK_R, TWO, j, n - j, pairs, q, q_stride, t, more, y + j, y_stride));
+            MK_WITH_ROWS(rows, ROWS,
+                         score_tile(MK_R, TILE_COLS, j, n - j, pairs, q, q_stride, t, more, y + j,
+                                    y_stride));
         else
             MK_WITH_ROWS(
                 rows, ROWS,
