@@ -22,8 +22,7 @@ typedef struct paired {
     _Alignas(64) uint32_t pairs[WIDE / LINES][LINES][LINES];
 } paired;
 
-/* y [high * LINES, WIDE], or its sums so far, += x [high * LINES, depth] times the pairs of
- * WIDE columns. */
+/* y [high * LINES, WIDE], or its sums so far, += x [high * LINES, depth] times the pairs of WIDE columns. */
 MK_INLINE void add_block(int high, bool first, int64_t depth, const uint16_t *x, int64_t x_stride,
                          const paired *w, float *y, int64_t y_stride) {
     const int64_t line = 2 * x_stride, row = 4 * y_stride;

@@ -13,15 +13,6 @@
 #define FEW 6                     /* rows of weights: 6 x 4 sums and 4 operands fit 32 registers */
 #define NO_SUBNORMALS 0x9fc0u     /* MXCSR: they are zeros; to nearest even, nothing raised */
 
-/* Columns from c on of keys from j on. */
-MK_INLINE values values_at(bool codes, const values *v, int64_t j, int64_t c) {
-    values at = *v;
-    at.first += j * v->stride + (codes ? c : 2 * c);
-    if (codes) at.scales += j * v->stride + c / MK_Q8_GROUP * 2;
-    at.left -= j;
-    return at;
-}
-
 /* ---- many rows ---- */
 
 /* n keys, `cols` of 16 * COLS columns of each, and zeros up to a whole step. */

@@ -314,9 +314,10 @@ static void half_values(int64_t m, int64_t n, int64_t cols, const uint16_t *w, i
 
 static void attn_values(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride,
                         const uint16_t *v, int64_t v_stride, float *y, int64_t y_stride) {
+    const values all = {(const char *)v, NULL, 2 * v_stride, n};
     for (int64_t j = 0; j < n; j += DEPTH)
         for (int64_t c = 0; c < dv; c += 16 * COLS) {
-            const values part = {(const char *)(v + j * v_stride + c), NULL, 2 * v_stride, n - j};
+            const values part = values_at(false, &all, j, c);
             half_values(m, least(DEPTH, n - j), least(16 * COLS, dv - c), w + j, w_stride, &part,
                         y + c, y_stride);
         }
@@ -345,8 +346,7 @@ static void code_values(int64_t m, int64_t n, int64_t cols, const uint16_t *w, i
     int64_t even = m > FEW ? 0 : n / 2 * 2;
     if (even > 0) code_rows(m, cols, even, w, w_stride, v, y, y_stride);
     if (even == n) return;
-    const values rest = {v->first + even * v->stride, v->scales + even * v->stride, v->stride,
-                         v->left - even};
+    const values rest = values_at(true, v, even, 0);
     widen_keys(n - even, cols, &rest, keys);
     half_values(m, n - even, cols, w + even, w_stride, &wide, y, y_stride);
 }
@@ -354,11 +354,10 @@ static void code_values(int64_t m, int64_t n, int64_t cols, const uint16_t *w, i
 static void attn_values_q8_bf16(int64_t m, int64_t n, int64_t dv, const uint16_t *w,
                                 int64_t w_stride, const uint8_t *codes, const uint8_t *scales,
                                 int64_t v_stride, float *y, int64_t y_stride) {
+    const values all = {(const char *)codes, (const char *)scales, v_stride, n};
     for (int64_t j = 0; j < n; j += DEPTH)
         for (int64_t c = 0; c < dv; c += 16 * COLS) {
-            const values part = {(const char *)(codes + j * v_stride + c),
-                                 (const char *)(scales + j * v_stride + c / MK_Q8_GROUP * 2),
-                                 v_stride, n - j};
+            const values part = values_at(true, &all, j, c);
             code_values(m, least(DEPTH, n - j), least(16 * COLS, dv - c), w + j, w_stride, &part,
                         y + c, y_stride);
         }

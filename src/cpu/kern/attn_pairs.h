@@ -13,6 +13,15 @@ typedef struct values {
     int64_t left;       /* keys that may be fetched */
 } values;
 
+/* Columns from c on of keys from j on. */
+MK_INLINE values values_at(bool codes, const values *v, int64_t j, int64_t c) {
+    values at = *v;
+    at.first += j * v->stride + (codes ? c : 2 * c);
+    if (codes) at.scales += j * v->stride + c / MK_Q8_GROUP * 2;
+    at.left -= j;
+    return at;
+}
+
 /* The first n of 32 lanes of 16 bits. */
 MK_INLINE __mmask32 first_halves(int64_t n) {
     return n >= 32 ? 0xffffffffu : n <= 0 ? 0 : (1u << n) - 1u;
