@@ -19,7 +19,7 @@
  *               sum, of which each term was rounded to a multiple of 2^-24: integers, so that no
  *               order can be told from the result. What it returns for NaN is not said.
  * exp_total_bf16: the same, but within 2^-17 of exp before it is rounded to bf16 in w; summed as
- *               rounded; w may begin where x does. */
+ *               rounded; w may begin where x does, or before. */
 KERN(attn_scores, void,
      (int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride, const uint16_t *k,
       int64_t k_stride, float *y, int64_t y_stride))

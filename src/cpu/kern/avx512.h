@@ -18,6 +18,69 @@ MK_INLINE __m128 mk_sum4(__m512 a, __m512 b, __m512 c, __m512 d) {
     return _mm_hadd_ps(ab, _mm_hadd_ps(mk_quarter(c), mk_quarter(d)));
 }
 
+/* mk_quarter of each, side by side. */
+MK_INLINE __m512 mk_quarters(__m512 a, __m512 b, __m512 c, __m512 d) {
+    __m512 ac = _mm512_add_ps(_mm512_mask_blend_ps(0xff00, a, c),
+                              _mm512_shuffle_f32x4(a, c, _MM_SHUFFLE(1, 0, 3, 2)));
+    __m512 bd = _mm512_add_ps(_mm512_mask_blend_ps(0xff00, b, d),
+                              _mm512_shuffle_f32x4(b, d, _MM_SHUFFLE(1, 0, 3, 2)));
+    __m512 badc = _mm512_mask_blend_ps(0x0f0f, ac, bd);
+    return _mm512_add_ps(_mm512_mask_blend_ps(0xf0f0, ac, bd),
+                         _mm512_shuffle_f32x4(badc, badc, _MM_SHUFFLE(2, 3, 0, 1)));
+}
+
+/* Neighbours added, within each 128 bits those of a and then those of b. */
+MK_INLINE __m512 mk_add_neighbours(__m512 a, __m512 b) {
+    return _mm512_add_ps(_mm512_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)),
+                         _mm512_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)));
+}
+
+/* mk_sum4 of two rows. */
+MK_INLINE __m256 mk_sum8(const __m512 a[4], const __m512 b[4]) {
+    __m512 two =
+        mk_add_neighbours(mk_quarters(a[0], b[0], a[2], b[2]), mk_quarters(a[1], b[1], a[3], b[3]));
+    return _mm256_hadd_ps(_mm512_castps512_ps256(two), _mm512_extractf32x8_ps(two, 1));
+}
+
+/* mk_sum4 of four rows. */
+MK_INLINE __m512 mk_sum16(const __m512 a[4], const __m512 b[4], const __m512 c[4],
+                          const __m512 d[4]) {
+    return mk_add_neighbours(
+        mk_add_neighbours(mk_quarters(a[0], b[0], c[0], d[0]), mk_quarters(a[1], b[1], c[1], d[1])),
+        mk_add_neighbours(mk_quarters(a[2], b[2], c[2], d[2]),
+                          mk_quarters(a[3], b[3], c[3], d[3])));
+}
+
+/* y [rows, cols] = sums of lanes; rows <= 6, cols 1 or 4. Stored whole: an instruction that cuts out a quarter as it
+ * stores faults for lanes that its mask leaves out. */
+MK_INLINE void mk_store_dots(int rows, int cols, __m512 sum[][4], float *y, int64_t y_stride) {
+    if (cols == 1) {
+#pragma GCC unroll 6
+        for (int i = 0; i < rows; i++) {
+            __m128 two = _mm_hadd_ps(mk_quarter(sum[i][0]), mk_quarter(sum[i][0]));
+            _mm_store_ss(y + i * y_stride, _mm_hadd_ps(two, two));
+        }
+        return;
+    }
+    int i = 0;
+    if (rows >= 4) {
+        __m512 four = mk_sum16(sum[0], sum[1], sum[2], sum[3]);
+        _mm_storeu_ps(y, _mm512_castps512_ps128(four));
+        _mm_storeu_ps(y + y_stride, _mm512_extractf32x4_ps(four, 1));
+        _mm_storeu_ps(y + 2 * y_stride, _mm512_extractf32x4_ps(four, 2));
+        _mm_storeu_ps(y + 3 * y_stride, _mm512_extractf32x4_ps(four, 3));
+        i = 4;
+    }
+    if (i + 2 <= rows) {
+        __m256 two = mk_sum8(sum[i], sum[i + 1]);
+        _mm_storeu_ps(y + i * y_stride, _mm256_castps256_ps128(two));
+        _mm_storeu_ps(y + (i + 1) * y_stride, _mm256_extractf128_ps(two, 1));
+        i += 2;
+    }
+    if (i < rows)
+        _mm_storeu_ps(y + i * y_stride, mk_sum4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
+}
+
 /* The first n of 16 lanes; all of them where n >= 16. */
 MK_INLINE __mmask16 mk_first(int64_t n) {
     unsigned lanes = n >= 16 ? 0xffffu : n > 0 ? (1u << n) - 1u : 0;

@@ -57,9 +57,7 @@ MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, 
             }
         }
     }
-    for (int i = 0; i < rows; i++)
-        _mm_mask_storeu_ps(y + i * y_stride, (__mmask8)((1u << cols) - 1u),
-                           mk_sum4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
+    mk_store_dots(rows, cols, sum, y, y_stride);
 }
 
 /* y [rows, 16 * vectors] += x [rows, k] w [k, 16 * vectors]; the last vector has `mask` lanes, which

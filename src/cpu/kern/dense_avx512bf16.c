@@ -54,10 +54,7 @@ MK_INLINE void nt_tile(int rows, int cols, bool fetch, int64_t k, const uint16_t
         add_part(rows, cols, l, WIDE, x, x_stride, w, w_stride, sum);
     }
     if (l < k) add_part(rows, cols, l, k - l, x, x_stride, w, w_stride, sum);
-#pragma GCC unroll 6
-    for (int i = 0; i < rows; i++)
-        _mm_mask_storeu_ps(y + i * y_stride, (__mmask8)((1u << cols) - 1u),
-                           mk_sum4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
+    mk_store_dots(rows, cols, sum, y, y_stride);
 }
 
 /* Whether columns are better read one after the other: from memory, of which the machine then fetches by itself

@@ -8,8 +8,8 @@
  *  - a kernel reads and writes exactly what its arguments name, whatever the alignment;
  *  - one order of summation an output: a result depends on its own row of x and its own row (or
  *    column) of w alone. It has the same bits whether it is computed alone or among others, by the
- *    vector kernels or by unpacking first and multiplying then. Different instruction sets may
- *    differ in the last bits.
+ *    vector kernels or by unpacking first and multiplying then, but for the bits of a NaN. Different
+ *    instruction sets may differ in the last bits.
  *
  * Sizes and strides are in elements, rows are contiguous. This folder includes the C library and
  * its own headers only. Threads: kernels have no state. */

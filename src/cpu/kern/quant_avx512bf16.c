@@ -141,10 +141,7 @@ MK_INLINE void mx_tile(const mk_qrows *w, const table *t, int rows, int cols, co
         if (p < count)
             add_groups(&s, t, rows, cols, false, codes, row_bytes, stage + p, x, x_stride);
     }
-#pragma GCC unroll 4
-    for (int i = 0; i < rows; i++)
-        _mm_mask_storeu_ps(y + i * y_stride, (__mmask8)((1u << cols) - 1u),
-                           mk_sum4(s.sum[i][0], s.sum[i][1], s.sum[i][2], s.sum[i][3]));
+    mk_store_dots(rows, cols, s.sum, y, y_stride);
 #pragma GCC unroll 4
     for (int j = 0; j < cols; j++)
         for (int i = 0; (nan[j] || has_nan(s.most[j])) && i < rows; i++)
