@@ -8,7 +8,7 @@
  * so that a text that is changed near its end need not be computed anew), so that the cost of moving is
  * shared by many tokens. Positions are absolute and go into the keys; an entry's place in the buffer is
  * another number. A multiple of 32 entries is dropped, so that those whose values attention sums
- * together stay together (src/cpu/eval_attention.c).
+ * together stay together (src/cpu/attention.c).
  *
  * The arrays live in the scope of the last pass. A pass moves them into its own scope, so that
  * they are written in place, and the caller says how it ended: mc_cache_commit, for as many of its

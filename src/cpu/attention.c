@@ -1,0 +1,457 @@
+/* One block of attention in two passes over its keys: scores and their softmax into scratch, then the
+ * weighted sum of values.
+ *
+ * Scores are dot products, a row's total is a sum of integers, and its values are summed over the
+ * keys in rising order: what a query gets depends on the keys that it sees alone (those it does not
+ * see being finite: their weight is 0), not on the block it is in, on hidden keys before them, or on
+ * the number of threads. Query heads that share K and V are multiplied together, so that these are
+ * read once.
+ *
+ * Keys and values in bf16 are multiplied as they are where the machine can, by queries and weights
+ * rounded to bf16. It takes some keys at a time: there the order of summation also depends on the place
+ * of a key among these. Those in rows of 8 bits are widened, to numbers that f32 holds exactly.
+ * But where the machine multiplies such rows, keys meet queries that are rounded like them, in whole
+ * numbers, and values are rounded to bf16 where that meets bf16.
+ */
+#include "cpu/attention.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/integer.h"
+#include "cpu/eval.h"
+#include "cpu/kern/vmath.h"
+#include "cpu/product.h"
+#include "cpu/rows.h"
+
+enum { Q, K, V, MASK, OFFSET, SINKS };
+
+#define KEYS MC_ATTN_KEYS
+#define EDGE 16        /* keys that only some rows see, at once: at least */
+#define DIRECT_ROWS 12 /* rows up to which narrow numbers are widened in registers: no tile */
+
+static const mc_operand *operand(const mc_attention *at, int i) {
+    static const mc_operand absent = {0};
+    return i < at->call->n_in ? &at->call->in[i] : &absent;
+}
+
+void mc_attn_seen(const mc_attn_block *b, int64_t query, int64_t *begin, int64_t *end) {
+    const mc_attr_sdpa *attr = b->at->attr;
+    *begin = 0;
+    *end = b->at->lk;
+    if (attr->causal == 0) return;
+    int64_t position = b->offset + query;
+    if (position + 1 < *end) *end = position + 1;
+    if (attr->window > 0 && position + 1 - attr->window > 0) *begin = position + 1 - attr->window;
+    if (*end < 0) *end = 0;
+    if (*begin > *end) *begin = *end;
+}
+
+/* Column `column` of key (or value) b->first + j. */
+static int64_t element_at(const mc_attn_block *b, int which, int64_t j, int64_t column) {
+    const mc_layout *l = b->at->call->in[which].layout;
+    return b->batch * l->strides[0] + b->kv_head * l->strides[1] + (b->first + j) * l->strides[2] +
+           column * l->strides[3];
+}
+
+/* Where a row of 8 bits lies, or a copy of it behind the tile if its bytes are not side by side. */
+static const uint8_t *q8_row(const mc_attn_block *b, int which, int64_t j) {
+    const mc_layout *l = b->at->call->in[which].layout;
+    const uint8_t *row = (const uint8_t *)b->at->call->in[which].data + element_at(b, which, j, 0);
+    if (l->strides[3] == 1) return row;
+    uint8_t *copy = (uint8_t *)(b->tile + KEYS * b->at->d);
+    for (int64_t i = 0; i < b->at->q8_bytes; i++)
+        copy[i] = row[i * l->strides[3]];
+    return copy;
+}
+
+/* Columns [column, column + n) of `count` rows of 8 bits to the tile; column is a group's first. */
+static void load_q8(const mc_attn_block *b, int which, int64_t j, int64_t count, int64_t column,
+                    int64_t n) {
+    int64_t scales = mk_q8_scales(b->at->d) + 2 * (column / MK_Q8_GROUP);
+    for (int64_t i = 0; i < count; i++) {
+        const uint8_t *row = q8_row(b, which, j + i);
+        b->at->kern->widen_q8(n, row + column, row + scales, b->tile + i * n);
+    }
+}
+
+/* Columns [column, column + n) of `count` keys (or values) from b->first + j on as f32 rows: where
+ * they lie, or in the tile. */
+static const float *load_tile(const mc_attn_block *b, int which, int64_t j, int64_t count,
+                              int64_t column, int64_t n, int64_t *stride) {
+    const mc_operand *x = &b->at->call->in[which];
+    const mc_layout *l = x->layout;
+    if (l->dtype == MICA_U8) {
+        load_q8(b, which, j, count, column, n);
+        *stride = n;
+        return b->tile;
+    }
+    int64_t at = element_at(b, which, j, column);
+    if (l->dtype == MICA_F32 && (l->strides[3] == 1 || n == 1)) {
+        *stride = l->strides[2];
+        return (const float *)x->data + at;
+    }
+    for (int64_t i = 0; i < count; i++)
+        mc_widen(b->at->kern, l->dtype, x->data, at + i * l->strides[2], l->strides[3], n,
+                 b->tile + i * n);
+    *stride = n;
+    return b->tile;
+}
+
+static void load_queries(const mc_attn_block *b) {
+    const mc_attention *at = b->at;
+    const mc_operand *q = &at->call->in[Q];
+    const mc_layout *l = q->layout;
+    for (int64_t r = 0; r < b->rows; r++) {
+        int64_t head = b->head + r % at->group, query = b->query + r / at->group;
+        int64_t from = b->batch * l->strides[0] + head * l->strides[1] + query * l->strides[2];
+        float *to = b->q + r * at->q_floats;
+        if (!at->pairs && !at->q8_direct) {
+            mc_widen(at->kern, l->dtype, q->data, from, l->strides[3], at->d, to);
+            continue;
+        }
+        const float *row =
+            mc_row_see(at->kern, l->dtype, q->data, from, l->strides[3], at->d, b->tile);
+        if (at->q8_direct)
+            at->kern->narrow_q8(at->d, row, (uint8_t *)to);
+        else
+            at->kern->narrow_bf16(at->d, row, (uint16_t *)to);
+    }
+}
+
+/* Whether keys (or values) of 16 bits are widened in registers: few rows, elements side by side. */
+static bool takes_halves(const mc_attn_block *b, int which) {
+    const mc_layout *l = b->at->call->in[which].layout;
+    return (l->dtype == MICA_BF16 || l->dtype == MICA_F16) && l->strides[3] == 1 &&
+           b->rows <= DIRECT_ROWS;
+}
+
+static void multiply_halves(const mc_attn_block *b, int64_t begin, int64_t end) {
+    const mc_attention *at = b->at;
+    const mc_operand *k = &at->call->in[K];
+    int64_t step = k->layout->strides[2], n = end - begin;
+    const uint16_t *keys = (const uint16_t *)k->data + element_at(b, K, begin, 0);
+    float *scores = b->scores + begin;
+    if (k->layout->dtype == MICA_BF16)
+        at->kern->matmul_nt_bf16(b->rows, n, at->d, b->q, at->d, keys, step, scores, b->stride);
+    else
+        at->kern->matmul_nt_f16(b->rows, n, at->d, b->q, at->d, keys, step, scores, b->stride);
+}
+
+/* Scores of keys [begin, end), counted from b->first. */
+static void multiply_keys(const mc_attn_block *b, int64_t begin, int64_t end) {
+    const mc_attention *at = b->at;
+    const mc_operand *k = &at->call->in[K];
+    int64_t step = k->layout->strides[2];
+    if (at->q8_direct) {
+        const uint8_t *keys = (const uint8_t *)k->data + element_at(b, K, begin, 0);
+        at->kern->attn_scores_q8(b->rows, end - begin, at->d, (const uint8_t *)b->q, at->q8_bytes,
+                                 keys, step, b->scores + begin, b->stride);
+        return;
+    }
+    if (at->pairs) {
+        const uint16_t *keys = (const uint16_t *)k->data + element_at(b, K, begin, 0);
+        at->kern->attn_scores(b->rows, end - begin, at->d, (const uint16_t *)b->q, at->d, keys,
+                              step, b->scores + begin, b->stride);
+        return;
+    }
+    if (takes_halves(b, K)) {
+        multiply_halves(b, begin, end);
+        return;
+    }
+    for (int64_t j = begin; j < end; j += KEYS) {
+        int64_t count = mc_min(KEYS, end - j), stride;
+        const float *keys = load_tile(b, K, j, count, 0, at->d, &stride);
+        at->kern->matmul_nt(b->rows, count, at->d, b->q, at->d, keys, stride, b->scores + j,
+                            b->stride);
+    }
+}
+
+/* Columns [begin, end) of values, weighted, of keys [j, j + n) counted from b->first. */
+typedef struct piece {
+    int64_t j, n, begin, end;
+} piece;
+
+static void add_halves(const mc_attn_block *b, const piece *p) {
+    const mc_attention *at = b->at;
+    const mc_operand *v = &at->call->in[V];
+    int64_t step = v->layout->strides[2], n = p->end - p->begin;
+    const uint16_t *values = (const uint16_t *)v->data + element_at(b, V, p->j, p->begin);
+    const float *weights = b->scores + p->j;
+    float *y = b->y + p->begin;
+    if (v->layout->dtype == MICA_BF16)
+        at->kern->matmul_nn_bf16(b->rows, n, p->n, weights, b->stride, values, step, y, at->dv);
+    else
+        at->kern->matmul_nn_f16(b->rows, n, p->n, weights, b->stride, values, step, y, at->dv);
+}
+
+static void add_pairs(const mc_attn_block *b, const piece *p) {
+    const mc_attention *at = b->at;
+    const mc_operand *v = &at->call->in[V];
+    const uint16_t *values = (const uint16_t *)v->data + element_at(b, V, p->j, p->begin);
+    at->kern->attn_values(b->rows, p->n, p->end - p->begin, (const uint16_t *)b->scores + p->j,
+                          2 * b->stride, values, v->layout->strides[2], b->y + p->begin, at->dv);
+}
+
+static void add_q8(const mc_attn_block *b, const piece *p) {
+    const mc_attention *at = b->at;
+    int64_t step = at->call->in[V].layout->strides[2], n = p->end - p->begin;
+    const uint8_t *row = (const uint8_t *)at->call->in[V].data + element_at(b, V, p->j, 0);
+    const uint8_t *values = row + p->begin;
+    const uint8_t *scales = row + mk_q8_scales(at->dv) + p->begin / MK_Q8_GROUP * 2;
+    float *y = b->y + p->begin;
+    if (at->pairs)
+        at->kern->attn_values_q8_bf16(b->rows, p->n, n, (const uint16_t *)b->scores + p->j,
+                                      2 * b->stride, values, scales, step, y, at->dv);
+    else
+        at->kern->attn_values_q8(b->rows, p->n, n, b->scores + p->j, b->stride, values, scales,
+                                 step, y, at->dv);
+}
+
+static void add_values(const mc_attn_block *b, const piece *p) {
+    const mc_attention *at = b->at;
+    if (at->q8_direct && (at->pairs || b->rows <= DIRECT_ROWS)) {
+        add_q8(b, p);
+        return;
+    }
+    if (at->pairs) {
+        add_pairs(b, p);
+        return;
+    }
+    if (takes_halves(b, V)) {
+        add_halves(b, p);
+        return;
+    }
+    for (int64_t j = p->j; j < p->j + p->n; j += KEYS) {
+        int64_t count = mc_min(KEYS, p->j + p->n - j), stride, n = p->end - p->begin;
+        const float *values = load_tile(b, V, j, count, p->begin, n, &stride);
+        at->kern->matmul_nn(b->rows, n, count, b->scores + j, b->stride, values, stride,
+                            b->y + p->begin, at->dv);
+    }
+}
+
+/* ---- which rows meet which keys ---- */
+
+/* The rows that see any of keys [begin, end), as far as causal and window go. */
+static mc_attn_block rows_that_see(const mc_attn_block *b, int64_t begin, int64_t end) {
+    const mc_attr_sdpa *attr = b->at->attr;
+    mc_attn_block part = *b;
+    if (attr->causal == 0) return part;
+    int64_t position = b->offset + b->query; /* of the first row */
+    int64_t from = b->first + begin - position, to = b->queries;
+    if (attr->window > 0) /* how many of the last ones see none */
+        to -= position + b->queries - attr->window - (b->first + end - 1);
+    from = from < 0 ? 0 : mc_min(from, b->queries);
+    to = to < from ? from : mc_min(to, b->queries);
+    int64_t row = from * b->at->group;
+    part.query += from;
+    part.queries = to - from;
+    part.rows = part.queries * b->at->group;
+    part.q += row * b->at->q_floats;
+    part.scores += row * b->stride;
+    part.y += row * b->at->dv;
+    part.totals += row;
+    return part;
+}
+
+/* Where the keys from j on end that are taken in one piece: all that all rows see, or `edge` of those that
+ * only some do. */
+static int64_t piece_end(const mc_attn_block *b, int64_t j, int64_t end, int64_t edge) {
+    int64_t begin, all_end, unused;
+    mc_attn_seen(b, b->query + b->queries - 1, &begin, &unused);
+    mc_attn_seen(b, b->query, &unused, &all_end);
+    begin -= b->first;
+    all_end -= b->first;
+    if (all_end < b->width) all_end = all_end / edge * edge;
+    if (j >= begin && j < all_end) return mc_min(all_end, end);
+    return mc_min(j + edge, end);
+}
+
+/* How many keys that only some rows see are taken at once. */
+static int64_t edge_of(const mc_attention *at) {
+    return mc_max(EDGE, at->values_together);
+}
+
+void mc_attn_score(const mc_attn_block *b, int64_t begin, int64_t end) {
+    load_queries(b);
+    for (int64_t j = begin, next; j < end; j = next) {
+        next = piece_end(b, j, end, b->at->q8_direct ? KEYS : edge_of(b->at));
+        mc_attn_block part = rows_that_see(b, j, next);
+        if (part.rows > 0) multiply_keys(&part, j, next);
+    }
+}
+
+/* Columns [begin, end) of the weighted values to b->y. */
+static void add_up(const mc_attn_block *b, int64_t begin, int64_t end) {
+    for (int64_t r = 0; r < b->rows; r++)
+        memset(b->y + r * b->at->dv + begin, 0, (size_t)(end - begin) * sizeof *b->y);
+    for (int64_t j = 0, next; j < b->width; j = next) {
+        next = piece_end(b, j, b->width, edge_of(b->at));
+        mc_attn_block part = rows_that_see(b, j, next);
+        if (part.rows > 0) add_values(&part, &(piece){j, next - j, begin, end});
+    }
+}
+
+/* Applies the mask to scores of keys begin .. begin + n - 1. */
+static void apply_mask(const mc_attn_block *b, int64_t head, int64_t query, int64_t begin,
+                       int64_t n, float *scores) {
+    const mc_operand *mask = operand(b->at, MASK);
+    if (mask->data == NULL) return;
+    const mc_layout *l = &b->at->mask;
+    int64_t step = l->strides[3];
+    int64_t at =
+        b->batch * l->strides[0] + head * l->strides[1] + query * l->strides[2] + begin * step;
+    if (l->dtype == MICA_BOOL) {
+        const uint8_t *seen = (const uint8_t *)mask->data + at;
+        for (int64_t j = 0; j < n; j++)
+            if (seen[j * step] == 0) scores[j] = -INFINITY;
+        return;
+    }
+    size_t bytes = mica_dtype_bytes(l->dtype);
+    mk_type type = mc_mk_type(l->dtype);
+    const char *added = (const char *)mask->data + at * (int64_t)bytes;
+    for (int64_t j = 0; j < n; j++)
+        scores[j] += mk_load(added + j * step * (int64_t)bytes, type, 0);
+}
+
+/* Scales, caps and masks a query's n scores of keys from `begin` on; returns the largest. */
+static float prepare_scores(const mc_attn_block *b, int64_t head, int64_t query, int64_t begin,
+                            int64_t n, float *scores) {
+    const mc_attention *at = b->at;
+    float cap = (float)at->attr->softcap;
+    float most = at->kern->scale_most(n, scores, (float)at->attr->scale);
+    if (cap == 0 && operand(at, MASK)->data == NULL) return most;
+    if (cap != 0)
+        for (int64_t j = 0; j < n; j++)
+            scores[j] = cap * mk_tanhf(scores[j] / cap);
+    apply_mask(b, head, query, begin, n, scores);
+    return at->kern->scale_most(n, scores, 1);
+}
+
+static float sink_of(const mc_attention *at, int64_t head) {
+    const mc_operand *sinks = operand(at, SINKS);
+    if (sinks->data == NULL) return -INFINITY;
+    mk_type type = mc_mk_type(sinks->layout->dtype);
+    int64_t step = mk_type_bytes(type) * sinks->layout->strides[0];
+    return mk_load((const char *)sinks->data + head * step, type, 0);
+}
+
+void mc_attn_weigh(const mc_attn_block *b, int64_t row) {
+    const mc_attention *at = b->at;
+    int64_t head = b->head + row % at->group, query = b->query + row / at->group;
+    int64_t begin, end;
+    mc_attn_seen(b, query, &begin, &end);
+    int64_t before = begin - b->first, n = end - begin, after = b->first + b->width - end;
+    float *scores = b->scores + row * b->stride, *seen = scores + before;
+    uint16_t *weights = (uint16_t *)scores;
+    float most = prepare_scores(b, head, query, begin, n, seen), sink = sink_of(at, head);
+    float shift = sink > most ? sink : most, total = 0;
+    if (shift == -INFINITY) shift = 0; /* no key is seen; or all scores are NaN, which stays */
+    if (sink > -INFINITY) total = mk_expf(sink - shift);
+    if (at->pairs) { /* in place: a weight never lies behind the score that it is of */
+        total += at->kern->exp_total_bf16(n, seen, shift, weights + before);
+        memset(weights, 0, (size_t)before * sizeof *weights);
+        memset(weights + before + n, 0, (size_t)after * sizeof *weights);
+    } else {
+        total += at->kern->exp_total(n, seen, shift);
+        memset(scores, 0, (size_t)before * sizeof *scores);
+        memset(seen + n, 0, (size_t)after * sizeof *scores);
+    }
+    b->totals[row] = total;
+}
+
+void mc_attn_sum(const mc_attn_block *b, int64_t begin, int64_t end) {
+    const mc_attention *at = b->at;
+    const mc_operand *out = &at->call->out;
+    add_up(b, begin, end);
+    for (int64_t r = 0; r < b->rows; r++) {
+        float *y = b->y + r * at->dv + begin;
+        float total = b->totals[r] == 0 ? 1 : b->totals[r];
+        int64_t head = b->head + r % at->group, query = b->query + r / at->group;
+        int64_t at_out = ((b->batch * at->heads + head) * at->lq + query) * at->dv + begin;
+        float *to = mc_row_aim(out->layout->dtype, out->data, at_out, y);
+        for (int64_t i = 0; i < end - begin; i++)
+            to[i] = y[i] / total;
+        mc_narrow(at->kern, out->layout->dtype, to, end - begin, out->data, at_out);
+    }
+}
+
+static void fetch_first(const mc_attn_block *b, int which) {
+    const mc_operand *x = &b->at->call->in[which];
+    int64_t item = (int64_t)mica_dtype_bytes(x->layout->dtype);
+    int64_t step = x->layout->strides[2] * item, bytes = x->layout->shape[3] * item;
+    if (b->rows > DIRECT_ROWS || x->layout->strides[3] != 1) return;
+    const char *row = (const char *)x->data + element_at(b, which, 0, 0) * item;
+    for (int64_t j = 0; j < mc_min(b->width, KEYS); j++, row += step)
+        for (int64_t l = 0; l < bytes; l += 64)
+            __builtin_prefetch(row + l, 0, 2);
+}
+
+void mc_attn_fetch_keys(const mc_attn_block *b) {
+    fetch_first(b, K);
+}
+
+void mc_attn_fetch_values(const mc_attn_block *b) {
+    fetch_first(b, V);
+}
+
+int64_t mc_attn_offset(const mc_attention *at, int64_t batch) {
+    const mc_operand *offset = operand(at, OFFSET);
+    if (offset->data == NULL) return at->lk - at->lq;
+    const int32_t *data = offset->data;
+    return offset->layout->ndim == 0 ? data[0] : data[batch * offset->layout->strides[0]];
+}
+
+/* ---- what a call is ---- */
+
+/* Whether rows of 8 bits are read where they lie: the bytes of a row side by side. */
+static bool takes_q8(const mc_attention *at) {
+    return at->kern->q8_direct && at->q8_bytes > 0 && at->lk > 0 &&
+           at->call->in[K].layout->strides[3] == 1 && at->call->in[V].layout->strides[3] == 1;
+}
+
+/* Whether bf16 meets bf16: the values of a row side by side, an even number of them in a key; or rows
+ * of 8 bits that become it. */
+static bool takes_pairs(const mc_attention *at) {
+    const mc_layout *k = at->call->in[K].layout, *v = at->call->in[V].layout;
+    if (!at->kern->bf16_pairs) return false;
+    if (at->q8_direct) return true;
+    return k->dtype == MICA_BF16 && v->dtype == MICA_BF16 && k->strides[3] == 1 &&
+           (v->strides[3] == 1 || at->dv == 1) && at->d > 0 && at->d % 2 == 0 && at->lk > 0;
+}
+
+void mc_attn_describe(const mc_call *call, mc_attention *at) {
+    const mc_layout *out = call->out.layout, *q = call->in[Q].layout, *k = call->in[K].layout;
+    *at = (mc_attention){.kern = mc_cpu_of(call)->kern, .call = call, .attr = call->attr};
+    at->heads = out->shape[1];
+    at->lq = out->shape[2];
+    at->dv = out->shape[3];
+    at->kv_heads = k->shape[1];
+    at->group = at->heads / at->kv_heads;
+    at->lk = k->shape[2];
+    at->d = q->shape[3];
+    if (k->dtype == MICA_U8) at->q8_bytes = k->shape[3];
+    at->q8_direct = takes_q8(at);
+    at->pairs = takes_pairs(at);
+    at->values_together = at->pairs ? at->kern->values_together : 1;
+    at->q_floats = at->q8_direct ? at->q8_bytes / 4 : at->pairs ? at->d / 2 : at->d;
+    const mc_operand *mask = operand(at, MASK);
+    int64_t shape[4] = {out->shape[0], at->heads, at->lq, at->lk};
+    if (mask->data != NULL) (void)mc_layout_broadcast(mask->layout, shape, 4, &at->mask);
+}
+
+int64_t mc_attn_tile_floats(const mc_attention *at) {
+    return KEYS * mc_max(at->d, at->dv) + at->q8_bytes / 4; /* a copy of a row behind the tile */
+}
+
+int64_t mc_attn_stride(int64_t width) {
+    return mc_round_up(width, MC_ATTN_LINE) | MC_ATTN_LINE;
+}
+
+mc_way mc_sdpa_way(const mk_kernels *kern, mica_dtype k) {
+    if (k == MICA_U8 && kern->q8_direct)
+        return (mc_way){MICA_I8, kern->from.attn_scores_q8, kern->from.attn_scores_q8};
+    if (k == MICA_BF16 && kern->bf16_pairs)
+        return (mc_way){MICA_BF16, kern->from.attn_scores, kern->from.attn_scores};
+    return mc_matmul_way(kern, &(mc_attr_matmul){0}, k);
+}
