@@ -611,11 +611,12 @@ static void check_exp_total(check *c) {
 static void check_exp_total_bf16(check *c) {
     for (int64_t n = 1; n < 2200; n += n < 70 ? 1 : 355) {
         guarded x = floats(c, n), w = guarded_new((size_t)n * sizeof(uint16_t), c->where);
-        float *in = x.data, shift = random_float() * 20, start[2200];
+        float *in = x.data, shift = random_float() * 20, start[2200], behind[2200 + 9];
         uint16_t *half = w.data;
         double total = 0;
         fill_exponents(in, n, shift);
         memcpy(start, in, (size_t)n * sizeof *in);
+        memcpy(behind + 9, in, (size_t)n * sizeof *in);
         float got = c->kern->exp_total_bf16(n, in, shift, half);
         float in_place = c->kern->exp_total_bf16(n, in, shift, x.data);
         for (int64_t i = 0; i < n; i++) {
@@ -633,6 +634,9 @@ static void check_exp_total_bf16(check *c) {
         same_bits(c, &want, &got, 1, "is not the total of what was written");
         same_bits(c, &want, &in_place, 1, "differs in place");
         if (memcmp(x.data, half, (size_t)n * sizeof *half) != 0) fail_check(c, "differs in place");
+        c->kern->exp_total_bf16(n, behind + 9, shift, (uint16_t *)behind + 9);
+        if (memcmp((uint16_t *)behind + 9, half, (size_t)n * sizeof *half) != 0)
+            fail_check(c, "differs before its place");
         release(c, &x), release(c, &w);
     }
     float nan = NAN;

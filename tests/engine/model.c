@@ -443,7 +443,8 @@ static void generate(mica_session *session, int64_t tokens, mica_metrics *metric
     mica_stream_close(&stream);
 }
 
-/* 1,000 tokens leave active what 100 leave, and the caches' growth; closing leaves nothing. */
+/* Weights are read where the file lies; 1,000 tokens leave active what 100 leave, and the caches' growth; closing
+ * leaves nothing. */
 static void test_bounded_memory(void **state) {
     (void)state;
     mica_device *device;
@@ -454,6 +455,7 @@ static void test_bounded_memory(void **state) {
                      MICA_OK);
     mica_session *session = open_session(model);
     uint64_t idle = mica_device_active_bytes(device);
+    assert_true(mica_device_peak_bytes(device) < mica_model_get_info(model).weight_bytes / 8);
     generate(session, 100, &after[0]);
     generate(session, 1000, &after[1]);
     uint64_t grown = mica_model_cache_bytes(model, 1000) - mica_model_cache_bytes(model, 100);

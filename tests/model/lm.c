@@ -1,6 +1,9 @@
 /* The forward pass against goldens of the reference implementation: logits, batches, keys. */
 #include "model/fixture.h"
 
+#include "device/plan.h"
+#include "device/trace.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,6 +117,38 @@ static void check_keys(const model_fixture *f) {
     assert_true(checked > 0);
 }
 
+/* Steps of a decoding step's plan that are handed to threads one after the other. */
+static int count_spans(const model_fixture *f) {
+    const int32_t id = 1;
+    mc_arena arena = {0};
+    mc_trace trace = {0};
+    mc_plan *plan;
+    mica_scope *s;
+    int spans = 0;
+    assert_int_equal(mica_scope_open(f->device, &s), MICA_OK);
+    mica_array ids = mica_from_data(s, &id, MICA_I32, (int64_t[]){1, 1}, 2);
+    mica_array y = mc_lm_forward(s, f->lm, ids, mica_i32(s, 0), NULL, MC_ALL_LOGITS);
+    assert_int_equal(mc_trace_make(&trace, &arena, s, &y, 1), MICA_OK);
+    assert_int_equal(mc_plan_make(f->device, &trace, &plan), MICA_OK);
+    for (uint32_t i = 0; i < plan->n_steps; i += plan->steps[i].span)
+        spans++;
+    mc_plan_free(plan);
+    mc_buffer_deinit(&trace.key);
+    mc_arena_deinit(&arena);
+    mica_scope_close(&s);
+    return spans;
+}
+
+/* Of a quantised layer with norms of q and k these are nine: both norms, both turns, attention, its product; and, each
+ * behind what goes by rows before it, gate and up, down, and what the next layer multiplies first. Ten where what meets
+ * one x has several formats. */
+static void check_spans(const model_fixture *f) {
+    if (f->name[0] != 'q' || f->name[1] == 'w') return;
+    mc_lm_set_arithmetic(f->lm, MICA_ARITHMETIC_FAST);
+    int spans = count_spans(f), layers = f->lm->spec.n_layers;
+    if (spans > 10 * layers + 8) fail_msg("%s: %d steps for %d layers", f->name, spans, layers);
+}
+
 static void test_prompts(void **state) {
     (void)state;
     fixture_each(check_prompts);
@@ -152,12 +187,16 @@ static void test_last_logits(void **state) {
     fixture_close(&f);
 }
 
+static void test_spans(void **state) {
+    (void)state;
+    fixture_each(check_spans);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_last_logits),
+        cmocka_unit_test(test_prompts), cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_keys),    cmocka_unit_test(test_last_logits),
+        cmocka_unit_test(test_spans),
     };
     return cmocka_run_group_tests_name("model/lm", tests, NULL, NULL);
 }
