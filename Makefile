@@ -39,7 +39,8 @@ bench: ## rates of the default model, the programs of bench/, and other engines 
 	@tools/install-deps.sh build
 	@tools/build release -DMICA_BUILD_BENCH=ON bench
 	@if [ -d build/peers/models ]; then bench/peers/compare.py --model qwen3-0.6b,gemma3-1b,llama3.2-1b \
-	  --cases prefill:512,decode:128,decode:64@2048,first:8 --only ' 4bit|Q4_0-pure|openvino-int4$$'; \
+	  --cases prefill:128,prefill:512,prefill:2048,decode:128,decode:64@2048,batch:64x1,batch:64x8,classify:32x4,first:8 \
+	  --threads 1,2 --only '(mica|reading) 4bit$$|Q4_0-pure|openvino-int4$$'; \
 	else echo "Other engines beside it: bench/peers/setup, then make bench again."; fi
 
 docs: ## the pages of the public headers, in build/docs/html (needs doxygen)

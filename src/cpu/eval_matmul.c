@@ -33,12 +33,16 @@ static const dense *dense_of(const mc_product *p) {
     return (const dense *)(const void *)p;
 }
 
-/* b's columns at `offset` and behind it as contiguous f32 [count, k]. */
+static int64_t tile_stride(const dense *d) {
+    return mc_product_apart(d->p.k, sizeof(float));
+}
+
+/* b's columns at `offset` and behind it as f32 [count, k], rows tile_stride apart. */
 static void gather_columns(const dense *d, int64_t offset, int64_t count, float *tile) {
     const mc_operand *b = &d->p.call->in[MC_PRODUCT_W];
     for (int64_t j = 0; j < count; j++)
         mc_widen(d->kern, b->layout->dtype, b->data, offset + j * d->stride_n,
-                 d->contiguous ? 1 : d->stride_k, d->p.k, tile + j * d->p.k);
+                 d->contiguous ? 1 : d->stride_k, d->p.k, tile + j * tile_stride(d));
 }
 
 static void columns_nt(const mc_product *p, const mc_form *x, int64_t batch, int64_t first,
@@ -51,13 +55,13 @@ static void columns_nt(const mc_product *p, const mc_form *x, int64_t batch, int
     const uint16_t *halves = b->data;
     const float *a = x->floats + batch * p->m * x->stride;
     if (d->paired) {
-        kern->matmul_bf16(p->m, count, p->k, x->halves + batch * p->m * p->k, p->k, halves + at,
-                          d->stride_n, y, y_stride);
+        kern->matmul_bf16(p->m, count, p->k, x->halves + batch * p->m * x->halves_stride,
+                          x->halves_stride, halves + at, d->stride_n, y, y_stride);
     } else if (d->direct) {
         kern->matmul_nt(p->m, count, p->k, a, x->stride, floats + at, d->stride_n, y, y_stride);
     } else if (!d->streamed) {
         gather_columns(d, at, count, scratch);
-        kern->matmul_nt(p->m, count, p->k, a, x->stride, scratch, p->k, y, y_stride);
+        kern->matmul_nt(p->m, count, p->k, a, x->stride, scratch, tile_stride(d), y, y_stride);
     } else if (b->layout->dtype == MICA_BF16) {
         kern->matmul_nt_bf16(p->m, count, p->k, a, x->stride, halves + at, d->stride_n, y,
                              y_stride);
@@ -144,7 +148,8 @@ static void describe(const mc_call *call, dense *d) {
     p->columns = d->columns ? columns_nt : columns_nn;
     if (d->paired) p->form = (mc_form){.kind = MC_FORM_BF16};
     if (!d->direct && !d->streamed)
-        p->scratch_bytes = (size_t)(p->tile * (d->columns ? p->k : NN_DEPTH)) * sizeof(float);
+        p->scratch_bytes =
+            (size_t)(p->tile * (d->columns ? tile_stride(d) : NN_DEPTH)) * sizeof(float);
 }
 
 mica_status mc_matmul_after(mc_chain *chain, const mc_call *call) {

@@ -43,8 +43,12 @@ static void columns_nt(const mc_product *p, const mc_form *x, int64_t batch, int
             own.matvec(&rows, count, floats + i * x->stride, y + i * y_stride);
         return;
     }
-    own.unpack(&rows, count, scratch);
-    q->kern->matmul_nt(p->m, count, p->k, floats, x->stride, scratch, p->k, y, y_stride);
+    int64_t stride = mc_product_apart(p->k, sizeof(float));
+    for (int64_t j = 0; j < count; j++) {
+        mk_qrows row = mk_qrows_at(&rows, j);
+        own.unpack(&row, 1, (float *)scratch + j * stride);
+    }
+    q->kern->matmul_nt(p->m, count, p->k, floats, x->stride, scratch, stride, y, y_stride);
 }
 
 /* x w: some rows of w at a time. */
@@ -72,7 +76,7 @@ static void set_exact(mc_quant_product *q) {
         void (*arrange)(int64_t, const float *, float *) = choose_kernels(q->kern, &q->w).arrange;
         if (arrange != NULL) p->form = (mc_form){.kind = MC_FORM_ARRANGED, .arrange = arrange};
         p->tile = mc_product_tile(p);
-        floats = p->m > ROWS_STREAMED ? p->tile * p->k : 0;
+        floats = p->m > ROWS_STREAMED ? p->tile * mc_product_apart(p->k, sizeof(float)) : 0;
     } else {
         p->tile = mc_min(NN_WIDTH, p->n);
     }

@@ -85,7 +85,7 @@ static void make_form(const work *w, const mc_form *form, int64_t begin, int64_t
         if (form->kind == MC_FORM_ARRANGED)
             form->arrange(rows->length, x, form->arranged + r * rows->length);
         else if (form->kind == MC_FORM_BF16)
-            w->kern->narrow_bf16(rows->length, x, form->halves + r * rows->length);
+            w->kern->narrow_bf16(rows->length, x, form->halves + r * form->halves_stride);
     }
 }
 
@@ -186,8 +186,10 @@ static void place(work *w, int64_t rows, int64_t k, int threads, memory *from) {
         mc_form *form = &w->forms[f];
         if (form->kind == MC_FORM_ARRANGED)
             form->arranged = cut(from, rows * k, sizeof *form->arranged);
-        else if (form->kind == MC_FORM_BF16)
-            form->halves = cut(from, rows * k, sizeof *form->halves);
+        if (form->kind == MC_FORM_BF16) {
+            form->halves_stride = mc_product_apart(k, sizeof *form->halves);
+            form->halves = cut(from, rows * form->halves_stride, sizeof *form->halves);
+        }
         if (form->kind != MC_FORM_CODES) continue;
         int64_t groups = rows * (k / form->group);
         mk_xrows *codes = &form->codes;

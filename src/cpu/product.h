@@ -26,7 +26,8 @@ typedef struct mc_form {
     const float *floats; /* F32, ARRANGED */
     int64_t stride;      /* from a row of floats to the next */
     float *arranged;     /* [rows, k] */
-    uint16_t *halves;    /* [rows, k] */
+    uint16_t *halves;    /* BF16, [rows, k] */
+    int64_t halves_stride;
     mk_xrows codes;
 } mc_form;
 
@@ -53,6 +54,12 @@ struct mc_product {
 void mc_product_init(mc_product *p, const mc_call *call, bool batched);
 /* x's layout with the batch axes of out and its own last two, or a first one of 1 in a vector's. */
 mc_layout mc_product_spread(const mc_layout *x, const mc_layout *out);
+
+/* From a row of k elements to the next, where they are put side by side: rows that fill pages would all lie in the same
+ * sets of a first-level cache. */
+static inline int64_t mc_product_apart(int64_t k, size_t item) {
+    return k * (int64_t)item % 4096 == 0 ? k + 64 / (int64_t)item : k;
+}
 
 /* Columns, n at most, whose w as f32 stays in a second-level cache: a whole number of the kernels' blocks. */
 int64_t mc_product_tile(const mc_product *p);

@@ -11,12 +11,13 @@ static void run_columns(const mc_product *p, const mc_form *x, int64_t batch, in
                         int64_t count, void *scratch, float *y, int64_t y_stride) {
     const mc_quant_product *q = mc_quant_of(p);
     mk_qrows rows = mc_quant_weights(q, batch, first);
-    const uint16_t *halves = x->halves + batch * p->m * p->k;
+    const uint16_t *halves = x->halves + batch * p->m * x->halves_stride;
     if (p->m <= ROWS_STREAMED) {
-        q->kern->matmul_mxfp8(&rows, count, p->m, halves, p->k, y, y_stride);
+        q->kern->matmul_mxfp8(&rows, count, p->m, halves, x->halves_stride, y, y_stride);
     } else {
         q->kern->unpack_mxfp8(&rows, count, scratch);
-        q->kern->matmul_bf16(p->m, count, p->k, halves, p->k, scratch, p->k, y, y_stride);
+        q->kern->matmul_bf16(p->m, count, p->k, halves, x->halves_stride, scratch, p->k, y,
+                             y_stride);
     }
 }
 
