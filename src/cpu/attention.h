@@ -31,15 +31,17 @@ typedef struct mc_attn_block {
     int64_t offset;               /* key position of query 0 */
     int64_t first, width;         /* of the keys that any row sees, or the block begins with */
     int64_t stride;               /* of a row of scores */
-    float *q, *tile;              /* the worker's: q [rows, q_floats], tile mc_attn_tile_floats */
-    float *scores, *y,
-        *totals; /* the block's: scores [rows, width], weights in bf16 where pairs; y [rows, dv] */
+    float *q;                     /* the worker's, [rows, q_floats] */
+    float *tile;                  /* the worker's, of mc_attn_tile_floats */
+    float *scores;                /* [rows, width], stride apart; weights in bf16 where pairs */
+    float *y;                     /* [rows, dv] */
+    float *totals;                /* [rows] */
 } mc_attn_block;
 
 /* What a call is whose result is not empty. */
 void mc_attn_describe(const mc_call *call, mc_attention *at);
 
-/* Room that the block's tile takes. */
+/* Floats of the block's tile. */
 int64_t mc_attn_tile_floats(const mc_attention *at);
 /* Rows of scores begin with a line, and those that follow each other lie in other sets of a cache. */
 int64_t mc_attn_stride(int64_t width);
@@ -57,7 +59,7 @@ void mc_attn_fetch_values(const mc_attn_block *b);
 void mc_attn_score(const mc_attn_block *b, int64_t begin, int64_t end);
 /* A row's scores to weights: exp(score - largest), 0 for keys not seen; and their total. */
 void mc_attn_weigh(const mc_attn_block *b, int64_t row);
-/* Columns [begin, end) of the weighted values to the result. begin is a multiple of MC_ATTN_COLUMNS. */
+/* Columns [begin, end) of the weighted values to the result; both multiples of MC_ATTN_COLUMNS, or dv. */
 void mc_attn_sum(const mc_attn_block *b, int64_t begin, int64_t end);
 
 #endif

@@ -43,10 +43,10 @@ static void columns_nt(const mc_product *p, const mc_form *x, int64_t batch, int
             own.matvec(&rows, count, floats + i * x->stride, y + i * y_stride);
         return;
     }
-    int64_t stride = mc_product_apart(p->k, sizeof(float));
-    for (int64_t j = 0; j < count; j++) {
-        mk_qrows row = mk_qrows_at(&rows, j);
-        own.unpack(&row, 1, (float *)scratch + j * stride);
+    int64_t stride = mc_product_apart(p->k, sizeof(float)), at_once = stride == p->k ? count : 1;
+    for (int64_t j = 0; j < count; j += at_once) {
+        mk_qrows some = mk_qrows_at(&rows, j);
+        own.unpack(&some, at_once, (float *)scratch + j * stride);
     }
     q->kern->matmul_nt(p->m, count, p->k, floats, x->stride, scratch, stride, y, y_stride);
 }

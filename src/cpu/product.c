@@ -184,9 +184,9 @@ static void *cut(memory *from, int64_t n, size_t each) {
 static void place(work *w, int64_t rows, int64_t k, int threads, memory *from) {
     for (int f = 0; f < w->n_forms; f++) {
         mc_form *form = &w->forms[f];
-        if (form->kind == MC_FORM_ARRANGED)
+        if (form->kind == MC_FORM_ARRANGED) {
             form->arranged = cut(from, rows * k, sizeof *form->arranged);
-        if (form->kind == MC_FORM_BF16) {
+        } else if (form->kind == MC_FORM_BF16) {
             form->halves_stride = mc_product_apart(k, sizeof *form->halves);
             form->halves = cut(from, rows * form->halves_stride, sizeof *form->halves);
         }

@@ -26,7 +26,7 @@ typedef struct mc_form {
     const float *floats; /* F32, ARRANGED */
     int64_t stride;      /* from a row of floats to the next */
     float *arranged;     /* [rows, k] */
-    uint16_t *halves;    /* BF16, [rows, k] */
+    uint16_t *halves;    /* BF16: [rows, k], rows halves_stride apart */
     int64_t halves_stride;
     mk_xrows codes;
 } mc_form;
@@ -55,8 +55,8 @@ void mc_product_init(mc_product *p, const mc_call *call, bool batched);
 /* x's layout with the batch axes of out and its own last two, or a first one of 1 in a vector's. */
 mc_layout mc_product_spread(const mc_layout *x, const mc_layout *out);
 
-/* From a row of k elements to the next, where they are put side by side: rows that fill pages would all lie in the same
- * sets of a first-level cache. */
+/* From a row of k elements to the next, where we place them: rows that fill pages would all lie in the same sets of a
+ * first-level cache. One of a product's two is enough, for its kernels read a few rows of each. */
 static inline int64_t mc_product_apart(int64_t k, size_t item) {
     return k * (int64_t)item % 4096 == 0 ? k + 64 / (int64_t)item : k;
 }

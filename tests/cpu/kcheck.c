@@ -775,12 +775,14 @@ static void check_arrange_q8(check *c) {
 /* mxfp8 as bf16: bits of matmul_bf16 over unpacked weights, which are the values themselves. */
 static void product_mxfp8(check *c, int64_t m, int64_t n, int64_t k, kind kinds, bool odd) {
     qmatrix w = qmatrix_new(MK_MXFP8, 8, 32, MK_F32, n, k, c->where);
-    guarded x = guarded_new((size_t)(m * k) * sizeof(uint16_t), c->where), y = floats(c, m * n);
+    const int64_t xs = k + m % 2 * 32; /* rows of x lie apart or not */
+    guarded x = guarded_new((size_t)((m - 1) * xs + k) * sizeof(uint16_t), c->where);
+    guarded y = floats(c, m * n);
     guarded wide = guarded_new((size_t)(n * k) * sizeof(uint16_t), c->where);
     const uint16_t *got = wide.data;
     float *other = malloc((size_t)(m * n) * sizeof *other);
     if (other == NULL) exit(EXIT_FAILURE);
-    fill_bf16(x.data, m * k, kinds);
+    fill_bf16(x.data, (m - 1) * xs + k, kinds);
     if (odd) { /* rows 0 and 1 with a NaN; scales that are out of range, for products are finite */
         ((uint8_t *)w.codes.data)[k / 2] = 0xff;
         if (n > 1) ((uint8_t *)w.scales.data)[k / 32] = 0xff;
@@ -802,8 +804,8 @@ static void product_mxfp8(check *c, int64_t m, int64_t n, int64_t k, kind kinds,
     if (memcmp(same, got, (size_t)(n * k) * sizeof *same) != 0)
         fail_check(c, "differs from the reference");
     free(same);
-    c->kern->matmul_mxfp8(&w.rows, n, m, x.data, k, y.data, n);
-    c->kern->matmul_bf16(m, n, k, x.data, k, wide.data, k, other, n);
+    c->kern->matmul_mxfp8(&w.rows, n, m, x.data, xs, y.data, n);
+    c->kern->matmul_bf16(m, n, k, x.data, xs, wide.data, k, other, n);
     for (int64_t i = 0; i < m * n; i++)
         if (!isnan(other[i]) || !isnan(((float *)y.data)[i]))
             same_bits(c, other + i, (float *)y.data + i, 1, "unpacked weights give other bits");

@@ -170,14 +170,15 @@ static void batches(void **state) {
 static void rows_do_not_depend_on_their_number(void **state) {
     (void)state;
     bench b = bench_open();
-    for (int i = 0; i < FORMATS; i++) {
-        weights q = quantized(&b, formats[i], noise(b.s, 9, MICA_BF16, SHAPE(133, 256)));
-        mica_array x = noise(b.s, 10, MICA_F32, SHAPE(40, 256));
-        mica_array all =
-            mica_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, formats[i], true);
+    for (int i = 0; i < 2 * FORMATS; i++) {
+        const mica_quant quant = formats[i / 2];
+        const int64_t k = i % 2 ? 1024 : 256; /* rows that fill pages, or do not */
+        weights q = quantized(&b, quant, noise(b.s, 9, MICA_BF16, SHAPE(133, k)));
+        mica_array x = noise(b.s, 10, MICA_F32, SHAPE(40, k));
+        mica_array all = mica_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, quant, true);
         for (int64_t rows = 1; rows <= 9; rows += 2) {
             mica_array part = mica_slice_axis(b.s, x, 0, 17, 17 + rows);
-            part = mica_quantized_matmul(b.s, part, q.codes, q.scales, q.biases, formats[i], true);
+            part = mica_quantized_matmul(b.s, part, q.codes, q.scales, q.biases, quant, true);
             expect_same(b.s, part, mica_slice_axis(b.s, all, 0, 17, 17 + rows));
         }
     }
@@ -188,11 +189,13 @@ static void rows_do_not_depend_on_their_number(void **state) {
 static void fast_rows_do_not_depend_on_their_number(void **state) {
     (void)state;
     bench b = bench_open();
-    for (int i = 0; i < 2 * FORMATS; i++) {
-        const mica_quant quant = formats[i / 2];
-        const mica_dtype dtype = i % 2 ? MICA_BF16 : MICA_F32;
-        weights q = quantized(&b, quant, noise(b.s, 9, MICA_BF16, SHAPE(2, 133, 256)));
-        mica_array x = mica_swapaxes(b.s, noise(b.s, 10, dtype, SHAPE(40, 2, 256)), 0, 1);
+    for (int i = 0; i < 3 * FORMATS; i++) {
+        const mica_quant quant = formats[i / 3];
+        const mica_dtype dtype = i % 3 == 1 ? MICA_BF16 : MICA_F32;
+        const int64_t k = i % 3 == 2 ? 2048 : 256; /* rows that fill pages, or do not */
+        weights q =
+            quantized(&b, quant, noise(b.s, 9, MICA_BF16, SHAPE(2, k == 256 ? 133 : 37, k)));
+        mica_array x = mica_swapaxes(b.s, noise(b.s, 10, dtype, SHAPE(40, 2, k)), 0, 1);
         mica_array all = mc_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, quant, true);
         mica_array exact = mc_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, quant, false);
         expect_near(b.s, all, exact, 0.02);
