@@ -47,6 +47,15 @@ void mc_attn_seen(const mc_attn_block *b, int64_t query, int64_t *begin, int64_t
     if (*begin > *end) *begin = *end;
 }
 
+/* Of a row of the block. */
+static int64_t head_of(const mc_attn_block *b, int64_t row) {
+    return b->head + row % b->at->group;
+}
+
+static int64_t query_of(const mc_attn_block *b, int64_t row) {
+    return b->query + row / b->at->group;
+}
+
 /* Column `column` of key (or value) b->first + j. */
 static int64_t element_at(const mc_attn_block *b, int which, int64_t j, int64_t column) {
     const mc_layout *l = b->at->call->in[which].layout;
@@ -103,8 +112,8 @@ static void load_queries(const mc_attn_block *b) {
     const mc_operand *q = &at->call->in[Q];
     const mc_layout *l = q->layout;
     for (int64_t r = 0; r < b->rows; r++) {
-        int64_t head = b->head + r % at->group, query = b->query + r / at->group;
-        int64_t from = b->batch * l->strides[0] + head * l->strides[1] + query * l->strides[2];
+        int64_t from = b->batch * l->strides[0] + head_of(b, r) * l->strides[1] +
+                       query_of(b, r) * l->strides[2];
         float *to = b->q + r * at->q_floats;
         if (!at->pairs && !at->q8_direct) {
             mc_widen(at->kern, l->dtype, q->data, from, l->strides[3], at->d, to);
@@ -338,7 +347,7 @@ static float sink_of(const mc_attention *at, int64_t head) {
 
 void mc_attn_weigh(const mc_attn_block *b, int64_t row) {
     const mc_attention *at = b->at;
-    int64_t head = b->head + row % at->group, query = b->query + row / at->group;
+    int64_t head = head_of(b, row), query = query_of(b, row);
     int64_t begin, end;
     mc_attn_seen(b, query, &begin, &end);
     int64_t before = begin - b->first, n = end - begin, after = b->first + b->width - end;
@@ -367,8 +376,8 @@ void mc_attn_sum(const mc_attn_block *b, int64_t begin, int64_t end) {
     for (int64_t r = 0; r < b->rows; r++) {
         float *y = b->y + r * at->dv + begin;
         float total = b->totals[r] == 0 ? 1 : b->totals[r];
-        int64_t head = b->head + r % at->group, query = b->query + r / at->group;
-        int64_t at_out = ((b->batch * at->heads + head) * at->lq + query) * at->dv + begin;
+        int64_t row = (b->batch * at->heads + head_of(b, r)) * at->lq + query_of(b, r);
+        int64_t at_out = row * at->dv + begin;
         float *to = mc_row_aim(out->layout->dtype, out->data, at_out, y);
         for (int64_t i = 0; i < end - begin; i++)
             to[i] = y[i] / total;

@@ -33,16 +33,13 @@ static const dense *dense_of(const mc_product *p) {
     return (const dense *)(const void *)p;
 }
 
-static int64_t tile_stride(const dense *d) {
-    return mc_product_apart(d->p.k, sizeof(float));
-}
-
-/* b's columns at `offset` and behind it as f32 [count, k], rows tile_stride apart. */
+/* b's columns at `offset` and behind it as a tile of f32 [count, k]. */
 static void gather_columns(const dense *d, int64_t offset, int64_t count, float *tile) {
     const mc_operand *b = &d->p.call->in[MC_PRODUCT_W];
+    int64_t stride = mc_product_tile_stride(&d->p);
     for (int64_t j = 0; j < count; j++)
         mc_widen(d->kern, b->layout->dtype, b->data, offset + j * d->stride_n,
-                 d->contiguous ? 1 : d->stride_k, d->p.k, tile + j * tile_stride(d));
+                 d->contiguous ? 1 : d->stride_k, d->p.k, tile + j * stride);
 }
 
 static void columns_nt(const mc_product *p, const mc_form *x, int64_t batch, int64_t first,
@@ -61,7 +58,8 @@ static void columns_nt(const mc_product *p, const mc_form *x, int64_t batch, int
         kern->matmul_nt(p->m, count, p->k, a, x->stride, floats + at, d->stride_n, y, y_stride);
     } else if (!d->streamed) {
         gather_columns(d, at, count, scratch);
-        kern->matmul_nt(p->m, count, p->k, a, x->stride, scratch, tile_stride(d), y, y_stride);
+        kern->matmul_nt(p->m, count, p->k, a, x->stride, scratch, mc_product_tile_stride(p), y,
+                        y_stride);
     } else if (b->layout->dtype == MICA_BF16) {
         kern->matmul_nt_bf16(p->m, count, p->k, a, x->stride, halves + at, d->stride_n, y,
                              y_stride);
@@ -149,7 +147,7 @@ static void describe(const mc_call *call, dense *d) {
     if (d->paired) p->form = (mc_form){.kind = MC_FORM_BF16};
     if (!d->direct && !d->streamed)
         p->scratch_bytes =
-            (size_t)(p->tile * (d->columns ? tile_stride(d) : NN_DEPTH)) * sizeof(float);
+            (size_t)(p->tile * (d->columns ? mc_product_tile_stride(p) : NN_DEPTH)) * sizeof(float);
 }
 
 mica_status mc_matmul_after(mc_chain *chain, const mc_call *call) {

@@ -43,7 +43,7 @@ static void columns_nt(const mc_product *p, const mc_form *x, int64_t batch, int
             own.matvec(&rows, count, floats + i * x->stride, y + i * y_stride);
         return;
     }
-    int64_t stride = mc_product_apart(p->k, sizeof(float)), at_once = stride == p->k ? count : 1;
+    int64_t stride = mc_product_tile_stride(p), at_once = stride == p->k ? count : 1;
     for (int64_t j = 0; j < count; j += at_once) {
         mk_qrows some = mk_qrows_at(&rows, j);
         own.unpack(&some, at_once, (float *)scratch + j * stride);
@@ -76,7 +76,7 @@ static void set_exact(mc_quant_product *q) {
         void (*arrange)(int64_t, const float *, float *) = choose_kernels(q->kern, &q->w).arrange;
         if (arrange != NULL) p->form = (mc_form){.kind = MC_FORM_ARRANGED, .arrange = arrange};
         p->tile = mc_product_tile(p);
-        floats = p->m > ROWS_STREAMED ? p->tile * mc_product_apart(p->k, sizeof(float)) : 0;
+        floats = p->m > ROWS_STREAMED ? p->tile * mc_product_tile_stride(p) : 0;
     } else {
         p->tile = mc_min(NN_WIDTH, p->n);
     }

@@ -60,6 +60,10 @@ int64_t mc_product_tile(const mc_product *p) {
     return mc_min(mc_max(fit, TILE_STEP), mc_min(TILE_MOST, p->n));
 }
 
+int64_t mc_product_tile_stride(const mc_product *p) {
+    return mc_product_apart(p->k, sizeof(float));
+}
+
 bool mc_product_is_one_region(const mc_call *call) {
     return call->in[MC_PRODUCT_W].layout->ndim == 2; /* else its x may be broadcast */
 }

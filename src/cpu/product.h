@@ -61,6 +61,9 @@ static inline int64_t mc_product_apart(int64_t k, size_t item) {
     return k * (int64_t)item % 4096 == 0 ? k + 64 / (int64_t)item : k;
 }
 
+/* From a row of w to the next in a tile of it as f32. */
+int64_t mc_product_tile_stride(const mc_product *p);
+
 /* Columns, n at most, whose w as f32 stays in a second-level cache: a whole number of the kernels' blocks. */
 int64_t mc_product_tile(const mc_product *p);
 
