@@ -276,19 +276,16 @@ MK_INLINE void clear_dots(int m, __m512i dot[][CHAINS]) {
             dot[i][c] = _mm512_setzero_si512();
 }
 
-/* What words[first .. first + 1] of 8 or 4 codes, and x at a, add to dot. */
-MK_INLINE void dot_words(form f, int m, const __m512i *words, const int8_t *a, int64_t stride,
-                         __m512i dot[][CHAINS]) {
-    bool nibbles = f == NIBBLES || f == E2M1;
-    int chains = chains_of(m);
-    for (int b = 0; b < (nibbles ? 2 : 1); b++, a += 8) {
-        __m512i even = words[0], odd = words[1];
-        if (nibbles) take_apart(f, words[b], &even, &odd);
-        for (int i = 0; i < m; i++)
-            dot[i][2 * b % chains] = dot4_all(dot[i][2 * b % chains], even, a + i * stride);
-        for (int i = 0; i < m; i++)
-            dot[i][(2 * b + 1) % chains] =
-                dot4_all(dot[i][(2 * b + 1) % chains], odd, a + i * stride + 4);
+/* What word i of 8 or 4 codes, and x at a, add to dot. */
+MK_INLINE void dot_word(form f, int m, int i, __m512i word, const int8_t *a, int64_t stride,
+                        __m512i dot[][CHAINS]) {
+    const int chains = chains_of(m), halves = f == NIBBLES || f == E2M1 ? 2 : 1;
+    __m512i codes[2] = {word};
+    if (halves == 2) take_apart(f, word, &codes[0], &codes[1]);
+    for (int h = 0; h < halves; h++) {
+        int chain = (halves * i + h) % chains;
+        for (int r = 0; r < m; r++)
+            dot[r][chain] = dot4_all(dot[r][chain], codes[h], a + r * stride + 4 * h);
     }
 }
 
@@ -297,17 +294,7 @@ MK_INLINE int step_words(form f) {
     return f == BITS ? 16 : 4;
 }
 MK_INLINE int step_codes(form f) {
-    return f == BITS ? 64 : f == BYTES ? 16 : 32;
-}
-
-/* The next words of a step. */
-MK_INLINE void next_words(form f, int bits, columns *c, __m512i words[16]) {
-    if (f == BITS) {
-        columns_bits(bits, c, words);
-        c->at += step_codes(f);
-    } else {
-        columns_next(f, c, words);
-    }
+    return f == BITS ? 64 : column_codes(f);
 }
 
 /* Adds group g's share to sum[m]. */
@@ -322,45 +309,57 @@ MK_INLINE void add_dots(int m, __m512i dot[][CHAINS], const mk_xrows *x, int64_t
     }
 }
 
-/* y[m, n] = x w^T; m and bits are constants. */
+/* y[m, n] = x w^T; m and bits are constants. A column is read while the one before it is multiplied, so that the
+ * multipliers need not wait for it; codes of other widths are read when their turn comes. */
 MK_INLINE void few_product(form f, int bits, int m, const mk_qrows *w, int64_t n, const mk_xrows *x,
                            float *y, int64_t y_stride) {
     int64_t groups = w->k / w->group;
-    int count = step_words(f), width = step_codes(f);
+    const bool ahead = f != BITS;
+    const int count = step_words(f), width = step_codes(f);
     bool halves = (f == E2M1 || f == BITS) && w->group < width; /* a step has two groups */
     stages scales;
     columns codes;
     row_copy copy;
     stages_begin(&scales, w, n);
-    columns_begin(f, &codes, w, scales.now);
+    columns_begin(f, &codes, w, scales.next);
     for (int64_t r = 0; r < n; r += LANES) {
         __m512 sum[STREAMED];
+        __m512i words[16];
         const stage *st = NULL;
         const int8_t *a = x->codes;
+        codes.l = scales.next;
         codes.at = 0;
+        if (ahead) columns_next(f, &codes, words);
         for (int i = 0; i < m; i++)
             sum[i] = _mm512_setzero_ps();
         for (int64_t g = 0; g < groups; g++) {
-            __m512i dot[STREAMED][CHAINS], words[16];
-            if (g % STAGE == 0) {
+            __m512i dot[STREAMED][CHAINS];
+            if (g % STAGE == 0)
                 st = stages_next_any(&scales);
-                codes.l = scales.now;
-            } else if (g % 2 == 1 || halves) {
+            else if (g % 2 == 1 || halves)
                 stages_work(ANY_SCALES, &scales, 2);
-            }
             clear_dots(m, dot);
-            columns_copy(&codes, &copy);
+            columns_copy(&codes, ahead ? width : 0, &copy);
             for (int64_t l = 0; l < w->group; l += width, a += width) {
-                next_words(f, bits, &codes, words);
-#pragma GCC unroll 8
-                for (int i = 0; i < count; i += 2) {
+                __m512i quarters[4];
+                intptr_t fetched = columns_fetched(f, &codes);
+                __asm__("" : "+r"(fetched)); /* not found anew for each line */
+                if (!ahead)
+                    columns_bits(bits, &codes, words);
+                else if (codes.at >= w->k)
+                    codes.at -= width; /* the last again, which nobody uses */
+#pragma GCC unroll 16
+                for (int i = 0; i < count; i++) {
                     if (i == count / 2 && halves) { /* the last time maybe one */
-                        add_dots(m, dot, x, groups, g, st, sum);
-                        if (++g == groups) break;
+                        add_dots(m, dot, x, groups, g++, st, sum);
                         clear_dots(m, dot);
                     }
-                    dot_words(f, m, words + i, a + width / count * i, x->k, dot);
+                    if (ahead) quarters[i] = columns_quarter(f, &codes, fetched, i);
+                    if (!halves || g < groups)
+                        dot_word(f, m, i, words[i], a + width / count * i, x->k, dot);
                 }
+                if (ahead) mk_turn_rows(quarters, words);
+                codes.at += width;
             }
             if (g < groups) add_dots(m, dot, x, groups, g, st, sum);
         }

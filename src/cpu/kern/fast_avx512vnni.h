@@ -296,18 +296,21 @@ MK_INLINE __m128i load_four(const uint8_t *from, bool whole) {
     return whole ? _mm_loadu_si128((const void *)from) : _mm_loadl_epi64((const void *)from);
 }
 
-/* Four words of each of 16 rows turned over: row i at rows[i] + at. What is put together from parts
- * of 16 bytes needs turning within these only. */
+/* Four words of each of the rows i, 4 + i, 8 + i and 12 + i, row j at rows[j] + at. */
+MK_INLINE __m512i read_quarter(const uint8_t *const *rows, int64_t at, bool whole, int i) {
+    __m256i lower = _mm256_castsi128_si256(load_four(rows[i] + at, whole));
+    __m256i upper = _mm256_castsi128_si256(load_four(rows[8 + i] + at, whole));
+    lower = _mm256_inserti128_si256(lower, load_four(rows[4 + i] + at, whole), 1);
+    upper = _mm256_inserti128_si256(upper, load_four(rows[12 + i] + at, whole), 1);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(lower), upper, 1);
+}
+
+/* The same of 16 rows, turned over. What was put together from parts of 16 bytes needs turning within these only. */
 MK_INLINE void read_column(const uint8_t *const *rows, int64_t at, bool whole, __m512i words[4]) {
     __m512i r[4];
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        __m256i lower = _mm256_castsi128_si256(load_four(rows[i] + at, whole));
-        __m256i upper = _mm256_castsi128_si256(load_four(rows[8 + i] + at, whole));
-        lower = _mm256_inserti128_si256(lower, load_four(rows[4 + i] + at, whole), 1);
-        upper = _mm256_inserti128_si256(upper, load_four(rows[12 + i] + at, whole), 1);
-        r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(lower), upper, 1);
-    }
+    for (int i = 0; i < 4; i++)
+        r[i] = read_quarter(rows, at, whole, i);
     mk_turn_rows(r, words);
 }
 
@@ -361,11 +364,11 @@ typedef struct row_copy {
     _Alignas(LINE) uint8_t codes[LANES][COPIED + LINE];
 } row_copy;
 
-/* Codes of 16 rows from `at` on; l finds them in the copy afterwards, at the same offsets. */
+/* At most `count` codes of 16 rows from `at` on; l finds them in the copy afterwards, at the same offsets. */
 static __attribute__((noinline)) void copy_codes(const mk_qrows *w, lanes *l, int64_t at,
-                                                 row_copy *to) {
+                                                 int64_t count, row_copy *to) {
     int64_t byte = at / 8 * w->bits;
-    int64_t bytes = (w->k - at < COPIED ? w->k - at : COPIED) / 8 * w->bits;
+    int64_t bytes = (w->k - at < count ? w->k - at : count) / 8 * w->bits;
     for (int i = 0; i < LANES; i++) {
         const uint8_t *row = (const uint8_t *)(w->codes + l->row[i] * w->codes_stride) + byte;
         for (int64_t b = 0; b < bytes; b += LINE) {
@@ -376,9 +379,12 @@ static __attribute__((noinline)) void copy_codes(const mk_qrows *w, lanes *l, in
     }
 }
 
-/* Before the next words are read, at least for each COPIED codes: copies those of rows that are crowded. */
-MK_INLINE void columns_copy(columns *c, row_copy *copy) {
-    if (c->l->crowded && c->at % COPIED == 0) copy_codes(c->w, c->l, c->at, copy);
+/* Before the next words are read, at least for each COPIED codes: copies those of rows that are crowded. The
+ * `ahead` codes before c->at, no more than a line, have been read already, and as many are read before the next
+ * time. */
+MK_INLINE void columns_copy(columns *c, int64_t ahead, row_copy *copy) {
+    int64_t at = c->at - ahead;
+    if (c->l->crowded && at % COPIED == 0) copy_codes(c->w, c->l, at, COPIED + ahead, copy);
 }
 
 /* 64 codes of `bits` bits from c->at on as words of 4 bytes; half of them, or all, are there: k is a
@@ -415,8 +421,25 @@ static inline void columns_any_bits(columns *c) {
     }
 }
 
-/* The next words: of 8 codes, or of 4 as bytes. The lines that the rows after these have where these
- * have the words are fetched. */
+/* Codes of a column of words: of 8 codes, or of 4 as bytes; not of other widths. */
+MK_INLINE int column_codes(form f) {
+    return f == BYTES ? 16 : 32;
+}
+
+/* What is fetched while the column at c->at is read: the lines that the rows after these have where these have it. */
+MK_INLINE intptr_t columns_fetched(form f, const columns *c) {
+    return c->l->next + (f == BYTES ? c->at : c->at / 2) * LANES;
+}
+
+/* Quarter i of the column at c->at, and of the lines to fetch. */
+MK_INLINE __m512i columns_quarter(form f, const columns *c, intptr_t fetched, int i) {
+    const lanes *l = afresh(c->l);
+    mk_fetch_line(fetched + 64 * i);
+    return read_quarter(l->codes, f == BYTES ? c->at : c->at / 2, f != E2M1 || c->at + 16 < c->w->k,
+                        i);
+}
+
+/* The next words. */
 MK_INLINE void columns_next(form f, columns *c, __m512i words[4]) {
     if (f == BITS) {
         if (c->at % 64 == 0) columns_any_bits(c);
@@ -425,12 +448,13 @@ MK_INLINE void columns_next(form f, columns *c, __m512i words[4]) {
         c->at += 16;
         return;
     }
-    const lanes *l = afresh(c->l);
-    int64_t byte = f == BYTES ? c->at : c->at / 2;
-    read_column(l->codes, byte, f != E2M1 || c->at + 16 < c->w->k, words);
+    __m512i quarters[4];
+    intptr_t fetched = columns_fetched(f, c);
+#pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
-        mk_fetch_line(l->next + byte * LANES + 64 * i);
-    c->at += f == BYTES ? 16 : 32;
+        quarters[i] = columns_quarter(f, c, fetched, i);
+    mk_turn_rows(quarters, words);
+    c->at += column_codes(f);
 }
 
 /* ---- products ---- */

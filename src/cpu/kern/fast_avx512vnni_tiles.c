@@ -15,7 +15,7 @@ MK_INLINE void unpack_codes(form f, bool crossed, const mk_qrows *w, lanes l, ui
     columns_begin(f, &c, w, &l);
     for (int64_t at = 0; at < w->k;) {
         __m512i words[4];
-        columns_copy(&c, &copy);
+        columns_copy(&c, 0, &copy);
         columns_next(f, &c, words);
         for (int i = 0; i < 4 && at < w->k; i += nibbles ? 1 : 2, at += 8) {
             __m512i even = words[i], odd = words[nibbles ? i : i + 1];
