@@ -276,16 +276,17 @@ MK_INLINE void clear_dots(int m, __m512i dot[][CHAINS]) {
             dot[i][c] = _mm512_setzero_si512();
 }
 
-/* What word i of 8 or 4 codes, and x at a, add to dot. */
+/* What a word of 8 or 4 codes, and x at a, add to dot. i: which word of a step, for words that follow each other
+ * have chains of their own. */
 MK_INLINE void dot_word(form f, int m, int i, __m512i word, const int8_t *a, int64_t stride,
                         __m512i dot[][CHAINS]) {
-    const int chains = chains_of(m), halves = f == NIBBLES || f == E2M1 ? 2 : 1;
+    const int parts = f == NIBBLES || f == E2M1 ? 2 : 1;
     __m512i codes[2] = {word};
-    if (halves == 2) take_apart(f, word, &codes[0], &codes[1]);
-    for (int h = 0; h < halves; h++) {
-        int chain = (halves * i + h) % chains;
+    if (parts == 2) take_apart(f, word, &codes[0], &codes[1]);
+    for (int p = 0; p < parts; p++) {
+        int chain = (parts * i + p) % chains_of(m);
         for (int r = 0; r < m; r++)
-            dot[r][chain] = dot4_all(dot[r][chain], codes[h], a + r * stride + 4 * h);
+            dot[r][chain] = dot4_all(dot[r][chain], codes[p], a + r * stride + 4 * p);
     }
 }
 
@@ -342,20 +343,20 @@ MK_INLINE void few_product(form f, int bits, int m, const mk_qrows *w, int64_t n
             columns_copy(&codes, ahead ? width : 0, &copy);
             for (int64_t l = 0; l < w->group; l += width, a += width) {
                 __m512i quarters[4];
-                intptr_t fetched = columns_fetched(f, &codes);
-                __asm__("" : "+r"(fetched)); /* not found anew for each line */
                 if (!ahead)
                     columns_bits(bits, &codes, words);
                 else if (codes.at >= w->k)
                     codes.at -= width; /* the last again, which nobody uses */
+                intptr_t fetched = ahead ? columns_fetched(f, &codes) : 0;
+                __asm__("" : "+r"(fetched)); /* not found anew for each line */
 #pragma GCC unroll 16
                 for (int i = 0; i < count; i++) {
-                    if (i == count / 2 && halves) { /* the last time maybe one */
+                    if (i == count / 2 && halves) {
                         add_dots(m, dot, x, groups, g++, st, sum);
                         clear_dots(m, dot);
                     }
                     if (ahead) quarters[i] = columns_quarter(f, &codes, fetched, i);
-                    if (!halves || g < groups)
+                    if (!halves || g < groups) /* a row's last step has maybe one group */
                         dot_word(f, m, i, words[i], a + width / count * i, x->k, dot);
                 }
                 if (ahead) mk_turn_rows(quarters, words);

@@ -355,7 +355,7 @@ MK_INLINE void columns_begin(form f, columns *c, const mk_qrows *w, lanes *l) {
         c->rest_rows[i] = c->rest[i];
 }
 
-#define COPIED 512 /* codes of a row at once */
+#define COPIED 512 /* codes of a row at once, beside those read ahead */
 #define LINE 64    /* bytes */
 
 /* Codes of rows that are crowded, where their lines have room. No part of columns: the compiler would no longer
@@ -379,9 +379,9 @@ static __attribute__((noinline)) void copy_codes(const mk_qrows *w, lanes *l, in
     }
 }
 
-/* Before the next words are read, at least for each COPIED codes: copies those of rows that are crowded. The
- * `ahead` codes before c->at, no more than a line, have been read already, and as many are read before the next
- * time. */
+/* Before the next words are read, at least for each COPIED codes: copies those of rows that are crowded. Who reads
+ * `ahead` codes ahead, at most a line of bytes, has read those before c->at, which may be asked for again where rows
+ * end, and reads as many past the COPIED before the next time. */
 MK_INLINE void columns_copy(columns *c, int64_t ahead, row_copy *copy) {
     int64_t at = c->at - ahead;
     if (c->l->crowded && at % COPIED == 0) copy_codes(c->w, c->l, at, COPIED + ahead, copy);
@@ -439,7 +439,7 @@ MK_INLINE __m512i columns_quarter(form f, const columns *c, intptr_t fetched, in
                         i);
 }
 
-/* The next words. */
+/* The next words; lines are fetched meanwhile. */
 MK_INLINE void columns_next(form f, columns *c, __m512i words[4]) {
     if (f == BITS) {
         if (c->at % 64 == 0) columns_any_bits(c);
