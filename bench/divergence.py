@@ -16,6 +16,7 @@ import pathlib
 import random
 import re
 import subprocess
+import sys
 
 PACKAGE = re.compile(r"^Package: (.*)$", re.M)
 DESCRIPTION = re.compile(r"^Description-en: (.*)\n((?: .*\n?)*)", re.M)
@@ -36,31 +37,45 @@ def documents(path):
             yield f"{package[1]}: {description[1]}\n\n{text}"
 
 
-def evaluate(mica, options, text):
-    ran = subprocess.run([mica, "eval", "-q", "--json", "--compare", "exact", *options],
+def chosen(translation, count, seed):
+    texts = [text for text in documents(translation) if 200 < len(text) < 900]
+    return random.Random(seed).sample(texts, min(count, len(texts)))
+
+
+def options():
+    parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=300, help="texts (300)")
+    parser.add_argument("--seed", type=int, default=5, help="which are drawn (5)")
+    return parser
+
+
+def evaluate(mica, arguments, text):
+    ran = subprocess.run([mica, "eval", "-q", "--json", "--compare", "exact", *arguments],
                          input=text, stdout=subprocess.PIPE, encoding="utf-8", check=True)
     return json.loads(ran.stdout)
 
 
-def report(name, rows):
-    tokens = sum(r["tokens"] for r in rows)
-    if tokens == 0:
-        return
-    loss, kl, same = (sum(f(r) * r["tokens"] for r in rows) / tokens for f in (
-        lambda r: math.log(r["perplexity"]), lambda r: r["mean_kl"], lambda r: r["top_1_agreement"]))
-    print(f"{name:8} {len(rows):4} texts {tokens:7} tokens  loss {loss:.2f}  mean KL {kl:.6f}  "
-          f"same top token {100 * same:.2f} %")
+def report(rows):
+    unseen = [r for r in rows if math.log(r["perplexity"]) > UNSEEN]
+    for name, part in ("all", rows), ("unseen", unseen):
+        tokens = sum(r["tokens"] for r in part)
+        if tokens == 0:
+            continue
+        loss, kl, same = (sum(f(r) * r["tokens"] for r in part) / tokens for f in (
+            lambda r: math.log(r["perplexity"]), lambda r: r["mean_kl"], lambda r: r["top_1_agreement"]))
+        print(f"{name:8} {len(part):4} texts {tokens:7} tokens  loss {loss:.2f}  mean KL {kl:.6f}  "
+              f"same top token {100 * same:.2f} %")
 
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("build", type=pathlib.Path)
-parser.add_argument("translation", type=pathlib.Path)
-parser.add_argument("--count", type=int, default=300)
-parser.add_argument("--seed", type=int, default=5)
-args, options = parser.parse_known_args()
+def main():
+    parser = options()
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("translation", type=pathlib.Path)
+    args, rest = parser.parse_known_args()
+    report([evaluate(args.build / "mica", rest, text)
+            for text in chosen(args.translation, args.count, args.seed)])
 
-texts = [text for text in documents(args.translation) if 200 < len(text) < 900]
-chosen = random.Random(args.seed).sample(texts, min(args.count, len(texts)))
-rows = [evaluate(args.build / "mica", options, text) for text in chosen]
-report("all", rows)
-report("unseen", [r for r in rows if math.log(r["perplexity"]) > UNSEEN])
+
+if __name__ == "__main__":
+    main()
