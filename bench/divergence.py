@@ -16,7 +16,6 @@ import pathlib
 import random
 import re
 import subprocess
-import sys
 
 PACKAGE = re.compile(r"^Package: (.*)$", re.M)
 DESCRIPTION = re.compile(r"^Description-en: (.*)\n((?: .*\n?)*)", re.M)
@@ -42,9 +41,8 @@ def chosen(translation, count, seed):
     return random.Random(seed).sample(texts, min(count, len(texts)))
 
 
-def options():
-    parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+def options(description):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=300, help="texts (300)")
     parser.add_argument("--seed", type=int, default=5, help="which are drawn (5)")
     return parser
@@ -69,7 +67,7 @@ def report(rows):
 
 
 def main():
-    parser = options()
+    parser = options(__doc__)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("translation", type=pathlib.Path)
     args, rest = parser.parse_known_args()

@@ -19,14 +19,14 @@ import divergence
 
 
 def by_transformers(model):
-    """Functions from token ids to logits, in float32 and in bf16. Weights are dequantised: f32, then bf16."""
+    """Functions from token ids to logits, in float32 and in bf16. Both have the weights that MLX stored, rounded to
+    bf16, and angles of rope in float32, as a model in bf16 has them when it is loaded."""
     import safetensors.torch
     import torch
     import transformers
 
     config = json.loads((model / "config.json").read_text())
     group = config["quantization"]["group_size"]
-    assert config["quantization"]["bits"] == 4, "4 bits only"
     config = {k: v for k, v in config.items() if k not in ("quantization", "quantization_config", "torch_dtype")}
     stored = safetensors.torch.load_file(model / "model.safetensors")
     weights = {}
@@ -39,13 +39,15 @@ def by_transformers(model):
             codes = (words[..., None] >> numpy.arange(0, 32, 4, dtype=numpy.uint32) & 15).reshape(len(words), -1, group)
             scale, bias = (stored[f"{base}.{kind}"].float()[..., None] for kind in ("scales", "biases"))
             weight = (torch.from_numpy(codes.astype(numpy.float32)) * scale + bias).flatten(1)
-        weights[name] = weight.float()
+        weights[name] = weight.bfloat16().float()
     weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
 
     def of(dtype):
         network = transformers.Gemma3ForCausalLM(transformers.Gemma3TextConfig(**config))
         network.load_state_dict(weights)
         network = network.to(dtype).eval()
+        for rope in network.model.rotary_emb, network.model.rotary_emb_local:
+            rope.inv_freq = rope.original_inv_freq
 
         def logits(ids):
             with torch.no_grad():
@@ -65,6 +67,13 @@ def by_mlx_lm(model):
     return of(mx.float32), of(mx.bfloat16)
 
 
+def check(model):
+    config = json.loads((model / "config.json").read_text())
+    how = config.get("quantization", {})
+    if (config.get("model_type"), how.get("mode", "affine"), how.get("bits")) != ("gemma3_text", "affine", 4):
+        sys.exit(f"{model}: wants a model of type gemma3_text in MLX's affine 4 bits, such as models/default")
+
+
 def log_softmax(logits):
     logits = logits.astype(numpy.float64)
     logits -= logits.max(-1, keepdims=True)
@@ -72,11 +81,12 @@ def log_softmax(logits):
 
 
 def main():
-    parser = divergence.options()
+    parser = divergence.options(__doc__)
     parser.add_argument("model", type=pathlib.Path)
     parser.add_argument("translation", type=pathlib.Path)
     parser.add_argument("--by", choices=("transformers", "mlx-lm"), default="transformers")
     args = parser.parse_args()
+    check(args.model)
     encode = tokenizers.Tokenizer.from_file(str(args.model / "tokenizer.json")).encode
     exact, fast = (by_transformers if args.by == "transformers" else by_mlx_lm)(args.model)
     rows = []

@@ -1070,8 +1070,8 @@ static void check_fast_format(check *c, const mk_qrows *format) {
     for (int i = 0; i < 2 * COUNT(rows_m); i++)
         product_crowded(c, format, rows_m[i % COUNT(rows_m)], rows_n[3 * i % COUNT(rows_n)],
                         (4 * i * i / 3 + 1) * format->group);
-    for (int64_t m = 6; m <= 8;
-         m++) { /* several blocks of rows, of scales and of what is copied at once */
+    /* 6 to 8 rows: whole stages of scales, whole copies, and a copy and a group. */
+    for (int64_t m = 6; m <= 8; m++) {
         product_fast(c, format, m, 35, (m - 5) * 16 * format->group, PLAIN, false);
         product_crowded(c, format, m, 35, 1024);
         product_crowded(c, format, m, 35, 512 + format->group);

@@ -276,8 +276,8 @@ MK_INLINE void clear_dots(int m, __m512i dot[][CHAINS]) {
             dot[i][c] = _mm512_setzero_si512();
 }
 
-/* What a word of 8 or 4 codes, and x at a, add to dot. i: which word of a step, for words that follow each other
- * have chains of their own. */
+/* What a word of 8 or 4 codes, and x at a, add to dot. i: which word of a step; what follows each other goes to
+ * different chains, where there are several. */
 MK_INLINE void dot_word(form f, int m, int i, __m512i word, const int8_t *a, int64_t stride,
                         __m512i dot[][CHAINS]) {
     const int parts = f == NIBBLES || f == E2M1 ? 2 : 1;

@@ -379,9 +379,9 @@ static __attribute__((noinline)) void copy_codes(const mk_qrows *w, lanes *l, in
     }
 }
 
-/* Before the next words are read, at least for each COPIED codes: copies those of rows that are crowded. Who reads
- * `ahead` codes ahead, at most a line of bytes, has read those before c->at, which may be asked for again where rows
- * end, and reads as many past the COPIED before the next time. */
+/* Before the next words are read, at least for each COPIED codes: copies those of rows that are crowded. The `ahead`
+ * codes before c->at, at most a line of bytes, have been read already, and may be again where rows end: the copy
+ * begins with them, and has as many past COPIED. */
 MK_INLINE void columns_copy(columns *c, int64_t ahead, row_copy *copy) {
     int64_t at = c->at - ahead;
     if (c->l->crowded && at % COPIED == 0) copy_codes(c->w, c->l, at, COPIED + ahead, copy);
@@ -426,12 +426,12 @@ MK_INLINE int column_codes(form f) {
     return f == BYTES ? 16 : 32;
 }
 
-/* What is fetched while the column at c->at is read: the lines that the rows after these have where these have it. */
+/* Where the lines to fetch begin: those that the rows after these have where these have the column at c->at. */
 MK_INLINE intptr_t columns_fetched(form f, const columns *c) {
     return c->l->next + (f == BYTES ? c->at : c->at / 2) * LANES;
 }
 
-/* Quarter i of the column at c->at, and of the lines to fetch. */
+/* Reads quarter i of the column at c->at, and asks for line i from `fetched` on. */
 MK_INLINE __m512i columns_quarter(form f, const columns *c, intptr_t fetched, int i) {
     const lanes *l = afresh(c->l);
     mk_fetch_line(fetched + 64 * i);
