@@ -117,10 +117,6 @@ MK_INLINE int unit_codes(form f, int group) {
     return f == BYTES && group < 128 ? 64 : 128;
 }
 
-MK_INLINE int codes_a_byte(form f) {
-    return f == BYTES ? 1 : 2;
-}
-
 /* What the codes of a unit meet: words of x are those that are there. */
 MK_INLINE void load_x(form f, int lines, bool whole, const int8_t *codes, int64_t words,
                       __m512i x[2]) {

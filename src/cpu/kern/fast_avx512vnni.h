@@ -421,22 +421,26 @@ static inline void columns_any_bits(columns *c) {
     }
 }
 
-/* Codes of a column of words: of 8 codes, or of 4 as bytes; not of other widths. */
+/* Of 4 and of 8 bits, not of other widths. */
+MK_INLINE int codes_a_byte(form f) {
+    return f == BYTES ? 1 : 2;
+}
+
+/* Codes of a column of words, likewise: of 8 codes, or of 4 as bytes. */
 MK_INLINE int column_codes(form f) {
-    return f == BYTES ? 16 : 32;
+    return 16 * codes_a_byte(f);
 }
 
 /* Where the lines to fetch begin: those that the rows after these have where these have the column at c->at. */
 MK_INLINE intptr_t columns_fetched(form f, const columns *c) {
-    return c->l->next + (f == BYTES ? c->at : c->at / 2) * LANES;
+    return c->l->next + c->at / codes_a_byte(f) * LANES;
 }
 
 /* Reads quarter i of the column at c->at, and asks for line i from `fetched` on. */
 MK_INLINE __m512i columns_quarter(form f, const columns *c, intptr_t fetched, int i) {
     const lanes *l = afresh(c->l);
     mk_fetch_line(fetched + 64 * i);
-    return read_quarter(l->codes, f == BYTES ? c->at : c->at / 2, f != E2M1 || c->at + 16 < c->w->k,
-                        i);
+    return read_quarter(l->codes, c->at / codes_a_byte(f), f != E2M1 || c->at + 16 < c->w->k, i);
 }
 
 /* The next words; lines are fetched meanwhile. */
