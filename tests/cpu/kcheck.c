@@ -10,6 +10,7 @@
  *     kcheck --bench         GB/s
  *     kcheck --bench-fast    fast products against exact ones */
 #include "cpu/kcheck.h"
+#include "cpu/kern/fast.h"
 
 #include <float.h>
 #include <stdio.h>
@@ -1080,14 +1081,34 @@ static void check_fast_format(check *c, const mk_qrows *format) {
     product_fast(c, format, 9, 17, 384, PLAIN, true);
 }
 
+/* The ways in which kernels ask for lines, of which a machine takes one: their number. */
+static int ways_of(const mk_kernels *kern, mk_kernels ways[2]) {
+    ways[0] = *kern;
+#if defined(__x86_64__)
+    if (kern->isa == MK_ISA_avx512vnni) {
+        ways[1] = *kern;
+        mk_fast_avx512vnni(&ways[0]);
+        mk_fast_avx512vnni_near(&ways[1]);
+        return 2;
+    }
+#endif
+    return 1;
+}
+
 /* One row of x, which may have kernels of its own for each way of writing scales: rows of weights in several
  * blocks and what is left of them, few and many groups. */
 static void check_one_row(check *c, const mk_qrows *format) {
     static const int64_t groups[] = {1, 7, 18, 66};
-    for (int i = 0; i < COUNT(groups); i++) {
-        product_fast(c, format, 1, 33, groups[i] * format->group, PLAIN, false);
-        product_crowded(c, format, 1, 53, groups[i] * format->group);
+    const mk_kernels *taken = c->kern;
+    mk_kernels ways[2];
+    int count = ways_of(taken, ways);
+    for (int i = 0; i < count * COUNT(groups); i++) {
+        c->kern = &ways[i % count];
+        int64_t k = groups[i / count] * format->group;
+        product_fast(c, format, 1, 33, k, PLAIN, false);
+        product_crowded(c, format, 1, 53, k);
     }
+    c->kern = taken;
 }
 
 static void check_fast_matvec(check *c) {

@@ -17,8 +17,8 @@
 #include <stddef.h>
 
 #define LANES MK_TILE
-#define STAGE 16           /* groups whose scales are turned over together */
-#define FETCHED_AHEAD 8192 /* bytes past the next 16 rows */
+#define STAGE 16                              /* groups whose scales are turned over together */
+#define FETCHED_AHEAD (MK_NEAR ? 4096 : 8192) /* bytes past the next 16 rows */
 
 /* Rows that lie so many bytes apart, or a multiple of that, have their lines in the same set of the first-level
  * cache, which loses a line before all of it has been read: rows are crowded. Many are, for that is 8,192 codes
@@ -492,6 +492,12 @@ MK_INLINE __m512 add_group(__m512 y, __m512i dot, __m512 scale, __m512 bias, flo
     y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), _mm512_mul_ps(scale, _mm512_set1_ps(x_scale)), y);
     return _mm512_fmadd_ps(bias, _mm512_set1_ps(x_sum), y);
 }
+
+/* Where one row of x has a kernel of its own: y[n] = the rows of w, a multiple of LANES, times x. */
+typedef void (*one_fn)(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y);
+
+/* The one for w, or NULL, with lines asked for as MK_NEAR says. */
+one_fn mk_fast_one_near(const mk_qrows *w);
 
 void mk_fast_unpack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles);
 void mk_fast_matmul_avx512vnni(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles,

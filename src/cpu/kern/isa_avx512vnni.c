@@ -1,14 +1,24 @@
 #include "cpu/kern/attn.h"
 #include "cpu/kern/fast.h"
 
+#include <cpuid.h>
+
 bool mk_has_avx512vnni(void) {
     return mk_has_avx512() && __builtin_cpu_supports("avx512vnni") &&
            __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2");
+}
+
+/* AMD's families from 26 on. Not every compiler's __builtin_cpu_is knows the name. */
+static bool is_zen5(void) {
+    unsigned eax, ebx, ecx, edx;
+    return __builtin_cpu_is("amd") && __get_cpuid(1, &eax, &ebx, &ecx, &edx) &&
+           (eax >> 8 & 15) + (eax >> 20 & 255) >= 26;
 }
 
 /* An AMD adds in units of its own while it multiplies, an Intel in the same ones. */
 void mk_fill_avx512vnni(mk_kernels *kernels) {
     mk_attn_avx512vnni(kernels);
     mk_fast_avx512vnni(kernels);
+    if (is_zen5()) mk_fast_avx512vnni_near(kernels);
     kernels->fast_crossed = __builtin_cpu_is("amd");
 }
