@@ -1081,32 +1081,34 @@ static void check_fast_format(check *c, const mk_qrows *format) {
     product_fast(c, format, 9, 17, 384, PLAIN, true);
 }
 
-/* The ways in which kernels ask for lines, of which a machine takes one: their number. */
-static int ways_of(const mk_kernels *kern, mk_kernels ways[2]) {
-    ways[0] = *kern;
-#if defined(__x86_64__)
-    if (kern->isa == MK_ISA_avx512vnni) {
-        ways[1] = *kern;
-        mk_fast_avx512vnni(&ways[0]);
-        mk_fast_avx512vnni_near(&ways[1]);
-        return 2;
-    }
-#endif
-    return 1;
-}
-
 /* One row of x, which may have kernels of its own for each way of writing scales: rows of weights in several
  * blocks and what is left of them, few and many groups. */
 static void check_one_row(check *c, const mk_qrows *format) {
     static const int64_t groups[] = {1, 7, 18, 66};
+    for (int i = 0; i < COUNT(groups); i++) {
+        product_fast(c, format, 1, 33, groups[i] * format->group, (kind)(i % KINDS), false);
+        product_crowded(c, format, 1, 53, groups[i] * format->group);
+    }
+    product_fast(c, format, 1, 17, 384, PLAIN, true);
+}
+
+/* The same in all ways that the set has, of which this machine takes one. Sets above it have the machine's. */
+static void check_ways(check *c, const mk_qrows *format) {
+    static const struct {
+        const char *isa;
+        void (*fill)(mk_kernels *kernels);
+    } ways[] = {
+#define WAY(isa, fill) {#isa, fill}, {#isa, mk_fast_##isa},
+#include "cpu/kern/way_list.h"
+        {"", NULL}};
     const mk_kernels *taken = c->kern;
-    mk_kernels ways[2];
-    int count = ways_of(taken, ways);
-    for (int i = 0; i < count * COUNT(groups); i++) {
-        c->kern = &ways[i % count];
-        int64_t k = groups[i / count] * format->group;
-        product_fast(c, format, 1, 33, k, PLAIN, false);
-        product_crowded(c, format, 1, 53, k);
+    check_one_row(c, format);
+    for (int i = 0; i < COUNT(ways); i++) {
+        if (strcmp(ways[i].isa, mk_isa_name(taken->isa)) != 0) continue;
+        mk_kernels other = *taken;
+        ways[i].fill(&other);
+        c->kern = &other;
+        check_one_row(c, format);
     }
     c->kern = taken;
 }
@@ -1121,11 +1123,11 @@ static void check_fast_matvec(check *c) {
                                              .type = (mk_type)((b + group / 32) % 3)});
     for (int group = 32; group <= 128; group *= 2)
         for (int i = 0; i < 6; i++)
-            check_one_row(c, &(mk_qrows){.mode = MK_AFFINE,
-                                         .bits = i < 3 ? 4 : 8,
-                                         .group = group,
-                                         .type = (mk_type)(i % 3)});
-    check_one_row(c, &(mk_qrows){.mode = MK_MXFP4, .bits = 4, .group = 32});
+            check_ways(c, &(mk_qrows){.mode = MK_AFFINE,
+                                      .bits = i < 3 ? 4 : 8,
+                                      .group = group,
+                                      .type = (mk_type)(i % 3)});
+    check_ways(c, &(mk_qrows){.mode = MK_MXFP4, .bits = 4, .group = 32});
     check_fast_format(c, &(mk_qrows){.mode = MK_MXFP4, .bits = 4, .group = 32});
     check_fast_format(c, &(mk_qrows){.mode = MK_NVFP4, .bits = 4, .group = 16});
 }

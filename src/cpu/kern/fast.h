@@ -6,8 +6,8 @@
 
 #define ISA(name) void mk_fast_##name(mk_kernels *kernels);
 #include "cpu/kern/isa_list.h"
-/* For a Zen 5: the same products, where lines are asked for and rows of x are few in its own way. */
-void mk_fast_avx512vnni_near(mk_kernels *kernels);
+#define WAY(isa, fill) void fill(mk_kernels *kernels);
+#include "cpu/kern/way_list.h"
 
 /* Groups whose largest element is smaller are taken as 0: its reciprocal would overflow. */
 #define MK_FAST_SMALL 0x1p-100f

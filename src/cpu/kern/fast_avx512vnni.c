@@ -1,5 +1,5 @@
 /* AVX-512 VNNI: fast products from packed rows, and quantising x. */
-#include "cpu/kern/fast_avx512vnni_one.h"
+#include "cpu/kern/fast_avx512vnni_one_text.h"
 
 /* ---- a few rows of x ---- */
 
@@ -172,7 +172,7 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
 
 static void matvec_near(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                         int64_t y_stride) {
-    matvec_by(mk_fast_one_near(w), w, n, m, x, y, y_stride);
+    matvec_by(mk_fast_one_avx512vnni_near(w), w, n, m, x, y, y_stride);
 }
 
 /* ---- x ---- */
@@ -228,5 +228,4 @@ void mk_fast_avx512vnni(mk_kernels *kernels) {
 
 void mk_fast_avx512vnni_near(mk_kernels *kernels) {
     kernels->fast_matvec = matvec_near;
-    kernels->fast_streamed = 8;
 }

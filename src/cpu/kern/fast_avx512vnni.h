@@ -16,6 +16,13 @@
 
 #include <stddef.h>
 
+/* How one row of x asks for lines, which a file may say before it includes this: into the second-level cache, codes
+ * twice, for a Zen 4 forgets some of what it is asked for; or (true) into the first, once and less far ahead, by which
+ * a Zen 5 is faster. */
+#ifndef MK_NEAR
+#define MK_NEAR false
+#endif
+
 #define LANES MK_TILE
 #define STAGE 16                              /* groups whose scales are turned over together */
 #define FETCHED_AHEAD (MK_NEAR ? 4096 : 8192) /* bytes past the next 16 rows */
@@ -95,6 +102,11 @@ MK_INLINE void split_halves(scale_kind kind, __m512i words, __m512 *lower, __m51
     }
 }
 
+/* A line of scales. */
+MK_INLINE void fetch_scales(intptr_t at) {
+    __builtin_prefetch((const void *)at, 0, MK_NEAR ? 3 : 2);
+}
+
 #define FEW_GROUPS 4 /* 8 bytes of scales */
 
 /* The scales of at most FEW_GROUPS groups of a row, of 16 bits, then its biases. */
@@ -140,8 +152,8 @@ MK_INLINE void stage_halves(scale_kind kind, const mk_qrows *w, const lanes *l, 
             __mmask16 mask = mk_first(count);
             __m256i scale = _mm256_maskz_loadu_epi16(mask, scales);
             __m256i bias = _mm256_maskz_loadu_epi16(mask, biases);
-            mk_fetch((intptr_t)scales + 2 * l->scales_ahead);
-            mk_fetch((intptr_t)biases + 2 * l->scales_ahead);
+            fetch_scales((intptr_t)scales + 2 * l->scales_ahead);
+            fetch_scales((intptr_t)biases + 2 * l->scales_ahead);
             r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(scale), bias, 1);
         }
         mk_turn_rows(r, half + 4 * part);
@@ -197,7 +209,7 @@ MK_INLINE __m512 from_e4m3(__m512i v) {
 /* Bytes of 16 groups of a row, zeros from `count` on. */
 MK_INLINE __m128i row_bytes(const mk_qrows *w, const lanes *l, int row, int64_t g, int64_t count) {
     const uint8_t *from = (const uint8_t *)w->scales + l->row[row] * w->scales_stride + g;
-    mk_fetch((intptr_t)from + l->scales_ahead);
+    fetch_scales((intptr_t)from + l->scales_ahead);
     return _mm_maskz_loadu_epi8(mk_first(count), from);
 }
 
@@ -492,12 +504,6 @@ MK_INLINE __m512 add_group(__m512 y, __m512i dot, __m512 scale, __m512 bias, flo
     y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), _mm512_mul_ps(scale, _mm512_set1_ps(x_scale)), y);
     return _mm512_fmadd_ps(bias, _mm512_set1_ps(x_sum), y);
 }
-
-/* Where one row of x has a kernel of its own: y[n] = the rows of w, a multiple of LANES, times x. */
-typedef void (*one_fn)(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y);
-
-/* The one for w, or NULL, with lines asked for as MK_NEAR says. */
-one_fn mk_fast_one_near(const mk_qrows *w);
 
 void mk_fast_unpack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles);
 void mk_fast_matmul_avx512vnni(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles,

@@ -9,30 +9,24 @@
 #ifndef CPU_KERN_PAGES_H
 #define CPU_KERN_PAGES_H
 
-#include <stdbool.h>
 #include <stdint.h>
-
-/* How lines are asked for, which a file may say before it includes this: into the second-level cache, twice, for a
- * Zen 4 forgets some of what it is asked for; or (true) into the first and once, by which a Zen 5 is faster. */
-#ifndef MK_NEAR
-#define MK_NEAR false
-#endif
 
 #define MK_PAGE 4096         /* bytes: the smallest there is */
 #define MK_PAGES_AHEAD 65536 /* bytes */
 
-/* The line at an address. Always inline, and the loop below unsigned, which may never end for all that the compiler
- * knows: GCC 12 leaves out loops that end and do nothing but fetch. */
+/* The line at an address, to the second-level cache. Always inline, and the loop below unsigned, which may
+ * never end for all that the compiler knows: GCC 12 leaves out loops that end and do nothing but fetch. */
 static inline __attribute__((always_inline)) void mk_fetch(intptr_t at) {
-    __builtin_prefetch((const void *)at, 0, MK_NEAR ? 3 : 2);
+    __builtin_prefetch((const void *)at, 0, 2);
 }
 
 #define MK_FETCHED_AGAIN 4096 /* bytes from a line asked for again to the one asked for first */
 
-/* The line at an address of what is read in the order it lies in, and once more one that was asked for before. */
+/* The line at an address of what is read in the order it lies in, and once more one that was asked for before: a
+ * Zen 4 forgets some of what it is asked for. */
 static inline __attribute__((always_inline)) void mk_fetch_line(intptr_t at) {
     mk_fetch(at);
-    if (!MK_NEAR) mk_fetch(at - MK_FETCHED_AGAIN);
+    mk_fetch(at - MK_FETCHED_AGAIN);
 }
 
 static inline void mk_find_pages(uintptr_t first, int64_t bytes) {

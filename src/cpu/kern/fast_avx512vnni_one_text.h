@@ -1,12 +1,12 @@
-/* AVX-512 VNNI: one row of x, and the scales that are brought into lanes while codes are multiplied. One text for
- * both ways in which lines are asked for (MK_NEAR).
+/* AVX-512 VNNI: one row of x, and the scales that are brought into lanes while codes are multiplied.
+ * fast_avx512vnni.c includes it as it is, fast_avx512vnni_near.c with MK_NEAR true.
  *
  * A row meets 64 bytes of each row of weights as they lie; the 16 registers of partial sums are then added up in
  * pairs until a group's sums have a lane each. That is half the work of turning the codes over, which pays from two
  * rows of x on: those share it. Only so with codes of 4 bits and of 8: others are always turned over, and so are the
  * last rows of weights that are fewer than 16. */
-#ifndef CPU_KERN_FAST_AVX512VNNI_ONE_H
-#define CPU_KERN_FAST_AVX512VNNI_ONE_H
+#ifndef CPU_KERN_FAST_AVX512VNNI_ONE_TEXT_H
+#define CPU_KERN_FAST_AVX512VNNI_ONE_TEXT_H
 
 #include "cpu/kern/fast_avx512vnni.h"
 
@@ -226,6 +226,9 @@ MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w
     }
 }
 
+/* y[n] = the rows of w, a multiple of LANES, times x. */
+typedef void (*one_fn)(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y);
+
 #define ONE(form, kind, group)                                                                 \
     static void one_##form##_##kind##_##group(const mk_qrows *w, int64_t n, const mk_xrows *x, \
                                               float *y) {                                      \
@@ -243,7 +246,7 @@ ONE(E2M1, E8M0_SCALES, 32)
 #define ONE_OF(form, kind) \
     [form][kind] = {one_##form##_##kind##_32, one_##form##_##kind##_64, one_##form##_##kind##_128}
 
-/* Groups of 16 and other widths have none: they are turned over. */
+/* Groups of 16 and other widths have none (NULL): they are turned over. */
 static one_fn one_of(const mk_qrows *w) {
     static const one_fn fns[BITS][ANY_SCALES][3] = {
         ONE_OF(NIBBLES, BF16_SCALES),
@@ -256,5 +259,8 @@ static one_fn one_of(const mk_qrows *w) {
     form f = form_of(w);
     return f == BITS || w->group < 32 ? NULL : fns[f][scale_kind_of(w)][w->group / 64];
 }
+
+/* one_of with MK_NEAR true, whatever it is here. */
+one_fn mk_fast_one_avx512vnni_near(const mk_qrows *w);
 
 #endif
