@@ -16,12 +16,10 @@ static bool is_zen5(void) {
 }
 
 /* By name, for the bits of a result may not depend on what else runs (isa_avx512bf16.c). An AMD adds in units of its own
- * while it multiplies, an Intel in the same ones. A Zen 5 multiplies tiles so fast that they pay sooner. */
+ * while it multiplies, an Intel in the same ones. */
 void mk_fill_avx512vnni(mk_kernels *kernels) {
     mk_attn_avx512vnni(kernels);
     mk_fast_avx512vnni(kernels);
+    if (is_zen5()) mk_fast_avx512vnni_near(kernels);
     kernels->fast_crossed = __builtin_cpu_is("amd");
-    if (!is_zen5()) return;
-    mk_fast_avx512vnni_near(kernels);
-    kernels->fast_streamed = 8;
 }
