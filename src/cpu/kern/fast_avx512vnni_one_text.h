@@ -146,7 +146,8 @@ MK_INLINE __m512i dot_row(form f, int lines, bool whole, const uint8_t *from, in
 
 #define RUN 4 /* units of a row that are read one after the other where rows are crowded */
 
-/* mk_fetch_line, but when v is there: gcc would ask for all lines of a run at once, which nothing has room for. */
+/* Asks for a line as MK_NEAR says, but when v is there: gcc would ask for all lines of a run at once, which nothing has
+ * room for. */
 MK_INLINE void fetch_behind(__m512i *v, intptr_t line) {
     const char *first = (const char *)line, *again = (const char *)(line - MK_FETCHED_AGAIN);
     if (MK_NEAR)
