@@ -1084,11 +1084,13 @@ static void check_fast_format(check *c, const mk_qrows *format) {
 /* One row of x, which may have kernels of its own for each way of writing scales: rows of weights in several
  * blocks and what is left of them, few and many groups. */
 static void check_one_row(check *c, const mk_qrows *format) {
-    static const int64_t groups[] = {1, 7, 18, 66};
+    static const int64_t groups[] = {1, 7, 18, 66}, most[] = {512, 513};
     for (int i = 0; i < COUNT(groups); i++) {
         product_fast(c, format, 1, 33, groups[i] * format->group, PLAIN, false);
         product_crowded(c, format, 1, 53, groups[i] * format->group);
     }
+    for (int i = 0; i < COUNT(most); i++)
+        product_fast(c, format, 1, 17, most[i] * format->group, PLAIN, false);
     for (int i = 0; i < KINDS; i++)
         product_fast(c, format, 1, 17, 384, (kind)i, false);
     product_fast(c, format, 1, 17, 384, PLAIN, true);

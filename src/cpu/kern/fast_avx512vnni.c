@@ -1,5 +1,145 @@
 /* AVX-512 VNNI: fast products from packed rows, and quantising x. */
-#include "cpu/kern/fast_avx512vnni_one_text.h"
+#include "cpu/kern/fast_avx512vnni_one.h"
+
+/* ---- scales, while codes are multiplied ---- */
+
+/* Goes through rows 16 at a time, and through their scales STAGE groups at a time: some are in use
+ * while the ones after them are brought into lanes. */
+typedef struct stages {
+    const mk_qrows *w;
+    int64_t n, groups;
+    lanes blocks[2];
+    lanes *now, *next;  /* of them: of the groups in use and of those in work */
+    int64_t row, first; /* of those in work */
+    int part, use;
+    staging on;
+    stage st[2];
+} stages;
+
+static void stages_begin(stages *s, const mk_qrows *w, int64_t n) {
+    s->w = w;
+    s->n = n;
+    s->groups = w->k / w->group;
+    s->now = s->next = &s->blocks[0];
+    s->blocks[0] = lanes_of(w, n, 0);
+    s->row = s->first = 0;
+    s->part = s->use = 0;
+}
+
+/* Does a step of what is in work. kind: a constant. */
+MK_INLINE void stages_part(scale_kind kind, stages *s) {
+    int64_t count = staged_from(s->first, s->groups);
+    stage *st = &s->st[1 - s->use];
+    int part = s->part++;
+    if (kind == ANY_SCALES)
+        stage_any_part(s->w, s->next, s->first, count, true, part, &s->on, st);
+    else
+        stage_part(kind, s->w, s->next, s->first, count, true, part, &s->on, st);
+}
+
+/* To the groups after those in use, or at first to the first. */
+MK_INLINE const stage *stages_next(scale_kind kind, stages *s) {
+    while (s->part < PARTS)
+        stages_part(kind, s);
+    s->use = 1 - s->use;
+    s->part = 0;
+    if (s->first == 0) s->now = s->next;
+    s->first += STAGE;
+    if (s->first >= s->groups) {
+        s->first = 0;
+        s->row += s->row + LANES < s->n ? LANES : 0; /* the last ones again, which nobody uses */
+        s->next = &s->blocks[s->now == &s->blocks[0]];
+        *s->next = lanes_of(s->w, s->n, s->row);
+    }
+    return &s->st[s->use];
+}
+
+/* What is due after `groups` groups have been used. */
+MK_INLINE void stages_work(scale_kind kind, stages *s, int groups) {
+    for (int i = 0; i < (groups + 1) / 2; i++)
+        if (s->part < PARTS) stages_part(kind, s);
+}
+
+/* ---- one row of x ---- */
+
+#define RUN 4 /* units of a row that are read one after the other where rows are crowded */
+
+/* mk_fetch_line, but when v is there: gcc would ask for all lines of a run at once, which nothing has room for. */
+MK_INLINE void fetch_behind(__m512i *v, intptr_t line) {
+    const char *first = (const char *)line, *again = (const char *)(line - MK_FETCHED_AGAIN);
+    __asm__("prefetcht1 %1\n\tprefetcht1 %2" : "+v"(*v) : "m"(*first), "m"(*again));
+}
+
+/* Sums of the groups of each of `units` units of 16 rows, which are all there, of which the first begins at
+ * code `at`; they end within the row if whole. */
+MK_INLINE void dot_units(form f, int group, int units, bool whole, const mk_qrows *w, int64_t row,
+                         const mk_xrows *x, int64_t at, __m512i dot[][4]) {
+    const int size = unit_codes(f, group), dense = codes_a_byte(f), lines = size / dense / 64;
+    int64_t words = (w->k - at) / 4, stride = 4 * w->codes_stride, three = 3 * stride;
+    uintptr_t from = (uintptr_t)w->codes + (uintptr_t)(row * stride + at / dense);
+    intptr_t next =
+        (intptr_t)w->codes + (row + LANES) * stride + FETCHED_AHEAD + at / dense * LANES;
+    __m512i codes[RUN][2], part[RUN][4];
+    for (int u = 0; u < units; u++)
+        load_x(f, lines, whole, x->codes + at + u * size, words - u * size / 4, codes[u]);
+    __asm__("" : "+r"(three)); /* for an address of its own; not a register for each row's */
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++, from += (uintptr_t)(4 * stride)) {
+        __asm__("" : "+r"(from));
+#pragma GCC unroll 4
+        for (int u = 0; u < units; u++) {
+            __m512i r[4];
+            for (int j = 0; j < 4; j++) {
+                uintptr_t unit =
+                    from + (uintptr_t)((j == 3 ? three : j * stride) + u * size / dense);
+                r[j] = dot_row(f, lines, whole, (const void *)unit, words - u * size / 4, codes[u]);
+                for (int line = 0; line < lines; line++, next += 64)
+                    fetch_behind(&r[j], next);
+            }
+            part[u][i] = join_four(f, r);
+        }
+    }
+    for (int u = 0; u < units; u++)
+        join_quarters(size / group, part[u], dot[u]);
+}
+
+/* sum plus what the groups of `units` units of 16 rows add: from group g on, whose scales are st's from `staged`
+ * on. Not all of them are there unless whole. */
+MK_INLINE __m512 add_units(form f, scale_kind kind, int group, int units, bool whole, stages *s,
+                           const stage *st, int64_t staged, int64_t row, const mk_xrows *x,
+                           int64_t g, __m512 sum) {
+    const int span = unit_codes(f, group) / group;
+    __m512i dot[RUN][4];
+    stages_work(kind, s, units * span);
+    dot_units(f, group, units, whole, s->w, row, x, g * group, dot);
+    for (int i = 0; i < units * span && (whole || g + i < s->groups); i++)
+        sum = add_group(sum, dot[i / span][i % span], st->scales[staged + i],
+                        st->biases[staged + i], x->scales[g + i], x->sums[g + i]);
+    return sum;
+}
+
+/* y[n] = the rows of w, of 4 or 8 bits, a multiple of 16, times x. */
+MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w, int64_t n,
+                           const mk_xrows *x, float *y) {
+    const int span = unit_codes(f, group) / group;
+    stages scales;
+    stages_begin(&scales, w, n);
+    const bool crowded = scales.now->crowded;
+    for (int64_t r = 0; r < n; r += LANES) {
+        __m512 sum = _mm512_setzero_ps();
+        for (int64_t g = 0; g < scales.groups; g += STAGE) {
+            const stage *st = stages_next(kind, &scales);
+            int64_t count = staged_from(g, scales.groups), at = 0;
+            for (; crowded && at + RUN * span <= count; at += RUN * span)
+                sum = add_units(f, kind, group, RUN, true, &scales, st, at, r, x, g + at, sum);
+            for (; at + span <= count; at += span)
+                sum = add_units(f, kind, group, 1, true, &scales, st, at, r, x, g + at, sum);
+            if (at < count)
+                sum = add_units(f, kind, group, 1, false, &scales, st, at, r, x, g + at, sum);
+        }
+        _mm512_storeu_ps(y + r, sum);
+    }
+}
 
 /* ---- a few rows of x ---- */
 
@@ -170,9 +310,10 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
     matvec_by(one_of(w), w, n, m, x, y, y_stride);
 }
 
-static void matvec_near(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
-                        int64_t y_stride) {
-    matvec_by(mk_fast_one_avx512vnni_near(w), w, n, m, x, y, y_stride);
+static void matvec_in_order(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
+                            int64_t y_stride) {
+    one_fn one = mk_fast_one_avx512vnni_in_order(w);
+    matvec_by(one != NULL ? one : one_of(w), w, n, m, x, y, y_stride);
 }
 
 /* ---- x ---- */
@@ -226,6 +367,6 @@ void mk_fast_avx512vnni(mk_kernels *kernels) {
     kernels->fast_streamed = 16;
 }
 
-void mk_fast_avx512vnni_near(mk_kernels *kernels) {
-    kernels->fast_matvec = matvec_near;
+void mk_fast_avx512vnni_in_order(mk_kernels *kernels) {
+    kernels->fast_matvec = matvec_in_order;
 }

@@ -16,16 +16,9 @@
 
 #include <stddef.h>
 
-/* How one row of x asks for lines, which a file may say before it includes this: into the second-level cache, codes
- * twice, for a Zen 4 forgets some of what it is asked for; or (true) into the first, once and less far ahead, by which
- * a Zen 5 is faster. */
-#ifndef MK_NEAR
-#define MK_NEAR false
-#endif
-
 #define LANES MK_TILE
-#define STAGE 16                              /* groups whose scales are turned over together */
-#define FETCHED_AHEAD (MK_NEAR ? 4096 : 8192) /* bytes past the next 16 rows */
+#define STAGE 16           /* groups whose scales are turned over together */
+#define FETCHED_AHEAD 8192 /* bytes past the next 16 rows */
 
 /* Rows that lie so many bytes apart, or a multiple of that, have their lines in the same set of the first-level
  * cache, which loses a line before all of it has been read: rows are crowded. Many are, for that is 8,192 codes
@@ -102,11 +95,6 @@ MK_INLINE void split_halves(scale_kind kind, __m512i words, __m512 *lower, __m51
     }
 }
 
-/* A line of scales. */
-MK_INLINE void fetch_scales(intptr_t at) {
-    __builtin_prefetch((const void *)at, 0, MK_NEAR ? 3 : 2);
-}
-
 #define FEW_GROUPS 4 /* 8 bytes of scales */
 
 /* The scales of at most FEW_GROUPS groups of a row, of 16 bits, then its biases. */
@@ -138,7 +126,7 @@ MK_INLINE void stage_few_halves(scale_kind kind, const mk_qrows *w, const lanes 
 
 /* 16 bits: a row's scales of 16 groups, then its biases, as words of two groups. */
 MK_INLINE void stage_halves(scale_kind kind, const mk_qrows *w, const lanes *l, int64_t g,
-                            int64_t count, int part, __m512i *half, stage *st) {
+                            int64_t count, bool fetch, int part, __m512i *half, stage *st) {
     __m512i r[4];
     if (g > 0 && count <= FEW_GROUPS) { /* the first ones ask for the next rows' lines as well */
         stage_few_halves(kind, w, l, g, count, part, half, st);
@@ -152,8 +140,8 @@ MK_INLINE void stage_halves(scale_kind kind, const mk_qrows *w, const lanes *l, 
             __mmask16 mask = mk_first(count);
             __m256i scale = _mm256_maskz_loadu_epi16(mask, scales);
             __m256i bias = _mm256_maskz_loadu_epi16(mask, biases);
-            fetch_scales((intptr_t)scales + 2 * l->scales_ahead);
-            fetch_scales((intptr_t)biases + 2 * l->scales_ahead);
+            if (fetch) mk_fetch((intptr_t)scales + 2 * l->scales_ahead);
+            if (fetch) mk_fetch((intptr_t)biases + 2 * l->scales_ahead);
             r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(scale), bias, 1);
         }
         mk_turn_rows(r, half + 4 * part);
@@ -207,20 +195,21 @@ MK_INLINE __m512 from_e4m3(__m512i v) {
 }
 
 /* Bytes of 16 groups of a row, zeros from `count` on. */
-MK_INLINE __m128i row_bytes(const mk_qrows *w, const lanes *l, int row, int64_t g, int64_t count) {
+MK_INLINE __m128i row_bytes(const mk_qrows *w, const lanes *l, int row, int64_t g, int64_t count,
+                            bool fetch) {
     const uint8_t *from = (const uint8_t *)w->scales + l->row[row] * w->scales_stride + g;
-    fetch_scales((intptr_t)from + l->scales_ahead);
+    if (fetch) mk_fetch((intptr_t)from + l->scales_ahead);
     return _mm_maskz_loadu_epi8(mk_first(count), from);
 }
 
 /* Rows 4 i + part of 16, i in the lanes of 16 bytes, then 4 groups a step: they are turned over as bytes. */
 MK_INLINE void stage_bytes(scale_kind kind, const mk_qrows *w, const lanes *l, int64_t g,
-                           int64_t count, int part, __m512i *half, stage *st) {
+                           int64_t count, bool fetch, int part, __m512i *half, stage *st) {
     if (part < 4) {
-        __m512i r = _mm512_castsi128_si512(row_bytes(w, l, part, g, count));
-        r = _mm512_inserti32x4(r, row_bytes(w, l, 4 + part, g, count), 1);
-        r = _mm512_inserti32x4(r, row_bytes(w, l, 8 + part, g, count), 2);
-        half[part] = _mm512_inserti32x4(r, row_bytes(w, l, 12 + part, g, count), 3);
+        __m512i r = _mm512_castsi128_si512(row_bytes(w, l, part, g, count, fetch));
+        r = _mm512_inserti32x4(r, row_bytes(w, l, 4 + part, g, count, fetch), 1);
+        r = _mm512_inserti32x4(r, row_bytes(w, l, 8 + part, g, count, fetch), 2);
+        half[part] = _mm512_inserti32x4(r, row_bytes(w, l, 12 + part, g, count, fetch), 3);
         return;
     }
     int first = 4 * (part - 4);
@@ -240,25 +229,26 @@ MK_INLINE void stage_bytes(scale_kind kind, const mk_qrows *w, const lanes *l, i
     }
 }
 
-/* One of the steps that bring `count` groups from g on into st. kind: scale_kind_of(w), never ANY_SCALES. */
+/* One of the steps that bring `count` groups from g on into st. kind: scale_kind_of(w), never ANY_SCALES. fetch: those
+ * of the next 16 rows are asked for. */
 MK_INLINE void stage_part(scale_kind kind, const mk_qrows *w, const lanes *l, int64_t g,
-                          int64_t count, int part, staging *on, stage *st) {
+                          int64_t count, bool fetch, int part, staging *on, stage *st) {
     if (kind == E8M0_SCALES || kind == E4M3_SCALES)
-        stage_bytes(kind, w, l, g, count, part, on->half[0], st);
+        stage_bytes(kind, w, l, g, count, fetch, part, on->half[0], st);
     else if (kind == F32_SCALES)
         stage_floats(w, l, g, count, part, on, st);
     else
-        stage_halves(kind, w, l, g, count, part, on->half[0], st);
+        stage_halves(kind, w, l, g, count, fetch, part, on->half[0], st);
 }
 
 /* The same where the kind is not known beforehand: bf16, the usual one, has code of its own. */
 static inline void stage_any_part(const mk_qrows *w, const lanes *l, int64_t g, int64_t count,
-                                  int part, staging *on, stage *st) {
+                                  bool fetch, int part, staging *on, stage *st) {
     scale_kind kind = scale_kind_of(w);
     if (kind == BF16_SCALES)
-        stage_part(BF16_SCALES, w, l, g, count, part, on, st);
+        stage_part(BF16_SCALES, w, l, g, count, fetch, part, on, st);
     else
-        stage_part(kind, w, l, g, count, part, on, st);
+        stage_part(kind, w, l, g, count, fetch, part, on, st);
 }
 
 /* Groups from g on that are staged together. */
@@ -267,10 +257,11 @@ MK_INLINE int64_t staged_from(int64_t g, int64_t groups) {
 }
 
 static inline void fill_stage(const mk_qrows *w, const lanes *l, int64_t g, int64_t count,
-                              stage *st) {
+                              bool fetch, stage *st) {
     staging on;
+#pragma GCC unroll 8
     for (int part = 0; part < PARTS; part++)
-        stage_any_part(w, l, g, count, part, &on, st);
+        stage_any_part(w, l, g, count, fetch, part, &on, st);
 }
 
 /* ---- codes ---- */

@@ -20,6 +20,6 @@ static bool is_zen5(void) {
 void mk_fill_avx512vnni(mk_kernels *kernels) {
     mk_attn_avx512vnni(kernels);
     mk_fast_avx512vnni(kernels);
-    if (is_zen5()) mk_fast_avx512vnni_near(kernels);
+    if (is_zen5()) mk_fast_avx512vnni_in_order(kernels);
     kernels->fast_crossed = __builtin_cpu_is("amd");
 }
