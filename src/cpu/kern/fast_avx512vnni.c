@@ -310,9 +310,15 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
     matvec_by(one_of(w), w, n, m, x, y, y_stride);
 }
 
-static void matvec_in_order(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
-                            int64_t y_stride) {
-    one_fn one = mk_fast_one_avx512vnni_in_order(w);
+static void matvec_once(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
+                        int64_t y_stride) {
+    one_fn one = mk_fast_one_avx512vnni_once(w);
+    matvec_by(one != NULL ? one : one_of(w), w, n, m, x, y, y_stride);
+}
+
+static void matvec_twice(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
+                         int64_t y_stride) {
+    one_fn one = mk_fast_one_avx512vnni_twice(w);
     matvec_by(one != NULL ? one : one_of(w), w, n, m, x, y, y_stride);
 }
 
@@ -367,6 +373,10 @@ void mk_fast_avx512vnni(mk_kernels *kernels) {
     kernels->fast_streamed = 16;
 }
 
-void mk_fast_avx512vnni_in_order(mk_kernels *kernels) {
-    kernels->fast_matvec = matvec_in_order;
+void mk_fast_avx512vnni_once(mk_kernels *kernels) {
+    kernels->fast_matvec = matvec_once;
+}
+
+void mk_fast_avx512vnni_twice(mk_kernels *kernels) {
+    kernels->fast_matvec = matvec_twice;
 }

@@ -124,6 +124,8 @@ static one_fn one_of(const mk_qrows *w) {
     return f == BITS || w->group < 32 ? NULL : fns[f][scale_kind_of(w)][w->group / 64];
 }
 
-one_fn mk_fast_one_avx512vnni_in_order(const mk_qrows *w);
+/* Weights in the order in which they lie, lines asked for once or twice; NULL for rows that are too long or too short. */
+one_fn mk_fast_one_avx512vnni_once(const mk_qrows *w);
+one_fn mk_fast_one_avx512vnni_twice(const mk_qrows *w);
 
 #endif

@@ -16,10 +16,14 @@ static bool is_zen5(void) {
 }
 
 /* By name, for the bits of a result may not depend on what else runs (isa_avx512bf16.c). An AMD adds in units of its own
- * while it multiplies, an Intel in the same ones. */
+ * while it multiplies, an Intel in the same ones. A Zen 4 has not been timed reading weights in order. */
 void mk_fill_avx512vnni(mk_kernels *kernels) {
+    const bool amd = __builtin_cpu_is("amd");
     mk_attn_avx512vnni(kernels);
     mk_fast_avx512vnni(kernels);
-    if (is_zen5()) mk_fast_avx512vnni_in_order(kernels);
-    kernels->fast_crossed = __builtin_cpu_is("amd");
+    if (is_zen5())
+        mk_fast_avx512vnni_once(kernels);
+    else if (!amd)
+        mk_fast_avx512vnni_twice(kernels);
+    kernels->fast_crossed = amd;
 }

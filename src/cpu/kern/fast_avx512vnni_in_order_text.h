@@ -1,9 +1,15 @@
 /* AVX-512 VNNI: one row of x, in the order in which the weights lie.
  *
- * A row of weights is read to its end before the next one, by which a Zen 5 is faster than by 16 of them at once. The sums
- * of 16 of its groups then have a lane each. They are kept until 16 rows have theirs, and turned over, so that a row has a
- * lane, and multiplied by scales while the next 16 rows are read. Groups are added up one after the other as in all other
- * ways: the same bits. */
+ * A row of weights is read to its end before the next one, by which many processors are faster than by 16 of them at once.
+ * The sums of 16 of its groups then have a lane each. They are kept until 16 rows have theirs, and turned over, so that a
+ * row has a lane, and multiplied by scales while the next 16 rows are read. Groups are added up one after the other as in
+ * all other ways: the same bits.
+ *
+ * What includes it says MK_TWICE: whether lines are asked for into the second-level cache and again, less far ahead, into
+ * the first, by which an Intel is faster, or once, into the first, as is best for a Zen 5. */
+#ifndef CPU_KERN_FAST_AVX512VNNI_IN_ORDER_TEXT_H
+#define CPU_KERN_FAST_AVX512VNNI_IN_ORDER_TEXT_H
+
 #include "cpu/kern/fast_avx512vnni_one.h"
 
 /* Of the longest rows: the arrays below are on the stack, 96 KiB of them. */
@@ -13,6 +19,7 @@
 #define LEAST_BYTES 256 /* of a row that is longer: what follows costs a shorter one too much */
 
 #define AHEAD 8192 /* bytes from what is read to what is asked for */
+#define AGAIN 2048 /* to what is asked for again */
 
 /* 16 rows, and what has been made of their sums. */
 typedef struct block {
@@ -42,9 +49,13 @@ MK_INLINE void lay_x(form f, int group, const mk_xrows *x, __m512i *laid) {
     }
 }
 
-/* Asks for a line, but when v is there: gcc would ask for all lines of a row at once. */
-MK_INLINE void fetch_behind(__m512i *v, intptr_t line) {
-    __asm__("prefetcht0 %1" : "+v"(*v) : "m"(*(const char *)line));
+/* Asks for lines, but when v, which was at `at`, is there: gcc would ask for all lines of a row at once. */
+MK_INLINE void fetch_behind(__m512i *v, intptr_t at) {
+    const char *ahead = (const char *)(at + AHEAD), *again = (const char *)(at + AGAIN);
+    if (MK_TWICE)
+        __asm__("prefetcht1 %1\n\tprefetcht0 %2" : "+v"(*v) : "m"(*ahead), "m"(*again));
+    else
+        __asm__("prefetcht0 %1" : "+v"(*v) : "m"(*ahead));
 }
 
 /* Asks for those of one more row. */
@@ -79,7 +90,7 @@ MK_INLINE __m512i dot_groups(form f, int group, bool whole, const uint8_t *from,
             if (!whole && left <= 0) continue;
             r[j] = dot_row(f, bytes / 64, whole, from + u * bytes, left, x + u * size / 64);
             for (int l = 0; l < bytes; l += 64)
-                fetch_behind(&r[j], (intptr_t)from + AHEAD + u * bytes + l);
+                fetch_behind(&r[j], (intptr_t)from + u * bytes + l);
         }
         part[i] = join_four(f, r);
     }
@@ -201,7 +212,10 @@ MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w
     }
 }
 
-one_fn mk_fast_one_avx512vnni_in_order(const mk_qrows *w) {
+/* one_of, or NULL for rows that are too long or too short. */
+static one_fn in_order_of(const mk_qrows *w) {
     bool fits = w->k <= MOST_CODES && w->k / w->group <= MOST_STAGES * STAGE;
     return fits && w->k * w->bits / 8 > LEAST_BYTES ? one_of(w) : NULL;
 }
+
+#endif
