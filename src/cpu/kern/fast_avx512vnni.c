@@ -1,5 +1,5 @@
 /* AVX-512 VNNI: fast products from packed rows, and quantising x. */
-#include "cpu/kern/fast_avx512vnni_one.h"
+#include "cpu/kern/fast_avx512vnni_one_text.h"
 
 /* ---- scales, while codes are multiplied ---- */
 

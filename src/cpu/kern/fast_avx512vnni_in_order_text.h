@@ -6,25 +6,25 @@
  * all other ways: the same bits.
  *
  * What includes it says MK_TWICE: whether lines are asked for into the second-level cache and again, less far ahead, into
- * the first, by which an Intel is faster, or once, into the first, as is best for a Zen 5. */
+ * the first, by which an Intel is faster, or once, into the first alone, as is best for a Zen 5: what else a token needs
+ * stays in the other caches. */
 #ifndef CPU_KERN_FAST_AVX512VNNI_IN_ORDER_TEXT_H
 #define CPU_KERN_FAST_AVX512VNNI_IN_ORDER_TEXT_H
 
-#include "cpu/kern/fast_avx512vnni_one.h"
+#include "cpu/kern/fast_avx512vnni_one_text.h"
 
 /* Of the longest rows: the arrays below are on the stack, 96 KiB of them. */
 #define MOST_CODES 32768
 #define MOST_STAGES 32
 
-#define LEAST_BYTES 256 /* of a row that is longer: what follows costs a shorter one too much */
+#define SHORT_ROW 256 /* bytes: what follows costs it, and shorter ones, too much */
 
-#define AHEAD 8192 /* bytes from what is read to what is asked for */
-#define AGAIN 2048 /* to what is asked for again */
+#define AHEAD FETCHED_AHEAD /* bytes from what is read to what is asked for */
+#define AGAIN 2048          /* to what is asked for again */
 
 /* 16 rows, and what has been made of their sums. */
 typedef struct block {
     lanes rows;
-    int64_t row;
     __m512i dots[MOST_STAGES][LANES]; /* of STAGE groups, by rows */
 } block;
 
@@ -55,7 +55,7 @@ MK_INLINE void fetch_behind(__m512i *v, intptr_t at) {
     if (MK_TWICE)
         __asm__("prefetcht1 %1\n\tprefetcht0 %2" : "+v"(*v) : "m"(*ahead), "m"(*again));
     else
-        __asm__("prefetcht0 %1" : "+v"(*v) : "m"(*ahead));
+        __asm__("prefetchnta %1" : "+v"(*v) : "m"(*ahead));
 }
 
 /* Asks for those of one more row. */
@@ -76,9 +76,12 @@ MK_INLINE int lane_of(int span, int i) {
 MK_INLINE __m512i dot_groups(form f, int group, bool whole, const uint8_t *from, int64_t words,
                              const __m512i *x) {
     const int size = unit_codes(f, group), bytes = size / codes_a_byte(f), span = size / group;
+    const int parts =
+        4 /
+        span; /* not in the loop's condition: a sanitizer's check would part it from the pragma */
     __m512i part[4], dot;
 #pragma GCC unroll 4
-    for (int i = 0; i < 4 / span; i++) {
+    for (int i = 0; i < parts; i++) {
         __m512i r[4];
         part[i] = _mm512_setzero_si512();
         if (!whole && words <= i * size) continue;
@@ -106,17 +109,17 @@ MK_INLINE __m512i dot_groups(form f, int group, bool whole, const uint8_t *from,
 MK_INLINE void read_row(form f, int group, int64_t k, const __m512i *x, block *b, int i) {
     const int codes = STAGE * group, bytes = codes / codes_a_byte(f);
     const uint8_t *from = b->rows.codes[i];
-    __m512i *dots = &b->dots[0][i];
+    __m512i(*dots)[LANES] = b->dots;
     int64_t rest = k;
-    for (; rest >= codes; rest -= codes, from += bytes, x += codes / 64, dots += LANES)
-        *dots = dot_groups(f, group, true, from, 0, x);
-    if (rest > 0) *dots = dot_groups(f, group, false, from, rest / 4, x);
+    for (; rest >= codes; rest -= codes, from += bytes, x += codes / 64)
+        (*dots++)[i] = dot_groups(f, group, true, from, 0, x);
+    if (rest > 0) (*dots)[i] = dot_groups(f, group, false, from, rest / 4, x);
 }
 
 /* ---- what follows ---- */
 
-#define ADDED \
-    8 /* groups, one after the other: more of them take longer than what is read meanwhile */
+/* Groups of a step, one after the other: more of them take longer than what is read meanwhile. */
+#define ADDED 8
 #define STEPS (1 + STAGE / ADDED) /* of a STAGE */
 
 /* What adds a block's sums up. */
@@ -128,7 +131,8 @@ typedef struct adding {
     __m512 sum;
 } adding;
 
-/* Scales of `count` groups from g on. A function of its own: what calls it is there in 19 forms. */
+/* Scales of `count` groups from g on. A function of its own, for its callers are many; E8M0's, of half as many codes,
+ * are what takes time of mxfp4. */
 static __attribute__((noinline)) void stage_scales(const mk_qrows *w, const lanes *l, int64_t g,
                                                    int64_t count, stage *st) {
     staging on;
@@ -196,7 +200,6 @@ MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w
     for (int64_t row = 0; row < n || read != NULL; row += LANES) {
         const int64_t steps = read != NULL ? (a.groups + STAGE - 1) / STAGE * STEPS : 0;
         a.sum = _mm512_setzero_ps();
-        next->row = row;
         if (row < n) next->rows = lanes_of(w, n, row);
         for (int64_t i = 0, step = 0; i < LANES; i++) {
             if (row < n) {
@@ -206,7 +209,7 @@ MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w
             for (; step * LANES < (i + 1) * steps; step++)
                 add_step(f, group, &a, read, step);
         }
-        if (read != NULL) _mm512_storeu_ps(y + read->row, a.sum);
+        if (read != NULL) _mm512_storeu_ps(y + row - LANES, a.sum);
         read = row < n ? next : NULL;
         next = &blocks[next == &blocks[0]];
     }
@@ -215,7 +218,7 @@ MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w
 /* one_of, or NULL for rows that are too long or too short. */
 static one_fn in_order_of(const mk_qrows *w) {
     bool fits = w->k <= MOST_CODES && w->k / w->group <= MOST_STAGES * STAGE;
-    return fits && w->k * w->bits / 8 > LEAST_BYTES ? one_of(w) : NULL;
+    return fits && w->k * w->bits / 8 > SHORT_ROW ? one_of(w) : NULL;
 }
 
 #endif

@@ -6,8 +6,8 @@
  * are fewer than 16.
  *
  * What includes this defines one_product. */
-#ifndef CPU_KERN_FAST_AVX512VNNI_ONE_H
-#define CPU_KERN_FAST_AVX512VNNI_ONE_H
+#ifndef CPU_KERN_FAST_AVX512VNNI_ONE_TEXT_H
+#define CPU_KERN_FAST_AVX512VNNI_ONE_TEXT_H
 
 #include "cpu/kern/fast_avx512vnni.h"
 
@@ -20,13 +20,13 @@ MK_INLINE __m512i join_two(int64_t most, __m512i a, __m512i b) {
                             _mm512_castps_si512(_mm512_shuffle_ps(left, right, 0xdd)));
 }
 
-/* Each four lanes of r[i] added up, for 4 rows: row i's sums are lanes i, 4 + i, 8 + i, 12 + i. */
+/* Each four lanes of r[i] added up, for 4 rows or units of a row: sums of i are lanes i, 4 + i, 8 + i, 12 + i. */
 MK_INLINE __m512i join_four(form f, const __m512i r[4]) {
     const int64_t most = 8 * 128 * (f == NIBBLES ? 15 : f == E2M1 ? MK_E2M1_MOST : 255);
     return join_two(2 * most, join_two(most, r[0], r[1]), join_two(most, r[2], r[3]));
 }
 
-/* r[i] has rows 4 i .. 4 i + 3, a quarter of the sums in each four lanes. Quarters of one group are
+/* r[i] has rows 4 i .. 4 i + 3, or units, a quarter of the sums in each four lanes. Quarters of one group are
  * added up: `span` groups. */
 MK_INLINE void join_quarters(int span, const __m512i r[4], __m512i *dot) {
     __m512i even[2], odd[2];
@@ -80,13 +80,13 @@ MK_INLINE __m512i dot_row(form f, int lines, bool whole, const uint8_t *from, in
         __m512i sum = dot4(none, codes, x[0]);
         return lines == 1 ? sum : dot4(sum, load_words(whole, from + 64, words - 16), x[1]);
     }
-    __asm__(""
-            : "+v"(codes)); /* gcc would read memory for the even ones and again for the odd ones */
+    /* gcc would read memory for the even ones and again for the odd ones. */
+    __asm__("" : "+v"(codes));
     take_apart(f, codes, &even, &odd);
     return dot4(dot4(none, even, x[0]), odd, x[1]);
 }
 
-/* y[n] = the rows of w, of 4 or 8 bits, a multiple of LANES, times x. All but the numbers of rows is constant. */
+/* y[n] = the rows of w, of 4 or 8 bits, a multiple of LANES, times x. f, kind and group: constants. */
 MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w, int64_t n,
                            const mk_xrows *x, float *y);
 
