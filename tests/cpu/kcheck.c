@@ -1111,7 +1111,18 @@ static void check_one_row(check *c, const mk_qrows *format) {
     product_fast(c, format, 1, 17, 640, PLAIN, true);
 }
 
-/* The same in all ways that the set has, of which this machine takes one. Sets above it have the machine's. */
+/* Several rows of x, likewise: as many as go together, and more. */
+static void check_few_rows(check *c, const mk_qrows *format) {
+    static const int64_t rows[] = {2, 4, 5, 7, 16, 19}, groups[] = {18, 1, 3, 16, 2, 33};
+    for (int i = 0; i < COUNT(rows); i++) {
+        product_fast(c, format, rows[i], 33, groups[i] * format->group, (kind)(i % KINDS), false);
+        product_crowded(c, format, rows[i], 53, groups[i] * format->group);
+    }
+    product_fast(c, format, 4, 17, 640, PLAIN, true);
+    product_fast(c, format, 6, 17, 640, PLAIN, true);
+}
+
+/* Both in all ways that the set has, of which this machine takes one. Sets above it have the machine's. */
 static void check_ways(check *c, const mk_qrows *format) {
     static const struct {
         const char *isa;
@@ -1122,12 +1133,14 @@ static void check_ways(check *c, const mk_qrows *format) {
         {"", NULL}};
     const mk_kernels *taken = c->kern;
     check_one_row(c, format);
+    check_few_rows(c, format);
     for (int i = 0; i < COUNT(ways); i++) {
         if (strcmp(ways[i].isa, mk_isa_name(taken->isa)) != 0) continue;
         mk_kernels other = *taken;
         ways[i].fill(&other);
         c->kern = &other;
         check_one_row(c, format);
+        check_few_rows(c, format);
     }
     c->kern = taken;
 }

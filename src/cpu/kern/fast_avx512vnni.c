@@ -1,64 +1,6 @@
 /* AVX-512 VNNI: fast products from packed rows, and quantising x. */
 #include "cpu/kern/fast_avx512vnni_one_text.h"
-
-/* ---- scales, while codes are multiplied ---- */
-
-/* Goes through rows 16 at a time, and through their scales STAGE groups at a time: some are in use
- * while the ones after them are brought into lanes. */
-typedef struct stages {
-    const mk_qrows *w;
-    int64_t n, groups;
-    lanes blocks[2];
-    lanes *now, *next;  /* of them: of the groups in use and of those in work */
-    int64_t row, first; /* of those in work */
-    int part, use;
-    staging on;
-    stage st[2];
-} stages;
-
-static void stages_begin(stages *s, const mk_qrows *w, int64_t n) {
-    s->w = w;
-    s->n = n;
-    s->groups = w->k / w->group;
-    s->now = s->next = &s->blocks[0];
-    s->blocks[0] = lanes_of(w, n, 0);
-    s->row = s->first = 0;
-    s->part = s->use = 0;
-}
-
-/* Does a step of what is in work. kind: a constant. */
-MK_INLINE void stages_part(scale_kind kind, stages *s) {
-    int64_t count = staged_from(s->first, s->groups);
-    stage *st = &s->st[1 - s->use];
-    int part = s->part++;
-    if (kind == ANY_SCALES)
-        stage_any_part(s->w, s->next, s->first, count, true, part, &s->on, st);
-    else
-        stage_part(kind, s->w, s->next, s->first, count, true, part, &s->on, st);
-}
-
-/* To the groups after those in use, or at first to the first. */
-MK_INLINE const stage *stages_next(scale_kind kind, stages *s) {
-    while (s->part < PARTS)
-        stages_part(kind, s);
-    s->use = 1 - s->use;
-    s->part = 0;
-    if (s->first == 0) s->now = s->next;
-    s->first += STAGE;
-    if (s->first >= s->groups) {
-        s->first = 0;
-        s->row += s->row + LANES < s->n ? LANES : 0; /* the last ones again, which nobody uses */
-        s->next = &s->blocks[s->now == &s->blocks[0]];
-        *s->next = lanes_of(s->w, s->n, s->row);
-    }
-    return &s->st[s->use];
-}
-
-/* What is due after `groups` groups have been used. */
-MK_INLINE void stages_work(scale_kind kind, stages *s, int groups) {
-    for (int i = 0; i < (groups + 1) / 2; i++)
-        if (s->part < PARTS) stages_part(kind, s);
-}
+#include "cpu/kern/fast_avx512vnni_stages.h"
 
 /* ---- one row of x ---- */
 
@@ -287,39 +229,54 @@ static const few_fn few_fns[][STREAMED] = {
     [0] = FEW_OF(E2M1, 4), [2] = FEW_OF(BITS, 2), [3] = FEW_OF(BITS, 3), [4] = FEW_OF(NIBBLES, 4),
     [5] = FEW_OF(BITS, 5), [6] = FEW_OF(BITS, 6), [8] = FEW_OF(BYTES, 8)};
 
-/* one: for one row of x, or NULL. */
-static void matvec_by(one_fn one, const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x,
-                      float *y, int64_t y_stride) {
+static void matvec_in_lanes(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
+                            int64_t y_stride) {
     const few_fn *few = few_fns[form_of(w) == E2M1 ? 0 : w->bits];
-    mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + FETCHED_AHEAD);
-    int64_t parts = (m + STREAMED - 1) / STREAMED;
-    for (int64_t i = 0, count; i < m; i += count, parts--) {
-        count = (m - i + parts - 1) / parts;
+    const int64_t most = mk_block_rows(m, STREAMED);
+    for (int64_t i = 0, count; i < m; i += count) {
+        count = m - i < most ? m - i : most;
         mk_xrows part = mk_xrows_at(x, i);
-        float *to = y + i * y_stride;
-        int64_t done = count == 1 && one != NULL ? n / LANES * LANES : 0;
-        if (done > 0) one(w, done, &part, to);
-        if (done == n) continue;
-        mk_qrows rest = mk_qrows_at(w, done);
-        few[count - 1](&rest, n - done, &part, to + done, y_stride);
+        few[count - 1](w, n, &part, y + i * y_stride, y_stride);
     }
+}
+
+/* one: for one row of x, quarters: for several; or NULL. */
+static void matvec_by(one_fn one, quarters_fn quarters, const mk_qrows *w, int64_t n, int64_t m,
+                      const mk_xrows *x, float *y, int64_t y_stride) {
+    int64_t done = 0, whole = n / LANES * LANES;
+    mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + FETCHED_AHEAD);
+    if (m == 1 && one != NULL && whole > 0) {
+        one(w, whole, x, y);
+        done = whole;
+    } else if (m > 1 && quarters != NULL && whole > 0) {
+        const int64_t most = mk_block_rows(m, MOST_TOGETHER);
+        for (int64_t i = 0; i < m; i += most) {
+            mk_xrows part = mk_xrows_at(x, i);
+            quarters(w, whole, m - i < most ? m - i : most, &part, y + i * y_stride, y_stride);
+        }
+        done = whole;
+    }
+    if (done == n) return;
+    mk_qrows rest = mk_qrows_at(w, done);
+    matvec_in_lanes(&rest, n - done, m, x, y + done, y_stride);
 }
 
 static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                    int64_t y_stride) {
-    matvec_by(one_of(w), w, n, m, x, y, y_stride);
+    matvec_by(one_of(w), NULL, w, n, m, x, y, y_stride);
 }
 
 static void matvec_once(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                         int64_t y_stride) {
     one_fn one = mk_fast_one_avx512vnni_once(w);
-    matvec_by(one != NULL ? one : one_of(w), w, n, m, x, y, y_stride);
+    matvec_by(one != NULL ? one : one_of(w), mk_fast_quarters_avx512vnni(w, m), w, n, m, x, y,
+              y_stride);
 }
 
 static void matvec_twice(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                          int64_t y_stride) {
     one_fn one = mk_fast_one_avx512vnni_twice(w);
-    matvec_by(one != NULL ? one : one_of(w), w, n, m, x, y, y_stride);
+    matvec_by(one != NULL ? one : one_of(w), NULL, w, n, m, x, y, y_stride);
 }
 
 /* ---- x ---- */

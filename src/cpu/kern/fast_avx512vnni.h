@@ -490,11 +490,33 @@ MK_INLINE __m512i dot4_all(__m512i sum, __m512i w, const int8_t *x) {
     return sum;
 }
 
+/* No sum of so many products is larger. */
+MK_INLINE int64_t most_sum(form f, int products) {
+    return products * 128 * (f == NIBBLES ? 15 : f == E2M1 ? MK_E2M1_MOST : 255);
+}
+
+/* Neighbours among the lanes of a and of b added up: in each four lanes a's sums, then b's. most: no lane is larger;
+ * one that fits 16 bits takes two steps instead of three. */
+MK_INLINE __m512i join_two(int64_t most, __m512i a, __m512i b) {
+    if (most <= INT16_MAX) return _mm512_madd_epi16(_mm512_packs_epi32(a, b), _mm512_set1_epi16(1));
+    __m512 left = _mm512_castsi512_ps(a), right = _mm512_castsi512_ps(b);
+    return _mm512_add_epi32(_mm512_castps_si512(_mm512_shuffle_ps(left, right, 0x88)),
+                            _mm512_castps_si512(_mm512_shuffle_ps(left, right, 0xdd)));
+}
+
 MK_INLINE __m512 add_group(__m512 y, __m512i dot, __m512 scale, __m512 bias, float x_scale,
                            float x_sum) {
     y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), _mm512_mul_ps(scale, _mm512_set1_ps(x_scale)), y);
     return _mm512_fmadd_ps(bias, _mm512_set1_ps(x_sum), y);
 }
+
+/* y[m, n] = x w^T, n a multiple of LANES, m at most MOST_TOGETHER. */
+#define MOST_TOGETHER 16
+typedef void (*quarters_fn)(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
+                            int64_t y_stride);
+/* Rows of weights in the quarters of a register, for m rows of x; NULL for groups of 16, and widths that are neither 4 nor
+ * 8 bits. */
+quarters_fn mk_fast_quarters_avx512vnni(const mk_qrows *w, int64_t m);
 
 void mk_fast_unpack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles);
 void mk_fast_matmul_avx512vnni(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles,

@@ -11,18 +11,9 @@
 
 #include "cpu/kern/fast_avx512vnni.h"
 
-/* Neighbours among the lanes of a and of b added up: in each four lanes a's sums, then b's. most: no lane is larger;
- * one that fits 16 bits takes two steps instead of three. */
-MK_INLINE __m512i join_two(int64_t most, __m512i a, __m512i b) {
-    if (most <= INT16_MAX) return _mm512_madd_epi16(_mm512_packs_epi32(a, b), _mm512_set1_epi16(1));
-    __m512 left = _mm512_castsi512_ps(a), right = _mm512_castsi512_ps(b);
-    return _mm512_add_epi32(_mm512_castps_si512(_mm512_shuffle_ps(left, right, 0x88)),
-                            _mm512_castps_si512(_mm512_shuffle_ps(left, right, 0xdd)));
-}
-
 /* Each four lanes of r[i] added up, for 4 rows or units of a row: sums of i are lanes i, 4 + i, 8 + i, 12 + i. */
 MK_INLINE __m512i join_four(form f, const __m512i r[4]) {
-    const int64_t most = 8 * 128 * (f == NIBBLES ? 15 : f == E2M1 ? MK_E2M1_MOST : 255);
+    const int64_t most = most_sum(f, 8);
     return join_two(2 * most, join_two(most, r[0], r[1]), join_two(most, r[2], r[3]));
 }
 

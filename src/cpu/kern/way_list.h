@@ -1,7 +1,8 @@
 /* Other ways of a set's kernels, which a machine's name chooses. WAY(isa, fill): fill overlays what mk_fill_<isa> has
  * filled in, and changes no bits. */
 #if defined(__x86_64__)
-/* One row of x: 16 rows of weights at once, or in the order in which they lie, asked for once or twice. */
+/* One row of x: 16 rows of weights at once, or in the order in which they lie, asked for once or twice; several rows: a row
+ * of weights in each lane, or, with the second of these ways, in each quarter of a register. */
 WAY(avx512vnni, mk_fast_avx512vnni)
 WAY(avx512vnni, mk_fast_avx512vnni_once)
 WAY(avx512vnni, mk_fast_avx512vnni_twice)
