@@ -38,7 +38,7 @@ MK_INLINE void dot_units(form f, int group, int units, bool whole, const mk_qrow
                 for (int line = 0; line < lines; line++, next += 64)
                     fetch_behind(&r[j], next);
             }
-            part[u][i] = join_four(f, r);
+            part[u][i] = join_four(f, 8, r);
         }
     }
     for (int u = 0; u < units; u++)
@@ -233,29 +233,35 @@ static void matvec_in_lanes(const mk_qrows *w, int64_t n, int64_t m, const mk_xr
                             int64_t y_stride) {
     const few_fn *few = few_fns[form_of(w) == E2M1 ? 0 : w->bits];
     const int64_t most = mk_block_rows(m, STREAMED);
-    for (int64_t i = 0, count; i < m; i += count) {
-        count = m - i < most ? m - i : most;
+    for (int64_t i = 0; i < m; i += most) {
+        int64_t rows = m - i < most ? m - i : most;
         mk_xrows part = mk_xrows_at(x, i);
-        few[count - 1](w, n, &part, y + i * y_stride, y_stride);
+        few[rows - 1](w, n, &part, y + i * y_stride, y_stride);
     }
 }
 
-/* one: for one row of x, quarters: for several; or NULL. */
+static void matvec_in_quarters(quarters_fn quarters, const mk_qrows *w, int64_t n, int64_t m,
+                               const mk_xrows *x, float *y, int64_t y_stride) {
+    const int64_t most = mk_block_rows(m, MOST_TOGETHER);
+    for (int64_t i = 0; i < m; i += most) {
+        int64_t rows = m - i < most ? m - i : most;
+        mk_xrows part = mk_xrows_at(x, i);
+        quarters(w, n, rows, &part, y + i * y_stride, y_stride);
+    }
+}
+
+/* one: for one row of x, quarters: for several; NULL: there is none. */
 static void matvec_by(one_fn one, quarters_fn quarters, const mk_qrows *w, int64_t n, int64_t m,
                       const mk_xrows *x, float *y, int64_t y_stride) {
-    int64_t done = 0, whole = n / LANES * LANES;
+    if (m == 0) return;
+    int64_t done = n / LANES * LANES;
     mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + FETCHED_AHEAD);
-    if (m == 1 && one != NULL && whole > 0) {
-        one(w, whole, x, y);
-        done = whole;
-    } else if (m > 1 && quarters != NULL && whole > 0) {
-        const int64_t most = mk_block_rows(m, MOST_TOGETHER);
-        for (int64_t i = 0; i < m; i += most) {
-            mk_xrows part = mk_xrows_at(x, i);
-            quarters(w, whole, m - i < most ? m - i : most, &part, y + i * y_stride, y_stride);
-        }
-        done = whole;
-    }
+    if (done > 0 && m == 1 && one != NULL)
+        one(w, done, x, y);
+    else if (done > 0 && m > 1 && quarters != NULL)
+        matvec_in_quarters(quarters, w, done, m, x, y, y_stride);
+    else
+        done = 0;
     if (done == n) return;
     mk_qrows rest = mk_qrows_at(w, done);
     matvec_in_lanes(&rest, n - done, m, x, y + done, y_stride);
@@ -266,6 +272,7 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
     matvec_by(one_of(w), NULL, w, n, m, x, y, y_stride);
 }
 
+/* A Zen 5's way: also with several rows of x. */
 static void matvec_once(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                         int64_t y_stride) {
     one_fn one = mk_fast_one_avx512vnni_once(w);

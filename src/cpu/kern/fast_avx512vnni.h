@@ -1,6 +1,6 @@
-/* AVX-512 VNNI: what the fast products share, which have a row of weights in each lane.
+/* AVX-512 VNNI: what the fast products share.
  *
- * 16 rows are turned over, so that a register holds four codes of each of them; vpdpbusd multiplies
+ * Most have a row of weights in each lane. 16 rows are turned over, so that a register holds four codes of each of them; vpdpbusd multiplies
  * these with four codes of x that are broadcast. A group's sums need no joining of lanes, and its
  * scales are a register too.
  *
@@ -490,11 +490,6 @@ MK_INLINE __m512i dot4_all(__m512i sum, __m512i w, const int8_t *x) {
     return sum;
 }
 
-/* No sum of so many products is larger. */
-MK_INLINE int64_t most_sum(form f, int products) {
-    return products * 128 * (f == NIBBLES ? 15 : f == E2M1 ? MK_E2M1_MOST : 255);
-}
-
 /* Neighbours among the lanes of a and of b added up: in each four lanes a's sums, then b's. most: no lane is larger;
  * one that fits 16 bits takes two steps instead of three. */
 MK_INLINE __m512i join_two(int64_t most, __m512i a, __m512i b) {
@@ -504,18 +499,27 @@ MK_INLINE __m512i join_two(int64_t most, __m512i a, __m512i b) {
                             _mm512_castps_si512(_mm512_shuffle_ps(left, right, 0xdd)));
 }
 
+/* Each four lanes of r[i] added up, of 4 rows or units of a row: sums of i are lanes i, 4 + i, 8 + i, 12 + i. A lane is the
+ * sum of so many products. */
+MK_INLINE __m512i join_four(form f, int products, const __m512i r[4]) {
+    const int64_t most = products * 128 * (f == NIBBLES ? 15 : f == E2M1 ? MK_E2M1_MOST : 255);
+    return join_two(2 * most, join_two(most, r[0], r[1]), join_two(most, r[2], r[3]));
+}
+
 MK_INLINE __m512 add_group(__m512 y, __m512i dot, __m512 scale, __m512 bias, float x_scale,
                            float x_sum) {
     y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), _mm512_mul_ps(scale, _mm512_set1_ps(x_scale)), y);
     return _mm512_fmadd_ps(bias, _mm512_set1_ps(x_sum), y);
 }
 
-/* y[m, n] = x w^T, n a multiple of LANES, m at most MOST_TOGETHER. */
-#define MOST_TOGETHER 16
+#define MOST_TOGETHER \
+    16 /* rows of x that share rows of weights which lie in quarters of registers */
+
+/* y[m, n] = x w^T; n is a multiple of LANES, m at most MOST_TOGETHER. */
 typedef void (*quarters_fn)(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                             int64_t y_stride);
-/* Rows of weights in the quarters of a register, for m rows of x; NULL for groups of 16, and widths that are neither 4 nor
- * 8 bits. */
+
+/* For m rows of x, any number, that come in parts; NULL for groups of 16, and for widths that are neither 4 nor 8 bits. */
 quarters_fn mk_fast_quarters_avx512vnni(const mk_qrows *w, int64_t m);
 
 void mk_fast_unpack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles);

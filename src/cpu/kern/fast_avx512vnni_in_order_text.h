@@ -95,7 +95,7 @@ MK_INLINE __m512i dot_groups(form f, int group, bool whole, const uint8_t *from,
             for (int l = 0; l < bytes; l += 64)
                 fetch_behind(&r[j], (intptr_t)from + u * bytes + l);
         }
-        part[i] = join_four(f, r);
+        part[i] = join_four(f, 8, r);
     }
     if (span == 4) return part[0];
     if (span == 2)

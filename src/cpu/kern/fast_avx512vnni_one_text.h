@@ -1,8 +1,7 @@
 /* AVX-512 VNNI: what the ways to multiply one row of x share.
  *
  * A row meets 64 bytes of a row of weights as they lie; registers of partial sums are then added up in pairs until a
- * group's sums have a lane each. That is half the work of turning the codes over, which pays from two rows of x on: those
- * share it. Only so with codes of 4 bits and of 8: others are always turned over, and so are the last rows of weights that
+ * group's sums have a lane each. That is half the work of turning the codes over, which several rows of x share. Only so with codes of 4 bits and of 8: others are always turned over, and so are the last rows of weights that
  * are fewer than 16.
  *
  * What includes this defines one_product. */
@@ -10,12 +9,6 @@
 #define CPU_KERN_FAST_AVX512VNNI_ONE_TEXT_H
 
 #include "cpu/kern/fast_avx512vnni.h"
-
-/* Each four lanes of r[i] added up, for 4 rows or units of a row: sums of i are lanes i, 4 + i, 8 + i, 12 + i. */
-MK_INLINE __m512i join_four(form f, const __m512i r[4]) {
-    const int64_t most = most_sum(f, 8);
-    return join_two(2 * most, join_two(most, r[0], r[1]), join_two(most, r[2], r[3]));
-}
 
 /* r[i] has rows 4 i .. 4 i + 3, or units, a quarter of the sums in each four lanes. Quarters of one group are
  * added up: `span` groups. */

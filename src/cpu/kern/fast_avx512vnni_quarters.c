@@ -1,13 +1,12 @@
-/* AVX-512 VNNI: a few rows of x, for processors that load as often as they multiply (Zen 5).
+/* AVX-512 VNNI: 2 to 16 rows of x, as a Zen 5 is fastest.
  *
  * A register has 16 codes of each of four rows of weights, a quarter a row, and meets 16 codes of x that are loaded into
- * all quarters: a fourth of the loads of the way that has a row of weights in each lane (fast_avx512vnni.c). The sums of
- * four registers are then joined, so that a row has a lane: some ten operations for each 16 multiplications, for which
- * such a processor has units of its own. The same whole numbers, added up in the same order: the same bits. */
+ * all quarters: a fourth of the loads of the way that has a row of weights in each lane (fast_avx512vnni.c), of which a
+ * Zen 5 has no more a cycle than multiplications. The sums of four registers are then joined, so that a row has a lane: 7
+ * to 9 operations for each 16 multiplications (8 where groups have 32 codes), for which it has units of its own. An Intel
+ * does all of that in the same two units, and a Zen 4 multiplies half as fast: by count both would lose; not timed. The
+ * same whole numbers, added up in the same order: the same bits. */
 #include "cpu/kern/fast_avx512vnni_stages.h"
-
-#define VERY_FEW 4          /* rows of x */
-#define AHEAD FETCHED_AHEAD /* bytes past the next 16 rows: what is asked for */
 
 /* ---- codes of weights ---- */
 
@@ -64,6 +63,7 @@ MK_INLINE void read_unit(form f, int unit, const uint8_t *from, int64_t stride, 
 
 /* How far weights are brought: with very few rows of x, which leave room for them there, into the first-level cache
  * alone, so that the others keep what else a token needs. */
+#define VERY_FEW 4
 typedef enum level { ALL_LEVELS, FIRST_LEVEL } level;
 
 /* Asks for the lines from `at` to `end`, but when v is there: all lines of a unit at once would fill the queue of misses. */
@@ -80,7 +80,6 @@ MK_INLINE void fetch_behind(level into, __m512i *v, intptr_t at, intptr_t end) {
 /* The sums of a unit of 16 rows, a row in each lane, whose codes[q] has rows q, 4 + q, 8 + q and 12 + q. */
 MK_INLINE __m512i dot_unit(form f, level into, int unit, __m512i codes[4][4], const int8_t *x,
                            intptr_t fetched, intptr_t end) {
-    const int64_t most = most_sum(f, unit / 4);
     __m512i sum[4];
 #pragma GCC unroll 4
     for (int q = 0; q < 4; q++)
@@ -93,7 +92,7 @@ MK_INLINE __m512i dot_unit(form f, level into, int unit, __m512i codes[4][4], co
             sum[q] = dot4(sum[q], codes[q][i], all);
     }
     fetch_behind(into, &sum[0], fetched, end);
-    return join_two(2 * most, join_two(most, sum[0], sum[1]), join_two(most, sum[2], sum[3]));
+    return join_four(f, unit / 4, sum);
 }
 
 /* y[m, n] = x w^T; n is a multiple of LANES, m at most MOST_TOGETHER. f, into, kind and group: constants. */
@@ -109,7 +108,7 @@ MK_INLINE void quarters_product(form f, level into, scale_kind kind, int group, 
         __m512 sum[MOST_TOGETHER];
         const stage *st = NULL;
         const uint8_t *from = (const uint8_t *)w->codes + r * stride;
-        intptr_t fetched = (intptr_t)from + LANES * stride + AHEAD;
+        intptr_t fetched = (intptr_t)from + LANES * stride + FETCHED_AHEAD;
         for (int64_t i = 0; i < m; i++)
             sum[i] = _mm512_setzero_ps();
         for (int64_t g = 0; g < groups; g++) {
@@ -120,8 +119,8 @@ MK_INLINE void quarters_product(form f, level into, scale_kind kind, int group, 
                 stages_work(kind, &scales, 2);
 #pragma GCC unroll 2
             for (int u = 0; u < group; u += unit, from += bytes, fetched += LANES * bytes) {
-                const int8_t *a = x->codes + g * group + u;
                 const intptr_t stop = fetched + LANES * bytes;
+                int64_t a = g * group + u; /* code of x */
                 __m512i codes[4][4];
 #pragma GCC unroll 4
                 for (int q = 0; q < 4; q++)
@@ -129,7 +128,8 @@ MK_INLINE void quarters_product(form f, level into, scale_kind kind, int group, 
 #pragma GCC unroll 1
                 for (int64_t i = 0; i < m; i++, a += x->k) {
                     const intptr_t at = fetched + i * share, end = at + share;
-                    __m512i dot = dot_unit(f, into, unit, codes, a, at, end < stop ? end : stop);
+                    __m512i dot =
+                        dot_unit(f, into, unit, codes, x->codes + a, at, end < stop ? end : stop);
                     if (u + unit < group) {
                         first[i] = dot;
                         continue;
