@@ -280,10 +280,12 @@ static void matvec_once(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows 
               y_stride);
 }
 
+/* An Intel's way: where weights in lanes would be read more than once, they are in quarters too. */
 static void matvec_twice(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                          int64_t y_stride) {
     one_fn one = mk_fast_one_avx512vnni_twice(w);
-    matvec_by(one != NULL ? one : one_of(w), NULL, w, n, m, x, y, y_stride);
+    matvec_by(one != NULL ? one : one_of(w),
+              m > STREAMED ? mk_fast_quarters_avx512vnni(w, m) : NULL, w, n, m, x, y, y_stride);
 }
 
 /* ---- x ---- */

@@ -2,7 +2,8 @@
  * filled in, and changes no bits. */
 #if defined(__x86_64__)
 /* One row of x: 16 rows of weights at once, or in the order in which they lie, asked for once or twice; several rows: a row
- * of weights in each lane, or, with the second of these ways, in each quarter of a register. */
+ * of weights in each lane, or, always with the second of these ways and from 9 rows with the third, in each quarter of a
+ * register. */
 WAY(avx512vnni, mk_fast_avx512vnni)
 WAY(avx512vnni, mk_fast_avx512vnni_once)
 WAY(avx512vnni, mk_fast_avx512vnni_twice)
