@@ -40,8 +40,12 @@ static void judge(check *c, double got, double want, double bound) {
     if (ratio > c->worst) c->worst = ratio;
 }
 
+/* Not numbers, until they are written. */
 static guarded floats(const check *c, int64_t n) {
-    return guarded_new((size_t)n * sizeof(float), c->where);
+    guarded g = guarded_new((size_t)n * sizeof(float), c->where);
+    for (int64_t i = 0; i < n; i++)
+        ((float *)g.data)[i] = NAN;
+    return g;
 }
 
 static void release(check *c, guarded *g) {
@@ -351,10 +355,15 @@ static void check_matmul_bf16(check *c) {
     scores_of(c, c->kern->matmul_bf16, 1, 67, 2592, PLAIN);
     scores_of(c, c->kern->matmul_bf16, 2, 32, 2592, PLAIN);
     scores_of(c, c->kern->matmul_bf16, 16, 32, 33, PLAIN);
-    scores_of(c, c->kern->matmul_bf16, 5, 35, 0, PLAIN); /* sums of nothing */
+    scores_of(c, c->kern->matmul_bf16, 2, 9, 4096 + 33, PLAIN); /* sums of three parts, */
+    scores_of(c, c->kern->matmul_bf16, 3, 5, 4096, CANCELLING); /* of two whole ones, */
+    scores_of(c, c->kern->matmul_bf16, 8, 13, 2048 + 1, PLAIN); /* of one and its last element, */
+    scores_of(c, c->kern->matmul_bf16, 13, 66, 4096 + 33, PLAIN);
+    scores_of(c, c->kern->matmul_bf16, 5, 35, 0, PLAIN); /* and of nothing */
     strides_of(c, c->kern->matmul_bf16, 1, 33, 1056);
     strides_of(c, c->kern->matmul_bf16, 5, 67, 1056);
     strides_of(c, c->kern->matmul_bf16, 33, 35, 544);
+    strides_of(c, c->kern->matmul_bf16, 5, 7, 2080);
     strides_of(c, c->kern->matmul_bf16, 32, 64, 545);
     for (int i = 0; i < COUNT(sizes_m); i++)
         for (int j = 0; j < COUNT(sizes_n); j++)
@@ -825,6 +834,8 @@ static void check_matmul_mxfp8(check *c) {
                               l % 3 == 0);
     product_mxfp8(c, 17, 67, 1056, PLAIN, true);
     product_mxfp8(c, 1, 67, 2080, PLAIN, true);
+    product_mxfp8(c, 3, 9, 2048, CANCELLING, true);
+    product_mxfp8(c, 7, 6, 4128, PLAIN, true);
     product_mxfp8(c, 9, 33, 544, PLAIN, true);
 }
 

@@ -3,6 +3,7 @@
 #define CPU_KERN_AVX512_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define MK_INLINE static inline __attribute__((always_inline))
@@ -79,6 +80,28 @@ MK_INLINE void mk_store_dots(int rows, int cols, __m512 sum[][4], float *y, int6
     }
     if (i < rows)
         _mm_storeu_ps(y + i * y_stride, mk_sum4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
+}
+
+/* The same, or, where they are not the first, added to what is there. */
+MK_INLINE void mk_add_dots(int rows, int cols, bool first, __m512 sum[][4], float *y,
+                           int64_t y_stride) {
+    float more[6 * 4];
+    if (first) {
+        mk_store_dots(rows, cols, sum, y, y_stride);
+        return;
+    }
+    mk_store_dots(rows, cols, sum, more, 4);
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < cols; j++)
+            y[i * y_stride + j] += more[4 * i + j];
+}
+
+/* Elements of a dot product of bf16 whose lanes are added up before the next are met: so much of six rows and of four
+ * columns stays in a first-level cache. */
+#define MK_PART 2048
+
+MK_INLINE int64_t mk_part(int64_t left) {
+    return left < MK_PART ? left : MK_PART;
 }
 
 /* The first n of 16 lanes; all of them where n >= 16. */

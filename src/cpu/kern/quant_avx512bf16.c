@@ -8,8 +8,9 @@
 
 #define ROWS 4 /* of x at once */
 #define COLS 4
-#define GROUP 32           /* codes a scale; half of what is turned at once */
-#define STAGE 32           /* groups whose scales are made ahead */
+#define GROUP 32 /* codes a scale; half of what is turned at once */
+#define STAGE 32 /* groups whose scales are made ahead */
+#define PART (MK_PART / GROUP)
 #define FETCHED_AHEAD 8192 /* bytes past the next rows */
 
 /* bf16 of the codes 0 .. 127: E4M3's exponent has a bias that is 120 less. */
@@ -108,6 +109,14 @@ MK_INLINE void add_groups(sums *s, const table *t, int rows, int cols, bool two,
     }
 }
 
+MK_INLINE void clear(sums *s) {
+#pragma GCC unroll 4
+    for (int i = 0; i < ROWS; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < COLS; j++)
+            s->sum[i][j] = _mm512_setzero_ps();
+}
+
 /* y [rows, cols] = x [rows, k] times `cols` rows of w. What follows the rows after them is fetched, in
  * the order it lies in, past the last ones too: most often more follow, and a fetch cannot fail. */
 MK_INLINE void mx_tile(const mk_qrows *w, const table *t, int rows, int cols, const uint16_t *x,
@@ -118,14 +127,15 @@ MK_INLINE void mx_tile(const mk_qrows *w, const table *t, int rows, int cols, co
     mk_find_next_pages(next, cols * row_bytes);
     bool nan[COLS] = {false};
     sums s;
+    clear(&s);
 #pragma GCC unroll 4
-    for (int j = 0; j < COLS; j++) {
+    for (int j = 0; j < COLS; j++)
         s.most[j] = _mm512_setzero_si512();
-#pragma GCC unroll 4
-        for (int i = 0; i < ROWS; i++)
-            s.sum[i][j] = _mm512_setzero_ps();
-    }
     for (int64_t g = 0; g < groups; g += STAGE) {
+        if (g > 0 && g % PART == 0) {
+            mk_add_dots(rows, cols, g == PART, s.sum, y, y_stride);
+            clear(&s);
+        }
         uint32_t stage[COLS * STAGE];
         int64_t count = groups - g < STAGE ? groups - g : STAGE, p = 0;
         for (int j = 0; j < cols; j++) {
@@ -141,7 +151,7 @@ MK_INLINE void mx_tile(const mk_qrows *w, const table *t, int rows, int cols, co
         if (p < count)
             add_groups(&s, t, rows, cols, false, codes, row_bytes, stage + p, x, x_stride);
     }
-    mk_store_dots(rows, cols, s.sum, y, y_stride);
+    mk_add_dots(rows, cols, groups <= PART, s.sum, y, y_stride);
 #pragma GCC unroll 4
     for (int j = 0; j < cols; j++)
         for (int i = 0; (nan[j] || has_nan(s.most[j])) && i < rows; i++)
