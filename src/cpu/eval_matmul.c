@@ -134,6 +134,18 @@ static void choose_way(dense *d) {
     d->direct = d->paired || (d->contiguous && b->dtype == MICA_F32);
 }
 
+/* Columns of the thread that has most of them, by tasks of so many. */
+static int64_t most_columns(int64_t n, int64_t tile, int threads) {
+    int64_t tasks = (n + tile - 1) / tile;
+    return (tasks + threads - 1) / threads * tile;
+}
+
+/* Columns a task, of which the kernel is to meet many at once: half of them where threads are then done sooner. */
+static int64_t paired_tile(const dense *d, int threads) {
+    int64_t many = d->kern->bf16_columns, half = mc_max(many / 2, 1), n = d->p.n;
+    return most_columns(n, half, threads) < most_columns(n, many, threads) ? half : many;
+}
+
 static void describe(const mc_call *call, dense *d) {
     mc_product *p = &d->p;
     d->kern = mc_cpu_of(call)->kern;
@@ -142,7 +154,7 @@ static void describe(const mc_call *call, dense *d) {
     choose_way(d);
     p->tile = mc_product_tile(p);
     if (d->paired && p->m > ROWS_FEW)
-        p->tile = mc_min(mc_max(p->tile, d->kern->bf16_columns), p->n);
+        p->tile = mc_min(mc_max(p->tile, paired_tile(d, mc_cpu_of(call)->threads)), p->n);
     p->columns = d->columns ? columns_nt : columns_nn;
     if (d->paired) p->form = (mc_form){.kind = MC_FORM_BF16};
     if (!d->direct && !d->streamed)

@@ -355,15 +355,17 @@ static void check_matmul_bf16(check *c) {
     scores_of(c, c->kern->matmul_bf16, 1, 67, 2592, PLAIN);
     scores_of(c, c->kern->matmul_bf16, 2, 32, 2592, PLAIN);
     scores_of(c, c->kern->matmul_bf16, 16, 32, 33, PLAIN);
-    scores_of(c, c->kern->matmul_bf16, 2, 9, 4096 + 33, PLAIN); /* sums of three parts, */
-    scores_of(c, c->kern->matmul_bf16, 3, 5, 4096, CANCELLING); /* of two whole ones, */
-    scores_of(c, c->kern->matmul_bf16, 8, 13, 2048 + 1, PLAIN); /* of one and its last element, */
+    scores_of(c, c->kern->matmul_bf16, 5, 35, 0, PLAIN);        /* sums of nothing */
+    scores_of(c, c->kern->matmul_bf16, 2, 9, 4096 + 33, PLAIN); /* of three parts */
     scores_of(c, c->kern->matmul_bf16, 13, 66, 4096 + 33, PLAIN);
-    scores_of(c, c->kern->matmul_bf16, 5, 35, 0, PLAIN); /* and of nothing */
+    scores_of(c, c->kern->matmul_bf16, 3, 5, 4096, CANCELLING); /* of two whole ones */
+    scores_of(c, c->kern->matmul_bf16, 8, 13, 2048 + 1, PLAIN); /* of one and an element */
+    strides_of(c, c->kern->matmul_bf16, 1, 7, 4096 + 1);
+    strides_of(c, c->kern->matmul_bf16, 2, 9, 2080);
+    strides_of(c, c->kern->matmul_bf16, 5, 7, 2080);
     strides_of(c, c->kern->matmul_bf16, 1, 33, 1056);
     strides_of(c, c->kern->matmul_bf16, 5, 67, 1056);
     strides_of(c, c->kern->matmul_bf16, 33, 35, 544);
-    strides_of(c, c->kern->matmul_bf16, 5, 7, 2080);
     strides_of(c, c->kern->matmul_bf16, 32, 64, 545);
     for (int i = 0; i < COUNT(sizes_m); i++)
         for (int j = 0; j < COUNT(sizes_n); j++)
@@ -835,6 +837,7 @@ static void check_matmul_mxfp8(check *c) {
     product_mxfp8(c, 17, 67, 1056, PLAIN, true);
     product_mxfp8(c, 1, 67, 2080, PLAIN, true);
     product_mxfp8(c, 3, 9, 2048, CANCELLING, true);
+    product_mxfp8(c, 2, 5, 4096, PLAIN, true);
     product_mxfp8(c, 7, 6, 4128, PLAIN, true);
     product_mxfp8(c, 9, 33, 544, PLAIN, true);
 }
@@ -1132,7 +1135,8 @@ static void check_one_row(check *c, const mk_qrows *format) {
 
 /* Several rows of x, likewise: as many as go together, and more. */
 static void check_few_rows(check *c, const mk_qrows *format) {
-    static const int64_t rows[] = {2, 4, 5, 7, 16, 19}, groups[] = {18, 1, 3, 16, 2, 33};
+    static const int64_t rows[] = {2, 4, 5, 7, 8, 9, 16, 19};
+    static const int64_t groups[] = {18, 1, 3, 16, 4, 3, 2, 33};
     for (int i = 0; i < COUNT(rows); i++) {
         product_fast(c, format, rows[i], i % 2 == 0 ? 33 : 48, groups[i] * format->group,
                      (kind)(i % KINDS), false);

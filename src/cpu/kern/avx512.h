@@ -1,4 +1,4 @@
-/* What AVX-512 kernels share: the order in which the lanes of sums are joined, rows turned over, exp. */
+/* What AVX-512 kernels share: the order in which lanes and parts of sums are joined, rows turned over, exp. */
 #ifndef CPU_KERN_AVX512_H
 #define CPU_KERN_AVX512_H
 
@@ -82,22 +82,19 @@ MK_INLINE void mk_store_dots(int rows, int cols, __m512 sum[][4], float *y, int6
         _mm_storeu_ps(y + i * y_stride, mk_sum4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
 }
 
-/* The same, or, where they are not the first, added to what is there. */
+/* The same of a part's sums: stored where it is the first, else added to what is there. */
 MK_INLINE void mk_add_dots(int rows, int cols, bool first, __m512 sum[][4], float *y,
                            int64_t y_stride) {
     float more[6 * 4];
-    if (first) {
-        mk_store_dots(rows, cols, sum, y, y_stride);
-        return;
-    }
-    mk_store_dots(rows, cols, sum, more, 4);
+    mk_store_dots(rows, cols, sum, first ? y : more, first ? y_stride : 4);
+    if (first) return;
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < cols; j++)
             y[i * y_stride + j] += more[4 * i + j];
 }
 
-/* Elements of a dot product of bf16 whose lanes are added up before the next are met: so much of six rows and of four
- * columns stays in a first-level cache. */
+/* Elements of a dot product of bf16 whose lanes are added up before the next are met: a part. So much of six rows and of
+ * four columns stays in a first-level cache of 48 KiB. */
 #define MK_PART 2048
 
 MK_INLINE int64_t mk_part(int64_t left) {

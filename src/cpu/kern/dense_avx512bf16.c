@@ -13,6 +13,8 @@
 #define FETCHED_AHEAD 8192 /* bytes past the next columns */
 #define COLUMNS_OF_MANY 64 /* of which a part fills a fourth of a second-level cache of 1 MiB */
 
+_Static_assert(MK_PART % WIDE == 0, "a part ends where a register does");
+
 /* A register of a row from element `at`; the first n elements where there are fewer, then zeros. */
 MK_INLINE __m512bh load_row(const uint16_t *row, int64_t at, int64_t n) {
     return (__m512bh)mk_load_halves(row + at, n);
@@ -35,8 +37,9 @@ MK_INLINE void add_step(int rows, int cols, int64_t at, int64_t n, const uint16_
     }
 }
 
-/* What is asked for beside a tile, in the order in which it lies: at each step as many lines as the tile has columns. It
- * may lie past the last columns: most often more follow, and a fetch cannot fail. */
+/* What is asked for beside a tile, in the order in which it lies: at each step as many lines as the tile has columns, up to
+ * three too many where a part is no whole number of steps. It may lie past the last columns: most often more follow, and a
+ * fetch cannot fail. */
 typedef struct ahead {
     bool any, again; /* again: each line twice (mk_fetch_line) */
     intptr_t at;
@@ -84,7 +87,10 @@ MK_INLINE void nt_tile(int rows, int cols, bool first, ahead *a, int64_t n, cons
 MK_INLINE void nt_columns(int rows, int cols, int64_t k, const uint16_t *x, int64_t x_stride,
                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
     const int64_t bytes = cols * w_stride * (int64_t)sizeof *w;
-    ahead a = {cols > 1, true, (intptr_t)w + bytes + FETCHED_AHEAD, INT64_MAX, 0, 0};
+    ahead a = {.any = cols > 1,
+               .again = true,
+               .at = (intptr_t)w + bytes + FETCHED_AHEAD,
+               .left = INT64_MAX}; /* columns follow one another */
     mk_find_next_pages(a.at, bytes);
     int64_t l = 0;
     do {
@@ -111,8 +117,9 @@ MK_INLINE void nt_few(int rows, int64_t n, int64_t k, const uint16_t *x, int64_t
 
 /* ---- many ---- */
 
-/* A part of all columns for `rows` rows of x. fetch: the same part of the next columns is, and of those after them the
- * first lines, by which their pages are found. */
+/* A part of all columns for `rows` rows of x. fetch: asks for the same part of the next columns, once (a Zen 5 is slower
+ * where it is asked twice; no Zen 4 was timed), and for the first lines of those after them, by which their pages are
+ * found. */
 MK_INLINE void nt_part(int rows, bool first, bool fetch, int64_t n, int64_t depth,
                        const uint16_t *x, int64_t x_stride, const uint16_t *w, int64_t w_stride,
                        float *y, int64_t y_stride) {
@@ -121,7 +128,11 @@ MK_INLINE void nt_part(int rows, bool first, bool fetch, int64_t n, int64_t dept
     int64_t j = 0;
     for (; j + COLS <= n; j += COLS) {
         const uint16_t *from = w + j * w_stride;
-        ahead a = {fetch, false, (intptr_t)from + COLS * apart, lines, lines, apart - lines * line};
+        ahead a = {.any = fetch,
+                   .at = (intptr_t)from + COLS * apart,
+                   .left = lines,
+                   .lines = lines,
+                   .gap = apart - lines * line};
         for (int c = 0; fetch && c < COLS; c++)
             mk_fetch(a.at + (COLS + c) * apart);
         nt_tile(rows, COLS, first, &a, depth, x, x_stride, from, w_stride, y + j, y_stride);

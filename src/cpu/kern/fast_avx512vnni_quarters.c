@@ -1,10 +1,10 @@
-/* AVX-512 VNNI: 2 to 16 rows of x, as a Zen 5 is fastest, and 9 to 16, as an Intel is.
+/* AVX-512 VNNI: 2 to 16 rows of x, as a Zen 5 is fastest, and from 9 on, as an Intel is.
  *
  * A register has 16 codes of each of four rows of weights, a quarter a row, and meets 16 codes of x that are loaded into
  * all quarters: a fourth of the loads of the way that has a row of weights in each lane (fast_avx512vnni.c), of which a
  * Zen 5 has no more a cycle than multiplications. The sums of four registers are then joined, so that a row has a lane: 7
  * to 9 operations for each 16 multiplications (8 where groups have 32 codes), for which it has units of its own. An Intel
- * does all of that in the same two units, and gains only where the other way would read weights twice. A Zen 4 multiplies
+ * does all of that in the same two units, and gains for certain only where the other way would read weights twice. A Zen 4 multiplies
  * half as fast: by count it would lose; not timed. The same whole numbers, added up in the same order: the same bits. */
 #include "cpu/kern/fast_avx512vnni_stages.h"
 

@@ -13,6 +13,8 @@
 #define PART (MK_PART / GROUP)
 #define FETCHED_AHEAD 8192 /* bytes past the next rows */
 
+_Static_assert(PART % STAGE == 0, "a part ends where a stage does");
+
 /* bf16 of the codes 0 .. 127: E4M3's exponent has a bias that is 120 less. */
 typedef struct table {
     __m512i low[2], high[2];
