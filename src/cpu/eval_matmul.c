@@ -16,6 +16,7 @@
 #define NN_DEPTH 64      /* rows of b that are widened at once */
 #define ROWS_FEW 16      /* rows of a up to which bf16 b is read as by one */
 #define ROWS_STREAMED 32 /* rows of a up to which 16-bit b is widened in registers */
+#define PAIRED_LEAST 32  /* columns of bf16 b a task, for many rows of a */
 
 typedef struct dense {
     mc_product p; /* first, so that its address is that of the whole */
@@ -140,10 +141,12 @@ static int64_t most_columns(int64_t n, int64_t tile, int threads) {
     return (tasks + threads - 1) / threads * tile;
 }
 
-/* Columns a task, of which the kernel is to meet many at once: half of them where threads are then done sooner. */
+/* Columns a task: as many as the kernel is to meet at once, or fewer of them where threads are then done sooner. */
 static int64_t paired_tile(const dense *d, int threads) {
-    int64_t many = d->kern->bf16_columns, half = mc_max(many / 2, 1), n = d->p.n;
-    return most_columns(n, half, threads) < most_columns(n, many, threads) ? half : many;
+    int64_t best = d->kern->bf16_columns, n = d->p.n;
+    for (int64_t tile = best / 2; tile >= PAIRED_LEAST; tile /= 2)
+        if (most_columns(n, tile, threads) < most_columns(n, best, threads)) best = tile;
+    return best;
 }
 
 static void describe(const mc_call *call, dense *d) {

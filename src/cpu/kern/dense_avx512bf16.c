@@ -7,11 +7,11 @@
 
 #define ROWS 6 /* of x at once: 6 x 4 sums and 5 operands fit 32 registers */
 #define COLS 4
-#define WIDE 32            /* elements a register */
-#define VERY_FEW 3         /* rows of x up to which columns are read to their ends */
-#define SINGLY_MOST 4096   /* of a column: beside it x stays in the first-level cache */
-#define FETCHED_AHEAD 8192 /* bytes past the next columns */
-#define COLUMNS_OF_MANY 64 /* of which a part fills a fourth of a second-level cache of 1 MiB */
+#define WIDE 32             /* elements a register */
+#define VERY_FEW 3          /* rows of x up to which columns are read to their ends */
+#define SINGLY_MOST 4096    /* of a column: beside it x stays in the first-level cache */
+#define FETCHED_AHEAD 8192  /* bytes past the next columns */
+#define COLUMNS_OF_MANY 128 /* of which a part fills half of a second-level cache of 1 MiB */
 
 _Static_assert(MK_PART % WIDE == 0, "a part ends where a register does");
 
