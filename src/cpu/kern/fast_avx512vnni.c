@@ -229,63 +229,56 @@ static const few_fn few_fns[][STREAMED] = {
     [0] = FEW_OF(E2M1, 4), [2] = FEW_OF(BITS, 2), [3] = FEW_OF(BITS, 3), [4] = FEW_OF(NIBBLES, 4),
     [5] = FEW_OF(BITS, 5), [6] = FEW_OF(BITS, 6), [8] = FEW_OF(BYTES, 8)};
 
-static void matvec_in_lanes(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
-                            int64_t y_stride) {
+/* quarters: NULL where rows of weights are in lanes. */
+static void matvec_several(quarters_fn quarters, const mk_qrows *w, int64_t n, int64_t m,
+                           const mk_xrows *x, float *y, int64_t y_stride) {
     const few_fn *few = few_fns[form_of(w) == E2M1 ? 0 : w->bits];
-    const int64_t most = mk_block_rows(m, STREAMED);
+    const int64_t most = mk_block_rows(m, quarters != NULL ? MOST_TOGETHER : STREAMED);
     for (int64_t i = 0; i < m; i += most) {
         int64_t rows = m - i < most ? m - i : most;
         mk_xrows part = mk_xrows_at(x, i);
-        few[rows - 1](w, n, &part, y + i * y_stride, y_stride);
+        if (quarters != NULL)
+            quarters(w, n, rows, &part, y + i * y_stride, y_stride);
+        else
+            few[rows - 1](w, n, &part, y + i * y_stride, y_stride);
     }
 }
 
-static void matvec_in_quarters(quarters_fn quarters, const mk_qrows *w, int64_t n, int64_t m,
-                               const mk_xrows *x, float *y, int64_t y_stride) {
-    const int64_t most = mk_block_rows(m, MOST_TOGETHER);
-    for (int64_t i = 0; i < m; i += most) {
-        int64_t rows = m - i < most ? m - i : most;
-        mk_xrows part = mk_xrows_at(x, i);
-        quarters(w, n, rows, &part, y + i * y_stride, y_stride);
-    }
-}
-
-/* one: for one row of x, quarters: for several; NULL: there is none. */
+/* one: for one row of x, NULL: the way that every machine has; quarters: for several, NULL: they go by lanes. */
 static void matvec_by(one_fn one, quarters_fn quarters, const mk_qrows *w, int64_t n, int64_t m,
                       const mk_xrows *x, float *y, int64_t y_stride) {
     if (m == 0) return;
+    if (one == NULL) one = one_of(w);
     int64_t done = n / LANES * LANES;
     mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + FETCHED_AHEAD);
     if (done > 0 && m == 1 && one != NULL)
         one(w, done, x, y);
     else if (done > 0 && m > 1 && quarters != NULL)
-        matvec_in_quarters(quarters, w, done, m, x, y, y_stride);
+        matvec_several(quarters, w, done, m, x, y, y_stride);
     else
         done = 0;
     if (done == n) return;
     mk_qrows rest = mk_qrows_at(w, done);
-    matvec_in_lanes(&rest, n - done, m, x, y + done, y_stride);
+    matvec_several(NULL, &rest, n - done, m, x, y + done, y_stride);
 }
 
 static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                    int64_t y_stride) {
-    matvec_by(one_of(w), NULL, w, n, m, x, y, y_stride);
+    matvec_by(NULL, NULL, w, n, m, x, y, y_stride);
 }
 
 /* A Zen 5's way: also with several rows of x. */
 static void matvec_once(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                         int64_t y_stride) {
-    one_fn one = mk_fast_one_avx512vnni_once(w);
-    matvec_by(one != NULL ? one : one_of(w), mk_fast_quarters_avx512vnni(w, m), w, n, m, x, y,
+    matvec_by(mk_fast_one_avx512vnni_once(w), mk_fast_quarters_avx512vnni(w, m), w, n, m, x, y,
               y_stride);
 }
 
 /* An Intel's way: where weights in lanes would be read more than once, they are in quarters too. */
 static void matvec_twice(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                          int64_t y_stride) {
-    one_fn one = mk_fast_one_avx512vnni_twice(w);
-    matvec_by(one != NULL ? one : one_of(w),
-              m > STREAMED ? mk_fast_quarters_avx512vnni(w, m) : NULL, w, n, m, x, y, y_stride);
+    quarters_fn quarters = m > STREAMED ? mk_fast_quarters_avx512vnni(w, m) : NULL;
+    matvec_by(mk_fast_one_avx512vnni_twice(w), quarters, w, n, m, x, y, y_stride);
 }
 
 /* ---- x ---- */

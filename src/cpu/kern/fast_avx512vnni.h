@@ -1,8 +1,8 @@
 /* AVX-512 VNNI: what the fast products share.
  *
- * Most have a row of weights in each lane. 16 rows are turned over, so that a register holds four codes of each of them; vpdpbusd multiplies
- * these with four codes of x that are broadcast. A group's sums need no joining of lanes, and its
- * scales are a register too.
+ * Most have a row of weights in each lane. 16 rows are turned over, so that a register holds four codes
+ * of each of them; vpdpbusd multiplies these with four codes of x that are broadcast. A group's sums need
+ * no joining of lanes, and its scales are a register too.
  *
  * Rows are turned over as they lie. Of 4 bits, a register then holds words of 8 codes, whose even and
  * odd ones are taken apart by masks. Codes of other widths are made bytes after that: 4 codes of each of

@@ -1,8 +1,9 @@
 /* AVX-512 VNNI: what the ways to multiply one row of x share.
  *
  * A row meets 64 bytes of a row of weights as they lie; registers of partial sums are then added up in pairs until a
- * group's sums have a lane each. That is half the work of turning the codes over, which several rows of x share. Only so with codes of 4 bits and of 8: others are always turned over, and so are the last rows of weights that
- * are fewer than 16.
+ * group's sums have a lane each. That is half the work of turning the codes over, which several rows of x share. Only so
+ * with codes of 4 bits and of 8: others are always turned over, and so are the last rows of weights that are fewer than
+ * 16.
  *
  * What includes this defines one_product. */
 #ifndef CPU_KERN_FAST_AVX512VNNI_ONE_TEXT_H
