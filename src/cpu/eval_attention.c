@@ -13,7 +13,8 @@
 #define ROWS 96                /* queries times heads in a block, if scores fit */
 #define FEW_ROWS 24            /* the same, where there would be too few blocks */
 #define SCORE_FLOATS (1 << 20) /* the scores of a block, if it has more than one query */
-#define RUNS 4                 /* pieces a thread, so that a slow one holds nobody */
+#define RUNS 4                 /* blocks a thread, so that a slow one holds nobody */
+#define PARTS 2                /* of split blocks, a thread: a part's first keys nobody asked for */
 
 typedef enum phase { SCORES, WEIGHTS, VALUES, PHASES } phase;
 
@@ -249,7 +250,7 @@ mica_status mc_eval_sdpa(const mc_call *call) {
         if (mc_layout_size(call[i].out.layout) > 0) add_call(&all, &call[i], enough);
     if (all.blocks == 0) return MICA_OK;
     all.split = all.threads > 1 && is_uneven(&all);
-    if (all.split) choose_parts(&all, enough);
+    if (all.split) choose_parts(&all, PARTS * all.threads);
     const blocks *last = &all.each[all.n - 1];
     int64_t results = all.threads * all.block_floats;
     if (all.split) results = last->results + last->n * last->floats;

@@ -1,8 +1,9 @@
 /* Reductions: every result is made of one row of elements, whatever axes it comes from (mc_rows_of),
- * read a block at a time. Rows are split among threads, a row never is: the same numbers with any
- * number of threads. */
+ * read a block at a time. Rows are dealt out to threads; a row is split only where its largest or smallest
+ * element is looked for: the same numbers with any number of threads. */
 #include <math.h>
 
+#include "base/integer.h"
 #include "cpu/block.h"
 #include "cpu/cpu.h"
 #include "cpu/eval.h"
@@ -23,6 +24,8 @@ struct work {
     row_fn fn;
 };
 
+#define ELEMENTS 16384 /* at least that a thread takes */
+
 static void range(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
     const work *w = context;
@@ -33,7 +36,7 @@ static void range(void *context, int64_t begin, int64_t end, int worker) {
 static mica_status run_rows(const mc_call *call, int64_t mask, bool least, row_fn fn) {
     work w = {.call = call, .least = least, .fn = fn};
     int64_t rows = mc_rows_of(&call->in[0], mask, &w.layout, &w.x, &w.length);
-    mc_cpu_for(call, rows, 16384 / (w.length + 1) + 1, range, &w);
+    mc_cpu_for(call, rows, ELEMENTS / (w.length + 1) + 1, range, &w);
     return MICA_OK;
 }
 
@@ -167,71 +170,137 @@ static bool better_int(const work *w, int64_t a, int64_t b) {
     return w->least ? a < b : a > b;
 }
 
-static void extreme_row(const work *w, int64_t row) {
-    mc_block block;
-    if (is_float(w)) {
-        float best = w->least ? INFINITY : -INFINITY;
-        bool nan = false;
-        FOR_BLOCKS(w) {
-            const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
-            float found =
-                w->least ? min_block(n, x, best) : mc_cpu_of(w->call)->kern->largest(n, x);
-            nan = nan || (w->least ? has_nan(n, x) : found != found);
-            best = found > best || w->least ? found : best;
-        }
-        put_f32(w, row, nan ? NAN : best);
-        return;
-    }
-    int64_t best = 0;
-    FOR_BLOCKS(w) {
-        const int64_t *x = mc_block_i64(&w->x, row * w->length + at, n, &block);
-        if (at == 0) best = x[0];
-        for (int64_t i = 0; i < n; i++)
-            if (better_int(w, x[i], best)) best = x[i];
-    }
-    put_i64(w, row, best);
+/* What is best among some elements of a row. */
+typedef struct best {
+    float number; /* of floats, NaN left out */
+    int64_t integer;
+    int64_t index; /* of the first such element of the row; -1: there is nothing but NaN */
+    bool nan;      /* there is one */
+} best;
+
+static bool better(const work *w, const best *a, const best *b) {
+    if (a->index < 0 || b->index < 0) return b->index < 0;
+    if (!is_float(w)) return better_int(w, a->integer, b->integer);
+    return w->least ? a->number < b->number : a->number > b->number;
 }
 
-/* A block is searched for the place only where it holds a better value than all before. NaN is
- * never the best; a row of nothing else gives 0. */
-static void index_row(const work *w, int64_t row) {
+/* A block is searched for the place only where it holds a better number than all before. */
+static best best_float(const work *w, int64_t row, int64_t begin, int64_t end) {
     mc_block block;
-    int64_t index = -1, best_int = 0;
-    float best = w->least ? INFINITY : -INFINITY;
-    FOR_BLOCKS(w) {
-        if (is_float(w)) {
-            const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
-            float found = w->least ? min_block(n, x, best) : largest_number(w, n, x);
-            if (index >= 0 && !(w->least ? found < best : found > best)) continue;
-            for (int64_t i = 0; i < n; i++) {
-                if (x[i] != found) continue; /* none: nothing but NaN so far */
-                index = at + i;
-                break;
-            }
-            best = found;
-        } else {
-            const int64_t *x = mc_block_i64(&w->x, row * w->length + at, n, &block);
-            for (int64_t i = 0; i < n; i++) {
-                if (index >= 0 && !better_int(w, x[i], best_int)) continue;
-                index = at + i;
-                best_int = x[i];
-            }
+    best b = {.number = w->least ? INFINITY : -INFINITY, .index = -1};
+    for (int64_t at = begin; at < end; at += MC_BLOCK) {
+        int64_t n = end - at < MC_BLOCK ? end - at : MC_BLOCK;
+        const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
+        float found =
+            w->least ? min_block(n, x, b.number) : mc_cpu_of(w->call)->kern->largest(n, x);
+        if (w->least ? has_nan(n, x) : found != found) {
+            b.nan = true;
+            if (!w->least) found = largest_number(w, n, x);
+        }
+        if (b.index >= 0 && !(w->least ? found < b.number : found > b.number)) continue;
+        for (int64_t i = 0; i < n; i++) {
+            if (x[i] != found) continue; /* none: nothing but NaN so far */
+            b.index = at + i;
+            break;
+        }
+        b.number = found;
+    }
+    return b;
+}
+
+static best best_integer(const work *w, int64_t row, int64_t begin, int64_t end) {
+    mc_block block;
+    best b = {.index = -1};
+    for (int64_t at = begin; at < end; at += MC_BLOCK) {
+        int64_t n = end - at < MC_BLOCK ? end - at : MC_BLOCK;
+        const int64_t *x = mc_block_i64(&w->x, row * w->length + at, n, &block);
+        for (int64_t i = 0; i < n; i++) {
+            if (b.index >= 0 && !better_int(w, x[i], b.integer)) continue;
+            b.index = at + i;
+            b.integer = x[i];
         }
     }
-    put_i64(w, row, index < 0 ? 0 : index);
+    return b;
+}
+
+/* Writes the result of row `row`. */
+typedef void (*put_fn)(const work *w, int64_t row, const best *b);
+
+typedef struct search {
+    work w;
+    put_fn put;
+    int64_t parts; /* of a row */
+    best *found;   /* [rows, parts] where there is more than one */
+} search;
+
+static void search_range(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const search *s = context;
+    const work *w = &s->w;
+    for (int64_t task = begin; task < end; task++) {
+        int64_t row = task / s->parts, part = task % s->parts;
+        int64_t from = w->length * part / s->parts, to = w->length * (part + 1) / s->parts;
+        best b = is_float(w) ? best_float(w, row, from, to) : best_integer(w, row, from, to);
+        if (s->parts == 1)
+            s->put(w, row, &b);
+        else
+            s->found[task] = b;
+    }
+}
+
+static best best_of_parts(const search *s, int64_t row) {
+    const best *found = s->found + row * s->parts;
+    best b = found[0];
+    for (int64_t part = 1; part < s->parts; part++) {
+        bool nan = b.nan || found[part].nan;
+        if (better(&s->w, &found[part], &b)) b = found[part];
+        b.nan = nan;
+    }
+    return b;
+}
+
+/* Few long rows are split: which element is the best does not depend on who looks at it. */
+static mica_status search_rows(const mc_call *call, bool least, put_fn put) {
+    const mc_attr_reduce *attr = call->attr;
+    search s = {.w = {.call = call, .least = least}, .put = put, .parts = 1};
+    int64_t rows = mc_rows_of(&call->in[0], attr->axes, &s.w.layout, &s.w.x, &s.w.length);
+    int64_t threads = mc_cpu_of(call)->threads;
+    if (rows < threads && s.w.length >= 2 * ELEMENTS) {
+        s.parts = mc_min(threads, s.w.length / ELEMENTS);
+        s.found = mc_run_scratch(call->run, (size_t)(rows * s.parts) * sizeof *s.found);
+        if (s.found == NULL) return MICA_ENOMEM;
+    }
+    mc_cpu_for(call, rows * s.parts, ELEMENTS / (s.w.length / s.parts + 1) + 1, search_range, &s);
+    for (int64_t row = 0; row < rows && s.parts > 1; row++) {
+        best b = best_of_parts(&s, row);
+        put(&s.w, row, &b);
+    }
+    return MICA_OK;
+}
+
+static void put_best(const work *w, int64_t row, const best *b) {
+    if (is_float(w))
+        put_f32(w, row, b->nan ? NAN : b->number);
+    else
+        put_i64(w, row, b->integer);
+}
+
+/* NaN is never the best; a row of nothing else gives 0. */
+static void put_index(const work *w, int64_t row, const best *b) {
+    put_i64(w, row, b->index < 0 ? 0 : b->index);
 }
 
 mica_status mc_eval_max(const mc_call *call) {
-    return run(call, false, extreme_row);
+    return search_rows(call, false, put_best);
 }
 mica_status mc_eval_min(const mc_call *call) {
-    return run(call, true, extreme_row);
+    return search_rows(call, true, put_best);
 }
 mica_status mc_eval_argmax(const mc_call *call) {
-    return run(call, false, index_row);
+    return search_rows(call, false, put_index);
 }
 mica_status mc_eval_argmin(const mc_call *call) {
-    return run(call, true, index_row);
+    return search_rows(call, true, put_index);
 }
 
 /* ---- all, any ---- */

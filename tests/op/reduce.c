@@ -97,6 +97,66 @@ static void argmax_finds_the_first(void **state) {
     bench_close(&b);
 }
 
+static int64_t place_of(mica_scope *s, mica_array x, bool least) {
+    int64_t at = -1;
+    assert_int_equal(
+        mica_item_i64(least ? mica_argmin(s, x, 0, false) : mica_argmax(s, x, 0, false), &at),
+        MICA_OK);
+    return at;
+}
+
+static double best_of(mica_scope *s, mica_array x, bool least) {
+    double best = 0;
+    assert_int_equal(
+        mica_item_f64(least ? mica_min(s, x, NULL, 0, false) : mica_max(s, x, NULL, 0, false),
+                      &best),
+        MICA_OK);
+    return best;
+}
+
+/* A row that threads share, its best number at `place` and once more behind. */
+static void best_of_a_long_row(bench *b, float *x, int64_t n, int64_t place) {
+    fill(x, n, (uint32_t)place);
+    x[place] = x[n - 1] = 9;
+    for (int least = 0; least <= 1; least++) {
+        for (int64_t i = 0; i < n; i++)
+            x[i] = least ? -x[i] : x[i];
+        mica_array a = f32s(b->s, x, SHAPE(n));
+        assert_int_equal(place_of(b->s, a, least), place);
+        assert_true(best_of(b->s, a, least) == (least ? -9 : 9));
+        mica_array whole = mica_astype(b->s, mica_floor(b->s, a), MICA_I32);
+        assert_int_equal(place_of(b->s, whole, least), place);
+        assert_true(best_of(b->s, whole, least) == (least ? -9 : 9));
+        for (int64_t nan = 0; nan < n; nan += n - 1) { /* before it and behind it */
+            if (nan == place) continue;
+            float kept = x[nan];
+            x[nan] = NAN;
+            a = f32s(b->s, x, SHAPE(n));
+            assert_int_equal(place_of(b->s, a, least), place);
+            assert_true(isnan(best_of(b->s, a, least)));
+            x[nan] = kept;
+        }
+    }
+    for (int64_t i = 0; i < n; i++)
+        x[i] = i == place ? -5 : NAN;
+    assert_int_equal(place_of(b->s, f32s(b->s, x, SHAPE(n)), false), place);
+    assert_int_equal(place_of(b->s, f32s(b->s, x, SHAPE(n)), true), place);
+}
+
+static void long_rows_are_shared(void **state) {
+    (void)state;
+    const int64_t n = 100003, places[] = {0, 24999, 25000, 25001, 50001, 75001, 75002, n - 1};
+    float *x = malloc((size_t)n * sizeof *x);
+    assert_non_null(x);
+    for (int threads = 1; threads <= 4; threads += 3) {
+        bench b = bench_open_with(&(mica_device_options){.threads = threads});
+        for (size_t p = 0; p < sizeof places / sizeof *places; p++)
+            best_of_a_long_row(&b, x, n, places[p]);
+        bench_close(&b);
+    }
+    free(x);
+}
+
 static void long_sums(void **state) {
     (void)state;
     bench b = bench_open();
@@ -247,6 +307,7 @@ int main(void) {
         cmocka_unit_test(of_nothing),
         cmocka_unit_test(extremes_and_nan),
         cmocka_unit_test(argmax_finds_the_first),
+        cmocka_unit_test(long_rows_are_shared),
         cmocka_unit_test(long_sums),
         cmocka_unit_test(spread),
         cmocka_unit_test(fused_agree),

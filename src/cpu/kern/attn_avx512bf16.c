@@ -7,10 +7,13 @@
 #define ROWS 6      /* of q or weights at once: 6 x 4 sums and 4 operands fit 32 registers */
 #define FEW 12      /* rows for which keys and values are put into pairs as they are read */
 #define PAIRS 64    /* of a key, in a tile, that are summed in four sums */
+#define SPREADS 2   /* so many times PAIRS of a key are read before the next key */
 #define TILE_COLS 2 /* registers of keys that many rows meet at once */
 #define NEAR 128    /* keys that all of few rows meet before the next ones */
 #define LINE 16     /* pairs of a line of memory; a quarter of them is four */
 #define DEPTH 128   /* keys whose values are paired at once: 16 kB for 64 columns */
+
+#define BYTES_AHEAD 8192 /* of keys, from what few rows meet to what is asked for */
 
 /* Keys of a tile, two elements of a key in 32 bits. */
 typedef struct tile {
@@ -136,9 +139,10 @@ MK_INLINE void turn_four(const uint16_t *k, int64_t k_stride, int64_t first, int
     mk_turn_rows(r, to);
 }
 
-/* y [rows, n], or 0 where not `more`, += q [rows, 2 * pairs] times n <= 16 keys; `left` keys may be fetched. */
-MK_INLINE void score_few(int rows, int64_t n, int64_t left, int64_t pairs, const spread *q,
-                         const uint16_t *k, int64_t k_stride, bool more, float *y,
+/* y [rows, n], or 0 where not `more`, += q [rows, 2 * pairs] times n <= 16 keys; those from `ahead` on are asked for, as
+ * far as `left`. */
+MK_INLINE void score_few(int rows, int64_t n, int64_t ahead, int64_t left, int64_t pairs,
+                         const spread *q, const uint16_t *k, int64_t k_stride, bool more, float *y,
                          int64_t y_stride) {
     __m512 sum[ROWS][4]; /* of four keys each */
 #pragma GCC unroll 4
@@ -148,9 +152,8 @@ MK_INLINE void score_few(int rows, int64_t n, int64_t left, int64_t pairs, const
             sum[i][four] = _mm512_setzero_ps();
         for (int64_t l = 0; l < pairs; l += LINE) {
             __m512i b[4];
-            for (int64_t ahead = AHEAD + 4 * four; ahead < least(left, AHEAD + 4 * four + 4);
-                 ahead++)
-                fetch((const char *)(k + ahead * k_stride + 2 * l), 1);
+            for (int64_t j = ahead + 4 * four; j < least(left, ahead + 4 * four + 4); j++)
+                fetch((const char *)(k + j * k_stride + 2 * l), 1);
             turn_four(k + 2 * l, k_stride, 4 * four, n - 1, pairs - l, b);
 #pragma GCC unroll 4
             for (int w = 0; w < 4; w++)
@@ -178,18 +181,24 @@ MK_INLINE void score_few(int rows, int64_t n, int64_t left, int64_t pairs, const
     }
 }
 
-/* As score_many, rows <= ROWS; `left` keys may be fetched. */
+/* As score_many, rows <= ROWS; `left` keys may be asked for. Keys are read whole, one after the other, as far as
+ * SPREADS go. */
 static void score_directly(int64_t rows, int64_t n, int64_t left, int64_t d, const uint16_t *q,
                            int64_t q_stride, const uint16_t *k, int64_t k_stride, float *y,
                            int64_t y_stride) {
-    spread s;
-    for (int64_t l = 0; l < d; l += 2 * PAIRS) {
-        int64_t pairs = least(PAIRS, (d - l) / 2);
-        spread_rows(rows, pairs, q + l, q_stride, &s);
+    spread s[SPREADS];
+    const int64_t ahead = BYTES_AHEAD / (2 * d) > 4 ? BYTES_AHEAD / (2 * d) : 4;
+    for (int64_t first = 0; first < d; first += 2 * PAIRS * SPREADS) {
+        int64_t end = least(d, first + 2 * PAIRS * SPREADS);
+        for (int64_t l = first; l < end; l += 2 * PAIRS)
+            spread_rows(rows, least(PAIRS, (d - l) / 2), q + l, q_stride,
+                        &s[(l - first) / (2 * PAIRS)]);
         for (int64_t j = 0; j < n; j += 16)
-            MK_WITH_ROWS(rows, ROWS,
-                         score_few(MK_R, least(16, n - j), left - j, pairs, &s,
-                                   k + j * k_stride + l, k_stride, l > 0, y + j, y_stride));
+            for (int64_t l = first; l < end; l += 2 * PAIRS)
+                MK_WITH_ROWS(rows, ROWS,
+                             score_few(MK_R, least(16, n - j), ahead, left - j,
+                                       least(PAIRS, (d - l) / 2), &s[(l - first) / (2 * PAIRS)],
+                                       k + j * k_stride + l, k_stride, l > 0, y + j, y_stride));
     }
 }
 
