@@ -51,9 +51,8 @@ int64_t mc_attn_offset(const mc_attention *at, int64_t batch);
 /* The keys that the query sees, as far as causal and window go: begin <= j < end. */
 void mc_attn_seen(const mc_attn_block *b, int64_t query, int64_t *begin, int64_t *end);
 
-/* Asks for the first of a block's keys, or values: kernels ask for those behind them. */
-void mc_attn_fetch_keys(const mc_attn_block *b);
-void mc_attn_fetch_values(const mc_attn_block *b);
+/* Brings the first of a block's keys and values into caches: kernels ask for those behind them. */
+void mc_attn_touch(const mc_attn_block *b);
 
 /* Scores of keys [begin, end), counted from b->first, for the rows that may see them. */
 void mc_attn_score(const mc_attn_block *b, int64_t begin, int64_t end);

@@ -88,17 +88,19 @@ static mc_attn_block block_at(const together *all, int64_t index, int worker) {
 
 static void attend(void *context, int64_t begin, int64_t end, int worker) {
     const together *all = context;
-    for (int64_t index = begin; index < end; index++) {
-        mc_attn_block b = block_at(all, index, worker);
-        mc_attn_fetch_values(&b);
+    mc_attn_block b = block_at(all, begin, worker);
+    mc_attn_touch(&b);
+    for (int64_t index = begin + 1; index <= end; index++) {
         mc_attn_score(&b, 0, b.width);
         for (int64_t r = 0; r < b.rows; r++)
             mc_attn_weigh(&b, r);
-        if (index + 1 < end) {
-            mc_attn_block next = block_at(all, index + 1, worker);
-            mc_attn_fetch_keys(&next);
+        mc_attn_block next = b;
+        if (index < end) {
+            next = block_at(all, index, worker);
+            mc_attn_touch(&next);
         }
         mc_attn_sum(&b, 0, b.at->dv);
+        b = next;
     }
 }
 
