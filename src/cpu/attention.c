@@ -28,6 +28,7 @@ enum { Q, K, V, MASK, OFFSET, SINKS };
 
 #define KEYS MC_ATTN_KEYS
 #define EDGE 16        /* keys that only some rows see, at once: at least */
+#define TOUCHED 16384  /* bytes of a block's first keys, or values: at most so many are touched */
 #define DIRECT_ROWS 12 /* rows up to which narrow numbers are widened in registers: no tile */
 
 static const mc_operand *operand(const mc_attention *at, int i) {
@@ -385,14 +386,14 @@ void mc_attn_sum(const mc_attn_block *b, int64_t begin, int64_t end) {
     }
 }
 
-/* A byte of each line is read: of many lines that are asked for at once a Zen 5 forgets some. */
+/* Every 64 bytes one is read, not prefetched: of many prefetches at once a Zen 5 drops some. */
 static void touch_first(const mc_attn_block *b, int which) {
     const mc_operand *x = &b->at->call->in[which];
     int64_t item = (int64_t)mica_dtype_bytes(x->layout->dtype);
     int64_t step = x->layout->strides[2] * item, bytes = x->layout->shape[3] * item;
     if (b->rows > DIRECT_ROWS || x->layout->strides[3] != 1) return;
     const volatile char *row = (const char *)x->data + element_at(b, which, 0, 0) * item;
-    for (int64_t j = 0; j < mc_min(b->width, KEYS); j++, row += step)
+    for (int64_t j = 0; j < mc_min(b->width, KEYS) && j * bytes < TOUCHED; j++, row += step)
         for (int64_t l = 0; l < bytes; l += 64)
             (void)row[l];
 }

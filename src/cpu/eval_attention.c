@@ -14,7 +14,7 @@
 #define FEW_ROWS 24            /* the same, where there would be too few blocks */
 #define SCORE_FLOATS (1 << 20) /* the scores of a block, if it has more than one query */
 #define RUNS 4                 /* blocks a thread, so that a slow one holds nobody */
-#define PARTS 2                /* of split blocks, a thread: a part's first keys nobody asked for */
+#define PARTS 2 /* of a split block, a thread: each starts with keys that were not prefetched */
 
 typedef enum phase { SCORES, WEIGHTS, VALUES, PHASES } phase;
 

@@ -24,7 +24,7 @@ struct work {
     row_fn fn;
 };
 
-#define ELEMENTS 16384 /* at least that a thread takes */
+#define THREAD_ELEMENTS 16384 /* fewer are not worth another thread */
 
 static void range(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
@@ -36,7 +36,7 @@ static void range(void *context, int64_t begin, int64_t end, int worker) {
 static mica_status run_rows(const mc_call *call, int64_t mask, bool least, row_fn fn) {
     work w = {.call = call, .least = least, .fn = fn};
     int64_t rows = mc_rows_of(&call->in[0], mask, &w.layout, &w.x, &w.length);
-    mc_cpu_for(call, rows, ELEMENTS / (w.length + 1) + 1, range, &w);
+    mc_cpu_for(call, rows, THREAD_ELEMENTS / (w.length + 1) + 1, range, &w);
     return MICA_OK;
 }
 
@@ -170,115 +170,128 @@ static bool better_int(const work *w, int64_t a, int64_t b) {
     return w->least ? a < b : a > b;
 }
 
-/* What is best among some elements of a row. */
+/* What was found among some elements of a row. */
 typedef struct best {
     float number; /* of floats, NaN left out */
     int64_t integer;
-    int64_t index; /* of the first such element of the row; -1: there is nothing but NaN */
-    bool nan;      /* there is one */
+    int64_t
+        index; /* of the first such element, where it is looked for; -1: there is nothing but NaN */
+    bool nan;  /* there is one, where only the number is looked for */
 } best;
 
-static bool better(const work *w, const best *a, const best *b) {
-    if (a->index < 0 || b->index < 0) return b->index < 0;
-    if (!is_float(w)) return better_int(w, a->integer, b->integer);
-    return w->least ? a->number < b->number : a->number > b->number;
+static best best_number(const work *w, int64_t row, int64_t begin, int64_t end) {
+    mc_block block;
+    best b = {.number = w->least ? INFINITY : -INFINITY};
+    for (int64_t at = begin; at < end; at += MC_BLOCK) {
+        int64_t n = mc_min(MC_BLOCK, end - at);
+        if (is_float(w)) {
+            const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
+            float found =
+                w->least ? min_block(n, x, b.number) : mc_cpu_of(w->call)->kern->largest(n, x);
+            b.nan = b.nan || (w->least ? has_nan(n, x) : found != found);
+            b.number = found > b.number || w->least ? found : b.number;
+        } else {
+            const int64_t *x = mc_block_i64(&w->x, row * w->length + at, n, &block);
+            if (at == begin) b.integer = x[0];
+            for (int64_t i = 0; i < n; i++)
+                if (better_int(w, x[i], b.integer)) b.integer = x[i];
+        }
+    }
+    return b;
 }
 
-/* A block is searched for the place only where it holds a better number than all before. */
-static best best_float(const work *w, int64_t row, int64_t begin, int64_t end) {
+/* A block is searched for the place only where it holds a better value than all before. */
+static best best_place(const work *w, int64_t row, int64_t begin, int64_t end) {
     mc_block block;
     best b = {.number = w->least ? INFINITY : -INFINITY, .index = -1};
     for (int64_t at = begin; at < end; at += MC_BLOCK) {
-        int64_t n = end - at < MC_BLOCK ? end - at : MC_BLOCK;
-        const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
-        float found =
-            w->least ? min_block(n, x, b.number) : mc_cpu_of(w->call)->kern->largest(n, x);
-        if (w->least ? has_nan(n, x) : found != found) {
-            b.nan = true;
-            if (!w->least) found = largest_number(w, n, x);
-        }
-        if (b.index >= 0 && !(w->least ? found < b.number : found > b.number)) continue;
-        for (int64_t i = 0; i < n; i++) {
-            if (x[i] != found) continue; /* none: nothing but NaN so far */
-            b.index = at + i;
-            break;
-        }
-        b.number = found;
-    }
-    return b;
-}
-
-static best best_integer(const work *w, int64_t row, int64_t begin, int64_t end) {
-    mc_block block;
-    best b = {.index = -1};
-    for (int64_t at = begin; at < end; at += MC_BLOCK) {
-        int64_t n = end - at < MC_BLOCK ? end - at : MC_BLOCK;
-        const int64_t *x = mc_block_i64(&w->x, row * w->length + at, n, &block);
-        for (int64_t i = 0; i < n; i++) {
-            if (b.index >= 0 && !better_int(w, x[i], b.integer)) continue;
-            b.index = at + i;
-            b.integer = x[i];
+        int64_t n = mc_min(MC_BLOCK, end - at);
+        if (is_float(w)) {
+            const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
+            float found = w->least ? min_block(n, x, b.number) : largest_number(w, n, x);
+            if (b.index >= 0 && !(w->least ? found < b.number : found > b.number)) continue;
+            for (int64_t i = 0; i < n; i++) {
+                if (x[i] != found) continue; /* none: nothing but NaN so far */
+                b.index = at + i;
+                break;
+            }
+            b.number = found;
+        } else {
+            const int64_t *x = mc_block_i64(&w->x, row * w->length + at, n, &block);
+            for (int64_t i = 0; i < n; i++) {
+                if (b.index >= 0 && !better_int(w, x[i], b.integer)) continue;
+                b.index = at + i;
+                b.integer = x[i];
+            }
         }
     }
     return b;
 }
 
-/* Writes the result of row `row`. */
+/* What was found before and behind it, together. */
+static best better_of(const work *w, const best *before, const best *behind) {
+    best b = *before;
+    bool better = w->least ? behind->number < b.number : behind->number > b.number;
+    if (!is_float(w)) better = better_int(w, behind->integer, b.integer);
+    if (b.index < 0 || (behind->index >= 0 && better)) b = *behind;
+    b.nan = before->nan || behind->nan;
+    return b;
+}
+
+/* Finds what is best among elements begin .. end - 1 of a row. */
+typedef best (*find_fn)(const work *w, int64_t row, int64_t begin, int64_t end);
+/* Writes the result of a row. */
 typedef void (*put_fn)(const work *w, int64_t row, const best *b);
 
 typedef struct search {
     work w;
+    find_fn find;
     put_fn put;
     int64_t parts; /* of a row */
     best *found;   /* [rows, parts] where there is more than one */
 } search;
 
+/* Parts begin with a block, so that of zeros of both signs the same one is found. */
 static void search_range(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
     const search *s = context;
-    const work *w = &s->w;
+    int64_t length = s->w.length, blocks = (length + MC_BLOCK - 1) / MC_BLOCK;
     for (int64_t task = begin; task < end; task++) {
         int64_t row = task / s->parts, part = task % s->parts;
-        int64_t from = w->length * part / s->parts, to = w->length * (part + 1) / s->parts;
-        best b = is_float(w) ? best_float(w, row, from, to) : best_integer(w, row, from, to);
+        int64_t from = blocks * part / s->parts * MC_BLOCK;
+        int64_t to = mc_min(length, blocks * (part + 1) / s->parts * MC_BLOCK);
+        best b = s->find(&s->w, row, from, to);
         if (s->parts == 1)
-            s->put(w, row, &b);
+            s->put(&s->w, row, &b);
         else
             s->found[task] = b;
     }
 }
 
-static best best_of_parts(const search *s, int64_t row) {
-    const best *found = s->found + row * s->parts;
-    best b = found[0];
-    for (int64_t part = 1; part < s->parts; part++) {
-        bool nan = b.nan || found[part].nan;
-        if (better(&s->w, &found[part], &b)) b = found[part];
-        b.nan = nan;
-    }
-    return b;
-}
-
-/* Few long rows are split: which element is the best does not depend on who looks at it. */
-static mica_status search_rows(const mc_call *call, bool least, put_fn put) {
+/* Few long rows are split: what is best does not depend on who looks at it. */
+static mica_status search_rows(const mc_call *call, bool least, find_fn find, put_fn put) {
     const mc_attr_reduce *attr = call->attr;
-    search s = {.w = {.call = call, .least = least}, .put = put, .parts = 1};
+    search s = {.w = {.call = call, .least = least}, .find = find, .put = put, .parts = 1};
     int64_t rows = mc_rows_of(&call->in[0], attr->axes, &s.w.layout, &s.w.x, &s.w.length);
     int64_t threads = mc_cpu_of(call)->threads;
-    if (rows < threads && s.w.length >= 2 * ELEMENTS) {
-        s.parts = mc_min(threads, s.w.length / ELEMENTS);
+    if (rows > 0 && rows < threads && s.w.length >= 2 * THREAD_ELEMENTS) {
+        s.parts = mc_min(threads, s.w.length / THREAD_ELEMENTS);
         s.found = mc_run_scratch(call->run, (size_t)(rows * s.parts) * sizeof *s.found);
         if (s.found == NULL) return MICA_ENOMEM;
     }
-    mc_cpu_for(call, rows * s.parts, ELEMENTS / (s.w.length / s.parts + 1) + 1, search_range, &s);
+    int64_t grain = THREAD_ELEMENTS / (s.w.length / s.parts + 1) + 1;
+    mc_cpu_for(call, rows * s.parts, grain, search_range, &s);
     for (int64_t row = 0; row < rows && s.parts > 1; row++) {
-        best b = best_of_parts(&s, row);
+        const best *found = s.found + row * s.parts;
+        best b = found[0];
+        for (int64_t part = 1; part < s.parts; part++)
+            b = better_of(&s.w, &b, &found[part]);
         put(&s.w, row, &b);
     }
     return MICA_OK;
 }
 
-static void put_best(const work *w, int64_t row, const best *b) {
+static void put_number(const work *w, int64_t row, const best *b) {
     if (is_float(w))
         put_f32(w, row, b->nan ? NAN : b->number);
     else
@@ -291,16 +304,16 @@ static void put_index(const work *w, int64_t row, const best *b) {
 }
 
 mica_status mc_eval_max(const mc_call *call) {
-    return search_rows(call, false, put_best);
+    return search_rows(call, false, best_number, put_number);
 }
 mica_status mc_eval_min(const mc_call *call) {
-    return search_rows(call, true, put_best);
+    return search_rows(call, true, best_number, put_number);
 }
 mica_status mc_eval_argmax(const mc_call *call) {
-    return search_rows(call, false, put_index);
+    return search_rows(call, false, best_place, put_index);
 }
 mica_status mc_eval_argmin(const mc_call *call) {
-    return search_rows(call, true, put_index);
+    return search_rows(call, true, best_place, put_index);
 }
 
 /* ---- all, any ---- */

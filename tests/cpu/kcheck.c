@@ -331,7 +331,7 @@ static void strides_of(check *c, product_bf16 product, int64_t m, int64_t n, int
 }
 
 static void check_attn_scores(check *c) {
-    static const int64_t sizes[] = {2, 8, 10, 32, 66, 128, 130, 258};
+    static const int64_t sizes[] = {2, 8, 10, 32, 66, 128, 130, 258, 514};
     for (int64_t m = 1; m < 20; m += m < 13 ? 1 : 5) { /* blocks of each number of rows */
         scores_of(c, c->kern->attn_scores, m, 20, 80, CANCELLING);
         scores_of(c, c->kern->attn_scores, m, 40, 96, TINY);

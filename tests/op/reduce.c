@@ -157,6 +157,53 @@ static void long_rows_are_shared(void **state) {
     free(x);
 }
 
+#define FOUND 4 /* max, min, argmax, argmin */
+
+/* What is found in rows of x, as bits. */
+static void find_all(bench *b, mica_array x, int64_t bits[FOUND][2]) {
+    mica_array found[FOUND] = {mica_max(b->s, x, &last, 1, false),
+                               mica_min(b->s, x, &last, 1, false), mica_argmax(b->s, x, -1, false),
+                               mica_argmin(b->s, x, -1, false)};
+    memset(bits, 0, FOUND * sizeof *bits);
+    for (int i = 0; i < FOUND; i++)
+        assert_int_equal(
+            mica_read(found[i], bits[i], 2 * mica_dtype_bytes(mica_array_dtype(found[i]))),
+            MICA_OK);
+}
+
+/* Rows shared by threads: of several dtypes, not side by side, with zeros of both signs, of nothing but NaN. */
+static void shared_rows_agree(void **state) {
+    (void)state;
+    const int64_t n = 40010;
+    const mica_dtype dtypes[] = {MICA_F32, MICA_BF16, MICA_I8, MICA_U64, MICA_BOOL};
+    float *x = malloc(2 * (size_t)n * sizeof *x);
+    assert_non_null(x);
+    for (int content = 0; content < 4; content++) {
+        fill(x, 2 * n, 11);
+        for (int64_t i = 0; i < 2 * n; i++)
+            if (content > 0) x[i] = content == 1 ? -1 : content == 2 ? NAN : -INFINITY;
+        if (content == 1) x[20005] = 0, x[20032] = -0.0f;
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+            for (int view = 0; view < 3; view++) {
+                int64_t bits[2][FOUND][2];
+                for (int i = 0; i < 2; i++) {
+                    bench b = bench_open_with(&(mica_device_options){.threads = 1 + 3 * i});
+                    mica_array a = f32s(b.s, x, SHAPE(2, n));
+                    if (dtypes[d] == MICA_U64 && content == 0)
+                        a = mica_multiply(b.s, mica_abs(b.s, a), mica_f32(b.s, 0x1p61f));
+                    a = mica_astype(b.s, a, dtypes[d]);
+                    if (view == 1) a = mica_flip(b.s, a, 1);
+                    if (view == 2) a = mica_materialize(b.s, mica_transpose(b.s, a, NULL));
+                    if (view == 2) a = mica_transpose(b.s, a, NULL);
+                    find_all(&b, a, bits[i]);
+                    bench_close(&b);
+                }
+                assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+            }
+    }
+    free(x);
+}
+
 static void long_sums(void **state) {
     (void)state;
     bench b = bench_open();
@@ -308,6 +355,7 @@ int main(void) {
         cmocka_unit_test(extremes_and_nan),
         cmocka_unit_test(argmax_finds_the_first),
         cmocka_unit_test(long_rows_are_shared),
+        cmocka_unit_test(shared_rows_agree),
         cmocka_unit_test(long_sums),
         cmocka_unit_test(spread),
         cmocka_unit_test(fused_agree),

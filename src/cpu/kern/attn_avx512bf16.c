@@ -7,13 +7,15 @@
 #define ROWS 6      /* of q or weights at once: 6 x 4 sums and 4 operands fit 32 registers */
 #define FEW 12      /* rows for which keys and values are put into pairs as they are read */
 #define PAIRS 64    /* of a key, in a tile, that are summed in four sums */
-#define SPREADS 2   /* so many times PAIRS of a key are read before the next key */
+#define SPREADS 4   /* so many times PAIRS of 16 keys are read before the next keys */
 #define TILE_COLS 2 /* registers of keys that many rows meet at once */
 #define NEAR 128    /* keys that all of few rows meet before the next ones */
 #define LINE 16     /* pairs of a line of memory; a quarter of them is four */
 #define DEPTH 128   /* keys whose values are paired at once: 16 kB for 64 columns */
 
-#define BYTES_AHEAD 8192 /* of keys, from what few rows meet to what is asked for */
+/* How far ahead of few rows keys are fetched. */
+#define BYTES_AHEAD 8192
+#define KEYS_AHEAD 16 /* at least */
 
 /* Keys of a tile, two elements of a key in 32 bits. */
 typedef struct tile {
@@ -139,8 +141,8 @@ MK_INLINE void turn_four(const uint16_t *k, int64_t k_stride, int64_t first, int
     mk_turn_rows(r, to);
 }
 
-/* y [rows, n], or 0 where not `more`, += q [rows, 2 * pairs] times n <= 16 keys; those from `ahead` on are asked for, as
- * far as `left`. */
+/* y [rows, n], or 0 where not `more`, += q [rows, 2 * pairs] times n <= 16 keys; 16 from `ahead` on are fetched, none
+ * from `left` on. */
 MK_INLINE void score_few(int rows, int64_t n, int64_t ahead, int64_t left, int64_t pairs,
                          const spread *q, const uint16_t *k, int64_t k_stride, bool more, float *y,
                          int64_t y_stride) {
@@ -181,13 +183,13 @@ MK_INLINE void score_few(int rows, int64_t n, int64_t ahead, int64_t left, int64
     }
 }
 
-/* As score_many, rows <= ROWS; `left` keys may be asked for. Keys are read whole, one after the other, as far as
- * SPREADS go. */
+/* As score_many, rows <= ROWS; `left` keys may be fetched. 16 keys are read whole, as far as SPREADS go, before the
+ * next ones. */
 static void score_directly(int64_t rows, int64_t n, int64_t left, int64_t d, const uint16_t *q,
                            int64_t q_stride, const uint16_t *k, int64_t k_stride, float *y,
                            int64_t y_stride) {
     spread s[SPREADS];
-    const int64_t ahead = BYTES_AHEAD / (2 * d) > 4 ? BYTES_AHEAD / (2 * d) : 4;
+    const int64_t fit = BYTES_AHEAD / (2 * d), ahead = fit < KEYS_AHEAD ? KEYS_AHEAD : fit;
     for (int64_t first = 0; first < d; first += 2 * PAIRS * SPREADS) {
         int64_t end = least(d, first + 2 * PAIRS * SPREADS);
         for (int64_t l = first; l < end; l += 2 * PAIRS)
