@@ -20,8 +20,8 @@ GB/s is the size of the weights times how often they are read (a token need not 
 the input embedding is not the head). "reading" does no more than that with mica's file, by a plain loop
 (bench/roofline.c): about how many tokens a second the memory allows at the same time.
 
-A contestant is an engine and a model under ROOT/models/MODEL, and options, a row of contestants.json; NAME=VALUE
-is no option, but set in its environment. Engines say there, for each kind of case, what to run and the expression
+A contestant is an engine, a model under ROOT/models/MODEL, and a list of options; a row of contestants.json has
+each of its models with each of its lists. NAME=VALUE is no option, but set in the environment. Engines say there, for each kind of case, what to run and the expression
 whose last match is the rate (null: the time of the process). --mica names a folder that mica was built in; given
 twice, builds are compared.
 """
@@ -35,6 +35,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import product
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -176,7 +177,8 @@ def find_contestants(model, args):
     values = {"root": Path(args.root).resolve(), "here": HERE, "family": model}
     builds = [b.split("=", 1) if "=" in b else ["mica", b] for b in args.mica or [str(CHECKOUT / "build")]]
     found = []
-    for engine, weights, *options in spec["contestants"]:
+    every = [(engine, *pair) for engine, models, ways in spec["contestants"] for pair in product(models, ways)]
+    for engine, weights, options in every:
         for name, build in builds if engine == "mica" else [(engine, builds[-1][1])]:
             build = Path(build).resolve()
             own = {"mica": Path(build, "mica"), "mica_bench": Path(build, "bench")}
