@@ -422,8 +422,8 @@ static bool takes_q8(const mc_attention *at) {
  * of 8 bits that become it. */
 static bool takes_pairs(const mc_attention *at) {
     const mc_layout *k = at->call->in[K].layout, *v = at->call->in[V].layout;
+    if (at->q8_direct) return at->kern->q8_pairs;
     if (!at->kern->bf16_pairs) return false;
-    if (at->q8_direct) return true;
     return k->dtype == MICA_BF16 && v->dtype == MICA_BF16 && k->strides[3] == 1 &&
            (v->strides[3] == 1 || at->dv == 1) && at->d > 0 && at->d % 2 == 0 && at->lk > 0;
 }

@@ -10,6 +10,7 @@
  *     kcheck --bench         GB/s
  *     kcheck --bench-fast    fast products against exact ones */
 #include "cpu/kcheck.h"
+#include "cpu/kern/attn.h"
 #include "cpu/kern/fast.h"
 
 #include <float.h>
@@ -275,6 +276,43 @@ static void fill_tiny(uint16_t *x, int64_t n) {
 typedef void (*product_bf16)(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
                              const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride);
 
+/* The largest of n magnitudes, `step` apart. */
+static double most_of(int64_t n, const uint16_t *x, int64_t step) {
+    double most = 0;
+    for (int64_t i = 0; i < n; i++)
+        most = fmax(most, fabs((double)mk_from_bf16(x[i * step])));
+    return most;
+}
+
+/* How far a sum of n products may be off where elements are rounded as far as `a_unit` and `b_unit` of the largest. */
+static double rounding_of(int64_t n, const uint16_t *a, double a_unit, const uint16_t *b,
+                          int64_t b_step, double b_unit) {
+    double a_off = a_unit * most_of(n, a, 1), b_off = b_unit * most_of(n, b, b_step), sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += fabs((double)mk_from_bf16(a[i])) * b_off +
+               fabs((double)mk_from_bf16(b[i * b_step])) * a_off + a_off * b_off;
+    return sum;
+}
+
+/* Of a score, as attn_list.h says. */
+static double score_rounding(int64_t d, const uint16_t *q, const uint16_t *k) {
+    double sum = 0;
+    for (int64_t l = 0; l < d; l += MK_WORDS_PART) {
+        int64_t n = d - l < MK_WORDS_PART ? d - l : MK_WORDS_PART;
+        sum += rounding_of(n, q + l, 0x1p-12, k + l, 1, 0x1p-12);
+    }
+    return sum;
+}
+
+/* Of a sum of values. */
+static double value_rounding(int64_t n, int64_t together, const uint16_t *w, const uint16_t *v,
+                             int64_t v_stride) {
+    double sum = 0;
+    for (int64_t j = 0; j + together <= n; j += together)
+        sum += rounding_of(together, w + j, 0x1p-12, v + j * v_stride, v_stride, 0x1p-14);
+    return sum;
+}
+
 /* kinds: of q; TINY ones are compared with each other only. */
 static void scores_of(check *c, product_bf16 product, int64_t m, int64_t n, int64_t d, kind kinds) {
     guarded q = guarded_new((size_t)(m * d) * sizeof(uint16_t), c->where);
@@ -293,7 +331,9 @@ static void scores_of(check *c, product_bf16 product, int64_t m, int64_t n, int6
             sum += term;
             size += fabs(term);
         }
-        if (kinds != TINY) judge(c, (double)got[i], sum, (double)(d + 4) * UNIT * size);
+        double bound = (double)(d + 4) * UNIT * size;
+        if (c->kern->words && product == c->kern->attn_scores) bound += score_rounding(d, a, b);
+        if (kinds != TINY) judge(c, (double)got[i], sum, bound);
         float alone;
         product(1, 1, d, a, d, b, d, &alone, 1);
         same_bits(c, &alone, got + i, 1, "a block differs from its elements");
@@ -330,7 +370,49 @@ static void strides_of(check *c, product_bf16 product, int64_t m, int64_t n, int
     release(c, &x), release(c, &w), release(c, &y);
 }
 
-static void check_attn_scores(check *c) {
+/* What is not a number makes scores of its own row NaN, and no other: the bits that others have without it. */
+static void lost_scores(check *c, int64_t m, int64_t n, int64_t d) {
+    guarded q = guarded_new((size_t)(m * d) * sizeof(uint16_t), c->where);
+    guarded k = guarded_new((size_t)(n * d) * sizeof(uint16_t), c->where);
+    guarded y = floats(c, m * n), want = floats(c, m * n);
+    fill_bf16(q.data, m * d, PLAIN);
+    fill_bf16(k.data, n * d, PLAIN);
+    c->kern->attn_scores(m, n, d, q.data, d, k.data, d, want.data, n);
+    ((uint16_t *)k.data)[n / 2 * d + d - 1] = 0x7fc0;
+    c->kern->attn_scores(m, n, d, q.data, d, k.data, d, y.data, n);
+    for (int64_t i = 0; i < m * n; i++) {
+        float *got = (float *)y.data + i;
+        if (i % n != n / 2)
+            same_bits(c, got, (float *)want.data + i, 1, "a NaN reaches another key");
+        else if (!isnan(*got))
+            fail_check(c, "NaN is lost");
+    }
+    release(c, &q), release(c, &k), release(c, &y), release(c, &want);
+}
+
+/* Both ways of multiplying pairs of bf16, of which a machine's maker chooses, where the machine has both. */
+static void in_attention_ways(check *c, void (*run)(check *c)) {
+    const mk_kernels *taken = c->kern;
+    run(c);
+#if defined(__x86_64__)
+    static const struct {
+        mk_isa isa;
+        void (*fill)(mk_kernels *kernels);
+    } ways[] = {{MK_ISA_avx512vnni, mk_attn_avx512vnni_words},
+                {MK_ISA_avx512bf16, mk_attn_avx512bf16}};
+    for (int i = 0; i < COUNT(ways); i++) {
+        if (taken->isa != ways[i].isa) continue;
+        mk_kernels other = *taken;
+        other.values_together = reference().values_together;
+        ways[i].fill(&other);
+        c->kern = &other;
+        run(c);
+    }
+#endif
+    c->kern = taken;
+}
+
+static void scores_of_way(check *c) {
     static const int64_t sizes[] = {2, 8, 10, 32, 66, 128, 130, 258, 514};
     for (int64_t m = 1; m < 20; m += m < 13 ? 1 : 5) { /* blocks of each number of rows */
         scores_of(c, c->kern->attn_scores, m, 20, 80, CANCELLING);
@@ -344,7 +426,12 @@ static void check_attn_scores(check *c) {
                 scores_of(c, c->kern->attn_scores, sizes_m[i], sizes_n[j], sizes[l],
                           judged[(i + j + l) % COUNT(judged)]);
                 scores_of(c, c->kern->attn_scores, sizes_m[i], sizes_n[j], sizes[l], TINY);
+                lost_scores(c, sizes_m[i], sizes_n[j], sizes[l]);
             }
+}
+
+static void check_attn_scores(check *c) {
+    in_attention_ways(c, scores_of_way);
 }
 
 static void check_matmul_bf16(check *c) {
@@ -399,8 +486,10 @@ static void values_of(check *c, int64_t m, int64_t n, int64_t dv, kind kinds) {
             sum += term;
             size += fabs(term);
         }
-        if (kinds != TINY) judge(c, (double)got[i], sum, (double)(n + 4) * UNIT * size);
         int64_t step = c->kern->values_together;
+        double bound = (double)(n + 4) * UNIT * size;
+        if (c->kern->words) bound += value_rounding(n, step, a, b, vs);
+        if (kinds != TINY) judge(c, (double)got[i], sum, bound);
         int64_t half = n / 2 / step * step; /* alone, in two parts */
         c->kern->attn_values(1, half, 1, a, ws, b, vs, start + i, 1);
         c->kern->attn_values(1, n - half, 1, a + half, ws, b + half * vs, vs, start + i, 1);
@@ -412,7 +501,40 @@ static void values_of(check *c, int64_t m, int64_t n, int64_t dv, kind kinds) {
     release(c, &w), release(c, &v), release(c, &y);
 }
 
-static void check_attn_values(check *c) {
+/* Keys that some rows do not see, whatever finite numbers are there: the same bits. Then one that is not a number, in its
+ * column alone. */
+static void unseen_values(check *c, int64_t m, int64_t n, int64_t dv) {
+    guarded w = guarded_new((size_t)(m * n) * sizeof(uint16_t), c->where);
+    guarded v = guarded_new((size_t)(n * dv) * sizeof(uint16_t), c->where);
+    guarded y = floats(c, m * dv), want = floats(c, m * dv);
+    uint16_t *pw = w.data, *pv = v.data;
+    float *got = y.data, *before = want.data;
+    int64_t unseen = n / 3;
+    fill_bf16(pw, m * n, PLAIN);
+    fill_bf16(pv, n * dv, PLAIN);
+    for (int64_t i = 0; i < m; i += 2) /* every second row */
+        pw[i * n + unseen] = 0;
+    memset(got, 0, (size_t)(m * dv) * sizeof *got);
+    memset(before, 0, (size_t)(m * dv) * sizeof *before);
+    c->kern->attn_values(m, n, dv, pw, n, pv, dv, before, dv);
+    for (int64_t l = 0; l < dv; l++)
+        pv[unseen * dv + l] = mk_to_bf16(l % 2 ? 1e30f : -3e20f);
+    c->kern->attn_values(m, n, dv, pw, n, pv, dv, got, dv);
+    for (int64_t i = 0; i < m; i += 2)
+        same_bits(c, got + i * dv, before + i * dv, dv, "an unseen key changes bits");
+    memcpy(before, got, (size_t)(m * dv) * sizeof *got);
+    memset(got, 0, (size_t)(m * dv) * sizeof *got);
+    pv[(n - 1) * dv + dv / 2] = 0x7fc0;
+    c->kern->attn_values(m, n, dv, pw, n, pv, dv, got, dv);
+    for (int64_t i = 0; i < m * dv; i++)
+        if (i % dv != dv / 2)
+            same_bits(c, got + i, before + i, 1, "a NaN reaches another column");
+        else if (!isnan(got[i]) && pw[i / dv * n + n - 1] != 0)
+            fail_check(c, "NaN is lost");
+    release(c, &w), release(c, &v), release(c, &y), release(c, &want);
+}
+
+static void values_of_way(check *c) {
     static const int64_t sizes[] = {1, 2, 7, 64, 65, 130, 259};
     for (int i = 0; i < KINDS; i++) /* blocks that are whole, and not, of many keys */
         for (int64_t m = 31; m < 34; m++)
@@ -422,9 +544,14 @@ static void check_attn_values(check *c) {
             for (int l = 0; l < COUNT(sizes); l++) {
                 values_of(c, sizes_m[i], sizes[l], sizes_n[j], judged[(i + j + l) % COUNT(judged)]);
                 values_of(c, sizes_m[i], sizes[l], sizes_n[j], TINY);
+                unseen_values(c, sizes_m[i], sizes[l], sizes_n[j]);
             }
     if (32 % c->kern->values_together != 0) /* entries that src/session/cache.c drops together */
         fail_check(c, "sums so many keys together that caches do not keep them so");
+}
+
+static void check_attn_values(check *c) {
+    in_attention_ways(c, values_of_way);
 }
 
 /* Element l of a row of 8 bits with n of them, in f64. */
@@ -559,7 +686,9 @@ static void values_q8_bf16_of(check *c, int64_t m, int64_t n, int64_t dv, kind k
     release(c, &w), release(c, &v), release(c, &y);
 }
 
-static void check_attn_values_q8_bf16(check *c) {
+static void q8_bf16_of_way(check *c) {
+    if (c->kern->q8_pairs != c->kern->bf16_pairs)
+        return; /* not used, and not of attn_values' set */
     static const int64_t rows[] = {1, 2, 3, 4, 5, 6, 7, 13};
     static const int64_t columns[] = {1, 16, 31, 32, 33, 64, 66, 96, 128};
     values_q8_bf16_of(c, 33, 577, 96, PLAIN);
@@ -567,6 +696,10 @@ static void check_attn_values_q8_bf16(check *c) {
         for (int j = 0; j < COUNT(sizes_n); j++)
             for (int l = 0; l < COUNT(columns); l++)
                 values_q8_bf16_of(c, rows[i], sizes_n[j], columns[l], (kind)((i + j + l) % KINDS));
+}
+
+static void check_attn_values_q8_bf16(check *c) {
+    in_attention_ways(c, q8_bf16_of_way);
 }
 
 static void check_scale_most(check *c) {

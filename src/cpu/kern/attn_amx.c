@@ -170,6 +170,7 @@ void mk_attn_amx(mk_kernels *kernels) {
     kernels->attn_scores = mk_matmul_bf16_amx;
     kernels->attn_values = attn_values;
     kernels->attn_values_q8_bf16 = attn_values_q8_bf16;
-    kernels->bf16_pairs = true;
+    kernels->bf16_pairs = kernels->q8_pairs = true;
+    kernels->words = false;
     kernels->values_together = STEP;
 }

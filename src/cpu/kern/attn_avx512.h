@@ -1,5 +1,5 @@
 /* What attention's AVX-512 kernels share: keys of a tile turned over, so that a register holds the same
- * 32 bits (two bf16, four codes) of 16 keys; and values in rows of 8 bits. */
+ * 32 bits (two bf16, four codes) of 16 keys; and columns of values, in bf16 or rows of 8 bits. */
 #ifndef CPU_KERN_ATTN_AVX512_H
 #define CPU_KERN_ATTN_AVX512_H
 
@@ -116,6 +116,35 @@ MK_INLINE void load_scales(const char *scales, int64_t cols, __m512 scale[2]) {
     if (cols > MK_Q8_GROUP) memcpy(&two, scales, sizeof two);
     scale[0] = _mm512_castsi512_ps(_mm512_set1_epi32((int32_t)(two << 16)));
     scale[1] = _mm512_castsi512_ps(_mm512_set1_epi32((int32_t)(two & 0xffff0000u)));
+}
+
+/* Some columns of keys that follow each other: bf16, or codes of rows of 8 bits. */
+typedef struct values {
+    const char *first;
+    const char *scales; /* of the codes' group; not read for bf16 */
+    int64_t stride;     /* bytes from key to key */
+    int64_t left;       /* keys that may be fetched */
+} values;
+
+/* Columns from c on of keys from j on. */
+MK_INLINE values values_at(bool codes, const values *v, int64_t j, int64_t c) {
+    values at = *v;
+    at.first += j * v->stride + (codes ? c : 2 * c);
+    if (codes) at.scales += j * v->stride + c / MK_Q8_GROUP * 2;
+    at.left -= j;
+    return at;
+}
+
+/* The first n of 32 lanes of 16 bits. */
+MK_INLINE __mmask32 first_halves(int64_t n) {
+    return n >= 32 ? 0xffffffffu : n <= 0 ? 0 : (1u << n) - 1u;
+}
+
+/* Asks for a key's columns, where there is such a key. */
+MK_INLINE void fetch_key(bool codes, const values *v, int64_t j) {
+    if (j >= v->left) return;
+    fetch(v->first + j * v->stride, codes ? 16 * COLS : 32 * COLS);
+    if (codes) fetch(v->scales + j * v->stride, 1);
 }
 
 #endif

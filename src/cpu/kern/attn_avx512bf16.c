@@ -376,57 +376,17 @@ static void attn_values_q8_bf16(int64_t m, int64_t n, int64_t dv, const uint16_t
 
 /* ---- weights ---- */
 
-/* exp(t), t <= 0, within 2^-17, as 2^n 2^f with |f| <= 1/2: what is rounded to bf16 needs no more. The
- * polynomial has the least relative error of those that are 1 at 0: 2^-18.4. */
-MK_INLINE __m512 exp_roughly(__m512 t) {
-    __m512 z = _mm512_mul_ps(t, _mm512_set1_ps(0x1.715476p+0f));
-    __m512 n = _mm512_roundscale_ps(z, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    __m512 f = _mm512_sub_ps(z, n);
-    __m512 p = _mm512_set1_ps(0x1.3a02ccp-7f);
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.c9fc46p-5f));
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.ec0378p-3f));
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.62e12cp-1f));
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
-    __mmask16 keep = _mm512_cmp_ps_mask(t, _mm512_set1_ps(-87.0f), _CMP_NLT_UQ);
-    return _mm512_maskz_scalef_ps(keep, p, n);
+MK_INLINE __m512i two_halves(__m512 a, __m512 b) {
+    return (__m512i)_mm512_cvtne2ps_pbh(b, a);
 }
 
-/* Whole multiples of 2^-24 that numbers in bf16 are, the upper halves of 32 bits. */
-MK_INLINE __m512i shares(__m512i halves) {
-    return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_castsi512_ps(halves), _mm512_set1_ps(0x1p24f)));
-}
-
-static float exp_total_bf16(int64_t n, const float *x, float shift, uint16_t *w) {
-    const __m512 most = _mm512_set1_ps(shift);
-    const __m512i upper = _mm512_set1_epi32(-0x10000);
-    int64_t total = 0, i = 0;
-    for (int64_t whole = n / 32 * 32; i < whole;) {
-        int64_t end = least(whole, i + 16 * MK_ATTN_TERMS);
-        __m512i sum = _mm512_setzero_si512();
-        for (; i < end; i += 32) {
-            __m512 a = exp_roughly(_mm512_sub_ps(_mm512_loadu_ps(x + i), most));
-            __m512 b = exp_roughly(_mm512_sub_ps(_mm512_loadu_ps(x + i + 16), most));
-            __m512i both = (__m512i)_mm512_cvtne2ps_pbh(b, a);
-            _mm512_storeu_si512(w + i, both);
-            sum = _mm512_add_epi32(sum, shares(_mm512_slli_epi32(both, 16)));
-            sum = _mm512_add_epi32(sum, shares(_mm512_and_si512(both, upper)));
-        }
-        total += mk_sum_i32(sum);
-    }
-    for (; i < n; i += 16) {
-        __mmask16 mask = mk_first(n - i);
-        __m512 t = _mm512_sub_ps(_mm512_maskz_loadu_ps(mask, x + i), most);
-        __m256i half = (__m256i)_mm512_cvtneps_pbh(exp_roughly(t));
-        half = _mm256_maskz_mov_epi16(mask, half);
-        _mm256_mask_storeu_epi16(w + i, mask, half);
-        total += mk_sum_i32(shares(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16)));
-    }
-    return (float)total * 0x1p-24f;
-}
+#include "cpu/kern/attn_exp_text.h"
 
 void mk_attn_avx512bf16(mk_kernels *kernels) {
     kernels->attn_scores = attn_scores;
     kernels->attn_values = attn_values;
     kernels->attn_values_q8_bf16 = attn_values_q8_bf16;
     kernels->exp_total_bf16 = exp_total_bf16;
+    kernels->bf16_pairs = kernels->q8_pairs = true;
+    kernels->words = false;
 }

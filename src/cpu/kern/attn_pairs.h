@@ -5,28 +5,6 @@
 
 #include "cpu/kern/attn_avx512.h"
 
-/* Some columns of keys that follow each other: bf16, or codes of rows of 8 bits. */
-typedef struct values {
-    const char *first;
-    const char *scales; /* of the codes' group; not read for bf16 */
-    int64_t stride;     /* bytes from key to key */
-    int64_t left;       /* keys that may be fetched */
-} values;
-
-/* Columns from c on of keys from j on. */
-MK_INLINE values values_at(bool codes, const values *v, int64_t j, int64_t c) {
-    values at = *v;
-    at.first += j * v->stride + (codes ? c : 2 * c);
-    if (codes) at.scales += j * v->stride + c / MK_Q8_GROUP * 2;
-    at.left -= j;
-    return at;
-}
-
-/* The first n of 32 lanes of 16 bits. */
-MK_INLINE __mmask32 first_halves(int64_t n) {
-    return n >= 32 ? 0xffffffffu : n <= 0 ? 0 : (1u << n) - 1u;
-}
-
 /* Keys j and j + 1 in bf16, `cols` of 16 * COLS columns, into pairs; zeros for the second where not `both`. */
 MK_INLINE void pair_halves(const values *v, int64_t j, int64_t cols, bool both,
                            __m512i pairs[COLS]) {
@@ -60,13 +38,6 @@ MK_INLINE void pair_codes(const values *v, int64_t j, int64_t cols, bool both,
         __m512 y = scaled(a + v->stride + 16 * c, both ? mask : 0, scale[1][c / 2]);
         pairs[c] = _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(y, x));
     }
-}
-
-/* Asks for a key's columns, where there is such a key. */
-MK_INLINE void fetch_key(bool codes, const values *v, int64_t j) {
-    if (j >= v->left) return;
-    fetch(v->first + j * v->stride, codes ? 16 * COLS : 32 * COLS);
-    if (codes) fetch(v->scales + j * v->stride, 1);
 }
 
 #endif

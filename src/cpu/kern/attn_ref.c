@@ -116,7 +116,7 @@ void mk_attn_ref(mk_kernels *kernels) {
     kernels->scale_most = scale_most;
     kernels->exp_total = exp_total;
     kernels->exp_total_bf16 = exp_total_bf16;
-    kernels->bf16_pairs = false;
+    kernels->bf16_pairs = kernels->q8_pairs = kernels->words = false;
     kernels->values_together = 2;
     kernels->q8_direct = false;
 }

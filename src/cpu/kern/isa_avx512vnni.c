@@ -20,6 +20,7 @@ static bool is_zen5(void) {
 void mk_fill_avx512vnni(mk_kernels *kernels) {
     const bool amd = __builtin_cpu_is("amd");
     mk_attn_avx512vnni(kernels);
+    if (!amd) mk_attn_avx512vnni_words(kernels);
     mk_fast_avx512vnni(kernels);
     if (is_zen5())
         mk_fast_avx512vnni_once(kernels);

@@ -27,6 +27,9 @@ typedef enum mk_isa {
     MK_ISA_COUNT
 } mk_isa;
 
+/* Elements of a query or key that share a step where they become whole numbers of 16 bits. */
+#define MK_WORDS_PART 128
+
 /* What the codes of quantised weights mean. */
 typedef enum mk_mode { MK_AFFINE, MK_MXFP4, MK_MXFP8, MK_NVFP4 } mk_mode;
 
@@ -102,7 +105,9 @@ typedef struct mk_kernels {
     bool fast_crossed; /* crossed tiles are quicker for fast_matmul, whoever sets that says so */
     /* Faster than widening first: */
     bool bf16_products;      /* matmul_bf16, unpack_mxfp8, matmul_mxfp8 */
-    bool bf16_pairs;         /* attn_scores, attn_values, attn_values_q8_bf16 */
+    bool bf16_pairs;         /* attn_scores, attn_values */
+    bool q8_pairs;           /* attn_values_q8_bf16 */
+    bool words;              /* attn_scores and attn_values make whole numbers of 16 bits of bf16 */
     bool q8_direct;          /* attn_scores_q8, and attn_values_q8 for few rows */
     int64_t bf16_columns;    /* rows of w that many rows of x are to meet at once by matmul_bf16 */
     int64_t values_together; /* keys whose values attn_values sums together */
