@@ -64,7 +64,8 @@ typedef enum mica_arithmetic {
 } mica_arithmetic;
 
 /** In what a session keeps keys and values, which queries of attention meet. Half the bytes are read
- *  in half the time. With bf16, queries and the weights of the softmax may be rounded to it too. */
+ *  in half the time. With bf16, queries and the weights of the softmax may be rounded to it too, or
+ *  all that is multiplied to whole numbers of 16 bits (mica_sdpa). */
 typedef enum mica_cache_type {
     MICA_CACHE_DEFAULT, /* f32 in exact arithmetic, else bf16 */
     MICA_CACHE_F32,     /* as they were computed */
@@ -157,7 +158,7 @@ typedef struct mica_model_kernels {
     const char *matrix;         /* "4 bit, groups of 64 (affine)", "bf16" */
     bool attention;             /* the matrices are keys, as sessions keep them; else weights */
     mica_arithmetic arithmetic; /* exact where activations, or queries, stay f32 */
-    const char *activations;    /* what these become: "int8" (and scales), "bf16", "f32" */
+    const char *activations;    /* what these become: "int8", "int16" (and scales), "bf16", "f32" */
     const char *one_row;        /* instruction set whose kernels compute a token: decode */
     const char *many_rows;      /* the same for many tokens at once: prefill */
 } mica_model_kernels;

@@ -415,7 +415,9 @@ typedef struct mica_sdpa_options {
  *          k and v may both be rows of mica_to_q8 instead: u8, of heads of size D.
  *  returns [B, Hq, Lq, Dv], promoted dtype of q, k, v (q's where these are u8); softmax and sums in
  *          f32. A query that sees no key gives zeros. Where k and v are bf16, a device may round q
- *          and the weights to it; where they are u8, it may round q as mica_to_q8 does, and the
+ *          and the weights to it, and then numbers as far as 2^-12 of the largest of 128 elements of
+ *          a row of q or k, or of 32 weights, and 2^-14 of 32 values of a column, where what is not
+ *          finite becomes NaN; where they are u8, it may round q as mica_to_q8 does, and the
  *          weights and v to bf16.
  *  errors  MICA_ESHAPE, also where Lk is above 2^31 - 1; MICA_EDTYPE; MICA_EINVAL window without
  *          causal

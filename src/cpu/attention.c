@@ -8,8 +8,8 @@
  * read once.
  *
  * Keys and values in bf16 are multiplied as they are where the machine can, by queries and weights
- * rounded to bf16. It takes some keys at a time: there the order of summation also depends on the place
- * of a key among these. Those in rows of 8 bits are widened, to numbers that f32 holds exactly.
+ * rounded to bf16, or become whole numbers of 16 bits for it (kern/attn_words.h). It takes some keys at a
+ * time: there the order of summation also depends on the place of a key among these. Those in rows of 8 bits are widened, to numbers that f32 holds exactly.
  * But where the machine multiplies such rows, keys meet queries that are rounded like them, in whole
  * numbers, and values are rounded to bf16 where that meets bf16.
  */
@@ -460,6 +460,7 @@ mc_way mc_sdpa_way(const mk_kernels *kern, mica_dtype k) {
     if (k == MICA_U8 && kern->q8_direct)
         return (mc_way){MICA_I8, kern->from.attn_scores_q8, kern->from.attn_scores_q8};
     if (k == MICA_BF16 && kern->bf16_pairs)
-        return (mc_way){MICA_BF16, kern->from.attn_scores, kern->from.attn_scores};
+        return (mc_way){kern->words ? MICA_I16 : MICA_BF16, kern->from.attn_scores,
+                        kern->from.attn_scores};
     return mc_matmul_way(kern, &(mc_attr_matmul){0}, k);
 }

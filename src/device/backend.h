@@ -66,7 +66,7 @@ typedef enum mc_joint {
     MC_JOINT_ANY    /* those that lie near each other */
 } mc_joint;
 
-/* How products are computed: what becomes of x (i8: codes and scales), and the instruction sets whose
+/* How products are computed: what becomes of x (i8, i16: codes and scales), and the instruction sets whose
  * kernels multiply one row of it, and many. */
 typedef struct mc_way {
     mica_dtype x;

@@ -12,8 +12,9 @@ typedef struct kind {
     mc_way way;
 } kind;
 
-/* Numbers of 8 bits come with scales: by the name of the cache's type. */
+/* Whole numbers come with scales, those of 8 bits as in caches, whatever array holds them. */
 static const char *type_name(mica_dtype dtype) {
+    if (dtype == MICA_I16) return "int16";
     return mica_dtype_bytes(dtype) == 1 ? "int8" : mica_dtype_name(dtype);
 }
 

@@ -308,8 +308,12 @@ static double score_rounding(int64_t d, const uint16_t *q, const uint16_t *k) {
 static double value_rounding(int64_t n, int64_t together, const uint16_t *w, const uint16_t *v,
                              int64_t v_stride) {
     double sum = 0;
-    for (int64_t j = 0; j + together <= n; j += together)
-        sum += rounding_of(together, w + j, 0x1p-12, v + j * v_stride, v_stride, 0x1p-14);
+    for (int64_t j = 0; j + together <= n; j += together) {
+        bool all = true;
+        for (int64_t i = j; i < j + together; i++)
+            all = all && mk_from_bf16(w[i]) != 0;
+        if (all) sum += rounding_of(together, w + j, 0x1p-12, v + j * v_stride, v_stride, 0x1p-14);
+    }
     return sum;
 }
 
@@ -390,30 +394,51 @@ static void lost_scores(check *c, int64_t m, int64_t n, int64_t d) {
     release(c, &q), release(c, &k), release(c, &y), release(c, &want);
 }
 
-/* Both ways of multiplying pairs of bf16, of which a machine's maker chooses, where the machine has both. */
+/* Ways of multiplying pairs of bf16 that the set has: the machine's, and those that another maker's machine takes. */
 static void in_attention_ways(check *c, void (*run)(check *c)) {
+    static const struct {
+        const char *isa;
+        void (*fill)(mk_kernels *kernels);
+    } ways[] = {
+#define WAY(isa, fill) {#isa, fill},
+#include "cpu/kern/attn_way_list.h"
+        {"", NULL}};
     const mk_kernels *taken = c->kern;
     run(c);
-#if defined(__x86_64__)
-    static const struct {
-        mk_isa isa;
-        void (*fill)(mk_kernels *kernels);
-    } ways[] = {{MK_ISA_avx512vnni, mk_attn_avx512vnni_words},
-                {MK_ISA_avx512bf16, mk_attn_avx512bf16}};
     for (int i = 0; i < COUNT(ways); i++) {
-        if (taken->isa != ways[i].isa) continue;
+        if (strcmp(ways[i].isa, mk_isa_name(taken->isa)) != 0) continue;
         mk_kernels other = *taken;
-        other.values_together = reference().values_together;
         ways[i].fill(&other);
+        if (other.attn_scores == taken->attn_scores) continue;
         c->kern = &other;
         run(c);
     }
-#endif
     c->kern = taken;
+}
+
+/* Where whole numbers are largest: all elements with all bits, of one sign and of two. What is lost is a sum's rounding. */
+static void most_scores(check *c, int64_t m, int64_t n, int64_t d) {
+    uint16_t *q = malloc((size_t)((m + n) * d) * sizeof *q), *k = q + m * d;
+    float *y = malloc((size_t)(m * n) * sizeof *y);
+    if (q == NULL || y == NULL) exit(EXIT_FAILURE);
+    for (int64_t i = 0; i < m * d; i++)
+        q[i] = i / d % 2 ? 0xbf7f : 0x3f7f;
+    for (int64_t i = 0; i < n * d; i++)
+        k[i] = 0x3f7f;
+    c->kern->attn_scores(m, n, d, q, d, k, d, y, n);
+    double want = (double)d * 0.99609375 * 0.99609375;
+    for (int64_t i = 0; i < m * n; i++)
+        judge(c, (double)y[i], i / n % 2 ? -want : want, (double)(d + 4) * UNIT * want);
+    free(q);
+    free(y);
 }
 
 static void scores_of_way(check *c) {
     static const int64_t sizes[] = {2, 8, 10, 32, 66, 128, 130, 258, 514};
+    scores_of(c, c->kern->attn_scores, 49, 35, 512, PLAIN); /* more rows than go together */
+    scores_of(c, c->kern->attn_scores, 193, 17, 128, PLAIN);
+    most_scores(c, 3, 17, 128);
+    most_scores(c, 7, 33, 256);
     for (int64_t m = 1; m < 20; m += m < 13 ? 1 : 5) { /* blocks of each number of rows */
         scores_of(c, c->kern->attn_scores, m, 20, 80, CANCELLING);
         scores_of(c, c->kern->attn_scores, m, 40, 96, TINY);
@@ -534,7 +559,31 @@ static void unseen_values(check *c, int64_t m, int64_t n, int64_t dv) {
     release(c, &w), release(c, &v), release(c, &y), release(c, &want);
 }
 
+/* As most_scores, each column of one sign; some so large that products of codes and one step would not be finite. */
+static void most_values(check *c, int64_t m, int64_t n, int64_t dv) {
+    uint16_t *w = malloc((size_t)((m + dv) * n) * sizeof *w), *v = w + m * n;
+    float *y = calloc((size_t)(m * dv), sizeof *y);
+    if (w == NULL || y == NULL) exit(EXIT_FAILURE);
+    for (int64_t i = 0; i < m * n; i++)
+        w[i] = i / n % 2 && i % n == 5 ? 0 : 0x3a7f; /* every second row does not see one */
+    for (int64_t i = 0; i < n * dv; i++)
+        v[i] = i % 3 == 0 ? 0x7e7f : i % 3 == 1 ? 0xbf7f : 0x3f7f;
+    for (int64_t i = 0; i < n * dv; i++)
+        v[i] = v[i % dv];
+    c->kern->attn_values(m, n, dv, w, n, v, dv, y, dv);
+    for (int64_t i = 0; i < m * dv; i++) {
+        double keys = (double)(n - (i / dv % 2 ? 1 : 0));
+        double want = keys * (double)mk_from_bf16(0x3a7f) * (double)mk_from_bf16(v[i % dv]);
+        judge(c, (double)y[i], want, (double)(n + 4) * UNIT * fabs(want));
+    }
+    free(w);
+    free(y);
+}
+
 static void values_of_way(check *c) {
+    most_values(c, 2, 64, 64);
+    most_values(c, 7, 160, 96);
+    values_of(c, 97, 70, 66, PLAIN); /* more rows than go together */
     static const int64_t sizes[] = {1, 2, 7, 64, 65, 130, 259};
     for (int i = 0; i < KINDS; i++) /* blocks that are whole, and not, of many keys */
         for (int64_t m = 31; m < 34; m++)
@@ -753,7 +802,7 @@ static void check_exp_total(check *c) {
     if (!isnan(nan)) fail_check(c, "loses NaN");
 }
 
-static void check_exp_total_bf16(check *c) {
+static void exp_of_way(check *c) {
     for (int64_t n = 1; n < 2200; n += n < 70 ? 1 : 355) {
         guarded x = floats(c, n), w = guarded_new((size_t)n * sizeof(uint16_t), c->where);
         float *in = x.data, shift = random_float() * 20, start[2200], behind[2200 + 9];
@@ -788,6 +837,10 @@ static void check_exp_total_bf16(check *c) {
     uint16_t half;
     c->kern->exp_total_bf16(1, &nan, 0, &half);
     if (!isnan(mk_from_bf16(half))) fail_check(c, "loses NaN");
+}
+
+static void check_exp_total_bf16(check *c) {
+    in_attention_ways(c, exp_of_way);
 }
 
 /* ---- quantised ---- */

@@ -6,9 +6,8 @@
 
 #define ISA(name) void mk_attn_##name(mk_kernels *kernels);
 #include "cpu/kern/isa_list.h"
-
-/* Of AVX-512 VNNI, where whole numbers of 16 bits are multiplied faster than pairs of bf16. */
-void mk_attn_avx512vnni_words(mk_kernels *kernels);
+#define WAY(isa, fill) void fill(mk_kernels *kernels);
+#include "cpu/kern/attn_way_list.h"
 
 /* Weights are at most 1, so 32 bits hold this many a lane. */
 #define MK_ATTN_TERMS 64

@@ -389,4 +389,5 @@ void mk_attn_avx512bf16(mk_kernels *kernels) {
     kernels->exp_total_bf16 = exp_total_bf16;
     kernels->bf16_pairs = kernels->q8_pairs = true;
     kernels->words = false;
+    kernels->values_together = 2;
 }

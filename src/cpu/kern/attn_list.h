@@ -2,7 +2,8 @@
  *
  * attn_scores:  y[i, j] = sum_l q[i, l] k[j, l]; q [m, d], k [n, d], y [m, n] f32, d even. In which order is
  *               the machine's affair. Where `words` (kern.h) says so, an element is rounded as far as 2^-12 of
- *               the largest of MK_WORDS_PART of its row, and a row that is not finite there has scores of NaN.
+ *               the largest of MK_WORDS_PART of its row, or of 2^-111, and a row that is not finite there, or
+ *               has numbers above 2^109, may have scores of NaN.
  * attn_values:  y[i, c] += sum_j w[i, j] v[j, c]; w [m, n], v [n, dv], y [m, dv] f32. j in rising order
  *               from 0, values_together at a time: a row has the same bits in one call or in several, if n
  *               is a multiple of that in all but the last, and finite keys of weight 0 change nothing (but

@@ -16,7 +16,8 @@ static bool is_zen5(void) {
 }
 
 /* By name, for the bits of a result may not depend on what else runs (isa_avx512bf16.c). An AMD adds in units of its own
- * while it multiplies, an Intel in the same ones. What a Zen 4 read in order was slower. */
+ * while it multiplies, an Intel in the same ones. What a Zen 4 read in order was slower. Every AMD with VNNI multiplies
+ * pairs of bf16 faster than f32. */
 void mk_fill_avx512vnni(mk_kernels *kernels) {
     const bool amd = __builtin_cpu_is("amd");
     mk_attn_avx512vnni(kernels);

@@ -27,8 +27,9 @@ typedef enum mk_isa {
     MK_ISA_COUNT
 } mk_isa;
 
-/* Elements of a query or key that share a step where they become whole numbers of 16 bits. */
+/* Elements of a query or key that share a step where they become whole numbers of 16 bits, and keys whose values do. */
 #define MK_WORDS_PART 128
+#define MK_WORDS_GROUP 32
 
 /* What the codes of quantised weights mean. */
 typedef enum mk_mode { MK_AFFINE, MK_MXFP4, MK_MXFP8, MK_NVFP4 } mk_mode;
@@ -107,10 +108,10 @@ typedef struct mk_kernels {
     bool bf16_products;      /* matmul_bf16, unpack_mxfp8, matmul_mxfp8 */
     bool bf16_pairs;         /* attn_scores, attn_values */
     bool q8_pairs;           /* attn_values_q8_bf16 */
-    bool words;              /* attn_scores and attn_values make whole numbers of 16 bits of bf16 */
     bool q8_direct;          /* attn_scores_q8, and attn_values_q8 for few rows */
     int64_t bf16_columns;    /* rows of w that many rows of x are to meet at once by matmul_bf16 */
     int64_t values_together; /* keys whose values attn_values sums together */
+    bool words;              /* attn_scores and attn_values make whole numbers of 16 bits of bf16 */
 } mk_kernels;
 
 const char *mk_isa_name(mk_isa isa);

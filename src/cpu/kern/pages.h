@@ -20,6 +20,11 @@ static inline __attribute__((always_inline)) void mk_fetch(intptr_t at) {
     __builtin_prefetch((const void *)at, 0, 2);
 }
 
+/* The same to the first-level cache. */
+static inline __attribute__((always_inline)) void mk_fetch_near(intptr_t at) {
+    __builtin_prefetch((const void *)at, 0, 3);
+}
+
 #define MK_FETCHED_AGAIN 4096 /* bytes from a line asked for again to the one asked for first */
 
 /* The line at an address of what is read in the order it lies in, and once more one that was asked for before: a
