@@ -3,9 +3,9 @@
  *
  * Numbers that share a step, a power of two, are codes times it, as the largest of them wants: MK_WORDS_PART elements of a
  * query or a key, a row's weights of MK_WORDS_GROUP keys, and values of as many keys in one column. Codes of the first
- * three have NARROW bits and a sign, those of values WIDE, and bf16 fills eight of them: the sum of such a part's or group's
- * products fits 32 bits, if only just. What bf16 says is exact down to a sixteenth of the largest (values: a sixty-fourth), and smaller numbers are
- * rounded where that one ends. */
+ * three have NARROW bits and a sign, those of values WIDE, of which bf16 fills eight: the sum of such a part's or group's
+ * products fits 32 bits, if only just. What bf16 says is exact down to a sixteenth of the largest (values: a sixty-fourth),
+ * and smaller numbers are rounded where that one ends. */
 #ifndef CPU_KERN_ATTN_WORDS_H
 #define CPU_KERN_ATTN_WORDS_H
 
@@ -13,9 +13,10 @@
 
 #define NARROW 12
 #define WIDE 14
-#define LEAST_EXPONENT \
-    16        /* as bf16 has it, 2^-111: smaller ones get its step, for 1 / step must be a float */
 #define FEW 4 /* rows of queries or weights that meet keys and values as they lie */
+
+/* As bf16 has it: 2^-111. Smaller numbers get its step, for one over a step must be a float. */
+#define LEAST_EXPONENT 16
 
 /* The largest code of so many bits. */
 #define MOST_CODE(bits) (255 << ((bits)-8))
@@ -97,6 +98,22 @@ MK_INLINE __m512i dot2(__m512i sum, __m512i two, const uint32_t *other) {
     const __m512i_u *pairs = (const void *)other;
     __asm__("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(two), "m"(*pairs));
     return sum;
+}
+
+/* whole [rows, cols] += two codes of each row, `stride` words apart, times those of `cols` registers from b on */
+MK_INLINE void add_dots(int rows, int cols, const uint32_t *row, int64_t stride, const uint32_t *b,
+                        __m512i whole[][COLS]) {
+    __m512i two[COLS];
+#pragma GCC unroll 4
+    for (int c = 0; c < cols; c++) {
+        two[c] = _mm512_load_si512(b + 16 * c);
+        __asm__("" : "+v"(two[c])); /* read once, not for each row */
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int c = 0; c < cols; c++)
+            whole[i][c] = dot2_all(whole[i][c], two[c], row + i * stride);
 }
 
 /* attn_scores and attn_values (attn_list.h). */

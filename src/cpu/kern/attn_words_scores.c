@@ -68,19 +68,8 @@ MK_INLINE void score_tile(int rows, int cols, int64_t n, int64_t pairs, const qu
 #pragma GCC unroll 4
         for (int j = 0; j < cols; j++)
             whole[i][j] = _mm512_setzero_si512();
-    for (int64_t p = 0; p < pairs; p++) {
-        __m512i b[COLS];
-#pragma GCC unroll 4
-        for (int j = 0; j < cols; j++) {
-            b[j] = _mm512_load_si512(&t->codes[p][16 * j]);
-            __asm__("" : "+v"(b[j])); /* read once, not for each row */
-        }
-#pragma GCC unroll 6
-        for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-            for (int j = 0; j < cols; j++)
-                whole[i][j] = dot2_all(whole[i][j], b[j], &q->codes[part + i * parts][p]);
-    }
+    for (int64_t p = 0; p < pairs; p++)
+        add_dots(rows, cols, &q->codes[part][p], parts * (PART / 2), t->codes[p], whole);
 #pragma GCC unroll 4
     for (int j = 0; j < cols; j++)
 #pragma GCC unroll 6

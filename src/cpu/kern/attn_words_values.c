@@ -144,19 +144,9 @@ MK_INLINE void value_tile(int rows, int n, int64_t cols, int64_t begin, int64_t 
 #pragma GCC unroll 4
             for (int c = 0; c < n; c++)
                 whole[i][c] = _mm512_setzero_si512();
-        for (int64_t p = g * GROUP / 2; p < (g + 1) * GROUP / 2; p++) {
-            __m512i b[COLS];
-#pragma GCC unroll 4
-            for (int c = 0; c < n; c++) {
-                b[c] = _mm512_load_si512(&v->codes[p][16 * c]);
-                __asm__("" : "+v"(b[c])); /* read once, not for each row */
-            }
-#pragma GCC unroll 3
-            for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-                for (int c = 0; c < n; c++)
-                    whole[i][c] = dot2_all(whole[i][c], b[c], &w[i].codes[p]);
-        }
+        for (int64_t p = g * GROUP / 2; p < (g + 1) * GROUP / 2; p++)
+            add_dots(rows, n, &w->codes[p], (int64_t)(sizeof *w / sizeof *w->codes), v->codes[p],
+                     whole);
 #pragma GCC unroll 4
         for (int c = 0; c < n; c++) {
             const __m512 down = _mm512_load_ps(&v->steps[g][16 * c]);

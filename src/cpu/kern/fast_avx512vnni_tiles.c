@@ -115,9 +115,12 @@ MK_INLINE void dot_tiles(int m, int wide, const mk_xrows *x, const int8_t *a, co
         __m512i w[WIDE];
         for (int j = 0; j < wide; j++)
             w[j] = _mm512_loadu_si512(codes + j * LANES * x->k);
-        for (int i = 0; i < m; i++)
+        for (int i = 0; i < m; i++) {
+            __m512i all = all_of(a + i * x->k);
+            __asm__("" : "+v"(all)); /* one load for all tiles, not one for each product */
             for (int j = 0; j < wide; j++)
-                dot[i][j] = dot4_all(dot[i][j], w[j], a + i * x->k);
+                dot[i][j] = dot4(dot[i][j], w[j], all);
+        }
     }
 }
 
@@ -169,12 +172,16 @@ MK_INLINE void tile_product(bool crossed, int m, int wide, const part *p) {
             dot_tiles(m, wide, x, a, codes, dot);
         a += x->group;
         codes += x->group * LANES;
+        __m512 scale[WIDE], bias[WIDE];
         for (int j = 0; j < wide; j++) {
-            __m512 scale = _mm512_loadu_ps(scales + j * LANES * 2 * groups);
-            __m512 bias = _mm512_loadu_ps(scales + j * LANES * 2 * groups + LANES);
-            for (int i = 0; i < m; i++)
-                sum[i][j] = add_group(sum[i][j], dot[i][j], scale, bias, x->scales[i * groups + g],
-                                      x->sums[i * groups + g]);
+            scale[j] = _mm512_loadu_ps(scales + j * LANES * 2 * groups);
+            bias[j] = _mm512_loadu_ps(scales + j * LANES * 2 * groups + LANES);
+        }
+        const float *x_scale = x->scales + g, *x_sum = x->sums + g;
+        for (int i = 0; i < m; i++, x_scale += groups, x_sum += groups) {
+            __asm__("" : "+r"(x_scale), "+r"(x_sum)); /* not all rows' addresses at once */
+            for (int j = 0; j < wide; j++)
+                sum[i][j] = add_group(sum[i][j], dot[i][j], scale[j], bias[j], *x_scale, *x_sum);
         }
     }
     for (int i = 0; i < m; i++)
