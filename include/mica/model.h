@@ -64,8 +64,8 @@ typedef enum mica_arithmetic {
 } mica_arithmetic;
 
 /** In what a session keeps keys and values, which queries of attention meet. Half the bytes are read
- *  in half the time. With bf16, queries and the weights of the softmax may be rounded to it too, or
- *  all that is multiplied to whole numbers of 16 bits (mica_sdpa). */
+ *  in half the time. With bf16, queries and the weights of the softmax may be rounded to it too, and
+ *  then all that is multiplied to whole numbers of 16 bits (mica_sdpa). */
 typedef enum mica_cache_type {
     MICA_CACHE_DEFAULT, /* f32 in exact arithmetic, else bf16 */
     MICA_CACHE_F32,     /* as they were computed */

@@ -415,10 +415,11 @@ typedef struct mica_sdpa_options {
  *          k and v may both be rows of mica_to_q8 instead: u8, of heads of size D.
  *  returns [B, Hq, Lq, Dv], promoted dtype of q, k, v (q's where these are u8); softmax and sums in
  *          f32. A query that sees no key gives zeros. Where k and v are bf16, a device may round q
- *          and the weights to it, and then numbers as far as 2^-12 of the largest of 128 elements of
- *          a row of q or k, or of 32 weights, and 2^-14 of 32 values of a column, where what is not
- *          finite becomes NaN; where they are u8, it may round q as mica_to_q8 does, and the
- *          weights and v to bf16.
+ *          and the weights to it; then it may round elements of q and k to within 2^-12 of the
+ *          largest of 128 in their row, a query's weights to within 2^-12 of the largest of 32, and
+ *          values to within 2^-14 of the largest of 32 in their column; what is not finite, or q
+ *          or k above 2^109, may give NaN then. Where k and v are u8, it may round q as mica_to_q8
+ *          does, and the weights and v to bf16.
  *  errors  MICA_ESHAPE, also where Lk is above 2^31 - 1; MICA_EDTYPE; MICA_EINVAL window without
  *          causal
  *  source  Vaswani et al. 2017 (arXiv:1706.03762), eq. 1; GQA: arXiv:2305.13245. */

@@ -75,10 +75,31 @@ static void test_kinds(void **state) {
     fixture_close(&f);
 }
 
+/* What queries become depends on the machine; whether that is exact follows from it. */
+static void test_keys(void **state) {
+    (void)state;
+    mc_buffer kinds = {0};
+    model_fixture f;
+    fixture_open("qmixed_qwen3", &f);
+    mc_lm_set_cache(f.lm, MICA_CACHE_BF16);
+    assert_int_equal(mc_kernels_list(f.lm, f.device, &kinds), MICA_OK);
+    size_t i = 0;
+    while (!mc_kernels_get(&kinds, i).attention)
+        i++;
+    mica_model_kernels k = mc_kernels_get(&kinds, i);
+    const bool wide = strcmp(k.activations, "f32") == 0;
+    assert_string_equal(k.matrix, "bf16");
+    assert_true(wide || strcmp(k.activations, "bf16") == 0 || strcmp(k.activations, "int16") == 0);
+    assert_int_equal(k.arithmetic, wide ? MICA_ARITHMETIC_EXACT : MICA_ARITHMETIC_FAST);
+    mc_buffer_deinit(&kinds);
+    fixture_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits),
         cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_keys),
     };
     return cmocka_run_group_tests_name("engine/kernels", tests, NULL, NULL);
 }

@@ -9,6 +9,9 @@
 #define WAY(isa, fill) void fill(mk_kernels *kernels);
 #include "cpu/kern/attn_way_list.h"
 
+/* Weights rounded by instructions for that, whatever multiplies them. */
+void mk_exp_avx512bf16(mk_kernels *kernels);
+
 /* Weights are at most 1, so 32 bits hold this many a lane. */
 #define MK_ATTN_TERMS 64
 

@@ -382,11 +382,15 @@ MK_INLINE __m512i two_halves(__m512 a, __m512 b) {
 
 #include "cpu/kern/attn_exp_text.h"
 
+void mk_exp_avx512bf16(mk_kernels *kernels) {
+    kernels->exp_total_bf16 = exp_total_bf16;
+}
+
 void mk_attn_avx512bf16(mk_kernels *kernels) {
+    mk_exp_avx512bf16(kernels);
     kernels->attn_scores = attn_scores;
     kernels->attn_values = attn_values;
     kernels->attn_values_q8_bf16 = attn_values_q8_bf16;
-    kernels->exp_total_bf16 = exp_total_bf16;
     kernels->bf16_pairs = kernels->q8_pairs = true;
     kernels->words = false;
     kernels->values_together = 2;

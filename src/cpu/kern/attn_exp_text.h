@@ -1,4 +1,5 @@
-/* The text of exp_total_bf16, for who has `two_halves`: 32 numbers rounded to bf16, the first argument's first. */
+/* The text of exp_total_bf16, for who has attn_avx512.h and `two_halves`: 32 numbers rounded to bf16, the first argument's
+ * first. The same bits by whichever, but for NaN's. */
 
 /* exp(t), t <= 0, within 2^-17, as 2^n 2^f with |f| <= 1/2: what is rounded to bf16 needs no more. The
  * polynomial has the least relative error of those that are 1 at 0: 2^-18.4. */

@@ -7,7 +7,7 @@
 
 #define GROUP MK_WORDS_GROUP
 #define ROWS 3       /* of weights: 3 x 4 sums, as many in f32, 4 operands */
-#define LEFT_ROWS 6  /* the same, where they are f32 */
+#define WIDE_ROWS 6  /* the same, where they are f32 */
 #define MOST_ROWS 96 /* that are codes at once: 24 KiB */
 #define DEPTH 128    /* keys whose values are codes at once: 16 KiB for 64 columns */
 #define GROUPS (DEPTH / GROUP)
@@ -39,13 +39,13 @@ MK_INLINE bool load_group(const uint16_t *w, uint32_t *codes, float *step) {
 /* Weights of whole groups. -> for each of these, a bit: whether some rows' are left to f32 */
 static unsigned load_weights(int64_t m, int64_t groups, const uint16_t *w, int64_t w_stride,
                              weights *to) {
-    unsigned left = 0;
+    unsigned in_f32 = 0;
     for (int64_t i = 0; i < m; i++)
         for (int64_t g = 0; g < groups; g++)
             if (!load_group(w + i * w_stride + g * GROUP, to[i].codes + g * GROUP / 2,
                             &to[i].steps[g]))
-                left |= 1u << g;
-    return left;
+                in_f32 |= 1u << g;
+    return in_f32;
 }
 
 /* What values of GROUP keys in 32 columns, even and odd ones, are multiplied by. */
@@ -226,22 +226,22 @@ static void add_few(int64_t m, int64_t dv, const weights *w, int64_t g, const va
 /* ---- values in f32 ---- */
 
 /* Rows that are left to f32, and those of y. */
-typedef struct lefts {
-    const uint16_t *w[LEFT_ROWS];
-    float *y[LEFT_ROWS];
-} lefts;
+typedef struct wide_rows {
+    const uint16_t *w[WIDE_ROWS];
+    float *y[WIDE_ROWS];
+} wide_rows;
 
 /* y [cols] += w [n] v [n, cols] for each, keys in rising order from `begin` on, before and behind which all weights are 0 */
-MK_INLINE void left_tile(int rows, int64_t begin, int64_t end, int64_t cols, const lefts *left,
+MK_INLINE void wide_tile(int rows, int64_t begin, int64_t end, int64_t cols, const wide_rows *in,
                          const values *v) {
-    __m512 sum[LEFT_ROWS][COLS];
+    __m512 sum[WIDE_ROWS][COLS];
     __mmask16 mask[COLS];
     first_lanes(cols, mask);
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
         for (int c = 0; c < COLS; c++)
-            sum[i][c] = _mm512_maskz_loadu_ps(mask[c], left->y[i] + 16 * c);
+            sum[i][c] = _mm512_maskz_loadu_ps(mask[c], in->y[i] + 16 * c);
     for (int64_t j = begin; j < end; j++) {
         const char *key = v->first + j * v->stride;
         __m512 b[COLS];
@@ -250,7 +250,7 @@ MK_INLINE void left_tile(int rows, int64_t begin, int64_t end, int64_t cols, con
             b[c] = mk_wide_bf16(_mm256_maskz_loadu_epi16(mask[c], key + 32 * c));
 #pragma GCC unroll 6
         for (int i = 0; i < rows; i++) {
-            const __m512 a = _mm512_set1_ps(mk_from_bf16(left->w[i][j]));
+            const __m512 a = _mm512_set1_ps(mk_from_bf16(in->w[i][j]));
 #pragma GCC unroll 4
             for (int c = 0; c < COLS; c++)
                 sum[i][c] = _mm512_fmadd_ps(a, b[c], sum[i][c]);
@@ -260,57 +260,57 @@ MK_INLINE void left_tile(int rows, int64_t begin, int64_t end, int64_t cols, con
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
         for (int c = 0; c < COLS; c++)
-            _mm512_mask_storeu_ps(left->y[i] + 16 * c, mask[c], sum[i][c]);
+            _mm512_mask_storeu_ps(in->y[i] + 16 * c, mask[c], sum[i][c]);
 }
 
 /* The same, where it begins and ends being looked for among n <= GROUP keys. */
-static void add_left(int64_t rows, int64_t n, int64_t cols, const lefts *left, const values *v) {
+static void add_wide_rows(int64_t rows, int64_t n, int64_t cols, const wide_rows *in,
+                          const values *v) {
     uint32_t some = 0;
     for (int64_t i = 0; i < rows; i++) {
-        const __m512i bits = magnitudes(mk_load_halves(left->w[i], n));
+        const __m512i bits = magnitudes(mk_load_halves(in->w[i], n));
         some |= _mm512_test_epi16_mask(bits, bits);
     }
     if (some == 0) return;
     const int64_t begin = __builtin_ctz(some), end = 32 - __builtin_clz(some);
-    MK_WITH_ROWS(rows, LEFT_ROWS, left_tile(MK_R, begin, end, cols, left, v));
+    MK_WITH_ROWS(rows, WIDE_ROWS, wide_tile(MK_R, begin, end, cols, in, v));
 }
 
 /* n <= GROUP keys of the rows whose step is 0; of all where there are no codes. */
-static void add_lefts(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int64_t w_stride,
-                      const weights *codes, int64_t g, const values *v, float *y,
-                      int64_t y_stride) {
-    lefts left;
+static void add_wide(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int64_t w_stride,
+                     const weights *codes, int64_t g, const values *v, float *y, int64_t y_stride) {
+    wide_rows in;
     int64_t rows = 0;
     for (int64_t i = 0; i < m; i++) {
         if (codes != NULL && !(codes[i].steps[g] == 0)) continue;
-        left.w[rows] = w + i * w_stride;
-        left.y[rows++] = y + i * y_stride;
-        if (rows < LEFT_ROWS) continue;
-        add_left(rows, n, cols, &left, v);
+        in.w[rows] = w + i * w_stride;
+        in.y[rows++] = y + i * y_stride;
+        if (rows < WIDE_ROWS) continue;
+        add_wide_rows(rows, n, cols, &in, v);
         rows = 0;
     }
-    if (rows > 0) add_left(rows, n, cols, &left, v);
+    if (rows > 0) add_wide_rows(rows, n, cols, &in, v);
 }
 
 /* ---- both ---- */
 
 /* y [m, cols] += w [m, n] v [n, cols] of whole groups, n <= DEPTH, cols <= 16 * COLS; w has `codes`, but for rows that bit g
- * of `left` says are left to f32. */
+ * of `in_f32` says are left to f32. */
 static void add_panel(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int64_t w_stride,
-                      const weights *codes, unsigned left, const values *v, float *y,
+                      const weights *codes, unsigned in_f32, const values *v, float *y,
                       int64_t y_stride) {
     _Alignas(64) panel p;
     const int64_t groups = n / GROUP;
     load_panel(groups, cols, v, &p);
     for (int64_t g = 0, next; g < groups; g = next) {
         next = g + 1; /* groups of which no row is left go together */
-        while (next < groups && (left >> (next - 1) & 1) == 0)
+        while (next < groups && (in_f32 >> (next - 1) & 1) == 0)
             next++;
         add_groups(m, cols, g, next, codes, &p, y, y_stride);
-        if ((left >> (next - 1) & 1) == 0) continue;
+        if ((in_f32 >> (next - 1) & 1) == 0) continue;
         const values at = values_at(false, v, (next - 1) * GROUP, 0);
-        add_lefts(m, GROUP, cols, w + (next - 1) * GROUP, w_stride, codes, next - 1, &at, y,
-                  y_stride);
+        add_wide(m, GROUP, cols, w + (next - 1) * GROUP, w_stride, codes, next - 1, &at, y,
+                 y_stride);
     }
 }
 
@@ -319,23 +319,23 @@ static void add_depth(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64
                       const values *v, float *y, int64_t y_stride) {
     weights codes[MOST_ROWS];
     const int64_t groups = n / GROUP, rest = n - groups * GROUP;
-    const unsigned left = load_weights(m, groups, w, w_stride, codes);
+    const unsigned in_f32 = load_weights(m, groups, w, w_stride, codes);
     for (int64_t g = 0; g < groups && m <= FEW; g++) {
         const values at = values_at(false, v, g * GROUP, 0);
         add_few(m, dv, codes, g, &at, y, y_stride);
-        for (int64_t c = 0; c < dv && (left >> g & 1) != 0; c += 16 * COLS) {
+        for (int64_t c = 0; c < dv && (in_f32 >> g & 1) != 0; c += 16 * COLS) {
             const values part = values_at(false, &at, 0, c);
-            add_lefts(m, GROUP, least(16 * COLS, dv - c), w + g * GROUP, w_stride, codes, g, &part,
-                      y + c, y_stride);
+            add_wide(m, GROUP, least(16 * COLS, dv - c), w + g * GROUP, w_stride, codes, g, &part,
+                     y + c, y_stride);
         }
     }
     for (int64_t c = 0; c < dv; c += 16 * COLS) {
         const int64_t cols = least(16 * COLS, dv - c);
         const values at = values_at(false, v, 0, c);
-        if (m > FEW) add_panel(m, n, cols, w, w_stride, codes, left, &at, y + c, y_stride);
+        if (m > FEW) add_panel(m, n, cols, w, w_stride, codes, in_f32, &at, y + c, y_stride);
         if (rest == 0) continue;
         const values last = values_at(false, &at, groups * GROUP, 0);
-        add_lefts(m, rest, cols, w + groups * GROUP, w_stride, NULL, 0, &last, y + c, y_stride);
+        add_wide(m, rest, cols, w + groups * GROUP, w_stride, NULL, 0, &last, y + c, y_stride);
     }
 }
 

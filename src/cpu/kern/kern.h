@@ -104,6 +104,8 @@ typedef struct mk_kernels {
     int64_t fast_streamed; /* rows of x up to which fast_matvec is quicker than tiles */
     int fast_least_group;  /* smaller ones fast_matmul leaves to the set that fast_unpack is from */
     bool fast_crossed; /* crossed tiles are quicker for fast_matmul, whoever sets that says so */
+    bool
+        words; /* how attn_scores and attn_values round (attn_list.h): to whole numbers of 16 bits */
     /* Faster than widening first: */
     bool bf16_products;      /* matmul_bf16, unpack_mxfp8, matmul_mxfp8 */
     bool bf16_pairs;         /* attn_scores, attn_values */
@@ -111,7 +113,6 @@ typedef struct mk_kernels {
     bool q8_direct;          /* attn_scores_q8, and attn_values_q8 for few rows */
     int64_t bf16_columns;    /* rows of w that many rows of x are to meet at once by matmul_bf16 */
     int64_t values_together; /* keys whose values attn_values sums together */
-    bool words;              /* attn_scores and attn_values make whole numbers of 16 bits of bf16 */
 } mk_kernels;
 
 const char *mk_isa_name(mk_isa isa);
