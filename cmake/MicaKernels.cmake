@@ -23,7 +23,7 @@ function(kcheck_on processor model isa)
   if(MICA_PROCESSOR STREQUAL processor)
     add_test(NAME kcheck.${isa} COMMAND qemu-${processor} -L /usr/${processor}-linux-gnu
       -cpu ${model} $<TARGET_FILE:kcheck> ${isa} ${ARGN})
-    set_tests_properties(kcheck.${isa} PROPERTIES LABELS kcheck TIMEOUT 300)
+    set_tests_properties(kcheck.${isa} PROPERTIES LABELS kcheck TIMEOUT 1200)
   endif()
 endfunction()
 
