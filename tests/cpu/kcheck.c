@@ -396,27 +396,33 @@ static void lost_scores(check *c, int64_t m, int64_t n, int64_t d) {
     release(c, &q), release(c, &k), release(c, &y), release(c, &want);
 }
 
-/* Ways of multiplying pairs of bf16 that the set has: the machine's, and those that another maker's machine takes. */
-static void in_attention_ways(check *c, void (*run)(check *c)) {
-    static const struct {
-        const char *isa;
-        void (*fill)(mk_kernels *kernels);
-    } ways[] = {
-#define WAY(isa, fill) {#isa, fill},
-#include "cpu/kern/attn_way_list.h"
-        {"", NULL}};
+/* One of several ways of a set's kernels; fill NULL ends a list. */
+typedef struct way {
+    const char *isa;
+    void (*fill)(mk_kernels *kernels);
+} way;
+
+/* The machine's kernels, then those of the set's other ways, which another machine takes. */
+static void in_ways(check *c, const way *ways, void (*run)(check *c, const void *what),
+                    const void *what) {
     const mk_kernels *taken = c->kern;
-    run(c);
-    for (int i = 0; i < COUNT(ways); i++) {
-        if (strcmp(ways[i].isa, mk_isa_name(taken->isa)) != 0) continue;
+    run(c, what);
+    for (; ways->fill != NULL; ways++) {
+        if (strcmp(ways->isa, mk_isa_name(taken->isa)) != 0) continue;
         mk_kernels other = *taken;
-        ways[i].fill(&other);
-        if (other.attn_scores == taken->attn_scores) continue;
+        ways->fill(&other);
+        if (memcmp(&other, taken, sizeof other) == 0) continue; /* the one that is taken */
         c->kern = &other;
-        run(c);
+        run(c, what);
     }
     c->kern = taken;
 }
+
+/* Ways of multiplying pairs of bf16. */
+static const way attention_ways[] = {
+#define WAY(isa, fill) {#isa, fill},
+#include "cpu/kern/attn_way_list.h"
+    {"", NULL}};
 
 /* Where whole numbers are largest: all elements with all bits, of one sign and of two. What is lost is a sum's rounding. */
 static void most_scores(check *c, int64_t m, int64_t n, int64_t d) {
@@ -435,7 +441,8 @@ static void most_scores(check *c, int64_t m, int64_t n, int64_t d) {
     free(y);
 }
 
-static void scores_of_way(check *c) {
+static void scores_of_way(check *c, const void *unused) {
+    (void)unused;
     static const int64_t sizes[] = {2, 8, 10, 32, 66, 128, 130, 258, 514};
     scores_of(c, c->kern->attn_scores, 49, 35, 512, PLAIN); /* more rows than go together */
     scores_of(c, c->kern->attn_scores, 193, 17, 128, PLAIN);
@@ -458,7 +465,7 @@ static void scores_of_way(check *c) {
 }
 
 static void check_attn_scores(check *c) {
-    in_attention_ways(c, scores_of_way);
+    in_ways(c, attention_ways, scores_of_way, NULL);
 }
 
 static void check_matmul_bf16(check *c) {
@@ -580,7 +587,8 @@ static void most_values(check *c, int64_t m, int64_t n, int64_t dv) {
     free(y);
 }
 
-static void values_of_way(check *c) {
+static void values_of_way(check *c, const void *unused) {
+    (void)unused;
     most_values(c, 2, 64, 64);
     most_values(c, 7, 160, 96);
     values_of(c, 97, 70, 66, PLAIN); /* more rows than go together */
@@ -600,7 +608,7 @@ static void values_of_way(check *c) {
 }
 
 static void check_attn_values(check *c) {
-    in_attention_ways(c, values_of_way);
+    in_ways(c, attention_ways, values_of_way, NULL);
 }
 
 /* Element l of a row of 8 bits with n of them, in f64. */
@@ -735,7 +743,8 @@ static void values_q8_bf16_of(check *c, int64_t m, int64_t n, int64_t dv, kind k
     release(c, &w), release(c, &v), release(c, &y);
 }
 
-static void q8_bf16_of_way(check *c) {
+static void q8_bf16_of_way(check *c, const void *unused) {
+    (void)unused;
     if (c->kern->q8_pairs != c->kern->bf16_pairs)
         return; /* not used, and not of attn_values' set */
     static const int64_t rows[] = {1, 2, 3, 4, 5, 6, 7, 13};
@@ -748,7 +757,7 @@ static void q8_bf16_of_way(check *c) {
 }
 
 static void check_attn_values_q8_bf16(check *c) {
-    in_attention_ways(c, q8_bf16_of_way);
+    in_ways(c, attention_ways, q8_bf16_of_way, NULL);
 }
 
 static void check_scale_most(check *c) {
@@ -802,7 +811,8 @@ static void check_exp_total(check *c) {
     if (!isnan(nan)) fail_check(c, "loses NaN");
 }
 
-static void exp_of_way(check *c) {
+static void exp_of_way(check *c, const void *unused) {
+    (void)unused;
     for (int64_t n = 1; n < 2200; n += n < 70 ? 1 : 355) {
         guarded x = floats(c, n), w = guarded_new((size_t)n * sizeof(uint16_t), c->where);
         float *in = x.data, shift = random_float() * 20, start[2200], behind[2200 + 9];
@@ -840,7 +850,7 @@ static void exp_of_way(check *c) {
 }
 
 static void check_exp_total_bf16(check *c) {
-    in_attention_ways(c, exp_of_way);
+    in_ways(c, attention_ways, exp_of_way, NULL);
 }
 
 /* ---- quantised ---- */
@@ -1332,27 +1342,18 @@ static void check_few_rows(check *c, const mk_qrows *format) {
     product_fast(c, format, 6, 17, 640, PLAIN, true);
 }
 
-/* Both in all ways that the set has, of which this machine takes one. Sets above it have the machine's. */
+static void check_rows(check *c, const void *format) {
+    check_one_row(c, format);
+    check_few_rows(c, format);
+}
+
+/* Sets above the one that has ways have the machine's. */
 static void check_ways(check *c, const mk_qrows *format) {
-    static const struct {
-        const char *isa;
-        void (*fill)(mk_kernels *kernels);
-    } ways[] = {
+    static const way ways[] = {
 #define WAY(isa, fill) {#isa, fill},
 #include "cpu/kern/way_list.h"
         {"", NULL}};
-    const mk_kernels *taken = c->kern;
-    check_one_row(c, format);
-    check_few_rows(c, format);
-    for (int i = 0; i < COUNT(ways); i++) {
-        if (strcmp(ways[i].isa, mk_isa_name(taken->isa)) != 0) continue;
-        mk_kernels other = *taken;
-        ways[i].fill(&other);
-        c->kern = &other;
-        check_one_row(c, format);
-        check_few_rows(c, format);
-    }
-    c->kern = taken;
+    in_ways(c, ways, check_rows, format);
 }
 
 static void check_fast_matvec(check *c) {
