@@ -28,7 +28,7 @@
 /* 16 rows of weights; those that are not there are others again, whose results are not stored. */
 typedef struct lanes {
     const uint8_t *codes[LANES];
-    int64_t row[LANES];
+    int64_t first, last; /* rows */
     bool crowded;
     intptr_t next;        /* what is fetched meanwhile, in the order it lies in */
     int64_t scales_ahead; /* scales from a row's to those to fetch */
@@ -39,12 +39,14 @@ typedef struct stage {
     __m512 scales[STAGE], biases[STAGE];
 } stage;
 
+MK_INLINE int64_t row_of(const lanes *l, int64_t lane) {
+    return l->first + lane < l->last ? l->first + lane : l->last;
+}
+
 static inline lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
-    lanes l;
-    for (int64_t i = 0; i < LANES; i++) {
-        l.row[i] = r + i < n ? r + i : n - 1;
-        l.codes[i] = (const uint8_t *)(w->codes + l.row[i] * w->codes_stride);
-    }
+    lanes l = {.first = r, .last = n - 1};
+    for (int64_t i = 0; i < LANES; i++)
+        l.codes[i] = (const uint8_t *)(w->codes + row_of(&l, i) * w->codes_stride);
     const int64_t bytes = LANES * w->codes_stride * 4;
     l.crowded = w->codes_stride * 4 % CROWDED == 0;
     l.next = (intptr_t)(w->codes + r * w->codes_stride) + bytes + FETCHED_AHEAD;
@@ -99,7 +101,7 @@ MK_INLINE void split_halves(scale_kind kind, __m512i words, __m512 *lower, __m51
 
 /* The scales of at most FEW_GROUPS groups of a row, of 16 bits, then its biases. */
 MK_INLINE __m128i few_halves(const mk_qrows *w, const lanes *l, int row, int64_t g, int64_t count) {
-    int64_t at = l->row[row] * w->scales_stride + g;
+    int64_t at = row_of(l, row) * w->scales_stride + g;
     __mmask8 mask = (__mmask8)mk_first(count);
     return _mm_unpacklo_epi64(_mm_maskz_loadu_epi16(mask, (const uint16_t *)w->scales + at),
                               _mm_maskz_loadu_epi16(mask, (const uint16_t *)w->biases + at));
@@ -134,7 +136,7 @@ MK_INLINE void stage_halves(scale_kind kind, const mk_qrows *w, const lanes *l, 
     }
     if (part < 4) {
         for (int i = 0; i < 4; i++) {
-            int64_t at = l->row[4 * part + i] * w->scales_stride + g;
+            int64_t at = row_of(l, 4 * part + i) * w->scales_stride + g;
             const uint16_t *scales = (const uint16_t *)w->scales + at;
             const uint16_t *biases = (const uint16_t *)w->biases + at;
             __mmask16 mask = mk_first(count);
@@ -163,7 +165,7 @@ MK_INLINE void stage_floats(const mk_qrows *w, const lanes *l, int64_t g, int64_
         __m512 *to = which == 0 ? st->scales : st->biases;
         __m512i r[4];
         for (int i = 0; part < 4 && i < 4; i++) {
-            int64_t at = l->row[4 * part + i] * w->scales_stride + g;
+            int64_t at = row_of(l, 4 * part + i) * w->scales_stride + g;
             r[i] = _mm512_maskz_loadu_epi32(mk_first(count), from + at);
         }
         if (part < 4) {
@@ -197,7 +199,7 @@ MK_INLINE __m512 from_e4m3(__m512i v) {
 /* Bytes of 16 groups of a row, zeros from `count` on. */
 MK_INLINE __m128i row_bytes(const mk_qrows *w, const lanes *l, int row, int64_t g, int64_t count,
                             bool fetch) {
-    const uint8_t *from = (const uint8_t *)w->scales + l->row[row] * w->scales_stride + g;
+    const uint8_t *from = (const uint8_t *)w->scales + row_of(l, row) * w->scales_stride + g;
     if (fetch) mk_fetch((intptr_t)from + l->scales_ahead);
     return _mm_maskz_loadu_epi8(mk_first(count), from);
 }
@@ -373,7 +375,7 @@ static __attribute__((noinline)) void copy_codes(const mk_qrows *w, lanes *l, in
     int64_t byte = at / 8 * w->bits;
     int64_t bytes = (w->k - at < count ? w->k - at : count) / 8 * w->bits;
     for (int i = 0; i < LANES; i++) {
-        const uint8_t *row = (const uint8_t *)(w->codes + l->row[i] * w->codes_stride) + byte;
+        const uint8_t *row = (const uint8_t *)(w->codes + row_of(l, i) * w->codes_stride) + byte;
         for (int64_t b = 0; b < bytes; b += LINE) {
             __mmask16 there = mk_first((bytes - b) / 4);
             _mm512_storeu_si512(to->codes[i] + b, _mm512_maskz_loadu_epi32(there, row + b));

@@ -24,7 +24,7 @@
 
 /* 16 rows, and what has been made of their sums. */
 typedef struct block {
-    lanes rows;
+    int64_t row;                      /* the first */
     __m512i dots[MOST_STAGES][LANES]; /* of STAGE groups, by rows */
 } block;
 
@@ -105,10 +105,10 @@ MK_INLINE __m512i dot_groups(form f, int group, bool whole, const uint8_t *from,
     return dot;
 }
 
-/* Row i of a block of rows of k codes. */
-MK_INLINE void read_row(form f, int group, int64_t k, const __m512i *x, block *b, int i) {
+/* Row i of a block, of k codes from `from` on. */
+MK_INLINE void read_row(form f, int group, int64_t k, const uint8_t *from, const __m512i *x,
+                        block *b, int i) {
     const int codes = STAGE * group, bytes = codes / codes_a_byte(f);
-    const uint8_t *from = b->rows.codes[i];
     __m512i(*dots)[LANES] = b->dots;
     int64_t rest = k;
     for (; rest >= codes; rest -= codes, from += bytes, x += codes / 64)
@@ -131,10 +131,11 @@ typedef struct adding {
     __m512 sum;
 } adding;
 
-/* Scales of `count` groups from g on. A function of its own, for its callers are many; E8M0's, of half as many codes,
- * are what takes time of mxfp4. */
-static __attribute__((noinline)) void stage_scales(const mk_qrows *w, const lanes *l, int64_t g,
+/* Scales of `count` groups from g on, of 16 rows from `row` on. A function of its own, for its callers are many; E8M0's,
+ * of half as many codes, are what takes time of mxfp4. */
+static __attribute__((noinline)) void stage_scales(const mk_qrows *w, int64_t row, int64_t g,
                                                    int64_t count, stage *st) {
+    const lanes all = {.first = row, .last = INT64_MAX}, *l = &all;
     staging on;
     if (scale_kind_of(w) != E8M0_SCALES) {
         fill_stage(w, l, g, count, false, st);
@@ -168,7 +169,7 @@ MK_INLINE void add_step(form f, int group, adding *a, block *b, int64_t step) {
     const int span = unit_codes(f, group) / group;
     int64_t s = step / STEPS, g = s * STAGE, part = step % STEPS;
     if (part == 0) {
-        stage_scales(a->w, &b->rows, g, staged_from(g, a->groups), &a->st);
+        stage_scales(a->w, b->row, g, staged_from(g, a->groups), &a->st);
         turn_dots(span, b->dots[s]);
         return;
     }
@@ -192,6 +193,8 @@ MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w
     scales.row = w->scales_stride * size;
     scales.scales = scales.end = (intptr_t)w->scales + LANES * scales.row;
     scales.biases = kind == E8M0_SCALES ? 0 : (intptr_t)w->biases - (intptr_t)w->scales;
+    const int64_t stride = 4 * w->codes_stride;
+    const uint8_t *from = (const uint8_t *)w->codes;
     adding a;
     a.w = w;
     a.x = x;
@@ -200,11 +203,15 @@ MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w
     for (int64_t row = 0; row < n || read != NULL; row += LANES) {
         const int64_t steps = read != NULL ? (a.groups + STAGE - 1) / STAGE * STEPS : 0;
         a.sum = _mm512_setzero_ps();
-        if (row < n) next->rows = lanes_of(w, n, row);
+        if (row < n) {
+            next->row = row;
+            mk_find_next_pages((intptr_t)from + LANES * stride + AHEAD, LANES * stride);
+        }
         for (int64_t i = 0, step = 0; i < LANES; i++) {
             if (row < n) {
                 fetch_scales(&scales);
-                read_row(f, group, w->k, laid, next, (int)i);
+                read_row(f, group, w->k, from, laid, next, (int)i);
+                from += stride;
             }
             for (; step * LANES < (i + 1) * steps; step++)
                 add_step(f, group, &a, read, step);
