@@ -126,6 +126,12 @@ MK_INLINE void stage_few_halves(scale_kind kind, const mk_qrows *w, const lanes 
     }
 }
 
+/* `count` numbers, zeros from there on. */
+MK_INLINE __m256i load_halves(const uint16_t *from, int64_t count) {
+    return count == STAGE ? _mm256_loadu_si256((const void *)from)
+                          : _mm256_maskz_loadu_epi16(mk_first(count), from);
+}
+
 /* 16 bits: a row's scales of 16 groups, then its biases, as words of two groups. */
 MK_INLINE void stage_halves(scale_kind kind, const mk_qrows *w, const lanes *l, int64_t g,
                             int64_t count, bool fetch, int part, __m512i *half, stage *st) {
@@ -139,9 +145,7 @@ MK_INLINE void stage_halves(scale_kind kind, const mk_qrows *w, const lanes *l, 
             int64_t at = row_of(l, 4 * part + i) * w->scales_stride + g;
             const uint16_t *scales = (const uint16_t *)w->scales + at;
             const uint16_t *biases = (const uint16_t *)w->biases + at;
-            __mmask16 mask = mk_first(count);
-            __m256i scale = _mm256_maskz_loadu_epi16(mask, scales);
-            __m256i bias = _mm256_maskz_loadu_epi16(mask, biases);
+            __m256i scale = load_halves(scales, count), bias = load_halves(biases, count);
             if (fetch) mk_fetch((intptr_t)scales + 2 * l->scales_ahead);
             if (fetch) mk_fetch((intptr_t)biases + 2 * l->scales_ahead);
             r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(scale), bias, 1);

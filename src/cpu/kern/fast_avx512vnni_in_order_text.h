@@ -20,7 +20,7 @@
 #define SHORT_ROW 256 /* bytes: what follows costs it, and shorter ones, too much */
 
 #define AHEAD FETCHED_AHEAD /* bytes from what is read to what is asked for */
-#define AGAIN 2048          /* to what is asked for again */
+#define AGAIN 4096          /* to what is asked for again */
 
 /* 16 rows, and what has been made of their sums. */
 typedef struct block {
@@ -118,8 +118,9 @@ MK_INLINE void read_row(form f, int group, int64_t k, const uint8_t *from, const
 
 /* ---- what follows ---- */
 
-/* Groups of a step, one after the other: more of them take longer than what is read meanwhile. */
-#define ADDED 8
+/* Groups of a step, one after the other: on a Zen 5 more of them take longer than what is read meanwhile; an Intel gains by
+ * adding all of them up where they have been turned over. */
+#define ADDED (MK_TWICE ? STAGE : 8)
 #define STEPS (1 + STAGE / ADDED) /* of a STAGE */
 
 /* What adds a block's sums up. */
@@ -137,50 +138,59 @@ static __attribute__((noinline)) void stage_scales(const mk_qrows *w, int64_t ro
                                                    int64_t count, stage *st) {
     const lanes all = {.first = row, .last = INT64_MAX}, *l = &all;
     staging on;
-    if (scale_kind_of(w) != E8M0_SCALES) {
-        fill_stage(w, l, g, count, false, st);
-        return;
-    }
+    const scale_kind kind = scale_kind_of(w);
+    if (kind == BF16_SCALES && count == STAGE) {
 #pragma GCC unroll 8
-    for (int part = 0; part < PARTS; part++)
-        stage_part(E8M0_SCALES, w, l, g, count, false, part, &on, st);
+        for (int part = 0; part < PARTS; part++)
+            stage_part(BF16_SCALES, w, l, g, STAGE, false, part, &on, st);
+    } else if (kind == E8M0_SCALES) {
+#pragma GCC unroll 8
+        for (int part = 0; part < PARTS; part++)
+            stage_part(E8M0_SCALES, w, l, g, count, false, part, &on, st);
+    } else {
+        fill_stage(w, l, g, count, false, st);
+    }
 }
 
-/* Sums of a STAGE turned over: from then on by groups. */
-MK_INLINE void turn_dots(int span, __m512i *dots) {
+/* Sums of a STAGE by rows turned over: by groups. */
+MK_INLINE void turn_dots(int span, const __m512i *rows, __m512i *dots) {
     __m512i r[LANES];
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
-        r[i] = dots[i];
+        r[i] = rows[i];
     mk_turn(r);
 #pragma GCC unroll 16
     for (int i = 0; i < STAGE; i++)
         dots[i] = r[lane_of(span, i)];
 }
 
-MK_INLINE void add_one(adding *a, const __m512i *dots, int64_t g) {
-    const stage *st = &a->st;
-    a->sum = add_group(a->sum, dots[g % STAGE], st->scales[g % STAGE], st->biases[g % STAGE],
-                       a->x->scales[g], a->x->sums[g]);
+/* Adds what group g adds, the one `at` of its stage. */
+MK_INLINE void add_one(adding *a, __m512i dot, int64_t at, int64_t g) {
+    a->sum =
+        add_group(a->sum, dot, a->st.scales[at], a->st.biases[at], a->x->scales[g], a->x->sums[g]);
 }
 
 /* One of the STEPS of each of its stages. */
 MK_INLINE void add_step(form f, int group, adding *a, block *b, int64_t step) {
     const int span = unit_codes(f, group) / group;
-    int64_t s = step / STEPS, g = s * STAGE, part = step % STEPS;
+    int64_t s = step / STEPS, part = step % STEPS, g = s * STAGE, count = staged_from(g, a->groups);
+    __m512i *dots = b->dots[s];
     if (part == 0) {
-        stage_scales(a->w, b->row, g, staged_from(g, a->groups), &a->st);
-        turn_dots(span, b->dots[s]);
+        stage_scales(a->w, b->row, g, count, &a->st);
+        if (ADDED < STAGE) turn_dots(span, dots, dots);
         return;
     }
-    g += (part - 1) * ADDED;
-    if (g + ADDED <= a->groups) {
-#pragma GCC unroll 8
+    int64_t at = (part - 1) * ADDED;
+    if (at + ADDED <= count) {
+        __m512i turned[STAGE]; /* registers */
+        if (ADDED == STAGE) turn_dots(span, dots, turned);
+#pragma GCC unroll 16
         for (int i = 0; i < ADDED; i++)
-            add_one(a, b->dots[s], g + i);
+            add_one(a, ADDED == STAGE ? turned[i] : dots[at + i], at + i, g + at + i);
     } else {
-        for (; g < a->groups; g++)
-            add_one(a, b->dots[s], g);
+        if (ADDED == STAGE) turn_dots(span, dots, dots);
+        for (; at < count; at++)
+            add_one(a, dots[at], at, g + at);
     }
 }
 
