@@ -120,6 +120,11 @@ MK_INLINE const uint16_t *key_at(const lines *k, int64_t j) {
     return k->first + least(j, k->last) * k->stride;
 }
 
+/* Key j + `ahead` of `left`; where it is not there, the j-th again: behind the last are places of keys to come. */
+MK_INLINE const uint16_t *ahead_of(const lines *k, int64_t j, int64_t ahead, int64_t left) {
+    return k->first + (j + ahead < left ? j + ahead : least(j, k->last)) * k->stride;
+}
+
 /* whole: no line is cut. */
 MK_INLINE __m512i load_line(bool whole, const lines *k, const uint16_t *key, int64_t l) {
     if (whole) return _mm512_loadu_si512(key + 32 * l);
@@ -171,8 +176,8 @@ MK_INLINE void score_keys(int rows, int n, int64_t left, const queries *q, int64
 #pragma GCC unroll 4
         for (int i = 0; i < 4; i++) {
             const uint16_t *key = key_at(k, 4 * four + i);
-            const intptr_t soon = (intptr_t)key + 2 * SOON * k->stride;
-            const intptr_t later = (intptr_t)key + 2 * LATER * k->stride;
+            const intptr_t soon = (intptr_t)ahead_of(k, 4 * four + i, SOON, left);
+            const intptr_t later = (intptr_t)ahead_of(k, 4 * four + i, LATER, left);
             const __m512 step = _mm512_set1_ps(up[4 * four + i]);
 #pragma GCC unroll 4
             for (int r = 0; r < rows; r++)

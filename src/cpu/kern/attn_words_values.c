@@ -67,11 +67,12 @@ MK_INLINE column_steps steps_of_group(bool whole, __mmask32 mask, const char *fi
                           steps_of(_mm512_srli_epi32(most, 16), WIDE)};
 }
 
-/* Two keys' codes of the even columns, and of the odd ones. Those of the next groups are asked for. */
+/* Two keys' codes of the even columns, and of the odd ones. Those of the next groups are asked for, where `left` keys from
+ * these on have them: what lies behind the last are places of keys to come. */
 MK_INLINE void pair_of_codes(bool whole, __mmask32 mask, const char *key, int64_t stride,
-                             const column_steps *s, __m512i codes[2]) {
-    const intptr_t soon = (intptr_t)key + GROUP * stride;
-    const intptr_t later = (intptr_t)key + 3 * GROUP * stride;
+                             int64_t left, const column_steps *s, __m512i codes[2]) {
+    const intptr_t soon = (intptr_t)key + (left > GROUP ? GROUP * stride : 0);
+    const intptr_t later = (intptr_t)key + (left > 3 * GROUP ? 3 * GROUP * stride : 0);
     __m512i a = load_columns_of(whole, mask, key);
     __m512i b = load_columns_of(whole, mask, key + stride);
     mk_fetch_near(soon);
@@ -84,11 +85,11 @@ MK_INLINE void pair_of_codes(bool whole, __mmask32 mask, const char *key, int64_
 
 /* 32 columns, or as many as the mask has, of GROUP values. */
 MK_INLINE void group_to_codes(bool whole, __mmask32 mask, const char *first, int64_t stride,
-                              uint32_t *codes, float *to) {
+                              int64_t left, uint32_t *codes, float *to) {
     const column_steps s = steps_of_group(whole, mask, first, stride);
     for (int i = 0; i < GROUP; i += 2, codes += 16 * COLS) {
         __m512i pair[2];
-        pair_of_codes(whole, mask, first + i * stride, stride, &s, pair);
+        pair_of_codes(whole, mask, first + i * stride, stride, left - i, &s, pair);
         _mm512_store_si512(codes, pair[0]);
         _mm512_store_si512(codes + 16, pair[1]);
     }
@@ -100,12 +101,13 @@ static void load_panel(int64_t groups, int64_t cols, const values *v, panel *to)
     for (int64_t g = 0; g < groups; g++)
         for (int64_t c = 0; c < cols; c += 32) {
             const char *first = v->first + g * GROUP * v->stride + 2 * c;
+            const int64_t left = v->left - g * GROUP;
             uint32_t *codes = to->codes[g * GROUP / 2] + c;
             float *down = to->steps[g] + c;
             if (cols - c >= 32)
-                group_to_codes(true, 0, first, v->stride, codes, down);
+                group_to_codes(true, 0, first, v->stride, left, codes, down);
             else
-                group_to_codes(false, first_halves(cols - c), first, v->stride, codes, down);
+                group_to_codes(false, first_halves(cols - c), first, v->stride, left, codes, down);
         }
 }
 
@@ -178,18 +180,18 @@ static void add_groups(int64_t m, int64_t cols, int64_t begin, int64_t end, cons
                          value_tile(MK_R, 2, cols, begin, end, w, v, y, y_stride));
 }
 
-/* y [rows, cols] += group g of w, times its values, from v on; cols <= 32 */
+/* y [rows, cols] += group g of w, times its values, from v on, of which `left` may be fetched; cols <= 32 */
 MK_INLINE void add_group(int rows, bool whole, int64_t cols, const weights *w, int64_t g,
-                         const char *v, int64_t stride, float *y, int64_t y_stride) {
+                         const char *v, int64_t stride, int64_t left, float *y, int64_t y_stride) {
     const __mmask32 mask = first_halves(cols);
     const column_steps s = steps_of_group(whole, mask, v, stride);
     __m512i sums[FEW][2];
 #pragma GCC unroll 4
     for (int i = 0; i < rows; i++)
         sums[i][0] = sums[i][1] = _mm512_setzero_si512();
-    for (int64_t p = g * GROUP / 2; p < (g + 1) * GROUP / 2; p++, v += 2 * stride) {
+    for (int64_t p = g * GROUP / 2; p < (g + 1) * GROUP / 2; p++, v += 2 * stride, left -= 2) {
         __m512i pair[2];
-        pair_of_codes(whole, mask, v, stride, &s, pair);
+        pair_of_codes(whole, mask, v, stride, left, &s, pair);
 #pragma GCC unroll 4
         for (int i = 0; i < rows; i++) {
             sums[i][0] = dot2_all(sums[i][0], pair[0], &w[i].codes[p]);
@@ -215,11 +217,13 @@ static void add_few(int64_t m, int64_t dv, const weights *w, int64_t g, const va
     for (int64_t c = 0; c < dv; c += 32) {
         const char *first = v->first + 2 * c;
         if (dv - c >= 32)
-            MK_WITH_ROWS(m, FEW,
-                         add_group(MK_R, true, 32, w, g, first, v->stride, y + c, y_stride));
+            MK_WITH_ROWS(
+                m, FEW,
+                add_group(MK_R, true, 32, w, g, first, v->stride, v->left, y + c, y_stride));
         else
-            MK_WITH_ROWS(m, FEW,
-                         add_group(MK_R, false, dv - c, w, g, first, v->stride, y + c, y_stride));
+            MK_WITH_ROWS(
+                m, FEW,
+                add_group(MK_R, false, dv - c, w, g, first, v->stride, v->left, y + c, y_stride));
     }
 }
 
