@@ -138,7 +138,8 @@ MK_INLINE void add_dots(int m, __m512i dot[][CHAINS], const mk_xrows *x, int64_t
 }
 
 /* y[m, n] = x w^T; m and bits are constants. A column is read while the one before it is multiplied, so that the
- * multipliers need not wait for it; codes of other widths are read when their turn comes. */
+ * multipliers need not wait for it; codes of other widths are read when their turn comes. Scales are brought into lanes
+ * all at once: between groups, all registers would be saved each time. */
 MK_INLINE void few_product(form f, int bits, int m, const mk_qrows *w, int64_t n, const mk_xrows *x,
                            float *y, int64_t y_stride) {
     int64_t groups = w->k / w->group;
@@ -149,7 +150,7 @@ MK_INLINE void few_product(form f, int bits, int m, const mk_qrows *w, int64_t n
     columns codes;
     row_copy copy;
     stages_begin(&scales, w, n);
-    columns_begin(f, &codes, w, scales.next);
+    columns_begin(&codes, w, scales.next);
     for (int64_t r = 0; r < n; r += LANES) {
         __m512 sum[STREAMED];
         __m512i words[16];
@@ -157,17 +158,18 @@ MK_INLINE void few_product(form f, int bits, int m, const mk_qrows *w, int64_t n
         const int8_t *a = x->codes;
         codes.l = scales.next;
         codes.at = 0;
-        if (ahead) columns_next(f, &codes, words);
+        if (ahead) {
+            columns_copy(&codes, 0, width, &copy);
+            columns_next(f, &codes, words);
+        }
         for (int i = 0; i < m; i++)
             sum[i] = _mm512_setzero_ps();
         for (int64_t g = 0; g < groups; g++) {
             __m512i dot[STREAMED][CHAINS];
-            if (g % STAGE == 0)
-                st = stages_next_any(&scales);
-            else if (g % 2 == 1 || halves)
-                stages_work(ANY_SCALES, &scales, 2);
+            if (g % STAGE == 0) st = stages_next_any(&scales);
             clear_dots(m, dot);
-            columns_copy(&codes, ahead ? width : 0, &copy);
+            if (!ahead || g > 0)
+                columns_copy(&codes, ahead ? codes.at - width : codes.at, ahead ? width : 0, &copy);
             for (int64_t l = 0; l < w->group; l += width, a += width) {
                 __m512i quarters[4];
                 if (!ahead)

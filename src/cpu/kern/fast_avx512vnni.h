@@ -25,11 +25,13 @@
  * of 4 bits or 4,096 of 8. */
 #define CROWDED 4096
 
-/* 16 rows of weights; those that are not there are others again, whose results are not stored. */
+/* 16 rows of weights, the same distance apart; those that are not there are the last again, whose results are not
+ * stored. */
 typedef struct lanes {
-    const uint8_t *codes[LANES];
-    int64_t first, last; /* rows */
-    bool crowded;
+    const uint8_t *codes; /* of the first row */
+    int64_t stride;       /* bytes */
+    int64_t first, last;  /* rows */
+    bool crowded, whole;  /* whole: all of them are there */
     intptr_t next;        /* what is fetched meanwhile, in the order it lies in */
     int64_t scales_ahead; /* scales from a row's to those to fetch */
 } lanes;
@@ -44,21 +46,16 @@ MK_INLINE int64_t row_of(const lanes *l, int64_t lane) {
 }
 
 static inline lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
-    lanes l = {.first = r, .last = n - 1};
-    for (int64_t i = 0; i < LANES; i++)
-        l.codes[i] = (const uint8_t *)(w->codes + row_of(&l, i) * w->codes_stride);
-    const int64_t bytes = LANES * w->codes_stride * 4;
-    l.crowded = w->codes_stride * 4 % CROWDED == 0;
-    l.next = (intptr_t)(w->codes + r * w->codes_stride) + bytes + FETCHED_AHEAD;
-    l.scales_ahead = 4 * LANES * w->scales_stride;
+    const int64_t stride = 4 * w->codes_stride, bytes = LANES * stride;
+    lanes l = {.codes = (const uint8_t *)(w->codes + r * w->codes_stride),
+               .stride = stride,
+               .first = r,
+               .last = n - 1,
+               .crowded = stride % CROWDED == 0,
+               .whole = r + LANES <= n,
+               .scales_ahead = 4 * LANES * w->scales_stride};
+    l.next = (intptr_t)l.codes + bytes + FETCHED_AHEAD;
     mk_find_next_pages(l.next, bytes);
-    return l;
-}
-
-/* Hides where the rows are from the compiler, which would keep all of these pointers in registers, to
- * move them back and forth. */
-MK_INLINE const lanes *afresh(const lanes *l) {
-    __asm__("" : "+r"(l) : "m"(*l));
     return l;
 }
 
@@ -262,13 +259,9 @@ MK_INLINE int64_t staged_from(int64_t g, int64_t groups) {
     return groups - g < STAGE ? groups - g : STAGE;
 }
 
-static inline void fill_stage(const mk_qrows *w, const lanes *l, int64_t g, int64_t count,
-                              bool fetch, stage *st) {
-    staging on;
-#pragma GCC unroll 8
-    for (int part = 0; part < PARTS; part++)
-        stage_any_part(w, l, g, count, fetch, part, &on, st);
-}
+/* All steps at once. */
+void mk_fast_stage_avx512vnni(const mk_qrows *w, const lanes *l, int64_t g, int64_t count,
+                              bool fetch, stage *st);
 
 /* ---- codes ---- */
 
@@ -305,31 +298,38 @@ MK_INLINE __m128i load_four(const uint8_t *from, bool whole) {
     return whole ? _mm_loadu_si128((const void *)from) : _mm_loadl_epi64((const void *)from);
 }
 
-/* Four words of each of the rows i, 4 + i, 8 + i and 12 + i, row j at rows[j] + at. */
-MK_INLINE __m512i read_quarter(const uint8_t *const *rows, int64_t at, bool whole, int i) {
-    __m256i lower = _mm256_castsi128_si256(load_four(rows[i] + at, whole));
-    __m256i upper = _mm256_castsi128_si256(load_four(rows[8 + i] + at, whole));
-    lower = _mm256_inserti128_si256(lower, load_four(rows[4 + i] + at, whole), 1);
-    upper = _mm256_inserti128_si256(upper, load_four(rows[12 + i] + at, whole), 1);
+/* Four words of each of the rows i, 4 + i, 8 + i and 12 + i, which begin at `rows`, `stride` bytes apart. */
+MK_INLINE __m512i read_quarter(const uint8_t *rows, int64_t stride, bool whole, int i) {
+    const int64_t four = 4 * stride;
+    int64_t twelve = 3 * four;
+    rows += i * stride;
+    __asm__(
+        ""
+        : "+r"(twelve)); /* for addresses that have a register each no longer than they are used */
+    __asm__("" : "+r"(rows));
+    __m256i lower = _mm256_castsi128_si256(load_four(rows, whole));
+    __m256i upper = _mm256_castsi128_si256(load_four(rows + 2 * four, whole));
+    lower = _mm256_inserti128_si256(lower, load_four(rows + four, whole), 1);
+    upper = _mm256_inserti128_si256(upper, load_four(rows + twelve, whole), 1);
     return _mm512_inserti64x4(_mm512_castsi256_si512(lower), upper, 1);
 }
 
 /* The same of 16 rows, turned over. What was put together from parts of 16 bytes needs turning within these only. */
-MK_INLINE void read_column(const uint8_t *const *rows, int64_t at, bool whole, __m512i words[4]) {
+MK_INLINE void read_column(const uint8_t *rows, int64_t stride, bool whole, __m512i words[4]) {
     __m512i r[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
-        r[i] = read_quarter(rows, at, whole, i);
+        r[i] = read_quarter(rows, stride, whole, i);
     mk_turn_rows(r, words);
 }
 
-/* 64 codes of `bits` bits, a constant, of each of 16 rows turned over, as bytes: row i at rows[i] + at. */
-MK_INLINE void read_bits(int bits, const uint8_t *const *rows, int64_t at, __m512i codes[16]) {
+/* 64 codes of `bits` bits, a constant, of each of 16 rows turned over, as bytes. */
+MK_INLINE void read_bits(int bits, const uint8_t *rows, int64_t stride, __m512i codes[16]) {
     const __m512i mask = _mm512_set1_epi8((char)((1 << bits) - 1));
     __m512i words[12]; /* 2 * bits of them */
 #pragma GCC unroll 3
     for (int i = 0; i < 2 * bits; i += 4)
-        read_column(rows, at + 4 * i, i + 4 <= 2 * bits, words + i);
+        read_column(rows + 4 * i, stride, i + 4 <= 2 * bits, words + i);
 #pragma GCC unroll 16
     for (int i = 0; i < 16; i++) {
         int word = i * bits / 8, first = i * bits % 8 * 4; /* bit of the word */
@@ -353,22 +353,19 @@ typedef struct columns {
     int64_t at;              /* code */
     __m512i codes[16];       /* of other widths: the 64 that `at` is among */
     uint8_t rest[LANES][64]; /* the last 32 codes of the rows, whose 64 would end past them */
-    const uint8_t *rest_rows[LANES];
 } columns;
 
-MK_INLINE void columns_begin(form f, columns *c, const mk_qrows *w, lanes *l) {
+MK_INLINE void columns_begin(columns *c, const mk_qrows *w, lanes *l) {
     c->w = w;
     c->l = l;
     c->at = 0;
-    for (int i = 0; f == BITS && i < LANES; i++)
-        c->rest_rows[i] = c->rest[i];
 }
 
 #define COPIED 512 /* codes of a row at once, beside those read ahead */
 #define LINE 64    /* bytes */
 
-/* Codes of rows that are crowded, where their lines have room. No part of columns: the compiler would no longer
- * keep these in registers. */
+/* Codes of rows that are crowded, where their lines have room, or of which some are not there. No part of columns: the
+ * compiler would no longer keep these in registers. */
 typedef struct row_copy {
     _Alignas(LINE) uint8_t codes[LANES][COPIED + LINE];
 } row_copy;
@@ -384,33 +381,33 @@ static __attribute__((noinline)) void copy_codes(const mk_qrows *w, lanes *l, in
             __mmask16 there = mk_first((bytes - b) / 4);
             _mm512_storeu_si512(to->codes[i] + b, _mm512_maskz_loadu_epi32(there, row + b));
         }
-        l->codes[i] = (const uint8_t *)((uintptr_t)to->codes[i] - (uintptr_t)byte);
     }
+    l->codes = (const uint8_t *)((uintptr_t)to->codes[0] - (uintptr_t)byte);
+    l->stride = sizeof to->codes[0];
 }
 
-/* Before the next words are read, at least for each COPIED codes: copies those of rows that are crowded. The `ahead`
- * codes before c->at, at most a line of bytes, have been read already, and may be again where rows end: the copy
- * begins with them, and has as many past COPIED. */
-MK_INLINE void columns_copy(columns *c, int64_t ahead, row_copy *copy) {
-    int64_t at = c->at - ahead;
-    if (c->l->crowded && at % COPIED == 0) copy_codes(c->w, c->l, at, COPIED + ahead, copy);
+/* Before words are read behind code `at`, at least for each COPIED codes: copies those of rows that are crowded or not all
+ * there, and of `ahead` codes more, at most a line of bytes. */
+MK_INLINE void columns_copy(columns *c, int64_t at, int64_t ahead, row_copy *copy) {
+    if ((c->l->crowded || !c->l->whole) && at % COPIED == 0)
+        copy_codes(c->w, c->l, at, COPIED + ahead, copy);
 }
 
 /* 64 codes of `bits` bits from c->at on as words of 4 bytes; half of them, or all, are there: k is a
  * multiple of 32. The lines that the rows after these have where these have the codes are fetched. */
 MK_INLINE void columns_bits(int bits, columns *c, __m512i codes[16]) {
-    const lanes *l = afresh(c->l);
-    const uint8_t *const *rows = l->codes;
-    int64_t byte = c->at / 8 * bits;
+    const lanes *l = c->l;
+    int64_t byte = c->at / 8 * bits, stride = l->stride;
+    const uint8_t *rows = l->codes + byte;
     for (int i = 0; i < 2 * bits; i++)
         mk_fetch_line(l->next + byte * LANES + 64 * i);
     if (c->w->k - c->at < 64) {
         for (int i = 0; i < LANES; i++)
-            memcpy(c->rest[i], l->codes[i] + byte, 4 * (size_t)bits);
-        rows = c->rest_rows;
-        byte = 0;
+            memcpy(c->rest[i], rows + i * stride, 4 * (size_t)bits);
+        rows = c->rest[0];
+        stride = sizeof c->rest[0];
     }
-    read_bits(bits, rows, byte, codes);
+    read_bits(bits, rows, stride, codes);
 }
 
 /* The same, of a width that is not known beforehand, into c->codes. */
@@ -447,9 +444,9 @@ MK_INLINE intptr_t columns_fetched(form f, const columns *c) {
 
 /* Reads quarter i of the column at c->at, and asks for line i from `fetched` on. */
 MK_INLINE __m512i columns_quarter(form f, const columns *c, intptr_t fetched, int i) {
-    const lanes *l = afresh(c->l);
     mk_fetch_line(fetched + 64 * i);
-    return read_quarter(l->codes, c->at / codes_a_byte(f), f != E2M1 || c->at + 16 < c->w->k, i);
+    return read_quarter(c->l->codes + c->at / codes_a_byte(f), c->l->stride,
+                        f != E2M1 || c->at + 16 < c->w->k, i);
 }
 
 /* The next words; lines are fetched meanwhile. */

@@ -132,26 +132,6 @@ typedef struct adding {
     __m512 sum;
 } adding;
 
-/* Scales of `count` groups from g on, of 16 rows from `row` on. A function of its own, for its callers are many; E8M0's,
- * of half as many codes, are what takes time of mxfp4. */
-static __attribute__((noinline)) void stage_scales(const mk_qrows *w, int64_t row, int64_t g,
-                                                   int64_t count, stage *st) {
-    const lanes all = {.first = row, .last = INT64_MAX}, *l = &all;
-    staging on;
-    const scale_kind kind = scale_kind_of(w);
-    if (kind == BF16_SCALES && count == STAGE) {
-#pragma GCC unroll 8
-        for (int part = 0; part < PARTS; part++)
-            stage_part(BF16_SCALES, w, l, g, STAGE, false, part, &on, st);
-    } else if (kind == E8M0_SCALES) {
-#pragma GCC unroll 8
-        for (int part = 0; part < PARTS; part++)
-            stage_part(E8M0_SCALES, w, l, g, count, false, part, &on, st);
-    } else {
-        fill_stage(w, l, g, count, false, st);
-    }
-}
-
 /* Sums of a STAGE by rows turned over: by groups. */
 MK_INLINE void turn_dots(int span, const __m512i *rows, __m512i *dots) {
     __m512i r[LANES];
@@ -176,7 +156,8 @@ MK_INLINE void add_step(form f, int group, adding *a, block *b, int64_t step) {
     int64_t s = step / STEPS, part = step % STEPS, g = s * STAGE, count = staged_from(g, a->groups);
     __m512i *dots = b->dots[s];
     if (part == 0) {
-        stage_scales(a->w, b->row, g, count, &a->st);
+        const lanes rows = {.first = b->row, .last = INT64_MAX, .whole = true};
+        mk_fast_stage_avx512vnni(a->w, &rows, g, count, false, &a->st);
         if (ADDED < STAGE) turn_dots(span, dots, dots);
         return;
     }

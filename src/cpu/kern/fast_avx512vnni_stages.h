@@ -40,6 +40,11 @@ MK_INLINE void stages_part(scale_kind kind, stages *s) {
 
 /* To the groups after those in use, or at first to the first. */
 MK_INLINE const stage *stages_next(scale_kind kind, stages *s) {
+    if (kind == ANY_SCALES && s->part == 0) {
+        int64_t count = staged_from(s->first, s->groups);
+        mk_fast_stage_avx512vnni(s->w, s->next, s->first, count, true, &s->st[1 - s->use]);
+        s->part = PARTS;
+    }
     while (s->part < PARTS)
         stages_part(kind, s);
     s->use = 1 - s->use;

@@ -12,10 +12,10 @@ MK_INLINE void unpack_codes(form f, bool crossed, const mk_qrows *w, lanes l, ui
     __m512i sum = _mm512_setzero_si512();
     columns c;
     row_copy copy;
-    columns_begin(f, &c, w, &l);
+    columns_begin(&c, w, &l);
     for (int64_t at = 0; at < w->k;) {
         __m512i words[4];
-        columns_copy(&c, 0, &copy);
+        columns_copy(&c, c.at, 0, &copy);
         columns_next(f, &c, words);
         for (int i = 0; i < 4 && at < w->k; i += nibbles ? 1 : 2, at += 8) {
             __m512i even = words[i], odd = words[nibbles ? i : i + 1];
@@ -59,7 +59,7 @@ static void unpack_scales(const mk_qrows *w, const lanes *l, float *to) {
     for (int64_t g = 0; g < groups; g += STAGE) {
         stage st;
         int64_t count = groups - g < STAGE ? groups - g : STAGE;
-        fill_stage(w, l, g, count, true, &st);
+        mk_fast_stage_avx512vnni(w, l, g, count, true, &st);
         for (int64_t i = 0; i < count; i++, to += 2 * LANES) {
             _mm512_storeu_ps(to, st.scales[i]);
             _mm512_storeu_ps(to + LANES, st.biases[i]);
