@@ -1248,12 +1248,13 @@ static guarded lay_apart(const check *c, const guarded *from, int64_t n, int64_t
     return to;
 }
 
-/* Rows of weights that lie a multiple of 4 KiB apart, between others, and of scales and results that do not lie side by
- * side: the bits of rows that do. */
-static void product_crowded(check *c, const mk_qrows *format, int64_t m, int64_t n, int64_t k) {
+/* Rows of weights that lie so many words apart, between others, and of scales and results that do not lie side by side:
+ * the bits of rows that do. */
+static void product_apart(check *c, const mk_qrows *format, int64_t m, int64_t n, int64_t k,
+                          int64_t apart) {
     qmatrix w =
         qmatrix_new(format->mode, format->bits, format->group, format->type, n, k, c->where);
-    int64_t words = k * format->bits / 32, apart = (words + 1023) / 1024 * 1024;
+    int64_t words = k * format->bits / 32;
     int64_t size = format->mode == MK_AFFINE ? (int64_t)mk_type_bytes(format->type) : 1;
     int64_t groups = k / format->group, groups_apart = groups + 5;
     guarded codes = lay_apart(c, &w.codes, n, words * 4, apart * 4);
@@ -1289,6 +1290,12 @@ static void product_crowded(check *c, const mk_qrows *format, int64_t m, int64_t
     if (!qmatrix_free(&w)) fail_check(c, "wrote outside");
 }
 
+/* The same, a multiple of 4 KiB apart. */
+static void product_crowded(check *c, const mk_qrows *format, int64_t m, int64_t n, int64_t k) {
+    int64_t words = k * format->bits / 32;
+    product_apart(c, format, m, n, k, (words + 1023) / 1024 * 1024);
+}
+
 static void check_fast_format(check *c, const mk_qrows *format) {
     static const int64_t rows_m[] = {1, 2, 3, 4, 5, 9, 50}, rows_n[] = {1, 16, 35, 48, 5, 32, 66};
     static const int64_t lengths[] = {128, 384, 640, 1152};
@@ -1308,6 +1315,13 @@ static void check_fast_format(check *c, const mk_qrows *format) {
         product_fast(c, format, m, 35, (m - 5) * 16 * format->group, PLAIN, false);
         product_crowded(c, format, m, 35, 1024);
         product_crowded(c, format, m, 35, 512 + format->group);
+    }
+    /* Fewer rows of weights than go together, and others that lie a little apart. */
+    static const int64_t few_n[] = {1, 5, 15};
+    for (int64_t m = 1; m <= 8; m++) {
+        int64_t k = 512 + format->group;
+        product_fast(c, format, m, few_n[m % COUNT(few_n)], k, PLAIN, false);
+        product_apart(c, format, m, m % 2 == 0 ? 32 : 37, k, k * format->bits / 32 + 5);
     }
     product_fast(c, format, 1, 17, 384, PLAIN, true);
     product_fast(c, format, 9, 17, 384, PLAIN, true);

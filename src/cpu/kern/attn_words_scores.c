@@ -120,7 +120,8 @@ MK_INLINE const uint16_t *key_at(const lines *k, int64_t j) {
     return k->first + least(j, k->last) * k->stride;
 }
 
-/* Key j + `ahead` of `left`; where it is not there, the j-th again: behind the last are places of keys to come. */
+/* Key j + `ahead` of `left`; where it is not there, the j-th again: behind the last there are mostly places of keys to
+ * come. */
 MK_INLINE const uint16_t *ahead_of(const lines *k, int64_t j, int64_t ahead, int64_t left) {
     return k->first + (j + ahead < left ? j + ahead : least(j, k->last)) * k->stride;
 }

@@ -68,11 +68,11 @@ MK_INLINE column_steps steps_of_group(bool whole, __mmask32 mask, const char *fi
 }
 
 /* Two keys' codes of the even columns, and of the odd ones. Those of the next groups are asked for, where `left` keys from
- * these on have them: what lies behind the last are places of keys to come. */
+ * these on have them: behind the last there are mostly places of keys to come. */
 MK_INLINE void pair_of_codes(bool whole, __mmask32 mask, const char *key, int64_t stride,
                              int64_t left, const column_steps *s, __m512i codes[2]) {
-    const intptr_t soon = (intptr_t)key + (left > GROUP ? GROUP * stride : 0);
-    const intptr_t later = (intptr_t)key + (left > 3 * GROUP ? 3 * GROUP * stride : 0);
+    const intptr_t soon = (intptr_t)key + (left > GROUP + 1 ? GROUP * stride : 0);
+    const intptr_t later = (intptr_t)key + (left > 3 * GROUP + 1 ? 3 * GROUP * stride : 0);
     __m512i a = load_columns_of(whole, mask, key);
     __m512i b = load_columns_of(whole, mask, key + stride);
     mk_fetch_near(soon);

@@ -25,12 +25,12 @@
  * of 4 bits or 4,096 of 8. */
 #define CROWDED 4096
 
-/* 16 rows of weights, the same distance apart; those that are not there are the last again, whose results are not
- * stored. */
+/* 16 rows of weights, the same distance apart. Where some are not there, their codes are read only from a copy
+ * (columns_copy), which has the last again, as scales are; their results are not stored. */
 typedef struct lanes {
     const uint8_t *codes; /* of the first row */
     int64_t stride;       /* bytes */
-    int64_t first, last;  /* rows */
+    int64_t first, last;  /* the first row; the last of all that are there, maybe of later lanes */
     bool crowded, whole;  /* whole: all of them are there */
     intptr_t next;        /* what is fetched meanwhile, in the order it lies in */
     int64_t scales_ahead; /* scales from a row's to those to fetch */
@@ -61,8 +61,8 @@ static inline lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
 
 /* ---- scales ---- */
 
-/* Scales and biases of 16 groups on their way into lanes, which takes PARTS steps: work that lies
- * between products, for which the shuffling units have time. */
+/* Scales and biases of 16 groups on their way into lanes, which takes PARTS steps: they may lie between products, where
+ * the shuffling units have time. */
 #define PARTS 8
 typedef struct staging {
     __m512i half[2][LANES];
@@ -123,8 +123,8 @@ MK_INLINE void stage_few_halves(scale_kind kind, const mk_qrows *w, const lanes 
     }
 }
 
-/* `count` numbers, zeros from there on. */
-MK_INLINE __m256i load_halves(const uint16_t *from, int64_t count) {
+/* `count` of 16 numbers, zeros from there on. */
+MK_INLINE __m256i load_scales_of(const uint16_t *from, int64_t count) {
     return count == STAGE ? _mm256_loadu_si256((const void *)from)
                           : _mm256_maskz_loadu_epi16(mk_first(count), from);
 }
@@ -142,7 +142,7 @@ MK_INLINE void stage_halves(scale_kind kind, const mk_qrows *w, const lanes *l, 
             int64_t at = row_of(l, 4 * part + i) * w->scales_stride + g;
             const uint16_t *scales = (const uint16_t *)w->scales + at;
             const uint16_t *biases = (const uint16_t *)w->biases + at;
-            __m256i scale = load_halves(scales, count), bias = load_halves(biases, count);
+            __m256i scale = load_scales_of(scales, count), bias = load_scales_of(biases, count);
             if (fetch) mk_fetch((intptr_t)scales + 2 * l->scales_ahead);
             if (fetch) mk_fetch((intptr_t)biases + 2 * l->scales_ahead);
             r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(scale), bias, 1);
@@ -303,9 +303,8 @@ MK_INLINE __m512i read_quarter(const uint8_t *rows, int64_t stride, bool whole, 
     const int64_t four = 4 * stride;
     int64_t twelve = 3 * four;
     rows += i * stride;
-    __asm__(
-        ""
-        : "+r"(twelve)); /* for addresses that have a register each no longer than they are used */
+    /* For addresses of these two alone: not a register for each row's. */
+    __asm__("" : "+r"(twelve));
     __asm__("" : "+r"(rows));
     __m256i lower = _mm256_castsi128_si256(load_four(rows, whole));
     __m256i upper = _mm256_castsi128_si256(load_four(rows + 2 * four, whole));
@@ -382,12 +381,12 @@ static __attribute__((noinline)) void copy_codes(const mk_qrows *w, lanes *l, in
             _mm512_storeu_si512(to->codes[i] + b, _mm512_maskz_loadu_epi32(there, row + b));
         }
     }
-    l->codes = (const uint8_t *)((uintptr_t)to->codes[0] - (uintptr_t)byte);
+    l->codes = (const uint8_t *)((uintptr_t)to->codes - (uintptr_t)byte);
     l->stride = sizeof to->codes[0];
 }
 
-/* Before words are read behind code `at`, at least for each COPIED codes: copies those of rows that are crowded or not all
- * there, and of `ahead` codes more, at most a line of bytes. */
+/* Before codes from `at` on are read, at least for each COPIED of them: where rows are crowded or not all there, copies
+ * as many and `ahead` more, at most a line of bytes. */
 MK_INLINE void columns_copy(columns *c, int64_t at, int64_t ahead, row_copy *copy) {
     if ((c->l->crowded || !c->l->whole) && at % COPIED == 0)
         copy_codes(c->w, c->l, at, COPIED + ahead, copy);
@@ -404,7 +403,7 @@ MK_INLINE void columns_bits(int bits, columns *c, __m512i codes[16]) {
     if (c->w->k - c->at < 64) {
         for (int i = 0; i < LANES; i++)
             memcpy(c->rest[i], rows + i * stride, 4 * (size_t)bits);
-        rows = c->rest[0];
+        rows = (const uint8_t *)c->rest;
         stride = sizeof c->rest[0];
     }
     read_bits(bits, rows, stride, codes);

@@ -7,7 +7,7 @@
  *
  * What includes it says MK_TWICE: whether lines are asked for into the second-level cache and again, less far ahead, into
  * the first, by which an Intel is faster, or once, into the first alone, as is best for a Zen 5: what else a token needs
- * stays in the other caches. */
+ * stays in the other caches. And with that, which machine's steps of adding up (ADDED). */
 #ifndef CPU_KERN_FAST_AVX512VNNI_IN_ORDER_TEXT_H
 #define CPU_KERN_FAST_AVX512VNNI_IN_ORDER_TEXT_H
 
@@ -169,6 +169,7 @@ MK_INLINE void add_step(form f, int group, adding *a, block *b, int64_t step) {
         for (int i = 0; i < ADDED; i++)
             add_one(a, ADDED == STAGE ? turned[i] : dots[at + i], at + i, g + at + i);
     } else {
+        /* Not in registers, for which group is no constant. */
         if (ADDED == STAGE) turn_dots(span, dots, dots);
         for (; at < count; at++)
             add_one(a, dots[at], at, g + at);
@@ -185,7 +186,6 @@ MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w
     scales.scales = scales.end = (intptr_t)w->scales + LANES * scales.row;
     scales.biases = kind == E8M0_SCALES ? 0 : (intptr_t)w->biases - (intptr_t)w->scales;
     const int64_t stride = 4 * w->codes_stride;
-    const uint8_t *from = (const uint8_t *)w->codes;
     adding a;
     a.w = w;
     a.x = x;
@@ -193,6 +193,7 @@ MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w
     lay_x(f, group, x, laid);
     for (int64_t row = 0; row < n || read != NULL; row += LANES) {
         const int64_t steps = read != NULL ? (a.groups + STAGE - 1) / STAGE * STEPS : 0;
+        const uint8_t *from = (const uint8_t *)w->codes + (row < n ? row * stride : 0);
         a.sum = _mm512_setzero_ps();
         if (row < n) {
             next->row = row;
@@ -201,8 +202,7 @@ MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w
         for (int64_t i = 0, step = 0; i < LANES; i++) {
             if (row < n) {
                 fetch_scales(&scales);
-                read_row(f, group, w->k, from, laid, next, (int)i);
-                from += stride;
+                read_row(f, group, w->k, from + i * stride, laid, next, (int)i);
             }
             for (; step * LANES < (i + 1) * steps; step++)
                 add_step(f, group, &a, read, step);

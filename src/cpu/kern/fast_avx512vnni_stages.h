@@ -1,4 +1,4 @@
-/* AVX-512 VNNI: scales that are brought into lanes while codes are multiplied. */
+/* AVX-512 VNNI: scales that are brought into lanes while codes are multiplied, or all at once. */
 #ifndef CPU_KERN_FAST_AVX512VNNI_STAGES_H
 #define CPU_KERN_FAST_AVX512VNNI_STAGES_H
 
@@ -40,7 +40,7 @@ MK_INLINE void stages_part(scale_kind kind, stages *s) {
 
 /* To the groups after those in use, or at first to the first. */
 MK_INLINE const stage *stages_next(scale_kind kind, stages *s) {
-    if (kind == ANY_SCALES && s->part == 0) {
+    if (kind == ANY_SCALES && s->part == 0) { /* nothing has been done: by one call */
         int64_t count = staged_from(s->first, s->groups);
         mk_fast_stage_avx512vnni(s->w, s->next, s->first, count, true, &s->st[1 - s->use]);
         s->part = PARTS;
