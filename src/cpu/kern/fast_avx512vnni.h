@@ -259,9 +259,28 @@ MK_INLINE int64_t staged_from(int64_t g, int64_t groups) {
     return groups - g < STAGE ? groups - g : STAGE;
 }
 
-/* All steps at once. */
-void mk_fast_stage_avx512vnni(const mk_qrows *w, const lanes *l, int64_t g, int64_t count,
-                              bool fetch, stage *st);
+/* All steps at once. Each file that needs it has its own, whose callers know what registers it leaves alone. */
+static __attribute__((noinline, unused)) void fill_stage(const mk_qrows *w, const lanes *l,
+                                                         int64_t g, int64_t count, bool fetch,
+                                                         stage *st) {
+    const scale_kind kind = scale_kind_of(w);
+    staging on;
+    if (kind == BF16_SCALES && count == STAGE && l->whole) { /* the usual case */
+        /* No row is looked for. */
+        const lanes all = {.first = l->first, .last = INT64_MAX, .scales_ahead = l->scales_ahead};
+#pragma GCC unroll 8
+        for (int part = 0; part < PARTS; part++)
+            stage_part(BF16_SCALES, w, &all, g, STAGE, fetch, part, &on, st);
+    } else if (kind == E8M0_SCALES) { /* what takes time of mxfp4 */
+#pragma GCC unroll 8
+        for (int part = 0; part < PARTS; part++)
+            stage_part(E8M0_SCALES, w, l, g, count, fetch, part, &on, st);
+    } else {
+#pragma GCC unroll 8
+        for (int part = 0; part < PARTS; part++)
+            stage_any_part(w, l, g, count, fetch, part, &on, st);
+    }
+}
 
 /* ---- codes ---- */
 

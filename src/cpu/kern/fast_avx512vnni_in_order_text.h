@@ -157,7 +157,7 @@ MK_INLINE void add_step(form f, int group, adding *a, block *b, int64_t step) {
     __m512i *dots = b->dots[s];
     if (part == 0) {
         const lanes rows = {.first = b->row, .last = INT64_MAX, .whole = true};
-        mk_fast_stage_avx512vnni(a->w, &rows, g, count, false, &a->st);
+        fill_stage(a->w, &rows, g, count, false, &a->st);
         if (ADDED < STAGE) turn_dots(span, dots, dots);
         return;
     }

@@ -42,7 +42,7 @@ MK_INLINE void stages_part(scale_kind kind, stages *s) {
 MK_INLINE const stage *stages_next(scale_kind kind, stages *s) {
     if (kind == ANY_SCALES && s->part == 0) { /* nothing has been done: by one call */
         int64_t count = staged_from(s->first, s->groups);
-        mk_fast_stage_avx512vnni(s->w, s->next, s->first, count, true, &s->st[1 - s->use]);
+        fill_stage(s->w, s->next, s->first, count, true, &s->st[1 - s->use]);
         s->part = PARTS;
     }
     while (s->part < PARTS)

@@ -59,7 +59,7 @@ static void unpack_scales(const mk_qrows *w, const lanes *l, float *to) {
     for (int64_t g = 0; g < groups; g += STAGE) {
         stage st;
         int64_t count = groups - g < STAGE ? groups - g : STAGE;
-        mk_fast_stage_avx512vnni(w, l, g, count, true, &st);
+        fill_stage(w, l, g, count, true, &st);
         for (int64_t i = 0; i < count; i++, to += 2 * LANES) {
             _mm512_storeu_ps(to, st.scales[i]);
             _mm512_storeu_ps(to + LANES, st.biases[i]);
