@@ -145,6 +145,7 @@ MK_INLINE void few_product(form f, int bits, int m, const mk_qrows *w, int64_t n
     int64_t groups = w->k / w->group;
     const bool ahead = f != BITS;
     const int count = step_words(f), width = step_codes(f);
+    const int64_t early = ahead ? width : 0; /* codes that are read before their turn */
     bool halves = (f == E2M1 || f == BITS) && w->group < width; /* a step has two groups */
     stages scales;
     columns codes;
@@ -159,7 +160,7 @@ MK_INLINE void few_product(form f, int bits, int m, const mk_qrows *w, int64_t n
         codes.l = scales.next;
         codes.at = 0;
         if (ahead) {
-            columns_copy(&codes, 0, width, &copy);
+            columns_copy(&codes, 0, early, &copy);
             columns_next(f, &codes, words);
         }
         for (int i = 0; i < m; i++)
@@ -168,8 +169,7 @@ MK_INLINE void few_product(form f, int bits, int m, const mk_qrows *w, int64_t n
             __m512i dot[STREAMED][CHAINS];
             if (g % STAGE == 0) st = stages_next_any(&scales);
             clear_dots(m, dot);
-            if (!ahead || g > 0)
-                columns_copy(&codes, ahead ? codes.at - width : codes.at, ahead ? width : 0, &copy);
+            if (!ahead || g > 0) columns_copy(&codes, codes.at - early, early, &copy);
             for (int64_t l = 0; l < w->group; l += width, a += width) {
                 __m512i quarters[4];
                 if (!ahead)
