@@ -2,7 +2,7 @@
  * to an error with a text, leaving what was there; so it does where memory ends on the way. */
 #include "base/alloc.h"
 #include "base/utf8.h"
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 
 #include <stdlib.h>
 #include <string.h>

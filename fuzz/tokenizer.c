@@ -1,6 +1,6 @@
 /* Input: a tokenizer.json, a NUL, and a text. Whatever opens must encode valid text to ids that it
  * knows, and decode any ids to valid UTF-8, at once and as a stream. */
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "base/utf8.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Answers the templates of tests/text/jinja_cases.json by jinja2, as transformers sets it up.
+"""Answers the templates of tests/text/jinja/jinja_cases.json by jinja2, as transformers sets it up.
 
     tools/make_jinja_cases.py        rewrites the file: "text" or "error" of every case
 
@@ -15,7 +15,7 @@ import jinja2
 import jinja2.ext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-FILE = pathlib.Path(__file__).parent.parent / "tests/text/jinja_cases.json"
+FILE = pathlib.Path(__file__).parent.parent / "tests/text/jinja/jinja_cases.json"
 
 
 class Generation(jinja2.ext.Extension):

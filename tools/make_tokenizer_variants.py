@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/text/variants: small tokenizers of every kind of step, and what the `tokenizers`
+"""Makes tests/text/tokenizer/variants: small tokenizers of every kind of step, and what the `tokenizers`
 library does with them. The layout is that of tests/fixtures/tokenizers.
 
     python3 tools/make_tokenizer_variants.py      (needs the Python package tokenizers)
@@ -13,7 +13,7 @@ import tokenizers
 from tokenizers.decoders import DecodeStream
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-OUT = ROOT / "tests/text/variants"
+OUT = ROOT / "tests/text/tokenizer/variants"
 SMALL = ROOT / "tests/fixtures/tokenizers/small"
 BYTES = json.loads((SMALL / "qwen-small/tokenizer.json").read_text())
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"

@@ -7,7 +7,7 @@
 
 #include "base/filemap.h"
 #include "base/status.h"
-#include "engine/prompt.h"
+#include "text/chat/prompt.h"
 
 #include <mica/model.h>
 

@@ -1,0 +1,249 @@
+#include "text/chat/chat_template.h"
+
+#include "base/alloc.h"
+#include "base/filemap.h"
+#include "base/json.h"
+#include "base/utf8.h"
+#include "text/jinja/jinja.h"
+
+#include <string.h>
+
+/* The special tokens that transformers knows by name. */
+static const char *const special_tokens[] = {
+    "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token",
+};
+
+enum { SPECIAL_TOKENS = sizeof special_tokens / sizeof *special_tokens };
+
+struct mc_chat_template {
+    mc_jinja *usual;
+    mc_jinja *tool_use;             /* NULL: as usual */
+    mc_json_doc *config;            /* tokenizer_config.json, or NULL */
+    mc_str special[SPECIAL_TOKENS]; /* texts, in the document; ptr NULL: none */
+};
+
+/* -- loading -- */
+
+static mica_status path_of(const char *folder, const char *name, mc_buffer *path) {
+    mc_buffer_clear(path);
+    if (mc_buffer_printf(path, "%s/%s", folder, name) && mc_buffer_cstr(path)) return MICA_OK;
+    return mc_fail_nomem("a path");
+}
+
+static mica_status load_jinja(const char *path, mc_chat_template *t) {
+    mc_filemap map = {0};
+    MC_TRY(mc_filemap_open(path, &map));
+    const char *text = map.data ? (const char *)map.data : "";
+    mica_status status = mc_jinja_parse((mc_str){text, map.size}, path, &t->usual);
+    mc_filemap_close(&map);
+    return status;
+}
+
+/* A template of a list: default and tool_use are kept, others are for callers that ask by name. */
+static mica_status load_named(mc_json entry, const char *path, mc_chat_template *t) {
+    mc_str name, source;
+    if (!mc_json_get_str(mc_json_find(entry, "name"), &name) ||
+        !mc_json_get_str(mc_json_find(entry, "template"), &source)) {
+        return mc_fail(MICA_EFORMAT,
+                       "%s: chat_template: an element of a list has \"name\" and \"template\"",
+                       path);
+    }
+    bool usual = mc_str_is(name, "default");
+    if (!usual && !mc_str_is(name, "tool_use")) return MICA_OK;
+    mc_jinja **to = usual ? &t->usual : &t->tool_use;
+    mc_jinja_close(to);
+    return mc_jinja_parse(source, path, to);
+}
+
+/* "chat_template" of a JSON file. */
+static mica_status load_value(mc_json v, const char *path, mc_chat_template *t) {
+    mc_str source;
+    if (!mc_json_exists(v)) return MICA_OK;
+    if (mc_json_get_str(v, &source)) return mc_jinja_parse(source, path, &t->usual);
+    if (mc_json_get_type(v) != MC_JSON_ARRAY)
+        return mc_fail(MICA_EFORMAT, "%s: chat_template is neither text nor a list", path);
+    for (mc_json_iter it = mc_json_begin(v); mc_json_next(&it);)
+        MC_TRY(load_named(it.value, path, t));
+    if (t->usual) return MICA_OK;
+    return mc_fail(MICA_EFORMAT, "%s: chat_template: the list has none of the name \"default\"",
+                   path);
+}
+
+static mica_status read_special(const char *path, mc_chat_template *t) {
+    mc_json root = mc_json_root(t->config);
+    for (size_t i = 0; i < SPECIAL_TOKENS; i++) {
+        mc_json v = mc_json_find(root, special_tokens[i]);
+        if (!mc_json_exists(v) || mc_json_get_str(v, &t->special[i])) continue;
+        if (!mc_json_get_str(mc_json_find(v, "content"), &t->special[i])) {
+            return mc_fail(MICA_EFORMAT, "%s: %s is neither text nor an object with \"content\"",
+                           path, special_tokens[i]);
+        }
+    }
+    return MICA_OK;
+}
+
+static mica_status load_chat_json(const char *path, mc_chat_template *t) {
+    mc_json_doc *doc = NULL;
+    MC_TRY(mc_json_load(path, &doc));
+    mica_status status = load_value(mc_json_find(mc_json_root(doc), "chat_template"), path, t);
+    mc_json_close(&doc);
+    return status;
+}
+
+static mica_status load_parts(const char *folder, mc_buffer *path, mc_chat_template *t) {
+    MC_TRY(path_of(folder, "chat_template.jinja", path));
+    if (mc_path_is_file(path->data)) MC_TRY(load_jinja(path->data, t));
+    MC_TRY(path_of(folder, "tokenizer_config.json", path));
+    if (mc_path_is_file(path->data)) {
+        MC_TRY(mc_json_load(path->data, &t->config));
+        MC_TRY(read_special(path->data, t));
+        mc_json v = mc_json_find(mc_json_root(t->config), "chat_template");
+        if (!t->usual) MC_TRY(load_value(v, path->data, t));
+    }
+    MC_TRY(path_of(folder, "chat_template.json", path));
+    return !t->usual && mc_path_is_file(path->data) ? load_chat_json(path->data, t) : MICA_OK;
+}
+
+mica_status mc_chat_template_load(const char *folder, mc_chat_template **out) {
+    mc_buffer path = {0};
+    *out = NULL;
+    mc_chat_template *t = mc_calloc(1, sizeof *t);
+    if (!t) return mc_fail_nomem("a chat template");
+    mica_status status = load_parts(folder, &path, t);
+    mc_buffer_deinit(&path);
+    if (status == MICA_OK && t->usual) {
+        *out = t;
+    } else {
+        mc_chat_template_close(&t);
+    }
+    return status;
+}
+
+void mc_chat_template_close(mc_chat_template **t) {
+    if (!*t) return;
+    mc_jinja_close(&(*t)->usual);
+    mc_jinja_close(&(*t)->tool_use);
+    mc_json_close(&(*t)->config);
+    mc_free(*t);
+    *t = NULL;
+}
+
+/* -- rendering -- */
+
+/* Text as a JSON string. */
+static bool add_json_text(mc_buffer *out, const char *text) {
+    bool ok = mc_buffer_add_byte(out, '"');
+    for (; *text && ok; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c < 0x20) {
+            ok = mc_buffer_printf(out, "\\u%04x", (unsigned)c);
+        } else {
+            if (c == '"' || c == '\\') ok = mc_buffer_add_byte(out, '\\');
+            ok = ok && mc_buffer_add_byte(out, *text);
+        }
+    }
+    return ok && mc_buffer_add_byte(out, '"');
+}
+
+static mica_status write_messages(const mc_chat_request *q, mc_buffer *out) {
+    bool ok = mc_buffer_add_byte(out, '[');
+    for (size_t i = 0; i < q->count; i++) {
+        const mc_chat_message *m = &q->messages[i];
+        if (!m->role || !m->content) {
+            return mc_fail(MICA_EINVAL, "chat: message %zu has no %s", i,
+                           m->role ? "content" : "role");
+        }
+        if (!mc_utf8_valid(m->role, strlen(m->role)) ||
+            !mc_utf8_valid(m->content, strlen(m->content)))
+            return mc_fail(MICA_EFORMAT, "chat: message %zu is not UTF-8", i);
+        ok = ok && mc_buffer_add_text(out, i ? ",{\"role\":" : "{\"role\":") &&
+             add_json_text(out, m->role) && mc_buffer_add_text(out, ",\"content\":") &&
+             add_json_text(out, m->content) && mc_buffer_add_byte(out, '}');
+    }
+    ok = ok && mc_buffer_add_byte(out, ']');
+    return ok ? MICA_OK : mc_fail_nomem("a conversation");
+}
+
+/* What one rendering parses. */
+typedef struct rendering {
+    mc_buffer text;      /* JSON of messages that are given as pairs */
+    mc_buffer variables; /* of mc_jinja_variable */
+    mc_json_doc *messages, *tools, *more, *flags;
+} rendering;
+
+static mica_status parse_json(const char *text, size_t len, const char *name, mc_json_type type,
+                              mc_json_doc **doc) {
+    MC_TRY(mc_json_parse(text, len, name, doc));
+    if (mc_json_get_type(mc_json_root(*doc)) == type) return MICA_OK;
+    return mc_fail(MICA_EFORMAT, "%s: expected a JSON %s", name,
+                   type == MC_JSON_ARRAY ? "array" : "object");
+}
+
+static mica_status parse_request(const mc_chat_request *q, rendering *g) {
+    static const char flags[] = "[false, true]";
+    const char *messages = q->messages_json;
+    size_t len = messages ? strlen(messages) : 0;
+    if (!messages) {
+        MC_TRY(write_messages(q, &g->text));
+        messages = g->text.data;
+        len = g->text.len;
+    }
+    MC_TRY(parse_json(flags, strlen(flags), "chat", MC_JSON_ARRAY, &g->flags));
+    MC_TRY(parse_json(messages, len, "chat: messages", MC_JSON_ARRAY, &g->messages));
+    if (q->tools) {
+        MC_TRY(parse_json(q->tools, strlen(q->tools), "chat: tools", MC_JSON_ARRAY, &g->tools));
+    }
+    if (!q->variables) return MICA_OK;
+    return parse_json(q->variables, strlen(q->variables), "chat: template variables",
+                      MC_JSON_OBJECT, &g->more);
+}
+
+static bool add_variable(rendering *g, const char *name, mc_json json, mc_str text) {
+    return MC_BUFFER_PUSH(&g->variables, mc_jinja_variable,
+                          ((mc_jinja_variable){mc_str_of(name), json, text}));
+}
+
+static mc_json flag(const rendering *g, bool truth) {
+    mc_json_iter it = mc_json_begin(mc_json_root(g->flags));
+    mc_json_next(&it);
+    if (truth) mc_json_next(&it);
+    return it.value;
+}
+
+/* Later ones replace earlier ones: the caller's may be anything but the messages and the tools. */
+static bool add_variables(const mc_chat_template *t, const mc_chat_request *q, rendering *g) {
+    const mc_json none = {0};
+    const mc_str no_text = {0};
+    bool ok = add_variable(g, "documents", none, no_text) &&
+              add_variable(g, "add_generation_prompt", flag(g, q->add_generation_prompt), no_text);
+    if (!t->config && q->bos) ok = ok && add_variable(g, "bos_token", none, mc_str_of(q->bos));
+    for (size_t i = 0; ok && i < SPECIAL_TOKENS; i++)
+        if (t->special[i].ptr) ok = add_variable(g, special_tokens[i], none, t->special[i]);
+    mc_json_iter it = mc_json_begin(g->more ? mc_json_root(g->more) : none);
+    while (ok && mc_json_next(&it)) {
+        const mc_jinja_variable v = {it.key, it.value, no_text};
+        ok = mc_buffer_add(&g->variables, &v, sizeof v);
+    }
+    return ok && add_variable(g, "tools", g->tools ? mc_json_root(g->tools) : none, no_text) &&
+           add_variable(g, "messages", mc_json_root(g->messages), no_text);
+}
+
+mica_status mc_chat_template_render(const mc_chat_template *t, const mc_chat_request *q,
+                                    mc_buffer *out) {
+    rendering g = {0};
+    mica_status status = parse_request(q, &g);
+    if (status == MICA_OK && !add_variables(t, q, &g))
+        status = mc_fail_nomem("the variables of a template");
+    if (status == MICA_OK) {
+        const mc_jinja *jinja = q->tools && t->tool_use ? t->tool_use : t->usual;
+        status = mc_jinja_render(jinja, MC_BUFFER_AT(&g.variables, mc_jinja_variable),
+                                 MC_BUFFER_COUNT(&g.variables, mc_jinja_variable), q->now, out);
+    }
+    mc_buffer_deinit(&g.text);
+    mc_buffer_deinit(&g.variables);
+    mc_json_close(&g.messages);
+    mc_json_close(&g.tools);
+    mc_json_close(&g.more);
+    mc_json_close(&g.flags);
+    return status;
+}

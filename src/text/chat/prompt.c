@@ -1,0 +1,149 @@
+#include "text/chat/prompt.h"
+
+#include "base/alloc.h"
+#include "base/system.h"
+#include "io/config.h"
+#include "text/chat/chat.h"
+
+#include <string.h>
+
+enum { MOST_IDS = 64 };
+
+static bool has_stop(const mc_prompt *prompt, int32_t id) {
+    const int32_t *stops = MC_BUFFER_AT(&prompt->stops, int32_t);
+    for (size_t i = 0; i < MC_BUFFER_COUNT(&prompt->stops, int32_t); i++)
+        if (stops[i] == id) return true;
+    return false;
+}
+
+static mica_status read_stops(const mc_config_scope *scope, mc_prompt *prompt) {
+    int64_t ids[MOST_IDS];
+    size_t count = 0;
+    MC_TRY(mc_config_ints(scope, "eos_token_id", MC_OPTIONAL, 0, INT32_MAX, ids, MOST_IDS, &count));
+    for (size_t i = 0; i < count; i++)
+        if (!has_stop(prompt, (int32_t)ids[i]) &&
+            !MC_BUFFER_PUSH(&prompt->stops, int32_t, (int32_t)ids[i]))
+            return mc_fail_nomem("the stop ids");
+    return MICA_OK;
+}
+
+static mica_status read_bos(const mc_config_scope *scope, int64_t *bos) {
+    int64_t ids[MOST_IDS];
+    size_t count = 0;
+    if (*bos >= 0) return MICA_OK;
+    MC_TRY(mc_config_ints(scope, "bos_token_id", MC_OPTIONAL, 0, INT32_MAX, ids, MOST_IDS, &count));
+    if (count) *bos = ids[0];
+    return MICA_OK;
+}
+
+static mica_status read_file(const char *folder, const char *name, mc_config_need need,
+                             mc_prompt *prompt, int64_t *bos) {
+    mc_config *config;
+    mc_config_scope text;
+    MC_TRY(mc_config_load(folder, name, need, &config));
+    mc_config_scope root = mc_config_root(config);
+    mica_status status = read_stops(&root, prompt);
+    if (status == MICA_OK) status = read_bos(&root, bos);
+    if (status == MICA_OK) status = mc_config_object(&root, "text_config", MC_OPTIONAL, &text);
+    if (status == MICA_OK) status = read_stops(&text, prompt);
+    if (status == MICA_OK) status = read_bos(&text, bos);
+    mc_config_close(&config);
+    return status;
+}
+
+static mica_status open_chat(const char *folder, mc_prompt *prompt) {
+    mica_status status = mc_chat_template_load(folder, &prompt->chat);
+    if (status != MICA_EFORMAT) return status;
+    prompt->chat_error = mc_strdup(mica_last_error());
+    return prompt->chat_error ? MICA_OK : mc_fail_nomem("a model's prompt format");
+}
+
+static mica_status open_parts(const char *folder, mc_prompt *prompt) {
+    int64_t bos = -1;
+    MC_TRY(read_file(folder, "generation_config.json", MC_OPTIONAL, prompt, &bos));
+    MC_TRY(read_file(folder, "config.json", MC_REQUIRED, prompt, &bos));
+    MC_TRY(mica_tokenizer_open(folder, &prompt->tokenizer));
+    const char *token = bos >= 0 ? mica_tokenizer_token(prompt->tokenizer, (int32_t)bos, NULL) : "";
+    prompt->bos = mc_strdup(token ? token : "");
+    return prompt->bos ? open_chat(folder, prompt) : mc_fail_nomem("a model's prompt format");
+}
+
+mica_status mc_prompt_open(const char *folder, mc_prompt *prompt) {
+    *prompt = (mc_prompt){0};
+    mica_status status = open_parts(folder, prompt);
+    if (status != MICA_OK) mc_prompt_close(prompt);
+    return status;
+}
+
+void mc_prompt_close(mc_prompt *prompt) {
+    mica_tokenizer_close(&prompt->tokenizer);
+    mc_buffer_deinit(&prompt->stops);
+    mc_chat_template_close(&prompt->chat);
+    mc_free(prompt->chat_error);
+    mc_free(prompt->bos);
+    *prompt = (mc_prompt){0};
+}
+
+static bool find_format(const char *name, mc_chat_format *format) {
+    static const char *const names[] = {
+#define NAME(upper, lower) [MC_CHAT_##upper] = #lower,
+        MC_CHAT_FORMATS(NAME)
+#undef NAME
+    };
+    for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0) {
+            *format = (mc_chat_format)i;
+            return true;
+        }
+    return false;
+}
+
+/* The prompt's text in the format of that name. */
+static mica_status render_format(const mc_prompt *prompt, const char *name,
+                                 const mc_chat_message *messages, size_t count,
+                                 const mica_generate_options *options, mc_buffer *text) {
+    mc_chat_format format;
+    if (options->template_variables || options->tools)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "the model has no chat template of its own: its family's built-in format "
+                       "takes no %s",
+                       options->tools ? "tools" : "template_variables");
+    if (!find_format(name, &format))
+        return mc_fail(MICA_EUNSUPPORTED, "the model has no chat format that mica knows: give "
+                                          "mica_generate the whole prompt");
+    return mc_chat_render(format, messages, count, prompt->bos, true, text);
+}
+
+static mica_status render_template(const mc_prompt *prompt, const mc_chat_message *messages,
+                                   size_t count, const mica_generate_options *options,
+                                   mc_buffer *text) {
+    struct tm now;
+    const mc_chat_request request = {.messages = messages,
+                                     .count = count,
+                                     .tools = options->tools,
+                                     .variables = options->template_variables,
+                                     .add_generation_prompt = true,
+                                     .bos = prompt->bos,
+                                     .now = mc_local_time(&now) ? &now : NULL};
+    return mc_chat_template_render(prompt->chat, &request, text);
+}
+
+mica_status mc_prompt_chat(const mc_prompt *prompt, const char *name, const mica_message *messages,
+                           size_t count, const mica_generate_options *options, int32_t **ids,
+                           size_t *n) {
+    const mica_generate_options defaults = {0};
+    mc_buffer text = {0};
+    if (!options) options = &defaults;
+    if (prompt->chat_error) return mc_fail(MICA_EFORMAT, "%s", prompt->chat_error);
+    mc_chat_message *turns = mc_array_alloc(count, sizeof *turns);
+    if (!turns) return mc_fail_nomem("a conversation");
+    for (size_t i = 0; i < count; i++)
+        turns[i] = (mc_chat_message){messages[i].role, messages[i].content};
+    mica_status status = prompt->chat ? render_template(prompt, turns, count, options, &text)
+                                      : render_format(prompt, name, turns, count, options, &text);
+    if (status == MICA_OK)
+        status = mica_tokenizer_encode(prompt->tokenizer, text.data, text.len, false, ids, n);
+    mc_buffer_deinit(&text);
+    mc_free(turns);
+    return status;
+}

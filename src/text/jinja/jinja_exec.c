@@ -1,0 +1,289 @@
+#include "text/jinja/jinja_run.h"
+#include "text/jinja/jinja_str.h"
+
+typedef enum flow { NEXT, BREAK, CONTINUE } flow;
+
+static flow exec_body(mc_jrun *r, const mc_jnode *node);
+
+/* -- scopes -- */
+
+void mc_jset(mc_jrun *r, mc_str name, mc_jvalue v) {
+    mc_jdict_put(r, &r->scope->names, mc_jstr(name), v);
+}
+
+mc_jscope *mc_jscope_enter(mc_jrun *r, mc_jscope *outer) {
+    mc_jscope *before = r->scope, *scope = mc_jalloc(r, sizeof *scope);
+    if (scope) {
+        scope->outer = outer;
+        r->scope = scope;
+    }
+    return before;
+}
+
+void mc_jscope_leave(mc_jrun *r, mc_jscope *before) {
+    r->scope = before;
+}
+
+/* -- assignment -- */
+
+static void assign(mc_jrun *r, const mc_jnode *target, mc_jvalue v);
+
+static void assign_several(mc_jrun *r, const mc_jnode *target, mc_jvalue v) {
+    size_t wanted = 0;
+    const mc_jlist *values = mc_jelements(r, v);
+    for (const mc_jnode *t = target; t; t = t->next)
+        wanted++;
+    if (r->status == MICA_OK && values->count < wanted) {
+        mc_jerror(r, "not enough values to unpack (expected %zu, got %zu)", wanted, values->count);
+    } else if (values->count > wanted) {
+        mc_jerror(r, "too many values to unpack (expected %zu)", wanted);
+    }
+    for (size_t i = 0; i < wanted && r->status == MICA_OK; i++, target = target->next)
+        assign(r, target, values->items[i]);
+}
+
+static void assign_attr(mc_jrun *r, const mc_jnode *target, mc_jvalue v) {
+    mc_jvalue object = mc_jeval(r, target->a);
+    if (r->status != MICA_OK) return;
+    if (mc_jis(object, MC_J_NAMESPACE)) {
+        mc_jdict_put(r, object.dict, mc_jstr(target->name), v);
+    } else {
+        mc_jerror(r, "cannot assign attribute on non-namespace object");
+    }
+}
+
+static void assign(mc_jrun *r, const mc_jnode *target, mc_jvalue v) {
+    if (!mc_jenter(r)) return;
+    if (target->kind == MC_N_NAME) {
+        mc_jset(r, target->name, v);
+    } else if (target->kind == MC_N_ATTR) {
+        assign_attr(r, target, v);
+    } else {
+        assign_several(r, target->a, v);
+    }
+    mc_jleave(r);
+}
+
+static flow exec_set(mc_jrun *r, const mc_jnode *n) {
+    assign(r, n->a, mc_jeval(r, n->b));
+    return NEXT;
+}
+
+/* -- text -- */
+
+static flow exec_text(mc_jrun *r, const mc_jnode *n) {
+    mc_jput(r, n->value.text);
+    return NEXT;
+}
+
+static flow exec_print(mc_jrun *r, const mc_jnode *n) {
+    mc_jvalue v = mc_jeval(r, n->a);
+    if (r->status == MICA_OK) mc_jput_value(r, v);
+    return NEXT;
+}
+
+/* What a body writes, as a string. */
+static mc_jvalue capture(mc_jrun *r, const mc_jnode *body) {
+    size_t mark = mc_jmark(r);
+    exec_body(r, body);
+    return mc_jtake(r, mark);
+}
+
+/* A block's text through its filters. */
+static mc_jvalue filtered_block(mc_jrun *r, const mc_jnode *n) {
+    mc_jscope *before = mc_jscope_enter(r, r->scope);
+    mc_jset(r, MC_STR(MC_J_BLOCK_TEXT), capture(r, n->c));
+    mc_jvalue v = mc_jeval(r, n->b);
+    mc_jscope_leave(r, before);
+    return v;
+}
+
+static flow exec_set_block(mc_jrun *r, const mc_jnode *n) {
+    assign(r, n->a, filtered_block(r, n));
+    return NEXT;
+}
+
+static flow exec_filter_block(mc_jrun *r, const mc_jnode *n) {
+    mc_jput_value(r, filtered_block(r, n));
+    return NEXT;
+}
+
+/* -- branches and loops -- */
+
+static flow exec_if(mc_jrun *r, const mc_jnode *n) {
+    while (!mc_jtruth(mc_jeval(r, n->a))) {
+        bool elif = n->c && n->c->kind == MC_N_IF && !n->c->next;
+        if (!elif) return exec_body(r, n->c);
+        n = n->c;
+    }
+    return exec_body(r, n->b);
+}
+
+/* The elements for which the loop's condition holds. */
+static const mc_jlist *loop_items(mc_jrun *r, const mc_jnode *n) {
+    const mc_jlist *all = mc_jelements(r, mc_jeval(r, n->b));
+    if (!n->e) return all;
+    mc_jlist *some = mc_jlist_new(r);
+    for (size_t i = 0; i < all->count && r->status == MICA_OK; i++) {
+        mc_jscope *before = mc_jscope_enter(r, r->scope);
+        assign(r, n->a, all->items[i]);
+        if (mc_jtruth(mc_jeval(r, n->e))) mc_jlist_push(r, some, all->items[i]);
+        mc_jscope_leave(r, before);
+    }
+    return some;
+}
+
+/* Every turn has a scope of its own: what it sets is gone at its end. */
+static flow exec_for(mc_jrun *r, const mc_jnode *n) {
+    const mc_jlist *items = loop_items(r, n);
+    mc_jloop *loop = mc_jalloc(r, sizeof *loop);
+    if (!loop) return NEXT;
+    *loop = (mc_jloop){.items = items};
+    if (items->count == 0) return exec_body(r, n->d);
+    for (size_t i = 0; i < items->count && r->status == MICA_OK; i++) {
+        mc_jscope *before = mc_jscope_enter(r, r->scope);
+        loop->index = i;
+        mc_jset(r, MC_STR("loop"), (mc_jvalue){.kind = MC_J_LOOP, .loop = loop});
+        assign(r, n->a, items->items[i]);
+        flow next = exec_body(r, n->c);
+        mc_jscope_leave(r, before);
+        if (next == BREAK) break;
+    }
+    return NEXT;
+}
+
+static flow exec_break(mc_jrun *r, const mc_jnode *n) {
+    (void)r;
+    return n->kind == MC_N_BREAK ? BREAK : CONTINUE;
+}
+
+static flow exec_with(mc_jrun *r, const mc_jnode *n) {
+    mc_jscope *outer = r->scope, *inner;
+    mc_jscope_enter(r, outer);
+    inner = r->scope;
+    for (const mc_jnode *set = n->a; set && r->status == MICA_OK; set = set->next) {
+        r->scope = outer; /* the values do not see each other */
+        mc_jvalue v = mc_jeval(r, set->b);
+        r->scope = inner;
+        assign(r, set->a, v);
+    }
+    flow next = exec_body(r, n->c);
+    mc_jscope_leave(r, outer);
+    return next;
+}
+
+static flow exec_group(mc_jrun *r, const mc_jnode *n) {
+    return exec_body(r, n->c);
+}
+
+/* -- macros -- */
+
+static mc_jvalue new_macro(mc_jrun *r, const mc_jnode *n) {
+    mc_jmacro *macro = mc_jalloc(r, sizeof *macro);
+    if (!macro) return mc_jnone();
+    *macro = (mc_jmacro){n, r->scope};
+    return (mc_jvalue){.kind = MC_J_MACRO, .macro = macro};
+}
+
+static flow exec_macro(mc_jrun *r, const mc_jnode *n) {
+    mc_jset(r, n->name, new_macro(r, n));
+    return NEXT;
+}
+
+/* {% call m(...) %}: m finds the body as its macro `caller`. */
+static flow exec_call_block(mc_jrun *r, const mc_jnode *n) {
+    mc_jscope *before = mc_jscope_enter(r, r->scope);
+    mc_jnode keyword = {.kind = MC_N_KEYWORD, .line = n->line, .name = n->name};
+    mc_jnode name = {.kind = MC_N_NAME, .line = n->line, .name = MC_STR(MC_J_BLOCK_TEXT)};
+    mc_jnode call = *n->b;
+    mc_jset(r, name.name, new_macro(r, n));
+    keyword.a = &name;
+    keyword.next = call.b;
+    call.b = &keyword;
+    mc_jvalue v = mc_jeval(r, &call);
+    if (r->status == MICA_OK) mc_jput_value(r, v);
+    mc_jscope_leave(r, before);
+    return NEXT;
+}
+
+static void bind_param(mc_jrun *r, const mc_jnode *param, const mc_jvalue *given) {
+    mc_jvalue v = mc_jundefined(MC_J_NO_VARIABLE, MC_J_NONE, param->name);
+    if (given) {
+        v = *given;
+    } else if (param->a) {
+        v = mc_jeval(r, param->a);
+    }
+    mc_jset(r, param->name, v);
+}
+
+/* Parameters by place, then by name; `caller` needs none. */
+static void bind_params(mc_jrun *r, const mc_jnode *macro, const mc_jlist *args,
+                        const mc_jdict *named) {
+    size_t place = 0, taken = 0;
+    for (const mc_jnode *param = macro->a; param; param = param->next, place++) {
+        const mc_jvalue *given = mc_jdict_find_str(r, named, param->name);
+        if (given) taken++;
+        if (place < args->count) given = &args->items[place];
+        bind_param(r, param, given);
+    }
+    if (args->count > place) {
+        mc_jerror(r, "macro '%.*s' takes not more than %zu argument(s)", MC_STR_ARG(macro->name),
+                  place);
+    }
+    for (size_t i = 0; i < named->count && taken < named->count; i++) {
+        mc_jvalue key = named->pairs[i].key;
+        if (!mc_jis_str(key, "caller")) continue;
+        mc_jset(r, key.text, named->pairs[i].value);
+        taken++;
+    }
+    if (taken < named->count) {
+        mc_jerror(r, "macro '%.*s' was given a keyword argument that it does not take",
+                  MC_STR_ARG(macro->name));
+    }
+}
+
+mc_jvalue mc_jcall_macro(mc_jrun *r, const mc_jmacro *macro, const mc_jlist *args,
+                         const mc_jdict *named) {
+    mc_jscope *before = mc_jscope_enter(r, macro->scope);
+    bind_params(r, macro->node, args, named);
+    mc_jvalue text = capture(r, macro->node->c);
+    mc_jscope_leave(r, before);
+    return text;
+}
+
+/* -- all -- */
+
+static flow exec(mc_jrun *r, const mc_jnode *n) {
+    static flow (*const execs[MC_N_COUNT])(mc_jrun * r, const mc_jnode *n) = {
+        [MC_N_TEXT] = exec_text,
+        [MC_N_PRINT] = exec_print,
+        [MC_N_IF] = exec_if,
+        [MC_N_FOR] = exec_for,
+        [MC_N_SET] = exec_set,
+        [MC_N_SET_BLOCK] = exec_set_block,
+        [MC_N_FILTER_BLOCK] = exec_filter_block,
+        [MC_N_MACRO] = exec_macro,
+        [MC_N_CALL_BLOCK] = exec_call_block,
+        [MC_N_WITH] = exec_with,
+        [MC_N_GROUP] = exec_group,
+        [MC_N_BREAK] = exec_break,
+        [MC_N_CONTINUE] = exec_break,
+    };
+    if (!mc_jenter(r)) return NEXT;
+    r->line = n->line;
+    flow next = execs[n->kind](r, n);
+    mc_jleave(r);
+    return next;
+}
+
+static flow exec_body(mc_jrun *r, const mc_jnode *node) {
+    for (; node && r->status == MICA_OK; node = node->next) {
+        flow next = exec(r, node);
+        if (next != NEXT) return next;
+    }
+    return NEXT;
+}
+
+void mc_jexec(mc_jrun *r, const mc_jnode *body) {
+    exec_body(r, body);
+}

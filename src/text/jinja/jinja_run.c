@@ -1,0 +1,98 @@
+/* The run: its first error, its bounds, its memory, and text in the making. */
+#include "text/jinja/jinja_value.h"
+
+#include "base/utf8.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_STEPS 50000000u
+#define MOST_BYTES ((size_t)256 << 20)
+#define MOST_OUTPUT ((size_t)64 << 20)
+#define MOST_DEPTH 500
+
+void mc_jfail(mc_jrun *r, mica_status status, const char *fmt, ...) {
+    char text[1024]; /* as long as an error may be */
+    va_list args;
+    if (r->status != MICA_OK) return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    r->status = mc_fail(status, "%s, line %u: %s", r->name, (unsigned)r->line, text);
+}
+
+void mc_jcharge(mc_jrun *r, uint64_t steps) {
+    r->steps += steps;
+    if (r->steps > MOST_STEPS) {
+        mc_jfail(r, MICA_EFORMAT, "the template takes more than %u steps", MOST_STEPS);
+    }
+}
+
+bool mc_jenter(mc_jrun *r) {
+    mc_jcharge(r, 1);
+    if (r->status != MICA_OK) return false;
+    if (r->depth >= MOST_DEPTH) {
+        mc_jfail(r, MICA_EFORMAT, "nested more than %d levels deep", MOST_DEPTH);
+        return false;
+    }
+    r->depth++;
+    return true;
+}
+
+void mc_jleave(mc_jrun *r) {
+    r->depth--;
+}
+
+void *mc_jalloc(mc_jrun *r, size_t bytes) {
+    if (r->status != MICA_OK) return NULL;
+    if (bytes > MOST_BYTES - r->bytes) {
+        mc_jfail(r, MICA_EFORMAT, "the template takes more than %zu MB of memory",
+                 MOST_BYTES >> 20);
+        return NULL;
+    }
+    void *memory = mc_arena_calloc(&r->arena, bytes);
+    r->bytes += bytes;
+    if (!memory) r->status = mc_fail_nomem(r->name);
+    return memory;
+}
+
+size_t mc_jmark(const mc_jrun *r) {
+    return r->out->len;
+}
+
+void mc_jput(mc_jrun *r, mc_str text) {
+    if (r->status != MICA_OK) return;
+    if (text.len > MOST_OUTPUT - (r->out->len - r->out_start)) {
+        mc_jfail(r, MICA_EFORMAT, "the text is longer than %zu MB", MOST_OUTPUT >> 20);
+    } else if (!mc_buffer_add(r->out, text.ptr, text.len)) {
+        r->status = mc_fail_nomem(r->name);
+    }
+    mc_jcharge(r, text.len / 64);
+}
+
+void mc_jput_text(mc_jrun *r, const char *text) {
+    mc_jput(r, mc_str_of(text));
+}
+
+void mc_jput_char(mc_jrun *r, uint32_t codepoint) {
+    char bytes[4];
+    mc_jput(r, (mc_str){bytes, mc_utf8_encode(codepoint, bytes)});
+}
+
+void mc_jputf(mc_jrun *r, const char *fmt, ...) {
+    char text[512]; /* of numbers: a double with %f has at most 310 digits before its point */
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    mc_jput_text(r, text);
+}
+
+mc_jvalue mc_jtake(mc_jrun *r, size_t mark) {
+    size_t len = r->out->len - mark;
+    char *copy = mc_jalloc(r, len);
+    if (copy && len) memcpy(copy, r->out->data + mark, len);
+    r->out->len = mark;
+    return mc_jstr(copy ? (mc_str){copy, len} : MC_STR(""));
+}

@@ -1,0 +1,44 @@
+/* Added tokens: texts that are cut out of the input before anything else looks at it.
+ *
+ * Leftmost first, the longest of those that start at one place; a single_word token that stands in a
+ * longer word is passed over. One set is matched in the raw text
+ * and one (tokens with "normalized") in the normalised text. Immutable once loaded. */
+#ifndef TEXT_TOKENIZER_ADDED_H
+#define TEXT_TOKENIZER_ADDED_H
+
+#include "base/buffer.h"
+#include "base/status.h"
+#include "base/str.h"
+#include "text/tokenizer/pairs.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MC_ADDED_LSTRIP = 1, MC_ADDED_RSTRIP = 2, MC_ADDED_WORD = 4 };
+
+typedef struct mc_added {
+    mc_pairs edges;   /* (node, byte) to node */
+    mc_buffer ends;   /* mc_added_end a node; node 0 is the root */
+    bool starts[256]; /* bytes that some token starts with */
+    size_t count;
+} mc_added;
+
+typedef struct mc_added_end {
+    int32_t id; /* -1: no token ends here */
+    uint32_t flags;
+} mc_added_end;
+
+/* A token found in a text, with the white space that it takes in. */
+typedef struct mc_added_match {
+    size_t start, end;
+    int32_t id;
+} mc_added_match;
+
+mica_status mc_added_put(mc_added *a, mc_str text, int32_t id, uint32_t flags);
+void mc_added_deinit(mc_added *a);
+
+/* The next token at or after `from`; false where there is none. */
+bool mc_added_find(const mc_added *a, mc_str text, size_t from, mc_added_match *match);
+
+#endif

@@ -1,0 +1,103 @@
+/* Text to ids: added tokens are cut out, what is between them is normalised, split and encoded. */
+#include "text/tokenizer/tokenizer.h"
+
+#include "base/utf8.h"
+
+typedef struct encoding {
+    const mica_tokenizer *tok;
+    mc_normalizing normal;
+    mc_pretokenizing pieces;
+    mc_bpe_scratch bpe;
+    mc_buffer ids; /* of int32 */
+} encoding;
+
+typedef mica_status (*segment_fn)(encoding *e, mc_str text, bool at_start);
+
+static mica_status add_id(encoding *e, int32_t id) {
+    return MC_BUFFER_PUSH(&e->ids, int32_t, id) ? MICA_OK : mc_fail_nomem("ids");
+}
+
+/* Adds the ids of the added tokens in text, and gives what is between to `between`. */
+static mica_status cut_out(encoding *e, const mc_added *added, mc_str text, bool at_start,
+                           segment_fn between) {
+    mc_added_match match;
+    size_t from = 0;
+    while (mc_added_find(added, text, from, &match)) {
+        mc_str before = {text.ptr + from, match.start - from};
+        if (before.len) MC_TRY(between(e, before, at_start && from == 0));
+        MC_TRY(add_id(e, match.id));
+        from = match.end;
+    }
+    if (from == text.len) return MICA_OK;
+    return between(e, (mc_str){text.ptr + from, text.len - from}, at_start && from == 0);
+}
+
+static mica_status encode_piece(void *arg, mc_str piece) {
+    encoding *e = arg;
+    return mc_bpe_encode(&e->tok->bpe, &e->tok->vocab, piece, &e->bpe, &e->ids);
+}
+
+static mica_status encode_pieces(encoding *e, mc_str text, bool at_start) {
+    return mc_pretokenize(&e->pieces, text, at_start);
+}
+
+static mica_status encode_segment(encoding *e, mc_str text, bool at_start) {
+    MC_TRY(mc_normalize(&e->tok->normalizer, text, &e->normal, &text));
+    return cut_out(e, &e->tok->added_normalized, text, at_start, encode_pieces);
+}
+
+static mica_status encode_text(encoding *e, mc_str text, bool add_special) {
+    const mc_template *around = &e->tok->around;
+    MC_TRY(mc_bpe_remember(&e->bpe, text.len));
+    if (add_special && !mc_buffer_add(&e->ids, around->before.data, around->before.len)) {
+        return mc_fail_nomem("ids");
+    }
+    MC_TRY(cut_out(e, &e->tok->added_raw, text, true, encode_segment));
+    if (add_special && !mc_buffer_add(&e->ids, around->after.data, around->after.len)) {
+        return mc_fail_nomem("ids");
+    }
+    return mc_buffer_reserve(&e->ids, sizeof(int32_t)) ? MICA_OK : mc_fail_nomem("ids");
+}
+
+static void encoding_deinit(encoding *e) {
+    mc_normalizing_deinit(&e->normal);
+    mc_pretokenizing_deinit(&e->pieces);
+    mc_bpe_scratch_deinit(&e->bpe);
+    mc_buffer_deinit(&e->ids);
+}
+
+static mica_status check_text(const char *text, size_t len) {
+    if (len > INT32_MAX) {
+        return mc_fail(MICA_EINVAL, "encode: the text has %zu bytes, the limit is 2^31 - 1", len);
+    }
+    if (mc_utf8_valid(text, len)) return MICA_OK;
+    size_t at = 0;
+    uint32_t codepoint;
+    for (size_t n; at < len && (n = mc_utf8_decode(text + at, len - at, &codepoint)) > 0;)
+        at += n;
+    return mc_fail(MICA_EFORMAT, "encode: the text is not UTF-8 at byte %zu of %zu (0x%02X)", at,
+                   len, (unsigned)(uint8_t)text[at]);
+}
+
+mica_status mica_tokenizer_encode(const mica_tokenizer *tok, const char *text, size_t len,
+                                  bool add_special, int32_t **ids, size_t *n) {
+    if (ids) *ids = NULL;
+    if (n) *n = 0;
+    if (!tok || !ids || !n || (!text && len)) {
+        return mc_fail(MICA_EINVAL, "mica_tokenizer_encode: an argument is NULL");
+    }
+    if (len == 0) text = "";
+    MC_TRY(check_text(text, len));
+    encoding e = {.tok = tok};
+    e.pieces.pretokenizer = &tok->pretokenizer;
+    e.pieces.take = encode_piece;
+    e.pieces.arg = &e;
+    mica_status status = encode_text(&e, (mc_str){text, len}, add_special);
+    if (status == MICA_OK) {
+        *n = MC_BUFFER_COUNT(&e.ids, int32_t);
+        *ids = MC_BUFFER_AT(&e.ids, int32_t);
+        e.ids = (mc_buffer){0};
+    }
+    encoding_deinit(&e);
+    return status;
+}

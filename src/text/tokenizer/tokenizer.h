@@ -1,0 +1,42 @@
+/* What an open tokenizer is made of. Immutable once open. */
+#ifndef TEXT_TOKENIZER_TOKENIZER_H
+#define TEXT_TOKENIZER_TOKENIZER_H
+
+#include <mica/tokenizer.h>
+
+#include "text/tokenizer/added.h"
+#include "text/tokenizer/bpe.h"
+#include "text/tokenizer/decode.h"
+#include "text/tokenizer/normalize.h"
+#include "text/tokenizer/pretokenize.h"
+#include "text/tokenizer/store.h"
+#include "text/tokenizer/template.h"
+#include "text/tokenizer/vocab.h"
+
+struct mica_tokenizer {
+    mc_store store; /* what the steps keep */
+    mc_vocab vocab;
+    mc_added added_raw;        /* matched in the text as it comes */
+    mc_added added_normalized; /* matched in the normalised text */
+    mc_pairs respelled;        /* id to the index in spellings that it is decoded as */
+    mc_buffer spellings;       /* of mc_str */
+    mc_normalizer normalizer;
+    mc_pretokenizer pretokenizer;
+    mc_bpe bpe;
+    mc_template around;
+    mc_decoder decoder;
+    int32_t bos, eos, pad, unk; /* of tokenizer_config.json; -1: none */
+};
+
+/* mica_tokenizer_open from memory. `name` goes into error texts; nothing of text is kept. */
+mica_status mc_tokenizer_parse(const char *text, size_t len, const char *name,
+                               mica_tokenizer **tok);
+
+/* Reads folder/tokenizer_config.json, where there is one, into an open tokenizer.
+ * errors  MICA_EFORMAT, MICA_EIO, MICA_ENOMEM */
+mica_status mc_tokenizer_read_config(mica_tokenizer *tok, const char *folder);
+
+/* What an id is decoded as, before any step; ptr is NULL where it names no token. */
+mc_str mc_tokenizer_spelled(const mica_tokenizer *tok, int32_t id);
+
+#endif

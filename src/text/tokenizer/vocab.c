@@ -1,0 +1,202 @@
+#include "text/tokenizer/vocab.h"
+
+#include "base/alloc.h"
+#include "base/map.h"
+#include "base/system.h"
+#include "text/tokenizer/prefetch.h"
+
+#include <string.h>
+
+uint64_t mc_vocab_hash(const char *text, size_t len) {
+    return mc_hash(text, len, 0);
+}
+
+int32_t mc_vocab_find_hashed(const mc_vocab *v, mc_str text, uint64_t hash) {
+    uint32_t tag = (uint32_t)(hash >> 32);
+    for (size_t i = (size_t)hash & v->mask; v->slots[i].id >= 0; i = (i + 1) & v->mask) {
+        if (v->slots[i].tag != tag) continue;
+        const mc_token *token = &v->tokens[v->slots[i].id];
+        if (token->len == text.len && memcmp(token->text, text.ptr, text.len) == 0) {
+            return v->slots[i].id;
+        }
+    }
+    return -1;
+}
+
+int32_t mc_vocab_find_model(const mc_vocab *v, mc_str text, uint64_t hash) {
+    int32_t id = mc_vocab_find_hashed(v, text, hash);
+    return id >= 0 && (v->tokens[id].flags & MC_TOKEN_MODEL) ? id : -1;
+}
+
+void mc_vocab_find_batch(const mc_vocab *v, const mc_str *texts, size_t n, int32_t *ids) {
+    uint64_t hashes[MC_VOCAB_BATCH];
+    for (size_t i = 0; i < n; i++) {
+        hashes[i] = mc_vocab_hash(texts[i].ptr, texts[i].len);
+        mc_prefetch(&v->slots[hashes[i] & v->mask]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = v->slots[hashes[i] & v->mask].id; /* most likely */
+        if (ids[i] >= 0) mc_prefetch(&v->tokens[ids[i]]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] >= 0) mc_prefetch(v->tokens[ids[i]].text);
+    }
+    for (size_t i = 0; i < n; i++)
+        ids[i] = mc_vocab_find_model(v, texts[i], hashes[i]);
+}
+
+/* Walks a vocabulary once to learn how much room it takes. */
+static mica_status measure_vocab(mc_json vocab, size_t *count, size_t *bytes, int64_t *max_id) {
+    for (mc_json_iter it = mc_json_begin(vocab); mc_json_next(&it);) {
+        int64_t id;
+        if (!mc_json_get_int(it.value, &id)) {
+            return mc_fail(MICA_EFORMAT, "model.vocab: the id of '%.*s' is not an integer",
+                           MC_STR_ARG(it.key));
+        }
+        if (id < 0 || id >= MC_VOCAB_MAX_IDS) {
+            return mc_fail(MICA_EFORMAT, "model.vocab: the id %lld of '%.*s' is outside 0..%d",
+                           (long long)id, MC_STR_ARG(it.key), MC_VOCAB_MAX_IDS - 1);
+        }
+        *max_id = id > *max_id ? id : *max_id;
+        *bytes += it.key.len + 1;
+        ++*count;
+    }
+    return MICA_OK;
+}
+
+static mica_status measure_added(mc_json added, size_t *count, size_t *bytes, int64_t *max_id) {
+    for (mc_json_iter it = mc_json_begin(added); mc_json_next(&it);) {
+        size_t i = *count;
+        mc_str content;
+        int64_t id;
+        if (!mc_json_get_str(mc_json_find(it.value, "content"), &content)) {
+            return mc_fail(MICA_EFORMAT, "added_tokens[%zu].content: not a string", i);
+        }
+        if (!mc_json_get_int(mc_json_find(it.value, "id"), &id) || id < 0 ||
+            id >= MC_VOCAB_MAX_IDS) {
+            return mc_fail(MICA_EFORMAT, "added_tokens[%zu].id of '%.*s': not an integer in 0..%d",
+                           i, MC_STR_ARG(content), MC_VOCAB_MAX_IDS - 1);
+        }
+        *max_id = id > *max_id ? id : *max_id;
+        *bytes += content.len + 1;
+        ++*count;
+    }
+    return MICA_OK;
+}
+
+static bool allocate(mc_vocab *v, size_t count, size_t bytes, int64_t max_id) {
+    size_t slots = 16;
+    while (slots / 4 * 3 < count) /* 262,145 tokens are not worth 8 MB */
+        slots *= 2;
+    v->size = (size_t)(max_id + 1);
+    v->tokens = mc_table_alloc(v->size * sizeof *v->tokens); /* fewer than MC_VOCAB_MAX_IDS */
+    v->texts = mc_table_alloc(bytes);
+    v->slots = mc_table_alloc(slots * sizeof *v->slots);
+    if (!v->tokens || !v->texts || !v->slots) return false;
+    memset(v->tokens, 0, v->size * sizeof *v->tokens);
+    memset(v->slots, 0xFF, slots * sizeof *v->slots);
+    v->mask = slots - 1;
+    return true;
+}
+
+/* Copies the text to *room and makes it findable. The caller has seen that it is not there. */
+static mica_status put(mc_vocab *v, char **room, mc_str text, int32_t id, uint64_t hash,
+                       uint32_t flags) {
+    mc_token *token = &v->tokens[id];
+    if (token->text) {
+        return mc_fail(MICA_EFORMAT, "vocabulary: the tokens '%s' and '%.*s' have the same id %d",
+                       token->text, MC_STR_ARG(text), (int)id);
+    }
+    memcpy(*room, text.ptr, text.len);
+    (*room)[text.len] = '\0';
+    *token = (mc_token){*room, (uint32_t)text.len, flags};
+    *room += text.len + 1;
+    size_t i = (size_t)hash & v->mask;
+    while (v->slots[i].id >= 0)
+        i = (i + 1) & v->mask;
+    v->slots[i] = (mc_vocab_slot){(uint32_t)(hash >> 32), id};
+    return MICA_OK;
+}
+
+/* Tokens to be put together: cache misses of all of them are waited for at once. */
+typedef struct batch {
+    mc_str texts[MC_VOCAB_BATCH];
+    uint64_t hashes[MC_VOCAB_BATCH];
+    int32_t ids[MC_VOCAB_BATCH];
+    size_t n;
+} batch;
+
+static mica_status put_batch(mc_vocab *v, batch *b, char **room) {
+    for (size_t i = 0; i < b->n; i++) {
+        b->hashes[i] = mc_vocab_hash(b->texts[i].ptr, b->texts[i].len);
+        mc_prefetch(&v->slots[b->hashes[i] & v->mask]);
+        mc_prefetch(&v->tokens[b->ids[i]]);
+    }
+    for (size_t i = 0; i < b->n; i++) {
+        if (mc_vocab_find_hashed(v, b->texts[i], b->hashes[i]) >= 0) {
+            return mc_fail(MICA_EFORMAT, "model.vocab: '%.*s' is there twice",
+                           MC_STR_ARG(b->texts[i]));
+        }
+        MC_TRY(put(v, room, b->texts[i], b->ids[i], b->hashes[i], MC_TOKEN_MODEL));
+    }
+    b->n = 0;
+    return MICA_OK;
+}
+
+static mica_status fill_vocab(mc_vocab *v, mc_json vocab, char **room) {
+    batch b = {.n = 0};
+    for (mc_json_iter it = mc_json_begin(vocab); mc_json_next(&it);) {
+        int64_t id = 0;
+        mc_json_get_int(it.value, &id);
+        b.texts[b.n] = it.key;
+        b.ids[b.n] = (int32_t)id;
+        if (++b.n == MC_VOCAB_BATCH) MC_TRY(put_batch(v, &b, room));
+    }
+    return put_batch(v, &b, room);
+}
+
+static mica_status fill_added(mc_vocab *v, mc_json added, char **room) {
+    for (mc_json_iter it = mc_json_begin(added); mc_json_next(&it);) {
+        mc_str content = {0};
+        int64_t id = 0;
+        bool special = false;
+        mc_json_get_str(mc_json_find(it.value, "content"), &content);
+        mc_json_get_int(mc_json_find(it.value, "id"), &id);
+        mc_json_get_bool(mc_json_find(it.value, "special"), &special);
+        uint32_t flags = MC_TOKEN_ADDED | (special ? (uint32_t)MC_TOKEN_SPECIAL : 0);
+        uint64_t hash = mc_vocab_hash(content.ptr, content.len);
+        int32_t known = mc_vocab_find_hashed(v, content, hash);
+        if (known >= 0) {
+            v->tokens[known].flags |= flags;
+        } else {
+            MC_TRY(put(v, room, content, (int32_t)id, hash, flags));
+        }
+    }
+    return MICA_OK;
+}
+
+mica_status mc_vocab_load(mc_vocab *v, mc_json vocab, mc_json added) {
+    if (mc_json_get_type(vocab) != MC_JSON_OBJECT) {
+        return mc_fail(MICA_EFORMAT, "model.vocab: %s",
+                       mc_json_exists(vocab) ? "not an object of tokens and ids" : "missing");
+    }
+    if (mc_json_exists(added) && mc_json_get_type(added) != MC_JSON_ARRAY) {
+        return mc_fail(MICA_EFORMAT, "added_tokens: not an array");
+    }
+    size_t count = 0, n_added = 0, bytes = 1;
+    int64_t max_id = 0;
+    MC_TRY(measure_vocab(vocab, &count, &bytes, &max_id));
+    if (count == 0) return mc_fail(MICA_EFORMAT, "model.vocab: empty");
+    MC_TRY(measure_added(added, &n_added, &bytes, &max_id));
+    if (!allocate(v, count + n_added, bytes, max_id)) return mc_fail_nomem("vocabulary");
+    char *room = v->texts;
+    MC_TRY(fill_vocab(v, vocab, &room));
+    return fill_added(v, added, &room);
+}
+
+void mc_vocab_deinit(mc_vocab *v) {
+    mc_free(v->tokens);
+    mc_free(v->texts);
+    mc_free(v->slots);
+    *v = (mc_vocab){0};
+}

@@ -1,0 +1,72 @@
+/* The vocabulary: every token's text, and the id of a text.
+ *
+ * Texts lie one after the other in one block, so that looking up costs few cache misses. Immutable
+ * once loaded. */
+#ifndef TEXT_TOKENIZER_VOCAB_H
+#define TEXT_TOKENIZER_VOCAB_H
+
+#include "base/json.h"
+#include "base/status.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MC_VOCAB_MAX_IDS (1 << 22)
+
+enum {
+    MC_TOKEN_MODEL = 1, /* BPE may make it */
+    MC_TOKEN_ADDED = 2,
+    MC_TOKEN_SPECIAL = 4,
+    MC_TOKEN_RESPELLED = 8 /* decoded as its normalised text: see mica_tokenizer.respelled */
+};
+
+typedef struct mc_token {
+    const char *text; /* NUL-terminated; NULL: no token has this id */
+    uint32_t len;
+    uint32_t flags;
+} mc_token;
+
+typedef struct mc_vocab_slot {
+    uint32_t tag; /* the upper half of the hash, to look at few texts */
+    int32_t id;   /* -1: empty */
+} mc_vocab_slot;
+
+typedef struct mc_vocab {
+    mc_token *tokens; /* [size] */
+    size_t size;      /* the greatest id and one */
+    mc_vocab_slot *slots;
+    size_t mask;
+    char *texts;
+} mc_vocab;
+
+/* Reads model.vocab (an object: text to id) and added_tokens (an array; may be NONE).
+ * An added token that the model's vocabulary has too keeps the id that it has there.
+ * errors  MICA_EFORMAT, MICA_ENOMEM; what was read is freed with mc_vocab_deinit either way */
+mica_status mc_vocab_load(mc_vocab *v, mc_json vocab, mc_json added);
+void mc_vocab_deinit(mc_vocab *v);
+
+uint64_t mc_vocab_hash(const char *text, size_t len);
+int32_t mc_vocab_find_hashed(const mc_vocab *v, mc_str text, uint64_t hash); /* -1: not there */
+/* Only the tokens of the model, which BPE may make; not those that are merely added. */
+int32_t mc_vocab_find_model(const mc_vocab *v, mc_str text, uint64_t hash);
+
+static inline int32_t mc_vocab_find(const mc_vocab *v, mc_str text) {
+    return mc_vocab_find_hashed(v, text, mc_vocab_hash(text.ptr, text.len));
+}
+
+/* ids[i] of texts[i] as mc_vocab_find_model, for n <= MC_VOCAB_BATCH texts: cache misses of all of
+ * them are waited for at once. */
+#define MC_VOCAB_BATCH 192
+void mc_vocab_find_batch(const mc_vocab *v, const mc_str *texts, size_t n, int32_t *ids);
+
+static inline const mc_token *mc_vocab_token(const mc_vocab *v, int64_t id) {
+    return id >= 0 && (uint64_t)id < v->size && v->tokens[id].text ? &v->tokens[id] : NULL;
+}
+
+static inline mc_str mc_token_str(const mc_token *token) {
+    return (mc_str){token->text, token->len};
+}
+
+#endif

@@ -1,0 +1,168 @@
+/* What a folder says of prompts: stop ids, the first token, the chat format. */
+#include "model/fixture.h"
+
+#include "text/chat/prompt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A copy of a fixture with a tokenizer, its config.json replaced. */
+static char *folder_with(const char *config, const char *generation) {
+    char *dir = fixture_copy("gemma3_text_f32", NULL, NULL, NULL);
+    char *path = test_format("%s/config.json", dir);
+    test_write_file(path, config, strlen(config));
+    free(path);
+    if (generation) {
+        path = test_format("%s/generation_config.json", dir);
+        test_write_file(path, generation, strlen(generation));
+        free(path);
+    }
+    return dir;
+}
+
+static void expect_stops(const char *config, const char *generation, const int32_t *want,
+                         size_t n) {
+    char *dir = folder_with(config, generation);
+    mc_prompt prompt;
+    if (mc_prompt_open(dir, &prompt) != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_int_equal(MC_BUFFER_COUNT(&prompt.stops, int32_t), n);
+    if (n) assert_memory_equal(prompt.stops.data, want, n * sizeof *want);
+    mc_prompt_close(&prompt);
+    mc_prompt_close(&prompt);
+    test_temp_dir_remove(dir);
+}
+
+static void test_stops(void **state) {
+    (void)state;
+    expect_stops("{\"eos_token_id\": 1}", NULL, (const int32_t[]){1}, 1);
+    expect_stops("{\"eos_token_id\": [1, 106], \"text_config\": {\"eos_token_id\": 7}}", NULL,
+                 (const int32_t[]){1, 106, 7}, 3);
+    expect_stops("{\"eos_token_id\": 1}", "{\"eos_token_id\": [106, 1]}", (const int32_t[]){106, 1},
+                 2);
+    expect_stops("{\"eos_token_id\": null}", "{}", NULL, 0);
+}
+
+static void expect_error(const char *config, const char *generation, mica_status status,
+                         const char *word) {
+    char *dir = folder_with(config, generation);
+    mc_prompt prompt;
+    assert_int_equal(mc_prompt_open(dir, &prompt), status);
+    if (!strstr(mica_last_error(), word)) fail_msg("\"%s\" lacks %s", mica_last_error(), word);
+    assert_null(prompt.tokenizer);
+    test_temp_dir_remove(dir);
+}
+
+static void test_bad_files(void **state) {
+    (void)state;
+    expect_error("{\"eos_token_id\": \"</s>\"}", NULL, MICA_EFORMAT, "eos_token_id");
+    expect_error("{\"eos_token_id\": -1}", NULL, MICA_EFORMAT, "eos_token_id");
+    expect_error("{}", "{\"eos_token_id\": [1.5]}", MICA_EFORMAT, "generation_config.json");
+    expect_error("{}", "[", MICA_EFORMAT, "generation_config.json");
+    expect_error("{\"text_config\": 3}", NULL, MICA_EFORMAT, "text_config");
+
+    char *dir = fixture_copy("gemma3_mm_lmprefix", NULL, NULL, NULL); /* it has no tokenizer */
+    mc_prompt prompt;
+    assert_int_equal(mc_prompt_open(dir, &prompt), MICA_ENOENT);
+    assert_non_null(strstr(mica_last_error(), "tokenizer.json"));
+    test_temp_dir_remove(dir);
+}
+
+static const int32_t curl_ids[] = {2, 4, 454, 262, 558, 444, 5127, 293, 5, 262, 4, 456, 262};
+
+/* Opens the default model's prompt without its template, or with another. */
+static char *open_default(const char *template, mc_prompt *prompt) {
+    char *from = test_format("%s/default", test_models_dir());
+    char *dir = fixture_copy_folder(from, NULL, NULL, NULL);
+    char *path = test_format("%s/chat_template.jinja", dir);
+    assert_int_equal(remove(path), 0);
+    if (template) test_write_file(path, template, strlen(template));
+    if (mc_prompt_open(dir, prompt) != MICA_OK) fail_msg("%s", mica_last_error());
+    free(path);
+    free(from);
+    return dir;
+}
+
+static void expect_ids(const mc_prompt *prompt, const char *format,
+                       const mica_generate_options *options) {
+    const mica_message messages[] = {{"user", "What is curl?"}};
+    int32_t *ids;
+    size_t n;
+    if (mc_prompt_chat(prompt, format, messages, 1, options, &ids, &n) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    assert_int_equal(n, sizeof curl_ids / sizeof *curl_ids);
+    assert_memory_equal(ids, curl_ids, sizeof curl_ids);
+    mica_free(ids);
+}
+
+static void expect_refusal(const mc_prompt *prompt, const char *format,
+                           const mica_generate_options *options, mica_status status,
+                           const char *word) {
+    const mica_message messages[] = {{"user", "a"}, {"user", "b"}};
+    int32_t *ids;
+    size_t n;
+    assert_int_equal(mc_prompt_chat(prompt, format, messages, 2, options, &ids, &n), status);
+    if (!strstr(mica_last_error(), word)) fail_msg("\"%s\" lacks %s", mica_last_error(), word);
+}
+
+static void test_built_in_format(void **state) {
+    (void)state;
+    mc_prompt prompt;
+    char *dir = open_default(NULL, &prompt);
+    const mica_generate_options tools = {.tools = "[]"}, variables = {.template_variables = "{}"};
+    assert_string_equal(prompt.bos, "<bos>");
+    expect_ids(&prompt, "gemma", NULL);
+    expect_refusal(&prompt, NULL, NULL, MICA_EUNSUPPORTED, "no chat format");
+    expect_refusal(&prompt, "unheard-of", NULL, MICA_EUNSUPPORTED, "no chat format");
+    expect_refusal(&prompt, "gemma", &tools, MICA_EUNSUPPORTED, "takes no tools");
+    expect_refusal(&prompt, "gemma", &variables, MICA_EUNSUPPORTED, "template_variables");
+    expect_refusal(&prompt, "gemma", NULL, MICA_EINVAL, "alternate");
+    mc_prompt_close(&prompt);
+    test_temp_dir_remove(dir);
+}
+
+static void test_own_template(void **state) {
+    (void)state;
+    char *dir = test_format("%s/default", test_models_dir());
+    const mica_generate_options options = {.tools = "[]", .template_variables = "{\"a\": 1}"};
+    const mica_generate_options bad = {.template_variables = "{"};
+    mc_prompt prompt;
+    assert_int_equal(mc_prompt_open(dir, &prompt), MICA_OK);
+    assert_non_null(prompt.chat);
+    expect_ids(&prompt, NULL, NULL);
+    expect_ids(&prompt, "gemma", &options);
+    expect_refusal(&prompt, "gemma", NULL, MICA_EINVAL, "alternate");
+    expect_refusal(&prompt, "gemma", &bad, MICA_EFORMAT, "template variables");
+    mc_prompt_close(&prompt);
+    free(dir);
+
+    /* What the caller gives reaches the template; the clock is there. */
+    dir = open_default("{{ bos_token }}<start_of_turn>user\n"
+                       "{{ messages[0].content if strftime_now('%Y') | int > 2000 and more }}"
+                       "<end_of_turn>\n<start_of_turn>model\n\n",
+                       &prompt);
+    expect_ids(&prompt, NULL, &(mica_generate_options){.template_variables = "{\"more\": true}"});
+    mc_prompt_close(&prompt);
+    test_temp_dir_remove(dir);
+}
+
+/* Such a model opens, for its text can be continued; chatting says what is wrong. */
+static void test_ill_formed_template(void **state) {
+    (void)state;
+    mc_prompt prompt;
+    char *dir = open_default("a\n{% if %}", &prompt);
+    expect_refusal(&prompt, "gemma", NULL, MICA_EFORMAT, "chat_template.jinja, line 2");
+    mc_prompt_close(&prompt);
+    test_temp_dir_remove(dir);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stops),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_built_in_format),
+        cmocka_unit_test(test_own_template),
+        cmocka_unit_test(test_ill_formed_template),
+    };
+    return cmocka_run_group_tests_name("text/chat/prompt", tests, NULL, NULL);
+}
