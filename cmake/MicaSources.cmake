@@ -12,7 +12,7 @@ endif()
 #
 # Adds kernel files to the library where the build is for <processor> (x86_64, aarch64 or any), and
 # to these files alone the flags. Release builds compile kernels with -O3, and builds with sanitizers
-# all but fast_*.c: most tests compute in `exact`, and those files would compile for two minutes.
+# all but int8_*.c: most tests compute in `exact`, and those files would compile for two minutes.
 #
 #   mica_kernel_sources(any SOURCES dot_ref.c)
 #   mica_kernel_sources(x86_64 FLAGS -mavx2 -mfma SOURCES dot_avx2.c)
@@ -35,7 +35,7 @@ function(mica_kernel_sources processor)
   set_source_files_properties(${arg_SOURCES} TARGET_DIRECTORY mica_objects PROPERTIES
     COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>;${arg_FLAGS}")
   if(MICA_SANITIZE AND NOT MICA_LIBFUZZER)
-    list(FILTER arg_SOURCES EXCLUDE REGEX "/fast_[^/]*$")
+    list(FILTER arg_SOURCES EXCLUDE REGEX "/int8_[^/]*$")
     set_property(SOURCE ${arg_SOURCES} TARGET_DIRECTORY mica_objects APPEND PROPERTY
       COMPILE_OPTIONS -O3)
   endif()

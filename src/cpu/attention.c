@@ -8,7 +8,7 @@
  * read once.
  *
  * Keys and values in bf16 are multiplied as they are where the machine can, by queries and weights
- * rounded to bf16, or become whole numbers of 16 bits for it (kern/attn_words.h). The values of some
+ * rounded to bf16, or become whole numbers of 16 bits for it (kern/attn_int16.h). The values of some
  * keys are summed together then: the order of summation also depends on the place of a key among these.
  * Rows of 8 bits are widened, to numbers that f32 holds exactly.
  * But where the machine multiplies such rows, keys meet queries that are rounded like them, in whole

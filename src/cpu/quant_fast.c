@@ -1,7 +1,7 @@
 /* Fast products: x is quantised too, and the sums are whole numbers.
  *
  * Few rows of x stream the packed weights; more of them unpack a tile of weights to bytes once and
- * multiply them all. The bits of a row do not depend on how many there are (kern/fast_list.h). */
+ * multiply them all. The bits of a row do not depend on how many there are (kern/int8_list.h). */
 #include "cpu/quant.h"
 
 #define TILE 32 /* rows of weights a unit of work; unpacked at once where x has many rows */

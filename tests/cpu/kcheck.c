@@ -10,8 +10,8 @@
  *     kcheck --bench         GB/s
  *     kcheck --bench-fast    fast products against exact ones */
 #include "cpu/kcheck.h"
-#include "cpu/kern/attn.h"
-#include "cpu/kern/fast.h"
+#include "cpu/kern/attn/attn.h"
+#include "cpu/kern/int8/int8.h"
 
 #include <float.h>
 #include <stdio.h>
@@ -421,7 +421,7 @@ static void in_ways(check *c, const way *ways, void (*run)(check *c, const void 
 /* Ways of multiplying pairs of bf16. */
 static const way attention_ways[] = {
 #define WAY(isa, fill) {#isa, fill},
-#include "cpu/kern/attn_way_list.h"
+#include "cpu/kern/attn/attn_way_list.h"
     {"", NULL}};
 
 /* Where whole numbers are largest: all elements with all bits, of one sign and of two. What is lost is a sum's rounding. */
@@ -1165,7 +1165,7 @@ static int64_t tile_rows(int64_t n) {
     return (n + MK_TILE - 1) / MK_TILE * MK_TILE;
 }
 
-/* Makes crossed tiles of n rows of others (kern/fast_list.h). */
+/* Makes crossed tiles of n rows of others (kern/int8_list.h). */
 static void cross_tiles(int64_t n, int64_t k, int64_t group, mk_tiles *tiles) {
     memset(tiles->offsets, 0, (size_t)(tile_rows(n) * k / group) * sizeof *tiles->offsets);
     for (int64_t at = 0; at < tile_rows(n) * k; at += 4) { /* a word: [tile, word, row, 4] */
@@ -1578,11 +1578,11 @@ static const struct {
     void (*run)(check *c);
 } checks[] = {
 #define KERN(name, result, args) {#name, check_##name},
-#include "cpu/kern/attn_list.h"
-#include "cpu/kern/dense_list.h"
-#include "cpu/kern/fast_list.h"
-#include "cpu/kern/quant_list.h"
-#include "cpu/kern/row_list.h"
+#include "cpu/kern/attn/attn_list.h"
+#include "cpu/kern/dense/dense_list.h"
+#include "cpu/kern/int8/int8_list.h"
+#include "cpu/kern/quant/quant_list.h"
+#include "cpu/kern/row/row_list.h"
 #undef KERN
 };
 

@@ -1,7 +1,7 @@
-#include "cpu/kern/attn.h"
-#include "cpu/kern/dense.h"
-#include "cpu/kern/quant.h"
-#include "cpu/kern/row.h"
+#include "cpu/kern/attn/attn.h"
+#include "cpu/kern/dense/dense.h"
+#include "cpu/kern/quant/quant.h"
+#include "cpu/kern/row/row.h"
 
 bool mk_has_avx512(void) {
     return mk_has_avx2() && __builtin_cpu_supports("avx512f") &&

@@ -1,6 +1,6 @@
-#include "cpu/kern/attn.h"
-#include "cpu/kern/dense.h"
-#include "cpu/kern/quant.h"
+#include "cpu/kern/attn/attn.h"
+#include "cpu/kern/dense/dense.h"
+#include "cpu/kern/quant/quant.h"
 
 #include <cpuid.h>
 
@@ -12,7 +12,7 @@ bool mk_has_avx512bf16(void) {
 }
 
 /* A Zen 4 makes twice the products of f32 in bf16, a Sapphire Rapids half of them: it takes f32, for attention whole
- * numbers (attn_words.h), or AMX. By name, not by a measurement at start: the bits of a result may not
+ * numbers (attn_int16.h), or AMX. By name, not by a measurement at start: the bits of a result may not
  * depend on what else runs. */
 void mk_fill_avx512bf16(mk_kernels *kernels) {
     const bool amd = __builtin_cpu_is("amd");

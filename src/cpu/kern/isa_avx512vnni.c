@@ -1,5 +1,5 @@
-#include "cpu/kern/attn.h"
-#include "cpu/kern/fast.h"
+#include "cpu/kern/attn/attn.h"
+#include "cpu/kern/int8/int8.h"
 
 #include <cpuid.h>
 

@@ -1,4 +1,4 @@
-#include "cpu/kern/fast.h"
+#include "cpu/kern/int8/int8.h"
 
 #include <cpuid.h>
 

@@ -1,7 +1,7 @@
-#include "cpu/kern/attn.h"
-#include "cpu/kern/dense.h"
-#include "cpu/kern/fast.h"
-#include "cpu/kern/quant.h"
+#include "cpu/kern/attn/attn.h"
+#include "cpu/kern/dense/dense.h"
+#include "cpu/kern/int8/int8.h"
+#include "cpu/kern/quant/quant.h"
 
 /* Part of AArch64. */
 bool mk_has_neon(void) {

@@ -1,5 +1,5 @@
-#include "cpu/kern/fast.h"
 #include "cpu/kern/has_arm.h"
+#include "cpu/kern/int8/int8.h"
 
 bool mk_has_neon_dotprod(void) {
     return mk_arm_has_dotprod();

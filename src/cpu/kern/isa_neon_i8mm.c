@@ -1,5 +1,5 @@
-#include "cpu/kern/fast.h"
 #include "cpu/kern/has_arm.h"
+#include "cpu/kern/int8/int8.h"
 
 bool mk_has_neon_i8mm(void) {
     return mk_has_neon_dotprod() && mk_arm_has_i8mm();

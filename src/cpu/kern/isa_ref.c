@@ -1,8 +1,8 @@
-#include "cpu/kern/attn.h"
-#include "cpu/kern/dense.h"
-#include "cpu/kern/fast.h"
-#include "cpu/kern/quant.h"
-#include "cpu/kern/row.h"
+#include "cpu/kern/attn/attn.h"
+#include "cpu/kern/dense/dense.h"
+#include "cpu/kern/int8/int8.h"
+#include "cpu/kern/quant/quant.h"
+#include "cpu/kern/row/row.h"
 
 bool mk_has_ref(void) {
     return true;

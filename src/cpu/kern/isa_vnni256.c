@@ -1,4 +1,4 @@
-#include "cpu/kern/fast.h"
+#include "cpu/kern/int8/int8.h"
 
 /* The best that processors with VNNI and without VBMI have: Cascade Lake, Cooper Lake. */
 bool mk_has_vnni256(void) {

@@ -48,7 +48,7 @@ typedef struct mk_qrows {
     int group; /* 32, 64 or 128; nvfp4: 16 */
 } mk_qrows;
 
-/* Rows of x in whole numbers, for the fast products (fast_list.h): element l is about
+/* Rows of x in whole numbers, for the fast products (int8_list.h): element l is about
  * scales[l / group] times its code. */
 typedef struct mk_xrows {
     int64_t k; /* a multiple of group */
@@ -78,7 +78,7 @@ static inline int mk_most_code(mk_mode mode, int bits) {
     return mode == MK_AFFINE ? (1 << bits) - 1 : MK_E2M1_MOST;
 }
 
-/* Whether weights have crossed tiles (fast_list.h), by their largest code. */
+/* Whether weights have crossed tiles (int8_list.h), by their largest code. */
 static inline bool mk_has_crossed(int most) {
     return most <= MK_E2M1_MOST;
 }
@@ -89,7 +89,7 @@ typedef struct mk_tiles {
     uint8_t *codes;   /* [tiles, k / 4, MK_TILE, 4] */
     float *scales;    /* [tiles, k / group, 2, MK_TILE]: scales, then biases */
     int most;         /* the largest code that there may be */
-    bool crossed;     /* for products of sums (fast_list.h) */
+    bool crossed;     /* for products of sums (int8_list.h) */
     int32_t *offsets; /* [tiles, k / group, MK_TILE]: crossed ones; else not read, nor written */
 } mk_tiles;
 

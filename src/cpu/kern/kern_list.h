@@ -1,8 +1,8 @@
 /* Every kernel: the lists of all families. Include this file with KERN defined; it is undefined at the
  * end. */
-#include "cpu/kern/attn_list.h"
-#include "cpu/kern/dense_list.h"
-#include "cpu/kern/fast_list.h"
-#include "cpu/kern/quant_list.h"
-#include "cpu/kern/row_list.h"
+#include "cpu/kern/attn/attn_list.h"
+#include "cpu/kern/dense/dense_list.h"
+#include "cpu/kern/int8/int8_list.h"
+#include "cpu/kern/quant/quant_list.h"
+#include "cpu/kern/row/row_list.h"
 #undef KERN

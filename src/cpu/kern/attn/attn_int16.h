@@ -1,0 +1,125 @@
+/* AVX-512 VNNI: attention over bf16 in whole numbers of 16 bits, for processors that multiply pairs of bf16 slower than f32,
+ * or not at all: vpdpwssd makes two products where an instruction of f32 makes one, and its sums are exact.
+ *
+ * Numbers that share a step, a power of two, are codes times it, as the largest of them wants: MK_WORDS_PART elements of a
+ * query or a key, a row's weights of MK_WORDS_GROUP keys, and values of as many keys in one column. Codes of the first
+ * three have NARROW bits and a sign, those of values WIDE, of which bf16 fills eight: the sum of such a part's or group's
+ * products fits 32 bits, if only just. What bf16 says is exact down to a sixteenth of the largest (values: a sixty-fourth),
+ * and smaller numbers are rounded where that one ends. */
+#ifndef CPU_KERN_ATTN_ATTN_INT16_H
+#define CPU_KERN_ATTN_ATTN_INT16_H
+
+#include "cpu/kern/attn/attn_avx512.h"
+
+#define NARROW 12
+#define WIDE 14
+#define FEW 4 /* rows of queries or weights that meet keys and values as they lie */
+
+/* As bf16 has it: 2^-111. Smaller numbers get its step, for one over a step must be a float. */
+#define LEAST_EXPONENT 16
+
+/* The largest code of so many bits. */
+#define MOST_CODE(bits) (255 << ((bits)-8))
+_Static_assert(INT32_MAX / MOST_CODE(NARROW) / MOST_CODE(NARROW) >= MK_WORDS_PART, "a score fits");
+_Static_assert(INT32_MAX / MOST_CODE(NARROW) / MOST_CODE(WIDE) >= MK_WORDS_GROUP,
+               "a sum of values fits");
+
+/* Two codes. */
+typedef struct __attribute__((packed, may_alias)) code_pair {
+    uint32_t word;
+} code_pair;
+
+/* What numbers are multiplied by to become codes, and codes to become numbers: NaN where one was not finite. */
+typedef struct steps {
+    __m512 up, down;
+} steps;
+
+/* most: the largest of the bits of magnitudes in bf16, in each lane. */
+MK_INLINE steps steps_of(__m512i most, int bits) {
+    __m512i whole = _mm512_srli_epi32(most, 7);
+    __m512i e = _mm512_max_epi32(whole, _mm512_set1_epi32(LEAST_EXPONENT));
+    __m512i up = _mm512_sub_epi32(_mm512_set1_epi32(253 + bits), e);
+    __m512i down = _mm512_sub_epi32(e, _mm512_set1_epi32(bits - 1));
+    __mmask16 lost = _mm512_cmpeq_epi32_mask(whole, _mm512_set1_epi32(255));
+    down = _mm512_mask_mov_epi32(_mm512_slli_epi32(down, 23), lost, _mm512_set1_epi32(0x7fc00000));
+    return (steps){_mm512_castsi512_ps(_mm512_slli_epi32(up, 23)), _mm512_castsi512_ps(down)};
+}
+
+MK_INLINE __m512i magnitudes(__m512i halves) {
+    return _mm512_and_si512(halves, _mm512_set1_epi16(0x7fff));
+}
+
+/* The larger of both halves of each lane. */
+MK_INLINE __m512i most_of_pairs(__m512i most) {
+    __m512i upper = _mm512_srli_epi32(most, 16);
+    return _mm512_max_epu32(upper, _mm512_and_si512(most, _mm512_set1_epi32(0xffff)));
+}
+
+/* The largest of 32 magnitudes, to every lane. */
+MK_INLINE __m512i most_of_all(__m512i most) {
+    __m256i a = _mm256_max_epu16(_mm512_castsi512_si256(most), _mm512_extracti64x4_epi64(most, 1));
+    __m128i b = _mm_max_epu16(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    __m128i least = _mm_minpos_epu16(_mm_sub_epi16(_mm_set1_epi16(0x7fff), b));
+    return _mm512_set1_epi32(0x7fff - (_mm_cvtsi128_si32(least) & 0xffff));
+}
+
+/* The lower numbers in bf16 of each lane, and the upper ones, to whole numbers in the lower 16 bits: an addition leaves the
+ * last bits of a float no others. */
+MK_INLINE __m512i lower_codes(__m512i halves, __m512 up) {
+    __m512 x = _mm512_castsi512_ps(_mm512_slli_epi32(halves, 16));
+    return _mm512_castps_si512(_mm512_fmadd_ps(x, up, _mm512_set1_ps(0x1.8p23f)));
+}
+
+MK_INLINE __m512i upper_codes(__m512i halves, __m512 up) {
+    __m512 x =
+        _mm512_castsi512_ps(_mm512_and_si512(halves, _mm512_set1_epi32((int32_t)0xffff0000u)));
+    return _mm512_castps_si512(_mm512_fmadd_ps(x, up, _mm512_set1_ps(0x1.8p23f)));
+}
+
+/* The lower 16 bits of each lane, a's below b's. */
+MK_INLINE __m512i paired_codes(__m512i a, __m512i b) {
+    return _mm512_mask_blend_epi16(0xaaaaaaaau, a, _mm512_slli_epi32(b, 16));
+}
+
+MK_INLINE __m512i codes_of(__m512i halves, __m512 up) {
+    return paired_codes(lower_codes(halves, up), upper_codes(halves, up));
+}
+
+/* sum + the products of two codes, for all lanes, with two of each lane. gcc 12 moves the sum of the intrinsic to another
+ * register and back. */
+MK_INLINE __m512i dot2_all(__m512i sum, __m512i two, const uint32_t *all) {
+    const code_pair *pair = (const void *)all;
+    __asm__("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(two), "m"(*pair));
+    return sum;
+}
+
+/* The same with two of each lane. */
+MK_INLINE __m512i dot2(__m512i sum, __m512i two, const uint32_t *other) {
+    const __m512i_u *pairs = (const void *)other;
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(two), "m"(*pairs));
+    return sum;
+}
+
+/* whole [rows, cols] += two codes of each row, `stride` words apart, times those of `cols` registers from b on */
+MK_INLINE void add_dots(int rows, int cols, const uint32_t *row, int64_t stride, const uint32_t *b,
+                        __m512i whole[][COLS]) {
+    __m512i two[COLS];
+#pragma GCC unroll 4
+    for (int c = 0; c < cols; c++) {
+        two[c] = _mm512_load_si512(b + 16 * c);
+        __asm__("" : "+v"(two[c])); /* read once, not for each row */
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int c = 0; c < cols; c++)
+            whole[i][c] = dot2_all(whole[i][c], two[c], row + i * stride);
+}
+
+/* attn_scores and attn_values (attn_list.h). */
+void mk_attn_scores_words(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
+                          const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride);
+void mk_attn_values_words(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride,
+                          const uint16_t *v, int64_t v_stride, float *y, int64_t y_stride);
+
+#endif

@@ -1,0 +1,259 @@
+/* Scores in whole numbers of 16 bits. For many rows of q keys are turned over, so that a register has the same two elements
+ * of 16 keys; few meet them as they lie. Sums are exact, so either way has the same bits. */
+#include "cpu/kern/attn/attn_int16.h"
+
+#define PART MK_WORDS_PART
+#define ROWS 6        /* of q: 6 x 4 sums and 4 operands fit 32 registers */
+#define PARTS 192     /* of rows of q that are codes at once: 48 KiB */
+#define PARTS_A_ROW 4 /* at most */
+#define SOON 16       /* keys ahead of few rows that are asked for, to the first level, */
+#define LATER 64      /* and before that to the second */
+
+/* Parts of rows of q, those of a row side by side. */
+typedef struct queries {
+    _Alignas(64) uint32_t codes[PARTS][PART / 2];
+    float steps[PARTS];
+} queries;
+
+/* n <= PART elements, an even number. -> their step */
+static float load_query(int64_t n, const uint16_t *q, uint32_t codes[PART / 2]) {
+    __m512i most = _mm512_setzero_si512();
+    for (int64_t l = 0; l < n; l += 32)
+        most = _mm512_max_epu16(most, magnitudes(mk_load_halves(q + l, n - l)));
+    const steps s = steps_of(most_of_all(most), NARROW);
+    for (int64_t l = 0; l < n; l += 32)
+        _mm512_store_si512(codes + l / 2, codes_of(mk_load_halves(q + l, n - l), s.up));
+    return _mm512_cvtss_f32(s.down);
+}
+
+/* y [n], or 0 where not `more`, += products of codes times both steps, n or 16 */
+MK_INLINE void add_scores(int64_t n, __m512i whole, float step, __m512 down, bool more, float *y) {
+    const __mmask16 mask = mk_first(n);
+    __m512 sum = more ? _mm512_maskz_loadu_ps(mask, y) : _mm512_setzero_ps();
+    __m512 part = _mm512_mul_ps(_mm512_cvtepi32_ps(whole), _mm512_set1_ps(step));
+    _mm512_mask_storeu_ps(y, mask, _mm512_fmadd_ps(part, down, sum));
+}
+
+/* ---- many rows ---- */
+
+/* A part of some keys, two codes in 32 bits. */
+typedef struct tile {
+    uint32_t codes[PART / 2][KEYS];
+    float steps[KEYS];
+} tile;
+
+/* The words of a tile, numbers in bf16, to codes: `pairs` of n keys. */
+MK_INLINE void tile_to_codes(int64_t n, int64_t pairs, tile *t) {
+    for (int64_t j = 0; j < n; j += 16) {
+        __m512i most = _mm512_setzero_si512();
+        for (int64_t p = 0; p < pairs; p++)
+            most = _mm512_max_epu16(most, magnitudes(_mm512_load_si512(&t->codes[p][j])));
+        const steps s = steps_of(most_of_pairs(most), NARROW);
+        for (int64_t p = 0; p < pairs; p++) {
+            __m512i halves = _mm512_load_si512(&t->codes[p][j]);
+            _mm512_store_si512(&t->codes[p][j], codes_of(halves, s.up));
+        }
+        _mm512_store_ps(t->steps + j, s.down);
+    }
+}
+
+/* y [rows, n], or 0 where not `more`, += parts of q from `part` on, `parts` apart, times the tile's n keys, or its first
+ * 16 * cols */
+MK_INLINE void score_tile(int rows, int cols, int64_t n, int64_t pairs, const queries *q,
+                          int64_t part, int64_t parts, const tile *t, bool more, float *y,
+                          int64_t y_stride) {
+    __m512i whole[ROWS][COLS];
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < cols; j++)
+            whole[i][j] = _mm512_setzero_si512();
+    for (int64_t p = 0; p < pairs; p++)
+        add_dots(rows, cols, &q->codes[part][p], parts * (PART / 2), t->codes[p], whole);
+#pragma GCC unroll 4
+    for (int j = 0; j < cols; j++)
+#pragma GCC unroll 6
+        for (int i = 0; i < rows; i++)
+            add_scores(n - 16 * j, whole[i][j], q->steps[part + i * parts],
+                       _mm512_load_ps(t->steps + 16 * j), more, y + i * y_stride + 16 * j);
+}
+
+static void score_rows(int64_t rows, int64_t n, int64_t pairs, const queries *q, int64_t part,
+                       int64_t parts, const tile *t, bool more, float *y, int64_t y_stride) {
+    if (n > 32)
+        MK_WITH_ROWS(rows, ROWS,
+                     score_tile(MK_R, COLS, n, pairs, q, part, parts, t, more, y, y_stride));
+    else
+        MK_WITH_ROWS(rows, ROWS,
+                     score_tile(MK_R, 2, n, pairs, q, part, parts, t, more, y, y_stride));
+}
+
+/* Some keys of d elements, all rows. */
+static void score_many(int64_t m, int64_t n, int64_t d, const queries *q, const uint16_t *k,
+                       int64_t k_stride, bool more, float *y, int64_t y_stride) {
+    _Alignas(64) tile t;
+    const int64_t parts = (d + PART - 1) / PART, step = mk_block_rows(m, ROWS);
+    for (int64_t j = 0; j < n; j += KEYS)
+        for (int64_t part = 0; part < parts; part++) {
+            const int64_t keys = least(KEYS, n - j), l = part * PART;
+            const int64_t pairs = least(PART, d - l) / 2;
+            turn_keys(keys, n - j, pairs, (const char *)(k + j * k_stride + l), 2 * k_stride,
+                      4 * pairs, _mm512_setzero_si512(), t.codes);
+            tile_to_codes(keys, pairs, &t);
+            for (int64_t i = 0; i < m; i += step)
+                score_rows(least(step, m - i), keys, pairs, q, i * parts + part, parts, &t,
+                           more || part > 0, y + i * y_stride + j, y_stride);
+        }
+}
+
+/* ---- few rows ---- */
+
+/* A part of some keys: its lines of 32 elements, the last of which is cut. */
+typedef struct lines {
+    const uint16_t *first;
+    int64_t stride, last; /* from key to key; keys after `last` are taken as it */
+    int64_t n;
+    __mmask32 tail;
+} lines;
+
+MK_INLINE const uint16_t *key_at(const lines *k, int64_t j) {
+    return k->first + least(j, k->last) * k->stride;
+}
+
+/* Key j + `ahead` of `left`; where it is not there, the j-th again: behind the last there are mostly places of keys to
+ * come. */
+MK_INLINE const uint16_t *ahead_of(const lines *k, int64_t j, int64_t ahead, int64_t left) {
+    return k->first + (j + ahead < left ? j + ahead : least(j, k->last)) * k->stride;
+}
+
+/* whole: no line is cut. */
+MK_INLINE __m512i load_line(bool whole, const lines *k, const uint16_t *key, int64_t l) {
+    if (whole) return _mm512_loadu_si512(key + 32 * l);
+    return _mm512_maskz_loadu_epi16(l + 1 < k->n ? 0xffffffffu : k->tail, key + 32 * l);
+}
+
+/* Of four registers of 16 words each, a fourth of a part's keys, every sum (or largest) of four words is on its way to
+ * where mk_turn_words has it. */
+typedef struct turned {
+    __m512i fours[16];
+} turned;
+
+/* The largest magnitude of each of 16 keys; n: lines, where they are whole, else 0. */
+MK_INLINE __m512i most_of_keys(int n, const lines *k) {
+    turned to;
+    __m512i quarters[4];
+    for (int four = 0; four < 4; four++) {
+        __m512i most[4];
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) {
+            const uint16_t *key = key_at(k, 4 * four + i);
+            most[i] = magnitudes(load_line(n > 0, k, key, 0));
+            for (int64_t l = 1; l < (n > 0 ? n : k->n); l++)
+                most[i] = _mm512_max_epu16(most[i], magnitudes(load_line(n > 0, k, key, l)));
+        }
+        mk_turn_rows(most, quarters);
+        to.fours[4 * four] = _mm512_max_epu16(_mm512_max_epu16(quarters[0], quarters[1]),
+                                              _mm512_max_epu16(quarters[2], quarters[3]));
+    }
+    mk_turn_words(to.fours, 0, quarters);
+    return most_of_pairs(_mm512_max_epu16(_mm512_max_epu16(quarters[0], quarters[1]),
+                                          _mm512_max_epu16(quarters[2], quarters[3])));
+}
+
+MK_INLINE __m512i add_four(const __m512i a[4]) {
+    return _mm512_add_epi32(_mm512_add_epi32(a[0], a[1]), _mm512_add_epi32(a[2], a[3]));
+}
+
+/* y [rows, left], or 0 where not `more`, += parts of q from `part` on, `parts` apart, times 16 keys, or as many as are left */
+MK_INLINE void score_keys(int rows, int n, int64_t left, const queries *q, int64_t part,
+                          int64_t parts, const lines *k, bool more, float *y, int64_t y_stride) {
+    const steps s = steps_of(most_of_keys(n, k), NARROW);
+    _Alignas(64) float up[16];
+    turned to[FEW];
+    __m512i quarters[4];
+    _mm512_store_ps(up, s.up);
+    for (int four = 0; four < 4; four++) {
+        __m512i whole[FEW][4];
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) {
+            const uint16_t *key = key_at(k, 4 * four + i);
+            const intptr_t soon = (intptr_t)ahead_of(k, 4 * four + i, SOON, left);
+            const intptr_t later = (intptr_t)ahead_of(k, 4 * four + i, LATER, left);
+            const __m512 step = _mm512_set1_ps(up[4 * four + i]);
+#pragma GCC unroll 4
+            for (int r = 0; r < rows; r++)
+                whole[r][i] = _mm512_setzero_si512();
+            for (int64_t l = 0; l < (n > 0 ? n : k->n); l++) {
+                mk_fetch_near(soon + 64 * l);
+                mk_fetch(later + 64 * l);
+                __m512i codes = codes_of(load_line(n > 0, k, key, l), step);
+#pragma GCC unroll 4
+                for (int r = 0; r < rows; r++)
+                    whole[r][i] = dot2(whole[r][i], codes, &q->codes[part + r * parts][16 * l]);
+            }
+        }
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++) {
+            mk_turn_rows(whole[r], quarters);
+            to[r].fours[4 * four] = add_four(quarters);
+        }
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++) {
+        mk_turn_words(to[r].fours, 0, quarters);
+        add_scores(left, add_four(quarters), q->steps[part + r * parts], s.down, more,
+                   y + r * y_stride);
+    }
+}
+
+/* As score_many, m <= FEW; a key is read to its end before the next 16. */
+static void score_few(int64_t m, int64_t n, int64_t d, const queries *q, const uint16_t *k,
+                      int64_t k_stride, bool more, float *y, int64_t y_stride) {
+    const int64_t parts = (d + PART - 1) / PART;
+    for (int64_t j = 0; j < n; j += 16)
+        for (int64_t part = 0; part < parts; part++) {
+            const int64_t elements = least(PART, d - part * PART);
+            const int64_t cut = elements % 32 == 0 ? 32 : elements % 32;
+            const lines keys = {k + j * k_stride + part * PART, k_stride, least(16, n - j) - 1,
+                                (elements + 31) / 32, first_halves(cut)};
+            const bool add = more || part > 0;
+            if (elements == PART)
+                MK_WITH_ROWS(
+                    m, FEW,
+                    score_keys(MK_R, 4, n - j, q, part, parts, &keys, add, y + j, y_stride));
+            else if (elements == PART / 2)
+                MK_WITH_ROWS(
+                    m, FEW,
+                    score_keys(MK_R, 2, n - j, q, part, parts, &keys, add, y + j, y_stride));
+            else
+                MK_WITH_ROWS(
+                    m, FEW,
+                    score_keys(MK_R, 0, n - j, q, part, parts, &keys, add, y + j, y_stride));
+        }
+}
+
+/* Elements [0, d) of all keys, d <= PARTS_A_ROW * PART, and m rows, of no more than PARTS parts. */
+static void score_some(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
+                       const uint16_t *k, int64_t k_stride, bool more, float *y, int64_t y_stride) {
+    queries rows;
+    const int64_t parts = (d + PART - 1) / PART;
+    for (int64_t i = 0; i < m * parts; i++) {
+        const int64_t l = i % parts * PART;
+        rows.steps[i] = load_query(least(PART, d - l), q + i / parts * q_stride + l, rows.codes[i]);
+    }
+    if (m <= FEW)
+        score_few(m, n, d, &rows, k, k_stride, more, y, y_stride);
+    else
+        score_many(m, n, d, &rows, k, k_stride, more, y, y_stride);
+}
+
+void mk_attn_scores_words(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
+                          const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride) {
+    for (int64_t l = 0; l < d; l += PART * PARTS_A_ROW) {
+        const int64_t elements = least(PART * PARTS_A_ROW, d - l);
+        const int64_t step = mk_block_rows(m, PARTS / ((elements + PART - 1) / PART));
+        for (int64_t i = 0; i < m; i += step)
+            score_some(least(step, m - i), n, elements, q + i * q_stride + l, q_stride, k + l,
+                       k_stride, l > 0, y + i * y_stride, y_stride);
+    }
+}

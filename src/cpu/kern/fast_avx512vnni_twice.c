@@ -1,6 +1,0 @@
-#define MK_TWICE true
-#include "cpu/kern/fast_avx512vnni_in_order_text.h"
-
-one_fn mk_fast_one_avx512vnni_twice(const mk_qrows *w) {
-    return in_order_of(w);
-}

@@ -1,0 +1,10 @@
+/* The parts of the row family: each overlays the kernels it has. */
+#ifndef CPU_KERN_ROW_ROW_H
+#define CPU_KERN_ROW_ROW_H
+
+#include "cpu/kern/kern.h"
+
+#define ISA(name) void mk_row_##name(mk_kernels *kernels);
+#include "cpu/kern/isa_list.h"
+
+#endif

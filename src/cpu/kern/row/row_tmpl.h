@@ -1,0 +1,140 @@
+/* The row family in plain C: one text that is compiled for each instruction set, as FILL. No sum or
+ * product is contracted or reordered by a compiler, so all of them give the same bits. */
+#include <math.h>
+
+#include "cpu/kern/row/row.h"
+#include "cpu/kern/vmath.h"
+
+static void silu(int64_t n, const float *x, float *y) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = mk_silu(x[i]);
+}
+
+static void gelu_approx(int64_t n, const float *x, float *y) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = mk_gelu_approx(x[i]);
+}
+
+static void tanh_row(int64_t n, const float *x, float *y) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = mk_tanhf(x[i]);
+}
+
+#define LANES 16
+
+/* LANES sums side by side, then joined by halves: one order, whatever the machine. */
+static double sum_of_squares(int64_t n, const float *x) {
+    double sums[LANES] = {0};
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            sums[lane] += (double)x[i + lane] * (double)x[i + lane];
+    for (int lane = 0; i + lane < n; lane++)
+        sums[lane] += (double)x[i + lane] * (double)x[i + lane];
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int lane = 0; lane < half; lane++)
+            sums[lane] += sums[half + lane];
+    return sums[0];
+}
+
+static void rms_norm(int64_t n, const float *x, const float *weight, double eps, float *y) {
+    float factor = (float)(1.0 / sqrt(sum_of_squares(n, x) / (double)n + eps));
+    if (weight == NULL)
+        for (int64_t i = 0; i < n; i++)
+            y[i] = x[i] * factor;
+    else
+        for (int64_t i = 0; i < n; i++)
+            y[i] = x[i] * factor * weight[i];
+}
+
+static void turn(int64_t half, const float *restrict table, const float *restrict x,
+                 float *restrict y) {
+    const float *cosines = table, *sines = table + half;
+    for (int64_t i = 0; i < half; i++) {
+        float a = x[i], b = x[half + i];
+        y[i] = a * cosines[i] - b * sines[i];
+        y[half + i] = a * sines[i] + b * cosines[i];
+    }
+}
+
+#define WIDE (2 * LANES)
+
+static float largest(int64_t n, const float *x) {
+    float most[WIDE];
+    uint32_t nan[WIDE] = {0}, any = 0;
+    int64_t i = 0;
+    for (int lane = 0; lane < WIDE; lane++)
+        most[lane] = -INFINITY;
+    for (; i + WIDE <= n; i += WIDE)
+        for (int lane = 0; lane < WIDE; lane++) {
+            most[lane] = x[i + lane] > most[lane] ? x[i + lane] : most[lane];
+            nan[lane] |= x[i + lane] != x[i + lane];
+        }
+    for (int lane = 0; i + lane < n; lane++) {
+        most[lane] = x[i + lane] > most[lane] ? x[i + lane] : most[lane];
+        nan[lane] |= x[i + lane] != x[i + lane];
+    }
+    for (int half = WIDE / 2; half > 0; half /= 2)
+        for (int lane = 0; lane < half; lane++)
+            most[lane] = most[half + lane] > most[lane] ? most[half + lane] : most[lane];
+    for (int lane = 0; lane < WIDE; lane++)
+        any |= nan[lane];
+    return any ? NAN : most[0];
+}
+
+/* Codes, which are 0 before, of n <= MK_Q8_GROUP numbers; returns the scale. */
+static uint16_t narrow_group(int64_t n, const float *restrict x, uint8_t *restrict codes) {
+    uint32_t most = 0; /* the largest size, as bits: NaN is above infinity */
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t size = mk_bits(x[i]) & 0x7fffffffu;
+        most = size > most ? size : most;
+    }
+    uint32_t up = mk_bits(mk_from_bits(most) * (1.0f / 127.0f)) + 0xffffu;
+    float scale = mk_from_bits(up & 0xffff0000u);
+    if (most >= 0x7f800000u) return 0x7fc0u;
+    if (scale < 0x1p-120f) return 0;
+    float inverse = 1.0f / scale;
+    for (int64_t i = 0; i < n; i++) { /* 1.5 * 2^23 leaves a whole number in the low bits */
+        float whole = x[i] * inverse + 0x1.8p23f;
+        codes[i] = (uint8_t)mk_bits(whole);
+    }
+    return (uint16_t)(up >> 16);
+}
+
+static void narrow_q8(int64_t n, const float *x, uint8_t *row) {
+    uint8_t *scales = row + mk_q8_scales(n);
+    memset(row, 0, (size_t)mk_q8_bytes(n));
+    for (int64_t i = 0; i < n; i += MK_Q8_GROUP, scales += 2) {
+        int64_t count = n - i < MK_Q8_GROUP ? n - i : MK_Q8_GROUP;
+        uint16_t scale = narrow_group(count, x + i, row + i);
+        memcpy(scales, &scale, sizeof scale);
+    }
+}
+
+static void widen_q8(int64_t n, const uint8_t *codes, const uint8_t *scales, float *y) {
+    for (int64_t i = 0; i < n; i += MK_Q8_GROUP, scales += 2) {
+        int64_t count = n - i < MK_Q8_GROUP ? n - i : MK_Q8_GROUP;
+        const uint8_t *restrict from = codes + i;
+        float *restrict to = y + i;
+        uint16_t half;
+        memcpy(&half, scales, sizeof half);
+        float scale = mk_from_bf16(half);
+        if (count == MK_Q8_GROUP)
+            for (int l = 0; l < MK_Q8_GROUP; l++)
+                to[l] = (float)(int8_t)from[l] * scale;
+        else
+            for (int64_t l = 0; l < count; l++)
+                to[l] = (float)(int8_t)from[l] * scale;
+    }
+}
+
+void FILL(mk_kernels *kernels) {
+    kernels->silu = silu;
+    kernels->gelu_approx = gelu_approx;
+    kernels->tanh = tanh_row;
+    kernels->rms_norm = rms_norm;
+    kernels->turn = turn;
+    kernels->largest = largest;
+    kernels->narrow_q8 = narrow_q8;
+    kernels->widen_q8 = widen_q8;
+}

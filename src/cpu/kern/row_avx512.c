@@ -1,2 +1,0 @@
-#define FILL mk_row_avx512
-#include "cpu/kern/row_text.h"
