@@ -1,0 +1,40 @@
+/* A chat: chat.c reads its lines, chat_answer.c answers, chat_command.c does what /COMMAND says. */
+#ifndef CLI_CHAT_H
+#define CLI_CHAT_H
+
+#include "answer.h"
+#include "conversation.h"
+#include "lines.h"
+
+typedef struct cli_chat {
+    cli_answer_values values; /* /set changes them */
+    cli_conversation conversation;
+    mica_model *model, *draft; /* draft NULL: none */
+    mica_session *session;
+    cli_text variables; /* of the chat template, as JSON */
+    const char *file;   /* keeps the conversation; NULL: none */
+    cli_lines lines;
+    int64_t used; /* tokens of the context */
+    bool failed;  /* an answer or a command */
+    bool unkept;  /* the file could not be written, which was told */
+} cli_chat;
+
+/** Adds a message and its answer, which is printed, to the conversation, and keeps that in the
+ *  chat's file. Where it fails, c->failed is set and the message is dropped. */
+void cli_chat_answer(cli_chat *c, const char *message);
+
+/** Runs the command that a line, which is changed, begins with; c->failed is set where it fails.
+ *
+ *  returns false where it ends the chat */
+bool cli_chat_command(cli_chat *c, char *line);
+
+/** Saves the conversation in a file, and its caches beside it.
+ *
+ *  quiet    an error of the file was told before.
+ *  returns  false after it reported an error */
+bool cli_chat_save(const cli_chat *c, const char *path, bool quiet);
+
+/** Loads such a file, and the caches where they are of use.  returns as cli_chat_save */
+bool cli_chat_load(cli_chat *c, const char *path);
+
+#endif
