@@ -94,7 +94,7 @@ typedef struct mc_backend {
     mc_way (*way)(const void *state, mc_op op, const void *attr, mica_dtype w);
 
     /* Which calls the op's kernel takes at once: calls [0, joint), MC_MOST_JOINT at most, none of which
-     * reads what another of them writes. */
+     * reads what another of them writes. NULL: no op's does. */
     mc_joint (*joint)(const void *state, mc_op op);
 
     /* Chains: the form in which an op over these layouts goes row by row, and the kernel of calls

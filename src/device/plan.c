@@ -213,8 +213,10 @@ static void join_steps(builder *b) {
     mc_plan *p = b->plan;
     for (uint32_t i = 0; i < p->n_steps; i++)
         b->made[p->values[p->steps[i].out].root] = i + 1;
-    join_kind(b, MC_JOINT_FIRST);
-    join_kind(b, MC_JOINT_ANY); /* moves whole joints, or none of one */
+    if (b->device->backend->joint != NULL) {
+        join_kind(b, MC_JOINT_FIRST);
+        join_kind(b, MC_JOINT_ANY); /* moves whole joints, or none of one */
+    }
     for (uint32_t i = 0; i < p->n_steps; i++)
         p->steps[i].span = p->steps[i].joint;
 }

@@ -314,6 +314,20 @@ static void a_backend_without_chains_has_none(void **state) {
     expect_runs(f, &x, 1, (uint32_t[]){3, 1, 0});
 }
 
+static void a_backend_without_joint_kernels_runs_steps_alone(void **state) {
+    fixture *f = *state;
+    mc_backend plain = *f->device->backend;
+    const mc_backend *own = f->device->backend;
+    mica_array x = data(f, (int64_t[]){4, 64}, 2);
+    mica_array q = product(f, x), k = product(f, x);
+    x = mica_square(f->s, mica_add(f->s, q, k));
+    plain.joint = NULL;
+    f->device->backend = &plain;
+    expect_runs(f, &x, 1, (uint32_t[]){1, 1, 2, 0});
+    f->device->backend = own;
+    expect_runs(f, &x, 1, (uint32_t[]){2, 2, 0});
+}
+
 #define WITH_DEVICE(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
 
 int main(void) {
@@ -335,6 +349,7 @@ int main(void) {
         WITH_DEVICE(rows_that_others_read_stay),
         WITH_DEVICE(no_longer_than_a_kernel_takes),
         WITH_DEVICE(a_backend_without_chains_has_none),
+        WITH_DEVICE(a_backend_without_joint_kernels_runs_steps_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
