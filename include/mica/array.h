@@ -12,8 +12,9 @@
  *     mica_scope_close(&s);
  *
  * An op's operands are borrowed. They may live in another scope of the same device where they are
- * evaluated already (a model's weights, a session's caches). Where an operand is wrong, the op returns the invalid array, its scope keeps the first error, and the ops that follow
- * pass the invalid array on.
+ * evaluated already (a model's weights, a session's caches). Where an operand is wrong, the op
+ * returns an invalid array and its scope keeps the first error. All ops that follow in this scope
+ * return an invalid array too: the first error is what evaluating or reading any of them gives.
  *
  * Threads: a scope belongs to one thread at a time. Evaluated arrays of a scope to which nobody
  * adds may be operands in any number of threads. */
@@ -56,11 +57,12 @@ typedef struct mica_scope mica_scope;
 
 /** A handle on a node of a scope: plain data, copied freely, valid until its scope closes. */
 typedef struct mica_array {
-    mica_scope *scope; /* NULL in the invalid array */
-    uint32_t node;     /* index in the scope */
+    mica_scope *scope; /* NULL in MICA_NONE */
+    uint32_t node;     /* index in the scope; that of no node in an invalid array */
 } mica_array;
 
-/** The invalid array: an absent optional operand, and what a failed op returns. */
+/** The invalid array that belongs to no scope: an absent optional operand. What a failed op returns
+ *  is invalid too, but knows its scope, and is no absent operand. */
 #ifdef __cplusplus
 #define MICA_NONE (mica_array{nullptr, 0})
 #else
@@ -155,7 +157,8 @@ MICA_API int64_t mica_array_size(mica_array x);         /* number of elements */
 /** Copies the elements of x in logical (row-major) order, whatever its strides; evaluates x first.
  *
  *  out     room for size * bytes an element.
- *  errors  MICA_EINVAL out_bytes is not exactly that; those of mica_eval */
+ *  errors  MICA_EINVAL out_bytes is not exactly that, or x is MICA_NONE; those of mica_eval; of
+ *          what a failed op returned, its scope's first error */
 MICA_API mica_status mica_read(mica_array x, void *out, size_t out_bytes);
 
 /** The value of a one-element array as a double or an int64; evaluates x first. */

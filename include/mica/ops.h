@@ -2,7 +2,7 @@
  *
  * The first argument of every op is the scope that owns the result; array arguments are borrowed.
  * An operand of another scope must be evaluated (mica_eval, mica_materialize). A wrong operand
- * gives the invalid array and leaves the error in the scope (see mica/array.h). Axes count from the
+ * gives an invalid array and leaves the error in the scope (see mica/array.h). Axes count from the
  * end where negative. Semantics, dtypes and promotion are MLX's (mlx.core) unless said otherwise.
  *
  * "float" stands for f16, bf16, f32. "promoted" is mica_dtype_promote of the operands;

@@ -7,7 +7,7 @@
 mica_array mica_from_data(mica_scope *s, const void *data, mica_dtype dtype, const int64_t *shape,
                           int ndim) {
     if (s == NULL) return mc_scope_fail(NULL, MICA_EINVAL, "from_data: the scope is NULL");
-    if (mica_scope_status(s) != MICA_OK) return MICA_NONE;
+    if (mica_scope_status(s) != MICA_OK) return mc_invalid(s);
     mc_layout layout;
     mc_storage *storage = NULL;
     mica_status status = mc_layout_init(&layout, dtype, shape, ndim);
@@ -15,7 +15,7 @@ mica_array mica_from_data(mica_scope *s, const void *data, mica_dtype dtype, con
     if (status == MICA_OK && data == NULL && bytes > 0)
         status = mc_fail(MICA_EINVAL, "from_data: data is NULL");
     if (status == MICA_OK) status = mc_storage_new(mica_scope_device(s), bytes, &storage);
-    if (mc_scope_set_status(s, status) != MICA_OK) return MICA_NONE;
+    if (mc_scope_set_status(s, status) != MICA_OK) return mc_invalid(s);
     if (bytes > 0) memcpy(storage->data, data, bytes);
     return mc_leaf(s, &layout, storage, 0);
 }
@@ -70,8 +70,8 @@ mica_array mica_scalar(mica_scope *s, double value, mica_dtype dtype) {
 /* ---- reading ---- */
 
 /* Makes x ready and returns its first element. */
-static mica_status open_data(mica_array x, const void **data) {
-    if (!mica_valid(x)) return mc_fail(MICA_EINVAL, "reading the invalid array");
+static mica_status open_data(mica_array x, const char *what, const void **data) {
+    MC_TRY(mc_check_valid(x, what));
     MC_TRY(mica_eval(x.scope, x));
     *data = mc_data(x);
     return MICA_OK;
@@ -79,7 +79,7 @@ static mica_status open_data(mica_array x, const void **data) {
 
 mica_status mica_read(mica_array x, void *out, size_t out_bytes) {
     const void *data;
-    MC_TRY(open_data(x, &data));
+    MC_TRY(open_data(x, "read", &data));
     const mc_layout *l = mc_layout_of(x);
     size_t want = (size_t)mc_layout_bytes(l), size = mica_dtype_bytes(l->dtype);
     if (out_bytes != want || (out == NULL && want > 0)) {
@@ -103,7 +103,7 @@ mica_status mica_read(mica_array x, void *out, size_t out_bytes) {
 
 bool mica_next(mica_array x, mica_iter *it) {
     const void *data;
-    it->status = open_data(x, &data);
+    it->status = open_data(x, "next", &data);
     if (it->status != MICA_OK) return false;
     const mc_layout *l = mc_layout_of(x);
     if (it->next >= mc_layout_size(l)) return false;
@@ -127,7 +127,7 @@ static mica_status read_item(mica_array x, double *real, int64_t *whole) {
                        mc_layout_text(mc_layout_of(x), text));
     }
     const void *data;
-    MC_TRY(open_data(x, &data));
+    MC_TRY(open_data(x, "item", &data));
     mica_dtype dtype = mc_layout_of(x)->dtype;
     uint64_t bits = 0;
     size_t bytes = mica_dtype_bytes(dtype);

@@ -293,9 +293,9 @@ static mica_status finish(mc_run *run, bool keep) {
 static mica_status count_pending(mica_scope *s, const mica_array *xs, size_t n, size_t *count) {
     *count = 0;
     for (size_t i = 0; i < n; i++) {
+        MC_TRY(mc_check_valid(xs[i], "eval"));
         const mc_node *node = mc_node_of(xs[i]);
-        if (node == NULL || xs[i].scope != s)
-            return mc_fail(MICA_EINVAL, "eval: array %zu is invalid or of another scope", i);
+        if (xs[i].scope != s) return mc_fail(MICA_EINVAL, "eval: array %zu is of another scope", i);
         if (node->state == MC_GONE)
             return mc_fail(MICA_EINVAL, "eval: array %zu was moved away or overwritten", i);
         if (node->state == MC_PENDING) (*count)++;
@@ -475,21 +475,21 @@ mica_status mc_leaf_take(mica_array leaf, mica_array x) {
 /* ---- moving values between scopes ---- */
 
 static mica_status ready(mica_array x, const char *what) {
-    if (!mica_valid(x)) return mc_fail(MICA_EINVAL, "%s: the invalid array", what);
+    MC_TRY(mc_check_valid(x, what));
     return mica_eval(x.scope, x);
 }
 
 /* x's data as a leaf of s; `take` moves the reference and leaves x gone. */
 static mica_array share(mica_scope *s, mica_array x, const char *what, bool take, bool movable) {
     if (s == NULL) return mc_scope_fail(NULL, MICA_EINVAL, "%s: the scope is NULL", what);
-    if (mica_scope_status(s) != MICA_OK) return MICA_NONE;
-    if (mc_scope_set_status(s, ready(x, what)) != MICA_OK) return MICA_NONE;
+    if (mica_scope_status(s) != MICA_OK) return mc_invalid(s);
+    if (mc_scope_set_status(s, ready(x, what)) != MICA_OK) return mc_invalid(s);
     if (mica_scope_device(x.scope) != mica_scope_device(s))
         return mc_scope_fail(s, MICA_EINVAL, "%s: the array belongs to another device", what);
     mc_node *node = mc_node_of(x);
     if (node->scalar) return mc_scalar_bits(s, node->layout.dtype, node->value);
     mica_array y = mc_leaf(s, &node->layout, mc_storage_retain(node->storage), node->offset_bytes);
-    if (!mica_valid(y)) return MICA_NONE;
+    if (!mica_valid(y)) return y;
     mc_node_of(y)->movable = movable;
     node = mc_node_of(x);
     if (take) {

@@ -19,7 +19,7 @@ static mica_array copy_leaf(lowering *l, const mc_node *node, bool first_pass, u
         return mc_scope_fail(l->to, MICA_EINTERNAL, "a decomposition made an array from data");
     mica_array x = mc_leaf(l->to, &node->layout, NULL, 0);
     mc_node *copy = mc_node_of(x);
-    if (copy == NULL) return MICA_NONE;
+    if (copy == NULL) return x;
     copy->movable = node->movable;
     copy->scalar = !first_pass && node->scalar;
     copy->value = first_pass ? leaf : node->value;

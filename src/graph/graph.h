@@ -80,18 +80,26 @@ const mc_op_def *mc_op_get(mc_op op);
 
 /* Records op over in[n_in] in s and returns the new array: operands are brought into s, infer runs,
  * attr (of the op's attr_bytes; NULL for 0) is copied. Where the scope has an error already, or
- * finds one here, returns MICA_NONE. */
+ * finds one here, returns mc_invalid(s). */
 mica_array mc_record(mica_scope *s, mc_op op, const void *attr, const mica_array *in, int n_in);
 
 /* The layout of a valid array (strides only once evaluated), NULL for MICA_NONE. */
 const mc_layout *mc_layout_of(mica_array x);
 
-/* Keeps an error as the scope's first one and returns MICA_NONE. */
+/* What an op that failed in s, which may be NULL, returns: an invalid array that names s. The
+ * thread's text becomes that of s's first error. */
+mica_array mc_invalid(mica_scope *s);
+
+/* Keeps an error as the scope's first one and returns mc_invalid(s). */
 mica_array mc_scope_fail(mica_scope *s, mica_status status, const char *fmt, ...) MC_PRINTF(3, 4);
 
-/* True where all required operands are valid and the scope has no error; else leaves the error
- * "<op>: operand <i> is the invalid array" in s. For builders that look at layouts first. */
+/* True where all required operands are valid and the scope has no error; else leaves the error of
+ * mc_check_valid in s. For builders that look at layouts first. */
 bool mc_operands_ok(mica_scope *s, const char *op, const mica_array *in, int n_in);
+
+/* errors  x is invalid: the first error of the scope that it names; MICA_EINVAL there is none,
+ *         "<what>: the invalid array" */
+mica_status mc_check_valid(mica_array x, const char *what);
 
 /* Counts an axis from the front. errors  MICA_EINVAL "<op>: there is no axis 2 in f32[2,3]" */
 mica_status mc_axis(const char *op, const mc_layout *l, int axis, int *out);

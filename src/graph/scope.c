@@ -89,7 +89,18 @@ mica_array mc_scope_fail(mica_scope *s, mica_status status, const char *fmt, ...
     va_end(args);
     mc_fail(status, "%s", text);
     if (s != NULL) mc_scope_set_status(s, status);
-    return MICA_NONE;
+    return mc_invalid(s);
+}
+
+mica_array mc_invalid(mica_scope *s) {
+    if (s != NULL) mica_scope_status(s);
+    return (mica_array){s, MC_ABSENT};
+}
+
+mica_status mc_check_valid(mica_array x, const char *what) {
+    if (mica_valid(x)) return MICA_OK;
+    if (x.scope != NULL) MC_TRY(mica_scope_status(x.scope));
+    return mc_fail(MICA_EINVAL, "%s: the invalid array", what);
 }
 
 uint32_t mc_scope_count(const mica_scope *s) {
@@ -156,7 +167,7 @@ mica_array mc_leaf(mica_scope *s, const mc_layout *layout, mc_storage *storage,
     mc_node *node = s->status == MICA_OK ? add_node(s, &x) : NULL;
     if (node == NULL) {
         mc_storage_release(storage);
-        return MICA_NONE;
+        return mc_invalid(s);
     }
     node->op = MC_OP_LEAF;
     node->state = MC_READY;
@@ -187,7 +198,7 @@ mica_array mc_leaf_memory(mica_scope *s, const void *data, mica_dtype dtype, con
     }
     if (m == NULL) {
         if (release != NULL) release(owner);
-        return MICA_NONE;
+        return mc_invalid(s);
     }
     atomic_init(&m->storage.count, 1u);
     m->storage.data = (void *)(uintptr_t)data; /* never written: read_only */
@@ -202,7 +213,7 @@ mica_array mc_leaf_memory(mica_scope *s, const void *data, mica_dtype dtype, con
 static mica_array add_scalar(mica_scope *s, mica_dtype dtype, uint64_t value) {
     mica_array x = MICA_NONE;
     mc_node *node = s->status == MICA_OK ? add_node(s, &x) : NULL;
-    if (node == NULL) return MICA_NONE;
+    if (node == NULL) return mc_invalid(s);
     node->op = MC_OP_LEAF;
     node->state = MC_READY;
     node->scalar = true;
@@ -235,17 +246,21 @@ static mica_array import(mica_scope *s, const char *op, mica_array x) {
 
 /* ---- recording ---- */
 
+static mica_status check_operand(const char *op, int i, mica_array x) {
+    char what[64];
+    if (mica_valid(x)) return MICA_OK;
+    snprintf(what, sizeof what, "%s: operand %d", op, i);
+    return mc_check_valid(x, what);
+}
+
 bool mc_operands_ok(mica_scope *s, const char *op, const mica_array *in, int n_in) {
     if (s == NULL) {
         mc_fail(MICA_EINVAL, "%s: the scope is NULL", op);
         return false;
     }
     if (s->status != MICA_OK) return false;
-    for (int i = 0; i < n_in; i++) {
-        if (mica_valid(in[i])) continue;
-        mc_scope_fail(s, MICA_EINVAL, "%s: operand %d is the invalid array", op, i);
-        return false;
-    }
+    for (int i = 0; i < n_in; i++)
+        if (mc_scope_set_status(s, check_operand(op, i, in[i])) != MICA_OK) return false;
     return true;
 }
 
@@ -256,11 +271,8 @@ static mica_status bring_operands(mica_scope *s, const mc_op_def *def, const mic
         mica_array x = in[i];
         indices[i] = MC_ABSENT;
         layouts[i] = NULL;
-        if (!mica_valid(x)) {
-            if (i < def->min_in)
-                return mc_fail(MICA_EINVAL, "%s: operand %d is the invalid array", def->name, i);
-            continue;
-        }
+        if (i >= def->min_in && x.scope == NULL) continue; /* absent */
+        MC_TRY(check_operand(def->name, i, x));
         if (x.scope != s) x = import(s, def->name, x);
         if (s->status != MICA_OK) return s->status;
         const mc_node *node = mc_node_of(x);
@@ -306,8 +318,9 @@ mica_array mc_record(mica_scope *s, mc_op op, const void *attr, const mica_array
     mica_array out = MICA_NONE;
     if (s == NULL)
         return mc_scope_fail(NULL, MICA_EINVAL, "%s: the scope is NULL", mc_op_get(op)->name);
-    if (s->status != MICA_OK) return MICA_NONE;
-    return mc_scope_set_status(s, record(s, op, attr, in, n_in, &out)) == MICA_OK ? out : MICA_NONE;
+    if (s->status != MICA_OK) return mc_invalid(s);
+    mica_status status = mc_scope_set_status(s, record(s, op, attr, in, n_in, &out));
+    return status == MICA_OK ? out : mc_invalid(s);
 }
 
 /* ---- what builders ask and use ---- */

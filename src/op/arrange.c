@@ -41,9 +41,9 @@ const mc_op_def mc_op_concatenate = {
 
 mica_array mica_concatenate(mica_scope *s, const mica_array *xs, int n, int axis) {
     if (n < 1 || xs == NULL) return mc_scope_fail(s, MICA_EINVAL, "concatenate: of no array");
-    if (!mc_operands_ok(s, "concatenate", xs, n)) return MICA_NONE;
+    if (!mc_operands_ok(s, "concatenate", xs, n)) return mc_invalid(s);
     int at;
-    if (!mc_find_axis(s, "concatenate", mc_layout_of(xs[0]), axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "concatenate", mc_layout_of(xs[0]), axis, &at)) return mc_invalid(s);
     if (n == 1) return xs[0];
     mica_dtype dtype = mica_array_dtype(xs[0]);
     for (int i = 1; i < n; i++)
@@ -59,7 +59,7 @@ mica_array mica_concatenate(mica_scope *s, const mica_array *xs, int n, int axis
 
 mica_array mica_stack(mica_scope *s, const mica_array *xs, int n, int axis) {
     if (n < 1 || xs == NULL) return mc_scope_fail(s, MICA_EINVAL, "stack: of no array");
-    if (!mc_operands_ok(s, "stack", xs, n)) return MICA_NONE;
+    if (!mc_operands_ok(s, "stack", xs, n)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(xs[0]);
     char text[MC_LAYOUT_TEXT];
     if (axis < -l->ndim - 1 || axis > l->ndim)
@@ -108,7 +108,7 @@ static mica_status padded_shape(const mc_layout *l, const int64_t *before, const
 mica_array mica_pad(mica_scope *s, mica_array x, const int64_t *before, const int64_t *after,
                     mica_array value) {
     mica_array operands[] = {x, value};
-    if (!mc_operands_ok(s, "pad", operands, 2)) return MICA_NONE;
+    if (!mc_operands_ok(s, "pad", operands, 2)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     int64_t shape[MICA_MAX_NDIM] = {0}, stop[MICA_MAX_NDIM] = {0};
     mica_status status = padded_shape(l, before, after, shape);
@@ -122,7 +122,7 @@ mica_array mica_pad(mica_scope *s, mica_array x, const int64_t *before, const in
 /* The element at `start` of an axis, n times. */
 static mica_array edge(mica_scope *s, mica_array x, int axis, int64_t start, int64_t n) {
     mica_array one = mica_slice_axis(s, x, axis, start, start + 1);
-    if (!mica_valid(one)) return MICA_NONE;
+    if (!mica_valid(one)) return mc_invalid(s);
     int64_t shape[MICA_MAX_NDIM];
     int ndim = mica_array_ndim(one);
     memcpy(shape, mica_array_shape(one), (size_t)ndim * sizeof *shape);
@@ -131,7 +131,7 @@ static mica_array edge(mica_scope *s, mica_array x, int axis, int64_t start, int
 }
 
 mica_array mica_pad_edge(mica_scope *s, mica_array x, const int64_t *before, const int64_t *after) {
-    if (!mc_operands_ok(s, "pad_edge", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "pad_edge", &x, 1)) return mc_invalid(s);
     mc_layout l = *mc_layout_of(x);
     int64_t shape[MICA_MAX_NDIM];
     mica_status status = padded_shape(&l, before, after, shape);
@@ -170,10 +170,10 @@ static bool scale_length(int64_t *length, int64_t n) {
 }
 
 mica_array mica_repeat(mica_scope *s, mica_array x, int64_t n, int axis) {
-    if (!mc_operands_ok(s, "repeat", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "repeat", &x, 1)) return mc_invalid(s);
     mc_layout l = *mc_layout_of(x);
     int at;
-    if (!mc_find_axis(s, "repeat", &l, axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "repeat", &l, axis, &at)) return mc_invalid(s);
     int64_t rows = span(l.shape, 0, at + 1), block = span(l.shape, at + 1, l.ndim);
     if (!scale_length(&l.shape[at], n))
         return mc_scope_fail(s, MICA_EINVAL, "repeat: %lld times", (long long)n);
@@ -181,7 +181,7 @@ mica_array mica_repeat(mica_scope *s, mica_array x, int64_t n, int axis) {
 }
 
 mica_array mica_tile(mica_scope *s, mica_array x, const int64_t *reps, int n_reps) {
-    if (!mc_operands_ok(s, "tile", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "tile", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     int ndim = n_reps > l->ndim ? n_reps : l->ndim;
     if (n_reps < 0 || n_reps > MICA_MAX_NDIM || (n_reps > 0 && reps == NULL))
@@ -196,16 +196,16 @@ mica_array mica_tile(mica_scope *s, mica_array x, const int64_t *reps, int n_rep
         if (!scale_length(&shape[k], n))
             return mc_scope_fail(s, MICA_EINVAL, "tile: %lld times along axis %d", (long long)n, k);
         if (n != 1) x = repeat_blocks(s, x, rows, block, n, shape, ndim);
-        if (!mica_valid(x)) return MICA_NONE; /* the shape may overflow from here on */
+        if (!mica_valid(x)) return mc_invalid(s); /* the shape may overflow from here on */
     }
     return x;
 }
 
 mica_array mica_roll(mica_scope *s, mica_array x, int64_t shift, int axis) {
-    if (!mc_operands_ok(s, "roll", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "roll", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     int at;
-    if (!mc_find_axis(s, "roll", l, axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "roll", l, axis, &at)) return mc_invalid(s);
     int64_t n = l->shape[at];
     if (n == 0 || shift % n == 0) return x;
     int64_t cut = n - (shift % n + n) % n; /* the element that comes first */
@@ -215,10 +215,10 @@ mica_array mica_roll(mica_scope *s, mica_array x, int64_t shift, int axis) {
 }
 
 mica_array mica_flip(mica_scope *s, mica_array x, int axis) {
-    if (!mc_operands_ok(s, "flip", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "flip", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     int at;
-    if (!mc_find_axis(s, "flip", l, axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "flip", l, axis, &at)) return mc_invalid(s);
     int64_t step[MICA_MAX_NDIM];
     for (int k = 0; k < l->ndim; k++)
         step[k] = k == at ? -1 : 1;
@@ -229,7 +229,7 @@ mica_array mica_flip(mica_scope *s, mica_array x, int axis) {
 
 /* Keeps the elements of the last two axes where column - row <= k (lower) or >= k. */
 static mica_array triangle(mica_scope *s, const char *op, mica_array x, int64_t k, bool lower) {
-    if (!mc_operands_ok(s, op, &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, op, &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     char text[MC_LAYOUT_TEXT];
     if (l->ndim < 2)
@@ -257,7 +257,7 @@ mica_array mica_triu(mica_scope *s, mica_array x, int64_t k) {
 #define MAX_DIAGONAL ((int64_t)1 << 30)
 
 mica_array mica_diag(mica_scope *s, mica_array x, int64_t k) {
-    if (!mc_operands_ok(s, "diag", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "diag", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     if (l->ndim == 2) return mica_diagonal(s, x, k, 0, 1);
     char text[MC_LAYOUT_TEXT];
@@ -278,12 +278,12 @@ mica_array mica_diag(mica_scope *s, mica_array x, int64_t k) {
 }
 
 mica_array mica_diagonal(mica_scope *s, mica_array x, int64_t k, int axis1, int axis2) {
-    if (!mc_operands_ok(s, "diagonal", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "diagonal", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     int first, second, axes[MICA_MAX_NDIM];
     if (!mc_find_axis(s, "diagonal", l, axis1, &first) ||
         !mc_find_axis(s, "diagonal", l, axis2, &second))
-        return MICA_NONE;
+        return mc_invalid(s);
     if (first == second)
         return mc_scope_fail(s, MICA_EINVAL, "diagonal: axis %d is listed twice", first);
     int n = 0;

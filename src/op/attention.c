@@ -179,7 +179,7 @@ mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,
                      const mica_sdpa_options *options) {
     mica_sdpa_options o = options != NULL ? *options : (mica_sdpa_options){0};
     mica_array in[OPERANDS] = {q, k, v, o.mask, o.offset, o.sinks};
-    if (!mc_operands_ok(s, "sdpa", in, 3)) return MICA_NONE;
+    if (!mc_operands_ok(s, "sdpa", in, 3)) return mc_invalid(s);
     int64_t d = mica_array_dim(q, -1);
     mc_attr_sdpa attr = {
         .scale = o.scale != 0 ? (double)o.scale : 1.0 / sqrt((double)(d < 1 ? 1 : d)),

@@ -56,7 +56,7 @@ static mica_status operand_dtype(const char *name, kind k, mica_dtype a, mica_dt
 static mica_array record(mica_scope *s, mc_op op, const char *name, kind k, mica_array a,
                          mica_array b) {
     mica_array in[2] = {a, b};
-    if (!mc_operands_ok(s, name, in, 2)) return MICA_NONE;
+    if (!mc_operands_ok(s, name, in, 2)) return mc_invalid(s);
     mica_dtype dtype;
     int64_t shape[MICA_MAX_NDIM];
     int ndim;
@@ -64,7 +64,7 @@ static mica_array record(mica_scope *s, mc_op op, const char *name, kind k, mica
     if (!status) status = mc_broadcast_shapes(name, mc_layout_of(a), mc_layout_of(b), shape, &ndim);
     if (status) {
         mc_scope_set_status(s, status);
-        return MICA_NONE;
+        return mc_invalid(s);
     }
     for (int i = 0; i < 2; i++)
         in[i] = mc_broadcast(s, mc_cast(s, in[i], dtype), shape, ndim);

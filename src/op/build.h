@@ -6,10 +6,10 @@
 
 #include "graph/graph.h"
 
-/* Keeps an error whose text is set as the scope's first one; returns MICA_NONE. */
+/* Keeps an error whose text is set as the scope's first one; returns the invalid array. */
 static inline mica_array mc_fail_in(mica_scope *s, mica_status status) {
     mc_scope_set_status(s, status);
-    return MICA_NONE;
+    return mc_invalid(s);
 }
 
 /* mc_axis. false: the error is in s. */

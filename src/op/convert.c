@@ -27,7 +27,7 @@ const mc_op_def mc_op_astype = {"astype",
                                 .in_place = 1};
 
 mica_array mica_astype(mica_scope *s, mica_array x, mica_dtype dtype) {
-    if (!mc_operands_ok(s, "astype", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "astype", &x, 1)) return mc_invalid(s);
     if (mica_array_dtype(x) == dtype) return x;
     return mc_record(s, MC_OP_ASTYPE, &(mc_attr_dtype){(int64_t)dtype}, &x, 1);
 }
@@ -74,7 +74,7 @@ const mc_op_def mc_op_view = {"view",
                               .view = view_view};
 
 mica_array mica_view(mica_scope *s, mica_array x, mica_dtype dtype) {
-    if (!mc_operands_ok(s, "view", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "view", &x, 1)) return mc_invalid(s);
     if (mica_array_dtype(x) == dtype) return x;
     /* A slice of small elements may begin where a larger one may not: copy it first. */
     if (mica_dtype_bytes(mica_array_dtype(x)) < mica_dtype_bytes(dtype))

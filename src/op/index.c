@@ -50,7 +50,7 @@ const mc_op_def mc_op_slice_update = {
 mica_array mica_slice_update(mica_scope *s, mica_array x, mica_array update, const int64_t *start,
                              const int64_t *stop, const int64_t *step) {
     mica_array in[] = {x, update};
-    if (!mc_operands_ok(s, "slice_update", in, 2)) return MICA_NONE;
+    if (!mc_operands_ok(s, "slice_update", in, 2)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     mc_attr_slice attr;
     mica_status status = mc_slice_resolve("slice_update", l, start, stop, step, &attr);
@@ -91,10 +91,10 @@ const mc_op_def mc_op_slice_update_at = {
 mica_array mica_slice_update_at(mica_scope *s, mica_array x, mica_array update, mica_array start,
                                 int axis) {
     mica_array in[] = {x, update, start};
-    if (!mc_operands_ok(s, "slice_update_at", in, 3)) return MICA_NONE;
+    if (!mc_operands_ok(s, "slice_update_at", in, 3)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     int at;
-    if (!mc_find_axis(s, "slice_update_at", l, axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "slice_update_at", l, axis, &at)) return mc_invalid(s);
     in[1] = mc_cast(s, update, l->dtype);
     return mc_record(s, MC_OP_SLICE_UPDATE_AT, &(mc_attr_axis){at}, in, 3);
 }
@@ -132,9 +132,9 @@ const mc_op_def mc_op_take = {
 
 mica_array mica_take(mica_scope *s, mica_array x, mica_array indices, int axis) {
     mica_array in[] = {x, indices};
-    if (!mc_operands_ok(s, "take", in, 2)) return MICA_NONE;
+    if (!mc_operands_ok(s, "take", in, 2)) return mc_invalid(s);
     int at;
-    if (!mc_find_axis(s, "take", mc_layout_of(x), axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "take", mc_layout_of(x), axis, &at)) return mc_invalid(s);
     return mc_record(s, MC_OP_TAKE, &(mc_attr_axis){at}, in, 2);
 }
 
@@ -193,10 +193,10 @@ static mica_status shape_beside(const char *op, const mc_layout *x, const mc_lay
 
 mica_array mica_take_along_axis(mica_scope *s, mica_array x, mica_array indices, int axis) {
     mica_array in[] = {x, indices};
-    if (!mc_operands_ok(s, "take_along_axis", in, 2)) return MICA_NONE;
+    if (!mc_operands_ok(s, "take_along_axis", in, 2)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x), *index = mc_layout_of(indices);
     int at;
-    if (!mc_find_axis(s, "take_along_axis", l, axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "take_along_axis", l, axis, &at)) return mc_invalid(s);
     int64_t shape[MICA_MAX_NDIM];
     mica_status status = shape_beside("take_along_axis", l, index, at, shape);
     if (status != MICA_OK) return mc_fail_in(s, status);
@@ -231,17 +231,17 @@ const mc_op_def mc_op_put_along_axis = {
 mica_array mica_put_along_axis(mica_scope *s, mica_array x, mica_array indices, mica_array values,
                                int axis) {
     mica_array in[] = {x, indices, values};
-    if (!mc_operands_ok(s, "put_along_axis", in, 3)) return MICA_NONE;
+    if (!mc_operands_ok(s, "put_along_axis", in, 3)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x), *index = mc_layout_of(indices);
     int at;
-    if (!mc_find_axis(s, "put_along_axis", l, axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "put_along_axis", l, axis, &at)) return mc_invalid(s);
     char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
     if (index->ndim != l->ndim)
         return mc_scope_fail(s, MICA_ESHAPE,
                              "put_along_axis: %s and indices %s differ in their number of axes",
                              mc_layout_text(l, a), mc_layout_text(index, b));
     in[1] = stretch_along(s, indices, l->shape, l->ndim, at, index->shape[at]);
-    if (!mica_valid(in[1])) return MICA_NONE;
+    if (!mica_valid(in[1])) return mc_invalid(s);
     const mc_layout *wide = mc_layout_of(in[1]);
     in[2] = mc_broadcast(s, mc_cast(s, values, l->dtype), wide->shape, wide->ndim);
     return mc_record(s, MC_OP_PUT_ALONG_AXIS, &(mc_attr_axis){at}, in, 3);
@@ -332,11 +332,11 @@ static bool prepare_indices(mica_scope *s, const char *op, const mc_layout *x,
 
 mica_array mica_gather(mica_scope *s, mica_array x, const mica_array *indices, int n,
                        const int *axes, const int64_t *slice_sizes) {
-    if (!mc_operands_ok(s, "gather", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "gather", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     mica_array in[1 + MICA_MAX_NDIM] = {x};
     mc_attr_gather attr = {.n = n};
-    if (!prepare_indices(s, "gather", l, indices, n, axes, in + 1, attr.axes)) return MICA_NONE;
+    if (!prepare_indices(s, "gather", l, indices, n, axes, in + 1, attr.axes)) return mc_invalid(s);
     if (slice_sizes == NULL)
         return mc_scope_fail(s, MICA_EINVAL, "gather: the sizes of the slices are NULL");
     memcpy(attr.slice_sizes, slice_sizes, (size_t)l->ndim * sizeof *slice_sizes);
@@ -376,12 +376,13 @@ const mc_op_def mc_op_scatter = {
 mica_array mica_scatter(mica_scope *s, mica_array x, const mica_array *indices, int n,
                         const int *axes, mica_array updates, mica_scatter_mode mode) {
     mica_array in[2 + MICA_MAX_NDIM] = {x, updates};
-    if (!mc_operands_ok(s, "scatter", in, 2)) return MICA_NONE;
+    if (!mc_operands_ok(s, "scatter", in, 2)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     if (mode < MICA_SCATTER_SET || mode > MICA_SCATTER_MINIMUM)
         return mc_scope_fail(s, MICA_EINVAL, "scatter: no mode %d", (int)mode);
     mc_attr_scatter attr = {.n = n, .mode = mode};
-    if (!prepare_indices(s, "scatter", l, indices, n, axes, in + 2, attr.axes)) return MICA_NONE;
+    if (!prepare_indices(s, "scatter", l, indices, n, axes, in + 2, attr.axes))
+        return mc_invalid(s);
     in[1] = mc_cast(s, updates, l->dtype);
     return mc_record(s, MC_OP_SCATTER, &attr, in, 2 + n);
 }

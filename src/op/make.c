@@ -9,7 +9,7 @@
 /* ---- filled ---- */
 
 mica_array mica_full(mica_scope *s, const int64_t *shape, int ndim, mica_array value) {
-    if (!mc_operands_ok(s, "full", &value, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "full", &value, 1)) return mc_invalid(s);
     return mica_broadcast_to(s, value, shape, ndim);
 }
 

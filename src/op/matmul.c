@@ -63,7 +63,7 @@ static mica_array record_product(mica_scope *s, mica_array a, mica_array b, bool
 
 mica_array mica_matmul(mica_scope *s, mica_array a, mica_array b) {
     mica_array in[2] = {a, b};
-    if (!mc_operands_ok(s, "matmul", in, 2)) return MICA_NONE;
+    if (!mc_operands_ok(s, "matmul", in, 2)) return mc_invalid(s);
     int ndim_a = mica_array_ndim(a), ndim_b = mica_array_ndim(b);
     if (ndim_a == 0 || ndim_b == 0)
         return mc_scope_fail(s, MICA_ESHAPE, "matmul: a 0-dimensional operand; use multiply");
@@ -82,7 +82,7 @@ mica_array mc_matmul_rows(mica_scope *s, mica_array x, mica_array w, bool fast) 
 mica_array mica_addmm(mica_scope *s, mica_array c, mica_array a, mica_array b, float alpha,
                       float beta) {
     mica_array in[3] = {c, a, b};
-    if (!mc_operands_ok(s, "addmm", in, 3)) return MICA_NONE;
+    if (!mc_operands_ok(s, "addmm", in, 3)) return mc_invalid(s);
     mica_array ab = mica_matmul(s, a, b);
     mica_dtype dtype = mica_array_dtype(ab);
     if (alpha != 1.0f) ab = mica_multiply(s, ab, mica_scalar(s, (double)alpha, dtype));
@@ -92,7 +92,7 @@ mica_array mica_addmm(mica_scope *s, mica_array c, mica_array a, mica_array b, f
 
 mica_array mica_outer(mica_scope *s, mica_array a, mica_array b) {
     mica_array in[2] = {a, b};
-    if (!mc_operands_ok(s, "outer", in, 2)) return MICA_NONE;
+    if (!mc_operands_ok(s, "outer", in, 2)) return mc_invalid(s);
     int64_t column[2] = {mica_array_size(a), 1};
     int64_t row[2] = {1, mica_array_size(b)};
     return mica_multiply(s, mica_reshape(s, a, column, 2), mica_reshape(s, b, row, 2));
@@ -141,13 +141,13 @@ static mica_array contract(mica_scope *s, const char *name, mica_array a, mica_a
 
 mica_array mica_inner(mica_scope *s, mica_array a, mica_array b) {
     mica_array in[2] = {a, b};
-    if (!mc_operands_ok(s, "inner", in, 2)) return MICA_NONE;
+    if (!mc_operands_ok(s, "inner", in, 2)) return mc_invalid(s);
     if (mica_array_ndim(a) == 0 || mica_array_ndim(b) == 0) return mica_multiply(s, a, b);
     return contract(s, "inner", a, b, 1, true);
 }
 
 mica_array mica_tensordot(mica_scope *s, mica_array a, mica_array b, int n) {
     mica_array in[2] = {a, b};
-    if (!mc_operands_ok(s, "tensordot", in, 2)) return MICA_NONE;
+    if (!mc_operands_ok(s, "tensordot", in, 2)) return mc_invalid(s);
     return contract(s, "tensordot", a, b, n, false);
 }

@@ -155,7 +155,7 @@ mica_array mica_random_permutation(mica_scope *s, mica_array key, int64_t n) {
 /* argmax of logits plus gumbel noise: [..., V] or, for n samples, [..., V, n]. */
 mica_array mica_random_categorical(mica_scope *s, mica_array key, mica_array logits, int64_t n) {
     mica_array in[2] = {key, logits};
-    if (!mc_operands_ok(s, "random_categorical", in, 2)) return MICA_NONE;
+    if (!mc_operands_ok(s, "random_categorical", in, 2)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(logits);
     char text[MC_LAYOUT_TEXT];
     if (l->ndim < 1 || l->ndim + (n > 0) > MICA_MAX_NDIM || n < 0)

@@ -32,7 +32,7 @@ static mica_status axes_mask(const char *name, const mc_layout *l, const int *ax
 /* Drops the axes of length 1 that a reduction left behind. */
 static mica_array drop_axes(mica_scope *s, mica_array x, int64_t mask) {
     const mc_layout *l = mc_layout_of(x);
-    if (!l) return MICA_NONE;
+    if (!l) return mc_invalid(s);
     int64_t shape[MICA_MAX_NDIM];
     int ndim = 0;
     for (int k = 0; k < l->ndim; k++)
@@ -48,12 +48,12 @@ static mica_array record(mica_scope *s, mc_op op, mica_array x, int64_t mask, bo
 /* The same, from what a caller gives. */
 static mica_array reduce(mica_scope *s, mc_op op, const char *name, mica_array x, const int *axes,
                          int n_axes, bool keepdims) {
-    if (!mc_operands_ok(s, name, &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, name, &x, 1)) return mc_invalid(s);
     int64_t mask;
     mica_status status = axes_mask(name, mc_layout_of(x), axes, n_axes, &mask);
     if (status) {
         mc_scope_set_status(s, status);
-        return MICA_NONE;
+        return mc_invalid(s);
     }
     return record(s, op, x, mask, keepdims);
 }
@@ -171,7 +171,7 @@ static mica_array logsumexp_decompose(mica_scope *s, const void *attr, const mic
     (void)n_in;
     const mc_attr_reduce *a = attr;
     mica_array x = mica_astype(s, in[0], MICA_F32);
-    if (!mica_valid(x)) return MICA_NONE;
+    if (!mica_valid(x)) return mc_invalid(s);
     mica_array m = mica_f32(s, 0.0f);
     if (reduced_count(mc_layout_of(x), a->axes) > 0) {
         mica_array largest = record(s, MC_OP_MAX, x, a->axes, true);
@@ -190,7 +190,7 @@ const mc_op_def mc_op_logsumexp = {"logsumexp",
                                    .decompose = logsumexp_decompose};
 
 mica_array mica_logsumexp(mica_scope *s, mica_array x, const int *axes, int n_axes, bool keepdims) {
-    if (!mc_operands_ok(s, "logsumexp", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "logsumexp", &x, 1)) return mc_invalid(s);
     x = mc_cast(s, x, mc_inexact(mica_array_dtype(x)));
     return reduce(s, MC_OP_LOGSUMEXP, "logsumexp", x, axes, n_axes, keepdims);
 }
@@ -199,7 +199,7 @@ mica_array mica_logsumexp(mica_scope *s, mica_array x, const int *axes, int n_ax
 
 /* x f32: the mean over the mask's axes, which keep length 1. */
 static mica_array mean_f32(mica_scope *s, mica_array x, int64_t mask) {
-    if (!mica_valid(x)) return MICA_NONE;
+    if (!mica_valid(x)) return mc_invalid(s);
     float n = (float)reduced_count(mc_layout_of(x), mask);
     return mica_divide(s, record(s, MC_OP_SUM, x, mask, true), mica_f32(s, n));
 }
@@ -219,7 +219,7 @@ static bool begin_f32(mica_scope *s, const char *name, mica_array *x, const int 
 
 static mica_array end_f32(mica_scope *s, mica_array y, mica_dtype dtype, int64_t mask,
                           bool keepdims) {
-    if (!mica_valid(y)) return MICA_NONE;
+    if (!mica_valid(y)) return mc_invalid(s);
     y = mc_cast(s, y, mc_inexact(dtype));
     return keepdims ? y : drop_axes(s, y, mask);
 }
@@ -227,13 +227,13 @@ static mica_array end_f32(mica_scope *s, mica_array y, mica_dtype dtype, int64_t
 mica_array mica_mean(mica_scope *s, mica_array x, const int *axes, int n_axes, bool keepdims) {
     mica_dtype dtype = mica_array_dtype(x);
     int64_t mask;
-    if (!begin_f32(s, "mean", &x, axes, n_axes, &mask)) return MICA_NONE;
+    if (!begin_f32(s, "mean", &x, axes, n_axes, &mask)) return mc_invalid(s);
     return end_f32(s, mean_f32(s, x, mask), dtype, mask, keepdims);
 }
 
 /* x f32: sum((x - mean)^2) / (n - ddof). */
 static mica_array var_f32(mica_scope *s, mica_array x, int64_t mask, int ddof) {
-    if (!mica_valid(x)) return MICA_NONE;
+    if (!mica_valid(x)) return mc_invalid(s);
     int64_t n = reduced_count(mc_layout_of(x), mask);
     mica_array apart = mica_square(s, mica_subtract(s, x, mean_f32(s, x, mask)));
     mica_array sum = record(s, MC_OP_SUM, apart, mask, true);
@@ -244,7 +244,7 @@ mica_array mica_var(mica_scope *s, mica_array x, const int *axes, int n_axes, bo
                     int ddof) {
     mica_dtype dtype = mica_array_dtype(x);
     int64_t mask;
-    if (!begin_f32(s, "var", &x, axes, n_axes, &mask)) return MICA_NONE;
+    if (!begin_f32(s, "var", &x, axes, n_axes, &mask)) return mc_invalid(s);
     return end_f32(s, var_f32(s, x, mask, ddof), dtype, mask, keepdims);
 }
 
@@ -252,7 +252,7 @@ mica_array mica_std(mica_scope *s, mica_array x, const int *axes, int n_axes, bo
                     int ddof) {
     mica_dtype dtype = mica_array_dtype(x);
     int64_t mask;
-    if (!begin_f32(s, "std", &x, axes, n_axes, &mask)) return MICA_NONE;
+    if (!begin_f32(s, "std", &x, axes, n_axes, &mask)) return mc_invalid(s);
     return end_f32(s, mica_sqrt(s, var_f32(s, x, mask, ddof)), dtype, mask, keepdims);
 }
 
@@ -285,9 +285,9 @@ const mc_op_def mc_op_softmax = {
     .in_place = 1};
 
 mica_array mica_softmax(mica_scope *s, mica_array x, int axis) {
-    if (!mc_operands_ok(s, "softmax", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "softmax", &x, 1)) return mc_invalid(s);
     int at;
-    if (!mc_find_axis(s, "softmax", mc_layout_of(x), axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "softmax", mc_layout_of(x), axis, &at)) return mc_invalid(s);
     x = mc_cast(s, x, mc_inexact(mica_array_dtype(x)));
     x = mica_swapaxes(s, x, at, -1);
     return mica_swapaxes(s, mc_record(s, MC_OP_SOFTMAX, NULL, &x, 1), at, -1);
@@ -297,7 +297,7 @@ mica_array mica_softmax(mica_scope *s, mica_array x, int axis) {
 
 mica_array mica_cross_entropy(mica_scope *s, mica_array logits, mica_array targets) {
     mica_array both[2] = {logits, targets};
-    if (!mc_operands_ok(s, "cross_entropy", both, 2)) return MICA_NONE;
+    if (!mc_operands_ok(s, "cross_entropy", both, 2)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(logits), *t = mc_layout_of(targets);
     bool fits = l->ndim == t->ndim + 1 && !mica_dtype_is_float(t->dtype);
     for (int k = 0; fits && k < t->ndim; k++)

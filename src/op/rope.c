@@ -109,7 +109,7 @@ const mc_op_def mc_op_rope = {.name = "rope",
 mica_array mica_rope(mica_scope *s, mica_array x, mica_array offset, mica_array freqs,
                      const mica_rope_options *options) {
     mica_array in[3] = {x, offset, freqs};
-    if (!mc_operands_ok(s, "rope", in, 2)) return MICA_NONE;
+    if (!mc_operands_ok(s, "rope", in, 2)) return mc_invalid(s);
     mica_rope_options o = options != NULL ? *options : (mica_rope_options){0};
     mc_attr_rope attr = {
         .dims = o.dims != 0 ? o.dims : mica_array_dim(x, -1),

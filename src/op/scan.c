@@ -16,9 +16,9 @@ static mica_status scan_infer(const void *attr, const mc_layout *const *in, int 
 
 static mica_array record(mica_scope *s, mc_op op, const char *name, mica_array x, int axis,
                          bool reverse, bool inclusive) {
-    if (!mc_operands_ok(s, name, &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, name, &x, 1)) return mc_invalid(s);
     int at;
-    if (!mc_find_axis(s, name, mc_layout_of(x), axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, name, mc_layout_of(x), axis, &at)) return mc_invalid(s);
     bool adds = op == MC_OP_CUMSUM || op == MC_OP_CUMPROD;
     if (adds && mica_array_dtype(x) == MICA_BOOL) x = mc_cast(s, x, MICA_I32);
     if (op == MC_OP_LOGCUMSUMEXP) x = mc_cast(s, x, mc_inexact(mica_array_dtype(x)));

@@ -25,7 +25,7 @@ const mc_op_def mc_op_where = {"where", .min_in = 3, .max_in = 3, .infer = where
 
 mica_array mica_where(mica_scope *s, mica_array condition, mica_array a, mica_array b) {
     mica_array in[3] = {condition, a, b};
-    if (!mc_operands_ok(s, "where", in, 3)) return MICA_NONE;
+    if (!mc_operands_ok(s, "where", in, 3)) return mc_invalid(s);
     mc_layout both = {.ndim = 0};
     mica_status status =
         mc_broadcast_shapes("where", mc_layout_of(a), mc_layout_of(b), both.shape, &both.ndim);
@@ -35,7 +35,7 @@ mica_array mica_where(mica_scope *s, mica_array condition, mica_array a, mica_ar
         status = mc_broadcast_shapes("where", mc_layout_of(condition), &both, shape, &ndim);
     if (status) {
         mc_scope_set_status(s, status);
-        return MICA_NONE;
+        return mc_invalid(s);
     }
     mica_dtype dtype = mica_dtype_promote(mica_array_dtype(a), mica_array_dtype(b));
     for (int i = 0; i < 3; i++)
@@ -44,7 +44,7 @@ mica_array mica_where(mica_scope *s, mica_array condition, mica_array a, mica_ar
 }
 
 mica_array mica_clip(mica_scope *s, mica_array x, mica_array lo, mica_array hi) {
-    if (!mc_operands_ok(s, "clip", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "clip", &x, 1)) return mc_invalid(s);
     if (lo.scope) x = mica_maximum(s, x, lo);
     if (hi.scope) x = mica_minimum(s, x, hi);
     return x;

@@ -117,7 +117,7 @@ static bool has_shape(const mc_layout *l, const int64_t *shape, int ndim) {
 }
 
 mica_array mica_reshape(mica_scope *s, mica_array x, const int64_t *shape, int ndim) {
-    if (!mc_operands_ok(s, "reshape", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "reshape", &x, 1)) return mc_invalid(s);
     mica_status status = check_ndim("reshape", shape, ndim);
     if (status != MICA_OK) return mc_fail_in(s, status);
     const mc_layout *l = mc_layout_of(x);
@@ -130,7 +130,7 @@ mica_array mica_reshape(mica_scope *s, mica_array x, const int64_t *shape, int n
 }
 
 mica_array mica_flatten(mica_scope *s, mica_array x, int start_axis, int end_axis) {
-    if (!mc_operands_ok(s, "flatten", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "flatten", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     int64_t shape[MICA_MAX_NDIM] = {1};
     if (l->ndim == 0) return mica_reshape(s, x, shape, 1);
@@ -152,7 +152,7 @@ mica_array mica_flatten(mica_scope *s, mica_array x, int start_axis, int end_axi
 }
 
 mica_array mica_unflatten(mica_scope *s, mica_array x, int axis, const int64_t *shape, int ndim) {
-    if (!mc_operands_ok(s, "unflatten", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "unflatten", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     int at;
     mica_status status = mc_axis("unflatten", l, axis, &at);
@@ -183,10 +183,10 @@ mica_array mica_unflatten(mica_scope *s, mica_array x, int axis, const int64_t *
 }
 
 mica_array mica_squeeze(mica_scope *s, mica_array x, int axis) {
-    if (!mc_operands_ok(s, "squeeze", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "squeeze", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     int at;
-    if (!mc_find_axis(s, "squeeze", l, axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "squeeze", l, axis, &at)) return mc_invalid(s);
     char text[MC_LAYOUT_TEXT];
     if (l->shape[at] != 1)
         return mc_scope_fail(s, MICA_ESHAPE, "squeeze: axis %d of %s is not of length 1", at,
@@ -199,7 +199,7 @@ mica_array mica_squeeze(mica_scope *s, mica_array x, int axis) {
 }
 
 mica_array mica_expand_dims(mica_scope *s, mica_array x, int axis) {
-    if (!mc_operands_ok(s, "expand_dims", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "expand_dims", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     int at = axis < 0 ? axis + l->ndim + 1 : axis;
     char text[MC_LAYOUT_TEXT];
@@ -247,7 +247,7 @@ const mc_op_def mc_op_transpose = {
 };
 
 mica_array mica_transpose(mica_scope *s, mica_array x, const int *axes) {
-    if (!mc_operands_ok(s, "transpose", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "transpose", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     mc_attr_transpose attr = {{0}};
     bool same = true, taken[MICA_MAX_NDIM] = {false};
@@ -268,7 +268,7 @@ mica_array mica_transpose(mica_scope *s, mica_array x, const int *axes) {
 }
 
 mica_array mica_swapaxes(mica_scope *s, mica_array x, int a, int b) {
-    if (!mc_operands_ok(s, "swapaxes", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "swapaxes", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     int first, second;
     mica_status status = mc_axis("swapaxes", l, a, &first);
@@ -281,7 +281,7 @@ mica_array mica_swapaxes(mica_scope *s, mica_array x, int a, int b) {
 }
 
 mica_array mica_moveaxis(mica_scope *s, mica_array x, int from, int to) {
-    if (!mc_operands_ok(s, "moveaxis", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "moveaxis", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     int source, target;
     mica_status status = mc_axis("moveaxis", l, from, &source);
@@ -331,7 +331,7 @@ const mc_op_def mc_op_broadcast_to = {
 };
 
 mica_array mica_broadcast_to(mica_scope *s, mica_array x, const int64_t *shape, int ndim) {
-    if (!mc_operands_ok(s, "broadcast_to", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "broadcast_to", &x, 1)) return mc_invalid(s);
     mica_status status = check_ndim("broadcast_to", shape, ndim);
     if (status != MICA_OK) return mc_fail_in(s, status);
     if (has_shape(mc_layout_of(x), shape, ndim)) return x;
@@ -408,7 +408,7 @@ mica_status mc_slice_resolve(const char *op, const mc_layout *x, const int64_t *
 
 mica_array mica_slice(mica_scope *s, mica_array x, const int64_t *start, const int64_t *stop,
                       const int64_t *step) {
-    if (!mc_operands_ok(s, "slice", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "slice", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     mc_attr_slice attr;
     mica_status status = mc_slice_resolve("slice", l, start, stop, step, &attr);
@@ -421,10 +421,10 @@ mica_array mica_slice(mica_scope *s, mica_array x, const int64_t *start, const i
 }
 
 mica_array mica_slice_axis(mica_scope *s, mica_array x, int axis, int64_t start, int64_t stop) {
-    if (!mc_operands_ok(s, "slice_axis", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "slice_axis", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     int at;
-    if (!mc_find_axis(s, "slice_axis", l, axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, "slice_axis", l, axis, &at)) return mc_invalid(s);
     int64_t starts[MICA_MAX_NDIM] = {0}, stops[MICA_MAX_NDIM];
     for (int k = 0; k < l->ndim; k++)
         stops[k] = MICA_END_OF_AXIS;
@@ -485,7 +485,7 @@ const mc_op_def mc_op_as_strided = {
 
 mica_array mica_as_strided(mica_scope *s, mica_array x, const int64_t *shape,
                            const int64_t *strides, int ndim, int64_t offset) {
-    if (!mc_operands_ok(s, "as_strided", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "as_strided", &x, 1)) return mc_invalid(s);
     mica_status status = check_ndim("as_strided", shape, ndim);
     if (status == MICA_OK) status = check_ndim("as_strided", strides, ndim);
     if (status != MICA_OK) return mc_fail_in(s, status);

@@ -54,9 +54,9 @@ const mc_op_def mc_op_topk = {"topk",
 
 static mica_array record(mica_scope *s, mc_op op, const char *name, const void *attr, mica_array x,
                          int axis) {
-    if (!mc_operands_ok(s, name, &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, name, &x, 1)) return mc_invalid(s);
     int at;
-    if (!mc_find_axis(s, name, mc_layout_of(x), axis, &at)) return MICA_NONE;
+    if (!mc_find_axis(s, name, mc_layout_of(x), axis, &at)) return mc_invalid(s);
     x = mica_swapaxes(s, x, at, -1);
     return mica_swapaxes(s, mc_record(s, op, attr, &x, 1), at, -1);
 }
@@ -86,11 +86,11 @@ static bool kth_ok(mica_scope *s, const char *name, mica_array x, int64_t kth, i
 }
 
 mica_array mica_partition(mica_scope *s, mica_array x, int64_t kth, int axis) {
-    if (!kth_ok(s, "partition", x, kth, axis)) return MICA_NONE;
+    if (!kth_ok(s, "partition", x, kth, axis)) return mc_invalid(s);
     return mica_sort(s, x, axis);
 }
 
 mica_array mica_argpartition(mica_scope *s, mica_array x, int64_t kth, int axis) {
-    if (!kth_ok(s, "argpartition", x, kth, axis)) return MICA_NONE;
+    if (!kth_ok(s, "argpartition", x, kth, axis)) return mc_invalid(s);
     return mica_argsort(s, x, axis);
 }

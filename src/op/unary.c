@@ -53,7 +53,7 @@ static mica_status invert_infer(const void *attr, const mc_layout *const *in, in
 }
 
 static mica_array record_inexact(mica_scope *s, mc_op op, const char *name, mica_array x) {
-    if (!mc_operands_ok(s, name, &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, name, &x, 1)) return mc_invalid(s);
     x = mc_cast(s, x, mc_inexact(mica_array_dtype(x)));
     return mc_record(s, op, NULL, &x, 1);
 }
@@ -76,7 +76,7 @@ KEEP(SIGN, sign, same_infer)
     const mc_op_def mc_op_##name = {#name, .min_in = 1, .max_in = 1, .infer = float_infer, \
                                     .in_place = 1};                                        \
     mica_array mica_##name(mica_scope *s, mica_array x) {                                  \
-        if (!mc_operands_ok(s, #name, &x, 1)) return MICA_NONE;                            \
+        if (!mc_operands_ok(s, #name, &x, 1)) return mc_invalid(s);                        \
         if (!mica_dtype_is_float(mica_array_dtype(x))) return x;                           \
         return mc_record(s, MC_OP_##ENUM, NULL, &x, 1);                                    \
     }
@@ -87,7 +87,7 @@ WHOLE(ROUND, round)
 const mc_op_def mc_op_bitwise_invert = {"bitwise_invert", .min_in = 1, .max_in = 1,
                                         .infer = invert_infer, .in_place = 1};
 mica_array mica_bitwise_invert(mica_scope *s, mica_array x) {
-    if (!mc_operands_ok(s, "bitwise_invert", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "bitwise_invert", &x, 1)) return mc_invalid(s);
     if (mica_array_dtype(x) == MICA_BOOL) return mica_logical_not(s, x);
     return mc_record(s, MC_OP_BITWISE_INVERT, NULL, &x, 1);
 }
@@ -188,13 +188,13 @@ static mica_array gelu_approx_f32(mica_scope *s, mica_array x) {
 /* ---- compositions ---- */
 
 mica_array mica_relu(mica_scope *s, mica_array x) {
-    if (!mc_operands_ok(s, "relu", &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, "relu", &x, 1)) return mc_invalid(s);
     x = mc_cast(s, x, mc_inexact(mica_array_dtype(x)));
     return mica_maximum(s, x, constant(s, 0.0, x));
 }
 
 static mica_array scaled(mica_scope *s, const char *name, mica_array x, double factor) {
-    if (!mc_operands_ok(s, name, &x, 1)) return MICA_NONE;
+    if (!mc_operands_ok(s, name, &x, 1)) return mc_invalid(s);
     x = mc_cast(s, x, mc_inexact(mica_array_dtype(x)));
     return mica_multiply(s, x, constant(s, factor, x));
 }

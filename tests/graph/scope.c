@@ -65,6 +65,66 @@ static void test_the_first_error_stays_and_surfaces_at_eval(void **state) {
     assert_int_equal(mica_scope_status(f->s), MICA_OK);
 }
 
+/* The thread's text is that of adding vectors of 3 and 4, and is another afterwards. */
+static void expect_first_text(void) {
+    assert_non_null(strstr(mica_last_error(), "add: f32[3] and f32[4]"));
+    mc_fail(MICA_EINVAL, "another error of this thread");
+}
+
+static void expect_first_error(mica_status status) {
+    assert_int_equal(status, MICA_ESHAPE);
+    expect_first_text();
+}
+
+/* Reading what an op failed to make, or an array recorded behind it, gives the first error. */
+static void test_reading_what_failed_gives_the_first_error(void **state) {
+    fixture *f = *state;
+    float value;
+    double real;
+    int64_t whole;
+    mica_array x = vector(f->s, 3), bad = mica_add(f->s, x, vector(f->s, 4));
+    expect_first_error(mica_read(bad, &value, sizeof value));
+    expect_first_error(mica_item_f64(bad, &real));
+    expect_first_error(mica_item_i64(bad, &whole));
+    mica_iter it = {0};
+    assert_false(mica_next(bad, &it));
+    expect_first_error(it.status);
+    mica_array good = mica_exp(f->s, x);
+    assert_false(mica_valid(good));
+    expect_first_text();
+    expect_first_error(mica_read(good, &value, sizeof value));
+    assert_false(mica_valid(mica_f32(f->s, 1)));
+    expect_first_text();
+    assert_false(mica_valid(vector(f->s, 3)));
+    expect_first_text();
+    expect_first_error(mica_eval(f->s, good));
+    assert_int_equal(mica_read(MICA_NONE, &value, sizeof value), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "read: the invalid array"));
+    expect_first_error(mica_scope_status(f->s));
+}
+
+/* In another scope too, also where the operand may be absent. */
+static void test_what_failed_is_no_operand_elsewhere(void **state) {
+    fixture *f = *state;
+    mica_scope *other = NULL;
+    assert_int_equal(mica_scope_open(f->device, &other), MICA_OK);
+    mica_array bad = mica_add(other, vector(other, 3), vector(other, 4));
+    mica_array x = vector(f->s, 3);
+    for (int i = 0; i < 5; i++) {
+        mc_scope_reset(f->s);
+        x = vector(f->s, 3);
+        mica_array y = i == 0   ? mica_exp(f->s, bad)
+                       : i == 1 ? mica_rms_norm(f->s, x, bad, 1e-6f)
+                       : i == 2 ? mica_clip(f->s, x, bad, MICA_NONE)
+                       : i == 3 ? mica_move(f->s, bad)
+                                : mica_detach(f->s, bad);
+        assert_false(mica_valid(y));
+        expect_first_error(mica_scope_status(f->s));
+    }
+    expect_first_error(mica_eval(f->s, bad));
+    mica_scope_close(&other);
+}
+
 static void test_null_and_invalid_operands_are_errors(void **state) {
     fixture *f = *state;
     assert_false(mica_valid(mica_exp(NULL, MICA_NONE)));
@@ -174,6 +234,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_ops_record_and_nothing_runs, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(test_the_first_error_stays_and_surfaces_at_eval, open_scope,
+                                        close_scope),
+        cmocka_unit_test_setup_teardown(test_reading_what_failed_gives_the_first_error, open_scope,
+                                        close_scope),
+        cmocka_unit_test_setup_teardown(test_what_failed_is_no_operand_elsewhere, open_scope,
                                         close_scope),
         cmocka_unit_test_setup_teardown(test_null_and_invalid_operands_are_errors, open_scope,
                                         close_scope),
