@@ -25,7 +25,6 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .help = "draw from the N likeliest tokens; 0: from all",
      .offset = offsetof(cli_answer_values, top_k)},
     {.name = "top-p",
-     .letter = 'p',
      .kind = CLI_REAL,
      .placeholder = "P",
      .initial = "1",
@@ -74,8 +73,9 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .kind = CLI_INT,
      .placeholder = "N",
      .initial = "0",
+     .min = -1,
      .max = 1e9,
-     .help = "stop after N tokens; 0: where the model stops",
+     .help = "stop after N tokens; 0 or -1: where the model stops",
      .offset = offsetof(cli_answer_values, max_tokens)},
     {.name = "min-tokens",
      .kind = CLI_INT,
@@ -143,7 +143,7 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
 
 mica_generate_options cli_answer_generate_options(const cli_answer_values *values) {
     return (mica_generate_options){
-        .max_tokens = values->max_tokens,
+        .max_tokens = values->max_tokens > 0 ? values->max_tokens : 0,
         .min_tokens = values->min_tokens,
         .temperature = (float)values->temperature,
         .top_k = (int)values->top_k,

@@ -149,8 +149,8 @@ static int run(const void *verb_values, char **args, int count) {
     cli_task task = {0};
     mica_model *reference = NULL;
     work w = {0};
-    int code = cli_prompt_read_text("eval", values->model.model, values->file, args, count,
-                                    &model_word, &text);
+    const cli_source source = {.noun = "text", .model = values->model.model, .file = values->file};
+    int code = cli_prompt_read("eval", &source, args, count, &model_word, &text);
     if (code == CLI_DONE)
         code = cli_task_open(&task, &values->model, model_word, "eval", values->quiet);
     if (code == CLI_DONE) code = open_reference(values, task.model, &reference);

@@ -2,11 +2,6 @@
 #include "prompt.h"
 #include "verb.h"
 
-typedef struct generate_values {
-    cli_model_values model;
-    cli_answer_values answer;
-} generate_values;
-
 static mica_status open_raw(mica_session *session, const cli_text *prompt,
                             const mica_generate_options *options, const void *user,
                             mica_stream **stream) {
@@ -15,8 +10,7 @@ static mica_status open_raw(mica_session *session, const cli_text *prompt,
 }
 
 static int run(const void *verb_values, char **args, int count) {
-    const generate_values *values = verb_values;
-    return cli_prompt_run("generate", &values->model, &values->answer, args, count, open_raw, NULL);
+    return cli_prompt_run("generate", verb_values, args, count, open_raw, NULL);
 }
 
 const cli_verb cli_verb_generate = {
@@ -26,9 +20,10 @@ const cli_verb cli_verb_generate = {
     .examples = "  mica generate \"curl is\" --max-tokens 40\n",
     .max_args = 2,
     .words = CLI_WORDS_FOLDERS,
-    .values_bytes = sizeof(generate_values),
-    .groups = {{"Answer", cli_answer_options, CLI_ANSWER_OPTIONS,
-                offsetof(generate_values, answer)},
-               {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(generate_values, model)}},
+    .values_bytes = sizeof(cli_prompt_values),
+    .groups = {{"Prompt", cli_prompt_options, CLI_PROMPT_OPTIONS, 0},
+               {"Answer", cli_answer_options, CLI_ANSWER_OPTIONS,
+                offsetof(cli_prompt_values, answer)},
+               {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(cli_prompt_values, model)}},
     .run = run,
 };

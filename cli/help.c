@@ -1,4 +1,5 @@
 /* mica help VERB: a verb in words, from its tables. */
+#include "alias.h"
 #include "options.h"
 #include "verb.h"
 
@@ -45,11 +46,32 @@ static void print_option(const cli_option *option, FILE *out) {
 static void print_variables(const cli_verb *verb, FILE *out) {
     char variable[CLI_VARIABLE], text[400];
     const cli_option *option = cli_option_at(verb, 0, NULL);
+    for (size_t i = 1; option->no_variable; i++)
+        option = cli_option_at(verb, i, NULL);
     cli_option_variable(option, variable);
     snprintf(text, sizeof text,
              "Each option can also be set in the environment: --%s as %s, a flag as on or off. The "
              "command line wins; --no-FLAG unsets a flag there.",
              option->name, variable);
+    fputc('\n', out);
+    print_wrapped(text, 0, out);
+}
+
+/* What other programs call the verb's options: "--n-predict, --predict (--max-tokens)". */
+static void print_aliases(const cli_verb *verb, FILE *out) {
+    char text[1000] = "Other programs' names work too:";
+    const size_t begins = strlen(text);
+    const cli_alias *alias;
+    size_t n = begins;
+    for (size_t i = 0; (alias = cli_alias_at(i)); i++) {
+        if (!cli_option_find(verb, alias->option, NULL)) continue;
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s %s", n > begins ? "," : "",
+                              alias->name);
+        if (cli_alias_is_last(i))
+            n += (size_t)snprintf(text + n, sizeof text - n, " (--%s)", alias->option);
+    }
+    if (n == begins) return;
+    snprintf(text + n, sizeof text - n, "; and underscores for dashes.");
     fputc('\n', out);
     print_wrapped(text, 0, out);
 }
@@ -67,5 +89,6 @@ void cli_options_help(const cli_verb *verb, const char *name, const char *summar
     fputs("\nHelp:\n", out);
     print_option(cli_option_at(verb, count, NULL), out);
     if (cli_has_options(verb)) print_variables(verb, out);
+    print_aliases(verb, out);
     if (verb->examples) fprintf(out, "\nExamples:\n%s", verb->examples);
 }

@@ -47,7 +47,7 @@ static int read_line(cli_lines *lines, bool more) {
     if (cli_stdin_is_terminal())
         fprintf(stderr, "%s%s%s ", cli_style(CLI_BOLD), more ? "..." : ">", cli_style(CLI_PLAIN));
     int got = cli_text_read_line(&lines->line, stdin);
-    return got > 0 && !cli_text_check(&lines->line) ? -1 : got;
+    return got > 0 && !cli_text_check(&lines->line, "standard input") ? -1 : got;
 }
 
 static const char quotes[] = "\"\"\"";

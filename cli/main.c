@@ -85,7 +85,7 @@ int main(int argc, char **argv) {
         code = run_verb(verb, rest, argv + 2);
     else if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         code = help(rest, argv + 2);
-    else if (strcmp(word, "--version") == 0)
+    else if (strcmp(word, "--version") == 0 || strcmp(word, "-v") == 0 || strcmp(word, "-V") == 0)
         code = run_verb(cli_verb_find("version"), rest, argv + 2);
     else
         code = cli_verb_unknown(word);

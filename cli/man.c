@@ -1,4 +1,5 @@
 /* mica man: the manual pages, as roff, from the tables that --help is printed from. */
+#include "alias.h"
 #include "verb.h"
 
 #include <mica/mica.h>
@@ -103,10 +104,30 @@ static void put_variables(const cli_verb *verb) {
     const cli_option *option;
     for (size_t i = 0; cli_option_at(verb, i + 1, NULL); i++) { /* not --help */
         option = cli_option_at(verb, i, NULL);
+        if (option->no_variable) continue;
         cli_option_variable(option, variable);
         printf(".TP\n\\fB%s\\fR\n", variable);
         put("--");
         put(option->name);
+        putchar('\n');
+    }
+}
+
+/* What other programs call the verb's options. */
+static void put_aliases(const cli_verb *verb) {
+    const cli_alias *alias;
+    bool any = false, begun = false;
+    for (size_t i = 0; (alias = cli_alias_at(i)); i++) {
+        if (!cli_option_find(verb, alias->option, NULL)) continue;
+        if (!any) puts(".SH OTHER NAMES\nNames of other programs, and underscores for dashes.");
+        fputs(begun ? ", \\fB" : ".TP\n\\fB", stdout);
+        put(alias->name);
+        fputs("\\fR", stdout);
+        any = true;
+        begun = !cli_alias_is_last(i);
+        if (begun) continue;
+        fputs("\n\\-\\-", stdout);
+        put(alias->option);
         putchar('\n');
     }
 }
@@ -129,6 +150,7 @@ static void put_verb_page(const cli_verb_row *row) {
     put_paragraphs(row->verb->details);
     put_options(row->verb);
     if (cli_has_options(row->verb)) put_variables(row->verb);
+    put_aliases(row->verb);
     if (row->verb->examples) put_examples(row->verb->examples);
     puts(".SH SEE ALSO\n\\fBmica\\fR(1)");
 }

@@ -1,5 +1,7 @@
 #include "options.h"
 
+#include "alias.h"
+#include "path.h"
 #include "report.h"
 #include "verb.h"
 
@@ -148,6 +150,12 @@ static bool store_biases(const char *text, cli_biases *out, char *why, size_t wh
     return true;
 }
 
+static bool store_path(const char *text, const char **out, char *why, size_t why_bytes) {
+    *out = cli_path_expand(text);
+    if (!*out) snprintf(why, why_bytes, "out of memory");
+    return *out != NULL;
+}
+
 bool cli_option_store(const cli_option *option, const char *text, void *base, char *why,
                       size_t why_bytes) {
     void *to = member(option, base);
@@ -161,10 +169,11 @@ bool cli_option_store(const cli_option *option, const char *text, void *base, ch
     case CLI_REAL:
         return store_real(option, text, to, why, why_bytes);
     case CLI_TEXT:
-    case CLI_FILE:
-    case CLI_FOLDER:
         *(const char **)to = text;
         return true;
+    case CLI_FILE:
+    case CLI_FOLDER:
+        return store_path(text, to, why, why_bytes);
     case CLI_INTS:
         return store_ints(option, text, to, why, why_bytes);
     case CLI_SWITCH:
@@ -190,33 +199,40 @@ void cli_option_print(const cli_option *option, const void *base, FILE *out) {
 
 enum { LONGEST_NAME = 32, MOST_OPTIONS = 64 };
 
-/* Levenshtein's distance, case ignored; a word too long to be a name is far from all. */
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* Edit distance, case ignored, two letters in the wrong order counting as one; a word too long to be
+ * a name is far from all.  source: optimal string alignment */
 static size_t distance(const char *a, const char *b) {
     size_t na = strlen(a), nb = strlen(b);
-    size_t row[LONGEST_NAME + 1];
+    size_t rows[3][LONGEST_NAME + 1]; /* of i, i - 1 and i - 2 letters of a, in turns */
     if (na > LONGEST_NAME || nb > LONGEST_NAME) return SIZE_MAX;
     for (size_t j = 0; j <= nb; j++)
-        row[j] = j;
+        rows[0][j] = j;
     for (size_t i = 1; i <= na; i++) {
-        size_t diagonal = row[0];
+        size_t *row = rows[i % 3], *above = rows[(i - 1) % 3], *two_above = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= nb; j++) {
-            size_t change = diagonal + ((a[i - 1] | 0x20) != (b[j - 1] | 0x20));
-            size_t drop = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
-            diagonal = row[j];
-            row[j] = change < drop ? change : drop;
+            bool same = (a[i - 1] | 0x20) == (b[j - 1] | 0x20);
+            row[j] = least(above[j - 1] + !same, least(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = least(row[j], two_above[j - 2] + 1);
         }
     }
-    return row[nb];
+    return rows[na % 3][nb];
 }
 
 const char *cli_nearest(const char *word, const char *const *names, size_t count) {
-    size_t best = strlen(word) / 3 + 1; /* of three letters one, of six two may be wrong */
+    size_t len = strlen(word);
+    size_t allowed = len < 3 ? 0 : len < 6 ? 1 : 2; /* letters that may be wrong */
+    size_t best = allowed + 1;
     const char *nearest = NULL;
     for (size_t i = 0; i < count; i++) {
-        bool begins = strlen(word) >= 3 && strncmp(names[i], word, strlen(word)) == 0;
+        bool begins = len >= 3 && strncmp(names[i], word, len) == 0;
         size_t d = begins ? 0 : distance(word, names[i]);
-        if (d < best || (d == best && !nearest)) {
+        if (d < best) {
             best = d;
             nearest = names[i];
         }
@@ -225,8 +241,11 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
 }
 
 /* Every verb has this one; it is no member of a struct. */
-static const cli_option help_option = {
-    .name = "help", .letter = 'h', .kind = CLI_FLAG, .help = "print this and exit"};
+static const cli_option help_option = {.name = "help",
+                                       .letter = 'h',
+                                       .kind = CLI_FLAG,
+                                       .help = "print this and exit",
+                                       .no_variable = true};
 
 const cli_option *cli_option_at(const cli_verb *verb, size_t i, size_t *offset) {
     size_t unused;
@@ -239,6 +258,16 @@ const cli_option *cli_option_at(const cli_verb *verb, size_t i, size_t *offset) 
         i -= group->count;
     }
     return i == 0 ? &help_option : NULL;
+}
+
+const cli_option *cli_option_find(const cli_verb *verb, const char *name, size_t *index) {
+    const cli_option *option;
+    for (size_t i = 0; (option = cli_option_at(verb, i, NULL)); i++) {
+        if (strcmp(option->name, name) != 0) continue;
+        if (index) *index = i;
+        return option;
+    }
+    return NULL;
 }
 
 bool cli_option_takes_value(const cli_option *option) {
@@ -257,21 +286,38 @@ void cli_option_variable(const cli_option *option, char out[CLI_VARIABLE]) {
     }
 }
 
-static int unknown_option(const cli_verb *verb, const char *verb_name, const char *name,
-                          size_t len) {
-    const char *names[MOST_OPTIONS];
+/* The long name, without dashes, that a misspelt one is nearest to, also where it is nearest to
+ * another program's name; NULL: to none. */
+static const char *nearest_option(const cli_verb *verb, const char *name) {
+    const char *names[MOST_OPTIONS + CLI_MAX_ALIASES], *means[MOST_OPTIONS + CLI_MAX_ALIASES];
     size_t count = 0;
-    char word[LONGEST_NAME + 1];
     const cli_option *option;
-    while (count < MOST_OPTIONS && (option = cli_option_at(verb, count, NULL)))
-        names[count++] = option->name;
+    const cli_alias *alias;
+    for (; count < MOST_OPTIONS && (option = cli_option_at(verb, count, NULL)); count++)
+        names[count] = means[count] = option->name;
+    for (size_t i = 0; (alias = cli_alias_at(i)); i++) {
+        if (!cli_option_find(verb, alias->option, NULL)) continue;
+        names[count] = alias->name + strspn(alias->name, "-");
+        means[count++] = alias->option;
+    }
+    const char *nearest = cli_nearest(name, names, count);
+    for (size_t i = 0; nearest && i < count; i++)
+        if (names[i] == nearest) return means[i];
+    return NULL;
+}
 
-    snprintf(word, sizeof word, "%.*s", (int)len, name);
-    const char *nearest = cli_nearest(word, names, count);
-    if (nearest)
-        return cli_usage(verb_name, "%s has no option --%.*s; did you mean --%s?", verb_name,
-                         (int)len, name, nearest);
-    return cli_usage(verb_name, "%s has no option --%.*s", verb_name, (int)len, name);
+/* Reports an option that the verb has not. word: with its dashes. */
+static cli_parse unknown_option(const cli_verb *verb, const char *verb_name, const char *word) {
+    const char *advice = cli_elsewhere(word);
+    const char *nearest = advice ? NULL : nearest_option(verb, word + strspn(word, "-"));
+    if (advice)
+        cli_usage(verb_name, "%s has no option %s; %s", verb_name, word, advice);
+    else if (nearest)
+        cli_usage(verb_name, "%s has no option %s; did you mean --%s?", verb_name, word, nearest);
+    else
+        cli_usage(verb_name, "%s has no option %s%s", verb_name, word,
+                  word[1] == '-' ? "" : "; put -- before a text that begins with -");
+    return CLI_PARSE_FAILED;
 }
 
 /* ---- arguments ---- */
@@ -285,18 +331,6 @@ typedef struct parser {
     bool given[MOST_OPTIONS]; /* on the command line */
 } parser;
 
-/* Finds an option by its long or its short name, whichever is given. returns NULL: there is none */
-static const cli_option *find(const parser *p, const char *name, size_t len, char letter,
-                              size_t *index) {
-    const cli_option *option;
-    for (*index = 0; (option = cli_option_at(p->verb, *index, NULL)); ++*index) {
-        if (letter ? option->letter == letter
-                   : strlen(option->name) == len && strncmp(option->name, name, len) == 0)
-            return option;
-    }
-    return NULL;
-}
-
 /* Stores the value of the index-th option. source: how messages call the option. */
 static bool store(parser *p, size_t index, const char *value, const char *source) {
     char why[160];
@@ -307,9 +341,27 @@ static bool store(parser *p, size_t index, const char *value, const char *source
     return false;
 }
 
-/* Takes one option. inline_value: what came with the word itself, or NULL: the next word. */
-static cli_parse take(parser *p, size_t index, const char *inline_value) {
-    char source[LONGEST_NAME + 3];
+/* An option as it was typed: its word up to an =, with dashes, and what follows that. */
+typedef struct typed {
+    char word[LONGEST_NAME + 3]; /* one too long is cut: there is no such name */
+    const char *value;           /* NULL: none */
+} typed;
+
+/* Dashes for the underscores in a long name. */
+static typed split(const char *word) {
+    const char *equals = strchr(word, '=');
+    typed t = {.value = equals ? equals + 1 : NULL};
+    snprintf(t.word, sizeof t.word, "%.*s", equals ? (int)(equals - word) : LONGEST_NAME + 3, word);
+    for (char *c = t.word; t.word[1] == '-' && *c; c++)
+        if (*c == '_') *c = '-';
+    return t;
+}
+
+/* Takes one option. source: as it was typed. inline_value: what came with the word itself, or NULL:
+ * the next word. alias: by which it was named, or NULL. */
+static cli_parse take(parser *p, size_t index, const char *source, const char *inline_value,
+                      const cli_alias *alias) {
+    char room[32];
     const cli_option *option = cli_option_at(p->verb, index, NULL);
     if (option == &help_option && !inline_value) return CLI_PARSED_HELP;
     bool takes_value = cli_option_takes_value(option);
@@ -318,41 +370,75 @@ static cli_parse take(parser *p, size_t index, const char *inline_value) {
         return CLI_PARSE_FAILED;
     }
     const char *value = takes_value ? inline_value : "on";
-    if (!value) {
-        if (p->next == p->argc) {
-            cli_usage(p->verb_name, "--%s needs a value: --%s %s", option->name, option->name,
-                      option->placeholder);
-            return CLI_PARSE_FAILED;
-        }
-        value = p->argv[p->next++];
+    if (!value && p->next == p->argc) {
+        cli_usage(p->verb_name, "%s needs a value: %s %s", source, source, option->placeholder);
+        return CLI_PARSE_FAILED;
+    }
+    if (!value) value = p->argv[p->next++];
+    const char *ours = alias ? cli_alias_value(alias, value, room, sizeof room) : value;
+    if (!ours) {
+        cli_usage(p->verb_name, "%s: '%s' is none of: %s", source, value, alias->values);
+        return CLI_PARSE_FAILED;
     }
     p->given[index] = true;
-    snprintf(source, sizeof source, "--%s", option->name);
-    return store(p, index, value, source) ? CLI_PARSED : CLI_PARSE_FAILED;
+    return store(p, index, ours, source) ? CLI_PARSED : CLI_PARSE_FAILED;
 }
 
 static cli_parse parse_long(parser *p, const char *word) {
-    const char *equals = strchr(word, '=');
-    size_t len = equals ? (size_t)(equals - word) : strlen(word);
+    typed t = split(word);
+    const char *name = t.word + 2;
+    const cli_alias *alias = cli_alias_find(t.word);
     size_t index;
-    if (find(p, word, len, 0, &index)) return take(p, index, equals ? equals + 1 : NULL);
-    if (!equals && strncmp(word, "no-", 3) == 0) {
-        const cli_option *option = find(p, word + 3, len - 3, 0, &index);
-        if (option && !cli_option_takes_value(option) && option != &help_option) {
+    if (cli_option_find(p->verb, name, &index)) return take(p, index, t.word, t.value, NULL);
+    if (alias && cli_option_find(p->verb, alias->option, &index))
+        return take(p, index, t.word, t.value, alias);
+    if (!t.value && strncmp(name, "no-", 3) == 0 && cli_option_find(p->verb, name + 3, &index)) {
+        const cli_option *option = cli_option_at(p->verb, index, NULL);
+        if (!cli_option_takes_value(option) && option != &help_option) {
             p->given[index] = true;
-            return store(p, index, "off", word) ? CLI_PARSED : CLI_PARSE_FAILED;
+            return store(p, index, "off", t.word) ? CLI_PARSED : CLI_PARSE_FAILED;
         }
     }
-    unknown_option(p->verb, p->verb_name, word, len);
-    return CLI_PARSE_FAILED;
+    return unknown_option(p->verb, p->verb_name, t.word);
 }
 
+/* Whether what follows a letter in its word can be the letter's value: -n40, but neither -ngl, which
+ * other programs have, nor -qn. */
+static bool can_follow(const cli_option *option, const char *text) {
+    switch (option->kind) {
+    case CLI_INT:
+    case CLI_INTS:
+    case CLI_SEED:
+    case CLI_REAL:
+        return strspn(text, "+-.") < strlen(text) && strchr("+-.0123456789", text[0]);
+    default:
+        return cli_option_takes_value(option);
+    }
+}
+
+/* Finds the option that a word names by its letter, alone or before a value. */
+static bool has_letter(const cli_verb *verb, const char *word, size_t *index) {
+    const cli_option *option;
+    for (size_t i = 0; (option = cli_option_at(verb, i, NULL)); i++) {
+        if (option->letter != word[1] || (word[2] && !can_follow(option, word + 2))) continue;
+        *index = i;
+        return true;
+    }
+    return false;
+}
+
+/* What is another program's, or a long name behind one dash, is no letter and its value. */
 static cli_parse parse_short(parser *p, const char *word) {
+    typed t = split(word);
+    const char letter[] = {'-', word[1], '\0'};
+    const cli_alias *alias = cli_alias_find(t.word);
     size_t index;
-    if (find(p, NULL, 0, word[0], &index)) return take(p, index, word[1] ? word + 1 : NULL);
-    cli_usage(p->verb_name, "%s has no option -%c; put -- before a text that begins with -",
-              p->verb_name, word[0]);
-    return CLI_PARSE_FAILED;
+    if (alias && cli_option_find(p->verb, alias->option, &index))
+        return take(p, index, t.word, t.value, alias);
+    bool other = alias || cli_elsewhere(t.word) || cli_option_find(p->verb, t.word + 1, NULL);
+    if (!other && has_letter(p->verb, word, &index))
+        return take(p, index, letter, word[2] ? word + 2 : NULL, NULL);
+    return unknown_option(p->verb, p->verb_name, t.word);
 }
 
 static void store_defaults(const cli_verb *verb, char *values) {
@@ -370,7 +456,7 @@ static bool store_variables(parser *p) {
     char variable[CLI_VARIABLE];
     const cli_option *option;
     for (size_t i = 0; (option = cli_option_at(p->verb, i, NULL)); i++) {
-        if (p->given[i] || option->own_variable || option == &help_option) continue;
+        if (p->given[i] || option->own_variable || option->no_variable) continue;
         cli_option_variable(option, variable);
         const char *value = getenv(variable);
         if (value && *value && !store(p, i, value, variable)) return false;
@@ -392,9 +478,9 @@ cli_parse cli_options_parse(const cli_verb *verb, const char *verb_name, int arg
         else if (strcmp(word, "--") == 0)
             only_words = true;
         else if (word[1] == '-')
-            parsed = parse_long(&p, word + 2);
+            parsed = parse_long(&p, word);
         else
-            parsed = parse_short(&p, word + 1);
+            parsed = parse_short(&p, word);
         if (parsed != CLI_PARSED) return parsed;
     }
     *count = kept;

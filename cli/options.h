@@ -61,6 +61,7 @@ typedef struct cli_option {
     const char *help;
     size_t offset;     /* of the member in the table's struct */
     bool own_variable; /* who reads the member also reads the environment variable */
+    bool no_variable;  /* there is none */
 } cli_option;
 
 typedef struct cli_group {
@@ -82,6 +83,10 @@ void cli_option_variable(const cli_option *option, char out[CLI_VARIABLE]);
  *
  *  offset  receives where its table's struct is in the verb's struct; may be NULL */
 const cli_option *cli_option_at(const cli_verb *verb, size_t i, size_t *offset);
+
+/** The option of that long name, NULL where the verb has none. index: receives its place; may be
+ *  NULL. */
+const cli_option *cli_option_find(const cli_verb *verb, const char *name, size_t *index);
 
 /** Whether an option is followed by a value. */
 bool cli_option_takes_value(const cli_option *option);

@@ -7,58 +7,99 @@
 #include <stdlib.h>
 #include <string.h>
 
-int cli_prompt_read(const char *verb_name, const char *word, cli_text *out) {
-    if (!word && cli_stdin_is_terminal()) return cli_usage(verb_name, "%s needs a text", verb_name);
-    bool from_stdin = !word || strcmp(word, "-") == 0;
-    bool read = from_stdin ? cli_text_read_stdin(out) : cli_text_append(out, word, strlen(word));
-    return read ? CLI_DONE : CLI_FAILED;
-}
+const cli_option cli_prompt_options[CLI_PROMPT_OPTIONS] = {
+    {.name = "prompt",
+     .letter = 'p',
+     .kind = CLI_TEXT,
+     .placeholder = "TEXT",
+     .help = "the prompt; a word is the model then",
+     .offset = offsetof(cli_prompt_values, prompt),
+     .no_variable = true},
+    {.name = "file",
+     .letter = 'f',
+     .kind = CLI_FILE,
+     .placeholder = "FILE",
+     .help = "the prompt is the text of FILE, less a line feed at its end",
+     .offset = offsetof(cli_prompt_values, file),
+     .no_variable = true},
+};
 
-int cli_prompt_read_text(const char *verb_name, const char *model_option, const char *file,
-                         char **args, int count, const char **model_word, cli_text *out) {
-    const char *word;
-    int code;
-    cli_model_split(model_option, args, count, model_word, &word);
-    if (file && !*model_word && word && count == 1) {
-        *model_word = word; /* the text is the file's */
-        word = NULL;
+/* Where the text is to be found: in *word, a word or the text of --prompt, else in the file. */
+static int find(const char *verb_name, const cli_source *source, char **args, int count,
+                const char **model_word, const char **word) {
+    const char *option = source->file ? source->file : source->prompt;
+    if (source->file && source->prompt)
+        return cli_usage(verb_name, "two %ss: --prompt and --file", source->noun);
+    if (option && count == 1) {
+        *model_word = args[0];
+        *word = NULL;
+    } else {
+        cli_model_split(source->model, args, count, model_word, word);
     }
-    if (file && word) return cli_usage(verb_name, "two texts: --file %s and %s", file, word);
-    if (file)
-        code = cli_text_read_file(out, file) ? CLI_DONE : CLI_FAILED;
-    else
-        code = cli_prompt_read(verb_name, word, out);
-    if (code == CLI_DONE && out->len == 0) code = cli_fail("the text is empty");
-    return code;
+    if (option && *word)
+        return cli_usage(verb_name, "two %ss: --%s %s and %s", source->noun,
+                         source->file ? "file" : "prompt", option, *word);
+    if (source->prompt) *word = source->prompt;
+    return CLI_DONE;
 }
 
-int cli_prompt_run(const char *verb_name, const cli_model_values *model_values,
-                   const cli_answer_values *answer_values, char **args, int count,
+int cli_prompt_read(const char *verb_name, const cli_source *source, char **args, int count,
+                    const char **model_word, cli_text *out) {
+    const char *word;
+    int code = find(verb_name, source, args, count, model_word, &word);
+    if (code != CLI_DONE) return code;
+    bool from_stdin = !source->file && !source->prompt && (!word || strcmp(word, "-") == 0);
+    bool read;
+    if (from_stdin && !word && cli_stdin_is_terminal())
+        return cli_usage(verb_name, "%s needs a text", verb_name);
+    if (source->file)
+        read = cli_text_read_file(out, source->file);
+    else
+        read = from_stdin ? cli_text_read_stdin(out) : cli_text_append(out, word, strlen(word));
+    if (!read) return CLI_FAILED;
+    return out->len > 0 || source->may_be_empty ? CLI_DONE
+                                                : cli_fail("the %s is empty", source->noun);
+}
+
+/* The prompt, without a line feed at the end of a file, and without NUL bytes. */
+static int read_prompt(const char *verb_name, const cli_prompt_values *values, char **args,
+                       int count, const char **model_word, cli_text *prompt) {
+    const cli_source source = {.noun = "prompt",
+                               .may_be_empty = true, /* told below */
+                               .model = values->model.model,
+                               .prompt = values->prompt,
+                               .file = values->file};
+    int code = cli_prompt_read(verb_name, &source, args, count, model_word, prompt);
+    if (code != CLI_DONE) return code;
+    if (values->file) cli_text_drop_line_feed(prompt);
+    if (prompt->len == 0) return cli_fail("the prompt is empty");
+    const char *name = values->file ? values->file : "standard input";
+    return cli_text_check(prompt, name) ? CLI_DONE : CLI_FAILED;
+}
+
+int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char **args, int count,
                    cli_prompt_open open, const void *user) {
-    const char *model_word, *prompt_word;
+    const cli_answer_values *answer = &values->answer;
+    const char *model_word;
     cli_text prompt = {0};
     mica_model *model = NULL, *draft = NULL;
     mica_session *session = NULL;
     mica_stream *stream = NULL;
     mica_status status;
 
-    cli_model_split(model_values->model, args, count, &model_word, &prompt_word);
-    int code = cli_prompt_read(verb_name, prompt_word, &prompt);
-    if (code == CLI_DONE && !cli_text_check(&prompt)) code = CLI_FAILED;
-    if (code == CLI_DONE && prompt.len == 0) code = cli_fail("the prompt is empty");
+    int code = read_prompt(verb_name, values, args, count, &model_word, &prompt);
     if (code != CLI_DONE) goto done;
-    model =
-        cli_model_open_default(model_values, model_word, verb_name, answer_values->quiet, &code);
+    model = cli_model_open_default(&values->model, model_word, verb_name, answer->quiet, &code);
     if (!model) goto done;
 
-    mica_generate_options options = cli_answer_generate_options(answer_values);
+    mica_generate_options options = cli_answer_generate_options(answer);
     code = CLI_FAILED;
-    session = cli_model_open_session(model, model_values, answer_values->draft_model,
-                                     answer_values->quiet, &draft);
+    session =
+        cli_model_open_session(model, &values->model, answer->draft_model, answer->quiet, &draft);
     if (!session) goto done;
     status = open(session, &prompt, &options, user, &stream);
     code = status == MICA_OK
-               ? cli_answer_print(&stream, mica_model_tokenizer(model), answer_values, NULL, NULL)
+               ? cli_answer_print(&stream, mica_model_tokenizer(model), answer, NULL, NULL)
                : cli_fail_status(status);
 done:
     mica_session_close(&session);

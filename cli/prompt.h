@@ -10,28 +10,38 @@
          "standard input is no terminal; a line feed at its end is dropped. A single word\n" \
          "is " text ", unless it is a model's folder; --model settles it.\n"
 
+typedef struct cli_prompt_values {
+    const char *prompt, *file; /* each NULL: the prompt is a word, or standard input */
+    cli_answer_values answer;
+    cli_model_values model;
+} cli_prompt_values;
+
+/* The table of what tells the prompt. Answer and model have tables of their own. */
+enum { CLI_PROMPT_OPTIONS = 2 };
+extern const cli_option cli_prompt_options[CLI_PROMPT_OPTIONS];
+
 /** Opens the stream of an answer in an empty session. user: what the caller handed in. */
 typedef mica_status (*cli_prompt_open)(mica_session *session, const cli_text *prompt,
                                        const mica_generate_options *options, const void *user,
                                        mica_stream **stream);
 
 /** Finds model and prompt among the words, opens them, prints the answer.  returns an exit code */
-int cli_prompt_run(const char *verb_name, const cli_model_values *model_values,
-                   const cli_answer_values *answer_values, char **args, int count,
+int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char **args, int count,
                    cli_prompt_open open, const void *user);
 
-/** The text that a verb works on: word, or standard input where word is "-" or NULL.
- *
- *  returns CLI_DONE, or an exit code after it reported the error */
-int cli_prompt_read(const char *verb_name, const char *word, cli_text *out);
+/* Where a verb that takes [MODEL] [TEXT] may have its text from. */
+typedef struct cli_source {
+    const char *noun;          /* what messages call the text: "prompt", "text" */
+    bool may_be_empty;         /* the text */
+    const char *model;         /* of --model, or NULL */
+    const char *prompt, *file; /* of --prompt and --file, or NULL */
+} cli_source;
 
-/** The text of a verb that takes [MODEL] [TEXT] and --file: that of the file, or as cli_prompt_read.
- *  One that is empty is an error.
+/** The text: of --prompt, of the file, a word, or standard input where that word is "-" or missing.
  *
- *  file        of --file, or NULL.
- *  model_word  receives the word that is the model's folder, or NULL.
+ *  model_word  receives the word that is the model, or NULL.
  *  returns     CLI_DONE, or an exit code after it reported the error */
-int cli_prompt_read_text(const char *verb_name, const char *model_option, const char *file,
-                         char **args, int count, const char **model_word, cli_text *out);
+int cli_prompt_read(const char *verb_name, const cli_source *source, char **args, int count,
+                    const char **model_word, cli_text *out);
 
 #endif

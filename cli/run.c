@@ -7,8 +7,7 @@
 #include <stdlib.h>
 
 typedef struct run_values {
-    cli_model_values model;
-    cli_answer_values answer;
+    cli_prompt_values prompt;
     cli_talk_values talk;
 } run_values;
 
@@ -34,8 +33,7 @@ static int run(const void *verb_values, char **args, int count) {
     chat_form form = {.system = values->talk.system};
     int code = cli_talk_variables(&values->talk, "run", &form.variables);
     if (code == CLI_DONE)
-        code =
-            cli_prompt_run("run", &values->model, &values->answer, args, count, open_chat, &form);
+        code = cli_prompt_run("run", &values->prompt, args, count, open_chat, &form);
     free(form.variables.data);
     return code;
 }
@@ -50,8 +48,10 @@ const cli_verb cli_verb_run = {
     .max_args = 2,
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(run_values),
-    .groups = {{"Conversation", cli_talk_options, CLI_TALK_OPTIONS, offsetof(run_values, talk)},
-               {"Answer", cli_answer_options, CLI_ANSWER_OPTIONS, offsetof(run_values, answer)},
-               {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(run_values, model)}},
+    .groups = {{"Prompt", cli_prompt_options, CLI_PROMPT_OPTIONS, offsetof(run_values, prompt)},
+               {"Conversation", cli_talk_options, CLI_TALK_OPTIONS, offsetof(run_values, talk)},
+               {"Answer", cli_answer_options, CLI_ANSWER_OPTIONS,
+                offsetof(run_values, prompt.answer)},
+               {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(run_values, prompt.model)}},
     .run = run,
 };

@@ -48,8 +48,8 @@ static int run(const void *verb_values, char **args, int count) {
     cli_text text = {0};
     cli_task task = {0};
     mica_score_result *result = NULL;
-    int code = cli_prompt_read_text("score", values->model.model, values->file, args, count,
-                                    &model_word, &text);
+    const cli_source source = {.noun = "text", .model = values->model.model, .file = values->file};
+    int code = cli_prompt_read("score", &source, args, count, &model_word, &text);
     if (code == CLI_DONE)
         code = cli_task_open(&task, &values->model, model_word, "score", values->quiet);
     if (code != CLI_DONE) goto done;

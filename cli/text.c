@@ -71,7 +71,7 @@ static bool read_all(cli_text *text, FILE *in, const char *what) {
 
 bool cli_text_read_stdin(cli_text *text) {
     if (!read_all(text, stdin, "standard input")) return false;
-    if (text->len > 0 && text->data[text->len - 1] == '\n') text->data[--text->len] = '\0';
+    cli_text_drop_line_feed(text);
     return true;
 }
 
@@ -84,8 +84,12 @@ bool cli_text_read_file(cli_text *text, const char *path) {
     return read;
 }
 
-bool cli_text_check(const cli_text *text) {
+void cli_text_drop_line_feed(cli_text *text) {
+    if (text->len > 0 && text->data[text->len - 1] == '\n') text->data[--text->len] = '\0';
+}
+
+bool cli_text_check(const cli_text *text, const char *name) {
     if (!memchr(text->data, '\0', text->len)) return true;
-    cli_fail("standard input holds a NUL byte: a prompt is text");
+    cli_fail("%s holds a NUL byte: a prompt is text", name);
     return false;
 }

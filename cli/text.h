@@ -31,7 +31,12 @@ bool cli_text_read_stdin(cli_text *text);
 /** Reads a file as it is, "-" being the standard input.  returns as cli_text_read_stdin */
 bool cli_text_read_file(cli_text *text, const char *path);
 
-/** Reports a NUL byte in a text: prompts are C strings.  returns whether there is none */
-bool cli_text_check(const cli_text *text);
+/** Drops a line feed at the end. */
+void cli_text_drop_line_feed(cli_text *text);
+
+/** Reports a NUL byte in a text: prompts are C strings.  name: where the text is from
+ *
+ *  returns whether there is none */
+bool cli_text_check(const cli_text *text, const char *name);
 
 #endif

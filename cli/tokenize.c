@@ -75,15 +75,14 @@ done:
 
 static int run(const void *verb_values, char **args, int count) {
     const tokenize_values *values = verb_values;
-    const char *model_word, *text_word;
+    const cli_source source = {.noun = "text", .may_be_empty = true, .model = values->model.model};
+    const char *model_word, *path;
     cli_text text = {0};
     mica_tokenizer *tok = NULL;
-    int code;
-    cli_model_split(values->model.model, args, count, &model_word, &text_word);
-    const char *path = cli_model_find(values->model.model, model_word, "tokenize", &code);
-    if (!path) return code;
-    code = cli_prompt_read("tokenize", text_word, &text);
+    int code = cli_prompt_read("tokenize", &source, args, count, &model_word, &text);
     if (code != CLI_DONE) goto done;
+    path = cli_model_find(values->model.model, model_word, "tokenize", &code);
+    if (!path) goto done;
     mica_status status = mica_tokenizer_open(path, &tok);
     if (status != MICA_OK)
         code = cli_fail_status(status);

@@ -51,15 +51,15 @@ at, nor where a verb has no such option.
   $ MICA_TOP_P=7 mica version | head -1
   mica 0.1.0
   $ mica run x --no-seed 2>&1
-  mica: run has no option --no-seed; did you mean --seed?
+  mica: run has no option --no-seed
   Try: mica help run
   [2]
   $ mica run x --no-quiet=1 2>&1
-  mica: run has no option --no-quiet; did you mean --quiet?
+  mica: run has no option --no-quiet
   Try: mica help run
   [2]
   $ mica run x --no-help 2>&1
-  mica: run has no option --no-help; did you mean --no-mmap?
+  mica: run has no option --no-help
   Try: mica help run
   [2]
 

@@ -76,7 +76,7 @@ Each verb explains itself, in lines of 80 columns at most.
                                   token (default: 0)
     -k, --top-k N                 draw from the N likeliest tokens; 0: from all
                                   (default: 0)
-    -p, --top-p P                 draw from the fewest tokens whose probabilities
+        --top-p P                 draw from the fewest tokens whose probabilities
                                   reach P (default: 1)
         --min-p P                 draw from tokens at least P times as likely as
                                   the likeliest (default: 0)
@@ -88,8 +88,8 @@ Each verb explains itself, in lines of 80 columns at most.
                                   (default: 0)
         --penalty-window N        how many tokens are seen lately; 0: 20 (default:
                                   0)
-    -n, --max-tokens N            stop after N tokens; 0: where the model stops
-                                  (default: 0)
+    -n, --max-tokens N            stop after N tokens; 0 or -1: where the model
+                                  stops (default: 0)
         --min-tokens N            do not stop before N tokens (default: 0)
     -s, --seed N                  the same seed draws the same tokens (default: 0)
         --logit-bias ID=X         add X to the logit of token ID, -inf forbids it;
@@ -136,6 +136,13 @@ Each verb explains itself, in lines of 80 columns at most.
   Each option can also be set in the environment: --system as MICA_SYSTEM, a flag
   as on or off. The command line wins; --no-FLAG unsets a flag there.
   
+  Other programs' names work too: --temp (--temperature), --repeat-penalty
+  (--repetition-penalty), --n-predict, --predict, --num-predict (--max-tokens),
+  --reverse-prompt (--stop), --num-draft-tokens, --draft-max (--draft-tokens),
+  --model-draft, -md (--draft-model), --system-prompt, -sys (--system),
+  --adapter-path (--adapter), --ctx-size, --max-kv-size, --num-ctx (--context),
+  --kv-bits (--cache); and underscores for dashes.
+  
   Examples:
     mica chat
     mica chat ~/models/gemma-3-1b-it --system "Answer in verse" -T 0.8
@@ -155,6 +162,11 @@ Each verb explains itself, in lines of 80 columns at most.
   Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
   with mica.
   
+  Prompt:
+    -p, --prompt TEXT             the prompt; a word is the model then
+    -f, --file FILE               the prompt is the text of FILE, less a line feed
+                                  at its end
+  
   Conversation:
     -S, --system TEXT             what the model is told before the conversation
         --[no-]think              let the model think before it answers, or not,
@@ -168,7 +180,7 @@ Each verb explains itself, in lines of 80 columns at most.
                                   token (default: 0)
     -k, --top-k N                 draw from the N likeliest tokens; 0: from all
                                   (default: 0)
-    -p, --top-p P                 draw from the fewest tokens whose probabilities
+        --top-p P                 draw from the fewest tokens whose probabilities
                                   reach P (default: 1)
         --min-p P                 draw from tokens at least P times as likely as
                                   the likeliest (default: 0)
@@ -180,8 +192,8 @@ Each verb explains itself, in lines of 80 columns at most.
                                   (default: 0)
         --penalty-window N        how many tokens are seen lately; 0: 20 (default:
                                   0)
-    -n, --max-tokens N            stop after N tokens; 0: where the model stops
-                                  (default: 0)
+    -n, --max-tokens N            stop after N tokens; 0 or -1: where the model
+                                  stops (default: 0)
         --min-tokens N            do not stop before N tokens (default: 0)
     -s, --seed N                  the same seed draws the same tokens (default: 0)
         --logit-bias ID=X         add X to the logit of token ID, -inf forbids it;
@@ -229,6 +241,13 @@ Each verb explains itself, in lines of 80 columns at most.
   Each option can also be set in the environment: --system as MICA_SYSTEM, a flag
   as on or off. The command line wins; --no-FLAG unsets a flag there.
   
+  Other programs' names work too: --temp (--temperature), --repeat-penalty
+  (--repetition-penalty), --n-predict, --predict, --num-predict (--max-tokens),
+  --reverse-prompt (--stop), --num-draft-tokens, --draft-max (--draft-tokens),
+  --model-draft, -md (--draft-model), --system-prompt, -sys (--system),
+  --adapter-path (--adapter), --ctx-size, --max-kv-size, --num-ctx (--context),
+  --kv-bits (--cache); and underscores for dashes.
+  
   Examples:
     mica run "What is curl?"
     mica run ~/models/gemma-3-1b-it "Write a haiku on disks" -T 0.8 --seed 7
@@ -248,12 +267,17 @@ Each verb explains itself, in lines of 80 columns at most.
   Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
   with mica.
   
+  Prompt:
+    -p, --prompt TEXT             the prompt; a word is the model then
+    -f, --file FILE               the prompt is the text of FILE, less a line feed
+                                  at its end
+  
   Answer:
     -T, --temperature X           how freely to draw; 0: always the likeliest
                                   token (default: 0)
     -k, --top-k N                 draw from the N likeliest tokens; 0: from all
                                   (default: 0)
-    -p, --top-p P                 draw from the fewest tokens whose probabilities
+        --top-p P                 draw from the fewest tokens whose probabilities
                                   reach P (default: 1)
         --min-p P                 draw from tokens at least P times as likely as
                                   the likeliest (default: 0)
@@ -265,8 +289,8 @@ Each verb explains itself, in lines of 80 columns at most.
                                   (default: 0)
         --penalty-window N        how many tokens are seen lately; 0: 20 (default:
                                   0)
-    -n, --max-tokens N            stop after N tokens; 0: where the model stops
-                                  (default: 0)
+    -n, --max-tokens N            stop after N tokens; 0 or -1: where the model
+                                  stops (default: 0)
         --min-tokens N            do not stop before N tokens (default: 0)
     -s, --seed N                  the same seed draws the same tokens (default: 0)
         --logit-bias ID=X         add X to the logit of token ID, -inf forbids it;
@@ -315,6 +339,13 @@ Each verb explains itself, in lines of 80 columns at most.
   MICA_TEMPERATURE, a flag as on or off. The command line wins; --no-FLAG unsets a
   flag there.
   
+  Other programs' names work too: --temp (--temperature), --repeat-penalty
+  (--repetition-penalty), --n-predict, --predict, --num-predict (--max-tokens),
+  --reverse-prompt (--stop), --num-draft-tokens, --draft-max (--draft-tokens),
+  --model-draft, -md (--draft-model), --adapter-path (--adapter), --ctx-size,
+  --max-kv-size, --num-ctx (--context), --kv-bits (--cache); and underscores for
+  dashes.
+  
   Examples:
     mica generate "curl is" --max-tokens 40
   $ mica help show
@@ -346,6 +377,9 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Each option can also be set in the environment: --context as MICA_CONTEXT, a
   flag as on or off. The command line wins; --no-FLAG unsets a flag there.
+  
+  Other programs' names work too: --adapter-path (--adapter), --ctx-size,
+  --max-kv-size, --num-ctx (--context); and underscores for dashes.
   
   Examples:
     mica show ~/models/gemma-3-1b-it --context 32768
@@ -428,6 +462,9 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Each option can also be set in the environment: --prompt as MICA_PROMPT, a flag
   as on or off. The command line wins; --no-FLAG unsets a flag there.
+  
+  Other programs' names work too: --adapter-path (--adapter), --kv-bits (--cache);
+  and underscores for dashes.
   
   Examples:
     mica bench ~/models/gemma-3-1b-it --prompt 512,4096 --threads 1,2,4

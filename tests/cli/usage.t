@@ -40,8 +40,8 @@ Usage errors exit with 2, name what is wrong, suggest the nearest, and print no 
   mica: --max-tokens: 'many' is not a whole number
   Try: mica help run
   [2]
-  $ mica run --max-tokens=-1 x 2>&1
-  mica: --max-tokens: -1 is less than 0
+  $ mica run --max-tokens=-2 x 2>&1
+  mica: --max-tokens: -2 is less than -1
   Try: mica help run
   [2]
   $ mica run --max-tokens=99999999999999999999 x 2>&1

@@ -1,0 +1,70 @@
+#include "alias.h"
+
+#include "options.h"
+
+#include <string.h>
+
+static const cli_alias aliases[] = {
+#define ALIAS(name, option, values) {name, option, values},
+#include "alias_list.h"
+#undef ALIAS
+};
+
+_Static_assert(CLI_COUNT(aliases) <= CLI_MAX_ALIASES, "CLI_MAX_ALIASES is too small");
+
+static const struct {
+    const char *names, *advice; /* blanks between names */
+} elsewhere[] = {
+#define ELSEWHERE(names, advice) {names, advice},
+#include "elsewhere_list.h"
+#undef ELSEWHERE
+};
+
+const cli_alias *cli_alias_at(size_t i) {
+    return i < CLI_COUNT(aliases) ? &aliases[i] : NULL;
+}
+
+bool cli_alias_is_last(size_t i) {
+    return i + 1 == CLI_COUNT(aliases) || strcmp(aliases[i].option, aliases[i + 1].option) != 0;
+}
+
+const cli_alias *cli_alias_find(const char *name) {
+    for (size_t i = 0; i < CLI_COUNT(aliases); i++)
+        if (strcmp(aliases[i].name, name) == 0) return &aliases[i];
+    return NULL;
+}
+
+const char *cli_alias_value(const cli_alias *alias, const char *value, char *room,
+                            size_t room_bytes) {
+    size_t len = strlen(value);
+    const char *pair = alias->values;
+    if (!pair) return value;
+    while (*pair) {
+        size_t pair_len = strcspn(pair, " ");
+        if (pair_len > len && strncmp(pair, value, len) == 0 && pair[len] == '=') {
+            snprintf(room, room_bytes, "%.*s", (int)(pair_len - len - 1), pair + len + 1);
+            return room;
+        }
+        pair += pair_len;
+        pair += strspn(pair, " ");
+    }
+    return NULL;
+}
+
+/* Whether a list with blanks between has a name. */
+static bool lists(const char *names, const char *name) {
+    size_t len = strlen(name);
+    while (*names) {
+        size_t here = strcspn(names, " ");
+        if (here == len && strncmp(names, name, len) == 0) return true;
+        names += here;
+        names += strspn(names, " ");
+    }
+    return false;
+}
+
+const char *cli_elsewhere(const char *name) {
+    for (size_t i = 0; i < CLI_COUNT(elsewhere); i++)
+        if (lists(elsewhere[i].names, name)) return elsewhere[i].advice;
+    return NULL;
+}

@@ -1,0 +1,20 @@
+/* ALIAS(name, option, values): what llama.cpp, mlx-lm and ollama call an option of mica, with its
+ * dashes; dashes within may be typed as underscores. Rows of one option stand together. values: what a value there is here, such as
+ * "8=int8 16=bf16", and no others are taken; NULL: the same. */
+ALIAS("--temp", "temperature", NULL)
+ALIAS("--repeat-penalty", "repetition-penalty", NULL)
+ALIAS("--n-predict", "max-tokens", NULL)
+ALIAS("--predict", "max-tokens", NULL)
+ALIAS("--num-predict", "max-tokens", NULL)
+ALIAS("--reverse-prompt", "stop", NULL)
+ALIAS("--num-draft-tokens", "draft-tokens", NULL)
+ALIAS("--draft-max", "draft-tokens", NULL)
+ALIAS("--model-draft", "draft-model", NULL)
+ALIAS("-md", "draft-model", NULL)
+ALIAS("--system-prompt", "system", NULL)
+ALIAS("-sys", "system", NULL)
+ALIAS("--adapter-path", "adapter", NULL)
+ALIAS("--ctx-size", "context", NULL)
+ALIAS("--max-kv-size", "context", NULL)
+ALIAS("--num-ctx", "context", NULL)
+ALIAS("--kv-bits", "cache", "8=int8 16=bf16")

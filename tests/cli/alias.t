@@ -1,0 +1,141 @@
+What llama.cpp, mlx-lm and ollama call an option is taken.
+
+  $ mica run "What is curl?" -q -n 4 > a; cat a
+  > for names in "--max_tokens 4" "--n-predict 4" "--predict=4" "--num_predict 4" "-n4"; do
+  >   mica run "What is curl?" -q $names | cmp - a
+  > done
+  > mica run -p "What is curl?" -q -n 4 | cmp - a
+  > mica run --prompt "What is curl?" -q -n 4 model | cmp - a
+  > echo "What is curl?" > prompt; mica run -f prompt -q -n 4 | cmp - a
+  > mica run model --file prompt -q -n 4 --ctx-size 64 | cmp - a
+  > mica run "What is curl?" -q -n 4 --max-kv-size 64 --top_k 1 --repeat-penalty 1 | cmp - a
+  curl is a command
+  $ mica run "What is curl?" -q > a; mica run "What is curl?" -q -n -1 --temp 0 | cmp - a
+  $ mica run x -q -n 20 -s 7 --temperature 2 --top-k 9 > a; mica run x -q -n 20 -s 7 --temp 2 --top_k 9 | cmp - a
+  $ mica run x -q -n 9 --system "Be brief." > a
+  > mica run x -q -n 9 --system-prompt "Be brief." | cmp - a; mica run x -q -n 9 -sys "Be brief." | cmp - a
+  $ mica run x -q -n 9 --cache int8 > a; mica run x -q -n 9 --kv-bits 8 | cmp - a
+  > mica run x -q -n 9 --cache bf16 > a; mica run x -q -n 9 --kv_bits=16 | cmp - a
+  $ mica generate -p "curl is" -q -n 4 --num-draft-tokens 2
+   a command line tool
+  $ mica run x --adapter-path nowhere 2>&1 | grep -c nowhere
+  1
+  $ MICA_PROMPT=y MICA_FILE=nowhere mica run "What is curl?" -q -n 1
+  curl
+
+bench's -p is still a number of tokens, and -v and -V are the version.
+
+  $ mica bench model -p 4 -n 1 -r 1 -t 1 | tail -1 | awk '{ print $2 }'
+  4
+  $ mica version > a; mica -v | cmp - a; mica -V | cmp - a; mica --version | cmp - a
+
+A message calls an option as it was typed.
+
+  $ mica run --temp hot x 2>&1
+  mica: --temp: 'hot' is not a number
+  Try: mica help run
+  [2]
+  $ mica run x -n 2>&1
+  mica: -n needs a value: -n N
+  Try: mica help run
+  [2]
+  $ mica run --kv-bits 4 x 2>&1
+  mica: --kv-bits: '4' is none of: 8=int8 16=bf16
+  Try: mica help run
+  [2]
+  $ mica bench --temp 1 2>&1
+  mica: bench has no option --temp
+  Try: mica help bench
+  [2]
+  $ mica run --tmep 1 x 2>&1
+  mica: run has no option --tmep; did you mean --temperature?
+  Try: mica help run
+  [2]
+
+There is one prompt.
+
+  $ mica run -p hi model there 2>&1
+  mica: two prompts: --prompt hi and there
+  Try: mica help run
+  [2]
+  $ mica run -p hi -f prompt 2>&1
+  mica: two prompts: --prompt and --file
+  Try: mica help run
+  [2]
+  $ mica score -f prompt model there 2>&1
+  mica: two texts: --file prompt and there
+  Try: mica help score
+  [2]
+  $ mica run -p '' 2>&1; printf '\n' > line; mica run -f line 2>&1; printf 'a\0b' > nul; mica run -f nul 2>&1
+  mica: the prompt is empty
+  mica: the prompt is empty
+  mica: nul holds a NUL byte: a prompt is text
+  [1]
+
+Short names that are several letters are no letter with a value.
+
+  $ for option in -ngl -hf -cnv -fa -temp -model -nx -qn; do mica run $option x y 2>&1 | head -1; done
+  mica: run has no option -ngl; leave it out: mica computes all layers on the CPU
+  mica: run has no option -hf; did you mean --model? mica does not download yet: hf download ORG/NAME does, and --model ORG/NAME takes it
+  mica: run has no option -cnv; did you mean mica chat?
+  mica: run has no option -fa; leave it out: attention never keeps all its scores at once
+  mica: run has no option -temp; did you mean --temperature?
+  mica: run has no option -model; did you mean --model?
+  mica: run has no option -nx; put -- before a text that begins with -
+  mica: run has no option -qn; put -- before a text that begins with -
+
+What others have and mica has not says so, and what to do instead.
+
+  $ for verb in pull serve ps lora fuse quantize convert; do mica $verb x 2>&1 | head -1; done
+  mica: there is no command 'pull'; mica does not download yet: hf download ORG/NAME does, and mica list shows it
+  mica: there is no command 'serve'; mica is no server yet: mica batch answers a file of prompts, and libmica is for programs
+  mica: there is no command 'ps'; mica keeps no model loaded between two commands: mica list shows those on disk
+  mica: there is no command 'lora'; mica does not train yet: mlx_lm.lora or PEFT make an adapter, and --adapter takes it
+  mica: there is no command 'fuse'; mica does not fuse adapters yet: --adapter takes one as it is, and mlx_lm.fuse makes one model of both
+  mica: there is no command 'quantize'; mica does not quantise yet: mlx_lm.convert -q does, and mica runs what it makes
+  mica: there is no command 'convert'; mica runs folders of MLX and Hugging Face as they are: mlx_lm.convert makes them from other formats
+  $ mica run --grammar g x 2>&1
+  mica: run has no option --grammar; mica does not constrain answers yet: ask for a form in the prompt, and end it with --stop
+  Try: mica help run
+  [2]
+  $ mica -m model -p hi 2>&1
+  mica: options follow a command, such as mica run -m
+  Try: mica help
+  [2]
+
+Guesses are made only where they are close.
+
+  $ for verb in rnu caht chatt lsit zap showing; do mica $verb 2>&1 | head -1; done
+  mica: there is no command 'rnu'; did you mean 'run'?
+  mica: there is no command 'caht'; did you mean 'chat'?
+  mica: there is no command 'chatt'; did you mean 'chat'?
+  mica: there is no command 'lsit'; did you mean 'list'?
+  mica: there is no command 'zap'
+  mica: there is no command 'showing'
+
+A ~ in a file name is the home folder, where a shell leaves it too.
+
+  $ mica show --model=~/model | head -1 | sed "s|$HOME|HOME|"
+  model         HOME/model
+  $ MICA_OUTPUT='~/rows' mica batch -q << 'END'
+  > {"prompt": "curl is", "max_tokens": 1}
+  > END
+  > wc -l < rows; mica run -f '~/prompt' -q -n 1; mkdir '~'; mica run -f '~/nothing' 2>&1 | sed "s|$HOME|HOME|"
+  1
+  curl
+  mica: cannot read HOME/nothing: No such file or directory
+
+Help and manual page name them.
+
+  $ mica help bench | sed -n '/^Other/,/^$/p'
+  Other programs' names work too: --adapter-path (--adapter), --kv-bits (--cache);
+  and underscores for dashes.
+  
+  $ mica man run | sed -n '/^.SH OTHER/,/--temperature/p' | head -5; mica man run | sed -n '/n..predict/,/max/p'
+  .SH OTHER NAMES
+  Names of other programs, and underscores for dashes.
+  .TP
+  \fB\-\-temp\fR
+  \-\-temperature
+  \fB\-\-n\-predict\fR, \fB\-\-predict\fR, \fB\-\-num\-predict\fR
+  \-\-max\-tokens
