@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct chat_values {
     cli_model_values model;
@@ -57,7 +56,7 @@ static int run(const void *verb_values, char **args, int count) {
     c.session = cli_model_open_session(c.model, &values->model, values->answer.draft_model,
                                        values->answer.quiet, &c.draft);
     if (!c.session) goto done;
-    if (c.file && access(c.file, F_OK) == 0 && !cli_chat_load(&c, c.file)) goto done;
+    if (c.file && cli_chat_is_kept(c.file) && !cli_chat_load(&c, c.file)) goto done;
     if (values->talk.system && !cli_conversation_set_system(&c.conversation, values->talk.system))
         goto done;
     cli_lines_open(&c.lines);

@@ -28,6 +28,10 @@ void cli_chat_answer(cli_chat *c, const char *message);
  *  returns false where it ends the chat */
 bool cli_chat_command(cli_chat *c, char *line);
 
+/** Whether there is a file at a path, or what cannot be one; not so with a device, which takes what
+ *  is saved and keeps nothing. */
+bool cli_chat_is_kept(const char *path);
+
 /** Saves the conversation in a file, and its caches beside it.
  *
  *  quiet    an error of the file was told before.

@@ -1,3 +1,4 @@
+#define _POSIX_C_SOURCE 200809L
 #include "chat.h"
 
 #include "report.h"
@@ -5,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- commands ---- */
 
@@ -88,10 +90,16 @@ static bool cache_path(const char *path, char out[PATH_BYTES]) {
     return false;
 }
 
+bool cli_chat_is_kept(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISCHR(info.st_mode);
+}
+
 bool cli_chat_save(const cli_chat *c, const char *path, bool quiet) {
     char cache[PATH_BYTES];
     if (!cache_path(path, cache) || !cli_conversation_save(&c->conversation, path, quiet))
         return false;
+    if (!cli_chat_is_kept(path)) return true; /* and no caches are kept beside it */
     mica_status status = mica_session_save(c->session, cache);
     if (status == MICA_EUNSUPPORTED) {
         remove(cache); /* of an earlier conversation */

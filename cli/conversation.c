@@ -6,9 +6,9 @@
 #include "text.h"
 #include "ui.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Puts a message at a place, those after it one further. */
 static bool insert(cli_conversation *c, size_t at, const char *role, const char *content) {
@@ -72,42 +72,31 @@ void cli_conversation_deinit(cli_conversation *c) {
 
 /* ---- files ---- */
 
-enum { PATH_BYTES = 4096 };
-
-/* Creates "path.new", or where that is there "path.new1" and so on: never a file of someone else. */
-static FILE *create(const char *path, char name[PATH_BYTES]) {
-    FILE *file = NULL;
-    for (int i = 0; i < 100 && !file; i++) {
-        int n = i ? snprintf(name, PATH_BYTES, "%s.new%d", path, i)
-                  : snprintf(name, PATH_BYTES, "%s.new", path);
-        errno = n < PATH_BYTES ? 0 : ENAMETOOLONG;
-        if (errno == 0) file = fopen(name, "wbx");
-        if (!file && errno != EEXIST) break;
-    }
-    return file;
-}
-
-bool cli_conversation_save(const cli_conversation *c, const char *path, bool quiet) {
-    char temporary[PATH_BYTES];
-    FILE *out = create(path, temporary);
-    bool written = out != NULL;
-    for (size_t i = 0; written && i < c->count; i++) {
+/* The messages as lines, in *text of *size bytes, freed with free; false: memory is out. */
+static bool print_messages(const cli_conversation *c, char **text, size_t *size) {
+    *text = NULL;
+    FILE *out = open_memstream(text, size);
+    if (!out) return false;
+    for (size_t i = 0; i < c->count; i++) {
         fputs("{\"role\": ", out);
         cli_print_json(c->messages[i].role, out);
         fputs(", \"content\": ", out);
         cli_print_json(c->messages[i].content, out);
         fputs("}\n", out);
     }
-    if (out) {
-        written = !ferror(out);
-        written = fclose(out) == 0 && written;
-    }
-    if (written && rename(temporary, path) == 0) return true;
-    /* The other name only where it is what stands in the way. */
-    if (!quiet)
-        cli_fail("cannot write %s: %s", errno == EEXIST ? temporary : path, strerror(errno));
-    if (out) remove(temporary);
-    return false;
+    bool printed = !ferror(out);
+    return fclose(out) == 0 && printed;
+}
+
+bool cli_conversation_save(const cli_conversation *c, const char *path, bool quiet) {
+    char *text;
+    size_t size = 0;
+    bool printed = print_messages(c, &text, &size);
+    mica_status status = printed ? mica_file_save(path, text, size) : MICA_ENOMEM;
+    free(text);
+    if (!quiet && !printed) cli_fail("out of memory");
+    if (!quiet && printed && status != MICA_OK) cli_fail_status(status);
+    return status == MICA_OK;
 }
 
 /* The role of that name, as static storage; NULL: there is none. */
@@ -139,6 +128,11 @@ static bool load_line(cli_conversation *c, const char *line, size_t len, const c
 bool cli_conversation_load(cli_conversation *c, const char *path) {
     cli_text text = {0};
     cli_conversation loaded = {0};
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) { /* a FIFO could make us wait for ever */
+        cli_fail("cannot read %s: it is no regular file", path);
+        return false;
+    }
     bool good = cli_text_read_file(&text, path);
     size_t number = 1;
     for (char *line = text.data; good && *line; number++) {

@@ -29,12 +29,15 @@ const char *cli_conversation_system(const cli_conversation *c);
 /** Forgets all but the system's message. */
 void cli_conversation_clear(cli_conversation *c);
 
-/** Writes the messages to a file, a JSON object {"role", "content"} a line; the file appears whole or
- *  not at all.  returns false after it reported an error */
+/** Writes the messages to a file, a JSON object {"role", "content"} a line, by mica_file_save.
+ *
+ *  quiet    an error is not reported.
+ *  returns  false after an error */
 bool cli_conversation_save(const cli_conversation *c, const char *path, bool quiet);
 
-/** Reads such a file in place of the messages; they stay after an error.  returns as
- *  cli_conversation_save */
+/** Reads such a file in place of the messages; they stay after an error. It must be a regular file.
+ *
+ *  returns  false after it reported an error */
 bool cli_conversation_load(cli_conversation *c, const char *path);
 
 /** Frees the messages. */

@@ -2,13 +2,14 @@
  *
  * Everything: models and generation (mica/model.h), batches, classes, vectors and scores
  * (mica/tasks.h), tokenizers (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h), devices
- * (mica/device.h), status codes (mica/status.h). */
+ * (mica/device.h), saving files (mica/file.h), status codes (mica/status.h). */
 #ifndef MICA_H
 #define MICA_H
 
 #include <mica/array.h>
 #include <mica/device.h>
 #include <mica/discover.h>
+#include <mica/file.h>
 #include <mica/model.h>
 #include <mica/ops.h>
 #include <mica/status.h>

@@ -196,13 +196,13 @@ MICA_API void mica_session_close(mica_session **session);
  *  stream ends with MICA_EINVAL. */
 MICA_API void mica_session_reset(mica_session *session);
 
-/** Saves a session: its history and caches. The file appears whole or not at all: it is written
- *  under another name beside `path` and renamed. What it holds is in the computer's byte order and
- *  bound to the model, its adapter and context_length.
+/** Saves a session: its history and caches. The file appears whole or not at all, as by
+ *  mica_file_save. What it holds is in the computer's byte order and bound to the model, its
+ *  adapter and context_length.
  *
  *  path    of the file; one that is there is replaced. Borrowed.
- *  errors  MICA_EINVAL; MICA_EIO, MICA_ENOENT (no such folder); MICA_EUNSUPPORTED the engine cannot;
- *          MICA_ENOMEM. The session is unharmed, and what was at `path` too */
+ *  errors  those of mica_file_save; MICA_EUNSUPPORTED the engine cannot. The session is unharmed,
+ *          and what was at `path` too */
 MICA_API mica_status mica_session_save(const mica_session *session, const char *path);
 
 /** Opens a session on a model as it was saved: it goes on as the saved one would have.

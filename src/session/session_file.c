@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/filemap.h"
+#include "base/save.h"
 #include "graph/graph.h"
 
 #include <errno.h>
@@ -172,7 +173,7 @@ static mica_status put(writer *w, const void *data, size_t size) {
     errno = 0;
     if ((size && fwrite(data, 1, size, w->file) != size) ||
         (size > whole && fwrite(zeros, 1, padded(size) - size, w->file) != padded(size) - size))
-        return mc_fail_errno(errno ? errno : EIO, "%s: writing", w->path);
+        return mc_fail_errno(errno ? errno : EIO, "cannot write %s", w->path);
     return MICA_OK;
 }
 
@@ -218,36 +219,11 @@ static mica_status put_session(writer *w, mc_session *session) {
     return put(w, &sum, sizeof sum);
 }
 
-/* Opens "path.new", or where that is there "path.new1" and so on: never a file of someone else. */
-static mica_status create(const char *path, mc_buffer *name, FILE **file) {
-    *file = NULL;
-    for (int i = 0; i < 100 && !*file; i++) {
-        mc_buffer_clear(name);
-        if (!mc_buffer_printf(name, i ? "%s.new%d" : "%s.new", path, i) || !mc_buffer_cstr(name))
-            return mc_fail_nomem("saving a session");
-        *file = fopen(name->data, "wbx");
-        if (!*file && errno != EEXIST) break;
-    }
-    if (!*file) return mc_fail_errno(errno, "%s: creating", name->data);
-    return MICA_OK;
-}
-
 mica_status mc_session_save(mc_session *session, const char *path) {
-    mc_buffer name = {0};
-    FILE *file;
-    mica_status status = create(path, &name, &file);
-    if (status == MICA_OK) {
-        writer w = {.file = file, .path = name.data};
-        status = put_session(&w, session);
-        errno = 0;
-        if (fclose(file) != 0 && status == MICA_OK)
-            status = mc_fail_errno(errno ? errno : EIO, "%s: writing", name.data);
-        if (status == MICA_OK && rename(name.data, path) != 0)
-            status = mc_fail_errno(errno, "%s: renaming it to %s", name.data, path);
-        if (status != MICA_OK) remove(name.data);
-    }
-    mc_buffer_deinit(&name);
-    return status;
+    mc_save save;
+    MC_TRY(mc_save_open(&save, path));
+    writer w = {.file = save.file, .path = path};
+    return mc_save_close(&save, put_session(&w, session));
 }
 
 /* ---- reading ---- */

@@ -119,6 +119,42 @@ What is beside the file stays as it is; a file that cannot be written is told on
   mica: cannot write no/folder/x: No such file or directory
   [1]
 
+A link to a conversation stays one, as does the file's mode. A device is written to and keeps
+nothing; a FIFO is refused, at once.
+
+  $ mkdir real; ln -s real/kept linked; echo 'What is tar?' | mica chat -q -n 1 --session linked
+  > chmod 640 real/kept; echo 'And gzip?' | mica chat -q -n 1 --session linked | wc -l
+  > ls -F real; ls -dF linked; wc -l < linked; find real/kept -perm 640
+  tar
+  1
+  kept
+  linked@
+  4
+  real/kept
+  $ ln -s /dev/null null; printf 'What is tar?\n/save null\n' | mica chat -q -n 1 --session null
+  > ls -F | grep '^null'
+  tar
+  null@
+  $ ln -s /dev/full full; printf 'What is tar?\n/save full\n' | mica chat -q -n 1 2>&1; ls -F | grep '^full'
+  tar
+  mica: cannot write full: No space left on device
+  full@
+  $ mkfifo pipe; echo 'What is tar?' | mica chat -q -n 1 --session pipe 2>&1
+  mica: cannot read pipe: it is no regular file
+  [1]
+  $ printf 'What is tar?\n/save pipe\n/load pipe\n' | mica chat -q -n 1 2>&1; ls -F | grep '^pipe'
+  tar
+  mica: cannot write pipe: it is neither a file nor a character device
+  mica: cannot read pipe: it is no regular file
+  pipe|
+
+What killed saves left beside a file is in nobody's way.
+
+  $ mkdir full-of; for i in '' $(seq 99); do : > full-of/kept.new$i; done
+  > printf 'What is tar?\n/save full-of/kept\n' | mica chat -q -n 1; wc -l < full-of/kept
+  tar
+  2
+
 Where it can be written later on, it is.
 
   $ mkfifo told; (echo 'What is tar?'; head -n 1 told > told.txt; mkdir later; echo /bye) |

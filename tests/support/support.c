@@ -92,6 +92,16 @@ void test_list_free(test_list *list) {
     *list = (test_list){0};
 }
 
+size_t test_count_entries(const char *dir) {
+    size_t count = 0;
+    DIR *stream = opendir(dir);
+    if (!stream) fail_msg("%s: %s", dir, strerror(errno));
+    for (const struct dirent *entry; (entry = readdir(stream));)
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    closedir(stream);
+    return count;
+}
+
 char *test_read_file(const char *path, size_t *size) {
     FILE *file = fopen(path, "rb");
     if (!file) fail_msg("%s: %s", path, strerror(errno));

@@ -43,6 +43,9 @@ test_list test_list_files(const char *dir, const char *suffix);
 
 void test_list_free(test_list *list);
 
+/* How many entries a folder has, hidden ones too. */
+size_t test_count_entries(const char *dir);
+
 /* A file's bytes and, in *size where size is not NULL, their number; a NUL follows them, so that a
  * text can be used as a string. The caller frees it with free(). */
 char *test_read_file(const char *path, size_t *size);
