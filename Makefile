@@ -16,7 +16,7 @@ test: ## all tests, the release build and again under ASan and UBSan
 	@tools/install-deps.sh test
 	@tools/run_tests release asan
 
-check: ## what CI runs: test, then ThreadSanitizer, Valgrind, QEMU, and the fuzz targets
+check: ## what CI runs: test, then ThreadSanitizer, Valgrind, QEMU, the fuzz targets, and mutants
 	@.ci/run
 
 tsan: ## the tests labelled tsan, under ThreadSanitizer
@@ -34,6 +34,10 @@ qemu: ## the kernels of 64-bit ARM, and of AVX2 alone, under QEMU
 fuzz: ## each fuzz target for FUZZ_SECONDS (60)
 	@tools/install-deps.sh check
 	@tools/run_fuzz $(FUZZ_SECONDS)
+
+mutants: ## 5000 changed model folders, adapters and sessions, under limits of time and memory
+	@tools/install-deps.sh test
+	@tools/run_mutants 5000
 
 bench: ## rates of the default model, the programs of bench/, and other engines that are there (hours)
 	@tools/install-deps.sh build
@@ -59,4 +63,4 @@ clean: ## remove build/
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all chat test check tsan valgrind qemu fuzz bench docs format install clean help
+.PHONY: all chat test check tsan valgrind qemu fuzz mutants bench docs format install clean help
