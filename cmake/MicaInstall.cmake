@@ -2,8 +2,8 @@
 # default model, and what find_package(mica) and pkg-config read.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS mica_shared mica_static EXPORT mica_targets
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+install(TARGETS mica_shared EXPORT mica_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS mica_static EXPORT mica_static_targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(MICA_BUILD_CLI)
   install(TARGETS mica RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -20,7 +20,9 @@ install(DIRECTORY models/default DESTINATION ${CMAKE_INSTALL_DATADIR}/mica/model
   PATTERN golden.json EXCLUDE)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mica)
-install(EXPORT mica_targets NAMESPACE mica:: DESTINATION ${package_dir})
+foreach(targets mica_targets mica_static_targets)
+  install(EXPORT ${targets} NAMESPACE mica:: DESTINATION ${package_dir})
+endforeach()
 configure_package_config_file(cmake/mica-config.cmake.in mica-config.cmake
   INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(mica-config-version.cmake COMPATIBILITY SameMinorVersion)
@@ -29,12 +31,18 @@ install(FILES
   ${PROJECT_BINARY_DIR}/mica-config-version.cmake
   DESTINATION ${package_dir})
 
-# The C++ runtime is what a C program must add to link libmica.a.
+# What a C program must add to link libmica.a. Not Requires.private: it brings flags for compiling,
+# which would be given for the shared library too.
+set(mica_pc_libs ${PCRE2_STATIC_LDFLAGS} ${UTF8PROC_STATIC_LDFLAGS} -lsimdjson)
+foreach(dir ${CMAKE_C_IMPLICIT_LINK_DIRECTORIES})
+  list(REMOVE_ITEM mica_pc_libs -L${dir})
+endforeach()
 if(CMAKE_SYSTEM_NAME STREQUAL "Darwin")
-  set(mica_pc_libs_private "-lsimdjson -lc++")
+  list(APPEND mica_pc_libs -lc++)
 else()
-  set(mica_pc_libs_private "-lsimdjson -lstdc++ -lpthread -lm")
+  list(APPEND mica_pc_libs -lstdc++ -lpthread -lm)
 endif()
+list(JOIN mica_pc_libs " " mica_pc_libs_private)
 # Written relative to the file itself, so that the tree may be installed with --prefix, or moved.
 set(pc_dir ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH mica_pc_libdir ${pc_dir} ${CMAKE_INSTALL_FULL_LIBDIR})

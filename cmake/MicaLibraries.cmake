@@ -8,7 +8,9 @@ add_library(mica_static STATIC $<TARGET_OBJECTS:mica_objects>)
 target_link_libraries(mica_static PRIVATE ${mica_private_libraries})
 
 add_library(mica_shared SHARED $<TARGET_OBJECTS:mica_objects>)
-target_link_libraries(mica_shared PRIVATE ${mica_private_libraries} $<BUILD_INTERFACE:mica_compile>)
+foreach(library ${mica_private_libraries} mica_compile) # none that its users must have
+  target_link_libraries(mica_shared PRIVATE $<BUILD_INTERFACE:${library}>)
+endforeach()
 set_target_properties(mica_shared PROPERTIES
   EXPORT_NAME mica VERSION ${PROJECT_VERSION} SOVERSION 0 LINKER_LANGUAGE CXX)
 if(APPLE)

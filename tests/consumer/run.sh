@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs a build, moves it to another folder, and builds a stranger's program against what lies
+# Installs a build, moves it to another folder, and builds a stranger's programs against what lies
 # there: by find_package and by pkg-config, with the shared and with the static library.
 #
 #   tests/consumer/run.sh BUILD-FOLDER
@@ -17,15 +17,50 @@ rmdir "$work/stage/opt" "$work/stage" # nothing was written elsewhere
 model=$work/mica/share/mica/models/default
 libdir=$(dirname "$(find "$work/mica" -name libmica.a)")
 
-cmake -S "$here/project" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/mica" \
-  -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" > /dev/null
-cmake --build "$work/build"
-"$work/build/with_shared" "$model"
-"$work/build/with_static" "$model"
+configure() { # FOLDER OPTION...
+  folder=$1
+  shift
+  cmake -S "$here/project" -B "$work/$folder" -DCMAKE_PREFIX_PATH="$work/mica" \
+    -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" "$@" > /dev/null
+}
 
+# The shared library needs nothing of what it was built from.
+nothing="-DCMAKE_DISABLE_FIND_PACKAGE_simdjson=ON -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON"
+configure shared $nothing
+cmake --build "$work/shared"
+"$work/shared/consumer" "$model"
+
+# The static one does, and it is said what is missing. A component that there is not is no success.
+static="-DLIBRARY=mica_static -DCOMPONENTS=static"
+configure static $static
+cmake --build "$work/static"
+"$work/static/consumer" "$model"
+! configure none $static $nothing 2> "$work/log" || exit 1
+grep -q simdjson "$work/log"
+! configure none -DCOMPONENTS=of_gold 2> "$work/log" || exit 1
+grep -q of_gold "$work/log"
+
+# pkg-config gives nothing but mica's own flags, and needs the files of no other library.
 export PKG_CONFIG_PATH=$libdir/pkgconfig
-$CC "$here/project/main.c" $(pkg-config --cflags --libs mica) -o "$work/a.out"
-LD_LIBRARY_PATH=$libdir DYLD_LIBRARY_PATH=$libdir "$work/a.out" "$model"
+flags=$(pkg-config --cflags mica)
+[ "$flags" = "$(PKG_CONFIG_LIBDIR=/nowhere pkg-config --cflags mica)" ]
+for flag in $flags; do
+  case $flag in
+    -I*) [ -f "${flag#-I}/mica/mica.h" ] ;;
+    *) exit 1 ;;
+  esac
+done
+
+# README's program and README's line; it runs where it is, without ldconfig or LD_LIBRARY_PATH.
+mkdir "$work/readme" "$work/readme/models"
+cp -R "$model" "$work/readme/models/default"
+cd "$work/readme"
+sed -n '/^```c$/,/^```$/p' "$here/../../README.md" | sed '1d;$d' > chat.c
+line=$(sed -n 's/^ *\$ cc \(chat\.c .*\)/\1/p' "$here/../../README.md")
+eval "$CC $line"
+env -u LD_LIBRARY_PATH -u DYLD_LIBRARY_PATH ./a.out > answer
+grep -q '[a-z]' answer
+
 rm "$libdir"/libmica.so* "$libdir"/libmica*.dylib 2> /dev/null || true
 $CC "$here/project/main.c" $(pkg-config --cflags --libs --static mica) -o "$work/a.out"
 "$work/a.out" "$model"
