@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST = 16 };
+enum { MAX = 16 };
 
 /* A run of `rows` rows behind one that is not counted: tokens a second, of all rows. */
 static mica_status measure(const mica_model *model, int rows, int64_t tokens, double *rate) {
     const mica_generate_options options = {.max_tokens = tokens, .ignore_eos = true};
-    mica_batch_item items[MOST];
+    mica_batch_item items[MAX];
     for (int i = 0; i < rows; i++)
         items[i] = (mica_batch_item){.prompt = "The sea", .options = &options};
     for (int run = 0; run < 2; run++) {
@@ -36,12 +36,12 @@ int main(int argc, char **argv) {
     mica_model *model = NULL;
     double one = 0.0, rate = 0.0;
     int64_t tokens = argc > 2 ? atoi(argv[2]) : 64;
-    int rows = argc > 3 ? atoi(argv[3]) : 0, last = rows > 0 ? rows : MOST;
+    int rows = argc > 3 ? atoi(argv[3]) : 0, last = rows > 0 ? rows : MAX;
     int threads = argc > 4 ? atoi(argv[4]) : 0;
-    if (argc < 2 || tokens < 2 || last > MOST) {
+    if (argc < 2 || tokens < 2 || last > MAX) {
         fprintf(stderr,
                 "usage: %s MODEL [TOKENS [ROWS [THREADS]]], at least 2 tokens, at most %d rows\n",
-                argv[0], MOST);
+                argv[0], MAX);
         return 2;
     }
     mica_status status =

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 64, MOST_WORDS = 4096 };
+enum { MAX = 64, MAX_WORDS = 4096 };
 
 /* "one the the the ..." */
 static char *new_prompt(int index, int words) {
@@ -61,13 +61,13 @@ static mica_status measure(const mica_model *model, char *const *prompts, size_t
 int main(int argc, char **argv) {
     int words = argc > 2 ? atoi(argv[2]) : 32, count = argc > 3 ? atoi(argv[3]) : 4;
     int threads = argc > 4 ? atoi(argv[4]) : 0;
-    if (argc < 2 || words < 1 || words > MOST_WORDS || count < 1 || count > MOST) {
+    if (argc < 2 || words < 1 || words > MAX_WORDS || count < 1 || count > MAX) {
         fprintf(stderr,
                 "usage: %s MODEL [WORDS [PROMPTS [THREADS]]], at most %d words, %d prompts\n",
-                argv[0], MOST_WORDS, MOST);
+                argv[0], MAX_WORDS, MAX);
         return 2;
     }
-    char *prompts[MOST] = {0};
+    char *prompts[MAX] = {0};
     mica_model *model = NULL;
     mica_status status =
         mica_model_open(argv[1], &(mica_model_options){.threads = threads}, &model);

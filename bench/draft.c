@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS = 5, MOST = 1024 };
+enum { RUNS = 5, MAX = 1024 };
 
 typedef struct text {
     const char *name, *prompt;
@@ -32,7 +32,7 @@ static const text texts[] = {
 };
 
 typedef struct run {
-    int32_t ids[MOST];
+    int32_t ids[MAX];
     size_t count;
     mica_metrics metrics;
     double seconds; /* the best */
@@ -90,7 +90,7 @@ int main(int argc, char **argv) {
     }
     int draft = argc > 2 ? atoi(argv[2]) : 7;
     int64_t tokens = argc > 3 ? atoi(argv[3]) : 256;
-    if (tokens > MOST) tokens = MOST;
+    if (tokens > MAX) tokens = MAX;
     mica_status status = mica_model_open(argv[1], NULL, &model);
     if (!status) status = mica_session_open(model, NULL, &session);
     printf("%-16s  plain t/s  with t/s   ratio  drafted  accepted\n", "");

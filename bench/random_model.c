@@ -214,10 +214,10 @@ static uint16_t to_bf16(float x) {
 }
 
 /* Four numbers, uniform from -most to most. */
-static uint64_t random_numbers(float most) {
+static uint64_t random_numbers(float max) {
     uint64_t bits = next_random(), four = 0;
     for (int i = 0; i < 4; i++, bits >>= 16)
-        four = four << 16 | to_bf16(most * ((float)(bits & 0xffff) / 32767.5f - 1.0f));
+        four = four << 16 | to_bf16(max * ((float)(bits & 0xffff) / 32767.5f - 1.0f));
     return four;
 }
 

@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_THREADS = 64, RUNS = 3, ROUNDS = 4000000 };
+enum { MAX_THREADS = 64, RUNS = 3, ROUNDS = 4000000 };
 static const double short_time = 0.3, long_time = 2; /* seconds of reading */
 
 static double now(void) {
@@ -101,7 +101,7 @@ typedef struct work {
     const char *data;
     size_t bytes;
     atomic_int *waiting; /* threads that have not begun */
-    double least;        /* seconds of reading */
+    double min;          /* seconds of reading */
     double amount;       /* rounds, or bytes read */
     double seconds;
     volatile uint64_t sink;
@@ -116,7 +116,7 @@ static void *run(void *arg) {
         w->multiply();
         w->amount = ROUNDS;
     }
-    for (; w->read && now() - start < w->least; w->amount += (double)w->bytes)
+    for (; w->read && now() - start < w->min; w->amount += (double)w->bytes)
         w->sink = w->read(w->data, w->bytes);
     w->seconds = now() - start;
     return NULL;
@@ -126,8 +126,8 @@ static void *run(void *arg) {
 static double measure(int threads, int runs, const work *what) {
     double best = 0;
     for (int r = 0; r < runs; r++) {
-        pthread_t ids[MOST_THREADS];
-        work works[MOST_THREADS];
+        pthread_t ids[MAX_THREADS];
+        work works[MAX_THREADS];
         atomic_int waiting = threads;
         double rate = 0;
         for (int i = 0; i < threads; i++) {
@@ -171,7 +171,7 @@ static void print_multiplying(int threads) {
 }
 
 static double reading_rate(int threads, int runs, double seconds, const char *data, size_t bytes) {
-    work what = {.read = read_plain, .data = data, .bytes = bytes, .least = seconds};
+    work what = {.read = read_plain, .data = data, .bytes = bytes, .min = seconds};
 #if defined __x86_64__
     if (HAS("avx2")) what.read = read_avx2;
     if (HAS("avx512f")) what.read = read_avx512;
@@ -215,13 +215,13 @@ static int print_file(int threads, const char *path) {
 
 int main(int argc, char **argv) {
     enum { BYTES = 1 << 30 };
-    int most = argc > 1 ? atoi(argv[1]) : 2;
+    int max = argc > 1 ? atoi(argv[1]) : 2;
     char *data[2];
-    if (most < 1 || most > MOST_THREADS) {
-        fprintf(stderr, "usage: roofline [THREADS [FILE]], at most %d\n", MOST_THREADS);
+    if (max < 1 || max > MAX_THREADS) {
+        fprintf(stderr, "usage: roofline [THREADS [FILE]], at most %d\n", MAX_THREADS);
         return 2;
     }
-    if (argc > 2) return print_file(most, argv[2]);
+    if (argc > 2) return print_file(max, argv[2]);
     for (int large = 0; large < 2; large++) {
         data[large] = aligned_alloc(2 << 20, BYTES); /* whole large pages */
         if (data[large] == NULL) {
@@ -234,7 +234,7 @@ int main(int argc, char **argv) {
         memset(data[large], 1, BYTES);
     }
     printf("threads  what\n");
-    for (int threads = 1; threads <= most; threads *= 2) {
+    for (int threads = 1; threads <= max; threads *= 2) {
         print_multiplying(threads);
         print_reading(threads, data);
     }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_REPEATS = 100 };
+enum { MAX_REPEATS = 100 };
 
 typedef struct bench_values {
     cli_model_values model; /* but for threads and context */
@@ -78,7 +78,7 @@ static int measure(mica_session *session, const int32_t *ids, int64_t prompt, in
 /* A warm-up that is not counted, then the repeats. */
 static int measure_row(const mica_model *model, mica_session *session, const bench_values *values,
                        int64_t prompt, row *out) {
-    double prefill[MOST_REPEATS], decode[MOST_REPEATS];
+    double prefill[MAX_REPEATS], decode[MAX_REPEATS];
     mica_metrics metrics = {0};
     int32_t *ids = make_ids(model, prompt);
     int code = ids ? CLI_DONE : cli_fail("out of memory");
@@ -273,7 +273,7 @@ static const cli_option bench_options[] = {
      .placeholder = "N",
      .initial = "3",
      .min = 1,
-     .max = MOST_REPEATS,
+     .max = MAX_REPEATS,
      .help = "runs of which the median is printed, after one that is not counted",
      .offset = offsetof(bench_values, repeat)},
     {.name = "json",

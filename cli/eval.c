@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { COMPARE_NONE, COMPARE_EXACT, COMPARE_FAST }; /* of the option's choices */
-enum { MOST_WINDOW = 2048 };                        /* tokens, where none is asked for */
+enum { MAX_WINDOW = 2048 };                         /* tokens, where none is asked for */
 
 typedef struct eval_values {
     cli_model_values model;
@@ -93,7 +93,7 @@ static void print_text(const work *w, const mica_comparison *s) {
     printf("compared with   %s, default caches\nits perplexity  %.4f\nmean KL         %.6f\n"
            "largest KL      %.6f\nsame top token  %.2f %%\n",
            arithmetic_name(w->reference), perplexity(s->reference_logprob, s->count),
-           s->divergence / count, s->most, 100.0 * (double)s->same / count);
+           s->divergence / count, s->max, 100.0 * (double)s->same / count);
 }
 
 static void print_json(const work *w, const mica_comparison *s) {
@@ -104,7 +104,7 @@ static void print_json(const work *w, const mica_comparison *s) {
         printf(", \"compared_with\": \"%s\", \"reference_perplexity\": %.9g, \"mean_kl\": %.9g, "
                "\"max_kl\": %.9g, \"top_1_agreement\": %.9g",
                arithmetic_name(w->reference), perplexity(s->reference_logprob, s->count),
-               s->divergence / count, s->most, (double)s->same / count);
+               s->divergence / count, s->max, (double)s->same / count);
     puts("}");
 }
 
@@ -125,7 +125,7 @@ static int open_reference(const eval_values *values, const mica_model *model,
 static int eval(const eval_values *values, work *w, const cli_text *text) {
     mica_comparison sums = {0};
     int64_t context = mica_model_get_info(w->model).context_length;
-    int64_t window = values->window ? values->window : MOST_WINDOW;
+    int64_t window = values->window ? values->window : MAX_WINDOW;
     mica_status status = encode(w, text);
     if (status != MICA_OK) return cli_fail_status(status);
     w->window = (size_t)(window < context ? window : context);

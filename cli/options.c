@@ -197,7 +197,7 @@ void cli_option_print(const cli_option *option, const void *base, FILE *out) {
 
 /* ---- finding ---- */
 
-enum { LONGEST_NAME = 32, MOST_OPTIONS = 64 };
+enum { LONGEST_NAME = 32, MAX_OPTIONS = 64 };
 
 static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
@@ -289,11 +289,11 @@ void cli_option_variable(const cli_option *option, char out[CLI_VARIABLE]) {
 /* The long name, without dashes, that a misspelt one is nearest to, also where it is nearest to
  * another program's name; NULL: to none. */
 static const char *nearest_option(const cli_verb *verb, const char *name) {
-    const char *names[MOST_OPTIONS + CLI_MAX_ALIASES], *means[MOST_OPTIONS + CLI_MAX_ALIASES];
+    const char *names[MAX_OPTIONS + CLI_MAX_ALIASES], *means[MAX_OPTIONS + CLI_MAX_ALIASES];
     size_t count = 0;
     const cli_option *option;
     const cli_alias *alias;
-    for (; count < MOST_OPTIONS && (option = cli_option_at(verb, count, NULL)); count++)
+    for (; count < MAX_OPTIONS && (option = cli_option_at(verb, count, NULL)); count++)
         names[count] = means[count] = option->name;
     for (size_t i = 0; (alias = cli_alias_at(i)); i++) {
         if (!cli_option_find(verb, alias->option, NULL)) continue;
@@ -328,7 +328,7 @@ typedef struct parser {
     char *values;
     int argc, next;
     char **argv;
-    bool given[MOST_OPTIONS]; /* on the command line */
+    bool given[MAX_OPTIONS]; /* on the command line */
 } parser;
 
 /* Stores the value of the index-th option. source: how messages call the option. */

@@ -58,7 +58,7 @@ static struct {
     bool drawn;
 } bar;
 
-enum { BAR_WIDTH = 30, BAR_LEAST = 3 };
+enum { BAR_WIDTH = 30, BAR_MIN = 3 };
 
 /* Of the terminal, as wide as it is now. */
 static int columns(void) {
@@ -70,7 +70,7 @@ static int columns(void) {
 int cli_progress_width(size_t label_len, int columns_now) {
     enum { AROUND = 1 + 6 + 1 }; /* a blank, " 100 %", and the last column, where lines break */
     int64_t room = columns_now - (int64_t)label_len - AROUND;
-    if (room >= BAR_LEAST) return room < BAR_WIDTH ? (int)room : BAR_WIDTH;
+    if (room >= BAR_MIN) return room < BAR_WIDTH ? (int)room : BAR_WIDTH;
     return room >= -1 ? 0 : -1;
 }
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_VARIABLES = 32 };
+enum { MAX_VARIABLES = 32 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,12 +17,12 @@ static void must(bool truth) {
 
 static void render(const mc_jinja *t, const mc_json_doc *doc) {
     const struct tm now = {.tm_year = 125, .tm_mon = 2, .tm_mday = 9};
-    mc_jinja_variable variables[MOST_VARIABLES];
+    mc_jinja_variable variables[MAX_VARIABLES];
     mc_json none = {0};
     mc_buffer out = {0};
     size_t n = 0;
     mc_json_iter it = mc_json_begin(doc ? mc_json_root(doc) : none);
-    for (; n < MOST_VARIABLES && mc_json_next(&it); n++)
+    for (; n < MAX_VARIABLES && mc_json_next(&it); n++)
         variables[n] = (mc_jinja_variable){.name = it.key, .json = it.value};
     bool kept = mc_buffer_add_text(&out, "kept");
     mica_status status = mc_jinja_render(t, variables, n, &now, &out);

@@ -223,7 +223,7 @@ typedef struct mica_comparison {
     uint64_t same;     /* where both have the same likeliest token, the lowest id of equals */
     double divergence; /* sum of KL(reference || model), in nats: sum_i p_i ln(p_i / q_i) of
                                  the probabilities p and q that they give each next token */
-    double most;       /* the largest of these */
+    double max;        /* the largest of these */
     double reference_logprob; /* sum of ln P(token | those before it), of the reference */
     double model_logprob;     /* the same, of the model */
 } mica_comparison;

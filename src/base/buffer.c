@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LEAST_BYTES 32
+#define MIN_BYTES 32
 
 bool mc_buffer_reserve(mc_buffer *b, size_t more) {
     if (more <= b->cap - b->len) return true;
@@ -15,7 +15,7 @@ bool mc_buffer_reserve(mc_buffer *b, size_t more) {
     size_t need = b->len + more;
     size_t cap = b->cap <= SIZE_MAX / 2 ? b->cap * 2 : need;
     if (cap < need) cap = need;
-    if (cap < LEAST_BYTES) cap = LEAST_BYTES;
+    if (cap < MIN_BYTES) cap = MIN_BYTES;
     char *data = mc_realloc(b->data, cap);
     if (!data) return false;
     b->data = data;

@@ -33,9 +33,9 @@ mica_status mc_filemap_open(const char *path, mc_filemap *map);
  * errors  those of mc_filemap_open; MICA_EIO it became shorter meanwhile; the watch's */
 mica_status mc_filemap_read(const char *path, size_t padding, const mc_file_watch *watch,
                             mc_filemap *map);
-/* Reads the first `most` bytes of a file into memory, all of one that is shorter; *file_size says how long
+/* Reads the first `max` bytes of a file into memory, all of one that is shorter; *file_size says how long
  * it is. errors  as mc_filemap_read */
-mica_status mc_filemap_read_head(const char *path, size_t most, mc_filemap *map, size_t *file_size);
+mica_status mc_filemap_read_head(const char *path, size_t max, mc_filemap *map, size_t *file_size);
 void mc_filemap_close(mc_filemap *map); /* takes an unmapped one; idempotent */
 
 /* Reads a mapped file ahead: its pages are in memory then, and known to this process. Nothing to do

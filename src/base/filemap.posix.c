@@ -99,12 +99,11 @@ mica_status mc_filemap_read(const char *path, size_t padding, const mc_file_watc
     return MICA_OK;
 }
 
-mica_status mc_filemap_read_head(const char *path, size_t most, mc_filemap *map,
-                                 size_t *file_size) {
+mica_status mc_filemap_read_head(const char *path, size_t max, mc_filemap *map, size_t *file_size) {
     int fd;
     *map = (mc_filemap){0};
     MC_TRY(open_regular(path, &fd, file_size));
-    size_t size = *file_size < most ? *file_size : most;
+    size_t size = *file_size < max ? *file_size : max;
     uint8_t *data = mc_alloc(size);
     mica_status status = data ? read_all(fd, path, NULL, data, size) : mc_fail_nomem(path);
     close(fd);

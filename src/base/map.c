@@ -10,7 +10,7 @@
 #define K1 UINT64_C(0x6A09E667F3BCC909)
 #define K2 UINT64_C(0xBB67AE8584CAA73B)
 
-#define LEAST_CAP 16
+#define MIN_CAP 16
 
 struct mc_map_entry {
     mc_str key; /* ptr NULL: free */
@@ -72,7 +72,7 @@ static mc_map_entry *slot(const mc_map *m, mc_str key, uint64_t hash) {
 
 bool mc_map_reserve(mc_map *m, size_t count) {
     if (count <= m->cap / 4 * 3) return true;
-    mc_map bigger = {.count = m->count, .cap = m->cap ? m->cap : LEAST_CAP};
+    mc_map bigger = {.count = m->count, .cap = m->cap ? m->cap : MIN_CAP};
     while (count > bigger.cap / 4 * 3) {
         if (bigger.cap > SIZE_MAX / 2) return false;
         bigger.cap *= 2;

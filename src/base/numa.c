@@ -5,7 +5,7 @@
 #define SYSTEM "/sys/devices/system"
 #define PATH_BYTES 1024
 #define WORD_BITS ((int)(8 * sizeof(unsigned long)))
-#define WORDS (MC_MOST_CPUS / WORD_BITS)
+#define WORDS (MC_MAX_CPUS / WORD_BITS)
 
 /* ---- sets ---- */
 
@@ -26,12 +26,12 @@ void mc_bits_add(mc_bits *bits, int i) {
 
 /* ---- reading ---- */
 
-/* A number below MC_MOST_CPUS that begins with the character *next; -1: there is none. */
+/* A number below MC_MAX_CPUS that begins with the character *next; -1: there is none. */
 static int read_number(FILE *file, int *next) {
     int n = -1;
     for (; *next >= '0' && *next <= '9'; *next = getc(file)) {
         n = (n < 0 ? 0 : n) * 10 + (*next - '0');
-        if (n >= MC_MOST_CPUS) return -1;
+        if (n >= MC_MAX_CPUS) return -1;
     }
     return n;
 }
@@ -97,8 +97,8 @@ static bool add_node(const char *root, int id, mc_bits *left, mc_numa *numa) {
     }
     count = mc_bits_count(&cpus);
     if (count == 0) return true; /* memory alone, or CPUs of others */
-    if (node == MC_MOST_NODES) return false;
-    for (int i = 0; i < MC_MOST_CPUS; i++)
+    if (node == MC_MAX_NODES) return false;
+    for (int i = 0; i < MC_MAX_CPUS; i++)
         if (mc_bits_has(&cpus, i)) numa->node_of[i] = (uint8_t)node;
     if (has_memory(root, id)) mc_bits_add(&numa->memory, id);
     numa->cpus[node] = count;
@@ -109,7 +109,7 @@ static bool add_node(const char *root, int id, mc_bits *left, mc_numa *numa) {
 static bool read_nodes(const char *root, mc_numa *numa) {
     mc_bits online, left = numa->usable;
     if (!read_list(root, "node/online", &online)) return false;
-    for (int id = 0; id < MC_MOST_CPUS; id++)
+    for (int id = 0; id < MC_MAX_CPUS; id++)
         if (mc_bits_has(&online, id) && !add_node(root, id, &left, numa)) return false;
     return numa->nodes > 0 && mc_bits_count(&left) == 0;
 }
@@ -125,7 +125,7 @@ void mc_numa_read(const char *root, const mc_bits *usable, mc_numa *numa) {
 int mc_numa_cores(const char *root, const mc_bits *usable) {
     mc_bits seen = {0}, siblings;
     int cores = 0;
-    for (int cpu = 0; cpu < MC_MOST_CPUS; cpu++) {
+    for (int cpu = 0; cpu < MC_MAX_CPUS; cpu++) {
         if (!mc_bits_has(usable, cpu) || mc_bits_has(&seen, cpu)) continue;
         cores++;
         char name[64];
@@ -150,7 +150,7 @@ int mc_numa_node_of_worker(const mc_numa *numa, int worker, int threads) {
 
 mc_bits mc_numa_cpus_of(const mc_numa *numa, int node) {
     mc_bits cpus = {0};
-    for (int i = 0; i < MC_MOST_CPUS; i++)
+    for (int i = 0; i < MC_MAX_CPUS; i++)
         if (mc_bits_has(&numa->usable, i) && numa->node_of[i] == node) mc_bits_add(&cpus, i);
     return cpus;
 }

@@ -11,20 +11,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MC_MOST_CPUS 8192 /* Linux takes no more, and no more nodes */
-#define MC_MOST_NODES 64  /* with CPUs of ours */
+#define MC_MAX_CPUS 8192 /* Linux takes no more, and no more nodes */
+#define MC_MAX_NODES 64  /* with CPUs of ours */
 
 /* A set of CPUs, or of nodes by the system's numbers, as system calls take it. */
 typedef struct mc_bits {
-    unsigned long words[MC_MOST_CPUS / 8 / sizeof(unsigned long)];
+    unsigned long words[MC_MAX_CPUS / 8 / sizeof(unsigned long)];
 } mc_bits;
 
 typedef struct mc_numa {
-    int nodes;               /* with CPUs that we may use, in order of their numbers; 1 or more */
-    int cpus[MC_MOST_NODES]; /* of a node that we may use; set where there are several nodes */
-    mc_bits usable;          /* CPUs */
-    uint8_t node_of[MC_MOST_CPUS]; /* of each usable one, 0 .. nodes - 1 */
-    mc_bits memory;                /* those nodes that have memory: the system's numbers */
+    int nodes;              /* with CPUs that we may use, in order of their numbers; 1 or more */
+    int cpus[MC_MAX_NODES]; /* of a node that we may use; set where there are several nodes */
+    mc_bits usable;         /* CPUs */
+    uint8_t node_of[MC_MAX_CPUS]; /* of each usable one, 0 .. nodes - 1 */
+    mc_bits memory;               /* those nodes that have memory: the system's numbers */
     void (*bind)(pthread_t thread, const mc_bits *cpus); /* what cannot be done is not */
 } mc_numa;
 

@@ -80,7 +80,7 @@ struct mc_pool {
     struct {
         _Atomic uintptr_t begin;
         _Atomic int64_t bytes;
-    } stretches[MC_MOST_STRETCHES]; /* those that are not there have no bytes */
+    } stretches[MC_MAX_STRETCHES]; /* those that are not there have no bytes */
 
     _Alignas(CACHE_LINE) _Atomic int parked;
     atomic_bool caller_waits;
@@ -150,7 +150,7 @@ static void run_tasks(mc_pool *pool, int self) {
 
 void mc_pool_ahead(mc_pool *pool, const mc_stretch *next, int n) {
     if (pool == NULL || pool->threads == 1) return;
-    for (int i = 0; i < MC_MOST_STRETCHES; i++) {
+    for (int i = 0; i < MC_MAX_STRETCHES; i++) {
         mc_stretch s = i < n ? next[i] : (mc_stretch){0};
         atomic_store_explicit(&pool->stretches[i].begin, (uintptr_t)s.begin, memory_order_relaxed);
         atomic_store_explicit(&pool->stretches[i].bytes, s.bytes, memory_order_relaxed);
@@ -181,13 +181,13 @@ static void number_ahead(mc_pool *pool) {
 
 static void find_part(worker *self) {
     const mc_pool *pool = self->pool;
-    mc_stretch next[MC_MOST_STRETCHES];
-    for (int i = 0; i < MC_MOST_STRETCHES; i++) {
+    mc_stretch next[MC_MAX_STRETCHES];
+    for (int i = 0; i < MC_MAX_STRETCHES; i++) {
         uintptr_t begin = atomic_load_explicit(&pool->stretches[i].begin, memory_order_relaxed);
         next[i].begin = (const void *)begin;
         next[i].bytes = atomic_load_explicit(&pool->stretches[i].bytes, memory_order_relaxed);
     }
-    mc_stretch part = mc_pool_part(next, MC_MOST_STRETCHES, self->index, pool->threads);
+    mc_stretch part = mc_pool_part(next, MC_MAX_STRETCHES, self->index, pool->threads);
     self->next = (uintptr_t)part.begin;
     self->left = part.bytes;
 }
@@ -273,13 +273,13 @@ static void *worker_main(void *arg) {
 
 /* ---- the caller ---- */
 
-static void wake_workers(mc_pool *pool, int most) {
+static void wake_workers(mc_pool *pool, int max) {
     if (atomic_load(&pool->parked) == 0) return;
     pthread_mutex_lock(&pool->lock);
-    if (most >= pool->threads - 1) {
+    if (max >= pool->threads - 1) {
         pthread_cond_broadcast(&pool->wake);
     } else {
-        for (int i = 0; i < most; i++)
+        for (int i = 0; i < max; i++)
             pthread_cond_signal(&pool->wake);
     }
     pthread_mutex_unlock(&pool->lock);

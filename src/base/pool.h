@@ -37,9 +37,9 @@ typedef struct mc_stretch {
     int64_t bytes;
 } mc_stretch;
 
-#define MC_MOST_STRETCHES 8
+#define MC_MAX_STRETCHES 8
 
-/* What is read after the next region, by the tasks of one that comes later: n <= MC_MOST_STRETCHES
+/* What is read after the next region, by the tasks of one that comes later: n <= MC_MAX_STRETCHES
  * stretches of memory. From the next region on, a worker that waits fetches its part of them into its second-level cache.
  * They may be gone by then: nothing is read. pool NULL: nothing happens. Threads: any. */
 void mc_pool_ahead(mc_pool *pool, const mc_stretch *next, int n);

@@ -86,7 +86,7 @@ bool mc_pages_spread(void) {
     if (mc_bits_count(&numa.memory) < 2) return false;
     if (syscall(SYS_get_mempolicy, &policy, NULL, 0, NULL, 0) != 0) return false;
     if (policy != POLICY_DEFAULT) return false; /* who started us knows better */
-    return syscall(SYS_set_mempolicy, POLICY_INTERLEAVE, numa.memory.words, MC_MOST_CPUS + 1) == 0;
+    return syscall(SYS_set_mempolicy, POLICY_INTERLEAVE, numa.memory.words, MC_MAX_CPUS + 1) == 0;
 }
 
 void mc_pages_near(void) {

@@ -31,7 +31,7 @@ void mc_pages_free(void *memory, size_t bytes) {
     if (memory) munmap(memory, bytes);
 }
 
-static const size_t least_stack = (size_t)4 << 20;
+static const size_t min_stack = (size_t)4 << 20;
 
 /* Where the size cannot be set, the system's own has to do. */
 static int start(pthread_t *thread, void *(*run)(void *context), void *context) {
@@ -39,8 +39,8 @@ static int start(pthread_t *thread, void *(*run)(void *context), void *context) 
     size_t stack = 0;
     int error = pthread_attr_init(&attr);
     if (error) return error;
-    if (pthread_attr_getstacksize(&attr, &stack) == 0 && stack < least_stack)
-        (void)pthread_attr_setstacksize(&attr, least_stack);
+    if (pthread_attr_getstacksize(&attr, &stack) == 0 && stack < min_stack)
+        (void)pthread_attr_setstacksize(&attr, min_stack);
     error = pthread_create(thread, &attr, run, context);
     pthread_attr_destroy(&attr);
     return error;

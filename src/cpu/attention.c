@@ -22,7 +22,7 @@
 #include "base/integer.h"
 #include "cpu/eval.h"
 #include "cpu/kern/vmath.h"
-#include "cpu/product.h"
+#include "cpu/matmul.h"
 #include "cpu/rows.h"
 
 enum { Q, K, V, MASK, OFFSET, SINKS };
@@ -330,13 +330,13 @@ static float prepare_scores(const mc_attn_block *b, int64_t head, int64_t query,
                             int64_t n, float *scores) {
     const mc_attention *at = b->at;
     float cap = (float)at->attr->softcap;
-    float most = at->kern->scale_most(n, scores, (float)at->attr->scale);
-    if (cap == 0 && operand(at, MASK)->data == NULL) return most;
+    float max = at->kern->scale_max(n, scores, (float)at->attr->scale);
+    if (cap == 0 && operand(at, MASK)->data == NULL) return max;
     if (cap != 0)
         for (int64_t j = 0; j < n; j++)
             scores[j] = cap * mk_tanhf(scores[j] / cap);
     apply_mask(b, head, query, begin, n, scores);
-    return at->kern->scale_most(n, scores, 1);
+    return at->kern->scale_max(n, scores, 1);
 }
 
 static float sink_of(const mc_attention *at, int64_t head) {
@@ -355,8 +355,8 @@ void mc_attn_weigh(const mc_attn_block *b, int64_t row) {
     int64_t before = begin - b->first, n = end - begin, after = b->first + b->width - end;
     float *scores = b->scores + row * b->stride, *seen = scores + before;
     uint16_t *weights = (uint16_t *)scores;
-    float most = prepare_scores(b, head, query, begin, n, seen), sink = sink_of(at, head);
-    float shift = sink > most ? sink : most, total = 0;
+    float max = prepare_scores(b, head, query, begin, n, seen), sink = sink_of(at, head);
+    float shift = sink > max ? sink : max, total = 0;
     if (shift == -INFINITY) shift = 0; /* no key is seen; or all scores are NaN, which stays */
     if (sink > -INFINITY) total = mk_expf(sink - shift);
     if (at->pairs) { /* in place: a weight never lies behind the score that it is of */
@@ -457,11 +457,11 @@ int64_t mc_attn_stride(int64_t width) {
     return mc_round_up(width, MC_ATTN_LINE) | MC_ATTN_LINE;
 }
 
-mc_way mc_sdpa_way(const mk_kernels *kern, mica_dtype k) {
+mc_kernel_choice mc_sdpa_choice(const mk_kernels *kern, mica_dtype k) {
     if (k == MICA_U8 && kern->q8_direct)
-        return (mc_way){MICA_I8, kern->from.attn_scores_q8, kern->from.attn_scores_q8};
+        return (mc_kernel_choice){MICA_I8, kern->from.attn_scores_q8, kern->from.attn_scores_q8};
     if (k == MICA_BF16 && kern->bf16_pairs)
-        return (mc_way){kern->words ? MICA_I16 : MICA_BF16, kern->from.attn_scores,
-                        kern->from.attn_scores};
-    return mc_matmul_way(kern, &(mc_attr_matmul){0}, k);
+        return (mc_kernel_choice){kern->int16 ? MICA_I16 : MICA_BF16, kern->from.attn_scores,
+                                  kern->from.attn_scores};
+    return mc_matmul_choice(kern, &(mc_attr_matmul){0}, k);
 }

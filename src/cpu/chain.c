@@ -1,7 +1,7 @@
 #include "cpu/chain.h"
 
 #include "cpu/eval.h"
-#include "cpu/product.h"
+#include "cpu/matmul.h"
 #include "cpu/rows.h"
 
 #define OWN_BYTES 512   /* enough for most ops: no memory has to be asked for */
@@ -123,8 +123,8 @@ static bool is_coarse(const mc_chain *chain, int64_t rows) {
     const mc_cpu *cpu = mc_cpu_of(chain->call);
     if (rows < cpu->threads) return true;
     if (rows >= mc_chain_enough_rows(cpu)) return false;
-    double most = (double)((rows - 1) / cpu->threads + 1), even = (double)rows / cpu->threads;
-    return worth(chain) * (most - even) / (double)rows > chain->n - 1;
+    double max = (double)((rows - 1) / cpu->threads + 1), even = (double)rows / cpu->threads;
+    return worth(chain) * (max - even) / (double)rows > chain->n - 1;
 }
 
 void mc_chain_run(mc_chain *chain) {

@@ -43,10 +43,10 @@ typedef struct mc_chain {
     const mc_call *call; /* the first */
     int n, n_calls;      /* stages; those of calls come first */
     size_t bytes;        /* of memory, for the stages of calls */
-    mc_stage stages[MC_MOST_CHAIN + 1];
+    mc_stage stages[MC_MAX_CHAIN + 1];
 } mc_chain;
 
-/* The stages of calls [0, n), n <= MC_MOST_CHAIN: sets bytes. errors  those of the ops */
+/* The stages of calls [0, n), n <= MC_MAX_CHAIN: sets bytes. errors  those of the ops */
 mica_status mc_chain_measure(mc_chain *chain, const mc_call *call, int n);
 /* In memory [bytes], aligned to 64. errors  those of the ops */
 mica_status mc_chain_prepare(mc_chain *chain, void *memory);

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/system.h"
 #include "cpu/eval.h"
-#include "cpu/product.h"
+#include "cpu/matmul.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,17 +118,18 @@ static mc_kernel cpu_find(const void *state, mc_op op, const void *attr, const m
     return eval_table[op] == NULL && mc_is_stage(op) ? mc_eval_chain : eval_table[op];
 }
 
-static mc_way cpu_way(const void *state, mc_op op, const void *attr, mica_dtype w) {
+static mc_kernel_choice cpu_kernel_choice(const void *state, mc_op op, const void *attr,
+                                          mica_dtype w) {
     const mk_kernels *kern = &((const cpu_state *)state)->kernels;
-    if (op == MC_OP_QUANTIZED_MATMUL) return mc_quantized_matmul_way(kern, attr);
-    return op == MC_OP_MATMUL ? mc_matmul_way(kern, attr, w) : mc_sdpa_way(kern, w);
+    if (op == MC_OP_QUANTIZED_MATMUL) return mc_quantized_matmul_choice(kern, attr);
+    return op == MC_OP_MATMUL ? mc_matmul_choice(kern, attr, w) : mc_sdpa_choice(kern, w);
 }
 
 static mc_joint cpu_joint(const void *state, mc_op op) {
     (void)state;
     if (op == MC_OP_SDPA) return MC_JOINT_ANY;
-    bool product = op == MC_OP_QUANTIZED_MATMUL || op == MC_OP_MATMUL;
-    return product ? MC_JOINT_FIRST : MC_JOINT_NONE;
+    bool matmul = op == MC_OP_QUANTIZED_MATMUL || op == MC_OP_MATMUL;
+    return matmul ? MC_JOINT_FIRST : MC_JOINT_NONE;
 }
 
 const mc_backend mc_backend_cpu = {
@@ -139,7 +140,7 @@ const mc_backend mc_backend_cpu = {
     .alloc = cpu_alloc,
     .free = cpu_free,
     .find = cpu_find,
-    .way = cpu_way,
+    .kernel_choice = cpu_kernel_choice,
     .joint = cpu_joint,
     .rows = mc_chain_form,
     .enough_rows = mc_chain_enough_rows,
@@ -164,8 +165,8 @@ void mc_cpu_for(const mc_call *call, int64_t n, int64_t grain, mc_range_fn fn, v
     if (n <= 0) return;
     const mc_cpu *cpu = mc_cpu_of(call);
     if (grain < 1) grain = 1;
-    int64_t most = (int64_t)cpu->threads * RUNS_A_THREAD;
-    int64_t run = (n - 1) / most + 1;
+    int64_t max = (int64_t)cpu->threads * RUNS_A_THREAD;
+    int64_t run = (n - 1) / max + 1;
     run = ((run - 1) / grain + 1) * grain;
     if (cpu->threads == 1 || run >= n) {
         fn(context, 0, n, 0);

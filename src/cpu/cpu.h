@@ -22,10 +22,10 @@ static inline mc_cpu *mc_cpu_of(const mc_call *call) {
 typedef void (*mc_range_fn)(void *context, int64_t begin, int64_t end, int worker);
 void mc_cpu_for(const mc_call *call, int64_t n, int64_t grain, mc_range_fn fn, void *context);
 
-/* ahead.c. Before the region of a product of m rows, `last` the last call of those in it: says what the next
+/* prefetch.c. Before the region of a product of m rows, `last` the last call of those in it: says what the next
  * product reads. Who waits then fetches a part of that. */
-void mc_cpu_ahead(const mc_call *last, int64_t m);
+void mc_cpu_prefetch(const mc_call *last, int64_t m);
 /* What the next product reads, and how many stretches that is: of all calls that are one region. */
-int mc_cpu_next(const mc_call *last, mc_stretch next[MC_MOST_JOINT]);
+int mc_cpu_next(const mc_call *last, mc_stretch next[MC_MAX_JOINT]);
 
 #endif

@@ -9,6 +9,6 @@
 #include "cpu/eval_list.h"
 
 /* mc_backend.way */
-mc_way mc_sdpa_way(const mk_kernels *kern, mica_dtype k);
+mc_kernel_choice mc_sdpa_choice(const mk_kernels *kern, mica_dtype k);
 
 #endif

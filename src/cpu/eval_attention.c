@@ -32,7 +32,7 @@ typedef struct blocks {
 /* Calls that are computed together. */
 typedef struct together {
     const mc_call *call; /* the first */
-    blocks each[MC_MOST_JOINT];
+    blocks each[MC_MAX_JOINT];
     int n, threads;
     int64_t blocks, weights, work;       /* of all: one call's after the other's */
     bool split;                          /* blocks into tasks */
@@ -192,15 +192,15 @@ static int64_t span_of(const mc_attention *at, int64_t queries) {
 }
 
 /* The most keys that a block of these does see now. */
-static int64_t most_seen(const blocks *some, int64_t batch) {
+static int64_t max_seen(const blocks *some, int64_t batch) {
     const mc_attention *at = &some->at;
     if (at->attr->causal == 0) return some->span;
-    int64_t most = 0;
+    int64_t max = 0;
     for (int64_t i = 0; i < batch; i++) {
         int64_t seen = mc_attn_offset(at, i) + at->lq;
-        if (seen > most) most = seen;
+        if (seen > max) max = seen;
     }
-    return mc_min(most, some->span);
+    return mc_min(max, some->span);
 }
 
 /* Blocks as large as caches like, small enough to give every thread some of the `calls`' blocks. */
@@ -216,7 +216,7 @@ static void choose_blocks(blocks *some, int64_t batch, int64_t enough, int calls
     some->query_blocks = (at->lq - 1) / some->unit_queries + 1;
     some->n = kv_rows * some->query_blocks;
     some->span = span_of(at, some->unit_queries);
-    some->weights = rows_of(some) * most_seen(some, batch);
+    some->weights = rows_of(some) * max_seen(some, batch);
     some->work = some->weights * at->d;
 }
 
@@ -239,10 +239,10 @@ static void add_call(together *all, const mc_call *call, int64_t enough) {
 
 /* Whether the largest block is more than half of a thread's share, and worth more than one thread. */
 static bool is_uneven(const together *all) {
-    int64_t most = 0;
+    int64_t max = 0;
     for (int i = 0; i < all->n; i++)
-        if (all->each[i].work > most) most = all->each[i].work;
-    return most > 2 * MC_SMALL_WORK && most > all->work / (2 * all->threads);
+        if (all->each[i].work > max) max = all->each[i].work;
+    return max > 2 * MC_SMALL_WORK && max > all->work / (2 * all->threads);
 }
 
 mica_status mc_eval_sdpa(const mc_call *call) {

@@ -7,7 +7,7 @@
  * read as it lies. The way is chosen by b alone, so that a row of the result does not depend on how
  * many there are. */
 #include "base/integer.h"
-#include "cpu/product.h"
+#include "cpu/matmul.h"
 #include "cpu/rows.h"
 #include "graph/attr.h"
 
@@ -16,10 +16,10 @@
 #define NN_DEPTH 64      /* rows of b that are widened at once */
 #define ROWS_FEW 16      /* rows of a up to which bf16 b is read as by one */
 #define ROWS_STREAMED 32 /* rows of a up to which 16-bit b is widened in registers */
-#define PAIRED_LEAST 32  /* columns of bf16 b a task, for many rows of a */
+#define PAIRED_MIN 32    /* columns of bf16 b a task, for many rows of a */
 
 typedef struct dense {
-    mc_product p; /* first, so that its address is that of the whole */
+    mc_matmul p; /* first, so that its address is that of the whole */
     const mk_kernels *kern;
     mc_layout b;     /* with the batch axes of the result */
     bool columns;    /* b lies in columns, or goes into them: "nt", else "nn" */
@@ -30,24 +30,24 @@ typedef struct dense {
     int64_t stride_k, stride_n;
 } dense;
 
-static const dense *dense_of(const mc_product *p) {
+static const dense *dense_of(const mc_matmul *p) {
     return (const dense *)(const void *)p;
 }
 
 /* b's columns at `offset` and behind it as a tile of f32 [count, k]. */
 static void gather_columns(const dense *d, int64_t offset, int64_t count, float *tile) {
-    const mc_operand *b = &d->p.call->in[MC_PRODUCT_W];
-    int64_t stride = mc_product_tile_stride(&d->p);
+    const mc_operand *b = &d->p.call->in[MC_MATMUL_W];
+    int64_t stride = mc_matmul_tile_stride(&d->p);
     for (int64_t j = 0; j < count; j++)
         mc_widen(d->kern, b->layout->dtype, b->data, offset + j * d->stride_n,
                  d->contiguous ? 1 : d->stride_k, d->p.k, tile + j * stride);
 }
 
-static void columns_nt(const mc_product *p, const mc_form *x, int64_t batch, int64_t first,
+static void columns_nt(const mc_matmul *p, const mc_form *x, int64_t batch, int64_t first,
                        int64_t count, void *scratch, float *y, int64_t y_stride) {
     const dense *d = dense_of(p);
     const mk_kernels *kern = d->kern;
-    const mc_operand *b = &p->call->in[MC_PRODUCT_W];
+    const mc_operand *b = &p->call->in[MC_MATMUL_W];
     int64_t at = mc_row_offset(&d->b, d->b.ndim - 2, batch) + first * d->stride_n;
     const float *floats = b->data;
     const uint16_t *halves = b->data;
@@ -59,7 +59,7 @@ static void columns_nt(const mc_product *p, const mc_form *x, int64_t batch, int
         kern->matmul_nt(p->m, count, p->k, a, x->stride, floats + at, d->stride_n, y, y_stride);
     } else if (!d->streamed) {
         gather_columns(d, at, count, scratch);
-        kern->matmul_nt(p->m, count, p->k, a, x->stride, scratch, mc_product_tile_stride(p), y,
+        kern->matmul_nt(p->m, count, p->k, a, x->stride, scratch, mc_matmul_tile_stride(p), y,
                         y_stride);
     } else if (b->layout->dtype == MICA_BF16) {
         kern->matmul_nt_bf16(p->m, count, p->k, a, x->stride, halves + at, d->stride_n, y,
@@ -69,10 +69,10 @@ static void columns_nt(const mc_product *p, const mc_form *x, int64_t batch, int
     }
 }
 
-static void columns_nn(const mc_product *p, const mc_form *x, int64_t batch, int64_t first,
+static void columns_nn(const mc_matmul *p, const mc_form *x, int64_t batch, int64_t first,
                        int64_t count, void *scratch, float *y, int64_t y_stride) {
     const dense *d = dense_of(p);
-    const mc_operand *b = &p->call->in[MC_PRODUCT_W];
+    const mc_operand *b = &p->call->in[MC_MATMUL_W];
     int64_t offset = mc_row_offset(&d->b, d->b.ndim - 2, batch) + first;
     const float *a = x->floats + batch * p->m * x->stride;
     float *tile = scratch;
@@ -101,7 +101,7 @@ static bool is_batched(const mc_layout *b) {
 
 /* Whether a may be, and with profit is, rounded to b's bf16, if that lies in columns. */
 static bool may_pair(const mk_kernels *kern, const mc_attr_matmul *attr, mica_dtype b) {
-    return attr->fast != 0 && kern->bf16_products && b == MICA_BF16;
+    return attr->fast != 0 && kern->bf16_matmul && b == MICA_BF16;
 }
 
 static bool is_paired(const mk_kernels *kern, const mc_attr_matmul *attr, const mc_layout *b) {
@@ -109,20 +109,20 @@ static bool is_paired(const mk_kernels *kern, const mc_attr_matmul *attr, const 
     return may_pair(kern, attr, b->dtype) && (b->strides[k] == 1 || b->shape[k] == 1);
 }
 
-mc_way mc_matmul_way(const mk_kernels *kern, const void *attr, mica_dtype w) {
+mc_kernel_choice mc_matmul_choice(const mk_kernels *kern, const void *attr, mica_dtype w) {
     if (may_pair(kern, attr, w))
-        return (mc_way){MICA_BF16, kern->from.matmul_bf16, kern->from.matmul_bf16};
+        return (mc_kernel_choice){MICA_BF16, kern->from.matmul_bf16, kern->from.matmul_bf16};
     const char *one_row = w == MICA_BF16  ? kern->from.matmul_nt_bf16
                           : w == MICA_F16 ? kern->from.matmul_nt_f16
                                           : kern->from.matmul_nt;
-    return (mc_way){MICA_F32, one_row, kern->from.matmul_nt};
+    return (mc_kernel_choice){MICA_F32, one_row, kern->from.matmul_nt};
 }
 
 bool mc_matmul_ends_chain(const mc_cpu *cpu, const void *attr, const mc_layout *const *in) {
-    return mc_product_goes_by_rows(in) && is_paired(cpu->kern, attr, in[MC_PRODUCT_W]);
+    return mc_matmul_goes_by_rows(in) && is_paired(cpu->kern, attr, in[MC_MATMUL_W]);
 }
 
-static void choose_way(dense *d) {
+static void choose_kernel(dense *d) {
     const mc_layout *b = &d->b;
     d->stride_k = b->strides[b->ndim - 2];
     d->stride_n = b->strides[b->ndim - 1];
@@ -136,7 +136,7 @@ static void choose_way(dense *d) {
 }
 
 /* Columns of the thread that has most of them, by tasks of so many. */
-static int64_t most_columns(int64_t n, int64_t tile, int threads) {
+static int64_t max_columns(int64_t n, int64_t tile, int threads) {
     int64_t tasks = (n + tile - 1) / tile;
     return (tasks + threads - 1) / threads * tile;
 }
@@ -144,33 +144,33 @@ static int64_t most_columns(int64_t n, int64_t tile, int threads) {
 /* Columns a task: as many as the kernel is to meet at once, or fewer of them where threads are then done sooner. */
 static int64_t paired_tile(const dense *d, int threads) {
     int64_t best = d->kern->bf16_columns, n = d->p.n;
-    for (int64_t tile = best / 2; tile >= PAIRED_LEAST; tile /= 2)
-        if (most_columns(n, tile, threads) < most_columns(n, best, threads)) best = tile;
+    for (int64_t tile = best / 2; tile >= PAIRED_MIN; tile /= 2)
+        if (max_columns(n, tile, threads) < max_columns(n, best, threads)) best = tile;
     return best;
 }
 
 static void describe(const mc_call *call, dense *d) {
-    mc_product *p = &d->p;
+    mc_matmul *p = &d->p;
     d->kern = mc_cpu_of(call)->kern;
-    d->b = mc_product_spread(call->in[MC_PRODUCT_W].layout, call->out.layout);
-    mc_product_init(p, call, is_batched(&d->b));
-    choose_way(d);
-    p->tile = mc_product_tile(p);
+    d->b = mc_matmul_spread(call->in[MC_MATMUL_W].layout, call->out.layout);
+    mc_matmul_init(p, call, is_batched(&d->b));
+    choose_kernel(d);
+    p->tile = mc_matmul_tile(p);
     if (d->paired && p->m > ROWS_FEW)
         p->tile = mc_min(mc_max(p->tile, paired_tile(d, mc_cpu_of(call)->threads)), p->n);
     p->columns = d->columns ? columns_nt : columns_nn;
     if (d->paired) p->form = (mc_form){.kind = MC_FORM_BF16};
     if (!d->direct && !d->streamed)
         p->scratch_bytes =
-            (size_t)(p->tile * (d->columns ? mc_product_tile_stride(p) : NN_DEPTH)) * sizeof(float);
+            (size_t)(p->tile * (d->columns ? mc_matmul_tile_stride(p) : NN_DEPTH)) * sizeof(float);
 }
 
 mica_status mc_matmul_after(mc_chain *chain, const mc_call *call) {
-    dense all[MC_MOST_JOINT];
-    const mc_product *products[MC_MOST_JOINT];
+    dense all[MC_MAX_JOINT];
+    const mc_matmul *matmuls[MC_MAX_JOINT];
     for (int i = 0; i < call->joint; i++) {
         describe(&call[i], &all[i]);
-        products[i] = &all[i].p;
+        matmuls[i] = &all[i].p;
     }
-    return mc_products_run(products, call->joint, chain);
+    return mc_matmuls_run(matmuls, call->joint, chain);
 }

@@ -2,7 +2,7 @@
  *
  * A few rows of x, one at a time, stream the packed weights through registers; more of them unpack
  * a tile of weights to f32 once and multiply them all. Both ways add in the same order: the bits of
- * a row do not depend on how many there are. Fast products are in quant_fast.c and
+ * a row do not depend on how many there are. Fast products are in quant_int8.c and
  * quant_paired.c. */
 #include "cpu/eval.h"
 #include "cpu/quant.h"
@@ -32,9 +32,9 @@ static quant_kernels choose_kernels(const mk_kernels *kern, const mk_qrows *w) {
 }
 
 /* x w^T: columns of the result are rows of w. */
-static void columns_nt(const mc_product *p, const mc_form *x, int64_t batch, int64_t first,
+static void columns_nt(const mc_matmul *p, const mc_form *x, int64_t batch, int64_t first,
                        int64_t count, void *scratch, float *y, int64_t y_stride) {
-    const mc_quant_product *q = mc_quant_of(p);
+    const mc_quant_matmul *q = mc_quant_of(p);
     quant_kernels own = choose_kernels(q->kern, &q->w);
     mk_qrows rows = mc_quant_weights(q, batch, first);
     const float *floats = x->floats + batch * p->m * x->stride;
@@ -43,7 +43,7 @@ static void columns_nt(const mc_product *p, const mc_form *x, int64_t batch, int
             own.matvec(&rows, count, floats + i * x->stride, y + i * y_stride);
         return;
     }
-    int64_t stride = mc_product_tile_stride(p), at_once = stride == p->k ? count : 1;
+    int64_t stride = mc_matmul_tile_stride(p), at_once = stride == p->k ? count : 1;
     for (int64_t j = 0; j < count; j += at_once) {
         mk_qrows some = mk_qrows_at(&rows, j);
         own.unpack(&some, at_once, (float *)scratch + j * stride);
@@ -52,9 +52,9 @@ static void columns_nt(const mc_product *p, const mc_form *x, int64_t batch, int
 }
 
 /* x w: some rows of w at a time. */
-static void columns_nn(const mc_product *p, const mc_form *x, int64_t batch, int64_t first,
+static void columns_nn(const mc_matmul *p, const mc_form *x, int64_t batch, int64_t first,
                        int64_t count, void *scratch, float *y, int64_t y_stride) {
-    const mc_quant_product *q = mc_quant_of(p);
+    const mc_quant_matmul *q = mc_quant_of(p);
     mk_qrows part = mc_quant_weights(q, batch, 0);
     part = mk_qrows_further(part, first * part.bits / 32, first / part.group);
     part.k = count;
@@ -69,14 +69,14 @@ static void columns_nn(const mc_product *p, const mc_form *x, int64_t batch, int
     }
 }
 
-static void set_exact(mc_quant_product *q) {
-    mc_product *p = &q->p;
+static void set_exact(mc_quant_matmul *q) {
+    mc_matmul *p = &q->p;
     int64_t floats = NN_WIDTH * NN_DEPTH;
     if (q->transpose) {
         void (*arrange)(int64_t, const float *, float *) = choose_kernels(q->kern, &q->w).arrange;
         if (arrange != NULL) p->form = (mc_form){.kind = MC_FORM_ARRANGED, .arrange = arrange};
-        p->tile = mc_product_tile(p);
-        floats = p->m > ROWS_STREAMED ? p->tile * mc_product_tile_stride(p) : 0;
+        p->tile = mc_matmul_tile(p);
+        floats = p->m > ROWS_STREAMED ? p->tile * mc_matmul_tile_stride(p) : 0;
     } else {
         p->tile = mc_min(NN_WIDTH, p->n);
     }
@@ -88,40 +88,40 @@ static void set_exact(mc_quant_product *q) {
  * the chain's memory for longer, no more. */
 bool mc_quantized_matmul_ends_chain(const void *attr, const mc_layout *const *in) {
     const mc_attr_quant *quant = attr;
-    return quant->transpose != 0 && mc_product_goes_by_rows(in);
+    return quant->transpose != 0 && mc_matmul_goes_by_rows(in);
 }
 
-mc_way mc_quantized_matmul_way(const mk_kernels *kern, const void *attr) {
+mc_kernel_choice mc_quantized_matmul_choice(const mk_kernels *kern, const void *attr) {
     const mc_attr_quant *quant = attr;
     if (mc_quant_is_paired(kern, quant))
-        return (mc_way){MICA_BF16, kern->from.matmul_mxfp8, kern->from.matmul_bf16};
+        return (mc_kernel_choice){MICA_BF16, kern->from.matmul_mxfp8, kern->from.matmul_bf16};
     if (mc_quant_is_fast(quant)) {
-        bool whole = quant->group_size >= kern->fast_least_group;
-        const char *many_rows = whole ? kern->from.fast_matmul : kern->from.fast_unpack;
-        return (mc_way){MICA_I8, kern->from.fast_matvec, many_rows};
+        bool whole = quant->group_size >= kern->int8_min_group;
+        const char *many_rows = whole ? kern->from.int8_matmul : kern->from.int8_unpack;
+        return (mc_kernel_choice){MICA_I8, kern->from.int8_matvec, many_rows};
     }
     bool affine = quant->mode == MICA_QUANT_AFFINE;
     const char *one_row = affine && quant->bits == 4   ? kern->from.matvec_q4
                           : affine && quant->bits == 8 ? kern->from.matvec_q8
                                                        : kern->from.matvec;
-    return (mc_way){MICA_F32, one_row, kern->from.matmul_nt};
+    return (mc_kernel_choice){MICA_F32, one_row, kern->from.matmul_nt};
 }
 
 mica_status mc_quantized_matmul_after(mc_chain *chain, const mc_call *call) {
-    mc_quant_product all[MC_MOST_JOINT];
-    const mc_product *products[MC_MOST_JOINT];
+    mc_quant_matmul all[MC_MAX_JOINT];
+    const mc_matmul *matmuls[MC_MAX_JOINT];
     int n = 0;
     for (int i = 0; i < call->joint; i++) {
         if (mc_layout_size(call[i].in[MC_QUANT_CODES].layout) == 0) { /* sums of nothing */
             memset(call[i].out.data, 0, (size_t)mc_layout_bytes(call[i].out.layout));
             continue;
         }
-        mc_quant_product *q = &all[n];
+        mc_quant_matmul *q = &all[n];
         MC_TRY(mc_quant_describe(&call[i], q));
         if (!mc_quant_set_paired(q) && !mc_quant_set_fast(q)) set_exact(q);
-        products[n++] = &q->p;
+        matmuls[n++] = &q->p;
     }
-    return mc_products_run(products, n, chain);
+    return mc_matmuls_run(matmuls, n, chain);
 }
 
 /* ---- dequantize ---- */

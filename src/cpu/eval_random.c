@@ -17,8 +17,8 @@ typedef struct work {
     int64_t out_bytes; /* may end within the last word */
 } work;
 
-/* One round: the distance of the turn is a constant, as vector code wants it. */
-static inline void turn(int by, uint32_t *restrict a, uint32_t *restrict b) {
+/* One round: the distance of the rotation is a constant, as vector code wants it. */
+static inline void mix(int by, uint32_t *restrict a, uint32_t *restrict b) {
     for (int i = 0; i < LANES; i++) {
         a[i] += b[i];
         b[i] = (b[i] << by | b[i] >> (32 - by)) ^ a[i];
@@ -38,15 +38,15 @@ static void threefry(const uint32_t key[3], uint32_t *restrict a, uint32_t *rest
     inject(key[0], key[1], a, b);
     for (uint32_t group = 1; group <= 5; group++) {
         if (group % 2) {
-            turn(13, a, b);
-            turn(15, a, b);
-            turn(26, a, b);
-            turn(6, a, b);
+            mix(13, a, b);
+            mix(15, a, b);
+            mix(26, a, b);
+            mix(6, a, b);
         } else {
-            turn(17, a, b);
-            turn(29, a, b);
-            turn(16, a, b);
-            turn(24, a, b);
+            mix(17, a, b);
+            mix(29, a, b);
+            mix(16, a, b);
+            mix(24, a, b);
         }
         inject(key[group % 3], key[(group + 1) % 3] + group, a, b);
     }

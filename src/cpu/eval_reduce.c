@@ -20,7 +20,7 @@ struct work {
     mc_operand x; /* the operand with the reduced axes last */
     mc_layout layout;
     int64_t length; /* elements a row */
-    bool least;     /* min, argmin, all: instead of max, argmax, any */
+    bool min;       /* min, argmin, all: instead of max, argmax, any */
     row_fn fn;
 };
 
@@ -33,16 +33,16 @@ static void range(void *context, int64_t begin, int64_t end, int worker) {
         w->fn(w, row);
 }
 
-static mica_status run_rows(const mc_call *call, int64_t mask, bool least, row_fn fn) {
-    work w = {.call = call, .least = least, .fn = fn};
+static mica_status run_rows(const mc_call *call, int64_t mask, bool min, row_fn fn) {
+    work w = {.call = call, .min = min, .fn = fn};
     int64_t rows = mc_rows_of(&call->in[0], mask, &w.layout, &w.x, &w.length);
     mc_cpu_for(call, rows, THREAD_ELEMENTS / (w.length + 1) + 1, range, &w);
     return MICA_OK;
 }
 
-static mica_status run(const mc_call *call, bool least, row_fn fn) {
+static mica_status run(const mc_call *call, bool min, row_fn fn) {
     const mc_attr_reduce *attr = call->attr;
-    return run_rows(call, attr->axes, least, fn);
+    return run_rows(call, attr->axes, min, fn);
 }
 
 /* for each block of the row: at, and n elements from there */
@@ -132,19 +132,19 @@ mica_status mc_eval_prod(const mc_call *call) {
 
 /* The largest of x, NaN left out; -infinity where there is nothing else. */
 static float largest_number(const work *w, int64_t n, const float *x) {
-    float most = mc_cpu_of(w->call)->kern->largest(n, x);
-    if (most == most) return most;
-    most = -INFINITY;
+    float max = mc_cpu_of(w->call)->kern->largest(n, x);
+    if (max == max) return max;
+    max = -INFINITY;
     for (int64_t i = 0; i < n; i++)
-        most = x[i] > most ? x[i] : most;
-    return most;
+        max = x[i] > max ? x[i] : max;
+    return max;
 }
 
-/* The smallest of x and `least`, NaN left out; by lanes, as sum_block. */
-static float min_block(int64_t n, const float *x, float least) {
+/* The smallest of x and `min`, NaN left out; by lanes, as sum_block. */
+static float min_block(int64_t n, const float *x, float min) {
     float lane[LANES];
     for (int k = 0; k < LANES; k++)
-        lane[k] = least;
+        lane[k] = min;
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
         for (int k = 0; k < LANES; k++)
@@ -152,8 +152,8 @@ static float min_block(int64_t n, const float *x, float least) {
     for (int k = 0; i < n; i++, k++)
         lane[k] = x[i] < lane[k] ? x[i] : lane[k];
     for (int k = 0; k < LANES; k++)
-        least = lane[k] < least ? lane[k] : least;
-    return least;
+        min = lane[k] < min ? lane[k] : min;
+    return min;
 }
 
 static bool has_nan(int64_t n, const float *x) {
@@ -166,8 +166,8 @@ static bool has_nan(int64_t n, const float *x) {
 /* a before b in the order that is asked for; integers with the top bit as their dtype has it */
 static bool better_int(const work *w, int64_t a, int64_t b) {
     if (w->layout.dtype == MICA_U64)
-        return w->least ? (uint64_t)a < (uint64_t)b : (uint64_t)a > (uint64_t)b;
-    return w->least ? a < b : a > b;
+        return w->min ? (uint64_t)a < (uint64_t)b : (uint64_t)a > (uint64_t)b;
+    return w->min ? a < b : a > b;
 }
 
 /* What was found among some elements of a row. */
@@ -181,15 +181,15 @@ typedef struct best {
 
 static best best_number(const work *w, int64_t row, int64_t begin, int64_t end) {
     mc_block block;
-    best b = {.number = w->least ? INFINITY : -INFINITY};
+    best b = {.number = w->min ? INFINITY : -INFINITY};
     for (int64_t at = begin; at < end; at += MC_BLOCK) {
         int64_t n = mc_min(MC_BLOCK, end - at);
         if (is_float(w)) {
             const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
             float found =
-                w->least ? min_block(n, x, b.number) : mc_cpu_of(w->call)->kern->largest(n, x);
-            b.nan = b.nan || (w->least ? has_nan(n, x) : found != found);
-            b.number = found > b.number || w->least ? found : b.number;
+                w->min ? min_block(n, x, b.number) : mc_cpu_of(w->call)->kern->largest(n, x);
+            b.nan = b.nan || (w->min ? has_nan(n, x) : found != found);
+            b.number = found > b.number || w->min ? found : b.number;
         } else {
             const int64_t *x = mc_block_i64(&w->x, row * w->length + at, n, &block);
             if (at == begin) b.integer = x[0];
@@ -203,13 +203,13 @@ static best best_number(const work *w, int64_t row, int64_t begin, int64_t end) 
 /* A block is searched for the place only where it holds a better value than all before. */
 static best best_place(const work *w, int64_t row, int64_t begin, int64_t end) {
     mc_block block;
-    best b = {.number = w->least ? INFINITY : -INFINITY, .index = -1};
+    best b = {.number = w->min ? INFINITY : -INFINITY, .index = -1};
     for (int64_t at = begin; at < end; at += MC_BLOCK) {
         int64_t n = mc_min(MC_BLOCK, end - at);
         if (is_float(w)) {
             const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
-            float found = w->least ? min_block(n, x, b.number) : largest_number(w, n, x);
-            if (b.index >= 0 && !(w->least ? found < b.number : found > b.number)) continue;
+            float found = w->min ? min_block(n, x, b.number) : largest_number(w, n, x);
+            if (b.index >= 0 && !(w->min ? found < b.number : found > b.number)) continue;
             for (int64_t i = 0; i < n; i++) {
                 if (x[i] != found) continue; /* none: nothing but NaN so far */
                 b.index = at + i;
@@ -231,7 +231,7 @@ static best best_place(const work *w, int64_t row, int64_t begin, int64_t end) {
 /* What was found before and behind it, together. */
 static best better_of(const work *w, const best *before, const best *behind) {
     best b = *before;
-    bool better = w->least ? behind->number < b.number : behind->number > b.number;
+    bool better = w->min ? behind->number < b.number : behind->number > b.number;
     if (!is_float(w)) better = better_int(w, behind->integer, b.integer);
     if (b.index < 0 || (behind->index >= 0 && better)) b = *behind;
     b.nan = before->nan || behind->nan;
@@ -269,9 +269,9 @@ static void search_range(void *context, int64_t begin, int64_t end, int worker) 
 }
 
 /* Few long rows are split: what is best does not depend on who looks at it. */
-static mica_status search_rows(const mc_call *call, bool least, find_fn find, put_fn put) {
+static mica_status search_rows(const mc_call *call, bool min, find_fn find, put_fn put) {
     const mc_attr_reduce *attr = call->attr;
-    search s = {.w = {.call = call, .least = least}, .find = find, .put = put, .parts = 1};
+    search s = {.w = {.call = call, .min = min}, .find = find, .put = put, .parts = 1};
     int64_t rows = mc_rows_of(&call->in[0], attr->axes, &s.w.layout, &s.w.x, &s.w.length);
     int64_t threads = mc_cpu_of(call)->threads;
     if (rows > 0 && rows < threads && s.w.length >= 2 * THREAD_ELEMENTS) {
@@ -325,15 +325,15 @@ static void truth_row(const work *w, int64_t row) {
         if (is_float(w)) {
             const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
             for (int64_t i = 0; i < n; i++)
-                found = found || (x[i] == 0.0f) == w->least;
+                found = found || (x[i] == 0.0f) == w->min;
         } else {
             const int64_t *x = mc_block_i64(&w->x, row * w->length + at, n, &block);
             for (int64_t i = 0; i < n; i++)
-                found = found || (x[i] == 0) == w->least;
+                found = found || (x[i] == 0) == w->min;
         }
         if (found) break;
     }
-    put_i64(w, row, found != w->least);
+    put_i64(w, row, found != w->min);
 }
 
 mica_status mc_eval_all(const mc_call *call) {
@@ -354,17 +354,17 @@ static double exp_block(int64_t n, const float *x, float shift, float *y) {
 
 /* The largest of a row, NaN left out: -infinity where there is nothing else. */
 static float row_max(const work *w, int64_t row, mc_block *block) {
-    float most = -INFINITY;
+    float max = -INFINITY;
     FOR_BLOCKS(w) {
         float found = largest_number(w, n, mc_block_f32(&w->x, row * w->length + at, n, block));
-        most = found > most ? found : most;
+        max = found > max ? found : max;
     }
-    return most;
+    return max;
 }
 
 static void logsumexp_row(const work *w, int64_t row) {
     mc_block block;
-    float most = row_max(w, row, &block), shift = isinf(most) ? 0.0f : most;
+    float max = row_max(w, row, &block), shift = isinf(max) ? 0.0f : max;
     double sum = 0;
     FOR_BLOCKS(w) {
         const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
@@ -384,16 +384,16 @@ static void softmax_row(const work *w, int64_t row) {
     bool keep = out->layout->dtype == MICA_F32;
     int64_t first = row * w->length;
     mc_block block;
-    float most = row_max(w, row, &block);
+    float max = row_max(w, row, &block);
     double sum = 0;
     FOR_BLOCKS(w) {
         const float *x = mc_block_f32(&w->x, first + at, n, &block);
-        sum += exp_block(n, x, most, keep ? (float *)out->data + first + at : block.as.f32);
+        sum += exp_block(n, x, max, keep ? (float *)out->data + first + at : block.as.f32);
     }
     float scale = (float)(1.0 / sum);
     FOR_BLOCKS(w) {
         float *y = keep ? (float *)out->data + first + at : block.as.f32;
-        if (!keep) (void)exp_block(n, mc_block_f32(&w->x, first + at, n, &block), most, y);
+        if (!keep) (void)exp_block(n, mc_block_f32(&w->x, first + at, n, &block), max, y);
         for (int64_t i = 0; i < n; i++)
             y[i] *= scale;
         if (!keep) mc_block_put_f32(out, first + at, n, y);

@@ -58,10 +58,10 @@ static void fill_table(void *context, int64_t begin, int64_t end, int worker) {
 }
 
 /* x [D] -> y [D] */
-static void turn(const rope_work *w, const float *cosines, const float *x, float *y) {
+static void apply_rope(const rope_work *w, const float *cosines, const float *x, float *y) {
     int64_t half = w->half;
     if (w->attr->traditional == 0) {
-        w->kern->turn(half, cosines, x, y);
+        w->kern->rope(half, cosines, x, y);
     } else {
         const float *sines = cosines + half;
         for (int64_t i = 0; i < half; i++) {
@@ -74,7 +74,7 @@ static void turn(const rope_work *w, const float *cosines, const float *x, float
         y[i] = x[i];
 }
 
-static void turn_rows(void *context, int64_t begin, int64_t end, int worker) {
+static void transpose_rows(void *context, int64_t begin, int64_t end, int worker) {
     const rope_work *w = context;
     const mc_operand *x = &w->call->in[0], *out = &w->call->out;
     int last = x->layout->ndim - 1;
@@ -88,7 +88,7 @@ static void turn_rows(void *context, int64_t begin, int64_t end, int worker) {
                                       x->layout->strides[last], w->d, from);
         float *y = mc_row_aim(out->layout->dtype, out->data, r * w->d, to);
         if (y == row) y = to; /* the result took x's memory */
-        turn(w, cosines, row, y);
+        apply_rope(w, cosines, row, y);
         mc_narrow(w->kern, out->layout->dtype, y, w->d, out->data, r * w->d);
     }
 }
@@ -139,6 +139,6 @@ mica_status mc_stage_rope(const mc_call *call, mc_stage *stage) {
     if (work == NULL) return MICA_OK;
     *work = w;
     prepare_table(work);
-    mc_stage_set(stage, turn_rows, work, rows, mc_grain(4 * w.d));
+    mc_stage_set(stage, transpose_rows, work, rows, mc_grain(4 * w.d));
     return MICA_OK;
 }

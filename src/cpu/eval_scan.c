@@ -107,7 +107,7 @@ static int64_t min_u64(int64_t sum, int64_t x) {
 }
 
 /* The least and the largest integer of a dtype; u64's as the bits of an i64. */
-static int64_t least_of(mica_dtype dtype) {
+static int64_t min_of(mica_dtype dtype) {
     if (!mica_dtype_is_signed(dtype)) return 0;
     return INT64_MIN >> (64 - 8 * (int)mica_dtype_bytes(dtype));
 }
@@ -134,7 +134,7 @@ mica_status mc_eval_cummax(const mc_call *call) {
     return run(call, (work){.floats = max_f32,
                             .ints = dtype == MICA_U64 ? max_u64 : max_i64,
                             .float_start = -INFINITY,
-                            .int_start = least_of(dtype)});
+                            .int_start = min_of(dtype)});
 }
 
 mica_status mc_eval_cummin(const mc_call *call) {

@@ -2,7 +2,7 @@
 
 #include "cpu/rows.h"
 
-mk_qrows mc_quant_weights(const mc_quant_product *q, int64_t batch, int64_t first) {
+mk_qrows mc_quant_weights(const mc_quant_matmul *q, int64_t batch, int64_t first) {
     mk_qrows w = mk_qrows_further(q->w, mc_row_offset(&q->codes, q->codes.ndim - 2, batch),
                                   mc_row_offset(&q->scales, q->scales.ndim - 2, batch));
     return mk_qrows_at(&w, first);
@@ -43,13 +43,13 @@ mica_status mc_quant_describe_rows(const mc_call *call, int first, mk_qrows *w) 
     return MICA_OK;
 }
 
-mica_status mc_quant_describe(const mc_call *call, mc_quant_product *q) {
+mica_status mc_quant_describe(const mc_call *call, mc_quant_matmul *q) {
     const mc_layout *out = call->out.layout, *codes = call->in[MC_QUANT_CODES].layout;
     const mc_attr_quant *attr = call->attr;
-    *q = (mc_quant_product){.kern = mc_cpu_of(call)->kern, .transpose = attr->transpose != 0};
-    mc_product_init(&q->p, call, codes->ndim > 2);
+    *q = (mc_quant_matmul){.kern = mc_cpu_of(call)->kern, .transpose = attr->transpose != 0};
+    mc_matmul_init(&q->p, call, codes->ndim > 2);
     MC_TRY(mc_quant_describe_rows(call, MC_QUANT_CODES, &q->w));
-    q->codes = mc_product_spread(codes, out);
-    q->scales = mc_product_spread(call->in[MC_QUANT_SCALES].layout, out);
+    q->codes = mc_matmul_spread(codes, out);
+    q->scales = mc_matmul_spread(call->in[MC_QUANT_SCALES].layout, out);
     return MICA_OK;
 }

@@ -7,9 +7,9 @@
 #define TILE 64          /* rows of weights a unit of work */
 #define ROWS_STREAMED 16 /* rows of x up to which unpacking does not pay */
 
-static void run_columns(const mc_product *p, const mc_form *x, int64_t batch, int64_t first,
+static void run_columns(const mc_matmul *p, const mc_form *x, int64_t batch, int64_t first,
                         int64_t count, void *scratch, float *y, int64_t y_stride) {
-    const mc_quant_product *q = mc_quant_of(p);
+    const mc_quant_matmul *q = mc_quant_of(p);
     mk_qrows rows = mc_quant_weights(q, batch, first);
     const uint16_t *halves = x->halves + batch * p->m * x->halves_stride;
     if (p->m <= ROWS_STREAMED) {
@@ -22,12 +22,12 @@ static void run_columns(const mc_product *p, const mc_form *x, int64_t batch, in
 }
 
 bool mc_quant_is_paired(const mk_kernels *kern, const mc_attr_quant *attr) {
-    return attr->fast && attr->transpose && attr->mode == MICA_QUANT_MXFP8 && kern->bf16_products;
+    return attr->fast && attr->transpose && attr->mode == MICA_QUANT_MXFP8 && kern->bf16_matmul;
 }
 
-bool mc_quant_set_paired(mc_quant_product *q) {
+bool mc_quant_set_paired(mc_quant_matmul *q) {
     if (!mc_quant_is_paired(q->kern, q->p.call->attr)) return false;
-    mc_product *p = &q->p;
+    mc_matmul *p = &q->p;
     p->form = (mc_form){.kind = MC_FORM_BF16};
     p->tile = TILE;
     p->columns = run_columns;

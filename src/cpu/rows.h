@@ -28,14 +28,14 @@ static inline void mc_row_walk_next(mc_row_walk *w) {
     }
 }
 
-/* Fetches the row that is MC_ROWS_AHEAD further along the last of the walk's axes, n elements side by
+/* Fetches the row that is MC_PREFETCH_ROWS further along the last of the walk's axes, n elements side by
  * side: of rows that lie far apart, as a head's of many tokens do, no processor knows the next. */
-#define MC_ROWS_AHEAD 4
+#define MC_PREFETCH_ROWS 4
 static inline void mc_row_walk_fetch(const mc_row_walk *w, const void *data, int64_t n) {
     int axis = w->n_axes - 1;
-    if (axis < 0 || w->coords[axis] + MC_ROWS_AHEAD >= w->layout->shape[axis]) return;
+    if (axis < 0 || w->coords[axis] + MC_PREFETCH_ROWS >= w->layout->shape[axis]) return;
     int64_t item = (int64_t)mica_dtype_bytes(w->layout->dtype);
-    int64_t offset = w->offset + MC_ROWS_AHEAD * w->layout->strides[axis];
+    int64_t offset = w->offset + MC_PREFETCH_ROWS * w->layout->strides[axis];
     const char *row = (const char *)data + offset * item;
     for (int64_t i = 0; i < n * item; i += 64)
         __builtin_prefetch(row + i);

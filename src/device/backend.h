@@ -36,8 +36,8 @@ typedef struct mc_call {
     int left;    /* calls of the run from this one on */
 } mc_call;
 
-#define MC_MOST_JOINT 8
-#define MC_MOST_CHAIN 16
+#define MC_MAX_JOINT 8
+#define MC_MAX_CHAIN 16
 
 /* How an op goes row by row. Rows are the places along one axis, not the last, of the operands
  * `by_row`; these have one shape but for the last axis, and so has the result where `result` says
@@ -68,10 +68,10 @@ typedef enum mc_joint {
 
 /* How products are computed: what becomes of x (i8, i16: codes and scales), and the instruction sets whose
  * kernels multiply one row of it, and many. */
-typedef struct mc_way {
+typedef struct mc_kernel_choice {
     mica_dtype x;
     const char *one_row, *many_rows;
-} mc_way;
+} mc_kernel_choice;
 
 typedef struct mc_backend {
     const char *name;
@@ -91,16 +91,16 @@ typedef struct mc_backend {
 
     /* The way of MATMUL, QUANTIZED_MATMUL, or SDPA's queries with keys. w, the second operand, is of that
      * dtype, its elements along k side by side, an even number of them. */
-    mc_way (*way)(const void *state, mc_op op, const void *attr, mica_dtype w);
+    mc_kernel_choice (*kernel_choice)(const void *state, mc_op op, const void *attr, mica_dtype w);
 
-    /* Which calls the op's kernel takes at once: calls [0, joint), MC_MOST_JOINT at most, none of which
+    /* Which calls the op's kernel takes at once: calls [0, joint), MC_MAX_JOINT at most, none of which
      * reads what another of them writes. NULL: no op's does. */
     mc_joint (*joint)(const void *state, mc_op op);
 
     /* Chains: the form in which an op over these layouts goes row by row, and the kernel of calls
      * [0, span) that do: all their operands that go by rows and are written in the chain are written
      * along the same rows, the others before it; results have memory of their own, or that of an
-     * operand along the same rows. At most MC_MOST_CHAIN, then joint ones that end it. NULL: none.
+     * operand along the same rows. At most MC_MAX_CHAIN, then joint ones that end it. NULL: none.
      * So many rows are enough for all threads: an axis of more is no better. */
     mc_row_form (*rows)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
                         int n_in);

@@ -26,7 +26,7 @@ void *mc_run_keep(mc_run *run, const void *key, size_t key_bytes, size_t bytes, 
             return k->storage->data;
     }
     *found = false;
-    if (run->n_kept == MC_MOST_KEPT) return NULL;
+    if (run->n_kept == MC_MAX_KEPT) return NULL;
     mc_kept *k = &run->kept[run->n_kept];
     if (mc_storage_new(run->device, bytes + key_bytes, &k->storage) != MICA_OK) return NULL;
     k->bytes = bytes;

@@ -57,21 +57,21 @@ static mica_array lower_node(lowering *l, const mc_trace *trace, const mc_node *
 }
 
 static uint32_t widest(const mc_trace *trace) {
-    uint32_t most = 1;
+    uint32_t max = 1;
     for (uint32_t i = 0; i < trace->n_nodes; i++) {
         uint32_t n = mc_scope_node(trace->scope, trace->nodes[i])->n_in;
-        if (n > most) most = n;
+        if (n > max) max = n;
     }
-    return most;
+    return max;
 }
 
 /* One pass over a trace into l->to. */
 static mica_status pass(lowering *l, const mc_trace *trace, mc_arena *arena, bool first_pass,
                         mica_array *targets) {
-    uint32_t most = widest(trace), leaf = 0;
+    uint32_t max = widest(trace), leaf = 0;
     l->made = mc_arena_alloc(arena, trace->n_nodes * sizeof *l->made);
-    l->in = mc_arena_alloc(arena, most * sizeof *l->in);
-    l->layouts = mc_arena_alloc(arena, most * sizeof *l->layouts);
+    l->in = mc_arena_alloc(arena, max * sizeof *l->in);
+    l->layouts = mc_arena_alloc(arena, max * sizeof *l->layouts);
     if (l->made == NULL || l->in == NULL || l->layouts == NULL)
         return mc_fail_nomem("lowering a graph");
     l->changed = false;

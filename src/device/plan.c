@@ -110,10 +110,10 @@ static mica_status add_node(builder *b, const mc_node *node, uint32_t *in, uint3
 
 static mica_status add_nodes(builder *b) {
     mc_plan *p = b->plan;
-    uint32_t n = b->trace.n_nodes, most = 1;
+    uint32_t n = b->trace.n_nodes, max = 1;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t n_in = mc_scope_node(p->graph, b->trace.nodes[i])->n_in;
-        if (n_in > most) most = n_in;
+        if (n_in > max) max = n_in;
     }
     /* A view may add one copy: at most two values, roots and steps a node. */
     p->values = mc_arena_alloc(&p->arena, 2 * n * sizeof *p->values);
@@ -123,7 +123,7 @@ static mica_status add_nodes(builder *b) {
     b->value = mc_arena_alloc(&b->arena, n * sizeof *b->value);
     b->made = mc_arena_calloc(&b->arena, 2 * n * sizeof *b->made);
     b->alias = mc_arena_alloc(&b->arena, 2 * n * sizeof *b->alias);
-    uint32_t *in = mc_arena_alloc(&b->arena, most * sizeof *in);
+    uint32_t *in = mc_arena_alloc(&b->arena, max * sizeof *in);
     if (p->values == NULL || p->roots == NULL || p->steps == NULL || p->targets == NULL ||
         b->value == NULL || b->made == NULL || b->alias == NULL || in == NULL)
         return mc_fail_nomem("a plan");
@@ -164,7 +164,7 @@ static void move_step(builder *b, uint32_t from, uint32_t to) {
 static uint32_t join_readers(builder *b, uint32_t i) {
     const mc_plan *p = b->plan;
     uint32_t joint = 1;
-    for (uint32_t j = i + 1; j < p->n_steps && joint < MC_MOST_JOINT; j++)
+    for (uint32_t j = i + 1; j < p->n_steps && joint < MC_MAX_JOINT; j++)
         if (may_join(b, i, j)) move_step(b, j, i + joint++);
     return joint;
 }
@@ -185,7 +185,7 @@ static bool reads(const builder *b, uint32_t j, uint32_t i, uint32_t n) {
  * makes. What lies between them goes before: *i is where they are then. */
 static uint32_t join_independent(builder *b, uint32_t *i) {
     uint32_t joint = 1;
-    for (uint32_t j = *i + 1; j < b->plan->n_steps && joint < MC_MOST_JOINT; j++) {
+    for (uint32_t j = *i + 1; j < b->plan->n_steps && joint < MC_MAX_JOINT; j++) {
         if (reads(b, j, *i, joint)) break;
         if (b->plan->steps[j].op != b->plan->steps[*i].op) continue;
         for (; *i + joint < j; (*i)++)
@@ -302,7 +302,7 @@ static uint32_t grow_chain(builder *b, uint32_t first, int axis) {
             found++;
         if (found < p->steps[j].joint) break;
         if (p->steps[j].form.ends) return n + found;
-        if (n == MC_MOST_CHAIN) break;
+        if (n == MC_MAX_CHAIN) break;
         n++;
     }
     return n;

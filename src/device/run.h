@@ -10,7 +10,7 @@
 
 typedef struct mc_cached_plan mc_cached_plan;
 
-#define MC_MOST_KEPT 4
+#define MC_MAX_KEPT 4
 
 typedef struct mc_kept { /* mc_run_keep: the memory, its key behind it */
     mc_storage *storage;
@@ -33,7 +33,7 @@ struct mc_run {
     const mc_plan *plan;
     mc_storage *temp;    /* the block of temporaries */
     mc_storage *scratch; /* of the kernel that runs */
-    mc_kept kept[MC_MOST_KEPT];
+    mc_kept kept[MC_MAX_KEPT];
     int n_kept;
     mica_array *targets; /* [n_targets] */
     void **roots;        /* [n_roots] where each root lies */

@@ -9,7 +9,7 @@
 typedef struct kind {
     char matrix[MC_PACKING_TEXT];
     bool attention;
-    mc_way way;
+    mc_kernel_choice choice;
 } kind;
 
 /* Whole numbers come with scales, those of 8 bits as in caches, whatever array holds them. */
@@ -41,16 +41,17 @@ static bool add_weights(mc_buffer *kinds, const mica_device *device, const mc_li
         mc_packing_describe(quant, false, k.matrix);
     else
         snprintf(k.matrix, sizeof k.matrix, "%s", mica_dtype_name(dtype));
-    k.way = linear->quantised
-                ? device->backend->way(device->state, MC_OP_QUANTIZED_MATMUL, &packed, dtype)
-                : device->backend->way(device->state, MC_OP_MATMUL, &dense, dtype);
+    k.choice =
+        linear->quantised
+            ? device->backend->kernel_choice(device->state, MC_OP_QUANTIZED_MATMUL, &packed, dtype)
+            : device->backend->kernel_choice(device->state, MC_OP_MATMUL, &dense, dtype);
     return add(kinds, &k);
 }
 
 static bool add_keys(mc_buffer *kinds, const mica_device *device, mica_dtype dtype) {
     kind k = {.attention = true};
     snprintf(k.matrix, sizeof k.matrix, "%s", type_name(dtype));
-    k.way = device->backend->way(device->state, MC_OP_SDPA, NULL, dtype);
+    k.choice = device->backend->kernel_choice(device->state, MC_OP_SDPA, NULL, dtype);
     return add(kinds, &k);
 }
 
@@ -73,10 +74,10 @@ mica_model_kernels mc_kernels_get(const mc_buffer *kinds, size_t i) {
     return (mica_model_kernels){
         .matrix = k->matrix,
         .attention = k->attention,
-        .arithmetic = k->way.x == MICA_F32 ? MICA_ARITHMETIC_EXACT : MICA_ARITHMETIC_FAST,
-        .activations = type_name(k->way.x),
-        .one_row = k->way.one_row,
-        .many_rows = k->way.many_rows,
+        .arithmetic = k->choice.x == MICA_F32 ? MICA_ARITHMETIC_EXACT : MICA_ARITHMETIC_FAST,
+        .activations = type_name(k->choice.x),
+        .one_row = k->choice.one_row,
+        .many_rows = k->choice.many_rows,
     };
 }
 

@@ -12,9 +12,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_RANK = 1 << 16 };
+enum { MAX_RANK = 1 << 16 };
 
-#define MOST_SCALE 1e6
+#define MAX_SCALE 1e6
 
 struct mc_adapter {
     mc_arena arena;
@@ -56,8 +56,8 @@ static mica_status read_mlx(mc_adapter *adapter, const mc_config_scope *root) {
                               MC_STR_ARG(type));
     MC_TRY(mc_config_int(root, "num_layers", MC_REQUIRED, -1, INT32_MAX, &adapter->num_layers));
     MC_TRY(mc_config_object(root, "lora_parameters", MC_REQUIRED, &lora));
-    MC_TRY(mc_config_int(&lora, "rank", MC_REQUIRED, 1, MOST_RANK, &adapter->rank));
-    MC_TRY(mc_config_float(&lora, "scale", MC_REQUIRED, -MOST_SCALE, MOST_SCALE, &adapter->scale));
+    MC_TRY(mc_config_int(&lora, "rank", MC_REQUIRED, 1, MAX_RANK, &adapter->rank));
+    MC_TRY(mc_config_float(&lora, "scale", MC_REQUIRED, -MAX_SCALE, MAX_SCALE, &adapter->scale));
     return read_targets(adapter, &lora, "keys");
 }
 
@@ -106,9 +106,9 @@ static mica_status refuse_peft_kinds(const mc_config_scope *root) {
 
 static mica_status read_peft(mc_adapter *adapter, const mc_config_scope *root) {
     MC_TRY(refuse_peft_kinds(root));
-    MC_TRY(mc_config_int(root, "r", MC_REQUIRED, 1, MOST_RANK, &adapter->rank));
+    MC_TRY(mc_config_int(root, "r", MC_REQUIRED, 1, MAX_RANK, &adapter->rank));
     MC_TRY(
-        mc_config_float(root, "lora_alpha", MC_REQUIRED, -MOST_SCALE, MOST_SCALE, &adapter->alpha));
+        mc_config_float(root, "lora_alpha", MC_REQUIRED, -MAX_SCALE, MAX_SCALE, &adapter->alpha));
     MC_TRY(mc_config_bool(root, "use_rslora", MC_OPTIONAL, &adapter->rslora));
     MC_TRY(mc_config_object(root, "rank_pattern", MC_OPTIONAL, &adapter->rank_pattern));
     MC_TRY(mc_config_object(root, "alpha_pattern", MC_OPTIONAL, &adapter->alpha_pattern));
@@ -160,8 +160,8 @@ static mica_status set_scale(const mc_adapter *adapter, mc_adapter_pair *pair) {
     pair->scale = adapter->scale;
     if (!adapter->peft) return MICA_OK;
     double rank = (double)adapter->rank, alpha = adapter->alpha;
-    MC_TRY(look_up(&adapter->rank_pattern, pair->module, 1, MOST_RANK, true, &rank));
-    MC_TRY(look_up(&adapter->alpha_pattern, pair->module, -MOST_SCALE, MOST_SCALE, false, &alpha));
+    MC_TRY(look_up(&adapter->rank_pattern, pair->module, 1, MAX_RANK, true, &rank));
+    MC_TRY(look_up(&adapter->alpha_pattern, pair->module, -MAX_SCALE, MAX_SCALE, false, &alpha));
     pair->rank = (int64_t)rank;
     pair->scale = alpha / (adapter->rslora ? sqrt(rank) : rank);
     return MICA_OK;

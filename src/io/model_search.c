@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { DEEPEST = 8, MOST_REVISION = 255 };
+enum { DEEPEST = 8, MAX_REVISION = 255 };
 
 static const char repository[] = "models--"; /* a folder of the Hugging Face cache */
 
@@ -116,7 +116,7 @@ static mica_status find_main(search *s, const char *repo, const char *snapshots,
     mica_status status = mc_path_is_file(main) ? mc_filemap_open(main, &map) : MICA_ENOENT;
     if (status != MICA_OK) return status == MICA_ENOMEM ? status : MICA_OK;
     size_t len = 0;
-    while (len < map.size && len < MOST_REVISION && map.data[len] > ' ' && map.data[len] != '/')
+    while (len < map.size && len < MAX_REVISION && map.data[len] > ' ' && map.data[len] != '/')
         len++;
     const char *revision = mc_arena_strndup(s->arena, len ? (const char *)map.data : "", len);
     mc_filemap_close(&map);

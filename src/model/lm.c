@@ -68,7 +68,7 @@ static mica_array look_back(const pass *p, const mc_kv_store *store, int layer, 
 /* The same where each row of the batch has a store of its own, of its own length. */
 static mica_array look_back_by_rows(const pass *p, int layer, int64_t first, mica_array q,
                                     mica_array k, mica_array v) {
-    mica_array y[MC_MOST_ROWS];
+    mica_array y[MC_MAX_ROWS];
     for (int64_t b = 0; b < p->batch; b++)
         y[b] =
             look_back(p, &p->store->rows[b], layer, first, mica_slice_axis(p->s, q, 0, b, b + 1),
@@ -84,7 +84,7 @@ static mica_array attend(const pass *p, int layer, int64_t first, mica_array x) 
     const mc_kv_store *store = p->store;
     int rope = spec->layers[layer].rope;
     mica_scope *s = p->s;
-    assert(!store || !store->rows || p->batch <= MC_MOST_ROWS);
+    assert(!store || !store->rows || p->batch <= MC_MAX_ROWS);
 
     mica_array asked = mc_linear_apply(s, &w->q, rows_from(p, x, first));
     mica_array q = split_heads(p, asked, spec->heads, w->q_norm);

@@ -94,7 +94,7 @@ typedef struct mc_attended {
     int64_t window;    /* keys that a query sees, its own included; 0: all up to its own */
 } mc_attended;
 
-#define MC_MOST_ROWS 256 /* of a batch whose rows have stores of their own */
+#define MC_MAX_ROWS 256 /* of a batch whose rows have stores of their own */
 
 /* Who keeps keys and values between passes. */
 typedef struct mc_kv_store {
@@ -102,7 +102,7 @@ typedef struct mc_kv_store {
      * [B, kv_heads, L, kv width] lm->kv_dtype in s, and gives what the chunk attends to. Errors go to s. */
     mc_attended (*append)(void *context, mica_scope *s, int layer, mica_array k, mica_array v);
     void *context;
-    /* Not NULL: [B] stores, one a row of the batch, B <= MC_MOST_ROWS; row b is appended to rows[b]
+    /* Not NULL: [B] stores, one a row of the batch, B <= MC_MAX_ROWS; row b is appended to rows[b]
      * as a batch of one, and attends to what that holds. append and context are not used. */
     const struct mc_kv_store *rows;
     /* Not NULL: told each layer's queries [B, heads, L, head_dim] and keys, both turned. */

@@ -55,7 +55,7 @@ const mc_op_def mc_op_matmul = {.name = "matmul",
                                 .attr_bytes = sizeof(mc_attr_matmul),
                                 .infer = matmul_infer};
 
-static mica_array record_product(mica_scope *s, mica_array a, mica_array b, bool fast) {
+static mica_array record_matmul(mica_scope *s, mica_array a, mica_array b, bool fast) {
     mica_array in[2] = {a, b};
     mc_attr_matmul attr = {fast};
     return mc_record(s, MC_OP_MATMUL, &attr, in, 2);
@@ -69,14 +69,14 @@ mica_array mica_matmul(mica_scope *s, mica_array a, mica_array b) {
         return mc_scope_fail(s, MICA_ESHAPE, "matmul: a 0-dimensional operand; use multiply");
     if (ndim_a == 1) in[0] = mica_expand_dims(s, a, 0);
     if (ndim_b == 1) in[1] = mica_expand_dims(s, b, 1);
-    mica_array y = record_product(s, in[0], in[1], false);
+    mica_array y = record_matmul(s, in[0], in[1], false);
     if (ndim_b == 1) y = mica_squeeze(s, y, -1);
     if (ndim_a == 1) y = mica_squeeze(s, y, ndim_b == 1 ? -1 : -2);
     return y;
 }
 
 mica_array mc_matmul_rows(mica_scope *s, mica_array x, mica_array w, bool fast) {
-    return record_product(s, x, mica_transpose(s, w, NULL), fast);
+    return record_matmul(s, x, mica_transpose(s, w, NULL), fast);
 }
 
 mica_array mica_addmm(mica_scope *s, mica_array c, mica_array a, mica_array b, float alpha,

@@ -249,8 +249,8 @@ mica_array mica_dequantize(mica_scope *s, mica_array codes, mica_array scales, m
     return mc_record(s, MC_OP_DEQUANTIZE, &attr, in, 3);
 }
 
-static mica_array record_product(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
-                                 mica_array biases, mica_quant quant, bool transpose, bool fast) {
+static mica_array record_matmul(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
+                                mica_array biases, mica_quant quant, bool transpose, bool fast) {
     mica_array in[4] = {x, codes, scales, biases};
     mc_attr_quant attr = {quant.mode, quant.bits, quant.group_size, transpose, 0, fast};
     return mc_record(s, MC_OP_QUANTIZED_MATMUL, &attr, in, 4);
@@ -258,12 +258,12 @@ static mica_array record_product(mica_scope *s, mica_array x, mica_array codes, 
 
 mica_array mica_quantized_matmul(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
                                  mica_array biases, mica_quant quant, bool transpose) {
-    return record_product(s, x, codes, scales, biases, quant, transpose, false);
+    return record_matmul(s, x, codes, scales, biases, quant, transpose, false);
 }
 
 mica_array mc_quantized_matmul(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
                                mica_array biases, mica_quant quant, bool fast) {
-    return record_product(s, x, codes, scales, biases, quant, true, fast);
+    return record_matmul(s, x, codes, scales, biases, quant, true, fast);
 }
 
 /* ---- quantize ---- */

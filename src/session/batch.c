@@ -47,7 +47,7 @@ static mica_status hand_out(mc_batch *batch, mica_array logits, mc_session *cons
 
 /* The best token of row i goes to session i. */
 static mica_status hand_out_best(const mica_array *arrays, mc_session *const *sessions, size_t n) {
-    mc_best best[MC_MOST_ROWS];
+    mc_best best[MC_MAX_ROWS];
     MC_TRY(mc_best_read(arrays, best, n));
     for (size_t i = 0; i < n; i++) {
         sessions[i]->best[0] = best[i];
@@ -62,7 +62,7 @@ static mica_status record_turn(mc_batch *batch, mica_scope *s, mc_session *const
     const mc_lm *lm = batch->model->lm;
     const int64_t rows = (int64_t)n, shape[] = {rows, 1};
     size_t each = 2 * (size_t)lm->spec.n_layers;
-    mc_kv_store stores[MC_MOST_ROWS];
+    mc_kv_store stores[MC_MAX_ROWS];
     *count = n * each + (greedy ? MC_BEST_ARRAYS : 1);
     mc_buffer_clear(&batch->arrays);
     mc_buffer_clear(&batch->rows);
@@ -86,7 +86,7 @@ static mica_status record_turn(mc_batch *batch, mica_scope *s, mc_session *const
 /* Sets what the recorded turn reads of the sessions. */
 static mica_status bind_turn(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                              size_t n, bool again) {
-    int32_t positions[MC_MOST_ROWS];
+    int32_t positions[MC_MAX_ROWS];
     for (size_t i = 0; i < n; i++) {
         positions[i] = (int32_t)mc_session_count(sessions[i]);
         MC_TRY(mc_cache_bind(&sessions[i]->cache, again));
@@ -319,9 +319,9 @@ static bool enter(work *w, lane *slot, int32_t *pending) {
 
 /* What one turn computes. */
 typedef struct turn {
-    lane *slots[MC_MOST_ROWS];
-    mc_session *sessions[MC_MOST_ROWS];
-    int32_t ids[MC_MOST_ROWS];
+    lane *slots[MC_MAX_ROWS];
+    mc_session *sessions[MC_MAX_ROWS];
+    int32_t ids[MC_MAX_ROWS];
     size_t n;
 } turn;
 
@@ -405,9 +405,9 @@ mica_status mc_batch_generate(const mc_batch_task *task, const mica_batch_option
                               mica_batch_results **results) {
     uint64_t start = mc_now_us();
     *results = NULL;
-    if (options->parallel < 0 || options->parallel > MC_MOST_ROWS)
+    if (options->parallel < 0 || options->parallel > MC_MAX_ROWS)
         return mc_fail(MICA_EINVAL, "parallel %d: want 1 to %d, or 0 for %d", options->parallel,
-                       MC_MOST_ROWS, DEFAULT_ROWS);
+                       MC_MAX_ROWS, DEFAULT_ROWS);
     work w = {.task = task,
               .options = options,
               .n_slots = options->parallel ? (size_t)options->parallel : DEFAULT_ROWS};

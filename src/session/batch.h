@@ -38,7 +38,7 @@ void mc_batch_deinit(mc_batch *batch);
  * errors  MICA_ENOMEM: this one is empty then */
 mica_status mc_batch_reserve(mc_session *session);
 
-/* Computes a token of each of n sessions that have room for it, 1 <= n <= MC_MOST_ROWS: what
+/* Computes a token of each of n sessions that have room for it, 1 <= n <= MC_MAX_ROWS: what
  * mc_session_feed would. Their next mc_session_feed gives its logits and computes nothing. Every
  * session that was part of the turn before must be part of this one, unless it was reset.
  *

@@ -19,7 +19,7 @@ static int64_t smaller_limit(int64_t a, int64_t b) {
 static void plan_layer(mc_cache_layer *layer, const mc_layer_spec *spec, int64_t context,
                        int64_t chunk) {
     layer->window = smaller_limit(spec->window, context);
-    layer->most = layer->window ? mc_round_up(layer->window + chunk + TOGETHER, STEP / 2) : 0;
+    layer->max = layer->window ? mc_round_up(layer->window + chunk + TOGETHER, STEP / 2) : 0;
 }
 
 mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device, int64_t context,
@@ -74,9 +74,9 @@ static mica_status replace(mc_cache *cache, mica_scope *home, int64_t from, int6
 static mica_status reserve_layer(mc_cache *cache, mica_scope *home, mc_cache_layer *layer,
                                  int64_t n, int64_t later) {
     if (layer->count + n <= layer->cap) return MICA_OK;
-    int64_t keep = layer->count, cap = smaller_limit(mc_round_up(keep + later, STEP), layer->most);
-    if (layer->most && layer->count + n > layer->most) {
-        int64_t needed = layer->window - 1, room = layer->most - n - (TOGETHER - 1);
+    int64_t keep = layer->count, cap = smaller_limit(mc_round_up(keep + later, STEP), layer->max);
+    if (layer->max && layer->count + n > layer->max) {
+        int64_t needed = layer->window - 1, room = layer->max - n - (TOGETHER - 1);
         keep = mc_max(needed, mc_min(mc_min(needed + SLACK, room), keep));
         keep = mc_min(keep, layer->count);
         keep += (layer->count - keep) % TOGETHER;
@@ -188,7 +188,7 @@ mica_status mc_cache_fill(mc_cache *cache, mica_scope *home, int index, int64_t 
                           const void *k, const void *v) {
     mc_cache_layer *layer = &cache->layers[index];
     cache->pass = NULL;
-    layer->cap = mc_max(count, smaller_limit(mc_round_up(count, STEP), layer->most));
+    layer->cap = mc_max(count, smaller_limit(mc_round_up(count, STEP), layer->max));
     layer->k = fill(cache->lm, home, layer->cap, count, k);
     layer->v = fill(cache->lm, home, layer->cap, count, v);
     if (!mica_valid(layer->k) || !mica_valid(layer->v)) return MICA_ENOMEM;
@@ -202,7 +202,7 @@ uint64_t mc_cache_bytes(const mc_lm *lm, int64_t tokens, int64_t context, int64_
     for (int i = 0; i < spec->n_layers; i++) {
         mc_cache_layer layer = {0};
         plan_layer(&layer, &spec->layers[i], context, chunk);
-        entries += (uint64_t)smaller_limit(mc_round_up(tokens, STEP), layer.most);
+        entries += (uint64_t)smaller_limit(mc_round_up(tokens, STEP), layer.max);
     }
     return entries * 2 * (uint64_t)spec->kv_heads * (uint64_t)mc_lm_kv_width(lm) *
            mica_dtype_bytes(lm->kv_dtype);

@@ -30,7 +30,7 @@ typedef struct mc_cache_layer {
     int64_t cap;                      /* entries that the buffers have room for */
     int64_t count;                    /* entries in them */
     int64_t window;                   /* 0: none */
-    int64_t most;                     /* the greatest cap; 0: no limit */
+    int64_t max;                      /* the greatest cap; 0: no limit */
 } mc_cache_layer;
 
 typedef struct mc_cache {
@@ -50,7 +50,7 @@ void mc_cache_deinit(mc_cache *cache);
 void mc_cache_clear(mc_cache *cache);
 
 /* Makes room for n more tokens; a layer that has no room for them gets room for `later` >= n at once, which
- * are known to come, but never more than its `most`. Buffers that change are kept in `home`. After an error
+ * are known to come, but never more than its `max`. Buffers that change are kept in `home`. After an error
  * the cache must be cleared. */
 mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n, int64_t later);
 

@@ -47,10 +47,10 @@ static void look(side *a, const float *logit, size_t vocab) {
     a->top = 0;
     for (size_t i = 1; i < vocab; i++)
         if (logit[i] > logit[a->top]) a->top = i;
-    double most = (double)logit[a->top];
+    double max = (double)logit[a->top];
     for (size_t i = 0; i < vocab; i++)
-        sum += exp((double)logit[i] - most);
-    a->norm = most + log(sum);
+        sum += exp((double)logit[i] - max);
+    a->norm = max + log(sum);
 }
 
 /* Adds what the looked-at rows say of the token `next`. */
@@ -65,7 +65,7 @@ static void add_row(comparing *c, int32_t next) {
     c->sums.count++;
     c->sums.same += p->top == q->top;
     c->sums.divergence += divergence;
-    c->sums.most = fmax(c->sums.most, divergence);
+    c->sums.max = fmax(c->sums.max, divergence);
     c->sums.reference_logprob += (double)p->logit[next] - p->norm;
     c->sums.model_logprob += (double)q->logit[next] - q->norm;
 }

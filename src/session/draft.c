@@ -2,7 +2,7 @@
 
 /* A pass over one token more takes about a fifth of a pass's time more (docs/speed-log.md). A draft
  * must promise a gain of a tenth; a guess's share of right ones moves by an eighth each time. */
-static const float cost = 0.2f, least_gain = 1.1f, rate = 0.125f;
+static const float cost = 0.2f, min_gain = 1.1f, rate = 0.125f;
 
 /* How often a draft model is asked that does not pay. */
 enum { SELDOM = 16 };
@@ -61,12 +61,12 @@ static int64_t look_up(const int32_t *ids, int64_t n, int64_t *match) {
     return best;
 }
 
-/* The number of guesses, up to `most`, with which a second brings most tokens: a pass over k guesses
+/* The number of guesses, up to `max`, with which a second brings most tokens: a pass over k guesses
  * takes 1 + k * each, and brings one token and all guesses before the first wrong one. */
-static int64_t choose_length(mc_draft *draft, int64_t most, float each) {
-    float chance = 1.0f, tokens = 1.0f, best = least_gain;
+static int64_t choose_length(mc_draft *draft, int64_t max, float each) {
+    float chance = 1.0f, tokens = 1.0f, best = min_gain;
     int64_t length = 0;
-    for (int64_t k = 1; k <= most; k++) {
+    for (int64_t k = 1; k <= max; k++) {
         chance *= *share(draft, k - 1);
         tokens += chance;
         float gain = tokens / (1.0f + (float)k * each);
@@ -97,16 +97,16 @@ static mica_status ask(mc_draft *draft, const int32_t *ids, int64_t n, int64_t k
     return MICA_OK;
 }
 
-int64_t mc_draft_make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t most) {
+int64_t mc_draft_make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t max) {
     int64_t length = 0;
     learn(draft, ids, n);
-    if (most <= 0) return 0;
+    if (max <= 0) return 0;
     int64_t from = look_up(ids, n, &draft->match);
     draft->at = n;
     if (draft->match >= 2) {
-        for (int64_t i = 0; i < most; i++) /* beyond the end, the guesses go on with themselves */
+        for (int64_t i = 0; i < max; i++) /* beyond the end, the guesses go on with themselves */
             draft->ids[i] = from + i < n ? ids[from + i] : draft->ids[from + i - n];
-        length = choose_length(draft, most, cost);
+        length = choose_length(draft, max, cost);
         draft->count = length ? length : 1; /* of a guess that is not computed is learned too */
     }
     if (length || !draft->model) return length;
@@ -116,7 +116,7 @@ int64_t mc_draft_make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t mo
         draft->passed_match = draft->match;
     }
     draft->match = draft->count = 0;
-    length = choose_length(draft, most, cost + draft->model_cost);
+    length = choose_length(draft, max, cost + draft->model_cost);
     if (length == 0 && ++draft->unasked % SELDOM) return 0;
     if (ask(draft, ids, n, length ? length : 1) != MICA_OK) draft->model = NULL;
     return draft->count;

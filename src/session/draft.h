@@ -18,7 +18,7 @@
 
 #include "session/session.h"
 
-enum { MC_DRAFT_MATCH = 8, MC_DRAFT_MOST = MC_MOST_AHEAD - 1 };
+enum { MC_DRAFT_MATCH = 8, MC_DRAFT_MAX = MC_MAX_AHEAD - 1 };
 
 typedef struct mc_draft {
     mc_session *model; /* the draft model's, NULL: none. Borrowed */
@@ -26,7 +26,7 @@ typedef struct mc_draft {
     int64_t unasked;   /* times since it was asked */
     float right[MC_DRAFT_MATCH + 1]; /* the share of guesses that were, by the length of match;
                                         [0]: of the draft model's */
-    int32_t ids[MC_DRAFT_MOST];      /* the guesses made last: of the text's tokens from `at` on */
+    int32_t ids[MC_DRAFT_MAX];       /* the guesses made last: of the text's tokens from `at` on */
     int64_t at;
     int64_t count;
     int64_t match; /* tokens that matched before them; each guess that was right is one more.
@@ -41,8 +41,8 @@ typedef struct mc_draft {
 void mc_draft_init(mc_draft *draft, const mc_session *session);
 
 /* Guesses how the text ids[n] goes on: returns how many of draft->ids are worth computing together with
- * the text's last token, `most` (0 to MC_DRAFT_MOST) at the most. A draft model that fails is asked no
+ * the text's last token, `max` (0 to MC_DRAFT_MAX) at the most. A draft model that fails is asked no
  * more. */
-int64_t mc_draft_make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t most);
+int64_t mc_draft_make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t max);
 
 #endif

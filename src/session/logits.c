@@ -6,20 +6,20 @@
 enum { LANES = 16 };
 
 float mc_logits_smallest(const float *x, int64_t n) {
-    float least[LANES];
+    float min[LANES];
     int64_t i = 0;
     for (int k = 0; k < LANES; k++)
-        least[k] = INFINITY;
+        min[k] = INFINITY;
     for (; i + LANES <= n; i += LANES)
         for (int k = 0; k < LANES; k++) {
             float finite = x[i + k] > -INFINITY ? x[i + k] : INFINITY;
-            least[k] = finite < least[k] ? finite : least[k];
+            min[k] = finite < min[k] ? finite : min[k];
         }
     for (; i < n; i++)
-        if (x[i] > -INFINITY && x[i] < least[0]) least[0] = x[i];
+        if (x[i] > -INFINITY && x[i] < min[0]) min[0] = x[i];
     for (int k = 1; k < LANES; k++)
-        least[0] = least[k] < least[0] ? least[k] : least[0];
-    return least[0];
+        min[0] = min[k] < min[0] ? min[k] : min[0];
+    return min[0];
 }
 
 /* exp(x) is 2^n 2^f with |f| <= 1/2: the series of 2^f, and n put into the exponent's bits. */

@@ -167,9 +167,9 @@ static mica_status edit_logits(mc_sampler *sampler, float *logits, int64_t vocab
     size_t window = params->penalty_window ? (size_t)params->penalty_window : DEFAULT_WINDOW;
     if (window > n) window = n;
     if (!has_penalties(params)) window = 0;
-    size_t most = params->bias_count + window + sampler->banned_count;
+    size_t max = params->bias_count + window + sampler->banned_count;
     mc_buffer_clear(&sampler->edits);
-    if (most && !mc_buffer_reserve(&sampler->edits, most * sizeof(edit)))
+    if (max && !mc_buffer_reserve(&sampler->edits, max * sizeof(edit)))
         return mc_fail_nomem("sampling");
     for (size_t i = 0; i < params->bias_count; i++) {
         int32_t id = params->bias[i].id;
@@ -194,45 +194,45 @@ enum { LANES = 16, BLOCK = 256 }; /* BLOCK: logits that share an entry of sample
 
 /* The largest of n logits; *nan is set where one is not a number. */
 static float largest_of(const float *logits, int64_t n, bool *nan) {
-    float most[LANES];
+    float max[LANES];
     uint32_t broken[LANES] = {0};
     int64_t i = 0;
     for (int k = 0; k < LANES; k++)
-        most[k] = -INFINITY;
+        max[k] = -INFINITY;
     for (; i + LANES <= n; i += LANES)
         for (int k = 0; k < LANES; k++) {
             float x = logits[i + k];
-            most[k] = x > most[k] ? x : most[k];
+            max[k] = x > max[k] ? x : max[k];
             broken[k] |= x != x;
         }
     for (; i < n; i++) {
-        most[0] = logits[i] > most[0] ? logits[i] : most[0];
+        max[0] = logits[i] > max[0] ? logits[i] : max[0];
         broken[0] |= logits[i] != logits[i];
     }
     for (int k = 0; k < LANES; k++) {
-        most[0] = most[k] > most[0] ? most[k] : most[0];
+        max[0] = max[k] > max[0] ? max[k] : max[0];
         *nan = *nan || broken[k] != 0;
     }
-    return most[0];
+    return max[0];
 }
 
 /* The likeliest token, the lowest id of equals; fills sampler->blocks. */
 static mica_status find_best(mc_sampler *sampler, const float *logits, int64_t vocab,
                              int32_t *best) {
     bool nan = false;
-    float most = -INFINITY;
+    float max = -INFINITY;
     int64_t at = 0;
     MC_TRY(resize(&sampler->blocks, (size_t)(vocab + BLOCK - 1) / BLOCK * sizeof(float)));
     float *blocks = MC_BUFFER_AT(&sampler->blocks, float);
     for (int64_t i = 0; i < vocab; i += BLOCK) {
         float largest = largest_of(logits + i, mc_min(BLOCK, vocab - i), &nan);
         blocks[i / BLOCK] = largest;
-        if (!(largest > most)) continue;
-        most = largest;
+        if (!(largest > max)) continue;
+        max = largest;
         at = i;
     }
-    MC_TRY(mc_sampling_check_best(nan ? NAN : most));
-    while (logits[at] != most)
+    MC_TRY(mc_sampling_check_best(nan ? NAN : max));
+    while (logits[at] != max)
         at++;
     *best = (int32_t)at;
     return MICA_OK;
@@ -257,16 +257,16 @@ static double exp_total(const mc_sampler *sampler, const float *logits, int64_t 
     return exp_sum_between(sampler, logits, vocab, best, best - DEPTH, INFINITY);
 }
 
-/* Tokens with a logit of at least `least`, in order of ids; returns how many. */
-static size_t gather(const mc_sampler *sampler, const float *logits, int64_t vocab, float least,
+/* Tokens with a logit of at least `min`, in order of ids; returns how many. */
+static size_t gather(const mc_sampler *sampler, const float *logits, int64_t vocab, float min,
                      int32_t *tokens) {
     const float *blocks = MC_BUFFER_AT(&sampler->blocks, float);
     size_t n = 0;
     for (int64_t i = 0; i < vocab; i += BLOCK) {
-        if (blocks[i / BLOCK] < least) continue;
+        if (blocks[i / BLOCK] < min) continue;
         for (int64_t j = i; j < mc_min(i + BLOCK, vocab); j++) {
             tokens[n] = (int32_t)j;
-            n += logits[j] >= least && logits[j] > -INFINITY;
+            n += logits[j] >= min && logits[j] > -INFINITY;
         }
     }
     return n;
@@ -312,26 +312,26 @@ static void reverse(int32_t *tokens, size_t n) {
 
 /* ---- cutting ---- */
 
-/* A bound that `most` tokens reach: the most-th largest of the blocks' largest logits. */
-static float bound_of_blocks(const mc_sampler *sampler, size_t n_blocks, size_t most,
+/* A bound that `max` tokens reach: the most-th largest of the blocks' largest logits. */
+static float bound_of_blocks(const mc_sampler *sampler, size_t n_blocks, size_t max,
                              int32_t *scratch) {
     const float *blocks = MC_BUFFER_AT(&sampler->blocks, float);
     for (size_t i = 0; i < n_blocks; i++)
         scratch[i] = (int32_t)i;
     make_heap(blocks, scratch, n_blocks);
-    for (size_t i = 1; i < most; i++)
+    for (size_t i = 1; i < max; i++)
         pop(blocks, scratch, n_blocks - i + 1);
     return blocks[scratch[0]];
 }
 
-/* Candidates for the `most` likeliest tokens: where that is no large number, those that reach a bound
+/* Candidates for the `max` likeliest tokens: where that is no large number, those that reach a bound
  * which as many do. */
 static size_t find_candidates(const mc_sampler *sampler, const float *logits, int64_t vocab,
-                              float least, size_t most, int32_t *tokens) {
+                              float min, size_t max, int32_t *tokens) {
     size_t n_blocks = MC_BUFFER_COUNT(&sampler->blocks, float);
     float bound = -INFINITY;
-    if (most <= n_blocks) bound = bound_of_blocks(sampler, n_blocks, most, tokens);
-    return gather(sampler, logits, vocab, bound > least ? bound : least, tokens);
+    if (max <= n_blocks) bound = bound_of_blocks(sampler, n_blocks, max, tokens);
+    return gather(sampler, logits, vocab, bound > min ? bound : min, tokens);
 }
 
 /* How many of n tokens it takes to weigh `reach`, n where none does; sums [n - 1] are of the first 1, 2
@@ -366,8 +366,8 @@ static size_t nucleus_of(const mc_sampler *sampler, const float *logits, int64_t
             if (blocks[i] >= from && blocks[i] < to) largest -= (double)expf(blocks[i] - best);
         if (largest < 0.0) largest = 0.0;
         size_t fewest = count_reaching(sums, n, p * (seen + largest) * (1.0 - 1e-6));
-        size_t most = count_reaching(sums, n, p * (seen + BLOCK * largest) * (1.0 + 1e-6));
-        if (fewest == most) return most;
+        size_t max = count_reaching(sums, n, p * (seen + BLOCK * largest) * (1.0 + 1e-6));
+        if (fewest == max) return max;
         to = from;
     }
     seen += exp_sum_between(sampler, logits, vocab, best, best - DEPTH, to);
@@ -403,14 +403,14 @@ static void sort_tokens(const float *logits, int32_t *tokens, size_t n) {
     reverse(tokens, n);
 }
 
-/* The likeliest tokens, few of them: `most` of those that reach `least`, and of these what top_p lets
- * through. *more, unless NULL: if `most` were more, so would be these. */
+/* The likeliest tokens, few of them: `max` of those that reach `min`, and of these what top_p lets
+ * through. *more, unless NULL: if `max` were more, so would be these. */
 static mica_status select_few(mc_sampler *sampler, const float *logits, int64_t vocab, float best,
-                              float least, size_t most, size_t *count, bool *more) {
+                              float min, size_t max, size_t *count, bool *more) {
     float top_p = sampler->params.top_p;
     int32_t *tokens = MC_BUFFER_AT(&sampler->order, int32_t);
-    size_t n = find_candidates(sampler, logits, vocab, least, most, tokens);
-    size_t kept = n < most ? n : most;
+    size_t n = find_candidates(sampler, logits, vocab, min, max, tokens);
+    size_t kept = n < max ? n : max;
     double sum = 0.0;
     MC_TRY(resize(&sampler->weights, kept * sizeof(double)));
     double *sums = MC_BUFFER_AT(&sampler->weights, double);
@@ -421,7 +421,7 @@ static mica_status select_few(mc_sampler *sampler, const float *logits, int64_t 
     }
     reverse(tokens, n); /* they were put at the end, the likeliest last */
     bool nucleus = top_p > 0.0f && top_p < 1.0f;
-    size_t limit = more && kept == most ? kept + 1 : kept;
+    size_t limit = more && kept == max ? kept + 1 : kept;
     if (nucleus) limit = nucleus_of(sampler, logits, vocab, best, sums, limit);
     if (more) *more = limit > kept;
     *count = limit < kept ? limit : kept;
@@ -444,8 +444,8 @@ static float bucket_scale(const float *logits, int64_t vocab, float best) {
     return depth > 0.0f ? (float)BUCKETS / depth : 0.0f;
 }
 
-static void fill_buckets(bucket *buckets, const float *logits, int64_t vocab, float best,
-                         float least, float scale, bool nucleus) {
+static void fill_buckets(bucket *buckets, const float *logits, int64_t vocab, float best, float min,
+                         float scale, bool nucleus) {
     int32_t places[BLOCK];
     double weights[BLOCK] = {0};
     memset(buckets, 0, BUCKETS * sizeof *buckets);
@@ -455,16 +455,16 @@ static void fill_buckets(bucket *buckets, const float *logits, int64_t vocab, fl
         if (nucleus) (void)mc_logits_weigh(logits + i, n, best, LOG2_E, weights);
         for (int64_t k = 0; k < n; k++) {
             buckets[places[k]].weight += weights[k];
-            buckets[places[k]].count += logits[i + k] >= least;
+            buckets[places[k]].count += logits[i + k] >= min;
         }
     }
 }
 
-/* Puts the tokens that reach `least` of the buckets up to `last` in the order of the buckets, whose
+/* Puts the tokens that reach `min` of the buckets up to `last` in the order of the buckets, whose
  * counts become their ends. What is not wanted is written where the next one goes, or the end: buckets
- * behind the one of `least` are empty, so that nothing is lost. There is room for vocab + 1. */
+ * behind the one of `min` are empty, so that nothing is lost. There is room for vocab + 1. */
 static void sort_by_buckets(bucket *buckets, int32_t last, const float *logits, int64_t vocab,
-                            float best, float least, float scale, int32_t *tokens) {
+                            float best, float min, float scale, int32_t *tokens) {
     int32_t places[BLOCK];
     size_t begin = 0;
     for (int32_t b = 0; b < BUCKETS; b++) {
@@ -478,7 +478,7 @@ static void sort_by_buckets(bucket *buckets, int32_t last, const float *logits, 
         for (int64_t k = 0; k < n; k++) {
             size_t *at = &buckets[places[k]].count;
             tokens[*at] = (int32_t)(i + k);
-            *at += (size_t)(logits[i + k] >= least) & (size_t)(places[k] <= last);
+            *at += (size_t)(logits[i + k] >= min) & (size_t)(places[k] <= last);
         }
     }
 }
@@ -486,31 +486,31 @@ static void sort_by_buckets(bucket *buckets, int32_t last, const float *logits, 
 /* The beginning of the order that top_p, min_p and top_k let through. The buckets tell in which of
  * them it ends; of this one alone it matters which token comes before which. */
 static mica_status select_many(mc_sampler *sampler, const float *logits, int64_t vocab, float best,
-                               float least, size_t most, size_t *count) {
+                               float min, size_t max, size_t *count) {
     float scale = bucket_scale(logits, vocab, best), top_p = sampler->params.top_p;
     int32_t *tokens = MC_BUFFER_AT(&sampler->order, int32_t), last = 0;
     bool nucleus = top_p > 0.0f && top_p < 1.0f;
     double sum = 0.0, total = 0.0;
     size_t before = 0;
-    if (least < -FLT_MAX) least = -FLT_MAX;
+    if (min < -FLT_MAX) min = -FLT_MAX;
     MC_TRY(resize(&sampler->buckets, BUCKETS * sizeof(bucket)));
     MC_TRY(resize(&sampler->runs, BUCKETS * sizeof(run)));
     bucket *buckets = MC_BUFFER_AT(&sampler->buckets, bucket);
-    fill_buckets(buckets, logits, vocab, best, least, scale, nucleus);
+    fill_buckets(buckets, logits, vocab, best, min, scale, nucleus);
     for (int b = 0; b < BUCKETS; b++)
         total += buckets[b].weight;
     double reach = nucleus ? (double)top_p * total : INFINITY;
     for (; last < BUCKETS - 1; last++) {
         const bucket *b = &buckets[last];
-        if (before + b->count >= most || sum + b->weight >= reach) break;
+        if (before + b->count >= max || sum + b->weight >= reach) break;
         before += b->count;
         sum += b->weight;
     }
-    sort_by_buckets(buckets, last, logits, vocab, best, least, scale, tokens);
+    sort_by_buckets(buckets, last, logits, vocab, best, min, scale, tokens);
 
     size_t n = buckets[last].count - before, kept = 0;
     make_heap(logits, tokens + before, n);
-    for (; kept < n && before + kept < most && sum < reach; kept++)
+    for (; kept < n && before + kept < max && sum < reach; kept++)
         sum += exp((double)logits[pop(logits, tokens + before, n - kept)] - (double)best);
     reverse(tokens + before, n);
     *count = buckets[last].count = before + kept;
@@ -527,17 +527,17 @@ static mica_status select_tokens(mc_sampler *sampler, const float *logits, int64
                                  float best, size_t *count) {
     const mc_sampling *params = &sampler->params;
     bool nucleus = params->top_p > 0.0f && params->top_p < 1.0f;
-    size_t most = params->top_k ? (size_t)params->top_k : SIZE_MAX;
-    float least = params->min_p > 0.0f ? best + logf(params->min_p) : -INFINITY;
+    size_t max = params->top_k ? (size_t)params->top_k : SIZE_MAX;
+    float min = params->min_p > 0.0f ? best + logf(params->min_p) : -INFINITY;
     size_t blocks = MC_BUFFER_COUNT(&sampler->blocks, float);
     bool more = true;
-    if (most <= blocks) return select_few(sampler, logits, vocab, best, least, most, count, NULL);
+    if (max <= blocks) return select_few(sampler, logits, vocab, best, min, max, count, NULL);
     if (nucleus) /* mostly they are few */
-        MC_TRY(select_few(sampler, logits, vocab, best, least, blocks / 2 + 1, count, &more));
+        MC_TRY(select_few(sampler, logits, vocab, best, min, blocks / 2 + 1, count, &more));
     if (!more) return MICA_OK;
-    if (nucleus || most < (size_t)vocab)
-        return select_many(sampler, logits, vocab, best, least, most, count);
-    *count = gather(sampler, logits, vocab, least, MC_BUFFER_AT(&sampler->order, int32_t));
+    if (nucleus || max < (size_t)vocab)
+        return select_many(sampler, logits, vocab, best, min, max, count);
+    *count = gather(sampler, logits, vocab, min, MC_BUFFER_AT(&sampler->order, int32_t));
     return cut_runs(sampler, *count);
 }
 
@@ -656,32 +656,32 @@ mica_status mc_sampler_draw(mc_sampler *sampler, float *logits, int64_t vocab,
 /* ---- log-probabilities ---- */
 
 static mica_status find_alternatives(mc_sampler *sampler, const float *logits, int64_t vocab,
-                                     float best, double log_total, size_t most) {
-    if (most > (size_t)vocab) most = (size_t)vocab;
+                                     float best, double log_total, size_t max) {
+    if (max > (size_t)vocab) max = (size_t)vocab;
     MC_TRY(resize(&sampler->order, (size_t)vocab * sizeof(int32_t)));
-    MC_TRY(resize(&sampler->alternatives, most * sizeof(mica_alternative)));
+    MC_TRY(resize(&sampler->alternatives, max * sizeof(mica_alternative)));
     int32_t *tokens = MC_BUFFER_AT(&sampler->order, int32_t);
     mica_alternative *alternatives = MC_BUFFER_AT(&sampler->alternatives, mica_alternative);
-    size_t n = find_candidates(sampler, logits, vocab, -INFINITY, most, tokens);
-    if (most > n) most = n;
+    size_t n = find_candidates(sampler, logits, vocab, -INFINITY, max, tokens);
+    if (max > n) max = n;
     make_heap(logits, tokens, n);
-    for (size_t i = 0; i < most; i++) {
+    for (size_t i = 0; i < max; i++) {
         int32_t id = pop(logits, tokens, n - i);
         double logprob = (double)logits[id] - (double)best - log_total;
         alternatives[i] = (mica_alternative){id, (float)logprob};
     }
-    sampler->alternatives.len = most * sizeof *alternatives;
+    sampler->alternatives.len = max * sizeof *alternatives;
     return MICA_OK;
 }
 
 mica_status mc_sampler_logprobs(mc_sampler *sampler, const float *logits, int64_t vocab,
-                                int32_t token, size_t most, float *logprob,
+                                int32_t token, size_t max, float *logprob,
                                 const mica_alternative **alternatives, size_t *count) {
     int32_t best = 0;
     mc_buffer_clear(&sampler->alternatives);
     MC_TRY(find_best(sampler, logits, vocab, &best));
     double log_total = log(exp_total(sampler, logits, vocab, logits[best]));
-    if (most) MC_TRY(find_alternatives(sampler, logits, vocab, logits[best], log_total, most));
+    if (max) MC_TRY(find_alternatives(sampler, logits, vocab, logits[best], log_total, max));
     *logprob = (float)((double)logits[token] - (double)logits[best] - log_total);
     *alternatives = MC_BUFFER_AT(&sampler->alternatives, mica_alternative);
     *count = MC_BUFFER_COUNT(&sampler->alternatives, mica_alternative);

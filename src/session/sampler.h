@@ -96,11 +96,11 @@ mica_status mc_sampler_draw(mc_sampler *sampler, float *logits, int64_t vocab,
 /* The natural logarithms of probabilities under the softmax of the logits as they are.
  *
  *  logprob       receives that of `token`.
- *  alternatives  [*count], the `most` likeliest tokens or as many as have a finite logit; lives
+ *  alternatives  [*count], the `max` likeliest tokens or as many as have a finite logit; lives
  *                until the sampler's next call.
  *  errors        as mc_sampler_survivors */
 mica_status mc_sampler_logprobs(mc_sampler *sampler, const float *logits, int64_t vocab,
-                                int32_t token, size_t most, float *logprob,
+                                int32_t token, size_t max, float *logprob,
                                 const mica_alternative **alternatives, size_t *count);
 
 #endif

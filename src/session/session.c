@@ -6,11 +6,11 @@
 
 #include <string.h>
 
-enum { DEFAULT_CHUNK = 512, LEAST_ROOM = 256 };
+enum { DEFAULT_CHUNK = 512, MIN_ROOM = 256 };
 
 /* What windows keep room for beside themselves. */
 static int64_t spare_room(int64_t chunk) {
-    return chunk > LEAST_ROOM ? chunk : LEAST_ROOM;
+    return chunk > MIN_ROOM ? chunk : MIN_ROOM;
 }
 
 uint64_t mc_session_bytes(const mc_session_model *model, int64_t tokens) {
@@ -143,8 +143,8 @@ void mc_best_record(mica_scope *s, mica_array logits, mica_array arrays[MC_BEST_
 }
 
 mica_status mc_best_read(const mica_array arrays[MC_BEST_ARRAYS], mc_best *best, size_t rows) {
-    uint32_t ids[MC_MOST_ROWS];
-    float logits[MC_MOST_ROWS];
+    uint32_t ids[MC_MAX_ROWS];
+    float logits[MC_MAX_ROWS];
     MC_TRY(mica_read(arrays[0], ids, rows * sizeof *ids));
     MC_TRY(mica_read(arrays[1], logits, rows * sizeof *logits));
     for (size_t i = 0; i < rows; i++)

@@ -38,7 +38,7 @@ typedef struct mc_best {
     float logit;
 } mc_best;
 
-enum { MC_MOST_AHEAD = 64 };
+enum { MC_MAX_AHEAD = 64 };
 
 /* The graph of a pass. */
 typedef struct mc_session_graph {
@@ -63,7 +63,7 @@ typedef struct mc_session {
     mc_buffer logits; /* float [rows, vocab]: of the last pass; one row, or that of each in ahead */
     bool greedy;      /* the owner's to set: passes leave a row's best token, no logits */
     bool has_best;    /* the last pass that left either did */
-    mc_best best[MC_MOST_AHEAD]; /* as the rows of logits */
+    mc_best best[MC_MAX_AHEAD]; /* as the rows of logits */
     mc_buffer ahead;  /* int32: tokens computed behind the history, those since fed among them */
     size_t taken;     /* of ahead: how many were fed */
     uint64_t streams; /* begun so far, resets counted too: only the last one may go on */
@@ -107,7 +107,7 @@ float *mc_session_logits(mc_session *session);
 /* The best token of the last one that was fed; NULL: there are logits. */
 const mc_best *mc_session_best(const mc_session *session);
 
-/* Computes n tokens ahead, in one pass, 1 <= n <= MC_MOST_AHEAD; what was ahead before is dropped.
+/* Computes n tokens ahead, in one pass, 1 <= n <= MC_MAX_AHEAD; what was ahead before is dropped.
  * errors  as mc_session_feed */
 mica_status mc_session_look_ahead(mc_session *session, const int32_t *ids, int64_t n);
 

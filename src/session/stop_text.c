@@ -69,13 +69,13 @@ static size_t step_all(mc_stop_text *stops, char byte) {
 
 /* How many bytes at the end may be the beginning of a string. */
 static size_t undecided(const mc_stop_text *stops) {
-    size_t most = 0;
+    size_t max = 0;
     for (size_t i = 0; i < stops->count; i++) {
         const mc_stop_string *s = &stops->strings[i];
         size_t matched = s->matched == s->len ? s->back[s->len - 1] : s->matched;
-        if (matched > most) most = matched;
+        if (matched > max) max = matched;
     }
-    return most;
+    return max;
 }
 
 mica_status mc_stop_text_push(mc_stop_text *stops, const char *text, size_t len, mc_stop_mode mode,

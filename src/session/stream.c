@@ -42,10 +42,10 @@ struct mc_stream {
 
 /* How many tokens of a prompt of n are kept, where truncation is asked for. */
 static int64_t truncated_length(int64_t n, int64_t room, int64_t max_tokens) {
-    int64_t half = (room + 1) / 2, most = half;
+    int64_t half = (room + 1) / 2, max = half;
     if (!max_tokens && n <= room) return n;
-    if (max_tokens && max_tokens <= room + 1 - half) most = room + 1 - max_tokens;
-    return n < most ? n : most;
+    if (max_tokens && max_tokens <= room + 1 - half) max = room + 1 - max_tokens;
+    return n < max ? n : max;
 }
 
 /* Checks the prompt and takes it, or what is left of it. */
@@ -84,9 +84,9 @@ static mica_status check_counts(const mica_generate_options *o) {
                        (long long)o->min_tokens, (long long)o->max_tokens);
     if (o->top_logprobs < 0)
         return mc_fail(MICA_EINVAL, "top_logprobs %d: want 0 or more", o->top_logprobs);
-    if (o->draft_tokens < 0 || o->draft_tokens > MC_DRAFT_MOST)
+    if (o->draft_tokens < 0 || o->draft_tokens > MC_DRAFT_MAX)
         return mc_fail(MICA_EINVAL, "draft_tokens %d: want 1 to %d, or 0 for none", o->draft_tokens,
-                       MC_DRAFT_MOST);
+                       MC_DRAFT_MAX);
     if (o->stop_count && !o->stop_ids)
         return mc_fail(MICA_EINVAL, "stop_ids is NULL, stop_count %zu", o->stop_count);
     return MICA_OK;
@@ -181,7 +181,7 @@ static mica_status check_cancelled(const mc_stream *stream) {
 static int64_t answer_begun(const mc_stream *stream, const mc_session *session) {
     int64_t n = stream->max_tokens - 1, room = mc_session_room(session) - stream->prompt;
     if (n > room) n = room;
-    return n < MC_MOST_AHEAD ? n : MC_MOST_AHEAD;
+    return n < MC_MAX_AHEAD ? n : MC_MAX_AHEAD;
 }
 
 /* The prompt, chunk by chunk, but for what the session, the stream's or its draft model's, has seen of
@@ -234,12 +234,12 @@ static mica_status begin(mc_stream *stream, const float **logits) {
 /* Guesses which tokens follow the last one, and computes them with it. A guess that is right is drawn
  * in its turn, by the logits that it would have got alone: nothing else shows that it was one. */
 static mica_status look_ahead(mc_stream *stream, const int32_t *ids, int64_t n) {
-    int32_t ahead[MC_MOST_AHEAD];
+    int32_t ahead[MC_MAX_AHEAD];
     int64_t left = stream->max_tokens - stream->generated, room = mc_session_room(stream->session);
-    int64_t most = stream->draft_tokens;
-    if (most > left - 1) most = left - 1;
-    if (most > room - n) most = room - n;
-    int64_t count = mc_draft_make(&stream->draft, ids, n, most);
+    int64_t max = stream->draft_tokens;
+    if (max > left - 1) max = left - 1;
+    if (max > room - n) max = room - n;
+    int64_t count = mc_draft_make(&stream->draft, ids, n, max);
     if (count == 0) return MICA_OK;
     ahead[0] = ids[n - 1];
     memcpy(ahead + 1, stream->draft.ids, (size_t)count * sizeof *ahead);

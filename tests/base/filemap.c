@@ -42,14 +42,14 @@ static void test_map(void **state) {
 }
 
 typedef struct ticks {
-    size_t count, bytes, most; /* most: ticks until the work is ended, 0: never */
+    size_t count, bytes, max; /* most: ticks until the work is ended, 0: never */
 } ticks;
 
 static mica_status count_tick(void *context, size_t bytes) {
     ticks *t = context;
     t->count++;
     t->bytes += bytes;
-    return t->most && t->count >= t->most ? mc_fail(MICA_ECANCELLED, "enough") : MICA_OK;
+    return t->max && t->count >= t->max ? mc_fail(MICA_ECANCELLED, "enough") : MICA_OK;
 }
 
 enum { LARGE = (20 << 20) + 12345 }; /* bytes: several ticks, and no whole page at the end */
@@ -82,7 +82,7 @@ static void test_read(void **state) {
     mc_filemap_close(&file);
     assert_null(file.data);
 
-    t = (ticks){.most = 2};
+    t = (ticks){.max = 2};
     assert_int_equal(mc_filemap_read(path, 0, &watch, &file), MICA_ECANCELLED);
     assert_int_equal(t.count, 2);
     assert_null(file.data);
@@ -107,10 +107,10 @@ static void test_read_head(void **state) {
     mc_filemap head;
     size_t size = 0;
     test_write_file(path, "a text", 6);
-    for (size_t most = 0; most < 9; most++) {
-        assert_int_equal(mc_filemap_read_head(path, most, &head, &size), MICA_OK);
+    for (size_t max = 0; max < 9; max++) {
+        assert_int_equal(mc_filemap_read_head(path, max, &head, &size), MICA_OK);
         assert_int_equal(size, 6);
-        assert_int_equal(head.size, most < 6 ? most : 6);
+        assert_int_equal(head.size, max < 6 ? max : 6);
         assert_memory_equal(head.data, "a text", head.size);
         mc_filemap_close(&head);
     }
@@ -139,7 +139,7 @@ static void test_prefetch(void **state) {
     assert_int_equal(t.bytes, LARGE);
     assert_true(t.count > 1);
     assert_memory_equal(map.data, bytes, LARGE);
-    t = (ticks){.most = 1};
+    t = (ticks){.max = 1};
     assert_int_equal(mc_filemap_prefetch(&map, &(mc_file_watch){count_tick, &t}), MICA_ECANCELLED);
     assert_int_equal(t.count, 1);
     assert_int_equal(mc_filemap_prefetch(&map, NULL), MICA_OK);

@@ -50,7 +50,7 @@ static mc_bits bits_of(const char *list) {
 
 /* The members of a set, each after a space. */
 static void append_bits(char *text, size_t bytes, const mc_bits *bits) {
-    for (int i = 0; i < MC_MOST_CPUS; i++) {
+    for (int i = 0; i < MC_MAX_CPUS; i++) {
         size_t len = strlen(text);
         if (mc_bits_has(bits, i)) snprintf(text + len, bytes - len, " %d", i);
     }
@@ -165,7 +165,7 @@ static void test_machines(void **state) {
 /* More nodes than are told apart are one. */
 static void test_many_nodes(void **state) {
     (void)state;
-    for (int nodes = MC_MOST_NODES; nodes <= MC_MOST_NODES + 1; nodes++) {
+    for (int nodes = MC_MAX_NODES; nodes <= MC_MAX_NODES + 1; nodes++) {
         char *root = test_temp_dir(), *online = test_format("0-%d\n", nodes - 1);
         mc_bits usable = {0};
         mc_numa numa;
@@ -177,7 +177,7 @@ static void test_many_nodes(void **state) {
             free(cpulist);
         }
         mc_numa_read(root, &usable, &numa);
-        assert_int_equal(numa.nodes, nodes > MC_MOST_NODES ? 1 : nodes);
+        assert_int_equal(numa.nodes, nodes > MC_MAX_NODES ? 1 : nodes);
         free(online);
         test_temp_dir_remove(root);
     }
@@ -319,7 +319,7 @@ enum { TASKS = 120 };
 typedef struct order {
     int threads, free_one;
     _Atomic int entered, held, done;
-    int visits[MC_MOST_NODES], n_visits; /* whose tasks free_one did, neighbours once */
+    int visits[MC_MAX_NODES], n_visits; /* whose tasks free_one did, neighbours once */
 } order;
 
 static void note_order(void *context, int begin, int end, int worker) {
@@ -381,7 +381,7 @@ static void test_here(void **state) {
     assert_false(mc_pages_spread());
     unsetenv("MICA_NUMA");
     mc_numa_here(&numa);
-    assert_in_range(numa.nodes, 1, MC_MOST_NODES);
+    assert_in_range(numa.nodes, 1, MC_MAX_NODES);
     assert_non_null(numa.bind);
     bool spread = mc_pages_spread();
     if (mc_bits_count(&numa.memory) < 2) assert_false(spread);

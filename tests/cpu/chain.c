@@ -46,7 +46,7 @@ static mica_array noise(mica_scope *s, uint64_t seed, const int64_t *shape, int 
 }
 
 /* Of each kind of weights: in whole numbers, exact, in pairs of bf16, by f32. */
-static mica_array product(const layer *l, mica_array x) {
+static mica_array matmul(const layer *l, mica_array x) {
     bool fast = l->weights != 1;
     return done(l, l->weights < 2
                        ? mc_quantized_matmul(l->s, x, l->codes, l->scales, l->scales, quant, fast)
@@ -88,15 +88,15 @@ static void record(layer *l, mica_array out[OUTCOMES]) {
 
     mica_array x = done(l, mica_add(s, before, y));
     mica_array h = done(l, mica_rms_norm(s, x, weight, 1e-6f));
-    mica_array q = product(l, h), k = product(l, h), v = product(l, h);
+    mica_array q = matmul(l, h), k = matmul(l, h), v = matmul(l, h);
     out[0] = x;
     out[1] = turned(l, q, head_weight);
     out[2] = kept(l, turned(l, k, head_weight));
     out[3] = kept(l, mica_transpose(s, heads(l, v), (int[]){0, 2, 1, 3}));
     mica_array back = mica_transpose(s, out[1], (int[]){0, 2, 1, 3});
-    mica_array gate = done(l, mica_silu(s, product(l, mica_reshape(s, back, shape, 3))));
-    mica_array up = product(l, h);
-    out[4] = product(l, done(l, mica_multiply(s, gate, up)));
+    mica_array gate = done(l, mica_silu(s, matmul(l, mica_reshape(s, back, shape, 3))));
+    mica_array up = matmul(l, h);
+    out[4] = matmul(l, done(l, mica_multiply(s, gate, up)));
 }
 
 static void open_scopes(mica_device *device, layer *l) {
@@ -230,7 +230,7 @@ static mica_array norms(mica_scope *s, mica_array x) {
 }
 
 /* Ends in two products; the first of the chain's stages needs memory, too. */
-static mica_array norm_and_products(mica_scope *s, mica_array x) {
+static mica_array norm_and_matmuls(mica_scope *s, mica_array x) {
     static const uint32_t words[64 * 64 / 8];
     static const float factors[64 * 64 / GROUP];
     mica_array codes = mica_from_data(s, words, MICA_U32, (int64_t[]){64, 64 / 8}, 2);
@@ -245,8 +245,8 @@ static bool evaluate_plain(void *device) {
     return evaluate_once(device, norms);
 }
 
-static bool evaluate_products(void *device) {
-    return evaluate_once(device, norm_and_products);
+static bool evaluate_matmuls(void *device) {
+    return evaluate_once(device, norm_and_matmuls);
 }
 
 static void memory_that_runs_out_is_an_error(void **state) {
@@ -254,7 +254,7 @@ static void memory_that_runs_out_is_an_error(void **state) {
     mica_device *device = NULL;
     assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 2}, &device), 0);
     assert_true(test_fail_each_allocation(evaluate_plain, device) > 20);
-    assert_true(test_fail_each_allocation(evaluate_products, device) > 20);
+    assert_true(test_fail_each_allocation(evaluate_matmuls, device) > 20);
     mica_device_close(&device);
 }
 

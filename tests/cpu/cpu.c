@@ -100,13 +100,13 @@ static void without_memory(void **state) {
     assert_true(test_fail_each_allocation(open_and_close, NULL) >= 1);
 }
 
-#define MOST 1000
+#define MAX 1000
 
 typedef struct tally {
     int64_t n, grain;
     int threads;
-    unsigned char seen[MOST]; /* runs do not overlap: no two tasks write one element */
-    bool wrong[16];           /* by worker */
+    unsigned char seen[MAX]; /* runs do not overlap: no two tasks write one element */
+    bool wrong[16];          /* by worker */
 } tally;
 
 static void count_range(void *context, int64_t begin, int64_t end, int worker) {
@@ -125,11 +125,11 @@ static void ranges_cover_once(void **state) {
         mica_device_options options = {.threads = threads};
         assert_int_equal(mc_backend_cpu.open(&options, &cpu), MICA_OK);
         mc_call call = {.state = cpu};
-        for (int64_t n = 0; n <= MOST; n = n * 2 + 1) {
+        for (int64_t n = 0; n <= MAX; n = n * 2 + 1) {
             for (int64_t grain = 1; grain <= 300; grain = grain * 3 + 1) {
                 tally t = {.n = n, .grain = grain, .threads = threads};
                 mc_cpu_for(&call, n, grain, count_range, &t);
-                for (int64_t i = 0; i < MOST; i++)
+                for (int64_t i = 0; i < MAX; i++)
                     assert_int_equal(t.seen[i], i < n ? 1 : 0);
                 for (int i = 0; i < 16; i++)
                     assert_false(t.wrong[i]);
@@ -142,7 +142,7 @@ static void ranges_cover_once(void **state) {
 enum { CALLS = 9 };
 
 /* Of joint products that are one region all, of those whose weights have a batch axis one. */
-static void what_the_next_product_reads(void **state) {
+static void what_the_next_matmul_reads(void **state) {
     (void)state;
     static const struct {
         mc_op op;
@@ -167,7 +167,7 @@ static void what_the_next_product_reads(void **state) {
             .op = steps[i].op, .joint = steps[i].joint, .n_in = 3, .in = in[i], .left = CALLS - i};
     }
     for (int i = 0; i < CALLS; i++) {
-        mc_stretch next[MC_MOST_JOINT];
+        mc_stretch next[MC_MAX_JOINT];
         assert_int_equal(mc_cpu_next(&calls[i], next), counts[i]);
         for (int k = 0; k < counts[i]; k++) {
             assert_ptr_equal(next[k].begin, weights[wanted[i] + k]);
@@ -184,7 +184,7 @@ int main(void) {
         cmocka_unit_test(refuses_bad_options),
         cmocka_unit_test(without_memory),
         cmocka_unit_test(ranges_cover_once),
-        cmocka_unit_test(what_the_next_product_reads),
+        cmocka_unit_test(what_the_next_matmul_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,13 +100,13 @@ static double time_tile(const mk_kernels *kern, const float *x, const float *w, 
 #define FAST_WEIGHTS (96 << 20) /* bytes, of no use to the caches */
 
 /* What a fast product is timed with: x of m rows, quantised. */
-typedef struct fast_job {
+typedef struct int8_job {
     job j;
     int64_t m;
     mk_xrows x;
     mk_tiles tiles;
     float *y;
-} fast_job;
+} int8_job;
 
 /* Seconds of this thread, whatever else runs on the machine. */
 static double thread_seconds(void) {
@@ -115,18 +115,18 @@ static double thread_seconds(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void run_fast(fast_job *f) {
+static void run_int8(int8_job *f) {
     const mk_kernels *kern = f->j.kern;
-    if (f->m <= kern->fast_streamed) {
-        kern->fast_matvec(&f->j.rows, f->j.n, f->m, &f->x, f->y, f->j.n);
+    if (f->m <= kern->int8_streamed) {
+        kern->int8_matvec(&f->j.rows, f->j.n, f->m, &f->x, f->y, f->j.n);
         return;
     }
     for (int64_t r = 0; r < f->j.n; r += 2 * MK_TILE) {
         mk_qrows rows = mk_qrows_at(&f->j.rows, r);
         int64_t count = f->j.n - r < 2 * MK_TILE ? f->j.n - r : 2 * MK_TILE;
-        f->tiles.crossed = kern->fast_crossed;
-        kern->fast_unpack(&rows, count, &f->tiles);
-        kern->fast_matmul(f->m, &f->x, count, &f->tiles, f->y + r, f->j.n);
+        f->tiles.crossed = kern->int8_crossed;
+        kern->int8_unpack(&rows, count, &f->tiles);
+        kern->int8_matmul(f->m, &f->x, count, &f->tiles, f->y + r, f->j.n);
     }
 }
 
@@ -152,7 +152,7 @@ static double read_rate(const char *weights) {
     return FAST_WEIGHTS / best / 1e9;
 }
 
-static bool fast_job_init(fast_job *f, int64_t m, int group) {
+static bool int8_job_init(int8_job *f, int64_t m, int group) {
     size_t rows = (size_t)m, groups = LENGTH / (size_t)group;
     f->m = m;
     f->x = (mk_xrows){LENGTH,
@@ -169,7 +169,7 @@ static bool fast_job_init(fast_job *f, int64_t m, int group) {
            f->tiles.scales && f->tiles.offsets && f->y;
 }
 
-static void fast_job_deinit(fast_job *f) {
+static void int8_job_deinit(int8_job *f) {
     free(f->x.codes);
     free(f->x.scales);
     free(f->x.sums);
@@ -184,7 +184,7 @@ static void fast_job_deinit(fast_job *f) {
 static void compare(const mk_kernels *kern, void *weights, float *x, int bits, int group) {
     static const int64_t counts[] = {1, 2, 4, 8, 16, 128};
     enum { COUNTS = sizeof counts / sizeof *counts };
-    fast_job jobs[COUNTS];
+    int8_job jobs[COUNTS];
     double exact = 0, best[COUNTS] = {0};
     bool ready = true;
     memset(jobs, 0, sizeof jobs);
@@ -196,9 +196,9 @@ static void compare(const mk_kernels *kern, void *weights, float *x, int bits, i
                              : "matvec",
                  bits, group);
         jobs[i].j.n = FAST_WEIGHTS / jobs[i].j.row_bytes;
-        ready = ready && fast_job_init(&jobs[i], counts[i], group);
+        ready = ready && int8_job_init(&jobs[i], counts[i], group);
         jobs[i].j.y = jobs[i].y;
-        if (ready) kern->fast_quantize(counts[i], x, LENGTH, (1 << bits) - 1, &jobs[i].x);
+        if (ready) kern->int8_quantize(counts[i], x, LENGTH, (1 << bits) - 1, &jobs[i].x);
     }
     for (int pass = 0; ready && pass < FAST_PASSES; pass++) {
         double start = thread_seconds();
@@ -207,7 +207,7 @@ static void compare(const mk_kernels *kern, void *weights, float *x, int bits, i
         for (int i = 0; i < COUNTS; i++) {
             if (counts[i] > 16 && pass > 1) continue;
             start = thread_seconds();
-            run_fast(&jobs[i]);
+            run_int8(&jobs[i]);
             time_once(&best[i], start);
         }
     }
@@ -219,10 +219,10 @@ static void compare(const mk_kernels *kern, void *weights, float *x, int bits, i
     double ops = 2.0 * (double)counts[COUNTS - 1] * LENGTH * (double)jobs[0].j.n;
     printf(" (%.0f GOP/s)\n", ops / best[COUNTS - 1] / 1e9);
     for (int i = 0; i < COUNTS; i++)
-        fast_job_deinit(&jobs[i]);
+        int8_job_deinit(&jobs[i]);
 }
 
-int kbench_fast(void) {
+int kbench_int8(void) {
     static const struct {
         int bits, group;
     } formats[] = {{4, 32}, {4, 64}, {4, 128}, {8, 64}, {6, 64}, {5, 64}, {3, 64}, {2, 64}};
@@ -240,9 +240,9 @@ int kbench_fast(void) {
     for (int isa = 1; isa < MK_ISA_COUNT; isa++) {
         if (!mk_isa_has((mk_isa)isa)) continue;
         void (*weaker)(const mk_qrows *, int64_t, int64_t, const mk_xrows *, float *, int64_t) =
-            kern.fast_matvec;
+            kern.int8_matvec;
         mk_kernels_fill(&kern, (mk_isa)isa);
-        if (kern.fast_matvec == weaker) continue; /* nothing of its own */
+        if (kern.int8_matvec == weaker) continue; /* nothing of its own */
         for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
             compare(&kern, weights, x, formats[i].bits, formats[i].group);
     }

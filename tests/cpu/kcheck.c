@@ -68,7 +68,7 @@ static const int64_t sizes_k[] = {1, 7, 8, 15, 16, 33, 64, 257};
 /* Kinds whose sums are compared with what they should be, on machines too that have no subnormal numbers. */
 static const kind judged[] = {PLAIN, CANCELLING, SPARSE};
 
-static void product_nt(check *c, int64_t m, int64_t n, int64_t k, kind kinds) {
+static void matmul_nt(check *c, int64_t m, int64_t n, int64_t k, kind kinds) {
     guarded x = floats(c, m * k), w = floats(c, n * k), y = floats(c, m * n);
     float *one = malloc((size_t)(m * n) * sizeof *one);
     if (one == NULL) exit(EXIT_FAILURE);
@@ -95,10 +95,10 @@ static void check_matmul_nt(check *c) {
     for (int i = 0; i < COUNT(sizes_m); i++)
         for (int j = 0; j < COUNT(sizes_n); j++)
             for (int l = 0; l < COUNT(sizes_k); l++)
-                product_nt(c, sizes_m[i], sizes_n[j], sizes_k[l], (kind)((i + j + l) % KINDS));
+                matmul_nt(c, sizes_m[i], sizes_n[j], sizes_k[l], (kind)((i + j + l) % KINDS));
 }
 
-static void product_nn(check *c, int64_t m, int64_t n, int64_t k, kind kinds) {
+static void matmul_nn(check *c, int64_t m, int64_t n, int64_t k, kind kinds) {
     guarded x = floats(c, m * k), w = floats(c, k * n), y = floats(c, m * n);
     float *start = malloc((size_t)(m * n) * sizeof *start);
     float *one = malloc((size_t)(m * n) * sizeof *one);
@@ -132,18 +132,18 @@ static void check_matmul_nn(check *c) {
     for (int i = 0; i < COUNT(sizes_m); i++)
         for (int j = 0; j < COUNT(sizes_n); j++)
             for (int l = 0; l < COUNT(sizes_k); l++)
-                product_nn(c, sizes_m[i], sizes_n[j], sizes_k[l], (kind)((i + j + l) % KINDS));
+                matmul_nn(c, sizes_m[i], sizes_n[j], sizes_k[l], (kind)((i + j + l) % KINDS));
 }
 
-typedef void (*half_product)(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                             const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride);
-typedef void (*wide_product)(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
-                             const float *w, int64_t w_stride, float *y, int64_t y_stride);
+typedef void (*half_matmul)(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                            const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride);
+typedef void (*wide_matmul)(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
+                            const float *w, int64_t w_stride, float *y, int64_t y_stride);
 
 /* The bits of the product over widened weights, whose error was bounded above; w_stride is what w's
  * shape makes it. */
-static void product_half(check *c, int64_t m, int64_t n, int64_t k, kind kinds, mk_type type,
-                         half_product half, wide_product whole, int64_t w_stride) {
+static void matmul_half(check *c, int64_t m, int64_t n, int64_t k, kind kinds, mk_type type,
+                        half_matmul half, wide_matmul whole, int64_t w_stride) {
     guarded x = floats(c, m * k), y = floats(c, m * n);
     guarded w = guarded_new((size_t)(n * k) * sizeof(uint16_t), c->where);
     float *wide = malloc((size_t)(n * k + m * n) * sizeof *wide);
@@ -161,13 +161,13 @@ static void product_half(check *c, int64_t m, int64_t n, int64_t k, kind kinds, 
     release(c, &x), release(c, &w), release(c, &y);
 }
 
-static void check_half(check *c, mk_type type, bool nn, half_product half) {
-    wide_product whole = nn ? c->kern->matmul_nn : c->kern->matmul_nt;
+static void check_half(check *c, mk_type type, bool nn, half_matmul half) {
+    wide_matmul whole = nn ? c->kern->matmul_nn : c->kern->matmul_nt;
     for (int i = 0; i < COUNT(sizes_m); i++)
         for (int j = 0; j < COUNT(sizes_n); j++)
             for (int l = 0; l < COUNT(sizes_k); l++)
-                product_half(c, sizes_m[i], sizes_n[j], sizes_k[l], (kind)((i + j + l) % KINDS),
-                             type, half, whole, nn ? sizes_n[j] : sizes_k[l]);
+                matmul_half(c, sizes_m[i], sizes_n[j], sizes_k[l], (kind)((i + j + l) % KINDS),
+                            type, half, whole, nn ? sizes_n[j] : sizes_k[l]);
 }
 
 static void check_matmul_nt_f16(check *c) {
@@ -273,21 +273,21 @@ static void fill_tiny(uint16_t *x, int64_t n) {
         x[i] = (uint16_t)(random_bits() & 0x80ff);
 }
 
-typedef void (*product_bf16)(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
-                             const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride);
+typedef void (*matmul_bf16)(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
+                            const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride);
 
 /* The largest of n magnitudes, `step` apart. */
-static double most_of(int64_t n, const uint16_t *x, int64_t step) {
-    double most = 0;
+static double max_of(int64_t n, const uint16_t *x, int64_t step) {
+    double max = 0;
     for (int64_t i = 0; i < n; i++)
-        most = fmax(most, fabs((double)mk_from_bf16(x[i * step])));
-    return most;
+        max = fmax(max, fabs((double)mk_from_bf16(x[i * step])));
+    return max;
 }
 
 /* How far a sum of n products may be off where elements are rounded as far as `a_unit` and `b_unit` of the largest. */
 static double rounding_of(int64_t n, const uint16_t *a, double a_unit, const uint16_t *b,
                           int64_t b_step, double b_unit) {
-    double a_off = a_unit * most_of(n, a, 1), b_off = b_unit * most_of(n, b, b_step), sum = 0;
+    double a_off = a_unit * max_of(n, a, 1), b_off = b_unit * max_of(n, b, b_step), sum = 0;
     for (int64_t i = 0; i < n; i++)
         sum += fabs((double)mk_from_bf16(a[i])) * b_off +
                fabs((double)mk_from_bf16(b[i * b_step])) * a_off + a_off * b_off;
@@ -318,7 +318,7 @@ static double value_rounding(int64_t n, int64_t together, const uint16_t *w, con
 }
 
 /* kinds: of q; TINY ones are compared with each other only. */
-static void scores_of(check *c, product_bf16 product, int64_t m, int64_t n, int64_t d, kind kinds) {
+static void scores_of(check *c, matmul_bf16 matmul, int64_t m, int64_t n, int64_t d, kind kinds) {
     guarded q = guarded_new((size_t)(m * d) * sizeof(uint16_t), c->where);
     guarded k = guarded_new((size_t)(n * d) * sizeof(uint16_t), c->where), y = floats(c, m * n);
     const uint16_t *pq = q.data, *pk = k.data;
@@ -326,7 +326,7 @@ static void scores_of(check *c, product_bf16 product, int64_t m, int64_t n, int6
     fill_bf16(q.data, m * d, kinds);
     if (kinds == TINY) fill_tiny(q.data, m * d);
     fill_bf16(k.data, n * d, PLAIN);
-    product(m, n, d, pq, d, pk, d, y.data, n);
+    matmul(m, n, d, pq, d, pk, d, y.data, n);
     for (int64_t i = 0; i < m * n; i++) {
         const uint16_t *a = pq + i / n * d, *b = pk + i % n * d;
         double sum = 0, size = 0;
@@ -336,17 +336,17 @@ static void scores_of(check *c, product_bf16 product, int64_t m, int64_t n, int6
             size += fabs(term);
         }
         double bound = (double)(d + 4) * UNIT * size;
-        if (c->kern->words && product == c->kern->attn_scores) bound += score_rounding(d, a, b);
+        if (c->kern->int16 && matmul == c->kern->attn_scores) bound += score_rounding(d, a, b);
         if (kinds != TINY) judge(c, (double)got[i], sum, bound);
         float alone;
-        product(1, 1, d, a, d, b, d, &alone, 1);
+        matmul(1, 1, d, a, d, b, d, &alone, 1);
         same_bits(c, &alone, got + i, 1, "a block differs from its elements");
     }
     release(c, &q), release(c, &k), release(c, &y);
 }
 
 /* Rows that lie apart: the bits of rows side by side, and nothing written between them. */
-static void strides_of(check *c, product_bf16 product, int64_t m, int64_t n, int64_t k) {
+static void strides_of(check *c, matmul_bf16 matmul, int64_t m, int64_t n, int64_t k) {
     const int64_t x_stride = k + 6, w_stride = k + 10, y_stride = n + 5;
     guarded x = guarded_new((size_t)(m * x_stride) * sizeof(uint16_t), c->where);
     guarded w = guarded_new((size_t)(n * w_stride) * sizeof(uint16_t), c->where);
@@ -362,8 +362,8 @@ static void strides_of(check *c, product_bf16 product, int64_t m, int64_t n, int
                (size_t)k * sizeof *near);
     for (int64_t i = 0; i < m * y_stride; i++)
         got[i] = 7;
-    product(m, n, k, x.data, x_stride, w.data, w_stride, got, y_stride);
-    product(m, n, k, near, k, near + m * k, k, want, n);
+    matmul(m, n, k, x.data, x_stride, w.data, w_stride, got, y_stride);
+    matmul(m, n, k, near, k, near + m * k, k, want, n);
     for (int64_t i = 0; i < m; i++) {
         same_bits(c, want + i * n, got + i * y_stride, n, "rows that lie apart give other bits");
         for (int64_t j = n; j < y_stride; j++)
@@ -397,20 +397,20 @@ static void lost_scores(check *c, int64_t m, int64_t n, int64_t d) {
 }
 
 /* One of several ways of a set's kernels; fill NULL ends a list. */
-typedef struct way {
+typedef struct variant {
     const char *isa;
     void (*fill)(mk_kernels *kernels);
-} way;
+} variant;
 
 /* The machine's kernels, then those of the set's other ways, which another machine takes. */
-static void in_ways(check *c, const way *ways, void (*run)(check *c, const void *what),
-                    const void *what) {
+static void in_variants(check *c, const variant *variants, void (*run)(check *c, const void *what),
+                        const void *what) {
     const mk_kernels *taken = c->kern;
     run(c, what);
-    for (; ways->fill != NULL; ways++) {
-        if (strcmp(ways->isa, mk_isa_name(taken->isa)) != 0) continue;
+    for (; variants->fill != NULL; variants++) {
+        if (strcmp(variants->isa, mk_isa_name(taken->isa)) != 0) continue;
         mk_kernels other = *taken;
-        ways->fill(&other);
+        variants->fill(&other);
         if (memcmp(&other, taken, sizeof other) == 0) continue; /* the one that is taken */
         c->kern = &other;
         run(c, what);
@@ -419,13 +419,13 @@ static void in_ways(check *c, const way *ways, void (*run)(check *c, const void 
 }
 
 /* Ways of multiplying pairs of bf16. */
-static const way attention_ways[] = {
-#define WAY(isa, fill) {#isa, fill},
-#include "cpu/kern/attn/attn_way_list.h"
+static const variant attention_variants[] = {
+#define VARIANT(isa, fill) {#isa, fill},
+#include "cpu/kern/attn/attn_variant_list.h"
     {"", NULL}};
 
 /* Where whole numbers are largest: all elements with all bits, of one sign and of two. What is lost is a sum's rounding. */
-static void most_scores(check *c, int64_t m, int64_t n, int64_t d) {
+static void max_scores(check *c, int64_t m, int64_t n, int64_t d) {
     uint16_t *q = malloc((size_t)((m + n) * d) * sizeof *q), *k = q + m * d;
     float *y = malloc((size_t)(m * n) * sizeof *y);
     if (q == NULL || y == NULL) exit(EXIT_FAILURE);
@@ -441,13 +441,13 @@ static void most_scores(check *c, int64_t m, int64_t n, int64_t d) {
     free(y);
 }
 
-static void scores_of_way(check *c, const void *unused) {
+static void scores_of_variant(check *c, const void *unused) {
     (void)unused;
     static const int64_t sizes[] = {2, 8, 10, 32, 66, 128, 130, 258, 514};
     scores_of(c, c->kern->attn_scores, 49, 35, 512, PLAIN); /* more rows than go together */
     scores_of(c, c->kern->attn_scores, 193, 17, 128, PLAIN);
-    most_scores(c, 3, 17, 128);
-    most_scores(c, 7, 33, 256);
+    max_scores(c, 3, 17, 128);
+    max_scores(c, 7, 33, 256);
     for (int64_t m = 1; m < 20; m += m < 13 ? 1 : 5) { /* blocks of each number of rows */
         scores_of(c, c->kern->attn_scores, m, 20, 80, CANCELLING);
         scores_of(c, c->kern->attn_scores, m, 40, 96, TINY);
@@ -465,7 +465,7 @@ static void scores_of_way(check *c, const void *unused) {
 }
 
 static void check_attn_scores(check *c) {
-    in_ways(c, attention_ways, scores_of_way, NULL);
+    in_variants(c, attention_variants, scores_of_variant, NULL);
 }
 
 static void check_matmul_bf16(check *c) {
@@ -522,7 +522,7 @@ static void values_of(check *c, int64_t m, int64_t n, int64_t dv, kind kinds) {
         }
         int64_t step = c->kern->values_together;
         double bound = (double)(n + 4) * UNIT * size;
-        if (c->kern->words) bound += value_rounding(n, step, a, b, vs);
+        if (c->kern->int16) bound += value_rounding(n, step, a, b, vs);
         if (kinds != TINY) judge(c, (double)got[i], sum, bound);
         int64_t half = n / 2 / step * step; /* alone, in two parts */
         c->kern->attn_values(1, half, 1, a, ws, b, vs, start + i, 1);
@@ -568,8 +568,8 @@ static void unseen_values(check *c, int64_t m, int64_t n, int64_t dv) {
     release(c, &w), release(c, &v), release(c, &y), release(c, &want);
 }
 
-/* As most_scores, each column of one sign; some so large that products of codes and one step would not be finite. */
-static void most_values(check *c, int64_t m, int64_t n, int64_t dv) {
+/* As max_scores, each column of one sign; some so large that products of codes and one step would not be finite. */
+static void max_values(check *c, int64_t m, int64_t n, int64_t dv) {
     uint16_t *w = malloc((size_t)((m + dv) * n) * sizeof *w), *v = w + m * n;
     float *y = calloc((size_t)(m * dv), sizeof *y);
     if (w == NULL || y == NULL) exit(EXIT_FAILURE);
@@ -587,10 +587,10 @@ static void most_values(check *c, int64_t m, int64_t n, int64_t dv) {
     free(y);
 }
 
-static void values_of_way(check *c, const void *unused) {
+static void values_of_variant(check *c, const void *unused) {
     (void)unused;
-    most_values(c, 2, 64, 64);
-    most_values(c, 7, 160, 96);
+    max_values(c, 2, 64, 64);
+    max_values(c, 7, 160, 96);
     values_of(c, 97, 70, 66, PLAIN); /* more rows than go together */
     static const int64_t sizes[] = {1, 2, 7, 64, 65, 130, 259};
     for (int i = 0; i < KINDS; i++) /* blocks that are whole, and not, of many keys */
@@ -608,7 +608,7 @@ static void values_of_way(check *c, const void *unused) {
 }
 
 static void check_attn_values(check *c) {
-    in_ways(c, attention_ways, values_of_way, NULL);
+    in_variants(c, attention_variants, values_of_variant, NULL);
 }
 
 /* Element l of a row of 8 bits with n of them, in f64. */
@@ -743,7 +743,7 @@ static void values_q8_bf16_of(check *c, int64_t m, int64_t n, int64_t dv, kind k
     release(c, &w), release(c, &v), release(c, &y);
 }
 
-static void q8_bf16_of_way(check *c, const void *unused) {
+static void q8_bf16_of_variant(check *c, const void *unused) {
     (void)unused;
     if (c->kern->q8_pairs != c->kern->bf16_pairs)
         return; /* not used, and not of attn_values' set */
@@ -757,23 +757,23 @@ static void q8_bf16_of_way(check *c, const void *unused) {
 }
 
 static void check_attn_values_q8_bf16(check *c) {
-    in_ways(c, attention_ways, q8_bf16_of_way, NULL);
+    in_variants(c, attention_variants, q8_bf16_of_variant, NULL);
 }
 
-static void check_scale_most(check *c) {
+static void check_scale_max(check *c) {
     for (int64_t n = 0; n < 70; n++) {
         guarded x = floats(c, n);
-        float *in = x.data, start[70], most = -INFINITY;
+        float *in = x.data, start[70], max = -INFINITY;
         fill_floats(start, n, PLAIN);
         if (n > 3) start[n - 2] = NAN;
         memcpy(in, start, (size_t)n * sizeof *in);
-        float got = c->kern->scale_most(n, in, -3.0f);
+        float got = c->kern->scale_max(n, in, -3.0f);
         for (int64_t i = 0; i < n; i++) {
             float want = start[i] * -3.0f;
-            if (want > most) most = want;
+            if (want > max) max = want;
             if (!isnan(want)) same_bits(c, &want, in + i, 1, "is not the product");
         }
-        same_bits(c, &most, &got, 1, "is not the largest");
+        same_bits(c, &max, &got, 1, "is not the largest");
         release(c, &x);
     }
 }
@@ -811,7 +811,7 @@ static void check_exp_total(check *c) {
     if (!isnan(nan)) fail_check(c, "loses NaN");
 }
 
-static void exp_of_way(check *c, const void *unused) {
+static void exp_of_variant(check *c, const void *unused) {
     (void)unused;
     for (int64_t n = 1; n < 2200; n += n < 70 ? 1 : 355) {
         guarded x = floats(c, n), w = guarded_new((size_t)n * sizeof(uint16_t), c->where);
@@ -825,10 +825,10 @@ static void exp_of_way(check *c, const void *unused) {
         float in_place = c->kern->exp_total_bf16(n, in, shift, x.data);
         for (int64_t i = 0; i < n; i++) {
             double t = (double)(start[i] - shift), want = t < -87 ? 0 : exp(t);
-            uint16_t least = mk_to_bf16((float)(want * (1 - 0x1p-17)));
-            uint16_t most = mk_to_bf16((float)(want * (1 + 0x1p-17)));
+            uint16_t min = mk_to_bf16((float)(want * (1 - 0x1p-17)));
+            uint16_t max = mk_to_bf16((float)(want * (1 + 0x1p-17)));
             c->cases++;
-            if (half[i] < least || half[i] > most) fail_check(c, "is not exp, rounded");
+            if (half[i] < min || half[i] > max) fail_check(c, "is not exp, rounded");
             uint16_t alone;
             c->kern->exp_total_bf16(1, start + i, shift, &alone);
             if (alone != half[i]) fail_check(c, "depends on the place");
@@ -850,7 +850,7 @@ static void exp_of_way(check *c, const void *unused) {
 }
 
 static void check_exp_total_bf16(check *c) {
-    in_ways(c, attention_ways, exp_of_way, NULL);
+    in_variants(c, attention_variants, exp_of_variant, NULL);
 }
 
 /* ---- quantised ---- */
@@ -864,13 +864,13 @@ static void unpack_format(check *c, mk_mode mode, int bits, int group, mk_type t
         double size, want = qmatrix_value(&m, i / k, i % k, &size);
         judge(c, (double)((float *)y.data)[i], want, 4 * UNIT * size);
     }
-    guarded x = floats(c, k), product = floats(c, n);
+    guarded x = floats(c, k), matmul = floats(c, n);
     float other[6];
     fill_floats(x.data, k, PLAIN);
-    c->kern->matvec(&m.rows, n, x.data, product.data);
+    c->kern->matvec(&m.rows, n, x.data, matmul.data);
     c->kern->matmul_nt(1, n, k, x.data, k, y.data, k, other, n);
-    same_bits(c, other, product.data, n, "unpacked weights give other bits");
-    release(c, &x), release(c, &y), release(c, &product);
+    same_bits(c, other, matmul.data, n, "unpacked weights give other bits");
+    release(c, &x), release(c, &y), release(c, &matmul);
     if (!qmatrix_free(&m)) fail_check(c, "wrote outside");
 }
 
@@ -892,8 +892,8 @@ typedef struct width { /* the three kernels of a width */
     void (*unpack)(const mk_qrows *w, int64_t n, float *y);
 } width;
 
-static void product_quantised(check *c, const width *q, int group, mk_type type, int64_t n,
-                              int64_t k, kind kinds) {
+static void matmul_quantised(check *c, const width *q, int group, mk_type type, int64_t n,
+                             int64_t k, kind kinds) {
     qmatrix m = qmatrix_new(MK_AFFINE, q->bits, group, type, n, k, c->where);
     guarded x = floats(c, k), arranged = floats(c, k), y = floats(c, n), wide = floats(c, n * k);
     float *other = malloc((size_t)n * sizeof *other);
@@ -927,10 +927,10 @@ static void check_width(check *c, const width *q) {
         for (mk_type type = MK_F32; type <= MK_BF16; type++)
             for (int i = 0; i < COUNT(rows); i++)
                 for (int j = 0; j < COUNT(lengths); j++)
-                    product_quantised(c, q, group, type, rows[i], lengths[j],
-                                      (kind)((i + j) % KINDS));
-    product_quantised(c, q, 32, MK_BF16, 5, 32, PLAIN);
-    product_quantised(c, q, 32, MK_F16, 5, 96, PLAIN);
+                    matmul_quantised(c, q, group, type, rows[i], lengths[j],
+                                     (kind)((i + j) % KINDS));
+    matmul_quantised(c, q, 32, MK_BF16, 5, 32, PLAIN);
+    matmul_quantised(c, q, 32, MK_F16, 5, 96, PLAIN);
 }
 
 static void check_q4(check *c) {
@@ -981,7 +981,7 @@ static void check_arrange_q8(check *c) {
 /* ---- fast ---- */
 
 /* mxfp8 as bf16: bits of matmul_bf16 over unpacked weights, which are the values themselves. */
-static void product_mxfp8(check *c, int64_t m, int64_t n, int64_t k, kind kinds, bool odd) {
+static void matmul_mxfp8(check *c, int64_t m, int64_t n, int64_t k, kind kinds, bool odd) {
     qmatrix w = qmatrix_new(MK_MXFP8, 8, 32, MK_F32, n, k, c->where);
     const int64_t xs = k + m % 2 * 32; /* rows of x lie apart or not */
     guarded x = guarded_new((size_t)((m - 1) * xs + k) * sizeof(uint16_t), c->where);
@@ -1028,14 +1028,14 @@ static void check_matmul_mxfp8(check *c) {
     for (int i = 0; i < COUNT(rows_m); i++)
         for (int j = 0; j < COUNT(rows_n); j++)
             for (int l = 0; l < COUNT(lengths); l++)
-                product_mxfp8(c, rows_m[i], rows_n[j], lengths[l], (kind)((i + j + l) % KINDS),
-                              l % 3 == 0);
-    product_mxfp8(c, 17, 67, 1056, PLAIN, true);
-    product_mxfp8(c, 1, 67, 2080, PLAIN, true);
-    product_mxfp8(c, 3, 9, 2048, CANCELLING, true);
-    product_mxfp8(c, 2, 5, 4096, PLAIN, true);
-    product_mxfp8(c, 7, 6, 4128, PLAIN, true);
-    product_mxfp8(c, 9, 33, 544, PLAIN, true);
+                matmul_mxfp8(c, rows_m[i], rows_n[j], lengths[l], (kind)((i + j + l) % KINDS),
+                             l % 3 == 0);
+    matmul_mxfp8(c, 17, 67, 1056, PLAIN, true);
+    matmul_mxfp8(c, 1, 67, 2080, PLAIN, true);
+    matmul_mxfp8(c, 3, 9, 2048, CANCELLING, true);
+    matmul_mxfp8(c, 2, 5, 4096, PLAIN, true);
+    matmul_mxfp8(c, 7, 6, 4128, PLAIN, true);
+    matmul_mxfp8(c, 9, 33, 544, PLAIN, true);
 }
 
 #define check_unpack_mxfp8 check_matmul_mxfp8
@@ -1060,21 +1060,21 @@ static void xmatrix_free(check *c, xmatrix *x) {
 }
 
 /* The largest code of x of the other sign than that of its group's largest element. */
-static int reach_of(int most) {
-    return mk_has_crossed(most) ? 127 - most : 127;
+static int reach_of(int max) {
+    return mk_has_crossed(max) ? 127 - max : 127;
 }
 
 /* How far an element of a group of x may be from what it was quantised to. */
-static double step_of(const float *x, int group, int most_code) {
+static double step_of(const float *x, int group, int max_code) {
     double above = 0, below = 0;
     for (int i = 0; i < group; i++) {
         above = fmax(above, (double)x[i]);
         below = fmax(below, -(double)x[i]);
     }
-    double most = fmax(above, below), other = fmin(above, below);
-    if (most < 0x1p-100) return most; /* taken as 0 */
+    double max = fmax(above, below), other = fmin(above, below);
+    if (max < 0x1p-100) return max; /* taken as 0 */
     double step =
-        mk_has_crossed(most_code) ? fmax(most / 128, other / reach_of(most_code)) : most / 127;
+        mk_has_crossed(max_code) ? fmax(max / 128, other / reach_of(max_code)) : max / 127;
     return step * (0.5 + 0x1p-14);
 }
 
@@ -1096,16 +1096,16 @@ static void fill_odd_groups(float *x, int group) {
     }
 }
 
-static void quantise_rows(check *c, int64_t m, int64_t k, int group, int most, kind kinds) {
+static void quantise_rows(check *c, int64_t m, int64_t k, int group, int max, kind kinds) {
     guarded x = floats(c, m * k);
     float *px = x.data;
     fill_floats(px, m * k, kinds);
     if (kinds == SPARSE && m > 1) px[k] = NAN, px[k / 2] = -INFINITY;
     if (kinds == PLAIN && m > 1) fill_odd_groups(px, group);
     xmatrix got = xmatrix_new(c, m, k, group), want = xmatrix_new(c, m, k, group);
-    c->kern->fast_quantize(m, px, k, most, &got.rows);
+    c->kern->int8_quantize(m, px, k, max, &got.rows);
     mk_kernels ref = reference();
-    ref.fast_quantize(m, px, k, most, &want.rows);
+    ref.int8_quantize(m, px, k, max, &want.rows);
     c->cases += 2;
     if (memcmp(got.codes.data, want.codes.data, (size_t)(m * k)) != 0)
         fail_check(c, "codes differ from the reference");
@@ -1114,13 +1114,13 @@ static void quantise_rows(check *c, int64_t m, int64_t k, int group, int most, k
         if (isnan(s) && isnan(other) && isnan(got.rows.sums[g])) continue;
         same_bits(c, &s, &other, 1, "scales differ from the reference");
         same_bits(c, &got.rows.sums[g], &want.rows.sums[g], 1, "sums differ from the reference");
-        double total = 0, step = step_of(px + g * group, group, most);
+        double total = 0, step = step_of(px + g * group, group, max);
         const int8_t *codes = got.rows.codes + g * group;
         for (int i = 0; i < group; i++) {
-            int at = most == 15 || most == MK_E2M1_MOST ? i / 8 * 8 + i % 2 * 4 + i % 8 / 2 : i;
+            int at = max == 15 || max == MK_E2M1_MAX ? i / 8 * 8 + i % 2 * 4 + i % 8 / 2 : i;
             double back = (double)s * codes[at];
             judge(c, back, (double)px[g * group + i], step);
-            if (codes[at] > reach_of(most)) fail_check(c, "leaves no room for codes of weights");
+            if (codes[at] > reach_of(max)) fail_check(c, "leaves no room for codes of weights");
             total += codes[at];
         }
         if (got.rows.cross[g] != cross_of(codes, group)) fail_check(c, "cross is wrong");
@@ -1131,23 +1131,23 @@ static void quantise_rows(check *c, int64_t m, int64_t k, int group, int most, k
     release(c, &x);
 }
 
-static void check_fast_quantize(check *c) {
-    static const int most[] = {3, 7, 15, MK_E2M1_MOST, 31, 255};
+static void check_int8_quantize(check *c) {
+    static const int max[] = {3, 7, 15, MK_E2M1_MAX, 31, 255};
     for (int group = 16; group <= 128; group *= 2)
         for (int kinds = 0; kinds < KINDS; kinds++)
-            for (int i = 0; i < COUNT(most); i++) {
-                quantise_rows(c, 3, 384, group, most[i], (kind)kinds);
-                quantise_rows(c, 1, group, group, most[i], (kind)kinds);
+            for (int i = 0; i < COUNT(max); i++) {
+                quantise_rows(c, 3, 384, group, max[i], (kind)kinds);
+                quantise_rows(c, 1, group, group, max[i], (kind)kinds);
             }
 }
 
 /* A product from f64, within what quantising x and rounding sums may do to it. */
-static void judge_fast(check *c, const qmatrix *w, int64_t r, const float *x, double got) {
+static void judge_int8(check *c, const qmatrix *w, int64_t r, const float *x, double got) {
     int64_t k = w->rows.k, group = w->rows.group;
     double sum = 0, sizes = 0, steps = 0, step = 0;
-    int most = mk_most_code(w->rows.mode, w->rows.bits);
+    int max = mk_max_code(w->rows.mode, w->rows.bits);
     for (int64_t l = 0; l < k; l++) {
-        if (l % group == 0) step = step_of(x + l, (int)group, most);
+        if (l % group == 0) step = step_of(x + l, (int)group, max);
         double size, value = qmatrix_value(w, r, l, &size);
         sum += value * (double)x[l];
         steps += fabs(value) * step;
@@ -1195,16 +1195,16 @@ static void check_tiles(check *c, const qmatrix *w, int64_t m, const mk_xrows *x
     mk_tiles got = {codes.data, scales.data, 0, crossed, crossed ? offsets.data : NULL};
     mk_tiles want = {codes_ref.data, scales_ref.data, 0, crossed, offsets_ref.data};
     mk_kernels ref = reference();
-    c->kern->fast_unpack(&w->rows, n, &got);
-    ref.fast_unpack(&w->rows, n, &want);
+    c->kern->int8_unpack(&w->rows, n, &got);
+    ref.int8_unpack(&w->rows, n, &want);
     if (got.crossed) cross_tiles(n, k, group, &want);
     c->cases++;
     if (got.crossed && memcmp(got.offsets, want.offsets, (size_t)(rows * k / group) * 4) != 0)
         fail_check(c, "offsets are wrong");
-    if (memcmp(got.codes, want.codes, (size_t)(rows * k)) != 0 || got.most != want.most)
+    if (memcmp(got.codes, want.codes, (size_t)(rows * k)) != 0 || got.max != want.max)
         fail_check(c, "tiles differ from the reference");
     same_bits(c, got.scales, want.scales, rows * k / group * 2, "their scales differ");
-    c->kern->fast_matmul(m, &rows_x, n, &got, by_tiles.data, n);
+    c->kern->int8_matmul(m, &rows_x, n, &got, by_tiles.data, n);
     same_bits(c, y, by_tiles.data, m * n, "tiles give other bits");
     release(c, &codes), release(c, &scales), release(c, &by_tiles);
     release(c, &codes_ref), release(c, &scales_ref);
@@ -1212,8 +1212,8 @@ static void check_tiles(check *c, const qmatrix *w, int64_t m, const mk_xrows *x
 }
 
 /* largest: all codes of weights and of x, so that sums are as large as they can be. */
-static void product_fast(check *c, const mk_qrows *format, int64_t m, int64_t n, int64_t k,
-                         kind kinds, bool largest) {
+static void matmul_int8(check *c, const mk_qrows *format, int64_t m, int64_t n, int64_t k,
+                        kind kinds, bool largest) {
     qmatrix w =
         qmatrix_new(format->mode, format->bits, format->group, format->type, n, k, c->where);
     guarded x = floats(c, m * k), y = floats(c, m * n);
@@ -1224,12 +1224,12 @@ static void product_fast(check *c, const mk_qrows *format, int64_t m, int64_t n,
         ((float *)x.data)[i] = -1;
     if (largest) memset(w.codes.data, w.rows.mode == MK_AFFINE ? 0xff : 0x77, w.codes.bytes);
     xmatrix q = xmatrix_new(c, m, k, format->group);
-    c->kern->fast_quantize(m, x.data, k, mk_most_code(format->mode, format->bits), &q.rows);
-    c->kern->fast_matvec(&w.rows, n, m, &q.rows, y.data, n);
+    c->kern->int8_quantize(m, x.data, k, mk_max_code(format->mode, format->bits), &q.rows);
+    c->kern->int8_matvec(&w.rows, n, m, &q.rows, y.data, n);
     for (int64_t i = 0; i < m * n; i++)
-        judge_fast(c, &w, i % n, (float *)x.data + i / n * k, (double)((float *)y.data)[i]);
+        judge_int8(c, &w, i % n, (float *)x.data + i / n * k, (double)((float *)y.data)[i]);
     mk_kernels ref = reference();
-    ref.fast_matvec(&w.rows, n, m, &q.rows, other, n);
+    ref.int8_matvec(&w.rows, n, m, &q.rows, other, n);
     same_bits(c, other, y.data, m * n, "differs from the reference");
     check_tiles(c, &w, m, &q.rows, y.data, false);
     check_tiles(c, &w, m, &q.rows, y.data, true);
@@ -1250,8 +1250,8 @@ static guarded lay_apart(const check *c, const guarded *from, int64_t n, int64_t
 
 /* Rows of weights that lie so many words apart, between others, and of scales and results that do not lie side by side:
  * the bits of rows that do. */
-static void product_apart(check *c, const mk_qrows *format, int64_t m, int64_t n, int64_t k,
-                          int64_t apart) {
+static void matmul_apart(check *c, const mk_qrows *format, int64_t m, int64_t n, int64_t k,
+                         int64_t apart) {
     qmatrix w =
         qmatrix_new(format->mode, format->bits, format->group, format->type, n, k, c->where);
     int64_t words = k * format->bits / 32;
@@ -1266,8 +1266,8 @@ static void product_apart(check *c, const mk_qrows *format, int64_t m, int64_t n
     if (side_by_side == NULL) exit(EXIT_FAILURE);
     fill_floats(x.data, m * k, PLAIN);
     xmatrix q = xmatrix_new(c, m, k, format->group);
-    c->kern->fast_quantize(m, x.data, k, mk_most_code(format->mode, format->bits), &q.rows);
-    c->kern->fast_matvec(&w.rows, n, m, &q.rows, side_by_side, n);
+    c->kern->int8_quantize(m, x.data, k, mk_max_code(format->mode, format->bits), &q.rows);
+    c->kern->int8_matvec(&w.rows, n, m, &q.rows, side_by_side, n);
     qmatrix crowded = w;
     crowded.rows.codes = codes.data;
     crowded.rows.codes_stride = apart;
@@ -1276,7 +1276,7 @@ static void product_apart(check *c, const mk_qrows *format, int64_t m, int64_t n
     crowded.rows.scales_stride = groups_apart;
     for (int64_t i = 0; i < (m - 1) * stride + n; i++)
         ((float *)y.data)[i] = 7;
-    c->kern->fast_matvec(&crowded.rows, n, m, &q.rows, y.data, stride);
+    c->kern->int8_matvec(&crowded.rows, n, m, &q.rows, y.data, stride);
     for (int64_t i = 0; i < m; i++) {
         same_bits(c, side_by_side + i * n, (float *)y.data + i * stride, n,
                   "rows that lie apart give other bits");
@@ -1291,56 +1291,56 @@ static void product_apart(check *c, const mk_qrows *format, int64_t m, int64_t n
 }
 
 /* The same, a multiple of 4 KiB apart. */
-static void product_crowded(check *c, const mk_qrows *format, int64_t m, int64_t n, int64_t k) {
+static void matmul_crowded(check *c, const mk_qrows *format, int64_t m, int64_t n, int64_t k) {
     int64_t words = k * format->bits / 32;
-    product_apart(c, format, m, n, k, (words + 1023) / 1024 * 1024);
+    matmul_apart(c, format, m, n, k, (words + 1023) / 1024 * 1024);
 }
 
-static void check_fast_format(check *c, const mk_qrows *format) {
+static void check_int8_format(check *c, const mk_qrows *format) {
     static const int64_t rows_m[] = {1, 2, 3, 4, 5, 9, 50}, rows_n[] = {1, 16, 35, 48, 5, 32, 66};
     static const int64_t lengths[] = {128, 384, 640, 1152};
     for (int i = 0; i < 2 * COUNT(rows_m); i++)
-        product_fast(c, format, rows_m[i % COUNT(rows_m)], rows_n[3 * i % COUNT(rows_n)],
-                     lengths[i % COUNT(lengths)], (kind)(i % KINDS), false);
-    product_fast(c, format, 3, 17, format->group, PLAIN, false);
-    product_fast(c, format, 1, 20, 3 * format->group, PLAIN, false);
-    product_fast(c, format, 2, 33, 19 * format->group, PLAIN, false);
-    product_fast(c, format, 3, 17, 4096 + 2 * format->group, PLAIN, false);
-    product_fast(c, format, 1, 20, 5 * format->group, PLAIN, false);
+        matmul_int8(c, format, rows_m[i % COUNT(rows_m)], rows_n[3 * i % COUNT(rows_n)],
+                    lengths[i % COUNT(lengths)], (kind)(i % KINDS), false);
+    matmul_int8(c, format, 3, 17, format->group, PLAIN, false);
+    matmul_int8(c, format, 1, 20, 3 * format->group, PLAIN, false);
+    matmul_int8(c, format, 2, 33, 19 * format->group, PLAIN, false);
+    matmul_int8(c, format, 3, 17, 4096 + 2 * format->group, PLAIN, false);
+    matmul_int8(c, format, 1, 20, 5 * format->group, PLAIN, false);
     for (int i = 0; i < 2 * COUNT(rows_m); i++)
-        product_crowded(c, format, rows_m[i % COUNT(rows_m)], rows_n[3 * i % COUNT(rows_n)],
-                        (4 * i * i / 3 + 1) * format->group);
+        matmul_crowded(c, format, rows_m[i % COUNT(rows_m)], rows_n[3 * i % COUNT(rows_n)],
+                       (4 * i * i / 3 + 1) * format->group);
     /* 6 to 8 rows: whole stages of scales, whole copies, and a copy and a group. */
     for (int64_t m = 6; m <= 8; m++) {
-        product_fast(c, format, m, 35, (m - 5) * 16 * format->group, PLAIN, false);
-        product_crowded(c, format, m, 35, 1024);
-        product_crowded(c, format, m, 35, 512 + format->group);
+        matmul_int8(c, format, m, 35, (m - 5) * 16 * format->group, PLAIN, false);
+        matmul_crowded(c, format, m, 35, 1024);
+        matmul_crowded(c, format, m, 35, 512 + format->group);
     }
     /* Fewer rows of weights than go together, and others that lie a little apart. */
     static const int64_t few_n[] = {1, 5, 15};
     for (int64_t m = 1; m <= 8; m++) {
         int64_t k = 512 + format->group;
-        product_fast(c, format, m, few_n[m % COUNT(few_n)], k, PLAIN, false);
-        product_apart(c, format, m, m % 2 == 0 ? 32 : 37, k, k * format->bits / 32 + 5);
+        matmul_int8(c, format, m, few_n[m % COUNT(few_n)], k, PLAIN, false);
+        matmul_apart(c, format, m, m % 2 == 0 ? 32 : 37, k, k * format->bits / 32 + 5);
     }
-    product_fast(c, format, 1, 17, 384, PLAIN, true);
-    product_fast(c, format, 9, 17, 384, PLAIN, true);
+    matmul_int8(c, format, 1, 17, 384, PLAIN, true);
+    matmul_int8(c, format, 9, 17, 384, PLAIN, true);
 }
 
 /* One row of x, which may have kernels of its own for each way of writing scales: rows of weights in several
  * blocks and what is left of them, few and many groups. */
 static void check_one_row(check *c, const mk_qrows *format) {
     static const int64_t groups[] = {1, 7, 18, 29, 66};
-    const int64_t most = 512 * format->group < 32768 ? 512 * format->group : 32768;
+    const int64_t max = 512 * format->group < 32768 ? 512 * format->group : 32768;
     for (int i = 0; i < COUNT(groups); i++) {
-        product_fast(c, format, 1, 33, groups[i] * format->group, PLAIN, false);
-        product_crowded(c, format, 1, 53, groups[i] * format->group);
+        matmul_int8(c, format, 1, 33, groups[i] * format->group, PLAIN, false);
+        matmul_crowded(c, format, 1, 53, groups[i] * format->group);
     }
-    product_fast(c, format, 1, 16, most, PLAIN, false);
-    product_fast(c, format, 1, 16, most + format->group, PLAIN, false);
+    matmul_int8(c, format, 1, 16, max, PLAIN, false);
+    matmul_int8(c, format, 1, 16, max + format->group, PLAIN, false);
     for (int i = 0; i < KINDS; i++)
-        product_fast(c, format, 1, 17, 640, (kind)i, false);
-    product_fast(c, format, 1, 17, 640, PLAIN, true);
+        matmul_int8(c, format, 1, 17, 640, (kind)i, false);
+    matmul_int8(c, format, 1, 17, 640, PLAIN, true);
 }
 
 /* Several rows of x, likewise: as many as go together, and more. */
@@ -1348,12 +1348,12 @@ static void check_few_rows(check *c, const mk_qrows *format) {
     static const int64_t rows[] = {2, 4, 5, 7, 8, 9, 16, 19};
     static const int64_t groups[] = {18, 1, 3, 16, 4, 3, 2, 33};
     for (int i = 0; i < COUNT(rows); i++) {
-        product_fast(c, format, rows[i], i % 2 == 0 ? 33 : 48, groups[i] * format->group,
-                     (kind)(i % KINDS), false);
-        product_crowded(c, format, rows[i], i % 2 == 0 ? 32 : 53, groups[i] * format->group);
+        matmul_int8(c, format, rows[i], i % 2 == 0 ? 33 : 48, groups[i] * format->group,
+                    (kind)(i % KINDS), false);
+        matmul_crowded(c, format, rows[i], i % 2 == 0 ? 32 : 53, groups[i] * format->group);
     }
-    product_fast(c, format, 4, 17, 640, PLAIN, true);
-    product_fast(c, format, 6, 17, 640, PLAIN, true);
+    matmul_int8(c, format, 4, 17, 640, PLAIN, true);
+    matmul_int8(c, format, 6, 17, 640, PLAIN, true);
 }
 
 static void check_rows(check *c, const void *format) {
@@ -1362,39 +1362,39 @@ static void check_rows(check *c, const void *format) {
 }
 
 /* Sets above the one that has ways have the machine's. */
-static void check_ways(check *c, const mk_qrows *format) {
-    static const way ways[] = {
-#define WAY(isa, fill) {#isa, fill},
-#include "cpu/kern/way_list.h"
+static void check_variants(check *c, const mk_qrows *format) {
+    static const variant variants[] = {
+#define VARIANT(isa, fill) {#isa, fill},
+#include "cpu/kern/variant_list.h"
         {"", NULL}};
-    in_ways(c, ways, check_rows, format);
+    in_variants(c, variants, check_rows, format);
 }
 
-static void check_fast_matvec(check *c) {
+static void check_int8_matvec(check *c) {
     static const int bits[] = {2, 3, 4, 5, 6, 8};
     for (int b = 0; b < COUNT(bits); b++)
         for (int group = 32; group <= 128; group *= 2)
-            check_fast_format(c, &(mk_qrows){.mode = MK_AFFINE,
+            check_int8_format(c, &(mk_qrows){.mode = MK_AFFINE,
                                              .bits = bits[b],
                                              .group = group,
                                              .type = (mk_type)((b + group / 32) % 3)});
     for (int group = 32; group <= 128; group *= 2)
         for (int i = 0; i < 6; i++)
-            check_ways(c, &(mk_qrows){.mode = MK_AFFINE,
-                                      .bits = i < 3 ? 4 : 8,
-                                      .group = group,
-                                      .type = (mk_type)(i % 3)});
-    check_ways(c, &(mk_qrows){.mode = MK_MXFP4, .bits = 4, .group = 32});
-    check_fast_format(c, &(mk_qrows){.mode = MK_MXFP4, .bits = 4, .group = 32});
-    check_fast_format(c, &(mk_qrows){.mode = MK_NVFP4, .bits = 4, .group = 16});
+            check_variants(c, &(mk_qrows){.mode = MK_AFFINE,
+                                          .bits = i < 3 ? 4 : 8,
+                                          .group = group,
+                                          .type = (mk_type)(i % 3)});
+    check_variants(c, &(mk_qrows){.mode = MK_MXFP4, .bits = 4, .group = 32});
+    check_int8_format(c, &(mk_qrows){.mode = MK_MXFP4, .bits = 4, .group = 32});
+    check_int8_format(c, &(mk_qrows){.mode = MK_NVFP4, .bits = 4, .group = 16});
 }
 
-/* Checked by check_fast_matvec, all together. */
-static void check_fast_unpack(check *c) {
+/* Checked by check_int8_matvec, all together. */
+static void check_int8_unpack(check *c) {
     c->cases++;
 }
 
-#define check_fast_matmul check_fast_unpack
+#define check_int8_matmul check_int8_unpack
 
 /* ---- all of them ---- */
 
@@ -1473,15 +1473,15 @@ static void check_rms_norm(check *c) {
     }
 }
 
-static void check_turn(check *c) {
+static void check_rope(check *c) {
     mk_kernels ref = reference();
     for (int64_t half = 1; half < 70; half++) {
         guarded t = floats(c, 2 * half), x = floats(c, 2 * half), y = floats(c, 2 * half);
         float *table = t.data, *in = x.data, other[140];
         fill_floats(table, 2 * half, PLAIN);
         fill_floats(in, 2 * half, PLAIN);
-        c->kern->turn(half, table, in, y.data);
-        ref.turn(half, table, in, other);
+        c->kern->rope(half, table, in, y.data);
+        ref.rope(half, table, in, other);
         same_bits(c, y.data, other, 2 * half, "not the reference's bits");
         for (int64_t i = 0; i < half; i++) {
             double a = (double)in[i] * (double)table[i], b = (double)in[half + i];
@@ -1520,15 +1520,15 @@ static void check_largest(check *c) {
 
 /* The group of element l: no element is off by more than half a step of the largest over 127. */
 static void judge_q8(check *c, const float *x, const uint8_t *row, int64_t n, int64_t l) {
-    double most = 0;
+    double max = 0;
     bool whole = true;
     for (int64_t i = l / MK_Q8_GROUP * MK_Q8_GROUP; i < n && i / MK_Q8_GROUP == l / MK_Q8_GROUP;
          i++) {
         whole = whole && isfinite(x[i]);
-        if (fabs((double)x[i]) > most) most = fabs((double)x[i]);
+        if (fabs((double)x[i]) > max) max = fabs((double)x[i]);
     }
     if (!whole && !isnan(q8_value(row, n, l))) fail_check(c, "a group with NaN is not NaN");
-    if (whole) judge(c, q8_value(row, n, l), (double)x[l], most / 254 * (1 + 0x1p-7) + 1e-34);
+    if (whole) judge(c, q8_value(row, n, l), (double)x[l], max / 254 * (1 + 0x1p-7) + 1e-34);
 }
 
 static void check_narrow_q8(check *c) {
@@ -1634,6 +1634,6 @@ static int check_all(const char *only, bool loose) {
 
 int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "--bench") == 0) return kbench();
-    if (argc > 1 && strcmp(argv[1], "--bench-fast") == 0) return kbench_fast();
+    if (argc > 1 && strcmp(argv[1], "--bench-fast") == 0) return kbench_int8();
     return check_all(argc > 1 ? argv[1] : NULL, argc > 2 && strcmp(argv[2], "--loose") == 0);
 }

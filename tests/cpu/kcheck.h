@@ -53,6 +53,6 @@ double qmatrix_value(const qmatrix *m, int64_t r, int64_t l, double *size);
 /* Prints GB/s of every kernel for every instruction set, with 1 and with 2 threads. */
 int kbench(void);
 /* Prints how the fast products compare with the exact ones, and what more rows of x cost. */
-int kbench_fast(void);
+int kbench_int8(void);
 
 #endif

@@ -34,7 +34,7 @@ static int close_fixture(void **state) {
     return 0;
 }
 
-static mica_array product(const fixture *f, mica_array x) {
+static mica_array matmul(const fixture *f, mica_array x) {
     return mc_quantized_matmul(f->s, x, f->codes, f->scales, f->scales, quant, true);
 }
 
@@ -86,20 +86,20 @@ static void expect_runs(const fixture *f, const mica_array *xs, size_t n, const 
         assert_int_equal(runs[i], want[i]);
 }
 
-static void products_of_one_x_run_together(void **state) {
+static void matmuls_of_one_x_run_together(void **state) {
     const fixture *f = *state;
     mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32);
     assert_int_equal(mica_eval(f->s, x), MICA_OK);
-    mica_array q = mica_rms_norm(f->s, product(f, x), MICA_NONE, 1e-6f);
-    mica_array k = mica_rms_norm(f->s, product(f, x), MICA_NONE, 1e-6f);
-    mica_array v = product(f, x);
-    mica_array y = product(f, mica_add(f->s, mica_add(f->s, q, k), v));
+    mica_array q = mica_rms_norm(f->s, matmul(f, x), MICA_NONE, 1e-6f);
+    mica_array k = mica_rms_norm(f->s, matmul(f, x), MICA_NONE, 1e-6f);
+    mica_array v = matmul(f, x);
+    mica_array y = matmul(f, mica_add(f->s, mica_add(f->s, q, k), v));
     /* q k v; two norms, two additions and the last product, which quantises what they give */
     expect_runs(f, &y, 1, (uint32_t[]){3, 5, 0});
 }
 
 /* So do those of dense weights, which lie as they like, and norms before them are a part of it. */
-static void dense_products_run_together(void **state) {
+static void dense_matmuls_run_together(void **state) {
     const fixture *f = *state;
     mica_scope *s = f->s;
     mica_array x = mica_ones(s, (int64_t[]){4, 64}, 2, MICA_F32);
@@ -110,7 +110,7 @@ static void dense_products_run_together(void **state) {
     mica_array fast = mc_matmul_rows(s, norm, w, true), other = mc_matmul_rows(s, norm, w, true);
     mica_array y = mica_add(s, fast, other);
     const mc_cpu *cpu = mc_backend_state(f->device);
-    bool pairs = cpu->kern->bf16_products; /* and x is rounded for them */
+    bool pairs = cpu->kern->bf16_matmul; /* and x is rounded for them */
     expect_runs(f, &y, 1, pairs ? (uint32_t[]){4, 1, 0} : (uint32_t[]){2, 2, 1, 0});
     /* nothing is made of x here, and of one x for each of the batch there */
     y = mica_add(s, fast, mica_matmul(s, norm, w));
@@ -120,21 +120,21 @@ static void dense_products_run_together(void **state) {
 }
 
 /* Also one that an earlier joint has moved behind what was its operand's last reader. */
-static void the_last_product_of_two_xs_runs_with_the_others(void **state) {
+static void the_last_matmul_of_two_xs_runs_with_the_others(void **state) {
     const fixture *f = *state;
     mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32);
     assert_int_equal(mica_eval(f->s, x), MICA_OK);
-    mica_array q = product(f, x), y = mica_sin(f->s, q);
-    mica_array a = product(f, y), b = product(f, y), k = product(f, x);
+    mica_array q = matmul(f, x), y = mica_sin(f->s, q);
+    mica_array a = matmul(f, y), b = matmul(f, y), k = matmul(f, x);
     /* q k; the sine and both products of it */
     expect_runs(f, (mica_array[]){a, b, k}, 3, (uint32_t[]){2, 3, 0});
 }
 
-static void products_that_wait_for_others_do_not(void **state) {
+static void matmuls_that_wait_for_others_do_not(void **state) {
     const fixture *f = *state;
     mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32);
     assert_int_equal(mica_eval(f->s, x), MICA_OK);
-    mica_array a = product(f, x);
+    mica_array a = matmul(f, x);
     /* the same x, but the scales come from a */
     mica_array scales = mica_add(f->s, f->scales, mica_transpose(f->s, a, (int[]){1, 0}));
     mica_array b = mc_quantized_matmul(f->s, x, f->codes, scales, f->scales, quant, true);
@@ -143,11 +143,11 @@ static void products_that_wait_for_others_do_not(void **state) {
 
 static void no_more_than_a_kernel_takes(void **state) {
     const fixture *f = *state;
-    mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32), y[2 * MC_MOST_JOINT + 1];
+    mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32), y[2 * MC_MAX_JOINT + 1];
     assert_int_equal(mica_eval(f->s, x), MICA_OK);
-    for (int i = 0; i < 2 * MC_MOST_JOINT + 1; i++)
-        y[i] = product(f, x);
-    expect_runs(f, y, 2 * MC_MOST_JOINT + 1, (uint32_t[]){MC_MOST_JOINT, MC_MOST_JOINT, 1, 0});
+    for (int i = 0; i < 2 * MC_MAX_JOINT + 1; i++)
+        y[i] = matmul(f, x);
+    expect_runs(f, y, 2 * MC_MAX_JOINT + 1, (uint32_t[]){MC_MAX_JOINT, MC_MAX_JOINT, 1, 0});
 }
 
 /* x [1, 64] as one query, over itself. */
@@ -161,7 +161,7 @@ static void attention_of_rows_runs_together(void **state) {
     mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32), y[3];
     assert_int_equal(mica_eval(f->s, x), MICA_OK);
     for (int i = 0; i < 3; i++) /* each after a product of its own */
-        y[i] = attend(f, product(f, mica_multiply(f->s, x, mica_f32(f->s, (float)i))));
+        y[i] = attend(f, matmul(f, mica_multiply(f->s, x, mica_f32(f->s, (float)i))));
     mica_array sum = mica_add(f->s, mica_add(f->s, y[0], y[1]), y[2]);
     /* three times x by i and a product, then attention, two additions */
     expect_runs(f, &sum, 1, (uint32_t[]){2, 2, 2, 3, 2, 0});
@@ -172,7 +172,7 @@ static void attention_keeps_other_joints(void **state) {
     mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32);
     assert_int_equal(mica_eval(f->s, x), MICA_OK);
     mica_array a = attend(f, x), z = mica_add(f->s, x, x);
-    mica_array b = attend(f, mica_add(f->s, product(f, z), product(f, z)));
+    mica_array b = attend(f, mica_add(f->s, matmul(f, z), matmul(f, z)));
     mica_array y = mica_add(f->s, a, b);
     /* z, two products, their sum, attention twice, y */
     expect_runs(f, &y, 1, (uint32_t[]){3, 1, 2, 1, 0});
@@ -201,14 +201,14 @@ static void rows_go_through_many_steps(void **state) {
     mica_scope *s = f->s;
     mica_array x = data(f, (int64_t[]){1, 6, 64}, 3), cache = data(f, (int64_t[]){1, 4, 9, 16}, 4);
     mica_array y = mica_rms_norm(s, mica_add(s, x, x), MICA_NONE, 1e-6f);
-    mica_array q = product(f, y), k = product(f, y);
+    mica_array q = matmul(f, y), k = matmul(f, y);
     k = mica_rms_norm(s, mica_reshape(s, k, (int64_t[]){1, 6, 4, 16}, 4), MICA_NONE, 1e-6f);
     k = mica_transpose(s, k, (int[]){0, 2, 1, 3});
     k = mica_rope(s, k, mica_i32(s, 0), MICA_NONE, NULL);
     k = mica_slice_update_at(s, cache, k, mica_i32(s, 1), 2);
     mica_array gate = mica_multiply(s, mica_silu(s, q), q);
     /* add norm (q k); norm rope update silu multiply and the last product */
-    expect_runs(f, (mica_array[]){k, product(f, gate)}, 2, (uint32_t[]){4, 6, 0});
+    expect_runs(f, (mica_array[]){k, matmul(f, gate)}, 2, (uint32_t[]){4, 6, 0});
 }
 
 static void other_rows_end_a_chain(void **state) {
@@ -293,10 +293,10 @@ static void rows_that_others_read_stay(void **state) {
 static void no_longer_than_a_kernel_takes(void **state) {
     const fixture *f = *state;
     mica_array x = data(f, (int64_t[]){4, 64}, 2);
-    for (int i = 0; i < 2 * MC_MOST_CHAIN; i++)
+    for (int i = 0; i < 2 * MC_MAX_CHAIN; i++)
         x = mica_negative(f->s, x);
-    x = product(f, x);
-    expect_runs(f, &x, 1, (uint32_t[]){MC_MOST_CHAIN, MC_MOST_CHAIN + 1, 0});
+    x = matmul(f, x);
+    expect_runs(f, &x, 1, (uint32_t[]){MC_MAX_CHAIN, MC_MAX_CHAIN + 1, 0});
 }
 
 static void a_backend_without_chains_has_none(void **state) {
@@ -305,7 +305,7 @@ static void a_backend_without_chains_has_none(void **state) {
     const mc_backend *own = f->device->backend;
     mica_array x = data(f, (int64_t[]){4, 64}, 2);
     mica_array square = mica_square(f->s, x), negative = mica_negative(f->s, x);
-    x = mica_add(f->s, square, product(f, negative));
+    x = mica_add(f->s, square, matmul(f, negative));
     plain.rows = NULL;
     plain.chain = NULL;
     f->device->backend = &plain;
@@ -319,7 +319,7 @@ static void a_backend_without_joint_kernels_runs_steps_alone(void **state) {
     mc_backend plain = *f->device->backend;
     const mc_backend *own = f->device->backend;
     mica_array x = data(f, (int64_t[]){4, 64}, 2);
-    mica_array q = product(f, x), k = product(f, x);
+    mica_array q = matmul(f, x), k = matmul(f, x);
     x = mica_square(f->s, mica_add(f->s, q, k));
     plain.joint = NULL;
     f->device->backend = &plain;
@@ -332,10 +332,10 @@ static void a_backend_without_joint_kernels_runs_steps_alone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        WITH_DEVICE(products_of_one_x_run_together),
-        WITH_DEVICE(the_last_product_of_two_xs_runs_with_the_others),
-        WITH_DEVICE(dense_products_run_together),
-        WITH_DEVICE(products_that_wait_for_others_do_not),
+        WITH_DEVICE(matmuls_of_one_x_run_together),
+        WITH_DEVICE(the_last_matmul_of_two_xs_runs_with_the_others),
+        WITH_DEVICE(dense_matmuls_run_together),
+        WITH_DEVICE(matmuls_that_wait_for_others_do_not),
         WITH_DEVICE(no_more_than_a_kernel_takes),
         WITH_DEVICE(attention_of_rows_runs_together),
         WITH_DEVICE(attention_keeps_other_joints),

@@ -17,7 +17,7 @@
 
 enum { GRAPHS = 300, MAX_NODES = 28, MAX_ELEMENTS = 400, MAX_BYTES = 8 * MAX_ELEMENTS };
 
-typedef enum how { SINGLY, TOGETHER, MOVED, MOVED_IN_BACKGROUND, AGAIN, WAYS } how;
+typedef enum how { SINGLY, TOGETHER, MOVED, MOVED_IN_BACKGROUND, AGAIN, MODES } how;
 
 /* A leaf that is recorded with another value, and its own. */
 typedef struct leaf {
@@ -32,7 +32,7 @@ typedef struct leaf {
 typedef struct graph {
     mica_scope *s;
     mica_scope *outer; /* where moved leaves come from */
-    how way;
+    how mode;
     uint64_t random; /* decides on the structure and the data: the same in every way */
     int n;
     mica_array all[MAX_NODES];
@@ -83,10 +83,10 @@ static mica_array data(graph *g) {
     }
     for (int64_t i = 0; i < size; i++)
         l->values[i] = (float)(below(g, 4001) - 2000) / 1000.0f;
-    l->moved = below(g, 3) > 0 && g->way >= MOVED;
+    l->moved = below(g, 3) > 0 && g->mode >= MOVED;
     mica_scope *s = l->moved ? g->outer : g->s;
     mica_array x = l->x =
-        mica_from_data(s, g->way == AGAIN ? others : l->values, MICA_F32, l->shape, l->ndim);
+        mica_from_data(s, g->mode == AGAIN ? others : l->values, MICA_F32, l->shape, l->ndim);
     if (l->dtype != MICA_F32) x = mica_astype(s, x, l->dtype);
     return l->moved ? l->x = mica_move(g->s, x) : x;
 }
@@ -94,7 +94,7 @@ static mica_array data(graph *g) {
 static mica_array scalar(graph *g) {
     leaf *l = &g->leaves[g->n_leaves++];
     *l = (leaf){.dtype = MICA_F32, .values = {(float)below(g, 9) - 4.0f}};
-    mica_array x = l->x = mica_f32(g->s, g->way == AGAIN ? 9.0f : l->values[0]);
+    mica_array x = l->x = mica_f32(g->s, g->mode == AGAIN ? 9.0f : l->values[0]);
     int64_t shape[] = {1 + below(g, 4), 1 + below(g, 4)};
     return below(g, 2) ? x : mica_broadcast_to(g->s, x, shape, 2);
 }
@@ -322,12 +322,12 @@ static mica_array matmul(graph *g) {
 
 /* The sum of products of tanh x with weights in bf16, which are there before; those of the seventh have a
  * batch axis. */
-static mica_array products(graph *g) {
-    enum { MOST = 9 };
-    mica_array x = as_float(g, pick(g)), w = as_float(g, pick(g)), ws[MOST], sum = MICA_NONE;
+static mica_array matmuls(graph *g) {
+    enum { MAX = 9 };
+    mica_array x = as_float(g, pick(g)), w = as_float(g, pick(g)), ws[MAX], sum = MICA_NONE;
     mica_array rows = as_rows(g, x);
     int64_t columns = mica_array_dim(x, -1), size = mica_array_size(w);
-    int n = 1 + below(g, MOST);
+    int n = 1 + below(g, MAX);
     if (!mica_valid(rows) || size < columns) return mica_square(g->s, x);
     w = mica_slice_axis(g->s, mica_reshape(g->s, w, &size, 1), 0, 0, columns);
     w = mica_reshape(g->s, w, (int64_t[]){1, columns}, 2);
@@ -352,9 +352,9 @@ static mica_array products(graph *g) {
 
 static mica_array next_node(graph *g) {
     static mica_array (*const ops[])(graph *) = {
-        data,      scalar, arange,     unary,   unary,       binary,       binary,  reshape,
-        transpose, slice,  bits,       strided, concatenate, slice_update, along,   binary,
-        unary,     matmul, neighbours, take,    broadcast,   slice_update, products};
+        data,      scalar, arange,     unary,   unary,       binary,       binary, reshape,
+        transpose, slice,  bits,       strided, concatenate, slice_update, along,  binary,
+        unary,     matmul, neighbours, take,    broadcast,   slice_update, matmuls};
     if (g->n < 2) return data(g);
     return ops[below(g, sizeof ops / sizeof *ops)](g);
 }
@@ -394,16 +394,16 @@ static void evaluate_again(graph *g) {
 }
 
 static mica_status evaluate(graph *g, const mica_array *xs, size_t n) {
-    if (g->way == MOVED_IN_BACKGROUND) return mica_eval_async(g->s, xs, n);
-    if (g->way != AGAIN) return mica_eval_n(g->s, xs, n);
+    if (g->mode == MOVED_IN_BACKGROUND) return mica_eval_async(g->s, xs, n);
+    if (g->mode != AGAIN) return mica_eval_n(g->s, xs, n);
     mica_status status = mc_eval_keep(g->s, xs, n);
     for (int i = 0; status == MICA_OK && i < 2; i++)
         evaluate_again(g);
     return status;
 }
 
-static void run(mica_device *device, int number, how way, outcome *out) {
-    graph g = {.way = way, .random = (uint64_t)number};
+static void run(mica_device *device, int number, how mode, outcome *out) {
+    graph g = {.mode = mode, .random = (uint64_t)number};
     *out = (outcome){0};
     assert_int_equal(mica_scope_open(device, &g.s), MICA_OK);
     assert_int_equal(mica_scope_open(device, &g.outer), MICA_OK);
@@ -411,7 +411,7 @@ static void run(mica_device *device, int number, how way, outcome *out) {
     while (g.n < nodes) {
         g.all[g.n] = next_node(&g);
         if (!mica_valid(g.all[g.n])) fail_msg("graph %d: %s", number, mica_last_error());
-        if (way == SINGLY) read_node(&g, g.n, out);
+        if (mode == SINGLY) read_node(&g, g.n, out);
         g.n++;
     }
     int targets[8], n = 1 + below(&g, 8); /* some of them twice */
@@ -424,7 +424,7 @@ static void run(mica_device *device, int number, how way, outcome *out) {
     if (status != MICA_OK) fail_msg("graph %d: %s", number, mica_last_error());
     for (int i = 0; i < n; i++)
         read_node(&g, targets[i], out);
-    for (int i = 0; way == TOGETHER && i < g.n; i++)
+    for (int i = 0; mode == TOGETHER && i < g.n; i++)
         read_node(&g, i, out);
     assert_int_equal(mc_graph_verify(g.s), MICA_OK);
     mica_scope_close(&g.s);
@@ -435,13 +435,13 @@ static void compare_all(mica_device *device) {
     static outcome want, got;
     for (int number = 1; number <= GRAPHS; number++) {
         run(device, number, SINGLY, &want);
-        for (how way = TOGETHER; way < WAYS; way++) {
-            run(device, number, way, &got);
+        for (how mode = TOGETHER; mode < MODES; mode++) {
+            run(device, number, mode, &got);
             for (int i = 0; i < MAX_NODES; i++) {
                 if (!got.known[i]) continue;
                 if (got.bytes[i] != want.bytes[i] ||
                     memcmp(got.values[i], want.values[i], want.bytes[i]) != 0)
-                    fail_msg("graph %d, way %d: node %d differs", number, (int)way, i);
+                    fail_msg("graph %d, mode %d: node %d differs", number, (int)mode, i);
             }
         }
         assert_int_equal(mica_device_active_bytes(device), 0);
@@ -456,7 +456,7 @@ static void compare_by(const mc_backend *backend, int threads) {
                      0);
     device->backend = backend;
     const mc_cpu *cpu = mc_backend_state(device);
-    pairs = cpu->kern->bf16_products;
+    pairs = cpu->kern->bf16_matmul;
     compare_all(device);
     mica_device_close(&device);
 }
@@ -480,13 +480,13 @@ static void test_so_do_decompositions(void **state) {
 }
 
 static int chained; /* steps */
-static int ending_in_products;
+static int ending_in_matmuls;
 
 /* What a product makes of the rows that it ends a chain with is its own affair. */
 static mica_status run_backwards(const mc_call *call) {
     mc_chain chain;
     if (!mc_is_stage(call[call->span - 1].op)) {
-        ending_in_products++;
+        ending_in_matmuls++;
         return mc_eval_chain(call);
     }
     mica_status status = mc_chain_measure(&chain, call, call->span);
@@ -506,7 +506,7 @@ static void test_so_do_rows_of_chains(void **state) {
     backwards.chain = run_backwards;
     compare_by(&backwards, 1);
     assert_true(chained > 1000);
-    assert_true(ending_in_products > 50 || !pairs);
+    assert_true(ending_in_matmuls > 50 || !pairs);
 }
 
 static void test_so_do_steps_without_chains(void **state) {

@@ -44,13 +44,13 @@ static mica_session *open_session(const mica_model *model) {
 
 /* ---- the default model's golden answers ---- */
 
-enum { MOST = 16 };
+enum { MAX = 16 };
 
-static size_t read_messages(mc_json list, mica_message *messages, char *texts[2 * MOST]) {
+static size_t read_messages(mc_json list, mica_message *messages, char *texts[2 * MAX]) {
     size_t n = 0;
     for (mc_json_iter it = mc_json_begin(list); mc_json_next(&it); n++) {
         mc_str role, content;
-        assert_true(n < MOST && mc_json_get_str(mc_json_find(it.value, "role"), &role) &&
+        assert_true(n < MAX && mc_json_get_str(mc_json_find(it.value, "role"), &role) &&
                     mc_json_get_str(mc_json_find(it.value, "content"), &content));
         texts[2 * n] = test_format("%.*s", MC_STR_ARG(role));
         texts[2 * n + 1] = test_format("%.*s", MC_STR_ARG(content));
@@ -85,8 +85,8 @@ static void check_answer(mica_stream *stream, mc_json golden, size_t number) {
 }
 
 static void check_conversation(mc_json golden, size_t number) {
-    mica_message messages[MOST];
-    char *texts[2 * MOST];
+    mica_message messages[MAX];
+    char *texts[2 * MAX];
     mica_session *session = open_session(pebble);
     size_t n = read_messages(mc_json_find(golden, "messages"), messages, texts);
     mica_stream *stream;
@@ -377,11 +377,11 @@ static void test_loading_cancelled(void **state) {
 
 static void test_cache_bytes(void **state) {
     (void)state;
-    uint64_t most = mica_model_cache_bytes(pebble, INT32_MAX);
+    uint64_t max = mica_model_cache_bytes(pebble, INT32_MAX);
     assert_int_equal(mica_model_cache_bytes(pebble, INT64_MIN), 0);
     assert_int_equal(mica_model_cache_bytes(pebble, 0), 0);
-    assert_true(mica_model_cache_bytes(pebble, 2048) < most);
-    assert_int_equal(mica_model_cache_bytes(pebble, INT64_MAX), most);
+    assert_true(mica_model_cache_bytes(pebble, 2048) < max);
+    assert_int_equal(mica_model_cache_bytes(pebble, INT64_MAX), max);
 }
 
 typedef struct attempt {

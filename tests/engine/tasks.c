@@ -41,26 +41,26 @@ static void expect(mica_status got, mica_status want, const char *word) {
 
 /* ---- many answers ---- */
 
-enum { MOST = 64, TURNS = 16 };
+enum { MAX = 64, TURNS = 16 };
 
 /* The conversations of the default model's golden.json. */
 typedef struct conversations {
-    mica_batch_item items[MOST];
-    mica_message messages[MOST][TURNS];
-    char *texts[MOST * TURNS * 2];
+    mica_batch_item items[MAX];
+    mica_message messages[MAX][TURNS];
+    char *texts[MAX * TURNS * 2];
     size_t count, n_texts;
 } conversations;
 
 static char *keep_text(conversations *c, mc_json value) {
     mc_str text;
-    assert_true(mc_json_get_str(value, &text) && c->n_texts < MOST * TURNS * 2);
+    assert_true(mc_json_get_str(value, &text) && c->n_texts < MAX * TURNS * 2);
     return c->texts[c->n_texts++] = test_format("%.*s", MC_STR_ARG(text));
 }
 
 static void read_conversations(mc_json root, conversations *c) {
     for (mc_json_iter it = mc_json_begin(root); mc_json_next(&it); c->count++) {
         size_t n = 0;
-        assert_true(c->count < MOST);
+        assert_true(c->count < MAX);
         for (mc_json_iter m = mc_json_begin(mc_json_find(it.value, "messages")); mc_json_next(&m);
              n++) {
             assert_true(n < TURNS);

@@ -105,15 +105,15 @@ static size_t count_text(const char *text, const char *what) {
 /* What a watch was told. */
 typedef struct told {
     uint64_t count, done, total;
-    uint64_t most; /* the work is ended when it was told so often; 0: never */
+    uint64_t max; /* the work is ended when it was told so often; 0: never */
 } told;
 
 static mica_status watch(void *context, uint64_t done, uint64_t total) {
     told *t = context;
     assert_true(done >= t->done && done <= total);
     assert_true(t->count == 0 || t->total == total);
-    *t = (told){t->count + 1, done, total, t->most};
-    return t->most && t->count == t->most ? mc_fail(MICA_ECANCELLED, "enough") : MICA_OK;
+    *t = (told){t->count + 1, done, total, t->max};
+    return t->max && t->count == t->max ? mc_fail(MICA_ECANCELLED, "enough") : MICA_OK;
 }
 
 static void check_model(const char *dir, const mc_weights_options *options) {
@@ -472,16 +472,16 @@ static void test_ended(void **state) {
     write_model(dir, "a.safetensors", TENSOR("a"), 1);
     write_model(dir, "b.safetensors", TENSOR("b"), 1);
     for (size_t i = 1; i < sizeof ways / sizeof *ways; i++) {
-        for (uint64_t most = 1; most <= 3; most++) {
+        for (uint64_t max = 1; max <= 3; max++) {
             mc_weights *w;
-            told t = {.most = most};
+            told t = {.max = max};
             mc_weights_options options = ways[i];
             options.watch = watch;
             options.context = &t;
             mica_status status = mc_weights_open(dir, &options, &w);
-            assert_int_equal(status, most <= 2 ? MICA_ECANCELLED : MICA_OK); /* a tick a file */
-            assert_int_equal(w == NULL, most <= 2);
-            assert_int_equal(t.count, most <= 2 ? most : 2);
+            assert_int_equal(status, max <= 2 ? MICA_ECANCELLED : MICA_OK); /* a tick a file */
+            assert_int_equal(w == NULL, max <= 2);
+            assert_int_equal(t.count, max <= 2 ? max : 2);
             mc_weights_close(&w);
         }
     }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_TOKENS 1024
+#define MAX_TOKENS 1024
 
 static mica_device *device;
 static mc_lm *lm;
@@ -57,10 +57,10 @@ static size_t top_of(const float *x, size_t n) {
 
 /* log sum exp(x) */
 static double log_total(const float *x, size_t n) {
-    double most = (double)x[top_of(x, n)], total = 0;
+    double max = (double)x[top_of(x, n)], total = 0;
     for (size_t i = 0; i < n; i++)
-        total += exp((double)x[i] - most);
-    return most + log(total);
+        total += exp((double)x[i] - max);
+    return max + log(total);
 }
 
 /* sum p log(p / q) of the softmax of p and q */
@@ -76,7 +76,7 @@ static double divergence(const float *p, const float *q, size_t n) {
 static int64_t add_ids(mc_json list, int32_t *ids, int64_t count) {
     for (mc_json_iter it = mc_json_begin(list); mc_json_next(&it);) {
         int64_t id;
-        assert_true(mc_json_get_int(it.value, &id) && count < MOST_TOKENS);
+        assert_true(mc_json_get_int(it.value, &id) && count < MAX_TOKENS);
         ids[count++] = (int32_t)id;
     }
     return count;
@@ -87,9 +87,9 @@ typedef struct way {
     const char *name;
     mica_arithmetic arithmetic;
     mica_cache_type cache;
-    double bound;       /* of the mean divergence */
-    double total, most; /* divergence */
-    size_t same;        /* first tokens */
+    double bound;      /* of the mean divergence */
+    double total, max; /* divergence */
+    size_t same;       /* first tokens */
 } way;
 
 static void compare(way *w, const float *exact, const int32_t *ids, int64_t len) {
@@ -100,7 +100,7 @@ static void compare(way *w, const float *exact, const int32_t *ids, int64_t len)
         const float *p = exact + i * vocab, *q = logits + i * vocab;
         double d = divergence(p, q, vocab);
         w->total += d;
-        if (d > w->most) w->most = d;
+        if (d > w->max) w->max = d;
         if (top_of(p, vocab) == top_of(q, vocab)) w->same++;
     }
     free(logits);
@@ -119,7 +119,7 @@ static void test_divergence(void **state) {
     char *path = test_format("%s/default/golden.json", test_models_dir());
     if (mc_json_load(path, &doc) != MICA_OK) fail_msg("%s", mica_last_error());
     for (mc_json_iter it = mc_json_begin(mc_json_root(doc)); mc_json_next(&it);) {
-        int32_t ids[MOST_TOKENS];
+        int32_t ids[MAX_TOKENS];
         int64_t len = add_ids(mc_json_find(it.value, "prompt_ids"), ids, 0);
         len = add_ids(mc_json_find(it.value, "greedy_ids"), ids, len);
         float *exact = run(MICA_ARITHMETIC_EXACT, MICA_CACHE_DEFAULT, ids, len);
@@ -135,7 +135,7 @@ static void test_divergence(void **state) {
         const way *w = &ways[i];
         double mean = w->total / (double)rows, same = (double)w->same / (double)rows;
         printf("%-12s %zu tokens: mean divergence %.6f, most %.6f, %.2f %% the same first token\n",
-               w->name, rows, mean, w->most, 100 * same);
+               w->name, rows, mean, w->max, 100 * same);
         assert_true(mean < w->bound);
         assert_true(same > 0.99);
     }

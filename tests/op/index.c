@@ -297,20 +297,20 @@ static void scatter_of_every_dtype(void **state) {
         mica_array x = mica_scalar(b.s, 1.0, (mica_dtype)d), one = mica_reshape(b.s, x, SHAPE(1));
         mica_array at = i32s(b.s, (int32_t[]){0, 0}, SHAPE(2));
         mica_array u = mica_broadcast_to(b.s, x, SHAPE(2, 1));
-        double sum = -1.0, product = -1.0, most = -1.0;
+        double sum = -1.0, matmul = -1.0, max = -1.0;
         mica_array added = mica_scatter(b.s, one, &at, 1, &axis, u, MICA_SCATTER_ADD);
         assert_int_equal(mica_item_f64(added, &sum), MICA_OK);
         assert_true(sum == (d == MICA_BOOL ? 1.0 : 3.0));
         mica_array times =
             mica_scatter(b.s, added, &at, 1, &axis, mica_broadcast_to(b.s, added, SHAPE(2, 1)),
                          MICA_SCATTER_MULTIPLY);
-        assert_int_equal(mica_item_f64(times, &product), MICA_OK);
-        assert_true(product == (d == MICA_BOOL ? 1.0 : 27.0));
+        assert_int_equal(mica_item_f64(times, &matmul), MICA_OK);
+        assert_true(matmul == (d == MICA_BOOL ? 1.0 : 27.0));
         mica_array larger =
             mica_scatter(b.s, one, &at, 1, &axis, mica_broadcast_to(b.s, times, SHAPE(2, 1)),
                          MICA_SCATTER_MAXIMUM);
-        assert_int_equal(mica_item_f64(larger, &most), MICA_OK);
-        assert_true(most == product);
+        assert_int_equal(mica_item_f64(larger, &max), MICA_OK);
+        assert_true(max == matmul);
     }
     mica_array top = mica_from_data(b.s, (int32_t[]){INT32_MAX}, MICA_I32, SHAPE(1));
     mica_array zero = mica_i32(b.s, 0), one = mica_reshape(b.s, mica_i32(b.s, 1), SHAPE(1));

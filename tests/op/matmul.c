@@ -15,7 +15,7 @@ static void expect_floats(mica_scope *s, mica_array x, const float *want, const 
     free(got);
 }
 
-static void small_products_are_exact(void **state) {
+static void small_matmuls_are_exact(void **state) {
     (void)state;
     bench b = bench_open();
     mica_array x = mica_astype(b.s, counting(b.s, SHAPE(2, 3)), MICA_F32);
@@ -143,7 +143,7 @@ static void rows_do_not_depend_on_their_number(void **state) {
 
 /* Where the weights are bf16, each x may be off by 2^-9 of itself, and a row has the same bits alone; a
  * product with other weights is what it is without. */
-static void fast_products_round_x(void **state) {
+static void fast_matmuls_round_x(void **state) {
     (void)state;
     bench b = bench_open();
     for (int d = 0; d < 4; d++) {
@@ -161,9 +161,9 @@ static void fast_products_round_x(void **state) {
         mica_array bound =
             mica_multiply(b.s, sizes, mica_f32(b.s, 0x1p-9f + (float)(2 * k + 8) * 0x1p-24f));
         mica_array worst = mica_max(b.s, mica_subtract(b.s, off, bound), NULL, 0, false);
-        float *most = floats_of(b.s, worst);
-        assert_true(most[0] <= 0);
-        free(most);
+        float *max = floats_of(b.s, worst);
+        assert_true(max[0] <= 0);
+        free(max);
         for (int64_t rows = 1; rows <= 13; rows += 4) {
             mica_array part = mica_slice_axis(b.s, x, 0, 11, 11 + rows);
             expect_same(b.s, mc_matmul_rows(b.s, part, w, true),
@@ -174,7 +174,7 @@ static void fast_products_round_x(void **state) {
 }
 
 /* x in bf16, wherever its rows lie, gives the bits of x in f32, rounded. */
-static void fast_products_of_bf16(void **state) {
+static void fast_matmuls_of_bf16(void **state) {
     (void)state;
     bench b = bench_open();
     mica_array w = noise(b.s, 8, MICA_BF16, SHAPE(133, 97));
@@ -190,7 +190,7 @@ static void fast_products_of_bf16(void **state) {
 
 /* x times several weights at once, of all dtypes and layouts, some with a batch axis: the same bits as of each
  * product alone. */
-static void joint_products(void **state) {
+static void joint_matmuls(void **state) {
     (void)state;
     enum { N = 7 };
     for (int64_t rows = 1; rows <= 40; rows = rows * 3 + 1) {
@@ -244,15 +244,15 @@ static void wrong_operands(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_products_are_exact),
+        cmocka_unit_test(small_matmuls_are_exact),
         cmocka_unit_test(addmm_scales_both),
         cmocka_unit_test(any_layout_and_dtype),
         cmocka_unit_test(batches_broadcast),
         cmocka_unit_test(empty_sums_are_zero),
         cmocka_unit_test(rows_do_not_depend_on_their_number),
-        cmocka_unit_test(fast_products_round_x),
-        cmocka_unit_test(fast_products_of_bf16),
-        cmocka_unit_test(joint_products),
+        cmocka_unit_test(fast_matmuls_round_x),
+        cmocka_unit_test(fast_matmuls_of_bf16),
+        cmocka_unit_test(joint_matmuls),
         cmocka_unit_test(wrong_operands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -266,7 +266,7 @@ static void threads_change_nothing(void **state) {
 
 /* x times several weights at once, fast and exact, of many formats, one of weights that are made on
  * the way and one of an x that is: the same bits as of each product alone. */
-static void joint_products(void **state) {
+static void joint_matmuls(void **state) {
     (void)state;
     for (int64_t rows = 1; rows <= 12; rows = rows * 3 + 1) {
         for (mica_dtype dtype = MICA_F16; dtype <= MICA_F32; dtype++) {
@@ -396,7 +396,7 @@ int main(void) {
         cmocka_unit_test(fast_rows_do_not_depend_on_their_number),
         cmocka_unit_test(rows_that_lie_apart),
         cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(joint_products),
+        cmocka_unit_test(joint_matmuls),
         cmocka_unit_test(empty_rows),
         cmocka_unit_test(wrong_operands),
         cmocka_unit_test(rows_too_long),

@@ -67,9 +67,9 @@ static void extremes_and_nan(void **state) {
     mica_array u = mica_from_data(b.s, big, MICA_U64, SHAPE(2));
     assert_int_equal(mica_read(mica_argmax(b.s, u, 0, false), index, 4), MICA_OK);
     assert_int_equal(index[0], 1);
-    uint64_t least;
-    assert_int_equal(mica_read(mica_min(b.s, u, NULL, 0, false), &least, 8), MICA_OK);
-    assert_true(least == 1);
+    uint64_t min;
+    assert_int_equal(mica_read(mica_min(b.s, u, NULL, 0, false), &min, 8), MICA_OK);
+    assert_true(min == 1);
     bench_close(&b);
 }
 
@@ -97,19 +97,18 @@ static void argmax_finds_the_first(void **state) {
     bench_close(&b);
 }
 
-static int64_t place_of(mica_scope *s, mica_array x, bool least) {
+static int64_t place_of(mica_scope *s, mica_array x, bool min) {
     int64_t at = -1;
     assert_int_equal(
-        mica_item_i64(least ? mica_argmin(s, x, 0, false) : mica_argmax(s, x, 0, false), &at),
+        mica_item_i64(min ? mica_argmin(s, x, 0, false) : mica_argmax(s, x, 0, false), &at),
         MICA_OK);
     return at;
 }
 
-static double best_of(mica_scope *s, mica_array x, bool least) {
+static double best_of(mica_scope *s, mica_array x, bool min) {
     double best = 0;
     assert_int_equal(
-        mica_item_f64(least ? mica_min(s, x, NULL, 0, false) : mica_max(s, x, NULL, 0, false),
-                      &best),
+        mica_item_f64(min ? mica_min(s, x, NULL, 0, false) : mica_max(s, x, NULL, 0, false), &best),
         MICA_OK);
     return best;
 }
@@ -118,22 +117,22 @@ static double best_of(mica_scope *s, mica_array x, bool least) {
 static void best_of_a_long_row(bench *b, float *x, int64_t n, int64_t place) {
     fill(x, n, (uint32_t)place);
     x[place] = x[n - 1] = 9;
-    for (int least = 0; least <= 1; least++) {
+    for (int min = 0; min <= 1; min++) {
         for (int64_t i = 0; i < n; i++)
-            x[i] = least ? -x[i] : x[i];
+            x[i] = min ? -x[i] : x[i];
         mica_array a = f32s(b->s, x, SHAPE(n));
-        assert_int_equal(place_of(b->s, a, least), place);
-        assert_true(best_of(b->s, a, least) == (least ? -9 : 9));
+        assert_int_equal(place_of(b->s, a, min), place);
+        assert_true(best_of(b->s, a, min) == (min ? -9 : 9));
         mica_array whole = mica_astype(b->s, mica_floor(b->s, a), MICA_I32);
-        assert_int_equal(place_of(b->s, whole, least), place);
-        assert_true(best_of(b->s, whole, least) == (least ? -9 : 9));
+        assert_int_equal(place_of(b->s, whole, min), place);
+        assert_true(best_of(b->s, whole, min) == (min ? -9 : 9));
         for (int64_t nan = 0; nan < n; nan += n - 1) { /* before it and behind it */
             if (nan == place) continue;
             float kept = x[nan];
             x[nan] = NAN;
             a = f32s(b->s, x, SHAPE(n));
-            assert_int_equal(place_of(b->s, a, least), place);
-            assert_true(isnan(best_of(b->s, a, least)));
+            assert_int_equal(place_of(b->s, a, min), place);
+            assert_true(isnan(best_of(b->s, a, min)));
             x[nan] = kept;
         }
     }

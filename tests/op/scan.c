@@ -7,7 +7,7 @@
 static void as_defined(void **state) {
     (void)state;
     bench b = bench_open();
-    float x[N], sum[N], most[N];
+    float x[N], sum[N], max[N];
     fill(x, N, 2);
     mica_array a = f32s(b.s, x, SHAPE(N));
     for (int mode = 0; mode < 4; mode++) {
@@ -19,12 +19,12 @@ static void as_defined(void **state) {
             s += x[i];
             m = fmaxf(m, x[i]);
             sum[i] = inclusive ? s : s0;
-            most[i] = inclusive ? m : m0;
+            max[i] = inclusive ? m : m0;
         }
         expect_f32(mica_cumsum(b.s, a, 0, reverse, inclusive), sum, SHAPE(N), 0);
-        expect_f32(mica_cummax(b.s, a, 0, reverse, inclusive), most, SHAPE(N), 0);
+        expect_f32(mica_cummax(b.s, a, 0, reverse, inclusive), max, SHAPE(N), 0);
         mica_array low = mica_cummin(b.s, mica_negative(b.s, a), -1, reverse, inclusive);
-        expect_f32(mica_negative(b.s, low), most, SHAPE(N), 0);
+        expect_f32(mica_negative(b.s, low), max, SHAPE(N), 0);
     }
     bench_close(&b);
 }

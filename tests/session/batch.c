@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 16, LONG = 300 }; /* LONG: a cache's first buffers hold 256 tokens */
+enum { MAX = 16, LONG = 300 }; /* LONG: a cache's first buffers hold 256 tokens */
 
 /* Prompts by their ids, as mc_batch_generate asks for them. */
 typedef struct prompts {
-    const int32_t *ids[MOST];
-    size_t lengths[MOST];
+    const int32_t *ids[MAX];
+    size_t lengths[MAX];
 } prompts;
 
 static mica_status encode(void *context, size_t i, int32_t **ids, size_t *n) {
@@ -56,11 +56,11 @@ static mc_session_model shared_of(const model_fixture *f) {
 static void check_greedy(const model_fixture *f, int parallel) {
     const mica_generate_options options = {.max_tokens = 24};
     mc_session_model model = shared_of(f);
-    mica_batch_item items[MOST];
-    const int32_t *want[MOST];
+    mica_batch_item items[MAX];
+    const int32_t *want[MAX];
     prompts p = {0};
     size_t count = 0, steps = 0;
-    for (int i = 0; i < MOST; i++) {
+    for (int i = 0; i < MAX; i++) {
         p.ids[count] = fixture_ints(f, &p.lengths[count], "prompt%d.ids", i);
         want[count] = fixture_ints(f, &steps, "prompt%d.greedy", i);
         if (!p.ids[count] || !want[count]) continue;
@@ -104,11 +104,11 @@ static void check_logits_within(const model_fixture *f, double tolerance) {
     const int32_t *lengths = fixture_ints(f, &rows, "batch.lengths");
     const float *want = fixture_floats(f, NULL, "batch.last_logits");
     mc_session_model model = shared_of(f);
-    mc_session *sessions[MOST], *alone;
-    int32_t last[MOST];
+    mc_session *sessions[MAX], *alone;
+    int32_t last[MAX];
     const float *got, *single;
     mc_batch b;
-    assert_true(ids && lengths && want && rows <= MOST);
+    assert_true(ids && lengths && want && rows <= MAX);
     size_t width = n_ids / rows;
     assert_int_equal(mc_batch_init(&b, &model), MICA_OK);
     for (size_t i = 0; i < rows; i++) { /* all but the last token */
@@ -256,7 +256,7 @@ static void open_room(room *r) {
 
 /* What a stream of its own hands out. */
 static size_t run_alone(const room *r, size_t prompt, const mica_generate_options *options,
-                        int32_t *ids, size_t most) {
+                        int32_t *ids, size_t max) {
     mc_session *session;
     mc_stream *stream;
     mica_token token;
@@ -264,7 +264,7 @@ static size_t run_alone(const room *r, size_t prompt, const mica_generate_option
     assert_int_equal(mc_session_open(&r->model, 0, &session), MICA_OK);
     assert_int_equal(
         mc_stream_open(session, r->p.ids[prompt], r->p.lengths[prompt], options, &stream), MICA_OK);
-    while (n < most && mc_stream_next(stream, &token))
+    while (n < max && mc_stream_next(stream, &token))
         if (token.id >= 0) ids[n++] = token.id;
     mc_stream_close(&stream);
     mc_session_close(&session);
@@ -308,7 +308,7 @@ static void test_own_options(void **state) {
 }
 
 typedef struct listener {
-    size_t heard[MOST], stop_row, done;
+    size_t heard[MAX], stop_row, done;
     mica_cancel *cancel; /* set once stop_row has had three tokens; NULL: only that row ends */
 } listener;
 
@@ -562,7 +562,7 @@ static void test_refusals(void **state) {
         MICA_EINVAL);
     assert_null(results);
     assert_int_equal(try_batch(&r.model, &r.p, &item, 1,
-                               &(mica_batch_options){.parallel = MC_MOST_ROWS + 1}, &results),
+                               &(mica_batch_options){.parallel = MC_MAX_ROWS + 1}, &results),
                      MICA_EINVAL);
     fixture_close(&r.f);
 }

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 20 };
+enum { MAX = 20 };
 
 typedef struct prompts {
-    const int32_t *ids[MOST];
-    size_t lengths[MOST];
+    const int32_t *ids[MAX];
+    size_t lengths[MAX];
 } prompts;
 
 static mica_status encode(void *context, size_t i, int32_t **ids, size_t *n) {
@@ -70,7 +70,7 @@ static void check_prompts(const model_fixture *f) {
     const mica_classify_options options = {.labels = names, .label_count = 3, .logits = true};
     mc_session_model model = {.lm = f->lm, .device = f->device};
     size_t vocab = (size_t)f->lm->spec.vocab, count = 0;
-    const float *want[MOST];
+    const float *want[MAX];
     prompts p = {0};
     for (int i = 0; i < 16; i++) {
         p.ids[count] = fixture_ints(f, &p.lengths[count], "prompt%d.ids", i);

@@ -38,13 +38,13 @@ static size_t top_of(const double *x) {
 
 /* ln of the softmax. */
 static void log_softmax(const float *logits, double *out) {
-    double most = -INFINITY, sum = 0;
+    double max = -INFINITY, sum = 0;
     for (size_t i = 0; i < VOCAB; i++)
-        most = fmax(most, (double)logits[i]);
+        max = fmax(max, (double)logits[i]);
     for (size_t i = 0; i < VOCAB; i++)
-        sum += exp((double)logits[i] - most);
+        sum += exp((double)logits[i] - max);
     for (size_t i = 0; i < VOCAB; i++)
-        out[i] = (double)logits[i] - most - log(sum);
+        out[i] = (double)logits[i] - max - log(sum);
 }
 
 static void add_row(const float *p_logits, const float *q_logits, int32_t next,
@@ -57,7 +57,7 @@ static void add_row(const float *p_logits, const float *q_logits, int32_t next,
     sums->count++;
     sums->same += top_of(p) == top_of(q);
     sums->divergence += divergence;
-    sums->most = fmax(sums->most, divergence);
+    sums->max = fmax(sums->max, divergence);
     sums->reference_logprob += p[next];
     sums->model_logprob += q[next];
 }
@@ -67,7 +67,7 @@ static void expect_near(const mica_comparison *got, const mica_comparison *want,
     assert_int_equal(got->count, want->count);
     assert_int_equal(got->same, want->same);
     assert_true(fabs(got->divergence - want->divergence) <= all);
-    assert_true(fabs(got->most - want->most) <= each);
+    assert_true(fabs(got->max - want->max) <= each);
     assert_true(fabs(got->reference_logprob - want->reference_logprob) <= all);
     assert_true(fabs(got->model_logprob - want->model_logprob) <= all);
 }
@@ -139,7 +139,7 @@ static void test_itself(void **state) {
     assert_int_equal(mc_compare(&p, &p, ids, 5, &(mica_task_options){0}, &sums), MICA_OK);
     assert_int_equal(sums.count, 4);
     assert_int_equal(sums.same, 4);
-    assert_true(fabs(sums.divergence) == 0.0 && sums.most == 0.0);
+    assert_true(fabs(sums.divergence) == 0.0 && sums.max == 0.0);
     assert_true(fabs(sums.reference_logprob - sums.model_logprob) == 0.0);
 }
 
@@ -171,7 +171,7 @@ static void test_refusals(void **state) {
     assert_int_equal(mc_compare(&p, &q, same, 2, &none, &sums), MICA_EINVAL);
     assert_non_null(strstr(mica_last_error(), "159"));
     assert_int_equal(sums.count, 7);
-    assert_true(sums.most == 0.0);
+    assert_true(sums.max == 0.0);
 }
 
 static bool compare_once(void *arg) {

@@ -13,19 +13,19 @@
 
 /* What follows the longest match (8 tokens at most, 2 at least), of several the latest, told from its
  * definition; the text is continued by what is guessed. Returns the length of the match. */
-static int64_t look_up_slowly(const int32_t *ids, int64_t n, int64_t most, int32_t *guesses) {
+static int64_t look_up_slowly(const int32_t *ids, int64_t n, int64_t max, int32_t *guesses) {
     int64_t match = MC_DRAFT_MATCH, at = 0;
     for (; match >= 2; match--) {
         for (at = n - 1; at >= match; at--)
             if (memcmp(ids + at - match, ids + n - match, (size_t)match * sizeof *ids) == 0) break;
         if (at >= match) break;
     }
-    int32_t *text = malloc((size_t)(n + most) * sizeof *text);
+    int32_t *text = malloc((size_t)(n + max) * sizeof *text);
     assert_non_null(text);
     memcpy(text, ids, (size_t)n * sizeof *text);
-    for (int64_t i = 0; i < most; i++)
+    for (int64_t i = 0; i < max; i++)
         text[n + i] = text[at + i];
-    memcpy(guesses, text + n, (size_t)most * sizeof *text);
+    memcpy(guesses, text + n, (size_t)max * sizeof *text);
     free(text);
     return match < 2 ? 0 : match;
 }
@@ -37,18 +37,18 @@ static uint32_t next_random(uint32_t *state) {
 
 static const mc_session nobody; /* without a draft model */
 
-static int64_t make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t most) {
-    return mc_draft_make(draft, ids, n, most);
+static int64_t make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t max) {
+    return mc_draft_make(draft, ids, n, max);
 }
 
 /* Texts of few different tokens: matches of all lengths. */
 static void test_look_up(void **state) {
     (void)state;
-    enum { N = 200, MOST = 40 };
+    enum { N = 200, MAX = 40 };
     uint32_t random = 1;
     int lengths[MC_DRAFT_MATCH + 1] = {0};
     for (uint32_t kinds = 1; kinds < 30; kinds += 3) {
-        int32_t ids[N], want[MOST];
+        int32_t ids[N], want[MAX];
         for (int i = 0; i < N; i++)
             ids[i] = (int32_t)(next_random(&random) % kinds);
         for (int64_t n = 0; n <= N; n++) {
@@ -56,10 +56,10 @@ static void test_look_up(void **state) {
             mc_draft_init(&draft, &nobody);
             for (int i = 0; i <= MC_DRAFT_MATCH; i++)
                 draft.right[i] = 1.0f; /* all guesses are worth it */
-            int64_t count = make(&draft, ids, n, MOST);
-            int64_t match = n ? look_up_slowly(ids, n, MOST, want) : 0;
+            int64_t count = make(&draft, ids, n, MAX);
+            int64_t match = n ? look_up_slowly(ids, n, MAX, want) : 0;
             lengths[match]++;
-            assert_int_equal(count, match ? MOST : 0);
+            assert_int_equal(count, match ? MAX : 0);
             if (match) assert_int_equal(draft.match, match);
             assert_memory_equal(draft.ids, want, (size_t)count * sizeof *want);
             assert_int_equal(make(&draft, ids, n, 0), 0);
@@ -128,11 +128,11 @@ static mc_stream *open_stream(mc_session *session, const int32_t *ids, size_t n,
     return stream;
 }
 
-/* Up to `most` tokens of an answer. */
-static void take(mc_session *session, mc_stream *stream, size_t most, answer *a) {
+/* Up to `max` tokens of an answer. */
+static void take(mc_session *session, mc_stream *stream, size_t max, answer *a) {
     mica_token token;
     a->n = a->len = 0;
-    while (a->n < most && mc_stream_next(stream, &token)) {
+    while (a->n < max && mc_stream_next(stream, &token)) {
         memcpy(a->text + a->len, token.text, token.len);
         a->len += token.len;
         if (token.id < 0) continue;
@@ -211,7 +211,7 @@ static const mica_generate_options ways[] = {
 static int families_guessed; /* in which some guesses were right */
 
 static void check_family(const model_fixture *f) {
-    static const int drafts[] = {1, 4, MC_DRAFT_MOST};
+    static const int drafts[] = {1, 4, MC_DRAFT_MAX};
     mc_session_model shared = {.lm = f->lm, .device = f->device};
     int32_t ids[70];
     int64_t accepted = 0;
@@ -243,7 +243,7 @@ static void test_windows(void **state) {
         .max_tokens = 650, .temperature = 1.0f, .top_k = 2, .presence_penalty = -1.0f};
     assert_true(check_same(&shared, ids, 70, options, 6) > 50);
     shared.context = 40;
-    assert_true(check_same(&shared, ids, 70, options, MC_DRAFT_MOST) > 50);
+    assert_true(check_same(&shared, ids, 70, options, MC_DRAFT_MAX) > 50);
     fixture_close(&f);
 }
 
@@ -519,7 +519,7 @@ static void test_refusals(void **state) {
     (void)state;
     mc_session *session = open_session(&speaking);
     mc_stream *stream;
-    for (int n = -1; n <= MC_DRAFT_MOST + 1; n += MC_DRAFT_MOST + 2) {
+    for (int n = -1; n <= MC_DRAFT_MAX + 1; n += MC_DRAFT_MAX + 2) {
         const mica_generate_options options = {.draft_tokens = n};
         assert_int_equal(mc_stream_open(session, prompt, 70, &options, &stream), MICA_EINVAL);
         assert_non_null(strstr(mica_last_error(), "draft_tokens"));

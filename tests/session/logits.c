@@ -5,9 +5,9 @@
 
 #include <math.h>
 
-enum { MOST = 130 };
+enum { MAX = 130 };
 
-static float row[MOST];
+static float row[MAX];
 
 /* Logits from 0 down to `deepest`, the last ones at -infinity. */
 static void fill(int n, float deepest) {
@@ -18,8 +18,8 @@ static void fill(int n, float deepest) {
 static void test_weights(void **state) {
     (void)state;
     static const double pers[] = {1.4426950408889634, 0.1, 40.0};
-    double weights[MOST];
-    for (int n = 0; n < MOST; n++)
+    double weights[MAX];
+    for (int n = 0; n < MAX; n++)
         for (int way = 0; way < 3; way++) {
             double sum = 0.0, total;
             fill(n, -90.0f);
@@ -36,7 +36,7 @@ static void test_weights(void **state) {
 
 static void test_sums(void **state) {
     (void)state;
-    for (int n = 0; n < MOST; n++) {
+    for (int n = 0; n < MAX; n++) {
         double want = 0.0;
         fill(n, -30.0f);
         for (int i = 0; i < n; i++)
@@ -48,7 +48,7 @@ static void test_sums(void **state) {
 static void test_smallest(void **state) {
     (void)state;
     assert_true(mc_logits_smallest(row, 0) == INFINITY);
-    for (int n = 1; n < MOST; n++) {
+    for (int n = 1; n < MAX; n++) {
         float want = INFINITY;
         fill(n, -30.0f);
         for (int i = 0; i < n; i++)
@@ -61,8 +61,8 @@ static void test_smallest(void **state) {
 static void test_places(void **state) {
     (void)state;
     static const float scales[] = {0.0f, 0.5f, 1e30f};
-    int32_t places[MOST];
-    for (int n = 4; n < MOST; n++)
+    int32_t places[MAX];
+    for (int n = 4; n < MAX; n++)
         for (int way = 0; way < 3; way++) {
             fill(n, -30.0f);
             mc_logits_places(row, n, 0.0f, scales[way], 9, places);

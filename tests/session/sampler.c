@@ -409,12 +409,12 @@ static void test_logprobs(void **state) {
     large[17] = -INFINITY;
     qsort(sorted, LARGE, sizeof *sorted, by_likelihood);
     mc_sampler_init(&sampler, &(mc_sampling){.temperature = 3.0f, .top_k = 2});
-    for (size_t most = 0; most < 40; most += 13) {
+    for (size_t max = 0; max < 40; max += 13) {
         assert_int_equal(
-            mc_sampler_logprobs(&sampler, large, LARGE, 123, most, &logprob, &others, &count),
+            mc_sampler_logprobs(&sampler, large, LARGE, 123, max, &logprob, &others, &count),
             MICA_OK);
         assert_true(fabs((double)logprob - ((double)large[123] - log(total))) < 1e-5);
-        assert_int_equal(count, most);
+        assert_int_equal(count, max);
         for (size_t i = 0; i < count; i++) {
             assert_int_equal(others[i].id, sorted[i]);
             double want = (double)large[sorted[i]] - log(total);

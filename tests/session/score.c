@@ -14,12 +14,12 @@ static mc_session_model shared_of(const model_fixture *f) {
 
 /* ln P(id) under logits [vocab]. */
 static double logprob(const float *logits, size_t vocab, int32_t id) {
-    double most = -INFINITY, sum = 0.0;
+    double max = -INFINITY, sum = 0.0;
     for (size_t i = 0; i < vocab; i++)
-        most = fmax(most, (double)logits[i]);
+        max = fmax(max, (double)logits[i]);
     for (size_t i = 0; i < vocab; i++)
-        sum += exp((double)logits[i] - most);
-    return (double)logits[id] - most - log(sum);
+        sum += exp((double)logits[i] - max);
+    return (double)logits[id] - max - log(sum);
 }
 
 static void check_prompt(const model_fixture *f, int prompt) {

@@ -259,9 +259,9 @@ static void test_going_back(void **state) {
 static void check_ahead(const model_fixture *f, int64_t context, int n, int from) {
     mc_session_model shared = shared_of(f, context);
     mc_session *session = open_session(&shared, 64), *plain = open_session(&shared, 64);
-    int32_t *ids = malloc((size_t)(n + MC_MOST_AHEAD) * sizeof *ids);
+    int32_t *ids = malloc((size_t)(n + MC_MAX_AHEAD) * sizeof *ids);
     assert_non_null(ids);
-    make_ids(f, ids, n + MC_MOST_AHEAD);
+    make_ids(f, ids, n + MC_MAX_AHEAD);
     for (int at = 0; at < n; at += 64) {
         int64_t size = n - at < 64 ? n - at : 64;
         if (at < from) {
@@ -269,10 +269,10 @@ static void check_ahead(const model_fixture *f, int64_t context, int n, int from
             feed(plain, ids + at, size);
             continue;
         }
-        int32_t guesses[MC_MOST_AHEAD];
+        int32_t guesses[MC_MAX_AHEAD];
         for (int i = at; i < at + size; i++) {
             if (!mc_session_knows(session, ids[i])) {
-                int count = 1 + i % MC_MOST_AHEAD;
+                int count = 1 + i % MC_MAX_AHEAD;
                 memcpy(guesses, ids + i, (size_t)count * sizeof *ids);
                 if (i % 10 + 1 < count) guesses[i % 10 + 1] = (guesses[i % 10 + 1] + 1) % 500;
                 assert_int_equal(mc_session_look_ahead(session, guesses, count), MICA_OK);

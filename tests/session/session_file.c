@@ -79,7 +79,7 @@ static void check_goes_on(const model_fixture *f, int64_t context, int64_t token
     assert_int_equal(mc_session_count(loaded), tokens);
     for (int i = 0; i < f->lm->spec.n_layers; i++) {
         const mc_cache_layer *layer = &loaded->cache.layers[i];
-        if (layer->most) assert_true(layer->cap <= mc_max(layer->count, layer->most));
+        if (layer->max) assert_true(layer->cap <= mc_max(layer->count, layer->max));
     }
     for (int64_t i = 0; i < 3; i++) {
         const float *want = feed(session, tokens + 7 * i, 7),

@@ -34,17 +34,17 @@ static size_t search(const char *text, size_t len, const char *const *strings, s
 
 /* The longest end of the text that is the beginning of a string. */
 static size_t undecided(const char *text, size_t len, const char *const *strings, size_t count) {
-    size_t most = 0;
+    size_t max = 0;
     for (size_t i = 0; i < count; i++)
         for (size_t n = 1; n < strlen(strings[i]) && n <= len; n++)
-            if (n > most && memcmp(text + len - n, strings[i], n) == 0) most = n;
-    return most;
+            if (n > max && memcmp(text + len - n, strings[i], n) == 0) max = n;
+    return max;
 }
 
 /* ---- against it ---- */
 
 static void check(const char *text, size_t len, const char *const *strings, size_t count,
-                  size_t most_piece) {
+                  size_t max_piece) {
     mc_stop_text stops;
     mc_buffer got = {0};
     const char *out;
@@ -53,7 +53,7 @@ static void check(const char *text, size_t len, const char *const *strings, size
     size_t want = search(text, len, strings, count, &want_found);
     assert_int_equal(mc_stop_text_init(&stops, strings, count), MICA_OK);
     while (at < len && !found) {
-        size_t piece = random_below((uint32_t)most_piece + 1);
+        size_t piece = random_below((uint32_t)max_piece + 1);
         if (piece > len - at) piece = len - at;
         assert_int_equal(mc_stop_text_push(&stops, text + at, piece, MC_STOPS_ON, &out, &n, &found),
                          MICA_OK);

@@ -570,7 +570,7 @@ static void test_a_reset_ends_the_stream(void **state) {
 
 typedef struct seen_room {
     const mc_session *session;
-    int64_t least; /* entries that the layers which see everything have room for, after a pass */
+    int64_t min; /* entries that the layers which see everything have room for, after a pass */
 } seen_room;
 
 static void see_room(void *user, uint64_t done, uint64_t total) {
@@ -578,13 +578,13 @@ static void see_room(void *user, uint64_t done, uint64_t total) {
     const mc_cache *cache = &seen->session->cache;
     (void)total;
     for (int i = 0; i < fixture.lm->spec.n_layers; i++)
-        if (!cache->layers[i].most && (!seen->least || cache->layers[i].cap < seen->least))
-            seen->least = cache->layers[i].cap;
+        if (!cache->layers[i].max && (!seen->min || cache->layers[i].cap < seen->min))
+            seen->min = cache->layers[i].cap;
     assert_true(done >= 4);
 }
 
-/* The room that caches have after a prompt of n tokens and the first one of an answer of `most`. */
-static int64_t room_after(int64_t n, int64_t most) {
+/* The room that caches have after a prompt of n tokens and the first one of an answer of `max`. */
+static int64_t room_after(int64_t n, int64_t max) {
     mc_session_model shared = shared_model();
     mc_session *session;
     mica_token token;
@@ -596,11 +596,11 @@ static int64_t room_after(int64_t n, int64_t most) {
     seen_room seen = {.session = session};
     mc_stream *stream = open_stream(
         session, ids, (size_t)n,
-        (mica_generate_options){.max_tokens = most, .progress = see_room, .progress_user = &seen});
+        (mica_generate_options){.max_tokens = max, .progress = see_room, .progress_user = &seen});
     assert_true(mc_stream_next(stream, &token));
     mc_stream_close(&stream);
     mc_session_close(&session);
-    return seen.least;
+    return seen.min;
 }
 
 /* The caches grow once for a prompt and the beginning of its answer, not with each of their passes. */

@@ -119,7 +119,7 @@ MK_INLINE __m512 mk_wide_bf16(__m256i h) {
 
 /* Rows 4 i .. 4 i + 3 of 16 on their way to be turned over: half[c] has their words c, 4 + c, 8 + c,
  * 12 + c. */
-MK_INLINE void mk_turn_rows(const __m512i r[4], __m512i half[4]) {
+MK_INLINE void mk_transpose_rows(const __m512i r[4], __m512i half[4]) {
     __m512i lower = _mm512_unpacklo_epi32(r[0], r[1]), upper = _mm512_unpackhi_epi32(r[0], r[1]);
     __m512i lower2 = _mm512_unpacklo_epi32(r[2], r[3]), upper2 = _mm512_unpackhi_epi32(r[2], r[3]);
     half[0] = _mm512_unpacklo_epi64(lower, lower2);
@@ -129,7 +129,7 @@ MK_INLINE void mk_turn_rows(const __m512i r[4], __m512i half[4]) {
 }
 
 /* Words c, 4 + c, 8 + c, 12 + c of 16 rows. */
-MK_INLINE void mk_turn_words(const __m512i half[16], int c, __m512i words[4]) {
+MK_INLINE void mk_transpose_words(const __m512i half[16], int c, __m512i words[4]) {
     __m512i even = _mm512_shuffle_i32x4(half[c], half[4 + c], 0x88);
     __m512i even2 = _mm512_shuffle_i32x4(half[8 + c], half[12 + c], 0x88);
     __m512i odd = _mm512_shuffle_i32x4(half[c], half[4 + c], 0xdd);
@@ -141,15 +141,15 @@ MK_INLINE void mk_turn_words(const __m512i half[16], int c, __m512i words[4]) {
 }
 
 /* 16 x 16 words turned over. */
-MK_INLINE void mk_turn(__m512i r[16]) {
+MK_INLINE void mk_transpose(__m512i r[16]) {
     __m512i half[16];
 #pragma GCC unroll 4
     for (int i = 0; i < 16; i += 4)
-        mk_turn_rows(r + i, half + i);
+        mk_transpose_rows(r + i, half + i);
 #pragma GCC unroll 4
     for (int c = 0; c < 4; c++) {
         __m512i words[4];
-        mk_turn_words(half, c, words);
+        mk_transpose_words(half, c, words);
 #pragma GCC unroll 4
         for (int i = 0; i < 4; i++)
             r[4 * i + c] = words[i];

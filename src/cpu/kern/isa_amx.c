@@ -22,6 +22,6 @@ bool mk_has_amx(void) {
 void mk_fill_amx(mk_kernels *kernels) {
     mk_attn_amx(kernels);
     mk_dense_amx(kernels);
-    mk_fast_amx(kernels);
+    mk_int8_amx(kernels);
     mk_quant_amx(kernels);
 }

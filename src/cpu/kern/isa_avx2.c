@@ -22,5 +22,5 @@ void mk_fill_avx2(mk_kernels *kernels) {
     mk_attn_avx2(kernels);
     mk_quant_avx2(kernels);
     mk_row_avx2(kernels);
-    mk_fast_avx2(kernels);
+    mk_int8_avx2(kernels);
 }

@@ -20,5 +20,5 @@ void mk_fill_avx512bf16(mk_kernels *kernels) {
     if (amd) mk_attn_avx512bf16(kernels);
     mk_dense_avx512bf16(kernels);
     mk_quant_avx512bf16(kernels);
-    kernels->bf16_products = amd;
+    kernels->bf16_matmul = amd;
 }

@@ -21,11 +21,11 @@ static bool is_zen5(void) {
 void mk_fill_avx512vnni(mk_kernels *kernels) {
     const bool amd = __builtin_cpu_is("amd");
     mk_attn_avx512vnni(kernels);
-    if (!amd) mk_attn_avx512vnni_words(kernels);
-    mk_fast_avx512vnni(kernels);
+    if (!amd) mk_attn_avx512vnni_int16(kernels);
+    mk_int8_avx512vnni(kernels);
     if (is_zen5())
-        mk_fast_avx512vnni_once(kernels);
+        mk_int8_avx512vnni_once(kernels);
     else if (!amd)
-        mk_fast_avx512vnni_twice(kernels);
-    kernels->fast_crossed = amd;
+        mk_int8_avx512vnni_twice(kernels);
+    kernels->int8_crossed = amd;
 }

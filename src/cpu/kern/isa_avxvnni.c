@@ -9,5 +9,5 @@ bool mk_has_avxvnni(void) {
 }
 
 void mk_fill_avxvnni(mk_kernels *kernels) {
-    mk_fast_avxvnni(kernels);
+    mk_int8_avxvnni(kernels);
 }

@@ -12,5 +12,5 @@ void mk_fill_neon(mk_kernels *kernels) {
     mk_dense_neon(kernels);
     mk_attn_neon(kernels);
     mk_quant_neon(kernels);
-    mk_fast_neon(kernels);
+    mk_int8_neon(kernels);
 }

@@ -6,5 +6,5 @@ bool mk_has_neon_dotprod(void) {
 }
 
 void mk_fill_neon_dotprod(mk_kernels *kernels) {
-    mk_fast_neon_dotprod(kernels);
+    mk_int8_neon_dotprod(kernels);
 }

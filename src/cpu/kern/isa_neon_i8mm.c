@@ -6,5 +6,5 @@ bool mk_has_neon_i8mm(void) {
 }
 
 void mk_fill_neon_i8mm(mk_kernels *kernels) {
-    mk_fast_neon_i8mm(kernels);
+    mk_int8_neon_i8mm(kernels);
 }

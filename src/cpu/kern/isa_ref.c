@@ -13,5 +13,5 @@ void mk_fill_ref(mk_kernels *kernels) {
     mk_attn_ref(kernels);
     mk_quant_ref(kernels);
     mk_row_ref(kernels);
-    mk_fast_ref(kernels);
+    mk_int8_ref(kernels);
 }

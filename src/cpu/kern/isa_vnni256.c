@@ -6,5 +6,5 @@ bool mk_has_vnni256(void) {
 }
 
 void mk_fill_vnni256(mk_kernels *kernels) {
-    mk_fast_vnni256(kernels);
+    mk_int8_vnni256(kernels);
 }

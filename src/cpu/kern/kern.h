@@ -53,7 +53,7 @@ typedef struct mk_qrows {
 typedef struct mk_xrows {
     int64_t k; /* a multiple of group */
     int group;
-    int8_t *codes;  /* [rows, k], in the order that fast_quantize gives them */
+    int8_t *codes;  /* [rows, k], in the order that int8_quantize gives them */
     float *scales;  /* [rows, k / group] */
     float *sums;    /* [rows, k / group]: of the group's elements as they were quantised */
     int32_t *cross; /* [rows, k / group]: what crossed tiles want of x; NULL: they are not met */
@@ -71,16 +71,16 @@ static inline int64_t mk_q8_bytes(int64_t n) {
 
 /* The fp modes of 4 bits have affine codes in fast products: c for scale / 2 * (c - MK_E2M1_ZERO). */
 #define MK_E2M1_ZERO 12
-#define MK_E2M1_MOST 24
+#define MK_E2M1_MAX 24
 
 /* The largest code of weights in fast products. */
-static inline int mk_most_code(mk_mode mode, int bits) {
-    return mode == MK_AFFINE ? (1 << bits) - 1 : MK_E2M1_MOST;
+static inline int mk_max_code(mk_mode mode, int bits) {
+    return mode == MK_AFFINE ? (1 << bits) - 1 : MK_E2M1_MAX;
 }
 
 /* Whether weights have crossed tiles (int8_list.h), by their largest code. */
-static inline bool mk_has_crossed(int most) {
-    return most <= MK_E2M1_MOST;
+static inline bool mk_has_crossed(int max) {
+    return max <= MK_E2M1_MAX;
 }
 
 /* Rows of weights, unpacked to bytes, MK_TILE of them side by side. */
@@ -88,7 +88,7 @@ static inline bool mk_has_crossed(int most) {
 typedef struct mk_tiles {
     uint8_t *codes;   /* [tiles, k / 4, MK_TILE, 4] */
     float *scales;    /* [tiles, k / group, 2, MK_TILE]: scales, then biases */
-    int most;         /* the largest code that there may be */
+    int max;          /* the largest code that there may be */
     bool crossed;     /* for products of sums (int8_list.h) */
     int32_t *offsets; /* [tiles, k / group, MK_TILE]: crossed ones; else not read, nor written */
 } mk_tiles;
@@ -101,13 +101,12 @@ typedef struct mk_kernels {
 #include "cpu/kern/kern_list.h"
     } from; /* the name of the instruction set whose each is */
     mk_isa isa;
-    int64_t fast_streamed; /* rows of x up to which fast_matvec is quicker than tiles */
-    int fast_least_group;  /* smaller ones fast_matmul leaves to the set that fast_unpack is from */
-    bool fast_crossed; /* crossed tiles are quicker for fast_matmul, whoever sets that says so */
-    bool
-        words; /* how attn_scores and attn_values round (attn_list.h): to whole numbers of 16 bits */
+    int64_t int8_streamed; /* rows of x up to which int8_matvec is quicker than tiles */
+    int int8_min_group;    /* smaller ones int8_matmul leaves to the set that int8_unpack is from */
+    bool int8_crossed; /* crossed tiles are quicker for int8_matmul, whoever sets that says so */
+    bool int16;        /* attn_scores and attn_values round to int16 (attn_list.h) */
     /* Faster than widening first: */
-    bool bf16_products;      /* matmul_bf16, unpack_mxfp8, matmul_mxfp8 */
+    bool bf16_matmul;        /* matmul_bf16, unpack_mxfp8, matmul_mxfp8 */
     bool bf16_pairs;         /* attn_scores, attn_values */
     bool q8_pairs;           /* attn_values_q8_bf16 */
     bool q8_direct;          /* attn_scores_q8, and attn_values_q8 for few rows */
@@ -128,31 +127,31 @@ void mk_cpu_name(char text[64]);
 mk_qrows mk_qrows_further(mk_qrows w, int64_t codes, int64_t scales);
 /* Row r of rows that start at w. */
 mk_qrows mk_qrows_at(const mk_qrows *w, int64_t r);
-/* Rows a block, at most `most`, so that m > 0 rows are few blocks of like size. */
-static inline int64_t mk_block_rows(int64_t m, int64_t most) {
-    int64_t blocks = (m + most - 1) / most;
+/* Rows a block, at most `max`, so that m > 0 rows are few blocks of like size. */
+static inline int64_t mk_block_rows(int64_t m, int64_t max) {
+    int64_t blocks = (m + max - 1) / max;
     return (m + blocks - 1) / blocks;
 }
 
-/* Runs a statement in which MK_R is `rows`, 1 to `most` <= 6, as a constant: blocks of rows are compiled
+/* Runs a statement in which MK_R is `rows`, 1 to `max` <= 6, as a constant: blocks of rows are compiled
  * for each number of them, so that their sums are registers. */
-#define MK_WITH_ROWS(rows, most, ...)          \
-    do {                                       \
-        switch (rows) {                        \
-            MK_ROWS_CASE(1, most, __VA_ARGS__) \
-            MK_ROWS_CASE(2, most, __VA_ARGS__) \
-            MK_ROWS_CASE(3, most, __VA_ARGS__) \
-            MK_ROWS_CASE(4, most, __VA_ARGS__) \
-            MK_ROWS_CASE(5, most, __VA_ARGS__) \
-            MK_ROWS_CASE(6, most, __VA_ARGS__) \
-        }                                      \
+#define MK_WITH_ROWS(rows, max, ...)          \
+    do {                                      \
+        switch (rows) {                       \
+            MK_ROWS_CASE(1, max, __VA_ARGS__) \
+            MK_ROWS_CASE(2, max, __VA_ARGS__) \
+            MK_ROWS_CASE(3, max, __VA_ARGS__) \
+            MK_ROWS_CASE(4, max, __VA_ARGS__) \
+            MK_ROWS_CASE(5, max, __VA_ARGS__) \
+            MK_ROWS_CASE(6, max, __VA_ARGS__) \
+        }                                     \
     } while (0)
-#define MK_ROWS_CASE(r, most, ...) \
-    case r:                        \
-        if (r <= (most)) {         \
-            enum { MK_R = r };     \
-            __VA_ARGS__;           \
-        }                          \
+#define MK_ROWS_CASE(r, max, ...) \
+    case r:                       \
+        if (r <= (max)) {         \
+            enum { MK_R = r };    \
+            __VA_ARGS__;          \
+        }                         \
         break;
 
 /* The rows of x from row r on. */

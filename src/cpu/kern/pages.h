@@ -11,8 +11,8 @@
 
 #include <stdint.h>
 
-#define MK_PAGE 4096         /* bytes: the smallest there is */
-#define MK_PAGES_AHEAD 65536 /* bytes */
+#define MK_PAGE 4096            /* bytes: the smallest there is */
+#define MK_PREFETCH_PAGES 65536 /* bytes */
 
 /* The line at an address, to the second-level cache. Always inline, and the loop below unsigned, which may
  * never end for all that the compiler knows: GCC 12 leaves out loops that end and do nothing but fetch. */
@@ -42,12 +42,12 @@ static inline void mk_find_pages(uintptr_t first, int64_t bytes) {
 /* Where rows begin to be read: the pages that mk_find_next_pages will not ask for, whose first `next` is
  * `bytes` past them. */
 static inline void mk_find_first_pages(const void *rows, int64_t bytes) {
-    mk_find_pages((uintptr_t)rows, bytes + MK_PAGES_AHEAD);
+    mk_find_pages((uintptr_t)rows, bytes + MK_PREFETCH_PAGES);
 }
 
-/* The pages of `bytes` bytes, MK_PAGES_AHEAD past `next`. */
+/* The pages of `bytes` bytes, MK_PREFETCH_PAGES past `next`. */
 static inline void mk_find_next_pages(intptr_t next, int64_t bytes) {
-    mk_find_pages((uintptr_t)next + MK_PAGES_AHEAD, bytes);
+    mk_find_pages((uintptr_t)next + MK_PREFETCH_PAGES, bytes);
 }
 
 #endif

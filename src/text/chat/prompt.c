@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MOST_IDS = 64 };
+enum { MAX_IDS = 64 };
 
 static bool has_stop(const mc_prompt *prompt, int32_t id) {
     const int32_t *stops = MC_BUFFER_AT(&prompt->stops, int32_t);
@@ -17,9 +17,9 @@ static bool has_stop(const mc_prompt *prompt, int32_t id) {
 }
 
 static mica_status read_stops(const mc_config_scope *scope, mc_prompt *prompt) {
-    int64_t ids[MOST_IDS];
+    int64_t ids[MAX_IDS];
     size_t count = 0;
-    MC_TRY(mc_config_ints(scope, "eos_token_id", MC_OPTIONAL, 0, INT32_MAX, ids, MOST_IDS, &count));
+    MC_TRY(mc_config_ints(scope, "eos_token_id", MC_OPTIONAL, 0, INT32_MAX, ids, MAX_IDS, &count));
     for (size_t i = 0; i < count; i++)
         if (!has_stop(prompt, (int32_t)ids[i]) &&
             !MC_BUFFER_PUSH(&prompt->stops, int32_t, (int32_t)ids[i]))
@@ -28,10 +28,10 @@ static mica_status read_stops(const mc_config_scope *scope, mc_prompt *prompt) {
 }
 
 static mica_status read_bos(const mc_config_scope *scope, int64_t *bos) {
-    int64_t ids[MOST_IDS];
+    int64_t ids[MAX_IDS];
     size_t count = 0;
     if (*bos >= 0) return MICA_OK;
-    MC_TRY(mc_config_ints(scope, "bos_token_id", MC_OPTIONAL, 0, INT32_MAX, ids, MOST_IDS, &count));
+    MC_TRY(mc_config_ints(scope, "bos_token_id", MC_OPTIONAL, 0, INT32_MAX, ids, MAX_IDS, &count));
     if (count) *bos = ids[0];
     return MICA_OK;
 }

@@ -20,7 +20,7 @@ static size_t place_args(mc_jrun *r, const mc_jbuiltin *b, const mc_jlist *args,
                          const mc_jdict *named, mc_jvalue *places, size_t *count) {
     const char *params = b->params;
     size_t used = 0;
-    for (mc_str name; *count < MC_J_MOST_PARAMS && next_param(&params, &name); (*count)++) {
+    for (mc_str name; *count < MC_J_MAX_PARAMS && next_param(&params, &name); (*count)++) {
         mc_jvalue *place = &places[*count];
         const mc_jvalue *given = mc_jdict_find_str(r, named, name);
         bool twice = given && *count < args->count;
@@ -37,7 +37,7 @@ static size_t place_args(mc_jrun *r, const mc_jbuiltin *b, const mc_jlist *args,
 
 static mc_jvalue call_placed(mc_jrun *r, const mc_jbuiltin *b, mc_jvalue self, const mc_jlist *args,
                              const mc_jdict *named) {
-    mc_jvalue places[MC_J_MOST_PARAMS];
+    mc_jvalue places[MC_J_MAX_PARAMS];
     size_t count = 0, used = place_args(r, b, args, named, places, &count);
     if (args->count > count) {
         mc_jerror(r, "%s takes at most %zu arguments (%zu given)", b->name, count, args->count);

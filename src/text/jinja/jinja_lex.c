@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MOST_OPEN = 256 }; /* brackets */
+enum { MAX_OPEN = 256 }; /* brackets */
 
 typedef struct lexer {
     mc_str source;
@@ -13,7 +13,7 @@ typedef struct lexer {
     uint32_t line;
     const char *name;
     mc_buffer *tokens;
-    char open[MOST_OPEN]; /* the brackets that are to be closed, inside of a tag */
+    char open[MAX_OPEN]; /* the brackets that are to be closed, inside of a tag */
     size_t opened;
 } lexer;
 
@@ -101,7 +101,7 @@ static mica_status lex_operator(lexer *l) {
                        (unsigned)l->line, (int)(l->at < l->source.len), l->source.ptr + l->at);
     }
     if (strchr("([{", c)) {
-        if (l->opened == MOST_OPEN) return error(l, "too many brackets within each other");
+        if (l->opened == MAX_OPEN) return error(l, "too many brackets within each other");
         l->open[l->opened++] = c == '(' ? ')' : c == '[' ? ']' : '}';
     } else if (strchr(")]}", c)) {
         if (l->opened == 0 || l->open[--l->opened] != c)

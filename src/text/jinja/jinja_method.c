@@ -29,9 +29,9 @@ static mc_jvalue str_rstrip(mc_jrun *r, const mc_jcall *c) {
 }
 
 /* At white space, runs of it counting as one, from the left. */
-static void split_words(mc_jrun *r, mc_str text, int64_t most, mc_jlist *parts) {
+static void split_words(mc_jrun *r, mc_str text, int64_t max, mc_jlist *parts) {
     text = mc_jstrip(text, (mc_str){0}, MC_J_LEFT);
-    for (; text.len && most != 0 && r->status == MICA_OK; most--) {
+    for (; text.len && max != 0 && r->status == MICA_OK; max--) {
         size_t end = 0;
         for (; end < text.len; end += mc_jstr_next(text, end)) {
             uint32_t c = 0;
@@ -44,9 +44,9 @@ static void split_words(mc_jrun *r, mc_str text, int64_t most, mc_jlist *parts) 
     if (text.len) mc_jlist_push(r, parts, mc_jstr(text));
 }
 
-static void split_at(mc_jrun *r, mc_str text, mc_str separator, int64_t most, mc_jlist *parts) {
+static void split_at(mc_jrun *r, mc_str text, mc_str separator, int64_t max, mc_jlist *parts) {
     size_t from = 0;
-    for (; most != 0 && r->status == MICA_OK; most--) {
+    for (; max != 0 && r->status == MICA_OK; max--) {
         size_t at = mc_jstr_find(r, text, separator, from);
         if (at == SIZE_MAX) break;
         mc_jlist_push(r, parts, mc_jstr(between(text, from, at)));
@@ -57,24 +57,24 @@ static void split_at(mc_jrun *r, mc_str text, mc_str separator, int64_t most, mc
 
 static mc_jvalue str_split(mc_jrun *r, const mc_jcall *c) {
     mc_str separator = mc_jarg_str(r, c, 0, NULL);
-    int64_t most = mc_jarg_int(r, c, 1, -1);
+    int64_t max = mc_jarg_int(r, c, 1, -1);
     mc_jlist *parts = mc_jlist_new(r);
     if (separator.ptr && !separator.len) mc_jerror(r, "empty separator");
     if (r->status != MICA_OK) return mc_jnone();
     mc_jcharge(r, c->self.text.len / 16);
     if (separator.ptr) {
-        split_at(r, c->self.text, separator, most, parts);
+        split_at(r, c->self.text, separator, max, parts);
     } else {
-        split_words(r, c->self.text, most, parts);
+        split_words(r, c->self.text, max, parts);
     }
     return mc_jlist_value(MC_J_LIST, parts);
 }
 
-/* The last `most` words, and before them all that is left of them. */
-static mc_jlist *last_words(mc_jrun *r, mc_str text, int64_t most) {
+/* The last `max` words, and before them all that is left of them. */
+static mc_jlist *last_words(mc_jrun *r, mc_str text, int64_t max) {
     mc_jlist *words = mc_jlist_new(r), *parts = mc_jlist_new(r);
     split_words(r, text, -1, words);
-    size_t first = (uint64_t)most < words->count ? words->count - (size_t)most : 0;
+    size_t first = (uint64_t)max < words->count ? words->count - (size_t)max : 0;
     if (first > 0) { /* words lie in the text */
         mc_str left = words->items[first - 1].text;
         mc_jlist_push(r, parts,
@@ -88,12 +88,12 @@ static mc_jlist *last_words(mc_jrun *r, mc_str text, int64_t most) {
 /* From the right: as many parts as split() has, those at the left put together again. */
 static mc_jvalue str_rsplit(mc_jrun *r, const mc_jcall *c) {
     mc_str separator = mc_jarg_str(r, c, 0, NULL), rest = c->self.text;
-    int64_t most = mc_jarg_int(r, c, 1, -1);
+    int64_t max = mc_jarg_int(r, c, 1, -1);
     mc_jlist *parts = mc_jlist_new(r), *ordered = mc_jlist_new(r);
     if (separator.ptr && !separator.len) mc_jerror(r, "empty separator");
-    if (most < 0) return str_split(r, c);
-    if (!separator.ptr) return mc_jlist_value(MC_J_LIST, last_words(r, rest, most));
-    for (; most > 0 && r->status == MICA_OK; most--) {
+    if (max < 0) return str_split(r, c);
+    if (!separator.ptr) return mc_jlist_value(MC_J_LIST, last_words(r, rest, max));
+    for (; max > 0 && r->status == MICA_OK; max--) {
         size_t at = mc_jstr_find_last(r, rest, separator);
         if (at == SIZE_MAX) break;
         mc_jlist_push(r, parts, mc_jstr(between(rest, at + separator.len, rest.len)));

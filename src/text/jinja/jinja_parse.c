@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_DEPTH = 120 };
+enum { MAX_DEPTH = 120 };
 
 struct mc_jinja {
     mc_arena arena;
@@ -36,7 +36,7 @@ void mc_jparse_nomem(mc_jparser *p) {
 }
 
 bool mc_jparse_enter(mc_jparser *p) {
-    if (p->depth == MOST_DEPTH) mc_jparse_fail(p, "nested more than %d levels deep", MOST_DEPTH);
+    if (p->depth == MAX_DEPTH) mc_jparse_fail(p, "nested more than %d levels deep", MAX_DEPTH);
     if (p->status != MICA_OK) return false;
     p->depth++;
     return true;

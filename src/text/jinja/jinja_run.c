@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_STEPS 50000000u
-#define MOST_BYTES ((size_t)256 << 20)
-#define MOST_OUTPUT ((size_t)64 << 20)
-#define MOST_DEPTH 500
+#define MAX_STEPS 50000000u
+#define MAX_BYTES ((size_t)256 << 20)
+#define MAX_OUTPUT ((size_t)64 << 20)
+#define MAX_DEPTH 500
 
 void mc_jfail(mc_jrun *r, mica_status status, const char *fmt, ...) {
     char text[1024]; /* as long as an error may be */
@@ -24,16 +24,16 @@ void mc_jfail(mc_jrun *r, mica_status status, const char *fmt, ...) {
 
 void mc_jcharge(mc_jrun *r, uint64_t steps) {
     r->steps += steps;
-    if (r->steps > MOST_STEPS) {
-        mc_jfail(r, MICA_EFORMAT, "the template takes more than %u steps", MOST_STEPS);
+    if (r->steps > MAX_STEPS) {
+        mc_jfail(r, MICA_EFORMAT, "the template takes more than %u steps", MAX_STEPS);
     }
 }
 
 bool mc_jenter(mc_jrun *r) {
     mc_jcharge(r, 1);
     if (r->status != MICA_OK) return false;
-    if (r->depth >= MOST_DEPTH) {
-        mc_jfail(r, MICA_EFORMAT, "nested more than %d levels deep", MOST_DEPTH);
+    if (r->depth >= MAX_DEPTH) {
+        mc_jfail(r, MICA_EFORMAT, "nested more than %d levels deep", MAX_DEPTH);
         return false;
     }
     r->depth++;
@@ -46,9 +46,8 @@ void mc_jleave(mc_jrun *r) {
 
 void *mc_jalloc(mc_jrun *r, size_t bytes) {
     if (r->status != MICA_OK) return NULL;
-    if (bytes > MOST_BYTES - r->bytes) {
-        mc_jfail(r, MICA_EFORMAT, "the template takes more than %zu MB of memory",
-                 MOST_BYTES >> 20);
+    if (bytes > MAX_BYTES - r->bytes) {
+        mc_jfail(r, MICA_EFORMAT, "the template takes more than %zu MB of memory", MAX_BYTES >> 20);
         return NULL;
     }
     void *memory = mc_arena_calloc(&r->arena, bytes);
@@ -63,8 +62,8 @@ size_t mc_jmark(const mc_jrun *r) {
 
 void mc_jput(mc_jrun *r, mc_str text) {
     if (r->status != MICA_OK) return;
-    if (text.len > MOST_OUTPUT - (r->out->len - r->out_start)) {
-        mc_jfail(r, MICA_EFORMAT, "the text is longer than %zu MB", MOST_OUTPUT >> 20);
+    if (text.len > MAX_OUTPUT - (r->out->len - r->out_start)) {
+        mc_jfail(r, MICA_EFORMAT, "the text is longer than %zu MB", MAX_OUTPUT >> 20);
     } else if (!mc_buffer_add(r->out, text.ptr, text.len)) {
         r->status = mc_fail_nomem(r->name);
     }

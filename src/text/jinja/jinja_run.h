@@ -9,7 +9,7 @@
 
 /* -- calls -- */
 
-enum { MC_J_MOST_PARAMS = 5 };
+enum { MC_J_MAX_PARAMS = 5 };
 
 typedef struct mc_jcall {
     mc_jvalue self;        /* what stands before the `|`, the `is` or the dot */

@@ -113,7 +113,7 @@ mc_jvalue mc_jseq_dictsort(mc_jrun *r, const mc_jcall *c) {
     return list_value(sorted);
 }
 
-static mc_jvalue extreme(mc_jrun *r, const mc_jcall *c, bool most) {
+static mc_jvalue extreme(mc_jrun *r, const mc_jcall *c, bool max) {
     const mc_jlist *items = mc_jelements(r, c->self);
     const mc_jpair *pairs = keyed(r, items, c->args[1], mc_jarg_truth(c, 0));
     size_t best = 0;
@@ -123,7 +123,7 @@ static mc_jvalue extreme(mc_jrun *r, const mc_jcall *c, bool most) {
     }
     for (size_t i = 1; i < items->count && r->status == MICA_OK; i++) {
         int order = mc_jcompare(r, pairs[i].key, pairs[best].key);
-        if (most ? order > 0 : order < 0) best = i;
+        if (max ? order > 0 : order < 0) best = i;
     }
     return pairs[best].value;
 }

@@ -186,9 +186,9 @@ mc_jvalue mc_jstr_strip(mc_jrun *r, mc_str text, mc_str chars, mc_jside side) {
     return mc_jstr(r->status == MICA_OK ? mc_jstrip(text, chars, side) : text);
 }
 
-mc_jvalue mc_jstr_replace(mc_jrun *r, mc_str text, mc_str old, mc_str with, int64_t most) {
+mc_jvalue mc_jstr_replace(mc_jrun *r, mc_str text, mc_str old, mc_str with, int64_t max) {
     size_t mark = mc_jmark(r), from = 0;
-    for (; most != 0 && r->status == MICA_OK; most--) {
+    for (; max != 0 && r->status == MICA_OK; max--) {
         size_t at = mc_jstr_find(r, text, old, from);
         if (at == SIZE_MAX) break;
         mc_jput(r, from_to(text, from, at));

@@ -37,7 +37,7 @@ typedef enum mc_jcase {
 mc_jvalue mc_jstr_case(mc_jrun *r, mc_str text, mc_jcase how);
 
 /* With `old` replaced, so many times at most (< 0: all). */
-mc_jvalue mc_jstr_replace(mc_jrun *r, mc_str text, mc_str old, mc_str with, int64_t most);
+mc_jvalue mc_jstr_replace(mc_jrun *r, mc_str text, mc_str old, mc_str with, int64_t max);
 mc_jlist *mc_jstr_lines(mc_jrun *r, mc_str text); /* str.splitlines() */
 
 /* str(v), added to the output, or as a value. */

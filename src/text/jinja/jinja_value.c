@@ -291,9 +291,9 @@ int mc_jcompare(mc_jrun *r, mc_jvalue a, mc_jvalue b) {
     if (mc_jis_number(a) && mc_jis_number(b)) {
         order = compare_numbers(a, b);
     } else if (a.kind == MC_J_STR && b.kind == MC_J_STR) {
-        size_t least = a.text.len < b.text.len ? a.text.len : b.text.len;
-        mc_jcharge(r, least / 64);
-        order = least ? memcmp(a.text.ptr, b.text.ptr, least) : 0; /* UTF-8 keeps the order */
+        size_t min = a.text.len < b.text.len ? a.text.len : b.text.len;
+        mc_jcharge(r, min / 64);
+        order = min ? memcmp(a.text.ptr, b.text.ptr, min) : 0; /* UTF-8 keeps the order */
         if (!order) order = (a.text.len > b.text.len) - (a.text.len < b.text.len);
     } else if (a.kind == b.kind && mc_jis_list(a)) {
         order = compare_lists(r, a.list, b.list);

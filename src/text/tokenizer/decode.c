@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MOST_BYTES = 1 << 28 }; /* of all tokens */
+enum { MAX_BYTES = 1 << 28 }; /* of all tokens */
 
 typedef struct token_step {
     const struct token_kind *kind;
@@ -308,9 +308,9 @@ static mica_status learn_token(mc_decoder *d, mc_decoding *s, mc_str token, mc_d
     bool ok = d->byte_level ? mc_byte_level_unspell(token, &d->texts)
                             : mc_buffer_add(&d->texts, token.ptr, token.len);
     if (!ok) return mc_fail_nomem("decoder");
-    if (d->texts.len > MOST_BYTES) {
+    if (d->texts.len > MAX_BYTES) {
         return mc_fail(MICA_EUNSUPPORTED, "decoder: the tokens' texts are more than %d MiB",
-                       MOST_BYTES >> 20);
+                       MAX_BYTES >> 20);
     }
     *known = (mc_decoded){(uint32_t)start, (uint32_t)(d->texts.len - start)};
     return MICA_OK;

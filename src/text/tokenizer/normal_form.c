@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MOST = 32 }; /* characters that one decomposes to are 18 at most */
+enum { MAX = 32 }; /* characters that one decomposes to are 18 at most */
 
 typedef utf8proc_int32_t character;
 
@@ -56,10 +56,10 @@ static bool add_stretch(mc_normal_form form, mc_str text, mc_buffer *room, mc_bu
     for (size_t at = 0; at < text.len;) {
         uint32_t c;
         at += mc_next_char(text.ptr + at, &c);
-        if (!mc_buffer_reserve(room, MOST * sizeof(character))) return false;
+        if (!mc_buffer_reserve(room, MAX * sizeof(character))) return false;
         character *to = MC_BUFFER_AT(room, character) + MC_BUFFER_COUNT(room, character);
-        utf8proc_ssize_t n = utf8proc_decompose_char((character)c, to, MOST, how, &boundary);
-        if (n < 0 || n > MOST) { /* not a character to utf8proc: kept */
+        utf8proc_ssize_t n = utf8proc_decompose_char((character)c, to, MAX, how, &boundary);
+        if (n < 0 || n > MAX) { /* not a character to utf8proc: kept */
             *to = (character)c;
             n = 1;
         }

@@ -21,14 +21,14 @@ static const char *const patterns[] = {
     "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
 };
 
-enum { PATTERNS = sizeof patterns / sizeof *patterns, MOST = 0x110000 };
+enum { PATTERNS = sizeof patterns / sizeof *patterns, MAX = 0x110000 };
 
 typedef struct fixture {
     mc_classes classes;
     mc_pattern patterns[PATTERNS];
     mc_scan scans[PATTERNS];
     mc_regex_room room;
-    bool usable[MOST]; /* both libraries agree on the class */
+    bool usable[MAX]; /* both libraries agree on the class */
 } fixture;
 
 static bool matches(fixture *f, const mc_pattern *pattern, uint32_t c) {
@@ -78,7 +78,7 @@ static void test_classes(void **state) {
     for (size_t i = 0; i < 5; i++)
         compile(names[i], &of[i]);
     compile("\\p{Cn}", &unassigned);
-    for (uint32_t c = 0; c < MOST; c++) {
+    for (uint32_t c = 0; c < MAX; c++) {
         if (c >= 0xD800 && c <= 0xDFFF) continue;
         uint8_t class = mc_classes_at(&f->classes, c) & MC_CLASS_MASK;
         assert_int_equal(class, mc_class_of(c));
@@ -144,7 +144,7 @@ static uint32_t draw_char(const fixture *f, uint64_t *seed) {
         ' ',  ' ',    '\n',   '\r',   '\t',  '\'',  's',    'S',   't',  'r',    'e',    'v',
         'l',  'L',    'm',    'd',    'D',   0x17F, 'x',    '1',   '2',  '.',    '-',    0xA0,
         0x85, 0x180E, 0x2028, 0x3000, 0x301, 0xE9,  0x4E2D, 0x661, 0xB2, 0x200D, 0x1F600};
-    static const uint32_t ends[] = {0x80, 0x800, 0x3000, 0x10000, 0x20000, MOST};
+    static const uint32_t ends[] = {0x80, 0x800, 0x3000, 0x10000, 0x20000, MAX};
     uint32_t c = special[draw(seed) % (sizeof special / sizeof *special)];
     if (draw(seed) % 2) return c;
     do {

@@ -6,8 +6,8 @@
 
 #define ISA(name) void mk_attn_##name(mk_kernels *kernels);
 #include "cpu/kern/isa_list.h"
-#define WAY(isa, fill) void fill(mk_kernels *kernels);
-#include "cpu/kern/attn/attn_way_list.h"
+#define VARIANT(isa, fill) void fill(mk_kernels *kernels);
+#include "cpu/kern/attn/attn_variant_list.h"
 
 /* Weights rounded by instructions for that, whatever multiplies them. */
 void mk_exp_avx512bf16(mk_kernels *kernels);

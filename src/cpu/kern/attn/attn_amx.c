@@ -22,8 +22,8 @@ MK_INLINE void pair_keys(bool codes, int64_t n, int64_t cols, const values *v,
         for (int64_t line = 0; line < LINES; line++) {
             int64_t key = j + 2 * line;
             __m512i pairs[COLS] = {{0}};
-            fetch_key(codes, v, key + AHEAD);
-            fetch_key(codes, v, key + AHEAD + 1);
+            fetch_key(codes, v, key + PREFETCH);
+            fetch_key(codes, v, key + PREFETCH + 1);
             if (codes && key < n) pair_codes(v, key, cols, key + 1 < n, pairs);
             if (!codes && key < n) pair_halves(v, key, cols, key + 1 < n, pairs);
 #pragma GCC unroll 4
@@ -40,12 +40,12 @@ MK_INLINE void add_many(bool codes, int64_t m, int64_t n, int64_t dv, const uint
     mk_amx_configure(64);
     for (int64_t j = 0; j < n; j += DEPTH)
         for (int64_t c = 0; c < dv; c += 16 * COLS) {
-            int64_t keys = least(DEPTH, n - j), cols = least(16 * COLS, dv - c);
+            int64_t keys = min(DEPTH, n - j), cols = min(16 * COLS, dv - c);
             values part = values_at(codes, v, j, c);
             pair_keys(codes, keys, cols, &part, panels);
             for (int p = 0; p < PANELS && p * WIDE < cols; p++)
-                add_columns(m, least(WIDE, cols - p * WIDE), false, keys, w + j, w_stride,
-                            panels[p], y + c + p * WIDE, y_stride);
+                add_columns(m, min(WIDE, cols - p * WIDE), false, keys, w + j, w_stride, panels[p],
+                            y + c + p * WIDE, y_stride);
         }
     _tile_release();
 }
@@ -75,7 +75,7 @@ MK_INLINE void sum_keys(bool codes, int rows, int64_t first, int64_t n, int64_t 
     for (int64_t j = first; j < n; j += 2) {
         const char *key = v->first + j * v->stride;
         __m512 columns[COLS], scale[2];
-        fetch_key(codes, v, j + AHEAD);
+        fetch_key(codes, v, j + PREFETCH);
         if (codes) load_scales(v->scales + j * v->stride, cols, scale);
 #pragma GCC unroll 4
         for (int c = 0; c < COLS; c++) {
@@ -118,13 +118,13 @@ MK_INLINE void add_few(bool codes, int64_t m, int64_t n, int64_t dv, const uint1
                        int64_t w_stride, const values *v, float *y, int64_t y_stride) {
     float wide[FEW][STEP];
     for (int64_t j = 0; j < n; j += STEP) {
-        int64_t keys = least(STEP, n - j);
+        int64_t keys = min(STEP, n - j);
         widen_weights(m, keys, w + j, w_stride, wide);
         for (int64_t c = 0; c < dv; c += 16 * COLS) {
             values part = values_at(codes, v, j, c);
             MK_WITH_ROWS(m, FEW,
-                         few_columns(codes, MK_R, keys, least(16 * COLS, dv - c), wide, &part,
-                                     y + c, y_stride));
+                         few_columns(codes, MK_R, keys, min(16 * COLS, dv - c), wide, &part, y + c,
+                                     y_stride));
         }
     }
 }
@@ -171,6 +171,6 @@ void mk_attn_amx(mk_kernels *kernels) {
     kernels->attn_values = attn_values;
     kernels->attn_values_q8_bf16 = attn_values_q8_bf16;
     kernels->bf16_pairs = kernels->q8_pairs = true;
-    kernels->words = false;
+    kernels->int16 = false;
     kernels->values_together = STEP;
 }

@@ -9,11 +9,11 @@
 
 #include <string.h>
 
-#define COLS 4   /* registers of keys or columns */
-#define KEYS 64  /* a tile: COLS registers of 16 */
-#define AHEAD 64 /* rows that are asked for before they are read */
+#define COLS 4      /* registers of keys or columns */
+#define KEYS 64     /* a tile: COLS registers of 16 */
+#define PREFETCH 64 /* rows that are asked for before they are read */
 
-static inline int64_t least(int64_t a, int64_t b) {
+static inline int64_t min(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
@@ -32,8 +32,8 @@ MK_INLINE __m128i load_words(const char *k, int n, bool whole) {
 
 /* Four words of 16 keys, n of them where not `whole`, with some bits flipped, to
  * to[i * KEYS + 0..15]. Keys after `last` are taken as it. */
-MK_INLINE void turn_words(const char *k, int64_t k_stride, int64_t last, int n, bool whole,
-                          __m512i flip, uint32_t *to) {
+MK_INLINE void transpose_words(const char *k, int64_t k_stride, int64_t last, int n, bool whole,
+                               __m512i flip, uint32_t *to) {
     __m512i row[4];
 #pragma GCC unroll 4
     for (int r = 0; r < 4; r++) { /* keys r, r + 4, r + 8, r + 12, four words of each */
@@ -41,7 +41,7 @@ MK_INLINE void turn_words(const char *k, int64_t k_stride, int64_t last, int n, 
 #pragma GCC unroll 4
         for (int quarter = 0; quarter < 4; quarter++) {
             int64_t key = 4 * quarter + r;
-            if (!whole) key = least(key, last);
+            if (!whole) key = min(key, last);
             row[r] = _mm512_mask_broadcast_i32x4(row[r], (__mmask16)(0xfu << (4 * quarter)),
                                                  load_words(k + key * k_stride, n, whole));
         }
@@ -57,23 +57,24 @@ MK_INLINE void turn_words(const char *k, int64_t k_stride, int64_t last, int n, 
 }
 
 /* n keys (of KEYS), k_stride bytes apart, and `words` words of each into to[words]; the rest of a
- * register of keys is whatever. Meanwhile `ahead_bytes` of each of as many later keys are fetched, where
+ * register of keys is whatever. Meanwhile `prefetch_bytes` of each of as many later keys are fetched, where
  * there are as many: `left` from the first on. */
-MK_INLINE void turn_keys(int64_t n, int64_t left, int64_t words, const char *k, int64_t k_stride,
-                         int64_t ahead_bytes, __m512i flip, uint32_t (*to)[KEYS]) {
+MK_INLINE void transpose_keys(int64_t n, int64_t left, int64_t words, const char *k,
+                              int64_t k_stride, int64_t prefetch_bytes, __m512i flip,
+                              uint32_t (*to)[KEYS]) {
     int64_t each = (4 * 16 + words - 1) / words; /* rows to fetch with four words */
     for (int64_t j = 0; j < n; j += 16) {
         const char *first = k + j * k_stride;
-        int64_t last = n - j - 1, p = 0, ahead = AHEAD, most = least(AHEAD + 16, left - j);
+        int64_t last = n - j - 1, p = 0, ahead = PREFETCH, max = min(PREFETCH + 16, left - j);
         if (last >= 15)
             for (; p + 4 <= words; p += 4) {
-                for (int64_t end = least(ahead + each, most); ahead < end; ahead++)
-                    fetch(first + ahead * k_stride, ahead_bytes);
-                turn_words(first + 4 * p, k_stride, last, 4, true, flip, &to[p][j]);
+                for (int64_t end = min(ahead + each, max); ahead < end; ahead++)
+                    fetch(first + ahead * k_stride, prefetch_bytes);
+                transpose_words(first + 4 * p, k_stride, last, 4, true, flip, &to[p][j]);
             }
         for (; p < words; p += 4)
-            turn_words(first + 4 * p, k_stride, last, (int)least(4, words - p), false, flip,
-                       &to[p][j]);
+            transpose_words(first + 4 * p, k_stride, last, (int)min(4, words - p), false, flip,
+                            &to[p][j]);
     }
 }
 

@@ -14,8 +14,8 @@
 #define DEPTH 128   /* keys whose values are paired at once: 16 kB for 64 columns */
 
 /* How far ahead of few rows keys are fetched. */
-#define BYTES_AHEAD 8192
-#define KEYS_AHEAD 16 /* at least */
+#define PREFETCH_BYTES 8192
+#define PREFETCH_KEYS 16 /* at least */
 
 /* Keys of a tile, two elements of a key in 32 bits. */
 typedef struct tile {
@@ -58,7 +58,7 @@ MK_INLINE void score_tile(int rows, int cols, int64_t first, int64_t n, int64_t 
             for (int j = 0; j < cols; j++)
                 sum[i][j] = _mm512_setzero_ps();
         for (int64_t l = 4 * quarter; l < pairs; l += LINE)
-            for (int64_t p = l; p < least(pairs, l + 4); p++) {
+            for (int64_t p = l; p < min(pairs, l + 4); p++) {
                 __m512bh b[TILE_COLS];
 #pragma GCC unroll 2
                 for (int j = 0; j < cols; j++)
@@ -103,12 +103,12 @@ static void score_many(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64
     int64_t step = mk_block_rows(m, ROWS);
     for (int64_t j = 0; j < n; j += KEYS)
         for (int64_t l = 0; l < d; l += 2 * PAIRS) {
-            int64_t keys = least(KEYS, n - j), pairs = least(PAIRS, (d - l) / 2);
-            turn_keys(keys, n - j, pairs, (const char *)(k + j * k_stride + l), 2 * k_stride,
-                      4 * pairs, _mm512_setzero_si512(), t.pairs);
+            int64_t keys = min(KEYS, n - j), pairs = min(PAIRS, (d - l) / 2);
+            transpose_keys(keys, n - j, pairs, (const char *)(k + j * k_stride + l), 2 * k_stride,
+                           4 * pairs, _mm512_setzero_si512(), t.pairs);
             for (int64_t i = 0; i < m; i += step)
-                score_rows(least(step, m - i), keys, pairs, q + i * q_stride + l, q_stride, &t,
-                           l > 0, y + i * y_stride + j, y_stride);
+                score_rows(min(step, m - i), keys, pairs, q + i * q_stride + l, q_stride, &t, l > 0,
+                           y + i * y_stride + j, y_stride);
         }
 }
 
@@ -132,13 +132,13 @@ static void spread_rows(int64_t rows, int64_t pairs, const uint16_t *q, int64_t 
 
 /* A line of four keys from `first` on, of which n pairs are there, to pairs 0, 1, 2 and 3 of each quarter; keys after
  * `last` are taken as it. */
-MK_INLINE void turn_four(const uint16_t *k, int64_t k_stride, int64_t first, int64_t last,
-                         int64_t n, __m512i to[4]) {
+MK_INLINE void transpose_four(const uint16_t *k, int64_t k_stride, int64_t first, int64_t last,
+                              int64_t n, __m512i to[4]) {
     __m512i r[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
-        r[i] = mk_load_halves(k + least(first + i, last) * k_stride, 2 * n);
-    mk_turn_rows(r, to);
+        r[i] = mk_load_halves(k + min(first + i, last) * k_stride, 2 * n);
+    mk_transpose_rows(r, to);
 }
 
 /* y [rows, n], or 0 where not `more`, += q [rows, 2 * pairs] times n <= 16 keys; 16 from `ahead` on are fetched, none
@@ -154,9 +154,9 @@ MK_INLINE void score_few(int rows, int64_t n, int64_t ahead, int64_t left, int64
             sum[i][four] = _mm512_setzero_ps();
         for (int64_t l = 0; l < pairs; l += LINE) {
             __m512i b[4];
-            for (int64_t j = ahead + 4 * four; j < least(left, ahead + 4 * four + 4); j++)
+            for (int64_t j = ahead + 4 * four; j < min(left, ahead + 4 * four + 4); j++)
                 fetch((const char *)(k + j * k_stride + 2 * l), 1);
-            turn_four(k + 2 * l, k_stride, 4 * four, n - 1, pairs - l, b);
+            transpose_four(k + 2 * l, k_stride, 4 * four, n - 1, pairs - l, b);
 #pragma GCC unroll 4
             for (int w = 0; w < 4; w++)
 #pragma GCC unroll 6
@@ -169,11 +169,11 @@ MK_INLINE void score_few(int rows, int64_t n, int64_t ahead, int64_t left, int64
     const __mmask16 mask = mk_first(n);
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++) {
-        __m512i fours[16], quarters[4]; /* fours: each fourth, as mk_turn_words has them */
+        __m512i fours[16], quarters[4]; /* fours: each fourth, as mk_transpose_words has them */
 #pragma GCC unroll 4
         for (int four = 0; four < 4; four++)
             fours[4 * four] = _mm512_castps_si512(sum[i][four]);
-        mk_turn_words(fours, 0, quarters);
+        mk_transpose_words(fours, 0, quarters);
         float *to = y + i * y_stride;
         __m512 total = more ? _mm512_maskz_loadu_ps(mask, to) : _mm512_setzero_ps();
 #pragma GCC unroll 4
@@ -189,17 +189,17 @@ static void score_directly(int64_t rows, int64_t n, int64_t left, int64_t d, con
                            int64_t q_stride, const uint16_t *k, int64_t k_stride, float *y,
                            int64_t y_stride) {
     spread s[SPREADS];
-    const int64_t fit = BYTES_AHEAD / (2 * d), ahead = fit < KEYS_AHEAD ? KEYS_AHEAD : fit;
+    const int64_t fit = PREFETCH_BYTES / (2 * d), ahead = fit < PREFETCH_KEYS ? PREFETCH_KEYS : fit;
     for (int64_t first = 0; first < d; first += 2 * PAIRS * SPREADS) {
-        int64_t end = least(d, first + 2 * PAIRS * SPREADS);
+        int64_t end = min(d, first + 2 * PAIRS * SPREADS);
         for (int64_t l = first; l < end; l += 2 * PAIRS)
-            spread_rows(rows, least(PAIRS, (d - l) / 2), q + l, q_stride,
+            spread_rows(rows, min(PAIRS, (d - l) / 2), q + l, q_stride,
                         &s[(l - first) / (2 * PAIRS)]);
         for (int64_t j = 0; j < n; j += 16)
             for (int64_t l = first; l < end; l += 2 * PAIRS)
                 MK_WITH_ROWS(rows, ROWS,
-                             score_few(MK_R, least(16, n - j), ahead, left - j,
-                                       least(PAIRS, (d - l) / 2), &s[(l - first) / (2 * PAIRS)],
+                             score_few(MK_R, min(16, n - j), ahead, left - j,
+                                       min(PAIRS, (d - l) / 2), &s[(l - first) / (2 * PAIRS)],
                                        k + j * k_stride + l, k_stride, l > 0, y + j, y_stride));
     }
 }
@@ -213,7 +213,7 @@ static void attn_scores(int64_t m, int64_t n, int64_t d, const uint16_t *q, int6
     int64_t step = mk_block_rows(m, ROWS);
     for (int64_t j = 0; j < n; j += NEAR)
         for (int64_t i = 0; i < m; i += step)
-            score_directly(least(step, m - i), least(NEAR, n - j), i == 0 ? n - j : 0, d,
+            score_directly(min(step, m - i), min(NEAR, n - j), i == 0 ? n - j : 0, d,
                            q + i * q_stride, q_stride, k + j * k_stride, k_stride,
                            y + i * y_stride + j, y_stride);
 }
@@ -248,8 +248,8 @@ MK_INLINE void value_tile(source from, int rows, int64_t cols, int64_t n, const 
     for (int64_t j = 0; j < n; j += 2) {
         __m512i b[COLS];
         if (from != PAIRED && rows < ROWS) { /* few rows: memory is what takes time */
-            fetch_key(from == CODES, v, j + AHEAD);
-            fetch_key(from == CODES, v, j + AHEAD + 1);
+            fetch_key(from == CODES, v, j + PREFETCH);
+            fetch_key(from == CODES, v, j + PREFETCH + 1);
         }
         load_pairs(from, v, j, cols, b);
 #pragma GCC unroll 6
@@ -267,7 +267,7 @@ MK_INLINE void value_rows(source from, int64_t m, int64_t cols, int64_t n, const
                           int64_t w_stride, const values *v, float *y, int64_t y_stride) {
     int64_t step = mk_block_rows(m, ROWS);
     for (int64_t i = 0; i < m; i += step, w += step * w_stride, y += step * y_stride)
-        MK_WITH_ROWS(least(step, m - i), ROWS,
+        MK_WITH_ROWS(min(step, m - i), ROWS,
                      value_tile(from, MK_R, cols, n, w, w_stride, v, y, y_stride));
 }
 
@@ -288,8 +288,8 @@ static void paired_rows(int64_t m, int64_t cols, int64_t n, const uint16_t *w, i
     const values pairs = {(const char *)p.columns, NULL, sizeof *p.columns, 0};
     for (int64_t j = 0; j < n; j += 2) {
         __m512i b[COLS];
-        fetch_key(false, v, j + AHEAD);
-        fetch_key(false, v, j + AHEAD + 1);
+        fetch_key(false, v, j + PREFETCH);
+        fetch_key(false, v, j + PREFETCH + 1);
         pair_halves(v, j, cols, true, b);
 #pragma GCC unroll 4
         for (int c = 0; c < COLS; c++)
@@ -305,7 +305,7 @@ static void value_last(int64_t m, int64_t cols, const uint16_t *w, int64_t w_str
     const values v = {(const char *)keys, NULL, sizeof keys / 2, 0};
     memcpy(keys, key, (size_t)cols * sizeof *keys);
     for (int64_t i = 0; i < m; i += ROWS) {
-        int64_t rows = least(ROWS, m - i);
+        int64_t rows = min(ROWS, m - i);
         for (int64_t r = 0; r < rows; r++)
             weights[2 * r] = w[(i + r) * w_stride];
         half_rows(rows, cols, 2, weights, 2, &v, y + i * y_stride, y_stride);
@@ -329,8 +329,8 @@ static void attn_values(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int
     for (int64_t j = 0; j < n; j += DEPTH)
         for (int64_t c = 0; c < dv; c += 16 * COLS) {
             const values part = values_at(false, &all, j, c);
-            half_values(m, least(DEPTH, n - j), least(16 * COLS, dv - c), w + j, w_stride, &part,
-                        y + c, y_stride);
+            half_values(m, min(DEPTH, n - j), min(16 * COLS, dv - c), w + j, w_stride, &part, y + c,
+                        y_stride);
         }
 }
 
@@ -338,7 +338,7 @@ static void attn_values(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int
 static void widen_keys(int64_t n, int64_t cols, const values *v, uint16_t *to) {
     for (int64_t j = 0; j < n; j++, to += 16 * COLS) {
         __m512 scale[2];
-        fetch_key(true, v, j + AHEAD);
+        fetch_key(true, v, j + PREFETCH);
         load_scales(v->scales + j * v->stride, cols, scale);
 #pragma GCC unroll 4
         for (int c = 0; c < COLS; c++) {
@@ -369,8 +369,8 @@ static void attn_values_q8_bf16(int64_t m, int64_t n, int64_t dv, const uint16_t
     for (int64_t j = 0; j < n; j += DEPTH)
         for (int64_t c = 0; c < dv; c += 16 * COLS) {
             const values part = values_at(true, &all, j, c);
-            code_values(m, least(DEPTH, n - j), least(16 * COLS, dv - c), w + j, w_stride, &part,
-                        y + c, y_stride);
+            code_values(m, min(DEPTH, n - j), min(16 * COLS, dv - c), w + j, w_stride, &part, y + c,
+                        y_stride);
         }
 }
 
@@ -392,6 +392,6 @@ void mk_attn_avx512bf16(mk_kernels *kernels) {
     kernels->attn_values = attn_values;
     kernels->attn_values_q8_bf16 = attn_values_q8_bf16;
     kernels->bf16_pairs = kernels->q8_pairs = true;
-    kernels->words = false;
+    kernels->int16 = false;
     kernels->values_together = 2;
 }

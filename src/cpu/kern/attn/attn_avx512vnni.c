@@ -5,9 +5,9 @@
 
 /* ---- scores ---- */
 
-#define Q_ROWS 3     /* 3 x 4 sums of a group, as many of all groups, 4 operands */
-#define MOST_ROWS 48 /* whose corrections are kept */
-#define WORDS 64     /* of codes in a tile, four in each */
+#define Q_ROWS 3    /* 3 x 4 sums of a group, as many of all groups, 4 operands */
+#define MAX_ROWS 48 /* whose corrections are kept */
+#define WORDS 64    /* of codes in a tile, four in each */
 #define GROUPS (4 * WORDS / MK_Q8_GROUP)
 #define GROUP_WORDS (MK_Q8_GROUP / 4)
 
@@ -47,7 +47,7 @@ MK_INLINE void add_group(int rows, int64_t g, const queries *q, const tile *t,
 #pragma GCC unroll 4
         for (int j = 0; j < COLS; j++)
             whole[i][j] = _mm512_set1_epi32(q->correction[i][g]);
-    int64_t end = least(q->words, (g + 1) * GROUP_WORDS);
+    int64_t end = min(q->words, (g + 1) * GROUP_WORDS);
     for (int64_t p = g * GROUP_WORDS; p < end; p++) {
         __m512i b[COLS];
 #pragma GCC unroll 4
@@ -102,42 +102,42 @@ static void correct_rows(int64_t rows, queries *q) {
         for (int64_t p = 0; p < q->words; p += GROUP_WORDS) {
             const int8_t *codes = (const int8_t *)(q->codes + i * q->stride + 4 * p);
             int32_t sum = 0;
-            for (int64_t l = 0; l < 4 * least(GROUP_WORDS, q->words - p); l++)
+            for (int64_t l = 0; l < 4 * min(GROUP_WORDS, q->words - p); l++)
                 sum += codes[l];
             q->correction[i][p / GROUP_WORDS] = -128 * sum;
         }
 }
 
-/* Codes [l, l + 4 * WORDS) of up to MOST_ROWS rows of q and of all keys. */
+/* Codes [l, l + 4 * WORDS) of up to MAX_ROWS rows of q and of all keys. */
 static void score_part(int64_t m, int64_t n, int64_t d, int64_t l, const uint8_t *q,
                        int64_t q_stride, const uint8_t *k, int64_t k_stride, float *y,
                        int64_t y_stride) {
     _Alignas(64) tile t;
-    int32_t corrections[MOST_ROWS][GROUPS];
+    int32_t corrections[MAX_ROWS][GROUPS];
     int64_t step = mk_block_rows(m, Q_ROWS), scales = mk_q8_scales(d) + l / MK_Q8_GROUP * 2;
-    int64_t words = least(WORDS, (d - l + 3) / 4), groups = (words - 1) / GROUP_WORDS + 1;
+    int64_t words = min(WORDS, (d - l + 3) / 4), groups = (words - 1) / GROUP_WORDS + 1;
     queries rows = {q + l, q + scales, q_stride, words, corrections};
     correct_rows(m, &rows);
     for (int64_t j = 0; j < n; j += KEYS) {
-        int64_t keys = least(KEYS, n - j);
+        int64_t keys = min(KEYS, n - j);
         const char *first = (const char *)k + j * k_stride;
-        turn_keys(keys, n - j, words, first + l, k_stride, mk_q8_bytes(d), _mm512_set1_epi8(-128),
-                  t.codes);
-        turn_keys(keys, n - j, (groups + 1) / 2, first + scales, k_stride, 0,
-                  _mm512_setzero_si512(), t.scales);
+        transpose_keys(keys, n - j, words, first + l, k_stride, mk_q8_bytes(d),
+                       _mm512_set1_epi8(-128), t.codes);
+        transpose_keys(keys, n - j, (groups + 1) / 2, first + scales, k_stride, 0,
+                       _mm512_setzero_si512(), t.scales);
         for (int64_t i = 0; i < m; i += step) {
             queries block = {rows.codes + i * q_stride, rows.scales + i * q_stride, q_stride, words,
                              corrections + i};
-            score_rows(least(step, m - i), keys, &block, &t, l > 0, y + i * y_stride + j, y_stride);
+            score_rows(min(step, m - i), keys, &block, &t, l > 0, y + i * y_stride + j, y_stride);
         }
     }
 }
 
 static void attn_scores_q8(int64_t m, int64_t n, int64_t d, const uint8_t *q, int64_t q_stride,
                            const uint8_t *k, int64_t k_stride, float *y, int64_t y_stride) {
-    for (int64_t i = 0; i < m; i += MOST_ROWS)
+    for (int64_t i = 0; i < m; i += MAX_ROWS)
         for (int64_t l = 0; l < d; l += 4 * WORDS)
-            score_part(least(MOST_ROWS, m - i), n, d, l, q + i * q_stride, q_stride, k, k_stride,
+            score_part(min(MAX_ROWS, m - i), n, d, l, q + i * q_stride, q_stride, k, k_stride,
                        y + i * y_stride, y_stride);
 }
 
@@ -156,8 +156,8 @@ MK_INLINE void value_tile(int rows, int64_t cols, int64_t n, const float *w, int
     for (int64_t j = 0; j < n; j++, codes += v_stride, scales += v_stride) {
         __m512 b[COLS], scale[2];
         load_scales((const char *)scales, cols, scale);
-        fetch((const char *)codes + AHEAD * v_stride, 1);
-        fetch((const char *)scales + AHEAD * v_stride, 1);
+        fetch((const char *)codes + PREFETCH * v_stride, 1);
+        fetch((const char *)scales + PREFETCH * v_stride, 1);
 #pragma GCC unroll 4
         for (int c = 0; c < COLS; c++)
             b[c] = scaled((const char *)codes + 16 * c, mask[c], scale[c / 2]);
@@ -186,7 +186,7 @@ static void attn_values_q8(int64_t m, int64_t n, int64_t dv, const float *w, int
     for (int64_t j = 0; j < n; j += KEYS)
         for (int64_t c = 0; c < dv; c += 16 * COLS)
             for (int64_t i = 0; i < m; i += step)
-                value_rows(least(step, m - i), least(16 * COLS, dv - c), least(KEYS, n - j),
+                value_rows(min(step, m - i), min(16 * COLS, dv - c), min(KEYS, n - j),
                            w + i * w_stride + j, w_stride, codes + j * v_stride + c,
                            scales + j * v_stride + c / MK_Q8_GROUP * 2, v_stride,
                            y + i * y_stride + c, y_stride);

@@ -22,15 +22,15 @@ MK_INLINE __m512i shares(__m512i halves) {
 }
 
 static float exp_total_bf16(int64_t n, const float *x, float shift, uint16_t *w) {
-    const __m512 most = _mm512_set1_ps(shift);
+    const __m512 max = _mm512_set1_ps(shift);
     const __m512i upper = _mm512_set1_epi32(-0x10000);
     int64_t total = 0, i = 0;
     for (int64_t whole = n / 32 * 32; i < whole;) {
-        int64_t end = least(whole, i + 16 * MK_ATTN_TERMS);
+        int64_t end = min(whole, i + 16 * MK_ATTN_TERMS);
         __m512i sum = _mm512_setzero_si512();
         for (; i < end; i += 32) {
-            __m512 a = exp_roughly(_mm512_sub_ps(_mm512_loadu_ps(x + i), most));
-            __m512 b = exp_roughly(_mm512_sub_ps(_mm512_loadu_ps(x + i + 16), most));
+            __m512 a = exp_roughly(_mm512_sub_ps(_mm512_loadu_ps(x + i), max));
+            __m512 b = exp_roughly(_mm512_sub_ps(_mm512_loadu_ps(x + i + 16), max));
             __m512i both = two_halves(a, b);
             _mm512_storeu_si512(w + i, both);
             sum = _mm512_add_epi32(sum, shares(_mm512_slli_epi32(both, 16)));
@@ -40,7 +40,7 @@ static float exp_total_bf16(int64_t n, const float *x, float shift, uint16_t *w)
     }
     for (; i < n; i += 16) {
         __mmask16 mask = mk_first(n - i);
-        __m512 t = _mm512_sub_ps(_mm512_maskz_loadu_ps(mask, x + i), most);
+        __m512 t = _mm512_sub_ps(_mm512_maskz_loadu_ps(mask, x + i), max);
         __m512i both = two_halves(exp_roughly(t), _mm512_setzero_ps());
         __m256i half = _mm256_maskz_mov_epi16(mask, _mm512_castsi512_si256(both));
         _mm256_mask_storeu_epi16(w + i, mask, half);

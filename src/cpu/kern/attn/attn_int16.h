@@ -16,12 +16,12 @@
 #define FEW 4 /* rows of queries or weights that meet keys and values as they lie */
 
 /* As bf16 has it: 2^-111. Smaller numbers get its step, for one over a step must be a float. */
-#define LEAST_EXPONENT 16
+#define MIN_EXPONENT 16
 
 /* The largest code of so many bits. */
-#define MOST_CODE(bits) (255 << ((bits)-8))
-_Static_assert(INT32_MAX / MOST_CODE(NARROW) / MOST_CODE(NARROW) >= MK_WORDS_PART, "a score fits");
-_Static_assert(INT32_MAX / MOST_CODE(NARROW) / MOST_CODE(WIDE) >= MK_WORDS_GROUP,
+#define MAX_CODE(bits) (255 << ((bits)-8))
+_Static_assert(INT32_MAX / MAX_CODE(NARROW) / MAX_CODE(NARROW) >= MK_WORDS_PART, "a score fits");
+_Static_assert(INT32_MAX / MAX_CODE(NARROW) / MAX_CODE(WIDE) >= MK_WORDS_GROUP,
                "a sum of values fits");
 
 /* Two codes. */
@@ -35,9 +35,9 @@ typedef struct steps {
 } steps;
 
 /* most: the largest of the bits of magnitudes in bf16, in each lane. */
-MK_INLINE steps steps_of(__m512i most, int bits) {
-    __m512i whole = _mm512_srli_epi32(most, 7);
-    __m512i e = _mm512_max_epi32(whole, _mm512_set1_epi32(LEAST_EXPONENT));
+MK_INLINE steps steps_of(__m512i max, int bits) {
+    __m512i whole = _mm512_srli_epi32(max, 7);
+    __m512i e = _mm512_max_epi32(whole, _mm512_set1_epi32(MIN_EXPONENT));
     __m512i up = _mm512_sub_epi32(_mm512_set1_epi32(253 + bits), e);
     __m512i down = _mm512_sub_epi32(e, _mm512_set1_epi32(bits - 1));
     __mmask16 lost = _mm512_cmpeq_epi32_mask(whole, _mm512_set1_epi32(255));
@@ -50,17 +50,17 @@ MK_INLINE __m512i magnitudes(__m512i halves) {
 }
 
 /* The larger of both halves of each lane. */
-MK_INLINE __m512i most_of_pairs(__m512i most) {
-    __m512i upper = _mm512_srli_epi32(most, 16);
-    return _mm512_max_epu32(upper, _mm512_and_si512(most, _mm512_set1_epi32(0xffff)));
+MK_INLINE __m512i max_of_pairs(__m512i max) {
+    __m512i upper = _mm512_srli_epi32(max, 16);
+    return _mm512_max_epu32(upper, _mm512_and_si512(max, _mm512_set1_epi32(0xffff)));
 }
 
 /* The largest of 32 magnitudes, to every lane. */
-MK_INLINE __m512i most_of_all(__m512i most) {
-    __m256i a = _mm256_max_epu16(_mm512_castsi512_si256(most), _mm512_extracti64x4_epi64(most, 1));
+MK_INLINE __m512i max_of_all(__m512i max) {
+    __m256i a = _mm256_max_epu16(_mm512_castsi512_si256(max), _mm512_extracti64x4_epi64(max, 1));
     __m128i b = _mm_max_epu16(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
-    __m128i least = _mm_minpos_epu16(_mm_sub_epi16(_mm_set1_epi16(0x7fff), b));
-    return _mm512_set1_epi32(0x7fff - (_mm_cvtsi128_si32(least) & 0xffff));
+    __m128i min = _mm_minpos_epu16(_mm_sub_epi16(_mm_set1_epi16(0x7fff), b));
+    return _mm512_set1_epi32(0x7fff - (_mm_cvtsi128_si32(min) & 0xffff));
 }
 
 /* The lower numbers in bf16 of each lane, and the upper ones, to whole numbers in the lower 16 bits: an addition leaves the
@@ -117,9 +117,9 @@ MK_INLINE void add_dots(int rows, int cols, const uint32_t *row, int64_t stride,
 }
 
 /* attn_scores and attn_values (attn_list.h). */
-void mk_attn_scores_words(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
+void mk_attn_scores_int16(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
                           const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride);
-void mk_attn_values_words(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride,
+void mk_attn_values_int16(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride,
                           const uint16_t *v, int64_t v_stride, float *y, int64_t y_stride);
 
 #endif

@@ -17,10 +17,10 @@ typedef struct queries {
 
 /* n <= PART elements, an even number. -> their step */
 static float load_query(int64_t n, const uint16_t *q, uint32_t codes[PART / 2]) {
-    __m512i most = _mm512_setzero_si512();
+    __m512i max = _mm512_setzero_si512();
     for (int64_t l = 0; l < n; l += 32)
-        most = _mm512_max_epu16(most, magnitudes(mk_load_halves(q + l, n - l)));
-    const steps s = steps_of(most_of_all(most), NARROW);
+        max = _mm512_max_epu16(max, magnitudes(mk_load_halves(q + l, n - l)));
+    const steps s = steps_of(max_of_all(max), NARROW);
     for (int64_t l = 0; l < n; l += 32)
         _mm512_store_si512(codes + l / 2, codes_of(mk_load_halves(q + l, n - l), s.up));
     return _mm512_cvtss_f32(s.down);
@@ -45,10 +45,10 @@ typedef struct tile {
 /* The words of a tile, numbers in bf16, to codes: `pairs` of n keys. */
 MK_INLINE void tile_to_codes(int64_t n, int64_t pairs, tile *t) {
     for (int64_t j = 0; j < n; j += 16) {
-        __m512i most = _mm512_setzero_si512();
+        __m512i max = _mm512_setzero_si512();
         for (int64_t p = 0; p < pairs; p++)
-            most = _mm512_max_epu16(most, magnitudes(_mm512_load_si512(&t->codes[p][j])));
-        const steps s = steps_of(most_of_pairs(most), NARROW);
+            max = _mm512_max_epu16(max, magnitudes(_mm512_load_si512(&t->codes[p][j])));
+        const steps s = steps_of(max_of_pairs(max), NARROW);
         for (int64_t p = 0; p < pairs; p++) {
             __m512i halves = _mm512_load_si512(&t->codes[p][j]);
             _mm512_store_si512(&t->codes[p][j], codes_of(halves, s.up));
@@ -95,13 +95,13 @@ static void score_many(int64_t m, int64_t n, int64_t d, const queries *q, const 
     const int64_t parts = (d + PART - 1) / PART, step = mk_block_rows(m, ROWS);
     for (int64_t j = 0; j < n; j += KEYS)
         for (int64_t part = 0; part < parts; part++) {
-            const int64_t keys = least(KEYS, n - j), l = part * PART;
-            const int64_t pairs = least(PART, d - l) / 2;
-            turn_keys(keys, n - j, pairs, (const char *)(k + j * k_stride + l), 2 * k_stride,
-                      4 * pairs, _mm512_setzero_si512(), t.codes);
+            const int64_t keys = min(KEYS, n - j), l = part * PART;
+            const int64_t pairs = min(PART, d - l) / 2;
+            transpose_keys(keys, n - j, pairs, (const char *)(k + j * k_stride + l), 2 * k_stride,
+                           4 * pairs, _mm512_setzero_si512(), t.codes);
             tile_to_codes(keys, pairs, &t);
             for (int64_t i = 0; i < m; i += step)
-                score_rows(least(step, m - i), keys, pairs, q, i * parts + part, parts, &t,
+                score_rows(min(step, m - i), keys, pairs, q, i * parts + part, parts, &t,
                            more || part > 0, y + i * y_stride + j, y_stride);
         }
 }
@@ -117,13 +117,13 @@ typedef struct lines {
 } lines;
 
 MK_INLINE const uint16_t *key_at(const lines *k, int64_t j) {
-    return k->first + least(j, k->last) * k->stride;
+    return k->first + min(j, k->last) * k->stride;
 }
 
 /* Key j + `ahead` of `left`; where it is not there, the j-th again: behind the last there are mostly places of keys to
  * come. */
-MK_INLINE const uint16_t *ahead_of(const lines *k, int64_t j, int64_t ahead, int64_t left) {
-    return k->first + (j + ahead < left ? j + ahead : least(j, k->last)) * k->stride;
+MK_INLINE const uint16_t *prefetch_of(const lines *k, int64_t j, int64_t ahead, int64_t left) {
+    return k->first + (j + ahead < left ? j + ahead : min(j, k->last)) * k->stride;
 }
 
 /* whole: no line is cut. */
@@ -133,31 +133,31 @@ MK_INLINE __m512i load_line(bool whole, const lines *k, const uint16_t *key, int
 }
 
 /* Of four registers of 16 words each, a fourth of a part's keys, every sum (or largest) of four words is on its way to
- * where mk_turn_words has it. */
+ * where mk_transpose_words has it. */
 typedef struct turned {
     __m512i fours[16];
 } turned;
 
 /* The largest magnitude of each of 16 keys; n: lines, where they are whole, else 0. */
-MK_INLINE __m512i most_of_keys(int n, const lines *k) {
+MK_INLINE __m512i max_of_keys(int n, const lines *k) {
     turned to;
     __m512i quarters[4];
     for (int four = 0; four < 4; four++) {
-        __m512i most[4];
+        __m512i max[4];
 #pragma GCC unroll 4
         for (int i = 0; i < 4; i++) {
             const uint16_t *key = key_at(k, 4 * four + i);
-            most[i] = magnitudes(load_line(n > 0, k, key, 0));
+            max[i] = magnitudes(load_line(n > 0, k, key, 0));
             for (int64_t l = 1; l < (n > 0 ? n : k->n); l++)
-                most[i] = _mm512_max_epu16(most[i], magnitudes(load_line(n > 0, k, key, l)));
+                max[i] = _mm512_max_epu16(max[i], magnitudes(load_line(n > 0, k, key, l)));
         }
-        mk_turn_rows(most, quarters);
+        mk_transpose_rows(max, quarters);
         to.fours[4 * four] = _mm512_max_epu16(_mm512_max_epu16(quarters[0], quarters[1]),
                                               _mm512_max_epu16(quarters[2], quarters[3]));
     }
-    mk_turn_words(to.fours, 0, quarters);
-    return most_of_pairs(_mm512_max_epu16(_mm512_max_epu16(quarters[0], quarters[1]),
-                                          _mm512_max_epu16(quarters[2], quarters[3])));
+    mk_transpose_words(to.fours, 0, quarters);
+    return max_of_pairs(_mm512_max_epu16(_mm512_max_epu16(quarters[0], quarters[1]),
+                                         _mm512_max_epu16(quarters[2], quarters[3])));
 }
 
 MK_INLINE __m512i add_four(const __m512i a[4]) {
@@ -167,7 +167,7 @@ MK_INLINE __m512i add_four(const __m512i a[4]) {
 /* y [rows, left], or 0 where not `more`, += parts of q from `part` on, `parts` apart, times 16 keys, or as many as are left */
 MK_INLINE void score_keys(int rows, int n, int64_t left, const queries *q, int64_t part,
                           int64_t parts, const lines *k, bool more, float *y, int64_t y_stride) {
-    const steps s = steps_of(most_of_keys(n, k), NARROW);
+    const steps s = steps_of(max_of_keys(n, k), NARROW);
     _Alignas(64) float up[16];
     turned to[FEW];
     __m512i quarters[4];
@@ -177,8 +177,8 @@ MK_INLINE void score_keys(int rows, int n, int64_t left, const queries *q, int64
 #pragma GCC unroll 4
         for (int i = 0; i < 4; i++) {
             const uint16_t *key = key_at(k, 4 * four + i);
-            const intptr_t soon = (intptr_t)ahead_of(k, 4 * four + i, SOON, left);
-            const intptr_t later = (intptr_t)ahead_of(k, 4 * four + i, LATER, left);
+            const intptr_t soon = (intptr_t)prefetch_of(k, 4 * four + i, SOON, left);
+            const intptr_t later = (intptr_t)prefetch_of(k, 4 * four + i, LATER, left);
             const __m512 step = _mm512_set1_ps(up[4 * four + i]);
 #pragma GCC unroll 4
             for (int r = 0; r < rows; r++)
@@ -194,13 +194,13 @@ MK_INLINE void score_keys(int rows, int n, int64_t left, const queries *q, int64
         }
 #pragma GCC unroll 4
         for (int r = 0; r < rows; r++) {
-            mk_turn_rows(whole[r], quarters);
+            mk_transpose_rows(whole[r], quarters);
             to[r].fours[4 * four] = add_four(quarters);
         }
     }
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++) {
-        mk_turn_words(to[r].fours, 0, quarters);
+        mk_transpose_words(to[r].fours, 0, quarters);
         add_scores(left, add_four(quarters), q->steps[part + r * parts], s.down, more,
                    y + r * y_stride);
     }
@@ -212,9 +212,9 @@ static void score_few(int64_t m, int64_t n, int64_t d, const queries *q, const u
     const int64_t parts = (d + PART - 1) / PART;
     for (int64_t j = 0; j < n; j += 16)
         for (int64_t part = 0; part < parts; part++) {
-            const int64_t elements = least(PART, d - part * PART);
+            const int64_t elements = min(PART, d - part * PART);
             const int64_t cut = elements % 32 == 0 ? 32 : elements % 32;
-            const lines keys = {k + j * k_stride + part * PART, k_stride, least(16, n - j) - 1,
+            const lines keys = {k + j * k_stride + part * PART, k_stride, min(16, n - j) - 1,
                                 (elements + 31) / 32, first_halves(cut)};
             const bool add = more || part > 0;
             if (elements == PART)
@@ -239,7 +239,7 @@ static void score_some(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64
     const int64_t parts = (d + PART - 1) / PART;
     for (int64_t i = 0; i < m * parts; i++) {
         const int64_t l = i % parts * PART;
-        rows.steps[i] = load_query(least(PART, d - l), q + i / parts * q_stride + l, rows.codes[i]);
+        rows.steps[i] = load_query(min(PART, d - l), q + i / parts * q_stride + l, rows.codes[i]);
     }
     if (m <= FEW)
         score_few(m, n, d, &rows, k, k_stride, more, y, y_stride);
@@ -247,13 +247,13 @@ static void score_some(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64
         score_many(m, n, d, &rows, k, k_stride, more, y, y_stride);
 }
 
-void mk_attn_scores_words(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
+void mk_attn_scores_int16(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
                           const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride) {
     for (int64_t l = 0; l < d; l += PART * PARTS_A_ROW) {
-        const int64_t elements = least(PART * PARTS_A_ROW, d - l);
+        const int64_t elements = min(PART * PARTS_A_ROW, d - l);
         const int64_t step = mk_block_rows(m, PARTS / ((elements + PART - 1) / PART));
         for (int64_t i = 0; i < m; i += step)
-            score_some(least(step, m - i), n, elements, q + i * q_stride + l, q_stride, k + l,
+            score_some(min(step, m - i), n, elements, q + i * q_stride + l, q_stride, k + l,
                        k_stride, l > 0, y + i * y_stride, y_stride);
     }
 }

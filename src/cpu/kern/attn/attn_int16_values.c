@@ -6,10 +6,10 @@
 #include "cpu/kern/attn/attn_int16.h"
 
 #define GROUP MK_WORDS_GROUP
-#define ROWS 3       /* of weights: 3 x 4 sums, as many in f32, 4 operands */
-#define WIDE_ROWS 6  /* the same, where they are f32 */
-#define MOST_ROWS 96 /* that are codes at once: 24 KiB */
-#define DEPTH 128    /* keys whose values are codes at once: 16 KiB for 64 columns */
+#define ROWS 3      /* of weights: 3 x 4 sums, as many in f32, 4 operands */
+#define WIDE_ROWS 6 /* the same, where they are f32 */
+#define MAX_ROWS 96 /* that are codes at once: 24 KiB */
+#define DEPTH 128   /* keys whose values are codes at once: 16 KiB for 64 columns */
 #define GROUPS (DEPTH / GROUP)
 
 /* ---- codes ---- */
@@ -30,7 +30,7 @@ typedef struct panel {
 MK_INLINE bool load_group(const uint16_t *w, uint32_t *codes, float *step) {
     const __m512i halves = _mm512_loadu_si512(w), bits = magnitudes(halves);
     const bool all = _mm512_test_epi16_mask(bits, bits) == 0xffffffffu;
-    const steps s = steps_of(most_of_all(bits), NARROW);
+    const steps s = steps_of(max_of_all(bits), NARROW);
     _mm512_storeu_si512(codes, codes_of(halves, s.up));
     *step = all ? _mm512_cvtss_f32(s.down) : 0;
     return all;
@@ -60,11 +60,11 @@ MK_INLINE __m512i load_columns_of(bool whole, __mmask32 mask, const char *key) {
 
 MK_INLINE column_steps steps_of_group(bool whole, __mmask32 mask, const char *first,
                                       int64_t stride) {
-    __m512i most = _mm512_setzero_si512();
+    __m512i max = _mm512_setzero_si512();
     for (int i = 0; i < GROUP; i++)
-        most = _mm512_max_epu16(most, magnitudes(load_columns_of(whole, mask, first + i * stride)));
-    return (column_steps){steps_of(_mm512_and_si512(most, _mm512_set1_epi32(0xffff)), WIDE),
-                          steps_of(_mm512_srli_epi32(most, 16), WIDE)};
+        max = _mm512_max_epu16(max, magnitudes(load_columns_of(whole, mask, first + i * stride)));
+    return (column_steps){steps_of(_mm512_and_si512(max, _mm512_set1_epi32(0xffff)), WIDE),
+                          steps_of(_mm512_srli_epi32(max, 16), WIDE)};
 }
 
 /* Two keys' codes of the even columns, and of the odd ones. Those of the next groups are asked for, where `left` keys from
@@ -173,10 +173,10 @@ static void add_groups(int64_t m, int64_t cols, int64_t begin, int64_t end, cons
     const int64_t step = mk_block_rows(m, ROWS);
     for (int64_t i = 0; i < m; i += step, w += step, y += step * y_stride)
         if (cols > 32)
-            MK_WITH_ROWS(least(step, m - i), ROWS,
+            MK_WITH_ROWS(min(step, m - i), ROWS,
                          value_tile(MK_R, COLS, cols, begin, end, w, v, y, y_stride));
         else
-            MK_WITH_ROWS(least(step, m - i), ROWS,
+            MK_WITH_ROWS(min(step, m - i), ROWS,
                          value_tile(MK_R, 2, cols, begin, end, w, v, y, y_stride));
 }
 
@@ -318,10 +318,10 @@ static void add_panel(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int
     }
 }
 
-/* y [m, dv] += w [m, n] v [n, dv], n <= DEPTH, m <= MOST_ROWS */
+/* y [m, dv] += w [m, n] v [n, dv], n <= DEPTH, m <= MAX_ROWS */
 static void add_depth(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride,
                       const values *v, float *y, int64_t y_stride) {
-    weights codes[MOST_ROWS];
+    weights codes[MAX_ROWS];
     const int64_t groups = n / GROUP, rest = n - groups * GROUP;
     const unsigned in_f32 = load_weights(m, groups, w, w_stride, codes);
     for (int64_t g = 0; g < groups && m <= FEW; g++) {
@@ -329,12 +329,12 @@ static void add_depth(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64
         add_few(m, dv, codes, g, &at, y, y_stride);
         for (int64_t c = 0; c < dv && (in_f32 >> g & 1) != 0; c += 16 * COLS) {
             const values part = values_at(false, &at, 0, c);
-            add_wide(m, GROUP, least(16 * COLS, dv - c), w + g * GROUP, w_stride, codes, g, &part,
+            add_wide(m, GROUP, min(16 * COLS, dv - c), w + g * GROUP, w_stride, codes, g, &part,
                      y + c, y_stride);
         }
     }
     for (int64_t c = 0; c < dv; c += 16 * COLS) {
-        const int64_t cols = least(16 * COLS, dv - c);
+        const int64_t cols = min(16 * COLS, dv - c);
         const values at = values_at(false, v, 0, c);
         if (m > FEW) add_panel(m, n, cols, w, w_stride, codes, in_f32, &at, y + c, y_stride);
         if (rest == 0) continue;
@@ -343,14 +343,14 @@ static void add_depth(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64
     }
 }
 
-void mk_attn_values_words(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride,
+void mk_attn_values_int16(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride,
                           const uint16_t *v, int64_t v_stride, float *y, int64_t y_stride) {
     const values all = {(const char *)v, NULL, 2 * v_stride, n};
-    const int64_t step = mk_block_rows(m, MOST_ROWS);
+    const int64_t step = mk_block_rows(m, MAX_ROWS);
     for (int64_t i = 0; i < m; i += step)
         for (int64_t j = 0; j < n; j += DEPTH) {
             const values at = values_at(false, &all, j, 0);
-            add_depth(least(step, m - i), least(DEPTH, n - j), dv, w + i * w_stride + j, w_stride,
-                      &at, y + i * y_stride, y_stride);
+            add_depth(min(step, m - i), min(DEPTH, n - j), dv, w + i * w_stride + j, w_stride, &at,
+                      y + i * y_stride, y_stride);
         }
 }

@@ -17,7 +17,7 @@
  *               matmul_nn over widened rows.
  * attn_values_q8_bf16: attn_values over such rows, each element rounded to bf16: its bits, if no scale is
  *               subnormal.
- * scale_most:   x[i] *= scale; returns the largest, -infinity where n is 0 or all are NaN.
+ * scale_max:   x[i] *= scale; returns the largest, -infinity where n is 0 or all are NaN.
  * exp_total:    x[i] = exp(x[i] - shift), within 4 units in the last place, below -87 flushed to 0,
  *               and the same bits wherever it stands; shift is finite and no x above it. Returns the
  *               sum, of which each term was rounded to a multiple of 2^-24: integers, so that no
@@ -39,6 +39,6 @@ KERN(attn_values_q8, void,
 KERN(attn_values_q8_bf16, void,
      (int64_t m, int64_t n, int64_t dv, const uint16_t *w, int64_t w_stride, const uint8_t *codes,
       const uint8_t *scales, int64_t v_stride, float *y, int64_t y_stride))
-KERN(scale_most, float, (int64_t n, float *x, float scale))
+KERN(scale_max, float, (int64_t n, float *x, float scale))
 KERN(exp_total, float, (int64_t n, float *x, float shift))
 KERN(exp_total_bf16, float, (int64_t n, const float *x, float shift, uint16_t *w))

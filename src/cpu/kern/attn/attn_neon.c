@@ -2,15 +2,15 @@
 #include "cpu/kern/attn/attn.h"
 #include "cpu/kern/neon.h"
 
-static float scale_most(int64_t n, float *x, float scale) {
-    float32x4_t most = vdupq_n_f32(-INFINITY);
+static float scale_max(int64_t n, float *x, float scale) {
+    float32x4_t max = vdupq_n_f32(-INFINITY);
     int64_t i = 0;
     for (; i + 4 <= n; i += 4) {
         float32x4_t v = vmulq_n_f32(vld1q_f32(x + i), scale);
         vst1q_f32(x + i, v);
-        most = vmaxnmq_f32(most, v); /* the other where one is NaN */
+        max = vmaxnmq_f32(max, v); /* the other where one is NaN */
     }
-    float largest = vmaxnmvq_f32(most);
+    float largest = vmaxnmvq_f32(max);
     for (; i < n; i++) {
         x[i] *= scale;
         largest = x[i] > largest ? x[i] : largest;
@@ -54,6 +54,6 @@ static float exp_total(int64_t n, float *x, float shift) {
 }
 
 void mk_attn_neon(mk_kernels *kernels) {
-    kernels->scale_most = scale_most;
+    kernels->scale_max = scale_max;
     kernels->exp_total = exp_total;
 }

@@ -30,7 +30,7 @@ static float scale_at(const uint8_t *scales, int64_t l) {
 }
 
 /* Codes [l, l + MK_Q8_GROUP) of two rows, those behind d not. */
-static float group_product(int64_t l, int64_t d, const uint8_t *a, const uint8_t *b) {
+static float group_matmul(int64_t l, int64_t d, const uint8_t *a, const uint8_t *b) {
     int64_t scales = mk_q8_scales(d), end = l + MK_Q8_GROUP < d ? l + MK_Q8_GROUP : d;
     float scale = scale_at(a + scales, l) * scale_at(b + scales, l);
     int32_t sum = 0;
@@ -45,7 +45,7 @@ static void attn_scores_q8(int64_t m, int64_t n, int64_t d, const uint8_t *q, in
         for (int64_t j = 0; j < n; j++) {
             float sum = 0;
             for (int64_t l = 0; l < d; l += MK_Q8_GROUP)
-                sum += group_product(l, d, q + i * q_stride, k + j * k_stride);
+                sum += group_matmul(l, d, q + i * q_stride, k + j * k_stride);
             y[i * y_stride + j] = sum;
         }
 }
@@ -75,13 +75,13 @@ static void attn_values_q8_bf16(int64_t m, int64_t n, int64_t dv, const uint16_t
         }
 }
 
-static float scale_most(int64_t n, float *x, float scale) {
-    float most = -INFINITY;
+static float scale_max(int64_t n, float *x, float scale) {
+    float max = -INFINITY;
     for (int64_t i = 0; i < n; i++) {
         x[i] *= scale;
-        most = x[i] > most ? x[i] : most;
+        max = x[i] > max ? x[i] : max;
     }
-    return most;
+    return max;
 }
 
 static float exp_below(float x, float shift) {
@@ -113,10 +113,10 @@ void mk_attn_ref(mk_kernels *kernels) {
     kernels->attn_scores_q8 = attn_scores_q8;
     kernels->attn_values_q8 = attn_values_q8;
     kernels->attn_values_q8_bf16 = attn_values_q8_bf16;
-    kernels->scale_most = scale_most;
+    kernels->scale_max = scale_max;
     kernels->exp_total = exp_total;
     kernels->exp_total_bf16 = exp_total_bf16;
-    kernels->bf16_pairs = kernels->q8_pairs = kernels->words = false;
+    kernels->bf16_pairs = kernels->q8_pairs = kernels->int16 = false;
     kernels->values_together = 2;
     kernels->q8_direct = false;
 }

@@ -9,11 +9,11 @@
 #include "cpu/kern/pages.h"
 #include "cpu/kern/quant/quant.h"
 
-#define FEW LINES          /* rows of x that are turned over */
-#define DEPTH 512          /* elements of weights that are turned over at once */
-#define MADE 256           /* that are made of mxfp8 */
-#define FEW_DEPTH 1024     /* of x that are turned over */
-#define FETCHED_AHEAD 8192 /* bytes past the next rows of weights */
+#define FEW LINES              /* rows of x that are turned over */
+#define DEPTH 512              /* elements of weights that are turned over at once */
+#define MADE 256               /* that are made of mxfp8 */
+#define FEW_DEPTH 1024         /* of x that are turned over */
+#define PREFETCH_DISTANCE 8192 /* bytes past the next rows of weights */
 
 /* ---- weights ---- */
 
@@ -33,7 +33,7 @@ typedef struct piece {
 } piece;
 
 /* Elements of a row that are in one piece. */
-static int64_t most_of(const source *s) {
+static int64_t max_of(const source *s) {
     return s->codes == NULL ? DEPTH : MADE;
 }
 
@@ -42,11 +42,11 @@ static piece piece_of(const source *s, int64_t j, int64_t n, int64_t l, int64_t 
                       uint16_t *made) {
     if (s->codes == NULL) {
         const uint16_t *at = s->halves + j * s->stride;
-        intptr_t next = (intptr_t)at + 2 * n * (s->stride + l) + FETCHED_AHEAD;
+        intptr_t next = (intptr_t)at + 2 * n * (s->stride + l) + PREFETCH_DISTANCE;
         return (piece){at + l, s->stride, next, n};
     }
     mk_qrows w = mk_qrows_at(s->codes, j);
-    intptr_t next = (intptr_t)w.codes + n * (4 * w.codes_stride + l) + FETCHED_AHEAD;
+    intptr_t next = (intptr_t)w.codes + n * (4 * w.codes_stride + l) + PREFETCH_DISTANCE;
     w = mk_qrows_further(w, l / 4, l / w.group);
     w.k = depth;
     mk_unpack_mxfp8_avx512bf16(&w, n, made);
@@ -66,7 +66,7 @@ MK_INLINE void turn_pairs(int64_t m, int64_t n, const uint16_t *from, int64_t st
     __m512i r[LINES];
     for (int i = 0; i < LINES; i++)
         r[i] = i < m ? mk_load_halves(from + i * stride, n) : _mm512_setzero_si512();
-    mk_turn(r);
+    mk_transpose(r);
     for (int i = 0; i < LINES; i++)
         _mm512_store_si512(to[i], r[i]);
 }
@@ -84,15 +84,15 @@ static void fill_panel(int64_t n, int64_t depth, const piece *w, paired *to) {
 }
 
 /* Rows of weights from j on. One that has no elements has a sum of 0 all the same. */
-static void many_product(int64_t m, int64_t j, int64_t n, int64_t k, const uint16_t *x,
-                         int64_t x_stride, const source *s, float *y, int64_t y_stride) {
+static void many_matmul(int64_t m, int64_t j, int64_t n, int64_t k, const uint16_t *x,
+                        int64_t x_stride, const source *s, float *y, int64_t y_stride) {
     paired panel[DEPTH / STEP];
     uint16_t made[WIDE * MADE];
     mk_amx_configure(64);
     for (; j < n; j += WIDE) {
-        int64_t cols = n - j < WIDE ? n - j : WIDE, most = most_of(s);
-        for (int64_t l = 0; l == 0 || l < k; l += most) {
-            int64_t depth = k - l < most ? k - l : most;
+        int64_t cols = n - j < WIDE ? n - j : WIDE, max = max_of(s);
+        for (int64_t l = 0; l == 0 || l < k; l += max) {
+            int64_t depth = k - l < max ? k - l : max;
             piece w = piece_of(s, j, cols, l, depth, made);
             fill_panel(cols, depth, &w, panel);
             add_columns(m, cols, l == 0, depth, x + l, x_stride, panel, y + j, y_stride);
@@ -109,7 +109,7 @@ MK_INLINE void load_sums(int64_t m, bool first, const float *y, int64_t y_stride
     __m512i r[LINES];
     for (int i = 0; i < LINES; i++)
         r[i] = first || i >= m ? _mm512_setzero_si512() : _mm512_loadu_si512(y + i * y_stride);
-    mk_turn(r);
+    mk_transpose(r);
     for (int i = 0; i < LINES; i++)
         _mm512_store_si512(to[i], r[i]);
 }
@@ -118,7 +118,7 @@ MK_INLINE void store_sums(int64_t m, float from[LINES][LINES], float *y, int64_t
     __m512i r[LINES];
     for (int i = 0; i < LINES; i++)
         r[i] = _mm512_load_si512(from[i]);
-    mk_turn(r);
+    mk_transpose(r);
     for (int i = 0; i < m; i++)
         _mm512_storeu_si512(y + i * y_stride, r[i]);
 }
@@ -129,14 +129,14 @@ static void add_few(int64_t m, bool first, int64_t at, int64_t depth, const void
                     int64_t line, const source *s, int64_t j, float *y, int64_t y_stride) {
     _Alignas(64) float sums[2][LINES][LINES];
     uint16_t made[WIDE * MADE];
-    const int64_t most = most_of(s);
+    const int64_t max = max_of(s);
     for (int h = 0; h < 2; h++)
         load_sums(m, first, y + h * LINES, y_stride, sums[h]);
     mk_amx_written();
     _tile_loadd(0, sums[0], 64);
     _tile_loadd(1, sums[1], 64);
-    for (int64_t l = 0; l < depth; l += most) {
-        int64_t part = depth - l < most ? depth - l : most;
+    for (int64_t l = 0; l < depth; l += max) {
+        int64_t part = depth - l < max ? depth - l : max;
         piece w = piece_of(s, j, WIDE, at + l, part, made);
         mk_amx_written();
         for (int64_t i = 0; i < part; i += STEP) {
@@ -155,8 +155,8 @@ static void add_few(int64_t m, bool first, int64_t at, int64_t depth, const void
 }
 
 /* m <= FEW, n a multiple of WIDE, k of STEP. One row of x is pairs as it lies. */
-static void few_product(int64_t m, int64_t n, int64_t k, const uint16_t *x, int64_t x_stride,
-                        const source *s, float *y, int64_t y_stride) {
+static void few_matmul(int64_t m, int64_t n, int64_t k, const uint16_t *x, int64_t x_stride,
+                       const source *s, float *y, int64_t y_stride) {
     _Alignas(64) uint32_t own[FEW_DEPTH / 2][LINES];
     mk_amx_configure((int)(4 * m));
     for (int64_t l = 0; l == 0 || l < k; l += FEW_DEPTH) {
@@ -170,26 +170,26 @@ static void few_product(int64_t m, int64_t n, int64_t k, const uint16_t *x, int6
     _tile_release();
 }
 
-static void product(int64_t m, int64_t n, int64_t k, const uint16_t *x, int64_t x_stride,
-                    const source *s, float *y, int64_t y_stride) {
+static void matmul(int64_t m, int64_t n, int64_t k, const uint16_t *x, int64_t x_stride,
+                   const source *s, float *y, int64_t y_stride) {
     int64_t done = m <= FEW && k % STEP == 0 ? n / WIDE * WIDE : 0;
-    if (done > 0) few_product(m, done, k, x, x_stride, s, y, y_stride);
-    if (done < n) many_product(m, done, n, k, x, x_stride, s, y, y_stride);
+    if (done > 0) few_matmul(m, done, k, x, x_stride, s, y, y_stride);
+    if (done < n) many_matmul(m, done, n, k, x, x_stride, s, y, y_stride);
 }
 
 void mk_matmul_bf16_amx(int64_t m, int64_t n, int64_t k, const uint16_t *x, int64_t x_stride,
                         const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
-    product(m, n, k, x, x_stride, &(source){.halves = w, .stride = w_stride}, y, y_stride);
+    matmul(m, n, k, x, x_stride, &(source){.halves = w, .stride = w_stride}, y, y_stride);
 }
 
 static void matmul_mxfp8(const mk_qrows *w, int64_t n, int64_t m, const uint16_t *x,
                          int64_t x_stride, float *y, int64_t y_stride) {
-    product(m, n, w->k, x, x_stride, &(source){.codes = w}, y, y_stride);
+    matmul(m, n, w->k, x, x_stride, &(source){.codes = w}, y, y_stride);
 }
 
 void mk_dense_amx(mk_kernels *kernels) {
     kernels->matmul_bf16 = mk_matmul_bf16_amx;
-    kernels->bf16_products = true;
+    kernels->bf16_matmul = true;
     kernels->bf16_columns = 2 * WIDE;
 }
 

@@ -7,8 +7,8 @@
 #define ROWS 3 /* of x at once: 3 x 4 sums and 4 operands fit 16 registers */
 #define COLS 4
 #define COLS_OF(rows) COLS
-#define FETCHED_AHEAD 8192 /* bytes past the next columns */
-#define AHEAD 64           /* rows of w that are asked for before they are read */
+#define PREFETCH_DISTANCE 8192 /* bytes past the next columns */
+#define PREFETCH 64            /* rows of w that are asked for before they are read */
 
 /* 8 weights from element `at`; the first n where there are fewer. */
 MK_INLINE __m256 load_w(mk_type type, const void *w, int64_t at, int64_t n) {
@@ -24,7 +24,7 @@ MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, 
                        int64_t x_stride, const void *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
     const int64_t bytes = mk_type_bytes(type);
-    const intptr_t next = (intptr_t)w + cols * w_stride * bytes + FETCHED_AHEAD;
+    const intptr_t next = (intptr_t)w + cols * w_stride * bytes + PREFETCH_DISTANCE;
     if (fetch) mk_find_next_pages(next, cols * w_stride * bytes);
     __m256 sum[ROWS][COLS];
     for (int i = 0; i < rows; i++)
@@ -71,7 +71,7 @@ MK_INLINE void nn_tile(mk_type type, int rows, int vectors, int64_t lanes, bool 
     for (int64_t l = 0; l < k; l++) {
         const char *row = w + l * w_stride * bytes;
         for (int64_t at = 0; fetch && at < 8 * vectors * bytes; at += 64)
-            mk_fetch((intptr_t)row + AHEAD * w_stride * bytes + at);
+            mk_fetch((intptr_t)row + PREFETCH * w_stride * bytes + at);
         __m256 a[ROWS];
         for (int i = 0; i < rows; i++)
             a[i] = _mm256_set1_ps(x[i * x_stride + l]);
@@ -116,7 +116,7 @@ static void widen_bf16(int64_t n, const uint16_t *x, float *y) {
 }
 
 void mk_dense_avx2(mk_kernels *kernels) {
-    set_products(kernels);
+    set_matmuls(kernels);
     kernels->widen_f16 = widen_f16;
     kernels->widen_bf16 = widen_bf16;
 }

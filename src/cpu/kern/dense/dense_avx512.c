@@ -7,8 +7,8 @@
 #define ROWS 6 /* of x at once: 6 x 4 sums and 10 operands fit 32 registers */
 #define COLS 4
 #define COLS_OF(rows) COLS
-#define FETCHED_AHEAD 8192 /* bytes past the next columns */
-#define AHEAD 64           /* rows of w that are asked for before they are read */
+#define PREFETCH_DISTANCE 8192 /* bytes past the next columns */
+#define PREFETCH 64            /* rows of w that are asked for before they are read */
 
 /* 16 weights from element `at`; those of the mask where not `whole`, the others zero. */
 MK_INLINE __m512 load_w(mk_type type, const void *w, int64_t at, __mmask16 mask, bool whole) {
@@ -28,7 +28,7 @@ MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, 
                        int64_t x_stride, const void *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
     const int64_t bytes = mk_type_bytes(type);
-    const intptr_t next = (intptr_t)w + cols * w_stride * bytes + FETCHED_AHEAD;
+    const intptr_t next = (intptr_t)w + cols * w_stride * bytes + PREFETCH_DISTANCE;
     if (fetch) mk_find_next_pages(next, cols * w_stride * bytes);
     __m512 sum[ROWS][COLS];
     for (int i = 0; i < rows; i++)
@@ -73,7 +73,7 @@ MK_INLINE void nn_tile(mk_type type, int rows, int vectors, __mmask16 mask, bool
     for (int64_t l = 0; l < k; l++) {
         const char *row = w + l * w_stride * bytes;
         for (int64_t at = 0; fetch && at < 16 * vectors * bytes; at += 64)
-            mk_fetch((intptr_t)row + AHEAD * w_stride * bytes + at);
+            mk_fetch((intptr_t)row + PREFETCH * w_stride * bytes + at);
         __m512 b[COLS];
         for (int j = 0; j < vectors; j++)
             b[j] = load_w(type, row, 16 * j, mask, whole);
@@ -141,7 +141,7 @@ static void narrow_bf16(int64_t n, const float *x, uint16_t *y) {
 }
 
 void mk_dense_avx512(mk_kernels *kernels) {
-    set_products(kernels);
+    set_matmuls(kernels);
     kernels->widen_f16 = widen_f16;
     kernels->widen_bf16 = widen_bf16;
     kernels->narrow_f16 = narrow_f16;

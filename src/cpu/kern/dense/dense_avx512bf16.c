@@ -7,11 +7,11 @@
 
 #define ROWS 6 /* of x at once: 6 x 4 sums and 5 operands fit 32 registers */
 #define COLS 4
-#define WIDE 32             /* elements a register */
-#define VERY_FEW 3          /* rows of x up to which columns are read to their ends */
-#define SINGLY_MOST 4096    /* of a column: beside it x stays in the first-level cache */
-#define FETCHED_AHEAD 8192  /* bytes past the next columns */
-#define COLUMNS_OF_MANY 128 /* of which a part fills half of a second-level cache of 1 MiB */
+#define WIDE 32                /* elements a register */
+#define VERY_FEW 3             /* rows of x up to which columns are read to their ends */
+#define SINGLY_MAX 4096        /* of a column: beside it x stays in the first-level cache */
+#define PREFETCH_DISTANCE 8192 /* bytes past the next columns */
+#define COLUMNS_OF_MANY 128    /* of which a part fills half of a second-level cache of 1 MiB */
 
 _Static_assert(MK_PART % WIDE == 0, "a part ends where a register does");
 
@@ -89,7 +89,7 @@ MK_INLINE void nt_columns(int rows, int cols, int64_t k, const uint16_t *x, int6
     const int64_t bytes = cols * w_stride * (int64_t)sizeof *w;
     ahead a = {.any = cols > 1,
                .again = true,
-               .at = (intptr_t)w + bytes + FETCHED_AHEAD,
+               .at = (intptr_t)w + bytes + PREFETCH_DISTANCE,
                .left = INT64_MAX}; /* columns follow one another */
     mk_find_next_pages(a.at, bytes);
     int64_t l = 0;
@@ -103,7 +103,7 @@ MK_INLINE void nt_columns(int rows, int cols, int64_t k, const uint16_t *x, int6
 /* Whether columns are better read one after the other: from memory, of which the machine then fetches by itself
  * what comes next. */
 MK_INLINE bool singly(int rows, int64_t k) {
-    return rows == 1 && k <= SINGLY_MOST;
+    return rows == 1 && k <= SINGLY_MAX;
 }
 
 MK_INLINE void nt_few(int rows, int64_t n, int64_t k, const uint16_t *x, int64_t x_stride,

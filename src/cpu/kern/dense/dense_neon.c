@@ -127,7 +127,7 @@ static void narrow_bf16(int64_t n, const float *x, uint16_t *y) {
 }
 
 void mk_dense_neon(mk_kernels *kernels) {
-    set_products(kernels);
+    set_matmuls(kernels);
     kernels->widen_f16 = widen_f16;
     kernels->widen_bf16 = widen_bf16;
     kernels->narrow_f16 = narrow_f16;

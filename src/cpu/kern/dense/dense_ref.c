@@ -85,12 +85,12 @@ static void narrow_bf16(int64_t n, const float *x, uint16_t *y) {
 }
 
 void mk_dense_ref(mk_kernels *kernels) {
-    set_products(kernels);
+    set_matmuls(kernels);
     kernels->matmul_bf16 = matmul_bf16;
     kernels->widen_f16 = widen_f16;
     kernels->widen_bf16 = widen_bf16;
     kernels->narrow_f16 = narrow_f16;
     kernels->narrow_bf16 = narrow_bf16;
     kernels->bf16_columns = 1;
-    kernels->bf16_products = false;
+    kernels->bf16_matmul = false;
 }

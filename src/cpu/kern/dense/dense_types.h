@@ -13,7 +13,7 @@ OF_TYPE(matmul_nn_f16, nn_any, uint16_t, MK_F16)
 OF_TYPE(matmul_nn_bf16, nn_any, uint16_t, MK_BF16)
 #undef OF_TYPE
 
-static void set_products(mk_kernels *kernels) {
+static void set_matmuls(mk_kernels *kernels) {
     kernels->matmul_nt = matmul_nt;
     kernels->matmul_nt_f16 = matmul_nt_f16;
     kernels->matmul_nt_bf16 = matmul_nt_bf16;

@@ -4,10 +4,10 @@
 
 #include "cpu/kern/kern.h"
 
-#define ISA(name) void mk_fast_##name(mk_kernels *kernels);
+#define ISA(name) void mk_int8_##name(mk_kernels *kernels);
 #include "cpu/kern/isa_list.h"
-#define WAY(isa, fill) void fill(mk_kernels *kernels);
-#include "cpu/kern/way_list.h"
+#define VARIANT(isa, fill) void fill(mk_kernels *kernels);
+#include "cpu/kern/variant_list.h"
 
 /* Groups whose largest element is smaller are taken as 0: its reciprocal would overflow. */
 #define MK_FAST_SMALL 0x1p-100f
@@ -25,14 +25,14 @@ typedef struct mk_code_step {
 /* highest, lowest: the largest of the bits of the group's elements, and of those of their opposites,
  * as signed numbers: a NaN's are above infinity's, and these above a number's. Without branches that
  * depend on signs, which nobody could foretell. */
-static inline mk_code_step mk_code_step_of(int32_t highest, int32_t lowest, int most_code) {
-    bool crossed = mk_has_crossed(most_code);
-    float codes = crossed ? 128 : 127, room = crossed ? (float)(127 - most_code) : 127;
+static inline mk_code_step mk_code_step_of(int32_t highest, int32_t lowest, int max_code) {
+    bool crossed = mk_has_crossed(max_code);
+    float codes = crossed ? 128 : 127, room = crossed ? (float)(127 - max_code) : 127;
     uint32_t above = highest > 0 ? (uint32_t)highest : 0, below = lowest > 0 ? (uint32_t)lowest : 0;
-    uint32_t most = above > below ? above : below, least = above > below ? below : above;
+    uint32_t max = above > below ? above : below, min = above > below ? below : above;
     uint32_t sign = (uint32_t)(above > below && crossed) << 31;
-    bool finite = most < 0x7f800000u;
-    float size = mk_from_bits(most), step = size / codes, other = mk_from_bits(least) / room;
+    bool finite = max < 0x7f800000u;
+    float size = mk_from_bits(max), step = size / codes, other = mk_from_bits(min) / room;
     if (!finite || size < MK_FAST_SMALL) return (mk_code_step){.scale = finite ? 0.0f : NAN};
     step = mk_from_bits(mk_bits(other > step ? other : step) ^ sign);
     return (mk_code_step){.scale = step, .inverse = 1 / step, .some = true};
@@ -40,12 +40,12 @@ static inline mk_code_step mk_code_step_of(int32_t highest, int32_t lowest, int 
 
 /* Whether codes of x are in pairs of words, the even ones and the odd ones, by the weights' largest code: those
  * of 4 bits. */
-static inline bool mk_in_pairs(int most) {
-    return most == 15 || most == MK_E2M1_MOST;
+static inline bool mk_in_pairs(int max) {
+    return max == 15 || max == MK_E2M1_MAX;
 }
 
-/* A group of x, `group` elements, a multiple of 16, that is to meet weights of codes up to `most`. */
-typedef void (*mk_quantize_group)(const float *x, int group, int most, int8_t *codes, float *scale,
+/* A group of x, `group` elements, a multiple of 16, that is to meet weights of codes up to `max`. */
+typedef void (*mk_quantize_group)(const float *x, int group, int max, int8_t *codes, float *scale,
                                   float *sum);
 /* What crossed tiles want of a group that was quantised: the sum of (x_e + 128) x_o. */
 typedef int32_t (*mk_cross_group)(const int8_t *codes, int group);
@@ -58,15 +58,15 @@ static inline int32_t mk_cross_plain(const int8_t *codes, int group) {
     return cross;
 }
 
-/* fast_quantize, by functions of an instruction set's own. */
+/* int8_quantize, by functions of an instruction set's own. */
 static inline void mk_quantize_rows(mk_quantize_group quantize, mk_cross_group cross, int64_t m,
-                                    const float *x, int64_t x_stride, int most, const mk_xrows *y) {
+                                    const float *x, int64_t x_stride, int max, const mk_xrows *y) {
     int64_t groups = y->k / y->group;
     for (int64_t i = 0; i < m; i++) {
         for (int64_t g = 0; g < groups; g++) {
             int64_t at = i * groups + g;
             int8_t *codes = y->codes + at * y->group;
-            quantize(x + i * x_stride + g * y->group, y->group, most, codes, y->scales + at,
+            quantize(x + i * x_stride + g * y->group, y->group, max, codes, y->scales + at,
                      y->sums + at);
             if (y->cross != NULL) y->cross[at] = cross(codes, y->group);
         }

@@ -48,7 +48,7 @@ MK_INLINE void dot_group(int high, int wide, const part *p, int64_t g,
     if (high > 1 && wide > 1) _tile_stored(3, dot[1][1], 64);
 }
 
-MK_INLINE void product(int high, int wide, const part *p) {
+MK_INLINE void multiply_tiles(int high, int wide, const part *p) {
     int64_t groups = p->x.k / p->x.group;
     /* Two, so that a group's products need not wait until the sums before them are read. */
     _Alignas(64) int32_t dot[2][HIGH][WIDE][LINES][LANES];
@@ -96,24 +96,24 @@ static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tile
                 n - j,
             };
             if (high > 1 && wide > 1)
-                product(2, 2, &p);
+                multiply_tiles(2, 2, &p);
             else if (high > 1)
-                product(2, 1, &p);
+                multiply_tiles(2, 1, &p);
             else if (wide > 1)
-                product(1, 2, &p);
+                multiply_tiles(1, 2, &p);
             else
-                product(1, 1, &p);
+                multiply_tiles(1, 1, &p);
         }
     }
     if (whole > 0) _tile_release();
     mk_xrows rest = mk_xrows_at(x, whole);
     if (whole < m)
-        mk_fast_matmul_avx512vnni(m - whole, &rest, n, tiles, y + whole * y_stride, y_stride);
+        mk_int8_matmul_avx512vnni(m - whole, &rest, n, tiles, y + whole * y_stride, y_stride);
 }
 
-void mk_fast_amx(mk_kernels *kernels) {
-    kernels->fast_matmul = matmul;
-    kernels->fast_crossed = false;
-    kernels->fast_streamed = 15;
-    kernels->fast_least_group = DEPTH;
+void mk_int8_amx(mk_kernels *kernels) {
+    kernels->int8_matmul = matmul;
+    kernels->int8_crossed = false;
+    kernels->int8_streamed = 15;
+    kernels->int8_min_group = DEPTH;
 }

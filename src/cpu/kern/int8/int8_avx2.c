@@ -10,8 +10,8 @@
 /* How many registers of codes' products may be added in 16 bits. Codes of 8 bits are two halves. */
 typedef enum room { TWO = 2, FOUR = 4, EIGHT = 8, HALVES = 9 } room;
 
-static room room_of(int most) {
-    return most <= 15 ? EIGHT : most <= 31 ? FOUR : most <= 63 ? TWO : HALVES;
+static room room_of(int max) {
+    return max <= 15 ? EIGHT : max <= 31 ? FOUR : max <= 63 ? TWO : HALVES;
 }
 
 MK_INLINE __m256i four_codes(const int8_t *x) {
@@ -82,6 +82,6 @@ MK_INLINE __m256i dot_two(__m256i dot, __m256i w0, __m256i x0, __m256i w1, __m25
 
 #include "cpu/kern/int8/int8_avx2_tmpl.h"
 
-void mk_fast_avx2(mk_kernels *kernels) {
+void mk_int8_avx2(mk_kernels *kernels) {
     fill(kernels);
 }

@@ -10,7 +10,7 @@
 #include "cpu/kern/pages.h"
 
 #define LANES 8
-#define FETCHED_AHEAD 4096 /* bytes past the next 8 rows */
+#define PREFETCH_DISTANCE 4096 /* bytes past the next 8 rows */
 
 /* 8 rows of weights; those that are not there are others again, whose results are not stored. */
 typedef struct lanes {
@@ -26,13 +26,13 @@ static lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
         l.codes[i] = (const uint8_t *)(w->codes + l.row[i] * w->codes_stride);
     }
     const int64_t bytes = LANES * w->codes_stride * 4;
-    l.next = (intptr_t)(w->codes + r * w->codes_stride) + bytes + FETCHED_AHEAD;
+    l.next = (intptr_t)(w->codes + r * w->codes_stride) + bytes + PREFETCH_DISTANCE;
     mk_find_next_pages(l.next, bytes);
     return l;
 }
 
 /* 8 x 8 words turned over. */
-MK_INLINE void turn(__m256i r[8]) {
+MK_INLINE void transpose(__m256i r[8]) {
     __m256i t[8], u[8];
     for (int i = 0; i < 8; i += 2) {
         t[i] = _mm256_unpacklo_epi32(r[i], r[i + 1]);
@@ -95,8 +95,8 @@ static void fill_stage(const mk_qrows *w, const lanes *l, int64_t g, int64_t cou
         scales[i] = _mm256_castps_si256(v);
         biases[i] = _mm256_castps_si256(_mm256_mul_ps(v, _mm256_set1_ps((float)-MK_E2M1_ZERO)));
     }
-    turn(scales);
-    turn(biases);
+    transpose(scales);
+    transpose(biases);
     for (int i = 0; i < LANES; i++) {
         st->scales[i] = _mm256_castsi256_ps(scales[i]);
         st->biases[i] = _mm256_castsi256_ps(biases[i]);
@@ -211,7 +211,7 @@ MK_INLINE void read_codes(form f, const mk_qrows *w, const lanes *l, const sprea
 #pragma GCC unroll 8
         for (int i = 0; i < LANES; i++)
             codes[i] = spread(s, s->loaded, l->codes[i] + byte);
-        turn(codes);
+        transpose(codes);
     } else if (f == BYTES) {
         read_column(l, byte, true, codes);
         read_column(l, byte + 16, true, codes + 4);
@@ -240,8 +240,8 @@ MK_INLINE void add_dots(int m, const __m256i *dot, const mk_xrows *x, int64_t gr
 }
 
 /* y[m, 8] of the rows in l. */
-MK_INLINE void rows_product(form f, room fit, const mk_qrows *w, const spreader *s, const lanes *l,
-                            int m, const mk_xrows *x, __m256 *y) {
+MK_INLINE void rows_matmul(form f, room fit, const mk_qrows *w, const spreader *s, const lanes *l,
+                           int m, const mk_xrows *x, __m256 *y) {
     int64_t group = w->group, groups = w->k / group;
     bool halves = f == E2M1 && group < 32; /* a step has two groups */
     stage st;
@@ -271,7 +271,7 @@ MK_INLINE void rows_product(form f, room fit, const mk_qrows *w, const spreader 
 
 MK_INLINE void rows_form(form f, room fit, const mk_qrows *w, const spreader *s, const lanes *l,
                          int64_t m, const mk_xrows *x, __m256 *y) {
-    MK_WITH_ROWS(m, STREAMED, rows_product(f, fit, w, s, l, MK_R, x, y));
+    MK_WITH_ROWS(m, STREAMED, rows_matmul(f, fit, w, s, l, MK_R, x, y));
 }
 
 /* The first n of 8 floats. */
@@ -294,8 +294,8 @@ MK_INLINE void join(const __m256i part[LANES], __m256i sums[2]) {
 
 /* y[8] of the rows in l, of any bits but 4, and one row of x: codes meet it as they lie, and a group's
  * sums are turned over instead of its codes. loaded: spreader's, or 32 where codes are bytes. */
-MK_INLINE __m256 row_product(int loaded, const mk_qrows *w, const spreader *s, const lanes *l,
-                             const mk_xrows *x) {
+MK_INLINE __m256 row_matmul(int loaded, const mk_qrows *w, const spreader *s, const lanes *l,
+                            const mk_xrows *x) {
     int64_t group = w->group, groups = w->k / group, byte = 0;
     const int8_t *a = x->codes;
     stage st;
@@ -342,10 +342,10 @@ MK_INLINE __m256i dot_nibbles(__m256i part, bool affine, const uint8_t *codes, c
     return dot_two(part, even, x[0], odd, x[1]);
 }
 
-/* y[8] of the rows in l, of 4 bits, and one row of x, as row_product. k is a multiple of 64: 64 codes are
+/* y[8] of the rows in l, of 4 bits, and one row of x, as row_matmul. k is a multiple of 64: 64 codes are
  * two groups of 32, one, or half a group. */
-MK_INLINE __m256 nibble_product(bool affine, int group, const mk_qrows *w, const lanes *l,
-                                const mk_xrows *x) {
+MK_INLINE __m256 nibble_matmul(bool affine, int group, const mk_qrows *w, const lanes *l,
+                               const mk_xrows *x) {
     int64_t groups = w->k / group, g = 0, step = group > 64 ? group : 64;
     stage st;
     __m256 y = _mm256_setzero_ps();
@@ -378,13 +378,13 @@ static void matvec_nibbles(const mk_qrows *w, int64_t n, const mk_xrows *x, floa
         lanes l = lanes_of(w, n, r);
         __m256 sums;
         if (w->mode != MK_AFFINE)
-            sums = nibble_product(false, 32, w, &l, x);
+            sums = nibble_matmul(false, 32, w, &l, x);
         else if (w->group == 32)
-            sums = nibble_product(true, 32, w, &l, x);
+            sums = nibble_matmul(true, 32, w, &l, x);
         else if (w->group == 64)
-            sums = nibble_product(true, 64, w, &l, x);
+            sums = nibble_matmul(true, 64, w, &l, x);
         else
-            sums = nibble_product(true, 128, w, &l, x);
+            sums = nibble_matmul(true, 128, w, &l, x);
         store_first(y + r, n - r, sums);
     }
 }
@@ -395,11 +395,11 @@ static void matvec_bytes(const mk_qrows *w, int64_t n, const mk_xrows *x, float 
         lanes l = lanes_of(w, n, r);
         __m256 sums;
         if (w->bits == 8)
-            sums = row_product(32, w, &s, &l, x);
+            sums = row_matmul(32, w, &s, &l, x);
         else if (s.loaded == 16)
-            sums = row_product(16, w, &s, &l, x);
+            sums = row_matmul(16, w, &s, &l, x);
         else
-            sums = row_product(8, w, &s, &l, x);
+            sums = row_matmul(8, w, &s, &l, x);
         store_first(y + r, n - r, sums);
     }
 }
@@ -407,9 +407,9 @@ static void matvec_bytes(const mk_qrows *w, int64_t n, const mk_xrows *x, float 
 static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                    int64_t y_stride) {
     form f = form_of(w);
-    room fit = room_of(mk_most_code(w->mode, w->bits));
+    room fit = room_of(mk_max_code(w->mode, w->bits));
     const spreader s = spreader_of(f == BITS ? w->bits : 6);
-    mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + FETCHED_AHEAD);
+    mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + PREFETCH_DISTANCE);
     if (m == 1 && w->bits != 4) {
         matvec_bytes(w, n, x, y);
         return;
@@ -483,7 +483,7 @@ static void unpack_half(const mk_qrows *w, int64_t n, int64_t r, uint8_t *codes,
 
 static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
     int64_t groups = w->k / w->group;
-    tiles->most = mk_most_code(w->mode, w->bits);
+    tiles->max = mk_max_code(w->mode, w->bits);
     tiles->crossed = false;
     for (int64_t r = 0; r < n; r += MK_TILE) {
         uint8_t *codes = tiles->codes + r * w->k;
@@ -494,8 +494,8 @@ static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
 }
 
 /* y[m, 16] of a tile. */
-MK_INLINE void tile_product(room fit, int m, const mk_xrows *x, const uint8_t *codes,
-                            const float *scales, __m256 y[][2]) {
+MK_INLINE void tile_matmul(room fit, int m, const mk_xrows *x, const uint8_t *codes,
+                           const float *scales, __m256 y[][2]) {
     int64_t groups = x->k / x->group;
     for (int i = 0; i < m; i++)
         y[i][0] = y[i][1] = _mm256_setzero_ps();
@@ -525,19 +525,19 @@ MK_INLINE void tile_product(room fit, int m, const mk_xrows *x, const uint8_t *c
 MK_INLINE void tile_rows(room fit, int64_t m, const mk_xrows *x, const uint8_t *codes,
                          const float *scales, __m256 y[][2]) {
     if (m == 1)
-        tile_product(fit, 1, x, codes, scales, y);
+        tile_matmul(fit, 1, x, codes, scales, y);
     else if (m == 2)
-        tile_product(fit, 2, x, codes, scales, y);
+        tile_matmul(fit, 2, x, codes, scales, y);
     else if (m == 3)
-        tile_product(fit, HIGH > 2 ? 3 : 2, x, codes, scales, y);
+        tile_matmul(fit, HIGH > 2 ? 3 : 2, x, codes, scales, y);
     else
-        tile_product(fit, HIGH, x, codes, scales, y);
+        tile_matmul(fit, HIGH, x, codes, scales, y);
 }
 
 static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles, float *y,
                    int64_t y_stride) {
     int64_t groups = x->k / x->group;
-    room fit = room_of(tiles->most);
+    room fit = room_of(tiles->max);
     for (int64_t j = 0; j < n; j += MK_TILE) {
         const uint8_t *codes = tiles->codes + j * x->k;
         const float *scales = tiles->scales + 2 * j * groups;
@@ -564,7 +564,7 @@ static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tile
 
 /* ---- x ---- */
 
-static mk_code_step step_of(const float *x, int group, int most) {
+static mk_code_step step_of(const float *x, int group, int max) {
     const __m256i sign = _mm256_set1_epi32(INT32_MIN);
     __m256i highest = _mm256_setzero_si256(), lowest = highest;
     for (int i = 0; i < group; i += 8) {
@@ -579,12 +579,12 @@ static mk_code_step step_of(const float *x, int group, int most) {
         high[0] = high[i] > high[0] ? high[i] : high[0];
         low[0] = low[i] > low[0] ? low[i] : low[0];
     }
-    return mk_code_step_of(high[0], low[0], most);
+    return mk_code_step_of(high[0], low[0], max);
 }
 
-static void quantize_group(const float *x, int group, int most, int8_t *codes, float *scale,
+static void quantize_group(const float *x, int group, int max, int8_t *codes, float *scale,
                            float *sum) {
-    mk_code_step step = step_of(x, group, most);
+    mk_code_step step = step_of(x, group, max);
     __m256 inverse = _mm256_set1_ps(step.inverse);
     const __m256i keep = _mm256_set1_epi32(step.some ? -1 : 0);
     const __m128i order = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 0, 0, 0, 0, 0, 0, 0, 0);
@@ -596,7 +596,7 @@ static void quantize_group(const float *x, int group, int most, int8_t *codes, f
         __m128i half =
             _mm_packs_epi32(_mm256_castsi256_si128(code), _mm256_extracti128_si256(code, 1));
         __m128i bytes = _mm_packs_epi16(half, half);
-        if (mk_in_pairs(most)) bytes = _mm_shuffle_epi8(bytes, order);
+        if (mk_in_pairs(max)) bytes = _mm_shuffle_epi8(bytes, order);
         _mm_storel_epi64((void *)(codes + i), bytes);
     }
     int32_t totals[8], whole = 0;
@@ -607,14 +607,14 @@ static void quantize_group(const float *x, int group, int most, int8_t *codes, f
     *sum = *scale * (float)whole;
 }
 
-static void quantize(int64_t m, const float *x, int64_t x_stride, int most, const mk_xrows *y) {
-    mk_quantize_rows(quantize_group, mk_cross_plain, m, x, x_stride, most, y);
+static void quantize(int64_t m, const float *x, int64_t x_stride, int max, const mk_xrows *y) {
+    mk_quantize_rows(quantize_group, mk_cross_plain, m, x, x_stride, max, y);
 }
 
 static void fill(mk_kernels *kernels) {
-    kernels->fast_quantize = quantize;
-    kernels->fast_matvec = matvec;
-    kernels->fast_unpack = unpack;
-    kernels->fast_matmul = matmul;
-    kernels->fast_streamed = 8;
+    kernels->int8_quantize = quantize;
+    kernels->int8_matvec = matvec;
+    kernels->int8_unpack = unpack;
+    kernels->int8_matmul = matmul;
+    kernels->int8_streamed = 8;
 }

@@ -20,7 +20,7 @@ MK_INLINE void dot_units(form f, int group, int units, bool whole, const mk_qrow
     int64_t words = (w->k - at) / 4, stride = 4 * w->codes_stride, three = 3 * stride;
     uintptr_t from = (uintptr_t)w->codes + (uintptr_t)(row * stride + at / dense);
     intptr_t next =
-        (intptr_t)w->codes + (row + LANES) * stride + FETCHED_AHEAD + at / dense * LANES;
+        (intptr_t)w->codes + (row + LANES) * stride + PREFETCH_DISTANCE + at / dense * LANES;
     __m512i codes[RUN][2], part[RUN][4];
     for (int u = 0; u < units; u++)
         load_x(f, lines, whole, x->codes + at + u * size, words - u * size / 4, codes[u]);
@@ -61,8 +61,8 @@ MK_INLINE __m512 add_units(form f, scale_kind kind, int group, int units, bool w
 }
 
 /* y[n] = the rows of w, of 4 or 8 bits, a multiple of 16, times x. */
-MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w, int64_t n,
-                           const mk_xrows *x, float *y) {
+MK_INLINE void one_matmul(form f, scale_kind kind, int group, const mk_qrows *w, int64_t n,
+                          const mk_xrows *x, float *y) {
     const int span = unit_codes(f, group) / group;
     stages scales;
     stages_begin(&scales, w, n);
@@ -140,8 +140,8 @@ MK_INLINE void add_dots(int m, __m512i dot[][CHAINS], const mk_xrows *x, int64_t
 /* y[m, n] = x w^T; m and bits are constants. A column is read while the one before it is multiplied, so that the
  * multipliers need not wait for it; codes of other widths are read when their turn comes. Scales are brought into lanes
  * all at once: between groups, all registers would be saved each time. */
-MK_INLINE void few_product(form f, int bits, int m, const mk_qrows *w, int64_t n, const mk_xrows *x,
-                           float *y, int64_t y_stride) {
+MK_INLINE void few_matmul(form f, int bits, int m, const mk_qrows *w, int64_t n, const mk_xrows *x,
+                          float *y, int64_t y_stride) {
     int64_t groups = w->k / w->group;
     const bool ahead = f != BITS;
     const int count = step_words(f), width = step_codes(f);
@@ -188,7 +188,7 @@ MK_INLINE void few_product(form f, int bits, int m, const mk_qrows *w, int64_t n
                     if (!halves || g < groups) /* a row's last step has maybe one group */
                         dot_word(f, m, i, words[i], a + width / count * i, x->k, dot);
                 }
-                if (ahead) mk_turn_rows(quarters, words);
+                if (ahead) mk_transpose_rows(quarters, words);
                 codes.at += width;
             }
             if (g < groups) add_dots(m, dot, x, groups, g, st, sum);
@@ -203,7 +203,7 @@ typedef void (*few_fn)(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y
 #define FEW(form, bits, m)                                                                 \
     static void few_##form##_##bits##_##m(const mk_qrows *w, int64_t n, const mk_xrows *x, \
                                           float *y, int64_t y_stride) {                    \
-        few_product(form, bits, m, w, n, x, y, y_stride);                                  \
+        few_matmul(form, bits, m, w, n, x, y, y_stride);                                   \
     }
 #define EACH_FEW(form, bits) \
     FEW(form, bits, 1)       \
@@ -235,9 +235,9 @@ static const few_fn few_fns[][STREAMED] = {
 static void matvec_several(quarters_fn quarters, const mk_qrows *w, int64_t n, int64_t m,
                            const mk_xrows *x, float *y, int64_t y_stride) {
     const few_fn *few = few_fns[form_of(w) == E2M1 ? 0 : w->bits];
-    const int64_t most = mk_block_rows(m, quarters != NULL ? MOST_TOGETHER : STREAMED);
-    for (int64_t i = 0; i < m; i += most) {
-        int64_t rows = m - i < most ? m - i : most;
+    const int64_t max = mk_block_rows(m, quarters != NULL ? MAX_TOGETHER : STREAMED);
+    for (int64_t i = 0; i < m; i += max) {
+        int64_t rows = m - i < max ? m - i : max;
         mk_xrows part = mk_xrows_at(x, i);
         if (quarters != NULL)
             quarters(w, n, rows, &part, y + i * y_stride, y_stride);
@@ -252,7 +252,7 @@ static void matvec_by(one_fn one, quarters_fn quarters, const mk_qrows *w, int64
     if (m == 0) return;
     if (one == NULL) one = one_of(w);
     int64_t done = n / LANES * LANES;
-    mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + FETCHED_AHEAD);
+    mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + PREFETCH_DISTANCE);
     if (done > 0 && m == 1 && one != NULL)
         one(w, done, x, y);
     else if (done > 0 && m > 1 && quarters != NULL)
@@ -272,15 +272,15 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
 /* A Zen 5's way: also with several rows of x. */
 static void matvec_once(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                         int64_t y_stride) {
-    matvec_by(mk_fast_one_avx512vnni_once(w), mk_fast_quarters_avx512vnni(w, m), w, n, m, x, y,
+    matvec_by(mk_int8_one_avx512vnni_once(w), mk_int8_quarters_avx512vnni(w, m), w, n, m, x, y,
               y_stride);
 }
 
 /* An Intel's way: where weights in lanes would be read more than once, they are in quarters too. */
 static void matvec_twice(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                          int64_t y_stride) {
-    quarters_fn quarters = m > STREAMED ? mk_fast_quarters_avx512vnni(w, m) : NULL;
-    matvec_by(mk_fast_one_avx512vnni_twice(w), quarters, w, n, m, x, y, y_stride);
+    quarters_fn quarters = m > STREAMED ? mk_int8_quarters_avx512vnni(w, m) : NULL;
+    matvec_by(mk_int8_one_avx512vnni_twice(w), quarters, w, n, m, x, y, y_stride);
 }
 
 /* ---- x ---- */
@@ -296,7 +296,7 @@ static int32_t cross_of(const int8_t *codes, int group) {
     return _mm512_reduce_add_epi32(sum);
 }
 
-static void quantize_group(const float *x, int group, int most, int8_t *codes, float *scale,
+static void quantize_group(const float *x, int group, int max, int8_t *codes, float *scale,
                            float *sum) {
     const __m512i sign = _mm512_set1_epi32(INT32_MIN);
     __m512i highest = _mm512_setzero_si512(), lowest = highest;
@@ -306,7 +306,7 @@ static void quantize_group(const float *x, int group, int most, int8_t *codes, f
         lowest = _mm512_max_epi32(lowest, _mm512_xor_si512(v, sign));
     }
     mk_code_step step =
-        mk_code_step_of(_mm512_reduce_max_epi32(highest), _mm512_reduce_max_epi32(lowest), most);
+        mk_code_step_of(_mm512_reduce_max_epi32(highest), _mm512_reduce_max_epi32(lowest), max);
     __m512 inverse = _mm512_set1_ps(step.inverse);
     __m512i total = _mm512_setzero_si512();
     const __m128i order = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
@@ -315,29 +315,29 @@ static void quantize_group(const float *x, int group, int most, int8_t *codes, f
         code = _mm512_maskz_mov_epi32(step.some ? 0xffff : 0, code);
         total = _mm512_add_epi32(total, code);
         __m128i bytes = _mm512_cvtepi32_epi8(code);
-        if (mk_in_pairs(most)) bytes = _mm_shuffle_epi8(bytes, order);
+        if (mk_in_pairs(max)) bytes = _mm_shuffle_epi8(bytes, order);
         _mm_storeu_si128((void *)(codes + i), bytes);
     }
     *scale = step.scale;
     *sum = *scale * (float)_mm512_reduce_add_epi32(total);
 }
 
-static void quantize(int64_t m, const float *x, int64_t x_stride, int most, const mk_xrows *y) {
-    mk_quantize_rows(quantize_group, cross_of, m, x, x_stride, most, y);
+static void quantize(int64_t m, const float *x, int64_t x_stride, int max, const mk_xrows *y) {
+    mk_quantize_rows(quantize_group, cross_of, m, x, x_stride, max, y);
 }
 
-void mk_fast_avx512vnni(mk_kernels *kernels) {
-    kernels->fast_quantize = quantize;
-    kernels->fast_matvec = matvec;
-    kernels->fast_unpack = mk_fast_unpack_avx512vnni;
-    kernels->fast_matmul = mk_fast_matmul_avx512vnni;
-    kernels->fast_streamed = 16;
+void mk_int8_avx512vnni(mk_kernels *kernels) {
+    kernels->int8_quantize = quantize;
+    kernels->int8_matvec = matvec;
+    kernels->int8_unpack = mk_int8_unpack_avx512vnni;
+    kernels->int8_matmul = mk_int8_matmul_avx512vnni;
+    kernels->int8_streamed = 16;
 }
 
-void mk_fast_avx512vnni_once(mk_kernels *kernels) {
-    kernels->fast_matvec = matvec_once;
+void mk_int8_avx512vnni_once(mk_kernels *kernels) {
+    kernels->int8_matvec = matvec_once;
 }
 
-void mk_fast_avx512vnni_twice(mk_kernels *kernels) {
-    kernels->fast_matvec = matvec_twice;
+void mk_int8_avx512vnni_twice(mk_kernels *kernels) {
+    kernels->int8_matvec = matvec_twice;
 }

@@ -17,8 +17,8 @@
 #include <stddef.h>
 
 #define LANES MK_TILE
-#define STAGE 16           /* groups whose scales are turned over together */
-#define FETCHED_AHEAD 8192 /* bytes past the next 16 rows */
+#define STAGE 16               /* groups whose scales are turned over together */
+#define PREFETCH_DISTANCE 8192 /* bytes past the next 16 rows */
 
 /* Rows that lie so many bytes apart, or a multiple of that, have their lines in the same set of the first-level
  * cache, which loses a line before all of it has been read: rows are crowded. Many are, for that is 8,192 codes
@@ -33,7 +33,7 @@ typedef struct lanes {
     int64_t first, last;  /* the first row; the last of all that are there, maybe of later lanes */
     bool crowded, whole;  /* whole: all of them are there */
     intptr_t next;        /* what is fetched meanwhile, in the order it lies in */
-    int64_t scales_ahead; /* scales from a row's to those to fetch */
+    int64_t prefetch_scales; /* scales from a row's to those to fetch */
 } lanes;
 
 /* Scales and biases of some groups, f32. */
@@ -53,8 +53,8 @@ static inline lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
                .last = n - 1,
                .crowded = stride % CROWDED == 0,
                .whole = r + LANES <= n,
-               .scales_ahead = 4 * LANES * w->scales_stride};
-    l.next = (intptr_t)l.codes + bytes + FETCHED_AHEAD;
+               .prefetch_scales = 4 * LANES * w->scales_stride};
+    l.next = (intptr_t)l.codes + bytes + PREFETCH_DISTANCE;
     mk_find_next_pages(l.next, bytes);
     return l;
 }
@@ -115,7 +115,7 @@ MK_INLINE void stage_few_halves(scale_kind kind, const mk_qrows *w, const lanes 
         r[2] = _mm512_inserti32x4(r[2], _mm512_castsi512_si128(r[3]), 1);
         half[part] = _mm512_inserti64x4(r[0], _mm512_castsi512_si256(r[2]), 1);
     } else if (part == 4) {
-        mk_turn_rows(half, r);
+        mk_transpose_rows(half, r);
         for (int i = 0; i < 2; i++) {
             split_halves(kind, r[i], &st->scales[2 * i], &st->scales[2 * i + 1]);
             split_halves(kind, r[2 + i], &st->biases[2 * i], &st->biases[2 * i + 1]);
@@ -143,15 +143,15 @@ MK_INLINE void stage_halves(scale_kind kind, const mk_qrows *w, const lanes *l, 
             const uint16_t *scales = (const uint16_t *)w->scales + at;
             const uint16_t *biases = (const uint16_t *)w->biases + at;
             __m256i scale = load_scales_of(scales, count), bias = load_scales_of(biases, count);
-            if (fetch) mk_fetch((intptr_t)scales + 2 * l->scales_ahead);
-            if (fetch) mk_fetch((intptr_t)biases + 2 * l->scales_ahead);
+            if (fetch) mk_fetch((intptr_t)scales + 2 * l->prefetch_scales);
+            if (fetch) mk_fetch((intptr_t)biases + 2 * l->prefetch_scales);
             r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(scale), bias, 1);
         }
-        mk_turn_rows(r, half + 4 * part);
+        mk_transpose_rows(r, half + 4 * part);
         return;
     }
     int c = part - 4;
-    mk_turn_words(half, c, r);
+    mk_transpose_words(half, c, r);
     for (int i = 0; i < 2; i++) {
         int at = 2 * (4 * i + c);
         split_halves(kind, r[i], &st->scales[at], &st->scales[at + 1]);
@@ -170,10 +170,10 @@ MK_INLINE void stage_floats(const mk_qrows *w, const lanes *l, int64_t g, int64_
             r[i] = _mm512_maskz_loadu_epi32(mk_first(count), from + at);
         }
         if (part < 4) {
-            mk_turn_rows(r, on->half[which] + 4 * part);
+            mk_transpose_rows(r, on->half[which] + 4 * part);
             continue;
         }
-        mk_turn_words(on->half[which], part - 4, r);
+        mk_transpose_words(on->half[which], part - 4, r);
         for (int i = 0; i < 4; i++)
             to[4 * i + part - 4] = _mm512_castsi512_ps(r[i]);
     }
@@ -201,7 +201,7 @@ MK_INLINE __m512 from_e4m3(__m512i v) {
 MK_INLINE __m128i row_bytes(const mk_qrows *w, const lanes *l, int row, int64_t g, int64_t count,
                             bool fetch) {
     const uint8_t *from = (const uint8_t *)w->scales + row_of(l, row) * w->scales_stride + g;
-    if (fetch) mk_fetch((intptr_t)from + l->scales_ahead);
+    if (fetch) mk_fetch((intptr_t)from + l->prefetch_scales);
     return _mm_maskz_loadu_epi8(mk_first(count), from);
 }
 
@@ -267,7 +267,8 @@ static __attribute__((noinline, unused)) void fill_stage(const mk_qrows *w, cons
     staging on;
     if (kind == BF16_SCALES && count == STAGE && l->whole) { /* the usual case */
         /* No row is looked for. */
-        const lanes all = {.first = l->first, .last = INT64_MAX, .scales_ahead = l->scales_ahead};
+        const lanes all = {
+            .first = l->first, .last = INT64_MAX, .prefetch_scales = l->prefetch_scales};
 #pragma GCC unroll 8
         for (int part = 0; part < PARTS; part++)
             stage_part(BF16_SCALES, w, &all, g, STAGE, fetch, part, &on, st);
@@ -338,7 +339,7 @@ MK_INLINE void read_column(const uint8_t *rows, int64_t stride, bool whole, __m5
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
         r[i] = read_quarter(rows, stride, whole, i);
-    mk_turn_rows(r, words);
+    mk_transpose_rows(r, words);
 }
 
 /* 64 codes of `bits` bits, a constant, of each of 16 rows turned over, as bytes. */
@@ -481,7 +482,7 @@ MK_INLINE void columns_next(form f, columns *c, __m512i words[4]) {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
         quarters[i] = columns_quarter(f, c, fetched, i);
-    mk_turn_rows(quarters, words);
+    mk_transpose_rows(quarters, words);
     c->at += column_codes(f);
 }
 
@@ -513,8 +514,8 @@ MK_INLINE __m512i dot4_all(__m512i sum, __m512i w, const int8_t *x) {
 
 /* Neighbours among the lanes of a and of b added up: in each four lanes a's sums, then b's. most: no lane is larger;
  * one that fits 16 bits takes two steps instead of three. */
-MK_INLINE __m512i join_two(int64_t most, __m512i a, __m512i b) {
-    if (most <= INT16_MAX) return _mm512_madd_epi16(_mm512_packs_epi32(a, b), _mm512_set1_epi16(1));
+MK_INLINE __m512i join_two(int64_t max, __m512i a, __m512i b) {
+    if (max <= INT16_MAX) return _mm512_madd_epi16(_mm512_packs_epi32(a, b), _mm512_set1_epi16(1));
     __m512 left = _mm512_castsi512_ps(a), right = _mm512_castsi512_ps(b);
     return _mm512_add_epi32(_mm512_castps_si512(_mm512_shuffle_ps(left, right, 0x88)),
                             _mm512_castps_si512(_mm512_shuffle_ps(left, right, 0xdd)));
@@ -522,9 +523,9 @@ MK_INLINE __m512i join_two(int64_t most, __m512i a, __m512i b) {
 
 /* Each four lanes of r[i] added up, of 4 rows or units of a row: sums of i are lanes i, 4 + i, 8 + i, 12 + i. A lane is the
  * sum of so many products. */
-MK_INLINE __m512i join_four(form f, int products, const __m512i r[4]) {
-    const int64_t most = products * 128 * (f == NIBBLES ? 15 : f == E2M1 ? MK_E2M1_MOST : 255);
-    return join_two(2 * most, join_two(most, r[0], r[1]), join_two(most, r[2], r[3]));
+MK_INLINE __m512i join_four(form f, int matmuls, const __m512i r[4]) {
+    const int64_t max = matmuls * 128 * (f == NIBBLES ? 15 : f == E2M1 ? MK_E2M1_MAX : 255);
+    return join_two(2 * max, join_two(max, r[0], r[1]), join_two(max, r[2], r[3]));
 }
 
 MK_INLINE __m512 add_group(__m512 y, __m512i dot, __m512 scale, __m512 bias, float x_scale,
@@ -533,18 +534,18 @@ MK_INLINE __m512 add_group(__m512 y, __m512i dot, __m512 scale, __m512 bias, flo
     return _mm512_fmadd_ps(bias, _mm512_set1_ps(x_sum), y);
 }
 
-#define MOST_TOGETHER \
+#define MAX_TOGETHER \
     16 /* rows of x that share rows of weights which lie in quarters of registers */
 
-/* y[m, n] = x w^T; n is a multiple of LANES, m at most MOST_TOGETHER. */
+/* y[m, n] = x w^T; n is a multiple of LANES, m at most MAX_TOGETHER. */
 typedef void (*quarters_fn)(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                             int64_t y_stride);
 
 /* For m rows of x, any number, that come in parts; NULL for groups of 16, and for widths that are neither 4 nor 8 bits. */
-quarters_fn mk_fast_quarters_avx512vnni(const mk_qrows *w, int64_t m);
+quarters_fn mk_int8_quarters_avx512vnni(const mk_qrows *w, int64_t m);
 
-void mk_fast_unpack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles);
-void mk_fast_matmul_avx512vnni(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles,
+void mk_int8_unpack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles);
+void mk_int8_matmul_avx512vnni(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles,
                                float *y, int64_t y_stride);
 
 #endif

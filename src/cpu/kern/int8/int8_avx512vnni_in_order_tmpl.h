@@ -14,18 +14,18 @@
 #include "cpu/kern/int8/int8_avx512vnni_one_tmpl.h"
 
 /* Of the longest rows: the arrays below are on the stack, 96 KiB of them. */
-#define MOST_CODES 32768
-#define MOST_STAGES 32
+#define MAX_CODES 32768
+#define MAX_STAGES 32
 
 #define SHORT_ROW 256 /* bytes: what follows costs it, and shorter ones, too much */
 
-#define AHEAD FETCHED_AHEAD /* bytes from what is read to what is asked for */
-#define AGAIN 4096          /* to what is asked for again */
+#define PREFETCH PREFETCH_DISTANCE /* bytes from what is read to what is asked for */
+#define AGAIN 4096                 /* to what is asked for again */
 
 /* 16 rows, and what has been made of their sums. */
 typedef struct block {
-    int64_t row;                      /* the first */
-    __m512i dots[MOST_STAGES][LANES]; /* of STAGE groups, by rows */
+    int64_t row;                     /* the first */
+    __m512i dots[MAX_STAGES][LANES]; /* of STAGE groups, by rows */
 } block;
 
 /* How far scales have been asked for, and their biases, in the order in which they lie. */
@@ -51,7 +51,7 @@ MK_INLINE void lay_x(form f, int group, const mk_xrows *x, __m512i *laid) {
 
 /* Asks for lines, but when v, which was at `at`, is there: gcc would ask for all lines of a row at once. */
 MK_INLINE void fetch_behind(__m512i *v, intptr_t at) {
-    const char *ahead = (const char *)(at + AHEAD), *again = (const char *)(at + AGAIN);
+    const char *ahead = (const char *)(at + PREFETCH), *again = (const char *)(at + AGAIN);
     if (MK_TWICE)
         __asm__("prefetcht1 %1\n\tprefetcht0 %2" : "+v"(*v) : "m"(*ahead), "m"(*again));
     else
@@ -138,7 +138,7 @@ MK_INLINE void turn_dots(int span, const __m512i *rows, __m512i *dots) {
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
         r[i] = rows[i];
-    mk_turn(r);
+    mk_transpose(r);
 #pragma GCC unroll 16
     for (int i = 0; i < STAGE; i++)
         dots[i] = r[lane_of(span, i)];
@@ -176,10 +176,10 @@ MK_INLINE void add_step(form f, int group, adding *a, block *b, int64_t step) {
     }
 }
 
-MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w, int64_t n,
-                           const mk_xrows *x, float *y) {
+MK_INLINE void one_matmul(form f, scale_kind kind, int group, const mk_qrows *w, int64_t n,
+                          const mk_xrows *x, float *y) {
     const int size = kind == E8M0_SCALES ? 1 : kind == F32_SCALES ? 4 : 2;
-    __m512i laid[MOST_CODES / 64];
+    __m512i laid[MAX_CODES / 64];
     block blocks[2], *next = &blocks[0], *read = NULL;
     fetched scales;
     scales.row = w->scales_stride * size;
@@ -197,7 +197,7 @@ MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w
         a.sum = _mm512_setzero_ps();
         if (row < n) {
             next->row = row;
-            mk_find_next_pages((intptr_t)from + LANES * stride + AHEAD, LANES * stride);
+            mk_find_next_pages((intptr_t)from + LANES * stride + PREFETCH, LANES * stride);
         }
         for (int64_t i = 0, step = 0; i < LANES; i++) {
             if (row < n) {
@@ -215,7 +215,7 @@ MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w
 
 /* one_of, or NULL for rows that are too long or too short. */
 static one_fn in_order_of(const mk_qrows *w) {
-    bool fits = w->k <= MOST_CODES && w->k / w->group <= MOST_STAGES * STAGE;
+    bool fits = w->k <= MAX_CODES && w->k / w->group <= MAX_STAGES * STAGE;
     return fits && w->k * w->bits / 8 > SHORT_ROW ? one_of(w) : NULL;
 }
 

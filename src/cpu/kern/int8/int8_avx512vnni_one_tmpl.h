@@ -5,7 +5,7 @@
  * with codes of 4 bits and of 8: others are always turned over, and so are the last rows of weights that are fewer than
  * 16.
  *
- * What includes this defines one_product. */
+ * What includes this defines one_matmul. */
 #ifndef CPU_KERN_INT8_INT8_AVX512VNNI_ONE_TMPL_H
 #define CPU_KERN_INT8_INT8_AVX512VNNI_ONE_TMPL_H
 
@@ -72,8 +72,8 @@ MK_INLINE __m512i dot_row(form f, int lines, bool whole, const uint8_t *from, in
 }
 
 /* y[n] = the rows of w, of 4 or 8 bits, a multiple of LANES, times x. f, kind and group: constants. */
-MK_INLINE void one_product(form f, scale_kind kind, int group, const mk_qrows *w, int64_t n,
-                           const mk_xrows *x, float *y);
+MK_INLINE void one_matmul(form f, scale_kind kind, int group, const mk_qrows *w, int64_t n,
+                          const mk_xrows *x, float *y);
 
 /* y[n] = the rows of w, a multiple of LANES, times x. */
 typedef void (*one_fn)(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y);
@@ -81,7 +81,7 @@ typedef void (*one_fn)(const mk_qrows *w, int64_t n, const mk_xrows *x, float *y
 #define ONE(form, kind, group)                                                                 \
     static void one_##form##_##kind##_##group(const mk_qrows *w, int64_t n, const mk_xrows *x, \
                                               float *y) {                                      \
-        one_product(form, kind, group, w, n, x, y);                                            \
+        one_matmul(form, kind, group, w, n, x, y);                                             \
     }
 #define EACH_ONE(form, kind) ONE(form, kind, 32) ONE(form, kind, 64) ONE(form, kind, 128)
 EACH_ONE(NIBBLES, BF16_SCALES)
@@ -110,7 +110,7 @@ static one_fn one_of(const mk_qrows *w) {
 }
 
 /* Weights in the order in which they lie, lines asked for once or twice; NULL for rows that are too long or too short. */
-one_fn mk_fast_one_avx512vnni_once(const mk_qrows *w);
-one_fn mk_fast_one_avx512vnni_twice(const mk_qrows *w);
+one_fn mk_int8_one_avx512vnni_once(const mk_qrows *w);
+one_fn mk_int8_one_avx512vnni_twice(const mk_qrows *w);
 
 #endif

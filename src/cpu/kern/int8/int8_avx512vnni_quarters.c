@@ -95,24 +95,24 @@ MK_INLINE __m512i dot_unit(form f, level into, int unit, __m512i codes[4][4], co
     return join_four(f, unit / 4, sum);
 }
 
-/* y[m, n] = x w^T; n is a multiple of LANES, m at most MOST_TOGETHER. f, into, kind and group: constants. */
-MK_INLINE void quarters_product(form f, level into, scale_kind kind, int group, const mk_qrows *w,
-                                int64_t n, int64_t m, const mk_xrows *x, float *y,
-                                int64_t y_stride) {
+/* y[m, n] = x w^T; n is a multiple of LANES, m at most MAX_TOGETHER. f, into, kind and group: constants. */
+MK_INLINE void quarters_matmul(form f, level into, scale_kind kind, int group, const mk_qrows *w,
+                               int64_t n, int64_t m, const mk_xrows *x, float *y,
+                               int64_t y_stride) {
     const int unit = group < 64 ? group : 64, bytes = unit / codes_a_byte(f);
     const int64_t groups = w->k / group, stride = 4 * w->codes_stride;
     const intptr_t share = (LANES * bytes / 64 + m - 1) / m * 64; /* of lines, each row of x */
     stages scales;
     stages_begin(&scales, w, n);
     for (int64_t r = 0; r < n; r += LANES) {
-        __m512 sum[MOST_TOGETHER];
+        __m512 sum[MAX_TOGETHER];
         const stage *st = NULL;
         const uint8_t *from = (const uint8_t *)w->codes + r * stride;
-        intptr_t fetched = (intptr_t)from + LANES * stride + FETCHED_AHEAD;
+        intptr_t fetched = (intptr_t)from + LANES * stride + PREFETCH_DISTANCE;
         for (int64_t i = 0; i < m; i++)
             sum[i] = _mm512_setzero_ps();
         for (int64_t g = 0; g < groups; g++) {
-            __m512i first[MOST_TOGETHER]; /* the sums of a group's first unit, where it has two */
+            __m512i first[MAX_TOGETHER]; /* the sums of a group's first unit, where it has two */
             if (g % STAGE == 0)
                 st = stages_next(kind, &scales);
             else if (g % 2 == 1)
@@ -148,7 +148,7 @@ MK_INLINE void quarters_product(form f, level into, scale_kind kind, int group, 
 #define QUARTERS(form, into, kind, group)                                                         \
     static void quarters_##form##_##into##_##kind##_##group(                                      \
         const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y, int64_t y_stride) { \
-        quarters_product(form, into, kind, group, w, n, m, x, y, y_stride);                       \
+        quarters_matmul(form, into, kind, group, w, n, m, x, y, y_stride);                        \
     }
 #define EACH_GROUP(form, into, kind) \
     QUARTERS(form, into, kind, 32) QUARTERS(form, into, kind, 64) QUARTERS(form, into, kind, 128)
@@ -173,7 +173,7 @@ typedef quarters_fn quarters_fns[BITS][2][3];
               [BYTES] = KINDS_OF(BYTES, into),     \
               [E2M1] = {{quarters_E2M1_##into##_E8M0_SCALES_32}}}
 
-quarters_fn mk_fast_quarters_avx512vnni(const mk_qrows *w, int64_t m) {
+quarters_fn mk_int8_quarters_avx512vnni(const mk_qrows *w, int64_t m) {
     static const quarters_fns fns[] = {QUARTERS_OF(ALL_LEVELS), QUARTERS_OF(FIRST_LEVEL)};
     form f = form_of(w);
     if (f == BITS || w->group < 32) return NULL;

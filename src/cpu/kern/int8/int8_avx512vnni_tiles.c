@@ -73,11 +73,11 @@ static void clear_lanes(__mmask16 there, void *words, int64_t count) {
         _mm512_storeu_si512(at, _mm512_maskz_loadu_epi32(there, at));
 }
 
-void mk_fast_unpack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
+void mk_int8_unpack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
     int64_t groups = w->k / w->group;
     form f = form_of(w);
-    tiles->most = mk_most_code(w->mode, w->bits);
-    if (!mk_has_crossed(tiles->most)) tiles->crossed = false;
+    tiles->max = mk_max_code(w->mode, w->bits);
+    if (!mk_has_crossed(tiles->max)) tiles->crossed = false;
     for (int64_t r = 0; r < n; r += LANES) {
         lanes l = lanes_of(w, n, r);
         uint8_t *codes = tiles->codes + r * w->k;
@@ -148,7 +148,7 @@ MK_INLINE void dot_crossed(int m, int wide, const mk_xrows *x, const int8_t *a,
     }
 }
 
-MK_INLINE void tile_product(bool crossed, int m, int wide, const part *p) {
+MK_INLINE void tile_matmul(bool crossed, int m, int wide, const part *p) {
     const mk_xrows *x = &p->x;
     int64_t groups = x->k / x->group;
     __m512 sum[HIGH][WIDE];
@@ -192,16 +192,16 @@ MK_INLINE void tile_product(bool crossed, int m, int wide, const part *p) {
 
 #define TILES(m)                                 \
     static void tiles_##m##_1(const part *p) {   \
-        tile_product(false, m, 1, p);            \
+        tile_matmul(false, m, 1, p);             \
     }                                            \
     static void tiles_##m##_2(const part *p) {   \
-        tile_product(false, m, 2, p);            \
+        tile_matmul(false, m, 2, p);             \
     }                                            \
     static void crossed_##m##_1(const part *p) { \
-        tile_product(true, m, 1, p);             \
+        tile_matmul(true, m, 1, p);              \
     }                                            \
     static void crossed_##m##_2(const part *p) { \
-        tile_product(true, m, 2, p);             \
+        tile_matmul(true, m, 2, p);              \
     }
 TILES(1)
 TILES(2)
@@ -222,7 +222,7 @@ static void (*const tile_fns[HIGH][WIDE][2])(const part *p) = {
     TILES_OF(1), TILES_OF(2), TILES_OF(3), TILES_OF(4),
     TILES_OF(5), TILES_OF(6), TILES_OF(7), TILES_OF(8)};
 
-void mk_fast_matmul_avx512vnni(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles,
+void mk_int8_matmul_avx512vnni(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles,
                                float *y, int64_t y_stride) {
     int64_t groups = x->k / x->group, depth = DEPTH / x->group;
     for (int64_t j = 0; j < n; j += WIDE * LANES) {

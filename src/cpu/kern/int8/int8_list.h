@@ -25,15 +25,14 @@
  * are an unsigned and a signed byte, exact; so are all others, and d_g is the same number. They have
  * w_o + 128 for w_o.
  *
- * fast_quantize: rows of x to y. most: the largest code of the weights that y is going to meet.
- * fast_matvec:   y[m, n] = x [m, k] w [n, k]^T from packed rows, made for small m.
- * fast_unpack:   n rows to (n - 1) / MK_TILE + 1 tiles; rows from n on are 0. Sets tiles->most, and
+ * int8_quantize: rows of x to y. most: the largest code of the weights that y is going to meet.
+ * int8_matvec:   y[m, n] = x [m, k] w [n, k]^T from packed rows, made for small m.
+ * int8_unpack:   n rows to (n - 1) / MK_TILE + 1 tiles; rows from n on are 0. Sets tiles->most, and
  *                tiles->crossed to false where it was true and cannot be had.
- * fast_matmul:   y[m, n] = x [m, k] times the first n rows of tiles. */
-KERN(fast_quantize, void,
-     (int64_t m, const float *x, int64_t x_stride, int most, const mk_xrows *y))
-KERN(fast_matvec, void,
+ * int8_matmul:   y[m, n] = x [m, k] times the first n rows of tiles. */
+KERN(int8_quantize, void, (int64_t m, const float *x, int64_t x_stride, int max, const mk_xrows *y))
+KERN(int8_matvec, void,
      (const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y, int64_t y_stride))
-KERN(fast_unpack, void, (const mk_qrows *w, int64_t n, mk_tiles *tiles))
-KERN(fast_matmul, void,
+KERN(int8_unpack, void, (const mk_qrows *w, int64_t n, mk_tiles *tiles))
+KERN(int8_matmul, void,
      (int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles, float *y, int64_t y_stride))

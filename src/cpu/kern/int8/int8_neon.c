@@ -34,7 +34,7 @@ MK_INLINE void unpack_quad(mk_form f, const mk_reader *d, const mk_qrows *w, int
         mk_read16(f, d, &l, at, v);
         for (int i = 0; i < MK_LANES; i++)
             words[i] = vreinterpretq_u32_u8(v[i]);
-        mk_turn(words);
+        mk_transpose(words);
         for (int i = 0; i < MK_LANES; i++)
             vst1q_u8(codes + i * 4 * MK_TILE, vreinterpretq_u8_u32(vandq_u32(words[i], mask)));
     }
@@ -56,7 +56,7 @@ static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
     int64_t groups = w->k / w->group;
     mk_form form = mk_form_of(w);
     mk_reader d = mk_reader_of(w);
-    tiles->most = mk_most_code(w->mode, w->bits);
+    tiles->max = mk_max_code(w->mode, w->bits);
     tiles->crossed = false;
     for (int64_t r = 0; r < (n + MK_TILE - 1) / MK_TILE * MK_TILE; r += MK_LANES) {
         uint8_t *codes = tiles->codes + r / MK_TILE * MK_TILE * w->k + r % MK_TILE * 4;
@@ -72,18 +72,18 @@ static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
 
 /* ---- x ---- */
 
-static void quantize_group(const float *x, int group, int most, int8_t *codes, float *scale,
+static void quantize_group(const float *x, int group, int max, int8_t *codes, float *scale,
                            float *sum) {
     static const uint8_t in_pairs[8] = {0, 2, 4, 6, 1, 3, 5, 7},
                          in_place[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-    uint8x8_t order = vld1_u8(mk_in_pairs(most) ? in_pairs : in_place);
+    uint8x8_t order = vld1_u8(mk_in_pairs(max) ? in_pairs : in_place);
     int32x4_t highest = vdupq_n_s32(0), lowest = highest;
     for (int i = 0; i < group; i += 4) {
         float32x4_t v = vld1q_f32(x + i);
         highest = vmaxq_s32(highest, vreinterpretq_s32_f32(v));
         lowest = vmaxq_s32(lowest, vreinterpretq_s32_f32(vnegq_f32(v)));
     }
-    mk_code_step step = mk_code_step_of(vmaxvq_s32(highest), vmaxvq_s32(lowest), most);
+    mk_code_step step = mk_code_step_of(vmaxvq_s32(highest), vmaxvq_s32(lowest), max);
     int32x4_t keep = vdupq_n_s32(step.some ? -1 : 0), total = vdupq_n_s32(0);
     for (int i = 0; i < group; i += 8) {
         int32x4_t low = vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(x + i), step.inverse));
@@ -97,13 +97,13 @@ static void quantize_group(const float *x, int group, int most, int8_t *codes, f
     *sum = *scale * (float)vaddvq_s32(total);
 }
 
-static void quantize(int64_t m, const float *x, int64_t x_stride, int most, const mk_xrows *y) {
-    mk_quantize_rows(quantize_group, mk_cross_plain, m, x, x_stride, most, y);
+static void quantize(int64_t m, const float *x, int64_t x_stride, int max, const mk_xrows *y) {
+    mk_quantize_rows(quantize_group, mk_cross_plain, m, x, x_stride, max, y);
 }
 
-void mk_fast_neon(mk_kernels *kernels) {
-    kernels->fast_quantize = quantize;
-    kernels->fast_matvec = matvec;
-    kernels->fast_unpack = unpack;
-    kernels->fast_matmul = matmul;
+void mk_int8_neon(mk_kernels *kernels) {
+    kernels->int8_quantize = quantize;
+    kernels->int8_matvec = matvec;
+    kernels->int8_unpack = unpack;
+    kernels->int8_matmul = matmul;
 }

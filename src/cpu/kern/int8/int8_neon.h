@@ -104,7 +104,7 @@ MK_INLINE void mk_read16(mk_form f, const mk_reader *d, const mk_lanes *l, int64
 }
 
 /* 4 x 4 words turned over. */
-MK_INLINE void mk_turn(uint32x4_t r[4]) {
+MK_INLINE void mk_transpose(uint32x4_t r[4]) {
     uint32x4_t a = vzip1q_u32(r[0], r[2]), b = vzip2q_u32(r[0], r[2]);
     uint32x4_t c = vzip1q_u32(r[1], r[3]), d = vzip2q_u32(r[1], r[3]);
     r[0] = vzip1q_u32(a, c), r[1] = vzip2q_u32(a, c);
@@ -136,7 +136,7 @@ MK_INLINE void mk_read_scales(const mk_qrows *w, const mk_lanes *l, const void *
         }
         rows[i] = vreinterpretq_u32_f32(row);
     }
-    mk_turn(rows);
+    mk_transpose(rows);
     for (int i = 0; i < 4; i++)
         v[i] = vreinterpretq_f32_u32(rows[i]);
 }

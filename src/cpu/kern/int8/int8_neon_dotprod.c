@@ -9,7 +9,7 @@
 
 #include "cpu/kern/int8/int8_neon_tiles.h"
 
-void mk_fast_neon_dotprod(mk_kernels *kernels) {
-    kernels->fast_matvec = matvec;
-    kernels->fast_matmul = matmul;
+void mk_int8_neon_dotprod(mk_kernels *kernels) {
+    kernels->int8_matvec = matvec;
+    kernels->int8_matmul = matmul;
 }

@@ -10,8 +10,8 @@
 #define PAIRS (MK_STREAMED / 2) /* of rows of x */
 
 /* y[m, 16] of a tile. An odd row of x is taken twice. */
-MK_INLINE void tile_product(int m, const mk_xrows *x, const uint8_t *codes, const float *scales,
-                            float32x4_t y[MK_STREAMED][MK_QUADS]) {
+MK_INLINE void tile_matmul(int m, const mk_xrows *x, const uint8_t *codes, const float *scales,
+                           float32x4_t y[MK_STREAMED][MK_QUADS]) {
     const int pairs = (m + 1) / 2;
     int64_t groups = x->k / x->group, last = m % 2 == 0 ? x->k : 0;
     const int8_t *a = x->codes;
@@ -61,13 +61,13 @@ static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tile
             int64_t count = m - i < MK_STREAMED ? m - i : MK_STREAMED;
             mk_xrows rows = mk_xrows_at(x, i);
             float32x4_t sums[MK_STREAMED][MK_QUADS];
-            MK_WITH_ROWS(count, MK_STREAMED, tile_product(MK_R, &rows, codes, scales, sums));
+            MK_WITH_ROWS(count, MK_STREAMED, tile_matmul(MK_R, &rows, codes, scales, sums));
             mk_store_tile(count, n - j, sums, y + i * y_stride + j, y_stride);
         }
     }
 }
 
-void mk_fast_neon_i8mm(mk_kernels *kernels) {
-    kernels->fast_matvec = matvec;
-    kernels->fast_matmul = matmul;
+void mk_int8_neon_i8mm(mk_kernels *kernels) {
+    kernels->int8_matvec = matvec;
+    kernels->int8_matmul = matmul;
 }

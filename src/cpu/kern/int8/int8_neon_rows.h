@@ -1,4 +1,4 @@
-/* fast_matvec for NEON, for the file that includes this and defines before:
+/* int8_matvec for NEON, for the file that includes this and defines before:
  *
  *   dot_codes(sum, w, x)     lane i of sum plus the products of bytes 4 i .. 4 i + 3 of both
  *   CODES_SIGNED             whether w is taken as signed: then 8-bit codes are given less 128
@@ -60,8 +60,8 @@ MK_INLINE void dot_sixteen(way f, const mk_reader *d, const mk_lanes *l, int64_t
 }
 
 /* y[m], the rows in l being the lanes. */
-MK_INLINE void rows_product(way f, const mk_qrows *w, const mk_reader *d, const mk_lanes *l, int m,
-                            const mk_xrows *x, float32x4_t *y) {
+MK_INLINE void rows_matmul(way f, const mk_qrows *w, const mk_reader *d, const mk_lanes *l, int m,
+                           const mk_xrows *x, float32x4_t *y) {
     int64_t groups = w->k / w->group, at = 0;
     const int8_t *a = x->codes;
     mk_stage st;
@@ -91,9 +91,9 @@ MK_INLINE void rows_product(way f, const mk_qrows *w, const mk_reader *d, const 
     }
 }
 
-MK_INLINE void rows_way(way f, const mk_qrows *w, const mk_reader *d, const mk_lanes *l, int64_t m,
-                        const mk_xrows *x, float32x4_t *y) {
-    MK_WITH_ROWS(m, MK_STREAMED, rows_product(f, w, d, l, MK_R, x, y));
+MK_INLINE void rows_choice(way f, const mk_qrows *w, const mk_reader *d, const mk_lanes *l,
+                           int64_t m, const mk_xrows *x, float32x4_t *y) {
+    MK_WITH_ROWS(m, MK_STREAMED, rows_matmul(f, w, d, l, MK_R, x, y));
 }
 
 static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
@@ -109,15 +109,15 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
             mk_xrows part = mk_xrows_at(x, i);
             float32x4_t sums[MK_STREAMED];
             if (pairs && w->mode == MK_AFFINE)
-                rows_way((way){MK_HALVES, true, false}, w, &d, &l, count, &part, sums);
+                rows_choice((way){MK_HALVES, true, false}, w, &d, &l, count, &part, sums);
             else if (pairs)
-                rows_way((way){MK_HALVES, true, true}, w, &d, &l, count, &part, sums);
+                rows_choice((way){MK_HALVES, true, true}, w, &d, &l, count, &part, sums);
             else if (form == MK_HALVES)
-                rows_way((way){MK_HALVES, false, true}, w, &d, &l, count, &part, sums);
+                rows_choice((way){MK_HALVES, false, true}, w, &d, &l, count, &part, sums);
             else if (form == MK_BYTES)
-                rows_way((way){MK_BYTES, false, false}, w, &d, &l, count, &part, sums);
+                rows_choice((way){MK_BYTES, false, false}, w, &d, &l, count, &part, sums);
             else
-                rows_way((way){MK_STREAM, false, false}, w, &d, &l, count, &part, sums);
+                rows_choice((way){MK_STREAM, false, false}, w, &d, &l, count, &part, sums);
             for (int64_t c = 0; c < count; c++)
                 mk_store_first(y + (i + c) * y_stride + r, n - r, sums[c]);
         }

@@ -1,4 +1,4 @@
-/* fast_matmul for NEON, for the file that includes this after int8_neon_rows.h and defines before:
+/* int8_matmul for NEON, for the file that includes this after int8_neon_rows.h and defines before:
  *
  *   dot_lane(sum, w, x, lane)     dot_codes with bytes 4 lane .. 4 lane + 3 of x, again and again
  *
@@ -27,8 +27,8 @@ MK_INLINE void dot_tile(bool full, int m, const uint8_t *codes, const int8_t *x,
 }
 
 /* y[m, 16] of a tile. full: codes may have 8 bits. */
-MK_INLINE void tile_product(bool full, int m, const mk_xrows *x, const uint8_t *codes,
-                            const float *scales, float32x4_t y[MK_STREAMED][MK_QUADS]) {
+MK_INLINE void tile_matmul(bool full, int m, const mk_xrows *x, const uint8_t *codes,
+                           const float *scales, float32x4_t y[MK_STREAMED][MK_QUADS]) {
     int64_t groups = x->k / x->group;
     const int8_t *a = x->codes;
     for (int i = 0; i < m; i++)
@@ -56,7 +56,7 @@ MK_INLINE void tile_product(bool full, int m, const mk_xrows *x, const uint8_t *
 
 MK_INLINE void tile_rows(bool full, int64_t m, const mk_xrows *x, const uint8_t *codes,
                          const float *scales, float32x4_t y[MK_STREAMED][MK_QUADS]) {
-    MK_WITH_ROWS(m, MK_STREAMED, tile_product(full, MK_R, x, codes, scales, y));
+    MK_WITH_ROWS(m, MK_STREAMED, tile_matmul(full, MK_R, x, codes, scales, y));
 }
 
 static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tiles, float *y,
@@ -68,7 +68,7 @@ static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tile
             int64_t count = m - i < MK_STREAMED ? m - i : MK_STREAMED;
             mk_xrows rows = mk_xrows_at(x, i);
             float32x4_t sums[MK_STREAMED][MK_QUADS];
-            if (tiles->most == 255)
+            if (tiles->max == 255)
                 tile_rows(true, count, &rows, codes, scales, sums);
             else
                 tile_rows(false, count, &rows, codes, scales, sums);

@@ -8,7 +8,7 @@ static int64_t place_of(int64_t i, bool pairs) {
     return pairs ? (i & ~(int64_t)7) + (i & 1) * 4 + (i & 7) / 2 : i;
 }
 
-static void quantize_group(const float *x, int n, int most, int8_t *codes, float *scale,
+static void quantize_group(const float *x, int n, int max, int8_t *codes, float *scale,
                            float *sum) {
     int32_t highest = 0, lowest = 0, total = 0;
     for (int i = 0; i < n; i++) {
@@ -16,18 +16,18 @@ static void quantize_group(const float *x, int n, int most, int8_t *codes, float
         highest = up > highest ? up : highest;
         lowest = down > lowest ? down : lowest;
     }
-    mk_code_step step = mk_code_step_of(highest, lowest, most);
+    mk_code_step step = mk_code_step_of(highest, lowest, max);
     for (int i = 0; i < n; i++) {
         int32_t code = step.some ? (int32_t)lrintf(x[i] * step.inverse) : 0;
-        codes[place_of(i, mk_in_pairs(most))] = (int8_t)code;
+        codes[place_of(i, mk_in_pairs(max))] = (int8_t)code;
         total += code;
     }
     *scale = step.scale;
     *sum = *scale * (float)total;
 }
 
-static void quantize(int64_t m, const float *x, int64_t x_stride, int most, const mk_xrows *y) {
-    mk_quantize_rows(quantize_group, mk_cross_plain, m, x, x_stride, most, y);
+static void quantize(int64_t m, const float *x, int64_t x_stride, int max, const mk_xrows *y) {
+    mk_quantize_rows(quantize_group, mk_cross_plain, m, x, x_stride, max, y);
 }
 
 /* Codes of group g of a row, in the order of x's, and what they are scaled with. */
@@ -84,7 +84,7 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
 
 static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
     int64_t groups = w->k / w->group;
-    tiles->most = mk_most_code(w->mode, w->bits);
+    tiles->max = mk_max_code(w->mode, w->bits);
     tiles->crossed = false;
     for (int64_t r = 0; r < (n + MK_TILE - 1) / MK_TILE * MK_TILE; r++) {
         uint8_t *to = tiles->codes + r / MK_TILE * MK_TILE * w->k + r % MK_TILE * 4;
@@ -121,10 +121,10 @@ static void matmul(int64_t m, const mk_xrows *x, int64_t n, const mk_tiles *tile
     }
 }
 
-void mk_fast_ref(mk_kernels *kernels) {
-    kernels->fast_quantize = quantize;
-    kernels->fast_matvec = matvec;
-    kernels->fast_unpack = unpack;
-    kernels->fast_matmul = matmul;
-    kernels->fast_streamed = 8;
+void mk_int8_ref(mk_kernels *kernels) {
+    kernels->int8_quantize = quantize;
+    kernels->int8_matvec = matvec;
+    kernels->int8_unpack = unpack;
+    kernels->int8_matmul = matmul;
+    kernels->int8_streamed = 8;
 }

@@ -1,6 +1,6 @@
 #define VPDPBUSD "%{evex%} vpdpbusd"
 #include "cpu/kern/int8/int8_vnni_tmpl.h"
 
-void mk_fast_vnni256(mk_kernels *kernels) {
+void mk_int8_vnni256(mk_kernels *kernels) {
     fill(kernels);
 }

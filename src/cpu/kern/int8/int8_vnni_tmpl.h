@@ -9,8 +9,8 @@
 /* All widths are alike. */
 typedef enum room { TWO, FOUR, EIGHT, HALVES } room;
 
-static room room_of(int most) {
-    (void)most;
+static room room_of(int max) {
+    (void)max;
     return FOUR;
 }
 

@@ -11,7 +11,7 @@
 #define GROUP 32 /* codes a scale; half of what is turned at once */
 #define STAGE 32 /* groups whose scales are made ahead */
 #define PART (MK_PART / GROUP)
-#define FETCHED_AHEAD 8192 /* bytes past the next rows */
+#define PREFETCH_DISTANCE 8192 /* bytes past the next rows */
 
 _Static_assert(PART % STAGE == 0, "a part ends where a stage does");
 
@@ -63,15 +63,15 @@ MK_INLINE bool read_scales(const uint8_t *scales, int64_t n, uint32_t *to) {
     return nan != 0;
 }
 
-/* 64 codes, or 32 and zeros, as bf16 in their order. `most` is raised to the largest code, its sign bit
+/* 64 codes, or 32 and zeros, as bf16 in their order. `max` is raised to the largest code, its sign bit
  * set: 255 is NaN. */
 MK_INLINE void read_codes(const table *t, const uint8_t *codes, bool two, const uint32_t *scales,
-                          __m512i *most, __m512i to[2]) {
+                          __m512i *max, __m512i to[2]) {
     const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), sign = _mm512_set1_epi8(-128);
     __m512i v = two ? _mm512_loadu_si512(codes)
                     : _mm512_zextsi256_si512(_mm256_loadu_si256((const void *)codes));
     __mmask64 some = _mm512_test_epi8_mask(v, _mm512_set1_epi8(127));
-    *most = _mm512_max_epu8(*most, _mm512_or_si512(v, sign));
+    *max = _mm512_max_epu8(*max, _mm512_or_si512(v, sign));
     v = _mm512_permutexvar_epi64(order, v);
     __m512i low = _mm512_permutex2var_epi8(t->low[0], v, t->low[1]);
     __m512i high = _mm512_permutex2var_epi8(t->high[0], v, t->high[1]);
@@ -83,14 +83,14 @@ MK_INLINE void read_codes(const table *t, const uint8_t *codes, bool two, const 
                                    _mm512_set1_epi32((int)scales[1]));
 }
 
-MK_INLINE bool has_nan(__m512i most) {
-    return _mm512_cmpeq_epi8_mask(most, _mm512_set1_epi8(-1)) != 0;
+MK_INLINE bool has_nan(__m512i max) {
+    return _mm512_cmpeq_epi8_mask(max, _mm512_set1_epi8(-1)) != 0;
 }
 
 /* What a tile sums up: x [ROWS, k] w [COLS, k]^T. */
 typedef struct sums {
     __m512 sum[ROWS][COLS];
-    __m512i most[COLS]; /* codes: read_codes */
+    __m512i max[COLS]; /* codes: read_codes */
 } sums;
 
 /* Adds two groups, or one. stage: their scales, rows of weights STAGE apart. */
@@ -100,7 +100,7 @@ MK_INLINE void add_groups(sums *s, const table *t, int rows, int cols, bool two,
 #pragma GCC unroll 4
     for (int j = 0; j < cols; j++) {
         __m512i b[2];
-        read_codes(t, codes + j * row_bytes, two, stage + j * STAGE, &s->most[j], b);
+        read_codes(t, codes + j * row_bytes, two, stage + j * STAGE, &s->max[j], b);
 #pragma GCC unroll 4
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
@@ -125,14 +125,14 @@ MK_INLINE void mx_tile(const mk_qrows *w, const table *t, int rows, int cols, co
                        int64_t x_stride, float *y, int64_t y_stride) {
     const int64_t groups = w->k / GROUP, row_bytes = w->codes_stride * 4;
     const uint8_t *codes = (const uint8_t *)w->codes, *scales = w->scales;
-    const intptr_t next = (intptr_t)codes + cols * row_bytes + FETCHED_AHEAD;
+    const intptr_t next = (intptr_t)codes + cols * row_bytes + PREFETCH_DISTANCE;
     mk_find_next_pages(next, cols * row_bytes);
     bool nan[COLS] = {false};
     sums s;
     clear(&s);
 #pragma GCC unroll 4
     for (int j = 0; j < COLS; j++)
-        s.most[j] = _mm512_setzero_si512();
+        s.max[j] = _mm512_setzero_si512();
     for (int64_t g = 0; g < groups; g += STAGE) {
         if (g > 0 && g % PART == 0) {
             mk_add_dots(rows, cols, g == PART, s.sum, y, y_stride);
@@ -156,7 +156,7 @@ MK_INLINE void mx_tile(const mk_qrows *w, const table *t, int rows, int cols, co
     mk_add_dots(rows, cols, groups <= PART, s.sum, y, y_stride);
 #pragma GCC unroll 4
     for (int j = 0; j < cols; j++)
-        for (int i = 0; (nan[j] || has_nan(s.most[j])) && i < rows; i++)
+        for (int i = 0; (nan[j] || has_nan(s.max[j])) && i < rows; i++)
             y[i * y_stride + j] = NAN;
 }
 
@@ -189,18 +189,18 @@ void mk_unpack_mxfp8_avx512bf16(const mk_qrows *w, int64_t n, uint16_t *y) {
         mk_qrows row = mk_qrows_at(w, r);
         const uint8_t *codes = (const uint8_t *)row.codes, *scales = row.scales;
         uint16_t *to = y + r * w->k;
-        __m512i most = _mm512_setzero_si512();
+        __m512i max = _mm512_setzero_si512();
         bool nan = false;
         for (int64_t g = 0; g < groups; g += 2, codes += 2 * GROUP, to += 2 * GROUP) {
             uint32_t stage[2];
             bool two = g + 1 < groups;
             __m512i b[2];
             if (read_scales(scales + g, two ? 2 : 1, stage)) nan = true;
-            read_codes(&t, codes, two, stage, &most, b);
+            read_codes(&t, codes, two, stage, &max, b);
             _mm512_storeu_si512(to, b[0]);
             if (two) _mm512_storeu_si512(to + GROUP, b[1]);
         }
-        for (int64_t l = 0; (nan || has_nan(most)) && l < w->k; l++)
+        for (int64_t l = 0; (nan || has_nan(max)) && l < w->k; l++)
             y[r * w->k + l] = MK_BF16_NAN;
     }
 }

@@ -12,7 +12,7 @@
  * unpack_q*:  n rows to f32 [n, k] in the kernel's order: matmul_nt over these and an arranged x has
  *             the bits of matvec_q*.
  *
- * mxfp8 against x in bf16, for fast products where pairs of bf16 multiply faster (bf16_products): a code
+ * mxfp8 against x in bf16, for fast products where pairs of bf16 multiply faster (bf16_matmul): a code
  * times its scale is a bf16, for scales of 2^-100 to 2^100; others count as these. A row of weights with
  * a NaN in it is NaN.
  *

@@ -139,7 +139,7 @@ MK_INLINE float32x4_t bias_of(const mk_qrows *w, form f, int64_t at) {
 }
 
 /* y [rows] = w [rows, k] x [k] */
-MK_INLINE void rows_product(form f, const mk_qrows *w, int rows, const float *x, float *y) {
+MK_INLINE void rows_matmul(form f, const mk_qrows *w, int rows, const float *x, float *y) {
     decoder d = decoder_of(f.bits);
     int64_t groups = w->k / w->group, row_bytes = w->codes_stride * 4;
     float32x4_t sum[ROWS];
@@ -169,11 +169,11 @@ MK_INLINE void matvec_form(form f, const mk_qrows *w, int64_t n, const float *x,
     int64_t r = 0;
     for (; r + ROWS <= n; r += ROWS) {
         mk_qrows rows = mk_qrows_at(w, r);
-        rows_product(f, &rows, ROWS, x, y + r);
+        rows_matmul(f, &rows, ROWS, x, y + r);
     }
     for (; r < n; r++) {
         mk_qrows row = mk_qrows_at(w, r);
-        rows_product(f, &row, 1, x, y + r);
+        rows_matmul(f, &row, 1, x, y + r);
     }
 }
 

@@ -47,7 +47,7 @@ static void rms_norm(int64_t n, const float *x, const float *weight, double eps,
             y[i] = x[i] * factor * weight[i];
 }
 
-static void turn(int64_t half, const float *restrict table, const float *restrict x,
+static void rope(int64_t half, const float *restrict table, const float *restrict x,
                  float *restrict y) {
     const float *cosines = table, *sines = table + half;
     for (int64_t i = 0; i < half; i++) {
@@ -60,38 +60,38 @@ static void turn(int64_t half, const float *restrict table, const float *restric
 #define WIDE (2 * LANES)
 
 static float largest(int64_t n, const float *x) {
-    float most[WIDE];
+    float max[WIDE];
     uint32_t nan[WIDE] = {0}, any = 0;
     int64_t i = 0;
     for (int lane = 0; lane < WIDE; lane++)
-        most[lane] = -INFINITY;
+        max[lane] = -INFINITY;
     for (; i + WIDE <= n; i += WIDE)
         for (int lane = 0; lane < WIDE; lane++) {
-            most[lane] = x[i + lane] > most[lane] ? x[i + lane] : most[lane];
+            max[lane] = x[i + lane] > max[lane] ? x[i + lane] : max[lane];
             nan[lane] |= x[i + lane] != x[i + lane];
         }
     for (int lane = 0; i + lane < n; lane++) {
-        most[lane] = x[i + lane] > most[lane] ? x[i + lane] : most[lane];
+        max[lane] = x[i + lane] > max[lane] ? x[i + lane] : max[lane];
         nan[lane] |= x[i + lane] != x[i + lane];
     }
     for (int half = WIDE / 2; half > 0; half /= 2)
         for (int lane = 0; lane < half; lane++)
-            most[lane] = most[half + lane] > most[lane] ? most[half + lane] : most[lane];
+            max[lane] = max[half + lane] > max[lane] ? max[half + lane] : max[lane];
     for (int lane = 0; lane < WIDE; lane++)
         any |= nan[lane];
-    return any ? NAN : most[0];
+    return any ? NAN : max[0];
 }
 
 /* Codes, which are 0 before, of n <= MK_Q8_GROUP numbers; returns the scale. */
 static uint16_t narrow_group(int64_t n, const float *restrict x, uint8_t *restrict codes) {
-    uint32_t most = 0; /* the largest size, as bits: NaN is above infinity */
+    uint32_t max = 0; /* the largest size, as bits: NaN is above infinity */
     for (int64_t i = 0; i < n; i++) {
         uint32_t size = mk_bits(x[i]) & 0x7fffffffu;
-        most = size > most ? size : most;
+        max = size > max ? size : max;
     }
-    uint32_t up = mk_bits(mk_from_bits(most) * (1.0f / 127.0f)) + 0xffffu;
+    uint32_t up = mk_bits(mk_from_bits(max) * (1.0f / 127.0f)) + 0xffffu;
     float scale = mk_from_bits(up & 0xffff0000u);
-    if (most >= 0x7f800000u) return 0x7fc0u;
+    if (max >= 0x7f800000u) return 0x7fc0u;
     if (scale < 0x1p-120f) return 0;
     float inverse = 1.0f / scale;
     for (int64_t i = 0; i < n; i++) { /* 1.5 * 2^23 leaves a whole number in the low bits */
@@ -133,7 +133,7 @@ void FILL(mk_kernels *kernels) {
     kernels->gelu_approx = gelu_approx;
     kernels->tanh = tanh_row;
     kernels->rms_norm = rms_norm;
-    kernels->turn = turn;
+    kernels->rope = rope;
     kernels->largest = largest;
     kernels->narrow_q8 = narrow_q8;
     kernels->widen_q8 = widen_q8;

@@ -1,4 +1,4 @@
-#include "cpu/product.h"
+#include "cpu/matmul.h"
 
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 #define ALIGN 64
 #define TILE_BYTES (256 * 1024) /* of w as f32 */
-#define TILE_MOST 64            /* columns */
+#define TILE_MAX 64             /* columns */
 #define TILE_STEP 16
 
 static size_t pad(size_t bytes) {
@@ -16,7 +16,7 @@ static size_t pad(size_t bytes) {
 
 /* A product's part of the region. */
 typedef struct part {
-    const mc_product *p;
+    const mc_matmul *p;
     const mc_form *form;
     int64_t tiles; /* an element of the batch */
     int64_t first; /* unit of the region */
@@ -25,17 +25,17 @@ typedef struct part {
 
 typedef struct work {
     const mk_kernels *kern;
-    part parts[MC_MOST_JOINT];
+    part parts[MC_MAX_JOINT];
     int n;
-    mc_rows rows;                 /* x in f32 */
-    mc_form forms[MC_MOST_JOINT]; /* that the parts need */
+    mc_rows rows;                /* x in f32 */
+    mc_form forms[MC_MAX_JOINT]; /* that the parts need */
     int n_forms;
-    int64_t most;              /* sums that a unit may have */
+    int64_t max;               /* sums that a unit may have */
     size_t y_bytes, own_bytes; /* of a worker's scratch: for results, and for the product's own */
     char *scratch;             /* NULL: none is needed */
 } work;
 
-mc_layout mc_product_spread(const mc_layout *x, const mc_layout *out) {
+mc_layout mc_matmul_spread(const mc_layout *x, const mc_layout *out) {
     int64_t shape[MICA_MAX_NDIM];
     memcpy(shape, out->shape, sizeof shape);
     int ndim = out->ndim < 2 ? 2 : out->ndim;
@@ -46,31 +46,31 @@ mc_layout mc_product_spread(const mc_layout *x, const mc_layout *out) {
     return spread;
 }
 
-void mc_product_init(mc_product *p, const mc_call *call, bool batched) {
+void mc_matmul_init(mc_matmul *p, const mc_call *call, bool batched) {
     const mc_layout *out = call->out.layout;
-    *p = (mc_product){.call = call, .x = mc_product_spread(call->in[MC_PRODUCT_X].layout, out)};
+    *p = (mc_matmul){.call = call, .x = mc_matmul_spread(call->in[MC_MATMUL_X].layout, out)};
     p->batches = batched ? mc_row_count(out, out->ndim - 2) : 1;
     p->m = batched ? out->shape[out->ndim - 2] : mc_row_count(out, out->ndim - 1);
     p->n = out->shape[out->ndim - 1];
     p->k = p->x.shape[p->x.ndim - 1];
 }
 
-int64_t mc_product_tile(const mc_product *p) {
+int64_t mc_matmul_tile(const mc_matmul *p) {
     int64_t fit = TILE_BYTES / (int64_t)sizeof(float) / mc_max(p->k, 1) / TILE_STEP * TILE_STEP;
-    return mc_min(mc_max(fit, TILE_STEP), mc_min(TILE_MOST, p->n));
+    return mc_min(mc_max(fit, TILE_STEP), mc_min(TILE_MAX, p->n));
 }
 
-int64_t mc_product_tile_stride(const mc_product *p) {
-    return mc_product_apart(p->k, sizeof(float));
+int64_t mc_matmul_tile_stride(const mc_matmul *p) {
+    return mc_matmul_apart(p->k, sizeof(float));
 }
 
-bool mc_product_is_one_region(const mc_call *call) {
-    return call->in[MC_PRODUCT_W].layout->ndim == 2; /* else its x may be broadcast */
+bool mc_matmul_is_one_region(const mc_call *call) {
+    return call->in[MC_MATMUL_W].layout->ndim == 2; /* else its x may be broadcast */
 }
 
-bool mc_product_goes_by_rows(const mc_layout *const *in) {
-    mc_operand x = {NULL, in[MC_PRODUCT_X]};
-    const mc_layout *w = in[MC_PRODUCT_W];
+bool mc_matmul_goes_by_rows(const mc_layout *const *in) {
+    mc_operand x = {NULL, in[MC_MATMUL_X]};
+    const mc_layout *w = in[MC_MATMUL_W];
     return w->ndim == 2 && mc_layout_size(w) > 0 && mc_rows_scratch(&x) == 0;
 }
 
@@ -80,8 +80,8 @@ static void make_form(const work *w, const mc_form *form, int64_t begin, int64_t
     const mc_rows *rows = &w->rows;
     if (form->kind == MC_FORM_CODES) {
         mk_xrows to = mk_xrows_at(&form->codes, begin);
-        w->kern->fast_quantize(end - begin, rows->data + begin * rows->stride, rows->stride,
-                               form->most, &to);
+        w->kern->int8_quantize(end - begin, rows->data + begin * rows->stride, rows->stride,
+                               form->max, &to);
         return;
     }
     for (int64_t r = begin; r < end; r++) {
@@ -103,7 +103,7 @@ static void make_forms(void *context, int64_t begin, int64_t end, int worker) {
 
 static bool is_same_form(const mc_form *a, const mc_form *b) {
     return a->kind == b->kind && a->arrange == b->arrange && a->group == b->group &&
-           a->most == b->most;
+           a->max == b->max;
 }
 
 /* The form that a product wants: one that is there, or a new one. */
@@ -120,7 +120,7 @@ static const mc_form *find_form(work *w, const mc_form *wanted) {
 
 static void run_columns(const work *w, const part *at, int64_t batch, int64_t first, int64_t count,
                         int worker) {
-    const mc_product *p = at->p;
+    const mc_matmul *p = at->p;
     const mc_operand *out = &p->call->out;
     char *scratch = w->scratch, *own = NULL;
     if (scratch != NULL) {
@@ -142,7 +142,7 @@ static void run_units(void *context, int64_t begin, int64_t end, int worker) {
     for (int64_t unit = begin, units; unit < end; unit += units) {
         while (unit - at->first >= at->p->batches * at->tiles)
             at++;
-        const mc_product *p = at->p;
+        const mc_matmul *p = at->p;
         int64_t batch = (unit - at->first) / at->tiles, tile = (unit - at->first) % at->tiles;
         bool run = p->runs && at->direct;
         units = run ? mc_min(end - unit, at->tiles - tile) : 1;
@@ -154,16 +154,16 @@ static void run_units(void *context, int64_t begin, int64_t end, int worker) {
 /* ---- both ---- */
 
 /* Fills in the parts, and what a worker needs; returns the number of units. */
-static int64_t plan_parts(work *w, const mc_product *const *products) {
+static int64_t plan_parts(work *w, const mc_matmul *const *matmuls) {
     int64_t units = 0, y_floats = 0;
     for (int i = 0; i < w->n; i++) {
-        const mc_product *p = products[i];
+        const mc_matmul *p = matmuls[i];
         part *at = &w->parts[i];
         *at = (part){.p = p, .form = find_form(w, &p->form), .first = units};
         at->tiles = (p->n - 1) / p->tile + 1;
         at->direct = p->call->out.layout->dtype == MICA_F32;
         units += p->batches * at->tiles;
-        w->most = mc_max(w->most, p->m * p->tile);
+        w->max = mc_max(w->max, p->m * p->tile);
         if (!at->direct) y_floats = mc_max(y_floats, p->m * p->tile);
         if (p->scratch_bytes > w->own_bytes) w->own_bytes = p->scratch_bytes;
     }
@@ -191,7 +191,7 @@ static void place(work *w, int64_t rows, int64_t k, int threads, memory *from) {
         if (form->kind == MC_FORM_ARRANGED) {
             form->arranged = cut(from, rows * k, sizeof *form->arranged);
         } else if (form->kind == MC_FORM_BF16) {
-            form->halves_stride = mc_product_apart(k, sizeof *form->halves);
+            form->halves_stride = mc_matmul_apart(k, sizeof *form->halves);
             form->halves = cut(from, rows * form->halves_stride, sizeof *form->halves);
         }
         if (form->kind != MC_FORM_CODES) continue;
@@ -235,32 +235,32 @@ static bool needs_making(const work *w) {
 }
 
 /* n products of one x. */
-static mica_status run_together(const mc_product *const *products, int n, mc_chain *chain) {
-    const mc_product *p = products[0];
-    const mc_call *last = products[n - 1]->call;
-    mc_operand x = {p->call->in[MC_PRODUCT_X].data, &p->x};
+static mica_status run_together(const mc_matmul *const *matmuls, int n, mc_chain *chain) {
+    const mc_matmul *p = matmuls[0];
+    const mc_call *last = matmuls[n - 1]->call;
+    mc_operand x = {p->call->in[MC_MATMUL_X].data, &p->x};
     work w = {.kern = mc_cpu_of(p->call)->kern, .n = n};
-    int64_t units = plan_parts(&w, products);
+    int64_t units = plan_parts(&w, matmuls);
     MC_TRY(take_memory(&w, p->call, &x, chain));
     if (needs_making(&w))
         mc_chain_add(chain, x.layout, p->call->axis, make_forms, &w, w.rows.count, mc_grain(p->k));
     mc_chain_run(chain);
-    mc_cpu_ahead(last, p->m);
-    mc_cpu_for(last, units, mc_grain(w.most * p->k), run_units, &w);
+    mc_cpu_prefetch(last, p->m);
+    mc_cpu_for(last, units, mc_grain(w.max * p->k), run_units, &w);
     return MICA_OK;
 }
 
-mica_status mc_products_run(const mc_product *const *products, int n, mc_chain *chain) {
-    const mc_product *together[MC_MOST_JOINT];
+mica_status mc_matmuls_run(const mc_matmul *const *matmuls, int n, mc_chain *chain) {
+    const mc_matmul *together[MC_MAX_JOINT];
     int n_together = 0;
     for (int i = 0; i < n; i++) {
-        if (mc_product_is_one_region(products[i]->call)) {
-            together[n_together++] = products[i];
+        if (mc_matmul_is_one_region(matmuls[i]->call)) {
+            together[n_together++] = matmuls[i];
             continue;
         }
         mc_chain none;
-        MC_TRY(mc_chain_measure(&none, products[i]->call, 0));
-        MC_TRY(run_together(&products[i], 1, &none));
+        MC_TRY(mc_chain_measure(&none, matmuls[i]->call, 0));
+        MC_TRY(run_together(&matmuls[i], 1, &none));
     }
     return n_together > 0 ? run_together(together, n_together, chain) : MICA_OK;
 }

@@ -1,31 +1,31 @@
 /* What a product reads, said while the one before it runs: threads wait at its end, and while one of them
  * goes through the rows between the two, and can fetch it meanwhile (base/pool.h). */
-#include "cpu/product.h"
+#include "cpu/matmul.h"
 
 #define FEW_ROWS 16 /* of a product that does not take longer than reading w */
 
-static bool is_product(const mc_call *call) {
+static bool is_matmul(const mc_call *call) {
     return call->op == MC_OP_QUANTIZED_MATMUL || call->op == MC_OP_MATMUL;
 }
 
-int mc_cpu_next(const mc_call *last, mc_stretch next[MC_MOST_JOINT]) {
+int mc_cpu_next(const mc_call *last, mc_stretch next[MC_MAX_JOINT]) {
     const mc_call *call = last + 1, *end = last + last->left;
-    while (call < end && !is_product(call))
+    while (call < end && !is_matmul(call))
         call++;
     if (call >= end) return 0;
-    int n = mc_product_is_one_region(call) && call->joint > 1 ? call->joint : 1;
+    int n = mc_matmul_is_one_region(call) && call->joint > 1 ? call->joint : 1;
     for (int i = 0; i < n; i++) {
-        const mc_operand *b = &call[i].in[MC_PRODUCT_W];
+        const mc_operand *b = &call[i].in[MC_MATMUL_W];
         next[i] = (mc_stretch){b->data, mc_layout_bytes(b->layout)};
     }
     return n;
 }
 
-void mc_cpu_ahead(const mc_call *last, int64_t m) {
-    _Static_assert(MC_MOST_JOINT <= MC_MOST_STRETCHES, "the pool takes all that are joint");
+void mc_cpu_prefetch(const mc_call *last, int64_t m) {
+    _Static_assert(MC_MAX_JOINT <= MC_MAX_STRETCHES, "the pool takes all that are joint");
     mc_cpu *cpu = mc_cpu_of(last);
     if (cpu->threads == 1) return;
-    mc_stretch next[MC_MOST_JOINT];
+    mc_stretch next[MC_MAX_JOINT];
     int n = m <= FEW_ROWS ? mc_cpu_next(last, next) : 0;
     mc_pool_ahead(cpu->pool, next, n);
 }

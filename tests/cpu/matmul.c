@@ -1,6 +1,6 @@
 /* How products of one x are split: each column once, in pieces enough for all threads, however few columns the
  * first one has. */
-#include "cpu/product.h"
+#include "cpu/matmul.h"
 
 #include "device/device.h"
 #include "support/support.h"
@@ -13,7 +13,7 @@ static atomic_int calls;
 static atomic_bool wrong;
 
 /* Each result is its column's number and 1; where it was computed before, more. */
-static void number_columns(const mc_product *p, const mc_form *x, int64_t batch, int64_t first,
+static void number_columns(const mc_matmul *p, const mc_form *x, int64_t batch, int64_t first,
                            int64_t count, void *scratch, float *y, int64_t y_stride) {
     (void)batch;
     (void)y_stride;
@@ -35,23 +35,23 @@ static void split(mica_device *device, int64_t n_first, int64_t n_second) {
     static const float x[K];
     static columns c[2];
     mc_call call[2];
-    mc_product p[2];
-    const mc_product *both[] = {&p[0], &p[1]};
+    mc_matmul p[2];
+    const mc_matmul *both[] = {&p[0], &p[1]};
     for (int i = 0; i < 2; i++) {
         int64_t n = i == 0 ? n_first : n_second;
         c[i] = (columns){0};
         assert_int_equal(mc_layout_init(&c[i].x, MICA_F32, (int64_t[]){1, K}, 2), MICA_OK);
         assert_int_equal(mc_layout_init(&c[i].w, MICA_F32, (int64_t[]){n, K}, 2), MICA_OK);
         assert_int_equal(mc_layout_init(&c[i].out, MICA_F32, (int64_t[]){1, n}, 2), MICA_OK);
-        c[i].in[MC_PRODUCT_X] = (mc_operand){(void *)(uintptr_t)x, &c[i].x};
-        c[i].in[MC_PRODUCT_W] = (mc_operand){NULL, &c[i].w};
+        c[i].in[MC_MATMUL_X] = (mc_operand){(void *)(uintptr_t)x, &c[i].x};
+        c[i].in[MC_MATMUL_W] = (mc_operand){NULL, &c[i].w};
         call[i] = (mc_call){.op = MC_OP_MATMUL,
                             .n_in = 2,
                             .in = c[i].in,
                             .out = {c[i].y, &c[i].out},
                             .state = mc_backend_state(device),
                             .left = 2 - i};
-        mc_product_init(&p[i], &call[i], false);
+        mc_matmul_init(&p[i], &call[i], false);
         p[i].tile = n < TILE ? n : TILE;
         p[i].runs = true;
         p[i].columns = number_columns;
@@ -59,7 +59,7 @@ static void split(mica_device *device, int64_t n_first, int64_t n_second) {
     mc_chain none;
     assert_int_equal(mc_chain_measure(&none, call, 0), MICA_OK);
     atomic_store(&calls, 0);
-    assert_int_equal(mc_products_run(both, 2, &none), MICA_OK);
+    assert_int_equal(mc_matmuls_run(both, 2, &none), MICA_OK);
     for (int i = 0; i < 2; i++)
         for (int64_t k = 0; k < p[i].n; k++)
             assert_true(c[i].y[k] == (float)(k + 1));

@@ -7,12 +7,12 @@
 #define TILE 32 /* rows of weights a unit of work; unpacked at once where x has many rows */
 
 /* Whether rows of x are so few that the packed weights are streamed. */
-static bool is_streamed(const mc_quant_product *q) {
-    return q->p.m <= q->kern->fast_streamed;
+static bool is_streamed(const mc_quant_matmul *q) {
+    return q->p.m <= q->kern->int8_streamed;
 }
 
 /* Scratch for TILE rows, unpacked. */
-static mk_tiles tiles_in(const mc_quant_product *q, void *scratch) {
+static mk_tiles tiles_in(const mc_quant_matmul *q, void *scratch) {
     int64_t groups = TILE * (q->p.k / q->w.group);
     mk_tiles tiles = {.codes = scratch};
     tiles.scales = (float *)(void *)(tiles.codes + TILE * q->p.k);
@@ -20,40 +20,40 @@ static mk_tiles tiles_in(const mc_quant_product *q, void *scratch) {
     return tiles;
 }
 
-static size_t tiles_bytes(const mc_quant_product *q) {
+static size_t tiles_bytes(const mc_quant_matmul *q) {
     size_t groups = (size_t)(TILE * (q->p.k / q->w.group));
     return (size_t)(TILE * q->p.k) + groups * (2 * sizeof(float) + sizeof(int32_t));
 }
 
-static void run_columns(const mc_product *p, const mc_form *x, int64_t batch, int64_t first,
+static void run_columns(const mc_matmul *p, const mc_form *x, int64_t batch, int64_t first,
                         int64_t count, void *scratch, float *y, int64_t y_stride) {
-    const mc_quant_product *q = mc_quant_of(p);
+    const mc_quant_matmul *q = mc_quant_of(p);
     mk_qrows rows = mc_quant_weights(q, batch, first);
     mk_xrows codes = mk_xrows_at(&x->codes, batch * p->m);
     if (is_streamed(q)) {
-        q->kern->fast_matvec(&rows, count, p->m, &codes, y, y_stride);
+        q->kern->int8_matvec(&rows, count, p->m, &codes, y, y_stride);
         return;
     }
     mk_tiles tiles = tiles_in(q, scratch);
     tiles.crossed = codes.cross != NULL;
-    q->kern->fast_unpack(&rows, count, &tiles);
-    q->kern->fast_matmul(p->m, &codes, count, &tiles, y, y_stride);
+    q->kern->int8_unpack(&rows, count, &tiles);
+    q->kern->int8_matmul(p->m, &codes, count, &tiles, y, y_stride);
 }
 
 bool mc_quant_is_fast(const mc_attr_quant *attr) {
     return attr->fast && attr->transpose && attr->mode != MICA_QUANT_MXFP8;
 }
 
-bool mc_quant_set_fast(mc_quant_product *q) {
+bool mc_quant_set_fast(mc_quant_matmul *q) {
     if (!mc_quant_is_fast(q->p.call->attr)) return false;
-    mc_product *p = &q->p;
-    int most = mk_most_code(q->w.mode, q->w.bits);
-    p->form = (mc_form){.kind = MC_FORM_CODES, .group = q->w.group, .most = most};
+    mc_matmul *p = &q->p;
+    int max = mk_max_code(q->w.mode, q->w.bits);
+    p->form = (mc_form){.kind = MC_FORM_CODES, .group = q->w.group, .max = max};
     p->tile = TILE;
     p->columns = run_columns;
     p->runs = is_streamed(q); /* rows that are streamed are fetched ahead */
     if (p->runs) return true;
     p->scratch_bytes = tiles_bytes(q);
-    p->form.crossed = q->kern->fast_crossed && mk_has_crossed(most);
+    p->form.crossed = q->kern->int8_crossed && mk_has_crossed(max);
     return true;
 }

@@ -4,8 +4,8 @@
 /* One row of x: 16 rows of weights at once, or in the order in which they lie, asked for once or twice; several rows: a row
  * of weights in each lane, or, always with the second of these ways and from 9 rows with the third, in each quarter of a
  * register. */
-WAY(avx512vnni, mk_fast_avx512vnni)
-WAY(avx512vnni, mk_fast_avx512vnni_once)
-WAY(avx512vnni, mk_fast_avx512vnni_twice)
+VARIANT(avx512vnni, mk_int8_avx512vnni)
+VARIANT(avx512vnni, mk_int8_avx512vnni_once)
+VARIANT(avx512vnni, mk_int8_avx512vnni_twice)
 #endif
-#undef WAY
+#undef VARIANT
