@@ -14,7 +14,7 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .placeholder = "X",
      .initial = "0",
      .max = 100,
-     .help = "how freely to draw; 0: always the likeliest token",
+     .help = "sampling temperature; 0: greedy, always the likeliest token",
      .offset = offsetof(cli_answer_values, temperature)},
     {.name = "top-k",
      .letter = 'k',
@@ -22,28 +22,29 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .placeholder = "N",
      .initial = "0",
      .max = 1e9,
-     .help = "draw from the N likeliest tokens; 0: from all",
+     .help = "top-k sampling: from the N likeliest tokens; 0: from all",
      .offset = offsetof(cli_answer_values, top_k)},
     {.name = "top-p",
      .kind = CLI_REAL,
      .placeholder = "P",
      .initial = "1",
      .max = 1,
-     .help = "draw from the fewest tokens whose probabilities reach P",
+     .help = "top-p (nucleus) sampling: from the fewest tokens whose probabilities reach P; 1: "
+             "from all",
      .offset = offsetof(cli_answer_values, top_p)},
     {.name = "min-p",
      .kind = CLI_REAL,
      .placeholder = "P",
      .initial = "0",
      .max = 1,
-     .help = "draw from tokens at least P times as likely as the likeliest",
+     .help = "min-p sampling: from tokens at least P times as likely as the likeliest; 0: from all",
      .offset = offsetof(cli_answer_values, min_p)},
     {.name = "repetition-penalty",
      .kind = CLI_REAL,
      .placeholder = "X",
      .initial = "1",
      .max = 100,
-     .help = "above 1: make tokens seen lately less likely",
+     .help = "repetition penalty: above 1, tokens of the penalty window are less likely",
      .offset = offsetof(cli_answer_values, repetition_penalty)},
     {.name = "presence-penalty",
      .kind = CLI_REAL,
@@ -51,7 +52,7 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .initial = "0",
      .min = -100,
      .max = 100,
-     .help = "above 0: make tokens seen lately less likely, however often",
+     .help = "presence penalty: taken from the logit of each token of the penalty window",
      .offset = offsetof(cli_answer_values, presence_penalty)},
     {.name = "frequency-penalty",
      .kind = CLI_REAL,
@@ -59,14 +60,14 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .initial = "0",
      .min = -100,
      .max = 100,
-     .help = "the same, for each time that they were seen",
+     .help = "frequency penalty: the same, for each time that it is there",
      .offset = offsetof(cli_answer_values, frequency_penalty)},
     {.name = "penalty-window",
      .kind = CLI_INT,
      .placeholder = "N",
      .initial = "0",
      .max = 1e9,
-     .help = "how many tokens are seen lately; 0: 20",
+     .help = "how many of the last tokens the penalties look at; 0: 20",
      .offset = offsetof(cli_answer_values, penalty_window)},
     {.name = "max-tokens",
      .letter = 'n',
@@ -75,21 +76,21 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .initial = "0",
      .min = -1,
      .max = 1e9,
-     .help = "stop after N tokens; 0 or -1: where the model stops",
+     .help = "the most tokens to generate; 0 or -1: until the model stops",
      .offset = offsetof(cli_answer_values, max_tokens)},
     {.name = "min-tokens",
      .kind = CLI_INT,
      .placeholder = "N",
      .initial = "0",
      .max = 1e9,
-     .help = "do not stop before N tokens",
+     .help = "the fewest tokens to generate: it does not stop before",
      .offset = offsetof(cli_answer_values, min_tokens)},
     {.name = "seed",
      .letter = 's',
      .kind = CLI_SEED,
      .placeholder = "N",
-     .initial = "0",
-     .help = "the same seed draws the same tokens",
+     .initial = "random",
+     .help = "random seed: the same one draws the same tokens; random: another one for each answer",
      .offset = offsetof(cli_answer_values, seed)},
     {.name = "logit-bias",
      .kind = CLI_BIASES,
@@ -135,11 +136,25 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .kind = CLI_FLAG,
      .help = "no rates and no progress on stderr",
      .offset = offsetof(cli_answer_values, quiet)},
+    {.name = "verbose",
+     .letter = 'v',
+     .kind = CLI_FLAG,
+     .help = "also print the model, the seed and other sampling options, and times, on stderr",
+     .offset = offsetof(cli_answer_values, verbose)},
     {.name = "echo",
      .kind = CLI_FLAG,
      .help = "print the prompt too",
      .offset = offsetof(cli_answer_values, echo)},
 };
+
+/* 32 bits, short enough to type: from the system or, where it has none, the clock. */
+static uint64_t random_seed(void) {
+    uint32_t seed;
+    FILE *in = fopen("/dev/urandom", "rb");
+    bool read = in && fread(&seed, sizeof seed, 1, in) == 1;
+    if (in) fclose(in);
+    return read ? seed : (uint64_t)(cli_seconds() * 1e6) & UINT32_MAX;
+}
 
 mica_generate_options cli_answer_generate_options(const cli_answer_values *values) {
     return (mica_generate_options){
@@ -155,7 +170,7 @@ mica_generate_options cli_answer_generate_options(const cli_answer_values *value
         .penalty_window = (int)values->penalty_window,
         .logit_bias = values->logit_bias.values,
         .logit_bias_count = values->logit_bias.count,
-        .seed = values->seed,
+        .seed = values->seed.given ? values->seed.value : random_seed(),
         .stop_strings = values->stop.values,
         .stop_string_count = values->stop.count,
         .ignore_eos = values->ignore_eos,
@@ -168,7 +183,22 @@ mica_generate_options cli_answer_generate_options(const cli_answer_values *value
     };
 }
 
+void cli_answer_print_options(const cli_answer_values *values,
+                              const mica_generate_options *options) {
+    if (!values->verbose) return;
+    fprintf(stderr, "%sanswer  ", cli_style(CLI_DIM));
+    for (size_t i = 0; i < CLI_ANSWER_SETTABLE; i++) {
+        const cli_option *option = &cli_answer_options[i];
+        if (option->kind == CLI_SEED) continue;
+        fprintf(stderr, "%s%s ", i > 0 ? ", " : "", option->name);
+        cli_option_print(option, values, stderr);
+    }
+    if (options->temperature > 0) fprintf(stderr, ", seed %" PRIu64, options->seed);
+    fprintf(stderr, "%s\n", cli_style(CLI_PLAIN));
+}
+
 static void print_rates(const mica_stream *stream, const cli_answer_values *values) {
+    char bytes[CLI_NUMBER];
     mica_metrics m = mica_stream_metrics(stream);
     fprintf(stderr, "%s%" PRId64 " prompt tokens", cli_style(CLI_DIM),
             m.prompt_tokens - m.reused_tokens);
@@ -192,6 +222,9 @@ static void print_rates(const mica_stream *stream, const cli_answer_values *valu
     default:
         break;
     }
+    if (values->verbose)
+        fprintf(stderr, "\n%.3f s prefill, %.3f s decode, %s of memory beside the weights",
+                m.prefill_seconds, m.decode_seconds, cli_format_bytes(m.peak_bytes, bytes));
     fprintf(stderr, "%s\n", cli_style(CLI_PLAIN));
 }
 

@@ -12,10 +12,10 @@ typedef struct cli_answer_values {
     double repetition_penalty, presence_penalty, frequency_penalty;
     int64_t top_k, penalty_window, max_tokens, min_tokens, draft_tokens, logprobs;
     const char *draft_model; /* NULL: none */
-    uint64_t seed;
+    cli_seed seed;
     cli_biases logit_bias;
     cli_texts stop;
-    bool ignore_eos, truncate, quiet, echo;
+    bool ignore_eos, truncate, quiet, verbose, echo;
 } cli_answer_values;
 
 /* The table of cli_answer_values. The first CLI_ANSWER_SETTABLE can be set within a chat. An answer
@@ -24,13 +24,18 @@ typedef struct cli_answer_values {
 enum {
     CLI_ANSWER_SETTABLE = 11,
     CLI_ANSWER_BATCH = 15,
-    CLI_ANSWER_CHAT = 19,
-    CLI_ANSWER_OPTIONS = 20
+    CLI_ANSWER_CHAT = 20,
+    CLI_ANSWER_OPTIONS = 21
 };
 extern const cli_option cli_answer_options[CLI_ANSWER_OPTIONS];
 
-/** The library's options for these values, which they borrow, with a progress bar for the prefill. */
+/** The library's options for these values, which they borrow, with a progress bar for the prefill,
+ *  and a seed that is drawn now where none is given. */
 mica_generate_options cli_answer_generate_options(const cli_answer_values *values);
+
+/** With --verbose, prints on stderr how the answer is drawn, its seed too. */
+void cli_answer_print_options(const cli_answer_values *values,
+                              const mica_generate_options *options);
 
 /** Prints an answer on stdout, each token at once, and its rates on stderr unless quiet; with
  *  --logprobs a line for each token. Closes the stream.
@@ -42,5 +47,13 @@ mica_generate_options cli_answer_generate_options(const cli_answer_values *value
  *  returns  CLI_DONE; CLI_INTERRUPTED; CLI_FAILED after it reported the error */
 int cli_answer_print(mica_stream **stream, const mica_tokenizer *tok,
                      const cli_answer_values *values, cli_text *kept, int64_t *used);
+
+/** The answer of a stream as one JSON object, with counts, times and, with --logprobs, its tokens;
+ *  nothing where it fails (answer_json.c). Closes the stream.
+ *
+ *  options  which the stream was opened with.
+ *  returns  as cli_answer_print */
+int cli_answer_print_json(mica_stream **stream, const mica_model *model,
+                          const cli_answer_values *values, const mica_generate_options *options);
 
 #endif

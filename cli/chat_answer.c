@@ -15,6 +15,7 @@ void cli_chat_answer(cli_chat *c, const char *message) {
         c->failed = true;
         return;
     }
+    cli_answer_print_options(&c->values, &options);
     mica_status status =
         mica_chat(c->session, conversation->messages, conversation->count, &options, &stream);
     int code = CLI_FAILED;

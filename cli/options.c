@@ -44,15 +44,18 @@ static bool store_int(const cli_option *option, const char *text, int64_t *out, 
     return in_range(option, (double)*out, why, why_bytes);
 }
 
-static bool store_seed(const char *text, uint64_t *out, char *why, size_t why_bytes) {
+/* -1 is what other programs say for random. */
+static bool store_seed(const char *text, cli_seed *out, char *why, size_t why_bytes) {
     char *end;
+    *out = (cli_seed){0};
+    if (strcmp(text, "random") == 0 || strcmp(text, "-1") == 0) return true;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
     if (errno || end == text || *end || strchr(text, '-')) {
-        snprintf(why, why_bytes, "'%s' is not a whole number of 0 or more", text);
+        snprintf(why, why_bytes, "'%s' is neither a whole number of 0 or more nor random", text);
         return false;
     }
-    *out = value;
+    *out = (cli_seed){.value = value, .given = true};
     return true;
 }
 
@@ -188,10 +191,17 @@ bool cli_option_store(const cli_option *option, const char *text, void *base, ch
     return false;
 }
 
+static void print_seed(const cli_seed *seed, FILE *out) {
+    if (seed->given)
+        fprintf(out, "%" PRIu64, seed->value);
+    else
+        fputs("random", out);
+}
+
 void cli_option_print(const cli_option *option, const void *base, FILE *out) {
     const void *from = member(option, base);
     if (option->kind == CLI_INT) fprintf(out, "%" PRId64, *(const int64_t *)from);
-    if (option->kind == CLI_SEED) fprintf(out, "%" PRIu64, *(const uint64_t *)from);
+    if (option->kind == CLI_SEED) print_seed(from, out);
     if (option->kind == CLI_REAL) fprintf(out, "%g", *(const double *)from);
 }
 

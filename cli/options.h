@@ -20,7 +20,7 @@ typedef struct cli_verb cli_verb;
 typedef enum cli_kind {
     CLI_FLAG,   /* no argument, but --no-NAME unsets it; bool */
     CLI_INT,    /* int64_t in [min, max] */
-    CLI_SEED,   /* uint64_t */
+    CLI_SEED,   /* a number, or random; cli_seed */
     CLI_REAL,   /* double in [min, max] */
     CLI_TEXT,   /* const char *, borrowed from the command line or the environment */
     CLI_FILE,   /* the same, a path; told apart for completions */
@@ -31,6 +31,11 @@ typedef enum cli_kind {
     CLI_TEXTS,  /* given any number of times; cli_texts */
     CLI_BIASES  /* the same, ID=VALUE; cli_biases */
 } cli_kind;
+
+typedef struct cli_seed {
+    uint64_t value;
+    bool given; /* else each answer has one of its own */
+} cli_seed;
 
 #define CLI_INTS_MAX 16
 typedef struct cli_ints {
@@ -116,7 +121,7 @@ cli_parse cli_options_parse(const cli_verb *verb, const char *verb_name, int arg
 bool cli_option_store(const cli_option *option, const char *text, void *base, char *why,
                       size_t why_bytes);
 
-/** Prints a member that is a number as cli_option_store reads it; nothing for others. */
+/** Prints a member that is a number or a seed as cli_option_store reads it; nothing for others. */
 void cli_option_print(const cli_option *option, const void *base, FILE *out);
 
 /** Prints `mica help VERB` (help.c). */

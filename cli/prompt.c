@@ -22,6 +22,10 @@ const cli_option cli_prompt_options[CLI_PROMPT_OPTIONS] = {
      .help = "the prompt is the text of FILE, less a line feed at its end",
      .offset = offsetof(cli_prompt_values, file),
      .no_variable = true},
+    {.name = "json",
+     .kind = CLI_FLAG,
+     .help = "print a JSON object: the text, why it ended, counts of tokens, times",
+     .offset = offsetof(cli_prompt_values, json)},
 };
 
 /* Where the text is to be found: in *word, a word or the text of --prompt, else in the file. */
@@ -77,6 +81,17 @@ static int read_prompt(const char *verb_name, const cli_prompt_values *values, c
     return cli_text_check(prompt, name) ? CLI_DONE : CLI_FAILED;
 }
 
+static void print_model(const mica_model *model, bool verbose) {
+    char bytes[CLI_NUMBER];
+    mica_model_info info = mica_model_get_info(model);
+    mica_device_info device = mica_device_get_info(mica_model_device(model));
+    if (verbose)
+        fprintf(stderr, "%smodel   %s, %s, %s, %s; %s in %d threads%s\n", cli_style(CLI_DIM),
+                info.path, info.architecture, info.quantization,
+                cli_format_bytes(info.weight_bytes, bytes), device.isa, device.threads,
+                cli_style(CLI_PLAIN));
+}
+
 int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char **args, int count,
                    cli_prompt_open open, const void *user) {
     const cli_answer_values *answer = &values->answer;
@@ -97,10 +112,15 @@ int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char 
     session =
         cli_model_open_session(model, &values->model, answer->draft_model, answer->quiet, &draft);
     if (!session) goto done;
+    print_model(model, answer->verbose);
+    cli_answer_print_options(answer, &options);
     status = open(session, &prompt, &options, user, &stream);
-    code = status == MICA_OK
-               ? cli_answer_print(&stream, mica_model_tokenizer(model), answer, NULL, NULL)
-               : cli_fail_status(status);
+    if (status != MICA_OK)
+        code = cli_fail_status(status);
+    else if (values->json)
+        code = cli_answer_print_json(&stream, model, answer, &options);
+    else
+        code = cli_answer_print(&stream, mica_model_tokenizer(model), answer, NULL, NULL);
 done:
     mica_session_close(&session);
     mica_model_close(&draft);

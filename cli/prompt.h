@@ -12,12 +12,13 @@
 
 typedef struct cli_prompt_values {
     const char *prompt, *file; /* each NULL: the prompt is a word, or standard input */
+    bool json;
     cli_answer_values answer;
     cli_model_values model;
 } cli_prompt_values;
 
-/* The table of what tells the prompt. Answer and model have tables of their own. */
-enum { CLI_PROMPT_OPTIONS = 2 };
+/* The table of the prompt and of what is printed. Answer and model have tables of their own. */
+enum { CLI_PROMPT_OPTIONS = 3 };
 extern const cli_option cli_prompt_options[CLI_PROMPT_OPTIONS];
 
 /** Opens the stream of an answer in an empty session. user: what the caller handed in. */

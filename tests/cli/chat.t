@@ -47,7 +47,7 @@ The commands.
   $ printf '/set temp 1\n/set top-p 7\n/set seed\n/sett\n' | mica chat -q 2>&1
   mica: there is no 'temp' to set; did you mean 'temperature'?
   mica: top-p: 7 is more than 1
-  mica: seed: '' is not a whole number of 0 or more
+  mica: seed: '' is neither a whole number of 0 or more nor random
   mica: there is no command /sett; did you mean /set?
   /help lists the commands.
   [1]

@@ -11,7 +11,7 @@ Every option is also a variable, named after it; the command line wins.
   penalty-window      0
   max-tokens          4
   min-tokens          0
-  seed                0
+  seed                random
   system              Be brief.
   $ MICA_MAX_TOKENS=3 MICA_QUIET=on mica run "What is curl?" 2>&1
   curl is a

@@ -72,26 +72,31 @@ Each verb explains itself, in lines of 80 columns at most.
                                   is one, and keep it there
   
   Answer:
-    -T, --temperature X           how freely to draw; 0: always the likeliest
-                                  token (default: 0)
-    -k, --top-k N                 draw from the N likeliest tokens; 0: from all
-                                  (default: 0)
-        --top-p P                 draw from the fewest tokens whose probabilities
-                                  reach P (default: 1)
-        --min-p P                 draw from tokens at least P times as likely as
-                                  the likeliest (default: 0)
-        --repetition-penalty X    above 1: make tokens seen lately less likely
+    -T, --temperature X           sampling temperature; 0: greedy, always the
+                                  likeliest token (default: 0)
+    -k, --top-k N                 top-k sampling: from the N likeliest tokens; 0:
+                                  from all (default: 0)
+        --top-p P                 top-p (nucleus) sampling: from the fewest tokens
+                                  whose probabilities reach P; 1: from all
                                   (default: 1)
-        --presence-penalty X      above 0: make tokens seen lately less likely,
-                                  however often (default: 0)
-        --frequency-penalty X     the same, for each time that they were seen
-                                  (default: 0)
-        --penalty-window N        how many tokens are seen lately; 0: 20 (default:
+        --min-p P                 min-p sampling: from tokens at least P times as
+                                  likely as the likeliest; 0: from all (default:
                                   0)
-    -n, --max-tokens N            stop after N tokens; 0 or -1: where the model
-                                  stops (default: 0)
-        --min-tokens N            do not stop before N tokens (default: 0)
-    -s, --seed N                  the same seed draws the same tokens (default: 0)
+        --repetition-penalty X    repetition penalty: above 1, tokens of the
+                                  penalty window are less likely (default: 1)
+        --presence-penalty X      presence penalty: taken from the logit of each
+                                  token of the penalty window (default: 0)
+        --frequency-penalty X     frequency penalty: the same, for each time that
+                                  it is there (default: 0)
+        --penalty-window N        how many of the last tokens the penalties look
+                                  at; 0: 20 (default: 0)
+    -n, --max-tokens N            the most tokens to generate; 0 or -1: until the
+                                  model stops (default: 0)
+        --min-tokens N            the fewest tokens to generate: it does not stop
+                                  before (default: 0)
+    -s, --seed N                  random seed: the same one draws the same tokens;
+                                  random: another one for each answer (default:
+                                  random)
         --logit-bias ID=X         add X to the logit of token ID, -inf forbids it;
                                   may be repeated
         --stop TEXT               stop before TEXT; may be repeated
@@ -107,6 +112,8 @@ Each verb explains itself, in lines of 80 columns at most.
                                   log-probability and the N likeliest; 0: the text
                                   (default: 0)
     -q, --quiet                   no rates and no progress on stderr
+    -v, --verbose                 also print the model, the seed and other
+                                  sampling options, and times, on stderr
   
   Model:
     -m, --model MODEL             the model's folder
@@ -166,6 +173,8 @@ Each verb explains itself, in lines of 80 columns at most.
     -p, --prompt TEXT             the prompt; a word is the model then
     -f, --file FILE               the prompt is the text of FILE, less a line feed
                                   at its end
+        --json                    print a JSON object: the text, why it ended,
+                                  counts of tokens, times
   
   Conversation:
     -S, --system TEXT             what the model is told before the conversation
@@ -176,26 +185,31 @@ Each verb explains itself, in lines of 80 columns at most.
                                   or a text; may be repeated
   
   Answer:
-    -T, --temperature X           how freely to draw; 0: always the likeliest
-                                  token (default: 0)
-    -k, --top-k N                 draw from the N likeliest tokens; 0: from all
-                                  (default: 0)
-        --top-p P                 draw from the fewest tokens whose probabilities
-                                  reach P (default: 1)
-        --min-p P                 draw from tokens at least P times as likely as
-                                  the likeliest (default: 0)
-        --repetition-penalty X    above 1: make tokens seen lately less likely
+    -T, --temperature X           sampling temperature; 0: greedy, always the
+                                  likeliest token (default: 0)
+    -k, --top-k N                 top-k sampling: from the N likeliest tokens; 0:
+                                  from all (default: 0)
+        --top-p P                 top-p (nucleus) sampling: from the fewest tokens
+                                  whose probabilities reach P; 1: from all
                                   (default: 1)
-        --presence-penalty X      above 0: make tokens seen lately less likely,
-                                  however often (default: 0)
-        --frequency-penalty X     the same, for each time that they were seen
-                                  (default: 0)
-        --penalty-window N        how many tokens are seen lately; 0: 20 (default:
+        --min-p P                 min-p sampling: from tokens at least P times as
+                                  likely as the likeliest; 0: from all (default:
                                   0)
-    -n, --max-tokens N            stop after N tokens; 0 or -1: where the model
-                                  stops (default: 0)
-        --min-tokens N            do not stop before N tokens (default: 0)
-    -s, --seed N                  the same seed draws the same tokens (default: 0)
+        --repetition-penalty X    repetition penalty: above 1, tokens of the
+                                  penalty window are less likely (default: 1)
+        --presence-penalty X      presence penalty: taken from the logit of each
+                                  token of the penalty window (default: 0)
+        --frequency-penalty X     frequency penalty: the same, for each time that
+                                  it is there (default: 0)
+        --penalty-window N        how many of the last tokens the penalties look
+                                  at; 0: 20 (default: 0)
+    -n, --max-tokens N            the most tokens to generate; 0 or -1: until the
+                                  model stops (default: 0)
+        --min-tokens N            the fewest tokens to generate: it does not stop
+                                  before (default: 0)
+    -s, --seed N                  random seed: the same one draws the same tokens;
+                                  random: another one for each answer (default:
+                                  random)
         --logit-bias ID=X         add X to the logit of token ID, -inf forbids it;
                                   may be repeated
         --stop TEXT               stop before TEXT; may be repeated
@@ -211,6 +225,8 @@ Each verb explains itself, in lines of 80 columns at most.
                                   log-probability and the N likeliest; 0: the text
                                   (default: 0)
     -q, --quiet                   no rates and no progress on stderr
+    -v, --verbose                 also print the model, the seed and other
+                                  sampling options, and times, on stderr
         --echo                    print the prompt too
   
   Model:
@@ -238,8 +254,8 @@ Each verb explains itself, in lines of 80 columns at most.
   Help:
     -h, --help                    print this and exit
   
-  Each option can also be set in the environment: --system as MICA_SYSTEM, a flag
-  as on or off. The command line wins; --no-FLAG unsets a flag there.
+  Each option can also be set in the environment: --json as MICA_JSON, a flag as
+  on or off. The command line wins; --no-FLAG unsets a flag there.
   
   Other programs' names work too: --temp (--temperature), --repeat-penalty
   (--repetition-penalty), --n-predict, --predict, --num-predict (--max-tokens),
@@ -271,28 +287,35 @@ Each verb explains itself, in lines of 80 columns at most.
     -p, --prompt TEXT             the prompt; a word is the model then
     -f, --file FILE               the prompt is the text of FILE, less a line feed
                                   at its end
+        --json                    print a JSON object: the text, why it ended,
+                                  counts of tokens, times
   
   Answer:
-    -T, --temperature X           how freely to draw; 0: always the likeliest
-                                  token (default: 0)
-    -k, --top-k N                 draw from the N likeliest tokens; 0: from all
-                                  (default: 0)
-        --top-p P                 draw from the fewest tokens whose probabilities
-                                  reach P (default: 1)
-        --min-p P                 draw from tokens at least P times as likely as
-                                  the likeliest (default: 0)
-        --repetition-penalty X    above 1: make tokens seen lately less likely
+    -T, --temperature X           sampling temperature; 0: greedy, always the
+                                  likeliest token (default: 0)
+    -k, --top-k N                 top-k sampling: from the N likeliest tokens; 0:
+                                  from all (default: 0)
+        --top-p P                 top-p (nucleus) sampling: from the fewest tokens
+                                  whose probabilities reach P; 1: from all
                                   (default: 1)
-        --presence-penalty X      above 0: make tokens seen lately less likely,
-                                  however often (default: 0)
-        --frequency-penalty X     the same, for each time that they were seen
-                                  (default: 0)
-        --penalty-window N        how many tokens are seen lately; 0: 20 (default:
+        --min-p P                 min-p sampling: from tokens at least P times as
+                                  likely as the likeliest; 0: from all (default:
                                   0)
-    -n, --max-tokens N            stop after N tokens; 0 or -1: where the model
-                                  stops (default: 0)
-        --min-tokens N            do not stop before N tokens (default: 0)
-    -s, --seed N                  the same seed draws the same tokens (default: 0)
+        --repetition-penalty X    repetition penalty: above 1, tokens of the
+                                  penalty window are less likely (default: 1)
+        --presence-penalty X      presence penalty: taken from the logit of each
+                                  token of the penalty window (default: 0)
+        --frequency-penalty X     frequency penalty: the same, for each time that
+                                  it is there (default: 0)
+        --penalty-window N        how many of the last tokens the penalties look
+                                  at; 0: 20 (default: 0)
+    -n, --max-tokens N            the most tokens to generate; 0 or -1: until the
+                                  model stops (default: 0)
+        --min-tokens N            the fewest tokens to generate: it does not stop
+                                  before (default: 0)
+    -s, --seed N                  random seed: the same one draws the same tokens;
+                                  random: another one for each answer (default:
+                                  random)
         --logit-bias ID=X         add X to the logit of token ID, -inf forbids it;
                                   may be repeated
         --stop TEXT               stop before TEXT; may be repeated
@@ -308,6 +331,8 @@ Each verb explains itself, in lines of 80 columns at most.
                                   log-probability and the N likeliest; 0: the text
                                   (default: 0)
     -q, --quiet                   no rates and no progress on stderr
+    -v, --verbose                 also print the model, the seed and other
+                                  sampling options, and times, on stderr
         --echo                    print the prompt too
   
   Model:
@@ -335,9 +360,8 @@ Each verb explains itself, in lines of 80 columns at most.
   Help:
     -h, --help                    print this and exit
   
-  Each option can also be set in the environment: --temperature as
-  MICA_TEMPERATURE, a flag as on or off. The command line wins; --no-FLAG unsets a
-  flag there.
+  Each option can also be set in the environment: --json as MICA_JSON, a flag as
+  on or off. The command line wins; --no-FLAG unsets a flag there.
   
   Other programs' names work too: --temp (--temperature), --repeat-penalty
   (--repetition-penalty), --n-predict, --predict, --num-predict (--max-tokens),

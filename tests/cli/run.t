@@ -42,10 +42,42 @@ The rates go to standard error, without colours.
   curl is a
   13 prompt tokens at N tok/s, 3 generated at N tok/s, the end of --max-tokens
 
-The same seed draws the same tokens.
+The same seed draws the same tokens. Without one each answer has its own, which --verbose tells.
 
   $ mica run "Tell me of vim" -T 2 -s 7 -n 20 -q > a; mica run "Tell me of vim" -T 2 -s 7 -n 20 -q > b
   > mica run "Tell me of vim" -T 2 -s 8 -n 20 -q > c; cmp a b && ! cmp -s a c
+
+  $ mica run model "Tell me of vim" -T 50 -n 30 --ignore-eos -v > a 2> err; mica run "Tell me of vim" -T 50 -n 30 --ignore-eos -q > b
+  > cmp -s a b || mica run "Tell me of vim" -T 50 -n 30 --ignore-eos -q -s $(sed -n 's/^answer .*, seed \([0-9]*\)$/\1/p' err) | cmp - a
+  > mica run "Tell me of vim" -T 50 -n 30 --ignore-eos -q -s -1 > b; MICA_SEED=random mica run "Tell me of vim" -T 50 -n 30 --ignore-eos -q > c
+  > cmp -s a b || cmp -s b c || echo different
+  different
+  $ sed 's/[0-9][0-9.]* \(tok\|s \|.B of\)/N \1/g; s/seed .*/seed N/; s/; .* threads/; .../; s/.B of/MB of/' err
+  model   model, gemma3_text, 4 bit, groups of 32 (affine), 12.8 MB; ...
+  answer  temperature 50, top-k 0, top-p 1, min-p 0, repetition-penalty 1, presence-penalty 0, frequency-penalty 0, penalty-window 0, max-tokens 30, min-tokens 0, seed N
+  13 prompt tokens at N tok/s, 30 generated at N tok/s, the end of --max-tokens
+  N s prefill, N s decode, N MB of memory beside the weights
+  $ mica run x -s 1.5 2>&1
+  mica: -s: '1.5' is neither a whole number of 0 or more nor random
+  Try: mica help run
+  [2]
+  $ mica run x -v -n 1 2>&1 > /dev/null | grep -c seed
+  0
+  [1]
+
+An answer as one JSON object: text, why it ended, counts of tokens, times.
+
+  $ json() { mica "$@" --json -q 2>&1 | sed -E 's/(_seconds|_rate|logprob)": [-0-9.]*/\1": N/g; s/"seed": [0-9]+/"seed": N/'; }
+  > json run model "What is curl?" -n 4; json generate model "curl is" -n 2 --stop " command" -T 0.01 | cut -d , -f 1-4
+  > json generate model "curl is" -n 1 --logprobs 2 --echo | sed 's/.*"logprobs"/"logprobs"/'
+  {"model": "model", "text": "curl is a command", "finish": "length", "prompt_tokens": 13, "truncated_tokens": 0, "generated_tokens": 4, "prefill_seconds": N, "decode_seconds": N, "prefill_rate": N, "decode_rate": N}
+  {"model": "model", "text": " a", "finish": "stop", "seed": N
+  "logprobs": [{"id": 2, "token": "<bos>", "top": []}, {"id": 5433, "token": "curl", "top": []}, {"id": 444, "token": "▁is", "top": []}, {"id": 422, "token": "▁a", "logprob": N, "top": [{"id": 422, "token": "▁a", "logprob": N}, {"id": 443, "token": "▁an", "logprob": N}]}]}
+  $ mica generate model "" --json 2>&1; mica run model x --stop '' -q --json 2> err || cat err
+  mica: the prompt is empty
+  mica: stop string 0 is empty
+  $ MICA_JSON=on mica run model "What is curl?" -n 1 2>&1 | grep -c '"text": "curl"'
+  1
 
 A raw text is continued without a chat format.
 

@@ -57,7 +57,7 @@ Usage errors exit with 2, name what is wrong, suggest the nearest, and print no 
   Try: mica help run
   [2]
   $ mica run --seed -3 x 2>&1
-  mica: --seed: '-3' is not a whole number of 0 or more
+  mica: --seed: '-3' is neither a whole number of 0 or more nor random
   Try: mica help run
   [2]
   $ mica run --quiet=yes x 2>&1

@@ -1,0 +1,107 @@
+#define _POSIX_C_SOURCE 200809L
+#include "answer.h"
+
+#include "interrupt.h"
+#include "report.h"
+#include "ui.h"
+#include "verb.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* An answer while it comes. */
+typedef struct collected {
+    cli_text text;
+    FILE *tokens;      /* with --logprobs, else NULL; writes tokens_json */
+    char *tokens_json; /* rows of the array "logprobs" */
+    size_t tokens_len;
+} collected;
+
+static void put_token(const mica_tokenizer *tok, int32_t id, FILE *out) {
+    size_t len = 0;
+    const char *piece = mica_tokenizer_token(tok, id, &len);
+    fprintf(out, "{\"id\": %" PRId32 ", \"token\": ", id);
+    cli_print_json_bytes(piece ? piece : "", piece ? len : 0, out);
+}
+
+/* A token and the likeliest at its place. One of the prompt has no log-probability. */
+static void put_logprobs(const mica_tokenizer *tok, const mica_token *token, FILE *out) {
+    if (token->id < 0) return;
+    fputs(ftell(out) > 0 ? ", " : "", out);
+    put_token(tok, token->id, out);
+    if (!token->prompt) fprintf(out, ", \"logprob\": %.9g", (double)token->logprob);
+    fputs(", \"top\": [", out);
+    for (size_t i = 0; i < token->alternative_count; i++) {
+        fputs(i ? ", " : "", out);
+        put_token(tok, token->alternatives[i].id, out);
+        fprintf(out, ", \"logprob\": %.9g}", (double)token->alternatives[i].logprob);
+    }
+    fputs("]}", out);
+}
+
+/* Takes all of the stream.  returns false after it reported an error */
+static bool collect(mica_stream *stream, const mica_tokenizer *tok, bool quiet, collected *c) {
+    mica_token token;
+    bool kept = cli_text_append(&c->text, "", 0);
+    cli_progress_start("reading", quiet);
+    cli_interrupt_watch(stream);
+    while (kept && mica_stream_next(stream, &token)) {
+        cli_progress_clear();
+        kept = cli_text_append(&c->text, token.text, token.len);
+        if (c->tokens) put_logprobs(tok, &token, c->tokens);
+    }
+    cli_interrupt_watch(NULL);
+    cli_progress_clear();
+    mica_status status = mica_stream_status(stream);
+    if (kept && status != MICA_OK && status != MICA_ECANCELLED) {
+        cli_fail_status(status);
+        kept = false;
+    }
+    if (c->tokens && fclose(c->tokens) != 0 && kept) {
+        cli_fail("out of memory");
+        kept = false;
+    }
+    return kept;
+}
+
+static const char *finish_name(mica_finish finish) {
+    if (finish == MICA_FINISH_CANCELLED) return "interrupted";
+    return finish == MICA_FINISH_LENGTH ? "length" : "stop";
+}
+
+static void print(const mica_stream *stream, const mica_model *model,
+                  const mica_generate_options *options, const collected *c) {
+    mica_metrics m = mica_stream_metrics(stream);
+    fputs("{\"model\": ", stdout);
+    cli_print_json(mica_model_get_info(model).path, stdout);
+    fputs(", \"text\": ", stdout);
+    cli_print_json_bytes(c->text.data, c->text.len, stdout);
+    printf(", \"finish\": \"%s\"", finish_name(mica_stream_finish(stream)));
+    if (options->temperature > 0) printf(", \"seed\": %" PRIu64, options->seed);
+    printf(", \"prompt_tokens\": %" PRId64 ", \"truncated_tokens\": %" PRId64
+           ", \"generated_tokens\": %" PRId64,
+           m.prompt_tokens, m.truncated_tokens, m.generated_tokens);
+    printf(", \"prefill_seconds\": %.6f, \"decode_seconds\": %.6f, \"prefill_rate\": %.2f"
+           ", \"decode_rate\": %.2f",
+           m.prefill_seconds, m.decode_seconds, m.prefill_rate, m.decode_rate);
+    if (c->tokens) printf(", \"logprobs\": [%s]", c->tokens_json);
+    puts("}");
+}
+
+int cli_answer_print_json(mica_stream **stream, const mica_model *model,
+                          const cli_answer_values *values, const mica_generate_options *options) {
+    collected c = {0};
+    int code = CLI_FAILED;
+    if (values->logprobs > 0) c.tokens = open_memstream(&c.tokens_json, &c.tokens_len);
+    if (values->logprobs > 0 && !c.tokens)
+        cli_fail("out of memory");
+    else if (collect(*stream, mica_model_tokenizer(model), values->quiet, &c)) {
+        print(*stream, model, options, &c);
+        code = mica_stream_status(*stream) == MICA_OK ? CLI_DONE : CLI_INTERRUPTED;
+        if (!cli_flush()) code = CLI_FAILED;
+    }
+    free(c.tokens_json);
+    free(c.text.data);
+    mica_stream_close(stream);
+    return code;
+}
