@@ -1,5 +1,5 @@
 /* mica/model.h: handles over an engine. */
-#include "engine/model.h"
+#include "task/model.h"
 #include "base/alloc.h"
 #include "base/system.h"
 #include "engine/engine.h"

@@ -2,11 +2,11 @@
 #include "base/alloc.h"
 #include "engine/engine.h"
 #include "engine/kernels.h"
-#include "engine/model.h"
 #include "io/folder.h"
 #include "session/session_file.h"
 #include "session/stream.h"
-#include "session/task.h"
+#include "task/model.h"
+#include "task/task.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Queries and keys of layers: see mica_inspect_attention. Threads: any, each with arguments of its
  * own. */
-#ifndef SESSION_INSPECT_H
-#define SESSION_INSPECT_H
+#ifndef TASK_INSPECT_H
+#define TASK_INSPECT_H
 
 #include "session/session.h"
 

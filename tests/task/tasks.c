@@ -441,5 +441,5 @@ int main(void) {
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_no_memory),
     };
-    return cmocka_run_group_tests_name("engine/tasks", tests, open_default, close_default);
+    return cmocka_run_group_tests_name("task/tasks", tests, open_default, close_default);
 }

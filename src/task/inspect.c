@@ -1,7 +1,7 @@
-#include "session/inspect.h"
+#include "task/inspect.h"
 
 #include "base/alloc.h"
-#include "session/task.h"
+#include "task/task.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
-#include "session/compare.h"
+#include "task/compare.h"
 
 #include "base/alloc.h"
 #include "graph/graph.h"
-#include "session/score.h"
-#include "session/task.h"
+#include "task/score.h"
+#include "task/task.h"
 
 #include <math.h>
 

@@ -2,8 +2,8 @@
  *
  * One session for all: what a prompt has in common with the one before it is in its caches.
  * Threads: any, each with arguments of its own. */
-#ifndef SESSION_CLASSIFY_H
-#define SESSION_CLASSIFY_H
+#ifndef TASK_CLASSIFY_H
+#define TASK_CLASSIFY_H
 
 #include "session/session.h"
 

@@ -1,8 +1,8 @@
-#include "session/classify.h"
+#include "task/classify.h"
 
 #include "base/alloc.h"
 #include "base/system.h"
-#include "session/task.h"
+#include "task/task.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * f64. */
 #include "model/fixture.h"
 
-#include "session/compare.h"
+#include "task/compare.h"
 
 #include <math.h>
 #include <string.h>
@@ -198,5 +198,5 @@ int main(void) {
         cmocka_unit_test(test_itself),    cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_no_memory),
     };
-    return cmocka_run_group_tests_name("session/compare", tests, open_fixtures, close_fixtures);
+    return cmocka_run_group_tests_name("task/compare", tests, open_fixtures, close_fixtures);
 }

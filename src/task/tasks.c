@@ -1,12 +1,12 @@
 /* mica/tasks.h: from text to ids and back, around the session room's tasks. */
 #include "base/alloc.h"
-#include "engine/model.h"
-#include "session/batch.h"
-#include "session/classify.h"
-#include "session/compare.h"
-#include "session/embed.h"
-#include "session/inspect.h"
-#include "session/score.h"
+#include "task/batch.h"
+#include "task/classify.h"
+#include "task/compare.h"
+#include "task/embed.h"
+#include "task/inspect.h"
+#include "task/model.h"
+#include "task/score.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
-#include "session/embed.h"
+#include "task/embed.h"
 
 #include "base/alloc.h"
-#include "session/task.h"
+#include "task/task.h"
 
 #include <math.h>
 

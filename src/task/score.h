@@ -1,6 +1,6 @@
 /* The log-probability of a text: see mica_score. Threads: any, each with arguments of its own. */
-#ifndef SESSION_SCORE_H
-#define SESSION_SCORE_H
+#ifndef TASK_SCORE_H
+#define TASK_SCORE_H
 
 #include "session/session.h"
 

@@ -1,8 +1,8 @@
 /* What the tasks of mica/tasks.h share: cancelling, and feeding a text to a session of its own.
  *
  * Threads: as the functions of mica/tasks.h. */
-#ifndef SESSION_TASK_H
-#define SESSION_TASK_H
+#ifndef TASK_TASK_H
+#define TASK_TASK_H
 
 #include "session/session.h"
 

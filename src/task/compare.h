@@ -1,7 +1,7 @@
 /* How far two models' predictions are apart: see mica_compare_ids. Threads: any, each with arguments
  * of its own. */
-#ifndef SESSION_COMPARE_H
-#define SESSION_COMPARE_H
+#ifndef TASK_COMPARE_H
+#define TASK_COMPARE_H
 
 #include "session/session.h"
 

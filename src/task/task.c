@@ -1,4 +1,4 @@
-#include "session/task.h"
+#include "task/task.h"
 
 #include "base/alloc.h"
 

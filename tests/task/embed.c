@@ -3,7 +3,7 @@
  * the mean of the rows, for the head is linear (where it has a cap, before that). */
 #include "model/fixture.h"
 
-#include "session/embed.h"
+#include "task/embed.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -167,5 +167,5 @@ int main(void) {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_no_memory),
     };
-    return cmocka_run_group_tests_name("session/embed", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("task/embed", tests, NULL, NULL);
 }

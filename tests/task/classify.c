@@ -1,7 +1,7 @@
 /* Classes against softmax of the golden logits, worked out here. */
 #include "model/fixture.h"
 
-#include "session/classify.h"
+#include "task/classify.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -224,5 +224,5 @@ int main(void) {
         cmocka_unit_test(test_cancelled),
         cmocka_unit_test(test_no_memory),
     };
-    return cmocka_run_group_tests_name("session/classify", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("task/classify", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* What mica/tasks.h needs of an open model. Threads: as mica/model.h says. */
-#ifndef ENGINE_MODEL_H
-#define ENGINE_MODEL_H
+#ifndef TASK_MODEL_H
+#define TASK_MODEL_H
 
 #include "session/session.h"
 

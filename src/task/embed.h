@@ -1,6 +1,6 @@
 /* A text as one vector: see mica_embed. Threads: any, each with arguments of its own. */
-#ifndef SESSION_EMBED_H
-#define SESSION_EMBED_H
+#ifndef TASK_EMBED_H
+#define TASK_EMBED_H
 
 #include "session/session.h"
 

@@ -2,7 +2,7 @@
  * here in f64 from the weights. */
 #include "model/fixture.h"
 
-#include "session/inspect.h"
+#include "task/inspect.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -210,5 +210,5 @@ int main(void) {
         cmocka_unit_test(test_chunks),    cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_no_memory),
     };
-    return cmocka_run_group_tests_name("session/inspect", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("task/inspect", tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
-#include "session/score.h"
+#include "task/score.h"
 
 #include "base/alloc.h"
 #include "base/system.h"
 #include "graph/graph.h"
-#include "session/task.h"
+#include "task/task.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #include "model/fixture.h"
 
 #include "device/device.h"
-#include "session/batch.h"
 #include "session/stream.h"
+#include "task/batch.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -581,5 +581,5 @@ int main(void) {
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_refusals),
     };
-    return cmocka_run_group_tests_name("session/batch", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("task/batch", tests, NULL, NULL);
 }

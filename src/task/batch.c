@@ -1,11 +1,11 @@
-#include "session/batch.h"
+#include "task/batch.h"
 
 #include "base/alloc.h"
 #include "base/system.h"
 #include "device/eval.h"
 #include "graph/graph.h"
 #include "session/stream.h"
-#include "session/task.h"
+#include "task/task.h"
 
 #include <string.h>
 

@@ -11,8 +11,8 @@
  * that lives is part of every turn. A turn of the same rows as the last is not recorded again.
  *
  * Threads: any, each with arguments of its own. */
-#ifndef SESSION_BATCH_H
-#define SESSION_BATCH_H
+#ifndef TASK_BATCH_H
+#define TASK_BATCH_H
 
 #include "session/session.h"
 

@@ -1,7 +1,7 @@
 /* Scores against log-softmax of the golden logits, worked out here in f64. */
 #include "model/fixture.h"
 
-#include "session/score.h"
+#include "task/score.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -159,5 +159,5 @@ int main(void) {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_no_memory),
     };
-    return cmocka_run_group_tests_name("session/score", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("task/score", tests, NULL, NULL);
 }
