@@ -1,12 +1,12 @@
 /* The native engine: mica's own model, session and device rooms. */
 #include "base/alloc.h"
+#include "base/cancel.h"
 #include "engine/engine.h"
 #include "engine/kernels.h"
 #include "io/folder.h"
 #include "session/session_file.h"
 #include "session/stream.h"
 #include "task/model.h"
-#include "task/task.h"
 
 #include <string.h>
 
@@ -72,7 +72,7 @@ static mica_status watch_loading(void *context, uint64_t done, uint64_t total) {
     const loading *l = context;
     if (l->options->progress) l->options->progress(l->options->progress_user, done, total);
     MC_TRY(l->watch->tick(l->watch->context, 0));
-    return mc_task_check(l->options->cancel);
+    return mc_cancel_check(l->options->cancel);
 }
 
 /* Devices so far compute all layers or none. */

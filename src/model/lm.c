@@ -33,7 +33,7 @@ static mica_array further(const pass *p, mica_array place, int64_t rows) {
     return rows ? mica_add(p->s, place, mica_i32(p->s, (int32_t)rows)) : place;
 }
 
-static mica_array turn(const pass *p, mica_array x, mica_array position, int rope) {
+static mica_array apply_rope(const pass *p, mica_array x, mica_array position, int rope) {
     const mc_rope_spec *spec = &p->lm->spec.ropes[rope];
     mica_rope_options options = {.base = (float)spec->base};
     if (!spec->llama3) options.scale = (float)(1.0 / spec->factor);
@@ -90,8 +90,8 @@ static mica_array attend(const pass *p, int layer, int64_t first, mica_array x) 
     mica_array q = split_heads(p, asked, spec->heads, w->q_norm);
     mica_array k = split_heads(p, mc_linear_apply(s, &w->k, x), spec->kv_heads, w->k_norm);
     mica_array v = split_heads(p, mc_linear_apply(s, &w->v, x), spec->kv_heads, MICA_NONE);
-    q = turn(p, q, further(p, p->position, first), rope);
-    k = turn(p, k, p->position, rope);
+    q = apply_rope(p, q, further(p, p->position, first), rope);
+    k = apply_rope(p, k, p->position, rope);
     if (store && store->look) store->look(store->look_context, layer, q, k);
     k = to_kv(p, k);
     v = to_kv(p, v);

@@ -202,9 +202,9 @@ static mica_status make_freqs(mc_lm *lm, int rope) {
     if (!freqs) return mc_fail_nomem("the rope's frequencies");
     for (int64_t i = 0; i < n; i++) {
         double freq = pow(spec->base, -2.0 * (double)i / (double)dim);
-        double turns = spec->original_context * freq / (2.0 * acos(-1.0));
+        double rotations = spec->original_context * freq / (2.0 * acos(-1.0));
         double keep =
-            (turns - spec->low_freq_factor) / (spec->high_freq_factor - spec->low_freq_factor);
+            (rotations - spec->low_freq_factor) / (spec->high_freq_factor - spec->low_freq_factor);
         keep = fmin(fmax(keep, 0.0), 1.0);
         freqs[i] = (float)(1.0 / (keep * freq + (1.0 - keep) * freq / spec->factor));
     }

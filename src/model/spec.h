@@ -15,7 +15,7 @@
 
 typedef enum mc_activation { MC_SILU, MC_GELU, MC_GELU_APPROX } mc_activation;
 
-/* How positions turn queries and keys. */
+/* How positions rotate queries and keys. */
 typedef struct mc_rope_spec {
     double base;
     double factor; /* positions are divided by it; 1: none */

@@ -225,7 +225,8 @@ static bool is_recorded(const mc_session *session, const mica_scope *s, int64_t 
 /* Computes a pass; the scope that it was recorded in is the one that holds the caches then. */
 static mica_status run_pass(mc_session *session, const int32_t *ids, int64_t n,
                             const mc_session_wish *wish, mica_array *results) {
-    mica_scope *home = session->scopes[session->turn], *s = session->scopes[1 - session->turn];
+    mica_scope *home = session->scopes[session->current],
+               *s = session->scopes[1 - session->current];
     size_t caches = 2 * (size_t)session->model->lm->spec.n_layers, count;
     if (is_recorded(session, home, n, wish)) {
         MC_TRY(bind_pass(session, ids, true));
@@ -238,7 +239,7 @@ static mica_status run_pass(mc_session *session, const int32_t *ids, int64_t n,
         bool keep = session->graph.n > 0;
         MC_TRY(keep ? mc_eval_keep(s, arrays, count) : mica_eval_n(s, arrays, count));
         mc_scope_reset(home);
-        session->turn = 1 - session->turn;
+        session->current = 1 - session->current;
     }
     memcpy(results, MC_BUFFER_AT(&session->arrays, mica_array) + caches,
            (count - caches) * sizeof *results);
@@ -248,7 +249,7 @@ static mica_status run_pass(mc_session *session, const int32_t *ids, int64_t n,
 /* A pass whose tokens are behind the history and not yet counted, which has room for them. */
 static mica_status pass_behind(mc_session *session, const int32_t *ids, int64_t n,
                                const mc_session_wish *wish, mica_array *results) {
-    mica_scope *home = session->scopes[session->turn];
+    mica_scope *home = session->scopes[session->current];
     int64_t later = session->to_come > n ? session->to_come : n;
     mica_status status = mc_cache_reserve(&session->cache, home, n, later);
     drop_ahead(session);

@@ -1,6 +1,6 @@
 /* A session: a model's caches and the tokens that they hold.
  *
- * Two scopes take turns. A pass is recorded in the one that is empty, moves the caches out of the
+ * Two scopes alternate. A pass is recorded in the one that is empty, moves the caches out of the
  * other, which is emptied afterwards, and leaves them, grown, in its own: nothing is copied, and
  * steady decoding allocates nothing. A pass like the one before (as many tokens, the same buffers)
  * is not recorded: that one is computed again in its scope, with other tokens (device/eval.h).
@@ -53,8 +53,8 @@ typedef struct mc_session {
     struct mc_session *draft; /* of a draft model, in step as far as it was asked; NULL: none */
     mc_cache cache;
     mica_scope *scopes[2];
-    int turn;               /* scopes[turn] is the one that holds the caches */
-    mc_session_graph graph; /* of the pass in scopes[turn] */
+    int current;            /* scopes[current] is the one that holds the caches */
+    mc_session_graph graph; /* of the pass in scopes[current] */
     int64_t chunk;          /* tokens of a pass of prefill */
     int64_t to_come; /* tokens that passes are to bring, for which caches get room at once; 0: those
                         of the next pass. Set by mc_session_reuse; the owner may add to it */

@@ -311,7 +311,7 @@ static mica_status take_layer(reader *r, mc_session *session, int index) {
     for (int i = 0; i < 2; i++)
         MC_TRY(take(r, row * (uint64_t)count, &parts[i]));
     if (!count) return MICA_OK;
-    return mc_cache_fill(&session->cache, session->scopes[session->turn], index, count, parts[0],
+    return mc_cache_fill(&session->cache, session->scopes[session->current], index, count, parts[0],
                          parts[1]);
 }
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* ---- one turn ---- */
+/* ---- one step ---- */
 
 mica_status mc_batch_init(mc_batch *batch, const mc_session_model *model) {
     *batch = (mc_batch){.model = model};
@@ -56,8 +56,8 @@ static mica_status hand_out_best(const mica_array *arrays, mc_session *const *se
     return MICA_OK;
 }
 
-/* Records a turn in s, and lists what it shall leave: the rows' caches, then its results. */
-static mica_status record_turn(mc_batch *batch, mica_scope *s, mc_session *const *sessions,
+/* Records a step in s, and lists what it shall leave: the rows' caches, then its results. */
+static mica_status record_step(mc_batch *batch, mica_scope *s, mc_session *const *sessions,
                                const int32_t *ids, size_t n, bool greedy, size_t *count) {
     const mc_lm *lm = batch->model->lm;
     const int64_t rows = (int64_t)n, shape[] = {rows, 1};
@@ -75,7 +75,7 @@ static mica_status record_turn(mc_batch *batch, mica_scope *s, mc_session *const
     const mc_kv_store all = {.rows = stores};
     batch->greedy = greedy;
     batch->ids = mica_from_data(s, ids, MICA_I32, shape, 2);
-    batch->position = mica_from_data(s, ids, MICA_I32, &rows, 1); /* bind_turn sets it */
+    batch->position = mica_from_data(s, ids, MICA_I32, &rows, 1); /* bind_step sets it */
     results[0] = mc_lm_forward(s, lm, batch->ids, batch->position, &all, MC_LAST_LOGITS);
     if (greedy) mc_best_record(s, results[0], results);
     for (size_t i = 0; i < n; i++)
@@ -83,8 +83,8 @@ static mica_status record_turn(mc_batch *batch, mica_scope *s, mc_session *const
     return mica_scope_status(s);
 }
 
-/* Sets what the recorded turn reads of the sessions. */
-static mica_status bind_turn(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
+/* Sets what the recorded step reads of the sessions. */
+static mica_status bind_step(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                              size_t n, bool again) {
     int32_t positions[MC_MAX_ROWS];
     for (size_t i = 0; i < n; i++) {
@@ -95,7 +95,7 @@ static mica_status bind_turn(mc_batch *batch, mc_session *const *sessions, const
     return mc_leaf_set(batch->position, positions);
 }
 
-/* Whether the graph in s, where the rows' caches are, is that of a turn of these sessions. */
+/* Whether the graph in s, where the rows' caches are, is that of a step of these sessions. */
 static bool is_recorded(const mc_batch *batch, const mica_scope *s, mc_session *const *sessions,
                         size_t n, bool greedy) {
     if (!mc_eval_kept(s) || batch->greedy != greedy ||
@@ -108,23 +108,23 @@ static bool is_recorded(const mc_batch *batch, const mica_scope *s, mc_session *
     return true;
 }
 
-/* Computes a turn; the scope that it was recorded in is the one that holds the caches then. */
-static mica_status run_turn(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
+/* Computes a step; the scope that it was recorded in is the one that holds the caches then. */
+static mica_status run_step(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                             size_t n) {
-    mica_scope *home = batch->scopes[batch->turn], *s = batch->scopes[1 - batch->turn];
+    mica_scope *home = batch->scopes[batch->current], *s = batch->scopes[1 - batch->current];
     bool greedy = true; /* all of them: a row that needs logits gets all rows theirs */
     for (size_t i = 0; i < n; i++)
         greedy = greedy && sessions[i]->greedy;
     if (is_recorded(batch, home, sessions, n, greedy)) {
-        MC_TRY(bind_turn(batch, sessions, ids, n, true));
+        MC_TRY(bind_step(batch, sessions, ids, n, true));
         MC_TRY(mc_eval_again(home));
     } else {
         size_t count;
-        MC_TRY(record_turn(batch, s, sessions, ids, n, greedy, &count));
-        MC_TRY(bind_turn(batch, sessions, ids, n, false));
+        MC_TRY(record_step(batch, s, sessions, ids, n, greedy, &count));
+        MC_TRY(bind_step(batch, sessions, ids, n, false));
         MC_TRY(mc_eval_keep(s, MC_BUFFER_AT(&batch->arrays, mica_array), count));
         mc_scope_reset(home);
-        batch->turn = 1 - batch->turn;
+        batch->current = 1 - batch->current;
     }
     const mica_array *results =
         MC_BUFFER_AT(&batch->arrays, mica_array) + n * 2 * (size_t)batch->model->lm->spec.n_layers;
@@ -133,7 +133,7 @@ static mica_status run_turn(mc_batch *batch, mc_session *const *sessions, const 
 
 static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                         size_t n) {
-    MC_TRY(run_turn(batch, sessions, ids, n));
+    MC_TRY(run_step(batch, sessions, ids, n));
     for (size_t i = 0; i < n; i++)
         MC_TRY(mc_session_set_ahead(sessions[i], &ids[i], 1));
     return MICA_OK;
@@ -168,7 +168,7 @@ typedef struct lane {
     size_t item;
     mc_buffer ids, logprobs, text; /* int32; float; UTF-8: what the stream has handed out */
     uint64_t decode_us;
-    int64_t decoded; /* tokens computed in turns */
+    int64_t decoded; /* tokens computed in steps */
     const struct work *work;
 } lane;
 
@@ -252,7 +252,7 @@ static void leave(work *w, lane *slot, mica_status status, mica_finish finish) {
 static void on_prefill(void *user, uint64_t done, uint64_t total) {
     lane *slot = user;
     const mica_generate_options *options = slot->work->task->items[slot->item].options;
-    if (mc_task_check(slot->work->options->cancel) != MICA_OK) mc_stream_cancel(slot->stream);
+    if (mc_cancel_check(slot->work->options->cancel) != MICA_OK) mc_stream_cancel(slot->stream);
     if (options && options->progress) options->progress(options->progress_user, done, total);
 }
 
@@ -307,7 +307,7 @@ static bool pull(work *w, lane *slot, int32_t *pending) {
 static bool enter(work *w, lane *slot, int32_t *pending) {
     while (w->next < w->task->count) {
         size_t i = w->next++;
-        mica_status status = mc_task_check(w->options->cancel);
+        mica_status status = mc_cancel_check(w->options->cancel);
         if (status == MICA_OK) status = open_stream(w, slot, i);
         if (status != MICA_OK)
             end_row(w, i, status, finish_of(status));
@@ -317,17 +317,17 @@ static bool enter(work *w, lane *slot, int32_t *pending) {
     return false;
 }
 
-/* What one turn computes. */
-typedef struct turn {
+/* What one step computes. */
+typedef struct step {
     lane *slots[MC_MAX_ROWS];
     mc_session *sessions[MC_MAX_ROWS];
     int32_t ids[MC_MAX_ROWS];
     size_t n;
-} turn;
+} step;
 
 /* Brings every slot to where it needs a token, or leaves it free. */
-static void prepare(work *w, turn *t) {
-    bool cancelled = mc_task_check(w->options->cancel) != MICA_OK;
+static void prepare(work *w, step *t) {
+    bool cancelled = mc_cancel_check(w->options->cancel) != MICA_OK;
     t->n = 0;
     for (size_t i = 0; i < w->n_slots; i++) {
         lane *slot = &w->slots[i];
@@ -346,7 +346,7 @@ static void prepare(work *w, turn *t) {
     }
 }
 
-static void compute(work *w, const turn *t) {
+static void compute(work *w, const step *t) {
     uint64_t start = mc_now_us();
     mica_status status = mc_batch_feed(&w->batch, t->sessions, t->ids, t->n);
     uint64_t took = mc_now_us() - start;
@@ -367,7 +367,7 @@ static bool work_left(const work *w) {
 }
 
 static void run(work *w) {
-    turn t;
+    step t;
     while (work_left(w)) {
         prepare(w, &t);
         if (t.n) compute(w, &t);

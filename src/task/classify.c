@@ -13,7 +13,7 @@ static mica_status prefill(mc_session *session, const int32_t *ids, int64_t n,
     int64_t at = mc_session_reuse(session, ids, n);
     for (int64_t step; at < n; at += step) {
         step = n - at < session->chunk ? n - at : session->chunk;
-        MC_TRY(mc_task_check(cancel));
+        MC_TRY(mc_cancel_check(cancel));
         MC_TRY(mc_session_feed(session, ids + at, step, at + step == n ? logits : NULL));
     }
     return MICA_OK;
@@ -88,7 +88,7 @@ static mica_status classify_row(const mc_classify_task *task, mc_session *sessio
     int32_t *ids;
     size_t n;
     const float *logits = NULL;
-    MC_TRY(mc_task_check(options->cancel));
+    MC_TRY(mc_cancel_check(options->cancel));
     MC_TRY(task->encode(task->context, i, &ids, &n));
     mica_status status = mc_task_check_ids(task->model, ids, n);
     if (status == MICA_OK) status = prefill(session, ids, (int64_t)n, options->cancel, &logits);

@@ -75,7 +75,7 @@ static mica_status compare_chunk(comparing *c, int64_t at, int64_t n, const mica
     int64_t end = at + n < c->n ? n : n - 1;
     for (int64_t i = 0, rows; i < end; i += rows) {
         rows = end - i < c->rows ? end - i : c->rows;
-        MC_TRY(mc_task_check(cancel));
+        MC_TRY(mc_cancel_check(cancel));
         for (int k = 0; k < 2; k++)
             MC_TRY(read_logits(c, &c->sides[k], i, rows));
         for (int64_t row = 0; row < rows; row++) {
@@ -119,7 +119,7 @@ static mica_status compare(comparing *c, const mica_task_options *options) {
         step = c->n - at < chunk ? c->n - at : chunk;
         for (int k = 0; k < 2; k++) {
             side *a = &c->sides[k];
-            MC_TRY(mc_task_check(options->cancel));
+            MC_TRY(mc_cancel_check(options->cancel));
             MC_TRY(mc_session_pass(a->session, c->ids + at, step, &wish, &a->hidden));
         }
         MC_TRY(compare_chunk(c, at, step, options->cancel));

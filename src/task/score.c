@@ -21,7 +21,7 @@ typedef struct scoring {
 
 /* Rows [from, from + rows) of hidden [1, L, hidden], the first of which is token `at`: the
  * log-probabilities of the tokens behind them. The rows are gathered, not sliced: their numbers are
- * data then, and every turn replays one plan. */
+ * data then, and every step replays one plan. */
 static mica_status score_rows(const scoring *w, mica_array hidden, int64_t from, int64_t at,
                               int64_t rows) {
     static const int last[] = {2};
@@ -50,7 +50,7 @@ static mica_status score_chunk(void *context, const mica_array *results, int64_t
     int64_t end = at + n < w->n ? n : n - 1; /* nothing follows the last token */
     for (int64_t i = 0, rows; i < end; i += rows) {
         rows = end - i < w->rows ? end - i : w->rows;
-        MC_TRY(mc_task_check(w->cancel));
+        MC_TRY(mc_cancel_check(w->cancel));
         mica_status status = score_rows(w, results[0], i, at + i, rows);
         mc_scope_reset(w->s);
         if (status != MICA_OK) return status;

@@ -2,37 +2,6 @@
 
 #include "base/alloc.h"
 
-#include <stdatomic.h>
-
-/* ---- cancelling ---- */
-
-struct mica_cancel {
-    atomic_bool set;
-};
-
-mica_status mica_cancel_open(mica_cancel **cancel) {
-    if (!cancel) return mc_fail(MICA_EINVAL, "mica_cancel_open: cancel is NULL");
-    *cancel = mc_calloc(1, sizeof **cancel);
-    if (!*cancel) return mc_fail_nomem("a flag for cancelling");
-    atomic_init(&(*cancel)->set, false);
-    return MICA_OK;
-}
-
-void mica_cancel_set(mica_cancel *cancel) {
-    if (cancel) atomic_store_explicit(&cancel->set, true, memory_order_relaxed);
-}
-
-void mica_cancel_close(mica_cancel **cancel) {
-    if (!cancel) return;
-    mc_free(*cancel);
-    *cancel = NULL;
-}
-
-mica_status mc_task_check(const mica_cancel *cancel) {
-    if (!cancel || !atomic_load_explicit(&cancel->set, memory_order_relaxed)) return MICA_OK;
-    return mc_fail(MICA_ECANCELLED, "the work was cancelled");
-}
-
 /* ---- rows ---- */
 
 mica_status mc_task_check_ids(const mc_session_model *model, const int32_t *ids, size_t n) {
@@ -69,7 +38,7 @@ static mica_status feed(mc_session *session, const int32_t *ids, int64_t n,
     session->to_come = n;
     for (int64_t at = 0, step; at < n; at += step) {
         step = n - at < session->chunk ? n - at : session->chunk;
-        MC_TRY(mc_task_check(options->cancel));
+        MC_TRY(mc_cancel_check(options->cancel));
         MC_TRY(mc_session_pass(session, ids + at, step, wish, results));
         MC_TRY(chunk(context, results, at, step));
         if (options->progress)

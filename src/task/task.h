@@ -1,15 +1,13 @@
-/* What the tasks of mica/tasks.h share: cancelling, and feeding a text to a session of its own.
+/* What the tasks of mica/tasks.h share: rows of results, and feeding a text to a session of its own.
  *
  * Threads: as the functions of mica/tasks.h. */
 #ifndef TASK_TASK_H
 #define TASK_TASK_H
 
+#include "base/cancel.h"
 #include "session/session.h"
 
 #include <mica/tasks.h>
-
-/* errors  MICA_ECANCELLED the flag is set; cancel may be NULL */
-mica_status mc_task_check(const mica_cancel *cancel);
 
 /* errors  MICA_EINVAL no ids, or one past the vocabulary; MICA_ECONTEXT (with the numbers) */
 mica_status mc_task_check_ids(const mc_session_model *model, const int32_t *ids, size_t n);

@@ -148,7 +148,7 @@ static void test_draft_models(void **state) {
     const int32_t *ids = fixture_ints(&f, &n, "prompt1.ids");
     const int32_t *want = fixture_ints(&f, &count, "prompt1.greedy");
     assert_int_equal(mica_session_open(model, &with_draft, &session), MICA_OK);
-    for (int turn = 0; turn < 2; turn++) {
+    for (int round = 0; round < 2; round++) {
         const mica_generate_options options = {.max_tokens = (int64_t)count, .ignore_eos = true};
         mica_stream *stream;
         mica_token token;

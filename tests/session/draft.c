@@ -177,7 +177,7 @@ static int64_t check_same(const mc_session_model *shared, const int32_t *ids, si
     int64_t accepted = 0;
     if (drafter && mc_session_set_draft(ahead, drafter) != MICA_OK)
         fail_msg("%s", mica_last_error());
-    for (int turn = 0; turn < 2; turn++) {
+    for (int round = 0; round < 2; round++) {
         options.draft_tokens = 0;
         run(plain, ids, n, &options, &want);
         options.draft_tokens = draft_tokens;

@@ -343,7 +343,7 @@ static void test_ahead_is_dropped(void **state) {
 
 /* What no kept evaluation is used for: something else was evaluated where the caches are. */
 static void force_recording(const mc_session *session) {
-    mica_scope *home = session->scopes[session->turn];
+    mica_scope *home = session->scopes[session->current];
     mica_array x = mica_negative(home, mica_f32(home, 1));
     assert_int_equal(mica_eval(home, x), MICA_OK);
     assert_false(mc_eval_kept(home));

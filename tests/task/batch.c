@@ -96,7 +96,7 @@ static void test_greedy_paths(void **state) {
     fixture_each(check_greedy_paths);
 }
 
-/* The logits of a turn are, bit for bit, those of feeding the sessions alone; the golden batch's
+/* The logits of a step are, bit for bit, those of feeding the sessions alone; the golden batch's
  * sequences are of different lengths. */
 static void check_logits_within(const model_fixture *f, double tolerance) {
     size_t n_ids, rows, vocab = (size_t)f->lm->spec.vocab;
@@ -145,7 +145,7 @@ static void test_logits(void **state) {
     fixture_each(check_logits);
 }
 
-/* Turns of the same rows are recorded once, but where buffers grow: rows in another order, one fewer,
+/* Steps of the same rows are recorded once, but where buffers grow: rows in another order, one fewer,
  * one more, some that want logits, tokens 250 to 300 of their caches. Each row is what it is alone. */
 typedef struct trio {
     const model_fixture *f;
@@ -169,8 +169,8 @@ static void prefill(trio *t, size_t row, int32_t n) {
     t->count[row] = n;
 }
 
-/* A turn of these rows; whether it looked a plan up. */
-static bool turn(trio *t, const size_t *rows, size_t n) {
+/* A step of these rows; whether it looked a plan up. */
+static bool decode_step(trio *t, const size_t *rows, size_t n) {
     const mc_plan_cache *plans = &t->f->device->plans;
     mc_session *sessions[3];
     int32_t ids[3];
@@ -209,25 +209,25 @@ static void test_turns_are_recorded_once(void **state) {
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(mc_session_open(&model, 0, &t.together[i]), MICA_OK);
         assert_int_equal(mc_session_open(&model, 0, &t.alone[i]), MICA_OK);
-        prefill(&t, i, (int32_t)(250 - 2 * i)); /* so that rows grow in turns 6, 8 and 10 */
+        prefill(&t, i, (int32_t)(250 - 2 * i)); /* so that rows grow in steps 6, 8 and 10 */
     }
     for (int i = 0; i < 14; i++)
-        assert_int_equal(turn(&t, rows, 3), i == 0 || i == 6 || i == 8 || i == 10);
+        assert_int_equal(decode_step(&t, rows, 3), i == 0 || i == 6 || i == 8 || i == 10);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(turn(&t, others, 3), i == 0);
+        assert_int_equal(decode_step(&t, others, 3), i == 0);
     for (size_t i = 0; i < 3; i++)
         t.together[i]->greedy = true;
     for (int i = 0; i < 3; i++)
-        assert_int_equal(turn(&t, others, 3), i == 0);
+        assert_int_equal(decode_step(&t, others, 3), i == 0);
     mc_session_reset(t.together[2]);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(turn(&t, others, 2), i == 0);
+        assert_int_equal(decode_step(&t, others, 2), i == 0);
     prefill(&t, 2, 5);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(turn(&t, others, 3), i == 0);
+        assert_int_equal(decode_step(&t, others, 3), i == 0);
     prefill(&t, 0, 6); /* the same sessions, one of which began anew */
     for (int i = 0; i < 3; i++)
-        assert_int_equal(turn(&t, others, 3), i == 0);
+        assert_int_equal(decode_step(&t, others, 3), i == 0);
     mc_batch_deinit(&t.b);
     for (size_t i = 0; i < 3; i++) {
         mc_session_close(&t.together[i]);
@@ -402,7 +402,7 @@ static void test_no_room_for_one(void **state) {
     fixture_close(&r.f);
 }
 
-/* Allocation n of making room for one session fails, if there are as many: the turn of another is not disturbed.
+/* Allocation n of making room for one session fails, if there are as many: the step of another is not disturbed.
  * Whether there were as many. */
 static bool fail_one(const room *r, uint64_t n) {
     enum { FULL = 256 }; /* entries of a cache's first buffers */
@@ -417,9 +417,9 @@ static bool fail_one(const room *r, uint64_t n) {
     assert_int_equal(mc_session_feed(well, ids, FULL, NULL), MICA_OK);
     assert_int_equal(mc_session_feed(ill, ids, FULL, NULL), MICA_OK);
     assert_int_equal(mc_batch_reserve(well), MICA_OK);
-    while (mc_scope_count(b.scopes[b.turn]) % 256 !=
-           0) /* as after some turns: its nodes' block is full */
-        mica_i32(b.scopes[b.turn], 0);
+    while (mc_scope_count(b.scopes[b.current]) % 256 !=
+           0) /* as after some steps: its nodes' block is full */
+        mica_i32(b.scopes[b.current], 0);
     mc_alloc_fail_at(n);
     mica_status status = mc_batch_reserve(ill);
     mc_alloc_fail_at(0);
