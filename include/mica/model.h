@@ -356,6 +356,9 @@ typedef struct mica_metrics {
     int64_t prompt_tokens;    /* of the prompt, without those that truncation took */
     int64_t reused_tokens;    /* of these, already in the caches */
     int64_t truncated_tokens; /* taken from the prompt by options.truncate */
+    int64_t forgotten_tokens; /* of the prompt and the answer so far: those that the next token will
+                                 not see, for the model was opened with a smaller context_length.
+                                 Those of the prompt before its first token is computed */
     int64_t generated_tokens; /* handed out */
     int64_t drafted_tokens;   /* guessed, with options.draft_tokens */
     int64_t accepted_tokens;  /* of these, right */

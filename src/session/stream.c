@@ -1,6 +1,7 @@
 #include "session/stream.h"
 
 #include "base/alloc.h"
+#include "base/integer.h"
 #include "base/system.h"
 #include "session/draft.h"
 #include "session/stop_text.h"
@@ -416,12 +417,19 @@ static double rate(int64_t tokens, uint64_t us) {
     return us ? (double)tokens * 1e6 / (double)us : 0.0;
 }
 
+/* How many tokens the context has slid past. */
+static int64_t forgotten(const mc_stream *stream) {
+    int64_t context = stream->session->model->context;
+    return context ? mc_max(0, stream->prompt + stream->generated - context) : 0;
+}
+
 mica_metrics mc_stream_metrics(const mc_stream *stream) {
     const mica_device *device = stream->session->model->device;
     return (mica_metrics){
         .prompt_tokens = stream->prompt,
         .reused_tokens = stream->reused,
         .truncated_tokens = stream->truncated,
+        .forgotten_tokens = forgotten(stream),
         .generated_tokens = stream->generated,
         .drafted_tokens = stream->drafted,
         .accepted_tokens = stream->accepted,

@@ -502,6 +502,7 @@ static void test_context(void **state) {
                    "33 tokens, the model's context 10");
     mc_stream *stream = open_stream(session, prompt, 7, (mica_generate_options){0});
     assert_int_equal(drain(stream, ids, 24), 4); /* 10 computed, the last one gives another */
+    assert_int_equal(mc_stream_metrics(stream).forgotten_tokens, 0);
     assert_int_equal(mc_stream_finish(stream), MICA_FINISH_LENGTH);
     assert_memory_equal(ids, golden, 4 * sizeof *ids);
     mc_stream_close(&stream);
@@ -519,7 +520,15 @@ static void test_context(void **state) {
     shared.context = 10; /* forgets instead */
     session = open_session(&shared);
     stream = open_stream(session, longer, n, (mica_generate_options){.max_tokens = 24});
+    assert_int_equal(mc_stream_metrics(stream).forgotten_tokens, n - 10);
     assert_int_equal(drain(stream, ids, 24), 24);
+    assert_int_equal(mc_stream_metrics(stream).forgotten_tokens, n + 24 - 10);
+    assert_int_equal(mc_stream_metrics(stream).truncated_tokens, 0);
+    mc_stream_close(&stream);
+    stream = open_stream(session, prompt, 7, (mica_generate_options){.max_tokens = 4});
+    mica_token token;
+    for (int64_t i = 1; mc_stream_next(stream, &token); i++)
+        assert_int_equal(mc_stream_metrics(stream).forgotten_tokens, i < 4 ? 0 : 1);
     mc_stream_close(&stream);
     mc_session_close(&session);
 }
