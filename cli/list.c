@@ -1,4 +1,5 @@
 /* mica list: the models of this machine. */
+#include "model.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
@@ -76,17 +77,13 @@ static void print_json(mica_model_list *const *lists, size_t count) {
 
 static int run(const void *verb_values, char **args, int count) {
     const list_values *values = verb_values;
-    char *models = getenv("MICA_MODELS");
-    char *places[2] = {NULL, models}; /* the cache, and what the environment says */
-    size_t place_count = models && *models ? 2 : 1;
-    char **paths = count > 0 ? args : places;
-    size_t found = 0;
+    const char *places[CLI_MODEL_PLACES];
+    size_t found = 0, place_count = count > 0 ? (size_t)count : cli_model_places(places);
     int code = CLI_DONE;
-    if (count > 0) place_count = (size_t)count;
     mica_model_list **lists = calloc(place_count, sizeof *lists);
     if (!lists) return cli_fail("out of memory");
     for (size_t i = 0; code == CLI_DONE && i < place_count; i++) {
-        mica_status status = mica_discover(paths[i], &lists[i]);
+        mica_status status = mica_discover(count > 0 ? args[i] : places[i], &lists[i]);
         if (status != MICA_OK)
             code = cli_fail_status(status);
         else

@@ -21,9 +21,9 @@ extern const cli_option cli_model_options[CLI_MODEL_OPTIONS];
 
 /* A paragraph of --help: which model is taken where none is named. */
 #define CLI_DEFAULT_MODEL_HELP                                                           \
-    "MODEL is a folder that holds config.json, tokenizer.json and *.safetensors.\n"      \
-    "Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes\n" \
-    "with mica.\n"
+    "MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a\n" \
+    "name that mica list shows. Without it mica takes $MICA_MODEL,\n"                    \
+    "$MICA_MODELS/default, or the model that comes with mica.\n"
 
 /** What the options ask for. */
 mica_model_options cli_model_get_options(const cli_model_values *values);
@@ -34,7 +34,14 @@ const char *cli_arithmetic_name(mica_arithmetic arithmetic);
 /** Whether path is a folder with a config.json. */
 bool cli_is_model(const char *path);
 
-/** The model's folder: the one given as an option or as a word, or the default one.
+enum { CLI_MODEL_PLACES = 2 };
+
+/** The folders that `mica list` looks in and names are found in: NULL, for the Hugging Face cache,
+ *  and $MICA_MODELS where that is set.  returns how many */
+size_t cli_model_places(const char *out[CLI_MODEL_PLACES]);
+
+/** The model's folder: the one named by an option or a word, or the default one. A name is that of a
+ *  folder or one that `mica list` shows (model_find.c).
  *
  *  option, word  either may be NULL, borrowed.
  *  returns       a path that lives as long as both and the program; NULL after it reported an
@@ -60,10 +67,14 @@ mica_session *cli_model_open_session(const mica_model *model, const cli_model_va
                                      const char *folder, bool quiet, mica_model **draft);
 
 /** Splits the words of a verb that takes [MODEL] [TEXT]: of two the first is the model; one is the
- *  text, unless it is a model's folder and no model is given as an option.
+ *  text, unless it is a model and no model is given as an option.
  *
  *  text  receives NULL where there is none */
 void cli_model_split(const char *option, char **args, int count, const char **model,
                      const char **text);
+
+/** Whether a single word, which cli_model_split took for a text, looks like a model that is not
+ *  there: a path, org/name, name:tag. That is reported then. */
+bool cli_model_is_missing(const char *word);
 
 #endif

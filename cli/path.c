@@ -2,29 +2,39 @@
 
 #include "report.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What was expanded, until the program ends. */
-typedef struct expanded {
-    struct expanded *next;
-    char path[];
-} expanded;
+/* A path that was made, until the program ends. */
+typedef struct made_path {
+    struct made_path *next;
+    char text[];
+} made_path;
 
-static expanded *kept;
+static made_path *kept;
 
-const char *cli_path_expand(const char *path) {
-    const char *home = getenv("HOME");
-    if (path[0] != '~' || (path[1] && path[1] != '/') || !home || !*home) return path;
-    size_t len = strlen(home) + strlen(path);
-    expanded *made = malloc(sizeof *made + len);
+/* Two texts in one. */
+static const char *keep(const char *head, const char *tail) {
+    size_t bytes = strlen(head) + strlen(tail) + 1;
+    made_path *made = malloc(sizeof *made + bytes);
     if (!made) {
         cli_fail("out of memory");
         return NULL;
     }
-    snprintf(made->path, len, "%s%s", home, path + 1);
+    snprintf(made->text, bytes, "%s%s", head, tail);
     made->next = kept;
     kept = made;
-    return made->path;
+    return made->text;
+}
+
+const char *cli_path_expand(const char *path) {
+    const char *home = getenv("HOME");
+    bool of_home = path[0] == '~' && (!path[1] || path[1] == '/') && home && *home;
+    return of_home ? keep(home, path + 1) : path;
+}
+
+const char *cli_path_keep(const char *path) {
+    return keep(path, "");
 }

@@ -9,4 +9,7 @@
  *          program; NULL after it reported that memory is out */
 const char *cli_path_expand(const char *path);
 
+/** A copy that lives as long as the program; NULL after it reported that memory is out. */
+const char *cli_path_keep(const char *path);
+
 #endif

@@ -40,6 +40,10 @@ static int find(const char *verb_name, const cli_source *source, char **args, in
     } else {
         cli_model_split(source->model, args, count, model_word, word);
     }
+    if (count == 1 && *word && !source->model && cli_model_is_missing(*word)) {
+        cli_hint(source->instead);
+        return CLI_FAILED;
+    }
     if (option && *word)
         return cli_usage(verb_name, "two %ss: --%s %s and %s", source->noun,
                          source->file ? "file" : "prompt", option, *word);
@@ -69,6 +73,8 @@ int cli_prompt_read(const char *verb_name, const cli_source *source, char **args
 static int read_prompt(const char *verb_name, const cli_prompt_values *values, char **args,
                        int count, const char **model_word, cli_text *prompt) {
     const cli_source source = {.noun = "prompt",
+                               .instead = "If it is the prompt, put --prompt before it, or --file "
+                                          "where a file holds that.",
                                .may_be_empty = true, /* told below */
                                .model = values->model.model,
                                .prompt = values->prompt,

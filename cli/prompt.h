@@ -30,9 +30,12 @@ typedef mica_status (*cli_prompt_open)(mica_session *session, const cli_text *pr
 int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char **args, int count,
                    cli_prompt_open open, const void *user);
 
+#define CLI_TEXT_INSTEAD "If it is the text, give it on standard input."
+
 /* Where a verb that takes [MODEL] [TEXT] may have its text from. */
 typedef struct cli_source {
     const char *noun;          /* what messages call the text: "prompt", "text" */
+    const char *instead;       /* advice where a word looks like a model and is none */
     bool may_be_empty;         /* the text */
     const char *model;         /* of --model, or NULL */
     const char *prompt, *file; /* of --prompt and --file, or NULL */

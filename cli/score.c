@@ -48,7 +48,10 @@ static int run(const void *verb_values, char **args, int count) {
     cli_text text = {0};
     cli_task task = {0};
     mica_score_result *result = NULL;
-    const cli_source source = {.noun = "text", .model = values->model.model, .file = values->file};
+    const cli_source source = {.noun = "text",
+                               .instead = CLI_TEXT_INSTEAD,
+                               .model = values->model.model,
+                               .file = values->file};
     int code = cli_prompt_read("score", &source, args, count, &model_word, &text);
     if (code == CLI_DONE)
         code = cli_task_open(&task, &values->model, model_word, "score", values->quiet);

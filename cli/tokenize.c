@@ -75,7 +75,10 @@ done:
 
 static int run(const void *verb_values, char **args, int count) {
     const tokenize_values *values = verb_values;
-    const cli_source source = {.noun = "text", .may_be_empty = true, .model = values->model.model};
+    const cli_source source = {.noun = "text",
+                               .instead = CLI_TEXT_INSTEAD,
+                               .may_be_empty = true,
+                               .model = values->model.model};
     const char *model_word, *path;
     cli_text text = {0};
     mica_tokenizer *tok = NULL;

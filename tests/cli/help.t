@@ -55,9 +55,9 @@ Each verb explains itself, in lines of 80 columns at most.
   Ctrl-D ends the conversation. A line that ends in \ goes on in the next, and
   """ begins and ends a text of several lines. /help lists what else can be typed.
   
-  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors.
-  Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
-  with mica.
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
+  name that mica list shows. Without it mica takes $MICA_MODEL,
+  $MICA_MODELS/default, or the model that comes with mica.
   
   Conversation:
     -S, --system TEXT             what the model is told before the conversation
@@ -165,9 +165,9 @@ Each verb explains itself, in lines of 80 columns at most.
   standard input is no terminal; a line feed at its end is dropped. A single word
   is PROMPT, unless it is a model's folder; --model settles it.
   
-  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors.
-  Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
-  with mica.
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
+  name that mica list shows. Without it mica takes $MICA_MODEL,
+  $MICA_MODELS/default, or the model that comes with mica.
   
   Prompt:
     -p, --prompt TEXT             the prompt; a word is the model then
@@ -279,9 +279,9 @@ Each verb explains itself, in lines of 80 columns at most.
   standard input is no terminal; a line feed at its end is dropped. A single word
   is PROMPT, unless it is a model's folder; --model settles it.
   
-  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors.
-  Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
-  with mica.
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
+  name that mica list shows. Without it mica takes $MICA_MODEL,
+  $MICA_MODELS/default, or the model that comes with mica.
   
   Prompt:
     -p, --prompt TEXT             the prompt; a word is the model then
@@ -381,9 +381,9 @@ Each verb explains itself, in lines of 80 columns at most.
   it needs at a length of context, whether this machine has that, and the
   largest context that fits. With --fit the exit status is 1 where it does not.
   
-  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors.
-  Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
-  with mica.
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
+  name that mica list shows. Without it mica takes $MICA_MODEL,
+  $MICA_MODELS/default, or the model that comes with mica.
   
   Output:
     -c, --context N               tokens for which memory is reckoned; 0: as many
@@ -420,9 +420,9 @@ Each verb explains itself, in lines of 80 columns at most.
   standard input is no terminal; a line feed at its end is dropped. A single word
   is TEXT, unless it is a model's folder; --model settles it.
   
-  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors.
-  Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
-  with mica.
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
+  name that mica list shows. Without it mica takes $MICA_MODEL,
+  $MICA_MODELS/default, or the model that comes with mica.
   
   Output:
         --ids                     print the ids alone, in one line
@@ -450,9 +450,9 @@ Each verb explains itself, in lines of 80 columns at most.
   what it takes beside the weights. MICA_CPU=avx2 in the environment leaves out
   the instruction sets after that; another name lists them all.
   
-  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors.
-  Without it mica takes $MICA_MODEL, $MICA_MODELS/default, or the model that comes
-  with mica.
+  MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
+  name that mica list shows. Without it mica takes $MICA_MODEL,
+  $MICA_MODELS/default, or the model that comes with mica.
   
   Measurement:
     -p, --prompt N,...            tokens of the prompts (default: 128,512)
