@@ -90,6 +90,7 @@ const cli_verb cli_verb_chat = {
         "a terminal with editing and a history, or from a pipe. Ctrl-C stops an answer,\n"
         "Ctrl-D ends the conversation. A line that ends in \\ goes on in the next, and\n"
         "\"\"\" begins and ends a text of several lines. /help lists what else can be typed.\n"
+        "Where the context is full, the oldest turns are left out, never what --system says.\n"
         "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica chat\n"
                 "  mica chat ~/models/gemma-3-1b-it --system \"Answer in verse\" -T 0.8\n"

@@ -14,9 +14,12 @@ typedef struct cli_chat {
     cli_text variables; /* of the chat template, as JSON */
     const char *file;   /* keeps the conversation; NULL: none */
     cli_lines lines;
-    int64_t used; /* tokens of the context */
-    bool failed;  /* an answer or a command */
-    bool unkept;  /* the file could not be written, which was told */
+    int64_t used;    /* tokens of the context */
+    size_t left_out; /* of the messages behind the system's: how many of the oldest the model no
+                        longer gets, for the context is full */
+    bool told_full;  /* that it is */
+    bool failed;     /* an answer or a command */
+    bool unkept;     /* the file could not be written, which was told */
 } cli_chat;
 
 /** Adds a message and its answer, which is printed, to the conversation, and keeps that in the

@@ -4,30 +4,123 @@
 #include "verb.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* ---- what the model gets ---- */
+
+/* How many messages are the system's: one or none. It is never left out. */
+static size_t system_messages(const cli_chat *c) {
+    return cli_conversation_system(&c->conversation) ? 1 : 0;
+}
+
+/* Opens the stream of an answer to the system's message and what follows the oldest `left_out`
+ * ones behind it. */
+static mica_status open_stream(const cli_chat *c, size_t left_out,
+                               const mica_generate_options *options, mica_stream **stream) {
+    const cli_conversation *all = &c->conversation;
+    mica_message *first = all->messages + left_out, kept = *first;
+    if (system_messages(c)) *first = all->messages[0]; /* stands in its place meanwhile */
+    mica_status status = mica_chat(c->session, first, all->count - left_out, options, stream);
+    *first = kept;
+    return status;
+}
+
+/* Tokens of that prompt; INT64_MAX for more than the model can. Nothing is computed for it. */
+static mica_status count_tokens(const cli_chat *c, size_t left_out,
+                                const mica_generate_options *options, int64_t *tokens) {
+    mica_generate_options whole = *options;
+    mica_stream *stream = NULL;
+    whole.truncate = false;
+    mica_status status = open_stream(c, left_out, &whole, &stream);
+    *tokens = status == MICA_OK ? mica_stream_metrics(stream).prompt_tokens : INT64_MAX;
+    mica_stream_close(&stream);
+    return status == MICA_ECONTEXT ? MICA_OK : status;
+}
+
+/* The first message from `left_out` on that begins a turn, a user's, counted behind the system's;
+ * the last message at most, which is what is to be answered. */
+static size_t next_turn(const cli_chat *c, size_t left_out) {
+    size_t system = system_messages(c), last = c->conversation.count - system - 1;
+    const mica_message *messages = c->conversation.messages + system;
+    while (left_out < last && strcmp(messages[left_out].role, "user") != 0)
+        left_out++;
+    return left_out < last ? left_out : last;
+}
+
+/* Leaves out the fewest of the oldest turns with which the prompt has at most `max` tokens; all but
+ * the last message where none are few enough. */
+static mica_status leave_out_turns(cli_chat *c, const mica_generate_options *options, int64_t max) {
+    size_t low = c->left_out + 1, high = next_turn(c, SIZE_MAX);
+    while (low < high) {
+        size_t middle = low + (high - low) / 2, turn = next_turn(c, middle);
+        int64_t tokens;
+        mica_status status = count_tokens(c, turn, options, &tokens);
+        if (status != MICA_OK) return status;
+        if (tokens <= max)
+            high = middle;
+        else
+            low = turn + 1;
+    }
+    c->left_out = next_turn(c, low);
+    return MICA_OK;
+}
+
+/* Makes room in the context for an answer of max_tokens, at most half of it, or of a quarter of it:
+ * where there is less, turns are left out until half is free, so that it lasts a while, for all
+ * that follows the system's message is then computed anew. An answer ends where the context does:
+ * nothing of it is pushed out. */
+static mica_status fit(cli_chat *c, mica_generate_options *options) {
+    int64_t context = mica_model_get_info(c->model).context_length, tokens;
+    int64_t room = options->max_tokens > 0 ? options->max_tokens : context / 4;
+    if (room > context / 2) room = context / 2;
+    mica_status status = count_tokens(c, c->left_out, options, &tokens);
+    if (status == MICA_OK && tokens > context - room && c->left_out < next_turn(c, SIZE_MAX)) {
+        status = leave_out_turns(c, options, context / 2);
+        if (status == MICA_OK) status = count_tokens(c, c->left_out, options, &tokens);
+        if (status == MICA_OK && !c->told_full)
+            cli_hint("The context is full: the oldest messages are left out from now on. /show "
+                     "tells how many.");
+        c->told_full = true;
+    }
+    if (status != MICA_OK || tokens > context) return status;
+    int64_t left = context - tokens + 1; /* the last token of an answer takes no place */
+    if (options->max_tokens == 0 || options->max_tokens > left) options->max_tokens = left;
+    if (options->min_tokens > left) options->min_tokens = left;
+    return MICA_OK;
+}
+
+/* ---- answering ---- */
+
+/* Answers the last message.  returns false after it reported an error */
+static bool answer(cli_chat *c, cli_text *kept) {
+    mica_stream *stream = NULL;
+    mica_generate_options options = cli_answer_generate_options(&c->values);
+    size_t left_out = c->left_out;
+    int64_t context = mica_model_get_info(c->model).context_length;
+    int code = CLI_FAILED;
+    if (c->variables.len > 0) options.template_variables = c->variables.data;
+    cli_answer_print_options(&c->values, &options);
+    mica_status status = fit(c, &options);
+    if (status == MICA_OK) status = open_stream(c, c->left_out, &options, &stream);
+    if (status == MICA_OK)
+        code =
+            cli_answer_print(&stream, mica_model_tokenizer(c->model), &c->values, kept, &c->used);
+    else
+        cli_fail_status(status);
+    if (c->used > context) c->used = context;
+    if (code == CLI_FAILED) c->left_out = left_out;
+    return code != CLI_FAILED;
+}
 
 void cli_chat_answer(cli_chat *c, const char *message) {
     cli_conversation *conversation = &c->conversation;
     cli_text kept = {0};
-    mica_stream *stream = NULL;
-    mica_generate_options options = cli_answer_generate_options(&c->values);
-    if (c->variables.len > 0) options.template_variables = c->variables.data;
     if (!cli_conversation_add(conversation, "user", message)) {
         c->failed = true;
         return;
     }
-    cli_answer_print_options(&c->values, &options);
-    mica_status status =
-        mica_chat(c->session, conversation->messages, conversation->count, &options, &stream);
-    int code = CLI_FAILED;
-    if (status == MICA_OK)
-        code =
-            cli_answer_print(&stream, mica_model_tokenizer(c->model), &c->values, &kept, &c->used);
-    else
-        cli_fail_status(status);
-    if (status == MICA_ECONTEXT) cli_hint("Or type /clear, which forgets the conversation.");
-
     /* What was printed was said, also where it was interrupted. */
-    if (code == CLI_FAILED ||
+    if (!answer(c, &kept) ||
         !cli_conversation_add(conversation, "assistant", kept.data ? kept.data : "")) {
         cli_conversation_drop(conversation);
         c->failed = true;

@@ -45,7 +45,9 @@ static void print_state(const cli_chat *c) {
             info.path, info.architecture, info.quantization,
             cli_format_count((uint64_t)c->used, used),
             cli_format_count((uint64_t)info.context_length, all));
-    fprintf(stderr, "messages      %zu\n", c->conversation.count);
+    fprintf(stderr, "messages      %zu", c->conversation.count);
+    if (c->left_out > 0) fprintf(stderr, ", the oldest %zu left out", c->left_out);
+    fputc('\n', stderr);
 }
 
 /* /set NAME VALUE; false after a wrong one. */
@@ -109,12 +111,20 @@ bool cli_chat_save(const cli_chat *c, const char *path, bool quiet) {
     return status == MICA_OK;
 }
 
+/* The conversation is another one, of which the session knows nothing. */
+static void begin_anew(cli_chat *c) {
+    mica_session_reset(c->session);
+    c->used = 0;
+    c->left_out = 0;
+    c->told_full = false;
+}
+
 /* The caches spare computing; without them, or with another model's, the messages suffice. */
 bool cli_chat_load(cli_chat *c, const char *path) {
     char cache[PATH_BYTES];
     mica_session *session = NULL;
     if (!cache_path(path, cache) || !cli_conversation_load(&c->conversation, path)) return false;
-    c->used = 0;
+    begin_anew(c);
     const mica_session_options options = {.draft_model = c->draft};
     mica_status status = mica_session_load(c->model, cache, &options, &session);
     if (status == MICA_OK) {
@@ -122,7 +132,6 @@ bool cli_chat_load(cli_chat *c, const char *path) {
         c->session = session;
         return true;
     }
-    mica_session_reset(c->session);
     if (status != MICA_ENOENT && status != MICA_EUNSUPPORTED) {
         cli_fail_status(status);
         cli_hint("The conversation is read again instead.");
@@ -150,8 +159,7 @@ bool cli_chat_command(cli_chat *c, char *line) {
         print_commands();
     } else if (strcmp(line, "/clear") == 0) {
         cli_conversation_clear(&c->conversation);
-        mica_session_reset(c->session);
-        c->used = 0;
+        begin_anew(c);
     } else if (strcmp(line, "/show") == 0) {
         print_state(c);
     } else if (strcmp(line, "/save") == 0 || strcmp(line, "/load") == 0) {

@@ -54,6 +54,7 @@ Each verb explains itself, in lines of 80 columns at most.
   a terminal with editing and a history, or from a pipe. Ctrl-C stops an answer,
   Ctrl-D ends the conversation. A line that ends in \ goes on in the next, and
   """ begins and ends a text of several lines. /help lists what else can be typed.
+  Where the context is full, the oldest turns are left out, never what --system says.
   
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
   name that mica list shows. Without it mica takes $MICA_MODEL,
@@ -541,3 +542,4 @@ Each verb explains itself, in lines of 80 columns at most.
   >   mica help $verb > a; mica $verb --help > b; mica $verb -h > c
   >   cmp a b; cmp a c; awk 'length > 80' a
   > done
+  Where the context is full, the oldest turns are left out, never what --system says.
