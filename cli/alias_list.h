@@ -3,6 +3,7 @@
  * "8=int8 16=bf16", and no others are taken; NULL: the same. */
 ALIAS("--temp", "temperature", NULL)
 ALIAS("--repeat-penalty", "repetition-penalty", NULL)
+ALIAS("--repeat-last-n", "penalty-window", NULL)
 ALIAS("--n-predict", "max-tokens", NULL)
 ALIAS("--predict", "max-tokens", NULL)
 ALIAS("--num-predict", "max-tokens", NULL)

@@ -24,12 +24,12 @@ static int talk(cli_chat *c) {
     bool at_terminal = cli_stdin_is_terminal();
     while ((got = cli_lines_read(&c->lines)) > 0) {
         char *message = c->lines.message.data;
-        bool go_on = true;
-        if (message[0] == '/' && !c->lines.quoted)
-            go_on = cli_chat_command(c, message);
+        bool slash = message[0] == '/' && !c->lines.quoted, text = slash && message[1] == '/';
+        if (slash && !text)
+            cli_chat_command(c, message);
         else if (message[strspn(message, " \t\r\n")])
-            cli_chat_answer(c, message);
-        if (!go_on) return c->failed && !at_terminal ? CLI_FAILED : CLI_DONE;
+            cli_chat_answer(c, message + text);
+        if (c->ended) return c->failed && !at_terminal ? CLI_FAILED : CLI_DONE;
         if (!cli_flush()) return CLI_FAILED;
     }
     if (at_terminal) fputc('\n', stderr);
@@ -46,7 +46,7 @@ static void greet(const cli_chat *c) {
 
 static int run(const void *verb_values, char **args, int count) {
     const chat_values *values = verb_values;
-    cli_chat c = {.values = values->answer, .file = values->session};
+    cli_chat c = {.values = values->answer, .talk = values->talk, .file = values->session};
     int code = cli_talk_variables(&values->talk, "chat", &c.variables);
     if (code != CLI_DONE) return code;
     c.model = cli_model_open_default(&values->model, count > 0 ? args[0] : NULL, "chat",

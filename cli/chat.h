@@ -1,24 +1,29 @@
-/* A chat: chat.c reads its lines, chat_answer.c answers, chat_command.c does what /COMMAND says. */
+/* A chat: chat.c reads its lines, chat_answer.c answers, chat_command.c does what /COMMAND says,
+ * chat_set.c what /set says. */
 #ifndef CLI_CHAT_H
 #define CLI_CHAT_H
 
 #include "answer.h"
 #include "conversation.h"
 #include "lines.h"
+#include "talk.h"
 
 typedef struct cli_chat {
-    cli_answer_values values; /* /set changes them */
+    cli_answer_values values; /* /set changes them, and what shapes the conversation */
+    cli_talk_values talk;
     cli_conversation conversation;
     mica_model *model, *draft; /* draft NULL: none */
     mica_session *session;
-    cli_text variables; /* of the chat template, as JSON */
+    cli_text variables; /* of the chat template, as JSON: those of talk */
     const char *file;   /* keeps the conversation; NULL: none */
     cli_lines lines;
     int64_t used;    /* tokens of the context */
     size_t left_out; /* of the messages behind the system's: how many of the oldest the model no
                         longer gets, for the context is full */
     bool told_full;  /* that it is */
+    uint64_t again;  /* how often the last message was answered anew */
     bool failed;     /* an answer or a command */
+    bool ended;      /* by a command */
     bool unkept;     /* the file could not be written, which was told */
 } cli_chat;
 
@@ -26,10 +31,17 @@ typedef struct cli_chat {
  *  chat's file. Where it fails, c->failed is set and the message is dropped. */
 void cli_chat_answer(cli_chat *c, const char *message);
 
-/** Runs the command that a line, which is changed, begins with; c->failed is set where it fails.
- *
- *  returns false where it ends the chat */
-bool cli_chat_command(cli_chat *c, char *line);
+/** Answers the last message anew, in place of its last answer, which stays where that fails: then
+ *  c->failed is set. */
+void cli_chat_answer_again(cli_chat *c);
+
+/** Runs the command that a line, which is changed, begins with; c->failed is set where it fails,
+ *  c->ended where it ends the chat. */
+void cli_chat_command(cli_chat *c, char *line);
+
+/** Does what /set says: `rest`, which is changed, is what follows it.  returns false after it
+ *  reported an error */
+bool cli_chat_set(cli_chat *c, char *rest);
 
 /** Whether there is a file at a path, or what cannot be one; not so with a device, which takes what
  *  is saved and keeps nothing. */

@@ -98,6 +98,7 @@ static bool answer(cli_chat *c, cli_text *kept) {
     size_t left_out = c->left_out;
     int64_t context = mica_model_get_info(c->model).context_length;
     int code = CLI_FAILED;
+    options.seed += c->again;
     if (c->variables.len > 0) options.template_variables = c->variables.data;
     cli_answer_print_options(&c->values, &options);
     mica_status status = fit(c, &options);
@@ -112,21 +113,50 @@ static bool answer(cli_chat *c, cli_text *kept) {
     return code != CLI_FAILED;
 }
 
+/* Writes the conversation to the chat's file, after each answer. */
+static void keep(cli_chat *c) {
+    if (!c->file) return;
+    c->unkept = !cli_conversation_save(&c->conversation, c->file, false);
+    c->failed |= c->unkept;
+}
+
 void cli_chat_answer(cli_chat *c, const char *message) {
     cli_conversation *conversation = &c->conversation;
     cli_text kept = {0};
+    c->again = 0;
     if (!cli_conversation_add(conversation, "user", message)) {
         c->failed = true;
         return;
     }
     /* What was printed was said, also where it was interrupted. */
-    if (!answer(c, &kept) ||
-        !cli_conversation_add(conversation, "assistant", kept.data ? kept.data : "")) {
+    if (answer(c, &kept) &&
+        cli_conversation_add(conversation, "assistant", kept.data ? kept.data : "")) {
+        keep(c);
+    } else {
         cli_conversation_drop(conversation);
         c->failed = true;
-    } else if (c->file) {
-        c->unkept = !cli_conversation_save(conversation, c->file, false);
-        c->failed |= c->unkept;
     }
+    free(kept.data);
+}
+
+void cli_chat_answer_again(cli_chat *c) {
+    cli_conversation *conversation = &c->conversation;
+    cli_text kept = {0};
+    size_t count = conversation->count;
+    if (count == 0 || strcmp(conversation->messages[count - 1].role, "assistant") != 0) {
+        cli_fail("there is no answer yet to make anew");
+        c->failed = true;
+        return;
+    }
+    if (c->values.temperature == 0)
+        cli_hint("At temperature 0 an answer is always the same: try /set temperature 0.8");
+    c->again++;
+    conversation->count = count - 1; /* the old answer waits behind the end */
+    bool answered = answer(c, &kept);
+    conversation->count = count;
+    if (answered && cli_conversation_replace(conversation, kept.data ? kept.data : ""))
+        keep(c);
+    else
+        c->failed = true;
     free(kept.data);
 }

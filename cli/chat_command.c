@@ -1,84 +1,13 @@
 #define _POSIX_C_SOURCE 200809L
 #include "chat.h"
 
+#include "path.h"
 #include "report.h"
 #include "ui.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* ---- commands ---- */
-
-static const char *const command_names[] = {"/help", "/clear", "/set", "/show",
-                                            "/save", "/load",  "/bye"};
-
-static void print_commands(void) {
-    fputs("/set             what can be set, and to what it is\n"
-          "/set NAME VALUE  set temperature, top-k, top-p, min-p, repetition-penalty,\n"
-          "                 presence-penalty, frequency-penalty, penalty-window, max-tokens,\n"
-          "                 min-tokens, seed or system\n"
-          "/show            what the model is, and how full its context\n"
-          "/save FILE       keep the conversation in FILE, its caches in FILE.cache\n"
-          "/load FILE       go on with a conversation that was kept\n"
-          "/clear           forget the conversation\n"
-          "/bye             end it, as Ctrl-D does; Ctrl-C stops an answer\n"
-          "\nA line that ends in \\ goes on in the next; \"\"\" begins and ends a text of several\n"
-          "lines.\n",
-          stderr);
-}
-
-static void print_settings(const cli_chat *c) {
-    const char *system = cli_conversation_system(&c->conversation);
-    for (size_t i = 0; i < CLI_ANSWER_SETTABLE; i++) {
-        fprintf(stderr, "%-18s  ", cli_answer_options[i].name);
-        cli_option_print(&cli_answer_options[i], &c->values, stderr);
-        fputc('\n', stderr);
-    }
-    fprintf(stderr, "%-18s  %s\n", "system", system ? system : "");
-}
-
-static void print_state(const cli_chat *c) {
-    mica_model_info info = mica_model_get_info(c->model);
-    char used[CLI_NUMBER], all[CLI_NUMBER];
-    fprintf(stderr, "model         %s, %s\nquantisation  %s\ncontext       %s of %s tokens\n",
-            info.path, info.architecture, info.quantization,
-            cli_format_count((uint64_t)c->used, used),
-            cli_format_count((uint64_t)info.context_length, all));
-    fprintf(stderr, "messages      %zu", c->conversation.count);
-    if (c->left_out > 0) fprintf(stderr, ", the oldest %zu left out", c->left_out);
-    fputc('\n', stderr);
-}
-
-/* /set NAME VALUE; false after a wrong one. */
-static bool set(cli_chat *c, char *name) {
-    char why[160];
-    const char *names[CLI_ANSWER_SETTABLE + 1] = {"system"};
-    char *value = name + strcspn(name, " \t");
-    if (*value) *value++ = '\0';
-    value += strspn(value, " \t");
-    if (!*name) {
-        print_settings(c);
-        return true;
-    }
-    if (strcmp(name, "system") == 0) return cli_conversation_set_system(&c->conversation, value);
-    for (size_t i = 0; i < CLI_ANSWER_SETTABLE; i++) {
-        const cli_option *option = &cli_answer_options[i];
-        names[i + 1] = option->name;
-        if (strcmp(name, option->name) != 0) continue;
-        cli_answer_values changed = c->values;
-        if (!cli_option_store(option, value, &changed, why, sizeof why)) {
-            cli_fail("%s: %s", name, why);
-            return false;
-        }
-        c->values = changed;
-        return true;
-    }
-    const char *nearest = cli_nearest(name, names, CLI_COUNT(names));
-    cli_fail("there is no '%s' to set%s%s%s", name, nearest ? "; did you mean '" : "",
-             nearest ? nearest : "", nearest ? "'?" : "");
-    return false;
-}
 
 /* ---- files ---- */
 
@@ -139,39 +68,137 @@ bool cli_chat_load(cli_chat *c, const char *path) {
     return true;
 }
 
-/* /save and /load. */
-static bool with_file(cli_chat *c, const char *name, const char *path) {
-    if (!*path) {
-        cli_fail("%s needs the name of a file", name);
-        return false;
-    }
-    return strcmp(name, "/save") == 0 ? cli_chat_save(c, path, false) : cli_chat_load(c, path);
+/* ---- commands ---- */
+
+static bool show_commands(cli_chat *c, char *rest);
+
+static bool set(cli_chat *c, char *rest) {
+    return cli_chat_set(c, rest);
 }
 
-/* ---- running commands ---- */
+static bool show(cli_chat *c, char *rest) {
+    (void)rest;
+    mica_model_info info = mica_model_get_info(c->model);
+    char used[CLI_NUMBER], all[CLI_NUMBER];
+    fprintf(stderr, "model         %s, %s\nquantisation  %s\ncontext       %s of %s tokens\n",
+            info.path, info.architecture, info.quantization,
+            cli_format_count((uint64_t)c->used, used),
+            cli_format_count((uint64_t)info.context_length, all));
+    fprintf(stderr, "messages      %zu", c->conversation.count);
+    if (c->left_out > 0) fprintf(stderr, ", the oldest %zu left out", c->left_out);
+    fputc('\n', stderr);
+    return true;
+}
 
-bool cli_chat_command(cli_chat *c, char *line) {
-    char *rest = line + strcspn(line, " \t");
-    if (*rest) *rest++ = '\0';
-    rest += strspn(rest, " \t");
-    if (strcmp(line, "/bye") == 0) return false;
-    if (strcmp(line, "/help") == 0) {
-        print_commands();
-    } else if (strcmp(line, "/clear") == 0) {
-        cli_conversation_clear(&c->conversation);
-        begin_anew(c);
-    } else if (strcmp(line, "/show") == 0) {
-        print_state(c);
-    } else if (strcmp(line, "/save") == 0 || strcmp(line, "/load") == 0) {
-        c->failed |= !with_file(c, line, rest);
-    } else if (strcmp(line, "/set") == 0) {
-        c->failed |= !set(c, rest);
-    } else {
-        const char *nearest = cli_nearest(line, command_names, CLI_COUNT(command_names));
-        cli_fail("there is no command %s%s%s%s", line, nearest ? "; did you mean " : "",
-                 nearest ? nearest : "", nearest ? "?" : "");
-        cli_hint("/help lists the commands.");
-        c->failed = true;
+static bool print_history(cli_chat *c, char *rest) {
+    (void)rest;
+    for (size_t i = 0; i < c->conversation.count; i++) {
+        const mica_message *message = &c->conversation.messages[i];
+        bool answer = strcmp(message->role, "assistant") == 0;
+        const char *sign = answer ? "" : strcmp(message->role, "user") == 0 ? "> " : "system: ";
+        fprintf(stderr, "%s%s%s%s\n", answer ? "" : cli_style(CLI_BOLD), sign,
+                answer ? "" : cli_style(CLI_PLAIN), message->content);
     }
     return true;
+}
+
+static bool regenerate(cli_chat *c, char *rest) {
+    (void)rest;
+    cli_chat_answer_again(c);
+    return true;
+}
+
+/* Where a command keeps the conversation or finds it; NULL after it reported an error. */
+static const char *file_name(const char *command, const char *rest) {
+    if (*rest) return cli_path_expand(rest);
+    cli_fail("%s needs the name of a file", command);
+    return NULL;
+}
+
+static bool save(cli_chat *c, char *rest) {
+    const char *path = file_name("/save", rest);
+    return path && cli_chat_save(c, path, false);
+}
+
+static bool load(cli_chat *c, char *rest) {
+    const char *path = file_name("/load", rest);
+    return path && cli_chat_load(c, path);
+}
+
+static bool clear(cli_chat *c, char *rest) {
+    (void)rest;
+    cli_conversation_clear(&c->conversation);
+    begin_anew(c);
+    return true;
+}
+
+static bool end(cli_chat *c, char *rest) {
+    (void)rest;
+    c->ended = true;
+    return true;
+}
+
+/* In the order of /help; those of one function stand together, the first as mica calls it. */
+static const struct {
+    const char *name, *argument, *help;
+    bool (*run)(cli_chat *c, char *rest); /* rest: what follows the name. false: it failed */
+} commands[] = {
+    {"/set", "[NAME VALUE]", "what can be set and to what it is, or set it", set},
+    {"/show", "", "what the model is, and how full its context", show},
+    {"/history", "", "what was said", print_history},
+    {"/regenerate", "", "answer the last message anew", regenerate},
+    {"/save", "FILE", "keep the conversation in FILE, its caches in FILE.cache", save},
+    {"/load", "FILE", "go on with a conversation that was kept", load},
+    {"/clear", "", "forget the conversation", clear},
+    {"/reset", "", "", clear},
+    {"/help", "", "this", show_commands},
+    {"/?", "", "", show_commands},
+    {"/bye", "", "end the chat, as Ctrl-D does", end},
+    {"/exit", "", "", end},
+    {"/quit", "", "", end},
+};
+
+/* ---- running them ---- */
+
+static bool show_commands(cli_chat *c, char *rest) {
+    enum { WIDTH = 20 };
+    (void)c, (void)rest;
+    for (size_t i = 0; i < CLI_COUNT(commands);) {
+        int n = fprintf(stderr, "%s%s%s", commands[i].name, *commands[i].argument ? " " : "",
+                        commands[i].argument);
+        size_t first = i++;
+        while (i < CLI_COUNT(commands) && commands[i].run == commands[first].run)
+            n += fprintf(stderr, ", %s", commands[i++].name);
+        fprintf(stderr, "%*s  %s\n", n < WIDTH ? WIDTH - n : 0, "", commands[first].help);
+    }
+    fputs(
+        "\nCtrl-C stops an answer. A line that ends in \\ goes on in the next; \"\"\" begins and\n"
+        "ends a text of several lines, // a text that begins with a slash.\n",
+        stderr);
+    return true;
+}
+
+static void tell_unknown(const char *name) {
+    const char *names[CLI_COUNT(commands)];
+    for (size_t i = 0; i < CLI_COUNT(commands); i++)
+        names[i] = commands[i].name;
+    const char *nearest = cli_nearest(name, names, CLI_COUNT(names));
+    cli_fail("there is no command %s%s%s%s", name, nearest ? "; did you mean " : "",
+             nearest ? nearest : "", nearest ? "?" : "");
+    cli_hint("/help lists the commands; // begins a text that begins with a slash.");
+}
+
+void cli_chat_command(cli_chat *c, char *line) {
+    static const char blanks[] = " \t\r\n";
+    size_t len = strlen(line), i = 0;
+    while (len > 0 && strchr(blanks, line[len - 1]))
+        line[--len] = '\0';
+    char *rest = line + strcspn(line, blanks);
+    if (*rest) *rest++ = '\0';
+    rest += strspn(rest, blanks);
+    while (i < CLI_COUNT(commands) && strcmp(line, commands[i].name) != 0)
+        i++;
+    bool known = i < CLI_COUNT(commands);
+    if (!known) tell_unknown(line);
+    c->failed |= !known || !commands[i].run(c, rest);
 }

@@ -43,6 +43,12 @@ bool cli_conversation_add(cli_conversation *c, const char *role, const char *con
     return insert(c, c->count, role, content);
 }
 
+bool cli_conversation_replace(cli_conversation *c, const char *content) {
+    if (!insert(c, c->count, c->messages[c->count - 1].role, content)) return false;
+    discard(c, c->count - 2);
+    return true;
+}
+
 void cli_conversation_drop(cli_conversation *c) {
     discard(c, c->count - 1);
 }

@@ -17,6 +17,9 @@ typedef struct cli_conversation {
  *  is out */
 bool cli_conversation_add(cli_conversation *c, const char *role, const char *content);
 
+/** Replaces what the last message says.  returns as cli_conversation_add */
+bool cli_conversation_replace(cli_conversation *c, const char *content);
+
 /** Drops the last message. */
 void cli_conversation_drop(cli_conversation *c);
 

@@ -3,6 +3,7 @@
 #include "alias.h"
 #include "path.h"
 #include "report.h"
+#include "ui.h"
 #include "verb.h"
 
 #include <errno.h>
@@ -198,11 +199,22 @@ static void print_seed(const cli_seed *seed, FILE *out) {
         fputs("random", out);
 }
 
+static void print_texts(const cli_texts *texts, FILE *out) {
+    for (size_t i = 0; i < texts->count; i++) {
+        if (i > 0) fputc(' ', out);
+        cli_print_json(texts->values[i], out);
+    }
+}
+
 void cli_option_print(const cli_option *option, const void *base, FILE *out) {
     const void *from = member(option, base);
     if (option->kind == CLI_INT) fprintf(out, "%" PRId64, *(const int64_t *)from);
     if (option->kind == CLI_SEED) print_seed(from, out);
     if (option->kind == CLI_REAL) fprintf(out, "%g", *(const double *)from);
+    if (option->kind == CLI_FLAG) fputs(*(const bool *)from ? "on" : "off", out);
+    if (option->kind == CLI_SWITCH && *(const int *)from != 0)
+        fputs(*(const int *)from > 0 ? "on" : "off", out);
+    if (option->kind == CLI_TEXTS) print_texts(from, out);
 }
 
 /* ---- finding ---- */

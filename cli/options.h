@@ -121,7 +121,8 @@ cli_parse cli_options_parse(const cli_verb *verb, const char *verb_name, int arg
 bool cli_option_store(const cli_option *option, const char *text, void *base, char *why,
                       size_t why_bytes);
 
-/** Prints a member that is a number or a seed as cli_option_store reads it; nothing for others. */
+/** Prints a member: numbers, seeds, flags and switches as cli_option_store reads them, texts in
+ *  quotes; nothing for others. */
 void cli_option_print(const cli_option *option, const void *base, FILE *out);
 
 /** Prints `mica help VERB` (help.c). */

@@ -19,18 +19,18 @@ does not compute the first again.
 The commands.
 
   $ echo /help | mica chat -q 2>&1
-  /set             what can be set, and to what it is
-  /set NAME VALUE  set temperature, top-k, top-p, min-p, repetition-penalty,
-                   presence-penalty, frequency-penalty, penalty-window, max-tokens,
-                   min-tokens, seed or system
-  /show            what the model is, and how full its context
-  /save FILE       keep the conversation in FILE, its caches in FILE.cache
-  /load FILE       go on with a conversation that was kept
-  /clear           forget the conversation
-  /bye             end it, as Ctrl-D does; Ctrl-C stops an answer
+  /set [NAME VALUE]     what can be set and to what it is, or set it
+  /show                 what the model is, and how full its context
+  /history              what was said
+  /regenerate           answer the last message anew
+  /save FILE            keep the conversation in FILE, its caches in FILE.cache
+  /load FILE            go on with a conversation that was kept
+  /clear, /reset        forget the conversation
+  /help, /?             this
+  /bye, /exit, /quit    end the chat, as Ctrl-D does
   
-  A line that ends in \ goes on in the next; """ begins and ends a text of several
-  lines.
+  Ctrl-C stops an answer. A line that ends in \ goes on in the next; """ begins and
+  ends a text of several lines, // a text that begins with a slash.
   $ printf '/set temperature 0.5\n/set system  Be brief.\n/set\n' | mica chat -q --seed 3 2>&1
   temperature         0.5
   top-k               0
@@ -43,13 +43,17 @@ The commands.
   max-tokens          0
   min-tokens          0
   seed                3
+  stop                
+  ignore-eos          off
+  verbose             off
+  quiet               on
+  think               
   system              Be brief.
   $ printf '/set temp 1\n/set top-p 7\n/set seed\n/sett\n' | mica chat -q 2>&1
-  mica: there is no 'temp' to set; did you mean 'temperature'?
   mica: top-p: 7 is more than 1
   mica: seed: '' is neither a whole number of 0 or more nor random
   mica: there is no command /sett; did you mean /set?
-  /help lists the commands.
+  /help lists the commands; // begins a text that begins with a slash.
   [1]
   $ printf '/set max-tokens 3\nWhat is curl?\n' | mica chat 2>&1 | sed 's/[0-9][0-9.]* tok/N tok/g'
   curl is a
@@ -68,6 +72,73 @@ The commands.
   quantisation  4 bit, groups of 32 (affine)
   context       0 of 2,048 tokens
   messages      0
+
+What users of other programs type: other names of commands and settings; "parameter" in between;
+flags without a value, or with "no" before their name. A text of --stop is one of several; without
+one there are none.
+
+  $ printf '/set temp 0.7\n/set parameter top_k 40\n/set parameter num_predict 9\n/set repeat_penalty 1.5\n' > typed
+  > printf '/set parameter repeat_last_n 64\n/set verbose\n/set nothink\n/set stop nginx.\n/set stop END NOW\n' >> typed
+  > (cat typed; printf '/set\n/set noverbose\n/set no-think\n/set stop\n/set\n') | mica chat -q 2>&1 |
+  >   sed -n '/^t\|^max\|^pen\|^rep\|^stop\|^verb/p'
+  temperature         0.7
+  top-k               40
+  top-p               1
+  repetition-penalty  1.5
+  penalty-window      64
+  max-tokens          9
+  stop                "nginx." "END NOW"
+  verbose             on
+  think               off
+  temperature         0.7
+  top-k               40
+  top-p               1
+  repetition-penalty  1.5
+  penalty-window      64
+  max-tokens          9
+  stop                
+  verbose             off
+  think               off
+  $ printf '/set parameter\n' | mica chat -q 2>&1 | head -1
+  > printf '/set num_ctx 4096\n/set wordy on\n/set verbos\n' | mica chat -q 2>&1
+  temperature         0
+  mica: the context is set when the model is opened: mica chat --context N
+  mica: there is no 'wordy' to set
+  mica: there is no 'verbos' to set; did you mean 'verbose'?
+  [1]
+  $ printf '/quit\nWhat is curl?\n' | mica chat -q
+  > printf '/exit\nWhat is curl?\n' | mica chat -q
+  > printf 'What is curl?\n/reset\n/show \n' | mica chat -q -n 2 2>&1 | tail -1
+  > printf '/?\n' | mica chat -q 2> a; printf '/help\n' | mica chat -q 2>&1 | cmp - a
+  messages      0
+
+/history tells what was said; a text that begins with a slash is typed with two.
+
+  $ printf '/history\n/set system Be brief.\nWhat is curl?\n//help\n/history\n' | mica chat -q -n 3 2>&1 > /dev/null |
+  >   sed 's/^>/user:/'
+  system: Be brief.
+  user: What is curl?
+  curl is a
+  user: /help
+  I can answer
+
+/regenerate answers anew, in place of the last answer: drawn, it is another one also with a seed, and
+the same again in another chat with that seed. What was said before stays.
+
+  $ printf 'What is vim?\nTell me more\n/regenerate\n/history\n' | mica chat -q -n 5 -T 1.5 --seed 1 2> said > a
+  > printf 'What is vim?\nTell me more\n/regenerate\n' | mica chat -q -n 5 -T 1.5 --seed 1 | cmp - a
+  > grep -c '^>' said; wc -l < said; sed -n 2p a > b; sed -n 3p a > c; ! cmp -s b c; tail -1 said | cmp - c
+  2
+  4
+  $ printf '/regenerate\nWhat is curl?\n/regenerate\n/show\n' | mica chat -q -n 4 --session again 2>&1 | sed '/^model\|^quant/d'
+  > wc -l < again
+  mica: there is no answer yet to make anew
+  curl is a command
+  At temperature 0 an answer is always the same: try /set temperature 0.8
+  curl is a command
+  context       17 of 2,048 tokens
+  messages      2
+  2
 
 A message of several lines: a backslash at the end of a line, or quotes around it.
 
@@ -164,6 +235,17 @@ Where it can be written later on, it is.
   $ cat told.txt; wc -l < later/x
   mica: cannot write later/x: No such file or directory
   2
+
+A ~ in a file's name is the home folder.
+
+  $ mkdir -p deep; cd deep; echo 'What is tar?' > typed
+  > (cat typed; echo '/save ~/of home') | mica chat -q -n 4; ls ~ | grep 'of home'
+  > printf '/load ~/of home\n/history\n' | mica chat -q -n 4 2>&1 | sed 's/^>/user:/'
+  tar is the GNU
+  of home
+  of home.cache
+  user: What is tar?
+  tar is the GNU
 
 What is wrong with a file is said.
 

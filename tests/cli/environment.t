@@ -12,6 +12,11 @@ Every option is also a variable, named after it; the command line wins.
   max-tokens          4
   min-tokens          0
   seed                random
+  stop                
+  ignore-eos          off
+  verbose             off
+  quiet               on
+  think               
   system              Be brief.
   $ MICA_MAX_TOKENS=3 MICA_QUIET=on mica run "What is curl?" 2>&1
   curl is a

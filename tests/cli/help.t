@@ -145,11 +145,12 @@ Each verb explains itself, in lines of 80 columns at most.
   as on or off. The command line wins; --no-FLAG unsets a flag there.
   
   Other programs' names work too: --temp (--temperature), --repeat-penalty
-  (--repetition-penalty), --n-predict, --predict, --num-predict (--max-tokens),
-  --reverse-prompt (--stop), --num-draft-tokens, --draft-max (--draft-tokens),
-  --model-draft, -md (--draft-model), --system-prompt, -sys (--system),
-  --adapter-path (--adapter), --ctx-size, --max-kv-size, --num-ctx (--context),
-  --kv-bits (--cache); and underscores for dashes.
+  (--repetition-penalty), --repeat-last-n (--penalty-window), --n-predict,
+  --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
+  --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
+  (--draft-model), --system-prompt, -sys (--system), --adapter-path (--adapter),
+  --ctx-size, --max-kv-size, --num-ctx (--context), --kv-bits (--cache); and
+  underscores for dashes.
   
   Examples:
     mica chat
@@ -259,11 +260,12 @@ Each verb explains itself, in lines of 80 columns at most.
   on or off. The command line wins; --no-FLAG unsets a flag there.
   
   Other programs' names work too: --temp (--temperature), --repeat-penalty
-  (--repetition-penalty), --n-predict, --predict, --num-predict (--max-tokens),
-  --reverse-prompt (--stop), --num-draft-tokens, --draft-max (--draft-tokens),
-  --model-draft, -md (--draft-model), --system-prompt, -sys (--system),
-  --adapter-path (--adapter), --ctx-size, --max-kv-size, --num-ctx (--context),
-  --kv-bits (--cache); and underscores for dashes.
+  (--repetition-penalty), --repeat-last-n (--penalty-window), --n-predict,
+  --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
+  --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
+  (--draft-model), --system-prompt, -sys (--system), --adapter-path (--adapter),
+  --ctx-size, --max-kv-size, --num-ctx (--context), --kv-bits (--cache); and
+  underscores for dashes.
   
   Examples:
     mica run "What is curl?"
@@ -365,11 +367,11 @@ Each verb explains itself, in lines of 80 columns at most.
   on or off. The command line wins; --no-FLAG unsets a flag there.
   
   Other programs' names work too: --temp (--temperature), --repeat-penalty
-  (--repetition-penalty), --n-predict, --predict, --num-predict (--max-tokens),
-  --reverse-prompt (--stop), --num-draft-tokens, --draft-max (--draft-tokens),
-  --model-draft, -md (--draft-model), --adapter-path (--adapter), --ctx-size,
-  --max-kv-size, --num-ctx (--context), --kv-bits (--cache); and underscores for
-  dashes.
+  (--repetition-penalty), --repeat-last-n (--penalty-window), --n-predict,
+  --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
+  --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
+  (--draft-model), --adapter-path (--adapter), --ctx-size, --max-kv-size,
+  --num-ctx (--context), --kv-bits (--cache); and underscores for dashes.
   
   Examples:
     mica generate "curl is" --max-tokens 40

@@ -1,0 +1,117 @@
+#include "chat.h"
+
+#include "alias.h"
+#include "path.h"
+#include "report.h"
+#include "verb.h"
+
+#include <string.h>
+
+/* What can be set: the numbers at the beginning of the answer's options, and these, of the answer
+ * and of the conversation. What the system says is no option here, but a message. */
+static const char *const of_answer[] = {"stop", "ignore-eos", "verbose", "quiet"};
+static const char *const of_talk[] = {"think"};
+enum { SETTINGS = CLI_ANSWER_SETTABLE + CLI_COUNT(of_answer) + CLI_COUNT(of_talk) };
+
+static const cli_option *find(const cli_option *table, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(table[i].name, name) == 0) return &table[i];
+    return NULL;
+}
+
+/* The i-th thing that can be set, i < SETTINGS. base: receives the struct that has it. */
+static const cli_option *setting_at(cli_chat *c, size_t i, void **base) {
+    *base = &c->values;
+    if (i < CLI_ANSWER_SETTABLE) return &cli_answer_options[i];
+    i -= CLI_ANSWER_SETTABLE;
+    if (i < CLI_COUNT(of_answer)) return find(cli_answer_options, CLI_ANSWER_OPTIONS, of_answer[i]);
+    *base = &c->talk;
+    return find(cli_talk_options, CLI_TALK_OPTIONS, of_talk[i - CLI_COUNT(of_answer)]);
+}
+
+static void print_settings(cli_chat *c) {
+    void *base;
+    const char *system = cli_conversation_system(&c->conversation);
+    for (size_t i = 0; i < SETTINGS; i++) {
+        const cli_option *option = setting_at(c, i, &base);
+        fprintf(stderr, "%-18s  ", option->name);
+        cli_option_print(option, base, stderr);
+        fputc('\n', stderr);
+    }
+    fprintf(stderr, "%-18s  %s\n", "system", system ? system : "");
+}
+
+static bool tell_unknown(cli_chat *c, const char *name) {
+    void *base;
+    const char *names[SETTINGS + 1] = {"system"};
+    if (strcmp(name, "context") == 0) {
+        cli_fail("the context is set when the model is opened: mica chat --context N");
+        return false;
+    }
+    for (size_t i = 0; i < SETTINGS; i++)
+        names[i + 1] = setting_at(c, i, &base)->name;
+    const char *nearest = cli_nearest(name, names, CLI_COUNT(names));
+    cli_fail("there is no '%s' to set%s%s%s", name, nearest ? "; did you mean '" : "",
+             nearest ? nearest : "", nearest ? "'?" : "");
+    return false;
+}
+
+/* Sets an option of base. A flag needs no value; texts are added, and an empty one empties them. */
+static bool store(const cli_option *option, const char *value, void *base) {
+    char why[160];
+    if (!cli_option_takes_value(option) && !*value) value = "on";
+    if (option->kind == CLI_TEXTS) {
+        cli_texts *texts = (cli_texts *)(void *)((char *)base + option->offset);
+        if (!*value) texts->count = 0;
+        if (!*value) return true;
+        value = cli_path_keep(value); /* the line goes */
+        if (!value) return false;
+    }
+    bool stored = cli_option_store(option, value, base, why, sizeof why);
+    if (!stored) cli_fail("%s: %s", option->name, why);
+    return stored;
+}
+
+static bool set(cli_chat *c, const char *name, const char *value) {
+    const cli_answer_values answer = c->values;
+    const cli_talk_values talk = c->talk;
+    void *base;
+    if (strcmp(name, "system") == 0) return cli_conversation_set_system(&c->conversation, value);
+    for (size_t i = 0; i < SETTINGS; i++) {
+        const cli_option *option = setting_at(c, i, &base);
+        bool no = strncmp(name, "no", 2) == 0 && !cli_option_takes_value(option) &&
+                  strcmp(name + 2 + (name[2] == '-'), option->name) == 0;
+        if (!no && strcmp(name, option->name) != 0) continue;
+        bool stored =
+            store(option, no ? "off" : value, base) &&
+            (base != &c->talk || cli_talk_variables(&c->talk, "chat", &c->variables) == CLI_DONE);
+        if (stored) return true;
+        c->values = answer;
+        c->talk = talk;
+        return false;
+    }
+    return tell_unknown(c, name);
+}
+
+/* Splits off the first word of a text. */
+static char *split(char **rest) {
+    char *word = *rest, *end = word + strcspn(word, " \t\n");
+    if (*end) *end++ = '\0';
+    *rest = end + strspn(end, " \t\n");
+    return word;
+}
+
+bool cli_chat_set(cli_chat *c, char *rest) {
+    char dashed[CLI_VARIABLE];
+    char *name = split(&rest);
+    if (strcmp(name, "parameter") == 0) name = split(&rest); /* as ollama has it */
+    if (!*name) {
+        print_settings(c);
+        return true;
+    }
+    for (char *at = name; (at = strchr(at, '_'));)
+        *at = '-';
+    snprintf(dashed, sizeof dashed, "--%s", name);
+    const cli_alias *alias = cli_alias_find(dashed);
+    return set(c, alias ? alias->option : name, rest);
+}
