@@ -12,53 +12,49 @@
 /* An answer while it comes. */
 typedef struct collected {
     cli_text text;
-    FILE *tokens;      /* with --logprobs, else NULL; writes tokens_json */
-    char *tokens_json; /* rows of the array "logprobs" */
-    size_t tokens_len;
+    cli_text logprobs; /* rows of the array of that name */
 } collected;
 
-static void put_token(const mica_tokenizer *tok, int32_t id, FILE *out) {
+static void put_token(const mica_tokenizer *tok, int32_t id, cli_text *out) {
     size_t len = 0;
     const char *piece = mica_tokenizer_token(tok, id, &len);
-    fprintf(out, "{\"id\": %" PRId32 ", \"token\": ", id);
-    cli_print_json_bytes(piece ? piece : "", piece ? len : 0, out);
+    cli_text_printf(out, "{\"id\": %" PRId32 ", \"token\": ", id);
+    cli_text_append_json(out, piece ? piece : "", piece ? len : 0);
 }
 
 /* A token and the likeliest at its place. One of the prompt has no log-probability. */
-static void put_logprobs(const mica_tokenizer *tok, const mica_token *token, FILE *out) {
+static void put_logprobs(const mica_tokenizer *tok, const mica_token *token, cli_text *out) {
     if (token->id < 0) return;
-    fputs(ftell(out) > 0 ? ", " : "", out);
+    cli_text_printf(out, "%s", out->len > 0 ? ", " : "");
     put_token(tok, token->id, out);
-    if (!token->prompt) fprintf(out, ", \"logprob\": %.9g", (double)token->logprob);
-    fputs(", \"top\": [", out);
+    if (!token->prompt) cli_text_printf(out, ", \"logprob\": %.9g", (double)token->logprob);
+    cli_text_printf(out, ", \"top\": [");
     for (size_t i = 0; i < token->alternative_count; i++) {
-        fputs(i ? ", " : "", out);
+        cli_text_printf(out, "%s", i ? ", " : "");
         put_token(tok, token->alternatives[i].id, out);
-        fprintf(out, ", \"logprob\": %.9g}", (double)token->alternatives[i].logprob);
+        cli_text_printf(out, ", \"logprob\": %.9g}", (double)token->alternatives[i].logprob);
     }
-    fputs("]}", out);
+    cli_text_printf(out, "]}");
 }
 
 /* Takes all of the stream.  returns false after it reported an error */
-static bool collect(mica_stream *stream, const mica_tokenizer *tok, bool quiet, collected *c) {
+static bool collect(mica_stream *stream, const mica_tokenizer *tok, const cli_answer_values *values,
+                    collected *c) {
     mica_token token;
     bool kept = cli_text_append(&c->text, "", 0);
-    cli_progress_start("reading", quiet);
+    cli_progress_start("reading", values->quiet);
     cli_interrupt_watch(stream);
     while (kept && mica_stream_next(stream, &token)) {
         cli_progress_clear();
         kept = cli_text_append(&c->text, token.text, token.len);
-        if (c->tokens) put_logprobs(tok, &token, c->tokens);
+        if (kept && values->logprobs > 0) put_logprobs(tok, &token, &c->logprobs);
+        kept = kept && !c->logprobs.failed;
     }
     cli_interrupt_watch(NULL);
     cli_progress_clear();
     mica_status status = mica_stream_status(stream);
     if (kept && status != MICA_OK && status != MICA_ECANCELLED) {
         cli_fail_status(status);
-        kept = false;
-    }
-    if (c->tokens && fclose(c->tokens) != 0 && kept) {
-        cli_fail("out of memory");
         kept = false;
     }
     return kept;
@@ -70,7 +66,8 @@ static const char *finish_name(mica_finish finish) {
 }
 
 static void print(const mica_stream *stream, const mica_model *model,
-                  const mica_generate_options *options, const collected *c) {
+                  const cli_answer_values *values, const mica_generate_options *options,
+                  const collected *c) {
     mica_metrics m = mica_stream_metrics(stream);
     fputs("{\"model\": ", stdout);
     cli_print_json(mica_model_get_info(model).path, stdout);
@@ -84,7 +81,8 @@ static void print(const mica_stream *stream, const mica_model *model,
     printf(", \"prefill_seconds\": %.6f, \"decode_seconds\": %.6f, \"prefill_rate\": %.2f"
            ", \"decode_rate\": %.2f",
            m.prefill_seconds, m.decode_seconds, m.prefill_rate, m.decode_rate);
-    if (c->tokens) printf(", \"logprobs\": [%s]", c->tokens_json);
+    if (values->logprobs > 0)
+        printf(", \"logprobs\": [%s]", c->logprobs.data ? c->logprobs.data : "");
     puts("}");
 }
 
@@ -92,15 +90,12 @@ int cli_answer_print_json(mica_stream **stream, const mica_model *model,
                           const cli_answer_values *values, const mica_generate_options *options) {
     collected c = {0};
     int code = CLI_FAILED;
-    if (values->logprobs > 0) c.tokens = open_memstream(&c.tokens_json, &c.tokens_len);
-    if (values->logprobs > 0 && !c.tokens)
-        cli_fail("out of memory");
-    else if (collect(*stream, mica_model_tokenizer(model), values->quiet, &c)) {
-        print(*stream, model, options, &c);
+    if (collect(*stream, mica_model_tokenizer(model), values, &c)) {
+        print(*stream, model, values, options, &c);
         code = mica_stream_status(*stream) == MICA_OK ? CLI_DONE : CLI_INTERRUPTED;
         if (!cli_flush()) code = CLI_FAILED;
     }
-    free(c.tokens_json);
+    free(c.logprobs.data);
     free(c.text.data);
     mica_stream_close(stream);
     return code;

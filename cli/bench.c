@@ -3,6 +3,7 @@
 #include "interrupt.h"
 #include "model.h"
 #include "report.h"
+#include "text.h"
 #include "ui.h"
 #include "verb.h"
 
@@ -111,42 +112,42 @@ static void print_kernels(const mica_model *model) {
                k.attention ? "caches of " : "", k.matrix, k.activations, k.one_row, k.many_rows);
 }
 
-static void print_kernels_json(const mica_model *model, FILE *json) {
+static void print_kernels_json(const mica_model *model, cli_text *json) {
     mica_model_kernels k;
-    fprintf(json, ",\n  \"kernels\": [");
+    cli_text_printf(json, ",\n  \"kernels\": [");
     for (size_t i = 0; k = mica_model_get_kernels(model, i), k.matrix; i++) {
-        fprintf(json, "%s\n    {\"product\": \"%s\", \"matrix\": ", i == 0 ? "" : ",",
-                k.attention ? "attention" : "weights");
-        cli_print_json(k.matrix, json);
-        fprintf(json,
-                ", \"arithmetic\": \"%s\", \"activations\": \"%s\", \"one_row\": \"%s\""
-                ", \"many_rows\": \"%s\"}",
-                cli_arithmetic_name(k.arithmetic), k.activations, k.one_row, k.many_rows);
+        cli_text_printf(json, "%s\n    {\"product\": \"%s\", \"matrix\": ", i == 0 ? "" : ",",
+                        k.attention ? "attention" : "weights");
+        cli_text_append_json(json, k.matrix, strlen(k.matrix));
+        cli_text_printf(json,
+                        ", \"arithmetic\": \"%s\", \"activations\": \"%s\", \"one_row\": \"%s\""
+                        ", \"many_rows\": \"%s\"}",
+                        cli_arithmetic_name(k.arithmetic), k.activations, k.one_row, k.many_rows);
     }
-    fprintf(json, "\n  ]");
+    cli_text_printf(json, "\n  ]");
 }
 
-/* json: where JSON goes; NULL: a table is printed. */
-static void print_head(const mica_model *model, const bench_values *values, FILE *json) {
+/* json: receives JSON; NULL: a table is printed. */
+static void print_head(const mica_model *model, const bench_values *values, cli_text *json) {
     mica_model_info info = mica_model_get_info(model);
     mica_device_info device = mica_device_get_info(mica_model_device(model));
     char count[CLI_NUMBER], bytes[CLI_NUMBER];
     if (json) {
-        fprintf(json, "{\n  \"mica\": \"%s\",\n  \"model\": ", mica_version());
-        cli_print_json(info.path, json);
-        fprintf(json, ",\n  \"device\": ");
-        cli_print_json(device.name, json);
-        fprintf(json, ",\n  \"description\": ");
-        cli_print_json(device.description, json);
-        fprintf(json, ",\n  \"isa\": ");
-        cli_print_json(device.isa, json);
-        fprintf(json, ",\n  \"arithmetic\": \"%s\",\n  \"quantization\": ",
-                cli_arithmetic_name(info.arithmetic));
-        cli_print_json(info.quantization, json);
-        fprintf(json, ",\n  \"dtype\": ");
-        cli_print_json(info.dtype, json);
+        cli_text_printf(json, "{\n  \"mica\": \"%s\",\n  \"model\": ", mica_version());
+        cli_text_append_json(json, info.path, strlen(info.path));
+        cli_text_printf(json, ",\n  \"device\": ");
+        cli_text_append_json(json, device.name, strlen(device.name));
+        cli_text_printf(json, ",\n  \"description\": ");
+        cli_text_append_json(json, device.description, strlen(device.description));
+        cli_text_printf(json, ",\n  \"isa\": ");
+        cli_text_append_json(json, device.isa, strlen(device.isa));
+        cli_text_printf(json, ",\n  \"arithmetic\": \"%s\",\n  \"quantization\": ",
+                        cli_arithmetic_name(info.arithmetic));
+        cli_text_append_json(json, info.quantization, strlen(info.quantization));
+        cli_text_printf(json, ",\n  \"dtype\": ");
+        cli_text_append_json(json, info.dtype, strlen(info.dtype));
         print_kernels_json(model, json);
-        fprintf(json, ",\n  \"repeat\": %" PRId64 ",\n  \"results\": [", values->repeat);
+        cli_text_printf(json, ",\n  \"repeat\": %" PRId64 ",\n  \"results\": [", values->repeat);
         return;
     }
     printf("model   %s, %s parameters, %s\n", info.path, cli_format_count(info.parameters, count),
@@ -158,15 +159,15 @@ static void print_head(const mica_model *model, const bench_values *values, FILE
            "decode tok/s", "peak memory");
 }
 
-static void print_row(const row *r, FILE *json, bool first) {
+static void print_row(const row *r, cli_text *json, bool first) {
     char bytes[CLI_NUMBER];
     if (json)
-        fprintf(json,
-                "%s\n    {\"threads\": %d, \"prompt_tokens\": %" PRId64
-                ", \"generated_tokens\": %" PRId64 ", \"prefill_rate\": %.2f"
-                ", \"decode_rate\": %.2f, \"peak_bytes\": %" PRIu64 "}",
-                first ? "" : ",", r->threads, r->prompt, r->generated, r->prefill_rate,
-                r->decode_rate, r->peak_bytes);
+        cli_text_printf(json,
+                        "%s\n    {\"threads\": %d, \"prompt_tokens\": %" PRId64
+                        ", \"generated_tokens\": %" PRId64 ", \"prefill_rate\": %.2f"
+                        ", \"decode_rate\": %.2f, \"peak_bytes\": %" PRIu64 "}",
+                        first ? "" : ",", r->threads, r->prompt, r->generated, r->prefill_rate,
+                        r->decode_rate, r->peak_bytes);
     else
         printf("%7d  %7" PRId64 "  %13.1f  %9" PRId64 "  %12.1f  %11s\n", r->threads, r->prompt,
                r->prefill_rate, r->generated, r->decode_rate,
@@ -174,7 +175,7 @@ static void print_row(const row *r, FILE *json, bool first) {
 }
 
 /* All rows of one number of threads. *rows counts those printed so far. */
-static int bench_threads(const char *path, int threads, const bench_values *values, FILE *json,
+static int bench_threads(const char *path, int threads, const bench_values *values, cli_text *json,
                          size_t *rows) {
     mica_session *session = NULL;
     mica_model_options options = cli_model_get_options(&values->model);
@@ -209,7 +210,7 @@ static int bench_threads(const char *path, int threads, const bench_values *valu
     return code;
 }
 
-static int bench(const char *path, const bench_values *values, FILE *json) {
+static int bench(const char *path, const bench_values *values, cli_text *json) {
     int code = CLI_DONE;
     size_t rows = 0;
     for (size_t i = 0; code == CLI_DONE && i < values->threads.count; i++)
@@ -219,15 +220,12 @@ static int bench(const char *path, const bench_values *values, FILE *json) {
 
 /* Whole, or nothing where a run fails. */
 static int bench_json(const char *path, const bench_values *values) {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *json = open_memstream(&text, &len);
-    if (!json) return cli_fail("out of memory");
-    int code = bench(path, values, json);
-    fputs("\n  ]\n}\n", json);
-    if (fclose(json) != 0 && code == CLI_DONE) code = cli_fail("out of memory");
-    if (code == CLI_DONE) fwrite(text, 1, len, stdout);
-    free(text);
+    cli_text json = {0};
+    int code = bench(path, values, &json);
+    cli_text_printf(&json, "\n  ]\n}\n");
+    if (json.failed) code = CLI_FAILED;
+    if (code == CLI_DONE) fwrite(json.data, 1, json.len, stdout);
+    free(json.data);
     return code;
 }
 

@@ -78,30 +78,17 @@ void cli_conversation_deinit(cli_conversation *c) {
 
 /* ---- files ---- */
 
-/* The messages as lines, in *text of *size bytes, freed with free; false: memory is out. */
-static bool print_messages(const cli_conversation *c, char **text, size_t *size) {
-    *text = NULL;
-    FILE *out = open_memstream(text, size);
-    if (!out) return false;
-    for (size_t i = 0; i < c->count; i++) {
-        fputs("{\"role\": ", out);
-        cli_print_json(c->messages[i].role, out);
-        fputs(", \"content\": ", out);
-        cli_print_json(c->messages[i].content, out);
-        fputs("}\n", out);
-    }
-    bool printed = !ferror(out);
-    return fclose(out) == 0 && printed;
-}
-
 bool cli_conversation_save(const cli_conversation *c, const char *path, bool quiet) {
-    char *text;
-    size_t size = 0;
-    bool printed = print_messages(c, &text, &size);
-    mica_status status = printed ? mica_file_save(path, text, size) : MICA_ENOMEM;
-    free(text);
-    if (!quiet && !printed) cli_fail("out of memory");
-    if (!quiet && printed && status != MICA_OK) cli_fail_status(status);
+    cli_text text = {0};
+    for (size_t i = 0; i < c->count; i++) {
+        const mica_message *m = &c->messages[i];
+        cli_text_printf(&text, "{\"role\": \"%s\", \"content\": ", m->role);
+        cli_text_append_json(&text, m->content, strlen(m->content));
+        cli_text_printf(&text, "}\n");
+    }
+    mica_status status = text.failed ? MICA_ENOMEM : mica_file_save(path, text.data, text.len);
+    if (!text.failed && status != MICA_OK && !quiet) cli_fail_status(status);
+    free(text.data);
     return status == MICA_OK;
 }
 

@@ -5,39 +5,56 @@
 #include "ui.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool cli_text_append(cli_text *text, const char *data, size_t len) {
-    if (text->room - text->len <= len) {
-        size_t room = (text->len + len) * 2 + 64;
-        char *grown = realloc(text->data, room);
-        if (!grown) {
-            cli_fail("out of memory");
-            return false;
-        }
-        text->data = grown;
-        text->room = room;
+/* Room for len bytes more and a NUL. */
+static bool reserve(cli_text *text, size_t len) {
+    if (text->failed) return false;
+    if (text->room - text->len > len) return true;
+    size_t room = (text->len + len) * 2 + 64;
+    char *grown = realloc(text->data, room);
+    if (!grown) {
+        cli_fail("out of memory");
+        text->failed = true;
+        return false;
     }
+    text->data = grown;
+    text->room = room;
+    return true;
+}
+
+bool cli_text_append(cli_text *text, const char *data, size_t len) {
+    if (!reserve(text, len)) return false;
     if (len > 0) memcpy(text->data + text->len, data, len);
     text->len += len;
     text->data[text->len] = '\0';
     return true;
 }
 
+bool cli_text_printf(cli_text *text, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (len < 0 || !reserve(text, (size_t)len)) return false;
+    va_start(args, format);
+    vsnprintf(text->data + text->len, (size_t)len + 1, format, args);
+    va_end(args);
+    text->len += (size_t)len;
+    return true;
+}
+
 bool cli_text_append_json(cli_text *text, const char *data, size_t len) {
-    char *json = NULL;
-    size_t json_len = 0;
-    FILE *out = open_memstream(&json, &json_len);
-    bool made = out != NULL;
-    if (made) {
-        cli_print_json_bytes(data, len, out);
-        made = fclose(out) == 0;
+    char escaped[CLI_JSON_ESCAPE];
+    size_t escaped_len;
+    cli_text_append(text, "\"", 1);
+    for (size_t at = 0; at < len && !text->failed;) {
+        at += cli_json_escape(data + at, len - at, escaped, &escaped_len);
+        cli_text_append(text, escaped, escaped_len);
     }
-    if (!made) cli_fail("out of memory");
-    made = made && cli_text_append(text, json, json_len);
-    free(json);
-    return made;
+    return cli_text_append(text, "\"", 1);
 }
 
 static bool read_failed(const char *what) {

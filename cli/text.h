@@ -10,10 +10,14 @@
 typedef struct cli_text {
     char *data;
     size_t len, room;
+    bool failed; /* memory was out, which was told: nothing more is appended */
 } cli_text;
 
 /** Appends len bytes.  returns false after it reported that memory is out */
 bool cli_text_append(cli_text *text, const char *data, size_t len);
+
+/** Appends what printf would print.  returns as cli_text_append */
+__attribute__((format(printf, 2, 3))) bool cli_text_printf(cli_text *text, const char *format, ...);
 
 /** Appends len bytes as a JSON string, with its quotes.  returns as cli_text_append */
 bool cli_text_append_json(cli_text *text, const char *data, size_t len);

@@ -154,22 +154,31 @@ static size_t utf8_len(const unsigned char *text, size_t len) {
     return overlong || no_character ? 0 : n;
 }
 
+size_t cli_json_escape(const char *text, size_t len, char out[CLI_JSON_ESCAPE], size_t *out_len) {
+    const unsigned char *c = (const unsigned char *)text;
+    size_t n = utf8_len(c, len);
+    int made = (int)n;
+    if (*c == '"' || *c == '\\')
+        made = snprintf(out, CLI_JSON_ESCAPE, "\\%c", *c);
+    else if (*c == '\n')
+        made = snprintf(out, CLI_JSON_ESCAPE, "\\n");
+    else if (*c < 0x20)
+        made = snprintf(out, CLI_JSON_ESCAPE, "\\u%04x", (unsigned)*c);
+    else if (n == 0)
+        made = snprintf(out, CLI_JSON_ESCAPE, "\\ufffd");
+    else
+        memcpy(out, c, n);
+    *out_len = (size_t)made;
+    return n > 0 ? n : 1;
+}
+
 void cli_print_json_bytes(const char *text, size_t len, FILE *out) {
-    const unsigned char *c = (const unsigned char *)text, *end = c + len;
+    char escaped[CLI_JSON_ESCAPE];
+    size_t escaped_len;
     fputc('"', out);
-    while (c < end) {
-        size_t n = utf8_len(c, (size_t)(end - c));
-        if (*c == '"' || *c == '\\')
-            fprintf(out, "\\%c", *c);
-        else if (*c == '\n')
-            fputs("\\n", out);
-        else if (*c < 0x20)
-            fprintf(out, "\\u%04x", (unsigned)*c);
-        else if (n == 0)
-            fputs("\\ufffd", out);
-        else
-            fwrite(c, 1, n, out);
-        c += n > 0 ? n : 1;
+    for (size_t at = 0; at < len;) {
+        at += cli_json_escape(text + at, len - at, escaped, &escaped_len);
+        fwrite(escaped, 1, escaped_len, out);
     }
     fputc('"', out);
 }

@@ -50,6 +50,15 @@ double cli_seconds(void);
 const char *cli_format_bytes(uint64_t bytes, char *out); /* 12.8 MB */
 const char *cli_format_count(uint64_t count, char *out); /* 20,460,928 */
 
+enum { CLI_JSON_ESCAPE = 8 };
+
+/** Writes what the first character of a text, len bytes and not none, is within a string of JSON. What
+ *  is not UTF-8 becomes U+FFFD.
+ *
+ *  out      receives *out_len bytes.
+ *  returns  how many bytes of the text that was */
+size_t cli_json_escape(const char *text, size_t len, char out[CLI_JSON_ESCAPE], size_t *out_len);
+
 /** Prints a string as JSON, with its quotes. What is not UTF-8 becomes U+FFFD. */
 void cli_print_json(const char *text, FILE *out);
 void cli_print_json_bytes(const char *text, size_t len, FILE *out);

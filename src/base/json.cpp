@@ -88,12 +88,29 @@ void prefer_large_pages(size_t len, simdjson::dom::parser &parser, simdjson::dom
     mc_prefer_large_pages(parser.implementation->structural_indexes.get(), len * sizeof(uint32_t));
 }
 
+template <class Implementation> const simdjson::implementation &made_once() {
+    static const Implementation made;
+    return made;
+}
+
+/* What parses on this processor. simdjson's own choice goes through a list that its versions below
+ * 3.9.2 make, with texts, in functions that may not throw: without memory the process would end.
+ * Made here, it throws where that is caught. */
+const simdjson::implementation &implementation() {
+#if SIMDJSON_IMPLEMENTATION_HASWELL
+    const auto &avx2 = made_once<simdjson::haswell::implementation>();
+    if (avx2.supported_by_runtime_system()) return avx2;
+#endif
+    return made_once<simdjson::SIMDJSON_BUILTIN_IMPLEMENTATION::implementation>();
+}
+
 /* text: [len], and its padding. */
 simdjson::error_code parse_padded(const char *text, size_t len, simdjson::dom::document &dom) {
     if (mc_alloc_should_fail()) return simdjson::MEMALLOC;
     simdjson::dom::parser parser;
     size_t capacity = len < 32 ? 32 : len;
-    simdjson::error_code error = parser.allocate(capacity, max_depth);
+    simdjson::error_code error = implementation().create_dom_parser_implementation(
+        capacity, max_depth, parser.implementation);
     if (!error) error = dom.allocate(capacity);
     if (error) return error;
     if (len >= large_text) prefer_large_pages(len, parser, dom);
