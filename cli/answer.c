@@ -147,6 +147,22 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .offset = offsetof(cli_answer_values, echo)},
 };
 
+bool cli_answer_check(const cli_answer_values *values, int64_t vocab_size) {
+    if (values->max_tokens > 0 && values->min_tokens > values->max_tokens) {
+        cli_fail("--min-tokens %" PRId64 " is more than --max-tokens %" PRId64, values->min_tokens,
+                 values->max_tokens);
+        return false;
+    }
+    for (size_t i = 0; i < values->logit_bias.count; i++) {
+        int32_t id = values->logit_bias.values[i].id;
+        if (id < vocab_size) continue;
+        cli_fail("--logit-bias: there is no token %" PRId32 "; the model's are 0 to %" PRId64, id,
+                 vocab_size - 1);
+        return false;
+    }
+    return true;
+}
+
 /* 32 bits, short enough to type: from the system or, where it has none, the clock. */
 static uint64_t random_seed(void) {
     uint32_t seed;

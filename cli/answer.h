@@ -29,6 +29,11 @@ enum {
 };
 extern const cli_option cli_answer_options[CLI_ANSWER_OPTIONS];
 
+/** Checks what the values' table cannot: one against another, and token ids against the vocabulary.
+ *
+ *  returns false after it reported an error */
+bool cli_answer_check(const cli_answer_values *values, int64_t vocab_size);
+
 /** The library's options for these values, which they borrow, with a progress bar for the prefill,
  *  and a seed that is drawn now where none is given. */
 mica_generate_options cli_answer_generate_options(const cli_answer_values *values);

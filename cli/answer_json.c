@@ -76,8 +76,8 @@ static void print(const mica_stream *stream, const mica_model *model,
     printf(", \"finish\": \"%s\"", finish_name(mica_stream_finish(stream)));
     if (options->temperature > 0) printf(", \"seed\": %" PRIu64, options->seed);
     printf(", \"prompt_tokens\": %" PRId64 ", \"truncated_tokens\": %" PRId64
-           ", \"generated_tokens\": %" PRId64,
-           m.prompt_tokens, m.truncated_tokens, m.generated_tokens);
+           ", \"forgotten_tokens\": %" PRId64 ", \"generated_tokens\": %" PRId64,
+           m.prompt_tokens, m.truncated_tokens, m.forgotten_tokens, m.generated_tokens);
     printf(", \"prefill_seconds\": %.6f, \"decode_seconds\": %.6f, \"prefill_rate\": %.2f"
            ", \"decode_rate\": %.2f",
            m.prefill_seconds, m.decode_seconds, m.prefill_rate, m.decode_rate);

@@ -98,6 +98,7 @@ static bool answer(cli_chat *c, cli_text *kept) {
     size_t left_out = c->left_out;
     int64_t context = mica_model_get_info(c->model).context_length;
     int code = CLI_FAILED;
+    if (!cli_answer_check(&c->values, mica_model_get_info(c->model).vocab_size)) return false;
     options.seed += c->again;
     if (c->variables.len > 0) options.template_variables = c->variables.data;
     cli_answer_print_options(&c->values, &options);

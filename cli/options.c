@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,10 +133,17 @@ static bool too_many(size_t most, char *why, size_t why_bytes) {
     return false;
 }
 
+static bool store_text(const char *text, const char **out, char *why, size_t why_bytes) {
+    *out = text;
+    if (cli_is_utf8(text, strlen(text))) return true;
+    snprintf(why, why_bytes, "the text is not UTF-8");
+    return false;
+}
+
 static bool store_texts(const char *text, cli_texts *out, char *why, size_t why_bytes) {
     if (out->count == CLI_TEXTS_MAX) return too_many(CLI_TEXTS_MAX, why, why_bytes);
-    out->values[out->count++] = text;
-    return true;
+    if (!*text) snprintf(why, why_bytes, "the text is empty");
+    return *text && store_text(text, &out->values[out->count++], why, why_bytes);
 }
 
 static bool store_biases(const char *text, cli_biases *out, char *why, size_t why_bytes) {
@@ -147,6 +155,10 @@ static bool store_biases(const char *text, cli_biases *out, char *why, size_t wh
     if (read) bias = strtod(end + 1, &value_end);
     if (!read || value_end == end + 1 || *value_end || bias != bias || id < 0 || id > INT32_MAX) {
         snprintf(why, why_bytes, "'%s' is not ID=VALUE, such as 42=-1.5", text);
+        return false;
+    }
+    if (!((float)bias < INFINITY)) {
+        snprintf(why, why_bytes, "%s is too much for a logit", end + 1);
         return false;
     }
     if (out->count == CLI_BIASES_MAX) return too_many(CLI_BIASES_MAX, why, why_bytes);
@@ -173,8 +185,7 @@ bool cli_option_store(const cli_option *option, const char *text, void *base, ch
     case CLI_REAL:
         return store_real(option, text, to, why, why_bytes);
     case CLI_TEXT:
-        *(const char **)to = text;
-        return true;
+        return store_text(text, to, why, why_bytes);
     case CLI_FILE:
     case CLI_FOLDER:
         return store_path(text, to, why, why_bytes);

@@ -4,6 +4,7 @@
 #include "ui.h"
 #include "verb.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,7 +85,8 @@ static int read_prompt(const char *verb_name, const cli_prompt_values *values, c
     if (values->file) cli_text_drop_line_feed(prompt);
     if (prompt->len == 0) return cli_fail("the prompt is empty");
     const char *name = values->file ? values->file : "standard input";
-    return cli_text_check(prompt, name) ? CLI_DONE : CLI_FAILED;
+    if (!cli_text_check(prompt, name)) return CLI_FAILED;
+    return cli_is_utf8(prompt->data, prompt->len) ? CLI_DONE : cli_fail("the prompt is not UTF-8");
 }
 
 static void print_model(const mica_model *model, bool verbose) {
@@ -96,6 +98,14 @@ static void print_model(const mica_model *model, bool verbose) {
                 info.path, info.architecture, info.quantization,
                 cli_format_bytes(info.weight_bytes, bytes), device.isa, device.threads,
                 cli_style(CLI_PLAIN));
+}
+
+/* A prompt longer than --context loses what comes first: the answer is to less than was asked. */
+static void warn_of_forgotten(const mica_stream *stream, int64_t context) {
+    mica_metrics m = mica_stream_metrics(stream);
+    if (m.forgotten_tokens > 0)
+        cli_fail("--context %" PRId64 " forgets %" PRId64 " of the prompt's %" PRId64 " tokens",
+                 context, m.forgotten_tokens, m.prompt_tokens);
 }
 
 int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char **args, int count,
@@ -113,14 +123,16 @@ int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char 
     model = cli_model_open_default(&values->model, model_word, verb_name, answer->quiet, &code);
     if (!model) goto done;
 
-    mica_generate_options options = cli_answer_generate_options(answer);
     code = CLI_FAILED;
+    if (!cli_answer_check(answer, mica_model_get_info(model).vocab_size)) goto done;
+    mica_generate_options options = cli_answer_generate_options(answer);
     session =
         cli_model_open_session(model, &values->model, answer->draft_model, answer->quiet, &draft);
     if (!session) goto done;
     print_model(model, answer->verbose);
     cli_answer_print_options(answer, &options);
     status = open(session, &prompt, &options, user, &stream);
+    if (status == MICA_OK) warn_of_forgotten(stream, values->model.context);
     if (status != MICA_OK)
         code = cli_fail_status(status);
     else if (values->json)

@@ -42,7 +42,8 @@ static const char *advice(mica_status status) {
     case MICA_ENOMEM:
         return "Try a shorter --context, or a smaller model.";
     case MICA_ECONTEXT:
-        return "With --truncate or --context N the oldest tokens are forgotten instead.";
+        return "With --truncate its oldest tokens are dropped, with --context N they are "
+               "forgotten.";
     case MICA_EINTERNAL:
         return "That is a fault of mica's own: please report it.";
     default:

@@ -16,7 +16,10 @@ int cli_task_open(cli_task *task, const cli_model_values *values, const char *wo
 }
 
 int cli_task_fail(mica_status status) {
-    return status == MICA_ECANCELLED ? CLI_INTERRUPTED : cli_fail("%s", mica_last_error());
+    if (status == MICA_ECANCELLED) return CLI_INTERRUPTED;
+    cli_fail("%s", mica_last_error());
+    if (status == MICA_ECONTEXT) cli_hint("With --context N its oldest tokens are forgotten.");
+    return CLI_FAILED;
 }
 
 void cli_task_close(cli_task *task) {

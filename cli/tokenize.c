@@ -34,34 +34,33 @@ static int encode(const mica_tokenizer *tok, const cli_text *text, bool ids_only
     return CLI_DONE;
 }
 
-/* Reads ids, separated by blanks or commas. returns their number, -1 after it reported an error */
-static int64_t parse_ids(const cli_text *text, int32_t *ids) {
-    int64_t n = 0;
+/* Reads ids of tokens, separated by blanks or commas. returns an exit code */
+static int parse_ids(const mica_tokenizer *tok, const cli_text *text, int32_t *ids, size_t *n) {
     const char *at = text->data;
-    for (;;) {
+    for (*n = 0;;) {
         while (*at == ' ' || *at == ',' || *at == '\t' || *at == '\n' || *at == '\r')
             at++;
-        if (!*at) return n;
+        if (!*at) return CLI_DONE;
         char *end;
         long id = strtol(at, &end, 10);
-        if (end == at || id < 0 || id > INT32_MAX) {
-            cli_usage("tokenize", "'%.20s' is not a token id", at);
-            return -1;
-        }
-        ids[n++] = (int32_t)id;
+        if (end == at || id < 0 || id > INT32_MAX)
+            return cli_usage("tokenize", "'%.20s' is not a token id", at);
+        if (!mica_tokenizer_token(tok, (int32_t)id, NULL))
+            return cli_fail("there is no token %ld; the model's are 0 to %zu", id,
+                            mica_tokenizer_vocab_size(tok) - 1);
+        ids[(*n)++] = (int32_t)id;
         at = end;
     }
 }
 
 static int decode(const mica_tokenizer *tok, const cli_text *text) {
     char *out = NULL;
-    size_t len = 0;
-    int code = CLI_USAGE;
+    size_t len = 0, n;
     int32_t *ids = malloc((text->len / 2 + 1) * sizeof *ids); /* an id takes two bytes at least */
     if (!ids) return cli_fail("out of memory");
-    int64_t n = parse_ids(text, ids);
-    if (n < 0) goto done;
-    mica_status status = mica_tokenizer_decode(tok, ids, (size_t)n, false, &out, &len);
+    int code = parse_ids(tok, text, ids, &n);
+    if (code != CLI_DONE) goto done;
+    mica_status status = mica_tokenizer_decode(tok, ids, n, false, &out, &len);
     code = status == MICA_OK ? CLI_DONE : cli_fail_status(status);
     if (status == MICA_OK) {
         fwrite(out, 1, len, stdout);

@@ -172,6 +172,15 @@ size_t cli_json_escape(const char *text, size_t len, char out[CLI_JSON_ESCAPE], 
     return n > 0 ? n : 1;
 }
 
+bool cli_is_utf8(const char *text, size_t len) {
+    const unsigned char *c = (const unsigned char *)text;
+    for (size_t at = 0, n; at < len; at += n) {
+        n = utf8_len(c + at, len - at);
+        if (n == 0) return false;
+    }
+    return true;
+}
+
 void cli_print_json_bytes(const char *text, size_t len, FILE *out) {
     char escaped[CLI_JSON_ESCAPE];
     size_t escaped_len;

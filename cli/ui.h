@@ -59,6 +59,9 @@ enum { CLI_JSON_ESCAPE = 8 };
  *  returns  how many bytes of the text that was */
 size_t cli_json_escape(const char *text, size_t len, char out[CLI_JSON_ESCAPE], size_t *out_len);
 
+/** Whether a text, len bytes, is UTF-8. */
+bool cli_is_utf8(const char *text, size_t len);
+
 /** Prints a string as JSON, with its quotes. What is not UTF-8 becomes U+FFFD. */
 void cli_print_json(const char *text, FILE *out);
 void cli_print_json_bytes(const char *text, size_t len, FILE *out);

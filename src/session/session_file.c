@@ -266,7 +266,8 @@ static mica_status check_header(const mc_session_model *model, const header *hea
                        r->name);
     if (head->context != model->context)
         return mc_fail(MICA_EINVAL,
-                       "%s: saved with the context_length %lld, the model was opened with %lld",
+                       "%s: saved with a context of %lld tokens, the model was opened with %lld "
+                       "(0: its own)",
                        r->name, (long long)head->context, (long long)model->context);
     if (head->dtype != (int64_t)model->lm->kv_dtype)
         return mc_fail(MICA_EINVAL,

@@ -62,11 +62,10 @@ static mica_status take_prompt(mc_stream *stream, const int32_t *ids, size_t n,
                            (int)ids[i], (long long)spec->vocab - 1);
     if (options->truncate) kept = truncated_length(kept, room, options->max_tokens);
     if (kept > room)
-        return mc_fail(
-            MICA_ECONTEXT,
-            "the prompt has %zu tokens, the model's context %lld: shorten the prompt, ask for "
-            "truncation, or open the model with a context_length to forget the oldest",
-            n, (long long)room);
+        return mc_fail(MICA_ECONTEXT,
+                       "the prompt has %zu tokens, the model's context %lld: shorten the prompt, "
+                       "or truncate it",
+                       n, (long long)room);
     if (!mc_buffer_add(&stream->ids, ids, sizeof *ids) ||
         !mc_buffer_add(&stream->ids, ids + n - (size_t)(kept - 1),
                        (size_t)(kept - 1) * sizeof *ids))

@@ -53,7 +53,16 @@ Variables of the chat template.
   Try: mica help run
   [2]
 
-Values that are out of range.
+A prompt longer than --context is answered, and that it was cut is said, also with --quiet.
+
+  $ mica run "What is curl?" -c 4 -n 1 -q 2>&1 > /dev/null
+  mica: --context 4 forgets 9 of the prompt's 13 tokens
+  $ mica run "What is curl?" -c 13 -n 1 -q 2>&1 > /dev/null
+  $ mica generate "curl is" -c 2 -n 1 -q --json 2> err | grep -o '"forgotten_tokens": [0-9]*'; cat err
+  "forgotten_tokens": 2
+  mica: --context 2 forgets 1 of the prompt's 3 tokens
+
+Values that are out of range: the options are called by their names.
 
   $ mica run x --logit-bias 5 2>&1
   mica: --logit-bias: '5' is not ID=VALUE, such as 42=-1.5
@@ -63,18 +72,26 @@ Values that are out of range.
   mica: --logit-bias: '-5=1' is not ID=VALUE, such as 42=-1.5
   Try: mica help run
   [2]
-  $ mica run x --logit-bias 999999=1 -q 2> err
+  $ mica run x --logit-bias 5=inf 2>&1 | head -1; mica run x --logit-bias 5=1e39 2>&1 | head -1
+  mica: --logit-bias: inf is too much for a logit
+  mica: --logit-bias: 1e39 is too much for a logit
+  $ mica run x --logit-bias 999999=1 -q 2>&1
+  mica: --logit-bias: there is no token 999999; the model's are 0 to 8191
   [1]
-  $ grep -c '^mica: ' err
-  1
-  $ mica run x --stop '' -q 2> err
+  $ echo '{"prompt": "x"}' | mica batch --logit-bias 8192=1 -q 2>&1
+  mica: --logit-bias: there is no token 8192; the model's are 0 to 8191
   [1]
-  $ grep -c '^mica: ' err
-  1
-  $ mica run x --min-tokens 5 -n 3 -q 2> err
+  $ mica run x --stop '' -q 2>&1
+  mica: --stop: the text is empty
+  Try: mica help run
+  [2]
+  $ mica run x --system "$(printf 'a\377')" 2>&1
+  mica: --system: the text is not UTF-8
+  Try: mica help run
+  [2]
+  $ mica run x --min-tokens 5 -n 3 -q 2>&1
+  mica: --min-tokens 5 is more than --max-tokens 3
   [1]
-  $ grep -c '^mica: ' err
-  1
   $ set --; for i in $(seq 65); do set -- "$@" --stop $i; done; mica run x "$@" 2>&1
   mica: --stop: given more than 64 times
   Try: mica help run

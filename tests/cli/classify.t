@@ -25,7 +25,7 @@ Labels that are no labels; texts that are none.
   mica: labels 0, "a", and 1, "a", begin with the same token, 326: their probabilities cannot be told apart
   [1]
   $ mica classify in -l '' 2> err
-  [1]
+  [2]
   $ grep -c '^mica: ' err
   1
   $ mica classify in --labels nowhere 2>&1

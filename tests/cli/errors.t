@@ -52,11 +52,11 @@ A prompt that is empty, no text, or longer than the context.
   mica: standard input holds a NUL byte: a prompt is text
   [1]
   $ printf 'a\377b' | mica run -q 2>&1
-  mica: chat: message 0 is not UTF-8
+  mica: the prompt is not UTF-8
   [1]
   $ yes curl | head -3000 | mica generate -q 2>&1
-  mica: the prompt has 6000 tokens, the model's context 2048: shorten the prompt, ask for truncation, or open the model with a context_length to forget the oldest
-  With --truncate or --context N the oldest tokens are forgotten instead.
+  mica: the prompt has 6000 tokens, the model's context 2048: shorten the prompt, or truncate it
+  With --truncate its oldest tokens are dropped, with --context N they are forgotten.
   [1]
 
 An answer that cannot be written.

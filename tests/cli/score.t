@@ -39,3 +39,4 @@ Texts that are none.
   mica: mica_score: encode: the text is not UTF-8
   $ yes curl | head -9000 | mica score -q 2>&1 | cut -c 1-40
   mica: the text has 18000 tokens, the mod
+  With --context N its oldest tokens are f

@@ -18,7 +18,7 @@ Ids and pieces, with what the tokenizer puts around a text.
   $ mica tokenize --ids ''
   2
 
-And back.
+And back. An id of no token is an error.
 
   $ mica tokenize --decode "5433 444, 422 689"
   curl is a command
@@ -26,3 +26,12 @@ And back.
   <bos>Grüße, 世界 🙂
   $ mica tokenize --ids model "What is curl?" | mica tokenize -d model
   <bos>What is curl?
+  $ mica tokenize -d 99999999 2>&1
+  mica: there is no token 99999999; the model's are 0 to 8191
+  [1]
+  $ mica tokenize -d "558 8192" 2>&1; mica tokenize -d "8191" > a
+  mica: there is no token 8192; the model's are 0 to 8191
+  $ mica tokenize -d "558 -1" 2>&1
+  mica: '-1' is not a token id
+  Try: mica help tokenize
+  [2]

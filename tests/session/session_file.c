@@ -187,7 +187,7 @@ static void test_absurd(void **state) {
     expect_word_refused(&shared, data, size, 1, 1, MICA_EFORMAT, "version");
     expect_word_refused(&shared, data, size, 2, 7, MICA_EINVAL, "another model");
     expect_word_refused(&shared, data, size, 8, MICA_BF16, MICA_EINVAL, "caches of f32");
-    expect_word_refused(&shared, data, size, 3, 99, MICA_EINVAL, "context_length 99");
+    expect_word_refused(&shared, data, size, 3, 99, MICA_EINVAL, "a context of 99 tokens");
     expect_word_refused(&shared, data, size, 9, 1 << 20, MICA_EFORMAT, "token 0");
     free(data);
     free(path);

@@ -499,7 +499,7 @@ static void test_context(void **state) {
     size_t n;
     const int32_t *longer = fixture_ints(&fixture, &n, "prompt2.ids");
     expect_refused(session, longer, n, (mica_generate_options){0}, MICA_ECONTEXT,
-                   "33 tokens, the model's context 10");
+                   "33 tokens, the model's context 10: shorten the prompt, or truncate it");
     mc_stream *stream = open_stream(session, prompt, 7, (mica_generate_options){0});
     assert_int_equal(drain(stream, ids, 24), 4); /* 10 computed, the last one gives another */
     assert_int_equal(mc_stream_metrics(stream).forgotten_tokens, 0);

@@ -128,7 +128,8 @@ static void test_refusals(void **state) {
     lm.spec.context = 10;
     model.lm = &lm;
     assert_int_equal(mc_score(&model, ids, 11, &none, &r), MICA_ECONTEXT);
-    assert_non_null(strstr(mica_last_error(), "11 tokens, the model's context 10"));
+    assert_non_null(
+        strstr(mica_last_error(), "11 tokens, the model's context 10: shorten the text"));
     fixture_close(&f);
 }
 

@@ -107,10 +107,10 @@ static mica_status render_format(const mc_prompt *prompt, const char *name,
         return mc_fail(MICA_EUNSUPPORTED,
                        "the model has no chat template of its own: its family's built-in format "
                        "takes no %s",
-                       options->tools ? "tools" : "template_variables");
+                       options->tools ? "tools" : "variables");
     if (!find_format(name, &format))
-        return mc_fail(MICA_EUNSUPPORTED, "the model has no chat format that mica knows: give "
-                                          "mica_generate the whole prompt");
+        return mc_fail(MICA_EUNSUPPORTED, "the model has no chat format that mica knows: give it "
+                                          "a chat template, or the whole prompt as a raw text");
     return mc_chat_render(format, messages, count, prompt->bos, true, text);
 }
 

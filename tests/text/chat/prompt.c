@@ -115,7 +115,7 @@ static void test_built_in_format(void **state) {
     expect_refusal(&prompt, NULL, NULL, MICA_EUNSUPPORTED, "no chat format");
     expect_refusal(&prompt, "unheard-of", NULL, MICA_EUNSUPPORTED, "no chat format");
     expect_refusal(&prompt, "gemma", &tools, MICA_EUNSUPPORTED, "takes no tools");
-    expect_refusal(&prompt, "gemma", &variables, MICA_EUNSUPPORTED, "template_variables");
+    expect_refusal(&prompt, "gemma", &variables, MICA_EUNSUPPORTED, "takes no variables");
     expect_refusal(&prompt, "gemma", NULL, MICA_EINVAL, "alternate");
     mc_prompt_close(&prompt);
     test_temp_dir_remove(dir);
