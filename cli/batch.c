@@ -34,7 +34,8 @@ typedef struct batch {
     cli_records records;
     cli_text variables;     /* of the chat template, as JSON */
     FILE *out;              /* stdout, or --output */
-    cli_ids done;           /* ids that are answered, or about to be */
+    cli_ids done;           /* ids that an earlier run answered */
+    cli_ids seen;           /* ids of the input so far */
     cli_batch_item *items;  /* [AT_ONCE] */
     size_t count;           /* of them, now */
     size_t finished, total; /* items, for the progress bar */
@@ -45,7 +46,7 @@ typedef struct batch {
 
 /* ---- output ---- */
 
-/* The ids of an earlier run's answers. What follows the last line feed is half a line: the file ends
+/* The ids of an earlier run's answers; what failed is tried again. What follows the last line feed is half a line: the file ends
  * before it from now on.  returns an exit code */
 static int read_earlier(batch *b, const char *path) {
     cli_records earlier = {.name = path, .number = 1};
@@ -68,8 +69,9 @@ static int read_earlier(batch *b, const char *path) {
     }
     char *data;
     while (code == CLI_DONE && (data = cli_records_line(&earlier, &len, &line))) {
-        bool has_id = cli_json_parse(&json, data, len, &why) &&
-                      cli_json_find(&json, &json.nodes[0], "id") != NULL;
+        bool read = cli_json_parse(&json, data, len, &why);
+        if (read && cli_json_find(&json, &json.nodes[0], "error")) continue;
+        bool has_id = read && cli_json_find(&json, &json.nodes[0], "id") != NULL;
         char *id = has_id ? cli_records_id(&earlier, &json, line) : NULL;
         if (!id) {
             code = cli_fail("%s, line %zu: this is no output of mica batch", path, line);
@@ -175,24 +177,48 @@ static int answer(batch *b) {
     return code;
 }
 
+/* Reports what is wrong with a line, also in a row of its own. returns an exit code */
+static int refuse(batch *b, const cli_batch_item *item, const char *why) {
+    const mica_batch_row row = {.status = MICA_EFORMAT, .error = why};
+    cli_records_complain(&b->records, item->line, why);
+    print_row(b->out, item->id, &row);
+    b->failed++;
+    return flush(b) ? CLI_DONE : CLI_FAILED;
+}
+
+/* Takes the item that was read, at the end of b->items, for an answer, or tells why not, or skips it
+ * where it is answered. returns an exit code */
+static int take(batch *b) {
+    cli_batch_item *item = &b->items[b->count];
+    int code = CLI_DONE;
+    bool good = false;
+    if (item->why[0]) {
+        code = refuse(b, item, item->why);
+    } else if (cli_ids_has(&b->seen, item->id)) {
+        code = refuse(b, item, "its id is that of an earlier line");
+    } else if (!cli_ids_add(&b->seen, item->id)) {
+        code = CLI_FAILED;
+    } else if (cli_ids_has(&b->done, item->id)) {
+        b->skipped++;
+    } else {
+        b->count++;
+        good = true;
+    }
+    if (good) return code;
+    cli_batch_item_deinit(item);
+    b->finished++;
+    return code;
+}
+
 /* Reads all lines and answers those that are not answered yet. returns an exit code */
 static int answer_all(batch *b) {
     int code = CLI_DONE, got = 1;
-    while (code == CLI_DONE && got != 0) {
-        cli_batch_item *item = &b->items[b->count];
-        got = cli_batch_item_next(&b->records, &b->values->answer, item);
-        if (got < 0) {
-            b->failed++;
-            b->finished++;
-        } else if (got > 0 && cli_ids_has(&b->done, item->id)) {
-            b->skipped++;
-            b->finished++;
-            cli_batch_item_deinit(item);
-        } else if (got > 0) {
-            if (!cli_ids_add(&b->done, item->id)) code = CLI_FAILED;
-            b->count++;
-        }
-        if (b->count == AT_ONCE || (got == 0 && b->count > 0)) code = answer(b);
+    while (code == CLI_DONE && got > 0) {
+        got = cli_batch_item_next(&b->records, &b->values->answer, &b->items[b->count]);
+        if (got < 0) code = CLI_FAILED;
+        if (got > 0) code = take(b);
+        bool last = got == 0 && b->count > 0;
+        if (code == CLI_DONE && (b->count == AT_ONCE || last)) code = answer(b);
     }
     while (b->count > 0)
         cli_batch_item_deinit(&b->items[--b->count]);
@@ -244,6 +270,7 @@ static int run(const void *verb_values, char **args, int count) {
     cli_task_close(&b.task);
     cli_records_close(&b.records);
     cli_ids_deinit(&b.done);
+    cli_ids_deinit(&b.seen);
     free(b.items);
     free(b.variables.data);
     return code == CLI_DONE && b.failed > 0 ? CLI_FAILED : code;
@@ -280,7 +307,7 @@ const cli_verb cli_verb_batch = {
         "\n"
         "For each a line is printed as soon as it is answered: {\"id\", \"text\", \"finish\",\n"
         "\"prompt_tokens\", \"generated_tokens\"} or {\"id\", \"error\"}. With --output an\n"
-        "interrupted run goes on where it ended.\n"
+        "interrupted run goes on where it ended, and tries again what failed.\n"
         "\n"
         "FILE is standard input where it is - or missing. A single word is FILE, unless\n"
         "it is a model's folder; --model settles it.\n"

@@ -5,34 +5,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A line while it is read: what is wrong with it is written to why. */
-typedef struct reader {
-    cli_batch_item *item;
-    char why[256];
-} reader;
-
-static bool wrong(reader *r, const char *why) {
-    snprintf(r->why, sizeof r->why, "%s", why);
+static bool wrong(cli_batch_item *item, const char *why) {
+    snprintf(item->why, sizeof item->why, "%s", why);
     return false;
 }
 
-static bool read_messages(reader *r, const cli_json_node *array) {
+static bool read_messages(cli_batch_item *item, const cli_json_node *array) {
     static const char needs[] = "\"messages\" is an array of {\"role\": ..., \"content\": ...}";
-    const cli_json *json = &r->item->json;
+    const cli_json *json = &item->json;
     const cli_json_node *node;
     size_t count = 0;
-    if (array->kind != CLI_JSON_ARRAY) return wrong(r, needs);
+    if (array->kind != CLI_JSON_ARRAY) return wrong(item, needs);
     for (node = cli_json_first(json, array); node; node = cli_json_next(json, node))
         count++;
-    if (count == 0) return wrong(r, "\"messages\" is empty");
-    r->item->messages = calloc(count, sizeof *r->item->messages);
-    if (!r->item->messages) return wrong(r, "out of memory");
+    if (count == 0) return wrong(item, "\"messages\" is empty");
+    item->messages = calloc(count, sizeof *item->messages);
+    if (!item->messages) return wrong(item, "out of memory");
     for (node = cli_json_first(json, array); node; node = cli_json_next(json, node)) {
         const cli_json_node *role = cli_json_find(json, node, "role");
         const cli_json_node *content = cli_json_find(json, node, "content");
         if (!role || !content || role->kind != CLI_JSON_STRING || content->kind != CLI_JSON_STRING)
-            return wrong(r, needs);
-        r->item->messages[r->item->message_count++] = (mica_message){role->text, content->text};
+            return wrong(item, needs);
+        item->messages[item->message_count++] = (mica_message){role->text, content->text};
     }
     return true;
 }
@@ -65,9 +59,10 @@ static const char *option_text(const cli_json_node *value) {
     }
 }
 
-static bool read_option(reader *r, const cli_option *option, const cli_json_node *value) {
-    cli_answer_values *values = &r->item->values;
-    const cli_json *json = &r->item->json;
+static bool read_option(cli_batch_item *item, const cli_option *option,
+                        const cli_json_node *value) {
+    cli_answer_values *values = &item->values;
+    const cli_json *json = &item->json;
     char why[160];
     bool many = option->kind == CLI_TEXTS || option->kind == CLI_BIASES;
     bool is_array = many && value->kind == CLI_JSON_ARRAY;
@@ -77,56 +72,61 @@ static bool read_option(reader *r, const cli_option *option, const cli_json_node
     for (; node; node = is_array ? cli_json_next(json, node) : NULL) {
         const char *text = option_text(node);
         if (!text) {
-            snprintf(r->why, sizeof r->why, "\"%s\" has a value of another kind", value->key);
+            snprintf(item->why, sizeof item->why, "\"%s\" has a value of another kind", value->key);
             return false;
         }
         if (!cli_option_store(option, text, values, why, sizeof why)) {
-            snprintf(r->why, sizeof r->why, "\"%s\": %s", value->key, why);
+            snprintf(item->why, sizeof item->why, "\"%s\": %s", value->key, why);
             return false;
         }
     }
     return true;
 }
 
-static bool read_member(reader *r, const cli_json_node *member) {
+static bool read_member(cli_batch_item *item, const cli_json_node *member) {
     if (strcmp(member->key, "id") == 0) return true;
-    if (strcmp(member->key, "messages") == 0) return read_messages(r, member);
+    if (strcmp(member->key, "messages") == 0) return read_messages(item, member);
     if (strcmp(member->key, "prompt") == 0) {
-        if (member->kind != CLI_JSON_STRING) return wrong(r, "\"prompt\" is a text");
-        r->item->prompt = member->text;
+        if (member->kind != CLI_JSON_STRING) return wrong(item, "\"prompt\" is a text");
+        item->prompt = member->text;
         return true;
     }
     const cli_option *option = find_option(member->key);
-    if (option) return read_option(r, option, member);
-    snprintf(r->why, sizeof r->why, "there is no option \"%.100s\"", member->key);
+    if (option) return read_option(item, option, member);
+    snprintf(item->why, sizeof item->why, "there is no option \"%.100s\"", member->key);
     return false;
 }
 
-static bool read_line(reader *r, const char *line, size_t len) {
-    cli_json *json = &r->item->json;
+static bool read_line(cli_batch_item *item, const char *line, size_t len) {
+    cli_json *json = &item->json;
     const char *why;
-    if (!cli_json_parse(json, line, len, &why)) return wrong(r, why);
-    if (json->nodes[0].kind != CLI_JSON_OBJECT) return wrong(r, "it is no JSON object");
+    if (!cli_json_parse(json, line, len, &why)) return wrong(item, why);
+    if (json->nodes[0].kind != CLI_JSON_OBJECT) return wrong(item, "it is no JSON object");
     const cli_json_node *member = cli_json_first(json, &json->nodes[0]);
     for (; member; member = cli_json_next(json, member))
-        if (!read_member(r, member)) return false;
-    if (!r->item->prompt == !r->item->messages)
-        return wrong(r, "it has either a \"prompt\" or \"messages\"");
+        if (!read_member(item, member)) return false;
+    if (!item->prompt == !item->messages)
+        return wrong(item, "it has either a \"prompt\" or \"messages\"");
     return true;
+}
+
+/* The line's own id, NULL where it has none that can be one: then something is wrong with the line. */
+static const cli_json *own_id(cli_batch_item *item) {
+    const cli_json *json = &item->json;
+    const cli_json_node *id = json->count > 0 ? cli_json_find(json, &json->nodes[0], "id") : NULL;
+    if (id && (id->kind == CLI_JSON_NUMBER || id->kind == CLI_JSON_STRING)) return json;
+    if (id) wrong(item, "an id is a text or a number");
+    return NULL;
 }
 
 int cli_batch_item_next(cli_records *records, const cli_answer_values *values,
                         cli_batch_item *item) {
-    size_t len, number;
-    const char *line = cli_records_line(records, &len, &number);
+    size_t len;
     *item = (cli_batch_item){.values = *values};
+    const char *line = cli_records_line(records, &len, &item->line);
     if (!line) return 0;
-    reader r = {.item = item};
-    bool read = read_line(&r, line, len);
-    if (!read)
-        cli_records_complain(records, number, r.why);
-    else
-        item->id = cli_records_id(records, &item->json, number);
+    read_line(item, line, len);
+    item->id = cli_records_id(records, own_id(item), item->line);
     if (item->id) return 1;
     cli_batch_item_deinit(item);
     return -1;

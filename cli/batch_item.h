@@ -7,7 +7,9 @@
 
 /* Owned; moved by copying only before its options are made. */
 typedef struct cli_batch_item {
-    char *id;      /* as JSON */
+    char *id;      /* as JSON: the line's, or its number */
+    size_t line;   /* its number */
+    char why[256]; /* what is wrong with the line; "": nothing */
     cli_json json; /* the line, whose texts the others borrow */
     const char *prompt;
     mica_message *messages; /* [message_count] */
@@ -15,10 +17,10 @@ typedef struct cli_batch_item {
     cli_answer_values values;
 } cli_batch_item;
 
-/** Reads the next line into *item.
+/** Reads the next line into *item; what is wrong with it is in item->why.
  *
  *  values   the options that the line may change.
- *  returns  1; 0 at the end; -1 after it reported a line that is wrong: the next may be right */
+ *  returns  1; 0 at the end; -1 after it reported that memory is out */
 int cli_batch_item_next(cli_records *records, const cli_answer_values *values,
                         cli_batch_item *item);
 

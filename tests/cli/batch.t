@@ -26,7 +26,8 @@ What the command line says of all, a line says better.
   $ printf '{"prompt": "curl is", "stop": [" command"]}\n' | mica batch -q --stop " a" -n 9
   {"id": 1, "text": " a", "finish": "stop", "prompt_tokens": 3, "generated_tokens": 1}
 
-Lines that are wrong are told, and the others answered.
+Lines that are wrong are told, and have a row with an error; the others are answered. So is a line with
+the id of an earlier one.
 
   $ cat > bad << 'END'
   > {"prompt": "curl is", "max_tokens": 1}
@@ -47,25 +48,37 @@ Lines that are wrong are told, and the others answered.
   > mica batch bad -q 2>&1 | sed 's,"error": "/[^ ]*/,"error": ",' | cut -c 1-110
   > mica batch bad -q > out 2> err; echo $?; grep -c error out
   mica: bad, line 2: "prompt" is a text
+  {"id": 2, "error": "\"prompt\" is a text"}
   mica: bad, line 3: "messages" is empty
+  {"id": 3, "error": "\"messages\" is empty"}
   mica: bad, line 4: it has either a "prompt" or "messages"
+  {"id": "nothing", "error": "it has either a \"prompt\" or \"messages\""}
   mica: bad, line 5: "messages" is an array of {"role": ..., "content": ...}
+  {"id": 5, "error": "\"messages\" is an array of {\"role\": ..., \"content\": ...}"}
   mica: bad, line 6: there is no option "tempratur"
+  {"id": 6, "error": "there is no option \"tempratur\""}
   mica: bad, line 7: "temperature": 'hot' is not a number
+  {"id": 7, "error": "\"temperature\": 'hot' is not a number"}
   mica: bad, line 8: "top_p" has a value of another kind
+  {"id": 8, "error": "\"top_p\" has a value of another kind"}
   mica: bad, line 9: an id is a text or a number
+  {"id": 9, "error": "an id is a text or a number"}
   mica: bad, line 10: a string holds a NUL
+  {"id": 10, "error": "a string holds a NUL"}
   mica: bad, line 11: it is no JSON object
+  {"id": 11, "error": "it is no JSON object"}
   mica: bad, line 12: a ',' or a closing bracket is missing
+  {"id": 12, "error": "a ',' or a closing bracket is missing"}
   {"id": 1, "text": " a", "finish": "length", "prompt_tokens": 3, "generated_tokens": 1}
   {"id": 13, "error": "the text is empty: give at least one character"}
   {"id": 14, "error": "chat_template.jinja, line 13: Conversation roles must alternate user/assistant/user/assis
   1
-  2
+  13
   $ printf '{"prompt": "a\377b"}\n' | mica batch -q | grep -c 'error.*UTF-8'
   1
   $ printf '[[[[[[[[[[%0100000d' 0 | mica batch 2>&1 | cut -c 1-60
   mica: standard input, line 1: a value is missing or malforme
+  {"id": 1, "error": "a value is missing or malformed"}
   0 answered, 1 failed
   $ (printf '{"prompt": "'; yes curl | head -30000 | tr '\n' ' '; echo '"}') | mica batch -q | cut -c 1-60
   {"id": 1, "error": "the prompt has 30002 tokens, the model's
@@ -96,8 +109,21 @@ With --output a second run answers only what is new; half a line, as a crash lea
   $ mica batch in -o no/folder 2>&1
   mica: cannot write no/folder: No such file or directory
   [1]
-  $ printf '{"prompt": "a", "id": 1, "max_tokens": 1}\n{"prompt": "b", "id": 1}\n' | mica batch 2>&1 > /dev/null | sed 's/, [0-9]* tokens.*//'
-  1 answered, 1 already there
+  $ printf '{"prompt": "a", "id": 1, "max_tokens": 1}\n{"prompt": "b", "id": 1}\n{"prompt": "c", "id": "1", "max_tokens": 1}\nno\n' > twice
+  > mica batch twice -q -o rows 2>&1; cut -c 1-30 rows
+  mica: twice, line 2: its id is that of an earlier line
+  mica: twice, line 4: a value is missing or malformed
+  {"id": 1, "error": "its id is 
+  {"id": 4, "error": "a value is
+  {"id": 1, "text": "es", "finis
+  {"id": "1", "text": "y", "fini
+
+What failed is tried again.
+
+  $ sed -i '4s/.*/{"prompt": "d", "max_tokens": 1}/' twice; mica batch twice -o rows 2>&1 | sed 's/, [0-9]* tokens.*//'; tail -1 rows | cut -c 1-20
+  mica: twice, line 2: its id is that of an earlier line
+  1 answered, 2 already there, 1 failed
+  {"id": 4, "text": "a
 
 Ctrl-C ends it with 130; what was answered is in the file, and the next run goes on from there.
 
