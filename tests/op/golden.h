@@ -10,8 +10,8 @@
  *     static const golden_row rows[] = {{.op = "take", .run = run_take}};
  *     const golden_group golden_index = {"index", rows, sizeof rows / sizeof *rows, NULL};
  *
- * Records whose op has no row, and those of dtypes that mica lacks (c64, f64), are skipped and
- * counted. */
+ * A record whose op has no row, or of a dtype that mica lacks, is skipped where golden_wanted_list.h
+ * names what it wants, and a failure where not. */
 #ifndef OP_GOLDEN_H
 #define OP_GOLDEN_H
 
@@ -69,6 +69,10 @@ typedef struct golden_group {
 
 #define GROUP(name) extern const golden_group golden_##name;
 #include "op/golden_list.h"
+
+/* Counts a record that wants an op, or a dtype, which is not there: as skipped where
+ * golden_wanted_list.h names that, else as failed, and says so. */
+void golden_lacks(const char *group, const char *op, const char *record, golden_count *count);
 
 /* The input of that name, MICA_NONE where the record has none. */
 mica_array golden_in(const golden *g, const char *name);

@@ -48,56 +48,9 @@ static bool run_tensordot(golden *g) {
     return true;
 }
 
-/* [A, B] and [C, D] as [A, 1, B, 1] * [1, C, 1, D] = [A C, B D] */
-static bool run_kron(golden *g) {
-    mica_array a = golden_in(g, "a"), b = golden_in(g, "b");
-    if (mica_array_ndim(a) != 2 || mica_array_ndim(b) != 2) return false;
-    int64_t shape_a[4] = {mica_array_dim(a, 0), 1, mica_array_dim(a, 1), 1};
-    int64_t shape_b[4] = {1, mica_array_dim(b, 0), 1, mica_array_dim(b, 1)};
-    int64_t shape[2] = {shape_a[0] * shape_b[1], shape_a[2] * shape_b[3]};
-    mica_array y =
-        mica_multiply(g->s, mica_reshape(g->s, a, shape_a, 4), mica_reshape(g->s, b, shape_b, 4));
-    g->out[0] = mica_reshape(g->s, y, shape, 2);
-    return true;
-}
-
-static bool run_einsum(golden *g) {
-    char eq[64];
-    if (!golden_text(g, "eq", eq)) return false;
-    mica_scope *s = g->s;
-    const mica_array *in = g->in;
-    const int first = 0;
-    if (strcmp(eq, "ij,jk->ik") == 0)
-        g->out[0] = mica_matmul(s, in[0], in[1]);
-    else if (strcmp(eq, "bhqd,bhkd->bhqk") == 0)
-        g->out[0] = mica_matmul(s, in[0], mica_swapaxes(s, in[1], -1, -2));
-    else if (strcmp(eq, "ii->i") == 0)
-        g->out[0] = mica_diag(s, in[0], 0);
-    else if (strcmp(eq, "ij->") == 0)
-        g->out[0] = mica_sum(s, in[0], NULL, 0, false);
-    else if (strcmp(eq, "i,j->ij") == 0)
-        g->out[0] = mica_outer(s, in[0], in[1]);
-    else if (strcmp(eq, "ijk,kl,lm->ijm") == 0)
-        g->out[0] = mica_matmul(s, mica_matmul(s, in[0], in[1]), in[2]);
-    else if (strcmp(eq, "ij,ij->j") == 0)
-        g->out[0] = mica_sum(s, mica_multiply(s, in[0], in[1]), &first, 1, false);
-    else
-        return false;
-    allow_terms(g, mica_array_dim(in[0], -1));
-    return true;
-}
-
-static bool run_gather_mm(golden *g) {
-    mica_array b = mica_take(g->s, golden_in(g, "b"), golden_in(g, "rhs"), 0);
-    g->out[0] = mica_matmul(g->s, golden_in(g, "a"), b);
-    allow_terms(g, mica_array_dim(b, -2));
-    return true;
-}
-
 static const golden_row rows[] = {
     {.op = "matmul", .run = run_matmul},       {.op = "addmm", .run = run_addmm},
     {.op = "outer", .run = run_outer},         {.op = "inner", .run = run_inner},
-    {.op = "tensordot", .run = run_tensordot}, {.op = "kron", .run = run_kron},
-    {.op = "einsum", .run = run_einsum},       {.op = "gather_mm", .run = run_gather_mm},
+    {.op = "tensordot", .run = run_tensordot},
 };
 const golden_group golden_matmul = {"matmul", rows, sizeof rows / sizeof *rows, NULL};

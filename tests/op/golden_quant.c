@@ -45,19 +45,6 @@ static bool run_quantized_matmul(golden *g) {
     return true;
 }
 
-/* The rows of experts are taken first, then multiplied. */
-static bool run_gather_qmm(golden *g) {
-    mica_array x = golden_in(g, "x"), lhs = golden_in(g, "lhs"), rhs = golden_in(g, "rhs");
-    if (mica_valid(lhs)) x = mica_take(g->s, x, lhs, 0);
-    mica_array codes = mica_take(g->s, golden_in(g, "wq"), rhs, 0);
-    mica_array scales = mica_take(g->s, golden_in(g, "scales"), rhs, 0);
-    mica_array biases = mica_take(g->s, golden_in(g, "biases"), rhs, 0);
-    g->out[0] = mica_quantized_matmul(g->s, x, codes, scales, biases, quant_of(g),
-                                      golden_bool(g, "transpose", true));
-    allow_terms(g, mica_array_dim(x, -1));
-    return true;
-}
-
 /* ---- quantize: scales within 1 ulp; codes exact but on a rounding boundary ---- */
 
 static void *read_all(mica_array x) {
@@ -156,6 +143,5 @@ static const golden_row rows[] = {
     {.op = "quantize", .run = run_quantize, .check = check_quantize},
     {.op = "dequantize", .run = run_dequantize},
     {.op = "quantized_matmul", .run = run_quantized_matmul},
-    {.op = "gather_qmm", .run = run_gather_qmm},
 };
 const golden_group golden_quant = {"quant", rows, sizeof rows / sizeof *rows, NULL};
