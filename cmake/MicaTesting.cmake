@@ -37,10 +37,11 @@ endfunction()
 # mica_test(<room>/<name> [LABELS <label>...] [SOURCES <file>...] [WEAKER])
 #
 # tests/<room>/<name>.c, a cmocka program, as the ctest <room>.<name>; SOURCES are further files
-# beside it. Labels that tools look for: golden (reads fixtures), tsan (worth running under
-# ThreadSanitizer), valgrind. WEAKER: again as <room>.<name>.avx2 and .avx512vnni with the kernels, and
-# the ways through src/cpu/, of processors that have less than this one; not under sanitizers, where that
-# would take a minute.
+# beside it. Labels that tools look for: golden (reads every case of $MICA_FIXTURES, whatever these
+# are called), cases (reads cases of tests/fixtures by their names), tsan (worth running under
+# ThreadSanitizer), valgrind. WEAKER: again as <room>.<name>.avx2 and .avx512vnni with the kernels,
+# and the ways through src/cpu/, of processors that have less than this one; not under sanitizers,
+# where that would take a minute.
 function(mica_test path)
   cmake_parse_arguments(PARSE_ARGV 1 arg "WEAKER" "" "LABELS;SOURCES")
   string(REPLACE "/" "." name ${path})
@@ -52,7 +53,7 @@ function(mica_test path)
   mica_add_test(${name} ${target} LABELS ${arg_LABELS})
   if(arg_WEAKER AND NOT MICA_SANITIZE AND MICA_PROCESSOR STREQUAL "x86_64")
     set(weaker_labels ${arg_LABELS})
-    list(FILTER weaker_labels INCLUDE REGEX golden)
+    list(FILTER weaker_labels INCLUDE REGEX "golden|cases")
     foreach(isa avx2 avx512vnni)
       mica_add_test(${name}.${isa} ${target} LABELS ${weaker_labels})
       set_property(TEST ${name}.${isa} APPEND PROPERTY ENVIRONMENT MICA_CPU=${isa})

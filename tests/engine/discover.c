@@ -44,7 +44,7 @@ static void test_single(void **state) {
 static void test_sorted(void **state) {
     (void)state;
     mica_model_list *list;
-    char *dir = fixture_path("");
+    char *dir = test_format("%s/models", test_fixtures_dir());
     test_list folders = test_list_folders(dir);
     assert_int_equal(mica_discover(dir, &list), MICA_OK);
     assert_int_equal(list->count, folders.count);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static char *golden(const char *name) {
-    return test_format("%s/lora/%s", test_fixtures_dir(), name);
+    return test_format("%s/lora/%s", test_cases_dir(), name);
 }
 
 static mc_adapter *open_adapter(const char *dir) {

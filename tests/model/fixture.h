@@ -20,17 +20,19 @@ typedef struct model_fixture {
     double tolerance, key_tolerance;
 } model_fixture;
 
-/* Runs check over every folder of the models' goldens whose family the library knows; prints how
- * many those are, and the names of the others. There must be one at least. */
+/* Runs check over every folder of the models' goldens, $MICA_FIXTURES's where that is set, whose family
+ * the library knows; prints how many those are, and the names of the others. There must be one at
+ * least. */
 void fixture_each(void (*check)(const model_fixture *f));
 
 /* The same over the adapters' goldens: each has its base model opened, with the adapter. */
 void fixture_each_adapter(void (*check)(const model_fixture *f));
 
+/* A case of tests/fixtures, whatever MICA_FIXTURES says. */
 void fixture_open(const char *name, model_fixture *f);
 void fixture_close(model_fixture *f);
 
-/* "fixtures/models/name"; freed with free(). */
+/* "tests/fixtures/models/name", whatever MICA_FIXTURES says; freed with free(). */
 char *fixture_path(const char *name);
 
 /* A golden's data, NULL where it has no such tensor; shape and count may be NULL. Names are made
@@ -44,7 +46,12 @@ const int32_t *fixture_ints(const model_fixture *f, size_t *count, const char *f
 void fixture_compare(const float *got, const float *want, size_t n, double tolerance,
                      const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* "fixtures/lora/name"; freed with free(). */
+/* The keys of a layer with those of the golden, by the golden's tolerance and what f32 loses, which
+ * grows with them. */
+void fixture_compare_keys(const model_fixture *f, const float *got, const float *want, size_t n,
+                          int layer);
+
+/* "tests/fixtures/lora/name", likewise; freed with free(). */
 char *fixture_adapter_path(const char *name);
 
 /* A copy of a folder, without goldens, in a temporary one: test_temp_dir_remove it. In the
@@ -52,7 +59,7 @@ char *fixture_adapter_path(const char *name);
  * length is set anew. from NULL: nothing is changed. */
 char *fixture_copy_folder(const char *source, const char *name, const char *from, const char *to);
 
-/* The same of the model's folder "fixtures/models/model". */
+/* The same of the model's folder "tests/fixtures/models/model". */
 char *fixture_copy(const char *model, const char *name, const char *from, const char *to);
 
 #endif

@@ -208,7 +208,7 @@ static const mica_generate_options ways[] = {
     {.max_tokens = 60, .frequency_penalty = 0.01f, .presence_penalty = -2.0f, .min_tokens = 7},
 };
 
-static int families_guessed; /* in which some guesses were right */
+static int models_seen, models_guessed; /* guessed: some guesses were right */
 
 static void check_family(const model_fixture *f) {
     static const int drafts[] = {1, 4, MC_DRAFT_MAX};
@@ -220,14 +220,15 @@ static void check_family(const model_fixture *f) {
         mc_lm_set_arithmetic(f->lm, way % 2 ? MICA_ARITHMETIC_EXACT : MICA_ARITHMETIC_FAST);
         accepted += check_same(&shared, ids, 70, ways[way], drafts[way % 3]);
     }
-    families_guessed += accepted > 0;
+    models_seen++;
+    models_guessed += accepted > 0;
 }
 
 static void test_every_family(void **state) {
     (void)state;
-    families_guessed = 0;
+    models_seen = models_guessed = 0;
     fixture_each(check_family);
-    assert_true(families_guessed > 3);
+    assert_true(models_guessed >= models_seen / 8);
 }
 
 /* Windows of 16 in buffers of 384 entries, which are emptied once on the way, and with a context of

@@ -18,6 +18,10 @@ const char *test_fixtures_dir(void) {
     return dir && *dir ? dir : MICA_DEFAULT_FIXTURES;
 }
 
+const char *test_cases_dir(void) {
+    return MICA_DEFAULT_FIXTURES;
+}
+
 const char *test_models_dir(void) {
     return MICA_DEFAULT_MODELS;
 }

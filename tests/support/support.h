@@ -16,8 +16,13 @@
 
 #include <cmocka.h> /* wants the four above */
 
-/* The folder of goldens: $MICA_FIXTURES, or the project's own tests/fixtures. */
+/* The folder of goldens: $MICA_FIXTURES, or the project's own tests/fixtures. Its cases are found by
+ * listing it: which there are, and what they are called, no test may know. */
 const char *test_fixtures_dir(void);
+
+/* tests/fixtures itself, whatever MICA_FIXTURES says: for tests that need a certain case by its name.
+ */
+const char *test_cases_dir(void);
 
 /* The project's models/, in which `default` lies. */
 const char *test_models_dir(void);

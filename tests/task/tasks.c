@@ -419,7 +419,7 @@ static bool all_tasks(void *arg) {
 static void test_no_memory(void **state) {
     (void)state;
     mica_model *model;
-    char *path = test_format("%s/models/gemma3_text_f32", test_fixtures_dir());
+    char *path = test_format("%s/models/gemma3_text_f32", test_cases_dir());
     expect(mica_model_open(path, &(mica_model_options){.threads = 1}, &model), MICA_OK, "");
     uint64_t rounds = test_fail_each_allocation(all_tasks, model);
     printf("no memory: %llu allocations failed in turn\n", (unsigned long long)rounds);

@@ -83,7 +83,7 @@ static bool is_made_up(mc_chat_format format, mc_json entry, const conversation 
 }
 
 static void check_goldens(const char *name, mc_chat_format format, const char *bos) {
-    char *path = test_format("%s/chat/%s.json", test_fixtures_dir(), name);
+    char *path = test_format("%s/chat/%s.json", test_cases_dir(), name);
     mc_json_doc *doc = NULL;
     size_t checked = 0, skipped = 0;
     assert_int_equal(mc_json_load(path, &doc), MICA_OK);

@@ -143,7 +143,7 @@ static void test_bad_files(void **state) {
 /* Every beginning of a file is an error, never a crash. */
 static void test_truncated(void **state) {
     (void)state;
-    char *path = test_format("%s/tokenizers/small/gemma-small/tokenizer.json", test_fixtures_dir());
+    char *path = test_format("%s/tokenizers/small/gemma-small/tokenizer.json", test_cases_dir());
     size_t size = 0;
     char *text = test_read_file(path, &size);
     for (size_t len = 0; len + 1 < size; len += len / 16 + 1) {
@@ -270,7 +270,7 @@ static void test_config(void **state) {
 }
 
 static mica_tokenizer *open_small(void) {
-    char *path = test_format("%s/tokenizers/small/gemma-small", test_fixtures_dir());
+    char *path = test_format("%s/tokenizers/small/gemma-small", test_cases_dir());
     mica_tokenizer *tok = NULL;
     assert_int_equal(mica_tokenizer_open(path, &tok), MICA_OK);
     free(path);
@@ -479,7 +479,7 @@ static void test_many_steps(void **state) {
 static void test_long_words(void **state) {
     (void)state;
     mica_tokenizer *tok = NULL;
-    char *path = test_format("%s/tokenizers/small/qwen-small", test_fixtures_dir());
+    char *path = test_format("%s/tokenizers/small/qwen-small", test_cases_dir());
     assert_int_equal(mica_tokenizer_open(path, &tok), MICA_OK);
     free(path);
     for (size_t len = 1; len < 200; len++) {
