@@ -2,21 +2,12 @@
 #define _POSIX_C_SOURCE 200809L
 #include "chat.h"
 
-#include "model.h"
 #include "report.h"
-#include "talk.h"
 #include "ui.h"
 #include "verb.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct chat_values {
-    cli_model_values model;
-    cli_answer_values answer;
-    cli_talk_values talk;
-    const char *session;
-} chat_values;
 
 /* Returns an exit code. A person has seen what failed; a script is told at the end. */
 static int talk(cli_chat *c) {
@@ -44,13 +35,12 @@ static void greet(const cli_chat *c) {
             cli_style(CLI_PLAIN));
 }
 
-static int run(const void *verb_values, char **args, int count) {
-    const chat_values *values = verb_values;
+int cli_chat_run(const char *verb_name, const cli_chat_values *values, const char *model,
+                 const char *first) {
     cli_chat c = {.values = values->answer, .talk = values->talk, .file = values->session};
-    int code = cli_talk_variables(&values->talk, "chat", &c.variables);
+    int code = cli_talk_variables(&values->talk, verb_name, &c.variables);
     if (code != CLI_DONE) return code;
-    c.model = cli_model_open_default(&values->model, count > 0 ? args[0] : NULL, "chat",
-                                     values->answer.quiet, &code);
+    c.model = cli_model_open_default(&values->model, model, verb_name, values->answer.quiet, &code);
     if (!c.model) goto done;
     code = CLI_FAILED;
     c.session = cli_model_open_session(c.model, &values->model, values->answer.draft_model,
@@ -61,6 +51,7 @@ static int run(const void *verb_values, char **args, int count) {
         goto done;
     cli_lines_open(&c.lines);
     if (cli_stdin_is_terminal() && !values->answer.quiet) greet(&c);
+    if (first) cli_chat_answer(&c, first);
     code = talk(&c);
     /* Once more, also where that failed lately: it was told then. */
     if (c.file && c.conversation.count > 0 && !cli_chat_save(&c, c.file, c.unkept))
@@ -75,32 +66,48 @@ done:
     return code;
 }
 
+/* A single word that may be a model's name is one, for that is what it has always been here. */
+static int run(const void *verb_values, char **args, int count) {
+    const cli_chat_values *values = verb_values;
+    const char *model, *first;
+    cli_model_split(values->model.model, args, count, &model, &first);
+    if (count == 1 && first && !values->model.model && !first[strcspn(first, " \t\n")]) {
+        model = first;
+        first = NULL;
+    }
+    return cli_chat_run("chat", values, model, first);
+}
+
 static const cli_option session_option[] = {
     {.name = "session",
      .kind = CLI_FILE,
      .placeholder = "FILE",
      .help = "go on with the conversation in FILE, where there is one, and keep it there",
-     .offset = offsetof(chat_values, session)},
+     .offset = offsetof(cli_chat_values, session)},
 };
 
 const cli_verb cli_verb_chat = {
-    .synopsis = "[MODEL]",
-    .details =
-        "Answers line by line, and keeps the conversation in mind. Lines are read from\n"
-        "a terminal with editing and a history, or from a pipe. Ctrl-C stops an answer,\n"
-        "Ctrl-D ends the conversation. A line that ends in \\ goes on in the next, and\n"
-        "\"\"\" begins and ends a text of several lines. /help lists what else can be typed.\n"
-        "Where the context is full, the oldest turns are left out, never what --system says.\n"
-        "\n" CLI_DEFAULT_MODEL_HELP,
+    .synopsis = "[MODEL] [MESSAGE]",
+    .details = "Answers MESSAGE, then line by line, and keeps the conversation in mind. Lines\n"
+               "are read from a terminal with editing and a history, or from a pipe. A single\n"
+               "word without blanks is MODEL, unless --model is given.\n"
+               "\n"
+               "Ctrl-C stops an answer, Ctrl-D ends the conversation. A line that ends in \\ goes\n"
+               "on in the next, and \"\"\" begins and ends a text of several lines. /help lists\n"
+               "what else can be typed. Where the context is full, the oldest turns are left\n"
+               "out, never what --system says.\n"
+               "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica chat\n"
+                "  mica chat \"What is curl?\"\n"
                 "  mica chat ~/models/gemma-3-1b-it --system \"Answer in verse\" -T 0.8\n"
                 "  printf 'What is curl?\\nWho wrote it?\\n' | mica chat --quiet\n",
-    .max_args = 1,
+    .max_args = 2,
     .words = CLI_WORDS_FOLDERS,
-    .values_bytes = sizeof(chat_values),
-    .groups = {{"Conversation", cli_talk_options, CLI_TALK_OPTIONS, offsetof(chat_values, talk)},
+    .values_bytes = sizeof(cli_chat_values),
+    .groups = {{"Conversation", cli_talk_options, CLI_TALK_OPTIONS,
+                offsetof(cli_chat_values, talk)},
                {"Keeping it", session_option, CLI_COUNT(session_option), 0},
-               {"Answer", cli_answer_options, CLI_ANSWER_CHAT, offsetof(chat_values, answer)},
-               {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(chat_values, model)}},
+               {"Answer", cli_answer_options, CLI_ANSWER_CHAT, offsetof(cli_chat_values, answer)},
+               {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(cli_chat_values, model)}},
     .run = run,
 };

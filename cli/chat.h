@@ -6,7 +6,16 @@
 #include "answer.h"
 #include "conversation.h"
 #include "lines.h"
+#include "model.h"
 #include "talk.h"
+
+/* How a chat is opened. */
+typedef struct cli_chat_values {
+    cli_model_values model;
+    cli_answer_values answer;
+    cli_talk_values talk;
+    const char *session; /* a file; NULL: none */
+} cli_chat_values;
 
 typedef struct cli_chat {
     cli_answer_values values; /* /set changes them, and what shapes the conversation */
@@ -26,6 +35,14 @@ typedef struct cli_chat {
     bool ended;      /* by a command */
     bool unkept;     /* the file could not be written, which was told */
 } cli_chat;
+
+/** Runs a chat.
+ *
+ *  model    the word that names the model; NULL: none.
+ *  first    a message that is answered before any is read; NULL: none.
+ *  returns  an exit code */
+int cli_chat_run(const char *verb_name, const cli_chat_values *values, const char *model,
+                 const char *first);
 
 /** Adds a message and its answer, which is printed, to the conversation, and keeps that in the
  *  chat's file. Where it fails, c->failed is set and the message is dropped. */

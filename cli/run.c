@@ -1,7 +1,8 @@
 /* mica run: one answer to one prompt, in the model's chat format. */
+#include "chat.h"
 #include "prompt.h"
 #include "report.h"
-#include "talk.h"
+#include "ui.h"
 #include "verb.h"
 
 #include <stdlib.h>
@@ -28,8 +29,20 @@ static mica_status open_chat(mica_session *session, const cli_text *prompt,
     return mica_chat(session, messages + first, (size_t)(2 - first), &with_variables, stream);
 }
 
+/* Whether there is no prompt, and a person who can type some. model: receives the word that names
+ * the model, or NULL. */
+static bool is_chat(const cli_prompt_values *values, char **args, int count, const char **model) {
+    const char *prompt;
+    cli_model_split(values->model.model, args, count, model, &prompt);
+    return cli_stdin_is_terminal() && !prompt && !values->prompt && !values->file && !values->json;
+}
+
 static int run(const void *verb_values, char **args, int count) {
     const run_values *values = verb_values;
+    cli_chat_values chat = {values->prompt.model, values->prompt.answer, values->talk, NULL};
+    const char *model;
+    if (is_chat(&values->prompt, args, count, &model))
+        return cli_chat_run("run", &chat, model, NULL);
     chat_form form = {.system = values->talk.system};
     int code = cli_talk_variables(&values->talk, "run", &form.variables);
     if (code == CLI_DONE)
@@ -40,8 +53,9 @@ static int run(const void *verb_values, char **args, int count) {
 
 const cli_verb cli_verb_run = {
     .synopsis = "[MODEL] [PROMPT]",
-    .details = "Puts PROMPT in the model's chat format and prints the answer.\n\n" CLI_STDIN_HELP(
-        "PROMPT") "\n" CLI_DEFAULT_MODEL_HELP,
+    .details =
+        "Puts PROMPT in the model's chat format and prints the answer. Without PROMPT it\n"
+        "is mica chat, at a terminal.\n\n" CLI_STDIN_HELP("PROMPT") "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica run \"What is curl?\"\n"
                 "  mica run ~/models/gemma-3-1b-it \"Write a haiku on disks\" -T 0.8 --seed 7\n"
                 "  git diff | mica run --system \"Describe this change\"\n",

@@ -12,6 +12,15 @@ does not compute the first again.
   $ printf 'What is tar?\nAnd gzip?' | mica chat -n 4 2>&1 > /dev/null | sed 1d | grep -c 'prompt tokens (and [1-9][0-9]* known)'
   1
 
+A first message is answered before any line is read.
+
+  $ mica chat "What is tar?" -q < /dev/null
+  > echo 'And gzip?' | mica chat model "What is tar?" -q | tail -1
+  > echo 'And gzip?' | mica chat --model model "What is tar?" -q | tail -1
+  tar is the GNU program for packing files into one archive and unpacking them. It can also compress the archive, for example with gzip (.tar.gz) or xz (.tar.xz).
+  gzip is the GNU compression utility. It compresses files with the DEFLATE algorithm; compressed files end in .gz, and gunzip restores them.
+  gzip is the GNU compression utility. It compresses files with the DEFLATE algorithm; compressed files end in .gz, and gunzip restores them.
+
 /clear forgets: what follows is answered as at first.
 
   $ printf 'What is curl?\n/clear\nWhat is nginx?\n' | mica chat -q -n 4 2>&1 | sed 1d | cmp - b

@@ -48,13 +48,16 @@ Each verb explains itself, in lines of 80 columns at most.
   $ mica help chat
   mica chat: talk with a model
   
-  Usage: mica chat [options] [MODEL]
+  Usage: mica chat [options] [MODEL] [MESSAGE]
   
-  Answers line by line, and keeps the conversation in mind. Lines are read from
-  a terminal with editing and a history, or from a pipe. Ctrl-C stops an answer,
-  Ctrl-D ends the conversation. A line that ends in \ goes on in the next, and
-  """ begins and ends a text of several lines. /help lists what else can be typed.
-  Where the context is full, the oldest turns are left out, never what --system says.
+  Answers MESSAGE, then line by line, and keeps the conversation in mind. Lines
+  are read from a terminal with editing and a history, or from a pipe. A single
+  word without blanks is MODEL, unless --model is given.
+  
+  Ctrl-C stops an answer, Ctrl-D ends the conversation. A line that ends in \ goes
+  on in the next, and """ begins and ends a text of several lines. /help lists
+  what else can be typed. Where the context is full, the oldest turns are left
+  out, never what --system says.
   
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
   name that mica list shows. Without it mica takes $MICA_MODEL,
@@ -154,6 +157,7 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Examples:
     mica chat
+    mica chat "What is curl?"
     mica chat ~/models/gemma-3-1b-it --system "Answer in verse" -T 0.8
     printf 'What is curl?\nWho wrote it?\n' | mica chat --quiet
   $ mica help run
@@ -161,7 +165,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Usage: mica run [options] [MODEL] [PROMPT]
   
-  Puts PROMPT in the model's chat format and prints the answer.
+  Puts PROMPT in the model's chat format and prints the answer. Without PROMPT it
+  is mica chat, at a terminal.
   
   PROMPT is read from standard input where it is - or where there is none and
   standard input is no terminal; a line feed at its end is dropped. A single word
@@ -544,4 +549,3 @@ Each verb explains itself, in lines of 80 columns at most.
   >   mica help $verb > a; mica $verb --help > b; mica $verb -h > c
   >   cmp a b; cmp a c; awk 'length > 80' a
   > done
-  Where the context is full, the oldest turns are left out, never what --system says.

@@ -32,6 +32,27 @@ Ctrl-C stops an answer; the conversation goes on. A second one ends the program.
   > END
   [130]
 
+Without a prompt `run` is a chat there, with the options of both.
+
+  $ printf 'wait Ctrl-D ends.\nwait >\nsend What is curl?\\n\nwait curl is\nwait 3 generated\nwait >\nsend \\x04\n' > typed
+  > pty mica run -n 3 < typed; pty mica run model -n 3 < typed; pty mica run --model model -n 3 < typed
+  $ pty mica run -q --system "Be brief." --no-think << 'END'
+  > wait >
+  > send /set\n
+  > wait quiet               on
+  > wait think               off
+  > wait Be brief.
+  > wait >
+  > send /bye\n
+  > END
+  $ echo 'wait generate needs a text' | pty mica generate
+  [2]
+
+A chat's first message may be a word of the command.
+
+  $ printf 'wait curl is a\nwait generated\nwait >\nsend /bye\\n\n' > typed
+  > pty mica chat "What is curl?" -n 3 < typed; pty mica chat model "What is curl?" -n 3 < typed
+
 Colours on a terminal, but not under NO_COLOR or on a dumb one.
 
   $ printf 'wait \\e[1m>\nsend /bye\\n\n' | pty mica chat

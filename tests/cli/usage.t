@@ -64,12 +64,12 @@ Usage errors exit with 2, name what is wrong, suggest the nearest, and print no 
   mica: --quiet takes no value
   Try: mica help run
   [2]
-  $ mica chat --model a b 2>&1
+  $ mica chat --model a b c 2>&1
   mica: two models: --model a and b
   Try: mica help chat
   [2]
-  $ mica chat a b 2>&1
-  mica: chat takes no 'b'
+  $ mica chat a b c 2>&1
+  mica: chat takes no 'c'; put quotes around a text of several words
   Try: mica help chat
   [2]
   $ mica bench --prompt 1,,2 2>&1
@@ -95,5 +95,5 @@ Usage errors exit with 2, name what is wrong, suggest the nearest, and print no 
 
 Without a prompt at a terminal there is nothing to answer.
 
-  $ echo 'wait run needs a text' | pty mica run
+  $ echo 'wait generate needs a text' | pty mica generate
   [2]
