@@ -56,22 +56,37 @@ static int32_t *make_ids(const mica_model *model, int64_t count) {
     return ids;
 }
 
+/* How far a row is, in tokens. */
+typedef struct progress {
+    uint64_t done, total; /* done: before this run */
+} progress;
+
+static void prefill_tick(void *user, uint64_t done, uint64_t total) {
+    const progress *p = user;
+    (void)total;
+    cli_progress_tick(NULL, p->done + done, p->total);
+}
+
 /* One prompt and its answer in an emptied session. returns an exit code */
 static int measure(mica_session *session, const int32_t *ids, int64_t prompt, int64_t generate,
-                   mica_metrics *metrics) {
+                   progress *p, mica_metrics *metrics) {
     mica_stream *stream = NULL;
     mica_token token;
-    mica_generate_options options = {.max_tokens = generate, .ignore_eos = true};
+    mica_generate_options options = {
+        .max_tokens = generate, .ignore_eos = true, .progress = prefill_tick, .progress_user = p};
+    uint64_t tokens = (uint64_t)(prompt + generate), left = (uint64_t)generate;
     mica_session_reset(session);
     mica_status status = mica_generate_ids(session, ids, (size_t)prompt, &options, &stream);
     if (status == MICA_OK) {
         cli_interrupt_watch(stream);
-        while (mica_stream_next(stream, &token)) {}
+        while (mica_stream_next(stream, &token))
+            cli_progress_tick(NULL, p->done + tokens - --left, p->total);
         cli_interrupt_watch(NULL);
         status = mica_stream_status(stream);
         *metrics = mica_stream_metrics(stream);
     }
     mica_stream_close(&stream);
+    p->done += tokens;
     if (status == MICA_ECANCELLED) return CLI_INTERRUPTED;
     return status == MICA_OK ? CLI_DONE : cli_fail_status(status);
 }
@@ -81,19 +96,25 @@ static int measure_row(const mica_model *model, mica_session *session, const ben
                        int64_t prompt, row *out) {
     double prefill[MAX_REPEATS], decode[MAX_REPEATS];
     mica_metrics metrics = {0};
+    char label[80];
+    progress p = {.total = (uint64_t)((values->repeat + 1) * (prompt + values->generate))};
+    int threads = mica_device_get_info(mica_model_device(model)).threads;
     int32_t *ids = make_ids(model, prompt);
     int code = ids ? CLI_DONE : cli_fail("out of memory");
+    snprintf(label, sizeof label, "threads %d, prompt %" PRId64, threads, prompt);
+    cli_progress_start(label, false);
     for (int64_t i = -1; code == CLI_DONE && i < values->repeat; i++) {
         if (i == 0) mica_device_reset_peak(mica_model_device(model));
-        code = measure(session, ids, prompt, values->generate, &metrics);
+        code = measure(session, ids, prompt, values->generate, &p, &metrics);
         if (i >= 0) {
             prefill[i] = metrics.prefill_rate;
             decode[i] = metrics.decode_rate;
         }
     }
+    cli_progress_clear();
     free(ids);
     if (code != CLI_DONE) return code;
-    *out = (row){.threads = mica_device_get_info(mica_model_device(model)).threads,
+    *out = (row){.threads = threads,
                  .prompt = prompt,
                  .generated = metrics.generated_tokens,
                  .prefill_rate = median(prefill, (size_t)values->repeat),

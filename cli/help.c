@@ -1,18 +1,25 @@
-/* mica help VERB: a verb in words, from its tables. */
+/* mica help, and mica help VERB: a verb in words, from its tables; as wide as the terminal. */
 #include "alias.h"
 #include "options.h"
+#include "ui.h"
 #include "verb.h"
 
 #include <string.h>
 
-enum { HELP_COLUMN = 32, HELP_WIDTH = 80 };
+enum { MIN_WIDTH = 20, MAX_WIDTH = 100 };
 
-/* Prints text wrapped at HELP_WIDTH; the cursor stands at `column`, new lines begin there. */
-static void print_wrapped(const char *text, int column, FILE *out) {
+static int width(FILE *out) {
+    int columns = cli_columns(out);
+    return columns > MAX_WIDTH ? MAX_WIDTH : columns < MIN_WIDTH ? MIN_WIDTH : columns;
+}
+
+/* Prints the words up to a blank line or the end, as wide as the terminal; the cursor stands at
+ * `column`, and new lines begin there.  returns what follows the blank line */
+static const char *print_wrapped(const char *text, int column, FILE *out) {
     int at = column;
-    while (*text) {
-        int len = (int)strcspn(text, " ");
-        if (at > column && at + 1 + len > HELP_WIDTH) {
+    while (*text && strncmp(text, "\n\n", 2) != 0) {
+        int len = (int)strcspn(text, " \n");
+        if (at > column && at + 1 + len > width(out)) {
             fprintf(out, "\n%*s", column, "");
             at = column;
         } else if (at > column) {
@@ -22,25 +29,36 @@ static void print_wrapped(const char *text, int column, FILE *out) {
         fprintf(out, "%.*s", len, text);
         at += len;
         text += len;
-        text += strspn(text, " ");
+        while (*text == ' ' || (*text == '\n' && text[1] != '\n'))
+            text++;
     }
     fputc('\n', out);
+    return text + strspn(text, "\n");
+}
+
+/* A name, and what it is in a column of its own; where half of the terminal is less, below. */
+static void print_row(const char *name, const char *text, int column, FILE *out) {
+    enum { BELOW = 8 };
+    if (column > width(out) / 2) column = BELOW;
+    int len = fprintf(out, "%s", name);
+    fprintf(out, "%s%*s", len + 2 > column ? "\n" : "", len + 2 > column ? column : column - len,
+            "");
+    print_wrapped(text, column, out);
 }
 
 static void print_option(const cli_option *option, FILE *out) {
+    enum { COLUMN = 32 };
     char names[96], help[400];
     int n = option->letter ? snprintf(names, sizeof names, "  -%c, ", option->letter)
                            : snprintf(names, sizeof names, "      ");
     n += snprintf(names + n, sizeof names - (size_t)n, "--%s%s%s%s",
                   option->kind == CLI_SWITCH ? "[no-]" : "", option->name,
                   option->placeholder ? " " : "", option->placeholder ? option->placeholder : "");
-    fprintf(out, "%-*s", HELP_COLUMN, names);
-    if (n >= HELP_COLUMN - 1) fprintf(out, "\n%*s", HELP_COLUMN, "");
     if (option->initial)
         snprintf(help, sizeof help, "%s (default: %s)", option->help, option->initial);
     else
         snprintf(help, sizeof help, "%s", option->help);
-    print_wrapped(help, HELP_COLUMN, out);
+    print_row(names, help, COLUMN, out);
 }
 
 static void print_variables(const cli_verb *verb, FILE *out) {
@@ -78,8 +96,12 @@ static void print_aliases(const cli_verb *verb, FILE *out) {
 
 void cli_options_help(const cli_verb *verb, const char *name, const char *summary, FILE *out) {
     size_t count = 0;
-    fprintf(out, "mica %s: %s\n\nUsage: mica %s [options]%s%s\n\n%s", name, summary, name,
-            *verb->synopsis ? " " : "", verb->synopsis, verb->details);
+    fprintf(out, "mica %s: %s\n\nUsage: mica %s [options]%s%s\n", name, summary, name,
+            *verb->synopsis ? " " : "", verb->synopsis);
+    for (const char *paragraph = verb->details; *paragraph;) {
+        fputc('\n', out);
+        paragraph = print_wrapped(paragraph, 0, out);
+    }
     for (size_t g = 0; g < CLI_MAX_GROUPS && verb->groups[g].title; g++) {
         fprintf(out, "\n%s:\n", verb->groups[g].title);
         for (size_t i = 0; i < verb->groups[g].count; i++)
@@ -91,4 +113,37 @@ void cli_options_help(const cli_verb *verb, const char *name, const char *summar
     if (cli_has_options(verb)) print_variables(verb, out);
     print_aliases(verb, out);
     if (verb->examples) fprintf(out, "\nExamples:\n%s", verb->examples);
+}
+
+static void print_verb(const char *name, const char *summary, FILE *out) {
+    enum { COLUMN = 15 };
+    char indented[COLUMN + 8];
+    snprintf(indented, sizeof indented, "  %s", name);
+    print_row(indented, summary, COLUMN, out);
+}
+
+void cli_help(FILE *out) {
+    char text[160];
+    const char *group = "";
+    snprintf(text, sizeof text,
+             "mica %s runs language models in the MLX / Hugging Face layout, as they are.",
+             mica_version());
+    print_wrapped(text, 0, out);
+    fputs("\nUsage: mica COMMAND [options] ...\n", out);
+    for (size_t i = 0; i < cli_verb_count; i++) {
+        const cli_verb_row *row = &cli_verbs[i];
+        if (strcmp(group, row->group) != 0) fprintf(out, "\n%s:\n", row->group);
+        group = row->group;
+        print_verb(row->name, row->summary, out);
+    }
+    print_verb("help", CLI_HELP_SUMMARY, out);
+    fputs("\nExamples:\n"
+          "  mica chat                          talk with the model that comes with mica\n"
+          "  mica chat ~/models/gemma-3-1b-it   talk with another one\n"
+          "  mica run \"What is curl?\"           one answer\n"
+          "  mica run - < letter.txt            the prompt is a file\n"
+          "  mica show ~/models/gemma-3-1b-it   what it is, and whether it fits\n\n",
+          out);
+    print_wrapped("Options can also be set in the environment: --max-tokens as MICA_MAX_TOKENS.", 0,
+                  out);
 }

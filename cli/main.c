@@ -11,31 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static int print_help(void) {
-    const char *group = "";
-    printf("mica %s runs language models kept in the MLX / Hugging Face layout, where they lie.\n"
-           "\nUsage: mica COMMAND [options] ...\n",
-           mica_version());
-    for (size_t i = 0; i < cli_verb_count; i++) {
-        const cli_verb_row *row = &cli_verbs[i];
-        if (strcmp(group, row->group) != 0) printf("\n%s:\n", row->group);
-        group = row->group;
-        printf("  %-11s  %s\n", row->name, row->summary);
-    }
-    printf("  %-11s  %s\n", "help", CLI_HELP_SUMMARY);
-    fputs("\nExamples:\n"
-          "  mica chat                          talk with the model that comes with mica\n"
-          "  mica chat ~/models/gemma-3-1b-it   talk with another one\n"
-          "  mica run \"What is curl?\"           one answer\n"
-          "  mica run - < letter.txt            the prompt is a file\n"
-          "  mica show ~/models/gemma-3-1b-it   what it is, and whether it fits\n"
-          "\nEvery option can also be set in the environment: --max-tokens as MICA_MAX_TOKENS.\n",
-          stdout);
-    return CLI_DONE;
-}
-
 static int help(int argc, char **argv) {
-    if (argc == 0 || strcmp(argv[0], "help") == 0) return print_help();
+    if (argc == 0 || strcmp(argv[0], "help") == 0) {
+        cli_help(stdout);
+        return CLI_DONE;
+    }
     const cli_verb_row *row = cli_verb_find(argv[0]);
     if (!row) return cli_verb_unknown(argv[0]);
     cli_options_help(row->verb, row->name, row->summary, stdout);

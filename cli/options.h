@@ -125,7 +125,10 @@ bool cli_option_store(const cli_option *option, const char *text, void *base, ch
  *  quotes; nothing for others. */
 void cli_option_print(const cli_option *option, const void *base, FILE *out);
 
-/** Prints `mica help VERB` (help.c). */
+/** Prints `mica help`, as wide as the terminal (help.c). */
+void cli_help(FILE *out);
+
+/** Prints `mica help VERB`, the same. */
 void cli_options_help(const cli_verb *verb, const char *name, const char *summary, FILE *out);
 
 /** The name that begins with word or is nearest by edit distance, NULL where none is near.

@@ -50,6 +50,12 @@ double cli_seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+int cli_columns(FILE *stream) {
+    struct winsize size;
+    bool known = ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return known ? size.ws_col : 80;
+}
+
 /* ---- progress ---- */
 
 static struct {
@@ -59,13 +65,6 @@ static struct {
 } bar;
 
 enum { BAR_WIDTH = 30, BAR_MIN = 3 };
-
-/* Of the terminal, as wide as it is now. */
-static int columns(void) {
-    struct winsize size;
-    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-    return known ? size.ws_col : 80;
-}
 
 int cli_progress_width(size_t label_len, int columns_now) {
     enum { AROUND = 1 + 6 + 1 }; /* a blank, " 100 %", and the last column, where lines break */
@@ -87,7 +86,7 @@ void cli_progress_tick(void *user, uint64_t done, uint64_t total) {
     double now = cli_seconds();
     if (now - bar.start < 0.5 || now - bar.last < 0.1) return;
     double part = done < total ? (double)done / (double)total : 1.0;
-    int width = cli_progress_width(strlen(bar.label), columns());
+    int width = cli_progress_width(strlen(bar.label), cli_columns(stderr));
     int full = width > 0 ? (int)(part * width) : 0;
     fprintf(stderr, "\r%s", width >= 0 ? bar.label : "");
     if (width > 0)

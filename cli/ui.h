@@ -18,6 +18,9 @@ bool cli_stderr_is_terminal(void);
 /** Whether the terminal shows no escape sequences. */
 bool cli_terminal_is_dumb(void);
 
+/** Columns of the terminal that a stream is, as wide as it is now; 80 where it is none. */
+int cli_columns(FILE *stream);
+
 typedef enum cli_colour { CLI_PLAIN, CLI_BOLD, CLI_DIM, CLI_RED } cli_colour;
 
 /** The escape sequence for stderr, "" where stderr shows no colours. Never NULL. */

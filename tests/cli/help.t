@@ -1,7 +1,7 @@
 The command alone, and `help`, print the short help.
 
   $ mica
-  mica 0.1.0 runs language models kept in the MLX / Hugging Face layout, where they lie.
+  mica 0.1.0 runs language models in the MLX / Hugging Face layout, as they are.
   
   Usage: mica COMMAND [options] ...
   
@@ -39,7 +39,7 @@ The command alone, and `help`, print the short help.
     mica run - < letter.txt            the prompt is a file
     mica show ~/models/gemma-3-1b-it   what it is, and whether it fits
   
-  Every option can also be set in the environment: --max-tokens as MICA_MAX_TOKENS.
+  Options can also be set in the environment: --max-tokens as MICA_MAX_TOKENS.
   $ mica > a; mica help > b; mica --help > c; mica -h > d
   > cmp a b && cmp a c && cmp a d
 
@@ -386,8 +386,8 @@ Each verb explains itself, in lines of 80 columns at most.
   Usage: mica show [options] [MODEL]
   
   Prints a model's architecture, parameters, quantisation and context, the memory
-  it needs at a length of context, whether this machine has that, and the
-  largest context that fits. With --fit the exit status is 1 where it does not.
+  it needs at a length of context, whether this machine has that, and the largest
+  context that fits. With --fit the exit status is 1 where it does not.
   
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
   name that mica list shows. Without it mica takes $MICA_MODEL,
@@ -514,8 +514,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Usage: mica completions [options] SHELL
   
-  Prints a script that makes SHELL, which is bash, zsh or fish, complete
-  commands, options, files and folders after mica. An installed mica has it.
+  Prints a script that makes SHELL, which is bash, zsh or fish, complete commands,
+  options, files and folders after mica. An installed mica has it.
   
   Help:
     -h, --help                    print this and exit
@@ -528,8 +528,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Usage: mica man [options] [VERB]
   
-  Prints the manual page of mica, or of one of its verbs, as roff.
-  An installed mica has them all: man mica-chat.
+  Prints the manual page of mica, or of one of its verbs, as roff. An installed
+  mica has them all: man mica-chat.
   
   Help:
     -h, --help                    print this and exit

@@ -1,6 +1,6 @@
 /* Runs a command on a terminal of its own, and types what a script says.
  *
- *     pty COMMAND [ARGUMENT...] < SCRIPT
+ *     pty COMMAND [ARGUMENT...] < SCRIPT      its width is $PTY_COLUMNS, or 200
  *
  *     wait TEXT     until the command has written TEXT after what was waited for before
  *     send TEXT     types TEXT
@@ -46,7 +46,8 @@ static void start(char **argv) {
 
     setsid();
     int slave = open(ptsname(terminal), O_RDWR);
-    struct winsize size = {.ws_row = 24, .ws_col = 200};
+    const char *columns = getenv("PTY_COLUMNS");
+    struct winsize size = {.ws_row = 24, .ws_col = columns ? (unsigned short)atoi(columns) : 200};
     if (slave < 0 || ioctl(slave, TIOCSCTTY, 0) != 0 || ioctl(slave, TIOCSWINSZ, &size) != 0)
         _exit(WRONG);
     for (int fd = 0; fd < 3; fd++)

@@ -62,3 +62,25 @@ Colours on a terminal, but not under NO_COLOR or on a dumb one.
   [2]
   $ printf 'wait mica:\nabsent \\e\n' | NO_COLOR=1 pty mica frobnicate
   [2]
+
+Help is as wide as the terminal, but not above 100 columns, and wraps at words.
+
+  $ cat > narrow << 'END'
+  > wait Prints how the model continues PROMPT,\r\nwhich is taken as it is.\r\n\r\n
+  > wait       --top-p P\r\n        top-p (nucleus) sampling: from\r\n        the fewest tokens
+  > END
+  > PTY_COLUMNS=40 pty mica help generate < narrow
+  $ cat > wide << 'END'
+  > wait       --top-p P                 top-p (nucleus) sampling: from the fewest tokens whose probabilities\r\n
+  > wait                                 reach P
+  > END
+  > PTY_COLUMNS=100 pty mica help generate < wide; pty mica help generate < wide
+  $ cat > verbs << 'END'
+  > wait   eval         how a model does on a\r\n               long text, and in\r\n
+  > END
+  > PTY_COLUMNS=36 pty mica < verbs
+
+`bench` shows how far it is.
+
+  $ printf 'wait threads 1, prompt 64\nwait %%\nsend \\x03\n' | pty mica bench model -p 64 -n 1000 -r 100 -t 1
+  [130]
