@@ -321,6 +321,6 @@ const cli_verb cli_verb_batch = {
                {"Answer", cli_answer_options, CLI_ANSWER_BATCH, offsetof(batch_values, answer)},
                {"Chat format", cli_talk_options + 1, CLI_TALK_OPTIONS - 1,
                 offsetof(batch_values, talk)},
-               {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(batch_values, model)}},
+               {"Model", cli_model_options, CLI_MODEL_CHAT, offsetof(batch_values, model)}},
     .run = run,
 };

@@ -108,6 +108,6 @@ const cli_verb cli_verb_chat = {
                 offsetof(cli_chat_values, talk)},
                {"Keeping it", session_option, CLI_COUNT(session_option), 0},
                {"Answer", cli_answer_options, CLI_ANSWER_CHAT, offsetof(cli_chat_values, answer)},
-               {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(cli_chat_values, model)}},
+               {"Model", cli_model_options, CLI_MODEL_SESSION, offsetof(cli_chat_values, model)}},
     .run = run,
 };

@@ -233,6 +233,6 @@ const cli_verb cli_verb_classify = {
     .words = CLI_WORDS_FILES,
     .values_bytes = sizeof(classify_values),
     .groups = {{"Classes", classify_options, CLI_COUNT(classify_options), 0},
-               {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(classify_values, model)}},
+               {"Model", cli_model_options, CLI_MODEL_CHAT, offsetof(classify_values, model)}},
     .run = run,
 };

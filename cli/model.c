@@ -1,10 +1,14 @@
 #include "model.h"
 
 #include "report.h"
+#include "text.h"
 #include "ui.h"
 #include "verb.h"
 
-const cli_option cli_model_options[CLI_MODEL_OPTIONS] = {
+#include <stdlib.h>
+#include <string.h>
+
+const cli_option cli_model_options[CLI_MODEL_SESSION] = {
     {.name = "model",
      .letter = 'm',
      .kind = CLI_FOLDER,
@@ -63,6 +67,23 @@ const cli_option cli_model_options[CLI_MODEL_OPTIONS] = {
      .help = "tokens to keep in mind, the oldest are forgotten; 0: as many as the model can, and "
              "an error above",
      .offset = offsetof(cli_model_values, context)},
+    {.name = "chat-template",
+     .kind = CLI_TEXT,
+     .placeholder = "TEXT",
+     .help = "a Jinja template, instead of the model's own",
+     .offset = offsetof(cli_model_values, chat_template)},
+    {.name = "chat-template-file",
+     .kind = CLI_FILE,
+     .placeholder = "FILE",
+     .help = "the same, the text of FILE",
+     .offset = offsetof(cli_model_values, chat_template_file)},
+    {.name = "prefill-chunk",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 1e6,
+     .help = "tokens of the prompt that are computed at once; 0: 512",
+     .offset = offsetof(cli_model_values, prefill_chunk)},
 };
 
 mica_model_options cli_model_get_options(const cli_model_values *values) {
@@ -99,13 +120,37 @@ mica_model *cli_model_open(const char *path, const mica_model_options *options, 
     return NULL;
 }
 
+/* The text of --chat-template or its file; empty where neither is given. returns an exit code */
+static int read_template(const cli_model_values *values, const char *verb_name, cli_text *out) {
+    const char *text = values->chat_template, *file = values->chat_template_file;
+    if (text && file)
+        return cli_usage(verb_name, "two templates: --chat-template and --chat-template-file %s",
+                         file);
+    if (text && !strchr(text, '{'))
+        return cli_usage(verb_name,
+                         "--chat-template: '%s' is no Jinja template; a file that holds one is "
+                         "named by --chat-template-file",
+                         text);
+    bool read = text   ? cli_text_append(out, text, strlen(text))
+                : file ? cli_text_read_file(out, file) && cli_text_check(out, file)
+                       : true;
+    return read ? CLI_DONE : CLI_FAILED;
+}
+
 mica_model *cli_model_open_default(const cli_model_values *values, const char *word,
                                    const char *verb_name, bool quiet, int *code) {
+    cli_text chat_template = {0};
+    mica_model *model = NULL;
+    mica_model_options options = cli_model_get_options(values);
     const char *path = cli_model_find(values->model, word, verb_name, code);
-    if (!path) return NULL;
-    *code = CLI_FAILED;
-    const mica_model_options options = cli_model_get_options(values);
-    return cli_model_open(path, &options, quiet);
+    if (path) *code = read_template(values, verb_name, &chat_template);
+    if (path && *code == CLI_DONE) {
+        *code = CLI_FAILED;
+        options.chat_template = chat_template.data;
+        model = cli_model_open(path, &options, quiet);
+    }
+    free(chat_template.data);
+    return model;
 }
 
 mica_session *cli_model_open_session(const mica_model *model, const cli_model_values *values,
@@ -118,8 +163,9 @@ mica_session *cli_model_open_session(const mica_model *model, const cli_model_va
     const char *path = folder ? cli_model_find(folder, NULL, "", &code) : NULL;
     *draft = path ? cli_model_open(path, &options, quiet) : NULL;
     if (folder && !*draft) return NULL;
-    const mica_session_options with_draft = {.draft_model = *draft};
-    mica_status status = mica_session_open(model, &with_draft, &session);
+    const mica_session_options session_options = {.prefill_chunk = values->prefill_chunk,
+                                                  .draft_model = *draft};
+    mica_status status = mica_session_open(model, &session_options, &session);
     if (status != MICA_OK) cli_fail_status(status);
     return session;
 }

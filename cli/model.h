@@ -13,11 +13,22 @@ typedef struct cli_model_values {
     bool no_mmap, prefetch, mlock;
     int64_t threads; /* 0: one a usable core */
     int64_t context; /* 0: the model's own */
+    const char *chat_template, *chat_template_file;
+    int64_t prefill_chunk; /* 0: the library's */
 } cli_model_values;
 
-/* The table of cli_model_values: all of it, or its first rows, up to the one that is named. */
-enum { CLI_MODEL_FOLDER = 1, CLI_MODEL_ADAPTER = 2, CLI_MODEL_LOADING = 7, CLI_MODEL_OPTIONS = 9 };
-extern const cli_option cli_model_options[CLI_MODEL_OPTIONS];
+/* The table of cli_model_values: its first rows, up to the one that is named. CLI_MODEL_OPTIONS is
+ * what all that computes takes, CLI_MODEL_CHAT also what puts texts in a chat format, and the last
+ * row, CLI_MODEL_SESSION, is for who opens a session. */
+enum {
+    CLI_MODEL_FOLDER = 1,
+    CLI_MODEL_ADAPTER = 2,
+    CLI_MODEL_LOADING = 7,
+    CLI_MODEL_OPTIONS = 9,
+    CLI_MODEL_CHAT = 11,
+    CLI_MODEL_SESSION = 12
+};
+extern const cli_option cli_model_options[CLI_MODEL_SESSION];
 
 /* A paragraph of --help: which model is taken where none is named. */
 #define CLI_DEFAULT_MODEL_HELP                                                           \
@@ -53,7 +64,7 @@ const char *cli_model_find(const char *option, const char *word, const char *ver
  *  returns NULL after it reported the error; freed with mica_model_close */
 mica_model *cli_model_open(const char *path, const mica_model_options *options, bool quiet);
 
-/** As cli_model_find, then cli_model_open with the options. */
+/** As cli_model_find, then cli_model_open with the options and the chat template. */
 mica_model *cli_model_open_default(const cli_model_values *values, const char *word,
                                    const char *verb_name, bool quiet, int *code);
 

@@ -66,6 +66,6 @@ const cli_verb cli_verb_run = {
                {"Conversation", cli_talk_options, CLI_TALK_OPTIONS, offsetof(run_values, talk)},
                {"Answer", cli_answer_options, CLI_ANSWER_OPTIONS,
                 offsetof(run_values, prompt.answer)},
-               {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(run_values, prompt.model)}},
+               {"Model", cli_model_options, CLI_MODEL_SESSION, offsetof(run_values, prompt.model)}},
     .run = run,
 };

@@ -99,6 +99,8 @@ typedef struct mica_model_options {
     mica_progress progress;    /* loading, in bytes; may be NULL */
     void *progress_user;       /* given to progress */
     const mica_cancel *cancel; /* watched while weights are read; may be NULL. Borrowed */
+    const char *chat_template; /* a Jinja template that is taken instead of the folder's own or its
+                                  family's built-in format; NULL: those. Borrowed */
 } mica_model_options;
 
 /** Opens a model folder (config.json, tokenizer.json, *.safetensors). Weights are mapped, not
@@ -114,7 +116,8 @@ typedef struct mica_model_options {
  *          MICA_ENOMEM; the text names the file and the tensor or key. MICA_ENOENT also an adapter
  *          for another model: the text lists what it changes and the model lacks. MICA_ENOMEM also
  *          mlock beyond what the process may lock (RLIMIT_MEMLOCK): the text says how much.
- *          MICA_EINVAL an option out of range. MICA_ECANCELLED */
+ *          MICA_EINVAL an option out of range. MICA_EFORMAT also an ill-formed chat_template: that
+ *          of a folder is an error of mica_chat. MICA_ECANCELLED */
 MICA_API mica_status mica_model_open(const char *path, const mica_model_options *options,
                                      mica_model **model);
 

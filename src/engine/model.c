@@ -30,7 +30,7 @@ struct mica_stream {
 /* A tokenizer of 262,144 tokens takes longer to open than all else up to the first token: it is
  * opened in a thread of its own, and meanwhile weights are read ahead. */
 typedef struct prompt_work {
-    const char *path;
+    const char *path, *chat_template;
     mc_prompt *prompt;
     mica_status status;
     char error[1024]; /* of that thread, where status is one */
@@ -39,7 +39,7 @@ typedef struct prompt_work {
 
 static void *open_prompt(void *context) {
     prompt_work *work = context;
-    work->status = mc_prompt_open(work->path, work->prompt);
+    work->status = mc_prompt_open(work->path, work->chat_template, work->prompt);
     if (work->status != MICA_OK) snprintf(work->error, sizeof work->error, "%s", mica_last_error());
     atomic_store(&work->done, true);
     return NULL;
@@ -59,7 +59,8 @@ static mica_status until_failed(void *context, size_t bytes) {
 
 /* Of two errors the prompt's is told. */
 static mica_status open_both(mica_model *model, const mica_model_options *options) {
-    prompt_work work = {.path = model->path, .prompt = &model->prompt};
+    prompt_work work = {
+        .path = model->path, .chat_template = options->chat_template, .prompt = &model->prompt};
     pthread_t thread;
     bool apart = mc_thread_start(&thread, open_prompt, &work) == 0;
     if (!apart) open_prompt(&work);

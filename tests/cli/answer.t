@@ -53,6 +53,37 @@ Variables of the chat template.
   Try: mica help run
   [2]
 
+Another chat template than the model's.
+
+  $ mica run "What is curl?" -q -n 8 > a; mica run "What is curl?" -q -n 8 --chat-template-file model/chat_template.jinja | cmp - a
+  > mica generate "curl is" -q -n 4 > b; cat b; printf '<bos>{{ messages[-1].content }}' > raw.jinja
+  > mica run "curl is" -q -n 4 --chat-template "$(cat raw.jinja)" | cmp - b
+  > mica run "curl is" -q -n 4 --chat_template_file '~/raw.jinja' | cmp - b
+  > echo "curl is" | mica chat -q -n 4 --chat-template-file raw.jinja | cmp - b
+  > echo '{"messages": [{"role": "user", "content": "curl is"}]}' | mica batch -q -n 4 --chat-template-file raw.jinja | cut -c 1-40
+  > mkdir plain; cp model/*.json plain; ln -s $PWD/model/model.safetensors plain
+  > mica run plain "curl is" -q -n 4 --chat-template-file raw.jinja | cmp - b
+   a command line tool
+  {"id": 1, "text": " a command line tool"
+  $ mica run x --chat-template chatml 2>&1
+  mica: --chat-template: 'chatml' is no Jinja template; a file that holds one is named by --chat-template-file
+  Try: mica help run
+  [2]
+  $ mica run x --chat-template '{% if %}' 2>&1
+  mica: the given chat template, line 1: unexpected 'end of tag', expected an expression
+  [1]
+  $ mica run x --chat-template-file nowhere 2>&1
+  mica: cannot read nowhere: No such file or directory
+  [1]
+  $ mica run x --chat-template '{{ x }}' --chat-template-file raw.jinja 2>&1
+  mica: two templates: --chat-template and --chat-template-file raw.jinja
+  Try: mica help run
+  [2]
+
+The size of the chunks that a prompt is read in changes no answer.
+
+  $ mica generate "curl is" -q -n 4 --prefill-step-size 1 | cmp - b; mica run "What is curl?" -q -n 8 --prefill-chunk 2 -ub 3 | cmp - a
+
 A prompt longer than --context is answered, and that it was cut is said, also with --quiet.
 
   $ mica run "What is curl?" -c 4 -n 1 -q 2>&1 > /dev/null

@@ -140,6 +140,11 @@ Each verb explains itself, in lines of 80 columns at most.
     -c, --context N               tokens to keep in mind, the oldest are
                                   forgotten; 0: as many as the model can, and an
                                   error above (default: 0)
+        --chat-template TEXT      a Jinja template, instead of the model's own
+        --chat-template-file FILE
+                                  the same, the text of FILE
+        --prefill-chunk N         tokens of the prompt that are computed at once;
+                                  0: 512 (default: 0)
   
   Help:
     -h, --help                    print this and exit
@@ -152,8 +157,9 @@ Each verb explains itself, in lines of 80 columns at most.
   --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
   --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
   (--draft-model), --system-prompt, -sys (--system), --adapter-path (--adapter),
-  --ctx-size, --max-kv-size, --num-ctx (--context), --kv-bits (--cache); and
-  underscores for dashes.
+  --ctx-size, --max-kv-size, --num-ctx (--context), --prefill-step-size,
+  --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache); and underscores for
+  dashes.
   
   Examples:
     mica chat
@@ -257,6 +263,11 @@ Each verb explains itself, in lines of 80 columns at most.
     -c, --context N               tokens to keep in mind, the oldest are
                                   forgotten; 0: as many as the model can, and an
                                   error above (default: 0)
+        --chat-template TEXT      a Jinja template, instead of the model's own
+        --chat-template-file FILE
+                                  the same, the text of FILE
+        --prefill-chunk N         tokens of the prompt that are computed at once;
+                                  0: 512 (default: 0)
   
   Help:
     -h, --help                    print this and exit
@@ -269,8 +280,9 @@ Each verb explains itself, in lines of 80 columns at most.
   --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
   --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
   (--draft-model), --system-prompt, -sys (--system), --adapter-path (--adapter),
-  --ctx-size, --max-kv-size, --num-ctx (--context), --kv-bits (--cache); and
-  underscores for dashes.
+  --ctx-size, --max-kv-size, --num-ctx (--context), --prefill-step-size,
+  --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache); and underscores for
+  dashes.
   
   Examples:
     mica run "What is curl?"
@@ -365,6 +377,10 @@ Each verb explains itself, in lines of 80 columns at most.
                                   forgotten; 0: as many as the model can, and an
                                   error above (default: 0)
   
+  Session:
+        --prefill-chunk N         tokens of the prompt that are computed at once;
+                                  0: 512 (default: 0)
+  
   Help:
     -h, --help                    print this and exit
   
@@ -376,7 +392,8 @@ Each verb explains itself, in lines of 80 columns at most.
   --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
   --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
   (--draft-model), --adapter-path (--adapter), --ctx-size, --max-kv-size,
-  --num-ctx (--context), --kv-bits (--cache); and underscores for dashes.
+  --num-ctx (--context), --prefill-step-size, --ubatch-size, -ub
+  (--prefill-chunk), --kv-bits (--cache); and underscores for dashes.
   
   Examples:
     mica generate "curl is" --max-tokens 40

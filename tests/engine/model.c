@@ -206,6 +206,8 @@ static void test_bad_models(void **state) {
     expect_open(default_path, &(mica_model_options){.engine = "steam"}, MICA_EINVAL, "native");
     expect_open(default_path, &(mica_model_options){.context_length = -1}, MICA_EINVAL,
                 "context_length");
+    expect_open(default_path, &(mica_model_options){.chat_template = "{% if %}"}, MICA_EFORMAT,
+                "the given chat template, line 1");
     assert_int_equal(mica_model_open(default_path, NULL, NULL), MICA_EINVAL);
     test_temp_dir_remove(empty);
 

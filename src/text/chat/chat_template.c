@@ -90,9 +90,11 @@ static mica_status load_chat_json(const char *path, mc_chat_template *t) {
     return status;
 }
 
-static mica_status load_parts(const char *folder, mc_buffer *path, mc_chat_template *t) {
+static mica_status load_parts(const char *folder, const char *given, mc_buffer *path,
+                              mc_chat_template *t) {
+    if (given) MC_TRY(mc_jinja_parse(mc_str_of(given), "the given chat template", &t->usual));
     MC_TRY(path_of(folder, "chat_template.jinja", path));
-    if (mc_path_is_file(path->data)) MC_TRY(load_jinja(path->data, t));
+    if (!t->usual && mc_path_is_file(path->data)) MC_TRY(load_jinja(path->data, t));
     MC_TRY(path_of(folder, "tokenizer_config.json", path));
     if (mc_path_is_file(path->data)) {
         MC_TRY(mc_json_load(path->data, &t->config));
@@ -104,12 +106,12 @@ static mica_status load_parts(const char *folder, mc_buffer *path, mc_chat_templ
     return !t->usual && mc_path_is_file(path->data) ? load_chat_json(path->data, t) : MICA_OK;
 }
 
-mica_status mc_chat_template_load(const char *folder, mc_chat_template **out) {
+mica_status mc_chat_template_load(const char *folder, const char *given, mc_chat_template **out) {
     mc_buffer path = {0};
     *out = NULL;
     mc_chat_template *t = mc_calloc(1, sizeof *t);
     if (!t) return mc_fail_nomem("a chat template");
-    mica_status status = load_parts(folder, &path, t);
+    mica_status status = load_parts(folder, given, &path, t);
     mc_buffer_deinit(&path);
     if (status == MICA_OK && t->usual) {
         *out = t;

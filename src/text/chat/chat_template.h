@@ -4,6 +4,8 @@
  *     chat_template.jinja     the template
  *     tokenizer_config.json   "chat_template": the template, or a list of {"name", "template"}
  *     chat_template.json      "chat_template", likewise
+ * A template that is given is taken instead of all of these.
+ *
  * Of several, "tool_use" is for conversations with tools and "default" for all others. The texts
  * of special tokens (bos_token, eos_token ...) are those of tokenizer_config.json.
  *
@@ -20,11 +22,12 @@
 
 typedef struct mc_chat_template mc_chat_template;
 
-/* *out is NULL where the folder has no template; closed by mc_chat_template_close.
+/* given: a template, taken instead of the folder's; NULL: none. *out is NULL where there is no
+ * template; closed by mc_chat_template_close.
  *
  * errors  MICA_EFORMAT with file, line and cause: a template that is none, JSON that is none, a
  *         list without "default"; MICA_EIO, MICA_ENOMEM */
-mica_status mc_chat_template_load(const char *folder, mc_chat_template **out);
+mica_status mc_chat_template_load(const char *folder, const char *given, mc_chat_template **out);
 void mc_chat_template_close(mc_chat_template **t); /* takes a pointer to NULL */
 
 /* What a template is rendered for. All is borrowed, all text is UTF-8. */

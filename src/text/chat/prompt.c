@@ -51,26 +51,27 @@ static mica_status read_file(const char *folder, const char *name, mc_config_nee
     return status;
 }
 
-static mica_status open_chat(const char *folder, mc_prompt *prompt) {
-    mica_status status = mc_chat_template_load(folder, &prompt->chat);
-    if (status != MICA_EFORMAT) return status;
+static mica_status open_chat(const char *folder, const char *chat_template, mc_prompt *prompt) {
+    mica_status status = mc_chat_template_load(folder, chat_template, &prompt->chat);
+    if (status != MICA_EFORMAT || chat_template) return status;
     prompt->chat_error = mc_strdup(mica_last_error());
     return prompt->chat_error ? MICA_OK : mc_fail_nomem("a model's prompt format");
 }
 
-static mica_status open_parts(const char *folder, mc_prompt *prompt) {
+static mica_status open_parts(const char *folder, const char *chat_template, mc_prompt *prompt) {
     int64_t bos = -1;
     MC_TRY(read_file(folder, "generation_config.json", MC_OPTIONAL, prompt, &bos));
     MC_TRY(read_file(folder, "config.json", MC_REQUIRED, prompt, &bos));
     MC_TRY(mica_tokenizer_open(folder, &prompt->tokenizer));
     const char *token = bos >= 0 ? mica_tokenizer_token(prompt->tokenizer, (int32_t)bos, NULL) : "";
     prompt->bos = mc_strdup(token ? token : "");
-    return prompt->bos ? open_chat(folder, prompt) : mc_fail_nomem("a model's prompt format");
+    return prompt->bos ? open_chat(folder, chat_template, prompt)
+                       : mc_fail_nomem("a model's prompt format");
 }
 
-mica_status mc_prompt_open(const char *folder, mc_prompt *prompt) {
+mica_status mc_prompt_open(const char *folder, const char *chat_template, mc_prompt *prompt) {
     *prompt = (mc_prompt){0};
-    mica_status status = open_parts(folder, prompt);
+    mica_status status = open_parts(folder, chat_template, prompt);
     if (status != MICA_OK) mc_prompt_close(prompt);
     return status;
 }

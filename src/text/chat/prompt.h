@@ -19,8 +19,9 @@ typedef struct mc_prompt {
 
 /* Reads tokenizer.json, config.json and, where they are there, generation_config.json and a chat
  * template. One that is ill-formed is no error here: who does not chat does not need it.
- * errors  those of mica_tokenizer_open and io/config.h */
-mica_status mc_prompt_open(const char *folder, mc_prompt *prompt);
+ * chat_template  taken instead of the folder's; an error where it is ill-formed. NULL: none
+ * errors         those of mica_tokenizer_open, io/config.h and mc_chat_template_load */
+mica_status mc_prompt_open(const char *folder, const char *chat_template, mc_prompt *prompt);
 void mc_prompt_close(mc_prompt *prompt); /* takes a zeroed one */
 
 /* Messages to ids (freed with mica_free) by the folder's own template or else, without variables

@@ -18,7 +18,7 @@ static void write_file(const char *dir, const char *name, const char *text) {
 
 static mc_chat_template *load(const char *dir) {
     mc_chat_template *t = NULL;
-    if (mc_chat_template_load(dir, &t) != MICA_OK) fail_msg("%s", mica_last_error());
+    if (mc_chat_template_load(dir, NULL, &t) != MICA_OK) fail_msg("%s", mica_last_error());
     return t;
 }
 
@@ -39,7 +39,7 @@ static void expect_text(const char *dir, mc_chat_request request, const char *wa
 
 static void expect_load_error(const char *dir, const char *word) {
     mc_chat_template *t = NULL;
-    assert_int_equal(mc_chat_template_load(dir, &t), MICA_EFORMAT);
+    assert_int_equal(mc_chat_template_load(dir, NULL, &t), MICA_EFORMAT);
     assert_null(t);
     if (!strstr(mica_last_error(), word)) fail_msg("\"%s\" lacks %s", mica_last_error(), word);
 }
@@ -208,7 +208,7 @@ static bool load_and_render(void *arg) {
         .messages = hello, .count = 1, .tools = "[{\"a\": [1, 2]}]", .variables = "{\"b\": 1}"};
     mc_chat_template *t = NULL;
     mc_buffer out = {0};
-    mica_status status = mc_chat_template_load(arg, &t);
+    mica_status status = mc_chat_template_load(arg, NULL, &t);
     assert_true((status == MICA_OK) == (t != NULL));
     if (status == MICA_OK) status = mc_chat_template_render(t, &request, &out);
     assert_true(status == MICA_OK || (status == MICA_ENOMEM && out.len == 0));

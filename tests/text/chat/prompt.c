@@ -25,7 +25,7 @@ static void expect_stops(const char *config, const char *generation, const int32
                          size_t n) {
     char *dir = folder_with(config, generation);
     mc_prompt prompt;
-    if (mc_prompt_open(dir, &prompt) != MICA_OK) fail_msg("%s", mica_last_error());
+    if (mc_prompt_open(dir, NULL, &prompt) != MICA_OK) fail_msg("%s", mica_last_error());
     assert_int_equal(MC_BUFFER_COUNT(&prompt.stops, int32_t), n);
     if (n) assert_memory_equal(prompt.stops.data, want, n * sizeof *want);
     mc_prompt_close(&prompt);
@@ -47,7 +47,7 @@ static void expect_error(const char *config, const char *generation, mica_status
                          const char *word) {
     char *dir = folder_with(config, generation);
     mc_prompt prompt;
-    assert_int_equal(mc_prompt_open(dir, &prompt), status);
+    assert_int_equal(mc_prompt_open(dir, NULL, &prompt), status);
     if (!strstr(mica_last_error(), word)) fail_msg("\"%s\" lacks %s", mica_last_error(), word);
     assert_null(prompt.tokenizer);
     test_temp_dir_remove(dir);
@@ -63,7 +63,7 @@ static void test_bad_files(void **state) {
 
     char *dir = fixture_copy("gemma3_mm_lmprefix", NULL, NULL, NULL); /* it has no tokenizer */
     mc_prompt prompt;
-    assert_int_equal(mc_prompt_open(dir, &prompt), MICA_ENOENT);
+    assert_int_equal(mc_prompt_open(dir, NULL, &prompt), MICA_ENOENT);
     assert_non_null(strstr(mica_last_error(), "tokenizer.json"));
     test_temp_dir_remove(dir);
 }
@@ -77,7 +77,7 @@ static char *open_default(const char *template, mc_prompt *prompt) {
     char *path = test_format("%s/chat_template.jinja", dir);
     assert_int_equal(remove(path), 0);
     if (template) test_write_file(path, template, strlen(template));
-    if (mc_prompt_open(dir, prompt) != MICA_OK) fail_msg("%s", mica_last_error());
+    if (mc_prompt_open(dir, NULL, prompt) != MICA_OK) fail_msg("%s", mica_last_error());
     free(path);
     free(from);
     return dir;
@@ -127,7 +127,7 @@ static void test_own_template(void **state) {
     const mica_generate_options options = {.tools = "[]", .template_variables = "{\"a\": 1}"};
     const mica_generate_options bad = {.template_variables = "{"};
     mc_prompt prompt;
-    assert_int_equal(mc_prompt_open(dir, &prompt), MICA_OK);
+    assert_int_equal(mc_prompt_open(dir, NULL, &prompt), MICA_OK);
     assert_non_null(prompt.chat);
     expect_ids(&prompt, NULL, NULL);
     expect_ids(&prompt, "gemma", &options);
@@ -156,6 +156,23 @@ static void test_ill_formed_template(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* A template that is given is taken instead of the folder's, and must be one. */
+static void test_given_template(void **state) {
+    (void)state;
+    static const char given[] = "{{ bos_token }}<start_of_turn>user\n{{ messages[0].content }}"
+                                "<end_of_turn>\n<start_of_turn>model\n\n";
+    mc_prompt prompt;
+    char *dir = open_default("a\n{% if %}", &prompt);
+    mc_prompt_close(&prompt);
+    assert_int_equal(mc_prompt_open(dir, given, &prompt), MICA_OK);
+    expect_ids(&prompt, NULL, NULL);
+    mc_prompt_close(&prompt);
+    assert_int_equal(mc_prompt_open(dir, "{% if %}", &prompt), MICA_EFORMAT);
+    assert_non_null(strstr(mica_last_error(), "the given chat template, line 1"));
+    assert_null(prompt.tokenizer);
+    test_temp_dir_remove(dir);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stops),
@@ -163,6 +180,7 @@ int main(void) {
         cmocka_unit_test(test_built_in_format),
         cmocka_unit_test(test_own_template),
         cmocka_unit_test(test_ill_formed_template),
+        cmocka_unit_test(test_given_template),
     };
     return cmocka_run_group_tests_name("text/chat/prompt", tests, NULL, NULL);
 }
