@@ -9,22 +9,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Does what a message says: a command, or a text to answer. */
+static void obey(cli_chat *c) {
+    char *message = c->lines.message.data;
+    bool slash = message[0] == '/' && !c->lines.quoted, text = slash && message[1] == '/';
+    if (slash && !text)
+        cli_chat_command(c, message);
+    else if (message[strspn(message, " \t\r\n")])
+        cli_chat_answer(c, message + text);
+}
+
 /* Returns an exit code. A person has seen what failed; a script is told at the end. */
 static int talk(cli_chat *c) {
-    int got;
-    bool at_terminal = cli_stdin_is_terminal();
-    while ((got = cli_lines_read(&c->lines)) > 0) {
-        char *message = c->lines.message.data;
-        bool slash = message[0] == '/' && !c->lines.quoted, text = slash && message[1] == '/';
-        if (slash && !text)
-            cli_chat_command(c, message);
-        else if (message[strspn(message, " \t\r\n")])
-            cli_chat_answer(c, message + text);
+    bool at_terminal = cli_stdin_is_terminal(), again = false; /* Ctrl-C leaves */
+    for (;;) {
+        cli_typed typed = cli_lines_read(&c->lines);
+        if (typed == CLI_TYPED_ERROR) return CLI_FAILED;
+        if (typed == CLI_TYPED_END) break;
+        if (typed == CLI_TYPED_INTERRUPT && again) return CLI_INTERRUPTED;
+        if (typed == CLI_TYPED_INTERRUPT) cli_hint("Ctrl-C again, or Ctrl-D, ends the chat.");
+        again = typed != CLI_TYPED_LINE;
+        if (typed == CLI_TYPED_LINE) obey(c);
         if (c->ended) return c->failed && !at_terminal ? CLI_FAILED : CLI_DONE;
         if (!cli_flush()) return CLI_FAILED;
     }
     if (at_terminal) fputc('\n', stderr);
-    return got < 0 || (c->failed && !at_terminal) ? CLI_FAILED : CLI_DONE;
+    return c->failed && !at_terminal ? CLI_FAILED : CLI_DONE;
 }
 
 static void greet(const cli_chat *c) {
@@ -92,10 +102,14 @@ const cli_verb cli_verb_chat = {
                "are read from a terminal with editing and a history, or from a pipe. A single\n"
                "word without blanks is MODEL, unless --model is given.\n"
                "\n"
-               "Ctrl-C stops an answer, Ctrl-D ends the conversation. A line that ends in \\ goes\n"
-               "on in the next, and \"\"\" begins and ends a text of several lines. /help lists\n"
-               "what else can be typed. Where the context is full, the oldest turns are left\n"
-               "out, never what --system says.\n"
+               "Ctrl-C stops an answer. At the prompt it drops what is typed; once more, with\n"
+               "nothing typed, it ends the chat, with the exit code 130. Ctrl-D ends it too.\n"
+               "\n"
+               "A line that ends in \\ goes on in the next, and \"\"\" begins and ends a text of\n"
+               "several lines. /help lists what else can be typed.\n"
+               "\n"
+               "Where the context is full, the oldest turns are left out, never what --system\n"
+               "says.\n"
                "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica chat\n"
                 "  mica chat \"What is curl?\"\n"

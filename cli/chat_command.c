@@ -171,10 +171,11 @@ static bool show_commands(cli_chat *c, char *rest) {
             n += fprintf(stderr, ", %s", commands[i++].name);
         fprintf(stderr, "%*s  %s\n", n < WIDTH ? WIDTH - n : 0, "", commands[first].help);
     }
-    fputs(
-        "\nCtrl-C stops an answer. A line that ends in \\ goes on in the next; \"\"\" begins and\n"
-        "ends a text of several lines, // a text that begins with a slash.\n",
-        stderr);
+    fputs("\nCtrl-C stops an answer, or drops what is typed; with nothing typed, twice ends the\n"
+          "chat. A line that ends in \\ goes on in the next; \"\"\" begins and ends a text of "
+          "several\n"
+          "lines, // a text that begins with a slash.\n",
+          stderr);
     return true;
 }
 

@@ -12,12 +12,21 @@ typedef struct cli_edit cli_edit;
  *  returns  NULL where mica was compiled without libedit, or it cannot start */
 cli_edit *cli_edit_open(const char *file);
 
+/* What was typed at a prompt. */
+typedef enum cli_typed {
+    CLI_TYPED_ERROR = -1, /* which was reported */
+    CLI_TYPED_END,        /* Ctrl-D */
+    CLI_TYPED_LINE,
+    CLI_TYPED_CLEAR,    /* Ctrl-C in a line, which is dropped */
+    CLI_TYPED_INTERRUPT /* Ctrl-C in an empty line, or in one that the terminal knows alone */
+} cli_typed;
+
 /** Reads a line, without its line feed, and adds it to the history. A text of several lines that is
  *  pasted is one line, line feeds and all, until Return is typed.
  *
- *  more     whether the line goes on with what was read before: the prompt says so.
- *  returns  NULL at the end; the text lives until the next call */
-const char *cli_edit_read(cli_edit *edit, bool more);
+ *  more  whether the line goes on with what was read before: the prompt says so.
+ *  line  receives it, until the next call. */
+cli_typed cli_edit_read(cli_edit *edit, bool more, const char **line);
 
 /** Closes *edit and sets it to NULL; nothing for NULL. */
 void cli_edit_close(cli_edit **edit);

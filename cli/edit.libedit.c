@@ -2,14 +2,18 @@
 #include "edit.h"
 
 #include "interrupt.h"
+#include "report.h"
 #include "ui.h"
 
 #include <histedit.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
+#include <unistd.h>
 #include <wchar.h>
 
 enum { HISTORY_LINES = 1000 };
@@ -20,14 +24,28 @@ struct cli_edit {
     const char *file;
     char prompt[32], prompt_more[32]; /* escape sequences between \1 */
     bool more;
-    char *text; /* the last line, without its line feed */
+    bool interrupted, cleared; /* the last line: by Ctrl-C; it had a text */
+    char *text;                /* the last line, without its line feed */
 };
 
-static char *give_prompt(EditLine *line) {
+static cli_edit *owner_of(EditLine *line) {
     void *edit = NULL;
     el_get(line, EL_CLIENTDATA, &edit);
-    cli_edit *e = edit;
-    return e->more ? e->prompt_more : e->prompt;
+    return edit;
+}
+
+/* Makes Ctrl-C a key, no signal, while a line is edited: the editor lets us have no such modes. */
+static void take_interrupt_key(void) {
+    struct termios modes;
+    if (tcgetattr(STDIN_FILENO, &modes) != 0 || modes.c_cc[VINTR] == _POSIX_VDISABLE) return;
+    modes.c_cc[VINTR] = _POSIX_VDISABLE;
+    tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+}
+
+static char *give_prompt(EditLine *line) {
+    take_interrupt_key(); /* also where the program goes on after Ctrl-Z */
+    const cli_edit *e = owner_of(line);
+    return (char *)(uintptr_t)(e->more ? e->prompt_more : e->prompt);
 }
 
 static void make_prompt(const char *sign, char *out, size_t out_bytes) {
@@ -57,6 +75,20 @@ static unsigned char paste(EditLine *line, int key) {
         bool is_text = c >= L' ' || c == L'\n' || c == L'\t';
         if (is_text && el_winsertstr(line, one) != 0) return CC_ERROR;
     }
+    return CC_REFRESH;
+}
+
+/* Ctrl-C empties the line and ends it. */
+static unsigned char interrupt(EditLine *line, int key) {
+    cli_edit *e = owner_of(line);
+    const LineInfoW *info = el_wline(line);
+    int len = (int)(info->lastchar - info->buffer);
+    (void)key;
+    e->interrupted = true;
+    e->cleared = len > 0;
+    el_cursor(line, (int)(info->lastchar - info->cursor));
+    el_wdeletestr(line, len);
+    el_wpush(line, L"\n");
     return CC_REFRESH;
 }
 
@@ -93,24 +125,18 @@ cli_edit *cli_edit_open(const char *file) {
     /* The function for char would copy both texts, and never free them. */
     el_wset(edit->line, EL_ADDFN, L"mica-paste", L"insert a pasted text", paste);
     el_set(edit->line, EL_BIND, "\\e[200~", "mica-paste", NULL);
+    el_wset(edit->line, EL_ADDFN, L"mica-interrupt", L"drop the line", interrupt);
+    el_set(edit->line, EL_BIND, "^C", "mica-interrupt", NULL);
     el_source(edit->line, NULL); /* the user's ~/.editrc */
     return edit;
 }
 
-const char *cli_edit_read(cli_edit *edit, bool more) {
-    int len = 0;
-    edit->more = more;
-    /* Before the prompt: what is typed as soon as it shows, Ctrl-D above all, must find the
-     * terminal in the editor's hands. */
-    el_set(edit->line, EL_PREP_TERM, 1);
-    ask_for_pastes(true);
-    const char *line = el_gets(edit->line, &len);
-    ask_for_pastes(false);
+/* Keeps a line that was read, without its line feed. */
+static bool keep(cli_edit *edit, const char *line) {
     HistEvent event;
-    if (!line || len <= 0) return NULL;
     free(edit->text);
     edit->text = strdup(line);
-    if (!edit->text) return NULL;
+    if (!edit->text) return false;
     size_t end = strlen(edit->text);
     while (end > 0 && (edit->text[end - 1] == '\n' || edit->text[end - 1] == '\r'))
         edit->text[--end] = '\0';
@@ -118,7 +144,32 @@ const char *cli_edit_read(cli_edit *edit, bool more) {
         history(edit->history, &event, H_ENTER, edit->text);
         if (edit->file) history(edit->history, &event, H_SAVE, edit->file);
     }
-    return edit->text;
+    return true;
+}
+
+cli_typed cli_edit_read(cli_edit *edit, bool more, const char **line) {
+    int len = 0;
+    edit->more = more;
+    edit->interrupted = edit->cleared = false;
+    /* Before the prompt: what is typed as soon as it shows, Ctrl-D above all, must find the
+     * terminal in the editor's hands. */
+    el_set(edit->line, EL_PREP_TERM, 1);
+    take_interrupt_key();
+    if (cli_interrupt_take()) { /* while this was not yet so */
+        el_set(edit->line, EL_PREP_TERM, 0);
+        return CLI_TYPED_INTERRUPT;
+    }
+    ask_for_pastes(true);
+    const char *read = el_gets(edit->line, &len);
+    ask_for_pastes(false);
+    if (edit->interrupted) return edit->cleared ? CLI_TYPED_CLEAR : CLI_TYPED_INTERRUPT;
+    if (!read || len <= 0) return CLI_TYPED_END;
+    if (!keep(edit, read)) {
+        cli_fail("out of memory");
+        return CLI_TYPED_ERROR;
+    }
+    *line = edit->text;
+    return CLI_TYPED_LINE;
 }
 
 void cli_edit_close(cli_edit **edit) {

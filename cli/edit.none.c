@@ -8,9 +8,9 @@ cli_edit *cli_edit_open(const char *file) {
     return NULL;
 }
 
-const char *cli_edit_read(cli_edit *edit, bool more) {
-    (void)edit, (void)more;
-    return NULL;
+cli_typed cli_edit_read(cli_edit *edit, bool more, const char **line) {
+    (void)edit, (void)more, (void)line;
+    return CLI_TYPED_END;
 }
 
 void cli_edit_close(cli_edit **edit) {

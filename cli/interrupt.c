@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/select.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@
  * only, so a stream that it sees is open. */
 static _Atomic(mica_stream *) watched;
 static _Atomic(mica_cancel *) watched_task;
+static atomic_bool watching; /* a stream or a task, cancelled or not */
+static atomic_bool keeping, kept;
 static pthread_t main_thread;
 static struct termios terminal; /* as it was at the start */
 static volatile sig_atomic_t has_terminal;
@@ -41,7 +44,9 @@ static void on_interrupt(int signo) {
     } else {
         mica_stream *stream = atomic_exchange(&watched, NULL);
         mica_cancel *task = atomic_exchange(&watched_task, NULL);
-        if (!stream && !task) end();
+        bool keep = keeping && !watching && !kept;
+        if (!stream && !task && !keep) end();
+        if (keep) kept = true;
         if (stream) mica_stream_cancel(stream);
         if (task) mica_cancel_set(task);
     }
@@ -62,11 +67,40 @@ void cli_interrupt_init(void) {
 }
 
 void cli_interrupt_watch(mica_stream *stream) {
+    watching = stream != NULL;
     atomic_store(&watched, stream);
 }
 
 void cli_interrupt_watch_task(mica_cancel *cancel) {
+    watching = cancel != NULL;
     atomic_store(&watched_task, cancel);
+}
+
+void cli_interrupt_keep(bool on) {
+    keeping = on;
+}
+
+bool cli_interrupt_take(void) {
+    return atomic_exchange(&kept, false);
+}
+
+bool cli_interrupt_wait_input(void) {
+    sigset_t interrupt, before;
+    fd_set input;
+    int ready = -1;
+    FD_ZERO(&input);
+    FD_SET(STDIN_FILENO, &input);
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    /* None may come between the look at `kept` and the wait, which is when it is let in. */
+    pthread_sigmask(SIG_BLOCK, &interrupt, &before);
+    while (!kept && ready < 0) {
+        fd_set readable = input;
+        ready = pselect(STDIN_FILENO + 1, &readable, NULL, NULL, NULL, &before);
+        if (ready < 0 && errno != EINTR) break; /* whoever reads will be told why */
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return !cli_interrupt_take();
 }
 
 void cli_interrupt_set_farewell(const char *text) {

@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "lines.h"
 
+#include "interrupt.h"
 #include "report.h"
 #include "ui.h"
 
@@ -32,22 +33,38 @@ static const char *history_file(char *out, size_t out_bytes) {
 
 void cli_lines_open(cli_lines *lines) {
     static char history[4096];
+    cli_interrupt_keep(cli_stdin_is_terminal());
+    /* Without a buffer nothing is left in one, where nobody would wait for it. */
+    if (cli_stdin_is_terminal()) setvbuf(stdin, NULL, _IONBF, 0);
     if (cli_stdin_is_terminal() && cli_stderr_is_terminal())
         lines->edit = cli_edit_open(history_file(history, sizeof history));
 }
 
-/* Reads a line into lines->line. more: it goes on with a message. returns as cli_lines_read */
-static int read_line(cli_lines *lines, bool more) {
-    if (lines->edit) {
-        const char *read = cli_edit_read(lines->edit, more);
-        lines->line.len = 0;
-        if (!read) return 0;
-        return cli_text_append(&lines->line, read, strlen(read)) ? 1 : -1;
-    }
-    if (cli_stdin_is_terminal())
+/* Reads a line from a terminal without an editor, or from a pipe. */
+static cli_typed read_plain(cli_lines *lines, bool more) {
+    if (cli_stdin_is_terminal()) {
         fprintf(stderr, "%s%s%s ", cli_style(CLI_BOLD), more ? "..." : ">", cli_style(CLI_PLAIN));
+        if (!cli_interrupt_wait_input()) {
+            fputc('\n', stderr);
+            return CLI_TYPED_INTERRUPT;
+        }
+    }
     int got = cli_text_read_line(&lines->line, stdin);
-    return got > 0 && !cli_text_check(&lines->line, "standard input") ? -1 : got;
+    if (cli_stdin_is_terminal()) clearerr(stdin); /* Ctrl-D ends a message, or the chat */
+    if (got <= 0) return got < 0 ? CLI_TYPED_ERROR : CLI_TYPED_END;
+    return cli_text_check(&lines->line, "standard input") ? CLI_TYPED_LINE : CLI_TYPED_ERROR;
+}
+
+/* Reads a line into lines->line. more: it goes on with a message, which Ctrl-C drops too. */
+static cli_typed read_line(cli_lines *lines, bool more) {
+    const char *line;
+    cli_typed typed =
+        lines->edit ? cli_edit_read(lines->edit, more, &line) : read_plain(lines, more);
+    if (typed == CLI_TYPED_LINE && lines->edit) {
+        lines->line.len = 0;
+        if (!cli_text_append(&lines->line, line, strlen(line))) return CLI_TYPED_ERROR;
+    }
+    return typed == CLI_TYPED_INTERRUPT && more ? CLI_TYPED_CLEAR : typed;
 }
 
 static const char quotes[] = "\"\"\"";
@@ -55,22 +72,22 @@ enum { QUOTES = 3 };
 
 /* The rest of a block, up to a line that ends in the quotes. line: what follows the first ones on
  * theirs. Quotes alone on a line make no line of the message. */
-static int read_block(cli_lines *lines, const char *line) {
+static cli_typed read_block(cli_lines *lines, const char *line) {
     cli_text *message = &lines->message;
     for (;;) {
         size_t len = strlen(line);
         bool last = len >= QUOTES && strcmp(line + len - QUOTES, quotes) == 0;
-        if (!cli_text_append(message, line, last ? len - QUOTES : len)) return -1;
+        if (!cli_text_append(message, line, last ? len - QUOTES : len)) return CLI_TYPED_ERROR;
         if (last) break;
-        if (!cli_text_append(message, "\n", 1)) return -1;
-        int got = read_line(lines, true);
-        if (got < 0) return -1;
-        if (got == 0) {
+        if (!cli_text_append(message, "\n", 1)) return CLI_TYPED_ERROR;
+        cli_typed typed = read_line(lines, true);
+        if (typed == CLI_TYPED_END) {
             cli_fail("a block is not closed: %s is missing", quotes);
             message->len = 0; /* a person goes on */
             message->data[0] = '\0';
-            return cli_stdin_is_terminal() ? 1 : -1;
+            return cli_stdin_is_terminal() ? CLI_TYPED_LINE : CLI_TYPED_ERROR;
         }
+        if (typed != CLI_TYPED_LINE) return typed;
         line = lines->line.data;
     }
     if (message->len > 0 && message->data[message->len - 1] == '\n')
@@ -78,26 +95,27 @@ static int read_block(cli_lines *lines, const char *line) {
     if (message->len > 0 && message->data[0] == '\n')
         memmove(message->data, message->data + 1, message->len--);
     lines->quoted = true;
-    return 1;
+    return CLI_TYPED_LINE;
 }
 
-int cli_lines_read(cli_lines *lines) {
+cli_typed cli_lines_read(cli_lines *lines) {
     cli_text *message = &lines->message;
     message->len = 0;
     lines->quoted = false;
-    int got = read_line(lines, false);
-    if (got <= 0) return got;
+    cli_typed typed = read_line(lines, false);
+    if (typed != CLI_TYPED_LINE) return typed;
     const char *start = lines->line.data + strspn(lines->line.data, " \t");
     if (strncmp(start, quotes, QUOTES) == 0) return read_block(lines, start + QUOTES);
     for (;;) {
         size_t len = lines->line.len;
         bool more = len > 0 && lines->line.data[len - 1] == '\\';
-        if (!cli_text_append(message, lines->line.data, more ? len - 1 : len)) return -1;
-        if (!more) return 1;
-        got = read_line(lines, true);
-        if (got < 0) return got;
-        if (got == 0) return 1;
-        if (!cli_text_append(message, "\n", 1)) return -1;
+        if (!cli_text_append(message, lines->line.data, more ? len - 1 : len))
+            return CLI_TYPED_ERROR;
+        if (!more) return CLI_TYPED_LINE;
+        typed = read_line(lines, true);
+        if (typed == CLI_TYPED_END) return CLI_TYPED_LINE;
+        if (typed != CLI_TYPED_LINE) return typed;
+        if (!cli_text_append(message, "\n", 1)) return CLI_TYPED_ERROR;
     }
 }
 

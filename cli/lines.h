@@ -17,10 +17,9 @@ typedef struct cli_lines {
 void cli_lines_open(cli_lines *lines);
 
 /** Reads a message into lines->message, without its last line feed: a line; lines of which all but
- *  the last end in a backslash, which is dropped; lines between """ and """.
- *
- *  returns 1, 0 at the end, -1 after it reported an error */
-int cli_lines_read(cli_lines *lines);
+ *  the last end in a backslash, which is dropped; lines between """ and """. Ctrl-C drops all of
+ *  it. */
+cli_typed cli_lines_read(cli_lines *lines);
 
 /** Closes the editor and frees the texts. */
 void cli_lines_close(cli_lines *lines);

@@ -54,10 +54,14 @@ Each verb explains itself, in lines of 80 columns at most.
   are read from a terminal with editing and a history, or from a pipe. A single
   word without blanks is MODEL, unless --model is given.
   
-  Ctrl-C stops an answer, Ctrl-D ends the conversation. A line that ends in \ goes
-  on in the next, and """ begins and ends a text of several lines. /help lists
-  what else can be typed. Where the context is full, the oldest turns are left
-  out, never what --system says.
+  Ctrl-C stops an answer. At the prompt it drops what is typed; once more, with
+  nothing typed, it ends the chat, with the exit code 130. Ctrl-D ends it too.
+  
+  A line that ends in \ goes on in the next, and """ begins and ends a text of
+  several lines. /help lists what else can be typed.
+  
+  Where the context is full, the oldest turns are left out, never what --system
+  says.
   
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
   name that mica list shows. Without it mica takes $MICA_MODEL,

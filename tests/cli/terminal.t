@@ -1,8 +1,74 @@
-Ctrl-C at the prompt, and Ctrl-D.
+Ctrl-C at the prompt, once to be told and once more to leave, and Ctrl-D.
 
-  $ printf 'wait >\nsend \\x03\n' | pty mica chat
+  $ printf 'wait >\nsend \\x03\nwait Ctrl-C again\nwait >\nsend \\x03\n' | pty mica chat
   [130]
   $ printf 'wait >\nsend \\x04\n' | pty mica chat
+
+Whatever is typed in between, Ctrl-C is a first one again.
+
+  $ pty mica chat << 'END'
+  > wait >
+  > send \x03
+  > wait Ctrl-C again
+  > wait >
+  > send /show\n
+  > wait messages
+  > wait >
+  > send \x03
+  > wait Ctrl-C again
+  > wait >
+  > send /bye\n
+  > END
+
+A conversation that is left so is kept where --session says, with its caches.
+
+  $ pty mica chat -n 2 --session left << 'END'
+  > wait >
+  > send What is curl?\n
+  > wait generated
+  > wait >
+  > send \x03
+  > wait Ctrl-C again
+  > wait >
+  > send \x03
+  > END
+  [130]
+  $ wc -l < left; ls left.cache
+  2
+  left.cache
+
+Without an editor the terminal drops the line, and Ctrl-C twice in a row leaves. The message that a
+line was to go on with is dropped too, and Ctrl-D within a message ends that.
+
+  $ cat > plain << 'END'
+  > trap '' INT
+  > { mica chat -q -n 2 2>&1; echo "code $?"; } | cat
+  > END
+  > pty sh plain << 'END'
+  > wait >
+  > send What is \x03
+  > wait Ctrl-C again
+  > wait >
+  > send a\x5c\n
+  > wait ...
+  > send b\x03
+  > wait >
+  > send /show\n
+  > wait messages      0
+  > wait >
+  > send What is \x5c\n
+  > wait ...
+  > send \x04
+  > wait >
+  > send /show\n
+  > wait messages      2
+  > wait >
+  > send \x03
+  > wait Ctrl-C again
+  > wait >
+  > send \x03
+  > wait code 130
+  > END
 
 Ctrl-C stops an answer; the conversation goes on. A second one ends the program.
 
@@ -21,6 +87,9 @@ Ctrl-C stops an answer; the conversation goes on. A second one ends the program.
   > wait curl is
   > send \x03
   > wait interrupted
+  > wait >
+  > send \x03
+  > wait Ctrl-C again
   > wait >
   > send \x03
   > END
