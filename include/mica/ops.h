@@ -403,6 +403,7 @@ typedef struct mica_sdpa_options {
     float scale;       /* of q k^T; 0: 1 / sqrt(D) */
     bool causal;       /* query i sees keys j <= offset + i */
     int64_t window;    /* with causal: and j > offset + i - window; 0: no limit */
+    int64_t keep;      /* with window: keys j < keep are not hidden by it */
     float softcap;     /* scores become softcap * tanh(scores / softcap) before the mask; 0: none */
     mica_array mask;   /* [.., Lq, Lk] broadcast: bool (true: seen) or float (added), or none */
     mica_array offset; /* i32 [] or [B]: key position of query 0; none: Lk - Lq */
@@ -421,7 +422,7 @@ typedef struct mica_sdpa_options {
  *          or k above 2^109, may give NaN then. Where k and v are u8, it may round q as mica_to_q8
  *          does, and the weights and v to bf16.
  *  errors  MICA_ESHAPE, also where Lk is above 2^31 - 1; MICA_EDTYPE; MICA_EINVAL window without
- *          causal
+ *          causal, keep without window
  *  source  Vaswani et al. 2017 (arXiv:1706.03762), eq. 1; GQA: arXiv:2305.13245. */
 MICA_API mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,
                               const mica_sdpa_options *options);

@@ -44,7 +44,8 @@ void mc_attn_seen(const mc_attn_block *b, int64_t query, int64_t *begin, int64_t
     if (attr->causal == 0) return;
     int64_t position = b->offset + query;
     if (position + 1 < *end) *end = position + 1;
-    if (attr->window > 0 && position + 1 - attr->window > 0) *begin = position + 1 - attr->window;
+    if (attr->window > 0 && position + 1 - attr->window > attr->keep)
+        *begin = position + 1 - attr->window;
     if (*end < 0) *end = 0;
     if (*begin > *end) *begin = *end;
 }
@@ -58,10 +59,20 @@ static int64_t query_of(const mc_attn_block *b, int64_t row) {
     return b->query + row / b->at->group;
 }
 
-/* Column `column` of key (or value) b->first + j. */
+/* Key j of the block's. */
+static int64_t key_at(const mc_attn_block *b, int64_t j) {
+    return j < b->lead ? j : b->first + j - b->lead;
+}
+
+/* Which of the block's a key from b->first on is. */
+static int64_t place_of(const mc_attn_block *b, int64_t key) {
+    return key - b->first + b->lead;
+}
+
+/* Column `column` of the block's key (or value) j. */
 static int64_t element_at(const mc_attn_block *b, int which, int64_t j, int64_t column) {
     const mc_layout *l = b->at->call->in[which].layout;
-    return b->batch * l->strides[0] + b->kv_head * l->strides[1] + (b->first + j) * l->strides[2] +
+    return b->batch * l->strides[0] + b->kv_head * l->strides[1] + key_at(b, j) * l->strides[2] +
            column * l->strides[3];
 }
 
@@ -86,8 +97,8 @@ static void load_q8(const mc_attn_block *b, int which, int64_t j, int64_t count,
     }
 }
 
-/* Columns [column, column + n) of `count` keys (or values) from b->first + j on as f32 rows: where
- * they lie, or in the tile. */
+/* Columns [column, column + n) of `count` keys (or values) from j on as f32 rows: where they lie,
+ * or in the tile. */
 static const float *load_tile(const mc_attn_block *b, int which, int64_t j, int64_t count,
                               int64_t column, int64_t n, int64_t *stride) {
     const mc_operand *x = &b->at->call->in[which];
@@ -149,7 +160,7 @@ static void multiply_halves(const mc_attn_block *b, int64_t begin, int64_t end) 
         at->kern->matmul_nt_f16(b->rows, n, at->d, b->q, at->d, keys, step, scores, b->stride);
 }
 
-/* Scores of keys [begin, end), counted from b->first. */
+/* Scores of keys [begin, end). */
 static void multiply_keys(const mc_attn_block *b, int64_t begin, int64_t end) {
     const mc_attention *at = b->at;
     const mc_operand *k = &at->call->in[K];
@@ -178,7 +189,7 @@ static void multiply_keys(const mc_attn_block *b, int64_t begin, int64_t end) {
     }
 }
 
-/* Columns [begin, end) of values, weighted, of keys [j, j + n) counted from b->first. */
+/* Columns [begin, end) of values, weighted, of keys [j, j + n). */
 typedef struct piece {
     int64_t j, n, begin, end;
 } piece;
@@ -243,15 +254,16 @@ static void add_values(const mc_attn_block *b, const piece *p) {
 
 /* ---- which rows meet which keys ---- */
 
-/* The rows that see any of keys [begin, end), as far as causal and window go. */
+/* The rows that see any of keys [begin, end), as far as causal and window go; all rows where these
+ * are among the block's leading keys. */
 static mc_attn_block rows_that_see(const mc_attn_block *b, int64_t begin, int64_t end) {
     const mc_attr_sdpa *attr = b->at->attr;
     mc_attn_block part = *b;
-    if (attr->causal == 0) return part;
+    if (attr->causal == 0 || begin < b->lead) return part;
     int64_t position = b->offset + b->query; /* of the first row */
-    int64_t from = b->first + begin - position, to = b->queries;
-    if (attr->window > 0) /* how many of the last ones see none */
-        to -= position + b->queries - attr->window - (b->first + end - 1);
+    int64_t first = key_at(b, begin), from = first - position, to = b->queries;
+    if (attr->window > 0 && first >= attr->keep) /* how many of the last ones see none */
+        to -= position + b->queries - attr->window - key_at(b, end - 1);
     from = from < 0 ? 0 : mc_min(from, b->queries);
     to = to < from ? from : mc_min(to, b->queries);
     int64_t row = from * b->at->group;
@@ -269,10 +281,11 @@ static mc_attn_block rows_that_see(const mc_attn_block *b, int64_t begin, int64_
  * only some do. */
 static int64_t piece_end(const mc_attn_block *b, int64_t j, int64_t end, int64_t edge) {
     int64_t begin, all_end, unused;
+    if (j < b->lead) return mc_min(b->lead, end);
     mc_attn_seen(b, b->query + b->queries - 1, &begin, &unused);
     mc_attn_seen(b, b->query, &unused, &all_end);
-    begin -= b->first;
-    all_end -= b->first;
+    begin = place_of(b, begin);
+    all_end = place_of(b, all_end);
     if (all_end < b->width) all_end = all_end / edge * edge;
     if (j >= begin && j < all_end) return mc_min(all_end, end);
     return mc_min(j + edge, end);
@@ -325,7 +338,7 @@ static void apply_mask(const mc_attn_block *b, int64_t head, int64_t query, int6
         scores[j] += mk_load(added + j * step * (int64_t)bytes, type, 0);
 }
 
-/* Scales, caps and masks a query's n scores of keys from `begin` on; returns the largest. */
+/* Scales, caps and masks a query's n scores of keys from key `begin` on; returns the largest. */
 static float prepare_scores(const mc_attn_block *b, int64_t head, int64_t query, int64_t begin,
                             int64_t n, float *scores) {
     const mc_attention *at = b->at;
@@ -347,27 +360,38 @@ static float sink_of(const mc_attention *at, int64_t head) {
     return mk_load((const char *)sinks->data + head * step, type, 0);
 }
 
+/* A row's scores of keys [begin, end) to weights, in place: a weight never lies behind the score
+ * that it is of. Returns their sum. */
+static float weigh_keys(const mc_attn_block *b, float *scores, int64_t begin, int64_t end,
+                        float shift) {
+    const mk_kernels *kern = b->at->kern;
+    int64_t n = end - begin;
+    if (!b->at->pairs) return kern->exp_total(n, scores + begin, shift);
+    return kern->exp_total_bf16(n, scores + begin, shift, (uint16_t *)scores + begin);
+}
+
+/* The weights of keys [begin, end), which the row does not see, become 0. */
+static void clear_weights(const mc_attn_block *b, float *scores, int64_t begin, int64_t end) {
+    size_t each = b->at->pairs ? sizeof(uint16_t) : sizeof(float);
+    memset((char *)scores + (size_t)begin * each, 0, (size_t)(end - begin) * each);
+}
+
 void mc_attn_weigh(const mc_attn_block *b, int64_t row) {
-    const mc_attention *at = b->at;
-    int64_t head = head_of(b, row), query = query_of(b, row);
+    int64_t head = head_of(b, row), query = query_of(b, row), keep = b->at->attr->keep;
     int64_t begin, end;
     mc_attn_seen(b, query, &begin, &end);
-    int64_t before = begin - b->first, n = end - begin, after = b->first + b->width - end;
-    float *scores = b->scores + row * b->stride, *seen = scores + before;
-    uint16_t *weights = (uint16_t *)scores;
-    float max = prepare_scores(b, head, query, begin, n, seen), sink = sink_of(at, head);
-    float shift = sink > max ? sink : max, total = 0;
+    int64_t from = place_of(b, begin), to = place_of(b, end), kept = mc_min(keep, begin);
+    float *scores = b->scores + row * b->stride, shift = sink_of(b->at, head), total = 0;
+    float sink = shift, max = prepare_scores(b, head, query, begin, end - begin, scores + from);
+    if (max > shift) shift = max;
+    if (kept > 0) max = prepare_scores(b, head, query, 0, kept, scores);
+    if (max > shift) shift = max;
     if (shift == -INFINITY) shift = 0; /* no key is seen; or all scores are NaN, which stays */
     if (sink > -INFINITY) total = mk_expf(sink - shift);
-    if (at->pairs) { /* in place: a weight never lies behind the score that it is of */
-        total += at->kern->exp_total_bf16(n, seen, shift, weights + before);
-        memset(weights, 0, (size_t)before * sizeof *weights);
-        memset(weights + before + n, 0, (size_t)after * sizeof *weights);
-    } else {
-        total += at->kern->exp_total(n, seen, shift);
-        memset(scores, 0, (size_t)before * sizeof *scores);
-        memset(seen + n, 0, (size_t)after * sizeof *scores);
-    }
+    if (kept > 0) total += weigh_keys(b, scores, 0, kept, shift);
+    clear_weights(b, scores, kept, from);
+    total += weigh_keys(b, scores, from, to, shift);
+    clear_weights(b, scores, to, b->width);
     b->totals[row] = total;
 }
 
@@ -393,8 +417,9 @@ static void touch_first(const mc_attn_block *b, int which) {
     int64_t item = (int64_t)mica_dtype_bytes(x->layout->dtype);
     int64_t step = x->layout->strides[2] * item, bytes = x->layout->shape[3] * item;
     if (b->rows > DIRECT_ROWS || x->layout->strides[3] != 1) return;
-    const volatile char *row = (const char *)x->data + element_at(b, which, 0, 0) * item;
-    for (int64_t j = 0; j < mc_min(b->width, KEYS) && j * bytes < TOUCHED; j++, row += step)
+    int64_t keys = mc_min(b->width - b->lead, KEYS);
+    const volatile char *row = (const char *)x->data + element_at(b, which, b->lead, 0) * item;
+    for (int64_t j = 0; j < keys && j * bytes < TOUCHED; j++, row += step)
         for (int64_t l = 0; l < bytes; l += 64)
             (void)row[l];
 }
@@ -443,6 +468,7 @@ void mc_attn_describe(const mc_call *call, mc_attention *at) {
     at->q8_direct = takes_q8(at);
     at->pairs = takes_pairs(at);
     at->values_together = at->pairs ? at->kern->values_together : 1;
+    at->lead = mc_round_up(mc_min(at->attr->keep, at->lk), at->values_together);
     at->q_floats = at->q8_direct ? at->q8_bytes / 4 : at->pairs ? at->d / 2 : at->d;
     const mc_operand *mask = operand(at, MASK);
     int64_t shape[4] = {out->shape[0], at->heads, at->lq, at->lk};

@@ -57,7 +57,9 @@ static mc_attn_block place_block(const blocks *some, int64_t i) {
     mc_attn_seen(&b, b.query, &begin, &unused);
     mc_attn_seen(&b, b.query + b.queries - 1, &unused, &end);
     b.first = begin / at->values_together * at->values_together;
-    b.width = end - b.first;
+    if (b.first < at->lead) b.first = 0;
+    if (b.first > 0) b.lead = at->lead;
+    b.width = b.lead + end - b.first;
     b.stride = mc_attn_stride(b.width);
     return b;
 }
@@ -184,11 +186,12 @@ static void attend_in_parts(together *all) {
 
 /* ---- all of them ---- */
 
-/* The most keys that a block of some queries can have: some before those that they see. */
+/* The most keys that a block of some queries can have: kept ones, those that they see, and some
+ * before these. */
 static int64_t span_of(const mc_attention *at, int64_t queries) {
     int64_t window = at->attr->window;
     if (window == 0 || window > at->lk) return at->lk;
-    return mc_min(at->lk, at->values_together - 1 + window + queries - 1);
+    return mc_min(at->lk, at->lead + at->values_together - 1 + window + queries - 1);
 }
 
 /* The most keys that a block of these does see now. */

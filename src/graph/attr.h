@@ -109,6 +109,7 @@ typedef struct mc_attr_sdpa { /* in = q, k, v, mask, offset, sinks; the last thr
     double softcap;
     int64_t causal;
     int64_t window;
+    int64_t keep;
 } mc_attr_sdpa;
 
 typedef struct mc_attr_bits { /* random_bits */

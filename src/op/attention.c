@@ -66,6 +66,9 @@ static mica_status sdpa_infer(const void *attr, const mc_layout *const *in, int 
     if (a->window < 0 || (a->window > 0 && a->causal == 0))
         return mc_fail(MICA_EINVAL, "sdpa: window %lld: must be 0, or above 0 with causal",
                        (long long)a->window);
+    if (a->keep < 0 || (a->keep > 0 && a->window == 0))
+        return mc_fail(MICA_EINVAL, "sdpa: keep %lld: must be 0, or above 0 with window",
+                       (long long)a->keep);
     if (offset != NULL && (offset->dtype != MICA_I32 || offset->ndim > 1 ||
                            (offset->ndim == 1 && offset->shape[0] != in[Q]->shape[0])))
         return mc_fail(MICA_ESHAPE, "sdpa: offset is %s, not i32[] or i32[%lld]",
@@ -81,7 +84,7 @@ static mica_status sdpa_infer(const void *attr, const mc_layout *const *in, int 
     return MICA_OK;
 }
 
-/* True where a query sees a key, as far as causal and window go: [B or 1, 1, Lq, Lk]. */
+/* True where a query sees a key, as far as causal, window and keep go: [B or 1, 1, Lq, Lk]. */
 static mica_array visible(mica_scope *s, const mc_attr_sdpa *a, const mica_array *in) {
     int64_t lq = mica_array_dim(in[Q], 2), lk = mica_array_dim(in[K], 2);
     mica_array offset = mica_valid(in[OFFSET]) ? in[OFFSET] : mica_i32(s, (int32_t)(lk - lq));
@@ -93,7 +96,10 @@ static mica_array visible(mica_scope *s, const mc_attr_sdpa *a, const mica_array
     mica_array seen = mica_less_equal(s, key, query);
     if (a->window == 0) return seen;
     mica_array first = mica_subtract(s, query, mica_scalar(s, (double)a->window, MICA_I32));
-    return mica_logical_and(s, seen, mica_greater(s, key, first));
+    mica_array near = mica_greater(s, key, first);
+    if (a->keep > 0)
+        near = mica_logical_or(s, near, mica_less(s, key, mica_i32(s, (int32_t)a->keep)));
+    return mica_logical_and(s, seen, near);
 }
 
 /* [B, H, ..] as [B, Hkv, H / Hkv, ..], or [B, Hkv, 1, ..] for keys and values. */
@@ -186,6 +192,7 @@ mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,
         .softcap = (double)o.softcap,
         .causal = o.causal,
         .window = o.window < INT32_MAX ? o.window : INT32_MAX, /* positions are i32 */
+        .keep = o.keep < INT32_MAX ? o.keep : INT32_MAX,
     };
     return mc_record(s, MC_OP_SDPA, &attr, in, OPERANDS);
 }

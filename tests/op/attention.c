@@ -67,6 +67,11 @@ static void every_option(void **state) {
                 {.causal = true, .window = INT64_MAX},
                 {.causal = true, .offset = mica_i32(b.s, -50)}, /* sees nothing: zeros */
                 {.causal = true, .offset = mica_i32(b.s, 1000), .window = 900},
+                {.causal = true, .offset = mica_i32(b.s, 1000), .window = 900, .keep = 400},
+                {.causal = true, .window = 5, .keep = 4},
+                {.causal = true, .window = 100, .keep = 40, .offset = offsets},
+                {.causal = true, .mask = seen, .sinks = sinks, .window = 30, .keep = 1},
+                {.causal = true, .window = 3, .keep = INT64_MAX, .softcap = 1},
             };
             for (size_t i = 0; i < sizeof options / sizeof *options; i++)
                 compare(&b, &o, &options[i], slack[d]);
@@ -136,6 +141,65 @@ static void bits_of_a_query(void **state) {
     bench_close(&b);
 }
 
+/* A query sees the first `keep` keys and the last `window` up to its own, and no others: as by a
+ * mask that says so, but for the order in which weights are added up. */
+static void kept_keys_are_seen(void **state) {
+    (void)state;
+    enum { LQ = 70, LK = 190 };
+    const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
+    const double slack[] = {1e-6, 1e-3, 8e-3, 8e-3};
+    const int64_t windows[] = {1, 12, 60, 150}, keeps[] = {1, 4, 33};
+    bench b = bench_open();
+    for (int i = 0; i < 48; i++) {
+        int64_t window = windows[i / 4 % 4], keep = keeps[i / 16];
+        operands o = make(&b, dtypes[i % 4], 0, LQ, LK);
+        uint8_t seen[LQ][LK];
+        for (int q = 0; q < LQ; q++)
+            for (int k = 0; k < LK; k++)
+                seen[q][k] = k <= LK - LQ + q && (k < keep || k > LK - LQ + q - window);
+        mica_array mask = mica_from_data(b.s, seen, MICA_BOOL, SHAPE(LQ, LK));
+        mica_array want = mica_sdpa(b.s, o.q, o.k, o.v, &(mica_sdpa_options){.mask = mask});
+        const mica_sdpa_options options = {.causal = true, .window = window, .keep = keep};
+        expect_near(b.s, mica_sdpa(b.s, o.q, o.k, o.v, &options), want, slack[i % 4]);
+    }
+    bench_close(&b);
+}
+
+/* Keys [0, 32) and [from, to) of x: what a cache holds that keeps the first. */
+static mica_array shortened(mica_scope *s, mica_array x, int64_t from, int64_t to) {
+    mica_array parts[] = {mica_slice_axis(s, x, 2, 0, 32), mica_slice_axis(s, x, 2, from, to)};
+    return mica_concatenate(s, parts, 2, 2);
+}
+
+/* So have queries that keep the first keys, whatever is dropped of the keys behind the first 32
+ * that the window hides, and however many queries are computed together. */
+static void bits_of_a_query_that_keeps(void **state) {
+    (void)state;
+    enum { N = 300 };
+    bench b = bench_open();
+    const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
+    const int64_t keeps[] = {1, 4, 17}, windows[] = {3, 40};
+    for (int d = 0; d < 24; d++) {
+        operands o = make(&b, dtypes[d / 6], d % 2, N, N);
+        mica_sdpa_options options = {
+            .causal = true, .window = windows[d % 2], .keep = keeps[d / 2 % 3]};
+        o.q = mica_astype(b.s, o.q, MICA_F32);
+        mica_array all = mica_sdpa(b.s, o.q, o.k, o.v, &options);
+        for (int64_t i = 1, n = 1; i < N - n; i += 13, n = n % 9 + 1) {
+            mica_array want = mica_slice_axis(b.s, all, 2, i, i + n);
+            mica_array q = mica_slice_axis(b.s, o.q, 2, i, i + n);
+            options.offset = mica_i32(b.s, (int32_t)i);
+            expect_same(b.s, mica_sdpa(b.s, q, o.k, o.v, &options), want);
+            int64_t from = (i - options.window + 1) / 32 * 32;
+            if (from <= 32) continue;
+            options.offset = mica_i32(b.s, (int32_t)(i - from + 32));
+            mica_array k = shortened(b.s, o.k, from, i + n), v = shortened(b.s, o.v, from, i + n);
+            expect_same(b.s, mica_sdpa(b.s, q, k, v, &options), want);
+        }
+    }
+    bench_close(&b);
+}
+
 /* What queries get that one run computes together, each over keys of its own: unlike numbers of them,
  * none, and more than a kernel takes at once. */
 static void bits_of_joint_queries(void **state) {
@@ -166,18 +230,19 @@ static void bits_of_joint_queries(void **state) {
     }
 }
 
-/* The last `queries` of 300 causal queries over 900 keys, by a device of its own: f32
- * [5, queries, 96], to be freed. Five query heads share one head of keys. */
-static float *attend_with(int threads, mica_dtype dtype, bool window, int64_t queries) {
+/* The last `queries` of 300 causal queries over 900 keys: all, 411 of them, or the first 4 too. By
+ * a device of its own: f32 [5, queries, 96], to be freed. Five query heads share a head of keys. */
+static float *attend_with(int threads, mica_dtype dtype, int form, int64_t queries) {
     const mica_device_options options = {.threads = threads};
     bench b = bench_open_with(&options);
     mica_array q = noise(b.s, 1, MICA_F32, SHAPE(1, 5, 300, 96));
     mica_array k = entries(b.s, 2, dtype, SHAPE(1, 1, 900, 96));
     mica_array v = entries(b.s, 3, dtype, SHAPE(1, 1, 900, 96));
     q = mica_multiply(b.s, mica_slice_axis(b.s, q, 2, 300 - queries, 300), mica_f32(b.s, 6));
-    float *y =
-        floats_of(b.s, mica_sdpa(b.s, q, k, v,
-                                 &(mica_sdpa_options){.causal = true, .window = window ? 411 : 0}));
+    const mica_sdpa_options forms[] = {{.causal = true},
+                                       {.causal = true, .window = 411},
+                                       {.causal = true, .window = 411, .keep = 4}};
+    float *y = floats_of(b.s, mica_sdpa(b.s, q, k, v, &forms[form]));
     bench_close(&b);
     return y;
 }
@@ -187,12 +252,12 @@ static void bits_of_threads(void **state) {
     (void)state;
     const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
     const int64_t counts[] = {300, 70, 4, 2, 1};
-    for (int d = 0; d < 8; d++) {
-        float *want = attend_with(1, dtypes[d / 2], d % 2 == 1, 300);
+    for (int d = 0; d < 12; d++) {
+        float *want = attend_with(1, dtypes[d / 3], d % 3, 300);
         for (int threads = 1; threads <= 9; threads += 4)
             for (int c = 0; c < 5; c++) {
                 int64_t n = counts[c];
-                float *got = attend_with(threads, dtypes[d / 2], d % 2 == 1, n);
+                float *got = attend_with(threads, dtypes[d / 3], d % 3, n);
                 for (int64_t head = 0; head < 5; head++)
                     assert_memory_equal(got + head * n * 96, want + (head * 300 + 300 - n) * 96,
                                         (size_t)(n * 96) * sizeof *got);
@@ -277,9 +342,10 @@ static void a_window_needs_little_memory(void **state) {
     bench b = bench_open();
     mica_array q = noise(b.s, 1, MICA_F32, SHAPE(1, 2, 100, 32));
     mica_array k = noise(b.s, 2, MICA_F32, SHAPE(1, 1, 50000, 32));
-    uint64_t bytes[2];
-    for (int i = 0; i < 2; i++) {
-        const mica_sdpa_options options = {.causal = true, .window = i == 0 ? 0 : 128};
+    uint64_t bytes[3];
+    for (int i = 0; i < 3; i++) {
+        const mica_sdpa_options options = {
+            .causal = true, .window = i == 0 ? 0 : 128, .keep = i == 2 ? 4 : 0};
         assert_int_equal(mica_eval_n(b.s, (mica_array[]){q, k}, 2), MICA_OK);
         mica_device_clear_cache(b.device);
         uint64_t before = mica_device_active_bytes(b.device);
@@ -287,7 +353,8 @@ static void a_window_needs_little_memory(void **state) {
         assert_int_equal(mica_eval(b.s, mica_sdpa(b.s, q, k, k, &options)), MICA_OK);
         bytes[i] = mica_device_peak_bytes(b.device) - before;
     }
-    assert_true(bytes[0] > 50000 * sizeof(float) && bytes[1] < bytes[0] / 8);
+    assert_true(bytes[0] > 50000 * sizeof(float));
+    assert_true(bytes[1] < bytes[0] / 8 && bytes[2] < bytes[0] / 8);
     bench_close(&b);
 }
 
@@ -342,6 +409,9 @@ static void wrong_operands(void **state) {
     expect_failure(&b, mica_sdpa(b.s, k, k, k, &(mica_sdpa_options){.window = 3}), MICA_EINVAL,
                    "window");
     k = mica_ones(b.s, SHAPE(1, 2, 5, 4), MICA_F32);
+    expect_failure(&b, mica_sdpa(b.s, k, k, k, &(mica_sdpa_options){.causal = true, .keep = 4}),
+                   MICA_EINVAL, "keep 4");
+    k = mica_ones(b.s, SHAPE(1, 2, 5, 4), MICA_F32);
     mica_array mask = mica_ones(b.s, SHAPE(4, 5), MICA_F32);
     expect_failure(&b, mica_sdpa(b.s, k, k, k, &(mica_sdpa_options){.mask = mask}), MICA_ESHAPE,
                    "mask f32[4,5]");
@@ -367,6 +437,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_option),          cmocka_unit_test(nothing_seen_is_zero),
         cmocka_unit_test(bits_of_a_query),       cmocka_unit_test(bits_of_threads),
+        cmocka_unit_test(kept_keys_are_seen),    cmocka_unit_test(bits_of_a_query_that_keeps),
         cmocka_unit_test(bits_of_joint_queries), cmocka_unit_test(a_long_row_is_split),
         cmocka_unit_test(many_heads_of_one_key), cmocka_unit_test(a_window_needs_little_memory),
         cmocka_unit_test(scattered_bytes),       cmocka_unit_test(many_keys),
