@@ -77,12 +77,16 @@ typedef enum mica_cache_type {
 
 /** Options of mica_model_open; zero means the default. */
 typedef struct mica_model_options {
-    const char *engine;     /* "native"; NULL: the first that takes the folder */
-    mica_device *device;    /* borrowed, must outlive the model; NULL: the model opens its own */
-    int threads;            /* of a device of its own; 0: one a usable core */
-    int64_t context_length; /* tokens that a session may hold; above it the oldest are forgotten.
+    const char *engine;  /* "native"; NULL: the first that takes the folder */
+    mica_device *device; /* borrowed, must outlive the model; NULL: the model opens its own */
+    int threads;         /* of a device of its own; 0: one a usable core */
+    int64_t
+        context_length;  /* tokens that a session may hold. Beyond it a token sees the first 4 and
+                               the last context_length - 4, its own among them (below 8: half of
+                               them the first), in layers that have no smaller window of their own;
+                               a prompt may be longer too: mica_metrics.forgotten_tokens.
                                0: no such limit but the model's own, past which a prompt is refused */
-    const char *adapter;    /* folder of a LoRA adapter, mlx-lm's (adapters.safetensors) or PEFT's
+    const char *adapter; /* folder of a LoRA adapter, mlx-lm's (adapters.safetensors) or PEFT's
                                (adapter_model.safetensors), each with adapter_config.json; its
                                products are added to the model's. NULL: none. Borrowed */
     int accelerator_layers; /* how many layers an accelerator shall compute; 0: the engine decides.

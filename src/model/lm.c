@@ -59,6 +59,7 @@ static mica_array look_back(const pass *p, const mc_kv_store *store, int layer, 
         .scale = (float)spec->attention_scale,
         .causal = true,
         .window = seen.window,
+        .keep = seen.keep,
         .softcap = (float)spec->attention_softcap,
         .offset = seen.offset,
     };

@@ -92,6 +92,7 @@ typedef struct mc_attended {
     mica_array k, v;   /* [B, kv_heads, N, kv width] lm->kv_dtype, in the order of positions */
     mica_array offset; /* i32 []: where in k the first query's own key is */
     int64_t window;    /* keys that a query sees, its own included; 0: all up to its own */
+    int64_t keep;      /* with a window: so many first keys in k that it sees too */
 } mc_attended;
 
 #define MC_MAX_ROWS 256 /* of a batch whose rows have stores of their own */

@@ -7,9 +7,10 @@
 
 #include <string.h>
 
-/* Entries by which buffers grow; the axis of entries; entries to keep beyond a window; and how many of those that
- * attention sums together a multiple is dropped of (values_together in cpu/kern/kern.h divides it). */
-enum { STEP = 256, AXIS = 2, SLACK = 64, TOGETHER = 32 };
+/* Entries by which buffers grow; the axis of entries; entries to keep beyond a window; how many of
+ * those that attention sums together a multiple is dropped of (values_together in cpu/kern/kern.h
+ * divides it); first entries that a context keeps. */
+enum { STEP = 256, AXIS = 2, SLACK = 64, TOGETHER = 32, KEEP = 4 };
 
 static int64_t smaller_limit(int64_t a, int64_t b) {
     if (!a || !b) return a ? a : b;
@@ -19,7 +20,13 @@ static int64_t smaller_limit(int64_t a, int64_t b) {
 static void plan_layer(mc_cache_layer *layer, const mc_layer_spec *spec, int64_t context,
                        int64_t chunk) {
     layer->window = smaller_limit(spec->window, context);
-    layer->max = layer->window ? mc_round_up(layer->window + chunk + TOGETHER, STEP / 2) : 0;
+    if (!layer->window) return;
+    if (layer->window != spec->window) {
+        layer->keep = mc_min(KEEP, context / 2);
+        layer->head = layer->keep ? TOGETHER : 0;
+        layer->window -= layer->keep;
+    }
+    layer->max = mc_round_up(layer->head + layer->window + chunk + TOGETHER, STEP / 2);
 }
 
 mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device, int64_t context,
@@ -47,19 +54,24 @@ void mc_cache_clear(mc_cache *cache) {
     }
 }
 
-/* A buffer of `cap` entries that begins with entries [from, from + keep) of *buffer, in its place.
- * The old one is freed at once: at most one buffer is there twice. */
-static mica_status replace(mc_cache *cache, mica_scope *home, int64_t from, int64_t keep,
-                           int64_t cap, mica_array *buffer) {
+/* A buffer of `cap` entries in the place of *buffer, one of the layer's: it begins with the old
+ * one's entries, but for `drop` of them behind the head. The old one is freed at once: at most one
+ * buffer is there twice. */
+static mica_status replace(mc_cache *cache, mica_scope *home, const mc_cache_layer *layer,
+                           int64_t drop, int64_t cap, mica_array *buffer) {
     const mc_lm *lm = cache->lm;
-    const int64_t rest[] = {1, lm->spec.kv_heads, cap - keep, mc_lm_kv_width(lm)};
+    int64_t head = drop ? layer->head : 0, rest = cap - (layer->count - drop);
+    const int64_t shape[] = {1, lm->spec.kv_heads, rest, mc_lm_kv_width(lm)};
     mica_scope *s = cache->scratch;
-    mica_array parts[2], joined;
-    parts[1] = mica_zeros(s, rest, 4, lm->kv_dtype);
-    joined = parts[1];
-    if (keep) {
-        parts[0] = mica_slice_axis(s, mica_move(s, *buffer), AXIS, from, from + keep);
-        joined = mica_concatenate(s, parts, 2, AXIS);
+    mica_array joined = mica_zeros(s, shape, 4, lm->kv_dtype);
+    if (layer->count) {
+        mica_array old = mica_move(s, *buffer);
+        const mica_array parts[] = {
+            mica_slice_axis(s, old, AXIS, 0, head),
+            mica_slice_axis(s, old, AXIS, head + drop, layer->count),
+            joined,
+        };
+        joined = mica_concatenate(s, parts, 3, AXIS);
     }
     /* Here, not in home: home keeps its errors, and it holds the other rows of a batch too. */
     mica_status status = mica_eval(s, joined);
@@ -74,18 +86,17 @@ static mica_status replace(mc_cache *cache, mica_scope *home, int64_t from, int6
 static mica_status reserve_layer(mc_cache *cache, mica_scope *home, mc_cache_layer *layer,
                                  int64_t n, int64_t later) {
     if (layer->count + n <= layer->cap) return MICA_OK;
-    int64_t keep = layer->count, cap = smaller_limit(mc_round_up(keep + later, STEP), layer->max);
+    int64_t cap = smaller_limit(mc_round_up(layer->count + later, STEP), layer->max), drop = 0;
     if (layer->max && layer->count + n > layer->max) {
-        int64_t needed = layer->window - 1, room = layer->max - n - (TOGETHER - 1);
-        keep = mc_max(needed, mc_min(mc_min(needed + SLACK, room), keep));
-        keep = mc_min(keep, layer->count);
-        keep += (layer->count - keep) % TOGETHER;
+        int64_t rest = layer->count - layer->head, needed = layer->window - 1;
+        int64_t room = layer->max - layer->head - n - (TOGETHER - 1);
+        int64_t wanted = mc_max(needed, mc_min(needed + SLACK, room));
+        drop = (rest - mc_min(wanted, rest)) / TOGETHER * TOGETHER;
     }
-    int64_t from = layer->count - keep;
     cache->pass = NULL;
-    MC_TRY(replace(cache, home, from, keep, cap, &layer->k));
-    MC_TRY(replace(cache, home, from, keep, cap, &layer->v));
-    layer->count = keep;
+    MC_TRY(replace(cache, home, layer, drop, cap, &layer->k));
+    MC_TRY(replace(cache, home, layer, drop, cap, &layer->v));
+    layer->count -= drop;
     layer->cap = cap;
     return MICA_OK;
 }
@@ -105,7 +116,7 @@ static mc_attended append(void *context, mica_scope *s, int index, mica_array k,
     layer->start = mica_i32(s, 0); /* mc_cache_bind sets it */
     layer->k = mica_slice_update_at(s, layer->from_k, k, layer->start, AXIS);
     layer->v = mica_slice_update_at(s, layer->from_v, v, layer->start, AXIS);
-    return (mc_attended){layer->k, layer->v, layer->start, layer->window};
+    return (mc_attended){layer->k, layer->v, layer->start, layer->window, layer->keep};
 }
 
 bool mc_cache_fits(const mc_cache *cache, const mica_scope *s) {
@@ -149,7 +160,7 @@ bool mc_cache_can_cut(const mc_cache *cache, int64_t total, int64_t to) {
     for (int i = 0; i < cache->lm->spec.n_layers; i++) {
         const mc_cache_layer *layer = &cache->layers[i];
         int64_t dropped = total - layer->count;
-        if (dropped && to < dropped + layer->window - 1) return false;
+        if (dropped && to < layer->head + dropped + layer->window - 1) return false;
     }
     return true;
 }
@@ -160,9 +171,9 @@ void mc_cache_cut(mc_cache *cache, int64_t total, int64_t to) {
 }
 
 bool mc_cache_can_hold(const mc_cache *cache, int index, int64_t total, int64_t count) {
-    int64_t window = cache->layers[index].window;
+    const mc_cache_layer *layer = &cache->layers[index];
     if (count < 0 || count > total) return false;
-    return count == total || (window && count >= window - 1);
+    return count == total || (layer->window && count >= layer->head + layer->window - 1);
 }
 
 /* A buffer of `cap` entries that begins with these. */

@@ -3,15 +3,20 @@
  * Each layer has two buffers [1, kv_heads, cap, mc_lm_kv_width] of lm->kv_dtype, always in the
  * order of positions: what was seen first lies first. A chunk is written behind what is there, in
  * place. A layer that sees everything gets a larger buffer, by 256 entries or more, when its own is
- * full. A layer with a window has room for that, a chunk (of 256 or more) and 32 entries; when it is
- * full, the last window - 1 entries move to the front (and up to 64 more where there is room for them,
- * so that a text that is changed near its end need not be computed anew), so that the cost of moving is
- * shared by many tokens. Positions are absolute and go into the keys; an entry's place in the buffer is
- * another number. A multiple of 32 entries is dropped, so that those whose values attention sums
- * together stay together (src/cpu/attention.c).
+ * full. A layer with a window has room for that, a chunk (of 256 or more) and 32 entries; when it
+ * is full, the last window - 1 entries move to the front (and up to 64 more where there is room for
+ * them, so that a text that is changed near its end need not be computed anew), so that the cost of
+ * moving is shared by many tokens. Positions are absolute and go into the keys; an entry's place in
+ * the buffer is another number. A multiple of 32 entries is dropped, so that those whose values
+ * attention sums together stay together (src/cpu/attention.c).
  *
- * The arrays live in the scope of the last pass. A pass moves them into its own scope, so that
- * they are written in place, and the caller says how it ended: mc_cache_commit, for as many of its
+ * A layer that would see everything but for the session's context sees, of so many tokens, the
+ * first 4 and the last, as mlx-lm's RotatingKVCache(max_size=context, keep=4): models give the
+ * first tokens much of attention, whatever they are, and without them answers fall apart (Xiao et
+ * al. 2023, arXiv:2309.17453). It never drops its first 32 entries.
+ *
+ * The arrays live in the scope of the last pass. A pass moves them into its own scope, so that they
+ * are written in place, and the caller says how it ended: mc_cache_commit, for as many of its
  * tokens as shall count, at once or by and by, or mc_cache_clear. A pass that was recorded can be
  * computed again for the next tokens, of the same number, as long as the buffers are those that it
  * left: mc_cache_bind gives it, too, what it found when it was recorded.
@@ -29,7 +34,9 @@ typedef struct mc_cache_layer {
                                          place in them that it writes to */
     int64_t cap;                      /* entries that the buffers have room for */
     int64_t count;                    /* entries in them */
-    int64_t window;                   /* 0: none */
+    int64_t window;                   /* of the last entries; 0: none */
+    int64_t keep;                     /* first entries that are seen beside those */
+    int64_t head;                     /* first entries that are never dropped */
     int64_t max;                      /* the greatest cap; 0: no limit */
 } mc_cache_layer;
 
@@ -40,8 +47,8 @@ typedef struct mc_cache {
     mc_cache_layer *layers;
 } mc_cache;
 
-/* context: tokens after which all layers forget the oldest; 0: none. chunk: the most tokens that a
- * pass brings. errors MICA_ENOMEM */
+/* context: tokens that a layer sees at most; 0: no limit. chunk: the most tokens that a pass
+ * brings. errors MICA_ENOMEM */
 mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device, int64_t context,
                           int64_t chunk);
 void mc_cache_deinit(mc_cache *cache);

@@ -26,8 +26,9 @@ typedef struct mc_session_model {
     const mc_lm *lm;
     mica_device *device;
     const mica_tokenizer *tokenizer; /* NULL: tokens have no text */
-    int64_t context; /* tokens after which all caches forget the oldest; 0: prompt and answer may
-                        have no more than lm->spec.context tokens */
+    int64_t
+        context; /* tokens that a layer sees at most, the first 4 among them; 0: prompt and answer
+                        may have no more than lm->spec.context tokens */
     const int32_t *stop_ids; /* [stop_count] */
     size_t stop_count;
 } mc_session_model;

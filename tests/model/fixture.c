@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 char *fixture_path(const char *name) {
     return test_format("%s/models/%s", test_cases_dir(), name);
@@ -45,7 +46,8 @@ static void load_model(model_fixture *f) {
     open_lm(f, f->path);
 }
 
-static void load_adapter(model_fixture *f) {
+/* The model that a golden beside the models' is of. */
+static void load_base(model_fixture *f) {
     mc_str base;
     mc_json golden = mc_json_root(f->golden);
     if (!mc_json_get_float(mc_json_find(golden, "tolerance"), &f->tolerance) ||
@@ -53,8 +55,18 @@ static void load_adapter(model_fixture *f) {
         fail_msg("%s: golden.json lacks tolerance or base", f->name);
     char *path = test_format("%s/%.*s", test_fixtures_dir(), MC_STR_ARG(base));
     open_lm(f, path);
-    if (mc_lm_adapt(f->lm, f->path) != MICA_OK) fail_msg("%s", mica_last_error());
     free(path);
+}
+
+static void load_adapter(model_fixture *f) {
+    load_base(f);
+    if (mc_lm_adapt(f->lm, f->path) != MICA_OK) fail_msg("%s", mica_last_error());
+}
+
+static void load_context(model_fixture *f) {
+    load_base(f);
+    if (!mc_json_get_int(mc_json_find(mc_json_root(f->golden), "context"), &f->context))
+        fail_msg("%s: golden.json lacks context", f->name);
 }
 
 void fixture_open(const char *name, model_fixture *f) {
@@ -117,6 +129,23 @@ void fixture_each_adapter(void (*check)(const model_fixture *f)) {
     assert_true(cases.count > 0);
     test_list_free(&cases);
     free(dir);
+}
+
+bool fixture_each_context(void (*check)(const model_fixture *f)) {
+    char *dir = test_format("%s/context", test_fixtures_dir());
+    bool there = access(dir, F_OK) == 0;
+    test_list cases = there ? test_list_folders(dir) : (test_list){0};
+    for (size_t i = 0; i < cases.count; i++) {
+        model_fixture f;
+        load_golden(cases.names[i], test_format("%s/%s", dir, cases.names[i]), &f);
+        load_context(&f);
+        check(&f);
+        fixture_close(&f);
+    }
+    printf("contexts: %zu checked\n", cases.count);
+    test_list_free(&cases);
+    free(dir);
+    return there;
 }
 
 static const mc_weight_tensor *find(const model_fixture *f, const char *fmt, va_list args) {

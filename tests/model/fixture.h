@@ -18,6 +18,7 @@ typedef struct model_fixture {
     mica_device *device;
     mc_lm *lm;
     double tolerance, key_tolerance;
+    int64_t context; /* of fixture_each_context */
 } model_fixture;
 
 /* Runs check over every folder of the models' goldens, $MICA_FIXTURES's where that is set, whose family
@@ -27,6 +28,10 @@ void fixture_each(void (*check)(const model_fixture *f));
 
 /* The same over the adapters' goldens: each has its base model opened, with the adapter. */
 void fixture_each_adapter(void (*check)(const model_fixture *f));
+
+/* The same over the goldens of contexts that slide: each has its base model opened. A folder of
+ * goldens need have none: false then. */
+bool fixture_each_context(void (*check)(const model_fixture *f));
 
 /* A case of tests/fixtures, whatever MICA_FIXTURES says. */
 void fixture_open(const char *name, model_fixture *f);

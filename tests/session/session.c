@@ -89,20 +89,35 @@ static void test_adapters(void **state) {
 
 /* ---- caches against recomputing ---- */
 
-/* The last row of logits of ids[n], without a cache. Windows are cut to `context`. */
+typedef struct view {
+    const mc_lm *lm;
+    int64_t context;
+} view;
+
+/* What a pass over a whole text attends to. */
+static mc_attended append_whole(void *context, mica_scope *s, int layer, mica_array k,
+                                mica_array v) {
+    const view *w = context;
+    int64_t window = w->lm->spec.layers[layer].window, keep = 0;
+    if (w->context && (!window || window > w->context)) {
+        keep = w->context < 8 ? w->context / 2 : 4;
+        window = w->context - keep;
+    }
+    return (mc_attended){k, v, mica_i32(s, 0), window, keep};
+}
+
+/* The last row of logits of ids[n], without a cache. A layer sees `context` tokens at most. */
 static float *recompute(const model_fixture *f, const int32_t *ids, int64_t n, int64_t context) {
     const int64_t shape[] = {1, n};
-    mc_lm lm = *f->lm;
-    for (int i = 0; context && i < lm.spec.n_layers; i++)
-        if (!lm.spec.layers[i].window || lm.spec.layers[i].window > context)
-            lm.spec.layers[i].window = context;
-    size_t bytes = (size_t)lm.spec.vocab * sizeof(float);
+    view whole = {f->lm, context};
+    const mc_kv_store store = {.append = append_whole, .context = &whole};
+    size_t bytes = (size_t)f->lm->spec.vocab * sizeof(float);
     float *logits = malloc(bytes);
     mica_scope *s;
     assert_non_null(logits);
     assert_int_equal(mica_scope_open(f->device, &s), MICA_OK);
-    mica_array y = mc_lm_forward(s, &lm, mica_from_data(s, ids, MICA_I32, shape, 2), mica_i32(s, 0),
-                                 NULL, MC_LAST_LOGITS);
+    mica_array all = mica_from_data(s, ids, MICA_I32, shape, 2);
+    mica_array y = mc_lm_forward(s, f->lm, all, mica_i32(s, 0), &store, MC_LAST_LOGITS);
     if (mica_read(y, logits, bytes) != MICA_OK) fail_msg("%s", mica_last_error());
     mica_scope_close(&s);
     return logits;
@@ -187,15 +202,31 @@ static void test_context_length(void **state) {
     fixture_close(&f);
 }
 
+/* The same in caches of every type, far beyond a context that keeps the first 4. */
+static void test_context_in_every_cache(void **state) {
+    (void)state;
+    static const int64_t mixed[] = {7, 1, 1, 50, 3, 64};
+    static const mica_cache_type types[] = {MICA_CACHE_F16, MICA_CACHE_BF16, MICA_CACHE_INT8};
+    model_fixture f;
+    fixture_open("llama_untied_f32", &f);
+    for (int i = 0; i < 3; i++) {
+        mc_lm_set_cache(f.lm, types[i]);
+        check_chunks(&f, 24, 64, 1000, mixed, 6, 300);
+        check_chunks(&f, 100, 64, 1000, mixed, 6, 600);
+    }
+    fixture_close(&f);
+}
+
 /* ---- sessions ---- */
 
 /* A text of which `reused` tokens need not be computed gets the logits that it has alone. */
 static void check_reused(const model_fixture *f, mc_session *session, const int32_t *ids, int64_t n,
                          int64_t reused) {
+    int64_t context = session->model->context;
     assert_int_equal(mc_session_reuse(session, ids, n), reused);
     assert_int_equal(mc_session_count(session), reused);
     const float *got = feed(session, ids + reused, n - reused);
-    float *want = recompute(f, ids, n, 0);
+    float *want = recompute(f, ids, n, context);
     fixture_compare(got, want, (size_t)f->lm->spec.vocab, 0.0, "%lld of %lld tokens reused",
                     (long long)reused, (long long)n);
     free(want);
@@ -249,6 +280,29 @@ static void test_going_back(void **state) {
     ids[OLDEST + 14]++; /* one further back: the windowed layers lack an entry */
     assert_int_equal(mc_session_reuse(session, ids, N), 0);
     assert_int_equal(mc_session_count(session), 0);
+    mc_session_close(&session);
+    fixture_close(&f);
+}
+
+/* A context of 24 that keeps the first 4: the same buffers, of which 256 entries behind the first
+ * 32 were dropped, so that those begin with token 288. */
+static void test_going_back_in_a_context(void **state) {
+    (void)state;
+    enum { N = 600, OLDEST = 288 };
+    model_fixture f;
+    fixture_open("llama_untied_f32", &f);
+    mc_session_model shared = shared_of(&f, 24);
+    mc_session *session = open_session(&shared, 256);
+    int32_t ids[N + 1];
+    make_ids(&f, ids, N + 1);
+    for (int i = 0; i < N; i++)
+        feed(session, ids + i, 1);
+    ids[N - 50] ^= 1;
+    check_reused(&f, session, ids, N - 40, N - 50);
+    ids[OLDEST + 19] ^= 1;
+    check_reused(&f, session, ids, N - 100, OLDEST + 19);
+    ids[OLDEST + 18] ^= 1;
+    assert_int_equal(mc_session_reuse(session, ids, N), 0);
     mc_session_close(&session);
     fixture_close(&f);
 }
@@ -313,6 +367,11 @@ static void test_looking_ahead(void **state) {
     mc_lm_set_cache(f.lm, MICA_CACHE_INT8);
     check_ahead(&f, 0, 700, 300);
     check_ahead(&f, 23, 700, 200);
+    fixture_close(&f);
+    fixture_open("llama_untied_f32", &f);
+    check_ahead(&f, 24, 700, 200);
+    mc_lm_set_cache(f.lm, MICA_CACHE_BF16);
+    check_ahead(&f, 45, 700, 200);
     fixture_close(&f);
 }
 
@@ -713,9 +772,11 @@ int main(void) {
         cmocka_unit_test(test_adapters),
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_context_length),
+        cmocka_unit_test(test_context_in_every_cache),
         cmocka_unit_test(test_every_context_length),
         cmocka_unit_test(test_reuse),
         cmocka_unit_test(test_going_back),
+        cmocka_unit_test(test_going_back_in_a_context),
         cmocka_unit_test(test_looking_ahead),
         cmocka_unit_test(test_ahead_is_dropped),
         cmocka_unit_test(test_decoding_is_recorded_once),

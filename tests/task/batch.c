@@ -271,6 +271,29 @@ static size_t run_alone(const room *r, size_t prompt, const mica_generate_option
     return n;
 }
 
+/* Rows whose context slides, for so long that their caches drop entries several times. */
+static void test_contexts_that_slide(void **state) {
+    (void)state;
+    enum { N = 900 };
+    const mica_generate_options options = {.max_tokens = N, .temperature = 1.0f, .seed = 5};
+    mica_batch_item items[4];
+    int32_t want[N];
+    room r;
+    open_room(&r);
+    r.model.context = 20;
+    for (int i = 0; i < 4; i++)
+        items[i] = (mica_batch_item){.options = &options};
+    mica_batch_results *results =
+        batch(&r.model, &r.p, items, 4, &(mica_batch_options){.parallel = 3});
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(run_alone(&r, i, &options, want, N), N);
+        assert_int_equal(results->rows[i].count, N);
+        assert_memory_equal(results->rows[i].ids, want, sizeof want);
+    }
+    mica_batch_free(&results);
+    fixture_close(&r.f);
+}
+
 /* Rows with options of their own, for longer than a cache's first buffers and far past the
  * windows. */
 static void test_own_options(void **state) {
@@ -573,6 +596,7 @@ int main(void) {
         cmocka_unit_test(test_logits),
         cmocka_unit_test(test_turns_are_recorded_once),
         cmocka_unit_test(test_own_options),
+        cmocka_unit_test(test_contexts_that_slide),
         cmocka_unit_test(test_failures_disturb_nobody),
         cmocka_unit_test(test_no_room_for_one),
         cmocka_unit_test(test_no_memory_for_one),
