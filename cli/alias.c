@@ -34,6 +34,14 @@ const cli_alias *cli_alias_find(const char *name) {
     return NULL;
 }
 
+const char *cli_alias_option(const char *name, char out[CLI_ALIAS_OPTION]) {
+    snprintf(out, CLI_ALIAS_OPTION, "--%s", name);
+    for (char *at = out; (at = strchr(at, '_'));)
+        *at = '-';
+    const cli_alias *alias = cli_alias_find(out);
+    return alias ? alias->option : out + strlen("--");
+}
+
 const char *cli_alias_value(const cli_alias *alias, const char *value, char *room,
                             size_t room_bytes) {
     size_t len = strlen(value);

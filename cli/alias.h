@@ -24,6 +24,13 @@ bool cli_alias_is_last(size_t i);
 /** The row of a name, NULL where there is none. */
 const cli_alias *cli_alias_find(const char *name);
 
+/* Room for an option's long name, with its NUL. */
+#define CLI_ALIAS_OPTION 64
+
+/** The long name here of an option that is not called by dashes, as in a chat or in JSON: top_k is
+ *  top-k, temp is temperature.  returns out, or a name that lives as long as the program */
+const char *cli_alias_option(const char *name, char out[CLI_ALIAS_OPTION]);
+
 /** What a value given to an alias is here: value itself where the row has no values, NULL where it
  *  has none for this one.
  *

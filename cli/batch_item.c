@@ -1,5 +1,6 @@
 #include "batch_item.h"
 
+#include "alias.h"
 #include "report.h"
 
 #include <stdlib.h>
@@ -31,16 +32,12 @@ static bool read_messages(cli_batch_item *item, const cli_json_node *array) {
     return true;
 }
 
-/* The option of a key, dashes being underscores there; NULL: there is none. */
+/* The option of a key; NULL: there is none. */
 static const cli_option *find_option(const char *key) {
-    for (size_t i = 0; i < CLI_ANSWER_BATCH; i++) {
-        const cli_option *option = &cli_answer_options[i];
-        size_t at = 0;
-        while (key[at] &&
-               (key[at] == option->name[at] || (key[at] == '_' && option->name[at] == '-')))
-            at++;
-        if (!key[at] && !option->name[at]) return option;
-    }
+    char room[CLI_ALIAS_OPTION];
+    const char *name = cli_alias_option(key, room);
+    for (size_t i = 0; i < CLI_ANSWER_BATCH; i++)
+        if (strcmp(cli_answer_options[i].name, name) == 0) return &cli_answer_options[i];
     return NULL;
 }
 

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "chat.h"
 
+#include "prompt.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
@@ -80,6 +81,9 @@ done:
 static int run(const void *verb_values, char **args, int count) {
     const cli_chat_values *values = verb_values;
     const char *model, *first;
+    if (values->prompt && count > 1)
+        return cli_usage("chat", "two messages: --prompt %s and %s", values->prompt, args[1]);
+    if (values->prompt) return cli_chat_run("chat", values, count ? args[0] : NULL, values->prompt);
     cli_model_split(values->model.model, args, count, &model, &first);
     if (count == 1 && first && !values->model.model && !first[strcspn(first, " \t\n")]) {
         model = first;
@@ -118,7 +122,8 @@ const cli_verb cli_verb_chat = {
     .max_args = 2,
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(cli_chat_values),
-    .groups = {{"Conversation", cli_talk_options, CLI_TALK_OPTIONS,
+    .groups = {{"Prompt", cli_prompt_options, CLI_PROMPT_TEXT, offsetof(cli_chat_values, prompt)},
+               {"Conversation", cli_talk_options, CLI_TALK_OPTIONS,
                 offsetof(cli_chat_values, talk)},
                {"Keeping it", session_option, CLI_COUNT(session_option), 0},
                {"Answer", cli_answer_options, CLI_ANSWER_CHAT, offsetof(cli_chat_values, answer)},

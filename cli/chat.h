@@ -15,6 +15,7 @@ typedef struct cli_chat_values {
     cli_answer_values answer;
     cli_talk_values talk;
     const char *session; /* a file; NULL: none */
+    const char *prompt;  /* the first message; NULL: none, or a word */
 } cli_chat_values;
 
 typedef struct cli_chat {

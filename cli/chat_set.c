@@ -102,16 +102,12 @@ static char *split(char **rest) {
 }
 
 bool cli_chat_set(cli_chat *c, char *rest) {
-    char dashed[CLI_VARIABLE];
+    char option[CLI_ALIAS_OPTION];
     char *name = split(&rest);
     if (strcmp(name, "parameter") == 0) name = split(&rest); /* as ollama has it */
     if (!*name) {
         print_settings(c);
         return true;
     }
-    for (char *at = name; (at = strchr(at, '_'));)
-        *at = '-';
-    snprintf(dashed, sizeof dashed, "--%s", name);
-    const cli_alias *alias = cli_alias_find(dashed);
-    return set(c, alias ? alias->option : name, rest);
+    return set(c, cli_alias_option(name, option), rest);
 }

@@ -32,7 +32,6 @@ ELSEWHERE("-ctk -ctv --cache-type-k --cache-type-v", "did you mean --cache, the 
 ELSEWHERE("--jinja", "leave it out: the model's chat template is always taken")
 ELSEWHERE("--chat-template-kwargs --chat-template-config", "did you mean --variable NAME=VALUE?")
 ELSEWHERE("--prompt-cache --prompt-cache-file", "did you mean mica chat --session?")
-ELSEWHERE("--repeat-last-n", "did you mean --penalty-window?")
 ELSEWHERE("--trust-remote-code", "leave it out: mica runs no code that comes with a model")
 ELSEWHERE(
     "--grammar --grammar-file --json-schema --format",

@@ -23,11 +23,23 @@ What llama.cpp, mlx-lm and ollama call an option is taken.
   $ MICA_PROMPT=y MICA_FILE=nowhere mica run "What is curl?" -q -n 1
   curl
 
+A chat's first message, and the keys of `batch`, too.
+
+  $ mica run "What is curl?" -q -n 4 > a; mica chat -p "What is curl?" -q -n 4 < /dev/null | cmp - a
+  > mica chat model --prompt "What is curl?" -q -n 4 < /dev/null | cmp - a; mica chat -p x model y 2>&1
+  mica: two messages: --prompt x and y
+  Try: mica help chat
+  [2]
+  $ echo '{"prompt": "curl is", "n_predict": 2, "temp": 0}' | mica batch -q | cut -c 1-30
+  {"id": 1, "text": " a command"
+
 bench's -p is still a number of tokens, and -v and -V are the version.
 
   $ mica bench model -p 4 -n 1 -r 1 -t 1 | tail -1 | awk '{ print $2 }'
   4
   $ mica version > a; mica -v | cmp - a; mica -V | cmp - a; mica --version | cmp - a
+  > mica run x -q -n 1 -V 2>&1 > /dev/null | grep -c '^answer'
+  1
 
 A message calls an option as it was typed.
 

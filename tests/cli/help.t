@@ -67,6 +67,9 @@ Each verb explains itself, in lines of 80 columns at most.
   name that mica list shows. Without it mica takes $MICA_MODEL,
   $MICA_MODELS/default, or the model that comes with mica.
   
+  Prompt:
+    -p, --prompt TEXT             the prompt; a word is the model then
+  
   Conversation:
     -S, --system TEXT             what the model is told before the conversation
         --[no-]think              let the model think before it answers, or not,
@@ -160,10 +163,10 @@ Each verb explains itself, in lines of 80 columns at most.
   (--repetition-penalty), --repeat-last-n (--penalty-window), --n-predict,
   --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
   --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
-  (--draft-model), --system-prompt, -sys (--system), --adapter-path (--adapter),
-  --ctx-size, --max-kv-size, --num-ctx (--context), --prefill-step-size,
-  --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache); and underscores for
-  dashes.
+  (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
+  --adapter-path (--adapter), --ctx-size, --max-kv-size, --num-ctx (--context),
+  --prefill-step-size, --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache);
+  and underscores for dashes.
   
   Examples:
     mica chat
@@ -283,10 +286,10 @@ Each verb explains itself, in lines of 80 columns at most.
   (--repetition-penalty), --repeat-last-n (--penalty-window), --n-predict,
   --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
   --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
-  (--draft-model), --system-prompt, -sys (--system), --adapter-path (--adapter),
-  --ctx-size, --max-kv-size, --num-ctx (--context), --prefill-step-size,
-  --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache); and underscores for
-  dashes.
+  (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
+  --adapter-path (--adapter), --ctx-size, --max-kv-size, --num-ctx (--context),
+  --prefill-step-size, --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache);
+  and underscores for dashes.
   
   Examples:
     mica run "What is curl?"
@@ -395,8 +398,8 @@ Each verb explains itself, in lines of 80 columns at most.
   (--repetition-penalty), --repeat-last-n (--penalty-window), --n-predict,
   --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
   --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
-  (--draft-model), --adapter-path (--adapter), --ctx-size, --max-kv-size,
-  --num-ctx (--context), --prefill-step-size, --ubatch-size, -ub
+  (--draft-model), -V (--verbose), --adapter-path (--adapter), --ctx-size,
+  --max-kv-size, --num-ctx (--context), --prefill-step-size, --ubatch-size, -ub
   (--prefill-chunk), --kv-bits (--cache); and underscores for dashes.
   
   Examples:
