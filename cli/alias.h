@@ -1,5 +1,6 @@
-/* What other programs call things: names of options that mica takes too (alias_list.h), and commands
- * and options that it has not (elsewhere_list.h). Names of options come with their dashes. */
+/* What other programs call things: names of options that mica takes too (alias_list.h), and
+ * commands and options that it has not (elsewhere_list.h). Names of options come with their
+ * dashes. */
 #ifndef CLI_ALIAS_H
 #define CLI_ALIAS_H
 
@@ -38,7 +39,8 @@ const char *cli_alias_option(const char *name, char out[CLI_ALIAS_OPTION]);
 const char *cli_alias_value(const cli_alias *alias, const char *value, char *room,
                             size_t room_bytes);
 
-/** What to do instead of a command or option that mica has not; NULL: it knows none of that name. */
+/** What to do instead of a command or option that mica has not; NULL: it knows none of that
+ *  name. */
 const char *cli_elsewhere(const char *name);
 
 #endif

@@ -46,8 +46,8 @@ typedef struct batch {
 
 /* ---- output ---- */
 
-/* The ids of an earlier run's answers; what failed is tried again. What follows the last line feed is half a line: the file ends
- * before it from now on.  returns an exit code */
+/* The ids of an earlier run's answers; what failed is tried again. What follows the last line
+ * feed is half a line: the file ends before it from now on.  returns an exit code */
 static int read_earlier(batch *b, const char *path) {
     cli_records earlier = {.name = path, .number = 1};
     cli_json json = {0};
@@ -186,8 +186,8 @@ static int refuse(batch *b, const cli_batch_item *item, const char *why) {
     return flush(b) ? CLI_DONE : CLI_FAILED;
 }
 
-/* Takes the item that was read, at the end of b->items, for an answer, or tells why not, or skips it
- * where it is answered. returns an exit code */
+/* Takes the item that was read, at the end of b->items, for an answer, or tells why not, or
+ * skips it where it is answered. returns an exit code */
 static int take(batch *b) {
     cli_batch_item *item = &b->items[b->count];
     int code = CLI_DONE;

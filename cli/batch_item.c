@@ -107,7 +107,8 @@ static bool read_line(cli_batch_item *item, const char *line, size_t len) {
     return true;
 }
 
-/* The line's own id, NULL where it has none that can be one: then something is wrong with the line. */
+/* The line's own id, NULL where it has none that can be one: then something is wrong with the
+ * line. */
 static const cli_json *own_id(cli_batch_item *item) {
     const cli_json *json = &item->json;
     const cli_json_node *id = json->count > 0 ? cli_json_find(json, &json->nodes[0], "id") : NULL;

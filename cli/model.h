@@ -51,8 +51,8 @@ enum { CLI_MODEL_PLACES = 2 };
  *  and $MICA_MODELS where that is set.  returns how many */
 size_t cli_model_places(const char *out[CLI_MODEL_PLACES]);
 
-/** The model's folder: the one named by an option or a word, or the default one. A name is that of a
- *  folder or one that `mica list` shows (model_find.c).
+/** The model's folder: the one named by an option or a word, or the default one. A name is that of
+ *  a folder or one that `mica list` shows (model_find.c).
  *
  *  option, word  either may be NULL, borrowed.
  *  returns       a path that lives as long as both and the program; NULL after it reported an

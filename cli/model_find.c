@@ -71,8 +71,8 @@ static bool is_path(const char *name) {
            strncmp(name, "../", 3) == 0;
 }
 
-/* Whether a word is sooner a path or a model's name than a text: ./x, /x, ~/x, org/name, name:tag, a
- * name with a number in it. */
+/* Whether a word is sooner a path or a model's name than a text: ./x, /x, ~/x, org/name,
+ * name:tag, a name with a number in it. */
 static bool looks_like_model(const char *word) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     static const char others[] = "0123456789-._:/";

@@ -236,8 +236,8 @@ static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* Edit distance, case ignored, two letters in the wrong order counting as one; a word too long to be
- * a name is far from all.  source: optimal string alignment */
+/* Edit distance, case ignored, two letters in the wrong order counting as one; a word too long
+ * to be a name is far from all.  source: optimal string alignment */
 static size_t distance(const char *a, const char *b) {
     size_t na = strlen(a), nb = strlen(b);
     size_t rows[3][LONGEST_NAME + 1]; /* of i, i - 1 and i - 2 letters of a, in turns */
@@ -435,8 +435,8 @@ static cli_parse parse_long(parser *p, const char *word) {
     return unknown_option(p->verb, p->verb_name, t.word);
 }
 
-/* Whether what follows a letter in its word can be the letter's value: -n40, but neither -ngl, which
- * other programs have, nor -qn. */
+/* Whether what follows a letter in its word can be the letter's value: -n40, but neither -ngl,
+ * which other programs have, nor -qn. */
 static bool can_follow(const cli_option *option, const char *text) {
     switch (option->kind) {
     case CLI_INT:

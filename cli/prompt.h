@@ -17,7 +17,8 @@ typedef struct cli_prompt_values {
     cli_model_values model;
 } cli_prompt_values;
 
-/* The table of the prompt and of what is printed; its first row, CLI_PROMPT_TEXT, is the prompt's. Answer and model have tables of their own. */
+/* The table of the prompt and of what is printed; its first row, CLI_PROMPT_TEXT, is the
+ * prompt's. Answer and model have tables of their own. */
 enum { CLI_PROMPT_TEXT = 1, CLI_PROMPT_OPTIONS = 3 };
 extern const cli_option cli_prompt_options[CLI_PROMPT_OPTIONS];
 
