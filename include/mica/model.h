@@ -84,7 +84,10 @@ typedef struct mica_model_options {
         context_length;  /* tokens that a session may hold. Beyond it a token sees the first 4 and
                                the last context_length - 4, its own among them (below 8: half of
                                them the first), in layers that have no smaller window of their own;
-                               a prompt may be longer too: mica_metrics.forgotten_tokens.
+                               a prompt may be longer too: mica_metrics.forgotten_tokens. Then a
+                               session's memory, and its file, do not grow with its text: of tokens
+                               that it cannot go back to it keeps their number and a hash, by which
+                               a prompt that begins with the whole text is still known.
                                0: no such limit but the model's own, past which a prompt is refused */
     const char *adapter; /* folder of a LoRA adapter, mlx-lm's (adapters.safetensors) or PEFT's
                                (adapter_model.safetensors), each with adapter_config.json; its

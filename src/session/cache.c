@@ -156,6 +156,15 @@ void mc_cache_commit(mc_cache *cache, int64_t n) {
         cache->layers[i].count += n;
 }
 
+int64_t mc_cache_reach(const mc_cache *cache) {
+    int64_t reach = 0;
+    for (int i = 0; i < cache->lm->spec.n_layers; i++) {
+        if (!cache->layers[i].max) return 0;
+        reach = mc_max(reach, cache->layers[i].max);
+    }
+    return reach;
+}
+
 bool mc_cache_can_cut(const mc_cache *cache, int64_t total, int64_t to) {
     for (int i = 0; i < cache->lm->spec.n_layers; i++) {
         const mc_cache_layer *layer = &cache->layers[i];

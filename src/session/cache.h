@@ -77,6 +77,9 @@ void mc_cache_arrays(const mc_cache *cache, mica_array *arrays);
 /* The pass was evaluated: n tokens more of it count. The next pass writes over those that do not. */
 void mc_cache_commit(mc_cache *cache, int64_t n);
 
+/* How many of the last tokens they may be able to forget: mc_cache_cut. 0: all. */
+int64_t mc_cache_reach(const mc_cache *cache);
+
 /* Whether the caches, which have seen `total` tokens, can go back to the state after the first `to`
  * of them: layers with a window must still hold the window - 1 entries before that. */
 bool mc_cache_can_cut(const mc_cache *cache, int64_t total, int64_t to);

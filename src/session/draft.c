@@ -28,14 +28,17 @@ static void note(float *share, bool right) {
 }
 
 /* What the text has come to tells which of the last guesses were right, up to the first wrong one. */
-static void learn(mc_draft *draft, const int32_t *ids, int64_t n) {
-    for (int64_t i = 0; i < draft->count && draft->at + i < n; i++) {
-        bool right = ids[draft->at + i] == draft->ids[i];
+static void learn(mc_draft *draft, const mc_tokens *text) {
+    int64_t at = draft->at - text->start, n = mc_tokens_count(text) - draft->at;
+    if (at < 0) return; /* nothing was guessed yet, and the prompt is long */
+    const int32_t *came = MC_BUFFER_AT(&text->ids, int32_t) + at;
+    for (int64_t i = 0; i < draft->count && i < n; i++) {
+        bool right = came[i] == draft->ids[i];
         note(share(draft, i), right);
         if (!right) break;
     }
-    if (draft->passed_match && draft->at < n)
-        note(&draft->right[draft->passed_match], ids[draft->at] == draft->passed);
+    if (draft->passed_match && n > 0)
+        note(&draft->right[draft->passed_match], came[0] == draft->passed);
     draft->count = draft->passed_match = 0;
 }
 
@@ -80,14 +83,19 @@ static int64_t choose_length(mc_draft *draft, int64_t max, float each) {
 /* ---- the draft model ---- */
 
 /* What the draft model goes on with by itself: k tokens, where its context has room for them. */
-static mica_status ask(mc_draft *draft, const int32_t *ids, int64_t n, int64_t k) {
+static mica_status ask(mc_draft *draft, const mc_tokens *text, int64_t k) {
     mc_session *session = draft->model;
+    const int32_t *ids = MC_BUFFER_AT(&text->ids, int32_t);
     const float *none; /* a draft model's session is greedy */
+    int64_t n = mc_tokens_count(text);
     if (n + k > mc_session_room(session)) return MICA_OK;
-    int64_t at = mc_session_reuse(session, ids, n), step;
+    int64_t at = mc_session_reuse_text(session, text), step;
+    if (at < text->start) draft->model = NULL;
+    if (!draft->model) return MICA_OK;
     for (; at < n; at += step) {
         step = n - at < session->chunk ? n - at : session->chunk;
-        MC_TRY(mc_session_feed(session, ids + at, step, at + step == n ? &none : NULL));
+        MC_TRY(mc_session_feed(session, ids + (at - text->start), step,
+                               at + step == n ? &none : NULL));
     }
     for (int64_t i = 0; i < k; i++) {
         if (i) MC_TRY(mc_session_feed(session, &draft->ids[i - 1], 1, &none));
@@ -97,12 +105,13 @@ static mica_status ask(mc_draft *draft, const int32_t *ids, int64_t n, int64_t k
     return MICA_OK;
 }
 
-int64_t mc_draft_make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t max) {
-    int64_t length = 0;
-    learn(draft, ids, n);
+int64_t mc_draft_make(mc_draft *draft, const mc_tokens *text, int64_t max) {
+    const int32_t *ids = MC_BUFFER_AT(&text->ids, int32_t);
+    int64_t length = 0, n = (int64_t)MC_BUFFER_COUNT(&text->ids, int32_t);
+    learn(draft, text);
     if (max <= 0) return 0;
     int64_t from = look_up(ids, n, &draft->match);
-    draft->at = n;
+    draft->at = mc_tokens_count(text);
     if (draft->match >= 2) {
         for (int64_t i = 0; i < max; i++) /* beyond the end, the guesses go on with themselves */
             draft->ids[i] = from + i < n ? ids[from + i] : draft->ids[from + i - n];
@@ -118,6 +127,6 @@ int64_t mc_draft_make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t ma
     draft->match = draft->count = 0;
     length = choose_length(draft, max, cost + draft->model_cost);
     if (length == 0 && ++draft->unasked % SELDOM) return 0;
-    if (ask(draft, ids, n, length ? length : 1) != MICA_OK) draft->model = NULL;
+    if (ask(draft, text, length ? length : 1) != MICA_OK) draft->model = NULL;
     return draft->count;
 }

@@ -40,9 +40,9 @@ typedef struct mc_draft {
 /* For answers of a session, which the draft model may be told by. */
 void mc_draft_init(mc_draft *draft, const mc_session *session);
 
-/* Guesses how the text ids[n] goes on: returns how many of draft->ids are worth computing together with
- * the text's last token, `max` (0 to MC_DRAFT_MAX) at the most. A draft model that fails is asked no
- * more. */
-int64_t mc_draft_make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t max);
+/* Guesses how the text goes on: returns how many of draft->ids are worth computing together with
+ * the text's last token, `max` (0 to MC_DRAFT_MAX) at the most. A draft model that fails, or has
+ * not seen what the text has forgotten, is asked no more. */
+int64_t mc_draft_make(mc_draft *draft, const mc_tokens *text, int64_t max);
 
 #endif

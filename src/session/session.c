@@ -1,6 +1,7 @@
 #include "session/session.h"
 
 #include "base/alloc.h"
+#include "base/integer.h"
 #include "device/eval.h"
 #include "graph/graph.h"
 
@@ -22,6 +23,7 @@ static mica_status open_parts(mc_session *session) {
     size_t arrays = 2 * (size_t)model->lm->spec.n_layers + 1;
     int64_t room = spare_room(session->chunk);
     MC_TRY(mc_cache_init(&session->cache, model->lm, model->device, model->context, room));
+    if (model->context) session->history.limit = mc_cache_reach(&session->cache);
     MC_TRY(mica_scope_open(model->device, &session->scopes[0]));
     MC_TRY(mica_scope_open(model->device, &session->scopes[1]));
     if (!mc_buffer_reserve(&session->arrays, arrays * sizeof(mica_array)) ||
@@ -54,7 +56,7 @@ void mc_session_close(mc_session **session) {
     mica_scope_close(&s->scopes[0]);
     mica_scope_close(&s->scopes[1]);
     mc_cache_deinit(&s->cache);
-    mc_buffer_deinit(&s->history);
+    mc_tokens_deinit(&s->history);
     mc_buffer_deinit(&s->arrays);
     mc_buffer_deinit(&s->logits);
     mc_buffer_deinit(&s->ahead);
@@ -98,7 +100,7 @@ static void forget(mc_session *session) {
     mc_cache_clear(&session->cache);
     mc_scope_reset(session->scopes[0]);
     mc_scope_reset(session->scopes[1]);
-    mc_buffer_clear(&session->history);
+    mc_tokens_clear(&session->history);
     session->to_come = 0;
     drop_ahead(session);
 }
@@ -110,7 +112,7 @@ void mc_session_reset(mc_session *session) {
 }
 
 int64_t mc_session_count(const mc_session *session) {
-    return (int64_t)MC_BUFFER_COUNT(&session->history, int32_t);
+    return mc_tokens_count(&session->history);
 }
 
 int64_t mc_session_room(const mc_session *session) {
@@ -118,14 +120,18 @@ int64_t mc_session_room(const mc_session *session) {
 }
 
 int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n) {
-    const int32_t *history = MC_BUFFER_AT(&session->history, int32_t);
-    int64_t count = mc_session_count(session), common = 0;
-    while (common < count && common < n - 1 && history[common] == ids[common])
-        common++;
+    char *data = (char *)(uintptr_t)ids; /* only read */
+    return mc_session_reuse_text(session, &(mc_tokens){.ids = {data, (size_t)n * sizeof *ids, 0}});
+}
+
+int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text) {
+    int64_t count = mc_session_count(session), n = mc_tokens_count(text);
+    int64_t common = mc_min(mc_tokens_common(&session->history, text), n - 1);
     drop_ahead(session);
-    if (common > 0 && mc_cache_can_cut(&session->cache, count, common)) {
+    if (common > 0 && common >= session->history.start &&
+        mc_cache_can_cut(&session->cache, count, common)) {
         mc_cache_cut(&session->cache, count, common);
-        session->history.len = (size_t)common * sizeof *history;
+        mc_tokens_cut(&session->history, common);
     } else {
         forget(session);
         common = 0;
@@ -253,7 +259,7 @@ static mica_status pass_behind(mc_session *session, const int32_t *ids, int64_t 
     int64_t later = session->to_come > n ? session->to_come : n;
     mica_status status = mc_cache_reserve(&session->cache, home, n, later);
     drop_ahead(session);
-    if (status == MICA_OK && !mc_buffer_reserve(&session->history, (size_t)n * sizeof *ids))
+    if (status == MICA_OK && !mc_tokens_reserve(&session->history, n))
         status = mc_fail_nomem("a session's history");
     if (status == MICA_OK) status = run_pass(session, ids, n, wish, results);
     if (status != MICA_OK) mc_session_reset(session); /* the caches may be half written */
@@ -262,7 +268,7 @@ static mica_status pass_behind(mc_session *session, const int32_t *ids, int64_t 
 
 /* The next n tokens that the caches hold belong to the history, which has room for them. */
 static void count(mc_session *session, const int32_t *ids, int64_t n) {
-    (void)mc_buffer_add(&session->history, ids, (size_t)n * sizeof *ids);
+    (void)mc_tokens_add(&session->history, ids, n);
     mc_cache_commit(&session->cache, n);
     session->to_come = session->to_come > n ? session->to_come - n : 0;
 }
@@ -336,7 +342,7 @@ mica_status mc_session_look_ahead(mc_session *session, const int32_t *ids, int64
 mica_status mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_t n) {
     drop_ahead(session);
     if (mc_buffer_add(&session->ahead, ids, (size_t)n * sizeof *ids) &&
-        mc_buffer_reserve(&session->history, (size_t)n * sizeof *ids))
+        mc_tokens_reserve(&session->history, n))
         return MICA_OK;
     mc_session_reset(session);
     return mc_fail_nomem("a session's tokens");

@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "model/lm.h"
 #include "session/cache.h"
+#include "session/tokens.h"
 
 #include <mica/model.h>
 
@@ -59,7 +60,7 @@ typedef struct mc_session {
     int64_t chunk;          /* tokens of a pass of prefill */
     int64_t to_come; /* tokens that passes are to bring, for which caches get room at once; 0: those
                         of the next pass. Set by mc_session_reuse; the owner may add to it */
-    mc_buffer history; /* int32: tokens that the caches have seen */
+    mc_tokens history; /* that the caches have seen; with a context, those that these go back to */
     mc_buffer arrays;  /* mica_array: results of a pass */
     mc_buffer logits; /* float [rows, vocab]: of the last pass; one row, or that of each in ahead */
     bool greedy;      /* the owner's to set: passes leave a row's best token, no logits */
@@ -84,14 +85,15 @@ uint64_t mc_session_bytes(const mc_session_model *model, int64_t tokens);
 /* Forgets the history and frees the caches; a stream that has begun is over. */
 void mc_session_reset(mc_session *session);
 
-/* The tokens that the caches hold, and the most that they may (INT32_MAX: no limit). */
+/* The tokens that the caches have seen, and the most that they may (INT32_MAX: no limit). */
 int64_t mc_session_count(const mc_session *session);
 int64_t mc_session_room(const mc_session *session);
 
-/* Goes back to what the history and ids[n] begin with in common, and returns how many tokens that
- * is. At least one token of ids is left to compute. Where caches with a window cannot go back so
- * far, the session forgets everything. */
+/* Goes back to what the history and ids[n], or a text, begin with in common, and returns how many
+ * tokens that is. At least one token is left to compute. Where caches with a window cannot go back
+ * so far, the session forgets everything. */
 int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n);
+int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text);
 
 /* Computes one chunk: n tokens, 1 <= n <= the session's chunk, all below the vocabulary. A single one
  * that was computed ahead is only taken.

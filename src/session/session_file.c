@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VERSION = 2, BYTE_ORDER_MARK = 0x01020304, WORD = 8, AXIS = 2, SAMPLE = 64 };
+enum { VERSION = 3, BYTE_ORDER_MARK = 0x01020304, WORD = 8, AXIS = 2, SAMPLE = 64 };
 
 static const char MAGIC[8] = {'M', 'I', 'C', 'A', 'S', 'E', 'S', 'S'};
 
@@ -20,6 +20,8 @@ typedef struct header { /* whole words, no padding */
     int64_t context; /* of mc_session_model */
     int64_t tokens, layers, kv_heads, head_dim;
     int64_t dtype; /* of the entries: a mica_dtype */
+    int64_t forgotten;
+    uint64_t forgotten_hash;
 } header;
 
 static size_t padded(size_t bytes) {
@@ -201,11 +203,13 @@ static mica_status put_session(writer *w, mc_session *session) {
         .kv_heads = spec->kv_heads,
         .head_dim = spec->head_dim,
         .dtype = model->lm->kv_dtype,
+        .forgotten = session->history.start,
+        .forgotten_hash = session->history.hash,
     };
     memcpy(head.magic, MAGIC, sizeof head.magic);
     MC_TRY(mc_session_fingerprint(model, &head.fingerprint));
     MC_TRY(put(w, &head, sizeof head));
-    MC_TRY(put(w, session->history.data, session->history.len));
+    MC_TRY(put(w, session->history.ids.data, session->history.ids.len));
     for (int i = 0; i < spec->n_layers; i++) {
         const mc_cache_layer *layer = &session->cache.layers[i];
         size_t bytes = (size_t)(layer->count * spec->kv_heads * mc_lm_kv_width(model->lm)) *
@@ -285,14 +289,19 @@ static mica_status take_history(reader *r, const header *head, mc_session *sessi
     if (head->tokens < 0 || head->tokens > mc_session_room(session))
         return mc_fail(MICA_EFORMAT, "%s: a history of %lld tokens", r->name,
                        (long long)head->tokens);
-    size_t bytes = (size_t)head->tokens * sizeof(int32_t);
-    MC_TRY(take(r, bytes, &data));
+    if (head->forgotten < 0 || head->forgotten > (head->context ? head->tokens : 0))
+        return mc_fail(MICA_EFORMAT, "%s: %lld of %lld tokens are forgotten", r->name,
+                       (long long)head->forgotten, (long long)head->tokens);
+    int64_t n = head->tokens - head->forgotten;
+    MC_TRY(take(r, (size_t)n * sizeof(int32_t), &data));
     const int32_t *ids = data;
-    for (int64_t i = 0; i < head->tokens; i++)
+    for (int64_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= spec->vocab)
             return mc_fail(MICA_EFORMAT, "%s: token %lld of the history is %d", r->name,
                            (long long)i, (int)ids[i]);
-    if (!mc_buffer_add(&session->history, data, bytes)) return mc_fail_nomem("a session's history");
+    session->history.start = head->forgotten;
+    session->history.hash = head->forgotten_hash;
+    if (!mc_tokens_add(&session->history, ids, n)) return mc_fail_nomem("a session's history");
     return MICA_OK;
 }
 

@@ -3,8 +3,8 @@
  * In the computer's byte order, everything in whole words of 8 bytes (padded with zeros):
  *
  *     header    struct header of session_file.c: magic, version, byte order, the model's fingerprint,
- *               counts, the dtype of keys and values
- *     history   i32 [tokens]
+ *               counts, the dtype of keys and values, the hash of forgotten tokens (tokens.h)
+ *     history   i32 [tokens - forgotten]: the last ones
  *     a layer   count of its entries (one word); keys, then values: [kv_heads, count, head_dim]
  *     checksum  one word, over all words before it
  *

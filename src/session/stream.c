@@ -14,7 +14,7 @@ enum { DRAFT_TOKENS = 7 }; /* the default where there is a draft model */
 struct mc_stream {
     mc_session *session;
     uint64_t number; /* the session's count of streams when this one began; 0: not begun */
-    mc_buffer ids;   /* int32: prompt, then the answer */
+    mc_tokens text;  /* prompt, then the answer; the prompt is whole until it is computed */
     mc_buffer stops; /* int32 */
     mc_buffer bias;  /* mica_logit_bias */
     mc_stop_text stop_text;
@@ -66,10 +66,9 @@ static mica_status take_prompt(mc_stream *stream, const int32_t *ids, size_t n,
                        "the prompt has %zu tokens, the model's context %lld: shorten the prompt, "
                        "or truncate it",
                        n, (long long)room);
-    if (!mc_buffer_add(&stream->ids, ids, sizeof *ids) ||
-        !mc_buffer_add(&stream->ids, ids + n - (size_t)(kept - 1),
-                       (size_t)(kept - 1) * sizeof *ids))
-        return mc_fail_nomem("a stream");
+    if (!mc_tokens_reserve(&stream->text, kept)) return mc_fail_nomem("a stream");
+    (void)mc_tokens_add(&stream->text, ids, 1);
+    (void)mc_tokens_add(&stream->text, ids + n - (size_t)(kept - 1), kept - 1);
     stream->prompt = kept;
     stream->truncated = (int64_t)n - kept;
     return MICA_OK;
@@ -123,6 +122,8 @@ static mica_status open_parts(mc_stream *stream, const int32_t *ids, size_t n,
     MC_TRY(take_prompt(stream, ids, n, options));
     MC_TRY(take_sampling(stream, options));
     MC_TRY(take_stops(stream, options));
+    if (stream->session->history.limit)
+        stream->text.limit = mc_max(stream->session->history.limit, options->penalty_window);
     stream->min_tokens = options->min_tokens;
     stream->max_tokens = options->max_tokens ? options->max_tokens : INT64_MAX;
     stream->top_logprobs = (size_t)options->top_logprobs;
@@ -159,7 +160,7 @@ void mc_stream_close(mc_stream **stream) {
     mc_sampler_deinit(&(*stream)->sampler);
     mc_stop_text_deinit(&(*stream)->stop_text);
     mc_buffer_deinit(&(*stream)->bias);
-    mc_buffer_deinit(&(*stream)->ids);
+    mc_tokens_deinit(&(*stream)->text);
     mc_buffer_deinit(&(*stream)->stops);
     mc_free(*stream);
     *stream = NULL;
@@ -188,8 +189,8 @@ static int64_t answer_begun(const mc_stream *stream, const mc_session *session) 
  * it. */
 static mica_status read_prompt(mc_stream *stream, mc_session *session, int64_t *reused,
                                const float **logits) {
-    const int32_t *ids = MC_BUFFER_AT(&stream->ids, int32_t);
-    int64_t at = mc_session_reuse(session, ids, stream->prompt);
+    const int32_t *ids = MC_BUFFER_AT(&stream->text.ids, int32_t);
+    int64_t at = mc_session_reuse_text(session, &stream->text);
     *reused = at;
     session->to_come += answer_begun(stream, session);
     while (at < stream->prompt) {
@@ -233,15 +234,15 @@ static mica_status begin(mc_stream *stream, const float **logits) {
 
 /* Guesses which tokens follow the last one, and computes them with it. A guess that is right is drawn
  * in its turn, by the logits that it would have got alone: nothing else shows that it was one. */
-static mica_status look_ahead(mc_stream *stream, const int32_t *ids, int64_t n) {
+static mica_status look_ahead(mc_stream *stream) {
     int32_t ahead[MC_MAX_AHEAD];
     int64_t left = stream->max_tokens - stream->generated, room = mc_session_room(stream->session);
     int64_t max = stream->draft_tokens;
     if (max > left - 1) max = left - 1;
-    if (max > room - n) max = room - n;
-    int64_t count = mc_draft_make(&stream->draft, ids, n, max);
+    if (max > room - mc_tokens_count(&stream->text)) max = room - mc_tokens_count(&stream->text);
+    int64_t count = mc_draft_make(&stream->draft, &stream->text, max);
     if (count == 0) return MICA_OK;
-    ahead[0] = ids[n - 1];
+    ahead[0] = mc_tokens_last(&stream->text);
     memcpy(ahead + 1, stream->draft.ids, (size_t)count * sizeof *ahead);
     stream->drafted += count;
     return mc_session_look_ahead(stream->session, ahead, count + 1);
@@ -249,13 +250,12 @@ static mica_status look_ahead(mc_stream *stream, const int32_t *ids, int64_t n) 
 
 /* Computes the token that was handed out last, if that is still to do. */
 static mica_status step(mc_stream *stream, const float **logits) {
-    const int32_t *ids = MC_BUFFER_AT(&stream->ids, int32_t);
-    int64_t n = (int64_t)MC_BUFFER_COUNT(&stream->ids, int32_t);
-    if (mc_session_knows(stream->session, ids[n - 1]))
+    int32_t last = mc_tokens_last(&stream->text);
+    if (mc_session_knows(stream->session, last))
         stream->accepted += stream->drafted > 0; /* if not, a batch computed it */
     else if (stream->draft_tokens)
-        MC_TRY(look_ahead(stream, ids, n));
-    return mc_session_feed(stream->session, ids + n - 1, 1, logits);
+        MC_TRY(look_ahead(stream));
+    return mc_session_feed(stream->session, &last, 1, logits);
 }
 
 /* Draws a token from the session's logits, which are there. */
@@ -266,8 +266,9 @@ static mica_status draw_from(mc_stream *stream, mica_token *token) {
     bool early = stream->generated < stream->min_tokens;
     sampler->banned = MC_BUFFER_AT(&stream->stops, int32_t);
     sampler->banned_count = early ? MC_BUFFER_COUNT(&stream->stops, int32_t) : 0;
-    MC_TRY(mc_sampler_draw(sampler, logits, vocab, MC_BUFFER_AT(&stream->ids, int32_t),
-                           MC_BUFFER_COUNT(&stream->ids, int32_t), &token->id));
+    const mc_buffer *text = &stream->text.ids;
+    MC_TRY(mc_sampler_draw(sampler, logits, vocab, MC_BUFFER_AT(text, int32_t),
+                           MC_BUFFER_COUNT(text, int32_t), &token->id));
     if (stream->logprobs)
         MC_TRY(mc_sampler_logprobs(sampler, logits, vocab, token->id, stream->top_logprobs,
                                    &token->logprob, &token->alternatives,
@@ -283,8 +284,7 @@ static mica_status draw(mc_stream *stream, mica_token *token) {
     } else {
         MC_TRY(draw_from(stream, token));
     }
-    if (!MC_BUFFER_PUSH(&stream->ids, int32_t, token->id))
-        return mc_fail_nomem("a stream's tokens");
+    if (!mc_tokens_add(&stream->text, &token->id, 1)) return mc_fail_nomem("a stream's tokens");
     return MICA_OK;
 }
 
@@ -356,7 +356,7 @@ static mica_status tell(mc_stream *stream, mica_token *token, bool *found) {
 
 /* A token of the prompt. */
 static bool echo(mc_stream *stream, mica_token *token) {
-    token->id = MC_BUFFER_AT(&stream->ids, int32_t)[stream->prompt - stream->echo];
+    token->id = MC_BUFFER_AT(&stream->text.ids, int32_t)[stream->prompt - stream->echo];
     token->prompt = true;
     mica_status status = check_cancelled(stream);
     if (status == MICA_OK && stream->decoder)
@@ -373,12 +373,11 @@ static bool is_full(const mc_stream *stream) {
 }
 
 bool mc_stream_pending(const mc_stream *stream, int32_t *id) {
-    size_t n = MC_BUFFER_COUNT(&stream->ids, int32_t);
     if (!stream->number || stream->number != stream->session->streams ||
         mc_session_is_ahead(stream->session) || stream->ended || is_full(stream) ||
         atomic_load_explicit(&stream->cancelled, memory_order_relaxed))
         return false;
-    *id = MC_BUFFER_AT(&stream->ids, int32_t)[n - 1];
+    *id = mc_tokens_last(&stream->text);
     return true;
 }
 

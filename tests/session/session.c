@@ -307,6 +307,32 @@ static void test_going_back_in_a_context(void **state) {
     fixture_close(&f);
 }
 
+/* A session whose context slides keeps the last tokens of its text, and still knows a text that
+ * begins with all of it, also once it was saved. */
+static void test_history_is_bounded(void **state) {
+    (void)state;
+    enum { N = 3000, CHUNK = 60 };
+    model_fixture f;
+    fixture_open("llama_untied_f32", &f);
+    mc_session_model shared = shared_of(&f, 24);
+    mc_session *session = open_session(&shared, CHUNK);
+    int32_t ids[N + CHUNK];
+    make_ids(&f, ids, N + CHUNK);
+    feed_all(session, ids, N);
+    int64_t start = session->history.start, limit = session->history.limit;
+    assert_int_equal(mc_session_count(session), N);
+    assert_true(limit > 24 && limit < 500 && start >= N - 2 * limit && start <= N - limit);
+    check_reused(&f, session, ids, N + CHUNK, N);
+    check_reused(&f, session, ids, N + CHUNK, N + CHUNK - 1);
+    assert_int_equal(mc_session_reuse(session, ids, start), 0);
+    assert_int_equal(mc_session_count(session), 0);
+    feed_all(session, ids, N);
+    ids[3] ^= 1; /* long forgotten */
+    assert_int_equal(mc_session_reuse(session, ids, N + CHUNK), 0);
+    mc_session_close(&session);
+    fixture_close(&f);
+}
+
 /* What was computed ahead and was right gives the logits of feeding it, to the bit, and what was wrong
  * leaves no trace: guesses that are right 0 to 9 times, then wrong; beyond the window of 16, while
  * buffers of 384 entries are emptied, and with a context of 24. */
@@ -340,7 +366,7 @@ static void check_ahead(const model_fixture *f, int64_t context, int n, int from
                             f->name, (long long)context, i);
         }
     }
-    assert_memory_equal(session->history.data, ids, (size_t)n * sizeof *ids);
+    assert_memory_equal(session->history.ids.data, ids, (size_t)n * sizeof *ids);
     free(ids);
     mc_session_close(&session);
     mc_session_close(&plain);
@@ -777,6 +803,7 @@ int main(void) {
         cmocka_unit_test(test_reuse),
         cmocka_unit_test(test_going_back),
         cmocka_unit_test(test_going_back_in_a_context),
+        cmocka_unit_test(test_history_is_bounded),
         cmocka_unit_test(test_looking_ahead),
         cmocka_unit_test(test_ahead_is_dropped),
         cmocka_unit_test(test_decoding_is_recorded_once),

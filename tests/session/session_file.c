@@ -122,6 +122,36 @@ static void test_emptied_windows(void **state) {
     mc_lm_set_cache(fixture.lm, MICA_CACHE_F32);
 }
 
+/* A text of which a context has forgotten most is still known to the session that was loaded. */
+static void test_forgotten_tokens(void **state) {
+    (void)state;
+    enum { N = 3000, MORE = 5 };
+    static int32_t ids[N + MORE];
+    mc_session_model shared = shared_of(&fixture, 24);
+    mc_session *session = open_session(&shared);
+    size_t bytes = (size_t)fixture.lm->spec.vocab * sizeof(float);
+    const float *got, *want;
+    for (int32_t i = 0; i < N + MORE; i++)
+        ids[i] = i * 37 % (int32_t)fixture.lm->spec.vocab;
+    for (int at = 0; at < N; at += 100)
+        assert_int_equal(mc_session_feed(session, ids + at, 100, NULL), MICA_OK);
+    char *path = save(session);
+    mc_session *loaded = load(&shared, path, 7);
+    assert_int_equal(mc_session_count(loaded), N);
+    assert_int_equal(loaded->history.start, session->history.start);
+    assert_true(loaded->history.start > N / 4);
+    assert_int_equal(mc_session_reuse(loaded, ids, N + MORE), N);
+    assert_int_equal(mc_session_reuse(session, ids, N + MORE), N);
+    assert_int_equal(mc_session_feed(session, ids + N, MORE, &want), MICA_OK);
+    assert_int_equal(mc_session_feed(loaded, ids + N, MORE, &got), MICA_OK);
+    assert_memory_equal(got, want, bytes);
+    ids[0] ^= 1;
+    assert_int_equal(mc_session_reuse(loaded, ids, N + MORE), 0);
+    mc_session_close(&loaded);
+    mc_session_close(&session);
+    free(path);
+}
+
 /* ---- files that are refused ---- */
 
 static void expect_refused(const mc_session_model *shared, const void *data, size_t size,
@@ -181,14 +211,16 @@ static void test_absurd(void **state) {
     static const int64_t counts[] = {-1, 19, 21, INT64_MAX, INT64_MIN, (int64_t)1 << 31};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         expect_word_refused(&shared, data, size, 4, counts[i], MICA_EFORMAT, ""); /* tokens */
-        expect_word_refused(&shared, data, size, 9 + 10, counts[i], MICA_EFORMAT, "");
+        expect_word_refused(&shared, data, size, 11 + 10, counts[i], MICA_EFORMAT, "");
     }
     expect_word_refused(&shared, data, size, 0, 0, MICA_EFORMAT, "not a session file");
     expect_word_refused(&shared, data, size, 1, 1, MICA_EFORMAT, "version");
     expect_word_refused(&shared, data, size, 2, 7, MICA_EINVAL, "another model");
     expect_word_refused(&shared, data, size, 8, MICA_BF16, MICA_EINVAL, "caches of f32");
     expect_word_refused(&shared, data, size, 3, 99, MICA_EINVAL, "a context of 99 tokens");
-    expect_word_refused(&shared, data, size, 9, 1 << 20, MICA_EFORMAT, "token 0");
+    expect_word_refused(&shared, data, size, 9, 1, MICA_EFORMAT, "1 of 20 tokens are forgotten");
+    expect_word_refused(&shared, data, size, 9, -1, MICA_EFORMAT, "-1 of 20");
+    expect_word_refused(&shared, data, size, 11, 1 << 20, MICA_EFORMAT, "token 0");
     free(data);
     free(path);
     mc_session_close(&session);
@@ -358,11 +390,12 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_family), cmocka_unit_test(test_emptied_windows),
-        cmocka_unit_test(test_damaged),      cmocka_unit_test(test_absurd),
-        cmocka_unit_test(test_other_models), cmocka_unit_test(test_adapters),
-        cmocka_unit_test(test_paths),        cmocka_unit_test(test_no_file),
-        cmocka_unit_test(test_full_disk),    cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_every_family),     cmocka_unit_test(test_emptied_windows),
+        cmocka_unit_test(test_forgotten_tokens), cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_absurd),           cmocka_unit_test(test_other_models),
+        cmocka_unit_test(test_adapters),         cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_no_file),          cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("session/session_file", tests, open_fixture, close_fixture);
 }

@@ -533,6 +533,39 @@ static void test_context(void **state) {
     mc_session_close(&session);
 }
 
+/* The heap after an answer's token `early`, and after its last one. */
+static void measure_answer(const mc_session_model *shared, const mica_generate_options *options,
+                           int64_t early, size_t bytes[2]) {
+    mc_session *session = open_session(shared);
+    mc_stream *stream = open_stream(session, prompt, 7, *options);
+    mica_token token;
+    for (int64_t i = 1; mc_stream_next(stream, &token); i++)
+        if (i == early) bytes[0] = test_heap_bytes();
+    assert_int_equal(mc_stream_metrics(stream).generated_tokens, options->max_tokens);
+    bytes[1] = test_heap_bytes();
+    mc_stream_close(&stream);
+    mc_session_close(&session);
+}
+
+/* An answer whose context slides takes no more memory for its 9,000th token than for its 3,000th:
+ * session and stream keep the last ones alone. */
+static void test_an_endless_answer_is_flat(void **state) {
+    (void)state;
+    const mica_generate_options options[] = {
+        {.max_tokens = 9000},
+        {.max_tokens = 9000, .temperature = 1.0f, .presence_penalty = 0.5f, .penalty_window = 1000},
+        {.max_tokens = 9000, .draft_tokens = 3},
+    };
+    mc_session_model shared = shared_model();
+    shared.context = 40;
+    for (int i = 0; i < 3; i++) {
+        size_t bytes[2] = {0, 0};
+        measure_answer(&shared, &options[i], 3000, bytes);
+        if (bytes[1] > bytes[0] + 1024)
+            fail_msg("options %d: %zu bytes, then %zu", i, bytes[0], bytes[1]);
+    }
+}
+
 static void test_only_the_last_stream_goes_on(void **state) {
     (void)state;
     mc_session_model shared = shared_model();
@@ -833,6 +866,7 @@ int main(void) {
         cmocka_unit_test(test_logprobs),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_context),
+        cmocka_unit_test(test_an_endless_answer_is_flat),
         cmocka_unit_test(test_only_the_last_stream_goes_on),
         cmocka_unit_test(test_a_reset_ends_the_stream),
         cmocka_unit_test(test_room_for_the_prompt),

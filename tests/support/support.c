@@ -10,6 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "device/device.h"
 
@@ -173,6 +176,18 @@ bool test_lose_rights(void) {
 
 void test_regain_rights(void) {
     if (getuid() == 0 && seteuid(0)) fail_msg("seteuid: %s", strerror(errno));
+}
+
+size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
+
+size_t test_heap_bytes(void) {
+    if (__sanitizer_get_current_allocated_bytes) return __sanitizer_get_current_allocated_bytes();
+#if defined(__GLIBC__)
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+#else
+    return 0;
+#endif
 }
 
 uint64_t test_fail_each_allocation(bool (*body)(void *arg), void *arg) {

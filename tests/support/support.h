@@ -71,6 +71,9 @@ void test_temp_dir_remove(char *dir);
 bool test_lose_rights(void);
 void test_regain_rights(void);
 
+/* Bytes that are allocated on the heap; 0 where that cannot be told. */
+size_t test_heap_bytes(void);
+
 /* Does `body` again and again while the 1st, 2nd, 3rd ... allocation fails, until it gets through
  * without a failure. `body` is called with `arg`, returns true where it succeeded, and must leave
  * nothing behind where it did not. At least one round must fail: a body that allocates nothing has
