@@ -56,7 +56,8 @@ static int read_earlier(batch *b, const char *path) {
     struct stat info;
     if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
         return CLI_DONE; /* opening it will tell */
-    int code = cli_text_read_file(&earlier.input, path) ? CLI_DONE : CLI_FAILED;
+    int code =
+        cli_text_read_file(&earlier.input, CLI_TEXT_OF_ANSWERS, path) ? CLI_DONE : CLI_FAILED;
     cli_text *input = &earlier.input;
     size_t whole = input->len;
     while (whole > 0 && input->data[whole - 1] != '\n')

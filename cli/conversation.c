@@ -126,7 +126,7 @@ bool cli_conversation_load(cli_conversation *c, const char *path) {
         cli_fail("cannot read %s: it is no regular file", path);
         return false;
     }
-    bool good = cli_text_read_file(&text, path);
+    bool good = cli_text_read_file(&text, CLI_TEXT_OF_CONVERSATION, path);
     size_t number = 1;
     for (char *line = text.data; good && *line; number++) {
         size_t len = strcspn(line, "\n");

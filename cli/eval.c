@@ -150,6 +150,7 @@ static int run(const void *verb_values, char **args, int count) {
     mica_model *reference = NULL;
     work w = {0};
     const cli_source source = {.noun = "text",
+                               .kind = CLI_TEXT_OF_LONG,
                                .instead = CLI_TEXT_INSTEAD,
                                .model = values->model.model,
                                .file = values->file};

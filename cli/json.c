@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEEPEST = 64 };
+enum { DEEPEST = 64, MAX_BYTES = 64000000 }; /* as of a prompt */
 
 static const char out_of_memory[] = "out of memory";
 
@@ -219,6 +219,10 @@ static bool read_value(reader *r, const char *key, int depth, size_t *index) {
 bool cli_json_parse(cli_json *json, const char *text, size_t len, const char **why) {
     size_t root;
     cli_json_deinit(json);
+    if (len > MAX_BYTES) {
+        *why = "it is longer than 64 MB";
+        return false;
+    }
     /* A string needs its own bytes at most, quotes being room for the NUL; a number one more than
      * its own, and there are at most half as many as bytes, and one. */
     json->strings = malloc(len + len / 2 + 2);

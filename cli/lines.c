@@ -49,7 +49,7 @@ static cli_typed read_plain(cli_lines *lines, bool more) {
             return CLI_TYPED_INTERRUPT;
         }
     }
-    int got = cli_text_read_line(&lines->line, stdin);
+    int got = cli_text_read_line(&lines->line, CLI_TEXT_OF_PROMPT, stdin);
     if (cli_stdin_is_terminal()) clearerr(stdin); /* Ctrl-D ends a message, or the chat */
     if (got <= 0) return got < 0 ? CLI_TYPED_ERROR : CLI_TYPED_END;
     return cli_text_check(&lines->line, "standard input") ? CLI_TYPED_LINE : CLI_TYPED_ERROR;
@@ -64,6 +64,9 @@ static cli_typed read_line(cli_lines *lines, bool more) {
         lines->line.len = 0;
         if (!cli_text_append(&lines->line, line, strlen(line))) return CLI_TYPED_ERROR;
     }
+    if (typed == CLI_TYPED_LINE && !cli_text_check_length(lines->message.len + lines->line.len,
+                                                          CLI_TEXT_OF_PROMPT, "a message"))
+        return CLI_TYPED_ERROR;
     return typed == CLI_TYPED_INTERRUPT && more ? CLI_TYPED_CLEAR : typed;
 }
 

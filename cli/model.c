@@ -131,9 +131,10 @@ static int read_template(const cli_model_values *values, const char *verb_name, 
                          "--chat-template: '%s' is no Jinja template; a file that holds one is "
                          "named by --chat-template-file",
                          text);
-    bool read = text   ? cli_text_append(out, text, strlen(text))
-                : file ? cli_text_read_file(out, file) && cli_text_check(out, file)
-                       : true;
+    bool read =
+        text   ? cli_text_append(out, text, strlen(text))
+        : file ? cli_text_read_file(out, CLI_TEXT_OF_TEMPLATE, file) && cli_text_check(out, file)
+               : true;
     return read ? CLI_DONE : CLI_FAILED;
 }
 

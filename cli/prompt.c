@@ -62,9 +62,10 @@ int cli_prompt_read(const char *verb_name, const cli_source *source, char **args
     if (from_stdin && !word && cli_stdin_is_terminal())
         return cli_usage(verb_name, "%s needs a text", verb_name);
     if (source->file)
-        read = cli_text_read_file(out, source->file);
+        read = cli_text_read_file(out, source->kind, source->file);
     else
-        read = from_stdin ? cli_text_read_stdin(out) : cli_text_append(out, word, strlen(word));
+        read = from_stdin ? cli_text_read_stdin(out, source->kind)
+                          : cli_text_append(out, word, strlen(word));
     if (!read) return CLI_FAILED;
     return out->len > 0 || source->may_be_empty ? CLI_DONE
                                                 : cli_fail("the %s is empty", source->noun);
@@ -74,6 +75,7 @@ int cli_prompt_read(const char *verb_name, const cli_source *source, char **args
 static int read_prompt(const char *verb_name, const cli_prompt_values *values, char **args,
                        int count, const char **model_word, cli_text *prompt) {
     const cli_source source = {.noun = "prompt",
+                               .kind = CLI_TEXT_OF_PROMPT,
                                .instead = "If it is the prompt, put --prompt before it, or --file "
                                           "where a file holds that.",
                                .may_be_empty = true, /* told below */

@@ -36,6 +36,7 @@ int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char 
 /* Where a verb that takes [MODEL] [TEXT] may have its text from. */
 typedef struct cli_source {
     const char *noun;          /* what messages call the text: "prompt", "text" */
+    cli_text_kind kind;        /* how long it may be */
     const char *instead;       /* advice where a word looks like a model and is none */
     bool may_be_empty;         /* the text */
     const char *model;         /* of --model, or NULL */

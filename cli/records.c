@@ -12,7 +12,8 @@ int cli_records_open(cli_records *records, const char *verb_name, const char *pa
     if (!path && cli_stdin_is_terminal()) return cli_usage(verb_name, "%s needs a file", verb_name);
     bool from_stdin = !path || strcmp(path, "-") == 0;
     *records = (cli_records){.name = from_stdin ? "standard input" : path, .number = 1};
-    if (!cli_text_read_file(&records->input, from_stdin ? "-" : path)) return CLI_FAILED;
+    if (!cli_text_read_file(&records->input, CLI_TEXT_OF_LINES, from_stdin ? "-" : path))
+        return CLI_FAILED;
     const char *first = records->input.data;
     records->is_json = first[strspn(first, " \t\r\n")] == '{';
     return CLI_DONE;
@@ -88,6 +89,8 @@ int cli_records_next(cli_records *records, cli_record *record) {
         made = from_json(records, data, len, line, record);
     } else if (strlen(data) < len) {
         cli_records_complain(records, line, "it holds a NUL byte");
+        made = false;
+    } else if (!cli_text_check_length(len, CLI_TEXT_OF_PROMPT, "a line")) {
         made = false;
     } else {
         record->id = cli_records_id(records, NULL, line);

@@ -49,6 +49,7 @@ static int run(const void *verb_values, char **args, int count) {
     cli_task task = {0};
     mica_score_result *result = NULL;
     const cli_source source = {.noun = "text",
+                               .kind = CLI_TEXT_OF_LONG,
                                .instead = CLI_TEXT_INSTEAD,
                                .model = values->model.model,
                                .file = values->file};

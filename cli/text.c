@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Room for len bytes more and a NUL. */
 static bool reserve(cli_text *text, size_t len) {
@@ -62,7 +63,23 @@ static bool read_failed(const char *what) {
     return false;
 }
 
-int cli_text_read_line(cli_text *text, FILE *in) {
+bool cli_text_check_length(uint64_t len, cli_text_kind kind, const char *name) {
+    static const struct {
+        const char *words;
+        uint64_t bytes;
+    } kinds[] = {
+#define TEXT_KIND(name, words, bytes) {words, bytes},
+#include "text_kind_list.h"
+#undef TEXT_KIND
+    };
+    char max[CLI_NUMBER];
+    if (len <= kinds[kind].bytes) return true;
+    cli_fail("%s is too long: %s has at most %s", name, kinds[kind].words,
+             cli_format_bytes(kinds[kind].bytes, max));
+    return false;
+}
+
+int cli_text_read_line(cli_text *text, cli_text_kind kind, FILE *in) {
     text->len = 0;
     for (;;) {
         int c = getc(in);
@@ -71,32 +88,39 @@ int cli_text_read_line(cli_text *text, FILE *in) {
         char byte = (char)c;
         bool ended = c == EOF || c == '\n';
         if (!cli_text_append(text, &byte, ended ? 0 : 1)) return -1;
+        if (!cli_text_check_length(text->len, kind, "a line")) return -1;
         if (ended) return 1;
     }
     read_failed("standard input");
     return -1;
 }
 
-static bool read_all(cli_text *text, FILE *in, const char *what) {
+/* Of a file the size is known before memory is taken. */
+static bool read_all(cli_text *text, cli_text_kind kind, FILE *in, const char *what) {
     char chunk[65536];
+    struct stat info;
     size_t n;
+    if (fstat(fileno(in), &info) == 0 && S_ISREG(info.st_mode) &&
+        !cli_text_check_length((uint64_t)info.st_size, kind, what))
+        return false;
     while ((n = fread(chunk, 1, sizeof chunk, in)) > 0)
-        if (!cli_text_append(text, chunk, n)) return false;
+        if (!cli_text_check_length(text->len + n, kind, what) || !cli_text_append(text, chunk, n))
+            return false;
     if (ferror(in)) return read_failed(what);
     return cli_text_append(text, "", 0);
 }
 
-bool cli_text_read_stdin(cli_text *text) {
-    if (!read_all(text, stdin, "standard input")) return false;
+bool cli_text_read_stdin(cli_text *text, cli_text_kind kind) {
+    if (!read_all(text, kind, stdin, "standard input")) return false;
     cli_text_drop_line_feed(text);
     return true;
 }
 
-bool cli_text_read_file(cli_text *text, const char *path) {
-    if (strcmp(path, "-") == 0) return read_all(text, stdin, "standard input");
+bool cli_text_read_file(cli_text *text, cli_text_kind kind, const char *path) {
+    if (strcmp(path, "-") == 0) return read_all(text, kind, stdin, "standard input");
     FILE *in = fopen(path, "rb");
     if (!in) return read_failed(path);
-    bool read = read_all(text, in, path);
+    bool read = read_all(text, kind, in, path);
     fclose(in);
     return read;
 }

@@ -75,6 +75,7 @@ done:
 static int run(const void *verb_values, char **args, int count) {
     const tokenize_values *values = verb_values;
     const cli_source source = {.noun = "text",
+                               .kind = CLI_TEXT_OF_LONG,
                                .instead = CLI_TEXT_INSTEAD,
                                .may_be_empty = true,
                                .model = values->model.model};

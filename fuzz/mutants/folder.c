@@ -207,7 +207,7 @@ static void write_template(chance *c, const folder_sources *s, const char *to) {
     mc_json_doc *doc;
     mc_str text;
     int n = snprintf(path, sizeof path, "%s/chat/%s", s->fixtures, CHANCE_NAME(c, s->templates));
-    check(n < PATH_BYTES && mc_json_load(path, &doc) == MICA_OK, path);
+    check(n < PATH_BYTES && mc_json_load(path, MC_FILE_TOKENIZER, &doc) == MICA_OK, path);
     if (!mc_json_get_str(mc_json_find(mc_json_root(doc), "template"), &text))
         text = MC_STR("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}");
     folder_write(to, text.ptr, text.len);
@@ -254,7 +254,7 @@ static void find_base(const folder_sources *s, char path[PATH_BYTES]) {
     mc_json_doc *doc;
     mc_str base;
     folder_join(golden, path, "golden.json");
-    check(mc_json_load(golden, &doc) == MICA_OK &&
+    check(mc_json_load(golden, MC_FILE_TOKENIZER, &doc) == MICA_OK &&
               mc_json_get_str(mc_json_find(mc_json_root(doc), "base"), &base),
           golden);
     int n = snprintf(path, PATH_BYTES, "%s/%.*s", s->fixtures, MC_STR_ARG(base));

@@ -120,7 +120,9 @@ typedef struct mica_model_options {
  *  options NULL for the defaults. Borrowed.
  *  model   receives the model, owned by the caller; NULL after an error.
  *  errors  MICA_ENOENT, MICA_EIO, MICA_EFORMAT, MICA_EUNSUPPORTED, MICA_ESHAPE, MICA_EDTYPE,
- *          MICA_ENOMEM; the text names the file and the tensor or key. MICA_ENOENT also an adapter
+ *          MICA_ENOMEM; the text names the file and the tensor or key. MICA_EFORMAT also a
+ *          config, tokenizer, template or index beyond what one of its kind may have, some ten
+ *          times the largest known: it is not read. MICA_ENOENT also an adapter
  *          for another model: the text lists what it changes and the model lacks. MICA_ENOMEM also
  *          mlock beyond what the process may lock (RLIMIT_MEMLOCK): the text says how much.
  *          MICA_EINVAL an option out of range. MICA_EFORMAT also an ill-formed chat_template: that

@@ -11,6 +11,13 @@
 
 MICA_BEGIN
 
+/* What a file is, which says how large it may be. */
+typedef enum mc_file_kind {
+#define FILE_KIND(name, words, bytes) MC_FILE_##name,
+#include "base/file_kind_list.h"
+#undef FILE_KIND
+} mc_file_kind;
+
 typedef struct mc_filemap { /* zero is nothing mapped */
     const uint8_t *data;
     size_t size;
@@ -25,14 +32,16 @@ typedef struct mc_file_watch {
     void *context;
 } mc_file_watch;
 
-/* Maps a whole file, read only. An empty file gives size 0 and data NULL.
- * errors  MICA_ENOENT, MICA_EIO (a folder, no permission), MICA_ENOMEM */
-mica_status mc_filemap_open(const char *path, mc_filemap *map);
+/* Maps a whole file, read only. An empty file gives size 0 and data NULL. Who reads behind the end of
+ * one that was cut since gets SIGBUS: small files are read instead.
+ * errors  MICA_ENOENT, MICA_EIO (a folder, no permission), MICA_ENOMEM; MICA_EFORMAT it is larger
+ *         than one of its kind may be */
+mica_status mc_filemap_open(const char *path, mc_file_kind kind, mc_filemap *map);
 /* Reads a whole file into memory, in large pages where the system gives them; `padding` zero bytes
  * follow, which size does not count. watch: NULL for none.
  * errors  those of mc_filemap_open; MICA_EIO it became shorter meanwhile; the watch's */
-mica_status mc_filemap_read(const char *path, size_t padding, const mc_file_watch *watch,
-                            mc_filemap *map);
+mica_status mc_filemap_read(const char *path, mc_file_kind kind, size_t padding,
+                            const mc_file_watch *watch, mc_filemap *map);
 /* Reads the first `max` bytes of a file into memory, all of one that is shorter; *file_size says how long
  * it is. errors  as mc_filemap_read */
 mica_status mc_filemap_read_head(const char *path, size_t max, mc_filemap *map, size_t *file_size);

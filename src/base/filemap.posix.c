@@ -24,8 +24,27 @@ static mica_status tick(const mc_file_watch *watch, size_t bytes) {
     return watch && watch->tick ? watch->tick(watch->context, bytes) : MICA_OK;
 }
 
+typedef struct file_limit {
+    const char *words;
+    size_t bytes;
+} file_limit;
+
+static const file_limit limits[] = {
+#define FILE_KIND(name, words, bytes) {words, bytes},
+#include "base/file_kind_list.h"
+#undef FILE_KIND
+};
+
+static mica_status check_size(const char *path, const file_limit *limit, uint64_t size) {
+    if (size > SIZE_MAX / 2)
+        return mc_fail(MICA_EIO, "%s: too large for this machine's addresses", path);
+    if (size <= limit->bytes) return MICA_OK;
+    return mc_fail(MICA_EFORMAT, "%s: is too large: it has %llu bytes, and %s at most %zu", path,
+                   (unsigned long long)size, limit->words, limit->bytes);
+}
+
 /* Opens a regular file. On success *fd is the caller's. */
-static mica_status open_regular(const char *path, int *fd, size_t *size) {
+static mica_status open_regular(const char *path, mc_file_kind kind, int *fd, size_t *size) {
     struct stat info;
     mica_status status = MICA_OK;
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not make us wait */
@@ -36,8 +55,8 @@ static mica_status open_regular(const char *path, int *fd, size_t *size) {
         status = mc_fail(MICA_EIO, "%s: is a folder, not a file", path);
     else if (!S_ISREG(info.st_mode))
         status = mc_fail(MICA_EIO, "%s: is not a regular file", path);
-    else if ((uint64_t)info.st_size > SIZE_MAX / 2)
-        status = mc_fail(MICA_EIO, "%s: too large for this machine's addresses", path);
+    else
+        status = check_size(path, &limits[kind], (uint64_t)info.st_size);
     if (status != MICA_OK)
         close(*fd);
     else
@@ -45,13 +64,13 @@ static mica_status open_regular(const char *path, int *fd, size_t *size) {
     return status;
 }
 
-mica_status mc_filemap_open(const char *path, mc_filemap *map) {
+mica_status mc_filemap_open(const char *path, mc_file_kind kind, mc_filemap *map) {
     int fd;
     size_t size;
     *map = (mc_filemap){0};
     /* A map is memory: tests of failing allocations fail it too. */
     if (mc_alloc_should_fail()) return mc_fail_errno(ENOMEM, "%s: cannot be mapped", path);
-    MC_TRY(open_regular(path, &fd, &size));
+    MC_TRY(open_regular(path, kind, &fd, &size));
     void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
     int error = errno;
     close(fd);
@@ -75,12 +94,12 @@ static mica_status read_all(int fd, const char *path, const mc_file_watch *watch
     return MICA_OK;
 }
 
-mica_status mc_filemap_read(const char *path, size_t padding, const mc_file_watch *watch,
-                            mc_filemap *map) {
+mica_status mc_filemap_read(const char *path, mc_file_kind kind, size_t padding,
+                            const mc_file_watch *watch, mc_filemap *map) {
     int fd;
     size_t size;
     *map = (mc_filemap){0};
-    MC_TRY(open_regular(path, &fd, &size));
+    MC_TRY(open_regular(path, kind, &fd, &size));
     mica_status status;
     uint8_t *data = padding < SIZE_MAX / 2 ? mc_table_alloc(size + padding) : NULL;
     bool spread = size >= PIECE_BYTES && mc_pages_spread();
@@ -102,7 +121,7 @@ mica_status mc_filemap_read(const char *path, size_t padding, const mc_file_watc
 mica_status mc_filemap_read_head(const char *path, size_t max, mc_filemap *map, size_t *file_size) {
     int fd;
     *map = (mc_filemap){0};
-    MC_TRY(open_regular(path, &fd, file_size));
+    MC_TRY(open_regular(path, MC_FILE_WEIGHTS, &fd, file_size));
     size_t size = *file_size < max ? *file_size : max;
     uint8_t *data = mc_alloc(size);
     mica_status status = data ? read_all(fd, path, NULL, data, size) : mc_fail_nomem(path);

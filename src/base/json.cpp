@@ -1,7 +1,6 @@
 #include "base/json.h"
 
 #include "base/alloc.h"
-#include "base/filemap.h"
 #include "base/system.h"
 
 #include <simdjson.h>
@@ -209,10 +208,10 @@ mica_status mc_json_parse(const char *text, size_t len, const char *name, mc_jso
     return make_doc(padded.data, len, name, doc);
 }
 
-mica_status mc_json_load(const char *path, mc_json_doc **doc) {
+mica_status mc_json_load(const char *path, mc_file_kind kind, mc_json_doc **doc) {
     *doc = nullptr;
     mc_filemap file;
-    MC_TRY(mc_filemap_read(path, simdjson::SIMDJSON_PADDING, nullptr, &file));
+    MC_TRY(mc_filemap_read(path, kind, simdjson::SIMDJSON_PADDING, nullptr, &file));
     mica_status status = make_doc(reinterpret_cast<const char *>(file.data), file.size, path, doc);
     mc_filemap_close(&file);
     return status;

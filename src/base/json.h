@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/filemap.h"
 #include "base/status.h"
 #include "base/str.h"
 
@@ -41,7 +42,7 @@ typedef struct mc_json { /* a value; plain data; its content is private */
  * errors  MICA_EFORMAT with the reason; MICA_ENOMEM */
 mica_status mc_json_parse(const char *text, size_t len, const char *name, mc_json_doc **doc);
 /* Reads and parses a file. errors  also MICA_ENOENT, MICA_EIO */
-mica_status mc_json_load(const char *path, mc_json_doc **doc);
+mica_status mc_json_load(const char *path, mc_file_kind kind, mc_json_doc **doc);
 void mc_json_close(mc_json_doc **doc);
 mc_json mc_json_root(const mc_json_doc *doc);
 

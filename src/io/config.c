@@ -105,7 +105,7 @@ mica_status mc_config_load(const char *folder, const char *name, mc_config_need 
     char *path = mc_path_join(folder, name);
     if (!path) return mc_fail_nomem(name);
     mc_json_doc *doc;
-    mica_status status = mc_json_load(path, &doc);
+    mica_status status = mc_json_load(path, MC_FILE_CONFIG, &doc);
     bool absent = status == MICA_ENOENT && need == MC_OPTIONAL;
     if (status == MICA_OK) status = adopt(doc, path, config);
     mc_free(path);

@@ -16,7 +16,7 @@ static mica_status check_config(const char *path, bool *there) {
     char *name = mc_path_join(path, "config.json");
     if (!name) return mc_fail_nomem(path);
     mc_filemap map;
-    mica_status status = mc_filemap_open(name, &map);
+    mica_status status = mc_filemap_open(name, MC_FILE_CONFIG, &map);
     mc_filemap_close(&map);
     mc_free(name);
     *there = status == MICA_OK;

@@ -110,15 +110,18 @@ static mica_status name_repository(search *s, const char *path, const char **nam
 static mica_status find_main(search *s, const char *repo, const char *snapshots,
                              const char **path) {
     mc_filemap map = {0};
+    size_t file_bytes;
     *path = NULL;
     const char *main = join(s, repo, "refs/main");
     if (!main) return no_memory();
-    mica_status status = mc_path_is_file(main) ? mc_filemap_open(main, &map) : MICA_ENOENT;
+    mica_status status = mc_path_is_file(main)
+                             ? mc_filemap_read_head(main, MAX_REVISION, &map, &file_bytes)
+                             : MICA_ENOENT;
     if (status != MICA_OK) return status == MICA_ENOMEM ? status : MICA_OK;
     size_t len = 0;
-    while (len < map.size && len < MAX_REVISION && map.data[len] > ' ' && map.data[len] != '/')
+    while (len < map.size && map.data[len] > ' ' && map.data[len] != '/')
         len++;
-    const char *revision = mc_arena_strndup(s->arena, len ? (const char *)map.data : "", len);
+    const char *revision = mc_arena_strndup(s->arena, (const char *)map.data, len);
     mc_filemap_close(&map);
     if (!revision) return no_memory();
     if (!*revision || *revision == '.') return MICA_OK;

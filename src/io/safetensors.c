@@ -348,8 +348,8 @@ static mica_status add_file(mc_weights *w, const char *path) {
     const mc_file_watch watch = {tick, w};
     block b = {.file = path};
     if (w->options.headers) return add_file_header(w, path);
-    MC_TRY(w->options.no_mmap ? mc_filemap_read(path, 0, &watch, &b.bytes)
-                              : mc_filemap_open(path, &b.bytes));
+    MC_TRY(w->options.no_mmap ? mc_filemap_read(path, MC_FILE_WEIGHTS, 0, &watch, &b.bytes)
+                              : mc_filemap_open(path, MC_FILE_WEIGHTS, &b.bytes));
     if (!mc_buffer_add(&w->blocks, &b, sizeof b)) {
         mc_filemap_close(&b.bytes);
         return mc_fail_nomem(path);
@@ -466,7 +466,7 @@ static mica_status open_weight_map(mc_weights *w, const char *dir, const char *i
 
 static mica_status open_index(mc_weights *w, const char *dir, const char *index) {
     mc_json_doc *doc;
-    MC_TRY(mc_json_load(index, &doc));
+    MC_TRY(mc_json_load(index, MC_FILE_INDEX, &doc));
     mica_status status =
         open_weight_map(w, dir, index, mc_json_find(mc_json_root(doc), "weight_map"));
     mc_json_close(&doc);

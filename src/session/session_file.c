@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/filemap.h"
+#include "base/integer.h"
 #include "base/save.h"
 #include "graph/graph.h"
 
@@ -249,6 +250,25 @@ static mica_status take(reader *r, uint64_t size, const void **data) {
     return MICA_OK;
 }
 
+/* No session of this model with so many tokens is as large: that is seen before the checksum reads
+ * all of it. Where the header is another model's, the checksum tells which of the two is wrong. */
+static mica_status check_size(const mc_session_model *model, const header *head, const reader *r) {
+    const mc_decoder_spec *spec = &model->lm->spec;
+    int64_t row =
+        spec->kv_heads * mc_lm_kv_width(model->lm) * (int64_t)mica_dtype_bytes(model->lm->kv_dtype);
+    if (head->layers != spec->n_layers || head->kv_heads != spec->kv_heads ||
+        head->head_dim != spec->head_dim || head->dtype != (int64_t)model->lm->kv_dtype)
+        return MICA_OK;
+    double tokens = (double)mc_max(head->tokens, 0), layers = (double)head->layers;
+    double max = sizeof *head + (tokens + 4) * sizeof(int32_t) + layers * 3 * WORD +
+                 layers * 2 * tokens * (double)row;
+    if ((double)r->size <= max) return MICA_OK;
+    return mc_fail(MICA_EFORMAT,
+                   "%s: is too large: it has %zu bytes, and a session of %lld tokens "
+                   "at most %.0f",
+                   r->name, r->size + WORD, (long long)head->tokens, max + WORD);
+}
+
 static mica_status check_header(const mc_session_model *model, const header *head, reader *r) {
     const mc_decoder_spec *spec = &model->lm->spec;
     uint64_t fingerprint, sum;
@@ -259,6 +279,7 @@ static mica_status check_header(const mc_session_model *model, const header *hea
                        "%s: a session file of version %u, or from a computer of another kind; "
                        "version %d is known",
                        r->name, (unsigned)head->version, VERSION);
+    MC_TRY(check_size(model, head, r));
     memcpy(&sum, r->data + r->size, sizeof sum);
     if (r->size % WORD != 0 || mc_session_checksum(r->data, r->size) != sum)
         return mc_fail(MICA_EFORMAT, "%s: the session file was cut short or altered", r->name);
@@ -359,7 +380,7 @@ mica_status mc_session_load(const mc_session_model *model, const char *path, int
                             mc_session **session) {
     mc_filemap map = {0};
     *session = NULL;
-    MC_TRY(mc_filemap_open(path, &map));
+    MC_TRY(mc_filemap_open(path, MC_FILE_SESSION, &map));
     mica_status status = mc_session_parse(model, map.data, map.size, path, chunk, session);
     mc_filemap_close(&map);
     return status;

@@ -22,19 +22,19 @@ static void test_map(void **state) {
         bytes[i] = (char)(i * 7);
     test_write_file(path, bytes, sizeof bytes);
     mc_filemap map;
-    assert_int_equal(mc_filemap_open(path, &map), MICA_OK);
+    assert_int_equal(mc_filemap_open(path, MC_FILE_WEIGHTS, &map), MICA_OK);
     assert_int_equal(map.size, sizeof bytes);
     assert_memory_equal(map.data, bytes, sizeof bytes);
     mc_filemap_close(&map);
     mc_filemap_close(&map);
     assert_null(map.data);
     test_write_file(path, "", 0);
-    assert_int_equal(mc_filemap_open(path, &map), MICA_OK);
+    assert_int_equal(mc_filemap_open(path, MC_FILE_WEIGHTS, &map), MICA_OK);
     assert_int_equal(map.size, 0);
     assert_null(map.data);
     mc_filemap_close(&map);
     mc_alloc_fail_at(1);
-    mica_status status = mc_filemap_open(path, &map);
+    mica_status status = mc_filemap_open(path, MC_FILE_WEIGHTS, &map);
     mc_alloc_fail_at(0);
     assert_int_equal(status, MICA_ENOMEM);
     free(path);
@@ -70,7 +70,7 @@ static void test_read(void **state) {
     mc_filemap file;
     ticks t = {0};
     mc_file_watch watch = {count_tick, &t};
-    assert_int_equal(mc_filemap_read(path, 64, &watch, &file), MICA_OK);
+    assert_int_equal(mc_filemap_read(path, MC_FILE_WEIGHTS, 64, &watch, &file), MICA_OK);
     assert_int_equal(file.size, LARGE);
     assert_memory_equal(file.data, bytes, LARGE);
     assert_memory_equal(file.data + LARGE, zeros, 64);
@@ -83,16 +83,16 @@ static void test_read(void **state) {
     assert_null(file.data);
 
     t = (ticks){.max = 2};
-    assert_int_equal(mc_filemap_read(path, 0, &watch, &file), MICA_ECANCELLED);
+    assert_int_equal(mc_filemap_read(path, MC_FILE_WEIGHTS, 0, &watch, &file), MICA_ECANCELLED);
     assert_int_equal(t.count, 2);
     assert_null(file.data);
     mc_alloc_fail_at(1);
-    mica_status status = mc_filemap_read(path, 0, NULL, &file);
+    mica_status status = mc_filemap_read(path, MC_FILE_WEIGHTS, 0, NULL, &file);
     mc_alloc_fail_at(0);
     assert_int_equal(status, MICA_ENOMEM);
-    assert_int_equal(mc_filemap_read(path, SIZE_MAX, NULL, &file), MICA_ENOMEM);
+    assert_int_equal(mc_filemap_read(path, MC_FILE_WEIGHTS, SIZE_MAX, NULL, &file), MICA_ENOMEM);
     test_write_file(path, "", 0);
-    assert_int_equal(mc_filemap_read(path, 8, NULL, &file), MICA_OK);
+    assert_int_equal(mc_filemap_read(path, MC_FILE_WEIGHTS, 8, NULL, &file), MICA_OK);
     assert_int_equal(file.size, 0);
     assert_memory_equal(file.data, zeros, 8);
     mc_filemap_close(&file);
@@ -134,7 +134,7 @@ static void test_prefetch(void **state) {
     char *dir = test_temp_dir(), *path = test_format("%s/weights", dir), *bytes = write_large(path);
     mc_filemap map;
     ticks t = {0};
-    assert_int_equal(mc_filemap_open(path, &map), MICA_OK);
+    assert_int_equal(mc_filemap_open(path, MC_FILE_WEIGHTS, &map), MICA_OK);
     assert_int_equal(mc_filemap_prefetch(&map, &(mc_file_watch){count_tick, &t}), MICA_OK);
     assert_int_equal(t.bytes, LARGE);
     assert_true(t.count > 1);
@@ -171,7 +171,7 @@ static void test_lock(void **state) {
     char *dir = test_temp_dir(), *path = test_format("%s/weights", dir), *bytes = write_large(path);
     mc_filemap map, none = {0};
     assert_int_equal(mc_filemap_lock(&none, path), MICA_OK);
-    assert_int_equal(mc_filemap_open(path, &map), MICA_OK);
+    assert_int_equal(mc_filemap_open(path, MC_FILE_WEIGHTS, &map), MICA_OK);
     pid_t child = fork();
     if (child == 0) _exit(lock_beyond_limit(&map));
     int code = -1;
@@ -181,7 +181,7 @@ static void test_lock(void **state) {
     mc_filemap_close(&map);
 
     test_write_file(path, "0123", 4); /* as little as any limit allows */
-    assert_int_equal(mc_filemap_read(path, 0, NULL, &map), MICA_OK);
+    assert_int_equal(mc_filemap_read(path, MC_FILE_WEIGHTS, 0, NULL, &map), MICA_OK);
     if (mc_filemap_lock(&map, path) == MICA_OK) assert_true(map.locked);
     mc_filemap_close(&map);
     assert_false(map.locked);
@@ -213,21 +213,58 @@ static void test_what_cannot_be_mapped(void **state) {
     (void)state;
     char *dir = test_temp_dir(), *path = test_format("%s/x", dir);
     mc_filemap map;
-    assert_int_equal(mc_filemap_read(path, 0, NULL, &map), MICA_ENOENT);
-    assert_int_equal(mc_filemap_open(path, &map), MICA_ENOENT);
+    assert_int_equal(mc_filemap_read(path, MC_FILE_WEIGHTS, 0, NULL, &map), MICA_ENOENT);
+    assert_int_equal(mc_filemap_open(path, MC_FILE_WEIGHTS, &map), MICA_ENOENT);
     assert_non_null(strstr(mica_last_error(), path));
-    assert_int_equal(mc_filemap_open(dir, &map), MICA_EIO);
+    assert_int_equal(mc_filemap_open(dir, MC_FILE_WEIGHTS, &map), MICA_EIO);
     assert_non_null(strstr(mica_last_error(), "is a folder"));
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(mc_filemap_open(path, &map), MICA_EIO); /* and does not wait for a writer */
+    assert_int_equal(mc_filemap_open(path, MC_FILE_WEIGHTS, &map),
+                     MICA_EIO); /* and does not wait for a writer */
     unlink(path);
     test_write_file(path, "x", 1);
     assert_int_equal(chmod(path, 0), 0);
     if (test_lose_rights()) {
-        assert_int_equal(mc_filemap_open(path, &map), MICA_EIO);
+        assert_int_equal(mc_filemap_open(path, MC_FILE_WEIGHTS, &map), MICA_EIO);
         assert_non_null(strstr(mica_last_error(), "Permission denied"));
     }
     test_regain_rights();
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
+/* Sparse files: the size is looked at before memory is taken. */
+static void test_too_large(void **state) {
+    (void)state;
+    static const struct {
+        const char *words;
+        size_t bytes;
+    } kinds[] = {
+#define FILE_KIND(name, words, bytes) {words, bytes},
+#include "base/file_kind_list.h"
+#undef FILE_KIND
+    };
+    char *dir = test_temp_dir(), *path = test_format("%s/x", dir);
+    size_t limited = 0;
+    mc_filemap map;
+    test_write_file(path, "", 0);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (kinds[i].bytes == SIZE_MAX) continue;
+        mc_file_kind kind = (mc_file_kind)i;
+        char *limit = test_format("%s at most %zu", kinds[i].words, kinds[i].bytes);
+        assert_int_equal(truncate(path, (off_t)kinds[i].bytes), 0);
+        assert_int_equal(mc_filemap_open(path, kind, &map), MICA_OK);
+        mc_filemap_close(&map);
+        assert_int_equal(truncate(path, (off_t)kinds[i].bytes + 1), 0);
+        assert_int_equal(mc_filemap_open(path, kind, &map), MICA_EFORMAT);
+        assert_non_null(strstr(mica_last_error(), limit));
+        assert_int_equal(mc_filemap_read(path, kind, 0, NULL, &map), MICA_EFORMAT);
+        free(limit);
+        limited++;
+    }
+    assert_true(limited > 3);
+    assert_int_equal(mc_filemap_open(path, MC_FILE_WEIGHTS, &map), MICA_OK);
+    mc_filemap_close(&map);
     free(path);
     test_temp_dir_remove(dir);
 }
@@ -298,6 +335,7 @@ int main(void) {
         cmocka_unit_test(test_lock),
         cmocka_unit_test(test_look),
         cmocka_unit_test(test_what_cannot_be_mapped),
+        cmocka_unit_test(test_too_large),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_folder),
     };

@@ -184,14 +184,14 @@ static void test_files(void **state) {
     (void)state;
     char *dir = test_temp_dir(), *path = test_format("%s/a.json", dir);
     mc_json_doc *doc;
-    assert_int_equal(mc_json_load(path, &doc), MICA_ENOENT);
+    assert_int_equal(mc_json_load(path, MC_FILE_CONFIG, &doc), MICA_ENOENT);
     assert_null(doc);
-    assert_int_equal(mc_json_load(dir, &doc), MICA_EIO);
+    assert_int_equal(mc_json_load(dir, MC_FILE_CONFIG, &doc), MICA_EIO);
     test_write_file(path, "", 0);
-    assert_int_equal(mc_json_load(path, &doc), MICA_EFORMAT);
+    assert_int_equal(mc_json_load(path, MC_FILE_CONFIG, &doc), MICA_EFORMAT);
     assert_non_null(strstr(mica_last_error(), path));
     test_write_file(path, "[1,2]", 5);
-    assert_int_equal(mc_json_load(path, &doc), MICA_OK);
+    assert_int_equal(mc_json_load(path, MC_FILE_CONFIG, &doc), MICA_OK);
     assert_int_equal(mc_json_count(mc_json_root(doc)), 2);
     mc_json_close(&doc);
     free(path);

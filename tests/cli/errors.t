@@ -83,6 +83,43 @@ An answer that cannot be written.
   0 answered
   [1]
 
+Files that are larger than one of their kind may be are not read, however large; nor is a device
+that never ends.
+
+  $ for file in config.json chat_template.jinja tokenizer.json tokenizer_config.json; do
+  >   mkdir large; for f in model/*; do ln -s "../$f" large; done
+  >   rm large/$file; truncate -s 3G large/$file; mica run --model large "curl is" -q 2>&1; rm -r large
+  > done
+  mica: large/config.json: is too large: it has 3221225472 bytes, and a config at most 16000000
+  mica: large/chat_template.jinja: is too large: it has 3221225472 bytes, and a chat template at most 4000000
+  mica: large/tokenizer.json: is too large: it has 3221225472 bytes, and a tokenizer at most 256000000
+  mica: large/tokenizer_config.json: is too large: it has 3221225472 bytes, and a tokenizer's config at most 32000000
+  $ mkdir adapter; truncate -s 3G adapter/adapter_config.json; : > adapter/adapters.safetensors
+  > mica run --model model --adapter adapter "curl is" -q 2>&1
+  mica: adapter/adapter_config.json: is too large: it has 3221225472 bytes, and a config at most 16000000
+  [1]
+  $ truncate -s 20G huge; mica run --chat-template-file huge a 2>&1
+  mica: huge is too long: a chat template has at most 4.0 MB
+  [1]
+  $ mica run -f huge 2>&1; mica eval -f huge 2>&1; mica batch huge 2>&1
+  > mica classify --labels huge < /dev/null 2>&1; echo /bye | mica chat --session huge 2>&1
+  > echo '{"prompt": "curl is", "max_tokens": 1}' | mica batch -o huge 2>&1
+  mica: huge is too long: a prompt has at most 64.0 MB
+  mica: huge is too long: a text has at most 256.0 MB
+  mica: huge is too long: a file of prompts or texts has at most 1.0 GB
+  mica: huge is too long: a list of labels has at most 16.0 MB
+  mica: huge is too long: a conversation has at most 64.0 MB
+  mica: huge is too long: a file of answers has at most 16.0 GB
+  [1]
+  $ mica run -f /dev/zero 2>&1; mica run - < /dev/zero 2>&1; mica chat -q < /dev/zero 2>&1
+  mica: /dev/zero is too long: a prompt has at most 64.0 MB
+  mica: standard input is too long: a prompt has at most 64.0 MB
+  mica: a line is too long: a prompt has at most 64.0 MB
+  [1]
+  $ (printf '{"prompt": "curl is", "max_tokens": 1, "stop": ["'; head -c 64000000 /dev/zero | tr '\0' x
+  > echo '"]}') > long; mica batch long 2>&1 | grep -c 'it is longer than 64 MB'
+  2
+
 A reader that has seen enough ends it quietly.
 
   $ mica run "What is curl?" 2> err | head -c 4; echo

@@ -120,7 +120,7 @@ static void test_default_model(void **state) {
     mc_json_doc *doc;
     size_t number = 0;
     char *path = test_format("%s/golden.json", default_path);
-    if (mc_json_load(path, &doc) != MICA_OK) fail_msg("%s", mica_last_error());
+    doc = test_load_json(path);
     for (mc_json_iter it = mc_json_begin(mc_json_root(doc)); mc_json_next(&it);)
         check_conversation(it.value, number++);
     printf("default model: %zu answers checked\n", number);

@@ -198,7 +198,7 @@ static void test_cold(void **state) {
         if (i == 0) assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
 #endif
         close(fd);
-        assert_int_equal(mc_filemap_open(path, &map), MICA_OK);
+        assert_int_equal(mc_filemap_open(path, MC_FILE_WEIGHTS, &map), MICA_OK);
         bool cold = !mc_filemap_is_present(&map);
         mc_filemap_close(&map);
         assert_true(i == 0 || !cold);

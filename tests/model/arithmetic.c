@@ -117,7 +117,7 @@ static void test_divergence(void **state) {
                   {"exact, int8", MICA_ARITHMETIC_EXACT, MICA_CACHE_INT8, 1e-4, 0, 0, 0}};
     size_t rows = 0, n_ways = sizeof ways / sizeof *ways;
     char *path = test_format("%s/default/golden.json", test_models_dir());
-    if (mc_json_load(path, &doc) != MICA_OK) fail_msg("%s", mica_last_error());
+    doc = test_load_json(path);
     for (mc_json_iter it = mc_json_begin(mc_json_root(doc)); mc_json_next(&it);) {
         int32_t ids[MAX_TOKENS];
         int64_t len = add_ids(mc_json_find(it.value, "prompt_ids"), ids, 0);

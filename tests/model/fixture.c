@@ -27,7 +27,7 @@ static double number(const model_fixture *f, const char *key) {
 static void load_golden(const char *name, char *path, model_fixture *f) {
     *f = (model_fixture){.name = name, .path = path};
     char *json = test_format("%s/golden.json", f->path);
-    if (mc_json_load(json, &f->golden) != MICA_OK) fail_msg("%s", mica_last_error());
+    f->golden = test_load_json(json);
     free(json);
 }
 

@@ -359,7 +359,7 @@ static void run_file(mica_device *device, const char *dir, const char *file, gol
     const golden_group *group = find_group(name);
 
     mc_json_doc *doc = NULL;
-    if (mc_json_load(json_path, &doc)) fail_msg("%s", mica_last_error());
+    doc = test_load_json(json_path);
     golden_count count = {0};
     if (group && group->whole) {
         group->whole(device, mc_json_root(doc), &count);

@@ -292,7 +292,7 @@ static void test_default_model(void **state) {
     assert_int_equal(mica_device_open(NULL, NULL, &device), MICA_OK);
     assert_int_equal(mc_lm_open(path, device, NULL, &lm), MICA_OK);
     assert_int_equal(mica_tokenizer_open(path, &tokenizer), MICA_OK);
-    assert_int_equal(mc_json_load(golden, &doc), MICA_OK);
+    doc = test_load_json(golden);
     mc_session_model shared = {.lm = lm, .device = device, .tokenizer = tokenizer};
     for (int fast = 0; fast < 2; fast++) {
         mc_lm_set_arithmetic(lm, fast ? MICA_ARITHMETIC_FAST : MICA_ARITHMETIC_EXACT);

@@ -102,7 +102,7 @@ static void test_goldens(void **state) {
     size_t number = 0;
     char *json = test_format("%s/sampling/sampling.json", test_fixtures_dir());
     char *tensors = test_format("%s/sampling/logits.safetensors", test_fixtures_dir());
-    assert_int_equal(mc_json_load(json, &doc), MICA_OK);
+    doc = test_load_json(json);
     assert_int_equal(mc_weights_open(tensors, NULL, &logits), MICA_OK);
     for (mc_json_iter it = mc_json_begin(mc_json_find(mc_json_root(doc), "cases"));
          mc_json_next(&it);)

@@ -305,6 +305,20 @@ static void test_paths(void **state) {
     free(path);
 }
 
+/* Sparse, and larger than a session of so many tokens can be: it is not read to its end. */
+static void test_too_large(void **state) {
+    (void)state;
+    mc_session_model shared = shared_of(&fixture, 0);
+    mc_session *session = open_session(&shared), *loaded;
+    feed(session, 0, 5);
+    char *path = save(session);
+    assert_int_equal(truncate(path, (off_t)3 << 30), 0);
+    assert_int_equal(mc_session_load(&shared, path, 0, &loaded), MICA_EFORMAT);
+    assert_non_null(strstr(mica_last_error(), "a session of 5 tokens at most"));
+    free(path);
+    mc_session_close(&session);
+}
+
 /* What is no file is written to or refused, and never replaced. */
 static void test_no_file(void **state) {
     (void)state;
@@ -394,8 +408,8 @@ int main(void) {
         cmocka_unit_test(test_forgotten_tokens), cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_absurd),           cmocka_unit_test(test_other_models),
         cmocka_unit_test(test_adapters),         cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_no_file),          cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_too_large),        cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_full_disk),        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("session/session_file", tests, open_fixture, close_fixture);
 }

@@ -125,6 +125,12 @@ char *test_read_file(const char *path, size_t *size) {
     return data;
 }
 
+mc_json_doc *test_load_json(const char *path) {
+    mc_json_doc *doc;
+    if (mc_json_load(path, MC_FILE_TOKENIZER, &doc) != MICA_OK) fail_msg("%s", mica_last_error());
+    return doc;
+}
+
 void test_write_file(const char *path, const void *data, size_t size) {
     FILE *file = fopen(path, "wb");
     if (!file) fail_msg("%s: %s", path, strerror(errno));

@@ -6,6 +6,7 @@
 #define SUPPORT_SUPPORT_H
 
 #include "base/alloc.h"
+#include "base/json.h"
 #include <mica/device.h>
 
 #include <setjmp.h>
@@ -54,6 +55,9 @@ size_t test_count_entries(const char *dir);
 /* A file's bytes and, in *size where size is not NULL, their number; a NUL follows them, so that a
  * text can be used as a string. The caller frees it with free(). */
 char *test_read_file(const char *path, size_t *size);
+
+/* A JSON file, closed with mc_json_close. */
+mc_json_doc *test_load_json(const char *path);
 
 void test_write_file(const char *path, const void *data, size_t size);
 

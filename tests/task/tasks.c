@@ -81,7 +81,7 @@ static void test_golden_answers(void **state) {
     mica_batch_results *results;
     size_t i = 0;
     char *path = test_format("%s/golden.json", default_path);
-    if (mc_json_load(path, &doc) != MICA_OK) fail_msg("%s", mica_last_error());
+    doc = test_load_json(path);
     read_conversations(mc_json_root(doc), &c);
     expect(mica_batch_generate(pebble, c.items, c.count, &(mica_batch_options){.parallel = 3},
                                &results),

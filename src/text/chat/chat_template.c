@@ -32,7 +32,7 @@ static mica_status path_of(const char *folder, const char *name, mc_buffer *path
 
 static mica_status load_jinja(const char *path, mc_chat_template *t) {
     mc_filemap map = {0};
-    MC_TRY(mc_filemap_open(path, &map));
+    MC_TRY(mc_filemap_read(path, MC_FILE_CHAT_TEMPLATE, 0, NULL, &map));
     const char *text = map.data ? (const char *)map.data : "";
     mica_status status = mc_jinja_parse((mc_str){text, map.size}, path, &t->usual);
     mc_filemap_close(&map);
@@ -84,7 +84,7 @@ static mica_status read_special(const char *path, mc_chat_template *t) {
 
 static mica_status load_chat_json(const char *path, mc_chat_template *t) {
     mc_json_doc *doc = NULL;
-    MC_TRY(mc_json_load(path, &doc));
+    MC_TRY(mc_json_load(path, MC_FILE_CHAT_TEMPLATE, &doc));
     mica_status status = load_value(mc_json_find(mc_json_root(doc), "chat_template"), path, t);
     mc_json_close(&doc);
     return status;
@@ -97,7 +97,7 @@ static mica_status load_parts(const char *folder, const char *given, mc_buffer *
     if (!t->usual && mc_path_is_file(path->data)) MC_TRY(load_jinja(path->data, t));
     MC_TRY(path_of(folder, "tokenizer_config.json", path));
     if (mc_path_is_file(path->data)) {
-        MC_TRY(mc_json_load(path->data, &t->config));
+        MC_TRY(mc_json_load(path->data, MC_FILE_TOKENIZER_CONFIG, &t->config));
         MC_TRY(read_special(path->data, t));
         mc_json v = mc_json_find(mc_json_root(t->config), "chat_template");
         if (!t->usual) MC_TRY(load_value(v, path->data, t));

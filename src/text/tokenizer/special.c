@@ -63,7 +63,7 @@ mica_status mc_tokenizer_read_config(mica_tokenizer *tok, const char *folder) {
     char *path = mc_path_join(folder, "tokenizer_config.json");
     mc_json_doc *doc = NULL;
     if (!path) return mc_fail_nomem("path");
-    mica_status status = mc_json_load(path, &doc);
+    mica_status status = mc_json_load(path, MC_FILE_TOKENIZER_CONFIG, &doc);
     if (status == MICA_OK) {
         status = read_config(tok, mc_json_root(doc));
         if (status != MICA_OK) status = mc_fail_context(status, "%s", path);

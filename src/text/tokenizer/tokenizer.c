@@ -111,7 +111,7 @@ mica_status mc_tokenizer_parse(const char *text, size_t len, const char *name,
 
 static mica_status open_file(const char *path, mica_tokenizer **tok) {
     mc_json_doc *doc = NULL;
-    MC_TRY(mc_json_load(path, &doc));
+    MC_TRY(mc_json_load(path, MC_FILE_TOKENIZER, &doc));
     mica_status status = build(doc, path, tok);
     mc_json_close(&doc);
     return status;

@@ -86,7 +86,7 @@ static void check_goldens(const char *name, mc_chat_format format, const char *b
     char *path = test_format("%s/chat/%s.json", test_cases_dir(), name);
     mc_json_doc *doc = NULL;
     size_t checked = 0, skipped = 0;
-    assert_int_equal(mc_json_load(path, &doc), MICA_OK);
+    doc = test_load_json(path);
     mc_json cases = mc_json_find(mc_json_root(doc), "cases");
     for (mc_json_iter it = mc_json_begin(cases); mc_json_next(&it);) {
         conversation c = {0};
@@ -161,7 +161,7 @@ static void test_default_model(void **state) {
     mc_json_doc *doc = NULL;
     mica_tokenizer *tok = NULL;
     size_t checked = 0;
-    assert_int_equal(mc_json_load(path, &doc), MICA_OK);
+    doc = test_load_json(path);
     assert_int_equal(mica_tokenizer_open(dir, &tok), MICA_OK);
     for (mc_json_iter it = mc_json_begin(mc_json_root(doc)); mc_json_next(&it); checked++) {
         check_prompt(tok, it.value);

@@ -171,7 +171,7 @@ static void test_goldens(void **state) {
     for (size_t i = 0; i < files.count; i++) {
         char *path = test_format("%s/%s", dir, files.names[i]);
         mc_json_doc *doc = NULL;
-        assert_int_equal(mc_json_load(path, &doc), MICA_OK);
+        doc = test_load_json(path);
         mc_json root = mc_json_root(doc), defaults = mc_json_root(common);
         bool micro = !mc_json_exists(mc_json_find(root, "chat_template"));
         tally t = micro ? check_micro(root, defaults, files.names[i])
@@ -193,7 +193,7 @@ static void test_goldens(void **state) {
 static void test_cases(void **state) {
     (void)state;
     mc_json_doc *doc = NULL;
-    assert_int_equal(mc_json_load("tests/text/jinja/jinja_cases.json", &doc), MICA_OK);
+    doc = test_load_json("tests/text/jinja/jinja_cases.json");
     tally t = check_micro(mc_json_root(doc), (mc_json){0}, "jinja_cases");
     print_message("jinja_cases: %zu as jinja2 answers, %zu not\n", t.passed, t.failed);
     assert_true(t.passed > 600);

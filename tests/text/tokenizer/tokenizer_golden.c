@@ -198,7 +198,7 @@ static void check_file(const char *dir, const char *name, mc_json strings, total
     char *path = test_format("%s/%s", dir, name);
     mc_json_doc *doc = NULL;
     golden g = {.name = name, .strings = strings};
-    assert_int_equal(mc_json_load(path, &doc), MICA_OK);
+    doc = test_load_json(path);
     char *tokenizer = tokenizer_path(dir, mc_json_root(doc));
     mica_status status = tokenizer ? mica_tokenizer_open(tokenizer, &g.tok) : MICA_OK;
     if (!tokenizer) {
@@ -224,7 +224,7 @@ static totals check_folder(const char *dir) {
     char *strings_path = test_format("%s/strings.json", dir);
     mc_json_doc *strings = NULL;
     totals t = {0};
-    assert_int_equal(mc_json_load(strings_path, &strings), MICA_OK);
+    strings = test_load_json(strings_path);
     test_list files = test_list_files(dir, ".json");
     print_message("%-36s %8s %8s %12s\n", "golden", "ids", "records", "differences");
     for (size_t i = 0; i < files.count; i++) {
