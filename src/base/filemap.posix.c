@@ -157,7 +157,7 @@ mica_status mc_filemap_prefetch(const mc_filemap *map, const mc_file_watch *watc
             (void)*(const volatile uint8_t *)(data + at + i);
         status = tick(watch, n);
         /* What is left is read as it is used. Asked for before the hint above, large pages would be
-         * small ones: see docs/speed-log.md. */
+         * small ones: see docs/speed/memory-and-startup.md. */
         if (status != MICA_OK) mc_prefer_large_pages(data + at + n, map->size - at - n);
     }
     if (spread) mc_pages_near();

@@ -1,7 +1,8 @@
 #include "session/draft.h"
 
-/* A pass over one token more takes about a fifth of a pass's time more (docs/speed-log.md). A draft
- * must promise a gain of a tenth; a guess's share of right ones moves by an eighth each time. */
+/* A pass over one token more takes about a fifth of a pass's time more (docs/speed/sampling.md). A
+ * draft must promise a gain of a tenth; a guess's share of right ones moves by an eighth each
+ * time. */
 static const float cost = 0.2f, min_gain = 1.1f, rate = 0.125f;
 
 /* How often a draft model is asked that does not pay. */
