@@ -60,7 +60,7 @@ int cli_chat_run(const char *verb_name, const cli_chat_values *values, const cha
     if (c.file && cli_chat_is_kept(c.file) && !cli_chat_load(&c, c.file)) goto done;
     if (values->talk.system && !cli_conversation_set_system(&c.conversation, values->talk.system))
         goto done;
-    cli_lines_open(&c.lines);
+    cli_lines_open(&c.lines, cli_chat_complete);
     if (cli_stdin_is_terminal() && !values->answer.quiet) greet(&c);
     if (first) cli_chat_answer(&c, first);
     code = talk(&c);
@@ -110,7 +110,7 @@ const cli_verb cli_verb_chat = {
                "nothing typed, it ends the chat, with the exit code 130. Ctrl-D ends it too.\n"
                "\n"
                "A line that ends in \\ goes on in the next, and \"\"\" begins and ends a text of\n"
-               "several lines. /help lists what else can be typed.\n"
+               "several lines. /help lists what else can be typed, and Tab completes it.\n"
                "\n"
                "Where the context is full, the oldest turns are left out, never what --system\n"
                "says.\n"

@@ -1,5 +1,5 @@
 /* A chat: chat.c reads its lines, chat_answer.c answers, chat_command.c does what /COMMAND says,
- * chat_set.c what /set says. */
+ * chat_set.c what /set says; chat_complete.c knows what Tab completes. */
 #ifndef CLI_CHAT_H
 #define CLI_CHAT_H
 
@@ -56,6 +56,20 @@ void cli_chat_answer_again(cli_chat *c);
 /** Runs the command that a line, which is changed, begins with; c->failed is set where it fails,
  *  c->ended where it ends the chat. */
 void cli_chat_command(cli_chat *c, char *line);
+
+/* What follows a command, as /help has it. */
+#define CLI_CHAT_SETTING "[NAME VALUE]"
+#define CLI_CHAT_FILE "FILE"
+
+/** The name of the i-th command, NULL past the end. argument: receives what follows it, "" for
+ *  nothing; may be NULL. */
+const char *cli_chat_command_name(size_t i, const char **argument);
+
+/** The name of the i-th thing that can be set, NULL past the end. */
+const char *cli_chat_setting_name(size_t i);
+
+/** What may stand in place of a line's end, as cli_completer. */
+void cli_chat_complete(const char *line, cli_completions *found);
 
 /** Does what /set says: `rest`, which is changed, is what follows it.  returns false after it
  *  reported an error */

@@ -143,12 +143,12 @@ static const struct {
     const char *name, *argument, *help;
     bool (*run)(cli_chat *c, char *rest); /* rest: what follows the name. false: it failed */
 } commands[] = {
-    {"/set", "[NAME VALUE]", "what can be set and to what it is, or set it", set},
+    {"/set", CLI_CHAT_SETTING, "what can be set and to what it is, or set it", set},
     {"/show", "", "what the model is, and how full its context", show},
     {"/history", "", "what was said", print_history},
     {"/regenerate", "", "answer the last message anew", regenerate},
-    {"/save", "FILE", "keep the conversation in FILE, its caches in FILE.cache", save},
-    {"/load", "FILE", "go on with a conversation that was kept", load},
+    {"/save", CLI_CHAT_FILE, "keep the conversation in FILE, its caches in FILE.cache", save},
+    {"/load", CLI_CHAT_FILE, "go on with a conversation that was kept", load},
     {"/clear", "", "forget the conversation", clear},
     {"/reset", "", "", clear},
     {"/help", "", "this", show_commands},
@@ -171,18 +171,24 @@ static bool show_commands(cli_chat *c, char *rest) {
             n += fprintf(stderr, ", %s", commands[i++].name);
         fprintf(stderr, "%*s  %s\n", n < WIDTH ? WIDTH - n : 0, "", commands[first].help);
     }
-    fputs("\nCtrl-C stops an answer, or drops what is typed; with nothing typed, twice ends the\n"
-          "chat. A line that ends in \\ goes on in the next; \"\"\" begins and ends a text of "
-          "several\n"
-          "lines, // a text that begins with a slash.\n",
-          stderr);
+    fputs(
+        "\nCtrl-C stops an answer, or drops what is typed; with nothing typed, twice ends the\n"
+        "chat. Tab completes commands. A line that ends in \\ goes on in the next; \"\"\" begins\n"
+        "and ends a text of several lines, // a text that begins with a slash.\n",
+        stderr);
     return true;
+}
+
+const char *cli_chat_command_name(size_t i, const char **argument) {
+    if (i >= CLI_COUNT(commands)) return NULL;
+    if (argument) *argument = commands[i].argument;
+    return commands[i].name;
 }
 
 static void tell_unknown(const char *name) {
     const char *names[CLI_COUNT(commands)];
     for (size_t i = 0; i < CLI_COUNT(commands); i++)
-        names[i] = commands[i].name;
+        names[i] = cli_chat_command_name(i, NULL);
     const char *nearest = cli_nearest(name, names, CLI_COUNT(names));
     cli_fail("there is no command %s%s%s%s", name, nearest ? "; did you mean " : "",
              nearest ? nearest : "", nearest ? "?" : "");

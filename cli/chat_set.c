@@ -19,37 +19,43 @@ static const cli_option *find(const cli_option *table, size_t count, const char 
     return NULL;
 }
 
-/* The i-th thing that can be set, i < SETTINGS. base: receives the struct that has it. */
-static const cli_option *setting_at(cli_chat *c, size_t i, void **base) {
-    *base = &c->values;
+/* The i-th thing that can be set, i < SETTINGS. */
+static const cli_option *setting_at(size_t i) {
     if (i < CLI_ANSWER_SETTABLE) return &cli_answer_options[i];
     i -= CLI_ANSWER_SETTABLE;
     if (i < CLI_COUNT(of_answer)) return find(cli_answer_options, CLI_ANSWER_OPTIONS, of_answer[i]);
-    *base = &c->talk;
     return find(cli_talk_options, CLI_TALK_OPTIONS, of_talk[i - CLI_COUNT(of_answer)]);
 }
 
+/* The struct that has it. */
+static void *base_of(cli_chat *c, size_t i) {
+    bool of_the_answer = i < CLI_ANSWER_SETTABLE + CLI_COUNT(of_answer);
+    return of_the_answer ? (void *)&c->values : (void *)&c->talk;
+}
+
+const char *cli_chat_setting_name(size_t i) {
+    if (i < SETTINGS) return setting_at(i)->name;
+    return i == SETTINGS ? "system" : NULL;
+}
+
 static void print_settings(cli_chat *c) {
-    void *base;
     const char *system = cli_conversation_system(&c->conversation);
     for (size_t i = 0; i < SETTINGS; i++) {
-        const cli_option *option = setting_at(c, i, &base);
-        fprintf(stderr, "%-18s  ", option->name);
-        cli_option_print(option, base, stderr);
+        fprintf(stderr, "%-18s  ", setting_at(i)->name);
+        cli_option_print(setting_at(i), base_of(c, i), stderr);
         fputc('\n', stderr);
     }
     fprintf(stderr, "%-18s  %s\n", "system", system ? system : "");
 }
 
-static bool tell_unknown(cli_chat *c, const char *name) {
-    void *base;
-    const char *names[SETTINGS + 1] = {"system"};
+static bool tell_unknown(const char *name) {
+    const char *names[SETTINGS + 1];
     if (strcmp(name, "context") == 0) {
         cli_fail("the context is set when the model is opened: mica chat --context N");
         return false;
     }
-    for (size_t i = 0; i < SETTINGS; i++)
-        names[i + 1] = setting_at(c, i, &base)->name;
+    for (size_t i = 0; i < CLI_COUNT(names); i++)
+        names[i] = cli_chat_setting_name(i);
     const char *nearest = cli_nearest(name, names, CLI_COUNT(names));
     cli_fail("there is no '%s' to set%s%s%s", name, nearest ? "; did you mean '" : "",
              nearest ? nearest : "", nearest ? "'?" : "");
@@ -75,22 +81,20 @@ static bool store(const cli_option *option, const char *value, void *base) {
 static bool set(cli_chat *c, const char *name, const char *value) {
     const cli_answer_values answer = c->values;
     const cli_talk_values talk = c->talk;
-    void *base;
     if (strcmp(name, "system") == 0) return cli_conversation_set_system(&c->conversation, value);
     for (size_t i = 0; i < SETTINGS; i++) {
-        const cli_option *option = setting_at(c, i, &base);
+        const cli_option *option = setting_at(i);
         bool no = strncmp(name, "no", 2) == 0 && !cli_option_takes_value(option) &&
                   strcmp(name + 2 + (name[2] == '-'), option->name) == 0;
         if (!no && strcmp(name, option->name) != 0) continue;
-        bool stored =
-            store(option, no ? "off" : value, base) &&
-            (base != &c->talk || cli_talk_variables(&c->talk, "chat", &c->variables) == CLI_DONE);
+        bool stored = store(option, no ? "off" : value, base_of(c, i)) &&
+                      cli_talk_variables(&c->talk, "chat", &c->variables) == CLI_DONE;
         if (stored) return true;
         c->values = answer;
         c->talk = talk;
         return false;
     }
-    return tell_unknown(c, name);
+    return tell_unknown(name);
 }
 
 /* Splits off the first word of a text. */

@@ -3,14 +3,26 @@
 #define CLI_EDIT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef struct cli_edit cli_edit;
 
+/* What may stand in place of the end of a line. Zeroed: nothing. */
+typedef struct cli_completions {
+    char **words; /* [count] */
+    size_t count, room;
+    size_t typed; /* bytes at the end of the line, with which all of them begin */
+} cli_completions;
+
+/* Finds what Tab completes. line: up to the cursor. The words are freed by the caller, each one too. */
+typedef void (*cli_completer)(const char *line, cli_completions *found);
+
 /** Opens the editor and loads its history.
  *
- *  file     a file that keeps the lines, made where it is missing; NULL: none. Borrowed.
- *  returns  NULL where mica was compiled without libedit, or it cannot start */
-cli_edit *cli_edit_open(const char *file);
+ *  file      a file that keeps the lines, made where it is missing; NULL: none. Borrowed.
+ *  complete  what Tab does in a line that begins with one slash.
+ *  returns   NULL where mica was compiled without libedit, or it cannot start */
+cli_edit *cli_edit_open(const char *file, cli_completer complete);
 
 /* What was typed at a prompt. */
 typedef enum cli_typed {

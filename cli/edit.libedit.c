@@ -22,6 +22,7 @@ struct cli_edit {
     EditLine *line;
     History *history;
     const char *file;
+    cli_completer complete;
     char prompt[32], prompt_more[32]; /* escape sequences between \1 */
     bool more;
     bool interrupted, cleared; /* the last line: by Ctrl-C; it had a text */
@@ -92,6 +93,81 @@ static unsigned char interrupt(EditLine *line, int key) {
     return CC_REFRESH;
 }
 
+/* ---- completion ---- */
+
+/* How many bytes all words begin with, never a part of a letter. */
+static size_t common_len(const cli_completions *found) {
+    size_t len = strlen(found->words[0]);
+    for (size_t i = 1; i < found->count; i++) {
+        size_t same = 0;
+        while (same < len && found->words[0][same] == found->words[i][same])
+            same++;
+        len = same;
+    }
+    while (len > 0 && ((unsigned char)found->words[0][len] & 0xc0) == 0x80)
+        len--;
+    return len;
+}
+
+/* Lists words below the line, without the blank that may end them. */
+static void list(const cli_completions *found) {
+    enum { MAX_LISTED = 100 };
+    int at = 0, columns = cli_columns(stderr);
+    fputc('\n', stderr);
+    for (size_t i = 0; i < found->count && i < MAX_LISTED; i++) {
+        const char *word = found->words[i];
+        size_t len = strlen(word), letters = mbstowcs(NULL, word, 0);
+        size_t blank = len > 0 && word[len - 1] == ' ' ? 1 : 0;
+        int wide = (int)((letters == (size_t)-1 ? len : letters) - blank);
+        if (at > 0 && at + 2 + wide >= columns) {
+            fputc('\n', stderr);
+            at = 0;
+        }
+        fprintf(stderr, "%s%.*s", at > 0 ? "  " : "", (int)(len - blank), word);
+        at += wide + 2;
+    }
+    if (found->count > MAX_LISTED) fprintf(stderr, "\nand %zu more", found->count - MAX_LISTED);
+    fputc('\n', stderr);
+}
+
+/* Inserts what all words have in common behind what is typed, or lists them where that is nothing. */
+static unsigned char offer(EditLine *line, const cli_completions *found) {
+    if (found->count == 0) return CC_ERROR; /* a beep */
+    size_t len = common_len(found);
+    if (len <= found->typed) {
+        if (found->count > 1) list(found);
+        return found->count > 1 ? CC_REDISPLAY : CC_NORM;
+    }
+    char *rest = strndup(found->words[0] + found->typed, len - found->typed);
+    bool inserted = rest && el_insertstr(line, rest) == 0;
+    free(rest);
+    return inserted ? CC_REFRESH : CC_ERROR;
+}
+
+/* Tab: a letter like others in what is said to the model. */
+static unsigned char complete_line(EditLine *line, int key) {
+    const cli_edit *e = owner_of(line);
+    const LineInfo *info = el_line(line);
+    cli_completions found = {0};
+    (void)key;
+    char *before = strndup(info->buffer, (size_t)(info->cursor - info->buffer));
+    if (!before) return CC_ERROR;
+    unsigned char done;
+    if (e->more || before[0] != '/' || before[1] == '/') {
+        done = el_insertstr(line, "\t") == 0 ? CC_REFRESH : CC_ERROR;
+    } else {
+        e->complete(before, &found);
+        done = offer(line, &found);
+    }
+    for (size_t i = 0; i < found.count; i++)
+        free(found.words[i]);
+    free(found.words);
+    free(before);
+    return done;
+}
+
+/* ---- lines ---- */
+
 static void ask_for_pastes(bool on) {
     if (cli_terminal_is_dumb()) return;
     fputs(on ? paste_on : paste_off, stderr);
@@ -99,7 +175,7 @@ static void ask_for_pastes(bool on) {
     cli_interrupt_set_farewell(on ? paste_off : "");
 }
 
-cli_edit *cli_edit_open(const char *file) {
+cli_edit *cli_edit_open(const char *file, cli_completer complete) {
     cli_edit *edit = calloc(1, sizeof *edit);
     HistEvent event;
     if (!edit) return NULL;
@@ -108,6 +184,7 @@ cli_edit *cli_edit_open(const char *file) {
     make_prompt(">", edit->prompt, sizeof edit->prompt);
     make_prompt("...", edit->prompt_more, sizeof edit->prompt_more);
     edit->file = file;
+    edit->complete = complete;
     edit->line = el_init("mica", stdin, stderr, stderr);
     edit->history = history_init();
     if (!edit->line || !edit->history) {
@@ -127,6 +204,8 @@ cli_edit *cli_edit_open(const char *file) {
     el_set(edit->line, EL_BIND, "\\e[200~", "mica-paste", NULL);
     el_wset(edit->line, EL_ADDFN, L"mica-interrupt", L"drop the line", interrupt);
     el_set(edit->line, EL_BIND, "^C", "mica-interrupt", NULL);
+    el_wset(edit->line, EL_ADDFN, L"mica-complete", L"complete a command", complete_line);
+    el_set(edit->line, EL_BIND, "^I", "mica-complete", NULL);
     el_source(edit->line, NULL); /* the user's ~/.editrc */
     return edit;
 }

@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
-cli_edit *cli_edit_open(const char *file) {
-    (void)file;
+cli_edit *cli_edit_open(const char *file, cli_completer complete) {
+    (void)file, (void)complete;
     return NULL;
 }
 

@@ -31,13 +31,13 @@ static const char *history_file(char *out, size_t out_bytes) {
     return out;
 }
 
-void cli_lines_open(cli_lines *lines) {
+void cli_lines_open(cli_lines *lines, cli_completer complete) {
     static char history[4096];
     cli_interrupt_keep(cli_stdin_is_terminal());
     /* Without a buffer nothing is left in one, where nobody would wait for it. */
     if (cli_stdin_is_terminal()) setvbuf(stdin, NULL, _IONBF, 0);
     if (cli_stdin_is_terminal() && cli_stderr_is_terminal())
-        lines->edit = cli_edit_open(history_file(history, sizeof history));
+        lines->edit = cli_edit_open(history_file(history, sizeof history), complete);
 }
 
 /* Reads a line from a terminal without an editor, or from a pipe. */

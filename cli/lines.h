@@ -13,8 +13,8 @@ typedef struct cli_lines {
     bool quoted; /* the message stood between """ and """: it is no command */
 } cli_lines;
 
-/** Opens line editing and its history, where a person types. */
-void cli_lines_open(cli_lines *lines);
+/** Opens line editing and its history, where a person types. complete: as in cli_edit_open. */
+void cli_lines_open(cli_lines *lines, cli_completer complete);
 
 /** Reads a message into lines->message, without its last line feed: a line; lines of which all but
  *  the last end in a backslash, which is dropped; lines between """ and """. Ctrl-C drops all of

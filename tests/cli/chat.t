@@ -39,8 +39,8 @@ The commands.
   /bye, /exit, /quit    end the chat, as Ctrl-D does
   
   Ctrl-C stops an answer, or drops what is typed; with nothing typed, twice ends the
-  chat. A line that ends in \ goes on in the next; """ begins and ends a text of several
-  lines, // a text that begins with a slash.
+  chat. Tab completes commands. A line that ends in \ goes on in the next; """ begins
+  and ends a text of several lines, // a text that begins with a slash.
   $ printf '/set temperature 0.5\n/set system  Be brief.\n/set\n' | mica chat -q --seed 3 2>&1
   temperature         0.5
   top-k               0

@@ -58,7 +58,7 @@ Each verb explains itself, in lines of 80 columns at most.
   nothing typed, it ends the chat, with the exit code 130. Ctrl-D ends it too.
   
   A line that ends in \ goes on in the next, and """ begins and ends a text of
-  several lines. /help lists what else can be typed.
+  several lines. /help lists what else can be typed, and Tab completes it.
   
   Where the context is full, the oldest turns are left out, never what --system
   says.
