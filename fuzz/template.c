@@ -25,7 +25,7 @@ static void render(const mc_jinja *t, const mc_json_doc *doc) {
     for (; n < MAX_VARIABLES && mc_json_next(&it); n++)
         variables[n] = (mc_jinja_variable){.name = it.key, .json = it.value};
     bool kept = mc_buffer_add_text(&out, "kept");
-    mica_status status = mc_jinja_render(t, variables, n, &now, &out);
+    mica_status status = mc_jinja_render(t, variables, n, &(mc_jinja_options){.now = &now}, &out);
     must(status == MICA_OK || (*mica_last_error() && out.len == (kept ? 4 : 0)));
     must(!kept || memcmp(out.data, "kept", 4) == 0);
     must(!out.len || mc_utf8_valid(out.data, out.len));

@@ -296,6 +296,8 @@ typedef struct mica_generate_options {
                                        NULL: none */
     mica_progress progress;         /* prefill, in tokens; may be NULL */
     void *progress_user;            /* given to progress */
+    const mica_cancel *cancel;      /* mica_chat: watched while the template is rendered (the answer
+                                       itself ends by mica_stream_cancel); may be NULL. Borrowed */
 } mica_generate_options;
 
 /** Starts an answer: to a raw prompt (UTF-8, NUL-terminated, or len bytes), to a conversation in the
@@ -308,7 +310,7 @@ typedef struct mica_generate_options {
  *          format refuses, an id past the vocabulary; MICA_EFORMAT text that is not UTF-8, JSON or a
  *          template that is none; MICA_ECONTEXT a prompt longer than the context (with the
  *          numbers); MICA_EUNSUPPORTED no chat format, or tools and variables for one without a
- *          template; MICA_ENOMEM */
+ *          template; MICA_ECANCELLED options.cancel; MICA_ENOMEM */
 MICA_API mica_status mica_generate(mica_session *session, const char *prompt, size_t len,
                                    const mica_generate_options *options, mica_stream **stream);
 MICA_API mica_status mica_chat(mica_session *session, const mica_message *messages, size_t count,

@@ -112,12 +112,14 @@ typedef struct prompts {
     const mica_model *model;
     const char *const *texts;
     bool as_chat;
+    const mica_cancel *cancel;
 } prompts;
 
 static mica_status encode_prompt(void *context, size_t i, int32_t **ids, size_t *n) {
     const prompts *p = context;
     if (!p->as_chat || !p->texts[i]) return encode(p->model, p->texts[i], 0, ids, n);
-    return mc_model_chat(p->model, &(mica_message){"user", p->texts[i]}, 1, NULL, ids, n);
+    const mica_generate_options options = {.cancel = p->cancel};
+    return mc_model_chat(p->model, &(mica_message){"user", p->texts[i]}, 1, &options, ids, n);
 }
 
 static mica_status find_label(const mica_model *model, const mica_classify_options *options,
@@ -183,6 +185,7 @@ mica_status mica_classify(const mica_model *model, const char *const *texts, siz
     if (!texts || !count) return mc_fail(MICA_EINVAL, "mica_classify: no prompts");
     if (!options) options = &defaults;
     p.as_chat = options->as_chat;
+    p.cancel = options->cancel;
     MC_TRY(mc_model_local(model, &task.model));
     if (options->as_chat) MC_TRY(check_chat(model));
     mica_status status = find_labels(model, options, &labels);
@@ -197,6 +200,7 @@ mica_status mica_classify(const mica_model *model, const char *const *texts, siz
 typedef struct conversations {
     const mica_model *model;
     const mica_batch_item *items;
+    const mica_cancel *cancel;
 } conversations;
 
 static mica_status encode_item(void *context, size_t i, int32_t **ids, size_t *n) {
@@ -204,15 +208,16 @@ static mica_status encode_item(void *context, size_t i, int32_t **ids, size_t *n
     const mica_batch_item *item = &c->items[i];
     if (item->prompt && item->messages)
         return mc_fail(MICA_EINVAL, "item %zu has a prompt and messages: give one of them", i);
-    if (item->messages)
-        return mc_model_chat(c->model, item->messages, item->message_count, item->options, ids, n);
-    return encode(c->model, item->prompt, 0, ids, n);
+    if (!item->messages) return encode(c->model, item->prompt, 0, ids, n);
+    mica_generate_options options = item->options ? *item->options : (mica_generate_options){0};
+    if (!options.cancel) options.cancel = c->cancel;
+    return mc_model_chat(c->model, item->messages, item->message_count, &options, ids, n);
 }
 
 mica_status mica_batch_generate(const mica_model *model, const mica_batch_item *items, size_t count,
                                 const mica_batch_options *options, mica_batch_results **results) {
     const mica_batch_options defaults = {0};
-    conversations c = {model, items};
+    conversations c = {model, items, options ? options->cancel : NULL};
     mc_batch_task task = {.items = items, .count = count, .encode = encode_item, .context = &c};
     if (!results) return mc_fail(MICA_EINVAL, "mica_batch_generate: results is NULL");
     *results = NULL;

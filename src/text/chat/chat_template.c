@@ -238,8 +238,9 @@ mica_status mc_chat_template_render(const mc_chat_template *t, const mc_chat_req
         status = mc_fail_nomem("the variables of a template");
     if (status == MICA_OK) {
         const mc_jinja *jinja = q->tools && t->tool_use ? t->tool_use : t->usual;
+        const mc_jinja_options options = {.now = q->now, .cancel = q->cancel};
         status = mc_jinja_render(jinja, MC_BUFFER_AT(&g.variables, mc_jinja_variable),
-                                 MC_BUFFER_COUNT(&g.variables, mc_jinja_variable), q->now, out);
+                                 MC_BUFFER_COUNT(&g.variables, mc_jinja_variable), &options, out);
     }
     mc_buffer_deinit(&g.text);
     mc_buffer_deinit(&g.variables);

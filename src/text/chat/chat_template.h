@@ -15,6 +15,7 @@
 #define TEXT_CHAT_CHAT_TEMPLATE_H
 
 #include "base/buffer.h"
+#include "base/cancel.h"
 #include "base/status.h"
 #include "text/chat/chat.h"
 
@@ -39,14 +40,16 @@ typedef struct mc_chat_request {
     const char *variables;     /* a JSON object of more variables; NULL: none */
     bool add_generation_prompt;
     const char *bos; /* bos_token, where the folder has no tokenizer_config.json; may be NULL */
-    const struct tm *now; /* what strftime_now tells; NULL: it is not defined */
+    const struct tm *now;      /* what strftime_now tells; NULL: it is not defined */
+    const mica_cancel *cancel; /* watched; NULL: none */
 } mc_chat_request;
 
 /* Adds the prompt to out, special tokens as text: encode it with add_special false.
  *
  * errors  MICA_EINVAL what the template itself raised, with its text, or a message without role or
  *         content; MICA_EFORMAT messages, tools or variables that are not JSON of that kind, or a
- *         template that takes too long or makes too much; MICA_ENOMEM. out is then as it was */
+ *         template that takes too long or makes too much; MICA_ECANCELLED, MICA_ENOMEM. out is
+ *         then as it was */
 mica_status mc_chat_template_render(const mc_chat_template *t, const mc_chat_request *request,
                                     mc_buffer *out);
 

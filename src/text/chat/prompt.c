@@ -125,6 +125,7 @@ static mica_status render_template(const mc_prompt *prompt, const mc_chat_messag
                                      .variables = options->template_variables,
                                      .add_generation_prompt = true,
                                      .bos = prompt->bos,
+                                     .cancel = options->cancel,
                                      .now = mc_local_time(&now) ? &now : NULL};
     return mc_chat_template_render(prompt->chat, &request, text);
 }

@@ -25,11 +25,11 @@ mica_status mc_prompt_open(const char *folder, const char *chat_template, mc_pro
 void mc_prompt_close(mc_prompt *prompt); /* takes a zeroed one */
 
 /* Messages to ids (freed with mica_free) by the folder's own template or else, without variables
- * and tools, in a built-in chat format. options: of the answer, for the template's variables and
- * tools; NULL: none.
+ * and tools, in a built-in chat format. options: of the answer, for the template's variables, tools
+ * and cancel; NULL: none.
  * errors  MICA_EUNSUPPORTED there is no template, and format is NULL or unknown, or there are
  *         variables or tools; MICA_EINVAL what the template or format refuses; MICA_EFORMAT the
- *         template, its variables or tools are ill-formed; MICA_ENOMEM */
+ *         template, its variables or tools are ill-formed; MICA_ECANCELLED, MICA_ENOMEM */
 mica_status mc_prompt_chat(const mc_prompt *prompt, const char *format,
                            const mica_message *messages, size_t count,
                            const mica_generate_options *options, int32_t **ids, size_t *n);

@@ -14,12 +14,15 @@
  * on values (jinja_value.c) with operators (jinja_op.c) and tables of filters, tests, methods and
  * functions (jinja_filter.c, jinja_seq.c, jinja_test.c, jinja_method.c, jinja_global.c).
  *
- * Templates are not trusted: depth, steps, memory and output are bounded.
+ * Templates are not trusted. A rendering takes at most 50 million steps (a second or less), 32 MB of
+ * memory and 256 bytes for each byte of its variables (288 MB with the largest), and 4 MB of output
+ * and 16 bytes for each (64 MB); values nest 500 deep. It can be cancelled.
  * Threads: a parsed template never changes and may be rendered by any number of threads. */
 #ifndef TEXT_JINJA_JINJA_H
 #define TEXT_JINJA_JINJA_H
 
 #include "base/buffer.h"
+#include "base/cancel.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "base/str.h"
@@ -41,13 +44,19 @@ typedef struct mc_jinja_variable {
     mc_str text; /* UTF-8 */
 } mc_jinja_variable;
 
+typedef struct mc_jinja_options { /* zero: the defaults. All is borrowed */
+    const struct tm *now;         /* what strftime_now tells; NULL: the function is not defined */
+    const mica_cancel *cancel;    /* watched; may be NULL */
+    uint64_t max_steps;           /* 0: 50 million */
+} mc_jinja_options;
+
 /* Adds the rendered text to out. A later variable of the same name replaces an earlier one.
  *
- *  now     what strftime_now tells; NULL: the function is not defined. Borrowed.
- *  errors  MICA_EINVAL the template's own raise_exception, with its text, or an operation that its
- *          operands do not allow; MICA_EFORMAT a limit of steps, depth, memory or output;
- *          MICA_ENOMEM. out is then as it was */
+ *  options  NULL: the defaults.
+ *  errors   MICA_EINVAL the template's own raise_exception, with its text, or an operation that
+ *           its operands do not allow; MICA_EFORMAT a limit of steps, depth, memory or output;
+ *           MICA_ECANCELLED; MICA_ENOMEM. out is then as it was */
 mica_status mc_jinja_render(const mc_jinja *t, const mc_jinja_variable *variables, size_t n,
-                            const struct tm *now, mc_buffer *out);
+                            const mc_jinja_options *options, mc_buffer *out);
 
 #endif

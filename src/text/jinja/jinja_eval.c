@@ -14,7 +14,7 @@ static mc_jvalue eval_name(mc_jrun *r, const mc_jnode *n) {
         const mc_jvalue *v = mc_jdict_find_str(r, &scope->names, n->name);
         if (v) return *v;
     }
-    bool clock = !mc_str_is(n->name, "strftime_now") || r->now;
+    bool clock = !mc_str_is(n->name, "strftime_now") || r->options->now;
     const mc_jbuiltin *builtin = clock ? mc_jglobal_find(n->name) : NULL;
     if (builtin) return (mc_jvalue){.kind = MC_J_FUNCTION, .function = {builtin, NULL}};
     return mc_jundefined(MC_J_NO_VARIABLE, MC_J_NONE, n->name);

@@ -30,7 +30,7 @@ static mc_jvalue filter_title(mc_jrun *r, const mc_jcall *c) {
 
 static mc_jvalue filter_trim(mc_jrun *r, const mc_jcall *c) {
     mc_str chars = mc_jarg_str(r, c, 0, NULL);
-    return mc_jstr_strip(r, self_text(r, c), chars, MC_J_BOTH);
+    return mc_jstr(mc_jstr_strip(r, self_text(r, c), chars, MC_J_BOTH));
 }
 
 static mc_jvalue filter_replace(mc_jrun *r, const mc_jcall *c) {
@@ -47,7 +47,6 @@ static mc_jvalue filter_escape(mc_jrun *r, const mc_jcall *c) {
     static const char *const meant[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
     mc_str text = self_text(r, c);
     size_t mark = mc_jmark(r);
-    mc_jcharge(r, text.len);
     for (size_t i = 0; i < text.len && r->status == MICA_OK; i++) {
         const char *found = text.ptr[i] ? strchr(marks, text.ptr[i]) : NULL;
         if (found) {
@@ -64,10 +63,8 @@ static mc_str indentation(mc_jrun *r, mc_jvalue v, int64_t otherwise) {
     if (mc_jis(v, MC_J_STR)) return v.text;
     const mc_jcall call = {.args = &v, .count = 1};
     size_t mark = mc_jmark(r);
-    for (int64_t i = mc_jarg_int(r, &call, 0, otherwise); i > 0 && r->status == MICA_OK; i--) {
-        mc_jcharge(r, 1);
+    for (int64_t i = mc_jarg_int(r, &call, 0, otherwise); i > 0 && r->status == MICA_OK; i--)
         mc_jput(r, MC_STR(" "));
-    }
     return mc_jtake(r, mark).text;
 }
 
@@ -116,9 +113,11 @@ static mc_str without_sign(mc_str text, bool *negative) {
     return (mc_str){text.ptr + sign, text.len - sign};
 }
 
-static bool text_to_float(mc_str text, double *out) {
+static bool text_to_float(mc_jrun *r, mc_str text, double *out) {
     bool negative;
-    text = without_sign(mc_jstrip(text, (mc_str){0}, MC_J_BOTH), &negative);
+    text = without_sign(mc_jstr_strip(r, text, (mc_str){0}, MC_J_BOTH), &negative);
+    mc_jcharge(r, 128); /* strtod of many digits */
+    mc_jcharge_scan(r, text.len);
     if (!mc_jparse_float(text, out)) return false;
     if (negative) *out = -*out;
     return true;
@@ -145,10 +144,11 @@ static mc_jvalue text_to_int(mc_jrun *r, const mc_jcall *c, mc_str text) {
     bool negative;
     double real;
     int64_t n, base = mc_jarg_int(r, c, 1, 10);
-    mc_str digits = without_sign(mc_jstrip(text, (mc_str){0}, MC_J_BOTH), &negative);
+    mc_str digits = without_sign(mc_jstr_strip(r, text, (mc_str){0}, MC_J_BOTH), &negative);
+    mc_jcharge_scan(r, digits.len);
     if (base >= 2 && base <= 36 && mc_jparse_int(digits, (unsigned)base, &n))
         return mc_jint(negative ? -n : n);
-    return text_to_float(text, &real) ? real_to_int(r, c, real) : otherwise(c, mc_jint(0));
+    return text_to_float(r, text, &real) ? real_to_int(r, c, real) : otherwise(c, mc_jint(0));
 }
 
 static mc_jvalue filter_int(mc_jrun *r, const mc_jcall *c) {
@@ -164,7 +164,7 @@ static mc_jvalue filter_int(mc_jrun *r, const mc_jcall *c) {
 static mc_jvalue filter_float(mc_jrun *r, const mc_jcall *c) {
     double real;
     if (mc_jis_number(c->self)) return mc_jfloat(mc_jreal(c->self));
-    if (mc_jis(c->self, MC_J_STR) && text_to_float(c->self.text, &real)) return mc_jfloat(real);
+    if (mc_jis(c->self, MC_J_STR) && text_to_float(r, c->self.text, &real)) return mc_jfloat(real);
     if (mc_jis(c->self, MC_J_UNDEFINED)) mc_jfail_undefined(r, c->self);
     return otherwise(c, mc_jfloat(0));
 }
@@ -198,6 +198,7 @@ static mc_jvalue filter_round(mc_jrun *r, const mc_jcall *c) {
         return mc_jint(mc_jinteger(c->self));
     double v = mc_jreal(c->self), unit = pow(10, (double)precision);
     if (!common) return mc_jfloat((up ? ceil(v * unit) : floor(v * unit)) / unit);
+    mc_jcharge(r, 512); /* printf and strtod of up to 600 digits */
     double rounded = round_common(v, (int)precision);
     int64_t whole;
     if (!mc_jis(c->self, MC_J_FLOAT) && float_to_int(rounded, &whole)) return mc_jint(whole);

@@ -65,6 +65,7 @@ static void put_number(mc_jrun *r, const spec *s, mc_jvalue v) {
     if (fixed || s->conversion == 'e' || s->conversion == 'g') {
         int precision = s->precision < 0 ? 6 : s->precision > 60 ? 60 : s->precision;
         const char *format = fixed ? "%s%.*f" : s->conversion == 'e' ? "%s%.*e" : "%s%.*g";
+        mc_jcharge(r, 128); /* the exact digits of a double may be a thousand */
         mc_jputf(r, format, sign, precision, fabs(real));
         return;
     }
@@ -145,6 +146,7 @@ mc_jvalue mc_jformat_percent(mc_jrun *r, mc_str text, mc_jvalue args) {
     size_t mark = mc_jmark(r), used = 0, at = 0;
     bool tuple = mc_jis(args, MC_J_TUPLE), dict = mc_jis(args, MC_J_DICT);
     size_t given = tuple ? args.list->count : 1;
+    mc_jcharge_scan(r, text.len);
     while (at < text.len && r->status == MICA_OK) {
         const char *next = memchr(text.ptr + at, '%', text.len - at);
         size_t end = next ? (size_t)(next - text.ptr) : text.len;
@@ -199,6 +201,7 @@ static void put_braces(mc_jrun *r, mc_str inside, size_t *counted, const mc_jlis
                        const mc_jdict *named) {
     const char *colon = inside.len ? memchr(inside.ptr, ':', inside.len) : NULL;
     mc_str field = {inside.ptr, colon ? (size_t)(colon - inside.ptr) : inside.len};
+    mc_jcharge_scan(r, inside.len);
     mc_jvalue v = braces_value(r, field, counted, args, named);
     if (!colon) {
         mc_jput_value(r, v);
@@ -234,7 +237,6 @@ mc_jvalue mc_jformat_braces(mc_jrun *r, mc_str text, const mc_jlist *args, const
             at = stop;
         }
     }
-    mc_jcharge(r, text.len / 4);
     return mc_jtake(r, mark);
 }
 
@@ -344,7 +346,6 @@ static void put_times(mc_jrun *r, mc_str format, const struct tm *time) {
         else
             put_time(r, format.ptr[at], time, padded);
     }
-    mc_jcharge(r, format.len);
 }
 
 mc_jvalue mc_jformat_time(mc_jrun *r, mc_str format, const struct tm *time) {

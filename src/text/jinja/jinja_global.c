@@ -63,7 +63,7 @@ static mc_jvalue call_raise_exception(mc_jrun *r, const mc_jcall *c) {
 }
 
 static mc_jvalue call_strftime_now(mc_jrun *r, const mc_jcall *c) {
-    return mc_jformat_time(r, mc_jarg_str(r, c, 0, ""), r->now);
+    return mc_jformat_time(r, mc_jarg_str(r, c, 0, ""), r->options->now);
 }
 
 static const mc_jbuiltin globals[] = {

@@ -32,7 +32,7 @@ static void advance(lexer *l, size_t n) {
 
 static void skip_space(lexer *l) {
     mc_str here = rest(l);
-    advance(l, here.len - mc_jstrip(here, (mc_str){0}, MC_J_LEFT).len);
+    advance(l, here.len - mc_jstrip_space(here, MC_J_LEFT).len);
 }
 
 static mica_status error(const lexer *l, const char *what) {
@@ -159,14 +159,14 @@ static mica_status lex_tag(lexer *l, bool print, size_t skip) {
 static mica_status lex_text(lexer *l, size_t end, char control, bool lstrips) {
     mc_str text = {l->source.ptr + l->at, end - l->at};
     if (control == '-') {
-        text = mc_jstrip(text, (mc_str){0}, MC_J_RIGHT);
+        text = mc_jstrip_space(text, MC_J_RIGHT);
     } else if (control != '+' && lstrips) {
         bool line_start = l->at == 0 || l->source.ptr[l->at - 1] == '\n';
         size_t line = text.len;
         while (line > 0 && text.ptr[line - 1] != '\n')
             line--;
         mc_str last = {text.ptr + line, text.len - line};
-        bool blank = mc_jstrip(last, (mc_str){0}, MC_J_BOTH).len == 0;
+        bool blank = mc_jstrip_space(last, MC_J_BOTH).len == 0;
         if ((line > 0 || line_start) && blank) text.len = line;
     }
     size_t left_out = end - l->at - text.len;

@@ -13,7 +13,7 @@ static mc_str between(mc_str text, size_t from, size_t to) {
 
 static mc_jvalue strip(mc_jrun *r, const mc_jcall *c, mc_jside side) {
     mc_str chars = mc_jarg_str(r, c, 0, NULL);
-    return mc_jstr_strip(r, c->self.text, chars, side);
+    return mc_jstr(mc_jstr_strip(r, c->self.text, chars, side));
 }
 
 static mc_jvalue str_strip(mc_jrun *r, const mc_jcall *c) {
@@ -30,16 +30,11 @@ static mc_jvalue str_rstrip(mc_jrun *r, const mc_jcall *c) {
 
 /* At white space, runs of it counting as one, from the left. */
 static void split_words(mc_jrun *r, mc_str text, int64_t max, mc_jlist *parts) {
-    text = mc_jstrip(text, (mc_str){0}, MC_J_LEFT);
+    text = mc_jstr_strip(r, text, (mc_str){0}, MC_J_LEFT);
     for (; text.len && max != 0 && r->status == MICA_OK; max--) {
-        size_t end = 0;
-        for (; end < text.len; end += mc_jstr_next(text, end)) {
-            uint32_t c = 0;
-            mc_utf8_decode(text.ptr + end, text.len - end, &c);
-            if (mc_jis_space(c)) break;
-        }
+        size_t end = mc_jstr_find_space(r, text);
         mc_jlist_push(r, parts, mc_jstr(between(text, 0, end)));
-        text = mc_jstrip(between(text, end, text.len), (mc_str){0}, MC_J_LEFT);
+        text = mc_jstr_strip(r, between(text, end, text.len), (mc_str){0}, MC_J_LEFT);
     }
     if (text.len) mc_jlist_push(r, parts, mc_jstr(text));
 }
@@ -61,7 +56,6 @@ static mc_jvalue str_split(mc_jrun *r, const mc_jcall *c) {
     mc_jlist *parts = mc_jlist_new(r);
     if (separator.ptr && !separator.len) mc_jerror(r, "empty separator");
     if (r->status != MICA_OK) return mc_jnone();
-    mc_jcharge(r, c->self.text.len / 16);
     if (separator.ptr) {
         split_at(r, c->self.text, separator, max, parts);
     } else {
@@ -135,33 +129,34 @@ static mc_jvalue str_rpartition(mc_jrun *r, const mc_jcall *c) {
 
 static mc_jvalue str_removeprefix(mc_jrun *r, const mc_jcall *c) {
     mc_str text = c->self.text, prefix = mc_jarg_str(r, c, 0, "");
-    return mc_jstr(mc_str_starts(text, prefix) ? between(text, prefix.len, text.len) : text);
+    return mc_jstr(mc_jstr_starts(r, text, prefix) ? between(text, prefix.len, text.len) : text);
 }
 
 static mc_jvalue str_removesuffix(mc_jrun *r, const mc_jcall *c) {
     mc_str text = c->self.text, suffix = mc_jarg_str(r, c, 0, "");
-    return mc_jstr(mc_str_ends(text, suffix) ? between(text, 0, text.len - suffix.len) : text);
+    return mc_jstr(mc_jstr_ends(r, text, suffix) ? between(text, 0, text.len - suffix.len) : text);
 }
 
 /* -- strings: looking -- */
 
 /* The argument is a string, or a tuple of them. */
-static mc_jvalue any_end(mc_jrun *r, const mc_jcall *c, bool (*has)(mc_str text, mc_str part)) {
+static mc_jvalue any_end(mc_jrun *r, const mc_jcall *c,
+                         bool (*has)(mc_jrun *r, mc_str text, mc_str part)) {
     if (!mc_jis(c->args[0], MC_J_TUPLE))
-        return mc_jbool(has(c->self.text, mc_jarg_str(r, c, 0, "")));
+        return mc_jbool(has(r, c->self.text, mc_jarg_str(r, c, 0, "")));
     const mc_jlist *all = c->args[0].list;
     const mc_jcall one = {.args = all->items, .count = all->count};
-    for (size_t i = 0; i < all->count; i++)
-        if (has(c->self.text, mc_jarg_str(r, &one, i, ""))) return mc_jbool(true);
+    for (size_t i = 0; i < all->count && r->status == MICA_OK; i++)
+        if (has(r, c->self.text, mc_jarg_str(r, &one, i, ""))) return mc_jbool(true);
     return mc_jbool(false);
 }
 
 static mc_jvalue str_startswith(mc_jrun *r, const mc_jcall *c) {
-    return any_end(r, c, mc_str_starts);
+    return any_end(r, c, mc_jstr_starts);
 }
 
 static mc_jvalue str_endswith(mc_jrun *r, const mc_jcall *c) {
-    return any_end(r, c, mc_str_ends);
+    return any_end(r, c, mc_jstr_ends);
 }
 
 /* A byte's place as that of a character; -1 for nowhere. */
@@ -197,11 +192,11 @@ static mc_jvalue str_count(mc_jrun *r, const mc_jcall *c) {
 
 /* Not empty, and every character is of the class. */
 static mc_jvalue all_are(mc_jrun *r, mc_str text, bool (*is)(uint32_t c)) {
-    mc_jcharge(r, text.len);
-    for (size_t at = 0, n; at < text.len; at += n) {
+    for (size_t at = 0, n; at < text.len && r->status == MICA_OK; at += n) {
         uint32_t c = 0;
         n = mc_jstr_next(text, at);
         mc_utf8_decode(text.ptr + at, n, &c);
+        mc_jcharge(r, 1);
         if (!is(c)) return mc_jbool(false);
     }
     return mc_jbool(text.len > 0);
@@ -268,7 +263,6 @@ static mc_jvalue str_join(mc_jrun *r, const mc_jcall *c) {
     const mc_jcall each = {.args = items->items, .count = items->count};
     size_t mark = mc_jmark(r);
     for (size_t i = 0; i < items->count && r->status == MICA_OK; i++) {
-        mc_jcharge(r, 1);
         if (!mc_jis(items->items[i], MC_J_STR)) {
             mc_jerror(r, "sequence item %zu: expected str instance, %s found", i,
                       mc_jtype(items->items[i].kind));

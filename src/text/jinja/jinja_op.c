@@ -44,8 +44,10 @@ static mc_jvalue power(mc_jrun *r, int64_t a, int64_t b) {
     if (b < 0) return mc_jfloat(pow((double)a, (double)b));
     if (a == 0 || a == 1) return mc_jint(b == 0 ? 1 : a);
     if (a == -1) return mc_jint(b % 2 ? -1 : 1);
-    for (; b > 0 && r->status == MICA_OK; b--) /* at most 63 times */
+    for (; b > 0 && r->status == MICA_OK; b--) { /* at most 63 times */
+        mc_jcharge(r, 1);
         v = multiply(r, v.integer, a);
+    }
     return v;
 }
 
@@ -107,6 +109,7 @@ static mc_jvalue arithmetic(mc_jrun *r, mc_jop op, mc_jvalue a, mc_jvalue b) {
         return mc_jnone();
     }
     bool real = mc_jis(a, MC_J_FLOAT) || mc_jis(b, MC_J_FLOAT);
+    if (real && op == MC_OP_MOD) mc_jcharge(r, 128); /* fmod goes bit by bit */
     if (real) return float_arithmetic(op, mc_jreal(a), mc_jreal(b));
     return int_arithmetic(r, op, mc_jinteger(a), mc_jinteger(b));
 }
@@ -145,7 +148,6 @@ static mc_jvalue repeat(mc_jrun *r, mc_jvalue v, int64_t times) {
     mc_jlist *list = mc_jlist_new(r);
     bool empty = !mc_jtruth(v);
     for (int64_t i = 0; i < times && !empty && r->status == MICA_OK; i++) {
-        mc_jcharge(r, 1);
         if (mc_jis(v, MC_J_STR)) mc_jput(r, v.text);
         for (size_t k = 0; mc_jis_list(v) && k < v.list->count; k++)
             mc_jlist_push(r, list, v.list->items[k]);
@@ -200,6 +202,7 @@ mc_jvalue mc_jbinary(mc_jrun *r, mc_jop op, mc_jvalue a, mc_jvalue b) {
 
 static mc_jvalue method_of(mc_jrun *r, mc_jvalue v, mc_str name) {
     const mc_jbuiltin *builtin = mc_jmethod_find((mc_jkind)v.kind, name);
+    mc_jcharge(r, 4);
     mc_jvalue *self = builtin ? mc_jalloc(r, sizeof *self) : NULL;
     if (!self) return (mc_jvalue){.kind = MC_J_ABSENT};
     *self = v;
@@ -295,6 +298,7 @@ mc_jvalue mc_jget_path(mc_jrun *r, mc_jvalue v, mc_str path) {
         int64_t index;
         const char *dot = path.len ? memchr(path.ptr, '.', path.len) : NULL;
         mc_str part = {path.ptr, dot ? (size_t)(dot - path.ptr) : path.len};
+        mc_jcharge_scan(r, part.len);
         bool number = mc_jparse_int(part, 10, &index);
         v = mc_jget_item(r, v, number ? mc_jint(index) : mc_jstr(part));
         if (!dot || r->status != MICA_OK) return v;

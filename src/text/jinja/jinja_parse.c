@@ -355,16 +355,25 @@ void mc_jinja_close(mc_jinja **t) {
 }
 
 static mc_jvalue variable_value(mc_jrun *r, const mc_jinja_variable *v) {
-    return v->text.ptr ? mc_jstr(v->text) : mc_jjson(r, v->json);
+    if (!v->text.ptr) return mc_jjson(r, v->json);
+    r->given += v->text.len;
+    return mc_jstr(v->text);
 }
 
 mica_status mc_jinja_render(const mc_jinja *t, const mc_jinja_variable *variables, size_t n,
-                            const struct tm *now, mc_buffer *out) {
-    mc_jrun r = {.name = t->name, .line = 1, .now = now, .out = out, .out_start = out->len};
+                            const mc_jinja_options *options, mc_buffer *out) {
+    const mc_jinja_options defaults = {0};
+    mc_jrun r = {.name = t->name,
+                 .line = 1,
+                 .options = options ? options : &defaults,
+                 .out = out,
+                 .out_start = out->len,
+                 .max_bytes = SIZE_MAX};
     mc_jscope scope = {0};
     r.scope = &scope;
     for (size_t i = 0; i < n; i++)
         mc_jset(&r, variables[i].name, variable_value(&r, &variables[i]));
+    mc_jbound(&r);
     mc_jexec(&r, t->body);
     if (r.status != MICA_OK) out->len = r.out_start;
     mc_arena_deinit(&r.arena);

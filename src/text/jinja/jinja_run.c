@@ -3,14 +3,34 @@
 
 #include "base/utf8.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #define MAX_STEPS 50000000u
-#define MAX_BYTES ((size_t)256 << 20)
-#define MAX_OUTPUT ((size_t)64 << 20)
+#define PAUSE 65536u /* steps, about a millisecond */
 #define MAX_DEPTH 500
+
+/* What a run may take besides its variables: so much, and more for each of their bytes, up to a
+ * maximum. */
+typedef struct bound {
+    size_t base, factor, max;
+} bound;
+
+static const bound memory_bound = {(size_t)32 << 20, 256, (size_t)256 << 20};
+static const bound output_bound = {(size_t)4 << 20, 16, (size_t)64 << 20};
+
+static size_t bound_of(const bound *b, size_t variables) {
+    size_t more = b->max - b->base;
+    return b->base + (variables < more / b->factor ? variables * b->factor : more);
+}
+
+void mc_jbound(mc_jrun *r) {
+    size_t variables = r->bytes + r->given;
+    r->max_bytes = r->bytes + bound_of(&memory_bound, variables);
+    r->max_output = bound_of(&output_bound, variables);
+}
 
 void mc_jfail(mc_jrun *r, mica_status status, const char *fmt, ...) {
     char text[1024]; /* as long as an error may be */
@@ -22,11 +42,13 @@ void mc_jfail(mc_jrun *r, mica_status status, const char *fmt, ...) {
     r->status = mc_fail(status, "%s, line %u: %s", r->name, (unsigned)r->line, text);
 }
 
-void mc_jcharge(mc_jrun *r, uint64_t steps) {
-    r->steps += steps;
-    if (r->steps > MAX_STEPS) {
-        mc_jfail(r, MICA_EFORMAT, "the template takes more than %u steps", MAX_STEPS);
-    }
+void mc_jpause(mc_jrun *r) {
+    uint64_t max = r->options->max_steps ? r->options->max_steps : MAX_STEPS;
+    if (r->steps > max)
+        mc_jfail(r, MICA_EFORMAT, "the template takes more than %" PRIu64 " steps", max);
+    if (r->status == MICA_OK) r->status = mc_cancel_check(r->options->cancel);
+    r->pause = r->steps + PAUSE;
+    if (r->steps <= max && r->pause > max) r->pause = max + 1;
 }
 
 bool mc_jenter(mc_jrun *r) {
@@ -46,8 +68,9 @@ void mc_jleave(mc_jrun *r) {
 
 void *mc_jalloc(mc_jrun *r, size_t bytes) {
     if (r->status != MICA_OK) return NULL;
-    if (bytes > MAX_BYTES - r->bytes) {
-        mc_jfail(r, MICA_EFORMAT, "the template takes more than %zu MB of memory", MAX_BYTES >> 20);
+    if (bytes > r->max_bytes - r->bytes) {
+        mc_jfail(r, MICA_EFORMAT, "the template takes more than %zu MB of memory",
+                 r->max_bytes >> 20);
         return NULL;
     }
     void *memory = mc_arena_calloc(&r->arena, bytes);
@@ -62,12 +85,12 @@ size_t mc_jmark(const mc_jrun *r) {
 
 void mc_jput(mc_jrun *r, mc_str text) {
     if (r->status != MICA_OK) return;
-    if (text.len > MAX_OUTPUT - (r->out->len - r->out_start)) {
-        mc_jfail(r, MICA_EFORMAT, "the text is longer than %zu MB", MAX_OUTPUT >> 20);
+    if (text.len > r->max_output - (r->out->len - r->out_start)) {
+        mc_jfail(r, MICA_EFORMAT, "the text is longer than %zu MB", r->max_output >> 20);
     } else if (!mc_buffer_add(r->out, text.ptr, text.len)) {
         r->status = mc_fail_nomem(r->name);
     }
-    mc_jcharge(r, text.len / 64);
+    mc_jcharge_copy(r, text.len);
 }
 
 void mc_jput_text(mc_jrun *r, const char *text) {
@@ -85,6 +108,8 @@ void mc_jputf(mc_jrun *r, const char *fmt, ...) {
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    mc_jcharge(r, 8); /* printf is slow, most of all where a number has many digits */
+    mc_jcharge(r, strlen(text));
     mc_jput_text(r, text);
 }
 

@@ -188,7 +188,6 @@ mc_jvalue mc_jseq_join(mc_jrun *r, const mc_jcall *c) {
     mc_str between = mc_jis(c->args[0], MC_J_ABSENT) ? MC_STR("") : mc_jto_str(r, c->args[0]).text;
     size_t mark = mc_jmark(r);
     for (size_t i = 0; i < items->count && r->status == MICA_OK; i++) {
-        mc_jcharge(r, 1);
         if (i) mc_jput(r, between);
         mc_jput_value(r, attribute_of(r, items->items[i], c->args[1]));
     }
@@ -200,7 +199,7 @@ mc_jvalue mc_jseq_sum(mc_jrun *r, const mc_jcall *c) {
     mc_jvalue sum = mc_jis(c->args[1], MC_J_ABSENT) ? mc_jint(0) : c->args[1];
     if (mc_jis(sum, MC_J_STR)) mc_jerror(r, "sum() can't sum strings");
     for (size_t i = 0; i < items->count && r->status == MICA_OK; i++) {
-        mc_jcharge(r, 1);
+        mc_jcharge(r, 2);
         sum = mc_jbinary(r, MC_OP_ADD, sum, attribute_of(r, items->items[i], c->args[0]));
     }
     return sum;
@@ -232,6 +231,7 @@ static const mc_jbuiltin *named_builtin(mc_jrun *r, const mc_jcall *c, size_t at
                                         const mc_jbuiltin *(*find)(mc_str name), mc_jlist *args) {
     mc_jvalue name = c->args[at];
     const mc_jbuiltin *found = mc_jis(name, MC_J_STR) ? find(name.text) : NULL;
+    mc_jcharge(r, 8);
     if (!found) mc_jerror(r, "there is no filter or test of the name that is given");
     *args = (mc_jlist){(mc_jvalue *)c->args + at + 1, c->count - at - 1, 0};
     return found;

@@ -1,7 +1,6 @@
 #include "text/jinja/jinja_str.h"
 
 #include "base/utf8.h"
-#include "text/find.h"
 #include "text/space.h"
 
 #include <string.h>
@@ -24,9 +23,27 @@ size_t mc_jstr_next(mc_str text, size_t at) {
     return n ? n : 1;
 }
 
+/* The first byte of the last character. */
+static size_t last_start(mc_str text) {
+    size_t last = text.len - 1;
+    while (last > 0 && ((unsigned char)text.ptr[last] & 0xC0) == 0x80)
+        last--;
+    return last;
+}
+
+bool mc_jstr_starts(mc_jrun *r, mc_str text, mc_str prefix) {
+    mc_jcharge_copy(r, prefix.len <= text.len ? prefix.len : 0);
+    return mc_str_starts(text, prefix);
+}
+
+bool mc_jstr_ends(mc_jrun *r, mc_str text, mc_str suffix) {
+    mc_jcharge_copy(r, suffix.len <= text.len ? suffix.len : 0);
+    return mc_str_ends(text, suffix);
+}
+
 size_t mc_jstr_length(mc_jrun *r, mc_str text) {
     size_t n = 0;
-    mc_jcharge(r, text.len / 64);
+    mc_jcharge(r, 1 + text.len / 32);
     for (size_t i = 0; i < text.len; i++)
         n += ((unsigned char)text.ptr[i] & 0xC0) != 0x80;
     return n;
@@ -34,42 +51,59 @@ size_t mc_jstr_length(mc_jrun *r, mc_str text) {
 
 size_t mc_jstr_offset(mc_jrun *r, mc_str text, size_t n) {
     size_t at = 0;
-    for (; n > 0 && at < text.len; n--)
-        at += mc_jstr_next(text, at);
-    mc_jcharge(r, at / 64);
+    for (; at < text.len; at++) {
+        bool begins = ((unsigned char)text.ptr[at] & 0xC0) != 0x80;
+        if (begins && n-- == 0) break;
+    }
+    mc_jcharge_scan(r, at);
     return at;
 }
 
-/* The search may look at all of the pattern at every place of the text. */
-static void charge_search(mc_jrun *r, size_t text_len, mc_str pattern) {
-    mc_jcharge(r, (text_len / 64 + 1) * (pattern.len / 16 + 1));
+/* Whether the pattern, whose first byte is there, stands at text[at]; the last place that is asked
+ * has room for it. */
+static bool stands_at(mc_jrun *r, mc_str text, mc_str pattern, size_t at) {
+    mc_jcharge_copy(r, pattern.len);
+    return memcmp(text.ptr + at, pattern.ptr, pattern.len) == 0;
 }
 
 size_t mc_jstr_find(mc_jrun *r, mc_str text, mc_str pattern, size_t from) {
-    size_t window = 256;
     if (pattern.len == 0) return from;
-    /* In windows, each twice the one before: what is paid for is what is looked at. */
-    while (from < text.len && pattern.len <= text.len - from) {
-        size_t starts = text.len - from - pattern.len + 1;
-        size_t end = window < starts ? from + window + pattern.len - 1 : text.len;
-        charge_search(r, end - from, pattern);
-        if (r->status != MICA_OK) break;
-        size_t at = mc_find((mc_str){text.ptr, end}, pattern, from);
-        if (at < end) return at;
-        if (window >= starts) break;
-        from += window;
-        window *= 2;
+    while (r->status == MICA_OK && from < text.len && pattern.len <= text.len - from) {
+        size_t places = text.len - from - pattern.len + 1;
+        const char *hit = memchr(text.ptr + from, pattern.ptr[0], places);
+        size_t at = hit ? (size_t)(hit - text.ptr) : from + places;
+        mc_jcharge_copy(r, at - from);
+        if (!hit) break;
+        if (stands_at(r, text, pattern, at)) return at;
+        from = at + 1;
     }
     return SIZE_MAX;
 }
 
 size_t mc_jstr_find_last(mc_jrun *r, mc_str text, mc_str pattern) {
-    charge_search(r, text.len, pattern);
-    for (size_t at = text.len; r->status == MICA_OK; at--) {
-        if (mc_str_starts(from_to(text, at, text.len), pattern)) return at;
+    if (pattern.len == 0) return text.len;
+    size_t places = pattern.len <= text.len ? text.len - pattern.len + 1 : 0;
+    while (r->status == MICA_OK && places > 0) {
+        size_t at = places;
+        while (at > 0 && text.ptr[at - 1] != pattern.ptr[0])
+            at--;
+        mc_jcharge_scan(r, places - at);
         if (at == 0) break;
+        if (stands_at(r, text, pattern, at - 1)) return at - 1;
+        places = at - 1;
     }
     return SIZE_MAX;
+}
+
+size_t mc_jstr_find_space(mc_jrun *r, mc_str text) {
+    size_t at = 0, n;
+    for (; at < text.len; at += n) {
+        uint32_t c = 0;
+        n = mc_utf8_decode(text.ptr + at, text.len - at, &c);
+        if (n == 0 || mc_jis_space(c)) break;
+    }
+    mc_jcharge_scan(r, at);
+    return at;
 }
 
 /* -- case -- */
@@ -149,7 +183,6 @@ mc_jvalue mc_jstr_case(mc_jrun *r, mc_str text, mc_jcase how) {
                      (mc_jis_space(c) || (c < 0x80 && c && strchr("-({[<", (int)c)));
         }
     }
-    mc_jcharge(r, text.len);
     return mc_jtake(r, mark);
 }
 
@@ -159,31 +192,37 @@ bool mc_jis_space(uint32_t c) {
     return mc_is_space(c) || (c >= 0x1C && c <= 0x1F);
 }
 
-static bool strips(uint32_t c, mc_str chars) {
-    if (!chars.ptr) return mc_jis_space(c);
-    for (size_t at = 0; at < chars.len; at += mc_jstr_next(chars, at))
-        if (character(chars, at) == c) return true;
-    return false;
-}
-
-mc_str mc_jstrip(mc_str text, mc_str chars, mc_jside side) {
-    while (side & MC_J_LEFT && text.len && strips(character(text, 0), chars)) {
-        size_t n = mc_jstr_next(text, 0);
-        text = from_to(text, n, text.len);
-    }
-    while (side & MC_J_RIGHT && text.len) {
-        size_t last = text.len - 1;
-        while (last > 0 && ((unsigned char)text.ptr[last] & 0xC0) == 0x80)
-            last--;
-        if (!strips(character(text, last), chars)) break;
-        text.len = last;
-    }
+mc_str mc_jstrip_space(mc_str text, mc_jside side) {
+    while (side & MC_J_LEFT && text.len && mc_jis_space(character(text, 0)))
+        text = from_to(text, mc_jstr_next(text, 0), text.len);
+    while (side & MC_J_RIGHT && text.len && mc_jis_space(character(text, last_start(text))))
+        text.len = last_start(text);
     return text;
 }
 
-mc_jvalue mc_jstr_strip(mc_jrun *r, mc_str text, mc_str chars, mc_jside side) {
-    mc_jcharge(r, (text.len / 64 + 1) * (chars.len + 1));
-    return mc_jstr(r->status == MICA_OK ? mc_jstrip(text, chars, side) : text);
+static bool is_one_of(mc_jrun *r, uint32_t c, mc_str chars) {
+    size_t at = 0;
+    while (at < chars.len && character(chars, at) != c)
+        at += mc_jstr_next(chars, at);
+    mc_jcharge_scan(r, at);
+    return at < chars.len;
+}
+
+mc_str mc_jstr_strip(mc_jrun *r, mc_str text, mc_str chars, mc_jside side) {
+    if (!chars.ptr) {
+        mc_str rest = mc_jstrip_space(text, side);
+        mc_jcharge_scan(r, text.len - rest.len);
+        return rest;
+    }
+    while (side & MC_J_LEFT && text.len && r->status == MICA_OK) {
+        if (!is_one_of(r, character(text, 0), chars)) break;
+        text = from_to(text, mc_jstr_next(text, 0), text.len);
+    }
+    while (side & MC_J_RIGHT && text.len && r->status == MICA_OK) {
+        if (!is_one_of(r, character(text, last_start(text)), chars)) break;
+        text.len = last_start(text);
+    }
+    return text;
 }
 
 mc_jvalue mc_jstr_replace(mc_jrun *r, mc_str text, mc_str old, mc_str with, int64_t max) {
@@ -213,7 +252,7 @@ static bool ends_line(uint32_t c) {
 mc_jlist *mc_jstr_lines(mc_jrun *r, mc_str text) {
     mc_jlist *lines = mc_jlist_new(r);
     size_t start = 0, at = 0;
-    mc_jcharge(r, text.len / 16);
+    mc_jcharge_scan(r, text.len);
     while (at < text.len && r->status == MICA_OK) {
         size_t end = at;
         uint32_t c = character(text, at);

@@ -8,12 +8,17 @@
 
 /* Bytes of the character at text[at]. */
 size_t mc_jstr_next(mc_str text, size_t at);
+
+/* What takes a run charges it. */
+bool mc_jstr_starts(mc_jrun *r, mc_str text, mc_str prefix);
+bool mc_jstr_ends(mc_jrun *r, mc_str text, mc_str suffix);
 size_t mc_jstr_length(mc_jrun *r, mc_str text);
 /* The byte at which character n begins; text.len past the end. */
 size_t mc_jstr_offset(mc_jrun *r, mc_str text, size_t n);
 /* Where pattern is at or after byte `from`; SIZE_MAX where it is not. */
 size_t mc_jstr_find(mc_jrun *r, mc_str text, mc_str pattern, size_t from);
 size_t mc_jstr_find_last(mc_jrun *r, mc_str text, mc_str pattern);
+size_t mc_jstr_find_space(mc_jrun *r, mc_str text); /* where white space is; text.len: nowhere */
 
 bool mc_jis_space(uint32_t codepoint); /* as str.isspace() */
 uint32_t mc_jupper(uint32_t codepoint);
@@ -22,9 +27,10 @@ bool mc_jis_cased(uint32_t codepoint); /* has an upper and a lower case */
 
 typedef enum mc_jside { MC_J_LEFT = 1, MC_J_RIGHT = 2, MC_J_BOTH = 3 } mc_jside;
 
+/* Without the white space at its ends. */
+mc_str mc_jstrip_space(mc_str text, mc_jside side);
 /* Without the characters of `chars` at its ends; without white space where chars.ptr is NULL. */
-mc_str mc_jstrip(mc_str text, mc_str chars, mc_jside side);
-mc_jvalue mc_jstr_strip(mc_jrun *r, mc_str text, mc_str chars, mc_jside side); /* and pays */
+mc_str mc_jstr_strip(mc_jrun *r, mc_str text, mc_str chars, mc_jside side);
 
 /* str.upper(), str.lower(), str.title() and so on. */
 typedef enum mc_jcase {

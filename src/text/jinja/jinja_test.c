@@ -132,9 +132,9 @@ static mc_jvalue test_sameas(mc_jrun *r, const mc_jcall *c) {
 static mc_jvalue is_case(mc_jrun *r, mc_jvalue v, uint32_t (*map)(uint32_t)) {
     mc_str text = mc_jto_str(r, v).text;
     bool cased = false;
-    mc_jcharge(r, text.len);
-    for (size_t at = 0, n; at < text.len; at += n) {
+    for (size_t at = 0, n; at < text.len && r->status == MICA_OK; at += n) {
         uint32_t c = 0;
+        mc_jcharge(r, 2);
         n = mc_jstr_next(text, at);
         mc_utf8_decode(text.ptr + at, n, &c);
         if (map(c) != c) return mc_jbool(false);
@@ -152,12 +152,12 @@ static mc_jvalue test_upper(mc_jrun *r, const mc_jcall *c) {
 }
 
 static mc_jvalue test_filter(mc_jrun *r, const mc_jcall *c) {
-    (void)r;
+    mc_jcharge(r, 8);
     return mc_jbool(mc_jis(c->self, MC_J_STR) && mc_jfilter_find(c->self.text));
 }
 
 static mc_jvalue test_test(mc_jrun *r, const mc_jcall *c) {
-    (void)r;
+    mc_jcharge(r, 8);
     return mc_jbool(mc_jis(c->self, MC_J_STR) && mc_jtest_find(c->self.text));
 }
 

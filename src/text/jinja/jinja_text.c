@@ -14,9 +14,10 @@
 
 /* The fewest digits that read back as v, and the exponent of the first. Whatever the locale has
  * for a point is left out. */
-static int shortest_digits(double v, char digits[32]) {
+static int shortest_digits(mc_jrun *r, double v, char digits[32]) {
     char text[40];
     for (int precision = 0; precision < 17; precision++) {
+        mc_jcharge(r, 64);
         snprintf(text, sizeof text, "%.*e", precision, v);
         if (!(strtod(text, NULL) < v) && !(strtod(text, NULL) > v)) break;
     }
@@ -57,7 +58,7 @@ void mc_jput_float(mc_jrun *r, double v) {
         mc_jput(r, MC_STR("inf"));
         return;
     }
-    int exponent = shortest_digits(fabs(v), digits);
+    int exponent = shortest_digits(r, fabs(v), digits);
     put_digits(r, digits, exponent);
 }
 
@@ -125,6 +126,18 @@ static bool is_printable(uint32_t c) {
     return true;
 }
 
+/* Puts what stands for itself between quotes, from `at` on; returns where that ends. */
+static size_t put_plain(mc_jrun *r, mc_str text, size_t at, char quote, bool ascii) {
+    size_t end = at;
+    for (; end < text.len; end++) {
+        unsigned char c = (unsigned char)text.ptr[end];
+        if (c < 0x20 || c == '\\' || c == (unsigned char)quote || (ascii && c >= 0x7F)) break;
+    }
+    mc_jcharge_scan(r, end - at);
+    mc_jput(r, (mc_str){text.ptr + at, end - at});
+    return end;
+}
+
 static void put_repr_char(mc_jrun *r, uint32_t c, char quote) {
     static const char *const named = "\n\r\t", letters[] = "nrt";
     const char *name = c && c < 0x80 ? strchr(named, (int)c) : NULL;
@@ -146,10 +159,12 @@ static void put_repr_str(mc_jrun *r, mc_str text) {
     bool both = single && memchr(text.ptr, '"', text.len);
     char quote = single && !both ? '"' : '\'';
     mc_jputf(r, "%c", quote);
-    for (size_t at = 0, n; at < text.len && r->status == MICA_OK; at += n) {
+    for (size_t at = 0; at < text.len && r->status == MICA_OK;) {
         uint32_t c = 0;
-        n = mc_jstr_next(text, at);
-        mc_utf8_decode(text.ptr + at, n, &c);
+        at = put_plain(r, text, at, quote, true);
+        if (at == text.len) break;
+        mc_utf8_decode(text.ptr + at, text.len - at, &c);
+        at += mc_jstr_next(text, at);
         put_repr_char(r, c, quote);
     }
     mc_jputf(r, "%c", quote);
@@ -255,10 +270,12 @@ static void put_json_char(mc_jrun *r, uint32_t c, bool ascii) {
 
 static void put_json_str(mc_jrun *r, mc_str text, bool ascii) {
     mc_jput(r, MC_STR("\""));
-    for (size_t at = 0, n; at < text.len && r->status == MICA_OK; at += n) {
+    for (size_t at = 0; at < text.len && r->status == MICA_OK;) {
         uint32_t c = 0;
-        n = mc_jstr_next(text, at);
-        mc_utf8_decode(text.ptr + at, n, &c);
+        at = put_plain(r, text, at, '"', ascii);
+        if (at == text.len) break;
+        mc_utf8_decode(text.ptr + at, text.len - at, &c);
+        at += mc_jstr_next(text, at);
         put_json_char(r, c, ascii);
     }
     mc_jput(r, MC_STR("\""));

@@ -30,6 +30,7 @@ static bool grow(mc_jrun *r, void **items, size_t count, size_t *cap, size_t byt
 
 void mc_jlist_push(mc_jrun *r, mc_jlist *list, mc_jvalue v) {
     void *items = list->items;
+    mc_jcharge(r, 1);
     if (!grow(r, &items, list->count, &list->cap, sizeof v)) return;
     list->items = items;
     list->items[list->count++] = v;
@@ -61,7 +62,7 @@ mc_jvalue *mc_jdict_find(mc_jrun *r, const mc_jdict *dict, mc_jvalue key) {
 }
 
 mc_jvalue *mc_jdict_find_str(mc_jrun *r, const mc_jdict *dict, mc_str key) {
-    mc_jcharge(r, dict->count * (key.len / 256 + 1) / 16);
+    mc_jcharge(r, (dict->count * (1 + key.len / 64) + 3) / 4);
     for (size_t i = 0; i < dict->count; i++) {
         mc_jpair *pair = &dict->pairs[i];
         if (mc_jis(pair->key, MC_J_STR) && mc_str_eq(pair->key.text, key)) return &pair->value;
@@ -115,6 +116,7 @@ mc_jvalue mc_jjson(mc_jrun *r, mc_json v) {
     case MC_JSON_STRING:
         out.kind = MC_J_STR;
         mc_json_get_str(v, &out.text);
+        r->given += out.text.len;
         break;
     case MC_JSON_ARRAY:
     case MC_JSON_OBJECT:
@@ -243,7 +245,7 @@ static bool is_nan(mc_jvalue v) {
 static bool equal_same_kind(mc_jrun *r, mc_jvalue a, mc_jvalue b) {
     switch ((mc_jkind)a.kind) {
     case MC_J_STR:
-        mc_jcharge(r, a.text.len / 64);
+        mc_jcharge_copy(r, a.text.len);
         return mc_str_eq(a.text, b.text);
     case MC_J_LIST:
     case MC_J_TUPLE:
@@ -292,7 +294,7 @@ int mc_jcompare(mc_jrun *r, mc_jvalue a, mc_jvalue b) {
         order = compare_numbers(a, b);
     } else if (a.kind == MC_J_STR && b.kind == MC_J_STR) {
         size_t min = a.text.len < b.text.len ? a.text.len : b.text.len;
-        mc_jcharge(r, min / 64);
+        mc_jcharge_copy(r, min);
         order = min ? memcmp(a.text.ptr, b.text.ptr, min) : 0; /* UTF-8 keeps the order */
         if (!order) order = (a.text.len > b.text.len) - (a.text.len < b.text.len);
     } else if (a.kind == b.kind && mc_jis_list(a)) {

@@ -13,11 +13,11 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "base/str.h"
+#include "text/jinja/jinja.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
 typedef enum mc_jkind {
     MC_J_ABSENT, /* an argument that was not given; templates never see it */
@@ -94,14 +94,15 @@ typedef struct mc_jrun {
     mica_status status; /* the first error's */
     const char *name;   /* of the template */
     uint32_t line;      /* of what is being done */
-    const struct tm *now;
+    const mc_jinja_options *options;
     mc_arena arena;
     mc_buffer *out;
     size_t out_start; /* out->len when the run began */
     mc_jscope *scope; /* the innermost */
     unsigned depth;
-    uint64_t steps;
-    size_t bytes;
+    uint64_t steps, pause; /* done; where mc_jpause looks next */
+    size_t given;          /* bytes of the variables' texts */
+    size_t bytes, max_bytes, max_output;
     mc_jlist no_list; /* what stands for a list or dict that found no memory */
     mc_jdict no_dict;
 } mc_jrun;
@@ -112,8 +113,26 @@ typedef struct mc_jrun {
 void mc_jfail(mc_jrun *r, mica_status status, const char *fmt, ...) MC_PRINTF(3, 4);
 #define mc_jerror(r, ...) mc_jfail((r), MICA_EINVAL, __VA_ARGS__)
 
-/* Counts work; the run fails when it is too much. */
-void mc_jcharge(mc_jrun *r, uint64_t steps);
+/* Sets how much memory and output the run may take from now on, its variables being there. */
+void mc_jbound(mc_jrun *r);
+
+/* All work is paid for in steps of about 20 ns, what allocates and what does not: whoever adds a
+ * loop charges for it, where its length is not that of the template itself. The run fails when it
+ * is too much or cancelled: mc_jpause, the only place that looks, comes every so many steps. */
+void mc_jpause(mc_jrun *r);
+static inline void mc_jcharge(mc_jrun *r, uint64_t steps) {
+    r->steps += steps;
+    if (r->steps >= r->pause) mc_jpause(r);
+}
+/* For bytes that are copied or compared as a block, */
+static inline void mc_jcharge_copy(mc_jrun *r, size_t bytes) {
+    mc_jcharge(r, 1 + bytes / 64);
+}
+/* and for bytes that are looked at one by one. */
+static inline void mc_jcharge_scan(mc_jrun *r, size_t bytes) {
+    mc_jcharge(r, 1 + bytes / 4);
+}
+
 /* One level deeper; false, with nothing to leave, where that is too deep. */
 bool mc_jenter(mc_jrun *r);
 void mc_jleave(mc_jrun *r);

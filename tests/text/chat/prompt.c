@@ -133,6 +133,15 @@ static void test_own_template(void **state) {
     expect_ids(&prompt, "gemma", &options);
     expect_refusal(&prompt, "gemma", NULL, MICA_EINVAL, "alternate");
     expect_refusal(&prompt, "gemma", &bad, MICA_EFORMAT, "template variables");
+
+    mica_generate_options cancelled = {0};
+    mica_cancel *cancel = NULL;
+    assert_int_equal(mica_cancel_open(&cancel), MICA_OK);
+    cancelled.cancel = cancel;
+    expect_refusal(&prompt, "gemma", &cancelled, MICA_EINVAL, "alternate");
+    mica_cancel_set(cancel);
+    expect_refusal(&prompt, "gemma", &cancelled, MICA_ECANCELLED, "cancelled");
+    mica_cancel_close(&cancel);
     mc_prompt_close(&prompt);
     free(dir);
 

@@ -86,7 +86,7 @@ static bool check_case(const mc_jinja *t, const variables *v, const struct tm *n
     mc_str text = {0}, error = {0};
     bool fails = mc_json_get_str(mc_json_find(entry, "error"), &error);
     assert_true(fails || mc_json_get_str(mc_json_find(entry, "text"), &text));
-    mica_status status = mc_jinja_render(t, v->list, v->n, now, &out);
+    mica_status status = mc_jinja_render(t, v->list, v->n, &(mc_jinja_options){.now = now}, &out);
     bool ok = fails ? is_error(error, status) && out.len == 0
                     : status == MICA_OK && mc_str_eq((mc_str){out.data, out.len}, text);
     if (!ok) {
