@@ -41,33 +41,52 @@ static int talk(cli_chat *c) {
 static void greet(const cli_chat *c) {
     mica_model_info info = mica_model_get_info(c->model);
     char bytes[CLI_NUMBER];
-    fprintf(stderr, "%s%s, %s, %s. /help lists commands, Ctrl-D ends.%s\n", cli_style(CLI_DIM),
-            info.path, info.architecture, cli_format_bytes(info.weight_bytes, bytes),
-            cli_style(CLI_PLAIN));
+    fprintf(stderr, "%s%s, %s, %s. /help lists commands, Ctrl-D ends.\n", cli_style(CLI_DIM),
+            info.path, info.architecture, cli_format_bytes(info.weight_bytes, bytes));
+    if (c->conversation.count > 0)
+        fprintf(stderr, "%zu messages were said before: /history.\n", c->conversation.count);
+    fputs(cli_style(CLI_PLAIN), stderr);
+}
+
+/* Opens the model, that of a resumed talk where none is named, the session and the conversation.
+ * returns an exit code */
+static int open_chat(cli_chat *c, const char *verb_name, const cli_chat_values *values,
+                     const char *model) {
+    bool quiet = values->answer.quiet;
+    int code = cli_talk_variables(&values->talk, verb_name, &c->variables);
+    if (code == CLI_DONE && values->resume) code = cli_chat_resume(c);
+    if (code != CLI_DONE) return code;
+    if (!model && !values->model.model) model = c->conversation.model;
+    c->model = cli_model_open_default(&values->model, model, verb_name, quiet, &code);
+    if (!c->model) return code;
+    c->session = cli_model_open_session(c->model, &values->model, values->answer.draft_model, quiet,
+                                        &c->draft);
+    if (!c->session) return CLI_FAILED;
+    if (c->file && cli_chat_is_kept(c->file) && !cli_chat_load(c, c->file)) return CLI_FAILED;
+    const char *system = values->talk.system;
+    return !system || cli_conversation_set_system(&c->conversation, system) ? CLI_DONE : CLI_FAILED;
 }
 
 int cli_chat_run(const char *verb_name, const cli_chat_values *values, const char *model,
                  const char *first) {
-    cli_chat c = {.values = values->answer, .talk = values->talk, .file = values->session};
-    int code = cli_talk_variables(&values->talk, verb_name, &c.variables);
-    if (code != CLI_DONE) return code;
-    c.model = cli_model_open_default(&values->model, model, verb_name, values->answer.quiet, &code);
-    if (!c.model) goto done;
-    code = CLI_FAILED;
-    c.session = cli_model_open_session(c.model, &values->model, values->answer.draft_model,
-                                       values->answer.quiet, &c.draft);
-    if (!c.session) goto done;
-    if (c.file && cli_chat_is_kept(c.file) && !cli_chat_load(&c, c.file)) goto done;
-    if (values->talk.system && !cli_conversation_set_system(&c.conversation, values->talk.system))
-        goto done;
-    cli_lines_open(&c.lines, cli_chat_complete);
-    if (cli_stdin_is_terminal() && !values->answer.quiet) greet(&c);
-    if (first) cli_chat_answer(&c, first);
-    code = talk(&c);
-    /* Once more, also where that failed lately: it was told then. */
-    if (c.file && c.conversation.count > 0 && !cli_chat_save(&c, c.file, c.unkept))
-        code = CLI_FAILED;
-done:
+    bool at_terminal = cli_stdin_is_terminal();
+    cli_chat c = {.values = values->answer,
+                  .talk = values->talk,
+                  .file = values->session,
+                  .keeps = values->resume || (at_terminal && values->talk.history)};
+    if (values->session && values->resume)
+        return cli_usage(verb_name, "two conversations: --session and --resume");
+    int code = open_chat(&c, verb_name, values, model);
+    if (code == CLI_DONE) {
+        cli_lines_open(&c.lines, cli_chat_complete, values->talk.history);
+        if (at_terminal && !values->answer.quiet) greet(&c);
+        if (first) cli_chat_answer(&c, first);
+        code = talk(&c);
+        /* Once more, also where that failed lately: it was told then. */
+        if (c.file && c.conversation.count > 0 && !cli_chat_save(&c, c.file, c.unkept))
+            code = CLI_FAILED;
+        cli_chat_tell_kept(&c);
+    }
     cli_lines_close(&c.lines);
     cli_conversation_deinit(&c.conversation);
     free(c.variables.data);
@@ -92,12 +111,18 @@ static int run(const void *verb_values, char **args, int count) {
     return cli_chat_run("chat", values, model, first);
 }
 
-static const cli_option session_option[] = {
+static const cli_option keeping_options[] = {
     {.name = "session",
      .kind = CLI_FILE,
      .placeholder = "FILE",
      .help = "go on with the conversation in FILE, where there is one, and keep it there",
      .offset = offsetof(cli_chat_values, session)},
+    {.name = "resume",
+     .kind = CLI_FLAG,
+     .help = "go on with the last conversation that was not saved, and its model where no other is "
+             "named",
+     .offset = offsetof(cli_chat_values, resume),
+     .no_variable = true},
 };
 
 const cli_verb cli_verb_chat = {
@@ -114,6 +139,11 @@ const cli_verb cli_verb_chat = {
                "\n"
                "Where the context is full, the oldest turns are left out, never what --system\n"
                "says.\n"
+               "\n"
+               "What is said at a terminal is kept for 30 days, of 20 conversations at most, in\n"
+               "~/.local/state/mica/talks, where nobody else can read it, unless it is saved by\n"
+               "/save or --session: --resume goes on with the last one, /load with any. With\n"
+               "--no-history neither that is kept nor what was typed.\n"
                "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica chat\n"
                 "  mica chat \"What is curl?\"\n"
@@ -125,7 +155,7 @@ const cli_verb cli_verb_chat = {
     .groups = {{"Prompt", cli_prompt_options, CLI_PROMPT_TEXT, offsetof(cli_chat_values, prompt)},
                {"Conversation", cli_talk_options, CLI_TALK_OPTIONS,
                 offsetof(cli_chat_values, talk)},
-               {"Keeping it", session_option, CLI_COUNT(session_option), 0},
+               {"Keeping it", keeping_options, CLI_COUNT(keeping_options), 0},
                {"Answer", cli_answer_options, CLI_ANSWER_CHAT, offsetof(cli_chat_values, answer)},
                {"Model", cli_model_options, CLI_MODEL_SESSION, offsetof(cli_chat_values, model)}},
     .run = run,

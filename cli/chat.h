@@ -1,10 +1,12 @@
 /* A chat: chat.c reads its lines, chat_answer.c answers, chat_command.c does what /COMMAND says,
- * chat_set.c what /set says; chat_complete.c knows what Tab completes. */
+ * chat_set.c what /set says; chat_complete.c knows what Tab completes, chat_keep.c where the talk is
+ * kept. */
 #ifndef CLI_CHAT_H
 #define CLI_CHAT_H
 
 #include "answer.h"
 #include "conversation.h"
+#include "kept.h"
 #include "lines.h"
 #include "model.h"
 #include "talk.h"
@@ -15,7 +17,8 @@ typedef struct cli_chat_values {
     cli_answer_values answer;
     cli_talk_values talk;
     const char *session; /* a file; NULL: none */
-    const char *prompt;  /* the first message; NULL: none, or a word */
+    bool resume;
+    const char *prompt; /* the first message; NULL: none, or a word */
 } cli_chat_values;
 
 typedef struct cli_chat {
@@ -24,8 +27,10 @@ typedef struct cli_chat {
     cli_conversation conversation;
     mica_model *model, *draft; /* draft NULL: none */
     mica_session *session;
-    cli_text variables; /* of the chat template, as JSON: those of talk */
-    const char *file;   /* keeps the conversation; NULL: none */
+    cli_text variables;       /* of the chat template, as JSON: those of talk */
+    const char *file;         /* of --session, keeps the conversation; NULL: none */
+    bool keeps;               /* without one it is kept for a while (kept.h) */
+    char kept[CLI_KEPT_PATH]; /* where; "": nowhere yet */
     cli_lines lines;
     int64_t used;    /* tokens of the context */
     size_t left_out; /* of the messages behind the system's: how many of the oldest the model no
@@ -74,6 +79,21 @@ void cli_chat_complete(const char *line, cli_completions *found);
 /** Does what /set says: `rest`, which is changed, is what follows it.  returns false after it
  *  reported an error */
 bool cli_chat_set(cli_chat *c, char *rest);
+
+/** Keeps the conversation, after each answer, in the chat's file or for a while. */
+void cli_chat_keep(cli_chat *c);
+
+/** It was saved: it need not be kept for a while. */
+void cli_chat_keep_saved(cli_chat *c);
+
+/** What follows is another conversation; this one stays where it is kept. */
+void cli_chat_keep_another(cli_chat *c);
+
+/** Takes the conversation that was kept last.  returns CLI_DONE or CLI_FAILED */
+int cli_chat_resume(cli_chat *c);
+
+/** Tells a person at the end that it is kept. */
+void cli_chat_tell_kept(const cli_chat *c);
 
 /** Whether there is a file at a path, or what cannot be one; not so with a device, which takes what
  *  is saved and keeps nothing. */

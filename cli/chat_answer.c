@@ -114,13 +114,6 @@ static bool answer(cli_chat *c, cli_text *kept) {
     return code != CLI_FAILED;
 }
 
-/* Writes the conversation to the chat's file, after each answer. */
-static void keep(cli_chat *c) {
-    if (!c->file) return;
-    c->unkept = !cli_conversation_save(&c->conversation, c->file, false);
-    c->failed |= c->unkept;
-}
-
 void cli_chat_answer(cli_chat *c, const char *message) {
     cli_conversation *conversation = &c->conversation;
     cli_text kept = {0};
@@ -132,7 +125,7 @@ void cli_chat_answer(cli_chat *c, const char *message) {
     /* What was printed was said, also where it was interrupted. */
     if (answer(c, &kept) &&
         cli_conversation_add(conversation, "assistant", kept.data ? kept.data : "")) {
-        keep(c);
+        cli_chat_keep(c);
     } else {
         cli_conversation_drop(conversation);
         c->failed = true;
@@ -156,7 +149,7 @@ void cli_chat_answer_again(cli_chat *c) {
     bool answered = answer(c, &kept);
     conversation->count = count;
     if (answered && cli_conversation_replace(conversation, kept.data ? kept.data : ""))
-        keep(c);
+        cli_chat_keep(c);
     else
         c->failed = true;
     free(kept.data);

@@ -28,7 +28,7 @@ bool cli_chat_is_kept(const char *path) {
 
 bool cli_chat_save(const cli_chat *c, const char *path, bool quiet) {
     char cache[PATH_BYTES];
-    if (!cache_path(path, cache) || !cli_conversation_save(&c->conversation, path, quiet))
+    if (!cache_path(path, cache) || !cli_conversation_save(&c->conversation, path, NULL, quiet))
         return false;
     if (!cli_chat_is_kept(path)) return true; /* and no caches are kept beside it */
     mica_status status = mica_session_save(c->session, cache);
@@ -42,6 +42,7 @@ bool cli_chat_save(const cli_chat *c, const char *path, bool quiet) {
 
 /* The conversation is another one, of which the session knows nothing. */
 static void begin_anew(cli_chat *c) {
+    cli_chat_keep_another(c);
     mica_session_reset(c->session);
     c->used = 0;
     c->left_out = 0;
@@ -117,7 +118,9 @@ static const char *file_name(const char *command, const char *rest) {
 
 static bool save(cli_chat *c, char *rest) {
     const char *path = file_name("/save", rest);
-    return path && cli_chat_save(c, path, false);
+    bool saved = path && cli_chat_save(c, path, false);
+    if (saved && cli_chat_is_kept(path)) cli_chat_keep_saved(c);
+    return saved;
 }
 
 static bool load(cli_chat *c, char *rest) {
@@ -149,7 +152,7 @@ static const struct {
     {"/regenerate", "", "answer the last message anew", regenerate},
     {"/save", CLI_CHAT_FILE, "keep the conversation in FILE, its caches in FILE.cache", save},
     {"/load", CLI_CHAT_FILE, "go on with a conversation that was kept", load},
-    {"/clear", "", "forget the conversation", clear},
+    {"/clear", "", "begin another conversation", clear},
     {"/reset", "", "", clear},
     {"/help", "", "this", show_commands},
     {"/?", "", "", show_commands},

@@ -73,13 +73,20 @@ void cli_conversation_deinit(cli_conversation *c) {
     while (c->count > 0)
         cli_conversation_drop(c);
     free(c->messages);
+    free(c->model);
     *c = (cli_conversation){0};
 }
 
 /* ---- files ---- */
 
-bool cli_conversation_save(const cli_conversation *c, const char *path, bool quiet) {
+bool cli_conversation_save(const cli_conversation *c, const char *path, const char *model,
+                           bool quiet) {
     cli_text text = {0};
+    if (model) {
+        cli_text_printf(&text, "{\"model\": ");
+        cli_text_append_json(&text, model, strlen(model));
+        cli_text_printf(&text, "}\n");
+    }
     for (size_t i = 0; i < c->count; i++) {
         const mica_message *m = &c->messages[i];
         cli_text_printf(&text, "{\"role\": \"%s\", \"content\": ", m->role);
@@ -100,6 +107,15 @@ static const char *find_role(const char *name) {
     return NULL;
 }
 
+/* Takes what a line of that kind tells, {"model": ...}; false: it is none, or memory is out. */
+static bool load_model(cli_conversation *c, const cli_json *json) {
+    const cli_json_node *model = cli_json_find(json, &json->nodes[0], "model");
+    if (!model || model->kind != CLI_JSON_STRING) return false;
+    free(c->model);
+    c->model = strdup(model->text);
+    return c->model != NULL;
+}
+
 /* Appends the message of one line. */
 static bool load_line(cli_conversation *c, const char *line, size_t len, const char *path,
                       size_t number) {
@@ -112,8 +128,9 @@ static bool load_line(cli_conversation *c, const char *line, size_t len, const c
     }
     const char *known = role ? find_role(role->text) : NULL;
     bool valid = known && content && content->kind == CLI_JSON_STRING;
-    bool added = valid && cli_conversation_add(c, known, content->text);
-    if (!valid) cli_fail("%s, line %zu: %s", path, number, why);
+    bool added = valid ? cli_conversation_add(c, known, content->text)
+                       : !role && json.count > 0 && load_model(c, &json);
+    if (!valid && !added) cli_fail("%s, line %zu: %s", path, number, why);
     cli_json_deinit(&json);
     return added;
 }

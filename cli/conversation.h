@@ -11,6 +11,7 @@
 typedef struct cli_conversation {
     mica_message *messages; /* [count], contents owned */
     size_t count, room;
+    char *model; /* the folder that its file told, NULL: none */
 } cli_conversation;
 
 /** Appends a message; content is copied, role lives on.  returns false after it reported that memory
@@ -34,9 +35,11 @@ void cli_conversation_clear(cli_conversation *c);
 
 /** Writes the messages to a file, a JSON object {"role", "content"} a line, by mica_file_save.
  *
+ *  model    a folder, told in a first line {"model"}; NULL: none.
  *  quiet    an error is not reported.
  *  returns  false after an error */
-bool cli_conversation_save(const cli_conversation *c, const char *path, bool quiet);
+bool cli_conversation_save(const cli_conversation *c, const char *path, const char *model,
+                           bool quiet);
 
 /** Reads such a file in place of the messages; they stay after an error. It must be a regular file.
  *

@@ -3,41 +3,20 @@
 
 #include "interrupt.h"
 #include "report.h"
+#include "state.h"
 #include "ui.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-/* The history's file, its folders made; NULL where there is no place for it. */
-static const char *history_file(char *out, size_t out_bytes) {
-    const char *state = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
-    int n;
-    if (state && *state == '/')
-        n = snprintf(out, out_bytes, "%s/mica/history", state);
-    else if (home && *home == '/')
-        n = snprintf(out, out_bytes, "%s/.local/state/mica/history", home);
-    else
-        return NULL;
-    if (n < 0 || (size_t)n >= out_bytes) return NULL;
-    for (char *slash = out + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = '\0';
-        bool made = mkdir(out, 0700) == 0 || errno == EEXIST;
-        *slash = '/';
-        if (!made) return NULL;
-    }
-    return out;
-}
-
-void cli_lines_open(cli_lines *lines, cli_completer complete) {
+void cli_lines_open(cli_lines *lines, cli_completer complete, bool keep) {
     static char history[4096];
     cli_interrupt_keep(cli_stdin_is_terminal());
     /* Without a buffer nothing is left in one, where nobody would wait for it. */
     if (cli_stdin_is_terminal()) setvbuf(stdin, NULL, _IONBF, 0);
     if (cli_stdin_is_terminal() && cli_stderr_is_terminal())
-        lines->edit = cli_edit_open(history_file(history, sizeof history), complete);
+        lines->edit = cli_edit_open(
+            keep ? cli_state_path("history", history, sizeof history) : NULL, complete);
 }
 
 /* Reads a line from a terminal without an editor, or from a pipe. */

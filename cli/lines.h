@@ -13,8 +13,9 @@ typedef struct cli_lines {
     bool quoted; /* the message stood between """ and """: it is no command */
 } cli_lines;
 
-/** Opens line editing and its history, where a person types. complete: as in cli_edit_open. */
-void cli_lines_open(cli_lines *lines, cli_completer complete);
+/** Opens line editing and its history, where a person types. complete: as in cli_edit_open.
+ *  keep: whether what is typed is kept for the next chat. */
+void cli_lines_open(cli_lines *lines, cli_completer complete, bool keep);
 
 /** Reads a message into lines->message, without its last line feed: a line; lines of which all but
  *  the last end in a backslash, which is dropped; lines between """ and """. Ctrl-C drops all of

@@ -39,7 +39,8 @@ static bool is_chat(const cli_prompt_values *values, char **args, int count, con
 
 static int run(const void *verb_values, char **args, int count) {
     const run_values *values = verb_values;
-    cli_chat_values chat = {values->prompt.model, values->prompt.answer, values->talk, NULL, NULL};
+    cli_chat_values chat = {
+        .model = values->prompt.model, .answer = values->prompt.answer, .talk = values->talk};
     const char *model;
     if (is_chat(&values->prompt, args, count, &model))
         return cli_chat_run("run", &chat, model, NULL);

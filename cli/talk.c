@@ -23,6 +23,11 @@ const cli_option cli_talk_options[CLI_TALK_OPTIONS] = {
      .placeholder = "NAME=VALUE",
      .help = "a variable of the chat template; VALUE is JSON, or a text; may be repeated",
      .offset = offsetof(cli_talk_values, variables)},
+    {.name = "history",
+     .kind = CLI_FLAG,
+     .initial = "on",
+     .help = "keep what is typed in a chat, and what was said and not saved",
+     .offset = offsetof(cli_talk_values, history)},
 };
 
 static bool put(cli_text *out, const char *text) {

@@ -9,10 +9,11 @@ typedef struct cli_talk_values {
     const char *system;
     int think;
     cli_texts variables;
+    bool history;
 } cli_talk_values;
 
 /* The table of cli_talk_values. */
-enum { CLI_TALK_OPTIONS = 3 };
+enum { CLI_TALK_OPTIONS = 4 };
 extern const cli_option cli_talk_options[CLI_TALK_OPTIONS];
 
 /** Writes the variables of the chat template, those of --think and --variable, as a JSON object;

@@ -34,7 +34,7 @@ The commands.
   /regenerate           answer the last message anew
   /save FILE            keep the conversation in FILE, its caches in FILE.cache
   /load FILE            go on with a conversation that was kept
-  /clear, /reset        forget the conversation
+  /clear, /reset        begin another conversation
   /help, /?             this
   /bye, /exit, /quit    end the chat, as Ctrl-D does
   

@@ -63,6 +63,11 @@ Each verb explains itself, in lines of 80 columns at most.
   Where the context is full, the oldest turns are left out, never what --system
   says.
   
+  What is said at a terminal is kept for 30 days, of 20 conversations at most, in
+  ~/.local/state/mica/talks, where nobody else can read it, unless it is saved by
+  /save or --session: --resume goes on with the last one, /load with any. With
+  --no-history neither that is kept nor what was typed.
+  
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
   name that mica list shows. Without it mica takes $MICA_MODEL,
   $MICA_MODELS/default, or the model that comes with mica.
@@ -77,10 +82,14 @@ Each verb explains itself, in lines of 80 columns at most.
                                   enable_thinking
         --variable NAME=VALUE     a variable of the chat template; VALUE is JSON,
                                   or a text; may be repeated
+        --history                 keep what is typed in a chat, and what was said
+                                  and not saved (default: on)
   
   Keeping it:
         --session FILE            go on with the conversation in FILE, where there
                                   is one, and keep it there
+        --resume                  go on with the last conversation that was not
+                                  saved, and its model where no other is named
   
   Answer:
     -T, --temperature X           sampling temperature; 0: greedy, always the
@@ -203,6 +212,8 @@ Each verb explains itself, in lines of 80 columns at most.
                                   enable_thinking
         --variable NAME=VALUE     a variable of the chat template; VALUE is JSON,
                                   or a text; may be repeated
+        --history                 keep what is typed in a chat, and what was said
+                                  and not saved (default: on)
   
   Answer:
     -T, --temperature X           sampling temperature; 0: greedy, always the

@@ -1,0 +1,49 @@
+#define _XOPEN_SOURCE 700
+#include "chat.h"
+
+#include "report.h"
+#include "ui.h"
+#include "verb.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+/* A talk that is kept for a while is nobody else's business, whatever the umask. */
+static bool keep_for_a_while(cli_chat *c) {
+    if (!c->kept[0] && !cli_kept_new(c->kept)) return true; /* there is no place */
+    char *model = realpath(mica_model_get_info(c->model).path, NULL);
+    mode_t before = umask(S_IRWXG | S_IRWXO);
+    bool saved = cli_conversation_save(&c->conversation, c->kept, model, c->unkept);
+    umask(before);
+    free(model);
+    return saved;
+}
+
+void cli_chat_keep(cli_chat *c) {
+    if (c->file) {
+        c->unkept = !cli_conversation_save(&c->conversation, c->file, NULL, false);
+        c->failed |= c->unkept;
+    } else if (c->keeps) {
+        c->unkept = !keep_for_a_while(c);
+    }
+}
+
+void cli_chat_keep_saved(cli_chat *c) {
+    if (c->kept[0]) remove(c->kept);
+    c->kept[0] = '\0';
+}
+
+void cli_chat_keep_another(cli_chat *c) {
+    c->kept[0] = '\0';
+}
+
+int cli_chat_resume(cli_chat *c) {
+    if (!cli_kept_last(c->kept)) return cli_fail("no talk is kept that could be resumed");
+    return cli_conversation_load(&c->conversation, c->kept) ? CLI_DONE : CLI_FAILED;
+}
+
+void cli_chat_tell_kept(const cli_chat *c) {
+    if (!c->kept[0] || c->unkept || c->values.quiet || !cli_stdin_is_terminal()) return;
+    fprintf(stderr, "%smica chat --resume goes on with this talk.%s\n", cli_style(CLI_DIM),
+            cli_style(CLI_PLAIN));
+}

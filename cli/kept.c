@@ -1,0 +1,92 @@
+#define _POSIX_C_SOURCE 200809L
+#include "kept.h"
+
+#include "state.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct kept {
+    char name[64];
+    time_t changed;
+} kept;
+
+/* Whether a name is one that cli_kept_new gives: what else there is belongs to somebody else. */
+static bool is_ours(const char *name) {
+    size_t len = strspn(name, "0123456789-");
+    return len > 0 && strcmp(name + len, ".jsonl") == 0 && strlen(name) < sizeof((kept){0}).name;
+}
+
+/* The later first; those of one second by their names, which tell when they began. */
+static int by_change(const void *a, const void *b) {
+    const kept *x = a, *y = b;
+    if (x->changed != y->changed) return x->changed < y->changed ? 1 : -1;
+    return strcmp(y->name, x->name);
+}
+
+static bool path_of(const char *name, char out[CLI_KEPT_PATH]) {
+    char in_folder[sizeof((kept){0}).name + 8];
+    snprintf(in_folder, sizeof in_folder, "talks/%s", name);
+    return cli_state_path(in_folder, out, CLI_KEPT_PATH);
+}
+
+/* The talks of the folder, the one that changed last first: *list is freed with free. */
+static size_t find(kept **list) {
+    char path[CLI_KEPT_PATH];
+    struct stat info;
+    size_t count = 0, room = 0;
+    *list = NULL;
+    DIR *entries = path_of("", path) ? opendir(path) : NULL;
+    if (!entries) return 0;
+    for (const struct dirent *entry; (entry = readdir(entries));) {
+        if (!is_ours(entry->d_name) || !path_of(entry->d_name, path)) continue;
+        if (lstat(path, &info) != 0 || !S_ISREG(info.st_mode)) continue;
+        if (count == room) {
+            kept *grown = realloc(*list, (room = room * 2 + 32) * sizeof **list);
+            if (!grown) break;
+            *list = grown;
+        }
+        kept *found = &(*list)[count++];
+        snprintf(found->name, sizeof found->name, "%s", entry->d_name);
+        found->changed = info.st_mtime;
+    }
+    closedir(entries);
+    if (count > 0) qsort(*list, count, sizeof **list, by_change);
+    return count;
+}
+
+/* Makes room for one more. */
+static void remove_old(time_t now) {
+    char path[CLI_KEPT_PATH];
+    kept *list;
+    size_t count = find(&list);
+    for (size_t i = 0; i < count; i++) {
+        bool old = now - list[i].changed > (time_t)CLI_KEPT_DAYS * 24 * 60 * 60;
+        if ((old || i + 1 >= CLI_KEPT_MAX) && path_of(list[i].name, path)) remove(path);
+    }
+    free(list);
+}
+
+bool cli_kept_new(char out[CLI_KEPT_PATH]) {
+    static unsigned number; /* of this program's */
+    char when[32], name[sizeof((kept){0}).name];
+    struct tm local;
+    time_t now = time(NULL);
+    remove_old(now);
+    if (!localtime_r(&now, &local) || !strftime(when, sizeof when, "%Y%m%d-%H%M%S", &local))
+        return false;
+    snprintf(name, sizeof name, "%s-%ld-%u.jsonl", when, (long)getpid(), ++number);
+    return path_of(name, out);
+}
+
+bool cli_kept_last(char out[CLI_KEPT_PATH]) {
+    kept *list;
+    bool found = find(&list) > 0 && path_of(list[0].name, out);
+    free(list);
+    return found;
+}

@@ -1,0 +1,29 @@
+#define _POSIX_C_SOURCE 200809L
+#include "state.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+const char *cli_state_path(const char *name, char *out, size_t out_bytes) {
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    int n;
+    if (state && *state == '/')
+        n = snprintf(out, out_bytes, "%s/mica/%s", state, name);
+    else if (home && *home == '/')
+        n = snprintf(out, out_bytes, "%s/.local/state/mica/%s", home, name);
+    else
+        return NULL;
+    if (n < 0 || (size_t)n >= out_bytes) return NULL;
+    for (char *slash = out + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        bool made = mkdir(out, 0700) == 0 || errno == EEXIST;
+        *slash = '/';
+        if (!made) return NULL;
+    }
+    return out;
+}

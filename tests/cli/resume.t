@@ -1,0 +1,107 @@
+What is said at a terminal and not saved is kept, where nobody else can read it, and can be resumed.
+Its model is taken, unless another is named.
+
+  $ cat > tell << 'END'
+  > wait >
+  > send What is tar?\n
+  > wait generated
+  > wait >
+  > send /bye\n
+  > wait --resume goes on with this talk
+  > END
+  > umask 022; mkdir -p .local; pty mica chat model -n 8 < tell
+  > cd .local/state/mica; stat -c %a talks talks/*; sed "s|$ROOT|ROOT|; s|/.*/|.../|" talks/*; ls ../mica/talks | wc -l
+  700
+  600
+  {"model": "ROOT.../default"}
+  {"role": "user", "content": "What is tar?"}
+  {"role": "assistant", "content": "tar is the GNU program for packing"}
+  1
+  $ cat > go << 'END'
+  > wait models/default, gemma3_text
+  > wait 2 messages were said before
+  > wait >
+  > send /history\n
+  > wait > 
+  > wait What is tar?
+  > wait tar is the GNU program for packing
+  > wait >
+  > send And gzip?\n
+  > wait gzip is the GNU compression
+  > wait generated
+  > wait >
+  > send \x04
+  > wait --resume goes on
+  > END
+  > pty mica chat --resume -n 8 < go; MICA_MODEL=nowhere mica chat --resume -q < /dev/null
+  > ls .local/state/mica/talks | wc -l; cat .local/state/mica/talks/* | wc -l
+  1
+  5
+  $ printf 'wait endless, gemma3_text\nwait 4 messages\nwait >\nsend /bye\\n\n' | pty mica chat endless --resume
+
+/clear and /load begin another talk; what was said before stays where it is kept. What is saved by
+/save is not kept any longer, nor what --session keeps.
+
+  $ rm .local/state/mica/talks/*
+  > pty mica chat -n 2 << 'END'
+  > wait >
+  > send What is tar?\n
+  > wait generated
+  > wait >
+  > send /clear\n
+  > wait >
+  > send What is curl?\n
+  > wait generated
+  > wait >
+  > send /bye\n
+  > END
+  > cat .local/state/mica/talks/* | grep -c user; ls .local/state/mica/talks | wc -l
+  2
+  2
+  $ rm .local/state/mica/talks/*
+  > printf 'wait >\nsend What is tar?\\n\nwait generated\nwait >\nsend /save said\\n\nwait >\nsend /bye\\n\n' > save
+  > pty mica chat -n 2 < save; pty mica chat -n 2 --session other < save
+  > ls .local/state/mica/talks; wc -l < said; grep -c model said
+  2
+  0
+  [1]
+
+--no-history keeps nothing, neither what was said nor what was typed; a pipe's talk is not kept.
+
+  $ printf 'wait >\nsend What is rsync?\\n\nwait generated\nwait >\nsend /bye\\n\n' > typed
+  > pty mica chat -n 1 --no-history < typed; MICA_HISTORY=off pty mica run -n 1 < typed
+  > echo 'What is rsync?' | mica chat -n 1 -q; ls .local/state/mica/talks; grep -c rsync .local/state/mica/history
+  r
+  0
+  [1]
+
+At most 20 are kept, and none for more than 30 days. Files of other names stay.
+
+  $ cd .local/state/mica/talks; touch -d '31 days ago' 1-1.jsonl mine.jsonl; touch -d '29 days ago' 2-2.jsonl
+  > for i in $(seq 10 40); do touch -d "$i hours ago" "$i-1.jsonl"; done; cd
+  > pty mica chat -n 1 < typed; cd .local/state/mica/talks; ls | wc -l; ls | grep '^[0-9]*-[0-9].jsonl' | tail -1; ls mine.jsonl
+  > cd; rm .local/state/mica/talks/*; touch -d '31 days ago' .local/state/mica/talks/1-1.jsonl
+  > touch -d '29 days ago' .local/state/mica/talks/2-2.jsonl
+  > pty mica chat -n 1 < typed; ls .local/state/mica/talks | wc -l; ls .local/state/mica/talks | grep '^[0-9]-'
+  21
+  28-1.jsonl
+  mine.jsonl
+  2
+  2-2.jsonl
+
+What is wrong is said.
+
+  $ mica chat --resume --session x 2>&1
+  mica: two conversations: --session and --resume
+  Try: mica help chat
+  [2]
+  $ rm .local/state/mica/talks/*; mica chat --resume 2>&1; HOME= mica chat --resume 2>&1
+  mica: no talk is kept that could be resumed
+  mica: no talk is kept that could be resumed
+  [1]
+  $ mkdir -p full/mica; touch full/mica/talks
+  > printf 'wait >\nsend What is tar?\\n\nwait cannot write\nwait talks\nwait >\nsend /bye\\n\n' > typed
+  > XDG_STATE_HOME=$PWD/full pty mica chat -n 1 < typed
+  $ printf '{"model": 5}\n' > bad; mica chat -q --session bad < /dev/null 2>&1
+  mica: bad, line 1: it is no message: {"role": ..., "content": ...}
+  [1]
