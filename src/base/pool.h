@@ -50,9 +50,4 @@ mc_stretch mc_pool_part(const mc_stretch *next, int n, int index, int threads);
  * pool NULL: in the caller, at once. */
 void mc_pool_run(mc_pool *pool, int n_tasks, mc_tasks_fn fn, void *context);
 
-/* CPUs that this process may use, and cores, of which a CPU may be one of several threads: affinity mask and
- * cgroup quota, at least 1. */
-int mc_cpu_count(void);
-int mc_core_count(void);
-
 #endif

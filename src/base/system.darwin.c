@@ -1,7 +1,6 @@
 #include "base/system.h"
 #include "base/alloc.h"
 #include "base/numa.h"
-#include "base/pool.h"
 
 #include <stddef.h>
 #include <sys/sysctl.h>

@@ -36,6 +36,11 @@ void mc_prefer_large_pages(void *memory, size_t bytes);
 bool mc_pages_spread(void);
 void mc_pages_near(void);
 
+/* CPUs that this process may use, and cores, of which a CPU may be one of several threads: affinity
+ * mask and cgroup quota, at least 1. */
+int mc_cpu_count(void);
+int mc_core_count(void);
+
 /* Starts a thread of the library's own, with 4 MiB of stack at least, where some systems give their
  * threads 128 kB. It blocks all signals: they go to the program's threads.
  * Returns 0 or an errno. */

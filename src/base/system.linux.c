@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/cgroup.h"
 #include "base/numa.h"
-#include "base/pool.h"
 
 #include <sched.h>
 #include <stdlib.h>

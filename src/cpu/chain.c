@@ -1,10 +1,8 @@
 #include "cpu/chain.h"
 
 #include "cpu/eval.h"
-#include "cpu/matmul.h"
 #include "cpu/rows.h"
 
-#define OWN_BYTES 512   /* enough for most ops: no memory has to be asked for */
 #define ROWS_A_THREAD 4 /* of a chain: then the thread with one row more is not much later */
 
 typedef enum operands { ALL, FIRST, SECOND } operands;
@@ -16,6 +14,7 @@ static const struct stage_row {
 #define EVAL(op, fn)
 #define STAGE(op, fn, by_row) [MC_OP_##op] = {fn, by_row},
 #include "cpu/eval_list.h"
+#include "cpu/region.h"
 };
 
 bool mc_is_stage(mc_op op) {
@@ -29,15 +28,10 @@ static bool has_whole_rows(const mc_layout *l) {
     return l->ndim > 0 && l->strides[l->ndim - 1] == 1 && mc_layout_size(l) > 0;
 }
 
-mc_row_form mc_chain_form(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
-                          int n_in) {
-    const mc_row_form none = {0}, end = {.by_row = 1, .ends = true};
-    if (op == MC_OP_MATMUL) return mc_matmul_ends_chain(state, attr, in) ? end : none;
-    if (op == MC_OP_QUANTIZED_MATMUL) return mc_quantized_matmul_ends_chain(attr, in) ? end : none;
-    if (!mc_is_stage(op)) return none;
+mc_row_form mc_stage_form(mc_op op, const mc_layout *const *in, int n_in) {
     bool second = stage_table[op].by_row == SECOND;
     if (op == MC_OP_CONTIGUOUS || op == MC_OP_SLICE_UPDATE_AT)
-        if (!has_whole_rows(in[second])) return none; /* better in tiles */
+        if (!has_whole_rows(in[second])) return (mc_row_form){0}; /* better in tiles */
     if (second) return (mc_row_form){.by_row = 2};
     uint32_t all = (UINT32_C(1) << n_in) - 1;
     return (mc_row_form){.by_row = stage_table[op].by_row == ALL ? all : 1, .result = true};
@@ -137,24 +131,4 @@ void mc_chain_run(mc_chain *chain) {
         return;
     }
     mc_cpu_for(chain->call, rows, (int64_t)((double)rows / worth(chain)), run_rows, chain);
-}
-
-/* ---- kernels ---- */
-
-mica_status mc_eval_chain(const mc_call *call) {
-    mc_chain chain;
-    int n = 0;
-    while (n < call->span && mc_is_stage(call[n].op))
-        n++;
-    MC_TRY(mc_chain_measure(&chain, call, n));
-    if (n < call->span)
-        return call[n].op == MC_OP_MATMUL ? mc_matmul_after(&chain, &call[n])
-                                          : mc_quantized_matmul_after(&chain, &call[n]);
-    _Alignas(64) char own[OWN_BYTES];
-    void *memory = own;
-    if (chain.bytes > sizeof own) memory = mc_run_scratch(call->run, chain.bytes);
-    if (memory == NULL) return MICA_ENOMEM;
-    MC_TRY(mc_chain_prepare(&chain, memory));
-    mc_chain_run(&chain);
-    return MICA_OK;
 }

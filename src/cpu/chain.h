@@ -7,36 +7,7 @@
 #ifndef CPU_CHAIN_H
 #define CPU_CHAIN_H
 
-#include "cpu/cpu.h"
-
-/* An op that is ready to run. */
-typedef struct mc_stage {
-    mc_range_fn fn; /* takes ranges of the units: it may run on several threads */
-    void *context;
-    int64_t
-        units; /* of the operand that leads, in logical order: elements, or rows of its last axis */
-    int64_t grain;       /* units that are worth a thread */
-    size_t bytes;        /* of memory */
-    void *memory;        /* NULL while it is measured */
-    int64_t outer, rows; /* units: [outer, rows, the same number each] */
-} mc_stage;
-
-/* Prepares an op. Called twice: first only mc_stage_memory is asked, and gives NULL; then memory is
- * there, the operands that do not go by rows are computed, and mc_stage_set ends it. */
-typedef mica_status (*mc_stage_fn)(const mc_call *call, mc_stage *stage);
-
-static inline void *mc_stage_memory(mc_stage *stage, size_t bytes) {
-    stage->bytes = bytes;
-    return stage->memory;
-}
-
-static inline void mc_stage_set(mc_stage *stage, mc_range_fn fn, void *context, int64_t units,
-                                int64_t grain) {
-    stage->fn = fn;
-    stage->context = context;
-    stage->units = units;
-    stage->grain = grain < 1 ? 1 : grain;
-}
+#include "cpu/stage.h"
 
 /* Stages that run together. */
 typedef struct mc_chain {
@@ -57,17 +28,12 @@ void mc_chain_run(mc_chain *chain);
 /* Rows begin .. end - 1 through all stages, in this thread. */
 void mc_chain_rows(const mc_chain *chain, int64_t begin, int64_t end, int worker);
 
-/* The kernel of calls [0, call->span): ops that go row by row, and what they end in. */
-mica_status mc_eval_chain(const mc_call *call);
-
-/* mc_backend.rows */
-mc_row_form mc_chain_form(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
-                          int n_in);
-
 /* mc_backend.enough_rows */
 int64_t mc_chain_enough_rows(const void *state);
 
 /* Whether the op has a STAGE row in eval_list.h. */
 bool mc_is_stage(mc_op op);
+/* The form in which the stage of an op goes by rows (mc_backend.rows). Only where mc_is_stage. */
+mc_row_form mc_stage_form(mc_op op, const mc_layout *const *in, int n_in);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cpu/cpu.h"
+#include "cpu/region.h"
 
 #define FILL_BYTES 4096
 #define TILE 32 /* rows and columns: a tile of f32 fits the first cache */

@@ -2,13 +2,13 @@
 #ifndef CPU_EVAL_H
 #define CPU_EVAL_H
 
-#include "cpu/chain.h"
+#include "cpu/stage.h"
 
 #define EVAL(op, fn) mica_status fn(const mc_call *call);
 #define STAGE(op, fn, by_row) mica_status fn(const mc_call *call, mc_stage *stage);
 #include "cpu/eval_list.h"
 
-/* mc_backend.way */
+/* mc_backend.kernel_choice */
 mc_kernel_choice mc_sdpa_choice(const mk_kernels *kern, mica_dtype k);
 
 #endif

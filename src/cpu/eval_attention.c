@@ -8,6 +8,7 @@
 #include "base/integer.h"
 #include "cpu/attention.h"
 #include "cpu/eval.h"
+#include "cpu/region.h"
 #include "cpu/rows.h"
 
 #define ROWS 96                /* queries times heads in a block, if scores fit */

@@ -5,6 +5,7 @@
 #include "cpu/cpu.h"
 #include "cpu/eval.h"
 #include "cpu/index.h"
+#include "cpu/region.h"
 #include "graph/attr.h"
 
 #define RUN_BYTES (64 * 1024) /* less is not worth another thread */

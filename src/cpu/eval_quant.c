@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "cpu/region.h"
 #include "cpu/rows.h"
 
 #define ROWS_STREAMED 2 /* rows of x up to which unpacking does not pay */

@@ -6,6 +6,7 @@
 
 #include "cpu/cpu.h"
 #include "cpu/eval.h"
+#include "cpu/region.h"
 #include "graph/attr.h"
 
 #define LANES 64 /* counters at once, for vector code */

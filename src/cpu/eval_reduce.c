@@ -8,6 +8,7 @@
 #include "cpu/cpu.h"
 #include "cpu/eval.h"
 #include "cpu/kern/vmath.h"
+#include "cpu/region.h"
 #include "graph/attr.h"
 
 typedef struct work work;

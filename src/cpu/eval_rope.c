@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "cpu/eval.h"
+#include "cpu/region.h"
 #include "cpu/rows.h"
 #include "graph/attr.h"
 

@@ -4,6 +4,7 @@
 #include "cpu/block.h"
 #include "cpu/cpu.h"
 #include "cpu/eval.h"
+#include "cpu/region.h"
 #include "graph/attr.h"
 
 typedef float (*float_fn)(float sum, float x);

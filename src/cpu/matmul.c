@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "cpu/prefetch.h"
+#include "cpu/region.h"
 #include "cpu/rows.h"
 
 #define ALIGN 64
@@ -62,10 +64,6 @@ int64_t mc_matmul_tile(const mc_matmul *p) {
 
 int64_t mc_matmul_tile_stride(const mc_matmul *p) {
     return mc_matmul_apart(p->k, sizeof(float));
-}
-
-bool mc_matmul_is_one_region(const mc_call *call) {
-    return call->in[MC_MATMUL_W].layout->ndim == 2; /* else its x may be broadcast */
 }
 
 bool mc_matmul_goes_by_rows(const mc_layout *const *in) {

@@ -7,8 +7,7 @@
 #define CPU_MATMUL_H
 
 #include "cpu/chain.h"
-
-enum { MC_MATMUL_X, MC_MATMUL_W }; /* operands */
+#include "cpu/matmul_call.h"
 
 /* What becomes of the rows of x before they are multiplied. */
 typedef struct mc_form {
@@ -72,16 +71,15 @@ int64_t mc_matmul_tile(const mc_matmul *p);
  * errors  MICA_ENOMEM */
 mica_status mc_matmuls_run(const mc_matmul *const *matmuls, int n, mc_chain *chain);
 
-/* Whether the product is one region with those that are joint with it. */
-bool mc_matmul_is_one_region(const mc_call *call);
-/* Whether the product, if its kind makes something else of x, can make it row by row, as x comes. */
+/* Whether the matmul, if its kind makes something else of the activations, can make it row by row, as
+ * they come. */
 bool mc_matmul_goes_by_rows(const mc_layout *const *in);
 
 /* The joint products [0, call->joint), behind a chain that was measured. */
 mica_status mc_matmul_after(mc_chain *chain, const mc_call *call);
 mica_status mc_quantized_matmul_after(mc_chain *chain, const mc_call *call);
 
-/* mc_backend.way */
+/* mc_backend.kernel_choice */
 mc_kernel_choice mc_matmul_choice(const mk_kernels *kern, const void *attr, mica_dtype w);
 mc_kernel_choice mc_quantized_matmul_choice(const mk_kernels *kern, const void *attr);
 

@@ -1,16 +1,12 @@
-/* What a product reads, said while the one before it runs: threads wait at its end, and while one of them
- * goes through the rows between the two, and can fetch it meanwhile (base/pool.h). */
-#include "cpu/matmul.h"
+#include "cpu/prefetch.h"
+
+#include "cpu/matmul_call.h"
 
 #define FEW_ROWS 16 /* of a product that does not take longer than reading w */
 
-static bool is_matmul(const mc_call *call) {
-    return call->op == MC_OP_QUANTIZED_MATMUL || call->op == MC_OP_MATMUL;
-}
-
 int mc_cpu_next(const mc_call *last, mc_stretch next[MC_MAX_JOINT]) {
     const mc_call *call = last + 1, *end = last + last->left;
-    while (call < end && !is_matmul(call))
+    while (call < end && !mc_is_matmul(call->op))
         call++;
     if (call >= end) return 0;
     int n = mc_matmul_is_one_region(call) && call->joint > 1 ? call->joint : 1;

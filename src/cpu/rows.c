@@ -1,4 +1,5 @@
 #include "cpu/rows.h"
+#include "cpu/region.h"
 
 #include <string.h>
 

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "device/device.h"
+#include "device/plan_cache.h"
 
 void *mc_run_scratch(mc_run *run, size_t bytes) {
     if (run->scratch == NULL || run->scratch->bytes < bytes) {

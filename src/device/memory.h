@@ -17,18 +17,25 @@ enum { MC_MEMORY_BINS = 512 };
 typedef struct mc_block mc_block;
 
 typedef struct mc_memory {
+    const mc_backend *backend;
+    void *state;          /* the backend's */
     pthread_mutex_t lock; /* guards all below */
     mc_block *bins[MC_MEMORY_BINS];
     uint64_t active, peak, cached;      /* bytes */
     uint64_t memory_limit, cache_limit; /* memory_limit 0: none */
 } mc_memory;
 
-mica_status mc_memory_init(mc_memory *m, uint64_t memory_limit, uint64_t cache_limit);
-void mc_memory_deinit(mc_memory *m, mica_device *device);
+/* backend, state: borrowed until deinit. Limits in bytes; memory_limit 0: none. */
+mica_status mc_memory_init(mc_memory *m, const mc_backend *backend, void *state,
+                           uint64_t memory_limit, uint64_t cache_limit);
+void mc_memory_deinit(mc_memory *m);
 
-/* A storage of at least `bytes`, count one, content undefined. For memory an array lives in, and
- * for what a plan needs while it runs.
+/* A storage of at least `bytes`, count one, content undefined, with neither release nor owner.
  * errors  MICA_ENOMEM, with the sizes and the limit */
-mica_status mc_storage_new(mica_device *device, size_t bytes, mc_storage **storage);
+mica_status mc_memory_get(mc_memory *m, size_t bytes, mc_storage **storage);
+/* Takes back what mc_memory_get gave: kept for the next, or freed. */
+void mc_memory_put(mc_memory *m, mc_storage *storage);
+/* Frees what is kept. */
+void mc_memory_clear(mc_memory *m);
 
 #endif

@@ -5,11 +5,13 @@
 #include "base/alloc.h"
 #include "device/device.h"
 
-mica_status mc_plan_cache_init(mc_plan_cache *cache) {
-    memset(cache, 0, sizeof *cache);
-    if (pthread_mutex_init(&cache->lock, NULL) != 0)
-        return mc_fail(MICA_EDEVICE, "cannot make a mutex for the plan cache");
-    return MICA_OK;
+mica_status mc_plan_cache_open(mc_plan_cache **cache) {
+    *cache = mc_calloc(1, sizeof **cache);
+    if (*cache == NULL) return mc_fail_nomem("the plan cache");
+    if (pthread_mutex_init(&(*cache)->lock, NULL) == 0) return MICA_OK;
+    mc_free(*cache);
+    *cache = NULL;
+    return mc_fail(MICA_EDEVICE, "cannot make a mutex for the plan cache");
 }
 
 static void free_entry(mc_cached_plan *entry) {
@@ -19,10 +21,17 @@ static void free_entry(mc_cached_plan *entry) {
     mc_free(entry);
 }
 
-void mc_plan_cache_deinit(mc_plan_cache *cache) {
-    for (uint32_t i = 0; i < cache->count; i++)
-        free_entry(cache->entries[i]);
-    pthread_mutex_destroy(&cache->lock);
+void mc_plan_cache_clear(mc_plan_cache *cache) {
+    while (cache->count > 0)
+        free_entry(cache->entries[--cache->count]);
+}
+
+void mc_plan_cache_close(mc_plan_cache **cache) {
+    if (*cache == NULL) return;
+    mc_plan_cache_clear(*cache);
+    pthread_mutex_destroy(&(*cache)->lock);
+    mc_free(*cache);
+    *cache = NULL;
 }
 
 /* Under the lock. */
@@ -71,7 +80,7 @@ static mica_status make(mica_device *device, const mc_trace *trace, mc_cached_pl
 
 /* The entry for a trace, held for the caller. */
 static mica_status hold(mica_device *device, const mc_trace *trace, mc_cached_plan **out) {
-    mc_plan_cache *cache = &device->plans;
+    mc_plan_cache *cache = device->plans;
     pthread_mutex_lock(&cache->lock);
     mc_cached_plan *entry = find(cache, trace);
     if (entry == NULL) {
@@ -95,23 +104,23 @@ static mica_status hold(mica_device *device, const mc_trace *trace, mc_cached_pl
 mica_status mc_run_get(mica_device *device, const mc_trace *trace, mc_run **run) {
     mc_cached_plan *entry;
     MC_TRY(hold(device, trace, &entry));
-    pthread_mutex_lock(&device->plans.lock);
+    pthread_mutex_lock(&device->plans->lock);
     *run = entry->spare;
     entry->spare = NULL;
-    pthread_mutex_unlock(&device->plans.lock);
+    pthread_mutex_unlock(&device->plans->lock);
     if (*run == NULL) *run = mc_run_new(device, entry->plan);
     if (*run != NULL) {
         (*run)->entry = entry;
         return MICA_OK;
     }
-    pthread_mutex_lock(&device->plans.lock);
+    pthread_mutex_lock(&device->plans->lock);
     release(entry);
-    pthread_mutex_unlock(&device->plans.lock);
+    pthread_mutex_unlock(&device->plans->lock);
     return mc_fail_nomem("running a plan");
 }
 
 void mc_run_put(mc_run *run) {
-    mc_plan_cache *cache = &run->device->plans;
+    mc_plan_cache *cache = run->device->plans;
     mc_cached_plan *entry = run->entry;
     pthread_mutex_lock(&cache->lock);
     entry->used = ++cache->clock; /* a run that was kept may have been used all the while */

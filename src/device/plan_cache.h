@@ -30,8 +30,10 @@ typedef struct mc_plan_cache {
     uint64_t hits, misses; /* for tests and profiles */
 } mc_plan_cache;
 
-mica_status mc_plan_cache_init(mc_plan_cache *cache);
-void mc_plan_cache_deinit(mc_plan_cache *cache);
+mica_status mc_plan_cache_open(mc_plan_cache **cache);
+void mc_plan_cache_close(mc_plan_cache **cache);
+/* Frees all plans, which nobody holds. */
+void mc_plan_cache_clear(mc_plan_cache *cache);
 
 /* A run of the plan for a trace, which is found or made; given back with mc_run_put.
  * errors  those of mc_plan_make */

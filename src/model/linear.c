@@ -3,7 +3,8 @@
 #include "base/alloc.h"
 #include "base/half.h"
 #include "graph/graph.h"
-#include "op/build.h"
+#include "op/matmul.h"
+#include "op/quant.h"
 
 #include <stdio.h>
 #include <string.h>

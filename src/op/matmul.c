@@ -6,6 +6,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
+#include "op/matmul.h"
 
 /* The batch shape that both broadcast to, as the leading axes of out. */
 static mica_status batch_shape(const mc_layout *a, const mc_layout *b, mc_layout *out) {

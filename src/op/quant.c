@@ -6,6 +6,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
+#include "op/quant.h"
 
 /* ---- formats ---- */
 

@@ -6,7 +6,7 @@
 
 #include "graph/attr.h"
 #include "graph/graph.h"
-#include "op/build.h"
+#include "op/check.h"
 #include "op/slice.h"
 
 /* ---- reshape ---- */

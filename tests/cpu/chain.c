@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "op/build.h"
+#include "op/matmul.h"
+#include "op/quant.h"
 #include "support/support.h"
 
 enum {

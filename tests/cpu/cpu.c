@@ -1,7 +1,9 @@
 /* The cpu backend: what it opens, which kernels it takes, how it splits ranges. */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 
-#include "cpu/cpu.h"
+#include "base/system.h"
+#include "cpu/prefetch.h"
+#include "cpu/region.h"
 #include "graph/attr.h"
 
 #include <stdlib.h>
@@ -76,6 +78,8 @@ static void kernels_and_where_they_are_from(void **state) {
     else if (strcmp(weaker.from.kernel, name) == 0)   \
         assert_true(kernels.kernel != weaker.kernel);
 #include "cpu/kern/kern_list.h"
+#include "cpu/prefetch.h"
+#include "cpu/region.h"
         }
     }
 }

@@ -1,5 +1,5 @@
 /* The caching allocator and its accounts. */
-#include "device/memory.h"
+#include "device/device.h"
 
 #include "support/support.h"
 

@@ -3,7 +3,8 @@
 
 #include "cpu/cpu.h"
 #include "device/device.h"
-#include "op/build.h"
+#include "op/matmul.h"
+#include "op/quant.h"
 #include "support/support.h"
 
 #include <mica/ops.h>

@@ -99,9 +99,9 @@ static bool misses(program y, bool twice) {
     assert_int_equal(mica_scope_open(device, &s), MICA_OK);
     assert_int_equal(mica_scope_open(device, &outer), MICA_OK);
     mica_array x = y(s, outer), xs[] = {x, x};
-    uint64_t before = device->plans.misses;
+    uint64_t before = device->plans->misses;
     assert_int_equal(mica_eval_n(s, xs, twice ? 2 : 1), MICA_OK);
-    bool missed = device->plans.misses > before;
+    bool missed = device->plans->misses > before;
     mica_scope_close(&s);
     mica_scope_close(&outer);
     return missed;

@@ -10,9 +10,10 @@
 #include <string.h>
 
 #include "cpu/chain.h"
+#include "cpu/eval_chain.h"
 #include "device/device.h"
 #include "device/eval.h"
-#include "op/build.h"
+#include "op/matmul.h"
 #include "support/support.h"
 
 enum { GRAPHS = 300, MAX_NODES = 28, MAX_ELEMENTS = 400, MAX_BYTES = 8 * MAX_ELEMENTS };

@@ -1,7 +1,7 @@
 /* Products: every layout of the operands, batches, bits that do not depend on the company. */
 #include "op/fused.h"
 
-#include "op/build.h"
+#include "op/matmul.h"
 
 static const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
 static const double slack[] = {2e-6, 2e-3, 2e-2};

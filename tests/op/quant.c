@@ -3,7 +3,7 @@
 #include "op/fused.h"
 
 #include "device/device.h"
-#include "op/build.h"
+#include "op/quant.h"
 
 static const mica_quant formats[] = {
     {MICA_QUANT_AFFINE, 2, 32},  {MICA_QUANT_AFFINE, 3, 64},  {MICA_QUANT_AFFINE, 4, 32},

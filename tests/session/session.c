@@ -3,6 +3,7 @@
 
 #include "device/device.h"
 #include "device/eval.h"
+#include "device/plan_cache.h"
 #include "session/session.h"
 
 #include <math.h>
@@ -435,7 +436,7 @@ static void force_recording(const mc_session *session) {
 }
 
 static uint64_t looked_up(const model_fixture *f) {
-    return f->device->plans.hits + f->device->plans.misses;
+    return f->device->plans->hits + f->device->plans->misses;
 }
 
 /* Single tokens look no plan up but the first, and those for which buffers grow or are emptied. */

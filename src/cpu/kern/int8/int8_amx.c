@@ -4,7 +4,7 @@
  * lie: a group of 64 is one step, one of 128 two, and the sums are whole numbers as everywhere. They
  * go by way of memory to AVX-512, which scales and adds them. */
 #include "cpu/kern/amx.h"
-#include "cpu/kern/int8/int8_avx512vnni.h"
+#include "cpu/kern/int8/int8_avx512vnni_rows.h"
 
 #define HIGH 2 /* times 16 rows of x in flight */
 #define WIDE 2 /* tiles of weights */

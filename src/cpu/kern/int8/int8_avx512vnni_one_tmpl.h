@@ -9,7 +9,7 @@
 #ifndef CPU_KERN_INT8_INT8_AVX512VNNI_ONE_TMPL_H
 #define CPU_KERN_INT8_INT8_AVX512VNNI_ONE_TMPL_H
 
-#include "cpu/kern/int8/int8_avx512vnni.h"
+#include "cpu/kern/int8/int8_avx512vnni_rows.h"
 
 /* r[i] has rows 4 i .. 4 i + 3, or units, a quarter of the sums in each four lanes. Quarters of one group are
  * added up: `span` groups. */

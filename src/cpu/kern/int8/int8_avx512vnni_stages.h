@@ -2,7 +2,7 @@
 #ifndef CPU_KERN_INT8_INT8_AVX512VNNI_STAGES_H
 #define CPU_KERN_INT8_INT8_AVX512VNNI_STAGES_H
 
-#include "cpu/kern/int8/int8_avx512vnni.h"
+#include "cpu/kern/int8/int8_avx512vnni_rows.h"
 
 /* Goes through rows 16 at a time, and through their scales STAGE groups at a time: some are in use
  * while the ones after them are brought into lanes. */

@@ -2,7 +2,7 @@
  *
  * Crossed tiles (int8_list.h) put two additions of bytes in the place of one multiplication. Where
  * additions have units of their own, beside those that multiply, products are a quarter faster. */
-#include "cpu/kern/int8/int8_avx512vnni.h"
+#include "cpu/kern/int8/int8_avx512vnni_rows.h"
 
 /* Codes of 16 rows to a tile; offsets: NULL, or a crossed tile's. */
 MK_INLINE void unpack_codes(form f, bool crossed, const mk_qrows *w, lanes l, uint8_t *to,

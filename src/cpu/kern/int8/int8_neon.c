@@ -1,5 +1,5 @@
 /* NEON: the fast products, without dot products of bytes; tiles and x for those that have them. */
-#include "cpu/kern/int8/int8_neon.h"
+#include "cpu/kern/int8/int8_neon_codes.h"
 
 #define CODES_SIGNED 1
 

@@ -1,5 +1,5 @@
 /* NEON with dot products of signed bytes. */
-#include "cpu/kern/int8/int8_neon.h"
+#include "cpu/kern/int8/int8_neon_codes.h"
 
 #define CODES_SIGNED 1
 #define dot_codes(sum, w, x) vdotq_s32(sum, vreinterpretq_s8_u8(w), x)

@@ -1,6 +1,6 @@
 /* NEON with dot products of unsigned by signed bytes, and with products of matrices of them: two
  * rows of a tile and two of x, 8 codes each, give four sums. */
-#include "cpu/kern/int8/int8_neon.h"
+#include "cpu/kern/int8/int8_neon_codes.h"
 
 #define CODES_SIGNED 0
 #define dot_codes(sum, w, x) vusdotq_s32(sum, w, x)

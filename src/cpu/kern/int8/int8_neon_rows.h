@@ -5,7 +5,7 @@
  *
  * A row's products are summed over the lanes of its own register. Sums are whole numbers, so that
  * their order is free. */
-#include "cpu/kern/int8/int8_neon.h"
+#include "cpu/kern/int8/int8_neon_codes.h"
 
 /* What 8-bit codes are given as, and by how much a sum is too large for that. */
 MK_INLINE uint8x16_t lowered(uint8x16_t w) {

@@ -7,8 +7,8 @@
  * Rows are turned over as they lie. Of 4 bits, a register then holds words of 8 codes, whose even and
  * odd ones are taken apart by masks. Codes of other widths are made bytes after that: 4 codes of each of
  * 16 rows at once. */
-#ifndef CPU_KERN_INT8_INT8_AVX512VNNI_H
-#define CPU_KERN_INT8_INT8_AVX512VNNI_H
+#ifndef CPU_KERN_INT8_INT8_AVX512VNNI_ROWS_H
+#define CPU_KERN_INT8_INT8_AVX512VNNI_ROWS_H
 
 #include "cpu/kern/avx512.h"
 #include "cpu/kern/int8/int8.h"

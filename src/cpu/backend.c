@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/system.h"
 #include "cpu/eval.h"
+#include "cpu/eval_chain.h"
 #include "cpu/matmul.h"
 
 #include <stdio.h>
@@ -12,7 +13,6 @@
 
 #define ALIGNMENT 64u
 #define PAGES_FROM ((size_t)1 << 20) /* bytes of an array that is no part of the heap */
-#define RUNS_A_THREAD 8              /* so that a slow core does not hold the others */
 
 /* What *state points to: cpu first, so that mc_cpu_of finds it. */
 typedef struct cpu_state {
@@ -128,8 +128,7 @@ static mc_kernel_choice cpu_kernel_choice(const void *state, mc_op op, const voi
 static mc_joint cpu_joint(const void *state, mc_op op) {
     (void)state;
     if (op == MC_OP_SDPA) return MC_JOINT_ANY;
-    bool matmul = op == MC_OP_QUANTIZED_MATMUL || op == MC_OP_MATMUL;
-    return matmul ? MC_JOINT_FIRST : MC_JOINT_NONE;
+    return mc_is_matmul(op) ? MC_JOINT_FIRST : MC_JOINT_NONE;
 }
 
 const mc_backend mc_backend_cpu = {
@@ -146,32 +145,3 @@ const mc_backend mc_backend_cpu = {
     .enough_rows = mc_chain_enough_rows,
     .chain = mc_eval_chain,
 };
-
-/* One region of mc_cpu_for. */
-typedef struct range_work {
-    mc_range_fn fn;
-    void *context;
-    int64_t n;
-    int64_t run; /* elements a task */
-} range_work;
-
-static void run_range(void *context, int begin, int end, int worker) {
-    const range_work *work = context;
-    int64_t to = end * work->run;
-    work->fn(work->context, begin * work->run, to < work->n ? to : work->n, worker);
-}
-
-void mc_cpu_for(const mc_call *call, int64_t n, int64_t grain, mc_range_fn fn, void *context) {
-    if (n <= 0) return;
-    const mc_cpu *cpu = mc_cpu_of(call);
-    if (grain < 1) grain = 1;
-    int64_t max = (int64_t)cpu->threads * RUNS_A_THREAD;
-    int64_t run = (n - 1) / max + 1;
-    run = ((run - 1) / grain + 1) * grain;
-    if (cpu->threads == 1 || run >= n) {
-        fn(context, 0, n, 0);
-        return;
-    }
-    range_work work = {fn, context, n, run};
-    mc_pool_run(cpu->pool, (int)((n - 1) / run + 1), run_range, &work);
-}

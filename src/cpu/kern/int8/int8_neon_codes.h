@@ -1,7 +1,7 @@
 /* What the NEON kernels of the fast family share: how they read weights, four rows at once, 16 codes
  * of each in a register, in the order of x's codes; and how they add groups. */
-#ifndef CPU_KERN_INT8_INT8_NEON_H
-#define CPU_KERN_INT8_INT8_NEON_H
+#ifndef CPU_KERN_INT8_INT8_NEON_CODES_H
+#define CPU_KERN_INT8_INT8_NEON_CODES_H
 
 #include "cpu/kern/int8/int8.h"
 #include "cpu/kern/neon.h"

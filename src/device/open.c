@@ -1,8 +1,10 @@
+/* Devices: which there are, opening and closing. */
 #include "device/device.h"
 
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/system.h"
+#include "device/plan_cache.h"
 
 static const mc_backend *const backends[] = {
 #define DEVICE(name) &mc_backend_##name,
@@ -32,15 +34,16 @@ static mica_status open_parts(mica_device *device, const mica_device_options *op
     uint64_t cache_limit = options->cache_limit_bytes;
     if (cache_limit == 0) cache_limit = DEFAULT_CACHE_LIMIT;
     MC_TRY(device->backend->open(options, &device->state));
-    mica_status status = mc_memory_init(&device->memory, options->memory_limit_bytes, cache_limit);
+    mica_status status = mc_memory_init(&device->memory, device->backend, device->state,
+                                        options->memory_limit_bytes, cache_limit);
     if (status != MICA_OK) goto close_backend;
-    status = mc_plan_cache_init(&device->plans);
+    status = mc_plan_cache_open(&device->plans);
     if (status != MICA_OK) goto close_memory;
     status = mc_worker_init(&device->worker);
     if (status == MICA_OK) return MICA_OK;
-    mc_plan_cache_deinit(&device->plans);
+    mc_plan_cache_close(&device->plans);
 close_memory:
-    mc_memory_deinit(&device->memory, device);
+    mc_memory_deinit(&device->memory);
 close_backend:
     device->backend->close(device->state);
     return status;
@@ -73,8 +76,8 @@ void mc_device_retain(mica_device *device) {
 void mc_device_release(mica_device *device) {
     if (atomic_fetch_sub_explicit(&device->count, 1u, memory_order_acq_rel) != 1u) return;
     mc_worker_deinit(&device->worker);
-    mc_plan_cache_deinit(&device->plans);
-    mc_memory_deinit(&device->memory, device);
+    mc_plan_cache_close(&device->plans);
+    mc_memory_deinit(&device->memory);
     device->backend->close(device->state);
     mc_free(device);
 }

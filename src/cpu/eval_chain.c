@@ -1,0 +1,32 @@
+#include "cpu/eval_chain.h"
+
+#include "cpu/chain.h"
+#include "cpu/matmul.h"
+
+#define OWN_BYTES 512 /* enough for most ops: no memory has to be asked for */
+
+mc_row_form mc_chain_form(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
+                          int n_in) {
+    const mc_row_form none = {0}, end = {.by_row = 1, .ends = true};
+    if (op == MC_OP_MATMUL) return mc_matmul_ends_chain(state, attr, in) ? end : none;
+    if (op == MC_OP_QUANTIZED_MATMUL) return mc_quantized_matmul_ends_chain(attr, in) ? end : none;
+    return mc_is_stage(op) ? mc_stage_form(op, in, n_in) : none;
+}
+
+mica_status mc_eval_chain(const mc_call *call) {
+    mc_chain chain;
+    int n = 0;
+    while (n < call->span && mc_is_stage(call[n].op))
+        n++;
+    MC_TRY(mc_chain_measure(&chain, call, n));
+    if (n < call->span)
+        return call[n].op == MC_OP_MATMUL ? mc_matmul_after(&chain, &call[n])
+                                          : mc_quantized_matmul_after(&chain, &call[n]);
+    _Alignas(64) char own[OWN_BYTES];
+    void *memory = own;
+    if (chain.bytes > sizeof own) memory = mc_run_scratch(call->run, chain.bytes);
+    if (memory == NULL) return MICA_ENOMEM;
+    MC_TRY(mc_chain_prepare(&chain, memory));
+    mc_chain_run(&chain);
+    return MICA_OK;
+}

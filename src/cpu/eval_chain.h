@@ -1,0 +1,14 @@
+/* Chains as the planner makes them: stages, and the matmuls that they may end in. */
+#ifndef CPU_EVAL_CHAIN_H
+#define CPU_EVAL_CHAIN_H
+
+#include "cpu/cpu.h"
+
+/* The kernel of calls [0, call->span): ops that go row by row, and what they end in. */
+mica_status mc_eval_chain(const mc_call *call);
+
+/* mc_backend.rows */
+mc_row_form mc_chain_form(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
+                          int n_in);
+
+#endif

@@ -1,0 +1,18 @@
+/* What a call of MATMUL or QUANTIZED_MATMUL says before anything is prepared. */
+#ifndef CPU_MATMUL_CALL_H
+#define CPU_MATMUL_CALL_H
+
+#include "device/backend.h"
+
+enum { MC_MATMUL_X, MC_MATMUL_W }; /* operands */
+
+static inline bool mc_is_matmul(mc_op op) {
+    return op == MC_OP_QUANTIZED_MATMUL || op == MC_OP_MATMUL;
+}
+
+/* Whether the matmul is one region with those that are joint with it. */
+static inline bool mc_matmul_is_one_region(const mc_call *call) {
+    return call->in[MC_MATMUL_W].layout->ndim == 2; /* else its x may be broadcast */
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* Errors of builders and shape rules: kept in the scope, with the op's name. */
+#ifndef OP_CHECK_H
+#define OP_CHECK_H
+
+#include "graph/graph.h"
+
+/* Keeps an error whose text is set as the scope's first one; returns the invalid array. */
+static inline mica_array mc_fail_in(mica_scope *s, mica_status status) {
+    mc_scope_set_status(s, status);
+    return mc_invalid(s);
+}
+
+/* mc_axis. false: the error is in s. */
+static inline bool mc_find_axis(mica_scope *s, const char *op, const mc_layout *l, int axis,
+                                int *out) {
+    mica_status status = mc_axis(op, l, axis, out);
+    if (status != MICA_OK) mc_scope_set_status(s, status);
+    return status == MICA_OK;
+}
+
+/* mc_layout_init of an op's result; the error names the op. */
+static inline mica_status mc_set_result(const char *op, mc_layout *out, mica_dtype dtype,
+                                        const int64_t *shape, int ndim) {
+    mica_status status = mc_layout_init(out, dtype, shape, ndim);
+    return status == MICA_OK ? status : mc_fail_context(status, "%s", op);
+}
+
+#endif
