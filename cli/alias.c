@@ -1,7 +1,8 @@
 #include "alias.h"
 
-#include "options.h"
+#include "cli.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const cli_alias aliases[] = {

@@ -4,7 +4,6 @@
 #include "path.h"
 #include "report.h"
 #include "ui.h"
-#include "verb.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -7,14 +7,14 @@
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
+#include "cli.h"
+
 #include <mica/mica.h>
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-
-typedef struct cli_verb cli_verb;
 
 /* What an option's argument is, and the type of the member that keeps it. */
 typedef enum cli_kind {
@@ -76,7 +76,29 @@ typedef struct cli_group {
     size_t offset; /* of the table's struct in the verb's struct */
 } cli_group;
 
-#define CLI_COUNT(table) (sizeof(table) / sizeof((table)[0]))
+#define CLI_MAX_GROUPS 5
+
+/* What the words of a verb are. */
+typedef enum cli_words {
+    CLI_WORDS_NONE,
+    CLI_WORDS_FOLDERS,
+    CLI_WORDS_FILES,
+    CLI_WORDS_VERBS,
+    CLI_WORDS_SHELLS
+} cli_words;
+
+typedef struct cli_verb {
+    const char *synopsis; /* what follows `mica VERB` in the usage line */
+    const char *details;  /* paragraphs of --help */
+    const char *examples; /* lines, each with a line feed */
+    int max_args;         /* words that are no options; -1: any number */
+    cli_words words;      /* what these are, for completions */
+    size_t values_bytes;  /* of the struct that the groups describe */
+    cli_group groups[CLI_MAX_GROUPS];
+
+    /* values: the verb's struct. args: [count]. Returns an exit code. */
+    int (*run)(const void *values, char **args, int count);
+} cli_verb;
 
 /* The name of an environment variable, with its NUL. */
 #define CLI_VARIABLE 64

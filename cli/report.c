@@ -1,7 +1,7 @@
 #include "report.h"
 
+#include "cli.h"
 #include "ui.h"
-#include "verb.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+#include "text/jinja/jinja_container.h"
 #include "text/jinja/jinja_run.h"
 #include "text/jinja/jinja_str.h"
 

@@ -1,4 +1,5 @@
 /* Methods of strings, lists, dicts and loops. */
+#include "text/jinja/jinja_container.h"
 #include "text/jinja/jinja_run.h"
 #include "text/jinja/jinja_str.h"
 #include "text/unicode.h"

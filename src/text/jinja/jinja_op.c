@@ -1,4 +1,5 @@
 /* Operators, attributes, subscripts and slices. */
+#include "text/jinja/jinja_container.h"
 #include "text/jinja/jinja_run.h"
 #include "text/jinja/jinja_str.h"
 

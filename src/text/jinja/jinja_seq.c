@@ -1,4 +1,5 @@
 /* Filters of sequences. */
+#include "text/jinja/jinja_container.h"
 #include "text/jinja/jinja_run.h"
 #include "text/jinja/jinja_str.h"
 

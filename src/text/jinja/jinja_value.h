@@ -198,11 +198,6 @@ bool mc_jtruth(mc_jvalue v);
 const char *mc_jtype(mc_jkind kind); /* Python's name of the type */
 bool mc_jequal(mc_jrun *r, mc_jvalue a, mc_jvalue b);
 int mc_jcompare(mc_jrun *r, mc_jvalue a, mc_jvalue b); /* < 0, 0, > 0; fails where without order */
-bool mc_jcontains(mc_jrun *r, mc_jvalue container, mc_jvalue v);
-size_t mc_jlength(mc_jrun *r, mc_jvalue v);
-/* The elements: a list, a string's characters, a dict's keys. An iterator is then spent.
- * Never NULL; fails for what is not iterable. */
-mc_jlist *mc_jelements(mc_jrun *r, mc_jvalue v);
-void mc_jfail_undefined(mc_jrun *r, mc_jvalue v); /* says why it is undefined */
+void mc_jfail_undefined(mc_jrun *r, mc_jvalue v);      /* says why it is undefined */
 
 #endif
