@@ -22,19 +22,16 @@ static struct termios terminal; /* as it was at the start */
 static volatile sig_atomic_t has_terminal;
 static const char *volatile farewell = "";
 
-/* Line editing changes the terminal: leave it as it was found. */
-static void end(void) {
-    if (has_terminal) {
-        tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
-        const char *text = farewell;
-        size_t len = 0;
-        while (text[len])
-            len++;
-        ssize_t written = write(STDERR_FILENO, text, len);
-        written = write(STDERR_FILENO, "\n", 1);
-        (void)written;
-    }
-    _exit(CLI_INTERRUPTED);
+void cli_interrupt_restore_terminal(void) {
+    if (!has_terminal) return;
+    tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
+    const char *text = farewell;
+    size_t len = 0;
+    while (text[len])
+        len++;
+    ssize_t written = write(STDERR_FILENO, text, len);
+    written = write(STDERR_FILENO, "\n", 1);
+    (void)written;
 }
 
 static void on_interrupt(int signo) {
@@ -45,7 +42,10 @@ static void on_interrupt(int signo) {
         mica_stream *stream = atomic_exchange(&watched, NULL);
         mica_cancel *task = atomic_exchange(&watched_task, NULL);
         bool keep = keeping && !watching && !kept;
-        if (!stream && !task && !keep) end();
+        if (!stream && !task && !keep) {
+            cli_interrupt_restore_terminal();
+            _exit(CLI_INTERRUPTED);
+        }
         if (keep) kept = true;
         if (stream) mica_stream_cancel(stream);
         if (task) mica_cancel_set(task);

@@ -30,6 +30,9 @@ bool cli_interrupt_take(void);
  *  meanwhile; that is taken */
 bool cli_interrupt_wait_input(void);
 
+/** Leaves the terminal as it was found, which line editing changes. May be called in a handler. */
+void cli_interrupt_restore_terminal(void);
+
 /** What is written to the terminal where an interrupt ends the program: an escape sequence that
  *  undoes another one. Static storage; "" for nothing. */
 void cli_interrupt_set_farewell(const char *text);

@@ -1,5 +1,6 @@
 /* The command mica: finds the verb, parses its options, runs it. */
 #define _POSIX_C_SOURCE 200809L
+#include "fault.h"
 #include "interrupt.h"
 #include "report.h"
 #include "ui.h"
@@ -56,6 +57,7 @@ int main(int argc, char **argv) {
     setlocale(LC_CTYPE, "");
     cli_ui_init();
     cli_interrupt_init();
+    cli_fault_init();
 
     int code;
     const char *word = argc > 1 ? argv[1] : "help";

@@ -98,7 +98,7 @@ typedef struct mica_model_options {
     mica_cache_type cache;      /* of sessions' keys and values */
     bool no_mmap;  /* read the weights into memory of the process, in large pages where the system
                       gives them, instead of mapping their files: slower to open, and not shared
-                      with other processes */
+                      with other processes. Their files may be changed afterwards */
     bool prefetch; /* read mapped weights ahead, also those that are said to be in memory or would
                       fill more than half of it */
     bool mlock;    /* keep the weights in memory until the model is closed, so that they are never
@@ -115,6 +115,10 @@ typedef struct mica_model_options {
  *  read ahead, which progress tells; others are read when they are first used, but for the options
  *  prefetch and mlock. They are no memory of the device: its limit does not count them. The
  *  tokenizer is opened in a thread of its own; progress is told in the caller's.
+ *
+ *  A file of mapped weights must stay as it is while the model is open: whoever reads what was cut
+ *  off, or what its disk cannot read, gets the signal SIGBUS, which ends a program that does not
+ *  handle it. mica handles no signals; a program that must live through it sets no_mmap.
  *
  *  path    the folder. Borrowed.
  *  options NULL for the defaults. Borrowed.
@@ -217,7 +221,9 @@ MICA_API void mica_session_reset(mica_session *session);
  *          and what was at `path` too */
 MICA_API mica_status mica_session_save(const mica_session *session, const char *path);
 
-/** Opens a session on a model as it was saved: it goes on as the saved one would have.
+/** Opens a session on a model as it was saved: it goes on as the saved one would have. The file is
+ *  mapped until this returns, and must not be cut meanwhile (mica_model_open says why);
+ *  mica_session_save replaces it instead.
  *
  *  options NULL for the defaults. Borrowed.
  *  session receives the session, owned by the caller; NULL after an error.

@@ -120,6 +120,17 @@ that never ends.
   > echo '"]}') > long; mica batch long 2>&1 | grep -c 'it is longer than 64 MB'
   2
 
+A file that is cut while it is mapped: the next answer ends with a word and 1.
+
+  $ mkdir cut; cp $ROOT/tests/fixtures/models/gemma3_text_f32/[cmt]* cut; mkfifo said
+  > (echo a; head -n 1 said > first; : > cut/model.safetensors; echo b) |
+  >   mica chat -q -n 1 --chat-template '{{ messages[0].content }}' cut 2> err > said
+  [1]
+  $ wc -l < first; sed "s|^mica: $(pwd -P)|mica: |" err
+  1
+  mica: /cut/model.safetensors was cut short, or cannot be read, while it was in use
+  With --no-mmap weights are read into memory first.
+
 A reader that has seen enough ends it quietly.
 
   $ mica run "What is curl?" 2> err | head -c 4; echo

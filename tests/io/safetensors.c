@@ -510,6 +510,25 @@ static void test_locked(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* Weights that were read are there whatever becomes of their file. */
+static void test_cut_file(void **state) {
+    (void)state;
+    char *dir = test_temp_dir(), *path = test_format("%s/a.safetensors", dir);
+    const mc_weights_options options = {.no_mmap = true};
+    mc_weights *w;
+    write_model(dir, "a.safetensors",
+                "{\"a\":{\"dtype\":\"U8\",\"shape\":[9],\"data_offsets\":[0,9]}}", 9);
+    assert_int_equal(mc_weights_open(dir, &options, &w), MICA_OK);
+    const mc_weight_tensor *a = mc_weights_find(w, "a");
+    uint8_t before[9];
+    memcpy(before, a->data, sizeof before);
+    test_write_file(path, "", 0);
+    assert_memory_equal(a->data, before, sizeof before);
+    mc_weights_close(&w);
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
 static void test_bad_index(void **state) {
     (void)state;
     char *dir = test_temp_dir();
@@ -619,6 +638,7 @@ int main(void) {
         cmocka_unit_test(test_choice_of_files),
         cmocka_unit_test(test_ended),
         cmocka_unit_test(test_locked),
+        cmocka_unit_test(test_cut_file),
         cmocka_unit_test(test_bad_index),
         cmocka_unit_test(test_files_that_cannot_be_read),
         cmocka_unit_test(test_no_memory),
