@@ -3,8 +3,8 @@
  *
  *     attention [DEPTH [THREADS]]
  *
- * Caches of many layers take turns, so that they come from memory. Best of several rounds; one thread
- * is timed by its own clock, so that what else runs on the machine counts less. */
+ * Caches of many layers take turns, so that they come from memory. Best of several rounds; one
+ * thread is timed by its own clock, so that what else runs on the machine counts less. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <mica/mica.h>

@@ -2,9 +2,9 @@
  *
  *     classify MODEL [WORDS [PROMPTS [THREADS]]]
  *
- * Each prompt is WORDS words (32), or a few more, of one or two tokens; no two that follow each other
- * begin alike, but for <bos>, which counts once: it is computed once, if a prompt fits the caches. A call
- * behind one that is not counted. THREADS 0: one a core. */
+ * Each prompt is WORDS words (32), or a few more, of one or two tokens; no two that follow each
+ * other begin alike, but for <bos>, which counts once: it is computed once, if a prompt fits the
+ * caches. A call behind one that is not counted. THREADS 0: one a core. */
 #include <mica/mica.h>
 
 #include <stdio.h>

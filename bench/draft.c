@@ -1,5 +1,5 @@
-/* Speculative decoding against plain decoding: on answers that repeat themselves or their prompt, and
- * on others.
+/* Speculative decoding against plain decoding: on answers that repeat themselves or their prompt,
+ * and on others.
  *
  *     draft MODEL [DRAFT_TOKENS [TOKENS]]
  *

@@ -2,9 +2,9 @@
  *
  *     pool [THREADS]
  *
- * A region in which each thread has one task, which does nothing but wait for the others' to begin: one
- * after another, and after pauses in which workers go on spinning or park. Then the CPU time of workers
- * that have nothing to do. THREADS: all usable CPUs. */
+ * A region in which each thread has one task, which does nothing but wait for the others' to begin:
+ * one after another, and after pauses in which workers go on spinning or park. Then the CPU time of
+ * workers that have nothing to do. THREADS: all usable CPUs. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "base/pool.h"

@@ -2,8 +2,8 @@
  *
  *     roofline [THREADS [FILE]]
  *
- * FILE: reading it alone, mapped, as it lies in memory, by a plain loop: of some model's weights, about
- * the rate at which tokens could be decoded at most.
+ * FILE: reading it alone, mapped, in place in memory, by a plain loop: of some model's weights,
+ * about the rate at which tokens could be decoded at most.
  * Reading is measured for working sets of several sizes, with pages of 4 KiB and with large ones;
  * a decoded token reads every weight once, so GB/s over the bytes of the weights bounds its rate.
  * Multiplying is measured for the instructions that kernels use, where the machine has them. All

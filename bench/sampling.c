@@ -4,7 +4,8 @@
  *
  * Three kinds of rows, all normal: flat ones (a deviation of 1), some of which are as good as any;
  * wide ones (5); and ones as confident models give (2.5), with a few dozen tokens far above the
- * others. A row is in the processor's caches as far as it fits, as one is that was just computed. */
+ * others. A row is in the processor's caches as far as it fits, as one is that was just
+ * computed. */
 #include "base/system.h"
 #include "session/sampler.h"
 

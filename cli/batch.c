@@ -24,8 +24,8 @@ typedef struct batch_values {
     bool quiet;
 } batch_values;
 
-/* Items that are handed to the library in one call: many, so that it can keep its rows busy, but not
- * all, for their answers are held until it returns. */
+/* Items that are handed to the library in one call: many, so that it can keep its rows busy, but
+ * not all, for their answers are held until it returns. */
 enum { AT_ONCE = 256 };
 
 typedef struct batch {

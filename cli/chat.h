@@ -1,6 +1,6 @@
 /* A chat: chat.c reads its lines, chat_answer.c answers, chat_command.c does what /COMMAND says,
- * chat_set.c what /set says; chat_complete.c knows what Tab completes, chat_keep.c where the talk is
- * kept. */
+ * chat_set.c what /set says; chat_complete.c knows what Tab completes, chat_keep.c where the talk
+ * is kept. */
 #ifndef CLI_CHAT_H
 #define CLI_CHAT_H
 

@@ -14,8 +14,8 @@ typedef struct cli_conversation {
     char *model; /* the folder that its file told, NULL: none */
 } cli_conversation;
 
-/** Appends a message; content is copied, role lives on.  returns false after it reported that memory
- *  is out */
+/** Appends a message; content is copied, role lives on.  returns false after it reported that
+ *  memory is out */
 bool cli_conversation_add(cli_conversation *c, const char *role, const char *content);
 
 /** Replaces what the last message says.  returns as cli_conversation_add */

@@ -14,7 +14,8 @@ typedef struct cli_completions {
     size_t typed; /* bytes at the end of the line, with which all of them begin */
 } cli_completions;
 
-/* Finds what Tab completes. line: up to the cursor. The words are freed by the caller, each one too. */
+/* Finds what Tab completes. line: up to the cursor. The words are freed by the caller, each one
+ * too. */
 typedef void (*cli_completer)(const char *line, cli_completions *found);
 
 /** Opens the editor and loads its history.

@@ -130,7 +130,8 @@ static void list(const cli_completions *found) {
     fputc('\n', stderr);
 }
 
-/* Inserts what all words have in common behind what is typed, or lists them where that is nothing. */
+/* Inserts what all words have in common behind what is typed, or lists them where that is
+ * nothing. */
 static unsigned char offer(EditLine *line, const cli_completions *found) {
     if (found->count == 0) return CC_ERROR; /* a beep */
     size_t len = common_len(found);

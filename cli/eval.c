@@ -49,8 +49,8 @@ static mica_status eval_window(const work *w, const int32_t *ids, size_t n, mica
     return MICA_OK;
 }
 
-/* Each window begins with what the tokenizer puts before a text, which is written over tokens of the
- * window before: it has been looked at. */
+/* Each window begins with what the tokenizer puts before a text, which is written over tokens of
+ * the window before: it has been looked at. */
 static mica_status eval_windows(work *w, mica_comparison *sums) {
     int32_t first[8];
     size_t step = w->window - w->lead;
@@ -108,8 +108,8 @@ static void print_json(const work *w, const mica_comparison *s) {
     puts("}");
 }
 
-/* What is compared with: the same folder, opened once more, in the arithmetic that was asked for and
- * with its default caches, so that what --cache costs counts too. */
+/* What is compared with: the same folder, opened once more, in the arithmetic that was asked for
+ * and with its default caches, so that what --cache costs counts too. */
 static int open_reference(const eval_values *values, const mica_model *model,
                           mica_model **reference) {
     mica_model_options options = cli_model_get_options(&values->model);

@@ -15,19 +15,19 @@ void cli_interrupt_init(void);
  *  stream watched. */
 void cli_interrupt_watch(mica_stream *stream);
 
-/** From now on the first interrupt sets this flag, which tasks watch; NULL: none. Never leave a closed
- *  one watched. */
+/** From now on the first interrupt sets this flag, which tasks watch; NULL: none. Never leave a
+ *  closed one watched. */
 void cli_interrupt_watch_task(mica_cancel *cancel);
 
-/** From now on an interrupt while nothing is watched is kept, and only a second one ends the program;
- *  until it is called with false. */
+/** From now on an interrupt while nothing is watched is kept, and only a second one ends the
+ *  program; until it is called with false. */
 void cli_interrupt_keep(bool on);
 
 /** Whether an interrupt was kept, which is forgotten. */
 bool cli_interrupt_take(void);
 
-/** Waits until standard input can be read.  returns false where an interrupt was kept before, or came
- *  meanwhile; that is taken */
+/** Waits until standard input can be read.  returns false where an interrupt was kept before, or
+ *  came meanwhile; that is taken */
 bool cli_interrupt_wait_input(void);
 
 /** Leaves the terminal as it was found, which line editing changes. May be called in a handler. */

@@ -6,8 +6,8 @@
 
 enum { CLI_KEPT_MAX = 20, CLI_KEPT_DAYS = 30, CLI_KEPT_PATH = 4096 };
 
-/** The path of a new talk. Before, those that have not changed for CLI_KEPT_DAYS are removed, and so
- *  many of the oldest that there are CLI_KEPT_MAX with it.
+/** The path of a new talk. Before, those that have not changed for CLI_KEPT_DAYS are removed, and
+ *  so many of the oldest that there are CLI_KEPT_MAX with it.
  *
  *  returns false where there is no place for any */
 bool cli_kept_new(char out[CLI_KEPT_PATH]);

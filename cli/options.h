@@ -123,9 +123,9 @@ bool cli_has_options(const cli_verb *verb);
 
 typedef enum cli_parse { CLI_PARSED, CLI_PARSED_HELP, CLI_PARSE_FAILED } cli_parse;
 
-/** Parses a verb's arguments: `--name value`, `--name=value`, `-n value`, `-nvalue`, `--no-flag`, in
- *  any order with what is not an option; after `--` nothing is an option. What is not given there is
- *  taken from the environment, an empty variable being none.
+/** Parses a verb's arguments: `--name value`, `--name=value`, `-n value`, `-nvalue`, `--no-flag`,
+ *  in any order with what is not an option; after `--` nothing is an option. What is not given
+ *  there is taken from the environment, an empty variable being none.
  *
  *  argv    [argc] the words after the verb. What is not an option is moved to its front.
  *  values  the verb's struct; receives defaults, then what was given.

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/** The path of a file in $XDG_STATE_HOME/mica or ~/.local/state/mica, whose folders are made: nobody
- *  else can look into those that are new.
+/** The path of a file in $XDG_STATE_HOME/mica or ~/.local/state/mica, whose folders are made:
+ *  nobody else can look into those that are new.
  *
  *  name     of the file, may begin with folders.
  *  returns  out, NULL where there is no place for it */

@@ -55,8 +55,8 @@ const char *cli_format_count(uint64_t count, char *out); /* 20,460,928 */
 
 enum { CLI_JSON_ESCAPE = 8 };
 
-/** Writes what the first character of a text, len bytes and not none, is within a string of JSON. What
- *  is not UTF-8 becomes U+FFFD.
+/** Writes what the first character of a text, len bytes and not none, is within a string of JSON.
+ *  What is not UTF-8 becomes U+FFFD.
  *
  *  out      receives *out_len bytes.
  *  returns  how many bytes of the text that was */

@@ -1,5 +1,5 @@
-/* How near texts are to each other: each becomes a vector of length 1, and the product of two is the
- * cosine of the angle between them. */
+/* How near texts are to each other: each becomes a vector of length 1, and the product of two is
+ * the cosine of the angle between them. */
 #include <mica/mica.h>
 
 #include <stdio.h>

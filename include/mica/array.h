@@ -118,8 +118,8 @@ MICA_API mica_status mica_wait(mica_scope *s);
 MICA_API mica_array mica_materialize(mica_scope *outer, mica_array x);
 
 /** Moves x into s as an operand that the op that reads it may overwrite in place: how a cache grows
- *  without a copy. x is evaluated where it is not. An evaluation may overwrite the result unless it is
- *  asked for the result too; using it afterwards is an error.
+ *  without a copy. x is evaluated where it is not. An evaluation may overwrite the result unless it
+ *  is asked for the result too; using it afterwards is an error.
  *
  *  returns the array in s; x must not be used again. */
 MICA_API mica_array mica_move(mica_scope *s, mica_array x);

@@ -38,14 +38,14 @@ typedef struct mica_model_list {
 
 /** Looks for model folders in a folder and below it, eight levels deep.
  *
- *  What is in a model folder is not searched, nor are hidden folders. Of a repository of the Hugging
- *  Face cache (models--org--name) the snapshot is taken that refs/main names, else the newest.
- *  Folders that cannot be read and configs that are no JSON objects are passed over; links are
- *  followed, but no folder is searched twice.
+ *  What is in a model folder is not searched, nor are hidden folders. Of a repository of the
+ *  Hugging Face cache (models--org--name) the snapshot is taken that refs/main names, else the
+ *  newest. Folders that cannot be read and configs that are no JSON objects are passed over; links
+ *  are followed, but no folder is searched twice.
  *
- *  path    the folder; NULL: the Hugging Face cache, which is $HF_HUB_CACHE, else $HF_HOME/hub, else
- *          $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub, and which need not be
- *          there. Borrowed.
+ *  path    the folder; NULL: the Hugging Face cache, which is $HF_HUB_CACHE, else $HF_HOME/hub,
+ *          else $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub, and which need not
+ *          be there. Borrowed.
  *  list    receives the list, owned by the caller; NULL after an error.
  *  errors  MICA_ENOENT, MICA_EIO the path cannot be read; MICA_EINVAL list is NULL; MICA_ENOMEM */
 MICA_API mica_status mica_discover(const char *path, mica_model_list **list);

@@ -1,4 +1,4 @@
-/* mica: run language models kept in the MLX / Hugging Face layout, where they lie.
+/* mica: run language models kept in the MLX / Hugging Face layout, in place.
  *
  * Everything: models and generation (mica/model.h), batches, classes, vectors and scores
  * (mica/tasks.h), tokenizers (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h), devices

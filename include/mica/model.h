@@ -63,16 +63,17 @@ typedef enum mica_arithmetic {
                             both where the device has faster kernels for that */
 } mica_arithmetic;
 
-/** In what a session keeps keys and values, which queries of attention meet. Half the bytes are read
- *  in half the time. With bf16, queries and the weights of the softmax may be rounded to it too, and
- *  then all that is multiplied to whole numbers of 16 bits (mica_sdpa). */
+/** In what a session keeps keys and values, which queries of attention meet. Half the bytes are
+ *  read in half the time. With bf16, queries and the weights of the softmax may be rounded to it
+ *  too, and then all that is multiplied to int16 (mica_sdpa). */
 typedef enum mica_cache_type {
     MICA_CACHE_DEFAULT, /* f32 in exact arithmetic, else bf16 */
     MICA_CACHE_F32,     /* as they were computed */
     MICA_CACHE_F16,     /* rounded to 11 bits; values above 65504 overflow */
     MICA_CACHE_BF16,    /* rounded to 8 bits, of f32's range: what most models were trained in */
-    MICA_CACHE_INT8 /* rounded to whole numbers up to 127, times a scale for each 32 of them: 8.5 bits
-                       an element (mica_to_q8). Queries may be rounded to it too */
+    /* rounded to whole numbers up to 127, times a scale for each 32 of them: 8.5 bits an element
+     * (mica_to_q8). Queries may be rounded to it too */
+    MICA_CACHE_INT8
 } mica_cache_type;
 
 /** Options of mica_model_open; zero means the default. */
@@ -88,7 +89,8 @@ typedef struct mica_model_options {
                                session's memory, and its file, do not grow with its text: of tokens
                                that it cannot go back to it keeps their number and a hash, by which
                                a prompt that begins with the whole text is still known.
-                               0: no such limit but the model's own, past which a prompt is refused */
+                               0: no such limit but the model's own, past which a prompt is
+                               refused */
     const char *adapter; /* folder of a LoRA adapter, mlx-lm's (adapters.safetensors) or PEFT's
                                (adapter_model.safetensors), each with adapter_config.json; its
                                products are added to the model's. NULL: none. Borrowed */
@@ -227,9 +229,9 @@ MICA_API mica_status mica_session_save(const mica_session *session, const char *
  *
  *  options NULL for the defaults. Borrowed.
  *  session receives the session, owned by the caller; NULL after an error.
- *  errors  MICA_ENOENT, MICA_EIO; MICA_EFORMAT no session file, one of another version or byte order,
- *          cut short, or altered; MICA_EINVAL one of another model, adapter or context_length,
- *          or as mica_session_open;
+ *  errors  MICA_ENOENT, MICA_EIO; MICA_EFORMAT no session file, one of another version or byte
+ *          order, cut short, or altered; MICA_EINVAL one of another model, adapter or
+ *          context_length, or as mica_session_open;
  *          MICA_EUNSUPPORTED the engine cannot; MICA_ENOMEM */
 MICA_API mica_status mica_session_load(const mica_model *model, const char *path,
                                        const mica_session_options *options, mica_session **session);
@@ -259,17 +261,18 @@ typedef struct mica_logit_bias {
  *  Stop strings: the first to be complete ends the answer, of several the longest. Neither it nor
  *  what follows is handed out. Text that may yet become one is held back until that is decided.
  *
- *  draft_tokens (speculative decoding): where the last tokens were in the text before, what followed
- *  them then is guessed to follow again, and computed together with the last token, which takes less
- *  time than one by one. Guesses that the answer does not come to are dropped. Tokens, their text and
- *  logprobs are to the bit what they are without, whatever the options; how many are guessed, up to
- *  draft_tokens, goes by how many were right lately. Answers that repeat their prompt or themselves
- *  (summaries, code that is changed) gain; others lose little. Where nothing of the text is worth
- *  guessing, the session's draft model guesses, if it has one. Rows of a batch do not guess.
+ *  draft_tokens (speculative decoding): where the last tokens were in the text before, what
+ *  followed them then is guessed to follow again, and computed together with the last token, which
+ *  takes less time than one by one. Guesses that the answer does not come to are dropped. Tokens,
+ *  their text and logprobs are to the bit what they are without, whatever the options; how many are
+ *  guessed, up to draft_tokens, goes by how many were right lately. Answers that repeat their
+ *  prompt or themselves (summaries, code that is changed) gain; others lose little. Where nothing
+ *  of the text is worth guessing, the session's draft model guesses, if it has one. Rows of a batch
+ *  do not guess.
  *
  *  A prompt longer than the context is MICA_ECONTEXT. With truncate it loses tokens instead, the
- *  oldest but for the first (such as <bos>), as does one that leaves no room for max_tokens: down to
- *  half the context where max_tokens is 0 or more than that. */
+ *  oldest but for the first (such as <bos>), as does one that leaves no room for max_tokens: down
+ *  to half the context where max_tokens is 0 or more than that. */
 typedef struct mica_generate_options {
     int64_t max_tokens;       /* 0: until a stop or the end of the context */
     int64_t min_tokens;       /* before so many tokens, stop ids are not drawn and stop strings do
@@ -289,13 +292,15 @@ typedef struct mica_generate_options {
     size_t stop_count;                 /* how many */
     const char *const *stop_strings; /* texts that end the answer, [stop_string_count]. Borrowed */
     size_t stop_string_count;        /* how many */
-    int draft_tokens; /* tokens that may be guessed and computed at once, 1 to 63: see above; 0: none,
-                         or 7 where the session has a draft model */
+    /* tokens that may be guessed and computed at once, 1 to 63: see above; 0: none, or 7 where the
+     * session has a draft model */
+    int draft_tokens;
     bool ignore_eos; /* the model's own stop ids do not end the answer: benchmarks */
     bool logprobs;   /* tokens come with their log-probability */
-    int top_logprobs; /* and with those of so many of the likeliest at their place; implies logprobs */
-    bool echo;        /* the prompt's tokens are handed out first */
-    bool truncate;    /* see above */
+    /* and with those of so many of the likeliest at their place; implies logprobs */
+    int top_logprobs;
+    bool echo;                      /* the prompt's tokens are handed out first */
+    bool truncate;                  /* see above */
     const char *template_variables; /* mica_chat: a JSON object of variables for the model's chat
                                        template, such as {"enable_thinking": false}; NULL: none */
     const char *tools;              /* mica_chat: a JSON array of tools, as the template wants them;
@@ -306,15 +311,15 @@ typedef struct mica_generate_options {
                                        itself ends by mica_stream_cancel); may be NULL. Borrowed */
 } mica_generate_options;
 
-/** Starts an answer: to a raw prompt (UTF-8, NUL-terminated, or len bytes), to a conversation in the
- *  model's chat format (its folder's template, or else its family's built-in one), to ids. Nothing
- *  is computed before the first mica_stream_next. What the prompt and the session's history begin
- *  with in common is not computed again, as far as the caches still hold it.
+/** Starts an answer: to a raw prompt (UTF-8, NUL-terminated, or len bytes), to a conversation in
+ *  the model's chat format (its folder's template, or else its family's built-in one), to ids.
+ *  Nothing is computed before the first mica_stream_next. What the prompt and the session's history
+ *  begin with in common is not computed again, as far as the caches still hold it.
  *
  *  stream  receives the stream, owned by the caller; NULL after an error.
- *  errors  MICA_EINVAL an empty prompt, an option out of range, an empty stop string, roles that the
- *          format refuses, an id past the vocabulary; MICA_EFORMAT text that is not UTF-8, JSON or a
- *          template that is none; MICA_ECONTEXT a prompt longer than the context (with the
+ *  errors  MICA_EINVAL an empty prompt, an option out of range, an empty stop string, roles that
+ *          the format refuses, an id past the vocabulary; MICA_EFORMAT text that is not UTF-8, JSON
+ *          or a template that is none; MICA_ECONTEXT a prompt longer than the context (with the
  *          numbers); MICA_EUNSUPPORTED no chat format, or tools and variables for one without a
  *          template; MICA_ECANCELLED options.cancel; MICA_ENOMEM */
 MICA_API mica_status mica_generate(mica_session *session, const char *prompt, size_t len,
@@ -367,8 +372,8 @@ MICA_API mica_finish mica_stream_finish(const mica_stream *stream);
 MICA_API mica_status mica_stream_status(const mica_stream *stream);
 
 /** Asks the stream to end: its next or current mica_stream_next returns false within one chunk of
- *  prefill or one token. May be called from any thread and from a signal handler, while the stream is
- *  open. Nothing for NULL. */
+ *  prefill or one token. May be called from any thread and from a signal handler, while the stream
+ *  is open. Nothing for NULL. */
 MICA_API void mica_stream_cancel(mica_stream *stream);
 
 /** Counts and rates of an answer so far. */

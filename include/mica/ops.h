@@ -116,9 +116,9 @@ MICA_API mica_array mica_from_q8(mica_scope *s, mica_array rows, int64_t length,
 /** The bytes of a row of `length` elements; 0 where it is below 1. */
 MICA_API int64_t mica_q8_bytes(int64_t length);
 
-/** Two operands, broadcast against each other; promoted dtype, except: divide, logaddexp and arctan2
- *  are inexact; comparisons and logical_and/or are bool; bit operations take integers and bool.
- *  floor_divide and remainder follow the sign of b (Python). f16, bf16 are computed in f32.
+/** Two operands, broadcast against each other; promoted dtype, except: divide, logaddexp and
+ *  arctan2 are inexact; comparisons and logical_and/or are bool; bit operations take integers and
+ *  bool. floor_divide and remainder follow the sign of b (Python). f16, bf16 are computed in f32.
  *  Integers wrap; divided by 0 they give 0 and the remainder a; a negative power is 0 but for 1 and
  *  -1; shifts by the width or more, or by less than 0, leave 0 (right of a negative number: -1).
  *  errors  MICA_ESHAPE do not broadcast; MICA_EDTYPE */
@@ -231,8 +231,8 @@ MICA_API mica_array mica_broadcast_to(mica_scope *s, mica_array x, const int64_t
 /** As a stop: to the end of the axis. */
 #define MICA_END_OF_AXIS INT64_MAX
 
-/** x[start:stop:step] along every axis, [ndim of x] each, as Python's slices: negative numbers count
- *  from the end, steps may be negative, what is out of range is cut. stop MICA_END_OF_AXIS
+/** x[start:stop:step] along every axis, [ndim of x] each, as Python's slices: negative numbers
+ *  count from the end, steps may be negative, what is out of range is cut. stop MICA_END_OF_AXIS
  *  (stop NULL: all axes) means to the end, start NULL from the beginning (where the step is
  *  negative: from the last element to the first), step NULL 1. A view: no copy.
  *  errors  MICA_EINVAL a step of 0 */
@@ -297,8 +297,8 @@ MICA_API mica_array mica_put_along_axis(mica_scope *s, mica_array x, mica_array 
 
 /** x[i_0, i_1, ...] along the axes listed: index arrays broadcast together; result is their shape
  *  followed by slice_sizes ([ndim of x], 1 at the indexed axes; elsewhere slices begin at 0).
- *  errors  MICA_EDTYPE indices are not integers; MICA_ESHAPE slice_sizes, or more than MICA_MAX_NDIM
- *          axes; MICA_EINVAL axes, and at evaluation an index out of range */
+ *  errors  MICA_EDTYPE indices are not integers; MICA_ESHAPE slice_sizes, or more than
+ *          MICA_MAX_NDIM axes; MICA_EINVAL axes, and at evaluation an index out of range */
 MICA_API mica_array mica_gather(mica_scope *s, mica_array x, const mica_array *indices, int n,
                                 const int *axes, const int64_t *slice_sizes);
 
@@ -311,9 +311,9 @@ typedef enum mica_scatter_mode {
     MICA_SCATTER_MINIMUM
 } mica_scatter_mode;
 
-/** x with updates combined at x[i_0, i_1, ...]: updates have the indices' broadcast shape followed by
- *  that of a slice of x (as slice_sizes of mica_gather). Places that occur twice combine twice, in
- *  the order of the indices; f16 and bf16 are rounded each time. Errors as mica_gather. */
+/** x with updates combined at x[i_0, i_1, ...]: updates have the indices' broadcast shape followed
+ *  by that of a slice of x (as slice_sizes of mica_gather). Places that occur twice combine twice,
+ *  in the order of the indices; f16 and bf16 are rounded each time. Errors as mica_gather. */
 MICA_API mica_array mica_scatter(mica_scope *s, mica_array x, const mica_array *indices, int n,
                                  const int *axes, mica_array updates, mica_scatter_mode mode);
 
@@ -332,7 +332,8 @@ MICA_API mica_array mica_inner(mica_scope *s, mica_array a, mica_array b);
 MICA_API mica_array mica_tensordot(mica_scope *s, mica_array a, mica_array b, int n);
 
 /** How quantised weights are packed: MLX's layout. bits of each code packed little-endian into u32
- *  words along the last axis; each group of group_size codes shares a scale (and a bias, affine). */
+ *  words along the last axis; each group of group_size codes shares a scale (and a bias,
+ *  affine). */
 typedef enum mica_quant_mode {
     MICA_QUANT_AFFINE, /* w = scale * code + bias; 2 3 4 5 6 8 bits; groups of 32, 64, 128 */
     MICA_QUANT_MXFP4,  /* E2M1 codes, E8M0 scales (u8), groups of 32 */

@@ -216,8 +216,8 @@ MICA_API void mica_score_free(mica_score_result **result);
 
 /* ---- two models on one text ---- */
 
-/** How far one model's predictions are from another's; sums over the tokens of a text. Zero is the sum
- *  over none, and results of several texts may be added up. */
+/** How far one model's predictions are from another's; sums over the tokens of a text. Zero is the
+ *  sum over none, and results of several texts may be added up. */
 typedef struct mica_comparison {
     uint64_t count;    /* tokens that were predicted: all but the first of each text */
     uint64_t same;     /* where both have the same likeliest token, the lowest id of equals */

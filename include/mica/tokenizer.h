@@ -25,8 +25,8 @@ typedef struct mica_tokenizer mica_tokenizer;
 
 /** Opens a tokenizer.
  *
- *  path     a tokenizer.json, or a model folder that holds one. Of a folder, tokenizer_config.json is
- *           read too, where there is one: it says which tokens begin and end a text, and by
+ *  path     a tokenizer.json, or a model folder that holds one. Of a folder, tokenizer_config.json
+ *           is read too, where there is one: it says which tokens begin and end a text, and by
  *           "add_bos_token" and "add_eos_token" whether add_special puts them there.
  *  tok      receives the tokenizer, owned by the caller; NULL on failure.
  *  errors   MICA_ENOENT, MICA_EIO; MICA_EFORMAT not JSON, no vocabulary, an id that is negative,
@@ -79,9 +79,9 @@ MICA_API int32_t mica_tokenizer_find(const mica_tokenizer *tok, const char *toke
 MICA_API bool mica_tokenizer_is_special(const mica_tokenizer *tok, int32_t id);
 
 /** The ids that the folder's tokenizer_config.json gives to "bos_token" (what a text begins with),
- *  "eos_token" (what it ends with), "pad_token" and "unk_token". -1 where it names none, or one that
- *  is not in the vocabulary, and where the tokenizer was not opened from a folder. A model may stop
- *  at more tokens than eos: generation_config.json tells which. */
+ *  "eos_token" (what it ends with), "pad_token" and "unk_token". -1 where it names none, or one
+ *  that is not in the vocabulary, and where the tokenizer was not opened from a folder. A model may
+ *  stop at more tokens than eos: generation_config.json tells which. */
 MICA_API int32_t mica_tokenizer_bos(const mica_tokenizer *tok);
 MICA_API int32_t mica_tokenizer_eos(const mica_tokenizer *tok);
 MICA_API int32_t mica_tokenizer_pad(const mica_tokenizer *tok);

@@ -25,15 +25,15 @@ typedef struct mc_filemap { /* zero is nothing mapped */
     bool locked;
 } mc_filemap;
 
-/* Told after each piece of a long work, in the thread that asked for it, how many bytes it had. What
- * it returns other than MICA_OK ends the work. */
+/* Told after each piece of a long work, in the thread that asked for it, how many bytes it had.
+ * What it returns other than MICA_OK ends the work. */
 typedef struct mc_file_watch {
     mica_status (*tick)(void *context, size_t bytes);
     void *context;
 } mc_file_watch;
 
-/* Maps a whole file, read only. An empty file gives size 0 and data NULL. Who reads behind the end of
- * one that was cut since gets SIGBUS: small files are read instead.
+/* Maps a whole file, read only. An empty file gives size 0 and data NULL. Who reads behind the end
+ * of one that was cut since gets SIGBUS: small files are read instead.
  * errors  MICA_ENOENT, MICA_EIO (a folder, no permission), MICA_ENOMEM; MICA_EFORMAT it is larger
  *         than one of its kind may be */
 mica_status mc_filemap_open(const char *path, mc_file_kind kind, mc_filemap *map);
@@ -42,8 +42,8 @@ mica_status mc_filemap_open(const char *path, mc_file_kind kind, mc_filemap *map
  * errors  those of mc_filemap_open; MICA_EIO it became shorter meanwhile; the watch's */
 mica_status mc_filemap_read(const char *path, mc_file_kind kind, size_t padding,
                             const mc_file_watch *watch, mc_filemap *map);
-/* Reads the first `max` bytes of a file into memory, all of one that is shorter; *file_size says how long
- * it is. errors  as mc_filemap_read */
+/* Reads the first `max` bytes of a file into memory, all of one that is shorter; *file_size says
+ * how long it is. errors  as mc_filemap_read */
 mica_status mc_filemap_read_head(const char *path, size_t max, mc_filemap *map, size_t *file_size);
 void mc_filemap_close(mc_filemap *map); /* takes an unmapped one; idempotent */
 
@@ -51,8 +51,8 @@ void mc_filemap_close(mc_filemap *map); /* takes an unmapped one; idempotent */
  * where it was read. errors  the watch's */
 mica_status mc_filemap_prefetch(const mc_filemap *map, const mc_file_watch *watch);
 
-/* Whether most of a file is in memory, by a look at some of its pages; true where the system does not
- * tell. */
+/* Whether most of a file is in memory, by a look at some of its pages; true where the system does
+ * not tell. */
 bool mc_filemap_is_present(const mc_filemap *map);
 
 /* Keeps the bytes in memory until the map is closed. `path` goes into error texts.

@@ -82,8 +82,8 @@ static bool has_memory(const char *root, int id) {
     return got && kib > 0;
 }
 
-/* Adds the node of that number, if it has CPUs that we may use. `left` are those that no node had so
- * far. False: it does not fit. */
+/* Adds the node of that number, if it has CPUs that we may use. `left` are those that no node had
+ * so far. False: it does not fit. */
 static bool add_node(const char *root, int id, mc_bits *left, mc_numa *numa) {
     char name[64];
     mc_bits cpus;

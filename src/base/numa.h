@@ -39,12 +39,12 @@ void mc_numa_here(mc_numa *numa);
  * folder that looks like a Linux system. */
 void mc_numa_read(const char *root, const mc_bits *usable, mc_numa *numa);
 
-/* The cores that the usable CPUs are of, by root/sys/devices/system/cpu: CPUs that share one count once. A CPU
- * of which it does not tell is a core. */
+/* The cores that the usable CPUs are of, by root/sys/devices/system/cpu: CPUs that share one count
+ * once. A CPU of which it does not tell is a core. */
 int mc_numa_cores(const char *root, const mc_bits *usable);
 
-/* The node of a worker of `threads`: each node has workers by the number of its CPUs, and those of a
- * node follow one another, as do their shares of the rows of a matrix. */
+/* The node of a worker of `threads`: each node has workers by the number of its CPUs, and those of
+ * a node follow one another, as do their shares of the rows of a matrix. */
 int mc_numa_node_of_worker(const mc_numa *numa, int worker, int threads);
 
 /* The usable CPUs of a node. */

@@ -20,15 +20,15 @@
  * late, and waits until those inside have left. A worker that sleeps through a region is never
  * waited for.
  *
- * Each worker has a share of the tasks, a run of neighbours, and takes a third of what is left of it
- * from its front, again and again: memory is read in the order in which it lies, in long runs. Who
- * is done takes a third of what another has left, from the back: of those on its memory node first.
- * With halves, a core that is three times slower than 15 others held them up by 44 % of a region with
- * the first piece that it took; with thirds by 20 %.
+ * Each worker has a share of the tasks, a run of neighbours, and takes a third of what is left of
+ * it from its front, again and again: memory is read in the order in which it lies, in long runs.
+ * Who is done takes a third of what another has left, from the back: of those on its memory node
+ * first. With halves, a core that is three times slower than 15 others held them up by 44 % of a
+ * region with the first piece that it took; with thirds by 20 %.
  *
- * What is to be fetched ahead is written by any caller, also of a region that runs in its caller alone. Who
- * reads it meanwhile fetches what nobody needs: no harm. Its number changes when the next region has been
- * opened: workers are not to begin with it on their way into that.
+ * What is to be fetched ahead is written by any caller, also of a region that runs in its caller
+ * alone. Who reads it meanwhile fetches what nobody needs: no harm. Its number changes when the
+ * next region has been opened: workers are not to begin with it on their way into that.
  *
  * The fields fn and context are plain: only the caller writes them, while the region is closed and
  * empty, and only those who have joined read them.

@@ -23,9 +23,9 @@ typedef struct mc_pool mc_pool;
  * worker 0: scratch must not belong to the pool. */
 typedef void (*mc_tasks_fn)(void *context, int begin, int end, int worker);
 
-/* threads >= 1, the caller's included: 1 starts no thread. On a machine of several memory nodes each
- * worker but the caller, which is not ours, keeps to the CPUs of its node, and takes tasks over from
- * workers there before others. errors  MICA_ENOMEM, MICA_EDEVICE */
+/* threads >= 1, the caller's included: 1 starts no thread. On a machine of several memory nodes
+ * each worker but the caller, which is not ours, keeps to the CPUs of its node, and takes tasks
+ * over from workers there before others. errors  MICA_ENOMEM, MICA_EDEVICE */
 mica_status mc_pool_open(int threads, mc_pool **pool);
 /* The same, on a machine with these nodes; borrowed until this returns. */
 mica_status mc_pool_open_on(int threads, const mc_numa *numa, mc_pool **pool);
@@ -40,8 +40,9 @@ typedef struct mc_stretch {
 #define MC_MAX_STRETCHES 8
 
 /* What is read after the next region, by the tasks of one that comes later: n <= MC_MAX_STRETCHES
- * stretches of memory. From the next region on, a worker that waits fetches its part of them into its second-level cache.
- * They may be gone by then: nothing is read. pool NULL: nothing happens. Threads: any. */
+ * stretches of memory. From the next region on, a worker that waits fetches its part of them into
+ * its second-level cache. They may be gone by then: nothing is read. pool NULL: nothing happens.
+ * Threads: any. */
 void mc_pool_ahead(mc_pool *pool, const mc_stretch *next, int n);
 /* The part that worker `index` of `threads` fetches. */
 mc_stretch mc_pool_part(const mc_stretch *next, int n, int index, int threads);

@@ -57,7 +57,8 @@ static mica_status make_name(mc_save *save, int i) {
     return MICA_OK;
 }
 
-/* Creates a file and locks it. returns -1, with errno, where that fails; EEXIST: the name is taken */
+/* Creates a file and locks it. returns -1, with errno, where that fails; EEXIST: the name is
+ * taken */
 static int create_locked(const char *name, mode_t mode) {
     struct stat info;
     int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);

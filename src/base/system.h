@@ -20,9 +20,10 @@ uint64_t mc_memory_bytes(void); /* physical memory that this process may use (cg
 /* Memory for a table that is read at random, freed with mc_free: a large one lies in large pages
  * where the system gives them. Uninitialised; NULL: no memory. */
 void *mc_table_alloc(size_t bytes);
-/* Memory straight from the system, zeroed, in whole pages, which go back to it at once: large blocks that
- * come and go in a heap leave holes that the next ones, somewhat larger, do not fit into. Pages are large
- * where the system gives them. bytes > 0, and the same for both. NULL: no memory. */
+/* Memory straight from the system, zeroed, in whole pages, which go back to it at once: large
+ * blocks that come and go in a heap leave holes that the next ones, somewhat larger, do not fit
+ * into. Pages are large where the system gives them. bytes > 0, and the same for both. NULL: no
+ * memory. */
 void *mc_pages_alloc(size_t bytes);
 void mc_pages_free(void *memory, size_t bytes);
 /* Asks for large pages under memory that nothing has touched yet. A hint: without effect where the
@@ -30,9 +31,9 @@ void mc_pages_free(void *memory, size_t bytes);
 void mc_prefer_large_pages(void *memory, size_t bytes);
 
 /* Pages that the calling thread is the first to touch, also of files, come from all memory nodes on
- * which we compute, in turns, until mc_pages_near: for what one thread reads and all will use. False,
- * and nothing to be undone: there is one node, the program was started with a policy of its own
- * (numactl), or the system refuses. */
+ * which we compute, in turns, until mc_pages_near: for what one thread reads and all will use.
+ * False, and nothing to be undone: there is one node, the program was started with a policy of its
+ * own (numactl), or the system refuses. */
 bool mc_pages_spread(void);
 void mc_pages_near(void);
 

@@ -1,18 +1,18 @@
-/* One block of attention in two passes over its keys: scores and their softmax into scratch, then the
- * weighted sum of values.
+/* One block of attention in two passes over its keys: scores and their softmax into scratch, then
+ * the weighted sum of values.
  *
  * Scores are dot products, a row's total is a sum of integers, and its values are summed over the
  * keys in rising order: what a query gets depends on the keys that it sees alone (those it does not
- * see being finite: their weight is 0), not on the block it is in, on hidden keys before them, or on
- * the number of threads. Query heads that share K and V are multiplied together, so that these are
- * read once.
+ * see being finite: their weight is 0), not on the block it is in, on hidden keys before them, or
+ * on the number of threads. Query heads that share K and V are multiplied together, so that these
+ * are read once.
  *
  * Keys and values in bf16 are multiplied as they are where the machine can, by queries and weights
- * rounded to bf16, or become whole numbers of 16 bits for it (kern/attn_int16.h). The values of some
- * keys are summed together then: the order of summation also depends on the place of a key among these.
- * Rows of 8 bits are widened, to numbers that f32 holds exactly.
- * But where the machine multiplies such rows, keys meet queries that are rounded like them, in whole
- * numbers, and values are rounded to bf16 where that meets bf16.
+ * rounded to bf16, or become int16 for it (kern/attn_int16.h). The values of
+ * some keys are summed together then: the order of summation also depends on the place of a key
+ * among these. Rows of 8 bits are widened, to numbers that f32 holds exactly.
+ * But where the machine multiplies such rows, keys meet queries that are rounded like them, in
+ * whole numbers, and values are rounded to bf16 where that meets bf16.
  */
 #include "cpu/attention.h"
 
@@ -97,7 +97,7 @@ static void load_q8(const mc_attn_block *b, int which, int64_t j, int64_t count,
     }
 }
 
-/* Columns [column, column + n) of `count` keys (or values) from j on as f32 rows: where they lie,
+/* Columns [column, column + n) of `count` keys (or values) from j on as f32 rows: in place,
  * or in the tile. */
 static const float *load_tile(const mc_attn_block *b, int which, int64_t j, int64_t count,
                               int64_t column, int64_t n, int64_t *stride) {
@@ -277,8 +277,8 @@ static mc_attn_block rows_that_see(const mc_attn_block *b, int64_t begin, int64_
     return part;
 }
 
-/* Where the keys from j on end that are taken in one piece: all that all rows see, or `edge` of those that
- * only some do. */
+/* Where the keys from j on end that are taken in one piece: all that all rows see, or `edge` of
+ * those that only some do. */
 static int64_t piece_end(const mc_attn_block *b, int64_t j, int64_t end, int64_t edge) {
     int64_t begin, all_end, unused;
     if (j < b->lead) return mc_min(b->lead, end);
@@ -438,14 +438,14 @@ int64_t mc_attn_offset(const mc_attention *at, int64_t batch) {
 
 /* ---- what a call is ---- */
 
-/* Whether rows of 8 bits are read where they lie: the bytes of a row side by side. */
+/* Whether rows of 8 bits are read in place: the bytes of a row side by side. */
 static bool takes_q8(const mc_attention *at) {
     return at->kern->q8_direct && at->q8_bytes > 0 && at->lk > 0 &&
            at->call->in[K].layout->strides[3] == 1 && at->call->in[V].layout->strides[3] == 1;
 }
 
-/* Whether bf16 meets bf16: the values of a row side by side, an even number of them in a key; or rows
- * of 8 bits that become it. */
+/* Whether bf16 meets bf16: the values of a row side by side, an even number of them in a key; or
+ * rows of 8 bits that become it. */
 static bool takes_pairs(const mc_attention *at) {
     const mc_layout *k = at->call->in[K].layout, *v = at->call->in[V].layout;
     if (at->q8_direct) return at->kern->q8_pairs;

@@ -1,5 +1,5 @@
-/* One block of attention: the query heads that share one head of keys of one batch row, some queries of each. Its three
- * steps, scores, weights and sums, are dealt out by eval_attention.c. */
+/* One block of attention: the query heads that share one head of keys of one batch row, some
+ * queries of each. Its three steps, scores, weights and sums, are dealt out by eval_attention.c. */
 #ifndef CPU_ATTENTION_H
 #define CPU_ATTENTION_H
 
@@ -46,7 +46,8 @@ void mc_attn_describe(const mc_call *call, mc_attention *at);
 
 /* Floats of the block's tile. */
 int64_t mc_attn_tile_floats(const mc_attention *at);
-/* Rows of scores begin with a line, and those that follow each other lie in other sets of a cache. */
+/* Rows of scores begin with a line, and those that follow each other lie in other sets of a
+ * cache. */
 int64_t mc_attn_stride(int64_t width);
 
 /* The key position of query 0 in this batch row. */
@@ -62,7 +63,8 @@ void mc_attn_touch(const mc_attn_block *b);
 void mc_attn_score(const mc_attn_block *b, int64_t begin, int64_t end);
 /* A row's scores to weights: exp(score - largest), 0 for keys not seen; and their total. */
 void mc_attn_weigh(const mc_attn_block *b, int64_t row);
-/* Columns [begin, end) of the weighted values to the result; both multiples of MC_ATTN_COLUMNS, or dv. */
+/* Columns [begin, end) of the weighted values to the result; both multiples of MC_ATTN_COLUMNS, or
+ * dv. */
 void mc_attn_sum(const mc_attn_block *b, int64_t begin, int64_t end);
 
 #endif

@@ -110,9 +110,9 @@ static double worth(const mc_chain *chain) {
     return sum;
 }
 
-/* Whether rows are so few that each stage by itself, which has more parts, is done sooner: the others
- * wait longer for the thread with most rows than a region costs for each stage but one. A region costs
- * about what is worth a thread. */
+/* Whether rows are so few that each stage by itself, which has more parts, is done sooner: the
+ * others wait longer for the thread with most rows than a region costs for each stage but one. A
+ * region costs about what is worth a thread. */
 static bool is_coarse(const mc_chain *chain, int64_t rows) {
     const mc_cpu *cpu = mc_cpu_of(chain->call);
     if (rows < cpu->threads) return true;

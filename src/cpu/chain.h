@@ -1,9 +1,9 @@
 /* Ops that go row by row, alone or in a chain: consecutive steps of which each reads of the others'
  * results no more than the rows that it computes (mc_backend.rows).
  *
- * A chain is one parallel region: a worker takes its share of the rows through all stages, and nobody
- * waits for the others between two of them. Each result has memory of its own, as if the steps ran
- * one after the other, and the same bits. */
+ * A chain is one parallel region: a worker takes its share of the rows through all stages, and
+ * nobody waits for the others between two of them. Each result has memory of its own, as if the
+ * steps ran one after the other, and the same bits. */
 #ifndef CPU_CHAIN_H
 #define CPU_CHAIN_H
 

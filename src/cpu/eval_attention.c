@@ -1,8 +1,10 @@
-/* Scaled dot product attention: which blocks there are, and which tasks. What a block does is in attention.c.
+/* Scaled dot product attention: which blocks there are, and which tasks. What a block does is in
+ * attention.c.
  *
- * A block is one task where none is much of a thread's share. Where one is, as in decoding with few heads
- * or in joint calls of which one is long, they are split three times, each into parts of about the same size:
- * scores over the keys, the softmax over rows, values over their columns. No sum is split.
+ * A block is one task where none is much of a thread's share. Where one is, as in decoding with few
+ * heads or in joint calls of which one is long, they are split three times, each into parts of
+ * about the same size: scores over the keys, the softmax over rows, values over their columns. No
+ * sum is split.
  *
  * Joint calls, as those of sequences that are decoded together, are one set of blocks. */
 #include "base/integer.h"
@@ -159,8 +161,8 @@ static void value_parts(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* Parts that are about alike, whichever call's, `enough` of all blocks or some more; fewer where one of
- * that size has not so many keys or columns. */
+/* Parts that are about alike, whichever call's, `enough` of all blocks or some more; fewer where
+ * one of that size has not so many keys or columns. */
 static void choose_parts(together *all, int64_t enough) {
     for (int i = 0; i < all->n; i++) {
         blocks *some = &all->each[i];
@@ -241,7 +243,8 @@ static void add_call(together *all, const mc_call *call, int64_t enough) {
     if (all->block_floats < some->floats) all->block_floats = some->floats;
 }
 
-/* Whether the largest block is more than half of a thread's share, and worth more than one thread. */
+/* Whether the largest block is more than half of a thread's share, and worth more than one
+ * thread. */
 static bool is_uneven(const together *all) {
     int64_t max = 0;
     for (int i = 0; i < all->n; i++)

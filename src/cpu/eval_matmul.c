@@ -1,10 +1,10 @@
-/* Matrix products of floats, a [..., M, K] b [..., K, N].
+/* Matmuls of floats, a [..., M, K] b [..., K, N].
  *
- * b is read as it lies: in columns of contiguous k ("nt", a transposed weight [N, K]) by dot
- * products, in rows of contiguous n ("nn") by sums of rows; anything else is first copied, a tile
+ * b is read in place: in columns of contiguous k ("nt", a transposed weight [N, K]) by dot
+ * matmuls, in rows of contiguous n ("nn") by sums of rows; anything else is first copied, a tile
  * at a time, into columns. 16-bit b is widened a tile at a time, or in registers where M is small.
- * Where a fast product's b is bf16 and the machine multiplies bf16 faster, a is rounded to it and b
- * read as it lies. The way is chosen by b alone, so that a row of the result does not depend on how
+ * Where a fast matmul's b is bf16 and the machine multiplies bf16 faster, a is rounded to it and b
+ * read in place. The way is chosen by b alone, so that a row of the result does not depend on how
  * many there are. */
 #include "base/integer.h"
 #include "cpu/matmul.h"
@@ -24,7 +24,7 @@ typedef struct dense {
     mc_layout b;     /* with the batch axes of the result */
     bool columns;    /* b lies in columns, or goes into them: "nt", else "nn" */
     bool paired;     /* b is bf16 in columns, and a is rounded to it */
-    bool direct;     /* b is multiplied where it lies, whatever the number of rows */
+    bool direct;     /* b is multiplied in place, whatever the number of rows */
     bool streamed;   /* b's columns, if they have 16 bits, are widened in registers */
     bool contiguous; /* b's rows (nn) or columns (nt) are */
     int64_t stride_k, stride_n;
@@ -141,7 +141,8 @@ static int64_t max_columns(int64_t n, int64_t tile, int threads) {
     return (tasks + threads - 1) / threads * tile;
 }
 
-/* Columns a task: as many as the kernel is to meet at once, or fewer of them where threads are then done sooner. */
+/* Columns a task: as many as the kernel is to meet at once, or fewer of them where threads are then
+ * done sooner. */
 static int64_t paired_tile(const dense *d, int threads) {
     int64_t best = d->kern->bf16_columns, n = d->p.n;
     for (int64_t tile = best / 2; tile >= PAIRED_MIN; tile /= 2)

@@ -1,8 +1,8 @@
-/* Products with quantised weights, which are read as they lie.
+/* Products with quantised weights, which are read in place.
  *
  * A few rows of x, one at a time, stream the packed weights through registers; more of them unpack
  * a tile of weights to f32 once and multiply them all. Both ways add in the same order: the bits of
- * a row do not depend on how many there are. Fast products are in quant_int8.c and
+ * a row do not depend on how many there are. Fast matmuls are in quant_int8.c and
  * quant_paired.c. */
 #include "cpu/eval.h"
 #include "cpu/quant.h"
@@ -85,8 +85,8 @@ static void set_exact(mc_quant_matmul *q) {
     p->scratch_bytes = (size_t)floats * sizeof(float);
 }
 
-/* Exact products make something of x only where their weights are affine ones of 4 or 8 bits; the others keep
- * the chain's memory for longer, no more. */
+/* Exact matmuls make something of x only where their weights are affine ones of 4 or 8 bits; the
+ * others keep the chain's memory for longer, no more. */
 bool mc_quantized_matmul_ends_chain(const void *attr, const mc_layout *const *in) {
     const mc_attr_quant *quant = attr;
     return quant->transpose != 0 && mc_matmul_goes_by_rows(in);

@@ -1,6 +1,6 @@
-/* Reductions: every result is made of one row of elements, whatever axes it comes from (mc_rows_of),
- * read a block at a time. Rows are dealt out to threads; a row is split only where its largest or smallest
- * element is looked for: the same numbers with any number of threads. */
+/* Reductions: every result is made of one row of elements, whatever axes it comes from
+ * (mc_rows_of), read a block at a time. Rows are dealt out to threads; a row is split only where
+ * its largest or smallest element is looked for: the same numbers with any number of threads. */
 #include <math.h>
 
 #include "base/integer.h"

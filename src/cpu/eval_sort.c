@@ -1,6 +1,6 @@
 /* Sorting rows: values become unsigned keys in their order, and (key, index) pairs are sorted by
- * counting digits, 11 bits at a time, which is stable and linear: a vocabulary of logits is sorted at
- * every token where top-p sampling asks for it. */
+ * counting digits, 11 bits at a time, which is stable and linear: a vocabulary of logits is sorted
+ * at every token where top-p sampling asks for it. */
 #include <string.h>
 
 #include "base/half.h"

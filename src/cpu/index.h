@@ -13,7 +13,8 @@
         return (int64_t)value;            \
     }
 
-/* The element of an integer dtype at `at`; u64 beyond int64 gives INT64_MAX, which no axis holds. */
+/* The element of an integer dtype at `at`; u64 beyond int64 gives INT64_MAX, which no axis
+ * holds. */
 static inline int64_t mc_index_load(mica_dtype dtype, const void *at) {
     switch (dtype) {
         MC_INDEX_CASE(MICA_U8, uint8_t)

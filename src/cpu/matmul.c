@@ -16,7 +16,7 @@ static size_t pad(size_t bytes) {
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* A product's part of the region. */
+/* A matmul's part of the region. */
 typedef struct part {
     const mc_matmul *p;
     const mc_form *form;
@@ -33,7 +33,7 @@ typedef struct work {
     mc_form forms[MC_MAX_JOINT]; /* that the parts need */
     int n_forms;
     int64_t max;               /* sums that a unit may have */
-    size_t y_bytes, own_bytes; /* of a worker's scratch: for results, and for the product's own */
+    size_t y_bytes, own_bytes; /* of a worker's scratch: for results, and for the matmul's own */
     char *scratch;             /* NULL: none is needed */
 } work;
 
@@ -104,7 +104,7 @@ static bool is_same_form(const mc_form *a, const mc_form *b) {
            a->max == b->max;
 }
 
-/* The form that a product wants: one that is there, or a new one. */
+/* The form that a matmul wants: one that is there, or a new one. */
 static const mc_form *find_form(work *w, const mc_form *wanted) {
     int f = 0;
     while (f < w->n_forms && !is_same_form(&w->forms[f], wanted))
@@ -204,7 +204,7 @@ static void place(work *w, int64_t rows, int64_t k, int threads, memory *from) {
     w->scratch = cut(from, threads, w->y_bytes + w->own_bytes);
 }
 
-/* The rows as they lie, or widened, and where their forms are going to be. */
+/* The rows in place, or widened, and where their forms are going to be. */
 static mica_status take_memory(work *w, const mc_call *call, const mc_operand *x, mc_chain *chain) {
     int64_t rows = mc_row_count(x->layout, x->layout->ndim - 1), floats = mc_rows_scratch(x);
     int64_t k = x->layout->shape[x->layout->ndim - 1];
@@ -232,7 +232,7 @@ static bool needs_making(const work *w) {
     return false;
 }
 
-/* n products of one x. */
+/* n matmuls of one x. */
 static mica_status run_together(const mc_matmul *const *matmuls, int n, mc_chain *chain) {
     const mc_matmul *p = matmuls[0];
     const mc_call *last = matmuls[n - 1]->call;

@@ -1,5 +1,6 @@
-/* What the next matmul reads, said while the one before it runs: threads wait at its end, and while one
- * of them goes through the rows between the two, and can prefetch it meanwhile (base/pool.h). */
+/* What the next matmul reads, said while the one before it runs: threads wait at its end, and while
+ * one of them goes through the rows between the two, and can prefetch it meanwhile
+ * (base/pool.h). */
 #ifndef CPU_PREFETCH_H
 #define CPU_PREFETCH_H
 

@@ -29,11 +29,11 @@ mica_status mc_quant_describe_rows(const mc_call *call, int first, mk_qrows *w);
 /* The rows of weights of batch element `batch`, from row `first` on. */
 mk_qrows mc_quant_weights(const mc_quant_matmul *q, int64_t batch, int64_t first);
 
-/* quant_int8.c: makes it one in whole numbers, if it may be; quant_paired.c: in pairs of bf16, if it may be and
- * the machine is quicker so. */
+/* quant_int8.c: makes it one in integers, if it may be; quant_paired.c: in pairs of bf16, if
+ * it may be and the machine is quicker so. */
 bool mc_quant_set_fast(mc_quant_matmul *q);
 bool mc_quant_set_paired(mc_quant_matmul *q);
-/* Whether a product is made one of these. */
+/* Whether a matmul is made one of these. */
 bool mc_quant_is_fast(const mc_attr_quant *attr);
 bool mc_quant_is_paired(const mk_kernels *kern, const mc_attr_quant *attr);
 

@@ -1,4 +1,4 @@
-/* Fast products: x is quantised too, and the sums are whole numbers.
+/* Fast matmuls: x is quantised too, and the sums are integers.
  *
  * Few rows of x stream the packed weights; more of them unpack a tile of weights to bytes once and
  * multiply them all. The bits of a row do not depend on how many there are (kern/int8_list.h). */

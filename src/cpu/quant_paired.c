@@ -1,4 +1,4 @@
-/* Fast products with mxfp8 weights: x is rounded to bf16, which hold the weights exactly.
+/* Fast matmuls with mxfp8 weights: x is rounded to bf16, which hold the weights exactly.
  *
  * Few rows of x stream the packed weights; more of them unpack a tile of weights to bf16 once and
  * multiply them all. The bits of a row do not depend on how many there are (kern/quant_list.h). */

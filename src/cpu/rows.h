@@ -28,8 +28,9 @@ static inline void mc_row_walk_next(mc_row_walk *w) {
     }
 }
 
-/* Fetches the row that is MC_PREFETCH_ROWS further along the last of the walk's axes, n elements side by
- * side: of rows that lie far apart, as a head's of many tokens do, no processor knows the next. */
+/* Fetches the row that is MC_PREFETCH_ROWS further along the last of the walk's axes, n elements
+ * side by side: of rows that lie far apart, as a head's of many tokens do, no processor knows the
+ * next. */
 #define MC_PREFETCH_ROWS 4
 static inline void mc_row_walk_fetch(const mc_row_walk *w, const void *data, int64_t n) {
     int axis = w->n_axes - 1;
@@ -48,7 +49,7 @@ int64_t mc_row_count(const mc_layout *l, int n_axes);
 void mc_widen(const mk_kernels *kern, mica_dtype dtype, const void *data, int64_t offset,
               int64_t stride, int64_t n, float *y);
 
-/* The same floats as f32 side by side: where they lie, if they are so, else widened to y. */
+/* The same floats as f32 side by side: in place, if they are so, else widened to y. */
 const float *mc_row_see(const mk_kernels *kern, mica_dtype dtype, const void *data, int64_t offset,
                         int64_t stride, int64_t n, float *y);
 
@@ -56,7 +57,8 @@ const float *mc_row_see(const mk_kernels *kern, mica_dtype dtype, const void *da
 void mc_narrow(const mk_kernels *kern, mica_dtype dtype, const float *x, int64_t n, void *data,
                int64_t offset);
 
-/* Where a kernel shall leave n f32 that mc_narrow brings to `offset`: there, if they are f32, else y. */
+/* Where a kernel shall leave n f32 that mc_narrow brings to `offset`: there, if they are f32, else
+ * y. */
 static inline float *mc_row_aim(mica_dtype dtype, void *data, int64_t offset, float *y) {
     return dtype == MICA_F32 ? (float *)data + offset : y;
 }
@@ -69,9 +71,10 @@ typedef struct mc_rows {
     int64_t length; /* K */
 } mc_rows;
 
-/* Floats of scratch that mc_rows_get needs for the operand: 0 where it is read as it lies. */
+/* Floats of scratch that mc_rows_get needs for the operand: 0 where it is read in place. */
 int64_t mc_rows_scratch(const mc_operand *x);
-/* The operand's rows, in logical order; widened into scratch, on the pool, where they have to be. */
+/* The operand's rows, in logical order; widened into scratch, on the pool, where they have to
+ * be. */
 mc_rows mc_rows_get(const mc_call *call, const mc_operand *x, float *scratch);
 
 static inline mk_type mc_mk_type(mica_dtype dtype) {

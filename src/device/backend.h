@@ -41,8 +41,8 @@ typedef struct mc_call {
 
 /* How an op goes row by row. Rows are the places along one axis, not the last, of the operands
  * `by_row`; these have one shape but for the last axis, and so has the result where `result` says
- * that row r of it is computed from row r of these operands, and from the whole of the others. Where
- * it does not, row r of the operands is written somewhere into the result. */
+ * that row r of it is computed from row r of these operands, and from the whole of the others.
+ * Where it does not, row r of the operands is written somewhere into the result. */
 typedef struct mc_row_form {
     uint32_t by_row; /* a bit an operand; 0: the op does not go row by row */
     bool result;
@@ -56,8 +56,8 @@ typedef mica_status (*mc_kernel)(const mc_call *call);
 void *mc_run_scratch(mc_run *run, size_t bytes);
 
 /* Memory that stays until the run ends, for what several steps need alike: found again under the
- * same key, which is copied. *found: it was there, filled by an earlier step. NULL: there is no more
- * room for such things; use scratch. Aligned as scratch. */
+ * same key, which is copied. *found: it was there, filled by an earlier step. NULL: there is no
+ * more room for such things; use scratch. Aligned as scratch. */
 void *mc_run_keep(mc_run *run, const void *key, size_t key_bytes, size_t bytes, bool *found);
 
 typedef enum mc_joint {
@@ -66,8 +66,8 @@ typedef enum mc_joint {
     MC_JOINT_ANY    /* those that lie near each other */
 } mc_joint;
 
-/* How products are computed: what becomes of x (i8, i16: codes and scales), and the instruction sets whose
- * kernels multiply one row of it, and many. */
+/* How matmuls are computed: what becomes of x (i8, i16: codes and scales), and the instruction
+ * sets whose kernels multiply one row of it, and many. */
 typedef struct mc_kernel_choice {
     mica_dtype x;
     const char *one_row, *many_rows;
@@ -89,19 +89,19 @@ typedef struct mc_backend {
     mc_kernel (*find)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
                       int n_in, const mc_layout *out);
 
-    /* The way of MATMUL, QUANTIZED_MATMUL, or SDPA's queries with keys. w, the second operand, is of that
-     * dtype, its elements along k side by side, an even number of them. */
+    /* The way of MATMUL, QUANTIZED_MATMUL, or SDPA's queries with keys. w, the second operand, is
+     * of that dtype, its elements along k side by side, an even number of them. */
     mc_kernel_choice (*kernel_choice)(const void *state, mc_op op, const void *attr, mica_dtype w);
 
-    /* Which calls the op's kernel takes at once: calls [0, joint), MC_MAX_JOINT at most, none of which
-     * reads what another of them writes. NULL: no op's does. */
+    /* Which calls the op's kernel takes at once: calls [0, joint), MC_MAX_JOINT at most, none of
+     * which reads what another of them writes. NULL: no op's does. */
     mc_joint (*joint)(const void *state, mc_op op);
 
     /* Chains: the form in which an op over these layouts goes row by row, and the kernel of calls
-     * [0, span) that do: all their operands that go by rows and are written in the chain are written
-     * along the same rows, the others before it; results have memory of their own, or that of an
-     * operand along the same rows. At most MC_MAX_CHAIN, then joint ones that end it. NULL: none.
-     * So many rows are enough for all threads: an axis of more is no better. */
+     * [0, span) that do: all their operands that go by rows and are written in the chain are
+     * written along the same rows, the others before it; results have memory of their own, or that
+     * of an operand along the same rows. At most MC_MAX_CHAIN, then joint ones that end it. NULL:
+     * none. So many rows are enough for all threads: an axis of more is no better. */
     mc_row_form (*rows)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
                         int n_in);
     int64_t (*enough_rows)(const void *state);

@@ -1,5 +1,5 @@
-/* Evaluation: trace, get the plan, bind the leaves, run the steps, hand the results to the nodes. Once
- * more, with other values of the leaves: bind, run, hand out. */
+/* Evaluation: trace, get the plan, bind the leaves, run the steps, hand the results to the nodes.
+ * Once more, with other values of the leaves: bind, run, hand out. */
 #include "device/eval.h"
 
 #include <stdio.h>
@@ -83,8 +83,8 @@ static mica_status bind_root(mc_run *run, uint32_t i) {
     return MICA_OK;
 }
 
-/* All roots; where nothing has moved only those that may have, for the others, which lie all over the
- * memory, are in no cache any more. */
+/* All roots; where nothing has moved only those that may have, for the others, which lie all over
+ * the memory, are in no cache any more. */
 static mica_status bind_roots(mc_run *run) {
     const mc_plan *p = run->plan;
     if (p->temp_bytes > 0) {
@@ -138,8 +138,8 @@ static void end_run(mc_run *run) {
     mc_run_put(run);
 }
 
-/* Kept with the scope: what tracing needs in memory, so that a replay allocates nothing, and the run
- * that mc_eval_again takes. */
+/* Kept with the scope: what tracing needs in memory, so that a replay allocates nothing, and the
+ * run that mc_eval_again takes. */
 typedef struct workspace {
     mc_arena arena;
     mc_trace trace;
@@ -249,8 +249,8 @@ static void leave(mc_node *node, mc_node_state state) {
     node->state = state;
 }
 
-/* To be told where a leaf's memory is another now, or none, unless the leaf may be overwritten: what is
- * bound to it by a run that is kept is so no more. */
+/* To be told where a leaf's memory is another now, or none, unless the leaf may be overwritten:
+ * what is bound to it by a run that is kept is so no more. */
 static void tell_moved(mica_array leaf) {
     const workspace *w = mc_scope_space(leaf.scope);
     if (w != NULL && w->kept != NULL) w->kept->moved = true;
@@ -289,8 +289,8 @@ static mica_status finish(mc_run *run, bool keep) {
 
 /* ---- the public functions ---- */
 
-/* How many of xs are still to be computed. Changes nothing: evaluated arrays may be asked for in any
- * number of threads. */
+/* How many of xs are still to be computed. Changes nothing: evaluated arrays may be asked for in
+ * any number of threads. */
 static mica_status count_pending(mica_scope *s, const mica_array *xs, size_t n, size_t *count) {
     *count = 0;
     for (size_t i = 0; i < n; i++) {

@@ -1,8 +1,8 @@
 /* Lowering: a trace's graph with every op replaced, where the device has no kernel for it, by its
  * decomposition.
  *
- * In the lowered graph a LEAF stands for what is bound when the plan runs (its `value` is the number
- * of the trace's leaf), a scalar LEAF is a constant that a decomposition made. */
+ * In the lowered graph a LEAF stands for what is bound when the plan runs (its `value` is the
+ * number of the trace's leaf), a scalar LEAF is a constant that a decomposition made. */
 #ifndef DEVICE_LOWER_H
 #define DEVICE_LOWER_H
 

@@ -181,8 +181,8 @@ static bool reads(const builder *b, uint32_t j, uint32_t i, uint32_t n) {
     return false;
 }
 
-/* How many steps of the same op run together with step *i, up to the first that reads what one of them
- * makes. What lies between them goes before: *i is where they are then. */
+/* How many steps of the same op run together with step *i, up to the first that reads what one of
+ * them makes. What lies between them goes before: *i is where they are then. */
 static uint32_t join_independent(builder *b, uint32_t *i) {
     uint32_t joint = 1;
     for (uint32_t j = *i + 1; j < b->plan->n_steps && joint < MC_MAX_JOINT; j++) {
@@ -223,8 +223,8 @@ static void join_steps(builder *b) {
 
 /* ---- chains ---- */
 
-/* Rows of a dense value at the beginning of a root: row r is `length` bytes at r * length, and again
- * each count * length bytes. */
+/* Rows of a dense value at the beginning of a root: row r is `length` bytes at r * length, and
+ * again each count * length bytes. */
 typedef struct row_places {
     int64_t count, length;
 } row_places;
@@ -321,8 +321,9 @@ static bool is_better(const chain_choice *x, const chain_choice *than) {
     return x->rows > than->rows;
 }
 
-/* The best chain from step `first` on: along the axis of most rows, but no more than all threads need;
- * then that of most steps, then of most rows. Axes of length 1 only where there is no other. */
+/* The best chain from step `first` on: along the axis of most rows, but no more than all threads
+ * need; then that of most steps, then of most rows. Axes of length 1 only where there is no
+ * other. */
 static uint32_t choose_chain(builder *b, uint32_t first) {
     const mc_layout *l = leading(b, first);
     int64_t enough = b->device->backend->enough_rows(b->device->state);
@@ -397,8 +398,8 @@ static bool others_apart(const builder *b, const mc_step *step, uint32_t donor, 
     return true;
 }
 
-/* Whether what the other steps of i's span do to the root is done to the same rows that step i writes
- * of it. */
+/* Whether what the other steps of i's span do to the root is done to the same rows that step i
+ * writes of it. */
 static bool span_keeps_rows(const builder *b, uint32_t i, const mc_root *root, int64_t offset) {
     const mc_plan *p = b->plan;
     const mc_step *own = &p->steps[i];

@@ -1,7 +1,7 @@
 /* One run of a plan: where everything lies this time.
  *
- * All of it is one block whose size the plan tells; it is kept with the plan between runs, so that a
- * replay allocates nothing. Threads: a run belongs to the thread that runs it. */
+ * All of it is one block whose size the plan tells; it is kept with the plan between runs, so that
+ * a replay allocates nothing. Threads: a run belongs to the thread that runs it. */
 #ifndef DEVICE_RUN_H
 #define DEVICE_RUN_H
 
@@ -17,8 +17,9 @@ typedef struct mc_kept { /* mc_run_keep: the memory, its key behind it */
     size_t bytes, key_bytes;
 } mc_kept;
 
-/* A root that may lie elsewhere when the same is computed again: a storage of its own, or a leaf that
- * may be overwritten. What is asked of it between runs is told here, for it is in no cache then. */
+/* A root that may lie elsewhere when the same is computed again: a storage of its own, or a leaf
+ * that may be overwritten. What is asked of it between runs is told here, for it is in no cache
+ * then. */
 typedef struct mc_moving {
     uint32_t root;
     uint32_t leaf; /* which leaf it is, or may take over; MC_ABSENT: none */

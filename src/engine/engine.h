@@ -25,12 +25,12 @@ typedef struct mc_engine {
     /* Whether the folder is worth opening: a cheap look, no error. */
     bool (*takes)(const char *folder);
 
-    /* Nothing is left behind after an error. Another thread opens the folder's prompt meanwhile; the
-     * watch ends what is in vain where that fails. */
+    /* Nothing is left behind after an error. Another thread opens the folder's prompt meanwhile;
+     * the watch ends what is in vain where that fails. */
     mica_status (*open)(const char *folder, const mica_model_options *options,
                         const mc_file_watch *watch, mc_engine_model *model);
-    /* Reads weights ahead until all is done or the watch ends it: what there is to do while a prompt
-     * is still being opened. NULL: nothing. */
+    /* Reads weights ahead until all is done or the watch ends it: what there is to do while a
+     * prompt is still being opened. NULL: nothing. */
     void (*read_ahead)(const void *model, const mc_file_watch *watch);
     /* `prompt` (tokenizer, stop ids) outlives the model. Called once, before any session. */
     void (*take_prompt)(void *model, const mc_prompt *prompt);

@@ -1,4 +1,4 @@
-/* The kinds of matrices that a model has, and what its device computes products with them with. */
+/* The kinds of matrices that a model has, and what its device computes matmuls with them with. */
 #ifndef ENGINE_KERNELS_H
 #define ENGINE_KERNELS_H
 
@@ -12,7 +12,7 @@ mica_status mc_kernels_list(const mc_lm *lm, const mica_device *device, mc_buffe
 /* As mica_model_get_kernels, of such a buffer. */
 mica_model_kernels mc_kernels_get(const mc_buffer *kinds, size_t i);
 
-/* Fast where the products with any kind of weights are. */
+/* Fast where the matmuls with any kind of weights are. */
 mica_arithmetic mc_kernels_arithmetic(const mc_buffer *kinds);
 
 #endif

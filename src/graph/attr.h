@@ -90,7 +90,8 @@ typedef struct mc_attr_quant { /* dequantize, quantized_matmul */
     int64_t transpose; /* quantized_matmul */
     int64_t dtype;     /* dequantize: of the result */
     int64_t
-        fast; /* quantized_matmul: x may be quantised to 8 bits, a group at a time, or become bf16 */
+        /* quantized_matmul: x may be quantised to 8 bits, a group at a time, or become bf16 */
+        fast;
 } mc_attr_quant;
 
 typedef struct mc_attr_norm {

@@ -333,8 +333,8 @@ int mc_adapter_first_layer(const mc_adapter *adapter, int n_layers) {
     return n_layers - (int)adapter->num_layers;
 }
 
-/* A name may be the whole one. Else PEFT's follows a dot, and mlx-lm's is counted from the block on,
- * in the blocks that have adapters. */
+/* A name may be the whole one. Else PEFT's follows a dot, and mlx-lm's is counted from the block
+ * on, in the blocks that have adapters. */
 static bool names_module(const mc_adapter *adapter, mc_str target, bool late, mc_str module,
                          mc_str name) {
     if (mc_str_eq(target, module)) return true;

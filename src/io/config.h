@@ -1,8 +1,8 @@
 /* A typed reader over config.json and its like (generation_config.json, tokenizer_config.json).
  *
  * A config owns its document. A scope is an object in it: the root, or a nested one such as
- * text_config or quantization. Reading a key checks its type and range, and an error names the file,
- * the dotted key, what is wanted and what is there:
+ * text_config or quantization. Reading a key checks its type and range, and an error names the
+ * file, the dotted key, what is wanted and what is there:
  *
  *     models/x/config.json: text_config.hidden_size: want an integer in 1..65536, found "abc"
  *

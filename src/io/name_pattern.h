@@ -12,8 +12,8 @@
  *
  * Known are literals, dots, [sets], (groups), |, * + ?, ^ $, \d \w \s \. and their like.
  *
- * errors  MICA_EFORMAT no regular expression, or one that is too long; MICA_EUNSUPPORTED look-around,
- *         back references, {counts}; MICA_ENOMEM
+ * errors  MICA_EFORMAT no regular expression, or one that is too long; MICA_EUNSUPPORTED
+ *         look-around, back references, {counts}; MICA_ENOMEM
  * source  PEFT's get_pattern_key: re.match(r"(.*\.)?(pattern)$", name) */
 mica_status mc_name_matches(mc_str pattern, const char *name, bool *matches);
 

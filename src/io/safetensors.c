@@ -302,8 +302,8 @@ static mica_status read_length(const char *file, const uint8_t *bytes, size_t si
     return MICA_OK;
 }
 
-/* Adds the tensors of one file of `size` bytes. Of these there are those up to the data, which is there
- * too unless headers alone are asked for. */
+/* Adds the tensors of one file of `size` bytes. Of these there are those up to the data, which is
+ * there too unless headers alone are asked for. */
 static mica_status add_bytes(mc_weights *w, const char *file, const uint8_t *bytes, size_t size) {
     size_t length = 0;
     MC_TRY(read_length(file, bytes, size, &length));

@@ -1,9 +1,9 @@
 /* The weights of a model: safetensors files and their tensors by name.
  *
- * A file is 8 bytes of header length (little-endian), a JSON header, and the data. What is opened is
- * checked whole: afterwards every tensor lies inside its file, none overlap, and each has as many
- * bytes as its shape and dtype say. Data is a view of the file, mapped or in memory; a tensor that lies unaligned
- * for its dtype is copied to aligned memory when it is opened.
+ * A file is 8 bytes of header length (little-endian), a JSON header, and the data. What is opened
+ * is checked whole: afterwards every tensor lies inside its file, none overlap, and each has as
+ * many bytes as its shape and dtype say. Data is a view of the file, mapped or in memory; a tensor
+ * that lies unaligned for its dtype is copied to aligned memory when it is opened.
  *
  * A file that another process cuts short while it is mapped is beyond what can be caught.
  *
@@ -55,10 +55,10 @@ typedef struct mc_weights_options {
  *
  * options NULL for the defaults; looked at until this returns.
  * w       receives the weights, owned by the caller; NULL after an error.
- * errors  MICA_ENOENT no such file, no weights in the folder, a shard or tensor that the index lists
- *         is not there; MICA_EIO; MICA_EFORMAT a malformed file: the text names file and tensor;
- *         MICA_EUNSUPPORTED an unknown dtype, more than MICA_MAX_NDIM axes; MICA_ENOMEM, also where
- *         the system locks no such memory (the text says its limit); the watch's */
+ * errors  MICA_ENOENT no such file, no weights in the folder, a shard or tensor that the index
+ *         lists is not there; MICA_EIO; MICA_EFORMAT a malformed file: the text names file and
+ *         tensor; MICA_EUNSUPPORTED an unknown dtype, more than MICA_MAX_NDIM axes; MICA_ENOMEM,
+ *         also where the system locks no such memory (the text says its limit); the watch's */
 mica_status mc_weights_open(const char *path, const mc_weights_options *options, mc_weights **w);
 
 /* The same for one file in memory, which must outlive *w. `name` goes into error texts. */

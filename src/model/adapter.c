@@ -71,7 +71,7 @@ static mica_status apply_pair(mc_lm *lm, const mc_adapter_pair *pair, const plac
     } else if (pair->kind == MC_ADAPTER_PEFT_EMBEDDING) {
         a = (mc_factor){pair->b, false};
         b = (mc_factor){pair->a, false};
-    } else if (at->linear == &lm->embed) { /* mlx-lm's weight of a table is A B, not turned over */
+    } else if (at->linear == &lm->embed) { /* mlx-lm's weight of a table is A B, not transposed */
         a = (mc_factor){pair->b, true};
         b = (mc_factor){pair->a, true};
     }

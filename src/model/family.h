@@ -50,7 +50,8 @@ mica_status mc_family_text(const mc_config_scope *root, mc_config_scope *text);
 mica_status mc_family_sizes(const mc_config_scope *root, const mc_config_scope *text,
                             mc_decoder_spec *spec);
 
-/* hidden_activation, else hidden_act: "gelu_pytorch_tanh", "gelu_new" (the same), "gelu", "silu". */
+/* hidden_activation, else hidden_act: "gelu_pytorch_tanh", "gelu_new" (the same), "gelu",
+ * "silu". */
 mica_status mc_family_activation(const mc_config_scope *text, mc_decoder_spec *spec);
 
 /* An object that describes a rope: rope_type (or type), factor, rope_theta and Llama 3's keys. What

@@ -1,4 +1,4 @@
-/* Weight matrices as they lie in the files: dense, or quantised as MLX packs them.
+/* Weight matrices in place in the files: dense, or quantised as MLX packs them.
  *
  * Threads: a loaded matrix never changes. */
 #ifndef MODEL_LINEAR_H
@@ -14,13 +14,13 @@
  * with scales and biases [out, in / group_size]; biases is MICA_NONE for the fp modes. */
 typedef struct mc_linear {
     mica_array weight, scales, biases;
-    mica_array bias; /* [out] f32, added to the product; MICA_NONE: none */
-    /* An adapter's factors, [in, r] and [r, out] f32, whose product is added to the transposed
+    mica_array bias; /* [out] f32, added to the matmul; MICA_NONE: none */
+    /* An adapter's factors, [in, r] and [r, out] f32, whose matmul is added to the transposed
      * weight; its scale is in them. MICA_NONE: none. */
     mica_array lora_a, lora_b;
     mica_quant quant;
     bool quantised;
-    bool fast; /* products may round x: mc_lm_set_arithmetic */
+    bool fast; /* matmuls may round x: mc_lm_set_arithmetic */
     int64_t out, in;
 } mc_linear;
 
@@ -50,20 +50,20 @@ mica_status mc_linear_load(mc_loader *loader, const char *module, int64_t out, i
 mica_status mc_vector_load(mc_loader *loader, const char *tensor, int64_t n, double offset,
                            mica_array *vector);
 
-/* A factor as a file has it: [rows, columns] of what is wanted, or that turned over. */
+/* A factor as a file has it: [rows, columns] of what is wanted, or that transposed. */
 typedef struct mc_factor {
     const mc_weight_tensor *tensor;
     bool turned;
 } mc_factor;
 
-/* Adds scale * (A B)^T to a weight, A being [in, rank] and B [rank, out]: the weight stays as it is,
- * the factors are copied to f32, in the scope.
+/* Adds scale * (A B)^T to a weight, A being [in, rank] and B [rank, out]: the weight stays as it
+ * is, the factors are copied to f32, in the scope.
  *
  * errors  MICA_ESHAPE, MICA_EDTYPE naming tensor, file, found and wanted; MICA_ENOMEM */
 mica_status mc_linear_adapt(mica_scope *scope, mc_factor a, mc_factor b, int64_t rank, double scale,
                             mc_linear *linear);
 
-/* x [..., in] f32 times the transposed weight, plus bias: [..., out] f32. The product with a fast
+/* x [..., in] f32 times the transposed weight, plus bias: [..., out] f32. The matmul with a fast
  * weight is what op/build.h's mc_quantized_matmul or mc_matmul_rows says. */
 mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x);
 

@@ -45,8 +45,8 @@ static mica_array to_kv(const pass *p, mica_array x) {
     return mica_astype(p->s, x, p->lm->kv_dtype);
 }
 
-/* q [B, heads, L - first, D] over what a store holds behind this chunk's k and v, which are of its type
- * -> as q. */
+/* q [B, heads, L - first, D] over what a store holds behind this chunk's k and v, which are of its
+ * type -> as q. */
 static mica_array look_back(const pass *p, const mc_kv_store *store, int layer, int64_t first,
                             mica_array q, mica_array k, mica_array v) {
     const mc_decoder_spec *spec = &p->lm->spec;
@@ -77,7 +77,8 @@ static mica_array look_back_by_rows(const pass *p, int layer, int64_t first, mic
     return mica_concatenate(p->s, y, (int)p->batch, 0);
 }
 
-/* x [B, L, hidden], already normalised -> rows [first, L) of [B, L, hidden]; keys and values of all */
+/* x [B, L, hidden], already normalised -> rows [first, L) of [B, L, hidden]; keys and values of
+ * all */
 static mica_array attend(const pass *p, int layer, int64_t first, mica_array x) {
     static const int axes[] = {0, 2, 1, 3};
     const mc_decoder_spec *spec = &p->lm->spec;

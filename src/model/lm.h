@@ -1,9 +1,9 @@
 /* A language model: a decoder's spec with its weights, and the forward pass.
  *
  * Weights are views of the files; norms and biases, small as they are, are copied to f32.
- * Activations are f32 throughout. In `fast` arithmetic a product with quantised weights may see its
- * input quantised to 8 bits, by groups, or rounded to bf16, as may one with bf16 weights; in `exact`
- * none does.
+ * Activations are f32 throughout. In `fast` arithmetic a matmul with quantised weights may see its
+ * input quantised to 8 bits, by groups, or rounded to bf16, as may one with bf16 weights; in
+ * `exact` none does.
  *
  * Threads: an open model never changes; any number of threads may record passes over it, each in a
  * scope of its own. */
@@ -66,12 +66,12 @@ mica_status mc_lm_open(const char *folder, mica_device *device, const mc_weights
  *         MICA_EINVAL the model has an adapter; MICA_ENOMEM */
 mica_status mc_lm_adapt(mc_lm *lm, const char *folder);
 
-/* How products with weights are computed: MICA_ARITHMETIC_DEFAULT is fast. A model that was
+/* How matmuls with weights are computed: MICA_ARITHMETIC_DEFAULT is fast. A model that was
  * just opened is exact. Before its first pass. */
 void mc_lm_set_arithmetic(mc_lm *lm, mica_arithmetic arithmetic);
 
-/* In what attention meets keys and values: MICA_CACHE_DEFAULT goes by the arithmetic. A model that was
- * just opened has f32. Before its first pass. */
+/* In what attention meets keys and values: MICA_CACHE_DEFAULT goes by the arithmetic. A model that
+ * was just opened has f32. Before its first pass. */
 void mc_lm_set_cache(mc_lm *lm, mica_cache_type cache);
 
 /* How many numbers of kv_dtype a head's key or value is. */
@@ -100,7 +100,8 @@ typedef struct mc_attended {
 /* Who keeps keys and values between passes. */
 typedef struct mc_kv_store {
     /* Takes the keys (turned to their positions) and values of a chunk, both
-     * [B, kv_heads, L, kv width] lm->kv_dtype in s, and gives what the chunk attends to. Errors go to s. */
+     * [B, kv_heads, L, kv width] lm->kv_dtype in s, and gives what the chunk attends to. Errors go
+     * to s. */
     mc_attended (*append)(void *context, mica_scope *s, int layer, mica_array k, mica_array v);
     void *context;
     /* Not NULL: [B] stores, one a row of the batch, B <= MC_MAX_ROWS; row b is appended to rows[b]

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bounds of a config: wide for any model, narrow enough that products of two fit int64. */
+/* Bounds of a config: wide for any model, narrow enough that matmuls of two fit int64. */
 #define MC_MAX_LAYERS 1024
 #define MC_MAX_WIDTH (1 << 24) /* of hidden, intermediate, vocabulary, heads, head_dim */
 

@@ -1,4 +1,4 @@
-/* Matrix products. */
+/* Matmuls. */
 #include <mica/ops.h>
 
 #include <string.h>
@@ -99,7 +99,7 @@ mica_array mica_outer(mica_scope *s, mica_array a, mica_array b) {
     return mica_multiply(s, mica_reshape(s, a, column, 2), mica_reshape(s, b, row, 2));
 }
 
-/* The product of the lengths of the axes first .. end - 1. */
+/* The matmul of the lengths of the axes first .. end - 1. */
 static int64_t count_axes(mica_array x, int first, int end) {
     int64_t count = 1;
     for (int axis = first; axis < end; axis++)

@@ -5,7 +5,8 @@
 #include "graph/graph.h"
 #include "op/build.h"
 
-/* x [..., D], and vectors [D] that may be absent; the result has x's shape and the promoted dtype. */
+/* x [..., D], and vectors [D] that may be absent; the result has x's shape and the promoted
+ * dtype. */
 static mica_status norm_infer(const char *name, const mc_layout *const *in, int n_in,
                               mc_layout *out) {
     char text[MC_LAYOUT_TEXT], text_x[MC_LAYOUT_TEXT];

@@ -313,7 +313,8 @@ static mica_array affine_codes(mica_scope *s, mica_array w, int bits, mica_dtype
     return mc_cast(s, mica_clip(s, codes, zero, steps), MICA_U32);
 }
 
-/* f32 to the nearest E2M1 codes (u32), cut at 6; MLX's rule: halfway towards 0, and 0 has no sign. */
+/* f32 to the nearest E2M1 codes (u32), cut at 6; MLX's rule: halfway towards 0, and 0 has no
+ * sign. */
 static mica_array to_e2m1(mica_scope *s, mica_array x) {
     static const float halfway[7] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f};
     mica_array size = mica_abs(s, x);

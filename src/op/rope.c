@@ -37,7 +37,8 @@ static mica_status rope_infer(const void *attr, const mc_layout *const *in, int 
     return MICA_OK;
 }
 
-/* The angles [L, dims / 2], or [B, 1.., L, dims / 2]: f32, so good to about 2^-24 of the position. */
+/* The angles [L, dims / 2], or [B, 1.., L, dims / 2]: f32, so good to about 2^-24 of the
+ * position. */
 static mica_array angles(mica_scope *s, const mc_attr_rope *a, const mica_array *in) {
     int ndim = mica_array_ndim(in[0]);
     int64_t len = mica_array_dim(in[0], -2), half = a->dims / 2;

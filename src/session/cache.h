@@ -56,9 +56,9 @@ void mc_cache_deinit(mc_cache *cache);
 /* Forgets everything and frees the buffers' last references (those of their scope aside). */
 void mc_cache_clear(mc_cache *cache);
 
-/* Makes room for n more tokens; a layer that has no room for them gets room for `later` >= n at once, which
- * are known to come, but never more than its `max`. Buffers that change are kept in `home`. After an error
- * the cache must be cleared. */
+/* Makes room for n more tokens; a layer that has no room for them gets room for `later` >= n at
+ * once, which are known to come, but never more than its `max`. Buffers that change are kept in
+ * `home`. After an error the cache must be cleared. */
 mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n, int64_t later);
 
 /* The store that mc_lm_forward writes to; valid while the cache is. */
@@ -67,14 +67,15 @@ mc_kv_store mc_cache_store(mc_cache *cache);
 /* Whether the buffers are those that the pass recorded in s left, and as it found them. */
 bool mc_cache_fits(const mc_cache *cache, const mica_scope *s);
 
-/* Sets what a pass, once it is recorded, and again each time before it is computed `again`, reads of
- * the caches: their buffers, and where in them to write. errors  those of mc_leaf_set */
+/* Sets what a pass, once it is recorded, and again each time before it is computed `again`, reads
+ * of the caches: their buffers, and where in them to write. errors  those of mc_leaf_set */
 mica_status mc_cache_bind(mc_cache *cache, bool again);
 
 /* The arrays that the pass must evaluate: 2 a layer, into arrays[2 * n_layers]. */
 void mc_cache_arrays(const mc_cache *cache, mica_array *arrays);
 
-/* The pass was evaluated: n tokens more of it count. The next pass writes over those that do not. */
+/* The pass was evaluated: n tokens more of it count. The next pass writes over those that do
+ * not. */
 void mc_cache_commit(mc_cache *cache, int64_t n);
 
 /* How many of the last tokens they may be able to forget: mc_cache_cut. 0: all. */
@@ -88,8 +89,8 @@ void mc_cache_cut(mc_cache *cache, int64_t total, int64_t to); /* where it can *
 /* Whether a layer may hold `count` entries after `total` tokens: all that it needs. */
 bool mc_cache_can_hold(const mc_cache *cache, int layer, int64_t total, int64_t count);
 
-/* Puts count > 0 entries into an empty layer that can hold them: k, v [kv_heads, count, mc_lm_kv_width]
- * of lm->kv_dtype.
+/* Puts count > 0 entries into an empty layer that can hold them: k, v [kv_heads, count,
+ * mc_lm_kv_width] of lm->kv_dtype.
  * errors  MICA_ENOMEM. The cache must be cleared then */
 mica_status mc_cache_fill(mc_cache *cache, mica_scope *home, int layer, int64_t count,
                           const void *k, const void *v);

@@ -28,7 +28,8 @@ static void note(float *share, bool right) {
     *share += rate * ((right ? 1.0f : 0.0f) - *share);
 }
 
-/* What the text has come to tells which of the last guesses were right, up to the first wrong one. */
+/* What the text has come to tells which of the last guesses were right, up to the first wrong
+ * one. */
 static void learn(mc_draft *draft, const mc_tokens *text) {
     int64_t at = draft->at - text->start, n = mc_tokens_count(text) - draft->at;
     if (at < 0) return; /* nothing was guessed yet, and the prompt is long */

@@ -1,16 +1,17 @@
 /* Guessing the tokens that come next, for a session to compute in one pass (speculative decoding:
- * Leviathan, Kalman & Matias 2023, arXiv:2211.17192). A guess costs time where it is wrong, and never
- * changes what is drawn: it is kept only where the draw gives the same token.
+ * Leviathan, Kalman & Matias 2023, arXiv:2211.17192). A guess costs time where it is wrong, and
+ * never changes what is drawn: it is kept only where the draw gives the same token.
  *
  * Guesses are looked up in the text itself: where its last tokens were there before, what followed
  * them then is guessed to follow now. The longest match counts, of several the latest; one token
- * alone is none. Where nothing is found, or nothing that is worth it, a draft model, if the session has
- * one, says what it would go on with itself.
+ * alone is none. Where nothing is found, or nothing that is worth it, a draft model, if the session
+ * has one, says what it would go on with itself.
  *
- * How many guesses are worth their cost depends on how often such guesses were right lately. That is
- * learned for each length of match, also where a guess was not computed (of a draft model, which has
- * its price, one is made now and then), for then too the text
- * tells whether it was right: text that does not repeat itself costs little more than the looking up.
+ * How many guesses are worth their cost depends on how often such guesses were right lately. That
+ * is learned for each length of match, also where a guess was not computed (of a draft model, which
+ * has its price, one is made now and then), for then too the text
+ * tells whether it was right: text that does not repeat itself costs little more than the looking
+ * up.
  *
  * Threads: one at a time. */
 #ifndef SESSION_DRAFT_H
@@ -31,8 +32,8 @@ typedef struct mc_draft {
     int64_t count;
     int64_t match; /* tokens that matched before them; each guess that was right is one more.
                       0: the draft model's */
-    /* A guess that was looked up and gave way to the draft model's, for it was not worth computing: of
-     * token `at` too. */
+    /* A guess that was looked up and gave way to the draft model's, for it was not worth computing:
+     * of token `at` too. */
     int32_t passed;
     int64_t passed_match; /* 0: there is none */
 } mc_draft;

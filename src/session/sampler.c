@@ -324,8 +324,8 @@ static float bound_of_blocks(const mc_sampler *sampler, size_t n_blocks, size_t 
     return blocks[scratch[0]];
 }
 
-/* Candidates for the `max` likeliest tokens: where that is no large number, those that reach a bound
- * which as many do. */
+/* Candidates for the `max` likeliest tokens: where that is no large number, those that reach a
+ * bound which as many do. */
 static size_t find_candidates(const mc_sampler *sampler, const float *logits, int64_t vocab,
                               float min, size_t max, int32_t *tokens) {
     size_t n_blocks = MC_BUFFER_COUNT(&sampler->blocks, float);
@@ -334,8 +334,8 @@ static size_t find_candidates(const mc_sampler *sampler, const float *logits, in
     return gather(sampler, logits, vocab, bound > min ? bound : min, tokens);
 }
 
-/* How many of n tokens it takes to weigh `reach`, n where none does; sums [n - 1] are of the first 1, 2
- * ... of them. */
+/* How many of n tokens it takes to weigh `reach`, n where none does; sums [n - 1] are of the first
+ * 1, 2 ... of them. */
 static size_t count_reaching(const double *sums, size_t n, double reach) {
     size_t low = 0, high = n; /* the answer is in low + 1 to high */
     while (low + 1 < high) {
@@ -461,8 +461,9 @@ static void fill_buckets(bucket *buckets, const float *logits, int64_t vocab, fl
 }
 
 /* Puts the tokens that reach `min` of the buckets up to `last` in the order of the buckets, whose
- * counts become their ends. What is not wanted is written where the next one goes, or the end: buckets
- * behind the one of `min` are empty, so that nothing is lost. There is room for vocab + 1. */
+ * counts become their ends. What is not wanted is written where the next one goes, or the end:
+ * buckets behind the one of `min` are empty, so that nothing is lost. There is room for vocab +
+ * 1. */
 static void sort_by_buckets(bucket *buckets, int32_t last, const float *logits, int64_t vocab,
                             float best, float min, float scale, int32_t *tokens) {
     int32_t places[BLOCK];
@@ -623,7 +624,8 @@ static double uniform(uint64_t seed, uint64_t n) {
     return (double)(z >> 11) * 0x1p-53;
 }
 
-/* The survivor behind whose predecessors the weight `rest` lies. Only its run has to be in order. */
+/* The survivor behind whose predecessors the weight `rest` lies. Only its run has to be in
+ * order. */
 static int32_t pick(mc_sampler *sampler, const float *logits, float best, double rest) {
     const run *runs = MC_BUFFER_AT(&sampler->runs, run);
     const double *weights = MC_BUFFER_AT(&sampler->weights, double);

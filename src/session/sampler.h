@@ -20,8 +20,9 @@
  * Bias, penalties and bans touch the logits of their tokens alone, in place, and are undone before
  * a function returns: no copy is made of a row.
  *
- * Draws come from a counter: the n-th of a seed is SplitMix64's output n (Steele, Lea & Flood 2014),
- * its upper 53 bits as a fraction of 1. So a draw depends on the seed and the token's number alone.
+ * Draws come from a counter: the n-th of a seed is SplitMix64's output n (Steele, Lea & Flood
+ * 2014), its upper 53 bits as a fraction of 1. So a draw depends on the seed and the token's number
+ * alone.
  *
  * Threads: a sampler belongs to one thread at a time. */
 #ifndef SESSION_SAMPLER_H

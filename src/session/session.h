@@ -6,9 +6,9 @@
  * is not recorded: that one is computed again in its scope, with other tokens (device/eval.h).
  *
  * A session can compute ahead: tokens behind its history that may turn out to be the next ones, or
- * not. Their entries lie in the caches, not counted, and their logits wait. Fed one by one, those that
- * were right cost nothing; the first that is another drops the rest. Whether a session has computed
- * ahead shows in nothing but time.
+ * not. Their entries lie in the caches, not counted, and their logits wait. Fed one by one, those
+ * that were right cost nothing; the first that is another drops the rest. Whether a session has
+ * computed ahead shows in nothing but time.
  *
  * Threads: one at a time. */
 #ifndef SESSION_SESSION_H
@@ -95,8 +95,8 @@ int64_t mc_session_room(const mc_session *session);
 int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n);
 int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text);
 
-/* Computes one chunk: n tokens, 1 <= n <= the session's chunk, all below the vocabulary. A single one
- * that was computed ahead is only taken.
+/* Computes one chunk: n tokens, 1 <= n <= the session's chunk, all below the vocabulary. A single
+ * one that was computed ahead is only taken.
  *
  * logits  receives the last token's [vocab], alive until the next pass, or NULL where there is only
  *         its best token (mc_session_best); NULL: neither is wanted.
@@ -104,7 +104,8 @@ int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text);
 mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
                             const float **logits);
 
-/* The logits that mc_session_feed gave last; the caller's to change. NULL: it left the best token. */
+/* The logits that mc_session_feed gave last; the caller's to change. NULL: it left the best
+ * token. */
 float *mc_session_logits(mc_session *session);
 
 /* The best token of the last one that was fed; NULL: there are logits. */
@@ -124,7 +125,8 @@ mica_status mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_
 bool mc_session_is_ahead(const mc_session *session);
 bool mc_session_knows(const mc_session *session, int32_t id);
 
-/* The best tokens of logits [..., vocab] without the logits: recorded, and read after the evaluation. */
+/* The best tokens of logits [..., vocab] without the logits: recorded, and read after the
+ * evaluation. */
 enum { MC_BEST_ARRAYS = 2 };
 void mc_best_record(mica_scope *s, mica_array logits, mica_array arrays[MC_BEST_ARRAYS]);
 mica_status mc_best_read(const mica_array arrays[MC_BEST_ARRAYS], mc_best *best, size_t rows);
@@ -140,8 +142,8 @@ typedef struct mc_session_wish {
 /* The same, for those who want more than the last logits.
  *
  * results  receive evaluated arrays that live until the next pass: what mc_lm_forward returns, or
- *          the best of it, unless nothing is wanted; then of each layer q [1, heads, L, head_dim] and
- *          k [1, kv_heads, L, head_dim], in the order of wish->layers. */
+ *          the best of it, unless nothing is wanted; then of each layer q [1, heads, L, head_dim]
+ *          and k [1, kv_heads, L, head_dim], in the order of wish->layers. */
 mica_status mc_session_pass(mc_session *session, const int32_t *ids, int64_t n,
                             const mc_session_wish *wish, mica_array *results);
 

@@ -116,7 +116,7 @@ static void add_tensor(uint64_t *sum, const mc_weight_tensor *t) {
     add_bytes(sum, data + (t->bytes - n), n);
 }
 
-/* Read where it lies: evaluating anything in the model's own scope is not for many threads. */
+/* Read in place: evaluating anything in the model's own scope is not for many threads. */
 static mica_status add_factor(uint64_t *sum, mica_array factor) {
     if (!mica_valid(factor)) return MICA_OK;
     const void *data = mc_data(factor);

@@ -2,15 +2,16 @@
  *
  * In the computer's byte order, everything in whole words of 8 bytes (padded with zeros):
  *
- *     header    struct header of session_file.c: magic, version, byte order, the model's fingerprint,
- *               counts, the dtype of keys and values, the hash of forgotten tokens (tokens.h)
+ *     header    struct header of session_file.c: magic, version, byte order, the model's
+ *               fingerprint, counts, the dtype of keys and values, the hash of forgotten tokens
+ *               (tokens.h)
  *     history   i32 [tokens - forgotten]: the last ones
  *     a layer   count of its entries (one word); keys, then values: [kv_heads, count, head_dim]
  *     checksum  one word, over all words before it
  *
- * The fingerprint is of what the model computes with: its decoder's numbers, the names, kinds, shapes
- * and samples of its tensors, its adapter's factors. A file is checked whole before anything is made
- * of it. Threads: as a session. */
+ * The fingerprint is of what the model computes with: its decoder's numbers, the names, kinds,
+ * shapes and samples of its tensors, its adapter's factors. A file is checked whole before anything
+ * is made of it. Threads: as a session. */
 #ifndef SESSION_SESSION_FILE_H
 #define SESSION_SESSION_FILE_H
 

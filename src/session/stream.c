@@ -177,16 +177,16 @@ static mica_status check_cancelled(const mc_stream *stream) {
 
 /* ---- computing ---- */
 
-/* Tokens of the answer that caches get room for with the prompt's, as many as a pass may bring: else full
- * buffers would be copied for the first of them. The last one drawn is never computed. */
+/* Tokens of the answer that caches get room for with the prompt's, as many as a pass may bring:
+ * else full buffers would be copied for the first of them. The last one drawn is never computed. */
 static int64_t answer_begun(const mc_stream *stream, const mc_session *session) {
     int64_t n = stream->max_tokens - 1, room = mc_session_room(session) - stream->prompt;
     if (n > room) n = room;
     return n < MC_MAX_AHEAD ? n : MC_MAX_AHEAD;
 }
 
-/* The prompt, chunk by chunk, but for what the session, the stream's or its draft model's, has seen of
- * it. */
+/* The prompt, chunk by chunk, but for what the session, the stream's or its draft model's, has seen
+ * of it. */
 static mica_status read_prompt(mc_stream *stream, mc_session *session, int64_t *reused,
                                const float **logits) {
     const int32_t *ids = MC_BUFFER_AT(&stream->text.ids, int32_t);
@@ -232,8 +232,9 @@ static mica_status begin(mc_stream *stream, const float **logits) {
     return status;
 }
 
-/* Guesses which tokens follow the last one, and computes them with it. A guess that is right is drawn
- * in its turn, by the logits that it would have got alone: nothing else shows that it was one. */
+/* Guesses which tokens follow the last one, and computes them with it. A guess that is right is
+ * drawn in its turn, by the logits that it would have got alone: nothing else shows that it was
+ * one. */
 static mica_status look_ahead(mc_stream *stream) {
     int32_t ahead[MC_MAX_AHEAD];
     int64_t left = stream->max_tokens - stream->generated, room = mc_session_room(stream->session);

@@ -1,10 +1,10 @@
 /* Many answers at once: see mica_batch_generate.
  *
  * Each row is an ordinary session with an ordinary stream. Prompts are prefilled one by one. Then,
- * step by step, the tokens that the streams would compute next are computed together: [B, 1, hidden]
- * through the matrices, each row over its own caches in attention. The streams find their logits
- * there (mc_session_knows) and go on as if they had computed them. A row that ends leaves its slot
- * to the next item.
+ * step by step, the tokens that the streams would compute next are computed together: [B, 1,
+ * hidden] through the matrices, each row over its own caches in attention. The streams find their
+ * logits there (mc_session_knows) and go on as if they had computed them. A row that ends leaves
+ * its slot to the next item.
  *
  * As a session has two scopes that alternate, so has a batch: a step moves the caches of all its
  * rows out of the one that holds them (or out of a new row's session) into the other. So every row
@@ -34,7 +34,8 @@ typedef struct mc_batch {
 mica_status mc_batch_init(mc_batch *batch, const mc_session_model *model);
 void mc_batch_deinit(mc_batch *batch);
 
-/* Makes room for the next token of a session, in a scope of its own: a batch's errors are all sessions'.
+/* Makes room for the next token of a session, in a scope of its own: a batch's errors are all
+ * sessions'.
  * errors  MICA_ENOMEM: this one is empty then */
 mica_status mc_batch_reserve(mc_session *session);
 

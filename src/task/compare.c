@@ -28,7 +28,8 @@ typedef struct comparing {
     mica_comparison sums;
 } comparing;
 
-/* The logits of rows [from, from + rows) of the chunk. They are gathered, not sliced: see score.c. */
+/* The logits of rows [from, from + rows) of the chunk. They are gathered, not sliced: see
+ * score.c. */
 static mica_status read_logits(const comparing *c, side *a, int64_t from, int64_t rows) {
     for (int64_t i = 0; i < rows; i++)
         c->index[i] = (int32_t)(from + i);

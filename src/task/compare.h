@@ -1,5 +1,5 @@
-/* How far two models' predictions are apart: see mica_compare_ids. Threads: any, each with arguments
- * of its own. */
+/* How far two models' predictions are apart: see mica_compare_ids. Threads: any, each with
+ * arguments of its own. */
 #ifndef TASK_COMPARE_H
 #define TASK_COMPARE_H
 

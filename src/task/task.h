@@ -1,4 +1,5 @@
-/* What the tasks of mica/tasks.h share: rows of results, and feeding a text to a session of its own.
+/* What the tasks of mica/tasks.h share: rows of results, and feeding a text to a session of its
+ * own.
  *
  * Threads: as the functions of mica/tasks.h. */
 #ifndef TASK_TASK_H

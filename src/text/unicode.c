@@ -67,8 +67,8 @@ static bool is_vowel_or_final_jamo(uint32_t c) {
     return (c >= 0x1161 && c <= 0x1175) || (c >= 0x11A8 && c <= 0x11C2);
 }
 
-/* Marks what is inert: a starter whose NFC is itself, and that composes with nothing before it. What
- * stands behind the first in any decomposition may compose, jamo do too. */
+/* Marks what is inert: a starter whose NFC is itself, and that composes with nothing before it.
+ * What stands behind the first in any decomposition may compose, jamo do too. */
 static void mark_inert(mc_classes *classes) {
     utf8proc_int32_t parts[DECOMPOSED];
     for (uint32_t c = 0; c < MC_CLASSES_SIZE; c++) {

@@ -1,4 +1,5 @@
-/* base/numa: memory nodes read from a folder that looks like a Linux system, and who works where. */
+/* base/numa: memory nodes read from a folder that looks like a Linux system, and who works
+ * where. */
 #if defined(__linux__)
 #define _GNU_SOURCE /* pthread_getaffinity_np */
 #else
@@ -393,7 +394,8 @@ static void test_here(void **state) {
 }
 
 #if defined(__linux__)
-/* With an affinity mask of one CPU there is one thread and one node; and `bind` sets such a mask. */
+/* With an affinity mask of one CPU there is one thread and one node; and `bind` sets such a
+ * mask. */
 static void test_affinity(void **state) {
     (void)state;
     cpu_set_t before, now;

@@ -1,5 +1,6 @@
-/* AMX in plain C, in the place of the intrinsics, so that its kernels are checked where there is none: included
- * before them (tests/cpu/CMakeLists.txt). What the instructions do: Intel's Software Developer's Manual. */
+/* AMX in plain C, in the place of the intrinsics, so that its kernels are checked where there is
+ * none: included before them (tests/cpu/CMakeLists.txt). What the instructions do: Intel's Software
+ * Developer's Manual. */
 #ifndef TESTS_CPU_AMX_IN_C_H
 #define TESTS_CPU_AMX_IN_C_H
 

@@ -1,5 +1,5 @@
-/* Chains of ops that go row by row: a decoder's layer gives the same bits in chains and op by op, for
- * every number of threads and rows; errors and failing allocations in the middle of a chain. */
+/* Chains of ops that go row by row: a decoder's layer gives the same bits in chains and op by op,
+ * for every number of threads and rows; errors and failing allocations in the middle of a chain. */
 #include "cpu/chain.h"
 
 #include <mica/mica.h>
@@ -46,7 +46,7 @@ static mica_array noise(mica_scope *s, uint64_t seed, const int64_t *shape, int 
     return x;
 }
 
-/* Of each kind of weights: in whole numbers, exact, in pairs of bf16, by f32. */
+/* Of each kind of weights: in integers, exact, in pairs of bf16, by f32. */
 static mica_array matmul(const layer *l, mica_array x) {
     bool fast = l->weights != 1;
     return done(l, l->weights < 2

@@ -1,5 +1,6 @@
 /* Strided copies against a walk over both layouts, element by element: every size of element, axes
- * in any order and direction, gaps that must stay as they were, sizes that are shared by threads. */
+ * in any order and direction, gaps that must stay as they were, sizes that are shared by
+ * threads. */
 #include "cpu/copy.h"
 
 #include <stdlib.h>

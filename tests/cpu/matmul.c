@@ -1,5 +1,5 @@
-/* How products of one x are split: each column once, in pieces enough for all threads, however few columns the
- * first one has. */
+/* How products of one x are split: each column once, in pieces enough for all threads, however few
+ * columns the first one has. */
 #include "cpu/matmul.h"
 
 #include "device/device.h"

@@ -1,4 +1,4 @@
-/* Rows of operands: where they begin, when they are read as they lie, what they hold. */
+/* Rows of operands: where they begin, when they are read in place, what they hold. */
 #include "cpu/rows.h"
 
 #include <stdlib.h>

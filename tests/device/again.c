@@ -1,5 +1,5 @@
-/* Evaluating again with other values of the leaves: what it takes, what it leaves, when it fails. That
- * it computes what a fresh evaluation does shows tests/device/random_graph.c. */
+/* Evaluating again with other values of the leaves: what it takes, what it leaves, when it fails.
+ * That it computes what a fresh evaluation does shows tests/device/random_graph.c. */
 #include "device/device.h"
 #include "device/eval.h"
 #include "device/plan_cache.h"
@@ -191,8 +191,8 @@ static void test_a_leaf_that_is_gone_must_get_a_value(void **state) {
     expect_steps(f, 3);
 }
 
-/* The same for leaves that may not be overwritten: one that is moved away must get another value, and
- * is read where that lies. */
+/* The same for leaves that may not be overwritten: one that is moved away must get another value,
+ * and is read where that lies. */
 static void test_other_leaves_that_move(void **state) {
     fixture *f = *state;
     mica_scope *s = f->step.s;
@@ -366,7 +366,8 @@ static void test_a_scope_outlives_its_device(void **state) {
     (void)f;
 }
 
-/* What was computed before would stay as it is, whatever its leaves become: then nothing is kept. */
+/* What was computed before would stay as it is, whatever its leaves become: then nothing is
+ * kept. */
 static void test_parts_computed_before(void **state) {
     fixture *f = *state;
     mica_scope *s = f->step.s;

@@ -50,7 +50,8 @@ static mc_plan *plan_of(const fixture *f, const mica_array *xs, size_t n) {
     return plan;
 }
 
-/* What a span writes has memory of its own, also where a step of it is done with some of its rows. */
+/* What a span writes has memory of its own, also where a step of it is done with some of its
+ * rows. */
 static void check_memory(const mc_plan *p, uint32_t from) {
     uint32_t to = from + p->steps[from].span;
     for (uint32_t i = from; i < to; i++) {

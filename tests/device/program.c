@@ -1,6 +1,7 @@
 /* Random programs against the same computed at once on plain C arrays: results that share memory,
  * are written in place, are views of each other and are evaluated in any order keep their values.
- * Each program runs twice with other data, so that the second time replays the plan of the first. */
+ * Each program runs twice with other data, so that the second time replays the plan of the
+ * first. */
 #include <mica/mica.h>
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
-/* Random graphs of plain ops, each evaluated in several ways that must agree to the last bit: node by
- * node as it is recorded, so that nothing is planned together; many targets at once; with leaves
- * that were moved in and may be overwritten; that in the background; and from other leaves first, which
- * are given their values for being evaluated again, twice. All of it once more on a device without the
- * fused kernels, on one without chains, and on one that takes each row through a chain before the
- * next, the last one first. */
+/* Random graphs of plain ops, each evaluated in several ways that must agree to the last bit: node
+ * by node as it is recorded, so that nothing is planned together; many targets at once; with leaves
+ * that were moved in and may be overwritten; that in the background; and from other leaves first,
+ * which are given their values for being evaluated again, twice. All of it once more on a device
+ * without the fused kernels, on one without chains, and on one that takes each row through a chain
+ * before the next, the last one first. */
 #include <mica/mica.h>
 
 #include <stdlib.h>
@@ -321,8 +321,8 @@ static mica_array matmul(graph *g) {
     return mica_matmul(g->s, rows, mica_transpose(g->s, rows, NULL));
 }
 
-/* The sum of products of tanh x with weights in bf16, which are there before; those of the seventh have a
- * batch axis. */
+/* The sum of products of tanh x with weights in bf16, which are there before; those of the seventh
+ * have a batch axis. */
 static mica_array matmuls(graph *g) {
     enum { MAX = 9 };
     mica_array x = as_float(g, pick(g)), w = as_float(g, pick(g)), ws[MAX], sum = MICA_NONE;
@@ -360,7 +360,8 @@ static mica_array next_node(graph *g) {
     return ops[below(g, sizeof ops / sizeof *ops)](g);
 }
 
-/* What a graph gave: the nodes asked for, and with TOGETHER the others too, asked for afterwards. */
+/* What a graph gave: the nodes asked for, and with TOGETHER the others too, asked for
+ * afterwards. */
 typedef struct outcome {
     bool known[MAX_NODES];
     size_t bytes[MAX_NODES];

@@ -445,8 +445,8 @@ static void generate(mica_session *session, int64_t tokens, mica_metrics *metric
     mica_stream_close(&stream);
 }
 
-/* Weights are read where the file lies; 1,000 tokens leave active what 100 leave, and the caches' growth; closing
- * leaves nothing. */
+/* Weights are read where the file lies; 1,000 tokens leave active what 100 leave, and the caches'
+ * growth; closing leaves nothing. */
 static void test_bounded_memory(void **state) {
     (void)state;
     mica_device *device;

@@ -128,7 +128,8 @@ static void test_notes(void **state) {
     test_temp_dir_remove(dir);
 }
 
-/* A draft model changes no token; one of another vocabulary is refused, by both ways to a session. */
+/* A draft model changes no token; one of another vocabulary is refused, by both ways to a
+ * session. */
 static void test_draft_models(void **state) {
     (void)state;
     model_fixture f;

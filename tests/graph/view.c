@@ -1,5 +1,6 @@
 /* Chains of views against an oracle that keeps, for every element, the number of the base element
- * it shows. Whatever the strides, mica_read and mica_next must give the elements in logical order. */
+ * it shows. Whatever the strides, mica_read and mica_next must give the elements in logical
+ * order. */
 #include <mica/mica.h>
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* io/safetensors: every fixture against a naive reading of its header, and every way to be wrong. */
+/* io/safetensors: every fixture against a naive reading of its header, and every way to be
+ * wrong. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "io/safetensors.h"

@@ -247,7 +247,8 @@ static void test_peft_places_and_scales(void **state) {
 
 /* ---- what does not fit ---- */
 
-/* Gives a changed copy of an adapter to a model; the error must have this status and these words. */
+/* Gives a changed copy of an adapter to a model; the error must have this status and these
+ * words. */
 static void expect_error(const char *adapter, const char *model, const char *file, const char *from,
                          const char *to, mica_status status, const char *word, const char *other) {
     char *source = fixture_adapter_path(adapter);

@@ -21,9 +21,9 @@ typedef struct model_fixture {
     int64_t context; /* of fixture_each_context */
 } model_fixture;
 
-/* Runs check over every folder of the models' goldens, $MICA_FIXTURES's where that is set, whose family
- * the library knows; prints how many those are, and the names of the others. There must be one at
- * least. */
+/* Runs check over every folder of the models' goldens, $MICA_FIXTURES's where that is set, whose
+ * family the library knows; prints how many those are, and the names of the others. There must be
+ * one at least. */
 void fixture_each(void (*check)(const model_fixture *f));
 
 /* The same over the adapters' goldens: each has its base model opened, with the adapter. */

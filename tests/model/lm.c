@@ -141,9 +141,9 @@ static int count_spans(const model_fixture *f) {
 
 static int models_planned;
 
-/* Of a quantised layer with norms of q and k these are nine: both norms, both turns, attention, its product; and, each
- * behind what goes by rows before it, gate and up, down, and what the next layer multiplies first. Ten where what meets
- * one x has several formats. */
+/* Of a quantised layer with norms of q and k these are nine: both norms, both turns, attention, its
+ * product; and, each behind what goes by rows before it, gate and up, down, and what the next layer
+ * multiplies first. Ten where what meets one x has several formats. */
 static void check_spans(const model_fixture *f) {
     if (strcmp(f->lm->quantization, "none") == 0) return;
     mc_lm_set_arithmetic(f->lm, MICA_ARITHMETIC_FAST);

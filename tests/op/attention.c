@@ -200,8 +200,8 @@ static void bits_of_a_query_that_keeps(void **state) {
     bench_close(&b);
 }
 
-/* What queries get that one run computes together, each over keys of its own: unlike numbers of them,
- * none, and more than a kernel takes at once. */
+/* What queries get that one run computes together, each over keys of its own: unlike numbers of
+ * them, none, and more than a kernel takes at once. */
 static void bits_of_joint_queries(void **state) {
     (void)state;
     enum { N = 11 };
@@ -267,8 +267,8 @@ static void bits_of_threads(void **state) {
     }
 }
 
-/* N rows of a batch over keys of their own, by a device of its own: f32 [N, 6, 20], to be freed; and the
- * bytes that evaluating them took. `longest` keys of one of them, 65 of each other one. */
+/* N rows of a batch over keys of their own, by a device of its own: f32 [N, 6, 20], to be freed;
+ * and the bytes that evaluating them took. `longest` keys of one of them, 65 of each other one. */
 static float *attend_rows(int threads, mica_dtype dtype, int64_t longest, uint64_t *bytes) {
     enum { N = 8 };
     const mica_device_options options = {.threads = threads};
@@ -291,8 +291,9 @@ static float *attend_rows(int threads, mica_dtype dtype, int64_t longest, uint64
     return all;
 }
 
-/* One long row among short ones is computed by all threads, which leaves its bits. All blocks have room of
- * their own for scores then, a short one for few; where they are not split each thread has, for many. */
+/* One long row among short ones is computed by all threads, which leaves its bits. All blocks have
+ * room of their own for scores then, a short one for few; where they are not split each thread has,
+ * for many. */
 static void a_long_row_is_split(void **state) {
     (void)state;
     const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
@@ -312,8 +313,8 @@ static void a_long_row_is_split(void **state) {
     }
 }
 
-/* Many heads of q over one of k and v: as many as a block has rows, fewer, more; each with the bits that it has
- * where keys and values are repeated for it. */
+/* Many heads of q over one of k and v: as many as a block has rows, fewer, more; each with the bits
+ * that it has where keys and values are repeated for it. */
 static void many_heads_of_one_key(void **state) {
     (void)state;
     const int64_t heads[] = {24, 25, 32, 96, 97};

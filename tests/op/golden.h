@@ -10,8 +10,8 @@
  *     static const golden_row rows[] = {{.op = "take", .run = run_take}};
  *     const golden_group golden_index = {"index", rows, sizeof rows / sizeof *rows, NULL};
  *
- * A record whose op has no row, or of a dtype that mica lacks, is skipped where golden_wanted_list.h
- * names what it wants, and a failure where not. */
+ * A record whose op has no row, or of a dtype that mica lacks, is skipped where
+ * golden_wanted_list.h names what it wants, and a failure where not. */
 #ifndef OP_GOLDEN_H
 #define OP_GOLDEN_H
 
@@ -88,7 +88,8 @@ bool golden_has(const golden *g, const char *key);
 /* True, and the text in out (cut to 64 bytes), where it is a string. */
 bool golden_text(const golden *g, const char *key, char out[64]);
 mica_dtype golden_dtype(const golden *g, const char *key, mica_dtype otherwise);
-/* The dtype of a name as the fixtures write it ("bf16", "BF16"); false for those that mica lacks. */
+/* The dtype of a name as the fixtures write it ("bf16", "BF16"); false for those that mica
+ * lacks. */
 bool golden_dtype_of(const char *name, mica_dtype *out);
 
 #endif

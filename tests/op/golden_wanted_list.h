@@ -1,6 +1,6 @@
-/* What golden records ask for and mica lacks: WANTED(group, op, issue), the op being a dtype, too, and
- * "*" any. Records that want one of these are skipped and counted. One that wants something else fails,
- * and so does a row here for what there is by now. */
+/* What golden records ask for and mica lacks: WANTED(group, op, issue), the op being a dtype, too,
+ * and "*" any. Records that want one of these are skipped and counted. One that wants something
+ * else fails, and so does a row here for what there is by now. */
 WANTED("*", "c64", "graph programs")
 WANTED("*", "f64", "graph programs")
 WANTED("convfft", "conv1d", "graph programs")

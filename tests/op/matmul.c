@@ -123,8 +123,8 @@ static void empty_sums_are_zero(void **state) {
     bench_close(&b);
 }
 
-/* A row has the same bits alone and in a batch, for every dtype and layout of the weights; and where rows fill pages,
- * so that copies of them lie apart. */
+/* A row has the same bits alone and in a batch, for every dtype and layout of the weights; and
+ * where rows fill pages, so that copies of them lie apart. */
 static void rows_do_not_depend_on_their_number(void **state) {
     (void)state;
     bench b = bench_open();
@@ -141,8 +141,8 @@ static void rows_do_not_depend_on_their_number(void **state) {
     bench_close(&b);
 }
 
-/* Where the weights are bf16, each x may be off by 2^-9 of itself, and a row has the same bits alone; a
- * product with other weights is what it is without. */
+/* Where the weights are bf16, each x may be off by 2^-9 of itself, and a row has the same bits
+ * alone; a product with other weights is what it is without. */
 static void fast_matmuls_round_x(void **state) {
     (void)state;
     bench b = bench_open();
@@ -188,8 +188,8 @@ static void fast_matmuls_of_bf16(void **state) {
     bench_close(&b);
 }
 
-/* x times several weights at once, of all dtypes and layouts, some with a batch axis: the same bits as of each
- * product alone. */
+/* x times several weights at once, of all dtypes and layouts, some with a batch axis: the same bits
+ * as of each product alone. */
 static void joint_matmuls(void **state) {
     (void)state;
     enum { N = 7 };

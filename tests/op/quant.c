@@ -24,8 +24,8 @@ static weights quantized(bench *b, mica_quant quant, mica_array w) {
     return q;
 }
 
-/* Affine: half a step, and what is cut where a step shrinks so that 0 is met; else half the coarsest
- * spacing of E2M1 and E4M3. */
+/* Affine: half a step, and what is cut where a step shrinks so that 0 is met; else half the
+ * coarsest spacing of E2M1 and E4M3. */
 static void round_trip(void **state) {
     (void)state;
     bench b = bench_open();
@@ -233,7 +233,8 @@ static void rows_that_lie_apart(void **state) {
     bench_close(&b);
 }
 
-/* The same bits with one thread and with three: exact, fast in whole numbers, fast in pairs of bf16. */
+/* The same bits with one thread and with three: exact, fast in integers, fast in pairs of
+ * bf16. */
 static void threads_change_nothing(void **state) {
     (void)state;
     enum { ROWS = 40, COLS = 700 };

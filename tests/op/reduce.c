@@ -170,7 +170,8 @@ static void find_all(bench *b, mica_array x, int64_t bits[FOUND][2]) {
             MICA_OK);
 }
 
-/* Rows shared by threads: of several dtypes, not side by side, with zeros of both signs, of nothing but NaN. */
+/* Rows shared by threads: of several dtypes, not side by side, with zeros of both signs, of nothing
+ * but NaN. */
 static void shared_rows_agree(void **state) {
     (void)state;
     const int64_t n = 40010;

@@ -11,8 +11,8 @@
 
 /* ---- looking up ---- */
 
-/* What follows the longest match (8 tokens at most, 2 at least), of several the latest, told from its
- * definition; the text is continued by what is guessed. Returns the length of the match. */
+/* What follows the longest match (8 tokens at most, 2 at least), of several the latest, told from
+ * its definition; the text is continued by what is guessed. Returns the length of the match. */
 static int64_t look_up_slowly(const int32_t *ids, int64_t n, int64_t max, int32_t *guesses) {
     int64_t match = MC_DRAFT_MATCH, at = 0;
     for (; match >= 2; match--) {
@@ -169,8 +169,9 @@ static void expect_same(const answer *got, const answer *want) {
 
 static const mc_session_model *drafter; /* NULL: none */
 
-/* An answer with guesses is the one without, to the bit, at each of its tokens, and what the sessions
- * hold then too: they answer the same again, by themselves. Returns how many guesses were right. */
+/* An answer with guesses is the one without, to the bit, at each of its tokens, and what the
+ * sessions hold then too: they answer the same again, by themselves. Returns how many guesses were
+ * right. */
 static int64_t check_same(const mc_session_model *shared, const int32_t *ids, size_t n,
                           mica_generate_options options, int draft_tokens) {
     static answer want, got;
@@ -261,8 +262,8 @@ static size_t read_ids(mc_json list, int32_t *ids, size_t room) {
     return n;
 }
 
-/* A conversation's answer begins as another program has it (in exact arithmetic), and goes on with and
- * without guesses alike. */
+/* A conversation's answer begins as another program has it (in exact arithmetic), and goes on with
+ * and without guesses alike. */
 static int64_t check_conversation(const mc_session_model *shared, mc_json talk, bool golden) {
     static answer a;
     int32_t ids[ROOM], want[ROOM];
@@ -374,8 +375,8 @@ static void test_context(void **state) {
     assert_true(accepted > 50);
 }
 
-/* Cancelled, closed, saved and loaded, or followed by another answer after any token, an answer leaves
- * what it leaves without guesses. */
+/* Cancelled, closed, saved and loaded, or followed by another answer after any token, an answer
+ * leaves what it leaves without guesses. */
 static void test_broken_off(void **state) {
     (void)state;
     static answer got;
@@ -458,8 +459,8 @@ static void test_draft_model(void **state) {
     mc_session_close(&session);
 }
 
-/* That text repeats itself is noticed although looking it up was never right, and there is a draft model
- * (which does not pay, and has no room). */
+/* That text repeats itself is noticed although looking it up was never right, and there is a draft
+ * model (which does not pay, and has no room). */
 static void test_draft_model_and_look_up(void **state) {
     (void)state;
     enum { N = 100 };

@@ -196,7 +196,8 @@ static double fraction(uint64_t seed, uint64_t n) {
     return (double)((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
 }
 
-/* The survivors in the order of drawing: likeliest first where any cut counts tokens, else by ids. */
+/* The survivors in the order of drawing: likeliest first where any cut counts tokens, else by
+ * ids. */
 static size_t list_survivors(const mc_sampling *sampling, int32_t *list) {
     size_t n = count_survivors(sampling), kept = 0;
     if (sampling->top_p || sampling->top_k) {

@@ -262,7 +262,8 @@ static void test_reuse(void **state) {
 }
 
 /* Windows of 16, buffers of 384 entries: after 600 single steps they were emptied once, when they
- * were full, but for 15 + 64 entries and 17 more, as a multiple of 32 goes, and begin with token 288. */
+ * were full, but for 15 + 64 entries and 17 more, as a multiple of 32 goes, and begin with token
+ * 288. */
 static void test_going_back(void **state) {
     (void)state;
     enum { N = 600, OLDEST = 384 - 15 - 64 - 17 };
@@ -334,9 +335,9 @@ static void test_history_is_bounded(void **state) {
     fixture_close(&f);
 }
 
-/* What was computed ahead and was right gives the logits of feeding it, to the bit, and what was wrong
- * leaves no trace: guesses that are right 0 to 9 times, then wrong; beyond the window of 16, while
- * buffers of 384 entries are emptied, and with a context of 24. */
+/* What was computed ahead and was right gives the logits of feeding it, to the bit, and what was
+ * wrong leaves no trace: guesses that are right 0 to 9 times, then wrong; beyond the window of 16,
+ * while buffers of 384 entries are emptied, and with a context of 24. */
 static void check_ahead(const model_fixture *f, int64_t context, int n, int from) {
     mc_session_model shared = shared_of(f, context);
     mc_session *session = open_session(&shared, 64), *plain = open_session(&shared, 64);
@@ -459,8 +460,8 @@ static void test_decoding_is_recorded_once(void **state) {
     fixture_close(&f);
 }
 
-/* Chunks of a prompt, whose logits nobody wants, are one recorded pass while the buffers last, and leave
- * to the bit what passes that are recorded each leave. */
+/* Chunks of a prompt, whose logits nobody wants, are one recorded pass while the buffers last, and
+ * leave to the bit what passes that are recorded each leave. */
 static void check_prompt(const model_fixture *f, int64_t context) {
     enum { CHUNK = 30, CHUNKS = 12, N = CHUNK * CHUNKS + 1 };
     mc_session_model shared = shared_of(f, context);
@@ -475,8 +476,8 @@ static void check_prompt(const model_fixture *f, int64_t context) {
         force_recording(plain);
         assert_int_equal(mc_session_feed(plain, ids + at, CHUNK, NULL), MICA_OK);
     }
-    /* Not the first, the second, which finds the buffers where that one wrote them, and one for which
-     * they grow. */
+    /* Not the first, the second, which finds the buffers where that one wrote them, and one for
+     * which they grow. */
     assert_int_equal(replayed, CHUNKS - 3);
     const float *got = feed(session, ids + N - 1, 1), *want = feed(plain, ids + N - 1, 1);
     fixture_compare(got, want, (size_t)f->lm->spec.vocab, 0.0, "%s: context %lld", f->name,
@@ -496,9 +497,9 @@ static void test_prompts_are_recorded_once(void **state) {
     fixture_close(&f);
 }
 
-/* A session in all its doings gives, to the bit, what one does that records each pass: single tokens
- * while buffers grow and are emptied, chunks, passes over several tokens ahead, going back, best tokens
- * in between. */
+/* A session in all its doings gives, to the bit, what one does that records each pass: single
+ * tokens while buffers grow and are emptied, chunks, passes over several tokens ahead, going back,
+ * best tokens in between. */
 static void check_unrecorded(const model_fixture *f, int64_t context, int n) {
     enum { CHUNK = 30 };
     mc_session_model shared = shared_of(f, context);

@@ -645,7 +645,8 @@ static int64_t room_after(int64_t n, int64_t max) {
     return seen.min;
 }
 
-/* The caches grow once for a prompt and the beginning of its answer, not with each of their passes. */
+/* The caches grow once for a prompt and the beginning of its answer, not with each of their
+ * passes. */
 static void test_room_for_the_prompt(void **state) {
     (void)state;
     assert_int_equal(room_after(600, 1), 768);

@@ -17,11 +17,12 @@
 
 #include <cmocka.h> /* wants the four above */
 
-/* The folder of goldens: $MICA_FIXTURES, or the project's own tests/fixtures. Its cases are found by
- * listing it: which there are, and what they are called, no test may know. */
+/* The folder of goldens: $MICA_FIXTURES, or the project's own tests/fixtures. Its cases are found
+ * by listing it: which there are, and what they are called, no test may know. */
 const char *test_fixtures_dir(void);
 
-/* tests/fixtures itself, whatever MICA_FIXTURES says: for tests that need a certain case by its name.
+/* tests/fixtures itself, whatever MICA_FIXTURES says: for tests that need a certain case by its
+ * name.
  */
 const char *test_cases_dir(void);
 
@@ -84,8 +85,8 @@ size_t test_heap_bytes(void);
  * no business here. Returns the number of rounds that failed. */
 uint64_t test_fail_each_allocation(bool (*body)(void *arg), void *arg);
 
-/* Lets a device that computes nothing, and keeps nothing to be computed again, forget its plans and its
- * free memory: the next evaluation allocates what the first one did. */
+/* Lets a device that computes nothing, and keeps nothing to be computed again, forget its plans and
+ * its free memory: the next evaluation allocates what the first one did. */
 void test_forget_plans(mica_device *device);
 
 #endif

@@ -126,7 +126,8 @@ static bool is_same(const char *a, size_t a_bytes, const char *b, size_t b_bytes
     return !a == !b && a_bytes == b_bytes && (!a || memcmp(a, b, a_bytes) == 0);
 }
 
-/* Caches that were read anew hold other entries than those that were loaded: their checksum tells. */
+/* Caches that were read anew hold other entries than those that were loaded: their checksum
+ * tells. */
 static bool is_whole(const char *cache, size_t bytes) {
     uint64_t sum;
     if (bytes < sizeof sum) return false;

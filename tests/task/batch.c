@@ -146,8 +146,9 @@ static void test_logits(void **state) {
     fixture_each(check_logits);
 }
 
-/* Steps of the same rows are recorded once, but where buffers grow: rows in another order, one fewer,
- * one more, some that want logits, tokens 250 to 300 of their caches. Each row is what it is alone. */
+/* Steps of the same rows are recorded once, but where buffers grow: rows in another order, one
+ * fewer, one more, some that want logits, tokens 250 to 300 of their caches. Each row is what it is
+ * alone. */
 typedef struct trio {
     const model_fixture *f;
     mc_batch b;
@@ -426,8 +427,8 @@ static void test_no_room_for_one(void **state) {
     fixture_close(&r.f);
 }
 
-/* Allocation n of making room for one session fails, if there are as many: the step of another is not disturbed.
- * Whether there were as many. */
+/* Allocation n of making room for one session fails, if there are as many: the step of another is
+ * not disturbed. Whether there were as many. */
 static bool fail_one(const room *r, uint64_t n) {
     enum { FULL = 256 }; /* entries of a cache's first buffers */
     int32_t ids[FULL + 1];

@@ -94,8 +94,8 @@ static void compare(const int32_t *ids, size_t n, mica_comparison *sums) {
         fail_msg("%s", mica_last_error());
 }
 
-/* The reference's probabilities are those of its golden logits, of another program. Sums of two texts
- * add up. */
+/* The reference's probabilities are those of its golden logits, of another program. Sums of two
+ * texts add up. */
 static void test_goldens(void **state) {
     (void)state;
     mica_comparison got = {0}, want = {0};

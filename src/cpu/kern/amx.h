@@ -13,13 +13,14 @@ typedef struct mk_amx_config {
     uint8_t lines[16];
 } mk_amx_config;
 
-/* Before registers are read from memory that was written: gcc does not know what their instructions read. */
+/* Before registers are read from memory that was written: gcc does not know what their instructions
+ * read. */
 MK_INLINE void mk_amx_written(void) {
     __asm__ volatile("" ::: "memory");
 }
 
-/* 0 to 3 are sums, 4 and 5 one side of products, lines of which are 64 bytes, 6 and 7 the other. wide: bytes of a
- * line of sums and of the other side. */
+/* 0 to 3 are sums, 4 and 5 one side of products, lines of which are 64 bytes, 6 and 7 the other.
+ * wide: bytes of a line of sums and of the other side. */
 static inline void mk_amx_configure(int wide) {
     mk_amx_config c = {.palette = 1};
     for (int i = 0; i < 8; i++) {

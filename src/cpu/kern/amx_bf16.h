@@ -1,9 +1,10 @@
 /* AMX: sums of products of bf16, 32 rows by 32 columns at a time.
  *
- * tdpbf16ps adds to each of 16 x 16 sums 32 products, the even and the odd ones apart, in their order. x is read as it
- * lies; the other side has been put into pairs before: a register has a line for every two products, in it a pair of
- * each of 16 columns. A sum's bits are the same wherever in a register it is and however many there are beside it;
- * and products of zeros add nothing to it. */
+ * tdpbf16ps adds to each of 16 x 16 sums 32 products, the even and the odd ones apart, in their
+ * order. x is read in place; the other side has been put into pairs before: a register has a line
+ * for every two products, in it a pair of each of 16 columns. A sum's bits are the same wherever in
+ * a register it is and however many there are beside it; and products of zeros add nothing to
+ * it. */
 #ifndef CPU_KERN_AMX_BF16_H
 #define CPU_KERN_AMX_BF16_H
 
@@ -22,7 +23,8 @@ typedef struct paired {
     _Alignas(64) uint32_t pairs[WIDE / LINES][LINES][LINES];
 } paired;
 
-/* y [high * LINES, WIDE], or its sums so far, += x [high * LINES, depth] times the pairs of WIDE columns. */
+/* y [high * LINES, WIDE], or its sums so far, += x [high * LINES, depth] times the pairs of WIDE
+ * columns. */
 MK_INLINE void add_block(int high, bool first, int64_t depth, const uint16_t *x, int64_t x_stride,
                          const paired *w, float *y, int64_t y_stride) {
     const int64_t line = 2 * x_stride, row = 4 * y_stride;
@@ -84,8 +86,8 @@ static void add_edge(int64_t m, int64_t n, bool first, int64_t depth, const uint
                                   _mm512_load_ps(sums[i] + j));
 }
 
-/* y [m, n], n <= WIDE, or its sums so far, += x [m, depth] times pairs; of those past `depth` the rest of a step is
- * there, and finite. */
+/* y [m, n], n <= WIDE, or its sums so far, += x [m, depth] times pairs; of those past `depth` the
+ * rest of a step is there, and finite. */
 static void add_columns(int64_t m, int64_t n, bool first, int64_t depth, const uint16_t *x,
                         int64_t x_stride, const paired *w, float *y, int64_t y_stride) {
     for (int64_t i = 0; i < m; i += HIGH, x += HIGH * x_stride, y += HIGH * y_stride) {

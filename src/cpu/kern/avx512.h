@@ -1,4 +1,5 @@
-/* What AVX-512 kernels share: the order in which lanes and parts of sums are joined, rows turned over, exp. */
+/* What AVX-512 kernels share: the order in which lanes and parts of sums are joined, rows turned
+ * over, exp. */
 #ifndef CPU_KERN_AVX512_H
 #define CPU_KERN_AVX512_H
 
@@ -52,8 +53,8 @@ MK_INLINE __m512 mk_sum16(const __m512 a[4], const __m512 b[4], const __m512 c[4
                           mk_quarters(a[3], b[3], c[3], d[3])));
 }
 
-/* y [rows, cols] = sums of lanes; rows <= 6, cols 1 or 4. Stored whole: an instruction that cuts out a quarter as it
- * stores faults for lanes that its mask leaves out. */
+/* y [rows, cols] = sums of lanes; rows <= 6, cols 1 or 4. Stored whole: an instruction that cuts
+ * out a quarter as it stores faults for lanes that its mask leaves out. */
 MK_INLINE void mk_store_dots(int rows, int cols, __m512 sum[][4], float *y, int64_t y_stride) {
     if (cols == 1) {
 #pragma GCC unroll 6
@@ -93,8 +94,8 @@ MK_INLINE void mk_add_dots(int rows, int cols, bool first, __m512 sum[][4], floa
             y[i * y_stride + j] += more[4 * i + j];
 }
 
-/* Elements of a dot product of bf16 whose lanes are added up before the next are met: a part. So much of six rows and of
- * four columns stays in a first-level cache of 48 KiB. */
+/* Elements of a dot product of bf16 whose lanes are added up before the next are met: a part. So
+ * much of six rows and of four columns stays in a first-level cache of 48 KiB. */
 #define MK_PART 2048
 
 MK_INLINE int64_t mk_part(int64_t left) {
@@ -117,8 +118,8 @@ MK_INLINE __m512 mk_wide_bf16(__m256i h) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
 
-/* Rows 4 i .. 4 i + 3 of 16 on their way to be turned over: half[c] has their words c, 4 + c, 8 + c,
- * 12 + c. */
+/* Rows 4 i .. 4 i + 3 of 16 on their way to be transposed: half[c] has their words c, 4 + c, 8 +
+ * c, 12 + c. */
 MK_INLINE void mk_transpose_rows(const __m512i r[4], __m512i half[4]) {
     __m512i lower = _mm512_unpacklo_epi32(r[0], r[1]), upper = _mm512_unpackhi_epi32(r[0], r[1]);
     __m512i lower2 = _mm512_unpacklo_epi32(r[2], r[3]), upper2 = _mm512_unpackhi_epi32(r[2], r[3]);
@@ -140,7 +141,7 @@ MK_INLINE void mk_transpose_words(const __m512i half[16], int c, __m512i words[4
     words[3] = _mm512_shuffle_i32x4(odd, odd2, 0xdd);
 }
 
-/* 16 x 16 words turned over. */
+/* 16 x 16 words transposed. */
 MK_INLINE void mk_transpose(__m512i r[16]) {
     __m512i half[16];
 #pragma GCC unroll 4

@@ -11,9 +11,9 @@ bool mk_has_avx512bf16(void) {
            (eax & 1u << 5) != 0;
 }
 
-/* A Zen 4 makes twice the products of f32 in bf16, a Sapphire Rapids half of them: it takes f32, for attention whole
- * numbers (attn_int16.h), or AMX. By name, not by a measurement at start: the bits of a result may not
- * depend on what else runs. */
+/* A Zen 4 makes twice the products of f32 in bf16, a Sapphire Rapids half of them: it takes f32,
+ * for attention whole numbers (attn_int16.h), or AMX. By name, not by a measurement at start: the
+ * bits of a result may not depend on what else runs. */
 void mk_fill_avx512bf16(mk_kernels *kernels) {
     const bool amd = __builtin_cpu_is("amd");
     mk_exp_avx512bf16(kernels);

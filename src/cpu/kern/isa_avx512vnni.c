@@ -8,16 +8,17 @@ bool mk_has_avx512vnni(void) {
            __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2");
 }
 
-/* AMD's family 26. What came after it is taken to be like it. Not every compiler's __builtin_cpu_is knows the name. */
+/* AMD's family 26. What came after it is taken to be like it. Not every compiler's __builtin_cpu_is
+ * knows the name. */
 static bool is_zen5(void) {
     unsigned eax, ebx, ecx, edx;
     return __builtin_cpu_is("amd") && __get_cpuid(1, &eax, &ebx, &ecx, &edx) &&
            (eax >> 8 & 15) + (eax >> 20 & 255) >= 26;
 }
 
-/* By name, for the bits of a result may not depend on what else runs (isa_avx512bf16.c). An AMD adds in units of its own
- * while it multiplies, an Intel in the same ones. What a Zen 4 read in order was slower. Every AMD with VNNI multiplies
- * pairs of bf16 faster than f32. */
+/* By name, for the bits of a result may not depend on what else runs (isa_avx512bf16.c). An AMD
+ * adds in units of its own while it multiplies, an Intel in the same ones. What a Zen 4 read in
+ * order was slower. Every AMD with VNNI multiplies pairs of bf16 faster than f32. */
 void mk_fill_avx512vnni(mk_kernels *kernels) {
     const bool amd = __builtin_cpu_is("amd");
     mk_attn_avx512vnni(kernels);

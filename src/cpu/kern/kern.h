@@ -8,8 +8,8 @@
  *  - a kernel reads and writes exactly what its arguments name, whatever the alignment;
  *  - one order of summation an output: a result depends on its own row of x and its own row (or
  *    column) of w alone. It has the same bits whether it is computed alone or among others, by the
- *    vector kernels or by unpacking first and multiplying then, but for the bits of a NaN. Different
- *    instruction sets may differ in the last bits.
+ *    vector kernels or by unpacking first and multiplying then, but for the bits of a NaN.
+ *    Different instruction sets may differ in the last bits.
  *
  * Sizes and strides are in elements, rows are contiguous. This folder includes the C library and
  * its own headers only. Threads: kernels have no state. */
@@ -27,7 +27,8 @@ typedef enum mk_isa {
     MK_ISA_COUNT
 } mk_isa;
 
-/* Elements of a query or key that share a step where they become whole numbers of 16 bits, and keys whose values do. */
+/* Elements of a query or key that share a step where they become int16, and keys
+ * whose values do. */
 #define MK_WORDS_PART 128
 #define MK_WORDS_GROUP 32
 
@@ -48,7 +49,7 @@ typedef struct mk_qrows {
     int group; /* 32, 64 or 128; nvfp4: 16 */
 } mk_qrows;
 
-/* Rows of x in whole numbers, for the fast products (int8_list.h): element l is about
+/* Rows of x in integers, for the fast matmuls (int8_list.h): element l is about
  * scales[l / group] times its code. */
 typedef struct mk_xrows {
     int64_t k; /* a multiple of group */
@@ -69,11 +70,12 @@ static inline int64_t mk_q8_bytes(int64_t n) {
     return mk_q8_scales(n) + ((n + MK_Q8_GROUP - 1) / MK_Q8_GROUP + 1) / 2 * 4;
 }
 
-/* The fp modes of 4 bits have affine codes in fast products: c for scale / 2 * (c - MK_E2M1_ZERO). */
+/* The fp modes of 4 bits have affine codes in fast matmuls: c for scale / 2 * (c -
+ * MK_E2M1_ZERO). */
 #define MK_E2M1_ZERO 12
 #define MK_E2M1_MAX 24
 
-/* The largest code of weights in fast products. */
+/* The largest code of weights in fast matmuls. */
 static inline int mk_max_code(mk_mode mode, int bits) {
     return mode == MK_AFFINE ? (1 << bits) - 1 : MK_E2M1_MAX;
 }
@@ -89,7 +91,7 @@ typedef struct mk_tiles {
     uint8_t *codes;   /* [tiles, k / 4, MK_TILE, 4] */
     float *scales;    /* [tiles, k / group, 2, MK_TILE]: scales, then biases */
     int max;          /* the largest code that there may be */
-    bool crossed;     /* for products of sums (int8_list.h) */
+    bool crossed;     /* for matmuls of sums (int8_list.h) */
     int32_t *offsets; /* [tiles, k / group, MK_TILE]: crossed ones; else not read, nor written */
 } mk_tiles;
 
@@ -133,8 +135,8 @@ static inline int64_t mk_block_rows(int64_t m, int64_t max) {
     return (m + blocks - 1) / blocks;
 }
 
-/* Runs a statement in which MK_R is `rows`, 1 to `max` <= 6, as a constant: blocks of rows are compiled
- * for each number of them, so that their sums are registers. */
+/* Runs a statement in which MK_R is `rows`, 1 to `max` <= 6, as a constant: blocks of rows are
+ * compiled for each number of them, so that their sums are registers. */
 #define MK_WITH_ROWS(rows, max, ...)          \
     do {                                      \
         switch (rows) {                       \

@@ -1,5 +1,5 @@
-/* Every kernel: the lists of all families. Include this file with KERN defined; it is undefined at the
- * end. */
+/* Every kernel: the lists of all families. Include this file with KERN defined; it is undefined at
+ * the end. */
 #include "cpu/kern/attn/attn_list.h"
 #include "cpu/kern/dense/dense_list.h"
 #include "cpu/kern/int8/int8_list.h"

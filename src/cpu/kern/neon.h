@@ -1,4 +1,5 @@
-/* What NEON kernels share: the order in which the lanes of sums are joined, and parts of vectors. */
+/* What NEON kernels share: the order in which the lanes of sums are joined, and parts of
+ * vectors. */
 #ifndef CPU_KERN_NEON_H
 #define CPU_KERN_NEON_H
 

@@ -1,5 +1,5 @@
-/* Functions of f32 in plain arithmetic, without branches or calls, so that compilers turn loops over
- * them into vector code on every machine, and all machines get the same numbers. */
+/* Functions of f32 in plain arithmetic, without branches or calls, so that compilers turn loops
+ * over them into vector code on every machine, and all machines get the same numbers. */
 #ifndef CPU_KERN_VMATH_H
 #define CPU_KERN_VMATH_H
 

@@ -30,8 +30,8 @@ typedef enum mc_chat_format {
  *  messages               n > 0. For Gemma a first message of role system goes into the first user
  *                         turn; the others have turns of any role, in any order.
  *  add_generation_prompt  end with the beginning of the model's turn.
- *  errors  MICA_EINVAL no messages, a NULL in one, roles that do not alternate (Gemma); MICA_ENOMEM.
- *          out is then as it was
+ *  errors  MICA_EINVAL no messages, a NULL in one, roles that do not alternate (Gemma);
+ *          MICA_ENOMEM. out is then as it was
  *  source  the chat templates of the families' own model folders */
 mica_status mc_chat_render(mc_chat_format format, const mc_chat_message *messages, size_t n,
                            const char *bos, bool add_generation_prompt, mc_buffer *out);

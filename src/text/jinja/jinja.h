@@ -14,9 +14,9 @@
  * on values (jinja_value.c) with operators (jinja_op.c) and tables of filters, tests, methods and
  * functions (jinja_filter.c, jinja_seq.c, jinja_test.c, jinja_method.c, jinja_global.c).
  *
- * Templates are not trusted. A rendering takes at most 50 million steps (a second or less), 32 MB of
- * memory and 256 bytes for each byte of its variables (288 MB with the largest), and 4 MB of output
- * and 16 bytes for each (64 MB); values nest 500 deep. It can be cancelled.
+ * Templates are not trusted. A rendering takes at most 50 million steps (a second or less), 32 MB
+ * of memory and 256 bytes for each byte of its variables (288 MB with the largest), and 4 MB of
+ * output and 16 bytes for each (64 MB); values nest 500 deep. It can be cancelled.
  * Threads: a parsed template never changes and may be rendered by any number of threads. */
 #ifndef TEXT_JINJA_JINJA_H
 #define TEXT_JINJA_JINJA_H

@@ -1,7 +1,7 @@
 /* Added tokens: texts that are cut out of the input before anything else looks at it.
  *
- * Leftmost first, the longest of those that start at one place; a single_word token that stands in a
- * longer word is passed over. One set is matched in the raw text
+ * Leftmost first, the longest of those that start at one place; a single_word token that stands in
+ * a longer word is passed over. One set is matched in the raw text
  * and one (tokens with "normalized") in the normalised text. Immutable once loaded. */
 #ifndef TEXT_TOKENIZER_ADDED_H
 #define TEXT_TOKENIZER_ADDED_H

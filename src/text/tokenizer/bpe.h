@@ -74,7 +74,8 @@ void mc_bpe_scratch_deinit(mc_bpe_scratch *s);
 mica_status mc_bpe_merge(const mc_bpe *bpe, int32_t *ids, size_t *n, mc_bpe_scratch *s);
 
 /* Learns which characters stand side by side in some token. A merge of two tokens is a token, so no
- * merge crosses the place between two characters that never do, and text can be cut there. errors  MICA_ENOMEM */
+ * merge crosses the place between two characters that never do, and text can be cut there. errors
+ * MICA_ENOMEM */
 mica_status mc_bpe_learn_joins(mc_bpe *bpe, const mc_vocab *v);
 /* Where the first part of a piece ends that can be encoded alone. */
 size_t mc_bpe_first_part(const mc_bpe *bpe, const mc_vocab *v, mc_str piece);

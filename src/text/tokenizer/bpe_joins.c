@@ -1,7 +1,7 @@
 /* Cutting long pieces where no merge can cross.
  *
- * A tokenizer without a pre-tokenizer that cuts at words (Gemma's) has pieces of a whole text. Words
- * found here are short, and come again. */
+ * A tokenizer without a pre-tokenizer that cuts at words (Gemma's) has pieces of a whole text.
+ * Words found here are short, and come again. */
 #include "text/tokenizer/bpe.h"
 
 #include "base/alloc.h"
@@ -33,7 +33,8 @@ mica_status mc_bpe_learn_joins(mc_bpe *bpe, const mc_vocab *v) {
     return MICA_OK;
 }
 
-/* Both characters must be tokens: what is unknown is a run of its own, or bytes, which may merge. */
+/* Both characters must be tokens: what is unknown is a run of its own, or bytes, which may
+ * merge. */
 size_t mc_bpe_first_part(const mc_bpe *bpe, const mc_vocab *v, mc_str piece) {
     uint32_t last, now;
     size_t last_at = 0, n;

@@ -64,11 +64,12 @@ typedef struct mc_decoding { /* zero is the beginning of a text */
     mc_regex_room regex;
 } mc_decoding;
 
-/* Takes the next token, an id below n; one that has no token is left out. `token` is its text before
- * any step. errors  MICA_ENOMEM; those of mc_regex_find */
+/* Takes the next token, an id below n; one that has no token is left out. `token` is its text
+ * before any step. errors  MICA_ENOMEM; those of mc_regex_find */
 mica_status mc_decode_token(const mc_decoder *d, mc_decoding *s, int32_t id, mc_str token);
 
-/* Makes text of the run of bytes where that is whole characters. Returns true where none is left. */
+/* Makes text of the run of bytes where that is whole characters. Returns true where none is
+ * left. */
 bool mc_decode_settle(const mc_decoder *d, mc_decoding *s, bool *no_memory);
 
 /* Makes text of the run of bytes in any case. What is not valid is U+FFFD: each byte of the run

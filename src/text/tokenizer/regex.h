@@ -25,7 +25,8 @@ typedef struct mc_span {
     size_t start, end;
 } mc_span;
 
-/* errors  MICA_EFORMAT not a pattern; MICA_EUNSUPPORTED names what mica does not know; MICA_ENOMEM */
+/* errors  MICA_EFORMAT not a pattern; MICA_EUNSUPPORTED names what mica does not know;
+ *         MICA_ENOMEM */
 mica_status mc_regex_compile(mc_str pattern, mc_regex **out);
 void mc_regex_free(mc_regex *regex);
 

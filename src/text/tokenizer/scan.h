@@ -1,8 +1,8 @@
 /* The split patterns of well-known tokenizers, written out.
  *
- * Each is told by the pattern's text and cuts a text into the same pieces as the pattern does, which
- * matches everywhere (tests/text/scan.c compares them with PCRE2). Unlike a backtracking matcher
- * they look at each character at most three times. Threads: safe. */
+ * Each is told by the pattern's text and cuts a text into the same pieces as the pattern does,
+ * which matches everywhere (tests/text/scan.c compares them with PCRE2). Unlike a backtracking
+ * matcher they look at each character at most three times. Threads: safe. */
 #ifndef TEXT_TOKENIZER_SCAN_H
 #define TEXT_TOKENIZER_SCAN_H
 

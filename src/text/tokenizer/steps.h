@@ -1,7 +1,7 @@
 /* Reading the pipelines of a tokenizer.json: normalizer, pre_tokenizer, post_processor, decoder.
  *
- * Each is null, one step, or a Sequence of steps, Sequences in it included. A step is an object with
- * a "type"; which types there are is a table in each pipeline's file. */
+ * Each is null, one step, or a Sequence of steps, Sequences in it included. A step is an object
+ * with a "type"; which types there are is a table in each pipeline's file. */
 #ifndef TEXT_TOKENIZER_STEPS_H
 #define TEXT_TOKENIZER_STEPS_H
 

@@ -84,8 +84,8 @@ static bool same_decoding(const golden *g, const int32_t *ids, size_t n, bool sk
     return same;
 }
 
-/* Streams the ids. Pieces must be the wanted ones where there are any, valid UTF-8, and together the
- * decoded text unless that has U+FFFD. */
+/* Streams the ids. Pieces must be the wanted ones where there are any, valid UTF-8, and together
+ * the decoded text unless that has U+FFFD. */
 static bool same_stream(const golden *g, const int32_t *ids, size_t n, mc_json wanted,
                         mc_str decoded) {
     mica_decoder_stream *stream = NULL;

@@ -1,9 +1,10 @@
-/* AMX: scores are its products of rows in bf16. Values are put into pairs of keys, 64 columns of up to DEPTH keys at
- * once, which all rows of weights then meet. 32 keys are summed together, of which those past the last are zeros.
+/* AMX: scores are its products of rows in bf16. Values are put into pairs of keys, 64 columns of up
+ * to DEPTH keys at once, which all rows of weights then meet. 32 keys are summed together, of which
+ * those past the last are zeros.
  *
- * A few rows of weights are multiplied in f32, for pairs would take longer than products. They do what tdpbf16ps does,
- * so that sums have the same bits: products of even keys and of odd ones apart, each added with one rounding, and
- * subnormal numbers are zeros. */
+ * A few rows of weights are multiplied in f32, for pairs would take longer than products. They do
+ * what tdpbf16ps does, so that sums have the same bits: products of even keys and of odd ones
+ * apart, each added with one rounding, and subnormal numbers are zeros. */
 #include "cpu/kern/amx_bf16.h"
 #include "cpu/kern/attn/attn_pairs.h"
 #include "cpu/kern/dense/dense.h"
@@ -62,7 +63,8 @@ static void widen_weights(int64_t m, int64_t n, const uint16_t *w, int64_t w_str
     }
 }
 
-/* sum [rows, cols] = w [rows, n] v [n, cols] of every second key from `first` on, rows <= FEW, cols <= 16 * COLS */
+/* sum [rows, cols] = w [rows, n] v [n, cols] of every second key from `first` on, rows <= FEW, cols
+ * <= 16 * COLS */
 MK_INLINE void sum_keys(bool codes, int rows, int64_t first, int64_t n, int64_t cols,
                         float w[FEW][STEP], const values *v, __m512 sum[FEW][COLS]) {
     __mmask16 mask[COLS];

@@ -1,5 +1,6 @@
-/* What attention's AVX-512 kernels share: keys of a tile turned over, so that a register holds the same
- * 32 bits (two bf16, four codes) of 16 keys; and columns of values, in bf16 or rows of 8 bits. */
+/* What attention's AVX-512 kernels share: keys of a tile transposed, so that a register holds the
+ * same 32 bits (two bf16, four codes) of 16 keys; and columns of values, in bf16 or rows of 8
+ * bits. */
 #ifndef CPU_KERN_ATTN_ATTN_AVX512_H
 #define CPU_KERN_ATTN_ATTN_AVX512_H
 
@@ -17,8 +18,8 @@ static inline int64_t min(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Asks for the bytes of a row, and for those MK_FETCHED_AGAIN before them: of earlier rows, most often the same
- * columns. A fetch cannot fail. */
+/* Asks for the bytes of a row, and for those MK_FETCHED_AGAIN before them: of earlier rows, most
+ * often the same columns. A fetch cannot fail. */
 MK_INLINE void fetch(const char *row, int64_t bytes) {
     for (int64_t l = 0; l < bytes; l += 64)
         mk_fetch_line((intptr_t)row + l);
@@ -57,8 +58,8 @@ MK_INLINE void transpose_words(const char *k, int64_t k_stride, int64_t last, in
 }
 
 /* n keys (of KEYS), k_stride bytes apart, and `words` words of each into to[words]; the rest of a
- * register of keys is whatever. Meanwhile `prefetch_bytes` of each of as many later keys are fetched, where
- * there are as many: `left` from the first on. */
+ * register of keys is whatever. Meanwhile `prefetch_bytes` of each of as many later keys are
+ * fetched, where there are as many: `left` from the first on. */
 MK_INLINE void transpose_keys(int64_t n, int64_t left, int64_t words, const char *k,
                               int64_t k_stride, int64_t prefetch_bytes, __m512i flip,
                               uint32_t (*to)[KEYS]) {

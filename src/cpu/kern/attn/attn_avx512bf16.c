@@ -1,7 +1,8 @@
-/* AVX-512 BF16. One instruction multiplies 32 numbers: two of a row of q (or of weights) by two of each of 16 keys (or
- * columns). For many rows keys are turned into that order a tile at a time; for few, four keys at once within each
- * 16 bytes, and each of a register's quarters has a sum of its own. So a score is four sums wherever it is computed.
- * Values are paired as they are read; blocks of rows and tiles only share loads. */
+/* AVX-512 BF16. One instruction multiplies 32 numbers: two of a row of q (or of weights) by two of
+ * each of 16 keys (or columns). For many rows keys are turned into that order a tile at a time; for
+ * few, four keys at once within each 16 bytes, and each of a register's quarters has a sum of its
+ * own. So a score is four sums wherever it is computed. Values are paired as they are read; blocks
+ * of rows and tiles only share loads. */
 #include "cpu/kern/attn/attn_pairs.h"
 
 #define ROWS 6      /* of q or weights at once: 6 x 4 sums and 4 operands fit 32 registers */
@@ -35,8 +36,8 @@ MK_INLINE __m512bh pair_of(const uint16_t *row) {
 
 /* ---- scores ---- */
 
-/* y [rows, n], or 0 where not `more`, += q [rows, 2 * pairs] times keys of the tile from `first` on, n or
- * 16 * cols */
+/* y [rows, n], or 0 where not `more`, += q [rows, 2 * pairs] times keys of the tile from `first`
+ * on, n or 16 * cols */
 MK_INLINE void score_tile(int rows, int cols, int64_t first, int64_t n, int64_t pairs,
                           const uint16_t *q, int64_t q_stride, const tile *t, bool more, float *y,
                           int64_t y_stride) {
@@ -112,7 +113,8 @@ static void score_many(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64
         }
 }
 
-/* Rows of q for scores of few: of each line four registers, the quarters of which repeat a pair of theirs. */
+/* Rows of q for scores of few: of each line four registers, the quarters of which repeat a pair of
+ * theirs. */
 typedef struct spread {
     _Alignas(64) uint32_t pairs[PAIRS / LINE][ROWS][4][LINE];
 } spread;
@@ -130,8 +132,8 @@ static void spread_rows(int64_t rows, int64_t pairs, const uint16_t *q, int64_t 
         }
 }
 
-/* A line of four keys from `first` on, of which n pairs are there, to pairs 0, 1, 2 and 3 of each quarter; keys after
- * `last` are taken as it. */
+/* A line of four keys from `first` on, of which n pairs are there, to pairs 0, 1, 2 and 3 of each
+ * quarter; keys after `last` are taken as it. */
 MK_INLINE void transpose_four(const uint16_t *k, int64_t k_stride, int64_t first, int64_t last,
                               int64_t n, __m512i to[4]) {
     __m512i r[4];
@@ -141,8 +143,8 @@ MK_INLINE void transpose_four(const uint16_t *k, int64_t k_stride, int64_t first
     mk_transpose_rows(r, to);
 }
 
-/* y [rows, n], or 0 where not `more`, += q [rows, 2 * pairs] times n <= 16 keys; 16 from `ahead` on are fetched, none
- * from `left` on. */
+/* y [rows, n], or 0 where not `more`, += q [rows, 2 * pairs] times n <= 16 keys; 16 from `ahead` on
+ * are fetched, none from `left` on. */
 MK_INLINE void score_few(int rows, int64_t n, int64_t ahead, int64_t left, int64_t pairs,
                          const spread *q, const uint16_t *k, int64_t k_stride, bool more, float *y,
                          int64_t y_stride) {
@@ -183,8 +185,8 @@ MK_INLINE void score_few(int rows, int64_t n, int64_t ahead, int64_t left, int64
     }
 }
 
-/* As score_many, rows <= ROWS; `left` keys may be fetched. 16 keys are read whole, as far as SPREADS go, before the
- * next ones. */
+/* As score_many, rows <= ROWS; `left` keys may be fetched. 16 keys are read whole, as far as
+ * SPREADS go, before the next ones. */
 static void score_directly(int64_t rows, int64_t n, int64_t left, int64_t d, const uint16_t *q,
                            int64_t q_stride, const uint16_t *k, int64_t k_stride, float *y,
                            int64_t y_stride) {

@@ -1,6 +1,7 @@
-/* AVX-512 VNNI: products with rows of 8 bits. Scores: an instruction multiplies four codes of a row of
- * q, broadcast, by four of each of 16 keys, which are turned into that order a tile at a time. Values
- * are widened in registers, for few rows of weights: with many, a tile in memory is quicker. */
+/* AVX-512 VNNI: products with rows of 8 bits. Scores: an instruction multiplies four codes of a row
+ * of q, broadcast, by four of each of 16 keys, which are turned into that order a tile at a time.
+ * Values are widened in registers, for few rows of weights: with many, a tile in memory is
+ * quicker. */
 #include "cpu/kern/attn/attn_avx512.h"
 
 /* ---- scores ---- */

@@ -1,4 +1,5 @@
-/* Attention in whole numbers of 16 bits (attn_int16.h), and weights rounded to bf16 without instructions for that. */
+/* Attention in int16 (attn_int16.h), and weights rounded to bf16 without
+ * instructions for that. */
 #include "cpu/kern/attn/attn_int16.h"
 
 /* To nearest even, in the upper half; a NaN stays one. */

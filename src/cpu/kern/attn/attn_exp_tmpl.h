@@ -1,8 +1,8 @@
-/* The text of exp_total_bf16, for who has attn_avx512.h and `two_halves`: 32 numbers rounded to bf16, the first argument's
- * first. The same bits by whichever, but for NaN's. */
+/* The text of exp_total_bf16, for who has attn_avx512.h and `two_halves`: 32 numbers rounded to
+ * bf16, the first argument's first. The same bits by whichever, but for NaN's. */
 
-/* exp(t), t <= 0, within 2^-17, as 2^n 2^f with |f| <= 1/2: what is rounded to bf16 needs no more. The
- * polynomial has the least relative error of those that are 1 at 0: 2^-18.4. */
+/* exp(t), t <= 0, within 2^-17, as 2^n 2^f with |f| <= 1/2: what is rounded to bf16 needs no more.
+ * The polynomial has the least relative error of those that are 1 at 0: 2^-18.4. */
 MK_INLINE __m512 exp_roughly(__m512 t) {
     __m512 z = _mm512_mul_ps(t, _mm512_set1_ps(0x1.715476p+0f));
     __m512 n = _mm512_roundscale_ps(z, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

@@ -1,10 +1,12 @@
-/* AVX-512 VNNI: attention over bf16 in whole numbers of 16 bits, for processors that multiply pairs of bf16 slower than f32,
- * or not at all: vpdpwssd makes two products where an instruction of f32 makes one, and its sums are exact.
+/* AVX-512 VNNI: attention over bf16 in int16, for processors that multiply pairs
+ * of bf16 slower than f32, or not at all: vpdpwssd makes two products where an instruction of f32
+ * makes one, and its sums are exact.
  *
- * Numbers that share a step, a power of two, are codes times it, as the largest of them wants: MK_WORDS_PART elements of a
- * query or a key, a row's weights of MK_WORDS_GROUP keys, and values of as many keys in one column. Codes of the first
- * three have NARROW bits and a sign, those of values WIDE, of which bf16 fills eight: the sum of such a part's or group's
- * products fits 32 bits, if only just. What bf16 says is exact down to a sixteenth of the largest (values: a sixty-fourth),
+ * Numbers that share a step, a power of two, are codes times it, as the largest of them wants:
+ * MK_WORDS_PART elements of a query or a key, a row's weights of MK_WORDS_GROUP keys, and values of
+ * as many keys in one column. Codes of the first three have NARROW bits and a sign, those of values
+ * WIDE, of which bf16 fills eight: the sum of such a part's or group's products fits 32 bits, if
+ * only just. What bf16 says is exact down to a sixteenth of the largest (values: a sixty-fourth),
  * and smaller numbers are rounded where that one ends. */
 #ifndef CPU_KERN_ATTN_ATTN_INT16_H
 #define CPU_KERN_ATTN_ATTN_INT16_H
@@ -13,7 +15,7 @@
 
 #define NARROW 12
 #define WIDE 14
-#define FEW 4 /* rows of queries or weights that meet keys and values as they lie */
+#define FEW 4 /* rows of queries or weights that meet keys and values in place */
 
 /* As bf16 has it: 2^-111. Smaller numbers get its step, for one over a step must be a float. */
 #define MIN_EXPONENT 16
@@ -29,7 +31,8 @@ typedef struct __attribute__((packed, may_alias)) code_pair {
     uint32_t word;
 } code_pair;
 
-/* What numbers are multiplied by to become codes, and codes to become numbers: NaN where one was not finite. */
+/* What numbers are multiplied by to become codes, and codes to become numbers: NaN where one was
+ * not finite. */
 typedef struct steps {
     __m512 up, down;
 } steps;
@@ -63,8 +66,8 @@ MK_INLINE __m512i max_of_all(__m512i max) {
     return _mm512_set1_epi32(0x7fff - (_mm_cvtsi128_si32(min) & 0xffff));
 }
 
-/* The lower numbers in bf16 of each lane, and the upper ones, to whole numbers in the lower 16 bits: an addition leaves the
- * last bits of a float no others. */
+/* The lower numbers in bf16 of each lane, and the upper ones, to whole numbers in the lower 16
+ * bits: an addition leaves the last bits of a float no others. */
 MK_INLINE __m512i lower_codes(__m512i halves, __m512 up) {
     __m512 x = _mm512_castsi512_ps(_mm512_slli_epi32(halves, 16));
     return _mm512_castps_si512(_mm512_fmadd_ps(x, up, _mm512_set1_ps(0x1.8p23f)));
@@ -85,8 +88,8 @@ MK_INLINE __m512i codes_of(__m512i halves, __m512 up) {
     return paired_codes(lower_codes(halves, up), upper_codes(halves, up));
 }
 
-/* sum + the products of two codes, for all lanes, with two of each lane. gcc 12 moves the sum of the intrinsic to another
- * register and back. */
+/* sum + the products of two codes, for all lanes, with two of each lane. gcc 12 moves the sum of
+ * the intrinsic to another register and back. */
 MK_INLINE __m512i dot2_all(__m512i sum, __m512i two, const uint32_t *all) {
     const code_pair *pair = (const void *)all;
     __asm__("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(two), "m"(*pair));
@@ -100,7 +103,8 @@ MK_INLINE __m512i dot2(__m512i sum, __m512i two, const uint32_t *other) {
     return sum;
 }
 
-/* whole [rows, cols] += two codes of each row, `stride` words apart, times those of `cols` registers from b on */
+/* whole [rows, cols] += two codes of each row, `stride` words apart, times those of `cols`
+ * registers from b on */
 MK_INLINE void add_dots(int rows, int cols, const uint32_t *row, int64_t stride, const uint32_t *b,
                         __m512i whole[][COLS]) {
     __m512i two[COLS];

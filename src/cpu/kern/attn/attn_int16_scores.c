@@ -1,5 +1,6 @@
-/* Scores in whole numbers of 16 bits. For many rows of q keys are turned over, so that a register has the same two elements
- * of 16 keys; few meet them as they lie. Sums are exact, so either way has the same bits. */
+/* Scores in int16. For many rows of q keys are transposed, so that a register
+ * has the same two elements of 16 keys; few meet them in place. Sums are exact, so either way
+ * has the same bits. */
 #include "cpu/kern/attn/attn_int16.h"
 
 #define PART MK_WORDS_PART
@@ -57,8 +58,8 @@ MK_INLINE void tile_to_codes(int64_t n, int64_t pairs, tile *t) {
     }
 }
 
-/* y [rows, n], or 0 where not `more`, += parts of q from `part` on, `parts` apart, times the tile's n keys, or its first
- * 16 * cols */
+/* y [rows, n], or 0 where not `more`, += parts of q from `part` on, `parts` apart, times the tile's
+ * n keys, or its first 16 * cols */
 MK_INLINE void score_tile(int rows, int cols, int64_t n, int64_t pairs, const queries *q,
                           int64_t part, int64_t parts, const tile *t, bool more, float *y,
                           int64_t y_stride) {
@@ -120,8 +121,8 @@ MK_INLINE const uint16_t *key_at(const lines *k, int64_t j) {
     return k->first + min(j, k->last) * k->stride;
 }
 
-/* Key j + `ahead` of `left`; where it is not there, the j-th again: behind the last there are mostly places of keys to
- * come. */
+/* Key j + `ahead` of `left`; where it is not there, the j-th again: behind the last there are
+ * mostly places of keys to come. */
 MK_INLINE const uint16_t *prefetch_of(const lines *k, int64_t j, int64_t ahead, int64_t left) {
     return k->first + (j + ahead < left ? j + ahead : min(j, k->last)) * k->stride;
 }
@@ -132,8 +133,8 @@ MK_INLINE __m512i load_line(bool whole, const lines *k, const uint16_t *key, int
     return _mm512_maskz_loadu_epi16(l + 1 < k->n ? 0xffffffffu : k->tail, key + 32 * l);
 }
 
-/* Of four registers of 16 words each, a fourth of a part's keys, every sum (or largest) of four words is on its way to
- * where mk_transpose_words has it. */
+/* Of four registers of 16 words each, a fourth of a part's keys, every sum (or largest) of four
+ * words is on its way to where mk_transpose_words has it. */
 typedef struct turned {
     __m512i fours[16];
 } turned;
@@ -164,7 +165,8 @@ MK_INLINE __m512i add_four(const __m512i a[4]) {
     return _mm512_add_epi32(_mm512_add_epi32(a[0], a[1]), _mm512_add_epi32(a[2], a[3]));
 }
 
-/* y [rows, left], or 0 where not `more`, += parts of q from `part` on, `parts` apart, times 16 keys, or as many as are left */
+/* y [rows, left], or 0 where not `more`, += parts of q from `part` on, `parts` apart, times 16
+ * keys, or as many as are left */
 MK_INLINE void score_keys(int rows, int n, int64_t left, const queries *q, int64_t part,
                           int64_t parts, const lines *k, bool more, float *y, int64_t y_stride) {
     const steps s = steps_of(max_of_keys(n, k), NARROW);

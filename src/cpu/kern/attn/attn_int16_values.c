@@ -1,8 +1,10 @@
-/* Values in whole numbers of 16 bits. For many rows of weights a panel of codes is made, which all of them meet; for few they
- * are made as values are read. Sums are exact, so either way has the same bits.
+/* Values in int16. For many rows of weights a panel of codes is made, which all
+ * of them meet; for few they are made as values are read. Sums are exact, so either way has the
+ * same bits.
  *
- * A row's weights of a group may only be codes where all of them count: a value whose key the row does not see must not
- * choose the step of others. Groups with a weight of 0, or not whole, are summed in f32, one key after the other. */
+ * A row's weights of a group may only be codes where all of them count: a value whose key the row
+ * does not see must not choose the step of others. Groups with a weight of 0, or not whole, are
+ * summed in f32, one key after the other. */
 #include "cpu/kern/attn/attn_int16.h"
 
 #define GROUP MK_WORDS_GROUP
@@ -20,7 +22,8 @@ typedef struct weights {
     float steps[GROUPS];
 } weights;
 
-/* Values of up to DEPTH keys in 64 columns: two keys' codes in 32 bits, of each 32 columns the even ones first. */
+/* Values of up to DEPTH keys in 64 columns: two keys' codes in 32 bits, of each 32 columns the even
+ * ones first. */
 typedef struct panel {
     uint32_t codes[DEPTH / 2][16 * COLS];
     float steps[GROUPS][16 * COLS];
@@ -67,8 +70,9 @@ MK_INLINE column_steps steps_of_group(bool whole, __mmask32 mask, const char *fi
                           steps_of(_mm512_srli_epi32(max, 16), WIDE)};
 }
 
-/* Two keys' codes of the even columns, and of the odd ones. Those of the next groups are asked for, where `left` keys from
- * these on have them: behind the last there are mostly places of keys to come. */
+/* Two keys' codes of the even columns, and of the odd ones. Those of the next groups are asked for,
+ * where `left` keys from these on have them: behind the last there are mostly places of keys to
+ * come. */
 MK_INLINE void pair_of_codes(bool whole, __mmask32 mask, const char *key, int64_t stride,
                              int64_t left, const column_steps *s, __m512i codes[2]) {
     const intptr_t soon = (intptr_t)key + (left > GROUP + 1 ? GROUP * stride : 0);
@@ -180,7 +184,8 @@ static void add_groups(int64_t m, int64_t cols, int64_t begin, int64_t end, cons
                          value_tile(MK_R, 2, cols, begin, end, w, v, y, y_stride));
 }
 
-/* y [rows, cols] += group g of w, times its values, from v on, of which `left` may be fetched; cols <= 32 */
+/* y [rows, cols] += group g of w, times its values, from v on, of which `left` may be fetched; cols
+ * <= 32 */
 MK_INLINE void add_group(int rows, bool whole, int64_t cols, const weights *w, int64_t g,
                          const char *v, int64_t stride, int64_t left, float *y, int64_t y_stride) {
     const __mmask32 mask = first_halves(cols);
@@ -235,7 +240,8 @@ typedef struct wide_rows {
     float *y[WIDE_ROWS];
 } wide_rows;
 
-/* y [cols] += w [n] v [n, cols] for each, keys in rising order from `begin` on, before and behind which all weights are 0 */
+/* y [cols] += w [n] v [n, cols] for each, keys in rising order from `begin` on, before and behind
+ * which all weights are 0 */
 MK_INLINE void wide_tile(int rows, int64_t begin, int64_t end, int64_t cols, const wide_rows *in,
                          const values *v) {
     __m512 sum[WIDE_ROWS][COLS];
@@ -298,8 +304,8 @@ static void add_wide(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int6
 
 /* ---- both ---- */
 
-/* y [m, cols] += w [m, n] v [n, cols] of whole groups, n <= DEPTH, cols <= 16 * COLS; w has `codes`, but for rows that bit g
- * of `in_f32` says are left to f32. */
+/* y [m, cols] += w [m, n] v [n, cols] of whole groups, n <= DEPTH, cols <= 16 * COLS; w has
+ * `codes`, but for rows that bit g of `in_f32` says are left to f32. */
 static void add_panel(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int64_t w_stride,
                       const weights *codes, unsigned in_f32, const values *v, float *y,
                       int64_t y_stride) {

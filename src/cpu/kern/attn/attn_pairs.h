@@ -1,11 +1,12 @@
-/* Values of attention in pairs of keys, as products of bf16 take them: a register has two keys' elements of each of 16
- * columns side by side. */
+/* Values of attention in pairs of keys, as products of bf16 take them: a register has two keys'
+ * elements of each of 16 columns side by side. */
 #ifndef CPU_KERN_ATTN_ATTN_PAIRS_H
 #define CPU_KERN_ATTN_ATTN_PAIRS_H
 
 #include "cpu/kern/attn/attn_avx512.h"
 
-/* Keys j and j + 1 in bf16, `cols` of 16 * COLS columns, into pairs; zeros for the second where not `both`. */
+/* Keys j and j + 1 in bf16, `cols` of 16 * COLS columns, into pairs; zeros for the second where not
+ * `both`. */
 MK_INLINE void pair_halves(const values *v, int64_t j, int64_t cols, bool both,
                            __m512i pairs[COLS]) {
     const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40,

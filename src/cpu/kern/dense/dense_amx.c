@@ -1,18 +1,19 @@
 /* AMX: products of rows in bf16 on both sides, and of mxfp8 by way of these.
  *
- * Rows of one side are turned over, so that a register has pairs of elements of 16 of them side by side. Many rows of
- * x are read as they lie, and all meet what has been turned of the weights. Up to 16 of them are turned themselves, and
- * weights are read as they lie, but for the last rows of weights that are fewer than 32, and for rows whose end is no
- * whole register. A sum's bits are the same both ways. */
+ * Rows of one side are transposed, so that a register has pairs of elements of 16 of them side by
+ * side. Many rows of x are read in place, and all meet what has been turned of the weights. Up
+ * to 16 of them are turned themselves, and weights are read in place, but for the last rows of
+ * weights that are fewer than 32, and for rows whose end is no whole register. A sum's bits are the
+ * same both ways. */
 #include "cpu/kern/amx_bf16.h"
 #include "cpu/kern/dense/dense.h"
 #include "cpu/kern/pages.h"
 #include "cpu/kern/quant/quant.h"
 
-#define FEW LINES              /* rows of x that are turned over */
-#define DEPTH 512              /* elements of weights that are turned over at once */
+#define FEW LINES              /* rows of x that are transposed */
+#define DEPTH 512              /* elements of weights that are transposed at once */
 #define MADE 256               /* that are made of mxfp8 */
-#define FEW_DEPTH 1024         /* of x that are turned over */
+#define FEW_DEPTH 1024         /* of x that are transposed */
 #define PREFETCH_DISTANCE 8192 /* bytes past the next rows of weights */
 
 /* ---- weights ---- */
@@ -58,7 +59,7 @@ MK_INLINE void fetch_step(const piece *w, int64_t step) {
         mk_fetch_line(w->next + (step * w->lines + i) * 64);
 }
 
-/* ---- rows that are turned over ---- */
+/* ---- rows that are transposed ---- */
 
 /* 32 elements of 16 rows, of which n and m are there, as 16 lines of a pair of each row. */
 MK_INLINE void turn_pairs(int64_t m, int64_t n, const uint16_t *from, int64_t stride,
@@ -123,8 +124,8 @@ MK_INLINE void store_sums(int64_t m, float from[LINES][LINES], float *y, int64_t
         _mm512_storeu_si512(y + i * y_stride, r[i]);
 }
 
-/* y [m, WIDE], or its sums so far, += x [m, depth] in pairs, `line` bytes apart, times elements from `at` on of WIDE
- * rows of weights from j on. */
+/* y [m, WIDE], or its sums so far, += x [m, depth] in pairs, `line` bytes apart, times elements
+ * from `at` on of WIDE rows of weights from j on. */
 static void add_few(int64_t m, bool first, int64_t at, int64_t depth, const void *pairs,
                     int64_t line, const source *s, int64_t j, float *y, int64_t y_stride) {
     _Alignas(64) float sums[2][LINES][LINES];
@@ -154,7 +155,7 @@ static void add_few(int64_t m, bool first, int64_t at, int64_t depth, const void
         store_sums(m, sums[h], y + h * LINES, y_stride);
 }
 
-/* m <= FEW, n a multiple of WIDE, k of STEP. One row of x is pairs as it lies. */
+/* m <= FEW, n a multiple of WIDE, k of STEP. One row of x is pairs in place. */
 static void few_matmul(int64_t m, int64_t n, int64_t k, const uint16_t *x, int64_t x_stride,
                        const source *s, float *y, int64_t y_stride) {
     _Alignas(64) uint32_t own[FEW_DEPTH / 2][LINES];

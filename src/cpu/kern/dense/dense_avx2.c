@@ -18,8 +18,8 @@ MK_INLINE __m256 load_w(mk_type type, const void *w, int64_t at, int64_t n) {
 }
 
 /* y [rows, 4] = x [rows, k] w [4, k]^T, of which `cols` columns are there. fetch: what follows the
- * columns after these, in the order it lies in; past the last ones too, for most often more follow and
- * a fetch cannot fail. */
+ * columns after these, in the order it lies in; past the last ones too, for most often more follow
+ * and a fetch cannot fail. */
 MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, const float *x,
                        int64_t x_stride, const void *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
@@ -57,8 +57,8 @@ MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, 
         mk_store4(y + i * y_stride, cols, mk_sum4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
 }
 
-/* y [rows, 8 * vectors] += x [rows, k] w [k, 8 * vectors]; of the last vector `lanes` lanes are there.
- * fetch: the rows of w after these, past the last one as well. */
+/* y [rows, 8 * vectors] += x [rows, k] w [k, 8 * vectors]; of the last vector `lanes` lanes are
+ * there. fetch: the rows of w after these, past the last one as well. */
 MK_INLINE void nn_tile(mk_type type, int rows, int vectors, int64_t lanes, bool fetch, int64_t k,
                        const float *x, int64_t x_stride, const char *w, int64_t w_stride, float *y,
                        int64_t y_stride) {

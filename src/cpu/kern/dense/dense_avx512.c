@@ -22,8 +22,8 @@ MK_INLINE __m512 load_w(mk_type type, const void *w, int64_t at, __mmask16 mask,
 }
 
 /* y [rows, 4] = x [rows, k] w [4, k]^T, of which `cols` columns are there. fetch: what follows the
- * columns after these, in the order it lies in; past the last ones too, for most often more follow and
- * a fetch cannot fail. */
+ * columns after these, in the order it lies in; past the last ones too, for most often more follow
+ * and a fetch cannot fail. */
 MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, const float *x,
                        int64_t x_stride, const void *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
@@ -60,8 +60,8 @@ MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, 
     mk_store_dots(rows, cols, sum, y, y_stride);
 }
 
-/* y [rows, 16 * vectors] += x [rows, k] w [k, 16 * vectors]; the last vector has `mask` lanes, which
- * are all where `whole`. fetch: the rows of w after these, past the last one as well. */
+/* y [rows, 16 * vectors] += x [rows, k] w [k, 16 * vectors]; the last vector has `mask` lanes,
+ * which are all where `whole`. fetch: the rows of w after these, past the last one as well. */
 MK_INLINE void nn_tile(mk_type type, int rows, int vectors, __mmask16 mask, bool whole, bool fetch,
                        int64_t k, const float *x, int64_t x_stride, const char *w, int64_t w_stride,
                        float *y, int64_t y_stride) {

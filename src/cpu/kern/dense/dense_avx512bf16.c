@@ -1,6 +1,7 @@
-/* AVX-512 BF16: dense rows in bf16 on both sides. A part of a dot product is one register of 16 sums of pairs,
- * l / 2 mod 16 naming the lane; blocks of rows and columns only share loads. Parts are added one after the other, whatever
- * the number of rows: many rows of x meet a part of some columns before they meet the next. */
+/* AVX-512 BF16: dense rows in bf16 on both sides. A part of a dot product is one register of 16
+ * sums of pairs, l / 2 mod 16 naming the lane; blocks of rows and columns only share loads. Parts
+ * are added one after the other, whatever the number of rows: many rows of x meet a part of some
+ * columns before they meet the next. */
 #include "cpu/kern/avx512.h"
 #include "cpu/kern/dense/dense.h"
 #include "cpu/kern/pages.h"
@@ -37,9 +38,9 @@ MK_INLINE void add_step(int rows, int cols, int64_t at, int64_t n, const uint16_
     }
 }
 
-/* What is asked for beside a tile, in the order in which it lies: at each step as many lines as the tile has columns, up to
- * three too many where a part is no whole number of steps. It may lie past the last columns: most often more follow, and a
- * fetch cannot fail. */
+/* What is asked for beside a tile, in the order in which it lies: at each step as many lines as the
+ * tile has columns, up to three too many where a part is no whole number of steps. It may lie past
+ * the last columns: most often more follow, and a fetch cannot fail. */
 typedef struct ahead {
     bool any, again; /* again: each line twice (mk_fetch_line) */
     intptr_t at;
@@ -83,7 +84,8 @@ MK_INLINE void nt_tile(int rows, int cols, bool first, ahead *a, int64_t n, cons
 
 /* ---- few rows of x ---- */
 
-/* Columns to their ends. What follows the columns after these is asked for, of a single column only the pages. */
+/* Columns to their ends. What follows the columns after these is asked for, of a single column only
+ * the pages. */
 MK_INLINE void nt_columns(int rows, int cols, int64_t k, const uint16_t *x, int64_t x_stride,
                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
     const int64_t bytes = cols * w_stride * (int64_t)sizeof *w;
@@ -100,8 +102,8 @@ MK_INLINE void nt_columns(int rows, int cols, int64_t k, const uint16_t *x, int6
     } while (l < k);
 }
 
-/* Whether columns are better read one after the other: from memory, of which the machine then fetches by itself
- * what comes next. */
+/* Whether columns are better read one after the other: from memory, of which the machine then
+ * fetches by itself what comes next. */
 MK_INLINE bool singly(int rows, int64_t k) {
     return rows == 1 && k <= SINGLY_MAX;
 }
@@ -117,9 +119,9 @@ MK_INLINE void nt_few(int rows, int64_t n, int64_t k, const uint16_t *x, int64_t
 
 /* ---- many ---- */
 
-/* A part of all columns for `rows` rows of x. fetch: asks for the same part of the next columns, once (a Zen 5 is slower
- * where it is asked twice; no Zen 4 was timed), and for the first lines of those after them, by which their pages are
- * found. */
+/* A part of all columns for `rows` rows of x. fetch: asks for the same part of the next columns,
+ * once (a Zen 5 is slower where it is asked twice; no Zen 4 was timed), and for the first lines of
+ * those after them, by which their pages are found. */
 MK_INLINE void nt_part(int rows, bool first, bool fetch, int64_t n, int64_t depth,
                        const uint16_t *x, int64_t x_stride, const uint16_t *w, int64_t w_stride,
                        float *y, int64_t y_stride) {

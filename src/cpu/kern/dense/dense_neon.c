@@ -48,7 +48,8 @@ MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool fetch, int64_t k, 
             mk_store_first(y + i * y_stride + j, cols, mk_sum4(sum[i] + j));
 }
 
-/* y [rows, 4 * vectors] += x [rows, k] w [k, 4 * vectors]; of each vector `lanes` lanes are there. */
+/* y [rows, 4 * vectors] += x [rows, k] w [k, 4 * vectors]; of each vector `lanes` lanes are
+ * there. */
 MK_INLINE void nn_tile(mk_type type, int rows, int vectors, int64_t lanes, int64_t k,
                        const float *x, int64_t x_stride, const char *w, int64_t w_stride, float *y,
                        int64_t y_stride) {

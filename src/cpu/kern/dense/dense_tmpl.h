@@ -1,11 +1,12 @@
-/* Dense products as every vector instruction set has them: blocks of rows, and the six kernels. Included
- * once by each, behind its
+/* Dense products as every vector instruction set has them: blocks of rows, and the six kernels.
+ * Included once by each, behind its
  *
  *   ROWS, COLS_OF(rows)  rows of x at once, and columns that go with so many of them
  *   nt_tile              y [rows, cols] = x [rows, k] w [cols, k]^T; cols is 1 or COLS_OF(rows)
  *   nn_rows              y [rows, n] += x [rows, k] w [k, n]
  *
- * Both know the type of w. fetch: what follows in w is fetched, by the first block of rows alone. */
+ * Both know the type of w. fetch: what follows in w is fetched, by the first block of rows
+ * alone. */
 /* All columns for `rows` rows of x. */
 MK_INLINE void nt_rows(mk_type type, int rows, bool fetch, int64_t n, int64_t k, const float *x,
                        int64_t x_stride, const void *w, int64_t w_stride, float *y,

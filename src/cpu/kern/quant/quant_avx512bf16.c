@@ -1,7 +1,8 @@
 /* AVX-512 BF16 and VBMI: mxfp8 rows as bf16.
  *
- * A table of 128 entries (two registers of lower bytes, two of higher ones) turns 64 codes into bf16 at
- * once; their scale is added to the exponents of all but the zeros. Sums go as matmul_bf16's. */
+ * A table of 128 entries (two registers of lower bytes, two of higher ones) turns 64 codes into
+ * bf16 at once; their scale is added to the exponents of all but the zeros. Sums go as
+ * matmul_bf16's. */
 #include "cpu/kern/avx512.h"
 #include "cpu/kern/pages.h"
 #include "cpu/kern/quant/quant.h"
@@ -63,8 +64,8 @@ MK_INLINE bool read_scales(const uint8_t *scales, int64_t n, uint32_t *to) {
     return nan != 0;
 }
 
-/* 64 codes, or 32 and zeros, as bf16 in their order. `max` is raised to the largest code, its sign bit
- * set: 255 is NaN. */
+/* 64 codes, or 32 and zeros, as bf16 in their order. `max` is raised to the largest code, its sign
+ * bit set: 255 is NaN. */
 MK_INLINE void read_codes(const table *t, const uint8_t *codes, bool two, const uint32_t *scales,
                           __m512i *max, __m512i to[2]) {
     const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), sign = _mm512_set1_epi8(-128);
@@ -119,8 +120,9 @@ MK_INLINE void clear(sums *s) {
             s->sum[i][j] = _mm512_setzero_ps();
 }
 
-/* y [rows, cols] = x [rows, k] times `cols` rows of w. What follows the rows after them is fetched, in
- * the order it lies in, past the last ones too: most often more follow, and a fetch cannot fail. */
+/* y [rows, cols] = x [rows, k] times `cols` rows of w. What follows the rows after them is fetched,
+ * in the order it lies in, past the last ones too: most often more follow, and a fetch cannot
+ * fail. */
 MK_INLINE void mx_tile(const mk_qrows *w, const table *t, int rows, int cols, const uint16_t *x,
                        int64_t x_stride, float *y, int64_t y_stride) {
     const int64_t groups = w->k / GROUP, row_bytes = w->codes_stride * 4;

@@ -9,16 +9,16 @@
  *
  * arrange_q*: y[k] = x[k] in the kernel's order; k a multiple of 32; y is not x.
  * matvec_q*:  y[n] = w [n, k] times an arranged x [k].
- * unpack_q*:  n rows to f32 [n, k] in the kernel's order: matmul_nt over these and an arranged x has
- *             the bits of matvec_q*.
+ * unpack_q*:  n rows to f32 [n, k] in the kernel's order: matmul_nt over these and an arranged x
+ *             has the bits of matvec_q*.
  *
- * mxfp8 against x in bf16, for fast products where pairs of bf16 multiply faster (bf16_matmul): a code
- * times its scale is a bf16, for scales of 2^-100 to 2^100; others count as these. A row of weights with
- * a NaN in it is NaN.
+ * mxfp8 against x in bf16, for fast products where pairs of bf16 multiply faster (bf16_matmul): a
+ * code times its scale is a bf16, for scales of 2^-100 to 2^100; others count as these. A row of
+ * weights with a NaN in it is NaN.
  *
  * unpack_mxfp8: n rows to bf16 [n, k].
- * matmul_mxfp8: y[m, n] = x [m, k] w [n, k]^T, made for small m: the bits of matmul_bf16 over unpacked
- *               rows. */
+ * matmul_mxfp8: y[m, n] = x [m, k] w [n, k]^T, made for small m: the bits of matmul_bf16 over
+ *               unpacked rows. */
 KERN(unpack, void, (const mk_qrows *w, int64_t n, float *y))
 KERN(matvec, void, (const mk_qrows *w, int64_t n, const float *x, float *y))
 KERN(arrange_q4, void, (int64_t k, const float *x, float *y))
