@@ -4,6 +4,7 @@
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
+#include "wrap.h"
 
 #include <inttypes.h>
 
@@ -141,6 +142,11 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .kind = CLI_FLAG,
      .help = "also print the model, the seed and other sampling options, and times, on stderr",
      .offset = offsetof(cli_answer_values, verbose)},
+    {.name = "wrap",
+     .kind = CLI_FLAG,
+     .initial = "on",
+     .help = "break lines at words where the answer is printed on a terminal",
+     .offset = offsetof(cli_answer_values, wrap)},
     {.name = "echo",
      .kind = CLI_FLAG,
      .help = "print the prompt too",
@@ -268,11 +274,20 @@ static void print_logprobs(const mica_tokenizer *tok, const mica_token *token) {
     putchar('\n');
 }
 
+/* Prints the text of a token, wrapped where `wrap` is not NULL. */
+static void print_text(cli_wrap *wrap, const mica_token *token) {
+    if (wrap)
+        cli_wrap_put(wrap, token->text, token->len, cli_columns(stdout), stdout);
+    else
+        fwrite(token->text, 1, token->len, stdout);
+}
+
 int cli_answer_print(mica_stream **stream, const mica_tokenizer *tok,
                      const cli_answer_values *values, cli_text *kept, int64_t *used) {
     mica_token token;
     bool printing = true;
     char last = '\n';
+    cli_wrap lines = {0}, *wrap = values->wrap && cli_stdout_is_terminal() ? &lines : NULL;
     cli_progress_start("reading", values->quiet);
     cli_interrupt_watch(*stream);
     while (printing && mica_stream_next(*stream, &token)) {
@@ -280,7 +295,7 @@ int cli_answer_print(mica_stream **stream, const mica_tokenizer *tok,
         if (values->logprobs > 0) {
             print_logprobs(tok, &token);
         } else if (token.len > 0) {
-            fwrite(token.text, 1, token.len, stdout);
+            print_text(wrap, &token);
             last = token.text[token.len - 1];
         }
         printing = cli_flush() && (!kept || cli_text_append(kept, token.text, token.len));
@@ -292,6 +307,7 @@ int cli_answer_print(mica_stream **stream, const mica_tokenizer *tok,
     mica_metrics metrics = mica_stream_metrics(*stream);
     if (used) *used = metrics.prompt_tokens + metrics.generated_tokens;
     int code = CLI_FAILED;
+    if (wrap) cli_wrap_end(wrap, cli_columns(stdout), stdout);
     if (last != '\n') putchar('\n');
     if (!cli_flush() || !printing)
         code = CLI_FAILED;

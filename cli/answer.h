@@ -15,7 +15,7 @@ typedef struct cli_answer_values {
     cli_seed seed;
     cli_biases logit_bias;
     cli_texts stop;
-    bool ignore_eos, truncate, quiet, verbose, echo;
+    bool ignore_eos, truncate, quiet, verbose, wrap, echo;
 } cli_answer_values;
 
 /* The table of cli_answer_values. The first CLI_ANSWER_SETTABLE can be set within a chat. An answer
@@ -24,8 +24,8 @@ typedef struct cli_answer_values {
 enum {
     CLI_ANSWER_SETTABLE = 11,
     CLI_ANSWER_BATCH = 15,
-    CLI_ANSWER_CHAT = 20,
-    CLI_ANSWER_OPTIONS = 21
+    CLI_ANSWER_CHAT = 21,
+    CLI_ANSWER_OPTIONS = 22
 };
 extern const cli_option cli_answer_options[CLI_ANSWER_OPTIONS];
 

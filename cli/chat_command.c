@@ -4,6 +4,7 @@
 #include "path.h"
 #include "report.h"
 #include "ui.h"
+#include "wrap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,15 +92,28 @@ static bool show(cli_chat *c, char *rest) {
     return true;
 }
 
+/* What was said, by whom. */
+static void print_message(const mica_message *message, bool wraps) {
+    cli_wrap wrap = {0};
+    size_t len = strlen(message->content);
+    int columns = cli_columns(stderr);
+    if (strcmp(message->role, "assistant") != 0) {
+        const char *sign = strcmp(message->role, "user") == 0 ? ">" : "system:";
+        fprintf(stderr, "%s%s %s", cli_style(CLI_BOLD), sign, cli_style(CLI_PLAIN));
+        wrap.column = (int)strlen(sign) + 1;
+    }
+    if (wraps)
+        cli_wrap_put(&wrap, message->content, len, columns, stderr);
+    else
+        fputs(message->content, stderr);
+    cli_wrap_end(&wrap, columns, stderr);
+    fputc('\n', stderr);
+}
+
 static bool print_history(cli_chat *c, char *rest) {
     (void)rest;
-    for (size_t i = 0; i < c->conversation.count; i++) {
-        const mica_message *message = &c->conversation.messages[i];
-        bool answer = strcmp(message->role, "assistant") == 0;
-        const char *sign = answer ? "" : strcmp(message->role, "user") == 0 ? "> " : "system: ";
-        fprintf(stderr, "%s%s%s%s\n", answer ? "" : cli_style(CLI_BOLD), sign,
-                answer ? "" : cli_style(CLI_PLAIN), message->content);
-    }
+    for (size_t i = 0; i < c->conversation.count; i++)
+        print_message(&c->conversation.messages[i], c->values.wrap && cli_stderr_is_terminal());
     return true;
 }
 

@@ -9,7 +9,7 @@
 
 /* What can be set: the numbers at the beginning of the answer's options, and these, of the answer
  * and of the conversation. What the system says is no option here, but a message. */
-static const char *const of_answer[] = {"stop", "ignore-eos", "verbose", "quiet"};
+static const char *const of_answer[] = {"stop", "ignore-eos", "verbose", "quiet", "wrap"};
 static const char *const of_talk[] = {"think"};
 enum { SETTINGS = CLI_ANSWER_SETTABLE + CLI_COUNT(of_answer) + CLI_COUNT(of_talk) };
 
@@ -50,7 +50,8 @@ static void print_settings(cli_chat *c) {
 
 static bool tell_unknown(const char *name) {
     const char *names[SETTINGS + 1];
-    if (strcmp(name, "context") == 0) {
+    char room[CLI_ALIAS_OPTION];
+    if (strcmp(cli_alias_option(name, room), "context") == 0) {
         cli_fail("the context is set when the model is opened: mica chat --context N");
         return false;
     }
@@ -78,23 +79,39 @@ static bool store(const cli_option *option, const char *value, void *base) {
     return stored;
 }
 
+/* The place of what is called so here or elsewhere; SETTINGS: there is none. */
+static size_t place_of(const char *name) {
+    char room[CLI_ALIAS_OPTION];
+    const char *option = cli_alias_option(name, room);
+    size_t i = 0;
+    while (i < SETTINGS && strcmp(setting_at(i)->name, option) != 0)
+        i++;
+    return i;
+}
+
+/* The place of a flag that is named with "no" before it: nothink, no-think; SETTINGS: there is none. */
+static size_t place_of_no(const char *name) {
+    if (strncmp(name, "no", 2) != 0) return SETTINGS;
+    size_t at = place_of(name + 2 + (name[2] == '-'));
+    return at < SETTINGS && !cli_option_takes_value(setting_at(at)) ? at : SETTINGS;
+}
+
 static bool set(cli_chat *c, const char *name, const char *value) {
     const cli_answer_values answer = c->values;
     const cli_talk_values talk = c->talk;
     if (strcmp(name, "system") == 0) return cli_conversation_set_system(&c->conversation, value);
-    for (size_t i = 0; i < SETTINGS; i++) {
-        const cli_option *option = setting_at(i);
-        bool no = strncmp(name, "no", 2) == 0 && !cli_option_takes_value(option) &&
-                  strcmp(name + 2 + (name[2] == '-'), option->name) == 0;
-        if (!no && strcmp(name, option->name) != 0) continue;
-        bool stored = store(option, no ? "off" : value, base_of(c, i)) &&
-                      cli_talk_variables(&c->talk, "chat", &c->variables) == CLI_DONE;
-        if (stored) return true;
-        c->values = answer;
-        c->talk = talk;
-        return false;
-    }
-    return tell_unknown(name);
+    size_t at = place_of_no(name);
+    if (at < SETTINGS)
+        value = "off";
+    else
+        at = place_of(name);
+    if (at == SETTINGS) return tell_unknown(name);
+    if (store(setting_at(at), value, base_of(c, at)) &&
+        cli_talk_variables(&c->talk, "chat", &c->variables) == CLI_DONE)
+        return true;
+    c->values = answer;
+    c->talk = talk;
+    return false;
 }
 
 /* Splits off the first word of a text. */
@@ -106,12 +123,11 @@ static char *split(char **rest) {
 }
 
 bool cli_chat_set(cli_chat *c, char *rest) {
-    char option[CLI_ALIAS_OPTION];
     char *name = split(&rest);
     if (strcmp(name, "parameter") == 0) name = split(&rest); /* as ollama has it */
     if (!*name) {
         print_settings(c);
         return true;
     }
-    return set(c, cli_alias_option(name, option), rest);
+    return set(c, name, rest);
 }

@@ -73,7 +73,7 @@ static void bash_verb(const cli_verb_row *row) {
     printf("    %s)\n        options=\"", row->name);
     for (size_t i = 0; (option = cli_option_at(row->verb, i, NULL)); i++) {
         printf("%s--%s", i ? " " : "", option->name);
-        if (option->kind == CLI_SWITCH) printf(" --no-%s", option->name);
+        if (cli_option_has_no(option)) printf(" --no-%s", option->name);
     }
     puts("\"");
     if (cli_has_options(row->verb)) {
@@ -155,7 +155,7 @@ static void zsh_option(const cli_option *option) {
         zsh_value(option);
     }
     putchar('\'');
-    if (option->kind == CLI_SWITCH) printf(" \\\n            '--no-%s'", option->name);
+    if (cli_option_has_no(option)) printf(" \\\n            '--no-%s'", option->name);
 }
 
 static void zsh_verb(const cli_verb_row *row) {
@@ -232,7 +232,7 @@ static void fish_verb(const cli_verb_row *row) {
         fputs(" -d '", stdout);
         put_quoted(option->help, "\\");
         puts("'");
-        if (option->kind == CLI_SWITCH)
+        if (cli_option_has_no(option))
             printf("complete -c mica -n '__fish_seen_subcommand_from %s' -l no-%s\n", row->name,
                    option->name);
     }

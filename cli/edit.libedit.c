@@ -6,8 +6,6 @@
 #include "ui.h"
 
 #include <histedit.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,8 +178,6 @@ cli_edit *cli_edit_open(const char *file, cli_completer complete) {
     cli_edit *edit = calloc(1, sizeof *edit);
     HistEvent event;
     if (!edit) return NULL;
-    /* In the C locale libedit takes no letter beyond ASCII. */
-    if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0) setlocale(LC_CTYPE, "C.UTF-8");
     make_prompt(">", edit->prompt, sizeof edit->prompt);
     make_prompt("...", edit->prompt_more, sizeof edit->prompt_more);
     edit->file = file;

@@ -52,7 +52,7 @@ static void print_option(const cli_option *option, FILE *out) {
     int n = option->letter ? snprintf(names, sizeof names, "  -%c, ", option->letter)
                            : snprintf(names, sizeof names, "      ");
     n += snprintf(names + n, sizeof names - (size_t)n, "--%s%s%s%s",
-                  option->kind == CLI_SWITCH ? "[no-]" : "", option->name,
+                  cli_option_has_no(option) ? "[no-]" : "", option->name,
                   option->placeholder ? " " : "", option->placeholder ? option->placeholder : "");
     if (option->initial)
         snprintf(help, sizeof help, "%s (default: %s)", option->help, option->initial);

@@ -7,7 +7,6 @@
 #include "verb.h"
 
 #include <fcntl.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,7 +53,6 @@ static void guard_streams(void) {
 
 int main(int argc, char **argv) {
     guard_streams();
-    setlocale(LC_CTYPE, "");
     cli_ui_init();
     cli_interrupt_init();
     cli_fault_init();

@@ -65,7 +65,7 @@ static void put_option(const cli_option *option) {
     fputs(".TP\n", stdout);
     if (option->letter) printf("\\fB\\-%c\\fR, ", option->letter);
     fputs("\\fB", stdout);
-    put(option->kind == CLI_SWITCH ? "--[no-]" : "--");
+    put(cli_option_has_no(option) ? "--[no-]" : "--");
     put(option->name);
     fputs("\\fR", stdout);
     if (option->placeholder) {

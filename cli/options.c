@@ -302,6 +302,10 @@ const cli_option *cli_option_find(const cli_verb *verb, const char *name, size_t
     return NULL;
 }
 
+bool cli_option_has_no(const cli_option *option) {
+    return option->kind == CLI_SWITCH || (option->kind == CLI_FLAG && option->initial);
+}
+
 bool cli_option_takes_value(const cli_option *option) {
     return option->kind != CLI_FLAG && option->kind != CLI_SWITCH;
 }

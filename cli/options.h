@@ -115,6 +115,9 @@ const cli_option *cli_option_at(const cli_verb *verb, size_t i, size_t *offset);
  *  NULL. */
 const cli_option *cli_option_find(const cli_verb *verb, const char *name, size_t *index);
 
+/** Whether --no-NAME is of use without the environment: a switch, a flag that is on by itself. */
+bool cli_option_has_no(const cli_option *option);
+
 /** Whether an option is followed by a value. */
 bool cli_option_takes_value(const cli_option *option);
 

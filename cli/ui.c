@@ -3,6 +3,8 @@
 #include "ui.h"
 
 #include <inttypes.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -10,15 +12,18 @@
 #include <unistd.h>
 
 static struct {
-    bool in, err; /* terminals */
-    bool dumb;    /* no escape sequences */
+    bool in, out, err; /* terminals */
+    bool dumb;         /* no escape sequences */
     bool coloured;
 } ui;
 
 void cli_ui_init(void) {
     const char *term = getenv("TERM");
     const char *no_color = getenv("NO_COLOR");
+    setlocale(LC_CTYPE, "");
+    if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0) setlocale(LC_CTYPE, "C.UTF-8");
     ui.in = isatty(STDIN_FILENO);
+    ui.out = isatty(STDOUT_FILENO);
     ui.err = isatty(STDERR_FILENO);
     ui.dumb = !term || !*term || strcmp(term, "dumb") == 0;
     ui.coloured = ui.err && !ui.dumb && !(no_color && *no_color);
@@ -26,6 +31,10 @@ void cli_ui_init(void) {
 
 bool cli_stdin_is_terminal(void) {
     return ui.in;
+}
+
+bool cli_stdout_is_terminal(void) {
+    return ui.out;
 }
 
 bool cli_stderr_is_terminal(void) {

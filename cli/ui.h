@@ -8,11 +8,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/** Looks at the streams and at NO_COLOR and TERM. Called once, first of all. */
+/** Looks at the streams and at NO_COLOR and TERM, and takes a locale that knows UTF-8: the user's or,
+ *  where that does not, C.UTF-8. Called once, first of all. */
 void cli_ui_init(void);
 
-/** Whether a person types, and whether a person reads what is not a result. */
+/** Whether a person types, reads results, and reads what is not a result. */
 bool cli_stdin_is_terminal(void);
+bool cli_stdout_is_terminal(void);
 bool cli_stderr_is_terminal(void);
 
 /** Whether the terminal shows no escape sequences. */

@@ -57,6 +57,7 @@ The commands.
   ignore-eos          off
   verbose             off
   quiet               on
+  wrap                on
   think               
   system              Be brief.
   $ printf '/set temp 1\n/set top-p 7\n/set seed\n/sett\n' | mica chat -q 2>&1

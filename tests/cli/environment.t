@@ -16,6 +16,7 @@ Every option is also a variable, named after it; the command line wins.
   ignore-eos          off
   verbose             off
   quiet               on
+  wrap                on
   think               
   system              Be brief.
   $ MICA_MAX_TOKENS=3 MICA_QUIET=on mica run "What is curl?" 2>&1

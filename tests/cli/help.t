@@ -82,7 +82,7 @@ Each verb explains itself, in lines of 80 columns at most.
                                   enable_thinking
         --variable NAME=VALUE     a variable of the chat template; VALUE is JSON,
                                   or a text; may be repeated
-        --history                 keep what is typed in a chat, and what was said
+        --[no-]history            keep what is typed in a chat, and what was said
                                   and not saved (default: on)
   
   Keeping it:
@@ -134,6 +134,8 @@ Each verb explains itself, in lines of 80 columns at most.
     -q, --quiet                   no rates and no progress on stderr
     -v, --verbose                 also print the model, the seed and other
                                   sampling options, and times, on stderr
+        --[no-]wrap               break lines at words where the answer is printed
+                                  on a terminal (default: on)
   
   Model:
     -m, --model MODEL             the model's folder
@@ -174,8 +176,8 @@ Each verb explains itself, in lines of 80 columns at most.
   --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
   (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
   --adapter-path (--adapter), --ctx-size, --max-kv-size, --num-ctx (--context),
-  --prefill-step-size, --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache);
-  and underscores for dashes.
+  --prefill-step-size, --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache),
+  --wordwrap, --nowordwrap (--wrap); and underscores for dashes.
   
   Examples:
     mica chat
@@ -212,7 +214,7 @@ Each verb explains itself, in lines of 80 columns at most.
                                   enable_thinking
         --variable NAME=VALUE     a variable of the chat template; VALUE is JSON,
                                   or a text; may be repeated
-        --history                 keep what is typed in a chat, and what was said
+        --[no-]history            keep what is typed in a chat, and what was said
                                   and not saved (default: on)
   
   Answer:
@@ -258,6 +260,8 @@ Each verb explains itself, in lines of 80 columns at most.
     -q, --quiet                   no rates and no progress on stderr
     -v, --verbose                 also print the model, the seed and other
                                   sampling options, and times, on stderr
+        --[no-]wrap               break lines at words where the answer is printed
+                                  on a terminal (default: on)
         --echo                    print the prompt too
   
   Model:
@@ -299,8 +303,8 @@ Each verb explains itself, in lines of 80 columns at most.
   --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
   (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
   --adapter-path (--adapter), --ctx-size, --max-kv-size, --num-ctx (--context),
-  --prefill-step-size, --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache);
-  and underscores for dashes.
+  --prefill-step-size, --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache),
+  --wordwrap, --nowordwrap (--wrap); and underscores for dashes.
   
   Examples:
     mica run "What is curl?"
@@ -371,6 +375,8 @@ Each verb explains itself, in lines of 80 columns at most.
     -q, --quiet                   no rates and no progress on stderr
     -v, --verbose                 also print the model, the seed and other
                                   sampling options, and times, on stderr
+        --[no-]wrap               break lines at words where the answer is printed
+                                  on a terminal (default: on)
         --echo                    print the prompt too
   
   Model:
@@ -411,7 +417,8 @@ Each verb explains itself, in lines of 80 columns at most.
   --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
   (--draft-model), -V (--verbose), --adapter-path (--adapter), --ctx-size,
   --max-kv-size, --num-ctx (--context), --prefill-step-size, --ubatch-size, -ub
-  (--prefill-chunk), --kv-bits (--cache); and underscores for dashes.
+  (--prefill-chunk), --kv-bits (--cache), --wordwrap, --nowordwrap (--wrap); and
+  underscores for dashes.
   
   Examples:
     mica generate "curl is" --max-tokens 40

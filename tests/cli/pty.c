@@ -5,6 +5,7 @@
  *     wait TEXT     until the command has written TEXT after what was waited for before
  *     send TEXT     types TEXT
  *     absent TEXT   fails where the command has written TEXT at any time
+ *     size N        makes the terminal N columns wide, at any time
  *
  * In TEXT, \n \r \e (escape) and \xHH stand for bytes. After the script the command's end is
  * awaited; pty exits as the command did, or with 99 after it said what was wrong: with all that
@@ -36,20 +37,24 @@ __attribute__((noreturn)) static void wrong(const char *what, const char *text) 
     exit(WRONG);
 }
 
+static void resize(const char *columns) {
+    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)atoi(columns)};
+    if (ioctl(terminal, TIOCSWINSZ, &size) != 0) wrong("cannot resize:", strerror(errno));
+}
+
 static void start(char **argv) {
+    const char *columns = getenv("PTY_COLUMNS");
     terminal = posix_openpt(O_RDWR | O_NOCTTY);
     if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0)
         wrong("there is no terminal:", strerror(errno));
+    resize(columns ? columns : "200");
     child = fork();
     if (child < 0) wrong("cannot fork:", strerror(errno));
     if (child > 0) return;
 
     setsid();
     int slave = open(ptsname(terminal), O_RDWR);
-    const char *columns = getenv("PTY_COLUMNS");
-    struct winsize size = {.ws_row = 24, .ws_col = columns ? (unsigned short)atoi(columns) : 200};
-    if (slave < 0 || ioctl(slave, TIOCSCTTY, 0) != 0 || ioctl(slave, TIOCSWINSZ, &size) != 0)
-        _exit(WRONG);
+    if (slave < 0 || ioctl(slave, TIOCSCTTY, 0) != 0) _exit(WRONG);
     for (int fd = 0; fd < 3; fd++)
         dup2(slave, fd);
     close(terminal);
@@ -123,6 +128,8 @@ static void obey(char *line) {
     unescape(text);
     if (strcmp(line, "wait") == 0)
         await_text(text);
+    else if (strcmp(line, "size") == 0)
+        resize(text);
     else if (strcmp(line, "absent") == 0 && seen && strstr(seen, text))
         wrong("the command wrote:", text);
     else if (strcmp(line, "send") == 0 && write(terminal, text, strlen(text)) < 0)

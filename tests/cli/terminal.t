@@ -153,3 +153,40 @@ Help is as wide as the terminal, but not above 100 columns, and wraps at words.
 
   $ printf 'wait threads 1, prompt 64\nwait %%\nsend \\x03\n' | pty mica bench model -p 64 -n 1000 -r 100 -t 1
   [130]
+
+Answers are broken between words at the width that the terminal has then, where they are printed on
+one; not with --no-wrap, as other programs call it too.
+
+  $ cat > narrow << 'END'
+  > size 20
+  > wait curl is a command\r\nline tool for\r\ntransferring data\r\nwith URLs.
+  > END
+  > pty mica run "What is curl?" -q -n 20 < narrow
+  $ printf 'size 9\nwait curl is a\\r\\ncommand\\r\\nline tool\\r\\nfor\\r\\ntransferring data\\r\\nwith\n' > tiny
+  > pty mica run "What is curl?" -q -n 20 < tiny
+  > printf 'size 1\nwait curl\\r\\nis\\r\\na\\r\\ncommand\n' | pty mica run "What is curl?" -q -n 20
+  > for option in --no-wrap --nowordwrap; do
+  >   printf 'size 20\nwait curl is a command line tool\n' | pty mica run "What is curl?" -q -n 20 $option
+  > done
+  $ pty mica chat -n 9 << 'END'
+  > size 20
+  > wait >
+  > send What is curl?\n
+  > wait curl is a command\r\nline tool for\r\ntransferring data
+  > wait generated
+  > wait >
+  > size 30
+  > send /regenerate\n
+  > wait curl is a command line tool\r\nfor transferring data\r\n
+  > wait >
+  > send /history\n
+  > wait curl is a command line tool\r\nfor transferring data\r\n
+  > wait >
+  > send /set nowordwrap\n
+  > wait >
+  > send /regenerate\n
+  > wait curl is a command line tool for transferring data\r\n
+  > wait >
+  > send /bye\n
+  > END
+  $ mica run "What is curl?" -q -n 20 > a; printf 'size 20\n' | pty sh -c 'mica run "What is curl?" -q -n 20 > b; cmp a b'

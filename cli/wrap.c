@@ -1,0 +1,132 @@
+#define _XOPEN_SOURCE 700
+#include "wrap.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <wchar.h>
+
+/* A character of UTF-8 and its bytes. What is none is a byte by itself. */
+static size_t decode(const char *text, size_t len, uint32_t *c) {
+    unsigned char first = (unsigned char)text[0];
+    size_t n = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    *c = n == 1 ? first : first & (0xffu >> (n + 1));
+    for (size_t i = 1; i < n; i++) {
+        if (i == len || ((unsigned char)text[i] & 0xc0) != 0x80) {
+            *c = 0xfffd;
+            return 1;
+        }
+        *c = *c << 6 | ((unsigned char)text[i] & 0x3f);
+    }
+    return n;
+}
+
+/* Columns of a character; one that the locale does not know has one. */
+static int width_of(uint32_t c) {
+    if (c < 0x20 || (c >= 0x7f && c < 0xa0)) return 0;
+    int width = c < 0x7f ? 1 : wcwidth((wchar_t)c);
+    return width < 0 ? 1 : width;
+}
+
+/* Whether a wide character closes what is before it, so that no line begins with it. */
+static bool closes(uint32_t c) {
+    static const uint16_t marks[] = {0x3001, 0x3002, 0x3009, 0x300b, 0x300d, 0x300f, 0x3011, 0x30fc,
+                                     0xff01, 0xff09, 0xff0c, 0xff0e, 0xff1a, 0xff1b, 0xff1f};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (marks[i] == c) return true;
+    return false;
+}
+
+/* Moves the cursor, which the terminal takes to the next line where this one is full. */
+static void advance(cli_wrap *wrap, int width, int columns) {
+    wrap->column += width;
+    if (wrap->column > columns) wrap->column = (wrap->column - 1) % columns + 1;
+}
+
+static void put_blanks(cli_wrap *wrap, int columns, FILE *out) {
+    fwrite(wrap->blanks, 1, wrap->blanks_len, out);
+    advance(wrap, wrap->blanks_width, columns);
+    wrap->blanks_len = 0;
+    wrap->blanks_width = 0;
+}
+
+/* Prints the word that is held back, in a new line where this one has no room for it. */
+static void put_word(cli_wrap *wrap, int columns, FILE *out) {
+    if (wrap->word_len == 0) return;
+    int end = wrap->column + wrap->blanks_width + wrap->word_width;
+    if (!wrap->spilling && !wrap->code && wrap->column > 0 && end > columns) {
+        fputc('\n', out);
+        wrap->column = 0;
+        wrap->blanks_len = 0;
+        wrap->blanks_width = 0;
+    }
+    put_blanks(wrap, columns, out);
+    fwrite(wrap->word, 1, wrap->word_len, out);
+    advance(wrap, wrap->word_width, columns);
+    wrap->word_len = 0;
+    wrap->word_width = 0;
+    wrap->wide = false;
+}
+
+static void hold_blank(cli_wrap *wrap, char blank, int columns, FILE *out) {
+    int at = wrap->column + wrap->blanks_width;
+    if (wrap->blanks_len == sizeof wrap->blanks) put_blanks(wrap, columns, out);
+    wrap->blanks[wrap->blanks_len++] = blank;
+    wrap->blanks_width += blank == '\t' ? 8 - at % 8 : 1;
+}
+
+static void hold_character(cli_wrap *wrap, const char *text, size_t n, uint32_t c, int columns,
+                           FILE *out) {
+    int width = width_of(c);
+    bool may_break = width > 0 && (wrap->wide || width > 1) && !closes(c);
+    bool full = wrap->word_len + n > sizeof wrap->word;
+    if (may_break || full) put_word(wrap, columns, out);
+    if (may_break) wrap->spilling = false;
+    memcpy(wrap->word + wrap->word_len, text, n);
+    wrap->word_len += n;
+    wrap->word_width += width;
+    if (width > 0) wrap->wide = width > 1;
+    bool whole_line = wrap->word_width >= columns;
+    if (wrap->code || wrap->spilling || full || whole_line) {
+        put_word(wrap, columns, out);
+        wrap->spilling |= full || whole_line;
+    }
+}
+
+static void end_line(cli_wrap *wrap, int columns, FILE *out) {
+    put_word(wrap, columns, out);
+    fputc('\n', out);
+    *wrap = (cli_wrap){.code = wrap->code};
+}
+
+/* Looks for ``` at the beginning of a line. */
+static void look_for_code(cli_wrap *wrap, uint32_t c) {
+    if (wrap->in_line) return;
+    wrap->in_line = c != '`';
+    if (c == '`' && ++wrap->ticks == 3) {
+        wrap->code = !wrap->code;
+        wrap->in_line = true;
+    }
+}
+
+void cli_wrap_put(cli_wrap *wrap, const char *text, size_t len, int columns, FILE *out) {
+    uint32_t c;
+    if (columns < 1) columns = 1;
+    for (size_t n; len > 0; text += n, len -= n) {
+        n = decode(text, len, &c);
+        if (c == '\n') {
+            end_line(wrap, columns, out);
+        } else if (c == ' ' || c == '\t') {
+            put_word(wrap, columns, out);
+            wrap->spilling = false;
+            hold_blank(wrap, (char)c, columns, out);
+        } else {
+            look_for_code(wrap, c);
+            hold_character(wrap, text, n, c, columns, out);
+        }
+    }
+}
+
+void cli_wrap_end(cli_wrap *wrap, int columns, FILE *out) {
+    put_word(wrap, columns < 1 ? 1 : columns, out);
+    *wrap = (cli_wrap){.column = wrap->column, .code = wrap->code};
+}
