@@ -292,12 +292,12 @@ typedef struct mica_generate_options {
     size_t stop_count;                 /* how many */
     const char *const *stop_strings; /* texts that end the answer, [stop_string_count]. Borrowed */
     size_t stop_string_count;        /* how many */
-    /* tokens that may be guessed and computed at once, 1 to 63: see above; 0: none, or 7 where the
+    /** tokens that may be guessed and computed at once, 1 to 63: see above; 0: none, or 7 where the
      * session has a draft model */
     int draft_tokens;
     bool ignore_eos; /* the model's own stop ids do not end the answer: benchmarks */
     bool logprobs;   /* tokens come with their log-probability */
-    /* and with those of so many of the likeliest at their place; implies logprobs */
+    /** and with those of so many of the likeliest at their place; implies logprobs */
     int top_logprobs;
     bool echo;                      /* the prompt's tokens are handed out first */
     bool truncate;                  /* see above */
