@@ -44,7 +44,9 @@ static size_t find(kept **list) {
     DIR *entries = path_of("", path) ? opendir(path) : NULL;
     if (!entries) return 0;
     for (const struct dirent *entry; (entry = readdir(entries));) {
-        if (!is_ours(entry->d_name) || !path_of(entry->d_name, path)) continue;
+        size_t len = strlen(entry->d_name);
+        if (!is_ours(entry->d_name) || len >= sizeof(*list)->name) continue;
+        if (!path_of(entry->d_name, path)) continue;
         if (lstat(path, &info) != 0 || !S_ISREG(info.st_mode)) continue;
         if (count == room) {
             kept *grown = realloc(*list, (room = room * 2 + 32) * sizeof **list);
@@ -52,7 +54,7 @@ static size_t find(kept **list) {
             *list = grown;
         }
         kept *found = &(*list)[count++];
-        snprintf(found->name, sizeof found->name, "%s", entry->d_name);
+        memcpy(found->name, entry->d_name, len + 1);
         found->changed = info.st_mtime;
     }
     closedir(entries);
