@@ -6,6 +6,19 @@
  *
  * Text is UTF-8 with a length and may hold NUL bytes; ids are int32.
  *
+ * A tokenizer.json is not trusted. No tokenizer in use comes near these bounds:
+ *
+ *  a file   ids below 4,194,304, and below the sum of 1,048,576 and 16 times the number of tokens;
+ *           256 steps that normalise, 32 that split and 32 that decode; patterns of 65,536 bytes;
+ *           added tokens of 1,024 bytes; 4,096 ids around a text; 256 MiB of decoded tokens.
+ *  a text   below 2^31 bytes. The steps before the model may add 32 bytes for each of its bytes,
+ *           and 64 KiB, all together. Patterns may take 20 million counted steps of matching, and
+ *           256 for each byte.
+ *  a token  The steps of the decoder may add 8 bytes for each of its bytes, and 64.
+ *
+ * What goes beyond is MICA_EUNSUPPORTED (MICA_EFORMAT for ids and patterns), before memory is taken
+ * for it.
+ *
  * Threads: an open tokenizer never changes and may be used by any number of threads at once. A
  * decoder stream belongs to one thread at a time. */
 #ifndef MICA_TOKENIZER_H
@@ -45,7 +58,8 @@ MICA_API void mica_tokenizer_close(mica_tokenizer **tok);
  *  add_special  also put what the tokenizer's template adds around a text, such as <bos>.
  *  ids, n       receive n ids, freed with mica_free; never NULL on success.
  *  errors       MICA_EFORMAT the text is not UTF-8 (the text of the error tells the byte);
- *               MICA_EUNSUPPORTED a pattern of the tokenizer needs too much work on this text;
+ *               MICA_EUNSUPPORTED the tokenizer makes too much of this text, or needs too much work
+ *               to match a pattern in it;
  *               MICA_EINVAL too long, or a NULL argument; MICA_ENOMEM
  *  source       Tokenizer.encode of `tokenizers` */
 MICA_API mica_status mica_tokenizer_encode(const mica_tokenizer *tok, const char *text, size_t len,
@@ -58,7 +72,8 @@ MICA_API mica_status mica_tokenizer_encode(const mica_tokenizer *tok, const char
  *  skip_special  leave out special tokens.
  *  text, len     receive UTF-8 of len bytes and a NUL after it, freed with mica_free. Bytes that
  *                make no character become U+FFFD.
- *  errors        MICA_EINVAL a negative id, or a NULL argument; MICA_ENOMEM
+ *  errors        MICA_EINVAL a negative id, or a NULL argument; MICA_EUNSUPPORTED the decoder makes
+ *                too much of the first token; MICA_ENOMEM
  *  source        Tokenizer.decode of `tokenizers` */
 MICA_API mica_status mica_tokenizer_decode(const mica_tokenizer *tok, const int32_t *ids, size_t n,
                                            bool skip_special, char **text, size_t *len);
@@ -107,7 +122,7 @@ MICA_API mica_status mica_decoder_stream_open(const mica_tokenizer *tok, bool sk
  *  id          as in mica_tokenizer_decode.
  *  piece, len  receive UTF-8 of len bytes and a NUL after it, valid until the stream's next call;
  *              len is 0 where nothing is decided yet.
- *  errors      MICA_EINVAL a negative id, or a NULL argument; MICA_ENOMEM (close the stream then)
+ *  errors      as mica_tokenizer_decode; after MICA_ENOMEM, close the stream
  *  source      DecodeStream.step of `tokenizers` */
 MICA_API mica_status mica_decoder_stream_push(mica_decoder_stream *stream, int32_t id,
                                               const char **piece, size_t *len);

@@ -12,15 +12,3 @@ size_t mc_find(mc_str text, mc_str pattern, size_t from) {
     }
     return text.len;
 }
-
-bool mc_replace(mc_str text, mc_str pattern, mc_str content, mc_buffer *out) {
-    size_t from = 0;
-    while (from < text.len) {
-        size_t hit = mc_find(text, pattern, from);
-        if (!mc_buffer_add(out, text.ptr + from, hit - from)) return false;
-        if (hit == text.len) break;
-        if (!mc_buffer_add(out, content.ptr, content.len)) return false;
-        from = hit + pattern.len;
-    }
-    return true;
-}

@@ -3,6 +3,8 @@
 #include "text/space.h"
 #include "text/unicode.h"
 
+enum { MAX_LEN = 1024 }; /* a text is gone over so often */
+
 static bool add_node(mc_added *a) {
     mc_added_end none = {-1, 0};
     return mc_buffer_add(&a->ends, &none, sizeof none);
@@ -10,6 +12,10 @@ static bool add_node(mc_added *a) {
 
 mica_status mc_added_put(mc_added *a, mc_str text, int32_t id, uint32_t flags) {
     if (text.len == 0) return MICA_OK;
+    if (text.len > MAX_LEN)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "added_tokens: the token %d has %zu bytes, the limit is %d", (int)id,
+                       text.len, MAX_LEN);
     if (a->ends.len == 0 && !add_node(a)) {
         return mc_fail_nomem("added tokens");
     }

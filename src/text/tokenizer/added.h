@@ -35,6 +35,7 @@ typedef struct mc_added_match {
     int32_t id;
 } mc_added_match;
 
+/* errors  MICA_EUNSUPPORTED longer than 1,024 bytes; MICA_ENOMEM */
 mica_status mc_added_put(mc_added *a, mc_str text, int32_t id, uint32_t flags);
 void mc_added_deinit(mc_added *a);
 

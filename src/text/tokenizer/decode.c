@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MAX_BYTES = 1 << 28 }; /* of all tokens */
+enum { MAX_STEPS = 32, MAX_BYTES = 1 << 28 /* of all tokens */ };
 
 typedef struct token_step {
     const struct token_kind *kind;
@@ -21,7 +21,7 @@ typedef struct token_kind {
     const char *type;
     mica_status (*parse)(const mc_steps *steps, mc_json v, token_step *step);
     /* Adds what becomes of a token's text. NULL: not a step of one token. */
-    mica_status (*run)(const token_step *step, mc_str token, bool first, mc_regex_room *room,
+    mica_status (*run)(const token_step *step, mc_str token, bool first, mc_work *work,
                        mc_buffer *out);
     /* Takes the step as a stage of its own, or after one. NULL: not possible. */
     mica_status (*stage)(const mc_steps *steps, const token_step *step, mc_decoder *d);
@@ -32,10 +32,10 @@ static mica_status replace_parse(const mc_steps *steps, mc_json v, token_step *s
     return mc_steps_str(steps, v, "content", &step->content);
 }
 
-static mica_status replace_run(const token_step *step, mc_str token, bool first,
-                               mc_regex_room *room, mc_buffer *out) {
+static mica_status replace_run(const token_step *step, mc_str token, bool first, mc_work *work,
+                               mc_buffer *out) {
     (void)first;
-    return mc_pattern_replace(&step->pattern, room, token, step->content, out);
+    return mc_pattern_replace(&step->pattern, work, token, step->content, out);
 }
 
 static mica_status strip_parse(const mc_steps *steps, mc_json v, token_step *step) {
@@ -46,10 +46,10 @@ static mica_status strip_parse(const mc_steps *steps, mc_json v, token_step *ste
     return mc_fail(MICA_EFORMAT, "%s: 'content' of a Strip is empty", steps->field);
 }
 
-static mica_status strip_run(const token_step *step, mc_str token, bool first, mc_regex_room *room,
+static mica_status strip_run(const token_step *step, mc_str token, bool first, mc_work *work,
                              mc_buffer *out) {
     (void)first;
-    (void)room;
+    (void)work;
     for (size_t i = 0; i < step->start && mc_str_starts(token, step->content); i++) {
         token.ptr += step->content.len;
         token.len -= step->content.len;
@@ -76,11 +76,11 @@ static mica_status metaspace_parse(const mc_steps *steps, mc_json v, token_step 
 }
 
 /* In the first token the mark was put there by the pre-tokenizer, and goes. */
-static mica_status metaspace_run(const token_step *step, mc_str token, bool first,
-                                 mc_regex_room *room, mc_buffer *out) {
+static mica_status metaspace_run(const token_step *step, mc_str token, bool first, mc_work *work,
+                                 mc_buffer *out) {
     bool drop = first && step->prepend != MC_PREPEND_NEVER;
     mc_str content = drop ? (mc_str){"", 0} : MC_STR(" ");
-    return mc_pattern_replace(&step->pattern, room, token, content, out);
+    return mc_pattern_replace(&step->pattern, work, token, content, out);
 }
 
 static mica_status nothing_parse(const mc_steps *steps, mc_json v, token_step *step) {
@@ -130,6 +130,8 @@ static mica_status add(const mc_steps *steps, mc_str type, mc_json v) {
         if (kinds[i].run == metaspace_run && step.prepend != MC_PREPEND_NEVER)
             d->first_differs = true;
         if (kinds[i].run && !d->byte_fallback && !d->fused) {
+            if (MC_BUFFER_COUNT(&d->steps, token_step) == MAX_STEPS)
+                return mc_steps_too_many(steps, MAX_STEPS);
             return mc_buffer_add(&d->steps, &step, sizeof step) ? MICA_OK
                                                                 : mc_fail_nomem("decoder");
         }
@@ -154,10 +156,11 @@ void mc_decoder_deinit(mc_decoder *d) {
 static mica_status run_steps(const mc_decoder *d, mc_decoding *s, mc_str token, bool first,
                              mc_str *out) {
     const token_step *steps = MC_BUFFER_AT(&d->steps, token_step);
+    mc_work_begin(&s->work, token.len, MC_GROWTH_DECODE);
     for (size_t i = 0; i < MC_BUFFER_COUNT(&d->steps, token_step); i++) {
         mc_buffer *to = &s->scratch[i % 2];
         mc_buffer_clear(to);
-        MC_TRY(steps[i].kind->run(&steps[i], token, first, &s->regex, to));
+        MC_TRY(steps[i].kind->run(&steps[i], token, first, &s->work, to));
         token = (mc_str){to->len ? to->data : "", to->len};
     }
     *out = token;
@@ -275,6 +278,7 @@ static bool take_text(const mc_decoder *d, mc_decoding *s, mc_str text, int byte
 
 static mica_status take_first(const mc_decoder *d, mc_decoding *s, mc_str token) {
     bool ok;
+    mc_regex_begin(&s->work.regex, token.len);
     MC_TRY(run_steps(d, s, token, true, &token));
     if (d->byte_level) {
         ok = mc_byte_level_unspell(token, &s->bytes);
@@ -305,18 +309,18 @@ static mica_status learn_token(mc_decoder *d, mc_decoding *s, mc_str token, mc_d
         *known = (mc_decoded){(uint32_t)byte, MC_DECODED_BYTE};
         return MICA_OK;
     }
-    bool ok = d->byte_level ? mc_byte_level_unspell(token, &d->texts)
-                            : mc_buffer_add(&d->texts, token.ptr, token.len);
-    if (!ok) return mc_fail_nomem("decoder");
-    if (d->texts.len > MAX_BYTES) {
+    if (token.len > MAX_BYTES - start) {
         return mc_fail(MICA_EUNSUPPORTED, "decoder: the tokens' texts are more than %d MiB",
                        MAX_BYTES >> 20);
     }
+    bool ok = d->byte_level ? mc_byte_level_unspell(token, &d->texts)
+                            : mc_buffer_add(&d->texts, token.ptr, token.len);
+    if (!ok) return mc_fail_nomem("decoder");
     *known = (mc_decoded){(uint32_t)start, (uint32_t)(d->texts.len - start)};
     return MICA_OK;
 }
 
-mica_status mc_decoder_learn(mc_decoder *d, size_t n,
+mica_status mc_decoder_learn(mc_decoder *d, size_t n, size_t bytes,
                              mc_str (*spelled)(const void *arg, int32_t id), const void *arg) {
     mc_decoding s = {0};
     mica_status status = MICA_OK;
@@ -324,6 +328,7 @@ mica_status mc_decoder_learn(mc_decoder *d, size_t n,
         !mc_buffer_add_byte(&d->texts, '\0')) {
         return mc_fail_nomem("decoder");
     }
+    mc_regex_begin(&s.work.regex, bytes);
     for (size_t id = 0; status == MICA_OK && id < n; id++) {
         mc_str token = spelled(arg, (int32_t)id);
         mc_decoded known = {0, MC_DECODED_NONE};
@@ -346,5 +351,5 @@ void mc_decoding_deinit(mc_decoding *s) {
     mc_buffer_deinit(&s->bytes);
     mc_buffer_deinit(&s->scratch[0]);
     mc_buffer_deinit(&s->scratch[1]);
-    mc_regex_room_deinit(&s->regex);
+    mc_work_deinit(&s->work);
 }

@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "base/str.h"
 #include "text/tokenizer/store.h"
+#include "text/tokenizer/work.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,9 +47,11 @@ typedef struct mc_decoder {
 /* Reads "decoder".
  * errors  MICA_EUNSUPPORTED names the type; MICA_EFORMAT; those of mc_regex_compile; MICA_ENOMEM */
 mica_status mc_decoder_parse(mc_decoder *d, mc_json v, mc_store *store);
-/* Decodes every token once. spelled gives what a token is decoded as, before any step.
- * errors  MICA_EUNSUPPORTED more than 256 MiB; those of mc_regex_find; MICA_ENOMEM */
-mica_status mc_decoder_learn(mc_decoder *d, size_t n,
+/* Decodes every one of n tokens, of so many bytes together, once. spelled gives what a token is
+ * decoded as, before any step.
+ * errors  MICA_EUNSUPPORTED more than the work allows, or 256 MiB; those of mc_regex_find;
+ *         MICA_ENOMEM */
+mica_status mc_decoder_learn(mc_decoder *d, size_t n, size_t bytes,
                              mc_str (*spelled)(const void *arg, int32_t id), const void *arg);
 void mc_decoder_deinit(mc_decoder *d);
 
@@ -61,11 +64,12 @@ typedef struct mc_decoding { /* zero is the beginning of a text */
     bool strip_done;         /* nothing more is stripped at the beginning */
     size_t stripped;
     mc_buffer scratch[2];
-    mc_regex_room regex;
+    mc_work work; /* of one token; of all that are learnt where patterns are matched */
 } mc_decoding;
 
 /* Takes the next token, an id below n; one that has no token is left out. `token` is its text
- * before any step. errors  MICA_ENOMEM; those of mc_regex_find */
+ * before any step. errors  MICA_EUNSUPPORTED more than the work allows; MICA_ENOMEM; those of
+ * mc_regex_find */
 mica_status mc_decode_token(const mc_decoder *d, mc_decoding *s, int32_t id, mc_str token);
 
 /* Makes text of the run of bytes where that is whole characters. Returns true where none is

@@ -5,6 +5,7 @@
 
 typedef struct encoding {
     const mica_tokenizer *tok;
+    mc_work work;
     mc_normalizing normal;
     mc_pretokenizing pieces;
     mc_bpe_scratch bpe;
@@ -60,6 +61,7 @@ static mica_status encode_text(encoding *e, mc_str text, bool add_special) {
 }
 
 static void encoding_deinit(encoding *e) {
+    mc_work_deinit(&e->work);
     mc_normalizing_deinit(&e->normal);
     mc_pretokenizing_deinit(&e->pieces);
     mc_bpe_scratch_deinit(&e->bpe);
@@ -92,6 +94,9 @@ mica_status mica_tokenizer_encode(const mica_tokenizer *tok, const char *text, s
     e.pieces.pretokenizer = &tok->pretokenizer;
     e.pieces.take = encode_piece;
     e.pieces.arg = &e;
+    e.pieces.work = e.normal.work = &e.work;
+    mc_work_begin(&e.work, len, MC_GROWTH_ENCODE);
+    mc_regex_begin(&e.work.regex, len);
     mica_status status = encode_text(&e, (mc_str){text, len}, add_special);
     if (status == MICA_OK) {
         *n = MC_BUFFER_COUNT(&e.ids, int32_t);

@@ -6,6 +6,8 @@
 #include "text/tokenizer/normal_form.h"
 #include "text/tokenizer/steps.h"
 
+enum { MAX_STEPS = 256 };
+
 typedef struct normal_step {
     const struct normal_kind *kind;
     mc_pattern pattern;
@@ -16,6 +18,7 @@ typedef struct normal_step {
 
 typedef struct normal_kind {
     const char *type;
+    size_t growth; /* it makes so many bytes of one at most; 0: it looks at the work itself */
     mica_status (*parse)(const mc_steps *steps, mc_json v, normal_step *step);
     /* Adds what becomes of text, which is not empty. */
     mica_status (*run)(const normal_step *step, mc_str text, mc_normalizing *s, mc_buffer *out);
@@ -32,7 +35,7 @@ static mica_status replace_parse(const mc_steps *steps, mc_json v, normal_step *
 
 static mica_status replace_run(const normal_step *step, mc_str text, mc_normalizing *s,
                                mc_buffer *out) {
-    return mc_pattern_replace(&step->pattern, &s->regex, text, step->content, out);
+    return mc_pattern_replace(&step->pattern, s->work, text, step->content, out);
 }
 
 static mica_status prepend_parse(const mc_steps *steps, mc_json v, normal_step *step) {
@@ -41,7 +44,7 @@ static mica_status prepend_parse(const mc_steps *steps, mc_json v, normal_step *
 
 static mica_status prepend_run(const normal_step *step, mc_str text, mc_normalizing *s,
                                mc_buffer *out) {
-    (void)s;
+    MC_TRY(mc_work_add(s->work, step->content.len));
     return done(mc_buffer_add(out, step->content.ptr, step->content.len) &&
                 mc_buffer_add(out, text.ptr, text.len));
 }
@@ -133,21 +136,24 @@ static mica_status nfkd_run(const normal_step *step, mc_str text, mc_normalizing
     return done(mc_normal_form_add(MC_NFKD, step->classes, text, &s->characters, out));
 }
 
+/* How much the forms grow text in UTF-8 tells UAX #15. */
 static const normal_kind kinds[] = {
-    {"Replace", replace_parse, replace_run},
-    {"Prepend", prepend_parse, prepend_run},
-    {"Strip", strip_parse, strip_run},
-    {"StripAccents", plain_parse, strip_accents_run},
-    {"Lowercase", plain_parse, lowercase_run},
-    {"ByteLevel", plain_parse, byte_level_run},
-    {"NFC", nfc_parse, nfc_run},
-    {"NFD", plain_parse, nfd_run},
-    {"NFKC", plain_parse, nfkc_run},
-    {"NFKD", plain_parse, nfkd_run},
+    {"Replace", 0, replace_parse, replace_run},
+    {"Prepend", 0, prepend_parse, prepend_run},
+    {"Strip", 1, strip_parse, strip_run},
+    {"StripAccents", 1, plain_parse, strip_accents_run},
+    {"Lowercase", 2, plain_parse, lowercase_run},
+    {"ByteLevel", 2, plain_parse, byte_level_run},
+    {"NFC", 3, nfc_parse, nfc_run},
+    {"NFD", 3, plain_parse, nfd_run},
+    {"NFKC", 11, plain_parse, nfkc_run},
+    {"NFKD", 11, plain_parse, nfkd_run},
 };
 
 static mica_status add(const mc_steps *steps, mc_str type, mc_json v) {
     mc_normalizer *n = steps->into;
+    if (MC_BUFFER_COUNT(&n->steps, normal_step) == MAX_STEPS)
+        return mc_steps_too_many(steps, MAX_STEPS);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (!mc_str_is(type, kinds[i].type)) continue;
         normal_step step = {.kind = &kinds[i]};
@@ -166,9 +172,14 @@ void mc_normalizer_deinit(mc_normalizer *n) {
 }
 
 static mica_status run(const normal_step *step, mc_str text, mc_normalizing *s, mc_buffer *out) {
+    size_t growth = step->kind->growth, more = growth > 1 ? (growth - 1) * text.len : 0;
     if (text.len == 0) return MICA_OK;
+    MC_TRY(mc_work_add(s->work, more));
     MC_TRY(done(mc_buffer_reserve(out, text.len)));
-    return step->kind->run(step, text, s, out);
+    MC_TRY(step->kind->run(step, text, s, out));
+    size_t added = out->len > text.len ? out->len - text.len : 0;
+    if (more > added) s->work->left += more - added;
+    return MICA_OK;
 }
 
 mica_status mc_normalize(const mc_normalizer *n, mc_str text, mc_normalizing *s, mc_str *out) {
@@ -187,5 +198,4 @@ void mc_normalizing_deinit(mc_normalizing *s) {
     mc_buffer_deinit(&s->text[0]);
     mc_buffer_deinit(&s->text[1]);
     mc_buffer_deinit(&s->characters);
-    mc_regex_room_deinit(&s->regex);
 }

@@ -7,15 +7,16 @@
 #include "base/status.h"
 #include "base/str.h"
 #include "text/tokenizer/store.h"
+#include "text/tokenizer/work.h"
 
 typedef struct mc_normalizer { /* zero leaves text as it is */
     mc_buffer steps;           /* of normal_step, in order */
 } mc_normalizer;
 
-typedef struct mc_normalizing { /* one thread's scratch; zero is empty */
+typedef struct mc_normalizing { /* one thread's scratch; zero but for work */
+    mc_work *work;              /* of the text */
     mc_buffer text[2];
     mc_buffer characters; /* of the normal forms */
-    mc_regex_room regex;
 } mc_normalizing;
 
 /* Reads "normalizer".
@@ -24,7 +25,7 @@ mica_status mc_normalizer_parse(mc_normalizer *n, mc_json v, mc_store *store);
 void mc_normalizer_deinit(mc_normalizer *n);
 
 /* *out is text itself where there are no steps, else lies in the scratch.
- * errors  MICA_ENOMEM; those of mc_regex_find */
+ * errors  MICA_EUNSUPPORTED more than the work allows; MICA_ENOMEM; those of mc_regex_find */
 mica_status mc_normalize(const mc_normalizer *n, mc_str text, mc_normalizing *s, mc_str *out);
 void mc_normalizing_deinit(mc_normalizing *s);
 

@@ -28,22 +28,44 @@ mica_status mc_matches_next(mc_matches *m, mc_span *hit, bool *found) {
     return MICA_OK;
 }
 
-mica_status mc_pattern_replace(const mc_pattern *pattern, mc_regex_room *room, mc_str text,
-                               mc_str content, mc_buffer *out) {
-    if (!pattern->regex) {
-        return mc_replace(text, pattern->text, content, out) ? MICA_OK : mc_fail_nomem("text");
-    }
-    mc_matches m = {.pattern = pattern, .room = room, .text = text};
-    mc_span hit;
-    size_t done = 0;
-    for (bool found = text.len > 0; found;) {
-        MC_TRY(mc_matches_next(&m, &hit, &found));
-        size_t end = found ? hit.start : text.len;
-        if (!mc_buffer_add(out, text.ptr + done, end - done) ||
-            (found && !mc_buffer_add(out, content.ptr, content.len))) {
-            return mc_fail_nomem("text");
-        }
-        if (found) done = hit.end;
+/* Adds the text before a match, and what comes in its place. */
+static mica_status replace_one(mc_work *work, mc_str before, size_t match, mc_str content,
+                               mc_buffer *out) {
+    if (content.len > match) MC_TRY(mc_work_add(work, content.len - match));
+    bool ok =
+        mc_buffer_add(out, before.ptr, before.len) && mc_buffer_add(out, content.ptr, content.len);
+    return ok ? MICA_OK : mc_fail_nomem("text");
+}
+
+static mica_status replace_plain(const mc_pattern *pattern, mc_work *work, mc_str text,
+                                 mc_str content, mc_buffer *out, size_t *done) {
+    size_t hit;
+    while ((hit = mc_find(text, pattern->text, *done)) < text.len) {
+        mc_str before = {text.ptr + *done, hit - *done};
+        MC_TRY(replace_one(work, before, pattern->text.len, content, out));
+        *done = hit + pattern->text.len;
     }
     return MICA_OK;
+}
+
+static mica_status replace_matches(const mc_pattern *pattern, mc_work *work, mc_str text,
+                                   mc_str content, mc_buffer *out, size_t *done) {
+    mc_matches m = {.pattern = pattern, .room = &work->regex, .text = text};
+    for (bool found = text.len > 0; found;) {
+        mc_span hit = {0};
+        MC_TRY(mc_matches_next(&m, &hit, &found));
+        if (!found) break;
+        mc_str before = {text.ptr + *done, hit.start - *done};
+        MC_TRY(replace_one(work, before, hit.end - hit.start, content, out));
+        *done = hit.end;
+    }
+    return MICA_OK;
+}
+
+mica_status mc_pattern_replace(const mc_pattern *pattern, mc_work *work, mc_str text,
+                               mc_str content, mc_buffer *out) {
+    size_t done = 0;
+    MC_TRY(pattern->regex ? replace_matches(pattern, work, text, content, out, &done)
+                          : replace_plain(pattern, work, text, content, out, &done));
+    return mc_buffer_add(out, text.ptr + done, text.len - done) ? MICA_OK : mc_fail_nomem("text");
 }

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "base/str.h"
 #include "text/tokenizer/regex.h"
+#include "text/tokenizer/work.h"
 
 #include <stdbool.h>
 
@@ -28,8 +29,9 @@ typedef struct mc_matches {
 /* errors  those of mc_regex_find */
 mica_status mc_matches_next(mc_matches *m, mc_span *hit, bool *found);
 
-/* Adds text to out with each match replaced by content. errors  also MICA_ENOMEM */
-mica_status mc_pattern_replace(const mc_pattern *pattern, mc_regex_room *room, mc_str text,
+/* Adds text to out with each match replaced by content.
+ * errors  also MICA_EUNSUPPORTED more than work has left; MICA_ENOMEM */
+mica_status mc_pattern_replace(const mc_pattern *pattern, mc_work *work, mc_str text,
                                mc_str content, mc_buffer *out);
 
 #endif

@@ -1,6 +1,5 @@
 #include "text/tokenizer/pretokenize.h"
 
-#include "text/find.h"
 #include "text/space.h"
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/scan.h"
@@ -100,7 +99,7 @@ static mica_status cut(cutter *c, size_t end, bool hit) {
 static mica_status split_at(const stage *at, mc_str text, const mc_pattern *pattern,
                             split_behavior behavior, bool invert) {
     cutter c = {.behavior = behavior, .text = text, .at = at};
-    mc_matches m = {.pattern = pattern, .room = &at->run->regex, .text = text};
+    mc_matches m = {.pattern = pattern, .room = &at->run->work->regex, .text = text};
     for (bool found = true; found;) {
         mc_span hit = {text.len, text.len};
         MC_TRY(mc_matches_next(&m, &hit, &found));
@@ -177,15 +176,16 @@ static mica_status metaspace_parse(const mc_steps *steps, mc_json v, split_step 
 
 static mica_status metaspace_run(const stage *at, mc_str text) {
     const split_step *step = at->step;
+    static const mc_pattern space = {.text = {" ", 1}};
     mc_str mark = step->pattern.text;
     bool wanted =
         step->prepend == MC_PREPEND_ALWAYS || (step->prepend == MC_PREPEND_FIRST && at->at_start);
     mc_buffer_clear(at->text);
-    if (wanted && text.ptr[0] != ' ' && !mc_str_starts(text, mark) &&
-        !mc_buffer_add(at->text, mark.ptr, mark.len)) {
-        return mc_fail_nomem("pieces of text");
+    if (wanted && text.ptr[0] != ' ' && !mc_str_starts(text, mark)) {
+        MC_TRY(mc_work_add(at->run->work, mark.len));
+        if (!mc_buffer_add(at->text, mark.ptr, mark.len)) return mc_fail_nomem("pieces of text");
     }
-    if (!mc_replace(text, MC_STR(" "), mark, at->text)) return mc_fail_nomem("pieces of text");
+    MC_TRY(mc_pattern_replace(&space, at->run->work, text, mark, at->text));
     mc_str whole = {at->text->data, at->text->len};
     if (!step->split) return hand_on(at, whole);
     return split_at(at, whole, &step->pattern, SPLIT_MERGED_WITH_NEXT, false);
@@ -239,9 +239,7 @@ static mica_status whitespace_run(const stage *at, mc_str text) {
 }
 
 static mica_status delimiter_parse(const mc_steps *steps, mc_json v, split_step *step) {
-    MC_TRY(mc_steps_str(steps, v, "delimiter", &step->pattern.text));
-    if (step->pattern.text.len > 0) return MICA_OK;
-    return mc_fail(MICA_EFORMAT, "%s: 'delimiter' is empty", steps->field);
+    return mc_steps_char(steps, v, "delimiter", &step->pattern.text);
 }
 
 static mica_status delimiter_run(const stage *at, mc_str text) {
@@ -251,6 +249,7 @@ static mica_status delimiter_run(const stage *at, mc_str text) {
 static mica_status prefix_run(const stage *at, mc_str text) {
     if (text.ptr[0] == ' ') return hand_on(at, text);
     mc_buffer_clear(at->text);
+    MC_TRY(mc_work_add(at->run->work, 1));
     if (!mc_buffer_add_byte(at->text, ' ') || !mc_buffer_add(at->text, text.ptr, text.len)) {
         return mc_fail_nomem("pieces of text");
     }
@@ -259,7 +258,9 @@ static mica_status prefix_run(const stage *at, mc_str text) {
 
 static mica_status spell_run(const stage *at, mc_str text) {
     mc_buffer_clear(at->text);
+    MC_TRY(mc_work_add(at->run->work, text.len));
     if (!mc_byte_level_spell(text, at->text)) return mc_fail_nomem("pieces of text");
+    at->run->work->left += 2 * text.len - at->text->len;
     return hand_on(at, (mc_str){at->text->data, at->text->len});
 }
 
@@ -278,11 +279,10 @@ static const split_kind prefix_kind = {"ByteLevel", NULL, prefix_run};
 static const split_kind words_kind = {"ByteLevel", NULL, split_run};
 static const split_kind spell_kind = {"ByteLevel", NULL, spell_run};
 
-static mica_status add_step(mc_pretokenizer *p, const split_step *step) {
-    if (MC_BUFFER_COUNT(&p->steps, split_step) == MC_PRETOKENIZER_STEPS) {
-        return mc_fail(MICA_EUNSUPPORTED, "pre_tokenizer: more than %d steps are not supported",
-                       MC_PRETOKENIZER_STEPS);
-    }
+static mica_status add_step(const mc_steps *steps, const split_step *step) {
+    mc_pretokenizer *p = steps->into;
+    if (MC_BUFFER_COUNT(&p->steps, split_step) == MC_PRETOKENIZER_STEPS)
+        return mc_steps_too_many(steps, MC_PRETOKENIZER_STEPS);
     p->spells_bytes = step->kind == &spell_kind;
     return mc_buffer_add(&p->steps, step, sizeof *step) ? MICA_OK : mc_fail_nomem("pre_tokenizer");
 }
@@ -292,13 +292,13 @@ static mica_status add_byte_level(const mc_steps *steps, mc_json v) {
     bool prefix = true, words = true;
     MC_TRY(mc_steps_bool(steps, v, "add_prefix_space", &prefix));
     MC_TRY(mc_steps_bool(steps, v, "use_regex", &words));
-    if (prefix) MC_TRY(add_step(steps->into, &(split_step){.kind = &prefix_kind}));
+    if (prefix) MC_TRY(add_step(steps, &(split_step){.kind = &prefix_kind}));
     if (words) {
         split_step step = {.kind = &words_kind, .scan = mc_scan_find(MC_STR(MC_SCAN_GPT2))};
         MC_TRY(mc_store_classes(steps->store, &step.classes));
-        MC_TRY(add_step(steps->into, &step));
+        MC_TRY(add_step(steps, &step));
     }
-    return add_step(steps->into, &(split_step){.kind = &spell_kind});
+    return add_step(steps, &(split_step){.kind = &spell_kind});
 }
 
 static mica_status add(const mc_steps *steps, mc_str type, mc_json v) {
@@ -307,7 +307,7 @@ static mica_status add(const mc_steps *steps, mc_str type, mc_json v) {
         if (!mc_str_is(type, kinds[i].type)) continue;
         split_step step = {.kind = &kinds[i]};
         MC_TRY(kinds[i].parse(steps, v, &step));
-        return add_step(steps->into, &step);
+        return add_step(steps, &step);
     }
     return mc_steps_unknown(steps, type);
 }
@@ -331,5 +331,4 @@ mica_status mc_pretokenize(mc_pretokenizing *run, mc_str text, bool at_start) {
 void mc_pretokenizing_deinit(mc_pretokenizing *run) {
     for (size_t i = 0; i < MC_PRETOKENIZER_STEPS; i++)
         mc_buffer_deinit(&run->stages[i].text);
-    mc_regex_room_deinit(&run->regex);
 }

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/str.h"
 #include "text/tokenizer/store.h"
+#include "text/tokenizer/work.h"
 
 #include <stdbool.h>
 
@@ -26,12 +27,12 @@ typedef struct mc_pretokenizer { /* zero makes one piece of a text */
 mica_status mc_pretokenizer_parse(mc_pretokenizer *p, mc_json v, mc_store *store);
 void mc_pretokenizer_deinit(mc_pretokenizer *p);
 
-typedef struct mc_pretokenizing { /* one thread's run, and scratch; zero but for the first three */
+typedef struct mc_pretokenizing { /* one thread's run, and scratch; zero but for the first four */
     const mc_pretokenizer *pretokenizer;
     mica_status (*take)(void *arg, mc_str piece); /* gets the pieces, none of them empty */
     void *arg;
-    mc_regex_room regex;
-    size_t count; /* of stages */
+    mc_work *work; /* of the text */
+    size_t count;  /* of stages */
     struct {
         mc_buffer text;
         bool begun; /* something came before, in this text or the input */
@@ -39,7 +40,8 @@ typedef struct mc_pretokenizing { /* one thread's run, and scratch; zero but for
 } mc_pretokenizing;
 
 /* at_start tells that text is the beginning of the input (no added token went before).
- * errors  MICA_ENOMEM; those of mc_regex_find and of take */
+ * errors  MICA_EUNSUPPORTED more than the work allows; MICA_ENOMEM; those of mc_regex_find and of
+ *         take */
 mica_status mc_pretokenize(mc_pretokenizing *run, mc_str text, bool at_start);
 void mc_pretokenizing_deinit(mc_pretokenizing *run);
 

@@ -1,8 +1,13 @@
 /* Patterns of tokenizer.json files, matched by PCRE2.
  *
  * The files' patterns are written for Oniguruma in its Ruby syntax. What the two spell or mean
- * differently (white space, words, options) is translated; what cannot be is refused. How much work
- * one match may take is bounded, so that no pattern hangs.
+ * differently (white space, words, options) is translated; what cannot be is refused.
+ *
+ * How much work the matches in a text may take is bounded, for all of them together, so that no
+ * pattern hangs. PCRE2 can only bound the steps of one attempt, and a step may look at the whole
+ * text. So an attempt first sees few bytes and may take few steps, which is enough for almost all
+ * matches and takes at most some 10 us a byte of text. Where it is not enough, a copy of the
+ * pattern that tells each of its steps is matched against the whole text; these steps are counted.
  *
  * Threads: a compiled pattern may be used by any number at once, a room by one. */
 #ifndef TEXT_TOKENIZER_REGEX_H
@@ -13,13 +18,26 @@
 #include "base/str.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct mc_regex mc_regex;
 
-/* What matching needs besides the pattern; zero is empty; for all patterns of one thread. */
+enum { MC_REGEX_MAX_LEN = 65536 }; /* bytes of a pattern */
+
+/* What matching in one text needs besides the pattern; zero is empty; for all patterns of one
+ * thread. */
 typedef struct mc_regex_room {
-    void *match; /* pcre2_match_data */
+    void *match;        /* pcre2_match_data */
+    void *counted;      /* pcre2_match_context of attempts whose steps are counted */
+    uint64_t steps;     /* that were counted */
+    uint64_t max_steps; /* 0: as for a text without length */
+    size_t last;        /* where the last step was */
+    size_t reach;       /* of the pattern in use: see regex.c */
+    bool references;
 } mc_regex_room;
+
+/* Begins a text of so many bytes. */
+void mc_regex_begin(mc_regex_room *room, size_t text_len);
 
 typedef struct mc_span {
     size_t start, end;

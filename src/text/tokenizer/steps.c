@@ -25,6 +25,11 @@ mica_status mc_steps_unknown(const mc_steps *steps, mc_str type) {
                    MC_STR_ARG(type));
 }
 
+mica_status mc_steps_too_many(const mc_steps *steps, int max) {
+    return mc_fail(MICA_EUNSUPPORTED, "%s: more than %d steps are not supported", steps->field,
+                   max);
+}
+
 static mica_status wrong_type(const mc_steps *steps, const char *key, const char *wanted) {
     return mc_fail(MICA_EFORMAT, "%s: '%s' is not %s", steps->field, key, wanted);
 }
@@ -33,6 +38,13 @@ mica_status mc_steps_str(const mc_steps *steps, mc_json step, const char *key, m
     mc_str text;
     if (!mc_json_get_str(mc_json_find(step, key), &text)) return wrong_type(steps, key, "a string");
     return mc_store_text(steps->store, text, out);
+}
+
+mica_status mc_steps_char(const mc_steps *steps, mc_json step, const char *key, mc_str *out) {
+    uint32_t c;
+    MC_TRY(mc_steps_str(steps, step, key, out));
+    bool one = out->len > 0 && mc_next_char(out->ptr, &c) == out->len;
+    return one ? MICA_OK : wrong_type(steps, key, "a character");
 }
 
 mica_status mc_steps_bool(const mc_steps *steps, mc_json step, const char *key, bool *out) {
@@ -63,6 +75,9 @@ mica_status mc_steps_pattern(const mc_steps *steps, mc_json step, mc_pattern *ou
                        "{\"Regex\": a pattern}",
                        steps->field);
     }
+    if (text.len > MC_REGEX_MAX_LEN)
+        return mc_fail(MICA_EFORMAT, "%s: 'pattern' has %zu bytes, the limit is %d", steps->field,
+                       text.len, MC_REGEX_MAX_LEN);
     return mc_store_text(steps->store, text, &out->text);
 }
 
@@ -71,8 +86,7 @@ mica_status mc_steps_metaspace(const mc_steps *steps, mc_json step, mc_str *mark
     static const char *const names[] = {"always", "first", "never"};
     mc_json scheme = mc_json_find(step, "prepend_scheme");
     mc_str name;
-    MC_TRY(mc_steps_str(steps, step, "replacement", mark));
-    if (mark->len == 0) return wrong_type(steps, "replacement", "a character");
+    MC_TRY(mc_steps_char(steps, step, "replacement", mark));
     if (!mc_json_exists(scheme)) {
         bool prefix = true;
         MC_TRY(mc_steps_bool(steps, step, "add_prefix_space", &prefix));

@@ -29,19 +29,24 @@ mica_status mc_steps_parse(const mc_steps *steps, mc_json v);
 /* "normalizer: the type 'X' is not supported" */
 mica_status mc_steps_unknown(const mc_steps *steps, mc_str type);
 
+/* "normalizer: more than 256 steps are not supported" */
+mica_status mc_steps_too_many(const mc_steps *steps, int max);
+
 /* Copies a string field into the store. errors  MICA_EFORMAT it is not there or no string */
 mica_status mc_steps_str(const mc_steps *steps, mc_json step, const char *key, mc_str *out);
+/* The same for one that is a character. errors  MICA_EFORMAT it is none, or several */
+mica_status mc_steps_char(const mc_steps *steps, mc_json step, const char *key, mc_str *out);
 
 /* A field that may be missing or null; *out is then left.
  * errors  MICA_EFORMAT it is of another type */
 mica_status mc_steps_bool(const mc_steps *steps, mc_json step, const char *key, bool *out);
 mica_status mc_steps_size(const mc_steps *steps, mc_json step, const char *key, size_t *out);
 
-/* A "pattern": a string, never empty, or a regular expression.
+/* A "pattern": a string, never empty, or a regular expression; of 65,536 bytes at most.
  * errors  MICA_EFORMAT; those of mc_regex_compile */
 mica_status mc_steps_pattern(const mc_steps *steps, mc_json step, mc_pattern *out);
 
-/* What the pre-tokenizer and the decoder Metaspace have in common: "replacement", never empty, and
+/* What the pre-tokenizer and the decoder Metaspace have in common: "replacement" and
  * "prepend_scheme" or the older "add_prefix_space". errors  MICA_EFORMAT */
 mica_status mc_steps_metaspace(const mc_steps *steps, mc_json step, mc_str *mark,
                                mc_prepend *prepend);

@@ -2,10 +2,19 @@
 
 #include "text/tokenizer/steps.h"
 
+enum { MAX_IDS = 4096 };
+
 typedef struct parsing {
     mc_template *t;
     const mc_vocab *vocab;
+    size_t count; /* of special tokens and of their ids */
 } parsing;
+
+static mica_status count_one(const mc_steps *steps) {
+    parsing *p = steps->into;
+    if (p->count++ < MAX_IDS) return MICA_OK;
+    return mc_fail(MICA_EUNSUPPORTED, "%s: more than %d ids around a text", steps->field, MAX_IDS);
+}
 
 /* Adds special_tokens[name].ids. */
 static mica_status add_special(const mc_steps *steps, mc_json special, mc_json name,
@@ -30,6 +39,7 @@ static mica_status add_special(const mc_steps *steps, mc_json special, mc_json n
             return mc_fail(MICA_EFORMAT, "%s.special_tokens: an id of '%.*s' names no token",
                            steps->field, MC_STR_ARG(wanted));
         }
+        MC_TRY(count_one(steps));
         if (!MC_BUFFER_PUSH(out, int32_t, (int32_t)id)) return mc_fail_nomem(steps->field);
     }
     return MICA_OK;
@@ -45,6 +55,7 @@ static mica_status read_single(const mc_steps *steps, mc_json v, const mc_vocab 
     for (mc_json_iter it = mc_json_begin(single); mc_json_next(&it);) {
         mc_json token = mc_json_find(it.value, "SpecialToken");
         if (mc_json_exists(token)) {
+            MC_TRY(count_one(steps));
             MC_TRY(add_special(steps, special, mc_json_find(token, "id"), vocab,
                                texts ? &t->after : &t->before));
             continue;
@@ -87,7 +98,7 @@ static mica_status add(const mc_steps *steps, mc_str type, mc_json v) {
 }
 
 mica_status mc_template_parse(mc_template *t, mc_json v, const mc_vocab *vocab, mc_store *store) {
-    parsing p = {t, vocab};
+    parsing p = {t, vocab, 0};
     return mc_steps_parse(&(mc_steps){"post_processor", "processors", store, &p, add}, v);
 }
 

@@ -43,13 +43,26 @@ static mica_status load_added_token(mica_tokenizer *tok, mc_json v, mc_normalizi
     return mc_added_put(&tok->added_normalized, text, id, flags);
 }
 
+static size_t added_bytes(mc_json added) {
+    size_t bytes = 0;
+    for (mc_json_iter it = mc_json_begin(added); mc_json_next(&it);) {
+        mc_str text;
+        if (mc_json_get_str(mc_json_find(it.value, "content"), &text)) bytes += text.len;
+    }
+    return bytes;
+}
+
 static mica_status load_added(mica_tokenizer *tok, mc_json added) {
-    mc_normalizing scratch = {0};
+    mc_work work = {0};
+    mc_normalizing scratch = {.work = &work};
     mica_status status = MICA_OK;
+    mc_work_begin(&work, added_bytes(added), MC_GROWTH_ENCODE);
+    mc_regex_begin(&work.regex, added_bytes(added));
     for (mc_json_iter it = mc_json_begin(added); status == MICA_OK && mc_json_next(&it);) {
         status = load_added_token(tok, it.value, &scratch);
     }
     mc_normalizing_deinit(&scratch);
+    mc_work_deinit(&work);
     return status;
 }
 
@@ -81,7 +94,7 @@ static mica_status load(mica_tokenizer *tok, mc_json root) {
     MC_TRY(
         mc_template_parse(&tok->around, mc_json_find(root, "post_processor"), &tok->vocab, store));
     MC_TRY(load_added(tok, added));
-    MC_TRY(mc_decoder_learn(&tok->decoder, tok->vocab.size, spelled, tok));
+    MC_TRY(mc_decoder_learn(&tok->decoder, tok->vocab.size, tok->vocab.bytes, spelled, tok));
     MC_TRY(mc_bpe_load(&tok->bpe, &tok->vocab, model, tok->pretokenizer.spells_bytes));
     tok->pretokenizer.leaves_bytes = tok->bpe.takes_bytes;
     return MICA_OK;

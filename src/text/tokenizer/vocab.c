@@ -89,6 +89,7 @@ static bool allocate(mc_vocab *v, size_t count, size_t bytes, int64_t max_id) {
     while (slots / 4 * 3 < count) /* 262,145 tokens are not worth 8 MB */
         slots *= 2;
     v->size = (size_t)(max_id + 1);
+    v->bytes = bytes;
     v->tokens = mc_table_alloc(v->size * sizeof *v->tokens); /* fewer than MC_VOCAB_MAX_IDS */
     v->texts = mc_table_alloc(bytes);
     v->slots = mc_table_alloc(slots * sizeof *v->slots);
@@ -188,6 +189,10 @@ mica_status mc_vocab_load(mc_vocab *v, mc_json vocab, mc_json added) {
     MC_TRY(measure_vocab(vocab, &count, &bytes, &max_id));
     if (count == 0) return mc_fail(MICA_EFORMAT, "model.vocab: empty");
     MC_TRY(measure_added(added, &n_added, &bytes, &max_id));
+    if (max_id >= MC_VOCAB_SPARSE + MC_VOCAB_SPARSE_FACTOR * (int64_t)(count + n_added))
+        return mc_fail(MICA_EFORMAT,
+                       "vocabulary: the id %lld is far above the number of tokens, %zu",
+                       (long long)max_id, count + n_added);
     if (!allocate(v, count + n_added, bytes, max_id)) return mc_fail_nomem("vocabulary");
     char *room = v->texts;
     MC_TRY(fill_vocab(v, vocab, &room));

@@ -15,6 +15,10 @@
 
 #define MC_VOCAB_MAX_IDS (1 << 22)
 
+/* Tables have a place for each id, so that n tokens have ids below SPARSE + FACTOR n. */
+#define MC_VOCAB_SPARSE (1 << 20)
+#define MC_VOCAB_SPARSE_FACTOR 16
+
 enum {
     MC_TOKEN_MODEL = 1, /* BPE may make it */
     MC_TOKEN_ADDED = 2,
@@ -36,6 +40,7 @@ typedef struct mc_vocab_slot {
 typedef struct mc_vocab {
     mc_token *tokens; /* [size] */
     size_t size;      /* the greatest id and one */
+    size_t bytes;     /* of all texts, and a NUL behind each */
     mc_vocab_slot *slots;
     size_t mask;
     char *texts;

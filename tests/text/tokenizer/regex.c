@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
 static mc_regex *compile(const char *pattern) {
     mc_regex *regex = NULL;
     if (mc_regex_compile(mc_str_of(pattern), &regex) != MICA_OK) fail_msg("%s", mica_last_error());
@@ -134,7 +137,7 @@ static void test_too_much_work(void **state) {
 /* More than the JIT's stack holds is left to the interpreter. */
 static void test_long_match(void **state) {
     (void)state;
-    enum { LEN = 100000 };
+    enum { LEN = 40000 };
     mc_regex_room room = {0};
     mc_regex *regex = compile("(?:(a)|(b)|c\\1)+");
     char *text = malloc(LEN);
@@ -170,11 +173,137 @@ static void test_no_memory(void **state) {
     test_fail_each_allocation(find_once, pattern);
 }
 
+/* Patterns that see what lies before and behind, that backtrack, that match anywhere or nowhere. */
+static const char *const seen[] = {
+    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}]*[\\p{Ll}\\p{Lo}]+(?i:'s|'t)?|"
+    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}]+[\\p{Ll}\\p{Lo}]*(?i:'s|'t)?|\\p{N}{1,3}|"
+    " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+    "\\p{N}{1,3}",
+    "[\xE4\xB8\x80-\xE9\xBE\xA5]+",
+    "\\s+$",
+    "^\\s+",
+    "a*",
+    "(?=A)",
+    "(?<=\\n)|x",
+    "(?<=[aA]{3})1?",
+    "\\b",
+    "\\B.",
+    ".*",
+    "(?m:.*)",
+    ".*?\\n",
+    "(a|A)+1",
+    "(\\w)\\1",
+    "(?>a+)1|a",
+    "a{1,300}",
+    "\\z",
+    "\\A.",
+    "\\Ga",
+    "(?!a)",
+    "nowhere",
+    "'s?\\K\\s",
+    "(?:a|(?<b>A))*+\\.",
+    "\\R",
+    "\\X",
+};
+
+static uint32_t random_below(uint32_t *seed, uint32_t n) {
+    *seed = *seed * 1664525u + 1013904223u;
+    return (*seed >> 8) % n;
+}
+
+/* Runs of one character, some as long as what an attempt may see. */
+static void make_runs(mc_buffer *text, uint32_t *seed) {
+    static const char *const units[] = {
+        "a", "A", "1", " ", "\n", ".", "'s", "\xC3\xA9", "\xE6\xBC\xA2", "e\xCC\x81"};
+    mc_buffer_clear(text);
+    for (uint32_t runs = 1 + random_below(seed, 40); runs > 0; runs--) {
+        const char *unit = units[random_below(seed, 10)];
+        uint32_t kind = random_below(seed, 40);
+        uint32_t n = kind == 0  ? 4000 + random_below(seed, 200)
+                     : kind < 4 ? 200 + random_below(seed, 100)
+                                : 1 + random_below(seed, 6);
+        for (; n > 0; n--)
+            assert_true(mc_buffer_add_text(text, unit));
+    }
+}
+
+typedef struct reference {
+    pcre2_code *code;
+    pcre2_match_data *match;
+} reference;
+
+static reference make_reference(const char *pattern) {
+    mc_buffer translated = {0};
+    int error;
+    PCRE2_SIZE at;
+    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+    assert_int_equal(mc_regex_translate(mc_str_of(pattern), &translated), MICA_OK);
+    reference r = {pcre2_compile((PCRE2_SPTR)translated.data, translated.len,
+                                 PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &error, &at, context),
+                   pcre2_match_data_create(1, NULL)};
+    assert_true(r.code && r.match);
+    pcre2_jit_compile(r.code, PCRE2_JIT_COMPLETE);
+    pcre2_compile_context_free(context);
+    mc_buffer_deinit(&translated);
+    return r;
+}
+
+/* Finds all matches; returns how often both found the same. */
+static size_t compare(const char *pattern, const mc_regex *regex, const reference *r, mc_str text) {
+    mc_regex_room room = {0};
+    size_t same = 0;
+    mc_regex_begin(&room, text.len);
+    for (size_t from = 0; from <= text.len;) {
+        mc_span hit = {0, 0};
+        bool found;
+        mica_status status = mc_regex_find(regex, &room, text, from, &hit, &found);
+        if (status == MICA_EUNSUPPORTED) break; /* too much work */
+        assert_int_equal(status, MICA_OK);
+        PCRE2_SPTR subject = (PCRE2_SPTR)text.ptr;
+        int rc = pcre2_match(r->code, subject, text.len, from, 0, r->match, NULL);
+        if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
+            rc = pcre2_match(r->code, subject, text.len, from, PCRE2_NO_JIT, r->match, NULL);
+        const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(r->match);
+        if (found != (rc >= 0) || (found && (hit.start != ends[0] || hit.end != ends[1])))
+            fail_msg("%s from %zu: %d [%zu, %zu), not %d [%zu, %zu)", pattern, from, found,
+                     hit.start, hit.end, rc, ends[0], ends[1]);
+        same++;
+        if (!found) break;
+        from = hit.end + (hit.end == from);
+        while (from < text.len && ((unsigned char)text.ptr[from] & 0xC0) == 0x80)
+            from++;
+    }
+    mc_regex_room_deinit(&room);
+    return same;
+}
+
+/* Matches are those of PCRE2 where it sees the whole text and may take any number of steps. */
+static void test_windows(void **state) {
+    (void)state;
+    uint32_t seed = 7;
+    size_t same = 0;
+    mc_buffer text = {0};
+    for (size_t p = 0; p < sizeof seen / sizeof *seen; p++) {
+        mc_regex *regex = compile(seen[p]);
+        reference r = make_reference(seen[p]);
+        for (int round = 0; round < 25; round++) {
+            make_runs(&text, &seed);
+            same += compare(seen[p], regex, &r, (mc_str){text.data, text.len});
+        }
+        pcre2_match_data_free(r.match);
+        pcre2_code_free(r.code);
+        mc_regex_free(regex);
+    }
+    assert_true(same > 50000);
+    mc_buffer_deinit(&text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_examples),      cmocka_unit_test(test_refused),
         cmocka_unit_test(test_too_much_work), cmocka_unit_test(test_long_match),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_windows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
