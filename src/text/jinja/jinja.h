@@ -14,9 +14,10 @@
  * on values (jinja_value.c) with operators (jinja_op.c) and tables of filters, tests, methods and
  * functions (jinja_filter.c, jinja_seq.c, jinja_test.c, jinja_method.c, jinja_global.c).
  *
- * Templates are not trusted. A rendering takes at most 50 million steps (a second or less), 32 MB
- * of memory and 256 bytes for each byte of its variables (288 MB with the largest), and 4 MB of
- * output and 16 bytes for each (64 MB); values nest 500 deep. It can be cancelled.
+ * Templates are not trusted. A rendering takes at most 20 million steps, half a second or less,
+ * 32 MB of memory and 4 MB of output; and for each byte of its variables 4 steps (200 million with
+ * the largest), 256 bytes of memory (256 MB) and 16 of output (64 MB). Values nest 500 deep. It can
+ * be cancelled.
  * Threads: a parsed template never changes and may be rendered by any number of threads. */
 #ifndef TEXT_JINJA_JINJA_H
 #define TEXT_JINJA_JINJA_H
@@ -47,7 +48,7 @@ typedef struct mc_jinja_variable {
 typedef struct mc_jinja_options { /* zero: the defaults. All is borrowed */
     const struct tm *now;         /* what strftime_now tells; NULL: the function is not defined */
     const mica_cancel *cancel;    /* watched; may be NULL */
-    uint64_t max_steps;           /* 0: 50 million */
+    uint64_t max_steps;           /* 0: as above */
 } mc_jinja_options;
 
 /* Adds the rendered text to out. A later variable of the same name replaces an earlier one.

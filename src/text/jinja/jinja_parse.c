@@ -368,6 +368,7 @@ mica_status mc_jinja_render(const mc_jinja *t, const mc_jinja_variable *variable
                  .options = options ? options : &defaults,
                  .out = out,
                  .out_start = out->len,
+                 .max_steps = UINT64_MAX,
                  .max_bytes = SIZE_MAX};
     mc_jscope scope = {0};
     r.scope = &scope;

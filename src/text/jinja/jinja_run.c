@@ -8,16 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_STEPS 50000000u
 #define PAUSE 65536u /* steps, about a millisecond */
 #define MAX_DEPTH 500
 
-/* What a run may take besides its variables: so much, and more for each of their bytes, up to a
+/* What a run may take besides its variables' memory: so much, and more for each of their bytes, up to a
  * maximum. */
 typedef struct bound {
     size_t base, factor, max;
 } bound;
 
+static const bound steps_bound = {20000000, 4, 200000000};
 static const bound memory_bound = {(size_t)32 << 20, 256, (size_t)256 << 20};
 static const bound output_bound = {(size_t)4 << 20, 16, (size_t)64 << 20};
 
@@ -28,6 +28,8 @@ static size_t bound_of(const bound *b, size_t variables) {
 
 void mc_jbound(mc_jrun *r) {
     size_t variables = r->bytes + r->given;
+    r->max_steps = r->options->max_steps;
+    if (!r->max_steps) r->max_steps = bound_of(&steps_bound, variables);
     r->max_bytes = r->bytes + bound_of(&memory_bound, variables);
     r->max_output = bound_of(&output_bound, variables);
 }
@@ -43,12 +45,11 @@ void mc_jfail(mc_jrun *r, mica_status status, const char *fmt, ...) {
 }
 
 void mc_jpause(mc_jrun *r) {
-    uint64_t max = r->options->max_steps ? r->options->max_steps : MAX_STEPS;
-    if (r->steps > max)
-        mc_jfail(r, MICA_EFORMAT, "the template takes more than %" PRIu64 " steps", max);
+    if (r->steps > r->max_steps)
+        mc_jfail(r, MICA_EFORMAT, "the template takes more than %" PRIu64 " steps", r->max_steps);
     if (r->status == MICA_OK) r->status = mc_cancel_check(r->options->cancel);
     r->pause = r->steps + PAUSE;
-    if (r->steps <= max && r->pause > max) r->pause = max + 1;
+    if (r->steps <= r->max_steps && r->pause > r->max_steps) r->pause = r->max_steps + 1;
 }
 
 bool mc_jenter(mc_jrun *r) {

@@ -113,15 +113,16 @@ typedef struct case_range { /* capitals first, first + step ... last */
 } case_range;
 
 static const case_range cases[] = {
-    {0x41, 0x5A, 1, 32},   {0xC0, 0xD6, 1, 32},    {0xD8, 0xDE, 1, 32},    {0x100, 0x12E, 2, 1},
-    {0x132, 0x136, 2, 1},  {0x139, 0x147, 2, 1},   {0x14A, 0x176, 2, 1},   {0x179, 0x17D, 2, 1},
-    {0x386, 0x386, 1, 38}, {0x388, 0x38A, 1, 37},  {0x38C, 0x38C, 1, 64},  {0x38E, 0x38F, 1, 63},
-    {0x391, 0x3A1, 1, 32}, {0x3A3, 0x3AB, 1, 32},  {0x400, 0x40F, 1, 80},  {0x410, 0x42F, 1, 32},
-    {0x460, 0x480, 2, 1},  {0x48A, 0x4BE, 2, 1},   {0x4C1, 0x4CD, 2, 1},   {0x4D0, 0x52E, 2, 1},
-    {0x531, 0x556, 1, 48}, {0x1E00, 0x1E94, 2, 1}, {0x1EA0, 0x1EFE, 2, 1}, {0xFF21, 0xFF3A, 1, 32},
+    {0xC0, 0xD6, 1, 32},    {0xD8, 0xDE, 1, 32},    {0x100, 0x12E, 2, 1},    {0x132, 0x136, 2, 1},
+    {0x139, 0x147, 2, 1},   {0x14A, 0x176, 2, 1},   {0x179, 0x17D, 2, 1},    {0x386, 0x386, 1, 38},
+    {0x388, 0x38A, 1, 37},  {0x38C, 0x38C, 1, 64},  {0x38E, 0x38F, 1, 63},   {0x391, 0x3A1, 1, 32},
+    {0x3A3, 0x3AB, 1, 32},  {0x400, 0x40F, 1, 80},  {0x410, 0x42F, 1, 32},   {0x460, 0x480, 2, 1},
+    {0x48A, 0x4BE, 2, 1},   {0x4C1, 0x4CD, 2, 1},   {0x4D0, 0x52E, 2, 1},    {0x531, 0x556, 1, 48},
+    {0x1E00, 0x1E94, 2, 1}, {0x1EA0, 0x1EFE, 2, 1}, {0xFF21, 0xFF3A, 1, 32},
 };
 
 uint32_t mc_jlower(uint32_t c) {
+    if (c < 0x80) return c >= 'A' && c <= 'Z' ? c + 32 : c;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const case_range *row = &cases[i];
         if (c >= row->first && c <= row->last && (c - row->first) % row->step == 0)
@@ -131,6 +132,7 @@ uint32_t mc_jlower(uint32_t c) {
 }
 
 uint32_t mc_jupper(uint32_t c) {
+    if (c < 0x80) return c >= 'a' && c <= 'z' ? c - 32 : c;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const case_range *row = &cases[i];
         if (c < (uint32_t)row->first + row->to_lower || c > (uint32_t)row->last + row->to_lower)

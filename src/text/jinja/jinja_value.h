@@ -101,7 +101,8 @@ typedef struct mc_jrun {
     mc_jscope *scope; /* the innermost */
     unsigned depth;
     uint64_t steps, pause; /* done; where mc_jpause looks next */
-    size_t given;          /* bytes of the variables' texts */
+    uint64_t max_steps;
+    size_t given; /* bytes of the variables' texts */
     size_t bytes, max_bytes, max_output;
     mc_jlist no_list; /* what stands for a list or dict that found no memory */
     mc_jdict no_dict;
@@ -113,7 +114,7 @@ typedef struct mc_jrun {
 void mc_jfail(mc_jrun *r, mica_status status, const char *fmt, ...) MC_PRINTF(3, 4);
 #define mc_jerror(r, ...) mc_jfail((r), MICA_EINVAL, __VA_ARGS__)
 
-/* Sets how much memory and output the run may take from now on, its variables being there. */
+/* Sets how many steps, how much memory and output the run may take, its variables being there. */
 void mc_jbound(mc_jrun *r);
 
 /* All work is paid for in steps of about 20 ns, what allocates and what does not: whoever adds a

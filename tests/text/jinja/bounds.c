@@ -328,7 +328,7 @@ static void test_default_limits(void **state) {
     size_t len;
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         assert_int_equal(render(sources[i], NULL, NULL, &len), MICA_EFORMAT);
-        assert_non_null(strstr(mica_last_error(), "more than 50000000 steps"));
+        assert_non_null(strstr(mica_last_error(), "more than 20000000 steps"));
     }
 }
 
