@@ -219,6 +219,13 @@ void cli_answer_print_options(const cli_answer_values *values,
     fprintf(stderr, "%s\n", cli_style(CLI_PLAIN));
 }
 
+void cli_answer_warn_of_forgotten(const mica_stream *stream, int64_t context) {
+    mica_metrics m = mica_stream_metrics(stream);
+    if (m.forgotten_tokens > 0)
+        cli_fail("--context %" PRId64 " forgets %" PRId64 " of the prompt's %" PRId64 " tokens",
+                 context, m.forgotten_tokens, m.prompt_tokens);
+}
+
 static void print_rates(const mica_stream *stream, const cli_answer_values *values) {
     char bytes[CLI_NUMBER];
     mica_metrics m = mica_stream_metrics(stream);

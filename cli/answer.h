@@ -42,6 +42,10 @@ mica_generate_options cli_answer_generate_options(const cli_answer_values *value
 void cli_answer_print_options(const cli_answer_values *values,
                               const mica_generate_options *options);
 
+/** Warns of a prompt that is longer than --context: it loses what comes first, and the answer is to
+ *  less than was asked. The stream was just opened. */
+void cli_answer_warn_of_forgotten(const mica_stream *stream, int64_t context);
+
 /** Prints an answer on stdout, each token at once, and its rates on stderr unless quiet; with
  *  --logprobs a line for each token. Closes the stream.
  *

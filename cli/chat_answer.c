@@ -96,20 +96,22 @@ static bool answer(cli_chat *c, cli_text *kept) {
     mica_stream *stream = NULL;
     mica_generate_options options = cli_answer_generate_options(&c->values);
     size_t left_out = c->left_out;
-    int64_t context = mica_model_get_info(c->model).context_length;
+    mica_model_info info = mica_model_get_info(c->model);
     int code = CLI_FAILED;
-    if (!cli_answer_check(&c->values, mica_model_get_info(c->model).vocab_size)) return false;
+    if (!cli_answer_check(&c->values, info.vocab_size)) return false;
     options.seed += c->again;
     if (c->variables.len > 0) options.template_variables = c->variables.data;
     cli_answer_print_options(&c->values, &options);
     mica_status status = fit(c, &options);
     if (status == MICA_OK) status = open_stream(c, c->left_out, &options, &stream);
-    if (status == MICA_OK)
+    if (status == MICA_OK) {
+        cli_answer_warn_of_forgotten(stream, info.context_length);
         code =
             cli_answer_print(&stream, mica_model_tokenizer(c->model), &c->values, kept, &c->used);
-    else
+    } else {
         cli_fail_status(status);
-    if (c->used > context) c->used = context;
+    }
+    if (c->used > info.context_length) c->used = info.context_length;
     if (code == CLI_FAILED) c->left_out = left_out;
     return code != CLI_FAILED;
 }

@@ -102,14 +102,6 @@ static void print_model(const mica_model *model, bool verbose) {
                 cli_style(CLI_PLAIN));
 }
 
-/* A prompt longer than --context loses what comes first: the answer is to less than was asked. */
-static void warn_of_forgotten(const mica_stream *stream, int64_t context) {
-    mica_metrics m = mica_stream_metrics(stream);
-    if (m.forgotten_tokens > 0)
-        cli_fail("--context %" PRId64 " forgets %" PRId64 " of the prompt's %" PRId64 " tokens",
-                 context, m.forgotten_tokens, m.prompt_tokens);
-}
-
 int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char **args, int count,
                    cli_prompt_open open, const void *user) {
     const cli_answer_values *answer = &values->answer;
@@ -134,7 +126,7 @@ int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char 
     print_model(model, answer->verbose);
     cli_answer_print_options(answer, &options);
     status = open(session, &prompt, &options, user, &stream);
-    if (status == MICA_OK) warn_of_forgotten(stream, values->model.context);
+    if (status == MICA_OK) cli_answer_warn_of_forgotten(stream, values->model.context);
     if (status != MICA_OK)
         code = cli_fail_status(status);
     else if (values->json)
