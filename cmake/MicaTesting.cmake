@@ -34,7 +34,7 @@ function(mica_add_test name target)
   endif()
 endfunction()
 
-# mica_test(<room>/<name> [LABELS <label>...] [SOURCES <file>...] [WEAKER])
+# mica_test(<room>/<name> [LABELS <label>...] [SOURCES <file>...] [ARGS <arg>...] [WEAKER])
 #
 # tests/<room>/<name>.c, a cmocka program, as the ctest <room>.<name>; SOURCES are further files
 # beside it. Labels that tools look for: golden (reads every case of $MICA_FIXTURES, whatever these
@@ -43,14 +43,14 @@ endfunction()
 # and the ways through src/cpu/, of processors that have less than this one; not under sanitizers,
 # where that would take a minute.
 function(mica_test path)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "WEAKER" "" "LABELS;SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "WEAKER" "" "LABELS;SOURCES;ARGS")
   string(REPLACE "/" "." name ${path})
   string(REPLACE "/" "_" target test/${path})
   add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/${path}.c ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE mica_test_support)
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests LINKER_LANGUAGE CXX)
-  mica_add_test(${name} ${target} LABELS ${arg_LABELS})
+  mica_add_test(${name} ${target} LABELS ${arg_LABELS} ARGS ${arg_ARGS})
   if(arg_WEAKER AND NOT MICA_SANITIZE AND MICA_PROCESSOR STREQUAL "x86_64")
     set(weaker_labels ${arg_LABELS})
     list(FILTER weaker_labels INCLUDE REGEX "golden|cases")

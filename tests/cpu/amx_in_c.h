@@ -45,18 +45,24 @@ static inline float bf16_at(const uint8_t *line, int i) {
 static inline void multiply_bf16(int c, int a, int b) {
     const unsigned before = _mm_getcsr();
     _mm_setcsr(0x9fc0); /* subnormal numbers are zeros */
-    for (int m = 0; m < settings.lines[c]; m++)
-        for (int n = 0; n < settings.line_bytes[c] / 4; n++) {
-            float even = 0, odd = 0, sum;
-            for (int k = 0; k < settings.line_bytes[a] / 4; k++) {
-                const uint8_t *x = registers[a][m], *w = registers[b][k];
-                even = fmaf(bf16_at(x, 2 * k), bf16_at(w, 2 * n), even);
-                odd = fmaf(bf16_at(x, 2 * k + 1), bf16_at(w, 2 * n + 1), odd);
+    for (int m = 0; m < settings.lines[c]; m++) {
+        float even[LINE_BYTES / 4] = {0}, odd[LINE_BYTES / 4] = {0};
+        for (int k = 0; k < settings.line_bytes[a] / 4; k++) {
+            const uint8_t *x = registers[a][m], *w = registers[b][k];
+            const float first = bf16_at(x, 2 * k), second = bf16_at(x, 2 * k + 1);
+            for (int n = 0; n < LINE_BYTES / 4;
+                 n++) { /* those behind the line's end are not kept */
+                even[n] = fmaf(first, bf16_at(w, 2 * n), even[n]);
+                odd[n] = fmaf(second, bf16_at(w, 2 * n + 1), odd[n]);
             }
+        }
+        for (int n = 0; n < settings.line_bytes[c] / 4; n++) {
+            float sum;
             memcpy(&sum, &registers[c][m][4 * n], sizeof sum);
-            sum += even + odd;
+            sum += even[n] + odd[n];
             memcpy(&registers[c][m][4 * n], &sum, sizeof sum);
         }
+    }
     _mm_setcsr(before);
 }
 

@@ -5,8 +5,9 @@
  * columns alone, in blocks, and by the different ways that must agree. Operands end (or begin) at a
  * page that may not be read; what lies between is checked for writes.
  *
- *     kcheck [ISA [--loose]] a table of the worst error found, in parts of the bound; --loose: what
- *                            is read behind the end of an operand is not checked
+ *     kcheck [ISA]           a table of the worst error found, in parts of the bound
+ *       --loose              what is read behind the end of an operand is not checked
+ *       --once               operands end at such a page, and need not begin at one, too
  *     kcheck --bench         GB/s
  *     kcheck --bench-fast    fast products against exact ones */
 #include "cpu/kcheck.h"
@@ -56,6 +57,11 @@ static void release(check *c, guarded *g) {
 static void same_bits(check *c, const float *a, const float *b, int64_t n, const char *what) {
     c->cases++;
     if (memcmp(a, b, (size_t)n * sizeof *a) != 0) fail_check(c, what);
+}
+
+/* For a kernel that another one's check compares as well. */
+static void with_another(check *c) {
+    c->cases++;
 }
 
 /* ---- dense ---- */
@@ -972,11 +978,11 @@ static void check_arrange_q8(check *c) {
     arrangement(c, c->kern->arrange_q8);
 }
 
-#define check_matvec check_unpack
+#define check_matvec with_another
 #define check_matvec_q4 check_q4
-#define check_unpack_q4 check_q4
+#define check_unpack_q4 with_another
 #define check_matvec_q8 check_q8
-#define check_unpack_q8 check_q8
+#define check_unpack_q8 with_another
 
 /* ---- fast ---- */
 
@@ -1038,7 +1044,7 @@ static void check_matmul_mxfp8(check *c) {
     matmul_mxfp8(c, 9, 33, 544, PLAIN, true);
 }
 
-#define check_unpack_mxfp8 check_matmul_mxfp8
+#define check_unpack_mxfp8 with_another
 
 /* Rows of x in guarded memory of their own. */
 typedef struct xmatrix {
@@ -1141,24 +1147,41 @@ static void check_int8_quantize(check *c) {
             }
 }
 
-/* A product from f64, within what quantising x and rounding sums may do to it. */
-static void judge_int8(check *c, const qmatrix *w, int64_t r, const float *x, double got) {
+/* Row r of the weights in f64: values, and the sizes of the terms that they are rounded from. */
+static void weights_of(const qmatrix *w, int64_t r, double *values, double *sizes) {
     int64_t k = w->rows.k, group = w->rows.group;
-    double sum = 0, sizes = 0, steps = 0, step = 0;
-    int max = mk_max_code(w->rows.mode, w->rows.bits);
     for (int64_t l = 0; l < k; l++) {
-        if (l % group == 0) step = step_of(x + l, (int)group, max);
-        double size, value = qmatrix_value(w, r, l, &size);
-        sum += value * (double)x[l];
-        steps += fabs(value) * step;
-        if (w->rows.mode != MK_AFFINE) { /* half the scale times a code up to 24, less 12 of it */
-            uint8_t scale = ((const uint8_t *)w->rows.scales)[(r * k + l) / group];
-            float s = w->rows.mode == MK_NVFP4 ? mk_from_e4m3(scale) : mk_from_e8m0(scale);
-            size = 18 * (double)s;
-        }
-        sizes += size * (fabs((double)x[l]) + step);
+        values[l] = qmatrix_value(w, r, l, &sizes[l]);
+        if (w->rows.mode == MK_AFFINE) continue;
+        uint8_t scale = ((const uint8_t *)w->rows.scales)[(r * k + l) / group];
+        float s = w->rows.mode == MK_NVFP4 ? mk_from_e4m3(scale) : mk_from_e8m0(scale);
+        sizes[l] = 18 * (double)s; /* half the scale times a code up to 24, less 12 of it */
     }
-    judge(c, got, sum, steps + (double)(3 * k / group + 6) * UNIT * sizes);
+}
+
+/* Matmuls from f64, within what quantising x and rounding sums may do to them. */
+static void judge_int8(check *c, const qmatrix *w, int64_t m, const float *x, const float *y) {
+    int64_t n = w->n, k = w->rows.k, group = w->rows.group, groups = k / group;
+    int max = mk_max_code(w->rows.mode, w->rows.bits);
+    double *values = malloc((size_t)(2 * k + m * groups) * sizeof *values);
+    if (values == NULL) exit(EXIT_FAILURE);
+    double *sizes = values + k, *steps = sizes + k;
+    for (int64_t g = 0; g < m * groups; g++)
+        steps[g] = step_of(x + g * group, (int)group, max);
+    for (int64_t r = 0; r < n; r++) {
+        weights_of(w, r, values, sizes);
+        for (int64_t i = 0; i < m; i++) {
+            double sum = 0, size = 0, step = 0;
+            for (int64_t l = 0; l < k; l++) {
+                double one = steps[i * groups + l / group], xl = (double)x[i * k + l];
+                sum += values[l] * xl;
+                step += fabs(values[l]) * one;
+                size += sizes[l] * (fabs(xl) + one);
+            }
+            judge(c, (double)y[i * n + r], sum, step + (double)(3 * groups + 6) * UNIT * size);
+        }
+    }
+    free(values);
 }
 
 static int64_t tile_rows(int64_t n) {
@@ -1226,11 +1249,12 @@ static void matmul_int8(check *c, const mk_qrows *format, int64_t m, int64_t n, 
     xmatrix q = xmatrix_new(c, m, k, format->group);
     c->kern->int8_quantize(m, x.data, k, mk_max_code(format->mode, format->bits), &q.rows);
     c->kern->int8_matvec(&w.rows, n, m, &q.rows, y.data, n);
-    for (int64_t i = 0; i < m * n; i++)
-        judge_int8(c, &w, i % n, (float *)x.data + i / n * k, (double)((float *)y.data)[i]);
+    judge_int8(c, &w, m, x.data, y.data);
     mk_kernels ref = reference();
-    ref.int8_matvec(&w.rows, n, m, &q.rows, other, n);
-    same_bits(c, other, y.data, m * n, "differs from the reference");
+    if (c->kern->int8_matvec != ref.int8_matvec) {
+        ref.int8_matvec(&w.rows, n, m, &q.rows, other, n);
+        same_bits(c, other, y.data, m * n, "differs from the reference");
+    }
     check_tiles(c, &w, m, &q.rows, y.data, false);
     check_tiles(c, &w, m, &q.rows, y.data, true);
     free(other);
@@ -1389,12 +1413,8 @@ static void check_int8_matvec(check *c) {
     check_int8_format(c, &(mk_qrows){.mode = MK_NVFP4, .bits = 4, .group = 16});
 }
 
-/* Checked by check_int8_matvec, all together. */
-static void check_int8_unpack(check *c) {
-    c->cases++;
-}
-
-#define check_int8_matmul check_int8_unpack
+#define check_int8_unpack with_another
+#define check_int8_matmul with_another
 
 /* ---- all of them ---- */
 
@@ -1572,16 +1592,43 @@ static void check_widen_q8(check *c) {
     }
 }
 
+/* Whether two sets have the same kernels of a family, whose checks call no others. */
+static bool same_int8(const mk_kernels *a, const mk_kernels *b) {
+    bool same = a->int8_crossed == b->int8_crossed;
+#define KERN(name, result, args) same = same && a->name == b->name;
+#include "cpu/kern/int8/int8_list.h"
+#undef KERN
+    return same;
+}
+
+static bool same_row(const mk_kernels *a, const mk_kernels *b) {
+    bool same = true;
+#define KERN(name, result, args) same = same && a->name == b->name;
+#include "cpu/kern/row/row_list.h"
+#undef KERN
+    return same;
+}
+
+static bool never_same(const mk_kernels *a, const mk_kernels *b) {
+    (void)a, (void)b;
+    return false;
+}
+
 /* A kernel without a check does not compile. */
 static const struct {
     const char *name;
     void (*run)(check *c);
+    bool (*same)(const mk_kernels *a, const mk_kernels *b); /* what one did, another need not */
 } checks[] = {
-#define KERN(name, result, args) {#name, check_##name},
+#define KERN(name, result, args) {#name, check_##name, never_same},
 #include "cpu/kern/attn/attn_list.h"
 #include "cpu/kern/dense/dense_list.h"
-#include "cpu/kern/int8/int8_list.h"
 #include "cpu/kern/quant/quant_list.h"
+#undef KERN
+#define KERN(name, result, args) {#name, check_##name, same_int8},
+#include "cpu/kern/int8/int8_list.h"
+#undef KERN
+#define KERN(name, result, args) {#name, check_##name, same_row},
 #include "cpu/kern/row/row_list.h"
 #undef KERN
 };
@@ -1604,7 +1651,12 @@ static bool can_check(const char *only) {
     return false;
 }
 
-static int check_all(const char *only, bool loose) {
+typedef struct places { /* of operands */
+    placement first;
+    bool both; /* and then AT_START */
+} places;
+
+static int check_all(const char *only, places where) {
     int failures = 0;
     if (!can_check(only)) return EXIT_FAILURE;
     printf("%-14s", "kernel");
@@ -1614,14 +1666,20 @@ static int check_all(const char *only, bool loose) {
     for (int i = 0; i < COUNT(checks); i++) {
         printf("%-14s", checks[i].name);
         const char *wrong = NULL;
+        mk_kernels before = {0};
         for (int isa = 0; isa < MK_ISA_COUNT; isa++) {
             if (!wanted(isa, only)) continue;
             mk_kernels kern;
             mk_kernels_fill(&kern, (mk_isa)isa);
-            check c = {.kern = &kern, .where = loose ? LOOSE : AT_END};
+            if (checks[i].same(&kern, &before)) {
+                printf(" %20s", "the same");
+                continue;
+            }
+            before = kern;
+            check c = {.kern = &kern, .where = where.first};
             checks[i].run(&c);
             c.where = AT_START;
-            if (!loose) checks[i].run(&c);
+            if (where.both) checks[i].run(&c);
             printf(" %10.3f %9d", c.worst, c.cases);
             if (c.failures > 0) wrong = c.what;
             failures += c.failures;
@@ -1633,7 +1691,17 @@ static int check_all(const char *only, bool loose) {
 }
 
 int main(int argc, char **argv) {
-    if (argc > 1 && strcmp(argv[1], "--bench") == 0) return kbench();
-    if (argc > 1 && strcmp(argv[1], "--bench-fast") == 0) return kbench_int8();
-    return check_all(argc > 1 ? argv[1] : NULL, argc > 2 && strcmp(argv[2], "--loose") == 0);
+    const char *only = NULL;
+    places where = {AT_END, true};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--bench") == 0) return kbench();
+        if (strcmp(argv[i], "--bench-fast") == 0) return kbench_int8();
+        if (strcmp(argv[i], "--loose") == 0)
+            where = (places){LOOSE, false};
+        else if (strcmp(argv[i], "--once") == 0)
+            where.both = false;
+        else
+            only = argv[i];
+    }
+    return check_all(only, where);
 }

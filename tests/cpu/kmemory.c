@@ -136,12 +136,11 @@ static double e2m1(uint32_t c) {
 
 double qmatrix_value(const qmatrix *m, int64_t r, int64_t l, double *size) {
     const mk_qrows *w = &m->rows;
-    uint32_t code = 0;
-    for (int b = 0; b < w->bits; b++) {
-        int64_t bit = l * w->bits + b;
-        uint32_t word = w->codes[r * w->codes_stride + bit / 32];
-        code |= (word >> (bit % 32) & 1u) << b;
-    }
+    int64_t first = l * w->bits, last = first + w->bits - 1; /* bits of the row */
+    const uint32_t *codes = w->codes + r * w->codes_stride;
+    uint64_t words = codes[first / 32] | (uint64_t)codes[last / 32] << 32;
+    if (first / 32 == last / 32) words &= UINT32_MAX;
+    uint32_t code = (uint32_t)(words >> first % 32) & ((1u << w->bits) - 1);
     int64_t g = r * w->scales_stride + l / w->group;
     if (w->mode == MK_AFFINE) {
         double scaled = (double)mk_load(w->scales, w->type, g) * code;
