@@ -89,7 +89,8 @@ static size_t place_of(const char *name) {
     return i;
 }
 
-/* The place of a flag that is named with "no" before it: nothink, no-think; SETTINGS: there is none. */
+/* The place of a flag that is named with "no" before it: nothink, no-think; SETTINGS: there is
+ * none. */
 static size_t place_of_no(const char *name) {
     if (strncmp(name, "no", 2) != 0) return SETTINGS;
     size_t at = place_of(name + 2 + (name[2] == '-'));

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/** Looks at the streams and at NO_COLOR and TERM, and takes a locale that knows UTF-8: the user's or,
- *  where that does not, C.UTF-8. Called once, first of all. */
+/** Looks at the streams and at NO_COLOR and TERM, and takes a locale that knows UTF-8: the user's
+ *  or, where that does not, C.UTF-8. Called once, first of all. */
 void cli_ui_init(void);
 
 /** Whether a person types, reads results, and reads what is not a result. */

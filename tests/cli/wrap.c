@@ -85,7 +85,8 @@ static void test_wide_and_combining_characters(void **state) {
     check("Größe zählt", 10, "Größe\nzählt");
 }
 
-/* Bytes that are no UTF-8, many that take no columns, and blanks without an end, are printed all. */
+/* Bytes that are no UTF-8, many that take no columns, and blanks without an end, are printed
+ * all. */
 static void test_long_and_broken_texts(void **state) {
     (void)state;
     char text[4096];

@@ -1,9 +1,10 @@
 /* kcheck: every kernel of every instruction set that this machine has.
  *
  * Results are compared with sums in f64; the bound is the one that holds for any order of n rounded
- * additions, (n + 4) u sum |x_i w_i| with u = 2^-24, and what attn_list.h lets attention round beside. The order itself is checked by bits: rows and
- * columns alone, in blocks, and by the different ways that must agree. Operands end (or begin) at a
- * page that may not be read; what lies between is checked for writes.
+ * additions, (n + 4) u sum |x_i w_i| with u = 2^-24, and what attn_list.h lets attention round
+ * beside. The order itself is checked by bits: rows and columns alone, in blocks, and by the
+ * different ways that must agree. Operands end (or begin) at a page that may not be read; what lies
+ * between is checked for writes.
  *
  *     kcheck [ISA]           a table of the worst error found, in parts of the bound
  *       --loose              what is read behind the end of an operand is not checked
@@ -71,7 +72,8 @@ static const int64_t sizes_n[] = {1, 3, 4, 9, 16, 67};
 static const int64_t sizes_k[] = {1, 7, 8, 15, 16, 33, 64, 257};
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
 
-/* Kinds whose sums are compared with what they should be, on machines too that have no subnormal numbers. */
+/* Kinds whose sums are compared with what they should be, on machines too that have no subnormal
+ * numbers. */
 static const kind judged[] = {PLAIN, CANCELLING, SPARSE};
 
 static void matmul_nt(check *c, int64_t m, int64_t n, int64_t k, kind kinds) {
@@ -290,7 +292,8 @@ static double max_of(int64_t n, const uint16_t *x, int64_t step) {
     return max;
 }
 
-/* How far a sum of n products may be off where elements are rounded as far as `a_unit` and `b_unit` of the largest. */
+/* How far a sum of n products may be off where elements are rounded as far as `a_unit` and `b_unit`
+ * of the largest. */
 static double rounding_of(int64_t n, const uint16_t *a, double a_unit, const uint16_t *b,
                           int64_t b_step, double b_unit) {
     double a_off = a_unit * max_of(n, a, 1), b_off = b_unit * max_of(n, b, b_step), sum = 0;
@@ -380,8 +383,8 @@ static void strides_of(check *c, matmul_bf16 matmul, int64_t m, int64_t n, int64
     release(c, &x), release(c, &w), release(c, &y);
 }
 
-/* What is not a number, in a query and in a key, makes its own row's scores NaN, and no other: the bits that others have
- * without it. */
+/* What is not a number, in a query and in a key, makes its own row's scores NaN, and no other: the
+ * bits that others have without it. */
 static void lost_scores(check *c, int64_t m, int64_t n, int64_t d) {
     guarded q = guarded_new((size_t)(m * d) * sizeof(uint16_t), c->where);
     guarded k = guarded_new((size_t)(n * d) * sizeof(uint16_t), c->where);
@@ -430,7 +433,8 @@ static const variant attention_variants[] = {
 #include "cpu/kern/attn/attn_variant_list.h"
     {"", NULL}};
 
-/* Where whole numbers are largest: all elements with all bits, of one sign and of two. What is lost is a sum's rounding. */
+/* Where integers are largest: all elements with all bits, of one sign and of two. What is lost
+ * is a sum's rounding. */
 static void max_scores(check *c, int64_t m, int64_t n, int64_t d) {
     uint16_t *q = malloc((size_t)((m + n) * d) * sizeof *q), *k = q + m * d;
     float *y = malloc((size_t)(m * n) * sizeof *y);
@@ -501,8 +505,8 @@ static void check_matmul_bf16(check *c) {
                           judged[(i + j + l) % COUNT(judged)]);
 }
 
-/* y [m, dv], w [m, n] and v [n, dv], whose rows lie apart or not. kinds: of w; sums of TINY ones are compared with each
- * other only. */
+/* y [m, dv], w [m, n] and v [n, dv], whose rows lie apart or not. kinds: of w; sums of TINY ones
+ * are compared with each other only. */
 static void values_of(check *c, int64_t m, int64_t n, int64_t dv, kind kinds) {
     int64_t ws = n + m % 2, vs = dv + m % 2;
     guarded w = guarded_new((size_t)((m - 1) * ws + n) * sizeof(uint16_t), c->where);
@@ -541,8 +545,8 @@ static void values_of(check *c, int64_t m, int64_t n, int64_t dv, kind kinds) {
     release(c, &w), release(c, &v), release(c, &y);
 }
 
-/* Keys that some rows do not see, whatever finite numbers are there: the same bits. Then one that is not a number, in its
- * column alone. */
+/* Keys that some rows do not see, whatever finite numbers are there: the same bits. Then one that
+ * is not a number, in its column alone. */
 static void unseen_values(check *c, int64_t m, int64_t n, int64_t dv) {
     guarded w = guarded_new((size_t)(m * n) * sizeof(uint16_t), c->where);
     guarded v = guarded_new((size_t)(n * dv) * sizeof(uint16_t), c->where);
@@ -574,7 +578,8 @@ static void unseen_values(check *c, int64_t m, int64_t n, int64_t dv) {
     release(c, &w), release(c, &v), release(c, &y), release(c, &want);
 }
 
-/* As max_scores, each column of one sign; some so large that products of codes and one step would not be finite. */
+/* As max_scores, each column of one sign; some so large that products of codes and one step would
+ * not be finite. */
 static void max_values(check *c, int64_t m, int64_t n, int64_t dv) {
     uint16_t *w = malloc((size_t)((m + dv) * n) * sizeof *w), *v = w + m * n;
     float *y = calloc((size_t)(m * dv), sizeof *y);
@@ -669,7 +674,8 @@ static void check_attn_scores_q8(check *c) {
                 scores_q8_of(c, rows[i], sizes_n[j], sizes[l], (kind)((i + j + l) % KINDS));
 }
 
-/* y [m, dv] += w [m, n] times rows of 8 bits: each row of w alone, columns and keys in two parts. */
+/* y [m, dv] += w [m, n] times rows of 8 bits: each row of w alone, columns and keys in two
+ * parts. */
 static void values_q8_in_parts(const check *c, int64_t m, int64_t n, int64_t dv, const float *w,
                                const uint8_t *v, float *y) {
     int64_t bytes = mk_q8_bytes(dv), middle = dv / 2 / MK_Q8_GROUP * MK_Q8_GROUP, half = n / 2;
@@ -1092,8 +1098,8 @@ static int32_t cross_of(const int8_t *codes, int group) {
     return sum;
 }
 
-/* Groups that are at a limit of what has codes: all equal, of both signs and as large as can be, and with
- * a NaN that has a sign. */
+/* Groups that are at a limit of what has codes: all equal, of both signs and as large as can be,
+ * and with a NaN that has a sign. */
 static void fill_odd_groups(float *x, int group) {
     for (int i = 0; i < group; i++) {
         x[i] = -1.5f;
@@ -1204,7 +1210,8 @@ static void cross_tiles(int64_t n, int64_t k, int64_t group, mk_tiles *tiles) {
     tiles->crossed = true;
 }
 
-/* Unpacked rows: as the reference's, crossed where that is to be had, and the product by way of them. */
+/* Unpacked rows: as the reference's, crossed where that is to be had, and the product by way of
+ * them. */
 static void check_tiles(check *c, const qmatrix *w, int64_t m, const mk_xrows *x, const float *y,
                         bool crossed) {
     int64_t n = w->n, k = w->rows.k, group = w->rows.group, rows = tile_rows(n);
@@ -1272,8 +1279,8 @@ static guarded lay_apart(const check *c, const guarded *from, int64_t n, int64_t
     return to;
 }
 
-/* Rows of weights that lie so many words apart, between others, and of scales and results that do not lie side by side:
- * the bits of rows that do. */
+/* Rows of weights that lie so many words apart, between others, and of scales and results that do
+ * not lie side by side: the bits of rows that do. */
 static void matmul_apart(check *c, const mk_qrows *format, int64_t m, int64_t n, int64_t k,
                          int64_t apart) {
     qmatrix w =
@@ -1351,8 +1358,8 @@ static void check_int8_format(check *c, const mk_qrows *format) {
     matmul_int8(c, format, 9, 17, 384, PLAIN, true);
 }
 
-/* One row of x, which may have kernels of its own for each way of writing scales: rows of weights in several
- * blocks and what is left of them, few and many groups. */
+/* One row of x, which may have kernels of its own for each way of writing scales: rows of weights
+ * in several blocks and what is left of them, few and many groups. */
 static void check_one_row(check *c, const mk_qrows *format) {
     static const int64_t groups[] = {1, 7, 18, 29, 66};
     const int64_t max = 512 * format->group < 32768 ? 512 * format->group : 32768;

@@ -11,8 +11,8 @@
 #define PAUSE 65536u /* steps, about a millisecond */
 #define MAX_DEPTH 500
 
-/* What a run may take besides its variables' memory: so much, and more for each of their bytes, up to a
- * maximum. */
+/* What a run may take besides its variables' memory: so much, and more for each of their bytes, up
+ * to a maximum. */
 typedef struct bound {
     size_t base, factor, max;
 } bound;

@@ -22,9 +22,9 @@ typedef struct mk_code_step {
     bool some; /* else all codes are 0 */
 } mk_code_step;
 
-/* highest, lowest: the largest of the bits of the group's elements, and of those of their opposites,
- * as signed numbers: a NaN's are above infinity's, and these above a number's. Without branches that
- * depend on signs, which nobody could foretell. */
+/* highest, lowest: the largest of the bits of the group's elements, and of those of their
+ * opposites, as signed numbers: a NaN's are above infinity's, and these above a number's. Without
+ * branches that depend on signs, which nobody could foretell. */
 static inline mk_code_step mk_code_step_of(int32_t highest, int32_t lowest, int max_code) {
     bool crossed = mk_has_crossed(max_code);
     float codes = crossed ? 128 : 127, room = crossed ? (float)(127 - max_code) : 127;
@@ -38,13 +38,14 @@ static inline mk_code_step mk_code_step_of(int32_t highest, int32_t lowest, int 
     return (mk_code_step){.scale = step, .inverse = 1 / step, .some = true};
 }
 
-/* Whether codes of x are in pairs of words, the even ones and the odd ones, by the weights' largest code: those
- * of 4 bits. */
+/* Whether codes of x are in pairs of words, the even ones and the odd ones, by the weights' largest
+ * code: those of 4 bits. */
 static inline bool mk_in_pairs(int max) {
     return max == 15 || max == MK_E2M1_MAX;
 }
 
-/* A group of x, `group` elements, a multiple of 16, that is to meet weights of codes up to `max`. */
+/* A group of x, `group` elements, a multiple of 16, that is to meet weights of codes up to
+ * `max`. */
 typedef void (*mk_quantize_group)(const float *x, int group, int max, int8_t *codes, float *scale,
                                   float *sum);
 /* What crossed tiles want of a group that was quantised: the sum of (x_e + 128) x_o. */

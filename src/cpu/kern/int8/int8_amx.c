@@ -1,8 +1,8 @@
 /* AMX: tiles of weights times 16 rows of x, a group at a time.
  *
- * tdpbsud multiplies 16 rows of 64 codes of x with a tile's codes of 16 rows of weights, both as they
- * lie: a group of 64 is one step, one of 128 two, and the sums are whole numbers as everywhere. They
- * go by way of memory to AVX-512, which scales and adds them. */
+ * tdpbsud multiplies 16 rows of 64 codes of x with a tile's codes of 16 rows of weights, both as
+ * they lie: a group of 64 is one step, one of 128 two, and the sums are integers as
+ * everywhere. They go by way of memory to AVX-512, which scales and adds them. */
 #include "cpu/kern/amx.h"
 #include "cpu/kern/int8/int8_avx512vnni_rows.h"
 

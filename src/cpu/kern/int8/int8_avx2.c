@@ -20,15 +20,15 @@ MK_INLINE __m256i four_codes(const int8_t *x) {
     return _mm256_set1_epi32(word);
 }
 
-/* Adds pairs to sum, or begins it, now: gcc would keep products of many registers first, and run out of
- * these. */
+/* Adds pairs to sum, or begins it, now: gcc would keep products of many registers first, and run
+ * out of these. */
 MK_INLINE void add_pairs(bool first, __m256i *sum, __m256i pairs) {
     *sum = first ? pairs : _mm256_add_epi16(*sum, pairs);
     __asm__("" : "+x"(*sum));
 }
 
-/* dot[m] plus the products of up to 8 registers of codes with 4 times as many codes of each of m rows of x,
- * which are `stride` apart. */
+/* dot[m] plus the products of up to 8 registers of codes with 4 times as many codes of each of m
+ * rows of x, which are `stride` apart. */
 MK_INLINE void dot_words(room fit, int m, __m256i *dot, const __m256i *w, int count,
                          const int8_t *x, int64_t stride) {
     const __m256i ones = _mm256_set1_epi16(1), low = _mm256_set1_epi8(0x0f);

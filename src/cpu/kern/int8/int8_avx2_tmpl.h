@@ -1,12 +1,13 @@
-/* The fast products of AVX2 and of VNNI on as many bits: a row of weights in each lane, 8 at a time.
+/* The fast products of AVX2 and of VNNI on as many bits: a row of weights in each lane, 8 at a
+ * time.
  *
- * Rows are turned over, as bytes, so that a register holds four codes of each, which meet four codes
- * of x that are broadcast. With one row of x, codes meet it as they lie, and the sums of a group are
- * turned over.
+ * Rows are transposed, as bytes, so that a register holds four codes of each, which meet four
+ * codes of x that are broadcast. With one row of x, codes meet it in place, and the sums of a
+ * group are transposed.
  *
  * One text for all: whoever includes it says before how registers of codes meet codes of x (room,
- * room_of, dot_words), how codes of one row meet as many of x (dot_row, dot_bytes, dot_two), how many rows
- * of x share what is turned over (STREAMED) and how many meet a tile at once (HIGH). */
+ * room_of, dot_words), how codes of one row meet as many of x (dot_row, dot_bytes, dot_two), how
+ * many rows of x share what is transposed (STREAMED) and how many meet a tile at once (HIGH). */
 #include "cpu/kern/pages.h"
 
 #define LANES 8
@@ -31,7 +32,7 @@ static lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
     return l;
 }
 
-/* 8 x 8 words turned over. */
+/* 8 x 8 words transposed. */
 MK_INLINE void transpose(__m256i r[8]) {
     __m256i t[8], u[8];
     for (int i = 0; i < 8; i += 2) {
@@ -118,9 +119,9 @@ static form form_of(const mk_qrows *w) {
     return w->bits == 4 ? NIBBLES : w->bits == 8 ? BYTES : BITS;
 }
 
-/* 32 codes of 2, 3, 5 or 6 bits as bytes. A lane takes 16 of them, which lie in 2 * bits bytes: it loads
- * 8 or 16 bytes, all within the 32 codes. The two bytes that a code begins in go to 16 bits of their own,
- * where a product shifts the code to the top. */
+/* 32 codes of 2, 3, 5 or 6 bits as bytes. A lane takes 16 of them, which lie in 2 * bits bytes: it
+ * loads 8 or 16 bytes, all within the 32 codes. The two bytes that a code begins in go to 16 bits
+ * of their own, where a product shifts the code to the top. */
 typedef struct spreader {
     __m256i bytes[2], lift;
     __m128i lower;
@@ -171,8 +172,8 @@ MK_INLINE __m128i load_four(const uint8_t *from, bool whole) {
     return whole ? _mm_loadu_si128((const void *)from) : _mm_loadl_epi64((const void *)from);
 }
 
-/* Four words of every row from byte `at` on turned over. What is put together from halves needs turning
- * within these only. */
+/* Four words of every row from byte `at` on transposed. What is put together from halves needs
+ * transposing within these only. */
 MK_INLINE void read_column(const lanes *l, int64_t at, bool whole, __m256i words[4]) {
     __m256i r[4], t[4];
     for (int i = 0; i < 4; i++) {
@@ -202,7 +203,8 @@ MK_INLINE void take_apart(form f, __m256i words, __m256i *even, __m256i *odd) {
     *odd = _mm256_shuffle_epi8(table, *odd);
 }
 
-/* Codes at .. at + 31 of every row, as bytes turned over: of groups of 16, half of them may be there. */
+/* Codes at .. at + 31 of every row, as bytes transposed: of groups of 16, half of them may be
+ * there. */
 MK_INLINE void read_codes(form f, const mk_qrows *w, const lanes *l, const spreader *s, int64_t at,
                           __m256i codes[LANES]) {
     int64_t byte = f == BYTES ? at : f == BITS ? at / 8 * w->bits : at / 2;
@@ -292,8 +294,9 @@ MK_INLINE void join(const __m256i part[LANES], __m256i sums[2]) {
     sums[1] = _mm256_permute2x128_si256(a, b, 0x31);
 }
 
-/* y[8] of the rows in l, of any bits but 4, and one row of x: codes meet it as they lie, and a group's
- * sums are turned over instead of its codes. loaded: spreader's, or 32 where codes are bytes. */
+/* y[8] of the rows in l, of any bits but 4, and one row of x: codes meet it in place, and a
+ * group's sums are transposed instead of its codes. loaded: spreader's, or 32 where codes are
+ * bytes. */
 MK_INLINE __m256 row_matmul(int loaded, const mk_qrows *w, const spreader *s, const lanes *l,
                             const mk_xrows *x) {
     int64_t group = w->group, groups = w->k / group, byte = 0;
@@ -342,8 +345,8 @@ MK_INLINE __m256i dot_nibbles(__m256i part, bool affine, const uint8_t *codes, c
     return dot_two(part, even, x[0], odd, x[1]);
 }
 
-/* y[8] of the rows in l, of 4 bits, and one row of x, as row_matmul. k is a multiple of 64: 64 codes are
- * two groups of 32, one, or half a group. */
+/* y[8] of the rows in l, of 4 bits, and one row of x, as row_matmul. k is a multiple of 64: 64
+ * codes are two groups of 32, one, or half a group. */
 MK_INLINE __m256 nibble_matmul(bool affine, int group, const mk_qrows *w, const lanes *l,
                                const mk_xrows *x) {
     int64_t groups = w->k / group, g = 0, step = group > 64 ? group : 64;

@@ -6,14 +6,15 @@
 
 #define RUN 4 /* units of a row that are read one after the other where rows are crowded */
 
-/* mk_fetch_line, but when v is there: gcc would ask for all lines of a run at once, which nothing has room for. */
+/* mk_fetch_line, but when v is there: gcc would ask for all lines of a run at once, which nothing
+ * has room for. */
 MK_INLINE void fetch_behind(__m512i *v, intptr_t line) {
     const char *first = (const char *)line, *again = (const char *)(line - MK_FETCHED_AGAIN);
     __asm__("prefetcht1 %1\n\tprefetcht1 %2" : "+v"(*v) : "m"(*first), "m"(*again));
 }
 
-/* Sums of the groups of each of `units` units of 16 rows, which are all there, of which the first begins at
- * code `at`; they end within the row if whole. */
+/* Sums of the groups of each of `units` units of 16 rows, which are all there, of which the first
+ * begins at code `at`; they end within the row if whole. */
 MK_INLINE void dot_units(form f, int group, int units, bool whole, const mk_qrows *w, int64_t row,
                          const mk_xrows *x, int64_t at, __m512i dot[][4]) {
     const int size = unit_codes(f, group), dense = codes_a_byte(f), lines = size / dense / 64;
@@ -45,8 +46,8 @@ MK_INLINE void dot_units(form f, int group, int units, bool whole, const mk_qrow
         join_quarters(size / group, part[u], dot[u]);
 }
 
-/* sum plus what the groups of `units` units of 16 rows add: from group g on, whose scales are st's from `staged`
- * on. Not all of them are there unless whole. */
+/* sum plus what the groups of `units` units of 16 rows add: from group g on, whose scales are st's
+ * from `staged` on. Not all of them are there unless whole. */
 MK_INLINE __m512 add_units(form f, scale_kind kind, int group, int units, bool whole, stages *s,
                            const stage *st, int64_t staged, int64_t row, const mk_xrows *x,
                            int64_t g, __m512 sum) {
@@ -89,9 +90,10 @@ static const stage *stages_next_any(stages *s) {
     return stages_next(ANY_SCALES, s);
 }
 
-#define STREAMED 8 /* rows of x that share what is turned over */
+#define STREAMED 8 /* rows of x that share what is transposed */
 
-/* Sums of a group, for m rows of x: few of them have several each, which would wait for each other. */
+/* Sums of a group, for m rows of x: few of them have several each, which would wait for each
+ * other. */
 #define CHAINS 4
 MK_INLINE int chains_of(int m) {
     return m <= 2 ? 4 : m <= 4 ? 2 : 1;
@@ -103,8 +105,8 @@ MK_INLINE void clear_dots(int m, __m512i dot[][CHAINS]) {
             dot[i][c] = _mm512_setzero_si512();
 }
 
-/* What a word of 8 or 4 codes, and x at a, add to dot. i: which word of a step; what follows each other goes to
- * different chains, where there are several. */
+/* What a word of 8 or 4 codes, and x at a, add to dot. i: which word of a step; what follows each
+ * other goes to different chains, where there are several. */
 MK_INLINE void dot_word(form f, int m, int i, __m512i word, const int8_t *a, int64_t stride,
                         __m512i dot[][CHAINS]) {
     const int parts = f == NIBBLES || f == E2M1 ? 2 : 1;
@@ -117,7 +119,7 @@ MK_INLINE void dot_word(form f, int m, int i, __m512i word, const int8_t *a, int
     }
 }
 
-/* What is turned over at once: words, and how many codes of a row they have. */
+/* What is transposed at once: words, and how many codes of a row they have. */
 MK_INLINE int step_words(form f) {
     return f == BITS ? 16 : 4;
 }
@@ -137,9 +139,10 @@ MK_INLINE void add_dots(int m, __m512i dot[][CHAINS], const mk_xrows *x, int64_t
     }
 }
 
-/* y[m, n] = x w^T; m and bits are constants. A column is read while the one before it is multiplied, so that the
- * multipliers need not wait for it; codes of other widths are read when their turn comes. Scales are brought into lanes
- * all at once: between groups, all registers would be saved each time. */
+/* y[m, n] = x w^T; m and bits are constants. A column is read while the one before it is
+ * multiplied, so that the multipliers need not wait for it; codes of other widths are read when
+ * their turn comes. Scales are brought into lanes all at once: between groups, all registers would
+ * be saved each time. */
 MK_INLINE void few_matmul(form f, int bits, int m, const mk_qrows *w, int64_t n, const mk_xrows *x,
                           float *y, int64_t y_stride) {
     int64_t groups = w->k / w->group;
@@ -246,7 +249,8 @@ static void matvec_several(quarters_fn quarters, const mk_qrows *w, int64_t n, i
     }
 }
 
-/* one: for one row of x, NULL: the way that every machine has; quarters: for several, NULL: they go by lanes. */
+/* one: for one row of x, NULL: the way that every machine has; quarters: for several, NULL: they go
+ * by lanes. */
 static void matvec_by(one_fn one, quarters_fn quarters, const mk_qrows *w, int64_t n, int64_t m,
                       const mk_xrows *x, float *y, int64_t y_stride) {
     if (m == 0) return;

@@ -1,13 +1,15 @@
 /* AVX-512 VNNI: one row of x, in the order in which the weights lie.
  *
- * A row of weights is read to its end before the next one, by which many processors are faster than by 16 of them at once.
- * The sums of 16 of its groups then have a lane each. They are kept until 16 rows have theirs, and turned over, so that a
- * row has a lane, and multiplied by scales while the next 16 rows are read. Groups are added up one after the other as in
- * all other ways: the same bits.
+ * A row of weights is read to its end before the next one, by which many processors are faster than
+ * by 16 of them at once. The sums of 16 of its groups then have a lane each. They are kept until 16
+ * rows have theirs, and transposed, so that a row has a lane, and multiplied by scales while the
+ * next 16 rows are read. Groups are added up one after the other as in all other ways: the same
+ * bits.
  *
- * What includes it says MK_TWICE: whether lines are asked for into the second-level cache and again, less far ahead, into
- * the first, by which an Intel is faster, or once, into the first alone, as is best for a Zen 5: what else a token needs
- * stays in the other caches. And with that, which machine's steps of adding up (ADDED). */
+ * What includes it says MK_TWICE: whether lines are asked for into the second-level cache and
+ * again, less far ahead, into the first, by which an Intel is faster, or once, into the first
+ * alone, as is best for a Zen 5: what else a token needs stays in the other caches. And with that,
+ * which machine's steps of adding up (ADDED). */
 #ifndef CPU_KERN_INT8_INT8_AVX512VNNI_IN_ORDER_TMPL_H
 #define CPU_KERN_INT8_INT8_AVX512VNNI_IN_ORDER_TMPL_H
 
@@ -49,7 +51,8 @@ MK_INLINE void lay_x(form f, int group, const mk_xrows *x, __m512i *laid) {
     }
 }
 
-/* Asks for lines, but when v, which was at `at`, is there: gcc would ask for all lines of a row at once. */
+/* Asks for lines, but when v, which was at `at`, is there: gcc would ask for all lines of a row at
+ * once. */
 MK_INLINE void fetch_behind(__m512i *v, intptr_t at) {
     const char *ahead = (const char *)(at + PREFETCH), *again = (const char *)(at + AGAIN);
     if (MK_TWICE)
@@ -72,7 +75,8 @@ MK_INLINE int lane_of(int span, int i) {
     return i % span * 4 + i / span % 4 + i / (4 * span) * (4 * span);
 }
 
-/* The sums of a STAGE of groups that begins at `from` and, unless whole, ends after as many words of x. */
+/* The sums of a STAGE of groups that begins at `from` and, unless whole, ends after as many words
+ * of x. */
 MK_INLINE __m512i dot_groups(form f, int group, bool whole, const uint8_t *from, int64_t words,
                              const __m512i *x) {
     const int size = unit_codes(f, group), bytes = size / codes_a_byte(f), span = size / group;
@@ -118,8 +122,8 @@ MK_INLINE void read_row(form f, int group, int64_t k, const uint8_t *from, const
 
 /* ---- what follows ---- */
 
-/* Groups of a step, one after the other: on a Zen 5 more of them take longer than what is read meanwhile; an Intel gains by
- * adding all of them up where they have been turned over. */
+/* Groups of a step, one after the other: on a Zen 5 more of them take longer than what is read
+ * meanwhile; an Intel gains by adding all of them up where they have been transposed. */
 #define ADDED (MK_TWICE ? STAGE : 8)
 #define STEPS (1 + STAGE / ADDED) /* of a STAGE */
 
@@ -132,7 +136,7 @@ typedef struct adding {
     __m512 sum;
 } adding;
 
-/* Sums of a STAGE by rows turned over: by groups. */
+/* Sums of a STAGE by rows transposed: by groups. */
 MK_INLINE void turn_dots(int span, const __m512i *rows, __m512i *dots) {
     __m512i r[LANES];
 #pragma GCC unroll 16

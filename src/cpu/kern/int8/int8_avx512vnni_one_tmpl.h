@@ -1,9 +1,9 @@
 /* AVX-512 VNNI: what the ways to multiply one row of x share.
  *
- * A row meets 64 bytes of a row of weights as they lie; registers of partial sums are then added up in pairs until a
- * group's sums have a lane each. That is half the work of turning the codes over, which several rows of x share. Only so
- * with codes of 4 bits and of 8: others are always turned over, and so are the last rows of weights that are fewer than
- * 16.
+ * A row meets 64 bytes of a row of weights in place; registers of partial sums are then added up
+ * in pairs until a group's sums have a lane each. That is half the work of transposing the codes,
+ * which several rows of x share. Only so with codes of 4 bits and of 8: others are always turned
+ * over, and so are the last rows of weights that are fewer than 16.
  *
  * What includes this defines one_matmul. */
 #ifndef CPU_KERN_INT8_INT8_AVX512VNNI_ONE_TMPL_H
@@ -11,8 +11,8 @@
 
 #include "cpu/kern/int8/int8_avx512vnni_rows.h"
 
-/* r[i] has rows 4 i .. 4 i + 3, or units, a quarter of the sums in each four lanes. Quarters of one group are
- * added up: `span` groups. */
+/* r[i] has rows 4 i .. 4 i + 3, or units, a quarter of the sums in each four lanes. Quarters of one
+ * group are added up: `span` groups. */
 MK_INLINE void join_quarters(int span, const __m512i r[4], __m512i *dot) {
     __m512i even[2], odd[2];
     for (int i = 0; i < 2; i++) {
@@ -32,12 +32,14 @@ MK_INLINE void join_quarters(int span, const __m512i r[4], __m512i *dot) {
     dot[3] = _mm512_shuffle_i32x4(odd[0], odd[1], 0xdd);
 }
 
-/* Words of codes from `from` on, at most 16, of which `words` are there; all of them where whole. */
+/* Words of codes from `from` on, at most 16, of which `words` are there; all of them where
+ * whole. */
 MK_INLINE __m512i load_words(bool whole, const void *from, int64_t words) {
     return whole ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi32(mk_first(words), from);
 }
 
-/* A unit is what is added up at once: a register of codes, of 8 bits two where a group has as many. */
+/* A unit is what is added up at once: a register of codes, of 8 bits two where a group has as
+ * many. */
 MK_INLINE int unit_codes(form f, int group) {
     return f == BYTES && group < 128 ? 64 : 128;
 }
@@ -56,7 +58,8 @@ MK_INLINE void load_x(form f, int lines, bool whole, const int8_t *codes, int64_
     x[0] = evens;
 }
 
-/* Partial sums of a unit of a row: of its first codes in the first lanes. words: of x that are there. */
+/* Partial sums of a unit of a row: of its first codes in the first lanes. words: of x that are
+ * there. */
 MK_INLINE __m512i dot_row(form f, int lines, bool whole, const uint8_t *from, int64_t words,
                           const __m512i x[2]) {
     __m512i codes = load_words(whole, from, words / codes_a_byte(f)), even, odd;
@@ -71,7 +74,8 @@ MK_INLINE __m512i dot_row(form f, int lines, bool whole, const uint8_t *from, in
     return dot4(dot4(none, even, x[0]), odd, x[1]);
 }
 
-/* y[n] = the rows of w, of 4 or 8 bits, a multiple of LANES, times x. f, kind and group: constants. */
+/* y[n] = the rows of w, of 4 or 8 bits, a multiple of LANES, times x. f, kind and group:
+ * constants. */
 MK_INLINE void one_matmul(form f, scale_kind kind, int group, const mk_qrows *w, int64_t n,
                           const mk_xrows *x, float *y);
 
@@ -95,7 +99,7 @@ ONE(E2M1, E8M0_SCALES, 32)
 #define ONE_OF(form, kind) \
     [form][kind] = {one_##form##_##kind##_32, one_##form##_##kind##_64, one_##form##_##kind##_128}
 
-/* Groups of 16 and other widths have none (NULL): they are turned over. */
+/* Groups of 16 and other widths have none (NULL): they are transposed. */
 static one_fn one_of(const mk_qrows *w) {
     static const one_fn fns[BITS][ANY_SCALES][3] = {
         ONE_OF(NIBBLES, BF16_SCALES),
@@ -109,7 +113,8 @@ static one_fn one_of(const mk_qrows *w) {
     return f == BITS || w->group < 32 ? NULL : fns[f][scale_kind_of(w)][w->group / 64];
 }
 
-/* Weights in the order in which they lie, lines asked for once or twice; NULL for rows that are too long or too short. */
+/* Weights in the order in which they lie, lines asked for once or twice; NULL for rows that are too
+ * long or too short. */
 one_fn mk_int8_one_avx512vnni_once(const mk_qrows *w);
 one_fn mk_int8_one_avx512vnni_twice(const mk_qrows *w);
 

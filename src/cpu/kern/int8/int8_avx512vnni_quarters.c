@@ -1,11 +1,13 @@
 /* AVX-512 VNNI: 2 to 16 rows of x, as a Zen 5 is fastest, and from 9 on, as an Intel is.
  *
- * A register has 16 codes of each of four rows of weights, a quarter a row, and meets 16 codes of x that are loaded into
- * all quarters: a fourth of the loads of the way that has a row of weights in each lane (int8_avx512vnni.c), of which a
- * Zen 5 has no more a cycle than multiplications. The sums of four registers are then joined, so that a row has a lane: 7
- * to 9 operations for each 16 multiplications (8 where groups have 32 codes), for which it has units of its own. An Intel
- * does all of that in the same two units, and gains for certain only where the other way would read weights twice. A Zen 4 multiplies
- * half as fast: by count it would lose; not timed. The same whole numbers, added up in the same order: the same bits. */
+ * A register has 16 codes of each of four rows of weights, a quarter a row, and meets 16 codes of x
+ * that are loaded into all quarters: a fourth of the loads of the way that has a row of weights in
+ * each lane (int8_avx512vnni.c), of which a Zen 5 has no more a cycle than multiplications. The
+ * sums of four registers are then joined, so that a row has a lane: 7 to 9 operations for each 16
+ * multiplications (8 where groups have 32 codes), for which it has units of its own. An Intel does
+ * all of that in the same two units, and gains for certain only where the other way would read
+ * weights twice. A Zen 4 multiplies half as fast: by count it would lose; not timed. The same whole
+ * numbers, added up in the same order: the same bits. */
 #include "cpu/kern/int8/int8_avx512vnni_stages.h"
 
 /* ---- codes of weights ---- */
@@ -61,12 +63,13 @@ MK_INLINE void read_unit(form f, int unit, const uint8_t *from, int64_t stride, 
 
 /* ---- products ---- */
 
-/* How far weights are brought: with very few rows of x, which leave room for them there, into the first-level cache
- * alone, so that the others keep what else a token needs. */
+/* How far weights are brought: with very few rows of x, which leave room for them there, into the
+ * first-level cache alone, so that the others keep what else a token needs. */
 #define VERY_FEW 4
 typedef enum level { ALL_LEVELS, FIRST_LEVEL } level;
 
-/* Asks for the lines from `at` to `end`, but when v is there: all lines of a unit at once would fill the queue of misses. */
+/* Asks for the lines from `at` to `end`, but when v is there: all lines of a unit at once would
+ * fill the queue of misses. */
 MK_INLINE void fetch_behind(level into, __m512i *v, intptr_t at, intptr_t end) {
     for (; at < end; at += 64) {
         const char *line = (const char *)at;
@@ -77,7 +80,8 @@ MK_INLINE void fetch_behind(level into, __m512i *v, intptr_t at, intptr_t end) {
     }
 }
 
-/* The sums of a unit of 16 rows, a row in each lane, whose codes[q] has rows q, 4 + q, 8 + q and 12 + q. */
+/* The sums of a unit of 16 rows, a row in each lane, whose codes[q] has rows q, 4 + q, 8 + q and 12
+ * + q. */
 MK_INLINE __m512i dot_unit(form f, level into, int unit, __m512i codes[4][4], const int8_t *x,
                            intptr_t fetched, intptr_t end) {
     __m512i sum[4];
@@ -95,7 +99,8 @@ MK_INLINE __m512i dot_unit(form f, level into, int unit, __m512i codes[4][4], co
     return join_four(f, unit / 4, sum);
 }
 
-/* y[m, n] = x w^T; n is a multiple of LANES, m at most MAX_TOGETHER. f, into, kind and group: constants. */
+/* y[m, n] = x w^T; n is a multiple of LANES, m at most MAX_TOGETHER. f, into, kind and group:
+ * constants. */
 MK_INLINE void quarters_matmul(form f, level into, scale_kind kind, int group, const mk_qrows *w,
                                int64_t n, int64_t m, const mk_xrows *x, float *y,
                                int64_t y_stride) {

@@ -1,12 +1,12 @@
 /* AVX-512 VNNI: what the fast products share.
  *
- * Most have a row of weights in each lane. 16 rows are turned over, so that a register holds four codes
- * of each of them; vpdpbusd multiplies these with four codes of x that are broadcast. A group's sums need
- * no joining of lanes, and its scales are a register too.
+ * Most have a row of weights in each lane. 16 rows are transposed, so that a register holds four
+ * codes of each of them; vpdpbusd multiplies these with four codes of x that are broadcast. A
+ * group's sums need no joining of lanes, and its scales are a register too.
  *
- * Rows are turned over as they lie. Of 4 bits, a register then holds words of 8 codes, whose even and
- * odd ones are taken apart by masks. Codes of other widths are made bytes after that: 4 codes of each of
- * 16 rows at once. */
+ * Rows are transposed in place. Of 4 bits, a register then holds words of 8 codes, whose even
+ * and odd ones are taken apart by masks. Codes of other widths are made bytes after that: 4 codes
+ * of each of 16 rows at once. */
 #ifndef CPU_KERN_INT8_INT8_AVX512VNNI_ROWS_H
 #define CPU_KERN_INT8_INT8_AVX512VNNI_ROWS_H
 
@@ -17,16 +17,17 @@
 #include <stddef.h>
 
 #define LANES MK_TILE
-#define STAGE 16               /* groups whose scales are turned over together */
+#define STAGE 16               /* groups whose scales are transposed together */
 #define PREFETCH_DISTANCE 8192 /* bytes past the next 16 rows */
 
-/* Rows that lie so many bytes apart, or a multiple of that, have their lines in the same set of the first-level
- * cache, which loses a line before all of it has been read: rows are crowded. Many are, for that is 8,192 codes
- * of 4 bits or 4,096 of 8. */
+/* Rows that lie so many bytes apart, or a multiple of that, have their lines in the same set of the
+ * first-level cache, which loses a line before all of it has been read: rows are crowded. Many are,
+ * for that is 8,192 codes of 4 bits or 4,096 of 8. */
 #define CROWDED 4096
 
-/* 16 rows of weights, the same distance apart. Where some are not there, their codes are read only from a copy
- * (columns_copy), which has the last again, as scales are; their results are not stored. */
+/* 16 rows of weights, the same distance apart. Where some are not there, their codes are read only
+ * from a copy (columns_copy), which has the last again, as scales are; their results are not
+ * stored. */
 typedef struct lanes {
     const uint8_t *codes; /* of the first row */
     int64_t stride;       /* bytes */
@@ -61,8 +62,8 @@ static inline lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
 
 /* ---- scales ---- */
 
-/* Scales and biases of 16 groups on their way into lanes, which takes PARTS steps: they may lie between products, where
- * the shuffling units have time. */
+/* Scales and biases of 16 groups on their way into lanes, which takes PARTS steps: they may lie
+ * between products, where the shuffling units have time. */
 #define PARTS 8
 typedef struct staging {
     __m512i half[2][LANES];
@@ -104,7 +105,8 @@ MK_INLINE __m128i few_halves(const mk_qrows *w, const lanes *l, int row, int64_t
                               _mm_maskz_loadu_epi16(mask, (const uint16_t *)w->biases + at));
 }
 
-/* The same for 16 rows: what is left of rows of, say, 18 groups, whose lines have been asked for. */
+/* The same for 16 rows: what is left of rows of, say, 18 groups, whose lines have been asked
+ * for. */
 MK_INLINE void stage_few_halves(scale_kind kind, const mk_qrows *w, const lanes *l, int64_t g,
                                 int64_t count, int part, __m512i *half, stage *st) {
     __m512i r[4];
@@ -205,7 +207,8 @@ MK_INLINE __m128i row_bytes(const mk_qrows *w, const lanes *l, int row, int64_t 
     return _mm_maskz_loadu_epi8(mk_first(count), from);
 }
 
-/* Rows 4 i + part of 16, i in the lanes of 16 bytes, then 4 groups a step: they are turned over as bytes. */
+/* Rows 4 i + part of 16, i in the lanes of 16 bytes, then 4 groups a step: they are transposed as
+ * bytes. */
 MK_INLINE void stage_bytes(scale_kind kind, const mk_qrows *w, const lanes *l, int64_t g,
                            int64_t count, bool fetch, int part, __m512i *half, stage *st) {
     if (part < 4) {
@@ -232,8 +235,8 @@ MK_INLINE void stage_bytes(scale_kind kind, const mk_qrows *w, const lanes *l, i
     }
 }
 
-/* One of the steps that bring `count` groups from g on into st. kind: scale_kind_of(w), never ANY_SCALES. fetch: those
- * of the next 16 rows are asked for. */
+/* One of the steps that bring `count` groups from g on into st. kind: scale_kind_of(w), never
+ * ANY_SCALES. fetch: those of the next 16 rows are asked for. */
 MK_INLINE void stage_part(scale_kind kind, const mk_qrows *w, const lanes *l, int64_t g,
                           int64_t count, bool fetch, int part, staging *on, stage *st) {
     if (kind == E8M0_SCALES || kind == E4M3_SCALES)
@@ -259,7 +262,8 @@ MK_INLINE int64_t staged_from(int64_t g, int64_t groups) {
     return groups - g < STAGE ? groups - g : STAGE;
 }
 
-/* All steps at once. Each file that needs it has its own, whose callers know what registers it leaves alone. */
+/* All steps at once. Each file that needs it has its own, whose callers know what registers it
+ * leaves alone. */
 static __attribute__((noinline, unused)) void fill_stage(const mk_qrows *w, const lanes *l,
                                                          int64_t g, int64_t count, bool fetch,
                                                          stage *st) {
@@ -318,7 +322,8 @@ MK_INLINE __m128i load_four(const uint8_t *from, bool whole) {
     return whole ? _mm_loadu_si128((const void *)from) : _mm_loadl_epi64((const void *)from);
 }
 
-/* Four words of each of the rows i, 4 + i, 8 + i and 12 + i, which begin at `rows`, `stride` bytes apart. */
+/* Four words of each of the rows i, 4 + i, 8 + i and 12 + i, which begin at `rows`, `stride` bytes
+ * apart. */
 MK_INLINE __m512i read_quarter(const uint8_t *rows, int64_t stride, bool whole, int i) {
     const int64_t four = 4 * stride;
     int64_t twelve = 3 * four;
@@ -333,7 +338,8 @@ MK_INLINE __m512i read_quarter(const uint8_t *rows, int64_t stride, bool whole, 
     return _mm512_inserti64x4(_mm512_castsi256_si512(lower), upper, 1);
 }
 
-/* The same of 16 rows, turned over. What was put together from parts of 16 bytes needs turning within these only. */
+/* The same of 16 rows, transposed. What was put together from parts of 16 bytes needs transposing
+ * within these only. */
 MK_INLINE void read_column(const uint8_t *rows, int64_t stride, bool whole, __m512i words[4]) {
     __m512i r[4];
 #pragma GCC unroll 4
@@ -342,7 +348,7 @@ MK_INLINE void read_column(const uint8_t *rows, int64_t stride, bool whole, __m5
     mk_transpose_rows(r, words);
 }
 
-/* 64 codes of `bits` bits, a constant, of each of 16 rows turned over, as bytes. */
+/* 64 codes of `bits` bits, a constant, of each of 16 rows transposed, as bytes. */
 MK_INLINE void read_bits(int bits, const uint8_t *rows, int64_t stride, __m512i codes[16]) {
     const __m512i mask = _mm512_set1_epi8((char)((1 << bits) - 1));
     __m512i words[12]; /* 2 * bits of them */
@@ -383,13 +389,14 @@ MK_INLINE void columns_begin(columns *c, const mk_qrows *w, lanes *l) {
 #define COPIED 512 /* codes of a row at once, beside those read ahead */
 #define LINE 64    /* bytes */
 
-/* Codes of rows that are crowded, where their lines have room, or of which some are not there. No part of columns: the
- * compiler would no longer keep these in registers. */
+/* Codes of rows that are crowded, where their lines have room, or of which some are not there. No
+ * part of columns: the compiler would no longer keep these in registers. */
 typedef struct row_copy {
     _Alignas(LINE) uint8_t codes[LANES][COPIED + LINE];
 } row_copy;
 
-/* At most `count` codes of 16 rows from `at` on; l finds them in the copy afterwards, at the same offsets. */
+/* At most `count` codes of 16 rows from `at` on; l finds them in the copy afterwards, at the same
+ * offsets. */
 static __attribute__((noinline)) void copy_codes(const mk_qrows *w, lanes *l, int64_t at,
                                                  int64_t count, row_copy *to) {
     int64_t byte = at / 8 * w->bits;
@@ -405,15 +412,16 @@ static __attribute__((noinline)) void copy_codes(const mk_qrows *w, lanes *l, in
     l->stride = sizeof to->codes[0];
 }
 
-/* Before codes from `at` on are read, at least for each COPIED of them: where rows are crowded or not all there, copies
- * as many and `ahead` more, at most a line of bytes. */
+/* Before codes from `at` on are read, at least for each COPIED of them: where rows are crowded or
+ * not all there, copies as many and `ahead` more, at most a line of bytes. */
 MK_INLINE void columns_copy(columns *c, int64_t at, int64_t ahead, row_copy *copy) {
     if ((c->l->crowded || !c->l->whole) && at % COPIED == 0)
         copy_codes(c->w, c->l, at, COPIED + ahead, copy);
 }
 
-/* 64 codes of `bits` bits from c->at on as words of 4 bytes; half of them, or all, are there: k is a
- * multiple of 32. The lines that the rows after these have where these have the codes are fetched. */
+/* 64 codes of `bits` bits from c->at on as words of 4 bytes; half of them, or all, are there: k is
+ * a multiple of 32. The lines that the rows after these have where these have the codes are
+ * fetched. */
 MK_INLINE void columns_bits(int bits, columns *c, __m512i codes[16]) {
     const lanes *l = c->l;
     int64_t byte = c->at / 8 * bits, stride = l->stride;
@@ -456,7 +464,8 @@ MK_INLINE int column_codes(form f) {
     return 16 * codes_a_byte(f);
 }
 
-/* Where the lines to fetch begin: those that the rows after these have where these have the column at c->at. */
+/* Where the lines to fetch begin: those that the rows after these have where these have the column
+ * at c->at. */
 MK_INLINE intptr_t columns_fetched(form f, const columns *c) {
     return c->l->next + c->at / codes_a_byte(f) * LANES;
 }
@@ -512,8 +521,8 @@ MK_INLINE __m512i dot4_all(__m512i sum, __m512i w, const int8_t *x) {
     return sum;
 }
 
-/* Neighbours among the lanes of a and of b added up: in each four lanes a's sums, then b's. most: no lane is larger;
- * one that fits 16 bits takes two steps instead of three. */
+/* Neighbours among the lanes of a and of b added up: in each four lanes a's sums, then b's. most:
+ * no lane is larger; one that fits 16 bits takes two steps instead of three. */
 MK_INLINE __m512i join_two(int64_t max, __m512i a, __m512i b) {
     if (max <= INT16_MAX) return _mm512_madd_epi16(_mm512_packs_epi32(a, b), _mm512_set1_epi16(1));
     __m512 left = _mm512_castsi512_ps(a), right = _mm512_castsi512_ps(b);
@@ -521,8 +530,8 @@ MK_INLINE __m512i join_two(int64_t max, __m512i a, __m512i b) {
                             _mm512_castps_si512(_mm512_shuffle_ps(left, right, 0xdd)));
 }
 
-/* Each four lanes of r[i] added up, of 4 rows or units of a row: sums of i are lanes i, 4 + i, 8 + i, 12 + i. A lane is the
- * sum of so many products. */
+/* Each four lanes of r[i] added up, of 4 rows or units of a row: sums of i are lanes i, 4 + i, 8 +
+ * i, 12 + i. A lane is the sum of so many products. */
 MK_INLINE __m512i join_four(form f, int matmuls, const __m512i r[4]) {
     const int64_t max = matmuls * 128 * (f == NIBBLES ? 15 : f == E2M1 ? MK_E2M1_MAX : 255);
     return join_two(2 * max, join_two(max, r[0], r[1]), join_two(max, r[2], r[3]));
@@ -541,7 +550,8 @@ MK_INLINE __m512 add_group(__m512 y, __m512i dot, __m512 scale, __m512 bias, flo
 typedef void (*quarters_fn)(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
                             int64_t y_stride);
 
-/* For m rows of x, any number, that come in parts; NULL for groups of 16, and for widths that are neither 4 nor 8 bits. */
+/* For m rows of x, any number, that come in parts; NULL for groups of 16, and for widths that are
+ * neither 4 nor 8 bits. */
 quarters_fn mk_int8_quarters_avx512vnni(const mk_qrows *w, int64_t m);
 
 void mk_int8_unpack_avx512vnni(const mk_qrows *w, int64_t n, mk_tiles *tiles);

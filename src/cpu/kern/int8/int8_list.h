@@ -1,10 +1,11 @@
-/* Products of quantised rows with x in whole numbers: affine rows of any width, mxfp4 and nvfp4.
+/* Products of quantised rows with x in integers: affine rows of any width, mxfp4 and nvfp4.
  *
- * x is quantised a group at a time: codes c_i = x_i / s rounded to nearest even, for weights of 5 bits
- * and more with s = max |x_i| / 127. For those of 4 bits or fewer a code of x plus one of a weight stays
- * below 128: the largest |x_i| is near code -128, for which s may be below 0, and codes of the other sign
- * end at 127 less the largest code of weights (15 for 4 bits, 24 for mxfp4 and nvfp4), s growing where it must.
- * With d_g = sum q_i c_i over a group, an exact integer, a product is
+ * x is quantised a group at a time: codes c_i = x_i / s rounded to nearest even, for weights of 5
+ * bits and more with s = max |x_i| / 127. For those of 4 bits or fewer a code of x plus one of a
+ * weight stays below 128: the largest |x_i| is near code -128, for which s may be below 0, and
+ * codes of the other sign end at 127 less the largest code of weights (15 for 4 bits, 24 for mxfp4
+ * and nvfp4), s growing where it must. With d_g = sum q_i c_i over a group, an exact integer, a
+ * product is
  *
  *     y = 0; for g in rising order: y = fma(d_g, scale_g * s_g, y); y = fma(bias_g, sum_g, y)
  *
@@ -17,13 +18,14 @@
  * their own; so are the codes of tiles.
  *
  * Crossed tiles, of weights of 4 bits or fewer, need half the multiplications (Winograd, A new
- * algorithm for inner product, 1968). Words of four codes come in pairs, w_e and w_o with x_e and x_o:
+ * algorithm for inner product, 1968). Words of four codes come in pairs, w_e and w_o with x_e and
+ * x_o:
  *
  *     w_e x_e + w_o x_o = (x_e + 128 + w_o) (x_o + w_e) - (x_e + 128) x_o - w_e (w_o + 128)
  *
- * where the last two are sums over x alone (cross) and over w alone (offsets, below 0). Sums of codes
- * are an unsigned and a signed byte, exact; so are all others, and d_g is the same number. They have
- * w_o + 128 for w_o.
+ * where the last two are sums over x alone (cross) and over w alone (offsets, below 0). Sums of
+ * codes are an unsigned and a signed byte, exact; so are all others, and d_g is the same number.
+ * They have w_o + 128 for w_o.
  *
  * int8_quantize: rows of x to y. most: the largest code of the weights that y is going to meet.
  * int8_matvec:   y[m, n] = x [m, k] w [n, k]^T from packed rows, made for small m.

@@ -1,5 +1,5 @@
-/* What the NEON kernels of the fast family share: how they read weights, four rows at once, 16 codes
- * of each in a register, in the order of x's codes; and how they add groups. */
+/* What the NEON kernels of the fast family share: how they read weights, four rows at once, 16
+ * codes of each in a register, in the order of x's codes; and how they add groups. */
 #ifndef CPU_KERN_INT8_INT8_NEON_CODES_H
 #define CPU_KERN_INT8_INT8_NEON_CODES_H
 
@@ -103,7 +103,7 @@ MK_INLINE void mk_read16(mk_form f, const mk_reader *d, const mk_lanes *l, int64
     }
 }
 
-/* 4 x 4 words turned over. */
+/* 4 x 4 words transposed. */
 MK_INLINE void mk_transpose(uint32x4_t r[4]) {
     uint32x4_t a = vzip1q_u32(r[0], r[2]), b = vzip2q_u32(r[0], r[2]);
     uint32x4_t c = vzip1q_u32(r[1], r[3]), d = vzip2q_u32(r[1], r[3]);

@@ -3,7 +3,7 @@
  *   dot_codes(sum, w, x)     lane i of sum plus the products of bytes 4 i .. 4 i + 3 of both
  *   CODES_SIGNED             whether w is taken as signed: then 8-bit codes are given less 128
  *
- * A row's products are summed over the lanes of its own register. Sums are whole numbers, so that
+ * A row's products are summed over the lanes of its own register. Sums are integers, so that
  * their order is free. */
 #include "cpu/kern/int8/int8_neon_codes.h"
 

@@ -1,5 +1,5 @@
-/* AVX2's fast products with vpdpbusd, which has 32 bits for its sums: one text for AVX-VNNI and AVX-512 VNNI, which
- * differ in how the instruction is written, VPDPBUSD. */
+/* AVX2's fast products with vpdpbusd, which has 32 bits for its sums: one text for AVX-VNNI and
+ * AVX-512 VNNI, which differ in how the instruction is written, VPDPBUSD. */
 #include "cpu/kern/avx2.h"
 #include "cpu/kern/int8/int8.h"
 
@@ -21,8 +21,8 @@ MK_INLINE __m256i dot_32(__m256i dot, __m256i w, __m256i x) {
     return dot;
 }
 
-/* dot[m] plus the products of up to 8 registers of codes with 4 times as many codes of each of m rows of x,
- * which are `stride` apart. */
+/* dot[m] plus the products of up to 8 registers of codes with 4 times as many codes of each of m
+ * rows of x, which are `stride` apart. */
 MK_INLINE void dot_words(room fit, int m, __m256i *dot, const __m256i *w, int count,
                          const int8_t *x, int64_t stride) {
     (void)fit;
