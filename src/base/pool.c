@@ -149,7 +149,7 @@ static void run_tasks(mc_pool *pool, int self) {
 /* ---- fetching ahead ---- */
 
 void mc_pool_ahead(mc_pool *pool, const mc_stretch *next, int n) {
-    if (pool == NULL || pool->threads == 1) return;
+    if (!pool || pool->threads == 1) return;
     for (int i = 0; i < MC_MAX_STRETCHES; i++) {
         mc_stretch s = i < n ? next[i] : (mc_stretch){0};
         atomic_store_explicit(&pool->stretches[i].begin, (uintptr_t)s.begin, memory_order_relaxed);

@@ -320,7 +320,7 @@ static void add_up(const mc_attn_block *b, int64_t begin, int64_t end) {
 static void apply_mask(const mc_attn_block *b, int64_t head, int64_t query, int64_t begin,
                        int64_t n, float *scores) {
     const mc_operand *mask = operand(b->at, MASK);
-    if (mask->data == NULL) return;
+    if (!mask->data) return;
     const mc_layout *l = &b->at->mask;
     int64_t step = l->strides[3];
     int64_t at =
@@ -344,7 +344,7 @@ static float prepare_scores(const mc_attn_block *b, int64_t head, int64_t query,
     const mc_attention *at = b->at;
     float cap = (float)at->attr->softcap;
     float max = at->kern->scale_max(n, scores, (float)at->attr->scale);
-    if (cap == 0 && operand(at, MASK)->data == NULL) return max;
+    if (cap == 0 && !operand(at, MASK)->data) return max;
     if (cap != 0)
         for (int64_t j = 0; j < n; j++)
             scores[j] = cap * mk_tanhf(scores[j] / cap);
@@ -354,7 +354,7 @@ static float prepare_scores(const mc_attn_block *b, int64_t head, int64_t query,
 
 static float sink_of(const mc_attention *at, int64_t head) {
     const mc_operand *sinks = operand(at, SINKS);
-    if (sinks->data == NULL) return -INFINITY;
+    if (!sinks->data) return -INFINITY;
     mk_type type = mc_mk_type(sinks->layout->dtype);
     int64_t step = mk_type_bytes(type) * sinks->layout->strides[0];
     return mk_load((const char *)sinks->data + head * step, type, 0);
@@ -431,7 +431,7 @@ void mc_attn_touch(const mc_attn_block *b) {
 
 int64_t mc_attn_offset(const mc_attention *at, int64_t batch) {
     const mc_operand *offset = operand(at, OFFSET);
-    if (offset->data == NULL) return at->lk - at->lq;
+    if (!offset->data) return at->lk - at->lq;
     const int32_t *data = offset->data;
     return offset->layout->ndim == 0 ? data[0] : data[batch * offset->layout->strides[0]];
 }
@@ -472,7 +472,7 @@ void mc_attn_describe(const mc_call *call, mc_attention *at) {
     at->q_floats = at->q8_direct ? at->q8_bytes / 4 : at->pairs ? at->d / 2 : at->d;
     const mc_operand *mask = operand(at, MASK);
     int64_t shape[4] = {out->shape[0], at->heads, at->lq, at->lk};
-    if (mask->data != NULL) (void)mc_layout_broadcast(mask->layout, shape, 4, &at->mask);
+    if (mask->data) (void)mc_layout_broadcast(mask->layout, shape, 4, &at->mask);
 }
 
 int64_t mc_attn_tile_floats(const mc_attention *at) {

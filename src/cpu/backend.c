@@ -31,7 +31,7 @@ static const mc_kernel eval_table[MC_OP_COUNT] = {
 static mica_status choose_isa(mk_isa *isa) {
     const char *wanted = getenv("MICA_CPU");
     *isa = mk_isa_best();
-    if (wanted == NULL || wanted[0] == '\0') return MICA_OK;
+    if (!wanted || wanted[0] == '\0') return MICA_OK;
     for (int i = 0; i < MK_ISA_COUNT; i++) {
         if (strcmp(wanted, mk_isa_name((mk_isa)i)) != 0) continue;
         if (!mk_isa_has((mk_isa)i))
@@ -57,7 +57,7 @@ static void describe(mc_cpu *cpu) {
 }
 
 static void cpu_close(void *state) {
-    if (state == NULL) return;
+    if (!state) return;
     cpu_state *st = state;
     mc_pool_close(&st->cpu.pool);
     mc_free(st);
@@ -65,12 +65,12 @@ static void cpu_close(void *state) {
 
 static mica_status cpu_open(const mica_device_options *options, void **state) {
     *state = NULL;
-    int threads = options != NULL ? options->threads : 0;
+    int threads = options ? options->threads : 0;
     if (threads < 0) return mc_fail(MICA_EINVAL, "cpu: %d threads; 0 takes all cores", threads);
     mk_isa isa;
     MC_TRY(choose_isa(&isa));
     cpu_state *st = mc_calloc(1, sizeof *st);
-    if (st == NULL) return mc_fail_nomem("the cpu device");
+    if (!st) return mc_fail_nomem("the cpu device");
     mk_kernels_fill(&st->kernels, isa);
     st->cpu.kern = &st->kernels;
     st->cpu.threads = threads > 0 ? threads : mc_core_count();
@@ -115,7 +115,7 @@ static mc_kernel cpu_find(const void *state, mc_op op, const void *attr, const m
     (void)in;
     (void)n_in;
     (void)out;
-    return eval_table[op] == NULL && mc_is_stage(op) ? mc_eval_chain : eval_table[op];
+    return !eval_table[op] && mc_is_stage(op) ? mc_eval_chain : eval_table[op];
 }
 
 static mc_kernel_choice cpu_kernel_choice(const void *state, mc_op op, const void *attr,

@@ -265,7 +265,7 @@ mica_status mc_eval_sdpa(const mc_call *call) {
     if (all.split) results = last->results + last->n * last->floats;
     int64_t floats = all.worker_floats * all.threads + results;
     all.scratch = mc_run_scratch(call->run, (size_t)floats * sizeof *all.scratch);
-    if (all.scratch == NULL) return MICA_ENOMEM;
+    if (!all.scratch) return MICA_ENOMEM;
     if (all.split)
         attend_in_parts(&all);
     else

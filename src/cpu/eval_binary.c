@@ -40,7 +40,7 @@ static void range(void *context, int64_t begin, int64_t end, int worker) {
 static mica_status run(const mc_call *call, mc_stage *stage, int64_t grain, float_fn floats,
                        int_fn ints) {
     work *w = mc_stage_memory(stage, sizeof *w);
-    if (w == NULL) return MICA_OK;
+    if (!w) return MICA_OK;
     *w = (work){call, floats, ints};
     mc_stage_set(stage, range, w, mc_layout_size(call->out.layout), grain);
     return MICA_OK;

@@ -25,7 +25,7 @@ mica_status mc_eval_chain(const mc_call *call) {
     _Alignas(64) char own[OWN_BYTES];
     void *memory = own;
     if (chain.bytes > sizeof own) memory = mc_run_scratch(call->run, chain.bytes);
-    if (memory == NULL) return MICA_ENOMEM;
+    if (!memory) return MICA_ENOMEM;
     MC_TRY(mc_chain_prepare(&chain, memory));
     mc_chain_run(&chain);
     return MICA_OK;

@@ -49,7 +49,7 @@ static void round_rows(void *context, int64_t begin, int64_t end, int worker) {
 mica_status mc_stage_astype(const mc_call *call, mc_stage *stage) {
     const mc_layout *x = call->in[0].layout;
     const mc_call **context = mc_stage_memory(stage, sizeof *context);
-    if (context == NULL) return MICA_OK;
+    if (!context) return MICA_OK;
     *context = call;
     if (is_rounding(call) && !mc_layout_is_dense(x) && x->strides[x->ndim - 1] == 1) {
         int64_t rows = mc_row_count(x, x->ndim - 1);
@@ -150,7 +150,7 @@ static mica_status run_rows(const mc_call *call, mc_stage *stage, int64_t n, mc_
     const mc_layout *l = call->out.layout;
     size_t floats = (size_t)(n * mc_cpu_of(call)->threads);
     q8_work *work = mc_stage_memory(stage, sizeof *work + floats * sizeof *work->scratch);
-    if (work == NULL) return MICA_OK;
+    if (!work) return MICA_OK;
     *work = (q8_work){call, (float *)(void *)(work + 1), n, mk_q8_bytes(n)};
     mc_stage_set(stage, fn, work, mc_row_count(l, l->ndim - 1), mc_grain(2 * n));
     return MICA_OK;

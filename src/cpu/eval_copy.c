@@ -108,14 +108,14 @@ static void set_rows(mc_stage *stage, rows_work *w, const mc_operand *from, cons
 /* In a chain. */
 mica_status mc_stage_contiguous(const mc_call *call, mc_stage *stage) {
     rows_work *w = mc_stage_memory(stage, sizeof *w);
-    if (w != NULL) set_rows(stage, w, &call->in[0], call, 0);
+    if (w) set_rows(stage, w, &call->in[0], call, 0);
     return MICA_OK;
 }
 
 /* In a chain: the rest of the result, where it is not there already, is copied first. */
 mica_status mc_stage_slice_update_at(const mc_call *call, mc_stage *stage) {
     rows_work *w = mc_stage_memory(stage, sizeof *w);
-    if (w == NULL) return MICA_OK;
+    if (!w) return MICA_OK;
     int64_t offset;
     MC_TRY(update_offset(call, &offset));
     mc_copy_base(call, &call->in[0]);

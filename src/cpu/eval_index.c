@@ -68,7 +68,7 @@ mica_status mc_eval_take(const mc_call *call) {
     work.axis = (int)((const mc_attr_axis *)call->attr)->axis;
     work.n = mc_layout_size(index);
     int64_t *indices = mc_run_scratch(call->run, (size_t)work.n * sizeof *indices);
-    if (indices == NULL) return MICA_ENOMEM;
+    if (!indices) return MICA_ENOMEM;
     MC_TRY(resolve_all("take", &call->in[1], x->shape[work.axis], work.axis, indices));
     int64_t size = mc_layout_size(call->out.layout);
     if (size == 0) return MICA_OK;

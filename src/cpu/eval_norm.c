@@ -35,7 +35,7 @@ static void centre(int64_t d, const float *x, float *y) {
 static void norm_row(const norm_work *work, const float *x, float *y) {
     if (work->centred) centre(work->d, x, y);
     work->kern->rms_norm(work->d, work->centred ? y : x, work->weight, work->eps, y);
-    if (work->bias == NULL) return;
+    if (!work->bias) return;
     for (int64_t i = 0; i < work->d; i++)
         y[i] += work->bias[i];
 }
@@ -57,7 +57,7 @@ static void norm_rows(void *context, int64_t begin, int64_t end, int worker) {
 
 /* Vector operand i as f32, widened into *scratch where it must be, which then moves on. */
 static const float *vector_of(const mc_call *call, int i, float **scratch) {
-    if (i >= call->n_in || call->in[i].data == NULL) return NULL;
+    if (i >= call->n_in || !call->in[i].data) return NULL;
     const mc_layout *l = call->in[i].layout;
     if (l->dtype == MICA_F32 && l->strides[0] == 1) return call->in[i].data;
     float *to = *scratch;
@@ -73,7 +73,7 @@ static mica_status norm(const mc_call *call, mc_stage *stage, bool centred) {
     int64_t d = l->shape[l->ndim - 1];
     size_t floats = (size_t)(d * (cpu->threads + 2));
     norm_work *work = mc_stage_memory(stage, sizeof *work + floats * sizeof *work->scratch);
-    if (work == NULL) return MICA_OK;
+    if (!work) return MICA_OK;
     float *scratch = (float *)(void *)(work + 1);
     *work =
         (norm_work){.kern = cpu->kern, .call = call, .centred = centred, .eps = attr->eps, .d = d};

@@ -75,7 +75,7 @@ static void set_exact(mc_quant_matmul *q) {
     int64_t floats = NN_WIDTH * NN_DEPTH;
     if (q->transpose) {
         void (*arrange)(int64_t, const float *, float *) = choose_kernels(q->kern, &q->w).arrange;
-        if (arrange != NULL) p->form = (mc_form){.kind = MC_FORM_ARRANGED, .arrange = arrange};
+        if (arrange) p->form = (mc_form){.kind = MC_FORM_ARRANGED, .arrange = arrange};
         p->tile = mc_matmul_tile(p);
         floats = p->m > ROWS_STREAMED ? p->tile * mc_matmul_tile_stride(p) : 0;
     } else {
@@ -159,7 +159,7 @@ mica_status mc_eval_dequantize(const mc_call *call) {
     if (out->dtype != MICA_F32) {
         size_t floats = (size_t)(u.w.k * mc_cpu_of(call)->threads);
         u.scratch = mc_run_scratch(call->run, floats * sizeof *u.scratch);
-        if (u.scratch == NULL) return MICA_ENOMEM;
+        if (!u.scratch) return MICA_ENOMEM;
     }
     mc_cpu_for(call, mc_row_count(out, out->ndim - 1), mc_grain(4 * u.w.k), unpack_rows, &u);
     return MICA_OK;

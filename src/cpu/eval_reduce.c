@@ -278,7 +278,7 @@ static mica_status search_rows(const mc_call *call, bool min, find_fn find, put_
     if (rows > 0 && rows < threads && s.w.length >= 2 * THREAD_ELEMENTS) {
         s.parts = mc_min(threads, s.w.length / THREAD_ELEMENTS);
         s.found = mc_run_scratch(call->run, (size_t)(rows * s.parts) * sizeof *s.found);
-        if (s.found == NULL) return MICA_ENOMEM;
+        if (!s.found) return MICA_ENOMEM;
     }
     int64_t grain = THREAD_ELEMENTS / (s.w.length / s.parts + 1) + 1;
     mc_cpu_for(call, rows * s.parts, grain, search_range, &s);

@@ -29,7 +29,7 @@ static int64_t offset_of(const mc_operand *offset, int64_t row) {
 
 static void fill_rates(const rope_work *w) {
     const mc_operand *freqs = w->call->n_in > 2 ? &w->call->in[2] : NULL;
-    if (freqs != NULL && freqs->data != NULL) {
+    if (freqs && freqs->data) {
         const float *data = freqs->data;
         for (int64_t i = 0; i < w->half; i++)
             w->rates[i] = w->attr->scale / (double)data[i * freqs->layout->strides[0]];
@@ -122,7 +122,7 @@ static void prepare_table(rope_work *w) {
     bool found;
     w->table = mc_run_keep(call->run, key, key_bytes, table_bytes, &found);
     if (found) return;
-    if (w->table == NULL) w->table = (float *)(void *)((char *)w->scratch + row_bytes_of(w));
+    if (!w->table) w->table = (float *)(void *)((char *)w->scratch + row_bytes_of(w));
     mc_cpu_for(call, w->tables * w->len, mc_grain(100 * w->half), fill_table, w);
 }
 
@@ -137,7 +137,7 @@ mica_status mc_stage_rope(const mc_call *call, mc_stage *stage) {
     int64_t rows = mc_row_count(x, x->ndim - 1);
     rope_work *work =
         mc_stage_memory(stage, sizeof w + key_bytes_of(&w) + row_bytes_of(&w) + table_bytes_of(&w));
-    if (work == NULL) return MICA_OK;
+    if (!work) return MICA_OK;
     *work = w;
     prepare_table(work);
     mc_stage_set(stage, transpose_rows, work, rows, mc_grain(4 * w.d));

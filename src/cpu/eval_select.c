@@ -48,7 +48,7 @@ static void range(void *context, int64_t begin, int64_t end, int worker) {
 
 mica_status mc_stage_where(const mc_call *call, mc_stage *stage) {
     const mc_call **context = mc_stage_memory(stage, sizeof *context);
-    if (context == NULL) return MICA_OK;
+    if (!context) return MICA_OK;
     *context = call;
     mc_stage_set(stage, range, context, mc_layout_size(call->out.layout), 16384);
     return MICA_OK;

@@ -121,7 +121,7 @@ static void run_columns(const work *w, const part *at, int64_t batch, int64_t fi
     const mc_matmul *p = at->p;
     const mc_operand *out = &p->call->out;
     char *scratch = w->scratch, *own = NULL;
-    if (scratch != NULL) {
+    if (scratch) {
         scratch += (size_t)worker * (w->y_bytes + w->own_bytes);
         own = scratch + w->y_bytes;
     }
@@ -179,7 +179,7 @@ typedef struct memory {
 static void *cut(memory *from, int64_t n, size_t each) {
     size_t begin = from->bytes;
     from->bytes += pad((size_t)n * each);
-    return from->block != NULL ? from->block + begin : NULL;
+    return from->block ? from->block + begin : NULL;
 }
 
 /* Cuts what the rows' forms and the workers need. */
@@ -213,7 +213,7 @@ static mica_status take_memory(work *w, const mc_call *call, const mc_operand *x
     cut(&needed, floats, sizeof(float));
     place(w, rows, k, threads, &needed);
     if (needed.bytes > 0) from.block = mc_run_scratch(call->run, needed.bytes);
-    if (needed.bytes > 0 && from.block == NULL) return MICA_ENOMEM;
+    if (needed.bytes > 0 && !from.block) return MICA_ENOMEM;
     MC_TRY(mc_chain_prepare(chain, from.block));
     w->rows = mc_rows_get(call, x, cut(&from, floats, sizeof(float)));
     place(w, rows, k, threads, &from);

@@ -21,14 +21,14 @@ mica_status mc_quant_describe_rows(const mc_call *call, int first, mk_qrows *w) 
     *w = (mk_qrows){
         .codes = codes->data,
         .scales = scales->data,
-        .biases = biases != NULL ? biases->data : NULL,
+        .biases = biases ? biases->data : NULL,
         .type = mc_mk_type(scales->layout->dtype),
         .mode = modes[attr->mode],
         .bits = (int)attr->bits,
         .group = (int)attr->group_size,
     };
     const mc_layout *c = codes->layout, *sc = scales->layout;
-    const mc_layout *b = w->biases != NULL ? biases->layout : sc;
+    const mc_layout *b = w->biases ? biases->layout : sc;
     int last = c->ndim - 1;
     w->k = c->shape[last] * 32 / attr->bits;
     w->codes_stride = last > 0 ? c->strides[last - 1] : 0;

@@ -6,13 +6,13 @@
 
 mica_array mica_from_data(mica_scope *s, const void *data, mica_dtype dtype, const int64_t *shape,
                           int ndim) {
-    if (s == NULL) return mc_scope_fail(NULL, MICA_EINVAL, "from_data: the scope is NULL");
+    if (!s) return mc_scope_fail(NULL, MICA_EINVAL, "from_data: the scope is NULL");
     if (mica_scope_status(s) != MICA_OK) return mc_invalid(s);
     mc_layout layout;
     mc_storage *storage = NULL;
     mica_status status = mc_layout_init(&layout, dtype, shape, ndim);
     size_t bytes = status == MICA_OK ? (size_t)mc_layout_bytes(&layout) : 0;
-    if (status == MICA_OK && data == NULL && bytes > 0)
+    if (status == MICA_OK && !data && bytes > 0)
         status = mc_fail(MICA_EINVAL, "from_data: data is NULL");
     if (status == MICA_OK) status = mc_storage_new(mica_scope_device(s), bytes, &storage);
     if (mc_scope_set_status(s, status) != MICA_OK) return mc_invalid(s);
@@ -82,7 +82,7 @@ mica_status mica_read(mica_array x, void *out, size_t out_bytes) {
     MC_TRY(open_data(x, "read", &data));
     const mc_layout *l = mc_layout_of(x);
     size_t want = (size_t)mc_layout_bytes(l), size = mica_dtype_bytes(l->dtype);
-    if (out_bytes != want || (out == NULL && want > 0)) {
+    if (out_bytes != want || (!out && want > 0)) {
         char text[MC_LAYOUT_TEXT];
         return mc_fail(MICA_EINVAL, "read: %s has %zu bytes, there is room for %zu",
                        mc_layout_text(l, text), want, out_bytes);

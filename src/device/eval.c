@@ -10,7 +10,7 @@
 #include "device/plan_cache.h"
 
 void *mc_run_scratch(mc_run *run, size_t bytes) {
-    if (run->scratch == NULL || run->scratch->bytes < bytes) {
+    if (!run->scratch || run->scratch->bytes < bytes) {
         mc_storage_release(run->scratch);
         run->scratch = NULL;
         if (mc_storage_new(run->device, bytes, &run->scratch) != MICA_OK) return NULL;
@@ -148,7 +148,7 @@ typedef struct workspace {
 
 static void drop_kept(void *space) {
     workspace *w = space;
-    if (w->kept != NULL) mc_run_put(w->kept);
+    if (w->kept) mc_run_put(w->kept);
     w->kept = NULL;
 }
 
@@ -161,9 +161,9 @@ static void free_workspace(void *space) {
 
 static mica_status get_workspace(mica_scope *s, workspace **out) {
     workspace *w = mc_scope_space(s);
-    if (w == NULL) {
+    if (!w) {
         w = mc_calloc(1, sizeof *w);
-        if (w == NULL) return mc_fail_nomem("an evaluation");
+        if (!w) return mc_fail_nomem("an evaluation");
         mc_scope_set_space(s, w, drop_kept, free_workspace);
     }
     mc_arena_reset(&w->arena);
@@ -225,7 +225,7 @@ static mica_status target_storage(mc_run *run, const mc_value *v, mc_storage **s
     }
     /* A view of one number: give it a place in memory. */
     MC_TRY(mc_storage_new(run->device, sizeof root->value, storage));
-    memcpy((*storage)->data, leaf != NULL ? &leaf->value : &root->value, sizeof root->value);
+    memcpy((*storage)->data, leaf ? &leaf->value : &root->value, sizeof root->value);
     return MICA_OK;
 }
 
@@ -253,7 +253,7 @@ static void leave(mc_node *node, mc_node_state state) {
  * what is bound to it by a run that is kept is so no more. */
 static void tell_moved(mica_array leaf) {
     const workspace *w = mc_scope_space(leaf.scope);
-    if (w != NULL && w->kept != NULL) w->kept->moved = true;
+    if (w && w->kept) w->kept->moved = true;
 }
 
 /* Leaves whose memory a result took over are gone. */
@@ -316,7 +316,7 @@ static void collect_pending(const mica_array *xs, size_t n, mica_array *pending)
 
 static mica_status start(mica_scope *s, const mica_array *xs, size_t n, mc_run **run) {
     *run = NULL;
-    if (s == NULL || (xs == NULL && n > 0)) return mc_fail(MICA_EINVAL, "eval: NULL");
+    if (!s || (!xs && n > 0)) return mc_fail(MICA_EINVAL, "eval: NULL");
     MC_TRY(mica_wait(s));
     MC_TRY(mica_scope_status(s));
     size_t n_pending;
@@ -325,7 +325,7 @@ static mica_status start(mica_scope *s, const mica_array *xs, size_t n, mc_run *
     workspace *w = NULL;
     MC_TRY(get_workspace(s, &w));
     mica_array *pending = mc_arena_alloc(&w->arena, n_pending * sizeof *pending);
-    if (pending == NULL) return mc_fail_nomem("an evaluation");
+    if (!pending) return mc_fail_nomem("an evaluation");
     collect_pending(xs, n, pending);
     return prepare(s, w, pending, n_pending, run);
 }
@@ -333,7 +333,7 @@ static mica_status start(mica_scope *s, const mica_array *xs, size_t n, mc_run *
 static mica_status evaluate(mica_scope *s, const mica_array *xs, size_t n, bool keep) {
     mc_run *run;
     MC_TRY(start(s, xs, n, &run));
-    if (run == NULL) return MICA_OK;
+    if (!run) return MICA_OK;
     run_steps(run);
     return finish(run, keep);
 }
@@ -363,7 +363,7 @@ static mica_status wait_for_run(mica_scope *s, void *context) {
 mica_status mica_eval_async(mica_scope *s, const mica_array *xs, size_t n) {
     mc_run *run;
     MC_TRY(start(s, xs, n, &run));
-    if (run == NULL) return MICA_OK;
+    if (!run) return MICA_OK;
     run->job.run = run_in_background;
     mica_status status = mc_worker_submit(&run->device->worker, &run->job);
     if (status != MICA_OK) {
@@ -375,9 +375,9 @@ mica_status mica_eval_async(mica_scope *s, const mica_array *xs, size_t n) {
 }
 
 mica_status mica_wait(mica_scope *s) {
-    if (s == NULL) return mc_fail(MICA_EINVAL, "wait: the scope is NULL");
+    if (!s) return mc_fail(MICA_EINVAL, "wait: the scope is NULL");
     void *run = mc_scope_run(s);
-    return run != NULL ? wait_for_run(s, run) : MICA_OK;
+    return run ? wait_for_run(s, run) : MICA_OK;
 }
 
 /* ---- once more ---- */
@@ -426,7 +426,7 @@ mica_status mc_eval_again(mica_scope *s) {
 
 mica_status mc_leaf_set(mica_array leaf, const void *data) {
     mc_node *node = mc_node_of(leaf);
-    if (node == NULL || node->op != MC_OP_LEAF || !mc_layout_is_dense(&node->layout))
+    if (!node || node->op != MC_OP_LEAF || !mc_layout_is_dense(&node->layout))
         return mc_fail(MICA_EINVAL, "leaf set: the array is no dense leaf");
     MC_TRY(mica_wait(leaf.scope));
     size_t bytes = (size_t)mc_layout_bytes(&node->layout);
@@ -434,7 +434,7 @@ mica_status mc_leaf_set(mica_array leaf, const void *data) {
         memcpy(&node->value, data, bytes); /* little-endian */
         return MICA_OK;
     }
-    if (node->storage == NULL || node->storage->read_only || mc_storage_count(node->storage) > 1) {
+    if (!node->storage || node->storage->read_only || mc_storage_count(node->storage) > 1) {
         mc_storage *storage;
         MC_TRY(mc_storage_new(mica_scope_device(leaf.scope), bytes, &storage));
         mc_storage_release(node->storage);
@@ -449,7 +449,7 @@ mica_status mc_leaf_set(mica_array leaf, const void *data) {
 
 bool mc_leaf_fits(mica_array leaf, mica_array x) {
     const mc_node *to = mc_node_of(leaf), *from = mc_node_of(x);
-    if (to == NULL || from == NULL || to->op != MC_OP_LEAF || to->scalar || from->scalar ||
+    if (!to || !from || to->op != MC_OP_LEAF || to->scalar || from->scalar ||
         from->state != MC_READY || mica_scope_device(x.scope) != mica_scope_device(leaf.scope))
         return false;
     const mc_layout *a = &to->layout, *b = &from->layout;
@@ -482,7 +482,7 @@ static mica_status ready(mica_array x, const char *what) {
 
 /* x's data as a leaf of s; `take` moves the reference and leaves x gone. */
 static mica_array share(mica_scope *s, mica_array x, const char *what, bool take, bool movable) {
-    if (s == NULL) return mc_scope_fail(NULL, MICA_EINVAL, "%s: the scope is NULL", what);
+    if (!s) return mc_scope_fail(NULL, MICA_EINVAL, "%s: the scope is NULL", what);
     if (mica_scope_status(s) != MICA_OK) return mc_invalid(s);
     if (mc_scope_set_status(s, ready(x, what)) != MICA_OK) return mc_invalid(s);
     if (mica_scope_device(x.scope) != mica_scope_device(s))

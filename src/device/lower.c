@@ -15,11 +15,11 @@ typedef struct lowering {
 } lowering;
 
 static mica_array copy_leaf(lowering *l, const mc_node *node, bool first_pass, uint32_t leaf) {
-    if (!first_pass && node->storage != NULL) /* a plan holds no storage: its device owns it */
+    if (!first_pass && node->storage) /* a plan holds no storage: its device owns it */
         return mc_scope_fail(l->to, MICA_EINTERNAL, "a decomposition made an array from data");
     mica_array x = mc_leaf(l->to, &node->layout, NULL, 0);
     mc_node *copy = mc_node_of(x);
-    if (copy == NULL) return x;
+    if (!copy) return x;
     copy->movable = node->movable;
     copy->scalar = !first_pass && node->scalar;
     copy->value = first_pass ? leaf : node->value;
@@ -27,10 +27,10 @@ static mica_array copy_leaf(lowering *l, const mc_node *node, bool first_pass, u
 }
 
 static bool has_kernel(lowering *l, const mc_node *node, const mc_op_def *def) {
-    if (def->view != NULL) return true;
+    if (def->view) return true;
     const mc_backend *backend = l->device->backend;
     return backend->find(l->device->state, node->op, node->attr, l->layouts, (int)node->n_in,
-                         &node->layout) != NULL;
+                         &node->layout);
 }
 
 static mica_array lower_node(lowering *l, const mc_trace *trace, const mc_node *node) {
@@ -42,15 +42,14 @@ static mica_array lower_node(lowering *l, const mc_trace *trace, const mc_node *
     }
     if (has_kernel(l, node, def))
         return mc_record(l->to, node->op, node->attr, l->in, (int)node->n_in);
-    if (def->decompose == NULL)
+    if (!def->decompose)
         return mc_scope_fail(l->to, MICA_EUNSUPPORTED,
                              "%s: device %s has no kernel for it and it has no decomposition",
                              def->name, l->device->backend->name);
     l->changed = true;
     mica_array x = def->decompose(l->to, node->attr, l->in, (int)node->n_in);
     const mc_layout *got = mc_layout_of(x);
-    if (got == NULL || got->dtype != node->layout.dtype ||
-        !mc_layout_same_shape(got, &node->layout))
+    if (!got || got->dtype != node->layout.dtype || !mc_layout_same_shape(got, &node->layout))
         return mc_scope_fail(l->to, MICA_EINTERNAL,
                              "%s: its decomposition gives another shape, or nothing", def->name);
     return x;
@@ -72,8 +71,7 @@ static mica_status pass(lowering *l, const mc_trace *trace, mc_arena *arena, boo
     l->made = mc_arena_alloc(arena, trace->n_nodes * sizeof *l->made);
     l->in = mc_arena_alloc(arena, max * sizeof *l->in);
     l->layouts = mc_arena_alloc(arena, max * sizeof *l->layouts);
-    if (l->made == NULL || l->in == NULL || l->layouts == NULL)
-        return mc_fail_nomem("lowering a graph");
+    if (!l->made || !l->in || !l->layouts) return mc_fail_nomem("lowering a graph");
     l->changed = false;
     for (uint32_t i = 0; i < trace->n_nodes; i++) {
         const mc_node *node = mc_scope_node(trace->scope, trace->nodes[i]);

@@ -42,7 +42,7 @@ static void free_block(const mc_memory *m, mc_block *block) {
 /* Under the lock, or where nobody else is left. */
 static void clear_cache(mc_memory *m) {
     for (int i = 0; i < MC_MEMORY_BINS; i++) {
-        while (m->bins[i] != NULL) {
+        while (m->bins[i]) {
             mc_block *block = m->bins[i];
             m->bins[i] = block->next;
             free_block(m, block);
@@ -83,20 +83,20 @@ void mc_memory_clear(mc_memory *m) {
 /* Under the lock: a block of exactly `rounded` bytes, from its bin or new; NULL: no memory. */
 static mc_block *take_block(mc_memory *m, int bin, size_t rounded) {
     mc_block *block = m->bins[bin];
-    if (block != NULL) {
+    if (block) {
         m->bins[bin] = block->next;
         m->cached -= rounded;
         return block;
     }
     block = mc_alloc(sizeof *block);
-    if (block == NULL) return NULL;
+    if (!block) return NULL;
     block->storage = (mc_storage){.bytes = rounded};
     block->storage.data = m->backend->alloc(m->state, rounded);
-    if (block->storage.data == NULL && m->cached > 0) {
+    if (!block->storage.data && m->cached > 0) {
         clear_cache(m);
         block->storage.data = m->backend->alloc(m->state, rounded);
     }
-    if (block->storage.data != NULL) return block;
+    if (block->storage.data) return block;
     mc_free(block);
     return NULL;
 }
@@ -110,7 +110,7 @@ mica_status mc_memory_get(mc_memory *m, size_t bytes, mc_storage **storage) {
     pthread_mutex_lock(&m->lock);
     bool over = m->memory_limit > 0 && m->active + rounded > m->memory_limit;
     mc_block *block = over ? NULL : take_block(m, bin, rounded);
-    if (block != NULL) {
+    if (block) {
         m->active += rounded;
         if (m->active > m->peak) m->peak = m->active;
     }
@@ -121,7 +121,7 @@ mica_status mc_memory_get(mc_memory *m, size_t bytes, mc_storage **storage) {
                        "memory limit: %zu bytes more than the %llu in use would pass the limit of "
                        "%llu (mica_device_set_memory_limit)",
                        rounded, (unsigned long long)active, (unsigned long long)limit);
-    if (block == NULL)
+    if (!block)
         return mc_fail(MICA_ENOMEM, "out of memory: %zu bytes on device %s (%llu in use)", rounded,
                        m->backend->name, (unsigned long long)active);
     atomic_store_explicit(&block->storage.count, 1u, memory_order_relaxed);

@@ -20,7 +20,7 @@ const char *mica_device_name(size_t i) {
 }
 
 static const mc_backend *find_backend(const char *name) {
-    if (name == NULL) return backends[0];
+    if (!name) return backends[0];
     for (size_t i = 0; i < mica_device_count(); i++)
         if (mc_str_is(mc_str_of(name), backends[i]->name)) return backends[i];
     return NULL;
@@ -51,16 +51,16 @@ close_backend:
 
 mica_status mica_device_open(const char *name, const mica_device_options *options,
                              mica_device **device) {
-    if (device == NULL) return mc_fail(MICA_EINVAL, "mica_device_open: device is NULL");
+    if (!device) return mc_fail(MICA_EINVAL, "mica_device_open: device is NULL");
     *device = NULL;
     const mc_backend *backend = find_backend(name);
-    if (backend == NULL)
+    if (!backend)
         return mc_fail(MICA_EDEVICE, "this build has no device \"%s\" (see `mica devices`)", name);
     mica_device *d = mc_calloc(1, sizeof *d);
-    if (d == NULL) return mc_fail_nomem("a device");
+    if (!d) return mc_fail_nomem("a device");
     d->backend = backend;
     atomic_init(&d->count, 1u);
-    mica_status status = open_parts(d, options != NULL ? options : &(mica_device_options){0});
+    mica_status status = open_parts(d, options ? options : &(mica_device_options){0});
     if (status != MICA_OK) {
         mc_free(d);
         return status;
@@ -83,7 +83,7 @@ void mc_device_release(mica_device *device) {
 }
 
 void mica_device_close(mica_device **device) {
-    if (device == NULL || *device == NULL) return;
+    if (!device || !*device) return;
     mica_device *d = *device;
     *device = NULL;
     mc_device_release(d);
@@ -99,7 +99,7 @@ mica_status mica_scope_open(mica_device *device, mica_scope **scope) {
 
 mica_device_info mica_device_get_info(const mica_device *device) {
     mica_device_info info = {.name = "", .description = "", .isa = ""};
-    if (device != NULL) {
+    if (device) {
         info.name = device->backend->name;
         info.memory_bytes = mc_memory_bytes();
         device->backend->info(device->state, &info);

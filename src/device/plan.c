@@ -49,7 +49,7 @@ static mica_status add_step(builder *b, mc_op op, const void *attr, const mc_lay
     if (mc_layout_size(&dense) == 0) return MICA_OK; /* nothing to compute */
     uint32_t *own_in = mc_arena_alloc(&p->arena, n_in * sizeof *own_in);
     const mc_layout **layouts = mc_arena_alloc(&b->arena, n_in * sizeof *layouts);
-    if (own_in == NULL || layouts == NULL) return mc_fail_nomem("a plan");
+    if (!own_in || !layouts) return mc_fail_nomem("a plan");
     for (uint32_t k = 0; k < n_in; k++) {
         own_in[k] = in[k];
         layouts[k] = in[k] == MC_ABSENT ? NULL : &p->values[in[k]].layout;
@@ -57,11 +57,11 @@ static mica_status add_step(builder *b, mc_op op, const void *attr, const mc_lay
     const mc_op_def *def = mc_op_get(op);
     mc_kernel kernel = b->device->backend->find(b->device->state, op, attr, layouts, (int)n_in,
                                                 &p->values[*out].layout);
-    if (kernel == NULL)
+    if (!kernel)
         return mc_fail(MICA_EUNSUPPORTED, "%s: device %s has no kernel for it", def->name,
                        b->device->backend->name);
     mc_row_form form = {0};
-    if (b->device->backend->rows != NULL)
+    if (b->device->backend->rows)
         form = b->device->backend->rows(b->device->state, op, attr, layouts, (int)n_in);
     p->steps[p->n_steps++] = (mc_step){.op = op,
                                        .kernel = kernel,
@@ -104,7 +104,7 @@ static mica_status add_node(builder *b, const mc_node *node, uint32_t *in, uint3
     }
     for (uint32_t k = 0; k < node->n_in; k++)
         in[k] = node->in[k] == MC_ABSENT ? MC_ABSENT : b->value[b->trace.ordinal[node->in[k]]];
-    if (def->view != NULL) return add_view(b, node, def, in[0], out);
+    if (def->view) return add_view(b, node, def, in[0], out);
     return add_step(b, node->op, node->attr, &node->layout, in, node->n_in, out);
 }
 
@@ -124,8 +124,8 @@ static mica_status add_nodes(builder *b) {
     b->made = mc_arena_calloc(&b->arena, 2 * n * sizeof *b->made);
     b->alias = mc_arena_alloc(&b->arena, 2 * n * sizeof *b->alias);
     uint32_t *in = mc_arena_alloc(&b->arena, max * sizeof *in);
-    if (p->values == NULL || p->roots == NULL || p->steps == NULL || p->targets == NULL ||
-        b->value == NULL || b->made == NULL || b->alias == NULL || in == NULL)
+    if (!p->values || !p->roots || !p->steps || !p->targets || !b->value || !b->made || !b->alias ||
+        !in)
         return mc_fail_nomem("a plan");
     for (uint32_t i = 0; i < n; i++)
         MC_TRY(add_node(b, mc_scope_node(p->graph, b->trace.nodes[i]), in, &b->value[i]));
@@ -213,7 +213,7 @@ static void join_steps(builder *b) {
     mc_plan *p = b->plan;
     for (uint32_t i = 0; i < p->n_steps; i++)
         b->made[p->values[p->steps[i].out].root] = i + 1;
-    if (b->device->backend->joint != NULL) {
+    if (b->device->backend->joint) {
         join_kind(b, MC_JOINT_FIRST);
         join_kind(b, MC_JOINT_ANY); /* moves whole joints, or none of one */
     }
@@ -502,7 +502,7 @@ static mica_status too_large(void) {
 static mica_status place_temporaries(builder *b) {
     mc_plan *p = b->plan;
     place *places = mc_arena_alloc(&b->arena, (p->n_steps + 1) * sizeof *places);
-    if (places == NULL) return mc_fail_nomem("a plan");
+    if (!places) return mc_fail_nomem("a plan");
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         uint32_t live = 0;
@@ -530,7 +530,7 @@ static mica_status place_temporaries(builder *b) {
 static mica_status build(builder *b, const mc_trace *trace) {
     mc_plan *p = b->plan;
     mica_array *targets = mc_arena_alloc(&b->arena, trace->n_targets * sizeof *targets);
-    if (targets == NULL) return mc_fail_nomem("a plan");
+    if (!targets) return mc_fail_nomem("a plan");
     p->n_leaves = trace->n_leaves;
     MC_TRY(mc_lower_ops(b->device, trace, &p->graph, targets));
     MC_TRY(mc_trace_make(&b->trace, &b->arena, p->graph, targets, trace->n_targets));
@@ -544,7 +544,7 @@ static mica_status build(builder *b, const mc_trace *trace) {
 
 mica_status mc_plan_make(mica_device *device, const mc_trace *trace, mc_plan **plan) {
     *plan = mc_calloc(1, sizeof **plan);
-    if (*plan == NULL) return mc_fail_nomem("a plan");
+    if (!*plan) return mc_fail_nomem("a plan");
     builder b = {.device = device, .plan = *plan};
     mica_status status = build(&b, trace);
     mc_buffer_deinit(&b.trace.key);
@@ -557,7 +557,7 @@ mica_status mc_plan_make(mica_device *device, const mc_trace *trace, mc_plan **p
 }
 
 void mc_plan_free(mc_plan *plan) {
-    if (plan == NULL) return;
+    if (!plan) return;
     mica_scope_close(&plan->graph);
     mc_arena_deinit(&plan->arena);
     mc_free(plan);

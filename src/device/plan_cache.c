@@ -7,7 +7,7 @@
 
 mica_status mc_plan_cache_open(mc_plan_cache **cache) {
     *cache = mc_calloc(1, sizeof **cache);
-    if (*cache == NULL) return mc_fail_nomem("the plan cache");
+    if (!*cache) return mc_fail_nomem("the plan cache");
     if (pthread_mutex_init(&(*cache)->lock, NULL) == 0) return MICA_OK;
     mc_free(*cache);
     *cache = NULL;
@@ -27,7 +27,7 @@ void mc_plan_cache_clear(mc_plan_cache *cache) {
 }
 
 void mc_plan_cache_close(mc_plan_cache **cache) {
-    if (*cache == NULL) return;
+    if (!*cache) return;
     mc_plan_cache_clear(*cache);
     pthread_mutex_destroy(&(*cache)->lock);
     mc_free(*cache);
@@ -67,7 +67,7 @@ static void insert(mc_plan_cache *cache, mc_cached_plan *entry) {
 
 static mica_status make(mica_device *device, const mc_trace *trace, mc_cached_plan **out) {
     mc_cached_plan *entry = mc_calloc(1, sizeof *entry);
-    if (entry == NULL) return mc_fail_nomem("a plan");
+    if (!entry) return mc_fail_nomem("a plan");
     entry->hash = trace->hash;
     mica_status status = MICA_OK;
     if (!mc_buffer_add(&entry->key, trace->key.data, trace->key.len))
@@ -83,7 +83,7 @@ static mica_status hold(mica_device *device, const mc_trace *trace, mc_cached_pl
     mc_plan_cache *cache = device->plans;
     pthread_mutex_lock(&cache->lock);
     mc_cached_plan *entry = find(cache, trace);
-    if (entry == NULL) {
+    if (!entry) {
         cache->misses++;
         /* Planning takes milliseconds: others may run meanwhile. Two threads that plan the same
          * keep two entries, of which one ages away. */
@@ -108,8 +108,8 @@ mica_status mc_run_get(mica_device *device, const mc_trace *trace, mc_run **run)
     *run = entry->spare;
     entry->spare = NULL;
     pthread_mutex_unlock(&device->plans->lock);
-    if (*run == NULL) *run = mc_run_new(device, entry->plan);
-    if (*run != NULL) {
+    if (!*run) *run = mc_run_new(device, entry->plan);
+    if (*run) {
         (*run)->entry = entry;
         return MICA_OK;
     }
@@ -124,7 +124,7 @@ void mc_run_put(mc_run *run) {
     mc_cached_plan *entry = run->entry;
     pthread_mutex_lock(&cache->lock);
     entry->used = ++cache->clock; /* a run that was kept may have been used all the while */
-    if (entry->spare == NULL)
+    if (!entry->spare)
         entry->spare = run;
     else
         mc_free(run);

@@ -5,7 +5,7 @@
 
 /* The next `bytes` of a block of which *used are taken; NULL while the block is only measured. */
 static void *cut(char *block, size_t *used, size_t bytes) {
-    void *part = block != NULL ? block + *used : NULL;
+    void *part = block ? block + *used : NULL;
     *used += (bytes + 15) / 16 * 16;
     return part;
 }
@@ -27,7 +27,7 @@ static size_t lay_out(mc_run *run, const mc_plan *p, char *block) {
 mc_run *mc_run_new(mica_device *device, const mc_plan *p) {
     mc_run measure;
     char *block = mc_calloc(1, lay_out(&measure, p, NULL));
-    if (block == NULL) return NULL;
+    if (!block) return NULL;
     mc_run *run = (mc_run *)(void *)block;
     lay_out(run, p, block);
     run->device = device;

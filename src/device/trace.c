@@ -70,14 +70,14 @@ mica_status mc_trace_make(mc_trace *t, mc_arena *arena, mica_scope *s, const mic
     *t = (mc_trace){.scope = s, .n_targets = (uint32_t)n, .key = key};
     t->ordinal = mc_arena_alloc(arena, (last + 1) * sizeof *t->ordinal);
     t->targets = mc_arena_alloc(arena, n * sizeof *t->targets);
-    if (t->ordinal == NULL || t->targets == NULL) return mc_fail_nomem("tracing a graph");
+    if (!t->ordinal || !t->targets) return mc_fail_nomem("tracing a graph");
     for (uint32_t i = 0; i <= last; i++)
         t->ordinal[i] = MC_ABSENT;
     MC_TRY(mark(t, xs, n, last));
 
     t->nodes = mc_arena_alloc(arena, t->n_nodes * sizeof *t->nodes);
     t->leaves = mc_arena_alloc(arena, t->n_leaves * sizeof *t->leaves);
-    if (t->nodes == NULL || t->leaves == NULL) return mc_fail_nomem("tracing a graph");
+    if (!t->nodes || !t->leaves) return mc_fail_nomem("tracing a graph");
     MC_TRY(number(t, last));
     for (size_t i = 0; i < n; i++) {
         t->targets[i] = t->ordinal[xs[i].node];

@@ -19,12 +19,12 @@ static void *work(void *context) {
     mc_worker *w = context;
     pthread_mutex_lock(&w->lock);
     for (;;) {
-        while (w->first == NULL && !w->stop)
+        while (!w->first && !w->stop)
             pthread_cond_wait(&w->changed, &w->lock);
         mc_job *job = w->first;
-        if (job == NULL) break;
+        if (!job) break;
         w->first = job->next;
-        if (w->first == NULL) w->last = NULL;
+        if (!w->first) w->last = NULL;
         pthread_mutex_unlock(&w->lock);
         job->run(job);
         pthread_mutex_lock(&w->lock);
@@ -58,7 +58,7 @@ mica_status mc_worker_submit(mc_worker *w, mc_job *job) {
     if (status == MICA_OK) {
         job->next = NULL;
         job->done = false;
-        if (w->last != NULL)
+        if (w->last)
             w->last->next = job;
         else
             w->first = job;

@@ -87,7 +87,7 @@ mica_status mc_layout_init(mc_layout *l, mica_dtype dtype, const int64_t *shape,
     if (!dtype_known(dtype)) return mc_fail(MICA_EINVAL, "dtype %d is unknown", (int)dtype);
     if (ndim < 0 || ndim > MICA_MAX_NDIM)
         return mc_fail(MICA_EINVAL, "%d axes: there can be 0 to %d", ndim, MICA_MAX_NDIM);
-    if (ndim > 0 && shape == NULL) return mc_fail(MICA_EINVAL, "%d axes: the shape is NULL", ndim);
+    if (ndim > 0 && !shape) return mc_fail(MICA_EINVAL, "%d axes: the shape is NULL", ndim);
     mc_layout result = {.dtype = dtype, .ndim = ndim}; /* shape may be l's own */
     int64_t bytes = (int64_t)dtypes[dtype].bytes;
     for (int i = 0; i < ndim; i++) {

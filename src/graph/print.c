@@ -24,11 +24,11 @@ mica_status mc_graph_print(const mica_scope *s, mc_buffer *text) {
 static const char *node_fault(const mica_scope *s, uint32_t i) {
     const mc_node *node = mc_scope_node(s, i);
     const mc_op_def *def = mc_op_get(node->op);
-    if (node->state == MC_PENDING && (node->op == MC_OP_LEAF || node->storage != NULL))
+    if (node->state == MC_PENDING && (node->op == MC_OP_LEAF || node->storage))
         return "is pending and has data";
-    if (node->state == MC_READY && (node->storage == NULL) != node->scalar)
+    if (node->state == MC_READY && (!node->storage) != node->scalar)
         return "is ready and has no data";
-    if (node->state == MC_GONE && node->storage != NULL) return "is gone and has data";
+    if (node->state == MC_GONE && node->storage) return "is gone and has data";
     if (node->op == MC_OP_LEAF) return NULL;
     if ((int)node->n_in < def->min_in || (int)node->n_in > def->max_in)
         return "has the wrong number of inputs";
@@ -45,7 +45,7 @@ static mica_status check_shape(const mica_scope *s, const mc_node *node, const c
     *fault = NULL;
     if (node->op == MC_OP_LEAF) return MICA_OK;
     const mc_layout **in = mc_array_alloc(node->n_in, sizeof *in);
-    if (in == NULL) return mc_fail_nomem("checking a graph");
+    if (!in) return mc_fail_nomem("checking a graph");
     for (uint32_t k = 0; k < node->n_in; k++)
         in[k] = node->in[k] == MC_ABSENT ? NULL : &mc_scope_node(s, node->in[k])->layout;
     mc_layout out = {0};
@@ -59,8 +59,8 @@ static mica_status check_shape(const mica_scope *s, const mc_node *node, const c
 mica_status mc_graph_verify(const mica_scope *s) {
     for (uint32_t i = 0; i < mc_scope_count(s); i++) {
         const char *fault = node_fault(s, i);
-        if (fault == NULL) MC_TRY(check_shape(s, mc_scope_node(s, i), &fault));
-        if (fault != NULL)
+        if (!fault) MC_TRY(check_shape(s, mc_scope_node(s, i), &fault));
+        if (fault)
             return mc_fail(MICA_EINTERNAL, "node %%%u (%s) %s", i,
                            mc_op_get(mc_scope_node(s, i)->op)->name, fault);
     }

@@ -25,23 +25,23 @@ struct mica_scope {
 };
 
 mica_status mc_scope_open(mica_device *device, mica_scope **scope) {
-    if (scope == NULL) return mc_fail(MICA_EINVAL, "mica_scope_open: scope is NULL");
+    if (!scope) return mc_fail(MICA_EINVAL, "mica_scope_open: scope is NULL");
     *scope = NULL;
-    if (device == NULL) return mc_fail(MICA_EINVAL, "mica_scope_open: device is NULL");
+    if (!device) return mc_fail(MICA_EINVAL, "mica_scope_open: device is NULL");
     mica_scope *s = mc_calloc(1, sizeof *s);
-    if (s == NULL) return mc_fail_nomem("a scope");
+    if (!s) return mc_fail_nomem("a scope");
     s->device = device;
     *scope = s;
     return MICA_OK;
 }
 
 static void wait_for_run(mica_scope *s) {
-    if (s->run != NULL) mc_scope_set_status(s, s->wait(s, s->run));
+    if (s->run) mc_scope_set_status(s, s->wait(s, s->run));
 }
 
 void mc_scope_reset(mica_scope *s) {
     wait_for_run(s);
-    if (s->space != NULL) s->reset_space(s->space);
+    if (s->space) s->reset_space(s->space);
     for (uint32_t i = 0; i < s->count; i++)
         mc_storage_release(mc_scope_node(s, i)->storage);
     s->count = 0;
@@ -50,7 +50,7 @@ void mc_scope_reset(mica_scope *s) {
 }
 
 void mica_scope_close(mica_scope **scope) {
-    if (scope == NULL || *scope == NULL) return;
+    if (!scope || !*scope) return;
     mica_scope *s = *scope;
     *scope = NULL;
     mc_scope_reset(s);
@@ -58,20 +58,20 @@ void mica_scope_close(mica_scope **scope) {
         mc_free(s->blocks[i]);
     mc_free(s->blocks);
     mc_arena_deinit(&s->arena);
-    if (s->space != NULL) s->free_space(s->space);
+    if (s->space) s->free_space(s->space);
     mica_device *device = s->device;
     void (*release)(mica_device *) = s->release;
     mc_free(s);
-    if (release != NULL) release(device);
+    if (release) release(device);
 }
 
 mica_status mica_scope_status(const mica_scope *scope) {
-    if (scope == NULL) return mc_fail(MICA_EINVAL, "mica_scope_status: scope is NULL");
+    if (!scope) return mc_fail(MICA_EINVAL, "mica_scope_status: scope is NULL");
     return scope->status == MICA_OK ? MICA_OK : mc_fail(scope->status, "%s", scope->error);
 }
 
 mica_device *mica_scope_device(const mica_scope *scope) {
-    return scope != NULL ? scope->device : NULL;
+    return scope ? scope->device : NULL;
 }
 
 mica_status mc_scope_set_status(mica_scope *s, mica_status status) {
@@ -88,18 +88,18 @@ mica_array mc_scope_fail(mica_scope *s, mica_status status, const char *fmt, ...
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     mc_fail(status, "%s", text);
-    if (s != NULL) mc_scope_set_status(s, status);
+    if (s) mc_scope_set_status(s, status);
     return mc_invalid(s);
 }
 
 mica_array mc_invalid(mica_scope *s) {
-    if (s != NULL) mica_scope_status(s);
+    if (s) mica_scope_status(s);
     return (mica_array){s, MC_ABSENT};
 }
 
 mica_status mc_check_valid(mica_array x, const char *what) {
     if (mica_valid(x)) return MICA_OK;
-    if (x.scope != NULL) MC_TRY(mica_scope_status(x.scope));
+    if (x.scope) MC_TRY(mica_scope_status(x.scope));
     return mc_fail(MICA_EINVAL, "%s: the invalid array", what);
 }
 
@@ -143,10 +143,10 @@ void mc_scope_set_release(mica_scope *s, void (*release)(mica_device *device)) {
 
 static mica_status add_block(mica_scope *s) {
     mc_node **blocks = mc_realloc(s->blocks, (s->n_blocks + 1) * sizeof *blocks);
-    if (blocks == NULL) return mc_fail_nomem("a scope's nodes");
+    if (!blocks) return mc_fail_nomem("a scope's nodes");
     s->blocks = blocks;
     blocks[s->n_blocks] = mc_array_alloc(BLOCK, sizeof(mc_node));
-    if (blocks[s->n_blocks] == NULL) return mc_fail_nomem("a scope's nodes");
+    if (!blocks[s->n_blocks]) return mc_fail_nomem("a scope's nodes");
     s->n_blocks++;
     return MICA_OK;
 }
@@ -165,7 +165,7 @@ mica_array mc_leaf(mica_scope *s, const mc_layout *layout, mc_storage *storage,
                    int64_t offset_bytes) {
     mica_array x = MICA_NONE;
     mc_node *node = s->status == MICA_OK ? add_node(s, &x) : NULL;
-    if (node == NULL) {
+    if (!node) {
         mc_storage_release(storage);
         return mc_invalid(s);
     }
@@ -184,7 +184,7 @@ typedef struct mapped {
 
 static void release_mapped(mc_storage *storage) {
     mapped *m = (mapped *)(void *)storage;
-    if (m->release != NULL) m->release(m->storage.owner);
+    if (m->release) m->release(m->storage.owner);
     mc_free(m);
 }
 
@@ -194,10 +194,10 @@ mica_array mc_leaf_memory(mica_scope *s, const void *data, mica_dtype dtype, con
     mapped *m = NULL;
     if (mc_scope_set_status(s, mc_layout_init(&layout, dtype, shape, ndim)) == MICA_OK) {
         m = mc_calloc(1, sizeof *m);
-        if (m == NULL) mc_scope_set_status(s, mc_fail_nomem("an array over mapped memory"));
+        if (!m) mc_scope_set_status(s, mc_fail_nomem("an array over mapped memory"));
     }
-    if (m == NULL) {
-        if (release != NULL) release(owner);
+    if (!m) {
+        if (release) release(owner);
         return mc_invalid(s);
     }
     atomic_init(&m->storage.count, 1u);
@@ -213,7 +213,7 @@ mica_array mc_leaf_memory(mica_scope *s, const void *data, mica_dtype dtype, con
 static mica_array add_scalar(mica_scope *s, mica_dtype dtype, uint64_t value) {
     mica_array x = MICA_NONE;
     mc_node *node = s->status == MICA_OK ? add_node(s, &x) : NULL;
-    if (node == NULL) return mc_invalid(s);
+    if (!node) return mc_invalid(s);
     node->op = MC_OP_LEAF;
     node->state = MC_READY;
     node->scalar = true;
@@ -223,7 +223,7 @@ static mica_array add_scalar(mica_scope *s, mica_dtype dtype, uint64_t value) {
 }
 
 mica_array mc_scalar_bits(mica_scope *s, mica_dtype dtype, uint64_t bits) {
-    if (s == NULL) return mc_scope_fail(NULL, MICA_EINVAL, "scalar: the scope is NULL");
+    if (!s) return mc_scope_fail(NULL, MICA_EINVAL, "scalar: the scope is NULL");
     return add_scalar(s, dtype, bits);
 }
 
@@ -254,7 +254,7 @@ static mica_status check_operand(const char *op, int i, mica_array x) {
 }
 
 bool mc_operands_ok(mica_scope *s, const char *op, const mica_array *in, int n_in) {
-    if (s == NULL) {
+    if (!s) {
         mc_fail(MICA_EINVAL, "%s: the scope is NULL", op);
         return false;
     }
@@ -271,7 +271,7 @@ static mica_status bring_operands(mica_scope *s, const mc_op_def *def, const mic
         mica_array x = in[i];
         indices[i] = MC_ABSENT;
         layouts[i] = NULL;
-        if (i >= def->min_in && x.scope == NULL) continue; /* absent */
+        if (i >= def->min_in && !x.scope) continue; /* absent */
         MC_TRY(check_operand(def->name, i, x));
         if (x.scope != s) x = import(s, def->name, x);
         if (s->status != MICA_OK) return s->status;
@@ -294,15 +294,14 @@ static mica_status record(mica_scope *s, mc_op op, const void *attr, const mica_
     uint32_t *indices = mc_arena_alloc(&s->arena, (size_t)n_in * sizeof *indices);
     const mc_layout **layouts = mc_arena_alloc(&s->arena, (size_t)n_in * sizeof *layouts);
     void *attr_copy = mc_arena_alloc(&s->arena, def->attr_bytes);
-    if (indices == NULL || layouts == NULL || attr_copy == NULL)
-        return mc_fail_nomem("recording an op");
+    if (!indices || !layouts || !attr_copy) return mc_fail_nomem("recording an op");
     MC_TRY(bring_operands(s, def, in, n_in, indices, layouts));
 
     mc_layout layout = {0};
     MC_TRY(def->infer(attr, layouts, n_in, &layout));
     MC_TRY(mc_layout_init(&layout, layout.dtype, layout.shape, layout.ndim));
     mc_node *node = add_node(s, out);
-    if (node == NULL) return s->status;
+    if (!node) return s->status;
     if (def->attr_bytes > 0) memcpy(attr_copy, attr, def->attr_bytes);
     node->op = op;
     node->state = MC_PENDING;
@@ -316,8 +315,7 @@ static mica_status record(mica_scope *s, mc_op op, const void *attr, const mica_
 
 mica_array mc_record(mica_scope *s, mc_op op, const void *attr, const mica_array *in, int n_in) {
     mica_array out = MICA_NONE;
-    if (s == NULL)
-        return mc_scope_fail(NULL, MICA_EINVAL, "%s: the scope is NULL", mc_op_get(op)->name);
+    if (!s) return mc_scope_fail(NULL, MICA_EINVAL, "%s: the scope is NULL", mc_op_get(op)->name);
     if (s->status != MICA_OK) return mc_invalid(s);
     mica_status status = mc_scope_set_status(s, record(s, op, attr, in, n_in, &out));
     return status == MICA_OK ? out : mc_invalid(s);
@@ -327,12 +325,12 @@ mica_array mc_record(mica_scope *s, mc_op op, const void *attr, const mica_array
 
 const mc_layout *mc_layout_of(mica_array x) {
     const mc_node *node = mc_node_of(x);
-    return node != NULL ? &node->layout : NULL;
+    return node ? &node->layout : NULL;
 }
 
 const void *mc_data(mica_array x) {
     const mc_node *node = mc_node_of(x);
-    if (node == NULL || node->state != MC_READY) return NULL;
+    if (!node || node->state != MC_READY) return NULL;
     if (node->scalar) return &node->value;
     return (const char *)node->storage->data + node->offset_bytes;
 }
@@ -378,7 +376,7 @@ int mica_array_ndim(mica_array x) {
 
 int64_t mica_array_dim(mica_array x, int axis) {
     const mc_layout *l = mc_layout_of(x);
-    if (l == NULL) return 0;
+    if (!l) return 0;
     int i = axis < 0 ? axis + l->ndim : axis;
     return i >= 0 && i < l->ndim ? l->shape[i] : 0;
 }

@@ -29,7 +29,7 @@ static inline mc_storage *mc_storage_retain(mc_storage *storage) {
 }
 
 static inline void mc_storage_release(mc_storage *storage) {
-    if (storage == NULL) return;
+    if (!storage) return;
     if (atomic_fetch_sub_explicit(&storage->count, 1u, memory_order_acq_rel) == 1u)
         storage->release(storage);
 }

@@ -40,7 +40,7 @@ const mc_op_def mc_op_concatenate = {
 };
 
 mica_array mica_concatenate(mica_scope *s, const mica_array *xs, int n, int axis) {
-    if (n < 1 || xs == NULL) return mc_scope_fail(s, MICA_EINVAL, "concatenate: of no array");
+    if (n < 1 || !xs) return mc_scope_fail(s, MICA_EINVAL, "concatenate: of no array");
     if (!mc_operands_ok(s, "concatenate", xs, n)) return mc_invalid(s);
     int at;
     if (!mc_find_axis(s, "concatenate", mc_layout_of(xs[0]), axis, &at)) return mc_invalid(s);
@@ -49,7 +49,7 @@ mica_array mica_concatenate(mica_scope *s, const mica_array *xs, int n, int axis
     for (int i = 1; i < n; i++)
         dtype = mica_dtype_promote(dtype, mica_array_dtype(xs[i]));
     mica_array *cast = mc_array_alloc((size_t)n, sizeof *cast);
-    if (cast == NULL) return mc_fail_in(s, mc_fail_nomem("concatenate"));
+    if (!cast) return mc_fail_in(s, mc_fail_nomem("concatenate"));
     for (int i = 0; i < n; i++)
         cast[i] = mc_cast(s, xs[i], dtype);
     mica_array y = mc_record(s, MC_OP_CONCATENATE, &(mc_attr_axis){at}, cast, n);
@@ -58,7 +58,7 @@ mica_array mica_concatenate(mica_scope *s, const mica_array *xs, int n, int axis
 }
 
 mica_array mica_stack(mica_scope *s, const mica_array *xs, int n, int axis) {
-    if (n < 1 || xs == NULL) return mc_scope_fail(s, MICA_EINVAL, "stack: of no array");
+    if (n < 1 || !xs) return mc_scope_fail(s, MICA_EINVAL, "stack: of no array");
     if (!mc_operands_ok(s, "stack", xs, n)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(xs[0]);
     char text[MC_LAYOUT_TEXT];
@@ -66,7 +66,7 @@ mica_array mica_stack(mica_scope *s, const mica_array *xs, int n, int axis) {
         return mc_scope_fail(s, MICA_EINVAL, "stack: a new axis %d in %s", axis,
                              mc_layout_text(l, text));
     mica_array *wide = mc_array_alloc((size_t)n, sizeof *wide);
-    if (wide == NULL) return mc_fail_in(s, mc_fail_nomem("stack"));
+    if (!wide) return mc_fail_in(s, mc_fail_nomem("stack"));
     for (int i = 0; i < n; i++)
         wide[i] = mica_expand_dims(s, xs[i], axis);
     /* Counted in the result's axes, so a negative one stands for the same place. */
@@ -77,7 +77,7 @@ mica_array mica_stack(mica_scope *s, const mica_array *xs, int n, int axis) {
 
 mica_status mica_split(mica_scope *s, mica_array x, const int64_t *indices, int n, int axis,
                        mica_array *pieces) {
-    if (n < 0 || pieces == NULL || (n > 0 && indices == NULL)) {
+    if (n < 0 || !pieces || (n > 0 && !indices)) {
         mc_scope_fail(s, MICA_EINVAL, "split: at %d indices", n);
         return mica_scope_status(s);
     }
@@ -92,8 +92,7 @@ mica_status mica_split(mica_scope *s, mica_array x, const int64_t *indices, int 
 /* The shape of x with before[k] + after[k] more elements along axis k. */
 static mica_status padded_shape(const mc_layout *l, const int64_t *before, const int64_t *after,
                                 int64_t shape[MICA_MAX_NDIM]) {
-    if (l->ndim > 0 && (before == NULL || after == NULL))
-        return mc_fail(MICA_EINVAL, "pad: the widths are NULL");
+    if (l->ndim > 0 && (!before || !after)) return mc_fail(MICA_EINVAL, "pad: the widths are NULL");
     for (int k = 0; k < l->ndim; k++) {
         if (before[k] < 0 || after[k] < 0)
             return mc_fail(MICA_EINVAL, "pad: %lld and %lld elements along axis %d",
@@ -184,7 +183,7 @@ mica_array mica_tile(mica_scope *s, mica_array x, const int64_t *reps, int n_rep
     if (!mc_operands_ok(s, "tile", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     int ndim = n_reps > l->ndim ? n_reps : l->ndim;
-    if (n_reps < 0 || n_reps > MICA_MAX_NDIM || (n_reps > 0 && reps == NULL))
+    if (n_reps < 0 || n_reps > MICA_MAX_NDIM || (n_reps > 0 && !reps))
         return mc_scope_fail(s, MICA_EINVAL, "tile: %d numbers of repetitions", n_reps);
     int64_t shape[MICA_MAX_NDIM];
     for (int k = 0; k < ndim; k++)

@@ -42,7 +42,7 @@ static mica_status check_qkv(const mc_layout *const *in) {
 static mica_status check_mask(const mc_layout *const *in) {
     const mc_layout *mask = in[MASK];
     char text[MC_LAYOUT_TEXT];
-    if (mask == NULL) return MICA_OK;
+    if (!mask) return MICA_OK;
     if (mask->dtype != MICA_BOOL && !mica_dtype_is_float(mask->dtype))
         return mc_fail(MICA_EDTYPE, "sdpa: mask %s is neither bool nor a float",
                        mc_layout_text(mask, text));
@@ -69,12 +69,12 @@ static mica_status sdpa_infer(const void *attr, const mc_layout *const *in, int 
     if (a->keep < 0 || (a->keep > 0 && a->window == 0))
         return mc_fail(MICA_EINVAL, "sdpa: keep %lld: must be 0, or above 0 with window",
                        (long long)a->keep);
-    if (offset != NULL && (offset->dtype != MICA_I32 || offset->ndim > 1 ||
-                           (offset->ndim == 1 && offset->shape[0] != in[Q]->shape[0])))
+    if (offset && (offset->dtype != MICA_I32 || offset->ndim > 1 ||
+                   (offset->ndim == 1 && offset->shape[0] != in[Q]->shape[0])))
         return mc_fail(MICA_ESHAPE, "sdpa: offset is %s, not i32[] or i32[%lld]",
                        mc_layout_text(offset, text), (long long)in[Q]->shape[0]);
-    if (sinks != NULL && (!mica_dtype_is_float(sinks->dtype) || sinks->ndim != 1 ||
-                          sinks->shape[0] != in[Q]->shape[1]))
+    if (sinks && (!mica_dtype_is_float(sinks->dtype) || sinks->ndim != 1 ||
+                  sinks->shape[0] != in[Q]->shape[1]))
         return mc_fail(MICA_ESHAPE, "sdpa: sinks is %s, not one float for each of %lld heads",
                        mc_layout_text(sinks, text), (long long)in[Q]->shape[1]);
     *out = *in[Q];
@@ -183,7 +183,7 @@ const mc_op_def mc_op_sdpa = {.name = "sdpa",
 
 mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,
                      const mica_sdpa_options *options) {
-    mica_sdpa_options o = options != NULL ? *options : (mica_sdpa_options){0};
+    mica_sdpa_options o = options ? *options : (mica_sdpa_options){0};
     mica_array in[OPERANDS] = {q, k, v, o.mask, o.offset, o.sinks};
     if (!mc_operands_ok(s, "sdpa", in, 3)) return mc_invalid(s);
     int64_t d = mica_array_dim(q, -1);

@@ -308,7 +308,7 @@ const mc_op_def mc_op_gather = {
 static bool prepare_indices(mica_scope *s, const char *op, const mc_layout *x,
                             const mica_array *indices, int n, const int *axes, mica_array *out,
                             int64_t *found) {
-    if (n < 1 || n > MICA_MAX_NDIM || indices == NULL || axes == NULL) {
+    if (n < 1 || n > MICA_MAX_NDIM || !indices || !axes) {
         mc_scope_fail(s, MICA_EINVAL, "%s: %d index arrays, 1 to %d are possible", op, n,
                       MICA_MAX_NDIM);
         return false;
@@ -337,7 +337,7 @@ mica_array mica_gather(mica_scope *s, mica_array x, const mica_array *indices, i
     mica_array in[1 + MICA_MAX_NDIM] = {x};
     mc_attr_gather attr = {.n = n};
     if (!prepare_indices(s, "gather", l, indices, n, axes, in + 1, attr.axes)) return mc_invalid(s);
-    if (slice_sizes == NULL)
+    if (!slice_sizes)
         return mc_scope_fail(s, MICA_EINVAL, "gather: the sizes of the slices are NULL");
     memcpy(attr.slice_sizes, slice_sizes, (size_t)l->ndim * sizeof *slice_sizes);
     return mc_record(s, MC_OP_GATHER, &attr, in, 1 + n);

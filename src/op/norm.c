@@ -14,7 +14,7 @@ static mica_status norm_infer(const char *name, const mc_layout *const *in, int 
     if (in[0]->ndim == 0)
         return mc_fail(MICA_ESHAPE, "%s: a 0-dimensional array has no last axis", name);
     for (int i = 0; i < n_in; i++) {
-        if (in[i] == NULL) continue;
+        if (!in[i]) continue;
         if (!mica_dtype_is_float(in[i]->dtype))
             return mc_fail(MICA_EDTYPE, "%s: operand %d is %s, not a float", name, i,
                            mc_layout_text(in[i], text));

@@ -74,7 +74,7 @@ static mica_status check_weights(const char *op, const mc_attr_quant *a, const m
                        "%lld",
                        op, mc_layout_text(codes, text_c), mc_layout_text(scales, text_s),
                        (long long)a->bits, (long long)a->group_size);
-    if (biases != NULL && (biases->dtype != scales->dtype || !mc_layout_same_shape(biases, scales)))
+    if (biases && (biases->dtype != scales->dtype || !mc_layout_same_shape(biases, scales)))
         return mc_fail(MICA_ESHAPE, "%s: scales %s and biases %s differ", op,
                        mc_layout_text(scales, text_s), mc_layout_text(biases, text_b));
     return MICA_OK;
@@ -88,7 +88,7 @@ static mica_status dequantize_infer(const void *attr, const mc_layout *const *in
     const mc_attr_quant *a = attr;
     int64_t width;
     MC_TRY(check_weights("dequantize", a, in[0], in[1], in[2], &width));
-    mica_dtype dtype = in[2] != NULL ? in[1]->dtype : (mica_dtype)a->dtype;
+    mica_dtype dtype = in[2] ? in[1]->dtype : (mica_dtype)a->dtype;
     if (!mica_dtype_is_float(dtype))
         return mc_fail(MICA_EDTYPE, "dequantize: to %s, which is no float", mica_dtype_name(dtype));
     int64_t shape[MICA_MAX_NDIM];

@@ -44,7 +44,7 @@ mica_array mica_random_bits(mica_scope *s, mica_array key, const int64_t *shape,
     if (ndim < 0 || ndim > MICA_MAX_NDIM)
         return mc_scope_fail(s, MICA_EINVAL, "random_bits: %d axes; 0 to %d are possible", ndim,
                              MICA_MAX_NDIM);
-    if (ndim > 0 && shape == NULL)
+    if (ndim > 0 && !shape)
         return mc_scope_fail(s, MICA_EINVAL, "random_bits: the list of axes is NULL");
     for (int k = 0; k < ndim; k++)
         attr.shape[k] = shape[k];

@@ -29,8 +29,7 @@ static mica_status rope_infer(const void *attr, const mc_layout *const *in, int 
     if (offset->ndim > 1 || (offset->ndim == 1 && offset->shape[0] != x->shape[0]))
         return mc_fail(MICA_ESHAPE, "rope: offset is %s: one number, or one for each row of axis 0",
                        mc_layout_text(offset, text));
-    if (freqs != NULL &&
-        (freqs->dtype != MICA_F32 || freqs->ndim != 1 || freqs->shape[0] != a->dims / 2))
+    if (freqs && (freqs->dtype != MICA_F32 || freqs->ndim != 1 || freqs->shape[0] != a->dims / 2))
         return mc_fail(MICA_ESHAPE, "rope: freqs is %s, not f32[%lld]", mc_layout_text(freqs, text),
                        (long long)(a->dims / 2));
     *out = *x;
@@ -111,7 +110,7 @@ mica_array mica_rope(mica_scope *s, mica_array x, mica_array offset, mica_array 
                      const mica_rope_options *options) {
     mica_array in[3] = {x, offset, freqs};
     if (!mc_operands_ok(s, "rope", in, 2)) return mc_invalid(s);
-    mica_rope_options o = options != NULL ? *options : (mica_rope_options){0};
+    mica_rope_options o = options ? *options : (mica_rope_options){0};
     mc_attr_rope attr = {
         .dims = o.dims != 0 ? o.dims : mica_array_dim(x, -1),
         .traditional = o.traditional,

@@ -107,7 +107,7 @@ static mica_status fill_length(const char *op, const mc_layout *x, int64_t *shap
 static mica_status check_ndim(const char *op, const void *list, int ndim) {
     if (ndim < 0 || ndim > MICA_MAX_NDIM)
         return mc_fail(MICA_EINVAL, "%s: %d axes, 0 to %d are possible", op, ndim, MICA_MAX_NDIM);
-    if (ndim > 0 && list == NULL) return mc_fail(MICA_EINVAL, "%s: the list of axes is NULL", op);
+    if (ndim > 0 && !list) return mc_fail(MICA_EINVAL, "%s: the list of axes is NULL", op);
     return MICA_OK;
 }
 
@@ -253,7 +253,7 @@ mica_array mica_transpose(mica_scope *s, mica_array x, const int *axes) {
     bool same = true, taken[MICA_MAX_NDIM] = {false};
     for (int k = 0; k < l->ndim; k++) {
         int at = l->ndim - 1 - k;
-        if (axes != NULL) {
+        if (axes) {
             mica_status status = mc_axis("transpose", l, axes[k], &at);
             if (status != MICA_OK) return mc_fail_in(s, status);
         }
@@ -398,10 +398,10 @@ mica_status mc_slice_resolve(const char *op, const mc_layout *x, const int64_t *
                              const int64_t *stop, const int64_t *step, mc_attr_slice *attr) {
     memset(attr, 0, sizeof *attr);
     for (int k = 0; k < x->ndim; k++) {
-        int64_t by = step == NULL ? 1 : step[k];
+        int64_t by = !step ? 1 : step[k];
         if (by == 0) return mc_fail(MICA_EINVAL, "%s: the step of axis %d is 0", op, k);
-        int64_t from = start != NULL ? start[k] : by > 0 ? 0 : INT64_MAX;
-        resolve_axis(x->shape[k], from, stop == NULL ? MICA_END_OF_AXIS : stop[k], by, attr, k);
+        int64_t from = start ? start[k] : by > 0 ? 0 : INT64_MAX;
+        resolve_axis(x->shape[k], from, stop ? stop[k] : MICA_END_OF_AXIS, by, attr, k);
     }
     return MICA_OK;
 }

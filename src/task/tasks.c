@@ -96,7 +96,7 @@ mica_status mica_inspect_attention(const mica_model *model, const char *prompt, 
     size_t n;
     if (!attention) return mc_fail(MICA_EINVAL, "mica_inspect_attention: attention is NULL");
     *attention = NULL;
-    if ((layers == NULL) != (count == 0))
+    if ((!layers) != (count == 0))
         return mc_fail(MICA_EINVAL, "mica_inspect_attention: %zu layers at %s", count,
                        layers ? "an address: give at least one, or NULL for all" : "NULL");
     MC_TRY(open_text("mica_inspect_attention", model, prompt, len, &local, &ids, &n));

@@ -47,7 +47,7 @@ mk_qrows mk_qrows_further(mk_qrows w, int64_t codes, int64_t scales) {
     int64_t bytes = scales * (w.mode == MK_AFFINE ? mk_type_bytes(w.type) : 1);
     w.codes += codes;
     w.scales = (const char *)w.scales + bytes;
-    if (w.biases != NULL) w.biases = (const char *)w.biases + bytes;
+    if (w.biases) w.biases = (const char *)w.biases + bytes;
     return w;
 }
 

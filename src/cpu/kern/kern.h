@@ -162,7 +162,7 @@ static inline mk_xrows mk_xrows_at(const mk_xrows *x, int64_t r) {
     at.codes += r * x->k;
     at.scales += r * (x->k / x->group);
     at.sums += r * (x->k / x->group);
-    if (at.cross != NULL) at.cross += r * (x->k / x->group);
+    if (at.cross) at.cross += r * (x->k / x->group);
     return at;
 }
 

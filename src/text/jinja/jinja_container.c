@@ -10,7 +10,7 @@ bool mc_jcontains(mc_jrun *r, mc_jvalue container, mc_jvalue v) {
         }
         return mc_jstr_find(r, container.text, v.text, 0) != SIZE_MAX;
     }
-    if (mc_jis(container, MC_J_DICT)) return mc_jdict_find(r, container.dict, v) != NULL;
+    if (mc_jis(container, MC_J_DICT)) return mc_jdict_find(r, container.dict, v);
     if (!mc_jis_iterable(container)) {
         mc_jerror(r, "argument of type '%s' is not iterable", mc_jtype(container.kind));
         return false;

@@ -292,7 +292,7 @@ static void add_wide(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int6
     wide_rows in;
     int64_t rows = 0;
     for (int64_t i = 0; i < m; i++) {
-        if (codes != NULL && !(codes[i].steps[g] == 0)) continue;
+        if (codes && !(codes[i].steps[g] == 0)) continue;
         in.w[rows] = w + i * w_stride;
         in.y[rows++] = y + i * y_stride;
         if (rows < WIDE_ROWS) continue;

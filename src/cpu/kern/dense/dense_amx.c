@@ -35,13 +35,13 @@ typedef struct piece {
 
 /* Elements of a row that are in one piece. */
 static int64_t max_of(const source *s) {
-    return s->codes == NULL ? DEPTH : MADE;
+    return !s->codes ? DEPTH : MADE;
 }
 
 /* made: room for WIDE * MADE elements, where mxfp8 becomes bf16. */
 static piece piece_of(const source *s, int64_t j, int64_t n, int64_t l, int64_t depth,
                       uint16_t *made) {
-    if (s->codes == NULL) {
+    if (!s->codes) {
         const uint16_t *at = s->halves + j * s->stride;
         intptr_t next = (intptr_t)at + 2 * n * (s->stride + l) + PREFETCH_DISTANCE;
         return (piece){at + l, s->stride, next, n};

@@ -69,7 +69,7 @@ static inline void mk_quantize_rows(mk_quantize_group quantize, mk_cross_group c
             int8_t *codes = y->codes + at * y->group;
             quantize(x + i * x_stride + g * y->group, y->group, max, codes, y->scales + at,
                      y->sums + at);
-            if (y->cross != NULL) y->cross[at] = cross(codes, y->group);
+            if (y->cross) y->cross[at] = cross(codes, y->group);
         }
     }
 }

@@ -238,11 +238,11 @@ static const few_fn few_fns[][STREAMED] = {
 static void matvec_several(quarters_fn quarters, const mk_qrows *w, int64_t n, int64_t m,
                            const mk_xrows *x, float *y, int64_t y_stride) {
     const few_fn *few = few_fns[form_of(w) == E2M1 ? 0 : w->bits];
-    const int64_t max = mk_block_rows(m, quarters != NULL ? MAX_TOGETHER : STREAMED);
+    const int64_t max = mk_block_rows(m, quarters ? MAX_TOGETHER : STREAMED);
     for (int64_t i = 0; i < m; i += max) {
         int64_t rows = m - i < max ? m - i : max;
         mk_xrows part = mk_xrows_at(x, i);
-        if (quarters != NULL)
+        if (quarters)
             quarters(w, n, rows, &part, y + i * y_stride, y_stride);
         else
             few[rows - 1](w, n, &part, y + i * y_stride, y_stride);
@@ -254,12 +254,12 @@ static void matvec_several(quarters_fn quarters, const mk_qrows *w, int64_t n, i
 static void matvec_by(one_fn one, quarters_fn quarters, const mk_qrows *w, int64_t n, int64_t m,
                       const mk_xrows *x, float *y, int64_t y_stride) {
     if (m == 0) return;
-    if (one == NULL) one = one_of(w);
+    if (!one) one = one_of(w);
     int64_t done = n / LANES * LANES;
     mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + PREFETCH_DISTANCE);
-    if (done > 0 && m == 1 && one != NULL)
+    if (done > 0 && m == 1 && one)
         one(w, done, x, y);
-    else if (done > 0 && m > 1 && quarters != NULL)
+    else if (done > 0 && m > 1 && quarters)
         matvec_several(quarters, w, done, m, x, y, y_stride);
     else
         done = 0;

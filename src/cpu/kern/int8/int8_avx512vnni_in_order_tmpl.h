@@ -195,8 +195,8 @@ MK_INLINE void one_matmul(form f, scale_kind kind, int group, const mk_qrows *w,
     a.x = x;
     a.groups = w->k / group;
     lay_x(f, group, x, laid);
-    for (int64_t row = 0; row < n || read != NULL; row += LANES) {
-        const int64_t steps = read != NULL ? (a.groups + STAGE - 1) / STAGE * STEPS : 0;
+    for (int64_t row = 0; row < n || read; row += LANES) {
+        const int64_t steps = read ? (a.groups + STAGE - 1) / STAGE * STEPS : 0;
         const uint8_t *from = (const uint8_t *)w->codes + (row < n ? row * stride : 0);
         a.sum = _mm512_setzero_ps();
         if (row < n) {
@@ -211,7 +211,7 @@ MK_INLINE void one_matmul(form f, scale_kind kind, int group, const mk_qrows *w,
             for (; step * LANES < (i + 1) * steps; step++)
                 add_step(f, group, &a, read, step);
         }
-        if (read != NULL) _mm512_storeu_ps(y + row - LANES, a.sum);
+        if (read) _mm512_storeu_ps(y + row - LANES, a.sum);
         read = row < n ? next : NULL;
         next = &blocks[next == &blocks[0]];
     }

@@ -39,7 +39,7 @@ static double sum_of_squares(int64_t n, const float *x) {
 
 static void rms_norm(int64_t n, const float *x, const float *weight, double eps, float *y) {
     float factor = (float)(1.0 / sqrt(sum_of_squares(n, x) / (double)n + eps));
-    if (weight == NULL)
+    if (!weight)
         for (int64_t i = 0; i < n; i++)
             y[i] = x[i] * factor;
     else
