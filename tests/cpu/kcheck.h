@@ -2,7 +2,11 @@
 #ifndef CPU_KCHECK_H
 #define CPU_KCHECK_H
 
+#include <float.h>
+#include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "cpu/kern/kern.h"
 
@@ -49,6 +53,79 @@ bool qmatrix_free(qmatrix *m);
 /* Weight l of row r in f64 by the format's definition, and the size of the terms that it is rounded
  * from. */
 double qmatrix_value(const qmatrix *m, int64_t r, int64_t l, double *size);
+
+/* ---- checks ---- */
+
+#define UNIT 0x1p-24
+#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
+
+/* What one check of one instruction set's kernel finds. */
+typedef struct check {
+    const mk_kernels *kern;
+    placement where;
+    double worst; /* error / bound */
+    int cases, failures;
+    const char *what; /* of the first failure */
+} check;
+
+void fail_check(check *c, const char *what);
+void judge(check *c, double got, double want, double bound);
+guarded floats(const check *c, int64_t n); /* not numbers, until they are written */
+void release(check *c, guarded *g);
+void same_bits(check *c, const float *a, const float *b, int64_t n, const char *what);
+/* For a kernel that another one's check compares as well. */
+void with_another(check *c);
+
+mk_kernels reference(void);
+/* n bf16 like fill_floats's. */
+void fill_bf16(uint16_t *x, int64_t n, kind kinds);
+
+/* Element l of a row of 8 bits with n of them, in f64. */
+double q8_value(const uint8_t *row, int64_t n, int64_t l);
+
+/* Another implementation of some kernels of a set, which another machine takes; fill NULL ends a
+ * list. */
+typedef struct variant {
+    const char *isa;
+    void (*fill)(mk_kernels *kernels);
+} variant;
+
+/* Runs with the machine's kernels, then with each variant of its set. */
+void in_variants(check *c, const variant *variants, void (*run)(check *c, const void *what),
+                 const void *what);
+
+/* Sizes that meet the edges of blocks, and kinds whose sums are compared with what they should be,
+ * on machines too that have no subnormal numbers. */
+static const int64_t sizes_m[] = {1, 2, 3, 5, 6, 7, 13};
+static const int64_t sizes_n[] = {1, 3, 4, 9, 16, 67};
+static const int64_t sizes_k[] = {1, 7, 8, 15, 16, 33, 64, 257};
+static const kind judged[] = {PLAIN, CANCELLING, SPARSE};
+
+/* y[m, n] = q[m, d] k[n, d]^T in pairs of bf16: attn_scores and matmul_bf16 (kcheck_attn.c). */
+typedef void (*matmul_bf16)(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
+                            const uint16_t *k, int64_t k_stride, float *y, int64_t y_stride);
+/* kinds: of q; TINY ones are compared with each other only. */
+void scores_of(check *c, matmul_bf16 matmul, int64_t m, int64_t n, int64_t d, kind kinds);
+/* Rows that lie apart: the bits of rows side by side, and nothing written between them. */
+void strides_of(check *c, matmul_bf16 matmul, int64_t m, int64_t n, int64_t k);
+
+/* ---- families ---- */
+
+/* The checks of a family's list. A kernel without one does not compile. */
+typedef struct kcheck_row {
+    const char *name;
+    void (*run)(check *c);
+} kcheck_row;
+
+typedef struct kcheck_family {
+    const kcheck_row *rows;
+    int n;
+    /* Whether two sets have the same kernels, where the checks call no other family's: what one
+     * did, another need not. NULL: never. */
+    bool (*same)(const mk_kernels *a, const mk_kernels *b);
+} kcheck_family;
+
+extern const kcheck_family kcheck_attn, kcheck_dense, kcheck_int8, kcheck_quant, kcheck_row_ops;
 
 /* Prints GB/s of every kernel for every instruction set, with 1 and with 2 threads. */
 int kbench(void);
