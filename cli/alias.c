@@ -72,6 +72,16 @@ static bool lists(const char *names, const char *name) {
     return false;
 }
 
+void cli_alias_values(const cli_alias *alias, char *out, size_t out_bytes) {
+    size_t n = 0;
+    bool ours = false; /* between = and a blank: what the value is here */
+    for (const char *at = alias->values; *at && n + 1 < out_bytes; at++) {
+        ours = *at == '=' || (ours && *at != ' ');
+        if (!ours) out[n++] = *at;
+    }
+    out[n] = '\0';
+}
+
 const char *cli_elsewhere(const char *name) {
     for (size_t i = 0; i < CLI_COUNT(elsewhere); i++)
         if (lists(elsewhere[i].names, name)) return elsewhere[i].advice;

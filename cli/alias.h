@@ -39,6 +39,9 @@ const char *cli_alias_option(const char *name, char out[CLI_ALIAS_OPTION]);
 const char *cli_alias_value(const cli_alias *alias, const char *value, char *room,
                             size_t room_bytes);
 
+/** The values that an alias with values takes, blanks between them, into out [out_bytes]. */
+void cli_alias_values(const cli_alias *alias, char *out, size_t out_bytes);
+
 /** What to do instead of a command or option that mica has not; NULL: it knows none of that
  *  name. */
 const char *cli_elsewhere(const char *name);

@@ -413,7 +413,8 @@ static cli_parse take(parser *p, size_t index, const char *source, const char *i
     if (!value) value = p->argv[p->next++];
     const char *ours = alias ? cli_alias_value(alias, value, room, sizeof room) : value;
     if (!ours) {
-        cli_usage(p->verb_name, "%s: '%s' is none of: %s", source, value, alias->values);
+        cli_alias_values(alias, room, sizeof room);
+        cli_usage(p->verb_name, "%s: '%s' is none of: %s", source, value, room);
         return CLI_PARSE_FAILED;
     }
     p->given[index] = true;

@@ -85,7 +85,9 @@ static int read_prompt(const char *verb_name, const cli_prompt_values *values, c
     int code = cli_prompt_read(verb_name, &source, args, count, model_word, prompt);
     if (code != CLI_DONE) return code;
     if (values->file) cli_text_drop_line_feed(prompt);
-    if (prompt->len == 0) return cli_fail("the prompt is empty");
+    if (prompt->len == 0)
+        return cli_fail(
+            "the prompt is empty: give a text as an argument, by --file, or on standard input");
     const char *name = values->file ? values->file : "standard input";
     if (!cli_text_check(prompt, name)) return CLI_FAILED;
     return cli_is_utf8(prompt->data, prompt->len) ? CLI_DONE : cli_fail("the prompt is not UTF-8");

@@ -32,8 +32,8 @@ static void note(float *share, bool right) {
  * one. */
 static void learn(mc_draft *draft, const mc_tokens *text) {
     int64_t at = draft->at - text->start, n = mc_tokens_count(text) - draft->at;
-    if (at < 0) return; /* nothing was guessed yet, and the prompt is long */
-    const int32_t *came = MC_BUFFER_AT(&text->ids, int32_t) + at;
+    if (at < 0) n = 0; /* what followed the guesses, if there were any, is forgotten */
+    const int32_t *came = MC_BUFFER_AT(&text->ids, int32_t) + (at < 0 ? 0 : at);
     for (int64_t i = 0; i < draft->count && i < n; i++) {
         bool right = came[i] == draft->ids[i];
         note(share(draft, i), right);

@@ -52,7 +52,7 @@ A message calls an option as it was typed.
   Try: mica help run
   [2]
   $ mica run --kv-bits 4 x 2>&1
-  mica: --kv-bits: '4' is none of: 8=int8 16=bf16
+  mica: --kv-bits: '4' is none of: 8 16
   Try: mica help run
   [2]
   $ mica bench --temp 1 2>&1
@@ -79,8 +79,8 @@ There is one prompt.
   Try: mica help score
   [2]
   $ mica run -p '' 2>&1; printf '\n' > line; mica run -f line 2>&1; printf 'a\0b' > nul; mica run -f nul 2>&1
-  mica: the prompt is empty
-  mica: the prompt is empty
+  mica: the prompt is empty: give a text as an argument, by --file, or on standard input
+  mica: the prompt is empty: give a text as an argument, by --file, or on standard input
   mica: nul holds a NUL byte: a prompt is text
   [1]
 

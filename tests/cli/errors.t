@@ -40,13 +40,13 @@ Each file that a model needs is named where it is missing.
 A prompt that is empty, no text, or longer than the context.
 
   $ mica run -q '' 2>&1
-  mica: the prompt is empty
+  mica: the prompt is empty: give a text as an argument, by --file, or on standard input
   [1]
   $ mica run -q < /dev/null 2>&1
-  mica: the prompt is empty
+  mica: the prompt is empty: give a text as an argument, by --file, or on standard input
   [1]
   $ mica generate -q '' 2>&1
-  mica: the prompt is empty
+  mica: the prompt is empty: give a text as an argument, by --file, or on standard input
   [1]
   $ printf 'a\0b' | mica run -q 2>&1
   mica: standard input holds a NUL byte: a prompt is text

@@ -74,7 +74,7 @@ An answer as one JSON object: text, why it ended, counts of tokens, times.
   {"model": "model", "text": " a", "finish": "stop", "seed": N
   "logprobs": [{"id": 2, "token": "<bos>", "top": []}, {"id": 5433, "token": "curl", "top": []}, {"id": 444, "token": "▁is", "top": []}, {"id": 422, "token": "▁a", "logprob": N, "top": [{"id": 422, "token": "▁a", "logprob": N}, {"id": 443, "token": "▁an", "logprob": N}]}]}
   $ mica generate model "" --json 2>&1; mica run model x --stop '' -q --json 2> err || cat err
-  mica: the prompt is empty
+  mica: the prompt is empty: give a text as an argument, by --file, or on standard input
   mica: --stop: the text is empty
   Try: mica help run
   $ MICA_JSON=on mica run model "What is curl?" -n 1 2>&1 | grep -c '"text": "curl"'
