@@ -16,6 +16,10 @@ test: ## all tests, the release build and again under ASan and UBSan
 	@tools/install-deps.sh test
 	@tools/run_tests release asan
 
+test-quick: ## the release build's tests but the slow ones (kernels on every instruction set): two minutes
+	@tools/install-deps.sh test
+	@tools/run_tests quick
+
 check: ## what CI runs: test, then ThreadSanitizer, Valgrind, QEMU, the fuzz targets, and mutants
 	@.ci/run
 
@@ -61,6 +65,6 @@ clean: ## remove build/
 	rm -rf build
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all chat test check tsan valgrind qemu fuzz mutants bench docs format install clean help
+.PHONY: all chat test test-quick check tsan valgrind qemu fuzz mutants bench docs format install clean help

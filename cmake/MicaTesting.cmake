@@ -39,7 +39,7 @@ endfunction()
 # tests/<room>/<name>.c, a cmocka program, as the ctest <room>.<name>; SOURCES are further files
 # beside it. Labels that tools look for: golden (reads every case of $MICA_FIXTURES, whatever these
 # are called), cases (reads cases of tests/fixtures by their names), tsan (worth running under
-# ThreadSanitizer), valgrind. WEAKER: again as <room>.<name>.avx2 and .avx512vnni with the kernels,
+# ThreadSanitizer), valgrind, slow (not for make test-quick). WEAKER: again as <room>.<name>.avx2 and .avx512vnni with the kernels,
 # and the ways through src/cpu/, of processors that have less than this one; not under sanitizers,
 # where that would take a minute.
 function(mica_test path)
@@ -55,7 +55,7 @@ function(mica_test path)
     set(weaker_labels ${arg_LABELS})
     list(FILTER weaker_labels INCLUDE REGEX "golden|cases")
     foreach(isa avx2 avx512vnni)
-      mica_add_test(${name}.${isa} ${target} LABELS ${weaker_labels})
+      mica_add_test(${name}.${isa} ${target} LABELS slow ${weaker_labels})
       set_property(TEST ${name}.${isa} APPEND PROPERTY ENVIRONMENT MICA_CPU=${isa})
       set_tests_properties(${name}.${isa} PROPERTIES
         SKIP_REGULAR_EXPRESSION "MICA_CPU is ${isa}, which this machine cannot run")
