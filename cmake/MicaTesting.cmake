@@ -39,9 +39,9 @@ endfunction()
 # tests/<room>/<name>.c, a cmocka program, as the ctest <room>.<name>; SOURCES are further files
 # beside it. Labels that tools look for: golden (reads every case of $MICA_FIXTURES, whatever these
 # are called), cases (reads cases of tests/fixtures by their names), tsan (worth running under
-# ThreadSanitizer), valgrind, slow (not for make test-quick). WEAKER: again as <room>.<name>.avx2 and .avx512vnni with the kernels,
-# and the ways through src/cpu/, of processors that have less than this one; not under sanitizers,
-# where that would take a minute.
+# ThreadSanitizer), valgrind, slow (not for make test-quick). WEAKER: again as <room>.<name>.avx2 and
+# .avx512vnni with the kernels, and the choices of src/cpu/, of processors that have less than this
+# one; not under sanitizers, where that would take a minute.
 function(mica_test path)
   cmake_parse_arguments(PARSE_ARGV 1 arg "WEAKER" "" "LABELS;SOURCES;ARGS")
   string(REPLACE "/" "." name ${path})
