@@ -7,9 +7,10 @@
 
 #include <string.h>
 
-/* Entries by which buffers grow; the axis of entries; entries to keep beyond a window; how many of
- * those that attention sums together a multiple is dropped of (values_together in cpu/kern/kern.h
- * divides it); first entries that a context keeps. */
+/* STEP: entries by which buffers grow. AXIS: the axis of entries. SLACK: entries kept beyond a
+ * window. TOGETHER: attention sums this many values together, so entries are dropped in multiples
+ * of it (values_together in cpu/kern/kern.h divides it). KEEP: first entries that a context
+ * keeps. */
 enum { STEP = 256, AXIS = 2, SLACK = 64, TOGETHER = 32, KEEP = 4 };
 
 static int64_t smaller_limit(int64_t a, int64_t b) {
@@ -54,9 +55,9 @@ void mc_cache_clear(mc_cache *cache) {
     }
 }
 
-/* A buffer of `cap` entries in the place of *buffer, one of the layer's: it begins with the old
- * one's entries, but for `drop` of them behind the head. The old one is freed at once: at most one
- * buffer is there twice. */
+/* Replaces *buffer, one of the layer's, by one of `cap` entries. It begins with the old entries,
+ * without the `drop` entries behind the head. The old buffer is freed at once: no more than one
+ * buffer exists twice. */
 static mica_status replace(mc_cache *cache, mica_scope *home, const mc_cache_layer *layer,
                            int64_t drop, int64_t cap, mica_array *buffer) {
     const mc_lm *lm = cache->lm;
@@ -73,7 +74,8 @@ static mica_status replace(mc_cache *cache, mica_scope *home, const mc_cache_lay
         };
         joined = mica_concatenate(s, parts, 3, AXIS);
     }
-    /* Here, not in home: home keeps its errors, and it holds the other rows of a batch too. */
+    /* Evaluated in s, not in home: home keeps its errors, and it holds the other rows of a batch
+     * too. */
     mica_status status = mica_eval(s, joined);
     if (status == MICA_OK) {
         *buffer = mica_materialize(home, joined);
@@ -185,7 +187,7 @@ bool mc_cache_can_hold(const mc_cache *cache, int index, int64_t total, int64_t 
     return count == total || (layer->window && count >= layer->head + layer->window - 1);
 }
 
-/* A buffer of `cap` entries that begins with these. */
+/* A buffer of `cap` entries that begins with `count` given ones. */
 static mica_array fill(const mc_lm *lm, mica_scope *home, int64_t cap, int64_t count,
                        const void *entries) {
     const mc_decoder_spec *spec = &lm->spec;

@@ -1,11 +1,10 @@
 #include "session/draft.h"
 
-/* A pass over one token more takes about a fifth of a pass's time more (docs/speed/sampling.md). A
- * draft must promise a gain of a tenth; a guess's share of right ones moves by an eighth each
- * time. */
+/* One more token makes a pass about a fifth longer (docs/speed/sampling.md). A draft must promise a
+ * gain of a tenth. Each guess moves the rate of right guesses by an eighth. */
 static const float cost = 0.2f, min_gain = 1.1f, rate = 0.125f;
 
-/* How often a draft model is asked that does not pay. */
+/* A draft model that does not pay is asked every 16th time. */
 enum { SELDOM = 16 };
 
 void mc_draft_init(mc_draft *draft, const mc_session *session) {
@@ -17,7 +16,7 @@ void mc_draft_init(mc_draft *draft, const mc_session *session) {
     draft->model_cost = (float)(bytes / (double)session->model->lm->weight_bytes);
 }
 
-/* The share of right ones among such as guess i. */
+/* The rate of right guesses among those like guess i. */
 static float *share(mc_draft *draft, int64_t i) {
     if (draft->match == 0) return &draft->right[0];
     i += draft->match;
@@ -28,11 +27,10 @@ static void note(float *share, bool right) {
     *share += rate * ((right ? 1.0f : 0.0f) - *share);
 }
 
-/* What the text has come to tells which of the last guesses were right, up to the first wrong
- * one. */
+/* The text's new tokens tell which of the last guesses were right, up to the first wrong one. */
 static void learn(mc_draft *draft, const mc_tokens *text) {
     int64_t at = draft->at - text->start, n = mc_tokens_count(text) - draft->at;
-    if (at < 0) n = 0; /* what followed the guesses, if there were any, is forgotten */
+    if (at < 0) n = 0; /* the tokens after the guesses are forgotten */
     const int32_t *came = MC_BUFFER_AT(&text->ids, int32_t) + (at < 0 ? 0 : at);
     for (int64_t i = 0; i < draft->count && i < n; i++) {
         bool right = came[i] == draft->ids[i];
@@ -44,7 +42,7 @@ static void learn(mc_draft *draft, const mc_tokens *text) {
     draft->count = draft->passed_match = 0;
 }
 
-/* How many tokens before a and before b are the same. */
+/* How many tokens before index a and before index b are the same. */
 static int64_t match_before(const int32_t *ids, int64_t a, int64_t b) {
     int64_t n = 0;
     while (n < MC_DRAFT_MATCH && n < a && ids[a - 1 - n] == ids[b - 1 - n])
@@ -52,7 +50,7 @@ static int64_t match_before(const int32_t *ids, int64_t a, int64_t b) {
     return n;
 }
 
-/* Where the text's end was before: the place behind it, and how many tokens match. */
+/* The index behind the best earlier match of the text's end, and how many tokens match. */
 static int64_t look_up(const int32_t *ids, int64_t n, int64_t *match) {
     int64_t best = 0;
     *match = 0;
@@ -66,8 +64,8 @@ static int64_t look_up(const int32_t *ids, int64_t n, int64_t *match) {
     return best;
 }
 
-/* The number of guesses, up to `max`, with which a second brings most tokens: a pass over k guesses
- * takes 1 + k * each, and brings one token and all guesses before the first wrong one. */
+/* The number of guesses, up to `max`, that yields most tokens a second. A pass over k guesses takes
+ * 1 + k * each; it yields one token and all guesses before the first wrong one. */
 static int64_t choose_length(mc_draft *draft, int64_t max, float each) {
     float chance = 1.0f, tokens = 1.0f, best = min_gain;
     int64_t length = 0;
@@ -84,7 +82,7 @@ static int64_t choose_length(mc_draft *draft, int64_t max, float each) {
 
 /* ---- the draft model ---- */
 
-/* What the draft model goes on with by itself: k tokens, where its context has room for them. */
+/* Asks the draft model for k tokens, if its context has room for them. */
 static mica_status ask(mc_draft *draft, const mc_tokens *text, int64_t k) {
     mc_session *session = draft->model;
     const int32_t *ids = MC_BUFFER_AT(&text->ids, int32_t);
@@ -115,10 +113,11 @@ int64_t mc_draft_make(mc_draft *draft, const mc_tokens *text, int64_t max) {
     int64_t from = look_up(ids, n, &draft->match);
     draft->at = mc_tokens_count(text);
     if (draft->match >= 2) {
-        for (int64_t i = 0; i < max; i++) /* beyond the end, the guesses go on with themselves */
+        for (int64_t i = 0; i < max; i++) /* beyond the end, the guesses repeat themselves */
             draft->ids[i] = from + i < n ? ids[from + i] : draft->ids[from + i - n];
         length = choose_length(draft, max, cost);
-        draft->count = length ? length : 1; /* of a guess that is not computed is learned too */
+        /* guesses that are not computed count for learning too */
+        draft->count = length ? length : 1;
     }
     if (length || !draft->model) return length;
 

@@ -1,17 +1,16 @@
-/* Guessing the tokens that come next, for a session to compute in one pass (speculative decoding:
- * Leviathan, Kalman & Matias 2023, arXiv:2211.17192). A guess costs time where it is wrong, and
- * never changes what is drawn: it is kept only where the draw gives the same token.
+/* Speculative decoding (Leviathan, Kalman & Matias 2023, arXiv:2211.17192): guesses the next
+ * tokens, so that a session computes several in one pass. A wrong guess costs time and never
+ * changes what is drawn: a guess is kept only where the draw gives the same token.
  *
- * Guesses are looked up in the text itself: where its last tokens were there before, what followed
- * them then is guessed to follow now. The longest match counts, of several the latest; one token
- * alone is none. Where nothing is found, or nothing that is worth it, a draft model, if the session
- * has one, says what it would go on with itself.
+ * Guesses are looked up in the text (prompt lookup). Where the text's last tokens occur earlier,
+ * the tokens that followed them there are the guesses. The longest match wins, of equally long ones
+ * the latest; a match of one token does not count. Where the text has no match, or none that is
+ * worth computing, the session's draft model, if it has one, continues the text.
  *
- * How many guesses are worth their cost depends on how often such guesses were right lately. That
- * is learned for each length of match, also where a guess was not computed (of a draft model, which
- * has its price, one is made now and then), for then too the text
- * tells whether it was right: text that does not repeat itself costs little more than the looking
- * up.
+ * How many guesses are worth computing depends on how many such guesses were right lately. That
+ * rate is kept for each length of match. Guesses that were not computed count too, for the text
+ * tells later whether they were right; so text that does not repeat itself costs little more than
+ * the lookup. A draft model that does not pay is still asked now and then.
  *
  * Threads: one at a time. */
 #ifndef SESSION_DRAFT_H
@@ -22,28 +21,29 @@
 enum { MC_DRAFT_MATCH = 8, MC_DRAFT_MAX = MC_MAX_AHEAD - 1 };
 
 typedef struct mc_draft {
-    mc_session *model; /* the draft model's, NULL: none. Borrowed */
-    float model_cost;  /* of its pass over a token, in passes of the session's model */
-    int64_t unasked;   /* times since it was asked */
-    float right[MC_DRAFT_MATCH + 1]; /* the share of guesses that were, by the length of match;
-                                        [0]: of the draft model's */
-    int32_t ids[MC_DRAFT_MAX];       /* the guesses made last: of the text's tokens from `at` on */
+    mc_session *model; /* the draft model's session; NULL: none. Borrowed */
+    float model_cost;  /* cost of its pass over a token; 1 is a pass of the session's model */
+    int64_t unasked;   /* times that it was not asked */
+    /* Rate of right guesses, by the length of match; [0]: of the draft model. */
+    float right[MC_DRAFT_MATCH + 1];
+    int32_t ids[MC_DRAFT_MAX]; /* The last guesses: ids[i] is for the text's token at + i. */
     int64_t at;
     int64_t count;
-    int64_t match; /* tokens that matched before them; each guess that was right is one more.
-                      0: the draft model's */
-    /* A guess that was looked up and gave way to the draft model's, for it was not worth computing:
-     * of token `at` too. */
+    /* Tokens that matched before the guesses; each right guess adds one. 0: the draft model's
+     * guesses. */
+    int64_t match;
+    /* A guess for token `at` that was looked up, was not worth computing, and gave way to the draft
+     * model's. */
     int32_t passed;
-    int64_t passed_match; /* 0: there is none */
+    int64_t passed_match; /* 0: none */
 } mc_draft;
 
-/* For answers of a session, which the draft model may be told by. */
+/* Prepares for an answer of a session, and takes the session's draft model. */
 void mc_draft_init(mc_draft *draft, const mc_session *session);
 
-/* Guesses how the text goes on: returns how many of draft->ids are worth computing together with
- * the text's last token, `max` (0 to MC_DRAFT_MAX) at the most. A draft model that fails, or has
- * not seen what the text has forgotten, is asked no more. */
+/* Guesses how the text goes on. Returns how many of draft->ids are worth computing together with
+ * the text's last token: 0 to `max`, which is 0 to MC_DRAFT_MAX. A draft model that fails, or that
+ * lacks tokens which the text has forgotten, is not asked again. */
 int64_t mc_draft_make(mc_draft *draft, const mc_tokens *text, int64_t max);
 
 #endif

@@ -22,9 +22,10 @@ float mc_logits_smallest(const float *x, int64_t n) {
     return min[0];
 }
 
-/* exp(x) is 2^n 2^f with |f| <= 1/2: the series of 2^f, and n put into the exponent's bits. */
+/* exp(x - best) = 2^n 2^f with |f| <= 1/2: a series gives 2^f, and n is added to the exponent
+ * bits. */
 static void add_exps(const float *x, float best, float *sums) {
-    const float round = 0x1.8p23f; /* adding it leaves the nearest integer in the lower bits */
+    const float round = 0x1.8p23f; /* adding it leaves the nearest integer in the low bits */
     float t[LANES], y[LANES];
     uint32_t n[LANES], bits[LANES];
     for (int k = 0; k < LANES; k++)
@@ -76,8 +77,8 @@ static double sum_of(const double *x, int64_t n) {
     return (a + b) + (c + d);
 }
 
-/* As above, in double: f ln 2 = r, |r| <= 0.35, and the series of e^r to the ninth power, in parts
- * that do not wait for each other. */
+/* As above, in double. r = f ln 2, |r| <= 0.35, and the series of e^r to the ninth power. Its parts
+ * do not depend on each other. */
 double mc_logits_weigh(const float *x, int64_t n, float best, double per, double *w) {
     const double round = 0x1.8p52;
     for (int64_t i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-/* Passes over rows of logits, written for vector registers: what samplers know of a row.
+/* Sums and bounds over a row of logits, for samplers. Written so that compilers vectorise them.
  *
  * Threads: any. */
 #ifndef SESSION_LOGITS_H
@@ -6,19 +6,19 @@
 
 #include <stdint.h>
 
-/* The smallest of x[n] above -infinity; infinity where there is none. No NaN is among them. */
+/* The smallest of x[n] above -infinity; infinity if there is none. x has no NaN. */
 float mc_logits_smallest(const float *x, int64_t n);
 
-/* The sum of exp(x - best) over x[n], all at most best: each within 2e-7 of it, below 2^-126 taken
- * as that. */
+/* The sum of exp(x - best) over x[n], where no x exceeds best. Each term has a relative error below
+ * 2e-7; terms below 2^-126 count as 2^-126. */
 double mc_logits_exp_sum(const float *x, int64_t n, float best);
 
-/* w[i] = 2^((x[i] - best) * per), x at most best and per above 0: within 1e-11 of it, below 2^-1000
- * taken as that. Returns their sum. */
+/* w[i] = 2^((x[i] - best) * per), where no x exceeds best and per > 0. The relative error is below
+ * 1e-11; values below 2^-1000 count as 2^-1000. Returns the sum. */
 double mc_logits_weigh(const float *x, int64_t n, float best, double per, double *w);
 
-/* places[i] = (best - x[i]) * scale, at most `last`, as a whole number: never less for a smaller
- * x. */
+/* places[i] = (best - x[i]) * scale, cut to an integer of no more than `last`. A smaller x never
+ * has a smaller place. */
 void mc_logits_places(const float *x, int64_t n, float best, float scale, int32_t last,
                       int32_t *places);
 

@@ -86,7 +86,7 @@ void mc_sampler_deinit(mc_sampler *sampler) {
     mc_buffer_deinit(&sampler->alternatives);
 }
 
-/* A buffer of exactly `bytes`, whatever was in it. */
+/* Sets the length of a buffer; its contents are undefined. */
 static mica_status resize(mc_buffer *b, size_t bytes) {
     mc_buffer_clear(b);
     if (!mc_buffer_reserve(b, bytes)) return mc_fail_nomem("sampling");
@@ -94,7 +94,7 @@ static mica_status resize(mc_buffer *b, size_t bytes) {
     return MICA_OK;
 }
 
-/* ---- bias, penalties, bans: logits that are changed in place, and put back ---- */
+/* ---- bias, penalties, bans: logits are changed in place and restored ---- */
 
 typedef struct edit {
     int32_t id;
@@ -103,7 +103,7 @@ typedef struct edit {
 
 static void set(mc_buffer *edits, float *logits, int32_t id, float value) {
     edit e = {id, logits[id]};
-    mc_buffer_add(edits, &e, sizeof e); /* there is room: edit_logits made it */
+    mc_buffer_add(edits, &e, sizeof e); /* edit_logits has reserved the room */
     logits[id] = value;
 }
 
@@ -145,7 +145,7 @@ static float penalised(const mc_sampling *params, float x, uint32_t count) {
     return x - params->presence_penalty - params->frequency_penalty * (float)count;
 }
 
-/* tokens [n] of the window: counted first, then each is penalised where it is met first. */
+/* Penalises the tokens [n] of the window: all are counted, then each is penalised once. */
 static mica_status penalise(mc_sampler *sampler, float *logits, int64_t vocab,
                             const int32_t *tokens, size_t n) {
     MC_TRY(make_counts(sampler, vocab));
@@ -188,11 +188,11 @@ static mica_status edit_logits(mc_sampler *sampler, float *logits, int64_t vocab
     return MICA_OK;
 }
 
-/* ---- what is known of the row ---- */
+/* ---- scanning the row ---- */
 
-enum { LANES = 16, BLOCK = 256 }; /* BLOCK: logits that share an entry of sampler->blocks */
+enum { LANES = 16, BLOCK = 256 }; /* BLOCK: logits for each entry of sampler->blocks */
 
-/* The largest of n logits; *nan is set where one is not a number. */
+/* The largest of n logits; sets *nan if one is NaN. */
 static float largest_of(const float *logits, int64_t n, bool *nan) {
     float max[LANES];
     uint32_t broken[LANES] = {0};
@@ -216,7 +216,7 @@ static float largest_of(const float *logits, int64_t n, bool *nan) {
     return max[0];
 }
 
-/* The likeliest token, the lowest id of equals; fills sampler->blocks. */
+/* The likeliest token, of equals the lowest id. Fills sampler->blocks. */
 static mica_status find_best(mc_sampler *sampler, const float *logits, int64_t vocab,
                              int32_t *best) {
     bool nan = false;
@@ -238,7 +238,8 @@ static mica_status find_best(mc_sampler *sampler, const float *logits, int64_t v
     return MICA_OK;
 }
 
-/* The sum over all logits from blocks whose largest one is at least `from` and below `to`. */
+/* The sum of exp(logit - best) over all logits of the blocks whose largest logit is in [from,
+ * to). */
 static double exp_sum_between(const mc_sampler *sampler, const float *logits, int64_t vocab,
                               float best, float from, float to) {
     const float *blocks = MC_BUFFER_AT(&sampler->blocks, float);
@@ -249,15 +250,15 @@ static double exp_sum_between(const mc_sampler *sampler, const float *logits, in
     return total;
 }
 
-/* Blocks that are further below the best do not count: 2^24 of their tokens weigh less than a
- * float's 1 - top_p can be. */
+/* Blocks whose largest logit is lower than the best by more than this do not count: 2^24 of their
+ * tokens weigh less than 1 - top_p can be in a float. */
 static const float DEPTH = 40.0f;
 
 static double exp_total(const mc_sampler *sampler, const float *logits, int64_t vocab, float best) {
     return exp_sum_between(sampler, logits, vocab, best, best - DEPTH, INFINITY);
 }
 
-/* Tokens with a logit of at least `min`, in order of ids; returns how many. */
+/* Collects the tokens whose logit is at least `min`, in order of ids. Returns how many. */
 static size_t gather(const mc_sampler *sampler, const float *logits, int64_t vocab, float min,
                      int32_t *tokens) {
     const float *blocks = MC_BUFFER_AT(&sampler->blocks, float);
@@ -293,7 +294,7 @@ static void make_heap(const float *logits, int32_t *heap, size_t n) {
         sift_down(logits, heap, n, i);
 }
 
-/* Takes the top and puts it behind the heap's new end. */
+/* Removes the top of the heap and puts it behind the heap's new end. */
 static int32_t pop(const float *logits, int32_t *heap, size_t n) {
     int32_t top = heap[0];
     heap[0] = heap[n - 1];
@@ -312,7 +313,8 @@ static void reverse(int32_t *tokens, size_t n) {
 
 /* ---- cutting ---- */
 
-/* A bound that `max` tokens reach: the most-th largest of the blocks' largest logits. */
+/* A bound that at least `max` tokens reach: of the blocks' largest logits, the one at rank
+ * `max`. */
 static float bound_of_blocks(const mc_sampler *sampler, size_t n_blocks, size_t max,
                              int32_t *scratch) {
     const float *blocks = MC_BUFFER_AT(&sampler->blocks, float);
@@ -324,8 +326,8 @@ static float bound_of_blocks(const mc_sampler *sampler, size_t n_blocks, size_t 
     return blocks[scratch[0]];
 }
 
-/* Candidates for the `max` likeliest tokens: where that is no large number, those that reach a
- * bound which as many do. */
+/* Collects candidates for the `max` likeliest tokens. If there are more blocks than `max`, only
+ * tokens that reach bound_of_blocks are candidates. */
 static size_t find_candidates(const mc_sampler *sampler, const float *logits, int64_t vocab,
                               float min, size_t max, int32_t *tokens) {
     size_t n_blocks = MC_BUFFER_COUNT(&sampler->blocks, float);
@@ -334,8 +336,8 @@ static size_t find_candidates(const mc_sampler *sampler, const float *logits, in
     return gather(sampler, logits, vocab, bound > min ? bound : min, tokens);
 }
 
-/* How many of n tokens it takes to weigh `reach`, n where none does; sums [n - 1] are of the first
- * 1, 2 ... of them. */
+/* How many of n tokens are needed for a weight of `reach`; n if all weigh less. sums[i] is the
+ * weight of the first i + 1 tokens, for i < n - 1. */
 static size_t count_reaching(const double *sums, size_t n, double reach) {
     size_t low = 0, high = n; /* the answer is in low + 1 to high */
     while (low + 1 < high) {
@@ -348,10 +350,10 @@ static size_t count_reaching(const double *sums, size_t n, double reach) {
     return high;
 }
 
-/* How many of the n likeliest tokens top_p lets through, sums being of n - 1 or more. The weight of
- * all is between bounds: a block that was not looked at yet weighs as much as its largest logit, or
- * 256 times that. The likeliest blocks are added up, and the next ones, until both bounds have one
- * answer: mostly few of them have to be. */
+/* How many of the n likeliest tokens top_p keeps; sums has n - 1 entries or more. The total weight
+ * is known between bounds: a block not yet summed weighs at least as much as its largest logit, and
+ * at most 256 times that. Blocks are summed, the likeliest first, until both bounds give one
+ * answer. Mostly a few blocks are enough. */
 static size_t nucleus_of(const mc_sampler *sampler, const float *logits, int64_t vocab, float best,
                          const double *sums, size_t n) {
     const float *blocks = MC_BUFFER_AT(&sampler->blocks, float);
@@ -378,13 +380,13 @@ static size_t nucleus_of(const mc_sampler *sampler, const float *logits, int64_t
 
 static const double LOG2_E = 1.4426950408889634;
 
-/* Survivors that stand together in the order. Each is likelier than those of the next runs. */
+/* Survivors that are neighbours in the order. All are likelier than those of the next run. */
 typedef struct run {
-    size_t end; /* in the order */
+    size_t end; /* end of the run, as an index into the order */
     double weight;
 } run;
 
-/* Runs of `count` tokens that are in order. */
+/* Cuts `count` sorted tokens into runs. */
 static mica_status cut_runs(mc_sampler *sampler, size_t count) {
     size_t n = (count + BLOCK - 1) / BLOCK;
     MC_TRY(resize(&sampler->runs, n * sizeof(run)));
@@ -395,7 +397,7 @@ static mica_status cut_runs(mc_sampler *sampler, size_t count) {
     return MICA_OK;
 }
 
-/* Sorts tokens [n]: the likeliest first. */
+/* Sorts tokens [n], the likeliest first. */
 static void sort_tokens(const float *logits, int32_t *tokens, size_t n) {
     make_heap(logits, tokens, n);
     for (size_t i = 0; i < n; i++)
@@ -403,8 +405,9 @@ static void sort_tokens(const float *logits, int32_t *tokens, size_t n) {
     reverse(tokens, n);
 }
 
-/* The likeliest tokens, few of them: `max` of those that reach `min`, and of these what top_p lets
- * through. *more, unless NULL: if `max` were more, so would be these. */
+/* Selects from the likeliest tokens where they are few: the `max` likeliest of those that reach
+ * `min`, and of these what top_p keeps. *more, unless NULL, is set if a greater `max` would keep
+ * more. */
 static mica_status select_few(mc_sampler *sampler, const float *logits, int64_t vocab, float best,
                               float min, size_t max, size_t *count, bool *more) {
     float top_p = sampler->params.top_p;
@@ -419,7 +422,7 @@ static mica_status select_few(mc_sampler *sampler, const float *logits, int64_t 
         sum += (double)expf(logits[pop(logits, tokens, n - i)] - best);
         sums[i] = sum;
     }
-    reverse(tokens, n); /* they were put at the end, the likeliest last */
+    reverse(tokens, n); /* pop put them at the end, the likeliest last */
     bool nucleus = top_p > 0.0f && top_p < 1.0f;
     size_t limit = more && kept == max ? kept + 1 : kept;
     if (nucleus) limit = nucleus_of(sampler, logits, vocab, best, sums, limit);
@@ -428,16 +431,17 @@ static mica_status select_few(mc_sampler *sampler, const float *logits, int64_t 
     return cut_runs(sampler, *count);
 }
 
-/* ---- many tokens: in buckets by their logits, which alone are in order ---- */
+/* ---- many tokens: buckets by their logits; only the buckets are in order ---- */
 
 enum { BUCKETS = 2048 };
 
 typedef struct bucket {
-    double weight; /* of all tokens whose logits belong here */
-    size_t count;  /* of those that may survive; later: where the next one goes */
+    double weight; /* of all tokens whose logits are in this bucket's range */
+    size_t count;  /* Tokens that may survive; later the index where the next one is written. */
 } bucket;
 
-/* How logits become buckets: 0 holds the best, the last one also what is too far below to weigh. */
+/* The scale from logits to buckets. Bucket 0 holds the best logit; the last one also holds all
+ * logits too low to weigh. */
 static float bucket_scale(const float *logits, int64_t vocab, float best) {
     float depth = best - mc_logits_smallest(logits, vocab);
     if (depth > DEPTH) depth = DEPTH;
@@ -460,10 +464,10 @@ static void fill_buckets(bucket *buckets, const float *logits, int64_t vocab, fl
     }
 }
 
-/* Puts the tokens that reach `min` of the buckets up to `last` in the order of the buckets, whose
- * counts become their ends. What is not wanted is written where the next one goes, or the end:
- * buckets behind the one of `min` are empty, so that nothing is lost. There is room for vocab +
- * 1. */
+/* Writes the tokens that reach `min`, of buckets 0 to `last`, in the order of their buckets; a
+ * bucket's count becomes the index of its end. A token that is not wanted is written without
+ * advancing the index. It overwrites nothing: it goes to index vocab, or it is in the bucket of
+ * `min` or a later one, where no more tokens are wanted. tokens has room for vocab + 1. */
 static void sort_by_buckets(bucket *buckets, int32_t last, const float *logits, int64_t vocab,
                             float best, float min, float scale, int32_t *tokens) {
     int32_t places[BLOCK];
@@ -484,8 +488,8 @@ static void sort_by_buckets(bucket *buckets, int32_t last, const float *logits, 
     }
 }
 
-/* The beginning of the order that top_p, min_p and top_k let through. The buckets tell in which of
- * them it ends; of this one alone it matters which token comes before which. */
+/* Keeps the beginning of the order that top_p, min_p and top_k let through. The weights of the
+ * buckets tell in which bucket it ends. Only that bucket is sorted. */
 static mica_status select_many(mc_sampler *sampler, const float *logits, int64_t vocab, float best,
                                float min, size_t max, size_t *count) {
     float scale = bucket_scale(logits, vocab, best), top_p = sampler->params.top_p;
@@ -523,7 +527,8 @@ static mica_status select_many(mc_sampler *sampler, const float *logits, int64_t
     return MICA_OK;
 }
 
-/* The tokens that may be drawn, likeliest first unless all that min_p lets through may. */
+/* Selects the tokens that may be drawn. They are sorted, the likeliest first, or in runs, or in
+ * order of ids where only min_p cuts. */
 static mica_status select_tokens(mc_sampler *sampler, const float *logits, int64_t vocab,
                                  float best, size_t *count) {
     const mc_sampling *params = &sampler->params;
@@ -533,7 +538,7 @@ static mica_status select_tokens(mc_sampler *sampler, const float *logits, int64
     size_t blocks = MC_BUFFER_COUNT(&sampler->blocks, float);
     bool more = true;
     if (max <= blocks) return select_few(sampler, logits, vocab, best, min, max, count, NULL);
-    if (nucleus) /* mostly they are few */
+    if (nucleus) /* mostly few tokens are enough */
         MC_TRY(select_few(sampler, logits, vocab, best, min, blocks / 2 + 1, count, &more));
     if (!more) return MICA_OK;
     if (nucleus || max < (size_t)vocab)
@@ -544,12 +549,12 @@ static mica_status select_tokens(mc_sampler *sampler, const float *logits, int64
 
 /* ---- weighing ---- */
 
-/* The weights of tokens [begin, end) of the order, and their sum. */
+/* Fills the weights of tokens [begin, end) of the order. Returns their sum. */
 static double weigh_run(mc_sampler *sampler, const float *logits, float best, size_t begin,
                         size_t end) {
     const int32_t *tokens = MC_BUFFER_AT(&sampler->order, int32_t);
     double *weights = MC_BUFFER_AT(&sampler->weights, double);
-    double sum = 0.0, per = LOG2_E; /* greedily one token, whatever it weighs */
+    double sum = 0.0, per = LOG2_E; /* greedy: one token of any weight */
     if (sampler->params.temperature != 0.0f) per /= (double)sampler->params.temperature;
     float chunk[BLOCK];
     for (size_t n; begin < end; begin += n) {
@@ -561,7 +566,7 @@ static double weigh_run(mc_sampler *sampler, const float *logits, float best, si
     return sum;
 }
 
-/* The survivors of logits that bias and penalties have changed, in runs, weighed. */
+/* Finds the survivors, in runs, and their weights. Bias and penalties are in the logits. */
 static mica_status survive(mc_sampler *sampler, const float *logits, int64_t vocab, int32_t *best,
                            size_t *count, double *total) {
     *total = 0.0;
@@ -584,7 +589,7 @@ static mica_status survive(mc_sampler *sampler, const float *logits, int64_t voc
     return MICA_OK;
 }
 
-/* Brings tokens [begin, end) of the order, which belong there, into order. */
+/* Sorts tokens [begin, end) of the order, which are a run. */
 static void sort_run(mc_sampler *sampler, const float *logits, float best, size_t begin,
                      size_t end) {
     if (sampler->sorted) return;
@@ -615,7 +620,7 @@ mica_status mc_sampler_survivors(mc_sampler *sampler, float *logits, int64_t voc
 
 /* ---- drawing ---- */
 
-/* Output n of SplitMix64 from a seed, as a fraction in [0, 1). */
+/* Output n of SplitMix64 for a seed, as a fraction in [0, 1). */
 static double uniform(uint64_t seed, uint64_t n) {
     uint64_t z = seed + (n + 1) * UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -624,8 +629,7 @@ static double uniform(uint64_t seed, uint64_t n) {
     return (double)(z >> 11) * 0x1p-53;
 }
 
-/* The survivor behind whose predecessors the weight `rest` lies. Only its run has to be in
- * order. */
+/* The survivor at which the running sum of weights exceeds `rest`. Only its run is sorted. */
 static int32_t pick(mc_sampler *sampler, const float *logits, float best, double rest) {
     const run *runs = MC_BUFFER_AT(&sampler->runs, run);
     const double *weights = MC_BUFFER_AT(&sampler->weights, double);

@@ -1,28 +1,27 @@
-/* Choosing the next token from the logits.
+/* Chooses the next token from the logits.
  *
  * The chain, in this order:
  *   bias                is added to the logits of its tokens
- *   penalties           of the last `penalty_window` tokens: logits are divided by the repetition
- *                       penalty where positive, multiplied where negative (once a token), and
- *                       lowered by the presence penalty (once) and the frequency penalty (for each
- *                       time that the token is there)
+ *   penalties           for the last `penalty_window` tokens: the repetition penalty divides
+ *                       positive logits and multiplies negative ones, once a token; the presence
+ *                       penalty is subtracted once a token, the frequency penalty for each
+ *                       occurrence
  *   bans                banned tokens are never drawn
- *   top_p               the fewest tokens whose probabilities reach p, likeliest first
+ *   top_p               the fewest tokens whose probabilities sum to p, likeliest first
  *   min_p               of these, those with at least min_p times the best's probability
  *   top_k               of these, the k likeliest
  *   temperature         logits are divided by it
  *   draw                one of the survivors, by their renormalised probabilities
- * Probabilities of top_p and min_p are those before the temperature. Each of the three keeps the
- * beginning of the tokens in order of likelihood (equals: lower id first), so that only that
- * beginning is ever sorted, and of a long one only the part where it ends and that where the draw
- * falls: which part that is, tokens tell in buckets by their logits.
+ * top_p and min_p use the probabilities before the temperature. Each of top_p, min_p and top_k
+ * keeps the beginning of the tokens in order of likelihood, of equals the lower id first. So only
+ * that beginning is sorted. If it is long, tokens are put into buckets by their logits, and only
+ * two parts are sorted: where it ends and where the draw falls.
  *
- * Bias, penalties and bans touch the logits of their tokens alone, in place, and are undone before
- * a function returns: no copy is made of a row.
+ * Bias, penalties and bans change the logits of their tokens in place, and are undone before a
+ * function returns. The row is never copied.
  *
- * Draws come from a counter: the n-th of a seed is SplitMix64's output n (Steele, Lea & Flood
- * 2014), its upper 53 bits as a fraction of 1. So a draw depends on the seed and the token's number
- * alone.
+ * Draws come from a counter: draw n of a seed is output n of SplitMix64 (Steele, Lea & Flood 2014),
+ * its upper 53 bits as a fraction of 1. So a draw depends only on the seed and on its number.
  *
  * Threads: a sampler belongs to one thread at a time. */
 #ifndef SESSION_SAMPLER_H
@@ -49,30 +48,30 @@ typedef struct mc_sampling {
 
 typedef struct mc_sampler {
     mc_sampling params;
-    const int32_t
-        *banned; /* [banned_count] for now: the owner may set it between draws. Borrowed */
+    const int32_t *banned; /* [banned_count]. The owner may change it between draws. Borrowed */
     size_t banned_count;
-    uint64_t draws;         /* so far */
-    mc_buffer edits;        /* logits that were changed, and what they were */
-    mc_buffer counts;       /* uint32 [V]: how often a token was seen; zero between draws */
-    mc_buffer blocks;       /* float: the largest logit of each 256 */
+    uint64_t draws;         /* draws made so far */
+    mc_buffer edits;        /* logits that were changed, with their old values */
+    mc_buffer counts;       /* uint32 [V]: occurrences of a token; zero between draws */
+    mc_buffer blocks;       /* float: the largest of each 256 logits */
     mc_buffer order;        /* int32: tokens, the survivors first */
-    mc_buffer buckets;      /* of tokens whose logits are close */
-    mc_buffer runs;         /* of survivors */
-    bool sorted;            /* within the runs, too */
-    mc_buffer weights;      /* double: of the survivors */
+    mc_buffer buckets;      /* tokens with similar logits */
+    mc_buffer runs;         /* parts of the survivors */
+    bool sorted;            /* whether tokens are sorted within each run */
+    mc_buffer weights;      /* double: one for each survivor */
     mc_buffer alternatives; /* mica_alternative */
 } mc_sampler;
 
-/* Checks the options of an answer to a model with `vocab` logits; borrows options->logit_bias.
- * errors  MICA_EINVAL naming the option and its range */
+/* Checks the options of an answer, for a model with `vocab` logits. Borrows options->logit_bias.
+ *  errors  MICA_EINVAL naming the option and its range */
 mica_status mc_sampling_check(const mica_generate_options *options, int64_t vocab,
                               mc_sampling *params);
 
-/* Whether the best of the logits as they are is what is drawn, unless tokens are banned. */
+/* Whether the token of the largest unchanged logit is drawn, unless it is banned. */
 bool mc_sampling_is_greedy(const mc_sampling *params);
 
-/* errors  MICA_EINVAL the largest logit, which is NaN where any is, is not finite */
+/* Checks the largest logit of a row, which is NaN if any of the row is.
+ *  errors  MICA_EINVAL it is not finite */
 mica_status mc_sampling_check_best(float logit);
 
 void mc_sampler_init(mc_sampler *sampler, const mc_sampling *params);
@@ -80,24 +79,24 @@ void mc_sampler_deinit(mc_sampler *sampler);
 
 /* The tokens that may be drawn, with their probabilities.
  *
- *  logits     [vocab], afterwards as before.
+ *  logits     [vocab]; restored on return.
  *  history    [n_history] tokens, the latest last.
- *  survivors  int32 [*count], likeliest first where anything was cut, else in order of ids; lives
- *             until the sampler's next call. Greedy: one.
+ *  survivors  int32 [*count]; sorted, the likeliest first, if any token was cut, else in order of
+ *             ids. Greedy: one. Valid until the sampler's next call.
  *  probs      double [*count], summing to 1.
  *  errors     MICA_EINVAL a logit is NaN or +infinity, or none is finite; MICA_ENOMEM */
 mica_status mc_sampler_survivors(mc_sampler *sampler, float *logits, int64_t vocab,
                                  const int32_t *history, size_t n_history,
                                  const int32_t **survivors, const double **probs, size_t *count);
 
-/* Draws the next token. */
+/* Draws the next token; the arguments and errors of mc_sampler_survivors. */
 mica_status mc_sampler_draw(mc_sampler *sampler, float *logits, int64_t vocab,
                             const int32_t *history, size_t n_history, int32_t *token);
 
-/* The natural logarithms of probabilities under the softmax of the logits as they are.
+/* Natural logarithms of probabilities, from the softmax of the unchanged logits.
  *
  *  logprob       receives that of `token`.
- *  alternatives  [*count], the `max` likeliest tokens or as many as have a finite logit; lives
+ *  alternatives  [*count]: the `max` likeliest tokens, fewer if fewer logits are finite. Valid
  *                until the sampler's next call.
  *  errors        as mc_sampler_survivors */
 mica_status mc_sampler_logprobs(mc_sampler *sampler, const float *logits, int64_t vocab,

@@ -9,7 +9,7 @@
 
 enum { DEFAULT_CHUNK = 512, MIN_ROOM = 256 };
 
-/* What windows keep room for beside themselves. */
+/* Entries that a sliding window gets room for beside itself. */
 static int64_t spare_room(int64_t chunk) {
     return chunk > MIN_ROOM ? chunk : MIN_ROOM;
 }
@@ -64,7 +64,7 @@ void mc_session_close(mc_session **session) {
     *session = NULL;
 }
 
-/* Whether two tokenizers, which may be NULL, have the same token of an id. */
+/* Whether both tokenizers have the same token for an id. Either may be NULL. */
 static bool same_token(const mica_tokenizer *a, const mica_tokenizer *b, int32_t id) {
     size_t len_a = 0, len_b = 0;
     const char *x = a ? mica_tokenizer_token(a, id, &len_a) : NULL;
@@ -120,7 +120,7 @@ int64_t mc_session_room(const mc_session *session) {
 }
 
 int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n) {
-    char *data = (char *)(uintptr_t)ids; /* only read */
+    char *data = (char *)(uintptr_t)ids; /* never written to */
     return mc_session_reuse_text(session, &(mc_tokens){.ids = {data, (size_t)n * sizeof *ids, 0}});
 }
 
@@ -158,13 +158,13 @@ mica_status mc_best_read(const mica_array arrays[MC_BEST_ARRAYS], mc_best *best,
     return MICA_OK;
 }
 
-/* How many arrays of a pass's results come before those of layers. */
+/* How many of a pass's results come before those of the layers. */
 static size_t wanted_arrays(const mc_session_wish *wish) {
     if (wish->wanted == MC_NO_LOGITS) return 0;
     return wish->best ? MC_BEST_ARRAYS : 1;
 }
 
-/* Where a pass puts the queries and keys that are wished for. */
+/* Where a pass puts the wished queries and keys. */
 typedef struct watch {
     const mc_session_wish *wish;
     mica_array *results;
@@ -179,7 +179,7 @@ static void look(void *context, int layer, mica_array q, mica_array k) {
         }
 }
 
-/* Records a pass in s, and lists what it shall leave: the caches, and what is wished for. */
+/* Records a pass in s, and lists the arrays to evaluate: the caches, then what is wished. */
 static mica_status record_pass(mc_session *session, mica_scope *s, const int32_t *ids, int64_t n,
                                const mc_session_wish *wish, size_t *count) {
     const mc_lm *lm = session->model->lm;
@@ -212,7 +212,7 @@ static mica_status record_pass(mc_session *session, mica_scope *s, const int32_t
     return mica_scope_status(s);
 }
 
-/* Sets what the recorded pass reads of the session. */
+/* Sets the recorded pass's leaves for this session. */
 static mica_status bind_pass(mc_session *session, const int32_t *ids, bool again) {
     int32_t position = (int32_t)mc_session_count(session);
     MC_TRY(mc_leaf_set(session->graph.ids, ids));
@@ -220,7 +220,7 @@ static mica_status bind_pass(mc_session *session, const int32_t *ids, bool again
     return mc_cache_bind(&session->cache, again);
 }
 
-/* Whether the graph in s, where the caches are, is that of a pass of n tokens. */
+/* Whether the graph in s, the scope of the caches, is that of a pass of n tokens. */
 static bool is_recorded(const mc_session *session, const mica_scope *s, int64_t n,
                         const mc_session_wish *wish) {
     const mc_session_graph *graph = &session->graph;
@@ -228,7 +228,7 @@ static bool is_recorded(const mc_session *session, const mica_scope *s, int64_t 
            graph->best == wish->best && !wish->n_layers && mc_cache_fits(&session->cache, s);
 }
 
-/* Computes a pass; the scope that it was recorded in is the one that holds the caches then. */
+/* Computes a pass. Afterwards the scope in which it was recorded holds the caches. */
 static mica_status run_pass(mc_session *session, const int32_t *ids, int64_t n,
                             const mc_session_wish *wish, mica_array *results) {
     mica_scope *home = session->scopes[session->current],
@@ -252,7 +252,8 @@ static mica_status run_pass(mc_session *session, const int32_t *ids, int64_t n,
     return MICA_OK;
 }
 
-/* A pass whose tokens are behind the history and not yet counted, which has room for them. */
+/* Computes a pass over tokens behind the history. They are not counted yet, and the history has
+ * room for them. */
 static mica_status pass_behind(mc_session *session, const int32_t *ids, int64_t n,
                                const mc_session_wish *wish, mica_array *results) {
     mica_scope *home = session->scopes[session->current];
@@ -266,7 +267,7 @@ static mica_status pass_behind(mc_session *session, const int32_t *ids, int64_t 
     return status;
 }
 
-/* The next n tokens that the caches hold belong to the history, which has room for them. */
+/* Adds the next n tokens in the caches to the history, which has room for them. */
 static void count(mc_session *session, const int32_t *ids, int64_t n) {
     (void)mc_tokens_add(&session->history, ids, n);
     mc_cache_commit(&session->cache, n);
@@ -280,7 +281,7 @@ mica_status mc_session_pass(mc_session *session, const int32_t *ids, int64_t n,
     return MICA_OK;
 }
 
-/* Logits [1, rows, vocab] to where the session keeps them. */
+/* Reads logits [1, rows, vocab] into the session's buffer. */
 static mica_status read_logits(mc_session *session, mica_array logits, size_t rows) {
     size_t bytes = rows * (size_t)session->model->lm->spec.vocab * sizeof(float);
     mc_buffer_clear(&session->logits);
@@ -288,7 +289,7 @@ static mica_status read_logits(mc_session *session, mica_array logits, size_t ro
     return mica_read(logits, session->logits.data, bytes);
 }
 
-/* Keeps what a pass left of `rows` rows of logits. */
+/* Keeps the logits of a pass, `rows` rows, or their best tokens. */
 static mica_status keep(mc_session *session, const mc_session_wish *wish, const mica_array *results,
                         size_t rows) {
     mica_status status = wish->best ? mc_best_read(results, session->best, rows)
@@ -314,7 +315,7 @@ mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
     return MICA_OK;
 }
 
-/* Of the rows that the last pass left: the one of the token fed last. */
+/* The row, of those that the last pass left, of the token fed last. */
 static size_t row_of(const mc_session *session) {
     return session->taken ? session->taken - 1 : 0;
 }
@@ -329,7 +330,7 @@ const mc_best *mc_session_best(const mc_session *session) {
     return session->has_best ? &session->best[row_of(session)] : NULL;
 }
 
-/* ---- ahead ---- */
+/* ---- tokens computed ahead ---- */
 
 mica_status mc_session_look_ahead(mc_session *session, const int32_t *ids, int64_t n) {
     const mc_session_wish wish = {.wanted = MC_ALL_LOGITS, .best = session->greedy};

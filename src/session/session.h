@@ -1,14 +1,14 @@
-/* A session: a model's caches and the tokens that they hold.
+/* A session: a model's KV cache and the tokens that it holds.
  *
- * Two scopes alternate. A pass is recorded in the one that is empty, moves the caches out of the
- * other, which is emptied afterwards, and leaves them, grown, in its own: nothing is copied, and
- * steady decoding allocates nothing. A pass like the one before (as many tokens, the same buffers)
- * is not recorded: that one is computed again in its scope, with other tokens (device/eval.h).
+ * Two scopes alternate. A pass is recorded in the empty one and moves the caches out of the other,
+ * which is emptied afterwards. So nothing is copied, and steady decoding allocates nothing. If a
+ * pass has as many tokens and the same buffers as the one before, it is not recorded: the graph of
+ * the one before is computed again with other tokens (device/eval.h).
  *
- * A session can compute ahead: tokens behind its history that may turn out to be the next ones, or
- * not. Their entries lie in the caches, not counted, and their logits wait. Fed one by one, those
- * that were right cost nothing; the first that is another drops the rest. Whether a session has
- * computed ahead shows in nothing but time.
+ * A session can compute tokens ahead: guesses for the tokens after its history. Their entries are
+ * in the caches, not yet counted, and their logits are kept. When such a token is fed, nothing is
+ * computed. The first token that differs from its guess drops the guesses left. Results do not
+ * depend on what was computed ahead.
  *
  * Threads: one at a time. */
 #ifndef SESSION_SESSION_H
@@ -22,19 +22,19 @@
 
 #include <mica/model.h>
 
-/* A model as sessions see it. Borrowed by them, and shared. */
+/* A model, as sessions use it. Borrowed by them, and shared. */
 typedef struct mc_session_model {
     const mc_lm *lm;
     mica_device *device;
     const mica_tokenizer *tokenizer; /* NULL: tokens have no text */
-    int64_t
-        context; /* tokens that a layer sees at most, the first 4 among them; 0: prompt and answer
-                        may have no more than lm->spec.context tokens */
+    /* Max tokens that a layer attends to, the first 4 among them; 0: prompt and answer together
+     * have no more than lm->spec.context tokens. */
+    int64_t context;
     const int32_t *stop_ids; /* [stop_count] */
     size_t stop_count;
 } mc_session_model;
 
-/* Of a row of logits: the largest, NaN where any of them is, and the first token that has it. */
+/* The largest logit of a row, NaN if any of the row is, and the first token that has it. */
 typedef struct mc_best {
     int32_t id;
     float logit;
@@ -45,105 +45,110 @@ enum { MC_MAX_AHEAD = 64 };
 /* The graph of a pass. */
 typedef struct mc_session_graph {
     mica_array ids, position; /* its leaves, [1, n] and [] i32 */
-    int64_t n;                /* 0: none, or one that nobody wants again */
+    int64_t n;                /* tokens; 0: none is recorded, or it is not to be computed again */
     mc_wanted wanted;
     bool best;
 } mc_session_graph;
 
 typedef struct mc_session {
     const mc_session_model *model;
-    struct mc_session *draft; /* of a draft model, in step as far as it was asked; NULL: none */
+    /* Of the draft model, with the history of its last guesses; NULL: none. */
+    struct mc_session *draft;
     mc_cache cache;
     mica_scope *scopes[2];
-    int current;            /* scopes[current] is the one that holds the caches */
+    int current;            /* scopes[current] holds the caches */
     mc_session_graph graph; /* of the pass in scopes[current] */
-    int64_t chunk;          /* tokens of a pass of prefill */
-    int64_t to_come; /* tokens that passes are to bring, for which caches get room at once; 0: those
-                        of the next pass. Set by mc_session_reuse; the owner may add to it */
-    mc_tokens history; /* that the caches have seen; with a context, those that these go back to */
-    mc_buffer arrays;  /* mica_array: results of a pass */
-    mc_buffer logits; /* float [rows, vocab]: of the last pass; one row, or that of each in ahead */
-    bool greedy;      /* the owner's to set: passes leave a row's best token, no logits */
-    bool has_best;    /* the last pass that left either did */
-    mc_best best[MC_MAX_AHEAD]; /* as the rows of logits */
-    mc_buffer ahead;  /* int32: tokens computed behind the history, those since fed among them */
-    size_t taken;     /* of ahead: how many were fed */
-    uint64_t streams; /* begun so far, resets counted too: only the last one may go on */
+    int64_t chunk;          /* max tokens of a prefill pass */
+    /* Tokens that later passes bring, for which the caches get room at once; 0: those of the next
+     * pass. mc_session_reuse sets it, and the owner may add to it. */
+    int64_t to_come;
+    /* Tokens that the caches have seen. With a limited context the oldest are forgotten. */
+    mc_tokens history;
+    mc_buffer arrays; /* mica_array: results of a pass */
+    /* float [rows, vocab]: of the last pass, one row or one for each token ahead */
+    mc_buffer logits;
+    bool greedy;   /* set by the owner: passes leave the best token of a row, not its logits */
+    bool has_best; /* the last pass that left logits or best tokens left best tokens */
+    mc_best best[MC_MAX_AHEAD]; /* one for each row of logits */
+    mc_buffer ahead;            /* int32: tokens computed ahead, with those fed since */
+    size_t taken;               /* how many tokens of `ahead` were fed */
+    uint64_t streams;           /* streams begun, and resets; only the last stream may go on */
 } mc_session;
 
-/* chunk 0: 512. errors MICA_EINVAL a chunk below 0; MICA_ENOMEM */
+/*  chunk   max tokens of a prefill pass; 0: 512
+ *  errors  MICA_EINVAL a chunk below 0; MICA_ENOMEM */
 mica_status mc_session_open(const mc_session_model *model, int64_t chunk, mc_session **session);
 void mc_session_close(mc_session **session); /* takes NULL */
 
-/* Gives a session a draft model, which must outlive it: session/draft.h.
- * errors  MICA_EINVAL its vocabulary is another (the text says where); MICA_ENOMEM */
+/* Gives a session a draft model, which must outlive it (session/draft.h).
+ *  errors  MICA_EINVAL another vocabulary: the text says where it differs; MICA_ENOMEM */
 mica_status mc_session_set_draft(mc_session *session, const mc_session_model *draft);
 
-/* Bytes of the caches of a session with the default chunk once it has seen `tokens`. */
+/* Bytes of the caches after `tokens` tokens, in a session with the default chunk. */
 uint64_t mc_session_bytes(const mc_session_model *model, int64_t tokens);
 
-/* Forgets the history and frees the caches; a stream that has begun is over. */
+/* Clears the history and frees the caches. A stream that has begun cannot go on. */
 void mc_session_reset(mc_session *session);
 
-/* The tokens that the caches have seen, and the most that they may (INT32_MAX: no limit). */
+/* The number of tokens that the caches have seen, and its limit (INT32_MAX: none). */
 int64_t mc_session_count(const mc_session *session);
 int64_t mc_session_room(const mc_session *session);
 
-/* Goes back to what the history and ids[n], or a text, begin with in common, and returns how many
- * tokens that is. At least one token is left to compute. Where caches with a window cannot go back
- * so far, the session forgets everything. */
+/* Goes back to the longest common prefix of the history and a text, and returns its length. At
+ * least one token of the text is left to compute. If the caches cannot go back so far, for a
+ * sliding window, the session forgets everything. */
 int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n);
 int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text);
 
-/* Computes one chunk: n tokens, 1 <= n <= the session's chunk, all below the vocabulary. A single
- * one that was computed ahead is only taken.
+/* Computes one chunk: n tokens, 1 <= n <= the session's chunk, all below the vocabulary. If a
+ * single token was computed ahead, it is only counted.
  *
- * logits  receives the last token's [vocab], alive until the next pass, or NULL where there is only
- *         its best token (mc_session_best); NULL: neither is wanted.
- * errors  those of mica_eval; MICA_ENOMEM. The session is empty then. */
+ *  logits  receives the last token's [vocab], valid until the next pass, or NULL if the pass left
+ *          only its best token (mc_session_best). NULL: neither is wanted.
+ *  errors  those of mica_eval; MICA_ENOMEM. The session is empty then. */
 mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
                             const float **logits);
 
-/* The logits that mc_session_feed gave last; the caller's to change. NULL: it left the best
- * token. */
+/* The logits that mc_session_feed gave last; the caller may change them. NULL: the pass left the
+ * best token. */
 float *mc_session_logits(mc_session *session);
 
-/* The best token of the last one that was fed; NULL: there are logits. */
+/* The best token after the token fed last; NULL: there are logits. */
 const mc_best *mc_session_best(const mc_session *session);
 
-/* Computes n tokens ahead, in one pass, 1 <= n <= MC_MAX_AHEAD; what was ahead before is dropped.
- * errors  as mc_session_feed */
+/* Computes n tokens ahead in one pass, 1 <= n <= MC_MAX_AHEAD. Tokens ahead before are dropped.
+ *  errors  as mc_session_feed */
 mica_status mc_session_look_ahead(mc_session *session, const int32_t *ids, int64_t n);
 
-/* For who computed tokens behind the history in its own way: they are ahead, their logits are in
- * session->logits, or has_best is set and the best ones are in session->best.
- * errors  MICA_ENOMEM; the session is empty then */
+/* Says that the caller has computed n tokens behind the history. Their logits are in
+ * session->logits, or has_best is set and their best tokens are in session->best.
+ *  errors  MICA_ENOMEM; the session is empty then */
 mica_status mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_t n);
 
-/* Whether anything is ahead; whether the token is the next one ahead, so that to feed it costs
- * nothing. */
+/* mc_session_is_ahead: whether any token is ahead. mc_session_knows: whether `id` is the next one
+ * ahead, so that feeding it computes nothing. */
 bool mc_session_is_ahead(const mc_session *session);
 bool mc_session_knows(const mc_session *session, int32_t id);
 
-/* The best tokens of logits [..., vocab] without the logits: recorded, and read after the
- * evaluation. */
+/* The best tokens of logits [..., vocab]: recorded in a graph, and read after its evaluation. The
+ * logits themselves need not be read. */
 enum { MC_BEST_ARRAYS = 2 };
 void mc_best_record(mica_scope *s, mica_array logits, mica_array arrays[MC_BEST_ARRAYS]);
 mica_status mc_best_read(const mica_array arrays[MC_BEST_ARRAYS], mc_best *best, size_t rows);
 
-/* What a pass shall leave beside the caches. */
+/* What a pass leaves beside the caches. */
 typedef struct mc_session_wish {
     mc_wanted wanted;
-    bool best;             /* of the wanted logits, only the best ones (mc_best_record) */
-    const int64_t *layers; /* [n_layers], each once: whose queries and keys are wanted */
+    bool best;             /* only the best of the wanted logits (mc_best_record) */
+    const int64_t *layers; /* [n_layers], each once: layers whose queries and keys are wanted */
     size_t n_layers;
 } mc_session_wish;
 
-/* The same, for those who want more than the last logits.
+/* mc_session_feed with more results.
  *
- * results  receive evaluated arrays that live until the next pass: what mc_lm_forward returns, or
- *          the best of it, unless nothing is wanted; then of each layer q [1, heads, L, head_dim]
- *          and k [1, kv_heads, L, head_dim], in the order of wish->layers. */
+ *  results  receives evaluated arrays that are valid until the next pass. First what mc_lm_forward
+ *           returns, or the best of it, unless nothing is wanted. Then for each layer, in the order
+ *           of wish->layers, q [1, heads, L, head_dim] and k [1, kv_heads, L, head_dim]. */
 mica_status mc_session_pass(mc_session *session, const int32_t *ids, int64_t n,
                             const mc_session_wish *wish, mica_array *results);
 

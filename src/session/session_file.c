@@ -18,9 +18,9 @@ typedef struct header { /* whole words, no padding */
     char magic[8];
     uint32_t version, byte_order;
     uint64_t fingerprint;
-    int64_t context; /* of mc_session_model */
+    int64_t context; /* mc_session_model's context */
     int64_t tokens, layers, kv_heads, head_dim;
-    int64_t dtype; /* of the entries: a mica_dtype */
+    int64_t dtype; /* dtype of keys and values: a mica_dtype */
     int64_t forgotten;
     uint64_t forgotten_hash;
 } header;
@@ -31,7 +31,7 @@ static size_t padded(size_t bytes) {
 
 /* ---- checksums ---- */
 
-/* Every step is a bijection of the state and of the word: a changed word changes the sum. */
+/* Each step is a bijection of the sum and of the word, so a changed word changes the sum. */
 static uint64_t add_word(uint64_t sum, uint64_t word) {
     sum = (sum ^ word) * UINT64_C(0x9e3779b97f4a7c15);
     return sum ^ (sum >> 29);
@@ -102,8 +102,8 @@ static void add_spec(uint64_t *sum, const mc_decoder_spec *spec) {
     }
 }
 
-/* Of the data the beginning, the middle and the end: reading it all would take as long as the disk
- * does. */
+/* Adds the beginning, the middle and the end of the data. All of it would take as long as reading
+ * the file from disk. */
 static void add_tensor(uint64_t *sum, const mc_weight_tensor *t) {
     const char *data = t->bytes ? t->data : "";
     size_t n = t->bytes < SAMPLE ? t->bytes : SAMPLE;
@@ -116,7 +116,7 @@ static void add_tensor(uint64_t *sum, const mc_weight_tensor *t) {
     add_bytes(sum, data + (t->bytes - n), n);
 }
 
-/* Read in place: evaluating anything in the model's own scope is not for many threads. */
+/* The factor is read in place: several threads may not evaluate in the model's scope. */
 static mica_status add_factor(uint64_t *sum, mica_array factor) {
     if (!mica_valid(factor)) return MICA_OK;
     const void *data = mc_data(factor);
@@ -160,8 +160,8 @@ mica_status mc_session_fingerprint(const mc_session_model *model, uint64_t *fing
 
 typedef struct writer {
     FILE *file;
-    const char *path; /* of the file that is written */
-    uint64_t sum;     /* of the `size` bytes so far, without the size itself */
+    const char *path; /* path of the file, for error texts */
+    uint64_t sum;     /* checksum of the `size` bytes so far, without the size itself */
     size_t size;
 } writer;
 
@@ -180,7 +180,7 @@ static mica_status put(writer *w, const void *data, size_t size) {
     return MICA_OK;
 }
 
-/* Entries [0, count) of a layer's keys or values. */
+/* Writes entries [0, count) of a layer's keys or values. */
 static mica_status put_entries(writer *w, mica_scope *scratch, mica_array buffer, int64_t count,
                                size_t bytes) {
     void *data = mc_alloc(bytes);
@@ -235,14 +235,14 @@ mica_status mc_session_save(mc_session *session, const char *path) {
 
 typedef struct reader {
     const char *data, *name;
-    size_t size, at; /* bytes, the checksum not among them */
+    size_t size, at; /* bytes, without the checksum */
 } reader;
 
 static mica_status cut_short(const reader *r) {
     return mc_fail(MICA_EFORMAT, "%s: the session file ends too early", r->name);
 }
 
-/* The next bytes, and the padding after them. */
+/* Gives the next bytes, and skips the padding after them. */
 static mica_status take(reader *r, uint64_t size, const void **data) {
     if (size > r->size - r->at || padded((size_t)size) > r->size - r->at) return cut_short(r);
     *data = r->data + r->at;
@@ -250,8 +250,9 @@ static mica_status take(reader *r, uint64_t size, const void **data) {
     return MICA_OK;
 }
 
-/* No session of this model with so many tokens is as large: that is seen before the checksum reads
- * all of it. Where the header is another model's, the checksum tells which of the two is wrong. */
+/* Refuses a file that is larger than any session of this model with so many tokens, before the
+ * checksum reads all of it. If the header is another model's, check_header compares the checksum
+ * first, then the models. */
 static mica_status check_size(const mc_session_model *model, const header *head, const reader *r) {
     const mc_decoder_spec *spec = &model->lm->spec;
     int64_t row =
@@ -335,7 +336,7 @@ static mica_status take_layer(reader *r, mc_session *session, int index) {
     if (!mc_cache_can_hold(&session->cache, index, total, count))
         return mc_fail(MICA_EFORMAT, "%s: layer %d holds %lld entries of %lld tokens", r->name,
                        index, (long long)count, (long long)total);
-    /* total, and count with it, is below 2^31, the product of the two others below 2^48 */
+    /* total and count are below 2^31, kv_heads times the width is below 2^48 */
     uint64_t row = (uint64_t)spec->kv_heads * (uint64_t)mc_lm_kv_width(session->model->lm) *
                    mica_dtype_bytes(session->model->lm->kv_dtype);
     if (count && row > SIZE_MAX / (uint64_t)count) return cut_short(r);

@@ -49,16 +49,17 @@ void mc_stop_text_deinit(mc_stop_text *stops) {
     *stops = (mc_stop_text){0};
 }
 
-/* True where the string is complete with this byte. */
+/* True if the string is complete with this byte. */
 static bool step(mc_stop_string *s, char byte) {
-    if (s->matched == s->len) s->matched = s->back[s->len - 1]; /* it did not count */
+    /* a complete string that did not count */
+    if (s->matched == s->len) s->matched = s->back[s->len - 1];
     while (s->matched && s->text[s->matched] != byte)
         s->matched = s->back[s->matched - 1];
     if (s->text[s->matched] == byte) s->matched++;
     return s->matched == s->len;
 }
 
-/* The length of the longest string that is complete with this byte; 0: none is. */
+/* The length of the longest string that is complete with this byte; 0: none. */
 static size_t step_all(mc_stop_text *stops, char byte) {
     size_t longest = 0;
     for (size_t i = 0; i < stops->count; i++)
@@ -67,7 +68,7 @@ static size_t step_all(mc_stop_text *stops, char byte) {
     return longest;
 }
 
-/* How many bytes at the end may be the beginning of a string. */
+/* How many of the last bytes may be the beginning of a string. */
 static size_t undecided(const mc_stop_text *stops) {
     size_t max = 0;
     for (size_t i = 0; i < stops->count; i++) {

@@ -9,18 +9,18 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { DRAFT_TOKENS = 7 }; /* the default where there is a draft model */
+enum { DRAFT_TOKENS = 7 }; /* the default with a draft model */
 
 struct mc_stream {
     mc_session *session;
-    uint64_t number; /* the session's count of streams when this one began; 0: not begun */
-    mc_tokens text;  /* prompt, then the answer; the prompt is whole until it is computed */
+    uint64_t number; /* session->streams when this stream began; 0: it has not begun */
+    mc_tokens text;  /* prompt, then answer; holds the whole prompt until that is computed */
     mc_buffer stops; /* int32 */
     mc_buffer bias;  /* mica_logit_bias */
     mc_stop_text stop_text;
     mc_sampler sampler;
     mc_draft draft;
-    int64_t draft_tokens;         /* the most that a pass may guess; 0: none */
+    int64_t draft_tokens;         /* max guesses of a pass; 0: none */
     mica_decoder_stream *decoder; /* NULL: tokens have no text */
     int64_t prompt;               /* tokens of the prompt */
     int64_t min_tokens, max_tokens;
@@ -29,19 +29,19 @@ struct mc_stream {
     mica_progress progress;
     void *progress_user;
     atomic_bool cancelled;
-    mica_finish finish; /* why it ends; the held-back text may still be to come */
+    mica_finish finish; /* why it ends; text held back may still follow */
     mica_status status;
-    bool ended;   /* everything is handed out */
-    int64_t echo; /* tokens of the prompt that are still to be handed out */
-    /* Tokens: taken from the prompt; from the cache; handed out; behind the first; guessed and
-     * computed; of these, right. */
+    bool ended;   /* all text was handed out */
+    int64_t echo; /* prompt tokens still to be handed out */
+    /* Tokens: truncated from the prompt; reused from the cache; handed out; decoded after the
+     * first; guessed and computed; guessed right. */
     int64_t truncated, reused, generated, decoded, drafted, accepted;
     uint64_t prefill_us, decode_us;
 };
 
 /* ---- opening ---- */
 
-/* How many tokens of a prompt of n are kept, where truncation is asked for. */
+/* How many tokens of a prompt of n are kept if it may be truncated. */
 static int64_t truncated_length(int64_t n, int64_t room, int64_t max_tokens) {
     int64_t half = (room + 1) / 2, max = half;
     if (!max_tokens && n <= room) return n;
@@ -49,7 +49,7 @@ static int64_t truncated_length(int64_t n, int64_t room, int64_t max_tokens) {
     return n < max ? n : max;
 }
 
-/* Checks the prompt and takes it, or what is left of it. */
+/* Checks the prompt and takes it, truncated if that is asked for. */
 static mica_status take_prompt(mc_stream *stream, const int32_t *ids, size_t n,
                                const mica_generate_options *options) {
     const mc_decoder_spec *spec = &stream->session->model->lm->spec;
@@ -177,16 +177,17 @@ static mica_status check_cancelled(const mc_stream *stream) {
 
 /* ---- computing ---- */
 
-/* Tokens of the answer that caches get room for with the prompt's, as many as a pass may bring:
- * else full buffers would be copied for the first of them. The last one drawn is never computed. */
+/* How many tokens of the answer the caches get room for with the prompt: as many as a pass may
+ * bring. Without that room the first of them would copy full buffers. The last token drawn is never
+ * computed. */
 static int64_t answer_begun(const mc_stream *stream, const mc_session *session) {
     int64_t n = stream->max_tokens - 1, room = mc_session_room(session) - stream->prompt;
     if (n > room) n = room;
     return n < MC_MAX_AHEAD ? n : MC_MAX_AHEAD;
 }
 
-/* The prompt, chunk by chunk, but for what the session, the stream's or its draft model's, has seen
- * of it. */
+/* Computes the prompt in chunks, without the prefix that the session has already seen. The session
+ * is the stream's or its draft model's. */
 static mica_status read_prompt(mc_stream *stream, mc_session *session, int64_t *reused,
                                const float **logits) {
     const int32_t *ids = MC_BUFFER_AT(&stream->text.ids, int32_t);
@@ -217,7 +218,7 @@ static mica_status prefill(mc_stream *stream, const float **logits) {
     return MICA_OK;
 }
 
-/* Whether nothing needs logits but the best one's token. */
+/* Whether the best token is enough, without logits. */
 static bool is_greedy(const mc_stream *stream) {
     return mc_sampling_is_greedy(&stream->sampler.params) && !stream->min_tokens &&
            !stream->logprobs;
@@ -232,9 +233,8 @@ static mica_status begin(mc_stream *stream, const float **logits) {
     return status;
 }
 
-/* Guesses which tokens follow the last one, and computes them with it. A guess that is right is
- * drawn in its turn, by the logits that it would have got alone: nothing else shows that it was
- * one. */
+/* Guesses the tokens after the last one, and computes them with it. A right guess is drawn later
+ * from the logits that it would have got alone, so nothing else shows that it was guessed. */
 static mica_status look_ahead(mc_stream *stream) {
     int32_t ahead[MC_MAX_AHEAD];
     int64_t left = stream->max_tokens - stream->generated, room = mc_session_room(stream->session);
@@ -249,17 +249,17 @@ static mica_status look_ahead(mc_stream *stream) {
     return mc_session_look_ahead(stream->session, ahead, count + 1);
 }
 
-/* Computes the token that was handed out last, if that is still to do. */
+/* Computes the token handed out last, unless it is computed already. */
 static mica_status step(mc_stream *stream, const float **logits) {
     int32_t last = mc_tokens_last(&stream->text);
     if (mc_session_knows(stream->session, last))
-        stream->accepted += stream->drafted > 0; /* if not, a batch computed it */
+        stream->accepted += stream->drafted > 0; /* without guesses, a batch computed it */
     else if (stream->draft_tokens)
         MC_TRY(look_ahead(stream));
     return mc_session_feed(stream->session, &last, 1, logits);
 }
 
-/* Draws a token from the session's logits, which are there. */
+/* Draws a token from the session's logits. */
 static mica_status draw_from(mc_stream *stream, mica_token *token) {
     float *logits = mc_session_logits(stream->session);
     int64_t vocab = stream->session->model->lm->spec.vocab;
@@ -324,7 +324,7 @@ static bool fail(mc_stream *stream, mica_status status) {
     return false;
 }
 
-/* Lets the stop strings look at a token's text. */
+/* Searches a token's text for stop strings. */
 static mica_status look_for_stops(mc_stream *stream, mica_token *token, mc_stop_mode mode,
                                   bool *found) {
     *found = false;
@@ -333,7 +333,7 @@ static mica_status look_for_stops(mc_stream *stream, mica_token *token, mc_stop_
                              &token->len, found);
 }
 
-/* The end of a whole answer: text that was held back is handed out first. */
+/* Ends a whole answer. Text that was held back is handed out first. */
 static bool end(mc_stream *stream, mica_finish finish, mica_token *token) {
     mica_status status = MICA_OK;
     bool found = false;
@@ -347,7 +347,7 @@ static bool end(mc_stream *stream, mica_finish finish, mica_token *token) {
     return token->len > 0;
 }
 
-/* The text of a new token. */
+/* Decodes the text of a new token. */
 static mica_status tell(mc_stream *stream, mica_token *token, bool *found) {
     bool early = stream->generated < stream->min_tokens;
     if (stream->decoder)
@@ -355,7 +355,7 @@ static mica_status tell(mc_stream *stream, mica_token *token, bool *found) {
     return look_for_stops(stream, token, early ? MC_STOPS_IGNORED : MC_STOPS_ON, found);
 }
 
-/* A token of the prompt. */
+/* Hands out a token of the prompt. */
 static bool echo(mc_stream *stream, mica_token *token) {
     token->id = MC_BUFFER_AT(&stream->text.ids, int32_t)[stream->prompt - stream->echo];
     token->prompt = true;
@@ -367,7 +367,7 @@ static bool echo(mc_stream *stream, mica_token *token) {
     return true;
 }
 
-/* max_tokens, or the end of the context. */
+/* Whether max_tokens or the end of the context is reached. */
 static bool is_full(const mc_stream *stream) {
     return stream->generated >= stream->max_tokens ||
            stream->prompt + stream->generated > mc_session_room(stream->session);
@@ -416,7 +416,7 @@ static double rate(int64_t tokens, uint64_t us) {
     return us ? (double)tokens * 1e6 / (double)us : 0.0;
 }
 
-/* How many tokens the context has slid past. */
+/* How many tokens the context has dropped. */
 static int64_t forgotten(const mc_stream *stream) {
     int64_t context = stream->session->model->context;
     return context ? mc_max(0, stream->prompt + stream->generated - context) : 0;

@@ -1,4 +1,4 @@
-/* A stream: one answer of a session in the making. See mica/model.h for what callers are promised.
+/* A stream: one answer of a session, token by token. mica/model.h says what callers may rely on.
  *
  * Threads: one at a time; mc_stream_cancel from any thread and from a signal handler. */
 #ifndef SESSION_STREAM_H
@@ -11,16 +11,17 @@ typedef struct mc_stream mc_stream;
 
 /* Prepares an answer to ids[n]; nothing is computed yet. Copies what it needs of ids and options.
  *
- * options NULL for the defaults.
- * errors  MICA_EINVAL no ids, one past the vocabulary, an option out of range; MICA_ECONTEXT;
- *         MICA_ENOMEM */
+ *  options  NULL: the defaults.
+ *  errors   MICA_EINVAL no ids, one past the vocabulary, an option out of range; MICA_ECONTEXT;
+ *           MICA_ENOMEM */
 mica_status mc_stream_open(mc_session *session, const int32_t *ids, size_t n,
                            const mica_generate_options *options, mc_stream **stream);
 void mc_stream_close(mc_stream **stream); /* takes NULL */
 
 bool mc_stream_next(mc_stream *stream, mica_token *token);
 
-/* Whether the next mc_stream_next begins by computing one more token in the session, and which. */
+/* Whether the next mc_stream_next begins by computing one more token in the session. *id receives
+ * that token. */
 bool mc_stream_pending(const mc_stream *stream, int32_t *id);
 
 mica_finish mc_stream_finish(const mc_stream *stream);
