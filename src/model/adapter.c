@@ -1,4 +1,4 @@
-/* Giving an adapter's pairs to the matrices that they name. */
+/* Adds an adapter's low-rank factors to the matrices that they name. */
 #include "io/adapter.h"
 
 #include "base/alloc.h"
@@ -13,11 +13,11 @@
 
 enum { LAYER_MATRICES = 7 };
 
-/* A matrix of the model with its names. */
+/* A weight matrix of the model, with its names. */
 typedef struct place {
-    mc_linear *linear; /* NULL: the model has none of that name */
-    int layer;         /* -1: outside the blocks */
-    const char *name;  /* in its block: "mlp.up_proj" */
+    mc_linear *linear; /* NULL: the model has no such matrix */
+    int layer;         /* -1: outside the layers */
+    const char *name;  /* name within its layer: "mlp.up_proj" */
 } place;
 
 static place layer_matrix(const mc_lm *lm, int layer, size_t i) {
@@ -31,7 +31,7 @@ static place layer_matrix(const mc_lm *lm, int layer, size_t i) {
     return all[i];
 }
 
-/* What follows the prefix of the decoder, which programs spell in several ways. */
+/* The part of a module's name behind the decoder's prefix, which programs spell in several ways. */
 static const char *skip_prefix(const char *module) {
     static const char *const prefixes[] = {"language_model.model.", "model.language_model.",
                                            "language_model.", "model."};
@@ -46,7 +46,8 @@ static place find_place(mc_lm *lm, mc_adapter_kind kind, const char *module) {
     static const char block[] = "layers.";
     const mc_decoder_names *names = &lm->spec.names;
     const char *name = skip_prefix(module);
-    /* mlx-lm has no head of its own where that is tied; PEFT has, with the same weight. */
+    /* In a model with a tied head, mlx-lm names no head; PEFT names one, which has the embedding's
+     * weight. */
     bool has_head = !lm->tied || kind != MC_ADAPTER_MLX;
     if (strcmp(name, names->embed) == 0) return (place){&lm->embed, -1, names->embed};
     if (strcmp(name, names->head) == 0 && has_head) return (place){&lm->head, -1, names->head};
@@ -71,7 +72,7 @@ static mica_status apply_pair(mc_lm *lm, const mc_adapter_pair *pair, const plac
     } else if (pair->kind == MC_ADAPTER_PEFT_EMBEDDING) {
         a = (mc_factor){pair->b, false};
         b = (mc_factor){pair->a, false};
-    } else if (at->linear == &lm->embed) { /* mlx-lm's weight of a table is A B, not transposed */
+    } else if (at->linear == &lm->embed) { /* for an embedding, mlx-lm adds A B, not transposed */
         a = (mc_factor){pair->b, true};
         b = (mc_factor){pair->a, true};
     }

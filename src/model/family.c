@@ -13,7 +13,7 @@ static const mc_family *const families[] = {
 
 #define FAMILY_COUNT (sizeof families / sizeof *families)
 
-/* Dots included; the last is a model that was saved without its head. */
+/* Dots included. The last one is of a model that was saved without its head. */
 static const char *const prefixes[] = {"model.", "language_model.model.", "model.language_model.",
                                        ""};
 
@@ -219,7 +219,7 @@ mica_status mc_family_ropes(const mc_config_scope *text, mc_rope_spec *rope) {
     return mc_family_rope(&scope, rope);
 }
 
-/* Null, which is none where a key that is absent has a default. */
+/* Whether a key is null, which means none, though an absent key has a default. */
 static bool is_null(const mc_config_scope *text, const char *key) {
     return mc_json_get_type(mc_json_find(text->object, key)) == MC_JSON_NULL;
 }

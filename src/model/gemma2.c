@@ -1,7 +1,9 @@
 /* Gemma 2: google/gemma-2-*.
  *
- * As Gemma 3, but: no norms of queries and keys, soft-caps on the attention scores and on the
- * logits, one rope, and a sliding window on every other layer, the first one included.
+ * As Gemma 3, with these differences: queries and keys have no norms; attention scores and logits
+ * have soft-caps; there is one RoPE; every other layer has a sliding window, the first one
+ * included.
+ *
  * Source: Gemma 2 (arXiv:2408.00118); the behaviour and the defaults of transformers 5. */
 #include "model/family.h"
 

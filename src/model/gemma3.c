@@ -1,15 +1,16 @@
-/* Gemma 3, text only: google/gemma-3-* and what is made of them.
+/* Gemma 3, text only: google/gemma-3-* and models derived from them.
  *
- * Root-mean-square norms with 1 + w before and after attention and MLP, norms of queries and keys,
- * five layers with a sliding window to one without, each kind with a rope of its own, embeddings
- * scaled by sqrt(hidden). What a config leaves out has the defaults of Gemma3TextConfig: the
+ * RMS norms with 1 + w stand before and after attention and MLP. Queries and keys have norms. Five
+ * layers with a sliding window are followed by one without; each kind has its own RoPE. Embeddings
+ * are scaled by sqrt(hidden). Keys that a config lacks have the defaults of Gemma3TextConfig: the
  * published 4b config gives little more than the sizes.
+ *
  * Source: Gemma 3 Technical Report (arXiv:2503.19786); the behaviour of transformers 5. */
 #include "model/family.h"
 
 #include <math.h>
 
-enum { GLOBAL, LOCAL }; /* which of the two ropes */
+enum { GLOBAL, LOCAL }; /* indices of mc_decoder_spec.ropes */
 
 static void set_defaults(mc_decoder_spec *spec) {
     mc_family_gemma_defaults(spec);
@@ -20,8 +21,8 @@ static void set_defaults(mc_decoder_spec *spec) {
     spec->names.k_norm = "self_attn.k_norm";
 }
 
-/* rope_scaling is of the global layers only. Version 5 of transformers writes rope_parameters, one
- * object for each kind of layer, instead. */
+/* rope_scaling is for the global layers only. transformers 5 writes rope_parameters instead, one
+ * object for each kind of layer. */
 static mica_status read_ropes(const mc_config_scope *text, mc_decoder_spec *spec) {
     mc_config_scope scaling, parameters, kind;
     mc_rope_spec *ropes = spec->ropes;

@@ -30,7 +30,7 @@ static void use(mc_loader *loader, const mc_weight_tensor *t) {
     loader->used[t - mc_weights_at(loader->weights, 0)] = true;
 }
 
-/* The tensor of that name; NULL, and noted, where it is not there. */
+/* Finds the tensor of a name; if it is absent, gives NULL and lists it as missing. */
 static mica_status find(mc_loader *loader, const char *name, const mc_weight_tensor **tensor) {
     *tensor = mc_weights_find(loader->weights, name);
     if (*tensor) {
@@ -92,7 +92,7 @@ static mica_status load_dense(mc_loader *loader, const mc_weight_tensor *t, mc_l
     return make_leaf(loader, t, &linear->weight);
 }
 
-/* Fills in, from the shapes, what the config leaves unsaid of an affine matrix. */
+/* Fills in what the config does not say of an affine matrix, from the shapes of its tensors. */
 static void guess_quant(const mc_linear *linear, const mc_weight_tensor *codes,
                         const mc_weight_tensor *scales, mica_quant *quant) {
     if (codes->ndim != 2 || scales->ndim != 2) return;
@@ -137,7 +137,8 @@ static mica_status load_biases(mc_loader *loader, const char *module,
     return make_leaf(loader, t, &linear->biases);
 }
 
-/* config.json may name a module with the prefix of the files, or with plain "model.". */
+/* Finds a module's packing. config.json may give its name with the files' prefix, or with
+ * "model.". */
 static mica_status read_packing(const mc_loader *loader, const char *module, mica_quant *quant) {
     char alias[NAME_BYTES];
     size_t len = strlen(loader->prefix);
@@ -199,7 +200,7 @@ mica_status mc_linear_load(mc_loader *loader, const char *module, int64_t out, i
     return mc_vector_load(loader, name, linear->out, 0.0, &linear->bias);
 }
 
-/* The factor as rows x cols of f32, each element times scale. */
+/* The factor as [rows, cols] f32, multiplied by scale. */
 static mica_status load_factor(mica_scope *scope, mc_factor factor, int64_t rows, int64_t cols,
                                double scale, mica_array *array) {
     const mc_weight_tensor *t = factor.tensor;
@@ -243,7 +244,8 @@ static mica_array weight_rows(mica_scope *s, const mc_linear *linear, mica_array
     if (!linear->quantised) return mica_astype(s, rows, MICA_F32);
     mica_array scales = mica_take(s, linear->scales, ids, 0), biases = MICA_NONE;
     if (linear->quant.mode == MICA_QUANT_AFFINE) {
-        /* Widened before, so that scale * code + bias is not rounded to their dtype. */
+        /* Converted to f32 first, so that scale * code + bias is not rounded to the scales'
+         * dtype. */
         scales = mica_astype(s, scales, MICA_F32);
         biases = mica_astype(s, mica_take(s, linear->biases, ids, 0), MICA_F32);
     }

@@ -1,7 +1,8 @@
-/* Llama 2 and 3, and what is made of them (DeepSeek R1's distillates): meta-llama and others.
+/* Llama 2 and 3, and models derived from them (DeepSeek R1's distillates): meta-llama and others.
  *
- * The plainest member of the topology: two norms a layer, silu, one rope, which Llama 3.1 and later
- * stretch. Source: arXiv:2307.09288, arXiv:2407.21783; the defaults of transformers 5. */
+ * The plain topology: two norms a layer, silu, one RoPE, which Llama 3.1 and later stretch.
+ *
+ * Source: arXiv:2307.09288, arXiv:2407.21783; the defaults of transformers 5. */
 #include "model/family.h"
 
 static mica_status read_spec(const mc_config_scope *root, mc_decoder_spec *spec) {

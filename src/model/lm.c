@@ -16,7 +16,7 @@ static mica_array normalise(const pass *p, mica_array x, mica_array weight) {
     return mica_rms_norm(p->s, x, weight, (float)p->lm->spec.norm_eps);
 }
 
-/* [B, L, heads * D] -> [B, heads, L, D], each row normalised where there is a norm. */
+/* [B, L, heads * D] -> [B, heads, L, D], each row normalised if there is a norm. */
 static mica_array split_heads(const pass *p, mica_array x, int64_t heads, mica_array norm) {
     static const int axes[] = {0, 2, 1, 3};
     const int64_t shape[] = {p->batch, mica_array_dim(x, 1), heads, p->lm->spec.head_dim};
@@ -28,7 +28,7 @@ static mica_array rows_from(const pass *p, mica_array x, int64_t first) {
     return first ? mica_slice_axis(p->s, x, 1, first, p->length) : x;
 }
 
-/* A place, i32 [], moved on by some rows. */
+/* position + rows, i32 []. */
 static mica_array further(const pass *p, mica_array place, int64_t rows) {
     return rows ? mica_add(p->s, place, mica_i32(p->s, (int32_t)rows)) : place;
 }
@@ -45,8 +45,8 @@ static mica_array to_kv(const pass *p, mica_array x) {
     return mica_astype(p->s, x, p->lm->kv_dtype);
 }
 
-/* q [B, heads, L - first, D] over what a store holds behind this chunk's k and v, which are of its
- * type -> as q. */
+/* Attention of q [B, heads, L - first, D] to all keys and values in a store, after this chunk's k
+ * and v, which have the store's dtype, are appended. Returns the shape of q. */
 static mica_array look_back(const pass *p, const mc_kv_store *store, int layer, int64_t first,
                             mica_array q, mica_array k, mica_array v) {
     const mc_decoder_spec *spec = &p->lm->spec;
@@ -66,7 +66,7 @@ static mica_array look_back(const pass *p, const mc_kv_store *store, int layer, 
     return mica_sdpa(p->s, q, seen.k, seen.v, &options);
 }
 
-/* The same where each row of the batch has a store of its own, of its own length. */
+/* The same for a batch in which each row has its own store, with its own number of keys. */
 static mica_array look_back_by_rows(const pass *p, int layer, int64_t first, mica_array q,
                                     mica_array k, mica_array v) {
     mica_array y[MC_MAX_ROWS];
@@ -77,8 +77,8 @@ static mica_array look_back_by_rows(const pass *p, int layer, int64_t first, mic
     return mica_concatenate(p->s, y, (int)p->batch, 0);
 }
 
-/* x [B, L, hidden], already normalised -> rows [first, L) of [B, L, hidden]; keys and values of
- * all */
+/* The attention block: x [B, L, hidden], already normalised -> rows [first, L) of [B, L, hidden].
+ * All rows of x get keys and values. */
 static mica_array attend(const pass *p, int layer, int64_t first, mica_array x) {
     static const int axes[] = {0, 2, 1, 3};
     const mc_decoder_spec *spec = &p->lm->spec;
@@ -138,7 +138,8 @@ mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_ar
     mica_array x = mc_linear_rows(s, &lm->embed, ids);
     if (scale != 1.0f) x = mica_multiply(s, x, mica_f32(s, scale));
 
-    /* Of the last layer's rows only those that somebody asks for, behind its keys and values. */
+    /* The last layer computes keys and values of all rows, and the rest only for the rows that are
+     * wanted. */
     int64_t last = wanted == MC_LAST_LOGITS && !(store && store->look) ? p.length - 1 : 0;
     for (int i = 0; i < lm->spec.n_layers; i++) {
         const mc_lm_layer *w = &lm->layers[i];

@@ -11,7 +11,7 @@
 
 #define NAME_BYTES 320
 
-/* "prefix" "layers.7." "name" into text; layer -1: without the middle. */
+/* Writes "prefix" "layers.7." "name" into text; for layer -1 "prefix" "name". */
 static const char *module_name(const mc_loader *loader, int layer, const char *name,
                                char text[NAME_BYTES]) {
     if (layer < 0)
@@ -59,7 +59,7 @@ static mica_status load_layer(mc_loader *loader, const mc_decoder_spec *spec, in
     return load_norm(loader, spec, i, names->mlp_post_norm, hidden, &layer->mlp_post_norm);
 }
 
-/* The head stands beside the decoder's tensors or outside their prefix, at the top. */
+/* The head's name: with the decoder's prefix, or at the top, without one. */
 static const char *head_name(const mc_loader *loader, const char *head, char text[NAME_BYTES]) {
     static const char *const outer[] = {"", "language_model.", "model."};
     char tensor[NAME_BYTES + 8];
@@ -84,7 +84,7 @@ static mica_status load_head(mc_loader *loader, mc_lm *lm) {
                           &lm->head);
 }
 
-/* Found, not read: what was read was told already. */
+/* Reports progress over tensors that were found; weights that were read have reported it. */
 static mica_status tell(const mc_lm *lm, const mc_weights_options *options, uint64_t done,
                         uint64_t total) {
     bool read = mc_weights_were_read(lm->weights);
@@ -117,8 +117,6 @@ static mica_status check_missing(mc_loader *loader, const char *folder) {
                    folder, loader->missing.count, names);
 }
 
-/* Whether a tensor that no part of a decoder reads needs no mention: parts for images and sound,
- * and what is worked out from the config. */
 bool mc_lm_ignores(const char *name) {
     static const char *const parts[] = {
         "vision_tower.", "vision_model.", "vision_embed_tokens.", "multi_modal_projector.",
@@ -142,7 +140,7 @@ mica_status mc_lm_note(mc_lm *lm, const char *fmt, ...) {
     return done ? MICA_OK : mc_fail_nomem("the notes on a model");
 }
 
-/* A tied head may be in the files all the same. */
+/* Whether a tensor is the unused head of a model with a tied head. */
 static bool is_spare_head(const mc_lm *lm, const char *name) {
     const char *at = strstr(name, lm->spec.names.head);
     return lm->tied && at && (at == name || at[-1] == '.');
@@ -190,9 +188,9 @@ int64_t mc_lm_kv_width(const mc_lm *lm) {
     return lm->kv_dtype == MICA_U8 ? mica_q8_bytes(dim) : dim;
 }
 
-/* Llama 3's frequencies: wavelengths above original_context / low_freq_factor are stretched by
- * factor, those below original_context / high_freq_factor kept, the others blended between.
- * Source: the reference code of Llama 3.1; mica_rope divides positions by these. */
+/* Llama 3's frequencies. Wavelengths above original_context / low_freq_factor are stretched by
+ * factor; those below original_context / high_freq_factor are kept; between them the two are
+ * blended. mica_rope divides positions by these. Source: the reference code of Llama 3.1. */
 static mica_status make_freqs(mc_lm *lm, int rope) {
     const mc_rope_spec *spec = &lm->spec.ropes[rope];
     lm->freqs[rope] = MICA_NONE;
@@ -215,7 +213,8 @@ static mica_status make_freqs(mc_lm *lm, int rope) {
 
 static void describe(const mc_loader *loader, mc_lm *lm) {
     static const mica_dtype floats[] = {MICA_F32, MICA_BF16, MICA_F16};
-    /* An exception may come first: what the config says of the rest tells more. */
+    /* The first quantised matrix may be an exception, so what the config says of all others is
+     * shown. */
     const mica_quant *stated = &loader->packing.common;
     const mica_quant *quant = stated->bits && stated->group_size ? stated : &loader->quant;
     lm->parameters = loader->parameters;
@@ -254,7 +253,7 @@ static mica_status open_folder(mc_lm *lm, mc_loader *loader, const char *folder,
     loader->scope = lm->scope;
     loader->prefix = mc_family_prefix(lm->weights);
     if (!loader->prefix)
-        loader->prefix = "model."; /* its embedding is missing: it will be listed */
+        loader->prefix = "model."; /* the embedding is missing and will be listed */
     lm->layers = mc_calloc((size_t)lm->spec.n_layers, sizeof *lm->layers);
     if (!lm->layers) return mc_fail_nomem("the layers of a model");
     MC_TRY(load_tensors(loader, lm, options));

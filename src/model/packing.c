@@ -4,7 +4,7 @@
 
 static const struct {
     const char *name;
-    int bits, group_size; /* where the config does not say; affine: the shapes do */
+    int bits, group_size; /* if the config does not say; 0: the shapes of the tensors say */
 } modes[] = {
     [MICA_QUANT_AFFINE] = {"affine", 0, 0},
     [MICA_QUANT_MXFP4] = {"mxfp4", 4, 32},
@@ -29,7 +29,7 @@ bool mc_packing_known(const mica_quant *quant) {
            (group_size == 32 || group_size == 64 || group_size == 128);
 }
 
-/* The keys of one object over what is in *quant. */
+/* Reads the keys of an object; absent keys keep their values in *quant. */
 static mica_status read_quant(const mc_config_scope *scope, mica_quant *quant) {
     mc_str mode = {NULL, 0};
     MC_TRY(mc_config_str(scope, "mode", MC_OPTIONAL, &mode));
@@ -73,7 +73,7 @@ mica_status mc_packing_of(const mc_packing *packing, const char *module, const c
     if (!mc_config_has(&packing->scope, key)) return MICA_OK;
     bool whether;
     mc_config_scope own;
-    /* `true` and `false` tell whether the module is quantised, which its tensors do too. */
+    /* true and false say whether the module is quantised, which its tensors show too. */
     if (mc_json_get_bool(mc_json_find(packing->scope.object, key), &whether)) return MICA_OK;
     MC_TRY(mc_config_object(&packing->scope, key, MC_REQUIRED, &own));
     return read_quant(&own, quant);

@@ -1,5 +1,5 @@
-/* How a model's weights are quantised, as config.json's "quantization" says: one way for all, and
- * exceptions by name of the module. Which weights are quantised at all, their tensors tell. */
+/* How a model's weights are quantised, as config.json's "quantization" says: common values, and
+ * exceptions by the name of the module. Whether a weight is quantised at all, its tensors show. */
 #ifndef MODEL_PACKING_H
 #define MODEL_PACKING_H
 
@@ -10,26 +10,26 @@
 
 #define MC_PACKING_TEXT 64
 
-/* bits or group_size 0: not said, the shapes of the tensors tell. */
+/* bits or group_size 0: not given, the shapes of the tensors show it. */
 typedef struct mc_packing {
-    mc_config_scope scope; /* "quantization"; every key absent where the model has none */
+    mc_config_scope scope; /* "quantization"; every key is absent if the model has none */
     mica_quant common;
     bool stated; /* the config has the object */
 } mc_packing;
 
-/* Reads "quantization", else "quantization_config" where that is MLX's (it has group_size, or bits
- * and no quant_method). errors  MICA_EFORMAT; MICA_EUNSUPPORTED another mode or method */
+/* Reads "quantization", else "quantization_config" if that is MLX's (it has group_size, or bits and
+ * no quant_method). errors  MICA_EFORMAT; MICA_EUNSUPPORTED another mode or method */
 mica_status mc_packing_read(const mc_config_scope *root, mc_packing *packing);
 
-/* What is said of one module, such as "model.layers.0.mlp.up_proj": its own entry, else the common
- * one. `alias` is another name under which the entry may stand. */
+/* How one module, such as "model.layers.0.mlp.up_proj", is quantised: its own entry, else the
+ * common one. `alias` is another name that the entry may have. */
 mica_status mc_packing_of(const mc_packing *packing, const char *module, const char *alias,
                           mica_quant *quant);
 
-/* Whether weights can be packed so: see mica_quant_mode. */
+/* Whether weights of this bits, group_size and mode are supported: see mica_quant_mode. */
 bool mc_packing_known(const mica_quant *quant);
 
-/* "4 bit, groups of 64 (affine)", and ", mixed" where some weights are packed otherwise. */
+/* "4 bit, groups of 64 (affine)", with ", mixed" if some weights are quantised differently. */
 void mc_packing_describe(const mica_quant *quant, bool mixed, char text[MC_PACKING_TEXT]);
 
 /* "affine", "mxfp4" ... */

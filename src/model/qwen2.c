@@ -1,7 +1,8 @@
-/* Qwen 2 and 2.5, and what is made of them (DeepSeek R1's distillates): Qwen/Qwen2*.
+/* Qwen 2 and 2.5, and models derived from them (DeepSeek R1's distillates): Qwen/Qwen2*.
  *
- * As Llama, with biases on queries, keys and values. A sliding window, where use_sliding_window
- * asks for one, is on the layers from max_window_layers on.
+ * As Llama, with biases on queries, keys and values. If use_sliding_window is true, the layers from
+ * max_window_layers on have a sliding window.
+ *
  * Source: arXiv:2407.10671, arXiv:2412.15115; the defaults of transformers 5. */
 #include "model/family.h"
 

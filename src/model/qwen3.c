@@ -1,6 +1,7 @@
 /* Qwen 3, dense: Qwen/Qwen3-*.
  *
- * As Llama, with norms of queries and keys, and heads whose width is a number of its own.
+ * As Llama, with norms of queries and keys, and a head_dim that the config sets.
+ *
  * Source: arXiv:2505.09388; the defaults of transformers 5. */
 #include "model/family.h"
 
