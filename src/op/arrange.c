@@ -1,4 +1,4 @@
-/* Joining, cutting and rearranging: concatenate, and what is made of it and of views. */
+/* Joining and rearranging: concatenate, and ops composed of it and of views. */
 #include <mica/ops.h>
 
 #include <limits.h>
@@ -69,7 +69,7 @@ mica_array mica_stack(mica_scope *s, const mica_array *xs, int n, int axis) {
     if (!wide) return mc_fail_in(s, mc_fail_nomem("stack"));
     for (int i = 0; i < n; i++)
         wide[i] = mica_expand_dims(s, xs[i], axis);
-    /* Counted in the result's axes, so a negative one stands for the same place. */
+    /* Counted in the result's axes, so that a negative axis means the same one. */
     mica_array y = mica_concatenate(s, wide, n, axis);
     mc_free(wide);
     return y;
@@ -146,9 +146,9 @@ mica_array mica_pad_edge(mica_scope *s, mica_array x, const int64_t *before, con
     return x;
 }
 
-/* ---- repeating and turning ---- */
+/* ---- repeating and rolling ---- */
 
-/* x, seen as [rows, 1, block], repeated n times along the middle and given the last shape. */
+/* x reshaped to [rows, 1, block], repeated n times along the middle axis, reshaped to `shape`. */
 static mica_array repeat_blocks(mica_scope *s, mica_array x, int64_t rows, int64_t block, int64_t n,
                                 const int64_t *shape, int ndim) {
     int64_t narrow[] = {rows, 1, block}, wide[] = {rows, n, block};
@@ -235,7 +235,7 @@ static mica_array triangle(mica_scope *s, const char *op, mica_array x, int64_t 
         return mc_scope_fail(s, MICA_ESHAPE, "%s: %s has no two axes", op, mc_layout_text(l, text));
     int64_t rows = l->shape[l->ndim - 2], columns = l->shape[l->ndim - 1];
     mica_dtype dtype = l->dtype;
-    int64_t far = rows + columns; /* beyond this k makes no difference */
+    int64_t far = rows + columns; /* a greater k makes no difference */
     k = k < -far ? -far : k > far ? far : k;
     mica_array row = mica_expand_dims(
         s, mica_arange(s, (double)k, (double)(k + rows), 1.0, MICA_I64), 1); /* [rows, 1] */
@@ -252,7 +252,8 @@ mica_array mica_triu(mica_scope *s, mica_array x, int64_t k) {
     return triangle(s, "triu", x, k, false);
 }
 
-/* Diagonals far from any square that fits memory are refused, so that sizes cannot overflow. */
+/* Max distance of a diagonal: a square of that side fits no memory, and smaller sizes do not
+ * overflow. */
 #define MAX_DIAGONAL ((int64_t)1 << 30)
 
 mica_array mica_diag(mica_scope *s, mica_array x, int64_t k) {
@@ -267,7 +268,7 @@ mica_array mica_diag(mica_scope *s, mica_array x, int64_t k) {
     if (k < -MAX_DIAGONAL || k > MAX_DIAGONAL || n > MAX_DIAGONAL)
         return mc_scope_fail(s, MICA_EINVAL, "diag: %lld elements on diagonal %lld: at most %lld",
                              (long long)n, (long long)k, (long long)MAX_DIAGONAL);
-    /* In the flat square, the diagonal is every (side + 1)-th element. */
+    /* In the flattened square the diagonal is every (side + 1)-th element. */
     int64_t offset = k < 0 ? -k : k, side = n + offset, flat = side * side, step = side + 1;
     int64_t start = k < 0 ? offset * side : offset, stop = start + n * step - side;
     int64_t square[] = {side, side};

@@ -84,7 +84,7 @@ static mica_status sdpa_infer(const void *attr, const mc_layout *const *in, int 
     return MICA_OK;
 }
 
-/* True where a query sees a key, as far as causal, window and keep go: [B or 1, 1, Lq, Lk]. */
+/* True where causal, window and keep let a query attend to a key: [B or 1, 1, Lq, Lk]. */
 static mica_array visible(mica_scope *s, const mc_attr_sdpa *a, const mica_array *in) {
     int64_t lq = mica_array_dim(in[Q], 2), lk = mica_array_dim(in[K], 2);
     mica_array offset = mica_valid(in[OFFSET]) ? in[OFFSET] : mica_i32(s, (int32_t)(lk - lq));
@@ -108,7 +108,7 @@ static mica_array group_heads(mica_scope *s, mica_array x, int64_t kv_heads) {
     return mica_unflatten(s, x, 1, shape, 2);
 }
 
-/* Scores [B, Hq, Lq, Lk] in f32, -inf where a key is not seen. */
+/* Scores [B, Hq, Lq, Lk] in f32; -inf where a query does not attend to a key. */
 static mica_array scores_of(mica_scope *s, const mc_attr_sdpa *a, const mica_array *in) {
     int64_t kv_heads = mica_array_dim(in[K], 1);
     mica_array q = group_heads(s, mc_cast(s, in[Q], MICA_F32), kv_heads);
@@ -131,7 +131,7 @@ static mica_array scores_of(mica_scope *s, const mc_attr_sdpa *a, const mica_arr
     return scores;
 }
 
-/* The decomposition where k and v are floats. */
+/* The decomposition for k and v of floats. */
 static mica_array attend(mica_scope *s, const void *attr, const mica_array *in) {
     const int last = -1;
     mica_dtype dtype = mica_dtype_promote(mica_array_dtype(in[Q]), mica_array_dtype(in[K]));
@@ -140,7 +140,8 @@ static mica_array attend(mica_scope *s, const void *attr, const mica_array *in) 
                         mica_array_dim(in[Q], 2), mica_array_dim(in[V], 3)};
     if (mica_array_dim(in[K], 2) == 0) return mica_zeros(s, shape, 4, dtype);
     mica_array scores = scores_of(s, attr, in);
-    mica_array none = mica_f32(s, -FLT_MAX); /* keeps -inf - -inf away where no key is seen */
+    /* a finite maximum, so that rows without keys do not compute -inf - -inf */
+    mica_array none = mica_f32(s, -FLT_MAX);
     mica_array largest = mica_maximum(s, mica_max(s, scores, &last, 1, true), none);
     mica_array sinks = MICA_NONE;
     if (mica_valid(in[SINKS])) {

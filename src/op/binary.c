@@ -1,5 +1,5 @@
-/* Element by element, two operands. Builders convert both to one dtype and broadcast them to one
- * shape (a view), so that an op sees two operands alike. */
+/* Elementwise ops of two operands. Builders convert both to one dtype and broadcast them to one
+ * shape (a view), so the ops get two operands of one dtype and shape. */
 #include <mica/ops.h>
 
 #include "graph/attr.h"
@@ -31,16 +31,16 @@ static mica_status bool_infer(const void *attr, const mc_layout *const *in, int 
     return MICA_OK;
 }
 
-/* What both operands of an op are converted to. */
+/* The dtype that both operands of an op are converted to. */
 typedef enum kind {
-    PROMOTED, /* what they promote to */
-    INEXACT,  /* that, or f32 where it is no float */
+    PROMOTED, /* their promoted dtype */
+    INEXACT,  /* their promoted dtype, f32 unless that is a float */
     TRUTH,    /* bool */
-    BITS,     /* what they promote to, which must be no float */
-    SHIFT     /* the same, u8 for bool */
+    BITS,     /* their promoted dtype, which may not be a float */
+    SHIFT     /* as BITS, u8 for bool */
 } kind;
 
-/* MICA_OK and *dtype, or MICA_EDTYPE. */
+/* Sets *dtype, or fails with MICA_EDTYPE. */
 static mica_status operand_dtype(const char *name, kind k, mica_dtype a, mica_dtype b,
                                  mica_dtype *dtype) {
     *dtype = mica_dtype_promote(a, b);

@@ -1,4 +1,4 @@
-/* What builders share where they look at operands before they record. */
+/* Conversions that builders apply to operands before they record an op. */
 #ifndef OP_BUILD_H
 #define OP_BUILD_H
 

@@ -1,10 +1,10 @@
-/* Errors of builders and shape rules: kept in the scope, with the op's name. */
+/* Errors of builders and shape rules. They are kept in the scope and name the op. */
 #ifndef OP_CHECK_H
 #define OP_CHECK_H
 
 #include "graph/graph.h"
 
-/* Keeps an error whose text is set as the scope's first one; returns the invalid array. */
+/* Keeps the current error as the scope's first one; returns the invalid array. */
 static inline mica_array mc_fail_in(mica_scope *s, mica_status status) {
     mc_scope_set_status(s, status);
     return mc_invalid(s);

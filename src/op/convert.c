@@ -54,7 +54,7 @@ static mica_status view_infer(const void *attr, const mc_layout *const *in, int 
     return MICA_OK;
 }
 
-/* The builder gives only dense operands where the size of an element changes. */
+/* If the size of an element changes, the builder makes the operand dense first. */
 static bool view_view(const void *attr, const mc_layout *in, mc_layout *out,
                       int64_t *offset_bytes) {
     (void)attr;
@@ -76,7 +76,7 @@ const mc_op_def mc_op_view = {"view",
 mica_array mica_view(mica_scope *s, mica_array x, mica_dtype dtype) {
     if (!mc_operands_ok(s, "view", &x, 1)) return mc_invalid(s);
     if (mica_array_dtype(x) == dtype) return x;
-    /* A slice of small elements may begin where a larger one may not: copy it first. */
+    /* A slice of small elements may not be aligned for larger ones: copy it first. */
     if (mica_dtype_bytes(mica_array_dtype(x)) < mica_dtype_bytes(dtype))
         x = mc_record(s, MC_OP_CONTIGUOUS, NULL, &x, 1);
     return mc_record(s, MC_OP_VIEW, &(mc_attr_dtype){(int64_t)dtype}, &x, 1);
@@ -123,7 +123,7 @@ mica_array mica_from_fp8(mica_scope *s, mica_array x, mica_dtype dtype) {
     return mc_record(s, MC_OP_FROM_FP8, &(mc_attr_dtype){(int64_t)dtype}, &x, 1);
 }
 
-/* ---- rows of 8 bits ---- */
+/* ---- 8-bit rows (q8) ---- */
 
 #define Q8_GROUP 32
 
@@ -177,7 +177,7 @@ static mica_status from_q8_infer(const void *attr, const mc_layout *const *in, i
 const mc_op_def mc_op_from_q8 = {"from_q8", .min_in = 1, .max_in = 1,
                                  .attr_bytes = sizeof(mc_attr_q8), .infer = from_q8_infer};
 
-/* A row's bytes lie side by side for who reads them. */
+/* The rows are made contiguous: kernels read a row's bytes side by side. */
 mica_array mica_from_q8(mica_scope *s, mica_array rows, int64_t length, mica_dtype dtype) {
     rows = mc_record(s, MC_OP_CONTIGUOUS, NULL, &rows, 1);
     return mc_record(s, MC_OP_FROM_Q8, &(mc_attr_q8){length, (int64_t)dtype}, &rows, 1);

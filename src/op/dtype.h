@@ -1,10 +1,10 @@
-/* What builders ask of dtypes. */
+/* Questions about dtypes that builders share. */
 #ifndef OP_DTYPE_H
 #define OP_DTYPE_H
 
 #include <mica/array.h>
 
-/* The dtype itself where it is a float, else f32. */
+/* The dtype if it is a float, else f32. */
 static inline mica_dtype mc_inexact(mica_dtype dtype) {
     return mica_dtype_is_float(dtype) ? dtype : MICA_F32;
 }

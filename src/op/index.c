@@ -1,4 +1,5 @@
-/* Reading and writing parts of arrays: slices written, elements taken and put by index. */
+/* Reading and writing parts of arrays: slices are written, elements are read and written by
+ * index. */
 #include <mica/ops.h>
 
 #include <string.h>
@@ -140,7 +141,7 @@ mica_array mica_take(mica_scope *s, mica_array x, mica_array indices, int axis) 
 
 /* ---- take_along_axis, put_along_axis ---- */
 
-/* Both have the same lengths beside the axis. */
+/* Checks that x and the indices have the same lengths on all axes but one. */
 static mica_status check_along(const char *op, const mc_layout *x, const mc_layout *index,
                                int axis) {
     MC_TRY(check_index(op, index));
@@ -153,7 +154,7 @@ static mica_status check_along(const char *op, const mc_layout *x, const mc_layo
                    mc_layout_text(x, a), mc_layout_text(index, b), axis);
 }
 
-/* The shape of `like` with `length` along the axis: x and indices are broadcast beside it. */
+/* x broadcast to the shape of `like`, with `length` along the axis. */
 static mica_array stretch_along(mica_scope *s, mica_array x, const int64_t *like, int ndim,
                                 int axis, int64_t length) {
     int64_t shape[MICA_MAX_NDIM];
@@ -178,7 +179,7 @@ const mc_op_def mc_op_take_along_axis = {
     .infer = take_along_axis_infer,
 };
 
-/* The lengths that two layouts of equal ndim broadcast to beside an axis. */
+/* The shape that two layouts of equal ndim broadcast to on all axes but one. */
 static mica_status shape_beside(const char *op, const mc_layout *x, const mc_layout *index,
                                 int axis, int64_t shape[MICA_MAX_NDIM]) {
     char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
@@ -249,7 +250,7 @@ mica_array mica_put_along_axis(mica_scope *s, mica_array x, mica_array indices, 
 
 /* ---- gather, scatter ---- */
 
-/* Index operands are integers of one shape, and the axes they stand for exist and differ. */
+/* Checks that index operands are integers of one shape, and that their axes exist and differ. */
 static mica_status check_indices(const char *op, const mc_layout *x, const mc_layout *const *index,
                                  int64_t n, const int64_t *axes) {
     bool taken[MICA_MAX_NDIM] = {false};
@@ -268,7 +269,7 @@ static mica_status check_indices(const char *op, const mc_layout *x, const mc_la
                    index[0]->ndim, x->ndim, MICA_MAX_NDIM);
 }
 
-/* A slice of x has at most x's lengths, and one element along indexed axes. */
+/* Checks a slice: on each axis at most x's length, and 1 on indexed axes. */
 static mica_status check_slice(const char *op, const mc_layout *x, const int64_t *sizes, int64_t n,
                                const int64_t *axes) {
     char text[MC_LAYOUT_TEXT];

@@ -1,4 +1,4 @@
-/* Arrays out of nothing. Filled arrays are views of one element. */
+/* Ops that make arrays: filled ones and ranges. A filled array is a view of one element. */
 #include <mica/ops.h>
 
 #include <math.h>

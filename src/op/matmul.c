@@ -1,4 +1,3 @@
-/* Matmuls. */
 #include <mica/ops.h>
 
 #include <string.h>
@@ -8,7 +7,7 @@
 #include "op/build.h"
 #include "op/matmul.h"
 
-/* The batch shape that both broadcast to, as the leading axes of out. */
+/* Sets the leading axes of out to the batch shape that a and b broadcast to. */
 static mica_status batch_shape(const mc_layout *a, const mc_layout *b, mc_layout *out) {
     mc_layout x = *a, y = *b;
     x.ndim -= 2;
@@ -99,7 +98,7 @@ mica_array mica_outer(mica_scope *s, mica_array a, mica_array b) {
     return mica_multiply(s, mica_reshape(s, a, column, 2), mica_reshape(s, b, row, 2));
 }
 
-/* The matmul of the lengths of the axes first .. end - 1. */
+/* The number of elements of the axes first .. end - 1. */
 static int64_t count_axes(mica_array x, int first, int end) {
     int64_t count = 1;
     for (int axis = first; axis < end; axis++)
@@ -107,8 +106,8 @@ static int64_t count_axes(mica_array x, int first, int end) {
     return count;
 }
 
-/* Sums over the last n axes of a and the axes b_first .. b_first + n - 1 of b, which are its first
- * or its last. */
+/* Sums over the last n axes of a and over axes b_first .. b_first + n - 1 of b, which are b's first
+ * or last axes. */
 static mica_array contract(mica_scope *s, const char *name, mica_array a, mica_array b, int n,
                            bool b_last) {
     int ndim_a = mica_array_ndim(a), ndim_b = mica_array_ndim(b);

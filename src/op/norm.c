@@ -5,8 +5,8 @@
 #include "graph/graph.h"
 #include "op/build.h"
 
-/* x [..., D], and vectors [D] that may be absent; the result has x's shape and the promoted
- * dtype. */
+/* Checks x [..., D] and its vectors [D], which may be absent. The result has x's shape and the
+ * promoted dtype. */
 static mica_status norm_infer(const char *name, const mc_layout *const *in, int n_in,
                               mc_layout *out) {
     char text[MC_LAYOUT_TEXT], text_x[MC_LAYOUT_TEXT];
@@ -41,7 +41,7 @@ static mica_status layer_norm_infer(const void *attr, const mc_layout *const *in
     return norm_infer("layer_norm", in, n_in, out);
 }
 
-/* The dtype of the result, which the fallbacks compute in f32. */
+/* The dtype of the result. The decompositions compute in f32. */
 static mica_dtype result_dtype(const mica_array *in, int n_in) {
     mica_dtype dtype = mica_array_dtype(in[0]);
     for (int i = 1; i < n_in; i++)

@@ -1,4 +1,4 @@
-/* Quantised weights: making them, turning them back, multiplying by them. */
+/* Quantised weights: quantize, dequantize, quantized_matmul. */
 #include <mica/ops.h>
 
 #include <string.h>
@@ -42,8 +42,8 @@ static mica_status check_format(const char *op, mica_quant_mode mode, int bits, 
     return mc_fail(MICA_EINVAL, "%s: quantisation mode %d is unknown", op, (int)mode);
 }
 
-/* Codes [..., R, W] with scales (and biases) [..., R, W * 32 / bits / group]; *width receives the
- * number of codes a row. */
+/* Checks codes [..., R, W] with scales (and biases) [..., R, W * 32 / bits / group]. *width
+ * receives the number of codes in a row. */
 static mica_status check_weights(const char *op, const mc_attr_quant *a, const mc_layout *codes,
                                  const mc_layout *scales, const mc_layout *biases, int64_t *width) {
     char text_c[MC_LAYOUT_TEXT], text_s[MC_LAYOUT_TEXT], text_b[MC_LAYOUT_TEXT];
@@ -97,7 +97,7 @@ static mica_status dequantize_infer(const void *attr, const mc_layout *const *in
     return mc_layout_init(out, dtype, shape, in[0]->ndim);
 }
 
-/* The codes [..., W] as numbers u32 [..., W * 32 / bits]. */
+/* Unpacks codes [..., W] to numbers u32 [..., W * 32 / bits]. */
 static mica_array unpack_codes(mica_scope *s, mica_array codes, int bits) {
     mica_array shifts;
     if (32 % bits == 0) {
@@ -106,7 +106,7 @@ static mica_array unpack_codes(mica_scope *s, mica_array codes, int bits) {
         mica_array mask = mica_scalar(s, (double)((1u << bits) - 1u), MICA_U32);
         return mica_flatten(s, mica_bitwise_and(s, codes, mask), -2, -1);
     }
-    /* Codes straddle words: take the stream apart into bits, and put `bits` of them together. */
+    /* Codes cross the ends of words: split the words into bits, and join `bits` of them. */
     mica_array one = mica_scalar(s, 1, MICA_U32);
     shifts = mica_arange(s, 0, 32, 1, MICA_U32);
     mica_array stream = mica_right_shift(s, mica_expand_dims(s, codes, -1), shifts);
@@ -118,7 +118,8 @@ static mica_array unpack_codes(mica_scope *s, mica_array codes, int bits) {
     return mica_sum(s, stream, &last, 1, false);
 }
 
-/* E2M1 codes to f32. E4M3 has the same fields two places higher, and 2^-6 of the value. */
+/* Converts E2M1 codes to f32. A code shifted two bits up, sign aside, is the E4M3 byte of 2^-6
+ * times its value. */
 static mica_array from_e2m1(mica_scope *s, mica_array codes) {
     mica_array sign = mica_bitwise_and(s, codes, mica_scalar(s, 8, MICA_U32));
     mica_array rest = mica_bitwise_and(s, codes, mica_scalar(s, 7, MICA_U32));
@@ -128,7 +129,8 @@ static mica_array from_e2m1(mica_scope *s, mica_array codes) {
     return mica_multiply(s, mica_from_fp8(s, bytes, MICA_F32), mica_f32(s, 64));
 }
 
-/* E8M0 bytes to f32: 2^(byte - 127); 255 is NaN. Others but 0 are an f32's exponent bits. */
+/* Converts E8M0 bytes to f32: 2^(byte - 127); 255 is NaN. Bytes 1 to 254 are an f32's exponent
+ * bits. */
 static mica_array from_e8m0(mica_scope *s, mica_array bytes) {
     mica_array smallest = mica_scalar(s, 0x00400000, MICA_U32); /* 2^-127 */
     mica_array nan = mica_scalar(s, 0x7fc00000, MICA_U32);
@@ -269,7 +271,7 @@ mica_array mc_quantized_matmul(mica_scope *s, mica_array x, mica_array codes, mi
 
 /* ---- quantize ---- */
 
-/* Numbers u32 [..., D], each below 2^bits, packed into words [..., D * bits / 32]. */
+/* Packs numbers u32 [..., D], each below 2^bits, into words [..., D * bits / 32]. */
 static mica_array pack_codes(mica_scope *s, mica_array codes, int bits) {
     const int last = -1;
     int64_t d = mica_array_dim(codes, -1);
@@ -289,8 +291,8 @@ static mica_array pack_codes(mica_scope *s, mica_array codes, int bits) {
     return mica_sum(s, stream, &last, 1, false);
 }
 
-/* Affine codes of groups w [..., G, group] in f32, MLX's rule: the end of the range that is farther
- * from 0 is met exactly, and 0 is met exactly too. */
+/* Affine codes of groups w [..., G, group] in f32, by MLX's rule: the end of the range farther from
+ * 0 is represented exactly, and so is 0. */
 static mica_array affine_codes(mica_scope *s, mica_array w, int bits, mica_dtype dtype,
                                mica_array *scales, mica_array *biases) {
     const int last = -1;
@@ -313,7 +315,7 @@ static mica_array affine_codes(mica_scope *s, mica_array w, int bits, mica_dtype
     return mc_cast(s, mica_clip(s, codes, zero, steps), MICA_U32);
 }
 
-/* f32 to the nearest E2M1 codes (u32), cut at 6; MLX's rule: halfway towards 0, and 0 has no
+/* f32 to the nearest E2M1 codes (u32), clamped to 6, by MLX's rule: ties go towards 0, and 0 has no
  * sign. */
 static mica_array to_e2m1(mica_scope *s, mica_array x) {
     static const float halfway[7] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f};

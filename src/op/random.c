@@ -1,8 +1,8 @@
-/* Random numbers from counters and keys: threefry 2x32 with 20 rounds. Everything but the bits is a
- * composition of plain ops.
+/* Random numbers from counters and keys: threefry 2x32 with 20 rounds. All ops but random_bits are
+ * compositions of plain ops.
  *
- * The layouts (which counter makes which word, how a word becomes a float) are MLX's, so that one
- * seed gives the same numbers there and here.
+ * Which counter makes which word, and how a word becomes a float, is as in MLX: one seed gives the
+ * same numbers in both.
  *
  * source  Salmon, Moraes, Dror & Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3". */
 #include <mica/ops.h>
@@ -62,14 +62,14 @@ mica_array mica_random_split(mica_scope *s, mica_array key, int64_t n) {
 
 /* ---- uniform ---- */
 
-/* The f32 in [0, 1) of every word: word / 2^32, where that rounds to 1 the float before it. */
+/* Random f32 in [0, 1): word / 2^32, or the float before 1 where that rounds to 1. */
 static mica_array unit(mica_scope *s, mica_array key, const int64_t *shape, int ndim) {
     mica_array words = mica_random_bits(s, key, shape, ndim, 4);
     mica_array u = mica_divide(s, mica_astype(s, words, MICA_F32), mica_f32(s, 0x1p32f));
     return mica_minimum(s, u, mica_f32(s, 1.0f - 0x1p-24f));
 }
 
-/* The float of a dtype next to one, towards zero. */
+/* The greatest float of a dtype below 1. */
 static double before_one(mica_dtype dtype) {
     switch (dtype) {
     case MICA_F16:
@@ -93,12 +93,12 @@ mica_array mica_random_uniform(mica_scope *s, mica_array key, const int64_t *sha
     return mica_add(s, mica_multiply(s, u, range), from);
 }
 
-/* In the open interval (-1, 1): what the inverse of erf and log1p take. */
+/* Random f32 in the open interval (-1, 1), for erfinv and log1p. */
 static mica_array signed_unit(mica_scope *s, mica_array key, const int64_t *shape, int ndim) {
     return mica_random_uniform(s, key, shape, ndim, MICA_F32, -before_one(MICA_F32), 1.0);
 }
 
-/* ---- other distributions: drawn in f32 whatever the dtype ---- */
+/* ---- other distributions: drawn in f32 for every dtype ---- */
 
 mica_array mica_random_normal(mica_scope *s, mica_array key, const int64_t *shape, int ndim,
                               mica_dtype dtype, double mean, double deviation) {
@@ -108,7 +108,7 @@ mica_array mica_random_normal(mica_scope *s, mica_array key, const int64_t *shap
     return mean == 0.0 ? y : mica_add(s, y, mica_scalar(s, mean, dtype));
 }
 
-/* The normal distribution's part between lo and hi: erfinv of what lies between their erf. */
+/* The normal distribution between lo and hi: erfinv of a uniform draw between their erf. */
 mica_array mica_random_truncated_normal(mica_scope *s, mica_array key, const int64_t *shape,
                                         int ndim, double lo, double hi) {
     const double root = 1.4142135623730951;
@@ -125,7 +125,7 @@ mica_array mica_random_randint(mica_scope *s, mica_array key, const int64_t *sha
                              (long long)lo, (long long)hi);
     mica_array u = mica_random_uniform(s, key, shape, ndim, MICA_F32, (double)lo, (double)hi);
     mica_array y = mica_astype(s, mica_floor(s, u), MICA_I32);
-    /* f32 knows no integers of their own beyond 2^24: both ends may have been rounded outwards. */
+    /* f32 holds not all integers beyond 2^24: both ends may have been rounded outwards. */
     return mica_clip(s, y, mica_i32(s, (int32_t)lo), mica_i32(s, (int32_t)(hi - 1)));
 }
 

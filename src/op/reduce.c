@@ -8,7 +8,7 @@
 
 /* ---- axes ---- */
 
-/* The axes as a mask; n_axes 0 is all of them. errors  MICA_EINVAL out of range or twice */
+/* Turns axes into a bit mask; n_axes 0 means all. errors  MICA_EINVAL out of range or twice */
 static mica_status axes_mask(const char *name, const mc_layout *l, const int *axes, int n_axes,
                              int64_t *mask) {
     *mask = 0;
@@ -29,7 +29,7 @@ static mica_status axes_mask(const char *name, const mc_layout *l, const int *ax
     return MICA_OK;
 }
 
-/* Drops the axes of length 1 that a reduction left behind. */
+/* Drops the axes in mask, which a reduction left with length 1. */
 static mica_array drop_axes(mica_scope *s, mica_array x, int64_t mask) {
     const mc_layout *l = mc_layout_of(x);
     if (!l) return mc_invalid(s);
@@ -45,7 +45,7 @@ static mica_array record(mica_scope *s, mc_op op, mica_array x, int64_t mask, bo
     return keepdims ? y : drop_axes(s, y, mask);
 }
 
-/* The same, from what a caller gives. */
+/* Records a reduction over axes that a caller gives. */
 static mica_array reduce(mica_scope *s, mc_op op, const char *name, mica_array x, const int *axes,
                          int n_axes, bool keepdims) {
     if (!mc_operands_ok(s, name, &x, 1)) return mc_invalid(s);
@@ -58,7 +58,7 @@ static mica_array reduce(mica_scope *s, mc_op op, const char *name, mica_array x
     return record(s, op, x, mask, keepdims);
 }
 
-/* The number of elements that are reduced to one. */
+/* The number of elements reduced to one. */
 static int64_t reduced_count(const mc_layout *l, int64_t mask) {
     int64_t n = 1;
     for (int k = 0; k < l->ndim; k++)
@@ -77,7 +77,7 @@ static void reduced_layout(const void *attr, const mc_layout *in, mica_dtype dty
         if (a->axes >> k & 1) out->shape[k] = 1;
 }
 
-/* Small integers widen, so that sums of them do not wrap. */
+/* Small integers are widened so that their sums do not overflow. */
 static mica_status sum_infer(const void *attr, const mc_layout *const *in, int n_in,
                              mc_layout *out) {
     (void)n_in;
@@ -165,7 +165,8 @@ REDUCE(ANY, any, bool_infer)
 ARG_REDUCE(ARGMAX, argmax)
 ARG_REDUCE(ARGMIN, argmin)
 
-/* log sum exp x = m + log sum exp(x - m), m the largest, or 0 where that is infinite or NaN. */
+/* log sum exp x = m + log sum exp(x - m), where m is the largest x, or 0 if that is infinite or
+ * NaN. */
 static mica_array logsumexp_decompose(mica_scope *s, const void *attr, const mica_array *in,
                                       int n_in) {
     (void)n_in;
@@ -195,16 +196,16 @@ mica_array mica_logsumexp(mica_scope *s, mica_array x, const int *axes, int n_ax
     return reduce(s, MC_OP_LOGSUMEXP, "logsumexp", x, axes, n_axes, keepdims);
 }
 
-/* ---- compositions, computed in f32 and rounded once ---- */
+/* ---- compositions: computed in f32, rounded once ---- */
 
-/* x f32: the mean over the mask's axes, which keep length 1. */
+/* The mean of x f32 over the mask's axes, which keep length 1. */
 static mica_array mean_f32(mica_scope *s, mica_array x, int64_t mask) {
     if (!mica_valid(x)) return mc_invalid(s);
     float n = (float)reduced_count(mc_layout_of(x), mask);
     return mica_divide(s, record(s, MC_OP_SUM, x, mask, true), mica_f32(s, n));
 }
 
-/* Brings x to f32 and the axes to a mask. False: the scope has the error. */
+/* Converts x to f32 and the axes to a mask. false: the error is in the scope. */
 static bool begin_f32(mica_scope *s, const char *name, mica_array *x, const int *axes, int n_axes,
                       int64_t *mask) {
     if (!mc_operands_ok(s, name, x, 1)) return false;
@@ -231,7 +232,7 @@ mica_array mica_mean(mica_scope *s, mica_array x, const int *axes, int n_axes, b
     return end_f32(s, mean_f32(s, x, mask), dtype, mask, keepdims);
 }
 
-/* x f32: sum((x - mean)^2) / (n - ddof). */
+/* sum((x - mean)^2) / (n - ddof) of x f32. */
 static mica_array var_f32(mica_scope *s, mica_array x, int64_t mask, int ddof) {
     if (!mica_valid(x)) return mc_invalid(s);
     int64_t n = reduced_count(mc_layout_of(x), mask);

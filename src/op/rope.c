@@ -36,7 +36,7 @@ static mica_status rope_infer(const void *attr, const mc_layout *const *in, int 
     return MICA_OK;
 }
 
-/* The angles [L, dims / 2], or [B, 1.., L, dims / 2]: f32, so good to about 2^-24 of the
+/* The angles [L, dims / 2], or [B, 1.., L, dims / 2], in f32: accurate to about 2^-24 of the
  * position. */
 static mica_array angles(mica_scope *s, const mc_attr_rope *a, const mica_array *in) {
     int ndim = mica_array_ndim(in[0]);
@@ -60,7 +60,7 @@ static mica_array angles(mica_scope *s, const mc_attr_rope *a, const mica_array 
     return mica_multiply(s, position, rate);
 }
 
-/* The first and second elements of the pairs of x [..., L, dims], each [..., L, dims / 2]. */
+/* Splits the pairs of x [..., L, dims] into first and second elements, each [..., L, dims / 2]. */
 static void take_pairs(mica_scope *s, mica_array x, bool traditional, int64_t half,
                        mica_array pair[2]) {
     if (!traditional) {

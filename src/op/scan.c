@@ -1,4 +1,4 @@
-/* Running sums and the like, along the last axis. */
+/* Scans along the last axis: cumulative sum, product, max, min and logsumexp. */
 #include <mica/ops.h>
 
 #include "graph/attr.h"

@@ -1,4 +1,4 @@
-/* Choosing between values: where, clip. */
+/* where and clip. */
 #include <mica/ops.h>
 
 #include "graph/attr.h"

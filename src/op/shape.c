@@ -1,5 +1,5 @@
-/* Views: ops that look at the same elements in another way. Where strides can say it, nothing is
- * moved; where they cannot, `view` returns false and the planner makes the operand dense first. */
+/* Views: ops that give the same elements another shape. If strides can express the result, nothing
+ * is copied. If not, `view` returns false and the planner makes the operand dense first. */
 #include <mica/ops.h>
 
 #include <string.h>
@@ -23,8 +23,9 @@ static mica_status reshape_infer(const void *attr, const mc_layout *const *in, i
                    (long long)mc_layout_size(in[0]), (long long)mc_layout_size(out));
 }
 
-/* The operand's axes merged into runs, inner last: run i is len[i] elements, stride[i] apart.
- * Axes that cannot be merged stay apart; axes of length 1 vanish. Returns the number of runs. */
+/* Merges the operand's axes into runs, the inner one last: run i has len[i] elements, stride[i]
+ * apart. Axes that cannot be merged stay apart; axes of length 1 are dropped. Returns the number of
+ * runs. */
 static int merge_axes(const mc_layout *in, int64_t len[MICA_MAX_NDIM],
                       int64_t stride[MICA_MAX_NDIM]) {
     int n = 0;
@@ -41,8 +42,8 @@ static int merge_axes(const mc_layout *in, int64_t len[MICA_MAX_NDIM],
     return n;
 }
 
-/* Cuts the runs into the new axes from the inside out; an axis that would span two runs has no
- * stride. */
+/* Cuts the runs into the new axes, the inner one first. No stride exists for an axis that would
+ * span two runs. */
 static bool reshape_view(const void *attr, const mc_layout *in, mc_layout *out,
                          int64_t *offset_bytes) {
     (void)attr;
@@ -76,7 +77,7 @@ const mc_op_def mc_op_reshape = {
     .view = reshape_view,
 };
 
-/* Puts the length in the place of a -1. */
+/* Replaces a length of -1 by the one that fits. */
 static mica_status fill_length(const char *op, const mc_layout *x, int64_t *shape, int ndim) {
     int at = -1;
     int64_t known = 1;
@@ -159,7 +160,8 @@ mica_array mica_unflatten(mica_scope *s, mica_array x, int axis, const int64_t *
     if (status == MICA_OK) status = check_ndim("unflatten", shape, ndim);
     if (status == MICA_OK) status = check_ndim("unflatten", l->shape, l->ndim - 1 + ndim);
     if (status != MICA_OK) return mc_fail_in(s, status);
-    /* The axis alone decides a -1 and must be filled exactly, whatever the others are. */
+    /* Only the unflattened axis decides what -1 is, and its new lengths must give exactly its
+     * own. */
     mc_layout whole = {.dtype = l->dtype, .ndim = 1, .shape = {l->shape[at]}};
     int64_t parts[MICA_MAX_NDIM] = {0}, product = 1;
     if (ndim > 0) memcpy(parts, shape, (size_t)ndim * sizeof *shape);
@@ -377,7 +379,7 @@ static int64_t clamp(int64_t x, int64_t lo, int64_t hi) {
     return x < lo ? lo : x > hi ? hi : x;
 }
 
-/* One axis of n elements cut as Python cuts it. */
+/* Resolves Python's start:stop:step for an axis of n elements. */
 static void resolve_axis(int64_t n, int64_t start, int64_t stop, int64_t step, mc_attr_slice *attr,
                          int k) {
     bool forward = step > 0;
@@ -386,7 +388,7 @@ static void resolve_axis(int64_t n, int64_t start, int64_t stop, int64_t step, m
     start = clamp(start < 0 ? start + n : start, lo, hi);
     stop = open ? (forward ? n : -1) : clamp(stop < 0 ? stop + n : stop, lo, hi);
     int64_t span = forward ? stop - start : start - stop;
-    /* -step may overflow; the stride cannot matter where it is longer than the axis. */
+    /* -step may overflow; a step longer than the axis acts as one of its length. */
     int64_t stride = forward ? clamp(step, 1, n + 1) : clamp(step, -n - 1, -1);
     int64_t length = forward ? stride : -stride;
     attr->count[k] = span > 0 ? (span + length - 1) / length : 0;
@@ -460,7 +462,7 @@ static mica_status as_strided_infer(const void *attr, const mc_layout *const *in
                    mc_layout_text(in[0], from));
 }
 
-/* Strides count elements of the row-major operand, so it must be row-major in memory. */
+/* Strides are in elements of the row-major operand, so it must be dense in memory. */
 static bool as_strided_view(const void *attr, const mc_layout *in, mc_layout *out,
                             int64_t *offset_bytes) {
     const mc_attr_strided *a = attr;

@@ -35,7 +35,7 @@ static mica_status topk_infer(const void *attr, const mc_layout *const *in, int 
     return MICA_OK;
 }
 
-/* The last k of all, sorted. */
+/* Sorts all and keeps the last k. */
 static mica_array topk_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in) {
     (void)n_in;
     const mc_attr_topk *a = attr;
@@ -73,7 +73,7 @@ mica_array mica_topk(mica_scope *s, mica_array x, int64_t k, int axis) {
     return record(s, MC_OP_TOPK, "topk", &(mc_attr_topk){k}, x, axis);
 }
 
-/* errors  MICA_EINVAL no such axis, or kth is outside it */
+/* errors  MICA_EINVAL there is no such axis, or kth is out of its range */
 static bool kth_ok(mica_scope *s, const char *name, mica_array x, int64_t kth, int axis) {
     if (!mc_operands_ok(s, name, &x, 1)) return false;
     int at;

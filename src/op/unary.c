@@ -1,4 +1,4 @@
-/* Element by element, one operand. */
+/* Elementwise ops of one operand. */
 #include <mica/ops.h>
 
 #include "graph/attr.h"
@@ -58,7 +58,7 @@ static mica_array record_inexact(mica_scope *s, mc_op op, const char *name, mica
     return mc_record(s, op, NULL, &x, 1);
 }
 
-/* ---- the dtype stays ---- */
+/* ---- ops that keep the dtype ---- */
 
 #define KEEP(ENUM, name, infer_fn)                                                      \
     const mc_op_def mc_op_##name = {#name, .min_in = 1, .max_in = 1, .infer = infer_fn, \
@@ -71,7 +71,7 @@ KEEP(NEGATIVE, negative, negative_infer)
 KEEP(SQUARE, square, same_infer)
 KEEP(SIGN, sign, same_infer)
 
-/* Integers are whole already. */
+/* Integers are returned unchanged. */
 #define WHOLE(ENUM, name)                                                                  \
     const mc_op_def mc_op_##name = {#name, .min_in = 1, .max_in = 1, .infer = float_infer, \
                                     .in_place = 1};                                        \
@@ -125,7 +125,7 @@ INEXACT(ERF, erf)
 INEXACT(ERFINV, erfinv)
 INEXACT(SIGMOID, sigmoid)
 
-/* ---- questions ---- */
+/* ---- predicates ---- */
 
 #define QUESTION(ENUM, name)                                                              \
     const mc_op_def mc_op_##name = {#name, .min_in = 1, .max_in = 1, .infer = bool_infer, \
@@ -138,14 +138,14 @@ QUESTION(ISINF, isinf)
 QUESTION(ISFINITE, isfinite)
 QUESTION(LOGICAL_NOT, logical_not)
 
-/* ---- activations: fused, with their decomposition ---- */
+/* ---- activation functions: fused, with their decomposition ---- */
 
 /* A 0-dimensional constant of x's dtype. */
 static mica_array constant(mica_scope *s, double value, mica_array x) {
     return mica_scalar(s, value, mica_array_dtype(x));
 }
 
-/* The decompositions compute in f32 and round once, as the kernels do. */
+/* The decompositions compute in f32 and round once, like the kernels. */
 #define ACTIVATION(ENUM, name)                                                                \
     static mica_array name##_f32(mica_scope *s, mica_array x);                                \
     static mica_array name##_decompose(mica_scope *s, const void *attr, const mica_array *in, \
