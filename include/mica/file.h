@@ -15,7 +15,10 @@ MICA_BEGIN
  *
  *  Links are followed, mode and owner of a file that is there stay. Not whole while they are
  *  written: a character device such as /dev/null, a file whose owner cannot be kept, and one in
- *  whose folder no file can be made.
+ *  whose folder no file can be made. The name of an open descriptor, such as /dev/fd/1, is that
+ *  descriptor: the bytes follow what was written there.
+ *
+ *  The disk has the bytes before the file has its name (fsync).
  *
  *  path    of the file; one that is there is replaced. Borrowed.
  *  data    [size] bytes; NULL where size is 0. Borrowed.

@@ -8,7 +8,8 @@
  *
  * The target is what a path's links lead to; its mode and owner stay. A character device is written
  * to, and so is a file whose owner could not be kept, or in whose folder no file can be made: that
- * one is not whole while it is written. Anything else that is there is refused.
+ * one is not whole while it is written. The name of an open descriptor, such as /dev/fd/1, is that
+ * descriptor: what is saved follows what was written there. Anything else that is there is refused.
  *
  * Threads: a save belongs to one. */
 #ifndef BASE_SAVE_H

@@ -5,8 +5,11 @@
 
 #include <mica/file.h>
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -30,13 +33,28 @@ static size_t folder_bytes(const mc_buffer *path) {
     return n;
 }
 
-/* Writes what the path's links lead to into save->target; nothing need be there. */
+/* The open descriptor that a path names, such as /dev/fd/1; -1: it names none. */
+static int find_descriptor(const char *path) {
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        size_t len = strlen(folders[i]);
+        if (strncmp(path, folders[i], len) != 0 || !isdigit((unsigned char)path[len])) continue;
+        char *end;
+        long fd = strtol(path + len, &end, 10);
+        if (!*end && fd <= INT_MAX) return (int)fd;
+    }
+    return -1;
+}
+
+/* Writes what the path's links lead to into save->target, or the name of an open descriptor among
+ * them; nothing need be there. */
 static mica_status resolve(mc_save *save) {
     char link[MAX_LINK_BYTES];
     mc_buffer *target = &save->target;
     if (!mc_buffer_add_text(target, save->path)) return mc_fail_nomem(save->path);
     for (int i = 0; i <= MAX_LINKS; i++) {
         if (!mc_buffer_cstr(target)) return mc_fail_nomem(save->path);
+        if (find_descriptor(target->data) >= 0) return MICA_OK;
         ssize_t len = readlink(target->data, link, sizeof link);
         if (len < 0) return MICA_OK; /* no link */
         if (len == sizeof link) return fail_write(save, ENAMETOOLONG);
@@ -128,11 +146,19 @@ static mica_status open_in_place(mc_save *save, int *fd) {
     return *fd >= 0 ? MICA_OK : fail_write(save, errno);
 }
 
+/* Goes on behind what was written to an open descriptor: to open its file anew would cut it. */
+static mica_status open_descriptor(const mc_save *save, int *fd) {
+    *fd = fcntl(find_descriptor(save->target.data), F_DUPFD_CLOEXEC, 0);
+    return *fd >= 0 ? MICA_OK : fail_write(save, errno);
+}
+
 /* Opens the file to be written; one beside the target holds its lock. */
 static mica_status open_file(mc_save *save, int *fd) {
     struct stat old, target;
     bool there = stat(save->path, &old) == 0;
     *fd = -1;
+    MC_TRY(resolve(save));
+    if (find_descriptor(save->target.data) >= 0) return open_descriptor(save, fd);
     if (there && S_ISCHR(old.st_mode)) return open_in_place(save, fd);
     if (there && S_ISDIR(old.st_mode)) return fail_write(save, EISDIR);
     if (there && !S_ISREG(old.st_mode))
@@ -140,7 +166,6 @@ static mica_status open_file(mc_save *save, int *fd) {
                        save->path);
     if (there && faccessat(AT_FDCWD, save->path, W_OK, AT_EACCESS) != 0)
         return fail_write(save, errno);
-    MC_TRY(resolve(save));
     /* A link of /proc may lead to a file whose name is another's by now. */
     if (there && (lstat(save->target.data, &target) != 0 || !same_file(&old, &target)))
         return open_in_place(save, fd);
@@ -167,15 +192,40 @@ mica_status mc_save_open(mc_save *save, const char *path) {
     return status == MICA_OK ? MICA_OK : mc_save_close(save, status);
 }
 
+/* Waits until the disk has what was written to a descriptor. What is no file has no disk. */
+static bool sync_file(int fd) {
+    return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
+}
+
+/* Has the disk keep the new name too. Where that fails it has the old file, whole. */
+static void sync_folder(mc_save *save) {
+    save->target.len = folder_bytes(&save->target);
+    if (save->target.len == 0 && !mc_buffer_add_text(&save->target, ".")) return;
+    if (!mc_buffer_cstr(&save->target)) return;
+    int fd = open(save->target.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+/* Gives the file beside the target its name, or removes it. */
+static mica_status put_in_place(mc_save *save, mica_status status) {
+    if (status == MICA_OK && rename(save->name.data, save->target.data) != 0)
+        status = fail_write(save, errno);
+    if (status == MICA_OK)
+        sync_folder(save);
+    else
+        unlink(save->name.data);
+    return status;
+}
+
 mica_status mc_save_close(mc_save *save, mica_status status) {
     errno = 0;
+    if (save->file && status == MICA_OK && (fflush(save->file) != 0 || !sync_file(save->lock)))
+        status = fail_write(save, errno);
     if (save->file && fclose(save->file) != 0 && status == MICA_OK)
         status = fail_write(save, errno);
-    if (save->lock >= 0 && save->name.len > 0) {
-        if (status == MICA_OK && rename(save->name.data, save->target.data) != 0)
-            status = fail_write(save, errno);
-        if (status != MICA_OK) unlink(save->name.data);
-    }
+    if (save->lock >= 0 && save->name.len > 0) status = put_in_place(save, status);
     if (save->lock >= 0) close(save->lock);
     mc_buffer_deinit(&save->name);
     mc_buffer_deinit(&save->target);

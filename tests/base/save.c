@@ -7,6 +7,7 @@
 #include <mica/file.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -119,13 +120,46 @@ static void test_devices(void **state) {
     assert_true(S_ISLNK(mode_of(path)));
 }
 
+/* What an open descriptor names is not opened anew: what was written there before stays, and a pipe
+ * is no FIFO that nobody may read. */
+static void test_descriptors(void **state) {
+    (void)state;
+    char *link = test_format("%s/link", dir), text[8] = {0};
+    int pipes[2], fd = open(path, O_WRONLY | O_CREAT, 0600);
+    assert_true(fd >= 0 && pipe(pipes) == 0);
+    char *name = test_format("/dev/fd/%d", fd), *proc = test_format("/proc/self/fd/%d", fd);
+    char *pipe_name = test_format("/dev/fd/%d", pipes[1]);
+    if (access(name, F_OK) == 0) {
+        assert_int_equal(symlink(name, link), 0);
+        assert_int_equal(write(fd, "said ", 5), 5);
+        save(name, "one ");
+        save(link, "two ");
+        assert_int_equal(write(fd, "three", 5), 5);
+        expect_text(path, "said one two three");
+        if (access(proc, F_OK) == 0) save(proc, " four");
+        assert_int_equal(test_count_entries(dir), 2);
+        save(pipe_name, "sent");
+        assert_int_equal(read(pipes[0], text, sizeof text), 4);
+        assert_string_equal(text, "sent");
+    }
+    close(fd);
+    close(pipes[0]);
+    close(pipes[1]);
+    assert_int_equal(mica_file_save(name, "a", 1), MICA_EIO); /* it is closed */
+    assert_int_equal(mica_file_save("/dev/fd/99999999999", "a", 1), MICA_ENOENT);
+    free(pipe_name);
+    free(proc);
+    free(name);
+    free(link);
+}
+
 /* A link of /proc to a file that was removed says a name that is none. */
 static void test_removed_file(void **state) {
     (void)state;
     char *link = test_format("%s/link", dir), text[8] = {0};
     FILE *file = fopen(path, "w+b");
     assert_non_null(file);
-    char *proc = test_format("/proc/self/fd/%d", fileno(file));
+    char *proc = test_format("/proc/%ld/fd/%d", (long)getpid(), fileno(file));
     assert_int_equal(symlink(proc, link), 0);
     if (access(link, F_OK) == 0) {
         remove(path);
@@ -137,6 +171,50 @@ static void test_removed_file(void **state) {
     fclose(file);
     free(proc);
     free(link);
+}
+
+/* ---- the disk ---- */
+
+static struct {
+    bool watches, fails;
+    int files, folders; /* that were synced */
+    bool early; /* a file was while the target was still the old one, and had all its bytes */
+} disk;
+
+/* In place of the C library's, which the library calls. */
+int fsync(int fd) {
+    struct stat info;
+    if (!disk.watches) return 0;
+    assert_int_equal(fstat(fd, &info), 0);
+    if (S_ISDIR(info.st_mode)) {
+        disk.folders++;
+        return 0;
+    }
+    disk.files++;
+    disk.early = info.st_size == 3;
+    expect_text(path, "old");
+    errno = EIO;
+    return disk.fails ? -1 : 0;
+}
+
+/* A file has its name once the disk has its bytes; where the disk fails, the old one stays. */
+static void test_synced(void **state) {
+    (void)state;
+    save(path, "old");
+    disk.watches = true;
+    disk.fails = true;
+    assert_int_equal(mica_file_save(path, "new", 3), MICA_EIO);
+    assert_non_null(strstr(mica_last_error(), strerror(EIO)));
+    assert_int_equal(disk.folders, 0);
+    expect_text(path, "old");
+    disk.fails = false;
+    save(path, "new");
+    disk.watches = false;
+    assert_int_equal(disk.files, 2);
+    assert_int_equal(disk.folders, 1);
+    assert_true(disk.early);
+    expect_text(path, "new");
+    assert_int_equal(test_count_entries(dir), 1);
 }
 
 /* ---- modes and owners ---- */
@@ -289,10 +367,11 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CASE(test_whole),           CASE(test_refused),        CASE(test_links),
-        CASE(test_devices),         CASE(test_removed_file),   CASE(test_modes),
-        CASE(test_owner),           CASE(test_without_rights), CASE(test_leftovers),
-        CASE(test_several_at_once), CASE(test_many_processes), CASE(test_no_memory),
+        CASE(test_whole),          CASE(test_refused),     CASE(test_links),
+        CASE(test_devices),        CASE(test_descriptors), CASE(test_removed_file),
+        CASE(test_synced),         CASE(test_modes),       CASE(test_owner),
+        CASE(test_without_rights), CASE(test_leftovers),   CASE(test_several_at_once),
+        CASE(test_many_processes), CASE(test_no_memory),
     };
     return cmocka_run_group_tests_name("base/save", tests, NULL, NULL);
 }
