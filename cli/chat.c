@@ -48,19 +48,23 @@ static void greet(const cli_chat *c) {
     fputs(cli_style(CLI_PLAIN), stderr);
 }
 
-/* Opens the model, that of a resumed talk where none is named, the session and the conversation.
- * returns an exit code */
+/* Opens the model, that of a resumed talk with its adapter where none is named, the session and the
+ * conversation. returns an exit code */
 static int open_chat(cli_chat *c, const char *verb_name, const cli_chat_values *values,
                      const char *model) {
     bool quiet = values->answer.quiet;
+    cli_model_values of_model = values->model;
     int code = cli_talk_variables(&values->talk, verb_name, &c->variables);
     if (code == CLI_DONE && values->resume) code = cli_chat_resume(c);
     if (code != CLI_DONE) return code;
-    if (!model && !values->model.model) model = c->conversation.model;
-    c->model = cli_model_open_default(&values->model, model, verb_name, quiet, &code);
+    if (!model && !of_model.model) {
+        model = c->conversation.model;
+        if (!of_model.adapter) of_model.adapter = c->conversation.adapter;
+    }
+    c->model = cli_model_open_default(&of_model, model, verb_name, quiet, &code);
     if (!c->model) return code;
-    c->session = cli_model_open_session(c->model, &values->model, values->answer.draft_model, quiet,
-                                        &c->draft);
+    c->session =
+        cli_model_open_session(c->model, &of_model, values->answer.draft_model, quiet, &c->draft);
     if (!c->session) return CLI_FAILED;
     if (c->file && cli_chat_is_kept(c->file) && !cli_chat_load(c, c->file)) return CLI_FAILED;
     const char *system = values->talk.system;
@@ -119,8 +123,8 @@ static const cli_option keeping_options[] = {
      .offset = offsetof(cli_chat_values, session)},
     {.name = "resume",
      .kind = CLI_FLAG,
-     .help = "go on with the last conversation that was not saved, and its model where no other is "
-             "named",
+     .help = "go on with the last conversation that was not saved, with its model and adapter "
+             "where none are named",
      .offset = offsetof(cli_chat_values, resume),
      .no_variable = true},
 };

@@ -22,14 +22,23 @@ static bool cache_path(const char *path, char out[PATH_BYTES]) {
     return false;
 }
 
+/* Whether a path names what is open already, which takes what is saved and gives nothing back. */
+static bool names_descriptor(const char *path) {
+    static const char *const names[] = {"/dev/fd/", "/dev/std", "/proc/self/fd/"};
+    for (size_t i = 0; i < CLI_COUNT(names); i++)
+        if (strncmp(path, names[i], strlen(names[i])) == 0) return true;
+    return false;
+}
+
 bool cli_chat_is_kept(const char *path) {
     struct stat info;
-    return stat(path, &info) == 0 && !S_ISCHR(info.st_mode);
+    return !names_descriptor(path) && stat(path, &info) == 0 && !S_ISCHR(info.st_mode);
 }
 
 bool cli_chat_save(const cli_chat *c, const char *path, bool quiet) {
     char cache[PATH_BYTES];
-    if (!cache_path(path, cache) || !cli_conversation_save(&c->conversation, path, NULL, quiet))
+    if (!cache_path(path, cache) ||
+        !cli_conversation_save(&c->conversation, path, NULL, NULL, quiet))
         return false;
     if (!cli_chat_is_kept(path)) return true; /* and no caches are kept beside it */
     mica_status status = mica_session_save(c->session, cache);

@@ -11,17 +11,20 @@
 /* A talk that is kept for a while is nobody else's business, whatever the umask. */
 static bool keep_for_a_while(cli_chat *c) {
     if (!c->kept[0] && !cli_kept_new(c->kept)) return true; /* there is no place */
-    char *model = realpath(mica_model_get_info(c->model).path, NULL);
+    mica_model_info info = mica_model_get_info(c->model);
+    char *model = realpath(info.path, NULL);
+    char *adapter = info.adapter ? realpath(info.adapter, NULL) : NULL;
     mode_t before = umask(S_IRWXG | S_IRWXO);
-    bool saved = cli_conversation_save(&c->conversation, c->kept, model, c->unkept);
+    bool saved = cli_conversation_save(&c->conversation, c->kept, model, adapter, c->unkept);
     umask(before);
+    free(adapter);
     free(model);
     return saved;
 }
 
 void cli_chat_keep(cli_chat *c) {
     if (c->file) {
-        c->unkept = !cli_conversation_save(&c->conversation, c->file, NULL, false);
+        c->unkept = !cli_conversation_save(&c->conversation, c->file, NULL, NULL, false);
         c->failed |= c->unkept;
     } else if (c->keeps) {
         c->unkept = !keep_for_a_while(c);

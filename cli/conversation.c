@@ -74,17 +74,20 @@ void cli_conversation_deinit(cli_conversation *c) {
         cli_conversation_drop(c);
     free(c->messages);
     free(c->model);
+    free(c->adapter);
     *c = (cli_conversation){0};
 }
 
 /* ---- files ---- */
 
 bool cli_conversation_save(const cli_conversation *c, const char *path, const char *model,
-                           bool quiet) {
+                           const char *adapter, bool quiet) {
     cli_text text = {0};
     if (model) {
         cli_text_printf(&text, "{\"model\": ");
         cli_text_append_json(&text, model, strlen(model));
+        if (adapter) cli_text_printf(&text, ", \"adapter\": ");
+        if (adapter) cli_text_append_json(&text, adapter, strlen(adapter));
         cli_text_printf(&text, "}\n");
     }
     for (size_t i = 0; i < c->count; i++) {
@@ -107,13 +110,20 @@ static const char *find_role(const char *name) {
     return NULL;
 }
 
-/* Takes what a line of that kind tells, {"model": ...}; false: it is none, or memory is out. */
+/* Takes a text, NULL for none, in place of the one before; false: it is no text, or memory is
+ * out. */
+static bool load_text(const cli_json_node *node, char **text) {
+    free(*text);
+    *text = node && node->kind == CLI_JSON_STRING ? strdup(node->text) : NULL;
+    return !node || *text;
+}
+
+/* Takes what a line of that kind tells, {"model": ..., "adapter": ...}; false: it is none, or
+ * memory is out. */
 static bool load_model(cli_conversation *c, const cli_json *json) {
     const cli_json_node *model = cli_json_find(json, &json->nodes[0], "model");
-    if (!model || model->kind != CLI_JSON_STRING) return false;
-    free(c->model);
-    c->model = strdup(model->text);
-    return c->model != NULL;
+    const cli_json_node *adapter = cli_json_find(json, &json->nodes[0], "adapter");
+    return model && load_text(model, &c->model) && load_text(adapter, &c->adapter);
 }
 
 /* Appends the message of one line. */

@@ -11,7 +11,7 @@
 typedef struct cli_conversation {
     mica_message *messages; /* [count], contents owned */
     size_t count, room;
-    char *model; /* the folder that its file told, NULL: none */
+    char *model, *adapter; /* the folders that its file told, NULL: none */
 } cli_conversation;
 
 /** Appends a message; content is copied, role lives on.  returns false after it reported that
@@ -36,10 +36,11 @@ void cli_conversation_clear(cli_conversation *c);
 /** Writes the messages to a file, a JSON object {"role", "content"} a line, by mica_file_save.
  *
  *  model    a folder, told in a first line {"model"}; NULL: none.
+ *  adapter  the folder of that model's adapter, told there too; NULL: none.
  *  quiet    an error is not reported.
  *  returns  false after an error */
 bool cli_conversation_save(const cli_conversation *c, const char *path, const char *model,
-                           bool quiet);
+                           const char *adapter, bool quiet);
 
 /** Reads such a file in place of the messages; they stay after an error. It must be a regular file.
  *

@@ -230,6 +230,17 @@ nothing; a FIFO is refused, at once.
   mica: cannot read pipe: it is no regular file
   pipe|
 
+Nor does what is open already, which is not opened anew: the answer before it stays.
+
+  $ printf 'What is tar?\n/save /dev/fd/1\n' | mica chat -q -n 1 > out 2>&1; cat out
+  > printf 'What is tar?\n' | mica chat -q -n 1 --session /dev/stdout | sort -u
+  tar
+  {"role": "user", "content": "What is tar?"}
+  {"role": "assistant", "content": "tar"}
+  tar
+  {"role": "assistant", "content": "tar"}
+  {"role": "user", "content": "What is tar?"}
+
 What killed saves left beside a file is in nobody's way.
 
   $ mkdir full-of; for i in '' $(seq 99); do : > full-of/kept.new$i; done

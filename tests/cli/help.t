@@ -89,7 +89,8 @@ Each verb explains itself, in lines of 80 columns at most.
         --session FILE            go on with the conversation in FILE, where there
                                   is one, and keep it there
         --resume                  go on with the last conversation that was not
-                                  saved, and its model where no other is named
+                                  saved, with its model and adapter where none are
+                                  named
   
   Answer:
     -T, --temperature X           sampling temperature; 0: greedy, always the

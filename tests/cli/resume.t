@@ -39,6 +39,21 @@ Its model is taken, unless another is named.
   5
   $ printf 'wait endless, gemma3_text\nwait 4 messages\nwait >\nsend /bye\\n\n' | pty mica chat endless --resume
 
+So is its adapter, where neither a model nor another adapter is named.
+
+  $ rm .local/state/mica/talks/*; ln -s $ROOT/tests/fixtures/models/qwen3_tied base
+  > ln -s $ROOT/tests/fixtures/lora/mlx_qwen3 tuned; ln -s $ROOT/tests/fixtures/lora/peft_qwen3 other
+  > printf 'wait >\nsend a\\n\nwait generated\nwait >\nsend /bye\\n\n' > typed
+  > told() { sed 's|"/[^"]*/|".../|g' .local/state/mica/talks/* | head -1; }
+  > pty mica chat base -a tuned -n 1 < typed; told
+  > pty mica chat --resume -n 1 < typed; told
+  > pty mica chat --resume -a other -n 1 < typed; told
+  > pty mica chat base --resume -n 1 < typed; told
+  {"model": ".../qwen3_tied", "adapter": ".../mlx_qwen3"}
+  {"model": ".../qwen3_tied", "adapter": ".../mlx_qwen3"}
+  {"model": ".../qwen3_tied", "adapter": ".../peft_qwen3"}
+  {"model": ".../qwen3_tied"}
+
 /clear and /load begin another talk; what was said before stays where it is kept. What is saved by
 /save is not kept any longer, nor what --session keeps.
 
