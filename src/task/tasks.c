@@ -164,13 +164,15 @@ static mica_status find_labels(const mica_model *model, const mica_classify_opti
     return MICA_OK;
 }
 
-/* Refuses what would fail every row. */
-static mica_status check_chat(const mica_model *model) {
+/* Refuses what would fail every row. Where it is cancelled, the rows say so. */
+static mica_status check_chat(const mica_model *model, const mica_cancel *cancel) {
+    const mica_generate_options options = {.cancel = cancel};
     int32_t *ids;
     size_t n;
-    MC_TRY(mc_model_chat(model, &(mica_message){"user", "?"}, 1, NULL, &ids, &n));
-    mica_free(ids);
-    return MICA_OK;
+    mica_status status = mc_model_chat(model, &(mica_message){"user", "?"}, 1, &options, &ids, &n);
+    if (status == MICA_ECANCELLED) return MICA_OK;
+    if (status == MICA_OK) mica_free(ids);
+    return status;
 }
 
 mica_status mica_classify(const mica_model *model, const char *const *texts, size_t count,
@@ -187,7 +189,7 @@ mica_status mica_classify(const mica_model *model, const char *const *texts, siz
     p.as_chat = options->as_chat;
     p.cancel = options->cancel;
     MC_TRY(mc_model_local(model, &task.model));
-    if (options->as_chat) MC_TRY(check_chat(model));
+    if (options->as_chat) MC_TRY(check_chat(model, options->cancel));
     mica_status status = find_labels(model, options, &labels);
     task.labels = labels;
     if (status == MICA_OK) status = mc_classify(&task, options, results);

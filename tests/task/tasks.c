@@ -1,5 +1,6 @@
 /* Tasks as callers use them: the default model's golden answers together, labels, texts, memory,
  * refusals. Numbers are tested in tests/session. */
+#define _POSIX_C_SOURCE 200809L
 #include "support/support.h"
 
 #include "base/json.h"
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static char *default_path;
 static mica_model *pebble; /* the default model */
@@ -262,6 +264,77 @@ static void test_classify_refusals(void **state) {
            MICA_EINVAL, "labels is NULL");
 }
 
+/* ---- cancelling while a template is rendered ---- */
+
+static struct {
+    mica_cancel *cancel;
+    int until; /* renderings that begin before it is set; the clock is asked once for each */
+} canceller;
+
+/* In place of the C library's, which the library calls. */
+struct tm *localtime_r(const time_t *restrict now, struct tm *restrict out) {
+    (void)now;
+    *out = (struct tm){.tm_year = 100, .tm_mday = 1};
+    if (canceller.cancel && canceller.until-- == 0) mica_cancel_set(canceller.cancel);
+    return out;
+}
+
+/* A model whose template takes a while and then fails, but for the message "?". */
+static mica_model *open_failing(void) {
+    mica_model *model;
+    const mica_model_options options = {
+        .threads = 1,
+        .chat_template =
+            "{{ bos_token }}{% if messages[0].content != '?' %}{% for i in range(99999) %}"
+            "{% endfor %}{{ raise_exception('rendered') }}{% endif %}"};
+    expect(mica_model_open(default_path, &options, &model), MICA_OK, "");
+    return model;
+}
+
+static void cancel_after(int renderings) {
+    assert_int_equal(mica_cancel_open(&canceller.cancel), MICA_OK);
+    canceller.until = renderings;
+}
+
+static void test_batch_cancelled_in_a_template(void **state) {
+    (void)state;
+    mica_model *model = open_failing();
+    mica_message message = {"user", "What is curl?"};
+    const mica_batch_item items[] = {{.messages = &message, .message_count = 1},
+                                     {.messages = &message, .message_count = 1},
+                                     {.messages = &message, .message_count = 1}};
+    mica_batch_results *results;
+    cancel_after(1);
+    const mica_batch_options options = {.parallel = 1, .cancel = canceller.cancel};
+    expect(mica_batch_generate(model, items, 3, &options, &results), MICA_OK, "");
+    assert_int_equal(results->rows[0].status, MICA_EINVAL);
+    assert_non_null(strstr(results->rows[0].error, "rendered"));
+    assert_int_equal(results->rows[1].status, MICA_ECANCELLED);
+    assert_int_equal(results->rows[2].status, MICA_ECANCELLED);
+    mica_batch_free(&results);
+    mica_cancel_close(&canceller.cancel);
+    mica_model_close(&model);
+}
+
+/* One template is rendered before all others, to see whether the model has any. */
+static void test_classify_cancelled_in_a_template(void **state) {
+    (void)state;
+    static const char *const prompts[] = {"What is curl?", "What is tar?", "?"};
+    mica_model *model = open_failing();
+    for (int before = 0; before < 3; before++) {
+        mica_classify_results *results;
+        cancel_after(before);
+        const mica_classify_options options = {.as_chat = true, .cancel = canceller.cancel};
+        expect(mica_classify(model, prompts, 3, &options, &results), MICA_OK, "");
+        assert_int_equal(results->rows[0].status, before < 2 ? MICA_ECANCELLED : MICA_EINVAL);
+        assert_int_equal(results->rows[1].status, MICA_ECANCELLED);
+        assert_int_equal(results->rows[2].status, MICA_ECANCELLED);
+        mica_classify_free(&results);
+        mica_cancel_close(&canceller.cancel);
+    }
+    mica_model_close(&model);
+}
+
 /* ---- vectors, scores, attention ---- */
 
 static double cosine(const float *a, const float *b, size_t n) {
@@ -434,6 +507,8 @@ int main(void) {
         cmocka_unit_test(test_batch_refusals),
         cmocka_unit_test(test_classify),
         cmocka_unit_test(test_classify_refusals),
+        cmocka_unit_test(test_batch_cancelled_in_a_template),
+        cmocka_unit_test(test_classify_cancelled_in_a_template),
         cmocka_unit_test(test_embed),
         cmocka_unit_test(test_score),
         cmocka_unit_test(test_score_agrees_with_streams),
