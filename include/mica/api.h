@@ -1,4 +1,5 @@
-/* What every public header needs: the export mark and C linkage for C++. */
+/* Macros of every public header: MICA_API exports a function, MICA_BEGIN and MICA_END give
+ * declarations C linkage in C++. */
 #ifndef MICA_API_H
 #define MICA_API_H
 

@@ -11,13 +11,13 @@
  *     ...
  *     mica_scope_close(&s);
  *
- * An op's operands are borrowed. They may live in another scope of the same device where they are
- * evaluated already (a model's weights, a session's caches). Where an operand is wrong, the op
- * returns an invalid array and its scope keeps the first error. All ops that follow in this scope
- * return an invalid array too: the first error is what evaluating or reading any of them gives.
+ * An op's operands are borrowed. An operand of another scope of the same device must be evaluated
+ * already (a model's weights, a session's caches). An op with a wrong operand returns an invalid
+ * array, and its scope keeps the first error. All later ops of that scope return invalid arrays,
+ * too. Evaluating or reading an invalid array returns the scope's first error.
  *
- * Threads: a scope belongs to one thread at a time. Evaluated arrays of a scope to which nobody
- * adds may be operands in any number of threads. */
+ * Threads: a scope belongs to one thread at a time. While no thread adds to a scope, its evaluated
+ * arrays may be operands in any number of threads. */
 #ifndef MICA_ARRAY_H
 #define MICA_ARRAY_H
 
@@ -31,10 +31,10 @@
 
 MICA_BEGIN
 
-/** The most axes that an array may have. */
+/** The maximum number of axes of an array. */
 #define MICA_MAX_NDIM 8
 
-/** Types of an element. Ordered as MLX promotes: see mica_dtype_promote. */
+/** The types of an element. */
 typedef enum mica_dtype {
     MICA_BOOL,
     MICA_U8,
@@ -49,82 +49,83 @@ typedef enum mica_dtype {
     MICA_BF16,
     MICA_F32
 } mica_dtype;
-/** How many there are. */
+/** The number of dtypes. */
 #define MICA_DTYPE_COUNT 12
 
-/** What owns arrays: everything made in a scope goes with it. */
+/** The owner of arrays. Closing a scope frees everything made in it. */
 typedef struct mica_scope mica_scope;
 
 /** A handle on a node of a scope: plain data, copied freely, valid until its scope closes. */
 typedef struct mica_array {
     mica_scope *scope; /* NULL in MICA_NONE */
-    uint32_t node;     /* index in the scope; that of no node in an invalid array */
+    uint32_t node;     /* index in the scope; in an invalid array the index of no node */
 } mica_array;
 
-/** The invalid array that belongs to no scope: an absent optional operand. What a failed op returns
- *  is invalid too, but knows its scope, and is no absent operand. */
+/** The invalid array of no scope. It stands for an absent optional operand. A failed op returns
+ *  another invalid array, which has a scope and is not taken for an absent operand. */
 #ifdef __cplusplus
 #define MICA_NONE (mica_array{nullptr, 0})
 #else
 #define MICA_NONE ((mica_array){NULL, 0})
 #endif
 
-/** Name ("f32", "bf16", "u8", ...), bytes an element, and kind of a dtype. */
+/** The name ("f32", "bf16", "u8", ...), the bytes per element and the kind of a dtype. */
 MICA_API const char *mica_dtype_name(mica_dtype dtype);
 MICA_API size_t mica_dtype_bytes(mica_dtype dtype);
 MICA_API bool mica_dtype_is_float(mica_dtype dtype);
 MICA_API bool mica_dtype_is_signed(mica_dtype dtype); /* signed integers and floats */
 
-/** The dtype of an op over a and b, as MLX: u32 with i32 is i64, u64 with a signed one is f32,
- *  f16 with bf16 is f32, any integer with a float is that float. */
+/** The dtype of an op over a and b, as in MLX: u32 with i32 gives i64, u64 with a signed integer
+ *  gives f32, f16 with bf16 gives f32, any integer with a float gives that float. */
 MICA_API mica_dtype mica_dtype_promote(mica_dtype a, mica_dtype b);
 
 /* ---- scopes ---- */
 
 /** Opens a scope on a device.
  *
- *  scope   receives it, owned by the caller; NULL after an error.
+ *  scope   receives the scope, owned by the caller; NULL after an error.
  *  errors  MICA_EINVAL, MICA_ENOMEM */
 MICA_API mica_status mica_scope_open(mica_device *device, mica_scope **scope);
 
-/** Frees everything made in *scope and sets it to NULL; nothing for NULL. Waits for an
+/** Frees everything made in *scope and sets *scope to NULL. Does nothing for NULL. Waits for an
  *  evaluation that still runs. */
 MICA_API void mica_scope_close(mica_scope **scope);
 
-/** The scope's first error, MICA_OK where there was none. */
+/** The scope's first error; MICA_OK: there was none. */
 MICA_API mica_status mica_scope_status(const mica_scope *scope);
 MICA_API mica_device *mica_scope_device(const mica_scope *scope);
 
 /* ---- evaluation ---- */
 
-/** Evaluates arrays of the scope: afterwards they hold data. What they were computed from is not
- *  kept unless it was evaluated itself.
+/** Evaluates arrays of the scope: afterwards they hold data. Intermediate arrays keep no data
+ *  unless they were evaluated by a call of their own.
  *
  *  errors  the scope's first error; MICA_ENOMEM; MICA_EDEVICE */
 MICA_API mica_status mica_eval(mica_scope *s, mica_array x);
 MICA_API mica_status mica_eval_n(mica_scope *s, const mica_array *xs, size_t n);
 
-/** Starts the same in the background and returns; mica_wait, any evaluation, any reading of data
- *  in the scope and its close wait for the end.
+/** Starts an evaluation in the background and returns. mica_wait, any evaluation, any reading of
+ *  data in the scope, and closing it wait for the end.
  *
- *  errors  as mica_eval for what is found at the start; mica_wait returns what the run returned */
+ *  errors  those of mica_eval that are found before the start; mica_wait returns those of the
+ *          run */
 MICA_API mica_status mica_eval_async(mica_scope *s, const mica_array *xs, size_t n);
 MICA_API mica_status mica_wait(mica_scope *s);
 
 /** Evaluates x and moves its value to the scope `outer`, so that it outlives its own scope.
  *
- *  returns the array in outer; x itself must not be used again. MICA_NONE after an error, which
- *          outer keeps. */
+ *  returns the array in outer; MICA_NONE after an error, which outer keeps. x must not be used
+ *          again. */
 MICA_API mica_array mica_materialize(mica_scope *outer, mica_array x);
 
-/** Moves x into s as an operand that the op that reads it may overwrite in place: how a cache grows
- *  without a copy. x is evaluated where it is not. An evaluation may overwrite the result unless it
- *  is asked for the result too; using it afterwards is an error.
+/** Moves x into s. The op that reads the moved array may overwrite it in place: a cache grows
+ *  without a copy by this. Evaluates x if needed. An evaluation may overwrite the moved array
+ *  unless that array is among those it evaluates; using an overwritten array is an error.
  *
  *  returns the array in s; x must not be used again. */
 MICA_API mica_array mica_move(mica_scope *s, mica_array x);
 
-/** x as a constant of s: same data, no history; gradients stop here. Evaluates x. */
+/** x as a constant of s: the same data without a history. Gradients stop here. Evaluates x. */
 MICA_API mica_array mica_detach(mica_scope *s, mica_array x);
 
 /* ---- making ---- */
@@ -132,42 +133,42 @@ MICA_API mica_array mica_detach(mica_scope *s, mica_array x);
 /** An array from values in row-major order, copied.
  *
  *  data    product(shape) elements of dtype. Borrowed.
- *  shape   [ndim], each >= 0; NULL where ndim is 0. Borrowed. ndim <= MICA_MAX_NDIM.
+ *  shape   [ndim], each >= 0, ndim <= MICA_MAX_NDIM; NULL if ndim is 0. Borrowed.
  *  errors  MICA_EINVAL negative or overflowing shape; MICA_ENOMEM */
 MICA_API mica_array mica_from_data(mica_scope *s, const void *data, mica_dtype dtype,
                                    const int64_t *shape, int ndim);
 
-/** A 0-dimensional array. Its value is no part of a graph's structure: graphs that differ only in
- *  scalars replay one plan. */
+/** A 0-dimensional array. Its value is not part of the graph's structure: graphs that differ only
+ *  in scalars run the same compiled plan. */
 MICA_API mica_array mica_f32(mica_scope *s, float value);
 MICA_API mica_array mica_i32(mica_scope *s, int32_t value);
 MICA_API mica_array mica_scalar(mica_scope *s, double value, mica_dtype dtype);
 
 /* ---- asking ---- */
 
-/** False for MICA_NONE and for what a failed op returned. */
+/** False for MICA_NONE and for the result of a failed op. */
 MICA_API bool mica_valid(mica_array x);
 MICA_API mica_dtype mica_array_dtype(mica_array x);
 MICA_API int mica_array_ndim(mica_array x);
-/** The length of an axis, counted from the end where negative; 0 for no such axis. */
+/** The length of an axis; a negative axis counts from the end. 0: there is no such axis. */
 MICA_API int64_t mica_array_dim(mica_array x, int axis);
 MICA_API const int64_t *mica_array_shape(mica_array x); /* [ndim], lives with the scope */
 MICA_API int64_t mica_array_size(mica_array x);         /* number of elements */
 
-/** Copies the elements of x in logical (row-major) order, whatever its strides; evaluates x first.
+/** Copies the elements of x in logical (row-major) order, whatever its strides. Evaluates x first.
  *
- *  out     room for size * bytes an element.
- *  errors  MICA_EINVAL out_bytes is not exactly that, or x is MICA_NONE; those of mica_eval; of
- *          what a failed op returned, its scope's first error */
+ *  out     room for all elements: mica_array_size * mica_dtype_bytes.
+ *  errors  MICA_EINVAL out_bytes is not exactly that size, or x is MICA_NONE; those of mica_eval;
+ *          the scope's first error, if x is the result of a failed op */
 MICA_API mica_status mica_read(mica_array x, void *out, size_t out_bytes);
 
-/** The value of a one-element array as a double or an int64; evaluates x first. */
+/** The value of a one-element array as a double or an int64. Evaluates x first. */
 MICA_API mica_status mica_item_f64(mica_array x, double *out);
 MICA_API mica_status mica_item_i64(mica_array x, int64_t *out);
 
-/** Iteration in logical order. Begin with a zeroed iterator and the array;
- *  `while (mica_next(x, &it)) use(it.value)`. Evaluates x at the first step.
- *  After the end, it.status tells whether it was reached without an error. */
+/** An iterator over an array in logical order. Zero begins:
+ *  `mica_iter it = {0}; while (mica_next(x, &it)) use(it.value);`. The first step evaluates x.
+ *  After the last step, it.status is MICA_OK or the error that ended the iteration. */
 typedef struct mica_iter {
     const void *value;             /* one element, dtype of the array */
     int64_t index;                 /* logical position of value, counted from 0 */

@@ -1,7 +1,7 @@
-/* Devices: where arrays live and graphs run, and the accounts of their memory.
+/* Devices: arrays live and graphs run on them. They count the memory that arrays take.
  *
- * A device is opened by name and serves any number of scopes and models. Closed while scopes are
- * open, it ends with the last of them.
+ * A device is opened by name and serves any number of scopes and models. A device that is closed
+ * while scopes are open ends when the last of them closes.
  * Threads: every function here may be called from any thread. */
 #ifndef MICA_DEVICE_H
 #define MICA_DEVICE_H
@@ -19,10 +19,10 @@ typedef struct mica_device mica_device;
 
 /** Options of mica_device_open; zero means the default. */
 typedef struct mica_device_options {
-    int threads;                 /* threads that compute; 0: one a usable core (affinity, cgroup).
-                                    On a machine of several memory nodes they are spread over them
-                                    and keep to their node, unless the environment has
-                                    MICA_NUMA=off */
+    int threads;                 /* threads that compute; 0: one per usable core (affinity, cgroup).
+                                    On a machine of several memory (NUMA) nodes the threads are
+                                    spread over the nodes, and each keeps to its node, unless the
+                                    environment variable MICA_NUMA is off */
     uint64_t memory_limit_bytes; /* as mica_device_set_memory_limit; 0: none */
     uint64_t cache_limit_bytes;  /* as mica_device_set_cache_limit; 0: 32 MiB */
 } mica_device_options;
@@ -31,50 +31,50 @@ typedef struct mica_device_options {
 typedef struct mica_device_info {
     const char *name;        /* "cpu" */
     const char *description; /* "AMD EPYC 9B14, 2 threads" */
-    const char *isa;         /* the best that kernels are chosen from, "ref", "avx2", "neon_i8mm";
-                                which ones a model has: mica_model_get_kernels */
+    const char *isa;         /* the best instruction set that has kernels here: "ref", "avx2",
+                                "neon_i8mm". mica_model_get_kernels tells which a model uses */
     int threads;             /* threads that compute */
     uint64_t memory_bytes;   /* physical memory that this process may use */
 } mica_device_info;
 
 /** Opens a device.
  *
- *  name    "cpu", or NULL for the best one of this machine.
+ *  name    "cpu", or NULL for the best device of this machine.
  *  options NULL for the defaults. Borrowed.
  *  device  receives the device, owned by the caller; NULL after an error.
  *  errors  MICA_EDEVICE no device of that name, or it cannot start; MICA_EINVAL; MICA_ENOMEM */
 MICA_API mica_status mica_device_open(const char *name, const mica_device_options *options,
                                       mica_device **device);
 
-/** Closes *device and sets it to NULL; nothing for NULL. Scopes that are still open keep what they
- *  need of it until they close. */
+/** Closes *device and sets it to NULL. Does nothing for NULL. Scopes that are still open keep what
+ *  they need of the device until they close. */
 MICA_API void mica_device_close(mica_device **device);
 
-/** The number of devices that this build knows, and the name of the i-th, NULL past the end. */
+/** The number of devices of this build, and the name of the i-th; NULL: past the end. */
 MICA_API size_t mica_device_count(void);
 MICA_API const char *mica_device_name(size_t i);
 
 /** What the device is. */
 MICA_API mica_device_info mica_device_get_info(const mica_device *device);
 
-/** Bytes held by live arrays, the most that were ever held at once (since the last reset), and
- *  bytes of freed buffers that the device keeps for reuse. Mapped weights are not counted: they
- *  belong to the page cache. */
+/** Bytes held by live arrays now, the peak of that number since the last reset, and bytes of freed
+ *  buffers that the device keeps for reuse. Mapped weights are not counted: they belong to the page
+ *  cache. */
 MICA_API uint64_t mica_device_active_bytes(const mica_device *device);
 MICA_API uint64_t mica_device_peak_bytes(const mica_device *device);
 MICA_API uint64_t mica_device_cached_bytes(const mica_device *device);
 
-/** Sets the peak to what is active now. */
+/** Sets the peak to the active bytes of now. */
 MICA_API void mica_device_reset_peak(mica_device *device);
 
 /** Gives the cached buffers back to the system. */
 MICA_API void mica_device_clear_cache(mica_device *device);
 
-/** Sets how many bytes of freed buffers the device may keep; returns the limit before. 0: none. */
+/** Sets how many bytes of freed buffers the device may keep. 0: none. Returns the old limit. */
 MICA_API uint64_t mica_device_set_cache_limit(mica_device *device, uint64_t bytes);
 
-/** Sets how many bytes may be active; returns the limit before. An allocation that would pass it
- *  is MICA_ENOMEM. 0: no limit. */
+/** Sets how many bytes may be active. 0: no limit. Returns the old limit. An allocation that would
+ *  exceed the limit fails with MICA_ENOMEM. */
 MICA_API uint64_t mica_device_set_memory_limit(mica_device *device, uint64_t bytes);
 
 MICA_END

@@ -1,12 +1,12 @@
-/* Finding the models of a machine: model folders under a path, and in the Hugging Face cache.
+/* Finding the models of a machine: model folders under a path or in the Hugging Face cache.
  *
  *     mica_model_list *list = NULL;
  *     mica_discover(NULL, &list);
  *     for (size_t i = 0; i < list->count; i++) puts(list->models[i].name);
  *     mica_model_list_free(&list);
  *
- * Names, sizes and config.json are looked at; where that names no architecture, the names of the
- * tensors too. No weights are read. */
+ * Only file names, sizes and config.json are read, and the names of the tensors if config.json
+ * names no architecture. No weights are read. */
 #ifndef MICA_DISCOVER_H
 #define MICA_DISCOVER_H
 
@@ -21,36 +21,36 @@ MICA_BEGIN
 /** A model folder: config.json and weights (*.safetensors). Strings live as long as the list. */
 typedef struct mica_found_model {
     const char *path;         /* for mica_model_open */
-    const char *name;         /* "org/name" in the Hugging Face cache, else the path below the one
-                                 that was searched, or that one's own last part */
-    const char *family;       /* "gemma3"; NULL: config and tensors are of none that mica knows */
+    const char *name;         /* in the Hugging Face cache "org/name", else the path relative to the
+                                 searched folder; for the searched folder itself its last part */
+    const char *family;       /* "gemma3"; NULL: mica does not know the architecture */
     const char *architecture; /* config.json's model_type, else its first architecture, else "" */
-    const char *quantization; /* "4 bit, groups of 32 (affine)", "none"; "gptq" and the like, which
-                                 mica does not open */
+    const char *quantization; /* "4 bit, groups of 32 (affine)", "none"; or a method that mica
+                                 cannot open, such as "gptq" */
     uint64_t weight_bytes;    /* size of the weights' files */
 } mica_found_model;
 
-/** The models found, by name. Plain data, which one thread may free. */
+/** The models found, sorted by name. Plain data: any one thread may free it. */
 typedef struct mica_model_list {
     const mica_found_model *models; /* [count] */
-    size_t count;                   /* how many */
+    size_t count;                   /* number of models */
 } mica_model_list;
 
 /** Looks for model folders in a folder and below it, eight levels deep.
  *
- *  What is in a model folder is not searched, nor are hidden folders. Of a repository of the
- *  Hugging Face cache (models--org--name) the snapshot is taken that refs/main names, else the
- *  newest. Folders that cannot be read and configs that are no JSON objects are passed over; links
- *  are followed, but no folder is searched twice.
+ *  The search skips hidden folders, folders inside a model folder, folders that it cannot read, and
+ *  models whose config.json is not a JSON object. It follows links, but searches no folder twice.
+ *  Of a repository in the Hugging Face cache (models--org--name) it takes the snapshot that
+ *  refs/main names, else the newest.
  *
- *  path    the folder; NULL: the Hugging Face cache, which is $HF_HUB_CACHE, else $HF_HOME/hub,
- *          else $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub, and which need not
- *          be there. Borrowed.
+ *  path    the folder. NULL: the Hugging Face cache, which is $HF_HUB_CACHE, else $HF_HOME/hub,
+ *          else $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub; if it does not
+ *          exist, the list is empty. Borrowed.
  *  list    receives the list, owned by the caller; NULL after an error.
  *  errors  MICA_ENOENT, MICA_EIO the path cannot be read; MICA_EINVAL list is NULL; MICA_ENOMEM */
 MICA_API mica_status mica_discover(const char *path, mica_model_list **list);
 
-/** Frees *list and sets it to NULL; nothing for NULL. */
+/** Frees *list and sets it to NULL. Does nothing for NULL. */
 MICA_API void mica_model_list_free(mica_model_list **list);
 
 MICA_END

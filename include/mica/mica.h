@@ -1,8 +1,9 @@
-/* mica: run language models kept in the MLX / Hugging Face layout, in place.
+/* mica runs language models in the MLX / Hugging Face layout, in place: without a conversion.
  *
- * Everything: models and generation (mica/model.h), batches, classes, vectors and scores
- * (mica/tasks.h), tokenizers (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h), devices
- * (mica/device.h), saving files (mica/file.h), status codes (mica/status.h). */
+ * This header includes all others: models and generation (mica/model.h), batches, classification,
+ * embeddings and scores (mica/tasks.h), finding models (mica/discover.h), tokenizers
+ * (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h), devices (mica/device.h), saving files
+ * (mica/file.h), status codes (mica/status.h), the version (mica/version.h). */
 #ifndef MICA_H
 #define MICA_H
 

@@ -12,10 +12,11 @@
  *     mica_session_close(&session);
  *     mica_model_close(&model);
  *
- * A model is weights and a tokenizer: immutable, shared by any number of sessions in any threads.
- * A session is the caches and the history of one conversation, a stream is one answer in the
- * making; each belongs to one thread at a time, but for mica_stream_cancel. Close streams before
- * their session, sessions before their model. */
+ * A model is weights and a tokenizer. It never changes, and any number of sessions in any threads
+ * share it. A session is the caches and the history of one conversation. A stream is one answer
+ * while it is computed. Sessions and streams belong to one thread at a time; only
+ * mica_stream_cancel may be called from any thread. Close streams before their session, sessions
+ * before their model. */
 #ifndef MICA_MODEL_H
 #define MICA_MODEL_H
 
@@ -34,109 +35,110 @@ MICA_BEGIN
 typedef struct mica_model mica_model;
 /** The caches and the history of one conversation. */
 typedef struct mica_session mica_session;
-/** One answer in the making. */
+/** One answer while it is computed. */
 typedef struct mica_stream mica_stream;
 
-/** Told from time to time how far a long work is: done of total (bytes, tokens). */
+/** Called from time to time during long work: `done` of `total` (bytes, tokens) are done. */
 typedef void (*mica_progress)(void *user, uint64_t done, uint64_t total);
 
-/** A flag by which one thread ends the work of another. Any number of calls may watch one. */
+/** A flag by which one thread ends the work of another. Any number of calls may watch one flag. */
 typedef struct mica_cancel mica_cancel;
 
 /** Opens a flag that is not set. It must outlive the calls that watch it.
  *  errors  MICA_EINVAL, MICA_ENOMEM */
 MICA_API mica_status mica_cancel_open(mica_cancel **cancel);
 
-/** Sets the flag, for good: whoever watches it stops within one chunk of prefill or one token. May
- *  be called from any thread and from a signal handler. Nothing for NULL. */
+/** Sets the flag; it stays set. Calls that watch it stop within one chunk of prefill or one token.
+ *  May be called from any thread and from a signal handler. Does nothing for NULL. */
 MICA_API void mica_cancel_set(mica_cancel *cancel);
 
-/** Closes *cancel and sets it to NULL; nothing for NULL. */
+/** Closes *cancel and sets it to NULL. Does nothing for NULL. */
 MICA_API void mica_cancel_close(mica_cancel **cancel);
 
-/** How products with weights are computed. */
+/** The arithmetic of matmuls with weights. */
 typedef enum mica_arithmetic {
     MICA_ARITHMETIC_DEFAULT, /* fast */
     MICA_ARITHMETIC_EXACT,   /* activations stay floats: the reference */
-    MICA_ARITHMETIC_FAST /* activations that meet quantised weights are quantised to 8 bits, in the
-                            weights' groups; those that meet bf16 or mxfp8 are rounded to bf16;
-                            both where the device has faster kernels for that */
+    MICA_ARITHMETIC_FAST /* activations are quantised to int8 in the groups of quantised weights,
+                            and rounded to bf16 for bf16 and mxfp8 weights; only if the device has
+                            faster kernels for that */
 } mica_arithmetic;
 
-/** In what a session keeps keys and values, which queries of attention meet. Half the bytes are
- *  read in half the time. With bf16, queries and the weights of the softmax may be rounded to it
- *  too, and then all that is multiplied to int16 (mica_sdpa). */
+/** The type of a session's cached keys and values. Attention reads half the bytes in half the time.
+ *  With bf16, a device may also round queries and softmax weights to bf16, and then all operands to
+ *  int16 (mica_sdpa). */
 typedef enum mica_cache_type {
     MICA_CACHE_DEFAULT, /* f32 in exact arithmetic, else bf16 */
     MICA_CACHE_F32,     /* as they were computed */
     MICA_CACHE_F16,     /* rounded to 11 bits; values above 65504 overflow */
-    MICA_CACHE_BF16,    /* rounded to 8 bits, of f32's range: what most models were trained in */
-    /* rounded to whole numbers up to 127, times a scale for each 32 of them: 8.5 bits an element
-     * (mica_to_q8). Queries may be rounded to it too */
+    MICA_CACHE_BF16,    /* rounded to 8 bits with the range of f32; most models are trained in it */
+    /* int8 codes with one bf16 scale for 32 elements: 8.5 bits an element (mica_to_q8). Queries may
+     * be rounded to it, too */
     MICA_CACHE_INT8
 } mica_cache_type;
 
 /** Options of mica_model_open; zero means the default. */
 typedef struct mica_model_options {
-    const char *engine;  /* "native"; NULL: the first that takes the folder */
-    mica_device *device; /* borrowed, must outlive the model; NULL: the model opens its own */
-    int threads;         /* of a device of its own; 0: one a usable core */
-    int64_t
-        context_length;  /* tokens that a session may hold. Beyond it a token sees the first 4 and
-                               the last context_length - 4, its own among them (below 8: half of
-                               them the first), in layers that have no smaller window of their own;
-                               a prompt may be longer too: mica_metrics.forgotten_tokens. Then a
-                               session's memory, and its file, do not grow with its text: of tokens
-                               that it cannot go back to it keeps their number and a hash, by which
-                               a prompt that begins with the whole text is still known.
-                               0: no such limit but the model's own, past which a prompt is
-                               refused */
-    const char *adapter; /* folder of a LoRA adapter, mlx-lm's (adapters.safetensors) or PEFT's
-                               (adapter_model.safetensors), each with adapter_config.json; its
-                               products are added to the model's. NULL: none. Borrowed */
-    int accelerator_layers; /* how many layers an accelerator shall compute; 0: the engine decides.
-                               Where it has no effect, the model's note says so */
-    mica_arithmetic arithmetic; /* of products with quantised weights, and with bf16 ones */
+    const char *engine;     /* "native"; NULL: the first engine that can open the folder */
+    mica_device *device;    /* borrowed, must outlive the model; NULL: the model opens its own */
+    int threads;            /* of the model's own device; 0: one per usable core */
+    int64_t context_length; /* maximum number of tokens in a session's caches. A longer text, also a
+                               longer prompt, is possible: a token then sees the first 4 tokens and
+                               the last context_length - 4, itself among them, in all layers without
+                               a smaller window (a context_length below 8 keeps half for the first);
+                               mica_metrics.forgotten_tokens counts the others. A session's memory
+                               and file then stop growing with the text: of forgotten tokens a
+                               session keeps the number and a hash, which still recognise a prompt
+                               that begins with the whole text.
+                               0: the model's own context length, and longer prompts are refused */
+    const char *adapter;    /* folder of a LoRA adapter, mlx-lm's (adapters.safetensors) or PEFT's
+                               (adapter_model.safetensors), each with adapter_config.json. Its
+                               low-rank matmuls are added to the model's. NULL: none. Borrowed */
+    int accelerator_layers; /* number of layers for an accelerator to compute; 0: the engine
+                               decides. mica_model_info.note says if it has no effect */
+    mica_arithmetic arithmetic; /* of matmuls with quantised and bf16 weights */
     mica_cache_type cache;      /* of sessions' keys and values */
-    bool no_mmap;  /* read the weights into memory of the process, in large pages where the system
-                      gives them, instead of mapping their files: slower to open, and not shared
-                      with other processes. Their files may be changed afterwards */
-    bool prefetch; /* read mapped weights ahead, also those that are said to be in memory or would
-                      fill more than half of it */
-    bool mlock;    /* keep the weights in memory until the model is closed, so that they are never
-                      swapped or dropped; reads them ahead too */
+    bool no_mmap;  /* read the weights into the process's memory (in large pages if the system has
+                      them) instead of mapping the files. Opening is slower, other processes do not
+                      share the memory, and the files may be changed afterwards */
+    bool prefetch; /* read all mapped weights ahead: also those that the system says are in memory,
+                      and those that would fill more than half of it */
+    bool mlock;    /* keep the weights in memory until the model is closed: the system never swaps
+                      or drops them. Reads them ahead, too */
     mica_progress progress;    /* loading, in bytes; may be NULL */
     void *progress_user;       /* given to progress */
     const mica_cancel *cancel; /* watched while weights are read; may be NULL. Borrowed */
-    const char *chat_template; /* a Jinja template that is taken instead of the folder's own or its
+    const char *chat_template; /* a Jinja template to use instead of the folder's own or the
                                   family's built-in format; NULL: those. Borrowed */
 } mica_model_options;
 
 /** Opens a model folder (config.json, tokenizer.json, *.safetensors). Weights are mapped, not
- *  copied, but for the option no_mmap. Files that are not in memory yet, and fit in half of it, are
- *  read ahead, which progress tells; others are read when they are first used, but for the options
- *  prefetch and mlock. They are no memory of the device: its limit does not count them. The
- *  tokenizer is opened in a thread of its own; progress is told in the caller's.
+ *  copied, unless no_mmap is set. Files that are not in memory yet and fit in half of it are read
+ *  ahead, and `progress` reports that. Others are read when they are first used, unless prefetch or
+ *  mlock is set. Mapped weights do not count towards the device's memory limit. The tokenizer is
+ *  opened in a thread of its own; `progress` is called in the caller's thread.
  *
- *  A file of mapped weights must stay as it is while the model is open: whoever reads what was cut
- *  off, or what its disk cannot read, gets the signal SIGBUS, which ends a program that does not
- *  handle it. mica handles no signals; a program that must live through it sets no_mmap.
+ *  A file of mapped weights must not change while the model is open. A read from a part that was
+ *  cut off, or that the disk cannot read, raises SIGBUS, which ends a program that does not handle
+ *  it. mica handles no signals; a program that must survive this sets no_mmap.
  *
  *  path    the folder. Borrowed.
  *  options NULL for the defaults. Borrowed.
  *  model   receives the model, owned by the caller; NULL after an error.
- *  errors  MICA_ENOENT, MICA_EIO, MICA_EFORMAT, MICA_EUNSUPPORTED, MICA_ESHAPE, MICA_EDTYPE,
- *          MICA_ENOMEM; the text names the file and the tensor or key. MICA_EFORMAT also a
- *          config, tokenizer, template or index beyond what one of its kind may have, some ten
- *          times the largest known: it is not read. MICA_ENOENT also an adapter
- *          for another model: the text lists what it changes and the model lacks. MICA_ENOMEM also
- *          mlock beyond what the process may lock (RLIMIT_MEMLOCK): the text says how much.
- *          MICA_EINVAL an option out of range. MICA_EFORMAT also an ill-formed chat_template: that
- *          of a folder is an error of mica_chat. MICA_ECANCELLED */
+ *  errors  the text names the file and the tensor or key:
+ *          MICA_EINVAL an option is out of range
+ *          MICA_ENOENT a file is missing; the adapter is for another model (the text lists the
+ *          modules that the model lacks)
+ *          MICA_EFORMAT a file is malformed; a config, tokenizer, template or index is larger than
+ *          its kind of file may be (about ten times the largest known one) and so is not read;
+ *          options.chat_template is ill-formed (a folder's own is an error of mica_chat)
+ *          MICA_ENOMEM no memory; mlock exceeds what the process may lock (RLIMIT_MEMLOCK): the
+ *          text says how much
+ *          MICA_EIO, MICA_EUNSUPPORTED, MICA_ESHAPE, MICA_EDTYPE, MICA_ECANCELLED */
 MICA_API mica_status mica_model_open(const char *path, const mica_model_options *options,
                                      mica_model **model);
 
-/** Closes *model and sets it to NULL; nothing for NULL. */
+/** Closes *model and sets it to NULL. Does nothing for NULL. */
 MICA_API void mica_model_close(mica_model **model);
 
 /** What a model is. Strings live as long as the model. */
@@ -147,8 +149,8 @@ typedef struct mica_model_info {
     const char *architecture;    /* config.json's model_type, "gemma3_text" */
     const char *dtype;           /* of the weights that are not quantised: "bf16" */
     const char *quantization;    /* "4 bit, groups of 32 (affine)", "none" */
-    mica_arithmetic arithmetic;  /* exact where its device makes products with none of the weights
-                                    fast, whatever was asked for: see mica_model_get_kernels */
+    mica_arithmetic arithmetic;  /* what is used: exact if the device has no fast kernels for any of
+                                    the weights, whatever was asked for (mica_model_get_kernels) */
     uint64_t parameters;         /* logical: a 4-bit weight counts as one */
     uint64_t weight_bytes;       /* in the files */
     int64_t layers;              /* decoder blocks */
@@ -158,81 +160,82 @@ typedef struct mica_model_info {
     int64_t head_dim;            /* width of a head */
     int64_t intermediate_size;   /* width inside the MLP */
     int64_t vocab_size;          /* rows of the head: the logits of a token */
-    int64_t context_length;      /* the most tokens that a session may hold */
+    int64_t context_length;      /* maximum number of tokens in a session's caches */
     int64_t sliding_window;      /* 0: none */
-    int64_t sliding_layers;      /* how many of the layers have it */
+    int64_t sliding_layers;      /* number of layers that have the window */
     const char *adapter;         /* the folder of its adapter; NULL: none */
     uint64_t adapter_parameters; /* of the adapter; not among the parameters above */
-    const char *note; /* lines on what was found in opening it: tensors that nothing reads, options
-                         without effect; NULL: nothing */
+    const char *note; /* remarks from opening, one a line: tensors that no layer reads, options
+                         without effect; NULL: none */
 } mica_model_info;
 
-/** What the model is; all zero for NULL. */
+/** Information about the model; all zero for NULL. */
 MICA_API mica_model_info mica_model_get_info(const mica_model *model);
 
-/** What products with one kind of a model's matrices are computed with. Strings live as long as the
+/** The kernels chosen for matmuls with one kind of a model's matrices. Strings live as long as the
  *  model. */
 typedef struct mica_model_kernels {
     const char *matrix;         /* "4 bit, groups of 64 (affine)", "bf16" */
-    bool attention;             /* the matrices are keys, as sessions keep them; else weights */
-    mica_arithmetic arithmetic; /* exact where activations, or queries, stay f32 */
-    const char *activations;    /* what these become: "int8", "int16" (and scales), "bf16", "f32" */
-    const char *one_row;        /* instruction set whose kernels compute a token: decode */
-    const char *many_rows;      /* the same for many tokens at once: prefill */
+    bool attention;             /* true: the matrices are cached keys; false: weights */
+    mica_arithmetic arithmetic; /* exact: activations (or queries) stay f32 */
+    const char *activations;    /* their type in the kernel: "int8", "int16" (with scales), "bf16",
+                                   "f32" */
+    const char *one_row;        /* instruction set of the kernels for one token: decode */
+    const char *many_rows;      /* instruction set of the kernels for many tokens: prefill */
 } mica_model_kernels;
 
-/** The i-th kind of matrices, and its kernels as the model's device has chosen them: those of the
- *  weights in the order in which a token meets them, then attention's. An adapter's factors are not
- *  listed: their products are exact. All zero past the end, and for NULL. */
+/** The i-th kind of matrices and its kernels: first weights, in the order of the forward pass, then
+ *  attention. An adapter's factors are not listed; their matmuls are exact. All zero past the end
+ *  and for NULL. */
 MICA_API mica_model_kernels mica_model_get_kernels(const mica_model *model, size_t i);
 
-/** Bytes that one session needs for its caches at `tokens` of context: none below 1, and above
- *  INT32_MAX, more than a position can be, what it needs at that. 0 for NULL. */
+/** Bytes of one session's caches at `tokens` of context. 0 for NULL and for tokens < 1. A number
+ *  above INT32_MAX, the largest position, counts as INT32_MAX. */
 MICA_API uint64_t mica_model_cache_bytes(const mica_model *model, int64_t tokens);
 
-/** The model's tokenizer and device: borrowed, as long as the model; NULL for NULL. */
+/** The model's tokenizer and device. Both live as long as the model. NULL for NULL. */
 MICA_API const mica_tokenizer *mica_model_tokenizer(const mica_model *model);
 MICA_API mica_device *mica_model_device(const mica_model *model);
 
 /** Options of mica_session_open; zero means the default. */
 typedef struct mica_session_options {
     int64_t prefill_chunk;         /* tokens computed at once in prefill; 0: 512 */
-    const mica_model *draft_model; /* a smaller model with the same vocabulary, which guesses tokens
-                                      for this one: options.draft_tokens of an answer. Where it
-                                      fails (out of memory), an answer goes on without guesses.
-                                      NULL: none. Borrowed, must outlive the session */
+    const mica_model *draft_model; /* a smaller model with the same vocabulary that drafts tokens
+                                      (mica_generate_options.draft_tokens). If it fails, for example
+                                      without memory, an answer goes on without drafts. NULL: none.
+                                      Borrowed, must outlive the session */
 } mica_session_options;
 
 /** Opens an empty session on a model.
- *  errors  MICA_EINVAL an option out of range, a draft model with another vocabulary;
- *          MICA_EUNSUPPORTED a draft model that another engine computes; MICA_ENOMEM */
+ *  errors  MICA_EINVAL an option is out of range, the draft model has another vocabulary;
+ *          MICA_EUNSUPPORTED another engine computes the draft model; MICA_ENOMEM */
 MICA_API mica_status mica_session_open(const mica_model *model, const mica_session_options *options,
                                        mica_session **session);
 MICA_API void mica_session_close(mica_session **session);
 
-/** Forgets the history and frees the caches; nothing for NULL. An answer in the making is over: its
- *  stream ends with MICA_EINVAL. */
+/** Forgets the history and frees the caches. Does nothing for NULL. The stream of an unfinished
+ *  answer ends with MICA_EINVAL. */
 MICA_API void mica_session_reset(mica_session *session);
 
-/** Saves a session: its history and caches. The file appears whole or not at all, as by
- *  mica_file_save. What it holds is in the computer's byte order and bound to the model, its
- *  adapter and context_length.
+/** Saves a session: its history and caches. The file appears whole or not at all, as with
+ *  mica_file_save. It is in the computer's byte order and fits only the same model, adapter and
+ *  context_length.
  *
- *  path    of the file; one that is there is replaced. Borrowed.
- *  errors  those of mica_file_save; MICA_EUNSUPPORTED the engine cannot. The session is unharmed,
- *          and what was at `path` too */
+ *  path    path of the file. An existing file is replaced. Borrowed.
+ *  errors  those of mica_file_save; MICA_EUNSUPPORTED the engine cannot save sessions. After an
+ *          error the session and an existing file are unchanged */
 MICA_API mica_status mica_session_save(const mica_session *session, const char *path);
 
-/** Opens a session on a model as it was saved: it goes on as the saved one would have. The file is
- *  mapped until this returns, and must not be cut meanwhile (mica_model_open says why);
- *  mica_session_save replaces it instead.
+/** Opens a saved session: it continues as the saved one would have. The file is mapped until this
+ *  returns and must not be cut meanwhile (mica_model_open says why). mica_session_save may run
+ *  meanwhile: it replaces the file and does not write into it.
  *
  *  options NULL for the defaults. Borrowed.
  *  session receives the session, owned by the caller; NULL after an error.
- *  errors  MICA_ENOENT, MICA_EIO; MICA_EFORMAT no session file, one of another version or byte
- *          order, cut short, or altered; MICA_EINVAL one of another model, adapter or
- *          context_length, or as mica_session_open;
- *          MICA_EUNSUPPORTED the engine cannot; MICA_ENOMEM */
+ *  errors  MICA_ENOENT, MICA_EIO; MICA_EFORMAT the file is not a session, has another version or
+ *          byte order, is cut short or altered; MICA_EINVAL it was saved with another model,
+ *          adapter or context_length; those of mica_session_open;
+ *          MICA_EUNSUPPORTED the engine cannot load sessions; MICA_ENOMEM */
 MICA_API mica_status mica_session_load(const mica_model *model, const char *path,
                                        const mica_session_options *options, mica_session **session);
 
@@ -242,86 +245,94 @@ typedef struct mica_message {
     const char *content; /* UTF-8 */
 } mica_message;
 
-/** What is added to a token's logit before anything else. */
+/** A number to add to a token's logit, before all else in the sampling chain. */
 typedef struct mica_logit_bias {
     int32_t id; /* below the vocabulary's size */
     float bias; /* finite, or -INFINITY: never this token */
 } mica_logit_bias;
 
-/** Options of an answer; zero means the default. Sampling goes
+/** Options of an answer; zero means the default. The sampling chain is
  *  logit_bias -> repetition, presence, frequency penalty -> top_p -> min_p -> top_k -> temperature
  *  -> a draw.
  *
- *  The penalties look at the last penalty_window tokens, the prompt's among them. A token that is
- *  there c > 0 times has its logit x changed to
+ *  Penalties apply to the tokens among the last penalty_window ones, those of the prompt included.
+ *  The logit x of a token that occurs c > 0 times there becomes
  *
  *      (x < 0 ? x * repetition_penalty : x / repetition_penalty)
  *          - presence_penalty - c * frequency_penalty
  *
- *  Stop strings: the first to be complete ends the answer, of several the longest. Neither it nor
- *  what follows is handed out. Text that may yet become one is held back until that is decided.
+ *  Stop strings: the stop string that is complete first ends the answer; of several at once, the
+ *  longest. Neither the stop string nor text after it is handed out. Text that may become a stop
+ *  string is held back until that is decided.
  *
- *  draft_tokens (speculative decoding): where the last tokens were in the text before, what
- *  followed them then is guessed to follow again, and computed together with the last token, which
- *  takes less time than one by one. Guesses that the answer does not come to are dropped. Tokens,
- *  their text and logprobs are to the bit what they are without, whatever the options; how many are
- *  guessed, up to draft_tokens, goes by how many were right lately. Answers that repeat their
- *  prompt or themselves (summaries, code that is changed) gain; others lose little. Where nothing
- *  of the text is worth guessing, the session's draft model guesses, if it has one. Rows of a batch
- *  do not guess.
+ *  draft_tokens (speculative decoding): drafted tokens are computed together with the last token,
+ *  which takes less time than one by one. If the last tokens occurred in the text before, the draft
+ *  is what followed them then; else the session's draft model makes it, if there is one. Wrong
+ *  drafts are dropped: tokens, text and logprobs have the same bits as without drafts, whatever the
+ *  options. The number of drafted tokens, up to draft_tokens, follows how many were right lately.
+ *  Answers that repeat the prompt or themselves (summaries, edited code) get faster, others hardly
+ *  slower. Rows of a batch are not drafted.
  *
- *  A prompt longer than the context is MICA_ECONTEXT. With truncate it loses tokens instead, the
- *  oldest but for the first (such as <bos>), as does one that leaves no room for max_tokens: down
- *  to half the context where max_tokens is 0 or more than that. */
+ *  A prompt longer than the context is MICA_ECONTEXT. With `truncate` it is cut instead: it keeps
+ *  its first token (such as <bos>) and loses the oldest of the others. A prompt that leaves no room
+ *  for max_tokens is cut, too. A cut prompt is half the context long, or longer if that leaves room
+ *  for max_tokens (of 1 or more). */
 typedef struct mica_generate_options {
     int64_t max_tokens;       /* 0: until a stop or the end of the context */
-    int64_t min_tokens;       /* before so many tokens, stop ids are not drawn and stop strings do
+    int64_t min_tokens;       /* before this many tokens, stop ids are not drawn and stop strings do
                                  not end the answer; at most max_tokens */
-    float temperature;        /* 0: greedy, always the likeliest token */
-    int top_k;                /* only the k likeliest; 0: all */
-    float top_p;              /* the fewest tokens whose probabilities reach p; 0 or 1: all */
-    float min_p;              /* only tokens with at least min_p times the best's probability */
-    float repetition_penalty; /* of tokens seen lately; 0 or 1: none */
-    float presence_penalty;   /* of tokens seen lately; below 0 favours them */
-    float frequency_penalty;  /* the same, for each time that they were seen */
-    int penalty_window;       /* how many tokens are "lately"; 0: 20 */
-    const mica_logit_bias *logit_bias; /* [logit_bias_count], those of one id add up. Borrowed */
-    size_t logit_bias_count;           /* how many */
+    float temperature;        /* sampling temperature; 0: greedy, always the likeliest token */
+    int top_k;                /* keep the k likeliest tokens; 0: all */
+    float top_p;              /* keep the fewest tokens whose probabilities reach p; 0 or 1: all */
+    float min_p;              /* keep tokens of at least min_p times the best one's probability */
+    float repetition_penalty; /* of tokens in the window; 0 or 1: none */
+    float presence_penalty;   /* of tokens in the window; below 0 favours them */
+    float frequency_penalty;  /* the same, for each of their occurrences in the window */
+    int penalty_window;       /* number of last tokens that penalties apply to; 0: 20 */
+    const mica_logit_bias *logit_bias; /* [logit_bias_count]; those of one id add up. Borrowed */
+    size_t logit_bias_count;           /* number of biases */
     uint64_t seed;                     /* same seed, options, device and threads: same tokens */
     const int32_t *stop_ids;           /* more ids that end the answer, [stop_count]. Borrowed */
-    size_t stop_count;                 /* how many */
+    size_t stop_count;                 /* number of stop ids */
     const char *const *stop_strings; /* texts that end the answer, [stop_string_count]. Borrowed */
-    size_t stop_string_count;        /* how many */
-    /** tokens that may be guessed and computed at once, 1 to 63: see above; 0: none, or 7 where the
-     * session has a draft model */
+    size_t stop_string_count;        /* number of stop strings */
+    /** maximum number of tokens drafted at once, 1 to 63: see above; 0: none, or 7 if the session
+     * has a draft model */
     int draft_tokens;
-    bool ignore_eos; /* the model's own stop ids do not end the answer: benchmarks */
+    bool ignore_eos; /* the model's own stop ids do not end the answer: for benchmarks */
     bool logprobs;   /* tokens come with their log-probability */
-    /** and with those of so many of the likeliest at their place; implies logprobs */
+    /** tokens also come with this many of the likeliest alternatives; implies logprobs */
     int top_logprobs;
     bool echo;                      /* the prompt's tokens are handed out first */
-    bool truncate;                  /* see above */
+    bool truncate;                  /* cut a prompt that is too long: see above */
     const char *template_variables; /* mica_chat: a JSON object of variables for the model's chat
                                        template, such as {"enable_thinking": false}; NULL: none */
-    const char *tools;              /* mica_chat: a JSON array of tools, as the template wants them;
+    const char *tools;              /* mica_chat: a JSON array of tools in the template's format;
                                        NULL: none */
     mica_progress progress;         /* prefill, in tokens; may be NULL */
     void *progress_user;            /* given to progress */
-    const mica_cancel *cancel;      /* mica_chat: watched while the template is rendered (the answer
-                                       itself ends by mica_stream_cancel); may be NULL. Borrowed */
+    const mica_cancel *cancel;      /* mica_chat: watched while the template is rendered; the answer
+                                       itself is cancelled by mica_stream_cancel. May be NULL.
+                                       Borrowed */
 } mica_generate_options;
 
-/** Starts an answer: to a raw prompt (UTF-8, NUL-terminated, or len bytes), to a conversation in
- *  the model's chat format (its folder's template, or else its family's built-in one), to ids.
- *  Nothing is computed before the first mica_stream_next. What the prompt and the session's history
- *  begin with in common is not computed again, as far as the caches still hold it.
+/** Start an answer.
+ *
+ *  mica_generate      to a raw prompt: UTF-8, len bytes; len 0: NUL-terminated. Borrowed.
+ *  mica_chat          to a conversation in the model's chat format: the folder's template, else the
+ *                     family's built-in one.
+ *  mica_generate_ids  to token ids.
+ *
+ *  Nothing is computed before the first mica_stream_next. The common beginning of the prompt and
+ *  the session's history is not computed again, as far as the caches still hold it.
  *
  *  stream  receives the stream, owned by the caller; NULL after an error.
- *  errors  MICA_EINVAL an empty prompt, an option out of range, an empty stop string, roles that
- *          the format refuses, an id past the vocabulary; MICA_EFORMAT text that is not UTF-8, JSON
- *          or a template that is none; MICA_ECONTEXT a prompt longer than the context (with the
- *          numbers); MICA_EUNSUPPORTED no chat format, or tools and variables for one without a
- *          template; MICA_ECANCELLED options.cancel; MICA_ENOMEM */
+ *  errors  MICA_EINVAL the prompt or a stop string is empty, an option is out of range, the chat
+ *          format refuses the roles, an id is past the vocabulary; MICA_EFORMAT text is not UTF-8,
+ *          JSON or the template is malformed; MICA_ECONTEXT the prompt is longer than the context
+ *          (the text has the numbers); MICA_EUNSUPPORTED the model has no chat format, or tools and
+ *          variables were given for a format without a template; MICA_ECANCELLED options.cancel was
+ *          set; MICA_ENOMEM */
 MICA_API mica_status mica_generate(mica_session *session, const char *prompt, size_t len,
                                    const mica_generate_options *options, mica_stream **stream);
 MICA_API mica_status mica_chat(mica_session *session, const mica_message *messages, size_t count,
@@ -329,7 +340,7 @@ MICA_API mica_status mica_chat(mica_session *session, const mica_message *messag
 MICA_API mica_status mica_generate_ids(mica_session *session, const int32_t *ids, size_t count,
                                        const mica_generate_options *options, mica_stream **stream);
 
-/** A token that might have been drawn. */
+/** A likely token at the place of another. */
 typedef struct mica_alternative {
     int32_t id;    /* a token */
     float logprob; /* as in mica_token */
@@ -337,23 +348,24 @@ typedef struct mica_alternative {
 
 /** One token of an answer. */
 typedef struct mica_token {
-    int32_t id;       /* -1: only text that had been held back, at the end */
-    const char *text; /* whole characters, none while one is incomplete; until the next call */
+    int32_t id;       /* -1: no token, only held-back text at the end of the answer */
+    const char *text; /* whole characters; empty while one is incomplete. Valid until the next
+                         call */
     size_t len;       /* bytes of text; a NUL follows them */
-    bool prompt;      /* one of the prompt's, with options.echo; it has no logprob */
-    float logprob; /* natural logarithm of its probability under the softmax of the model's logits
-                         as they are (no bias, penalty, temperature); 0 where not asked for */
+    bool prompt;      /* a token of the prompt (options.echo); it has no logprob */
+    float logprob;    /* natural logarithm of the token's probability: softmax of the model's raw
+                         logits (no bias, penalty, temperature); 0 if not asked for */
     const mica_alternative *alternatives; /* the options.top_logprobs likeliest tokens, likeliest
-                                             first, this one among them where it belongs; until the
-                                             next call */
-    size_t alternative_count;             /* how many */
+                                             first; this token is included if it is among them.
+                                             Valid until the next call */
+    size_t alternative_count;             /* number of alternatives */
 } mica_token;
 
 /** Computes the next token. The first call runs the prefill.
  *
- *  returns true with *token set; false at the end, whose cause mica_stream_finish and
- *          mica_stream_status tell. The token that stops an answer is not handed out; text that was
- *          held back before it is, with the id -1. */
+ *  returns true with *token set; false at the end: mica_stream_finish and mica_stream_status tell
+ *          why. The token that stops an answer is not handed out; text that was held back before
+ *          it is handed out with the id -1. */
 MICA_API bool mica_stream_next(mica_stream *stream, mica_token *token);
 
 /** Why a stream ended. */
@@ -365,40 +377,40 @@ typedef enum mica_finish {
     MICA_FINISH_ERROR      /* mica_stream_status tells which */
 } mica_finish;
 
-/** Why the stream ended, and its status: MICA_OK, MICA_ECANCELLED or the error, whose text is then
- *  mica_last_error() of the thread that called mica_stream_next. NULL: none, and
- *  MICA_EINVAL. */
+/** Why the stream ended, and its status: MICA_OK, MICA_ECANCELLED or an error. The error's text is
+ *  mica_last_error() in the thread that called mica_stream_next. For NULL they return
+ *  MICA_FINISH_NONE and MICA_EINVAL. */
 MICA_API mica_finish mica_stream_finish(const mica_stream *stream);
 MICA_API mica_status mica_stream_status(const mica_stream *stream);
 
-/** Asks the stream to end: its next or current mica_stream_next returns false within one chunk of
- *  prefill or one token. May be called from any thread and from a signal handler, while the stream
- *  is open. Nothing for NULL. */
+/** Asks the stream to end: its current or next mica_stream_next returns false within one chunk of
+ *  prefill or one token. May be called from any thread and from a signal handler while the stream
+ *  is open. Does nothing for NULL. */
 MICA_API void mica_stream_cancel(mica_stream *stream);
 
 /** Counts and rates of an answer so far. */
 typedef struct mica_metrics {
-    int64_t prompt_tokens;    /* of the prompt, without those that truncation took */
-    int64_t reused_tokens;    /* of these, already in the caches */
-    int64_t truncated_tokens; /* taken from the prompt by options.truncate */
-    int64_t forgotten_tokens; /* of the prompt and the answer so far: those that the next token will
-                                 not see, for the model was opened with a smaller context_length.
-                                 Those of the prompt before its first token is computed */
-    int64_t generated_tokens; /* handed out */
-    int64_t drafted_tokens;   /* guessed, with options.draft_tokens */
-    int64_t accepted_tokens;  /* of these, right */
-    double prefill_seconds;   /* spent on the prompt */
-    double decode_seconds;    /* spent on the tokens after it */
-    double prefill_rate;      /* tokens a second; 0 before anything was measured */
-    double decode_rate;       /* tokens a second; 0 before anything was measured */
-    uint64_t active_bytes;    /* of the device, now */
-    uint64_t peak_bytes;      /* of the device, the most */
+    int64_t prompt_tokens;    /* length of the prompt after truncation */
+    int64_t reused_tokens;    /* tokens of the prompt that were in the caches already */
+    int64_t truncated_tokens; /* tokens that options.truncate cut from the prompt */
+    int64_t forgotten_tokens; /* tokens of the prompt and the answer so far that the next token will
+                                 not see: the model was opened with a smaller context_length.
+                                 Before the first token is computed: those of the prompt */
+    int64_t generated_tokens; /* tokens handed out */
+    int64_t drafted_tokens;   /* tokens drafted (options.draft_tokens) */
+    int64_t accepted_tokens;  /* drafted tokens that were right */
+    double prefill_seconds;   /* time spent on the prompt */
+    double decode_seconds;    /* time spent on the tokens after it */
+    double prefill_rate;      /* tokens a second; 0: nothing was measured yet */
+    double decode_rate;       /* tokens a second; 0: nothing was measured yet */
+    uint64_t active_bytes;    /* mica_device_active_bytes, now */
+    uint64_t peak_bytes;      /* mica_device_peak_bytes */
 } mica_metrics;
 
 /** The metrics of the stream up to now; all zero for NULL. */
 MICA_API mica_metrics mica_stream_metrics(const mica_stream *stream);
 
-/** Closes *stream and sets it to NULL; nothing for NULL. */
+/** Closes *stream and sets it to NULL. Does nothing for NULL. */
 MICA_API void mica_stream_close(mica_stream **stream);
 
 MICA_END

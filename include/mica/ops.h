@@ -1,12 +1,13 @@
 /* Operations on lazy arrays.
  *
  * The first argument of every op is the scope that owns the result; array arguments are borrowed.
- * An operand of another scope must be evaluated (mica_eval, mica_materialize). A wrong operand
- * gives an invalid array and leaves the error in the scope (see mica/array.h). Axes count from the
- * end where negative. Semantics, dtypes and promotion are MLX's (mlx.core) unless said otherwise.
+ * An operand of another scope must be evaluated (mica_eval, mica_materialize). An op with a wrong
+ * operand returns an invalid array and leaves the error in the scope (see mica/array.h). Negative
+ * axes count from the end. Semantics, dtypes and promotion are MLX's (mlx.core) unless said
+ * otherwise.
  *
- * "float" stands for f16, bf16, f32. "promoted" is mica_dtype_promote of the operands;
- * "inexact" is the dtype itself where it is a float, else f32. */
+ * "float" stands for f16, bf16, f32. "promoted" is mica_dtype_promote of the operands. "inexact" is
+ * the dtype itself if it is a float, else f32. */
 #ifndef MICA_OPS_H
 #define MICA_OPS_H
 
@@ -29,15 +30,15 @@ MICA_API mica_array mica_arange(mica_scope *s, double start, double stop, double
 /** n values from start to stop, both included: [n] f32. */
 MICA_API mica_array mica_linspace(mica_scope *s, double start, double stop, int64_t n);
 
-/** [rows, cols] with ones where column - row == k. */
+/** [rows, cols] with ones on the diagonal column - row == k, else zeros. */
 MICA_API mica_array mica_eye(mica_scope *s, int64_t rows, int64_t cols, int64_t k,
                              mica_dtype dtype);
 
 /* ---- element by element ---- */
 
-/** One operand, same shape. The result's dtype is x's for: abs negative square sign floor ceil
- *  round logical ops aside; inexact for the others; bool for isnan isinf isfinite logical_not.
- *  f16 and bf16 are computed in f32 and rounded once. `round` is to nearest even.
+/** One operand; the result has its shape. Dtype of the result: x's for abs, negative, square, sign,
+ *  floor, ceil, round and bitwise_invert; bool for isnan, isinf, isfinite and logical_not; inexact
+ *  for the others. f16 and bf16 are computed in f32 and rounded once. `round` is to nearest even.
  *  errors  MICA_EDTYPE negative of bool; invert of a float */
 MICA_API mica_array mica_abs(mica_scope *s, mica_array x);
 MICA_API mica_array mica_negative(mica_scope *s, mica_array x);
@@ -89,39 +90,40 @@ MICA_API mica_array mica_gelu(mica_scope *s, mica_array x);
 MICA_API mica_array mica_gelu_approx(mica_scope *s, mica_array x);
 MICA_API mica_array mica_relu(mica_scope *s, mica_array x);
 
-/** x converted: floats to integers towards zero, to the nearest end where out of range, NaN to 0;
- *  integers to integers by their low bits; anything to bool as x != 0. */
+/** x converted to a dtype: floats to integers are rounded towards zero and clamped to the range,
+ *  NaN becomes 0; integers to integers keep their low bits; to bool is x != 0. */
 MICA_API mica_array mica_astype(mica_scope *s, mica_array x, mica_dtype dtype);
 
-/** The bytes of x read as another dtype; where sizes differ, the last axis grows or shrinks.
+/** The bytes of x read as another dtype. If the sizes differ, the last axis grows or shrinks.
  *  errors  MICA_ESHAPE the last axis does not divide */
 MICA_API mica_array mica_view(mica_scope *s, mica_array x, mica_dtype dtype);
 
-/** f32, f16, bf16 to the 8 bits (u8) of an E4M3 float, to nearest even, beyond 448 to 448; and back
- *  to the given float. */
+/** Floats to the bits (u8) of E4M3 floats, rounded to nearest even and clamped to 448; and back to
+ *  the given float dtype. */
 MICA_API mica_array mica_to_fp8(mica_scope *s, mica_array x);
 MICA_API mica_array mica_from_fp8(mica_scope *s, mica_array x, mica_dtype dtype);
 
-/** Rows in 8 bits: x [..., D] float to u8 [..., mica_q8_bytes(D)], x about code * scale. A row is D
- *  codes (i8), zeros up to a multiple of 4 bytes, a bf16 scale for every 32 codes, zeros up to a
- *  multiple of 4. A scale is that of the group's largest element over 127, rounded up; codes are
- *  rounded to nearest, so that an element is off by half a scale at most. A group that holds an
- *  infinity or NaN is NaN as a whole, one of numbers below 1e-34 zeros.
- *  errors  MICA_EDTYPE no float; MICA_ESHAPE no axis */
+/** Quantises rows to int8: x [..., D] float to u8 [..., mica_q8_bytes(D)], x ~ code * scale. A row
+ *  is D codes (i8), zeros up to a multiple of 4 bytes, a bf16 scale for every 32 codes, zeros up to
+ *  a multiple of 4. A scale is the group's largest magnitude / 127, rounded up. Codes are rounded
+ *  to nearest: an element is off by half a scale at most. A group with an infinity or a NaN becomes
+ *  NaN, a group of magnitudes below 1e-34 becomes zeros.
+ *  errors  MICA_EDTYPE x is not a float; MICA_ESHAPE x has no axis */
 MICA_API mica_array mica_to_q8(mica_scope *s, mica_array x);
-/** Back to [..., length] of the given float, exact in f32.
- *  errors  MICA_EDTYPE not u8, or to no float; MICA_ESHAPE the last axis is not
+/** Such rows back to [..., length] of a float dtype, exact in f32.
+ *  errors  MICA_EDTYPE rows is not u8, or dtype not a float; MICA_ESHAPE the last axis is not
  *          mica_q8_bytes(length) */
 MICA_API mica_array mica_from_q8(mica_scope *s, mica_array rows, int64_t length, mica_dtype dtype);
-/** The bytes of a row of `length` elements; 0 where it is below 1. */
+/** Bytes of such a row of `length` elements; 0 if length is below 1. */
 MICA_API int64_t mica_q8_bytes(int64_t length);
 
-/** Two operands, broadcast against each other; promoted dtype, except: divide, logaddexp and
- *  arctan2 are inexact; comparisons and logical_and/or are bool; bit operations take integers and
- *  bool. floor_divide and remainder follow the sign of b (Python). f16, bf16 are computed in f32.
- *  Integers wrap; divided by 0 they give 0 and the remainder a; a negative power is 0 but for 1 and
- *  -1; shifts by the width or more, or by less than 0, leave 0 (right of a negative number: -1).
- *  errors  MICA_ESHAPE do not broadcast; MICA_EDTYPE */
+/** Two operands, broadcast against each other. Dtype of the result: inexact for divide, logaddexp
+ *  and arctan2; bool for comparisons and logical_and/or; promoted for the others. Bit operations
+ *  take integers and bool. floor_divide and remainder follow the sign of b (as Python). f16 and
+ *  bf16 are computed in f32. Integers wrap. An integer divided by 0 is 0 with the remainder a. A
+ *  negative power of an integer is 0, except of 1 and -1. A shift by the width or more, or by less
+ *  than 0, gives 0 (a right shift of a negative number: -1).
+ *  errors  MICA_ESHAPE the shapes do not broadcast; MICA_EDTYPE */
 MICA_API mica_array mica_add(mica_scope *s, mica_array a, mica_array b);
 MICA_API mica_array mica_subtract(mica_scope *s, mica_array a, mica_array b);
 MICA_API mica_array mica_multiply(mica_scope *s, mica_array a, mica_array b);
@@ -155,10 +157,11 @@ MICA_API mica_array mica_clip(mica_scope *s, mica_array x, mica_array lo, mica_a
 
 /* ---- reductions ---- */
 
-/** Over the axes listed ([n_axes]; none: all axes). keepdims leaves them with length 1.
- *  sum, prod: bool and small integers widen to i32 (u32); mean, var, std, logsumexp are inexact,
- *  computed in f32; all, any are bool; max, min keep the dtype, NaN wins. ddof: divisor n - ddof.
- *  errors  MICA_EINVAL axis out of range or twice; max, min, argmax of nothing */
+/** Reductions over the axes listed ([n_axes]; none: all axes). keepdims leaves them with length 1.
+ *  Dtype of the result: sum and prod widen bool and small integers to i32 (u32); mean, var, std and
+ *  logsumexp are inexact, computed in f32; all and any are bool; max and min keep x's. NaN wins in
+ *  max and min. The divisor of var and std is n - ddof.
+ *  errors  MICA_EINVAL an axis is out of range or given twice; max, min, argmax of no elements */
 MICA_API mica_array mica_sum(mica_scope *s, mica_array x, const int *axes, int n_axes,
                              bool keepdims);
 MICA_API mica_array mica_prod(mica_scope *s, mica_array x, const int *axes, int n_axes,
@@ -180,13 +183,13 @@ MICA_API mica_array mica_std(mica_scope *s, mica_array x, const int *axes, int n
 MICA_API mica_array mica_logsumexp(mica_scope *s, mica_array x, const int *axes, int n_axes,
                                    bool keepdims);
 
-/** Index (u32) of the largest, smallest value along an axis; the first of equals. NaN is never
- *  chosen; 0 where there is nothing else. */
+/** Index (u32) of the largest, smallest value along an axis; of equals the first. NaN is never
+ *  chosen; the index is 0 if all values are NaN. */
 MICA_API mica_array mica_argmax(mica_scope *s, mica_array x, int axis, bool keepdims);
 MICA_API mica_array mica_argmin(mica_scope *s, mica_array x, int axis, bool keepdims);
 
 /** Running sum, product, maximum, minimum, logsumexp along an axis. reverse: from the end.
- *  inclusive: y[i] contains x[i]; otherwise it starts with the neutral element. */
+ *  inclusive: y[i] contains x[i]; otherwise y starts with the neutral element. */
 MICA_API mica_array mica_cumsum(mica_scope *s, mica_array x, int axis, bool reverse,
                                 bool inclusive);
 MICA_API mica_array mica_cumprod(mica_scope *s, mica_array x, int axis, bool reverse,
@@ -198,11 +201,12 @@ MICA_API mica_array mica_cummin(mica_scope *s, mica_array x, int axis, bool reve
 MICA_API mica_array mica_logcumsumexp(mica_scope *s, mica_array x, int axis, bool reverse,
                                       bool inclusive);
 
-/** Sorted ascending along an axis, NaN last; the indices (u32) that sort, stable. */
+/** x sorted ascending along an axis, NaN last; the indices (u32) that sort x, stable. */
 MICA_API mica_array mica_sort(mica_scope *s, mica_array x, int axis);
 MICA_API mica_array mica_argsort(mica_scope *s, mica_array x, int axis);
 
-/** x with the kth smallest in its place, smaller ones before it; its indices. Sorted in fact. */
+/** x with its kth smallest element at index k and smaller ones before it (the result is sorted
+ *  completely); the indices of that order. */
 MICA_API mica_array mica_partition(mica_scope *s, mica_array x, int64_t kth, int axis);
 MICA_API mica_array mica_argpartition(mica_scope *s, mica_array x, int64_t kth, int axis);
 
@@ -228,59 +232,63 @@ MICA_API mica_array mica_swapaxes(mica_scope *s, mica_array x, int a, int b);
 MICA_API mica_array mica_moveaxis(mica_scope *s, mica_array x, int from, int to);
 MICA_API mica_array mica_broadcast_to(mica_scope *s, mica_array x, const int64_t *shape, int ndim);
 
-/** As a stop: to the end of the axis. */
+/** A stop that means the end of the axis. */
 #define MICA_END_OF_AXIS INT64_MAX
 
-/** x[start:stop:step] along every axis, [ndim of x] each, as Python's slices: negative numbers
- *  count from the end, steps may be negative, what is out of range is cut. stop MICA_END_OF_AXIS
- *  (stop NULL: all axes) means to the end, start NULL from the beginning (where the step is
- *  negative: from the last element to the first), step NULL 1. A view: no copy.
- *  errors  MICA_EINVAL a step of 0 */
+/** x[start:stop:step] along every axis, as Python's slices; start, stop and step are [ndim of x].
+ *  Negative numbers count from the end, steps may be negative, a range beyond the axis is cut.
+ *  start NULL: from the beginning; stop NULL or MICA_END_OF_AXIS: to the end (a negative step goes
+ *  from the last element to the first); step NULL: 1. The result is a view without a copy.
+ *  errors  MICA_EINVAL a step is 0 */
 MICA_API mica_array mica_slice(mica_scope *s, mica_array x, const int64_t *start,
                                const int64_t *stop, const int64_t *step);
 /** x[start:stop] along one axis. */
 MICA_API mica_array mica_slice_axis(mica_scope *s, mica_array x, int axis, int64_t start,
                                     int64_t stop);
 
-/** x with update written at start:stop:step (as mica_slice; update broadcasts to that shape and is
- *  converted to x's dtype). In place where x is a moved array or not needed any more. */
+/** x with update written at start:stop:step (as mica_slice). update broadcasts to that shape and is
+ *  converted to x's dtype. Runs in place if x is a moved array or has no other reader. */
 MICA_API mica_array mica_slice_update(mica_scope *s, mica_array x, mica_array update,
                                       const int64_t *start, const int64_t *stop,
                                       const int64_t *step);
-/** The same along one axis from a start that is data (i32 []): writes update's length there. Its
- *  value is no part of the structure, so that a growing cache replays one plan.
- *  errors  MICA_EINVAL at evaluation, where the update does not fit */
+/** The same along one axis from a start that is an array (i32 []), over update's length. The
+ *  start's value is not part of the graph's structure: a growing cache runs one compiled plan.
+ *  errors  MICA_EINVAL at evaluation: the update does not fit */
 MICA_API mica_array mica_slice_update_at(mica_scope *s, mica_array x, mica_array update,
                                          mica_array start, int axis);
 
 /** Element [i...] of the result is base[offset + sum_k i_k * strides_k], in elements of the
- *  row-major x. errors MICA_EINVAL reaches outside x */
+ *  row-major x.
+ *  errors  MICA_EINVAL the result reaches outside x */
 MICA_API mica_array mica_as_strided(mica_scope *s, mica_array x, const int64_t *shape,
                                     const int64_t *strides, int ndim, int64_t offset);
 
-/** Joins along an axis, along a new axis; dtypes promote. */
+/** Join n arrays along an axis (concatenate) or along a new axis (stack). The dtype is promoted. */
 MICA_API mica_array mica_concatenate(mica_scope *s, const mica_array *xs, int n, int axis);
 MICA_API mica_array mica_stack(mica_scope *s, const mica_array *xs, int n, int axis);
-/** Cuts along an axis before the given indices into n + 1 pieces. */
+/** Cuts x along an axis before each of the n indices, into n + 1 pieces. */
 MICA_API mica_status mica_split(mica_scope *s, mica_array x, const int64_t *indices, int n,
                                 int axis, mica_array *pieces);
 /** Adds before[k] and after[k] elements of value (converted to x's dtype) along axis k.
- *  mica_pad_edge repeats the edge.
- *  errors  MICA_EINVAL a negative number; an empty axis, which has no edge */
+ *  mica_pad_edge repeats the edge elements instead.
+ *  errors  MICA_EINVAL a number is negative; mica_pad_edge of an empty axis, which has no edge */
 MICA_API mica_array mica_pad(mica_scope *s, mica_array x, const int64_t *before,
                              const int64_t *after, mica_array value);
 MICA_API mica_array mica_pad_edge(mica_scope *s, mica_array x, const int64_t *before,
                                   const int64_t *after);
-/** Each element n times in a row along an axis; the whole of x reps[k] times along axis k. */
+/** mica_repeat: each element n times in a row along an axis. mica_tile: all of x reps[k] times
+ *  along axis k. */
 MICA_API mica_array mica_repeat(mica_scope *s, mica_array x, int64_t n, int axis);
 MICA_API mica_array mica_tile(mica_scope *s, mica_array x, const int64_t *reps, int n_reps);
 MICA_API mica_array mica_roll(mica_scope *s, mica_array x, int64_t shift, int axis);
 MICA_API mica_array mica_flip(mica_scope *s, mica_array x, int axis);
-/** Lower, upper triangle of the last two axes: zero where column - row > k, < k. */
+/** Lower, upper triangle of the last two axes: elements with column - row > k (tril), < k (triu)
+ *  become zero. */
 MICA_API mica_array mica_tril(mica_scope *s, mica_array x, int64_t k);
 MICA_API mica_array mica_triu(mica_scope *s, mica_array x, int64_t k);
-/** mica_diag: [n] on the k-th diagonal of a square of zeros, or that diagonal of two axes ([n, m]).
- *  mica_diagonal: the diagonal of any two axes, which becomes the last axis. k > 0 lies above. */
+/** mica_diag: [n] gives a square matrix with x on its k-th diagonal, [n, m] gives that diagonal of
+ *  x. mica_diagonal: the diagonal of two axes, which becomes the last axis. k > 0 is above the main
+ *  diagonal. */
 MICA_API mica_array mica_diag(mica_scope *s, mica_array x, int64_t k);
 MICA_API mica_array mica_diagonal(mica_scope *s, mica_array x, int64_t k, int axis1, int axis2);
 
@@ -291,18 +299,19 @@ MICA_API mica_array mica_diagonal(mica_scope *s, mica_array x, int64_t k, int ax
 MICA_API mica_array mica_take(mica_scope *s, mica_array x, mica_array indices, int axis);
 /** y[..., i, ...] = x[..., indices[..., i, ...], ...] along an axis; others broadcast. */
 MICA_API mica_array mica_take_along_axis(mica_scope *s, mica_array x, mica_array indices, int axis);
-/** x with values written at these places; later writes win. */
+/** x with values written at those indices; of several writes to one element, the last wins. */
 MICA_API mica_array mica_put_along_axis(mica_scope *s, mica_array x, mica_array indices,
                                         mica_array values, int axis);
 
-/** x[i_0, i_1, ...] along the axes listed: index arrays broadcast together; result is their shape
- *  followed by slice_sizes ([ndim of x], 1 at the indexed axes; elsewhere slices begin at 0).
- *  errors  MICA_EDTYPE indices are not integers; MICA_ESHAPE slice_sizes, or more than
- *          MICA_MAX_NDIM axes; MICA_EINVAL axes, and at evaluation an index out of range */
+/** x[i_0, i_1, ...] along the axes listed. The index arrays broadcast together. The result has
+ *  their shape followed by slice_sizes ([ndim of x]: 1 at the indexed axes, slices begin at 0 at
+ *  the others).
+ *  errors  MICA_EDTYPE indices are not integers; MICA_ESHAPE wrong slice_sizes, or more than
+ *          MICA_MAX_NDIM axes; MICA_EINVAL wrong axes, and at evaluation an index out of range */
 MICA_API mica_array mica_gather(mica_scope *s, mica_array x, const mica_array *indices, int n,
                                 const int *axes, const int64_t *slice_sizes);
 
-/** How a scatter combines what is there with an update. */
+/** How a scatter combines an element with an update. */
 typedef enum mica_scatter_mode {
     MICA_SCATTER_SET,
     MICA_SCATTER_ADD,
@@ -311,16 +320,18 @@ typedef enum mica_scatter_mode {
     MICA_SCATTER_MINIMUM
 } mica_scatter_mode;
 
-/** x with updates combined at x[i_0, i_1, ...]: updates have the indices' broadcast shape followed
- *  by that of a slice of x (as slice_sizes of mica_gather). Places that occur twice combine twice,
- *  in the order of the indices; f16 and bf16 are rounded each time. Errors as mica_gather. */
+/** x with updates combined at x[i_0, i_1, ...]. updates has the indices' broadcast shape followed
+ *  by the shape of a slice of x (as slice_sizes of mica_gather). An index that occurs twice
+ *  combines twice, in the order of the indices; f16 and bf16 are rounded each time. Errors as
+ *  mica_gather. */
 MICA_API mica_array mica_scatter(mica_scope *s, mica_array x, const mica_array *indices, int n,
                                  const int *axes, mica_array updates, mica_scatter_mode mode);
 
 /* ---- linear algebra ---- */
 
-/** Matrix product over the last two axes, others broadcast; vectors as in numpy. Accumulated and
- *  computed in f32, rounded once to the promoted dtype; operands keep their own dtype in memory.
+/** Matrix multiplication over the last two axes; other axes broadcast, vectors as in numpy.
+ *  Multiplied and accumulated in f32, rounded once to the promoted dtype. Operands are not
+ *  converted in memory.
  *  errors  MICA_ESHAPE; MICA_EDTYPE not floats */
 MICA_API mica_array mica_matmul(mica_scope *s, mica_array a, mica_array b);
 /** alpha * a @ b + beta * c */
@@ -328,12 +339,12 @@ MICA_API mica_array mica_addmm(mica_scope *s, mica_array c, mica_array a, mica_a
                                float beta);
 MICA_API mica_array mica_outer(mica_scope *s, mica_array a, mica_array b);
 MICA_API mica_array mica_inner(mica_scope *s, mica_array a, mica_array b);
-/** Sums products over the last n axes of a and the first n of b. */
+/** Contracts the last n axes of a with the first n axes of b. */
 MICA_API mica_array mica_tensordot(mica_scope *s, mica_array a, mica_array b, int n);
 
-/** How quantised weights are packed: MLX's layout. bits of each code packed little-endian into u32
- *  words along the last axis; each group of group_size codes shares a scale (and a bias,
- *  affine). */
+/** How quantised weights are packed: MLX's layout. Codes of `bits` bits are packed little-endian
+ *  into u32 words along the last axis. Each group of group_size codes shares a scale, and in the
+ *  affine mode a bias. */
 typedef enum mica_quant_mode {
     MICA_QUANT_AFFINE, /* w = scale * code + bias; 2 3 4 5 6 8 bits; groups of 32, 64, 128 */
     MICA_QUANT_MXFP4,  /* E2M1 codes, E8M0 scales (u8), groups of 32 */
@@ -353,11 +364,12 @@ typedef struct mica_quant {
  *  errors  MICA_EINVAL bits or group_size unknown; MICA_ESHAPE D is no multiple of group_size */
 MICA_API mica_status mica_quantize(mica_scope *s, mica_array w, mica_quant quant, mica_array *codes,
                                    mica_array *scales, mica_array *biases);
-/** Back to floats: the dtype of scales (affine), else `dtype`. */
+/** Quantised rows back to floats: of the dtype of scales (affine), else `dtype`. */
 MICA_API mica_array mica_dequantize(mica_scope *s, mica_array codes, mica_array scales,
                                     mica_array biases, mica_quant quant, mica_dtype dtype);
 /** x @ w^T (transpose) or x @ w for quantised w: x [..., M, K] float, codes [..., N, K * bits / 32]
- *  (transpose) or [..., K, N * bits / 32]. Result [..., M, N] of x's dtype; f32 arithmetic. */
+ *  (transpose) or [..., K, N * bits / 32]. The result is [..., M, N] of x's dtype, computed in
+ *  f32. */
 MICA_API mica_array mica_quantized_matmul(mica_scope *s, mica_array x, mica_array codes,
                                           mica_array scales, mica_array biases, mica_quant quant,
                                           bool transpose);
@@ -388,12 +400,12 @@ typedef struct mica_rope_options {
     float base;       /* theta_i = base^(-2i/dims); 0: 10,000 */
     float scale;      /* positions are multiplied by it; 0: 1 */
 } mica_rope_options;
-/** Rotary position embedding: pair i of the row at position p is turned by
+/** Rotary position embedding (RoPE): pair i of the row at position p is rotated by the angle
  *  p * scale * base^(-2i/dims).
  *
  *  x       [..., L, D] float; axis -2 counts positions offset, offset + 1, ...
  *  offset  i32 [] or [B] (one for each row of axis 0).
- *  freqs   [dims/2] f32 or MICA_NONE: turned by p * scale / freqs[i] instead.
+ *  freqs   [dims/2] f32: the angle is p * scale / freqs[i] instead; or MICA_NONE.
  *  returns x's shape and dtype; computed in f32.
  *  source  Su et al. 2021 (arXiv:2104.09864). */
 MICA_API mica_array mica_rope(mica_scope *s, mica_array x, mica_array offset, mica_array freqs,
@@ -404,25 +416,27 @@ typedef struct mica_sdpa_options {
     float scale;       /* of q k^T; 0: 1 / sqrt(D) */
     bool causal;       /* query i sees keys j <= offset + i */
     int64_t window;    /* with causal: and j > offset + i - window; 0: no limit */
-    int64_t keep;      /* with window: keys j < keep are not hidden by it */
+    int64_t keep;      /* with window: keys j < keep are seen outside the window, too */
     float softcap;     /* scores become softcap * tanh(scores / softcap) before the mask; 0: none */
     mica_array mask;   /* [.., Lq, Lk] broadcast: bool (true: seen) or float (added), or none */
     mica_array offset; /* i32 [] or [B]: key position of query 0; none: Lk - Lq */
-    mica_array sinks;  /* [Hq] float: one more score a head, which takes weight but has no value */
+    mica_array sinks;  /* [Hq] float: one more score per head in the softmax, without a value */
 } mica_sdpa_options;
 /** Scaled dot product attention, softmax(q k^T * scale + mask) v.
  *
  *  q       [B, Hq, Lq, D] float, k [B, Hkv, Lk, D], v [B, Hkv, Lk, Dv]; Hq a multiple of Hkv:
  *          head h reads K and V of head h / (Hq / Hkv), without repeating them. Any strides.
- *          k and v may both be rows of mica_to_q8 instead: u8, of heads of size D.
- *  returns [B, Hq, Lq, Dv], promoted dtype of q, k, v (q's where these are u8); softmax and sums in
- *          f32. A query that sees no key gives zeros. Where k and v are bf16, a device may round q
- *          and the weights to it; then it may round elements of q and k to within 2^-12 of the
- *          largest of 128 in their row, a query's weights to within 2^-12 of the largest of 32, and
- *          values to within 2^-14 of the largest of 32 in their column; what is not finite, or q
- *          or k above 2^109, may give NaN then. Where k and v are u8, it may round q as mica_to_q8
- *          does, and the weights and v to bf16.
- *  errors  MICA_ESHAPE, also where Lk is above 2^31 - 1; MICA_EDTYPE; MICA_EINVAL window without
+ *          k and v may instead both be u8: rows of mica_to_q8, of heads of size D.
+ *  returns [B, Hq, Lq, Dv], promoted dtype of q, k, v (with u8 k and v: q's). Softmax and sums are
+ *          in f32. A query that sees no key gives zeros.
+ *          With bf16 k and v, a device may round q and the softmax weights to bf16, and then round
+ *          further: elements of q and k to within 2^-12 of the largest of 128 in their row, softmax
+ *          weights to within 2^-12 of the largest of 32 of their query, values to within 2^-14 of
+ *          the largest of 32 in their column. Elements that are not finite, or q or k above 2^109,
+ *          may then give NaN.
+ *          With u8 k and v, a device may round q as mica_to_q8 does, and the softmax weights and v
+ *          to bf16.
+ *  errors  MICA_ESHAPE also if Lk is above 2^31 - 1; MICA_EDTYPE; MICA_EINVAL window without
  *          causal, keep without window
  *  source  Vaswani et al. 2017 (arXiv:1706.03762), eq. 1; GQA: arXiv:2305.13245. */
 MICA_API mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,
@@ -439,10 +453,12 @@ MICA_API mica_array mica_cross_entropy(mica_scope *s, mica_array logits, mica_ar
 MICA_API mica_array mica_random_key(mica_scope *s, uint64_t seed);
 /** n new keys: [n, 2] u32. */
 MICA_API mica_array mica_random_split(mica_scope *s, mica_array key, int64_t n);
-/** Random bits, u32 (width 4), u16 (2), u8 (1). */
+/** Random bits: u32 (width_bytes 4), u16 (2), u8 (1). */
 MICA_API mica_array mica_random_bits(mica_scope *s, mica_array key, const int64_t *shape, int ndim,
                                      int width_bytes);
-/** Uniform in [lo, hi); normal with mean and deviation; integers in [lo, hi); true with p. */
+/** Draws from distributions: uniform in [lo, hi); normal with mean and deviation; standard normal
+ *  between lo and hi; integers in [lo, hi); true with probability p; standard Gumbel; standard
+ *  Laplace; a random order of 0 .. n - 1. */
 MICA_API mica_array mica_random_uniform(mica_scope *s, mica_array key, const int64_t *shape,
                                         int ndim, mica_dtype dtype, double lo, double hi);
 MICA_API mica_array mica_random_normal(mica_scope *s, mica_array key, const int64_t *shape,

@@ -12,32 +12,33 @@
 
 MICA_BEGIN
 
-/** What came of a call. */
+/** The result of a call. */
 typedef enum mica_status {
     MICA_OK = 0,
     MICA_EINVAL,       /* an argument is wrong: NULL, out of range, used after it was moved */
     MICA_ESHAPE,       /* shapes do not fit each other or the operation */
-    MICA_EDTYPE,       /* a dtype that the operation does not take */
+    MICA_EDTYPE,       /* the operation does not take this dtype */
     MICA_ENOMEM,       /* no memory, or the memory limit is reached */
-    MICA_ENOENT,       /* a file, folder, tensor or key that is not there */
+    MICA_ENOENT,       /* a file, folder, tensor or key does not exist */
     MICA_EIO,          /* the system could not open, read, map or write */
     MICA_EFORMAT,      /* a file's content is malformed */
     MICA_EUNSUPPORTED, /* well formed, but of a kind that mica does not know */
     MICA_ECONTEXT,     /* the prompt does not fit the context */
     MICA_ECANCELLED,   /* stopped by the caller */
-    MICA_EDEVICE,      /* a device failed or is not there */
+    MICA_EDEVICE,      /* a device failed or does not exist */
     MICA_EINTERNAL     /* a broken invariant of mica's own: please report it */
 } mica_status;
 
 /** The name of a status, such as "MICA_ESHAPE". Never NULL; static storage. */
 MICA_API const char *mica_status_name(mica_status status);
 
-/** The calling thread's text for the last call that failed, "" when none has.
+/** The text of the last call that failed in the calling thread; "": none has failed.
  *
  *  returns UTF-8, never NULL; valid until the thread's next failing call into mica. */
 MICA_API const char *mica_last_error(void);
 
-/** Frees memory that a function of mica handed out as "freed with mica_free"; nothing for NULL. */
+/** Frees memory that a function of mica documents as "freed with mica_free". Does nothing for
+ *  NULL. */
 MICA_API void mica_free(void *ptr);
 
 MICA_END

@@ -1,23 +1,22 @@
 /* Tokenizers: text to token ids and back, as the model's tokenizer.json says.
  *
- * Read are tokenizer.json files of the Hugging Face `tokenizers` library with a BPE model; ids, and
- * the text made of them, are the same as that library's. A file that needs something mica does not
- * know is refused with the name of it (MICA_EUNSUPPORTED), never read halfway.
+ * mica reads tokenizer.json files of the Hugging Face `tokenizers` library with a BPE model, and
+ * gives the same ids and the same text as that library. A file with a component that mica does not
+ * know is refused by its name (MICA_EUNSUPPORTED); no part of a file is ever ignored.
  *
- * Text is UTF-8 with a length and may hold NUL bytes; ids are int32.
+ * Text is UTF-8 with a length and may contain NUL bytes; ids are int32.
  *
- * A tokenizer.json is not trusted. No tokenizer in use comes near these bounds:
+ * A tokenizer.json is not trusted. These limits are far above every tokenizer in use:
  *
- *  a file   ids below 4,194,304, and below the sum of 1,048,576 and 16 times the number of tokens;
- *           256 steps that normalise, 32 that split and 32 that decode; patterns of 65,536 bytes;
- *           added tokens of 1,024 bytes; 4,096 ids around a text; 256 MiB of decoded tokens.
- *  a text   below 2^31 bytes. The steps before the model may add 32 bytes for each of its bytes,
- *           and 64 KiB, all together. Patterns may take 20 million counted steps of matching, and
- *           256 for each byte.
- *  a token  The steps of the decoder may add 8 bytes for each of its bytes, and 64.
+ *  a file   ids below 4,194,304, and below 1,048,576 + 16 * number of tokens; 256 normaliser, 32
+ *           pre-tokeniser and 32 decoder steps; patterns of 65,536 bytes; added tokens of 1,024
+ *           bytes; 4,096 special ids around a text; 256 MiB of decoded tokens.
+ *  a text   below 2^31 bytes. The steps before the model may add 64 KiB + 32 * its bytes in all.
+ *           Pattern matching may take 20 million + 256 * its bytes counted steps.
+ *  a token  The decoder's steps may add 64 + 8 * its bytes.
  *
- * What goes beyond is MICA_EUNSUPPORTED (MICA_EFORMAT for ids and patterns), before memory is taken
- * for it.
+ * Exceeding a limit is MICA_EUNSUPPORTED (MICA_EFORMAT for ids and patterns) before memory is
+ * allocated for it.
  *
  * Threads: an open tokenizer never changes and may be used by any number of threads at once. A
  * decoder stream belongs to one thread at a time. */
@@ -38,9 +37,9 @@ typedef struct mica_tokenizer mica_tokenizer;
 
 /** Opens a tokenizer.
  *
- *  path     a tokenizer.json, or a model folder that holds one. Of a folder, tokenizer_config.json
- *           is read too, where there is one: it says which tokens begin and end a text, and by
- *           "add_bos_token" and "add_eos_token" whether add_special puts them there.
+ *  path     a tokenizer.json, or a model folder that holds one. In a folder tokenizer_config.json
+ *           is read, too, if there is one: it names the tokens that begin and end a text, and its
+ *           "add_bos_token" and "add_eos_token" say whether add_special adds them.
  *  tok      receives the tokenizer, owned by the caller; NULL on failure.
  *  errors   MICA_ENOENT, MICA_EIO; MICA_EFORMAT not JSON, no vocabulary, an id that is negative,
  *           taken twice or above 4,194,303, a merge of unknown tokens, a field of the wrong type,
@@ -48,61 +47,62 @@ typedef struct mica_tokenizer mica_tokenizer;
  *           that mica does not know; MICA_ENOMEM */
 MICA_API mica_status mica_tokenizer_open(const char *path, mica_tokenizer **tok);
 
-/** Closes *tok and sets it to NULL. Takes NULL and a closed one; streams of it must be closed. */
+/** Closes *tok and sets it to NULL. Does nothing for NULL. Close its streams first. */
 MICA_API void mica_tokenizer_close(mica_tokenizer **tok);
 
 /** Text to ids.
  *
- *  text, len    UTF-8, len bytes, below 2^31. Borrowed; NULL where len is 0. Special tokens in it
- *               are recognised: keep text that you do not trust from holding them.
- *  add_special  also put what the tokenizer's template adds around a text, such as <bos>.
+ *  text, len    UTF-8, len bytes, below 2^31; NULL if len is 0. Borrowed. Special tokens in the
+ *               text are recognised: remove them from text that you do not trust.
+ *  add_special  add the special tokens that the tokenizer puts around a text, such as <bos>.
  *  ids, n       receive n ids, freed with mica_free; never NULL on success.
- *  errors       MICA_EFORMAT the text is not UTF-8 (the text of the error tells the byte);
- *               MICA_EUNSUPPORTED the tokenizer makes too much of this text, or needs too much work
- *               to match a pattern in it;
- *               MICA_EINVAL too long, or a NULL argument; MICA_ENOMEM
+ *  errors       MICA_EFORMAT the text is not UTF-8 (the error's text names the byte);
+ *               MICA_EUNSUPPORTED the text exceeds a limit above: it grows too much, or a pattern
+ *               takes too many steps;
+ *               MICA_EINVAL the text is too long, or an argument is NULL; MICA_ENOMEM
  *  source       Tokenizer.encode of `tokenizers` */
 MICA_API mica_status mica_tokenizer_encode(const mica_tokenizer *tok, const char *text, size_t len,
                                            bool add_special, int32_t **ids, size_t *n);
 
 /** Ids to text.
  *
- *  ids, n        n ids. One that names no token (a model's head may be wider than its vocabulary)
- *                stands for no text.
+ *  ids, n        n ids. An id without a token (a model's head may be wider than its vocabulary)
+ *                gives no text. Borrowed.
  *  skip_special  leave out special tokens.
  *  text, len     receive UTF-8 of len bytes and a NUL after it, freed with mica_free. Bytes that
- *                make no character become U+FFFD.
- *  errors        MICA_EINVAL a negative id, or a NULL argument; MICA_EUNSUPPORTED the decoder makes
- *                too much of the first token; MICA_ENOMEM
+ *                are not valid UTF-8 become U+FFFD.
+ *  errors        MICA_EINVAL a negative id, or a NULL argument; MICA_EUNSUPPORTED the first token
+ *                grows beyond the limit above; MICA_ENOMEM
  *  source        Tokenizer.decode of `tokenizers` */
 MICA_API mica_status mica_tokenizer_decode(const mica_tokenizer *tok, const int32_t *ids, size_t n,
                                            bool skip_special, char **text, size_t *len);
 
-/** The greatest id and one: added tokens are counted, ids that name no token too. */
+/** The largest id plus one: added tokens and ids without a token are counted. */
 MICA_API size_t mica_tokenizer_vocab_size(const mica_tokenizer *tok);
 
 /** The token as the vocabulary spells it, such as "▁the" or "<0x0A>".
  *
- *  len      receives its length in bytes (it may hold NUL bytes); may be NULL.
- *  returns  UTF-8 with a NUL after it, living with the tokenizer; NULL where id names no token. */
+ *  len      receives its length in bytes (it may contain NUL bytes); may be NULL.
+ *  returns  UTF-8 with a NUL after it, which lives as long as the tokenizer; NULL: id has no
+ *           token. */
 MICA_API const char *mica_tokenizer_token(const mica_tokenizer *tok, int32_t id, size_t *len);
 
-/** The id of the token that the vocabulary spells so, -1 where there is none. */
+/** The id of the token with that spelling in the vocabulary; -1: there is none. */
 MICA_API int32_t mica_tokenizer_find(const mica_tokenizer *tok, const char *token, size_t len);
 
 /** True for ids of special tokens (<bos>, <end_of_turn> ...), which skip_special leaves out. */
 MICA_API bool mica_tokenizer_is_special(const mica_tokenizer *tok, int32_t id);
 
-/** The ids that the folder's tokenizer_config.json gives to "bos_token" (what a text begins with),
- *  "eos_token" (what it ends with), "pad_token" and "unk_token". -1 where it names none, or one
- *  that is not in the vocabulary, and where the tokenizer was not opened from a folder. A model may
- *  stop at more tokens than eos: generation_config.json tells which. */
+/** The ids of "bos_token" (begins a text), "eos_token" (ends it), "pad_token" and "unk_token" in
+ *  the folder's tokenizer_config.json. -1: it names none, the vocabulary lacks the token, or the
+ *  tokenizer was not opened from a folder. A model may stop at more tokens than eos:
+ *  generation_config.json lists them. */
 MICA_API int32_t mica_tokenizer_bos(const mica_tokenizer *tok);
 MICA_API int32_t mica_tokenizer_eos(const mica_tokenizer *tok);
 MICA_API int32_t mica_tokenizer_pad(const mica_tokenizer *tok);
 MICA_API int32_t mica_tokenizer_unk(const mica_tokenizer *tok);
 
-/** Ids to text one by one, while a model makes them. */
+/** Turns ids to text one by one, as a model generates them. */
 typedef struct mica_decoder_stream mica_decoder_stream;
 
 /** Opens a stream.
@@ -113,25 +113,25 @@ typedef struct mica_decoder_stream mica_decoder_stream;
 MICA_API mica_status mica_decoder_stream_open(const mica_tokenizer *tok, bool skip_special,
                                               mica_decoder_stream **stream);
 
-/** Takes the next id and gives the text that is decided by it.
+/** Takes the next id and gives the text that is complete with it.
  *
- *  Every piece is whole characters. While the text ends in bytes that more bytes could finish, or
- *  in U+FFFD, it is held back and the piece is empty. Where mica_tokenizer_decode of the same ids
- *  has no U+FFFD, the pieces in a row are that text.
+ *  Every piece consists of whole characters. Text that ends in an unfinished character or in U+FFFD
+ *  is held back, and the piece is empty. If mica_tokenizer_decode of the same ids has no U+FFFD,
+ *  the joined pieces equal its text.
  *
  *  id          as in mica_tokenizer_decode.
  *  piece, len  receive UTF-8 of len bytes and a NUL after it, valid until the stream's next call;
- *              len is 0 where nothing is decided yet.
+ *              len is 0 while text is held back.
  *  errors      as mica_tokenizer_decode; after MICA_ENOMEM, close the stream
  *  source      DecodeStream.step of `tokenizers` */
 MICA_API mica_status mica_decoder_stream_push(mica_decoder_stream *stream, int32_t id,
                                               const char **piece, size_t *len);
 
-/** Gives what is held back, unfinished bytes as U+FFFD. The stream is as new afterwards. */
+/** Gives the held-back text, with unfinished bytes as U+FFFD, and resets the stream. */
 MICA_API mica_status mica_decoder_stream_flush(mica_decoder_stream *stream, const char **piece,
                                                size_t *len);
 
-/** Closes *stream and sets it to NULL. Takes NULL and a closed one. */
+/** Closes *stream and sets it to NULL. Does nothing for NULL. */
 MICA_API void mica_decoder_stream_close(mica_decoder_stream **stream);
 
 MICA_END

@@ -1,4 +1,4 @@
-/* The version of these headers, and of the library that was linked. */
+/* The version of these headers and of the linked library. */
 #ifndef MICA_VERSION_H
 #define MICA_VERSION_H
 
