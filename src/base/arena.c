@@ -8,7 +8,7 @@
 #define ALIGN 16
 #define FIRST_CHUNK_BYTES 4096
 
-struct mc_arena_chunk { /* the newest, and largest, is the head of the list */
+struct mc_arena_chunk { /* the head of the list is the newest and largest */
     mc_arena_chunk *older;
     size_t bytes; /* of data */
     _Alignas(ALIGN) char data[];

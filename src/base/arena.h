@@ -1,7 +1,7 @@
-/* Bump allocation in chunks: many small things that die together.
+/* Bump allocation in chunks, for many small objects that are freed together.
  *
- * Memory is aligned to 16 bytes, never moves, and is freed all at once. Each chunk is twice the one
- * before, and mc_arena_reset keeps the largest: an arena filled again and again to the same height
+ * Memory is aligned to 16 bytes and never moves. Each chunk is twice as large as the one before it,
+ * and mc_arena_reset keeps the largest: an arena that is filled to the same size again and again
  * soon allocates nothing. Threads: one at a time. */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H

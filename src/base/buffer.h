@@ -1,7 +1,7 @@
 /* A growable run of bytes: text being built, or an array of plain elements.
  *
- * Zero is an empty buffer. Every adding function returns false, and leaves the buffer as it was,
- * where there is no memory. Threads: one at a time. */
+ * Zero is an empty buffer. Without memory every adding function returns false and leaves the buffer
+ * unchanged. Threads: one at a time. */
 #ifndef BASE_BUFFER_H
 #define BASE_BUFFER_H
 
@@ -21,9 +21,8 @@ bool mc_buffer_add(mc_buffer *b, const void *bytes, size_t n);
 bool mc_buffer_add_text(mc_buffer *b, const char *text);
 bool mc_buffer_add_byte(mc_buffer *b, char byte);
 bool mc_buffer_printf(mc_buffer *b, const char *fmt, ...) MC_PRINTF(2, 3);
-const char *mc_buffer_cstr(
-    mc_buffer *b);                  /* NUL after the last byte (not counted); NULL: no memory */
-void mc_buffer_clear(mc_buffer *b); /* keeps the memory */
+const char *mc_buffer_cstr(mc_buffer *b); /* adds a NUL that len does not count; NULL: no memory */
+void mc_buffer_clear(mc_buffer *b);       /* keeps the memory */
 char *mc_buffer_take(mc_buffer *b); /* NUL-terminated, owned by the caller; b is empty again */
 void mc_buffer_deinit(mc_buffer *b);
 

@@ -1,4 +1,4 @@
-/* mica_cancel (mica/model.h): a flag that one thread sets and long work looks at.
+/* Checking a mica_cancel (mica/model.h), the flag that ends long work.
  *
  * Threads: any. */
 #ifndef BASE_CANCEL_H
@@ -8,7 +8,7 @@
 
 #include <mica/model.h>
 
-/* errors  MICA_ECANCELLED the flag is set; cancel may be NULL */
+/* cancel may be NULL. errors  MICA_ECANCELLED the flag is set */
 mica_status mc_cancel_check(const mica_cancel *cancel);
 
 #endif

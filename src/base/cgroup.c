@@ -8,7 +8,7 @@
 
 #define PATH_BYTES 1024
 
-/* Where the groups of a controller lie: mount point and our group's path below it. */
+/* A controller's mount point, and the path of this process's group below it. */
 typedef struct group {
     char mount[PATH_BYTES];
     char path[PATH_BYTES]; /* "" or "/a/b" */
@@ -37,7 +37,7 @@ static bool has_word(const char *list, size_t len, const char *word) {
     return false;
 }
 
-/* A line of /proc/self/cgroup is "id:controllers:path"; v2 has no controllers. Fills *out where the
+/* A line of /proc/self/cgroup is "id:controllers:path"; v2 has no controllers. Fills *out if the
  * line is for the controller (v1), or for all of them (v2, controller ""). */
 static bool parse_line(char *line, const char *root, const char *controller, group *out) {
     line[strcspn(line, "\n")] = 0;
@@ -67,8 +67,8 @@ static bool find_group(const char *root, const char *controller, group *out) {
     return found;
 }
 
-/* Calls fn on our group's folder and on all above it. In a container the path may be the host's;
- * folders that are not there are skipped by those who read them. */
+/* Calls fn for the folder of the process's group and for all above it. In a container the path may
+ * be the host's: fn must skip a folder that does not exist. */
 static void walk_up(group *g, group_fn fn, void *context) {
     char dir[2 * PATH_BYTES];
     for (;;) {

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PIECE_BYTES ((size_t)8 << 20) /* of a long work, between two ticks */
+#define PIECE_BYTES ((size_t)8 << 20) /* of long work, between two ticks */
 
 static mica_status tick(const mc_file_watch *watch, size_t bytes) {
     return watch && watch->tick ? watch->tick(watch->context, bytes) : MICA_OK;
@@ -47,7 +47,7 @@ static mica_status check_size(const char *path, const file_limit *limit, uint64_
 static mica_status open_regular(const char *path, mc_file_kind kind, int *fd, size_t *size) {
     struct stat info;
     mica_status status = MICA_OK;
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not make us wait */
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not wait for a FIFO's writer */
     if (*fd < 0) return mc_fail_errno(errno, "%s", path);
     if (fstat(*fd, &info) != 0)
         status = mc_fail_errno(errno, "%s", path);
@@ -68,7 +68,7 @@ mica_status mc_filemap_open(const char *path, mc_file_kind kind, mc_filemap *map
     int fd;
     size_t size;
     *map = (mc_filemap){0};
-    /* A map is memory: tests of failing allocations fail it too. */
+    /* Tests of failing allocations make mapping fail, too. */
     if (mc_alloc_should_fail()) return mc_fail_errno(ENOMEM, "%s: cannot be mapped", path);
     MC_TRY(open_regular(path, kind, &fd, &size));
     void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
@@ -156,8 +156,8 @@ mica_status mc_filemap_prefetch(const mc_filemap *map, const mc_file_watch *watc
         for (size_t i = 0; i < n; i += step)
             (void)*(const volatile uint8_t *)(data + at + i);
         status = tick(watch, n);
-        /* What is left is read as it is used. Asked for before the hint above, large pages would be
-         * small ones: see docs/speed/memory-and-startup.md. */
+        /* The rest is read when it is used. If large pages were asked for before the hint above,
+         * the system would give small ones: see docs/speed/memory-and-startup.md. */
         if (status != MICA_OK) mc_prefer_large_pages(data + at + n, map->size - at - n);
     }
     if (spread) mc_pages_near();
@@ -171,7 +171,7 @@ bool mc_filemap_is_present(const mc_filemap *map) {
     uint8_t *data = (uint8_t *)(uintptr_t)map->data;
     size_t pages = map->size / (size_t)page, looks = pages < LOOKS ? pages : LOOKS, absent = 0;
     for (size_t i = 0; i < looks; i++) {
-        unsigned char present = 1; /* a char in Darwin's declaration */
+        unsigned char present = 1; /* Darwin declares it as char */
         if (mincore(data + pages / looks * i * (size_t)page, (size_t)page, (void *)&present) == 0)
             absent += (present & 1) == 0;
     }

@@ -1,4 +1,4 @@
-/* f16 and bf16 to and from f32, rounded to nearest even; NaN stays NaN. */
+/* Conversion of f16 and bf16 to and from f32, rounded to nearest even. NaN stays NaN. */
 #ifndef BASE_HALF_H
 #define BASE_HALF_H
 
@@ -31,7 +31,8 @@ static inline float mc_f16_to_f32(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
     uint32_t rest = (uint32_t)(h & 0x7fffu);
     if (rest >= 0x7c00u) return mc_f32_from_bits(sign | 0x7f800000u | ((rest & 0x3ffu) << 13));
-    /* Subnormals too: scale the bits as if the exponent bias were f32's, by an exact product. */
+    /* The bits are read with f32's exponent bias and scaled by an exact power of two. This holds
+     * for subnormals, too. */
     float magnitude = mc_f32_from_bits(rest << 13) * 0x1p112f;
     return mc_f32_from_bits(mc_f32_bits(magnitude) | sign);
 }

@@ -1,4 +1,4 @@
-/* Small functions of whole numbers. */
+/* Small integer functions. */
 #ifndef BASE_INTEGER_H
 #define BASE_INTEGER_H
 
@@ -12,7 +12,7 @@ static inline int64_t mc_max(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-/* x >= 0 rounded up to a multiple of step > 0, which fits. */
+/* x >= 0 rounded up to a multiple of step > 0. The result must fit int64. */
 static inline int64_t mc_round_up(int64_t x, int64_t step) {
     return (x + step - 1) / step * step;
 }

@@ -9,8 +9,8 @@
 #include <limits>
 #include <new>
 
-/* simdjson's DOM is a document: a tape of 64-bit words (doc/tape.md there) and a store of strings.
- * A value of ours is the document and an index on the tape: what simdjson's tape_ref is. */
+/* A document of simdjson is a tape of 64-bit words (its doc/tape.md) and a buffer of strings. An
+ * mc_json is the document and an index on the tape, as simdjson's tape_ref. */
 struct mc_json_doc {
     simdjson::dom::document dom;
 };
@@ -22,7 +22,7 @@ using simdjson::internal::tape_type;
 
 constexpr size_t max_depth = 256;
 constexpr size_t large_text = size_t{4} << 20;
-constexpr size_t root_at = 1; /* the tape's first word is the frame of the document */
+constexpr size_t root_at = 1; /* word 0 of the tape frames the document */
 
 /* Frees with mc_free, so that early returns leak nothing. */
 struct text_owner {
@@ -33,7 +33,7 @@ struct text_owner {
     ~text_owner() { mc_free(data); }
 };
 
-/* Memory for text and the padding that simdjson reads beyond its end. */
+/* Allocates memory for text and for the padding that simdjson reads beyond its end. */
 bool alloc_padded(size_t len, text_owner &out) {
     if (len > std::numeric_limits<size_t>::max() - simdjson::SIMDJSON_PADDING) return false;
     out.data = static_cast<char *>(mc_alloc(len + simdjson::SIMDJSON_PADDING));
@@ -45,9 +45,9 @@ bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* Integers of 19 digits and more, which may not fit 64 bits, become floats by an exponent "e0", as
- * tokenizer_config.json's model_max_length of 10^30 needs. out: NULL data only counts its length.
- */
+/* Appends the exponent "e0" to integers of 19 digits and more, which may not fit 64 bits: they
+ * become floats. tokenizer_config.json's model_max_length of 10^30 needs that. Returns the new
+ * length. out NULL: only counts. */
 size_t widen_integers(const char *text, size_t len, char *out) {
     size_t n = 0;
     bool in_string = false;
@@ -79,8 +79,8 @@ size_t widen_integers(const char *text, size_t len, char *out) {
     return n;
 }
 
-/* simdjson's own memory is for the worst text; of it, as much is touched as this one needs. Where
- * that is much, half of the time to parse was page faults. */
+/* simdjson allocates for the worst case, and touches only what this text needs. For a long text
+ * half of the time to parse were page faults: large pages avoid them. */
 void prefer_large_pages(size_t len, simdjson::dom::parser &parser, simdjson::dom::document &dom) {
     mc_prefer_large_pages(dom.tape.get(), len * sizeof(uint64_t));
     mc_prefer_large_pages(dom.string_buf.get(), len);
@@ -92,9 +92,9 @@ template <class Implementation> const simdjson::implementation &made_once() {
     return made;
 }
 
-/* What parses on this processor. simdjson's own choice goes through a list that its versions below
- * 3.9.2 make, with texts, in functions that may not throw: without memory the process would end.
- * Made here, it throws where that is caught. */
+/* The implementation for this processor. simdjson's default choice calls a function that must not
+ * throw; before version 3.9.2 that function allocates, so that the process would end without
+ * memory. Here the implementation is made by code that may throw, and the exception is caught. */
 const simdjson::implementation &implementation() {
 #if SIMDJSON_IMPLEMENTATION_HASWELL
     const auto &avx2 = made_once<simdjson::haswell::implementation>();
@@ -116,7 +116,7 @@ simdjson::error_code parse_padded(const char *text, size_t len, simdjson::dom::d
     return parser.parse_into_document(dom, text, len, false).error();
 }
 
-/* Parses once more where there are such integers; the first error stands where there are none. */
+/* Parses once more with widened integers. Returns the first error if there are none to widen. */
 simdjson::error_code parse_widened(const char *text, size_t len, simdjson::dom::document &dom,
                                    simdjson::error_code error) {
     size_t wide_len = widen_integers(text, len, nullptr);
@@ -127,7 +127,7 @@ simdjson::error_code parse_widened(const char *text, size_t len, simdjson::dom::
     return parse_padded(wide.data, wide_len, dom);
 }
 
-/* What is wrong, in our words. */
+/* The error in words that follow "it". */
 const char *reason(simdjson::error_code error) {
     switch (error) {
     case simdjson::EMPTY:
@@ -162,7 +162,7 @@ mica_status parse(const char *text, size_t len, const char *name, mc_json_doc &d
         len -= 3;
     }
     simdjson::error_code error = parse_padded(text, len, doc.dom);
-    /* Versions of simdjson differ in what they call an integer that is too big. */
+    /* simdjson's versions return different errors for an integer that is too large. */
     if (error != simdjson::SUCCESS && error != simdjson::MEMALLOC) {
         error = parse_widened(text, len, doc.dom, error);
     }
@@ -270,7 +270,7 @@ bool mc_json_get_int(mc_json v, int64_t *out) {
         return true;
     }
     double d = 0;
-    /* 2^63 is the first float past the range; what is in it and whole converts exactly. */
+    /* 2^63 is the first float past the range. A whole float within the range converts exactly. */
     if (!mc_json_get_float(v, &d) || !(d >= -0x1p63 && d < 0x1p63)) return false;
     int64_t whole = static_cast<int64_t>(d);
     if (static_cast<double>(whole) < d || static_cast<double>(whole) > d) return false;

@@ -1,8 +1,8 @@
 /* JSON, read only: a facade over simdjson.
  *
- * A document owns everything; values are small handles into it. Looking for something that is not
- * there gives a value of type MC_JSON_NONE, on which every getter fails softly, so that look-ups
- * chain. Documents deeper than 256 levels are MICA_EFORMAT.
+ * A document owns everything; values are small handles into it. A look-up that finds nothing gives
+ * a value of type MC_JSON_NONE. Every getter returns false for it, so that look-ups chain.
+ * Documents deeper than 256 levels are MICA_EFORMAT.
  *
  * Threads: a parsed document may be read from any number of threads. */
 #ifndef BASE_JSON_H
@@ -23,7 +23,7 @@ extern "C" {
 typedef struct mc_json_doc mc_json_doc;
 
 typedef enum mc_json_type {
-    MC_JSON_NONE, /* not there */
+    MC_JSON_NONE, /* absent */
     MC_JSON_NULL,
     MC_JSON_BOOL,
     MC_JSON_INT, /* fits int64 */
@@ -33,7 +33,7 @@ typedef enum mc_json_type {
     MC_JSON_OBJECT
 } mc_json_type;
 
-typedef struct mc_json { /* a value; plain data; its content is private */
+typedef struct mc_json { /* a value: plain data with private members */
     const void *doc;
     size_t at;
 } mc_json;
@@ -47,19 +47,20 @@ void mc_json_close(mc_json_doc **doc);
 mc_json mc_json_root(const mc_json_doc *doc);
 
 mc_json_type mc_json_get_type(mc_json v);
-bool mc_json_exists(mc_json v); /* there, and not null */
+bool mc_json_exists(mc_json v); /* neither NONE nor null */
 
-/* Each returns false, and leaves *out, where v is not of that type (int: a whole float is taken).
- */
+/* The getters return false and leave *out unchanged if v has another type. get_int also takes a
+ * whole float. */
 bool mc_json_get_bool(mc_json v, bool *out);
 bool mc_json_get_int(mc_json v, int64_t *out);
-bool mc_json_get_float(mc_json v, double *out); /* an int is taken; Infinity and NaN are not JSON */
+bool mc_json_get_float(mc_json v, double *out); /* takes an int, too; never infinite or NaN */
 bool mc_json_get_str(mc_json v, mc_str *out);   /* UTF-8, lives with the document */
 
-/* Member of an object; NONE where v is no object or has no such key. */
+/* The member of an object; NONE if v is not an object or has no such key. */
 mc_json mc_json_find(mc_json v, const char *key);
 
-/* Elements of an array or members of an object in order of the text, in O(1) a step:
+/* Iterates over the elements of an array or the members of an object, in order of the text. A step
+ * is O(1):
  *     for (mc_json_iter it = mc_json_begin(v); mc_json_next(&it);) use(it.key, it.value); */
 typedef struct mc_json_iter {
     mc_str key; /* objects only */

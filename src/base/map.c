@@ -13,7 +13,7 @@
 #define MIN_CAP 16
 
 struct mc_map_entry {
-    mc_str key; /* ptr NULL: free */
+    mc_str key; /* ptr NULL: a free entry */
     uint64_t hash;
     uint64_t value;
 };
@@ -41,7 +41,7 @@ static uint32_t load32(const unsigned char *p) {
     return word;
 }
 
-/* n is 1..7: all bytes, some of them twice. The length is in the hash already. */
+/* Packs n = 1..7 bytes into a word, some of them twice. The hash already includes the length. */
 static uint64_t load_few(const unsigned char *p, size_t n) {
     if (n >= 4) return (uint64_t)load32(p) << 32 | load32(p + n - 4);
     return (uint64_t)p[0] << 16 | (uint64_t)p[n / 2] << 8 | p[n - 1];
@@ -52,7 +52,7 @@ uint64_t mc_hash(const void *bytes, size_t n, uint64_t seed) {
     uint64_t h = ((seed + K1) * K0) ^ (n * K2);
     h ^= h >> 32;
     if (n >= 8) {
-        const unsigned char *last = p + n - 8; /* overlaps what comes before it */
+        const unsigned char *last = p + n - 8; /* overlaps the words before it */
         for (; p < last; p += 8)
             h = absorb(h, load64(p));
         h = absorb(h, load64(last));
@@ -62,7 +62,7 @@ uint64_t mc_hash(const void *bytes, size_t n, uint64_t seed) {
     return mix(h);
 }
 
-/* The entry of the key, or the free one where it belongs; entries are at most 3/4 full. */
+/* The key's entry, or the free entry for it. At most 3/4 of the entries are in use. */
 static mc_map_entry *slot(const mc_map *m, mc_str key, uint64_t hash) {
     for (size_t i = (size_t)hash & (m->cap - 1);; i = (i + 1) & (m->cap - 1)) {
         mc_map_entry *e = &m->entries[i];

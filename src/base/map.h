@@ -21,10 +21,10 @@ typedef struct mc_map {
 
 bool mc_map_reserve(mc_map *m, size_t count); /* room for count keys in all; false: no memory */
 bool mc_map_put(mc_map *m, mc_str key, uint64_t value);         /* replaces; false: no memory */
-bool mc_map_find(const mc_map *m, mc_str key, uint64_t *value); /* false: not there */
+bool mc_map_find(const mc_map *m, mc_str key, uint64_t *value); /* false: no such key */
 void mc_map_deinit(mc_map *m);
 
-/* 64-bit hash of bytes; stable within a process. Also for keys of other tables (plan cache). */
+/* A 64-bit hash of bytes, stable within a process. Other tables use it, too (plan cache). */
 uint64_t mc_hash(const void *bytes, size_t n, uint64_t seed);
 
 #endif

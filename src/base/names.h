@@ -1,4 +1,4 @@
-/* A list of names for a text: all are counted, the first eight are kept.
+/* A list of names for an error text: it counts all names and keeps the first eight.
  *
  * Zero is an empty list. Threads: one at a time. */
 #ifndef BASE_NAMES_H
@@ -17,7 +17,8 @@ typedef struct mc_names {
 /* errors  MICA_ENOMEM */
 mica_status mc_names_add(mc_names *names, const char *name);
 
-/* "a, b, c", and " ..." where there are more; lives until the next call. NULL: no memory. */
+/* "a, b, c", and " ..." if there are more than eight. Lives until the next call. NULL: no
+ * memory. */
 const char *mc_names_text(mc_names *names);
 
 void mc_names_deinit(mc_names *names);

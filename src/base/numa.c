@@ -26,7 +26,7 @@ void mc_bits_add(mc_bits *bits, int i) {
 
 /* ---- reading ---- */
 
-/* A number below MC_MAX_CPUS that begins with the character *next; -1: there is none. */
+/* Reads a number below MC_MAX_CPUS that begins with the character *next; -1: there is none. */
 static int read_number(FILE *file, int *next) {
     int n = -1;
     for (; *next >= '0' && *next <= '9'; *next = getc(file)) {
@@ -36,7 +36,7 @@ static int read_number(FILE *file, int *next) {
     return n;
 }
 
-/* A line such as "0-3,8", or an empty one. False: it is neither. */
+/* Parses a line such as "0-3,8", or an empty one. False: malformed. */
 static bool parse_list(FILE *file, mc_bits *out) {
     int next = getc(file);
     while (next != '\n' && next != EOF) {
@@ -82,8 +82,8 @@ static bool has_memory(const char *root, int id) {
     return got && kib > 0;
 }
 
-/* Adds the node of that number, if it has CPUs that we may use. `left` are those that no node had
- * so far. False: it does not fit. */
+/* Adds the node of that number if it has CPUs that the process may use. `left` are the usable CPUs
+ * of no node so far. False: the system's data is inconsistent, or there are too many nodes. */
 static bool add_node(const char *root, int id, mc_bits *left, mc_numa *numa) {
     char name[64];
     mc_bits cpus;
@@ -92,11 +92,11 @@ static bool add_node(const char *root, int id, mc_bits *left, mc_numa *numa) {
     int node = numa->nodes, count = 0;
     for (int i = 0; i < WORDS; i++) {
         cpus.words[i] &= numa->usable.words[i];
-        if (cpus.words[i] & ~left->words[i]) return false; /* in two nodes */
+        if (cpus.words[i] & ~left->words[i]) return false; /* a CPU of two nodes */
         left->words[i] &= ~cpus.words[i];
     }
     count = mc_bits_count(&cpus);
-    if (count == 0) return true; /* memory alone, or CPUs of others */
+    if (count == 0) return true; /* the node has no usable CPU */
     if (node == MC_MAX_NODES) return false;
     for (int i = 0; i < MC_MAX_CPUS; i++)
         if (mc_bits_has(&cpus, i)) numa->node_of[i] = (uint8_t)node;
@@ -141,7 +141,7 @@ int mc_numa_cores(const char *root, const mc_bits *usable) {
 
 int mc_numa_node_of_worker(const mc_numa *numa, int worker, int threads) {
     if (numa->nodes == 1) return 0;
-    int64_t cpu = (int64_t)worker * mc_bits_count(&numa->usable) / threads; /* in order of nodes */
+    int64_t cpu = (int64_t)worker * mc_bits_count(&numa->usable) / threads; /* sorted by node */
     int node = 0;
     while (cpu >= numa->cpus[node])
         cpu -= numa->cpus[node++];

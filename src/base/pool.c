@@ -15,38 +15,38 @@
 /* How a region runs.
  *
  * One word, `state`, holds the region's number, whether it is open, and how many workers are in it.
- * The caller writes the region's fields and opens it; workers that see it open join by adding
- * themselves to the count. When no task is left the caller closes the region, so that nobody joins
- * late, and waits until those inside have left. A worker that sleeps through a region is never
- * waited for.
+ * The caller writes the region's fields and opens it. Workers that see it open join by adding
+ * themselves to the count. When no task is left, the caller closes the region, so that no worker
+ * joins late, and waits until all workers in it have left. It never waits for a worker that sleeps.
  *
- * Each worker has a share of the tasks, a run of neighbours, and takes a third of what is left of
- * it from its front, again and again: memory is read in the order in which it lies, in long runs.
- * Who is done takes a third of what another has left, from the back: of those on its memory node
- * first. With halves, a core that is three times slower than 15 others held them up by 44 % of a
- * region with the first piece that it took; with thirds by 20 %.
+ * Each worker has a share of consecutive tasks. It takes a third of what is left of its share from
+ * the front, again and again: memory is read in order, in long runs. A worker whose share is empty
+ * takes a third of what another worker has left, from the back; workers on its own memory node come
+ * first. With halves instead of thirds, one core that was three times slower than 15 others delayed
+ * a region by 44 % with the first piece that it took; with thirds by 20 %.
  *
- * What is to be fetched ahead is written by any caller, also of a region that runs in its caller
- * alone. Who reads it meanwhile fetches what nobody needs: no harm. Its number changes when the
- * next region has been opened: workers are not to begin with it on their way into that.
+ * Prefetch: any caller may write the stretches to prefetch, also the caller of a region that runs
+ * in its caller alone. A worker that reads them while they change prefetches useless memory, which
+ * does no harm. Their number (`ahead`) changes after the next region was opened, so that workers do
+ * not start to prefetch on their way into that region.
  *
- * The fields fn and context are plain: only the caller writes them, while the region is closed and
- * empty, and only those who have joined read them.
+ * The fields fn and context are not atomic: only the caller writes them, while the region is closed
+ * and empty, and only workers that have joined read them.
  *
- * Parking: who wants to sleep raises its counter (`parked`, or `caller_waits`) and looks at `state`
- * once more before it waits; who changes `state` looks at the counter afterwards. All of these are
- * sequentially consistent, so that one of the two sees the other. */
+ * Parking: a thread that wants to sleep raises its counter (`parked`, or `caller_waits`) and reads
+ * `state` once more before it waits. A thread that changes `state` reads the counter afterwards.
+ * All of these are sequentially consistent: at least one of the two threads sees the other. */
 
 #define COUNT_MASK UINT64_C(0xffff)
 #define OPEN_BIT UINT64_C(0x10000)
-#define NUMBER_ONE UINT64_C(0x20000) /* the number is in the bits above */
+#define NUMBER_ONE UINT64_C(0x20000) /* the lowest bit of the region's number */
 #define NUMBER_MASK (~(COUNT_MASK | OPEN_BIT))
 #define MAX_THREADS 4096
 #define CACHE_LINE 64
 
 #define SPIN_US 40 /* longer than the pause between two regions of a decode step */
 #define PAUSES_A_LOOK 16
-#define AHEAD_BYTES (128 * 1024) /* that a worker fetches: no more than it has time for */
+#define AHEAD_BYTES (128 * 1024) /* that a worker prefetches: it has no time for more */
 #define LINES_A_PAUSE 8
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -60,12 +60,12 @@
 typedef struct worker {
     _Alignas(CACHE_LINE) _Atomic uint64_t share; /* tasks begin .. end - 1 as end << 32 | begin */
     mc_pool *pool;
-    pthread_t thread; /* not of worker 0, the caller */
+    pthread_t thread; /* unset in worker 0, the caller */
     int index;
-    int first, after; /* workers of its memory node */
+    int first, after; /* workers first .. after - 1 are on its memory node */
 
-    _Alignas(CACHE_LINE) unsigned ahead; /* number of what it fetches, */
-    uintptr_t next;                      /* and of that what is left */
+    _Alignas(CACHE_LINE) unsigned ahead; /* number of the stretches that it prefetches */
+    uintptr_t next;                      /* what is left of them */
     int64_t left;
 } worker;
 
@@ -75,22 +75,22 @@ struct mc_pool {
     mc_tasks_fn fn;
     void *context;
 
-    _Alignas(CACHE_LINE) _Atomic unsigned ahead; /* number of what is below */
-    atomic_bool told;                            /* it is new, and has no number yet */
+    _Alignas(CACHE_LINE) _Atomic unsigned ahead; /* number of the stretches below */
+    atomic_bool told;                            /* they are new and have no number yet */
     struct {
         _Atomic uintptr_t begin;
         _Atomic int64_t bytes;
-    } stretches[MC_MAX_STRETCHES]; /* those that are not there have no bytes */
+    } stretches[MC_MAX_STRETCHES]; /* unused ones have 0 bytes */
 
     _Alignas(CACHE_LINE) _Atomic int parked;
     atomic_bool caller_waits;
     atomic_bool stop;
-    pthread_mutex_t lock; /* guards nothing but the waiting */
+    pthread_mutex_t lock; /* only for the condition variables */
     pthread_cond_t wake;
     pthread_cond_t left;
 
     int threads;
-    int started; /* workers that run, threads - 1 once open */
+    int started; /* running workers; threads - 1 when the pool is open */
     uint64_t spin_us;
     worker workers[]; /* [threads] */
 };
@@ -111,7 +111,8 @@ static void deal_tasks(mc_pool *pool, int n_tasks) {
                               memory_order_relaxed);
 }
 
-/* A third of what is left of a share, the front one of one's own. False: nothing is left. */
+/* Takes a third of what is left of a share: from the front of the worker's own, from the back of
+ * another's. False: nothing is left. */
 static bool take_tasks(worker *from, bool own, int *begin, int *end) {
     uint64_t share = atomic_load_explicit(&from->share, memory_order_relaxed), rest;
     do {
@@ -126,8 +127,8 @@ static bool take_tasks(worker *from, bool own, int *begin, int *end) {
     return true;
 }
 
-/* From whom a worker takes: 0 is itself, then come those of its node, then the others. Each begins
- * elsewhere, so that they do not all come to one. */
+/* The i-th worker whose share a worker takes from: 0 is itself, then come those of its node, then
+ * the others. Each worker begins with a different one, so that they do not all try the same. */
 static int nth_from(const mc_pool *pool, int self, int i) {
     int first = pool->workers[self].first, after = pool->workers[self].after;
     int near = after - first, at = self - first;
@@ -146,7 +147,7 @@ static void run_tasks(mc_pool *pool, int self) {
     }
 }
 
-/* ---- fetching ahead ---- */
+/* ---- prefetch ---- */
 
 void mc_pool_ahead(mc_pool *pool, const mc_stretch *next, int n) {
     if (!pool || pool->threads == 1) return;
@@ -165,7 +166,7 @@ mc_stretch mc_pool_part(const mc_stretch *next, int n, int index, int threads) {
     int64_t share = all / threads, skip = share * index;
     for (int i = 0; i < n; skip -= next[i++].bytes) {
         if (skip >= next[i].bytes) continue;
-        int64_t bytes = next[i].bytes - skip; /* no further: what is worth most is the beginning */
+        int64_t bytes = next[i].bytes - skip; /* a share ends with its stretch */
         if (bytes > share) bytes = share;
         if (bytes > AHEAD_BYTES) bytes = AHEAD_BYTES;
         return (mc_stretch){(const void *)((uintptr_t)next[i].begin + (uintptr_t)skip), bytes};
@@ -192,7 +193,7 @@ static void find_part(worker *self) {
     self->left = part.bytes;
 }
 
-/* Fetches some lines, or pauses where there are none left. */
+/* Prefetches some cache lines, or pauses if none are left. */
 static void fetch_or_pause(worker *self) {
     unsigned ahead = atomic_load_explicit(&self->pool->ahead, memory_order_acquire);
     if (ahead != self->ahead) {
@@ -209,8 +210,8 @@ static void fetch_or_pause(worker *self) {
 
 /* ---- waiting ---- */
 
-/* Watches `state` until (state & mask) != value, for at most spin_us; false: it has not changed.
- * The yield lets others run where the machine is busy. */
+/* Spins until (state & mask) != value, for at most spin_us; false: it has not changed. The yield
+ * lets other threads run if the machine is busy. */
 static bool spin_while(worker *self, uint64_t mask, uint64_t value) {
     mc_pool *pool = self->pool;
     uint64_t end = 0;
@@ -238,7 +239,7 @@ static void park(mc_pool *pool, uint64_t number) {
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Joins the region that is open now. False: it has closed meanwhile. */
+/* Joins the open region. False: it was closed meanwhile. */
 static bool join(mc_pool *pool, uint64_t *number) {
     uint64_t state = atomic_load(&pool->state);
     do {
@@ -368,7 +369,8 @@ mica_status mc_pool_open_on(int threads, const mc_numa *numa, mc_pool **pool) {
     if (!made) return mc_fail_nomem("thread pool");
     memset(made, 0, bytes);
     made->threads = threads;
-    /* With fewer CPUs than threads, who spins keeps the one from running that it waits for. */
+    /* With fewer CPUs than threads, a spinning thread may keep the one it waits for from
+     * running. */
     made->spin_us = threads <= mc_cpu_count() ? SPIN_US : 0;
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->wake, NULL);

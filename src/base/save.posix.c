@@ -25,7 +25,7 @@ static bool same_file(const struct stat *a, const struct stat *b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Bytes of a path up to its last name. */
+/* The length of a path without its last name. */
 static size_t folder_bytes(const mc_buffer *path) {
     size_t n = path->len;
     while (n > 0 && path->data[n - 1] != '/')
@@ -33,7 +33,7 @@ static size_t folder_bytes(const mc_buffer *path) {
     return n;
 }
 
-/* The open descriptor that a path names, such as /dev/fd/1; -1: it names none. */
+/* The open descriptor that a path names, such as /dev/fd/1; -1: none. */
 static int find_descriptor(const char *path) {
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
@@ -46,8 +46,8 @@ static int find_descriptor(const char *path) {
     return -1;
 }
 
-/* Writes what the path's links lead to into save->target, or the name of an open descriptor among
- * them; nothing need be there. */
+/* Sets save->target to the end of the path's links, or to the name of an open descriptor among
+ * them. The target need not exist. */
 static mica_status resolve(mc_save *save) {
     char link[MAX_LINK_BYTES];
     mc_buffer *target = &save->target;
@@ -66,7 +66,7 @@ static mica_status resolve(mc_save *save) {
 
 /* ---- the file beside it ---- */
 
-/* Writes the i-th name of a file beside the target into save->name. */
+/* Sets save->name to the i-th name of a new file in the target's folder. */
 static mica_status make_name(mc_save *save, int i) {
     mc_buffer_clear(&save->name);
     if (!mc_buffer_add(&save->name, save->target.data, folder_bytes(&save->target)) ||
@@ -75,14 +75,14 @@ static mica_status make_name(mc_save *save, int i) {
     return MICA_OK;
 }
 
-/* Creates a file and locks it. returns -1, with errno, where that fails; EEXIST: the name is
+/* Creates a file and locks it. returns -1 and sets errno if that fails; EEXIST: the name is
  * taken */
 static int create_locked(const char *name, mode_t mode) {
     struct stat info;
     int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0) return -1;
-    /* Between the two, another save may have taken it for a leftover. A file system without locks
-     * has no such saves, and keeps its leftovers. */
+    /* Between open and flock, another save may have removed the file as a leftover. On a file
+     * system without locks no save removes leftovers. */
     bool lost = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     if (!lost && fstat(fd, &info) == 0 && info.st_nlink > 0) return fd;
     close(fd);
@@ -90,7 +90,7 @@ static int create_locked(const char *name, mode_t mode) {
     return -1;
 }
 
-/* Removes a file that nobody holds locked: its writer has ended. */
+/* Removes a file that has no lock: its writer has ended. */
 static void remove_leftover(const char *name) {
     struct stat ours, there;
     int fd = open(name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -109,8 +109,8 @@ static mica_status remove_leftovers(mc_save *save) {
     return MICA_OK;
 }
 
-/* Creates the file beside the target. *fd is -1 where the folder takes none, and there is a file to
- * be written in place. */
+/* Creates the new file in the target's folder. *fd is -1 if that is not possible and the target
+ * exists: it is then written directly. */
 static mica_status create_beside(mc_save *save, bool there, int *fd) {
     *fd = -1;
     MC_TRY(remove_leftovers(save));
@@ -127,7 +127,7 @@ static mica_status create_beside(mc_save *save, bool there, int *fd) {
                    save->path, MAX_SAVES);
 }
 
-/* Gives a new file the mode and the owner of the one that it replaces. */
+/* Gives a new file the mode and the owner of the file that it will replace. */
 static bool keep_owner(int fd, const struct stat *old) {
     struct stat made;
     if (fstat(fd, &made) != 0) return false;
@@ -139,20 +139,20 @@ static bool keep_owner(int fd, const struct stat *old) {
 
 /* ---- opening and closing ---- */
 
-/* Opens what is there, to be written over. */
+/* Opens an existing target to write it directly. */
 static mica_status open_in_place(mc_save *save, int *fd) {
     mc_buffer_clear(&save->name);
     *fd = open(save->path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC);
     return *fd >= 0 ? MICA_OK : fail_write(save, errno);
 }
 
-/* Goes on behind what was written to an open descriptor: to open its file anew would cut it. */
+/* Continues after what was written to an open descriptor; opening its file again would cut it. */
 static mica_status open_descriptor(const mc_save *save, int *fd) {
     *fd = fcntl(find_descriptor(save->target.data), F_DUPFD_CLOEXEC, 0);
     return *fd >= 0 ? MICA_OK : fail_write(save, errno);
 }
 
-/* Opens the file to be written; one beside the target holds its lock. */
+/* Opens the file to be written. A new file is locked. */
 static mica_status open_file(mc_save *save, int *fd) {
     struct stat old, target;
     bool there = stat(save->path, &old) == 0;
@@ -166,7 +166,7 @@ static mica_status open_file(mc_save *save, int *fd) {
                        save->path);
     if (there && faccessat(AT_FDCWD, save->path, W_OK, AT_EACCESS) != 0)
         return fail_write(save, errno);
-    /* A link of /proc may lead to a file whose name is another's by now. */
+    /* A link of /proc may lead to a file whose name now belongs to another file. */
     if (there && (lstat(save->target.data, &target) != 0 || !same_file(&old, &target)))
         return open_in_place(save, fd);
     MC_TRY(create_beside(save, there, fd));
@@ -183,7 +183,7 @@ mica_status mc_save_open(mc_save *save, const char *path) {
     *save = (mc_save){.path = path, .lock = -1};
     mica_status status = open_file(save, &fd);
     if (status == MICA_OK) {
-        int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* closed before the lock is */
+        int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* for the FILE; fd keeps the lock */
         save->lock = fd;
         save->file = copy >= 0 ? fdopen(copy, "wb") : NULL;
         if (!save->file) status = fail_write(save, errno);

@@ -55,8 +55,8 @@ const char *mica_version(void) {
     return MICA_VERSION;
 }
 
-/* Makes text UTF-8: file names and cut ends may not be. A character that the cut has split goes;
- * other bad bytes become '?'. */
+/* Makes text valid UTF-8: file names may be invalid, and a text may be cut within a character. The
+ * cut character is removed; other bad bytes become '?'. */
 static void make_utf8(char *text) {
     size_t len = strlen(text);
     if (len == TEXT_BYTES - 1) len -= mc_utf8_unfinished(text, len);
@@ -72,7 +72,7 @@ static void make_utf8(char *text) {
     }
 }
 
-/* The arguments may point into last_error, so the text is made beside it. */
+/* The arguments may point into last_error, so the new text is made in another buffer. */
 static mica_status set_text(mica_status status, const char *context, const char *text) {
     char made[TEXT_BYTES];
     snprintf(made, sizeof made, "%s%s%s", context, *context && *text ? ": " : "", text);

@@ -1,4 +1,4 @@
-/* Making an error: a status and the thread's text. */
+/* Setting an error: a status and the thread's error text. */
 #ifndef BASE_STATUS_H
 #define BASE_STATUS_H
 
@@ -18,19 +18,20 @@ MICA_BEGIN
  * bytes that are not UTF-8 become '?'. Arguments may be mica_last_error() itself. */
 mica_status mc_fail(mica_status status, const char *fmt, ...) MC_PRINTF(2, 3);
 
-/* As mc_fail, with ": " and the text of errno after it; the status follows errno (ENOENT is
- * MICA_ENOENT, ENOMEM is MICA_ENOMEM, the others MICA_EIO). */
+/* As mc_fail, and appends ": " and the text of errno. Returns the status of errno: ENOENT gives
+ * MICA_ENOENT, ENOMEM gives MICA_ENOMEM, all others MICA_EIO. */
 mica_status mc_fail_errno(int error, const char *fmt, ...) MC_PRINTF(2, 3);
 
 /* "out of memory: <what>". */
 mica_status mc_fail_nomem(const char *what);
 
-/* Puts "<context>: " before the thread's text, for callers who know the file; returns status. */
+/* Puts "<context>: ", such as the path of a file, before the thread's error text. Returns
+ * `status`. */
 mica_status mc_fail_context(mica_status status, const char *fmt, ...) MC_PRINTF(2, 3);
 
 MICA_END
 
-/* Returns from the calling function where the expression is not MICA_OK. */
+/* Returns the status of the expression from the calling function if it is not MICA_OK. */
 #define MC_TRY(expr)                                    \
     do {                                                \
         mica_status try_status_ = (expr);               \

@@ -16,7 +16,7 @@ typedef struct mc_str {
 #define MC_STR_ARG(s) (int)(s).len, (s).ptr
 
 static inline mc_str mc_str_of(const char *text) {
-    mc_str s = {text, strlen(text)}; /* json.cpp includes this: no compound literal */
+    mc_str s = {text, strlen(text)}; /* no compound literal: C++ includes this header */
     return s;
 }
 

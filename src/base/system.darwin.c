@@ -13,7 +13,7 @@ static int ask_count(const char *name) {
     return sysctlbyname(name, &count, &bytes, NULL, 0) == 0 && count > 0 ? count : 0;
 }
 
-/* Of the fast cores, where there are others: these would hold a region up. */
+/* The number of fast cores if the machine has slow ones, too: those would delay a region. */
 static int count_of(const char *fast, const char *all) {
     int count = ask_count(fast);
     if (count == 0) count = ask_count(all);

@@ -1,5 +1,4 @@
-/* What the system tells and gives: the clocks, the memory that this process may use, large
- * pages, and threads. */
+/* The operating system: clocks, the memory and CPUs that this process may use, pages, threads. */
 #ifndef BASE_SYSTEM_H
 #define BASE_SYSTEM_H
 
@@ -13,37 +12,35 @@
 
 MICA_BEGIN
 
-uint64_t mc_now_us(void);           /* microseconds since some fixed moment */
-bool mc_local_time(struct tm *now); /* the calendar's; false where it is not known */
+uint64_t mc_now_us(void);           /* microseconds since a fixed moment */
+bool mc_local_time(struct tm *now); /* date and time; false: not known */
 uint64_t mc_memory_bytes(void); /* physical memory that this process may use (cgroup limit too) */
 
-/* Memory for a table that is read at random, freed with mc_free: a large one lies in large pages
- * where the system gives them. Uninitialised; NULL: no memory. */
+/* Allocates memory for a table that is read at random, freed with mc_free. A large table is in
+ * large pages if the system has them. Uninitialised; NULL: no memory. */
 void *mc_table_alloc(size_t bytes);
-/* Memory straight from the system, zeroed, in whole pages, which go back to it at once: large
- * blocks that come and go in a heap leave holes that the next ones, somewhat larger, do not fit
- * into. Pages are large where the system gives them. bytes > 0, and the same for both. NULL: no
- * memory. */
+/* Allocates zeroed whole pages from the system, and gives them back to it. In a heap, large blocks
+ * that come and go would leave holes that the next, slightly larger blocks do not fit into. Pages
+ * are large if the system has them. bytes > 0, the same for both calls. NULL: no memory. */
 void *mc_pages_alloc(size_t bytes);
 void mc_pages_free(void *memory, size_t bytes);
-/* Asks for large pages under memory that nothing has touched yet. A hint: without effect where the
- * system gives none. */
+/* Asks for large pages for memory that was not touched yet. A hint: the system may ignore it. */
 void mc_prefer_large_pages(void *memory, size_t bytes);
 
-/* Pages that the calling thread is the first to touch, also of files, come from all memory nodes on
- * which we compute, in turns, until mc_pages_near: for what one thread reads and all will use.
- * False, and nothing to be undone: there is one node, the program was started with a policy of its
- * own (numactl), or the system refuses. */
+/* Until mc_pages_near, pages that the calling thread touches first, also those of files, come from
+ * all memory nodes in turn (interleaved): for data that one thread reads from disk and all threads
+ * use. False, and nothing to undo: there is one node, the program was started with a memory policy
+ * (numactl), or the system refuses. */
 bool mc_pages_spread(void);
 void mc_pages_near(void);
 
-/* CPUs that this process may use, and cores, of which a CPU may be one of several threads: affinity
- * mask and cgroup quota, at least 1. */
+/* The number of CPUs (hardware threads) and of cores that this process may use, by affinity mask
+ * and cgroup quota; at least 1. */
 int mc_cpu_count(void);
 int mc_core_count(void);
 
-/* Starts a thread of the library's own, with 4 MiB of stack at least, where some systems give their
- * threads 128 kB. It blocks all signals: they go to the program's threads.
+/* Starts a thread with a stack of at least 4 MiB; the default of some systems is 128 kB. The thread
+ * blocks all signals, so that the program's own threads get them.
  * Returns 0 or an errno. */
 int mc_thread_start(pthread_t *thread, void *(*run)(void *context), void *context);
 

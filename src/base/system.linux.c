@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The affinity mask, with what control groups leave of it. */
+/* The affinity mask, which the kernel limits to the CPUs of the process's control group. */
 static bool usable_cpus(mc_bits *cpus) {
     *cpus = (mc_bits){0};
     return syscall(SYS_sched_getaffinity, 0, sizeof cpus->words, cpus->words) > 0;
@@ -48,7 +48,7 @@ void mc_prefer_large_pages(void *memory, size_t bytes) {
     size_t before = (LARGE_BYTES - (uintptr_t)memory % LARGE_BYTES) % LARGE_BYTES;
     if (bytes < before + LARGE_BYTES) return;
     size_t whole = (bytes - before) / LARGE_BYTES * LARGE_BYTES;
-    madvise((char *)memory + before, whole, MADV_HUGEPAGE); /* it may fail */
+    madvise((char *)memory + before, whole, MADV_HUGEPAGE); /* a failure is harmless */
 }
 
 void *mc_table_alloc(size_t bytes) {
@@ -84,7 +84,7 @@ bool mc_pages_spread(void) {
     mc_numa_here(&numa);
     if (mc_bits_count(&numa.memory) < 2) return false;
     if (syscall(SYS_get_mempolicy, &policy, NULL, 0, NULL, 0) != 0) return false;
-    if (policy != POLICY_DEFAULT) return false; /* who started us knows better */
+    if (policy != POLICY_DEFAULT) return false; /* the user has set a policy (numactl) */
     return syscall(SYS_set_mempolicy, POLICY_INTERLEAVE, numa.memory.words, MC_MAX_CPUS + 1) == 0;
 }
 

@@ -33,7 +33,7 @@ void mc_pages_free(void *memory, size_t bytes) {
 
 static const size_t min_stack = (size_t)4 << 20;
 
-/* Where the size cannot be set, the system's own has to do. */
+/* If the stack size cannot be set, the thread has the system's default. */
 static int start(pthread_t *thread, void *(*run)(void *context), void *context) {
     pthread_attr_t attr;
     size_t stack = 0;

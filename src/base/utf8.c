@@ -1,10 +1,10 @@
 #include "base/utf8.h"
 
-/* What stands at the head of some bytes, by table 3-7 of the Unicode standard. */
+/* The beginning of some bytes, read by table 3-7 of the Unicode standard. */
 typedef struct sequence {
-    size_t want;        /* bytes of the whole character; 0: the first byte can begin none */
-    size_t have;        /* bytes that fit, at least 1 */
-    uint32_t codepoint; /* where have == want */
+    size_t want;        /* bytes of the whole character; 0: no character begins with this byte */
+    size_t have;        /* bytes that are valid so far, at least 1 */
+    uint32_t codepoint; /* set if have == want */
 } sequence;
 
 static sequence scan(const char *bytes, size_t n) {
@@ -19,7 +19,8 @@ static sequence scan(const char *bytes, size_t n) {
     if (lead < 0xC2 || lead > 0xF4) return s;
     s.want = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
     s.codepoint = lead & (0x7Fu >> s.want);
-    /* The second byte is narrower after four leads: no overlong forms, surrogates, or > 10FFFF. */
+    /* After four leads the second byte has a smaller range, which excludes overlong forms,
+     * surrogates and codepoints > 10FFFF. */
     uint32_t low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
     uint32_t high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
     while (s.have < s.want && s.have < n && p[s.have] >= low && p[s.have] <= high) {

@@ -1,4 +1,4 @@
-/* mica/discover.h: what the configs say of the model folders that are found. */
+/* mica/discover.h: describes the model folders that are found, by their configs. */
 #include "base/alloc.h"
 #include "base/filemap.h"
 #include "io/config.h"
@@ -13,8 +13,8 @@
 #include <string.h>
 
 typedef struct found_list {
-    mica_model_list list; /* the first member: what callers hold */
-    mc_arena arena;       /* of all texts */
+    mica_model_list list; /* the first member: callers hold a pointer to it */
+    mc_arena arena;       /* holds all texts */
 } found_list;
 
 /* ---- configs ---- */
@@ -24,7 +24,7 @@ static mica_status copy(mc_arena *arena, mc_str text, const char **out) {
     return *out ? MICA_OK : mc_fail_nomem("a list of models");
 }
 
-/* Of a folder whose config names no family: that of its tensors, if any. */
+/* Finds the family by the names of the tensors, for a config that names no family. */
 static mica_status find_by_tensors(const mc_config_scope *root, const char *folder,
                                    const mc_family **family) {
     mc_weights *weights;
@@ -35,7 +35,7 @@ static mica_status find_by_tensors(const mc_config_scope *root, const char *fold
     return status;
 }
 
-/* Ill-typed keys are none here: mica_model_open will say what is wrong with them. */
+/* A key of the wrong type counts as absent; mica_model_open will report it. */
 static mica_status describe_family(const mc_config_scope *root, mc_arena *arena,
                                    mica_found_model *model) {
     mc_str text = {NULL, 0}, names[16];
@@ -51,7 +51,7 @@ static mica_status describe_family(const mc_config_scope *root, mc_arena *arena,
     return copy(arena, text, &model->architecture);
 }
 
-/* Whether some modules are packed in a way of their own. */
+/* Whether some modules are quantised differently from the others. */
 static bool has_exceptions(const mc_packing *packing) {
     for (mc_json_iter it = mc_json_begin(packing->scope.object); mc_json_next(&it);)
         if (mc_json_get_type(it.value) == MC_JSON_OBJECT) return true;
@@ -76,7 +76,7 @@ static mica_status describe_packing(const mc_config_scope *root, mc_arena *arena
     return copy(arena, mc_str_of(text), &model->quantization);
 }
 
-/* Adds the model in a folder; nothing where its config cannot be read. */
+/* Adds the model in a folder. Skips a folder whose config cannot be read. */
 static mica_status add_model(const mc_found_folder *folder, mc_arena *arena, mc_buffer *models) {
     mc_config *config;
     mica_status status = mc_config_load(folder->path, "config.json", MC_REQUIRED, &config);
@@ -116,7 +116,8 @@ static mica_status fill(const char *path, found_list *made, mc_buffer *folders, 
 
 /* ---- the Hugging Face cache ---- */
 
-/* Where it is, in new memory; *path NULL where the environment does not tell. */
+/* Sets *path to the cache's path in new memory, or to NULL if the environment has none of these
+ * variables. */
 static mica_status find_cache(char **path) {
     static const struct {
         const char *variable, *below;

@@ -1,7 +1,7 @@
-/* Engines: who computes a model's tokens. One row of engine_list.h and one file.
+/* Engines. An engine computes a model's tokens; it is a row of engine_list.h and a file.
  *
- * An engine gets token ids and gives tokens; prompts, chat formats and the tokenizer are handled
- * above it and are the same for all. */
+ * An engine takes token ids and gives tokens. Prompts, chat formats and the tokenizer are handled
+ * above it and are the same for all engines. */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
@@ -14,23 +14,23 @@
 /* A model as its engine opened it. */
 typedef struct mc_engine_model {
     void *state;
-    mica_device *device;  /* NULL: none of mica's */
-    const char *chat;     /* built-in chat format of its family, NULL: none */
-    mica_model_info info; /* but for path and engine */
+    mica_device *device;  /* NULL: the engine uses no mica_device */
+    const char *chat;     /* built-in chat format of the model's family; NULL: none */
+    mica_model_info info; /* all but path and engine */
 } mc_engine_model;
 
 typedef struct mc_engine {
     const char *name;
 
-    /* Whether the folder is worth opening: a cheap look, no error. */
+    /* Whether the engine can open such a folder: a cheap check that sets no error. */
     bool (*takes)(const char *folder);
 
-    /* Nothing is left behind after an error. Another thread opens the folder's prompt meanwhile;
-     * the watch ends what is in vain where that fails. */
+    /* Opens a model; after an error nothing is left open. Another thread opens the folder's
+     * tokenizer and chat template meanwhile. If that fails, the watch ends this call. */
     mica_status (*open)(const char *folder, const mica_model_options *options,
                         const mc_file_watch *watch, mc_engine_model *model);
-    /* Reads weights ahead until all is done or the watch ends it: what there is to do while a
-     * prompt is still being opened. NULL: nothing. */
+    /* Reads weights ahead until all are read or the watch ends it: runs while the tokenizer is
+     * still being opened. NULL: nothing to read. */
     void (*read_ahead)(const void *model, const mc_file_watch *watch);
     /* `prompt` (tokenizer, stop ids) outlives the model. Called once, before any session. */
     void (*take_prompt)(void *model, const mc_prompt *prompt);
@@ -38,19 +38,20 @@ typedef struct mc_engine {
     /* As mica_model_get_kernels. */
     mica_model_kernels (*kernels)(const void *model, size_t i);
     uint64_t (*cache_bytes)(const void *model, int64_t tokens);
-    /* The model as the session room sees it, for mica/tasks.h; NULL: it computes elsewhere. */
+    /* The model for sessions in this process (mica/tasks.h); NULL: the engine computes
+     * elsewhere. */
     const struct mc_session_model *(*local)(const void *model);
 
     mica_status (*session_open)(const void *model, const mica_session_options *options,
                                 void **session);
     void (*session_close)(void *session);
     void (*session_reset)(void *session);
-    /* These do what mica_session_save and mica_session_load promise; NULL: the engine cannot. */
+    /* As mica_session_save and mica_session_load; NULL: the engine cannot. */
     mica_status (*session_save)(void *session, const char *path);
     mica_status (*session_load)(const void *model, const char *path,
                                 const mica_session_options *options, void **session);
 
-    /* These do what mica_generate_ids and the mica_stream functions promise. */
+    /* As mica_generate_ids and the mica_stream functions. */
     mica_status (*stream_open)(void *session, const int32_t *ids, size_t count,
                                const mica_generate_options *options, void **stream);
     void (*stream_close)(void *stream);
@@ -64,8 +65,9 @@ typedef struct mc_engine {
 #define ENGINE(name) extern const mc_engine mc_engine_##name;
 #include "engine/engine_list.h"
 
-/* The engine of that name, or the first that takes the folder where name is NULL.
- * errors  MICA_EINVAL no such engine (the text lists them); why the folder is none; */
+/* The engine of that name; name NULL: the first engine that takes the folder.
+ * errors  MICA_EINVAL no such engine (the text lists them); those of mc_model_folder_check;
+ *         MICA_EUNSUPPORTED no engine takes the folder */
 mica_status mc_engine_find(const char *name, const char *folder, const mc_engine **engine);
 
 #endif

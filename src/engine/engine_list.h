@@ -1,6 +1,6 @@
-/* Every engine: ENGINE(name). Its description is mc_engine_<name>, in engine/<name>.c. Where a
- * caller names none, the first that takes the folder opens it. Include this file with ENGINE
- * defined; it is undefined at the end. */
+/* All engines. A row is ENGINE(name), with mc_engine_<name> in engine/<name>.c. If a caller names
+ * no engine, the first that takes the folder opens it. Define ENGINE before including this file,
+ * which undefines it. */
 ENGINE(native)
 
 #undef ENGINE

@@ -12,7 +12,8 @@ typedef struct kind {
     mc_kernel_choice choice;
 } kind;
 
-/* Whole numbers come with scales, those of 8 bits as in caches, whatever array holds them. */
+/* Integer types stand for codes with scales. Any type of 8 bits is int8: a u8 array holds rows of
+ * mica_to_q8. */
 static const char *type_name(mica_dtype dtype) {
     if (dtype == MICA_I16) return "int16";
     return mica_dtype_bytes(dtype) == 1 ? "int8" : mica_dtype_name(dtype);

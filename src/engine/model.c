@@ -1,4 +1,4 @@
-/* mica/model.h: handles over an engine. */
+/* mica/model.h: models, sessions and streams are handles that call their engine. */
 #include "task/model.h"
 #include "base/alloc.h"
 #include "base/system.h"
@@ -27,13 +27,14 @@ struct mica_stream {
 
 /* ---- models ---- */
 
-/* A tokenizer of 262,144 tokens takes longer to open than all else up to the first token: it is
- * opened in a thread of its own, and meanwhile weights are read ahead. */
+/* Opening the prompt (tokenizer, chat template) in a thread of its own. A tokenizer of 262,144
+ * tokens takes longer to open than all else before the first token; weights are read ahead
+ * meanwhile. */
 typedef struct prompt_work {
     const char *path, *chat_template;
     mc_prompt *prompt;
     mica_status status;
-    char error[1024]; /* of that thread, where status is one */
+    char error[1024]; /* that thread's error text, if status is an error */
     atomic_bool done;
 } prompt_work;
 
@@ -57,7 +58,7 @@ static mica_status until_failed(void *context, size_t bytes) {
     return atomic_load(&work->done) ? work->status : MICA_OK;
 }
 
-/* Of two errors the prompt's is told. */
+/* Opens prompt and weights. If both fail, the prompt's error is returned. */
 static mica_status open_both(mica_model *model, const mica_model_options *options) {
     prompt_work work = {
         .path = model->path, .chat_template = options->chat_template, .prompt = &model->prompt};
@@ -145,7 +146,7 @@ mica_status mc_model_chat(const mica_model *model, const mica_message *messages,
 
 /* ---- sessions ---- */
 
-/* Opens a session: an empty one, or the one saved at `path`. */
+/* Opens the session saved at `path`; path NULL: an empty session. */
 static mica_status open_session(const mica_model *model, const char *path,
                                 const mica_session_options *options, mica_session **out) {
     const mc_engine *engine = model->engine;

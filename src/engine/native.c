@@ -1,4 +1,4 @@
-/* The native engine: mica's own model, session and device rooms. */
+/* The native engine computes with mica's own model, session and device rooms. */
 #include "base/alloc.h"
 #include "base/cancel.h"
 #include "engine/engine.h"
@@ -11,10 +11,10 @@
 #include <string.h>
 
 typedef struct native {
-    mica_device *own; /* opened here; NULL: the caller's is used */
+    mica_device *own; /* opened here; NULL: the caller's device is used */
     mc_lm *lm;
-    mc_session_model shared; /* what sessions see */
-    int64_t context;         /* tokens that a session may hold */
+    mc_session_model shared; /* the model for sessions */
+    int64_t context;         /* maximum number of tokens in a session's caches */
     mc_buffer kernels;       /* mc_kernels_list */
 } native;
 
@@ -75,7 +75,7 @@ static mica_status watch_loading(void *context, uint64_t done, uint64_t total) {
     return mc_cancel_check(l->options->cancel);
 }
 
-/* Devices so far compute all layers or none. */
+/* Notes that accelerator_layers has no effect: every device of today computes all layers. */
 static mica_status note_layers(native *model, const mica_model_options *options,
                                const mica_device *device) {
     if (!options->accelerator_layers) return MICA_OK;
@@ -152,7 +152,7 @@ static mica_status open_model(const char *folder, const mica_model_options *opti
 
 static void read_ahead(const void *state, const mc_file_watch *watch) {
     const native *model = state;
-    (void)mc_weights_prefetch(model->lm->weights, watch); /* that it was ended is no error */
+    (void)mc_weights_prefetch(model->lm->weights, watch); /* an early end is not an error */
 }
 
 static void take_prompt(void *state, const mc_prompt *prompt) {
@@ -178,9 +178,9 @@ static const mc_session_model *local(const void *state) {
     return &model->shared;
 }
 
-/* ---- sessions and streams: the session room's, by another name ---- */
+/* ---- sessions and streams: calls of the session room ---- */
 
-/* Gives a session its draft model and hands it out, or closes it. */
+/* Sets a session's draft model and gives the session out; closes it after an error. */
 static mica_status take_draft(mc_session *session, const mica_session_options *options,
                               void **out) {
     const mc_session_model *draft;
