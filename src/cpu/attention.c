@@ -1,19 +1,19 @@
-/* One block of attention in two passes over its keys: scores and their softmax into scratch, then
- * the weighted sum of values.
+/* One block of attention in two passes over its keys. The first computes scores and their softmax
+ * into scratch, the second the weighted sum of values.
  *
- * Scores are dot products, a row's total is a sum of integers, and its values are summed over the
- * keys in rising order: what a query gets depends on the keys that it sees alone (those it does not
- * see being finite: their weight is 0), not on the block it is in, on hidden keys before them, or
- * on the number of threads. Query heads that share K and V are multiplied together, so that these
- * are read once.
+ * Scores are dot products, a row's total is a sum of integers, and values are summed in the order
+ * of their keys. So a query's result depends only on the keys that it attends to, as long as all
+ * others are finite: their weight is 0. It does not depend on the query's block, on hidden keys, or
+ * on the number of threads. Query heads that share K and V are multiplied together, so K and V are
+ * read once.
  *
- * Keys and values in bf16 are multiplied as they are where the machine can, by queries and weights
- * rounded to bf16, or become int16 for it (kern/attn_int16.h). The values of
- * some keys are summed together then: the order of summation also depends on the place of a key
- * among these. Rows of 8 bits are widened, to numbers that f32 holds exactly.
- * But where the machine multiplies such rows, keys meet queries that are rounded like them, in
- * whole numbers, and values are rounded to bf16 where that meets bf16.
- */
+ * bf16 keys and values are not widened if the machine multiplies bf16. Queries and weights are then
+ * rounded to bf16, or all are converted to int16 (kern/attn/attn_int16.h). Values are then summed
+ * in groups of keys, so the order of summation also depends on a key's index in its group.
+ *
+ * 8-bit rows (q8) are widened to f32, which is exact. If the machine multiplies such rows, queries
+ * are rounded to 8 bits too, scores are sums of integers, and values are rounded to bf16 if the
+ * machine multiplies bf16. */
 #include "cpu/attention.h"
 
 #include <math.h>
@@ -28,9 +28,10 @@
 enum { Q, K, V, MASK, OFFSET, SINKS };
 
 #define KEYS MC_ATTN_KEYS
-#define EDGE 16        /* keys that only some rows see, at once: at least */
-#define TOUCHED 16384  /* bytes of a block's first keys, or values: at most so many are touched */
-#define DIRECT_ROWS 12 /* rows up to which narrow numbers are widened in registers: no tile */
+#define EDGE 16       /* min keys in a piece that only some rows attend to */
+#define TOUCHED 16384 /* max bytes read of a block's first keys, or values */
+/* rows up to which 16-bit elements are widened in registers, without a tile */
+#define DIRECT_ROWS 12
 
 static const mc_operand *operand(const mc_attention *at, int i) {
     static const mc_operand absent = {0};
@@ -50,7 +51,7 @@ void mc_attn_seen(const mc_attn_block *b, int64_t query, int64_t *begin, int64_t
     if (*begin > *end) *begin = *end;
 }
 
-/* Of a row of the block. */
+/* The query head of a row of the block. */
 static int64_t head_of(const mc_attn_block *b, int64_t row) {
     return b->head + row % b->at->group;
 }
@@ -59,24 +60,24 @@ static int64_t query_of(const mc_attn_block *b, int64_t row) {
     return b->query + row / b->at->group;
 }
 
-/* Key j of the block's. */
+/* The position of the block's key j. */
 static int64_t key_at(const mc_attn_block *b, int64_t j) {
     return j < b->lead ? j : b->first + j - b->lead;
 }
 
-/* Which of the block's a key from b->first on is. */
+/* The index within the block of a key from b->first on. */
 static int64_t place_of(const mc_attn_block *b, int64_t key) {
     return key - b->first + b->lead;
 }
 
-/* Column `column` of the block's key (or value) j. */
+/* The element index of column `column` of the block's key (or value) j. */
 static int64_t element_at(const mc_attn_block *b, int which, int64_t j, int64_t column) {
     const mc_layout *l = b->at->call->in[which].layout;
     return b->batch * l->strides[0] + b->kv_head * l->strides[1] + key_at(b, j) * l->strides[2] +
            column * l->strides[3];
 }
 
-/* Where a row of 8 bits lies, or a copy of it behind the tile if its bytes are not side by side. */
+/* The bytes of a q8 row: in place, or in a copy behind the tile if they are not contiguous. */
 static const uint8_t *q8_row(const mc_attn_block *b, int which, int64_t j) {
     const mc_layout *l = b->at->call->in[which].layout;
     const uint8_t *row = (const uint8_t *)b->at->call->in[which].data + element_at(b, which, j, 0);
@@ -87,7 +88,8 @@ static const uint8_t *q8_row(const mc_attn_block *b, int which, int64_t j) {
     return copy;
 }
 
-/* Columns [column, column + n) of `count` rows of 8 bits to the tile; column is a group's first. */
+/* Widens columns [column, column + n) of `count` q8 rows into the tile; a group begins at
+ * column. */
 static void load_q8(const mc_attn_block *b, int which, int64_t j, int64_t count, int64_t column,
                     int64_t n) {
     int64_t scales = mk_q8_scales(b->at->d) + 2 * (column / MK_Q8_GROUP);
@@ -97,8 +99,8 @@ static void load_q8(const mc_attn_block *b, int which, int64_t j, int64_t count,
     }
 }
 
-/* Columns [column, column + n) of `count` keys (or values) from j on as f32 rows: in place,
- * or in the tile. */
+/* Columns [column, column + n) of `count` keys (or values) from j on, as f32 rows: in place, or in
+ * the tile. */
 static const float *load_tile(const mc_attn_block *b, int which, int64_t j, int64_t count,
                               int64_t column, int64_t n, int64_t *stride) {
     const mc_operand *x = &b->at->call->in[which];
@@ -141,7 +143,8 @@ static void load_queries(const mc_attn_block *b) {
     }
 }
 
-/* Whether keys (or values) of 16 bits are widened in registers: few rows, elements side by side. */
+/* Whether 16-bit keys (or values) are widened in registers: if rows are few and elements
+ * contiguous. */
 static bool takes_halves(const mc_attn_block *b, int which) {
     const mc_layout *l = b->at->call->in[which].layout;
     return (l->dtype == MICA_BF16 || l->dtype == MICA_F16) && l->strides[3] == 1 &&
@@ -160,7 +163,7 @@ static void multiply_halves(const mc_attn_block *b, int64_t begin, int64_t end) 
         at->kern->matmul_nt_f16(b->rows, n, at->d, b->q, at->d, keys, step, scores, b->stride);
 }
 
-/* Scores of keys [begin, end). */
+/* Computes the scores of keys [begin, end). */
 static void multiply_keys(const mc_attn_block *b, int64_t begin, int64_t end) {
     const mc_attention *at = b->at;
     const mc_operand *k = &at->call->in[K];
@@ -189,7 +192,7 @@ static void multiply_keys(const mc_attn_block *b, int64_t begin, int64_t end) {
     }
 }
 
-/* Columns [begin, end) of values, weighted, of keys [j, j + n). */
+/* Columns [begin, end) of the values of keys [j, j + n). */
 typedef struct piece {
     int64_t j, n, begin, end;
 } piece;
@@ -252,17 +255,17 @@ static void add_values(const mc_attn_block *b, const piece *p) {
     }
 }
 
-/* ---- which rows meet which keys ---- */
+/* ---- which rows attend to which keys ---- */
 
-/* The rows that see any of keys [begin, end), as far as causal and window go; all rows where these
- * are among the block's leading keys. */
+/* The rows that attend to any of keys [begin, end), by causal and window; all rows if these are
+ * among the block's lead keys. */
 static mc_attn_block rows_that_see(const mc_attn_block *b, int64_t begin, int64_t end) {
     const mc_attr_sdpa *attr = b->at->attr;
     mc_attn_block part = *b;
     if (attr->causal == 0 || begin < b->lead) return part;
-    int64_t position = b->offset + b->query; /* of the first row */
+    int64_t position = b->offset + b->query; /* position of the first row */
     int64_t first = key_at(b, begin), from = first - position, to = b->queries;
-    if (attr->window > 0 && first >= attr->keep) /* how many of the last ones see none */
+    if (attr->window > 0 && first >= attr->keep) /* drop the last rows, which attend to none */
         to -= position + b->queries - attr->window - key_at(b, end - 1);
     from = from < 0 ? 0 : mc_min(from, b->queries);
     to = to < from ? from : mc_min(to, b->queries);
@@ -277,8 +280,8 @@ static mc_attn_block rows_that_see(const mc_attn_block *b, int64_t begin, int64_
     return part;
 }
 
-/* Where the keys from j on end that are taken in one piece: all that all rows see, or `edge` of
- * those that only some do. */
+/* The end of the piece of keys that begins at j: all keys that all rows attend to, or `edge` keys
+ * that only some rows attend to. */
 static int64_t piece_end(const mc_attn_block *b, int64_t j, int64_t end, int64_t edge) {
     int64_t begin, all_end, unused;
     if (j < b->lead) return mc_min(b->lead, end);
@@ -291,7 +294,7 @@ static int64_t piece_end(const mc_attn_block *b, int64_t j, int64_t end, int64_t
     return mc_min(j + edge, end);
 }
 
-/* How many keys that only some rows see are taken at once. */
+/* How many keys a piece has that only some rows attend to. */
 static int64_t edge_of(const mc_attention *at) {
     return mc_max(EDGE, at->values_together);
 }
@@ -305,7 +308,7 @@ void mc_attn_score(const mc_attn_block *b, int64_t begin, int64_t end) {
     }
 }
 
-/* Columns [begin, end) of the weighted values to b->y. */
+/* Sums columns [begin, end) of the weighted values into b->y. */
 static void add_up(const mc_attn_block *b, int64_t begin, int64_t end) {
     for (int64_t r = 0; r < b->rows; r++)
         memset(b->y + r * b->at->dv + begin, 0, (size_t)(end - begin) * sizeof *b->y);
@@ -338,7 +341,7 @@ static void apply_mask(const mc_attn_block *b, int64_t head, int64_t query, int6
         scores[j] += mk_load(added + j * step * (int64_t)bytes, type, 0);
 }
 
-/* Scales, caps and masks a query's n scores of keys from key `begin` on; returns the largest. */
+/* Scales, caps and masks a query's n scores of keys from `begin` on; returns the largest. */
 static float prepare_scores(const mc_attn_block *b, int64_t head, int64_t query, int64_t begin,
                             int64_t n, float *scores) {
     const mc_attention *at = b->at;
@@ -360,8 +363,8 @@ static float sink_of(const mc_attention *at, int64_t head) {
     return mk_load((const char *)sinks->data + head * step, type, 0);
 }
 
-/* A row's scores of keys [begin, end) to weights, in place: a weight never lies behind the score
- * that it is of. Returns their sum. */
+/* Turns a row's scores of keys [begin, end) into weights, in place: a weight is never stored behind
+ * its score. Returns the sum of the weights. */
 static float weigh_keys(const mc_attn_block *b, float *scores, int64_t begin, int64_t end,
                         float shift) {
     const mk_kernels *kern = b->at->kern;
@@ -370,7 +373,7 @@ static float weigh_keys(const mc_attn_block *b, float *scores, int64_t begin, in
     return kern->exp_total_bf16(n, scores + begin, shift, (uint16_t *)scores + begin);
 }
 
-/* The weights of keys [begin, end), which the row does not see, become 0. */
+/* Sets the weights of keys [begin, end), which the row does not attend to, to 0. */
 static void clear_weights(const mc_attn_block *b, float *scores, int64_t begin, int64_t end) {
     size_t each = b->at->pairs ? sizeof(uint16_t) : sizeof(float);
     memset((char *)scores + (size_t)begin * each, 0, (size_t)(end - begin) * each);
@@ -386,7 +389,7 @@ void mc_attn_weigh(const mc_attn_block *b, int64_t row) {
     if (max > shift) shift = max;
     if (kept > 0) max = prepare_scores(b, head, query, 0, kept, scores);
     if (max > shift) shift = max;
-    if (shift == -INFINITY) shift = 0; /* no key is seen; or all scores are NaN, which stays */
+    if (shift == -INFINITY) shift = 0; /* there are no keys, or all scores are NaN, which stays */
     if (sink > -INFINITY) total = mk_expf(sink - shift);
     if (kept > 0) total += weigh_keys(b, scores, 0, kept, shift);
     clear_weights(b, scores, kept, from);
@@ -411,7 +414,7 @@ void mc_attn_sum(const mc_attn_block *b, int64_t begin, int64_t end) {
     }
 }
 
-/* Every 64 bytes one is read, not prefetched: of many prefetches at once a Zen 5 drops some. */
+/* Loads one byte of every 64, for a Zen 5 drops some prefetches where many are under way. */
 static void touch_first(const mc_attn_block *b, int which) {
     const mc_operand *x = &b->at->call->in[which];
     int64_t item = (int64_t)mica_dtype_bytes(x->layout->dtype);
@@ -436,16 +439,16 @@ int64_t mc_attn_offset(const mc_attention *at, int64_t batch) {
     return offset->layout->ndim == 0 ? data[0] : data[batch * offset->layout->strides[0]];
 }
 
-/* ---- what a call is ---- */
+/* ---- setting up a call ---- */
 
-/* Whether rows of 8 bits are read in place: the bytes of a row side by side. */
+/* Whether the kernels for q8 rows are used: a row's bytes must be contiguous. */
 static bool takes_q8(const mc_attention *at) {
     return at->kern->q8_direct && at->q8_bytes > 0 && at->lk > 0 &&
            at->call->in[K].layout->strides[3] == 1 && at->call->in[V].layout->strides[3] == 1;
 }
 
-/* Whether bf16 meets bf16: the values of a row side by side, an even number of them in a key; or
- * rows of 8 bits that become it. */
+/* Whether weights and values are multiplied in bf16: for bf16 with contiguous rows and an even
+ * number of elements in a key, or for q8 rows if the machine multiplies them in bf16. */
 static bool takes_pairs(const mc_attention *at) {
     const mc_layout *k = at->call->in[K].layout, *v = at->call->in[V].layout;
     if (at->q8_direct) return at->kern->q8_pairs;
@@ -476,7 +479,8 @@ void mc_attn_describe(const mc_call *call, mc_attention *at) {
 }
 
 int64_t mc_attn_tile_floats(const mc_attention *at) {
-    return KEYS * mc_max(at->d, at->dv) + at->q8_bytes / 4; /* a copy of a row behind the tile */
+    /* with a copy of a q8 row behind the tile */
+    return KEYS * mc_max(at->d, at->dv) + at->q8_bytes / 4;
 }
 
 int64_t mc_attn_stride(int64_t width) {

@@ -1,4 +1,4 @@
-/* The cpu backend: opens a pool and chooses kernels; ops run by the table of eval_list.h. */
+/* The cpu backend: opens a pool and chooses kernels. Ops run by the table of eval_list.h. */
 #include "cpu/cpu.h"
 
 #include "base/alloc.h"
@@ -12,22 +12,23 @@
 #include <string.h>
 
 #define ALIGNMENT 64u
-#define PAGES_FROM ((size_t)1 << 20) /* bytes of an array that is no part of the heap */
+/* bytes from which an array gets its own pages, outside the heap */
+#define PAGES_FROM ((size_t)1 << 20)
 
-/* What *state points to: cpu first, so that mc_cpu_of finds it. */
+/* What *state points to. cpu is first, so that mc_cpu_of finds it. */
 typedef struct cpu_state {
     mc_cpu cpu;
     mk_kernels kernels;
 } cpu_state;
 
 static const mc_kernel eval_table[MC_OP_COUNT] = {
-    [MC_OP_LEAF] = NULL, /* data: never run */
+    [MC_OP_LEAF] = NULL, /* a leaf is data and never runs */
 #define EVAL(op, fn) [MC_OP_##op] = fn,
 #define STAGE(op, fn, by_row)
 #include "cpu/eval_list.h"
 };
 
-/* The instruction set that MICA_CPU names, the best one where it is not set. */
+/* Chooses the instruction set that MICA_CPU names; if it is unset, the best one. */
 static mica_status choose_isa(mk_isa *isa) {
     const char *wanted = getenv("MICA_CPU");
     *isa = mk_isa_best();

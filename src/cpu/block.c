@@ -4,10 +4,10 @@
 
 #include "base/half.h"
 
-/* ---- gathering ---- */
+/* ---- gathering elements ---- */
 
-/* A layout as few runs: axes of length 1 dropped, neighbours merged where one stride covers both.
- * Inner last; at least one run. */
+/* A layout as few runs: axes of length 1 are dropped, neighbours merged where one stride covers
+ * both. The inner run is last; there is at least one. */
 typedef struct runs {
     int n;
     int64_t len[MICA_MAX_NDIM];
@@ -33,7 +33,7 @@ static runs runs_of(const mc_layout *l) {
     return r;
 }
 
-/* n elements `stride` apart to out, next to each other. */
+/* Copies n elements, `stride` apart, to contiguous ones. */
 #define COPY_RUN(T)                                                           \
     static void copy_run_##T(const T *x, int64_t stride, int64_t n, T *out) { \
         if (stride == 1) {                                                    \
@@ -100,9 +100,9 @@ const void *mc_block_raw(const mc_operand *x, int64_t begin, int64_t n, mc_block
     return &block->raw;
 }
 
-/* ---- reading ---- */
+/* ---- reading a block ---- */
 
-/* for the cases of a switch over dtypes */
+/* a case of a switch over dtypes */
 #define READ(T, type)                     \
     for (int64_t i = 0; i < n; i++)       \
         y[i] = (type)((const T *)raw)[i]; \
@@ -126,7 +126,7 @@ const float *mc_block_f32(const mc_operand *x, int64_t begin, int64_t n, mc_bloc
         for (int64_t i = 0; i < n; i++)
             y[i] = mc_bf16_to_f32(((const uint16_t *)raw)[i]);
         break;
-    case MICA_BOOL: /* whatever byte stands for true */
+    case MICA_BOOL: /* any byte but 0 is true */
         for (int64_t i = 0; i < n; i++)
             y[i] = ((const uint8_t *)raw)[i] != 0 ? 1.0f : 0.0f;
         break;
@@ -171,17 +171,17 @@ const int64_t *mc_block_i64(const mc_operand *x, int64_t begin, int64_t n, mc_bl
     case MICA_I32:
         READ(int32_t, int64_t);
     default:
-        return raw; /* 64 bits wide */
+        return raw; /* 64-bit integers are used in place */
     }
     return y;
 }
 
-/* ---- writing ---- */
+/* ---- writing a block ---- */
 
-/* Towards zero; outside [lo, hi] the nearer end; NaN is 0. */
+/* Rounds towards zero, clamps to [lo, hi]; NaN becomes 0. */
 static int64_t saturate(float v, int64_t lo, int64_t hi) {
     if (v != v) return 0;
-    if (v >= (float)hi) return hi; /* (float)hi may be above hi: no float lies between */
+    if (v >= (float)hi) return hi; /* (float)hi may be above hi, with no float between them */
     if (v <= (float)lo) return lo;
     return (int64_t)v;
 }
@@ -240,7 +240,7 @@ void mc_block_put_i64(const mc_operand *out, int64_t begin, int64_t n, const int
         break;
     }
     if (out->layout->dtype == MICA_BOOL || mica_dtype_is_float(out->layout->dtype)) return;
-    switch (size) { /* the low bytes are the value's, signed or not */
+    switch (size) { /* an integer is its low bytes, signed or not */
     case 1:
         WRITE(uint8_t, (uint8_t)v[i]);
     case 2:

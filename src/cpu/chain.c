@@ -3,7 +3,8 @@
 #include "cpu/eval.h"
 #include "cpu/rows.h"
 
-#define ROWS_A_THREAD 4 /* of a chain: then the thread with one row more is not much later */
+/* of a chain; with that many rows, one row more makes a thread little later */
+#define ROWS_A_THREAD 4
 
 typedef enum operands { ALL, FIRST, SECOND } operands;
 
@@ -21,9 +22,9 @@ bool mc_is_stage(mc_op op) {
     return stage_table[op].prepare != NULL;
 }
 
-/* ---- for the planner ---- */
+/* ---- questions of the planner ---- */
 
-/* Whether the last axis lies side by side. */
+/* Whether the last axis is contiguous. */
 static bool has_whole_rows(const mc_layout *l) {
     return l->ndim > 0 && l->strides[l->ndim - 1] == 1 && mc_layout_size(l) > 0;
 }
@@ -31,7 +32,7 @@ static bool has_whole_rows(const mc_layout *l) {
 mc_row_form mc_stage_form(mc_op op, const mc_layout *const *in, int n_in) {
     bool second = stage_table[op].by_row == SECOND;
     if (op == MC_OP_CONTIGUOUS || op == MC_OP_SLICE_UPDATE_AT)
-        if (!has_whole_rows(in[second])) return (mc_row_form){0}; /* better in tiles */
+        if (!has_whole_rows(in[second])) return (mc_row_form){0}; /* copying in tiles is better */
     if (second) return (mc_row_form){.by_row = 2};
     uint32_t all = (UINT32_C(1) << n_in) - 1;
     return (mc_row_form){.by_row = stage_table[op].by_row == ALL ? all : 1, .result = true};
@@ -42,13 +43,13 @@ int64_t mc_chain_enough_rows(const void *state) {
     return (int64_t)ROWS_A_THREAD * cpu->threads;
 }
 
-/* ---- making a chain ---- */
+/* ---- building a chain ---- */
 
 static const mc_layout *leading(const mc_call *call) {
     return call->in[stage_table[call->op].by_row == SECOND ? 1 : 0].layout;
 }
 
-/* Where the rows of x are. */
+/* Sets how the rows of x are laid out in units. */
 static void find_rows(mc_stage *stage, const mc_layout *x, int axis) {
     stage->outer = mc_row_count(x, axis);
     stage->rows = x->shape[axis];
@@ -87,7 +88,7 @@ void mc_chain_add(mc_chain *chain, const mc_layout *x, int axis, mc_range_fn fn,
     if (chain->n > 1) find_rows(stage, x, axis);
 }
 
-/* ---- running one ---- */
+/* ---- running a chain ---- */
 
 void mc_chain_rows(const mc_chain *chain, int64_t begin, int64_t end, int worker) {
     for (int i = 0; i < chain->n; i++) {
@@ -102,7 +103,7 @@ static void run_rows(void *context, int64_t begin, int64_t end, int worker) {
     mc_chain_rows(context, begin, end, worker);
 }
 
-/* How many threads' worth of work a chain is. */
+/* How many threads the work of a chain is worth. */
 static double worth(const mc_chain *chain) {
     double sum = 0;
     for (int i = 0; i < chain->n; i++)
@@ -110,9 +111,9 @@ static double worth(const mc_chain *chain) {
     return sum;
 }
 
-/* Whether rows are so few that each stage by itself, which has more parts, is done sooner: the
- * others wait longer for the thread with most rows than a region costs for each stage but one. A
- * region costs about what is worth a thread. */
+/* Whether rows are so few that the stages are faster one by one, as each alone has more parts. In a
+ * chain, threads wait for the thread with most rows. One by one, each stage but the first costs a
+ * region, about as much as the work that is worth a thread. */
 static bool is_coarse(const mc_chain *chain, int64_t rows) {
     const mc_cpu *cpu = mc_cpu_of(chain->call);
     if (rows < cpu->threads) return true;

@@ -6,16 +6,16 @@
 #include "cpu/region.h"
 
 #define FILL_BYTES 4096
-#define TILE 32 /* rows and columns: a tile of f32 fits the first cache */
+#define TILE 32 /* max rows and columns: a tile of f32 fits the first-level cache */
 
-/* n elements, steps in bytes. Inlined with a constant size, each element is one move. */
+/* Copies n elements, steps in bytes. Inlined with a constant item size, an element is one move. */
 static inline void copy_items(char *to, int64_t to_step, const char *from, int64_t from_step,
                               int64_t n, size_t item) {
     for (int64_t i = 0; i < n; i++)
         memcpy(to + i * to_step, from + i * from_step, item);
 }
 
-/* One element again and again: what is there is copied behind itself, as much as a cache holds. */
+/* Repeats one element: copies what is already written, up to as much as a cache holds. */
 static void fill_items(char *to, const char *from, int64_t bytes, int64_t item) {
     memcpy(to, from, (size_t)item);
     for (int64_t done = item, n; done < bytes; done += n) {
@@ -51,8 +51,7 @@ static void copy_row(char *to, int64_t to_step, const char *from, int64_t from_s
     }
 }
 
-/* Where the source lies dense along another axis than the target, brings that axis next to the last
- * one. */
+/* If the source is dense along another axis than the target, makes that axis the last but one. */
 static void order_for_tiles(mc_copy *c) {
     int last = c->ndim - 1;
     if (c->from_step[last] == c->item || c->to_step[last] != c->item) return;
@@ -100,7 +99,7 @@ void mc_copy_init(mc_copy *c, const mc_layout *to, const mc_layout *from) {
     order_for_tiles(c);
 }
 
-/* A unit of work is up to TILE rows of the last two axes. */
+/* The number of units of work: a unit is up to TILE rows of the last two axes. */
 static int64_t units_of(const mc_copy *c) {
     int64_t units = (c->shape[c->ndim - 2] + TILE - 1) / TILE;
     for (int k = 0; k < c->ndim - 2; k++)
@@ -108,7 +107,7 @@ static int64_t units_of(const mc_copy *c) {
     return units;
 }
 
-/* rows rows of the last axis. */
+/* Copies `rows` rows of the last axis. */
 static void copy_unit(const mc_copy *c, char *to, const char *from, int64_t rows) {
     int row = c->ndim - 2, last = c->ndim - 1;
     int64_t width = c->tiled ? TILE : c->shape[last];

@@ -1,4 +1,4 @@
-/* The CPU device's state, as kernels see it. */
+/* The state of the CPU device, as kernels use it. */
 #ifndef CPU_CPU_H
 #define CPU_CPU_H
 

@@ -1,49 +1,52 @@
-/* Scaled dot product attention: which blocks there are, and which tasks. What a block does is in
- * attention.c.
+/* Scaled dot product attention: splits calls into blocks, and blocks into tasks. attention.c
+ * computes a block.
  *
- * A block is one task where none is much of a thread's share. Where one is, as in decoding with few
- * heads or in joint calls of which one is long, they are split three times, each into parts of
- * about the same size: scores over the keys, the softmax over rows, values over their columns. No
+ * If every block is a small part of a thread's share, a block is one task. If one is not, as in
+ * decoding with few heads or when one of several joint calls is long, blocks are split in three
+ * phases into parts of about equal size: scores by keys, the softmax by rows, values by columns. No
  * sum is split.
  *
- * Joint calls, as those of sequences that are decoded together, are one set of blocks. */
+ * Joint calls, such as those of sequences that are decoded together, are one set of blocks. */
 #include "base/integer.h"
 #include "cpu/attention.h"
 #include "cpu/eval.h"
 #include "cpu/region.h"
 #include "cpu/rows.h"
 
-#define ROWS 96                /* queries times heads in a block, if scores fit */
-#define FEW_ROWS 24            /* the same, where there would be too few blocks */
-#define SCORE_FLOATS (1 << 20) /* the scores of a block, if it has more than one query */
-#define RUNS 4                 /* blocks a thread, so that a slow one holds nobody */
-#define PARTS 2 /* of a split block, a thread: each starts with keys that were not prefetched */
+#define ROWS 96                /* max queries times heads in a block, if their scores fit */
+#define FEW_ROWS 24            /* the same, if there would be too few blocks */
+#define SCORE_FLOATS (1 << 20) /* max scores of a block that has more than one query */
+#define RUNS 4                 /* blocks for each thread, so that a slow thread delays nobody */
+/* parts of split blocks for each thread; each begins with keys that were not prefetched */
+#define PARTS 2
 
 typedef enum phase { SCORES, WEIGHTS, VALUES, PHASES } phase;
 
 /* A call and its blocks. */
 typedef struct blocks {
     mc_attention at;
-    int64_t unit_queries;    /* of a block */
-    int64_t query_blocks, n; /* n: of all batch rows and kv heads */
-    int64_t span;            /* the most keys that a block can have */
-    int64_t weights, work;   /* of a block: how many, and products with keys for them */
-    int64_t parts[PHASES];   /* of a block, where blocks are split */
-    int64_t results, floats; /* where those of its blocks are then, and how many one has */
+    int64_t unit_queries;    /* queries of a block */
+    int64_t query_blocks, n; /* n: blocks of all batch rows and kv heads */
+    int64_t span;            /* max keys of a block */
+    int64_t weights, work;   /* of a block: number of weights, and products with keys for them */
+    int64_t parts[PHASES];   /* parts of a block in each phase, if blocks are split */
+    /* if blocks are split: where its blocks' results begin, and the floats of one */
+    int64_t results, floats;
 } blocks;
 
-/* Calls that are computed together. */
+/* Joint calls, computed together. */
 typedef struct together {
-    const mc_call *call; /* the first */
+    const mc_call *call; /* the first call */
     blocks each[MC_MAX_JOINT];
     int n, threads;
-    int64_t blocks, weights, work;       /* of all: one call's after the other's */
-    bool split;                          /* blocks into tasks */
-    float *scratch;                      /* a part for each worker, then results of blocks */
-    int64_t worker_floats, block_floats; /* a block's results: the worker's, but if split */
+    int64_t blocks, weights, work; /* of all calls, one call's after the other's */
+    bool split;                    /* blocks are split into tasks */
+    float *scratch;                /* a part for each worker, then blocks' results */
+    /* a block's results are in the worker's part, unless blocks are split */
+    int64_t worker_floats, block_floats;
 } together;
 
-/* Block i of a call: which queries, and which keys. */
+/* Block i of a call: its queries and its keys. */
 static mc_attn_block place_block(const blocks *some, int64_t i) {
     const mc_attention *at = &some->at;
     mc_attn_block b = {.at = at};
@@ -51,7 +54,7 @@ static mc_attn_block place_block(const blocks *some, int64_t i) {
     b.batch = kv_row / at->kv_heads;
     b.kv_head = kv_row % at->kv_heads;
     b.head = b.kv_head * at->group;
-    /* Causal: the last block has most to do, so it goes first. */
+    /* Causal: the last block has the most work, so it goes first. */
     b.query = (some->query_blocks - 1 - query_block) * some->unit_queries;
     b.queries = mc_min(some->unit_queries, at->lq - b.query);
     b.rows = at->group * b.queries;
@@ -71,12 +74,12 @@ static int64_t rows_of(const blocks *some) {
     return some->at.group * some->unit_queries;
 }
 
-/* Floats of q, before the tile. */
+/* Floats of a block's q; the tile follows it. */
 static int64_t query_floats(const blocks *some) {
     return mc_round_up(rows_of(some) * some->at.q_floats, MC_ATTN_LINE);
 }
 
-/* Block `index` of all, with its scratch. */
+/* Block `index` of all calls, with its scratch. */
 static mc_attn_block block_at(const together *all, int64_t index, int worker) {
     const blocks *some = all->each;
     for (; index >= some->n; some++)
@@ -109,9 +112,10 @@ static void attend(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* ---- blocks that are split ---- */
+/* ---- split blocks ---- */
 
-/* Part i of n units, in `parts` that begin with a multiple of `step`: *begin <= unit < *end. */
+/* Part i of n units: *begin <= unit < *end. Each of the `parts` begins with a multiple of
+ * `step`. */
 static void part_of(int64_t n, int64_t step, int64_t i, int64_t parts, int64_t *begin,
                     int64_t *end) {
     int64_t steps = (n + step - 1) / step;
@@ -119,7 +123,7 @@ static void part_of(int64_t n, int64_t step, int64_t i, int64_t parts, int64_t *
     *end = mc_min(n, steps * (i + 1) / parts * step);
 }
 
-/* The block of a task, and which of how many parts of it. */
+/* A task's block, and which of how many parts of it the task computes. */
 typedef struct share {
     mc_attn_block block;
     int64_t part, parts;
@@ -161,8 +165,8 @@ static void value_parts(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* Parts that are about alike, whichever call's, `enough` of all blocks or some more; fewer where
- * one of that size has not so many keys or columns. */
+/* Chooses the parts of each call's blocks: `enough` or a few more in all, of about equal size. A
+ * call has fewer if it has not enough keys or columns for that size. */
 static void choose_parts(together *all, int64_t enough) {
     for (int i = 0; i < all->n; i++) {
         blocks *some = &all->each[i];
@@ -181,15 +185,15 @@ static void run_phase(together *all, phase p, int64_t work, mc_range_fn fn) {
 }
 
 static void attend_in_parts(together *all) {
-    const int64_t exp_work = 16; /* a weight costs that many products */
+    const int64_t exp_work = 16; /* a weight takes as long as this many products */
     run_phase(all, SCORES, all->work, score_parts);
     run_phase(all, WEIGHTS, all->weights * exp_work, weigh_parts);
     run_phase(all, VALUES, all->work, value_parts);
 }
 
-/* ---- all of them ---- */
+/* ---- planning and running ---- */
 
-/* The most keys that a block of some queries can have: kept ones, those that they see, and some
+/* Max keys of a block with some queries: kept keys, keys that the queries attend to, and some
  * before these. */
 static int64_t span_of(const mc_attention *at, int64_t queries) {
     int64_t window = at->attr->window;
@@ -197,7 +201,7 @@ static int64_t span_of(const mc_attention *at, int64_t queries) {
     return mc_min(at->lk, at->lead + at->values_together - 1 + window + queries - 1);
 }
 
-/* The most keys that a block of these does see now. */
+/* Max keys that a block attends to in this call. */
 static int64_t max_seen(const blocks *some, int64_t batch) {
     const mc_attention *at = &some->at;
     if (at->attr->causal == 0) return some->span;
@@ -209,7 +213,8 @@ static int64_t max_seen(const blocks *some, int64_t batch) {
     return mc_min(max, some->span);
 }
 
-/* Blocks as large as caches like, small enough to give every thread some of the `calls`' blocks. */
+/* Chooses the size of blocks: large enough for the caches, small enough that the blocks of `calls`
+ * calls occupy every thread. */
 static void choose_blocks(blocks *some, int64_t batch, int64_t enough, int calls) {
     const mc_attention *at = &some->at;
     int64_t kv_rows = batch * at->kv_heads, span = span_of(at, ROWS);
@@ -226,7 +231,7 @@ static void choose_blocks(blocks *some, int64_t batch, int64_t enough, int calls
     some->work = some->weights * at->d;
 }
 
-/* Adds a call, its result not empty, that is computed with others. */
+/* Adds a call whose result is not empty to those computed together. */
 static void add_call(together *all, const mc_call *call, int64_t enough) {
     blocks *some = &all->each[all->n++];
     mc_attn_describe(call, &some->at);

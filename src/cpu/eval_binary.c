@@ -1,5 +1,5 @@
-/* Element by element, two operands of one dtype and shape: f32 (f16 and bf16 by way of it) or
- * 64-bit integers a block at a time. */
+/* Elementwise ops of two operands of one dtype and shape, a block at a time: in f32 (f16 and bf16
+ * are converted) or in 64-bit integers. */
 #include <math.h>
 
 #include "cpu/block.h"
@@ -53,7 +53,7 @@ static mica_status run(const mc_call *call, mc_stage *stage, int64_t grain, floa
             ys[i] = (expr);                                                             \
         }                                                                               \
     }
-/* a and b are of type T: int64_t, or uint64_t where the top bit is no sign or the sum may wrap. */
+/* a and b are of type T: int64_t, or uint64_t if the top bit is not a sign or the sum may wrap. */
 #define INTS(name, T, expr)                                                                   \
     static void name(int64_t n, const int64_t *as, const int64_t *bs, int64_t *restrict ys) { \
         for (int64_t i = 0; i < n; i++) {                                                     \
@@ -66,7 +66,7 @@ static bool is_u64(const mc_call *call) {
     return call->in[0].layout->dtype == MICA_U64;
 }
 
-/* Integers whose result depends on the sign: u64 has a loop of its own. */
+/* For results that depend on the sign: u64 has its own loop. */
 #define EVAL_SIGNED(name, grain)                                        \
     mica_status mc_stage_##name(const mc_call *call, mc_stage *stage) { \
         return run(call, stage, grain, name##_floats,                   \
@@ -99,8 +99,8 @@ EVAL_WRAP(multiply)
 FLOATS(divide, a / b)
 EVAL_FLOATS(divide, CHEAP_GRAIN)
 
-/* Python's: the quotient is rounded down, the remainder has the sign of b. A quotient by 0 is 0 and
- * the remainder a; the smallest integer by -1 wraps. */
+/* As Python's: the quotient is rounded down, the remainder has the sign of b. Division by 0 gives
+ * quotient 0 and remainder a. The smallest integer divided by -1 wraps. */
 static int64_t floor_quotient(int64_t a, int64_t b) {
     if (b == 0) return 0;
     if (b == -1) return (int64_t)(0 - (uint64_t)a);
@@ -129,7 +129,7 @@ INTS(remainder_signed, int64_t, floor_remainder(a, b))
 INTS(remainder_unsigned, uint64_t, b == 0 ? a : a % b)
 EVAL_SIGNED(remainder, GRAIN)
 
-/* a^b modulo 2^64 by squaring. A negative power of an integer is 0, but for 1 and -1. */
+/* a^b modulo 2^64 by squaring. A negative power of an integer is 0, except for 1 and -1. */
 static uint64_t int_power(uint64_t a, uint64_t b) {
     uint64_t y = 1;
     for (; b != 0; b >>= 1, a *= a)
@@ -197,8 +197,8 @@ EVAL_INTS(bitwise_or)
 INTS(bitwise_xor_wrap, uint64_t, a ^ b)
 EVAL_INTS(bitwise_xor)
 
-/* Shifts by the width or more, or by less than 0, push everything out: 0, or the sign where a
- * negative number is shifted right. */
+/* Shifts by the width or more, or by a negative number, shift all bits out: the result is 0, or the
+ * sign if a negative number is shifted right. */
 INTS(left_shift_wrap, uint64_t, b < 64 ? a << b : 0)
 EVAL_INTS(left_shift)
 

@@ -3,7 +3,7 @@
 #include "cpu/chain.h"
 #include "cpu/matmul.h"
 
-#define OWN_BYTES 512 /* enough for most ops: no memory has to be asked for */
+#define OWN_BYTES 512 /* enough for most ops, without allocating scratch */
 
 mc_row_form mc_chain_form(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
                           int n_in) {

@@ -1,10 +1,10 @@
-/* Chains as the planner makes them: stages, and the matmuls that they may end in. */
+/* Chains as the planner makes them: stages, and the matmuls that may end them. */
 #ifndef CPU_EVAL_CHAIN_H
 #define CPU_EVAL_CHAIN_H
 
 #include "cpu/cpu.h"
 
-/* The kernel of calls [0, call->span): ops that go row by row, and what they end in. */
+/* The kernel of calls [0, call->span): row-by-row ops, and the matmuls that end the chain. */
 mica_status mc_eval_chain(const mc_call *call);
 
 /* mc_backend.rows */

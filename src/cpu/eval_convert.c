@@ -17,7 +17,7 @@ static void astype_range(void *context, int64_t begin, int64_t end, int worker) 
     const mc_operand *x = &call->in[0], *out = &call->out;
     const mk_kernels *kern = mc_cpu_of(call)->kern;
     bool narrow = is_rounding(call);
-    /* u64 to a float goes by value too, not by the bits of an i64 */
+    /* u64 is converted to floats by value, not as the i64 of the same bits */
     bool floats = mica_dtype_is_float(x->layout->dtype) || mica_dtype_is_float(out->layout->dtype);
     mc_block block;
     for (int64_t at = begin; at < end; at += MC_BLOCK) {
@@ -31,7 +31,7 @@ static void astype_range(void *context, int64_t begin, int64_t end, int worker) 
     }
 }
 
-/* Rows of f32 that lie apart to bf16. */
+/* Rounds f32 rows, which may be apart, to bf16. */
 static void round_rows(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
     const mc_call *call = *(const mc_call **)context;
@@ -62,7 +62,7 @@ mica_status mc_stage_astype(const mc_call *call, mc_stage *stage) {
 
 /* ---- E4M3: sign, 4 bits of exponent (bias 7), 3 of fraction; 0x7f is NaN, 448 the largest ---- */
 
-/* To the nearest, even where two are as near; beyond 448 to 448. */
+/* To the nearest, ties to even; values beyond 448 become 448. */
 static uint8_t to_fp8(float x) {
     uint8_t sign = signbit(x) ? 0x80 : 0;
     float a = fabsf(x);
@@ -112,9 +112,9 @@ mica_status mc_eval_from_fp8(const mc_call *call) {
     return MICA_OK;
 }
 
-/* ---- rows of 8 bits ---- */
+/* ---- 8-bit rows (q8) ---- */
 
-/* Rows [n] of floats, and rows of 8 bits, which are dense. */
+/* Rows [n] of floats, and dense q8 rows. */
 typedef struct q8_work {
     const mc_call *call;
     float *scratch; /* [workers, n] */

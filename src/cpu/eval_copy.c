@@ -1,4 +1,4 @@
-/* Ops that move data and leave it as it is: copies of views, joins, slices written. */
+/* Ops that move data unchanged: copies of views, concatenation, slice updates. */
 #include <string.h>
 
 #include "cpu/copy.h"
@@ -50,7 +50,7 @@ mica_status mc_eval_slice_update(const mc_call *call) {
     return MICA_OK;
 }
 
-/* The element of the result from which on the update is written. */
+/* The element of the result at which the update begins. */
 static mica_status update_offset(const mc_call *call, int64_t *offset) {
     int axis = (int)((const mc_attr_axis *)call->attr)->axis;
     const mc_layout *out = call->out.layout;
@@ -75,11 +75,11 @@ mica_status mc_eval_slice_update_at(const mc_call *call) {
 
 typedef struct rows_work {
     const mc_operand *from;
-    mc_layout to; /* of `from`, with the target's strides */
-    char *data;   /* where its first element goes */
+    mc_layout to; /* shape of `from`, with the target's strides */
+    char *data;   /* address of its first element in the target */
 } rows_work;
 
-/* Rows of the last axis, whose elements lie side by side. */
+/* Copies rows of the last axis, whose elements are contiguous. */
 static void copy_rows(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
     const rows_work *w = context;
@@ -105,14 +105,14 @@ static void set_rows(mc_stage *stage, rows_work *w, const mc_operand *from, cons
                  MC_COPY_GRAIN / (w->to.shape[last] * item));
 }
 
-/* In a chain. */
+/* As a stage of a chain. */
 mica_status mc_stage_contiguous(const mc_call *call, mc_stage *stage) {
     rows_work *w = mc_stage_memory(stage, sizeof *w);
     if (w) set_rows(stage, w, &call->in[0], call, 0);
     return MICA_OK;
 }
 
-/* In a chain: the rest of the result, where it is not there already, is copied first. */
+/* As a stage of a chain. First copies the rest of the result, unless it is there already. */
 mica_status mc_stage_slice_update_at(const mc_call *call, mc_stage *stage) {
     rows_work *w = mc_stage_memory(stage, sizeof *w);
     if (!w) return MICA_OK;

@@ -1,4 +1,4 @@
-/* Elements read by index: take, take_along_axis, gather; and put_along_axis. */
+/* Reading elements by index: take, take_along_axis, gather. Writing them: put_along_axis. */
 #include <string.h>
 
 #include "cpu/copy.h"
@@ -8,11 +8,11 @@
 #include "cpu/region.h"
 #include "graph/attr.h"
 
-#define RUN_BYTES (64 * 1024) /* less is not worth another thread */
+#define RUN_BYTES (64 * 1024) /* fewer are not worth another thread */
 
 /* ---- take ---- */
 
-/* All indices, from the front of the axis, in logical order. */
+/* Resolves all indices, in logical order, to distances from the front of the axis. */
 static mica_status resolve_all(const char *op, const mc_operand *index, int64_t length, int axis,
                                int64_t *out) {
     const mc_layout *l = index->layout;
@@ -33,11 +33,11 @@ typedef struct take_work {
     int axis;
     int64_t n;
     const int64_t *indices; /* [n] */
-    int64_t row_bytes;      /* of inner in the result */
+    int64_t row_bytes;      /* of `inner` in the result */
     mc_copy row;
 } take_work;
 
-/* Where block `outer` of the axes before the axis begins, in elements. */
+/* The element offset of block `outer` of the axes before the indexed one. */
 static int64_t outer_offset(const mc_layout *x, int axis, int64_t outer) {
     int64_t offset = 0;
     for (int k = axis - 1; k >= 0; k--) {
@@ -105,14 +105,14 @@ static inline void copy_item(char *to, const char *from, int64_t item) {
     }
 }
 
-/* The layout's first elements along an axis. */
+/* The layout of the first elements along an axis. */
 static mc_layout beside(const mc_layout *l, int axis) {
     mc_layout result = *l;
     result.shape[axis] = 1;
     return result;
 }
 
-/* One array at the indexed places of an axis (`far`), one lying like the indices (`near`). */
+/* `far` is indexed along the axis; `near` has the shape of the indices. */
 typedef struct along {
     const char *op;
     int axis;
@@ -122,7 +122,7 @@ typedef struct along {
     bool put; /* near to far, else far to near */
 } along;
 
-/* One line of the axis; the offsets of its first elements are in elements. */
+/* Copies one line of the axis. The offsets of its first elements are in elements. */
 static mica_status copy_along(const along *a, int64_t far_at, int64_t near_at, int64_t index_at) {
     const mc_layout *index = a->index->layout;
     int64_t item = (int64_t)mica_dtype_bytes(a->far->dtype);

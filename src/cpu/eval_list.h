@@ -1,14 +1,16 @@
-/* Which function of the CPU device runs which op, in cpu/eval_<subject>.c. An op without a row runs
- * by its decomposition. Include this file with EVAL and STAGE defined; they are undefined at the
- * end.
+/* The table of the CPU device's ops. A row names the function for an op, in cpu/eval_<subject>.c.
+ * An op without a row runs by its decomposition. Include this file with EVAL and STAGE defined;
+ * they are undefined at the end.
  *
  * EVAL(OP, function): the function runs the op.
+ *
  * STAGE(OP, function, operands): the op goes row by row, alone or in a chain (cpu/chain.h), and the
- * function prepares it. operands: which of them go by the rows of the result: ALL, the FIRST one,
- * or the SECOND one, where the result itself has other rows. An op with both rows runs by the first
- * one where it is alone. */
+ * function prepares it. operands: which of them have the result's rows: ALL, the FIRST one, or the
+ * SECOND one, where the result itself has other rows.
+ *
+ * If an op has both rows, EVAL runs it alone. */
 
-/* eval_copy.c, eval_index.c, eval_scatter.c; the views of op/shape.c need no kernel */
+/* eval_copy.c, eval_index.c, eval_scatter.c. The views of op/shape.c need no kernel. */
 EVAL(CONTIGUOUS, mc_eval_contiguous)
 STAGE(CONTIGUOUS, mc_stage_contiguous, ALL)
 EVAL(CONCATENATE, mc_eval_concatenate)
@@ -113,8 +115,8 @@ EVAL(TOPK, mc_eval_topk)
 EVAL(SOFTMAX, mc_eval_softmax)
 EVAL(RANDOM_BITS, mc_eval_random_bits)
 
-/* eval_matmul.c, eval_quant.c, eval_norm.c, eval_rope.c, eval_attention.c; products end a chain
- * (cpu/chain.h), if only one of no stages */
+/* eval_matmul.c, eval_quant.c, eval_norm.c, eval_rope.c, eval_attention.c. Matmuls can end a chain
+ * (cpu/chain.h), even one without stages. */
 EVAL(MATMUL, mc_eval_chain)
 EVAL(DEQUANTIZE, mc_eval_dequantize)
 EVAL(QUANTIZED_MATMUL, mc_eval_chain)

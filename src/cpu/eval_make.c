@@ -1,10 +1,10 @@
-/* Ranges. */
+/* arange. */
 #include "cpu/block.h"
 #include "cpu/cpu.h"
 #include "cpu/eval.h"
 #include "graph/attr.h"
 
-/* start + i * step, in double, rounded once; for integers towards zero at the ends of the step. */
+/* start + i * step in double, rounded once; to integers towards zero. */
 mica_status mc_eval_arange(const mc_call *call) {
     const mc_attr_range *a = call->attr;
     mc_block block;

@@ -1,11 +1,11 @@
 /* Matmuls of floats, a [..., M, K] b [..., K, N].
  *
- * b is read in place: in columns of contiguous k ("nt", a transposed weight [N, K]) by dot
- * matmuls, in rows of contiguous n ("nn") by sums of rows; anything else is first copied, a tile
- * at a time, into columns. 16-bit b is widened a tile at a time, or in registers where M is small.
- * Where a fast matmul's b is bf16 and the machine multiplies bf16 faster, a is rounded to it and b
- * read in place. The way is chosen by b alone, so that a row of the result does not depend on how
- * many there are. */
+ * b is read in place in two layouts. If its columns are contiguous ("nt": transposed weights [N,
+ * K]), a result is a dot product. If its rows are contiguous ("nn"), results are sums of rows. In
+ * any other layout b is copied to columns, a tile at a time. 16-bit b is widened a tile at a time,
+ * or in registers if M is small. If a fast matmul's b is bf16 and the machine multiplies bf16
+ * faster, a is rounded to bf16 and b is read in place. The variant depends only on b, so a row of
+ * the result does not depend on the number of rows. */
 #include "base/integer.h"
 #include "cpu/matmul.h"
 #include "cpu/rows.h"
@@ -13,20 +13,20 @@
 
 #include <string.h>
 
-#define NN_DEPTH 64      /* rows of b that are widened at once */
-#define ROWS_FEW 16      /* rows of a up to which bf16 b is read as by one */
+#define NN_DEPTH 64      /* rows of b widened at once */
+#define ROWS_FEW 16      /* rows of a up to which bf16 b is read as for one row */
 #define ROWS_STREAMED 32 /* rows of a up to which 16-bit b is widened in registers */
-#define PAIRED_MIN 32    /* columns of bf16 b a task, for many rows of a */
+#define PAIRED_MIN 32    /* min columns of bf16 b for a task, with many rows of a */
 
 typedef struct dense {
-    mc_matmul p; /* first, so that its address is that of the whole */
+    mc_matmul p; /* first, so that both have the same address */
     const mk_kernels *kern;
     mc_layout b;     /* with the batch axes of the result */
-    bool columns;    /* b lies in columns, or goes into them: "nt", else "nn" */
-    bool paired;     /* b is bf16 in columns, and a is rounded to it */
-    bool direct;     /* b is multiplied in place, whatever the number of rows */
-    bool streamed;   /* b's columns, if they have 16 bits, are widened in registers */
-    bool contiguous; /* b's rows (nn) or columns (nt) are */
+    bool columns;    /* b has contiguous columns, or is copied to them: "nt"; else "nn" */
+    bool paired;     /* b is bf16 in columns; a is rounded to bf16 */
+    bool direct;     /* b is multiplied in place for any number of rows */
+    bool streamed;   /* b has 16-bit columns, widened in registers */
+    bool contiguous; /* b's rows (nn) or columns (nt) are contiguous */
     int64_t stride_k, stride_n;
 } dense;
 
@@ -34,7 +34,7 @@ static const dense *dense_of(const mc_matmul *p) {
     return (const dense *)(const void *)p;
 }
 
-/* b's columns at `offset` and behind it as a tile of f32 [count, k]. */
+/* Copies `count` columns of b, the first at `offset`, to a tile of f32 [count, k]. */
 static void gather_columns(const dense *d, int64_t offset, int64_t count, float *tile) {
     const mc_operand *b = &d->p.call->in[MC_MATMUL_W];
     int64_t stride = mc_matmul_tile_stride(&d->p);
@@ -92,14 +92,14 @@ static void columns_nn(const mc_matmul *p, const mc_form *x, int64_t batch, int6
     }
 }
 
-/* Whether different elements of the batch have different b; else it is only more rows of a. */
+/* Whether b differs along the batch axes. If not, the batch is only more rows of a. */
 static bool is_batched(const mc_layout *b) {
     for (int axis = 0; axis < b->ndim - 2; axis++)
         if (b->shape[axis] != 1 && b->strides[axis] != 0) return true;
     return false;
 }
 
-/* Whether a may be, and with profit is, rounded to b's bf16, if that lies in columns. */
+/* Whether a may be rounded to bf16 for b in bf16 columns, and that is faster. */
 static bool may_pair(const mk_kernels *kern, const mc_attr_matmul *attr, mica_dtype b) {
     return attr->fast != 0 && kern->bf16_matmul && b == MICA_BF16;
 }
@@ -135,14 +135,13 @@ static void choose_kernel(dense *d) {
     d->direct = d->paired || (d->contiguous && b->dtype == MICA_F32);
 }
 
-/* Columns of the thread that has most of them, by tasks of so many. */
+/* How many columns the thread with most of them has, in tasks of `tile` columns. */
 static int64_t max_columns(int64_t n, int64_t tile, int threads) {
     int64_t tasks = (n + tile - 1) / tile;
     return (tasks + threads - 1) / threads * tile;
 }
 
-/* Columns a task: as many as the kernel is to meet at once, or fewer of them where threads are then
- * done sooner. */
+/* Columns of a task: as many as the kernel prefers, or fewer if all threads then end sooner. */
 static int64_t paired_tile(const dense *d, int threads) {
     int64_t best = d->kern->bf16_columns, n = d->p.n;
     for (int64_t tile = best / 2; tile >= PAIRED_MIN; tile /= 2)

@@ -5,7 +5,7 @@
 #include "cpu/rows.h"
 #include "graph/attr.h"
 
-/* The result may take x's memory: rows then lie where they lay. */
+/* The result may have x's memory; it then has x's strides. */
 typedef struct norm_work {
     const mk_kernels *kern;
     const mc_call *call;
@@ -16,7 +16,7 @@ typedef struct norm_work {
     int64_t d;
 } norm_work;
 
-/* Four sums, so that additions overlap: one order, whatever the machine. */
+/* Four sums, so that additions overlap. The order is the same on every machine. */
 static double sum_of(const float *x, int64_t n) {
     double s[4] = {0};
     for (int64_t i = 0; i < n; i++)
@@ -24,7 +24,7 @@ static double sum_of(const float *x, int64_t n) {
     return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
-/* y = x - its mean */
+/* y = x - mean(x) */
 static void centre(int64_t d, const float *x, float *y) {
     float mean = (float)(sum_of(x, d) / (double)d);
     for (int64_t i = 0; i < d; i++)
@@ -55,7 +55,8 @@ static void norm_rows(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* Vector operand i as f32, widened into *scratch where it must be, which then moves on. */
+/* Vector operand i as f32. If it must be widened, it is written to *scratch, which then
+ * advances. */
 static const float *vector_of(const mc_call *call, int i, float **scratch) {
     if (i >= call->n_in || !call->in[i].data) return NULL;
     const mc_layout *l = call->in[i].layout;

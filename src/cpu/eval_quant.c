@@ -1,9 +1,9 @@
-/* Products with quantised weights, which are read in place.
+/* Matmuls with quantised weights, which are read in place.
  *
- * A few rows of x, one at a time, stream the packed weights through registers; more of them unpack
- * a tile of weights to f32 once and multiply them all. Both ways add in the same order: the bits of
- * a row do not depend on how many there are. Fast matmuls are in quant_int8.c and
- * quant_paired.c. */
+ * For a few rows of x the packed weights are streamed through registers, for each row. For more
+ * rows a tile of weights is unpacked to f32 once and multiplied by all rows. Both variants add in
+ * the same order, so the bits of a row do not depend on the number of rows. Fast matmuls are in
+ * quant_int8.c and quant_paired.c. */
 #include "cpu/eval.h"
 #include "cpu/quant.h"
 
@@ -13,11 +13,11 @@
 #include "cpu/region.h"
 #include "cpu/rows.h"
 
-#define ROWS_STREAMED 2 /* rows of x up to which unpacking does not pay */
-#define NN_WIDTH 128    /* x @ w: columns a tile, a whole number of groups and words */
-#define NN_DEPTH 64     /* and rows that are unpacked at once */
+#define ROWS_STREAMED 2 /* max rows of x for which weights are streamed */
+#define NN_WIDTH 128    /* x @ w: columns of a tile, a whole number of groups and words */
+#define NN_DEPTH 64     /* x @ w: rows of w unpacked at once */
 
-/* The kernels of a format; arrange is NULL where x is in its natural order. */
+/* The kernels of a format. arrange is NULL if x keeps its order. */
 typedef struct quant_kernels {
     void (*arrange)(int64_t k, const float *x, float *y);
     void (*matvec)(const mk_qrows *w, int64_t n, const float *x, float *y);
@@ -85,8 +85,8 @@ static void set_exact(mc_quant_matmul *q) {
     p->scratch_bytes = (size_t)floats * sizeof(float);
 }
 
-/* Exact matmuls make something of x only where their weights are affine ones of 4 or 8 bits; the
- * others keep the chain's memory for longer, no more. */
+/* Exact matmuls transform x only for affine weights of 4 or 8 bits. The others can end a chain too,
+ * and keep its memory longer. */
 bool mc_quantized_matmul_ends_chain(const void *attr, const mc_layout *const *in) {
     const mc_attr_quant *quant = attr;
     return quant->transpose != 0 && mc_matmul_goes_by_rows(in);
@@ -113,7 +113,8 @@ mica_status mc_quantized_matmul_after(mc_chain *chain, const mc_call *call) {
     const mc_matmul *matmuls[MC_MAX_JOINT];
     int n = 0;
     for (int i = 0; i < call->joint; i++) {
-        if (mc_layout_size(call[i].in[MC_QUANT_CODES].layout) == 0) { /* sums of nothing */
+        /* K is 0: all results are 0 */
+        if (mc_layout_size(call[i].in[MC_QUANT_CODES].layout) == 0) {
             memset(call[i].out.data, 0, (size_t)mc_layout_bytes(call[i].out.layout));
             continue;
         }

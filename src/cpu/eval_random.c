@@ -1,7 +1,8 @@
-/* Threefry 2x32, 20 rounds (Salmon et al. 2011): from a key and a counter of two words, two words.
+/* Threefry 2x32, 20 rounds (Salmon et al. 2011): a key and a counter, two words each, give two
+ * words.
  *
- * n words of a key come from counters (i, half + i), half the number of pairs: word i is the first
- * and word half + i the second of the pair. An odd last counter is padded with 0. */
+ * n words of a key come from the counters (i, half + i), where half is the number of pairs. Word i
+ * is the first of the pair, word half + i the second. An odd last counter is padded with 0. */
 #include <string.h>
 
 #include "cpu/cpu.h"
@@ -9,16 +10,16 @@
 #include "cpu/region.h"
 #include "graph/attr.h"
 
-#define LANES 64 /* counters at once, for vector code */
+#define LANES 64 /* counters computed at once, for vector code */
 
 typedef struct work {
     uint32_t key[3];
-    int64_t words; /* in all */
+    int64_t words; /* number of all words */
     uint8_t *out;
-    int64_t out_bytes; /* may end within the last word */
+    int64_t out_bytes; /* the last word may be cut */
 } work;
 
-/* One round: the distance of the rotation is a constant, as vector code wants it. */
+/* One round. The distance of the rotation is a constant, so that the code can be vectorised. */
 static inline void mix(int by, uint32_t *restrict a, uint32_t *restrict b) {
     for (int i = 0; i < LANES; i++) {
         a[i] += b[i];
@@ -26,7 +27,7 @@ static inline void mix(int by, uint32_t *restrict a, uint32_t *restrict b) {
     }
 }
 
-/* After every four rounds the key goes in again. */
+/* Adds the key, after every four rounds. */
 static inline void inject(uint32_t ka, uint32_t kb, uint32_t *restrict a, uint32_t *restrict b) {
     for (int i = 0; i < LANES; i++) {
         a[i] += ka;
@@ -34,7 +35,7 @@ static inline void inject(uint32_t ka, uint32_t kb, uint32_t *restrict a, uint32
     }
 }
 
-/* LANES counters (a, b) to LANES pairs of words, in place. */
+/* Turns LANES counters (a, b) into LANES pairs of words, in place. */
 static void threefry(const uint32_t key[3], uint32_t *restrict a, uint32_t *restrict b) {
     inject(key[0], key[1], a, b);
     for (uint32_t group = 1; group <= 5; group++) {
@@ -59,7 +60,7 @@ static void put_words(const work *w, int64_t at, int64_t n, const uint32_t *word
     memcpy(w->out + begin, words, (size_t)bytes);
 }
 
-/* Pairs [begin, end). */
+/* Writes pairs [begin, end). */
 static void range(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
     const work *w = context;

@@ -1,6 +1,6 @@
-/* Reductions: every result is made of one row of elements, whatever axes it comes from
- * (mc_rows_of), read a block at a time. Rows are dealt out to threads; a row is split only where
- * its largest or smallest element is looked for: the same numbers with any number of threads. */
+/* Reductions. Each result comes from one row of elements, whatever axes these are on (mc_rows_of).
+ * A row is read a block at a time. Threads share rows; a row is split only to find its largest or
+ * smallest element. So results do not depend on the number of threads. */
 #include <math.h>
 
 #include "base/integer.h"
@@ -13,15 +13,15 @@
 
 typedef struct work work;
 
-/* The result of row `row`, written to out. */
+/* Writes the result of row `row` to out. */
 typedef void (*row_fn)(const work *w, int64_t row);
 
 struct work {
     const mc_call *call;
-    mc_operand x; /* the operand with the reduced axes last */
+    mc_operand x; /* the operand, with the reduced axes last */
     mc_layout layout;
-    int64_t length; /* elements a row */
-    bool min;       /* min, argmin, all: instead of max, argmax, any */
+    int64_t length; /* elements in a row */
+    bool min;       /* min, argmin, all instead of max, argmax, any */
     row_fn fn;
 };
 
@@ -46,7 +46,7 @@ static mica_status run(const mc_call *call, bool min, row_fn fn) {
     return run_rows(call, attr->axes, min, fn);
 }
 
-/* for each block of the row: at, and n elements from there */
+/* For each block of the row: `at` is its first element, n its length. */
 #define FOR_BLOCKS(w) \
     for (int64_t at = 0, n = 0; at < (w)->length && ((n = block_at(w, at)), true); at += MC_BLOCK)
 static inline int64_t block_at(const work *w, int64_t at) {
@@ -67,9 +67,9 @@ static void put_i64(const work *w, int64_t row, int64_t value) {
 
 /* ---- sums and products ---- */
 
-#define LANES 16 /* partial results: what vector code wants, fixed so that numbers are */
+#define LANES 16 /* partial results: vectorises, and fixes the order of additions */
 
-/* Within a block in f32 by lanes, over blocks in double. */
+/* In f32 by lanes within a block, in double over blocks. */
 static double sum_block(int64_t n, const float *x) {
     float lane[LANES] = {0};
     int64_t i = 0;
@@ -129,9 +129,9 @@ mica_status mc_eval_prod(const mc_call *call) {
     return run(call, false, prod_row);
 }
 
-/* ---- the largest and the smallest ---- */
+/* ---- largest and smallest ---- */
 
-/* The largest of x, NaN left out; -infinity where there is nothing else. */
+/* The largest of x, ignoring NaN; -infinity if there is no number. */
 static float largest_number(const work *w, int64_t n, const float *x) {
     float max = mc_cpu_of(w->call)->kern->largest(n, x);
     if (max == max) return max;
@@ -141,7 +141,7 @@ static float largest_number(const work *w, int64_t n, const float *x) {
     return max;
 }
 
-/* The smallest of x and `min`, NaN left out; by lanes, as sum_block. */
+/* The smallest of x and `min`, ignoring NaN; by lanes, as sum_block. */
 static float min_block(int64_t n, const float *x, float min) {
     float lane[LANES];
     for (int k = 0; k < LANES; k++)
@@ -164,20 +164,19 @@ static bool has_nan(int64_t n, const float *x) {
     return found != 0;
 }
 
-/* a before b in the order that is asked for; integers with the top bit as their dtype has it */
+/* Whether a is better than b: larger, or smaller for min. u64 compares as unsigned. */
 static bool better_int(const work *w, int64_t a, int64_t b) {
     if (w->layout.dtype == MICA_U64)
         return w->min ? (uint64_t)a < (uint64_t)b : (uint64_t)a > (uint64_t)b;
     return w->min ? a < b : a > b;
 }
 
-/* What was found among some elements of a row. */
+/* The best element among some of a row. */
 typedef struct best {
-    float number; /* of floats, NaN left out */
+    float number; /* for floats, ignoring NaN */
     int64_t integer;
-    int64_t
-        index; /* of the first such element, where it is looked for; -1: there is nothing but NaN */
-    bool nan;  /* there is one, where only the number is looked for */
+    int64_t index; /* of the first best element, if searched for; -1: all are NaN */
+    bool nan;      /* one is NaN, if only the number is searched for */
 } best;
 
 static best best_number(const work *w, int64_t row, int64_t begin, int64_t end) {
@@ -201,7 +200,7 @@ static best best_number(const work *w, int64_t row, int64_t begin, int64_t end) 
     return b;
 }
 
-/* A block is searched for the place only where it holds a better value than all before. */
+/* The index is searched for only in blocks that hold a better value than all before. */
 static best best_place(const work *w, int64_t row, int64_t begin, int64_t end) {
     mc_block block;
     best b = {.number = w->min ? INFINITY : -INFINITY, .index = -1};
@@ -212,7 +211,7 @@ static best best_place(const work *w, int64_t row, int64_t begin, int64_t end) {
             float found = w->min ? min_block(n, x, b.number) : largest_number(w, n, x);
             if (b.index >= 0 && !(w->min ? found < b.number : found > b.number)) continue;
             for (int64_t i = 0; i < n; i++) {
-                if (x[i] != found) continue; /* none: nothing but NaN so far */
+                if (x[i] != found) continue; /* no match: the block has only NaN */
                 b.index = at + i;
                 break;
             }
@@ -229,7 +228,7 @@ static best best_place(const work *w, int64_t row, int64_t begin, int64_t end) {
     return b;
 }
 
-/* What was found before and behind it, together. */
+/* The better of two, `before` if they are equal. */
 static best better_of(const work *w, const best *before, const best *behind) {
     best b = *before;
     bool better = w->min ? behind->number < b.number : behind->number > b.number;
@@ -239,7 +238,7 @@ static best better_of(const work *w, const best *before, const best *behind) {
     return b;
 }
 
-/* Finds what is best among elements begin .. end - 1 of a row. */
+/* Finds the best among elements begin .. end - 1 of a row. */
 typedef best (*find_fn)(const work *w, int64_t row, int64_t begin, int64_t end);
 /* Writes the result of a row. */
 typedef void (*put_fn)(const work *w, int64_t row, const best *b);
@@ -248,11 +247,11 @@ typedef struct search {
     work w;
     find_fn find;
     put_fn put;
-    int64_t parts; /* of a row */
-    best *found;   /* [rows, parts] where there is more than one */
+    int64_t parts; /* parts of a row */
+    best *found;   /* [rows, parts], if there is more than one part */
 } search;
 
-/* Parts begin with a block, so that of zeros of both signs the same one is found. */
+/* A part begins with a block, so that of zeros of both signs always the same one is found. */
 static void search_range(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
     const search *s = context;
@@ -269,7 +268,7 @@ static void search_range(void *context, int64_t begin, int64_t end, int worker) 
     }
 }
 
-/* Few long rows are split: what is best does not depend on who looks at it. */
+/* Few long rows are split: the best element does not depend on the split. */
 static mica_status search_rows(const mc_call *call, bool min, find_fn find, put_fn put) {
     const mc_attr_reduce *attr = call->attr;
     search s = {.w = {.call = call, .min = min}, .find = find, .put = put, .parts = 1};
@@ -299,7 +298,7 @@ static void put_number(const work *w, int64_t row, const best *b) {
         put_i64(w, row, b->integer);
 }
 
-/* NaN is never the best; a row of nothing else gives 0. */
+/* NaN is never the best; a row of NaN gives 0. */
 static void put_index(const work *w, int64_t row, const best *b) {
     put_i64(w, row, b->index < 0 ? 0 : b->index);
 }
@@ -321,7 +320,7 @@ mica_status mc_eval_argmin(const mc_call *call) {
 
 static void truth_row(const work *w, int64_t row) {
     mc_block block;
-    bool found = false; /* a zero where all is asked, a nonzero where any is */
+    bool found = false; /* a zero for all, a nonzero for any */
     FOR_BLOCKS(w) {
         if (is_float(w)) {
             const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
@@ -353,7 +352,7 @@ static double exp_block(int64_t n, const float *x, float shift, float *y) {
     return sum_block(n, y);
 }
 
-/* The largest of a row, NaN left out: -infinity where there is nothing else. */
+/* The largest of a row, ignoring NaN; -infinity if there is no number. */
 static float row_max(const work *w, int64_t row, mc_block *block) {
     float max = -INFINITY;
     FOR_BLOCKS(w) {
@@ -378,8 +377,8 @@ mica_status mc_eval_logsumexp(const mc_call *call) {
     return run(call, false, logsumexp_row);
 }
 
-/* A row of -infinity alone gives NaN, as do infinity and NaN in a row. f32 results are written
- * before they are scaled; for f16 and bf16 the exponentials are computed again instead. */
+/* A row of -infinity gives NaN, as does a row with infinity or NaN. f32 results are written, then
+ * scaled. For f16 and bf16 the exponentials are computed twice instead. */
 static void softmax_row(const work *w, int64_t row) {
     const mc_operand *out = &w->call->out;
     bool keep = out->layout->dtype == MICA_F32;

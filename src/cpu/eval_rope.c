@@ -1,5 +1,5 @@
-/* Rotary position embedding. Angles are formed and brought into [-pi, pi] in f64, so that position
- * 131,072 is turned as exactly as position 1; a table of cosines and sines is made once, for all
+/* Rotary position embedding. Angles are computed and reduced to [-pi, pi] in f64, so that position
+ * 131,072 is rotated as exactly as position 1. A table of cosines and sines is made once for all
  * heads and all layers of a run. */
 #include <math.h>
 
@@ -14,12 +14,12 @@ typedef struct rope_work {
     const mk_kernels *kern;
     const mc_call *call;
     const mc_attr_rope *attr;
-    double *rates;     /* [dims / 2]: turns of pair i a position */
+    double *rates;     /* [dims / 2]: turns (2 pi) for each position */
     float *table;      /* [tables][L][2][dims / 2]: cosines, sines */
     float *scratch;    /* [workers][2 D] */
     int64_t len, half; /* L, dims / 2 */
     int64_t d;
-    int64_t tables; /* 1, or one a row of axis 0 */
+    int64_t tables; /* 1, or one for each row of axis 0 */
 } rope_work;
 
 static int64_t offset_of(const mc_operand *offset, int64_t row) {
@@ -35,14 +35,14 @@ static void fill_rates(const rope_work *w) {
             w->rates[i] = w->attr->scale / (double)data[i * freqs->layout->strides[0]];
         return;
     }
-    /* A product a step instead of a power: off by half * 2^-53 at most. */
+    /* Powers by repeated multiplication: the error is at most half * 2^-53. */
     double step = pow(w->attr->base, -1.0 / (double)w->half);
     double rate = w->attr->scale;
     for (int64_t i = 0; i < w->half; i++, rate *= step)
         w->rates[i] = rate;
 }
 
-/* Positions begin .. end - 1, counted over the tables. */
+/* Fills positions begin .. end - 1, counted over all tables. */
 static void fill_table(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
     const rope_work *w = context;
@@ -58,7 +58,7 @@ static void fill_table(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* x [D] -> y [D] */
+/* Rotates x [D] to y [D]. */
 static void apply_rope(const rope_work *w, const float *cosines, const float *x, float *y) {
     int64_t half = w->half;
     if (w->attr->traditional == 0) {
@@ -88,14 +88,14 @@ static void transpose_rows(void *context, int64_t begin, int64_t end, int worker
         const float *row = mc_row_see(w->kern, x->layout->dtype, x->data, walk.offset,
                                       x->layout->strides[last], w->d, from);
         float *y = mc_row_aim(out->layout->dtype, out->data, r * w->d, to);
-        if (y == row) y = to; /* the result took x's memory */
+        if (y == row) y = to; /* the result has x's memory */
         apply_rope(w, cosines, row, y);
         mc_narrow(w->kern, out->layout->dtype, y, w->d, out->data, r * w->d);
     }
 }
 
-/* Memory behind w: what the table is known by (its length, the positions at which it begins, the
- * rates), then rows, then the table where the run cannot keep it. */
+/* Bytes of the table's key: its length, the positions at which it begins, the rates. Memory behind
+ * w holds the key, then rows, then the table if the run cannot keep it. */
 static size_t key_bytes_of(const rope_work *w) {
     return (size_t)(2 + w->tables) * sizeof(int64_t) + (size_t)w->half * sizeof *w->rates;
 }

@@ -1,4 +1,4 @@
-/* Running sums and the like, along the last axis: f32 or 64-bit integers, a block at a time. */
+/* Scans along the last axis, in f32 or 64-bit integers, a block at a time. */
 #include <math.h>
 
 #include "cpu/block.h"
@@ -12,15 +12,15 @@ typedef int64_t (*int_fn)(int64_t sum, int64_t x);
 
 typedef struct work {
     const mc_call *call;
-    int64_t length; /* of a row */
+    int64_t length; /* elements of a row */
     float_fn floats;
     int_fn ints;
-    float float_start; /* the neutral elements */
+    float float_start; /* neutral elements */
     int64_t int_start;
 } work;
 
-/* Element i of a row is at `first` + i, or counted from the end where the scan is reversed: blocks
- * are read and written forwards, and gone through in the direction of the scan. */
+/* Element i of a row is at `first` + i; in a reversed scan it is counted from the end. Blocks are
+ * read and written forwards, and scanned in the direction of the scan. */
 static void scan_row(const work *w, int64_t row) {
     const mc_attr_scan *attr = w->call->attr;
     const mc_operand *x = &w->call->in[0], *out = &w->call->out;
@@ -107,7 +107,7 @@ static int64_t min_u64(int64_t sum, int64_t x) {
     return (uint64_t)sum < (uint64_t)x ? sum : x;
 }
 
-/* The least and the largest integer of a dtype; u64's as the bits of an i64. */
+/* The least and the largest integer of a dtype; for u64 the i64 of the same bits. */
 static int64_t min_of(mica_dtype dtype) {
     if (!mica_dtype_is_signed(dtype)) return 0;
     return INT64_MIN >> (64 - 8 * (int)mica_dtype_bytes(dtype));

@@ -1,5 +1,5 @@
-/* scatter: slices of updates set, added, multiplied ... at indexed places. One thread, in the order
- * of the indices: later writes win, sums are the same every time. */
+/* scatter: slices of updates are set, added, multiplied ... at indexed places. One thread goes
+ * through the indices in order, so later writes win and sums are the same every time. */
 #include <mica/ops.h>
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "cpu/index.h"
 #include "graph/attr.h"
 
-/* to = combine(to, from) for n elements; steps in bytes. */
+/* to = combine(to, from) for n elements; steps are in bytes. */
 typedef void (*combine_fn)(char *to, int64_t to_step, const char *from, int64_t from_step,
                            int64_t n);
 
@@ -32,7 +32,7 @@ typedef void (*combine_fn)(char *to, int64_t to_step, const char *from, int64_t 
     COMBINE(name##_maximum, type, a > b ? a : b)             \
     COMBINE(name##_minimum, type, a < b ? a : b)
 
-/* f16 and bf16 are rounded at every step. NaN wins in maximum and minimum. */
+/* f16 and bf16 are rounded at each step. maximum and minimum of NaN are NaN. */
 #define COMBINE_FLOAT(name, type, load, store)                                      \
     COMBINE(name##_add, type, store(load(a) + load(b)))                             \
     COMBINE(name##_multiply, type, store(load(a) * load(b)))                        \
@@ -72,7 +72,7 @@ static const combine_fn combine[MICA_DTYPE_COUNT][4] = {
     [MICA_F32] = ROW(f32),
 };
 
-/* One slice: both layouts have the same shape, which is not empty. */
+/* Combines one slice: both layouts have the same shape, which is not empty. */
 static void combine_slice(combine_fn fn, char *to, const mc_layout *to_layout, const char *from,
                           const mc_layout *from_layout) {
     int64_t item = (int64_t)mica_dtype_bytes(to_layout->dtype);
@@ -87,7 +87,7 @@ static void combine_slice(combine_fn fn, char *to, const mc_layout *to_layout, c
     } while (mc_walk_next(&wt));
 }
 
-/* updates: index shape + slice shape. */
+/* updates has the index shape, then the slice shape. */
 mica_status mc_eval_scatter(const mc_call *call) {
     const mc_attr_scatter *a = call->attr;
     const mc_layout *out = call->out.layout, *updates = call->in[1].layout;

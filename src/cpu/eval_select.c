@@ -1,11 +1,11 @@
-/* where: bytes are chosen, whatever they mean. */
+/* where: selects bytes, of any dtype. */
 #include "cpu/block.h"
 #include "cpu/cpu.h"
 #include "cpu/eval.h"
 
 #include <string.h>
 
-/* By masks: both sides are read anyway. */
+/* Selected by masks, without branches: both sides are read anyway. */
 #define SELECT(T)                                                                                \
     static void select_##T(int64_t n, const uint8_t *c, const T *a, const T *b, T *restrict y) { \
         for (int64_t i = 0; i < n; i++) {                                                        \

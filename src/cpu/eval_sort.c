@@ -1,6 +1,6 @@
-/* Sorting rows: values become unsigned keys in their order, and (key, index) pairs are sorted by
- * counting digits, 11 bits at a time, which is stable and linear: a vocabulary of logits is sorted
- * at every token where top-p sampling asks for it. */
+/* Sorting rows. Values become unsigned keys of the same order. Pairs (key, index) are sorted by a
+ * radix sort, 11 bits at a time. It is stable and linear: top-p sampling sorts the logits of a
+ * vocabulary for each token. */
 #include <string.h>
 
 #include "base/half.h"
@@ -12,12 +12,12 @@
 /* ---- keys ---- */
 
 static uint32_t f32_key(float x) {
-    if (x != x) return UINT32_MAX;                  /* behind infinity */
-    uint32_t u = mc_f32_bits(x == 0.0f ? 0.0f : x); /* both zeros are equal */
+    if (x != x) return UINT32_MAX;                  /* NaN sorts behind infinity */
+    uint32_t u = mc_f32_bits(x == 0.0f ? 0.0f : x); /* zeros of both signs are equal */
     return u & 0x80000000u ? ~u : u | 0x80000000u;
 }
 
-/* The keys of elements [begin, begin + n) of x. Their order is that of the values. */
+/* The keys of elements [begin, begin + n) of x, in the order of their values. */
 static void block_keys(const mc_operand *x, int64_t begin, int64_t n, mc_block *block,
                        uint64_t *keys) {
     mica_dtype dtype = x->layout->dtype;
@@ -27,7 +27,7 @@ static void block_keys(const mc_operand *x, int64_t begin, int64_t n, mc_block *
             keys[i] = f32_key(v[i]);
         return;
     }
-    /* The sign bit turned around puts negative numbers first. Narrow dtypes get 32 bits. */
+    /* Inverting the sign bit puts negative numbers first. Narrow dtypes have keys of 32 bits. */
     uint64_t flip = !mica_dtype_is_signed(dtype) ? 0 : dtype == MICA_I64 ? 1ull << 63 : 1ull << 31;
     uint64_t mask = mica_dtype_bytes(dtype) == 8 ? UINT64_MAX : UINT32_MAX;
     const int64_t *v = mc_block_i64(x, begin, n, block);
@@ -41,12 +41,13 @@ static bool is_wide(mica_dtype dtype) {
 
 /* ---- a row ---- */
 
-/* A pair is a key's 32 bits above the index. Wide keys take two sorts, by their low half first. */
+/* A pair is a key's 32 bits above the index. Wide keys are sorted twice, by their low half
+ * first. */
 typedef struct work {
     const mc_call *call;
-    int64_t length, k; /* of a row; how many are wanted, at the end */
+    int64_t length, k; /* length of a row; k: how many are wanted, at the end */
     bool indices;      /* argsort: the indices are the result */
-    uint64_t *pairs;   /* [2, length]: the pairs and room for as many */
+    uint64_t *pairs;   /* [2, length]: pairs, and room for as many */
     uint64_t *keys;    /* [length], for wide keys */
 } work;
 
@@ -64,7 +65,7 @@ static void insertion_sort(uint64_t *pairs, int64_t n) {
 #define DIGITS (1u << DIGIT_BITS)
 #define SHORT_ROW 64
 
-/* Sorts by the upper 32 bits, stable. other: [n]. Returns where the result is: pairs or other. */
+/* Stable sort by the upper 32 bits. other: [n]. Returns where the result is: pairs or other. */
 static uint64_t *sort_pairs(uint64_t *pairs, uint64_t *other, int64_t n) {
     if (n <= SHORT_ROW) {
         insertion_sort(pairs, n);
@@ -89,7 +90,7 @@ static uint64_t *sort_pairs(uint64_t *pairs, uint64_t *other, int64_t n) {
     return pairs;
 }
 
-/* The pairs of a row in order. */
+/* The sorted pairs of a row. */
 static const uint64_t *sort_row(const work *w, int64_t row) {
     const mc_operand *x = &w->call->in[0];
     uint64_t *pairs = w->pairs, *other = w->pairs + w->length;
@@ -120,12 +121,12 @@ static void put_indices(const work *w, int64_t row, const uint64_t *pairs) {
         y[i] = (uint32_t)pairs[i];
 }
 
-/* Elements of the row by their indices: x may lie anywhere. */
+/* Writes the row's elements by their indices. x may have any strides. */
 static void put_values(const work *w, int64_t row, const uint64_t *pairs) {
     const mc_operand *x = &w->call->in[0];
     size_t size = mica_dtype_bytes(x->layout->dtype);
     int64_t stride = x->layout->strides[x->layout->ndim - 1];
-    /* where the row begins: its place in the layout without the last axis */
+    /* offset of the row, from the layout without the last axis */
     mc_layout rows = *x->layout;
     rows.ndim--;
     int64_t offset = 0, rest = row;
@@ -141,7 +142,7 @@ static void put_values(const work *w, int64_t row, const uint64_t *pairs) {
     }
 }
 
-/* Rows one after another: a row's memory is more than threads would gain on short ones. */
+/* Sorts rows one after another: with short rows threads gain less than their memory costs. */
 static mica_status run(const mc_call *call, int64_t k, bool indices) {
     const mc_layout *l = call->in[0].layout;
     work w = {.call = call, .length = l->shape[l->ndim - 1], .k = k, .indices = indices};

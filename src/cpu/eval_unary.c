@@ -1,5 +1,5 @@
-/* Element by element, one operand: f32 (f16 and bf16 by way of it) or 64-bit integers a block at a
- * time. */
+/* Elementwise ops of one operand, a block at a time: in f32 (f16 and bf16 are converted) or in
+ * 64-bit integers. */
 #include <math.h>
 
 #include "cpu/block.h"
@@ -12,8 +12,8 @@ typedef void (*int_fn)(int64_t n, const int64_t *x, int64_t *y);
 
 typedef struct work {
     const mc_call *call;
-    float_fn floats; /* for operands of floats */
-    int_fn ints;     /* for the others */
+    float_fn floats; /* for floats */
+    int_fn ints;     /* for integers and bool */
 } work;
 
 static void range(void *context, int64_t begin, int64_t end, int worker) {
@@ -35,7 +35,7 @@ static void range(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* Work for fewer elements than this is not worth waking a thread for. */
+/* Min elements worth another thread. */
 #define CHEAP_GRAIN 32768
 #define GRAIN 4096
 
@@ -78,9 +78,9 @@ static mica_status run(const mc_call *call, mc_stage *stage, int64_t grain, floa
         return run(call, stage, CHEAP_GRAIN, name##_floats, name##_ints); \
     }
 
-/* ---- cheap, floats and integers ---- */
+/* ---- cheap ops, floats and integers ---- */
 
-/* abs and sign of u64 differ: their top bit is no sign. */
+/* abs and sign of u64 differ: its top bit is not a sign. */
 static void same_ints(int64_t n, const int64_t *restrict xs, int64_t *restrict ys) {
     for (int64_t i = 0; i < n; i++)
         ys[i] = xs[i];
@@ -153,7 +153,7 @@ FLOATS(floor, floorf(x))
 EVAL_FLOATS(floor, CHEAP_GRAIN)
 FLOATS(ceil, ceilf(x))
 EVAL_FLOATS(ceil, CHEAP_GRAIN)
-FLOATS(round, rintf(x)) /* to even: the rounding mode is never changed */
+FLOATS(round, rintf(x)) /* to nearest even: the rounding mode is never changed */
 EVAL_FLOATS(round, CHEAP_GRAIN)
 FLOATS(sqrt, sqrtf(x))
 EVAL_FLOATS(sqrt, CHEAP_GRAIN)
@@ -167,7 +167,7 @@ FLOATS(sigmoid, 1.0f / (1.0f + mk_expf(-x)))
 EVAL_FLOATS(sigmoid, GRAIN)
 EVAL_KERNEL(silu, GRAIN)
 EVAL_KERNEL(gelu_approx, GRAIN)
-/* 1 + erf is erfc of the negative, which keeps its places where that is near 0 */
+/* 1 + erf(z) as erfc(-z), which stays accurate near 0 */
 FLOATS(gelu, x *erfcf(x * -0.70710678118654752f) * 0.5f)
 EVAL_FLOATS(gelu, GRAIN)
 FLOATS(expm1, expm1f(x))

@@ -1,4 +1,4 @@
-/* Reading index operands: integers of any dtype, negative ones counted from the end. */
+/* Reading index operands: integers of any dtype, where negative ones count from the end. */
 #ifndef CPU_INDEX_H
 #define CPU_INDEX_H
 
@@ -13,8 +13,7 @@
         return (int64_t)value;            \
     }
 
-/* The element of an integer dtype at `at`; u64 beyond int64 gives INT64_MAX, which no axis
- * holds. */
+/* Loads an integer of any dtype. u64 beyond int64 gives INT64_MAX, which is outside any axis. */
 static inline int64_t mc_index_load(mica_dtype dtype, const void *at) {
     switch (dtype) {
         MC_INDEX_CASE(MICA_U8, uint8_t)
@@ -33,8 +32,8 @@ static inline int64_t mc_index_load(mica_dtype dtype, const void *at) {
 }
 #undef MC_INDEX_CASE
 
-/* The index at `at` counted from the front of an axis of `length` elements.
- * errors  MICA_EINVAL "<op>: index 7 is outside an axis of 5 elements" */
+/* Loads an index and resolves it to a distance from the front of an axis of `length` elements.
+ *  errors  MICA_EINVAL "<op>: index 7 is outside an axis of 5 elements" */
 static inline mica_status mc_index_resolve(const char *op, mica_dtype dtype, const void *at,
                                            int64_t length, int axis, int64_t *out) {
     int64_t given = mc_index_load(dtype, at);
@@ -44,8 +43,8 @@ static inline mica_status mc_index_resolve(const char *op, mica_dtype dtype, con
                    (long long)given, axis, (long long)length);
 }
 
-/* Index operands of one shape, walked together: at each place, where in x they point to. Begin only
- * where they are not empty.
+/* Walks through index operands of one shape together, and gives the offset in x that each set of
+ * indices stands for. Only for operands that are not empty:
  *     do { MC_TRY(mc_index_walk_offset(&w, &offset)); ... } while (mc_index_walk_next(&w)); */
 typedef struct mc_index_walk {
     const char *op;
@@ -64,7 +63,7 @@ static inline mc_index_walk mc_index_walk_begin(const char *op, const mc_operand
     return w;
 }
 
-/* In elements of x. errors  MICA_EINVAL an index is out of range */
+/* The offset in x, in elements. errors  MICA_EINVAL an index is out of range */
 static inline mica_status mc_index_walk_offset(const mc_index_walk *w, int64_t *offset) {
     *offset = 0;
     for (int i = 0; i < w->n; i++) {

@@ -8,21 +8,21 @@
 #include "cpu/rows.h"
 
 #define ALIGN 64
-#define TILE_BYTES (256 * 1024) /* of w as f32 */
-#define TILE_MAX 64             /* columns */
+#define TILE_BYTES (256 * 1024) /* bytes of a tile of w as f32 */
+#define TILE_MAX 64             /* max columns of a tile */
 #define TILE_STEP 16
 
 static size_t pad(size_t bytes) {
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* A matmul's part of the region. */
+/* One matmul of the region. */
 typedef struct part {
     const mc_matmul *p;
     const mc_form *form;
-    int64_t tiles; /* an element of the batch */
-    int64_t first; /* unit of the region */
-    bool direct;   /* results are f32, and made where they belong */
+    int64_t tiles; /* tiles of an element of the batch */
+    int64_t first; /* first unit in the region */
+    bool direct;   /* results are f32, and computed in place */
 } part;
 
 typedef struct work {
@@ -30,10 +30,10 @@ typedef struct work {
     part parts[MC_MAX_JOINT];
     int n;
     mc_rows rows;                /* x in f32 */
-    mc_form forms[MC_MAX_JOINT]; /* that the parts need */
+    mc_form forms[MC_MAX_JOINT]; /* forms of x that the matmuls need */
     int n_forms;
-    int64_t max;               /* sums that a unit may have */
-    size_t y_bytes, own_bytes; /* of a worker's scratch: for results, and for the matmul's own */
+    int64_t max;               /* max sums of a unit */
+    size_t y_bytes, own_bytes; /* a worker's scratch: for results, and for the matmul's own use */
     char *scratch;             /* NULL: none is needed */
 } work;
 
@@ -44,7 +44,7 @@ mc_layout mc_matmul_spread(const mc_layout *x, const mc_layout *out) {
     shape[ndim - 2] = x->ndim < 2 ? 1 : x->shape[x->ndim - 2];
     shape[ndim - 1] = x->shape[x->ndim - 1];
     mc_layout spread;
-    (void)mc_layout_broadcast(x, shape, ndim, &spread); /* infer saw that it fits */
+    (void)mc_layout_broadcast(x, shape, ndim, &spread); /* infer checked the shapes */
     return spread;
 }
 
@@ -72,7 +72,7 @@ bool mc_matmul_goes_by_rows(const mc_layout *const *in) {
     return w->ndim == 2 && mc_layout_size(w) > 0 && mc_rows_scratch(&x) == 0;
 }
 
-/* ---- x ---- */
+/* ---- forms of x ---- */
 
 static void make_form(const work *w, const mc_form *form, int64_t begin, int64_t end) {
     const mc_rows *rows = &w->rows;
@@ -91,7 +91,7 @@ static void make_form(const work *w, const mc_form *form, int64_t begin, int64_t
     }
 }
 
-/* Rows begin .. end - 1 in all forms. */
+/* Makes rows begin .. end - 1 in all forms. */
 static void make_forms(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
     const work *w = context;
@@ -104,7 +104,7 @@ static bool is_same_form(const mc_form *a, const mc_form *b) {
            a->max == b->max;
 }
 
-/* The form that a matmul wants: one that is there, or a new one. */
+/* Finds the form that a matmul wants among those of the region, or adds it. */
 static const mc_form *find_form(work *w, const mc_form *wanted) {
     int f = 0;
     while (f < w->n_forms && !is_same_form(&w->forms[f], wanted))
@@ -114,7 +114,7 @@ static const mc_form *find_form(work *w, const mc_form *wanted) {
     return &w->forms[f];
 }
 
-/* ---- columns ---- */
+/* ---- columns of results ---- */
 
 static void run_columns(const work *w, const part *at, int64_t batch, int64_t first, int64_t count,
                         int worker) {
@@ -149,9 +149,9 @@ static void run_units(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
-/* ---- both ---- */
+/* ---- planning and running ---- */
 
-/* Fills in the parts, and what a worker needs; returns the number of units. */
+/* Fills in the matmuls' parts and a worker's scratch; returns the number of units. */
 static int64_t plan_parts(work *w, const mc_matmul *const *matmuls) {
     int64_t units = 0, y_floats = 0;
     for (int i = 0; i < w->n; i++) {
@@ -170,7 +170,7 @@ static int64_t plan_parts(work *w, const mc_matmul *const *matmuls) {
     return units;
 }
 
-/* Memory that is cut into pieces; measured only where there is no block. */
+/* Memory cut into pieces. Without a block it is only measured. */
 typedef struct memory {
     char *block;
     size_t bytes;
@@ -182,7 +182,7 @@ static void *cut(memory *from, int64_t n, size_t each) {
     return from->block ? from->block + begin : NULL;
 }
 
-/* Cuts what the rows' forms and the workers need. */
+/* Cuts the memory of the rows' forms and of the workers. */
 static void place(work *w, int64_t rows, int64_t k, int threads, memory *from) {
     for (int f = 0; f < w->n_forms; f++) {
         mc_form *form = &w->forms[f];
@@ -204,7 +204,7 @@ static void place(work *w, int64_t rows, int64_t k, int threads, memory *from) {
     w->scratch = cut(from, threads, w->y_bytes + w->own_bytes);
 }
 
-/* The rows in place, or widened, and where their forms are going to be. */
+/* Takes the rows in place, or widens them, and allocates their forms. */
 static mica_status take_memory(work *w, const mc_call *call, const mc_operand *x, mc_chain *chain) {
     int64_t rows = mc_row_count(x->layout, x->layout->ndim - 1), floats = mc_rows_scratch(x);
     int64_t k = x->layout->shape[x->layout->ndim - 1];
@@ -232,7 +232,7 @@ static bool needs_making(const work *w) {
     return false;
 }
 
-/* n matmuls of one x. */
+/* Runs n matmuls of one x. */
 static mica_status run_together(const mc_matmul *const *matmuls, int n, mc_chain *chain) {
     const mc_matmul *p = matmuls[0];
     const mc_call *last = matmuls[n - 1]->call;

@@ -1,4 +1,4 @@
-/* What a call of MATMUL or QUANTIZED_MATMUL says before anything is prepared. */
+/* A call of MATMUL or QUANTIZED_MATMUL, before anything is prepared. */
 #ifndef CPU_MATMUL_CALL_H
 #define CPU_MATMUL_CALL_H
 
@@ -10,9 +10,9 @@ static inline bool mc_is_matmul(mc_op op) {
     return op == MC_OP_QUANTIZED_MATMUL || op == MC_OP_MATMUL;
 }
 
-/* Whether the matmul is one region with those that are joint with it. */
+/* Whether the matmul runs in one region with its joint matmuls. */
 static inline bool mc_matmul_is_one_region(const mc_call *call) {
-    return call->in[MC_MATMUL_W].layout->ndim == 2; /* else its x may be broadcast */
+    return call->in[MC_MATMUL_W].layout->ndim == 2; /* with a batched w, x may be broadcast */
 }
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "cpu/matmul_call.h"
 
-#define FEW_ROWS 16 /* of a matmul that does not take longer than reading w */
+#define FEW_ROWS 16 /* of a matmul that takes no longer than reading w */
 
 int mc_cpu_next(const mc_call *last, mc_stretch next[MC_MAX_JOINT]) {
     const mc_call *call = last + 1, *end = last + last->left;

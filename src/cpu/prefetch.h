@@ -1,15 +1,16 @@
-/* What the next matmul reads, said while the one before it runs: threads wait at its end, and while
- * one of them goes through the rows between the two, and can prefetch it meanwhile
+/* Prefetches the weights of the next matmul. Threads wait at the end of a matmul, and while one of
+ * them computes the row-by-row ops before the next one. While they wait they prefetch
  * (base/pool.h). */
 #ifndef CPU_PREFETCH_H
 #define CPU_PREFETCH_H
 
 #include "cpu/cpu.h"
 
-/* Before the region of a matmul of m rows, `last` the last call of those in it: says what the next
- * matmul reads. Threads that wait then prefetch a part of it. */
+/* Says what the next matmul reads, before the region of a matmul of m rows begins; `last` is the
+ * last call in that region. Threads that wait then prefetch a part of it. */
 void mc_cpu_prefetch(const mc_call *last, int64_t m);
-/* What the next matmul reads, and how many stretches that is: of all calls that are one region. */
+/* The memory that the next matmul reads, for all calls of its region. Returns the number of
+ * stretches. */
 int mc_cpu_next(const mc_call *last, mc_stretch next[MC_MAX_JOINT]);
 
 #endif

@@ -1,15 +1,15 @@
-/* Products with quantised weights: what a call says of them, and the kinds of them. */
+/* Matmuls with quantised weights: their description, and their kinds. */
 #ifndef CPU_QUANT_H
 #define CPU_QUANT_H
 
 #include "cpu/matmul.h"
 #include "graph/attr.h"
 
-enum { MC_QUANT_CODES = MC_MATMUL_W, MC_QUANT_SCALES }; /* operands; biases are behind them */
+enum { MC_QUANT_CODES = MC_MATMUL_W, MC_QUANT_SCALES }; /* operands; biases follow */
 
-/* x [..., m, k] times rows of weights, n of them where they are transposed, else k. */
+/* x [..., m, k] times rows of weights: n rows if they are transposed, else k. */
 typedef struct mc_quant_matmul {
-    mc_matmul p; /* first, so that its address is that of the whole */
+    mc_matmul p; /* first, so that both have the same address */
     const mk_kernels *kern;
     mk_qrows w;              /* row 0 of batch 0 */
     mc_layout codes, scales; /* with batch axes broadcast */
@@ -20,20 +20,21 @@ static inline const mc_quant_matmul *mc_quant_of(const mc_matmul *p) {
     return (const mc_quant_matmul *)(const void *)p;
 }
 
-/* All but the kind.
- * errors  MICA_EINVAL rows of weights that are not contiguous */
+/* Describes a call, without its kind.
+ *  errors  MICA_EINVAL rows of weights that are not contiguous */
 mica_status mc_quant_describe(const mc_call *call, mc_quant_matmul *q);
-/* The rows of operands codes, scales, biases, at in[first] and behind it. errors as above */
+/* Describes rows from the operands codes, scales and biases, beginning with in[first]. errors as
+ * above */
 mica_status mc_quant_describe_rows(const mc_call *call, int first, mk_qrows *w);
 
 /* The rows of weights of batch element `batch`, from row `first` on. */
 mk_qrows mc_quant_weights(const mc_quant_matmul *q, int64_t batch, int64_t first);
 
-/* quant_int8.c: makes it one in integers, if it may be; quant_paired.c: in pairs of bf16, if
- * it may be and the machine is quicker so. */
+/* Makes the matmul a fast one, if it may be: in int8 (quant_int8.c), or in pairs of bf16 if that is
+ * faster on this machine (quant_paired.c). */
 bool mc_quant_set_fast(mc_quant_matmul *q);
 bool mc_quant_set_paired(mc_quant_matmul *q);
-/* Whether a matmul is made one of these. */
+/* Whether mc_quant_set_fast makes the matmul a fast one. */
 bool mc_quant_is_fast(const mc_attr_quant *attr);
 bool mc_quant_is_paired(const mk_kernels *kern, const mc_attr_quant *attr);
 

@@ -1,17 +1,18 @@
-/* Fast matmuls: x is quantised too, and the sums are integers.
+/* Fast matmuls in int8: x is quantised too, and sums are integers.
  *
- * Few rows of x stream the packed weights; more of them unpack a tile of weights to bytes once and
- * multiply them all. The bits of a row do not depend on how many there are (kern/int8_list.h). */
+ * For a few rows of x the packed weights are streamed. For more rows a tile of weights is unpacked
+ * to bytes once and multiplied by all rows. The bits of a row do not depend on the number of rows
+ * (kern/int8/int8_list.h). */
 #include "cpu/quant.h"
 
-#define TILE 32 /* rows of weights a unit of work; unpacked at once where x has many rows */
+#define TILE 32 /* rows of weights for a unit of work; unpacked at once if x has many rows */
 
-/* Whether rows of x are so few that the packed weights are streamed. */
+/* Whether x has so few rows that the packed weights are streamed. */
 static bool is_streamed(const mc_quant_matmul *q) {
     return q->p.m <= q->kern->int8_streamed;
 }
 
-/* Scratch for TILE rows, unpacked. */
+/* The tiles in scratch, for TILE unpacked rows. */
 static mk_tiles tiles_in(const mc_quant_matmul *q, void *scratch) {
     int64_t groups = TILE * (q->p.k / q->w.group);
     mk_tiles tiles = {.codes = scratch};
@@ -51,7 +52,7 @@ bool mc_quant_set_fast(mc_quant_matmul *q) {
     p->form = (mc_form){.kind = MC_FORM_CODES, .group = q->w.group, .max = max};
     p->tile = TILE;
     p->columns = run_columns;
-    p->runs = is_streamed(q); /* rows that are streamed are fetched ahead */
+    p->runs = is_streamed(q); /* streamed rows are prefetched */
     if (p->runs) return true;
     p->scratch_bytes = tiles_bytes(q);
     p->form.crossed = q->kern->int8_crossed && mk_has_crossed(max);

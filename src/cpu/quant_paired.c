@@ -1,11 +1,12 @@
-/* Fast matmuls with mxfp8 weights: x is rounded to bf16, which hold the weights exactly.
+/* Fast matmuls with mxfp8 weights: x is rounded to bf16, which holds the weights exactly.
  *
- * Few rows of x stream the packed weights; more of them unpack a tile of weights to bf16 once and
- * multiply them all. The bits of a row do not depend on how many there are (kern/quant_list.h). */
+ * For a few rows of x the packed weights are streamed. For more rows a tile of weights is unpacked
+ * to bf16 once and multiplied by all rows. The bits of a row do not depend on the number of rows
+ * (kern/quant/quant_list.h). */
 #include "cpu/quant.h"
 
-#define TILE 64          /* rows of weights a unit of work */
-#define ROWS_STREAMED 16 /* rows of x up to which unpacking does not pay */
+#define TILE 64          /* rows of weights for a unit of work */
+#define ROWS_STREAMED 16 /* max rows of x for which weights are streamed */
 
 static void run_columns(const mc_matmul *p, const mc_form *x, int64_t batch, int64_t first,
                         int64_t count, void *scratch, float *y, int64_t y_stride) {

@@ -1,13 +1,13 @@
 #include "cpu/region.h"
 
-#define RUNS_A_THREAD 8 /* so that a slow core does not hold the others */
+#define RUNS_A_THREAD 8 /* so that a slow core does not delay the others */
 
 /* One region of mc_cpu_for. */
 typedef struct range_work {
     mc_range_fn fn;
     void *context;
     int64_t n;
-    int64_t run; /* elements a task */
+    int64_t run; /* elements of a task */
 } range_work;
 
 static void run_range(void *context, int begin, int end, int worker) {

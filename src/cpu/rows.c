@@ -65,7 +65,7 @@ void mc_narrow(const mk_kernels *kern, mica_dtype dtype, const float *x, int64_t
     }
 }
 
-/* True where the rows are f32, contiguous, and equally far apart. */
+/* Whether the rows are f32, contiguous, and equally far apart. */
 static bool lie_right(const mc_layout *l, int64_t *stride) {
     int last = l->ndim - 1;
     if (l->dtype != MICA_F32 || (l->strides[last] != 1 && l->shape[last] != 1)) return false;
@@ -113,7 +113,7 @@ mc_rows mc_rows_get(const mc_call *call, const mc_operand *x, float *scratch) {
         return rows;
     }
     rows_work work = {mc_cpu_of(call)->kern, x, scratch};
-    if (rows.length > 0) /* else there may be no scratch */
+    if (rows.length > 0) /* without rows there may be no scratch */
         mc_cpu_for(call, rows.count, mc_grain(rows.length), widen_rows, &work);
     rows.data = scratch;
     rows.stride = rows.length;

@@ -1,15 +1,15 @@
-/* Rows of operands as kernels want them: f32, contiguous. */
+/* Rows of operands as kernels need them: f32, contiguous. */
 #ifndef CPU_ROWS_H
 #define CPU_ROWS_H
 
 #include "cpu/cpu.h"
 
-/* The element at which row `index` begins: the index counts the first n_axes axes in logical order.
- */
+/* The element at which row `index` begins. The index counts the first n_axes axes in logical
+ * order. */
 int64_t mc_row_offset(const mc_layout *l, int n_axes, int64_t index);
 
-/* Rows in logical order, one after the other: w = mc_row_walk_begin(l, n_axes, index), then
- * mc_row_walk_next(&w) goes on from row index to the next. */
+/* Walks through rows in logical order: w = mc_row_walk_begin(l, n_axes, index), then
+ * mc_row_walk_next(&w) advances to the next row. */
 typedef struct mc_row_walk {
     const mc_layout *layout;
     int n_axes;
@@ -28,9 +28,9 @@ static inline void mc_row_walk_next(mc_row_walk *w) {
     }
 }
 
-/* Fetches the row that is MC_PREFETCH_ROWS further along the last of the walk's axes, n elements
- * side by side: of rows that lie far apart, as a head's of many tokens do, no processor knows the
- * next. */
+/* Prefetches n contiguous elements of the row that is MC_PREFETCH_ROWS further along the walk's
+ * last axis. Hardware does not predict rows that are far apart, such as a head's rows of many
+ * tokens. */
 #define MC_PREFETCH_ROWS 4
 static inline void mc_row_walk_fetch(const mc_row_walk *w, const void *data, int64_t n) {
     int axis = w->n_axes - 1;
@@ -45,20 +45,20 @@ static inline void mc_row_walk_fetch(const mc_row_walk *w, const void *data, int
 /* The number of rows: the product of the first n_axes lengths. */
 int64_t mc_row_count(const mc_layout *l, int n_axes);
 
-/* n floats of dtype, `stride` elements apart, to f32. */
+/* Converts n floats of dtype, `stride` elements apart, to f32. */
 void mc_widen(const mk_kernels *kern, mica_dtype dtype, const void *data, int64_t offset,
               int64_t stride, int64_t n, float *y);
 
-/* The same floats as f32 side by side: in place, if they are so, else widened to y. */
+/* The same floats as contiguous f32: in place if they are that, else widened to y. */
 const float *mc_row_see(const mk_kernels *kern, mica_dtype dtype, const void *data, int64_t offset,
                         int64_t stride, int64_t n, float *y);
 
-/* n f32 to contiguous floats of dtype, rounded once; nothing to do where they are there already. */
+/* Converts n f32 to contiguous floats of dtype, rounded once. Does nothing if they are there
+ * already. */
 void mc_narrow(const mk_kernels *kern, mica_dtype dtype, const float *x, int64_t n, void *data,
                int64_t offset);
 
-/* Where a kernel shall leave n f32 that mc_narrow brings to `offset`: there, if they are f32, else
- * y. */
+/* Where a kernel writes n f32 for mc_narrow at `offset`: there if dtype is f32, else y. */
 static inline float *mc_row_aim(mica_dtype dtype, void *data, int64_t offset, float *y) {
     return dtype == MICA_F32 ? (float *)data + offset : y;
 }
@@ -71,17 +71,16 @@ typedef struct mc_rows {
     int64_t length; /* K */
 } mc_rows;
 
-/* Floats of scratch that mc_rows_get needs for the operand: 0 where it is read in place. */
+/* Floats of scratch that mc_rows_get needs for the operand; 0: it is read in place. */
 int64_t mc_rows_scratch(const mc_operand *x);
-/* The operand's rows, in logical order; widened into scratch, on the pool, where they have to
- * be. */
+/* The operand's rows, in logical order. If necessary they are widened into scratch, on the pool. */
 mc_rows mc_rows_get(const mc_call *call, const mc_operand *x, float *scratch);
 
 static inline mk_type mc_mk_type(mica_dtype dtype) {
     return dtype == MICA_F16 ? MK_F16 : dtype == MICA_BF16 ? MK_BF16 : MK_F32;
 }
 
-/* The grain that leaves less than about 32,000 operations to the caller alone. */
+/* A grain: fewer than about 32,000 operations are done by the caller alone. */
 #define MC_SMALL_WORK 32768
 static inline int64_t mc_grain(int64_t work_each) {
     return work_each >= MC_SMALL_WORK ? 1 : MC_SMALL_WORK / (work_each < 1 ? 1 : work_each);

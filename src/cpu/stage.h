@@ -1,4 +1,4 @@
-/* An op that goes row by row, ready to run alone or in a chain (cpu/chain.h). */
+/* A row-by-row op, ready to run alone or in a chain (cpu/chain.h). */
 #ifndef CPU_STAGE_H
 #define CPU_STAGE_H
 
@@ -6,18 +6,19 @@
 
 /* An op that is ready to run. */
 typedef struct mc_stage {
-    mc_range_fn fn; /* takes ranges of the units: it may run on several threads */
+    mc_range_fn fn; /* runs a range of units; may run on several threads */
     void *context;
     int64_t
-        units; /* of the operand that leads, in logical order: elements, or rows of its last axis */
-    int64_t grain;       /* units that are worth a thread */
-    size_t bytes;        /* of memory */
+        units; /* of the leading operand, in logical order: elements, or rows of its last axis */
+    int64_t grain;       /* min units worth a thread */
+    size_t bytes;        /* size of memory */
     void *memory;        /* NULL while it is measured */
-    int64_t outer, rows; /* units: [outer, rows, the same number each] */
+    int64_t outer, rows; /* units are [outer, rows, the rest], the same number in each row */
 } mc_stage;
 
-/* Prepares an op. Called twice: first only mc_stage_memory is asked, and gives NULL; then memory is
- * there, the operands that do not go by rows are computed, and mc_stage_set ends it. */
+/* Prepares an op, in two calls. In the first mc_stage_memory gives NULL, and only measures. In the
+ * second there is memory: the function computes the operands that do not go by rows, and ends with
+ * mc_stage_set. */
 typedef mica_status (*mc_stage_fn)(const mc_call *call, mc_stage *stage);
 
 static inline void *mc_stage_memory(mc_stage *stage, size_t bytes) {
