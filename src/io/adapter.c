@@ -23,19 +23,19 @@ struct mc_adapter {
     mc_weights *weights;
     mc_buffer pairs; /* mc_adapter_pair */
     bool peft;
-    int64_t num_layers; /* mlx-lm: blocks that have adapters, counted from the last; < 1: all */
-    mc_str *targets;    /* [target_count] in the arena: names of modules; NULL: not told */
+    int64_t num_layers; /* mlx-lm: number of last blocks that have adapters; < 1: all */
+    mc_str *targets;    /* [target_count] in the arena: names of modules; NULL: not listed */
     size_t target_count;
     int64_t rank;
     double scale; /* mlx-lm */
-    double alpha; /* PEFT, as the next three */
+    double alpha; /* PEFT, as are the next three */
     bool rslora;  /* the scale is alpha / sqrt(rank), not alpha / rank */
-    mc_config_scope rank_pattern, alpha_pattern; /* rank and alpha of modules by pattern */
+    mc_config_scope rank_pattern, alpha_pattern; /* ranks and alphas of some modules */
 };
 
 /* ---- configs ---- */
 
-/* The names listed under the key; *targets NULL where there is no list. */
+/* Reads the names listed under the key; *targets is NULL if there is no list. */
 static mica_status read_targets(mc_adapter *adapter, const mc_config_scope *scope,
                                 const char *key) {
     mc_json list = mc_json_find(scope->object, key);
@@ -71,7 +71,7 @@ static bool is_set(const mc_config_scope *scope, const char *key) {
     return !holds || mc_json_count(v) > 0;
 }
 
-/* What would make the product differ, or replace whole modules. */
+/* Refuses kinds of adapters that compute differently or replace whole modules. */
 static mica_status refuse_peft_kinds(const mc_config_scope *root) {
     static const char *const refused[] = {
         "modules_to_save",
@@ -112,7 +112,8 @@ static mica_status read_peft(mc_adapter *adapter, const mc_config_scope *root) {
     MC_TRY(mc_config_bool(root, "use_rslora", MC_OPTIONAL, &adapter->rslora));
     MC_TRY(mc_config_object(root, "rank_pattern", MC_OPTIONAL, &adapter->rank_pattern));
     MC_TRY(mc_config_object(root, "alpha_pattern", MC_OPTIONAL, &adapter->alpha_pattern));
-    /* One text is a pattern or "all-linear", and these narrow a list: then the tensors tell. */
+    /* A single text is a pattern or "all-linear", and these options narrow a list: the names of
+     * the tensors are then the only list. */
     bool narrowed = is_set(root, "layers_to_transform") || is_set(root, "exclude_modules");
     mc_str one;
     bool is_text = mc_json_get_str(mc_json_find(root->object, "target_modules"), &one);
@@ -134,7 +135,7 @@ static mica_status read_config(mc_adapter *adapter) {
 
 /* ---- patterns ---- */
 
-/* The value of the first pattern that matches the module; *value is left alone where none does. */
+/* Sets *value to that of the first pattern that matches the module; unchanged if none does. */
 static mica_status look_up(const mc_config_scope *patterns, const char *module, double min,
                            double max, bool whole, double *value) {
     for (mc_json_iter it = mc_json_begin(patterns->object); mc_json_next(&it);) {
@@ -184,7 +185,7 @@ static const struct {
 
 enum { HALVES = sizeof halves / sizeof *halves };
 
-/* Which half of a pair the tensor is, with its module; HALVES: none. */
+/* Which half of a pair a tensor is, and its module; HALVES: neither half. */
 static size_t parse_name(const mc_adapter *adapter, const char *name, mc_str *module) {
     static const mc_str wrapper = {"base_model.model.", 17};
     mc_str text = mc_str_of(name);
@@ -201,7 +202,7 @@ static size_t parse_name(const mc_adapter *adapter, const char *name, mc_str *mo
     return i;
 }
 
-/* The pair of that module, made where it is not there. */
+/* Sets *at to the index of the module's pair, which is created for its first half. */
 static mica_status take_pair(mc_adapter *adapter, mc_map *by_module, mc_str module, size_t half,
                              size_t *at) {
     uint64_t found;
@@ -333,8 +334,9 @@ int mc_adapter_first_layer(const mc_adapter *adapter, int n_layers) {
     return n_layers - (int)adapter->num_layers;
 }
 
-/* A name may be the whole one. Else PEFT's follows a dot, and mlx-lm's is counted from the block
- * on, in the blocks that have adapters. */
+/* Whether `target` names the module. A target may be the module's whole name. Else PEFT's target is
+ * what follows one of the name's dots, and mlx-lm's is the name within its block, for blocks that
+ * have adapters. */
 static bool names_module(const mc_adapter *adapter, mc_str target, bool late, mc_str module,
                          mc_str name) {
     if (mc_str_eq(target, module)) return true;

@@ -2,11 +2,11 @@
  *
  * mlx-lm: adapters.safetensors holds <module>.lora_a and .lora_b, adapter_config.json says which
  * modules of the last num_layers blocks have them. PEFT: adapter_model.safetensors holds
- * base_model.model.<module>.lora_A.weight and .lora_B.weight (or lora_embedding_A and _B). Here a
- * folder becomes a list of pairs, each with its rank and scale; whether a model has such modules,
- * and of what shape, is for who knows the model.
+ * base_model.model.<module>.lora_A.weight and .lora_B.weight (or lora_embedding_A and _B). This
+ * file turns a folder into a list of pairs, each with its rank and scale. The model room checks
+ * whether a model has these modules and their shapes.
  *
- * Other kinds than plain LoRA (DoRA, full weights, trained biases or modules saved whole) are
+ * Adapters other than plain LoRA (DoRA, full weights, trained biases, modules saved whole) are
  * refused: they would be applied wrongly.
  *
  * Threads: an opened adapter may be read from any number of threads.
@@ -30,23 +30,24 @@ typedef enum mc_adapter_kind {
 } mc_adapter_kind;
 
 typedef struct mc_adapter_pair {
-    const char *module; /* as in the file, less "base_model.model.": "model.layers.0.mlp.up_proj" */
+    const char *module; /* name in the file without "base_model.model.":
+                           "model.layers.0.mlp.up_proj" */
     mc_adapter_kind kind;
     const mc_weight_tensor *a, *b;
-    int64_t rank; /* as the config says */
-    double scale; /* of the product */
+    int64_t rank; /* by the config */
+    double scale; /* factor of x @ a @ b */
 } mc_adapter_pair;
 
-/* Opens an adapter's folder and matches its tensors in pairs.
+/* Opens an adapter's folder and matches its tensors to pairs.
  *
  * adapter  owned by the caller; NULL after an error.
  * errors   MICA_ENOENT no such folder or file; MICA_EINVAL it is a file; MICA_EFORMAT a malformed
  *          config, a tensor without its other half, no pairs at all; MICA_EUNSUPPORTED another kind
- *          of adapter, tensors that are no low-rank factors (the text lists them); MICA_EIO;
+ *          of adapter, tensors that are not low-rank factors (the text lists them); MICA_EIO;
  *          MICA_ENOMEM */
 mica_status mc_adapter_open(const char *folder, mc_adapter **adapter);
 
-/* Closes *adapter and sets it to NULL; nothing for NULL. The tensors are gone then. */
+/* Closes *adapter, frees its tensors and sets it to NULL. Does nothing for NULL. */
 void mc_adapter_close(mc_adapter **adapter);
 
 /* The pairs, in order of the file. */
@@ -56,15 +57,15 @@ const mc_adapter_pair *mc_adapter_at(const mc_adapter *adapter, size_t i); /* i 
 /* The adapter's folder; lives as long as the adapter. */
 const char *mc_adapter_path(const mc_adapter *adapter);
 
-/* The first of a model's n_layers blocks that the config lets have adapters: those of mlx-lm are on
- * the last num_layers, but for modules whose whole names are listed. */
+/* The first of a model's n_layers blocks that may have adapters. mlx-lm's adapters are on the last
+ * num_layers blocks, except for modules that the config lists by their whole names. */
 int mc_adapter_first_layer(const mc_adapter *adapter, int n_layers);
 
-/* Whether the config says that the module has an adapter. False where it does not tell names.
+/* Whether the config says that the module has an adapter. False if the config lists no names.
  *
- * layer   of the module's block, -1: outside the blocks.
- * module  the whole name: "model.layers.0.mlp.up_proj".
- * name    what follows the block in it, else the same: "mlp.up_proj". */
+ * layer   index of the module's block; -1: the module is in no block.
+ * module  whole name: "model.layers.0.mlp.up_proj".
+ * name    name within the block: "mlp.up_proj"; without a block the whole name. */
 bool mc_adapter_expects(const mc_adapter *adapter, int layer, int n_layers, const char *module,
                         const char *name);
 

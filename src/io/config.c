@@ -28,7 +28,7 @@ mica_status mc_config_fail(const mc_config_scope *scope, const char *key, mica_s
     return mc_fail(status, "%s: %s%s: %s", scope->file, scope->path, key, text);
 }
 
-/* What is there, as a reader of the file would recognise it. */
+/* The value as text, as it is in the file. */
 static const char *show(mc_json v, char out[FOUND_BYTES]) {
     bool flag = false;
     int64_t whole = 0;
@@ -69,7 +69,7 @@ static mica_status wrong(const mc_config_scope *scope, const char *key, mc_json 
     return mc_config_fail(scope, key, MICA_EFORMAT, "want %s, found %s", want, show(v, found));
 }
 
-/* Finds a key. *v is NONE where it is absent and may be. */
+/* Finds a key. *v is NONE if an optional key is absent. */
 static mica_status look(const mc_config_scope *scope, const char *key, mc_config_need need,
                         mc_json *v) {
     *v = mc_json_find(scope->object, key);
@@ -201,7 +201,7 @@ mica_status mc_config_str(const mc_config_scope *scope, const char *key, mc_conf
     return wrong(scope, key, v, "a text");
 }
 
-/* The list's length, checked against the room for it. */
+/* Sets *count to the list's length, which must not exceed `room`. */
 static mica_status take_count(const mc_config_scope *scope, const char *key, mc_json v, size_t room,
                               size_t *count) {
     size_t n = mc_json_count(v);

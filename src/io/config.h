@@ -1,13 +1,13 @@
-/* A typed reader over config.json and its like (generation_config.json, tokenizer_config.json).
+/* A typed reader of config.json and similar files (generation_config.json, adapter_config.json).
  *
  * A config owns its document. A scope is an object in it: the root, or a nested one such as
- * text_config or quantization. Reading a key checks its type and range, and an error names the
- * file, the dotted key, what is wanted and what is there:
+ * text_config or quantization. Reading a key checks its type and range. An error names the file,
+ * the dotted key, the wanted and the found value:
  *
  *     models/x/config.json: text_config.hidden_size: want an integer in 1..65536, found "abc"
  *
- * A key that is absent and a key that is null are the same. Where an optional one is absent the
- * reader leaves *value alone: set the default first. Infinity and NaN are not JSON, and an error.
+ * A key that is null counts as absent. For an absent optional key the reader leaves *value
+ * unchanged: set the default first. Infinity and NaN are not JSON and give an error.
  *
  * Threads: a loaded config may be read from any number of threads. */
 #ifndef IO_CONFIG_H
@@ -27,14 +27,14 @@ typedef struct mc_config mc_config;
 typedef struct mc_config_scope {
     const char *file; /* for error texts */
     mc_json object;   /* for iteration with mc_json_begin; NONE: every key is absent */
-    char path[120];   /* "" for the root, else "text_config." and so on; cut where longer */
+    char path[120];   /* "" for the root, else "text_config." and the like; a longer one is cut */
 } mc_config_scope;
 
 typedef enum mc_config_need { MC_OPTIONAL, MC_REQUIRED } mc_config_need;
 
 /* Loads folder/name, such as "config.json". Its root must be an object.
  *
- * need    MC_OPTIONAL: a file that is not there gives *config NULL and MICA_OK.
+ * need    MC_OPTIONAL: a missing file gives *config NULL and MICA_OK.
  * config  owned by the caller; NULL after an error.
  * errors  MICA_ENOENT, MICA_EIO, MICA_EFORMAT, MICA_ENOMEM */
 mica_status mc_config_load(const char *folder, const char *name, mc_config_need need,
@@ -46,20 +46,20 @@ mica_status mc_config_parse(const char *text, size_t len, const char *name, mc_c
 /* Closes *config and sets it to NULL; nothing for NULL. */
 void mc_config_close(mc_config **config);
 
-/* The root of a config; for NULL a scope in which every key is absent. */
+/* The root of a config; for config NULL a scope in which every key is absent. */
 mc_config_scope mc_config_root(const mc_config *config);
 
-/* True where the key is there and not null. */
+/* True if the key exists and is not null. */
 bool mc_config_has(const mc_config_scope *scope, const char *key);
 
-/* The readers. errors: MICA_ENOENT a required key is absent; MICA_EFORMAT a wrong type, or out of
- * range (inclusive bounds). */
+/* The readers. errors: MICA_ENOENT a required key is absent; MICA_EFORMAT a value of another type,
+ * or out of range (bounds are inclusive). */
 
 /* A nested object; an absent optional one gives a scope in which every key is absent. */
 mica_status mc_config_object(const mc_config_scope *scope, const char *key, mc_config_need need,
                              mc_config_scope *value);
 
-/* An integer; a float that is whole (2048.0) is taken. */
+/* An integer, or a float with an integer value (2048.0). */
 mica_status mc_config_int(const mc_config_scope *scope, const char *key, mc_config_need need,
                           int64_t min, int64_t max, int64_t *value);
 
@@ -74,18 +74,18 @@ mica_status mc_config_bool(const mc_config_scope *scope, const char *key, mc_con
 mica_status mc_config_str(const mc_config_scope *scope, const char *key, mc_config_need need,
                           mc_str *value);
 
-/* One integer or a list of them, as eos_token_id is. Where absent, *count is left alone too.
+/* One integer or a list of integers, such as eos_token_id. If it is absent, *count is unchanged.
  *
- * values  room for `room` of them; *count receives how many there are.
- * errors  also MICA_EFORMAT for more than `room` */
+ * values  [room]; *count receives the number of integers.
+ * errors  also MICA_EFORMAT more than `room` integers */
 mica_status mc_config_ints(const mc_config_scope *scope, const char *key, mc_config_need need,
                            int64_t min, int64_t max, int64_t *values, size_t room, size_t *count);
 
-/* A list of texts, as layer_types and architectures are. As mc_config_ints. */
+/* A list of texts, such as layer_types and architectures. As mc_config_ints. */
 mica_status mc_config_strs(const mc_config_scope *scope, const char *key, mc_config_need need,
                            mc_str *values, size_t room, size_t *count);
 
-/* For checks of the caller's own: an error of this scope's key, "file: path.key: <text>". */
+/* An error of this scope's key for the caller's own checks: "file: path.key: <text>". */
 mica_status mc_config_fail(const mc_config_scope *scope, const char *key, mica_status status,
                            const char *fmt, ...) MC_PRINTF(4, 5);
 

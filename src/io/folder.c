@@ -11,7 +11,7 @@ bool mc_model_folder_is(const char *path) {
     return is;
 }
 
-/* Opening it is the sure way to learn whether it can be read. */
+/* Opens config.json: the only reliable check that it can be read. */
 static mica_status check_config(const char *path, bool *there) {
     char *name = mc_path_join(path, "config.json");
     if (!name) return mc_fail_nomem(path);

@@ -1,4 +1,4 @@
-/* Model folders: telling one from what is none. */
+/* Model folders: checking whether a path is one. */
 #ifndef IO_FOLDER_H
 #define IO_FOLDER_H
 
@@ -6,14 +6,13 @@
 
 #include <stdbool.h>
 
-/* True where `path` is a folder with a config.json: worth opening as a model. Sets no error. */
+/* True if `path` is a folder with a config.json. Sets no error text. */
 bool mc_model_folder_is(const char *path);
 
-/* Says why `path` is no model folder.
+/* Checks that `path` is a folder with weights and a readable config.json.
  *
- * returns MICA_OK where it is a folder with a config.json that can be read, and with weights.
- * errors  MICA_ENOENT it is not there, or is a folder that lacks these: the text lists what is
- *         missing; MICA_EINVAL it is a file; MICA_EIO it cannot be read; MICA_ENOMEM */
+ * errors  MICA_ENOENT the path does not exist, or the folder lacks these files: the text lists
+ *         them; MICA_EINVAL it is a file; MICA_EIO it cannot be read; MICA_ENOMEM */
 mica_status mc_model_folder_check(const char *path);
 
 #endif

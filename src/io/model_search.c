@@ -18,8 +18,8 @@ typedef struct folder {
 typedef struct search {
     mc_arena *arena;
     const char *root;
-    mc_buffer queue; /* folder: to be looked at */
-    mc_map seen;     /* mc_path_info.id of those that were */
+    mc_buffer queue; /* folder: those still to be searched */
+    mc_map seen;     /* mc_path_info.id of folders that were put into the queue */
     mc_buffer *found;
 } search;
 
@@ -35,7 +35,7 @@ static const char *join(search *s, const char *dir, const char *name) {
     return copy;
 }
 
-/* The entries of a folder; none where it cannot be read. */
+/* The entries of a folder; none if it cannot be read. */
 static mica_status list(search *s, const char *path, const char *suffix, const char ***names,
                         size_t *count) {
     *count = 0;
@@ -53,7 +53,7 @@ static const char *last_part(const char *path) {
 
 /* ---- model folders ---- */
 
-/* Bytes of the weights' files; *is false where the folder is no model's. */
+/* Sets *is to whether the folder is a model's, and *bytes to the size of its weights' files. */
 static mica_status look_at(search *s, const char *path, bool *is, uint64_t *bytes) {
     const char **names, *config = join(s, path, "config.json");
     size_t count;
@@ -78,7 +78,7 @@ static mica_status add_found(search *s, const char *path, const char *name, uint
     return MC_BUFFER_PUSH(s->found, mc_found_folder, found) ? MICA_OK : no_memory();
 }
 
-/* What follows the root, or the last part of the root itself. */
+/* The path relative to the root; for the root its last part. */
 static const char *name_below(const search *s, const char *path) {
     size_t root = strlen(s->root);
     if (!path[root]) return last_part(path);
@@ -106,7 +106,7 @@ static mica_status name_repository(search *s, const char *path, const char **nam
     return MICA_OK;
 }
 
-/* The snapshot that refs/main names; *path NULL where it names none. */
+/* The snapshot that refs/main names; *path is NULL if it names none. */
 static mica_status find_main(search *s, const char *repo, const char *snapshots,
                              const char **path) {
     mc_filemap map = {0};
@@ -129,7 +129,7 @@ static mica_status find_main(search *s, const char *repo, const char *snapshots,
     return *path ? MICA_OK : no_memory();
 }
 
-/* The newest snapshot that is a model; *path NULL where there is none. */
+/* The newest snapshot that is a model; *path is NULL if there is none. */
 static mica_status find_newest(search *s, const char *snapshots, const char **path,
                                uint64_t *bytes) {
     const char **names;
@@ -168,7 +168,7 @@ static mica_status visit_repository(search *s, const char *repo) {
 
 /* ---- the walk ---- */
 
-/* Puts a folder into the queue unless it was there before, by whatever path. */
+/* Puts a folder into the queue unless it was there before, also by another path. */
 static mica_status enqueue(search *s, const char *path, int depth) {
     uint64_t before;
     mc_path_info info;
@@ -204,7 +204,7 @@ static mica_status visit(search *s, folder at) {
 static mica_status walk(search *s, const char *path) {
     const char **names;
     size_t count, len = strlen(path);
-    MC_TRY(mc_dir_list(path, "", s->arena, &names, &count)); /* says what is wrong with it */
+    MC_TRY(mc_dir_list(path, "", s->arena, &names, &count)); /* reports an unreadable root */
     while (len > 1 && path[len - 1] == '/')
         len--;
     s->root = mc_arena_strndup(s->arena, path, len);

@@ -1,4 +1,4 @@
-/* Finding model folders below a path, without opening what is in them. */
+/* Finding model folders below a path without opening their files. */
 #ifndef IO_MODEL_SEARCH_H
 #define IO_MODEL_SEARCH_H
 
@@ -16,8 +16,8 @@ typedef struct mc_found_folder {
 
 /* Looks for folders with config.json and *.safetensors: see mica_discover.
  *
- * arena   of the texts.
- * found   mc_found_folder: those found are added, the nearest first.
+ * arena   receives the texts.
+ * found   mc_found_folder: the folders found are added, the least deep first.
  * errors  MICA_ENOENT, MICA_EIO path cannot be read; MICA_ENOMEM */
 mica_status mc_model_folders_find(const char *path, mc_arena *arena, mc_buffer *found);
 

@@ -8,8 +8,9 @@
 #include <string.h>
 
 enum {
-    LONGEST = 256, /* bytes: patterns come from files, and a compiled one may grow */
-    WIDEST = 12    /* bytes that one becomes */
+    LONGEST =
+        256,    /* bytes of a pattern: it comes from a file, and its compiled form may be large */
+    WIDEST = 12 /* bytes of the translation of one byte */
 };
 
 static bool is_word(char c) {
@@ -24,7 +25,7 @@ static bool is_plain(mc_str pattern) {
     return true;
 }
 
-/* The pattern's dots stand for any character, as in every regular expression. */
+/* Whether a pattern of literals and dots matches. A dot matches any character. */
 static bool plain_matches(mc_str pattern, mc_str name) {
     if (name.len < pattern.len) return false;
     size_t skip = name.len - pattern.len;
@@ -34,7 +35,7 @@ static bool plain_matches(mc_str pattern, mc_str name) {
     return true;
 }
 
-/* What POSIX spells otherwise than Python; "" for what is refused. */
+/* Translates an escape from Python's to POSIX's spelling; "": not supported. */
 static const char *translate_escape(char c, bool in_set, char out[3]) {
     switch (c) {
     case 'd':
@@ -66,7 +67,7 @@ static void put(char *out, size_t *len, const char *text) {
     *len += n;
 }
 
-/* As an extended POSIX expression: at most WIDEST bytes for one. */
+/* Translates a pattern to an extended POSIX expression: at most WIDEST bytes for each byte. */
 static mica_status translate(mc_str pattern, char *out) {
     bool in_set = false;
     size_t len = 0;

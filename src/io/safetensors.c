@@ -17,31 +17,31 @@
 
 #define PREFIX_BYTES 8             /* the header's length */
 #define MAX_HEADER_BYTES 100000000 /* as the reference implementation */
-#define COPY_ALIGN 64              /* of tensors that lie unaligned in their file */
+#define COPY_ALIGN 64              /* of copies of tensors that are unaligned in their file */
 #define TEXT_BYTES 512
 #define MAX_NAME_SHOWN 200 /* of a name, in an error text */
 
-/* Memory that tensors lie in: a file's, or the copy of one that lay unaligned. */
+/* Memory of tensors: a file's, or the copy of an unaligned tensor. */
 typedef struct block {
     mc_filemap bytes;
     const char *file; /* its path */
 } block;
 
 struct mc_weights {
-    const char *path;  /* what was opened */
+    const char *path;  /* file or folder that was opened */
     mc_arena arena;    /* names and paths */
     mc_buffer blocks;  /* block[] */
     mc_buffer tensors; /* mc_weight_tensor[] */
     mc_map by_name;    /* index in tensors */
     mc_weights_options options;
-    uint64_t done, total; /* bytes of the files: read, and in all */
+    uint64_t done, total; /* bytes of the files: read so far, and in all */
 };
 
 /* ---- dtypes ---- */
 
 typedef struct kind {
     const char *name;
-    unsigned bits; /* an element */
+    unsigned bits; /* of an element */
     bool has_dtype;
     mica_dtype dtype;
 } kind;
@@ -66,16 +66,16 @@ static const kind *find_kind(mc_str name) {
 
 /* ---- one tensor of a header ---- */
 
-/* What is being read, for error texts. */
+/* The file and tensor that are being read. */
 typedef struct place {
     mc_weights *w;
     const char *file;
     mc_str tensor;
-    const uint8_t *data; /* of the file, after the header; NULL where that alone was read */
+    const uint8_t *data; /* the file's data after the header; NULL if only the header was read */
     uint64_t size;       /* of data */
 } place;
 
-/* "file: tensor 'name': " and the text. */
+/* An error "file: tensor 'name': <text>". */
 static mica_status bad(const place *at, mica_status status, const char *fmt, ...) MC_PRINTF(3, 4);
 
 static mica_status bad(const place *at, mica_status status, const char *fmt, ...) {
@@ -123,7 +123,7 @@ static mica_status read_shape(const place *at, mc_json v, mc_weight_tensor *t) {
     return MICA_OK;
 }
 
-/* Bytes that shape and dtype ask for; false where they overflow or are no whole number. */
+/* Sets *bytes to the size of a tensor; false if it overflows or is not a whole number. */
 static bool shape_bytes(const mc_weight_tensor *t, unsigned bits, uint64_t *bytes) {
     uint64_t n = bits;
     for (int i = 0; i < t->ndim; i++) {
@@ -212,7 +212,7 @@ static int compare_data(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-/* As the reference: tensors cover the data without overlap, hole or rest. */
+/* Checks, as the reference does, that tensors cover the data without overlap, hole or rest. */
 static mica_status check_cover(place *at, const mc_weight_tensor *ts, size_t count) {
     uint64_t end = 0;
     for (size_t i = 0; i < count; i++) {
@@ -229,7 +229,7 @@ static mica_status check_cover(place *at, const mc_weight_tensor *ts, size_t cou
                    at->file, end, at->size - end);
 }
 
-/* Sub-byte and byte kinds are always aligned. */
+/* The alignment of a kind of elements. Kinds of 8 or fewer bits are always aligned. */
 static size_t kind_align(const mc_weight_tensor *t) {
     unsigned bits = find_kind(mc_str_of(t->kind))->bits;
     return bits >= 8 ? bits / 8 : 1;
@@ -266,7 +266,7 @@ static mica_status add_header(place *at, mc_json root) {
     mc_weight_tensor *ts = MC_BUFFER_AT(&w->tensors, mc_weight_tensor) + first;
     qsort(ts, count, sizeof *ts, compare_data);
     for (size_t i = 0; i < count; i++) {
-        /* A key that is there already: this cannot fail. */
+        /* This cannot fail: the map has the key already. */
         if (!mc_map_put(&w->by_name, mc_str_of(ts[i].name), first + i)) return MICA_EINTERNAL;
     }
     MC_TRY(check_cover(at, ts, count));
@@ -275,7 +275,7 @@ static mica_status add_header(place *at, mc_json root) {
     return MICA_OK;
 }
 
-/* The length of a file's header, of which there are the first bytes. */
+/* Reads the length of a file's header from the file's first `size` bytes. */
 static mica_status read_length(const char *file, const uint8_t *bytes, size_t size,
                                size_t *length) {
     if (size < PREFIX_BYTES) {
@@ -302,8 +302,8 @@ static mica_status read_length(const char *file, const uint8_t *bytes, size_t si
     return MICA_OK;
 }
 
-/* Adds the tensors of one file of `size` bytes. Of these there are those up to the data, which is
- * there too unless headers alone are asked for. */
+/* Adds the tensors of one file of `size` bytes. `bytes` ends before the data if only headers are
+ * wanted. */
 static mica_status add_bytes(mc_weights *w, const char *file, const uint8_t *bytes, size_t size) {
     size_t length = 0;
     MC_TRY(read_length(file, bytes, size, &length));
@@ -319,7 +319,7 @@ static mica_status add_bytes(mc_weights *w, const char *file, const uint8_t *byt
     return status;
 }
 
-/* The same for the file at `path`, of which the header alone is read. */
+/* Reads only the header of the file at `path` and adds its tensors. */
 static mica_status add_file_header(mc_weights *w, const char *path) {
     mc_filemap head;
     size_t size, length = 0, again = 0;
@@ -343,7 +343,7 @@ static mica_status tick(void *context, size_t bytes) {
     return options->watch ? options->watch(options->context, w->done, w->total) : MICA_OK;
 }
 
-/* Maps or reads, and adds, the file at `path`, which lives as long as w. */
+/* Maps or reads the file at `path` and adds its tensors. The memory lives as long as w. */
 static mica_status add_file(mc_weights *w, const char *path) {
     const mc_file_watch watch = {tick, w};
     block b = {.file = path};
@@ -357,7 +357,7 @@ static mica_status add_file(mc_weights *w, const char *path) {
     return add_bytes(w, path, b.bytes.data, b.bytes.size);
 }
 
-/* The same for all of dir/names[i]: how much is to be read is known before the first. */
+/* Adds all files dir/names[i]. Their total size is known before the first is read. */
 static mica_status add_files(mc_weights *w, const char *dir, const char *const *names,
                              size_t count) {
     mc_path_info info;
@@ -398,7 +398,7 @@ static mica_status add_shard(mc_weights *w, const char *index, mc_str tensor, mc
     }
     uint64_t seen;
     if (mc_map_find(&list->seen, name, &seen)) return MICA_OK;
-    /* A name that leads out of the folder would let an index read any file. */
+    /* Only files of the folder: an index must not name others. */
     if (name.len == 0 || memchr(name.ptr, '/', name.len) || memchr(name.ptr, 0, name.len) ||
         name.ptr[0] == '.') {
         return mc_fail(MICA_EFORMAT, "%s: weight_map.%.*s: '%.*s' is no file of this folder", index,
@@ -430,14 +430,14 @@ static mica_status add_shards(mc_weights *w, const char *dir, const char *index,
     return status == MICA_ENOENT ? mc_fail_context(status, "%s lists a shard", index) : status;
 }
 
-/* Every tensor of the index is in the shard that the index says. Shards may hold more. */
+/* Checks that every tensor of the index is in its shard. Shards may hold more tensors. */
 static mica_status check_index(const mc_weights *w, const char *index, mc_json weight_map) {
     for (mc_json_iter it = mc_json_begin(weight_map); mc_json_next(&it);) {
         uint64_t i;
         mc_str shard;
         const mc_weight_tensor *t = NULL;
         if (mc_map_find(&w->by_name, it.key, &i)) t = mc_weights_at(w, (size_t)i);
-        if (!mc_json_get_str(it.value, &shard)) return MICA_EINTERNAL; /* add_shard has looked */
+        if (!mc_json_get_str(it.value, &shard)) return MICA_EINTERNAL; /* add_shard has checked */
         if (!t || !mc_str_is(shard, base_name(t->file))) {
             return mc_fail(MICA_ENOENT, "%s: tensor '%.*s' is not in %.*s, where the index has it",
                            index, MC_STR_ARG(it.key), MC_STR_ARG(shard));
@@ -473,7 +473,8 @@ static mica_status open_index(mc_weights *w, const char *dir, const char *index)
     return status;
 }
 
-/* Without an index: model.safetensors, else model*.safetensors, else *.safetensors. */
+/* Opens a folder without an index: model.safetensors, else model*.safetensors, else
+ * *.safetensors. */
 static mica_status open_listed(mc_weights *w, const char *dir) {
     const char **names;
     size_t count, of_model = 0;
@@ -507,8 +508,8 @@ mica_status mc_weights_prefetch(const mc_weights *w, const mc_file_watch *watch)
     return MICA_OK;
 }
 
-/* Whether cold files are to be read: the first token needs all of them, and in one go they come
- * sooner, and in larger pages. */
+/* Whether some mapped files are not in memory and all fit in half of it. Such files are read ahead:
+ * the first token needs all of them, and reading them at once is faster and gives larger pages. */
 static bool are_cold(const mc_weights *w) {
     if (!w->options.cold || w->total > mc_memory_bytes() / 2) return false;
     for (size_t i = 0; i < MC_BUFFER_COUNT(&w->blocks, block); i++)
@@ -520,7 +521,7 @@ bool mc_weights_were_read(const mc_weights *w) {
     return w->done > 0;
 }
 
-/* Reads ahead and locks, as the options say. */
+/* Reads ahead and locks the files, if the options say so. */
 static mica_status hold(mc_weights *w) {
     const mc_file_watch watch = {tick, w};
     block *blocks = MC_BUFFER_AT(&w->blocks, block);

@@ -31,7 +31,7 @@ mica_status mc_batch_reserve(mc_session *session) {
     return status;
 }
 
-/* Row i of logits [n, 1, vocab] goes to session i. */
+/* Gives row i of logits [n, 1, vocab] to session i. */
 static mica_status hand_out(mc_batch *batch, mica_array logits, mc_session *const *sessions,
                             size_t n) {
     size_t bytes = (size_t)batch->model->lm->spec.vocab * sizeof(float);
@@ -45,7 +45,7 @@ static mica_status hand_out(mc_batch *batch, mica_array logits, mc_session *cons
     return MICA_OK;
 }
 
-/* The best token of row i goes to session i. */
+/* Gives the best token of row i to session i. */
 static mica_status hand_out_best(const mica_array *arrays, mc_session *const *sessions, size_t n) {
     mc_best best[MC_MAX_ROWS];
     MC_TRY(mc_best_read(arrays, best, n));
@@ -56,7 +56,7 @@ static mica_status hand_out_best(const mica_array *arrays, mc_session *const *se
     return MICA_OK;
 }
 
-/* Records a step in s, and lists what it shall leave: the rows' caches, then its results. */
+/* Records a step in s and lists the arrays to evaluate: the rows' caches, then the results. */
 static mica_status record_step(mc_batch *batch, mica_scope *s, mc_session *const *sessions,
                                const int32_t *ids, size_t n, bool greedy, size_t *count) {
     const mc_lm *lm = batch->model->lm;
@@ -83,7 +83,7 @@ static mica_status record_step(mc_batch *batch, mica_scope *s, mc_session *const
     return mica_scope_status(s);
 }
 
-/* Sets what the recorded step reads of the sessions. */
+/* Sets the inputs of the recorded step from the sessions. */
 static mica_status bind_step(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                              size_t n, bool again) {
     int32_t positions[MC_MAX_ROWS];
@@ -95,7 +95,7 @@ static mica_status bind_step(mc_batch *batch, mc_session *const *sessions, const
     return mc_leaf_set(batch->position, positions);
 }
 
-/* Whether the graph in s, where the rows' caches are, is that of a step of these sessions. */
+/* Whether s, which holds the rows' caches, has the recorded step of these sessions. */
 static bool is_recorded(const mc_batch *batch, const mica_scope *s, mc_session *const *sessions,
                         size_t n, bool greedy) {
     if (!mc_eval_kept(s) || batch->greedy != greedy ||
@@ -108,11 +108,11 @@ static bool is_recorded(const mc_batch *batch, const mica_scope *s, mc_session *
     return true;
 }
 
-/* Computes a step; the scope that it was recorded in is the one that holds the caches then. */
+/* Computes a step. Afterwards the scope in which it was recorded holds the caches. */
 static mica_status run_step(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                             size_t n) {
     mica_scope *home = batch->scopes[batch->current], *s = batch->scopes[1 - batch->current];
-    bool greedy = true; /* all of them: a row that needs logits gets all rows theirs */
+    bool greedy = true; /* if one row needs logits, all rows get them */
     for (size_t i = 0; i < n; i++)
         greedy = greedy && sessions[i]->greedy;
     if (is_recorded(batch, home, sessions, n, greedy)) {
@@ -145,10 +145,10 @@ mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const in
     for (size_t i = 0; i < n; i++) {
         mc_session *session = sessions[i];
         if (status != MICA_OK) {
-            mc_session_reset(session); /* its caches may be half written */
+            mc_session_reset(session); /* its caches may be partly written */
             continue;
         }
-        mc_scope_reset(session->scopes[0]); /* what the caches were moved out of */
+        mc_scope_reset(session->scopes[0]); /* its caches were moved to the batch's scope */
         mc_scope_reset(session->scopes[1]);
     }
     if (status == MICA_OK) return MICA_OK;
@@ -161,12 +161,12 @@ mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const in
 
 enum { DEFAULT_ROWS = 8 };
 
-/* A slot: one of the rows that are computed together. */
+/* A slot: one of the rows that are computed together, which items use one after another. */
 typedef struct lane {
     mc_session *session; /* NULL: never used */
     mc_stream *stream;   /* NULL: free */
     size_t item;
-    mc_buffer ids, logprobs, text; /* int32; float; UTF-8: what the stream has handed out */
+    mc_buffer ids, logprobs, text; /* int32; float; UTF-8: the stream's output so far */
     uint64_t decode_us;
     int64_t decoded; /* tokens computed in steps */
     const struct work *work;
@@ -179,10 +179,10 @@ typedef struct work {
     mc_batch batch;
     lane *slots; /* [n_slots] */
     size_t n_slots;
-    size_t next; /* the first item that has not begun */
+    size_t next; /* the next item to begin */
 } work;
 
-static const char no_text[] = ""; /* of rows that have none, or no memory for it */
+static const char no_text[] = ""; /* of a row without text, or without memory for its text */
 
 static void free_row(const mica_batch_row *row) {
     mc_task_error_free(row->status, row->error);
@@ -191,7 +191,7 @@ static void free_row(const mica_batch_row *row) {
     if (row->text != no_text) mc_free((void *)row->text);
 }
 
-/* The end of item i; what was handed out of it is in the row. */
+/* Ends item i. Its row has its output already. */
 static void end_row(work *w, size_t i, mica_status status, mica_finish finish) {
     mica_batch_row *row = &w->results->rows[i];
     row->status = status;
@@ -206,7 +206,7 @@ static mica_finish finish_of(mica_status status) {
     return status == MICA_ECANCELLED ? MICA_FINISH_CANCELLED : MICA_FINISH_ERROR;
 }
 
-/* Moves what a slot has gathered to its row. A text without the memory for its NUL is lost. */
+/* Moves a slot's output to its row. The text is lost if there is no memory for its NUL. */
 static mica_status move_out(lane *slot, mica_batch_row *row) {
     bool whole = mc_buffer_cstr(&slot->text) != NULL;
     row->count = MC_BUFFER_COUNT(&slot->ids, int32_t);
@@ -222,12 +222,12 @@ static mica_status move_out(lane *slot, mica_batch_row *row) {
 
 static mica_metrics metrics_of(const lane *slot) {
     mica_metrics m = mc_stream_metrics(slot->stream);
-    m.decode_seconds += (double)slot->decode_us * 1e-6; /* the stream's own: drawing tokens */
+    m.decode_seconds += (double)slot->decode_us * 1e-6; /* the stream's is the time of sampling */
     m.decode_rate = slot->decode_us ? (double)slot->decoded / m.decode_seconds : 0.0;
     return m;
 }
 
-/* The slot's row ends, and the slot is free. */
+/* Ends a slot's row and frees the slot. */
 static void leave(work *w, lane *slot, mica_status status, mica_finish finish) {
     mica_batch_row *row = &w->results->rows[slot->item];
     row->metrics = metrics_of(slot);
@@ -244,11 +244,11 @@ static void leave(work *w, lane *slot, mica_status status, mica_finish finish) {
     mc_buffer_clear(&slot->logprobs);
     mc_buffer_clear(&slot->text);
     mc_stream_close(&slot->stream);
-    mc_session_reset(slot->session); /* its caches are in the batch's scopes */
+    mc_session_reset(slot->session); /* the batch's scopes hold its caches */
     end_row(w, slot->item, status, finish);
 }
 
-/* Cancels between the chunks of a prefill; passes on what the row's own options want told. */
+/* Cancels between two chunks of a prefill, and calls the row's own progress function. */
 static void on_prefill(void *user, uint64_t done, uint64_t total) {
     lane *slot = user;
     const mica_generate_options *options = slot->work->task->items[slot->item].options;
@@ -284,7 +284,8 @@ static mica_status gather(lane *slot, const mica_token *token) {
     return MICA_OK;
 }
 
-/* Takes what the stream has, until it needs a token computed (then true, and which one) or ends. */
+/* Takes the stream's output until a token must be computed (true, in *pending) or the stream
+ * ends. */
 static bool pull(work *w, lane *slot, int32_t *pending) {
     mica_token token;
     while (!mc_stream_pending(slot->stream, pending)) {
@@ -303,7 +304,7 @@ static bool pull(work *w, lane *slot, int32_t *pending) {
     return true;
 }
 
-/* Begins items in a free slot until one of them lives past its prefill, or none is left. */
+/* Begins items in a free slot until one of them survives its prefill, or none is left. */
 static bool enter(work *w, lane *slot, int32_t *pending) {
     while (w->next < w->task->count) {
         size_t i = w->next++;
@@ -317,7 +318,7 @@ static bool enter(work *w, lane *slot, int32_t *pending) {
     return false;
 }
 
-/* What one step computes. */
+/* The inputs of one step. */
 typedef struct step {
     lane *slots[MC_MAX_ROWS];
     mc_session *sessions[MC_MAX_ROWS];
@@ -325,7 +326,7 @@ typedef struct step {
     size_t n;
 } step;
 
-/* Brings every slot to where it needs a token, or leaves it free. */
+/* Advances every slot until it needs a token or is free. */
 static void prepare(work *w, step *t) {
     bool cancelled = mc_cancel_check(w->options->cancel) != MICA_OK;
     t->n = 0;

@@ -1,14 +1,13 @@
 /* Many answers at once: see mica_batch_generate.
  *
- * Each row is an ordinary session with an ordinary stream. Prompts are prefilled one by one. Then,
- * step by step, the tokens that the streams would compute next are computed together: [B, 1,
- * hidden] through the matrices, each row over its own caches in attention. The streams find their
- * logits there (mc_session_knows) and go on as if they had computed them. A row that ends leaves
- * its slot to the next item.
+ * Each row is an ordinary session with an ordinary stream. Prompts are prefilled one by one. Then
+ * each step computes the next token of all streams together: [B, 1, hidden] through the matmuls,
+ * while attention of each row reads its own caches. The streams find their logits computed
+ * (mc_session_knows) and continue as usual. When a row ends, its slot is free for the next item.
  *
- * As a session has two scopes that alternate, so has a batch: a step moves the caches of all its
- * rows out of the one that holds them (or out of a new row's session) into the other. So every row
- * that lives is part of every step. A step of the same rows as the last is not recorded again.
+ * A batch has two scopes that alternate, as a session has. A step moves the caches of all its rows
+ * from the scope that holds them (or from a new row's session) to the other scope. Therefore every
+ * live row is part of every step. A step of the same rows as the last one is not recorded again.
  *
  * Threads: any, each with arguments of its own. */
 #ifndef TASK_BATCH_H
@@ -18,38 +17,38 @@
 
 #include <mica/tasks.h>
 
-/* A batch's part of the computing. */
+/* The state of computing steps. */
 typedef struct mc_batch {
     const mc_session_model *model;
     mica_scope *scopes[2];
-    int current;              /* scopes[current] is the one that holds the rows' caches */
+    int current;              /* scopes[current] holds the rows' caches */
     mc_buffer arrays;         /* mica_array: the rows' caches and results of a step */
-    mc_buffer rows;           /* mc_session *: whose step is recorded in scopes[current] */
-    bool greedy;              /* it leaves the rows' best tokens, no logits */
-    mica_array ids, position; /* its leaves, [n, 1] and [n] i32 */
-    mc_buffer logits;         /* float [rows, vocab]: of a step */
+    mc_buffer rows;           /* mc_session *: the rows of the step recorded in scopes[current] */
+    bool greedy;              /* the step gives the rows' best tokens, not logits */
+    mica_array ids, position; /* the step's inputs, [n, 1] and [n] i32 */
+    mc_buffer logits;         /* float [rows, vocab] of a step */
 } mc_batch;
 
 /* After an error the batch must be deinited too. errors  MICA_ENOMEM */
 mica_status mc_batch_init(mc_batch *batch, const mc_session_model *model);
 void mc_batch_deinit(mc_batch *batch);
 
-/* Makes room for the next token of a session, in a scope of its own: a batch's errors are all
- * sessions'.
- * errors  MICA_ENOMEM: this one is empty then */
+/* Makes room for the next token of a session. The session's own scope does that: an error in the
+ * batch's scope would affect all sessions.
+ * errors  MICA_ENOMEM; the session is then empty */
 mica_status mc_batch_reserve(mc_session *session);
 
-/* Computes a token of each of n sessions that have room for it, 1 <= n <= MC_MAX_ROWS: what
- * mc_session_feed would. Their next mc_session_feed gives its logits and computes nothing. Every
- * session that was part of the step before must be part of this one, unless it was reset.
+/* Computes a token of each of n sessions that have room for it, 1 <= n <= MC_MAX_ROWS, as
+ * mc_session_feed does. The sessions' next mc_session_feed returns these logits without computing.
+ * Every session of the last step must be part of this one, unless it was reset.
  *
- * errors  those of mc_session_feed; all of these sessions are empty then. */
+ * errors  those of mc_session_feed; all these sessions are then empty */
 mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                           size_t n);
 
 typedef struct mc_batch_task {
     const mc_session_model *model;
-    const mica_batch_item *items; /* [count]: their options; count is 1 or more */
+    const mica_batch_item *items; /* [count], count >= 1; only their options are read */
     size_t count;
     /* The ids of item i, freed with mc_free. */
     mica_status (*encode)(void *context, size_t i, int32_t **ids, size_t *n);
@@ -57,7 +56,7 @@ typedef struct mc_batch_task {
 } mc_batch_task;
 
 /* results  freed with mica_batch_free; NULL after an error.
- * errors   MICA_EINVAL parallel is out of range; MICA_ENOMEM; the others are in the rows */
+ * errors   MICA_EINVAL parallel is out of range; MICA_ENOMEM; rows have the others */
 mica_status mc_batch_generate(const mc_batch_task *task, const mica_batch_options *options,
                               mica_batch_results **results);
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The logits behind ids[n], alive until the session's next pass. */
+/* The logits after ids[n], valid until the session's next forward pass. */
 static mica_status prefill(mc_session *session, const int32_t *ids, int64_t n,
                            const mica_cancel *cancel, const float **logits) {
     int64_t at = mc_session_reuse(session, ids, n);
@@ -19,7 +19,7 @@ static mica_status prefill(mc_session *session, const int32_t *ids, int64_t n,
     return MICA_OK;
 }
 
-/* Of logits [vocab]: the likeliest token, and ln of the sum of all exp(logit - its logit). */
+/* Finds the likeliest token of logits [vocab]. *norm is ln(sum_i exp(logits[i] - its logit)). */
 static mica_status find_best(const float *logits, int64_t vocab, int32_t *best, double *norm) {
     int64_t at = 0;
     double sum = 0.0;

@@ -1,6 +1,7 @@
 /* The next token's probabilities after many prompts: see mica_classify.
  *
- * One session for all: what a prompt has in common with the one before it is in its caches.
+ * One session computes all prompts: its caches hold the beginning that a prompt shares with the
+ * one before it.
  * Threads: any, each with arguments of its own. */
 #ifndef TASK_CLASSIFY_H
 #define TASK_CLASSIFY_H
@@ -20,7 +21,7 @@ typedef struct mc_classify_task {
 } mc_classify_task;
 
 /* results  freed with mica_classify_free; NULL after an error.
- * errors   MICA_ENOMEM; the others are in the rows */
+ * errors   MICA_ENOMEM; rows have the others */
 mica_status mc_classify(const mc_classify_task *task, const mica_classify_options *options,
                         mica_classify_results **results);
 

@@ -11,25 +11,25 @@
 typedef struct side {
     const mc_session_model *model;
     mc_session *session;
-    mica_scope *s;      /* of the head's passes */
+    mica_scope *s;      /* scope of the head's matmuls */
     mica_array hidden;  /* [1, L, hidden] f32 of the chunk */
     float *logits;      /* [rows, vocab] */
-    const float *logit; /* [vocab] of the row that is looked at */
+    const float *logit; /* [vocab] of the current row */
     double norm;        /* ln sum_i exp(logit[i]) */
-    size_t top;         /* of its likeliest token */
+    size_t top;         /* likeliest token of the current row */
 } side;
 
 typedef struct comparing {
     side sides[2]; /* the reference, the model */
     const int32_t *ids;
-    int64_t n, rows; /* tokens; rows of logits at a time */
+    int64_t n, rows; /* number of tokens, and of rows of logits computed at a time */
     size_t vocab;
-    int32_t *index; /* [rows]: of states */
+    int32_t *index; /* [rows] indices of hidden states to gather */
     mica_comparison sums;
 } comparing;
 
-/* The logits of rows [from, from + rows) of the chunk. They are gathered, not sliced: see
- * score.c. */
+/* Computes the logits of rows [from, from + rows) of the chunk. Rows are gathered, not sliced, for
+ * the reason given in score.c. */
 static mica_status read_logits(const comparing *c, side *a, int64_t from, int64_t rows) {
     for (int64_t i = 0; i < rows; i++)
         c->index[i] = (int32_t)(from + i);
@@ -54,13 +54,13 @@ static void look(side *a, const float *logit, size_t vocab) {
     a->norm = max + log(sum);
 }
 
-/* Adds what the looked-at rows say of the token `next`. */
+/* Adds the current rows' predictions of the token `next` to the sums. */
 static void add_row(comparing *c, int32_t next) {
     const side *p = &c->sides[0], *q = &c->sides[1];
     double divergence = 0;
     for (size_t i = 0; i < c->vocab; i++) {
         double log_p = (double)p->logit[i] - p->norm, log_q = (double)q->logit[i] - q->norm;
-        /* What p never says adds nothing, whatever q makes of it. */
+        /* p ln(p / q) is 0 for p = 0, whatever q is. */
         if (log_p > -INFINITY) divergence += exp(log_p) * (log_p - log_q);
     }
     c->sums.count++;
@@ -71,7 +71,8 @@ static void add_row(comparing *c, int32_t next) {
     c->sums.model_logprob += (double)q->logit[next] - q->norm;
 }
 
-/* Tokens [at, at + n) were fed: what they predict, but for the last of the text. */
+/* Adds the predictions of tokens [at, at + n), which were fed. The text's last token predicts
+ * none. */
 static mica_status compare_chunk(comparing *c, int64_t at, int64_t n, const mica_cancel *cancel) {
     int64_t end = at + n < c->n ? n : n - 1;
     for (int64_t i = 0, rows; i < end; i += rows) {

@@ -1,4 +1,4 @@
-/* How far two models' predictions are apart: see mica_compare_ids. Threads: any, each with
+/* The divergence of two models' predictions: see mica_compare_ids. Threads: any, each with
  * arguments of its own. */
 #ifndef TASK_COMPARE_H
 #define TASK_COMPARE_H

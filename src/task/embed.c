@@ -7,9 +7,9 @@
 
 typedef struct pool {
     int64_t width; /* hidden */
-    int64_t last;  /* the last token's number */
+    int64_t last;  /* index of the last token */
     bool mean;
-    mc_buffer chunk; /* float [n, width]: states of a chunk */
+    mc_buffer chunk; /* float [n, width]: hidden states of a chunk */
     double *sum;     /* [width] */
 } pool;
 

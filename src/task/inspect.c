@@ -7,10 +7,10 @@
 
 typedef struct looking {
     mica_attention *found;
-    mc_buffer chunk; /* float [heads, n, head_dim]: what is read */
+    mc_buffer chunk; /* float [heads, n, head_dim] of a chunk */
 } looking;
 
-/* x [1, heads, n, D] goes into tokens [at, at + n) of out [heads, tokens, D]. */
+/* Copies x [1, heads, n, D] to tokens [at, at + n) of out [heads, tokens, D]. */
 static mica_status copy_chunk(looking *w, mica_array x, int64_t heads, int64_t at, int64_t n,
                               float *out) {
     int64_t tokens = w->found->tokens, width = w->found->head_dim;
@@ -46,7 +46,7 @@ static mica_status check_layers(const mc_lm *lm, const int64_t *layers, size_t c
     return MICA_OK;
 }
 
-/* Room for everything; layers NULL: all. */
+/* Allocates the results. layers NULL: all layers. */
 static mica_status make_room(const mc_lm *lm, const int32_t *ids, const int64_t *layers,
                              mica_attention *found) {
     size_t token = (size_t)found->head_dim * (size_t)found->tokens;

@@ -7,7 +7,7 @@
 
 #include <mica/tasks.h>
 
-/* layers  [count], each once and below n_layers; NULL: all.
+/* layers  [count], each below n_layers and at most once; NULL: all.
  * found   freed with mica_attention_free; NULL after an error.
  * errors  MICA_EINVAL, MICA_ECONTEXT, MICA_ECANCELLED, MICA_ENOMEM; those of mica_eval */
 mica_status mc_inspect(const mc_session_model *model, const int32_t *ids, size_t n,

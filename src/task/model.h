@@ -1,10 +1,10 @@
-/* What mica/tasks.h needs of an open model. Threads: as mica/model.h says. */
+/* Access of the tasks (mica/tasks.h) to an open model. Threads: as mica/model.h says. */
 #ifndef TASK_MODEL_H
 #define TASK_MODEL_H
 
 #include "session/session.h"
 
-/* The model as sessions see it, as long as the model.
+/* The model for sessions; lives as long as the model.
  * errors  MICA_EUNSUPPORTED its engine computes elsewhere */
 mica_status mc_model_local(const mica_model *model, const mc_session_model **local);
 

@@ -14,14 +14,14 @@ typedef struct scoring {
     mica_scope *s;
     const int32_t *ids;
     int64_t n;
-    int64_t rows;    /* of logits at a time */
-    mc_buffer index; /* int32 [rows]: of states; then float [2, rows]: what is read */
+    int64_t rows;    /* rows of logits computed at a time */
+    mc_buffer index; /* int32 [rows]: hidden states to gather; then float [2, rows]: results */
     float *logprobs; /* [n] */
 } scoring;
 
-/* Rows [from, from + rows) of hidden [1, L, hidden], the first of which is token `at`: the
- * log-probabilities of the tokens behind them. The rows are gathered, not sliced: their numbers are
- * data then, and every step replays one plan. */
+/* Sets the log-probabilities of the tokens after rows [from, from + rows) of hidden [1, L, hidden];
+ * row 0 is token `at`. The rows are gathered, not sliced: their indices are then data, and every
+ * call runs one compiled plan. */
 static mica_status score_rows(const scoring *w, mica_array hidden, int64_t from, int64_t at,
                               int64_t rows) {
     static const int last[] = {2};
@@ -47,7 +47,7 @@ static mica_status score_rows(const scoring *w, mica_array hidden, int64_t from,
 
 static mica_status score_chunk(void *context, const mica_array *results, int64_t at, int64_t n) {
     const scoring *w = context;
-    int64_t end = at + n < w->n ? n : n - 1; /* nothing follows the last token */
+    int64_t end = at + n < w->n ? n : n - 1; /* the last token predicts none */
     for (int64_t i = 0, rows; i < end; i += rows) {
         rows = end - i < w->rows ? end - i : w->rows;
         MC_TRY(mc_cancel_check(w->cancel));
@@ -74,7 +74,7 @@ static void sum_up(mica_score_result *r) {
     r->perplexity = exp(-r->total / (double)(r->count - 1));
 }
 
-/* A result with the ids, and no score yet. */
+/* A result that has only the ids. */
 static mica_score_result *new_result(const int32_t *ids, size_t n) {
     mica_score_result *r = mc_calloc(1, sizeof *r);
     int32_t *copy = mc_array_alloc(n, sizeof *copy);

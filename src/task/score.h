@@ -6,7 +6,7 @@
 
 #include <mica/tasks.h>
 
-/* The most bytes of logits that are computed at a time (but for one row, however long). */
+/* The maximum size of the logits computed at a time; a single row may be larger. */
 #define MC_SCORE_BYTES (4 << 20)
 
 /* result  freed with mica_score_free; NULL after an error.

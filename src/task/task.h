@@ -1,5 +1,4 @@
-/* What the tasks of mica/tasks.h share: rows of results, and feeding a text to a session of its
- * own.
+/* Shared by the tasks of mica/tasks.h: rows of results, and feeding a text to a new session.
  *
  * Threads: as the functions of mica/tasks.h. */
 #ifndef TASK_TASK_H
@@ -13,18 +12,18 @@
 /* errors  MICA_EINVAL no ids, or one past the vocabulary; MICA_ECONTEXT (with the numbers) */
 mica_status mc_task_check_ids(const mc_session_model *model, const int32_t *ids, size_t n);
 
-/* The thread's last error as a row keeps it: never NULL, "" for MICA_OK. */
+/* A copy of the thread's last error for a row: never NULL, "" for MICA_OK. */
 const char *mc_task_error(mica_status status);
 void mc_task_error_free(mica_status status, const char *error);
 
-/* Told that tokens [at, at + n) were computed; results are mc_session_pass's. */
+/* Called when tokens [at, at + n) were computed, with the results of mc_session_pass. */
 typedef mica_status (*mc_task_chunk)(void *context, const mica_array *results, int64_t at,
                                      int64_t n);
 
-/* Feeds a text to a session of its own, chunk by chunk.
+/* Feeds a text to a new session, chunk by chunk.
  *
- *  results  room for what `wish` gives.
- *  errors   those of the checks above, of mc_session_pass and of chunk */
+ *  results  room for the results of `wish`.
+ *  errors   those of mc_task_check_ids, mc_session_pass and chunk */
 mica_status mc_task_feed(const mc_session_model *model, const int32_t *ids, size_t n,
                          const mica_task_options *options, const mc_session_wish *wish,
                          mica_array *results, mc_task_chunk chunk, void *context);

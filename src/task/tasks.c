@@ -1,4 +1,4 @@
-/* mica/tasks.h: from text to ids and back, around the session room's tasks. */
+/* mica/tasks.h: checks arguments, turns texts to ids, and calls the tasks of this folder. */
 #include "base/alloc.h"
 #include "task/batch.h"
 #include "task/classify.h"
@@ -20,7 +20,7 @@ static mica_status encode(const mica_model *model, const char *text, size_t len,
     return mica_tokenizer_encode(mica_model_tokenizer(model), text, len, true, ids, n);
 }
 
-/* What all of one text begin with. */
+/* The beginning of all tasks of one text: checks and tokenises it. */
 static mica_status open_text(const char *function, const mica_model *model, const char *text,
                              size_t len, const mc_session_model **local, int32_t **ids, size_t *n) {
     if (!model) return mc_fail(MICA_EINVAL, "%s: model is NULL", function);
