@@ -1,22 +1,24 @@
-/* AMX: scores are its products of rows in bf16. Values are put into pairs of keys, 64 columns of up
- * to DEPTH keys at once, which all rows of weights then meet. 32 keys are summed together, of which
- * those past the last are zeros.
+/* AMX: scores are products of tiles in bf16. For values, pairs of keys are packed, 64 columns of up
+ * to DEPTH keys at once, and multiplied by all rows of weights. Values of 32 keys are summed
+ * together; keys past the last count as zeros.
  *
- * A few rows of weights are multiplied in f32, for pairs would take longer than products. They do
- * what tdpbf16ps does, so that sums have the same bits: products of even keys and of odd ones
- * apart, each added with one rounding, and subnormal numbers are zeros. */
+ * A few rows of weights are multiplied in f32, for packing pairs would take longer than the matmul.
+ * To have the same bits, the sums do what tdpbf16ps does: even and odd keys have separate sums,
+ * each product is added with one rounding, and subnormal numbers are zeros. */
 #include "cpu/kern/amx_bf16.h"
 #include "cpu/kern/attn/attn_pairs.h"
 #include "cpu/kern/dense/dense.h"
 
-#define DEPTH 256                 /* keys that are in pairs at once */
-#define PANELS (COLS * 16 / WIDE) /* of WIDE columns, that are made together */
-#define FEW 6                     /* rows of weights: 6 x 4 sums and 4 operands fit 32 registers */
-#define NO_SUBNORMALS 0x9fc0u     /* MXCSR: they are zeros; to nearest even, nothing raised */
+#define DEPTH 256                 /* keys packed in pairs at once */
+#define PANELS (COLS * 16 / WIDE) /* panels of WIDE columns packed together */
+/* max rows of weights in registers: 6 x 4 sums and 4 operands fit 32 */
+#define FEW 6
+/* MXCSR: subnormals are zeros, round to nearest even, no exceptions */
+#define NO_SUBNORMALS 0x9fc0u
 
 /* ---- many rows ---- */
 
-/* n keys, `cols` of 16 * COLS columns of each, and zeros up to a whole step. */
+/* Packs n keys in pairs, `cols` of 16 * COLS columns, and zeros up to a multiple of STEP keys. */
 MK_INLINE void pair_keys(bool codes, int64_t n, int64_t cols, const values *v,
                          paired to[PANELS][DEPTH / STEP]) {
     for (int64_t j = 0; j < n; j += STEP)
@@ -53,7 +55,7 @@ MK_INLINE void add_many(bool codes, int64_t m, int64_t n, int64_t dv, const uint
 
 /* ---- a few rows ---- */
 
-/* Weights of n <= STEP keys to f32. */
+/* Widens weights of n <= STEP keys to f32. */
 static void widen_weights(int64_t m, int64_t n, const uint16_t *w, int64_t w_stride,
                           float to[FEW][STEP]) {
     for (int64_t i = 0; i < m; i++) {
@@ -63,8 +65,8 @@ static void widen_weights(int64_t m, int64_t n, const uint16_t *w, int64_t w_str
     }
 }
 
-/* sum [rows, cols] = w [rows, n] v [n, cols] of every second key from `first` on, rows <= FEW, cols
- * <= 16 * COLS */
+/* sum [rows, cols] = w [rows, n] v [n, cols], over every second key from `first` on; rows <= FEW,
+ * cols <= 16 * COLS */
 MK_INLINE void sum_keys(bool codes, int rows, int64_t first, int64_t n, int64_t cols,
                         float w[FEW][STEP], const values *v, __m512 sum[FEW][COLS]) {
     __mmask16 mask[COLS];
@@ -131,7 +133,7 @@ MK_INLINE void add_few(bool codes, int64_t m, int64_t n, int64_t dv, const uint1
     }
 }
 
-/* Not inline: no sum may leave what sets MXCSR before it and after it. */
+/* Not inline: the compiler may not move sums across the changes of MXCSR. */
 static __attribute__((noinline)) void few_values(bool codes, int64_t m, int64_t n, int64_t dv,
                                                  const uint16_t *w, int64_t w_stride,
                                                  const values *v, float *y, int64_t y_stride) {
@@ -141,7 +143,7 @@ static __attribute__((noinline)) void few_values(bool codes, int64_t m, int64_t 
         add_few(false, m, n, dv, w, w_stride, v, y, y_stride);
 }
 
-/* ---- both ---- */
+/* ---- choosing by the number of rows ---- */
 
 MK_INLINE void add_values(bool codes, int64_t m, int64_t n, int64_t dv, const uint16_t *w,
                           int64_t w_stride, const values *v, float *y, int64_t y_stride) {

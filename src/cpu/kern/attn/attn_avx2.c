@@ -1,4 +1,4 @@
-/* AVX2: the softmax. Products with bf16 are those of widened rows (dense_avx2.c). */
+/* AVX2: the softmax. bf16 keys and values are widened and multiplied by dense_avx2.c. */
 #include "cpu/kern/attn/attn.h"
 #include "cpu/kern/avx2.h"
 
@@ -8,7 +8,7 @@ static float scale_max(int64_t n, float *x, float scale) {
     for (; i + 8 <= n; i += 8) {
         __m256 v = _mm256_mul_ps(_mm256_loadu_ps(x + i), factor);
         _mm256_storeu_ps(x + i, v);
-        max = _mm256_max_ps(v, max); /* the second where one is NaN */
+        max = _mm256_max_ps(v, max); /* the second operand, if one is NaN */
     }
     float lanes[8];
     _mm256_storeu_ps(lanes, max);

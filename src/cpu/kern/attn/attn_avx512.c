@@ -1,4 +1,4 @@
-/* AVX-512: the softmax. Products with bf16 are those of widened rows (dense_avx512.c). */
+/* AVX-512: the softmax. bf16 keys and values are widened and multiplied by dense_avx512.c. */
 #include "cpu/kern/attn/attn.h"
 #include "cpu/kern/avx512.h"
 
@@ -8,7 +8,7 @@ static float scale_max(int64_t n, float *x, float scale) {
         __mmask16 mask = mk_first(n - i);
         __m512 v = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, x + i), factor);
         _mm512_mask_storeu_ps(x + i, mask, v);
-        max = _mm512_mask_max_ps(max, mask, v, max); /* the second where one is NaN */
+        max = _mm512_mask_max_ps(max, mask, v, max); /* the second operand, if one is NaN */
     }
     return _mm512_reduce_max_ps(max);
 }

@@ -1,24 +1,24 @@
-/* AVX-512 BF16. One instruction multiplies 32 numbers: two of a row of q (or of weights) by two of
- * each of 16 keys (or columns). For many rows keys are turned into that order a tile at a time; for
- * few, four keys at once within each 16 bytes, and each of a register's quarters has a sum of its
- * own. So a score is four sums wherever it is computed. Values are paired as they are read; blocks
- * of rows and tiles only share loads. */
+/* AVX-512 BF16. One instruction multiplies two elements of a row of q (or weights) by two of each
+ * of 16 keys (or columns). For many rows of q, tiles of keys are transposed. For few rows, 4 x 4
+ * words of four keys are transposed at a time, and each quarter of a register has its own sum. The
+ * tiles use four sums as well, so a score has the same bits in both variants. Values are packed in
+ * pairs of keys as they are read. Blocks of rows and tiles only share loads. */
 #include "cpu/kern/attn/attn_pairs.h"
 
-#define ROWS 6      /* of q or weights at once: 6 x 4 sums and 4 operands fit 32 registers */
-#define FEW 12      /* rows for which keys and values are put into pairs as they are read */
-#define PAIRS 64    /* of a key, in a tile, that are summed in four sums */
-#define SPREADS 4   /* so many times PAIRS of 16 keys are read before the next keys */
-#define TILE_COLS 2 /* registers of keys that many rows meet at once */
-#define NEAR 128    /* keys that all of few rows meet before the next ones */
-#define LINE 16     /* pairs of a line of memory; a quarter of them is four */
-#define DEPTH 128   /* keys whose values are paired at once: 16 kB for 64 columns */
+#define ROWS 6      /* max rows of q or weights in registers: 6 x 4 sums and 4 operands fit 32 */
+#define FEW 12      /* max rows for which keys and values are packed as they are read */
+#define PAIRS 64    /* pairs of a key in a tile; each tile adds four sums */
+#define SPREADS 4   /* spreads of q at once: 16 keys are read that far before the next ones */
+#define TILE_COLS 2 /* registers of keys in a tile, for many rows */
+#define NEAR 128    /* keys multiplied by all of few rows before the next ones */
+#define LINE 16     /* pairs in a cache line; a quarter of them is four */
+#define DEPTH 128   /* keys whose values are packed at once: 16 kB for 64 columns */
 
-/* How far ahead of few rows keys are fetched. */
+/* How far ahead keys are prefetched for few rows. */
 #define PREFETCH_BYTES 8192
-#define PREFETCH_KEYS 16 /* at least */
+#define PREFETCH_KEYS 16 /* minimum */
 
-/* Keys of a tile, two elements of a key in 32 bits. */
+/* A tile of transposed keys, two elements of a key in 32 bits. */
 typedef struct tile {
     uint32_t pairs[PAIRS][KEYS];
 } tile;
@@ -27,7 +27,7 @@ MK_INLINE __m512bh as_pairs(__m512i a) {
     return (__m512bh)a;
 }
 
-/* The pair that a row begins with, to every lane. */
+/* Broadcasts the first pair of a row. */
 MK_INLINE __m512bh pair_of(const uint16_t *row) {
     int32_t pair;
     memcpy(&pair, row, sizeof pair);
@@ -36,12 +36,12 @@ MK_INLINE __m512bh pair_of(const uint16_t *row) {
 
 /* ---- scores ---- */
 
-/* y [rows, n], or 0 where not `more`, += q [rows, 2 * pairs] times keys of the tile from `first`
- * on, n or 16 * cols */
+/* y [rows, n] = q [rows, 2 * pairs] times the tile's keys from `first` on, n or 16 * cols; added to
+ * y if `more`. */
 MK_INLINE void score_tile(int rows, int cols, int64_t first, int64_t n, int64_t pairs,
                           const uint16_t *q, int64_t q_stride, const tile *t, bool more, float *y,
                           int64_t y_stride) {
-    __m512 total[ROWS][TILE_COLS], sum[ROWS][TILE_COLS]; /* sum: of a quarter */
+    __m512 total[ROWS][TILE_COLS], sum[ROWS][TILE_COLS]; /* sum: of a quarter of the pairs */
     __mmask16 mask[TILE_COLS];
 #pragma GCC unroll 2
     for (int j = 0; j < cols; j++)
@@ -113,8 +113,8 @@ static void score_many(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64
         }
 }
 
-/* Rows of q for scores of few: of each line four registers, the quarters of which repeat a pair of
- * theirs. */
+/* Rows of q for few rows: four registers for each line, where register i repeats pair i of each
+ * quarter. */
 typedef struct spread {
     _Alignas(64) uint32_t pairs[PAIRS / LINE][ROWS][4][LINE];
 } spread;
@@ -132,8 +132,8 @@ static void spread_rows(int64_t rows, int64_t pairs, const uint16_t *q, int64_t 
         }
 }
 
-/* A line of four keys from `first` on, of which n pairs are there, to pairs 0, 1, 2 and 3 of each
- * quarter; keys after `last` are taken as it. */
+/* Transposes a line of four keys from `first` on, of n pairs, to pairs 0, 1, 2 and 3 of each
+ * quarter. Keys after `last` repeat it. */
 MK_INLINE void transpose_four(const uint16_t *k, int64_t k_stride, int64_t first, int64_t last,
                               int64_t n, __m512i to[4]) {
     __m512i r[4];
@@ -143,12 +143,12 @@ MK_INLINE void transpose_four(const uint16_t *k, int64_t k_stride, int64_t first
     mk_transpose_rows(r, to);
 }
 
-/* y [rows, n], or 0 where not `more`, += q [rows, 2 * pairs] times n <= 16 keys; 16 from `ahead` on
- * are fetched, none from `left` on. */
+/* y [rows, n] = q [rows, 2 * pairs] times n <= 16 keys; added to y if `more`. Prefetches 16 keys
+ * from `ahead` on, if they are before `left`. */
 MK_INLINE void score_few(int rows, int64_t n, int64_t ahead, int64_t left, int64_t pairs,
                          const spread *q, const uint16_t *k, int64_t k_stride, bool more, float *y,
                          int64_t y_stride) {
-    __m512 sum[ROWS][4]; /* of four keys each */
+    __m512 sum[ROWS][4]; /* sums of four keys each */
 #pragma GCC unroll 4
     for (int four = 0; four < 4; four++) {
 #pragma GCC unroll 6
@@ -171,7 +171,7 @@ MK_INLINE void score_few(int rows, int64_t n, int64_t ahead, int64_t left, int64
     const __mmask16 mask = mk_first(n);
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++) {
-        __m512i fours[16], quarters[4]; /* fours: each fourth, as mk_transpose_words has them */
+        __m512i fours[16], quarters[4]; /* every fourth is set: the input of mk_transpose_words */
 #pragma GCC unroll 4
         for (int four = 0; four < 4; four++)
             fours[4 * four] = _mm512_castps_si512(sum[i][four]);
@@ -185,8 +185,8 @@ MK_INLINE void score_few(int rows, int64_t n, int64_t ahead, int64_t left, int64
     }
 }
 
-/* As score_many, rows <= ROWS; `left` keys may be fetched. 16 keys are read whole, as far as
- * SPREADS go, before the next ones. */
+/* As score_many, for rows <= ROWS, with `left` keys that may be prefetched. Of 16 keys, all pairs
+ * that SPREADS hold are read before the next 16. */
 static void score_directly(int64_t rows, int64_t n, int64_t left, int64_t d, const uint16_t *q,
                            int64_t q_stride, const uint16_t *k, int64_t k_stride, float *y,
                            int64_t y_stride) {
@@ -222,10 +222,10 @@ static void attn_scores(int64_t m, int64_t n, int64_t d, const uint16_t *q, int6
 
 /* ---- values ---- */
 
-/* Where pairs come from: they are made of values as they are read, or were made before. */
+/* Where pairs come from: packed from values as they are read, or packed before. */
 typedef enum source { HALVES, CODES, PAIRED } source;
 
-/* Pairs of keys, 16 * COLS columns of each. */
+/* Values in pairs of keys, 16 * COLS columns. */
 typedef struct paired {
     uint32_t columns[DEPTH / 2][16 * COLS];
 } paired;
@@ -249,7 +249,7 @@ MK_INLINE void value_tile(source from, int rows, int64_t cols, int64_t n, const 
     load_sums(rows, mask, y, y_stride, sum);
     for (int64_t j = 0; j < n; j += 2) {
         __m512i b[COLS];
-        if (from != PAIRED && rows < ROWS) { /* few rows: memory is what takes time */
+        if (from != PAIRED && rows < ROWS) { /* few rows: memory limits the speed */
             fetch_key(from == CODES, v, j + PREFETCH);
             fetch_key(from == CODES, v, j + PREFETCH + 1);
         }
@@ -283,7 +283,7 @@ static void code_rows(int64_t m, int64_t cols, int64_t n, const uint16_t *w, int
     value_rows(CODES, m, cols, n, w, w_stride, v, y, y_stride);
 }
 
-/* Pairs are made once for all rows. */
+/* Packs the pairs once for all rows. */
 static void paired_rows(int64_t m, int64_t cols, int64_t n, const uint16_t *w, int64_t w_stride,
                         const values *v, float *y, int64_t y_stride) {
     _Alignas(64) paired p;
@@ -300,7 +300,7 @@ static void paired_rows(int64_t m, int64_t cols, int64_t n, const uint16_t *w, i
     value_rows(PAIRED, m, cols, n, w, w_stride, &pairs, y, y_stride);
 }
 
-/* One key, in bf16, and one of zeros. */
+/* One key in bf16, paired with zeros. */
 static void value_last(int64_t m, int64_t cols, const uint16_t *w, int64_t w_stride,
                        const char *key, float *y, int64_t y_stride) {
     uint16_t weights[2 * ROWS] = {0}, keys[2 * 16 * COLS] = {0};
@@ -336,7 +336,7 @@ static void attn_values(int64_t m, int64_t n, int64_t dv, const uint16_t *w, int
         }
 }
 
-/* n keys of codes, from *v on, to bf16 [n, 16 * COLS]. */
+/* Widens n keys of codes, from *v on, to bf16 [n, 16 * COLS]. */
 static void widen_keys(int64_t n, int64_t cols, const values *v, uint16_t *to) {
     for (int64_t j = 0; j < n; j++, to += 16 * COLS) {
         __m512 scale[2];
@@ -351,7 +351,7 @@ static void widen_keys(int64_t n, int64_t cols, const values *v, uint16_t *to) {
     }
 }
 
-/* As half_values of codes: in registers for few rows, else by a tile. */
+/* As half_values, for codes: in registers for few rows, else by a tile. */
 static void code_values(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int64_t w_stride,
                         const values *v, float *y, int64_t y_stride) {
     uint16_t keys[DEPTH * 16 * COLS];

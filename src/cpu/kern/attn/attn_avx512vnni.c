@@ -1,28 +1,27 @@
-/* AVX-512 VNNI: products with rows of 8 bits. Scores: an instruction multiplies four codes of a row
- * of q, broadcast, by four of each of 16 keys, which are turned into that order a tile at a time.
- * Values are widened in registers, for few rows of weights: with many, a tile in memory is
- * quicker. */
+/* AVX-512 VNNI: attention over q8 rows. For scores, one instruction multiplies four codes of a row
+ * of q, broadcast, by four of each of 16 keys; tiles of keys are transposed for it. Values are
+ * widened in registers for few rows of weights. For many rows a tile in memory is faster. */
 #include "cpu/kern/attn/attn_avx512.h"
 
 /* ---- scores ---- */
 
-#define Q_ROWS 3    /* 3 x 4 sums of a group, as many of all groups, 4 operands */
-#define MAX_ROWS 48 /* whose corrections are kept */
-#define WORDS 64    /* of codes in a tile, four in each */
+#define Q_ROWS 3    /* 3 x 4 sums of a group, 3 x 4 of all groups, 4 operands */
+#define MAX_ROWS 48 /* max rows of q whose corrections are kept */
+#define WORDS 64    /* words in a tile, of four codes each */
 #define GROUPS (4 * WORDS / MK_Q8_GROUP)
 #define GROUP_WORDS (MK_Q8_GROUP / 4)
 
-/* Keys of a tile: codes as code + 128, scales two by two. */
+/* Transposed keys: codes as code + 128; scales in pairs. */
 typedef struct tile {
     uint32_t codes[WORDS][KEYS];
     uint32_t scales[GROUPS / 2][KEYS];
 } tile;
 
-/* Part of some rows of q: codes and scales, both q_stride bytes from row to row. */
+/* Some columns of rows of q: codes and scales, q_stride bytes from a row to the next. */
 typedef struct queries {
     const uint8_t *codes, *scales;
     int64_t stride, words;
-    int32_t (*correction)[GROUPS]; /* of each row: -128 times the sum of a group's codes */
+    int32_t (*correction)[GROUPS]; /* [row][group]: -128 times the sum of the group's codes */
 } queries;
 
 MK_INLINE float scale_at(const uint8_t *scales, int64_t g) {
@@ -39,7 +38,7 @@ MK_INLINE __m512 key_scales(const tile *t, int64_t g, int j) {
     return _mm512_castsi512_ps(one);
 }
 
-/* sum[i][j] += the products of group g. */
+/* sum[i][j] += scale * the dot products of group g. */
 MK_INLINE void add_group(int rows, int64_t g, const queries *q, const tile *t,
                          __m512 sum[Q_ROWS][COLS]) {
     __m512i whole[Q_ROWS][COLS];
@@ -76,7 +75,7 @@ MK_INLINE void add_group(int rows, int64_t g, const queries *q, const tile *t,
     }
 }
 
-/* y [rows, n] (+)= q times the tile, n <= KEYS. */
+/* y [rows, n] = q times the tile, n <= KEYS; added to y if `more`. */
 MK_INLINE void score_tile(int rows, int64_t n, const queries *q, const tile *t, bool more, float *y,
                           int64_t y_stride) {
     __m512 sum[Q_ROWS][COLS];
@@ -109,7 +108,7 @@ static void correct_rows(int64_t rows, queries *q) {
         }
 }
 
-/* Codes [l, l + 4 * WORDS) of up to MAX_ROWS rows of q and of all keys. */
+/* Scores from columns [l, l + 4 * WORDS), for up to MAX_ROWS rows of q and all keys. */
 static void score_part(int64_t m, int64_t n, int64_t d, int64_t l, const uint8_t *q,
                        int64_t q_stride, const uint8_t *k, int64_t k_stride, float *y,
                        int64_t y_stride) {

@@ -1,8 +1,7 @@
-/* Attention in int16 (attn_int16.h), and weights rounded to bf16 without
- * instructions for that. */
+/* Attention in int16 (attn_int16.h), and weights rounded to bf16 without instructions for that. */
 #include "cpu/kern/attn/attn_int16.h"
 
-/* To nearest even, in the upper half; a NaN stays one. */
+/* Rounds to bf16, to nearest even, in the upper half; NaN stays NaN. */
 MK_INLINE __m512i rounded(__m512 x) {
     __m512i bits = _mm512_castps_si512(x);
     __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));

@@ -1,8 +1,9 @@
-/* The text of exp_total_bf16, for who has attn_avx512.h and `two_halves`: 32 numbers rounded to
- * bf16, the first argument's first. The same bits by whichever, but for NaN's. */
+/* Template of exp_total_bf16. The file that includes it has attn_avx512.h and `two_halves`, which
+ * rounds 32 numbers to bf16, those of the first argument first. All instances give the same bits,
+ * except for NaN. */
 
-/* exp(t), t <= 0, within 2^-17, as 2^n 2^f with |f| <= 1/2: what is rounded to bf16 needs no more.
- * The polynomial has the least relative error of those that are 1 at 0: 2^-18.4. */
+/* exp(t), t <= 0, as 2^n 2^f with |f| <= 1/2. The error is below 2^-17, which is enough before
+ * rounding to bf16. Of the polynomials with 1 at 0 this has the least relative error: 2^-18.4. */
 MK_INLINE __m512 exp_roughly(__m512 t) {
     __m512 z = _mm512_mul_ps(t, _mm512_set1_ps(0x1.715476p+0f));
     __m512 n = _mm512_roundscale_ps(z, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -16,7 +17,7 @@ MK_INLINE __m512 exp_roughly(__m512 t) {
     return _mm512_maskz_scalef_ps(keep, p, n);
 }
 
-/* Whole multiples of 2^-24 that numbers in bf16 are, the upper halves of 32 bits. */
+/* bf16 numbers, in the upper halves of lanes, as integer multiples of 2^-24. */
 MK_INLINE __m512i shares(__m512i halves) {
     return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_castsi512_ps(halves), _mm512_set1_ps(0x1p24f)));
 }

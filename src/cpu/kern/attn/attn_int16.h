@@ -1,13 +1,13 @@
-/* AVX-512 VNNI: attention over bf16 in int16, for processors that multiply pairs
- * of bf16 slower than f32, or not at all: vpdpwssd makes two products where an instruction of f32
- * makes one, and its sums are exact.
+/* AVX-512 VNNI: attention over bf16 in int16, for processors that multiply pairs of bf16 slower
+ * than f32, or not at all. vpdpwssd computes two products where an f32 instruction computes one,
+ * and its sums are exact.
  *
- * Numbers that share a step, a power of two, are codes times it, as the largest of them wants:
- * MK_WORDS_PART elements of a query or a key, a row's weights of MK_WORDS_GROUP keys, and values of
- * as many keys in one column. Codes of the first three have NARROW bits and a sign, those of values
- * WIDE, of which bf16 fills eight: the sum of such a part's or group's products fits 32 bits, if
- * only just. What bf16 says is exact down to a sixteenth of the largest (values: a sixty-fourth),
- * and smaller numbers are rounded where that one ends. */
+ * Groups of numbers are quantised to codes with a common step, a power of two that the largest of
+ * them determines. A group is MK_WORDS_PART elements of a query or a key, a row's weights of
+ * MK_WORDS_GROUP keys, or the values of as many keys in one column. Codes of queries, keys and
+ * weights have NARROW bits and a sign, codes of values WIDE bits and a sign; bf16 fills eight bits.
+ * So a group's sum of products just fits 32 bits. Numbers down to a sixteenth of the largest
+ * (values: a sixty-fourth) are exact; smaller ones are rounded to the step. */
 #ifndef CPU_KERN_ATTN_ATTN_INT16_H
 #define CPU_KERN_ATTN_ATTN_INT16_H
 
@@ -15,9 +15,10 @@
 
 #define NARROW 12
 #define WIDE 14
-#define FEW 4 /* rows of queries or weights that meet keys and values in place */
+#define FEW 4 /* max rows of q or weights for which keys and values are used in place */
 
-/* As bf16 has it: 2^-111. Smaller numbers get its step, for one over a step must be a float. */
+/* Biased exponent of 2^-111. Groups of smaller numbers get its step, so that 1 / step is a
+ * float. */
 #define MIN_EXPONENT 16
 
 /* The largest code of so many bits. */
@@ -31,13 +32,13 @@ typedef struct __attribute__((packed, may_alias)) code_pair {
     uint32_t word;
 } code_pair;
 
-/* What numbers are multiplied by to become codes, and codes to become numbers: NaN where one was
- * not finite. */
+/* up: factor from numbers to codes. down: factor from codes to numbers, NaN if a number was not
+ * finite. */
 typedef struct steps {
     __m512 up, down;
 } steps;
 
-/* most: the largest of the bits of magnitudes in bf16, in each lane. */
+/* max: in each lane, the bits of the largest magnitude in bf16. */
 MK_INLINE steps steps_of(__m512i max, int bits) {
     __m512i whole = _mm512_srli_epi32(max, 7);
     __m512i e = _mm512_max_epi32(whole, _mm512_set1_epi32(MIN_EXPONENT));
@@ -52,13 +53,13 @@ MK_INLINE __m512i magnitudes(__m512i halves) {
     return _mm512_and_si512(halves, _mm512_set1_epi16(0x7fff));
 }
 
-/* The larger of both halves of each lane. */
+/* The larger half of each lane. */
 MK_INLINE __m512i max_of_pairs(__m512i max) {
     __m512i upper = _mm512_srli_epi32(max, 16);
     return _mm512_max_epu32(upper, _mm512_and_si512(max, _mm512_set1_epi32(0xffff)));
 }
 
-/* The largest of 32 magnitudes, to every lane. */
+/* The largest of 32 magnitudes, in every lane. */
 MK_INLINE __m512i max_of_all(__m512i max) {
     __m256i a = _mm256_max_epu16(_mm512_castsi512_si256(max), _mm512_extracti64x4_epi64(max, 1));
     __m128i b = _mm_max_epu16(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
@@ -66,8 +67,8 @@ MK_INLINE __m512i max_of_all(__m512i max) {
     return _mm512_set1_epi32(0x7fff - (_mm_cvtsi128_si32(min) & 0xffff));
 }
 
-/* The lower numbers in bf16 of each lane, and the upper ones, to whole numbers in the lower 16
- * bits: an addition leaves the last bits of a float no others. */
+/* The lower (upper) bf16 numbers of the lanes as integers in the low 16 bits: adding 1.5 * 2^23
+ * leaves only them in a float's last bits. */
 MK_INLINE __m512i lower_codes(__m512i halves, __m512 up) {
     __m512 x = _mm512_castsi512_ps(_mm512_slli_epi32(halves, 16));
     return _mm512_castps_si512(_mm512_fmadd_ps(x, up, _mm512_set1_ps(0x1.8p23f)));
@@ -79,7 +80,7 @@ MK_INLINE __m512i upper_codes(__m512i halves, __m512 up) {
     return _mm512_castps_si512(_mm512_fmadd_ps(x, up, _mm512_set1_ps(0x1.8p23f)));
 }
 
-/* The lower 16 bits of each lane, a's below b's. */
+/* Packs the low 16 bits of the lanes of a and b, those of a lower. */
 MK_INLINE __m512i paired_codes(__m512i a, __m512i b) {
     return _mm512_mask_blend_epi16(0xaaaaaaaau, a, _mm512_slli_epi32(b, 16));
 }
@@ -88,30 +89,30 @@ MK_INLINE __m512i codes_of(__m512i halves, __m512 up) {
     return paired_codes(lower_codes(halves, up), upper_codes(halves, up));
 }
 
-/* sum + the products of two codes, for all lanes, with two of each lane. gcc 12 moves the sum of
- * the intrinsic to another register and back. */
+/* sum + the dot product of the two codes at `all`, broadcast, with the two of each lane. With the
+ * intrinsic, gcc 12 moves the sum to another register and back. */
 MK_INLINE __m512i dot2_all(__m512i sum, __m512i two, const uint32_t *all) {
     const code_pair *pair = (const void *)all;
     __asm__("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(two), "m"(*pair));
     return sum;
 }
 
-/* The same with two of each lane. */
+/* The same, with two codes of `other` for each lane. */
 MK_INLINE __m512i dot2(__m512i sum, __m512i two, const uint32_t *other) {
     const __m512i_u *pairs = (const void *)other;
     __asm__("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(two), "m"(*pairs));
     return sum;
 }
 
-/* whole [rows, cols] += two codes of each row, `stride` words apart, times those of `cols`
- * registers from b on */
+/* whole [rows, cols] += dot products of two codes of each row, rows `stride` words apart, and those
+ * of `cols` registers from b on. */
 MK_INLINE void add_dots(int rows, int cols, const uint32_t *row, int64_t stride, const uint32_t *b,
                         __m512i whole[][COLS]) {
     __m512i two[COLS];
 #pragma GCC unroll 4
     for (int c = 0; c < cols; c++) {
         two[c] = _mm512_load_si512(b + 16 * c);
-        __asm__("" : "+v"(two[c])); /* read once, not for each row */
+        __asm__("" : "+v"(two[c])); /* loaded once, not for each row */
     }
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++)

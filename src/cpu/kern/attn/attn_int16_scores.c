@@ -1,22 +1,22 @@
-/* Scores in int16. For many rows of q keys are transposed, so that a register
- * has the same two elements of 16 keys; few meet them in place. Sums are exact, so either way
- * has the same bits. */
+/* Scores in int16. For many rows of q keys are transposed, so that a register has the same two
+ * elements of 16 keys. For few rows keys are used in place. Sums are exact, so both variants give
+ * the same bits. */
 #include "cpu/kern/attn/attn_int16.h"
 
 #define PART MK_WORDS_PART
-#define ROWS 6        /* of q: 6 x 4 sums and 4 operands fit 32 registers */
-#define PARTS 192     /* of rows of q that are codes at once: 48 KiB */
-#define PARTS_A_ROW 4 /* at most */
-#define SOON 16       /* keys ahead of few rows that are asked for, to the first level, */
-#define LATER 64      /* and before that to the second */
+#define ROWS 6        /* rows of q in registers: 6 x 4 sums and 4 operands fit 32 */
+#define PARTS 192     /* max parts of rows of q converted at once: 48 KiB */
+#define PARTS_A_ROW 4 /* maximum */
+#define SOON 16       /* keys ahead, for few rows, prefetched to the first-level cache */
+#define LATER 64      /* keys ahead prefetched to the second-level cache before that */
 
-/* Parts of rows of q, those of a row side by side. */
+/* Parts of rows of q in codes, a row's parts next to each other. */
 typedef struct queries {
     _Alignas(64) uint32_t codes[PARTS][PART / 2];
     float steps[PARTS];
 } queries;
 
-/* n <= PART elements, an even number. -> their step */
+/* Converts n <= PART elements, an even number, to codes. Returns their step. */
 static float load_query(int64_t n, const uint16_t *q, uint32_t codes[PART / 2]) {
     __m512i max = _mm512_setzero_si512();
     for (int64_t l = 0; l < n; l += 32)
@@ -27,7 +27,7 @@ static float load_query(int64_t n, const uint16_t *q, uint32_t codes[PART / 2]) 
     return _mm512_cvtss_f32(s.down);
 }
 
-/* y [n], or 0 where not `more`, += products of codes times both steps, n or 16 */
+/* y [n] = products of codes times both steps, n or 16; added to y if `more`. */
 MK_INLINE void add_scores(int64_t n, __m512i whole, float step, __m512 down, bool more, float *y) {
     const __mmask16 mask = mk_first(n);
     __m512 sum = more ? _mm512_maskz_loadu_ps(mask, y) : _mm512_setzero_ps();
@@ -37,13 +37,13 @@ MK_INLINE void add_scores(int64_t n, __m512i whole, float step, __m512 down, boo
 
 /* ---- many rows ---- */
 
-/* A part of some keys, two codes in 32 bits. */
+/* One part of some keys, transposed, two codes in 32 bits. */
 typedef struct tile {
     uint32_t codes[PART / 2][KEYS];
     float steps[KEYS];
 } tile;
 
-/* The words of a tile, numbers in bf16, to codes: `pairs` of n keys. */
+/* Converts a tile in place from bf16 to codes: `pairs` words of n keys. */
 MK_INLINE void tile_to_codes(int64_t n, int64_t pairs, tile *t) {
     for (int64_t j = 0; j < n; j += 16) {
         __m512i max = _mm512_setzero_si512();
@@ -58,8 +58,8 @@ MK_INLINE void tile_to_codes(int64_t n, int64_t pairs, tile *t) {
     }
 }
 
-/* y [rows, n], or 0 where not `more`, += parts of q from `part` on, `parts` apart, times the tile's
- * n keys, or its first 16 * cols */
+/* y [rows, n] = parts of q from `part` on, `parts` apart, times the tile's n keys, or its first 16
+ * * cols; added to y if `more`. */
 MK_INLINE void score_tile(int rows, int cols, int64_t n, int64_t pairs, const queries *q,
                           int64_t part, int64_t parts, const tile *t, bool more, float *y,
                           int64_t y_stride) {
@@ -89,7 +89,7 @@ static void score_rows(int64_t rows, int64_t n, int64_t pairs, const queries *q,
                      score_tile(MK_R, 2, n, pairs, q, part, parts, t, more, y, y_stride));
 }
 
-/* Some keys of d elements, all rows. */
+/* Scores of some keys of d elements, for all rows. */
 static void score_many(int64_t m, int64_t n, int64_t d, const queries *q, const uint16_t *k,
                        int64_t k_stride, bool more, float *y, int64_t y_stride) {
     _Alignas(64) tile t;
@@ -109,10 +109,10 @@ static void score_many(int64_t m, int64_t n, int64_t d, const queries *q, const 
 
 /* ---- few rows ---- */
 
-/* A part of some keys: its lines of 32 elements, the last of which is cut. */
+/* One part of some keys, as lines of 32 elements; the last line may be cut. */
 typedef struct lines {
     const uint16_t *first;
-    int64_t stride, last; /* from key to key; keys after `last` are taken as it */
+    int64_t stride, last; /* elements from a key to the next; keys after `last` repeat it */
     int64_t n;
     __mmask32 tail;
 } lines;
@@ -121,25 +121,25 @@ MK_INLINE const uint16_t *key_at(const lines *k, int64_t j) {
     return k->first + min(j, k->last) * k->stride;
 }
 
-/* Key j + `ahead` of `left`; where it is not there, the j-th again: behind the last there are
- * mostly places of keys to come. */
+/* The key to prefetch: j + `ahead`, or key j again if that is not below `left`. Memory behind the
+ * last key mostly has room for later keys, and nothing to prefetch. */
 MK_INLINE const uint16_t *prefetch_of(const lines *k, int64_t j, int64_t ahead, int64_t left) {
     return k->first + (j + ahead < left ? j + ahead : min(j, k->last)) * k->stride;
 }
 
-/* whole: no line is cut. */
+/* Loads line l of a key. whole: no line is cut. */
 MK_INLINE __m512i load_line(bool whole, const lines *k, const uint16_t *key, int64_t l) {
     if (whole) return _mm512_loadu_si512(key + 32 * l);
     return _mm512_maskz_loadu_epi16(l + 1 < k->n ? 0xffffffffu : k->tail, key + 32 * l);
 }
 
-/* Of four registers of 16 words each, a fourth of a part's keys, every sum (or largest) of four
- * words is on its way to where mk_transpose_words has it. */
+/* Sums (or maxima) of a part's words, for 16 keys, four keys in a register. Every fourth register
+ * is set, as mk_transpose_words takes them. */
 typedef struct turned {
     __m512i fours[16];
 } turned;
 
-/* The largest magnitude of each of 16 keys; n: lines, where they are whole, else 0. */
+/* The largest magnitude of each of 16 keys. n: the number of lines if they are whole, else 0. */
 MK_INLINE __m512i max_of_keys(int n, const lines *k) {
     turned to;
     __m512i quarters[4];
@@ -165,8 +165,8 @@ MK_INLINE __m512i add_four(const __m512i a[4]) {
     return _mm512_add_epi32(_mm512_add_epi32(a[0], a[1]), _mm512_add_epi32(a[2], a[3]));
 }
 
-/* y [rows, left], or 0 where not `more`, += parts of q from `part` on, `parts` apart, times 16
- * keys, or as many as are left */
+/* y [rows, left] = parts of q from `part` on, `parts` apart, times 16 keys, or `left` if that is
+ * fewer; added to y if `more`. */
 MK_INLINE void score_keys(int rows, int n, int64_t left, const queries *q, int64_t part,
                           int64_t parts, const lines *k, bool more, float *y, int64_t y_stride) {
     const steps s = steps_of(max_of_keys(n, k), NARROW);
@@ -208,7 +208,7 @@ MK_INLINE void score_keys(int rows, int n, int64_t left, const queries *q, int64
     }
 }
 
-/* As score_many, m <= FEW; a key is read to its end before the next 16. */
+/* As score_many, for m <= FEW. All elements of 16 keys are read before the next 16. */
 static void score_few(int64_t m, int64_t n, int64_t d, const queries *q, const uint16_t *k,
                       int64_t k_stride, bool more, float *y, int64_t y_stride) {
     const int64_t parts = (d + PART - 1) / PART;
@@ -234,7 +234,8 @@ static void score_few(int64_t m, int64_t n, int64_t d, const queries *q, const u
         }
 }
 
-/* Elements [0, d) of all keys, d <= PARTS_A_ROW * PART, and m rows, of no more than PARTS parts. */
+/* Scores of d <= PARTS_A_ROW * PART elements of all keys, for m rows that have no more than PARTS
+ * parts in all. */
 static void score_some(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
                        const uint16_t *k, int64_t k_stride, bool more, float *y, int64_t y_stride) {
     queries rows;

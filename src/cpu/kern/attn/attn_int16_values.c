@@ -1,35 +1,35 @@
-/* Values in int16. For many rows of weights a panel of codes is made, which all
- * of them meet; for few they are made as values are read. Sums are exact, so either way has the
- * same bits.
+/* Weighted sums of values in int16. For many rows of weights a panel of codes is made and
+ * multiplied by all rows. For few rows values are converted as they are read. Sums are exact, so
+ * both variants give the same bits.
  *
- * A row's weights of a group may only be codes where all of them count: a value whose key the row
- * does not see must not choose the step of others. Groups with a weight of 0, or not whole, are
- * summed in f32, one key after the other. */
+ * A row's weights of a group are codes only if none of them is 0: the value of a key that the row
+ * does not attend to may not determine the step of the others. Groups with a weight of 0 and groups
+ * that are not whole are summed in f32, in the order of their keys. */
 #include "cpu/kern/attn/attn_int16.h"
 
 #define GROUP MK_WORDS_GROUP
-#define ROWS 3      /* of weights: 3 x 4 sums, as many in f32, 4 operands */
-#define WIDE_ROWS 6 /* the same, where they are f32 */
-#define MAX_ROWS 96 /* that are codes at once: 24 KiB */
-#define DEPTH 128   /* keys whose values are codes at once: 16 KiB for 64 columns */
+#define ROWS 3      /* rows of weights in registers: 3 x 4 sums, as many in f32, 4 operands */
+#define WIDE_ROWS 6 /* rows of weights in registers if they are f32 */
+#define MAX_ROWS 96 /* max rows of weights converted at once: 24 KiB */
+#define DEPTH 128   /* keys whose values are converted at once: 16 KiB for 64 columns */
 #define GROUPS (DEPTH / GROUP)
 
 /* ---- codes ---- */
 
-/* Weights of up to DEPTH keys of a row. */
+/* A row's weights of up to DEPTH keys, in codes. */
 typedef struct weights {
     uint32_t codes[DEPTH / 2];
     float steps[GROUPS];
 } weights;
 
-/* Values of up to DEPTH keys in 64 columns: two keys' codes in 32 bits, of each 32 columns the even
- * ones first. */
+/* Values of up to DEPTH keys in 64 columns, in codes: two keys in 32 bits; of each 32 columns the
+ * even ones come first. */
 typedef struct panel {
     uint32_t codes[DEPTH / 2][16 * COLS];
     float steps[GROUPS][16 * COLS];
 } panel;
 
-/* Weights of GROUP keys to codes; where not all count, of step 0. -> whether they do */
+/* Converts weights of GROUP keys to codes. If one is 0, sets their step to 0 and returns false. */
 MK_INLINE bool load_group(const uint16_t *w, uint32_t *codes, float *step) {
     const __m512i halves = _mm512_loadu_si512(w), bits = magnitudes(halves);
     const bool all = _mm512_test_epi16_mask(bits, bits) == 0xffffffffu;
@@ -39,7 +39,8 @@ MK_INLINE bool load_group(const uint16_t *w, uint32_t *codes, float *step) {
     return all;
 }
 
-/* Weights of whole groups. -> for each of these, a bit: whether some rows' are left to f32 */
+/* Converts weights of whole groups. In the result, bit g is set if group g of some row is left to
+ * f32. */
 static unsigned load_weights(int64_t m, int64_t groups, const uint16_t *w, int64_t w_stride,
                              weights *to) {
     unsigned in_f32 = 0;
@@ -51,12 +52,12 @@ static unsigned load_weights(int64_t m, int64_t groups, const uint16_t *w, int64
     return in_f32;
 }
 
-/* What values of GROUP keys in 32 columns, even and odd ones, are multiplied by. */
+/* The steps of GROUP values in 32 columns: even ones, odd ones. */
 typedef struct column_steps {
     steps even, odd;
 } column_steps;
 
-/* 32 columns of a key, or as many as the mask has. */
+/* Loads 32 columns of a key, or those that the mask has. */
 MK_INLINE __m512i load_columns_of(bool whole, __mmask32 mask, const char *key) {
     return whole ? _mm512_loadu_si512(key) : _mm512_maskz_loadu_epi16(mask, key);
 }
@@ -70,9 +71,9 @@ MK_INLINE column_steps steps_of_group(bool whole, __mmask32 mask, const char *fi
                           steps_of(_mm512_srli_epi32(max, 16), WIDE)};
 }
 
-/* Two keys' codes of the even columns, and of the odd ones. Those of the next groups are asked for,
- * where `left` keys from these on have them: behind the last there are mostly places of keys to
- * come. */
+/* Packs two keys' codes of the even columns and of the odd ones. Prefetches the same columns of
+ * later groups, if there are `left` keys enough. Memory behind the last key mostly has room for
+ * later keys, and nothing to prefetch. */
 MK_INLINE void pair_of_codes(bool whole, __mmask32 mask, const char *key, int64_t stride,
                              int64_t left, const column_steps *s, __m512i codes[2]) {
     const intptr_t soon = (intptr_t)key + (left > GROUP + 1 ? GROUP * stride : 0);
@@ -87,7 +88,7 @@ MK_INLINE void pair_of_codes(bool whole, __mmask32 mask, const char *key, int64_
     codes[1] = paired_codes(upper_codes(a, s->odd.up), upper_codes(b, s->odd.up));
 }
 
-/* 32 columns, or as many as the mask has, of GROUP values. */
+/* Converts GROUP keys' values of 32 columns, or of those that the mask has. */
 MK_INLINE void group_to_codes(bool whole, __mmask32 mask, const char *first, int64_t stride,
                               int64_t left, uint32_t *codes, float *to) {
     const column_steps s = steps_of_group(whole, mask, first, stride);
@@ -115,7 +116,7 @@ static void load_panel(int64_t groups, int64_t cols, const values *v, panel *to)
         }
 }
 
-/* 32 columns of y, the first `cols`, as even and odd ones. */
+/* Loads 32 columns of y, of which `cols` exist, as even and odd ones. */
 MK_INLINE void load_columns(int64_t cols, const float *y, __m512 to[2]) {
     const __m512i even =
         _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
@@ -134,7 +135,7 @@ MK_INLINE void store_columns(int64_t cols, const __m512 from[2], float *y) {
                           _mm512_permutex2var_ps(from[0], high, from[1]));
 }
 
-/* y [rows, cols] += groups [begin, end) of w, times those of the panel; cols <= 16 * n */
+/* y [rows, cols] += groups [begin, end) of w times those of the panel; cols <= 16 * n. */
 MK_INLINE void value_tile(int rows, int n, int64_t cols, int64_t begin, int64_t end,
                           const weights *w, const panel *v, float *y, int64_t y_stride) {
     __m512 sum[ROWS][COLS];
@@ -160,7 +161,8 @@ MK_INLINE void value_tile(int rows, int n, int64_t cols, int64_t begin, int64_t 
             for (int i = 0; i < rows; i++) {
                 __m512 part = _mm512_cvtepi32_ps(whole[i][c]);
                 part =
-                    _mm512_mul_ps(part, _mm512_set1_ps(w[i].steps[g])); /* the smaller one first */
+                    /* multiply by the smaller step first */
+                    _mm512_mul_ps(part, _mm512_set1_ps(w[i].steps[g]));
                 sum[i][c] = _mm512_fmadd_ps(part, down, sum[i][c]);
             }
         }
@@ -184,8 +186,8 @@ static void add_groups(int64_t m, int64_t cols, int64_t begin, int64_t end, cons
                          value_tile(MK_R, 2, cols, begin, end, w, v, y, y_stride));
 }
 
-/* y [rows, cols] += group g of w, times its values, from v on, of which `left` may be fetched; cols
- * <= 32 */
+/* y [rows, cols] += group g of w times its values, v, of which `left` keys may be prefetched; cols
+ * <= 32. */
 MK_INLINE void add_group(int rows, bool whole, int64_t cols, const weights *w, int64_t g,
                          const char *v, int64_t stride, int64_t left, float *y, int64_t y_stride) {
     const __mmask32 mask = first_halves(cols);
@@ -216,7 +218,7 @@ MK_INLINE void add_group(int rows, bool whole, int64_t cols, const weights *w, i
     }
 }
 
-/* All columns of a group, m <= FEW. */
+/* Adds all columns of a group, for m <= FEW. */
 static void add_few(int64_t m, int64_t dv, const weights *w, int64_t g, const values *v, float *y,
                     int64_t y_stride) {
     for (int64_t c = 0; c < dv; c += 32) {
@@ -232,16 +234,16 @@ static void add_few(int64_t m, int64_t dv, const weights *w, int64_t g, const va
     }
 }
 
-/* ---- values in f32 ---- */
+/* ---- groups in f32 ---- */
 
-/* Rows that are left to f32, and those of y. */
+/* The rows of weights left to f32, and their rows of y. */
 typedef struct wide_rows {
     const uint16_t *w[WIDE_ROWS];
     float *y[WIDE_ROWS];
 } wide_rows;
 
-/* y [cols] += w [n] v [n, cols] for each, keys in rising order from `begin` on, before and behind
- * which all weights are 0 */
+/* y [cols] += w [n] v [n, cols] for each row, keys in rising order. Weights before `begin` and from
+ * `end` on are 0. */
 MK_INLINE void wide_tile(int rows, int64_t begin, int64_t end, int64_t cols, const wide_rows *in,
                          const values *v) {
     __m512 sum[WIDE_ROWS][COLS];
@@ -273,7 +275,7 @@ MK_INLINE void wide_tile(int rows, int64_t begin, int64_t end, int64_t cols, con
             _mm512_mask_storeu_ps(in->y[i] + 16 * c, mask[c], sum[i][c]);
 }
 
-/* The same, where it begins and ends being looked for among n <= GROUP keys. */
+/* The same, with begin and end found among n <= GROUP keys. */
 static void add_wide_rows(int64_t rows, int64_t n, int64_t cols, const wide_rows *in,
                           const values *v) {
     uint32_t some = 0;
@@ -286,7 +288,7 @@ static void add_wide_rows(int64_t rows, int64_t n, int64_t cols, const wide_rows
     MK_WITH_ROWS(rows, WIDE_ROWS, wide_tile(MK_R, begin, end, cols, in, v));
 }
 
-/* n <= GROUP keys of the rows whose step is 0; of all where there are no codes. */
+/* Adds n <= GROUP keys for the rows whose step is 0, or for all rows if there are no codes. */
 static void add_wide(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int64_t w_stride,
                      const weights *codes, int64_t g, const values *v, float *y, int64_t y_stride) {
     wide_rows in;
@@ -302,10 +304,10 @@ static void add_wide(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int6
     if (rows > 0) add_wide_rows(rows, n, cols, &in, v);
 }
 
-/* ---- both ---- */
+/* ---- both variants ---- */
 
-/* y [m, cols] += w [m, n] v [n, cols] of whole groups, n <= DEPTH, cols <= 16 * COLS; w has
- * `codes`, but for rows that bit g of `in_f32` says are left to f32. */
+/* y [m, cols] += w [m, n] v [n, cols] of whole groups, n <= DEPTH, cols <= 16 * COLS. w is in
+ * `codes`, except for groups g of rows left to f32, which bit g of `in_f32` shows. */
 static void add_panel(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int64_t w_stride,
                       const weights *codes, unsigned in_f32, const values *v, float *y,
                       int64_t y_stride) {
@@ -313,7 +315,7 @@ static void add_panel(int64_t m, int64_t n, int64_t cols, const uint16_t *w, int
     const int64_t groups = n / GROUP;
     load_panel(groups, cols, v, &p);
     for (int64_t g = 0, next; g < groups; g = next) {
-        next = g + 1; /* groups of which no row is left go together */
+        next = g + 1; /* consecutive groups with no row left to f32 are added together */
         while (next < groups && (in_f32 >> (next - 1) & 1) == 0)
             next++;
         add_groups(m, cols, g, next, codes, &p, y, y_stride);

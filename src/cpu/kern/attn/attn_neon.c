@@ -1,4 +1,4 @@
-/* NEON: the softmax. Products with bf16 are those of widened rows (dense_neon.c). */
+/* NEON: the softmax. bf16 keys and values are widened and multiplied by dense_neon.c. */
 #include "cpu/kern/attn/attn.h"
 #include "cpu/kern/neon.h"
 
@@ -8,7 +8,7 @@ static float scale_max(int64_t n, float *x, float scale) {
     for (; i + 4 <= n; i += 4) {
         float32x4_t v = vmulq_n_f32(vld1q_f32(x + i), scale);
         vst1q_f32(x + i, v);
-        max = vmaxnmq_f32(max, v); /* the other where one is NaN */
+        max = vmaxnmq_f32(max, v); /* the other operand, if one is NaN */
     }
     float largest = vmaxnmvq_f32(max);
     for (; i < n; i++) {
@@ -45,7 +45,7 @@ static float exp_total(int64_t n, float *x, float shift) {
         for (; i < end; i += 4) {
             float32x4_t t = vsubq_f32(mk_load_first(x + i, n - i), vdupq_n_f32(shift));
             mk_store_first(x + i, n - i, exp_negative(t));
-            float32x4_t y = mk_load_first(x + i, n - i); /* what is not there adds 0 */
+            float32x4_t y = mk_load_first(x + i, n - i); /* lanes past the end add 0 */
             sum = vaddq_s32(sum, vcvtnq_s32_f32(vmulq_n_f32(y, 0x1p24f)));
         }
         total += vaddlvq_s32(sum);

@@ -1,11 +1,11 @@
-/* Values of attention in pairs of keys, as products of bf16 take them: a register has two keys'
- * elements of each of 16 columns side by side. */
+/* Values packed in pairs of keys, as bf16 instructions take them: a register holds two keys'
+ * elements of each of 16 columns, next to each other. */
 #ifndef CPU_KERN_ATTN_ATTN_PAIRS_H
 #define CPU_KERN_ATTN_ATTN_PAIRS_H
 
 #include "cpu/kern/attn/attn_avx512.h"
 
-/* Keys j and j + 1 in bf16, `cols` of 16 * COLS columns, into pairs; zeros for the second where not
+/* Packs keys j and j + 1 in bf16, `cols` of 16 * COLS columns; zeros for the second unless
  * `both`. */
 MK_INLINE void pair_halves(const values *v, int64_t j, int64_t cols, bool both,
                            __m512i pairs[COLS]) {
@@ -22,7 +22,7 @@ MK_INLINE void pair_halves(const values *v, int64_t j, int64_t cols, bool both,
     }
 }
 
-/* The same of codes times their scales, rounded to bf16. */
+/* The same for codes times their scales, rounded to bf16. */
 MK_INLINE void pair_codes(const values *v, int64_t j, int64_t cols, bool both,
                           __m512i pairs[COLS]) {
     const __m512i order =

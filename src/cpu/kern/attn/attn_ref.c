@@ -1,4 +1,4 @@
-/* Plain C. A weight's share of the total is a whole number of 2^-24. */
+/* The reference in plain C. A weight adds an integer multiple of 2^-24 to the total. */
 #include "cpu/kern/attn/attn.h"
 
 static void attn_scores(int64_t m, int64_t n, int64_t d, const uint16_t *q, int64_t q_stride,
@@ -29,7 +29,7 @@ static float scale_at(const uint8_t *scales, int64_t l) {
     return mk_from_bf16(half);
 }
 
-/* Codes [l, l + MK_Q8_GROUP) of two rows, those behind d not. */
+/* The dot product of codes [l, l + MK_Q8_GROUP) of two rows, without those behind d. */
 static float group_matmul(int64_t l, int64_t d, const uint8_t *a, const uint8_t *b) {
     int64_t scales = mk_q8_scales(d), end = l + MK_Q8_GROUP < d ? l + MK_Q8_GROUP : d;
     float scale = scale_at(a + scales, l) * scale_at(b + scales, l);

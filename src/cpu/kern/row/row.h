@@ -1,4 +1,4 @@
-/* The parts of the row family: each overlays the kernels it has. */
+/* The files of the row family. Each overlays the kernels that it has. */
 #ifndef CPU_KERN_ROW_ROW_H
 #define CPU_KERN_ROW_ROW_H
 

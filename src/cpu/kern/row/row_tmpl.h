@@ -1,5 +1,5 @@
-/* The row family in plain C: one text that is compiled for each instruction set, as FILL. No sum or
- * product is contracted or reordered by a compiler, so all of them give the same bits. */
+/* The row family in plain C: a template, compiled as FILL for each instruction set. The compiler
+ * may not contract or reorder sums and products, so all of them give the same bits. */
 #include <math.h>
 
 #include "cpu/kern/row/row.h"
@@ -22,7 +22,7 @@ static void tanh_row(int64_t n, const float *x, float *y) {
 
 #define LANES 16
 
-/* LANES sums side by side, then joined by halves: one order, whatever the machine. */
+/* LANES sums, added by halves: the order is the same on every machine. */
 static double sum_of_squares(int64_t n, const float *x) {
     double sums[LANES] = {0};
     int64_t i = 0;
@@ -82,9 +82,9 @@ static float largest(int64_t n, const float *x) {
     return any ? NAN : max[0];
 }
 
-/* Codes, which are 0 before, of n <= MK_Q8_GROUP numbers; returns the scale. */
+/* Quantises n <= MK_Q8_GROUP numbers to codes, which are 0 before; returns the scale. */
 static uint16_t narrow_group(int64_t n, const float *restrict x, uint8_t *restrict codes) {
-    uint32_t max = 0; /* the largest size, as bits: NaN is above infinity */
+    uint32_t max = 0; /* the largest magnitude, as bits: NaN is above infinity */
     for (int64_t i = 0; i < n; i++) {
         uint32_t size = mk_bits(x[i]) & 0x7fffffffu;
         max = size > max ? size : max;
@@ -94,7 +94,7 @@ static uint16_t narrow_group(int64_t n, const float *restrict x, uint8_t *restri
     if (max >= 0x7f800000u) return 0x7fc0u;
     if (scale < 0x1p-120f) return 0;
     float inverse = 1.0f / scale;
-    for (int64_t i = 0; i < n; i++) { /* 1.5 * 2^23 leaves a whole number in the low bits */
+    for (int64_t i = 0; i < n; i++) { /* adding 1.5 * 2^23 leaves an integer in the low bits */
         float whole = x[i] * inverse + 0x1.8p23f;
         codes[i] = (uint8_t)mk_bits(whole);
     }
