@@ -164,7 +164,7 @@ static mica_status find_labels(const mica_model *model, const mica_classify_opti
     return MICA_OK;
 }
 
-/* Refuses what would fail every row. Where it is cancelled, the rows say so. */
+/* Checks what would fail every row. If it is cancelled, the rows have that status. */
 static mica_status check_chat(const mica_model *model, const mica_cancel *cancel) {
     const mica_generate_options options = {.cancel = cancel};
     int32_t *ids;

@@ -1,4 +1,4 @@
-/* Looking for a plain string in text. */
+/* Finding a plain string in text. */
 #ifndef TEXT_FIND_H
 #define TEXT_FIND_H
 
@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* Where pattern (not empty) is next in text at or after `from`; text.len where it is not. */
+/* The position of the next pattern (not empty) in text at or after `from`; text.len: none. */
 size_t mc_find(mc_str text, mc_str pattern, size_t from);
 
 #endif

@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The White_Space property, as `\s` of most pattern languages has it. */
+/* Whether a character has the White_Space property: `\s` of most pattern languages. */
 bool mc_is_space(uint32_t codepoint);
 
-/* Bytes of white space that text starts with, or ends with. Text is valid UTF-8. */
+/* The number of bytes of white space at the start or end of text, which is valid UTF-8. */
 size_t mc_space_at_start(const char *text, size_t len);
 size_t mc_space_at_end(const char *text, size_t len);
 

@@ -35,7 +35,7 @@ bool mc_is_word(uint32_t codepoint) {
     if (between(c, UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_NL))
         return true; /* letters, marks, Nd */
     if (c == UTF8PROC_CATEGORY_PC) return true;
-    /* Alphabetic by Other_Alphabetic alone are the circled and squared letters. */
+    /* Circled and squared letters: alphabetic only by the property Other_Alphabetic. */
     return (codepoint >= 0x24B6 && codepoint <= 0x24E9) ||
            (codepoint >= 0x1F130 && codepoint <= 0x1F149) ||
            (codepoint >= 0x1F150 && codepoint <= 0x1F169) ||
@@ -54,9 +54,9 @@ uint8_t mc_class_of(uint32_t codepoint) {
     return mc_is_number(codepoint) ? MC_CLASS_NUMBER : MC_CLASS_OTHER;
 }
 
-enum { DECOMPOSED = 32 }; /* characters that one becomes at most, and more */
+enum { DECOMPOSED = 32 }; /* more characters than any one decomposes to */
 
-/* What one character is in NFD. */
+/* Decomposes one character (NFD). */
 static utf8proc_ssize_t decompose(uint32_t c, utf8proc_int32_t out[DECOMPOSED]) {
     int boundary = UTF8PROC_BOUNDCLASS_START;
     return utf8proc_decompose_char((utf8proc_int32_t)c, out, DECOMPOSED, UTF8PROC_DECOMPOSE,
@@ -67,8 +67,9 @@ static bool is_vowel_or_final_jamo(uint32_t c) {
     return (c >= 0x1161 && c <= 0x1175) || (c >= 0x11A8 && c <= 0x11C2);
 }
 
-/* Marks what is inert: a starter whose NFC is itself, and that composes with nothing before it.
- * What stands behind the first in any decomposition may compose, jamo do too. */
+/* Marks inert characters: starters whose NFC is the character itself, and which never compose with
+ * a character before them. Not inert are jamo, and all characters after the first of some
+ * decomposition: they may compose. */
 static void mark_inert(mc_classes *classes) {
     utf8proc_int32_t parts[DECOMPOSED];
     for (uint32_t c = 0; c < MC_CLASSES_SIZE; c++) {

@@ -1,7 +1,7 @@
 /* Classes of characters, by utf8proc's Unicode tables.
  *
- * Which characters have a class is as new as the utf8proc that is linked; for characters that were
- * assigned by then, classes are those of every other implementation. Threads: safe. */
+ * The linked utf8proc decides which characters are assigned. Assigned characters have the same
+ * classes in every implementation. Threads: safe. */
 #ifndef TEXT_UNICODE_H
 #define TEXT_UNICODE_H
 
@@ -9,19 +9,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the well-known split patterns tell apart. */
+/* The classes that the well-known split patterns distinguish. */
 enum {
     MC_CLASS_OTHER,
     MC_CLASS_LETTER,  /* \p{L} */
     MC_CLASS_NUMBER,  /* \p{N} */
-    MC_CLASS_SPACE,   /* \s but for the next */
+    MC_CLASS_SPACE,   /* \s except CR and LF */
     MC_CLASS_NEWLINE, /* CR, LF */
     MC_CLASS_MASK = 7,
-    MC_CLASS_INERT = 8 /* NFC leaves it as it is, whatever stands before it */
+    MC_CLASS_INERT = 8 /* a flag: NFC does not change it, whatever is before it */
 };
 
-/* Classes in a table, for speed; made once a tokenizer. */
-enum { MC_CLASSES_SIZE = 0x32400 }; /* beyond are rare planes, which are looked up */
+/* A table of classes, for speed; each tokenizer has at most one. */
+enum { MC_CLASSES_SIZE = 0x32400 }; /* characters beyond are rare and not in the table */
 
 typedef struct mc_classes {
     uint8_t of[MC_CLASSES_SIZE];
@@ -29,7 +29,7 @@ typedef struct mc_classes {
 
 void mc_classes_init(mc_classes *classes);
 
-/* The class without a table, and without MC_CLASS_INERT. */
+/* The class of a character, computed without a table and without MC_CLASS_INERT. */
 uint8_t mc_class_of(uint32_t codepoint);
 
 static inline uint8_t mc_classes_at(const mc_classes *classes, uint32_t codepoint) {
@@ -38,10 +38,10 @@ static inline uint8_t mc_classes_at(const mc_classes *classes, uint32_t codepoin
 
 bool mc_is_letter(uint32_t codepoint);      /* \p{L} */
 bool mc_is_number(uint32_t codepoint);      /* \p{N} */
-bool mc_is_punctuation(uint32_t codepoint); /* \p{P}, or any mark of ASCII such as '$' */
+bool mc_is_punctuation(uint32_t codepoint); /* \p{P}, or an ASCII symbol such as '$' */
 bool mc_is_mark(uint32_t codepoint);        /* \p{M} */
 bool mc_is_word(uint32_t codepoint);        /* \w of UTS 18: alphabetic, mark, Nd, Pc, joiner */
-uint32_t mc_lower(uint32_t codepoint);      /* the simple lower case */
+uint32_t mc_lower(uint32_t codepoint);      /* the simple lower-case mapping */
 
 /* Decodes one character of text that is known to be valid UTF-8; returns its length. */
 static inline size_t mc_next_char(const char *text, uint32_t *codepoint) {

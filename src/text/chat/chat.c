@@ -11,7 +11,7 @@ typedef struct chat {
     bool add_generation_prompt;
 } chat;
 
-/* White space as the templates' `trim` has it: Unicode's, and the four information separators. */
+/* White space of the templates' `trim`: Unicode's, and the four information separators. */
 static bool trimmed_away(uint32_t c) {
     return mc_is_space(c) || (c >= 0x1C && c <= 0x1F);
 }
@@ -70,7 +70,7 @@ static mica_status render_gemma(const chat *c, mc_buffer *out) {
     return MICA_OK;
 }
 
-/* The model's turns are the assistant's, whichever of the two names is given. */
+/* The role of a message, with "assistant" for "model". */
 static const char *assistant_or(const mc_chat_message *message) {
     return is_role(message, "model") ? "assistant" : message->role;
 }

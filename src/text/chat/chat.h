@@ -1,6 +1,6 @@
-/* Built-in chat formats: messages to the prompt text that a family was trained on.
+/* Built-in chat formats: they turn messages to the prompt text that a family was trained on.
  *
- * For models that bring no template, and for families whose format is fixed. Threads: safe. */
+ * They are for models without a template and for families with a fixed format. Threads: safe. */
 #ifndef TEXT_CHAT_CHAT_H
 #define TEXT_CHAT_CHAT_H
 
@@ -15,7 +15,7 @@ typedef struct mc_chat_message {
     const char *content; /* UTF-8 */
 } mc_chat_message;
 
-/* A row a format: its name here and in chat.c, where render_<name> is. */
+/* The formats. A row is the name of the enum and of render_<name> in chat.c. */
 #define MC_CHAT_FORMATS(X) X(GEMMA, gemma) X(CHATML, chatml) X(LLAMA3, llama3)
 
 typedef enum mc_chat_format {
@@ -24,14 +24,14 @@ typedef enum mc_chat_format {
 #undef MC_CHAT_FORMAT
 } mc_chat_format;
 
-/* Adds the prompt to out. It holds the special tokens as text, `bos` (such as "<bos>", may be "")
- * first where the format has one, which ChatML has not: encode it with add_special false.
+/* Adds the prompt to out. The prompt contains the special tokens as text: encode it with
+ * add_special false. It begins with `bos` (such as "<bos>", or ""), except in ChatML.
  *
- *  messages               n > 0. For Gemma a first message of role system goes into the first user
- *                         turn; the others have turns of any role, in any order.
+ *  messages               n > 0. Gemma puts a first message of role system into the first user
+ *                         turn; the other formats take any roles in any order.
  *  add_generation_prompt  end with the beginning of the model's turn.
- *  errors  MICA_EINVAL no messages, a NULL in one, roles that do not alternate (Gemma);
- *          MICA_ENOMEM. out is then as it was
+ *  errors  MICA_EINVAL no messages, a message with a NULL member, roles that do not alternate
+ *          (Gemma); MICA_ENOMEM. out is then unchanged
  *  source  the chat templates of the families' own model folders */
 mica_status mc_chat_render(mc_chat_format format, const mc_chat_message *messages, size_t n,
                            const char *bos, bool add_generation_prompt, mc_buffer *out);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* The special tokens that transformers knows by name. */
+/* The special tokens that transformers gives to a template by name. */
 static const char *const special_tokens[] = {
     "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token",
 };
@@ -17,9 +17,9 @@ enum { SPECIAL_TOKENS = sizeof special_tokens / sizeof *special_tokens };
 
 struct mc_chat_template {
     mc_jinja *usual;
-    mc_jinja *tool_use;             /* NULL: as usual */
+    mc_jinja *tool_use;             /* NULL: `usual` is used with tools, too */
     mc_json_doc *config;            /* tokenizer_config.json, or NULL */
-    mc_str special[SPECIAL_TOKENS]; /* texts, in the document; ptr NULL: none */
+    mc_str special[SPECIAL_TOKENS]; /* texts, in `config`; ptr NULL: none */
 };
 
 /* -- loading -- */
@@ -39,7 +39,7 @@ static mica_status load_jinja(const char *path, mc_chat_template *t) {
     return status;
 }
 
-/* A template of a list: default and tool_use are kept, others are for callers that ask by name. */
+/* Loads one template of a list. Only those named default and tool_use are kept. */
 static mica_status load_named(mc_json entry, const char *path, mc_chat_template *t) {
     mc_str name, source;
     if (!mc_json_get_str(mc_json_find(entry, "name"), &name) ||
@@ -55,7 +55,7 @@ static mica_status load_named(mc_json entry, const char *path, mc_chat_template 
     return mc_jinja_parse(source, path, to);
 }
 
-/* "chat_template" of a JSON file. */
+/* Loads the value of "chat_template" in a JSON file. */
 static mica_status load_value(mc_json v, const char *path, mc_chat_template *t) {
     mc_str source;
     if (!mc_json_exists(v)) return MICA_OK;
@@ -132,7 +132,7 @@ void mc_chat_template_close(mc_chat_template **t) {
 
 /* -- rendering -- */
 
-/* Text as a JSON string. */
+/* Adds a text as a JSON string. */
 static bool add_json_text(mc_buffer *out, const char *text) {
     bool ok = mc_buffer_add_byte(out, '"');
     for (; *text && ok; text++) {
@@ -166,9 +166,9 @@ static mica_status write_messages(const mc_chat_request *q, mc_buffer *out) {
     return ok ? MICA_OK : mc_fail_nomem("a conversation");
 }
 
-/* What one rendering parses. */
+/* The variables of one rendering, and the memory behind them. */
 typedef struct rendering {
-    mc_buffer text;      /* JSON of messages that are given as pairs */
+    mc_buffer text;      /* messages as JSON, if they were given as mc_chat_message */
     mc_buffer variables; /* of mc_jinja_variable */
     mc_json_doc *messages, *tools, *more, *flags;
 } rendering;
@@ -212,7 +212,8 @@ static mc_json flag(const rendering *g, bool truth) {
     return it.value;
 }
 
-/* Later ones replace earlier ones: the caller's may be anything but the messages and the tools. */
+/* Adds all variables. Later ones replace earlier ones: the caller's variables may replace any
+ * except the messages and the tools. */
 static bool add_variables(const mc_chat_template *t, const mc_chat_request *q, rendering *g) {
     const mc_json none = {0};
     const mc_str no_text = {0};

@@ -1,15 +1,14 @@
-/* A model folder's own chat template: found, parsed once, rendered for conversations.
+/* A model folder's own chat template. It is parsed once and rendered for each conversation.
  *
- * Where it is looked for, the first that is there being taken:
+ * The template is the caller's, if there is one, else the first of:
  *     chat_template.jinja     the template
  *     tokenizer_config.json   "chat_template": the template, or a list of {"name", "template"}
- *     chat_template.json      "chat_template", likewise
- * A template that is given is taken instead of all of these.
+ *     chat_template.json      "chat_template", the same
  *
- * Of several, "tool_use" is for conversations with tools and "default" for all others. The texts
- * of special tokens (bos_token, eos_token ...) are those of tokenizer_config.json.
+ * In a list, "tool_use" is for conversations with tools and "default" for all others. The texts of
+ * special tokens (bos_token, eos_token ...) are those of tokenizer_config.json.
  *
- * Threads: never changes once loaded; may be rendered by any number of threads.
+ * Threads: a loaded template never changes; any number of threads may render it.
  * Source: the behaviour of transformers' apply_chat_template. */
 #ifndef TEXT_CHAT_CHAT_TEMPLATE_H
 #define TEXT_CHAT_CHAT_TEMPLATE_H
@@ -23,15 +22,15 @@
 
 typedef struct mc_chat_template mc_chat_template;
 
-/* given: a template, taken instead of the folder's; NULL: none. *out is NULL where there is no
- * template; closed by mc_chat_template_close.
+/* given  the caller's template; NULL: the folder's is loaded.
+ * out    closed by mc_chat_template_close; NULL: there is no template.
  *
- * errors  MICA_EFORMAT with file, line and cause: a template that is none, JSON that is none, a
- *         list without "default"; MICA_EIO, MICA_ENOMEM */
+ * errors  MICA_EFORMAT with file, line and cause: a malformed template, malformed JSON, a list
+ *         without "default"; MICA_EIO, MICA_ENOMEM */
 mica_status mc_chat_template_load(const char *folder, const char *given, mc_chat_template **out);
-void mc_chat_template_close(mc_chat_template **t); /* takes a pointer to NULL */
+void mc_chat_template_close(mc_chat_template **t); /* does nothing for a pointer to NULL */
 
-/* What a template is rendered for. All is borrowed, all text is UTF-8. */
+/* The input of a template. All is borrowed, all text is UTF-8. */
 typedef struct mc_chat_request {
     const mc_chat_message *messages; /* [count] */
     size_t count;
@@ -39,17 +38,16 @@ typedef struct mc_chat_request {
     const char *tools;         /* a JSON array; NULL: none */
     const char *variables;     /* a JSON object of more variables; NULL: none */
     bool add_generation_prompt;
-    const char *bos; /* bos_token, where the folder has no tokenizer_config.json; may be NULL */
-    const struct tm *now;      /* what strftime_now tells; NULL: it is not defined */
+    const char *bos;      /* bos_token if the folder has no tokenizer_config.json; may be NULL */
+    const struct tm *now; /* what strftime_now tells; NULL: it is not defined */
     const mica_cancel *cancel; /* watched; NULL: none */
 } mc_chat_request;
 
-/* Adds the prompt to out, special tokens as text: encode it with add_special false.
+/* Adds the prompt to out, with the special tokens as text: encode it with add_special false.
  *
- * errors  MICA_EINVAL what the template itself raised, with its text, or a message without role or
- *         content; MICA_EFORMAT messages, tools or variables that are not JSON of that kind, or a
- *         template that takes too long or makes too much; MICA_ECANCELLED, MICA_ENOMEM. out is
- *         then as it was */
+ * errors  MICA_EINVAL the template raised an error (with its text), or a message has no role or
+ *         content; MICA_EFORMAT messages, tools or variables are not JSON of the wanted type, or
+ *         the template exceeds its limits; MICA_ECANCELLED, MICA_ENOMEM. out is then unchanged */
 mica_status mc_chat_template_render(const mc_chat_template *t, const mc_chat_request *request,
                                     mc_buffer *out);
 

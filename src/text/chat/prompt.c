@@ -99,7 +99,7 @@ static bool find_format(const char *name, mc_chat_format *format) {
     return false;
 }
 
-/* The prompt's text in the format of that name. */
+/* Renders the prompt in the built-in format of that name. */
 static mica_status render_format(const mc_prompt *prompt, const char *name,
                                  const mc_chat_message *messages, size_t count,
                                  const mica_generate_options *options, mc_buffer *text) {

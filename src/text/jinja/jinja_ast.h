@@ -1,10 +1,10 @@
-/* What a template is once parsed: nodes in the template's arena. */
+/* Parsed templates: nodes in the template's arena. */
 #ifndef TEXT_JINJA_JINJA_AST_H
 #define TEXT_JINJA_JINJA_AST_H
 
 #include "text/jinja/jinja_value.h"
 
-/* Lists of nodes are linked by `next`. What a kind has: */
+/* The kinds of nodes, each with the members that it uses. `next` links nodes to lists. */
 typedef enum mc_jnode_kind {
     /* expressions */
     MC_N_CONST,       /* value */
@@ -77,10 +77,10 @@ struct mc_jnode {
         mc_str name;
         mc_jvalue value;
     };
-    const mc_jbuiltin *builtin; /* NULL: there is none of that name */
+    const mc_jbuiltin *builtin; /* NULL: there is no builtin of that name */
 };
 
-/* The variable that filters of a block read: no template can spell it. */
+/* The variable with a block's text, which the block's filters read. No template can spell it. */
 #define MC_J_BLOCK_TEXT " text"
 
 #endif

@@ -1,4 +1,4 @@
-/* Calls of what tables hold: arguments are put in the places of their parameters. */
+/* Calls of builtins: arguments are matched to parameters. */
 #include "text/jinja/jinja_run.h"
 
 const mc_jbuiltin *mc_jbuiltin_find(const mc_jbuiltin *rows, size_t n, mc_str name) {
@@ -7,7 +7,7 @@ const mc_jbuiltin *mc_jbuiltin_find(const mc_jbuiltin *rows, size_t n, mc_str na
     return NULL;
 }
 
-/* The next of names parted by spaces, gone past; false at the end. */
+/* Takes the next name of a list separated by spaces; false at the end. */
 static bool next_param(const char **params, mc_str *name) {
     size_t len = strcspn(*params, " ");
     *name = (mc_str){*params, len};
@@ -15,7 +15,7 @@ static bool next_param(const char **params, mc_str *name) {
     return len > 0;
 }
 
-/* Fills places[0 .. count), and returns how many named arguments were used. */
+/* Fills places[0 .. count) and returns the number of named arguments that were used. */
 static size_t place_args(mc_jrun *r, const mc_jbuiltin *b, const mc_jlist *args,
                          const mc_jdict *named, mc_jvalue *places, size_t *count) {
     const char *params = b->params;

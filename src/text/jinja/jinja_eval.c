@@ -9,7 +9,7 @@ static mc_jvalue eval_const(mc_jrun *r, const mc_jnode *n) {
     return n->value;
 }
 
-/* Inner scopes hide outer ones, and variables hide the functions that are always there. */
+/* Looks a name up. Inner scopes hide outer ones, and variables hide global functions. */
 static mc_jvalue eval_name(mc_jrun *r, const mc_jnode *n) {
     for (const mc_jscope *scope = r->scope; scope; scope = scope->outer) {
         const mc_jvalue *v = mc_jdict_find_str(r, &scope->names, n->name);

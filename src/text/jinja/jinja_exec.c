@@ -83,14 +83,14 @@ static flow exec_print(mc_jrun *r, const mc_jnode *n) {
     return NEXT;
 }
 
-/* What a body writes, as a string. */
+/* Runs a body and returns its output as a string. */
 static mc_jvalue capture(mc_jrun *r, const mc_jnode *body) {
     size_t mark = mc_jmark(r);
     exec_body(r, body);
     return mc_jtake(r, mark);
 }
 
-/* A block's text through its filters. */
+/* Runs a block and applies its filters to its output. */
 static mc_jvalue filtered_block(mc_jrun *r, const mc_jnode *n) {
     mc_jscope *before = mc_jscope_enter(r, r->scope);
     mc_jset(r, MC_STR(MC_J_BLOCK_TEXT), capture(r, n->c));
@@ -120,7 +120,7 @@ static flow exec_if(mc_jrun *r, const mc_jnode *n) {
     return exec_body(r, n->b);
 }
 
-/* The elements for which the loop's condition holds. */
+/* The elements that meet the loop's condition. */
 static const mc_jlist *loop_items(mc_jrun *r, const mc_jnode *n) {
     const mc_jlist *all = mc_jelements(r, mc_jeval(r, n->b));
     if (!n->e) return all;
@@ -134,7 +134,7 @@ static const mc_jlist *loop_items(mc_jrun *r, const mc_jnode *n) {
     return some;
 }
 
-/* Every turn has a scope of its own: what it sets is gone at its end. */
+/* Every iteration has a scope of its own: variables that it sets end with it. */
 static flow exec_for(mc_jrun *r, const mc_jnode *n) {
     const mc_jlist *items = loop_items(r, n);
     mc_jloop *loop = mc_jalloc(r, sizeof *loop);
@@ -163,7 +163,7 @@ static flow exec_with(mc_jrun *r, const mc_jnode *n) {
     mc_jscope_enter(r, outer);
     inner = r->scope;
     for (const mc_jnode *set = n->a; set && r->status == MICA_OK; set = set->next) {
-        r->scope = outer; /* the values do not see each other */
+        r->scope = outer; /* a value does not see the names before it */
         mc_jvalue v = mc_jeval(r, set->b);
         r->scope = inner;
         assign(r, set->a, v);
@@ -191,7 +191,7 @@ static flow exec_macro(mc_jrun *r, const mc_jnode *n) {
     return NEXT;
 }
 
-/* {% call m(...) %}: m finds the body as its macro `caller`. */
+/* {% call m(...) %}: m can call the body as the macro `caller`. */
 static flow exec_call_block(mc_jrun *r, const mc_jnode *n) {
     mc_jscope *before = mc_jscope_enter(r, r->scope);
     mc_jnode keyword = {.kind = MC_N_KEYWORD, .line = n->line, .name = n->name};
@@ -217,7 +217,7 @@ static void bind_param(mc_jrun *r, const mc_jnode *param, const mc_jvalue *given
     mc_jset(r, param->name, v);
 }
 
-/* Parameters by place, then by name; `caller` needs none. */
+/* Binds parameters by position, then by name. `caller` may be given without a parameter. */
 static void bind_params(mc_jrun *r, const mc_jnode *macro, const mc_jlist *args,
                         const mc_jdict *named) {
     size_t place = 0, taken = 0;

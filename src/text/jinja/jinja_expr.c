@@ -21,7 +21,8 @@ static mc_jnode *constant(mc_jparser *p, mc_jvalue v) {
 
 /* -- literals -- */
 
-/* A character by its number in `digits` hexadecimal digits at text[*at], which goes past them. */
+/* Reads a character's number in `digits` hexadecimal digits at text[*at], and moves *at past
+ * them. */
 static uint32_t hex_character(mc_jparser *p, mc_str text, size_t *at, size_t digits) {
     int64_t c = -1;
     if (text.len - *at < digits || !mc_jparse_int((mc_str){text.ptr + *at, digits}, 16, &c) ||
@@ -33,7 +34,7 @@ static uint32_t hex_character(mc_jparser *p, mc_str text, size_t *at, size_t dig
     return (uint32_t)c;
 }
 
-/* Writes what the escape after a backslash, at text[*at], stands for; returns its length. */
+/* Writes the character of the escape at text[*at], behind the backslash; returns its length. */
 static size_t unescape(mc_jparser *p, mc_str text, size_t *at, char *out) {
     static const char *const named = "abfnrtv\\'\"", meant[] = "\a\b\f\n\r\t\v\\'\"";
     char c = text.ptr[(*at)++];
@@ -60,14 +61,14 @@ static size_t unescape(mc_jparser *p, mc_str text, size_t *at, char *out) {
     return 2;
 }
 
-/* A string as written is at least as long as what it means. */
+/* Parses a string. It is never longer than its spelling, so that its buffer has that length. */
 static mc_jnode *parse_string(mc_jparser *p) {
     size_t bytes = 0, n = 0;
     for (const mc_jtoken *t = p->at; t->kind == MC_T_STRING; t++)
         bytes += t->text.len;
     char *out = mc_arena_alloc(p->arena, bytes + 1);
     if (!out) mc_jparse_nomem(p);
-    for (; p->at->kind == MC_T_STRING; p->at++) { /* neighbours are one string */
+    for (; p->at->kind == MC_T_STRING; p->at++) { /* adjacent strings are one */
         mc_str text = p->at->text;
         for (size_t at = 0; at < text.len;) {
             if (text.ptr[at] != '\\') {
@@ -109,7 +110,7 @@ static mc_jnode *parse_number(mc_jparser *p) {
     return node;
 }
 
-/* Expressions with commas between, up to `end`, which may come after a comma. pairs: of a dict. */
+/* Parses expressions separated by commas up to `end`; a comma may come before `end`. */
 static mc_jnode *parse_items(mc_jparser *p, mc_jnode_kind kind, const char *end) {
     mc_jnode *node = mc_jnode_new(p, kind), **tail = &node->a;
     mc_jparse_next(p);
@@ -166,7 +167,7 @@ mc_jnode *mc_jparse_primary(mc_jparser *p) {
     return &p->no_node;
 }
 
-/* -- what follows an operand -- */
+/* -- postfix: calls, subscripts, filters, tests -- */
 
 static mc_jnode *parse_argument(mc_jparser *p) {
     if (mc_jparse_skip_op(p, "*")) return node_of(p, MC_N_SPREAD, mc_jparse_expression(p), NULL);
@@ -183,7 +184,7 @@ static mc_jnode *parse_argument(mc_jparser *p) {
     return node;
 }
 
-/* "(...)", the parenthesis coming next. */
+/* Parses "(...)"; the parenthesis is the next token. */
 static mc_jnode *parse_arguments(mc_jparser *p) {
     mc_jnode *first = NULL, **tail = &first;
     mc_jparse_next(p);
@@ -202,7 +203,7 @@ static mc_jnode *slice_part(mc_jparser *p) {
     return absent ? NULL : mc_jparse_expression(p);
 }
 
-/* node[...], the bracket coming next. */
+/* Parses node[...]; the bracket is the next token. */
 static mc_jnode *parse_subscript(mc_jparser *p, mc_jnode *operand) {
     mc_jparse_next(p);
     mc_jnode *node = mc_jnode_new(p, MC_N_SLICE), *start = slice_part(p);
@@ -255,7 +256,7 @@ mc_jnode *mc_jparse_filters(mc_jparser *p, mc_jnode *operand) {
     return operand;
 }
 
-/* An argument that stands after a test without parentheses. */
+/* Whether a test's argument without parentheses comes next. */
 static bool at_bare_argument(const mc_jparser *p) {
     if (p->at->kind == MC_T_NAME) {
         return !mc_jparse_at(p, MC_T_NAME, "else") && !mc_jparse_at(p, MC_T_NAME, "or") &&
@@ -315,7 +316,7 @@ static mc_jnode *parse_unary(mc_jparser *p, bool filtered) {
 typedef struct operator_row {
     const char *text;
     mc_jop op;
-    int level; /* higher binds tighter; all are taken from left to right, ** too */
+    int level; /* higher binds tighter; all are left-associative, also ** */
 } operator_row;
 
 static const operator_row operators[] = {
@@ -346,7 +347,7 @@ static mc_jnode *parse_binary(mc_jparser *p, int level) {
     }
 }
 
-/* The operator of a comparison, if that comes next, gone past. */
+/* Takes the operator of a comparison if it comes next. */
 static bool skip_comparison(mc_jparser *p, mc_jop *op) {
     const operator_row *row =
         find_operator(p, comparisons, sizeof comparisons / sizeof *comparisons);
@@ -420,7 +421,7 @@ mc_jnode *mc_jparse_expression(mc_jparser *p) {
     return node;
 }
 
-/* -- several with commas -- */
+/* -- tuples -- */
 
 static bool at_tuple_end(const mc_jparser *p) {
     return p->at == p->end || p->at->kind == MC_T_END_PRINT || p->at->kind == MC_T_END_BLOCK ||
@@ -428,7 +429,7 @@ static bool at_tuple_end(const mc_jparser *p) {
            mc_jparse_at(p, MC_T_NAME, "recursive");
 }
 
-/* `first`, or where a comma follows a tuple of it and what `parse` makes of the rest. */
+/* `first`, or if a comma follows, a tuple of it and of what `parse` reads after it. */
 static mc_jnode *parse_more(mc_jparser *p, mc_jnode *first, mc_jnode *(*parse)(mc_jparser *p)) {
     if (!mc_jparse_at_op(p, ",")) return first;
     mc_jnode *node = node_of(p, MC_N_TUPLE, first, NULL), **tail = &first->next;

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* The filtered value as text, as str() has it. */
+/* The filtered value as text, by str(). */
 static mc_str self_text(mc_jrun *r, const mc_jcall *c) {
     return mc_jto_str(r, c->self).text;
 }
@@ -59,7 +59,7 @@ static mc_jvalue filter_escape(mc_jrun *r, const mc_jcall *c) {
     return mc_jtake(r, mark);
 }
 
-/* `width` spaces, or the text that is given for it. */
+/* An indentation of v spaces, or the text v; None: `otherwise` spaces. */
 static mc_str indentation(mc_jrun *r, mc_jvalue v, int64_t otherwise) {
     if (mc_jis(v, MC_J_STR)) return v.text;
     const mc_jcall call = {.args = &v, .count = 1};
@@ -69,13 +69,13 @@ static mc_str indentation(mc_jrun *r, mc_jvalue v, int64_t otherwise) {
     return mc_jtake(r, mark).text;
 }
 
-/* Lines but the first are indented, and those without text where `blank`. */
+/* Indents all lines but the first; empty lines only if `blank`. */
 static mc_jvalue filter_indent(mc_jrun *r, const mc_jcall *c) {
     bool first = mc_jarg_truth(c, 1), blank = mc_jarg_truth(c, 2);
     mc_str text = self_text(r, c), by = indentation(r, c->args[0], 4);
     size_t mark = mc_jmark(r);
     mc_jput(r, text);
-    mc_jput(r, MC_STR("\n")); /* so that an end of line is followed by a line */
+    mc_jput(r, MC_STR("\n")); /* a final newline then ends a line, as in Jinja */
     const mc_jlist *lines = mc_jstr_lines(r, mc_jtake(r, mark).text);
     for (size_t i = 0; i < lines->count && r->status == MICA_OK; i++) {
         mc_str line = lines->items[i].text;
@@ -170,7 +170,7 @@ static mc_jvalue filter_float(mc_jrun *r, const mc_jcall *c) {
     return otherwise(c, mc_jfloat(0));
 }
 
-/* Exactly rounded, halves to even: the digits that printf gives, read back. */
+/* Rounds exactly, halves to even: prints the digits and reads them back. */
 static double round_common(double v, int precision) {
     char text[420];
     double rounded = v;
@@ -181,7 +181,7 @@ static double round_common(double v, int precision) {
     }
     int len = snprintf(text, sizeof text, "%.*f", precision, fabs(v));
     if (len < 0 || (size_t)len >= sizeof text) return v;
-    if (precision) text[len - precision - 1] = '.'; /* whatever the locale has there */
+    if (precision) text[len - precision - 1] = '.'; /* replaces the locale's decimal point */
     if (!mc_jparse_float((mc_str){text, (size_t)len}, &rounded)) return v;
     return v < 0 ? -rounded : rounded;
 }
@@ -190,7 +190,7 @@ static mc_jvalue filter_round(mc_jrun *r, const mc_jcall *c) {
     int64_t precision = mc_jarg_int(r, c, 0, 0);
     mc_str method = mc_jarg_str(r, c, 1, "common");
     bool common = mc_str_is(method, "common"), up = mc_str_is(method, "ceil");
-    if (!mc_jis_number(c->self)) return mc_jnegative(r, c->self); /* says what is wrong */
+    if (!mc_jis_number(c->self)) return mc_jnegative(r, c->self); /* for its error */
     if (!common && !up && !mc_str_is(method, "floor"))
         mc_jerror(r, "method must be common, ceil or floor");
     if (precision < -300 || precision > 300) mc_jerror(r, "round: a precision beyond 300 digits");

@@ -1,4 +1,4 @@
-/* Python's ways to fill in a format: `%`, str.format() and strftime(). */
+/* Python's formatting: `%`, str.format() and strftime(). */
 #include "text/jinja/jinja_str.h"
 
 #include <inttypes.h>
@@ -28,7 +28,7 @@ static int read_number(mc_jrun *r, mc_str text, size_t *at) {
     return n > WIDEST ? 0 : n;
 }
 
-/* What follows a '%', up to its letter. */
+/* Reads what follows a '%', up to its letter. */
 static spec read_spec(mc_jrun *r, mc_str text, size_t *at) {
     spec s = {.precision = -1};
     for (; *at < text.len; (*at)++) {
@@ -92,7 +92,7 @@ static void put_spaces(mc_jrun *r, size_t n, const char *fill) {
         mc_jput_text(r, fill);
 }
 
-/* The text, at least s->width wide. */
+/* Puts a text, padded to s->width. */
 static void put_padded(mc_jrun *r, const spec *s, mc_str text, bool number) {
     size_t len = mc_jstr_length(r, text), width = (size_t)s->width;
     size_t missing = len < width ? width - len : 0;
@@ -128,7 +128,7 @@ static void put_converted(mc_jrun *r, const spec *s, mc_jvalue v) {
     put_padded(r, s, text, number);
 }
 
-/* The value of %(name)..., *at being after its '('. */
+/* The value of %(name)...; *at is after the '('. */
 static mc_jvalue percent_named(mc_jrun *r, mc_str text, size_t *at, mc_jvalue args) {
     const char *end = memchr(text.ptr + *at, ')', text.len - *at);
     if (!end || !mc_jis(args, MC_J_DICT)) {
@@ -179,7 +179,7 @@ mc_jvalue mc_jformat_percent(mc_jrun *r, mc_str text, mc_jvalue args) {
 
 /* -- str.format() -- */
 
-/* The value of {0}, {name} or, counting, {}. */
+/* The value of {0}, {name}, or {}, which are counted. */
 static mc_jvalue braces_value(mc_jrun *r, mc_str field, size_t *counted, const mc_jlist *args,
                               const mc_jdict *named) {
     int64_t index = 0;
@@ -196,7 +196,8 @@ static mc_jvalue braces_value(mc_jrun *r, mc_str field, size_t *counted, const m
     return mc_jnone();
 }
 
-/* {field:spec}, as far as `%` has the like: fill with zeros, align left or right, precision. */
+/* Puts {field:spec}, with the specs that `%` has, too: zero fill, left and right alignment,
+ * precision. */
 static void put_braces(mc_jrun *r, mc_str inside, size_t *counted, const mc_jlist *args,
                        const mc_jdict *named) {
     const char *colon = inside.len ? memchr(inside.ptr, ':', inside.len) : NULL;
@@ -312,7 +313,7 @@ static void put_time(mc_jrun *r, char letter, const struct tm *t, bool padded) {
     }
 }
 
-/* Letters that stand for several; always English, whatever the locale. */
+/* Letters that stand for a longer format. All names are English, whatever the locale. */
 static const char *longer(char letter) {
     switch (letter) {
     case 'c':

@@ -1,9 +1,9 @@
-/* Functions that are always there. */
+/* Global functions. */
 #include "text/jinja/jinja_container.h"
 #include "text/jinja/jinja_run.h"
 #include "text/jinja/jinja_str.h"
 
-enum { LONGEST_RANGE = 100000 }; /* as the sandbox has it */
+enum { LONGEST_RANGE = 100000 }; /* the limit of Jinja's sandbox */
 
 static mc_jvalue call_range(mc_jrun *r, const mc_jcall *c) {
     bool one = c->args[1].kind == MC_J_ABSENT;
@@ -21,7 +21,7 @@ static mc_jvalue call_range(mc_jrun *r, const mc_jcall *c) {
     return mc_jlist_value(MC_J_LIST, list);
 }
 
-/* A pair of the list that dict() may be given. */
+/* Adds a pair of the list given to dict(). */
 static void put_pair(mc_jrun *r, mc_jdict *dict, mc_jvalue pair) {
     const mc_jlist *parts = mc_jelements(r, pair);
     if (r->status == MICA_OK && parts->count == 2) {

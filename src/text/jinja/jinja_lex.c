@@ -13,7 +13,7 @@ typedef struct lexer {
     uint32_t line;
     const char *name;
     mc_buffer *tokens;
-    char open[MAX_OPEN]; /* the brackets that are to be closed, inside of a tag */
+    char open[MAX_OPEN]; /* the closing brackets that are expected inside the tag */
     size_t opened;
 } lexer;
 
@@ -39,7 +39,7 @@ static mica_status error(const lexer *l, const char *what) {
     return mc_fail(MICA_EFORMAT, "%s, line %u: %s", l->name, (unsigned)l->line, what);
 }
 
-/* The next n bytes become a token; `skip` of them at either end are not in its text. */
+/* Makes a token of the next n bytes. Its text leaves out `skip` bytes at either end. */
 static mica_status add(lexer *l, mc_jtoken_kind kind, size_t n, size_t skip) {
     mc_jtoken token = {kind, l->line, {l->source.ptr + l->at + skip, n - 2 * skip}};
     advance(l, n);
@@ -57,7 +57,7 @@ static bool is_word(char c) {
            (unsigned char)c >= 0x80;
 }
 
-/* Digits, which may be parted by single underscores. Returns where they end. */
+/* The end of digits, which single underscores may separate. */
 static size_t digits_end(const lexer *l, size_t n, bool hex) {
     for (;; n++) {
         char c = peek(l, n);
@@ -121,8 +121,8 @@ static mica_status lex_word(lexer *l) {
     return add(l, MC_T_NAME, n, 0);
 }
 
-/* Goes past "%}" or "#}", a sign before it, and the white space that this takes away. False, and
- * nothing done, where that is not what comes next. */
+/* Skips "%}" or "#}", with a sign before it, and the white space that it trims. False if something
+ * else comes next: then nothing is skipped. */
 static bool skip_end(lexer *l, char mark, bool trims) {
     size_t sign = peek(l, 0) == '-' || (peek(l, 0) == '+' && trims);
     char control = sign ? peek(l, 0) : '\0';
@@ -136,7 +136,7 @@ static bool skip_end(lexer *l, char mark, bool trims) {
     return true;
 }
 
-/* The words of a tag, from its beginning (with a sign, in `skip` bytes) past its end. */
+/* Lexes a tag from its beginning (`skip` bytes with its sign) to past its end. */
 static mica_status lex_tag(lexer *l, bool print, size_t skip) {
     MC_TRY(add(l, print ? MC_T_BEGIN_PRINT : MC_T_BEGIN_BLOCK, skip, 0));
     l->opened = 0;
@@ -154,8 +154,8 @@ static mica_status lex_tag(lexer *l, bool print, size_t skip) {
 
 /* -- outside of tags -- */
 
-/* Text up to `end`, where a tag begins with `control` ('-', '+', or neither): less what that takes
- * away. lstrips: so does a tag that stands first on its line. */
+/* Adds the text up to `end`, where a tag begins with `control` ('-', '+', or neither), without the
+ * white space that the tag trims. lstrips: a tag that is first on its line trims, too. */
 static mica_status lex_text(lexer *l, size_t end, char control, bool lstrips) {
     mc_str text = {l->source.ptr + l->at, end - l->at};
     if (control == '-') {
@@ -175,8 +175,8 @@ static mica_status lex_text(lexer *l, size_t end, char control, bool lstrips) {
     return MICA_OK;
 }
 
-/* Goes past "{% word %}" where that comes next; *control is its sign. begins: the tag of `raw`,
- * which takes no newline away. */
+/* Skips "{% word %}" if it comes next; *control is its sign. begins: the tag `raw`, which does not
+ * trim the newline after it. */
 static bool skip_raw_tag(lexer *l, const char *word, bool begins, char *control) {
     if (peek(l, 0) != '{' || peek(l, 1) != '%') return false;
     size_t sign = peek(l, 2) == '-' || peek(l, 2) == '+';
@@ -196,7 +196,7 @@ static bool skip_raw_tag(lexer *l, const char *word, bool begins, char *control)
     return true;
 }
 
-/* What is between {% raw %} and {% endraw %}, and the latter. */
+/* Lexes the text between {% raw %} and {% endraw %}, and skips the latter. */
 static mica_status lex_raw(lexer *l) {
     lexer end = *l;
     char control;
@@ -217,7 +217,7 @@ static mica_status lex_comment(lexer *l, size_t skip) {
     return error(l, "a comment without an end");
 }
 
-/* Where the next tag begins. */
+/* The position of the next tag. */
 static size_t find_tag(const lexer *l) {
     size_t at = l->at;
     while ((at = mc_find(l->source, MC_STR("{"), at)) < l->source.len) {

@@ -1,5 +1,5 @@
-/* Templates to tokens: text outside of tags, with white space around tags already dealt with, and
- * the words inside of tags. */
+/* The lexer: turns a template to tokens. Tokens are the text outside tags, already trimmed around
+ * tags, and the words inside tags. */
 #ifndef TEXT_JINJA_JINJA_LEX_H
 #define TEXT_JINJA_JINJA_LEX_H
 
@@ -16,7 +16,7 @@ typedef enum mc_jtoken_kind {
     MC_T_BEGIN_BLOCK, /* {% */
     MC_T_END_BLOCK,
     MC_T_NAME,
-    MC_T_STRING, /* what is between the quotes, as written */
+    MC_T_STRING, /* the text between the quotes, with its escapes */
     MC_T_INT,
     MC_T_FLOAT,
     MC_T_OPERATOR,
@@ -29,8 +29,9 @@ typedef struct mc_jtoken {
     mc_str text;   /* in the source */
 } mc_jtoken;
 
-/* Adds the tokens (mc_jtoken), an END last. source is valid UTF-8, with lines ended by \n, and
- * outlives them. `name` is the template's, for errors. errors  MICA_EFORMAT, MICA_ENOMEM */
+/* Adds the tokens (mc_jtoken), the last of kind MC_T_END. source is valid UTF-8 with lines ended by
+ * \n; it must outlive the tokens. `name` is the template's, for error texts.
+ * errors  MICA_EFORMAT, MICA_ENOMEM */
 mica_status mc_jlex(mc_str source, const char *name, mc_buffer *tokens);
 
 #endif

@@ -29,7 +29,7 @@ static mc_jvalue str_rstrip(mc_jrun *r, const mc_jcall *c) {
     return strip(r, c, MC_J_RIGHT);
 }
 
-/* At white space, runs of it counting as one, from the left. */
+/* Splits at runs of white space, from the left. */
 static void split_words(mc_jrun *r, mc_str text, int64_t max, mc_jlist *parts) {
     text = mc_jstr_strip(r, text, (mc_str){0}, MC_J_LEFT);
     for (; text.len && max != 0 && r->status == MICA_OK; max--) {
@@ -65,12 +65,12 @@ static mc_jvalue str_split(mc_jrun *r, const mc_jcall *c) {
     return mc_jlist_value(MC_J_LIST, parts);
 }
 
-/* The last `max` words, and before them all that is left of them. */
+/* The last `max` words, and before them the rest of the text as one part. */
 static mc_jlist *last_words(mc_jrun *r, mc_str text, int64_t max) {
     mc_jlist *words = mc_jlist_new(r), *parts = mc_jlist_new(r);
     split_words(r, text, -1, words);
     size_t first = (uint64_t)max < words->count ? words->count - (size_t)max : 0;
-    if (first > 0) { /* words lie in the text */
+    if (first > 0) { /* words point into the text */
         mc_str left = words->items[first - 1].text;
         mc_jlist_push(r, parts,
                       mc_jstr(between(text, 0, (size_t)(left.ptr - text.ptr) + left.len)));
@@ -80,7 +80,7 @@ static mc_jlist *last_words(mc_jrun *r, mc_str text, int64_t max) {
     return parts;
 }
 
-/* From the right: as many parts as split() has, those at the left put together again. */
+/* Splits from the right: splits everywhere, then joins the leftmost parts again. */
 static mc_jvalue str_rsplit(mc_jrun *r, const mc_jcall *c) {
     mc_str separator = mc_jarg_str(r, c, 0, NULL), rest = c->self.text;
     int64_t max = mc_jarg_int(r, c, 1, -1);
@@ -104,7 +104,7 @@ static mc_jvalue str_splitlines(mc_jrun *r, const mc_jcall *c) {
     return mc_jlist_value(MC_J_LIST, mc_jstr_lines(r, c->self.text));
 }
 
-/* (before, separator, after); what lacks the separator is all before it, or after it. */
+/* (before, separator, after). Without a separator the text is `before`, or `after` if `last`. */
 static mc_jvalue partition(mc_jrun *r, const mc_jcall *c, bool last) {
     mc_str text = c->self.text, separator = mc_jarg_str(r, c, 0, ""), none = MC_STR("");
     mc_jlist *parts = mc_jlist_new(r);
@@ -138,9 +138,9 @@ static mc_jvalue str_removesuffix(mc_jrun *r, const mc_jcall *c) {
     return mc_jstr(mc_jstr_ends(r, text, suffix) ? between(text, 0, text.len - suffix.len) : text);
 }
 
-/* -- strings: looking -- */
+/* -- strings: finding and testing -- */
 
-/* The argument is a string, or a tuple of them. */
+/* startswith and endswith: the argument is a string or a tuple of strings. */
 static mc_jvalue any_end(mc_jrun *r, const mc_jcall *c,
                          bool (*has)(mc_jrun *r, mc_str text, mc_str part)) {
     if (!mc_jis(c->args[0], MC_J_TUPLE))
@@ -160,7 +160,7 @@ static mc_jvalue str_endswith(mc_jrun *r, const mc_jcall *c) {
     return any_end(r, c, mc_jstr_ends);
 }
 
-/* A byte's place as that of a character; -1 for nowhere. */
+/* The index of the character at byte `at`; -1 if `at` is SIZE_MAX. */
 static mc_jvalue place(mc_jrun *r, mc_str text, size_t at) {
     if (at == SIZE_MAX) return mc_jint(-1);
     return mc_jint((int64_t)mc_jstr_length(r, between(text, 0, at)));
@@ -191,7 +191,7 @@ static mc_jvalue str_count(mc_jrun *r, const mc_jcall *c) {
     return mc_jint(n);
 }
 
-/* Not empty, and every character is of the class. */
+/* True if the text is not empty and every character is of the class. */
 static mc_jvalue all_are(mc_jrun *r, mc_str text, bool (*is)(uint32_t c)) {
     for (size_t at = 0, n; at < text.len && r->status == MICA_OK; at += n) {
         uint32_t c = 0;
@@ -223,7 +223,7 @@ static mc_jvalue str_isspace(mc_jrun *r, const mc_jcall *c) {
     return all_are(r, c->self.text, mc_jis_space);
 }
 
-/* The test of that name. */
+/* Calls the test of that name. */
 static mc_jvalue tested(mc_jrun *r, const mc_jcall *c, mc_str name) {
     return mc_jcall_builtin(r, mc_jtest_find(name), c->self, &(mc_jlist){0}, NULL);
 }
@@ -353,7 +353,7 @@ static mc_jvalue dict_values(mc_jrun *r, const mc_jcall *c) {
     return mc_jlist_value(MC_J_LIST, values);
 }
 
-/* A list, for unlike the filter's its result can be gone through again. */
+/* A list: unlike the filter's result, it can be iterated more than once. */
 static mc_jvalue dict_items(mc_jrun *r, const mc_jcall *c) {
     return mc_jlist_value(MC_J_LIST, mc_jseq_items(r, c).list);
 }
@@ -375,7 +375,7 @@ static mc_jvalue loop_cycle(mc_jrun *r, const mc_jcall *c) {
     return c->count ? c->args[c->self.loop->index % c->count] : mc_jnone();
 }
 
-/* True in the first turn, and where the arguments are others than last time. */
+/* True in the first iteration, and if the arguments differ from the last call's. */
 static mc_jvalue loop_changed(mc_jrun *r, const mc_jcall *c) {
     mc_jlist *now = mc_jlist_new(r);
     for (size_t i = 0; i < c->count; i++)

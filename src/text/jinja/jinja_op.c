@@ -45,14 +45,14 @@ static mc_jvalue power(mc_jrun *r, int64_t a, int64_t b) {
     if (b < 0) return mc_jfloat(pow((double)a, (double)b));
     if (a == 0 || a == 1) return mc_jint(b == 0 ? 1 : a);
     if (a == -1) return mc_jint(b % 2 ? -1 : 1);
-    for (; b > 0 && r->status == MICA_OK; b--) { /* at most 63 times */
+    for (; b > 0 && r->status == MICA_OK; b--) { /* overflows after at most 63 steps */
         mc_jcharge(r, 1);
         v = multiply(r, v.integer, a);
     }
     return v;
 }
 
-/* Rounded towards minus infinity, as Python does; b is not zero. */
+/* Division rounded towards minus infinity, as in Python; b is not zero. */
 static int64_t floor_div(int64_t a, int64_t b) {
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
@@ -110,7 +110,7 @@ static mc_jvalue arithmetic(mc_jrun *r, mc_jop op, mc_jvalue a, mc_jvalue b) {
         return mc_jnone();
     }
     bool real = mc_jis(a, MC_J_FLOAT) || mc_jis(b, MC_J_FLOAT);
-    if (real && op == MC_OP_MOD) mc_jcharge(r, 128); /* fmod goes bit by bit */
+    if (real && op == MC_OP_MOD) mc_jcharge(r, 128); /* fmod works bit by bit */
     if (real) return float_arithmetic(op, mc_jreal(a), mc_jreal(b));
     return int_arithmetic(r, op, mc_jinteger(a), mc_jinteger(b));
 }
@@ -215,7 +215,7 @@ static mc_jvalue neighbour(const mc_jloop *loop, size_t index, const char *why) 
     return mc_jundefined(MC_J_HINT, MC_J_LOOP, mc_str_of(why));
 }
 
-/* loop.index and the like; ABSENT where it has none of that name. */
+/* loop.index and the like; ABSENT if the loop has no such attribute. */
 static mc_jvalue loop_attr(const mc_jloop *loop, mc_str name) {
     int64_t index = (int64_t)loop->index, count = (int64_t)loop->items->count;
     if (mc_str_is(name, "index")) return mc_jint(index + 1);
@@ -225,7 +225,7 @@ static mc_jvalue loop_attr(const mc_jloop *loop, mc_str name) {
     if (mc_str_is(name, "first")) return mc_jbool(index == 0);
     if (mc_str_is(name, "last")) return mc_jbool(index == count - 1);
     if (mc_str_is(name, "length")) return mc_jint(count);
-    if (mc_str_is(name, "depth")) return mc_jint(1); /* recursive loops would count */
+    if (mc_str_is(name, "depth")) return mc_jint(1); /* there are no recursive loops */
     if (mc_str_is(name, "depth0")) return mc_jint(0);
     if (mc_str_is(name, "previtem"))
         return neighbour(loop, loop->index - 1, "there is no previous item");
@@ -234,7 +234,7 @@ static mc_jvalue loop_attr(const mc_jloop *loop, mc_str name) {
     return (mc_jvalue){.kind = MC_J_ABSENT};
 }
 
-/* What Python's getattr() finds; ABSENT for nothing. */
+/* Python's getattr(); ABSENT: there is no such attribute. */
 static mc_jvalue python_attr(mc_jrun *r, mc_jvalue v, mc_str name) {
     mc_jvalue found = {.kind = MC_J_ABSENT};
     if (mc_jis(v, MC_J_LOOP)) found = loop_attr(v.loop, name);
@@ -257,7 +257,7 @@ mc_jvalue mc_jget_attr(mc_jrun *r, mc_jvalue v, mc_str name) {
     return item ? *item : mc_jundefined(MC_J_NO_ATTRIBUTE, (mc_jkind)v.kind, name);
 }
 
-/* The place of index in a sequence of count, or SIZE_MAX. */
+/* The position of an index in a sequence of `count` elements; SIZE_MAX: out of range. */
 static size_t place(int64_t index, size_t count) {
     if (index < 0) index += (int64_t)count;
     return index >= 0 && (uint64_t)index < count ? (size_t)index : SIZE_MAX;
@@ -309,7 +309,8 @@ mc_jvalue mc_jget_path(mc_jrun *r, mc_jvalue v, mc_str path) {
 
 /* -- slices -- */
 
-/* A bound as Python clips it: into lowest .. highest, negative ones counted from the end. */
+/* A slice's bound, clipped to lowest .. highest as in Python; a negative bound counts from the
+ * end. */
 static int64_t bound(mc_jrun *r, mc_jvalue v, int64_t otherwise, int64_t count, int64_t lowest,
                      int64_t highest) {
     if (mc_jis(v, MC_J_NONE)) return otherwise;
@@ -322,7 +323,7 @@ static int64_t bound(mc_jrun *r, mc_jvalue v, int64_t otherwise, int64_t count, 
     return n < lowest ? lowest : n > highest ? highest : n;
 }
 
-/* Where a slice begins, where it ends before, and its step; false: it failed. */
+/* Sets range to a slice's start, stop and step; false: the run failed. */
 static bool slice_range(mc_jrun *r, const mc_jvalue bounds[3], int64_t count, int64_t range[3]) {
     int64_t by = bound(r, bounds[2], 1, 0, INT64_MIN, INT64_MAX);
     int64_t low = by > 0 ? 0 : -1, high = by > 0 ? count : count - 1;
@@ -338,13 +339,13 @@ static mc_jlist *slice_list(mc_jrun *r, const mc_jlist *all, const int64_t range
     mc_jlist *some = mc_jlist_new(r);
     for (int64_t i = range[0]; (by > 0 ? i < to : i > to) && r->status == MICA_OK; i += by) {
         mc_jlist_push(r, some, all->items[i]);
-        if (by > 0 ? by >= to - i : by <= to - i) break; /* i + by may be beyond 64 bits */
+        if (by > 0 ? by >= to - i : by <= to - i) break; /* i + by might overflow */
     }
     return some;
 }
 
 static mc_jvalue slice_str(mc_jrun *r, mc_jvalue v, const int64_t range[3]) {
-    if (range[2] == 1) { /* bytes that lie together */
+    if (range[2] == 1) { /* the slice is contiguous */
         if (range[0] >= range[1]) return mc_jstr(MC_STR(""));
         size_t from = mc_jstr_offset(r, v.text, (size_t)range[0]);
         mc_str rest = {v.text.ptr + from, v.text.len - from};

@@ -87,10 +87,10 @@ mc_str mc_jparse_name(mc_jparser *p) {
 
 /* -- statements -- */
 
-/* Statements up to the tag that begins with one of `ends`, whose word comes next then. */
+/* Parses statements up to a tag that begins with one of `ends`, which is then the next token. */
 static mc_jnode *parse_until(mc_jparser *p, const char *const *ends);
 
-/* The rest of a tag, statements, and the tag that ends them, up to its end where it is the last. */
+/* Parses the rest of a tag, statements, and the tag `end`. */
 static mc_jnode *parse_body(mc_jparser *p, const char *end) {
     const char *const ends[] = {end, NULL};
     mc_jparse_skip_op(p, ":");
@@ -142,7 +142,7 @@ static mc_jnode *parse_for(mc_jparser *p) {
     return node;
 }
 
-/* The variable that holds a block's text, and the filters that follow. */
+/* The variable MC_J_BLOCK_TEXT, and the filters that follow. */
 static mc_jnode *parse_block_text(mc_jparser *p, bool filtered) {
     mc_jnode *text = mc_jnode_new(p, MC_N_NAME);
     text->name = MC_STR(MC_J_BLOCK_TEXT);
@@ -183,7 +183,7 @@ static mc_jnode *parse_params(mc_jparser *p) {
     return first;
 }
 
-/* The body of a macro stands in no loop. */
+/* Parses a macro's body. It is in no loop: break and continue are errors there. */
 static mc_jnode *parse_macro_body(mc_jparser *p, const char *end) {
     unsigned loops = p->loops;
     p->loops = 0;
@@ -247,7 +247,7 @@ static mc_jnode *parse_continue(mc_jparser *p) {
 
 static const struct {
     const char *word;
-    mc_jnode *(*parse)(mc_jparser *p); /* what follows the word */
+    mc_jnode *(*parse)(mc_jparser *p); /* parses what follows the word */
 } statements[] = {
     {"if", parse_if},           {"for", parse_for},
     {"set", parse_set},         {"macro", parse_macro},
@@ -303,7 +303,7 @@ static mc_jnode *parse_until(mc_jparser *p, const char *const *ends) {
 
 /* -- templates -- */
 
-/* A copy with lines ended by \n, less the end of the last one. */
+/* Copies the source with lines ended by \n, and without a final newline. */
 static mica_status copy_source(mc_jinja *t, mc_str source, mc_str *out) {
     char *copy = mc_arena_alloc(&t->arena, source.len);
     size_t n = 0;

@@ -1,8 +1,7 @@
-/* What the two halves of the parser share: statements (jinja_parse.c) and expressions
- * (jinja_expr.c).
+/* Shared by the two parts of the parser: statements (jinja_parse.c) and expressions (jinja_expr.c).
  *
- * Errors are sticky: the first one is kept and moves the parser to the end of the tokens, where
- * nothing goes on. Nodes are never NULL. */
+ * Errors are sticky: the first one is kept and moves the parser to the end of the tokens, so that
+ * parsing ends. Nodes are never NULL. */
 #ifndef TEXT_JINJA_JINJA_PARSE_H
 #define TEXT_JINJA_JINJA_PARSE_H
 
@@ -15,24 +14,24 @@ typedef struct mc_jparser {
     const mc_jtoken *at, *end; /* end: the token of kind MC_T_END */
     mica_status status;
     unsigned depth;
-    unsigned loops;   /* around here */
-    mc_jnode no_node; /* what stands for a node that found no memory */
+    unsigned loops;   /* number of loops around the current token */
+    mc_jnode no_node; /* stands for a node without memory */
 } mc_jparser;
 
 /* -- jinja_parse.c -- */
 
 void mc_jparse_fail(mc_jparser *p, const char *fmt, ...) MC_PRINTF(2, 3);
 void mc_jparse_nomem(mc_jparser *p);
-bool mc_jparse_enter(mc_jparser *p); /* false: failed, nothing to leave */
+bool mc_jparse_enter(mc_jparser *p); /* false: nested too deep; do not leave */
 void mc_jparse_leave(mc_jparser *p);
 mc_jnode *mc_jnode_new(mc_jparser *p, mc_jnode_kind kind);
 
-/* Goes past a token; an error has gone to the end, which nothing goes past. */
+/* Skips a token. Never skips the end, where the parser is after an error. */
 static inline void mc_jparse_next(mc_jparser *p) {
     if (p->at != p->end) p->at++;
 }
 bool mc_jparse_at(const mc_jparser *p, mc_jtoken_kind kind, const char *text);
-bool mc_jparse_skip(mc_jparser *p, mc_jtoken_kind kind, const char *text); /* where it is that */
+bool mc_jparse_skip(mc_jparser *p, mc_jtoken_kind kind, const char *text); /* if it comes next */
 void mc_jparse_expect(mc_jparser *p, mc_jtoken_kind kind, const char *text);
 mc_str mc_jparse_name(mc_jparser *p); /* any name */
 
@@ -49,11 +48,11 @@ static inline bool mc_jparse_skip_word(mc_jparser *p, const char *text) {
 /* -- jinja_expr.c -- */
 
 mc_jnode *mc_jparse_expression(mc_jparser *p);
-/* One expression, or several with commas between: a tuple. conditions: `a if b` may be one. */
+/* One expression, or several separated by commas: a tuple. conditions: allows `a if b`. */
 mc_jnode *mc_jparse_tuple(mc_jparser *p, bool conditions);
-/* What can be assigned to: a name, a namespace's attribute, or several. */
+/* A target of an assignment: a name, a namespace's attribute, or a tuple of them. */
 mc_jnode *mc_jparse_target(mc_jparser *p);
-/* The filters "| a | b" of `operand`, one at least, the first one's bar already gone. */
+/* The filters "| a | b" of `operand`, at least one; the first bar was skipped already. */
 mc_jnode *mc_jparse_filters(mc_jparser *p, mc_jnode *operand);
 mc_jnode *mc_jparse_primary(mc_jparser *p);
 mc_jnode *mc_jparse_postfix(mc_jparser *p, mc_jnode *node); /* .x [x] (x) */

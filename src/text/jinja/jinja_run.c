@@ -1,4 +1,4 @@
-/* The run: its first error, its bounds, its memory, and text in the making. */
+/* The run: its first error, its limits, its memory, and its output. */
 #include "text/jinja/jinja_value.h"
 
 #include "base/utf8.h"
@@ -11,8 +11,7 @@
 #define PAUSE 65536u /* steps, about a millisecond */
 #define MAX_DEPTH 500
 
-/* What a run may take besides its variables' memory: so much, and more for each of their bytes, up
- * to a maximum. */
+/* A limit of a run: a base, plus an amount for each byte of its variables, up to a maximum. */
 typedef struct bound {
     size_t base, factor, max;
 } bound;
@@ -35,7 +34,7 @@ void mc_jbound(mc_jrun *r) {
 }
 
 void mc_jfail(mc_jrun *r, mica_status status, const char *fmt, ...) {
-    char text[1024]; /* as long as an error may be */
+    char text[1024]; /* the maximum of an error text */
     va_list args;
     if (r->status != MICA_OK) return;
     va_start(args, fmt);
@@ -104,12 +103,12 @@ void mc_jput_char(mc_jrun *r, uint32_t codepoint) {
 }
 
 void mc_jputf(mc_jrun *r, const char *fmt, ...) {
-    char text[512]; /* of numbers: a double with %f has at most 310 digits before its point */
+    char text[512]; /* for numbers: a double with %f has at most 310 digits before its point */
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    mc_jcharge(r, 8); /* printf is slow, most of all where a number has many digits */
+    mc_jcharge(r, 8); /* printf is slow, especially for numbers of many digits */
     mc_jcharge(r, strlen(text));
     mc_jput_text(r, text);
 }

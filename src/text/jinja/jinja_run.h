@@ -1,6 +1,6 @@
-/* What the parts of the interpreter have of each other.
+/* The interface between the parts of the interpreter.
  *
- * What templates call is a row of a table: its name, its parameters, and a function. */
+ * Everything that templates call (a builtin) is a row of a table: name, parameters, function. */
 #ifndef TEXT_JINJA_JINJA_RUN_H
 #define TEXT_JINJA_JINJA_RUN_H
 
@@ -12,37 +12,37 @@
 enum { MC_J_MAX_PARAMS = 5 };
 
 typedef struct mc_jcall {
-    mc_jvalue self;        /* what stands before the `|`, the `is` or the dot */
-    const mc_jvalue *args; /* a value a parameter, ABSENT where not given; as given for "*" */
+    mc_jvalue self;        /* the value before `|`, `is` or the dot */
+    const mc_jvalue *args; /* one value per parameter, ABSENT if not given; for "*" as given */
     size_t count;
     const mc_jdict *named; /* for "*" */
 } mc_jcall;
 
 struct mc_jbuiltin {
     const char *name;
-    const char *params; /* names parted by spaces, "*" for any */
-    size_t required;    /* so many must be given */
+    const char *params; /* names separated by spaces, "*" for any */
+    size_t required;    /* number of parameters that must be given */
     mc_jvalue (*call)(mc_jrun *r, const mc_jcall *c);
 };
 
-/* NULL where there is none of that name. */
+/* NULL: there is none of that name. */
 const mc_jbuiltin *mc_jfilter_find(mc_str name);
 const mc_jbuiltin *mc_jtest_find(mc_str name);
 const mc_jbuiltin *mc_jglobal_find(mc_str name);
 const mc_jbuiltin *mc_jmethod_find(mc_jkind kind, mc_str name);
 
-/* In a table of rows. */
+/* Finds a row of a table. */
 const mc_jbuiltin *mc_jbuiltin_find(const mc_jbuiltin *rows, size_t n, mc_str name);
 
-/* Puts named arguments in their places and calls. named may be NULL. */
+/* Matches arguments to parameters and calls. named may be NULL. */
 mc_jvalue mc_jcall_builtin(mc_jrun *r, const mc_jbuiltin *b, mc_jvalue self, const mc_jlist *args,
                            const mc_jdict *named);
 mc_jvalue mc_jcall_value(mc_jrun *r, mc_jvalue callee, const mc_jlist *args, const mc_jdict *named);
 
-/* An argument as what it must be; the last one where it is absent or None. */
+/* An argument of a certain type; `otherwise` if it is absent or None. */
 int64_t mc_jarg_int(mc_jrun *r, const mc_jcall *c, size_t i, int64_t otherwise);
 mc_str mc_jarg_str(mc_jrun *r, const mc_jcall *c, size_t i, const char *otherwise);
-bool mc_jarg_truth(const mc_jcall *c, size_t i); /* false where absent */
+bool mc_jarg_truth(const mc_jcall *c, size_t i); /* false if absent */
 
 /* -- jinja_seq.c: filters of sequences -- */
 
@@ -79,7 +79,7 @@ mc_jvalue mc_jbinary(mc_jrun *r, mc_jop op, mc_jvalue a, mc_jvalue b);
 mc_jvalue mc_jnegative(mc_jrun *r, mc_jvalue v);
 mc_jvalue mc_jget_attr(mc_jrun *r, mc_jvalue v, mc_str name);     /* v.name */
 mc_jvalue mc_jget_item(mc_jrun *r, mc_jvalue v, mc_jvalue index); /* v[index] */
-mc_jvalue mc_jget_path(mc_jrun *r, mc_jvalue v, mc_str path);     /* "a.0.b", as filters have it */
+mc_jvalue mc_jget_path(mc_jrun *r, mc_jvalue v, mc_str path);     /* "a.0.b", in filters */
 /* v[start:stop:step], each an integer or None. */
 mc_jvalue mc_jslice(mc_jrun *r, mc_jvalue v, mc_jvalue start, mc_jvalue stop, mc_jvalue step);
 
@@ -88,20 +88,20 @@ mc_jvalue mc_jslice(mc_jrun *r, mc_jvalue v, mc_jvalue start, mc_jvalue stop, mc
 struct mc_jloop {
     const mc_jlist *items;
     size_t index;      /* from 0 */
-    mc_jvalue changed; /* what loop.changed saw last */
+    mc_jvalue changed; /* last arguments of loop.changed */
 };
 
 struct mc_jmacro {
     const mc_jnode *node; /* MACRO or CALL_BLOCK */
-    mc_jscope *scope;     /* where it was defined */
+    mc_jscope *scope;     /* scope of its definition */
 };
 
 mc_jvalue mc_jeval(mc_jrun *r, const mc_jnode *node);
 mc_jvalue mc_jcall_macro(mc_jrun *r, const mc_jmacro *macro, const mc_jlist *args,
                          const mc_jdict *named);
-/* Variables of the innermost scope. */
+/* Sets a variable of the innermost scope. */
 void mc_jset(mc_jrun *r, mc_str name, mc_jvalue v);
-/* A new innermost scope; the one before is given back to mc_jscope_leave. */
+/* Enters a new scope inside `outer`. Returns the scope before, for mc_jscope_leave. */
 mc_jscope *mc_jscope_enter(mc_jrun *r, mc_jscope *outer);
 void mc_jscope_leave(mc_jrun *r, mc_jscope *before);
 void mc_jexec(mc_jrun *r, const mc_jnode *body); /* a whole template */

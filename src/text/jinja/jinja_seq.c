@@ -15,14 +15,14 @@ static bool is_given(mc_jvalue v) {
     return !mc_jis(v, MC_J_ABSENT) && !mc_jis(v, MC_J_NONE);
 }
 
-/* The part of v that an argument `attribute` names: "a.0.b", a number, or v where there is none. */
+/* The part of v that the argument `attribute` names: "a.0.b" or a number; absent: v itself. */
 static mc_jvalue attribute_of(mc_jrun *r, mc_jvalue v, mc_jvalue attribute) {
     if (!is_given(attribute)) return v;
     if (mc_jis(attribute, MC_J_STR)) return mc_jget_path(r, v, attribute.text);
     return mc_jget_item(r, v, attribute);
 }
 
-/* -- one of them -- */
+/* -- one element -- */
 
 mc_jvalue mc_jseq_length(mc_jrun *r, const mc_jcall *c) {
     return mc_jint((int64_t)mc_jlength(r, c->self));
@@ -42,13 +42,13 @@ mc_jvalue mc_jseq_last(mc_jrun *r, const mc_jcall *c) {
 
 /* -- by keys -- */
 
-/* What decides: an attribute, strings in lower case unless case matters. */
+/* The key of an element: its attribute, with strings in lower case unless case matters. */
 static mc_jvalue sort_key(mc_jrun *r, mc_jvalue v, mc_jvalue attribute, bool case_sensitive) {
     v = attribute_of(r, v, attribute);
     return mc_jis(v, MC_J_STR) && !case_sensitive ? mc_jstr_case(r, v.text, MC_J_LOWER) : v;
 }
 
-/* Stable, also in reverse. Merges runs of 1, 2, 4 ... pairs of a key and an element. */
+/* Sorts pairs of key and element, stable also in reverse: a bottom-up merge sort. */
 static mc_jpair *sort_pairs(mc_jrun *r, mc_jpair *pairs, size_t count, bool reverse) {
     mc_jpair *spare = mc_jalloc(r, count * sizeof *spare);
     for (size_t run = 1; spare && run < count && r->status == MICA_OK; run *= 2) {
@@ -71,7 +71,7 @@ static mc_jpair *sort_pairs(mc_jrun *r, mc_jpair *pairs, size_t count, bool reve
     return pairs;
 }
 
-/* The elements with their keys, in an array as long; NULL where there are none. */
+/* The elements with their keys, in an array; NULL: no elements. */
 static mc_jpair *keyed(mc_jrun *r, const mc_jlist *items, mc_jvalue attribute,
                        bool case_sensitive) {
     mc_jpair *pairs = items->count ? mc_jalloc(r, items->count * sizeof *pairs) : NULL;
@@ -92,7 +92,7 @@ mc_jvalue mc_jseq_sort(mc_jrun *r, const mc_jcall *c) {
     return list_value(sorted);
 }
 
-/* By key, or by value where `by` is "value"; gives tuples. */
+/* Sorts a dict by key, or by value if `by` is "value"; gives tuples. */
 mc_jvalue mc_jseq_dictsort(mc_jrun *r, const mc_jcall *c) {
     mc_str by = mc_jarg_str(r, c, 1, "key");
     bool value = mc_str_is(by, "value");
@@ -150,7 +150,7 @@ mc_jvalue mc_jseq_unique(mc_jrun *r, const mc_jcall *c) {
     return iterator(some);
 }
 
-/* -- all of them -- */
+/* -- all elements -- */
 
 mc_jvalue mc_jseq_list(mc_jrun *r, const mc_jcall *c) {
     return list_value(mc_jelements(r, c->self));
@@ -206,7 +206,7 @@ mc_jvalue mc_jseq_sum(mc_jrun *r, const mc_jcall *c) {
     return sum;
 }
 
-/* Lists of `linecount` elements, the last one filled up where there is something to do so with. */
+/* Lists of `linecount` elements. The last one is filled up with `fill_with`, if given. */
 mc_jvalue mc_jseq_batch(mc_jrun *r, const mc_jcall *c) {
     const mc_jlist *items = mc_jelements(r, c->self);
     int64_t size = mc_jarg_int(r, c, 0, 0);
@@ -227,7 +227,7 @@ mc_jvalue mc_jseq_batch(mc_jrun *r, const mc_jcall *c) {
 
 /* -- by filters and tests -- */
 
-/* The filter or test that the argument at `at` names; after it come its own. */
+/* The filter or test that argument `at` names. The arguments after it are its own. */
 static const mc_jbuiltin *named_builtin(mc_jrun *r, const mc_jcall *c, size_t at,
                                         const mc_jbuiltin *(*find)(mc_str name), mc_jlist *args) {
     mc_jvalue name = c->args[at];
@@ -263,7 +263,7 @@ mc_jvalue mc_jseq_map(mc_jrun *r, const mc_jcall *c) {
     return iterator(mapped);
 }
 
-/* Those for which the test, or the truth, of them or of their attribute is as wanted. */
+/* The elements whose test (or truth), of themselves or of an attribute, is `wanted`. */
 static mc_jvalue choose(mc_jrun *r, const mc_jcall *c, bool by_attribute, bool wanted) {
     const mc_jlist *items = mc_jelements(r, c->self);
     mc_jlist *some = mc_jlist_new(r), args = {0};

@@ -23,7 +23,7 @@ size_t mc_jstr_next(mc_str text, size_t at) {
     return n ? n : 1;
 }
 
-/* The first byte of the last character. */
+/* The position of the last character. */
 static size_t last_start(mc_str text) {
     size_t last = text.len - 1;
     while (last > 0 && ((unsigned char)text.ptr[last] & 0xC0) == 0x80)
@@ -59,8 +59,8 @@ size_t mc_jstr_offset(mc_jrun *r, mc_str text, size_t n) {
     return at;
 }
 
-/* Whether the pattern, whose first byte is there, stands at text[at]; the last place that is asked
- * has room for it. */
+/* Whether the pattern is at text[at]. Its first byte is there already, and the text is long
+ * enough. */
 static bool stands_at(mc_jrun *r, mc_str text, mc_str pattern, size_t at) {
     mc_jcharge_copy(r, pattern.len);
     return memcmp(text.ptr + at, pattern.ptr, pattern.len) == 0;
@@ -108,7 +108,7 @@ size_t mc_jstr_find_space(mc_jrun *r, mc_str text) {
 
 /* -- case -- */
 
-typedef struct case_range { /* capitals first, first + step ... last */
+typedef struct case_range { /* capitals first, first + step, ... last */
     uint16_t first, last, step, to_lower;
 } case_range;
 
@@ -139,7 +139,7 @@ uint32_t mc_jupper(uint32_t c) {
             continue;
         if ((c - row->to_lower - row->first) % row->step == 0) return c - row->to_lower;
     }
-    switch (c) { /* letters whose capital is not theirs alone */
+    switch (c) { /* letters that share their capital with another */
     case 0xB5:
         return 0x39C;
     case 0xFF:
@@ -160,7 +160,7 @@ bool mc_jis_cased(uint32_t c) {
 }
 
 static void put_upper(mc_jrun *r, uint32_t c, bool title) {
-    if (c == 0xDF) { /* the one letter in common use whose capital is two */
+    if (c == 0xDF) { /* the only common letter with a capital of two characters */
         mc_jput_text(r, title ? "Ss" : "SS");
     } else {
         mc_jput_char(r, mc_jupper(c));
@@ -169,7 +169,7 @@ static void put_upper(mc_jrun *r, uint32_t c, bool title) {
 
 mc_jvalue mc_jstr_case(mc_jrun *r, mc_str text, mc_jcase how) {
     size_t mark = mc_jmark(r);
-    bool begins = true; /* a word */
+    bool begins = true; /* a word begins here */
     for (size_t at = 0; at < text.len && r->status == MICA_OK; at += mc_jstr_next(text, at)) {
         uint32_t c = character(text, at);
         bool upper = how == MC_J_UPPER || (how != MC_J_LOWER && begins);
@@ -235,7 +235,7 @@ mc_jvalue mc_jstr_replace(mc_jrun *r, mc_str text, mc_str old, mc_str with, int6
         mc_jput(r, from_to(text, from, at));
         mc_jput(r, with);
         from = at + old.len;
-        if (old.len == 0) { /* between all characters */
+        if (old.len == 0) { /* `with` goes between all characters */
             if (at == text.len) return mc_jtake(r, mark);
             size_t n = mc_jstr_next(text, at);
             mc_jput(r, from_to(text, at, at + n));

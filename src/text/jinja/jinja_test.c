@@ -1,4 +1,4 @@
-/* Tests: what may follow `is`. */
+/* Tests, which follow `is`. */
 #include "text/jinja/jinja_run.h"
 #include "text/jinja/jinja_str.h"
 
@@ -10,7 +10,7 @@ static mc_jvalue test_boolean(mc_jrun *r, const mc_jcall *c) {
 }
 
 static mc_jvalue test_callable(mc_jrun *r, const mc_jcall *c) {
-    (void)r; /* Python's Undefined has a __call__, if one that fails */
+    (void)r; /* Python's Undefined is callable: it has a __call__, which fails */
     return mc_jbool(mc_jis(c->self, MC_J_FUNCTION) || mc_jis(c->self, MC_J_MACRO) ||
                     mc_jis(c->self, MC_J_UNDEFINED));
 }
@@ -119,7 +119,7 @@ static mc_jvalue test_string(mc_jrun *r, const mc_jcall *c) {
     return mc_jbool(mc_jis(c->self, MC_J_STR));
 }
 
-/* Python's `is`: containers are the same where they are one. */
+/* Python's `is`: two containers are the same if they are one object. */
 static mc_jvalue test_sameas(mc_jrun *r, const mc_jcall *c) {
     mc_jvalue a = c->self, b = c->args[0];
     if (a.kind != b.kind) return mc_jbool(false);
@@ -128,7 +128,7 @@ static mc_jvalue test_sameas(mc_jrun *r, const mc_jcall *c) {
     return mc_jbool(mc_jequal(r, a, b));
 }
 
-/* Has a cased letter, and all of them are as mc_jupper or mc_jlower makes them. */
+/* True if v has a cased letter, and `map` (mc_jupper or mc_jlower) changes none. */
 static mc_jvalue is_case(mc_jrun *r, mc_jvalue v, uint32_t (*map)(uint32_t)) {
     mc_str text = mc_jto_str(r, v).text;
     bool cased = false;

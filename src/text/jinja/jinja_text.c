@@ -12,8 +12,8 @@
 
 /* -- numbers -- */
 
-/* The fewest digits that read back as v, and the exponent of the first. Whatever the locale has
- * for a point is left out. */
+/* The shortest digits that read back as v; returns the exponent of the first. The locale's decimal
+ * point is removed. */
 static int shortest_digits(mc_jrun *r, double v, char digits[32]) {
     char text[40];
     for (int precision = 0; precision < 17; precision++) {
@@ -80,7 +80,7 @@ bool mc_jparse_int(mc_str digits, unsigned base, int64_t *out) {
     return true;
 }
 
-/* "12.5e3" is read as "125e2", so that the locale's point does not matter. */
+/* Reads "12.5e3" as "125e2", so that the locale's decimal point does not matter. */
 bool mc_jparse_float(mc_str digits, double *out) {
     char text[512];
     size_t n = 0, i = 0, whole = SIZE_MAX;
@@ -113,7 +113,8 @@ bool mc_jparse_float(mc_str digits, double *out) {
 
 /* -- repr() and str() -- */
 
-/* Characters that repr() writes as their number: controls, odd spaces, marks of direction ... */
+/* False for characters that repr() writes as numbers: controls, unusual spaces, marks of
+ * direction ... */
 static bool is_printable(uint32_t c) {
     static const uint32_t not_printable[][2] = {
         {0, 0x1F},        {0x7F, 0xA0},     {0xAD, 0xAD},       {0x61C, 0x61C},
@@ -126,7 +127,7 @@ static bool is_printable(uint32_t c) {
     return true;
 }
 
-/* Puts what stands for itself between quotes, from `at` on; returns where that ends. */
+/* Puts the characters from `at` on that need no escape between quotes; returns where they end. */
 static size_t put_plain(mc_jrun *r, mc_str text, size_t at, char quote, bool ascii) {
     size_t end = at;
     for (; end < text.len; end++) {
@@ -224,7 +225,7 @@ static void put_repr_of(mc_jrun *r, mc_jvalue v) {
     case MC_J_UNDEFINED:
         mc_jput(r, MC_STR("Undefined"));
         break;
-    default: /* Python tells an address */
+    default: /* Python prints an address */
         mc_jputf(r, "<%s>", mc_jtype(v.kind));
         break;
     }
@@ -302,7 +303,7 @@ static void put_json_list(mc_jrun *r, const mc_jlist *list, const mc_jjson_forma
     mc_jput(r, MC_STR("]"));
 }
 
-/* A key is a string, or becomes one. */
+/* Puts a key as a string. */
 static void put_json_key(mc_jrun *r, mc_jvalue key, const mc_jjson_format *f) {
     if (mc_jis(key, MC_J_STR)) {
         put_json_str(r, key.text, f->ascii);
@@ -315,7 +316,7 @@ static void put_json_key(mc_jrun *r, mc_jvalue key, const mc_jjson_format *f) {
     }
 }
 
-/* By key; an insertion sort, for dicts are small. */
+/* A dict sorted by key. Insertion sort: dicts are small. */
 static mc_jdict sorted(mc_jrun *r, const mc_jdict *dict) {
     mc_jdict copy = {mc_jalloc(r, dict->count * sizeof *dict->pairs), dict->count, dict->count};
     if (!copy.pairs) return (mc_jdict){0};

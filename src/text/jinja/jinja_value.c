@@ -15,7 +15,7 @@ mc_jlist *mc_jlist_new(mc_jrun *r) {
     return list ? list : &r->no_list;
 }
 
-/* Room for one more of `bytes` each, or false. */
+/* Makes room for one more item of `bytes`; false: no memory. */
 static bool grow(mc_jrun *r, void **items, size_t count, size_t *cap, size_t bytes) {
     if (count < *cap) return true;
     size_t more = *cap ? *cap * 2 : 4;
@@ -47,7 +47,7 @@ mc_jdict *mc_jdict_new(mc_jrun *r) {
     return dict ? dict : &r->no_dict;
 }
 
-/* Dicts of templates are small: a search along them, paid for in steps. */
+/* A linear search, charged in steps: dicts of templates are small. */
 mc_jvalue *mc_jdict_find(mc_jrun *r, const mc_jdict *dict, mc_jvalue key) {
     if (mc_jis(key, MC_J_STR)) return mc_jdict_find_str(r, dict, key.text);
     if (mc_jis(key, MC_J_LIST) || mc_jis(key, MC_J_DICT)) {
@@ -294,7 +294,7 @@ int mc_jcompare(mc_jrun *r, mc_jvalue a, mc_jvalue b) {
     } else if (a.kind == MC_J_STR && b.kind == MC_J_STR) {
         size_t min = a.text.len < b.text.len ? a.text.len : b.text.len;
         mc_jcharge_copy(r, min);
-        order = min ? memcmp(a.text.ptr, b.text.ptr, min) : 0; /* UTF-8 keeps the order */
+        order = min ? memcmp(a.text.ptr, b.text.ptr, min) : 0; /* the order of codepoints, too */
         if (!order) order = (a.text.len > b.text.len) - (a.text.len < b.text.len);
     } else if (a.kind == b.kind && mc_jis_list(a)) {
         order = compare_lists(r, a.list, b.list);

@@ -3,7 +3,7 @@
 #include "text/space.h"
 #include "text/unicode.h"
 
-enum { MAX_LEN = 1024 }; /* a text is gone over so often */
+enum { MAX_LEN = 1024 }; /* a byte of text is read at most this often */
 
 static bool add_node(mc_added *a) {
     mc_added_end none = {-1, 0};
@@ -42,7 +42,7 @@ void mc_added_deinit(mc_added *a) {
     *a = (mc_added){0};
 }
 
-/* The longest token that starts at `at`: its length, or 0. */
+/* The length of the longest token that starts at `at`; 0: none. */
 static size_t longest(const mc_added *a, mc_str text, size_t at, mc_added_end *end) {
     const mc_added_end *ends = MC_BUFFER_AT(&a->ends, mc_added_end);
     size_t best = 0;

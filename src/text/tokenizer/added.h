@@ -1,8 +1,8 @@
-/* Added tokens: texts that are cut out of the input before anything else looks at it.
+/* Added tokens: they are cut out of the input before the other steps see it.
  *
- * Leftmost first, the longest of those that start at one place; a single_word token that stands in
- * a longer word is passed over. One set is matched in the raw text
- * and one (tokens with "normalized") in the normalised text. Immutable once loaded. */
+ * The leftmost match comes first, of several at one position the longest. A single_word token
+ * inside a longer word is skipped. One set is matched in the raw text and one (tokens with
+ * "normalized") in the normalised text. Immutable once loaded. */
 #ifndef TEXT_TOKENIZER_ADDED_H
 #define TEXT_TOKENIZER_ADDED_H
 
@@ -19,8 +19,8 @@ enum { MC_ADDED_LSTRIP = 1, MC_ADDED_RSTRIP = 2, MC_ADDED_WORD = 4 };
 
 typedef struct mc_added {
     mc_pairs edges;   /* (node, byte) to node */
-    mc_buffer ends;   /* mc_added_end a node; node 0 is the root */
-    bool starts[256]; /* bytes that some token starts with */
+    mc_buffer ends;   /* one mc_added_end per node; node 0 is the root */
+    bool starts[256]; /* first bytes of tokens */
     size_t count;
 } mc_added;
 
@@ -29,17 +29,17 @@ typedef struct mc_added_end {
     uint32_t flags;
 } mc_added_end;
 
-/* A token found in a text, with the white space that it takes in. */
+/* A token found in a text, with the white space that it includes. */
 typedef struct mc_added_match {
     size_t start, end;
     int32_t id;
 } mc_added_match;
 
-/* errors  MICA_EUNSUPPORTED longer than 1,024 bytes; MICA_ENOMEM */
+/* Adds a token. errors  MICA_EUNSUPPORTED longer than 1,024 bytes; MICA_ENOMEM */
 mica_status mc_added_put(mc_added *a, mc_str text, int32_t id, uint32_t flags);
 void mc_added_deinit(mc_added *a);
 
-/* The next token at or after `from`; false where there is none. */
+/* Finds the next token at or after `from`; false: there is none. */
 bool mc_added_find(const mc_added *a, mc_str text, size_t from, mc_added_match *match);
 
 #endif

@@ -10,7 +10,7 @@ static bool add_id(mc_buffer *ids, int32_t id) {
     return mc_buffer_add(ids, &id, sizeof id);
 }
 
-/* True where every byte of a character has a token; they are added then. */
+/* Adds the tokens of a character's bytes; false: some byte has none, and nothing was added. */
 static bool add_bytes(const mc_bpe *bpe, mc_str c, mc_buffer *ids, bool *no_memory) {
     for (size_t i = 0; i < c.len; i++) {
         if (bpe->byte_ids[(uint8_t)c.ptr[i]] < 0) return false;
@@ -25,8 +25,9 @@ int32_t mc_bpe_char_id(const mc_bpe *bpe, const mc_vocab *v, uint32_t codepoint,
     return mc_vocab_find_model(v, spelled, mc_vocab_hash(spelled.ptr, spelled.len));
 }
 
-/* Spells the piece. A run of unknown characters waits until a known one (or the end) comes; a
- * character that falls back to bytes does not end it, as in `tokenizers`. */
+/* Turns a piece to the ids of its characters. A run of unknown characters is added when a known
+ * character (or the end) follows. A character that falls back to bytes does not end the run, as in
+ * `tokenizers`. */
 static bool spell_chars(const mc_bpe *bpe, const mc_vocab *v, mc_str piece, mc_buffer *ids) {
     bool unknown = false, no_memory = false;
     for (size_t at = 0; at < piece.len && !no_memory;) {
@@ -59,7 +60,7 @@ static bool spell(const mc_bpe *bpe, const mc_vocab *v, mc_str piece, mc_buffer 
     return true;
 }
 
-/* The token that the piece is as a whole, -1: none. */
+/* Finds the token that equals the whole piece; -1: none. */
 static mica_status find_whole(const mc_bpe *bpe, const mc_vocab *v, mc_str piece, mc_bpe_scratch *s,
                               int32_t *id) {
     if (bpe->takes_bytes) {
@@ -95,7 +96,7 @@ mica_status mc_bpe_remember(mc_bpe_scratch *s, size_t text_len) {
     return MICA_OK;
 }
 
-/* The slot where the piece, which is short, is or would be. */
+/* The slot of a short piece: where it is, or would be put. */
 static mc_bpe_known *known_slot(const mc_bpe_scratch *s, const mc_bpe_known *wanted) {
     uint64_t words[3];
     memcpy(words, wanted, sizeof words);

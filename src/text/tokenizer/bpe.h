@@ -1,5 +1,5 @@
-/* Byte pair encoding: a piece of text is spelled as characters, and the pair that the training
- * merged first is merged until none is left.
+/* Byte pair encoding: a piece of text becomes the ids of its characters. Then the pair of least
+ * rank (merged first in training) is merged, again and again, until no pair is left.
  *
  * source  Sennrich, Haddow & Birch 2016 (arXiv:1508.07909); behaviour of `tokenizers`, models/bpe.
  * Immutable once loaded. */
@@ -20,28 +20,28 @@ enum { MC_BPE_CHARS = 0x10000 };
 
 typedef struct mc_bpe {
     mc_pairs merges;        /* (left id, right id) to rank << 32 | merged id */
-    int32_t *char_ids;      /* [MC_BPE_CHARS] of the one-character tokens; -1: none */
-    uint64_t *joins;        /* pairs of characters that stand in some token: see bpe_joins.c */
-    int32_t byte_ids[256];  /* of "<0x00>".."<0xFF>"; -1: none. Read where byte_fallback */
-    int32_t level_ids[256]; /* of the bytes as ByteLevel spells them; -1: none */
-    int32_t unk_id;         /* -1: what is unknown is left out */
+    int32_t *char_ids;      /* [MC_BPE_CHARS] ids of one-character tokens; -1: none */
+    uint64_t *joins;        /* bit set of adjacent characters in tokens: see bpe_joins.c */
+    int32_t byte_ids[256];  /* ids of "<0x00>".."<0xFF>"; -1: none. Read if byte_fallback is set */
+    int32_t level_ids[256]; /* ids of bytes in ByteLevel's spelling; -1: none */
+    int32_t unk_id;         /* -1: unknown characters are left out */
     bool byte_fallback;
     bool fuse_unk;      /* one unknown token for a run of unknown characters */
-    bool ignore_merges; /* a piece that is a token as a whole is that token */
-    bool takes_bytes;   /* pieces come as they are, and are spelled as ByteLevel does */
+    bool ignore_merges; /* a piece that equals a token becomes that token, without merging */
+    bool takes_bytes;   /* pieces are raw bytes: ByteLevel's spelling is done here */
 } mc_bpe;
 
 enum { MC_BPE_KEY = 22, MC_BPE_IDS = 10 };
 
 typedef struct mc_bpe_known { /* a piece that was encoded before; a cache line */
-    char key[MC_BPE_KEY];     /* zeros behind len */
+    char key[MC_BPE_KEY];     /* zero from len on */
     uint8_t len;              /* 0: empty */
     uint8_t n;
     int32_t ids[MC_BPE_IDS];
 } mc_bpe_known;
 
 typedef struct mc_bpe_scratch { /* reused from piece to piece; zero is empty */
-    mc_buffer ids;              /* of int32: the piece as it is spelled */
+    mc_buffer ids;              /* of int32: the symbols of the piece */
     mc_buffer symbols;
     mc_buffer heap;
     mc_buffer spelled;
@@ -49,21 +49,21 @@ typedef struct mc_bpe_scratch { /* reused from piece to piece; zero is empty */
     size_t known_mask;
 } mc_bpe_scratch;
 
-/* Looks whether the "model" object is one that mica knows.
- * errors  MICA_EUNSUPPORTED another kind of model, or an option of it; MICA_EFORMAT */
+/* Checks that mica supports the "model" object.
+ * errors  MICA_EUNSUPPORTED another kind of model, or an option that mica lacks; MICA_EFORMAT */
 mica_status mc_bpe_check(mc_json model);
 
-/* Reads the "model" object, which was checked and whose vocabulary is loaded in v. ends_in_bytes
- * tells that what the pre-tokenizer does last is to spell bytes as ByteLevel does: where the
- * vocabulary has all bytes, takes_bytes is set, and pieces must come without that.
+/* Reads the "model" object, which was checked and whose vocabulary is loaded in v. ends_in_bytes:
+ * the pre-tokenizer's last step is ByteLevel's spelling of bytes. If then the vocabulary has all
+ * bytes, takes_bytes is set, and the pre-tokenizer must leave out that step.
  * errors  MICA_EFORMAT, MICA_ENOMEM */
 mica_status mc_bpe_load(mc_bpe *bpe, const mc_vocab *v, mc_json model, bool ends_in_bytes);
 void mc_bpe_deinit(mc_bpe *bpe);
 
-/* Makes room to remember pieces of a text of so many bytes. errors  MICA_ENOMEM */
+/* Makes room to remember the pieces of a text of text_len bytes. errors  MICA_ENOMEM */
 mica_status mc_bpe_remember(mc_bpe_scratch *s, size_t text_len);
 
-/* Adds the int32 ids of a piece (valid UTF-8, or any bytes where takes_bytes) to ids.
+/* Adds the int32 ids of a piece to ids. The piece is valid UTF-8; any bytes if takes_bytes is set.
  * O(n log n) in the piece's length. errors  MICA_ENOMEM */
 mica_status mc_bpe_encode(const mc_bpe *bpe, const mc_vocab *v, mc_str piece, mc_bpe_scratch *s,
                           mc_buffer *ids);
@@ -73,11 +73,11 @@ void mc_bpe_scratch_deinit(mc_bpe_scratch *s);
 /* Merges ids[0..*n) in place. errors  MICA_ENOMEM */
 mica_status mc_bpe_merge(const mc_bpe *bpe, int32_t *ids, size_t *n, mc_bpe_scratch *s);
 
-/* Learns which characters stand side by side in some token. A merge of two tokens is a token, so no
- * merge crosses the place between two characters that never do, and text can be cut there. errors
- * MICA_ENOMEM */
+/* Records which characters are adjacent in some token. A merge of two tokens is a token, so no
+ * merge crosses two characters that are never adjacent: text can be cut between them.
+ * errors  MICA_ENOMEM */
 mica_status mc_bpe_learn_joins(mc_bpe *bpe, const mc_vocab *v);
-/* Where the first part of a piece ends that can be encoded alone. */
+/* The length of a piece's first part that can be encoded alone. */
 size_t mc_bpe_first_part(const mc_bpe *bpe, const mc_vocab *v, mc_str piece);
 
 /* The id of a character, -1: none. */

@@ -1,14 +1,14 @@
 /* Cutting long pieces where no merge can cross.
  *
- * A tokenizer without a pre-tokenizer that cuts at words (Gemma's) has pieces of a whole text.
- * Words found here are short, and come again. */
+ * A tokenizer whose pre-tokenizer does not cut at words (Gemma's) makes a whole text one piece.
+ * The parts cut here are short and repeat, so that they can be remembered. */
 #include "text/tokenizer/bpe.h"
 
 #include "base/alloc.h"
 #include "text/unicode.h"
 
-/* A bit a pair of characters. Two of ASCII have their own; others share, which only leaves some
- * places uncut. */
+/* One bit per pair of characters. ASCII pairs have a bit each. Other pairs share bits by a hash:
+ * a collision only means that a text is not cut at some position. */
 enum { ASCII_BITS = 14, OTHER_BITS = 21, WORDS = ((1 << ASCII_BITS) + (1 << OTHER_BITS)) / 64 };
 
 static inline size_t join_index(uint32_t a, uint32_t b) {
@@ -33,7 +33,7 @@ mica_status mc_bpe_learn_joins(mc_bpe *bpe, const mc_vocab *v) {
     return MICA_OK;
 }
 
-/* Both characters must be tokens: what is unknown is a run of its own, or bytes, which may
+/* Both characters of a cut must be tokens: unknown characters form runs, or bytes that may
  * merge. */
 size_t mc_bpe_first_part(const mc_bpe *bpe, const mc_vocab *v, mc_str piece) {
     uint32_t last, now;

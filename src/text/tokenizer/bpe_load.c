@@ -10,11 +10,11 @@
 
 enum { BATCH = MC_VOCAB_BATCH / 3 };
 
-/* Merges to be looked up together. */
+/* Merges that are looked up together. */
 typedef struct batch {
     mc_str texts[3 * BATCH]; /* left, right, and the two joined */
-    size_t n;                /* merges */
-    size_t rank;             /* of the first of them */
+    size_t n;                /* number of merges */
+    size_t rank;             /* rank of the first merge */
 } batch;
 
 mica_status mc_bpe_check(mc_json model) {
@@ -87,7 +87,7 @@ static mica_status load_char_ids(mc_bpe *bpe, const mc_vocab *v) {
     return MICA_OK;
 }
 
-/* "a b" of older files, or ["a", "b"]. */
+/* Reads a merge: ["a", "b"], or "a b" in older files. */
 static mica_status read_merge(mc_json v, size_t index, mc_str sides[2]) {
     mc_str line;
     if (mc_json_get_str(v, &line)) {
@@ -110,7 +110,7 @@ static mica_status read_merge(mc_json v, size_t index, mc_str sides[2]) {
     return MICA_OK;
 }
 
-/* Spells what the merges of a batch make, in `room`. */
+/* Joins the sides of each merge of a batch, in `room`. */
 static bool join(batch *b, mc_buffer *room) {
     size_t bytes = 1;
     for (size_t i = 0; i < 3 * b->n; i += 3)

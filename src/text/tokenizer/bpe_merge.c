@@ -1,11 +1,11 @@
-/* Merging: a scan over few symbols, a heap over many. */
+/* Merging: few symbols by a linear scan, many by a heap. */
 #include "text/tokenizer/bpe.h"
 
 #include <string.h>
 
 enum { FEW = 32 };
 
-/* Symbols of the piece, a doubly linked list in an array. */
+/* A symbol of the piece; symbols are a doubly linked list in an array. */
 typedef struct symbol {
     int32_t id;         /* -1: merged into the one before */
     int32_t prev, next; /* -1: none */
@@ -13,8 +13,8 @@ typedef struct symbol {
 
 /* A merge that was possible when it was found. */
 typedef struct candidate {
-    uint64_t order; /* rank << 32 | index of the left symbol: least first */
-    int32_t id;     /* what the two become */
+    uint64_t order; /* rank << 32 | index of the left symbol: the least is merged first */
+    int32_t id;     /* id of the merged token */
 } candidate;
 
 static void sift_down(candidate *heap, size_t n, size_t at) {
@@ -49,7 +49,7 @@ static candidate pop(mc_buffer *buffer) {
     return top;
 }
 
-/* rank << 32 | merged id, UINT64_MAX where the two do not merge: the least goes first. */
+/* rank << 32 | merged id; UINT64_MAX: the two do not merge. The least is merged first. */
 static uint64_t merge_of(const mc_bpe *bpe, int32_t left, int32_t right) {
     uint64_t merge;
     uint64_t key = mc_pair_key((uint32_t)left, (uint32_t)right);
@@ -84,8 +84,8 @@ static bool push_all_merges(const mc_bpe *bpe, const symbol *symbols, size_t n, 
     return true;
 }
 
-/* Candidates are not taken out of the heap when a neighbour changes: one that no longer gives the
- * same token is passed over when its turn comes. */
+/* Candidates stay in the heap when a neighbour changes. One that no longer gives the same token is
+ * skipped when it is taken out. */
 static bool merge_list(const mc_bpe *bpe, symbol *symbols, size_t n, mc_buffer *heap) {
     mc_buffer_clear(heap);
     if (!push_all_merges(bpe, symbols, n, heap)) return false;
@@ -122,7 +122,7 @@ static mica_status merge_many(const mc_bpe *bpe, int32_t *ids, size_t *n, mc_bpe
 /* merges[i] is of ids[i] and ids[i + 1]. */
 static void merge_few(const mc_bpe *bpe, int32_t *ids, size_t *n) {
     uint64_t merges[FEW];
-    size_t left = *n - 1; /* merges */
+    size_t left = *n - 1; /* number of merges left */
     for (size_t i = 0; i < left; i++)
         merges[i] = merge_of(bpe, ids[i], ids[i + 1]);
     while (left) {

@@ -1,7 +1,7 @@
 /* The alphabet of ByteLevel: one printable character for each byte.
  *
- * Bytes that are printable in Latin-1 (but the space and the soft hyphen) stand for themselves, the
- * others, in order, for U+0100 and on. source  GPT-2's bytes_to_unicode */
+ * Bytes that are printable in Latin-1 (except the space and the soft hyphen) stand for themselves.
+ * The others are, in order, U+0100 and following. source  GPT-2's bytes_to_unicode */
 #ifndef TEXT_TOKENIZER_BYTE_LEVEL_H
 #define TEXT_TOKENIZER_BYTE_LEVEL_H
 
@@ -17,8 +17,8 @@ int mc_char_to_byte(uint32_t codepoint); /* -1: not in the alphabet */
 /* Adds the text's bytes, spelled in the alphabet; false: no memory. */
 bool mc_byte_level_spell(mc_str text, mc_buffer *out);
 
-/* Adds the bytes that the text spells, or the text itself where it has a character that is not in
- * the alphabet; false: no memory. */
+/* Adds the bytes that the text spells; or the text itself, if a character is not in the alphabet.
+ * false: no memory. */
 bool mc_byte_level_unspell(mc_str text, mc_buffer *out);
 
 #endif

@@ -13,17 +13,17 @@ typedef struct token_step {
     const struct token_kind *kind;
     mc_pattern pattern;
     mc_str content;
-    size_t start, stop; /* Strip: characters at either end */
+    size_t start, stop; /* Strip: number of characters at either end */
     mc_prepend prepend; /* Metaspace */
 } token_step;
 
 typedef struct token_kind {
     const char *type;
     mica_status (*parse)(const mc_steps *steps, mc_json v, token_step *step);
-    /* Adds what becomes of a token's text. NULL: not a step of one token. */
+    /* Rewrites a token's text. NULL: the step is not about single tokens. */
     mica_status (*run)(const token_step *step, mc_str token, bool first, mc_work *work,
                        mc_buffer *out);
-    /* Takes the step as a stage of its own, or after one. NULL: not possible. */
+    /* Adds the step as a stage of its own, or after one. NULL: not possible. */
     mica_status (*stage)(const mc_steps *steps, const token_step *step, mc_decoder *d);
 } token_kind;
 
@@ -75,7 +75,7 @@ static mica_status metaspace_parse(const mc_steps *steps, mc_json v, token_step 
     return mc_steps_metaspace(steps, v, &step->pattern.text, &step->prepend);
 }
 
-/* In the first token the mark was put there by the pre-tokenizer, and goes. */
+/* In a text's first token the pre-tokenizer has added the mark; it is removed. */
 static mica_status metaspace_run(const token_step *step, mc_str token, bool first, mc_work *work,
                                  mc_buffer *out) {
     bool drop = first && step->prepend != MC_PREPEND_NEVER;
@@ -152,7 +152,7 @@ void mc_decoder_deinit(mc_decoder *d) {
     mc_buffer_deinit(&d->texts);
 }
 
-/* The token's text after the steps; lies in scratch where there are any. */
+/* The token's text after the steps; in scratch memory if there are any steps. */
 static mica_status run_steps(const mc_decoder *d, mc_decoding *s, mc_str token, bool first,
                              mc_str *out) {
     const token_step *steps = MC_BUFFER_AT(&d->steps, token_step);
@@ -167,7 +167,7 @@ static mica_status run_steps(const mc_decoder *d, mc_decoding *s, mc_str token, 
     return MICA_OK;
 }
 
-/* Adds to the whole text, less what is stripped from its beginning. */
+/* Adds to the whole text, without the characters stripped from its beginning. */
 static bool add_text(const mc_decoder *d, mc_decoding *s, mc_str text) {
     while (!s->strip_done && text.len > 0) {
         if (s->stripped == d->strip_count || !mc_str_starts(text, d->strip)) {
@@ -181,7 +181,7 @@ static bool add_text(const mc_decoder *d, mc_decoding *s, mc_str text) {
     return mc_buffer_add(&s->text, text.ptr, text.len);
 }
 
-/* The byte of "<0xAB>" (either case), -1 for other tokens. */
+/* The byte of a token "<0xAB>" (either case); -1: another token. */
 static int byte_of(mc_str token) {
     if (token.len != 6 || !mc_str_starts(token, MC_STR("<0x")) || token.ptr[5] != '>') return -1;
     int byte = 0;
@@ -197,7 +197,7 @@ static int byte_of(mc_str token) {
     return byte;
 }
 
-/* Looks at the bytes that were added since the last time. */
+/* Checks the bytes that were added since the last call. */
 static void check_bytes(mc_decoding *s) {
     while (!s->bytes_bad && s->bytes_valid < s->bytes.len) {
         const char *at = s->bytes.data + s->bytes_valid;
@@ -218,8 +218,8 @@ static void clear_bytes(mc_decoding *s) {
     s->bytes_bad = false;
 }
 
-/* Makes text of the whole characters of ByteLevel's bytes, and U+FFFD of what can never be one; an
- * unfinished character stays unless this is the end. */
+/* Turns ByteLevel's bytes to text: whole characters, and U+FFFD for bytes that can never become
+ * one. An unfinished character is kept, except at the end. */
 static bool settle_bytes(const mc_decoder *d, mc_decoding *s, bool end) {
     const char *bytes = s->bytes.data;
     size_t n = s->bytes.len, done = 0, at = 0;
@@ -269,7 +269,7 @@ bool mc_decode_end(const mc_decoder *d, mc_decoding *s) {
     return true;
 }
 
-/* What becomes of the text of a token after the steps. */
+/* Adds a token's text after the steps. */
 static bool take_text(const mc_decoder *d, mc_decoding *s, mc_str text, int byte) {
     if (byte >= 0) return mc_buffer_add_byte(&s->bytes, (char)byte);
     if (d->byte_level) return mc_buffer_add(&s->bytes, text.ptr, text.len);

@@ -1,11 +1,11 @@
 /* The decoder: tokens to text.
  *
- * The pipeline of a tokenizer.json comes down to three stages, which run token by token, so that
- * decoding a whole text and decoding while a model writes are the same code:
- *   1. steps that rewrite the text of one token (Replace, Strip, Metaspace), done at load time but
- *      for the first token of a text where that matters;
- *   2. bytes: of tokens that stand for one each (ByteFallback), or of all tokens (ByteLevel);
- *   3. after Fuse or ByteLevel, what is stripped from the beginning of the whole text (Strip).
+ * The pipeline of a tokenizer.json becomes three stages, which run token by token. Decoding a whole
+ * text and decoding while a model generates are therefore the same code:
+ *   1. steps that rewrite the text of one token (Replace, Strip, Metaspace). They run when the
+ *      tokenizer is loaded; for the first token of a text also later, if its result differs;
+ *   2. bytes: of tokens that stand for one byte each (ByteFallback), or of all tokens (ByteLevel);
+ *   3. after Fuse or ByteLevel: stripping the beginning of the whole text (Strip).
  * Immutable once loaded. */
 #ifndef TEXT_TOKENIZER_DECODE_H
 #define TEXT_TOKENIZER_DECODE_H
@@ -20,8 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct mc_decoded { /* what becomes of a token that is not a text's first */
-    uint32_t start;         /* in mc_decoder.texts; the byte itself where flags say so */
+typedef struct mc_decoded { /* the decoded text of a token that is not a text's first */
+    uint32_t start;         /* position in mc_decoder.texts; or the byte itself, by the flags */
     uint32_t len_flags;
 } mc_decoded;
 
@@ -32,9 +32,9 @@ enum {
 };
 
 typedef struct mc_decoder {
-    mc_buffer tokens; /* of mc_decoded, one an id */
+    mc_buffer tokens; /* of mc_decoded, one per id */
     mc_buffer texts;
-    bool first_differs;     /* the first token of a text goes through the steps */
+    bool first_differs;     /* the first token of a text runs through the steps */
     mc_buffer steps;        /* of token_step, in order */
     bool joins_with_spaces; /* there is no decoder: tokens are joined by a space */
     bool byte_fallback;
@@ -47,37 +47,37 @@ typedef struct mc_decoder {
 /* Reads "decoder".
  * errors  MICA_EUNSUPPORTED names the type; MICA_EFORMAT; those of mc_regex_compile; MICA_ENOMEM */
 mica_status mc_decoder_parse(mc_decoder *d, mc_json v, mc_store *store);
-/* Decodes every one of n tokens, of so many bytes together, once. spelled gives what a token is
- * decoded as, before any step.
- * errors  MICA_EUNSUPPORTED more than the work allows, or 256 MiB; those of mc_regex_find;
- *         MICA_ENOMEM */
+/* Decodes each of n tokens once; `bytes` is the size of all their texts. `spelled` gives a token's
+ * text before any step.
+ * errors  MICA_EUNSUPPORTED the texts exceed the limits of mc_work or 256 MiB; those of
+ *         mc_regex_find; MICA_ENOMEM */
 mica_status mc_decoder_learn(mc_decoder *d, size_t n, size_t bytes,
                              mc_str (*spelled)(const void *arg, int32_t id), const void *arg);
 void mc_decoder_deinit(mc_decoder *d);
 
 typedef struct mc_decoding { /* zero is the beginning of a text */
-    mc_buffer text;          /* decided, to be handed out */
-    mc_buffer bytes;         /* the run of bytes that is not text yet */
-    size_t bytes_valid;      /* so many of them are whole characters */
+    mc_buffer text;          /* complete text, to be handed out */
+    mc_buffer bytes;         /* a run of bytes that is not text yet */
+    size_t bytes_valid;      /* length of the whole characters in it */
     bool bytes_bad;          /* the run can never become valid */
-    bool started;            /* a token went by */
+    bool started;            /* the first token was decoded */
     bool strip_done;         /* nothing more is stripped at the beginning */
     size_t stripped;
     mc_buffer scratch[2];
-    mc_work work; /* of one token; of all that are learnt where patterns are matched */
+    mc_work work; /* limits of one token; while loading, the pattern steps of all tokens */
 } mc_decoding;
 
-/* Takes the next token, an id below n; one that has no token is left out. `token` is its text
- * before any step. errors  MICA_EUNSUPPORTED more than the work allows; MICA_ENOMEM; those of
+/* Decodes the next token, an id below n. An id without a token gives nothing. `token` is its text
+ * before any step. errors  MICA_EUNSUPPORTED the text exceeds its limits; MICA_ENOMEM; those of
  * mc_regex_find */
 mica_status mc_decode_token(const mc_decoder *d, mc_decoding *s, int32_t id, mc_str token);
 
-/* Makes text of the run of bytes where that is whole characters. Returns true where none is
+/* Turns the run of bytes to text if it consists of whole characters. Returns true if no byte is
  * left. */
 bool mc_decode_settle(const mc_decoder *d, mc_decoding *s, bool *no_memory);
 
-/* Makes text of the run of bytes in any case. What is not valid is U+FFFD: each byte of the run
- * (ByteFallback), or each longest beginning of a character (ByteLevel). false: no memory. */
+/* Turns the run of bytes to text in any case. If it is invalid, U+FFFD replaces each byte of the
+ * run (ByteFallback), or each longest beginning of a character (ByteLevel). false: no memory. */
 bool mc_decode_end(const mc_decoder *d, mc_decoding *s);
 
 void mc_decoding_reset(mc_decoding *s); /* to the beginning of a text; keeps the memory */

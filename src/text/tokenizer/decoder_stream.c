@@ -1,4 +1,4 @@
-/* Ids to text: all at once, and one by one while a model makes them. */
+/* Ids to text: all at once, or one by one while a model generates them. */
 #include "text/tokenizer/tokenizer.h"
 
 #include "base/alloc.h"
@@ -7,10 +7,10 @@ struct mica_decoder_stream {
     const mica_tokenizer *tok;
     bool skip_special;
     mc_decoding state;
-    mc_buffer piece; /* what the last call handed out */
+    mc_buffer piece; /* the text that the last call handed out */
 };
 
-/* Takes an id; one that stands for no text is left out. */
+/* Decodes an id. An id without a token gives nothing. */
 static mica_status take(const mica_tokenizer *tok, mc_decoding *state, int32_t id,
                         bool skip_special) {
     if (id < 0) return mc_fail(MICA_EINVAL, "decode: the id %d is negative", (int)id);
@@ -66,7 +66,7 @@ static bool ends_undecided(const mc_buffer *text) {
     return mc_str_ends((mc_str){text->data, text->len}, MC_STR("\xEF\xBF\xBD"));
 }
 
-/* Hands out the text that is there. */
+/* Hands out the complete text. */
 static mica_status hand_out(mica_decoder_stream *s, const char **piece, size_t *len) {
     mc_buffer last = s->piece;
     s->piece = s->state.text;

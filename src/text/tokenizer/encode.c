@@ -1,4 +1,5 @@
-/* Text to ids: added tokens are cut out, what is between them is normalised, split and encoded. */
+/* Text to ids: added tokens are cut out; the texts between them are normalised, split and
+ * encoded. */
 #include "text/tokenizer/tokenizer.h"
 
 #include "base/utf8.h"
@@ -18,7 +19,7 @@ static mica_status add_id(encoding *e, int32_t id) {
     return MC_BUFFER_PUSH(&e->ids, int32_t, id) ? MICA_OK : mc_fail_nomem("ids");
 }
 
-/* Adds the ids of the added tokens in text, and gives what is between to `between`. */
+/* Adds the ids of the added tokens in text, and calls `between` for the texts between them. */
 static mica_status cut_out(encoding *e, const mc_added *added, mc_str text, bool at_start,
                            segment_fn between) {
     mc_added_match match;

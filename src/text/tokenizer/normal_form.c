@@ -6,12 +6,12 @@
 
 #include <string.h>
 
-enum { MAX = 32 }; /* characters that one decomposes to are 18 at most */
+enum { MAX = 32 }; /* a character decomposes to at most 18 */
 
 typedef utf8proc_int32_t character;
 
-/* True for a character that stays as it is whatever stands before it, so that what comes before can
- * be done without it. It may still change with what follows. */
+/* True for a character that stays the same whatever is before it: the text before it can be
+ * normalised without it. Characters after it may still change it. */
 static bool inert(mc_normal_form form, const mc_classes *classes, uint32_t c) {
     if (c < 0x80) return true;
     return form == MC_NFC && c < MC_CLASSES_SIZE && (classes->of[c] & MC_CLASS_INERT);
@@ -21,7 +21,7 @@ static uint8_t combining_class(character c) {
     return (uint8_t)utf8proc_get_property(c)->combining_class;
 }
 
-/* Sorts n marks by combining class, those of one class staying in order. room has n more. */
+/* Sorts n marks by combining class (stable). room holds n more. */
 static void sort_marks(character *marks, size_t n, character *room) {
     size_t starts[257] = {0};
     memcpy(room, marks, n * sizeof *marks);
@@ -47,7 +47,7 @@ static void order(character *chars, size_t n, character *room) {
     }
 }
 
-/* Adds a stretch of text that nothing around it acts on. */
+/* Adds a stretch of text in the normal form. The text around it has no influence on it. */
 static bool add_stretch(mc_normal_form form, mc_str text, mc_buffer *room, mc_buffer *out) {
     utf8proc_option_t how = UTF8PROC_DECOMPOSE;
     if (form == MC_NFKC || form == MC_NFKD) how |= UTF8PROC_COMPAT;
@@ -59,7 +59,7 @@ static bool add_stretch(mc_normal_form form, mc_str text, mc_buffer *room, mc_bu
         if (!mc_buffer_reserve(room, MAX * sizeof(character))) return false;
         character *to = MC_BUFFER_AT(room, character) + MC_BUFFER_COUNT(room, character);
         utf8proc_ssize_t n = utf8proc_decompose_char((character)c, to, MAX, how, &boundary);
-        if (n < 0 || n > MAX) { /* not a character to utf8proc: kept */
+        if (n < 0 || n > MAX) { /* utf8proc does not know the character: it is kept */
             *to = (character)c;
             n = 1;
         }
@@ -80,7 +80,7 @@ static bool add_stretch(mc_normal_form form, mc_str text, mc_buffer *room, mc_bu
     return true;
 }
 
-/* Behind the inert characters from `at` on. */
+/* The end of the inert characters from `at` on. */
 static size_t skip_inert(mc_normal_form form, const mc_classes *classes, mc_str text, size_t at) {
     while (at < text.len) {
         uint32_t c;
@@ -97,7 +97,7 @@ bool mc_normal_form_add(mc_normal_form form, const mc_classes *classes, mc_str t
     uint32_t c;
     while (done < text.len) {
         size_t start = skip_inert(form, classes, text, done), end = start;
-        /* The character before may compose with the first that is not inert. */
+        /* The last inert character may compose with the first that is not inert. */
         if (start < text.len && start > done)
             start -= mc_last_char(text.ptr + done, text.ptr + start, &c);
         if (!mc_buffer_add(out, text.ptr + done, start - done)) return false;

@@ -10,8 +10,8 @@
 
 typedef enum mc_normal_form { MC_NFC, MC_NFD, MC_NFKC, MC_NFKD } mc_normal_form;
 
-/* Adds valid UTF-8 text in a normal form to out; room is scratch. false: no memory.
- * O(n), whatever the text. classes are read for NFC only, and may be NULL for the others. */
+/* Adds valid UTF-8 text in a normal form to out; room is scratch memory. O(n) for every text.
+ * `classes` is needed only for NFC. false: no memory. */
 bool mc_normal_form_add(mc_normal_form form, const mc_classes *classes, mc_str text,
                         mc_buffer *room, mc_buffer *out);
 

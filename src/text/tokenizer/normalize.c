@@ -18,9 +18,9 @@ typedef struct normal_step {
 
 typedef struct normal_kind {
     const char *type;
-    size_t growth; /* it makes so many bytes of one at most; 0: it looks at the work itself */
+    size_t growth; /* maximum bytes of output per byte; 0: the step charges mc_work itself */
     mica_status (*parse)(const mc_steps *steps, mc_json v, normal_step *step);
-    /* Adds what becomes of text, which is not empty. */
+    /* Adds the rewritten text. text is not empty. */
     mica_status (*run)(const normal_step *step, mc_str text, mc_normalizing *s, mc_buffer *out);
 } normal_kind;
 
@@ -86,7 +86,7 @@ static mica_status strip_accents_run(const normal_step *step, mc_str text, mc_no
     return MICA_OK;
 }
 
-/* Character by character, whatever stands around. One lower case has two characters. */
+/* Lowers each character alone, without context. One of them has a lower case of two characters. */
 static mica_status lowercase_run(const normal_step *step, mc_str text, mc_normalizing *s,
                                  mc_buffer *out) {
     (void)step;
@@ -136,7 +136,7 @@ static mica_status nfkd_run(const normal_step *step, mc_str text, mc_normalizing
     return done(mc_normal_form_add(MC_NFKD, step->classes, text, &s->characters, out));
 }
 
-/* How much the forms grow text in UTF-8 tells UAX #15. */
+/* The growth of the normal forms in UTF-8 is that of UAX #15. */
 static const normal_kind kinds[] = {
     {"Replace", 0, replace_parse, replace_run},
     {"Prepend", 0, prepend_parse, prepend_run},

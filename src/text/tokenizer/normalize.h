@@ -14,9 +14,9 @@ typedef struct mc_normalizer { /* zero leaves text as it is */
 } mc_normalizer;
 
 typedef struct mc_normalizing { /* one thread's scratch; zero but for work */
-    mc_work *work;              /* of the text */
+    mc_work *work;              /* limits of the text */
     mc_buffer text[2];
-    mc_buffer characters; /* of the normal forms */
+    mc_buffer characters; /* for the normal forms */
 } mc_normalizing;
 
 /* Reads "normalizer".
@@ -24,8 +24,8 @@ typedef struct mc_normalizing { /* one thread's scratch; zero but for work */
 mica_status mc_normalizer_parse(mc_normalizer *n, mc_json v, mc_store *store);
 void mc_normalizer_deinit(mc_normalizer *n);
 
-/* *out is text itself where there are no steps, else lies in the scratch.
- * errors  MICA_EUNSUPPORTED more than the work allows; MICA_ENOMEM; those of mc_regex_find */
+/* Normalises a text. *out is text itself if there are no steps, else in the scratch memory.
+ * errors  MICA_EUNSUPPORTED the text exceeds its limits; MICA_ENOMEM; those of mc_regex_find */
 mica_status mc_normalize(const mc_normalizer *n, mc_str text, mc_normalizing *s, mc_str *out);
 void mc_normalizing_deinit(mc_normalizing *s);
 

@@ -1,5 +1,5 @@
-/* A hash map from 64-bit keys to 64-bit values: pairs of ids and what they merge to, or a node of a
- * tree and the byte that leads on.
+/* A hash map from 64-bit keys to 64-bit values: from a pair of ids to its merge, or from a tree's
+ * node and a byte to the next node.
  *
  * Open addressing, no removal. Zero is an empty map. Threads: any number may find, one may put. */
 #ifndef TEXT_TOKENIZER_PAIRS_H
@@ -22,7 +22,7 @@ typedef struct mc_pairs {
     size_t mask; /* slots - 1; a power of two less one */
 } mc_pairs;
 
-/* Two 32-bit halves as one key. UINT64_MAX is no key. */
+/* Two 32-bit halves as one key. UINT64_MAX is not a valid key. */
 static inline uint64_t mc_pair_key(uint32_t left, uint32_t right) {
     return (uint64_t)left << 32 | right;
 }
@@ -33,7 +33,7 @@ static inline uint64_t mc_pair_hash(uint64_t key) {
     return key ^ key >> 29;
 }
 
-/* Asks for the slot of a key that will be looked up or put soon, in a map that is not empty. */
+/* Prefetches the slot of a key that will be looked up or put soon. The map must not be empty. */
 static inline void mc_pairs_prefetch(const mc_pairs *m, uint64_t key) {
     mc_prefetch(&m->slots[mc_pair_hash(key) & m->mask]);
 }

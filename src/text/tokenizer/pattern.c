@@ -28,7 +28,7 @@ mica_status mc_matches_next(mc_matches *m, mc_span *hit, bool *found) {
     return MICA_OK;
 }
 
-/* Adds the text before a match, and what comes in its place. */
+/* Adds the text before a match, and the match's replacement. */
 static mica_status replace_one(mc_work *work, mc_str before, size_t match, mc_str content,
                                mc_buffer *out) {
     if (content.len > match) MC_TRY(mc_work_add(work, content.len - match));

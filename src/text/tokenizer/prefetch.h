@@ -1,4 +1,4 @@
-/* A hint that an address will be read soon; nothing where the compiler has none. */
+/* A hint that an address will be read soon; nothing if the compiler has no such hint. */
 #ifndef TEXT_TOKENIZER_PREFETCH_H
 #define TEXT_TOKENIZER_PREFETCH_H
 

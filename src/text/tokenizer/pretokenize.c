@@ -5,7 +5,7 @@
 #include "text/tokenizer/scan.h"
 #include "text/tokenizer/steps.h"
 
-/* What becomes of the delimiters that a split finds. */
+/* What a split does with the delimiters that it finds. */
 typedef enum split_behavior {
     SPLIT_REMOVED,
     SPLIT_ISOLATED,
@@ -28,12 +28,12 @@ typedef struct split_step {
     const mc_classes *classes; /* for scan */
 } split_step;
 
-typedef struct stage { /* where a step runs */
+typedef struct stage { /* a step in a run */
     const split_step *step;
     mc_pretokenizing *run;
     size_t index;
     bool at_start;
-    mc_buffer *text; /* scratch, lives while the pieces made of it are taken */
+    mc_buffer *text; /* scratch memory, valid while its pieces are taken */
 } stage;
 
 typedef struct split_kind {
@@ -42,7 +42,7 @@ typedef struct split_kind {
     mica_status (*run)(const stage *at, mc_str text); /* text is not empty */
 } split_kind;
 
-/* Hands a piece to the step at `index`. */
+/* Gives a piece to the step at `index`. */
 static mica_status feed(mc_pretokenizing *run, size_t index, mc_str piece) {
     if (piece.len == 0) return MICA_OK;
     if (index == run->count) return run->take(run->arg, piece);
@@ -56,12 +56,13 @@ static mica_status hand_on(const stage *at, mc_str piece) {
     return feed(at->run, at->index + 1, piece);
 }
 
-/* Cutting a text at the matches of a pattern: spans come in order, a match or what is between. */
+/* Cuts a text at the matches of a pattern. It is called for all spans in order, matches and the
+ * text between them. */
 typedef struct cutter {
     split_behavior behavior;
     mc_str text;
-    size_t start;  /* of the piece that is open */
-    size_t end;    /* of the piece that is open; start where there is none */
+    size_t start;  /* of the open piece */
+    size_t end;    /* of the open piece; equals start if there is none */
     bool open_hit; /* the open piece ends in a match */
     const stage *at;
 } cutter;
@@ -110,7 +111,7 @@ static mica_status split_at(const stage *at, mc_str text, const mc_pattern *patt
     return close_piece(&c);
 }
 
-/* The same for characters that a function tells. */
+/* Splits at the characters for which is_hit is true. */
 static mica_status split_chars(const stage *at, mc_str text, bool (*is_hit)(uint32_t c),
                                split_behavior behavior) {
     cutter c = {.behavior = behavior, .text = text, .at = at};
@@ -119,7 +120,7 @@ static mica_status split_chars(const stage *at, mc_str text, bool (*is_hit)(uint
         size_t n = mc_next_char(text.ptr + c.end, &codepoint);
         bool hit = is_hit(codepoint);
         size_t end = c.end + n;
-        while (!hit && end < text.len) { /* what is between is one span */
+        while (!hit && end < text.len) { /* the text between two hits is one span */
             n = mc_next_char(text.ptr + end, &codepoint);
             if (is_hit(codepoint)) break;
             end += n;
@@ -140,8 +141,8 @@ static mica_status parse_behavior(const mc_steps *steps, mc_json v, split_step *
                    steps->field, MC_STR_ARG(name));
 }
 
-/* The well-known patterns match everywhere, so that there are two ways to say "each match is a
- * piece". */
+/* Finds the scan function of a well-known pattern. These patterns match everywhere, so that two
+ * behaviors mean "each match is a piece". */
 static mica_status find_scan(const mc_steps *steps, split_step *step) {
     bool pieces = step->invert ? step->behavior == SPLIT_REMOVED : step->behavior == SPLIT_ISOLATED;
     if (!step->pattern.regex || !pieces) return MICA_OK;
@@ -222,10 +223,10 @@ static mica_status whitespace_split_run(const stage *at, mc_str text) {
     return split_chars(at, text, mc_is_space, SPLIT_REMOVED);
 }
 
-/* \w+|[^\w\s]+ are the pieces. */
+/* The pieces are the matches of \w+|[^\w\s]+. */
 static mica_status whitespace_run(const stage *at, mc_str text) {
     size_t start = 0, n;
-    int last = 0; /* of the open piece: 0 space, 1 word, 2 others */
+    int last = 0; /* class of the open piece: 0 space, 1 word, 2 others */
     for (size_t i = 0; i < text.len; i += n) {
         uint32_t c;
         n = mc_next_char(text.ptr + i, &c);
@@ -274,7 +275,7 @@ static const split_kind kinds[] = {
     {"CharDelimiterSplit", delimiter_parse, delimiter_run},
 };
 
-/* What ByteLevel is made of. */
+/* The steps that ByteLevel consists of. */
 static const split_kind prefix_kind = {"ByteLevel", NULL, prefix_run};
 static const split_kind words_kind = {"ByteLevel", NULL, split_run};
 static const split_kind spell_kind = {"ByteLevel", NULL, spell_run};
@@ -287,7 +288,7 @@ static mica_status add_step(const mc_steps *steps, const split_step *step) {
     return mc_buffer_add(&p->steps, step, sizeof *step) ? MICA_OK : mc_fail_nomem("pre_tokenizer");
 }
 
-/* A space in front, the words of GPT-2, and then bytes as characters. */
+/* ByteLevel: adds a space in front, splits at GPT-2's words, and spells bytes as characters. */
 static mica_status add_byte_level(const mc_steps *steps, mc_json v) {
     bool prefix = true, words = true;
     MC_TRY(mc_steps_bool(steps, v, "add_prefix_space", &prefix));

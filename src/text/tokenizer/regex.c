@@ -6,23 +6,23 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-/* What an attempt may see and take whose steps are not counted: NEAR bytes behind the place where
- * it begins, and then FAR ones, which are paid for. */
+/* Limits of an attempt whose steps are not counted: it sees NEAR bytes from its start, in a second
+ * attempt FAR bytes, which are charged. */
 enum { NEAR = 256, FAR = 4096, UNCOUNTED_STEPS = 256 };
-/* Of all attempts in a text whose steps are counted. A step takes some 10 ns. */
+/* Limits of the counted steps of all attempts in a text. A step takes about 10 ns. */
 enum { TEXT_STEPS = 20000000, STEPS_PER_BYTE = 256 };
 enum { MATCH_LIMIT = 10000000, HEAP_LIMIT_KIB = 32 * 1024, PATTERN_LIMIT = MC_REGEX_MAX_LEN };
-enum { JIT_LIMIT = 16 * 1024 }; /* bytes of a pattern; machine code is forty times as long */
+enum { JIT_LIMIT = 16 * 1024 }; /* bytes of a pattern; its machine code is forty times larger */
 
 struct mc_regex {
     pcre2_code *code;
     bool compiled;               /* to machine code */
-    pcre2_match_context *limits; /* of attempts whose steps are not counted */
-    pcre2_code *counted;         /* the same pattern, which calls out */
+    pcre2_match_context *limits; /* for attempts whose steps are not counted */
+    pcre2_code *counted;         /* the same pattern with callouts */
     pcre2_general_context *memory;
-    size_t reach;    /* how many characters a step may look at without moving on */
-    bool references; /* it may look at what a group matched, too */
-    bool whole;      /* where a search begins matters: it cannot be done in parts */
+    size_t reach;    /* number of characters that a step may read without moving on */
+    bool references; /* a step may also read what a group matched */
+    bool whole;      /* the start of a search matters: it cannot be done in parts */
 };
 
 static void *allocate(size_t bytes, void *data) {
@@ -43,7 +43,7 @@ static mica_status compile_failed(int error, size_t at, mc_str pattern) {
                    MC_STR_ARG(pattern), why, at);
 }
 
-/* As Ruby has it, ^ and $ are at lines, which end in LF. */
+/* As in Ruby, ^ and $ match at lines, which end in LF. */
 static mica_status compile_with(mc_regex *regex, mc_str pattern, mc_str translated, uint32_t also,
                                 pcre2_code **code) {
     static const uint32_t options =
@@ -60,7 +60,7 @@ static mica_status compile_with(mc_regex *regex, mc_str pattern, mc_str translat
     return *code ? MICA_OK : compile_failed(error, at, pattern);
 }
 
-/* The largest n of the pattern's {n}, or of what may be one. */
+/* The largest n of the pattern's intervals {n}, and of texts that look like one. */
 static size_t find_reach(mc_str pattern) {
     size_t largest = 0;
     for (size_t i = 0; i < pattern.len; i++) {
@@ -141,13 +141,13 @@ void mc_regex_begin(mc_regex_room *room, size_t text_len) {
     room->max_steps = TEXT_STEPS + (uint64_t)text_len * STEPS_PER_BYTE;
 }
 
-/* False where that is too much. */
+/* Counts steps; false: too many. */
 static bool count_steps(mc_regex_room *room, uint64_t steps) {
     room->steps += steps;
     return room->steps <= (room->max_steps ? room->max_steps : TEXT_STEPS);
 }
 
-/* What the groups have matched. */
+/* The number of bytes that the groups have matched. */
 static size_t group_bytes(const pcre2_callout_block *block) {
     size_t bytes = 0;
     for (uint32_t i = 1; i < block->capture_top; i++) {
@@ -157,7 +157,8 @@ static size_t group_bytes(const pcre2_callout_block *block) {
     return bytes + block->capture_top;
 }
 
-/* A step is a call, and a byte that was gone over since the last one or may be before the next. */
+/* Counts a step for each callout, and for each byte that was read since the last callout or may be
+ * read before the next. */
 static int called_out(pcre2_callout_block *block, void *arg) {
     mc_regex_room *room = arg;
     size_t at = block->current_position;
@@ -183,7 +184,7 @@ static int match_counted(const mc_regex *regex, mc_regex_room *room, mc_str text
                        room->match, room->counted);
 }
 
-/* Where n bytes behind `from` a character ends. */
+/* The end of the window of about n bytes from `from`, at the end of a character. */
 static size_t window_end(mc_str text, size_t from, size_t n) {
     if (n >= text.len - from) return text.len;
     size_t end = from + n;
@@ -201,8 +202,8 @@ static int match_in(const mc_regex *regex, mc_regex_room *room, mc_str text, siz
                        regex->limits);
 }
 
-/* An attempt that needs more than it may see is a partial match: it begins anew at the place where
- * it did, which no search that began before it can change. */
+/* An attempt that needs to see more is a partial match. It is repeated from its own start: the
+ * result does not depend on where the search began. */
 static int match_near(const mc_regex *regex, mc_regex_room *room, mc_str text, size_t from) {
     for (size_t see = NEAR;;) {
         size_t end = window_end(text, from, see);
@@ -237,7 +238,7 @@ mica_status mc_regex_find(const mc_regex *regex, mc_regex_room *room, mc_str tex
     if (rc < 0) return match_failed(rc);
     const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(room->match);
     *hit = (mc_span){ends[0], ends[1]};
-    /* \K in a lookaround can put the start anywhere. */
+    /* \K in a lookaround can move the start of a match anywhere. */
     if (hit->start < from || hit->end < hit->start) {
         return mc_fail(MICA_EUNSUPPORTED,
                        "a pattern of the tokenizer matches before its beginning");

@@ -1,9 +1,10 @@
-/* Oniguruma's Ruby syntax to PCRE2's. */
+/* Translates Oniguruma's Ruby syntax to PCRE2's. */
 #include "text/tokenizer/regex.h"
 
 #include <stdint.h>
 
-/* White_Space, and what is not. PCRE2's own \s has U+180E too, which is no white space any more. */
+/* The property White_Space, and its complement. PCRE2's own \s includes U+180E, which is not white
+ * space any more. */
 #define SPACES                                                                                  \
     "\\x{9}-\\x{D}\\x{20}\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}" \
     "\\x{205F}\\x{3000}"
@@ -11,7 +12,7 @@
     "\\x{0}-\\x{8}\\x{E}-\\x{1F}\\x{21}-\\x{84}\\x{86}-\\x{9F}\\x{A1}-\\x{167F}"   \
     "\\x{1681}-\\x{1FFF}\\x{200B}-\\x{2027}\\x{202A}-\\x{202E}\\x{2030}-\\x{205E}" \
     "\\x{2060}-\\x{2FFF}\\x{3001}-\\x{D7FF}\\x{E000}-\\x{10FFFF}"
-/* Oniguruma's \w has the superscripts and fractions of Latin-1, and no joiners. */
+/* Oniguruma's \w includes the superscripts and fractions of Latin-1, and excludes joiners. */
 #define WORDS                                                                                  \
     "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}\\x{24B6}-\\x{24E9}" \
     "\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}"
@@ -21,7 +22,7 @@ typedef struct translation {
     size_t at;
     mc_buffer *out;
     bool in_class;
-    bool repeated; /* the last thing was an interval {n,m} */
+    bool repeated; /* an interval {n,m} comes before this position */
 } translation;
 
 static mica_status unsupported(const translation *t, const char *what) {
@@ -45,7 +46,7 @@ static mica_status copy(translation *t, size_t n) {
     return MICA_OK;
 }
 
-/* Bytes up to and with the next '}', or n where there is none. */
+/* The number of bytes up to and including the next '}'; n if there is none. */
 static size_t through_brace(const translation *t, size_t n) {
     for (size_t i = n; t->at + i < t->from.len; i++) {
         if (t->from.ptr[t->at + i] == '}') return i + 1;
@@ -53,7 +54,7 @@ static size_t through_brace(const translation *t, size_t n) {
     return n;
 }
 
-/* A class of ours in the place of \s \S \w \W. */
+/* Adds our own class in place of \s \S \w \W. */
 static mica_status put_class(translation *t, const char *members, bool negated) {
     t->at += 2;
     if (t->in_class) return put(t, members);
@@ -75,7 +76,7 @@ static mica_status translate_escape(translation *t) {
         return put_class(t, WORDS, true);
     case 'h':
     case 'H':
-        return unsupported(t, "\\h"); /* a hexadecimal digit there, a space here */
+        return unsupported(t, "\\h"); /* Oniguruma: a hexadecimal digit; PCRE2: a space */
     case 'p':
     case 'P':
     case 'x':
@@ -87,7 +88,8 @@ static mica_status translate_escape(translation *t) {
     }
 }
 
-/* (?m) there is (?s) here, which it has not; its (?<name>, (?=, (?: and the like are the same. */
+/* Oniguruma's (?m) is PCRE2's (?s), which Oniguruma lacks. (?<name>, (?=, (?: and the like are the
+ * same in both. */
 static mica_status translate_group(translation *t) {
     MC_TRY(copy(t, 2));
     for (;;) {
@@ -106,7 +108,8 @@ static mica_status translate_group(translation *t) {
     }
 }
 
-/* {n,m} at this place, behind which a + is one more repetition there and possessive here. */
+/* The length of an interval {n,m} here, or 0. A + after it is a second repetition in Oniguruma, and
+ * possessive in PCRE2. */
 static size_t interval(const translation *t) {
     size_t i = 1;
     for (int c; (c = peek(t, i)) == ',' || (c >= '0' && c <= '9');)
@@ -114,7 +117,7 @@ static size_t interval(const translation *t) {
     return i > 1 && peek(t, i) == '}' ? i + 1 : 0;
 }
 
-/* The length of [:name:] at this place, or 0. */
+/* The length of [:name:] here, or 0. */
 static size_t posix_class(const translation *t) {
     size_t i = 2;
     if (peek(t, 1) != ':') return 0;
@@ -148,7 +151,7 @@ mica_status mc_regex_translate(mc_str pattern, mc_buffer *out) {
         } else if (c == '(' && peek(&t, 1) == '?') {
             MC_TRY(translate_group(&t));
         } else if (c == '(' && peek(&t, 1) == '*') {
-            return unsupported(&t, "(*"); /* PCRE2's verbs would lift its limits */
+            return unsupported(&t, "(*"); /* PCRE2's verbs could lift the limits */
         } else if (c == '[') {
             t.in_class = true;
             MC_TRY(copy(&t, peek(&t, 1) == '^' ? 2 : 1));

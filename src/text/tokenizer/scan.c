@@ -1,6 +1,6 @@
 #include "text/tokenizer/scan.h"
 
-enum { END = MC_CLASS_MASK }; /* no class: the text is over */
+enum { END = MC_CLASS_MASK }; /* not a class: the end of the text */
 
 /* The class of the character at p and its length. */
 static inline uint8_t look(const mc_classes *t, const char *p, const char *end, size_t *n) {
@@ -11,7 +11,7 @@ static inline uint8_t look(const mc_classes *t, const char *p, const char *end, 
     return mc_classes_at(t, c) & MC_CLASS_MASK;
 }
 
-/* Behind the characters of one class that start at p. */
+/* The end of a run of characters of one class that starts at p. */
 static const char *run(const mc_classes *t, const char *p, const char *end, uint8_t class) {
     size_t n;
     while (look(t, p, end, &n) == class)
@@ -28,11 +28,12 @@ static size_t contraction(const char *p, const char *end, bool caseless) {
     if (end - p < 3) return 0;
     char b = (char)(p[2] | fold);
     if ((a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l')) return 3;
-    return caseless && p[1] == '\xC5' && p[2] == '\xBF' ? 3 : 0; /* the long s is an s */
+    return caseless && p[1] == '\xC5' && p[2] == '\xBF' ? 3 : 0; /* a long s counts as s */
 }
 
-/* White space from p on: up to the last line end where `lines` and there is one; else all where the
- * text ends, else all but the last character, which goes with what follows. */
+/* The length of the piece of white space at p. With `lines` it ends after the last line end, if
+ * there is one. Else it is all white space at the end of the text; elsewhere the last character
+ * belongs to the next piece. */
 static size_t white_space(const mc_classes *t, const char *p, const char *end, bool lines) {
     const char *at = p, *last = p, *line = NULL;
     size_t n;

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/filemap.h"
 
-/* "bos_token": a text, or an added token's object with its "content". -1: null, or no token. */
+/* Reads "bos_token" or the like: a text, or an object with "content". -1: null, or not a token. */
 static mica_status read_token(const mica_tokenizer *tok, mc_json config, const char *key,
                               int32_t *id) {
     mc_json v = mc_json_find(config, key);
@@ -17,7 +17,8 @@ static mica_status read_token(const mica_tokenizer *tok, mc_json config, const c
     return MICA_OK;
 }
 
-/* Makes `ids` begin (or end, where it is what goes after a text) with the token, or not. */
+/* Adds the token to `ids`, at the start of those before a text or the end of those after it, or
+ * removes it. */
 static mica_status set_edge(mc_buffer *ids, bool at_start, int32_t id, bool wanted) {
     size_t n = MC_BUFFER_COUNT(ids, int32_t), at = at_start ? 0 : n - 1;
     bool there = n > 0 && MC_BUFFER_AT(ids, int32_t)[at] == id;
@@ -38,7 +39,7 @@ static mica_status set_edge(mc_buffer *ids, bool at_start, int32_t id, bool want
     return MICA_OK;
 }
 
-/* Where the key is missing, the template of tokenizer.json stays as it is. */
+/* If the key is missing, the template of tokenizer.json is not changed. */
 static mica_status read_added(mica_tokenizer *tok, mc_json config, const char *key, bool at_start) {
     mc_json v = mc_json_find(config, key);
     bool wanted;

@@ -1,7 +1,7 @@
 /* Reading the pipelines of a tokenizer.json: normalizer, pre_tokenizer, post_processor, decoder.
  *
- * Each is null, one step, or a Sequence of steps, Sequences in it included. A step is an object
- * with a "type"; which types there are is a table in each pipeline's file. */
+ * A pipeline is null, one step, or a Sequence of steps, which may contain Sequences. A step is an
+ * object with a "type". Each pipeline's file has a table of the types. */
 #ifndef TEXT_TOKENIZER_STEPS_H
 #define TEXT_TOKENIZER_STEPS_H
 
@@ -14,9 +14,9 @@
 /* A pipeline that is being read. */
 typedef struct mc_steps {
     const char *field; /* "normalizer": for error texts */
-    const char *list;  /* what a Sequence calls its list: "normalizers" */
-    mc_store *store;   /* what steps keep is put here */
-    void *into;        /* the pipeline */
+    const char *list;  /* key of a Sequence's list: "normalizers" */
+    mc_store *store;   /* memory of the steps */
+    void *into;        /* the pipeline to fill */
     mica_status (*add)(const struct mc_steps *steps, mc_str type, mc_json step);
 } mc_steps;
 
@@ -32,21 +32,21 @@ mica_status mc_steps_unknown(const mc_steps *steps, mc_str type);
 /* "normalizer: more than 256 steps are not supported" */
 mica_status mc_steps_too_many(const mc_steps *steps, int max);
 
-/* Copies a string field into the store. errors  MICA_EFORMAT it is not there or no string */
+/* Copies a string field into the store. errors  MICA_EFORMAT it is missing or not a string */
 mica_status mc_steps_str(const mc_steps *steps, mc_json step, const char *key, mc_str *out);
-/* The same for one that is a character. errors  MICA_EFORMAT it is none, or several */
+/* The same for a string of one character. errors  MICA_EFORMAT it has none or several */
 mica_status mc_steps_char(const mc_steps *steps, mc_json step, const char *key, mc_str *out);
 
-/* A field that may be missing or null; *out is then left.
- * errors  MICA_EFORMAT it is of another type */
+/* An optional field; *out is unchanged if it is missing or null.
+ * errors  MICA_EFORMAT it has another type */
 mica_status mc_steps_bool(const mc_steps *steps, mc_json step, const char *key, bool *out);
 mica_status mc_steps_size(const mc_steps *steps, mc_json step, const char *key, size_t *out);
 
-/* A "pattern": a string, never empty, or a regular expression; of 65,536 bytes at most.
+/* A "pattern": a string that is not empty, or a regular expression; at most 65,536 bytes.
  * errors  MICA_EFORMAT; those of mc_regex_compile */
 mica_status mc_steps_pattern(const mc_steps *steps, mc_json step, mc_pattern *out);
 
-/* What the pre-tokenizer and the decoder Metaspace have in common: "replacement" and
+/* Reads the fields that the pre-tokenizer and the decoder Metaspace share: "replacement", and
  * "prepend_scheme" or the older "add_prefix_space". errors  MICA_EFORMAT */
 mica_status mc_steps_metaspace(const mc_steps *steps, mc_json step, mc_str *mark,
                                mc_prepend *prepend);

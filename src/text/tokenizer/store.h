@@ -1,4 +1,5 @@
-/* What the steps of a tokenizer keep, and is freed with it. */
+/* Memory of a tokenizer's steps: texts, compiled patterns, classes. It is freed with the
+ * tokenizer. */
 #ifndef TEXT_TOKENIZER_STORE_H
 #define TEXT_TOKENIZER_STORE_H
 
@@ -12,7 +13,7 @@
 typedef struct mc_store { /* zero is empty */
     mc_arena arena;
     mc_buffer regexes;   /* of mc_regex * */
-    mc_classes *classes; /* NULL until a step asks */
+    mc_classes *classes; /* NULL until a step needs it */
 } mc_store;
 
 /* Copies text. errors  MICA_ENOMEM */

@@ -7,7 +7,7 @@ enum { MAX_IDS = 4096 };
 typedef struct parsing {
     mc_template *t;
     const mc_vocab *vocab;
-    size_t count; /* of special tokens and of their ids */
+    size_t count; /* number of special tokens' ids */
 } parsing;
 
 static mica_status count_one(const mc_steps *steps) {
@@ -72,7 +72,7 @@ static mica_status read_single(const mc_steps *steps, mc_json v, const mc_vocab 
                    texts);
 }
 
-/* A template goes around what the processors before it made. */
+/* A template's ids go around those of the processors before it. */
 static mica_status add_template(const mc_steps *steps, mc_json v) {
     parsing *p = steps->into;
     mc_template t = {0};

@@ -1,4 +1,4 @@
-/* The post-processor: the special tokens that go before and after a text. Immutable once loaded. */
+/* The post-processor: the special tokens before and after a text. Immutable once loaded. */
 #ifndef TEXT_TOKENIZER_TEMPLATE_H
 #define TEXT_TOKENIZER_TEMPLATE_H
 

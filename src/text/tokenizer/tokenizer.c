@@ -1,4 +1,4 @@
-/* Opening a tokenizer, and what it tells about its tokens. */
+/* Opening a tokenizer, and information about its tokens. */
 #include "text/tokenizer/tokenizer.h"
 
 #include "base/alloc.h"

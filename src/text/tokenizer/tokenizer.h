@@ -1,4 +1,4 @@
-/* What an open tokenizer is made of. Immutable once open. */
+/* The parts of an open tokenizer. Immutable once open. */
 #ifndef TEXT_TOKENIZER_TOKENIZER_H
 #define TEXT_TOKENIZER_TOKENIZER_H
 
@@ -14,11 +14,11 @@
 #include "text/tokenizer/vocab.h"
 
 struct mica_tokenizer {
-    mc_store store; /* what the steps keep */
+    mc_store store; /* memory of the steps */
     mc_vocab vocab;
-    mc_added added_raw;        /* matched in the text as it comes */
+    mc_added added_raw;        /* matched in the raw text */
     mc_added added_normalized; /* matched in the normalised text */
-    mc_pairs respelled;        /* id to the index in spellings that it is decoded as */
+    mc_pairs respelled;        /* id to an index in spellings: the text it is decoded to */
     mc_buffer spellings;       /* of mc_str */
     mc_normalizer normalizer;
     mc_pretokenizer pretokenizer;
@@ -28,15 +28,15 @@ struct mica_tokenizer {
     int32_t bos, eos, pad, unk; /* of tokenizer_config.json; -1: none */
 };
 
-/* mica_tokenizer_open from memory. `name` goes into error texts; nothing of text is kept. */
+/* mica_tokenizer_open from memory. Error texts contain `name`; `text` may be freed afterwards. */
 mica_status mc_tokenizer_parse(const char *text, size_t len, const char *name,
                                mica_tokenizer **tok);
 
-/* Reads folder/tokenizer_config.json, where there is one, into an open tokenizer.
+/* Reads folder/tokenizer_config.json, if it exists, into an open tokenizer.
  * errors  MICA_EFORMAT, MICA_EIO, MICA_ENOMEM */
 mica_status mc_tokenizer_read_config(mica_tokenizer *tok, const char *folder);
 
-/* What an id is decoded as, before any step; ptr is NULL where it names no token. */
+/* The text of an id before any decoder step; ptr NULL: the id has no token. */
 mc_str mc_tokenizer_spelled(const mica_tokenizer *tok, int32_t id);
 
 #endif

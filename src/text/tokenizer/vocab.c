@@ -35,7 +35,7 @@ void mc_vocab_find_batch(const mc_vocab *v, const mc_str *texts, size_t n, int32
         mc_prefetch(&v->slots[hashes[i] & v->mask]);
     }
     for (size_t i = 0; i < n; i++) {
-        ids[i] = v->slots[hashes[i] & v->mask].id; /* most likely */
+        ids[i] = v->slots[hashes[i] & v->mask].id; /* a guess, checked below */
         if (ids[i] >= 0) mc_prefetch(&v->tokens[ids[i]]);
     }
     for (size_t i = 0; i < n; i++) {
@@ -45,7 +45,7 @@ void mc_vocab_find_batch(const mc_vocab *v, const mc_str *texts, size_t n, int32
         ids[i] = mc_vocab_find_model(v, texts[i], hashes[i]);
 }
 
-/* Walks a vocabulary once to learn how much room it takes. */
+/* Counts the tokens and bytes of a vocabulary, to allocate for them at once. */
 static mica_status measure_vocab(mc_json vocab, size_t *count, size_t *bytes, int64_t *max_id) {
     for (mc_json_iter it = mc_json_begin(vocab); mc_json_next(&it);) {
         int64_t id;
@@ -100,7 +100,7 @@ static bool allocate(mc_vocab *v, size_t count, size_t bytes, int64_t max_id) {
     return true;
 }
 
-/* Copies the text to *room and makes it findable. The caller has seen that it is not there. */
+/* Copies the text to *room and adds it to the hash map. It must not be in the map yet. */
 static mica_status put(mc_vocab *v, char **room, mc_str text, int32_t id, uint64_t hash,
                        uint32_t flags) {
     mc_token *token = &v->tokens[id];
@@ -119,7 +119,7 @@ static mica_status put(mc_vocab *v, char **room, mc_str text, int32_t id, uint64
     return MICA_OK;
 }
 
-/* Tokens to be put together: cache misses of all of them are waited for at once. */
+/* Tokens that are put together, so that their cache misses overlap. */
 typedef struct batch {
     mc_str texts[MC_VOCAB_BATCH];
     uint64_t hashes[MC_VOCAB_BATCH];

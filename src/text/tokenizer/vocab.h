@@ -1,7 +1,7 @@
 /* The vocabulary: every token's text, and the id of a text.
  *
- * Texts lie one after the other in one block, so that looking up costs few cache misses. Immutable
- * once loaded. */
+ * All texts are in one block of memory, so that looking up costs few cache misses. Immutable once
+ * loaded. */
 #ifndef TEXT_TOKENIZER_VOCAB_H
 #define TEXT_TOKENIZER_VOCAB_H
 
@@ -15,7 +15,8 @@
 
 #define MC_VOCAB_MAX_IDS (1 << 22)
 
-/* Tables have a place for each id, so that n tokens have ids below SPARSE + FACTOR n. */
+/* Tables have an entry for each id. Therefore the ids of n tokens must be below SPARSE + FACTOR *
+ * n. */
 #define MC_VOCAB_SPARSE (1 << 20)
 #define MC_VOCAB_SPARSE_FACTOR 16
 
@@ -33,36 +34,35 @@ typedef struct mc_token {
 } mc_token;
 
 typedef struct mc_vocab_slot {
-    uint32_t tag; /* the upper half of the hash, to look at few texts */
+    uint32_t tag; /* the upper half of the hash: compared before the text */
     int32_t id;   /* -1: empty */
 } mc_vocab_slot;
 
 typedef struct mc_vocab {
     mc_token *tokens; /* [size] */
-    size_t size;      /* the greatest id and one */
-    size_t bytes;     /* of all texts, and a NUL behind each */
+    size_t size;      /* largest id + 1 */
+    size_t bytes;     /* of all texts, with a NUL after each */
     mc_vocab_slot *slots;
     size_t mask;
     char *texts;
 } mc_vocab;
 
 /* Reads model.vocab (an object: text to id) and added_tokens (an array; may be NONE).
- * An added token that the model's vocabulary has too keeps the id that it has there.
- * errors  MICA_EFORMAT, MICA_ENOMEM; what was read is freed with mc_vocab_deinit either way */
+ * An added token that the model's vocabulary has, too, keeps its id there.
+ * errors  MICA_EFORMAT, MICA_ENOMEM; mc_vocab_deinit frees v also after an error */
 mica_status mc_vocab_load(mc_vocab *v, mc_json vocab, mc_json added);
 void mc_vocab_deinit(mc_vocab *v);
 
 uint64_t mc_vocab_hash(const char *text, size_t len);
-int32_t mc_vocab_find_hashed(const mc_vocab *v, mc_str text, uint64_t hash); /* -1: not there */
-/* Only the tokens of the model, which BPE may make; not those that are merely added. */
+int32_t mc_vocab_find_hashed(const mc_vocab *v, mc_str text, uint64_t hash); /* -1: none */
+/* Finds only tokens of the model, which BPE may make, not added tokens. */
 int32_t mc_vocab_find_model(const mc_vocab *v, mc_str text, uint64_t hash);
 
 static inline int32_t mc_vocab_find(const mc_vocab *v, mc_str text) {
     return mc_vocab_find_hashed(v, text, mc_vocab_hash(text.ptr, text.len));
 }
 
-/* ids[i] of texts[i] as mc_vocab_find_model, for n <= MC_VOCAB_BATCH texts: cache misses of all of
- * them are waited for at once. */
+/* mc_vocab_find_model for n <= MC_VOCAB_BATCH texts, with overlapping cache misses. */
 #define MC_VOCAB_BATCH 192
 void mc_vocab_find_batch(const mc_vocab *v, const mc_str *texts, size_t n, int32_t *ids);
 
