@@ -213,7 +213,7 @@ static bool is_one_of(mc_jrun *r, uint32_t c, mc_str chars) {
 mc_str mc_jstr_strip(mc_jrun *r, mc_str text, mc_str chars, mc_jside side) {
     if (!chars.ptr) {
         mc_str rest = mc_jstrip_space(text, side);
-        mc_jcharge_scan(r, text.len - rest.len);
+        mc_jcharge_scan(r, 2 * (text.len - rest.len)); /* each is decoded */
         return rest;
     }
     while (side & MC_J_LEFT && text.len && r->status == MICA_OK) {

@@ -298,6 +298,21 @@ static void test_slow_arithmetic(void **state) {
     }
 }
 
+/* Blanks at the ends are decoded one by one: half a step each. */
+static void test_blanks(void **state) {
+    (void)state;
+    static const char *const stripped[] = {"w.strip()", "w.lstrip()", "w.rstrip()", "w|trim"};
+    size_t len;
+    for (size_t i = 0; i < sizeof stripped / sizeof *stripped; i++) {
+        char *source = test_format("{%% set w = ' ' * 100000 %%}{%% for i in range(10) %%}"
+                                   "{%% set x = %s %%}{%% endfor %%}",
+                                   stripped[i]);
+        assert_int_equal(render(source, NULL, &(mc_jinja_options){.max_steps = 400000}, &len),
+                         MICA_EFORMAT);
+        free(source);
+    }
+}
+
 /* Names, attributes and dicts that are searched. */
 static void test_searches(void **state) {
     (void)state;
@@ -391,9 +406,13 @@ static void test_cancel(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_costly),   cmocka_unit_test(test_slow_arithmetic),
-        cmocka_unit_test(test_searches), cmocka_unit_test(test_default_limits),
-        cmocka_unit_test(test_memory),   cmocka_unit_test(test_memory_of_large_variables),
+        cmocka_unit_test(test_costly),
+        cmocka_unit_test(test_slow_arithmetic),
+        cmocka_unit_test(test_blanks),
+        cmocka_unit_test(test_searches),
+        cmocka_unit_test(test_default_limits),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory_of_large_variables),
         cmocka_unit_test(test_cancel),
     };
     return cmocka_run_group_tests_name("text/jinja/bounds", tests, NULL, NULL);
