@@ -228,33 +228,34 @@ void cli_answer_warn_of_forgotten(const mica_stream *stream, int64_t context) {
 
 static void print_rates(const mica_stream *stream, const cli_answer_values *values) {
     char bytes[CLI_NUMBER];
+    cli_wrap line = {0};
     mica_metrics m = mica_stream_metrics(stream);
-    fprintf(stderr, "%s%" PRId64 " prompt tokens", cli_style(CLI_DIM),
-            m.prompt_tokens - m.reused_tokens);
-    if (m.reused_tokens > 0) fprintf(stderr, " (and %" PRId64 " known)", m.reused_tokens);
-    if (m.truncated_tokens > 0) fprintf(stderr, " (%" PRId64 " dropped)", m.truncated_tokens);
-    fprintf(stderr, " at %.1f tok/s, %" PRId64 " generated at %.1f tok/s", m.prefill_rate,
+    fputs(cli_style(CLI_DIM), stderr);
+    cli_say(&line, "%" PRId64 " prompt tokens", m.prompt_tokens - m.reused_tokens);
+    if (m.reused_tokens > 0) cli_say(&line, " (and %" PRId64 " known)", m.reused_tokens);
+    if (m.truncated_tokens > 0) cli_say(&line, " (%" PRId64 " dropped)", m.truncated_tokens);
+    cli_say(&line, " at %.1f tok/s, %" PRId64 " generated at %.1f tok/s", m.prefill_rate,
             m.generated_tokens, m.decode_rate);
     if (m.drafted_tokens > 0)
-        fprintf(stderr, ", %" PRId64 " of %" PRId64 " guesses right", m.accepted_tokens,
+        cli_say(&line, ", %" PRId64 " of %" PRId64 " guesses right", m.accepted_tokens,
                 m.drafted_tokens);
     switch (mica_stream_finish(stream)) {
     case MICA_FINISH_CANCELLED:
-        fputs(", interrupted", stderr);
+        cli_say(&line, ", interrupted");
         break;
     case MICA_FINISH_LENGTH:
-        fputs(values->max_tokens > 0 && m.generated_tokens >= values->max_tokens
-                  ? ", the end of --max-tokens"
-                  : ", the context is full",
-              stderr);
+        cli_say(&line, values->max_tokens > 0 && m.generated_tokens >= values->max_tokens
+                           ? ", the end of --max-tokens"
+                           : ", the context is full");
         break;
     default:
         break;
     }
     if (values->verbose)
-        fprintf(stderr, "\n%.3f s prefill, %.3f s decode, %s of memory beside the weights",
+        cli_say(&line, "\n%.3f s prefill, %.3f s decode, %s of memory beside the weights",
                 m.prefill_seconds, m.decode_seconds, cli_format_bytes(m.peak_bytes, bytes));
-    fprintf(stderr, "%s\n", cli_style(CLI_PLAIN));
+    cli_say_end(&line);
+    fputs(cli_style(CLI_PLAIN), stderr);
 }
 
 static void print_token(const mica_tokenizer *tok, int32_t id, int width) {

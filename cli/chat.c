@@ -41,10 +41,13 @@ static int talk(cli_chat *c) {
 static void greet(const cli_chat *c) {
     mica_model_info info = mica_model_get_info(c->model);
     char bytes[CLI_NUMBER];
-    fprintf(stderr, "%s%s, %s, %s. /help lists commands, Ctrl-D ends.\n", cli_style(CLI_DIM),
-            info.path, info.architecture, cli_format_bytes(info.weight_bytes, bytes));
+    cli_wrap line = {0};
+    fputs(cli_style(CLI_DIM), stderr);
+    cli_say(&line, "%s, %s, %s. /help lists commands, Ctrl-D ends.", info.path, info.architecture,
+            cli_format_bytes(info.weight_bytes, bytes));
     if (c->conversation.count > 0)
-        fprintf(stderr, "%zu messages were said before: /history.\n", c->conversation.count);
+        cli_say(&line, "\n%zu messages were said before: /history.", c->conversation.count);
+    cli_say_end(&line);
     fputs(cli_style(CLI_PLAIN), stderr);
 }
 

@@ -6,13 +6,49 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-__attribute__((format(printf, 1, 0))) static void report(const char *format, va_list args) {
-    cli_progress_wipe();
-    fprintf(stderr, "%smica:%s ", cli_style(CLI_RED), cli_style(CLI_PLAIN));
-    vfprintf(stderr, format, args);
+/* ---- a line of text ---- */
+
+__attribute__((format(printf, 2, 0))) static void say(cli_wrap *line, const char *format,
+                                                      va_list args) {
+    char shorter[1024], *longer = NULL;
+    va_list again;
+    va_copy(again, args);
+    int len = vsnprintf(shorter, sizeof shorter, format, args);
+    if (len >= (int)sizeof shorter) longer = malloc((size_t)len + 1);
+    if (longer) vsnprintf(longer, (size_t)len + 1, format, again);
+    va_end(again);
+    const char *text = longer ? longer : shorter; /* without memory its beginning */
+    if (cli_stderr_is_terminal())
+        cli_wrap_put(line, text, strlen(text), cli_columns(stderr), stderr);
+    else
+        fputs(text, stderr);
+    free(longer);
+}
+
+void cli_say(cli_wrap *line, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    say(line, format, args);
+    va_end(args);
+}
+
+void cli_say_end(cli_wrap *line) {
+    cli_wrap_end(line, cli_columns(stderr), stderr);
     fputc('\n', stderr);
+}
+
+/* ---- messages ---- */
+
+__attribute__((format(printf, 1, 0))) static void report(const char *format, va_list args) {
+    static const char name[] = "mica:";
+    cli_wrap line = {.column = sizeof name, .in_line = true};
+    cli_progress_wipe();
+    fprintf(stderr, "%s%s%s ", cli_style(CLI_RED), name, cli_style(CLI_PLAIN));
+    say(&line, format, args);
+    cli_say_end(&line);
 }
 
 int cli_fail(const char *format, ...) {
@@ -33,7 +69,9 @@ int cli_usage(const char *verb, const char *format, ...) {
 }
 
 void cli_hint(const char *text) {
-    fprintf(stderr, "%s\n", text);
+    cli_wrap line = {0};
+    cli_say(&line, "%s", text);
+    cli_say_end(&line);
 }
 
 /* What to do about a status, where its text does not say. */

@@ -1,9 +1,17 @@
 /* What mica tells on stderr. Every message is one line that begins with "mica: "; what to do about
- * it follows on lines of its own. */
+ * it follows on lines of its own. At a terminal lines are broken between words. */
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
+#include "wrap.h"
+
 #include <mica/mica.h>
+
+/** Prints a piece of a line on stderr. line: zeroed at its beginning. */
+__attribute__((format(printf, 2, 3))) void cli_say(cli_wrap *line, const char *format, ...);
+
+/** Ends a line. */
+void cli_say_end(cli_wrap *line);
 
 /** Prints "mica: " and the formatted text.  returns CLI_FAILED */
 __attribute__((format(printf, 1, 2))) int cli_fail(const char *format, ...);
