@@ -22,10 +22,17 @@ ELSEWHERE("convert", "mica runs folders of MLX and Hugging Face as they are: mlx
 ELSEWHERE("ls", "did you mean 'list'?")
 ELSEWHERE("perplexity", "did you mean 'eval'?")
 
-ELSEWHERE("-ngl --gpu-layers --n-gpu-layers", "leave it out: mica computes all layers on the CPU")
+ELSEWHERE("-ngl --gpu-layers --n-gpu-layers -mg --main-gpu -sm --split-mode -ts --tensor-split",
+          "leave it out: mica computes all layers on the CPU")
+ELSEWHERE("--lora --lora-scaled", "did you mean --adapter, a folder of mlx-lm or PEFT?")
+ELSEWHERE("-mu --model-url", "mica does not download yet: hf download ORG/NAME does, and --model "
+                             "ORG/NAME takes it")
 ELSEWHERE("-hf --hf-repo", "did you mean --model? mica does not download yet: hf download ORG/NAME "
                            "does, and --model ORG/NAME takes it")
-ELSEWHERE("-cnv --conversation --interactive", "did you mean mica chat?")
+ELSEWHERE("-cnv --conversation -i --interactive", "did you mean mica chat?")
+ELSEWHERE("-st --single-turn", "leave it out: mica run answers once")
+ELSEWHERE("--no-display-prompt --simple-io --color -co",
+          "leave it out: nothing but the answer goes to standard output")
 ELSEWHERE("-no-cnv --no-conversation --ignore-chat-template", "did you mean mica generate?")
 ELSEWHERE("-fa --flash-attn", "leave it out: attention never keeps all its scores at once")
 ELSEWHERE("-ctk -ctv --cache-type-k --cache-type-v", "did you mean --cache, the type of both?")

@@ -115,6 +115,22 @@ What others have and mica has not says so, and what to do instead.
   Try: mica help
   [2]
 
+Every row of both tables does what it says: a name of another program is taken as an option of mica,
+and what mica has not is told with its advice.
+
+  $ sed -n 's/^ALIAS("\([^"]*\)", "\([^"]*\)".*/\1 \2/p' $ROOT/cli/alias_list.h > aliases
+  > while read -r name option; do
+  >   mica run $name 2>&1 < /dev/null | grep -q -e "^mica: $name needs a value" -e '^mica: the prompt is empty' || echo $name
+  >   mica run --$option 2>&1 < /dev/null | grep -q "no option" && echo "--$option"
+  > done < aliases; [ $(wc -l < aliases) = $(grep -c '^ALIAS(' $ROOT/cli/alias_list.h) ]
+  $ tr -d '\n' < $ROOT/cli/elsewhere_list.h | sed 's/ELSEWHERE(/\n/g' | sed '1,2d; s/"  *"//g' > elsewhere
+  > sed 's/^ *"\([^"]*\)", *"\(.*\)").*/\1|\2/' elsewhere > pairs
+  > while IFS='|' read -r names advice; do
+  >   for name in $names; do
+  >     case $name in -*) mica run $name x ;; *) mica $name x ;; esac 2>&1 | grep -qF -- "; $advice" || echo $name
+  >   done
+  > done < pairs; [ $(wc -l < pairs) = $(($(grep -c '^ELSEWHERE(' $ROOT/cli/elsewhere_list.h) - 1)) ]
+
 Guesses are made only where they are close.
 
   $ for verb in rnu caht chatt lsit zap showing; do mica $verb 2>&1 | head -1; done

@@ -177,8 +177,9 @@ Each verb explains itself, in lines of 80 columns at most.
   --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
   (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
   --adapter-path (--adapter), --ctx-size, --max-kv-size, --num-ctx (--context),
-  --prefill-step-size, --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache),
-  --wordwrap, --nowordwrap (--wrap); and underscores for dashes.
+  --prefill-step-size, --batch-size, -b, --ubatch-size, -ub (--prefill-chunk),
+  --kv-bits (--cache), --wordwrap, --nowordwrap (--wrap); and underscores for
+  dashes.
   
   Examples:
     mica chat
@@ -304,8 +305,9 @@ Each verb explains itself, in lines of 80 columns at most.
   --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
   (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
   --adapter-path (--adapter), --ctx-size, --max-kv-size, --num-ctx (--context),
-  --prefill-step-size, --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache),
-  --wordwrap, --nowordwrap (--wrap); and underscores for dashes.
+  --prefill-step-size, --batch-size, -b, --ubatch-size, -ub (--prefill-chunk),
+  --kv-bits (--cache), --wordwrap, --nowordwrap (--wrap); and underscores for
+  dashes.
   
   Examples:
     mica run "What is curl?"
@@ -417,9 +419,9 @@ Each verb explains itself, in lines of 80 columns at most.
   --predict, --num-predict (--max-tokens), --reverse-prompt (--stop),
   --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
   (--draft-model), -V (--verbose), --adapter-path (--adapter), --ctx-size,
-  --max-kv-size, --num-ctx (--context), --prefill-step-size, --ubatch-size, -ub
-  (--prefill-chunk), --kv-bits (--cache), --wordwrap, --nowordwrap (--wrap); and
-  underscores for dashes.
+  --max-kv-size, --num-ctx (--context), --prefill-step-size, --batch-size, -b,
+  --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache), --wordwrap,
+  --nowordwrap (--wrap); and underscores for dashes.
   
   Examples:
     mica generate "curl is" --max-tokens 40
