@@ -64,6 +64,11 @@ void cli_interrupt_init(void) {
     struct sigaction plain = {.sa_handler = SIG_DFL};
     sigemptyset(&plain.sa_mask);
     sigaction(SIGPIPE, &plain, NULL);
+
+    /* A file that may not grow any further is told like any that cannot be written. */
+    struct sigaction ignored = {.sa_handler = SIG_IGN};
+    sigemptyset(&ignored.sa_mask);
+    sigaction(SIGXFSZ, &ignored, NULL);
 }
 
 void cli_interrupt_watch(mica_stream *stream) {

@@ -131,6 +131,16 @@ A file that is cut while it is mapped: the next answer ends with a word and 1.
   mica: /cut/model.safetensors was cut short, or cannot be read, while it was in use
   With --no-mmap weights are read into memory first.
 
+A file that may not grow so large is told, and what was begun is removed.
+
+  $ mkdir small; ulimit -f 8; printf 'What is curl?\n/save small/talk\n' | mica chat model -q -n 1 2>&1; ls -A small
+  curl
+  mica: cannot write small/talk.cache: File too large
+  talk
+  $ ulimit -f 8; mica help run 2>&1 > small/help
+  mica: cannot write to standard output: File too large
+  [1]
+
 A reader that has seen enough ends it quietly.
 
   $ mica run "What is curl?" 2> err | head -c 4; echo
