@@ -187,7 +187,7 @@ MICA_API mica_status mica_embed(const mica_model *model, const char *text, size_
 
 /** How likely a text is according to the model. */
 typedef struct mica_score_result {
-    const int32_t *ids;    /* [count] the text's tokens, with <bos> if the tokenizer adds it */
+    const int32_t *ids;    /* [count] the text's tokens, a BOS first if the tokenizer adds it */
     const float *logprobs; /* [count] ln P(ids[i] | ids[0 .. i - 1]); 0 for the first token, which
                               nothing predicts */
     size_t count;          /* number of tokens, at least 2 */
