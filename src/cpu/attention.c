@@ -66,7 +66,7 @@ static int64_t key_at(const mc_attn_block *b, int64_t j) {
 }
 
 /* The index within the block of a key from b->first on. */
-static int64_t place_of(const mc_attn_block *b, int64_t key) {
+static int64_t index_of(const mc_attn_block *b, int64_t key) {
     return key - b->first + b->lead;
 }
 
@@ -287,8 +287,8 @@ static int64_t piece_end(const mc_attn_block *b, int64_t j, int64_t end, int64_t
     if (j < b->lead) return mc_min(b->lead, end);
     mc_attn_seen(b, b->query + b->queries - 1, &begin, &unused);
     mc_attn_seen(b, b->query, &unused, &all_end);
-    begin = place_of(b, begin);
-    all_end = place_of(b, all_end);
+    begin = index_of(b, begin);
+    all_end = index_of(b, all_end);
     if (all_end < b->width) all_end = all_end / edge * edge;
     if (j >= begin && j < all_end) return mc_min(all_end, end);
     return mc_min(j + edge, end);
@@ -309,7 +309,7 @@ void mc_attn_score(const mc_attn_block *b, int64_t begin, int64_t end) {
 }
 
 /* Sums columns [begin, end) of the weighted values into b->y. */
-static void add_up(const mc_attn_block *b, int64_t begin, int64_t end) {
+static void sum_values(const mc_attn_block *b, int64_t begin, int64_t end) {
     for (int64_t r = 0; r < b->rows; r++)
         memset(b->y + r * b->at->dv + begin, 0, (size_t)(end - begin) * sizeof *b->y);
     for (int64_t j = 0, next; j < b->width; j = next) {
@@ -383,7 +383,7 @@ void mc_attn_weigh(const mc_attn_block *b, int64_t row) {
     int64_t head = head_of(b, row), query = query_of(b, row), keep = b->at->attr->keep;
     int64_t begin, end;
     mc_attn_seen(b, query, &begin, &end);
-    int64_t from = place_of(b, begin), to = place_of(b, end), kept = mc_min(keep, begin);
+    int64_t from = index_of(b, begin), to = index_of(b, end), kept = mc_min(keep, begin);
     float *scores = b->scores + row * b->stride, shift = sink_of(b->at, head), total = 0;
     float sink = shift, max = prepare_scores(b, head, query, begin, end - begin, scores + from);
     if (max > shift) shift = max;
@@ -401,7 +401,7 @@ void mc_attn_weigh(const mc_attn_block *b, int64_t row) {
 void mc_attn_sum(const mc_attn_block *b, int64_t begin, int64_t end) {
     const mc_attention *at = b->at;
     const mc_operand *out = &at->call->out;
-    add_up(b, begin, end);
+    sum_values(b, begin, end);
     for (int64_t r = 0; r < b->rows; r++) {
         float *y = b->y + r * at->dv + begin;
         float total = b->totals[r] == 0 ? 1 : b->totals[r];

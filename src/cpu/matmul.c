@@ -63,7 +63,7 @@ int64_t mc_matmul_tile(const mc_matmul *p) {
 }
 
 int64_t mc_matmul_tile_stride(const mc_matmul *p) {
-    return mc_matmul_apart(p->k, sizeof(float));
+    return mc_matmul_row_stride(p->k, sizeof(float));
 }
 
 bool mc_matmul_goes_by_rows(const mc_layout *const *in) {
@@ -183,13 +183,13 @@ static void *cut(memory *from, int64_t n, size_t each) {
 }
 
 /* Cuts the memory of the rows' forms and of the workers. */
-static void place(work *w, int64_t rows, int64_t k, int threads, memory *from) {
+static void cut_memory(work *w, int64_t rows, int64_t k, int threads, memory *from) {
     for (int f = 0; f < w->n_forms; f++) {
         mc_form *form = &w->forms[f];
         if (form->kind == MC_FORM_ARRANGED) {
             form->arranged = cut(from, rows * k, sizeof *form->arranged);
         } else if (form->kind == MC_FORM_BF16) {
-            form->halves_stride = mc_matmul_apart(k, sizeof *form->halves);
+            form->halves_stride = mc_matmul_row_stride(k, sizeof *form->halves);
             form->halves = cut(from, rows * form->halves_stride, sizeof *form->halves);
         }
         if (form->kind != MC_FORM_CODES) continue;
@@ -211,12 +211,12 @@ static mica_status take_memory(work *w, const mc_call *call, const mc_operand *x
     int threads = mc_cpu_of(call)->threads;
     memory needed = {.bytes = chain->bytes}, from = {.bytes = chain->bytes};
     cut(&needed, floats, sizeof(float));
-    place(w, rows, k, threads, &needed);
+    cut_memory(w, rows, k, threads, &needed);
     if (needed.bytes > 0) from.block = mc_run_scratch(call->run, needed.bytes);
     if (needed.bytes > 0 && !from.block) return MICA_ENOMEM;
     MC_TRY(mc_chain_prepare(chain, from.block));
     w->rows = mc_rows_get(call, x, cut(&from, floats, sizeof(float)));
-    place(w, rows, k, threads, &from);
+    cut_memory(w, rows, k, threads, &from);
     for (int f = 0; f < w->n_forms; f++) {
         mc_form *form = &w->forms[f];
         bool made = form->kind == MC_FORM_ARRANGED;

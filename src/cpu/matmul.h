@@ -60,7 +60,7 @@ mc_layout mc_matmul_spread(const mc_layout *x, const mc_layout *out);
 /* The distance between rows of k elements, in memory that we allocate. Rows of whole pages would
  * all be in the same sets of a first-level cache. Changing the distance for one operand of a matmul
  * is enough, for its kernels read a few rows of each. */
-static inline int64_t mc_matmul_apart(int64_t k, size_t item) {
+static inline int64_t mc_matmul_row_stride(int64_t k, size_t item) {
     return k * (int64_t)item % 4096 == 0 ? k + 64 / (int64_t)item : k;
 }
 

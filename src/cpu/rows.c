@@ -66,7 +66,7 @@ void mc_narrow(const mk_kernels *kern, mica_dtype dtype, const float *x, int64_t
 }
 
 /* Whether the rows are f32, contiguous, and equally far apart. */
-static bool lie_right(const mc_layout *l, int64_t *stride) {
+static bool are_f32_rows(const mc_layout *l, int64_t *stride) {
     int last = l->ndim - 1;
     if (l->dtype != MICA_F32 || (l->strides[last] != 1 && l->shape[last] != 1)) return false;
     int64_t step = 0, count = 1;
@@ -84,7 +84,7 @@ static bool lie_right(const mc_layout *l, int64_t *stride) {
 
 int64_t mc_rows_scratch(const mc_operand *x) {
     int64_t stride;
-    return lie_right(x->layout, &stride) ? 0 : mc_layout_size(x->layout);
+    return are_f32_rows(x->layout, &stride) ? 0 : mc_layout_size(x->layout);
 }
 
 typedef struct rows_work {
@@ -108,7 +108,7 @@ mc_rows mc_rows_get(const mc_call *call, const mc_operand *x, float *scratch) {
     const mc_layout *l = x->layout;
     int last = l->ndim - 1;
     mc_rows rows = {.count = mc_row_count(l, last), .length = l->shape[last]};
-    if (lie_right(l, &rows.stride)) {
+    if (are_f32_rows(l, &rows.stride)) {
         rows.data = x->data;
         return rows;
     }

@@ -206,7 +206,7 @@ static mica_status load_factor(mica_scope *scope, mc_factor factor, int64_t rows
     const mc_weight_tensor *t = factor.tensor;
     const int64_t shape[] = {rows, cols};
     char want[96];
-    int64_t high = factor.turned ? cols : rows, wide = factor.turned ? rows : cols;
+    int64_t high = factor.transposed ? cols : rows, wide = factor.transposed ? rows : cols;
     snprintf(want, sizeof want, "F32, F16 or BF16 [%lld,%lld]", (long long)high, (long long)wide);
     if (!is_float(t)) return wrong(MICA_EDTYPE, t, want);
     if (!has_shape(t, high, wide)) return wrong(MICA_ESHAPE, t, want);
@@ -216,7 +216,8 @@ static mica_status load_factor(mica_scope *scope, mc_factor factor, int64_t rows
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < cols; j++)
             values[i * cols + j] =
-                (float)(scale * (double)element(t, factor.turned ? j * rows + i : i * cols + j));
+                (float)(scale *
+                        (double)element(t, factor.transposed ? j * rows + i : i * cols + j));
     *array = mica_from_data(scope, values, MICA_F32, shape, 2);
     mc_free(values);
     return mica_scope_status(scope);

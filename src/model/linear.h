@@ -53,7 +53,7 @@ mica_status mc_vector_load(mc_loader *loader, const char *tensor, int64_t n, dou
 /* A factor as the file holds it: [rows, columns] as wanted, or transposed. */
 typedef struct mc_factor {
     const mc_weight_tensor *tensor;
-    bool turned;
+    bool transposed;
 } mc_factor;
 
 /* Adds scale * (A B)^T to a weight, A being [in, rank] and B [rank, out]. The weight does not

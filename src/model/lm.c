@@ -29,8 +29,8 @@ static mica_array rows_from(const pass *p, mica_array x, int64_t first) {
 }
 
 /* position + rows, i32 []. */
-static mica_array further(const pass *p, mica_array place, int64_t rows) {
-    return rows ? mica_add(p->s, place, mica_i32(p->s, (int32_t)rows)) : place;
+static mica_array advance(const pass *p, mica_array position, int64_t rows) {
+    return rows ? mica_add(p->s, position, mica_i32(p->s, (int32_t)rows)) : position;
 }
 
 static mica_array apply_rope(const pass *p, mica_array x, mica_array position, int rope) {
@@ -47,13 +47,13 @@ static mica_array to_kv(const pass *p, mica_array x) {
 
 /* Attention of q [B, heads, L - first, D] to all keys and values in a store, after this chunk's k
  * and v, which have the store's dtype, are appended. Returns the shape of q. */
-static mica_array look_back(const pass *p, const mc_kv_store *store, int layer, int64_t first,
-                            mica_array q, mica_array k, mica_array v) {
+static mica_array attend_cached(const pass *p, const mc_kv_store *store, int layer, int64_t first,
+                                mica_array q, mica_array k, mica_array v) {
     const mc_decoder_spec *spec = &p->lm->spec;
     mc_attended seen = {.k = k, .v = v, .window = spec->layers[layer].window};
     if (store) {
         seen = store->append(store->context, p->s, layer, k, v);
-        seen.offset = further(p, seen.offset, first);
+        seen.offset = advance(p, seen.offset, first);
     }
     mica_sdpa_options options = {
         .scale = (float)spec->attention_scale,
@@ -67,13 +67,13 @@ static mica_array look_back(const pass *p, const mc_kv_store *store, int layer, 
 }
 
 /* The same for a batch in which each row has its own store, with its own number of keys. */
-static mica_array look_back_by_rows(const pass *p, int layer, int64_t first, mica_array q,
-                                    mica_array k, mica_array v) {
+static mica_array attend_cached_by_rows(const pass *p, int layer, int64_t first, mica_array q,
+                                        mica_array k, mica_array v) {
     mica_array y[MC_MAX_ROWS];
     for (int64_t b = 0; b < p->batch; b++)
-        y[b] =
-            look_back(p, &p->store->rows[b], layer, first, mica_slice_axis(p->s, q, 0, b, b + 1),
-                      mica_slice_axis(p->s, k, 0, b, b + 1), mica_slice_axis(p->s, v, 0, b, b + 1));
+        y[b] = attend_cached(
+            p, &p->store->rows[b], layer, first, mica_slice_axis(p->s, q, 0, b, b + 1),
+            mica_slice_axis(p->s, k, 0, b, b + 1), mica_slice_axis(p->s, v, 0, b, b + 1));
     return mica_concatenate(p->s, y, (int)p->batch, 0);
 }
 
@@ -92,13 +92,13 @@ static mica_array attend(const pass *p, int layer, int64_t first, mica_array x) 
     mica_array q = split_heads(p, asked, spec->heads, w->q_norm);
     mica_array k = split_heads(p, mc_linear_apply(s, &w->k, x), spec->kv_heads, w->k_norm);
     mica_array v = split_heads(p, mc_linear_apply(s, &w->v, x), spec->kv_heads, MICA_NONE);
-    q = apply_rope(p, q, further(p, p->position, first), rope);
+    q = apply_rope(p, q, advance(p, p->position, first), rope);
     k = apply_rope(p, k, p->position, rope);
-    if (store && store->look) store->look(store->look_context, layer, q, k);
+    if (store && store->observe) store->observe(store->observer, layer, q, k);
     k = to_kv(p, k);
     v = to_kv(p, v);
-    mica_array y = store && store->rows ? look_back_by_rows(p, layer, first, q, k, v)
-                                        : look_back(p, store, layer, first, q, k, v);
+    mica_array y = store && store->rows ? attend_cached_by_rows(p, layer, first, q, k, v)
+                                        : attend_cached(p, store, layer, first, q, k, v);
     const int64_t shape[] = {p->batch, p->length - first, spec->heads * spec->head_dim};
     y = mica_reshape(s, mica_transpose(s, y, axes), shape, 3);
     return mc_linear_apply(s, &w->o, y);
@@ -140,7 +140,7 @@ mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_ar
 
     /* The last layer computes keys and values of all rows, and the rest only for the rows that are
      * wanted. */
-    int64_t last = wanted == MC_LAST_LOGITS && !(store && store->look) ? p.length - 1 : 0;
+    int64_t last = wanted == MC_LAST_LOGITS && !(store && store->observe) ? p.length - 1 : 0;
     for (int i = 0; i < lm->spec.n_layers; i++) {
         const mc_lm_layer *w = &lm->layers[i];
         int64_t first = i == lm->spec.n_layers - 1 ? last : 0;

@@ -110,8 +110,8 @@ typedef struct mc_kv_store {
     const struct mc_kv_store *rows;
     /* Not NULL: receives each layer's queries [B, heads, L, head_dim] and keys, RoPE applied to
      * both. */
-    void (*look)(void *context, int layer, mica_array q, mica_array k);
-    void *look_context;
+    void (*observe)(void *context, int layer, mica_array q, mica_array k);
+    void *observer;
 } mc_kv_store;
 
 typedef enum mc_wanted { MC_ALL_LOGITS, MC_LAST_LOGITS, MC_NO_LOGITS, MC_HIDDEN } mc_wanted;

@@ -85,8 +85,8 @@ static mica_status load_head(mc_loader *loader, mc_lm *lm) {
 }
 
 /* Reports progress over tensors that were found; weights that were read have reported it. */
-static mica_status tell(const mc_lm *lm, const mc_weights_options *options, uint64_t done,
-                        uint64_t total) {
+static mica_status report_progress(const mc_lm *lm, const mc_weights_options *options,
+                                   uint64_t done, uint64_t total) {
     bool read = mc_weights_were_read(lm->weights);
     return options->watch && !read ? options->watch(options->context, done, total) : MICA_OK;
 }
@@ -102,11 +102,11 @@ static mica_status load_tensors(mc_loader *loader, mc_lm *lm, const mc_weights_o
     if (!spec->vocab) spec->vocab = lm->embed.out;
     for (int i = 0; i < spec->n_layers; i++) {
         MC_TRY(load_layer(loader, spec, i, &lm->layers[i]));
-        MC_TRY(tell(lm, options, loader->bytes, total));
+        MC_TRY(report_progress(lm, options, loader->bytes, total));
     }
     MC_TRY(load_norm(loader, spec, -1, spec->names.norm, spec->hidden, &lm->norm));
     MC_TRY(load_head(loader, lm));
-    return tell(lm, options, total, total);
+    return report_progress(lm, options, total, total);
 }
 
 static mica_status check_missing(mc_loader *loader, const char *folder) {

@@ -155,8 +155,8 @@ static mica_status check_along(const char *op, const mc_layout *x, const mc_layo
 }
 
 /* x broadcast to the shape of `like`, with `length` along the axis. */
-static mica_array stretch_along(mica_scope *s, mica_array x, const int64_t *like, int ndim,
-                                int axis, int64_t length) {
+static mica_array broadcast_along(mica_scope *s, mica_array x, const int64_t *like, int ndim,
+                                  int axis, int64_t length) {
     int64_t shape[MICA_MAX_NDIM];
     memcpy(shape, like, (size_t)ndim * sizeof *shape);
     shape[axis] = length;
@@ -201,8 +201,8 @@ mica_array mica_take_along_axis(mica_scope *s, mica_array x, mica_array indices,
     int64_t shape[MICA_MAX_NDIM];
     mica_status status = shape_beside("take_along_axis", l, index, at, shape);
     if (status != MICA_OK) return mc_fail_in(s, status);
-    in[0] = stretch_along(s, x, shape, l->ndim, at, l->shape[at]);
-    in[1] = stretch_along(s, indices, shape, l->ndim, at, index->shape[at]);
+    in[0] = broadcast_along(s, x, shape, l->ndim, at, l->shape[at]);
+    in[1] = broadcast_along(s, indices, shape, l->ndim, at, index->shape[at]);
     return mc_record(s, MC_OP_TAKE_ALONG_AXIS, &(mc_attr_axis){at}, in, 2);
 }
 
@@ -241,7 +241,7 @@ mica_array mica_put_along_axis(mica_scope *s, mica_array x, mica_array indices, 
         return mc_scope_fail(s, MICA_ESHAPE,
                              "put_along_axis: %s and indices %s differ in their number of axes",
                              mc_layout_text(l, a), mc_layout_text(index, b));
-    in[1] = stretch_along(s, indices, l->shape, l->ndim, at, index->shape[at]);
+    in[1] = broadcast_along(s, indices, l->shape, l->ndim, at, index->shape[at]);
     if (!mica_valid(in[1])) return mc_invalid(s);
     const mc_layout *wide = mc_layout_of(in[1]);
     in[2] = mc_broadcast(s, mc_cast(s, values, l->dtype), wide->shape, wide->ndim);

@@ -83,15 +83,15 @@ static mica_array rope_decompose(mica_scope *s, const void *attr, const mica_arr
     mica_array x = mc_cast(s, mica_slice_axis(s, in[0], -1, 0, a->dims), MICA_F32);
     mica_array pair[2];
     take_pairs(s, x, a->traditional != 0, a->dims / 2, pair);
-    mica_array turned[2] = {
+    mica_array rotated[2] = {
         mica_subtract(s, mica_multiply(s, pair[0], c), mica_multiply(s, pair[1], d)),
         mica_add(s, mica_multiply(s, pair[0], d), mica_multiply(s, pair[1], c)),
     };
     mica_array y;
     if (a->traditional != 0)
-        y = mica_flatten(s, mica_stack(s, turned, 2, -1), -2, -1);
+        y = mica_flatten(s, mica_stack(s, rotated, 2, -1), -2, -1);
     else
-        y = mica_concatenate(s, turned, 2, -1);
+        y = mica_concatenate(s, rotated, 2, -1);
     y = mc_cast(s, y, mica_array_dtype(in[0]));
     if (a->dims == width) return y;
     mica_array parts[2] = {y, mica_slice_axis(s, in[0], -1, a->dims, width)};

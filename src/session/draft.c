@@ -2,10 +2,10 @@
 
 /* One more token makes a pass about a fifth longer (docs/speed/sampling.md). A draft must promise a
  * gain of a tenth. Each guess moves the rate of right guesses by an eighth. */
-static const float cost = 0.2f, min_gain = 1.1f, rate = 0.125f;
+static const float cost = 0.2f, min_gain = 1.1f, rate_step = 0.125f;
 
 /* A draft model that does not pay is asked every 16th time. */
-enum { SELDOM = 16 };
+enum { ASK_INTERVAL = 16 };
 
 void mc_draft_init(mc_draft *draft, const mc_session *session) {
     *draft = (mc_draft){.model = session->draft, .right = {0.7f}};
@@ -17,14 +17,14 @@ void mc_draft_init(mc_draft *draft, const mc_session *session) {
 }
 
 /* The rate of right guesses among those like guess i. */
-static float *share(mc_draft *draft, int64_t i) {
+static float *rate_of(mc_draft *draft, int64_t i) {
     if (draft->match == 0) return &draft->right[0];
     i += draft->match;
     return &draft->right[i < MC_DRAFT_MATCH ? i : MC_DRAFT_MATCH];
 }
 
-static void note(float *share, bool right) {
-    *share += rate * ((right ? 1.0f : 0.0f) - *share);
+static void update_rate(float *rate, bool right) {
+    *rate += rate_step * ((right ? 1.0f : 0.0f) - *rate);
 }
 
 /* The text's new tokens tell which of the last guesses were right, up to the first wrong one. */
@@ -34,12 +34,12 @@ static void learn(mc_draft *draft, const mc_tokens *text) {
     const int32_t *came = MC_BUFFER_AT(&text->ids, int32_t) + (at < 0 ? 0 : at);
     for (int64_t i = 0; i < draft->count && i < n; i++) {
         bool right = came[i] == draft->ids[i];
-        note(share(draft, i), right);
+        update_rate(rate_of(draft, i), right);
         if (!right) break;
     }
-    if (draft->passed_match && n > 0)
-        note(&draft->right[draft->passed_match], came[0] == draft->passed);
-    draft->count = draft->passed_match = 0;
+    if (draft->declined_match && n > 0)
+        update_rate(&draft->right[draft->declined_match], came[0] == draft->declined);
+    draft->count = draft->declined_match = 0;
 }
 
 /* How many tokens before index a and before index b are the same. */
@@ -70,7 +70,7 @@ static int64_t choose_length(mc_draft *draft, int64_t max, float each) {
     float chance = 1.0f, tokens = 1.0f, best = min_gain;
     int64_t length = 0;
     for (int64_t k = 1; k <= max; k++) {
-        chance *= *share(draft, k - 1);
+        chance *= *rate_of(draft, k - 1);
         tokens += chance;
         float gain = tokens / (1.0f + (float)k * each);
         if (gain <= best) continue;
@@ -122,12 +122,12 @@ int64_t mc_draft_make(mc_draft *draft, const mc_tokens *text, int64_t max) {
     if (length || !draft->model) return length;
 
     if (draft->count) {
-        draft->passed = draft->ids[0];
-        draft->passed_match = draft->match;
+        draft->declined = draft->ids[0];
+        draft->declined_match = draft->match;
     }
     draft->match = draft->count = 0;
     length = choose_length(draft, max, cost + draft->model_cost);
-    if (length == 0 && ++draft->unasked % SELDOM) return 0;
+    if (length == 0 && ++draft->skipped % ASK_INTERVAL) return 0;
     if (ask(draft, text, length ? length : 1) != MICA_OK) draft->model = NULL;
     return draft->count;
 }

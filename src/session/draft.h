@@ -23,7 +23,7 @@ enum { MC_DRAFT_MATCH = 8, MC_DRAFT_MAX = MC_MAX_AHEAD - 1 };
 typedef struct mc_draft {
     mc_session *model; /* the draft model's session; NULL: none. Borrowed */
     float model_cost;  /* cost of its pass over a token; 1 is a pass of the session's model */
-    int64_t unasked;   /* times that it was not asked */
+    int64_t skipped;   /* times that it was not asked */
     /* Rate of right guesses, by the length of match; [0]: of the draft model. */
     float right[MC_DRAFT_MATCH + 1];
     int32_t ids[MC_DRAFT_MAX]; /* The last guesses: ids[i] is for the text's token at + i. */
@@ -34,8 +34,8 @@ typedef struct mc_draft {
     int64_t match;
     /* A guess for token `at` that was looked up, was not worth computing, and gave way to the draft
      * model's. */
-    int32_t passed;
-    int64_t passed_match; /* 0: none */
+    int32_t declined;
+    int64_t declined_match; /* 0: none */
 } mc_draft;
 
 /* Prepares for an answer of a session, and takes the session's draft model. */

@@ -165,13 +165,13 @@ static size_t wanted_arrays(const mc_session_wish *wish) {
 }
 
 /* Where a pass puts the wished queries and keys. */
-typedef struct watch {
+typedef struct observation {
     const mc_session_wish *wish;
     mica_array *results;
-} watch;
+} observation;
 
-static void look(void *context, int layer, mica_array q, mica_array k) {
-    const watch *w = context;
+static void observe(void *context, int layer, mica_array q, mica_array k) {
+    const observation *w = context;
     for (size_t i = 0; i < w->wish->n_layers; i++)
         if (w->wish->layers[i] == layer) {
             w->results[2 * i] = q;
@@ -191,11 +191,11 @@ static mica_status record_pass(mc_session *session, mica_scope *s, const int32_t
     if (!mc_buffer_reserve(&session->arrays, *count * sizeof(mica_array)))
         return mc_fail_nomem("a session");
     mica_array *arrays = MC_BUFFER_AT(&session->arrays, mica_array), *results = arrays + caches;
-    watch watching = {wish, results + wanted};
+    observation observer = {wish, results + wanted};
     mc_kv_store store = mc_cache_store(&session->cache);
     if (wish->n_layers) {
-        store.look = look;
-        store.look_context = &watching;
+        store.observe = observe;
+        store.observer = &observer;
     }
     for (size_t i = 0; i < *count; i++)
         arrays[i] = MICA_NONE;

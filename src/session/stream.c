@@ -348,7 +348,7 @@ static bool end(mc_stream *stream, mica_finish finish, mica_token *token) {
 }
 
 /* Decodes the text of a new token. */
-static mica_status tell(mc_stream *stream, mica_token *token, bool *found) {
+static mica_status decode_text(mc_stream *stream, mica_token *token, bool *found) {
     bool early = stream->generated < stream->min_tokens;
     if (stream->decoder)
         MC_TRY(mica_decoder_stream_push(stream->decoder, token->id, &token->text, &token->len));
@@ -391,7 +391,7 @@ bool mc_stream_next(mc_stream *stream, mica_token *token) {
     if (is_full(stream)) return end(stream, MICA_FINISH_LENGTH, token);
     mica_status status = compute(stream, &next);
     if (status == MICA_OK && stops_at(stream, next.id)) return end(stream, MICA_FINISH_STOP, token);
-    if (status == MICA_OK) status = tell(stream, &next, &found);
+    if (status == MICA_OK) status = decode_text(stream, &next, &found);
     if (status != MICA_OK) return fail(stream, status);
     *token = next;
     if (found) {

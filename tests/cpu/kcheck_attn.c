@@ -30,8 +30,8 @@ static double rounding_of(int64_t n, const uint16_t *a, double a_unit, const uin
 /* Of a score, as attn_list.h says. */
 static double score_rounding(int64_t d, const uint16_t *q, const uint16_t *k) {
     double sum = 0;
-    for (int64_t l = 0; l < d; l += MK_WORDS_PART) {
-        int64_t n = d - l < MK_WORDS_PART ? d - l : MK_WORDS_PART;
+    for (int64_t l = 0; l < d; l += MK_INT16_PART) {
+        int64_t n = d - l < MK_INT16_PART ? d - l : MK_INT16_PART;
         sum += rounding_of(n, q + l, 0x1p-12, k + l, 1, 0x1p-12);
     }
     return sum;

@@ -41,7 +41,7 @@ static void walks_go_as_offsets_do(void **state) {
 }
 
 /* 24 values: [2, 3, 4], the last axis 1 or 2 elements apart, the others at will. */
-static void check_rows(mica_dtype dtype, const int64_t *strides, bool lies_right) {
+static void check_rows(mica_dtype dtype, const int64_t *strides, bool in_place) {
     void *cpu = NULL;
     assert_int_equal(mc_backend_cpu.open(&(mica_device_options){.threads = 2}, &cpu), MICA_OK);
     const int64_t shape[] = {2, 3, 4};
@@ -54,7 +54,7 @@ static void check_rows(mica_dtype dtype, const int64_t *strides, bool lies_right
     }
     mc_operand x = {dtype == MICA_F32 ? (void *)values : (void *)halves, &l};
     mc_call call = {.state = cpu};
-    assert_int_equal(mc_rows_scratch(&x), lies_right ? 0 : 24);
+    assert_int_equal(mc_rows_scratch(&x), in_place ? 0 : 24);
     mc_rows rows = mc_rows_get(&call, &x, scratch);
     assert_int_equal(rows.count, 6);
     assert_int_equal(rows.length, 4);

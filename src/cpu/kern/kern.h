@@ -27,10 +27,9 @@ typedef enum mk_isa {
     MK_ISA_COUNT
 } mk_isa;
 
-/* Elements of a query or key that share a step where they become int16, and keys
- * whose values do. */
-#define MK_WORDS_PART 128
-#define MK_WORDS_GROUP 32
+/* In int16: elements of a query or key that share a step, and keys whose values share one. */
+#define MK_INT16_PART 128
+#define MK_INT16_GROUP 32
 
 /* What the codes of quantised weights mean. */
 typedef enum mk_mode { MK_AFFINE, MK_MXFP4, MK_MXFP8, MK_NVFP4 } mk_mode;

@@ -24,5 +24,5 @@ void mk_attn_avx512vnni_int16(mk_kernels *kernels) {
     kernels->attn_values = mk_attn_values_int16;
     kernels->exp_total_bf16 = exp_total_bf16;
     kernels->bf16_pairs = kernels->int16 = true;
-    kernels->values_together = MK_WORDS_GROUP;
+    kernels->values_together = MK_INT16_GROUP;
 }

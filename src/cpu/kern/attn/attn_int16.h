@@ -3,8 +3,8 @@
  * and its sums are exact.
  *
  * Groups of numbers are quantised to codes with a common step, a power of two that the largest of
- * them determines. A group is MK_WORDS_PART elements of a query or a key, a row's weights of
- * MK_WORDS_GROUP keys, or the values of as many keys in one column. Codes of queries, keys and
+ * them determines. A group is MK_INT16_PART elements of a query or a key, a row's weights of
+ * MK_INT16_GROUP keys, or the values of as many keys in one column. Codes of queries, keys and
  * weights have NARROW bits and a sign, codes of values WIDE bits and a sign; bf16 fills eight bits.
  * So a group's sum of products just fits 32 bits. Numbers down to a sixteenth of the largest
  * (values: a sixty-fourth) are exact; smaller ones are rounded to the step. */
@@ -23,8 +23,8 @@
 
 /* The largest code of so many bits. */
 #define MAX_CODE(bits) (255 << ((bits)-8))
-_Static_assert(INT32_MAX / MAX_CODE(NARROW) / MAX_CODE(NARROW) >= MK_WORDS_PART, "a score fits");
-_Static_assert(INT32_MAX / MAX_CODE(NARROW) / MAX_CODE(WIDE) >= MK_WORDS_GROUP,
+_Static_assert(INT32_MAX / MAX_CODE(NARROW) / MAX_CODE(NARROW) >= MK_INT16_PART, "a score fits");
+_Static_assert(INT32_MAX / MAX_CODE(NARROW) / MAX_CODE(WIDE) >= MK_INT16_GROUP,
                "a sum of values fits");
 
 /* Two codes. */

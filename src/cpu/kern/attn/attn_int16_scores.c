@@ -3,7 +3,7 @@
  * the same bits. */
 #include "cpu/kern/attn/attn_int16.h"
 
-#define PART MK_WORDS_PART
+#define PART MK_INT16_PART
 #define ROWS 6        /* rows of q in registers: 6 x 4 sums and 4 operands fit 32 */
 #define PARTS 192     /* max parts of rows of q converted at once: 48 KiB */
 #define PARTS_A_ROW 4 /* maximum */
@@ -135,13 +135,13 @@ MK_INLINE __m512i load_line(bool whole, const lines *k, const uint16_t *key, int
 
 /* Sums (or maxima) of a part's words, for 16 keys, four keys in a register. Every fourth register
  * is set, as mk_transpose_words takes them. */
-typedef struct turned {
+typedef struct reduced {
     __m512i fours[16];
-} turned;
+} reduced;
 
 /* The largest magnitude of each of 16 keys. n: the number of lines if they are whole, else 0. */
 MK_INLINE __m512i max_of_keys(int n, const lines *k) {
-    turned to;
+    reduced to;
     __m512i quarters[4];
     for (int four = 0; four < 4; four++) {
         __m512i max[4];
@@ -171,7 +171,7 @@ MK_INLINE void score_keys(int rows, int n, int64_t left, const queries *q, int64
                           int64_t parts, const lines *k, bool more, float *y, int64_t y_stride) {
     const steps s = steps_of(max_of_keys(n, k), NARROW);
     _Alignas(64) float up[16];
-    turned to[FEW];
+    reduced to[FEW];
     __m512i quarters[4];
     _mm512_store_ps(up, s.up);
     for (int four = 0; four < 4; four++) {

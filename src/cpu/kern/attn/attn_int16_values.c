@@ -7,7 +7,7 @@
  * that are not whole are summed in f32, in the order of their keys. */
 #include "cpu/kern/attn/attn_int16.h"
 
-#define GROUP MK_WORDS_GROUP
+#define GROUP MK_INT16_GROUP
 #define ROWS 3      /* rows of weights in registers: 3 x 4 sums, as many in f32, 4 operands */
 #define WIDE_ROWS 6 /* rows of weights in registers if they are f32 */
 #define MAX_ROWS 96 /* max rows of weights converted at once: 24 KiB */

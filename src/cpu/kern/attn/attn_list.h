@@ -3,7 +3,7 @@
  *
  * attn_scores:  y[i, j] = sum_l q[i, l] k[j, l]; q [m, d], k [n, d], y [m, n] f32, d even. The
  *               order of the sum depends on the instruction set. If `int16` (kern.h) is set, an
- *               element is rounded by up to 2^-12 of the largest of MK_WORDS_PART of its row, or of
+ *               element is rounded by up to 2^-12 of the largest of MK_INT16_PART of its row, or of
  *               2^-111. A row that has an infinity, NaN, or numbers above 2^109 there may have
  *               scores of NaN.
  * attn_values:  y[i, c] += sum_j w[i, j] v[j, c]; w [m, n], v [n, dv], y [m, dv] f32. j rises from
