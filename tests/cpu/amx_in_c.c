@@ -1,5 +1,5 @@
-/* Whether there is the instruction set `amx` as amx_in_c.h has it: where there is what it builds
- * upon. */
+/* Whether amx_in_c.h can stand in for the instruction set `amx`: if the machine has the sets it
+ * builds upon. */
 #include "cpu/kern/kern.h"
 
 bool mk_has_amx(void) {

@@ -1,6 +1,6 @@
-/* AMX in plain C, in the place of the intrinsics, so that its kernels are checked where there is
- * none: included before them (tests/cpu/CMakeLists.txt). What the instructions do: Intel's Software
- * Developer's Manual. */
+/* AMX in plain C in place of the intrinsics, so that its kernels are checked on machines without
+ * it. Included before them (tests/cpu/CMakeLists.txt). The instructions are described in Intel's
+ * Software Developer's Manual. */
 #ifndef TESTS_CPU_AMX_IN_C_H
 #define TESTS_CPU_AMX_IN_C_H
 
@@ -11,13 +11,13 @@
 
 enum { REGISTERS = 8, LINE_COUNT = 16, LINE_BYTES = 64 };
 
-typedef struct tile_settings { /* as ldtilecfg reads them */
+typedef struct tile_settings { /* in the layout that ldtilecfg reads */
     uint8_t palette, start_row, reserved[14];
     uint16_t line_bytes[16];
     uint8_t lines[16];
 } tile_settings;
 
-static _Thread_local tile_settings settings; /* palette 0: none, and nothing may be used */
+static _Thread_local tile_settings settings; /* palette 0: no tiles, nothing may be used */
 static _Thread_local uint8_t registers[REGISTERS][LINE_COUNT][LINE_BYTES];
 
 static inline void set_tiles(const void *from) {
@@ -51,7 +51,7 @@ static inline void multiply_bf16(int c, int a, int b) {
             const uint8_t *x = registers[a][m], *w = registers[b][k];
             const float first = bf16_at(x, 2 * k), second = bf16_at(x, 2 * k + 1);
             for (int n = 0; n < LINE_BYTES / 4;
-                 n++) { /* those behind the line's end are not kept */
+                 n++) { /* columns past the end of the row are dropped */
                 even[n] = fmaf(first, bf16_at(w, 2 * n), even[n]);
                 odd[n] = fmaf(second, bf16_at(w, 2 * n + 1), odd[n]);
             }

@@ -1,5 +1,6 @@
-/* Chains of ops that go row by row: a decoder's layer gives the same bits in chains and op by op,
- * for every number of threads and rows; errors and failing allocations in the middle of a chain. */
+/* Chains of row-by-row ops. A decoder's layer gives the same bits in chains and op by op, for every
+ * number of threads and rows. Errors and failed allocations in the middle of a chain are
+ * reported. */
 #include "cpu/chain.h"
 
 #include <mica/mica.h>
@@ -27,8 +28,8 @@ static const mica_quant quant = {MICA_QUANT_AFFINE, 4, GROUP};
 
 typedef struct layer {
     mica_scope *s, *outer; /* caches are moved from outer to s */
-    bool singly;           /* each op is evaluated as it is recorded */
-    bool q8;               /* caches of 8 bits, else bf16 */
+    bool singly;           /* each op is evaluated when it is recorded */
+    bool q8;               /* caches are q8 rows, else bf16 */
     int weights;           /* [WEIGHTS] */
     int64_t batch, length, start;
     mica_array codes, scales, dense;
@@ -46,7 +47,7 @@ static mica_array noise(mica_scope *s, uint64_t seed, const int64_t *shape, int 
     return x;
 }
 
-/* Of each kind of weights: in integers, exact, in pairs of bf16, by f32. */
+/* For each kind of weights: in int8, exact, in pairs of bf16, in f32. */
 static mica_array matmul(const layer *l, mica_array x) {
     bool fast = l->weights != 1;
     return done(l, l->weights < 2
@@ -64,7 +65,7 @@ static mica_array turned(const layer *l, mica_array x, mica_array weight) {
     return done(l, mica_rope(l->s, x, mica_i32(l->s, 5), MICA_NONE, NULL));
 }
 
-/* Written into a cache that lies in another scope. */
+/* Writes into a cache of another scope. */
 static mica_array kept(const layer *l, mica_array x) {
     x = done(l, l->q8 ? mica_to_q8(l->s, x) : mica_astype(l->s, x, MICA_BF16));
     const int64_t shape[] = {l->batch, HEADS, l->length + 7, mica_array_dim(x, -1)};
@@ -73,7 +74,7 @@ static mica_array kept(const layer *l, mica_array x) {
     return done(l, mica_slice_update_at(l->s, cache, x, mica_i32(l->s, (int32_t)l->start), 2));
 }
 
-/* What a decoder's layer does but for attention. */
+/* A decoder's layer without attention. */
 static void record(layer *l, mica_array out[OUTCOMES]) {
     mica_scope *s = l->s;
     const int64_t shape[] = {l->batch, l->length, HIDDEN}, hidden = HIDDEN, width = WIDTH;
@@ -157,17 +158,17 @@ static void a_layer_is_the_same_in_chains(void **state) {
     }
 }
 
-/* ---- how a chain is split ---- */
+/* ---- splitting a chain ---- */
 
-enum { UNITS = 1000 }; /* a row */
+enum { UNITS = 1000 }; /* units of a row */
 
-/* Whether whole rows alone go to a thread. */
+/* Whether threads get whole rows only. */
 static void see_range(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
     if (begin % UNITS != 0 || end % UNITS != 0) atomic_store((atomic_bool *)context, false);
 }
 
-/* Whether two stages go row by row, each by itself else. */
+/* Whether two stages run as a chain, row by row. */
 static bool goes_by_rows(mica_device *device, int64_t rows, int64_t grain) {
     mc_call call = {.op = MC_OP_ABS, .state = mc_backend_state(device)};
     mc_chain chain = {.call = &call};
@@ -182,7 +183,8 @@ static bool goes_by_rows(mica_device *device, int64_t rows, int64_t grain) {
     return atomic_load(&whole);
 }
 
-/* A thread with 2 rows of 3 is the last by a quarter of all work: that is more than a region. */
+/* A thread with 2 of 3 rows delays the others by a quarter of all work: more than a region
+ * costs. */
 static void few_rows_are_no_chain(void **state) {
     (void)state;
     mica_device *device = NULL;
@@ -193,7 +195,7 @@ static void few_rows_are_no_chain(void **state) {
     assert_true(goes_by_rows(device, 3, 3 * UNITS));
     assert_true(goes_by_rows(device, 4, 1));
     assert_false(goes_by_rows(device, 7, 1));
-    assert_true(goes_by_rows(device, 9, 1)); /* by a twentieth */
+    assert_true(goes_by_rows(device, 9, 1)); /* delayed by a twentieth */
     mica_device_close(&device);
 }
 
@@ -211,7 +213,7 @@ static void an_error_within_ends_it(void **state) {
     mica_device_close(&device);
 }
 
-/* Evaluates what `make` makes of x [33, 64]; nothing is left of it. */
+/* Evaluates what `make` records of x [33, 64], and frees it. */
 static bool evaluate_once(mica_device *device, mica_array (*make)(mica_scope *s, mica_array x)) {
     mica_scope *s = NULL;
     if (mica_scope_open(device, &s) != MICA_OK) return false;
@@ -230,7 +232,7 @@ static mica_array norms(mica_scope *s, mica_array x) {
     return mica_rms_norm(s, mica_silu(s, x), MICA_NONE, 1e-6f);
 }
 
-/* Ends in two products; the first of the chain's stages needs memory, too. */
+/* A chain that ends in two matmuls; its first stage needs memory, too. */
 static mica_array norm_and_matmuls(mica_scope *s, mica_array x) {
     static const uint32_t words[64 * 64 / 8];
     static const float factors[64 * 64 / GROUP];

@@ -1,6 +1,5 @@
-/* Strided copies against a walk over both layouts, element by element: every size of element, axes
- * in any order and direction, gaps that must stay as they were, sizes that are shared by
- * threads. */
+/* Strided copies compared with a walk over both layouts, element by element: every element size,
+ * axes in any order and direction, gaps that must not change, and sizes that threads share. */
 #include "cpu/copy.h"
 
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 
 static uint64_t random_state = 88172645463325252u;
 
-/* 0 to n - 1. */
+/* A random number from 0 to n - 1. */
 static int64_t below(int64_t n) {
     random_state ^= random_state << 13;
     random_state ^= random_state >> 7;
@@ -18,8 +17,8 @@ static int64_t below(int64_t n) {
     return (int64_t)((random_state >> 11) % (uint64_t)n);
 }
 
-/* A layout of this shape in a buffer of *size elements, axes in random order and direction, some
- * with gaps between; *first is the element at coordinates 0. With stretch, some axes repeat. */
+/* A layout of this shape in a buffer of *size elements, with axes in random order and direction,
+ * some with gaps; *first is the element at coordinates 0. With stretch some axes have stride 0. */
 static mc_layout random_layout(mica_dtype dtype, const int64_t *shape, int ndim, bool stretch,
                                int64_t *first, int64_t *size) {
     mc_layout l;
@@ -65,7 +64,7 @@ static unsigned char blank(size_t i) {
     return 0xa5;
 }
 
-/* Copies both ways, in this thread or with the device's, and compares the whole target. */
+/* Copies both ways, in this thread or with the device's threads, and compares the whole target. */
 static void check(const mc_call *call, mica_dtype dtype, const int64_t *shape, int ndim) {
     int64_t to_first, to_size, from_first, from_size;
     mc_layout to = random_layout(dtype, shape, ndim, false, &to_first, &to_size);

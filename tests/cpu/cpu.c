@@ -1,4 +1,4 @@
-/* The cpu backend: what it opens, which kernels it takes, how it splits ranges. */
+/* The cpu backend: options, choice of kernels, splitting of ranges. */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 
 #include "base/system.h"
@@ -62,7 +62,7 @@ static void every_instruction_set_by_name(void **state) {
     free(saved);
 }
 
-/* Each kernel is the one of the set that is said to have given it. */
+/* Each kernel is the one of the instruction set named in `from`. */
 static void kernels_and_where_they_are_from(void **state) {
     (void)state;
     for (int i = 0; i < MK_ISA_COUNT; i++) {
@@ -109,7 +109,7 @@ static void without_memory(void **state) {
 typedef struct tally {
     int64_t n, grain;
     int threads;
-    unsigned char seen[MAX]; /* runs do not overlap: no two tasks write one element */
+    unsigned char seen[MAX]; /* no two tasks write one element: runs do not overlap */
     bool wrong[16];          /* by worker */
 } tally;
 
@@ -145,7 +145,8 @@ static void ranges_cover_once(void **state) {
 
 enum { CALLS = 9 };
 
-/* Of joint products that are one region all, of those whose weights have a batch axis one. */
+/* The weights that are prefetched next: of joint matmuls in one region all; of matmuls whose
+ * weights have a batch axis, one. */
 static void what_the_next_matmul_reads(void **state) {
     (void)state;
     static const struct {
@@ -155,7 +156,7 @@ static void what_the_next_matmul_reads(void **state) {
         {MC_OP_LOG, 1, 2},  {MC_OP_QUANTIZED_MATMUL, 2, 2}, {MC_OP_QUANTIZED_MATMUL, 0, 2},
         {MC_OP_SDPA, 1, 2}, {MC_OP_QUANTIZED_MATMUL, 2, 3}, {MC_OP_QUANTIZED_MATMUL, 0, 3},
         {MC_OP_LOG, 1, 2},  {MC_OP_MATMUL, 2, 2},           {MC_OP_MATMUL, 0, 2}};
-    static const int wanted[CALLS] = {1, 2, 4, 4, 5, 7, 7, 8, -1}; /* the call found behind each */
+    static const int wanted[CALLS] = {1, 2, 4, 4, 5, 7, 7, 8, -1}; /* the call found after each */
     static const int counts[CALLS] = {2, 1, 1, 1, 1, 2, 2, 1, 0};
     uint32_t weights[CALLS][6];
     mc_layout layouts[4];

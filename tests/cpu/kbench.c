@@ -1,8 +1,8 @@
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 /* kcheck --bench: how fast each kernel reads its weights.
  *
- * Products with one row of x run over rows of a model's shape, split over the threads as in a
- * decode step. Each figure is the best of several passes over weights larger than the caches. */
+ * Matmuls with one row of x go through weights of a model's shape, split over the threads as in a
+ * decode step. A figure is the best of several passes over weights larger than the caches. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -80,7 +80,7 @@ static void describe(job *j, const char *name, int bits, int group) {
     j->rows.biases = (const uint16_t *)j->rows.scales + j->n * j->rows.scales_stride;
 }
 
-/* GFLOP/s of many rows of x, from the first cache levels: a tile of a prefill. */
+/* GFLOP/s of many rows of x from the first-level caches: a tile of a prefill. */
 static double time_tile(const mk_kernels *kern, const float *x, const float *w, float *y) {
     const int64_t m = 96, n = 32, k = 1024;
     double best = 0;
@@ -94,12 +94,12 @@ static double time_tile(const mk_kernels *kern, const float *x, const float *w, 
     return best;
 }
 
-/* ---- fast products against exact ones ---- */
+/* ---- fast matmuls compared with exact ones ---- */
 
 #define FAST_PASSES 15
-#define FAST_WEIGHTS (96 << 20) /* bytes, of no use to the caches */
+#define FAST_WEIGHTS (96 << 20) /* bytes, too many for the caches */
 
-/* What a fast product is timed with: x of m rows, quantised. */
+/* A fast matmul: x of m rows, quantised. */
 typedef struct int8_job {
     job j;
     int64_t m;
@@ -108,7 +108,7 @@ typedef struct int8_job {
     float *y;
 } int8_job;
 
-/* Seconds of this thread, whatever else runs on the machine. */
+/* CPU seconds of this thread. */
 static double thread_seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -135,7 +135,7 @@ static void time_once(double *best, double start) {
     if (*best == 0 || seconds < *best) *best = seconds;
 }
 
-/* GB/s of a loop that does nothing but read. */
+/* GB/s of a loop that only reads. */
 static double read_rate(const char *weights) {
     const uint64_t *words = (const void *)weights;
     double best = 0;
@@ -180,7 +180,7 @@ static void int8_job_deinit(int8_job *f) {
     free(f->y);
 }
 
-/* GB/s of weights for some numbers of rows of x, the exact matvec taking turns. */
+/* GB/s of weights for several numbers of rows of x, in turns with the exact matvec. */
 static void compare(const mk_kernels *kern, void *weights, float *x, int bits, int group) {
     static const int64_t counts[] = {1, 2, 4, 8, 16, 128};
     enum { COUNTS = sizeof counts / sizeof *counts };
@@ -242,7 +242,7 @@ int kbench_int8(void) {
         void (*weaker)(const mk_qrows *, int64_t, int64_t, const mk_xrows *, float *, int64_t) =
             kern.int8_matvec;
         mk_kernels_fill(&kern, (mk_isa)isa);
-        if (kern.int8_matvec == weaker) continue; /* nothing of its own */
+        if (kern.int8_matvec == weaker) continue; /* the set has no kernel of its own */
         for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
             compare(&kern, weights, x, formats[i].bits, formats[i].group);
     }

@@ -1,16 +1,16 @@
-/* kcheck: every kernel of every instruction set that this machine has.
+/* kcheck: checks every kernel of every instruction set that this machine has.
  *
- * Results are compared with sums in f64; the bound is the one that holds for any order of n rounded
- * additions, (n + 4) u sum |x_i w_i| with u = 2^-24, and what attn_list.h lets attention round
- * beside. The order itself is checked by bits: rows and columns alone, in blocks, and by the
- * different ways that must agree. Operands end (or begin) at a page that may not be read; what lies
- * between is checked for writes.
+ * Results are compared with sums in f64. The bound is that of any order of n rounded additions, (n
+ * + 4) u sum |x_i w_i| with u = 2^-24, plus the rounding that attn_list.h allows for attention. The
+ * order itself is checked by bits: rows and columns alone, in blocks, and in the variants that must
+ * agree. Operands end (or begin) at a page that may not be read; the bytes between are checked for
+ * writes.
  *
  *     kcheck [ISA]           a table of the worst error found, in parts of the bound
- *       --loose              what is read behind the end of an operand is not checked
- *       --once               operands end at such a page, and need not begin at one, too
+ *       --loose              reads behind the end of an operand are not checked
+ *       --once               operands only end at such a page, and do not also begin at one
  *     kcheck --bench         GB/s
- *     kcheck --bench-fast    fast products against exact ones */
+ *     kcheck --bench-fast    fast matmuls compared with exact ones */
 #include "cpu/kcheck.h"
 
 #include <stdio.h>
@@ -18,13 +18,13 @@
 static const kcheck_family *const families[] = {&kcheck_attn, &kcheck_dense, &kcheck_quant,
                                                 &kcheck_int8, &kcheck_row_ops};
 
-/* Does the machine have it, and is it asked for? NULL asks for all. */
+/* Whether the machine has the set and it is asked for. only NULL: all are. */
 static bool wanted(int isa, const char *only) {
     if (only != NULL && strcmp(only, mk_isa_name((mk_isa)isa)) != 0) return false;
     return mk_isa_has((mk_isa)isa);
 }
 
-/* Said where the one that is asked for cannot be checked. */
+/* Reports a set that is asked for and cannot be checked. */
 static bool can_check(const char *only) {
     bool known = false;
     for (int isa = 0; isa < MK_ISA_COUNT; isa++) {
@@ -36,12 +36,12 @@ static bool can_check(const char *only) {
     return false;
 }
 
-typedef struct places { /* of operands */
+typedef struct places { /* placement of operands */
     placement first;
-    bool both; /* and then AT_START */
+    bool both; /* AT_START too */
 } places;
 
-/* A row of the table: the kernel of every set that is wanted. Returns the failures. */
+/* Checks one kernel of every wanted set, a row of the table. Returns the number of failures. */
 static int check_kernel(const kcheck_family *family, const kcheck_row *row, const char *only,
                         places where) {
     int failures = 0;

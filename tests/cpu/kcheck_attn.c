@@ -16,8 +16,8 @@ static double max_of(int64_t n, const uint16_t *x, int64_t step) {
     return max;
 }
 
-/* How far a sum of n products may be off where elements are rounded as far as `a_unit` and `b_unit`
- * of the largest. */
+/* How far a sum of n products may be off if elements are rounded by up to `a_unit` and `b_unit` of
+ * the largest. */
 static double rounding_of(int64_t n, const uint16_t *a, double a_unit, const uint16_t *b,
                           int64_t b_step, double b_unit) {
     double a_off = a_unit * max_of(n, a, 1), b_off = b_unit * max_of(n, b, b_step), sum = 0;
@@ -27,7 +27,7 @@ static double rounding_of(int64_t n, const uint16_t *a, double a_unit, const uin
     return sum;
 }
 
-/* Of a score, as attn_list.h says. */
+/* The rounding that attn_list.h allows a score. */
 static double score_rounding(int64_t d, const uint16_t *q, const uint16_t *k) {
     double sum = 0;
     for (int64_t l = 0; l < d; l += MK_INT16_PART) {
@@ -37,7 +37,7 @@ static double score_rounding(int64_t d, const uint16_t *q, const uint16_t *k) {
     return sum;
 }
 
-/* Of a sum of values. */
+/* The rounding that it allows a sum of values. */
 static double value_rounding(int64_t n, int64_t together, const uint16_t *w, const uint16_t *v,
                              int64_t v_stride) {
     double sum = 0;
@@ -105,8 +105,8 @@ void strides_of(check *c, matmul_bf16 matmul, int64_t m, int64_t n, int64_t k) {
     release(c, &x), release(c, &w), release(c, &y);
 }
 
-/* What is not a number, in a query and in a key, makes its own row's scores NaN, and no other: the
- * bits that others have without it. */
+/* NaN or infinity in a query and in a key makes their row's scores NaN, and leaves the bits of
+ * others. */
 static void lost_scores(check *c, int64_t m, int64_t n, int64_t d) {
     guarded q = guarded_new((size_t)(m * d) * sizeof(uint16_t), c->where);
     guarded k = guarded_new((size_t)(n * d) * sizeof(uint16_t), c->where);
@@ -133,8 +133,8 @@ static const variant attention_variants[] = {
 #include "cpu/kern/attn/attn_variant_list.h"
     {"", NULL}};
 
-/* Where integers are largest: all elements with all bits, of one sign and of two. What is lost
- * is a sum's rounding. */
+/* The largest integers: all elements have all bits, of one sign and of two. Only a sum's rounding
+ * is lost. */
 static void max_scores(check *c, int64_t m, int64_t n, int64_t d) {
     uint16_t *q = malloc((size_t)((m + n) * d) * sizeof *q), *k = q + m * d;
     float *y = malloc((size_t)(m * n) * sizeof *y);
@@ -154,7 +154,7 @@ static void max_scores(check *c, int64_t m, int64_t n, int64_t d) {
 static void scores_of_variant(check *c, const void *unused) {
     (void)unused;
     static const int64_t sizes[] = {2, 8, 10, 32, 66, 128, 130, 258, 514};
-    scores_of(c, c->kern->attn_scores, 49, 35, 512, PLAIN); /* more rows than go together */
+    scores_of(c, c->kern->attn_scores, 49, 35, 512, PLAIN); /* more rows than one block has */
     scores_of(c, c->kern->attn_scores, 193, 17, 128, PLAIN);
     max_scores(c, 3, 17, 128);
     max_scores(c, 7, 33, 256);
@@ -178,8 +178,8 @@ static void check_attn_scores(check *c) {
     in_variants(c, attention_variants, scores_of_variant, NULL);
 }
 
-/* y [m, dv], w [m, n] and v [n, dv], whose rows lie apart or not. kinds: of w; sums of TINY ones
- * are compared with each other only. */
+/* y [m, dv], w [m, n] and v [n, dv], with gaps between rows or not. kinds: of w. Sums of TINY ones
+ * are only compared with each other. */
 static void values_of(check *c, int64_t m, int64_t n, int64_t dv, kind kinds) {
     int64_t ws = n + m % 2, vs = dv + m % 2;
     guarded w = guarded_new((size_t)((m - 1) * ws + n) * sizeof(uint16_t), c->where);
@@ -218,8 +218,8 @@ static void values_of(check *c, int64_t m, int64_t n, int64_t dv, kind kinds) {
     release(c, &w), release(c, &v), release(c, &y);
 }
 
-/* Keys that some rows do not see, whatever finite numbers are there: the same bits. Then one that
- * is not a number, in its column alone. */
+/* Keys of weight 0 leave the bits, for any finite values. A value of NaN changes its column
+ * only. */
 static void unseen_values(check *c, int64_t m, int64_t n, int64_t dv) {
     guarded w = guarded_new((size_t)(m * n) * sizeof(uint16_t), c->where);
     guarded v = guarded_new((size_t)(n * dv) * sizeof(uint16_t), c->where);
@@ -251,14 +251,14 @@ static void unseen_values(check *c, int64_t m, int64_t n, int64_t dv) {
     release(c, &w), release(c, &v), release(c, &y), release(c, &want);
 }
 
-/* As max_scores, each column of one sign; some so large that products of codes and one step would
- * not be finite. */
+/* As max_scores, each column of one sign. Some are so large that a code times one step is
+ * infinite. */
 static void max_values(check *c, int64_t m, int64_t n, int64_t dv) {
     uint16_t *w = malloc((size_t)((m + dv) * n) * sizeof *w), *v = w + m * n;
     float *y = calloc((size_t)(m * dv), sizeof *y);
     if (w == NULL || y == NULL) exit(EXIT_FAILURE);
     for (int64_t i = 0; i < m * n; i++)
-        w[i] = i / n % 2 && i % n == 5 ? 0 : 0x3a7f; /* every second row does not see one */
+        w[i] = i / n % 2 && i % n == 5 ? 0 : 0x3a7f; /* every second row has one key of weight 0 */
     for (int64_t i = 0; i < n * dv; i++)
         v[i] = i % dv % 3 == 0 ? 0x7e7f : i % dv % 3 == 1 ? 0xbf7f : 0x3f7f;
     c->kern->attn_values(m, n, dv, w, n, v, dv, y, dv);
@@ -275,9 +275,9 @@ static void values_of_variant(check *c, const void *unused) {
     (void)unused;
     max_values(c, 2, 64, 64);
     max_values(c, 7, 160, 96);
-    values_of(c, 97, 70, 66, PLAIN); /* more rows than go together */
+    values_of(c, 97, 70, 66, PLAIN); /* more rows than one block has */
     static const int64_t sizes[] = {1, 2, 7, 64, 65, 130, 259};
-    for (int i = 0; i < KINDS; i++) /* blocks that are whole, and not, of many keys */
+    for (int i = 0; i < KINDS; i++) /* whole blocks of many keys, and others */
         for (int64_t m = 31; m < 34; m++)
             values_of(c, m, m % 2 ? 577 : 512, 96, (kind)i);
     for (int i = 0; i < COUNT(sizes_m); i++)
@@ -295,7 +295,7 @@ static void check_attn_values(check *c) {
     in_variants(c, attention_variants, values_of_variant, NULL);
 }
 
-/* n rows of 8 bits of d numbers each, as the reference makes them. */
+/* n q8 rows of d numbers each, made by the reference. */
 static guarded q8_rows(const check *c, int64_t n, int64_t d, kind kinds) {
     mk_kernels ref = reference();
     guarded rows = guarded_new((size_t)(n * mk_q8_bytes(d)), c->where);
@@ -340,8 +340,7 @@ static void check_attn_scores_q8(check *c) {
                 scores_q8_of(c, rows[i], sizes_n[j], sizes[l], (kind)((i + j + l) % KINDS));
 }
 
-/* y [m, dv] += w [m, n] times rows of 8 bits: each row of w alone, columns and keys in two
- * parts. */
+/* y [m, dv] += w [m, n] times q8 rows: each row of w alone, columns and keys in two parts. */
 static void values_q8_in_parts(const check *c, int64_t m, int64_t n, int64_t dv, const float *w,
                                const uint8_t *v, float *y) {
     int64_t bytes = mk_q8_bytes(dv), middle = dv / 2 / MK_Q8_GROUP * MK_Q8_GROUP, half = n / 2;
@@ -399,7 +398,7 @@ static void check_attn_values_q8(check *c) {
                 values_q8_of(c, rows[i], sizes_n[j], columns[l], (kind)((i + j + l) % KINDS));
 }
 
-/* The bits of attn_values over rows that were rounded to bf16. */
+/* Compares with the bits of attn_values over rows rounded to bf16. */
 static void values_q8_bf16_of(check *c, int64_t m, int64_t n, int64_t dv, kind kinds) {
     int64_t bytes = mk_q8_bytes(dv);
     guarded w = guarded_new((size_t)(m * n) * sizeof(uint16_t), c->where);
@@ -423,8 +422,7 @@ static void values_q8_bf16_of(check *c, int64_t m, int64_t n, int64_t dv, kind k
 
 static void q8_bf16_of_variant(check *c, const void *unused) {
     (void)unused;
-    if (c->kern->q8_pairs != c->kern->bf16_pairs)
-        return; /* not used, and not of attn_values' set */
+    if (c->kern->q8_pairs != c->kern->bf16_pairs) return; /* unused, and not of attn_values' set */
     static const int64_t rows[] = {1, 2, 3, 4, 5, 6, 7, 13};
     static const int64_t columns[] = {1, 16, 31, 32, 33, 64, 66, 96, 128};
     values_q8_bf16_of(c, 33, 577, 96, PLAIN);
@@ -456,7 +454,7 @@ static void check_scale_max(check *c) {
     }
 }
 
-/* n numbers of which a softmax takes exp. */
+/* n scores for a softmax. */
 static void fill_exponents(float *x, int64_t n, float shift) {
     for (int64_t i = 0; i < n; i++)
         x[i] = shift - (float)(random_bits() % 9000) * 0.01f;

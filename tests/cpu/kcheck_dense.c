@@ -73,8 +73,8 @@ typedef void (*half_matmul)(int64_t m, int64_t n, int64_t k, const float *x, int
 typedef void (*wide_matmul)(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride,
                             const float *w, int64_t w_stride, float *y, int64_t y_stride);
 
-/* The bits of the product over widened weights, whose error was bounded above; w_stride is what w's
- * shape makes it. */
+/* Has the bits of the matmul over widened weights, whose error was bounded above. w_stride follows
+ * from w's shape. */
 static void matmul_half(check *c, int64_t m, int64_t n, int64_t k, kind kinds, mk_type type,
                         half_matmul half, wide_matmul whole, int64_t w_stride) {
     guarded x = floats(c, m * k), y = floats(c, m * n);
@@ -85,7 +85,7 @@ static void matmul_half(check *c, int64_t m, int64_t n, int64_t k, kind kinds, m
     fill_halves(w.data, n * k, type);
     for (int64_t i = 0; i < n * k; i++)
         wide[i] = mk_load(w.data, type, i);
-    fill_floats(y.data, m * n, PLAIN); /* what matmul_nn adds to */
+    fill_floats(y.data, m * n, PLAIN); /* matmul_nn adds to y */
     memcpy(wide + n * k, y.data, (size_t)(m * n) * sizeof *wide);
     half(m, n, k, x.data, k, w.data, w_stride, y.data, n);
     whole(m, n, k, x.data, k, wide, w_stride, wide + n * k, n);
@@ -153,7 +153,7 @@ static void narrow_all(check *c, mk_type type) {
     for (int64_t n = 1; n < 200; n++) {
         guarded x = floats(c, n), y = guarded_new((size_t)n * sizeof(uint16_t), c->where);
         for (int64_t i = 0; i < n; i++) {
-            /* any bits; every other one halfway between two numbers of 16 bits, or next to it */
+            /* random bits; every other number halfway between two 16-bit numbers, or next to it */
             uint32_t bits = (uint32_t)random_bits();
             if (i % 2 == 0) bits = (bits & 0xffff0000u) + 0x7fffu + (uint32_t)(i % 3);
             ((float *)x.data)[i] = mk_from_bits(bits);
@@ -183,18 +183,18 @@ static void check_narrow_bf16(check *c) {
 }
 
 static void check_matmul_bf16(check *c) {
-    scores_of(c, c->kern->matmul_bf16, 1, 9, 4096 + 33, PLAIN); /* long rows, */
-    scores_of(c, c->kern->matmul_bf16, 31, 9, 33, PLAIN);       /* and a last block of one, */
-    scores_of(c, c->kern->matmul_bf16, 48, 67, 1056, PLAIN);    /* and blocks that are whole */
+    scores_of(c, c->kern->matmul_bf16, 1, 9, 4096 + 33, PLAIN); /* long rows */
+    scores_of(c, c->kern->matmul_bf16, 31, 9, 33, PLAIN);       /* a last block of one row */
+    scores_of(c, c->kern->matmul_bf16, 48, 67, 1056, PLAIN);    /* whole blocks */
     scores_of(c, c->kern->matmul_bf16, 16, 32, 64, CANCELLING);
     scores_of(c, c->kern->matmul_bf16, 1, 67, 2592, PLAIN);
     scores_of(c, c->kern->matmul_bf16, 2, 32, 2592, PLAIN);
     scores_of(c, c->kern->matmul_bf16, 16, 32, 33, PLAIN);
-    scores_of(c, c->kern->matmul_bf16, 5, 35, 0, PLAIN);        /* sums of nothing */
-    scores_of(c, c->kern->matmul_bf16, 2, 9, 4096 + 33, PLAIN); /* of three parts */
+    scores_of(c, c->kern->matmul_bf16, 5, 35, 0, PLAIN);        /* K is 0 */
+    scores_of(c, c->kern->matmul_bf16, 2, 9, 4096 + 33, PLAIN); /* three parts */
     scores_of(c, c->kern->matmul_bf16, 13, 66, 4096 + 33, PLAIN);
-    scores_of(c, c->kern->matmul_bf16, 3, 5, 4096, CANCELLING); /* of two whole ones */
-    scores_of(c, c->kern->matmul_bf16, 8, 13, 2048 + 1, PLAIN); /* of one and an element */
+    scores_of(c, c->kern->matmul_bf16, 3, 5, 4096, CANCELLING); /* two whole parts */
+    scores_of(c, c->kern->matmul_bf16, 8, 13, 2048 + 1, PLAIN); /* one part and one element */
     strides_of(c, c->kern->matmul_bf16, 1, 7, 4096 + 1);
     strides_of(c, c->kern->matmul_bf16, 2, 9, 2080);
     strides_of(c, c->kern->matmul_bf16, 5, 7, 2080);

@@ -1,8 +1,8 @@
-/* Checks of matmuls with activations of 8 bits. */
+/* Checks of matmuls with int8 activations. */
 #include "cpu/kcheck.h"
 #include "cpu/kern/int8/int8.h"
 
-/* Rows of x in guarded memory of their own. */
+/* Rows of x in guarded memory. */
 typedef struct xmatrix {
     mk_xrows rows;
     guarded codes, scales, sums, cross;
@@ -21,12 +21,12 @@ static void xmatrix_free(check *c, xmatrix *x) {
     release(c, &x->codes), release(c, &x->scales), release(c, &x->sums), release(c, &x->cross);
 }
 
-/* The largest code of x of the other sign than that of its group's largest element. */
+/* The largest code of x whose sign is not that of its group's largest element. */
 static int reach_of(int max) {
     return mk_has_crossed(max) ? 127 - max : 127;
 }
 
-/* How far an element of a group of x may be from what it was quantised to. */
+/* How far an element of a group of x may be from its quantised value. */
 static double step_of(const float *x, int group, int max_code) {
     double above = 0, below = 0;
     for (int i = 0; i < group; i++) {
@@ -34,13 +34,13 @@ static double step_of(const float *x, int group, int max_code) {
         below = fmax(below, -(double)x[i]);
     }
     double max = fmax(above, below), other = fmin(above, below);
-    if (max < 0x1p-100) return max; /* taken as 0 */
+    if (max < 0x1p-100) return max; /* counts as 0 */
     double step =
         mk_has_crossed(max_code) ? fmax(max / 128, other / reach_of(max_code)) : max / 127;
     return step * (0.5 + 0x1p-14);
 }
 
-/* What crossed tiles want of a group of x. */
+/* The offset of a group of x for crossed tiles. */
 static int32_t cross_of(const int8_t *codes, int group) {
     int32_t sum = 0;
     for (int l = 0; l < group; l++)
@@ -48,8 +48,8 @@ static int32_t cross_of(const int8_t *codes, int group) {
     return sum;
 }
 
-/* Groups that are at a limit of what has codes: all equal, of both signs and as large as can be,
- * and with a NaN that has a sign. */
+/* Groups at the limits of codes: all equal, of both signs and the largest magnitude, with a NaN
+ * that has a sign. */
 static void fill_odd_groups(float *x, int group) {
     for (int i = 0; i < group; i++) {
         x[i] = -1.5f;
@@ -103,7 +103,7 @@ static void check_int8_quantize(check *c) {
             }
 }
 
-/* Row r of the weights in f64: values, and the sizes of the terms that they are rounded from. */
+/* Row r of the weights in f64: values, and the sizes of the terms in their rounding. */
 static void weights_of(const qmatrix *w, int64_t r, double *values, double *sizes) {
     int64_t k = w->rows.k, group = w->rows.group;
     for (int64_t l = 0; l < k; l++) {
@@ -115,7 +115,7 @@ static void weights_of(const qmatrix *w, int64_t r, double *values, double *size
     }
 }
 
-/* Matmuls from f64, within what quantising x and rounding sums may do to them. */
+/* Compares with matmuls in f64, within the error of quantising x and of rounding sums. */
 static void judge_int8(check *c, const qmatrix *w, int64_t m, const float *x, const float *y) {
     int64_t n = w->n, k = w->rows.k, group = w->rows.group, groups = k / group;
     int max = mk_max_code(w->rows.mode, w->rows.bits);
@@ -144,7 +144,7 @@ static int64_t tile_rows(int64_t n) {
     return (n + MK_TILE - 1) / MK_TILE * MK_TILE;
 }
 
-/* Makes crossed tiles of n rows of others (kern/int8_list.h). */
+/* Turns n rows of tiles into crossed tiles (kern/int8/int8_list.h). */
 static void cross_tiles(int64_t n, int64_t k, int64_t group, mk_tiles *tiles) {
     memset(tiles->offsets, 0, (size_t)(tile_rows(n) * k / group) * sizeof *tiles->offsets);
     for (int64_t at = 0; at < tile_rows(n) * k; at += 4) { /* a word: [tile, word, row, 4] */
@@ -160,8 +160,8 @@ static void cross_tiles(int64_t n, int64_t k, int64_t group, mk_tiles *tiles) {
     tiles->crossed = true;
 }
 
-/* Unpacked rows: as the reference's, crossed where that is to be had, and the product by way of
- * them. */
+/* Unpacked rows are the reference's, crossed too if the set can cross them, and their matmul is
+ * right. */
 static void check_tiles(check *c, const qmatrix *w, int64_t m, const mk_xrows *x, const float *y,
                         bool crossed) {
     int64_t n = w->n, k = w->rows.k, group = w->rows.group, rows = tile_rows(n);
@@ -191,7 +191,7 @@ static void check_tiles(check *c, const qmatrix *w, int64_t m, const mk_xrows *x
     release(c, &offsets), release(c, &offsets_ref);
 }
 
-/* largest: all codes of weights and of x, so that sums are as large as they can be. */
+/* largest: all codes of weights and x are the largest, and so are sums. */
 static void matmul_int8(check *c, const mk_qrows *format, int64_t m, int64_t n, int64_t k,
                         kind kinds, bool largest) {
     qmatrix w =
@@ -220,7 +220,7 @@ static void matmul_int8(check *c, const mk_qrows *format, int64_t m, int64_t n, 
     if (!qmatrix_free(&w)) fail_check(c, "wrote outside");
 }
 
-/* n rows of `bytes` bytes, side by side in `from`, so many bytes apart. */
+/* Copies n contiguous rows of `bytes` bytes to rows with gaps. */
 static guarded lay_apart(const check *c, const guarded *from, int64_t n, int64_t bytes,
                          int64_t apart) {
     guarded to = guarded_new((size_t)((n - 1) * apart + bytes), c->where);
@@ -229,8 +229,7 @@ static guarded lay_apart(const check *c, const guarded *from, int64_t n, int64_t
     return to;
 }
 
-/* Rows of weights that lie so many words apart, between others, and of scales and results that do
- * not lie side by side: the bits of rows that do. */
+/* Rows of weights, scales and results with gaps between them give the bits of contiguous ones. */
 static void matmul_apart(check *c, const mk_qrows *format, int64_t m, int64_t n, int64_t k,
                          int64_t apart) {
     qmatrix w =
@@ -271,7 +270,7 @@ static void matmul_apart(check *c, const mk_qrows *format, int64_t m, int64_t n,
     if (!qmatrix_free(&w)) fail_check(c, "wrote outside");
 }
 
-/* The same, a multiple of 4 KiB apart. */
+/* The same with rows a multiple of 4 KiB apart. */
 static void matmul_crowded(check *c, const mk_qrows *format, int64_t m, int64_t n, int64_t k) {
     int64_t words = k * format->bits / 32;
     matmul_apart(c, format, m, n, k, (words + 1023) / 1024 * 1024);
@@ -297,7 +296,7 @@ static void check_int8_format(check *c, const mk_qrows *format) {
         matmul_crowded(c, format, m, 35, 1024);
         matmul_crowded(c, format, m, 35, 512 + format->group);
     }
-    /* Fewer rows of weights than go together, and others that lie a little apart. */
+    /* Fewer rows of weights than one block has, and rows with small gaps. */
     static const int64_t few_n[] = {1, 5, 15};
     for (int64_t m = 1; m <= 8; m++) {
         int64_t k = 512 + format->group;
@@ -308,8 +307,8 @@ static void check_int8_format(check *c, const mk_qrows *format) {
     matmul_int8(c, format, 9, 17, 384, PLAIN, true);
 }
 
-/* One row of x, which may have kernels of its own for each way of writing scales: rows of weights
- * in several blocks and what is left of them, few and many groups. */
+/* One row of x, which may have kernels of its own for each format of scales: several blocks of rows
+ * of weights and the rest, few and many groups. */
 static void check_one_row(check *c, const mk_qrows *format) {
     static const int64_t groups[] = {1, 7, 18, 29, 66};
     const int64_t max = 512 * format->group < 32768 ? 512 * format->group : 32768;
@@ -324,7 +323,7 @@ static void check_one_row(check *c, const mk_qrows *format) {
     matmul_int8(c, format, 1, 17, 640, PLAIN, true);
 }
 
-/* Several rows of x, likewise: as many as go together, and more. */
+/* Several rows of x, likewise: as many as a block has, and more. */
 static void check_few_rows(check *c, const mk_qrows *format) {
     static const int64_t rows[] = {2, 4, 5, 7, 8, 9, 16, 19};
     static const int64_t groups[] = {18, 1, 3, 16, 4, 3, 2, 33};
@@ -342,7 +341,7 @@ static void check_rows(check *c, const void *format) {
     check_few_rows(c, format);
 }
 
-/* Sets above the one that has ways have the machine's. */
+/* Sets above the one that has variants have the machine's. */
 static void check_variants(check *c, const mk_qrows *format) {
     static const variant variants[] = {
 #define VARIANT(isa, fill) {#isa, fill},

@@ -89,7 +89,7 @@ static void check_q8(check *c) {
     check_width(c, &(width){8, k->arrange_q8, k->matvec_q8, k->unpack_q8});
 }
 
-/* arrange: the same elements in every block of 32, in some order. The three of a width are checked
+/* arrange permutes the elements of each block of 32. The three kernels of a width are checked
  * together above. */
 static void arrangement(check *c, void (*arrange)(int64_t k, const float *x, float *y)) {
     const int64_t k = 96;
@@ -124,10 +124,10 @@ static void check_arrange_q8(check *c) {
 #define check_matvec_q8 check_q8
 #define check_unpack_q8 with_another
 
-/* mxfp8 as bf16: bits of matmul_bf16 over unpacked weights, which are the values themselves. */
+/* mxfp8 as bf16: the bits of matmul_bf16 over unpacked weights, which are exact. */
 static void matmul_mxfp8(check *c, int64_t m, int64_t n, int64_t k, kind kinds, bool odd) {
     qmatrix w = qmatrix_new(MK_MXFP8, 8, 32, MK_F32, n, k, c->where);
-    const int64_t xs = k + m % 2 * 32; /* rows of x lie apart or not */
+    const int64_t xs = k + m % 2 * 32; /* rows of x with gaps or without */
     guarded x = guarded_new((size_t)((m - 1) * xs + k) * sizeof(uint16_t), c->where);
     guarded y = floats(c, m * n);
     guarded wide = guarded_new((size_t)(n * k) * sizeof(uint16_t), c->where);
@@ -135,7 +135,8 @@ static void matmul_mxfp8(check *c, int64_t m, int64_t n, int64_t k, kind kinds, 
     float *other = malloc((size_t)(m * n) * sizeof *other);
     if (other == NULL) exit(EXIT_FAILURE);
     fill_bf16(x.data, (m - 1) * xs + k, kinds);
-    if (odd) { /* rows 0 and 1 with a NaN; scales that are out of range, for products are finite */
+    /* NaN in rows 0 and 1; scales out of range, which are clamped so that products are finite */
+    if (odd) {
         ((uint8_t *)w.codes.data)[k / 2] = 0xff;
         if (n > 1) ((uint8_t *)w.scales.data)[k / 32] = 0xff;
         if (n > 2) ((uint8_t *)w.scales.data)[2 * k / 32] = 3;

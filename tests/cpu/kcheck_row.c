@@ -1,7 +1,7 @@
-/* Checks of rows of activations. */
+/* Checks of the row family. */
 #include "cpu/kcheck.h"
 
-/* An f32 function within `ulps` of `want`, the same bits as the reference's, in place too. */
+/* Checks an f32 function: within `ulps` of `want`, with the bits of the reference, in place too. */
 static void check_function(check *c, void (*run)(int64_t, const float *, float *),
                            void (*ref)(int64_t, const float *, float *), double (*want)(double),
                            double ulps) {
@@ -37,7 +37,7 @@ static void check_silu(check *c) {
     check_function(c, c->kern->silu, ref.silu, want_silu, 16);
 }
 
-/* The argument of its exponential is large where x is: an error of its own grows with it. */
+/* The argument of its exponential grows with x, and the error with it. */
 static void check_gelu_approx(check *c) {
     mk_kernels ref = reference();
     check_function(c, c->kern->gelu_approx, ref.gelu_approx, want_gelu_approx, 1000);
@@ -95,7 +95,7 @@ static void check_rope(check *c) {
     }
 }
 
-/* Of numbers, with infinities, and with a NaN at every place. */
+/* Numbers, infinities, and a NaN at every index. */
 static void check_largest(check *c) {
     for (int64_t n = 0; n < 150; n += n < 70 ? 1 : 13) {
         guarded x = floats(c, n);
@@ -119,7 +119,7 @@ static void check_largest(check *c) {
     }
 }
 
-/* The group of element l: no element is off by more than half a step of the largest over 127. */
+/* Checks the group of element l: no element is off by more than half a step, the largest / 127. */
 static void judge_q8(check *c, const float *x, const uint8_t *row, int64_t n, int64_t l) {
     double max = 0;
     bool whole = true;

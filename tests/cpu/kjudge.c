@@ -1,4 +1,4 @@
-/* What checks share: judging a result, and operands. */
+/* Shared by the checks: judging results, and operands. */
 #include "cpu/kcheck.h"
 
 void fail_check(check *c, const char *what) {
@@ -58,7 +58,7 @@ void in_variants(check *c, const variant *variants, void (*run)(check *c, const 
         if (strcmp(variants->isa, mk_isa_name(taken->isa)) != 0) continue;
         mk_kernels other = *taken;
         variants->fill(&other);
-        if (memcmp(&other, taken, sizeof other) == 0) continue; /* the one that is taken */
+        if (memcmp(&other, taken, sizeof other) == 0) continue; /* this variant is the machine's */
         c->kern = &other;
         run(c, what);
     }

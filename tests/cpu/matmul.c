@@ -1,5 +1,5 @@
-/* How products of one x are split: each column once, in pieces enough for all threads, however few
- * columns the first one has. */
+/* How joint matmuls are split: each column is computed once, in enough pieces for all threads, even
+ * if the first matmul has few columns. */
 #include "cpu/matmul.h"
 
 #include "device/device.h"
@@ -12,7 +12,7 @@ enum { K = 1024, WIDE = 3072, NARROW = 1, TILE = 64, THREADS = 4 };
 static atomic_int calls;
 static atomic_bool wrong;
 
-/* Each result is its column's number and 1; where it was computed before, more. */
+/* A result is its column's number plus 1, and more if it is computed twice. */
 static void number_columns(const mc_matmul *p, const mc_form *x, int64_t batch, int64_t first,
                            int64_t count, void *scratch, float *y, int64_t y_stride) {
     (void)batch;
@@ -24,7 +24,7 @@ static void number_columns(const mc_matmul *p, const mc_form *x, int64_t batch, 
         y[i] += (float)(first + i + 1);
 }
 
-/* Columns of a product of one row of x. */
+/* Columns of a matmul with one row of x. */
 typedef struct columns {
     mc_operand in[2];
     mc_layout x, w, out;

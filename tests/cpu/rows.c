@@ -1,4 +1,4 @@
-/* Rows of operands: where they begin, when they are read in place, what they hold. */
+/* Rows of operands: their offsets, when they are read in place, their contents. */
 #include "cpu/rows.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void walks_go_as_offsets_do(void **state) {
     }
 }
 
-/* 24 values: [2, 3, 4], the last axis 1 or 2 elements apart, the others at will. */
+/* 24 values [2, 3, 4], the last axis 1 or 2 elements apart, the others with any strides. */
 static void check_rows(mica_dtype dtype, const int64_t *strides, bool in_place) {
     void *cpu = NULL;
     assert_int_equal(mc_backend_cpu.open(&(mica_device_options){.threads = 2}, &cpu), MICA_OK);

@@ -1,5 +1,5 @@
-/* Adapters: logits against goldens of mlx-lm's and PEFT's arithmetic, every kind of place that they
- * can be in against weights added up beforehand, and adapters that do not fit. */
+/* Adapters: logits compared with goldens of mlx-lm's and PEFT's arithmetic; adapters of every kind
+ * of matrix compared with weights merged beforehand; adapters that do not fit. */
 #include "model/fixture.h"
 
 #include "base/buffer.h"
@@ -56,14 +56,14 @@ static void test_parameters(void **state) {
     char *adapter = fixture_adapter_path("mlx_qwen3");
     fixture_open("qwen3_tied", &f);
     assert_int_equal(mc_lm_adapt(f.lm, adapter), MICA_OK);
-    /* rank 8; two blocks of q (48 to 96), v (48 to 48), gate (48 to 80), down (80 to 48) */
+    /* rank 8; two layers of q (48 to 96), v (48 to 48), gate (48 to 80), down (80 to 48) */
     assert_int_equal(f.lm->adapter_parameters, 2 * 8 * (144 + 96 + 128 + 128));
     assert_int_equal(mc_lm_adapt(f.lm, adapter), MICA_EINVAL);
     free(adapter);
     fixture_close(&f);
 }
 
-/* ---- made-up adapters ---- */
+/* ---- generated adapters ---- */
 
 typedef struct made {
     char *dir;
@@ -78,7 +78,7 @@ static made make_begin(const char *config) {
     return m;
 }
 
-/* Adds a tensor [rows, cols] f32; its values, which are freed with free(). */
+/* Adds a tensor [rows, cols] f32. Returns its values, to be freed with free(). */
 static float *make_tensor(made *m, const char *name, int64_t rows, int64_t cols) {
     size_t n = (size_t)(rows * cols), begin = m->data.len;
     float *values = malloc(n * sizeof *values);
@@ -118,7 +118,7 @@ static void make_end(made *m, const char *file) {
     "{\"num_layers\": 1, \"lora_parameters\": {\"rank\": 2, \"scale\": 4.0, \"keys\": [" keys "]}" \
     "}"
 
-/* The weight of a dense f32 matrix with scale * a b added, [out, in] as a leaf in the model. */
+/* The weight of a dense f32 matrix plus scale * a b, [out, in], as a leaf in the model. */
 static mica_array merge(const mc_lm *lm, const mc_linear *linear, double scale, const float *a,
                         const float *b, int64_t rank, bool table) {
     int64_t out = linear->out, in = linear->in;
@@ -132,7 +132,7 @@ static mica_array merge(const mc_lm *lm, const mc_linear *linear, double scale, 
     for (int64_t o = 0; o < out; o++)
         for (int64_t i = 0; i < in; i++) {
             double sum = 0.0;
-            for (int64_t r = 0; r < rank; r++) /* a table: a [out, r], b [r, in] */
+            for (int64_t r = 0; r < rank; r++) /* an embedding: a [out, r], b [r, in] */
                 sum += table ? (double)a[o * rank + r] * (double)b[r * in + i]
                              : (double)a[i * rank + r] * (double)b[r * out + o];
             w[o * in + i] += (float)(scale * sum);
@@ -168,7 +168,7 @@ static void adapt(mc_lm *lm, made *m) {
     test_temp_dir_remove(m->dir);
 }
 
-/* mlx-lm: an embedding's adapter is the tied head's too. */
+/* mlx-lm: an embedding's adapter also applies to the tied head. */
 static void test_mlx_embedding(void **state) {
     (void)state;
     mc_lm *lm = open_lm("qwen3_tied"), *want = open_lm("qwen3_tied");
@@ -193,7 +193,8 @@ static void turn(const float *x, int64_t rows, int64_t cols, float *out) {
             out[j * rows + i] = x[i * cols + j];
 }
 
-/* PEFT: embedding and head have each their own, tied or not; rank and alpha go by pattern. */
+/* PEFT: embedding and head each have their own adapter, tied or not. rank and alpha follow the
+ * patterns. */
 static void check_peft(const char *config, const char *model, double embed_scale, double head_scale,
                        bool rows_too) {
     mc_lm *lm = open_lm(model), *want = open_lm(model);
@@ -245,9 +246,9 @@ static void test_peft_places_and_scales(void **state) {
                "qwen3_tied", 0.0, 5 / root, false);
 }
 
-/* ---- what does not fit ---- */
+/* ---- adapters that do not fit ---- */
 
-/* Gives a changed copy of an adapter to a model; the error must have this status and these
+/* Opens a model with a changed copy of an adapter. The error must have this status and these
  * words. */
 static void expect_error(const char *adapter, const char *model, const char *file, const char *from,
                          const char *to, mica_status status, const char *word, const char *other) {
@@ -331,7 +332,7 @@ static void test_strangers(void **state) {
     expect_made_error(&m, PEFT_FILE, MICA_EFORMAT, "second for its matrix", "mlp.up_proj");
 }
 
-/* An adapter of a model with eyes: what is for these is passed over. */
+/* An adapter of a model for images: modules for images are ignored. */
 static void test_parts_for_images(void **state) {
     (void)state;
     made m = make_begin(MLX_CONFIG(""));
@@ -346,7 +347,7 @@ static void test_parts_for_images(void **state) {
     mc_lm_close(&lm);
 }
 
-/* mlx-lm looks for keys in the last blocks, and then for whole names anywhere. */
+/* mlx-lm takes keys as the last parts of names in the last layers, then as whole names anywhere. */
 static void test_whole_names(void **state) {
     (void)state;
     made m = make_begin(MLX_CONFIG("\"model.layers.0.mlp.up_proj\""));

@@ -1,5 +1,5 @@
-/* Fast arithmetic against exact: how far apart the default model's predictions are on the text of
- * its golden conversations. */
+/* Fast arithmetic compared with exact: how much the default model's predictions differ on the text
+ * of its golden conversations. */
 #include "model/fixture.h"
 
 #include <math.h>
@@ -82,14 +82,14 @@ static int64_t add_ids(mc_json list, int32_t *ids, int64_t count) {
     return count;
 }
 
-/* What is held against exact arithmetic with keys and values in f32. */
+/* A variant compared with exact arithmetic and keys and values in f32. */
 typedef struct way {
     const char *name;
     mica_arithmetic arithmetic;
     mica_cache_type cache;
-    double bound;      /* of the mean divergence */
+    double bound;      /* limit of the mean divergence */
     double total, max; /* divergence */
-    size_t same;       /* first tokens */
+    size_t same;       /* tokens with the same likeliest next token */
 } way;
 
 static void compare(way *w, const float *exact, const int32_t *ids, int64_t len) {
@@ -156,7 +156,7 @@ static void check_rows(mica_cache_type cache) {
     free(whole);
 }
 
-/* Bits of a row do not depend on how many there are, nor on the threads. */
+/* The bits of a row do not depend on the number of rows, nor on the threads. */
 static void test_rows(void **state) {
     (void)state;
     check_rows(MICA_CACHE_DEFAULT);

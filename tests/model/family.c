@@ -1,4 +1,4 @@
-/* Which family a config is of, and what the families' readers make of it. */
+/* Which family a config belongs to, and the specs that the families read. */
 #include "model/fixture.h"
 
 #include "model/family.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 static mc_config *config;
-static mc_decoder_spec spec; /* large */
+static mc_decoder_spec spec; /* static for its size */
 
 static mica_status read_spec(const char *json) {
     const mc_family *family;
@@ -27,7 +27,7 @@ static void expect_error(const char *json, mica_status status, const char *text)
         fail_msg("%s: the error \"%s\" lacks \"%s\"", json, mica_last_error(), text);
 }
 
-/* google/gemma-3-4b-it's config gives little more than this. */
+/* The config of google/gemma-3-4b-it has little more than this. */
 static void test_gemma3_defaults(void **state) {
     (void)state;
     assert_int_equal(read_spec("{\"model_type\": \"gemma3\", \"text_config\": {\"hidden_size\": "
@@ -152,7 +152,7 @@ static void test_llama3_rope(void **state) {
     "\"hidden_size\": 64, \"intermediate_size\": 128, \"num_hidden_layers\": 4, " \
     "\"num_attention_heads\": 4"
 
-/* A null is as if the key were absent. */
+/* A null acts like an absent key. */
 static void test_nulls(void **state) {
     (void)state;
     assert_int_equal(read_spec("{\"model_type\": \"llama\", " SIZES
@@ -174,7 +174,7 @@ static void test_nulls(void **state) {
     assert_false(spec.qkv_bias || spec.o_bias || spec.mlp_bias);
 }
 
-/* The layers' windows of a Qwen 2 whose config has these keys too. */
+/* Checks the layers' windows of a Qwen 2 whose config has these keys too. */
 static void expect_windows(const char *keys, const int64_t windows[4]) {
     char json[512];
     snprintf(json, sizeof json, "{\"model_type\": \"qwen2\", " SIZES ", %s}", keys);
@@ -188,7 +188,8 @@ static void test_late_windows(void **state) {
     const int64_t none[4] = {0}, late[4] = {0, 0, 7, 7}, named[4] = {7, 0, 0, 7};
     const int64_t usual[4] = {0, 4096, 4096, 4096};
     expect_windows("\"sliding_window\": 7, \"max_window_layers\": 2", none);
-    expect_windows("\"use_sliding_window\": true, \"sliding_window\": 7", none); /* from 28 on */
+    /* from layer 28 on */
+    expect_windows("\"use_sliding_window\": true, \"sliding_window\": 7", none);
     expect_windows("\"use_sliding_window\": true, \"sliding_window\": 7, \"max_window_layers\": 2",
                    late);
     expect_windows("\"use_sliding_window\": true, \"max_window_layers\": 1", usual);

@@ -46,7 +46,7 @@ static void load_model(model_fixture *f) {
     open_lm(f, f->path);
 }
 
-/* The model that a golden beside the models' is of. */
+/* Opens the model of a golden that is not in the model's folder. */
 static void load_base(model_fixture *f) {
     mc_str base;
     mc_json golden = mc_json_root(f->golden);
@@ -189,7 +189,7 @@ void fixture_compare(const float *got, const float *want, size_t n, double toler
                      (double)want[i], tolerance);
 }
 
-/* Of the largest key: in tests/fixtures 4e-6 are seen, with keys of up to 6. */
+/* Relative to the largest key. In tests/fixtures errors of 4e-6 occur, with keys of up to 6. */
 static const double key_rounding = 2e-5;
 
 void fixture_compare_keys(const model_fixture *f, const float *got, const float *want, size_t n,

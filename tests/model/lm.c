@@ -1,4 +1,4 @@
-/* The forward pass against goldens of the reference implementation: logits, batches, keys. */
+/* The forward pass compared with goldens of the reference implementation: logits, batches, keys. */
 #include "model/fixture.h"
 
 #include "device/plan.h"
@@ -62,7 +62,7 @@ static void check_batch(const model_fixture *f) {
         size_t last = i * len + (size_t)lengths[i] - 1;
         fixture_compare(got + last * vocab, want + i * vocab, vocab, f->tolerance,
                         "%s: row %zu of the batch", f->name, i);
-        /* A row's logits are bit for bit those of the row alone. */
+        /* A row has the same bits as alone. */
         float *alone = run(f, ids + i * len, 1, lengths[i], NULL);
         fixture_compare(alone + (size_t)(lengths[i] - 1) * vocab, got + last * vocab, vocab, 0.0,
                         "%s: row %zu of the batch against the row alone", f->name, i);
@@ -71,7 +71,7 @@ static void check_batch(const model_fixture *f) {
     free(got);
 }
 
-/* A store that looks at the keys of one layer. */
+/* A store that compares the keys of one layer. */
 typedef struct watcher {
     const mc_lm *lm;
     int layer;
@@ -117,7 +117,8 @@ static void check_keys(const model_fixture *f) {
     assert_true(checked > 0);
 }
 
-/* Steps that are handed to threads one after the other, of one token's plan without caches. */
+/* The number of steps that threads run one after the other, in the plan of one token without
+ * caches. */
 static int count_spans(const model_fixture *f) {
     const int32_t id = 1;
     mc_arena arena = {0};
@@ -141,9 +142,10 @@ static int count_spans(const model_fixture *f) {
 
 static int models_planned;
 
-/* Of a quantised layer with norms of q and k these are nine: both norms, both turns, attention, its
- * product; and, each behind what goes by rows before it, gate and up, down, and what the next layer
- * multiplies first. Ten where what meets one x has several formats. */
+/* Of a quantised layer with norms of q and k these are nine: both norms, RoPE of q and of k,
+ * attention, its output matmul, and three matmul regions, each with the row-by-row ops before it:
+ * gate and up, down, and the next layer's first. They are ten if weights with one input have
+ * several formats. */
 static void check_spans(const model_fixture *f) {
     if (strcmp(f->lm->quantization, "none") == 0) return;
     mc_lm_set_arithmetic(f->lm, MICA_ARITHMETIC_FAST);

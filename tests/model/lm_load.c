@@ -1,4 +1,4 @@
-/* Opening models that are not as they should be, and models as they should be without memory. */
+/* Opening damaged or unusual models, and opening models without memory. */
 #include "model/fixture.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 static mica_device *device;
 
-/* Opens a changed copy of a fixture; the error must have this status and hold these words. */
+/* Opens a changed copy of a fixture. The error must have this status and these words. */
 static void expect_error(const char *model, const char *file, const char *from, const char *to,
                          mica_status status, const char *word, const char *other) {
     char *dir = fixture_copy(model, file, from, to);
@@ -50,7 +50,7 @@ static void test_wrong_tensors(void **state) {
     expect_error(model, CONFIG, "{", "{\"head_dim\": 128,", MICA_ESHAPE, "q_proj.weight", TENSORS);
     expect_error(model, CONFIG, "\"num_attention_heads\": 2", "\"num_attention_heads\": 16777216",
                  MICA_ESHAPE, "q_proj.weight", "[4294967296,24]");
-    /* f16 has as many bytes as i16: the file stays whole. */
+    /* f16 has as many bytes as i16, so the file stays valid. */
     expect_error(model, TENSORS, "\"model.layers.0.mlp.up_proj.weight\":{\"dtype\":\"BF16\"",
                  "\"model.layers.0.mlp.up_proj.weight\":{\"dtype\":\"I16\"", MICA_EDTYPE,
                  "model.layers.0.mlp.up_proj.weight is I16[56,24]", "BF16");
@@ -76,7 +76,7 @@ static void test_wrong_packing(void **state) {
                  "embed_tokens", "mxfp4");
 }
 
-/* The shapes of affine weights say what a config leaves out. */
+/* The shapes of affine weights give what a config does not. */
 static void test_unsaid_packing(void **state) {
     (void)state;
     char *dir = fixture_copy("q8g64_gemma3", CONFIG, "\"quantization\"", "\"quantasation\"");
@@ -112,7 +112,8 @@ static void test_description(void **state) {
     assert_string_equal(f.lm->quantization, "4 bit, groups of 64 (affine)");
     assert_string_equal(f.lm->model_type, "gemma3");
     assert_int_equal(f.lm->dtype, MICA_BF16);
-    /* Each layer: q and o 64 x 64, k and v 32 x 64, three of 128 x 64, norms 4 x 64 + 2 x 16. */
+    /* In each layer q and o are 64 x 64, k and v 32 x 64, three matrices 128 x 64, the norms 4 x 64
+     * + 2 x 16. */
     uint64_t layer = 2 * 64 * 64 + 2 * 32 * 64 + 3 * 128 * 64 + 4 * 64 + 2 * 16;
     assert_int_equal(f.lm->parameters, 151 * 64 + 4 * layer + 64);
     fixture_close(&f);
@@ -143,12 +144,12 @@ static void test_unused_tensors(void **state) {
                 ".bias ...");
     expect_note("qwen3_tied", "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 2",
                 "nothing reads 11 of the tensors: model.layers.2.", " ...");
-    /* A head that is tied may be there all the same. */
+    /* A tied head may be in the files all the same. */
     expect_note("llama_untied_f32", "\"tie_word_embeddings\": false",
                 "\"tie_word_embeddings\": true", "", "");
 }
 
-/* Against numbers worked out from the published rule: kept, blended and divided frequencies. */
+/* Compared with numbers computed from the published rule: kept, blended and divided frequencies. */
 static void test_llama3_frequencies(void **state) {
     (void)state;
     static const float want[] = {1.0f,    5.62341325f, 31.6227766f, 197.027732f,
@@ -160,7 +161,7 @@ static void test_llama3_frequencies(void **state) {
     mc_lm *lm;
     float got[8];
     if (mc_lm_open(dir, device, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
-    assert_false(mica_valid(lm->freqs[1])); /* of the layers with a window: a plain one */
+    assert_false(mica_valid(lm->freqs[1])); /* of the layers with a window: plain RoPE */
     assert_int_equal(mica_read(lm->freqs[0], got, sizeof got), MICA_OK);
     for (int i = 0; i < 8; i++)
         assert_true(got[i] > want[i] * (1 - 1e-6f) && got[i] < want[i] * (1 + 1e-6f));

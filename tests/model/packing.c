@@ -1,4 +1,4 @@
-/* What a config says of quantisation. */
+/* How a config describes quantisation. */
 #include "support/support.h"
 
 #include "model/packing.h"

@@ -1,4 +1,4 @@
-/* Joining, cutting, repeating, triangles and diagonals. */
+/* Concatenating, padding, splitting, repeating, rolling, triangles and diagonals. */
 #include "op/check.h"
 
 static void concatenate_joins_views_and_promotes(void **state) {
@@ -15,7 +15,7 @@ static void concatenate_joins_views_and_promotes(void **state) {
     mica_array mixed = mica_concatenate(b.s, (mica_array[]){x, halves}, 2, 0);
     assert_int_equal(mica_array_dtype(mixed), MICA_F16);
     assert_int_equal(mica_eval(b.s, mixed), MICA_OK);
-    /* one array is itself */
+    /* concatenating one array records nothing */
     assert_int_equal(mica_concatenate(b.s, &x, 1, 0).node, x.node);
     bench_close(&b);
 }
@@ -76,7 +76,7 @@ static void pads(void **state) {
                (int32_t[]){9, 9, 9, 9, 0, 2, 9, 9, 1, 3, 9, 9}, SHAPE(3, 4));
     expect_i32(mica_pad_edge(b.s, x, LIST(1, 0), LIST(0, 2)),
                (int32_t[]){0, 2, 2, 2, 0, 2, 2, 2, 1, 3, 3, 3}, SHAPE(3, 4));
-    /* the value takes the array's dtype; nothing around an empty array is all value */
+    /* the value takes the array's dtype; an empty array is padded with it alone */
     mica_array empty = counting(b.s, SHAPE(0));
     expect_i32(mica_pad(b.s, empty, LIST(1), LIST(1), mica_f32(b.s, 3.0f)), (int32_t[]){3, 3},
                SHAPE(2));

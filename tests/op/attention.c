@@ -1,19 +1,19 @@
-/* Attention: beside its decomposition over every option, and bits that do not depend on the company
- * a query is in. */
+/* Attention: compared with its decomposition over all options. A query's bits do not depend on the
+ * queries and batch rows beside it. */
 #include "op/fused.h"
 
 typedef struct operands {
     mica_array q, k, v;
 } operands;
 
-/* noise, or rows of it in 8 bits. */
+/* Random values, or q8 rows of them. */
 static mica_array entries(mica_scope *s, uint64_t seed, mica_dtype dtype, const int64_t *shape,
                           int ndim) {
     if (dtype != MICA_U8) return noise(s, seed, dtype, shape, ndim);
     return mica_to_q8(s, noise(s, seed, MICA_F32, shape, ndim));
 }
 
-/* Hq 6, Hkv 2; layout 1: [B, L, H, D] in memory, as projections make them. */
+/* Hq 6, Hkv 2. layout 1: [B, L, H, D] in memory, as projections give it. */
 static operands make(bench *b, mica_dtype dtype, int layout, int64_t lq, int64_t lk) {
     operands o;
     mica_dtype of_q = dtype == MICA_U8 ? MICA_F32 : dtype;
@@ -63,9 +63,9 @@ static void every_option(void **state) {
                      mica_slice_axis(b.s, mica_astype(b.s, added, mica_array_dtype(o.q)), 1, 2, 3)},
                 {.causal = true, .mask = seen, .sinks = sinks, .window = 40},
                 {.sinks = mica_flip(b.s, sinks, 0)},
-                {.causal = true, .window = (int64_t)1 << 40}, /* as none */
+                {.causal = true, .window = (int64_t)1 << 40}, /* as no window */
                 {.causal = true, .window = INT64_MAX},
-                {.causal = true, .offset = mica_i32(b.s, -50)}, /* sees nothing: zeros */
+                {.causal = true, .offset = mica_i32(b.s, -50)}, /* attends to nothing: zeros */
                 {.causal = true, .offset = mica_i32(b.s, 1000), .window = 900},
                 {.causal = true, .offset = mica_i32(b.s, 1000), .window = 900, .keep = 400},
                 {.causal = true, .window = 5, .keep = 4},
@@ -98,16 +98,17 @@ static void nothing_seen_is_zero(void **state) {
     bench_close(&b);
 }
 
-/* One query against a cache has the bits that it had within the prompt: whatever else is in the
- * batch, however much room the cache has, with hidden keys in front, or with old keys dropped that
- * the window hides (a multiple of 32 of them). */
+/* One query over a cache has the bits that it had within the prompt, whatever else is in the batch,
+ * however large the cache is, with hidden keys in front, or with old keys dropped that are outside
+ * the window (a multiple of 32 of them). */
 static void bits_of_a_query(void **state) {
     (void)state;
     bench b = bench_open();
     const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
     for (int d = 0; d < 12; d++) {
         operands o = make(&b, dtypes[d / 3], 0, 101, 101);
-        if (d % 3 > 0) o.q = mica_astype(b.s, o.q, MICA_F32); /* as caches meet queries */
+        /* with the dtypes of a model: q f32 */
+        if (d % 3 > 0) o.q = mica_astype(b.s, o.q, MICA_F32);
         int64_t window = d % 3 < 2 ? 33 : 101;
         mica_sdpa_options options = {.causal = true, .window = window};
         mica_array all = mica_sdpa(b.s, o.q, o.k, o.v, &options);
@@ -118,12 +119,13 @@ static void bits_of_a_query(void **state) {
             expect_same(b.s, mica_sdpa(b.s, q, o.k, o.v, &options), want);
 
             int64_t first = i < window ? 0 : i - window + 1, kept = first / 32 * 32;
-            options.offset = mica_i32(b.s, (int32_t)(i - kept)); /* a cache that dropped some */
+            /* a cache that dropped some keys */
+            options.offset = mica_i32(b.s, (int32_t)(i - kept));
             mica_array k = mica_slice_axis(b.s, o.k, 2, kept, i + 1);
             mica_array v = mica_slice_axis(b.s, o.v, 2, kept, i + 1);
             expect_same(b.s, mica_sdpa(b.s, q, k, v, &options), want);
 
-            mica_array key = mica_arange(b.s, 0, 101, 1, MICA_I32); /* by a mask instead */
+            mica_array key = mica_arange(b.s, 0, 101, 1, MICA_I32); /* the same keys by a mask */
             mica_array seen =
                 mica_logical_and(b.s, mica_less_equal(b.s, key, mica_i32(b.s, (int32_t)i)),
                                  mica_greater_equal(b.s, key, mica_i32(b.s, (int32_t)first)));
@@ -141,8 +143,8 @@ static void bits_of_a_query(void **state) {
     bench_close(&b);
 }
 
-/* A query sees the first `keep` keys and the last `window` up to its own, and no others: as by a
- * mask that says so, but for the order in which weights are added up. */
+/* A query attends to the first `keep` keys and the last `window` up to its own. Compared with a
+ * mask of these, within the order in which values are summed. */
 static void kept_keys_are_seen(void **state) {
     (void)state;
     enum { LQ = 70, LK = 190 };
@@ -165,14 +167,14 @@ static void kept_keys_are_seen(void **state) {
     bench_close(&b);
 }
 
-/* Keys [0, 32) and [from, to) of x: what a cache holds that keeps the first. */
+/* Keys [0, 32) and [from, to) of x: a cache that keeps the first ones. */
 static mica_array shortened(mica_scope *s, mica_array x, int64_t from, int64_t to) {
     mica_array parts[] = {mica_slice_axis(s, x, 2, 0, 32), mica_slice_axis(s, x, 2, from, to)};
     return mica_concatenate(s, parts, 2, 2);
 }
 
-/* So have queries that keep the first keys, whatever is dropped of the keys behind the first 32
- * that the window hides, and however many queries are computed together. */
+/* Queries that keep the first keys have the same bits, whichever keys are dropped behind the first
+ * 32 and outside the window, and however many queries are computed together. */
 static void bits_of_a_query_that_keeps(void **state) {
     (void)state;
     enum { N = 300 };
@@ -200,8 +202,8 @@ static void bits_of_a_query_that_keeps(void **state) {
     bench_close(&b);
 }
 
-/* What queries get that one run computes together, each over keys of its own: unlike numbers of
- * them, none, and more than a kernel takes at once. */
+/* Joint attention has the bits of each call alone: with different numbers of keys, none, and more
+ * than a kernel takes at once. */
 static void bits_of_joint_queries(void **state) {
     (void)state;
     enum { N = 11 };
@@ -230,8 +232,9 @@ static void bits_of_joint_queries(void **state) {
     }
 }
 
-/* The last `queries` of 300 causal queries over 900 keys: all, 411 of them, or the first 4 too. By
- * a device of its own: f32 [5, queries, 96], to be freed. Five query heads share a head of keys. */
+/* The last `queries` of 300 causal queries over 900 keys, by `form`: all keys, 411 of them, or the
+ * first 4 too. Computed by a new device: f32 [5, queries, 96], to be freed. Five query heads share
+ * one head of keys. */
 static float *attend_with(int threads, mica_dtype dtype, int form, int64_t queries) {
     const mica_device_options options = {.threads = threads};
     bench b = bench_open_with(&options);
@@ -247,7 +250,8 @@ static float *attend_with(int threads, mica_dtype dtype, int form, int64_t queri
     return y;
 }
 
-/* Nor do they depend on the number of threads, and on how many queries the work is split over. */
+/* The bits do not depend on the number of threads, nor on how many queries are computed
+ * together. */
 static void bits_of_threads(void **state) {
     (void)state;
     const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
@@ -267,8 +271,8 @@ static void bits_of_threads(void **state) {
     }
 }
 
-/* N rows of a batch over keys of their own, by a device of its own: f32 [N, 6, 20], to be freed;
- * and the bytes that evaluating them took. `longest` keys of one of them, 65 of each other one. */
+/* N rows of a batch, each over its own keys: `longest` keys in one row, 65 in each other. Computed
+ * by a new device: f32 [N, 6, 20], to be freed. *bytes receives the memory of the evaluation. */
 static float *attend_rows(int threads, mica_dtype dtype, int64_t longest, uint64_t *bytes) {
     enum { N = 8 };
     const mica_device_options options = {.threads = threads};
@@ -291,9 +295,9 @@ static float *attend_rows(int threads, mica_dtype dtype, int64_t longest, uint64
     return all;
 }
 
-/* One long row among short ones is computed by all threads, which leaves its bits. All blocks have
- * room of their own for scores then, a short one for few; where they are not split each thread has,
- * for many. */
+/* One long row among short ones is split over all threads, with the same bits. Split blocks each
+ * have memory for their scores: little for a short row. Otherwise each thread has memory for a long
+ * row. */
 static void a_long_row_is_split(void **state) {
     (void)state;
     const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
@@ -313,8 +317,8 @@ static void a_long_row_is_split(void **state) {
     }
 }
 
-/* Many heads of q over one of k and v: as many as a block has rows, fewer, more; each with the bits
- * that it has where keys and values are repeated for it. */
+/* Many query heads over one head of keys and values: as many as a block has rows, fewer, and more.
+ * Each has the bits that it has with keys and values repeated for it. */
 static void many_heads_of_one_key(void **state) {
     (void)state;
     const int64_t heads[] = {24, 25, 32, 96, 97};
@@ -337,7 +341,7 @@ static void many_heads_of_one_key(void **state) {
     }
 }
 
-/* The memory that a window takes goes by what it sees. */
+/* With a window, memory depends on the keys that queries attend to. */
 static void a_window_needs_little_memory(void **state) {
     (void)state;
     bench b = bench_open();
@@ -359,13 +363,13 @@ static void a_window_needs_little_memory(void **state) {
     bench_close(&b);
 }
 
-/* x as it is, its last axis lying backwards. */
+/* x with its last axis reversed in memory. */
 static mica_array backwards(mica_scope *s, mica_array x) {
     mica_array flipped = mica_flip(s, x, -1);
     return mica_flip(s, mica_maximum(s, flipped, flipped), -1);
 }
 
-/* Rows of 8 bits whose bytes are not side by side are copied first. */
+/* q8 rows whose bytes are not contiguous are copied first. */
 static void scattered_bytes(void **state) {
     (void)state;
     bench b = bench_open();
@@ -378,19 +382,19 @@ static void scattered_bytes(void **state) {
     bench_close(&b);
 }
 
-/* Sums over many keys stay within what rounding to 16 bits allows. */
+/* Sums over many keys are within the error of rounding to 16 bits. */
 static void many_keys(void **state) {
     (void)state;
     const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
-    const double slack[] = {4e-6, 4e-6, 1e-2, 1e-2}; /* f16 is widened: bf16 rounds q and
-                                                    weights, rows of 8 bits may round q */
+    /* f16 is widened; bf16 rounds q and weights; q8 rows may round q */
+    const double slack[] = {4e-6, 4e-6, 1e-2, 1e-2};
     bench b = bench_open();
     for (int d = 0; d < 4; d++) {
         int64_t dv = dtypes[d] == MICA_U8 ? 130 : 70;
         operands o = {noise(b.s, 1, MICA_F32, SHAPE(1, 4, 33, 130)),
                       entries(b.s, 2, dtypes[d], SHAPE(1, 2, 1500, 130)),
                       entries(b.s, 3, dtypes[d], SHAPE(1, 2, 1500, dv))};
-        o.q = mica_multiply(b.s, o.q, mica_f32(b.s, 8)); /* not all weights alike */
+        o.q = mica_multiply(b.s, o.q, mica_f32(b.s, 8)); /* so that weights differ */
         compare(&b, &o, &(mica_sdpa_options){.causal = true}, slack[d]);
         compare(&b, &o, &(mica_sdpa_options){.causal = true, .window = 700}, slack[d]);
     }

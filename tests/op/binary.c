@@ -1,4 +1,5 @@
-/* Two operands: broadcasting, integers at their ends, views, results in an operand's memory. */
+/* Ops of two operands: broadcasting, the smallest and largest integers, views, results in an
+ * operand's memory. */
 #include "op/floats.h"
 
 static void broadcasts(void **state) {
@@ -37,7 +38,7 @@ static void integer_ends(void **state) {
     bench_close(&b);
 }
 
-/* The top bit of u64 is no sign. */
+/* The top bit of u64 is not a sign. */
 static void unsigned_64(void **state) {
     (void)state;
     bench b = bench_open();
@@ -59,7 +60,7 @@ static void unsigned_64(void **state) {
     bench_close(&b);
 }
 
-/* Chains whose intermediate results take each other's memory, operands given twice, views. */
+/* Chains whose intermediate results use each other's memory; operands given twice; views. */
 static void in_place_and_views(void **state) {
     (void)state;
     bench b = bench_open();

@@ -1,4 +1,4 @@
-/* What tests of single ops share: a device and a scope, short arrays, and looking at results. */
+/* Shared by tests of single ops: a device and a scope, short arrays, and comparing results. */
 #ifndef OP_CHECK_H
 #define OP_CHECK_H
 
@@ -29,7 +29,7 @@ static inline bench bench_open(void) {
     return bench_open_with(NULL);
 }
 
-/* Nothing may be left of the arrays. */
+/* Closes both, and checks that no array's memory is left. */
 static inline void bench_close(bench *b) {
     mica_scope_close(&b->s);
     assert_int_equal(mica_device_active_bytes(b->device), 0);
@@ -57,7 +57,7 @@ static inline mica_array i32s(mica_scope *s, const int32_t *values, const int64_
     return x;
 }
 
-/* x is i32 of that shape with these values (row-major). */
+/* Checks that x is i32 of that shape with these values (row-major). */
 static inline void expect_i32(mica_array x, const int32_t *want, const int64_t *shape, int ndim) {
     static int32_t got[4096];
     if (!mica_valid(x)) fail_msg("%s", mica_last_error());
@@ -72,7 +72,8 @@ static inline void expect_i32(mica_array x, const int32_t *want, const int64_t *
         if (got[i] != want[i]) fail_msg("element %zu is %d, not %d", i, got[i], want[i]);
 }
 
-/* Building failed with this status and a text that has `part`; the scope is good as new after. */
+/* Checks that building failed with this status and a text that has `part`. Clears the scope's
+ * error. */
 static inline void expect_failure(bench *b, mica_array x, mica_status status, const char *part) {
     assert_false(mica_valid(x));
     assert_int_equal(mica_scope_status(b->s), status);
@@ -82,7 +83,7 @@ static inline void expect_failure(bench *b, mica_array x, mica_status status, co
     assert_int_equal(mica_scope_open(b->device, &b->s), MICA_OK);
 }
 
-/* Evaluation fails so. */
+/* Checks that evaluation fails so. */
 static inline void expect_eval_failure(bench *b, mica_array x, mica_status status,
                                        const char *part) {
     if (!mica_valid(x)) fail_msg("%s", mica_last_error());

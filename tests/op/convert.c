@@ -1,4 +1,4 @@
-/* Conversions: what is out of range, bytes read as another dtype, E4M3, rows of 8 bits. */
+/* Conversions: values out of range, bytes read as another dtype, E4M3, q8 rows. */
 #include "base/half.h"
 #include "op/floats.h"
 
@@ -38,7 +38,7 @@ static void integers_are_cut(void **state) {
     uint64_t big = UINT64_MAX;
     mica_array u = mica_from_data(b.s, &big, MICA_U64, NULL, 0);
     expect_f32(mica_astype(b.s, u, MICA_F32), (float[]){0x1p64f}, NULL, 0, 0);
-    /* every dtype to every other and back keeps 0 and 1 */
+    /* 0 and 1 survive conversion from every dtype to every other and back */
     for (int from = 0; from < MICA_DTYPE_COUNT; from++) {
         for (int to = 0; to < MICA_DTYPE_COUNT; to++) {
             mica_array one =
@@ -51,7 +51,7 @@ static void integers_are_cut(void **state) {
     bench_close(&b);
 }
 
-/* Bytes that files and callers give for true need not be 1. */
+/* Files and callers may use any byte but 0 for true. */
 static void any_byte_is_true(void **state) {
     (void)state;
     bench b = bench_open();
@@ -66,7 +66,7 @@ static void any_byte_is_true(void **state) {
     bench_close(&b);
 }
 
-/* All 65,536 halves survive the way through f32. */
+/* All 65,536 halves survive conversion to f32 and back. */
 static void halves_round_trip(void **state) {
     (void)state;
     static uint16_t codes[65536], got[65536];
@@ -94,7 +94,7 @@ static void bytes_seen_otherwise(void **state) {
     mica_array x = mica_from_data(b.s, bytes, MICA_U8, SHAPE(12));
     expect_i32(mica_view(b.s, x, MICA_I32), (int32_t[]){0x03020100, 0x07060504, 0x0b0a0908},
                SHAPE(3));
-    /* a slice that begins where no i32 may */
+    /* a slice that is not aligned for i32 */
     expect_i32(mica_view(b.s, mica_slice_axis(b.s, x, 0, 1, 9), MICA_I32),
                (int32_t[]){0x04030201, 0x08070605}, SHAPE(2));
     int32_t words[6] = {1, 2, 3, 4, 5, 6};
@@ -134,7 +134,8 @@ static void e4m3(void **state) {
     bench_close(&b);
 }
 
-/* x as rows of 8 bits and back, by the definition: within half a step of each group's largest. */
+/* Conversion to q8 rows and back, compared with the definition: within half a step of each group's
+ * largest. */
 static void rows_of_8_bits(void **state) {
     (void)state;
     bench b = bench_open();
@@ -160,7 +161,7 @@ static void rows_of_8_bits(void **state) {
         assert_true(fabs(value - (double)x[i]) <= step / 2);
         assert_true(step <= (i % 70 < 32 ? 12.5 : 50000.0) / 127 * 1.008);
     }
-    mica_array flipped = mica_flip(b.s, mica_flip(b.s, y, 1), 1); /* bytes that lie backwards */
+    mica_array flipped = mica_flip(b.s, mica_flip(b.s, y, 1), 1); /* reversed bytes */
     expect_same(mica_from_q8(b.s, flipped, 70, MICA_F32), back);
     assert_int_equal(mica_array_dtype(mica_from_q8(b.s, y, 70, MICA_BF16)), MICA_BF16);
     assert_int_equal(mica_q8_bytes(0), 0);

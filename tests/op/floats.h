@@ -13,7 +13,7 @@ static inline mica_array f32s(mica_scope *s, const float *values, const int64_t 
     return x;
 }
 
-/* The values of an f32 array in logical order; the caller frees them with free(). */
+/* The values of an f32 array in logical order, to be freed with free(). */
 static inline float *read_f32(mica_array x) {
     if (!mica_valid(x)) fail_msg("%s", mica_last_error());
     assert_int_equal(mica_array_dtype(x), MICA_F32);
@@ -24,7 +24,7 @@ static inline float *read_f32(mica_array x) {
     return values;
 }
 
-/* x is f32 of that shape with these values, to `relative`; NaN is NaN. */
+/* Checks that x is f32 of that shape with these values, to `relative`. NaN equals NaN. */
 static inline void expect_f32(mica_array x, const float *want, const int64_t *shape, int ndim,
                               double relative) {
     float *got = read_f32(x);
@@ -39,7 +39,7 @@ static inline void expect_f32(mica_array x, const float *want, const int64_t *sh
     free(got);
 }
 
-/* Both have the same dtype, shape and bytes. */
+/* Checks that both have the same dtype, shape and bytes. */
 static inline void expect_same(mica_array x, mica_array y) {
     if (!mica_valid(x) || !mica_valid(y)) fail_msg("%s", mica_last_error());
     assert_int_equal(mica_array_dtype(x), mica_array_dtype(y));

@@ -1,5 +1,5 @@
-/* What tests of products and fused ops share: random operands, a result beside its op's
- * decomposition, results beside each other. */
+/* Shared by tests of matmuls and fused ops: random operands; comparing a result with its op's
+ * decomposition, and results with each other. */
 #ifndef OP_FUSED_H
 #define OP_FUSED_H
 
@@ -16,7 +16,7 @@ static inline mica_array noise(mica_scope *s, uint64_t seed, mica_dtype dtype, c
     return mica_astype(s, mica_random_uniform(s, key, shape, ndim, MICA_F32, -1, 1), dtype);
 }
 
-/* y from plainer ops: what its op's decomposition records over the same operands. */
+/* y by plainer ops: its op's decomposition over the same operands. */
 static inline mica_array decomposed(mica_scope *s, mica_array y) {
     if (!mica_valid(y)) fail_msg("%s", mica_last_error());
     const mc_node *node = mc_node_of(y);
@@ -48,7 +48,7 @@ static inline void expect_shape(mica_array x, mica_dtype dtype, const int64_t *s
         assert_int_equal(mica_array_dim(x, i), shape[i]);
 }
 
-/* Same dtype, same shape, and every element within `slack` times the largest. */
+/* Checks for the same dtype and shape, and every element within `slack` times the largest. */
 static inline void expect_near(mica_scope *s, mica_array got, mica_array want, double slack) {
     expect_shape(got, mica_array_dtype(want), mica_array_shape(want), mica_array_ndim(want));
     float *a = floats_of(s, got), *b = floats_of(s, want);
@@ -63,7 +63,7 @@ static inline void expect_near(mica_scope *s, mica_array got, mica_array want, d
     free(b);
 }
 
-/* The very same bits. */
+/* Checks for the same bits. */
 static inline void expect_same(mica_scope *s, mica_array got, mica_array want) {
     expect_shape(got, mica_array_dtype(want), mica_array_shape(want), mica_array_ndim(want));
     float *a = floats_of(s, got), *b = floats_of(s, want);

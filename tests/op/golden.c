@@ -8,12 +8,12 @@
 
 #include "base/half.h"
 
-/* ---- the file of tensors ---- */
+/* ---- tensor files ---- */
 
 typedef struct tensors {
     char *bytes;
     size_t size;
-    mc_json_doc *doc; /* of the header */
+    mc_json_doc *doc; /* of the file's header */
     const char *data;
     size_t data_size;
 } tensors;
@@ -34,7 +34,7 @@ static void tensors_close(tensors *t) {
     free(t->bytes);
 }
 
-/* MICA_NONE where the file has no tensor of that name. */
+/* MICA_NONE if the file has no tensor of that name. */
 static mica_array tensor_load(const tensors *t, mica_scope *s, const char *name) {
     mc_json entry = mc_json_find(mc_json_root(t->doc), name);
     mc_str dtype_name;
@@ -60,7 +60,7 @@ static mica_array tensor_load(const tensors *t, mica_scope *s, const char *name)
     return x;
 }
 
-/* ---- what rows ask for ---- */
+/* ---- reading a record's arguments ---- */
 
 bool golden_dtype_of(const char *name, mica_dtype *out) {
     static const struct {
@@ -151,7 +151,7 @@ static double float_at(const void *data, mica_dtype dtype, int64_t i) {
     }
 }
 
-/* The bits of a half as an integer that grows with the value, so that neighbours differ by one. */
+/* The bits of a half as an integer that rises with the value: neighbours differ by 1. */
 static int half_order(const void *data, int64_t i) {
     int bits = ((const uint16_t *)data)[i];
     return bits & 0x8000 ? -(bits & 0x7fff) : bits;
@@ -229,11 +229,11 @@ static bool same(golden *g, int which) {
     return good;
 }
 
-/* ---- what is not there yet ---- */
+/* ---- records of ops that are not there yet ---- */
 
 typedef struct wanted {
     const char *group, *op, *issue;
-    int records; /* that were skipped for it */
+    int records; /* records skipped for it */
 } wanted;
 
 static wanted wanted_list[] = {
@@ -266,13 +266,13 @@ static const golden_row *find_row(const golden_group *group, const char *op) {
     return NULL;
 }
 
-/* The dtype of the record that mica lacks, in `missing`; false: it lacks none. */
+/* Whether the record uses a dtype that mica lacks; `missing` receives its name. */
 static bool foreign_dtype(mc_json root, mc_json record, const char *name, char missing[64]) {
     mica_dtype dtype;
     for (mc_json_iter it = mc_json_begin(mc_json_find(record, "out_dtypes")); mc_json_next(&it);)
         if (text_of(it.value, missing, 64) && !golden_dtype_of(missing, &dtype)) return true;
     size_t len = strlen(name);
-    strcpy(missing, "c64"); /* what is stored as something else */
+    strcpy(missing, "c64"); /* c64 is stored as another dtype */
     for (mc_json_iter it = mc_json_begin(mc_json_find(root, "stored_as")); mc_json_next(&it);)
         if (it.key.len > len && !memcmp(it.key.ptr, name, len) && it.key.ptr[len] == '/')
             return true;
@@ -413,7 +413,7 @@ static void print_wanted(void) {
     print_message("\n");
 }
 
-/* What is there is not wanted any more; what no list names is a failure. */
+/* A row of the list fails if its op exists by now. A record without a row fails, too. */
 static void the_wanted(void **state) {
     (void)state;
     golden_count count = {0};

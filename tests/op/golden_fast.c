@@ -26,7 +26,7 @@ static bool run_rope(golden *g) {
         .scale = (float)golden_float(g, "scale", 1),
     };
     g->out[0] = mica_rope(g->s, golden_in(g, "x"), offset, golden_in(g, "freqs"), &options);
-    /* An angle in f32, as MLX has it, is off by 2^-24 of the position; ours is not. */
+    /* MLX's angles are f32, off by 2^-24 of the position; ours are not. */
     g->by_row = true;
     g->relative = 1e-5 + 1e-7 * (double)golden_int(g, "offset", 0);
     return true;
@@ -48,7 +48,8 @@ static bool run_sdpa(golden *g) {
     return true;
 }
 
-/* Smoothing t puts t of the weight on all classes alike: lse - (1 - t) logit - t mean(logits). */
+/* Smoothing t spreads t of the weight evenly over all classes: lse - (1 - t) logit - t
+ * mean(logits). */
 static bool run_cross_entropy(golden *g) {
     const int last = -1;
     mica_scope *s = g->s;

@@ -1,6 +1,6 @@
 /* Goldens of views, arranging, indexing and making: ops/index.json. Indices are Python's, as text:
- * "[:, i, 1:3]", where i is an input. Where the reference applied the op to a part of the input,
- * the golden's own shapes tell which. */
+ * "[:, i, 1:3]", where i is an input. If the reference applied the op to a part of the input, the
+ * golden's shapes show which part. */
 #include "op/golden.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ typedef struct index_text {
 
 static const part everything = {.kind = PART_SLICE, .stop = MICA_END_OF_AXIS, .step = 1};
 
-/* "1", ":", "3:0:-1", "::2", "None" or the name of an input. */
+/* Parses "1", ":", "3:0:-1", "::2", "None" or the name of an input. */
 static part parse_part(const char *text, size_t len) {
     part p = everything;
     char buf[32];
@@ -53,7 +53,8 @@ static part parse_part(const char *text, size_t len) {
     return p;
 }
 
-/* Parts for all of ndim axes: the ellipsis, and the axes that are not named, become slices. */
+/* Parses an index into a part for each of ndim axes: the ellipsis, and axes that are not named, are
+ * slices. */
 static index_text parse_index(const char *text, int ndim) {
     index_text index = {.n = 0};
     int named = 0, ellipsis = -1;
@@ -117,8 +118,8 @@ static bool run_slice(golden *g) {
     return true;
 }
 
-/* Slices first, then a gather along the axes that inputs index (next to each other); their axes
- * take the place of these. */
+/* Slices first, then gathers along the axes that inputs index, which are neighbours. The axes of
+ * the indices replace them. */
 static bool run_gather(golden *g) {
     char text[64];
     mica_array a = golden_in(g, "a"), indices[MICA_MAX_NDIM];
@@ -168,7 +169,7 @@ static bool run_put_along_axis(golden *g) {
     return true;
 }
 
-/* a[i] combined with v, which broadcasts to i's shape and that of a row of a. */
+/* Combines a[i] with v, which broadcasts to i's shape followed by that of a row of a. */
 static void scatter(golden *g, mica_array v, mica_scatter_mode mode) {
     mica_array a = golden_in(g, "a"), i = golden_in(g, "i");
     int64_t shape[MICA_MAX_NDIM];
@@ -296,7 +297,7 @@ static bool run_flatten(golden *g) {
     return true;
 }
 
-/* Of the first element along that axis. */
+/* Squeezes the first element along that axis. */
 static bool run_squeeze(golden *g) {
     int axis = (int)golden_int(g, "axis", 0);
     mica_array one = mica_slice_axis(g->s, golden_in(g, "a"), axis, 0, 1);
@@ -304,13 +305,13 @@ static bool run_squeeze(golden *g) {
     return true;
 }
 
-/* Of axis 1, to the golden's axes 1 and 2. */
+/* Unflattens axis 1 to the golden's axes 1 and 2. */
 static bool run_unflatten(golden *g) {
     g->out[0] = mica_unflatten(g->s, golden_in(g, "a"), 1, mica_array_shape(g->want[0]) + 1, 2);
     return true;
 }
 
-/* Of the first block, to the golden's shape. */
+/* Broadcasts the first block to the golden's shape. */
 static bool run_broadcast_to(golden *g) {
     mica_array first = mica_slice_axis(g->s, golden_in(g, "a"), 0, 0, 1);
     g->out[0] =
@@ -330,7 +331,7 @@ static bool run_view(golden *g) {
 
 /* ---- arranging ---- */
 
-/* The input without leading axes, so that ndim are left: the first element along each. */
+/* The input with ndim axes: of each leading axis the first element. */
 static mica_array with_ndim(golden *g, int ndim) {
     mica_array a = golden_in(g, "a");
     while (mica_array_ndim(a) > ndim)
@@ -380,7 +381,7 @@ static bool run_repeat(golden *g) {
     return true;
 }
 
-/* Of the first block, where an axis is repeated that it has not. */
+/* Tiles the first block, if an axis is repeated that the input has not. */
 static bool run_tile(golden *g) {
     int64_t reps[MICA_MAX_NDIM];
     int n = golden_ints(g, "reps", reps, MICA_MAX_NDIM);

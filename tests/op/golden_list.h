@@ -1,4 +1,4 @@
-/* Every group of goldens that has a table: GROUP(name), in tests/op/golden_<name>.c. */
+/* All groups of goldens: GROUP(name), in tests/op/golden_<name>.c. */
 GROUP(unary)
 GROUP(binary)
 GROUP(reduce)

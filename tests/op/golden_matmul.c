@@ -1,10 +1,10 @@
-/* Goldens of op/matmul.c, and of products that MLX names and mica composes. */
+/* Goldens of op/matmul.c, and of matmuls that MLX has ops for and mica composes. */
 #include <math.h>
 #include <string.h>
 
 #include "op/golden.h"
 
-/* f32 products of K terms: 1e-5 sqrt(K) of the row's largest value. */
+/* The tolerance of f32 for sums of K products: 1e-5 sqrt(K) of the row's largest value. */
 static void allow_terms(golden *g, int64_t k) {
     g->by_row = true;
     g->relative = 1e-5 * sqrt((double)k);

@@ -6,7 +6,7 @@
 
 static const int64_t shape[2] = {2, 2};
 
-/* Adds a record where got is the dtype that `want` names, or an error where want tells one. */
+/* Counts a record. got must have the dtype that `want` names, or be an error if want names one. */
 static void count_dtype(const char *what, const char *of, mica_array got, mc_str want,
                         golden_count *count) {
     char name[32];
@@ -24,7 +24,7 @@ static void count_dtype(const char *what, const char *of, mica_array got, mc_str
                     name);
 }
 
-/* False, and counted, where the key is no dtype of mica. */
+/* The dtype that a key names. false, and counted as skipped: mica has none of that name. */
 static bool key_dtype(mc_str key, char name[32], mica_dtype *dtype, golden_count *count) {
     snprintf(name, 32, "%.*s", MC_STR_ARG(key));
     bool known = golden_dtype_of(name, dtype);
@@ -52,8 +52,8 @@ static void sums(mica_device *device, mc_json table, golden_count *count) {
     }
 }
 
-/* The result of the op that the table names, false where mica has none such. Python's scalars are
- * weak: an int takes the array's dtype, or i32 beside bool; a float the array's float, or f32. */
+/* Applies the op that the table names; false if mica has none. Python's scalars are weak: an int
+ * takes the array's dtype, i32 for bool; a float takes the array's float, or f32. */
 static bool apply(mica_scope *s, const char *op, mica_array x, mica_array *y) {
     const int last = -1;
     mica_dtype dtype = mica_array_dtype(x);
@@ -127,7 +127,7 @@ static void ops(mica_device *device, mc_json table, golden_count *count) {
 static void whole(mica_device *device, mc_json root, golden_count *count) {
     sums(device, mc_json_find(root, "binary_result_dtype(add)"), count);
     ops(device, mc_json_find(root, "per_op_result_dtype"), count);
-    /* what Python's literals become: mica has none */
+    /* the dtypes of Python's literals, which mica has not */
     count->skipped += (int)mc_json_count(mc_json_find(root, "scalar_defaults"));
 }
 

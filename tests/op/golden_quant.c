@@ -24,12 +24,12 @@ static bool run_quantize(golden *g) {
 static bool run_dequantize(golden *g) {
     g->out[0] = mica_dequantize(g->s, golden_in(g, "wq"), golden_in(g, "scales"),
                                 golden_in(g, "biases"), quant_of(g), MICA_F32);
-    g->by_row = true; /* scale * code may all but cancel the bias */
+    g->by_row = true; /* scale * code may almost cancel the bias */
     return true;
 }
 
-/* f32: 1e-5 sqrt(K). MLX adds f16 and bf16 up in their own dtype (adding the golden up so gives its
- * very bits), so its error grows with sqrt(K) too; the tolerance is for sums of about 16. */
+/* f32: 1e-5 sqrt(K). MLX sums f16 and bf16 in their own dtype (summing the golden so gives its
+ * exact bits), so its error grows with sqrt(K) too. The tolerance is for sums of about 16. */
 static void allow_terms(golden *g, int64_t k) {
     g->by_row = true;
     g->relative = 1e-5 * sqrt((double)k);
@@ -45,7 +45,7 @@ static bool run_quantized_matmul(golden *g) {
     return true;
 }
 
-/* ---- quantize: scales within 1 ulp; codes exact but on a rounding boundary ---- */
+/* ---- quantize: scales within 1 ulp, codes exact except at a rounding boundary ---- */
 
 static void *read_all(mica_array x) {
     size_t bytes = (size_t)mica_array_size(x) * mica_dtype_bytes(mica_array_dtype(x));
@@ -55,7 +55,7 @@ static void *read_all(mica_array x) {
     return data;
 }
 
-/* The bits of a float, growing with the value. */
+/* The bits of a float as an integer that rises with the value. */
 static int64_t ordered(const void *data, mica_dtype dtype, int64_t i) {
     if (dtype == MICA_U8) return ((const uint8_t *)data)[i];
     if (dtype != MICA_F32) {
@@ -89,7 +89,7 @@ static uint32_t code_at(const uint32_t *words, int bits, int64_t i) {
     return (uint32_t)(both >> (bit % 32)) & ((1u << bits) - 1u);
 }
 
-/* Affine: how far (w - bias) / scale is from a half, by the golden's own scale and bias. */
+/* Affine: how far (w - bias) / scale is from a half, with the golden's scale and bias. */
 static double from_half(const float *w, const float *scales, const float *biases, int group,
                         int64_t i) {
     double x = ((double)w[i] - (double)biases[i / group]) / (double)scales[i / group];
@@ -110,7 +110,7 @@ static bool same_codes(const golden *g) {
     for (int64_t i = 0; i < mica_array_size(w32) && good; i++) {
         int64_t a = code_at(got, quant.bits, i), b = code_at(want, quant.bits, i);
         if (a == b) continue;
-        /* A scale that was rounded to 16 bits moves the boundary it was computed with. */
+        /* A scale rounded to 16 bits moves the rounding boundary. */
         double slack = mica_array_dtype(g->want[1]) == MICA_F32 ? 1e-4 : 0.05;
         good = affine && llabs(a - b) == 1 &&
                from_half(w, scales, biases, quant.group_size, i) < slack;

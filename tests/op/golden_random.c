@@ -3,7 +3,7 @@
 
 #include "op/golden.h"
 
-/* The argument "shape" into shape; its length. */
+/* Reads the argument "shape"; returns its length. */
 static int shape_of(const golden *g, int64_t shape[MICA_MAX_NDIM]) {
     int ndim = golden_ints(g, "shape", shape, MICA_MAX_NDIM);
     return ndim < 0 ? 0 : ndim;
@@ -84,7 +84,7 @@ static bool run_permutation(golden *g) {
     return true;
 }
 
-/* A shape says that the logits are broadcast to it first. */
+/* With a shape, the logits are broadcast to it first. */
 static bool run_categorical(golden *g) {
     mica_array logits = golden_in(g, "logits");
     int64_t shape[MICA_MAX_NDIM];
@@ -98,7 +98,7 @@ static bool run_categorical(golden *g) {
     return true;
 }
 
-/* Without a key, every call splits a global one: the first half goes on, the second is used. */
+/* Without a key, each call splits a global key: the first half is kept, the second is used. */
 static bool run_global_stream(golden *g) {
     mica_array key = mica_random_key(g->s, (uint64_t)golden_int(g, "seed", 0));
     const int64_t four = 4, three = 3, zeros[2] = {2, 9};

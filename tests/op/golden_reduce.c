@@ -3,7 +3,7 @@
 
 #include "op/golden.h"
 
-/* The axes to reduce; none given is all of them, which 0 axes say too. */
+/* The axes to reduce. No axes, or a list of none, means all. */
 typedef struct axes {
     int n;
     int axis[MICA_MAX_NDIM];
@@ -44,7 +44,7 @@ REDUCE(logsumexp)
 SPREAD(var)
 SPREAD(std)
 
-/* An array and an axis. An axis of null, not one that is absent, means the flat array. */
+/* An array and an axis. An axis of null means the flattened array; an absent one does not. */
 static mica_array flat(const golden *g, int64_t otherwise, int *axis) {
     mica_array a = golden_in(g, "a");
     bool has_axis = golden_has(g, "axis") || !mc_json_get_type(mc_json_find(g->args, "axis"));
@@ -52,7 +52,7 @@ static mica_array flat(const golden *g, int64_t otherwise, int *axis) {
     return has_axis ? a : mica_flatten(g->s, a, 0, -1);
 }
 
-/* the further arguments begin with a comma */
+/* further arguments begin with a comma */
 #define ALONG(name, ...)                                    \
     static bool run_##name(golden *g) {                     \
         int axis;                                           \
@@ -71,7 +71,7 @@ ALONG(cummax, SCAN_ARGS)
 ALONG(cummin, SCAN_ARGS)
 ALONG(logcumsumexp, SCAN_ARGS)
 
-/* The first kth of a partition, sorted. */
+/* The first kth elements of a partition, sorted. */
 static bool run_partition(golden *g) {
     int64_t k = golden_int(g, "kth", 0);
     mica_array y = mica_partition(g->s, golden_in(g, "a"), k, -1);
@@ -91,7 +91,7 @@ static bool run_topk(golden *g) {
     return true;
 }
 
-/* Over several axes: they are flattened into one, which must be the first ones. */
+/* Several axes must be the first ones, and are flattened to one. */
 static bool run_softmax(golden *g) {
     mica_array x = golden_in(g, "a");
     axes a = axes_of(g);

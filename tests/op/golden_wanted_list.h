@@ -1,6 +1,6 @@
-/* What golden records ask for and mica lacks: WANTED(group, op, issue), the op being a dtype, too,
- * and "*" any. Records that want one of these are skipped and counted. One that wants something
- * else fails, and so does a row here for what there is by now. */
+/* Ops and dtypes that golden records need and mica lacks: WANTED(group, op, issue). op may be a
+ * dtype; "*" is any group. Records that need one are skipped and counted. A record that needs
+ * anything else fails. So does a row for an op that exists by now. */
 WANTED("*", "c64", "graph programs")
 WANTED("*", "f64", "graph programs")
 WANTED("convfft", "conv1d", "graph programs")

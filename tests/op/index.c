@@ -1,8 +1,8 @@
-/* Updates, takes, puts, gathers and scatters: against loops over plain C arrays, and what they
- * refuse. */
+/* Slice updates, take, put, gather and scatter: compared with loops over plain C arrays, and
+ * errors. */
 #include "op/check.h"
 
-/* ---- slices written ---- */
+/* ---- slice updates ---- */
 
 static void slice_update_writes_a_slice(void **state) {
     (void)state;
@@ -10,7 +10,7 @@ static void slice_update_writes_a_slice(void **state) {
     mica_array x = counting(b.s, SHAPE(3, 4)), minus = mica_i32(b.s, -1);
     mica_array y = mica_slice_update(b.s, x, minus, LIST(0, -1), NULL, LIST(2, -2));
     expect_i32(y, (int32_t[]){0, -1, 2, -1, 4, 5, 6, 7, 8, -1, 10, -1}, SHAPE(3, 4));
-    /* x is as it was: others may hold it */
+    /* x has not changed, as others may use it */
     expect_i32(x, (int32_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, SHAPE(3, 4));
     /* the update is converted, and a row broadcasts */
     mica_array row = mica_from_data(b.s, (float[]){7.9f, 8.0f}, MICA_F32, SHAPE(2));
@@ -31,7 +31,7 @@ static void slice_update_writes_a_slice(void **state) {
     bench_close(&b);
 }
 
-/* What is written may be read from the same array: the old elements count. */
+/* The update may come from the updated array: its old elements are used. */
 static void updates_from_the_array_itself(void **state) {
     (void)state;
     bench b = bench_open();
@@ -51,7 +51,7 @@ static void updates_from_the_array_itself(void **state) {
     bench_close(&b);
 }
 
-/* A cache [B, H, L, D] that grows along L, as a session keeps it. */
+/* A cache [B, H, L, D] that grows along L, as in a session. */
 static void a_cache_grows_in_place(void **state) {
     (void)state;
     bench b = bench_open();
@@ -62,7 +62,7 @@ static void a_cache_grows_in_place(void **state) {
     for (int step = 0; step < STEPS; step++) {
         mica_scope *s = NULL;
         assert_int_equal(mica_scope_open(b.device, &s), MICA_OK);
-        /* rows as a projection gives them: [B, 1, H, D], of which heads and positions swap */
+        /* rows of a projection: [B, 1, H, D], with heads and positions swapped */
         mica_array rows = mica_add(s, counting(s, SHAPE(B, 1, H, D)), mica_i32(s, 100 * step));
         rows = mica_swapaxes(s, rows, 1, 2);
         mica_array old = mica_move(s, cache);
@@ -133,7 +133,7 @@ static void take_reads_views(void **state) {
     bench_close(&b);
 }
 
-/* Enough rows that threads share the work. */
+/* Enough rows for several threads. */
 static void take_of_many_rows(void **state) {
     (void)state;
     bench b = bench_open();
@@ -199,12 +199,12 @@ static void take_and_put_along_an_axis(void **state) {
     expect_i32(mica_take_along_axis(b.s, x, at, 1), (int32_t[]){2, 0, 4, 4}, SHAPE(2, 2));
     mica_array t = mica_transpose(b.s, x, NULL);
     expect_i32(mica_take_along_axis(b.s, t, at, 0), (int32_t[]){2, 3, 1, 4}, SHAPE(2, 2));
-    /* beside the axis both broadcast */
+    /* the other axes broadcast */
     mica_array row = i32s(b.s, (int32_t[]){1}, SHAPE(1, 1));
     expect_i32(mica_take_along_axis(b.s, x, row, 1), (int32_t[]){1, 4}, SHAPE(2, 1));
     mica_array one = counting(b.s, SHAPE(1, 3));
     expect_i32(mica_take_along_axis(b.s, one, at, 1), (int32_t[]){2, 0, 1, 1}, SHAPE(2, 2));
-    /* the later of two writes to one place wins */
+    /* of two writes to one element the later one wins */
     mica_array values = i32s(b.s, (int32_t[]){70, 71, 72, 73}, SHAPE(2, 2));
     expect_i32(mica_put_along_axis(b.s, x, at, values, 1), (int32_t[]){71, 1, 70, 3, 73, 5},
                SHAPE(2, 3));
@@ -288,7 +288,7 @@ static void scatter_combines(void **state) {
     bench_close(&b);
 }
 
-/* Every dtype adds; what overflows wraps, halves are rounded at each step. */
+/* Every dtype can be added. Overflows wrap; halves are rounded at each step. */
 static void scatter_of_every_dtype(void **state) {
     (void)state;
     bench b = bench_open();

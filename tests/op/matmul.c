@@ -1,4 +1,5 @@
-/* Products: every layout of the operands, batches, bits that do not depend on the company. */
+/* Matmuls: every layout of the operands, batches. A row's bits do not depend on the rows beside
+ * it. */
 #include "op/fused.h"
 
 #include "op/matmul.h"
@@ -51,8 +52,8 @@ static mica_array by_sums(mica_scope *s, mica_array a, mica_array b) {
     return mica_astype(s, mica_sum(s, mica_multiply(s, a, b), &k, 1, false), dtype);
 }
 
-/* The same values in another place: 0 as they are; 1 as columns; 2 every other element of a larger
- * array; 3 backwards. */
+/* The same values in another layout: 0 unchanged; 1 transposed; 2 every other element of a larger
+ * array; 3 reversed. */
 static mica_array laid_out(mica_scope *s, mica_array x, int way) {
     if (way == 1) {
         mica_array turned = mica_swapaxes(s, x, -1, -2);
@@ -111,7 +112,7 @@ static void empty_sums_are_zero(void **state) {
     mica_array x = mica_ones(b.s, SHAPE(2, 0), MICA_F32);
     mica_array y = mica_ones(b.s, SHAPE(0, 3), MICA_F32);
     expect_floats(b.s, mica_matmul(b.s, x, y), (float[6]){0}, SHAPE(2, 3));
-    float none = 0; /* rows of no elements, in an order that no stride tells */
+    float none = 0; /* rows without elements, in an order that strides do not express */
     x = mica_from_data(b.s, &none, MICA_F32, SHAPE(2, 3, 0));
     x = mica_swapaxes(b.s, x, 0, 1);
     expect_floats(b.s, mica_matmul(b.s, x, y), (float[18]){0}, SHAPE(3, 2, 3));
@@ -123,8 +124,8 @@ static void empty_sums_are_zero(void **state) {
     bench_close(&b);
 }
 
-/* A row has the same bits alone and in a batch, for every dtype and layout of the weights; and
- * where rows fill pages, so that copies of them lie apart. */
+/* A row has the same bits alone and in a batch, for every dtype and layout of the weights, also if
+ * rows fill whole pages, so that copies of them have another stride. */
 static void rows_do_not_depend_on_their_number(void **state) {
     (void)state;
     bench b = bench_open();
@@ -141,13 +142,13 @@ static void rows_do_not_depend_on_their_number(void **state) {
     bench_close(&b);
 }
 
-/* Where the weights are bf16, each x may be off by 2^-9 of itself, and a row has the same bits
- * alone; a product with other weights is what it is without. */
+/* With bf16 weights x may be rounded by up to 2^-9, and a row has the same bits alone. With other
+ * weights a fast matmul has the bits of an exact one. */
 static void fast_matmuls_round_x(void **state) {
     (void)state;
     bench b = bench_open();
     for (int d = 0; d < 4; d++) {
-        const int64_t k = d < 3 ? 97 : 2048; /* rows that fill pages */
+        const int64_t k = d < 3 ? 97 : 2048; /* rows of whole pages */
         mica_array x = noise(b.s, 7, MICA_F32, SHAPE(29, k));
         mica_array w = noise(b.s, 8, d < 3 ? dtypes[d] : MICA_BF16, SHAPE(133, k)),
                    turned = mica_transpose(b.s, w, NULL);
@@ -173,7 +174,7 @@ static void fast_matmuls_round_x(void **state) {
     bench_close(&b);
 }
 
-/* x in bf16, wherever its rows lie, gives the bits of x in f32, rounded. */
+/* x in bf16, in any layout, gives the bits of x in f32, rounded. */
 static void fast_matmuls_of_bf16(void **state) {
     (void)state;
     bench b = bench_open();
@@ -188,15 +189,15 @@ static void fast_matmuls_of_bf16(void **state) {
     bench_close(&b);
 }
 
-/* x times several weights at once, of all dtypes and layouts, some with a batch axis: the same bits
- * as of each product alone. */
+/* x times several weights at once, of all dtypes and layouts, some with a batch axis: the bits of
+ * each matmul alone. */
 static void joint_matmuls(void **state) {
     (void)state;
     enum { N = 7 };
     for (int64_t rows = 1; rows <= 40; rows = rows * 3 + 1) {
         for (int d = 0; d < 3; d++) {
             bench b = bench_open();
-            mica_array x = noise(b.s, 1, dtypes[d], SHAPE(1, rows, 96)); /* as models have it */
+            mica_array x = noise(b.s, 1, dtypes[d], SHAPE(1, rows, 96)); /* as in models */
             mica_array alone[N], y[N], w[N];
             for (int i = 0; i < N; i++) {
                 mica_dtype dtype = dtypes[i % 3];

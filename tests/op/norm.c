@@ -1,4 +1,4 @@
-/* rms_norm, layer_norm: beside their decompositions, in place, any strides. */
+/* rms_norm and layer_norm: compared with their decompositions, in place, with any strides. */
 #include "op/fused.h"
 
 static const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};

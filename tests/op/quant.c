@@ -1,5 +1,5 @@
-/* Quantised weights: every mode and width beside the decomposition, round trips, and bits that do
- * not depend on the company a row is in. */
+/* Quantised weights: every mode and width compared with the decomposition, and round trips. A row's
+ * bits do not depend on the rows beside it. */
 #include "op/fused.h"
 
 #include "device/device.h"
@@ -24,8 +24,8 @@ static weights quantized(bench *b, mica_quant quant, mica_array w) {
     return q;
 }
 
-/* Affine: half a step, and what is cut where a step shrinks so that 0 is met; else half the
- * coarsest spacing of E2M1 and E4M3. */
+/* Max error. Affine: half a step, and what is cut off when a smaller step represents 0 exactly.
+ * Others: half the coarsest spacing of E2M1 and E4M3. */
 static void round_trip(void **state) {
     (void)state;
     bench b = bench_open();
@@ -67,7 +67,7 @@ static void as_decomposed(void **state) {
     bench_close(&b);
 }
 
-static mc_backend plain; /* the cpu's, without kernels for what can be decomposed */
+static mc_backend plain; /* the cpu backend without kernels for ops that have a decomposition */
 
 static mc_kernel find_plain(const void *state, mc_op op, const void *attr,
                             const mc_layout *const *in, int n_in, const mc_layout *out) {
@@ -75,7 +75,7 @@ static mc_kernel find_plain(const void *state, mc_op op, const void *attr,
     return mc_backend_cpu.find(state, op, attr, in, n_in, out);
 }
 
-/* From here on the device lowers ops to their decompositions. */
+/* From here on the device uses decompositions. */
 static void take_kernels(bench *b) {
     plain = mc_backend_cpu;
     plain.find = find_plain;
@@ -107,7 +107,7 @@ static void as_lowered(void **state) {
     }
 }
 
-/* The fp modes: all scales, each with codes at random. */
+/* The fp modes: all scales, each with random codes. */
 static void every_scale_as_lowered(void **state) {
     (void)state;
     for (int i = 0; i < FORMATS; i++) {
@@ -138,7 +138,7 @@ static void every_scale_as_lowered(void **state) {
     }
 }
 
-/* The weights of a layer have a batch axis of their own, or none. */
+/* The weights of a layer, with their own batch axis or without one. */
 static void batches(void **state) {
     (void)state;
     bench b = bench_open();
@@ -148,7 +148,7 @@ static void batches(void **state) {
         mica_array y = mica_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, formats[i], true);
         expect_shape(y, MICA_F32, SHAPE(3, 4, 5, 10));
         expect_near(b.s, y, decomposed(b.s, y), 4e-6);
-        for (int fast = 0; fast < 2; fast++) { /* a vector meets them all */
+        for (int fast = 0; fast < 2; fast++) { /* one vector times all of them */
             x = noise(b.s, 6, fast ? MICA_BF16 : MICA_F32, SHAPE(128));
             y = mc_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, formats[i], fast);
             mica_array rows = mica_broadcast_to(b.s, x, SHAPE(4, 1, 128));
@@ -172,7 +172,7 @@ static void rows_do_not_depend_on_their_number(void **state) {
     bench b = bench_open();
     for (int i = 0; i < 2 * FORMATS; i++) {
         const mica_quant quant = formats[i / 2];
-        const int64_t k = i % 2 ? 1024 : 256; /* rows that fill pages, or do not */
+        const int64_t k = i % 2 ? 1024 : 256; /* rows of whole pages, or not */
         weights q = quantized(&b, quant, noise(b.s, 9, MICA_BF16, SHAPE(133, k)));
         mica_array x = noise(b.s, 10, MICA_F32, SHAPE(40, k));
         mica_array all = mica_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, quant, true);
@@ -185,14 +185,14 @@ static void rows_do_not_depend_on_their_number(void **state) {
     bench_close(&b);
 }
 
-/* So it is where x may be rounded, which is near what it is without; and wherever the rows lie. */
+/* The same for fast matmuls, which are near the exact ones, with rows in any layout. */
 static void fast_rows_do_not_depend_on_their_number(void **state) {
     (void)state;
     bench b = bench_open();
     for (int i = 0; i < 3 * FORMATS; i++) {
         const mica_quant quant = formats[i / 3];
         const mica_dtype dtype = i % 3 == 1 ? MICA_BF16 : MICA_F32;
-        const int64_t k = i % 3 == 2 ? 2048 : 256; /* rows that fill pages, or do not */
+        const int64_t k = i % 3 == 2 ? 2048 : 256; /* rows of whole pages, or not */
         weights q =
             quantized(&b, quant, noise(b.s, 9, MICA_BF16, SHAPE(2, k == 256 ? 133 : 37, k)));
         mica_array x = mica_swapaxes(b.s, noise(b.s, 10, dtype, SHAPE(40, 2, k)), 0, 1);
@@ -211,7 +211,7 @@ static void fast_rows_do_not_depend_on_their_number(void **state) {
     bench_close(&b);
 }
 
-/* Rows of x that lie apart have the bits of rows side by side. */
+/* Rows of x with gaps between them have the bits of contiguous rows. */
 static void rows_that_lie_apart(void **state) {
     (void)state;
     bench b = bench_open();
@@ -233,8 +233,7 @@ static void rows_that_lie_apart(void **state) {
     bench_close(&b);
 }
 
-/* The same bits with one thread and with three: exact, fast in integers, fast in pairs of
- * bf16. */
+/* The same bits with one thread and with three: exact, fast in int8, fast in pairs of bf16. */
 static void threads_change_nothing(void **state) {
     (void)state;
     enum { ROWS = 40, COLS = 700 };
@@ -265,14 +264,14 @@ static void threads_change_nothing(void **state) {
     }
 }
 
-/* x times several weights at once, fast and exact, of many formats, one of weights that are made on
- * the way and one of an x that is: the same bits as of each product alone. */
+/* x times several weights at once, fast and exact, of many formats, some computed in the same
+ * evaluation, as is one x: the bits of each matmul alone. */
 static void joint_matmuls(void **state) {
     (void)state;
     for (int64_t rows = 1; rows <= 12; rows = rows * 3 + 1) {
         for (mica_dtype dtype = MICA_F16; dtype <= MICA_F32; dtype++) {
             bench b = bench_open();
-            mica_array x = noise(b.s, 13, dtype, SHAPE(1, rows, 256)); /* as models have it */
+            mica_array x = noise(b.s, 13, dtype, SHAPE(1, rows, 256)); /* as in models */
             weights w[FORMATS];
             for (int i = 0; i < FORMATS; i++) {
                 w[i] = quantized(
@@ -295,7 +294,7 @@ static void joint_matmuls(void **state) {
             }
             y[FORMATS] = mc_quantized_matmul(b.s, later, w[2].codes, w[2].scales, w[2].biases,
                                              formats[2], true);
-            mica_array twice[FORMATS]; /* so that the products themselves are temporaries */
+            mica_array twice[FORMATS]; /* so that the matmuls are temporaries */
             for (int i = 0; i < FORMATS; i++)
                 twice[i] = mica_concatenate(b.s, (mica_array[]){y[i], y[i]}, 2, 0);
             mica_array all[FORMATS + 1];
@@ -315,7 +314,7 @@ static void joint_matmuls(void **state) {
     }
 }
 
-/* Sums of nothing. */
+/* K is 0: results are 0. */
 static void empty_rows(void **state) {
     (void)state;
     bench b = bench_open();
@@ -364,7 +363,7 @@ static void wrong_operands(void **state) {
     bench_close(&b);
 }
 
-/* Rows that repeat one word, whose bits no int64 counts. */
+/* Rows that repeat one word, with more bits than an int64 counts. */
 static void rows_too_long(void **state) {
     (void)state;
     bench b = bench_open();

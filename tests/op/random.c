@@ -1,5 +1,5 @@
-/* Random numbers: a known answer of the paper's authors, moments, bounds, errors. The layouts are
- * tested by the goldens. */
+/* Random numbers: a known answer of the paper's authors, moments, bounds, errors. Which counter
+ * makes which word is tested by the goldens. */
 #include "op/floats.h"
 
 #define N 100000
@@ -30,7 +30,7 @@ static void moments(bench *b, mica_array x, double mean, double deviation) {
     for (int i = 0; i < N; i++)
         square += ((double)v[i] - sum / N) * ((double)v[i] - sum / N);
     (void)b;
-    /* six deviations of the mean; 3 % of the spread, wider than six of a heavy tail's */
+    /* within six standard errors of the mean; 3 % of the spread, more than six for a heavy tail */
     assert_true(fabs(sum / N - mean) < 6 * deviation / sqrt(N));
     assert_true(fabs(sqrt(square / N) - deviation) < 0.03 * deviation);
     free(v);
@@ -72,7 +72,7 @@ static void bounds(void **state) {
     }
     for (int i = 0; i < 5; i++)
         assert_true(seen[i]);
-    const int64_t edge = ((int64_t)1 << 24) + 1; /* no f32 */
+    const int64_t edge = ((int64_t)1 << 24) + 1; /* not an f32 */
     r = mica_random_randint(b.s, key, SHAPE(N), edge, edge + 2);
     assert_int_equal(mica_read(r, whole, sizeof whole), MICA_OK);
     for (int i = 0; i < N; i++)
@@ -87,7 +87,7 @@ static void bounds(void **state) {
     bench_close(&b);
 }
 
-/* Frequencies are softmax(logits); what is -infinity is never drawn. */
+/* Frequencies are softmax(logits); logits of -infinity are never drawn. */
 static void categorical(void **state) {
     (void)state;
     bench b = bench_open();

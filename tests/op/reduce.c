@@ -1,9 +1,9 @@
-/* Reductions: axes, what is empty, NaN, long rows, compositions, softmax. */
+/* Reductions: axes, empty arrays, NaN, long rows, compositions, softmax. */
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/floats.h"
 
-#define LONG 5003 /* several blocks and a rest */
+#define LONG 5003 /* several blocks and a part of one */
 
 static const int last = -1;
 
@@ -73,7 +73,7 @@ static void extremes_and_nan(void **state) {
     bench_close(&b);
 }
 
-/* The first of equals, wherever the blocks are cut. */
+/* The first of equals is found, in any block. */
 static void argmax_finds_the_first(void **state) {
     (void)state;
     static const int places[] = {0, 1, 15, 16, 511, 512, 513, 1024, 4000, LONG - 1};
@@ -113,7 +113,7 @@ static double best_of(mica_scope *s, mica_array x, bool min) {
     return best;
 }
 
-/* A row that threads share, its best number at `place` and once more behind. */
+/* A row that threads share, with its best number at `place` and once more after it. */
 static void best_of_a_long_row(bench *b, float *x, int64_t n, int64_t place) {
     fill(x, n, (uint32_t)place);
     x[place] = x[n - 1] = 9;
@@ -126,7 +126,7 @@ static void best_of_a_long_row(bench *b, float *x, int64_t n, int64_t place) {
         mica_array whole = mica_astype(b->s, mica_floor(b->s, a), MICA_I32);
         assert_int_equal(place_of(b->s, whole, min), place);
         assert_true(best_of(b->s, whole, min) == (min ? -9 : 9));
-        for (int64_t nan = 0; nan < n; nan += n - 1) { /* before it and behind it */
+        for (int64_t nan = 0; nan < n; nan += n - 1) { /* before it and after it */
             if (nan == place) continue;
             float kept = x[nan];
             x[nan] = NAN;
@@ -170,8 +170,8 @@ static void find_all(bench *b, mica_array x, int64_t bits[FOUND][2]) {
             MICA_OK);
 }
 
-/* Rows shared by threads: of several dtypes, not side by side, with zeros of both signs, of nothing
- * but NaN. */
+/* Rows shared by threads: of several dtypes, not contiguous, with zeros of both signs, of NaN
+ * alone. */
 static void shared_rows_agree(void **state) {
     (void)state;
     const int64_t n = 40010;
@@ -220,7 +220,7 @@ static void long_sums(void **state) {
     mica_array tenths = mica_full(b.s, &n, 1, mica_f32(b.s, 0.1f));
     assert_int_equal(mica_item_f64(mica_mean(b.s, tenths, NULL, 0, false), &got), MICA_OK);
     assert_true(fabs(got - 0.1) < 1e-7);
-    /* small integers widen */
+    /* small integers are widened */
     mica_array ones = mica_full(b.s, &n, 1, mica_scalar(b.s, 127, MICA_I8));
     int64_t whole;
     assert_int_equal(mica_item_i64(mica_sum(b.s, ones, NULL, 0, false), &whole), MICA_OK);
@@ -241,7 +241,7 @@ static void spread(void **state) {
     bench_close(&b);
 }
 
-/* Kernels against their decompositions, over axes, strides and dtypes. */
+/* Kernels compared with their decompositions, over axes, strides and dtypes. */
 static void fused_agree(void **state) {
     (void)state;
     bench b = bench_open();
@@ -280,7 +280,8 @@ static void fused_agree(void **state) {
     bench_close(&b);
 }
 
-/* Rows of logits far beyond exp's range; rows sum to one; the same with any number of threads. */
+/* Rows of logits far beyond the range of exp. Rows sum to one, with the same bits for any number of
+ * threads. */
 static void softmax_of_logits(void **state) {
     (void)state;
     int64_t shape[2] = {16, 30011};
@@ -317,7 +318,7 @@ static void cross_entropy(void **state) {
     bench_close(&b);
 }
 
-/* A chain over many builders, with its own device; true where all went well. */
+/* A chain of many builders on a new device; true if all succeeded. */
 static bool chain(void *arg) {
     (void)arg;
     mica_device *device = NULL;

@@ -1,4 +1,4 @@
-/* Rotary position embedding: beside its decomposition and beside f64. */
+/* Rotary position embedding: compared with its decomposition and with f64. */
 #include "op/fused.h"
 
 static void as_decomposed(void **state) {
@@ -22,7 +22,7 @@ static void as_decomposed(void **state) {
     bench_close(&b);
 }
 
-/* At far positions: every pair against cos and sin in f64. */
+/* Far positions: every pair compared with cos and sin in f64. */
 static void far_positions(void **state) {
     (void)state;
     bench b = bench_open();
@@ -45,7 +45,7 @@ static void far_positions(void **state) {
     bench_close(&b);
 }
 
-/* Positions one by one, from a cache's point of view, are the positions of the whole. */
+/* Positions one by one, as with a cache, have the bits of all at once. */
 static void rows_do_not_depend_on_their_number(void **state) {
     (void)state;
     bench b = bench_open();
@@ -80,7 +80,7 @@ static void edges_and_errors(void **state) {
     bench_close(&b);
 }
 
-/* Many in one evaluation, which share tables where all is alike: as each alone. */
+/* Several in one evaluation, which share equal tables, have the bits of each alone. */
 static void many_at_once(void **state) {
     (void)state;
     bench b = bench_open();

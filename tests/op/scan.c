@@ -1,9 +1,9 @@
-/* Scans: both directions, with and without the element itself, over block borders. */
+/* Scans: in both directions, with and without the element itself, across blocks. */
 #include "op/floats.h"
 
 #define N 1301
 
-/* Against the definition, written as plainly as can be. */
+/* Compared with the definition, as plain loops. */
 static void as_defined(void **state) {
     (void)state;
     bench b = bench_open();

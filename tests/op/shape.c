@@ -1,5 +1,5 @@
-/* Views: shapes, counted axes and what is refused. That any chain of them shows the right elements
- * is tested in tests/graph/view.c. */
+/* Views: shapes, negative axes, errors. That chains of views have the right elements is tested in
+ * tests/graph/view.c. */
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/check.h"
@@ -12,7 +12,7 @@ static void reshape_fills_one_length(void **state) {
     expect_i32(mica_reshape(b.s, x, SHAPE(-1)), (int32_t[]){0, 1, 2, 3, 4, 5}, SHAPE(6));
     mica_array none = mica_reshape(b.s, counting(b.s, SHAPE(0, 4)), SHAPE(2, -1));
     assert_int_equal(mica_array_dim(none, 1), 0);
-    /* the same shape is the same array: nothing is recorded */
+    /* the same shape records nothing */
     assert_int_equal(mica_reshape(b.s, x, SHAPE(2, 3)).node, x.node);
     bench_close(&b);
 }
@@ -39,9 +39,9 @@ static void reshape_refuses(void **state) {
     bench_close(&b);
 }
 
-/* ---- what the planner asks ---- */
+/* ---- shape rules and views, as the planner uses them ---- */
 
-/* Asks an op's shape rule and view. True where no data need move; *out is filled. */
+/* Calls an op's shape rule and view. true: nothing needs to be copied; *out is filled. */
 static bool look(mc_op op, const void *attr, const mc_layout *in, mc_layout *out,
                  int64_t *offset_bytes) {
     const mc_op_def *def = mc_op_get(op);
@@ -67,23 +67,23 @@ static void reshape_finds_strides_where_there_are(void **state) {
     (void)state;
     mc_layout out;
     int64_t offset;
-    /* [B, L, H * D] as a slice of a wider buffer: splitting the last axis moves nothing */
+    /* [B, L, H * D], a slice of a wider buffer: splitting the last axis copies nothing */
     mc_layout rows = strided(LIST(2, 5, 12), LIST(100, 20, 1), 3);
     mc_attr_shape heads = {.ndim = 4, .shape = {2, 5, 3, 4}};
     assert_true(look(MC_OP_RESHAPE, &heads, &rows, &out, &offset));
     expect_strides(&out, LIST(100, 20, 4, 1), 4);
-    /* B and L lie 5 * 20 apart: they merge; L and H * D have a gap between them: they do not */
+    /* B and L are 5 * 20 apart and merge; L and H * D have a gap between them and do not */
     mc_attr_shape merged = {.ndim = 2, .shape = {10, 12}};
     assert_true(look(MC_OP_RESHAPE, &merged, &rows, &out, &offset));
     expect_strides(&out, LIST(20, 1), 2);
     mc_attr_shape gap = {.ndim = 2, .shape = {2, 60}};
     assert_false(look(MC_OP_RESHAPE, &gap, &rows, &out, &offset));
-    /* axes of length 1 come and go, whatever their strides */
+    /* axes of length 1 are added and dropped, whatever their strides */
     mc_layout ones = strided(LIST(1, 3, 1, 2), LIST(77, 2, 99, 1), 4);
     mc_attr_shape more = {.ndim = 3, .shape = {6, 1, 1}};
     assert_true(look(MC_OP_RESHAPE, &more, &ones, &out, &offset));
     assert_int_equal(out.strides[0], 1);
-    /* reversed axes merge too, transposed ones do not */
+    /* reversed axes merge, transposed ones do not */
     mc_layout reversed = strided(LIST(3, 4), LIST(-4, -1), 2);
     mc_attr_shape flat = {.ndim = 1, .shape = {12}};
     assert_true(look(MC_OP_RESHAPE, &flat, &reversed, &out, &offset));
@@ -126,7 +126,7 @@ static void flatten_and_unflatten(void **state) {
     expect_i32(mica_flatten(b.s, mica_i32(b.s, 7), 0, -1), (int32_t[]){7}, SHAPE(1));
     mica_array y = mica_unflatten(b.s, mica_flatten(b.s, x, 0, -1), -1, SHAPE(2, -1, 2));
     expect_i32(y, all, SHAPE(2, 3, 2));
-    /* an empty axis elsewhere does not make every split right */
+    /* an empty axis elsewhere does not make every split valid */
     mica_array empty = counting(b.s, SHAPE(0, 6));
     expect_failure(&b, mica_unflatten(b.s, empty, 1, SHAPE(2, 2)), MICA_ESHAPE,
                    "axis 1 has 6 elements, the new axes have 4");

@@ -1,4 +1,4 @@
-/* Sorting against qsort, by value and then by place: what stable means. */
+/* Sorting, compared with qsort by value and then by index, as a stable sort orders. */
 #include "op/floats.h"
 
 typedef struct pair {
@@ -12,7 +12,7 @@ static int by_value(const void *a, const void *b) {
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* n small numbers with many ties, as dtype, with `sign` where the dtype has one. */
+/* n small numbers with many ties, as dtype; negative ones too if the dtype is signed. */
 static void check_sort(bench *b, mica_dtype dtype, int64_t n) {
     float x[6000];
     pair pairs[6000];
@@ -49,7 +49,7 @@ static void every_dtype(void **state) {
     bench_close(&b);
 }
 
-/* Keys that differ in their upper or lower halves only. */
+/* Keys that differ only in their upper or lower halves. */
 static void wide_integers(void **state) {
     (void)state;
     bench b = bench_open();

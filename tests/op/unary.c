@@ -1,10 +1,11 @@
-/* One operand: integers that wrap, dtypes, strides, threads; values against libm in double. */
+/* Ops of one operand: integers that wrap, dtypes, strides, threads; values compared with libm in
+ * double. */
 #include <float.h>
 
 #include "graph/graph.h"
 #include "op/floats.h"
 
-#define N 3000 /* several blocks and a rest */
+#define N 3000 /* several blocks and a part of one */
 
 static void integers_wrap(void **state) {
     (void)state;
@@ -50,7 +51,7 @@ static void dtypes(void **state) {
 
 typedef mica_array (*unary)(mica_scope *s, mica_array x);
 
-/* Within so many units in the last place of the double result. */
+/* Values are within `ulps` units in the last place of the double result. */
 static void check_values(bench *b, unary fn, double (*witness)(double), float scale, double ulps) {
     float x[N];
     fill(x, N, 7);
@@ -86,11 +87,12 @@ static void values(void **state) {
     (void)state;
     bench b = bench_open();
     check_values(&b, mica_exp, exp, 1, 3);
-    check_values(&b, mica_exp, exp, 26, 3); /* down to the subnormal, up to infinity */
+    check_values(&b, mica_exp, exp, 26, 3); /* from subnormals to infinity */
     check_values(&b, mica_expm1, expm1, 0.1f, 3);
     check_values(&b, mica_sigmoid, sigmoid, 4, 3);
     check_values(&b, mica_silu, silu, 4, 3);
-    check_values(&b, mica_gelu, gelu, 0.3f, 10); /* the argument's rounding grows in the tail */
+    /* the argument's rounding error grows in the tail */
+    check_values(&b, mica_gelu, gelu, 0.3f, 10);
     check_values(&b, mica_gelu_approx, gelu_approx, 0.3f, 10);
     check_values(&b, mica_tanh, tanh, 1, 3);
     check_values(&b, mica_tanh, tanh, 0.1f, 3);
@@ -102,7 +104,7 @@ static void values(void **state) {
     bench_close(&b);
 }
 
-/* erf(erfinv(x)) is x, up to its last places: 1 - |x| is kept to the same relative precision. */
+/* erf(erfinv(x)) is x, to its last places: 1 - |x| has the same relative precision. */
 static void erfinv_inverts(void **state) {
     (void)state;
     bench b = bench_open();
@@ -115,7 +117,7 @@ static void erfinv_inverts(void **state) {
         double a = fabs((double)x[i]),
                slope = 1.1283791670955126 * exp(-(double)y[i] * (double)y[i]);
         double off = erfc(fabs((double)y[i])) - (1.0 - a);
-        /* half a unit of y moves erf by slope times that */
+        /* half a unit of y changes erf by slope times that */
         if (fabs(off) > slope * 0x1p-24 * fabs((double)y[i]) * 1.01)
             fail_msg("erfinv(%a) is %a", (double)x[i], (double)y[i]);
     }
@@ -147,7 +149,7 @@ static void decomposition_agrees(void **state) {
     bench_close(&b);
 }
 
-/* Any view gives what its dense copy gives; halves are computed in f32 and rounded once. */
+/* A view gives what its dense copy gives. Halves are computed in f32 and rounded once. */
 static void views_and_halves(void **state) {
     (void)state;
     bench b = bench_open();

@@ -1,5 +1,5 @@
-/* Contexts that slide: beside mlx-lm's caches, and beside the tokens that each token is said to
- * see. */
+/* Sliding contexts, compared with mlx-lm's caches, and with passes over only the tokens that each
+ * token attends to. */
 #include "model/fixture.h"
 
 #include "session/session.h"
@@ -23,9 +23,9 @@ static const float *feed(mc_session *session, const int32_t *ids, int64_t n) {
     return logits;
 }
 
-/* ---- beside mlx-lm ---- */
+/* ---- compared with mlx-lm ---- */
 
-/* Answers past the context, prompts past it, prompts so long that caches have dropped entries. */
+/* Answers past the context, prompts past it, and prompts so long that caches drop entries. */
 static void check_golden(const model_fixture *f) {
     const mc_session_model shared = {.lm = f->lm, .device = f->device, .context = f->context};
     size_t vocab = (size_t)f->lm->spec.vocab, n, steps;
@@ -50,12 +50,12 @@ static void test_goldens(void **state) {
     if (!fixture_each_context(check_golden)) skip();
 }
 
-/* ---- beside what a token sees ---- */
+/* ---- compared with the tokens attended to ---- */
 
 enum { MAX_LAYERS = 8 };
 
-/* Keeps of a text that is computed token by token the keys and values that the next token sees, and
- * no others: a token attends to all that is there. */
+/* Computes a text token by token. Keeps the keys and values that the next token attends to, and no
+ * others: a token attends to all that is kept. */
 typedef struct seen {
     const mc_lm *lm;
     int64_t context;
@@ -63,7 +63,7 @@ typedef struct seen {
     mica_array k[MAX_LAYERS], v[MAX_LAYERS]; /* MICA_NONE before the first token */
 } seen;
 
-/* x behind those that are there; then the first and the last are what the token sees. */
+/* x behind the kept entries; then only the first and the last that a token attends to. */
 static mica_array see(const seen *c, mica_scope *s, int layer, mica_array old, mica_array x) {
     int64_t window = c->lm->spec.layers[layer].window, keep = 0;
     if (c->context && (!window || window > c->context)) {

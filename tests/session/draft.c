@@ -1,4 +1,5 @@
-/* Guesses: what is looked up, how many are made, and that an answer with guesses is the answer. */
+/* Speculative decoding: lookup of guesses, how many are made, and equal answers with and without
+ * them. */
 #include "model/fixture.h"
 
 #include "base/utf8.h"
@@ -9,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- looking up ---- */
+/* ---- lookup ---- */
 
-/* What follows the longest match (8 tokens at most, 2 at least), of several the latest, told from
- * its definition; the text is continued by what is guessed. Returns the length of the match. */
+/* Guesses by the definition: what follows the longest match (2 to 8 tokens), the latest of several.
+ * Guesses past the end continue from the guesses. Returns the length of the match. */
 static int64_t look_up_slowly(const int32_t *ids, int64_t n, int64_t max, int32_t *guesses) {
     int64_t match = MC_DRAFT_MATCH, at = 0;
     for (; match >= 2; match--) {
@@ -35,10 +36,10 @@ static uint32_t next_random(uint32_t *state) {
     return *state >> 16;
 }
 
-static const mc_session nobody; /* without a draft model */
+static const mc_session nobody; /* no draft model */
 
 static int64_t make(mc_draft *draft, const int32_t *ids, int64_t n, int64_t max) {
-    char *data = (char *)(uintptr_t)ids; /* only read */
+    char *data = (char *)(uintptr_t)ids; /* never written to */
     return mc_draft_make(draft, &(mc_tokens){.ids = {data, (size_t)n * sizeof *ids, 0}}, max);
 }
 
@@ -56,7 +57,7 @@ static void test_look_up(void **state) {
             mc_draft draft;
             mc_draft_init(&draft, &nobody);
             for (int i = 0; i <= MC_DRAFT_MATCH; i++)
-                draft.right[i] = 1.0f; /* all guesses are worth it */
+                draft.right[i] = 1.0f; /* all guesses are worth computing */
             int64_t count = make(&draft, ids, n, MAX);
             int64_t match = n ? look_up_slowly(ids, n, MAX, want) : 0;
             lengths[match]++;
@@ -70,8 +71,8 @@ static void test_look_up(void **state) {
         assert_true(lengths[i] > 0);
 }
 
-/* A text that repeats itself is guessed ever further ahead; one whose repetitions always go on in
- * another way is not guessed at all in the end. */
+/* A text that repeats itself gets more and more guesses. A text whose repetitions always continue
+ * differently gets none in the end. */
 static void test_length(void **state) {
     (void)state;
     enum { N = 3000 };
@@ -96,7 +97,7 @@ static void test_length(void **state) {
     for (int i = 0; i < N; i++)
         ids[i] = i % 3;
     for (int64_t n = 1; n < 100;
-         n++) /* guesses that were not computed were right: they are again */
+         n++) /* guesses that were not computed were right, so guessing resumes */
         made = make(&draft, ids, n, 16);
     assert_int_equal(made, 16);
 }
@@ -169,8 +170,8 @@ static void expect_same(const answer *got, const answer *want) {
 
 static const mc_session_model *drafter; /* NULL: none */
 
-/* An answer with guesses is the one without, to the bit, at each of its tokens, and what the
- * sessions hold then too: they answer the same again, by themselves. Returns how many guesses were
+/* Checks that an answer with guesses has the same bits at each token as one without, and that the
+ * sessions then hold the same tokens and answer the same again. Returns how many guesses were
  * right. */
 static int64_t check_same(const mc_session_model *shared, const int32_t *ids, size_t n,
                           mica_generate_options options, int draft_tokens) {
@@ -196,13 +197,13 @@ static int64_t check_same(const mc_session_model *shared, const int32_t *ids, si
     return accepted;
 }
 
-/* A text that repeats itself, with changes. */
+/* A prompt that repeats itself, with changes. */
 static void make_prompt(const model_fixture *f, int32_t *ids, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         ids[i] = (int32_t)((i % 11 * 31 + (i % 29 == 0 ? i : 0) + 3) % f->lm->spec.vocab);
 }
 
-/* Draws that are narrow enough to repeat themselves, and all that looks at the history. */
+/* Sampling narrow enough to repeat tokens, and all options that read the history. */
 static const mica_generate_options ways[] = {
     {.max_tokens = 60},
     {.max_tokens = 60, .temperature = 0.7f, .top_k = 3, .seed = 5, .top_logprobs = 2},
@@ -234,8 +235,8 @@ static void test_every_family(void **state) {
     assert_true(models_guessed >= models_seen / 8);
 }
 
-/* Windows of 16 in buffers of 384 entries, which are emptied once on the way, and with a context of
- * 40 all layers forget. */
+/* Windows of 16 have buffers of 384 entries, which drop entries once; with a context of 40 all
+ * layers drop entries. */
 static void test_windows(void **state) {
     (void)state;
     model_fixture f;
@@ -246,7 +247,7 @@ static void test_windows(void **state) {
     mica_generate_options options = {
         .max_tokens = 650, .temperature = 1.0f, .top_k = 2, .presence_penalty = -1.0f};
     assert_true(check_same(&shared, ids, 70, options, 6) > 50);
-    shared.context = 40; /* and so do session and stream */
+    shared.context = 40; /* session and stream forget tokens too */
     options.max_tokens = 900;
     assert_true(check_same(&shared, ids, 70, options, MC_DRAFT_MAX) > 50);
     fixture_close(&f);
@@ -262,8 +263,8 @@ static size_t read_ids(mc_json list, int32_t *ids, size_t room) {
     return n;
 }
 
-/* A conversation's answer begins as another program has it (in exact arithmetic), and goes on with
- * and without guesses alike. */
+/* A conversation's answer begins as the golden has it (in exact arithmetic), and is the same with
+ * and without guesses. */
 static int64_t check_conversation(const mc_session_model *shared, mc_json talk, bool golden) {
     static answer a;
     int32_t ids[ROOM], want[ROOM];
@@ -310,9 +311,10 @@ static void test_default_model(void **state) {
     free(path);
 }
 
-/* ---- ends ---- */
+/* ---- ways an answer ends ---- */
 
-static model_fixture fixture; /* gemma3_text_f32, whose greedy answer to this soon repeats itself */
+/* gemma3_text_f32; its greedy answer to this prompt soon repeats itself */
+static model_fixture fixture;
 static int32_t prompt[70];
 static mica_tokenizer *tokenizer;
 static mc_session_model speaking;
@@ -338,7 +340,7 @@ static int close_fixture(void **state) {
     return 0;
 }
 
-/* Every end there is, at every token, in the middle of what was computed ahead too. */
+/* Answers end for every reason, at every token, also among tokens computed ahead. */
 static void test_ends(void **state) {
     (void)state;
     int64_t accepted = 0;
@@ -375,8 +377,8 @@ static void test_context(void **state) {
     assert_true(accepted > 50);
 }
 
-/* Cancelled, closed, saved and loaded, or followed by another answer after any token, an answer
- * leaves what it leaves without guesses. */
+/* An answer that is cancelled, closed, saved and loaded, or followed by another after any token
+ * leaves the session as an answer without guesses does. */
 static void test_broken_off(void **state) {
     (void)state;
     static answer got;
@@ -416,8 +418,8 @@ static void test_broken_off(void **state) {
     test_temp_dir_remove(dir);
 }
 
-/* Draft models: the model itself, which is always right where the likeliest token is taken, and one
- * without its last layers; both forget beyond a context. */
+/* Draft models: the model itself, whose guesses are right if sampling is greedy, and the model
+ * without its last layers. Both forget tokens beyond a context. */
 static void test_draft_model(void **state) {
     (void)state;
     mc_lm cut = *fixture.lm, cheap = *fixture.lm;
@@ -425,7 +427,7 @@ static void test_draft_model(void **state) {
     static answer got;
     cut.spec.n_layers -= 1;
     lesser.lm = &cut;
-    cheap.weight_bytes = cut.weight_bytes = 1; /* guesses are made where they are worth it */
+    cheap.weight_bytes = cut.weight_bytes = 1; /* guesses are made if they are worth computing */
     same.lm = &cheap;
     for (int context = 0; context <= 40; context += 40) {
         shared.context = same.context = lesser.context = context;
@@ -459,8 +461,8 @@ static void test_draft_model(void **state) {
     mc_session_close(&session);
 }
 
-/* That text repeats itself is noticed although looking it up was never right, and there is a draft
- * model (which does not pay, and has no room). */
+/* A text begins to repeat itself after lookups were never right, with a draft model that does not
+ * pay and has no room: the lookup is used again. */
 static void test_draft_model_and_look_up(void **state) {
     (void)state;
     enum { N = 100 };
@@ -484,7 +486,7 @@ static void test_draft_model_and_look_up(void **state) {
     mc_session_close(&session);
 }
 
-/* A draft model that has not seen what the text has forgotten cannot say how it goes on. */
+/* A draft model that lacks tokens which the text has forgotten is not asked again. */
 static void test_draft_model_that_missed_something(void **state) {
     (void)state;
     int32_t ids[] = {1, 2, 3, 4};
@@ -505,7 +507,7 @@ static void test_draft_model_that_missed_something(void **state) {
     mc_session_close(&session);
 }
 
-/* An answer goes on without a draft model that fails, at the prompt or later. */
+/* If a draft model fails, at the prompt or later, the answer goes on without it. */
 static void test_broken_draft_model(void **state) {
     (void)state;
     mc_lm broken[2] = {*fixture.lm, *fixture.lm};
@@ -514,7 +516,7 @@ static void test_broken_draft_model(void **state) {
     broken[0].embed.weight = broken[1].head.weight = MICA_NONE;
     for (int later = 0; later < 2; later++) {
         mc_session *session = open_session(&speaking);
-        broken[later].weight_bytes = 1; /* it would be worth asking */
+        broken[later].weight_bytes = 1; /* asking it would be worth its cost */
         failing.lm = &broken[later];
         assert_int_equal(mc_session_set_draft(session, &failing), MICA_OK);
         run(session, prompt, 70, &(mica_generate_options){.max_tokens = 60}, &got);
@@ -577,7 +579,7 @@ static bool answer_ahead(void *arg) {
     return status == MICA_OK;
 }
 
-/* Without the n-th allocation an answer fails, or is the same: some it can do without. */
+/* Without the n-th allocation an answer fails or is the same. */
 static void answer_without_memory(void *draft) {
     bool failed = true, done = false;
     uint64_t n = 0;

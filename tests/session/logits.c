@@ -1,4 +1,4 @@
-/* Passes over rows of logits against the C library and plain loops. */
+/* Sums and bounds over rows of logits, compared with the C library and plain loops. */
 #include "session/logits.h"
 
 #include "support/support.h"
@@ -9,7 +9,7 @@ enum { MAX = 130 };
 
 static float row[MAX];
 
-/* Logits from 0 down to `deepest`, the last ones at -infinity. */
+/* Logits from 0 down to `deepest`; the last ones are -infinity. */
 static void fill(int n, float deepest) {
     for (int i = 0; i < n; i++)
         row[i] = i == n - 1 && n > 3 ? -INFINITY : deepest * (float)(i * 37 % n) / (float)n;
@@ -57,7 +57,7 @@ static void test_smallest(void **state) {
     }
 }
 
-/* Places go up as logits go down, from 0 to the last. */
+/* Places rise as logits fall, from 0 to the last. */
 static void test_places(void **state) {
     (void)state;
     static const float scales[] = {0.0f, 0.5f, 1e30f};
@@ -66,7 +66,7 @@ static void test_places(void **state) {
         for (int way = 0; way < 3; way++) {
             fill(n, -30.0f);
             mc_logits_places(row, n, 0.0f, scales[way], 9, places);
-            assert_int_equal(places[n - 1], 9); /* that at -infinity */
+            assert_int_equal(places[n - 1], 9); /* that of -infinity */
             for (int i = 0; i < n - 1; i++) {
                 double want = -(double)row[i] * (double)scales[way];
                 assert_int_equal(places[i], want < 9.0 ? (int)want : 9);

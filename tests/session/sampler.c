@@ -49,7 +49,7 @@ static size_t find_token(const int32_t *tokens, size_t n, mc_json id, size_t num
     return i;
 }
 
-/* The probabilities are of the tokens in probs_of, where a golden does not list them all. */
+/* Checks the probabilities; probs_of names their tokens if a golden does not list all. */
 static void check_survivors(mc_json golden, size_t number, const int32_t *survivors,
                             const double *probs, size_t count) {
     mc_json listed = mc_json_find(golden, "survivors"), of = mc_json_find(golden, "probs_of");
@@ -115,7 +115,7 @@ static void test_goldens(void **state) {
     free(tensors);
 }
 
-/* ---- a large vocabulary, against a plain sort ---- */
+/* ---- large vocabularies, compared with a plain sort ---- */
 
 enum { LARGE = 70001 };
 static float large[LARGE];
@@ -176,7 +176,7 @@ static void test_large_vocabularies(void **state) {
         check_large((mc_sampling){.top_p = 0.95f});
         check_large((mc_sampling){.min_p = 0.07f});
         check_large((mc_sampling){.top_p = 0.9f, .min_p = 0.3f, .top_k = 5000});
-        for (int k = 1; k < 270; k += 3) { /* few: the nucleus is found by bounds */
+        for (int k = 1; k < 270; k += 3) { /* few survivors: the nucleus is found by bounds */
             check_large((mc_sampling){.top_p = 0.9f, .top_k = k});
             check_large((mc_sampling){.top_p = 0.002f * (float)k, .top_k = 270});
             check_large((mc_sampling){.top_p = 0.5f, .min_p = 0.9f, .top_k = k});
@@ -184,9 +184,9 @@ static void test_large_vocabularies(void **state) {
     }
 }
 
-/* ---- draws from it, against the definition ---- */
+/* ---- draws, compared with the definition ---- */
 
-/* Of a seed, what the header says. */
+/* Draw n of a seed, as sampler.h defines it. */
 static double fraction(uint64_t seed, uint64_t n) {
     uint64_t z = seed;
     for (uint64_t i = 0; i <= n; i++)
@@ -196,8 +196,7 @@ static double fraction(uint64_t seed, uint64_t n) {
     return (double)((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
 }
 
-/* The survivors in the order of drawing: likeliest first where any cut counts tokens, else by
- * ids. */
+/* The survivors in the order of drawing: likeliest first if any cut counts tokens, else by ids. */
 static size_t list_survivors(const mc_sampling *sampling, int32_t *list) {
     size_t n = count_survivors(sampling), kept = 0;
     if (sampling->top_p || sampling->top_k) {
@@ -239,8 +238,8 @@ static void check_draws(mc_sampling sampling) {
     mc_sampler_deinit(&sampler);
 }
 
-/* A row of a kind: flat, wide, with a few tokens far above; in steps; all equal; close together far
- * from zero; half of it cut off. */
+/* Makes a row of a kind: flat; wide, with a few tokens far above; in steps; all equal; close
+ * together and far from zero; half of it -infinity. */
 enum { KINDS = 7 };
 static float logit_of_kind(int kind, int i, uint32_t random) {
     float x = (float)(random >> 8) * 0x1p-24f, bell = x * x * x - (float)(random & 255) / 256.0f;
@@ -306,7 +305,8 @@ static int32_t draw(const mc_sampling *sampling, float *logits, int64_t vocab, u
     return token;
 }
 
-/* 20,000 draws come as often as their probabilities say, within five standard deviations. */
+/* In 20,000 draws tokens are as frequent as their probabilities, within five standard
+ * deviations. */
 static void test_frequencies(void **state) {
     (void)state;
     enum { N = 20000 };
@@ -354,7 +354,8 @@ static void test_cut_logits_are_never_drawn(void **state) {
 
 /* ---- bias, penalties, bans ---- */
 
-/* Greedy takes the best of what these leave; worked out by hand from the header's formula. */
+/* Greedy sampling takes the largest edited logit. The wanted tokens are computed by hand from the
+ * formula in sampler.h. */
 static void test_changed_logits(void **state) {
     (void)state;
     static const mica_logit_bias up[] = {{2, 2.5f}, {2, 2.5f}}, never[] = {{1, -INFINITY}};
@@ -368,9 +369,10 @@ static void test_changed_logits(void **state) {
         {{.temperature = 0.0f}, 1, 3},
         {{.bias = up, .bias_count = 2}, -1, 2}, /* -0.5 + 5 */
         {{.bias = never, .bias_count = 1}, -1, 3},
-        {{.repetition_penalty = 1.5f}, -1, 1},                      /* 2, 2.67, -0.5, 2.6 */
-        {{.presence_penalty = 5.0f}, -1, 2},                        /* -2, -1, -0.5, -1.1 */
-        {{.presence_penalty = 5.0f, .penalty_window = 7}, -1, 3},   /* the 3 is out of the window */
+        {{.repetition_penalty = 1.5f}, -1, 1}, /* 2, 2.67, -0.5, 2.6 */
+        {{.presence_penalty = 5.0f}, -1, 2},   /* -2, -1, -0.5, -1.1 */
+        /* the 3 is outside the window */
+        {{.presence_penalty = 5.0f, .penalty_window = 7}, -1, 3},
         {{.frequency_penalty = 0.4f}, -1, 3},                       /* 2.2, 2.8, -0.5, 3.5 */
         {{.frequency_penalty = -1.0f, .penalty_window = 6}, -1, 1}, /* 5, 7 */
         {{.frequency_penalty = -1.0f, .penalty_window = 3}, -1, 0}, /* 4 and 4: equals, the lower */

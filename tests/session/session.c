@@ -1,4 +1,4 @@
-/* Cached decoding against the goldens; caches of all kinds against recomputing the whole text. */
+/* Cached decoding against goldens; caches of every kind against computing the whole text again. */
 #include "model/fixture.h"
 
 #include "device/device.h"
@@ -27,7 +27,7 @@ static const float *feed(mc_session *session, const int32_t *ids, int64_t n) {
     return logits;
 }
 
-/* A whole prompt, chunk by chunk. */
+/* Feeds a whole prompt, chunk by chunk. */
 static const float *feed_all(mc_session *session, const int32_t *ids, int64_t n) {
     const float *logits = NULL;
     for (int64_t at = 0; at < n; at += session->chunk)
@@ -88,7 +88,7 @@ static void test_adapters(void **state) {
     fixture_each_adapter(check_adapted_path);
 }
 
-/* ---- caches against recomputing ---- */
+/* ---- caches compared with recomputing ---- */
 
 typedef struct view {
     const mc_lm *lm;
@@ -107,7 +107,8 @@ static mc_attended append_whole(void *context, mica_scope *s, int layer, mica_ar
     return (mc_attended){k, v, mica_i32(s, 0), window, keep};
 }
 
-/* The last row of logits of ids[n], without a cache. A layer sees `context` tokens at most. */
+/* The last row of logits of ids[n], without a cache. A layer attends to `context` tokens at
+ * most. */
 static float *recompute(const model_fixture *f, const int32_t *ids, int64_t n, int64_t context) {
     const int64_t shape[] = {1, n};
     view whole = {f->lm, context};
@@ -129,7 +130,7 @@ static void make_ids(const model_fixture *f, int32_t *ids, int64_t n) {
         ids[i] = (int32_t)((i * i * 31 + i * 7 + 3) % f->lm->spec.vocab);
 }
 
-/* Feeds ids in chunks of the given sizes, over and over, and compares every chunk's logits. */
+/* Feeds ids in chunks of the given sizes, repeatedly, and compares the logits of every chunk. */
 static void check_chunks(const model_fixture *f, int64_t context, int64_t chunk, int64_t total,
                          const int64_t *sizes, size_t n_sizes, int64_t compare_from) {
     int32_t *ids = malloc((size_t)total * sizeof *ids);
@@ -155,7 +156,7 @@ static void check_chunks(const model_fixture *f, int64_t context, int64_t chunk,
     free(ids);
 }
 
-/* Chunks of any size give, bit for bit, what one prefill of everything gives. */
+/* Chunks of any size give the same bits as one prefill. */
 static void check_chunked(const model_fixture *f) {
     static const int64_t sizes[] = {5, 1, 1, 17, 2, 40, 1};
     check_chunks(f, 0, 64, 130, sizes, 7, 0);
@@ -166,7 +167,7 @@ static void test_chunked_prefill(void **state) {
     fixture_each(check_chunked);
 }
 
-/* Far beyond the window of 16: buffers have been emptied several times. Single steps of decoding,
+/* Far beyond the window of 16, after buffers dropped entries several times: single decode steps,
  * and chunks larger than the window and than the least room. */
 static void test_windows(void **state) {
     (void)state;
@@ -179,7 +180,7 @@ static void test_windows(void **state) {
     fixture_close(&f);
 }
 
-/* The same for every family: single steps and chunks, with windows and without. */
+/* The same for every family: single steps and chunks, with and without windows. */
 static void check_rotating(const model_fixture *f) {
     static const int64_t ones[] = {1}, mixed[] = {200, 1, 1, 70, 3, 64};
     check_chunks(f, 24, 200, 560, mixed, 6, 530);
@@ -191,7 +192,7 @@ static void test_every_context_length(void **state) {
     fixture_each(check_rotating);
 }
 
-/* A context length makes every cache forget. */
+/* With a context length every layer drops entries. */
 static void test_context_length(void **state) {
     (void)state;
     static const int64_t ones[] = {1}, mixed[] = {7, 1, 1, 50, 3, 64};
@@ -203,7 +204,7 @@ static void test_context_length(void **state) {
     fixture_close(&f);
 }
 
-/* The same in caches of every type, far beyond a context that keeps the first 4. */
+/* The same with caches of every type, far beyond a context that keeps the first 4 tokens. */
 static void test_context_in_every_cache(void **state) {
     (void)state;
     static const int64_t mixed[] = {7, 1, 1, 50, 3, 64};
@@ -220,7 +221,8 @@ static void test_context_in_every_cache(void **state) {
 
 /* ---- sessions ---- */
 
-/* A text of which `reused` tokens need not be computed gets the logits that it has alone. */
+/* A text with `reused` tokens in the caches gets the same logits as a text computed from the
+ * beginning. */
 static void check_reused(const model_fixture *f, mc_session *session, const int32_t *ids, int64_t n,
                          int64_t reused) {
     int64_t context = session->model->context;
@@ -248,7 +250,7 @@ static void test_reuse(void **state) {
     float *want = recompute(&f, ids, 40, 0);
     fixture_compare(got, want, (size_t)f.lm->spec.vocab, 0.0, "a second turn");
     free(want);
-    /* The same again: the last token is computed anew. Another text shares a beginning. */
+    /* The same text again: its last token is computed anew. Then a text with a common prefix. */
     check_reused(&f, session, ids, 40, 39);
     check_reused(&f, session, ids, 25, 24);
     ids[3]++;
@@ -261,9 +263,9 @@ static void test_reuse(void **state) {
     fixture_close(&f);
 }
 
-/* Windows of 16, buffers of 384 entries: after 600 single steps they were emptied once, when they
- * were full, but for 15 + 64 entries and 17 more, as a multiple of 32 goes, and begin with token
- * 288. */
+/* Windows of 16 have buffers of 384 entries. After 600 single steps entries were dropped once, when
+ * the buffers were full. 15 + 64 entries were kept, and 17 more, as they are dropped in multiples
+ * of 32. So the buffers begin with token 288. */
 static void test_going_back(void **state) {
     (void)state;
     enum { N = 600, OLDEST = 384 - 15 - 64 - 17 };
@@ -279,15 +281,15 @@ static void test_going_back(void **state) {
     check_reused(&f, session, ids, N - 40, N - 50);
     ids[OLDEST + 15]++;
     check_reused(&f, session, ids, N - 100, OLDEST + 15);
-    ids[OLDEST + 14]++; /* one further back: the windowed layers lack an entry */
+    ids[OLDEST + 14]++; /* one further back: the layers with a window lack an entry */
     assert_int_equal(mc_session_reuse(session, ids, N), 0);
     assert_int_equal(mc_session_count(session), 0);
     mc_session_close(&session);
     fixture_close(&f);
 }
 
-/* A context of 24 that keeps the first 4: the same buffers, of which 256 entries behind the first
- * 32 were dropped, so that those begin with token 288. */
+/* A context of 24 that keeps the first 4 tokens: of the same buffers 256 entries behind the first
+ * 32 were dropped, so that they go on with token 288. */
 static void test_going_back_in_a_context(void **state) {
     (void)state;
     enum { N = 600, OLDEST = 288 };
@@ -309,8 +311,8 @@ static void test_going_back_in_a_context(void **state) {
     fixture_close(&f);
 }
 
-/* A session whose context slides keeps the last tokens of its text, and still knows a text that
- * begins with all of it, also once it was saved. */
+/* A session with a sliding context keeps only the last tokens of its text, and still recognises a
+ * text that begins with all of it, also after it was saved and loaded. */
 static void test_history_is_bounded(void **state) {
     (void)state;
     enum { N = 3000, CHUNK = 60 };
@@ -329,15 +331,15 @@ static void test_history_is_bounded(void **state) {
     assert_int_equal(mc_session_reuse(session, ids, start), 0);
     assert_int_equal(mc_session_count(session), 0);
     feed_all(session, ids, N);
-    ids[3] ^= 1; /* long forgotten */
+    ids[3] ^= 1; /* forgotten long ago */
     assert_int_equal(mc_session_reuse(session, ids, N + CHUNK), 0);
     mc_session_close(&session);
     fixture_close(&f);
 }
 
-/* What was computed ahead and was right gives the logits of feeding it, to the bit, and what was
- * wrong leaves no trace: guesses that are right 0 to 9 times, then wrong; beyond the window of 16,
- * while buffers of 384 entries are emptied, and with a context of 24. */
+/* Right guesses computed ahead give the same bits as feeding their tokens, and wrong ones change
+ * nothing. Guesses are right 0 to 9 times, then wrong: beyond the window of 16, while buffers of
+ * 384 entries drop entries, and with a context of 24. */
 static void check_ahead(const model_fixture *f, int64_t context, int n, int from) {
     mc_session_model shared = shared_of(f, context);
     mc_session *session = open_session(&shared, 64), *plain = open_session(&shared, 64);
@@ -403,7 +405,7 @@ static void test_looking_ahead(void **state) {
     fixture_close(&f);
 }
 
-/* What is ahead is gone after anything else than its own tokens. */
+/* Tokens ahead are dropped by anything but feeding them. */
 static void test_ahead_is_dropped(void **state) {
     (void)state;
     model_fixture f;
@@ -426,9 +428,10 @@ static void test_ahead_is_dropped(void **state) {
     fixture_close(&f);
 }
 
-/* ---- passes that are not recorded again ---- */
+/* ---- recorded passes that are computed again ---- */
 
-/* What no kept evaluation is used for: something else was evaluated where the caches are. */
+/* Evaluates something in the scope of the caches, so that its kept evaluation cannot be used
+ * again. */
 static void force_recording(const mc_session *session) {
     mica_scope *home = session->scopes[session->current];
     mica_array x = mica_negative(home, mica_f32(home, 1));
@@ -440,7 +443,7 @@ static uint64_t looked_up(const model_fixture *f) {
     return f->device->plans->hits + f->device->plans->misses;
 }
 
-/* Single tokens look no plan up but the first, and those for which buffers grow or are emptied. */
+/* Only the first single token looks a plan up, and those for which buffers grow or drop entries. */
 static void test_decoding_is_recorded_once(void **state) {
     (void)state;
     enum { PROMPT = 9, N = 600 };
@@ -460,8 +463,8 @@ static void test_decoding_is_recorded_once(void **state) {
     fixture_close(&f);
 }
 
-/* Chunks of a prompt, whose logits nobody wants, are one recorded pass while the buffers last, and
- * leave to the bit what passes that are recorded each leave. */
+/* Chunks of a prompt, without logits, are one recorded pass as long as the buffers last. They give
+ * the same bits as passes that are each recorded. */
 static void check_prompt(const model_fixture *f, int64_t context) {
     enum { CHUNK = 30, CHUNKS = 12, N = CHUNK * CHUNKS + 1 };
     mc_session_model shared = shared_of(f, context);
@@ -476,7 +479,7 @@ static void check_prompt(const model_fixture *f, int64_t context) {
         force_recording(plain);
         assert_int_equal(mc_session_feed(plain, ids + at, CHUNK, NULL), MICA_OK);
     }
-    /* Not the first, the second, which finds the buffers where that one wrote them, and one for
+    /* Recorded again: the first; the second, which finds the buffers in other memory; and one for
      * which they grow. */
     assert_int_equal(replayed, CHUNKS - 3);
     const float *got = feed(session, ids + N - 1, 1), *want = feed(plain, ids + N - 1, 1);
@@ -497,9 +500,8 @@ static void test_prompts_are_recorded_once(void **state) {
     fixture_close(&f);
 }
 
-/* A session in all its doings gives, to the bit, what one does that records each pass: single
- * tokens while buffers grow and are emptied, chunks, passes over several tokens ahead, going back,
- * best tokens in between. */
+/* A session gives the same bits as one that records each pass, in all it does: single tokens while
+ * buffers grow and drop entries, chunks, tokens ahead, going back, and best tokens in between. */
 static void check_unrecorded(const model_fixture *f, int64_t context, int n) {
     enum { CHUNK = 30 };
     mc_session_model shared = shared_of(f, context);
@@ -509,7 +511,7 @@ static void check_unrecorded(const model_fixture *f, int64_t context, int n) {
     make_ids(f, ids, n);
     for (int at = 0, step = 0; at + CHUNK < n; step++) {
         int64_t size = step < 4 ? CHUNK : 1;
-        int ahead = step % 50 > 40 ? 5 : 0; /* several of the same in a row */
+        int ahead = step % 50 > 40 ? 5 : 0; /* several equal passes in a row */
         if (step % 70 == 69) {
             int64_t to = mc_session_reuse(session, ids, at - 3);
             assert_int_equal(mc_session_reuse(plain, ids, at - 3), to);
@@ -558,9 +560,9 @@ static void test_unrecorded_passes_are_the_same(void **state) {
     fixture_close(&f);
 }
 
-/* ---- the best tokens alone ---- */
+/* ---- best tokens ---- */
 
-/* What a greedy session leaves: the first of the largest of the logits that a plain one gives. */
+/* Checks that a greedy session gives the first of the largest logits that a plain one gives. */
 static void expect_best(const model_fixture *f, const mc_session *session, const float *logits) {
     const mc_best *best = mc_session_best(session);
     int32_t want = best_of(logits, f->lm->spec.vocab);
@@ -597,7 +599,7 @@ static void test_best(void **state) {
     fixture_each(check_best);
 }
 
-/* The first of equals, whatever the blocks of a kernel; NaN and infinities are told. */
+/* The first of equals is found in any block of a kernel; NaN and infinities are reported. */
 static void test_best_of_any_logits(void **state) {
     (void)state;
     enum { ROWS = 6, VOCAB = 3000 };
@@ -636,7 +638,8 @@ static void test_best_of_any_logits(void **state) {
 static void test_memory_is_as_told(void **state) {
     (void)state;
     model_fixture f;
-    fixture_open("gemma3_text_f32", &f); /* 2 of 6 layers are global, the others' window is 16 */
+    /* 2 of 6 layers are global, the others have a window of 16 */
+    fixture_open("gemma3_text_f32", &f);
     mc_session_model shared = shared_of(&f, 0);
     mc_session *session = open_session(&shared, 0);
     uint64_t before = mica_device_active_bytes(f.device);
@@ -647,7 +650,7 @@ static void test_memory_is_as_told(void **state) {
     assert_int_equal(told, 6u * 512 * 2 * 2 * 16 * sizeof(float));
     uint64_t used = mica_device_active_bytes(f.device) - before;
     assert_true(used >= told && used < told + 64 * 1024);
-    /* Four layers stay at 16, a chunk of 512 and 32, rounded up; two grow. */
+    /* Four layers keep 16 + 512 + 32 entries, rounded up; two grow. */
     assert_int_equal(mc_session_bytes(&shared, 5000),
                      (2u * 5120 + 4u * 640) * 2 * 2 * 16 * sizeof(float));
     mc_session_reset(session);
@@ -656,7 +659,7 @@ static void test_memory_is_as_told(void **state) {
     fixture_close(&f);
 }
 
-/* The caches of a prompt that is known get their room at once, those with a window too. */
+/* The caches of a known prompt get their room at once, also those with a window. */
 static void test_room_for_a_prompt(void **state) {
     (void)state;
     enum { N = 900, CHUNK = 256 };
@@ -676,7 +679,7 @@ static void test_room_for_a_prompt(void **state) {
     fixture_close(&f);
 }
 
-/* What decoding holds and what it holds at most is flat but for the caches. */
+/* Active and peak bytes of decoding do not grow, except for the caches. */
 static void test_decoding_is_flat(void **state) {
     (void)state;
     model_fixture f;
@@ -693,7 +696,7 @@ static void test_decoding_is_flat(void **state) {
     }
     uint64_t grown = mc_session_bytes(&shared, 1000) - mc_session_bytes(&shared, 100);
     assert_int_equal(active[999], active[99] + grown);
-    for (int i = 770; i < 1000; i++) { /* between two growths nothing changes at all */
+    for (int i = 770; i < 1000; i++) { /* between two growths nothing changes */
         assert_int_equal(active[i], active[769]);
         assert_int_equal(peak[i], peak[769]);
     }
@@ -701,7 +704,7 @@ static void test_decoding_is_flat(void **state) {
     fixture_close(&f);
 }
 
-/* Steady decoding takes nothing from the heap. */
+/* Steady decoding allocates nothing. */
 static void test_decoding_allocates_nothing(void **state) {
     (void)state;
     model_fixture f;
@@ -723,7 +726,7 @@ static void test_decoding_allocates_nothing(void **state) {
 
 enum { PROMPT = 24, TEXT = PROMPT + 3 };
 
-/* A prompt in chunks whose logits nobody wants, then single tokens. */
+/* A prompt in chunks without logits, then single tokens. */
 static mica_status feed_text(const mc_session_model *shared, const int32_t *ids,
                              mc_session **session, const float **logits) {
     mica_status status = mc_session_open(shared, 8, session);
@@ -747,7 +750,7 @@ static bool feed_without(const model_fixture *f, uint64_t n) {
     bool failed = mc_alloc_count() >= n;
     mc_alloc_fail_at(0);
     assert_true(done || failed);
-    if (failed && session) { /* it could do without, or the session is empty and works */
+    if (failed && session) { /* it did without the allocation, or the session is empty and works */
         assert_int_equal(mc_session_count(session), done ? TEXT : 0);
         if (!done) logits = feed_all(session, ids, TEXT);
         float *want = recompute(f, ids, TEXT, 0);

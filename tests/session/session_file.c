@@ -1,4 +1,4 @@
-/* Saved sessions: they go on as they would have; files that are not whole are refused. */
+/* Saved sessions continue as they would have; damaged files are refused. */
 #define _XOPEN_SOURCE 700
 #include "model/fixture.h"
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 static model_fixture fixture; /* gemma3_text_f32: windows of 16 */
-static char *folder;          /* for the files */
+static char *folder;          /* folder of the files */
 
 static int open_fixture(void **state) {
     (void)state;
@@ -40,7 +40,7 @@ static mc_session *open_session(const mc_session_model *shared) {
     return session;
 }
 
-/* Feeds n made up tokens from the number `from` on, one after the other from the second on. */
+/* Feeds n made-up tokens, the first with number `from`; all but the first one by one. */
 static const float *feed(mc_session *session, int64_t from, int64_t n) {
     const float *logits = NULL;
     int32_t ids[700];
@@ -56,7 +56,7 @@ static const float *feed(mc_session *session, int64_t from, int64_t n) {
 static char *save(mc_session *session) {
     char *path = test_format("%s/session", folder);
     if (mc_session_save(session, path) != MICA_OK) fail_msg("%s", mica_last_error());
-    assert_int_equal(test_count_entries(folder), 1); /* nothing lies beside it */
+    assert_int_equal(test_count_entries(folder), 1); /* no other file is left */
     return path;
 }
 
@@ -67,7 +67,7 @@ static mc_session *load(const mc_session_model *shared, const char *path, int64_
     return session;
 }
 
-/* ---- whole files ---- */
+/* ---- intact files ---- */
 
 static void check_goes_on(const model_fixture *f, int64_t context, int64_t tokens) {
     mc_session_model shared = shared_of(f, context);
@@ -75,7 +75,7 @@ static void check_goes_on(const model_fixture *f, int64_t context, int64_t token
     size_t bytes = (size_t)f->lm->spec.vocab * sizeof(float);
     if (tokens) feed(session, 0, tokens);
     char *path = save(session);
-    mc_session *loaded = load(&shared, path, 7); /* other chunks leave other room */
+    mc_session *loaded = load(&shared, path, 7); /* another chunk size gives other room */
     assert_int_equal(mc_session_count(loaded), tokens);
     for (int i = 0; i < f->lm->spec.n_layers; i++) {
         const mc_cache_layer *layer = &loaded->cache.layers[i];
@@ -122,7 +122,7 @@ static void test_emptied_windows(void **state) {
     mc_lm_set_cache(fixture.lm, MICA_CACHE_F32);
 }
 
-/* A text of which a context has forgotten most is still known to the session that was loaded. */
+/* A loaded session recognises a text of which the context has forgotten most tokens. */
 static void test_forgotten_tokens(void **state) {
     (void)state;
     enum { N = 3000, MORE = 5 };
@@ -152,7 +152,7 @@ static void test_forgotten_tokens(void **state) {
     free(path);
 }
 
-/* ---- files that are refused ---- */
+/* ---- refused files ---- */
 
 static void expect_refused(const mc_session_model *shared, const void *data, size_t size,
                            mica_status status, const char *word) {
@@ -163,7 +163,7 @@ static void expect_refused(const mc_session_model *shared, const void *data, siz
     if (!strstr(mica_last_error(), word)) fail_msg("\"%s\" lacks %s", mica_last_error(), word);
 }
 
-/* Cut at any length; with any bit of some bytes turned; with more behind it. */
+/* Files cut at any length, with any bit of some bytes flipped, or with more bytes at the end. */
 static void test_damaged(void **state) {
     (void)state;
     mc_session_model shared = shared_of(&fixture, 0);
@@ -188,7 +188,7 @@ static void test_damaged(void **state) {
     mc_session_close(&session);
 }
 
-/* Sets a word and the checksum anew: what the checksum cannot tell. */
+/* Sets a word and fixes the checksum, so that the checksum does not show it. */
 static void expect_word_refused(const mc_session_model *shared, const char *data, size_t size,
                                 size_t word, int64_t value, mica_status status, const char *text) {
     char *copy = malloc(size);
@@ -255,7 +255,8 @@ static void test_other_models(void **state) {
 static char *adapted_path;
 static size_t adapted;
 
-/* A model with an adapter is another than without it, and than with another. */
+/* A model with an adapter has another fingerprint than without it, and than with another
+ * adapter. */
 static void check_adapter(const model_fixture *f) {
     mc_session_model shared = shared_of(f, 0);
     if (adapted_path) expect_other_model(adapted_path, &shared);
@@ -291,9 +292,9 @@ static void test_paths(void **state) {
     assert_non_null(strstr(mica_last_error(), "none/session"));
     assert_int_equal(mc_session_load(&shared, path, 0, &loaded), MICA_ENOENT);
     assert_null(loaded);
-    assert_int_not_equal(mc_session_save(session, folder), MICA_OK); /* a folder is there */
+    assert_int_not_equal(mc_session_save(session, folder), MICA_OK); /* the path is a folder */
     free(path);
-    path = save(session); /* nothing was left beside it, and it is replaced */
+    path = save(session); /* no other file is left, and the session's is replaced */
     feed(session, 5, 3);
     free(path);
     path = save(session);
@@ -305,7 +306,7 @@ static void test_paths(void **state) {
     free(path);
 }
 
-/* Sparse, and larger than a session of so many tokens can be: it is not read to its end. */
+/* A sparse file, larger than a session of its tokens can be: it is not read to the end. */
 static void test_too_large(void **state) {
     (void)state;
     mc_session_model shared = shared_of(&fixture, 0);
@@ -319,7 +320,7 @@ static void test_too_large(void **state) {
     mc_session_close(&session);
 }
 
-/* What is no file is written to or refused, and never replaced. */
+/* A path that is not a regular file is written to or refused, and never replaced. */
 static void test_no_file(void **state) {
     (void)state;
     mc_session_model shared = shared_of(&fixture, 0);
@@ -347,8 +348,8 @@ static void test_no_file(void **state) {
     mc_session_close(&session);
 }
 
-/* A disk that is full, as a process sees it whose files may not grow: what was saved before is
- * still there, and nothing beside it. */
+/* A full disk, simulated by a limit on file sizes: the earlier file is still there, and no
+ * other. */
 static void test_full_disk(void **state) {
     (void)state;
     mc_session_model shared = shared_of(&fixture, 0);
@@ -379,7 +380,7 @@ static void test_full_disk(void **state) {
 static bool save_and_load(void *arg) {
     mc_session *session = arg, *loaded = NULL;
     char path[600];
-    assert_true(test_count_entries(folder) <= 1); /* what was not saved leaves nothing behind */
+    assert_true(test_count_entries(folder) <= 1); /* a failed save leaves no file */
     snprintf(path, sizeof path, "%s/session", folder);
     mica_device_clear_cache(fixture.device);
     mica_status status = mc_session_save(session, path);

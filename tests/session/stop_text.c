@@ -1,4 +1,4 @@
-/* Stop strings against a plain search of the whole text, however it is cut into pieces. */
+/* Stop strings compared with a plain search of the whole text, cut into pieces in every way. */
 #include "support/support.h"
 
 #include "base/buffer.h"
@@ -14,9 +14,9 @@ static uint32_t random_below(uint32_t n) {
     return (random_state >> 8) % n;
 }
 
-/* ---- the witness ---- */
+/* ---- the reference ---- */
 
-/* Where the text ends: before the string that is complete first, of several the longest. */
+/* The end of the text: before the string that is complete first, the longest of several. */
 static size_t search(const char *text, size_t len, const char *const *strings, size_t count,
                      bool *found) {
     *found = false;
@@ -41,7 +41,7 @@ static size_t undecided(const char *text, size_t len, const char *const *strings
     return max;
 }
 
-/* ---- against it ---- */
+/* ---- comparison ---- */
 
 static void check(const char *text, size_t len, const char *const *strings, size_t count,
                   size_t max_piece) {
@@ -104,7 +104,7 @@ static void test_by_hand(void **state) {
             check(texts[i], strlen(texts[i]), strings, 3, piece);
 }
 
-/* Strings that become complete while they are ignored do not count, nor do they later. */
+/* Strings that become complete while they are ignored do not count, then or later. */
 static void test_ignored(void **state) {
     (void)state;
     static const char *const strings[] = {"aba"};

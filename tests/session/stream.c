@@ -1,4 +1,5 @@
-/* Streams: what is handed out, why they end, what they refuse. Text is tested with the engine. */
+/* Streams: what they hand out, why they end, what they refuse. Their text is tested with the
+ * engine. */
 #include "model/fixture.h"
 
 #include "session/stream.h"
@@ -48,7 +49,7 @@ static mc_stream *open_stream(mc_session *session, const int32_t *ids, size_t n,
     return stream;
 }
 
-/* Pulls everything; returns how many tokens came. */
+/* Pulls all tokens; returns how many came. */
 static size_t drain(mc_stream *stream, int32_t *ids, size_t room) {
     mica_token token;
     size_t n = 0;
@@ -116,7 +117,7 @@ static void test_stops(void **state) {
     mc_session_close(&session);
 }
 
-/* Of a model whose logits are no numbers nothing is drawn, greedily or not. */
+/* From logits of NaN nothing is drawn, greedily or not. */
 static void test_broken_weights(void **state) {
     (void)state;
     mc_lm broken = *fixture.lm;
@@ -140,7 +141,7 @@ static void test_broken_weights(void **state) {
     mica_scope_close(&s);
 }
 
-/* Answers of one session that need logits, and that do not, in turns. */
+/* Answers of one session alternate between greedy ones and others, which need logits. */
 static void test_greedy_again(void **state) {
     (void)state;
     mc_session_model shared = shared_model();
@@ -186,7 +187,7 @@ static void test_seeds(void **state) {
     mc_session_close(&session);
 }
 
-/* A second turn computes only what is new, and answers as a fresh session would. */
+/* A second turn computes only new tokens, and answers as a fresh session does. */
 static void test_second_turn(void **state) {
     (void)state;
     mc_session_model shared = shared_model();
@@ -200,7 +201,8 @@ static void test_second_turn(void **state) {
 
     stream = open_stream(session, text, 38, (mica_generate_options){.max_tokens = 24});
     assert_int_equal(drain(stream, answer, 24), 24);
-    assert_int_equal(mc_stream_metrics(stream).reused_tokens, 30); /* the last was not computed */
+    /* the last token was not computed */
+    assert_int_equal(mc_stream_metrics(stream).reused_tokens, 30);
     mc_stream_close(&stream);
     stream = open_stream(fresh, text, 38, (mica_generate_options){.max_tokens = 24});
     assert_int_equal(drain(stream, again, 24), 24);
@@ -220,7 +222,7 @@ static mc_session_model speaking_model(void) {
     return shared;
 }
 
-/* Pulls everything into text (a NUL after it, [room]); returns how many tokens came. */
+/* Pulls all text into text [room], with a NUL after it; returns how many tokens came. */
 static size_t speak(mc_stream *stream, char *text, size_t room) {
     mica_token token;
     size_t n = 0, len = 0;
@@ -239,8 +241,8 @@ static bool begins_character(char byte) {
     return ((unsigned char)byte & 0xc0) != 0x80;
 }
 
-/* Every piece of the answer as a stop string: the answer ends before it, and nothing of it, nor of
- * what might have become it, is lost or handed out too much. */
+/* Every piece of the answer as a stop string: the answer ends before it, and neither the string nor
+ * text held back for it is handed out or lost. */
 static void test_stop_strings(void **state) {
     (void)state;
     mc_session_model shared = speaking_model();
@@ -271,7 +273,7 @@ static void test_stop_strings(void **state) {
     mc_session_close(&session);
 }
 
-/* A stop string that never comes to its end: the held text is handed out at the end. */
+/* A stop string that is never completed: text held back is handed out at the end. */
 static void test_unended_stop_string(void **state) {
     (void)state;
     mc_session_model shared = speaking_model();
@@ -334,7 +336,7 @@ static void test_echo(void **state) {
     mc_session_close(&session);
 }
 
-/* ---- what may be drawn, and how likely it was ---- */
+/* ---- bans and log-probabilities ---- */
 
 static void test_min_tokens(void **state) {
     (void)state;
@@ -385,7 +387,8 @@ static void test_logit_bias(void **state) {
     mc_session_close(&session);
 }
 
-/* Against the softmax of the golden logits; a bias changes what is drawn, not what it tells. */
+/* Compared with the softmax of the golden logits. A bias changes the token drawn, not the
+ * logprobs. */
 static void test_logprobs(void **state) {
     (void)state;
     enum { VOCAB = 558, TOP = 5 };
@@ -468,7 +471,7 @@ static void test_refusals(void **state) {
     mc_session_close(&session);
 }
 
-/* A truncated prompt answers as one that is as long as that from the beginning. */
+/* A truncated prompt gives the answer of a prompt of that length. */
 static void check_truncated(mc_session *session, const int32_t *ids, size_t n, int64_t max_tokens,
                             size_t kept) {
     int32_t got[24], want[24], shorter[24];
@@ -487,7 +490,7 @@ static void check_truncated(mc_session *session, const int32_t *ids, size_t n, i
     mc_stream_close(&stream);
 }
 
-/* A model made for 10 tokens: prompts beyond are refused, answers end there. */
+/* A context of 10 tokens: longer prompts are refused, answers end there. */
 static void test_context(void **state) {
     (void)state;
     mc_lm lm = *fixture.lm;
@@ -501,7 +504,8 @@ static void test_context(void **state) {
     expect_refused(session, longer, n, (mica_generate_options){0}, MICA_ECONTEXT,
                    "33 tokens, the model's context 10: shorten the prompt, or truncate it");
     mc_stream *stream = open_stream(session, prompt, 7, (mica_generate_options){0});
-    assert_int_equal(drain(stream, ids, 24), 4); /* 10 computed, the last one gives another */
+    /* 10 are computed, and the last one gives another token */
+    assert_int_equal(drain(stream, ids, 24), 4);
     assert_int_equal(mc_stream_metrics(stream).forgotten_tokens, 0);
     assert_int_equal(mc_stream_finish(stream), MICA_FINISH_LENGTH);
     assert_memory_equal(ids, golden, 4 * sizeof *ids);
@@ -510,14 +514,14 @@ static void test_context(void **state) {
 
     shared.context = 0;
     session = open_session(&shared);
-    check_truncated(session, longer, n, 4, 7);  /* 7 and 3 more that are computed are the context */
-    check_truncated(session, longer, n, 0, 5);  /* half of it */
-    check_truncated(session, longer, n, 24, 5); /* no less than half of it */
+    check_truncated(session, longer, n, 4, 7);  /* 7 and the 3 that are computed fill the context */
+    check_truncated(session, longer, n, 0, 5);  /* half of the context */
+    check_truncated(session, longer, n, 24, 5); /* no less than half of the context */
     check_truncated(session, longer, 9, 0, 9);
     check_truncated(session, longer, 9, 3, 8);
     mc_session_close(&session);
 
-    shared.context = 10; /* forgets instead */
+    shared.context = 10; /* drops entries instead */
     session = open_session(&shared);
     stream = open_stream(session, longer, n, (mica_generate_options){.max_tokens = 24});
     assert_int_equal(mc_stream_metrics(stream).forgotten_tokens, n - 10);
@@ -533,7 +537,7 @@ static void test_context(void **state) {
     mc_session_close(&session);
 }
 
-/* The heap after an answer's token `early`, and after its last one. */
+/* Heap bytes after an answer's token `early`, and after its last one. */
 static void measure_answer(const mc_session_model *shared, const mica_generate_options *options,
                            int64_t early, size_t bytes[2]) {
     mc_session *session = open_session(shared);
@@ -547,8 +551,8 @@ static void measure_answer(const mc_session_model *shared, const mica_generate_o
     mc_session_close(&session);
 }
 
-/* An answer whose context slides takes no more memory for its 9,000th token than for its 3,000th:
- * session and stream keep the last ones alone. */
+/* With a sliding context, memory after 9,000 tokens is that after 3,000: session and stream keep
+ * only the last ones. */
 static void test_an_endless_answer_is_flat(void **state) {
     (void)state;
     const mica_generate_options options[] = {
@@ -599,7 +603,7 @@ static void test_a_reset_ends_the_stream(void **state) {
     mc_stream_close(&stream);
 
     stream = open_stream(session, prompt, 7, (mica_generate_options){0});
-    mc_session_reset(session); /* before it begins: it does not know */
+    mc_session_reset(session); /* before it begins, a reset does not end a stream */
     for (int i = 0; i < 3; i++) {
         assert_true(mc_stream_next(stream, &token));
         assert_int_equal(token.id, golden[i]);
@@ -612,7 +616,7 @@ static void test_a_reset_ends_the_stream(void **state) {
 
 typedef struct seen_room {
     const mc_session *session;
-    int64_t min; /* entries that the layers which see everything have room for, after a pass */
+    int64_t min; /* least room, after a pass, of layers that attend to all entries */
 } seen_room;
 
 static void see_room(void *user, uint64_t done, uint64_t total) {
@@ -625,7 +629,7 @@ static void see_room(void *user, uint64_t done, uint64_t total) {
     assert_true(done >= 4);
 }
 
-/* The room that caches have after a prompt of n tokens and the first one of an answer of `max`. */
+/* The room of caches after a prompt of n tokens and the first token of an answer of `max`. */
 static int64_t room_after(int64_t n, int64_t max) {
     mc_session_model shared = shared_model();
     mc_session *session;
@@ -645,12 +649,11 @@ static int64_t room_after(int64_t n, int64_t max) {
     return seen.min;
 }
 
-/* The caches grow once for a prompt and the beginning of its answer, not with each of their
- * passes. */
+/* The caches grow once for a prompt and the beginning of its answer, not in each pass. */
 static void test_room_for_the_prompt(void **state) {
     (void)state;
     assert_int_equal(room_after(600, 1), 768);
-    assert_int_equal(room_after(512, 1), 512); /* what is drawn last is not computed */
+    assert_int_equal(room_after(512, 1), 512); /* the last token drawn is not computed */
     assert_int_equal(room_after(512, 2), 768);
     assert_int_equal(room_after(512 - 63, 0), 768);
     assert_int_equal(room_after(512 - 64, 0), 512);
@@ -683,7 +686,7 @@ static void test_cancelled_prefill(void **state) {
     assert_int_equal(mc_session_count(session), 20);
     mc_stream_close(&stream);
 
-    /* What was computed is not lost. */
+    /* What was computed is reused. */
     stream = open_stream(session, longer, n, (mica_generate_options){.max_tokens = 24});
     assert_int_equal(drain(stream, ids, 24), 24);
     assert_int_equal(mc_stream_metrics(stream).reused_tokens, 20);
@@ -713,7 +716,7 @@ static void test_cancelled_from_a_thread(void **state) {
     mc_session_close(&session);
 }
 
-/* ---- a model for many ---- */
+/* ---- one model for several threads ---- */
 
 enum role { RUNS, RUNS_TOO, IS_CANCELLED, FAILS };
 
@@ -726,7 +729,7 @@ typedef struct worker {
     mica_finish finish;
 } worker;
 
-/* A few answers of one kind, one after the other, each in a session of its own. */
+/* A few answers of one kind in turn, each in its own session. */
 static void *work(void *arg) {
     worker *w = arg;
     mica_logit_bias none[558];
@@ -821,8 +824,8 @@ static void collect(mc_session *session, const int32_t *ids, size_t n, int32_t a
     mc_stream_close(&stream);
 }
 
-/* The first 30 tokens of an answer's text stay, the rest is written anew: as a fresh session has
- * it, and, with the same seed, as the same session has it again. */
+/* The first 30 tokens of an answer's text stay and the rest is replaced. The answer is that of a
+ * fresh session and, with the same seed, the same when asked for again. */
 static void check_turns(const model_fixture *f) {
     mc_session_model shared = {.lm = f->lm, .device = f->device};
     mc_session *session = open_session(&shared), *fresh = open_session(&shared);

@@ -8,13 +8,13 @@
 
 enum { N = 200 };
 
-/* Texts that begin alike and differ from token `from` on. */
+/* Texts that differ from token `from` on. */
 static void make_ids(int32_t *ids, int64_t from) {
     for (int32_t i = 0; i < N; i++)
         ids[i] = i * i % 7 + (i >= from);
 }
 
-/* The first n of ids, `step` by `step`. */
+/* Adds the first n of ids, `step` at a time. */
 static mc_tokens make_tokens(const int32_t *ids, int64_t n, int64_t step, int64_t limit) {
     mc_tokens t = {.limit = limit};
     for (int64_t at = 0; at < n; at += step)
@@ -48,7 +48,7 @@ static void test_the_last_ones_stay(void **state) {
     }
 }
 
-/* What two texts have in common is told as long as both still have the place where they part. */
+/* The common prefix of two texts is found as long as both still have its end. */
 static void test_common(void **state) {
     (void)state;
     int32_t ids[N], other[N];
