@@ -10,11 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
-enum { HISTORY_LINES = 1000 };
+enum { HISTORY_LINES = 1000, HISTORY_BYTES = 64000000 };
 
 struct cli_edit {
     EditLine *line;
@@ -174,13 +175,24 @@ static void ask_for_pastes(bool on) {
     cli_interrupt_set_farewell(on ? paste_off : "");
 }
 
+/* Whether a file may hold the history: to read a FIFO could take for ever, and a device all memory.
+ * One that is too large is told. */
+static bool can_keep_history(const char *file) {
+    struct stat info;
+    if (stat(file, &info) != 0) return true; /* it is made */
+    bool small = info.st_size <= HISTORY_BYTES;
+    if (S_ISREG(info.st_mode) && !small)
+        cli_fail("the history is not used: %s has more than 64 MB", file);
+    return S_ISREG(info.st_mode) && small;
+}
+
 cli_edit *cli_edit_open(const char *file, cli_completer complete) {
     cli_edit *edit = calloc(1, sizeof *edit);
     HistEvent event;
     if (!edit) return NULL;
     make_prompt(">", edit->prompt, sizeof edit->prompt);
     make_prompt("...", edit->prompt_more, sizeof edit->prompt_more);
-    edit->file = file;
+    edit->file = file && can_keep_history(file) ? file : NULL;
     edit->complete = complete;
     edit->line = el_init("mica", stdin, stderr, stderr);
     edit->history = history_init();
@@ -195,7 +207,7 @@ cli_edit *cli_edit_open(const char *file, cli_completer complete) {
     el_set(edit->line, EL_HIST, history, edit->history);
     history(edit->history, &event, H_SETSIZE, HISTORY_LINES);
     history(edit->history, &event, H_SETUNIQUE, 1);
-    if (file) history(edit->history, &event, H_LOAD, file);
+    if (edit->file) history(edit->history, &event, H_LOAD, edit->file);
     /* The function for char would copy both texts, and never free them. */
     el_wset(edit->line, EL_ADDFN, L"mica-paste", L"insert a pasted text", paste);
     el_set(edit->line, EL_BIND, "\\e[200~", "mica-paste", NULL);
