@@ -1,0 +1,68 @@
+/* Vector primitives for NEON, of which *_tmpl.h are made: a register is 4 floats. */
+#ifndef CPU_KERN_VEC_NEON_H
+#define CPU_KERN_VEC_NEON_H
+
+#include "cpu/kern/neon.h"
+
+typedef float32x4_t mk_vec;
+#define MK_WIDTH 4
+
+/* The first lanes of a register, where a row may end within it: how many, all from MK_WIDTH on. */
+typedef int64_t mk_tail;
+
+MK_INLINE mk_tail mk_tail_of(int64_t n) {
+    return n;
+}
+
+MK_INLINE mk_vec mk_zero(void) {
+    return vdupq_n_f32(0);
+}
+
+MK_INLINE mk_vec mk_spread(float x) {
+    return vdupq_n_f32(x);
+}
+
+/* a * b + c, rounded once. */
+MK_INLINE mk_vec mk_fma(mk_vec a, mk_vec b, mk_vec c) {
+    return vfmaq_f32(c, a, b);
+}
+
+MK_INLINE mk_vec mk_load_vec(const float *x) {
+    return vld1q_f32(x);
+}
+
+/* The lanes that are not loaded are zero. */
+MK_INLINE mk_vec mk_load_tail(const float *x, mk_tail n) {
+    return mk_load_first(x, n);
+}
+
+MK_INLINE void mk_store_vec(float *y, mk_vec v) {
+    vst1q_f32(y, v);
+}
+
+MK_INLINE void mk_store_tail(float *y, mk_tail n, mk_vec v) {
+    mk_store_first(y, n, v);
+}
+
+/* Elements of a row of any type, from element `at`. */
+MK_INLINE mk_vec mk_load_type_tail(mk_type type, const void *row, int64_t at, mk_tail n) {
+    if (type == MK_F32) return mk_load_first((const float *)row + at, n);
+    return mk_wide(mk_load_first16((const uint16_t *)row + at, n), type);
+}
+
+MK_INLINE mk_vec mk_load_type(mk_type type, const void *row, int64_t at) {
+    return mk_load_type_tail(type, row, at, MK_WIDTH);
+}
+
+/* Element `at` in every lane. */
+MK_INLINE mk_vec mk_spread_type(mk_type type, const void *row, int64_t at) {
+    if (type == MK_F32) return vld1q_dup_f32((const float *)row + at);
+    return mk_wide(vld1_dup_u16((const uint16_t *)row + at), type);
+}
+
+/* The sums of the lanes of the first n <= 4 registers. */
+MK_INLINE void mk_store_sums(float *y, int n, const mk_vec sum[4]) {
+    mk_store_first(y, n, mk_sum4(sum));
+}
+
+#endif
