@@ -1,24 +1,24 @@
-/* AMX: products of rows in bf16 on both sides, and of mxfp8 by way of these.
+/* AMX: matmuls in bf16 on both sides, and mxfp8 weights converted to bf16.
  *
- * Rows of one side are transposed, so that a register has pairs of elements of 16 of them side by
- * side. Many rows of x are read in place, and all meet what has been turned of the weights. Up
- * to 16 of them are turned themselves, and weights are read in place, but for the last rows of
- * weights that are fewer than 32, and for rows whose end is no whole register. A sum's bits are the
- * same both ways. */
+ * One side is transposed: a tile register then has pairs of elements of 16 rows side by side. With
+ * many rows of activations the weights are transposed, and the activations are read in place. With
+ * up to 16 rows the activations are transposed, and the weights are read in place. Two cases
+ * transpose weights all the same: the last rows of weights, fewer than 32, and rows that end within
+ * a register. A sum has the same bits both ways. */
 #include "cpu/kern/amx_bf16.h"
 #include "cpu/kern/dense/dense.h"
 #include "cpu/kern/pages.h"
 #include "cpu/kern/quant/quant.h"
 
-#define FEW LINES              /* rows of x that are transposed */
+#define FEW LINES              /* rows of activations that are transposed */
 #define DEPTH 512              /* elements of weights that are transposed at once */
-#define MADE 256               /* that are made of mxfp8 */
-#define FEW_DEPTH 1024         /* of x that are transposed */
+#define MADE 256               /* elements converted from mxfp8 at once */
+#define FEW_DEPTH 1024         /* elements of activations that are transposed at once */
 #define PREFETCH_DISTANCE 8192 /* bytes past the next rows of weights */
 
 /* ---- weights ---- */
 
-/* Rows of weights: in bf16, or else in mxfp8. */
+/* Rows of weights: bf16, or mxfp8 where codes is set. */
 typedef struct source {
     const uint16_t *halves;
     int64_t stride;
@@ -29,16 +29,16 @@ typedef struct source {
 typedef struct piece {
     const uint16_t *at;
     int64_t stride;
-    intptr_t next; /* what is fetched meanwhile, in the order it lies in, */
-    int64_t lines; /* so many lines a step */
+    intptr_t next; /* what is prefetched meanwhile, in the order in memory */
+    int64_t lines; /* prefetched a step */
 } piece;
 
-/* Elements of a row that are in one piece. */
+/* Elements of a row in one piece. */
 static int64_t max_of(const source *s) {
     return !s->codes ? DEPTH : MADE;
 }
 
-/* made: room for WIDE * MADE elements, where mxfp8 becomes bf16. */
+/* made: room for WIDE * MADE elements, for mxfp8 converted to bf16. */
 static piece piece_of(const source *s, int64_t j, int64_t n, int64_t l, int64_t depth,
                       uint16_t *made) {
     if (!s->codes) {
@@ -54,16 +54,17 @@ static piece piece_of(const source *s, int64_t j, int64_t n, int64_t l, int64_t 
     return (piece){made, depth, next, n / 2};
 }
 
-MK_INLINE void fetch_step(const piece *w, int64_t step) {
+MK_INLINE void prefetch_step(const piece *w, int64_t step) {
     for (int64_t i = 0; i < w->lines; i++)
         mk_fetch_line(w->next + (step * w->lines + i) * 64);
 }
 
 /* ---- rows that are transposed ---- */
 
-/* 32 elements of 16 rows, of which n and m are there, as 16 lines of a pair of each row. */
-MK_INLINE void turn_pairs(int64_t m, int64_t n, const uint16_t *from, int64_t stride,
-                          uint32_t to[LINES][LINES]) {
+/* 32 elements of 16 rows as 16 lines, each with a pair of every row. n elements and m rows are
+ * there, the others are zero. */
+MK_INLINE void transpose_pairs(int64_t m, int64_t n, const uint16_t *from, int64_t stride,
+                               uint32_t to[LINES][LINES]) {
     __m512i r[LINES];
     for (int i = 0; i < LINES; i++)
         r[i] = i < m ? mk_load_halves(from + i * stride, n) : _mm512_setzero_si512();
@@ -72,19 +73,19 @@ MK_INLINE void turn_pairs(int64_t m, int64_t n, const uint16_t *from, int64_t st
         _mm512_store_si512(to[i], r[i]);
 }
 
-/* ---- many rows of x ---- */
+/* ---- many rows of activations ---- */
 
 static void fill_panel(int64_t n, int64_t depth, const piece *w, paired *to) {
     for (int64_t l = 0; l < depth; l += STEP) {
-        fetch_step(w, l / STEP);
+        prefetch_step(w, l / STEP);
         for (int64_t j = 0; j < WIDE; j += LINES)
-            turn_pairs(n - j, depth - l, w->at + (j < n ? j * w->stride : 0) + l, w->stride,
-                       to[l / STEP].pairs[j / LINES]);
+            transpose_pairs(n - j, depth - l, w->at + (j < n ? j * w->stride : 0) + l, w->stride,
+                            to[l / STEP].pairs[j / LINES]);
     }
     mk_amx_written();
 }
 
-/* Rows of weights from j on. One that has no elements has a sum of 0 all the same. */
+/* All rows of weights from j on. With k = 0 the loop still runs once, which stores zeros. */
 static void many_matmul(int64_t m, int64_t j, int64_t n, int64_t k, const uint16_t *x,
                         int64_t x_stride, const source *s, float *y, int64_t y_stride) {
     paired panel[DEPTH / STEP];
@@ -102,9 +103,9 @@ static void many_matmul(int64_t m, int64_t j, int64_t n, int64_t k, const uint16
     _tile_release();
 }
 
-/* ---- a few rows of x ---- */
+/* ---- a few rows of activations ---- */
 
-/* y [m, LINES], or zeros, as a register of sums has it. */
+/* y [m, LINES] transposed, as a tile register holds sums. Zeros for the first part. */
 MK_INLINE void load_sums(int64_t m, bool first, const float *y, int64_t y_stride,
                          float to[LINES][LINES]) {
     __m512i r[LINES];
@@ -124,8 +125,8 @@ MK_INLINE void store_sums(int64_t m, float from[LINES][LINES], float *y, int64_t
         _mm512_storeu_si512(y + i * y_stride, r[i]);
 }
 
-/* y [m, WIDE], or its sums so far, += x [m, depth] in pairs, `line` bytes apart, times elements
- * from `at` on of WIDE rows of weights from j on. */
+/* y [m, WIDE] = x [m, depth] times WIDE rows of weights from row j and element `at` on; += where
+ * not first. Lines of pairs of x are `line` bytes apart. */
 static void add_few(int64_t m, bool first, int64_t at, int64_t depth, const void *pairs,
                     int64_t line, const source *s, int64_t j, float *y, int64_t y_stride) {
     _Alignas(64) float sums[2][LINES][LINES];
@@ -141,7 +142,7 @@ static void add_few(int64_t m, bool first, int64_t at, int64_t depth, const void
         piece w = piece_of(s, j, WIDE, at + l, part, made);
         mk_amx_written();
         for (int64_t i = 0; i < part; i += STEP) {
-            fetch_step(&w, i / STEP);
+            prefetch_step(&w, i / STEP);
             _tile_loadd(6, (const char *)pairs + (l + i) / 2 * line, line);
             _tile_loadd(4, w.at + i, 2 * w.stride);
             _tile_dpbf16ps(0, 4, 6);
@@ -155,7 +156,7 @@ static void add_few(int64_t m, bool first, int64_t at, int64_t depth, const void
         store_sums(m, sums[h], y + h * LINES, y_stride);
 }
 
-/* m <= FEW, n a multiple of WIDE, k of STEP. One row of x is pairs in place. */
+/* m <= FEW, n a multiple of WIDE, k of STEP. One row of activations has its pairs in place. */
 static void few_matmul(int64_t m, int64_t n, int64_t k, const uint16_t *x, int64_t x_stride,
                        const source *s, float *y, int64_t y_stride) {
     _Alignas(64) uint32_t own[FEW_DEPTH / 2][LINES];
@@ -164,7 +165,7 @@ static void few_matmul(int64_t m, int64_t n, int64_t k, const uint16_t *x, int64
         int64_t depth = k - l < FEW_DEPTH ? k - l : FEW_DEPTH;
         const void *pairs = m == 1 ? (const void *)(x + l) : own;
         for (int64_t i = 0; m > 1 && i < depth; i += STEP)
-            turn_pairs(m, STEP, x + l + i, x_stride, own + i / 2);
+            transpose_pairs(m, STEP, x + l + i, x_stride, own + i / 2);
         for (int64_t j = 0; j < n; j += WIDE)
             add_few(m, l == 0, l, depth, pairs, m == 1 ? 4 : 64, s, j, y + j, y_stride);
     }

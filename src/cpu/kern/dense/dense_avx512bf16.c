@@ -1,18 +1,21 @@
 /* AVX-512 BF16: dense rows in bf16 on both sides. A part of a dot product is one register of 16
- * sums of pairs, l / 2 mod 16 naming the lane; blocks of rows and columns only share loads. Parts
- * are added one after the other, whatever the number of rows: many rows of x meet a part of some
- * columns before they meet the next. */
+ * sums of pairs: l / 2 mod 16 names the lane. Blocks of rows and columns only share loads. Parts
+ * are added in order, whatever the number of rows. With many rows of activations, all rows take one
+ * part of the columns before the next.
+ *
+ * No text is shared with dense_tmpl.h: elements go in pairs and in parts, and the prefetch distance
+ * depends on the number of rows. */
 #include "cpu/kern/avx512.h"
 #include "cpu/kern/dense/dense.h"
 #include "cpu/kern/pages.h"
 
-#define ROWS 6 /* of x at once: 6 x 4 sums and 5 operands fit 32 registers */
+#define ROWS 6 /* of activations at once: 6 x 4 sums and 5 operands fit 32 registers */
 #define COLS 4
 #define WIDE 32                /* elements a register */
-#define VERY_FEW 3             /* rows of x up to which columns are read to their ends */
-#define SINGLY_MAX 4096        /* of a column: beside it x stays in the first-level cache */
+#define VERY_FEW 3             /* up to so many rows, columns are read whole */
+#define SINGLY_MAX 4096        /* elements a column: x stays beside it in the first-level cache */
 #define PREFETCH_DISTANCE 8192 /* bytes past the next columns */
-#define COLUMNS_OF_MANY 128    /* of which a part fills half of a second-level cache of 1 MiB */
+#define COLUMNS_OF_MANY 128    /* a part of them fills half a second-level cache of 1 MiB */
 
 _Static_assert(MK_PART % WIDE == 0, "a part ends where a register does");
 
@@ -38,17 +41,17 @@ MK_INLINE void add_step(int rows, int cols, int64_t at, int64_t n, const uint16_
     }
 }
 
-/* What is asked for beside a tile, in the order in which it lies: at each step as many lines as the
- * tile has columns, up to three too many where a part is no whole number of steps. It may lie past
- * the last columns: most often more follow, and a fetch cannot fail. */
+/* What is prefetched beside a tile, in the order in memory: at each step as many lines as the tile
+ * has columns, and up to three too many where a part is no whole number of steps. It may lie past
+ * the last column: most often more follow, and a prefetch cannot fail. */
 typedef struct ahead {
     bool any, again; /* again: each line twice (mk_fetch_line) */
     intptr_t at;
-    int64_t left, lines; /* to the end of a column's part; of a part */
-    int64_t gap;         /* bytes from there to the next column's part */
+    int64_t left, lines; /* lines to the end of a column's part; lines of a part */
+    int64_t gap;         /* bytes from the end of a part to the next column's part */
 } ahead;
 
-MK_INLINE void fetch_step(ahead *a, int cols) {
+MK_INLINE void prefetch_step(ahead *a, int cols) {
     const int64_t line = WIDE * sizeof(uint16_t);
     for (int j = 0; a->any && j < cols; j++) {
         if (a->again)
@@ -63,7 +66,7 @@ MK_INLINE void fetch_step(ahead *a, int cols) {
     a->left = a->lines;
 }
 
-/* A part's tile: y [rows, cols] = or, where it is not the first, += x [rows, n] w [cols, n]^T. */
+/* A tile of a part: y [rows, cols] = x [rows, n] w [cols, n]^T; += where not first. */
 MK_INLINE void nt_tile(int rows, int cols, bool first, ahead *a, int64_t n, const uint16_t *x,
                        int64_t x_stride, const uint16_t *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
@@ -75,17 +78,16 @@ MK_INLINE void nt_tile(int rows, int cols, bool first, ahead *a, int64_t n, cons
             sum[i][j] = _mm512_setzero_ps();
     int64_t l = 0;
     for (; l + WIDE <= n; l += WIDE) {
-        fetch_step(a, cols);
+        prefetch_step(a, cols);
         add_step(rows, cols, l, WIDE, x, x_stride, w, w_stride, sum);
     }
     if (l < n) add_step(rows, cols, l, n - l, x, x_stride, w, w_stride, sum);
     mk_add_dots(rows, cols, first, sum, y, y_stride);
 }
 
-/* ---- few rows of x ---- */
+/* ---- few rows of activations ---- */
 
-/* Columns to their ends. What follows the columns after these is asked for, of a single column only
- * the pages. */
+/* Whole columns. What follows is prefetched; for a single column only its pages. */
 MK_INLINE void nt_columns(int rows, int cols, int64_t k, const uint16_t *x, int64_t x_stride,
                           const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
     const int64_t bytes = cols * w_stride * (int64_t)sizeof *w;
@@ -102,8 +104,7 @@ MK_INLINE void nt_columns(int rows, int cols, int64_t k, const uint16_t *x, int6
     } while (l < k);
 }
 
-/* Whether columns are better read one after the other: from memory, of which the machine then
- * fetches by itself what comes next. */
+/* Whether columns are better read one at a time: the hardware prefetches the next by itself. */
 MK_INLINE bool singly(int rows, int64_t k) {
     return rows == 1 && k <= SINGLY_MAX;
 }
@@ -119,10 +120,10 @@ MK_INLINE void nt_few(int rows, int64_t n, int64_t k, const uint16_t *x, int64_t
 
 /* ---- many ---- */
 
-/* A part of all columns for `rows` rows of x. fetch: asks for the same part of the next columns,
- * once (a Zen 5 is slower where it is asked twice; no Zen 4 was timed), and for the first lines of
- * those after them, by which their pages are found. */
-MK_INLINE void nt_part(int rows, bool first, bool fetch, int64_t n, int64_t depth,
+/* A part of all columns for `rows` rows of activations. Prefetched is the same part of the next
+ * columns, once (Zen 5 is slower with two; Zen 4 is untimed), and the first lines of the columns
+ * after them, which finds their pages. */
+MK_INLINE void nt_part(int rows, bool first, bool prefetch, int64_t n, int64_t depth,
                        const uint16_t *x, int64_t x_stride, const uint16_t *w, int64_t w_stride,
                        float *y, int64_t y_stride) {
     const int64_t line = WIDE * sizeof *w, apart = w_stride * (int64_t)sizeof *w;
@@ -130,12 +131,12 @@ MK_INLINE void nt_part(int rows, bool first, bool fetch, int64_t n, int64_t dept
     int64_t j = 0;
     for (; j + COLS <= n; j += COLS) {
         const uint16_t *from = w + j * w_stride;
-        ahead a = {.any = fetch,
+        ahead a = {.any = prefetch,
                    .at = (intptr_t)from + COLS * apart,
                    .left = lines,
                    .lines = lines,
                    .gap = apart - lines * line};
-        for (int c = 0; fetch && c < COLS; c++)
+        for (int c = 0; prefetch && c < COLS; c++)
             mk_fetch(a.at + (COLS + c) * apart);
         nt_tile(rows, COLS, first, &a, depth, x, x_stride, from, w_stride, y + j, y_stride);
     }

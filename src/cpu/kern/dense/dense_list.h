@@ -1,11 +1,10 @@
-/* Products of dense rows.
+/* Matmuls of dense rows.
  *
  * matmul_nt: y[i, j] = sum_l x[i, l] * w[j, l]; x [m, k], w [n, k], y [m, n]: dot products.
  * matmul_nt_f16, matmul_nt_bf16: the same for 16-bit w, made for small m; bits as matmul_nt over
  *            widened w.
- * matmul_bf16: the same where both are bf16: half the bits of x for more matmuls a second, where
- *            the machine multiplies such pairs faster (bf16_matmul); how a pair is rounded is its
- *            affair.
+ * matmul_bf16: the same where both are bf16, for machines that multiply pairs of bf16 faster
+ *            (bf16_matmul). The rounding of a pair is the machine's.
  * matmul_nn: y[i, j] += sum_l x[i, l] * w[l, j]; x [m, k], w [k, n], l in rising order, each step
  *            rounded once where the machine can (fma).
  * matmul_nn_f16, matmul_nn_bf16: the same for 16-bit w, made for small m; bits as matmul_nn over

@@ -1,5 +1,5 @@
-/* Plain C. Sums run in eight lanes that a compiler may put in one register: l mod 8 names the lane,
- * and the lanes are joined in one fixed way. */
+/* Plain C. A sum has eight lanes, which a compiler may put in one register: l mod 8 names the lane.
+ * The lanes are added up in one fixed order. */
 #include "cpu/kern/dense/dense.h"
 #include "cpu/kern/ref.h"
 
@@ -41,7 +41,7 @@ static inline void nt_any(mk_type type, int64_t m, int64_t n, int64_t k, const f
     }
 }
 
-/* Products of two bf16 are exact in f32. */
+/* The product of two bf16 is exact in f32. */
 static void matmul_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *x, int64_t x_stride,
                         const uint16_t *w, int64_t w_stride, float *y, int64_t y_stride) {
     for (int64_t j = 0; j < n; j++) {

@@ -1,5 +1,5 @@
-/* The kernels of a product for each type of w, behind nt_any and nn_any, which take the type.
- * Included once by each instruction set. */
+/* The matmuls for each type of w. Included once by each instruction set, behind its nt_any and
+ * nn_any, which take the type. */
 #define OF_TYPE(name, any, number, type)                                                \
     static void name(int64_t m, int64_t n, int64_t k, const float *x, int64_t x_stride, \
                      const number *w, int64_t w_stride, float *y, int64_t y_stride) {   \

@@ -1,16 +1,16 @@
 /* AVX-512 BF16 and VBMI: mxfp8 rows as bf16.
  *
- * A table of 128 entries (two registers of lower bytes, two of higher ones) turns 64 codes into
- * bf16 at once; their scale is added to the exponents of all but the zeros. Sums go as
- * matmul_bf16's. */
+ * A table of 128 entries (two registers of lower bytes, two of higher ones) converts 64 codes to
+ * bf16 at once. The scale is added to the exponents of all but the zeros. Sums have the order of
+ * matmul_bf16. No other instruction set has this kernel, so no text is shared with quant_tmpl.h. */
 #include "cpu/kern/avx512.h"
 #include "cpu/kern/pages.h"
 #include "cpu/kern/quant/quant.h"
 
-#define ROWS 4 /* of x at once */
+#define ROWS 4 /* of activations at once */
 #define COLS 4
-#define GROUP 32 /* codes a scale; half of what is turned at once */
-#define STAGE 32 /* groups whose scales are made ahead */
+#define GROUP 32 /* codes a scale; half of those converted at once */
+#define STAGE 32 /* groups whose scales are read ahead */
 #define PART (MK_PART / GROUP)
 #define PREFETCH_DISTANCE 8192 /* bytes past the next rows */
 
@@ -22,7 +22,7 @@ typedef struct table {
 } table;
 
 MK_INLINE table table_of(void) {
-    const __m512i below = _mm512_castsi128_si512(/* the subnormal ones: multiples of 2^-9 */
+    const __m512i below = _mm512_castsi128_si512(/* the subnormals: multiples of 2^-9 */
                                                  _mm_setr_epi16(0, 0x3b00, 0x3b80, 0x3bc0, 0x3c00,
                                                                 0x3c20, 0x3c40, 0x3c60));
     table t;
@@ -46,8 +46,8 @@ MK_INLINE table table_of(void) {
     return t;
 }
 
-/* What is added to the exponents of n groups, in both halves of 32 bits. Returns whether a scale is
- * NaN. */
+/* Scales of n groups as what is added to exponents, in both halves of 32 bits. Returns whether a
+ * scale is NaN. */
 MK_INLINE bool read_scales(const uint8_t *scales, int64_t n, uint32_t *to) {
     __mmask16 nan = 0;
     for (int64_t i = 0; i < n; i += 16) {
@@ -64,8 +64,8 @@ MK_INLINE bool read_scales(const uint8_t *scales, int64_t n, uint32_t *to) {
     return nan != 0;
 }
 
-/* 64 codes, or 32 and zeros, as bf16 in their order. `max` is raised to the largest code, its sign
- * bit set: 255 is NaN. */
+/* 64 codes, or 32 where not `two`, as bf16 in their order. `max` rises to the largest code with its
+ * sign bit set: 255 is NaN. */
 MK_INLINE void read_codes(const table *t, const uint8_t *codes, bool two, const uint32_t *scales,
                           __m512i *max, __m512i to[2]) {
     const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), sign = _mm512_set1_epi8(-128);
@@ -88,13 +88,13 @@ MK_INLINE bool has_nan(__m512i max) {
     return _mm512_cmpeq_epi8_mask(max, _mm512_set1_epi8(-1)) != 0;
 }
 
-/* What a tile sums up: x [ROWS, k] w [COLS, k]^T. */
+/* The sums of a tile: x [ROWS, k] w [COLS, k]^T. */
 typedef struct sums {
     __m512 sum[ROWS][COLS];
-    __m512i max[COLS]; /* codes: read_codes */
+    __m512i max[COLS]; /* of codes (read_codes) */
 } sums;
 
-/* Adds two groups, or one. stage: their scales, rows of weights STAGE apart. */
+/* Adds two groups, or one. stage: their scales; rows of weights are STAGE apart. */
 MK_INLINE void add_groups(sums *s, const table *t, int rows, int cols, bool two,
                           const uint8_t *codes, int64_t row_bytes, const uint32_t *stage,
                           const uint16_t *x, int64_t x_stride) {
@@ -120,8 +120,8 @@ MK_INLINE void clear(sums *s) {
             s->sum[i][j] = _mm512_setzero_ps();
 }
 
-/* y [rows, cols] = x [rows, k] times `cols` rows of w. What follows the rows after them is fetched,
- * in the order it lies in, past the last ones too: most often more follow, and a fetch cannot
+/* y [rows, cols] = x [rows, k] times `cols` rows of w. What follows these rows is prefetched, in
+ * the order in memory. It may lie past the last row: most often more follow, and a prefetch cannot
  * fail. */
 MK_INLINE void mx_tile(const mk_qrows *w, const table *t, int rows, int cols, const uint16_t *x,
                        int64_t x_stride, float *y, int64_t y_stride) {

@@ -1,11 +1,11 @@
-/* Quantised rows in plain C: one decoder for every mode and width. */
+/* Quantised rows in plain C: one decoder for all modes and widths. */
 #include "cpu/kern/quant/quant.h"
 #include "cpu/kern/ref.h"
 
 #include <stddef.h>
 
-/* Codes first .. first + count - 1 of a row: each `bits` wide, in a stream of u32 words that they
- * may straddle. */
+/* Codes first .. first + count - 1 of a row: `bits` wide, in a stream of u32 words. A code may
+ * straddle two words. */
 static void read_stream(const uint32_t *words, int bits, int64_t first, int64_t count,
                         uint32_t *codes) {
     uint32_t mask = (1u << bits) - 1u;
@@ -19,7 +19,7 @@ static void read_stream(const uint32_t *words, int bits, int64_t first, int64_t 
     }
 }
 
-/* The same where words hold whole numbers of codes; `words` begins with the first one. */
+/* The same where no code straddles words. `words` begins with the first code. */
 static void read_words(const uint32_t *words, int bits, int64_t count, uint32_t *codes) {
     uint32_t mask = (1u << bits) - 1u;
     int each = 32 / bits;
@@ -38,7 +38,7 @@ static void read_codes(const uint32_t *words, int bits, int64_t first, int64_t c
         read_stream(words, bits, first, count, codes);
 }
 
-/* `count` elements of one row from element `first`; both multiples of 16, in one group. */
+/* Elements first .. first + count - 1 of one row, within one group. Both are multiples of 16. */
 static void unpack_part(const mk_qrows *w, int64_t first, int64_t count, float *y) {
     uint32_t codes[MK_REF_BLOCK];
     read_codes(w->codes, w->bits, first, count, codes);
@@ -109,7 +109,7 @@ static void unpack_mxfp8(const mk_qrows *w, int64_t n, uint16_t *y) {
     }
 }
 
-/* Products of two bf16 are exact in f32. */
+/* The product of two bf16 is exact in f32. */
 static void matmul_mxfp8(const mk_qrows *w, int64_t n, int64_t m, const uint16_t *x,
                          int64_t x_stride, float *y, int64_t y_stride) {
     mk_qrows part = *w;
