@@ -23,29 +23,29 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .placeholder = "N",
      .initial = "0",
      .max = 1e9,
-     .help = "top-k sampling: from the N likeliest tokens; 0: from all",
+     .help = "top-k sampling: only the N likeliest tokens; 0: all",
      .offset = offsetof(cli_answer_values, top_k)},
     {.name = "top-p",
      .kind = CLI_REAL,
      .placeholder = "P",
      .initial = "1",
      .max = 1,
-     .help = "top-p (nucleus) sampling: from the fewest tokens whose probabilities reach P; 1: "
-             "from all",
+     .help = "top-p (nucleus) sampling: only the fewest tokens whose probabilities reach P; 1: "
+             "all",
      .offset = offsetof(cli_answer_values, top_p)},
     {.name = "min-p",
      .kind = CLI_REAL,
      .placeholder = "P",
      .initial = "0",
      .max = 1,
-     .help = "min-p sampling: from tokens at least P times as likely as the likeliest; 0: from all",
+     .help = "min-p sampling: only tokens at least P times as likely as the likeliest; 0: all",
      .offset = offsetof(cli_answer_values, min_p)},
     {.name = "repetition-penalty",
      .kind = CLI_REAL,
      .placeholder = "X",
      .initial = "1",
      .max = 100,
-     .help = "repetition penalty: above 1, tokens of the penalty window are less likely",
+     .help = "repetition penalty: above 1, tokens in the penalty window become less likely",
      .offset = offsetof(cli_answer_values, repetition_penalty)},
     {.name = "presence-penalty",
      .kind = CLI_REAL,
@@ -53,7 +53,7 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .initial = "0",
      .min = -100,
      .max = 100,
-     .help = "presence penalty: taken from the logit of each token of the penalty window",
+     .help = "presence penalty: subtracted from the logit of each token in the penalty window",
      .offset = offsetof(cli_answer_values, presence_penalty)},
     {.name = "frequency-penalty",
      .kind = CLI_REAL,
@@ -61,14 +61,14 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .initial = "0",
      .min = -100,
      .max = 100,
-     .help = "frequency penalty: the same, for each time that it is there",
+     .help = "frequency penalty: subtracted once for each occurrence of the token there",
      .offset = offsetof(cli_answer_values, frequency_penalty)},
     {.name = "penalty-window",
      .kind = CLI_INT,
      .placeholder = "N",
      .initial = "0",
      .max = 1e9,
-     .help = "how many of the last tokens the penalties look at; 0: 20",
+     .help = "number of last tokens that the penalties apply to; 0: 20",
      .offset = offsetof(cli_answer_values, penalty_window)},
     {.name = "max-tokens",
      .letter = 'n',
@@ -77,52 +77,53 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .initial = "0",
      .min = -1,
      .max = 1e9,
-     .help = "the most tokens to generate; 0 or -1: until the model stops",
+     .help = "maximum number of tokens to generate; 0 or -1: until the model stops",
      .offset = offsetof(cli_answer_values, max_tokens)},
     {.name = "min-tokens",
      .kind = CLI_INT,
      .placeholder = "N",
      .initial = "0",
      .max = 1e9,
-     .help = "the fewest tokens to generate: it does not stop before",
+     .help = "minimum number of tokens to generate before the answer may stop",
      .offset = offsetof(cli_answer_values, min_tokens)},
     {.name = "seed",
      .letter = 's',
      .kind = CLI_SEED,
      .placeholder = "N",
      .initial = "random",
-     .help = "random seed: the same one draws the same tokens; random: another one for each answer",
+     .help = "random seed: the same seed gives the same answer; random: a new seed for each answer",
      .offset = offsetof(cli_answer_values, seed)},
     {.name = "logit-bias",
      .kind = CLI_BIASES,
      .placeholder = "ID=X",
-     .help = "add X to the logit of token ID, -inf forbids it; may be repeated",
+     .help = "add X to the logit of token ID; -inf forbids the token; may be repeated",
      .offset = offsetof(cli_answer_values, logit_bias)},
     {.name = "stop",
      .kind = CLI_TEXTS,
      .placeholder = "TEXT",
-     .help = "stop before TEXT; may be repeated",
+     .help = "end the answer before TEXT; may be repeated",
      .offset = offsetof(cli_answer_values, stop)},
     {.name = "ignore-eos",
      .kind = CLI_FLAG,
-     .help = "go on where the model would stop",
+     .help = "continue where the model would end the answer",
      .offset = offsetof(cli_answer_values, ignore_eos)},
     {.name = "truncate",
      .kind = CLI_FLAG,
-     .help = "of a prompt that does not fit the context drop the oldest tokens",
+     .help = "drop the oldest tokens of a prompt that does not fit the context",
      .offset = offsetof(cli_answer_values, truncate)},
     {.name = "draft-tokens",
      .kind = CLI_INT,
      .placeholder = "N",
      .initial = "0",
      .max = 63,
-     .help = "guess up to N tokens ahead where the text repeats itself: faster, same answer; 0: "
-             "none, with a draft model 7",
+     .help =
+         "speculative decoding: draft up to N tokens where the text repeats itself; faster, the "
+         "same answer; 0: none, with a draft model 7",
      .offset = offsetof(cli_answer_values, draft_tokens)},
     {.name = "draft-model",
      .kind = CLI_FOLDER,
      .placeholder = "FOLDER",
-     .help = "a smaller model with the same vocabulary, which guesses too",
+     .help = "speculative decoding: a smaller model with the same vocabulary that drafts tokens",
      .offset = offsetof(cli_answer_values, draft_model)},
     {.name = "logprobs",
      .kind = CLI_INT,
@@ -130,26 +131,26 @@ const cli_option cli_answer_options[CLI_ANSWER_OPTIONS] = {
      .initial = "0",
      .max = 1000,
      .help =
-         "print a line for each token, with its log-probability and the N likeliest; 0: the text",
+         "print each token on a line, with its log-probability and the N likeliest; 0: print text",
      .offset = offsetof(cli_answer_values, logprobs)},
     {.name = "quiet",
      .letter = 'q',
      .kind = CLI_FLAG,
-     .help = "no rates and no progress on stderr",
+     .help = "print no rates and no progress on stderr",
      .offset = offsetof(cli_answer_values, quiet)},
     {.name = "verbose",
      .letter = 'v',
      .kind = CLI_FLAG,
-     .help = "also print the model, the seed and other sampling options, and times, on stderr",
+     .help = "also print the model, the seed, the sampling options and times on stderr",
      .offset = offsetof(cli_answer_values, verbose)},
     {.name = "wrap",
      .kind = CLI_FLAG,
      .initial = "on",
-     .help = "break lines at words where the answer is printed on a terminal",
+     .help = "break lines between words when the answer is printed on a terminal",
      .offset = offsetof(cli_answer_values, wrap)},
     {.name = "echo",
      .kind = CLI_FLAG,
-     .help = "print the prompt too",
+     .help = "print the prompt, too",
      .offset = offsetof(cli_answer_values, echo)},
 };
 
@@ -169,7 +170,7 @@ bool cli_answer_check(const cli_answer_values *values, int64_t vocab_size) {
     return true;
 }
 
-/* 32 bits, short enough to type: from the system or, where it has none, the clock. */
+/* A random seed of 32 bits, short enough to type. It is from the system, else from the clock. */
 static uint64_t random_seed(void) {
     uint32_t seed;
     FILE *in = fopen("/dev/urandom", "rb");
@@ -237,7 +238,7 @@ static void print_rates(const mica_stream *stream, const cli_answer_values *valu
     cli_say(&line, " at %.1f tok/s, %" PRId64 " generated at %.1f tok/s", m.prefill_rate,
             m.generated_tokens, m.decode_rate);
     if (m.drafted_tokens > 0)
-        cli_say(&line, ", %" PRId64 " of %" PRId64 " guesses right", m.accepted_tokens,
+        cli_say(&line, ", %" PRId64 " of %" PRId64 " drafts right", m.accepted_tokens,
                 m.drafted_tokens);
     switch (mica_stream_finish(stream)) {
     case MICA_FINISH_CANCELLED:
@@ -265,7 +266,7 @@ static void print_token(const mica_tokenizer *tok, int32_t id, int width) {
     if (printed < width) printf("%*s", width - printed, "");
 }
 
-/* A token and the likeliest at its place, in a line. */
+/* Prints a line with a token and the likeliest tokens at its place. */
 static void print_logprobs(const mica_tokenizer *tok, const mica_token *token) {
     enum { WIDTH = 16 };
     if (token->id < 0) return;
@@ -282,7 +283,7 @@ static void print_logprobs(const mica_tokenizer *tok, const mica_token *token) {
     putchar('\n');
 }
 
-/* Prints the text of a token, wrapped where `wrap` is not NULL. */
+/* Prints the text of a token, wrapped unless `wrap` is NULL. */
 static void print_text(cli_wrap *wrap, const mica_token *token) {
     if (wrap)
         cli_wrap_put(wrap, token->text, token->len, cli_columns(stdout), stdout);

@@ -18,14 +18,14 @@
 typedef struct batch_values {
     cli_model_values model;
     cli_answer_values answer;
-    cli_talk_values talk; /* without a system message */
+    cli_talk_values talk; /* has no system message */
     const char *output;
     int64_t parallel;
     bool quiet;
 } batch_values;
 
-/* Items that are handed to the library in one call: many, so that it can keep its rows busy, but
- * not all, for their answers are held until it returns. */
+/* Number of items per call of the library: many, to keep its rows busy, but not all, because the
+ * answers are in memory until the call returns. */
 enum { AT_ONCE = 256 };
 
 typedef struct batch {
@@ -37,8 +37,8 @@ typedef struct batch {
     cli_ids done;           /* ids that an earlier run answered */
     cli_ids seen;           /* ids of the input so far */
     cli_batch_item *items;  /* [AT_ONCE] */
-    size_t count;           /* of them, now */
-    size_t finished, total; /* items, for the progress bar */
+    size_t count;           /* number of items now */
+    size_t finished, total; /* numbers of items, for the progress bar */
     int64_t answered, skipped, failed, generated_tokens;
     double seconds;
     bool cannot_write;
@@ -46,8 +46,8 @@ typedef struct batch {
 
 /* ---- output ---- */
 
-/* The ids of an earlier run's answers; what failed is tried again. What follows the last line
- * feed is half a line: the file ends before it from now on.  returns an exit code */
+/* Reads the ids of an earlier run's answers; prompts that failed are left out. Text after the last
+ * line feed is an incomplete line, and is cut off the file.  returns an exit code */
 static int read_earlier(batch *b, const char *path) {
     cli_records earlier = {.name = path, .number = 1};
     cli_json json = {0};
@@ -55,7 +55,7 @@ static int read_earlier(batch *b, const char *path) {
     size_t len, line;
     struct stat info;
     if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
-        return CLI_DONE; /* opening it will tell */
+        return CLI_DONE; /* opening it for writing will fail, too */
     int code =
         cli_text_read_file(&earlier.input, CLI_TEXT_OF_ANSWERS, path) ? CLI_DONE : CLI_FAILED;
     cli_text *input = &earlier.input;
@@ -75,7 +75,7 @@ static int read_earlier(batch *b, const char *path) {
         bool has_id = read && cli_json_find(&json, &json.nodes[0], "id") != NULL;
         char *id = has_id ? cli_records_id(&earlier, &json, line) : NULL;
         if (!id) {
-            code = cli_fail("%s, line %zu: this is no output of mica batch", path, line);
+            code = cli_fail("%s, line %zu: this is not an output of mica batch", path, line);
             cli_hint("Name another --output, or remove that file.");
         } else if (!cli_ids_add(&b->done, id)) {
             code = CLI_FAILED;
@@ -101,7 +101,7 @@ static const char *finish_name(mica_finish finish) {
     return finish == MICA_FINISH_LENGTH ? "length" : "stop";
 }
 
-/* The line of a row that has ended. */
+/* Prints the line of a row that has ended. */
 static void print_row(FILE *out, const char *id, const mica_batch_row *result) {
     fprintf(out, "{\"id\": %s, ", id);
     if (result->status != MICA_OK) {
@@ -117,7 +117,7 @@ static void print_row(FILE *out, const char *id, const mica_batch_row *result) {
     fputs("}\n", out);
 }
 
-/* Hands on what was printed; false: it cannot be written, which was told. */
+/* Flushes the output; false after it reported that writing failed. */
 static bool flush(const batch *b) {
     if (b->out == stdout) return cli_flush();
     if (fflush(b->out) == 0 && !ferror(b->out)) return true;
@@ -125,8 +125,8 @@ static bool flush(const batch *b) {
     return false;
 }
 
-/* A row that has ended: a line, at once, so that what is done stays done. One that was interrupted
- * is no answer: it is for the next run. */
+/* Prints a row as soon as it ends, so that it survives an interruption. An interrupted row is not
+ * printed: the next run repeats it. */
 static void row_done(void *user, size_t row, const mica_batch_row *result) {
     batch *b = user;
     if (result->status == MICA_ECANCELLED || b->cannot_write) return;
@@ -178,7 +178,7 @@ static int answer(batch *b) {
     return code;
 }
 
-/* Reports what is wrong with a line, also in a row of its own. returns an exit code */
+/* Reports the error of a line, and prints a row with it. returns an exit code */
 static int refuse(batch *b, const cli_batch_item *item, const char *why) {
     const mica_batch_row row = {.status = MICA_EFORMAT, .error = why};
     cli_records_complain(&b->records, item->line, why);
@@ -187,8 +187,8 @@ static int refuse(batch *b, const cli_batch_item *item, const char *why) {
     return flush(b) ? CLI_DONE : CLI_FAILED;
 }
 
-/* Takes the item that was read, at the end of b->items, for an answer, or tells why not, or
- * skips it where it is answered. returns an exit code */
+/* Takes the item at the end of b->items for an answer, refuses it, or skips it if an earlier run
+ * has answered it. returns an exit code */
 static int take(batch *b) {
     cli_batch_item *item = &b->items[b->count];
     int code = CLI_DONE;
@@ -211,7 +211,7 @@ static int take(batch *b) {
     return code;
 }
 
-/* Reads all lines and answers those that are not answered yet. returns an exit code */
+/* Reads all lines and answers those that an earlier run has not. returns an exit code */
 static int answer_all(batch *b) {
     int code = CLI_DONE, got = 1;
     while (code == CLI_DONE && got > 0) {
@@ -282,36 +282,37 @@ static const cli_option batch_options[] = {
      .letter = 'o',
      .kind = CLI_FILE,
      .placeholder = "FILE",
-     .help = "append answers to FILE, and leave out prompts whose ids are in it",
+     .help = "append answers to FILE, and skip prompts whose ids are in FILE already",
      .offset = offsetof(batch_values, output)},
     {.name = "parallel",
      .kind = CLI_INT,
      .placeholder = "N",
      .initial = "0",
      .max = 256,
-     .help = "answers that are computed together; 0: as many as is usual",
+     .help = "number of answers computed together; 0: the default, 8",
      .offset = offsetof(batch_values, parallel)},
     {.name = "quiet",
      .letter = 'q',
      .kind = CLI_FLAG,
-     .help = "no rates and no progress on stderr",
+     .help = "print no rates and no progress on stderr",
      .offset = offsetof(batch_values, quiet)},
 };
 
 const cli_verb cli_verb_batch = {
     .synopsis = "[MODEL] [FILE]",
     .details =
-        "Answers each line of FILE, a JSON object with a \"prompt\", which is taken as it\n"
-        "is, or \"messages\", an array of {\"role\", \"content\"} for the model's chat format.\n"
-        "It may have an \"id\" (else the line's number is) and options of an answer under\n"
+        "Answers each line of FILE. A line is a JSON object with a \"prompt\" (raw text), or\n"
+        "with \"messages\": an array of {\"role\", \"content\"} for the model's chat format.\n"
+        "It may have an \"id\" (default: the line's number) and options of an answer by\n"
         "their names: \"max_tokens\", \"temperature\", \"stop\" ...\n"
         "\n"
-        "For each a line is printed as soon as it is answered: {\"id\", \"text\", \"finish\",\n"
-        "\"prompt_tokens\", \"generated_tokens\"} or {\"id\", \"error\"}. With --output an\n"
-        "interrupted run goes on where it ended, and tries again what failed.\n"
+        "Each answer is printed on a line as soon as it is complete: {\"id\", \"text\",\n"
+        "\"finish\", \"prompt_tokens\", \"generated_tokens\"} or {\"id\", \"error\"}. With "
+        "--output\n"
+        "an interrupted run continues where it ended, and repeats prompts that failed.\n"
         "\n"
-        "FILE is standard input where it is - or missing. A single word is FILE, unless\n"
-        "it is a model's folder; --model settles it.\n"
+        "FILE is standard input if it is - or missing. A single word is FILE, unless it is\n"
+        "a model's folder. With --model it is always FILE.\n"
         "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica batch prompts.jsonl --output answers.jsonl\n"
                 "  echo '{\"prompt\": \"curl is\", \"max_tokens\": 8}' | mica batch\n",

@@ -32,7 +32,7 @@ static bool read_messages(cli_batch_item *item, const cli_json_node *array) {
     return true;
 }
 
-/* The option of a key; NULL: there is none. */
+/* The option with the name of a key; NULL: there is none. */
 static const cli_option *find_option(const char *key) {
     char room[CLI_ALIAS_OPTION];
     const char *name = cli_alias_option(key, room);
@@ -41,7 +41,7 @@ static const cli_option *find_option(const char *key) {
     return NULL;
 }
 
-/* The text of a value as it would stand on the command line, NULL where it has none. */
+/* The text of a value as on the command line; NULL: the value has no such text. */
 static const char *option_text(const cli_json_node *value) {
     switch (value->kind) {
     case CLI_JSON_TRUE:
@@ -63,7 +63,7 @@ static bool read_option(cli_batch_item *item, const cli_option *option,
     char why[160];
     bool many = option->kind == CLI_TEXTS || option->kind == CLI_BIASES;
     bool is_array = many && value->kind == CLI_JSON_ARRAY;
-    if (option->kind == CLI_TEXTS) values->stop.count = 0; /* those of the command line */
+    if (option->kind == CLI_TEXTS) values->stop.count = 0; /* replaces those of the command line */
     if (option->kind == CLI_BIASES) values->logit_bias.count = 0;
     const cli_json_node *node = is_array ? cli_json_first(json, value) : value;
     for (; node; node = is_array ? cli_json_next(json, node) : NULL) {
@@ -98,7 +98,7 @@ static bool read_line(cli_batch_item *item, const char *line, size_t len) {
     cli_json *json = &item->json;
     const char *why;
     if (!cli_json_parse(json, line, len, &why)) return wrong(item, why);
-    if (json->nodes[0].kind != CLI_JSON_OBJECT) return wrong(item, "it is no JSON object");
+    if (json->nodes[0].kind != CLI_JSON_OBJECT) return wrong(item, "it is not a JSON object");
     const cli_json_node *member = cli_json_first(json, &json->nodes[0]);
     for (; member; member = cli_json_next(json, member))
         if (!read_member(item, member)) return false;
@@ -107,8 +107,7 @@ static bool read_line(cli_batch_item *item, const char *line, size_t len) {
     return true;
 }
 
-/* The line's own id, NULL where it has none that can be one: then something is wrong with the
- * line. */
+/* The line's own id; NULL: it has none, or one of a wrong type, which is an error of the line. */
 static const cli_json *own_id(cli_batch_item *item) {
     const cli_json *json = &item->json;
     const cli_json_node *id = json->count > 0 ? cli_json_find(json, &json->nodes[0], "id") : NULL;

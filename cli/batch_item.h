@@ -5,26 +5,26 @@
 #include "answer.h"
 #include "records.h"
 
-/* Owned; moved by copying only before its options are made. */
+/* An item. It may be moved by copying only before its options are made. */
 typedef struct cli_batch_item {
-    char *id;      /* as JSON: the line's, or its number */
-    size_t line;   /* its number */
-    char why[256]; /* what is wrong with the line; "": nothing */
-    cli_json json; /* the line, whose texts the others borrow */
+    char *id;      /* as JSON: the line's id, or its number */
+    size_t line;   /* the line's number */
+    char why[256]; /* the line's error; "": none */
+    cli_json json; /* the parsed line; other members borrow its texts */
     const char *prompt;
     mica_message *messages; /* [message_count] */
     size_t message_count;
     cli_answer_values values;
 } cli_batch_item;
 
-/** Reads the next line into *item; what is wrong with it is in item->why.
+/** Reads the next line into *item. item->why is its error.
  *
- *  values   the options that the line may change.
- *  returns  1; 0 at the end; -1 after it reported that memory is out */
+ *  values   options, which the line may change for itself.
+ *  returns  1; 0 at the end; -1 after it reported that there is no memory */
 int cli_batch_item_next(cli_records *records, const cli_answer_values *values,
                         cli_batch_item *item);
 
-/** Frees what it holds. */
+/** Frees the item's memory. */
 void cli_batch_item_deinit(cli_batch_item *item);
 
 #endif

@@ -14,7 +14,7 @@
 enum { MAX_REPEATS = 100 };
 
 typedef struct bench_values {
-    cli_model_values model; /* but for threads and context */
+    cli_model_values model; /* except threads and context */
     cli_ints prompts, threads;
     int64_t generate, repeat;
     bool json;
@@ -38,7 +38,7 @@ static double median(double *values, size_t n) {
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* Ids of no meaning, the same in every run, none of them special. returns NULL: out of memory */
+/* Pseudo-random ids, the same in every run, without special ones. returns NULL: out of memory */
 static int32_t *make_ids(const mica_model *model, int64_t count) {
     const mica_tokenizer *tok = mica_model_tokenizer(model);
     uint64_t vocab = mica_tokenizer_vocab_size(tok);
@@ -56,7 +56,7 @@ static int32_t *make_ids(const mica_model *model, int64_t count) {
     return ids;
 }
 
-/* How far a row is, in tokens. */
+/* The progress of a row, in tokens. */
 typedef struct progress {
     uint64_t done, total; /* done: before this run */
 } progress;
@@ -67,7 +67,7 @@ static void prefill_tick(void *user, uint64_t done, uint64_t total) {
     cli_progress_tick(NULL, p->done + done, p->total);
 }
 
-/* One prompt and its answer in an emptied session. returns an exit code */
+/* Measures one prompt and its answer in an empty session. returns an exit code */
 static int measure(mica_session *session, const int32_t *ids, int64_t prompt, int64_t generate,
                    progress *p, mica_metrics *metrics) {
     mica_stream *stream = NULL;
@@ -91,7 +91,7 @@ static int measure(mica_session *session, const int32_t *ids, int64_t prompt, in
     return status == MICA_OK ? CLI_DONE : cli_fail_status(status);
 }
 
-/* A warm-up that is not counted, then the repeats. */
+/* Measures a row: a warm-up that is not counted, then the repeats. */
 static int measure_row(const mica_model *model, mica_session *session, const bench_values *values,
                        int64_t prompt, row *out) {
     double prefill[MAX_REPEATS], decode[MAX_REPEATS];
@@ -123,7 +123,7 @@ static int measure_row(const mica_model *model, mica_session *session, const ben
     return CLI_DONE;
 }
 
-/* What products are computed with, a line for each kind of matrices:
+/* Prints the kernels of the matmuls, a line for each kind of matrices:
  * "fast: 4 bit, groups of 64 (affine) by int8; one row avx512vnni, many amx". */
 static void print_kernels(const mica_model *model) {
     mica_model_kernels k;
@@ -148,7 +148,7 @@ static void print_kernels_json(const mica_model *model, cli_text *json) {
     cli_text_printf(json, "\n  ]");
 }
 
-/* json: receives JSON; NULL: a table is printed. */
+/* Prints the table's head. json: receives JSON instead; NULL: a table is printed. */
 static void print_head(const mica_model *model, const bench_values *values, cli_text *json) {
     mica_model_info info = mica_model_get_info(model);
     mica_device_info device = mica_device_get_info(mica_model_device(model));
@@ -195,7 +195,7 @@ static void print_row(const row *r, cli_text *json, bool first) {
                cli_format_bytes(r->peak_bytes, bytes));
 }
 
-/* All rows of one number of threads. *rows counts those printed so far. */
+/* Measures all rows of one number of threads. *rows counts the printed rows. */
 static int bench_threads(const char *path, int threads, const bench_values *values, cli_text *json,
                          size_t *rows) {
     mica_session *session = NULL;
@@ -214,7 +214,7 @@ static int bench_threads(const char *path, int threads, const bench_values *valu
         int64_t prompt = values->prompts.values[i];
         if (prompt + values->generate > context) {
             fprintf(stderr,
-                    "mica: left out: %" PRId64 " and %" PRId64
+                    "mica: skipped: %" PRId64 " and %" PRId64
                     " tokens do not fit the context of %" PRId64 "\n",
                     prompt, values->generate, context);
             continue;
@@ -239,7 +239,7 @@ static int bench(const char *path, const bench_values *values, cli_text *json) {
     return code == CLI_DONE && rows == 0 ? cli_fail("nothing was measured") : code;
 }
 
-/* Whole, or nothing where a run fails. */
+/* Prints JSON when all is measured; nothing if a run fails. */
 static int bench_json(const char *path, const bench_values *values) {
     cli_text json = {0};
     int code = bench(path, values, &json);
@@ -267,7 +267,7 @@ static const cli_option bench_options[] = {
      .initial = "128,512",
      .min = 1,
      .max = 1e9,
-     .help = "tokens of the prompts",
+     .help = "lengths of the prompts, in tokens",
      .offset = offsetof(bench_values, prompts)},
     {.name = "generate",
      .letter = 'n',
@@ -276,7 +276,7 @@ static const cli_option bench_options[] = {
      .initial = "64",
      .min = 1,
      .max = 1e9,
-     .help = "tokens to generate after each prompt",
+     .help = "number of tokens to generate after each prompt",
      .offset = offsetof(bench_values, generate)},
     {.name = "threads",
      .letter = 't',
@@ -284,7 +284,7 @@ static const cli_option bench_options[] = {
      .placeholder = "N,...",
      .initial = "0",
      .max = 1024,
-     .help = "threads that compute; 0: one a core",
+     .help = "numbers of threads that compute; 0: one per core",
      .offset = offsetof(bench_values, threads)},
     {.name = "repeat",
      .letter = 'r',
@@ -293,7 +293,7 @@ static const cli_option bench_options[] = {
      .initial = "3",
      .min = 1,
      .max = MAX_REPEATS,
-     .help = "runs of which the median is printed, after one that is not counted",
+     .help = "number of runs, after a warm-up; their median is printed",
      .offset = offsetof(bench_values, repeat)},
     {.name = "json",
      .kind = CLI_FLAG,
@@ -303,10 +303,10 @@ static const cli_option bench_options[] = {
 
 const cli_verb cli_verb_bench = {
     .synopsis = "[MODEL]",
-    .details = "Measures, for each number of threads and each size of prompt, how many tokens a\n"
-               "second prefill reads, and how many decode makes after that prompt. Memory is\n"
-               "what it takes beside the weights. MICA_CPU=avx2 in the environment leaves out\n"
-               "the instruction sets after that; another name lists them all.\n"
+    .details = "Measures the rates of prefill and decode, in tokens a second, for each number of\n"
+               "threads and each length of prompt, and the memory beside the weights.\n"
+               "The environment variable MICA_CPU limits the instruction sets: avx2 uses none\n"
+               "after AVX2; an unknown name lists them all.\n"
                "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica bench ~/models/gemma-3-1b-it --prompt 512,4096 --threads 1,2,4\n",
     .max_args = 1,

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Does what a message says: a command, or a text to answer. */
+/* Runs a command, or answers a text. */
 static void obey(cli_chat *c) {
     char *message = c->lines.message.data;
     bool slash = message[0] == '/' && !c->lines.quoted, text = slash && message[1] == '/';
@@ -20,9 +20,10 @@ static void obey(cli_chat *c) {
         cli_chat_answer(c, message + text);
 }
 
-/* Returns an exit code. A person has seen what failed; a script is told at the end. */
+/* The loop of the chat. Returns an exit code: at a terminal 0 also after an error, which the user
+ * has seen. */
 static int talk(cli_chat *c) {
-    bool at_terminal = cli_stdin_is_terminal(), again = false; /* Ctrl-C leaves */
+    bool at_terminal = cli_stdin_is_terminal(), again = false; /* the next Ctrl-C ends the chat */
     for (;;) {
         cli_typed typed = cli_lines_read(&c->lines);
         if (typed == CLI_TYPED_ERROR) return CLI_FAILED;
@@ -46,13 +47,13 @@ static void greet(const cli_chat *c) {
     cli_say(&line, "%s, %s, %s. /help lists commands, Ctrl-D ends.", info.path, info.architecture,
             cli_format_bytes(info.weight_bytes, bytes));
     if (c->conversation.count > 0)
-        cli_say(&line, "\n%zu messages were said before: /history.", c->conversation.count);
+        cli_say(&line, "\n%zu earlier messages: /history shows them.", c->conversation.count);
     cli_say_end(&line);
     fputs(cli_style(CLI_PLAIN), stderr);
 }
 
-/* Opens the model, that of a resumed talk with its adapter where none is named, the session and the
- * conversation. returns an exit code */
+/* Opens the model, the session and the conversation. A resumed talk brings its model and adapter if
+ * none are named. returns an exit code */
 static int open_chat(cli_chat *c, const char *verb_name, const cli_chat_values *values,
                      const char *model) {
     bool quiet = values->answer.quiet;
@@ -89,7 +90,7 @@ int cli_chat_run(const char *verb_name, const cli_chat_values *values, const cha
         if (at_terminal && !values->answer.quiet) greet(&c);
         if (first) cli_chat_answer(&c, first);
         code = talk(&c);
-        /* Once more, also where that failed lately: it was told then. */
+        /* Tries to save once more, also if it failed before; that was reported then. */
         if (c.file && c.conversation.count > 0 && !cli_chat_save(&c, c.file, c.unkept))
             code = CLI_FAILED;
         cli_chat_tell_kept(&c);
@@ -103,7 +104,7 @@ int cli_chat_run(const char *verb_name, const cli_chat_values *values, const cha
     return code;
 }
 
-/* A single word that may be a model's name is one, for that is what it has always been here. */
+/* A single word without blanks is the model, as it was before `chat` took a message. */
 static int run(const void *verb_values, char **args, int count) {
     const cli_chat_values *values = verb_values;
     const char *model, *first;
@@ -122,36 +123,37 @@ static const cli_option keeping_options[] = {
     {.name = "session",
      .kind = CLI_FILE,
      .placeholder = "FILE",
-     .help = "go on with the conversation in FILE, where there is one, and keep it there",
+     .help = "keep the conversation in FILE, and continue the one that FILE has",
      .offset = offsetof(cli_chat_values, session)},
     {.name = "resume",
      .kind = CLI_FLAG,
-     .help = "go on with the last conversation that was not saved, with its model and adapter "
-             "where none are named",
+     .help = "continue the last conversation that was not saved, with its model and adapter "
+             "unless others are named",
      .offset = offsetof(cli_chat_values, resume),
      .no_variable = true},
 };
 
 const cli_verb cli_verb_chat = {
     .synopsis = "[MODEL] [MESSAGE]",
-    .details = "Answers MESSAGE, then line by line, and keeps the conversation in mind. Lines\n"
-               "are read from a terminal with editing and a history, or from a pipe. A single\n"
-               "word without blanks is MODEL, unless --model is given.\n"
-               "\n"
-               "Ctrl-C stops an answer. At the prompt it drops what is typed; once more, with\n"
-               "nothing typed, it ends the chat, with the exit code 130. Ctrl-D ends it too.\n"
-               "\n"
-               "A line that ends in \\ goes on in the next, and \"\"\" begins and ends a text of\n"
-               "several lines. /help lists what else can be typed, and Tab completes it.\n"
-               "\n"
-               "Where the context is full, the oldest turns are left out, never what --system\n"
-               "says.\n"
-               "\n"
-               "What is said at a terminal is kept for 30 days, of 20 conversations at most, in\n"
-               "~/.local/state/mica/talks, where nobody else can read it, unless it is saved by\n"
-               "/save or --session: --resume goes on with the last one, /load with any. With\n"
-               "--no-history neither that is kept nor what was typed.\n"
-               "\n" CLI_DEFAULT_MODEL_HELP,
+    .details =
+        "Answers MESSAGE, then each line of input, and remembers the conversation. Lines\n"
+        "are read from a terminal, with editing and a history, or from a pipe. A single\n"
+        "word without blanks is MODEL, unless --model is given.\n"
+        "\n"
+        "Ctrl-C stops an answer. At the prompt it clears the line; a second one on an\n"
+        "empty line ends the chat with the exit code 130. Ctrl-D ends the chat, too.\n"
+        "\n"
+        "A line that ends in \\ continues on the next line. \"\"\" begins and ends a text of\n"
+        "several lines. /help lists commands, and Tab completes them.\n"
+        "\n"
+        "Where the context is full, the oldest turns are left out, never what --system\n"
+        "says.\n"
+        "\n"
+        "A conversation at a terminal that is not saved by /save or --session is kept for\n"
+        "30 days in ~/.local/state/mica/talks, where nobody else can read it; the last 20\n"
+        "are kept. --resume continues the last one, /load any of them. --no-history keeps\n"
+        "neither conversations nor typed lines.\n"
+        "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica chat\n"
                 "  mica chat \"What is curl?\"\n"
                 "  mica chat ~/models/gemma-3-1b-it --system \"Answer in verse\" -T 0.8\n"

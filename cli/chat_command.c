@@ -14,7 +14,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* The file of a conversation's caches, beside that of its messages; false: the name is too long. */
+/* Sets the path of a conversation's caches, which are beside its messages; false: too long. */
 static bool cache_path(const char *path, char out[PATH_BYTES]) {
     int n = snprintf(out, PATH_BYTES, "%s.cache", path);
     if (n > 0 && n < PATH_BYTES) return true;
@@ -22,7 +22,7 @@ static bool cache_path(const char *path, char out[PATH_BYTES]) {
     return false;
 }
 
-/* Whether a path names what is open already, which takes what is saved and gives nothing back. */
+/* Whether a path names an open descriptor: it can be saved to, but nothing is loaded from it. */
 static bool names_descriptor(const char *path) {
     static const char *const names[] = {"/dev/fd/", "/dev/std", "/proc/self/fd/"};
     for (size_t i = 0; i < CLI_COUNT(names); i++)
@@ -43,14 +43,14 @@ bool cli_chat_save(const cli_chat *c, const char *path, bool quiet) {
     if (!cli_chat_is_kept(path)) return true; /* and no caches are kept beside it */
     mica_status status = mica_session_save(c->session, cache);
     if (status == MICA_EUNSUPPORTED) {
-        remove(cache); /* of an earlier conversation */
+        remove(cache); /* caches of an earlier conversation */
         return true;
     }
     if (status != MICA_OK) cli_fail_status(status);
     return status == MICA_OK;
 }
 
-/* The conversation is another one, of which the session knows nothing. */
+/* Begins another conversation, with an empty session. */
 static void begin_anew(cli_chat *c) {
     cli_chat_keep_another(c);
     mica_session_reset(c->session);
@@ -59,7 +59,7 @@ static void begin_anew(cli_chat *c) {
     c->told_full = false;
 }
 
-/* The caches spare computing; without them, or with another model's, the messages suffice. */
+/* Caches only save computing: without them, or with those of another model, messages suffice. */
 bool cli_chat_load(cli_chat *c, const char *path) {
     char cache[PATH_BYTES];
     mica_session *session = NULL;
@@ -74,7 +74,7 @@ bool cli_chat_load(cli_chat *c, const char *path) {
     }
     if (status != MICA_ENOENT && status != MICA_EUNSUPPORTED) {
         cli_fail_status(status);
-        cli_hint("The conversation is read again instead.");
+        cli_hint("The messages are computed again instead.");
     }
     return true;
 }
@@ -101,7 +101,7 @@ static bool show(cli_chat *c, char *rest) {
     return true;
 }
 
-/* What was said, by whom. */
+/* Prints a message and its role. */
 static void print_message(const mica_message *message, bool wraps) {
     cli_wrap wrap = {0};
     size_t len = strlen(message->content);
@@ -132,7 +132,7 @@ static bool regenerate(cli_chat *c, char *rest) {
     return true;
 }
 
-/* Where a command keeps the conversation or finds it; NULL after it reported an error. */
+/* The path of the file that a command names; NULL after it reported an error. */
 static const char *file_name(const char *command, const char *rest) {
     if (*rest) return cli_path_expand(rest);
     cli_fail("%s needs the name of a file", command);
@@ -164,18 +164,18 @@ static bool end(cli_chat *c, char *rest) {
     return true;
 }
 
-/* In the order of /help; those of one function stand together, the first as mica calls it. */
+/* The commands in the order of /help. Names of one function are adjacent, mica's own first. */
 static const struct {
     const char *name, *argument, *help;
-    bool (*run)(cli_chat *c, char *rest); /* rest: what follows the name. false: it failed */
+    bool (*run)(cli_chat *c, char *rest); /* rest: text after the name. false: it failed */
 } commands[] = {
-    {"/set", CLI_CHAT_SETTING, "what can be set and to what it is, or set it", set},
-    {"/show", "", "what the model is, and how full its context", show},
-    {"/history", "", "what was said", print_history},
-    {"/regenerate", "", "answer the last message anew", regenerate},
-    {"/save", CLI_CHAT_FILE, "keep the conversation in FILE, its caches in FILE.cache", save},
-    {"/load", CLI_CHAT_FILE, "go on with a conversation that was kept", load},
-    {"/clear", "", "begin another conversation", clear},
+    {"/set", CLI_CHAT_SETTING, "change a setting; alone: list all settings", set},
+    {"/show", "", "describe the model, and how full its context is", show},
+    {"/history", "", "print the conversation", print_history},
+    {"/regenerate", "", "answer the last message again", regenerate},
+    {"/save", CLI_CHAT_FILE, "save the conversation in FILE, its caches in FILE.cache", save},
+    {"/load", CLI_CHAT_FILE, "continue a saved conversation", load},
+    {"/clear", "", "begin a new conversation", clear},
     {"/reset", "", "", clear},
     {"/help", "", "this", show_commands},
     {"/?", "", "", show_commands},
@@ -198,9 +198,9 @@ static bool show_commands(cli_chat *c, char *rest) {
         fprintf(stderr, "%*s  %s\n", n < WIDTH ? WIDTH - n : 0, "", commands[first].help);
     }
     fputs(
-        "\nCtrl-C stops an answer, or drops what is typed; with nothing typed, twice ends the\n"
-        "chat. Tab completes commands. A line that ends in \\ goes on in the next; \"\"\" begins\n"
-        "and ends a text of several lines, // a text that begins with a slash.\n",
+        "\nCtrl-C stops an answer, or clears the line; twice on an empty line it ends the chat.\n"
+        "Tab completes commands. A line that ends in \\ continues on the next. \"\"\" begins and\n"
+        "ends a text of several lines, // a text that begins with a slash.\n",
         stderr);
     return true;
 }

@@ -1,4 +1,4 @@
-/* mica classify: which of some labels the model would say next to each text. */
+/* mica classify: the label that the model would most likely say after each text. */
 #include "records.h"
 #include "report.h"
 #include "task.h"
@@ -23,8 +23,8 @@ typedef struct classifier {
     cli_records records;
     const char **labels; /* [label_count], borrowed */
     size_t label_count;
-    cli_text label_text; /* what --labels holds */
-    bool failed;         /* a text, or a line */
+    cli_text label_text; /* content of the file of --labels */
+    bool failed;         /* some text or line */
 } classifier;
 
 /* ---- labels ---- */
@@ -59,8 +59,8 @@ static int read_labels(classifier *c) {
 
 /* ---- texts ---- */
 
-/* The prompt of a text: the template, the text for each {} in it.  returns NULL after it reported
- * the error; freed with free */
+/* The prompt of a text: the template with the text in place of each {}.  returns NULL after it
+ * reported the error; freed with free */
 static char *make_prompt(const char *template, const char *text) {
     cli_text prompt = {0};
     bool made = true;
@@ -149,7 +149,7 @@ static int classify(classifier *c, const cli_record *records, size_t count) {
     return code;
 }
 
-/* AT_ONCE texts after AT_ONCE texts. returns an exit code */
+/* Classifies all texts, AT_ONCE per call. returns an exit code */
 static int classify_all(classifier *c) {
     cli_record batch[AT_ONCE];
     size_t count = 0;
@@ -193,18 +193,18 @@ static const cli_option classify_options[] = {
      .letter = 'l',
      .kind = CLI_TEXTS,
      .placeholder = "TEXT",
-     .help = "a label, whose first token counts; may be repeated",
+     .help = "a label; its first token is what counts; may be repeated",
      .offset = offsetof(classify_values, labels)},
     {.name = "labels",
      .kind = CLI_FILE,
      .placeholder = "FILE",
-     .help = "labels, one a line",
+     .help = "a file of labels, one per line",
      .offset = offsetof(classify_values, labels_file)},
     {.name = "template",
      .kind = CLI_TEXT,
      .placeholder = "TEXT",
      .initial = "{}",
-     .help = "the prompt, in which {} stands for a text",
+     .help = "the prompt, with {} in place of the text",
      .offset = offsetof(classify_values, template)},
     {.name = "chat",
      .kind = CLI_FLAG,
@@ -212,21 +212,22 @@ static const cli_option classify_options[] = {
      .offset = offsetof(classify_values, chat)},
     {.name = "json",
      .kind = CLI_FLAG,
-     .help = "print a JSON object a line, with the probability of each label",
+     .help = "print a JSON object per line, with the probability of each label",
      .offset = offsetof(classify_values, json)},
     {.name = "quiet",
      .letter = 'q',
      .kind = CLI_FLAG,
-     .help = "no progress on stderr",
+     .help = "print no progress on stderr",
      .offset = offsetof(classify_values, quiet)},
 };
 
 const cli_verb cli_verb_classify = {
     .synopsis = "[MODEL] [FILE]",
-    .details = "Prints, for each text of FILE, the label that the model would most likely say\n"
-               "next, and its probability among all tokens; without labels the likeliest token.\n"
-               "Where words carry the space before them, write it: --label \" yes\".\n"
-               "\n" CLI_RECORDS_HELP "\n" CLI_DEFAULT_MODEL_HELP,
+    .details =
+        "Prints for each text of FILE the label that the model would most likely say\n"
+        "next, and its probability among all tokens; without labels the likeliest token.\n"
+        "If the model's tokens include the space before a word, write it: --label \" yes\".\n"
+        "\n" CLI_RECORDS_HELP "\n" CLI_DEFAULT_MODEL_HELP,
     .examples =
         "  mica classify reviews.txt --template \"Review: {} It is\" -l \" good\" -l \" bad\"\n"
         "  mica classify --labels labels.txt --json < texts.jsonl\n",

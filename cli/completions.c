@@ -1,5 +1,5 @@
-/* mica completions: what makes bash, zsh and fish complete mica's arguments, from the tables that
- * --help is printed from. */
+/* mica completions: scripts by which bash, zsh and fish complete mica's arguments. They are made
+ * from the tables of --help. */
 #include "report.h"
 #include "verb.h"
 
@@ -7,17 +7,17 @@
 
 #define SHELLS "bash zsh fish"
 
-/* ---- what all three need ---- */
+/* ---- all shells ---- */
 
-/* A function per shell prints one name or pair of the list of verbs, `help` being the last. */
+/* Calls `print` for each verb, `help` last. */
 static void each_verb(void (*print)(const char *name, const char *summary)) {
     for (size_t i = 0; i < cli_verb_count; i++)
         print(cli_verbs[i].name, cli_verbs[i].summary);
     print("help", CLI_HELP_SUMMARY);
 }
 
-/* Prints text, `special` bytes of it after a backslash, for a place between single quotes: a quote
- * ends them, stands for itself, and opens them again. */
+/* Prints text for a place between single quotes. `special` bytes get a backslash. A quote ends the
+ * quotes, is escaped, and opens them again. */
 static void put_quoted(const char *text, const char *special) {
     for (; *text; text++) {
         if (*text == '\'') {
@@ -36,7 +36,7 @@ static void bash_name(const char *name, const char *summary) {
     printf(" %s", name);
 }
 
-/* The patterns of case for the options of a verb that take what `of` says. */
+/* Prints the case patterns of a verb's options whose argument is of kind `of`. */
 static void bash_options(const cli_verb *verb, cli_kind of, const char *action) {
     const cli_option *option;
     bool any = false;
@@ -265,13 +265,13 @@ static int run(const void *values, char **args, int count) {
         print[i]();
         return CLI_DONE;
     }
-    return cli_usage("completions", "'%s' is none of bash, zsh and fish", args[0]);
+    return cli_usage("completions", "'%s' is not one of bash, zsh and fish", args[0]);
 }
 
 const cli_verb cli_verb_completions = {
     .synopsis = "SHELL",
-    .details = "Prints a script that makes SHELL, which is bash, zsh or fish, complete\n"
-               "commands, options, files and folders after mica. An installed mica has it.\n",
+    .details = "Prints a script by which SHELL (bash, zsh or fish) completes mica's commands,\n"
+               "options, files and folders. An installed mica has these scripts already.\n",
     .examples = "  source <(mica completions bash)\n"
                 "  mica completions fish > ~/.config/fish/completions/mica.fish\n",
     .max_args = 1,

@@ -1,4 +1,4 @@
-/* mica devices: what models can run on. */
+/* mica devices: lists the devices that models can run on. */
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
@@ -26,6 +26,7 @@ static int run(const void *values, char **args, int count) {
 
 const cli_verb cli_verb_devices = {
     .synopsis = "",
-    .details = "Lists each device, its kernels and threads, and the memory mica may use.\n",
+    .details = "Lists each device, its instruction set, its threads, and the memory that mica may\n"
+               "use.\n",
     .run = run,
 };

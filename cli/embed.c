@@ -1,4 +1,4 @@
-/* mica embed: texts as vectors. */
+/* mica embed: prints the embedding of each text. */
 #include "records.h"
 #include "report.h"
 #include "task.h"
@@ -18,7 +18,7 @@ static void print_vector(const char *id, const float *vector, size_t n) {
     puts("]}");
 }
 
-/* One text. A text that fails is reported, and the next one comes. */
+/* Embeds one text. An error is reported; other texts go on. */
 static int embed(const cli_task *task, const embed_values *values, const cli_record *record) {
     float *vector = NULL;
     size_t n = 0;
@@ -68,7 +68,7 @@ static const cli_option embed_options[] = {
      .choices = "mean last",
      .placeholder = "mean|last",
      .initial = "mean",
-     .help = "the mean of all tokens' states, or the last token's",
+     .help = "the mean of all tokens' hidden states, or the last token's",
      .offset = offsetof(embed_values, pooling)},
     {.name = "normalise",
      .kind = CLI_FLAG,
@@ -77,15 +77,16 @@ static const cli_option embed_options[] = {
     {.name = "quiet",
      .letter = 'q',
      .kind = CLI_FLAG,
-     .help = "no progress on stderr",
+     .help = "print no progress on stderr",
      .offset = offsetof(embed_values, quiet)},
 };
 
 const cli_verb cli_verb_embed = {
     .synopsis = "[MODEL] [FILE]",
-    .details = "Prints a JSON object {\"id\", \"embedding\"} for each text of FILE: the model's\n"
-               "hidden states, as one vector.\n"
-               "\n" CLI_RECORDS_HELP "\n" CLI_DEFAULT_MODEL_HELP,
+    .details =
+        "Prints a JSON object {\"id\", \"embedding\"} for each text of FILE. The embedding is\n"
+        "one vector: the text's hidden states after the model's last norm, pooled.\n"
+        "\n" CLI_RECORDS_HELP "\n" CLI_DEFAULT_MODEL_HELP,
     .examples =
         "  mica embed texts.txt --normalise > vectors.jsonl\n"
         "  echo '{\"id\": \"a\", \"text\": \"What is curl?\"}' | mica embed --pooling last\n",

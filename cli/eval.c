@@ -1,4 +1,4 @@
-/* mica eval: the perplexity of a long text, and how far one arithmetic is from the other on it. */
+/* mica eval: the perplexity of a long text, and the divergence between two kinds of arithmetic. */
 #include "prompt.h"
 #include "report.h"
 #include "task.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { COMPARE_NONE, COMPARE_EXACT, COMPARE_FAST }; /* of the option's choices */
-enum { MAX_WINDOW = 2048 };                         /* tokens, where none is asked for */
+enum { MAX_WINDOW = 2048 };                         /* default, in tokens */
 
 typedef struct eval_values {
     cli_model_values model;
@@ -20,16 +20,16 @@ typedef struct eval_values {
     bool json, quiet;
 } eval_values;
 
-/* A text of tokens, cut into windows. */
+/* A text's tokens, and the windows they are cut into. */
 typedef struct work {
     const mica_model *reference, *model; /* reference NULL: no comparison */
     const mica_cancel *cancel;
     int32_t *ids; /* [n] */
     size_t n, lead, window;
-    size_t done; /* tokens of the windows before */
+    size_t done; /* tokens of the windows before the current one */
 } work;
 
-/* Of the whole text, though a window is all that the tasks see. */
+/* Reports the progress of the whole text; a task knows only its window. */
 static void progress(void *user, uint64_t done, uint64_t total) {
     const work *w = user;
     (void)total;
@@ -49,8 +49,8 @@ static mica_status eval_window(const work *w, const int32_t *ids, size_t n, mica
     return MICA_OK;
 }
 
-/* Each window begins with what the tokenizer puts before a text, which is written over tokens of
- * the window before: it has been looked at. */
+/* Each window begins with the tokenizer's special tokens. They overwrite the last tokens of the
+ * window before, which is done. */
 static mica_status eval_windows(work *w, mica_comparison *sums) {
     int32_t first[8];
     size_t step = w->window - w->lead;
@@ -59,7 +59,7 @@ static mica_status eval_windows(work *w, mica_comparison *sums) {
         size_t n = (w->n - at < step ? w->n - at : step) + w->lead;
         int32_t *ids = w->ids + at - w->lead;
         memcpy(ids, first, w->lead * sizeof *first);
-        if (n < 2) break; /* nothing predicts the only token of a window */
+        if (n < 2) break; /* the first token of a window is not predicted */
         mica_status status = eval_window(w, ids, n, sums);
         if (status != MICA_OK) return status;
         w->done = at + step;
@@ -67,7 +67,7 @@ static mica_status eval_windows(work *w, mica_comparison *sums) {
     return MICA_OK;
 }
 
-/* The text's tokens, and how many at its beginning are special. */
+/* Tokenises the text, and counts the special tokens at its beginning. */
 static mica_status encode(work *w, const cli_text *text) {
     const mica_tokenizer *tok = mica_model_tokenizer(w->model);
     mica_status status = mica_tokenizer_encode(tok, text->data, text->len, true, &w->ids, &w->n);
@@ -108,8 +108,8 @@ static void print_json(const work *w, const mica_comparison *s) {
     puts("}");
 }
 
-/* What is compared with: the same folder, opened once more, in the arithmetic that was asked for
- * and with its default caches, so that what --cache costs counts too. */
+/* Opens the reference: the same folder in the arithmetic of --compare, with that arithmetic's
+ * default caches, so that the effect of --cache counts, too. */
 static int open_reference(const eval_values *values, const mica_model *model,
                           mica_model **reference) {
     mica_model_options options = cli_model_get_options(&values->model);
@@ -121,7 +121,7 @@ static int open_reference(const eval_values *values, const mica_model *model,
     return *reference ? CLI_DONE : CLI_FAILED;
 }
 
-/* Both models are open. */
+/* Evaluates the text. Both models are open. */
 static int eval(const eval_values *values, work *w, const cli_text *text) {
     mica_comparison sums = {0};
     int64_t context = mica_model_get_info(w->model).context_length;
@@ -174,14 +174,14 @@ static const cli_option eval_options[] = {
      .letter = 'f',
      .kind = CLI_FILE,
      .placeholder = "FILE",
-     .help = "the text is that of FILE, as it is",
+     .help = "read the text from FILE",
      .offset = offsetof(eval_values, file)},
     {.name = "compare",
      .kind = CLI_CHOICE,
      .placeholder = "none|exact|fast",
      .initial = "none",
      .choices = "none exact fast",
-     .help = "the arithmetic to compare the model's with, which has its default caches",
+     .help = "also compare with the model in this arithmetic and its default caches",
      .offset = offsetof(eval_values, compare)},
     {.name = "window",
      .letter = 'w',
@@ -198,16 +198,17 @@ static const cli_option eval_options[] = {
     {.name = "quiet",
      .letter = 'q',
      .kind = CLI_FLAG,
-     .help = "no progress on stderr",
+     .help = "print no progress on stderr",
      .offset = offsetof(eval_values, quiet)},
 };
 
 const cli_verb cli_verb_eval = {
     .synopsis = "[MODEL] [TEXT]",
-    .details = "Prints the perplexity of TEXT, however long, and with --compare how far the\n"
-               "model's arithmetic is from another: the mean and the largest KL divergence of a\n"
-               "token's probabilities, in nats, and how often both have the same likeliest one.\n"
-               "The other has its default caches, so that what --cache costs counts too.\n"
+    .details = "Prints the perplexity of TEXT, which may have any length. --compare also prints\n"
+               "the divergence from another arithmetic: the mean and the largest KL divergence\n"
+               "of the next token's probabilities, in nats, and how often the likeliest token is\n"
+               "the same. The other arithmetic has its default caches, so that the effect of\n"
+               "--cache counts, too.\n"
                "\n" CLI_STDIN_HELP("TEXT") "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica eval --compare exact --file book.txt\n"
                 "  mica eval ~/models/gemma-3-1b-it --file book.txt --window 512 --json\n",

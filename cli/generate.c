@@ -15,7 +15,7 @@ static int run(const void *verb_values, char **args, int count) {
 
 const cli_verb cli_verb_generate = {
     .synopsis = "[MODEL] [PROMPT]",
-    .details = "Prints how the model continues PROMPT, which is taken as it is.\n\n" CLI_STDIN_HELP(
+    .details = "Prints how the model continues PROMPT, a raw text.\n\n" CLI_STDIN_HELP(
         "PROMPT") "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica generate \"curl is\" --max-tokens 40\n",
     .max_args = 2,

@@ -1,4 +1,4 @@
-/* mica help, and mica help VERB: a verb in words, from its tables; as wide as the terminal. */
+/* mica help, and mica help VERB: printed from the verb's tables, as wide as the terminal. */
 #include "alias.h"
 #include "options.h"
 #include "ui.h"
@@ -13,8 +13,8 @@ static int width(FILE *out) {
     return columns > MAX_WIDTH ? MAX_WIDTH : columns < MIN_WIDTH ? MIN_WIDTH : columns;
 }
 
-/* Prints the words up to a blank line or the end, as wide as the terminal; the cursor stands at
- * `column`, and new lines begin there.  returns what follows the blank line */
+/* Prints text up to a blank line or its end, as wide as the terminal. The cursor is at `column`,
+ * where new lines begin, too.  returns the text after the blank line */
 static const char *print_wrapped(const char *text, int column, FILE *out) {
     int at = column;
     while (*text && strncmp(text, "\n\n", 2) != 0) {
@@ -36,7 +36,7 @@ static const char *print_wrapped(const char *text, int column, FILE *out) {
     return text + strspn(text, "\n");
 }
 
-/* A name, and what it is in a column of its own; where half of the terminal is less, below. */
+/* Prints a name and its text, which begins at `column`; a longer name has a line of its own. */
 static void print_row(const char *name, const char *text, int column, FILE *out) {
     enum { BELOW = 8 };
     if (column > width(out) / 2) column = BELOW;
@@ -68,16 +68,16 @@ static void print_variables(const cli_verb *verb, FILE *out) {
         option = cli_option_at(verb, i, NULL);
     cli_option_variable(option, variable);
     snprintf(text, sizeof text,
-             "Each option can also be set in the environment: --%s as %s, a flag as on or off. The "
-             "command line wins; --no-FLAG unsets a flag there.",
+             "Each option can also be set in the environment: --%s as %s, a flag as on or off. "
+             "Options of the command line win; --no-FLAG unsets a flag there.",
              option->name, variable);
     fputc('\n', out);
     print_wrapped(text, 0, out);
 }
 
-/* What other programs call the verb's options: "--n-predict, --predict (--max-tokens)". */
+/* Prints other programs' names of the verb's options: "--n-predict, --predict (--max-tokens)". */
 static void print_aliases(const cli_verb *verb, FILE *out) {
-    char text[1000] = "Other programs' names work too:";
+    char text[1000] = "Other programs' names work, too:";
     const size_t begins = strlen(text);
     const cli_alias *alias;
     size_t n = begins;
@@ -89,7 +89,7 @@ static void print_aliases(const cli_verb *verb, FILE *out) {
             n += (size_t)snprintf(text + n, sizeof text - n, " (--%s)", alias->option);
     }
     if (n == begins) return;
-    snprintf(text + n, sizeof text - n, "; and underscores for dashes.");
+    snprintf(text + n, sizeof text - n, ". Underscores stand for dashes.");
     fputc('\n', out);
     print_wrapped(text, 0, out);
 }
@@ -126,7 +126,7 @@ void cli_help(FILE *out) {
     char text[160];
     const char *group = "";
     snprintf(text, sizeof text,
-             "mica %s runs language models in the MLX / Hugging Face layout, as they are.",
+             "mica %s runs language models in the MLX / Hugging Face layout, in place.",
              mica_version());
     print_wrapped(text, 0, out);
     fputs("\nUsage: mica COMMAND [options] ...\n", out);
@@ -139,10 +139,10 @@ void cli_help(FILE *out) {
     print_verb("help", CLI_HELP_SUMMARY, out);
     fputs("\nExamples:\n"
           "  mica chat                          talk with the model that comes with mica\n"
-          "  mica chat ~/models/gemma-3-1b-it   talk with another one\n"
-          "  mica run \"What is curl?\"           one answer\n"
-          "  mica run - < letter.txt            the prompt is a file\n"
-          "  mica show ~/models/gemma-3-1b-it   what it is, and whether it fits\n\n",
+          "  mica chat ~/models/gemma-3-1b-it   talk with another model\n"
+          "  mica run \"What is curl?\"           print one answer\n"
+          "  mica run - < letter.txt            read the prompt from a file\n"
+          "  mica show ~/models/gemma-3-1b-it   describe a model, and whether it fits\n\n",
           out);
     print_wrapped("Options can also be set in the environment: --max-tokens as MICA_MAX_TOKENS.", 0,
                   out);

@@ -1,4 +1,4 @@
-/* mica list: the models of this machine. */
+/* mica list: lists the models of this machine. */
 #include "model.h"
 #include "report.h"
 #include "ui.h"
@@ -14,7 +14,7 @@ typedef struct list_values {
 
 enum { COLUMNS = 5 };
 
-/* The texts of a model's row; bytes has room for a number. */
+/* Sets the texts of a model's row; `bytes` receives its size as text. */
 static void row(const mica_found_model *model, char bytes[CLI_NUMBER], const char *out[COLUMNS]) {
     out[0] = model->name;
     out[1] = *model->architecture ? model->architecture : "?";
@@ -110,8 +110,8 @@ static const cli_option list_options[] = {
 
 const cli_verb cli_verb_list = {
     .synopsis = "[FOLDER...]",
-    .details = "Lists the models in and below each FOLDER; without one those of the Hugging Face\n"
-               "cache and of $MICA_MODELS, where that is set.\n",
+    .details = "Lists the models in and below each FOLDER. Without FOLDER it lists those of the\n"
+               "Hugging Face cache and of $MICA_MODELS, if that is set.\n",
     .examples = "  mica list\n"
                 "  mica list ~/models /data/models --json\n",
     .max_args = -1,

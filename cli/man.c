@@ -1,4 +1,4 @@
-/* mica man: the manual pages, as roff, from the tables that --help is printed from. */
+/* mica man: prints the manual pages, as roff, from the tables of --help. */
 #include "alias.h"
 #include "verb.h"
 
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Prints text as roff that shows it as it is, and nothing in it as a request. */
+/* Prints text as roff, escaped so that nothing in it is a request. */
 static void put(const char *text) {
     bool line_starts = true;
     for (; *text; text++) {
@@ -37,7 +37,7 @@ static void put(const char *text) {
     }
 }
 
-/* Paragraphs, a blank line between them. */
+/* Prints paragraphs that blank lines separate. */
 static void put_paragraphs(const char *text) {
     while (*text) {
         char line[256];
@@ -99,8 +99,8 @@ static void put_options(const cli_verb *verb) {
 
 static void put_variables(const cli_verb *verb) {
     char variable[CLI_VARIABLE];
-    puts(".SH ENVIRONMENT\nWhere an option is not given, its variable is taken, unless that is\n"
-         "empty. A flag is on or off there.");
+    puts(".SH ENVIRONMENT\nA variable sets an option that the command line does not give, unless\n"
+         "it is empty. A flag is on or off.");
     const cli_option *option;
     for (size_t i = 0; cli_option_at(verb, i + 1, NULL); i++) { /* not --help */
         option = cli_option_at(verb, i, NULL);
@@ -113,13 +113,14 @@ static void put_variables(const cli_verb *verb) {
     }
 }
 
-/* What other programs call the verb's options. */
+/* Prints other programs' names of the verb's options. */
 static void put_aliases(const cli_verb *verb) {
     const cli_alias *alias;
     bool any = false, begun = false;
     for (size_t i = 0; (alias = cli_alias_at(i)); i++) {
         if (!cli_option_find(verb, alias->option, NULL)) continue;
-        if (!any) puts(".SH OTHER NAMES\nNames of other programs, and underscores for dashes.");
+        if (!any)
+            puts(".SH OTHER NAMES\nOther programs' names work, too. Underscores stand for dashes.");
         fputs(begun ? ", \\fB" : ".TP\n\\fB", stdout);
         put(alias->name);
         fputs("\\fR", stdout);
@@ -167,8 +168,8 @@ static void put_page(void) {
     puts("run language models kept in the MLX / Hugging Face layout\n.SH SYNOPSIS\n"
          "\\fBmica\\fR \\fICOMMAND\\fR [options] ...\n.SH DESCRIPTION\n"
          "Models are folders that hold config.json, tokenizer.json and *.safetensors.\n"
-         "They are used where they lie, and are not converted. Results go to standard\n"
-         "output and all else to standard error.\n.SH COMMANDS");
+         "They are used in place, without conversion. Results go to standard output, all\n"
+         "else to standard error.\n.SH COMMANDS");
     for (size_t i = 0; i < cli_verb_count; i++) {
         const cli_verb_row *row = &cli_verbs[i];
         if (strcmp(group, row->group) != 0) printf(".SS %s\n", row->group);
@@ -177,10 +178,11 @@ static void put_page(void) {
         put(row->summary);
         putchar('\n');
     }
-    puts(".SH ENVIRONMENT\nEvery option can also be set here: \\-\\-max\\-tokens as\n"
-         "\\fBMICA_MAX_TOKENS\\fR. The command line wins.");
-    put_item("MICA_MODEL", "the folder of the model that is taken where none is named");
-    put_item("MICA_MODELS", "a folder whose folder default is taken where MICA_MODEL is not set");
+    puts(".SH ENVIRONMENT\nEvery option can also be set in the environment: \\-\\-max\\-tokens as\n"
+         "\\fBMICA_MAX_TOKENS\\fR. Options of the command line win.");
+    put_item("MICA_MODEL", "folder of the default model");
+    put_item("MICA_MODELS", "a folder of models; its folder default is the default model if "
+                            "MICA_MODEL is not set");
     put_item("NO_COLOR", "no colours");
     puts(".SH EXIT STATUS");
     put_item("0", "done");
@@ -206,8 +208,8 @@ static int run(const void *values, char **args, int count) {
 
 const cli_verb cli_verb_man = {
     .synopsis = "[VERB]",
-    .details = "Prints the manual page of mica, or of one of its verbs, as roff.\n"
-               "An installed mica has them all: man mica-chat.\n",
+    .details = "Prints the manual page of mica, or of one of its commands, as roff. An installed\n"
+               "mica has all these pages: man mica-chat.\n",
     .examples = "  mica man chat | man -l -\n",
     .max_args = 1,
     .words = CLI_WORDS_VERBS,

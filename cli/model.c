@@ -27,16 +27,16 @@ const cli_option cli_model_options[CLI_MODEL_SESSION] = {
      .placeholder = "fast|exact",
      .initial = "fast",
      .choices = "fast exact",
-     .help = "fast: activations in 8 bits where weights are quantised, in bf16 where "
-             "these are bf16 and the machine is faster for it; exact: in floats",
+     .help = "fast: activations in int8 for quantised weights, in bf16 for bf16 weights if the "
+             "machine is faster with that; exact: in floats",
      .offset = offsetof(cli_model_values, arithmetic)},
     {.name = "cache",
      .kind = CLI_CHOICE,
      .placeholder = "TYPE",
      .initial = "auto",
      .choices = "auto f32 f16 bf16 int8",
-     .help = "keys and values are kept in f32, f16, bf16 or int8 (with a scale for each 32); auto: "
-             "bf16 in fast arithmetic, else f32",
+     .help = "type of cached keys and values: f32, f16, bf16 or int8 (with a scale for each 32); "
+             "auto: bf16 in fast arithmetic, else f32",
      .offset = offsetof(cli_model_values, cache)},
     {.name = "no-mmap",
      .kind = CLI_FLAG,
@@ -44,11 +44,11 @@ const cli_option cli_model_options[CLI_MODEL_SESSION] = {
      .offset = offsetof(cli_model_values, no_mmap)},
     {.name = "prefetch",
      .kind = CLI_FLAG,
-     .help = "read mapped weights ahead, before the first token",
+     .help = "read all mapped weights ahead, before the first token",
      .offset = offsetof(cli_model_values, prefetch)},
     {.name = "mlock",
      .kind = CLI_FLAG,
-     .help = "keep the weights in memory, so that they are never swapped",
+     .help = "lock the weights in memory, so that they are never swapped",
      .offset = offsetof(cli_model_values, mlock)},
     {.name = "threads",
      .letter = 't',
@@ -56,7 +56,7 @@ const cli_option cli_model_options[CLI_MODEL_SESSION] = {
      .placeholder = "N",
      .initial = "0",
      .max = 1024,
-     .help = "threads that compute; 0: one a core",
+     .help = "number of threads that compute; 0: one per core",
      .offset = offsetof(cli_model_values, threads)},
     {.name = "context",
      .letter = 'c',
@@ -64,25 +64,25 @@ const cli_option cli_model_options[CLI_MODEL_SESSION] = {
      .placeholder = "N",
      .initial = "0",
      .max = 1e9,
-     .help = "tokens to keep in mind, the oldest are forgotten; 0: as many as the model can, and "
-             "an error above",
+     .help = "context length in tokens; older tokens are forgotten; 0: the model's own, and a "
+             "longer prompt is an error",
      .offset = offsetof(cli_model_values, context)},
     {.name = "chat-template",
      .kind = CLI_TEXT,
      .placeholder = "TEXT",
-     .help = "a Jinja template, instead of the model's own",
+     .help = "a Jinja template to use instead of the model's own",
      .offset = offsetof(cli_model_values, chat_template)},
     {.name = "chat-template-file",
      .kind = CLI_FILE,
      .placeholder = "FILE",
-     .help = "the same, the text of FILE",
+     .help = "read the Jinja template from FILE",
      .offset = offsetof(cli_model_values, chat_template_file)},
     {.name = "prefill-chunk",
      .kind = CLI_INT,
      .placeholder = "N",
      .initial = "0",
      .max = 1e6,
-     .help = "tokens of the prompt that are computed at once; 0: 512",
+     .help = "number of the prompt's tokens computed at once; 0: 512",
      .offset = offsetof(cli_model_values, prefill_chunk)},
 };
 
@@ -90,7 +90,7 @@ mica_model_options cli_model_get_options(const cli_model_values *values) {
     return (mica_model_options){
         .adapter = values->adapter,
         .arithmetic = values->arithmetic == 0 ? MICA_ARITHMETIC_FAST : MICA_ARITHMETIC_EXACT,
-        .cache = (mica_cache_type)values->cache, /* the choices are in its order */
+        .cache = (mica_cache_type)values->cache, /* the choices have the enum's order */
         .no_mmap = values->no_mmap,
         .prefetch = values->prefetch,
         .mlock = values->mlock,
@@ -112,7 +112,7 @@ mica_model *cli_model_open(const char *path, const mica_model_options *options, 
     cli_progress_clear();
     if (status == MICA_OK) return model;
     if (status == MICA_ENOMEM && options->mlock)
-        cli_fail("%s", mica_last_error()); /* memory may be plenty: the text says what is not */
+        cli_fail("%s", mica_last_error()); /* without advice: there may be plenty of memory */
     else
         cli_fail_status(status);
     if (status == MICA_ENOENT && !cli_is_model(path))
@@ -120,7 +120,7 @@ mica_model *cli_model_open(const char *path, const mica_model_options *options, 
     return NULL;
 }
 
-/* The text of --chat-template or its file; empty where neither is given. returns an exit code */
+/* Reads the text of --chat-template or its file; empty if neither is given. returns an exit code */
 static int read_template(const cli_model_values *values, const char *verb_name, cli_text *out) {
     const char *text = values->chat_template, *file = values->chat_template_file;
     if (text && file)
@@ -128,8 +128,8 @@ static int read_template(const cli_model_values *values, const char *verb_name, 
                          file);
     if (text && !strchr(text, '{'))
         return cli_usage(verb_name,
-                         "--chat-template: '%s' is no Jinja template; a file that holds one is "
-                         "named by --chat-template-file",
+                         "--chat-template: '%s' is not a Jinja template; to read one from a file "
+                         "use --chat-template-file",
                          text);
     bool read =
         text   ? cli_text_append(out, text, strlen(text))

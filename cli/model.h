@@ -1,4 +1,4 @@
-/* Which model a verb works on: the options that tell it, the default model, opening it. */
+/* The model of a verb: its options, finding it, the default model, opening it. */
 #ifndef CLI_MODEL_H
 #define CLI_MODEL_H
 
@@ -11,15 +11,15 @@ typedef struct cli_model_values {
     int64_t arithmetic; /* of the option's choices: 0 fast, 1 exact */
     int64_t cache;      /* of the option's choices */
     bool no_mmap, prefetch, mlock;
-    int64_t threads; /* 0: one a usable core */
+    int64_t threads; /* 0: one per usable core */
     int64_t context; /* 0: the model's own */
     const char *chat_template, *chat_template_file;
     int64_t prefill_chunk; /* 0: the library's */
 } cli_model_values;
 
-/* The table of cli_model_values: its first rows, up to the one that is named. CLI_MODEL_OPTIONS is
- * what all that computes takes, CLI_MODEL_CHAT also what puts texts in a chat format, and the last
- * row, CLI_MODEL_SESSION, is for who opens a session. */
+/* The table of cli_model_values. A verb takes its first rows, up to a count: CLI_MODEL_OPTIONS for
+ * verbs that compute, CLI_MODEL_CHAT for those that also use a chat format, CLI_MODEL_SESSION for
+ * those that open a session. */
 enum {
     CLI_MODEL_FOLDER = 1,
     CLI_MODEL_ADAPTER = 2,
@@ -30,16 +30,16 @@ enum {
 };
 extern const cli_option cli_model_options[CLI_MODEL_SESSION];
 
-/* A paragraph of --help: which model is taken where none is named. */
+/* A paragraph of --help: the default model. */
 #define CLI_DEFAULT_MODEL_HELP                                                           \
     "MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a\n" \
-    "name that mica list shows. Without it mica takes $MICA_MODEL,\n"                    \
-    "$MICA_MODELS/default, or the model that comes with mica.\n"
+    "name that mica list shows. The default is $MICA_MODEL, else\n"                      \
+    "$MICA_MODELS/default, else the model that comes with mica.\n"
 
-/** What the options ask for. */
+/** The library's options for these values. */
 mica_model_options cli_model_get_options(const cli_model_values *values);
 
-/** As --arithmetic has it: "fast" or "exact". */
+/** The value of --arithmetic for it: "fast" or "exact". */
 const char *cli_arithmetic_name(mica_arithmetic arithmetic);
 
 /** Whether path is a folder with a config.json. */
@@ -47,14 +47,14 @@ bool cli_is_model(const char *path);
 
 enum { CLI_MODEL_PLACES = 2 };
 
-/** The folders that `mica list` looks in and names are found in: NULL, for the Hugging Face cache,
- *  and $MICA_MODELS where that is set.  returns how many */
+/** The folders that `mica list` and the search for a name look in: NULL, which stands for the
+ *  Hugging Face cache, and $MICA_MODELS if it is set.  returns how many */
 size_t cli_model_places(const char *out[CLI_MODEL_PLACES]);
 
-/** The model's folder: the one named by an option or a word, or the default one. A name is that of
- *  a folder or one that `mica list` shows (model_find.c).
+/** The folder of the model that an option or a word names, else of the default model. A name is a
+ *  folder, or a name that `mica list` shows (model_find.c).
  *
- *  option, word  either may be NULL, borrowed.
+ *  option, word  either may be NULL. Borrowed.
  *  returns       a path that lives as long as both and the program; NULL after it reported an
  *                error, whose exit code is in *code */
 const char *cli_model_find(const char *option, const char *word, const char *verb_name, int *code);
@@ -68,24 +68,24 @@ mica_model *cli_model_open(const char *path, const mica_model_options *options, 
 mica_model *cli_model_open_default(const cli_model_values *values, const char *word,
                                    const char *verb_name, bool quiet, int *code);
 
-/** A session on a model, and its draft model where a folder of one is given. That is opened
- *  with the model's device and, but for the adapter, as the values say.
+/** Opens a session on a model, and a draft model if a folder is given. The draft model has the
+ *  model's device and the same options, without the adapter.
  *
  *  folder  of the draft model; NULL: none.
- *  draft   receives it; closed after the session.
+ *  draft   receives the draft model; closed after the session.
  *  returns NULL after it reported the error */
 mica_session *cli_model_open_session(const mica_model *model, const cli_model_values *values,
                                      const char *folder, bool quiet, mica_model **draft);
 
-/** Splits the words of a verb that takes [MODEL] [TEXT]: of two the first is the model; one is the
- *  text, unless it is a model and no model is given as an option.
+/** Splits the words of a verb that takes [MODEL] [TEXT]. Of two words the first is the model. One
+ *  word is the text, unless it is a model and no model is given as an option.
  *
- *  text  receives NULL where there is none */
+ *  text  receives the text; NULL: there is none */
 void cli_model_split(const char *option, char **args, int count, const char **model,
                      const char **text);
 
-/** Whether a single word, which cli_model_split took for a text, looks like a model that is not
- *  there: a path, org/name, name:tag. That is reported then. */
+/** Whether a single word, which cli_model_split took for a text, looks like a model that does not
+ *  exist: a path, org/name, name:tag. If so, that was reported. */
 bool cli_model_is_missing(const char *word);
 
 #endif

@@ -276,7 +276,7 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
 static const cli_option help_option = {.name = "help",
                                        .letter = 'h',
                                        .kind = CLI_FLAG,
-                                       .help = "print this and exit",
+                                       .help = "print this help and exit",
                                        .no_variable = true};
 
 const cli_option *cli_option_at(const cli_verb *verb, size_t i, size_t *offset) {

@@ -13,23 +13,23 @@ const cli_option cli_prompt_options[CLI_PROMPT_OPTIONS] = {
      .letter = 'p',
      .kind = CLI_TEXT,
      .placeholder = "TEXT",
-     .help = "the prompt; a word is the model then",
+     .help = "the prompt; a word is then the model",
      .offset = offsetof(cli_prompt_values, prompt),
      .no_variable = true},
     {.name = "file",
      .letter = 'f',
      .kind = CLI_FILE,
      .placeholder = "FILE",
-     .help = "the prompt is the text of FILE, less a line feed at its end",
+     .help = "read the prompt from FILE, without a line feed at its end",
      .offset = offsetof(cli_prompt_values, file),
      .no_variable = true},
     {.name = "json",
      .kind = CLI_FLAG,
-     .help = "print a JSON object: the text, why it ended, counts of tokens, times",
+     .help = "print a JSON object: the text, why it ended, token counts, times",
      .offset = offsetof(cli_prompt_values, json)},
 };
 
-/* Where the text is to be found: in *word, a word or the text of --prompt, else in the file. */
+/* Finds where the text is: in *word (a word, or the text of --prompt), else in a file. */
 static int find(const char *verb_name, const cli_source *source, char **args, int count,
                 const char **model_word, const char **word) {
     const char *option = source->file ? source->file : source->prompt;
@@ -71,14 +71,14 @@ int cli_prompt_read(const char *verb_name, const cli_source *source, char **args
                                                 : cli_fail("the %s is empty", source->noun);
 }
 
-/* The prompt, without a line feed at the end of a file, and without NUL bytes. */
+/* Reads the prompt. Drops a line feed at the end of a file, and refuses NUL bytes. */
 static int read_prompt(const char *verb_name, const cli_prompt_values *values, char **args,
                        int count, const char **model_word, cli_text *prompt) {
     const cli_source source = {.noun = "prompt",
                                .kind = CLI_TEXT_OF_PROMPT,
-                               .instead = "If it is the prompt, put --prompt before it, or --file "
-                                          "where a file holds that.",
-                               .may_be_empty = true, /* told below */
+                               .instead = "If it is the prompt, put --prompt before it; if it is "
+                                          "a file with the prompt, put --file.",
+                               .may_be_empty = true, /* reported below */
                                .model = values->model.model,
                                .prompt = values->prompt,
                                .file = values->file};

@@ -12,7 +12,7 @@ typedef struct run_values {
     cli_talk_values talk;
 } run_values;
 
-/* What open_chat needs to know. */
+/* The arguments of open_chat. */
 typedef struct chat_form {
     const char *system;
     cli_text variables; /* of the chat template, as JSON */
@@ -29,7 +29,7 @@ static mica_status open_chat(mica_session *session, const cli_text *prompt,
     return mica_chat(session, messages + first, (size_t)(2 - first), &with_variables, stream);
 }
 
-/* Whether there is no prompt, and a person who can type some. model: receives the word that names
+/* Whether there is no prompt, and standard input is a terminal. model: receives the word that names
  * the model, or NULL. */
 static bool is_chat(const cli_prompt_values *values, char **args, int count, const char **model) {
     const char *prompt;
@@ -54,9 +54,9 @@ static int run(const void *verb_values, char **args, int count) {
 
 const cli_verb cli_verb_run = {
     .synopsis = "[MODEL] [PROMPT]",
-    .details =
-        "Puts PROMPT in the model's chat format and prints the answer. Without PROMPT it\n"
-        "is mica chat, at a terminal.\n\n" CLI_STDIN_HELP("PROMPT") "\n" CLI_DEFAULT_MODEL_HELP,
+    .details = "Puts PROMPT in the model's chat format and prints the answer. At a terminal, and\n"
+               "without PROMPT, it is the same as mica chat.\n\n" CLI_STDIN_HELP(
+                   "PROMPT") "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica run \"What is curl?\"\n"
                 "  mica run ~/models/gemma-3-1b-it \"Write a haiku on disks\" -T 0.8 --seed 7\n"
                 "  git diff | mica run --system \"Describe this change\"\n",

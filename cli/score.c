@@ -1,4 +1,4 @@
-/* mica score: how likely a text is to the model. */
+/* mica score: how likely a text is according to the model. */
 #include "prompt.h"
 #include "report.h"
 #include "task.h"
@@ -79,11 +79,11 @@ static const cli_option score_options[] = {
      .letter = 'f',
      .kind = CLI_FILE,
      .placeholder = "FILE",
-     .help = "the text is that of FILE, as it is",
+     .help = "read the text from FILE",
      .offset = offsetof(score_values, file)},
     {.name = "tokens",
      .kind = CLI_FLAG,
-     .help = "print the log-probability of each token too",
+     .help = "also print the log-probability of each token",
      .offset = offsetof(score_values, tokens)},
     {.name = "json",
      .kind = CLI_FLAG,
@@ -92,7 +92,7 @@ static const cli_option score_options[] = {
     {.name = "quiet",
      .letter = 'q',
      .kind = CLI_FLAG,
-     .help = "no progress on stderr",
+     .help = "print no progress on stderr",
      .offset = offsetof(score_values, quiet)},
 };
 

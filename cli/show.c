@@ -1,4 +1,4 @@
-/* mica show: what a model is, and whether it fits. */
+/* mica show: describes a model, and says whether it fits. */
 #include "model.h"
 #include "report.h"
 #include "ui.h"
@@ -13,11 +13,11 @@ typedef struct show_values {
     bool json;
 } show_values;
 
-/* What the model needs at a context, and what there is. */
+/* The memory that the model needs at a context, and the memory of the machine. */
 typedef struct needs {
     int64_t context;
     uint64_t weight_bytes, cache_bytes, memory_bytes;
-    int64_t largest; /* context that fits, both memory and model; 0: none does */
+    int64_t largest; /* largest context that fits memory and model; 0: none fits */
     bool in_model, in_memory;
 } needs;
 
@@ -34,7 +34,7 @@ static needs find_needs(const mica_model *model, const mica_model_info *info, in
     n.in_model = n.context <= info->context_length;
     n.in_memory = in_memory(model, &n, n.context);
 
-    int64_t above = info->context_length + 1; /* largest < the answer's successor <= above */
+    int64_t above = info->context_length + 1; /* the answer is below this */
     while (n.largest + 1 < above) {
         int64_t middle = n.largest + (above - n.largest) / 2;
         if (in_memory(model, &n, middle))
@@ -45,7 +45,7 @@ static needs find_needs(const mica_model *model, const mica_model_info *info, in
     return n;
 }
 
-/* A row for each line of the note. */
+/* Prints a row for each line of the note. */
 static void print_note(const char *note) {
     for (size_t len; *note; note += len + (note[len] == '\n')) {
         len = strcspn(note, "\n");
@@ -65,7 +65,7 @@ static void print_fit(const mica_model_info *info, const needs *n) {
     if (n->largest > 0)
         printf("\nlargest       %s tokens\n", cli_format_count((uint64_t)n->largest, a));
     else
-        puts("\nlargest       none: the weights alone are more");
+        puts("\nlargest       none: the weights alone need more memory");
 }
 
 static void print_text(const mica_model_info *info, const needs *n) {
@@ -160,14 +160,14 @@ static const cli_option show_options[] = {
      .placeholder = "N",
      .initial = "0",
      .max = 1e9,
-     .help = "tokens for which memory is reckoned; 0: as many as the model can",
+     .help = "context length, in tokens, to compute memory for; 0: the model's own",
      .offset = offsetof(show_values, context)},
     {.name = "fit",
      .kind = CLI_INT,
      .placeholder = "N",
      .min = 1,
      .max = 1e9,
-     .help = "as --context, and fail where N tokens do not fit",
+     .help = "as --context, but fail if N tokens do not fit",
      .offset = offsetof(show_values, fit)},
     {.name = "json",
      .kind = CLI_FLAG,
@@ -177,9 +177,9 @@ static const cli_option show_options[] = {
 
 const cli_verb cli_verb_show = {
     .synopsis = "[MODEL]",
-    .details = "Prints a model's architecture, parameters, quantisation and context, the memory\n"
-               "it needs at a length of context, whether this machine has that, and the\n"
-               "largest context that fits. With --fit the exit status is 1 where it does not.\n"
+    .details = "Prints a model's architecture, parameters, quantisation and context length, the\n"
+               "memory that it needs, whether this machine has that memory, and the largest\n"
+               "context that fits. With --fit the exit code is 1 if the model does not fit.\n"
                "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica show ~/models/gemma-3-1b-it --context 32768\n"
                 "  mica show ~/models/gemma-3-1b-it --fit 8192 && echo \"it fits\"\n",

@@ -11,7 +11,7 @@ const cli_option cli_talk_options[CLI_TALK_OPTIONS] = {
      .letter = 'S',
      .kind = CLI_TEXT,
      .placeholder = "TEXT",
-     .help = "what the model is told before the conversation",
+     .help = "the system message, which comes before the conversation",
      .offset = offsetof(cli_talk_values, system)},
     {.name = "think",
      .kind = CLI_SWITCH,
@@ -21,12 +21,12 @@ const cli_option cli_talk_options[CLI_TALK_OPTIONS] = {
     {.name = "variable",
      .kind = CLI_TEXTS,
      .placeholder = "NAME=VALUE",
-     .help = "a variable of the chat template; VALUE is JSON, or a text; may be repeated",
+     .help = "set a variable of the chat template; VALUE is JSON or a text; may be repeated",
      .offset = offsetof(cli_talk_values, variables)},
     {.name = "history",
      .kind = CLI_FLAG,
      .initial = "on",
-     .help = "keep what is typed in a chat, and what was said and not saved",
+     .help = "keep typed lines, and conversations that were not saved",
      .offset = offsetof(cli_talk_values, history)},
 };
 
@@ -34,7 +34,7 @@ static bool put(cli_text *out, const char *text) {
     return cli_text_append(out, text, strlen(text));
 }
 
-/* A member of the object. value: JSON, or a text. */
+/* Adds a member to the object. value: JSON, or a text. */
 static bool put_member(cli_text *out, const char *name, size_t name_len, const char *value) {
     const char *why;
     cli_json json = {0};

@@ -1,4 +1,4 @@
-/* mica tokenize: text to token ids, and back. */
+/* mica tokenize: turns a text to token ids, and back. */
 #include "model.h"
 #include "prompt.h"
 #include "report.h"
@@ -34,7 +34,7 @@ static int encode(const mica_tokenizer *tok, const cli_text *text, bool ids_only
     return CLI_DONE;
 }
 
-/* Reads ids of tokens, separated by blanks or commas. returns an exit code */
+/* Parses token ids that are separated by blanks or commas. returns an exit code */
 static int parse_ids(const mica_tokenizer *tok, const cli_text *text, int32_t *ids, size_t *n) {
     const char *at = text->data;
     for (*n = 0;;) {
@@ -56,7 +56,7 @@ static int parse_ids(const mica_tokenizer *tok, const cli_text *text, int32_t *i
 static int decode(const mica_tokenizer *tok, const cli_text *text) {
     char *out = NULL;
     size_t len = 0, n;
-    int32_t *ids = malloc((text->len / 2 + 1) * sizeof *ids); /* an id takes two bytes at least */
+    int32_t *ids = malloc((text->len / 2 + 1) * sizeof *ids); /* an id has at least two bytes */
     if (!ids) return cli_fail("out of memory");
     int code = parse_ids(tok, text, ids, &n);
     if (code != CLI_DONE) goto done;
@@ -100,19 +100,19 @@ done:
 static const cli_option tokenize_options[] = {
     {.name = "ids",
      .kind = CLI_FLAG,
-     .help = "print the ids alone, in one line",
+     .help = "print only the ids, on one line",
      .offset = offsetof(tokenize_values, ids)},
     {.name = "decode",
      .letter = 'd',
      .kind = CLI_FLAG,
-     .help = "TEXT is ids: print the text that they stand for",
+     .help = "TEXT is a list of ids: print their text",
      .offset = offsetof(tokenize_values, decode)},
 };
 
 const cli_verb cli_verb_tokenize = {
     .synopsis = "[MODEL] [TEXT]",
-    .details = "Prints the id and the spelling of each token of TEXT, with those that the\n"
-               "model's tokenizer puts around a text, such as <bos>.\n"
+    .details = "Prints the id and the spelling of each token of TEXT, and of the special tokens\n"
+               "that the model's tokenizer puts around it, such as <bos>.\n"
                "\n" CLI_STDIN_HELP("TEXT") "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica tokenize \"What is curl?\"\n"
                 "  mica tokenize --ids < letter.txt | mica tokenize --decode\n",

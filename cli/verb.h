@@ -18,13 +18,13 @@ typedef struct cli_verb_row {
 extern const cli_verb_row cli_verbs[];
 extern const size_t cli_verb_count;
 
-/* What `mica help` is, which is no verb of the list. */
-#define CLI_HELP_SUMMARY "this, or what one command does: mica help chat"
+/* The summary of `mica help`, which is not in the list. */
+#define CLI_HELP_SUMMARY "print this list, or the help of a command: mica help chat"
 
-/** The row of a name, NULL where there is none. */
+/** The row of a name; NULL: there is none. */
 const cli_verb_row *cli_verb_find(const char *name);
 
-/** Reports that there is no such verb, and the nearest.  returns CLI_USAGE */
+/** Reports that there is no such verb, and names the nearest.  returns CLI_USAGE */
 int cli_verb_unknown(const char *name);
 
 #endif

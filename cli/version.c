@@ -1,4 +1,4 @@
-/* mica version: the version, and what was compiled in. */
+/* mica version: prints the version and the build's options. */
 #include "verb.h"
 
 #include <mica/mica.h>
@@ -17,6 +17,6 @@ static int run(const void *values, char **args, int count) {
 
 const cli_verb cli_verb_version = {
     .synopsis = "",
-    .details = "Prints the version, and what was compiled in.\n",
+    .details = "Prints the version, the devices and the libraries of this build.\n",
     .run = run,
 };

@@ -156,12 +156,12 @@ A ~ in a file name is the home folder, where a shell leaves it too.
 Help and manual page name them.
 
   $ mica help bench | sed -n '/^Other/,/^$/p'
-  Other programs' names work too: --adapter-path (--adapter), --kv-bits (--cache);
-  and underscores for dashes.
+  Other programs' names work, too: --adapter-path (--adapter), --kv-bits
+  (--cache). Underscores stand for dashes.
   
   $ mica man run | sed -n '/^.SH OTHER/,/--temperature/p' | head -5; mica man run | sed -n '/n..predict/,/max/p'
   .SH OTHER NAMES
-  Names of other programs, and underscores for dashes.
+  Other programs' names work, too. Underscores stand for dashes.
   .TP
   \fB\-\-temp\fR
   \-\-temperature

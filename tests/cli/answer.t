@@ -66,7 +66,7 @@ Another chat template than the model's.
    a command line tool
   {"id": 1, "text": " a command line tool"
   $ mica run x --chat-template chatml 2>&1
-  mica: --chat-template: 'chatml' is no Jinja template; a file that holds one is named by --chat-template-file
+  mica: --chat-template: 'chatml' is not a Jinja template; to read one from a file use --chat-template-file
   Try: mica help run
   [2]
   $ mica run x --chat-template '{% if %}' 2>&1
@@ -133,7 +133,7 @@ Guesses, looked up in the text or made by another model, change nothing but the 
   $ mica generate "curl is" -q -n 150 --ignore-eos > a
   > mica generate "curl is" -n 150 --ignore-eos --draft-tokens 7 2> err | cmp - a
   > sed -E 's/[0-9.]+ tok/N tok/g; s/[0-9]+ of [0-9]+/N of N/' err
-  3 prompt tokens at N tok/s, 150 generated at N tok/s, N of N guesses right, the end of --max-tokens
+  3 prompt tokens at N tok/s, 150 generated at N tok/s, N of N drafts right, the end of --max-tokens
   $ mica generate "curl is" -q -n 30 -T 0.9 -s 4 > a; mica generate "curl is" -q -n 30 -T 0.9 -s 4 --draft-model model | cmp - a
   $ mica run x --draft-model "$ROOT/tests/fixtures/models/qwen3_tied" -q 2>&1
   mica: the draft model's vocabulary has 480 tokens, the model's 8192: take one of the same family

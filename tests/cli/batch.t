@@ -65,8 +65,8 @@ the id of an earlier one.
   {"id": 9, "error": "an id is a text or a number"}
   mica: bad, line 10: a string holds a NUL
   {"id": 10, "error": "a string holds a NUL"}
-  mica: bad, line 11: it is no JSON object
-  {"id": 11, "error": "it is no JSON object"}
+  mica: bad, line 11: it is not a JSON object
+  {"id": 11, "error": "it is not a JSON object"}
   mica: bad, line 12: a ',' or a closing bracket is missing
   {"id": 12, "error": "a ',' or a closing bracket is missing"}
   {"id": 1, "text": " a", "finish": "length", "prompt_tokens": 3, "generated_tokens": 1}
@@ -103,7 +103,7 @@ With --output a second run answers only what is new; half a line, as a crash lea
   $ echo '{"prompt": "curl is", "id": "new", "max_tokens": 1}' >> in; MICA_OUTPUT=done mica batch in -q; tail -1 done
   {"id": "new", "text": " a", "finish": "length", "prompt_tokens": 3, "generated_tokens": 1}
   $ echo "no output" > other; mica batch in -o other 2>&1; cat other
-  mica: other, line 1: this is no output of mica batch
+  mica: other, line 1: this is not an output of mica batch
   Name another --output, or remove that file.
   no output
   $ mica batch in -o no/folder 2>&1

@@ -7,7 +7,7 @@ A row for each number of threads and size of prompt; what does not fit the conte
   2 4 3 7
   2 16 3 7
   $ sort -u err
-  mica: left out: 4000 and 3 tokens do not fit the context of 2048
+  mica: skipped: 4000 and 3 tokens do not fit the context of 2048
 
 It says what products are computed with, whatever was asked for: no kernels of `ref` are fast with bf16.
 
@@ -55,6 +55,6 @@ Where a run fails there is no JSON: here two threads, stacks being larger than a
   mica: thread pool: cannot start thread 2 of 2: ...
 
   $ mica bench model -p 4000 2>&1 > /dev/null
-  mica: left out: 4000 and 64 tokens do not fit the context of 2048
+  mica: skipped: 4000 and 64 tokens do not fit the context of 2048
   mica: nothing was measured
   [1]

@@ -28,19 +28,19 @@ A first message is answered before any line is read.
 The commands.
 
   $ echo /help | mica chat -q 2>&1
-  /set [NAME VALUE]     what can be set and to what it is, or set it
-  /show                 what the model is, and how full its context
-  /history              what was said
-  /regenerate           answer the last message anew
-  /save FILE            keep the conversation in FILE, its caches in FILE.cache
-  /load FILE            go on with a conversation that was kept
-  /clear, /reset        begin another conversation
+  /set [NAME VALUE]     change a setting; alone: list all settings
+  /show                 describe the model, and how full its context is
+  /history              print the conversation
+  /regenerate           answer the last message again
+  /save FILE            save the conversation in FILE, its caches in FILE.cache
+  /load FILE            continue a saved conversation
+  /clear, /reset        begin a new conversation
   /help, /?             this
   /bye, /exit, /quit    end the chat, as Ctrl-D does
   
-  Ctrl-C stops an answer, or drops what is typed; with nothing typed, twice ends the
-  chat. Tab completes commands. A line that ends in \ goes on in the next; """ begins
-  and ends a text of several lines, // a text that begins with a slash.
+  Ctrl-C stops an answer, or clears the line; twice on an empty line it ends the chat.
+  Tab completes commands. A line that ends in \ continues on the next. """ begins and
+  ends a text of several lines, // a text that begins with a slash.
   $ printf '/set temperature 0.5\n/set system  Be brief.\n/set\n' | mica chat -q --seed 3 2>&1
   temperature         0.5
   top-k               0
@@ -297,12 +297,12 @@ Caches of another model, or no caches at all, are not used: the conversation is 
 
   $ printf '/load kept\n' | mica chat $ROOT/tests/fixtures/models/qwen3_tied -q 2>&1
   mica: kept.cache: saved from another model or adapter: open the one it was saved from
-  The conversation is read again instead.
+  The messages are computed again instead.
   $ rm -f other.cache; echo 'And gzip?' | mica chat -n 8 --session other 2>&1 | grep -c known
   0
   [1]
   $ mica chat -q --session kept -n 8 < /dev/null; head -c 1000 kept.cache > cut; mv cut kept.cache
   > echo 'And gzip?' | mica chat -q -n 8 --session kept 2>&1
   mica: kept.cache: the session file was cut short or altered
-  The conversation is read again instead.
+  The messages are computed again instead.
   gzip is the GNU compression utility.

@@ -9,7 +9,7 @@ The scripts are what their shells can read, where these are there.
   Try: mica help completions
   [2]
   $ mica completions tcsh 2>&1
-  mica: 'tcsh' is none of bash, zsh and fish
+  mica: 'tcsh' is not one of bash, zsh and fish
   Try: mica help completions
   [2]
 

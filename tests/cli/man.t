@@ -12,15 +12,15 @@ date: it is of a version.)
   $ mica man version
   .TH MICA\-VERSION 1 "" "mica 0.1.0" "mica"
   .SH NAME
-  mica\-version \- the version, and what was compiled in
+  mica\-version \- print the version and the build\(aqs options
   .SH SYNOPSIS
   \fBmica version\fR [options]
   .SH DESCRIPTION
-  Prints the version, and what was compiled in.
+  Prints the version, the devices and the libraries of this build.
   .SH OPTIONS
   .TP
   \fB\-h\fR, \fB\-\-help\fR
-  print this and exit
+  print this help and exit
   .SH SEE ALSO
   \fBmica\fR(1)
   $ mica man frobnicate 2>&1

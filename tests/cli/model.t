@@ -52,7 +52,7 @@ A word that looks like a path or a model's name and is none is no prompt.
   mica: there is no model org/name: there is no such folder, and the Hugging Face cache has none of that name
   To download it: hf download org/name
   A model is a folder that holds config.json, tokenizer.json and *.safetensors.
-  If it is the prompt, put --prompt before it, or --file where a file holds that.
+  If it is the prompt, put --prompt before it; if it is a file with the prompt, put --file.
   [1]
   $ mica score gemma3:1b 2>&1
   mica: there is no model gemma3:1b: there is no such folder, and the Hugging Face cache has none of that name
@@ -63,7 +63,7 @@ A word that looks like a path or a model's name and is none is no prompt.
   mica: there is no model tiny-1c: there is no such folder, and the Hugging Face cache and models have none of that name
   Did you mean org/tiny-1b?
   A model is a folder that holds config.json, tokenizer.json and *.safetensors.
-  If it is the prompt, put --prompt before it, or --file where a file holds that.
+  If it is the prompt, put --prompt before it; if it is a file with the prompt, put --file.
   [1]
   $ mica tokenize ~/nothing 2>&1 | sed "s|$HOME|HOME|" | head -1
   mica: there is no model HOME/nothing: there is no such folder

@@ -19,7 +19,7 @@ Its model is taken, unless another is named.
   1
   $ cat > go << 'END'
   > wait models/default, gemma3_text
-  > wait 2 messages were said before
+  > wait 2 earlier messages
   > wait >
   > send /history\n
   > wait > 
@@ -37,7 +37,7 @@ Its model is taken, unless another is named.
   > ls .local/state/mica/talks | wc -l; cat .local/state/mica/talks/* | wc -l
   1
   5
-  $ printf 'wait endless, gemma3_text\nwait 4 messages\nwait >\nsend /bye\\n\n' | pty mica chat endless --resume
+  $ printf 'wait endless, gemma3_text\nwait 4 earlier messages\nwait >\nsend /bye\\n\n' | pty mica chat endless --resume
 
 So is its adapter, where neither a model nor another adapter is named.
 

@@ -135,17 +135,17 @@ Colours on a terminal, but not under NO_COLOR or on a dumb one.
 Help is as wide as the terminal, but not above 100 columns, and wraps at words.
 
   $ cat > narrow << 'END'
-  > wait Prints how the model continues PROMPT,\r\nwhich is taken as it is.\r\n\r\n
-  > wait       --top-p P\r\n        top-p (nucleus) sampling: from\r\n        the fewest tokens
+  > wait Prints how the model continues PROMPT, a\r\nraw text.\r\n\r\n
+  > wait       --top-p P\r\n        top-p (nucleus) sampling: only\r\n        the fewest tokens
   > END
   > PTY_COLUMNS=40 pty mica help generate < narrow
   $ cat > wide << 'END'
-  > wait       --top-p P                 top-p (nucleus) sampling: from the fewest tokens whose probabilities\r\n
+  > wait       --top-p P                 top-p (nucleus) sampling: only the fewest tokens whose probabilities\r\n
   > wait                                 reach P
   > END
   > PTY_COLUMNS=100 pty mica help generate < wide; pty mica help generate < wide
   $ cat > verbs << 'END'
-  > wait   eval         how a model does on a\r\n               long text, and in\r\n
+  > wait   eval         measure a model's\r\n               perplexity, and\r\n
   > END
   > PTY_COLUMNS=36 pty mica < verbs
 
