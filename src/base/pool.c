@@ -14,27 +14,35 @@
 
 /* How a region runs.
  *
- * One word, `state`, holds the region's number, whether it is open, and how many workers are in it.
- * The caller writes the region's fields and opens it. Workers that see it open join by adding
- * themselves to the count. When no task is left, the caller closes the region, so that no worker
- * joins late, and waits until all workers in it have left. It never waits for a worker that sleeps.
+ * A caller claims one of the pool's slots, writes the region's fields there and opens it. The slot's
+ * word in `states` holds the region's number, whether it is open, and how many workers are in it.
+ * Workers that see it open join by adding themselves to the count. When no task is left, the caller
+ * closes the region, so that no worker joins late, and waits until all workers in it have left. It
+ * never waits for a worker that sleeps. A caller works on its own region only: no region waits for
+ * another.
  *
- * Each worker has a share of consecutive tasks. It takes a third of what is left of its share from
- * the front, again and again: memory is read in order, in long runs. A worker whose share is empty
- * takes a third of what another worker has left, from the back; workers on its own memory node come
- * first. With halves instead of thirds, one core that was three times slower than 15 others delayed
- * a region by 44 % with the first piece that it took; with thirds by 20 %.
+ * Regions of several callers share the workers. A worker joins the open region with the fewest
+ * workers; of equals it takes the next after the slot that it left last. After each piece it checks
+ * whether another region has fewer workers, and moves there: a long region gives workers to short
+ * ones beside it, and a single worker alternates. Several workers that check at the same moment may
+ * all move; the next pieces correct that.
+ *
+ * Each worker has a share of consecutive tasks of a region. It takes a third of what is left of its
+ * share from the front, again and again: memory is read in order, in long runs. A worker whose share
+ * is empty takes a third of what another worker has left, from the back; workers on its own memory
+ * node come first. With halves instead of thirds, one core that was three times slower than 15
+ * others delayed a region by 44 % with the first piece that it took; with thirds by 20 %.
  *
  * Prefetch: any caller may write the stretches to prefetch, also the caller of a region that runs
  * in its caller alone. A worker that reads them while they change prefetches useless memory, which
  * does no harm. Their number (`ahead`) changes after the next region was opened, so that workers do
  * not start to prefetch on their way into that region.
  *
- * The fields fn and context are not atomic: only the caller writes them, while the region is closed
- * and empty, and only workers that have joined read them.
+ * A slot's fields in `work` are not atomic: only the caller that claimed the slot writes them, while
+ * the region is closed and empty, and only workers that have joined read them.
  *
- * Parking: a thread that wants to sleep raises its counter (`parked`, or `caller_waits`) and reads
- * `state` once more before it waits. A thread that changes `state` reads the counter afterwards.
+ * Parking: a thread that wants to sleep raises its counter (`parked`, or `callers_waiting`) and reads
+ * the states once more before it waits. A thread that changes a state reads the counter afterwards.
  * All of these are sequentially consistent: at least one of the two threads sees the other. */
 
 #define COUNT_MASK UINT64_C(0xffff)
@@ -42,6 +50,7 @@
 #define NUMBER_ONE UINT64_C(0x20000) /* the lowest bit of the region's number */
 #define NUMBER_MASK (~(COUNT_MASK | OPEN_BIT))
 #define MAX_THREADS 4096
+#define MAX_REGIONS 8 /* that share the workers: their states fill a cache line */
 #define CACHE_LINE 64
 
 #define SPIN_US 40 /* longer than the pause between two regions of a decode step */
@@ -57,23 +66,40 @@
 #define CPU_PAUSE() ((void)0)
 #endif
 
+/* What a thread prefetches. */
+typedef struct prefetcher {
+    int index;       /* of the worker; 0: a caller */
+    unsigned number; /* of the stretches that it prefetches */
+    uintptr_t next;  /* what is left of them */
+    int64_t left;
+} prefetcher;
+
+typedef struct task_share {
+    _Alignas(CACHE_LINE) _Atomic uint64_t tasks; /* begin .. end - 1 as end << 32 | begin */
+} task_share;
+
 typedef struct worker {
-    _Alignas(CACHE_LINE) _Atomic uint64_t share; /* tasks begin .. end - 1 as end << 32 | begin */
+    task_share shares[MAX_REGIONS]; /* by slot */
     mc_pool *pool;
     pthread_t thread; /* unset in worker 0, the caller */
     int index;
     int first, after; /* workers first .. after - 1 are on its memory node */
 
-    _Alignas(CACHE_LINE) unsigned ahead; /* number of the stretches that it prefetches */
-    uintptr_t next;                      /* what is left of them */
-    int64_t left;
+    _Alignas(CACHE_LINE) prefetcher ahead;
+    int last;                       /* slot of the region that it left last */
+    uint64_t finished[MAX_REGIONS]; /* by slot: number of the region that had no task left for it */
 } worker;
 
-struct mc_pool {
-    _Alignas(CACHE_LINE) _Atomic uint64_t state;
-    _Alignas(CACHE_LINE) atomic_bool busy; /* a caller owns the pool */
+/* What a slot's region runs. */
+typedef struct region_work {
     mc_tasks_fn fn;
     void *context;
+} region_work;
+
+struct mc_pool {
+    _Alignas(CACHE_LINE) _Atomic uint64_t states[MAX_REGIONS];
+    _Alignas(CACHE_LINE) _Atomic unsigned claimed; /* bit i: a caller has claimed slot i */
+    region_work work[MAX_REGIONS];
 
     _Alignas(CACHE_LINE) _Atomic unsigned ahead; /* number of the stretches below */
     atomic_bool told;                            /* they are new and have no number yet */
@@ -83,7 +109,7 @@ struct mc_pool {
     } stretches[MC_MAX_STRETCHES]; /* unused ones have 0 bytes */
 
     _Alignas(CACHE_LINE) _Atomic int parked;
-    atomic_bool caller_waits;
+    _Atomic int callers_waiting;
     atomic_bool stop;
     pthread_mutex_t lock; /* only for the condition variables */
     pthread_cond_t wake;
@@ -92,37 +118,42 @@ struct mc_pool {
     int threads;
     int started; /* running workers; threads - 1 when the pool is open */
     uint64_t spin_us;
-    worker workers[]; /* [threads] */
+    prefetcher callers[MAX_REGIONS]; /* by slot: of the caller that claimed it */
+    worker workers[];                /* [threads] */
 };
 
 static bool is_open(uint64_t state) {
     return (state & OPEN_BIT) != 0;
 }
 
+static int count_of(uint64_t state) {
+    return (int)(state & COUNT_MASK);
+}
+
 static uint64_t share_of(uint64_t begin, uint64_t end) {
     return end << 32 | begin;
 }
 
-static void deal_tasks(mc_pool *pool, int n_tasks) {
+static void deal_tasks(mc_pool *pool, int slot, int n_tasks) {
     uint64_t n = (uint64_t)n_tasks, threads = (uint64_t)pool->threads;
     for (uint64_t i = 0; i < threads; i++)
-        atomic_store_explicit(&pool->workers[i].share,
+        atomic_store_explicit(&pool->workers[i].shares[slot].tasks,
                               share_of(i * n / threads, (i + 1) * n / threads),
                               memory_order_relaxed);
 }
 
 /* Takes a third of what is left of a share: from the front of the worker's own, from the back of
  * another's. False: nothing is left. */
-static bool take_tasks(worker *from, bool own, int *begin, int *end) {
-    uint64_t share = atomic_load_explicit(&from->share, memory_order_relaxed), rest;
+static bool take_tasks(task_share *from, bool own, int *begin, int *end) {
+    uint64_t tasks = atomic_load_explicit(&from->tasks, memory_order_relaxed), rest;
     do {
-        uint64_t first = share & UINT32_MAX, after = share >> 32;
+        uint64_t first = tasks & UINT32_MAX, after = tasks >> 32;
         if (first == after) return false;
         uint64_t third = (after - first + 2) / 3;
         *begin = (int)(own ? first : after - third);
         *end = (int)(own ? first + third : after);
         rest = own ? share_of(first + third, after) : share_of(first, after - third);
-    } while (!atomic_compare_exchange_weak_explicit(&from->share, &share, rest,
+    } while (!atomic_compare_exchange_weak_explicit(&from->tasks, &tasks, rest,
                                                     memory_order_relaxed, memory_order_relaxed));
     return true;
 }
@@ -136,15 +167,45 @@ static int nth_from(const mc_pool *pool, int self, int i) {
     return (after + (at + i - near) % (pool->threads - near)) % pool->threads;
 }
 
-static void run_tasks(mc_pool *pool, int self) {
-    mc_tasks_fn fn = pool->fn;
-    void *context = pool->context;
+/* ---- whose tasks a worker runs ---- */
+
+/* The open region with the fewest workers, of those that may have tasks for this one; -1: none. */
+static int find_region(const worker *self) {
+    int best = -1, fewest = 0;
+    for (int i = 1; i <= MAX_REGIONS; i++) {
+        int slot = (self->last + i) % MAX_REGIONS;
+        uint64_t state = atomic_load(&self->pool->states[slot]);
+        if (!is_open(state) || (state & NUMBER_MASK) == self->finished[slot]) continue;
+        if (best >= 0 && count_of(state) >= fewest) continue;
+        best = slot;
+        fewest = count_of(state);
+    }
+    return best;
+}
+
+/* Whether a region has fewer workers than that of `slot`, which this worker is in. */
+static bool is_wanted_elsewhere(const worker *self, int slot) {
+    const mc_pool *pool = self->pool;
+    unsigned claimed = atomic_load_explicit(&pool->claimed, memory_order_relaxed);
+    if ((claimed & (claimed - 1)) == 0) return false;
+    int other = find_region(self);
+    return other >= 0 && other != slot &&
+           count_of(atomic_load(&pool->states[other])) < count_of(atomic_load(&pool->states[slot]));
+}
+
+/* Runs tasks of the slot's region until none is left (true), or until another region needs the
+ * worker more (false). self 0: the caller, which stays. */
+static bool run_tasks(mc_pool *pool, int slot, int self) {
+    region_work work = pool->work[slot];
     int begin, end;
     for (int i = 0; i < pool->threads; i++) {
-        worker *from = &pool->workers[nth_from(pool, self, i)];
-        while (take_tasks(from, i == 0, &begin, &end))
-            fn(context, begin, end, self);
+        task_share *from = &pool->workers[nth_from(pool, self, i)].shares[slot];
+        while (take_tasks(from, i == 0, &begin, &end)) {
+            work.fn(work.context, begin, end, self);
+            if (self > 0 && is_wanted_elsewhere(&pool->workers[self], slot)) return false;
+        }
     }
+    return true;
 }
 
 /* ---- prefetch ---- */
@@ -180,99 +241,117 @@ static void number_ahead(mc_pool *pool) {
     atomic_fetch_add_explicit(&pool->ahead, 1, memory_order_release);
 }
 
-static void find_part(worker *self) {
-    const mc_pool *pool = self->pool;
+static void find_part(const mc_pool *pool, prefetcher *p) {
     mc_stretch next[MC_MAX_STRETCHES];
     for (int i = 0; i < MC_MAX_STRETCHES; i++) {
         uintptr_t begin = atomic_load_explicit(&pool->stretches[i].begin, memory_order_relaxed);
         next[i].begin = (const void *)begin;
         next[i].bytes = atomic_load_explicit(&pool->stretches[i].bytes, memory_order_relaxed);
     }
-    mc_stretch part = mc_pool_part(next, MC_MAX_STRETCHES, self->index, pool->threads);
-    self->next = (uintptr_t)part.begin;
-    self->left = part.bytes;
+    mc_stretch part = mc_pool_part(next, MC_MAX_STRETCHES, p->index, pool->threads);
+    p->next = (uintptr_t)part.begin;
+    p->left = part.bytes;
 }
 
 /* Prefetches some cache lines, or pauses if none are left. */
-static void fetch_or_pause(worker *self) {
-    unsigned ahead = atomic_load_explicit(&self->pool->ahead, memory_order_acquire);
-    if (ahead != self->ahead) {
-        self->ahead = ahead;
-        find_part(self);
+static void fetch_or_pause(const mc_pool *pool, prefetcher *p) {
+    unsigned number = atomic_load_explicit(&pool->ahead, memory_order_acquire);
+    if (number != p->number) {
+        p->number = number;
+        find_part(pool, p);
     }
-    if (self->left <= 0) CPU_PAUSE();
-    for (int i = 0; i < LINES_A_PAUSE && self->left > 0; i++) {
-        __builtin_prefetch((const void *)self->next, 0, 2);
-        self->next += CACHE_LINE;
-        self->left -= CACHE_LINE;
+    if (p->left <= 0) CPU_PAUSE();
+    for (int i = 0; i < LINES_A_PAUSE && p->left > 0; i++) {
+        __builtin_prefetch((const void *)p->next, 0, 2);
+        p->next += CACHE_LINE;
+        p->left -= CACHE_LINE;
     }
 }
 
 /* ---- waiting ---- */
 
-/* Spins until (state & mask) != value, for at most spin_us; false: it has not changed. The yield
- * lets other threads run if the machine is busy. */
-static bool spin_while(worker *self, uint64_t mask, uint64_t value) {
-    mc_pool *pool = self->pool;
+/* Whether to spin on, until spin_us after the first call, whose *end is 0. The yield lets other
+ * threads run if the machine is busy. */
+static bool spins_on(const mc_pool *pool, uint64_t *end) {
+    uint64_t now = mc_now_us();
+    if (*end == 0) *end = now + pool->spin_us;
+    if (now >= *end || atomic_load(&pool->stop)) return false;
+    sched_yield();
+    return true;
+}
+
+/* Spins until there is a region to join, for at most spin_us; -1: there is none. */
+static int spin_for_region(worker *self) {
     uint64_t end = 0;
-    for (;;) {
+    do {
         for (int i = 0; i < PAUSES_A_LOOK; i++) {
-            if ((atomic_load(&pool->state) & mask) != value) return true;
-            fetch_or_pause(self);
+            int slot = find_region(self);
+            if (slot >= 0) return slot;
+            fetch_or_pause(self->pool, &self->ahead);
         }
-        uint64_t now = mc_now_us();
-        if (end == 0) end = now + pool->spin_us;
-        if (now >= end) return false;
-        sched_yield();
-    }
+    } while (spins_on(self->pool, &end));
+    return -1;
+}
+
+/* Spins until the slot's count is not `count`, for at most spin_us; false: it has not changed. */
+static bool spin_while_count(mc_pool *pool, int slot, uint64_t count) {
+    uint64_t end = 0;
+    do {
+        for (int i = 0; i < PAUSES_A_LOOK; i++) {
+            if ((atomic_load(&pool->states[slot]) & COUNT_MASK) != count) return true;
+            fetch_or_pause(pool, &pool->callers[slot]);
+        }
+    } while (spins_on(pool, &end));
+    return false;
 }
 
 /* ---- workers ---- */
 
-static void park(mc_pool *pool, uint64_t number) {
+static void park(worker *self) {
+    mc_pool *pool = self->pool;
     pthread_mutex_lock(&pool->lock);
     atomic_fetch_add(&pool->parked, 1);
-    while (!atomic_load(&pool->stop) && (atomic_load(&pool->state) & NUMBER_MASK) == number) {
+    while (!atomic_load(&pool->stop) && find_region(self) < 0)
         pthread_cond_wait(&pool->wake, &pool->lock);
-    }
     atomic_fetch_sub(&pool->parked, 1);
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Joins the open region. False: it was closed meanwhile. */
-static bool join(mc_pool *pool, uint64_t *number) {
-    uint64_t state = atomic_load(&pool->state);
+/* Joins the slot's open region. False: it was closed meanwhile. */
+static bool join(mc_pool *pool, int slot, uint64_t *number) {
+    uint64_t state = atomic_load(&pool->states[slot]);
     do {
         *number = state & NUMBER_MASK;
         if (!is_open(state)) return false;
-    } while (!atomic_compare_exchange_weak(&pool->state, &state, state + 1));
+    } while (!atomic_compare_exchange_weak(&pool->states[slot], &state, state + 1));
     return true;
 }
 
-static void leave(mc_pool *pool) {
-    uint64_t before = atomic_fetch_sub(&pool->state, 1);
-    bool last = (before & COUNT_MASK) == 1 && !is_open(before);
-    if (!last || !atomic_load(&pool->caller_waits)) return;
+static void leave(mc_pool *pool, int slot) {
+    uint64_t before = atomic_fetch_sub(&pool->states[slot], 1);
+    bool last = count_of(before) == 1 && !is_open(before);
+    if (!last || atomic_load(&pool->callers_waiting) == 0) return;
     pthread_mutex_lock(&pool->lock);
-    pthread_cond_signal(&pool->left);
+    pthread_cond_broadcast(&pool->left);
     pthread_mutex_unlock(&pool->lock);
 }
 
 static void *worker_main(void *arg) {
     worker *self = arg;
     mc_pool *pool = self->pool;
-    uint64_t number = 0; /* of the last region seen */
+    uint64_t number;
     while (!atomic_load(&pool->stop)) {
-        if (!spin_while(self, NUMBER_MASK, number)) park(pool, number);
-        if (join(pool, &number)) {
-            run_tasks(pool, self->index);
-            leave(pool);
-        }
+        int slot = spin_for_region(self);
+        if (slot < 0) park(self);
+        if (slot < 0 || !join(pool, slot, &number)) continue;
+        if (run_tasks(pool, slot, self->index)) self->finished[slot] = number;
+        self->last = slot;
+        leave(pool, slot);
     }
     return NULL;
 }
 
-/* ---- the caller ---- */
+/* ---- callers ---- */
 
 static void wake_workers(mc_pool *pool, int max) {
     if (atomic_load(&pool->parked) == 0) return;
@@ -286,37 +365,48 @@ static void wake_workers(mc_pool *pool, int max) {
     pthread_mutex_unlock(&pool->lock);
 }
 
-static void wait_until_empty(mc_pool *pool) {
+static void wait_until_empty(mc_pool *pool, int slot) {
     for (;;) {
-        uint64_t count = atomic_load(&pool->state) & COUNT_MASK;
+        uint64_t count = atomic_load(&pool->states[slot]) & COUNT_MASK;
         if (count == 0) return;
-        if (!spin_while(&pool->workers[0], COUNT_MASK, count)) break;
+        if (!spin_while_count(pool, slot, count)) break;
     }
     pthread_mutex_lock(&pool->lock);
-    atomic_store(&pool->caller_waits, true);
-    while ((atomic_load(&pool->state) & COUNT_MASK) != 0) {
+    atomic_fetch_add(&pool->callers_waiting, 1);
+    while (count_of(atomic_load(&pool->states[slot])) != 0)
         pthread_cond_wait(&pool->left, &pool->lock);
-    }
-    atomic_store(&pool->caller_waits, false);
+    atomic_fetch_sub(&pool->callers_waiting, 1);
     pthread_mutex_unlock(&pool->lock);
+}
+
+/* Claims the first free slot; -1: there is none. */
+static int claim_slot(mc_pool *pool) {
+    unsigned claimed = atomic_load(&pool->claimed);
+    int slot;
+    do {
+        for (slot = 0; slot < MAX_REGIONS && (claimed & 1u << slot) != 0; slot++)
+            continue;
+        if (slot == MAX_REGIONS) return -1;
+    } while (!atomic_compare_exchange_weak(&pool->claimed, &claimed, claimed | 1u << slot));
+    return slot;
 }
 
 void mc_pool_run(mc_pool *pool, int n_tasks, mc_tasks_fn fn, void *context) {
     if (n_tasks <= 0) return;
-    if (!pool || pool->threads == 1 || n_tasks == 1 || atomic_exchange(&pool->busy, true)) {
+    int slot = pool && pool->threads > 1 && n_tasks > 1 ? claim_slot(pool) : -1;
+    if (slot < 0) {
         fn(context, 0, n_tasks, 0);
         return;
     }
-    pool->fn = fn;
-    pool->context = context;
-    deal_tasks(pool, n_tasks);
-    atomic_fetch_add(&pool->state, NUMBER_ONE + OPEN_BIT);
+    pool->work[slot] = (region_work){fn, context};
+    deal_tasks(pool, slot, n_tasks);
+    atomic_fetch_add(&pool->states[slot], NUMBER_ONE + OPEN_BIT);
     number_ahead(pool);
     wake_workers(pool, n_tasks - 1);
-    run_tasks(pool, 0);
-    atomic_fetch_sub(&pool->state, OPEN_BIT);
-    wait_until_empty(pool);
-    atomic_store(&pool->busy, false);
+    run_tasks(pool, slot, 0);
+    atomic_fetch_sub(&pool->states[slot], OPEN_BIT);
+    wait_until_empty(pool, slot);
+    atomic_fetch_and(&pool->claimed, ~(1u << slot));
 }
 
 /* ---- opening and closing ---- */
@@ -329,7 +419,7 @@ static void place_workers(mc_pool *pool, const mc_numa *numa) {
         for (int i = first; i < after; i++) {
             worker *w = &pool->workers[i];
             w->pool = pool;
-            w->index = i;
+            w->index = w->ahead.index = i;
             w->first = first;
             w->after = after;
         }
@@ -390,7 +480,6 @@ void mc_pool_close(mc_pool **pool) {
     if (!p) return;
     pthread_mutex_lock(&p->lock);
     atomic_store(&p->stop, true);
-    atomic_fetch_add(&p->state, NUMBER_ONE); /* ends the spinning */
     pthread_cond_broadcast(&p->wake);
     pthread_mutex_unlock(&p->lock);
     for (int i = 1; i <= p->started; i++)

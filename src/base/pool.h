@@ -1,8 +1,9 @@
-/* The thread pool. It runs one parallel region at a time.
+/* The thread pool. It runs parallel regions of up to 8 callers at a time.
  *
  * Workers spin for some microseconds after a region, so that the next region of a decode step finds
- * them awake; then they park. The calling thread works, too. A region that is started while another
- * one runs (from another thread, or from inside a region) runs in its caller alone, with the same
+ * them awake; then they park. The calling thread works, too, always on its own region. Regions that
+ * run at once (of several threads, or one started from inside another) share the workers evenly, and
+ * none waits for another to end. If 8 others run, a region runs in its caller alone, with the same
  * result: there is no deadlock.
  *
  * Threads: mc_pool_run may be called from any thread. */
@@ -18,9 +19,9 @@ typedef struct mc_pool mc_pool;
 
 /* Runs tasks begin .. end - 1 of a region, 0 <= begin < end <= n_tasks. A worker begins with a
  * share of consecutive tasks; others take over tasks of a slow worker. `worker`, 0 .. threads - 1,
- * differs between the threads of a region: it selects scratch memory of the region's context. Two
- * regions that run at once (the second in its caller alone) both have a worker 0: scratch memory
- * must not belong to the pool. */
+ * differs between the threads of a region: it selects scratch memory of the region's context.
+ * Regions that run at once have a worker 0 each, and their other workers move between them: scratch
+ * memory must not belong to the pool. */
 typedef void (*mc_tasks_fn)(void *context, int begin, int end, int worker);
 
 /* Opens a pool of `threads` >= 1 threads, the caller included: 1 starts no thread. On a machine of

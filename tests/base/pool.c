@@ -186,6 +186,147 @@ static void test_a_slow_worker_is_relieved(void **state) {
     mc_pool_close(&pool);
 }
 
+/* ---- several callers ---- */
+
+/* A region of one of two callers. Who runs its first task holds it until the pair is over. */
+typedef struct pair {
+    mc_pool *pool;
+    _Atomic int inside[2];  /* threads that have come to each region */
+    _Atomic int visits;     /* pieces that workers took, */
+    int visited[MAX_TASKS]; /* and of which region each was */
+    atomic_bool alone;      /* the second region ran in its caller alone */
+} pair;
+
+typedef struct one_of_pair {
+    pair *both;
+    int which, n_tasks;
+} one_of_pair;
+
+static bool is_alone(const one_of_pair *one, int begin, int end) {
+    if (one->which == 1 && begin == 0 && end == one->n_tasks) atomic_store(&one->both->alone, true);
+    return atomic_load(&one->both->alone);
+}
+
+static void *run_one_of_pair(void *arg, mc_tasks_fn fn) {
+    one_of_pair *one = arg;
+    mc_pool_run(one->both->pool, one->n_tasks, fn, one);
+    return NULL;
+}
+
+/* Holds each thread that comes until two have come to both regions. */
+static void meet_in_pairs(void *context, int begin, int end, int worker) {
+    (void)worker;
+    one_of_pair *one = context;
+    pair *both = one->both;
+    atomic_fetch_add(&both->inside[one->which], 1);
+    while (!is_alone(one, begin, end) &&
+           (atomic_load(&both->inside[0]) < 2 || atomic_load(&both->inside[1]) < 2))
+        sched_yield();
+}
+
+static void *first_of_pairs(void *arg) {
+    return run_one_of_pair(arg, meet_in_pairs);
+}
+
+/* Two callers and two workers: each region gets one of these. */
+static void test_two_regions_have_a_worker_each(void **state) {
+    (void)state;
+    mc_pool *pool;
+    pthread_t caller;
+    assert_int_equal(mc_pool_open(3, &pool), MICA_OK);
+    for (int i = 0; i < 100; i++) {
+        pair both = {.pool = pool};
+        one_of_pair first = {&both, 0, 2}, second = {&both, 1, 2};
+        assert_int_equal(pthread_create(&caller, NULL, first_of_pairs, &first), 0);
+        while (atomic_load(&both.inside[0]) < 2)
+            sched_yield();
+        run_one_of_pair(&second, meet_in_pairs);
+        assert_int_equal(pthread_join(caller, NULL), 0);
+        assert_false(both.alone);
+        assert_int_equal(both.inside[0], 2);
+        assert_int_equal(both.inside[1], 2);
+    }
+    mc_pool_close(&pool);
+}
+
+enum { VISITS = 10 };
+
+/* The callers hold their first piece until the only worker has taken VISITS; it holds its first one
+ * until both callers are there. */
+static void visit(void *context, int begin, int end, int worker) {
+    one_of_pair *one = context;
+    pair *both = one->both;
+    if (worker == 0) atomic_fetch_add(&both->inside[one->which], 1);
+    int i = worker == 0 ? 0 : atomic_fetch_add(&both->visits, 1);
+    if (worker > 0) both->visited[i] = one->which;
+    while (!is_alone(one, begin, end) &&
+           (worker == 0 ? atomic_load(&both->visits) < VISITS
+                        : atomic_load(&both->inside[0]) < 1 || atomic_load(&both->inside[1]) < 1))
+        sched_yield();
+}
+
+static void *first_to_visit(void *arg) {
+    return run_one_of_pair(arg, visit);
+}
+
+/* One worker between two callers: it goes from one region to the other with every piece, for that
+ * has none. */
+static void test_a_single_worker_alternates(void **state) {
+    (void)state;
+    mc_pool *pool;
+    pthread_t caller;
+    assert_int_equal(mc_pool_open(2, &pool), MICA_OK);
+    for (int round = 0; round < 100; round++) {
+        pair both = {.pool = pool};
+        one_of_pair first = {&both, 0, 60}, second = {&both, 1, 60};
+        assert_int_equal(pthread_create(&caller, NULL, first_to_visit, &first), 0);
+        while (atomic_load(&both.visits) < 1)
+            sched_yield();
+        run_one_of_pair(&second, visit);
+        assert_int_equal(pthread_join(caller, NULL), 0);
+        assert_false(both.alone);
+        for (int i = 0; i < VISITS; i++)
+            assert_int_equal(both.visited[i], i % 2);
+    }
+    mc_pool_close(&pool);
+}
+
+/* More callers than regions that the pool holds at once: those beyond run alone. */
+static void hold_all(void *context, int begin, int end, int worker) {
+    (void)end;
+    (void)worker;
+    atomic_int *missing = context;
+    if (begin == 0) atomic_fetch_sub(missing, 1);
+    while (atomic_load(missing) > 0)
+        sched_yield();
+}
+
+typedef struct crowd {
+    mc_pool *pool;
+    atomic_int missing;
+} crowd;
+
+static void *run_in_crowd(void *arg) {
+    crowd *c = arg;
+    mc_pool_run(c->pool, 4, hold_all, &c->missing);
+    return NULL;
+}
+
+static void test_more_callers_than_regions(void **state) {
+    (void)state;
+    enum { CALLERS = 20 };
+    crowd c = {.missing = CALLERS};
+    pthread_t callers[CALLERS];
+    assert_int_equal(mc_pool_open(3, &c.pool), MICA_OK);
+    for (int i = 0; i < CALLERS; i++)
+        assert_int_equal(pthread_create(&callers[i], NULL, run_in_crowd, &c), 0);
+    for (int i = 0; i < CALLERS; i++)
+        assert_int_equal(pthread_join(callers[i], NULL), 0);
+    assert_int_equal(c.missing, 0);
+    check_region(c.pool, 3, 100);
+    mc_pool_close(&c.pool);
+}
+
 /* Workers by a clock of their own: a task takes one of them `cost` units, and a worker goes on when
  * no other is behind it. */
 typedef struct race {
@@ -313,6 +454,9 @@ int main(void) {
         cmocka_unit_test(test_callers_in_many_threads),
         cmocka_unit_test(test_workers_do_work),
         cmocka_unit_test(test_a_slow_worker_is_relieved),
+        cmocka_unit_test(test_two_regions_have_a_worker_each),
+        cmocka_unit_test(test_a_single_worker_alternates),
+        cmocka_unit_test(test_more_callers_than_regions),
         cmocka_unit_test(test_a_slow_core_does_not_hold_the_others),
         cmocka_unit_test(test_what_is_ahead_is_not_read),
         cmocka_unit_test(test_parts_of_what_is_ahead),
