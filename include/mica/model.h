@@ -15,8 +15,9 @@
  * A model is weights and a tokenizer. It never changes, and any number of sessions in any threads
  * share it. A session is the caches and the history of one conversation. A stream is one answer
  * while it is computed. Sessions and streams belong to one thread at a time; only
- * mica_stream_cancel may be called from any thread. Close streams before their session, sessions
- * before their model. */
+ * mica_stream_cancel may be called from any thread. They may be closed in any order: a stream keeps
+ * its session open, a session its models, a model its device. What is closed while others use it
+ * ends with the last of them. */
 #ifndef MICA_MODEL_H
 #define MICA_MODEL_H
 
@@ -80,7 +81,7 @@ typedef enum mica_cache_type {
 /** Options of mica_model_open; zero means the default. */
 typedef struct mica_model_options {
     const char *engine;     /* "native"; NULL: the first engine that can open the folder */
-    mica_device *device;    /* borrowed, must outlive the model; NULL: the model opens its own */
+    mica_device *device;    /* kept until the model ends; NULL: the model opens its own */
     int threads;            /* of the model's own device; 0: one per usable core */
     int64_t context_length; /* maximum number of tokens in a session's caches. A longer text, also a
                                longer prompt, is possible: a token then sees the first 4 tokens and
@@ -138,7 +139,8 @@ typedef struct mica_model_options {
 MICA_API mica_status mica_model_open(const char *path, const mica_model_options *options,
                                      mica_model **model);
 
-/** Closes *model and sets it to NULL. Does nothing for NULL. */
+/** Closes *model and sets it to NULL. Does nothing for NULL. A model that sessions, streams or
+ *  tasks still use ends with the last of them. May be called from any thread. */
 MICA_API void mica_model_close(mica_model **model);
 
 /** What a model is. Strings live as long as the model. */
@@ -203,7 +205,7 @@ typedef struct mica_session_options {
     const mica_model *draft_model; /* a smaller model with the same vocabulary that drafts tokens
                                       (mica_generate_options.draft_tokens). If it fails, for example
                                       without memory, an answer goes on without drafts. NULL: none.
-                                      Borrowed, must outlive the session */
+                                      Kept until the session ends */
 } mica_session_options;
 
 /** Opens an empty session on a model.
@@ -211,6 +213,9 @@ typedef struct mica_session_options {
  *          MICA_EUNSUPPORTED another engine computes the draft model; MICA_ENOMEM */
 MICA_API mica_status mica_session_open(const mica_model *model, const mica_session_options *options,
                                        mica_session **session);
+
+/** Closes *session and sets it to NULL. Does nothing for NULL. A session with open streams ends
+ *  with the last of them. */
 MICA_API void mica_session_close(mica_session **session);
 
 /** Forgets the history and frees the caches. Does nothing for NULL. The stream of an unfinished

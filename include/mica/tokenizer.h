@@ -47,7 +47,8 @@ typedef struct mica_tokenizer mica_tokenizer;
  *           that mica does not know; MICA_ENOMEM */
 MICA_API mica_status mica_tokenizer_open(const char *path, mica_tokenizer **tok);
 
-/** Closes *tok and sets it to NULL. Does nothing for NULL. Close its streams first. */
+/** Closes *tok and sets it to NULL. Does nothing for NULL. A tokenizer that decoder streams still
+ *  use ends with the last of them. */
 MICA_API void mica_tokenizer_close(mica_tokenizer **tok);
 
 /** Text to ids.
@@ -107,7 +108,7 @@ typedef struct mica_decoder_stream mica_decoder_stream;
 
 /** Opens a stream.
  *
- *  tok      borrowed: it must outlive the stream.
+ *  tok      kept until the stream is closed, also where it is a model's.
  *  stream   receives the stream, owned by the caller; NULL on failure.
  *  errors   MICA_EINVAL, MICA_ENOMEM */
 MICA_API mica_status mica_decoder_stream_open(const mica_tokenizer *tok, bool skip_special,

@@ -14,12 +14,12 @@
 
 /* How a region runs.
  *
- * A caller claims one of the pool's slots, writes the region's fields there and opens it. The slot's
- * word in `states` holds the region's number, whether it is open, and how many workers are in it.
- * Workers that see it open join by adding themselves to the count. When no task is left, the caller
- * closes the region, so that no worker joins late, and waits until all workers in it have left. It
- * never waits for a worker that sleeps. A caller works on its own region only: no region waits for
- * another.
+ * A caller claims one of the pool's slots, writes the region's fields there and opens it. The
+ * slot's word in `states` holds the region's number, whether it is open, and how many workers are
+ * in it. Workers that see it open join by adding themselves to the count. When no task is left, the
+ * caller closes the region, so that no worker joins late, and waits until all workers in it have
+ * left. It never waits for a worker that sleeps. A caller works on its own region only: no region
+ * waits for another.
  *
  * Regions of several callers share the workers. A worker joins the open region with the fewest
  * workers; of equals it takes the next after the slot that it left last. After each piece it checks
@@ -27,23 +27,24 @@
  * ones beside it, and a single worker alternates. Several workers that check at the same moment may
  * all move; the next pieces correct that.
  *
- * Each worker has a share of consecutive tasks of a region. It takes a third of what is left of its
- * share from the front, again and again: memory is read in order, in long runs. A worker whose share
- * is empty takes a third of what another worker has left, from the back; workers on its own memory
- * node come first. With halves instead of thirds, one core that was three times slower than 15
- * others delayed a region by 44 % with the first piece that it took; with thirds by 20 %.
+ * Each worker has a share of consecutive tasks of a region. It takes a third of what is left of
+ * its share from the front, again and again: memory is read in order, in long runs. A worker whose
+ * share is empty takes a third of what another worker has left, from the back; workers on its own
+ * memory node come first. With halves instead of thirds, one core that was three times slower than
+ * 15 others delayed a region by 44 % with the first piece that it took; with thirds by 20 %.
  *
  * Prefetch: any caller may write the stretches to prefetch, also the caller of a region that runs
  * in its caller alone. A worker that reads them while they change prefetches useless memory, which
  * does no harm. Their number (`ahead`) changes after the next region was opened, so that workers do
  * not start to prefetch on their way into that region.
  *
- * A slot's fields in `work` are not atomic: only the caller that claimed the slot writes them, while
- * the region is closed and empty, and only workers that have joined read them.
+ * A slot's fields in `work` are not atomic: only the caller that claimed the slot writes them,
+ * while the region is closed and empty, and only workers that have joined read them.
  *
- * Parking: a thread that wants to sleep raises its counter (`parked`, or `callers_waiting`) and reads
- * the states once more before it waits. A thread that changes a state reads the counter afterwards.
- * All of these are sequentially consistent: at least one of the two threads sees the other. */
+ * Parking: a thread that wants to sleep raises its counter (`parked`, or `callers_waiting`) and
+ * reads the states once more before it waits. A thread that changes a state reads the counter
+ * afterwards. All of these are sequentially consistent: at least one of the two threads sees the
+ * other. */
 
 #define COUNT_MASK UINT64_C(0xffff)
 #define OPEN_BIT UINT64_C(0x10000)

@@ -1,10 +1,10 @@
 /* The thread pool. It runs parallel regions of up to 8 callers at a time.
  *
- * Workers spin for some microseconds after a region, so that the next region of a decode step finds
- * them awake; then they park. The calling thread works, too, always on its own region. Regions that
- * run at once (of several threads, or one started from inside another) share the workers evenly, and
- * none waits for another to end. If 8 others run, a region runs in its caller alone, with the same
- * result: there is no deadlock.
+ * Workers spin for some microseconds after a region, so that the next region of a decode step
+ * finds them awake; then they park. The calling thread works, too, always on its own region.
+ * Regions that run at once (of several threads, or one started from inside another) share the
+ * workers evenly, and none waits for another to end. If 8 others run, a region runs in its caller
+ * alone, with the same result: there is no deadlock.
  *
  * Threads: mc_pool_run may be called from any thread. */
 #ifndef BASE_POOL_H

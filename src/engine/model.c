@@ -9,6 +9,7 @@
 #include <string.h>
 
 struct mica_model {
+    atomic_uint count; /* its handle, the sessions that use it, and tasks that run */
     const mc_engine *engine;
     mc_engine_model opened; /* state NULL: not open */
     mc_prompt prompt;
@@ -16,12 +17,14 @@ struct mica_model {
 };
 
 struct mica_session {
-    const mica_model *model;
+    atomic_uint count;               /* its handle and its streams */
+    const mica_model *model, *draft; /* held; draft NULL: none */
     void *state;
 };
 
 struct mica_stream {
     const mc_engine *engine;
+    mica_session *session; /* held */
     void *state;
 };
 
@@ -91,6 +94,7 @@ mica_status mica_model_open(const char *path, const mica_model_options *options,
     if (!path) return mc_fail(MICA_EINVAL, "mica_model_open: path is NULL");
     mica_model *model = mc_calloc(1, sizeof *model);
     if (!model) return mc_fail_nomem("a model");
+    atomic_init(&model->count, 1u);
     mica_status status = open_parts(model, path, options ? options : &(mica_model_options){0});
     if (status == MICA_OK)
         *out = model;
@@ -99,13 +103,25 @@ mica_status mica_model_open(const char *path, const mica_model_options *options,
     return status;
 }
 
+const mica_model *mc_model_retain(const mica_model *model) {
+    if (model) atomic_fetch_add_explicit(&((mica_model *)model)->count, 1u, memory_order_relaxed);
+    return model;
+}
+
+void mc_model_release(const mica_model *held) {
+    mica_model *model = (mica_model *)held;
+    if (!model || atomic_fetch_sub_explicit(&model->count, 1u, memory_order_acq_rel) != 1u) return;
+    if (model->opened.state) model->engine->close(model->opened.state);
+    mc_prompt_close(&model->prompt);
+    mc_free(model->path);
+    mc_free(model);
+}
+
 void mica_model_close(mica_model **model) {
-    if (!model || !*model) return;
-    if ((*model)->opened.state) (*model)->engine->close((*model)->opened.state);
-    mc_prompt_close(&(*model)->prompt);
-    mc_free((*model)->path);
-    mc_free(*model);
+    if (!model) return;
+    mica_model *m = *model;
     *model = NULL;
+    mc_model_release(m);
 }
 
 mica_model_info mica_model_get_info(const mica_model *model) {
@@ -153,16 +169,19 @@ static mica_status open_session(const mica_model *model, const char *path,
     const mica_session_options defaults = {0};
     mica_session *session = mc_calloc(1, sizeof *session);
     if (!session) return mc_fail_nomem("a session");
-    session->model = model;
+    atomic_init(&session->count, 1u);
     if (!options) options = &defaults;
     mica_status status =
         path ? engine->session_load(model->opened.state, path, options, &session->state)
              : engine->session_open(model->opened.state, options, &session->state);
-    if (status == MICA_OK)
-        *out = session;
-    else
+    if (status != MICA_OK) {
         mc_free(session);
-    return status;
+        return status;
+    }
+    session->model = mc_model_retain(model);
+    session->draft = mc_model_retain(options->draft_model);
+    *out = session;
+    return MICA_OK;
 }
 
 mica_status mica_session_open(const mica_model *model, const mica_session_options *options,
@@ -194,11 +213,19 @@ mica_status mica_session_load(const mica_model *model, const char *path,
     return open_session(model, path, options, out);
 }
 
+static void release_session(mica_session *session) {
+    if (atomic_fetch_sub_explicit(&session->count, 1u, memory_order_acq_rel) != 1u) return;
+    session->model->engine->session_close(session->state);
+    mc_model_release(session->draft);
+    mc_model_release(session->model);
+    mc_free(session);
+}
+
 void mica_session_close(mica_session **session) {
     if (!session || !*session) return;
-    (*session)->model->engine->session_close((*session)->state);
-    mc_free(*session);
+    mica_session *s = *session;
     *session = NULL;
+    release_session(s);
 }
 
 void mica_session_reset(mica_session *session) {
@@ -219,11 +246,14 @@ mica_status mica_generate_ids(mica_session *session, const int32_t *ids, size_t 
     mica_status status = stream->engine->stream_open(
         session->state, ids, count, options ? options : &(mica_generate_options){0},
         &stream->state);
-    if (status == MICA_OK)
-        *out = stream;
-    else
+    if (status != MICA_OK) {
         mc_free(stream);
-    return status;
+        return status;
+    }
+    atomic_fetch_add_explicit(&session->count, 1u, memory_order_relaxed);
+    stream->session = session;
+    *out = stream;
+    return MICA_OK;
 }
 
 mica_status mica_generate(mica_session *session, const char *prompt, size_t len,
@@ -278,7 +308,9 @@ mica_metrics mica_stream_metrics(const mica_stream *stream) {
 
 void mica_stream_close(mica_stream **stream) {
     if (!stream || !*stream) return;
-    (*stream)->engine->stream_close((*stream)->state);
-    mc_free(*stream);
+    mica_stream *s = *stream;
     *stream = NULL;
+    s->engine->stream_close(s->state);
+    release_session(s->session);
+    mc_free(s);
 }

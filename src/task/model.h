@@ -8,6 +8,10 @@
  * errors  MICA_EUNSUPPORTED its engine computes elsewhere */
 mica_status mc_model_local(const mica_model *model, const mc_session_model **local);
 
+/* Keeps a model open until it is released as often; both take NULL. Returns the model. */
+const mica_model *mc_model_retain(const mica_model *model);
+void mc_model_release(const mica_model *model);
+
 /* A conversation as ids, freed with mica_free, in the model's chat format. options:
  * of the answer, for template_variables and tools; NULL: none.
  * errors  those of mica_chat for messages */

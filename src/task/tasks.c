@@ -1,4 +1,5 @@
-/* mica/tasks.h: checks arguments, turns texts to ids, and calls the tasks of this folder. */
+/* mica/tasks.h: checks arguments, turns texts to ids, and calls the tasks of this folder. A task
+ * retains its model: its caller's callbacks may close it. */
 #include "base/alloc.h"
 #include "task/batch.h"
 #include "task/classify.h"
@@ -40,8 +41,10 @@ mica_status mica_embed(const mica_model *model, const char *text, size_t len,
     *vector = NULL;
     *n = 0;
     MC_TRY(open_text("mica_embed", model, text, len, &local, &ids, &count));
+    mc_model_retain(model);
     mica_status status = mc_embed(local, ids, count, options ? options : &defaults, vector);
     if (status == MICA_OK) *n = (size_t)local->lm->spec.hidden;
+    mc_model_release(model);
     mica_free(ids);
     return status;
 }
@@ -68,7 +71,10 @@ mica_status mica_score_ids(const mica_model *model, const int32_t *ids, size_t n
     if (!model || (!ids && n))
         return mc_fail(MICA_EINVAL, "mica_score: %s is NULL", model ? "ids" : "model");
     MC_TRY(mc_model_local(model, &local));
-    return mc_score(local, ids, n, options ? options : &defaults, result);
+    mc_model_retain(model);
+    mica_status status = mc_score(local, ids, n, options ? options : &defaults, result);
+    mc_model_release(model);
+    return status;
 }
 
 mica_status mica_compare_ids(const mica_model *reference, const mica_model *model,
@@ -84,7 +90,12 @@ mica_status mica_compare_ids(const mica_model *reference, const mica_model *mode
                                     : "ids");
     MC_TRY(mc_model_local(reference, &first));
     MC_TRY(mc_model_local(model, &second));
-    return mc_compare(first, second, ids, n, options ? options : &defaults, sums);
+    mc_model_retain(reference);
+    mc_model_retain(model);
+    mica_status status = mc_compare(first, second, ids, n, options ? options : &defaults, sums);
+    mc_model_release(model);
+    mc_model_release(reference);
+    return status;
 }
 
 mica_status mica_inspect_attention(const mica_model *model, const char *prompt, size_t len,
@@ -100,8 +111,10 @@ mica_status mica_inspect_attention(const mica_model *model, const char *prompt, 
         return mc_fail(MICA_EINVAL, "mica_inspect_attention: %zu layers at %s", count,
                        layers ? "an address: give at least one, or NULL for all" : "NULL");
     MC_TRY(open_text("mica_inspect_attention", model, prompt, len, &local, &ids, &n));
+    mc_model_retain(model);
     mica_status status =
         mc_inspect(local, ids, n, layers, count, options ? options : &defaults, attention);
+    mc_model_release(model);
     mica_free(ids);
     return status;
 }
@@ -192,7 +205,9 @@ mica_status mica_classify(const mica_model *model, const char *const *texts, siz
     if (options->as_chat) MC_TRY(check_chat(model, options->cancel));
     mica_status status = find_labels(model, options, &labels);
     task.labels = labels;
+    mc_model_retain(model);
     if (status == MICA_OK) status = mc_classify(&task, options, results);
+    mc_model_release(model);
     mc_free(labels);
     return status;
 }
@@ -226,5 +241,8 @@ mica_status mica_batch_generate(const mica_model *model, const mica_batch_item *
     if (!model) return mc_fail(MICA_EINVAL, "mica_batch_generate: model is NULL");
     if (!items || !count) return mc_fail(MICA_EINVAL, "mica_batch_generate: no items");
     MC_TRY(mc_model_local(model, &task.model));
-    return mc_batch_generate(&task, options ? options : &defaults, results);
+    mc_model_retain(model);
+    mica_status status = mc_batch_generate(&task, options ? options : &defaults, results);
+    mc_model_release(model);
+    return status;
 }

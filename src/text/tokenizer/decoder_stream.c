@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 
 struct mica_decoder_stream {
-    const mica_tokenizer *tok;
+    mica_tokenizer *tok; /* held */
     bool skip_special;
     mc_decoding state;
     mc_buffer piece; /* the text that the last call handed out */
@@ -56,7 +56,7 @@ mica_status mica_decoder_stream_open(const mica_tokenizer *tok, bool skip_specia
     }
     mica_decoder_stream *s = mc_calloc(1, sizeof *s);
     if (!s) return mc_fail_nomem("decoder stream");
-    s->tok = tok;
+    s->tok = mc_tokenizer_retain(tok);
     s->skip_special = skip_special;
     *stream = s;
     return MICA_OK;
@@ -112,5 +112,6 @@ void mica_decoder_stream_close(mica_decoder_stream **stream) {
     *stream = NULL;
     mc_decoding_deinit(&s->state);
     mc_buffer_deinit(&s->piece);
+    mica_tokenizer_close(&s->tok);
     mc_free(s);
 }

@@ -103,6 +103,7 @@ static mica_status load(mica_tokenizer *tok, mc_json root) {
 static mica_status build(const mc_json_doc *doc, const char *name, mica_tokenizer **tok) {
     mica_tokenizer *made = mc_calloc(1, sizeof *made);
     if (!made) return mc_fail_nomem("tokenizer");
+    atomic_init(&made->count, 1u);
     made->bos = made->eos = made->pad = made->unk = -1;
     mica_status status = load(made, mc_json_root(doc));
     if (status != MICA_OK) {
@@ -143,10 +144,17 @@ mica_status mica_tokenizer_open(const char *path, mica_tokenizer **tok) {
     return status;
 }
 
+mica_tokenizer *mc_tokenizer_retain(const mica_tokenizer *tok) {
+    mica_tokenizer *t = (mica_tokenizer *)tok;
+    atomic_fetch_add_explicit(&t->count, 1u, memory_order_relaxed);
+    return t;
+}
+
 void mica_tokenizer_close(mica_tokenizer **tok) {
     if (!tok || !*tok) return;
     mica_tokenizer *t = *tok;
     *tok = NULL;
+    if (atomic_fetch_sub_explicit(&t->count, 1u, memory_order_acq_rel) != 1u) return;
     mc_vocab_deinit(&t->vocab);
     mc_added_deinit(&t->added_raw);
     mc_added_deinit(&t->added_normalized);

@@ -1,4 +1,4 @@
-/* The parts of an open tokenizer. Immutable once open. */
+/* The parts of an open tokenizer. Immutable once open, except for its count. */
 #ifndef TEXT_TOKENIZER_TOKENIZER_H
 #define TEXT_TOKENIZER_TOKENIZER_H
 
@@ -13,8 +13,11 @@
 #include "text/tokenizer/template.h"
 #include "text/tokenizer/vocab.h"
 
+#include <stdatomic.h>
+
 struct mica_tokenizer {
-    mc_store store; /* memory of the steps */
+    atomic_uint count; /* its handle and its decoder streams */
+    mc_store store;    /* memory of the steps */
     mc_vocab vocab;
     mc_added added_raw;        /* matched in the raw text */
     mc_added added_normalized; /* matched in the normalised text */
@@ -35,6 +38,9 @@ mica_status mc_tokenizer_parse(const char *text, size_t len, const char *name,
 /* Reads folder/tokenizer_config.json, if it exists, into an open tokenizer.
  * errors  MICA_EFORMAT, MICA_EIO, MICA_ENOMEM */
 mica_status mc_tokenizer_read_config(mica_tokenizer *tok, const char *folder);
+
+/* Keeps a tokenizer open until mica_tokenizer_close is called once more. */
+mica_tokenizer *mc_tokenizer_retain(const mica_tokenizer *tok);
 
 /* The text of an id before any decoder step; ptr NULL: the id has no token. */
 mc_str mc_tokenizer_spelled(const mica_tokenizer *tok, int32_t id);
