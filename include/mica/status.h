@@ -10,6 +10,8 @@
 
 #include <mica/api.h>
 
+#include <stddef.h>
+
 MICA_BEGIN
 
 /** The result of a call. */
@@ -36,6 +38,15 @@ MICA_API const char *mica_status_name(mica_status status);
  *
  *  returns UTF-8, never NULL; valid until the thread's next failing call into mica. */
 MICA_API const char *mica_last_error(void);
+
+/** Copies mica_last_error(), for bindings that may go on in another thread, or whose language keeps
+ *  no pointers.
+ *
+ *  buffer   receives the text, always NUL-terminated, and cut between two characters where it does
+ *           not fit; may be NULL where bytes is 0.
+ *  bytes    room in buffer, the NUL included.
+ *  returns  the whole text's length, without the NUL: below bytes if nothing was cut. */
+MICA_API size_t mica_error_text(char *buffer, size_t bytes);
 
 /** Frees memory that a function of mica documents as "freed with mica_free". Does nothing for
  *  NULL. */

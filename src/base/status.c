@@ -51,6 +51,16 @@ const char *mica_last_error(void) {
     return last_error;
 }
 
+size_t mica_error_text(char *buffer, size_t bytes) {
+    size_t len = strlen(last_error);
+    if (!buffer || bytes == 0) return len;
+    size_t copied = len < bytes ? len : bytes - 1;
+    if (copied < len) copied -= mc_utf8_unfinished(last_error, copied);
+    memcpy(buffer, last_error, copied);
+    buffer[copied] = 0;
+    return len;
+}
+
 const char *mica_version(void) {
     return MICA_VERSION;
 }

@@ -86,6 +86,29 @@ static void test_text_belongs_to_the_thread(void **state) {
     mc_free(before);
 }
 
+/* The text is copied as far as it fits, whole characters only, and the thread keeps its own. */
+static void test_text_is_copied(void **state) {
+    (void)state;
+    static const struct {
+        size_t bytes;
+        const char *want;
+    } cases[] = {{100, "a\u20acb"}, {6, "a\u20acb"}, {5, "a\u20ac"}, {4, "a"}, {2, "a"}, {1, ""}};
+    char buffer[100];
+    mc_fail(MICA_EINVAL, "a\u20acb");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        memset(buffer, 'x', sizeof buffer);
+        assert_int_equal(mica_error_text(buffer, cases[i].bytes), 5);
+        assert_string_equal(buffer, cases[i].want);
+        if (cases[i].bytes < sizeof buffer) assert_int_equal(buffer[cases[i].bytes], 'x');
+    }
+    memset(buffer, 'x', sizeof buffer);
+    assert_int_equal(mica_error_text(buffer, 0), 5);
+    assert_int_equal(buffer[0], 'x');
+    assert_int_equal(mica_error_text(NULL, 0), 5);
+    assert_int_equal(mica_error_text(NULL, 7), 5);
+    assert_string_equal(mica_last_error(), "a\u20acb");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
@@ -94,6 +117,7 @@ int main(void) {
         cmocka_unit_test(test_long_text_is_cut_between_characters),
         cmocka_unit_test(test_broken_utf8_becomes_question_marks),
         cmocka_unit_test(test_text_belongs_to_the_thread),
+        cmocka_unit_test(test_text_is_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
