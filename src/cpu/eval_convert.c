@@ -114,10 +114,11 @@ mica_status mc_eval_from_fp8(const mc_call *call) {
 
 /* ---- 8-bit rows (q8) ---- */
 
-/* Rows [n] of floats, and dense q8 rows. */
+/* Rows [n] of floats, and q8 rows. */
 typedef struct q8_work {
     const mc_call *call;
     float *scratch; /* [workers, n] */
+    uint8_t *codes; /* [workers, bytes] */
     int64_t n, bytes;
 } q8_work;
 
@@ -134,13 +135,26 @@ static void narrow_rows(void *context, int64_t begin, int64_t end, int worker) {
     }
 }
 
+/* The bytes of row r, side by side. */
+static const uint8_t *q8_row(const q8_work *work, int64_t r, int worker) {
+    const mc_operand *x = &work->call->in[0];
+    int last = x->layout->ndim - 1;
+    int64_t stride = x->layout->strides[last];
+    const uint8_t *row = (const uint8_t *)x->data + mc_row_offset(x->layout, last, r);
+    if (stride == 1) return row;
+    uint8_t *codes = work->codes + worker * work->bytes;
+    for (int64_t i = 0; i < work->bytes; i++)
+        codes[i] = row[i * stride];
+    return codes;
+}
+
 static void widen_rows(void *context, int64_t begin, int64_t end, int worker) {
     const q8_work *work = context;
     const mk_kernels *kern = mc_cpu_of(work->call)->kern;
     const mc_operand *out = &work->call->out;
     float *row = work->scratch + worker * work->n;
     for (int64_t r = begin; r < end; r++) {
-        const uint8_t *codes = (const uint8_t *)work->call->in[0].data + r * work->bytes;
+        const uint8_t *codes = q8_row(work, r, worker);
         kern->widen_q8(work->n, codes, codes + mk_q8_scales(work->n), row);
         mc_narrow(kern, out->layout->dtype, row, work->n, out->data, r * work->n);
     }
@@ -148,10 +162,12 @@ static void widen_rows(void *context, int64_t begin, int64_t end, int worker) {
 
 static mica_status run_rows(const mc_call *call, mc_stage *stage, int64_t n, mc_range_fn fn) {
     const mc_layout *l = call->out.layout;
-    size_t floats = (size_t)(n * mc_cpu_of(call)->threads);
-    q8_work *work = mc_stage_memory(stage, sizeof *work + floats * sizeof *work->scratch);
+    int64_t threads = mc_cpu_of(call)->threads, bytes = mk_q8_bytes(n);
+    size_t floats = (size_t)(n * threads), codes = (size_t)(bytes * threads);
+    q8_work *work = mc_stage_memory(stage, sizeof *work + floats * sizeof *work->scratch + codes);
     if (!work) return MICA_OK;
-    *work = (q8_work){call, (float *)(void *)(work + 1), n, mk_q8_bytes(n)};
+    float *scratch = (float *)(void *)(work + 1);
+    *work = (q8_work){call, scratch, (uint8_t *)(scratch + floats), n, bytes};
     mc_stage_set(stage, fn, work, mc_row_count(l, l->ndim - 1), mc_grain(2 * n));
     return MICA_OK;
 }

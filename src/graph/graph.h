@@ -49,11 +49,14 @@ typedef struct mc_node {
 /* What the graph knows of an op. One constant each, mc_op_<name>. */
 typedef struct mc_op_def {
     const char *name;
-    int min_in, max_in; /* operands; those from min_in on may be absent */
+    int min_in, max_in; /* operands: max_in, of which those from min_in on may be absent */
+    bool variadic;      /* any number from min_in to max_in instead, none of them absent */
     size_t attr_bytes;
 
     /* The shape rule: checks operands (NULL where absent) and attributes, sets dtype, ndim and
-     * shape of *out. Errors are said with mc_fail, beginning with the op's name. */
+     * shape of *out. Errors are said with mc_fail, beginning with the op's name. Operands and
+     * attributes may come from a file: what it lets through must be safe for view, decompose and
+     * every kernel, which check nothing again. */
     mica_status (*infer)(const void *attr, const mc_layout *const *in, int n_in, mc_layout *out);
 
     /* For ops that only look at in[0] in another way: sets out's strides (dtype and shape are set)

@@ -30,11 +30,12 @@ static const char *node_fault(const mica_scope *s, uint32_t i) {
         return "is ready and has no data";
     if (node->state == MC_GONE && node->storage) return "is gone and has data";
     if (node->op == MC_OP_LEAF) return NULL;
-    if ((int)node->n_in < def->min_in || (int)node->n_in > def->max_in)
+    if ((int)node->n_in < (def->variadic ? def->min_in : def->max_in) ||
+        (int)node->n_in > def->max_in)
         return "has the wrong number of inputs";
     if (node->attr_bytes != def->attr_bytes) return "has attributes of the wrong size";
     for (uint32_t k = 0; k < node->n_in; k++) {
-        if (node->in[k] == MC_ABSENT ? (int)k < def->min_in : node->in[k] >= i)
+        if (node->in[k] == MC_ABSENT ? (int)k < def->min_in || def->variadic : node->in[k] >= i)
             return "has an input that does not come before it";
     }
     return NULL;

@@ -271,7 +271,7 @@ static mica_status bring_operands(mica_scope *s, const mc_op_def *def, const mic
         mica_array x = in[i];
         indices[i] = MC_ABSENT;
         layouts[i] = NULL;
-        if (i >= def->min_in && !x.scope) continue; /* absent */
+        if (i >= def->min_in && !x.scope && !def->variadic) continue; /* absent */
         MC_TRY(check_operand(def->name, i, x));
         if (x.scope != s) x = import(s, def->name, x);
         if (s->status != MICA_OK) return s->status;
@@ -288,9 +288,10 @@ static mica_status bring_operands(mica_scope *s, const mc_op_def *def, const mic
 static mica_status record(mica_scope *s, mc_op op, const void *attr, const mica_array *in, int n_in,
                           mica_array *out) {
     const mc_op_def *def = mc_op_get(op);
-    if (n_in < def->min_in || n_in > def->max_in)
-        return mc_fail(MICA_EINVAL, "%s: %d operands, it takes %d to %d", def->name, n_in,
-                       def->min_in, def->max_in);
+    int min = def->variadic ? def->min_in : def->max_in;
+    if (n_in < min || n_in > def->max_in)
+        return mc_fail(MICA_EINVAL, "%s: %d operands, it takes %d to %d", def->name, n_in, min,
+                       def->max_in);
     uint32_t *indices = mc_arena_alloc(&s->arena, (size_t)n_in * sizeof *indices);
     const mc_layout **layouts = mc_arena_alloc(&s->arena, (size_t)n_in * sizeof *layouts);
     void *attr_copy = mc_arena_alloc(&s->arena, def->attr_bytes);

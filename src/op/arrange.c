@@ -13,7 +13,9 @@
 
 static mica_status concatenate_infer(const void *attr, const mc_layout *const *in, int n_in,
                                      mc_layout *out) {
-    int axis = (int)((const mc_attr_axis *)attr)->axis;
+    const mc_attr_axis *at = attr;
+    MC_TRY(mc_check_axis("concatenate", in[0], at->axis));
+    int axis = (int)at->axis;
     int64_t shape[MICA_MAX_NDIM] = {0};
     memcpy(shape, in[0]->shape, (size_t)in[0]->ndim * sizeof *shape);
     for (int i = 1; i < n_in; i++) {
@@ -35,6 +37,7 @@ const mc_op_def mc_op_concatenate = {
     .name = "concatenate",
     .min_in = 1,
     .max_in = INT_MAX,
+    .variadic = true,
     .attr_bytes = sizeof(mc_attr_axis),
     .infer = concatenate_infer,
 };

@@ -10,6 +10,8 @@
 
 enum { Q, K, V, MASK, OFFSET, SINKS, OPERANDS };
 
+#define MAX_SCORES ((int64_t)1 << 40) /* that kernels have scratch for at once; a terabyte */
+
 static mica_status wrong_qkv(mica_status status, const mc_layout *const *in, const char *what) {
     char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT], c[MC_LAYOUT_TEXT];
     return mc_fail(status, "sdpa: q %s, k %s and v %s: %s", mc_layout_text(in[Q], a),
@@ -36,6 +38,9 @@ static mica_status check_qkv(const mc_layout *const *in) {
         return wrong_qkv(MICA_ESHAPE, in, "heads of q are no multiple of those of k");
     if (k->shape[2] > INT32_MAX) /* positions are i32 */
         return wrong_qkv(MICA_ESHAPE, in, "there are more than 2147483647 keys");
+    int64_t group = q->shape[1] / k->shape[1]; /* heads that meet one head of keys */
+    if (group > MAX_SCORES || group * k->shape[2] > MAX_SCORES)
+        return wrong_qkv(MICA_ESHAPE, in, "a query has more than 2^40 scores with a head of keys");
     return MICA_OK;
 }
 
@@ -63,10 +68,10 @@ static mica_status sdpa_infer(const void *attr, const mc_layout *const *in, int 
     MC_TRY(check_qkv(in));
     MC_TRY(check_mask(in));
     const mc_layout *offset = in[OFFSET], *sinks = in[SINKS];
-    if (a->window < 0 || (a->window > 0 && a->causal == 0))
+    if (a->window < 0 || a->window > INT32_MAX || (a->window > 0 && a->causal == 0))
         return mc_fail(MICA_EINVAL, "sdpa: window %lld: must be 0, or above 0 with causal",
                        (long long)a->window);
-    if (a->keep < 0 || (a->keep > 0 && a->window == 0))
+    if (a->keep < 0 || a->keep > INT32_MAX || (a->keep > 0 && a->window == 0))
         return mc_fail(MICA_EINVAL, "sdpa: keep %lld: must be 0, or above 0 with window",
                        (long long)a->keep);
     if (offset && (offset->dtype != MICA_I32 || offset->ndim > 1 ||

@@ -31,6 +31,31 @@ static mica_status bool_infer(const void *attr, const mc_layout *const *in, int 
     return MICA_OK;
 }
 
+static mica_status float_infer(const void *attr, const mc_layout *const *in, int n_in,
+                               mc_layout *out) {
+    char text[MC_LAYOUT_TEXT];
+    if (!mica_dtype_is_float(in[0]->dtype))
+        return mc_fail(MICA_EDTYPE, "arithmetic of floats: %s is none",
+                       mc_layout_text(in[0], text));
+    return same_infer(attr, in, n_in, out);
+}
+
+static mica_status logical_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                 mc_layout *out) {
+    char text[MC_LAYOUT_TEXT];
+    if (in[0]->dtype != MICA_BOOL)
+        return mc_fail(MICA_EDTYPE, "logic: %s is not bool", mc_layout_text(in[0], text));
+    return bool_infer(attr, in, n_in, out);
+}
+
+static mica_status bits_infer(const void *attr, const mc_layout *const *in, int n_in,
+                              mc_layout *out) {
+    char text[MC_LAYOUT_TEXT];
+    if (mica_dtype_is_float(in[0]->dtype))
+        return mc_fail(MICA_EDTYPE, "bits: %s are floats", mc_layout_text(in[0], text));
+    return same_infer(attr, in, n_in, out);
+}
+
 /* The dtype that both operands of an op are converted to. */
 typedef enum kind {
     PROMOTED, /* their promoted dtype */
@@ -80,24 +105,24 @@ static mica_array record(mica_scope *s, mc_op op, const char *name, kind k, mica
 BINARY(ADD, add, PROMOTED, same_infer)
 BINARY(SUBTRACT, subtract, PROMOTED, same_infer)
 BINARY(MULTIPLY, multiply, PROMOTED, same_infer)
-BINARY(DIVIDE, divide, INEXACT, same_infer)
+BINARY(DIVIDE, divide, INEXACT, float_infer)
 BINARY(FLOOR_DIVIDE, floor_divide, PROMOTED, same_infer)
 BINARY(REMAINDER, remainder, PROMOTED, same_infer)
 BINARY(POWER, power, PROMOTED, same_infer)
 BINARY(MAXIMUM, maximum, PROMOTED, same_infer)
 BINARY(MINIMUM, minimum, PROMOTED, same_infer)
-BINARY(LOGADDEXP, logaddexp, INEXACT, same_infer)
-BINARY(ARCTAN2, arctan2, INEXACT, same_infer)
+BINARY(LOGADDEXP, logaddexp, INEXACT, float_infer)
+BINARY(ARCTAN2, arctan2, INEXACT, float_infer)
 BINARY(EQUAL, equal, PROMOTED, bool_infer)
 BINARY(NOT_EQUAL, not_equal, PROMOTED, bool_infer)
 BINARY(LESS, less, PROMOTED, bool_infer)
 BINARY(LESS_EQUAL, less_equal, PROMOTED, bool_infer)
 BINARY(GREATER, greater, PROMOTED, bool_infer)
 BINARY(GREATER_EQUAL, greater_equal, PROMOTED, bool_infer)
-BINARY(LOGICAL_AND, logical_and, TRUTH, bool_infer)
-BINARY(LOGICAL_OR, logical_or, TRUTH, bool_infer)
-BINARY(BITWISE_AND, bitwise_and, BITS, same_infer)
-BINARY(BITWISE_OR, bitwise_or, BITS, same_infer)
-BINARY(BITWISE_XOR, bitwise_xor, BITS, same_infer)
-BINARY(LEFT_SHIFT, left_shift, SHIFT, same_infer)
-BINARY(RIGHT_SHIFT, right_shift, SHIFT, same_infer)
+BINARY(LOGICAL_AND, logical_and, TRUTH, logical_infer)
+BINARY(LOGICAL_OR, logical_or, TRUTH, logical_infer)
+BINARY(BITWISE_AND, bitwise_and, BITS, bits_infer)
+BINARY(BITWISE_OR, bitwise_or, BITS, bits_infer)
+BINARY(BITWISE_XOR, bitwise_xor, BITS, bits_infer)
+BINARY(LEFT_SHIFT, left_shift, SHIFT, bits_infer)
+BINARY(RIGHT_SHIFT, right_shift, SHIFT, bits_infer)

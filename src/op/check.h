@@ -18,10 +18,22 @@ static inline bool mc_find_axis(mica_scope *s, const char *op, const mc_layout *
     return status == MICA_OK;
 }
 
-/* mc_layout_init of an op's result; the error names the op. */
+/* For shape rules: whether an attribute is an axis of x, counted from the front.
+ * errors  MICA_EINVAL */
+static inline mica_status mc_check_axis(const char *op, const mc_layout *x, int64_t axis) {
+    char text[MC_LAYOUT_TEXT];
+    if (axis >= 0 && axis < x->ndim) return MICA_OK;
+    return mc_fail(MICA_EINVAL, "%s: there is no axis %lld in %s", op, (long long)axis,
+                   mc_layout_text(x, text));
+}
+
+/* mc_layout_init of an op's result, whose ndim may be an attribute; the error names the op. */
 static inline mica_status mc_set_result(const char *op, mc_layout *out, mica_dtype dtype,
-                                        const int64_t *shape, int ndim) {
-    mica_status status = mc_layout_init(out, dtype, shape, ndim);
+                                        const int64_t *shape, int64_t ndim) {
+    if (ndim < 0 || ndim > MICA_MAX_NDIM)
+        return mc_fail(MICA_EINVAL, "%s: %lld axes, 0 to %d are possible", op, (long long)ndim,
+                       MICA_MAX_NDIM);
+    mica_status status = mc_layout_init(out, dtype, shape, (int)ndim);
     return status == MICA_OK ? status : mc_fail_context(status, "%s", op);
 }
 

@@ -177,8 +177,6 @@ static mica_status from_q8_infer(const void *attr, const mc_layout *const *in, i
 const mc_op_def mc_op_from_q8 = {"from_q8", .min_in = 1, .max_in = 1,
                                  .attr_bytes = sizeof(mc_attr_q8), .infer = from_q8_infer};
 
-/* The rows are made contiguous: kernels read a row's bytes side by side. */
 mica_array mica_from_q8(mica_scope *s, mica_array rows, int64_t length, mica_dtype dtype) {
-    rows = mc_record(s, MC_OP_CONTIGUOUS, NULL, &rows, 1);
     return mc_record(s, MC_OP_FROM_Q8, &(mc_attr_q8){length, (int64_t)dtype}, &rows, 1);
 }

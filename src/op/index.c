@@ -29,8 +29,9 @@ static mica_status slice_update_infer(const void *attr, const mc_layout *const *
     (void)n_in;
     const mc_attr_slice *a = attr;
     MC_TRY(check_same_dtype("slice_update", in[0], in[1]));
+    MC_TRY(mc_slice_check("slice_update", in[0], a));
     mc_layout part;
-    MC_TRY(mc_layout_init(&part, in[0]->dtype, a->count, in[0]->ndim));
+    MC_TRY(mc_set_result("slice_update", &part, in[0]->dtype, a->count, in[0]->ndim));
     char wanted[MC_LAYOUT_TEXT], given[MC_LAYOUT_TEXT];
     if (!mc_layout_same_shape(&part, in[1]))
         return mc_fail(MICA_ESHAPE, "slice_update: %s into a slice %s",
@@ -63,8 +64,10 @@ mica_array mica_slice_update(mica_scope *s, mica_array x, mica_array update, con
 static mica_status slice_update_at_infer(const void *attr, const mc_layout *const *in, int n_in,
                                          mc_layout *out) {
     (void)n_in;
-    int axis = (int)((const mc_attr_axis *)attr)->axis;
     const mc_layout *x = in[0], *update = in[1], *start = in[2];
+    const mc_attr_axis *at = attr;
+    MC_TRY(mc_check_axis("slice_update_at", x, at->axis));
+    int axis = (int)at->axis;
     MC_TRY(check_same_dtype("slice_update_at", x, update));
     char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
     if (start->dtype != MICA_I32 || start->ndim != 0)
@@ -105,8 +108,10 @@ mica_array mica_slice_update_at(mica_scope *s, mica_array x, mica_array update, 
 static mica_status take_infer(const void *attr, const mc_layout *const *in, int n_in,
                               mc_layout *out) {
     (void)n_in;
-    int axis = (int)((const mc_attr_axis *)attr)->axis;
     const mc_layout *x = in[0], *index = in[1];
+    const mc_attr_axis *at = attr;
+    MC_TRY(mc_check_axis("take", x, at->axis));
+    int axis = (int)at->axis;
     MC_TRY(check_index("take", index));
     char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
     if (x->ndim - 1 + index->ndim > MICA_MAX_NDIM)
@@ -143,15 +148,16 @@ mica_array mica_take(mica_scope *s, mica_array x, mica_array indices, int axis) 
 
 /* Checks that x and the indices have the same lengths on all axes but one. */
 static mica_status check_along(const char *op, const mc_layout *x, const mc_layout *index,
-                               int axis) {
+                               int64_t axis) {
     MC_TRY(check_index(op, index));
+    MC_TRY(mc_check_axis(op, x, axis));
     bool fits = x->ndim == index->ndim;
     for (int k = 0; fits && k < x->ndim; k++)
         fits = k == axis || x->shape[k] == index->shape[k];
     if (fits) return MICA_OK;
     char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
-    return mc_fail(MICA_ESHAPE, "%s: %s and indices %s differ beside axis %d", op,
-                   mc_layout_text(x, a), mc_layout_text(index, b), axis);
+    return mc_fail(MICA_ESHAPE, "%s: %s and indices %s differ beside axis %lld", op,
+                   mc_layout_text(x, a), mc_layout_text(index, b), (long long)axis);
 }
 
 /* x broadcast to the shape of `like`, with `length` along the axis. */
@@ -166,8 +172,8 @@ static mica_array broadcast_along(mica_scope *s, mica_array x, const int64_t *li
 static mica_status take_along_axis_infer(const void *attr, const mc_layout *const *in, int n_in,
                                          mc_layout *out) {
     (void)n_in;
-    int axis = (int)((const mc_attr_axis *)attr)->axis;
-    MC_TRY(check_along("take_along_axis", in[0], in[1], axis));
+    const mc_attr_axis *a = attr;
+    MC_TRY(check_along("take_along_axis", in[0], in[1], a->axis));
     return mc_set_result("take_along_axis", out, in[0]->dtype, in[1]->shape, in[1]->ndim);
 }
 
@@ -209,8 +215,8 @@ mica_array mica_take_along_axis(mica_scope *s, mica_array x, mica_array indices,
 static mica_status put_along_axis_infer(const void *attr, const mc_layout *const *in, int n_in,
                                         mc_layout *out) {
     (void)n_in;
-    int axis = (int)((const mc_attr_axis *)attr)->axis;
-    MC_TRY(check_along("put_along_axis", in[0], in[1], axis));
+    const mc_attr_axis *at = attr;
+    MC_TRY(check_along("put_along_axis", in[0], in[1], at->axis));
     MC_TRY(check_same_dtype("put_along_axis", in[0], in[2]));
     char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
     if (!mc_layout_same_shape(in[1], in[2]))
@@ -250,12 +256,16 @@ mica_array mica_put_along_axis(mica_scope *s, mica_array x, mica_array indices, 
 
 /* ---- gather, scatter ---- */
 
-/* Checks that index operands are integers of one shape, and that their axes exist and differ. */
+/* Checks that there is an index operand for each of n axes, that these operands are integers of one
+ * shape, and that the axes exist and differ. */
 static mica_status check_indices(const char *op, const mc_layout *x, const mc_layout *const *index,
-                                 int64_t n, const int64_t *axes) {
+                                 int n_index, int64_t n, const int64_t *axes) {
     bool taken[MICA_MAX_NDIM] = {false};
-    for (int64_t i = 0; i < n; i++) {
+    if (n != n_index)
+        return mc_fail(MICA_EINVAL, "%s: %d index arrays for %lld axes", op, n_index, (long long)n);
+    for (int i = 0; i < n_index; i++) {
         MC_TRY(check_index(op, index[i]));
+        MC_TRY(mc_check_axis(op, x, axes[i]));
         char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
         if (!mc_layout_same_shape(index[0], index[i]))
             return mc_fail(MICA_ESHAPE, "%s: indices %s and %s differ", op,
@@ -286,10 +296,9 @@ static mica_status check_slice(const char *op, const mc_layout *x, const int64_t
 
 static mica_status gather_infer(const void *attr, const mc_layout *const *in, int n_in,
                                 mc_layout *out) {
-    (void)n_in;
     const mc_attr_gather *a = attr;
     const mc_layout *x = in[0], *index = in[1];
-    MC_TRY(check_indices("gather", x, in + 1, a->n, a->axes));
+    MC_TRY(check_indices("gather", x, in + 1, n_in - 1, a->n, a->axes));
     MC_TRY(check_slice("gather", x, a->slice_sizes, a->n, a->axes));
     int64_t shape[MICA_MAX_NDIM];
     memcpy(shape, index->shape, (size_t)index->ndim * sizeof *shape);
@@ -301,6 +310,7 @@ const mc_op_def mc_op_gather = {
     .name = "gather",
     .min_in = 2,
     .max_in = 1 + MICA_MAX_NDIM,
+    .variadic = true,
     .attr_bytes = sizeof(mc_attr_gather),
     .infer = gather_infer,
 };
@@ -346,11 +356,12 @@ mica_array mica_gather(mica_scope *s, mica_array x, const mica_array *indices, i
 
 static mica_status scatter_infer(const void *attr, const mc_layout *const *in, int n_in,
                                  mc_layout *out) {
-    (void)n_in;
     const mc_attr_scatter *a = attr;
     const mc_layout *x = in[0], *updates = in[1], *index = in[2];
+    if (a->mode < MICA_SCATTER_SET || a->mode > MICA_SCATTER_MINIMUM)
+        return mc_fail(MICA_EINVAL, "scatter: no mode %lld", (long long)a->mode);
     MC_TRY(check_same_dtype("scatter", x, updates));
-    MC_TRY(check_indices("scatter", x, in + 2, a->n, a->axes));
+    MC_TRY(check_indices("scatter", x, in + 2, n_in - 2, a->n, a->axes));
     bool fits = updates->ndim == index->ndim + x->ndim;
     for (int k = 0; fits && k < index->ndim; k++)
         fits = updates->shape[k] == index->shape[k];
@@ -369,6 +380,7 @@ const mc_op_def mc_op_scatter = {
     .name = "scatter",
     .min_in = 3,
     .max_in = 2 + MICA_MAX_NDIM,
+    .variadic = true,
     .attr_bytes = sizeof(mc_attr_scatter),
     .infer = scatter_infer,
     .in_place = 1,
@@ -379,8 +391,6 @@ mica_array mica_scatter(mica_scope *s, mica_array x, const mica_array *indices, 
     mica_array in[2 + MICA_MAX_NDIM] = {x, updates};
     if (!mc_operands_ok(s, "scatter", in, 2)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
-    if (mode < MICA_SCATTER_SET || mode > MICA_SCATTER_MINIMUM)
-        return mc_scope_fail(s, MICA_EINVAL, "scatter: no mode %d", (int)mode);
     mc_attr_scatter attr = {.n = n, .mode = mode};
     if (!prepare_indices(s, "scatter", l, indices, n, axes, in + 2, attr.axes))
         return mc_invalid(s);

@@ -5,6 +5,7 @@
 
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "op/check.h"
 
 /* ---- filled ---- */
 
@@ -29,7 +30,9 @@ static mica_status arange_infer(const void *attr, const mc_layout *const *in, in
     const mc_attr_range *a = attr;
     if (a->dtype < 0 || a->dtype >= MICA_DTYPE_COUNT)
         return mc_fail(MICA_EDTYPE, "arange: %lld is no dtype", (long long)a->dtype);
-    return mc_layout_init(out, (mica_dtype)a->dtype, &a->count, 1);
+    if (!isfinite(a->start) || !isfinite(a->step))
+        return mc_fail(MICA_EINVAL, "arange: from %g by %g", a->start, a->step);
+    return mc_set_result("arange", out, (mica_dtype)a->dtype, &a->count, 1);
 }
 
 const mc_op_def mc_op_arange = {"arange", .min_in = 0, .max_in = 0,

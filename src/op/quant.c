@@ -10,36 +10,36 @@
 
 /* ---- formats ---- */
 
-static bool one_of(int x, const int *values, int n) {
+static bool one_of(int64_t x, const int *values, int n) {
     for (int i = 0; i < n; i++)
         if (values[i] == x) return true;
     return false;
 }
 
-static mica_status check_format(const char *op, mica_quant_mode mode, int bits, int group) {
+static mica_status check_format(const char *op, int64_t mode, int64_t bits, int64_t group) {
     static const int affine_bits[] = {2, 3, 4, 5, 6, 8}, affine_groups[] = {32, 64, 128};
     switch (mode) {
     case MICA_QUANT_AFFINE:
         if (!one_of(bits, affine_bits, 6) || !one_of(group, affine_groups, 3))
             return mc_fail(MICA_EINVAL,
-                           "%s: affine with %d bits and groups of %d: bits are 2 3 4 5 "
+                           "%s: affine with %lld bits and groups of %lld: bits are 2 3 4 5 "
                            "6 8, groups 32 64 128",
-                           op, bits, group);
+                           op, (long long)bits, (long long)group);
         return MICA_OK;
     case MICA_QUANT_MXFP4:
     case MICA_QUANT_MXFP8:
         if (bits != (mode == MICA_QUANT_MXFP4 ? 4 : 8) || group != 32)
-            return mc_fail(MICA_EINVAL, "%s: %s with %d bits and groups of %d: has %d and 32", op,
-                           mode == MICA_QUANT_MXFP4 ? "mxfp4" : "mxfp8", bits, group,
-                           mode == MICA_QUANT_MXFP4 ? 4 : 8);
+            return mc_fail(MICA_EINVAL, "%s: %s with %lld bits and groups of %lld: has %d and 32",
+                           op, mode == MICA_QUANT_MXFP4 ? "mxfp4" : "mxfp8", (long long)bits,
+                           (long long)group, mode == MICA_QUANT_MXFP4 ? 4 : 8);
         return MICA_OK;
     case MICA_QUANT_NVFP4:
         if (bits != 4 || group != 16)
-            return mc_fail(MICA_EINVAL, "%s: nvfp4 with %d bits and groups of %d: has 4 and 16", op,
-                           bits, group);
+            return mc_fail(MICA_EINVAL, "%s: nvfp4 with %lld bits and groups of %lld: has 4 and 16",
+                           op, (long long)bits, (long long)group);
         return MICA_OK;
     }
-    return mc_fail(MICA_EINVAL, "%s: quantisation mode %d is unknown", op, (int)mode);
+    return mc_fail(MICA_EINVAL, "%s: quantisation mode %lld is unknown", op, (long long)mode);
 }
 
 /* Checks codes [..., R, W] with scales (and biases) [..., R, W * 32 / bits / group]. *width
@@ -47,7 +47,7 @@ static mica_status check_format(const char *op, mica_quant_mode mode, int bits, 
 static mica_status check_weights(const char *op, const mc_attr_quant *a, const mc_layout *codes,
                                  const mc_layout *scales, const mc_layout *biases, int64_t *width) {
     char text_c[MC_LAYOUT_TEXT], text_s[MC_LAYOUT_TEXT], text_b[MC_LAYOUT_TEXT];
-    MC_TRY(check_format(op, (mica_quant_mode)a->mode, (int)a->bits, (int)a->group_size));
+    MC_TRY(check_format(op, a->mode, a->bits, a->group_size));
     bool affine = a->mode == MICA_QUANT_AFFINE;
     if (codes->dtype != MICA_U32)
         return mc_fail(MICA_EDTYPE, "%s: codes are %s, not u32", op, mc_layout_text(codes, text_c));
@@ -88,13 +88,14 @@ static mica_status dequantize_infer(const void *attr, const mc_layout *const *in
     const mc_attr_quant *a = attr;
     int64_t width;
     MC_TRY(check_weights("dequantize", a, in[0], in[1], in[2], &width));
-    mica_dtype dtype = in[2] ? in[1]->dtype : (mica_dtype)a->dtype;
-    if (!mica_dtype_is_float(dtype))
-        return mc_fail(MICA_EDTYPE, "dequantize: to %s, which is no float", mica_dtype_name(dtype));
+    int64_t dtype = in[2] ? (int64_t)in[1]->dtype : a->dtype;
+    if (dtype < MICA_F16 || dtype > MICA_F32)
+        return mc_fail(MICA_EDTYPE, "dequantize: to %s, which is no float",
+                       mica_dtype_name((mica_dtype)dtype));
     int64_t shape[MICA_MAX_NDIM];
     memcpy(shape, in[0]->shape, sizeof shape);
     shape[in[0]->ndim - 1] = width;
-    return mc_layout_init(out, dtype, shape, in[0]->ndim);
+    return mc_layout_init(out, (mica_dtype)dtype, shape, in[0]->ndim);
 }
 
 /* Unpacks codes [..., W] to numbers u32 [..., W * 32 / bits]. */

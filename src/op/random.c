@@ -28,7 +28,7 @@ static mica_status bits_infer(const void *attr, const mc_layout *const *in, int 
     if (dtype == MICA_U8 && a->width_bytes != 1)
         return mc_fail(MICA_EINVAL, "random_bits: width of %lld bytes; 1, 2 or 4 are possible",
                        (long long)a->width_bytes);
-    MC_TRY(mc_set_result("random_bits", out, dtype, a->shape, (int)a->ndim));
+    MC_TRY(mc_set_result("random_bits", out, dtype, a->shape, a->ndim));
     if (mc_layout_bytes(out) / 4 >= (int64_t)UINT32_MAX)
         return mc_fail(MICA_EINVAL, "random_bits: %s needs more than 2^32 - 1 words of one key",
                        mc_layout_text(out, text));

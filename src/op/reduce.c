@@ -68,13 +68,18 @@ static int64_t reduced_count(const mc_layout *l, int64_t mask) {
 
 /* ---- shape rules ---- */
 
-static void reduced_layout(const void *attr, const mc_layout *in, mica_dtype dtype,
-                           mc_layout *out) {
+static mica_status reduced_layout(const void *attr, const mc_layout *in, mica_dtype dtype,
+                                  mc_layout *out) {
     const mc_attr_reduce *a = attr;
+    char text[MC_LAYOUT_TEXT];
+    if (a->axes < 0 || a->axes >> in->ndim != 0)
+        return mc_fail(MICA_EINVAL, "reduction: the axes %#llx are not all axes of %s",
+                       (unsigned long long)a->axes, mc_layout_text(in, text));
     *out = *in;
     out->dtype = dtype;
     for (int k = 0; k < in->ndim; k++)
         if (a->axes >> k & 1) out->shape[k] = 1;
+    return MICA_OK;
 }
 
 /* Small integers are widened so that their sums do not overflow. */
@@ -84,15 +89,13 @@ static mica_status sum_infer(const void *attr, const mc_layout *const *in, int n
     mica_dtype dtype = in[0]->dtype;
     if (dtype == MICA_BOOL || dtype == MICA_I8 || dtype == MICA_I16) dtype = MICA_I32;
     if (dtype == MICA_U8 || dtype == MICA_U16) dtype = MICA_U32;
-    reduced_layout(attr, in[0], dtype, out);
-    return MICA_OK;
+    return reduced_layout(attr, in[0], dtype, out);
 }
 
 static mica_status bool_infer(const void *attr, const mc_layout *const *in, int n_in,
                               mc_layout *out) {
     (void)n_in;
-    reduced_layout(attr, in[0], MICA_BOOL, out);
-    return MICA_OK;
+    return reduced_layout(attr, in[0], MICA_BOOL, out);
 }
 
 static mica_status logsumexp_infer(const void *attr, const mc_layout *const *in, int n_in,
@@ -101,8 +104,7 @@ static mica_status logsumexp_infer(const void *attr, const mc_layout *const *in,
     char text[MC_LAYOUT_TEXT];
     if (!mica_dtype_is_float(in[0]->dtype))
         return mc_fail(MICA_EDTYPE, "logsumexp: %s is no float", mc_layout_text(in[0], text));
-    reduced_layout(attr, in[0], in[0]->dtype, out);
-    return MICA_OK;
+    return reduced_layout(attr, in[0], in[0]->dtype, out);
 }
 
 static mica_status not_empty(const void *attr, const mc_layout *in, const char *name) {
@@ -119,8 +121,7 @@ static mica_status not_empty(const void *attr, const mc_layout *in, const char *
                                     mc_layout *out) {                                       \
         (void)n_in;                                                                         \
         MC_TRY(not_empty(attr, in[0], #name));                                              \
-        reduced_layout(attr, in[0], in[0]->dtype, out);                                     \
-        return MICA_OK;                                                                     \
+        return reduced_layout(attr, in[0], in[0]->dtype, out);                              \
     }
 EXTREME_INFER(max)
 EXTREME_INFER(min)
@@ -131,8 +132,7 @@ static mica_status index_infer(const void *attr, const mc_layout *in, const char
     const mc_attr_reduce *a = attr;
     if (reduced_count(in, a->axes) > (int64_t)UINT32_MAX)
         return mc_fail(MICA_EINVAL, "%s: more than 2^32 - 1 elements have no u32 index", name);
-    reduced_layout(attr, in, MICA_U32, out);
-    return MICA_OK;
+    return reduced_layout(attr, in, MICA_U32, out);
 }
 
 /* ---- ops ---- */

@@ -32,6 +32,7 @@ static mica_status rope_infer(const void *attr, const mc_layout *const *in, int 
     if (freqs && (freqs->dtype != MICA_F32 || freqs->ndim != 1 || freqs->shape[0] != a->dims / 2))
         return mc_fail(MICA_ESHAPE, "rope: freqs is %s, not f32[%lld]", mc_layout_text(freqs, text),
                        (long long)(a->dims / 2));
+    if (!(a->base > 0)) return mc_fail(MICA_EINVAL, "rope: base %g is not above 0", a->base);
     *out = *x;
     return MICA_OK;
 }
@@ -117,7 +118,5 @@ mica_array mica_rope(mica_scope *s, mica_array x, mica_array offset, mica_array 
         .base = o.base != 0 ? (double)o.base : 10000.0,
         .scale = o.scale != 0 ? (double)o.scale : 1.0,
     };
-    if (!(attr.base > 0))
-        return mc_scope_fail(s, MICA_EINVAL, "rope: base %g is not above 0", attr.base);
     return mc_record(s, MC_OP_ROPE, &attr, in, 3);
 }

@@ -14,6 +14,14 @@ static mica_status scan_infer(const void *attr, const mc_layout *const *in, int 
     return MICA_OK;
 }
 
+static mica_status logcumsumexp_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                      mc_layout *out) {
+    char text[MC_LAYOUT_TEXT];
+    if (!mica_dtype_is_float(in[0]->dtype))
+        return mc_fail(MICA_EDTYPE, "logcumsumexp: %s is no float", mc_layout_text(in[0], text));
+    return scan_infer(attr, in, n_in, out);
+}
+
 static mica_array record(mica_scope *s, mc_op op, const char *name, mica_array x, int axis,
                          bool reverse, bool inclusive) {
     if (!mc_operands_ok(s, name, &x, 1)) return mc_invalid(s);
@@ -27,18 +35,18 @@ static mica_array record(mica_scope *s, mc_op op, const char *name, mica_array x
     return mica_swapaxes(s, y, at, -1);
 }
 
-#define SCAN(ENUM, name)                                                                          \
+#define SCAN(ENUM, name, infer_fn)                                                                \
     const mc_op_def mc_op_##name = {#name,                                                        \
                                     .min_in = 1,                                                  \
                                     .max_in = 1,                                                  \
                                     .attr_bytes = sizeof(mc_attr_scan),                           \
-                                    .infer = scan_infer,                                          \
+                                    .infer = infer_fn,                                            \
                                     .in_place = 1};                                               \
     mica_array mica_##name(mica_scope *s, mica_array x, int axis, bool reverse, bool inclusive) { \
         return record(s, MC_OP_##ENUM, #name, x, axis, reverse, inclusive);                       \
     }
-SCAN(CUMSUM, cumsum)
-SCAN(CUMPROD, cumprod)
-SCAN(CUMMAX, cummax)
-SCAN(CUMMIN, cummin)
-SCAN(LOGCUMSUMEXP, logcumsumexp)
+SCAN(CUMSUM, cumsum, scan_infer)
+SCAN(CUMPROD, cumprod, scan_infer)
+SCAN(CUMMAX, cummax, scan_infer)
+SCAN(CUMMIN, cummin, scan_infer)
+SCAN(LOGCUMSUMEXP, logcumsumexp, logcumsumexp_infer)

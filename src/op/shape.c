@@ -15,7 +15,7 @@ static mica_status reshape_infer(const void *attr, const mc_layout *const *in, i
                                  mc_layout *out) {
     (void)n_in;
     const mc_attr_shape *a = attr;
-    MC_TRY(mc_set_result("reshape", out, in[0]->dtype, a->shape, (int)a->ndim));
+    MC_TRY(mc_set_result("reshape", out, in[0]->dtype, a->shape, a->ndim));
     if (mc_layout_size(out) == mc_layout_size(in[0])) return MICA_OK;
     char from[MC_LAYOUT_TEXT], to[MC_LAYOUT_TEXT];
     return mc_fail(MICA_ESHAPE, "reshape: %s to %s: %lld elements are not %lld",
@@ -223,10 +223,17 @@ static mica_status transpose_infer(const void *attr, const mc_layout *const *in,
                                    mc_layout *out) {
     (void)n_in;
     const mc_attr_transpose *a = attr;
+    bool taken[MICA_MAX_NDIM] = {false};
     out->dtype = in[0]->dtype;
     out->ndim = in[0]->ndim;
-    for (int k = 0; k < out->ndim; k++)
-        out->shape[k] = in[0]->shape[a->axes[k]];
+    for (int k = 0; k < out->ndim; k++) {
+        int64_t axis = a->axes[k];
+        MC_TRY(mc_check_axis("transpose", in[0], axis));
+        if (taken[axis])
+            return mc_fail(MICA_EINVAL, "transpose: axis %lld is listed twice", (long long)axis);
+        taken[axis] = true;
+        out->shape[k] = in[0]->shape[axis];
+    }
     return MICA_OK;
 }
 
@@ -252,16 +259,13 @@ mica_array mica_transpose(mica_scope *s, mica_array x, const int *axes) {
     if (!mc_operands_ok(s, "transpose", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     mc_attr_transpose attr = {{0}};
-    bool same = true, taken[MICA_MAX_NDIM] = {false};
+    bool same = true;
     for (int k = 0; k < l->ndim; k++) {
         int at = l->ndim - 1 - k;
         if (axes) {
             mica_status status = mc_axis("transpose", l, axes[k], &at);
             if (status != MICA_OK) return mc_fail_in(s, status);
         }
-        if (taken[at])
-            return mc_scope_fail(s, MICA_EINVAL, "transpose: axis %d is listed twice", at);
-        taken[at] = true;
         attr.axes[k] = at;
         same = same && at == k;
     }
@@ -307,7 +311,7 @@ static mica_status broadcast_to_infer(const void *attr, const mc_layout *const *
                                       mc_layout *out) {
     (void)n_in;
     const mc_attr_shape *a = attr;
-    MC_TRY(mc_set_result("broadcast_to", out, in[0]->dtype, a->shape, (int)a->ndim));
+    MC_TRY(mc_set_result("broadcast_to", out, in[0]->dtype, a->shape, a->ndim));
     mc_layout dense = *in[0], ignored;
     mc_layout_set_dense(&dense); /* only the shapes count here */
     if (mc_layout_broadcast(&dense, a->shape, (int)a->ndim, &ignored)) return MICA_OK;
@@ -348,7 +352,8 @@ static mica_status slice_infer(const void *attr, const mc_layout *const *in, int
                                mc_layout *out) {
     (void)n_in;
     const mc_attr_slice *a = attr;
-    return mc_layout_init(out, in[0]->dtype, a->count, in[0]->ndim);
+    MC_TRY(mc_slice_check("slice", in[0], a));
+    return mc_set_result("slice", out, in[0]->dtype, a->count, in[0]->ndim);
 }
 
 static bool slice_view(const void *attr, const mc_layout *in, mc_layout *out,
@@ -408,6 +413,27 @@ mica_status mc_slice_resolve(const char *op, const mc_layout *x, const int64_t *
     return MICA_OK;
 }
 
+/* Whether `count` elements from `start` on, `step` apart, lie in an axis of n. */
+static bool lies_in(int64_t n, int64_t start, int64_t count, int64_t step) {
+    int64_t last;
+    if (count == 0) return start == 0 && step == 1;
+    if (count < 0 || start < 0 || start >= n) return false;
+    if (count == 1) return step == 1;
+    return step != 0 && !__builtin_mul_overflow(count - 1, step, &last) &&
+           !__builtin_add_overflow(start, last, &last) && last >= 0 && last < n;
+}
+
+mica_status mc_slice_check(const char *op, const mc_layout *x, const mc_attr_slice *attr) {
+    char text[MC_LAYOUT_TEXT];
+    for (int k = 0; k < x->ndim; k++)
+        if (!lies_in(x->shape[k], attr->start[k], attr->count[k], attr->step[k]))
+            return mc_fail(MICA_EINVAL,
+                           "%s: %lld elements from %lld on by %lld along axis %d of %s", op,
+                           (long long)attr->count[k], (long long)attr->start[k],
+                           (long long)attr->step[k], k, mc_layout_text(x, text));
+    return MICA_OK;
+}
+
 mica_array mica_slice(mica_scope *s, mica_array x, const int64_t *start, const int64_t *stop,
                       const int64_t *step) {
     if (!mc_operands_ok(s, "slice", &x, 1)) return mc_invalid(s);
@@ -447,7 +473,7 @@ static mica_status as_strided_infer(const void *attr, const mc_layout *const *in
                                     mc_layout *out) {
     (void)n_in;
     const mc_attr_strided *a = attr;
-    MC_TRY(mc_set_result("as_strided", out, in[0]->dtype, a->shape, (int)a->ndim));
+    MC_TRY(mc_set_result("as_strided", out, in[0]->dtype, a->shape, a->ndim));
     if (mc_layout_size(out) == 0) return MICA_OK;
     int64_t first = a->offset, last = a->offset, size = mc_layout_size(in[0]);
     bool fits = true;

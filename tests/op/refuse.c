@@ -1,0 +1,248 @@
+/* What a shape rule refuses: attributes and operands that no builder records, but a file may hold.
+ * Whatever passes is read by views, decompositions and kernels without another look. */
+#include "graph/attr.h"
+#include "graph/graph.h"
+
+#include "op/check.h"
+
+#include <math.h>
+
+#define HUGE_INT ((int64_t)1 << 32) /* 0 where it is cut to an int */
+
+typedef struct operands {
+    mica_array in[10];
+    int n;
+} operands;
+
+static mica_array zeros(bench *b, mica_dtype dtype, const int64_t *shape, int ndim) {
+    return mica_zeros(b->s, shape, ndim, dtype);
+}
+
+#define F32(...) zeros(b, MICA_F32, SHAPE(__VA_ARGS__))
+#define I32(...) zeros(b, MICA_I32, SHAPE(__VA_ARGS__))
+#define U32(...) zeros(b, MICA_U32, SHAPE(__VA_ARGS__))
+#define U8(...) zeros(b, MICA_U8, SHAPE(__VA_ARGS__))
+#define BOOLS(...) zeros(b, MICA_BOOL, SHAPE(__VA_ARGS__))
+
+/* The op over operands and an attribute, or none, fails with a text that has `part`. */
+static void refuse(bench *b, mc_op op, const void *attr, const operands *in, const char *part) {
+    mica_array x = mc_record(b->s, op, attr, in->in, in->n);
+    if (mica_valid(x)) fail_msg("%s is recorded: %s", mc_op_get(op)->name, part);
+    if (!strstr(mica_last_error(), part))
+        fail_msg("%s: \"%s\" does not say \"%s\"", mc_op_get(op)->name, mica_last_error(), part);
+    mc_scope_reset(b->s);
+}
+
+#define OPERANDS(...) \
+    (&(operands){{__VA_ARGS__}, (int)(sizeof((mica_array[]){__VA_ARGS__}) / sizeof(mica_array))})
+#define NOTHING (&(operands){.n = 0})
+#define REFUSE(OP, attr, in, part) refuse(b, MC_OP_##OP, attr, in, part)
+
+static void test_axes(void **state) {
+    bench *b = *state;
+    static const int64_t none[] = {-1, 2, HUGE_INT, INT64_MIN, INT64_MAX};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        mc_attr_axis at = {none[i]};
+        REFUSE(CONCATENATE, &at, OPERANDS(F32(2, 3), F32(2, 3)), "there is no axis");
+        REFUSE(TAKE, &at, OPERANDS(F32(2, 3), I32(4)), "there is no axis");
+        REFUSE(TAKE_ALONG_AXIS, &at, OPERANDS(F32(2, 3), I32(2, 3)), "there is no axis");
+        REFUSE(PUT_ALONG_AXIS, &at, OPERANDS(F32(2, 3), I32(2, 3), F32(2, 3)), "there is no axis");
+        REFUSE(SLICE_UPDATE_AT, &at, OPERANDS(F32(2, 3), F32(2, 3), mica_i32(b->s, 0)),
+               "there is no axis");
+        REFUSE(TRANSPOSE, (&(mc_attr_transpose){{0, none[i]}}), OPERANDS(F32(2, 3)),
+               "there is no axis");
+    }
+    REFUSE(CONCATENATE, &(mc_attr_axis){0}, OPERANDS(mica_f32(b->s, 1)), "there is no axis");
+    REFUSE(TRANSPOSE, (&(mc_attr_transpose){{1, 1}}), OPERANDS(F32(2, 3)), "listed twice");
+    static const int64_t masks[] = {4, -1, INT64_MIN, INT64_MAX};
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+        static const mc_op reductions[] = {MC_OP_SUM,    MC_OP_PROD,   MC_OP_MAX,
+                                           MC_OP_MIN,    MC_OP_ALL,    MC_OP_ANY,
+                                           MC_OP_ARGMAX, MC_OP_ARGMIN, MC_OP_LOGSUMEXP};
+        for (size_t k = 0; k < sizeof reductions / sizeof *reductions; k++)
+            refuse(b, reductions[k], &(mc_attr_reduce){masks[i]}, OPERANDS(F32(2, 3)), "all axes");
+    }
+}
+
+static void test_shapes(void **state) {
+    bench *b = *state;
+    static const int64_t ndims[] = {-1, 9, HUGE_INT + 1, INT64_MIN};
+    for (size_t i = 0; i < sizeof ndims / sizeof *ndims; i++) {
+        mc_attr_shape shape = {ndims[i], {6}};
+        mc_attr_strided strided = {.ndim = ndims[i], .shape = {1}, .strides = {1}};
+        mc_attr_bits bits = {.width_bytes = 4, .ndim = ndims[i], .shape = {6}};
+        REFUSE(RESHAPE, &shape, OPERANDS(F32(6)), "axes");
+        REFUSE(BROADCAST_TO, &shape, OPERANDS(F32(6)), "axes");
+        REFUSE(AS_STRIDED, &strided, OPERANDS(F32(6)), "axes");
+        REFUSE(RANDOM_BITS, &bits, OPERANDS(U32(2)), "axes");
+    }
+    REFUSE(RESHAPE, (&(mc_attr_shape){1, {-6}}), OPERANDS(F32(6)), "negative");
+    REFUSE(BROADCAST_TO, (&(mc_attr_shape){1, {-6}}), OPERANDS(F32(6)), "negative");
+    REFUSE(RANDOM_BITS, (&(mc_attr_bits){HUGE_INT + 4, 1, {6}}), OPERANDS(U32(2)), "width");
+    static const mc_attr_strided outside[] = {
+        {1, {7}, {1}, 0},
+        {1, {2}, {INT64_MIN}, 0},
+        {1, {2}, {INT64_MAX}, 0},
+        {1, {1}, {1}, 6},
+        {1, {1}, {1}, -1},
+        {1, {3}, {-1}, 1},
+        {2, {3, 3}, {INT64_MAX, INT64_MAX}, 0},
+    };
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
+        REFUSE(AS_STRIDED, &outside[i], OPERANDS(F32(6)), "outside");
+}
+
+static void test_slices(void **state) {
+    bench *b = *state;
+    static const struct {
+        int64_t start, step, count;
+    } bad[] = {
+        {-1, 1, 2},        {0, 1, 6},  {5, 1, 1},         {4, 1, 2},
+        {0, -1, 2},        {0, 0, 2},  {1, 1, 0},         {0, 2, 0},
+        {0, 2, 1},         {0, 3, 3},  {1, -1, 3},        {0, INT64_MAX, 3},
+        {4, INT64_MIN, 2}, {0, 1, -1}, {0, 1, INT64_MIN}, {INT64_MIN, INT64_MAX, 2},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        mc_attr_slice slice = {{0, bad[i].start}, {1, bad[i].step}, {2, bad[i].count}};
+        REFUSE(SLICE, &slice, OPERANDS(F32(2, 5)), "slice: ");
+        if (bad[i].count >= 0)
+            REFUSE(SLICE_UPDATE, &slice, OPERANDS(F32(2, 5), F32(2, bad[i].count)),
+                   "slice_update: ");
+    }
+}
+
+static void test_gather_and_scatter(void **state) {
+    bench *b = *state;
+    static const mc_attr_gather bad[] = {
+        {2, {0, 1}, {1, 1}},         {0, {0}, {1, 1}}, {-1, {0}, {1, 1}},
+        {HUGE_INT + 1, {0}, {1, 1}}, {1, {2}, {1, 1}}, {1, {-1}, {1, 1}},
+        {1, {HUGE_INT}, {1, 1}},     {1, {0}, {1, 4}}, {1, {0}, {2, 1}},
+        {1, {0}, {1, -1}},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        REFUSE(GATHER, &bad[i], OPERANDS(F32(2, 3), I32(4)), "gather: ");
+        mc_attr_scatter scatter = {bad[i].n, {bad[i].axes[0], bad[i].axes[1]}, 0};
+        int64_t n = bad[i].slice_sizes[0], m = bad[i].slice_sizes[1];
+        if (m >= 0)
+            REFUSE(SCATTER, &scatter, OPERANDS(F32(2, 3), F32(4, n, m), I32(4)), "scatter: ");
+    }
+    mc_attr_gather twice = {2, {0, 0}, {1, 1}};
+    REFUSE(GATHER, &twice, OPERANDS(F32(2, 3), I32(4), I32(4)), "listed twice");
+    static const int64_t modes[] = {-1, 5, HUGE_INT, INT64_MIN};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        REFUSE(SCATTER, (&(mc_attr_scatter){1, {0}, modes[i]}),
+               OPERANDS(F32(2, 3), F32(4, 1, 3), I32(4)), "no mode");
+}
+
+/* An operand that is absent, or too few of them, where a builder gives them all. */
+static void test_operands(void **state) {
+    bench *b = *state;
+    REFUSE(CONCATENATE, &(mc_attr_axis){0}, OPERANDS(F32(2), MICA_NONE), "operand 1");
+    REFUSE(GATHER, (&(mc_attr_gather){2, {0, 1}, {1, 1}}), OPERANDS(F32(2, 3), I32(4), MICA_NONE),
+           "operand 2");
+    REFUSE(SCATTER, (&(mc_attr_scatter){2, {0, 1}, 0}),
+           OPERANDS(F32(2, 3), F32(4, 1, 1), I32(4), MICA_NONE), "operand 3");
+    REFUSE(ROPE, (&(mc_attr_rope){4, 0, 1e4, 1}), OPERANDS(F32(2, 4), mica_i32(b->s, 0)),
+           "2 operands");
+    REFUSE(SDPA, &(mc_attr_sdpa){.scale = 1},
+           OPERANDS(F32(1, 1, 1, 4), F32(1, 1, 1, 4), F32(1, 1, 1, 4)), "3 operands");
+    REFUSE(DEQUANTIZE, (&(mc_attr_quant){MICA_QUANT_MXFP4, 4, 32, 0, MICA_F32, 0}),
+           OPERANDS(U32(2, 4), U8(2, 1)), "2 operands");
+    REFUSE(RMS_NORM, &(mc_attr_norm){0}, OPERANDS(F32(2)), "1 operands");
+}
+
+/* Kernels have no loop for these. */
+static void test_dtypes(void **state) {
+    bench *b = *state;
+    REFUSE(DIVIDE, NULL, OPERANDS(I32(2), I32(2)), "floats");
+    REFUSE(LOGADDEXP, NULL, OPERANDS(I32(2), I32(2)), "floats");
+    REFUSE(ARCTAN2, NULL, OPERANDS(BOOLS(2), BOOLS(2)), "floats");
+    REFUSE(LOGICAL_AND, NULL, OPERANDS(F32(2), F32(2)), "bool");
+    REFUSE(LOGICAL_OR, NULL, OPERANDS(I32(2), I32(2)), "bool");
+    REFUSE(BITWISE_AND, NULL, OPERANDS(F32(2), F32(2)), "bits");
+    REFUSE(BITWISE_OR, NULL, OPERANDS(F32(2), F32(2)), "bits");
+    REFUSE(BITWISE_XOR, NULL, OPERANDS(F32(2), F32(2)), "bits");
+    REFUSE(LEFT_SHIFT, NULL, OPERANDS(F32(2), F32(2)), "bits");
+    REFUSE(RIGHT_SHIFT, NULL, OPERANDS(F32(2), F32(2)), "bits");
+    REFUSE(LOGCUMSUMEXP, (&(mc_attr_scan){0, 1}), OPERANDS(I32(2)), "float");
+    static const int64_t dtypes[] = {-1, MICA_DTYPE_COUNT, HUGE_INT + MICA_F32, INT64_MIN};
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        mc_attr_dtype dtype = {dtypes[i]};
+        REFUSE(ASTYPE, &dtype, OPERANDS(F32(2)), "dtype");
+        REFUSE(VIEW, &dtype, OPERANDS(F32(2)), "dtype");
+        REFUSE(FROM_FP8, &dtype, OPERANDS(U8(2)), "dtype");
+        REFUSE(FROM_Q8, (&(mc_attr_q8){4, dtypes[i]}), OPERANDS(U8(8)), "dtype");
+        REFUSE(ARANGE, (&(mc_attr_range){0, 1, 3, dtypes[i]}), NOTHING, "dtype");
+        mc_attr_quant quant = {MICA_QUANT_MXFP4, 4, 32, 0, dtypes[i], 0};
+        REFUSE(DEQUANTIZE, &quant, OPERANDS(U32(2, 4), U8(2, 1), MICA_NONE), "no float");
+    }
+}
+
+static void test_numbers(void **state) {
+    bench *b = *state;
+    REFUSE(ARANGE, (&(mc_attr_range){NAN, 1, 3, MICA_I32}), NOTHING, "arange");
+    REFUSE(ARANGE, (&(mc_attr_range){0, INFINITY, 3, MICA_I32}), NOTHING, "arange");
+    REFUSE(ARANGE, (&(mc_attr_range){0, 1, -1, MICA_I32}), NOTHING, "arange");
+    REFUSE(TOPK, &(mc_attr_topk){0}, OPERANDS(F32(3)), "topk");
+    REFUSE(TOPK, &(mc_attr_topk){4}, OPERANDS(F32(3)), "topk");
+    REFUSE(RMS_NORM, &(mc_attr_norm){NAN}, OPERANDS(F32(2), MICA_NONE), "eps");
+    static const double bases[] = {0, -1, NAN};
+    for (int i = 0; i < 3; i++)
+        REFUSE(ROPE, (&(mc_attr_rope){4, 0, bases[i], 1}),
+               OPERANDS(F32(2, 4), mica_i32(b->s, 0), MICA_NONE), "base");
+    static const int64_t dims[] = {0, 3, 6, -2, HUGE_INT + 2};
+    for (int i = 0; i < 5; i++)
+        REFUSE(ROPE, (&(mc_attr_rope){dims[i], 0, 1e4, 1}),
+               OPERANDS(F32(2, 4), mica_i32(b->s, 0), MICA_NONE), "elements");
+    static const mc_attr_quant quants[] = {
+        {-1, 4, 32, 0, 0, 0},       {4, 4, 32, 0, 0, 0},
+        {HUGE_INT, 4, 32, 0, 0, 0}, {0, 0, 32, 0, 0, 0},
+        {0, 7, 32, 0, 0, 0},        {0, HUGE_INT + 4, 32, 0, 0, 0},
+        {0, 4, 0, 0, 0, 0},         {0, 4, HUGE_INT + 32, 0, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof quants / sizeof *quants; i++) {
+        REFUSE(DEQUANTIZE, &quants[i], OPERANDS(U32(2, 4), F32(2, 1), F32(2, 1)), "dequantize: ");
+        REFUSE(QUANTIZED_MATMUL, &quants[i], OPERANDS(F32(2, 32), U32(2, 4), F32(2, 1), F32(2, 1)),
+               "quantized_matmul: ");
+    }
+}
+
+static void test_attention(void **state) {
+    bench *b = *state;
+    static const mc_attr_sdpa bad[] = {
+        {1, 0, 1, HUGE_INT, 0},  {1, 0, 1, -1, 0}, {1, 0, 0, 1, 0},
+        {1, 0, 1, 1, INT64_MAX}, {1, 0, 1, 0, 1},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        REFUSE(SDPA, &bad[i],
+               OPERANDS(F32(1, 1, 1, 4), F32(1, 1, 1, 4), F32(1, 1, 1, 4), MICA_NONE, MICA_NONE,
+                        MICA_NONE),
+               "must be 0");
+    int64_t many = (int64_t)1 << 30;
+    REFUSE(SDPA, &(mc_attr_sdpa){.scale = 1},
+           OPERANDS(F32(1, many, 1, 1), F32(1, 1, many, 1), F32(1, 1, many, 1), MICA_NONE,
+                    MICA_NONE, MICA_NONE),
+           "2^40 scores");
+}
+
+static int open_bench(void **state) {
+    static bench b;
+    b = bench_open();
+    *state = &b;
+    return 0;
+}
+
+static int close_bench(void **state) {
+    bench_close(*state);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_axes),     cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_slices),   cmocka_unit_test(test_gather_and_scatter),
+        cmocka_unit_test(test_operands), cmocka_unit_test(test_dtypes),
+        cmocka_unit_test(test_numbers),  cmocka_unit_test(test_attention),
+    };
+    return cmocka_run_group_tests(tests, open_bench, close_bench);
+}
