@@ -1,7 +1,8 @@
 /* Attributes of ops: the constants that are part of a graph's structure.
  *
  * They are compared and hashed as bytes, so every member is 8 bytes wide and there is no padding.
- * Axes are already counted from the front. */
+ * Axes are already counted from the front. Files hold them by the names of their members: a member
+ * that is renamed is another one, and one that is added means with 0 what was meant without it. */
 #ifndef GRAPH_ATTR_H
 #define GRAPH_ATTR_H
 
@@ -118,5 +119,32 @@ typedef struct mc_attr_bits { /* random_bits */
     int64_t ndim;
     int64_t shape[MICA_MAX_NDIM];
 } mc_attr_bits;
+
+/* ---- what the members are: for text and files ---- */
+
+typedef enum mc_attr_kind {
+    MC_ATTR_INT,
+    MC_ATTR_REAL,
+    MC_ATTR_DTYPE,
+    MC_ATTR_MASK,  /* bit i: axis i */
+    MC_ATTR_COUNT, /* how many elements of the struct's MC_ATTR_LISTs count */
+    MC_ATTR_LIST,
+    MC_ATTR_AXES /* a list of one element for each axis of the first operand */
+} mc_attr_kind;
+
+typedef struct mc_attr_field {
+    const char *name;
+    mc_attr_kind kind;
+    int at, words; /* of 8 bytes; all fields together are the struct, in its order */
+} mc_attr_field;
+
+enum { MC_ATTR_MAX_WORDS = 3 * MICA_MAX_NDIM, MC_ATTR_MAX_FIELDS = 6 };
+
+/* mc_attr_<name>_fields, up to one without a name. */
+#define ATTR(name) extern const mc_attr_field mc_attr_##name##_fields[];
+#include "graph/attr_list.h"
+
+/* In an op's description: that its attributes are a struct mc_attr_<name>. */
+#define MC_ATTR(name) .attr_bytes = sizeof(mc_attr_##name), .attr_fields = mc_attr_##name##_fields
 
 #endif

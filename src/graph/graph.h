@@ -4,7 +4,8 @@
  *  - the inputs of a node have smaller indices than the node: every pass is a loop;
  *  - a node's dtype and shape are what its op's infer says; they never change;
  *  - a PENDING node has no storage, a READY node has storage or an inline value, a GONE node was
- *    moved away or overwritten and may not be read;
+ *    moved away or overwritten and may not be read; a PENDING leaf is a parameter of a graph that
+ *    was loaded, and cannot be evaluated;
  *  - operands from other scopes were brought in as LEAF nodes that share their storage.
  *
  * Nodes live in the scope's arena and are freed with it. Threads: as mica/array.h says. */
@@ -52,6 +53,7 @@ typedef struct mc_op_def {
     int min_in, max_in; /* operands: max_in, of which those from min_in on may be absent */
     bool variadic;      /* any number from min_in to max_in instead, none of them absent */
     size_t attr_bytes;
+    const struct mc_attr_field *attr_fields; /* NULL where there are none (MC_ATTR, graph/attr.h) */
 
     /* The shape rule: checks operands (NULL where absent) and attributes, sets dtype, ndim and
      * shape of *out. Errors are said with mc_fail, beginning with the op's name. Operands and
@@ -153,13 +155,31 @@ void mc_scope_set_space(mica_scope *s, void *space, void (*reset_space)(void *sp
 mica_status mc_scope_set_status(mica_scope *s,
                                 mica_status status); /* keeps the first, with its text */
 
+/* A leaf without data, which is pending: a parameter. */
+mica_array mc_leaf_param(mica_scope *s, const mc_layout *layout, bool movable);
+
 /* ---- looking ---- */
+
+/* What goes into a graph and comes out of it, by its nodes. */
+typedef struct mc_graph_port {
+    const char *name;
+    uint32_t node;
+    bool donate; /* the argument may be written over */
+} mc_graph_port;
+
+typedef struct mc_graph_ports {
+    const mc_graph_port *params; /* [n_params] */
+    size_t n_params;
+    const uint32_t *results; /* [n_results] nodes */
+    size_t n_results;
+} mc_graph_ports;
 
 /* Checks the first three of the invariants above. errors  MICA_EINTERNAL naming the node;
  * MICA_ENOMEM */
 mica_status mc_graph_verify(const mica_scope *s);
 
-/* One line a node, "%7 = add f32[2,3] %5 %6", into text. For tests and debugging. */
-mica_status mc_graph_print(const mica_scope *s, mc_buffer *text);
+/* One line a node, "%7 = reshape f32[2,3] %5 shape=[2,3]", into text; around them, where ports are
+ * given, lines "param %0 x" and "result %7". For tests and debugging. */
+mica_status mc_graph_print(const mica_scope *s, const mc_graph_ports *ports, mc_buffer *text);
 
 #endif

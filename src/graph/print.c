@@ -1,7 +1,61 @@
 /* Looking at a graph: its text, and the check of its invariants. */
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/integer.h"
+#include "graph/attr.h"
 #include "graph/graph.h"
+
+/* ---- attributes ---- */
+
+static bool print_word(mc_buffer *text, mc_attr_kind kind, int64_t word) {
+    double real;
+    memcpy(&real, &word, sizeof real);
+    if (kind == MC_ATTR_REAL) return mc_buffer_printf(text, "%g", real);
+    if (kind == MC_ATTR_DTYPE) return mc_buffer_add_text(text, mica_dtype_name((mica_dtype)word));
+    return mc_buffer_printf(text, "%lld", (long long)word);
+}
+
+static bool print_list(mc_buffer *text, const int64_t *words, int64_t n) {
+    bool ok = mc_buffer_add_byte(text, '[');
+    for (int64_t i = 0; ok && i < n; i++)
+        ok = mc_buffer_printf(text, i > 0 ? ",%lld" : "%lld", (long long)words[i]);
+    return ok && mc_buffer_add_byte(text, ']');
+}
+
+static bool print_mask(mc_buffer *text, int64_t mask) {
+    int64_t axes[MICA_MAX_NDIM], n = 0;
+    for (int k = 0; k < MICA_MAX_NDIM; k++)
+        if (mask >> k & 1) axes[n++] = k;
+    return print_list(text, axes, n);
+}
+
+/* " shape=[2,3]", and so on; x is the first operand, if there is one. */
+static bool print_attr(mc_buffer *text, const mc_node *node, const mc_layout *x) {
+    const mc_attr_field *f = mc_op_get(node->op)->attr_fields;
+    int64_t words[MC_ATTR_MAX_WORDS], count = 0;
+    bool ok = true;
+    if (!f) return true;
+    memcpy(words, node->attr, node->attr_bytes);
+    for (; ok && f->name; f++) {
+        const int64_t *word = words + f->at;
+        if (f->kind == MC_ATTR_COUNT) count = *word;
+        if (f->kind == MC_ATTR_COUNT) continue;
+        ok = mc_buffer_printf(text, " %s=", f->name);
+        if (f->kind == MC_ATTR_MASK)
+            ok = ok && print_mask(text, *word);
+        else if (f->kind == MC_ATTR_LIST)
+            ok = ok && print_list(text, word, mc_min(count, f->words));
+        else if (f->kind == MC_ATTR_AXES)
+            ok = ok && print_list(text, word, x ? mc_min(x->ndim, f->words) : 0);
+        else
+            ok = ok && print_word(text, f->kind, *word);
+    }
+    return ok;
+}
+
+/* ---- nodes ---- */
 
 static bool print_node(const mica_scope *s, uint32_t i, mc_buffer *text) {
     const mc_node *node = mc_scope_node(s, i);
@@ -11,20 +65,32 @@ static bool print_node(const mica_scope *s, uint32_t i, mc_buffer *text) {
     for (uint32_t k = 0; ok && k < node->n_in; k++)
         ok = node->in[k] == MC_ABSENT ? mc_buffer_add_text(text, " -")
                                       : mc_buffer_printf(text, " %%%u", node->in[k]);
+    const mc_layout *x = node->n_in > 0 ? &mc_scope_node(s, node->in[0])->layout : NULL;
     static const char *const states[] = {"", " ready", " gone"};
-    return ok && mc_buffer_add_text(text, states[node->state]) && mc_buffer_add_byte(text, '\n');
+    return ok && print_attr(text, node, x) && mc_buffer_add_text(text, states[node->state]) &&
+           mc_buffer_add_byte(text, '\n');
 }
 
-mica_status mc_graph_print(const mica_scope *s, mc_buffer *text) {
-    for (uint32_t i = 0; i < mc_scope_count(s); i++)
-        if (!print_node(s, i, text)) return mc_fail_nomem("printing a graph");
-    return MICA_OK;
+mica_status mc_graph_print(const mica_scope *s, const mc_graph_ports *ports, mc_buffer *text) {
+    bool ok = true;
+    for (size_t i = 0; ports && ok && i < ports->n_params; i++) {
+        const mc_graph_port *p = &ports->params[i];
+        ok = mc_buffer_printf(text, "param %%%u %s%s\n", p->node, p->name,
+                              p->donate ? " donated" : "");
+    }
+    for (uint32_t i = 0; ok && i < mc_scope_count(s); i++)
+        ok = print_node(s, i, text);
+    for (size_t i = 0; ports && ok && i < ports->n_results; i++)
+        ok = mc_buffer_printf(text, "result %%%u\n", ports->results[i]);
+    return ok ? MICA_OK : mc_fail_nomem("printing a graph");
 }
+
+/* ---- invariants ---- */
 
 static const char *node_fault(const mica_scope *s, uint32_t i) {
     const mc_node *node = mc_scope_node(s, i);
     const mc_op_def *def = mc_op_get(node->op);
-    if (node->state == MC_PENDING && (node->op == MC_OP_LEAF || node->storage))
+    if (node->state == MC_PENDING && (node->scalar || node->storage))
         return "is pending and has data";
     if (node->state == MC_READY && (!node->storage) != node->scalar)
         return "is ready and has no data";

@@ -177,6 +177,15 @@ mica_array mc_leaf(mica_scope *s, const mc_layout *layout, mc_storage *storage,
     return x;
 }
 
+mica_array mc_leaf_param(mica_scope *s, const mc_layout *layout, bool movable) {
+    mica_array x = mc_leaf(s, layout, NULL, 0);
+    mc_node *node = mc_node_of(x);
+    if (!node) return x;
+    node->state = MC_PENDING;
+    node->movable = movable;
+    return x;
+}
+
 typedef struct mapped {
     mc_storage storage;
     void (*release)(void *owner);

@@ -38,7 +38,7 @@ const mc_op_def mc_op_concatenate = {
     .min_in = 1,
     .max_in = INT_MAX,
     .variadic = true,
-    .attr_bytes = sizeof(mc_attr_axis),
+    MC_ATTR(axis),
     .infer = concatenate_infer,
 };
 

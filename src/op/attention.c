@@ -183,7 +183,7 @@ static mica_array sdpa_decompose(mica_scope *s, const void *attr, const mica_arr
 const mc_op_def mc_op_sdpa = {.name = "sdpa",
                               .min_in = 3,
                               .max_in = OPERANDS,
-                              .attr_bytes = sizeof(mc_attr_sdpa),
+                              MC_ATTR(sdpa),
                               .infer = sdpa_infer,
                               .decompose = sdpa_decompose};
 

@@ -19,12 +19,8 @@ static mica_status astype_infer(const void *attr, const mc_layout *const *in, in
     return MICA_OK;
 }
 
-const mc_op_def mc_op_astype = {"astype",
-                                .min_in = 1,
-                                .max_in = 1,
-                                .attr_bytes = sizeof(mc_attr_dtype),
-                                .infer = astype_infer,
-                                .in_place = 1};
+const mc_op_def mc_op_astype = {"astype",       .min_in = 1,           .max_in = 1,
+                                MC_ATTR(dtype), .infer = astype_infer, .in_place = 1};
 
 mica_array mica_astype(mica_scope *s, mica_array x, mica_dtype dtype) {
     if (!mc_operands_ok(s, "astype", &x, 1)) return mc_invalid(s);
@@ -66,12 +62,8 @@ static bool view_view(const void *attr, const mc_layout *in, mc_layout *out,
     return true;
 }
 
-const mc_op_def mc_op_view = {"view",
-                              .min_in = 1,
-                              .max_in = 1,
-                              .attr_bytes = sizeof(mc_attr_dtype),
-                              .infer = view_infer,
-                              .view = view_view};
+const mc_op_def mc_op_view = {"view",         .min_in = 1,         .max_in = 1,
+                              MC_ATTR(dtype), .infer = view_infer, .view = view_view};
 
 mica_array mica_view(mica_scope *s, mica_array x, mica_dtype dtype) {
     if (!mc_operands_ok(s, "view", &x, 1)) return mc_invalid(s);
@@ -116,8 +108,8 @@ static mica_status from_fp8_infer(const void *attr, const mc_layout *const *in, 
     return MICA_OK;
 }
 
-const mc_op_def mc_op_from_fp8 = {"from_fp8", .min_in = 1, .max_in = 1,
-                                  .attr_bytes = sizeof(mc_attr_dtype), .infer = from_fp8_infer};
+const mc_op_def mc_op_from_fp8 = {"from_fp8", .min_in = 1, .max_in = 1, MC_ATTR(dtype),
+                                  .infer = from_fp8_infer};
 
 mica_array mica_from_fp8(mica_scope *s, mica_array x, mica_dtype dtype) {
     return mc_record(s, MC_OP_FROM_FP8, &(mc_attr_dtype){(int64_t)dtype}, &x, 1);
@@ -174,8 +166,8 @@ static mica_status from_q8_infer(const void *attr, const mc_layout *const *in, i
     return mc_layout_init(out, (mica_dtype)a->dtype, shape, in[0]->ndim);
 }
 
-const mc_op_def mc_op_from_q8 = {"from_q8", .min_in = 1, .max_in = 1,
-                                 .attr_bytes = sizeof(mc_attr_q8), .infer = from_q8_infer};
+const mc_op_def mc_op_from_q8 = {"from_q8", .min_in = 1, .max_in = 1, MC_ATTR(q8),
+                                 .infer = from_q8_infer};
 
 mica_array mica_from_q8(mica_scope *s, mica_array rows, int64_t length, mica_dtype dtype) {
     return mc_record(s, MC_OP_FROM_Q8, &(mc_attr_q8){length, (int64_t)dtype}, &rows, 1);

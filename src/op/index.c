@@ -44,7 +44,7 @@ const mc_op_def mc_op_slice_update = {
     .name = "slice_update",
     .min_in = 2,
     .max_in = 2,
-    .attr_bytes = sizeof(mc_attr_slice),
+    MC_ATTR(slice),
     .infer = slice_update_infer,
     .in_place = 1,
 };
@@ -87,7 +87,7 @@ const mc_op_def mc_op_slice_update_at = {
     .name = "slice_update_at",
     .min_in = 3,
     .max_in = 3,
-    .attr_bytes = sizeof(mc_attr_axis),
+    MC_ATTR(axis),
     .infer = slice_update_at_infer,
     .in_place = 1,
 };
@@ -132,7 +132,7 @@ const mc_op_def mc_op_take = {
     .name = "take",
     .min_in = 2,
     .max_in = 2,
-    .attr_bytes = sizeof(mc_attr_axis),
+    MC_ATTR(axis),
     .infer = take_infer,
 };
 
@@ -181,7 +181,7 @@ const mc_op_def mc_op_take_along_axis = {
     .name = "take_along_axis",
     .min_in = 2,
     .max_in = 2,
-    .attr_bytes = sizeof(mc_attr_axis),
+    MC_ATTR(axis),
     .infer = take_along_axis_infer,
 };
 
@@ -230,7 +230,7 @@ const mc_op_def mc_op_put_along_axis = {
     .name = "put_along_axis",
     .min_in = 3,
     .max_in = 3,
-    .attr_bytes = sizeof(mc_attr_axis),
+    MC_ATTR(axis),
     .infer = put_along_axis_infer,
     .in_place = 1,
 };
@@ -311,7 +311,7 @@ const mc_op_def mc_op_gather = {
     .min_in = 2,
     .max_in = 1 + MICA_MAX_NDIM,
     .variadic = true,
-    .attr_bytes = sizeof(mc_attr_gather),
+    MC_ATTR(gather),
     .infer = gather_infer,
 };
 
@@ -381,7 +381,7 @@ const mc_op_def mc_op_scatter = {
     .min_in = 3,
     .max_in = 2 + MICA_MAX_NDIM,
     .variadic = true,
-    .attr_bytes = sizeof(mc_attr_scatter),
+    MC_ATTR(scatter),
     .infer = scatter_infer,
     .in_place = 1,
 };

@@ -35,8 +35,8 @@ static mica_status arange_infer(const void *attr, const mc_layout *const *in, in
     return mc_set_result("arange", out, (mica_dtype)a->dtype, &a->count, 1);
 }
 
-const mc_op_def mc_op_arange = {"arange", .min_in = 0, .max_in = 0,
-                                .attr_bytes = sizeof(mc_attr_range), .infer = arange_infer};
+const mc_op_def mc_op_arange = {"arange", .min_in = 0, .max_in = 0, MC_ATTR(range),
+                                .infer = arange_infer};
 
 mica_array mica_arange(mica_scope *s, double start, double stop, double step, mica_dtype dtype) {
     double count = ceil((stop - start) / step);

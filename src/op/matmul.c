@@ -49,11 +49,8 @@ static mica_status matmul_infer(const void *attr, const mc_layout *const *in, in
     return batch_shape(a, b, out);
 }
 
-const mc_op_def mc_op_matmul = {.name = "matmul",
-                                .min_in = 2,
-                                .max_in = 2,
-                                .attr_bytes = sizeof(mc_attr_matmul),
-                                .infer = matmul_infer};
+const mc_op_def mc_op_matmul = {
+    .name = "matmul", .min_in = 2, .max_in = 2, MC_ATTR(matmul), .infer = matmul_infer};
 
 static mica_array record_matmul(mica_scope *s, mica_array a, mica_array b, bool fast) {
     mica_array in[2] = {a, b};

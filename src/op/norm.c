@@ -79,7 +79,7 @@ static mica_array layer_norm_decompose(mica_scope *s, const void *attr, const mi
 const mc_op_def mc_op_rms_norm = {.name = "rms_norm",
                                   .min_in = 1,
                                   .max_in = 2,
-                                  .attr_bytes = sizeof(mc_attr_norm),
+                                  MC_ATTR(norm),
                                   .infer = rms_norm_infer,
                                   .decompose = rms_norm_decompose,
                                   .in_place = 1};
@@ -87,7 +87,7 @@ const mc_op_def mc_op_rms_norm = {.name = "rms_norm",
 const mc_op_def mc_op_layer_norm = {.name = "layer_norm",
                                     .min_in = 1,
                                     .max_in = 3,
-                                    .attr_bytes = sizeof(mc_attr_norm),
+                                    MC_ATTR(norm),
                                     .infer = layer_norm_infer,
                                     .decompose = layer_norm_decompose,
                                     .in_place = 1};

@@ -235,14 +235,14 @@ static mica_array quantized_matmul_decompose(mica_scope *s, const void *attr, co
 const mc_op_def mc_op_dequantize = {.name = "dequantize",
                                     .min_in = 2,
                                     .max_in = 3,
-                                    .attr_bytes = sizeof(mc_attr_quant),
+                                    MC_ATTR(quant),
                                     .infer = dequantize_infer,
                                     .decompose = dequantize_decompose};
 
 const mc_op_def mc_op_quantized_matmul = {.name = "quantized_matmul",
                                           .min_in = 3,
                                           .max_in = 4,
-                                          .attr_bytes = sizeof(mc_attr_quant),
+                                          MC_ATTR(quant),
                                           .infer = quantized_matmul_infer,
                                           .decompose = quantized_matmul_decompose};
 

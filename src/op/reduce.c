@@ -137,12 +137,12 @@ static mica_status index_infer(const void *attr, const mc_layout *in, const char
 
 /* ---- ops ---- */
 
-#define REDUCE(ENUM, name, infer_fn)                                                          \
-    const mc_op_def mc_op_##name = {#name, .min_in = 1, .max_in = 1,                          \
-                                    .attr_bytes = sizeof(mc_attr_reduce), .infer = infer_fn}; \
-    mica_array mica_##name(mica_scope *s, mica_array x, const int *axes, int n_axes,          \
-                           bool keepdims) {                                                   \
-        return reduce(s, MC_OP_##ENUM, #name, x, axes, n_axes, keepdims);                     \
+#define REDUCE(ENUM, name, infer_fn)                                                  \
+    const mc_op_def mc_op_##name = {#name, .min_in = 1, .max_in = 1, MC_ATTR(reduce), \
+                                    .infer = infer_fn};                               \
+    mica_array mica_##name(mica_scope *s, mica_array x, const int *axes, int n_axes,  \
+                           bool keepdims) {                                           \
+        return reduce(s, MC_OP_##ENUM, #name, x, axes, n_axes, keepdims);             \
     }
 REDUCE(SUM, sum, sum_infer)
 REDUCE(PROD, prod, sum_infer)
@@ -151,16 +151,16 @@ REDUCE(MIN, min, min_infer)
 REDUCE(ALL, all, bool_infer)
 REDUCE(ANY, any, bool_infer)
 
-#define ARG_REDUCE(ENUM, name)                                                                    \
-    static mica_status name##_infer(const void *attr, const mc_layout *const *in, int n_in,       \
-                                    mc_layout *out) {                                             \
-        (void)n_in;                                                                               \
-        return index_infer(attr, in[0], #name, out);                                              \
-    }                                                                                             \
-    const mc_op_def mc_op_##name = {#name, .min_in = 1, .max_in = 1,                              \
-                                    .attr_bytes = sizeof(mc_attr_reduce), .infer = name##_infer}; \
-    mica_array mica_##name(mica_scope *s, mica_array x, int axis, bool keepdims) {                \
-        return reduce(s, MC_OP_##ENUM, #name, x, &axis, 1, keepdims);                             \
+#define ARG_REDUCE(ENUM, name)                                                              \
+    static mica_status name##_infer(const void *attr, const mc_layout *const *in, int n_in, \
+                                    mc_layout *out) {                                       \
+        (void)n_in;                                                                         \
+        return index_infer(attr, in[0], #name, out);                                        \
+    }                                                                                       \
+    const mc_op_def mc_op_##name = {#name, .min_in = 1, .max_in = 1, MC_ATTR(reduce),       \
+                                    .infer = name##_infer};                                 \
+    mica_array mica_##name(mica_scope *s, mica_array x, int axis, bool keepdims) {          \
+        return reduce(s, MC_OP_##ENUM, #name, x, &axis, 1, keepdims);                       \
     }
 ARG_REDUCE(ARGMAX, argmax)
 ARG_REDUCE(ARGMIN, argmin)
@@ -186,7 +186,7 @@ static mica_array logsumexp_decompose(mica_scope *s, const void *attr, const mic
 const mc_op_def mc_op_logsumexp = {"logsumexp",
                                    .min_in = 1,
                                    .max_in = 1,
-                                   .attr_bytes = sizeof(mc_attr_reduce),
+                                   MC_ATTR(reduce),
                                    .infer = logsumexp_infer,
                                    .decompose = logsumexp_decompose};
 

@@ -102,7 +102,7 @@ static mica_array rope_decompose(mica_scope *s, const void *attr, const mica_arr
 const mc_op_def mc_op_rope = {.name = "rope",
                               .min_in = 2,
                               .max_in = 3,
-                              .attr_bytes = sizeof(mc_attr_rope),
+                              MC_ATTR(rope),
                               .infer = rope_infer,
                               .decompose = rope_decompose,
                               .in_place = 1};

@@ -36,12 +36,8 @@ static mica_array record(mica_scope *s, mc_op op, const char *name, mica_array x
 }
 
 #define SCAN(ENUM, name, infer_fn)                                                                \
-    const mc_op_def mc_op_##name = {#name,                                                        \
-                                    .min_in = 1,                                                  \
-                                    .max_in = 1,                                                  \
-                                    .attr_bytes = sizeof(mc_attr_scan),                           \
-                                    .infer = infer_fn,                                            \
-                                    .in_place = 1};                                               \
+    const mc_op_def mc_op_##name = {#name,         .min_in = 1,       .max_in = 1,                \
+                                    MC_ATTR(scan), .infer = infer_fn, .in_place = 1};             \
     mica_array mica_##name(mica_scope *s, mica_array x, int axis, bool reverse, bool inclusive) { \
         return record(s, MC_OP_##ENUM, #name, x, axis, reverse, inclusive);                       \
     }

@@ -72,7 +72,7 @@ const mc_op_def mc_op_reshape = {
     .name = "reshape",
     .min_in = 1,
     .max_in = 1,
-    .attr_bytes = sizeof(mc_attr_shape),
+    MC_ATTR(shape),
     .infer = reshape_infer,
     .view = reshape_view,
 };
@@ -250,7 +250,7 @@ const mc_op_def mc_op_transpose = {
     .name = "transpose",
     .min_in = 1,
     .max_in = 1,
-    .attr_bytes = sizeof(mc_attr_transpose),
+    MC_ATTR(transpose),
     .infer = transpose_infer,
     .view = transpose_view,
 };
@@ -331,7 +331,7 @@ const mc_op_def mc_op_broadcast_to = {
     .name = "broadcast_to",
     .min_in = 1,
     .max_in = 1,
-    .attr_bytes = sizeof(mc_attr_shape),
+    MC_ATTR(shape),
     .infer = broadcast_to_infer,
     .view = broadcast_to_view,
 };
@@ -375,7 +375,7 @@ const mc_op_def mc_op_slice = {
     .name = "slice",
     .min_in = 1,
     .max_in = 1,
-    .attr_bytes = sizeof(mc_attr_slice),
+    MC_ATTR(slice),
     .infer = slice_infer,
     .view = slice_view,
 };
@@ -506,7 +506,7 @@ const mc_op_def mc_op_as_strided = {
     .name = "as_strided",
     .min_in = 1,
     .max_in = 1,
-    .attr_bytes = sizeof(mc_attr_strided),
+    MC_ATTR(strided),
     .infer = as_strided_infer,
     .view = as_strided_view,
 };

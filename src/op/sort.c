@@ -45,12 +45,8 @@ static mica_array topk_decompose(mica_scope *s, const void *attr, const mica_arr
 
 const mc_op_def mc_op_sort = {"sort", .min_in = 1, .max_in = 1, .infer = sort_infer};
 const mc_op_def mc_op_argsort = {"argsort", .min_in = 1, .max_in = 1, .infer = argsort_infer};
-const mc_op_def mc_op_topk = {"topk",
-                              .min_in = 1,
-                              .max_in = 1,
-                              .attr_bytes = sizeof(mc_attr_topk),
-                              .infer = topk_infer,
-                              .decompose = topk_decompose};
+const mc_op_def mc_op_topk = {"topk",        .min_in = 1,         .max_in = 1,
+                              MC_ATTR(topk), .infer = topk_infer, .decompose = topk_decompose};
 
 static mica_array record(mica_scope *s, mc_op op, const char *name, const void *attr, mica_array x,
                          int axis) {

@@ -162,7 +162,7 @@ static void test_printing_shows_the_graph(void **state) {
     mica_array y = mica_multiply(f->s, x, x);
     mc_buffer text = {0};
     assert_true(mica_valid(y));
-    assert_int_equal(mc_graph_print(f->s, &text), MICA_OK);
+    assert_int_equal(mc_graph_print(f->s, NULL, &text), MICA_OK);
     assert_string_equal(mc_buffer_cstr(&text),
                         "%0 = leaf f32[3] ready\n%1 = multiply f32[3] %0 %0\n");
     mc_buffer_deinit(&text);

@@ -1,0 +1,22 @@
+/* Every struct of attributes: ATTR(name) for mc_attr_<name> (graph/attr.h), whose members are in
+ * graph/attr.c. Include this file with ATTR defined; it is undefined at the end. */
+ATTR(dtype)
+ATTR(q8)
+ATTR(axis)
+ATTR(reduce)
+ATTR(scan)
+ATTR(topk)
+ATTR(range)
+ATTR(shape)
+ATTR(transpose)
+ATTR(slice)
+ATTR(strided)
+ATTR(gather)
+ATTR(scatter)
+ATTR(matmul)
+ATTR(quant)
+ATTR(norm)
+ATTR(rope)
+ATTR(sdpa)
+ATTR(bits)
+#undef ATTR

@@ -1,0 +1,190 @@
+#include "graph/graphs.h"
+
+#include "support/support.h"
+
+#define LIST(...) ((const int64_t[]){__VA_ARGS__})
+#define SHAPE(...) LIST(__VA_ARGS__), (int)(sizeof(LIST(__VA_ARGS__)) / sizeof(int64_t))
+
+typedef mica_array (*unary)(mica_scope *s, mica_array x);
+typedef mica_array (*binary)(mica_scope *s, mica_array a, mica_array b);
+
+static void result(test_graph *g, mica_array x) {
+    if (!mica_valid(x)) fail_msg("%s", mica_last_error());
+    assert_true(g->ports.n_results < TEST_GRAPH_RESULTS);
+    g->results[g->ports.n_results++] = x.node;
+}
+
+static mica_array data(mica_scope *s, mica_dtype dtype, const int64_t *shape, int ndim,
+                       float step) {
+    static float values[1024];
+    int64_t size = 1;
+    for (int k = 0; k < ndim; k++)
+        size *= shape[k];
+    assert_true(size <= 1024);
+    for (int64_t i = 0; i < size; i++)
+        values[i] = (float)(i * 7 % 23) * step - 0.9f;
+    mica_array x = mica_from_data(s, values, MICA_F32, shape, ndim);
+    if (dtype == MICA_F32) return x;
+    return mica_detach(s, mica_astype(s, x, dtype));
+}
+
+static void record_unary(test_graph *g) {
+    static const unary of_floats[] = {
+        mica_abs,        mica_negative, mica_square,      mica_sign,     mica_floor,
+        mica_ceil,       mica_round,    mica_exp,         mica_expm1,    mica_log,
+        mica_log2,       mica_log10,    mica_log1p,       mica_sqrt,     mica_rsqrt,
+        mica_reciprocal, mica_sin,      mica_cos,         mica_tan,      mica_sinh,
+        mica_cosh,       mica_tanh,     mica_arcsin,      mica_arccos,   mica_arctan,
+        mica_arcsinh,    mica_arccosh,  mica_arctanh,     mica_erf,      mica_erfinv,
+        mica_sigmoid,    mica_isnan,    mica_isinf,       mica_isfinite, mica_logical_not,
+        mica_silu,       mica_gelu,     mica_gelu_approx,
+    };
+    for (size_t i = 0; i < sizeof of_floats / sizeof *of_floats; i++)
+        result(g, of_floats[i](g->s, g->x));
+    result(g, mica_bitwise_invert(g->s, g->k));
+}
+
+static void record_convert(test_graph *g) {
+    mica_scope *s = g->s;
+    result(g, mica_astype(s, g->x, MICA_BF16));
+    mica_array bytes = mica_to_fp8(s, g->x);
+    result(g, mica_from_fp8(s, bytes, MICA_F16));
+    result(g, mica_view(s, mica_slice_axis(s, bytes, 1, 1, 5), MICA_U32)); /* CONTIGUOUS too */
+    mica_array rows = mica_to_q8(s, g->x);
+    result(g, rows);
+    result(g, mica_from_q8(s, rows, 6, MICA_F32));
+}
+
+static void record_binary(test_graph *g) {
+    static const binary both[] = {
+        mica_add,   mica_subtract,   mica_multiply, mica_floor_divide, mica_remainder,
+        mica_power, mica_maximum,    mica_minimum,  mica_equal,        mica_not_equal,
+        mica_less,  mica_less_equal, mica_greater,  mica_greater_equal};
+    static const binary floats[] = {mica_divide, mica_logaddexp, mica_arctan2};
+    static const binary integers[] = {mica_logical_and, mica_logical_or,  mica_bitwise_and,
+                                      mica_bitwise_or,  mica_bitwise_xor, mica_left_shift,
+                                      mica_right_shift};
+    mica_scope *s = g->s;
+    mica_array three = mica_i32(s, 3), half = mica_f32(s, 0.5f);
+    for (size_t i = 0; i < sizeof both / sizeof *both; i++)
+        result(g, both[i](s, i % 2 ? g->k : g->x, three));
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
+        result(g, floats[i](s, g->x, half));
+    for (size_t i = 0; i < sizeof integers / sizeof *integers; i++)
+        result(g, integers[i](s, g->k, three));
+    result(g, mica_where(s, mica_less(s, g->x, half), g->x, g->k));
+    result(g, mica_arange(s, -1.5, 7, 0.75, MICA_F16));
+}
+
+static void record_reduce(test_graph *g) {
+    mica_scope *s = g->s;
+    const int last = -1;
+    result(g, mica_sum(s, g->x, NULL, 0, false));
+    result(g, mica_prod(s, g->x, &last, 1, true));
+    result(g, mica_max(s, g->x, &last, 1, false));
+    result(g, mica_min(s, g->k, (const int[]){0}, 1, false));
+    result(g, mica_all(s, g->k, &last, 1, false));
+    result(g, mica_any(s, g->x, &last, 1, false));
+    result(g, mica_logsumexp(s, g->x, &last, 1, true));
+    result(g, mica_argmax(s, g->x, 0, false));
+    result(g, mica_argmin(s, g->k, 1, true));
+    result(g, mica_cumsum(s, g->x, 0, true, false));
+    result(g, mica_cumprod(s, g->k, 1, false, true));
+    result(g, mica_cummax(s, g->x, 1, false, true));
+    result(g, mica_cummin(s, g->x, 1, true, true));
+    result(g, mica_logcumsumexp(s, g->x, 0, false, true));
+    result(g, mica_sort(s, g->x, 0));
+    result(g, mica_argsort(s, g->x, 1));
+    result(g, mica_topk(s, g->k, 2, 1));
+    result(g, mica_softmax(s, g->x, 0));
+}
+
+static void record_views(test_graph *g) {
+    mica_scope *s = g->s;
+    result(g, mica_reshape(s, g->x, SHAPE(2, 12)));
+    result(g, mica_transpose(s, g->x, NULL));
+    result(g, mica_broadcast_to(s, g->k, SHAPE(2, 4, 6)));
+    result(g, mica_slice(s, g->x, LIST(3, 1), LIST(0, 6), LIST(-1, 2)));
+    result(g, mica_as_strided(s, g->x, LIST(3, 3), LIST(2, 1), 2, 4));
+}
+
+static void record_moving(test_graph *g) {
+    mica_scope *s = g->s;
+    const int32_t places[3] = {2, -1, 0}, columns[8] = {0, 1, 5, 5, 3, 3, -6, 2};
+    mica_array at = mica_from_data(s, places, MICA_I32, SHAPE(3));
+    mica_array along = mica_from_data(s, columns, MICA_I32, SHAPE(4, 2));
+    result(g, mica_concatenate(s, (mica_array[]){g->x, g->cache, g->x}, 3, 0));
+    result(g, mica_slice_update(s, g->cache, g->x, LIST(0, 0), LIST(8, 6), LIST(2, 1)));
+    result(g, mica_slice_update_at(s, g->cache, g->x, mica_i32(s, 3), 0));
+    result(g, mica_take(s, g->x, at, 1));
+    result(g, mica_take_along_axis(s, g->x, along, 1));
+    result(g, mica_put_along_axis(s, g->x, along, mica_f32(s, 9), 1));
+    mica_array both[2] = {at, at};
+    result(g, mica_gather(s, g->x, both, 2, (const int[]){0, 1}, LIST(1, 1)));
+    mica_array updates = data(s, MICA_F32, SHAPE(3, 1, 2), 0.5f);
+    result(g, mica_scatter(s, g->x, &at, 1, (const int[]){0}, updates, MICA_SCATTER_ADD));
+    result(g, mica_scatter(s, g->x, &at, 1, (const int[]){0}, updates, MICA_SCATTER_SET));
+}
+
+static void record_matmul(test_graph *g) {
+    mica_scope *s = g->s;
+    const mica_quant quant = {MICA_QUANT_AFFINE, 4, 32}, mx = {MICA_QUANT_MXFP8, 8, 32};
+    mica_array codes, scales, biases;
+    result(g, mica_matmul(s, mica_transpose(s, g->x, NULL), g->w));
+    assert_int_equal(mica_quantize(s, g->w, quant, &codes, &scales, &biases), MICA_OK);
+    codes = mica_detach(s, codes);
+    scales = mica_detach(s, scales);
+    biases = mica_detach(s, biases);
+    result(g, mica_dequantize(s, codes, scales, biases, quant, MICA_F32));
+    mica_array x = mica_reshape(s, g->w, SHAPE(2, 2, 64));
+    result(g, mica_quantized_matmul(s, x, codes, scales, biases, quant, true));
+    result(g, mica_matmul(s, x, mica_transpose(s, g->w, NULL)));
+    assert_int_equal(mica_quantize(s, g->w, mx, &codes, &scales, &biases), MICA_OK);
+    result(g, mica_quantized_matmul(s, x, codes, scales, MICA_NONE, mx, true));
+}
+
+static void record_fused(test_graph *g) {
+    mica_scope *s = g->s;
+    mica_array row = data(s, MICA_BF16, SHAPE(6), 0.125f);
+    result(g, mica_rms_norm(s, g->x, row, 1e-6f));
+    result(g, mica_layer_norm(s, g->x, MICA_NONE, row, 1e-5f));
+    mica_array heads = mica_reshape(s, g->w, SHAPE(1, 4, 8, 8));
+    mica_array offset = mica_i32(s, 7);
+    result(g, mica_rope(s, heads, offset, MICA_NONE, &(mica_rope_options){.dims = 4}));
+    mica_array keys = mica_slice_axis(s, heads, 1, 0, 2);
+    const mica_sdpa_options o = {.causal = true, .window = 3, .keep = 1, .softcap = 5};
+    result(g, mica_sdpa(s, heads, keys, keys, &o));
+    result(g, mica_random_bits(s, mica_random_key(s, 42), SHAPE(3, 5), 2));
+}
+
+const test_graph_part test_graph_parts[] = {
+    {"unary", record_unary},   {"convert", record_convert}, {"binary", record_binary},
+    {"reduce", record_reduce}, {"views", record_views},     {"moving", record_moving},
+    {"matmul", record_matmul}, {"fused", record_fused},
+};
+const size_t test_graph_n_parts = sizeof test_graph_parts / sizeof *test_graph_parts;
+
+static void add_param(test_graph *g, const char *name, mica_array x, bool donate) {
+    assert_true(mica_valid(x));
+    g->params[g->ports.n_params++] = (mc_graph_port){name, x.node, donate};
+}
+
+void test_graph_open(test_graph *g, mica_device *device, const test_graph_part *part) {
+    *g = (test_graph){.ports = {0}};
+    assert_int_equal(mica_scope_open(device, &g->s), MICA_OK);
+    g->x = data(g->s, MICA_F32, SHAPE(4, 6), 0.25f);
+    g->k = data(g->s, MICA_I32, SHAPE(4, 6), 1);
+    g->cache = data(g->s, MICA_F32, SHAPE(8, 6), 0.5f);
+    g->w = data(g->s, MICA_F32, SHAPE(4, 64), 0.0625f);
+    add_param(g, "x", g->x, false);
+    add_param(g, "k", g->k, false);
+    add_param(g, "cache", g->cache, true);
+    for (size_t i = 0; i < test_graph_n_parts; i++)
+        if (!part || part == &test_graph_parts[i]) test_graph_parts[i].record(g);
+    g->ports.params = g->params;
+    g->ports.results = g->results;
+}
+
+void test_graph_close(test_graph *g) {
+    mica_scope_close(&g->s);
+}
