@@ -24,7 +24,8 @@ bool mc_map_put(mc_map *m, mc_str key, uint64_t value);         /* replaces; fal
 bool mc_map_find(const mc_map *m, mc_str key, uint64_t *value); /* false: no such key */
 void mc_map_deinit(mc_map *m);
 
-/* A 64-bit hash of bytes, stable within a process. Other tables use it, too (plan cache). */
+/* A 64-bit hash of bytes, the same on every little-endian machine: files hold it. Other tables use
+ * it, too (plan cache). */
 uint64_t mc_hash(const void *bytes, size_t n, uint64_t seed);
 
 #endif

@@ -162,7 +162,7 @@ mica_array mc_leaf_param(mica_scope *s, const mc_layout *layout, bool movable);
 
 /* What goes into a graph and comes out of it, by its nodes. */
 typedef struct mc_graph_port {
-    const char *name;
+    const char *name; /* never NULL */
     uint32_t node;
     bool donate; /* the argument may be written over */
 } mc_graph_port;

@@ -1,0 +1,589 @@
+#include "graph/file.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/map.h"
+#include "base/utf8.h"
+#include "graph/attr.h"
+
+enum { VERSION = 1, BYTE_ORDER_MARK = 0x01020304, WORD = 8, ALIGN = 64 };
+
+#define LEAF UINT32_MAX                    /* in the place of an op's index */
+#define MAX_ARRAY_BYTES ((int64_t)1 << 46) /* so that no kernel's count of bytes overflows */
+
+static const char MAGIC[8] = {'M', 'I', 'C', 'A', 'G', 'R', 'P', 'H'};
+
+typedef enum leaf_kind { PARAM, SCALAR, NAMED, INSIDE, LEAF_KINDS } leaf_kind;
+
+typedef struct header { /* whole words, no padding */
+    char magic[8];
+    uint32_t version, byte_order;
+    uint64_t bytes;
+    uint64_t hash; /* of what follows */
+    uint64_t n_ops, n_nodes, n_params, n_results;
+    uint64_t data; /* where they begin */
+} header;
+
+enum { HASHED = offsetof(header, n_ops) };
+
+/* The low bytes of a scalar, which are its value. */
+static uint64_t scalar_bytes(mica_dtype dtype, uint64_t value) {
+    return value & (UINT64_MAX >> (64 - 8 * mica_dtype_bytes(dtype)));
+}
+
+/* ---- writing ---- */
+
+typedef struct writer {
+    mica_scope *s;
+    const mc_graph_ports *ports;
+    const mc_graph_saver *saver;
+    mc_buffer *out;
+    size_t begin;              /* of the file in *out */
+    mc_arena arena;            /* the two lists */
+    uint32_t *index;           /* [count] MC_ABSENT: left out; else its number */
+    leaf_kind *kind;           /* [count] of those that are written as leaves; LEAF_KINDS: as ops */
+    uint32_t ops[MC_OP_COUNT]; /* number of each, or LEAF */
+    uint32_t n_ops, n_nodes;
+    uint32_t count; /* of s, before the saver reads: that may record more */
+} writer;
+
+static bool add_word(writer *w, uint64_t word) {
+    return mc_buffer_add(w->out, &word, sizeof word);
+}
+
+static bool add_halves(writer *w, uint32_t low, uint32_t high) {
+    return add_word(w, (uint64_t)high << 32 | low);
+}
+
+/* Zeros up to a multiple of `step` bytes of the file. */
+static bool add_padding(writer *w, size_t step) {
+    static const char zeros[ALIGN] = {0};
+    size_t over = (w->out->len - w->begin) % step;
+    return over == 0 || mc_buffer_add(w->out, zeros, step - over);
+}
+
+static bool add_text(writer *w, const char *text) {
+    return add_word(w, strlen(text)) && mc_buffer_add_text(w->out, text) && add_padding(w, WORD);
+}
+
+static mica_status check_name(const char *name) {
+    size_t n = strlen(name);
+    if (n <= MC_GRAPH_MAX_NAME && mc_utf8_valid(name, n)) return MICA_OK;
+    return mc_fail(MICA_EINVAL,
+                   "saving a graph: the name \"%.60s\" is no UTF-8, or longer than %d bytes", name,
+                   MC_GRAPH_MAX_NAME);
+}
+
+static mica_status check_node(const writer *w, uint32_t node) {
+    if (node < w->count) return MICA_OK;
+    return mc_fail(MICA_EINVAL, "saving a graph: there is no node %%%u", node);
+}
+
+/* Marks parameters and what the results need; inputs come before users. */
+static mica_status mark(writer *w) {
+    const mc_graph_ports *p = w->ports;
+    for (uint32_t i = 0; i < w->count; i++) {
+        w->index[i] = MC_ABSENT;
+        w->kind[i] = LEAF_KINDS;
+    }
+    for (size_t i = 0; i < p->n_params; i++) {
+        MC_TRY(check_node(w, p->params[i].node));
+        MC_TRY(check_name(p->params[i].name));
+        if (w->kind[p->params[i].node] == PARAM)
+            return mc_fail(MICA_EINVAL, "saving a graph: parameter %s is listed twice",
+                           p->params[i].name);
+        w->kind[p->params[i].node] = PARAM;
+        w->index[p->params[i].node] = 0;
+    }
+    for (size_t i = 0; i < p->n_results; i++) {
+        MC_TRY(check_node(w, p->results[i]));
+        w->index[p->results[i]] = 0;
+    }
+    for (uint32_t i = w->count; i-- > 0;) {
+        const mc_node *node = mc_scope_node(w->s, i);
+        if (w->index[i] == MC_ABSENT || w->kind[i] == PARAM) continue;
+        for (uint32_t k = 0; k < node->n_in; k++)
+            if (node->in[k] != MC_ABSENT) w->index[node->in[k]] = 0;
+    }
+    return MICA_OK;
+}
+
+static const char *constant_name(const writer *w, uint32_t i) {
+    const mc_graph_saver *saver = w->saver;
+    return saver->name ? saver->name(saver->context, (mica_array){w->s, i}) : NULL;
+}
+
+/* Numbers the marked nodes and their ops, and decides what leaves are. */
+static mica_status number(writer *w) {
+    for (uint32_t i = 0; i < w->count; i++) {
+        const mc_node *node = mc_scope_node(w->s, i);
+        if (w->index[i] == MC_ABSENT) continue;
+        w->index[i] = w->n_nodes++;
+        if (w->kind[i] == PARAM) continue;
+        if (node->op != MC_OP_LEAF) {
+            if (w->ops[node->op] == LEAF) w->ops[node->op] = w->n_ops++;
+            continue;
+        }
+        if (node->state != MC_READY)
+            return mc_fail(MICA_EINVAL,
+                           "saving a graph: leaf %%%u has no data, and is no parameter", i);
+        w->kind[i] = node->scalar ? SCALAR : constant_name(w, i) ? NAMED : INSIDE;
+    }
+    return MICA_OK;
+}
+
+static bool add_op(writer *w, const mc_op_def *def) {
+    const mc_attr_field *f = def->attr_fields;
+    uint64_t n = 0;
+    while (f && f[n].name)
+        n++;
+    bool ok = add_text(w, def->name) && add_word(w, n);
+    for (uint64_t i = 0; ok && i < n; i++)
+        ok = add_text(w, f[i].name) && add_word(w, (uint64_t)f[i].words);
+    return ok;
+}
+
+/* In the order of their numbers, which is that of their first use. */
+static bool add_ops(writer *w) {
+    bool ok = true;
+    for (uint32_t next = 0; ok && next < w->n_ops; next++)
+        for (int op = 0; op < MC_OP_COUNT; op++)
+            if (w->ops[op] == next) ok = ok && add_op(w, mc_op_get((mc_op)op));
+    return ok;
+}
+
+static mica_status add_leaf(writer *w, uint32_t i) {
+    const mc_node *node = mc_scope_node(w->s, i);
+    const mc_layout *l = &node->layout;
+    bool ok = add_halves(w, LEAF, (uint32_t)w->kind[i]) &&
+              add_halves(w, (uint32_t)l->dtype, (uint32_t)l->ndim) &&
+              mc_buffer_add(w->out, l->shape, (size_t)l->ndim * sizeof *l->shape);
+    if (w->kind[i] == SCALAR) ok = ok && add_word(w, scalar_bytes(l->dtype, node->value));
+    if (w->kind[i] == NAMED) {
+        const char *name = constant_name(w, i);
+        MC_TRY(check_name(name));
+        ok = ok && add_text(w, name);
+    }
+    return ok ? MICA_OK : mc_fail_nomem("saving a graph");
+}
+
+static mica_status add_node(writer *w, uint32_t i) {
+    const mc_node *node = mc_scope_node(w->s, i);
+    if (w->kind[i] != LEAF_KINDS) return add_leaf(w, i);
+    bool ok = add_halves(w, w->ops[node->op], node->n_in);
+    for (uint32_t k = 0; ok && k < node->n_in; k++)
+        ok = add_word(w, node->in[k] == MC_ABSENT ? MC_ABSENT : w->index[node->in[k]]);
+    ok = ok && mc_buffer_add(w->out, node->attr, node->attr_bytes);
+    return ok ? MICA_OK : mc_fail_nomem("saving a graph");
+}
+
+static mica_status add_constants(writer *w) {
+    for (uint32_t i = 0; i < w->count; i++) {
+        if (w->index[i] == MC_ABSENT || w->kind[i] != INSIDE) continue;
+        size_t bytes = (size_t)mc_layout_bytes(&mc_scope_node(w->s, i)->layout);
+        if (!mc_buffer_reserve(w->out, bytes + ALIGN)) return mc_fail_nomem("saving a graph");
+        MC_TRY(w->saver->read(w->saver->context, (mica_array){w->s, i}, w->out->data + w->out->len,
+                              bytes));
+        w->out->len += bytes;
+        if (!add_padding(w, ALIGN)) return mc_fail_nomem("saving a graph");
+    }
+    return MICA_OK;
+}
+
+static mica_status write_graph(writer *w) {
+    const mc_graph_ports *p = w->ports;
+    header head = {.version = VERSION, .byte_order = BYTE_ORDER_MARK};
+    MC_TRY(mark(w));
+    MC_TRY(number(w));
+    memcpy(head.magic, MAGIC, sizeof head.magic);
+    head.n_ops = w->n_ops;
+    head.n_nodes = w->n_nodes;
+    head.n_params = p->n_params;
+    head.n_results = p->n_results;
+    bool ok = mc_buffer_add(w->out, &head, sizeof head);
+    for (size_t i = 0; ok && i < p->n_params; i++)
+        ok = add_text(w, p->params[i].name) &&
+             add_halves(w, w->index[p->params[i].node], p->params[i].donate);
+    for (size_t i = 0; ok && i < p->n_results; i++)
+        ok = add_word(w, w->index[p->results[i]]);
+    ok = ok && add_ops(w);
+    for (uint32_t i = 0; ok && i < w->count; i++)
+        if (w->index[i] != MC_ABSENT) MC_TRY(add_node(w, i));
+    if (!ok || !add_padding(w, ALIGN)) return mc_fail_nomem("saving a graph");
+    head.data = w->out->len - w->begin;
+    MC_TRY(add_constants(w));
+    char *file = w->out->data + w->begin;
+    head.bytes = w->out->len - w->begin;
+    memcpy(file, &head, sizeof head);
+    head.hash = mc_hash(file + HASHED, head.bytes - HASHED, 0);
+    memcpy(file, &head, sizeof head);
+    return MICA_OK;
+}
+
+mica_status mc_graph_write(mica_scope *s, const mc_graph_ports *ports, const mc_graph_saver *saver,
+                           mc_buffer *out) {
+    writer w = {.s = s, .ports = ports, .saver = saver, .out = out, .begin = out->len};
+    w.count = mc_scope_count(s);
+    for (int op = 0; op < MC_OP_COUNT; op++)
+        w.ops[op] = LEAF;
+    w.index = mc_arena_alloc(&w.arena, w.count * sizeof *w.index);
+    w.kind = mc_arena_alloc(&w.arena, w.count * sizeof *w.kind);
+    mica_status status = w.index && w.kind ? write_graph(&w) : mc_fail_nomem("saving a graph");
+    mc_arena_deinit(&w.arena);
+    if (status != MICA_OK) out->len = w.begin;
+    return status;
+}
+
+/* ---- reading ---- */
+
+typedef struct file_op { /* how the file has an op */
+    mc_op op;
+    uint32_t words; /* of its attributes */
+    uint32_t n_fields;
+    struct {
+        uint32_t at, words; /* in the attributes as they are here, and how many there are */
+    } fields[MC_ATTR_MAX_FIELDS];
+} file_op;
+
+typedef struct reader {
+    const char *data, *name;
+    size_t at, end; /* of what is read word by word; behind it are the data */
+    size_t size;
+    size_t constant; /* where the next one begins */
+    header head;
+    mica_scope *into;
+    const mc_graph_loader *loader;
+    mc_arena *arena;   /* the caller's */
+    file_op *ops;      /* [n_ops] */
+    mica_array *nodes; /* [n_nodes] */
+    mica_array *in;    /* operands of the node at hand, room for n_in */
+    size_t max_in;
+    mc_graph_port *params; /* [n_params] */
+    uint32_t *param_of;    /* [n_nodes] number of the parameter that a node is, or MC_ABSENT */
+} reader;
+
+static mica_status malformed(const reader *r, const char *what) {
+    return mc_fail(MICA_EFORMAT, "%s: %s (byte %zu of a graph's file)", r->name, what, r->at);
+}
+
+static mica_status take(reader *r, uint64_t bytes, const char **data) {
+    if (bytes > r->end - r->at) return malformed(r, "ends too early");
+    *data = r->data + r->at;
+    r->at += (size_t)bytes;
+    return MICA_OK;
+}
+
+static mica_status take_word(reader *r, uint64_t *word) {
+    const char *data;
+    MC_TRY(take(r, sizeof *word, &data));
+    memcpy(word, data, sizeof *word);
+    return MICA_OK;
+}
+
+static mica_status take_halves(reader *r, uint32_t *low, uint32_t *high) {
+    uint64_t word;
+    MC_TRY(take_word(r, &word));
+    *low = (uint32_t)word;
+    *high = (uint32_t)(word >> 32);
+    return MICA_OK;
+}
+
+/* A text, copied to the arena. */
+static mica_status take_text(reader *r, const char **text) {
+    uint64_t n;
+    const char *data;
+    MC_TRY(take_word(r, &n));
+    if (n > MC_GRAPH_MAX_NAME) return malformed(r, "a name is too long");
+    MC_TRY(take(r, (n + WORD - 1) / WORD * WORD, &data));
+    if (memchr(data, 0, (size_t)n) || !mc_utf8_valid(data, (size_t)n))
+        return malformed(r, "a name is no text");
+    *text = mc_arena_strndup(r->arena, data, (size_t)n);
+    return *text ? MICA_OK : mc_fail_nomem("a graph's file");
+}
+
+/* Room for `n` of them, each of which takes `words` or more of the file. */
+static mica_status take_room(reader *r, uint64_t n, size_t words, size_t each, void *list) {
+    if (n > (r->end - r->at) / (words * WORD)) return malformed(r, "ends too early");
+    void *room = mc_arena_alloc(r->arena, (size_t)n * each);
+    memcpy(list, &room, sizeof room);
+    return room ? MICA_OK : mc_fail_nomem("a graph's file");
+}
+
+static mica_status take_field(reader *r, const mc_op_def *def, file_op *op) {
+    const char *name;
+    uint64_t words;
+    const mc_attr_field *f = def->attr_fields;
+    MC_TRY(take_text(r, &name));
+    MC_TRY(take_word(r, &words));
+    while (f && f->name && strcmp(f->name, name) != 0)
+        f++;
+    if (!f || !f->name || words > (uint64_t)f->words || op->n_fields == MC_ATTR_MAX_FIELDS)
+        return mc_fail(MICA_EUNSUPPORTED, "%s: %llu numbers of attribute %s of %s are unknown",
+                       r->name, (unsigned long long)words, name, def->name);
+    op->fields[op->n_fields].at = (uint32_t)f->at;
+    op->fields[op->n_fields++].words = (uint32_t)words;
+    op->words += (uint32_t)words;
+    return MICA_OK;
+}
+
+static mica_status take_op(reader *r, file_op *op) {
+    const char *name;
+    uint64_t n;
+    MC_TRY(take_text(r, &name));
+    int found = MC_OP_LEAF + 1;
+    while (found < MC_OP_COUNT && strcmp(mc_op_get((mc_op)found)->name, name) != 0)
+        found++;
+    if (found == MC_OP_COUNT)
+        return mc_fail(MICA_EUNSUPPORTED, "%s: the op %s is unknown", r->name, name);
+    *op = (file_op){.op = (mc_op)found};
+    MC_TRY(take_word(r, &n));
+    for (uint64_t i = 0; i < n; i++)
+        MC_TRY(take_field(r, mc_op_get(op->op), op));
+    return MICA_OK;
+}
+
+/* ---- nodes ---- */
+
+static mica_status check_size(const reader *r, const mc_layout *l) {
+    int64_t bytes = (int64_t)mica_dtype_bytes(l->dtype);
+    for (int k = 0; k < l->ndim; k++)
+        bytes *= l->shape[k] > 0 ? l->shape[k] : 1; /* mc_layout_init saw that this fits */
+    char text[MC_LAYOUT_TEXT];
+    if (bytes <= MAX_ARRAY_BYTES) return MICA_OK;
+    return mc_fail(MICA_EFORMAT, "%s: an array %s is larger than 2^46 bytes", r->name,
+                   mc_layout_text(l, text));
+}
+
+/* What a callback or an op recorded in r->into. */
+static mica_status check_made(const reader *r, mica_array x) {
+    if (mica_valid(x) && x.scope == r->into) return MICA_OK;
+    mica_status status = mica_scope_status(r->into);
+    if (status == MICA_OK)
+        return mc_fail(MICA_EINTERNAL, "%s: a leaf is in another scope", r->name);
+    bool wrong = status == MICA_EINVAL || status == MICA_ESHAPE || status == MICA_EDTYPE;
+    if (wrong) status = MICA_EFORMAT; /* what the file says of an op; others are the loader's */
+    return mc_fail_context(status, "%s", r->name);
+}
+
+static mica_status take_layout(reader *r, mc_layout *l) {
+    uint32_t dtype, ndim;
+    const char *shape;
+    int64_t lengths[MICA_MAX_NDIM] = {0};
+    MC_TRY(take_halves(r, &dtype, &ndim));
+    if (dtype >= MICA_DTYPE_COUNT || ndim > MICA_MAX_NDIM)
+        return malformed(r, "a leaf of an unknown dtype, or with too many axes");
+    MC_TRY(take(r, ndim * sizeof *lengths, &shape));
+    memcpy(lengths, shape, ndim * sizeof *lengths);
+    if (mc_layout_init(l, (mica_dtype)dtype, lengths, (int)ndim) != MICA_OK)
+        return mc_fail_context(MICA_EFORMAT, "%s: a leaf", r->name);
+    return check_size(r, l);
+}
+
+/* The next constant of the data. */
+static mica_status take_constant(reader *r, const mc_layout *l, const char **data) {
+    size_t bytes = (size_t)mc_layout_bytes(l), left = r->size - r->constant;
+    size_t padded = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    if (padded > left) return malformed(r, "a constant lies behind the end");
+    *data = r->data + r->constant;
+    r->constant += padded;
+    return MICA_OK;
+}
+
+static mica_status make_leaf(reader *r, leaf_kind kind, uint32_t i, const mc_layout *l,
+                             mica_array *x) {
+    const mc_graph_loader *loader = r->loader;
+    const char *data;
+    uint64_t value;
+    const mc_graph_port *port = r->param_of[i] == MC_ABSENT ? NULL : &r->params[r->param_of[i]];
+    if ((kind == PARAM) != (port != NULL))
+        return malformed(r, "a leaf without data is no parameter");
+    switch (kind) {
+    case PARAM:
+        *x = loader->param ? loader->param(loader->context, r->into, port, l)
+                           : mc_leaf_param(r->into, l, port->donate);
+        return MICA_OK;
+    case SCALAR:
+        if (l->ndim != 0) return malformed(r, "a number has axes");
+        MC_TRY(take_word(r, &value));
+        *x = mc_scalar_bits(r->into, l->dtype, scalar_bytes(l->dtype, value));
+        return MICA_OK;
+    case NAMED:
+        MC_TRY(take_text(r, &data));
+        if (!loader->named)
+            return mc_fail(MICA_ENOENT, "%s: the constant %s is not in the file", r->name, data);
+        *x = loader->named(loader->context, r->into, data, l);
+        return MICA_OK;
+    default:
+        MC_TRY(take_constant(r, l, &data));
+        *x = loader->inside(loader->context, r->into, l, data);
+        return MICA_OK;
+    }
+}
+
+static mica_status take_leaf(reader *r, uint32_t kind, uint32_t i) {
+    mc_layout l;
+    mica_array x = MICA_NONE;
+    if (kind >= LEAF_KINDS) return malformed(r, "a leaf of an unknown kind");
+    MC_TRY(take_layout(r, &l));
+    MC_TRY(make_leaf(r, (leaf_kind)kind, i, &l, &x));
+    MC_TRY(check_made(r, x));
+    const mc_node *node = mc_node_of(x);
+    if (node->op != MC_OP_LEAF || node->layout.dtype != l.dtype ||
+        !mc_layout_same_shape(&node->layout, &l)) {
+        char want[MC_LAYOUT_TEXT], got[MC_LAYOUT_TEXT];
+        return mc_fail(MICA_EFORMAT, "%s: a leaf is %s, and the graph wants %s", r->name,
+                       mc_layout_text(&node->layout, got), mc_layout_text(&l, want));
+    }
+    r->nodes[i] = x;
+    return MICA_OK;
+}
+
+/* The operands of node i, which are nodes before it. */
+static mica_status take_operands(reader *r, uint32_t i, uint32_t n_in) {
+    if (n_in > INT32_MAX) return malformed(r, "too many operands");
+    if (n_in > r->max_in) {
+        MC_TRY(take_room(r, n_in, 1, sizeof *r->in, &r->in));
+        r->max_in = n_in;
+    }
+    for (uint32_t k = 0; k < n_in; k++) {
+        uint64_t in;
+        MC_TRY(take_word(r, &in));
+        if (in != MC_ABSENT && in >= i)
+            return malformed(r, "an operand does not come before its op");
+        r->in[k] = in == MC_ABSENT ? MICA_NONE : r->nodes[in];
+    }
+    return MICA_OK;
+}
+
+static mica_status take_attr(reader *r, const file_op *op, int64_t attr[MC_ATTR_MAX_WORDS]) {
+    const char *words;
+    memset(attr, 0, MC_ATTR_MAX_WORDS * sizeof *attr);
+    MC_TRY(take(r, (uint64_t)op->words * WORD, &words));
+    for (uint32_t f = 0; f < op->n_fields; f++) {
+        memcpy(attr + op->fields[f].at, words, op->fields[f].words * sizeof *attr);
+        words += op->fields[f].words * sizeof *attr;
+    }
+    return MICA_OK;
+}
+
+/* A slice of small elements may begin where larger ones may not: mica_view copies it, and so does
+ * who reads a view that somebody else made. */
+static mica_array align_for_view(reader *r, mica_array x, const mc_attr_dtype *attr) {
+    const mc_node *node = mc_node_of(x);
+    if (!node || attr->dtype < 0 || attr->dtype >= MICA_DTYPE_COUNT ||
+        mica_dtype_bytes(node->layout.dtype) >= mica_dtype_bytes((mica_dtype)attr->dtype) ||
+        node->op == MC_OP_CONTIGUOUS)
+        return x;
+    return mc_record(r->into, MC_OP_CONTIGUOUS, NULL, &x, 1);
+}
+
+static mica_status take_node(reader *r, uint32_t i) {
+    uint32_t index, n_in;
+    int64_t attr[MC_ATTR_MAX_WORDS];
+    MC_TRY(take_halves(r, &index, &n_in));
+    if (index == LEAF) return take_leaf(r, n_in, i);
+    if (index >= r->head.n_ops || r->param_of[i] != MC_ABSENT)
+        return malformed(r, "an op is not in the table, or is a parameter");
+    const file_op *op = &r->ops[index];
+    MC_TRY(take_operands(r, i, n_in));
+    MC_TRY(take_attr(r, op, attr));
+    if (op->op == MC_OP_VIEW && n_in == 1)
+        r->in[0] = align_for_view(r, r->in[0], (const mc_attr_dtype *)(const void *)attr);
+    r->nodes[i] = mc_record(r->into, op->op, attr, r->in, (int)n_in);
+    MC_TRY(check_made(r, r->nodes[i]));
+    return check_size(r, mc_layout_of(r->nodes[i]));
+}
+
+/* ---- the whole ---- */
+
+static mica_status check_header(reader *r, size_t bytes) {
+    header *head = &r->head;
+    if (bytes < sizeof *head || memcmp(r->data, MAGIC, sizeof MAGIC) != 0)
+        return mc_fail(MICA_EFORMAT, "%s: no graph's file", r->name);
+    memcpy(head, r->data, sizeof *head);
+    if (head->byte_order != BYTE_ORDER_MARK || head->version != VERSION)
+        return mc_fail(
+            MICA_EUNSUPPORTED,
+            "%s: a graph of version %u, or from a computer of another kind; version %d is "
+            "known",
+            r->name, (unsigned)head->version, VERSION);
+    if (head->bytes != bytes || bytes % ALIGN != 0 || head->data > bytes ||
+        head->data % ALIGN != 0 || head->data < sizeof *head ||
+        mc_hash(r->data + HASHED, bytes - HASHED, 0) != head->hash)
+        return mc_fail(MICA_EFORMAT, "%s: the graph's file was cut short or altered", r->name);
+    r->at = sizeof *head;
+    r->end = r->constant = (size_t)head->data;
+    r->size = bytes;
+    return MICA_OK;
+}
+
+static mica_status take_param(reader *r, uint32_t i) {
+    uint32_t node, donate;
+    MC_TRY(take_text(r, &r->params[i].name));
+    MC_TRY(take_halves(r, &node, &donate));
+    if (node >= r->head.n_nodes || donate > 1 || r->param_of[node] != MC_ABSENT)
+        return malformed(r, "a parameter is no node, or one twice");
+    r->params[i].donate = donate != 0;
+    r->param_of[node] = i;
+    return MICA_OK;
+}
+
+/* Room for the lists, and all parameters. */
+static mica_status take_params(reader *r) {
+    const header *head = &r->head;
+    if (head->n_nodes >= MC_ABSENT) return malformed(r, "too many nodes");
+    MC_TRY(take_room(r, head->n_params, 2, sizeof *r->params, &r->params));
+    MC_TRY(take_room(r, head->n_nodes, 2, sizeof *r->nodes, &r->nodes));
+    MC_TRY(take_room(r, head->n_nodes, 2, sizeof *r->param_of, &r->param_of));
+    for (uint64_t i = 0; i < head->n_nodes; i++)
+        r->param_of[i] = MC_ABSENT;
+    for (uint32_t i = 0; i < head->n_params; i++)
+        MC_TRY(take_param(r, i));
+    return MICA_OK;
+}
+
+/* Results are numbers of the file's nodes until these are there. */
+static mica_status take_results(reader *r, uint32_t *results) {
+    for (uint64_t i = 0; i < r->head.n_results; i++) {
+        uint64_t node;
+        MC_TRY(take_word(r, &node));
+        if (node >= r->head.n_nodes) return malformed(r, "a result is no node");
+        results[i] = (uint32_t)node;
+    }
+    return MICA_OK;
+}
+
+static mica_status read_graph(reader *r, mc_graph_ports *ports) {
+    uint32_t *results;
+    MC_TRY(take_params(r));
+    MC_TRY(take_room(r, r->head.n_results, 1, sizeof *results, &results));
+    MC_TRY(take_results(r, results));
+    if (r->head.n_ops > MC_OP_COUNT)
+        return mc_fail(MICA_EUNSUPPORTED, "%s: has %llu ops, and %d are known", r->name,
+                       (unsigned long long)r->head.n_ops, MC_OP_COUNT);
+    MC_TRY(take_room(r, r->head.n_ops, 2, sizeof *r->ops, &r->ops));
+    for (uint64_t i = 0; i < r->head.n_ops; i++)
+        MC_TRY(take_op(r, &r->ops[i]));
+    for (uint32_t i = 0; i < r->head.n_nodes; i++)
+        MC_TRY(take_node(r, i));
+    if (r->end - r->at >= ALIGN || r->constant != r->size)
+        return malformed(r, "something follows that belongs to no node");
+    for (uint32_t i = 0; i < r->head.n_nodes; i++)
+        if (r->param_of[i] != MC_ABSENT) r->params[r->param_of[i]].node = r->nodes[i].node;
+    for (uint64_t i = 0; i < r->head.n_results; i++)
+        results[i] = r->nodes[results[i]].node;
+    *ports =
+        (mc_graph_ports){r->params, (size_t)r->head.n_params, results, (size_t)r->head.n_results};
+    return MICA_OK;
+}
+
+mica_status mc_graph_read(const void *data, size_t bytes, const char *name, mica_scope *into,
+                          const mc_graph_loader *loader, mc_arena *arena, mc_graph_ports *ports) {
+    reader r = {.data = data, .name = name, .into = into, .loader = loader, .arena = arena};
+    *ports = (mc_graph_ports){0};
+    MC_TRY(mica_scope_status(into));
+    MC_TRY(check_header(&r, bytes));
+    return read_graph(&r, ports);
+}
