@@ -1,0 +1,163 @@
+/* Input: the file of a graph, in which magic, version, size and hash are set right here, so that
+ * what is behind them is looked at; where the input's length is odd, as it is. A graph that is read
+ * is verified, printed, saved and read again, and then, where its arrays are small, evaluated with
+ * zeros as its arguments, and so is each op's decomposition. */
+#include "graph/file.h"
+
+#include <mica/mica.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+
+enum { MAX_ELEMENTS = 1 << 10, MAX_NODES = 256, HASHED = 32, ALIGN = 64 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool truth) {
+    if (!truth) abort();
+}
+
+/* ---- leaves ---- */
+
+static mica_array zeros(mica_scope *s, const mc_layout *l) {
+    static const char bytes[8 * MAX_ELEMENTS];
+    if (mc_layout_size(l) > MAX_ELEMENTS)
+        return mc_scope_fail(s, MICA_ENOMEM, "an argument is too large here");
+    return mica_from_data(s, bytes, l->dtype, l->shape, l->ndim);
+}
+
+static mica_array param(void *context, mica_scope *into, const mc_graph_port *port,
+                        const mc_layout *l) {
+    (void)context;
+    must(port->name != NULL);
+    return zeros(into, l);
+}
+
+static mica_array named(void *context, mica_scope *into, const char *name, const mc_layout *l) {
+    (void)context;
+    must(strlen(name) <= MC_GRAPH_MAX_NAME);
+    return zeros(into, l);
+}
+
+static mica_array inside(void *context, mica_scope *into, const mc_layout *l, const void *data) {
+    (void)context;
+    return mica_from_data(into, data, l->dtype, l->shape, l->ndim);
+}
+
+static mica_status read_constant(void *context, mica_array constant, void *data, size_t bytes) {
+    (void)context;
+    return mica_read(constant, data, bytes);
+}
+
+/* ---- files ---- */
+
+/* Sets what a mutation is sure to break. */
+static void mend(char *file, uint64_t size) {
+    static const uint32_t version[] = {1, 0x01020304};
+    if (size < 2 * HASHED || size % 2 != 0) return;
+    memcpy(file, "MICAGRPH", 8);
+    memcpy(file + 8, version, sizeof version);
+    memcpy(file + 16, &size, sizeof size);
+    uint64_t hash = mc_hash(file + HASHED, size - HASHED, 0);
+    memcpy(file + 24, &hash, sizeof hash);
+}
+
+typedef struct graph {
+    mica_scope *s;
+    mc_arena arena;
+    mc_graph_ports ports;
+} graph;
+
+static mica_status read_file(mica_device *device, const void *file, size_t size, graph *g) {
+    const mc_graph_loader loader = {.param = param, .named = named, .inside = inside};
+    *g = (graph){0};
+    must(mica_scope_open(device, &g->s) == MICA_OK);
+    return mc_graph_read(file, size, "input", g->s, &loader, &g->arena, &g->ports);
+}
+
+static void forget(graph *g) {
+    mica_scope_close(&g->s);
+    mc_arena_deinit(&g->arena);
+}
+
+static mc_buffer save(const graph *g) {
+    const mc_graph_saver saver = {.read = read_constant};
+    mc_buffer file = {0};
+    must(mc_graph_write(g->s, &g->ports, &saver, &file) == MICA_OK);
+    return file;
+}
+
+/* What was saved is read, and saved as the same bytes. */
+static void save_twice(mica_device *device, const graph *g) {
+    graph again;
+    mc_buffer first = save(g);
+    must(read_file(device, first.data, first.len, &again) == MICA_OK);
+    mc_buffer second = save(&again);
+    must(first.len == second.len && memcmp(first.data, second.data, first.len) == 0);
+    mc_buffer_deinit(&first);
+    mc_buffer_deinit(&second);
+    forget(&again);
+}
+
+/* ---- values ---- */
+
+static bool is_small(const mica_scope *s) {
+    if (mc_scope_count(s) > MAX_NODES) return false;
+    for (uint32_t i = 0; i < mc_scope_count(s); i++)
+        if (mc_layout_size(&mc_scope_node(s, i)->layout) > MAX_ELEMENTS) return false;
+    return true;
+}
+
+/* What the decomposition of node i records; MICA_NONE where there is none. */
+static mica_array decompose(mica_scope *s, uint32_t i) {
+    const mc_node *node = mc_scope_node(s, i);
+    const mc_op_def *def = mc_op_get(node->op);
+    mica_array in[8];
+    if (!def->decompose) return MICA_NONE;
+    for (uint32_t k = 0; k < node->n_in; k++)
+        in[k] = node->in[k] == MC_ABSENT ? MICA_NONE : (mica_array){s, node->in[k]};
+    mica_array y = def->decompose(s, node->attr, in, (int)node->n_in);
+    const mc_layout *l = mc_layout_of(y);
+    must(l != NULL && l->dtype == node->layout.dtype && mc_layout_same_shape(l, &node->layout));
+    return y;
+}
+
+/* Values may be refused: an index may be outside its axis. */
+static void evaluate(mica_scope *s) {
+    uint32_t count = mc_scope_count(s), n = 0;
+    mica_array all[2 * MAX_NODES];
+    for (uint32_t i = 0; i < count; i++) {
+        mica_array parts = decompose(s, i);
+        if (parts.scope) all[n++] = parts;
+        all[n++] = (mica_array){s, i};
+    }
+    must(mica_eval_n(s, all, n) == MICA_OK || *mica_last_error() != '\0');
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static mica_device *device;
+    if (!device)
+        must(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device) == MICA_OK);
+    /* The size of a file is a multiple of 64: what is behind one is left out. */
+    size_t whole = size % 2 ? size : size / ALIGN * ALIGN;
+    char *file = malloc(whole ? whole : 1);
+    must(file != NULL);
+    if (whole) memcpy(file, data, whole);
+    mend(file, whole);
+    graph g;
+    if (read_file(device, file, whole, &g) == MICA_OK) {
+        mc_buffer text = {0};
+        must(mc_graph_verify(g.s) == MICA_OK);
+        must(mc_graph_print(g.s, &g.ports, &text) == MICA_OK);
+        mc_buffer_deinit(&text);
+        save_twice(device, &g);
+        if (is_small(g.s)) evaluate(g.s);
+    } else {
+        must(*mica_last_error() != '\0' && g.ports.n_results == 0);
+    }
+    forget(&g);
+    free(file);
+    return 0;
+}
