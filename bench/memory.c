@@ -27,7 +27,7 @@ static mica_status generate(mica_session *session, int64_t tokens, mica_metrics 
     mica_status status = mica_generate(session, "What is curl?", 0, &options, &stream);
     if (status) return status;
     while (mica_stream_next(stream, &token)) {}
-    *metrics = mica_stream_metrics(stream);
+    mica_stream_metrics(stream, metrics);
     status = mica_stream_status(stream);
     mica_stream_close(&stream);
     return status;

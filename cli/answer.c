@@ -1,5 +1,6 @@
 #include "answer.h"
 
+#include "info.h"
 #include "interrupt.h"
 #include "report.h"
 #include "ui.h"
@@ -221,7 +222,7 @@ void cli_answer_print_options(const cli_answer_values *values,
 }
 
 void cli_answer_warn_of_forgotten(const mica_stream *stream, int64_t context) {
-    mica_metrics m = mica_stream_metrics(stream);
+    mica_metrics m = cli_metrics(stream);
     if (m.forgotten_tokens > 0)
         cli_fail("--context %" PRId64 " forgets %" PRId64 " of the prompt's %" PRId64 " tokens",
                  context, m.forgotten_tokens, m.prompt_tokens);
@@ -230,7 +231,7 @@ void cli_answer_warn_of_forgotten(const mica_stream *stream, int64_t context) {
 static void print_rates(const mica_stream *stream, const cli_answer_values *values) {
     char bytes[CLI_NUMBER];
     cli_wrap line = {0};
-    mica_metrics m = mica_stream_metrics(stream);
+    mica_metrics m = cli_metrics(stream);
     fputs(cli_style(CLI_DIM), stderr);
     cli_say(&line, "%" PRId64 " prompt tokens", m.prompt_tokens - m.reused_tokens);
     if (m.reused_tokens > 0) cli_say(&line, " (and %" PRId64 " known)", m.reused_tokens);
@@ -313,7 +314,7 @@ int cli_answer_print(mica_stream **stream, const mica_tokenizer *tok,
     cli_progress_clear();
 
     mica_status status = mica_stream_status(*stream);
-    mica_metrics metrics = mica_stream_metrics(*stream);
+    mica_metrics metrics = cli_metrics(*stream);
     if (used) *used = metrics.prompt_tokens + metrics.generated_tokens;
     int code = CLI_FAILED;
     if (wrap) cli_wrap_end(wrap, cli_columns(stdout), stdout);

@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "answer.h"
+#include "info.h"
 
 #include "interrupt.h"
 #include "report.h"
@@ -68,9 +69,9 @@ static const char *finish_name(mica_finish finish) {
 static void print(const mica_stream *stream, const mica_model *model,
                   const cli_answer_values *values, const mica_generate_options *options,
                   const collected *c) {
-    mica_metrics m = mica_stream_metrics(stream);
+    mica_metrics m = cli_metrics(stream);
     fputs("{\"model\": ", stdout);
-    cli_print_json(mica_model_get_info(model).path, stdout);
+    cli_print_json(cli_model_info(model).path, stdout);
     fputs(", \"text\": ", stdout);
     cli_print_json_bytes(c->text.data, c->text.len, stdout);
     printf(", \"finish\": \"%s\"", finish_name(mica_stream_finish(stream)));

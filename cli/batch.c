@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "batch_item.h"
 #include "ids.h"
+#include "info.h"
 #include "report.h"
 #include "talk.h"
 #include "task.h"
@@ -254,7 +255,7 @@ static int run(const void *verb_values, char **args, int count) {
     if (code == CLI_DONE)
         code = cli_task_open(&b.task, &values->model, model_word, "batch", values->quiet);
     if (code == CLI_DONE &&
-        !cli_answer_check(&values->answer, mica_model_get_info(b.task.model).vocab_size))
+        !cli_answer_check(&values->answer, cli_model_info(b.task.model).vocab_size))
         code = CLI_FAILED;
     if (code == CLI_DONE) {
         b.items = calloc(AT_ONCE, sizeof *b.items);

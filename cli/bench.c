@@ -1,5 +1,6 @@
 /* mica bench: prefill and decode rates. */
 #define _POSIX_C_SOURCE 200809L
+#include "info.h"
 #include "interrupt.h"
 #include "model.h"
 #include "report.h"
@@ -83,7 +84,7 @@ static int measure(mica_session *session, const int32_t *ids, int64_t prompt, in
             cli_progress_tick(NULL, p->done + tokens - --left, p->total);
         cli_interrupt_watch(NULL);
         status = mica_stream_status(stream);
-        *metrics = mica_stream_metrics(stream);
+        *metrics = cli_metrics(stream);
     }
     mica_stream_close(&stream);
     p->done += tokens;
@@ -98,7 +99,7 @@ static int measure_row(const mica_model *model, mica_session *session, const ben
     mica_metrics metrics = {0};
     char label[80];
     progress p = {.total = (uint64_t)((values->repeat + 1) * (prompt + values->generate))};
-    int threads = mica_device_get_info(mica_model_device(model)).threads;
+    int threads = cli_device_info(mica_model_device(model)).threads;
     int32_t *ids = make_ids(model, prompt);
     int code = ids ? CLI_DONE : cli_fail("out of memory");
     snprintf(label, sizeof label, "threads %d, prompt %" PRId64, threads, prompt);
@@ -127,7 +128,7 @@ static int measure_row(const mica_model *model, mica_session *session, const ben
  * "fast: 4 bit, groups of 64 (affine) by int8; one row avx512vnni, many amx". */
 static void print_kernels(const mica_model *model) {
     mica_model_kernels k;
-    for (size_t i = 0; k = mica_model_get_kernels(model, i), k.matrix; i++)
+    for (size_t i = 0; mica_model_get_kernels(model, i, &k); i++)
         printf("%-7s %s: %s%s by %s; one row %s, many %s\n", i == 0 ? "kernels" : "",
                k.attention ? "attention" : cli_arithmetic_name(k.arithmetic),
                k.attention ? "caches of " : "", k.matrix, k.activations, k.one_row, k.many_rows);
@@ -136,7 +137,7 @@ static void print_kernels(const mica_model *model) {
 static void print_kernels_json(const mica_model *model, cli_text *json) {
     mica_model_kernels k;
     cli_text_printf(json, ",\n  \"kernels\": [");
-    for (size_t i = 0; k = mica_model_get_kernels(model, i), k.matrix; i++) {
+    for (size_t i = 0; mica_model_get_kernels(model, i, &k); i++) {
         cli_text_printf(json, "%s\n    {\"product\": \"%s\", \"matrix\": ", i == 0 ? "" : ",",
                         k.attention ? "attention" : "weights");
         cli_text_append_json(json, k.matrix, strlen(k.matrix));
@@ -150,8 +151,8 @@ static void print_kernels_json(const mica_model *model, cli_text *json) {
 
 /* Prints the table's head. json: receives JSON instead; NULL: a table is printed. */
 static void print_head(const mica_model *model, const bench_values *values, cli_text *json) {
-    mica_model_info info = mica_model_get_info(model);
-    mica_device_info device = mica_device_get_info(mica_model_device(model));
+    mica_model_info info = cli_model_info(model);
+    mica_device_info device = cli_device_info(mica_model_device(model));
     char count[CLI_NUMBER], bytes[CLI_NUMBER];
     if (json) {
         cli_text_printf(json, "{\n  \"mica\": \"%s\",\n  \"model\": ", mica_version());
@@ -208,7 +209,7 @@ static int bench_threads(const char *path, int threads, const bench_values *valu
     mica_status status = mica_session_open(model, NULL, &session);
     if (status != MICA_OK) code = cli_fail_status(status);
 
-    int64_t context = mica_model_get_info(model).context_length;
+    int64_t context = cli_model_info(model).context_length;
     for (size_t i = 0; code == CLI_DONE && i < values->prompts.count; i++) {
         row r;
         int64_t prompt = values->prompts.values[i];

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "chat.h"
 
+#include "info.h"
 #include "prompt.h"
 #include "report.h"
 #include "ui.h"
@@ -40,7 +41,7 @@ static int talk(cli_chat *c) {
 }
 
 static void greet(const cli_chat *c) {
-    mica_model_info info = mica_model_get_info(c->model);
+    mica_model_info info = cli_model_info(c->model);
     char bytes[CLI_NUMBER];
     cli_wrap line = {0};
     fputs(cli_style(CLI_DIM), stderr);

@@ -1,4 +1,5 @@
 #include "chat.h"
+#include "info.h"
 
 #include "report.h"
 #include "verb.h"
@@ -32,7 +33,7 @@ static mica_status count_tokens(const cli_chat *c, size_t left_out,
     mica_stream *stream = NULL;
     whole.truncate = false;
     mica_status status = open_stream(c, left_out, &whole, &stream);
-    *tokens = status == MICA_OK ? mica_stream_metrics(stream).prompt_tokens : INT64_MAX;
+    *tokens = status == MICA_OK ? cli_metrics(stream).prompt_tokens : INT64_MAX;
     mica_stream_close(&stream);
     return status == MICA_ECONTEXT ? MICA_OK : status;
 }
@@ -70,7 +71,7 @@ static mica_status leave_out_turns(cli_chat *c, const mica_generate_options *opt
  * that follows the system's message is then computed anew. An answer ends where the context does:
  * nothing of it is pushed out. */
 static mica_status fit(cli_chat *c, mica_generate_options *options) {
-    int64_t context = mica_model_get_info(c->model).context_length, tokens;
+    int64_t context = cli_model_info(c->model).context_length, tokens;
     int64_t room = options->max_tokens > 0 ? options->max_tokens : context / 4;
     if (room > context / 2) room = context / 2;
     mica_status status = count_tokens(c, c->left_out, options, &tokens);
@@ -96,7 +97,7 @@ static bool answer(cli_chat *c, cli_text *kept) {
     mica_stream *stream = NULL;
     mica_generate_options options = cli_answer_generate_options(&c->values);
     size_t left_out = c->left_out;
-    mica_model_info info = mica_model_get_info(c->model);
+    mica_model_info info = cli_model_info(c->model);
     int code = CLI_FAILED;
     if (!cli_answer_check(&c->values, info.vocab_size)) return false;
     options.seed += c->again;

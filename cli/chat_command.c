@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "chat.h"
+#include "info.h"
 
 #include "path.h"
 #include "report.h"
@@ -89,7 +90,7 @@ static bool set(cli_chat *c, char *rest) {
 
 static bool show(cli_chat *c, char *rest) {
     (void)rest;
-    mica_model_info info = mica_model_get_info(c->model);
+    mica_model_info info = cli_model_info(c->model);
     char used[CLI_NUMBER], all[CLI_NUMBER];
     fprintf(stderr, "model         %s, %s\nquantisation  %s\ncontext       %s of %s tokens\n",
             info.path, info.architecture, info.quantization,

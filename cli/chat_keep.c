@@ -1,5 +1,6 @@
 #define _XOPEN_SOURCE 700
 #include "chat.h"
+#include "info.h"
 
 #include "report.h"
 #include "ui.h"
@@ -11,7 +12,7 @@
 /* A talk that is kept for a while is nobody else's business, whatever the umask. */
 static bool keep_for_a_while(cli_chat *c) {
     if (!c->kept[0] && !cli_kept_new(c->kept)) return true; /* there is no place */
-    mica_model_info info = mica_model_get_info(c->model);
+    mica_model_info info = cli_model_info(c->model);
     char *model = realpath(info.path, NULL);
     char *adapter = info.adapter ? realpath(info.adapter, NULL) : NULL;
     mode_t before = umask(S_IRWXG | S_IRWXO);

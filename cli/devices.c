@@ -1,4 +1,5 @@
 /* mica devices: lists the devices that models can run on. */
+#include "info.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
@@ -10,7 +11,7 @@ static void print_device(const char *name) {
         printf("%s\n  unavailable  %s\n", name, mica_last_error());
         return;
     }
-    mica_device_info info = mica_device_get_info(device);
+    mica_device_info info = cli_device_info(device);
     printf("%s\n  description  %s\n  kernels      %s\n  threads      %d\n  memory       %s\n",
            info.name, info.description, info.isa, info.threads,
            cli_format_bytes(info.memory_bytes, memory));

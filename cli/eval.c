@@ -1,4 +1,5 @@
 /* mica eval: the perplexity of a long text, and the divergence between two kinds of arithmetic. */
+#include "info.h"
 #include "prompt.h"
 #include "report.h"
 #include "task.h"
@@ -82,7 +83,7 @@ static double perplexity(double logprob, uint64_t count) {
 }
 
 static const char *arithmetic_name(const mica_model *model) {
-    return cli_arithmetic_name(mica_model_get_info(model).arithmetic);
+    return cli_arithmetic_name(cli_model_info(model).arithmetic);
 }
 
 static void print_text(const work *w, const mica_comparison *s) {
@@ -117,14 +118,14 @@ static int open_reference(const eval_values *values, const mica_model *model,
         values->compare == COMPARE_EXACT ? MICA_ARITHMETIC_EXACT : MICA_ARITHMETIC_FAST;
     options.cache = MICA_CACHE_DEFAULT;
     if (values->compare == COMPARE_NONE) return CLI_DONE;
-    *reference = cli_model_open(mica_model_get_info(model).path, &options, values->quiet);
+    *reference = cli_model_open(cli_model_info(model).path, &options, values->quiet);
     return *reference ? CLI_DONE : CLI_FAILED;
 }
 
 /* Evaluates the text. Both models are open. */
 static int eval(const eval_values *values, work *w, const cli_text *text) {
     mica_comparison sums = {0};
-    int64_t context = mica_model_get_info(w->model).context_length;
+    int64_t context = cli_model_info(w->model).context_length;
     int64_t window = values->window ? values->window : MAX_WINDOW;
     mica_status status = encode(w, text);
     if (status != MICA_OK) return cli_fail_status(status);

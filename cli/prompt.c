@@ -1,5 +1,6 @@
 #include "prompt.h"
 
+#include "info.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
@@ -95,8 +96,8 @@ static int read_prompt(const char *verb_name, const cli_prompt_values *values, c
 
 static void print_model(const mica_model *model, bool verbose) {
     char bytes[CLI_NUMBER];
-    mica_model_info info = mica_model_get_info(model);
-    mica_device_info device = mica_device_get_info(mica_model_device(model));
+    mica_model_info info = cli_model_info(model);
+    mica_device_info device = cli_device_info(mica_model_device(model));
     if (verbose)
         fprintf(stderr, "%smodel   %s, %s, %s, %s; %s in %d threads%s\n", cli_style(CLI_DIM),
                 info.path, info.architecture, info.quantization,
@@ -120,7 +121,7 @@ int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char 
     if (!model) goto done;
 
     code = CLI_FAILED;
-    if (!cli_answer_check(answer, mica_model_get_info(model).vocab_size)) goto done;
+    if (!cli_answer_check(answer, cli_model_info(model).vocab_size)) goto done;
     mica_generate_options options = cli_answer_generate_options(answer);
     session =
         cli_model_open_session(model, &values->model, answer->draft_model, answer->quiet, &draft);

@@ -1,4 +1,5 @@
 /* mica show: describes a model, and says whether it fits. */
+#include "info.h"
 #include "model.h"
 #include "report.h"
 #include "ui.h"
@@ -30,7 +31,7 @@ static needs find_needs(const mica_model *model, const mica_model_info *info, in
     needs n = {.context = context > 0 ? context : info->context_length};
     n.weight_bytes = info->weight_bytes;
     n.cache_bytes = mica_model_cache_bytes(model, n.context);
-    n.memory_bytes = mica_device_get_info(mica_model_device(model)).memory_bytes;
+    n.memory_bytes = cli_device_info(mica_model_device(model)).memory_bytes;
     n.in_model = n.context <= info->context_length;
     n.in_memory = in_memory(model, &n, n.context);
 
@@ -143,7 +144,7 @@ static int run(const void *verb_values, char **args, int count) {
     mica_model *model =
         cli_model_open_default(&values->model, count > 0 ? args[0] : NULL, "show", false, &code);
     if (!model) return code;
-    mica_model_info info = mica_model_get_info(model);
+    mica_model_info info = cli_model_info(model);
     needs n = find_needs(model, &info, values->fit > 0 ? values->fit : values->context);
     if (values->json)
         print_json(&info, &n);

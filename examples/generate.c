@@ -20,7 +20,8 @@ int main(int argc, char **argv) {
     if (!status) status = mica_stream_status(stream); /* an error comes after the stream */
     puts("");
     if (!status) {
-        mica_metrics m = mica_stream_metrics(stream);
+        mica_metrics m;
+        mica_stream_metrics(stream, &m);
         printf("%lld tokens, %.0f a second\n", (long long)m.generated_tokens, m.decode_rate);
     } else {
         fprintf(stderr, "%s\n", mica_last_error());

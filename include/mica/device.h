@@ -54,8 +54,8 @@ MICA_API void mica_device_close(mica_device **device);
 MICA_API size_t mica_device_count(void);
 MICA_API const char *mica_device_name(size_t i);
 
-/** What the device is. */
-MICA_API mica_device_info mica_device_get_info(const mica_device *device);
+/** Fills *info with what the device is; for a NULL device with empty strings and zeros. */
+MICA_API void mica_device_get_info(const mica_device *device, mica_device_info *info);
 
 /** Bytes held by live arrays now, the peak of that number since the last reset, and bytes of freed
  *  buffers that the device keeps for reuse. Mapped weights are not counted: they belong to the page

@@ -171,8 +171,8 @@ typedef struct mica_model_info {
                          without effect; NULL: none */
 } mica_model_info;
 
-/** Information about the model; all zero for NULL. */
-MICA_API mica_model_info mica_model_get_info(const mica_model *model);
+/** Fills *info with what the model is; all zero for a NULL model. */
+MICA_API void mica_model_get_info(const mica_model *model, mica_model_info *info);
 
 /** The kernels chosen for matmuls with one kind of a model's matrices. Strings live as long as the
  *  model. */
@@ -187,9 +187,12 @@ typedef struct mica_model_kernels {
 } mica_model_kernels;
 
 /** The i-th kind of matrices and its kernels: first weights, in the order of the forward pass, then
- *  attention. An adapter's factors are not listed; their matmuls are exact. All zero past the end
- *  and for NULL. */
-MICA_API mica_model_kernels mica_model_get_kernels(const mica_model *model, size_t i);
+ *  attention. An adapter's factors are not listed; their matmuls are exact.
+ *
+ *  kernels  is filled; all zero past the end and for a NULL model.
+ *  returns  false past the end and for a NULL model. */
+MICA_API bool mica_model_get_kernels(const mica_model *model, size_t i,
+                                     mica_model_kernels *kernels);
 
 /** Bytes of one session's caches at `tokens` of context. 0 for NULL and for tokens < 1. A number
  *  above INT32_MAX, the largest position, counts as INT32_MAX. */
@@ -412,8 +415,8 @@ typedef struct mica_metrics {
     uint64_t peak_bytes;      /* mica_device_peak_bytes */
 } mica_metrics;
 
-/** The metrics of the stream up to now; all zero for NULL. */
-MICA_API mica_metrics mica_stream_metrics(const mica_stream *stream);
+/** Fills *metrics with those of the stream up to now; all zero for a NULL stream. */
+MICA_API void mica_stream_metrics(const mica_stream *stream, mica_metrics *metrics);
 
 /** Closes *stream and sets it to NULL. Does nothing for NULL. */
 MICA_API void mica_stream_close(mica_stream **stream);

@@ -97,14 +97,13 @@ mica_status mica_scope_open(mica_device *device, mica_scope **scope) {
     return MICA_OK;
 }
 
-mica_device_info mica_device_get_info(const mica_device *device) {
-    mica_device_info info = {.name = "", .description = "", .isa = ""};
-    if (device) {
-        info.name = device->backend->name;
-        info.memory_bytes = mc_memory_bytes();
-        device->backend->info(device->state, &info);
-    }
-    return info;
+void mica_device_get_info(const mica_device *device, mica_device_info *info) {
+    if (!info) return;
+    *info = (mica_device_info){.name = "", .description = "", .isa = ""};
+    if (!device) return;
+    info->name = device->backend->name;
+    info->memory_bytes = mc_memory_bytes();
+    device->backend->info(device->state, info);
 }
 
 void *mc_backend_state(mica_device *device) {

@@ -36,7 +36,7 @@ typedef struct mc_engine {
      * are closed before the models that they were opened with, streams before their session. */
     void (*take_prompt)(void *model, const mc_prompt *prompt);
     void (*close)(void *model);
-    /* As mica_model_get_kernels. */
+    /* As mica_model_get_kernels fills in. */
     mica_model_kernels (*kernels)(const void *model, size_t i);
     uint64_t (*cache_bytes)(const void *model, int64_t tokens);
     /* The model for sessions in this process (mica/tasks.h); NULL: the engine computes

@@ -124,12 +124,15 @@ void mica_model_close(mica_model **model) {
     mc_model_release(m);
 }
 
-mica_model_info mica_model_get_info(const mica_model *model) {
-    return model ? model->opened.info : (mica_model_info){0};
+void mica_model_get_info(const mica_model *model, mica_model_info *info) {
+    if (info) *info = model ? model->opened.info : (mica_model_info){0};
 }
 
-mica_model_kernels mica_model_get_kernels(const mica_model *model, size_t i) {
-    return model ? model->engine->kernels(model->opened.state, i) : (mica_model_kernels){0};
+bool mica_model_get_kernels(const mica_model *model, size_t i, mica_model_kernels *kernels) {
+    mica_model_kernels found = {0};
+    if (model) found = model->engine->kernels(model->opened.state, i);
+    if (kernels) *kernels = found;
+    return found.matrix != NULL;
 }
 
 uint64_t mica_model_cache_bytes(const mica_model *model, int64_t tokens) {
@@ -302,8 +305,9 @@ void mica_stream_cancel(mica_stream *stream) {
     if (stream) stream->engine->stream_cancel(stream->state);
 }
 
-mica_metrics mica_stream_metrics(const mica_stream *stream) {
-    return stream ? stream->engine->stream_metrics(stream->state) : (mica_metrics){0};
+void mica_stream_metrics(const mica_stream *stream, mica_metrics *metrics) {
+    if (!metrics) return;
+    *metrics = stream ? stream->engine->stream_metrics(stream->state) : (mica_metrics){0};
 }
 
 void mica_stream_close(mica_stream **stream) {

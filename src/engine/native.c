@@ -78,10 +78,12 @@ static mica_status watch_loading(void *context, uint64_t done, uint64_t total) {
 /* Notes that accelerator_layers has no effect: every device of today computes all layers. */
 static mica_status note_layers(native *model, const mica_model_options *options,
                                const mica_device *device) {
+    mica_device_info info;
     if (!options->accelerator_layers) return MICA_OK;
-    return mc_lm_note(
-        model->lm, "accelerator_layers %d has no effect: device %s computes all %d layers",
-        options->accelerator_layers, mica_device_get_info(device).name, model->lm->spec.n_layers);
+    mica_device_get_info(device, &info);
+    return mc_lm_note(model->lm,
+                      "accelerator_layers %d has no effect: device %s computes all %d layers",
+                      options->accelerator_layers, info.name, model->lm->spec.n_layers);
 }
 
 static mica_status open_parts(native *model, const char *folder, const mica_model_options *options,

@@ -138,6 +138,7 @@ static mica_status encode_prompt(void *context, size_t i, int32_t **ids, size_t 
 static mica_status find_label(const mica_model *model, const mica_classify_options *options,
                               size_t i, int32_t *labels) {
     const char *label = options->labels[i];
+    mica_model_info info;
     int32_t *ids;
     size_t n;
     if (!label) return mc_fail(MICA_EINVAL, "label %zu is NULL", i);
@@ -151,11 +152,12 @@ static mica_status find_label(const mica_model *model, const mica_classify_optio
                        "label %zu, \"%s\", tokenises to nothing: it has no "
                        "probability",
                        i, label);
-    if (labels[i] >= mica_model_get_info(model).vocab_size)
+    mica_model_get_info(model, &info);
+    if (labels[i] >= info.vocab_size)
         return mc_fail(MICA_EINVAL,
                        "label %zu, \"%s\", begins with token %d, past the model's "
                        "vocabulary of %lld",
-                       i, label, (int)labels[i], (long long)mica_model_get_info(model).vocab_size);
+                       i, label, (int)labels[i], (long long)info.vocab_size);
     for (size_t j = 0; j < i; j++)
         if (labels[j] == labels[i])
             return mc_fail(MICA_EINVAL,

@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 
 #include "model/fixture.h"
+#include "support/info.h"
 
 #include "base/buffer.h"
 
@@ -93,7 +94,7 @@ static void check_conversation(mc_json golden, size_t number) {
     if (mica_chat(session, messages, n, NULL, &stream) != MICA_OK)
         fail_msg("%s", mica_last_error());
     check_answer(stream, golden, number);
-    assert_int_equal(mica_stream_metrics(stream).prompt_tokens,
+    assert_int_equal(test_metrics(stream).prompt_tokens,
                      mc_json_count(mc_json_find(golden, "prompt_ids")));
     mica_stream_close(&stream);
 
@@ -104,7 +105,7 @@ static void check_conversation(mc_json golden, size_t number) {
         assert_int_equal(mica_chat(session, messages, turn, NULL, &stream), MICA_OK);
         if (turn == n) {
             check_answer(stream, golden, number);
-            assert_true(mica_stream_metrics(stream).reused_tokens > 20);
+            assert_true(test_metrics(stream).reused_tokens > 20);
         } else {
             while (mica_stream_next(stream, &token)) {}
         }
@@ -131,7 +132,7 @@ static void test_default_model(void **state) {
 
 static void test_info(void **state) {
     (void)state;
-    mica_model_info info = mica_model_get_info(pebble);
+    mica_model_info info = test_model_info(pebble);
     assert_string_equal(info.path, default_path);
     assert_string_equal(info.engine, "native");
     assert_string_equal(info.family, "gemma3");
@@ -249,7 +250,7 @@ static void test_bad_prompts(void **state) {
 static void test_nothing(void **state) {
     (void)state;
     mica_token token;
-    assert_null(mica_model_get_info(NULL).path);
+    assert_null(test_model_info(NULL).path);
     assert_int_equal(mica_model_cache_bytes(NULL, 1), 0);
     assert_null(mica_model_tokenizer(NULL));
     assert_null(mica_model_device(NULL));
@@ -258,7 +259,7 @@ static void test_nothing(void **state) {
     mica_stream_cancel(NULL);
     assert_int_equal(mica_stream_finish(NULL), MICA_FINISH_NONE);
     assert_int_equal(mica_stream_status(NULL), MICA_EINVAL);
-    assert_int_equal(mica_stream_metrics(NULL).generated_tokens, 0);
+    assert_int_equal(test_metrics(NULL).generated_tokens, 0);
     mica_stream_close(NULL);
     mica_session_close(NULL);
     mica_model_close(NULL);
@@ -440,7 +441,7 @@ static void generate(mica_session *session, int64_t tokens, mica_metrics *metric
         MICA_OK);
     while (mica_stream_next(stream, &token)) {}
     assert_int_equal(mica_stream_status(stream), MICA_OK);
-    *metrics = mica_stream_metrics(stream);
+    *metrics = test_metrics(stream);
     assert_int_equal(metrics->generated_tokens, tokens);
     mica_stream_close(&stream);
 }
@@ -457,7 +458,7 @@ static void test_bounded_memory(void **state) {
                      MICA_OK);
     mica_session *session = open_session(model);
     uint64_t idle = mica_device_active_bytes(device);
-    assert_true(mica_device_peak_bytes(device) < mica_model_get_info(model).weight_bytes / 8);
+    assert_true(mica_device_peak_bytes(device) < test_model_info(model).weight_bytes / 8);
     generate(session, 100, &after[0]);
     generate(session, 1000, &after[1]);
     uint64_t grown = mica_model_cache_bytes(model, 1000) - mica_model_cache_bytes(model, 100);

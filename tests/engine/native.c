@@ -1,6 +1,7 @@
 /* What mica_model_open's options do to the native engine: adapters, layers on an accelerator, notes
  * on what was found. */
 #include "model/fixture.h"
+#include "support/info.h"
 
 #include <mica/mica.h>
 
@@ -42,7 +43,7 @@ static void check_adapter(const model_fixture *f) {
         fclose(there);
         mica_model *model = open_model(
             path, &(mica_model_options){.adapter = f->path, .arithmetic = MICA_ARITHMETIC_EXACT});
-        mica_model_info info = mica_model_get_info(model);
+        mica_model_info info = test_model_info(model);
         assert_string_equal(info.adapter, f->path);
         assert_int_equal(info.adapter_parameters, f->lm->adapter_parameters);
         assert_int_equal(info.parameters, f->lm->parameters);
@@ -78,13 +79,13 @@ static void test_notes(void **state) {
     (void)state;
     char *path = fixture_path("qwen3_tied");
     mica_model *model = open_model(path, NULL);
-    assert_null(mica_model_get_info(model).note);
-    assert_null(mica_model_get_info(model).adapter);
-    assert_int_equal(mica_model_get_info(model).adapter_parameters, 0);
+    assert_null(test_model_info(model).note);
+    assert_null(test_model_info(model).adapter);
+    assert_int_equal(test_model_info(model).adapter_parameters, 0);
     mica_model_close(&model);
 
     model = open_model(path, &(mica_model_options){.accelerator_layers = 2});
-    assert_string_equal(mica_model_get_info(model).note,
+    assert_string_equal(test_model_info(model).note,
                         "accelerator_layers 2 has no effect: device cpu computes all 3 layers");
     mica_model_close(&model);
     assert_int_equal(
@@ -121,7 +122,7 @@ static void test_notes(void **state) {
     char *dir = fixture_copy("qwen3_tied", "config.json", "\"num_hidden_layers\": 3",
                              "\"num_hidden_layers\": 2");
     model = open_model(dir, &(mica_model_options){.accelerator_layers = 1});
-    const char *note = mica_model_get_info(model).note;
+    const char *note = test_model_info(model).note;
     assert_ptr_equal(strstr(note, "nothing reads 11 of the tensors: model.layers.2."), note);
     assert_non_null(strstr(note, " ...\naccelerator_layers 1 has no effect"));
     mica_model_close(&model);
@@ -158,7 +159,7 @@ static void test_draft_models(void **state) {
             assert_true(mica_stream_next(stream, &token));
             assert_int_equal(token.id, want[i]);
         }
-        assert_true(mica_stream_metrics(stream).drafted_tokens > 0);
+        assert_true(test_metrics(stream).drafted_tokens > 0);
         mica_stream_close(&stream);
         assert_int_equal(mica_session_save(session, path), MICA_OK);
         mica_session_close(&session);
