@@ -1,4 +1,4 @@
-/* The open device: backend, memory, plan cache, background thread. */
+/* The open device: backend, memory, background thread. */
 #ifndef DEVICE_DEVICE_H
 #define DEVICE_DEVICE_H
 
@@ -8,12 +8,18 @@
 #include "device/memory.h"
 #include "device/worker.h"
 
+/* What another room keeps with a device: freed with it. The first member of its struct. */
+typedef struct mc_device_part mc_device_part;
+struct mc_device_part {
+    void (*free)(mc_device_part *part);
+};
+
 struct mica_device {
     const mc_backend *backend;
     void *state;       /* the backend's */
     atomic_uint count; /* the opener's reference, and one for each scope and storage */
     mc_memory memory;
-    struct mc_plan_cache *plans;
+    _Atomic(mc_device_part *) plans; /* exec's plan cache; NULL until it is first needed */
     mc_worker worker; /* runs what mica_eval_async starts */
 };
 

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/system.h"
-#include "device/plan_cache.h"
 
 static const mc_backend *const backends[] = {
 #define DEVICE(name) &mc_backend_##name,
@@ -37,12 +36,8 @@ static mica_status open_parts(mica_device *device, const mica_device_options *op
     mica_status status = mc_memory_init(&device->memory, device->backend, device->state,
                                         options->memory_limit_bytes, cache_limit);
     if (status != MICA_OK) goto close_backend;
-    status = mc_plan_cache_open(&device->plans);
-    if (status != MICA_OK) goto close_memory;
     status = mc_worker_init(&device->worker);
     if (status == MICA_OK) return MICA_OK;
-    mc_plan_cache_close(&device->plans);
-close_memory:
     mc_memory_deinit(&device->memory);
 close_backend:
     device->backend->close(device->state);
@@ -76,7 +71,8 @@ void mc_device_retain(mica_device *device) {
 void mc_device_release(mica_device *device) {
     if (atomic_fetch_sub_explicit(&device->count, 1u, memory_order_acq_rel) != 1u) return;
     mc_worker_deinit(&device->worker);
-    mc_plan_cache_close(&device->plans);
+    mc_device_part *plans = atomic_load_explicit(&device->plans, memory_order_acquire);
+    if (plans) plans->free(plans);
     mc_memory_deinit(&device->memory);
     device->backend->close(device->state);
     mc_free(device);

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/integer.h"
-#include "device/eval.h"
+#include "exec/eval.h"
 #include "graph/graph.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * Two scopes alternate. A pass is recorded in the empty one and moves the caches out of the other,
  * which is emptied afterwards. So nothing is copied, and steady decoding allocates nothing. If a
  * pass has as many tokens and the same buffers as the one before, it is not recorded: the graph of
- * the one before is computed again with other tokens (device/eval.h).
+ * the one before is computed again with other tokens (exec/eval.h).
  *
  * A session can compute tokens ahead: guesses for the tokens after its history. Their entries are
  * in the caches, not yet counted, and their logits are kept. When such a token is fed, nothing is

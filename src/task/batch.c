@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/system.h"
-#include "device/eval.h"
+#include "exec/eval.h"
 #include "graph/graph.h"
 #include "session/stream.h"
 #include "task/task.h"

@@ -1,8 +1,8 @@
 /* The forward pass compared with goldens of the reference implementation: logits, batches, keys. */
 #include "model/fixture.h"
 
-#include "device/plan.h"
-#include "device/trace.h"
+#include "exec/plan.h"
+#include "exec/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>

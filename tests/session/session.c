@@ -2,8 +2,8 @@
 #include "model/fixture.h"
 
 #include "device/device.h"
-#include "device/eval.h"
-#include "device/plan_cache.h"
+#include "exec/eval.h"
+#include "exec/plan_cache.h"
 #include "session/session.h"
 
 #include <math.h>
@@ -440,7 +440,7 @@ static void force_recording(const mc_session *session) {
 }
 
 static uint64_t looked_up(const model_fixture *f) {
-    return f->device->plans->hits + f->device->plans->misses;
+    return mc_plan_cache_of(f->device)->hits + mc_plan_cache_of(f->device)->misses;
 }
 
 /* Only the first single token looks a plan up, and those for which buffers grow or drop entries. */

@@ -15,7 +15,7 @@
 #endif
 
 #include "device/device.h"
-#include "device/plan_cache.h"
+#include "exec/plan_cache.h"
 
 const char *test_fixtures_dir(void) {
     const char *dir = getenv("MICA_FIXTURES");
@@ -215,7 +215,7 @@ uint64_t test_fail_each_allocation(bool (*body)(void *arg), void *arg) {
 }
 
 void test_forget_plans(mica_device *device) {
-    mc_plan_cache *plans = device->plans;
+    mc_plan_cache *plans = mc_plan_cache_of(device);
     for (uint32_t i = 0; i < plans->count; i++)
         assert_int_equal(plans->entries[i]->users, 1);
     mc_plan_cache_clear(plans);

@@ -2,7 +2,7 @@
 #include "model/fixture.h"
 
 #include "device/device.h"
-#include "device/plan_cache.h"
+#include "exec/plan_cache.h"
 #include "session/stream.h"
 #include "task/batch.h"
 
@@ -173,7 +173,7 @@ static void prefill(trio *t, size_t row, int32_t n) {
 
 /* A step of these rows; whether it looked a plan up. */
 static bool decode_step(trio *t, const size_t *rows, size_t n) {
-    const mc_plan_cache *plans = t->f->device->plans;
+    const mc_plan_cache *plans = mc_plan_cache_of(t->f->device);
     mc_session *sessions[3];
     int32_t ids[3];
     for (size_t i = 0; i < n; i++) {

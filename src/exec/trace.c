@@ -1,4 +1,4 @@
-#include "device/trace.h"
+#include "exec/trace.h"
 
 #include "base/map.h"
 

@@ -1,4 +1,4 @@
-#include "device/run.h"
+#include "exec/run.h"
 
 #include "base/alloc.h"
 #include "device/device.h"

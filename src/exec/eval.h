@@ -10,8 +10,8 @@
  *      mc_leaf_take(leaf, y);  mc_leaf_set(start, &next);  mc_eval_again(s);  ...
  *
  * Threads: as for mica_eval_n. */
-#ifndef DEVICE_EVAL_H
-#define DEVICE_EVAL_H
+#ifndef EXEC_EVAL_H
+#define EXEC_EVAL_H
 
 #include <mica/array.h>
 

@@ -2,8 +2,8 @@
  *
  * Nodes are numbered anew (ordinals), inputs before users; READY nodes are leaves. Two traces with
  * equal keys are computed by one plan. */
-#ifndef DEVICE_TRACE_H
-#define DEVICE_TRACE_H
+#ifndef EXEC_TRACE_H
+#define EXEC_TRACE_H
 
 #include "base/arena.h"
 #include "base/buffer.h"

@@ -1,8 +1,8 @@
 /* Evaluating again with other values of the leaves: what it takes, what it leaves, when it fails.
  * That it computes what a fresh evaluation does shows tests/device/random_graph.c. */
 #include "device/device.h"
-#include "device/eval.h"
-#include "device/plan_cache.h"
+#include "exec/eval.h"
+#include "exec/plan_cache.h"
 
 #include "support/support.h"
 
@@ -86,7 +86,7 @@ static void test_steps_neither_look_plans_up_nor_allocate(void **state) {
     assert_int_equal(first(f), MICA_OK);
     assert_true(mc_eval_kept(f->step.s));
     const void *place = mc_data(f->step.next);
-    uint64_t looked_up = f->device->plans->hits + f->device->plans->misses;
+    uint64_t looked_up = mc_plan_cache_of(f->device)->hits + mc_plan_cache_of(f->device)->misses;
     uint64_t active = mica_device_active_bytes(f->device);
     uint32_t nodes = mc_scope_count(f->step.s);
     mc_alloc_fail_at(1);
@@ -97,7 +97,7 @@ static void test_steps_neither_look_plans_up_nor_allocate(void **state) {
         assert_int_equal(mica_device_active_bytes(f->device), active);
     }
     mc_alloc_fail_at(0);
-    assert_int_equal(f->device->plans->hits + f->device->plans->misses, looked_up);
+    assert_int_equal(mc_plan_cache_of(f->device)->hits + mc_plan_cache_of(f->device)->misses, looked_up);
     assert_int_equal(mc_scope_count(f->step.s), nodes);
     assert_int_equal(mc_graph_verify(f->step.s), MICA_OK);
 }

@@ -3,11 +3,11 @@
  *
  * In the lowered graph a LEAF stands for what is bound when the plan runs (its `value` is the
  * number of the trace's leaf), a scalar LEAF is a constant that a decomposition made. */
-#ifndef DEVICE_LOWER_H
-#define DEVICE_LOWER_H
+#ifndef EXEC_LOWER_H
+#define EXEC_LOWER_H
 
 #include "device/backend.h"
-#include "device/trace.h"
+#include "exec/trace.h"
 
 /* Lowers; *graph is a new scope, owned by the caller, and targets [n_targets] the trace's there.
  * errors  MICA_EUNSUPPORTED an op with neither kernel nor decomposition; MICA_ENOMEM;

@@ -1,4 +1,4 @@
-#include "device/lower.h"
+#include "exec/lower.h"
 
 #include "base/alloc.h"
 #include "device/device.h"

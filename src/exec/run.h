@@ -2,10 +2,10 @@
  *
  * All of it is one block whose size the plan tells; it is kept with the plan between runs, so that
  * a replay allocates nothing. Threads: a run belongs to the thread that runs it. */
-#ifndef DEVICE_RUN_H
-#define DEVICE_RUN_H
+#ifndef EXEC_RUN_H
+#define EXEC_RUN_H
 
-#include "device/plan.h"
+#include "exec/plan.h"
 #include "device/worker.h"
 
 typedef struct mc_cached_plan mc_cached_plan;

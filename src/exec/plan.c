@@ -1,11 +1,11 @@
-#include "device/plan.h"
+#include "exec/plan.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/integer.h"
 #include "device/device.h"
-#include "device/lower.h"
+#include "exec/lower.h"
 
 enum { ALIGN = 64 };
 #define MAX_TEMP_BYTES (INT64_MAX / 4) /* so that no offset can overflow */

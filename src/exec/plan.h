@@ -9,11 +9,11 @@
  * (views, results written in place). A root is a leaf that is bound, a constant of the plan, a
  * place in the plan's one block of temporary memory, or a storage of its own where the value is
  * asked for or may take over a moved leaf. */
-#ifndef DEVICE_PLAN_H
-#define DEVICE_PLAN_H
+#ifndef EXEC_PLAN_H
+#define EXEC_PLAN_H
 
 #include "device/backend.h"
-#include "device/trace.h"
+#include "exec/trace.h"
 
 typedef enum mc_root_kind { MC_ROOT_LEAF, MC_ROOT_CONST, MC_ROOT_TEMP, MC_ROOT_OWN } mc_root_kind;
 

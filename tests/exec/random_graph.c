@@ -12,7 +12,7 @@
 #include "cpu/chain.h"
 #include "cpu/eval_chain.h"
 #include "device/device.h"
-#include "device/eval.h"
+#include "exec/eval.h"
 #include "op/matmul.h"
 #include "support/support.h"
 

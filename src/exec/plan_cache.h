@@ -2,14 +2,15 @@
  *
  * Holds at most MC_PLANS plans and forgets the one that was used longest ago. A plan in use is kept
  * alive by its users. Threads: safe. */
-#ifndef DEVICE_PLAN_CACHE_H
-#define DEVICE_PLAN_CACHE_H
+#ifndef EXEC_PLAN_CACHE_H
+#define EXEC_PLAN_CACHE_H
 
 #include <pthread.h>
 #include <stdint.h>
 
-#include "device/plan.h"
-#include "device/run.h"
+#include "device/device.h"
+#include "exec/plan.h"
+#include "exec/run.h"
 
 enum { MC_PLANS = 128 };
 
@@ -23,6 +24,7 @@ struct mc_cached_plan {
 };
 
 typedef struct mc_plan_cache {
+    mc_device_part part; /* first: the device frees it */
     pthread_mutex_t lock;
     mc_cached_plan *entries[MC_PLANS];
     uint32_t count;
@@ -30,8 +32,8 @@ typedef struct mc_plan_cache {
     uint64_t hits, misses; /* for tests and profiles */
 } mc_plan_cache;
 
-mica_status mc_plan_cache_open(mc_plan_cache **cache);
-void mc_plan_cache_close(mc_plan_cache **cache);
+/* The device's, which is made where it has none yet; it ends with the device. NULL: no memory. */
+mc_plan_cache *mc_plan_cache_of(mica_device *device);
 /* Frees all plans, which nobody holds. */
 void mc_plan_cache_clear(mc_plan_cache *cache);
 

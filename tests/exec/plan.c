@@ -1,5 +1,5 @@
 /* The planner: which steps a plan has, which of them run together, and over what memory. */
-#include "device/plan.h"
+#include "exec/plan.h"
 
 #include "cpu/cpu.h"
 #include "device/device.h"

@@ -1,13 +1,13 @@
 /* Evaluation: trace, get the plan, bind the leaves, run the steps, hand the results to the nodes.
  * Once more, with other values of the leaves: bind, run, hand out. */
-#include "device/eval.h"
+#include "exec/eval.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "device/device.h"
-#include "device/plan_cache.h"
+#include "exec/plan_cache.h"
 
 void *mc_run_scratch(mc_run *run, size_t bytes) {
     if (!run->scratch || run->scratch->bytes < bytes) {

@@ -1,7 +1,7 @@
 /* The cache of plans: what makes a key, plans forgotten while they run, threads that share it. */
 #define _POSIX_C_SOURCE 200809L
 
-#include "device/plan_cache.h"
+#include "exec/plan_cache.h"
 
 #include "device/device.h"
 #include "support/support.h"
@@ -99,9 +99,9 @@ static bool misses(program y, bool twice) {
     assert_int_equal(mica_scope_open(device, &s), MICA_OK);
     assert_int_equal(mica_scope_open(device, &outer), MICA_OK);
     mica_array x = y(s, outer), xs[] = {x, x};
-    uint64_t before = device->plans->misses;
+    uint64_t before = mc_plan_cache_of(device)->misses;
     assert_int_equal(mica_eval_n(s, xs, twice ? 2 : 1), MICA_OK);
-    bool missed = device->plans->misses > before;
+    bool missed = mc_plan_cache_of(device)->misses > before;
     mica_scope_close(&s);
     mica_scope_close(&outer);
     return missed;

@@ -1,18 +1,9 @@
-#include "device/plan_cache.h"
+#include "exec/plan_cache.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "device/device.h"
-
-mica_status mc_plan_cache_open(mc_plan_cache **cache) {
-    *cache = mc_calloc(1, sizeof **cache);
-    if (!*cache) return mc_fail_nomem("the plan cache");
-    if (pthread_mutex_init(&(*cache)->lock, NULL) == 0) return MICA_OK;
-    mc_free(*cache);
-    *cache = NULL;
-    return mc_fail(MICA_EDEVICE, "cannot make a mutex for the plan cache");
-}
 
 static void free_entry(mc_cached_plan *entry) {
     mc_plan_free(entry->plan);
@@ -26,12 +17,30 @@ void mc_plan_cache_clear(mc_plan_cache *cache) {
         free_entry(cache->entries[--cache->count]);
 }
 
-void mc_plan_cache_close(mc_plan_cache **cache) {
-    if (!*cache) return;
-    mc_plan_cache_clear(*cache);
-    pthread_mutex_destroy(&(*cache)->lock);
-    mc_free(*cache);
-    *cache = NULL;
+static void free_cache(mc_device_part *part) {
+    mc_plan_cache *cache = (mc_plan_cache *)(void *)part;
+    mc_plan_cache_clear(cache);
+    pthread_mutex_destroy(&cache->lock);
+    mc_free(cache);
+}
+
+static mc_plan_cache *new_cache(void) {
+    mc_plan_cache *cache = mc_calloc(1, sizeof *cache);
+    if (!cache) return NULL;
+    cache->part.free = free_cache;
+    if (pthread_mutex_init(&cache->lock, NULL) == 0) return cache;
+    mc_free(cache);
+    return NULL;
+}
+
+mc_plan_cache *mc_plan_cache_of(mica_device *device) {
+    mc_device_part *there = atomic_load_explicit(&device->plans, memory_order_acquire);
+    if (there) return (mc_plan_cache *)(void *)there;
+    mc_plan_cache *cache = new_cache();
+    if (!cache) return NULL;
+    if (atomic_compare_exchange_strong(&device->plans, &there, &cache->part)) return cache;
+    free_cache(&cache->part); /* another thread was first */
+    return (mc_plan_cache *)(void *)there;
 }
 
 /* Under the lock. */
@@ -80,7 +89,8 @@ static mica_status make(mica_device *device, const mc_trace *trace, mc_cached_pl
 
 /* The entry for a trace, held for the caller. */
 static mica_status hold(mica_device *device, const mc_trace *trace, mc_cached_plan **out) {
-    mc_plan_cache *cache = device->plans;
+    mc_plan_cache *cache = mc_plan_cache_of(device);
+    if (!cache) return mc_fail_nomem("the plan cache");
     pthread_mutex_lock(&cache->lock);
     mc_cached_plan *entry = find(cache, trace);
     if (!entry) {
@@ -102,25 +112,26 @@ static mica_status hold(mica_device *device, const mc_trace *trace, mc_cached_pl
 }
 
 mica_status mc_run_get(mica_device *device, const mc_trace *trace, mc_run **run) {
-    mc_cached_plan *entry;
+    mc_cached_plan *entry = NULL;
     MC_TRY(hold(device, trace, &entry));
-    pthread_mutex_lock(&device->plans->lock);
+    mc_plan_cache *cache = mc_plan_cache_of(device);
+    pthread_mutex_lock(&cache->lock);
     *run = entry->spare;
     entry->spare = NULL;
-    pthread_mutex_unlock(&device->plans->lock);
+    pthread_mutex_unlock(&cache->lock);
     if (!*run) *run = mc_run_new(device, entry->plan);
     if (*run) {
         (*run)->entry = entry;
         return MICA_OK;
     }
-    pthread_mutex_lock(&device->plans->lock);
+    pthread_mutex_lock(&cache->lock);
     release(entry);
-    pthread_mutex_unlock(&device->plans->lock);
+    pthread_mutex_unlock(&cache->lock);
     return mc_fail_nomem("running a plan");
 }
 
 void mc_run_put(mc_run *run) {
-    mc_plan_cache *cache = run->device->plans;
+    mc_plan_cache *cache = mc_plan_cache_of(run->device);
     mc_cached_plan *entry = run->entry;
     pthread_mutex_lock(&cache->lock);
     entry->used = ++cache->clock; /* a run that was kept may have been used all the while */

@@ -1,5 +1,5 @@
 /* Lowering, on a device that says it has no kernel for some ops: the decompositions run instead. */
-#include "device/lower.h"
+#include "exec/lower.h"
 
 #include "device/device.h"
 #include "support/support.h"
