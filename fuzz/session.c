@@ -22,6 +22,7 @@ static mc_session_model open_model(void) {
     lm.spec.layers[1].window = 4;
     must(mc_weights_parse(no_tensors, sizeof no_tensors - 1, "none", &lm.weights) == MICA_OK);
     must(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &model.device) == MICA_OK);
+    must(mica_scope_open(model.device, &lm.scope) == MICA_OK);
     return model;
 }
 

@@ -95,6 +95,13 @@ MICA_API void mica_scope_close(mica_scope **scope);
 MICA_API mica_status mica_scope_status(const mica_scope *scope);
 MICA_API mica_device *mica_scope_device(const mica_scope *scope);
 
+/** Drops everything made in s but some arrays, so that a scope may live for any number of steps.
+ *
+ *  live    [n] arrays of s; they are evaluated, and receive their new handles. All other handles on
+ *          arrays of s are void afterwards.
+ *  errors  those of mica_eval; MICA_ENOMEM. Nothing is dropped then */
+MICA_API mica_status mica_scope_collect(mica_scope *s, mica_array *live, size_t n);
+
 /* ---- evaluation ---- */
 
 /** Evaluates arrays of the scope: afterwards they hold data. Intermediate arrays keep no data
@@ -127,6 +134,10 @@ MICA_API mica_array mica_move(mica_scope *s, mica_array x);
 
 /** x as a constant of s: the same data without a history. Gradients stop here. Evaluates x. */
 MICA_API mica_array mica_detach(mica_scope *s, mica_array x);
+
+/** x on the device of s: the same data if it is there (mica_detach), else a copy through the host.
+ *  Evaluates x. */
+MICA_API mica_array mica_to_device(mica_scope *s, mica_array x);
 
 /* ---- making ---- */
 
@@ -162,6 +173,15 @@ MICA_API int64_t mica_array_size(mica_array x);         /* number of elements */
  *          the scope's first error, if x is the result of a failed op */
 MICA_API mica_status mica_read(mica_array x, void *out, size_t out_bytes);
 
+/** Where the host can read x in place, without a copy; evaluates x first.
+ *
+ *  pointer  receives its first element, the others behind it in row-major order; NULL after an
+ *           error, and for an array without elements. Borrowed: valid while x is, and never to be
+ *           written to.
+ *  errors   MICA_EUNSUPPORTED the host cannot see the device's memory: use mica_read; MICA_EINVAL
+ *           the elements are not in row-major order; those of mica_eval */
+MICA_API mica_status mica_array_host(mica_array x, const void **pointer);
+
 /** The value of a one-element array as a double or an int64. Evaluates x first. */
 MICA_API mica_status mica_item_f64(mica_array x, double *out);
 MICA_API mica_status mica_item_i64(mica_array x, int64_t *out);
@@ -170,11 +190,12 @@ MICA_API mica_status mica_item_i64(mica_array x, int64_t *out);
  *  `mica_iter it = {0}; while (mica_next(x, &it)) use(it.value);`. The first step evaluates x.
  *  After the last step, it.status is MICA_OK or the error that ended the iteration. */
 typedef struct mica_iter {
-    const void *value;             /* one element, dtype of the array */
+    const void *value;             /* one element, dtype of the array, until the next step */
     int64_t index;                 /* logical position of value, counted from 0 */
     mica_status status;            /* of the whole iteration */
     int64_t next;                  /* private */
     int64_t coords[MICA_MAX_NDIM]; /* private */
+    uint64_t element;              /* private */
 } mica_iter;
 /** Steps to the next element; false after the last one and on an error. */
 MICA_API bool mica_next(mica_array x, mica_iter *it);

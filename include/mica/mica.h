@@ -13,6 +13,7 @@
 #include <mica/file.h>
 #include <mica/model.h>
 #include <mica/ops.h>
+#include <mica/program.h>
 #include <mica/status.h>
 #include <mica/tasks.h>
 #include <mica/tokenizer.h>

@@ -257,6 +257,10 @@ MICA_API mica_array mica_slice_update(mica_scope *s, mica_array x, mica_array up
 MICA_API mica_array mica_slice_update_at(mica_scope *s, mica_array x, mica_array update,
                                          mica_array start, int axis);
 
+/** The same elements in row-major order, in memory of their own. It copies, whatever the strides
+ *  of x. */
+MICA_API mica_array mica_contiguous(mica_scope *s, mica_array x);
+
 /** Element [i...] of the result is base[offset + sum_k i_k * strides_k], in elements of the
  *  row-major x.
  *  errors  MICA_EINVAL the result reaches outside x */

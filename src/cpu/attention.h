@@ -6,7 +6,9 @@
 #include "cpu/cpu.h"
 #include "graph/attr.h"
 
-#define MC_ATTN_KEYS 64             /* keys (or values) in a tile */
+#define MC_ATTN_KEYS 64 /* keys (or values) in a tile */
+/* A multiple of the keys whose values any kernel sums together (mk_kernels.values_together). */
+#define MC_KEYS_TOGETHER 32
 #define MC_ATTN_LINE 16             /* floats in a cache line */
 #define MC_ATTN_COLUMNS MK_Q8_GROUP /* step of the columns in mc_attn_sum; in bf16 a cache line */
 

@@ -3,9 +3,12 @@
 
 #include "base/alloc.h"
 #include "base/system.h"
+#include "cpu/attention.h"
 #include "cpu/eval.h"
 #include "cpu/eval_chain.h"
 #include "cpu/matmul.h"
+#include "cpu/quant.h"
+#include "exec/steps.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,6 +112,40 @@ static void cpu_free(void *state, void *data, size_t bytes) {
         mc_pages_free(data, bytes);
 }
 
+/* An array of the host is one of the device. */
+static mica_status cpu_adopt(void *state, const void *host, size_t bytes, void **address) {
+    (void)state;
+    (void)bytes;
+    *address = (void *)(uintptr_t)host; /* only ever read */
+    return MICA_OK;
+}
+
+static mica_status cpu_copy(void *state, mc_direction direction, void *to, size_t to_offset,
+                            const void *from, size_t from_offset, size_t bytes) {
+    (void)state;
+    (void)direction;
+    memcpy((char *)to + to_offset, (const char *)from + from_offset, bytes);
+    return MICA_OK;
+}
+
+static mc_support cpu_supports(const void *state, mc_op op, const void *attr,
+                               const mc_layout *const *in, int n_in, const mc_layout *out) {
+    (void)state;
+    (void)attr;
+    (void)out;
+    mc_support support = {.yes = eval_table[op] || mc_is_stage(op)};
+    if (op == MC_OP_QUANTIZED_MATMUL)
+        support.dense = mc_quant_dense_operands(in, n_in, MC_QUANT_CODES);
+    if (op == MC_OP_DEQUANTIZE) support.dense = mc_quant_dense_operands(in, n_in, 0);
+    return support;
+}
+
+static mica_status cpu_wait(void *state, mc_fence fence) {
+    (void)state;
+    (void)fence; /* launches are over when they return */
+    return MICA_OK;
+}
+
 static mc_kernel cpu_find(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
                           int n_in, const mc_layout *out) {
     (void)state;
@@ -132,17 +169,33 @@ static mc_joint cpu_joint(const void *state, mc_op op) {
     return mc_is_matmul(op) ? MC_JOINT_FIRST : MC_JOINT_NONE;
 }
 
+const mc_step_ops mc_cpu_steps = {
+    .find = cpu_find,
+    .joint = cpu_joint,
+    .rows = mc_chain_form,
+    .enough_rows = mc_chain_enough_rows,
+    .chain = mc_eval_chain,
+};
+
+static mica_status cpu_compile(mica_device *device, mc_lowered *graph, mc_executable **executable) {
+    return mc_steps_compile(device, &mc_cpu_steps, graph, executable);
+}
+
 const mc_backend mc_backend_cpu = {
     .name = "cpu",
+    .host_memory = true,
+    .keys_together = MC_KEYS_TOGETHER,
     .open = cpu_open,
     .close = cpu_close,
     .info = cpu_info,
     .alloc = cpu_alloc,
     .free = cpu_free,
-    .find = cpu_find,
+    .adopt = cpu_adopt,
+    .copy = cpu_copy,
+    .supports = cpu_supports,
+    .compile = cpu_compile,
+    .discard = mc_steps_discard,
+    .launch = mc_steps_launch,
+    .wait = cpu_wait,
     .kernel_choice = cpu_kernel_choice,
-    .joint = cpu_joint,
-    .rows = mc_chain_form,
-    .enough_rows = mc_chain_enough_rows,
-    .chain = mc_eval_chain,
 };

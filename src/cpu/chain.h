@@ -1,5 +1,5 @@
 /* Row-by-row ops, alone or in a chain. In a chain of consecutive steps, each step reads from the
- * results of the others only the rows that it computes (mc_backend.rows).
+ * results of the others only the rows that it computes (mc_step_ops.rows).
  *
  * A chain is one parallel region. A worker takes its share of the rows through all stages, and does
  * not wait for the other workers between stages. Each result has its own memory and the same bits
@@ -28,12 +28,12 @@ void mc_chain_run(mc_chain *chain);
 /* Takes rows begin .. end - 1 through all stages, in this thread. */
 void mc_chain_rows(const mc_chain *chain, int64_t begin, int64_t end, int worker);
 
-/* mc_backend.enough_rows */
+/* mc_step_ops.enough_rows */
 int64_t mc_chain_enough_rows(const void *state);
 
 /* Whether the op has a STAGE row in eval_list.h. */
 bool mc_is_stage(mc_op op);
-/* The form in which an op's stage goes row by row (mc_backend.rows). Requires mc_is_stage. */
+/* The form in which an op's stage goes row by row (mc_step_ops.rows). Requires mc_is_stage. */
 mc_row_form mc_stage_form(mc_op op, const mc_layout *const *in, int n_in);
 
 #endif

@@ -5,7 +5,7 @@
 #ifndef CPU_COPY_H
 #define CPU_COPY_H
 
-#include "device/backend.h"
+#include "exec/step.h"
 
 #define MC_COPY_GRAIN (64 * 1024) /* bytes; fewer are not worth another thread */
 

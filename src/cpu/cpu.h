@@ -4,7 +4,7 @@
 
 #include "base/pool.h"
 #include "cpu/kern/kern.h"
-#include "device/backend.h"
+#include "exec/step.h"
 
 typedef struct mc_cpu {
     mc_pool *pool;
@@ -12,6 +12,9 @@ typedef struct mc_cpu {
     int threads;
     char description[160];
 } mc_cpu;
+
+/* The device's kernels, for the planner, and for tests that change some. */
+extern const mc_step_ops mc_cpu_steps;
 
 static inline mc_cpu *mc_cpu_of(const mc_call *call) {
     return (mc_cpu *)call->state;

@@ -119,7 +119,7 @@ mica_status mc_quantized_matmul_after(mc_chain *chain, const mc_call *call) {
             continue;
         }
         mc_quant_matmul *q = &all[n];
-        MC_TRY(mc_quant_describe(&call[i], q));
+        mc_quant_describe(&call[i], q);
         if (!mc_quant_set_paired(q) && !mc_quant_set_fast(q)) set_exact(q);
         matmuls[n++] = &q->p;
     }
@@ -156,7 +156,7 @@ mica_status mc_eval_dequantize(const mc_call *call) {
     const mc_layout *out = call->out.layout;
     if (mc_layout_size(out) == 0) return MICA_OK;
     unpacking u = {.call = call};
-    MC_TRY(mc_quant_describe_rows(call, 0, &u.w));
+    mc_quant_describe_rows(call, 0, &u.w);
     if (out->dtype != MICA_F32) {
         size_t floats = (size_t)(u.w.k * mc_cpu_of(call)->threads);
         u.scratch = mc_run_scratch(call->run, floats * sizeof *u.scratch);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "device/backend.h"
+#include "exec/step.h"
 
 #define MC_INDEX_CASE(DTYPE, type)        \
     case DTYPE: {                         \

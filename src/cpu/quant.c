@@ -8,7 +8,23 @@ mk_qrows mc_quant_weights(const mc_quant_matmul *q, int64_t batch, int64_t first
     return mk_qrows_at(&w, first);
 }
 
-mica_status mc_quant_describe_rows(const mc_call *call, int first, mk_qrows *w) {
+/* Whether the last axis lies side by side. */
+static bool has_whole_rows(const mc_layout *l) {
+    return l->ndim == 0 || l->strides[l->ndim - 1] == 1 || l->shape[l->ndim - 1] == 1;
+}
+
+uint32_t mc_quant_dense_operands(const mc_layout *const *in, int n_in, int first) {
+    const mc_layout *codes = in[first], *scales = in[first + 1];
+    const mc_layout *biases = first + 2 < n_in ? in[first + 2] : NULL;
+    uint32_t codes_bit = UINT32_C(1) << first, scales_bit = codes_bit << 1;
+    uint32_t dense = has_whole_rows(codes) ? 0 : codes_bit;
+    bool alike = has_whole_rows(scales);
+    for (int i = 0; biases && i < scales->ndim; i++)
+        if (biases->shape[i] != 1 && biases->strides[i] != scales->strides[i]) alike = false;
+    return alike ? dense : dense | scales_bit | (biases ? scales_bit << 1 : 0);
+}
+
+void mc_quant_describe_rows(const mc_call *call, int first, mk_qrows *w) {
     const mc_attr_quant *attr = call->attr;
     const mc_operand *codes = &call->in[first], *scales = &call->in[first + 1];
     const mc_operand *biases = first + 2 < call->n_in ? &call->in[first + 2] : NULL;
@@ -28,28 +44,18 @@ mica_status mc_quant_describe_rows(const mc_call *call, int first, mk_qrows *w) 
         .group = (int)attr->group_size,
     };
     const mc_layout *c = codes->layout, *sc = scales->layout;
-    const mc_layout *b = w->biases ? biases->layout : sc;
     int last = c->ndim - 1;
     w->k = c->shape[last] * 32 / attr->bits;
     w->codes_stride = last > 0 ? c->strides[last - 1] : 0;
     w->scales_stride = last > 0 ? sc->strides[last - 1] : 0;
-    bool whole = (c->strides[last] == 1 || c->shape[last] == 1) &&
-                 (sc->strides[last] == 1 || sc->shape[last] == 1);
-    for (int i = 0; i <= last; i++)
-        if (b->shape[i] != 1 && b->strides[i] != sc->strides[i]) whole = false;
-    if (!whole)
-        return mc_fail(MICA_EINVAL, "quantised weights must lie in contiguous rows, scales and "
-                                    "biases alike: copy them first");
-    return MICA_OK;
 }
 
-mica_status mc_quant_describe(const mc_call *call, mc_quant_matmul *q) {
+void mc_quant_describe(const mc_call *call, mc_quant_matmul *q) {
     const mc_layout *out = call->out.layout, *codes = call->in[MC_QUANT_CODES].layout;
     const mc_attr_quant *attr = call->attr;
     *q = (mc_quant_matmul){.kern = mc_cpu_of(call)->kern, .transpose = attr->transpose != 0};
     mc_matmul_init(&q->p, call, codes->ndim > 2);
-    MC_TRY(mc_quant_describe_rows(call, MC_QUANT_CODES, &q->w));
+    mc_quant_describe_rows(call, MC_QUANT_CODES, &q->w);
     q->codes = mc_matmul_spread(codes, out);
     q->scales = mc_matmul_spread(call->in[MC_QUANT_SCALES].layout, out);
-    return MICA_OK;
 }

@@ -20,12 +20,14 @@ static inline const mc_quant_matmul *mc_quant_of(const mc_matmul *p) {
     return (const mc_quant_matmul *)(const void *)p;
 }
 
-/* Describes a call, without its kind.
- *  errors  MICA_EINVAL rows of weights that are not contiguous */
-mica_status mc_quant_describe(const mc_call *call, mc_quant_matmul *q);
-/* Describes rows from the operands codes, scales and biases, beginning with in[first]. errors as
- * above */
-mica_status mc_quant_describe_rows(const mc_call *call, int first, mk_qrows *w);
+/* Describes a call, without its kind. */
+void mc_quant_describe(const mc_call *call, mc_quant_matmul *q);
+/* Describes rows from the operands codes, scales and biases, beginning with in[first]. */
+void mc_quant_describe_rows(const mc_call *call, int first, mk_qrows *w);
+
+/* Which of these operands (a bit each) must be made dense for that. Rows must be contiguous, and
+ * biases must have the strides of the scales. */
+uint32_t mc_quant_dense_operands(const mc_layout *const *in, int n_in, int first);
 
 /* The rows of weights of batch element `batch`, from row `first` on. */
 mk_qrows mc_quant_weights(const mc_quant_matmul *q, int64_t batch, int64_t first);

@@ -1,7 +1,14 @@
 /* What a device implements: a backend, one row of device_list.h.
  *
- * A backend provides memory and runs plans. A plan's steps name an op, its attributes, and where
- * its operands lie; the backend prepares a step once (when the plan is made) and runs it often. */
+ * A backend has memory, which the host need not see, and runs graphs: it says which ops it has
+ * kernels for, makes an executable of a graph of those, and launches it on arrays. A device whose
+ * kernels are C functions over addresses gets its executables from exec/steps.h.
+ *
+ * A device does what it is told in order: launches and copies see what earlier ones wrote, and
+ * memory that is freed behind a launch may be handed out again, for what uses it next comes later.
+ * A launch may go on after it returned; mc_backend.wait ends it and tells what came of it.
+ *
+ * Threads: any may call any slot, several at once. */
 #ifndef DEVICE_BACKEND_H
 #define DEVICE_BACKEND_H
 
@@ -13,99 +20,121 @@
 #include "graph/graph.h"
 #include "graph/layout.h"
 
-typedef struct mc_operand {
-    void *data;              /* the first element; NULL where the operand is absent */
-    const mc_layout *layout; /* NULL where the operand is absent */
-} mc_operand;
+/* A parameter of a lowered graph: data that a launch brings. */
+typedef struct mc_lowered_param {
+    bool scalar;  /* one number, given by its value: element `index` of the scalars */
+    bool donated; /* may be written over where nobody else holds its storage */
+    uint32_t index;
+} mc_lowered_param;
 
-typedef struct mc_run mc_run;
+/* A graph that a device runs: every op is a view, or one that it supports over these layouts.
+ *
+ * The strides of all nodes hold: those of a view say how it sees its operand's memory, every other
+ * result is dense. A LEAF is a parameter, whose number is its `value`, or, where `scalar` is set,
+ * the constant of that value. Nodes that no result needs may be there. */
+typedef struct mc_lowered {
+    mica_scope *graph;
+    uint32_t n_params, n_scalars, n_results;
+    mc_lowered_param *params; /* [n_params] */
+    uint32_t *results;        /* [n_results] nodes */
+} mc_lowered;
 
-/* One op with its operands, as a kernel sees it. Inputs may have any strides; out is dense, unless
- * it takes over an input's memory (then that input's data pointer equals out's). */
-typedef struct mc_call {
-    mc_op op;
-    const void *attr;
-    int n_in;
-    const mc_operand *in;
-    mc_operand out;
-    void *state; /* the backend's (mc_backend_state) */
-    mc_run *run; /* for mc_run_scratch */
-    int span;    /* calls from this one on that the kernel runs: joint ones, or a chain */
-    int joint;   /* calls from this one on that are joint: mc_backend.joint; 0: an earlier one's */
-    int axis;    /* in a chain: the one that its rows lie along */
-    int left;    /* calls of the run from this one on */
-} mc_call;
+void mc_lowered_free(mc_lowered *lowered); /* takes NULL */
 
-#define MC_MAX_JOINT 8
-#define MC_MAX_CHAIN 16
+/* What an executable computes with: the memory of a parameter that is no scalar. */
+typedef struct mc_binding {
+    mc_storage *storage;  /* borrowed; NULL for a scalar */
+    void *address;        /* the storage's, here for not having to look: weights are many */
+    int64_t offset_bytes; /* of the first element */
+    bool taken;           /* set by launch: a donated one was written over */
+} mc_binding;
 
-/* How an op goes row by row. Rows are the places along one axis, not the last, of the operands
- * `by_row`; these have one shape but for the last axis, and so has the result where `result` says
- * that row r of it is computed from row r of these operands, and from the whole of the others.
- * Where it does not, row r of the operands is written somewhere into the result. */
-typedef struct mc_row_form {
-    uint32_t by_row; /* a bit an operand; 0: the op does not go row by row */
-    bool result;
-    bool ends; /* takes x, its first operand, row by row, but needs all of it before it goes on */
-} mc_row_form;
+/* A result: storage is a reference for the caller. */
+typedef struct mc_result {
+    mc_storage *storage;
+    int64_t offset_bytes;
+} mc_result;
 
-typedef mica_status (*mc_kernel)(const mc_call *call);
+/* A graph made ready by a device, which extends this struct. It never changes: any number of
+ * threads may launch it at once. */
+typedef struct mc_executable {
+    uint32_t n_params, n_results;
+    const mc_layout *results; /* [n_results] with the strides that they have */
+    size_t bytes;             /* of memory that it holds, about */
+} mc_executable;
 
-/* Memory for the duration of a kernel, aligned to 64 bytes; valid until the kernel returns. One
- * block a call. errors: NULL, with the text set (MICA_ENOMEM) */
-void *mc_run_scratch(mc_run *run, size_t bytes);
+/* Names a launch of a device; 0: one that is over. */
+typedef uint64_t mc_fence;
 
-/* Memory that stays until the run ends, for what several steps need alike: found again under the
- * same key, which is copied. *found: it was there, filled by an earlier step. NULL: there is no
- * more room for such things; use scratch. Aligned as scratch. */
-void *mc_run_keep(mc_run *run, const void *key, size_t key_bytes, size_t bytes, bool *found);
+typedef enum mc_direction { MC_TO_DEVICE, MC_TO_HOST, MC_WITHIN_DEVICE } mc_direction;
 
-typedef enum mc_joint {
-    MC_JOINT_NONE,
-    MC_JOINT_FIRST, /* those that read the same first operand */
-    MC_JOINT_ANY    /* those that lie near each other */
-} mc_joint;
+typedef struct mc_support {
+    bool yes;       /* false: decompose the op, or let the CPU run it */
+    uint32_t dense; /* yes, where these operands (a bit each) are dense; they are not */
+} mc_support;
 
-/* How matmuls are computed: what becomes of x (i8, i16: codes and scales), and the instruction
- * sets whose kernels multiply one row of it, and many. */
+/* What computes matmuls over one kind of weights, for people to read. */
 typedef struct mc_kernel_choice {
-    mica_dtype x;
-    const char *one_row, *many_rows;
+    mica_dtype x;                    /* the activations' type; i8, i16: codes and scales */
+    const char *one_row, *many_rows; /* names of the kernels for one row of them, and for many */
 } mc_kernel_choice;
 
 typedef struct mc_backend {
     const char *name;
 
-    /* Opens what the device needs; *state is handed to every other slot. */
+    /* The host sees the device's memory: address and host pointer are one. */
+    bool host_memory;
+
+    /* Attention adds up values by so many keys, counted from the cache's beginning: a cache that
+     * drops a multiple of it changes no bits. 0: any number. */
+    int keys_together;
+
+    /* Opens what the device needs; *state is handed to the other slots. */
     mica_status (*open)(const mica_device_options *options, void **state);
     void (*close)(void *state);
     void (*info)(const void *state, mica_device_info *info);
 
     /* Memory aligned to 64 bytes. NULL: none left. */
     void *(*alloc)(void *state, size_t bytes);
-    void (*free)(void *state, void *data, size_t bytes);
+    void (*free)(void *state, void *address, size_t bytes);
 
-    /* The kernel for an op over these layouts; NULL: none, use the decomposition. */
-    mc_kernel (*find)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
-                      int n_in, const mc_layout *out);
+    /* Memory of the host, which stays as it is until the address is freed: read where it is (the
+     * address is `host` itself, and free is not called), or uploaded once.
+     * errors  MICA_ENOMEM, MICA_EDEVICE */
+    mica_status (*adopt)(void *state, const void *host, size_t bytes, void **address);
 
-    /* The way of MATMUL, QUANTIZED_MATMUL, or SDPA's queries with keys. w, the second operand, is
-     * of that dtype, its elements along k side by side, an even number of them. */
+    /* Copies bytes between memory of the host and a device's, or within that; either side is a
+     * pointer of the host, or an address, and an offset. Done when it returns.
+     * errors  MICA_EDEVICE */
+    mica_status (*copy)(void *state, mc_direction direction, void *to, size_t to_offset,
+                        const void *from, size_t from_offset, size_t bytes);
+
+    /* Whether the device has a kernel for an op, no view, over these layouts; absent operands are
+     * NULL. The result is dense. */
+    mc_support (*supports)(const void *state, mc_op op, const void *attr,
+                           const mc_layout *const *in, int n_in, const mc_layout *out);
+
+    /* Makes an executable of a graph, which it takes over, after an error too.
+     * errors  MICA_ENOMEM; MICA_EDEVICE; MICA_EINTERNAL */
+    mica_status (*compile)(mica_device *device, mc_lowered *graph, mc_executable **executable);
+    void (*discard)(mc_executable *executable); /* takes NULL */
+
+    /* Starts an executable on args [n_params] and scalars [n_scalars], which it copies; results
+     * [n_results] receives storages of its own, of args, or of donated args that it took.
+     * After an error results is empty, and args may be taken all the same.
+     * errors  MICA_ENOMEM; MICA_EDEVICE; of a device that computes at once, those of wait */
+    mica_status (*launch)(mc_executable *executable, mc_binding *args, const uint64_t *scalars,
+                          mc_result *results, mc_fence *fence);
+
+    /* Waits for the end of a launch; once for each fence that is not 0.
+     * errors  what depends on data, such as MICA_EINVAL for an index out of range, with the op's
+     *         name; MICA_EDEVICE */
+    mica_status (*wait)(void *state, mc_fence fence);
+
+    /* The kernels of MATMUL, QUANTIZED_MATMUL, or of SDPA's queries with keys. w, the second
+     * operand, is of that dtype, its elements along k side by side, an even number of them. NULL:
+     * the device cannot tell. */
     mc_kernel_choice (*kernel_choice)(const void *state, mc_op op, const void *attr, mica_dtype w);
-
-    /* Which calls the op's kernel takes at once: calls [0, joint), MC_MAX_JOINT at most, none of
-     * which reads what another of them writes. NULL: no op's does. */
-    mc_joint (*joint)(const void *state, mc_op op);
-
-    /* Chains: the form in which an op over these layouts goes row by row, and the kernel of calls
-     * [0, span) that do: all their operands that go by rows and are written in the chain are
-     * written along the same rows, the others before it; results have memory of their own, or that
-     * of an operand along the same rows. At most MC_MAX_CHAIN, then joint ones that end it. NULL:
-     * none. So many rows are enough for all threads: an axis of more is no better. */
-    mc_row_form (*rows)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
-                        int n_in);
-    int64_t (*enough_rows)(const void *state);
-    mc_kernel chain;
 } mc_backend;
 
 #define DEVICE(name) extern const mc_backend mc_backend_##name;

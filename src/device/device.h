@@ -19,14 +19,44 @@ struct mica_device {
     void *state;       /* the backend's */
     atomic_uint count; /* the opener's reference, and one for each scope and storage */
     mc_memory memory;
-    _Atomic(mc_device_part *) plans; /* exec's plan cache; NULL until it is first needed */
-    mc_worker worker; /* runs what mica_eval_async starts */
+    _Atomic(mc_device_part *) graphs; /* exec's cache of graphs; NULL until it is first needed */
+    _Atomic(mica_device *) fallback;  /* NULL until it is first needed */
+    int threads;                      /* as the options of the opening said: for the fallback */
+    mc_worker worker;                 /* runs what mica_eval_async starts */
 };
 
 /* A storage of at least `bytes`, count one, content undefined. For memory an array lives in, and
  * for what a plan needs while it runs.
  * errors  MICA_ENOMEM, with the sizes and the limit */
 mica_status mc_storage_new(mica_device *device, size_t bytes, mc_storage **storage);
+
+/* A storage over memory of the host that outlives it, or that a release function frees (also after
+ * an error): a mapped file. Never written. release_host(owner) may be NULL.
+ * errors  those of mc_backend.adopt; MICA_ENOMEM */
+mica_status mc_storage_adopt(mica_device *device, const void *host, size_t bytes,
+                             void (*release_host)(void *owner), void *owner, mc_storage **storage);
+
+/* Bytes from the host into a storage of the device, and back.
+ * errors  those of mc_backend.copy */
+mica_status mc_storage_write(mica_device *device, mc_storage *storage, size_t offset,
+                             const void *from, size_t bytes);
+mica_status mc_storage_read(mica_device *device, const mc_storage *storage, size_t offset, void *to,
+                            size_t bytes);
+
+/* The elements of a view for the host to read, with their strides: *data is the first one. They are
+ * borrowed where the host sees the storage, and else copied, the gaps between them too: *owned is
+ * freed by the caller with mc_free.
+ * errors  MICA_ENOMEM; those of mc_backend.copy */
+mica_status mc_storage_view(mica_device *device, const mc_storage *storage, int64_t offset_bytes,
+                            const mc_layout *layout, const void **data, void **owned);
+
+/* Whether the device is of the kind that has to run every op: the first of device_list.h. */
+bool mc_device_is_last(const mica_device *device);
+
+/* A device of that kind, for what this one has no kernel for. It is opened when it is first asked
+ * for, and closed with this one.
+ * errors  those of mica_device_open */
+mica_status mc_device_fallback(mica_device *device, mica_device **fallback);
 
 void mc_device_retain(mica_device *device);
 void mc_device_release(mica_device *device);

@@ -35,70 +35,86 @@ mica_status mc_memory_init(mc_memory *m, const mc_backend *backend, void *state,
 }
 
 static void free_block(const mc_memory *m, mc_block *block) {
-    m->backend->free(m->state, block->storage.data, block->storage.bytes);
+    m->backend->free(m->state, block->storage.address, block->storage.bytes);
     mc_free(block);
 }
 
-/* Under the lock, or where nobody else is left. */
-static void clear_cache(mc_memory *m) {
+/* Under the lock: takes all that is cached out, into one list. */
+static mc_block *take_cache(mc_memory *m) {
+    mc_block *all = NULL;
     for (int i = 0; i < MC_MEMORY_BINS; i++) {
         while (m->bins[i]) {
             mc_block *block = m->bins[i];
             m->bins[i] = block->next;
-            free_block(m, block);
+            block->next = all;
+            all = block;
         }
     }
     m->cached = 0;
+    return all;
+}
+
+/* Not under the lock: giving pages back takes long. */
+static void free_blocks(const mc_memory *m, mc_block *block) {
+    while (block) {
+        mc_block *next = block->next;
+        free_block(m, block);
+        block = next;
+    }
 }
 
 void mc_memory_deinit(mc_memory *m) {
-    clear_cache(m);
+    free_blocks(m, take_cache(m));
     pthread_mutex_destroy(&m->lock);
 }
 
 void mc_memory_put(mc_memory *m, mc_storage *storage) {
-    mc_block *block = (mc_block *)(void *)storage;
+    mc_block *block = (mc_block *)(void *)storage, *old = NULL;
     size_t rounded;
     int bin = bin_of(storage->bytes, &rounded);
     pthread_mutex_lock(&m->lock);
     m->active -= storage->bytes;
     bool keep = storage->bytes <= m->cache_limit;
     /* What is cached may be of sizes that nobody asks for again: it makes room for this. */
-    if (keep && m->cached + storage->bytes > m->cache_limit) clear_cache(m);
+    if (keep && m->cached + storage->bytes > m->cache_limit) old = take_cache(m);
     if (keep) {
         block->next = m->bins[bin];
         m->bins[bin] = block;
         m->cached += storage->bytes;
     }
     pthread_mutex_unlock(&m->lock);
+    free_blocks(m, old);
     if (!keep) free_block(m, block);
 }
 
 void mc_memory_clear(mc_memory *m) {
     pthread_mutex_lock(&m->lock);
-    clear_cache(m);
+    mc_block *all = take_cache(m);
     pthread_mutex_unlock(&m->lock);
+    free_blocks(m, all);
 }
 
-/* Under the lock: a block of exactly `rounded` bytes, from its bin or new; NULL: no memory. */
-static mc_block *take_block(mc_memory *m, int bin, size_t rounded) {
-    mc_block *block = m->bins[bin];
-    if (block) {
-        m->bins[bin] = block->next;
-        m->cached -= rounded;
-        return block;
-    }
-    block = mc_alloc(sizeof *block);
+/* A new block of exactly `rounded` bytes; NULL: no memory. */
+static mc_block *new_block(mc_memory *m, size_t rounded) {
+    mc_block *block = mc_alloc(sizeof *block);
     if (!block) return NULL;
     block->storage = (mc_storage){.bytes = rounded};
-    block->storage.data = m->backend->alloc(m->state, rounded);
-    if (!block->storage.data && m->cached > 0) {
-        clear_cache(m);
-        block->storage.data = m->backend->alloc(m->state, rounded);
+    block->storage.address = m->backend->alloc(m->state, rounded);
+    if (!block->storage.address) { /* what is cached may be enough */
+        mc_memory_clear(m);
+        block->storage.address = m->backend->alloc(m->state, rounded);
     }
-    if (block->storage.data) return block;
+    if (m->backend->host_memory) block->storage.host = block->storage.address;
+    if (block->storage.address) return block;
     mc_free(block);
     return NULL;
+}
+
+/* Under the lock: counts `bytes` more as active. False: that would pass the limit. */
+static bool count_active(mc_memory *m, size_t bytes) {
+    if (m->memory_limit > 0 && m->active + bytes > m->memory_limit) return false;
+    m->active += bytes;
+    return true;
 }
 
 mica_status mc_memory_get(mc_memory *m, size_t bytes, mc_storage **storage) {
@@ -108,10 +124,11 @@ mica_status mc_memory_get(mc_memory *m, size_t bytes, mc_storage **storage) {
     size_t rounded;
     int bin = bin_of(bytes, &rounded);
     pthread_mutex_lock(&m->lock);
-    bool over = m->memory_limit > 0 && m->active + rounded > m->memory_limit;
-    mc_block *block = over ? NULL : take_block(m, bin, rounded);
+    bool over = !count_active(m, rounded);
+    mc_block *block = over ? NULL : m->bins[bin];
     if (block) {
-        m->active += rounded;
+        m->bins[bin] = block->next;
+        m->cached -= rounded;
         if (m->active > m->peak) m->peak = m->active;
     }
     uint64_t active = m->active, limit = m->memory_limit;
@@ -121,6 +138,14 @@ mica_status mc_memory_get(mc_memory *m, size_t bytes, mc_storage **storage) {
                        "memory limit: %zu bytes more than the %llu in use would pass the limit of "
                        "%llu (mica_device_set_memory_limit)",
                        rounded, (unsigned long long)active, (unsigned long long)limit);
+    if (!block) {
+        block = new_block(m, rounded);
+        pthread_mutex_lock(&m->lock);
+        if (!block) m->active -= rounded;
+        active = m->active;
+        if (block && m->active > m->peak) m->peak = m->active;
+        pthread_mutex_unlock(&m->lock);
+    }
     if (!block)
         return mc_fail(MICA_ENOMEM, "out of memory: %zu bytes on device %s (%llu in use)", rounded,
                        m->backend->name, (unsigned long long)active);

@@ -54,6 +54,7 @@ mica_status mica_device_open(const char *name, const mica_device_options *option
     mica_device *d = mc_calloc(1, sizeof *d);
     if (!d) return mc_fail_nomem("a device");
     d->backend = backend;
+    d->threads = options ? options->threads : 0;
     atomic_init(&d->count, 1u);
     mica_status status = open_parts(d, options ? options : &(mica_device_options){0});
     if (status != MICA_OK) {
@@ -71,11 +72,30 @@ void mc_device_retain(mica_device *device) {
 void mc_device_release(mica_device *device) {
     if (atomic_fetch_sub_explicit(&device->count, 1u, memory_order_acq_rel) != 1u) return;
     mc_worker_deinit(&device->worker);
-    mc_device_part *plans = atomic_load_explicit(&device->plans, memory_order_acquire);
-    if (plans) plans->free(plans);
+    mc_device_part *graphs = atomic_load_explicit(&device->graphs, memory_order_acquire);
+    if (graphs) graphs->free(graphs);
+    mica_device *fallback = atomic_load_explicit(&device->fallback, memory_order_acquire);
+    mica_device_close(&fallback);
     mc_memory_deinit(&device->memory);
     device->backend->close(device->state);
     mc_free(device);
+}
+
+bool mc_device_is_last(const mica_device *device) {
+    return device->backend == backends[0];
+}
+
+mica_status mc_device_fallback(mica_device *device, mica_device **fallback) {
+    *fallback = atomic_load_explicit(&device->fallback, memory_order_acquire);
+    if (*fallback) return MICA_OK;
+    mica_device *opened;
+    const mica_device_options options = {.threads = device->threads};
+    MC_TRY(mica_device_open(backends[0]->name, &options, &opened));
+    if (atomic_compare_exchange_strong(&device->fallback, fallback, opened))
+        *fallback = opened;
+    else
+        mica_device_close(&opened); /* another thread was first */
+    return MICA_OK;
 }
 
 void mica_device_close(mica_device **device) {

@@ -1,6 +1,10 @@
 /* Storages of a device, and the accounts of its memory. */
 #include "device/device.h"
 
+#include <string.h>
+
+#include "base/alloc.h"
+
 static void release(mc_storage *storage) {
     mica_device *device = storage->owner;
     mc_memory_put(&device->memory, storage);
@@ -12,6 +16,96 @@ mica_status mc_storage_new(mica_device *device, size_t bytes, mc_storage **stora
     (*storage)->release = release;
     (*storage)->owner = device;
     mc_device_retain(device);
+    return MICA_OK;
+}
+
+/* ---- memory of the host ---- */
+
+typedef struct adopted {
+    mc_storage storage; /* first */
+    void (*release)(void *owner);
+    void *owner;
+} adopted;
+
+static void release_adopted(mc_storage *storage) {
+    adopted *a = (adopted *)(void *)storage;
+    mica_device *device = storage->owner;
+    if (storage->address != storage->host)
+        device->backend->free(device->state, storage->address, storage->bytes);
+    if (a->release) a->release(a->owner);
+    mc_free(a);
+    mc_device_release(device);
+}
+
+mica_status mc_storage_adopt(mica_device *device, const void *host, size_t bytes,
+                             void (*release_host)(void *owner), void *owner, mc_storage **storage) {
+    *storage = NULL;
+    adopted *a = mc_calloc(1, sizeof *a);
+    void *address = NULL;
+    mica_status status = a ? device->backend->adopt(device->state, host, bytes, &address)
+                           : mc_fail_nomem("an array over mapped memory");
+    if (status != MICA_OK) {
+        mc_free(a);
+        if (release_host) release_host(owner);
+        return status;
+    }
+    atomic_init(&a->storage.count, 1u);
+    a->storage.address = address;
+    a->storage.host = (void *)(uintptr_t)host; /* never written: read_only */
+    a->storage.bytes = bytes;
+    a->storage.read_only = true;
+    a->storage.release = release_adopted;
+    a->storage.owner = device;
+    a->release = release_host;
+    a->owner = owner;
+    mc_device_retain(device);
+    *storage = &a->storage;
+    return MICA_OK;
+}
+
+/* ---- copies ---- */
+
+mica_status mc_storage_write(mica_device *device, mc_storage *storage, size_t offset,
+                             const void *from, size_t bytes) {
+    if (bytes == 0) return MICA_OK;
+    if (!storage->host)
+        return device->backend->copy(device->state, MC_TO_DEVICE, storage->address, offset, from, 0,
+                                     bytes);
+    memcpy((char *)storage->host + offset, from, bytes);
+    return MICA_OK;
+}
+
+mica_status mc_storage_read(mica_device *device, const mc_storage *storage, size_t offset, void *to,
+                            size_t bytes) {
+    if (bytes == 0) return MICA_OK;
+    if (!storage->host)
+        return device->backend->copy(device->state, MC_TO_HOST, to, 0, storage->address, offset,
+                                     bytes);
+    memcpy(to, (const char *)storage->host + offset, bytes);
+    return MICA_OK;
+}
+
+mica_status mc_storage_view(mica_device *device, const mc_storage *storage, int64_t offset_bytes,
+                            const mc_layout *layout, const void **data, void **owned) {
+    *owned = NULL;
+    *data = NULL;
+    if (storage->host) {
+        *data = (const char *)storage->host + offset_bytes;
+        return MICA_OK;
+    }
+    int64_t first, bytes;
+    mc_layout_span(layout, &first, &bytes);
+    if (bytes == 0) return MICA_OK;
+    char *copy = mc_alloc((size_t)bytes);
+    if (!copy) return mc_fail_nomem("a copy of an array for the host");
+    mica_status status =
+        mc_storage_read(device, storage, (size_t)(offset_bytes + first), copy, (size_t)bytes);
+    if (status != MICA_OK) {
+        mc_free(copy);
+        return status;
+    }
+    *owned = copy;
+    *data = copy - first;
     return MICA_OK;
 }
 

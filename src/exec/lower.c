@@ -3,110 +3,222 @@
 #include "base/alloc.h"
 #include "device/device.h"
 
-enum { MAX_PASSES = 16 }; /* how deep decompositions may nest */
+enum { MAX_DEPTH = 16 }; /* how deep decompositions may nest */
 
 typedef struct lowering {
     mica_device *device;
     mica_scope *to;
-    mica_array *made; /* [n_nodes] by ordinal */
-    mica_array *in;   /* operands of the node at hand */
-    const mc_layout **layouts;
-    bool changed; /* something was decomposed: its parts must be looked at too */
+    mc_buffer *fallback;
+    mc_arena arena;
+    bool is_last; /* nothing falls back from this device */
 } lowering;
 
-static mica_array copy_leaf(lowering *l, const mc_node *node, bool first_pass, uint32_t leaf) {
-    if (!first_pass && node->storage) /* a plan holds no storage: its device owns it */
-        return mc_scope_fail(l->to, MICA_EINTERNAL, "a decomposition made an array from data");
-    mica_array x = mc_leaf(l->to, &node->layout, NULL, 0);
-    mc_node *copy = mc_node_of(x);
-    if (!copy) return x;
-    copy->movable = node->movable;
-    copy->scalar = !first_pass && node->scalar;
-    copy->value = first_pass ? leaf : node->value;
+mica_status mc_lowered_new(mica_device *device, uint32_t n_params, uint32_t n_results,
+                           mc_lowered **lowered) {
+    mc_lowered *l = *lowered = mc_calloc(1, sizeof *l);
+    if (!l) return mc_fail_nomem("lowering a graph");
+    l->n_params = n_params;
+    l->n_results = n_results;
+    l->params = mc_calloc(n_params + 1, sizeof *l->params);
+    l->results = mc_calloc(n_results + 1, sizeof *l->results);
+    mica_status status =
+        l->params && l->results ? mc_scope_open(device, &l->graph) : mc_fail_nomem("a graph");
+    if (status == MICA_OK) return MICA_OK;
+    mc_lowered_free(l);
+    *lowered = NULL;
+    return status;
+}
+
+void mc_lowered_free(mc_lowered *l) {
+    if (!l) return;
+    mica_scope_close(&l->graph);
+    mc_free(l->params);
+    mc_free(l->results);
+    mc_free(l);
+}
+
+/* ---- one op ---- */
+
+/* The strides of a view of `in`; false: it cannot be said by strides. */
+static bool view_layout(const mc_node *node, const mc_layout *in, mc_layout *layout) {
+    int64_t offset;
+    *layout = node->layout;
+    return mc_op_get(node->op)->view(node->attr, in, layout, &offset);
+}
+
+mica_array mc_record_view(mica_scope *s, const mc_node *node, mica_array in) {
+    mc_layout layout;
+    if (!view_layout(node, mc_layout_of(in), &layout))
+        return mc_scope_fail(s, MICA_EINTERNAL, "%s: no view of a dense array",
+                             mc_op_get(node->op)->name);
+    mica_array x = mc_record(s, node->op, node->attr, &in, 1);
+    if (mica_valid(x)) mc_node_of(x)->layout = layout;
     return x;
 }
 
-static bool has_kernel(lowering *l, const mc_node *node, const mc_op_def *def) {
-    if (def->view) return true;
-    const mc_backend *backend = l->device->backend;
-    return backend->find(l->device->state, node->op, node->attr, l->layouts, (int)node->n_in,
-                         &node->layout);
+/* Records an op that is no view, and remembers it where the device has no kernel for it. */
+static mica_array record_op(lowering *l, mc_op op, const void *attr, const mica_array *in, int n_in,
+                            bool native) {
+    mica_array x = mc_record(l->to, op, attr, in, n_in);
+    if (!native && mica_valid(x) && !MC_BUFFER_PUSH(l->fallback, uint32_t, x.node))
+        return mc_scope_fail(l->to, MICA_ENOMEM, "out of memory: lowering a graph");
+    return x;
 }
 
-static mica_array lower_node(lowering *l, const mc_trace *trace, const mc_node *node) {
+static mica_array make_dense(lowering *l, mica_array x) {
+    const mc_layout *layout = mc_layout_of(x);
+    if (!layout || mc_layout_is_dense(layout)) return x;
+    mc_layout out = *layout;
+    mc_layout_set_dense(&out);
+    const mica_device *d = l->device;
+    bool native =
+        l->is_last || d->backend->supports(d->state, MC_OP_CONTIGUOUS, NULL, &layout, 1, &out).yes;
+    return record_op(l, MC_OP_CONTIGUOUS, NULL, &x, 1, native);
+}
+
+static mica_array lower_view(lowering *l, const mc_node *node, mica_array in) {
+    mc_layout layout;
+    if (!mica_valid(in)) return in;
+    if (!view_layout(node, mc_layout_of(in), &layout)) in = make_dense(l, in);
+    return mica_valid(in) ? mc_record_view(l->to, node, in) : in;
+}
+
+static mica_array decompose(lowering *l, const mc_node *node, const mica_array *in, int depth);
+
+static mica_array lower_op(lowering *l, const mc_node *node, mica_array *in, int depth) {
     const mc_op_def *def = mc_op_get(node->op);
-    for (uint32_t k = 0; k < node->n_in; k++) {
-        bool absent = node->in[k] == MC_ABSENT;
-        l->in[k] = absent ? MICA_NONE : l->made[trace->ordinal[node->in[k]]];
-        l->layouts[k] = absent ? NULL : &mc_scope_node(trace->scope, node->in[k])->layout;
-    }
-    if (has_kernel(l, node, def))
-        return mc_record(l->to, node->op, node->attr, l->in, (int)node->n_in);
-    if (!def->decompose)
+    if (def->view) return lower_view(l, node, in[0]);
+    int n = (int)node->n_in;
+    const mc_layout **layouts = mc_arena_alloc(&l->arena, (size_t)n * sizeof *layouts);
+    if (!layouts) return mc_scope_fail(l->to, MICA_ENOMEM, "out of memory: lowering a graph");
+    for (int k = 0; k < n; k++)
+        layouts[k] = mc_layout_of(in[k]);
+    mc_layout out = node->layout;
+    mc_layout_set_dense(&out);
+    mc_support support =
+        l->device->backend->supports(l->device->state, node->op, node->attr, layouts, n, &out);
+    if (!support.yes && def->decompose) return decompose(l, node, in, depth);
+    if (!support.yes && l->is_last)
         return mc_scope_fail(l->to, MICA_EUNSUPPORTED,
                              "%s: device %s has no kernel for it and it has no decomposition",
                              def->name, l->device->backend->name);
-    l->changed = true;
-    mica_array x = def->decompose(l->to, node->attr, l->in, (int)node->n_in);
-    const mc_layout *got = mc_layout_of(x);
-    if (!got || got->dtype != node->layout.dtype || !mc_layout_same_shape(got, &node->layout))
-        return mc_scope_fail(l->to, MICA_EINTERNAL,
-                             "%s: its decomposition gives another shape, or nothing", def->name);
-    return x;
+    for (int k = 0; k < n && k < 32; k++)
+        if (support.dense >> k & 1) in[k] = make_dense(l, in[k]);
+    return record_op(l, node->op, node->attr, in, n, support.yes);
 }
 
-static uint32_t widest(const mc_trace *trace) {
+/* ---- graphs ---- */
+
+/* Lowers the nodes of a trace; made [n_nodes], by ordinal, has the leaves' arrays. */
+static mica_status lower_nodes(lowering *l, const mc_trace *trace, mica_array *made, int depth) {
     uint32_t max = 1;
     for (uint32_t i = 0; i < trace->n_nodes; i++) {
         uint32_t n = mc_scope_node(trace->scope, trace->nodes[i])->n_in;
         if (n > max) max = n;
     }
-    return max;
-}
-
-/* One pass over a trace into l->to. */
-static mica_status pass(lowering *l, const mc_trace *trace, mc_arena *arena, bool first_pass,
-                        mica_array *targets) {
-    uint32_t max = widest(trace), leaf = 0;
-    l->made = mc_arena_alloc(arena, trace->n_nodes * sizeof *l->made);
-    l->in = mc_arena_alloc(arena, max * sizeof *l->in);
-    l->layouts = mc_arena_alloc(arena, max * sizeof *l->layouts);
-    if (!l->made || !l->in || !l->layouts) return mc_fail_nomem("lowering a graph");
-    l->changed = false;
+    mica_array *in = mc_arena_alloc(&l->arena, max * sizeof *in);
+    if (!in) return mc_fail_nomem("lowering a graph");
     for (uint32_t i = 0; i < trace->n_nodes; i++) {
         const mc_node *node = mc_scope_node(trace->scope, trace->nodes[i]);
-        l->made[i] =
-            mc_is_leaf(node) ? copy_leaf(l, node, first_pass, leaf++) : lower_node(l, trace, node);
-        if (!mica_valid(l->made[i])) return mica_scope_status(l->to);
+        if (mc_is_leaf(node)) continue;
+        for (uint32_t k = 0; k < node->n_in; k++)
+            in[k] = node->in[k] == MC_ABSENT ? MICA_NONE : made[trace->ordinal[node->in[k]]];
+        made[i] = lower_op(l, node, in, depth);
+        if (!mica_valid(made[i])) return mica_scope_status(l->to);
     }
-    for (uint32_t i = 0; i < trace->n_targets; i++)
-        targets[i] = l->made[trace->targets[i]];
     return MICA_OK;
 }
 
-mica_status mc_lower_ops(mica_device *device, const mc_trace *trace, mica_scope **graph,
-                         mica_array *targets) {
-    lowering l = {.device = device, .changed = true};
-    mc_arena arena = {0};
-    mc_trace again = {0};
-    mica_scope *from = NULL;
-    mica_status status = MICA_OK;
-    for (int i = 0; status == MICA_OK && l.changed; i++) {
-        if (i == MAX_PASSES) {
-            status = mc_fail(MICA_EINTERNAL, "decompositions nest more than %d deep", MAX_PASSES);
-            break;
-        }
-        status = mc_scope_open(device, &l.to);
-        if (status == MICA_OK) status = pass(&l, i == 0 ? trace : &again, &arena, i == 0, targets);
-        mica_scope_close(&from);
-        from = l.to;
-        l.to = NULL;
-        if (status == MICA_OK && l.changed)
-            status = mc_trace_make(&again, &arena, from, targets, trace->n_targets);
+/* A constant of a decomposition, or one of its operands: leaf i of its scope. */
+static mica_array leaf_of_decomposition(lowering *l, const mc_node *leaf, const mica_array *in) {
+    if (leaf->param) return in[leaf->value];
+    if (!leaf->scalar) /* an executable holds no storage: its device owns it */
+        return mc_scope_fail(l->to, MICA_EINTERNAL, "a decomposition made an array from data");
+    return mc_scalar_bits(l->to, leaf->layout.dtype, leaf->value);
+}
+
+/* Records the decomposition in a scope of its own, over parameters, and lowers that. */
+static mica_status decompose_in(lowering *l, mica_scope *s, const mc_node *node,
+                                const mica_array *in, int depth, mica_array *result) {
+    const mc_op_def *def = mc_op_get(node->op);
+    mc_trace trace = {0};
+    mica_array *params = mc_arena_alloc(&l->arena, node->n_in * sizeof *params);
+    if (!params) return mc_fail_nomem("lowering a graph");
+    for (uint32_t k = 0; k < node->n_in; k++) {
+        params[k] = mica_valid(in[k]) ? mc_leaf_param(s, mc_layout_of(in[k]), false) : MICA_NONE;
+        if (mica_valid(params[k])) mc_node_of(params[k])->value = k;
     }
-    mc_buffer_deinit(&again.key);
-    mc_arena_deinit(&arena);
-    if (status != MICA_OK) mica_scope_close(&from);
-    *graph = from;
+    mica_array x = def->decompose(s, node->attr, params, (int)node->n_in);
+    MC_TRY(mica_scope_status(s));
+    const mc_layout *got = mc_layout_of(x);
+    if (!got || got->dtype != node->layout.dtype || !mc_layout_same_shape(got, &node->layout))
+        return mc_fail(MICA_EINTERNAL, "%s: its decomposition gives another shape, or nothing",
+                       def->name);
+    mica_status status = mc_trace_make(&trace, &l->arena, s, &x, 1);
+    mica_array *made =
+        status == MICA_OK ? mc_arena_alloc(&l->arena, trace.n_nodes * sizeof *made) : NULL;
+    if (status == MICA_OK && !made) status = mc_fail_nomem("lowering a graph");
+    for (uint32_t i = 0; status == MICA_OK && i < trace.n_leaves; i++) {
+        mica_array leaf = leaf_of_decomposition(l, mc_scope_node(s, trace.leaves[i]), in);
+        made[trace.ordinal[trace.leaves[i]]] = leaf;
+        if (!mica_valid(leaf)) status = mica_scope_status(l->to);
+    }
+    if (status == MICA_OK) status = lower_nodes(l, &trace, made, depth + 1);
+    if (status == MICA_OK) *result = made[trace.targets[0]];
+    mc_buffer_deinit(&trace.key);
+    return status;
+}
+
+static mica_array decompose(lowering *l, const mc_node *node, const mica_array *in, int depth) {
+    mica_scope *s;
+    mica_array x = MICA_NONE;
+    if (depth == MAX_DEPTH)
+        return mc_scope_fail(l->to, MICA_EINTERNAL, "decompositions nest more than %d deep",
+                             MAX_DEPTH);
+    mica_status status = mc_scope_open(l->device, &s);
+    if (status == MICA_OK) {
+        status = decompose_in(l, s, node, in, depth, &x);
+        mica_scope_close(&s);
+    }
+    mc_scope_set_status(l->to, status);
+    return status == MICA_OK ? x : mc_invalid(l->to);
+}
+
+/* Parameter i of the lowered graph: leaf i of the trace. */
+static mica_array copy_leaf(mc_lowered *lowered, const mc_node *leaf, uint32_t i) {
+    mc_lowered_param *param = &lowered->params[i];
+    *param = (mc_lowered_param){.scalar = mc_is_scalar(leaf), .donated = leaf->movable};
+    if (param->scalar) param->index = lowered->n_scalars++;
+    mica_array x = mc_leaf_param(lowered->graph, &leaf->layout, false);
+    if (mica_valid(x)) mc_node_of(x)->value = i;
+    return x;
+}
+
+static mica_status lower(lowering *l, const mc_trace *trace, mc_lowered *lowered) {
+    mica_array *made = mc_arena_alloc(&l->arena, trace->n_nodes * sizeof *made);
+    if (!made) return mc_fail_nomem("lowering a graph");
+    l->to = lowered->graph;
+    for (uint32_t i = 0; i < trace->n_leaves; i++) {
+        mica_array leaf = copy_leaf(lowered, mc_scope_node(trace->scope, trace->leaves[i]), i);
+        made[trace->ordinal[trace->leaves[i]]] = leaf;
+        if (!mica_valid(leaf)) return mica_scope_status(l->to);
+    }
+    MC_TRY(lower_nodes(l, trace, made, 0));
+    for (uint32_t i = 0; i < trace->n_targets; i++)
+        lowered->results[i] = made[trace->targets[i]].node;
+    return MICA_OK;
+}
+
+mica_status mc_lower_ops(mica_device *device, const mc_trace *trace, mc_lowered **lowered,
+                         mc_buffer *fallback) {
+    lowering l = {.device = device, .fallback = fallback, .is_last = mc_device_is_last(device)};
+    mc_buffer_clear(fallback);
+    MC_TRY(mc_lowered_new(device, trace->n_leaves, trace->n_targets, lowered));
+    mica_status status = lower(&l, trace, *lowered);
+    mc_arena_deinit(&l.arena);
+    if (status != MICA_OK) {
+        mc_lowered_free(*lowered);
+        *lowered = NULL;
+    }
     return status;
 }

@@ -1,18 +1,33 @@
-/* Lowering: a trace's graph with every op replaced, where the device has no kernel for it, by its
- * decomposition.
+/* Lowering: a trace's graph with every op replaced, where the device has no kernel for it over the
+ * layouts that it will meet.
  *
- * In the lowered graph a LEAF stands for what is bound when the plan runs (its `value` is the
- * number of the trace's leaf), a scalar LEAF is a constant that a decomposition made. */
+ * A view whose operand's strides cannot say it gets a dense copy before it. An op that wants dense
+ * operands gets them copied; one without a kernel becomes its decomposition; one that has none is
+ * left for the fallback device. */
 #ifndef EXEC_LOWER_H
 #define EXEC_LOWER_H
 
 #include "device/backend.h"
 #include "exec/trace.h"
 
-/* Lowers; *graph is a new scope, owned by the caller, and targets [n_targets] the trace's there.
- * errors  MICA_EUNSUPPORTED an op with neither kernel nor decomposition; MICA_ENOMEM;
- *         MICA_EINTERNAL a decomposition gives another shape or makes an array from data */
-mica_status mc_lower_ops(mica_device *device, const mc_trace *trace, mica_scope **graph,
-                         mica_array *targets);
+/* Lowers.
+ *
+ * lowered   receives the graph, owned by the caller; parameter i is the trace's leaf i.
+ * fallback  receives the nodes that the device has no kernel for, uint32_t, in order; an empty
+ *           buffer, or one of an earlier call, whose memory is used again. The caller's to free.
+ * errors    MICA_EUNSUPPORTED an op with neither kernel nor decomposition, and the device is the
+ *           fallback itself; MICA_ENOMEM; MICA_EINTERNAL a decomposition gives another shape or
+ *           makes an array from data */
+mica_status mc_lower_ops(mica_device *device, const mc_trace *trace, mc_lowered **lowered,
+                         mc_buffer *fallback);
+
+/* A lowered graph without nodes, for n_params parameters and n_results results.
+ * errors  MICA_ENOMEM */
+mica_status mc_lowered_new(mica_device *device, uint32_t n_params, uint32_t n_results,
+                           mc_lowered **lowered);
+
+/* Records a view op over a dense operand, or one whose strides can say it, with the strides that
+ * it has then. For others than views: mc_record. Errors go to s. */
+mica_array mc_record_view(mica_scope *s, const mc_node *node, mica_array in);
 
 #endif

@@ -5,17 +5,16 @@
 #include "base/alloc.h"
 #include "base/integer.h"
 #include "device/device.h"
-#include "exec/lower.h"
 
 enum { ALIGN = 64 };
 #define MAX_TEMP_BYTES (INT64_MAX / 4) /* so that no offset can overflow */
 
 typedef struct builder {
     mica_device *device;
+    const mc_step_ops *ops;
     mc_plan *plan;
-    mc_trace trace;  /* of the lowered graph */
     mc_arena arena;  /* lists that only the making needs */
-    uint32_t *value; /* [n_nodes] the value of each ordinal */
+    uint32_t *value; /* [nodes of the graph] the value of each; MC_ABSENT: no result needs it */
     uint32_t *made;  /* [n_roots] the step after the one that writes it; 0: none does */
     struct alias {   /* [n_roots] a root that lies in another: written in place */
         uint32_t root;
@@ -54,15 +53,13 @@ static mica_status add_step(builder *b, mc_op op, const void *attr, const mc_lay
         own_in[k] = in[k];
         layouts[k] = in[k] == MC_ABSENT ? NULL : &p->values[in[k]].layout;
     }
-    const mc_op_def *def = mc_op_get(op);
-    mc_kernel kernel = b->device->backend->find(b->device->state, op, attr, layouts, (int)n_in,
-                                                &p->values[*out].layout);
+    mc_kernel kernel =
+        b->ops->find(b->device->state, op, attr, layouts, (int)n_in, &p->values[*out].layout);
     if (!kernel)
-        return mc_fail(MICA_EUNSUPPORTED, "%s: device %s has no kernel for it", def->name,
+        return mc_fail(MICA_EINTERNAL, "%s: device %s has no kernel for it", mc_op_get(op)->name,
                        b->device->backend->name);
     mc_row_form form = {0};
-    if (b->device->backend->rows)
-        form = b->device->backend->rows(b->device->state, op, attr, layouts, (int)n_in);
+    if (b->ops->rows) form = b->ops->rows(b->device->state, op, attr, layouts, (int)n_in);
     p->steps[p->n_steps++] = (mc_step){.op = op,
                                        .kernel = kernel,
                                        .attr = attr,
@@ -75,63 +72,79 @@ static mica_status add_step(builder *b, mc_op op, const void *attr, const mc_lay
     return MICA_OK;
 }
 
-/* The value of a view op over value `in`: no step, or one that makes it dense first. */
+/* The value of a view op over value `in`. */
 static mica_status add_view(builder *b, const mc_node *node, const mc_op_def *def, uint32_t in,
                             uint32_t *out) {
     mc_layout layout = node->layout;
     int64_t offset = 0;
     const mc_value *v = &b->plan->values[in];
-    if (!def->view(node->attr, &v->layout, &layout, &offset)) {
-        uint32_t dense;
-        MC_TRY(add_step(b, MC_OP_CONTIGUOUS, NULL, &v->layout, &in, 1, &dense));
-        v = &b->plan->values[dense];
-        layout = node->layout;
-        if (!def->view(node->attr, &v->layout, &layout, &offset))
-            return mc_fail(MICA_EINTERNAL, "%s: no view of a dense array", def->name);
-    }
+    if (!def->view(node->attr, &v->layout, &layout, &offset))
+        return mc_fail(MICA_EINTERNAL, "%s: moves data, and is no view", def->name);
     *out = add_value(b, &layout, v->root, v->offset_bytes + offset);
     return MICA_OK;
+}
+
+static uint32_t add_leaf(builder *b, const mc_node *node) {
+    if (node->scalar)
+        return add_value(b, &node->layout, add_root(b, MC_ROOT_CONST, 0, node->value, 0), 0);
+    uint32_t param = (uint32_t)node->value, root = add_root(b, MC_ROOT_PARAM, param, 0, 0);
+    b->plan->roots[root].movable = b->plan->lowered->params[param].donated;
+    return add_value(b, &node->layout, root, 0);
 }
 
 static mica_status add_node(builder *b, const mc_node *node, uint32_t *in, uint32_t *out) {
     const mc_op_def *def = mc_op_get(node->op);
     if (node->op == MC_OP_LEAF) {
-        mc_root_kind kind = node->scalar ? MC_ROOT_CONST : MC_ROOT_LEAF;
-        uint32_t root = add_root(b, kind, (uint32_t)node->value, node->value, 0);
-        b->plan->roots[root].movable = node->movable;
-        *out = add_value(b, &node->layout, root, 0);
+        *out = add_leaf(b, node);
         return MICA_OK;
     }
     for (uint32_t k = 0; k < node->n_in; k++)
-        in[k] = node->in[k] == MC_ABSENT ? MC_ABSENT : b->value[b->trace.ordinal[node->in[k]]];
+        in[k] = node->in[k] == MC_ABSENT ? MC_ABSENT : b->value[node->in[k]];
     if (def->view) return add_view(b, node, def, in[0], out);
     return add_step(b, node->op, node->attr, &node->layout, in, node->n_in, out);
 }
 
+/* Marks, in b->value, the nodes that results need; returns how many, and the most operands. */
+static uint32_t mark_needed(builder *b, uint32_t *max_in) {
+    const mc_lowered *l = b->plan->lowered;
+    uint32_t count = mc_scope_count(l->graph), needed = 0;
+    for (uint32_t i = 0; i < count; i++)
+        b->value[i] = MC_ABSENT;
+    for (uint32_t i = 0; i < l->n_results; i++)
+        b->value[l->results[i]] = 0;
+    for (uint32_t i = count; i-- > 0;) {
+        if (b->value[i] == MC_ABSENT) continue;
+        const mc_node *node = mc_scope_node(l->graph, i);
+        needed++;
+        if (node->n_in > *max_in) *max_in = node->n_in;
+        for (uint32_t k = 0; k < node->n_in; k++)
+            if (node->in[k] != MC_ABSENT) b->value[node->in[k]] = 0;
+    }
+    return needed;
+}
+
 static mica_status add_nodes(builder *b) {
     mc_plan *p = b->plan;
-    uint32_t n = b->trace.n_nodes, max = 1;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t n_in = mc_scope_node(p->graph, b->trace.nodes[i])->n_in;
-        if (n_in > max) max = n_in;
-    }
-    /* A view may add one copy: at most two values, roots and steps a node. */
-    p->values = mc_arena_alloc(&p->arena, 2 * n * sizeof *p->values);
-    p->roots = mc_arena_alloc(&p->arena, 2 * n * sizeof *p->roots);
-    p->steps = mc_arena_alloc(&p->arena, 2 * n * sizeof *p->steps);
-    p->targets = mc_arena_alloc(&p->arena, b->trace.n_targets * sizeof *p->targets);
-    b->value = mc_arena_alloc(&b->arena, n * sizeof *b->value);
-    b->made = mc_arena_calloc(&b->arena, 2 * n * sizeof *b->made);
-    b->alias = mc_arena_alloc(&b->arena, 2 * n * sizeof *b->alias);
+    const mc_lowered *l = p->lowered;
+    uint32_t count = mc_scope_count(l->graph), max = 1;
+    b->value = mc_arena_alloc(&b->arena, count * sizeof *b->value);
+    if (!b->value) return mc_fail_nomem("a plan");
+    uint32_t n = mark_needed(b, &max);
+    p->values = mc_arena_alloc(&p->arena, n * sizeof *p->values);
+    p->roots = mc_arena_alloc(&p->arena, n * sizeof *p->roots);
+    p->steps = mc_arena_alloc(&p->arena, n * sizeof *p->steps);
+    p->targets = mc_arena_alloc(&p->arena, l->n_results * sizeof *p->targets);
+    b->made = mc_arena_calloc(&b->arena, n * sizeof *b->made);
+    b->alias = mc_arena_alloc(&b->arena, n * sizeof *b->alias);
     uint32_t *in = mc_arena_alloc(&b->arena, max * sizeof *in);
-    if (!p->values || !p->roots || !p->steps || !p->targets || !b->value || !b->made || !b->alias ||
-        !in)
+    if (!p->values || !p->roots || !p->steps || !p->targets || !b->made || !b->alias || !in)
         return mc_fail_nomem("a plan");
-    for (uint32_t i = 0; i < n; i++)
-        MC_TRY(add_node(b, mc_scope_node(p->graph, b->trace.nodes[i]), in, &b->value[i]));
-    p->n_targets = b->trace.n_targets;
+    for (uint32_t i = 0; i < count; i++)
+        if (b->value[i] != MC_ABSENT)
+            MC_TRY(add_node(b, mc_scope_node(l->graph, i), in, &b->value[i]));
+    p->n_targets = l->n_results;
     for (uint32_t i = 0; i < p->n_targets; i++) {
-        p->targets[i] = b->value[b->trace.targets[i]];
+        p->targets[i] = b->value[l->results[i]];
         p->roots[p->values[p->targets[i]].root].target = true;
     }
     return MICA_OK;
@@ -200,7 +213,7 @@ static void join_kind(builder *b, mc_joint kind) {
     mc_plan *p = b->plan;
     for (uint32_t i = 0, joint; i < p->n_steps; i += joint) {
         joint = p->steps[i].joint;
-        if (b->device->backend->joint(b->device->state, p->steps[i].op) != kind) continue;
+        if (b->ops->joint(b->device->state, p->steps[i].op) != kind) continue;
         joint = kind == MC_JOINT_FIRST ? join_readers(b, i) : join_independent(b, &i);
         p->steps[i].joint = joint;
         for (uint32_t k = 1; k < joint; k++)
@@ -213,7 +226,7 @@ static void join_steps(builder *b) {
     mc_plan *p = b->plan;
     for (uint32_t i = 0; i < p->n_steps; i++)
         b->made[p->values[p->steps[i].out].root] = i + 1;
-    if (b->device->backend->joint) {
+    if (b->ops->joint) {
         join_kind(b, MC_JOINT_FIRST);
         join_kind(b, MC_JOINT_ANY); /* moves whole joints, or none of one */
     }
@@ -326,7 +339,7 @@ static bool is_better(const chain_choice *x, const chain_choice *than) {
  * other. */
 static uint32_t choose_chain(builder *b, uint32_t first) {
     const mc_layout *l = leading(b, first);
-    int64_t enough = b->device->backend->enough_rows(b->device->state);
+    int64_t enough = b->ops->enough_rows(b->device->state);
     chain_choice best = {.axis = -1, .used = -1};
     for (int k = 0; k < l->ndim - 1; k++) {
         chain_choice x = {.axis = k, .steps = grow_chain(b, first, k), .rows = l->shape[k]};
@@ -345,7 +358,7 @@ static void chain_steps(builder *b) {
         uint32_t n = choose_chain(b, i);
         if (n == 1) continue;
         step->span = n;
-        step->kernel = b->device->backend->chain;
+        step->kernel = b->ops->chain;
         for (uint32_t k = 1; k < n; k++)
             p->steps[i + k].span = 0;
     }
@@ -436,7 +449,7 @@ static bool take_over(builder *b, uint32_t i, uint32_t k) {
         !span_keeps_rows(b, i, donor, offset) ||
         !equal_dense(&p->values[step->in[k]].layout, &p->values[step->out].layout))
         return false;
-    if (donor->kind == MC_ROOT_LEAF) {
+    if (donor->kind == MC_ROOT_PARAM) {
         if (!donor->movable || offset != 0) return false;
         out->kind = MC_ROOT_OWN;
         out->index = donor->index;
@@ -527,13 +540,7 @@ static mica_status place_temporaries(builder *b) {
     return MICA_OK;
 }
 
-static mica_status build(builder *b, const mc_trace *trace) {
-    mc_plan *p = b->plan;
-    mica_array *targets = mc_arena_alloc(&b->arena, trace->n_targets * sizeof *targets);
-    if (!targets) return mc_fail_nomem("a plan");
-    p->n_leaves = trace->n_leaves;
-    MC_TRY(mc_lower_ops(b->device, trace, &p->graph, targets));
-    MC_TRY(mc_trace_make(&b->trace, &b->arena, p->graph, targets, trace->n_targets));
+static mica_status build(builder *b) {
     MC_TRY(add_nodes(b));
     join_steps(b);
     chain_steps(b);
@@ -542,12 +549,16 @@ static mica_status build(builder *b, const mc_trace *trace) {
     return place_temporaries(b);
 }
 
-mica_status mc_plan_make(mica_device *device, const mc_trace *trace, mc_plan **plan) {
+mica_status mc_plan_make(mica_device *device, const mc_step_ops *ops, mc_lowered *lowered,
+                         mc_plan **plan) {
     *plan = mc_calloc(1, sizeof **plan);
-    if (!*plan) return mc_fail_nomem("a plan");
-    builder b = {.device = device, .plan = *plan};
-    mica_status status = build(&b, trace);
-    mc_buffer_deinit(&b.trace.key);
+    if (!*plan) {
+        mc_lowered_free(lowered);
+        return mc_fail_nomem("a plan");
+    }
+    (*plan)->lowered = lowered;
+    builder b = {.device = device, .ops = ops, .plan = *plan};
+    mica_status status = build(&b);
     mc_arena_deinit(&b.arena);
     if (status != MICA_OK) {
         mc_plan_free(*plan);
@@ -558,7 +569,7 @@ mica_status mc_plan_make(mica_device *device, const mc_trace *trace, mc_plan **p
 
 void mc_plan_free(mc_plan *plan) {
     if (!plan) return;
-    mica_scope_close(&plan->graph);
+    mc_lowered_free(plan->lowered);
     mc_arena_deinit(&plan->arena);
     mc_free(plan);
 }

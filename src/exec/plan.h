@@ -1,31 +1,28 @@
-/* The planner: a graph to steps over planned memory, and the cache of plans.
+/* The planner: a lowered graph to steps over planned memory.
  *
- * A plan is made once for a structure (mc_trace: ops, attributes, dtypes, shapes, strides of the
- * leaves and which of them may be overwritten; never the values) and replayed for every later graph
- * of the same structure, with that graph's leaves bound. It is immutable once made and shared
- * between threads.
+ * A plan is immutable once made and shared between threads.
  *
  * Memory: each value has a root, a run of memory that it lies in, perhaps together with others
- * (views, results written in place). A root is a leaf that is bound, a constant of the plan, a
- * place in the plan's one block of temporary memory, or a storage of its own where the value is
- * asked for or may take over a moved leaf. */
+ * (views, results written in place). A root is a parameter, a constant of the plan, a place in the
+ * plan's one block of temporary memory, or a storage of its own where the value is asked for or may
+ * take over a donated parameter. */
 #ifndef EXEC_PLAN_H
 #define EXEC_PLAN_H
 
-#include "device/backend.h"
-#include "exec/trace.h"
+#include "base/arena.h"
+#include "exec/step.h"
 
-typedef enum mc_root_kind { MC_ROOT_LEAF, MC_ROOT_CONST, MC_ROOT_TEMP, MC_ROOT_OWN } mc_root_kind;
+typedef enum mc_root_kind { MC_ROOT_PARAM, MC_ROOT_CONST, MC_ROOT_TEMP, MC_ROOT_OWN } mc_root_kind;
 
 typedef struct mc_root {
     mc_root_kind kind;
-    uint32_t index; /* LEAF: which leaf; OWN: the leaf it may take over, or MC_ABSENT */
+    uint32_t index; /* PARAM: which; OWN: the parameter it may take over, or MC_ABSENT */
     uint64_t value; /* CONST: the element's bytes */
     int64_t bytes;  /* TEMP, OWN */
     int64_t offset; /* TEMP: in the block */
     uint32_t last;  /* the last step that touches it */
     bool target;    /* holds a value that is asked for */
-    bool movable;   /* LEAF: may be overwritten by the op that reads it last */
+    bool movable;   /* PARAM: donated: may be overwritten by the op that reads it last */
     bool placed;    /* TEMP: offset is set */
 } mc_root;
 
@@ -48,22 +45,22 @@ typedef struct mc_step {
     int axis; /* in a chain: the one that its rows lie along */
 } mc_step;
 
-typedef struct mc_plan mc_plan;
-struct mc_plan {
-    mc_arena arena;    /* everything below */
-    mica_scope *graph; /* the lowered graph, which holds the attributes */
-    uint32_t n_values, n_roots, n_steps, n_targets, n_leaves, n_operands;
+typedef struct mc_plan {
+    mc_arena arena;      /* everything below but the graph */
+    mc_lowered *lowered; /* whose nodes hold the attributes */
+    uint32_t n_values, n_roots, n_steps, n_targets, n_operands;
     mc_value *values;
     mc_root *roots;
     mc_step *steps;
     uint32_t *targets; /* [n_targets] values */
     int64_t temp_bytes;
-};
+} mc_plan;
 
-/* Makes a plan for a trace: lowers it to ops that the device has kernels for, resolves views,
- * finds what can be written in place, and places temporaries.
- * errors  MICA_EUNSUPPORTED an op with neither kernel nor decomposition; MICA_ENOMEM */
-mica_status mc_plan_make(mica_device *device, const mc_trace *trace, mc_plan **plan);
-void mc_plan_free(mc_plan *plan);
+/* Makes the plan of a graph, which it takes over, after an error too: resolves views, finds steps
+ * that run together and what can be written in place, and places temporaries.
+ * errors  MICA_ENOMEM; MICA_EINTERNAL the graph is none that the device supports */
+mica_status mc_plan_make(mica_device *device, const mc_step_ops *ops, mc_lowered *lowered,
+                         mc_plan **plan);
+void mc_plan_free(mc_plan *plan); /* takes NULL */
 
 #endif

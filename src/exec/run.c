@@ -1,7 +1,12 @@
+/* Runs of a plan: bind the parameters, run the steps, hand out the results. */
 #include "exec/run.h"
+
+#include <string.h>
 
 #include "base/alloc.h"
 #include "device/device.h"
+
+/* ---- making a run ---- */
 
 /* The next `bytes` of a block of which *used are taken; NULL while the block is only measured. */
 static void *cut(char *block, size_t *used, size_t bytes) {
@@ -14,14 +19,49 @@ static void *cut(char *block, size_t *used, size_t bytes) {
 static size_t lay_out(mc_run *run, const mc_plan *p, char *block) {
     size_t used = 0;
     cut(block, &used, sizeof *run);
-    run->targets = cut(block, &used, p->n_targets * sizeof *run->targets);
     run->roots = cut(block, &used, p->n_roots * sizeof *run->roots);
     run->own = cut(block, &used, p->n_roots * sizeof *run->own);
-    run->moving = cut(block, &used, p->n_roots * sizeof *run->moving);
+    run->bound = cut(block, &used, p->n_roots * sizeof *run->bound);
+    run->scalars = cut(block, &used, p->lowered->n_scalars * sizeof *run->scalars);
     run->operands = cut(block, &used, p->n_operands * sizeof *run->operands);
     run->calls = cut(block, &used, p->n_steps * sizeof *run->calls);
-    run->leaves = cut(block, &used, p->n_leaves * sizeof *run->leaves);
     return used;
+}
+
+/* What roots that never move lie in, and which may. */
+static void set_roots(mc_run *run) {
+    const mc_plan *p = run->plan;
+    for (uint32_t i = 0; i < p->n_roots; i++) {
+        const mc_root *root = &p->roots[i];
+        if (root->kind == MC_ROOT_CONST) {
+            run->roots[i] = (void *)(uintptr_t)&root->value; /* only ever read */
+        } else if (root->kind == MC_ROOT_PARAM && p->lowered->params[root->index].scalar) {
+            run->roots[i] = &run->scalars[p->lowered->params[root->index].index];
+        } else if (root->kind != MC_ROOT_TEMP) {
+            run->bound[run->n_bound++] = i;
+        }
+    }
+}
+
+static void set_calls(mc_run *run) {
+    const mc_plan *p = run->plan;
+    mc_operand *next = run->operands;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const mc_step *step = &p->steps[i];
+        run->calls[i] = (mc_call){.op = step->op,
+                                  .attr = step->attr,
+                                  .n_in = (int)step->n_in,
+                                  .in = next,
+                                  .out.layout = &p->values[step->out].layout,
+                                  .state = run->device->state,
+                                  .run = run,
+                                  .span = (int)step->span,
+                                  .joint = (int)step->joint,
+                                  .axis = step->axis,
+                                  .left = (int)(p->n_steps - i)};
+        for (uint32_t k = 0; k < step->n_in; k++, next++)
+            if (step->in[k] != MC_ABSENT) next->layout = &p->values[step->in[k]].layout;
+    }
 }
 
 mc_run *mc_run_new(mica_device *device, const mc_plan *p) {
@@ -32,26 +72,192 @@ mc_run *mc_run_new(mica_device *device, const mc_plan *p) {
     lay_out(run, p, block);
     run->device = device;
     run->plan = p;
+    run->moved = true;
+    set_roots(run);
+    set_calls(run);
+    return run;
+}
+
+/* ---- memory for kernels ---- */
+
+void *mc_run_scratch(mc_run *run, size_t bytes) {
+    if (!run->scratch || run->scratch->bytes < bytes) {
+        mc_storage_release(run->scratch);
+        run->scratch = NULL;
+        if (mc_storage_new(run->device, bytes, &run->scratch) != MICA_OK) return NULL;
+    }
+    return run->scratch->address;
+}
+
+void *mc_run_keep(mc_run *run, const void *key, size_t key_bytes, size_t bytes, bool *found) {
+    *found = true;
+    for (int i = 0; i < run->n_kept; i++) {
+        const mc_kept *k = &run->kept[i];
+        if (k->bytes == bytes && k->key_bytes == key_bytes &&
+            memcmp((char *)k->storage->host + bytes, key, key_bytes) == 0)
+            return k->storage->address;
+    }
+    *found = false;
+    if (run->n_kept == MC_MAX_KEPT) return NULL;
+    mc_kept *k = &run->kept[run->n_kept];
+    if (mc_storage_new(run->device, bytes + key_bytes, &k->storage) != MICA_OK) return NULL;
+    k->bytes = bytes;
+    k->key_bytes = key_bytes;
+    memcpy((char *)k->storage->host + bytes, key, key_bytes);
+    run->n_kept++;
+    return k->storage->address;
+}
+
+/* ---- binding ---- */
+
+static void place(mc_run *run, uint32_t root, void *address) {
+    if (run->roots[root] == address) return;
+    run->roots[root] = address;
+    run->moved = true;
+}
+
+static void *arg_address(const mc_binding *arg) {
+    return (char *)arg->address + arg->offset_bytes;
+}
+
+/* A root with a storage of its own: a donated parameter's where nobody else holds that, else
+ * new. */
+static mica_status bind_own(mc_run *run, uint32_t i, const mc_binding *args) {
+    const mc_root *root = &run->plan->roots[i];
+    if (root->index != MC_ABSENT) {
+        const mc_binding *arg = &args[root->index];
+        if (arg->storage && !arg->storage->read_only && mc_storage_count(arg->storage) == 1) {
+            run->own[i] = mc_storage_retain(arg->storage);
+            place(run, i, arg_address(arg));
+            return MICA_OK;
+        }
+    }
+    MC_TRY(mc_storage_new(run->device, (size_t)root->bytes, &run->own[i]));
+    place(run, i, run->own[i]->address);
+    return MICA_OK;
+}
+
+static mica_status bind_temp(mc_run *run) {
+    const mc_plan *p = run->plan;
+    if (p->temp_bytes == 0) return MICA_OK;
+    MC_TRY(mc_storage_new(run->device, (size_t)p->temp_bytes, &run->temp));
+    if (run->temp->address == run->temp_address) return MICA_OK;
+    run->temp_address = run->temp->address;
+    run->moved = true;
     for (uint32_t i = 0; i < p->n_roots; i++)
-        if (p->roots[i].kind == MC_ROOT_OWN || p->roots[i].movable)
-            run->moving[run->n_moving++] =
-                (mc_moving){i, p->roots[i].index, p->roots[i].kind == MC_ROOT_OWN};
+        if (p->roots[i].kind == MC_ROOT_TEMP && p->roots[i].placed)
+            run->roots[i] = (char *)run->temp->address + p->roots[i].offset;
+    return MICA_OK;
+}
+
+static void *value_address(const mc_run *run, uint32_t value) {
+    const mc_value *v = &run->plan->values[value];
+    char *root = run->roots[v->root]; /* NULL: of an array without elements */
+    return root ? root + v->offset_bytes : NULL;
+}
+
+static void bind_operands(mc_run *run) {
+    const mc_plan *p = run->plan;
+    if (!run->moved) return; /* as in steady decoding */
+    run->moved = false;
     mc_operand *next = run->operands;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const mc_step *step = &p->steps[i];
-        run->calls[i] = (mc_call){.op = step->op,
-                                  .attr = step->attr,
-                                  .n_in = (int)step->n_in,
-                                  .in = next,
-                                  .out.layout = &p->values[step->out].layout,
-                                  .state = device->state,
-                                  .run = run,
-                                  .span = (int)step->span,
-                                  .joint = (int)step->joint,
-                                  .axis = step->axis,
-                                  .left = (int)(p->n_steps - i)};
         for (uint32_t k = 0; k < step->n_in; k++, next++)
-            if (step->in[k] != MC_ABSENT) next->layout = &p->values[step->in[k]].layout;
+            if (step->in[k] != MC_ABSENT) next->data = value_address(run, step->in[k]);
+        run->calls[i].out.data = value_address(run, step->out);
     }
-    return run;
+}
+
+static mica_status bind(mc_run *run, const mc_binding *args, const uint64_t *scalars) {
+    const mc_plan *p = run->plan;
+    if (p->lowered->n_scalars > 0)
+        memcpy(run->scalars, scalars, p->lowered->n_scalars * sizeof *scalars);
+    MC_TRY(bind_temp(run));
+    for (uint32_t k = 0; k < run->n_bound; k++) {
+        uint32_t i = run->bound[k];
+        if (p->roots[i].kind == MC_ROOT_OWN)
+            MC_TRY(bind_own(run, i, args));
+        else
+            place(run, i, arg_address(&args[p->roots[i].index]));
+    }
+    bind_operands(run);
+    return MICA_OK;
+}
+
+/* ---- running ---- */
+
+/* Says which donated parameters the steps write over. */
+static void mark_taken(const mc_run *run, mc_binding *args) {
+    for (uint32_t k = 0; k < run->n_bound; k++) {
+        const mc_root *root = &run->plan->roots[run->bound[k]];
+        if (root->kind != MC_ROOT_OWN || root->index == MC_ABSENT) continue;
+        mc_binding *arg = &args[root->index];
+        if (arg->storage == run->own[run->bound[k]]) arg->taken = true;
+    }
+}
+
+static mica_status run_steps(mc_run *run) {
+    const mc_plan *p = run->plan;
+    for (uint32_t i = 0; i < p->n_steps; i += p->steps[i].span)
+        MC_TRY(p->steps[i].kernel(&run->calls[i]));
+    return MICA_OK;
+}
+
+/* The storage of a result, with a reference, and where in it the first element is. */
+static mica_status find_result(mc_run *run, const mc_value *v, const mc_binding *args,
+                               mc_result *result) {
+    const mc_root *root = &run->plan->roots[v->root];
+    result->offset_bytes = v->offset_bytes;
+    if (root->kind == MC_ROOT_OWN) {
+        result->storage = mc_storage_retain(run->own[v->root]);
+        result->offset_bytes += (char *)run->roots[v->root] - (char *)result->storage->address;
+        return MICA_OK;
+    }
+    if (root->kind == MC_ROOT_PARAM && args[root->index].storage) {
+        result->storage = mc_storage_retain(args[root->index].storage);
+        result->offset_bytes += args[root->index].offset_bytes;
+        return MICA_OK;
+    }
+    /* A view of one number: give it a place in memory. */
+    MC_TRY(mc_storage_new(run->device, sizeof(uint64_t), &result->storage));
+    return mc_storage_write(run->device, result->storage, 0, run->roots[v->root], sizeof(uint64_t));
+}
+
+static mica_status find_results(mc_run *run, const mc_binding *args, mc_result *results) {
+    const mc_plan *p = run->plan;
+    mica_status status = MICA_OK;
+    for (uint32_t i = 0; i < p->n_targets && status == MICA_OK; i++)
+        status = find_result(run, &p->values[p->targets[i]], args, &results[i]);
+    for (uint32_t i = 0; i < p->n_targets && status != MICA_OK; i++) {
+        mc_storage_release(results[i].storage);
+        results[i] = (mc_result){0};
+    }
+    return status;
+}
+
+/* Gives back the memory that the run held. */
+static void release_memory(mc_run *run) {
+    for (uint32_t k = 0; k < run->n_bound; k++) {
+        mc_storage_release(run->own[run->bound[k]]);
+        run->own[run->bound[k]] = NULL;
+    }
+    mc_storage_release(run->temp);
+    mc_storage_release(run->scratch);
+    run->temp = run->scratch = NULL;
+    while (run->n_kept > 0)
+        mc_storage_release(run->kept[--run->n_kept].storage);
+}
+
+mica_status mc_run_launch(mc_run *run, mc_binding *args, const uint64_t *scalars,
+                          mc_result *results) {
+    memset(results, 0, run->plan->n_targets * sizeof *results);
+    mica_status status = bind(run, args, scalars);
+    if (status == MICA_OK) {
+        mark_taken(run, args);
+        status = run_steps(run);
+    }
+    if (status == MICA_OK) status = find_results(run, args, results);
+    release_memory(run);
+    return status;
 }

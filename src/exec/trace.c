@@ -33,7 +33,8 @@ static bool add_key(mc_trace *t, const mc_node *node) {
     const mc_layout *l = &node->layout;
     bool leaf = mc_is_leaf(node);
     uint64_t head = (uint64_t)(leaf ? MC_OP_LEAF : node->op) | (uint64_t)l->dtype << 16 |
-                    (uint64_t)l->ndim << 24 | (uint64_t)(leaf && node->movable) << 31 |
+                    (uint64_t)l->ndim << 24 | (uint64_t)(leaf && mc_is_scalar(node)) << 30 |
+                    (uint64_t)(leaf && node->movable) << 31 |
                     (uint64_t)(leaf ? 0 : node->n_in) << 32;
     bool ok = mc_buffer_add(&t->key, &head, sizeof head) && add_words(&t->key, l->shape, l->ndim);
     if (leaf) return ok && add_words(&t->key, l->strides, l->ndim);

@@ -22,14 +22,19 @@ typedef struct mc_trace {
     uint64_t hash;
 } mc_trace;
 
-/* Traces what xs [n], pending arrays of s, need. Memory for the lists comes from `arena`; the key's
- * buffer is reused.
+/* Traces what xs [n], arrays of s, need; those that are evaluated are leaves. Memory for the lists
+ * comes from `arena`; the key's buffer is reused.
  * errors  MICA_EINVAL a node that was moved away is needed; MICA_ENOMEM */
 mica_status mc_trace_make(mc_trace *trace, mc_arena *arena, mica_scope *s, const mica_array *xs,
                           size_t n);
 
 static inline bool mc_is_leaf(const mc_node *node) {
     return node->state == MC_READY;
+}
+
+/* A leaf whose value is bound as a number, not as memory: a scalar, or a parameter that is one. */
+static inline bool mc_is_scalar(const mc_node *leaf) {
+    return leaf->scalar || (leaf->param && leaf->layout.ndim == 0 && !leaf->movable);
 }
 
 #endif

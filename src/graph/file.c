@@ -269,6 +269,7 @@ static mica_status malformed(const reader *r, const char *what) {
 }
 
 static mica_status take(reader *r, uint64_t bytes, const char **data) {
+    *data = NULL;
     if (bytes > r->end - r->at) return malformed(r, "ends too early");
     *data = r->data + r->at;
     r->at += (size_t)bytes;

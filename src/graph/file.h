@@ -51,8 +51,7 @@ mica_status mc_graph_write(mica_scope *s, const mc_graph_ports *ports, const mc_
 /* Makes the leaves of a graph that is loaded. Each function records one new leaf in `into` that has
  * this dtype and shape, and returns it, or fails in `into`, as builders do. */
 typedef struct mc_graph_loader {
-    /* NULL, the function: a leaf without data, which is pending. port: its name, and whether it is
-     * donated. */
+    /* NULL, the function: mc_leaf_param. port: its name, and whether it is donated. */
     mica_array (*param)(void *context, mica_scope *into, const mc_graph_port *port,
                         const mc_layout *layout);
     /* A constant by its name. NULL: there are none. */

@@ -3,10 +3,10 @@
  * Invariants (mc_graph_verify checks them):
  *  - the inputs of a node have smaller indices than the node: every pass is a loop;
  *  - a node's dtype and shape are what its op's infer says; they never change;
- *  - a PENDING node has no storage, a READY node has storage or an inline value, a GONE node was
- *    moved away or overwritten and may not be read; a PENDING leaf is a parameter of a graph that
- *    was loaded, and cannot be evaluated;
- *  - operands from other scopes were brought in as LEAF nodes that share their storage.
+ *  - a PENDING node has no storage, a READY node has storage or an inline value or is a parameter,
+ *    a GONE node was moved away or overwritten and may not be read;
+ *  - operands from other scopes were brought in as LEAF nodes that share their storage, one for
+ *    each.
  *
  * Nodes live in the scope's arena and are freed with it. Threads: as mica/array.h says. */
 #ifndef GRAPH_GRAPH_H
@@ -37,6 +37,8 @@ typedef struct mc_node {
     mc_node_state state;
     bool movable; /* came by mica_move: may be overwritten by the op that reads it last */
     bool scalar;  /* a leaf whose value is inline, not part of the structure */
+    bool param;   /* a leaf without a value: what a program is given each time it runs */
+    bool kept;    /* while mc_scope_keep runs: stays */
     uint32_t n_in;
     uint32_t attr_bytes;
     const uint32_t *in;   /* [n_in] node indices or MC_ABSENT */
@@ -123,12 +125,18 @@ mica_array mc_scalar_bits(mica_scope *s, mica_dtype dtype, uint64_t bits);
 mica_array mc_leaf(mica_scope *s, const mc_layout *layout, mc_storage *storage,
                    int64_t offset_bytes);
 
-/* A leaf over memory that outlives the array's scope and every scope that uses it, or that a
- * release function frees: a mapped file. Dense. `release(owner)` may be NULL. */
+/* A leaf over memory of the host, dense, which outlives the array's scope and every scope that uses
+ * it, or which a release function frees: a mapped file. `release(owner)` may be NULL. Errors go to
+ * s. (device/data.c) */
 mica_array mc_leaf_memory(mica_scope *s, const void *data, mica_dtype dtype, const int64_t *shape,
                           int ndim, void (*release)(void *owner), void *owner);
 
-/* The storage pointer and layout of an evaluated array; NULL where it is not READY. */
+/* A leaf without a value, of a layout with its strides: a parameter (mica_program_param). movable:
+ * it is donated. */
+mica_array mc_leaf_param(mica_scope *s, const mc_layout *layout, bool movable);
+
+/* The first element of an evaluated array for the host; NULL where it is not READY, or where the
+ * host cannot see it. */
 const void *mc_data(mica_array x);
 
 /* ---- scopes within the library ---- */
@@ -140,6 +148,12 @@ void mc_scope_set_release(mica_scope *s, void (*release)(mica_device *device));
 
 /* Drops all nodes and the error, keeps the memory for the next use: a decode step. */
 void mc_scope_reset(mica_scope *s);
+
+/* Drops all nodes but live [n], evaluated arrays of s, which are leaves then; live receives their
+ * new handles. Arrays that are there twice stay one.
+ * errors  MICA_ENOMEM: nothing has changed */
+mica_status mc_scope_keep(mica_scope *s, mica_array *live, size_t n);
+
 uint32_t mc_scope_count(const mica_scope *s); /* nodes so far */
 mc_node *mc_scope_node(const mica_scope *s, uint32_t index);
 mc_node *mc_node_of(mica_array x); /* NULL for MICA_NONE */
@@ -148,15 +162,11 @@ mc_node *mc_node_of(mica_array x); /* NULL for MICA_NONE */
 typedef mica_status (*mc_wait_fn)(mica_scope *s, void *run);
 void mc_scope_set_run(mica_scope *s, void *run, mc_wait_fn wait);
 void *mc_scope_run(const mica_scope *s);
-/* What the device keeps with a scope: told when the nodes are dropped, and freed with the scope. */
+/* What evaluation keeps with a scope, freed with it. */
 void *mc_scope_space(const mica_scope *s);
-void mc_scope_set_space(mica_scope *s, void *space, void (*reset_space)(void *space),
-                        void (*free_space)(void *space));
+void mc_scope_set_space(mica_scope *s, void *space, void (*free_space)(void *space));
 mica_status mc_scope_set_status(mica_scope *s,
                                 mica_status status); /* keeps the first, with its text */
-
-/* A leaf without data, which is pending: a parameter. */
-mica_array mc_leaf_param(mica_scope *s, const mc_layout *layout, bool movable);
 
 /* ---- looking ---- */
 

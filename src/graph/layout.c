@@ -76,6 +76,21 @@ bool mc_layout_is_dense(const mc_layout *l) {
     return true;
 }
 
+void mc_layout_span(const mc_layout *l, int64_t *first, int64_t *bytes) {
+    int64_t item = (int64_t)mica_dtype_bytes(l->dtype), below = 0, above = 0;
+    *first = *bytes = 0;
+    if (mc_layout_size(l) == 0) return;
+    for (int i = 0; i < l->ndim; i++) {
+        int64_t reach = (l->shape[i] - 1) * l->strides[i];
+        if (reach < 0)
+            below += reach;
+        else
+            above += reach;
+    }
+    *first = below * item;
+    *bytes = (above - below + 1) * item;
+}
+
 bool mc_layout_same_shape(const mc_layout *a, const mc_layout *b) {
     if (a->ndim != b->ndim) return false;
     for (int i = 0; i < a->ndim; i++)

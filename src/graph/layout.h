@@ -27,6 +27,10 @@ int64_t mc_layout_bytes(const mc_layout *l); /* of the elements, without gaps */
 void mc_layout_set_dense(mc_layout *l);
 bool mc_layout_is_dense(const mc_layout *l); /* axes of length 1 may have any stride */
 
+/* Where the bytes of a view's elements are: [*first, *first + *bytes), counted from the first
+ * element; *first is 0 or below. */
+void mc_layout_span(const mc_layout *l, int64_t *first, int64_t *bytes);
+
 bool mc_layout_same_shape(const mc_layout *a, const mc_layout *b);
 
 /* Checks lengths >= 0, ndim <= MICA_MAX_NDIM and that all bytes together are at most 2^62; sets a

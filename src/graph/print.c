@@ -90,9 +90,9 @@ mica_status mc_graph_print(const mica_scope *s, const mc_graph_ports *ports, mc_
 static const char *node_fault(const mica_scope *s, uint32_t i) {
     const mc_node *node = mc_scope_node(s, i);
     const mc_op_def *def = mc_op_get(node->op);
-    if (node->state == MC_PENDING && (node->scalar || node->storage))
+    if (node->state == MC_PENDING && (node->op == MC_OP_LEAF || node->storage))
         return "is pending and has data";
-    if (node->state == MC_READY && (!node->storage) != node->scalar)
+    if (node->state == MC_READY && (!node->storage) != (node->scalar || node->param))
         return "is ready and has no data";
     if (node->state == MC_GONE && node->storage) return "is gone and has data";
     if (node->op == MC_OP_LEAF) return NULL;

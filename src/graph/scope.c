@@ -8,6 +8,20 @@
 
 enum { BLOCK = 256 }; /* nodes a block: blocks never move, so that node pointers hold */
 
+/* The leaves that arrays of other scopes have here, by scope and node: open addressing. An entry is
+ * empty where its stamp is not the table's. */
+typedef struct import_entry {
+    const mica_scope *scope;
+    uint32_t node, leaf;
+    uint64_t stamp;
+} import_entry;
+
+typedef struct import_table {
+    import_entry *entries; /* [cap] */
+    uint32_t count, cap;   /* cap: a power of two, or 0 */
+    uint64_t stamp;        /* from 1 on */
+} import_table;
+
 struct mica_scope {
     mica_device *device;
     mc_arena arena; /* input lists and attributes of nodes */
@@ -19,8 +33,8 @@ struct mica_scope {
     void *run;
     mc_wait_fn wait;
     void *space;
-    void (*reset_space)(void *space);
     void (*free_space)(void *space);
+    import_table imports;
     void (*release)(mica_device *device);
 };
 
@@ -31,6 +45,7 @@ mica_status mc_scope_open(mica_device *device, mica_scope **scope) {
     mica_scope *s = mc_calloc(1, sizeof *s);
     if (!s) return mc_fail_nomem("a scope");
     s->device = device;
+    s->imports.stamp = 1;
     *scope = s;
     return MICA_OK;
 }
@@ -39,14 +54,58 @@ static void wait_for_run(mica_scope *s) {
     if (s->run) mc_scope_set_status(s, s->wait(s, s->run));
 }
 
+static void forget_imports(mica_scope *s) {
+    s->imports.stamp++;
+    s->imports.count = 0;
+}
+
 void mc_scope_reset(mica_scope *s) {
     wait_for_run(s);
-    if (s->space) s->reset_space(s->space);
-    for (uint32_t i = 0; i < s->count; i++)
+    /* The last first: the next storage of a size is the one that was released last, and the same
+     * graph recorded again lies where it lay. */
+    for (uint32_t i = s->count; i-- > 0;)
         mc_storage_release(mc_scope_node(s, i)->storage);
     s->count = 0;
     s->status = MICA_OK;
+    forget_imports(s);
     mc_arena_reset(&s->arena);
+}
+
+/* Node `from` as the leaf number `to`, which is not behind it. */
+static void keep_node(mica_scope *s, uint32_t from, uint32_t to) {
+    mc_node *node = mc_scope_node(s, to);
+    *node = *mc_scope_node(s, from);
+    node->op = MC_OP_LEAF;
+    node->n_in = node->attr_bytes = 0;
+    node->in = NULL;
+    node->attr = NULL;
+    node->kept = false;
+}
+
+mica_status mc_scope_keep(mica_scope *s, mica_array *live, size_t n) {
+    wait_for_run(s);
+    uint32_t *place = mc_arena_alloc(&s->arena, (size_t)s->count * sizeof *place);
+    if (!place) return mc_fail_nomem("collecting a scope");
+    for (size_t i = 0; i < n; i++)
+        mc_scope_node(s, live[i].node)->kept = true;
+    for (uint32_t i = s->count; i-- > 0;) { /* the last first, as in mc_scope_reset */
+        mc_node *node = mc_scope_node(s, i);
+        if (node->kept) continue;
+        mc_storage_release(node->storage);
+        node->storage = NULL;
+    }
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (!mc_scope_node(s, i)->kept) continue;
+        place[i] = count;
+        keep_node(s, i, count++);
+    }
+    for (size_t i = 0; i < n; i++)
+        live[i].node = place[live[i].node];
+    s->count = count;
+    forget_imports(s);
+    mc_arena_reset(&s->arena);
+    return MICA_OK;
 }
 
 void mica_scope_close(mica_scope **scope) {
@@ -58,6 +117,7 @@ void mica_scope_close(mica_scope **scope) {
         mc_free(s->blocks[i]);
     mc_free(s->blocks);
     mc_arena_deinit(&s->arena);
+    mc_free(s->imports.entries);
     if (s->space) s->free_space(s->space);
     mica_device *device = s->device;
     void (*release)(mica_device *) = s->release;
@@ -128,10 +188,8 @@ void *mc_scope_space(const mica_scope *s) {
     return s->space;
 }
 
-void mc_scope_set_space(mica_scope *s, void *space, void (*reset_space)(void *space),
-                        void (*free_space)(void *space)) {
+void mc_scope_set_space(mica_scope *s, void *space, void (*free_space)(void *space)) {
     s->space = space;
-    s->reset_space = reset_space;
     s->free_space = free_space;
 }
 
@@ -179,44 +237,10 @@ mica_array mc_leaf(mica_scope *s, const mc_layout *layout, mc_storage *storage,
 
 mica_array mc_leaf_param(mica_scope *s, const mc_layout *layout, bool movable) {
     mica_array x = mc_leaf(s, layout, NULL, 0);
-    mc_node *node = mc_node_of(x);
-    if (!node) return x;
-    node->state = MC_PENDING;
-    node->movable = movable;
+    if (!mica_valid(x)) return x;
+    mc_node_of(x)->param = true;
+    mc_node_of(x)->movable = movable;
     return x;
-}
-
-typedef struct mapped {
-    mc_storage storage;
-    void (*release)(void *owner);
-} mapped;
-
-static void release_mapped(mc_storage *storage) {
-    mapped *m = (mapped *)(void *)storage;
-    if (m->release) m->release(m->storage.owner);
-    mc_free(m);
-}
-
-mica_array mc_leaf_memory(mica_scope *s, const void *data, mica_dtype dtype, const int64_t *shape,
-                          int ndim, void (*release)(void *owner), void *owner) {
-    mc_layout layout;
-    mapped *m = NULL;
-    if (mc_scope_set_status(s, mc_layout_init(&layout, dtype, shape, ndim)) == MICA_OK) {
-        m = mc_calloc(1, sizeof *m);
-        if (!m) mc_scope_set_status(s, mc_fail_nomem("an array over mapped memory"));
-    }
-    if (!m) {
-        if (release) release(owner);
-        return mc_invalid(s);
-    }
-    atomic_init(&m->storage.count, 1u);
-    m->storage.data = (void *)(uintptr_t)data; /* never written: read_only */
-    m->storage.read_only = true;
-    m->storage.bytes = (size_t)mc_layout_bytes(&layout);
-    m->storage.release = release_mapped;
-    m->storage.owner = owner;
-    m->release = release;
-    return mc_leaf(s, &layout, &m->storage, 0);
 }
 
 static mica_array add_scalar(mica_scope *s, mica_dtype dtype, uint64_t value) {
@@ -236,7 +260,51 @@ mica_array mc_scalar_bits(mica_scope *s, mica_dtype dtype, uint64_t bits) {
     return add_scalar(s, dtype, bits);
 }
 
-/* An operand of another scope as a leaf of s. */
+/* ---- operands of other scopes ---- */
+
+/* The place of an array in the table, empty or its own; cap > count. */
+static import_entry *import_place(const import_table *t, mica_array x) {
+    uint64_t hash = ((uint64_t)(uintptr_t)x.scope ^ x.node) * UINT64_C(0x9E3779B97F4A7C15);
+    uint32_t i = (uint32_t)(hash >> 32) & (t->cap - 1);
+    while (t->entries[i].stamp == t->stamp &&
+           (t->entries[i].scope != x.scope || t->entries[i].node != x.node))
+        i = (i + 1) & (t->cap - 1);
+    return &t->entries[i];
+}
+
+static bool grow_imports(import_table *t) {
+    import_table larger = {.cap = t->cap ? 2 * t->cap : 64, .stamp = t->stamp, .count = t->count};
+    larger.entries = mc_calloc(larger.cap, sizeof *larger.entries);
+    if (!larger.entries) return false;
+    for (uint32_t i = 0; i < t->cap; i++) {
+        const import_entry *e = &t->entries[i];
+        if (e->stamp != t->stamp) continue;
+        mica_array x = {(mica_scope *)(uintptr_t)e->scope, e->node};
+        *import_place(&larger, x) = *e;
+    }
+    mc_free(t->entries);
+    *t = larger;
+    return true;
+}
+
+/* Whether the leaf is still the array: its scope may have been emptied and filled since. */
+static bool is_same(const mc_node *leaf, const mc_node *node) {
+    if (leaf->op != MC_OP_LEAF || leaf->state != MC_READY || leaf->scalar != node->scalar ||
+        leaf->layout.dtype != node->layout.dtype)
+        return false;
+    if (leaf->scalar) return leaf->value == node->value;
+    const size_t bytes = (size_t)node->layout.ndim * sizeof *node->layout.strides;
+    return leaf->storage == node->storage && leaf->offset_bytes == node->offset_bytes &&
+           mc_layout_same_shape(&leaf->layout, &node->layout) &&
+           memcmp(leaf->layout.strides, node->layout.strides, bytes) == 0;
+}
+
+static mica_array leaf_of(mica_scope *s, const mc_node *node) {
+    if (node->scalar) return add_scalar(s, node->layout.dtype, node->value);
+    return mc_leaf(s, &node->layout, mc_storage_retain(node->storage), node->offset_bytes);
+}
+
+/* An operand of another scope as a leaf of s, always the same one. */
 static mica_array import(mica_scope *s, const char *op, mica_array x) {
     if (mica_scope_device(x.scope) != s->device)
         return mc_scope_fail(s, MICA_EINVAL, "%s: an operand belongs to another device", op);
@@ -249,8 +317,19 @@ static mica_array import(mica_scope *s, const char *op, mica_array x) {
                              op);
     if (node->state == MC_GONE)
         return mc_scope_fail(s, MICA_EINVAL, "%s: an operand was moved away", op);
-    if (node->scalar) return add_scalar(s, node->layout.dtype, node->value);
-    return mc_leaf(s, &node->layout, mc_storage_retain(node->storage), node->offset_bytes);
+    if (node->param)
+        return mc_scope_fail(s, MICA_EINVAL, "%s: an operand is a parameter of another scope", op);
+    import_table *t = &s->imports;
+    if (4 * (t->count + 1) > 3 * t->cap && !grow_imports(t))
+        return mc_scope_fail(s, MICA_ENOMEM, "out of memory: operands of other scopes");
+    import_entry *e = import_place(t, x);
+    if (e->stamp == t->stamp && is_same(mc_scope_node(s, e->leaf), node))
+        return (mica_array){s, e->leaf};
+    mica_array leaf = leaf_of(s, node);
+    if (!mica_valid(leaf)) return leaf;
+    if (e->stamp != t->stamp) t->count++;
+    *e = (import_entry){x.scope, x.node, leaf.node, t->stamp};
+    return leaf;
 }
 
 /* ---- recording ---- */
@@ -342,7 +421,8 @@ const void *mc_data(mica_array x) {
     const mc_node *node = mc_node_of(x);
     if (!node || node->state != MC_READY) return NULL;
     if (node->scalar) return &node->value;
-    return (const char *)node->storage->data + node->offset_bytes;
+    if (!node->storage || !node->storage->host) return NULL;
+    return (const char *)node->storage->host + node->offset_bytes;
 }
 
 mica_status mc_axis(const char *op, const mc_layout *l, int axis, int *out) {

@@ -1,8 +1,10 @@
 /* Device memory under arrays: a counted block.
  *
- * A device makes storages (device/memory.h), a mapped file may stand behind one (weights). The
+ * A device makes storages: of its own memory (mc_storage_new), or over memory of the host that it
+ * adopts, such as a mapped file (mc_storage_adopt). Where a block lies is the device's `address`,
+ * which nobody else reads through; `host` is the same memory for the host, where it can see it. The
  * count is the only thing that changes after the making; at zero, `release` frees. A count of one
- * and a moved array is what allows an op to write in place.
+ * and a donated array is what allows an op to write in place.
  *
  * Threads: retain and release are safe from any thread. */
 #ifndef GRAPH_STORAGE_H
@@ -16,10 +18,11 @@
 typedef struct mc_storage mc_storage;
 struct mc_storage {
     atomic_uint count;
-    void *data;
+    void *address; /* the device's; an offset may be added in mc_backend.copy alone */
+    void *host;    /* where the host reads it; NULL: it cannot */
     size_t bytes;
     bool read_only;                       /* a mapped file: never written in place */
-    void (*release)(mc_storage *storage); /* frees data and the struct */
+    void (*release)(mc_storage *storage); /* frees the memory and the struct */
     void *owner;                          /* for release */
 };
 

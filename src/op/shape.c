@@ -541,3 +541,7 @@ const mc_op_def mc_op_contiguous = {
     .max_in = 1,
     .infer = contiguous_infer,
 };
+
+mica_array mica_contiguous(mica_scope *s, mica_array x) {
+    return mc_record(s, MC_OP_CONTIGUOUS, NULL, &x, 1);
+}

@@ -2,32 +2,38 @@
 
 #include "base/alloc.h"
 #include "base/integer.h"
-#include "exec/eval.h"
-#include "graph/graph.h"
+#include "base/map.h"
+#include "device/device.h"
 
 #include <string.h>
 
 /* STEP: entries by which buffers grow. AXIS: the axis of entries. SLACK: entries kept beyond a
- * window. TOGETHER: attention sums this many values together, so entries are dropped in multiples
- * of it (values_together in cpu/kern/kern.h divides it). KEEP: first entries that a context
- * keeps. */
-enum { STEP = 256, AXIS = 2, SLACK = 64, TOGETHER = 32, KEEP = 4 };
+ * window. KEEP: first entries that a context keeps. */
+enum { STEP = 256, AXIS = 2, SLACK = 64, KEEP = 4 };
+
+/* Attention sums values in groups of so many keys. Entries are dropped in multiples of it, so that
+ * groups stay whole. */
+static int64_t group_of(const mc_lm *lm) {
+    return mc_max(1, mica_scope_device(lm->scope)->backend->keys_together);
+}
 
 static int64_t smaller_limit(int64_t a, int64_t b) {
     if (!a || !b) return a ? a : b;
     return mc_min(a, b);
 }
 
-static void plan_layer(mc_cache_layer *layer, const mc_layer_spec *spec, int64_t context,
+static void plan_layer(mc_cache_layer *layer, const mc_lm *lm, int index, int64_t context,
                        int64_t chunk) {
+    const mc_layer_spec *spec = &lm->spec.layers[index];
+    int64_t group = group_of(lm);
     layer->window = smaller_limit(spec->window, context);
     if (!layer->window) return;
     if (layer->window != spec->window) {
         layer->keep = mc_min(KEEP, context / 2);
-        layer->head = layer->keep ? TOGETHER : 0;
+        layer->head = mc_round_up(layer->keep, group);
         layer->window -= layer->keep;
     }
-    layer->max = mc_round_up(layer->head + layer->window + chunk + TOGETHER, STEP / 2);
+    layer->max = mc_round_up(layer->head + layer->window + chunk + group, STEP / 2);
 }
 
 mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device, int64_t context,
@@ -36,18 +42,20 @@ mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device,
     cache->layers = mc_calloc((size_t)lm->spec.n_layers, sizeof *cache->layers);
     if (!cache->layers) return mc_fail_nomem("a session's caches");
     for (int i = 0; i < lm->spec.n_layers; i++)
-        plan_layer(&cache->layers[i], &lm->spec.layers[i], context, chunk);
+        plan_layer(&cache->layers[i], lm, i, context, chunk);
+    cache->live = mc_array_alloc((size_t)lm->spec.n_layers, 2 * sizeof *cache->live);
+    if (!cache->live) return mc_fail_nomem("a session's caches");
     return mica_scope_open(device, &cache->scratch);
 }
 
 void mc_cache_deinit(mc_cache *cache) {
     mica_scope_close(&cache->scratch);
     mc_free(cache->layers);
+    mc_free(cache->live);
     *cache = (mc_cache){0};
 }
 
 void mc_cache_clear(mc_cache *cache) {
-    cache->pass = NULL;
     for (int i = 0; i < cache->lm->spec.n_layers; i++) {
         mc_cache_layer *layer = &cache->layers[i];
         layer->k = layer->v = MICA_NONE;
@@ -88,14 +96,14 @@ static mica_status replace(mc_cache *cache, mica_scope *home, const mc_cache_lay
 static mica_status reserve_layer(mc_cache *cache, mica_scope *home, mc_cache_layer *layer,
                                  int64_t n, int64_t later) {
     if (layer->count + n <= layer->cap) return MICA_OK;
+    int64_t group = group_of(cache->lm);
     int64_t cap = smaller_limit(mc_round_up(layer->count + later, STEP), layer->max), drop = 0;
     if (layer->max && layer->count + n > layer->max) {
         int64_t rest = layer->count - layer->head, needed = layer->window - 1;
-        int64_t room = layer->max - layer->head - n - (TOGETHER - 1);
+        int64_t room = layer->max - layer->head - n - (group - 1);
         int64_t wanted = mc_max(needed, mc_min(needed + SLACK, room));
-        drop = (rest - mc_min(wanted, rest)) / TOGETHER * TOGETHER;
+        drop = (rest - mc_min(wanted, rest)) / group * group;
     }
-    cache->pass = NULL;
     MC_TRY(replace(cache, home, layer, drop, cap, &layer->k));
     MC_TRY(replace(cache, home, layer, drop, cap, &layer->v));
     layer->count -= drop;
@@ -110,47 +118,78 @@ mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n, int64
 }
 
 static mc_attended append(void *context, mica_scope *s, int index, mica_array k, mica_array v) {
-    mc_cache *cache = context;
+    const mc_cache *cache = context;
     mc_cache_layer *layer = &cache->layers[index];
-    cache->pass = s;
-    layer->from_k = mica_move(s, layer->k);
-    layer->from_v = mica_move(s, layer->v);
-    layer->start = mica_i32(s, 0); /* mc_cache_bind sets it */
-    layer->k = mica_slice_update_at(s, layer->from_k, k, layer->start, AXIS);
-    layer->v = mica_slice_update_at(s, layer->from_v, v, layer->start, AXIS);
-    return (mc_attended){layer->k, layer->v, layer->start, layer->window, layer->keep};
+    const int64_t shape[] = {1, cache->lm->spec.kv_heads, layer->cap, mc_lm_kv_width(cache->lm)};
+    layer->param_k = mica_program_param(s, cache->lm->kv_dtype, shape, 4);
+    layer->param_v = mica_program_param(s, cache->lm->kv_dtype, shape, 4);
+    layer->start = mica_program_param(s, MICA_I32, NULL, 0);
+    layer->next_k = mica_slice_update_at(s, layer->param_k, k, layer->start, AXIS);
+    layer->next_v = mica_slice_update_at(s, layer->param_v, v, layer->start, AXIS);
+    return (mc_attended){layer->next_k, layer->next_v, layer->start, layer->window, layer->keep};
 }
 
-bool mc_cache_fits(const mc_cache *cache, const mica_scope *s) {
-    bool fits = cache->pass == s;
-    for (int i = 0; fits && i < cache->lm->spec.n_layers; i++) {
+uint64_t mc_cache_shape(const mc_cache *cache) {
+    uint64_t hash = 0;
+    for (int i = 0; i < cache->lm->spec.n_layers; i++)
+        hash = mc_hash(&cache->layers[i].cap, sizeof cache->layers[i].cap, hash);
+    return hash;
+}
+
+void mc_cache_params(const mc_cache *cache, mica_param *params) {
+    for (int i = 0; i < cache->lm->spec.n_layers; i++) {
         const mc_cache_layer *layer = &cache->layers[i];
-        fits = mc_leaf_fits(layer->from_k, layer->k) && mc_leaf_fits(layer->from_v, layer->v);
+        *params++ = (mica_param){.array = layer->param_k, .donate = true};
+        *params++ = (mica_param){.array = layer->param_v, .donate = true};
+        *params++ = (mica_param){.array = layer->start};
     }
-    return fits;
 }
 
-mica_status mc_cache_bind(mc_cache *cache, bool again) {
+void mc_cache_results(const mc_cache *cache, mica_array *results) {
+    for (int i = 0; i < cache->lm->spec.n_layers; i++) {
+        *results++ = cache->layers[i].next_k;
+        *results++ = cache->layers[i].next_v;
+    }
+}
+
+void mc_cache_args(const mc_cache *cache, mica_scope *s, mica_array *args) {
+    for (int i = 0; i < cache->lm->spec.n_layers; i++) {
+        const mc_cache_layer *layer = &cache->layers[i];
+        *args++ = layer->k;
+        *args++ = layer->v;
+        *args++ = mica_i32(s, (int32_t)layer->count);
+    }
+}
+
+mica_status mc_cache_take(mc_cache *cache, mica_scope *home, const mica_array *results) {
     for (int i = 0; i < cache->lm->spec.n_layers; i++) {
         mc_cache_layer *layer = &cache->layers[i];
-        int32_t start = (int32_t)layer->count;
-        MC_TRY(mc_leaf_set(layer->start, &start));
-        if (!again) continue;
-        MC_TRY(mc_leaf_take(layer->from_k, layer->k));
-        MC_TRY(mc_leaf_take(layer->from_v, layer->v));
+        mica_array k = *results++, v = *results++;
+        layer->k = k.scope == home ? k : mica_materialize(home, k);
+        layer->v = v.scope == home ? v : mica_materialize(home, v);
+    }
+    return mica_scope_status(home);
+}
+
+mica_status mc_cache_collect(mc_cache *cache, mica_scope *home) {
+    size_t n = 0;
+    for (int i = 0; i < cache->lm->spec.n_layers; i++) {
+        if (!cache->layers[i].cap) continue;
+        cache->live[n++] = cache->layers[i].k;
+        cache->live[n++] = cache->layers[i].v;
+    }
+    MC_TRY(mica_scope_collect(home, cache->live, n));
+    n = 0;
+    for (int i = 0; i < cache->lm->spec.n_layers; i++) {
+        if (!cache->layers[i].cap) continue;
+        cache->layers[i].k = cache->live[n++];
+        cache->layers[i].v = cache->live[n++];
     }
     return MICA_OK;
 }
 
 mc_kv_store mc_cache_store(mc_cache *cache) {
     return (mc_kv_store){.append = append, .context = cache};
-}
-
-void mc_cache_arrays(const mc_cache *cache, mica_array *arrays) {
-    for (int i = 0; i < cache->lm->spec.n_layers; i++) {
-        arrays[2 * i] = cache->layers[i].k;
-        arrays[2 * i + 1] = cache->layers[i].v;
-    }
 }
 
 void mc_cache_commit(mc_cache *cache, int64_t n) {
@@ -209,7 +248,6 @@ static mica_array fill(const mc_lm *lm, mica_scope *home, int64_t cap, int64_t c
 mica_status mc_cache_fill(mc_cache *cache, mica_scope *home, int index, int64_t count,
                           const void *k, const void *v) {
     mc_cache_layer *layer = &cache->layers[index];
-    cache->pass = NULL;
     layer->cap = mc_max(count, smaller_limit(mc_round_up(count, STEP), layer->max));
     layer->k = fill(cache->lm, home, layer->cap, count, k);
     layer->v = fill(cache->lm, home, layer->cap, count, v);
@@ -223,7 +261,7 @@ uint64_t mc_cache_bytes(const mc_lm *lm, int64_t tokens, int64_t context, int64_
     uint64_t entries = 0;
     for (int i = 0; i < spec->n_layers; i++) {
         mc_cache_layer layer = {0};
-        plan_layer(&layer, &spec->layers[i], context, chunk);
+        plan_layer(&layer, lm, i, context, chunk);
         entries += (uint64_t)smaller_limit(mc_round_up(tokens, STEP), layer.max);
     }
     return entries * 2 * (uint64_t)spec->kv_heads * (uint64_t)mc_lm_kv_width(lm) *

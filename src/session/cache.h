@@ -18,11 +18,11 @@
  * whatever they are; without them answers fall apart (Xiao et al. 2023, arXiv:2309.17453). Such a
  * layer never drops its first 32 entries.
  *
- * The arrays belong to the scope of the last pass. A pass moves them into its own scope, so that it
- * writes them in place. The caller then says how it ended: mc_cache_commit counts its tokens, at
- * once or a few at a time, and mc_cache_clear drops everything. A recorded pass can be computed
- * again for as many new tokens, as long as the buffers are those that it left. mc_cache_bind then
- * gives it these buffers in place of those that it found when it was recorded.
+ * The buffers belong to a scope that the caller names. A pass is recorded over parameters in their
+ * place, and the program that comes of it is run with the buffers donated, so it writes them in
+ * place: mc_cache_store, mc_cache_params and mc_cache_results while it is recorded, mc_cache_args
+ * and mc_cache_take when it runs. The caller then says how it ended: mc_cache_commit counts its
+ * tokens, at once or a few at a time, and mc_cache_clear drops everything.
  *
  * Threads: one at a time. */
 #ifndef SESSION_CACHE_H
@@ -31,11 +31,13 @@
 #include "base/status.h"
 #include "model/lm.h"
 
+#include <mica/program.h>
+
 typedef struct mc_cache_layer {
     mica_array k, v; /* MICA_NONE while empty */
-    /* Leaves of the last pass: the buffers that it found, and the entry at which it begins to
-     * write. */
-    mica_array from_k, from_v, start;
+    /* Of the pass that is recorded: the parameters for the buffers and for the entry at which it
+     * begins to write, and the buffers that it leaves. */
+    mica_array param_k, param_v, start, next_k, next_v;
     int64_t cap;    /* entries that the buffers have room for */
     int64_t count;  /* entries in the buffers */
     int64_t window; /* entries attended to, the last ones; 0: all */
@@ -47,9 +49,12 @@ typedef struct mc_cache_layer {
 typedef struct mc_cache {
     const mc_lm *lm;
     mica_scope *scratch; /* for copying between buffers */
-    mica_scope *pass;    /* where the pass that left the buffers was recorded; NULL: nowhere */
     mc_cache_layer *layers;
+    mica_array *live; /* [2 * layers] for mc_cache_collect */
 } mc_cache;
+
+/* Parameters and results of a pass, for each layer. */
+enum { MC_CACHE_PARAMS = 3, MC_CACHE_RESULTS = 2 };
 
 /*  context  max tokens that a layer attends to; 0: no limit
  *  chunk    max tokens of a pass
@@ -69,16 +74,25 @@ mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n, int64
 /* The store that mc_lm_forward writes to, valid as long as the cache. */
 mc_kv_store mc_cache_store(mc_cache *cache);
 
-/* Whether the pass recorded in s can be computed again: it left the buffers, and they have the
- * layout that it found. */
-bool mc_cache_fits(const mc_cache *cache, const mica_scope *s);
+/* Two caches of a model with one context that have the same shape take the same program. */
+uint64_t mc_cache_shape(const mc_cache *cache);
 
-/* Sets the cache's leaves of a recorded pass: the entry at which it writes and, if the pass is
- * computed `again`, the buffers. errors  those of mc_leaf_set */
-mica_status mc_cache_bind(mc_cache *cache, bool again);
+/* Of the pass that was recorded last: its parameters [MC_CACHE_PARAMS * layers], and its results
+ * [MC_CACHE_RESULTS * layers]. */
+void mc_cache_params(const mc_cache *cache, mica_param *params);
+void mc_cache_results(const mc_cache *cache, mica_array *results);
 
-/* The arrays that the pass must evaluate: 2 for each layer, into arrays[2 * n_layers]. */
-void mc_cache_arrays(const mc_cache *cache, mica_array *arrays);
+/* The arguments of its program now, as mc_cache_params orders them; numbers are made in s. */
+void mc_cache_args(const mc_cache *cache, mica_scope *s, mica_array *args);
+
+/* The buffers are what the program gave, as mc_cache_results orders them. They move to `home` where
+ * they are not there.
+ * errors  MICA_ENOMEM; then the cache must be cleared */
+mica_status mc_cache_take(mc_cache *cache, mica_scope *home, const mica_array *results);
+
+/* Drops all arrays of `home` but the buffers, which belong to it.
+ * errors  MICA_ENOMEM */
+mica_status mc_cache_collect(mc_cache *cache, mica_scope *home);
 
 /* Counts n tokens of the evaluated pass. The next pass overwrites the others. */
 void mc_cache_commit(mc_cache *cache, int64_t n);

@@ -2,8 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/integer.h"
-#include "exec/eval.h"
-#include "graph/graph.h"
+#include "device/device.h"
 
 #include <string.h>
 
@@ -20,14 +19,12 @@ uint64_t mc_session_bytes(const mc_session_model *model, int64_t tokens) {
 
 static mica_status open_parts(mc_session *session) {
     const mc_session_model *model = session->model;
-    size_t arrays = 2 * (size_t)model->lm->spec.n_layers + 1;
     int64_t room = spare_room(session->chunk);
     MC_TRY(mc_cache_init(&session->cache, model->lm, model->device, model->context, room));
     if (model->context) session->history.limit = mc_cache_reach(&session->cache);
-    MC_TRY(mica_scope_open(model->device, &session->scopes[0]));
-    MC_TRY(mica_scope_open(model->device, &session->scopes[1]));
-    if (!mc_buffer_reserve(&session->arrays, arrays * sizeof(mica_array)) ||
-        !mc_buffer_reserve(&session->logits, (size_t)model->lm->spec.vocab * sizeof(float)))
+    MC_TRY(mica_scope_open(model->device, &session->scope));
+    MC_TRY(mica_scope_open(model->device, &session->recording));
+    if (!mc_buffer_reserve(&session->logits, (size_t)model->lm->spec.vocab * sizeof(float)))
         return mc_fail_nomem("a session");
     return MICA_OK;
 }
@@ -53,11 +50,13 @@ void mc_session_close(mc_session **session) {
     if (!session || !*session) return;
     mc_session *s = *session;
     mc_session_close(&s->draft);
-    mica_scope_close(&s->scopes[0]);
-    mica_scope_close(&s->scopes[1]);
+    for (int i = 0; i < MC_SESSION_PROGRAMS; i++)
+        mica_program_close(&s->programs[i].program);
+    mica_scope_close(&s->scope);
+    mica_scope_close(&s->recording);
+    mc_arena_deinit(&s->arena);
     mc_cache_deinit(&s->cache);
     mc_tokens_deinit(&s->history);
-    mc_buffer_deinit(&s->arrays);
     mc_buffer_deinit(&s->logits);
     mc_buffer_deinit(&s->ahead);
     mc_free(s);
@@ -98,8 +97,7 @@ static void drop_ahead(mc_session *session) {
 
 static void forget(mc_session *session) {
     mc_cache_clear(&session->cache);
-    mc_scope_reset(session->scopes[0]);
-    mc_scope_reset(session->scopes[1]);
+    mc_scope_reset(session->scope);
     mc_tokens_clear(&session->history);
     session->to_come = 0;
     drop_ahead(session);
@@ -179,76 +177,103 @@ static void observe(void *context, int layer, mica_array q, mica_array k) {
         }
 }
 
-/* Records a pass in s, and lists the arrays to evaluate: the caches, then what is wished. */
-static mica_status record_pass(mc_session *session, mica_scope *s, const int32_t *ids, int64_t n,
-                               const mc_session_wish *wish, size_t *count) {
+/* How many results a pass has. */
+static size_t count_results(const mc_session *session, const mc_session_wish *wish) {
+    return MC_CACHE_RESULTS * (size_t)session->model->lm->spec.n_layers + wanted_arrays(wish) +
+           2 * wish->n_layers;
+}
+
+enum { PASS_PARAMS = 2 }; /* beside the cache's: ids, position */
+
+static size_t count_params(const mc_session *session) {
+    return PASS_PARAMS + MC_CACHE_PARAMS * (size_t)session->model->lm->spec.n_layers;
+}
+
+/* Records a pass over n tokens in s and builds its program. */
+static mica_status build_pass(mc_session *session, mica_scope *s, int64_t n,
+                              const mc_session_wish *wish, mica_program **program) {
     const mc_lm *lm = session->model->lm;
     const int64_t shape[] = {1, n};
-    mc_session_graph *graph = &session->graph;
-    size_t caches = 2 * (size_t)lm->spec.n_layers, wanted = wanted_arrays(wish);
-    *count = caches + wanted + 2 * wish->n_layers;
-    mc_buffer_clear(&session->arrays);
-    if (!mc_buffer_reserve(&session->arrays, *count * sizeof(mica_array)))
-        return mc_fail_nomem("a session");
-    mica_array *arrays = MC_BUFFER_AT(&session->arrays, mica_array), *results = arrays + caches;
-    observation observer = {wish, results + wanted};
+    size_t n_params = count_params(session), n_results = count_results(session, wish);
+    size_t wanted = wanted_arrays(wish);
+    mica_param *params = mc_arena_alloc(&session->arena, n_params * sizeof *params);
+    mica_array *results = mc_arena_calloc(&session->arena, n_results * sizeof *results);
+    if (!params || !results) return mc_fail_nomem("a session");
+    mica_array *wished = results + MC_CACHE_RESULTS * (size_t)lm->spec.n_layers;
+    observation observer = {wish, wished + wanted};
     mc_kv_store store = mc_cache_store(&session->cache);
     if (wish->n_layers) {
         store.observe = observe;
         store.observer = &observer;
     }
-    for (size_t i = 0; i < *count; i++)
-        arrays[i] = MICA_NONE;
-    *graph = (mc_session_graph){.wanted = wish->wanted, .best = wish->best};
-    if (!wish->n_layers) graph->n = n;
-    graph->ids = mica_from_data(s, ids, MICA_I32, shape, 2);
-    graph->position = mica_i32(s, 0); /* bind_pass sets it */
-    mica_array forward = mc_lm_forward(s, lm, graph->ids, graph->position, &store, wish->wanted);
+    mica_array ids = mica_program_param(s, MICA_I32, shape, 2);
+    mica_array position = mica_program_param(s, MICA_I32, NULL, 0);
+    mica_array forward = mc_lm_forward(s, lm, ids, position, &store, wish->wanted);
     if (wanted && wish->best)
-        mc_best_record(s, forward, results);
+        mc_best_record(s, forward, wished);
     else if (wanted)
-        results[0] = forward;
-    mc_cache_arrays(&session->cache, arrays);
-    return mica_scope_status(s);
+        wished[0] = forward;
+    MC_TRY(mica_scope_status(s));
+    params[0] = (mica_param){.name = "ids", .array = ids};
+    params[1] = (mica_param){.name = "position", .array = position};
+    mc_cache_params(&session->cache, params + PASS_PARAMS);
+    mc_cache_results(&session->cache, results);
+    return mica_program_build(s, params, n_params, results, n_results, program);
 }
 
-/* Sets the recorded pass's leaves for this session. */
-static mica_status bind_pass(mc_session *session, const int32_t *ids, bool again) {
-    int32_t position = (int32_t)mc_session_count(session);
-    MC_TRY(mc_leaf_set(session->graph.ids, ids));
-    MC_TRY(mc_leaf_set(session->graph.position, &position));
-    return mc_cache_bind(&session->cache, again);
+/* Moves a program to the front, and those before it one place back. */
+static void bring_forward(mc_session *session, int i) {
+    mc_session_program first = session->programs[i];
+    memmove(&session->programs[1], &session->programs[0], (size_t)i * sizeof first);
+    session->programs[0] = first;
 }
 
-/* Whether the graph in s, the scope of the caches, is that of a pass of n tokens. */
-static bool is_recorded(const mc_session *session, const mica_scope *s, int64_t n,
-                        const mc_session_wish *wish) {
-    const mc_session_graph *graph = &session->graph;
-    return mc_eval_kept(s) && graph->n == n && graph->wanted == wish->wanted &&
-           graph->best == wish->best && !wish->n_layers && mc_cache_fits(&session->cache, s);
+/* Finds or builds the program of a pass, which is then the session's first. */
+static mica_status find_program(mc_session *session, int64_t n, const mc_session_wish *wish) {
+    const mc_session_program want = {.n = n,
+                                     .shape = mc_cache_shape(&session->cache),
+                                     .wanted = wish->wanted,
+                                     .best = wish->best};
+    const int last = MC_SESSION_PROGRAMS - 1;
+    for (int i = 0; !wish->n_layers && i <= last; i++) {
+        const mc_session_program *p = &session->programs[i];
+        if (!p->program || p->n != want.n || p->shape != want.shape || p->wanted != want.wanted ||
+            p->best != want.best)
+            continue;
+        bring_forward(session, i);
+        return MICA_OK;
+    }
+    mica_program_close(&session->programs[last].program);
+    session->programs[last] = want;
+    mica_status status =
+        build_pass(session, session->recording, n, wish, &session->programs[last].program);
+    mc_scope_reset(session->recording);
+    bring_forward(session, last);
+    return status;
 }
 
-/* Computes a pass. Afterwards the scope in which it was recorded holds the caches. */
+/* Computes a pass. */
 static mica_status run_pass(mc_session *session, const int32_t *ids, int64_t n,
                             const mc_session_wish *wish, mica_array *results) {
-    mica_scope *home = session->scopes[session->current],
-               *s = session->scopes[1 - session->current];
-    size_t caches = 2 * (size_t)session->model->lm->spec.n_layers, count;
-    if (is_recorded(session, home, n, wish)) {
-        MC_TRY(bind_pass(session, ids, true));
-        MC_TRY(mc_eval_again(home));
-        count = caches + wanted_arrays(wish);
-    } else {
-        MC_TRY(record_pass(session, s, ids, n, wish, &count));
-        MC_TRY(bind_pass(session, ids, false));
-        const mica_array *arrays = MC_BUFFER_AT(&session->arrays, mica_array);
-        bool keep = session->graph.n > 0;
-        MC_TRY(keep ? mc_eval_keep(s, arrays, count) : mica_eval_n(s, arrays, count));
-        mc_scope_reset(home);
-        session->current = 1 - session->current;
-    }
-    memcpy(results, MC_BUFFER_AT(&session->arrays, mica_array) + caches,
-           (count - caches) * sizeof *results);
+    mica_scope *s = session->scope;
+    const int64_t shape[] = {1, n};
+    size_t caches = MC_CACHE_RESULTS * (size_t)session->model->lm->spec.n_layers;
+    size_t n_results = count_results(session, wish);
+    mc_arena_reset(&session->arena);
+    MC_TRY(find_program(session, n, wish));
+    mica_array *args = mc_arena_alloc(&session->arena, count_params(session) * sizeof *args);
+    mica_array *all = mc_arena_alloc(&session->arena, n_results * sizeof *all);
+    if (!args || !all) return mc_fail_nomem("a session");
+    args[0] = mica_from_data(s, ids, MICA_I32, shape, 2);
+    args[1] = mica_i32(s, (int32_t)mc_session_count(session));
+    mc_cache_args(&session->cache, s, args + PASS_PARAMS);
+    MC_TRY(mica_scope_status(s));
+    mica_status status = mica_program_run(session->programs[0].program, s, args, all);
+    /* A program that gives layers' queries and keys is for one pass only. */
+    if (wish->n_layers) mica_program_close(&session->programs[0].program);
+    MC_TRY(status);
+    MC_TRY(mc_cache_take(&session->cache, s, all));
+    memcpy(results, all + caches, (n_results - caches) * sizeof *results);
     return MICA_OK;
 }
 
@@ -256,9 +281,9 @@ static mica_status run_pass(mc_session *session, const int32_t *ids, int64_t n,
  * room for them. */
 static mica_status pass_behind(mc_session *session, const int32_t *ids, int64_t n,
                                const mc_session_wish *wish, mica_array *results) {
-    mica_scope *home = session->scopes[session->current];
     int64_t later = session->to_come > n ? session->to_come : n;
-    mica_status status = mc_cache_reserve(&session->cache, home, n, later);
+    mica_status status = mc_cache_collect(&session->cache, session->scope);
+    if (status == MICA_OK) status = mc_cache_reserve(&session->cache, session->scope, n, later);
     drop_ahead(session);
     if (status == MICA_OK && !mc_tokens_reserve(&session->history, n))
         status = mc_fail_nomem("a session's history");

@@ -1,9 +1,8 @@
 /* A session: a model's KV cache and the tokens that it holds.
  *
- * Two scopes alternate. A pass is recorded in the empty one and moves the caches out of the other,
- * which is emptied afterwards. So nothing is copied, and steady decoding allocates nothing. If a
- * pass has as many tokens and the same buffers as the one before, it is not recorded: the graph of
- * the one before is computed again with other tokens (exec/eval.h).
+ * A pass over a chunk of tokens is a program (mica/program.h): it is recorded once for a number of
+ * tokens and a size of the caches' buffers, and run as often as these stay. The buffers are donated
+ * to it, so nothing is copied, and steady decoding allocates nothing.
  *
  * A session can compute tokens ahead: guesses for the tokens after its history. Their entries are
  * in the caches, not yet counted, and their logits are kept. When such a token is fed, nothing is
@@ -14,6 +13,7 @@
 #ifndef SESSION_SESSION_H
 #define SESSION_SESSION_H
 
+#include "base/arena.h"
 #include "base/buffer.h"
 #include "base/status.h"
 #include "model/lm.h"
@@ -42,29 +42,35 @@ typedef struct mc_best {
 
 enum { MC_MAX_AHEAD = 64 };
 
-/* The graph of a pass. */
-typedef struct mc_session_graph {
-    mica_array ids, position; /* its leaves, [1, n] and [] i32 */
-    int64_t n;                /* tokens; 0: none is recorded, or it is not to be computed again */
+/* The program of a pass, and its key. The parameters are ids [1, n] i32, the position [] i32,
+ * then those of the cache; its results those of the cache, then what is wanted. */
+typedef struct mc_session_program {
+    mica_program *program; /* NULL: none */
+    int64_t n;             /* tokens */
+    uint64_t shape;        /* mc_cache_shape */
     mc_wanted wanted;
     bool best;
-} mc_session_graph;
+} mc_session_program;
+
+/* Programs that a session keeps: one token, a chunk of prefill and a few numbers of drafts
+ * alternate. */
+enum { MC_SESSION_PROGRAMS = 4 };
 
 typedef struct mc_session {
     const mc_session_model *model;
     /* Of the draft model, with the history of its last guesses; NULL: none. */
     struct mc_session *draft;
     mc_cache cache;
-    mica_scope *scopes[2];
-    int current;            /* scopes[current] holds the caches */
-    mc_session_graph graph; /* of the pass in scopes[current] */
-    int64_t chunk;          /* max tokens of a prefill pass */
+    mica_scope *scope;     /* of the caches' buffers, and of the last pass's results */
+    mica_scope *recording; /* empty but while a pass is recorded */
+    mc_session_program programs[MC_SESSION_PROGRAMS]; /* the one used last first */
+    mc_arena arena;                                   /* lists of the pass at hand */
+    int64_t chunk;                                    /* max tokens of a prefill pass */
     /* Tokens that later passes bring, for which the caches get room at once; 0: those of the next
      * pass. mc_session_reuse sets it, and the owner may add to it. */
     int64_t to_come;
     /* Tokens that the caches have seen. With a limited context the oldest are forgotten. */
     mc_tokens history;
-    mc_buffer arrays; /* mica_array: results of a pass */
     /* float [rows, vocab]: of the last pass, one row or one for each token ahead */
     mc_buffer logits;
     bool greedy;   /* set by the owner: passes leave the best token of a row, not its logits */

@@ -4,7 +4,7 @@
 #include "base/filemap.h"
 #include "base/integer.h"
 #include "base/save.h"
-#include "graph/graph.h"
+#include "device/device.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -119,13 +119,17 @@ static void add_tensor(uint64_t *sum, const mc_weight_tensor *t) {
 /* The factor is read in place: several threads may not evaluate in the model's scope. */
 static mica_status add_factor(uint64_t *sum, mica_array factor) {
     if (!mica_valid(factor)) return MICA_OK;
-    const void *data = mc_data(factor);
-    const mc_layout *layout = mc_layout_of(factor);
-    if (!data || !mc_layout_is_dense(layout))
+    const mc_node *node = mc_node_of(factor);
+    const void *data;
+    void *owned;
+    if (node->state != MC_READY || node->scalar || !mc_layout_is_dense(&node->layout))
         return mc_fail(MICA_EINTERNAL, "an adapter's factor is not in memory as it was loaded");
-    add_int(sum, layout->shape[0]);
-    add_int(sum, layout->shape[1]);
-    add_bytes(sum, data, (size_t)mc_layout_bytes(layout));
+    MC_TRY(mc_storage_view(mica_scope_device(factor.scope), node->storage, node->offset_bytes,
+                           &node->layout, &data, &owned));
+    add_int(sum, node->layout.shape[0]);
+    add_int(sum, node->layout.shape[1]);
+    add_bytes(sum, data, (size_t)mc_layout_bytes(&node->layout));
+    mc_free(owned);
     return MICA_OK;
 }
 
@@ -343,8 +347,7 @@ static mica_status take_layer(reader *r, mc_session *session, int index) {
     for (int i = 0; i < 2; i++)
         MC_TRY(take(r, row * (uint64_t)count, &parts[i]));
     if (!count) return MICA_OK;
-    return mc_cache_fill(&session->cache, session->scopes[session->current], index, count, parts[0],
-                         parts[1]);
+    return mc_cache_fill(&session->cache, session->scope, index, count, parts[0], parts[1]);
 }
 
 static mica_status take_session(reader *r, const header *head, mc_session *session) {

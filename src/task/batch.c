@@ -2,8 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/system.h"
-#include "exec/eval.h"
-#include "graph/graph.h"
+#include "device/device.h"
 #include "session/stream.h"
 #include "task/task.h"
 
@@ -13,20 +12,22 @@
 
 mica_status mc_batch_init(mc_batch *batch, const mc_session_model *model) {
     *batch = (mc_batch){.model = model};
-    MC_TRY(mica_scope_open(model->device, &batch->scopes[0]));
-    return mica_scope_open(model->device, &batch->scopes[1]);
+    MC_TRY(mica_scope_open(model->device, &batch->scope));
+    return mica_scope_open(model->device, &batch->recording);
 }
 
 void mc_batch_deinit(mc_batch *batch) {
-    mica_scope_close(&batch->scopes[0]);
-    mica_scope_close(&batch->scopes[1]);
-    mc_buffer_deinit(&batch->arrays);
-    mc_buffer_deinit(&batch->rows);
+    mica_program_close(&batch->program);
+    mica_scope_close(&batch->scope);
+    mica_scope_close(&batch->recording);
+    mc_arena_deinit(&batch->arena);
+    mc_buffer_deinit(&batch->shapes);
     mc_buffer_deinit(&batch->logits);
 }
 
 mica_status mc_batch_reserve(mc_session *session) {
-    mica_status status = mc_cache_reserve(&session->cache, session->scopes[0], 1, 1);
+    mica_status status = mc_cache_collect(&session->cache, session->scope);
+    if (status == MICA_OK) status = mc_cache_reserve(&session->cache, session->scope, 1, 1);
     if (status != MICA_OK) mc_session_reset(session);
     return status;
 }
@@ -56,79 +57,110 @@ static mica_status hand_out_best(const mica_array *arrays, mc_session *const *se
     return MICA_OK;
 }
 
-/* Records a step in s and lists the arrays to evaluate: the rows' caches, then the results. */
-static mica_status record_step(mc_batch *batch, mica_scope *s, mc_session *const *sessions,
-                               const int32_t *ids, size_t n, bool greedy, size_t *count) {
+enum { STEP_PARAMS = 2 }; /* beside the caches': ids, positions */
+
+static size_t count_results(const mc_batch *batch, size_t n, bool greedy) {
+    return n * MC_CACHE_RESULTS * (size_t)batch->model->lm->spec.n_layers +
+           (greedy ? MC_BEST_ARRAYS : 1);
+}
+
+static size_t count_params(const mc_batch *batch, size_t n) {
+    return STEP_PARAMS + n * MC_CACHE_PARAMS * (size_t)batch->model->lm->spec.n_layers;
+}
+
+/* Records a step in s and builds its program. Parameters: ids [n, 1], positions [n], then those of
+ * the rows' caches. Results: those of the caches, then the step's. */
+static mica_status build_step(mc_batch *batch, mica_scope *s, mc_session *const *sessions, size_t n,
+                              bool greedy) {
     const mc_lm *lm = batch->model->lm;
     const int64_t rows = (int64_t)n, shape[] = {rows, 1};
-    size_t each = 2 * (size_t)lm->spec.n_layers;
+    size_t n_params = count_params(batch, n), n_results = count_results(batch, n, greedy);
+    size_t layers = (size_t)lm->spec.n_layers;
     mc_kv_store stores[MC_MAX_ROWS];
-    *count = n * each + (greedy ? MC_BEST_ARRAYS : 1);
-    mc_buffer_clear(&batch->arrays);
-    mc_buffer_clear(&batch->rows);
-    if (!mc_buffer_reserve(&batch->arrays, *count * sizeof(mica_array)) ||
-        !mc_buffer_add(&batch->rows, sessions, n * sizeof *sessions))
-        return mc_fail_nomem("a batch");
-    mica_array *arrays = MC_BUFFER_AT(&batch->arrays, mica_array), *results = arrays + n * each;
+    mica_param *params = mc_arena_alloc(&batch->arena, n_params * sizeof *params);
+    mica_array *results = mc_arena_alloc(&batch->arena, n_results * sizeof *results);
+    if (!params || !results) return mc_fail_nomem("a batch");
     for (size_t i = 0; i < n; i++)
         stores[i] = mc_cache_store(&sessions[i]->cache);
     const mc_kv_store all = {.rows = stores};
-    batch->greedy = greedy;
-    batch->ids = mica_from_data(s, ids, MICA_I32, shape, 2);
-    batch->position = mica_from_data(s, ids, MICA_I32, &rows, 1); /* bind_step sets it */
-    results[0] = mc_lm_forward(s, lm, batch->ids, batch->position, &all, MC_LAST_LOGITS);
-    if (greedy) mc_best_record(s, results[0], results);
-    for (size_t i = 0; i < n; i++)
-        mc_cache_arrays(&sessions[i]->cache, arrays + i * each);
-    return mica_scope_status(s);
-}
-
-/* Sets the inputs of the recorded step from the sessions. */
-static mica_status bind_step(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
-                             size_t n, bool again) {
-    int32_t positions[MC_MAX_ROWS];
+    mica_array ids = mica_program_param(s, MICA_I32, shape, 2);
+    mica_array positions = mica_program_param(s, MICA_I32, &rows, 1);
+    mica_array logits = mc_lm_forward(s, lm, ids, positions, &all, MC_LAST_LOGITS);
+    mica_array *last = results + n * MC_CACHE_RESULTS * layers;
+    if (greedy)
+        mc_best_record(s, logits, last);
+    else
+        last[0] = logits;
+    MC_TRY(mica_scope_status(s));
+    params[0] = (mica_param){.name = "ids", .array = ids};
+    params[1] = (mica_param){.name = "positions", .array = positions};
     for (size_t i = 0; i < n; i++) {
-        positions[i] = (int32_t)mc_session_count(sessions[i]);
-        MC_TRY(mc_cache_bind(&sessions[i]->cache, again));
+        mc_cache_params(&sessions[i]->cache, params + STEP_PARAMS + i * MC_CACHE_PARAMS * layers);
+        mc_cache_results(&sessions[i]->cache, results + i * MC_CACHE_RESULTS * layers);
     }
-    MC_TRY(mc_leaf_set(batch->ids, ids));
-    return mc_leaf_set(batch->position, positions);
+    return mica_program_build(s, params, n_params, results, n_results, &batch->program);
 }
 
-/* Whether s, which holds the rows' caches, has the recorded step of these sessions. */
-static bool is_recorded(const mc_batch *batch, const mica_scope *s, mc_session *const *sessions,
-                        size_t n, bool greedy) {
-    if (!mc_eval_kept(s) || batch->greedy != greedy ||
-        MC_BUFFER_COUNT(&batch->rows, mc_session *) != n)
+/* Whether the program is that of a step of these sessions. */
+static bool fits(const mc_batch *batch, mc_session *const *sessions, size_t n, bool greedy) {
+    if (!batch->program || batch->greedy != greedy ||
+        MC_BUFFER_COUNT(&batch->shapes, uint64_t) != n)
         return false;
     for (size_t i = 0; i < n; i++)
-        if (MC_BUFFER_AT(&batch->rows, mc_session *)[i] != sessions[i] ||
-            !mc_cache_fits(&sessions[i]->cache, s))
+        if (MC_BUFFER_AT(&batch->shapes, uint64_t)[i] != mc_cache_shape(&sessions[i]->cache))
             return false;
     return true;
 }
 
-/* Computes a step. Afterwards the scope in which it was recorded holds the caches. */
+static mica_status find_program(mc_batch *batch, mc_session *const *sessions, size_t n,
+                                bool greedy) {
+    if (fits(batch, sessions, n, greedy)) return MICA_OK;
+    mica_program_close(&batch->program);
+    mc_buffer_clear(&batch->shapes);
+    for (size_t i = 0; i < n; i++)
+        if (!MC_BUFFER_PUSH(&batch->shapes, uint64_t, mc_cache_shape(&sessions[i]->cache)))
+            return mc_fail_nomem("a batch");
+    batch->greedy = greedy;
+    mica_status status = build_step(batch, batch->recording, sessions, n, greedy);
+    mc_scope_reset(batch->recording);
+    return status;
+}
+
+/* The program's arguments. */
+static mica_status list_args(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
+                             size_t n, mica_array *args) {
+    const int64_t rows = (int64_t)n, shape[] = {rows, 1};
+    size_t each = MC_CACHE_PARAMS * (size_t)batch->model->lm->spec.n_layers;
+    int32_t positions[MC_MAX_ROWS];
+    for (size_t i = 0; i < n; i++) {
+        positions[i] = (int32_t)mc_session_count(sessions[i]);
+        mc_cache_args(&sessions[i]->cache, batch->scope, args + STEP_PARAMS + i * each);
+    }
+    args[0] = mica_from_data(batch->scope, ids, MICA_I32, shape, 2);
+    args[1] = mica_from_data(batch->scope, positions, MICA_I32, &rows, 1);
+    return mica_scope_status(batch->scope);
+}
+
+/* Computes a step. */
 static mica_status run_step(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                             size_t n) {
-    mica_scope *home = batch->scopes[batch->current], *s = batch->scopes[1 - batch->current];
-    bool greedy = true; /* if one row needs logits, all rows get them */
+    size_t each = MC_CACHE_RESULTS * (size_t)batch->model->lm->spec.n_layers;
+    bool greedy = true; /* if one row needs logits, all rows get logits */
     for (size_t i = 0; i < n; i++)
         greedy = greedy && sessions[i]->greedy;
-    if (is_recorded(batch, home, sessions, n, greedy)) {
-        MC_TRY(bind_step(batch, sessions, ids, n, true));
-        MC_TRY(mc_eval_again(home));
-    } else {
-        size_t count;
-        MC_TRY(record_step(batch, s, sessions, ids, n, greedy, &count));
-        MC_TRY(bind_step(batch, sessions, ids, n, false));
-        MC_TRY(mc_eval_keep(s, MC_BUFFER_AT(&batch->arrays, mica_array), count));
-        mc_scope_reset(home);
-        batch->current = 1 - batch->current;
-    }
-    const mica_array *results =
-        MC_BUFFER_AT(&batch->arrays, mica_array) + n * 2 * (size_t)batch->model->lm->spec.n_layers;
-    return greedy ? hand_out_best(results, sessions, n) : hand_out(batch, results[0], sessions, n);
+    mc_arena_reset(&batch->arena);
+    mc_scope_reset(batch->scope);
+    MC_TRY(find_program(batch, sessions, n, greedy));
+    size_t n_results = count_results(batch, n, greedy);
+    mica_array *args = mc_arena_alloc(&batch->arena, count_params(batch, n) * sizeof *args);
+    mica_array *results = mc_arena_alloc(&batch->arena, n_results * sizeof *results);
+    if (!args || !results) return mc_fail_nomem("a batch");
+    MC_TRY(list_args(batch, sessions, ids, n, args));
+    MC_TRY(mica_program_run(batch->program, batch->scope, args, results));
+    for (size_t i = 0; i < n; i++)
+        MC_TRY(mc_cache_take(&sessions[i]->cache, sessions[i]->scope, results + i * each));
+    const mica_array *last = results + n * each;
+    return greedy ? hand_out_best(last, sessions, n) : hand_out(batch, last[0], sessions, n);
 }
 
 static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
@@ -142,18 +174,8 @@ static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int3
 mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                           size_t n) {
     mica_status status = feed(batch, sessions, ids, n);
-    for (size_t i = 0; i < n; i++) {
-        mc_session *session = sessions[i];
-        if (status != MICA_OK) {
-            mc_session_reset(session); /* its caches may be partly written */
-            continue;
-        }
-        mc_scope_reset(session->scopes[0]); /* its caches were moved to the batch's scope */
-        mc_scope_reset(session->scopes[1]);
-    }
-    if (status == MICA_OK) return MICA_OK;
-    mc_scope_reset(batch->scopes[0]);
-    mc_scope_reset(batch->scopes[1]);
+    for (size_t i = 0; status != MICA_OK && i < n; i++)
+        mc_session_reset(sessions[i]); /* its caches may be half written */
     return status;
 }
 
@@ -244,7 +266,7 @@ static void leave(work *w, lane *slot, mica_status status, mica_finish finish) {
     mc_buffer_clear(&slot->logprobs);
     mc_buffer_clear(&slot->text);
     mc_stream_close(&slot->stream);
-    mc_session_reset(slot->session); /* the batch's scopes hold its caches */
+    mc_session_reset(slot->session);
     end_row(w, slot->item, status, finish);
 }
 

@@ -5,9 +5,8 @@
  * while attention of each row reads its own caches. The streams find their logits computed
  * (mc_session_knows) and continue as usual. When a row ends, its slot is free for the next item.
  *
- * A batch has two scopes that alternate, as a session has. A step moves the caches of all its rows
- * from the scope that holds them (or from a new row's session) to the other scope. Therefore every
- * live row is part of every step. A step of the same rows as the last one is not recorded again.
+ * A step is a program (mica/program.h), run as long as the number of rows and the sizes of their
+ * buffers stay. The rows' buffers are donated to it and go back to their sessions.
  *
  * Threads: any, each with arguments of its own. */
 #ifndef TASK_BATCH_H
@@ -20,13 +19,13 @@
 /* The state of computing steps. */
 typedef struct mc_batch {
     const mc_session_model *model;
-    mica_scope *scopes[2];
-    int current;              /* scopes[current] holds the rows' caches */
-    mc_buffer arrays;         /* mica_array: the rows' caches and results of a step */
-    mc_buffer rows;           /* mc_session *: the rows of the step recorded in scopes[current] */
-    bool greedy;              /* the step gives the rows' best tokens, not logits */
-    mica_array ids, position; /* the step's inputs, [n, 1] and [n] i32 */
-    mc_buffer logits;         /* float [rows, vocab] of a step */
+    mica_scope *scope;     /* of the results of the last step */
+    mica_scope *recording; /* empty but while a step is recorded */
+    mica_program *program; /* of the last step; NULL: none */
+    mc_buffer shapes;      /* uint64_t: mc_cache_shape of its rows */
+    bool greedy;           /* it gives the rows' best tokens, not logits */
+    mc_arena arena;        /* lists of the step at hand */
+    mc_buffer logits;      /* float [rows, vocab] of a step */
 } mc_batch;
 
 /* After an error the batch must be deinited too. errors  MICA_ENOMEM */
@@ -40,7 +39,6 @@ mica_status mc_batch_reserve(mc_session *session);
 
 /* Computes a token of each of n sessions that have room for it, 1 <= n <= MC_MAX_ROWS, as
  * mc_session_feed does. The sessions' next mc_session_feed returns these logits without computing.
- * Every session of the last step must be part of this one, unless it was reset.
  *
  * errors  those of mc_session_feed; all these sessions are then empty */
 mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,

@@ -23,7 +23,7 @@ static void test_sizes_are_rounded_by_an_eighth_at_most(void **state) {
         assert_int_equal(mc_storage_new(device, bytes, &storage), MICA_OK);
         assert_true(storage->bytes >= bytes);
         assert_true(storage->bytes <= bytes + bytes / 8 + 64);
-        assert_int_equal((uintptr_t)storage->data % 64, 0);
+        assert_int_equal((uintptr_t)storage->address % 64, 0);
         mc_storage_release(storage);
     }
     assert_int_equal(mica_device_active_bytes(device), 0);
@@ -35,12 +35,12 @@ static void test_freed_blocks_come_back(void **state) {
     assert_int_equal(mc_storage_new(device, 1000, &a), MICA_OK);
     uint64_t active = mica_device_active_bytes(device);
     assert_true(active >= 1000 && active <= 1200);
-    void *data = a->data;
+    void *data = a->address;
     mc_storage_release(a);
     assert_int_equal(mica_device_active_bytes(device), 0);
     assert_int_equal(mica_device_cached_bytes(device), active);
     assert_int_equal(mc_storage_new(device, 1010, &b), MICA_OK);
-    assert_ptr_equal(b->data, data);
+    assert_ptr_equal(b->address, data);
     assert_int_equal(mica_device_cached_bytes(device), 0);
     mc_storage_release(b);
     mica_device_clear_cache(device);

@@ -1,6 +1,6 @@
 /* Evaluation: laziness, plans that replay, memory taken over in place, moving, limits. */
 #include "device/device.h"
-#include "exec/plan_cache.h"
+#include "exec/cache.h"
 
 #include "support/support.h"
 
@@ -87,16 +87,16 @@ static void test_equal_structure_replays_whatever_the_values(void **state) {
         mica_array y =
             mica_add(f->s, mica_exp(f->s, mica_negative(f->s, x)), mica_f32(f->s, (float)i));
         assert_int_equal(mica_eval(f->s, y), MICA_OK);
-        if (i == 0) misses = mc_plan_cache_of(f->device)->misses;
+        if (i == 0) misses = mc_graph_cache_of(f->device)->misses;
         expect(y, (float[]){0.36787944f + (float)i, 0.13533528f + (float)i, 0.04978707f + (float)i},
                3);
         mc_scope_reset(f->s);
     }
-    assert_int_equal(mc_plan_cache_of(f->device)->misses, misses);
-    assert_true(mc_plan_cache_of(f->device)->hits >= 4);
+    assert_int_equal(mc_graph_cache_of(f->device)->misses, misses);
+    assert_true(mc_graph_cache_of(f->device)->hits >= 4);
     /* Another shape, another dtype: another plan. */
     assert_int_equal(mica_eval(f->s, mica_negative(f->s, counting(f->s, 5))), MICA_OK);
-    assert_true(mc_plan_cache_of(f->device)->misses > misses);
+    assert_true(mc_graph_cache_of(f->device)->misses > misses);
 }
 
 /* One step of a decoder, as far as memory is concerned. */
@@ -128,14 +128,26 @@ static void test_a_replay_allocates_nothing(void **state) {
     mica_scope_close(&keeper);
 }
 
-static void test_plans_are_forgotten_oldest_first(void **state) {
+static void test_graphs_are_forgotten_oldest_first(void **state) {
     fixture *f = *state;
-    for (int64_t n = 1; n <= 2 * MC_PLANS; n++) {
+    mc_graph_cache *cache = mc_graph_cache_of(f->device);
+    for (int64_t n = 1; n <= 40; n++) {
         mica_array x = mica_zeros(f->s, &n, 1, MICA_F32);
         assert_int_equal(mica_eval(f->s, mica_negative(f->s, x)), MICA_OK);
         mc_scope_reset(f->s);
     }
-    assert_int_equal(mc_plan_cache_of(f->device)->count, MC_PLANS);
+    assert_true(cache->count >= 40);
+    mc_graph_cache_set_limit(cache, cache->bytes / 2);
+    assert_true(cache->count > 10 && cache->count < 30 && cache->bytes <= cache->limit_bytes);
+    uint64_t misses = cache->misses;
+    for (int64_t n = 40; n >= 1; n -= 39) { /* the last is there, the first is not */
+        mica_array x = mica_zeros(f->s, &n, 1, MICA_F32);
+        assert_int_equal(mica_eval(f->s, mica_negative(f->s, x)), MICA_OK);
+        mc_scope_reset(f->s);
+        assert_true(cache->misses == misses || n == 1);
+    }
+    assert_true(cache->misses > misses);
+    assert_true(cache->bytes <= cache->limit_bytes);
 }
 
 static void test_a_moved_array_is_updated_in_place(void **state) {
@@ -440,7 +452,7 @@ static void test_devices_outlive_what_they_made(void **state) {
     assert_int_equal(mc_storage_new(device, 100, &storage), MICA_OK);
     mica_scope_close(&s);
     mica_device_close(&device);
-    memset(storage->data, 0, 100);
+    memset(storage->host, 0, 100);
     mc_storage_release(storage);
     assert_int_equal(mica_device_open("abacus", NULL, &device), MICA_EDEVICE);
     assert_null(device);
@@ -471,7 +483,7 @@ int main(void) {
         IN_SCOPE(test_views_of_one_number_have_memory),
         IN_SCOPE(test_equal_structure_replays_whatever_the_values),
         IN_SCOPE(test_a_replay_allocates_nothing),
-        IN_SCOPE(test_plans_are_forgotten_oldest_first),
+        IN_SCOPE(test_graphs_are_forgotten_oldest_first),
         IN_SCOPE(test_a_moved_array_is_updated_in_place),
         IN_SCOPE(test_memory_that_others_hold_is_not_overwritten),
         IN_SCOPE(test_what_is_asked_for_is_not_overwritten),

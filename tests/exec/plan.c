@@ -3,6 +3,7 @@
 
 #include "cpu/cpu.h"
 #include "device/device.h"
+#include "exec/lower.h"
 #include "op/matmul.h"
 #include "op/quant.h"
 #include "support/support.h"
@@ -13,16 +14,18 @@ static const mica_quant quant = {MICA_QUANT_AFFINE, 4, 64};
 
 typedef struct fixture {
     mica_device *device;
+    const mc_step_ops *steps;
     mica_scope *s;
     mica_array codes, scales;
 } fixture;
 
 static int open_fixture(void **state) {
     static fixture f;
+    f.steps = &mc_cpu_steps;
     assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 2}, &f.device), 0);
     assert_int_equal(mica_scope_open(f.device, &f.s), MICA_OK);
-    f.codes = mica_zeros(f.s, (int64_t[]){64, 8}, 2, MICA_U32);
-    f.scales = mica_ones(f.s, (int64_t[]){64, 1}, 2, MICA_F32);
+    f.codes = mica_contiguous(f.s, mica_zeros(f.s, (int64_t[]){64, 8}, 2, MICA_U32));
+    f.scales = mica_contiguous(f.s, mica_ones(f.s, (int64_t[]){64, 1}, 2, MICA_F32));
     assert_int_equal(mica_eval_n(f.s, (mica_array[]){f.codes, f.scales}, 2), MICA_OK);
     *state = &f;
     return 0;
@@ -42,9 +45,14 @@ static mica_array matmul(const fixture *f, mica_array x) {
 static mc_plan *plan_of(const fixture *f, const mica_array *xs, size_t n) {
     mc_arena arena = {0};
     mc_trace trace = {0};
+    mc_buffer fallback = {0};
+    mc_lowered *lowered;
     mc_plan *plan;
     assert_int_equal(mc_trace_make(&trace, &arena, f->s, xs, n), MICA_OK);
-    assert_int_equal(mc_plan_make(f->device, &trace, &plan), MICA_OK);
+    assert_int_equal(mc_lower_ops(f->device, &trace, &lowered, &fallback), MICA_OK);
+    assert_int_equal(fallback.len, 0);
+    assert_int_equal(mc_plan_make(f->device, f->steps, lowered, &plan), MICA_OK);
+    mc_buffer_deinit(&fallback);
     mc_buffer_deinit(&trace.key);
     mc_arena_deinit(&arena);
     return plan;
@@ -303,30 +311,28 @@ static void no_longer_than_a_kernel_takes(void **state) {
 
 static void a_backend_without_chains_has_none(void **state) {
     fixture *f = *state;
-    mc_backend plain = *f->device->backend;
-    const mc_backend *own = f->device->backend;
+    mc_step_ops plain = mc_cpu_steps;
     mica_array x = data(f, (int64_t[]){4, 64}, 2);
     mica_array square = mica_square(f->s, x), negative = mica_negative(f->s, x);
     x = mica_add(f->s, square, matmul(f, negative));
     plain.rows = NULL;
     plain.chain = NULL;
-    f->device->backend = &plain;
+    f->steps = &plain;
     expect_runs(f, &x, 1, (uint32_t[]){1, 1, 1, 1, 0});
-    f->device->backend = own;
+    f->steps = &mc_cpu_steps;
     expect_runs(f, &x, 1, (uint32_t[]){3, 1, 0});
 }
 
 static void a_backend_without_joint_kernels_runs_steps_alone(void **state) {
     fixture *f = *state;
-    mc_backend plain = *f->device->backend;
-    const mc_backend *own = f->device->backend;
+    mc_step_ops plain = mc_cpu_steps;
     mica_array x = data(f, (int64_t[]){4, 64}, 2);
     mica_array q = matmul(f, x), k = matmul(f, x);
     x = mica_square(f->s, mica_add(f->s, q, k));
     plain.joint = NULL;
-    f->device->backend = &plain;
+    f->steps = &plain;
     expect_runs(f, &x, 1, (uint32_t[]){1, 1, 2, 0});
-    f->device->backend = own;
+    f->steps = &mc_cpu_steps;
     expect_runs(f, &x, 1, (uint32_t[]){2, 2, 0});
 }
 

@@ -1,259 +1,492 @@
-/* Random programs against the same computed at once on plain C arrays: results that share memory,
- * are written in place, are views of each other and are evaluated in any order keep their values.
- * Each program runs twice with other data, so that the second time replays the plan of the
- * first. */
+/* Programs: arguments in the place of parameters, donated ones written in place, runs from many
+ * threads, scopes that live for a million steps, and what is refused. */
+#define _POSIX_C_SOURCE 200809L
+
 #include <mica/mica.h>
 
-#include <stdio.h>
-#include <stdlib.h>
+#include <pthread.h>
 #include <string.h>
 
+#include "device/device.h"
+#include "exec/cache.h"
+#include "graph/graph.h"
 #include "support/support.h"
 
-enum { N = 24, MAX_ARRAYS = 40, PROGRAMS = 600 };
+enum { N = 8, THREADS = 8 };
 
-/* Two streams of random numbers: what the program does, and what its data are. */
-static uint64_t structure_state, data_state;
+static mica_device *device;
+static mica_scope *s, *into;
 
-static int next_below(uint64_t *state, int n) {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return (int)((*state >> 11) % (uint64_t)n);
-}
-
-/* 0 to n - 1. */
-static int below(int n) {
-    return next_below(&structure_state, n);
-}
-
-/* Every array has N elements, under one of these shapes. */
-static const struct shape {
-    int ndim;
-    int64_t dims[3];
-} shapes[] = {{1, {24}}, {2, {4, 6}}, {2, {6, 4}}, {3, {2, 3, 4}}, {3, {4, 3, 2}}, {3, {3, 1, 8}}};
-enum { SHAPES = sizeof shapes / sizeof *shapes };
-
-/* An array and what it must hold. */
-typedef struct known {
-    mica_array x;
-    bool moved;
-    int shape;
-    int32_t want[N];
-} known;
-
-typedef struct program {
-    mica_scope *s;
-    mica_scope *outer; /* where moved arrays come from */
-    bool moving;       /* some arrays are moved in, and may be overwritten */
-    int n;
-    known all[MAX_ARRAYS];
-    char text[4096];
-} program;
-
-static void note(program *p, const char *op, int a, int b) {
-    size_t used = strlen(p->text);
-    snprintf(p->text + used, sizeof p->text - used, " %%%d=%s(%%%d,%d)", p->n, op, a, b);
-}
-
-static known *add_known(program *p, int shape) {
-    known *k = &p->all[p->n++];
-    k->shape = shape;
-    k->moved = false;
-    return k;
-}
-
-/* Whether it is a moved array itself: its value is gone after an evaluation that reads it. */
-static bool is_moved(const program *p, const known *k) {
-    for (int i = 0; i < p->n; i++)
-        if (p->all[i].moved && p->all[i].x.node == k->x.node) return true;
-    return false;
-}
-
-/* ---- ops: each adds one array ---- */
-
-static void fresh(program *p) {
-    note(p, "data", 0, 0);
-    known *k = add_known(p, below(SHAPES));
-    for (int i = 0; i < N; i++)
-        k->want[i] = next_below(&data_state, 1000);
-    bool moved = p->moving && below(2) == 0;
-    mica_array x = mica_from_data(moved ? p->outer : p->s, k->want, MICA_I32, shapes[k->shape].dims,
-                                  shapes[k->shape].ndim);
-    k->x = moved ? mica_move(p->s, x) : x;
-    k->moved = moved;
-}
-
-/* b under a's shape. */
-static mica_array as(program *p, const known *b, int shape) {
-    return mica_reshape(p->s, b->x, shapes[shape].dims, shapes[shape].ndim);
-}
-
-static void sum(program *p, const known *a, const known *b) {
-    note(p, "add", (int)(a - p->all), (int)(b - p->all));
-    known *k = add_known(p, a->shape);
-    for (int i = 0; i < N; i++)
-        k->want[i] = (a->want[i] + b->want[i]) % 100000;
-    mica_array total = mica_add(p->s, a->x, as(p, b, a->shape));
-    k->x = mica_remainder(p->s, total, mica_i32(p->s, 100000));
-}
-
-static void reshape(program *p, const known *a) {
-    int shape = below(SHAPES);
-    note(p, "reshape", (int)(a - p->all), shape);
-    known *k = add_known(p, shape);
-    memcpy(k->want, a->want, sizeof k->want);
-    k->x = as(p, a, shape);
-}
-
-static void turn(program *p, const known *a) {
-    note(p, "transpose", (int)(a - p->all), 0);
-    known *k = add_known(p, 0);
-    const struct shape *sh = &shapes[a->shape];
-    int64_t d[3] = {1, 1, 1};
-    for (int i = 0; i < sh->ndim; i++)
-        d[3 - sh->ndim + i] = sh->dims[i];
-    for (int64_t i = 0, n = 0; i < d[2]; i++)
-        for (int64_t j = 0; j < d[1]; j++)
-            for (int64_t l = 0; l < d[0]; l++)
-                k->want[n++] = a->want[(l * d[1] + j) * d[2] + i];
-    mica_array t = mica_transpose(p->s, a->x, NULL);
-    k->x = below(2) ? mica_flatten(p->s, t, 0, -1) : mica_reshape(p->s, t, shapes[0].dims, 1);
-}
-
-static void flip(program *p, const known *a) {
-    note(p, "flip", (int)(a - p->all), 0);
-    known *k = add_known(p, a->shape);
-    int64_t rows = shapes[a->shape].dims[0], row = N / rows;
-    for (int64_t i = 0; i < rows; i++)
-        memcpy(k->want + i * row, a->want + (rows - 1 - i) * row, (size_t)row * sizeof(int32_t));
-    k->x = mica_flip(p->s, a->x, 0);
-}
-
-/* A row of b into a row of a, at a place that is part of the structure or data. */
-static void update(program *p, const known *a, const known *b) {
-    note(p, "update", (int)(a - p->all), (int)(b - p->all));
-    known *k = add_known(p, a->shape);
-    int rows = (int)shapes[a->shape].dims[0], row = N / rows, to = below(rows), from = below(rows);
-    memcpy(k->want, a->want, sizeof k->want);
-    memcpy(k->want + to * row, b->want + from * row, (size_t)row * sizeof(int32_t));
-    mica_array part = mica_slice_axis(p->s, as(p, b, a->shape), 0, from, from + 1);
-    int64_t start[3] = {to, 0, 0}, stop[3] = {to + 1, MICA_END_OF_AXIS, MICA_END_OF_AXIS};
-    k->x = below(2) ? mica_slice_update(p->s, a->x, part, start, stop, NULL)
-                    : mica_slice_update_at(p->s, a->x, part, mica_i32(p->s, to), 0);
-}
-
-/* Elements of a from b: every second one from b reversed, or all in another order. */
-static void put(program *p, const known *a, const known *b) {
-    note(p, "put", (int)(a - p->all), (int)(b - p->all));
-    bool all = below(2) == 0;
-    known *k = add_known(p, 0);
-    memcpy(k->want, a->want, sizeof k->want);
-    int32_t at[N];
-    int64_t n = all ? N : N / 2;
-    for (int i = 0; i < n; i++) {
-        at[i] = all ? (5 * i + 1) % N : 2 * i;
-        k->want[at[i]] = b->want[all ? i : N - 1 - i];
-    }
-    mica_array places = mica_from_data(p->s, at, MICA_I32, &n, 1), values = as(p, b, 0);
-    if (!all) values = mica_slice_axis(p->s, mica_flip(p->s, values, 0), 0, 0, n);
-    k->x = mica_put_along_axis(p->s, as(p, a, 0), places, values, 0);
-}
-
-static void roll(program *p, const known *a) {
-    int by = below(N);
-    note(p, "roll", (int)(a - p->all), by);
-    known *k = add_known(p, 0);
-    for (int i = 0; i < N; i++)
-        k->want[(i + by) % N] = a->want[i];
-    k->x = mica_roll(p->s, as(p, a, 0), by, 0);
-}
-
-static void step(program *p) {
-    const known *a = &p->all[below(p->n)], *b = &p->all[below(p->n)];
-    if (below(3)) a = &p->all[p->n - 1]; /* chains: what is read last may be overwritten */
-    switch (below(9)) {
-    case 0:
-        fresh(p);
-        break;
-    case 1:
-        reshape(p, a);
-        break;
-    case 2:
-        turn(p, a);
-        break;
-    case 3:
-        flip(p, a);
-        break;
-    case 4:
-        put(p, a, b);
-        break;
-    case 5:
-        roll(p, a);
-        break;
-    case 6:
-        update(p, a, b);
-        break;
-    default:
-        sum(p, a, b);
-        break;
-    }
-    if (!mica_valid(p->all[p->n - 1].x)) fail_msg("%s: %s", p->text, mica_last_error());
-}
-
-static void check(program *p, const known *k) {
-    int32_t got[N];
-    if (mica_read(k->x, got, sizeof got) != MICA_OK)
-        fail_msg("%s: %%%d: %s", p->text, (int)(k - p->all), mica_last_error());
-    for (int i = 0; i < N; i++)
-        if (got[i] != k->want[i])
-            fail_msg("%s: %%%d: element %d is %d, not %d", p->text, (int)(k - p->all), i, got[i],
-                     k->want[i]);
-}
-
-/* The same seed makes the same program. */
-static void run(mica_device *device, uint64_t seed, uint64_t data_seed) {
-    static program p;
-    p.n = 0;
-    p.text[0] = '\0';
-    structure_state = seed;
-    data_state = data_seed;
-    p.moving = below(2) == 0;
-    assert_int_equal(mica_scope_open(device, &p.s), MICA_OK);
-    assert_int_equal(mica_scope_open(device, &p.outer), MICA_OK);
-    fresh(&p);
-    for (int n = 3 + below(MAX_ARRAYS - 4); n > 0; n--)
-        step(&p);
-    mica_array targets[4];
-    int n = 1 + below(4), which[4];
-    for (int i = 0; i < n; i++) {
-        which[i] = i == 0 ? p.n - 1 : below(p.n);
-        targets[i] = p.all[which[i]].x;
-    }
-    if (mica_eval_n(p.s, targets, (size_t)n) != MICA_OK)
-        fail_msg("%s: %s", p.text, mica_last_error());
-    for (int i = 0; i < n; i++)
-        if (!is_moved(&p, &p.all[which[i]])) check(&p, &p.all[which[i]]);
-    for (int i = p.n - 1; i >= 0 && !p.moving;
-         i--) /* later ones first: earlier ones must be left */
-        check(&p, &p.all[i]);
-    mica_scope_close(&p.s);
-    mica_scope_close(&p.outer);
-}
-
-static void random_programs(void **state) {
+static int open_scopes(void **state) {
     (void)state;
-    mica_device *device = NULL;
-    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
-    for (uint64_t i = 1; i <= PROGRAMS; i++) {
-        run(device, i * 0x9e3779b97f4a7c15u, i);
-        run(device, i * 0x9e3779b97f4a7c15u, i + PROGRAMS);
-    }
+    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 2}, &device), 0);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    return (int)mica_scope_open(device, &into);
+}
+
+static int close_scopes(void **state) {
+    (void)state;
+    mica_scope_close(&s);
+    mica_scope_close(&into);
     assert_int_equal(mica_device_active_bytes(device), 0);
     mica_device_close(&device);
+    return 0;
 }
 
+static mica_array data(mica_scope *scope, const float *values, int64_t n) {
+    return mica_from_data(scope, values, MICA_F32, &n, 1);
+}
+
+static void expect(mica_array x, const float *want, size_t n) {
+    float got[64];
+    if (mica_read(x, got, n * sizeof *got) != MICA_OK) fail_msg("%s", mica_last_error());
+    for (size_t i = 0; i < n; i++)
+        assert_float_equal(got[i], want[i], 0);
+}
+
+static void expect_refused(mica_status status, mica_status want, const char *text) {
+    assert_int_equal(status, want);
+    if (!strstr(mica_last_error(), text)) fail_msg("%s", mica_last_error());
+}
+
+static uint64_t looked_up(void) {
+    return mc_graph_cache_of(device)->hits + mc_graph_cache_of(device)->misses;
+}
+
+/* ---- a step over a cache ---- */
+
+/* cache[at] = value, and the sum of the squares. Parameters: cache, at, value. */
+static mica_program *build_step(void) {
+    const int64_t n = N, one = 1;
+    mica_program *program = NULL;
+    mica_array cache = mica_program_param(s, MICA_F32, &n, 1);
+    mica_array at = mica_program_param(s, MICA_I32, NULL, 0);
+    mica_array value = mica_program_param(s, MICA_F32, &one, 1);
+    mica_array next = mica_slice_update_at(s, cache, value, at, 0);
+    mica_array results[] = {next, mica_sum(s, mica_square(s, next), NULL, 0, false)};
+    const mica_param params[] = {
+        {"cache", cache, true}, {"at", at, false}, {"value", value, false}};
+    if (mica_program_build(s, params, 3, results, 2, &program) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    return program;
+}
+
+static mica_status run_step(const mica_program *program, mica_array *cache, int32_t at, float value,
+                            mica_array *sum) {
+    const mica_array args[] = {*cache, mica_i32(into, at), data(into, &value, 1)};
+    mica_array results[2];
+    mica_status status = mica_program_run(program, into, args, results);
+    *cache = results[0];
+    *sum = results[1];
+    return status;
+}
+
+static mica_array zeros(mica_scope *scope) {
+    return data(scope, (float[N]){0}, N);
+}
+
+/* In place, without allocations, look-ups, or a growing scope: 10,000 steps. */
+static void test_steps_write_in_place_and_allocate_nothing(void **state) {
+    (void)state;
+    mica_program *program = build_step();
+    mica_array cache = zeros(into), sum;
+    const void *place = mc_data(cache);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(run_step(program, &cache, i % N, 0, &sum), MICA_OK);
+        assert_int_equal(mica_scope_collect(into, &cache, 1), MICA_OK);
+    }
+    uint64_t before = looked_up(), active = mica_device_active_bytes(device);
+    mc_alloc_fail_at(1);
+    for (int i = 0; i < 10000; i++) {
+        if (run_step(program, &cache, i % N, (float)i, &sum) != MICA_OK)
+            fail_msg("%s", mica_last_error());
+        assert_ptr_equal(mc_data(cache), place);
+        assert_int_equal(mica_scope_collect(into, &cache, 1), MICA_OK);
+        assert_int_equal(mc_scope_count(into), 1);
+        assert_int_equal(mica_device_active_bytes(device), active);
+    }
+    mc_alloc_fail_at(0);
+    assert_int_equal(looked_up(), before);
+    expect(cache, (float[]){9992, 9993, 9994, 9995, 9996, 9997, 9998, 9999}, N);
+    mica_program_close(&program);
+    mica_program_close(&program); /* twice */
+}
+
+/* What somebody else holds is not written over. */
+static void test_what_others_hold_stays(void **state) {
+    (void)state;
+    mica_program *program = build_step();
+    mica_array cache = zeros(into), sum, held = mica_detach(into, cache);
+    assert_int_equal(run_step(program, &cache, 1, 5, &sum), MICA_OK);
+    expect(held, (float[N]){0}, N);
+    expect(cache, (float[N]){0, 5}, N);
+    expect(sum, (float[]){25}, 1);
+    /* the same memory, donated and given for another parameter */
+    mica_array x = data(into, (float[]){3}, 1),
+               y = mica_program_param(s, MICA_F32, (int64_t[]){1}, 1);
+    mica_array z = mica_program_param(s, MICA_F32, (int64_t[]){1}, 1), results[2];
+    mica_array sums[] = {mica_negative(s, y), mica_add(s, y, z)};
+    const mica_param params[] = {{"y", y, true}, {"z", z, false}};
+    mica_program *other;
+    assert_int_equal(mica_program_build(s, params, 2, sums, 2, &other), MICA_OK);
+    assert_int_equal(mica_program_run(other, into, (mica_array[]){x, x}, results), MICA_OK);
+    expect(results[0], (float[]){-3}, 1);
+    expect(results[1], (float[]){6}, 1);
+    mica_program_close(&other);
+    mica_program_close(&program);
+}
+
+/* Values that are no parameters are a part of the program, and live as long as it does. */
+static void test_a_program_outlives_its_scope_and_device_handle(void **state) {
+    (void)state;
+    mica_device *own;
+    mica_scope *recording, *out;
+    mica_program *program;
+    assert_int_equal(mica_device_open(NULL, NULL, &own), MICA_OK);
+    assert_int_equal(mica_scope_open(own, &recording), MICA_OK);
+    mica_array w = data(recording, (float[]){10, 20}, 2);
+    mica_array x = data(recording, (float[]){1, 1}, 2); /* a value may stand for a parameter */
+    mica_array y = mica_add(recording, mica_multiply(recording, x, w), mica_f32(recording, 0.5f));
+    assert_int_equal(mica_program_build(recording, &(mica_param){.array = x}, 1, &y, 1, &program),
+                     MICA_OK);
+    mica_scope_close(&recording);
+    assert_int_equal(mica_scope_open(own, &out), MICA_OK);
+    mica_device_close(&own);
+    for (int i = 1; i < 4; i++) {
+        mica_array arg = data(out, (float[]){(float)i, 2}, 2);
+        assert_int_equal(mica_program_run(program, out, &arg, &y), MICA_OK);
+        expect(y, (float[]){10 * (float)i + 0.5f, 40.5f}, 2);
+    }
+    mica_scope_close(&out);
+    mica_program_close(&program);
+}
+
+static void test_results_may_be_params_and_values(void **state) {
+    (void)state;
+    mica_array x = mica_program_param(s, MICA_F32, (int64_t[]){2, 2}, 2);
+    mica_array k = mica_program_param(s, MICA_F32, NULL, 0), w = data(s, (float[]){7, 8}, 2);
+    const mica_array results[] = {x, mica_transpose(s, x, NULL), k, w, w};
+    const mica_param params[] = {{.array = x}, {.array = k}};
+    mica_program *program;
+    assert_int_equal(mica_program_build(s, params, 2, results, 5, &program), MICA_OK);
+    const float values[] = {1, 2, 3, 4};
+    mica_array out[5];
+    const mica_array args[] = {mica_from_data(into, values, MICA_F32, (int64_t[]){2, 2}, 2),
+                               mica_sum(into, data(into, values, 4), NULL, 0, false)};
+    if (mica_program_run(program, into, args, out) != MICA_OK) fail_msg("%s", mica_last_error());
+    expect(out[0], values, 4);
+    expect(out[1], (float[]){1, 3, 2, 4}, 4);
+    expect(out[2], (float[]){10}, 1);
+    expect(out[3], (float[]){7, 8}, 2);
+    expect(out[4], (float[]){7, 8}, 2);
+    mica_program_close(&program);
+}
+
+/* Strides that are other than the parameter's are laid out anew; numbers come as they like. */
+static void test_arguments_of_any_strides(void **state) {
+    (void)state;
+    mica_array x = mica_program_param(s, MICA_F32, (int64_t[]){2, 3}, 2),
+               y = mica_cumsum(s, x, 1, false, true);
+    mica_program *program;
+    assert_int_equal(mica_program_build(s, &(mica_param){.array = x}, 1, &y, 1, &program), MICA_OK);
+    mica_array arg = mica_transpose(
+        into, mica_from_data(into, (float[]){1, 2, 3, 4, 5, 6}, MICA_F32, (int64_t[]){3, 2}, 2),
+        NULL);
+    assert_int_equal(mica_program_run(program, into, &arg, &y), MICA_OK);
+    expect(y, (float[]){1, 4, 9, 2, 6, 12}, 6);
+    arg = mica_broadcast_to(into, mica_f32(into, 2), (int64_t[]){2, 3}, 2);
+    assert_int_equal(mica_program_run(program, into, &arg, &y), MICA_OK);
+    expect(y, (float[]){2, 4, 6, 2, 4, 6}, 6);
+    mica_program_close(&program);
+}
+
+/* ---- errors ---- */
+
+static void test_an_error_of_a_run(void **state) {
+    (void)state;
+    mica_program *program = build_step();
+    mica_array cache = zeros(into), before = cache, sum;
+    expect_refused(run_step(program, &cache, N, 9, &sum), MICA_EINVAL, "slice_update_at");
+    assert_false(mica_valid(cache) || mica_valid(sum));
+    assert_null(mc_data(before)); /* donated: gone */
+    assert_int_equal(mica_scope_status(into), MICA_OK);
+    cache = zeros(into);
+    assert_int_equal(run_step(program, &cache, 1, 2, &sum), MICA_OK);
+    expect(sum, (float[]){4}, 1);
+    mica_program_close(&program);
+}
+
+static void test_refused_programs(void **state) {
+    (void)state;
+    const int64_t n = N;
+    mica_program *program;
+    mica_array x = mica_program_param(s, MICA_F32, &n, 1), y = mica_square(s, x), z = zeros(into);
+    const mica_param twice[] = {{.array = x}, {.array = x}}, computed = {.array = y};
+    const mica_param foreign = {.array = z}, none = {.array = MICA_NONE};
+    expect_refused(mica_program_build(s, twice, 2, &y, 1, &program), MICA_EINVAL, "twice");
+    expect_refused(mica_program_build(s, &computed, 1, &y, 1, &program), MICA_EINVAL, "computed");
+    expect_refused(mica_program_build(s, &foreign, 1, &y, 1, &program), MICA_EINVAL, "scope");
+    expect_refused(mica_program_build(s, &none, 1, &y, 1, &program), MICA_EINVAL, "parameter 0");
+    expect_refused(mica_program_build(s, NULL, 0, &y, 1, &program), MICA_EINVAL, "not among");
+    expect_refused(mica_program_build(s, twice, 1, &z, 1, &program), MICA_EINVAL, "result 0");
+    expect_refused(mica_program_build(NULL, NULL, 0, NULL, 0, &program), MICA_EINVAL, "NULL");
+    assert_null(program);
+    expect_refused(mica_eval(s, y), MICA_EINVAL, "parameter");
+    expect_refused(mica_eval(s, x), MICA_EINVAL, "parameter");
+    float got[N];
+    expect_refused(mica_read(y, got, sizeof got), MICA_EINVAL, "parameter");
+    mica_scope *other;
+    assert_int_equal(mica_scope_open(device, &other), MICA_OK);
+    assert_false(mica_valid(mica_square(other, x)));
+    expect_refused(mica_scope_status(other), MICA_EINVAL, "parameter");
+    mica_scope_close(&other);
+}
+
+static void test_refused_arguments(void **state) {
+    (void)state;
+    mica_program *program = build_step();
+    mica_array results[2], cache = zeros(into), at = mica_i32(into, 0),
+                           value = data(into, (float[]){1}, 1);
+    mica_array bad = data(into, (float[]){1, 2}, 2);
+    mica_array args[] = {bad, at, value};
+    expect_refused(mica_program_run(program, into, args, results), MICA_ESHAPE, "cache");
+    args[0] = cache;
+    args[1] = mica_f32(into, 1);
+    expect_refused(mica_program_run(program, into, args, results), MICA_EDTYPE, "at");
+    args[1] = MICA_NONE;
+    expect_refused(mica_program_run(program, into, args, results), MICA_EINVAL, "at");
+    args[1] = at;
+    args[0] = mica_program_param(s, MICA_F32, (int64_t[]){N}, 1);
+    expect_refused(mica_program_run(program, into, args, results), MICA_EINVAL, "parameter");
+    expect_refused(mica_program_run(NULL, into, args, results), MICA_EINVAL, "NULL");
+    expect_refused(mica_program_run(program, NULL, args, results), MICA_EINVAL, "NULL");
+    args[0] = cache; /* nothing was lost */
+    assert_int_equal(mica_program_run(program, into, args, results), MICA_OK);
+    expect_refused(mica_program_run(program, into, args, results), MICA_EINVAL, "moved away");
+    /* two donated parameters, one array */
+    const int64_t n = N;
+    mica_array a = mica_program_param(s, MICA_F32, &n, 1),
+               b = mica_program_param(s, MICA_F32, &n, 1);
+    const mica_param params[] = {{"a", a, true}, {"b", b, true}};
+    mica_array sum = mica_add(s, a, b);
+    mica_program *both;
+    assert_int_equal(mica_program_build(s, params, 2, &sum, 1, &both), MICA_OK);
+    cache = zeros(into);
+    expect_refused(mica_program_run(both, into, (mica_array[]){cache, cache}, results), MICA_EINVAL,
+                   "twice");
+    mica_device *foreign;
+    mica_scope *there;
+    assert_int_equal(mica_device_open("cpu", NULL, &foreign), MICA_OK);
+    assert_int_equal(mica_scope_open(foreign, &there), MICA_OK);
+    const mica_array theirs[] = {zeros(there), cache};
+    expect_refused(mica_program_run(both, into, theirs, results), MICA_EINVAL, "another device");
+    expect_refused(mica_program_run(both, there, theirs, results), MICA_EINVAL, "another device");
+    mica_array moved[] = {mica_to_device(into, theirs[0]), cache};
+    assert_int_equal(mica_program_run(both, into, moved, results), MICA_OK);
+    mica_scope_close(&there);
+    mica_device_close(&foreign);
+    mica_program_close(&both);
+    mica_program_close(&program);
+}
+
+static bool build_and_run(void *arg) {
+    (void)arg;
+    const int64_t n = N;
+    mica_scope *a = NULL, *b = NULL;
+    mica_program *program = NULL;
+    bool ok = mica_scope_open(device, &a) == MICA_OK && mica_scope_open(device, &b) == MICA_OK;
+    if (ok) {
+        mica_array x = mica_program_param(a, MICA_F32, &n, 1), w = zeros(a);
+        mica_array y = mica_softmax(a, mica_add(a, x, w), -1), results[2];
+        const mica_array both[] = {y, mica_square(a, y)};
+        char *text = NULL;
+        ok = mica_program_build(a, &(mica_param){.array = x}, 1, both, 2, &program) == MICA_OK;
+        for (int i = 0; ok && i < 2; i++) {
+            mica_array arg0 = zeros(b), flipped = mica_flip(b, arg0, 0);
+            ok = mica_program_run(program, b, &flipped, results) == MICA_OK &&
+                 mica_scope_collect(b, results, 2) == MICA_OK;
+        }
+        ok = ok && mica_program_print(program, &text) == MICA_OK;
+        mica_free(text);
+    }
+    mica_program_close(&program);
+    mica_scope_close(&a);
+    mica_scope_close(&b);
+    assert_int_equal(mica_device_active_bytes(device), 0);
+    test_forget_plans(device);
+    return ok;
+}
+
+static void test_every_failing_allocation_is_a_status(void **state) {
+    (void)state;
+    assert_true(test_fail_each_allocation(build_and_run, NULL) > 20);
+}
+
+/* ---- threads ---- */
+
+typedef struct runner {
+    pthread_t thread;
+    const mica_program *program;
+    mica_array weight;
+    int number, wrong;
+} runner;
+
+static void *run_often(void *context) {
+    runner *r = context;
+    mica_scope *own = NULL;
+    if (mica_scope_open(device, &own) != MICA_OK) r->wrong++;
+    for (int i = 0; i < 200 && !r->wrong; i++) {
+        float got[N], k = (float)(r->number * 1000 + i);
+        const mica_array args[] = {r->weight, mica_f32(own, k)};
+        mica_array y;
+        if (mica_program_run(r->program, own, args, &y) != MICA_OK ||
+            mica_read(y, got, sizeof got) != MICA_OK)
+            r->wrong++;
+        for (int j = 0; j < N && !r->wrong; j++)
+            r->wrong += !(got[j] >= (float)j * k && got[j] <= (float)j * k);
+        mc_scope_reset(own);
+    }
+    mica_scope_close(&own);
+    return NULL;
+}
+
+static void test_eight_threads_run_one_program(void **state) {
+    (void)state;
+    const int64_t n = N;
+    mica_array x = mica_program_param(s, MICA_F32, &n, 1),
+               k = mica_program_param(s, MICA_F32, NULL, 0);
+    mica_array y = mica_multiply(s, x, k);
+    const mica_param params[] = {{.array = x}, {.array = k}};
+    mica_program *program;
+    runner runners[THREADS] = {0};
+    assert_int_equal(mica_program_build(s, params, 2, &y, 1, &program), MICA_OK);
+    mica_array weight = data(into, (float[]){0, 1, 2, 3, 4, 5, 6, 7}, N);
+    for (int i = 0; i < THREADS; i++) {
+        runners[i] = (runner){.program = program, .weight = weight, .number = i};
+        assert_int_equal(pthread_create(&runners[i].thread, NULL, run_often, &runners[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(runners[i].thread, NULL), 0);
+        assert_int_equal(runners[i].wrong, 0);
+    }
+    mica_program_close(&program);
+}
+
+/* ---- scopes that go on ---- */
+
+/* Updates evaluated in one scope, by programs and by mica_eval: no nodes or storages pile up. */
+static void test_a_scope_lives_for_many_steps(void **state) {
+    (void)state;
+    mica_program *program = build_step();
+    mica_array cache = zeros(into), sum;
+    uint32_t nodes = 0;
+    uint64_t active = 0;
+    for (int i = 0; i < 100000; i++) {
+        if (i % 2) {
+            assert_int_equal(run_step(program, &cache, i % N, (float)i, &sum), MICA_OK);
+        } else {
+            cache = mica_add(into, cache, mica_f32(into, 1));
+            assert_int_equal(mica_eval(into, cache), MICA_OK);
+        }
+        assert_int_equal(mica_scope_collect(into, &cache, 1), MICA_OK);
+        if (i == 10) active = mica_device_active_bytes(device);
+        if (i > 10) assert_int_equal(mica_device_active_bytes(device), active);
+        nodes = mc_scope_count(into);
+        assert_int_equal(nodes, 1);
+    }
+    assert_int_equal(mc_graph_verify(into), MICA_OK);
+    mica_program_close(&program);
+}
+
+static void test_collecting_keeps_what_lives(void **state) {
+    (void)state;
+    mica_array a = data(into, (float[]){1, 2}, 2), dead = mica_square(into, a);
+    mica_array b = mica_negative(into, dead), k = mica_f32(into, 5), half[] = {b, k, a, b};
+    assert_int_equal(mica_scope_collect(into, half, 4), MICA_OK); /* pending ones are evaluated */
+    assert_int_equal(mc_scope_count(into), 3);
+    assert_int_equal(half[0].node, half[3].node);
+    expect(half[0], (float[]){-1, -4}, 2);
+    expect(half[1], (float[]){5}, 1);
+    expect(mica_add(into, half[2], half[1]), (float[]){6, 7}, 2);
+    assert_int_equal(mc_graph_verify(into), MICA_OK);
+    assert_int_equal(mica_scope_collect(into, NULL, 0), MICA_OK);
+    assert_int_equal(mc_scope_count(into), 0);
+    mica_array foreign = data(s, (float[]){1}, 1);
+    assert_int_equal(mica_scope_collect(into, &foreign, 1), MICA_EINVAL);
+    assert_int_equal(mica_scope_collect(NULL, NULL, 0), MICA_EINVAL);
+}
+
+/* An array of another scope is one leaf, however often it is an operand; another array in its place
+ * is another leaf. */
+static void test_one_leaf_for_one_import(void **state) {
+    (void)state;
+    mica_array w = data(into, (float[]){1, 2}, 2), k = mica_f32(into, 3);
+    mica_array x = mica_add(s, w, w), y = mica_multiply(s, mica_multiply(s, x, w), k);
+    y = mica_add(s, y, k);
+    assert_int_equal(mc_scope_count(s), 8); /* w, k, four ops, and k broadcast twice */
+    expect(y, (float[]){9, 27}, 2);
+    mc_scope_reset(into);
+    w = data(into, (float[]){5, 6}, 2);
+    expect(mica_add(s, w, w), (float[]){10, 12}, 2);
+    for (int i = 0; i < 300; i++) /* the table grows */
+        assert_true(mica_valid(mica_add(s, w, mica_i32(into, i))));
+    uint32_t count = mc_scope_count(s);
+    assert_true(mica_valid(mica_abs(s, w)));
+    assert_int_equal(mc_scope_count(s), count + 1);
+}
+
+static void test_ports_and_text(void **state) {
+    (void)state;
+    mica_program *program = build_step();
+    mica_port port;
+    char *text;
+    assert_int_equal(mica_program_param_count(program), 3);
+    assert_int_equal(mica_program_result_count(program), 2);
+    assert_int_equal(mica_program_get_param(program, 0, &port), MICA_OK);
+    assert_string_equal(port.name, "cache");
+    assert_true(port.donate && port.dtype == MICA_F32 && port.ndim == 1 && port.shape[0] == N);
+    assert_int_equal(mica_program_get_result(program, 1, &port), MICA_OK);
+    assert_true(port.ndim == 0 && !port.donate);
+    expect_refused(mica_program_get_param(program, 3, &port), MICA_EINVAL, "3");
+    expect_refused(mica_program_get_result(program, 2, &port), MICA_EINVAL, "2");
+    assert_int_equal(mica_program_print(program, &text), MICA_OK);
+    assert_non_null(strstr(text, "slice_update_at f32[8]"));
+    mica_free(text);
+    assert_int_equal(mica_program_param_count(NULL), 0);
+    mica_program_close(&program);
+}
+
+static void test_where_the_host_reads(void **state) {
+    (void)state;
+    const void *at;
+    mica_array x = data(into, (float[]){1, 2, 3, 4}, 4), y = mica_square(into, x);
+    assert_int_equal(mica_array_host(y, &at), MICA_OK); /* evaluates */
+    assert_true(((const float *)at)[3] == 16);
+    expect_refused(mica_array_host(mica_flip(into, x, 0), &at), MICA_EINVAL, "row-major");
+    assert_null(at);
+    expect_refused(mica_array_host(MICA_NONE, &at), MICA_EINVAL, "array_host");
+    expect_refused(mica_array_host(x, NULL), MICA_EINVAL, "NULL");
+}
+
+#define IN_SCOPES(name) cmocka_unit_test_setup_teardown(name, open_scopes, close_scopes)
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_programs)};
+    const struct CMUnitTest tests[] = {
+        IN_SCOPES(test_steps_write_in_place_and_allocate_nothing),
+        IN_SCOPES(test_what_others_hold_stays),
+        IN_SCOPES(test_a_program_outlives_its_scope_and_device_handle),
+        IN_SCOPES(test_results_may_be_params_and_values),
+        IN_SCOPES(test_arguments_of_any_strides),
+        IN_SCOPES(test_an_error_of_a_run),
+        IN_SCOPES(test_refused_programs),
+        IN_SCOPES(test_refused_arguments),
+        IN_SCOPES(test_every_failing_allocation_is_a_status),
+        IN_SCOPES(test_eight_threads_run_one_program),
+        IN_SCOPES(test_a_scope_lives_for_many_steps),
+        IN_SCOPES(test_collecting_keeps_what_lives),
+        IN_SCOPES(test_one_leaf_for_one_import),
+        IN_SCOPES(test_ports_and_text),
+        IN_SCOPES(test_where_the_host_reads),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* Random graphs of plain ops, each evaluated in several ways that must agree to the last bit: node
  * by node as it is recorded, so that nothing is planned together; many targets at once; with leaves
- * that were moved in and may be overwritten; that in the background; and from other leaves first,
- * which are given their values for being evaluated again, twice. All of it once more on a device
+ * that were moved in and may be overwritten; that in the background; and as a program that is
+ * recorded over other values of the leaves and run twice. All of it once more on a device
  * without the fused kernels, on one without chains, and on one that takes each row through a chain
  * before the next, the last one first. */
 #include <mica/mica.h>
@@ -12,18 +12,18 @@
 #include "cpu/chain.h"
 #include "cpu/eval_chain.h"
 #include "device/device.h"
-#include "exec/eval.h"
+#include "exec/steps.h"
 #include "op/matmul.h"
 #include "support/support.h"
 
 enum { GRAPHS = 300, MAX_NODES = 28, MAX_ELEMENTS = 400, MAX_BYTES = 8 * MAX_ELEMENTS };
 
-typedef enum how { SINGLY, TOGETHER, MOVED, MOVED_IN_BACKGROUND, AGAIN, MODES } how;
+typedef enum how { SINGLY, TOGETHER, MOVED, MOVED_IN_BACKGROUND, PROGRAM, MODES } how;
 
-/* A leaf that is recorded with another value, and its own. */
+/* A leaf that a program is recorded over with another value, and its own. */
 typedef struct leaf {
     mica_array x;
-    bool moved;
+    bool moved, scalar;
     mica_dtype dtype;
     int64_t shape[4];
     int ndim;
@@ -78,6 +78,7 @@ static mica_array data(graph *g) {
     int64_t size = 1;
     l->dtype = dtypes[below(g, 5)];
     l->ndim = below(g, 4);
+    l->scalar = false;
     for (int k = 0; k < l->ndim; k++) {
         l->shape[k] = below(g, 12) == 0 ? 0 : 1 + below(g, 6);
         size *= l->shape[k];
@@ -87,15 +88,15 @@ static mica_array data(graph *g) {
     l->moved = below(g, 3) > 0 && g->mode >= MOVED;
     mica_scope *s = l->moved ? g->outer : g->s;
     mica_array x = l->x =
-        mica_from_data(s, g->mode == AGAIN ? others : l->values, MICA_F32, l->shape, l->ndim);
+        mica_from_data(s, g->mode == PROGRAM ? others : l->values, MICA_F32, l->shape, l->ndim);
     if (l->dtype != MICA_F32) x = mica_astype(s, x, l->dtype);
     return l->moved ? l->x = mica_move(g->s, x) : x;
 }
 
 static mica_array scalar(graph *g) {
     leaf *l = &g->leaves[g->n_leaves++];
-    *l = (leaf){.dtype = MICA_F32, .values = {(float)below(g, 9) - 4.0f}};
-    mica_array x = l->x = mica_f32(g->s, g->mode == AGAIN ? 9.0f : l->values[0]);
+    *l = (leaf){.scalar = true, .dtype = MICA_F32, .values = {(float)below(g, 9) - 4.0f}};
+    mica_array x = l->x = mica_f32(g->s, g->mode == PROGRAM ? 9.0f : l->values[0]);
     int64_t shape[] = {1 + below(g, 4), 1 + below(g, 4)};
     return below(g, 2) ? x : mica_broadcast_to(g->s, x, shape, 2);
 }
@@ -377,31 +378,49 @@ static void read_node(const graph *g, int i, outcome *out) {
     out->known[i] = true;
 }
 
-/* Gives the leaves their own values, and computes what was asked for once more. */
-static void evaluate_again(graph *g) {
+static mica_status read_array(mica_array x, outcome *out, int i) {
+    mica_status status = mica_read(x, out->values[i], out->bytes[i]);
+    out->known[i] = status == MICA_OK;
+    return status;
+}
+
+/* The leaves' own values, in scopes of their own, as arguments. */
+static void list_args(const graph *g, mica_scope *s, mica_array *args) {
     for (int i = 0; i < g->n_leaves; i++) {
         const leaf *l = &g->leaves[i];
-        mica_status status;
-        if (l->moved) {
-            mica_array x = mica_from_data(g->outer, l->values, MICA_F32, l->shape, l->ndim);
-            if (l->dtype != MICA_F32) x = mica_astype(g->outer, x, l->dtype);
-            status = mica_eval(g->outer, x);
-            if (status == MICA_OK) status = mc_leaf_take(l->x, x);
-        } else {
-            status = mc_leaf_set(l->x, l->values);
+        if (l->scalar) {
+            args[i] = mica_f32(s, l->values[0]);
+            continue;
         }
-        if (status != MICA_OK) fail_msg("leaf %d: %s", i, mica_last_error());
+        args[i] = mica_from_data(s, l->values, MICA_F32, l->shape, l->ndim);
+        if (l->moved && l->dtype != MICA_F32) args[i] = mica_astype(s, args[i], l->dtype);
     }
-    if (mc_eval_kept(g->s) && mc_eval_again(g->s) != MICA_OK) fail_msg("%s", mica_last_error());
+}
+
+/* A program of the leaves, which is run twice; all nodes asked for are read of the second run. */
+static mica_status run_as_program(graph *g, const mica_array *xs, const int *targets, size_t n,
+                                  outcome *out) {
+    mica_program *program;
+    mica_param params[2 * MAX_NODES];
+    mica_array args[2 * MAX_NODES], results[8];
+    for (int i = 0; i < g->n_leaves; i++)
+        params[i] = (mica_param){.array = g->leaves[i].x, .donate = g->leaves[i].moved};
+    mica_status status = mica_program_build(g->s, params, (size_t)g->n_leaves, xs, n, &program);
+    for (int i = 0; status == MICA_OK && i < 2; i++) {
+        mica_scope *s;
+        assert_int_equal(mica_scope_open(mica_scope_device(g->s), &s), MICA_OK);
+        list_args(g, s, args);
+        status = mica_program_run(program, s, args, results);
+        for (size_t k = 0; status == MICA_OK && k < n; k++)
+            status = read_array(results[k], out, targets[k]);
+        mica_scope_close(&s);
+    }
+    mica_program_close(&program);
+    return status;
 }
 
 static mica_status evaluate(graph *g, const mica_array *xs, size_t n) {
-    if (g->mode == MOVED_IN_BACKGROUND) return mica_eval_async(g->s, xs, n);
-    if (g->mode != AGAIN) return mica_eval_n(g->s, xs, n);
-    mica_status status = mc_eval_keep(g->s, xs, n);
-    for (int i = 0; status == MICA_OK && i < 2; i++)
-        evaluate_again(g);
-    return status;
+    return g->mode == MOVED_IN_BACKGROUND ? mica_eval_async(g->s, xs, n) : mica_eval_n(g->s, xs, n);
 }
 
 static void run(mica_device *device, int number, how mode, outcome *out) {
@@ -422,9 +441,13 @@ static void run(mica_device *device, int number, how mode, outcome *out) {
         targets[i] = below(&g, g.n);
         xs[i] = g.all[targets[i]];
     }
-    mica_status status = evaluate(&g, xs, (size_t)n);
-    if (status != MICA_OK) fail_msg("graph %d: %s", number, mica_last_error());
     for (int i = 0; i < n; i++)
+        out->bytes[targets[i]] =
+            (size_t)mica_array_size(xs[i]) * mica_dtype_bytes(mica_array_dtype(xs[i]));
+    mica_status status = mode == PROGRAM ? run_as_program(&g, xs, targets, (size_t)n, out)
+                                         : evaluate(&g, xs, (size_t)n);
+    if (status != MICA_OK) fail_msg("graph %d: %s", number, mica_last_error());
+    for (int i = 0; mode != PROGRAM && i < n; i++)
         read_node(&g, targets[i], out);
     for (int i = 0; mode == TOGETHER && i < g.n; i++)
         read_node(&g, i, out);
@@ -452,11 +475,22 @@ static void compare_all(mica_device *device) {
 
 static bool pairs; /* the device multiplies pairs of bf16, which x is rounded for */
 
-static void compare_by(const mc_backend *backend, int threads) {
+static const mc_step_ops *steps; /* of the device */
+
+static mica_status compile_by_steps(mica_device *device, mc_lowered *lowered,
+                                    mc_executable **executable) {
+    return mc_steps_compile(device, steps, lowered, executable);
+}
+
+/* The cpu by other kernels, or supporting other ops. */
+static void compare_by(const mc_step_ops *by, const mc_backend *backend, int threads) {
     mica_device *device = NULL;
     assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = threads}, &device),
                      0);
-    device->backend = backend;
+    mc_backend changed = *backend;
+    changed.compile = compile_by_steps;
+    device->backend = &changed;
+    steps = by;
     const mc_cpu *cpu = mc_backend_state(device);
     pairs = cpu->kern->bf16_matmul;
     compare_all(device);
@@ -465,20 +499,20 @@ static void compare_by(const mc_backend *backend, int threads) {
 
 static void test_every_way_gives_the_same_bits(void **state) {
     (void)state;
-    compare_by(&mc_backend_cpu, 2);
+    compare_by(&mc_cpu_steps, &mc_backend_cpu, 2);
 }
 
-static mc_kernel find_plain(const void *state, mc_op op, const void *attr,
-                            const mc_layout *const *in, int n_in, const mc_layout *out) {
-    if (mc_op_get(op)->decompose != NULL) return NULL;
-    return mc_backend_cpu.find(state, op, attr, in, n_in, out);
+static mc_support supports_plain(const void *state, mc_op op, const void *attr,
+                                 const mc_layout *const *in, int n_in, const mc_layout *out) {
+    if (mc_op_get(op)->decompose != NULL) return (mc_support){.yes = false};
+    return mc_backend_cpu.supports(state, op, attr, in, n_in, out);
 }
 
 static void test_so_do_decompositions(void **state) {
     (void)state;
     mc_backend plain = mc_backend_cpu;
-    plain.find = find_plain;
-    compare_by(&plain, 1);
+    plain.supports = supports_plain;
+    compare_by(&mc_cpu_steps, &plain, 1);
 }
 
 static int chained; /* steps */
@@ -504,19 +538,19 @@ static mica_status run_backwards(const mc_call *call) {
 
 static void test_so_do_rows_of_chains(void **state) {
     (void)state;
-    mc_backend backwards = mc_backend_cpu;
+    mc_step_ops backwards = mc_cpu_steps;
     backwards.chain = run_backwards;
-    compare_by(&backwards, 1);
+    compare_by(&backwards, &mc_backend_cpu, 1);
     assert_true(chained > 1000);
     assert_true(ending_in_matmuls > 50 || !pairs);
 }
 
 static void test_so_do_steps_without_chains(void **state) {
     (void)state;
-    mc_backend apart = mc_backend_cpu;
+    mc_step_ops apart = mc_cpu_steps;
     apart.rows = NULL;
     apart.chain = NULL;
-    compare_by(&apart, 1);
+    compare_by(&apart, &mc_backend_cpu, 1);
 }
 
 int main(void) {

@@ -199,7 +199,7 @@ static void test_parameters_without_data(void **state) {
     assert_int_equal(l.status, MICA_OK);
     assert_int_equal(mc_graph_verify(l.s), MICA_OK);
     assert_int_equal(mc_scope_count(l.s), 2);
-    assert_int_equal(mc_scope_node(l.s, 0)->state, MC_PENDING);
+    assert_true(mc_scope_node(l.s, 0)->param);
     assert_true(mica_eval(l.s, (mica_array){l.s, l.ports.results[0]}) != MICA_OK);
     mc_buffer_deinit(&file);
     unload(&l);

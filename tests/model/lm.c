@@ -1,6 +1,8 @@
 /* The forward pass compared with goldens of the reference implementation: logits, batches, keys. */
 #include "model/fixture.h"
 
+#include "cpu/cpu.h"
+#include "exec/lower.h"
 #include "exec/plan.h"
 #include "exec/trace.h"
 
@@ -123,6 +125,8 @@ static int count_spans(const model_fixture *f) {
     const int32_t id = 1;
     mc_arena arena = {0};
     mc_trace trace = {0};
+    mc_buffer fallback = {0};
+    mc_lowered *lowered;
     mc_plan *plan;
     mica_scope *s;
     int spans = 0;
@@ -130,10 +134,13 @@ static int count_spans(const model_fixture *f) {
     mica_array ids = mica_from_data(s, &id, MICA_I32, (int64_t[]){1, 1}, 2);
     mica_array y = mc_lm_forward(s, f->lm, ids, mica_i32(s, 0), NULL, MC_ALL_LOGITS);
     assert_int_equal(mc_trace_make(&trace, &arena, s, &y, 1), MICA_OK);
-    assert_int_equal(mc_plan_make(f->device, &trace, &plan), MICA_OK);
+    assert_int_equal(mc_lower_ops(f->device, &trace, &lowered, &fallback), MICA_OK);
+    assert_int_equal(fallback.len, 0);
+    assert_int_equal(mc_plan_make(f->device, &mc_cpu_steps, lowered, &plan), MICA_OK);
     for (uint32_t i = 0; i < plan->n_steps; i += plan->steps[i].span)
         spans++;
     mc_plan_free(plan);
+    mc_buffer_deinit(&fallback);
     mc_buffer_deinit(&trace.key);
     mc_arena_deinit(&arena);
     mica_scope_close(&s);

@@ -69,16 +69,16 @@ static void as_decomposed(void **state) {
 
 static mc_backend plain; /* the cpu backend without kernels for ops that have a decomposition */
 
-static mc_kernel find_plain(const void *state, mc_op op, const void *attr,
-                            const mc_layout *const *in, int n_in, const mc_layout *out) {
-    if (mc_op_get(op)->decompose != NULL) return NULL;
-    return mc_backend_cpu.find(state, op, attr, in, n_in, out);
+static mc_support supports_plain(const void *state, mc_op op, const void *attr,
+                                 const mc_layout *const *in, int n_in, const mc_layout *out) {
+    if (mc_op_get(op)->decompose != NULL) return (mc_support){.yes = false};
+    return mc_backend_cpu.supports(state, op, attr, in, n_in, out);
 }
 
 /* From here on the device uses decompositions. */
 static void take_kernels(bench *b) {
     plain = mc_backend_cpu;
-    plain.find = find_plain;
+    plain.supports = supports_plain;
     b->device->backend = &plain;
     test_forget_plans(b->device);
 }

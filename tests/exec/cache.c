@@ -1,7 +1,7 @@
-/* The cache of plans: what makes a key, plans forgotten while they run, threads that share it. */
+/* The cache of graphs: what makes a key, graphs forgotten while they run, threads that share it. */
 #define _POSIX_C_SOURCE 200809L
 
-#include "exec/plan_cache.h"
+#include "exec/cache.h"
 
 #include "device/device.h"
 #include "support/support.h"
@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { THREADS = 4, ROUNDS = 120, SIZES = MC_PLANS + 40 };
+enum { THREADS = 4, ROUNDS = 120, SIZES = 168 };
 
 static mica_device *device;
 
@@ -93,21 +93,21 @@ static mica_array yet_another_attribute(mica_scope *s, mica_scope *outer) {
     return mica_cumsum(s, counting(s, 6), 0, true, true);
 }
 
-/* Evaluates y, twice in one call where `twice`. True where that took a new plan. */
+/* Evaluates y, twice in one call where `twice`. True where that compiled a new graph. */
 static bool misses(program y, bool twice) {
     mica_scope *s = NULL, *outer = NULL;
     assert_int_equal(mica_scope_open(device, &s), MICA_OK);
     assert_int_equal(mica_scope_open(device, &outer), MICA_OK);
     mica_array x = y(s, outer), xs[] = {x, x};
-    uint64_t before = mc_plan_cache_of(device)->misses;
+    uint64_t before = mc_graph_cache_of(device)->misses;
     assert_int_equal(mica_eval_n(s, xs, twice ? 2 : 1), MICA_OK);
-    bool missed = mc_plan_cache_of(device)->misses > before;
+    bool missed = mc_graph_cache_of(device)->misses > before;
     mica_scope_close(&s);
     mica_scope_close(&outer);
     return missed;
 }
 
-static void test_what_makes_a_plan_another(void **state) {
+static void test_what_makes_a_graph_another(void **state) {
     (void)state;
     static const program others[] = {
         other_order, other_op,   other_shape,     other_strides,
@@ -132,17 +132,19 @@ static void expect_twice(mica_array y, int64_t n) {
         assert_float_equal(got[i], 2 * (float)i, 0);
 }
 
-static void test_a_plan_that_runs_outlives_its_entry(void **state) {
+static void test_a_graph_that_runs_outlives_its_entry(void **state) {
     (void)state;
     mica_scope *running = NULL, *s = NULL;
     assert_int_equal(mica_scope_open(device, &running), MICA_OK);
     assert_int_equal(mica_scope_open(device, &s), MICA_OK);
     mica_array x = counting(running, 5), y = mica_add(running, x, x);
     assert_int_equal(mica_eval_async(running, &y, 1), MICA_OK);
-    for (int64_t n = 6; n < 6 + MC_PLANS; n++) {
+    mc_graph_cache_set_limit(mc_graph_cache_of(device), 1); /* nothing stays but what was last */
+    for (int64_t n = 6; n < 12; n++) {
         assert_int_equal(mica_eval(s, mica_exp(s, counting(s, n))), MICA_OK);
         mc_scope_reset(s);
     }
+    assert_int_equal(mc_graph_cache_of(device)->count, 1);
     expect_twice(y, 5);
     mica_scope_close(&s);
     mica_scope_close(&running);
@@ -155,7 +157,7 @@ typedef struct visitor {
     int wrong;
 } visitor;
 
-/* Sizes come in another order in each thread, more of them than there are plans; asserts of cmocka
+/* Sizes come in another order in each thread, more of them than the cache holds; asserts of cmocka
  * are for its own thread. */
 static void *visit(void *context) {
     visitor *v = context;
@@ -177,11 +179,12 @@ static void *visit(void *context) {
     return NULL;
 }
 
-static void test_threads_share_plans_memory_and_weights(void **state) {
+static void test_threads_share_graphs_memory_and_weights(void **state) {
     (void)state;
     mica_scope *model = NULL;
     assert_int_equal(mica_scope_open(device, &model), MICA_OK);
     visitor visitors[THREADS] = {0};
+    mc_graph_cache_set_limit(mc_graph_cache_of(device), 200 * 1024); /* some of them */
     mica_array weight = counting(model, SIZES);
     for (int i = 0; i < THREADS; i++) {
         visitors[i].weight = weight;
@@ -199,9 +202,9 @@ static void test_threads_share_plans_memory_and_weights(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        WITH_DEVICE(test_what_makes_a_plan_another),
-        WITH_DEVICE(test_a_plan_that_runs_outlives_its_entry),
-        WITH_DEVICE(test_threads_share_plans_memory_and_weights),
+        WITH_DEVICE(test_what_makes_a_graph_another),
+        WITH_DEVICE(test_a_graph_that_runs_outlives_its_entry),
+        WITH_DEVICE(test_threads_share_graphs_memory_and_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

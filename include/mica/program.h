@@ -1,0 +1,99 @@
+/* Programs: graphs that are compiled once and run often.
+ *
+ * What is recorded in a scope from parameters to results becomes a program. It runs with other
+ * arguments each time, from any thread, and records, traces and looks up nothing:
+ *
+ *     mica_array x = mica_program_param(s, MICA_F32, (int64_t[]){1, 64}, 2);
+ *     mica_array y = mica_matmul(s, x, w);             // w is a part of the program
+ *     const mica_param params[] = {{.name = "x", .array = x}};
+ *     mica_program *program = NULL;
+ *     mica_status status = mica_program_build(s, params, 1, &y, 1, &program);
+ *     ...
+ *     status = mica_program_run(program, into, &input, &output);
+ *
+ * An argument that is donated may be written over by the result that takes its place: that is how
+ * a cache grows without a copy.
+ *
+ * Threads: a program never changes; any number of threads may run it at once, each into a scope of
+ * its own. */
+#ifndef MICA_PROGRAM_H
+#define MICA_PROGRAM_H
+
+#include <mica/array.h>
+
+MICA_BEGIN
+
+/** A program. It keeps its device, and the arrays that are a part of it, until it is closed. */
+typedef struct mica_program mica_program;
+
+/** A parameter of a program. */
+typedef struct mica_param {
+    const char *name; /* for errors, texts and files; NULL: "0", "1", ... */
+    mica_array array; /* what stands for it where the program is recorded */
+    bool donate;      /* a run may write over the argument, which is gone afterwards */
+} mica_param;
+
+/** An array without a value, in the place of one that each run brings.
+ *
+ *  dtype, shape  of the argument; shape [ndim], NULL where ndim is 0. A parameter without axes is
+ *                best given as a scalar (mica_f32, mica_i32).
+ *  returns       the array; to evaluate it, or what is computed from it, is MICA_EINVAL. */
+MICA_API mica_array mica_program_param(mica_scope *s, mica_dtype dtype, const int64_t *shape,
+                                       int ndim);
+
+/** Builds the program that computes results from params.
+ *
+ *  params   [n_params]: parameters, or evaluated arrays of s, in whose place arguments come. Other
+ *           evaluated arrays that the results are computed from become a part of the program.
+ *           Borrowed.
+ *  results  [n_results] arrays of s. Nothing is evaluated.
+ *  program  receives it, owned by the caller; NULL after an error.
+ *  errors   the scope's first error; MICA_EINVAL a parameter that is computed from others or is
+ *           there twice, or one that results need and params lacks; MICA_EUNSUPPORTED; MICA_ENOMEM
+ *  grad     results by params that are floats, where their ops have one. */
+MICA_API mica_status mica_program_build(mica_scope *s, const mica_param *params, size_t n_params,
+                                        const mica_array *results, size_t n_results,
+                                        mica_program **program);
+
+/** Closes *program and sets it to NULL; nothing for NULL. Not while it runs. */
+MICA_API void mica_program_close(mica_program **program);
+
+/** Runs a program.
+ *
+ *  into     the scope that receives the results, on the program's device.
+ *  args     [n_params] evaluated arrays (others are evaluated) of any scopes of the device, of the
+ *           parameters' dtypes and shapes. Strides that are other than the parameter's are copied.
+ *           Donated ones are gone afterwards, as by mica_move, also where the run fails.
+ *  results  [n_results] receives evaluated arrays of `into`; invalid ones after an error.
+ *  errors   MICA_EINVAL, MICA_ESHAPE, MICA_EDTYPE an argument does not fit (the text names it);
+ *           those of mica_eval. None is kept in `into` */
+MICA_API mica_status mica_program_run(const mica_program *program, mica_scope *into,
+                                      const mica_array *args, mica_array *results);
+
+/** How many parameters and results there are. */
+MICA_API size_t mica_program_param_count(const mica_program *program);
+MICA_API size_t mica_program_result_count(const mica_program *program);
+
+/** What a parameter or result is; the strings and shape live as long as the program. */
+typedef struct mica_port {
+    const char *name;     /* of a result: "0", "1", ... */
+    mica_dtype dtype;     /* of its elements */
+    int ndim;             /* number of axes */
+    const int64_t *shape; /* [ndim] */
+    bool donate;          /* of a parameter: a run may write over the argument */
+} mica_port;
+
+/** Fills *port. errors  MICA_EINVAL there is no such one */
+MICA_API mica_status mica_program_get_param(const mica_program *program, size_t i, mica_port *port);
+MICA_API mica_status mica_program_get_result(const mica_program *program, size_t i,
+                                             mica_port *port);
+
+/** The program as text, a line a node: "%7 = add f32[2,3] %5 %6".
+ *
+ *  text    receives it, freed with mica_free; NULL after an error.
+ *  errors  MICA_ENOMEM */
+MICA_API mica_status mica_program_print(const mica_program *program, char **text);
+
+MICA_END
+
+#endif

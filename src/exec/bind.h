@@ -1,0 +1,17 @@
+/* Between nodes and what executables are given and leave. */
+#ifndef EXEC_BIND_H
+#define EXEC_BIND_H
+
+#include "device/backend.h"
+
+/* What a leaf is bound as; a scalar's value goes to **scalars, which moves on.
+ * errors  MICA_EINVAL a parameter, which has no value */
+mica_status mc_bind_leaf(const mc_node *leaf, mc_binding *arg, uint64_t **scalars);
+
+/* Takes the memory away from a node. */
+void mc_node_leave(mc_node *node, mc_node_state state);
+
+/* The node is evaluated: it takes the result's reference over. */
+void mc_node_give(mc_node *node, const mc_layout *layout, const mc_result *result);
+
+#endif

@@ -1,0 +1,233 @@
+#include "exec/split.h"
+
+#include "base/alloc.h"
+#include "exec/lower.h"
+
+typedef struct splitter {
+    mica_device *device;
+    const mc_lowered *from;
+    mc_arena *arena;
+    uint32_t count;   /* nodes */
+    uint32_t *level;  /* [count] of ops, and of views of them; MC_ABSENT: of what no op makes */
+    bool *falls_back; /* [count] */
+    bool *crosses;    /* [count] ops that another level reads */
+    uint32_t *slot;   /* [count] MC_ABSENT: none */
+    mica_array *made; /* [count] in the part at hand */
+    bool *needed;     /* [count] by the part at hand */
+    uint32_t n_levels;
+    uint32_t n_slots;
+} splitter;
+
+static bool is_view(const mc_node *node) {
+    return mc_op_get(node->op)->view != NULL;
+}
+
+static bool is_op(const mc_node *node) {
+    return node->op != MC_OP_LEAF && !is_view(node);
+}
+
+static void *list(splitter *s, size_t item) {
+    return mc_arena_calloc(s->arena, (s->count + 1) * item);
+}
+
+static mica_status open_lists(splitter *s) {
+    s->level = list(s, sizeof *s->level);
+    s->falls_back = list(s, sizeof *s->falls_back);
+    s->crosses = list(s, sizeof *s->crosses);
+    s->slot = list(s, sizeof *s->slot);
+    s->made = list(s, sizeof *s->made);
+    s->needed = list(s, sizeof *s->needed);
+    bool done = s->level && s->falls_back && s->crosses && s->slot && s->made && s->needed;
+    return done ? MICA_OK : mc_fail_nomem("splitting a graph");
+}
+
+static void find_levels(splitter *s) {
+    s->n_levels = 1; /* the device's own first one is there, if only for results that are leaves */
+    for (uint32_t i = 0; i < s->count; i++) {
+        const mc_node *node = mc_scope_node(s->from->graph, i);
+        s->level[i] = MC_ABSENT;
+        if (node->op == MC_OP_LEAF) continue;
+        if (is_view(node)) {
+            s->level[i] = s->level[node->in[0]];
+            continue;
+        }
+        uint32_t level = s->falls_back[i] ? 1 : 0;
+        for (uint32_t k = 0; k < node->n_in; k++) {
+            if (node->in[k] == MC_ABSENT || s->level[node->in[k]] == MC_ABSENT) continue;
+            uint32_t before = s->level[node->in[k]];
+            if (before % 2 != level % 2) before++;
+            if (before > level) level = before;
+        }
+        s->level[i] = level;
+        if (level + 1 > s->n_levels) s->n_levels = level + 1;
+    }
+}
+
+/* The op or leaf that a view looks at. */
+static uint32_t base_of(const splitter *s, uint32_t node) {
+    while (is_view(mc_scope_node(s->from->graph, node)))
+        node = mc_scope_node(s->from->graph, node)->in[0];
+    return node;
+}
+
+static void find_crossings(splitter *s) {
+    for (uint32_t i = 0; i < s->count; i++) {
+        const mc_node *node = mc_scope_node(s->from->graph, i);
+        if (!is_op(node)) continue;
+        for (uint32_t k = 0; k < node->n_in; k++) {
+            if (node->in[k] == MC_ABSENT) continue;
+            uint32_t base = base_of(s, node->in[k]);
+            if (s->level[base] != MC_ABSENT && s->level[base] != s->level[i])
+                s->crosses[base] = true;
+        }
+    }
+}
+
+/* The level that makes a result. */
+static uint32_t level_of_result(const splitter *s, uint32_t node) {
+    return s->level[node] == MC_ABSENT ? 0 : s->level[node];
+}
+
+static void number_slots(splitter *s, uint32_t *result_slots) {
+    s->n_slots = s->from->n_params;
+    for (uint32_t i = 0; i < s->count; i++)
+        s->slot[i] = s->crosses[i] ? s->n_slots++ : MC_ABSENT;
+    for (uint32_t i = 0; i < s->from->n_results; i++) {
+        uint32_t node = s->from->results[i];
+        if (s->slot[node] == MC_ABSENT) s->slot[node] = s->n_slots++;
+        result_slots[i] = s->slot[node];
+    }
+}
+
+/* Whether the node is made in the part of a level, rather than brought. */
+static bool is_made_in(const splitter *s, uint32_t node, uint32_t level) {
+    return !is_op(mc_scope_node(s->from->graph, node)) || s->level[node] == level;
+}
+
+/* Marks what the part of a level has: its ops, the results that it makes, and what they read. */
+static void mark_part(splitter *s, uint32_t level) {
+    for (uint32_t i = 0; i < s->count; i++)
+        s->needed[i] = is_op(mc_scope_node(s->from->graph, i)) && s->level[i] == level;
+    for (uint32_t i = 0; i < s->from->n_results; i++)
+        if (level_of_result(s, s->from->results[i]) == level) s->needed[s->from->results[i]] = true;
+    for (uint32_t i = s->count; i-- > 0;) {
+        if (!s->needed[i] || !is_made_in(s, i, level)) continue;
+        const mc_node *node = mc_scope_node(s->from->graph, i);
+        for (uint32_t k = 0; k < node->n_in; k++)
+            if (node->in[k] != MC_ABSENT) s->needed[node->in[k]] = true;
+    }
+}
+
+/* Whether the part is the only one that reads a parameter, which may then be donated to it. */
+static bool reads_alone(const splitter *s, uint32_t leaf, uint32_t level) {
+    for (uint32_t i = 0; i < s->count; i++) {
+        const mc_node *node = mc_scope_node(s->from->graph, i);
+        for (uint32_t k = 0; is_op(node) && k < node->n_in; k++)
+            if (node->in[k] != MC_ABSENT && base_of(s, node->in[k]) == leaf && s->level[i] != level)
+                return false;
+    }
+    for (uint32_t i = 0; i < s->from->n_results; i++)
+        if (base_of(s, s->from->results[i]) == leaf && level != 0) return false;
+    return true;
+}
+
+/* Brings data in as the next parameter of the part, which is in that slot. */
+static mica_array bring(mc_part *part, const mc_layout *layout, uint32_t slot,
+                        mc_lowered_param param) {
+    mc_lowered *l = part->lowered;
+    mica_array x = mc_leaf_param(l->graph, layout, false);
+    if (!mica_valid(x)) return x;
+    mc_node_of(x)->value = l->n_params;
+    part->args[l->n_params] = slot;
+    l->params[l->n_params++] = param;
+    return x;
+}
+
+static mica_array bring_leaf(splitter *s, mc_part *part, uint32_t i, uint32_t level) {
+    const mc_node *node = mc_scope_node(s->from->graph, i);
+    if (node->scalar) return mc_scalar_bits(part->lowered->graph, node->layout.dtype, node->value);
+    mc_lowered_param param = s->from->params[node->value];
+    if (param.scalar) {
+        part->scalars[part->lowered->n_scalars] = param.index;
+        param.index = part->lowered->n_scalars++;
+    }
+    param.donated = param.donated && !part->fallback && reads_alone(s, i, level);
+    return bring(part, &node->layout, (uint32_t)node->value, param);
+}
+
+static mica_array make_node(splitter *s, mc_part *part, uint32_t i, uint32_t level,
+                            mica_array *in) {
+    const mc_node *node = mc_scope_node(s->from->graph, i);
+    if (node->op == MC_OP_LEAF) return bring_leaf(s, part, i, level);
+    if (!is_made_in(s, i, level))
+        return bring(part, &node->layout, s->slot[i], (mc_lowered_param){.scalar = false});
+    if (is_view(node)) return mc_record_view(part->lowered->graph, node, s->made[node->in[0]]);
+    for (uint32_t k = 0; k < node->n_in; k++)
+        in[k] = node->in[k] == MC_ABSENT ? MICA_NONE : s->made[node->in[k]];
+    return mc_record(part->lowered->graph, node->op, node->attr, in, (int)node->n_in);
+}
+
+/* What the part leaves: what crosses to other levels, and results. */
+static void list_results(splitter *s, mc_part *part, uint32_t level) {
+    mc_lowered *l = part->lowered;
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (s->slot[i] == MC_ABSENT || !s->needed[i] || level_of_result(s, i) != level) continue;
+        part->results[l->n_results] = s->slot[i];
+        l->results[l->n_results++] = s->made[i].node;
+    }
+}
+
+static mica_status fill_part(splitter *s, mc_part *part, uint32_t level) {
+    uint32_t max = 1;
+    part->fallback = level % 2 == 1;
+    part->args = list(s, sizeof *part->args);
+    part->scalars = list(s, sizeof *part->scalars);
+    part->results = list(s, sizeof *part->results);
+    for (uint32_t i = 0; i < s->count; i++)
+        if (mc_scope_node(s->from->graph, i)->n_in > max)
+            max = mc_scope_node(s->from->graph, i)->n_in;
+    mica_array *in = mc_arena_alloc(s->arena, max * sizeof *in);
+    if (!part->args || !part->scalars || !part->results || !in)
+        return mc_fail_nomem("splitting a graph");
+    MC_TRY(mc_lowered_new(s->device, s->count, s->count, &part->lowered));
+    part->lowered->n_params = part->lowered->n_results = 0;
+    mark_part(s, level);
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (!s->needed[i]) continue;
+        s->made[i] = make_node(s, part, i, level, in);
+        if (!mica_valid(s->made[i])) return mica_scope_status(part->lowered->graph);
+    }
+    list_results(s, part, level);
+    return MICA_OK;
+}
+
+mica_status mc_split(mica_device *device, const mc_lowered *lowered, const uint32_t *fallback,
+                     uint32_t n_fallback, mc_arena *arena, mc_part **parts, uint32_t *n_parts,
+                     uint32_t *result_slots, uint32_t *n_slots) {
+    splitter s = {
+        .device = device, .from = lowered, .arena = arena, .count = mc_scope_count(lowered->graph)};
+    *n_parts = 0;
+    MC_TRY(open_lists(&s));
+    for (uint32_t i = 0; i < n_fallback; i++)
+        s.falls_back[fallback[i]] = true;
+    find_levels(&s);
+    find_crossings(&s);
+    number_slots(&s, result_slots);
+    *n_slots = s.n_slots;
+    *parts = mc_arena_calloc(arena, s.n_levels * sizeof **parts);
+    if (!*parts) return mc_fail_nomem("splitting a graph");
+    mica_status status = MICA_OK;
+    for (uint32_t level = 0; status == MICA_OK && level < s.n_levels; level++) {
+        mc_part *part = &(*parts)[*n_parts];
+        status = fill_part(&s, part, level);
+        if (status == MICA_OK && part->lowered->n_results > 0) {
+            ++*n_parts;
+            continue;
+        }
+        mc_lowered_free(part->lowered); /* nothing is made there */
+        *part = (mc_part){0};
+    }
+    for (; status != MICA_OK && *n_parts > 0; --*n_parts)
+        mc_lowered_free((*parts)[*n_parts - 1].lowered);
+    return status;
+}

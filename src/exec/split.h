@@ -1,0 +1,29 @@
+/* Splitting a lowered graph where ops in it have to run on another device.
+ *
+ * Ops are dealt out in levels that run in turn, of even number on the device, of odd number on the
+ * fallback; an op is on the first level where all that it reads is there. What one level makes and
+ * another reads, a result of an op, dense, goes from one to the other. Views move no data: each
+ * level makes its own. */
+#ifndef EXEC_SPLIT_H
+#define EXEC_SPLIT_H
+
+#include "base/arena.h"
+#include "device/backend.h"
+
+/* A part of the graph. Slots are as in mc_segment. */
+typedef struct mc_part {
+    mc_lowered *lowered; /* owned by whoever asked for the split, until it hands it to a device */
+    bool fallback;
+    uint32_t *args, *scalars, *results; /* as mc_segment has them */
+} mc_part;
+
+/* Splits; parts [*n_parts] and what they point to live in `arena`, but for the graphs.
+ *
+ * fallback      [n_fallback] nodes that the device has no kernel for.
+ * result_slots  [n_results] receives the slots of the results.
+ * errors        MICA_ENOMEM: no part is left behind */
+mica_status mc_split(mica_device *device, const mc_lowered *lowered, const uint32_t *fallback,
+                     uint32_t n_fallback, mc_arena *arena, mc_part **parts, uint32_t *n_parts,
+                     uint32_t *result_slots, uint32_t *n_slots);
+
+#endif

@@ -1,0 +1,89 @@
+/* The lower layer: what a device implements whose kernels are C functions over addresses.
+ *
+ * Such a device is a table of kernels (mc_step_ops). exec/steps.h makes its executables: a plan of
+ * steps, each an op with its operands in planned memory (exec/plan.h), and runs of it. Steps that
+ * go well together are run by one kernel call: joint ones, which share an operand or lie near each
+ * other, and chains, which go row by row. */
+#ifndef EXEC_STEP_H
+#define EXEC_STEP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/backend.h"
+
+typedef struct mc_operand {
+    void *data;              /* the first element; NULL where the operand is absent */
+    const mc_layout *layout; /* NULL where the operand is absent */
+} mc_operand;
+
+typedef struct mc_run mc_run;
+
+/* One op with its operands, as a kernel sees it. Inputs may have any strides; out is dense, unless
+ * it takes over an input's memory (then that input's data pointer equals out's). */
+typedef struct mc_call {
+    mc_op op;
+    const void *attr;
+    int n_in;
+    const mc_operand *in;
+    mc_operand out;
+    void *state; /* the backend's (mc_backend_state) */
+    mc_run *run; /* for mc_run_scratch */
+    int span;    /* calls from this one on that the kernel runs: joint ones, or a chain */
+    int joint;   /* calls from this one on that are joint: mc_step_ops.joint; 0: an earlier one's */
+    int axis;    /* in a chain: the one that its rows lie along */
+    int left;    /* calls of the run from this one on */
+} mc_call;
+
+#define MC_MAX_JOINT 8
+#define MC_MAX_CHAIN 16
+
+/* How an op goes row by row. Rows are the places along one axis, not the last, of the operands
+ * `by_row`; these have one shape but for the last axis, and so has the result where `result` says
+ * that row r of it is computed from row r of these operands, and from the whole of the others.
+ * Where it does not, row r of the operands is written somewhere into the result. */
+typedef struct mc_row_form {
+    uint32_t by_row; /* a bit an operand; 0: the op does not go row by row */
+    bool result;
+    bool ends; /* takes x, its first operand, row by row, but needs all of it before it goes on */
+} mc_row_form;
+
+typedef mica_status (*mc_kernel)(const mc_call *call);
+
+/* Memory for the duration of a kernel, aligned to 64 bytes; valid until the kernel returns. One
+ * block a call. errors: NULL, with the text set (MICA_ENOMEM) */
+void *mc_run_scratch(mc_run *run, size_t bytes);
+
+/* Memory that stays until the run ends, for what several steps need alike: found again under the
+ * same key, which is copied. *found: it was there, filled by an earlier step. NULL: there is no
+ * more room for such things; use scratch. Aligned as scratch. */
+void *mc_run_keep(mc_run *run, const void *key, size_t key_bytes, size_t bytes, bool *found);
+
+typedef enum mc_joint {
+    MC_JOINT_NONE,
+    MC_JOINT_FIRST, /* those that read the same first operand */
+    MC_JOINT_ANY    /* those that lie near each other */
+} mc_joint;
+
+/* The kernels of a device. `state` is the backend's. */
+typedef struct mc_step_ops {
+    /* The kernel for an op that the backend supports, over layouts that it supports. */
+    mc_kernel (*find)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
+                      int n_in, const mc_layout *out);
+
+    /* Which calls the op's kernel takes at once: calls [0, joint), MC_MAX_JOINT at most, none of
+     * which reads what another of them writes. NULL: no op's does. */
+    mc_joint (*joint)(const void *state, mc_op op);
+
+    /* Chains: the form in which an op over these layouts goes row by row, and the kernel of calls
+     * [0, span) that do: all their operands that go by rows and are written in the chain are
+     * written along the same rows, the others before it; results have memory of their own, or that
+     * of an operand along the same rows. At most MC_MAX_CHAIN, then joint ones that end it. NULL:
+     * none. So many rows are enough for all threads: an axis of more is no better. */
+    mc_row_form (*rows)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
+                        int n_in);
+    int64_t (*enough_rows)(const void *state);
+    mc_kernel chain;
+} mc_step_ops;
+
+#endif

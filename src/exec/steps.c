@@ -1,0 +1,94 @@
+#include "exec/steps.h"
+
+#include <pthread.h>
+
+#include "base/alloc.h"
+#include "exec/run.h"
+
+typedef struct step_executable {
+    mc_executable base; /* first: the device hands it back */
+    mica_device *device;
+    mc_plan *plan;
+    mc_layout *results;
+    pthread_mutex_t lock;
+    mc_run *spare; /* guarded by lock: runs that nobody uses, as many as ever ran at once */
+} step_executable;
+
+static size_t bytes_of(const mc_plan *p) {
+    return p->n_values * sizeof *p->values + p->n_roots * (sizeof *p->roots + 3 * sizeof(void *)) +
+           p->n_steps * (sizeof *p->steps + sizeof(mc_call)) + p->n_operands * sizeof(mc_operand) +
+           mc_scope_count(p->lowered->graph) * 2 * sizeof(mc_node);
+}
+
+static mica_status fill(step_executable *x, mica_device *device, mc_plan *plan) {
+    x->device = device;
+    x->results = mc_array_alloc(plan->n_targets, sizeof *x->results);
+    if (!x->results) return mc_fail_nomem("an executable");
+    for (uint32_t i = 0; i < plan->n_targets; i++)
+        x->results[i] = plan->values[plan->targets[i]].layout;
+    x->base = (mc_executable){.n_params = plan->lowered->n_params,
+                              .n_results = plan->n_targets,
+                              .results = x->results,
+                              .bytes = bytes_of(plan)};
+    if (pthread_mutex_init(&x->lock, NULL) != 0)
+        return mc_fail(MICA_EDEVICE, "cannot make a mutex for an executable");
+    x->plan = plan; /* from here on mc_steps_discard takes it all apart */
+    return MICA_OK;
+}
+
+mica_status mc_steps_compile(mica_device *device, const mc_step_ops *ops, mc_lowered *lowered,
+                             mc_executable **executable) {
+    mc_plan *plan;
+    *executable = NULL;
+    MC_TRY(mc_plan_make(device, ops, lowered, &plan));
+    step_executable *x = mc_calloc(1, sizeof *x);
+    mica_status status = x ? fill(x, device, plan) : mc_fail_nomem("an executable");
+    if (status == MICA_OK) {
+        *executable = &x->base;
+        return MICA_OK;
+    }
+    mc_plan_free(plan);
+    if (x) mc_free(x->results);
+    mc_free(x);
+    return status;
+}
+
+void mc_steps_discard(mc_executable *executable) {
+    if (!executable) return;
+    step_executable *x = (step_executable *)(void *)executable;
+    while (x->spare) {
+        mc_run *run = x->spare;
+        x->spare = run->next;
+        mc_free(run);
+    }
+    pthread_mutex_destroy(&x->lock);
+    mc_plan_free(x->plan);
+    mc_free(x->results);
+    mc_free(x);
+}
+
+static mc_run *take_run(step_executable *x) {
+    pthread_mutex_lock(&x->lock);
+    mc_run *run = x->spare;
+    if (run) x->spare = run->next;
+    pthread_mutex_unlock(&x->lock);
+    return run ? run : mc_run_new(x->device, x->plan);
+}
+
+static void give_run_back(step_executable *x, mc_run *run) {
+    pthread_mutex_lock(&x->lock);
+    run->next = x->spare;
+    x->spare = run;
+    pthread_mutex_unlock(&x->lock);
+}
+
+mica_status mc_steps_launch(mc_executable *executable, mc_binding *args, const uint64_t *scalars,
+                            mc_result *results, mc_fence *fence) {
+    step_executable *x = (step_executable *)(void *)executable;
+    *fence = 0;
+    mc_run *run = take_run(x);
+    if (!run) return mc_fail_nomem("running a plan");
+    mica_status status = mc_run_launch(run, args, scalars, results);
+    give_run_back(x, run);
+    return status;
+}
