@@ -14,7 +14,7 @@ static const cli_alias aliases[] = {
 _Static_assert(CLI_COUNT(aliases) <= CLI_MAX_ALIASES, "CLI_MAX_ALIASES is too small");
 
 static const struct {
-    const char *names, *advice; /* blanks between names */
+    const char *names, *advice; /* names are separated by blanks */
 } elsewhere[] = {
 #define ELSEWHERE(names, advice) {names, advice},
 #include "elsewhere_list.h"
@@ -60,7 +60,7 @@ const char *cli_alias_value(const cli_alias *alias, const char *value, char *roo
     return NULL;
 }
 
-/* Whether a list with blanks between has a name. */
+/* Whether a list, separated by blanks, contains a name. */
 static bool lists(const char *names, const char *name) {
     size_t len = strlen(name);
     while (*names) {
@@ -74,7 +74,7 @@ static bool lists(const char *names, const char *name) {
 
 void cli_alias_values(const cli_alias *alias, char *out, size_t out_bytes) {
     size_t n = 0;
-    bool ours = false; /* between = and a blank: what the value is here */
+    bool ours = false; /* between = and a blank: mica's own value */
     for (const char *at = alias->values; *at && n + 1 < out_bytes; at++) {
         ours = *at == '=' || (ours && *at != ' ');
         if (!ours) out[n++] = *at;

@@ -1,7 +1,7 @@
-/* ALIAS(name, option, values): what llama.cpp, mlx-lm and ollama call an option of mica, with
- * its dashes; dashes within may be typed as underscores. Rows of one option stand together.
- * values: what a value there is here, such as "8=int8 16=bf16", and no others are taken; NULL:
- * the same. */
+/* ALIAS(name, option, values): the name that llama.cpp, mlx-lm or ollama uses for an option of
+ * mica. The name includes its dashes; dashes within it may be typed as underscores. Rows of one
+ * option are adjacent. `values` maps that program's values to mica's, as "8=int8 16=bf16", and
+ * other values are refused; NULL: the values are the same. */
 ALIAS("--temp", "temperature", NULL)
 ALIAS("--repeat-penalty", "repetition-penalty", NULL)
 ALIAS("--repeat-last-n", "penalty-window", NULL)

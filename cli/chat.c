@@ -1,4 +1,4 @@
-/* mica chat: a conversation, line by line. */
+/* mica chat: a conversation. */
 #define _POSIX_C_SOURCE 200809L
 #include "chat.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Runs a command, or answers a text. */
+/* Runs a command, or answers a message. */
 static void obey(cli_chat *c) {
     char *message = c->lines.message.data;
     bool slash = message[0] == '/' && !c->lines.quoted, text = slash && message[1] == '/';
@@ -21,10 +21,11 @@ static void obey(cli_chat *c) {
         cli_chat_answer(c, message + text);
 }
 
-/* The loop of the chat. Returns an exit code: at a terminal 0 also after an error, which the user
- * has seen. */
+/* Reads and handles messages until the chat ends. Returns an exit code: at a terminal it is 0 even
+ * after an error, because the user saw the error. */
 static int talk(cli_chat *c) {
-    bool at_terminal = cli_stdin_is_terminal(), again = false; /* the next Ctrl-C ends the chat */
+    bool at_terminal = cli_stdin_is_terminal(), again = false; /* again: a second Ctrl-C ends the
+                                                                  chat */
     for (;;) {
         cli_typed typed = cli_lines_read(&c->lines);
         if (typed == CLI_TYPED_ERROR) return CLI_FAILED;
@@ -53,8 +54,8 @@ static void greet(const cli_chat *c) {
     fputs(cli_style(CLI_PLAIN), stderr);
 }
 
-/* Opens the model, the session and the conversation. A resumed talk brings its model and adapter if
- * none are named. returns an exit code */
+/* Opens the model, the session and the conversation. Without a named model, a resumed conversation
+ * determines the model and the adapter.  returns an exit code */
 static int open_chat(cli_chat *c, const char *verb_name, const cli_chat_values *values,
                      const char *model) {
     bool quiet = values->answer.quiet;
@@ -91,7 +92,7 @@ int cli_chat_run(const char *verb_name, const cli_chat_values *values, const cha
         if (at_terminal && !values->answer.quiet) greet(&c);
         if (first) cli_chat_answer(&c, first);
         code = talk(&c);
-        /* Tries to save once more, also if it failed before; that was reported then. */
+        /* Saving is tried once more, even after it failed; the failure was reported then. */
         if (c.file && c.conversation.count > 0 && !cli_chat_save(&c, c.file, c.unkept))
             code = CLI_FAILED;
         cli_chat_tell_kept(&c);
@@ -105,7 +106,7 @@ int cli_chat_run(const char *verb_name, const cli_chat_values *values, const cha
     return code;
 }
 
-/* A single word without blanks is the model, as it was before `chat` took a message. */
+/* A single argument without blanks is the model, as in versions whose `chat` took no message. */
 static int run(const void *verb_values, char **args, int count) {
     const cli_chat_values *values = verb_values;
     const char *model, *first;

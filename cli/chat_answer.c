@@ -7,26 +7,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what the model gets ---- */
+/* ---- fitting the context ---- */
 
-/* How many messages are the system's: one or none. It is never left out. */
+/* Number of system messages, 0 or 1. The system message is never left out. */
 static size_t system_messages(const cli_chat *c) {
     return cli_conversation_system(&c->conversation) ? 1 : 0;
 }
 
-/* Opens the stream of an answer to the system's message and what follows the oldest `left_out`
- * ones behind it. */
+/* Opens the stream of an answer. The prompt is the system message and all others but the oldest
+ * `left_out` ones. */
 static mica_status open_stream(const cli_chat *c, size_t left_out,
                                const mica_generate_options *options, mica_stream **stream) {
     const cli_conversation *all = &c->conversation;
     mica_message *first = all->messages + left_out, kept = *first;
-    if (system_messages(c)) *first = all->messages[0]; /* stands in its place meanwhile */
+    if (system_messages(c))
+        *first = all->messages[0]; /* replaces a message that is left out,
+                                                          until the call returns */
     mica_status status = mica_chat(c->session, first, all->count - left_out, options, stream);
     *first = kept;
     return status;
 }
 
-/* Tokens of that prompt; INT64_MAX for more than the model can. Nothing is computed for it. */
+/* Counts the tokens of that prompt; INT64_MAX if it exceeds the context. Computes nothing. */
 static mica_status count_tokens(const cli_chat *c, size_t left_out,
                                 const mica_generate_options *options, int64_t *tokens) {
     mica_generate_options whole = *options;
@@ -38,8 +40,8 @@ static mica_status count_tokens(const cli_chat *c, size_t left_out,
     return status == MICA_ECONTEXT ? MICA_OK : status;
 }
 
-/* The first message from `left_out` on that begins a turn, a user's, counted behind the system's;
- * the last message at most, which is what is to be answered. */
+/* Finds the first user message from index `left_out` on, the system message excluded. At most, it
+ * is the last message, which has no answer yet. */
 static size_t next_turn(const cli_chat *c, size_t left_out) {
     size_t system = system_messages(c), last = c->conversation.count - system - 1;
     const mica_message *messages = c->conversation.messages + system;
@@ -48,8 +50,8 @@ static size_t next_turn(const cli_chat *c, size_t left_out) {
     return left_out < last ? left_out : last;
 }
 
-/* Leaves out the fewest of the oldest turns with which the prompt has at most `max` tokens; all but
- * the last message where none are few enough. */
+/* Leaves out the oldest messages, by whole turns and as few as possible, so that the prompt has at
+ * most `max` tokens. If no prompt is short enough, only the last message stays. */
 static mica_status leave_out_turns(cli_chat *c, const mica_generate_options *options, int64_t max) {
     size_t low = c->left_out + 1, high = next_turn(c, SIZE_MAX);
     while (low < high) {
@@ -66,10 +68,10 @@ static mica_status leave_out_turns(cli_chat *c, const mica_generate_options *opt
     return MICA_OK;
 }
 
-/* Makes room in the context for an answer of max_tokens, at most half of it, or of a quarter of it:
- * where there is less, turns are left out until half is free, so that it lasts a while, for all
- * that follows the system's message is then computed anew. An answer ends where the context does:
- * nothing of it is pushed out. */
+/* Makes room in the context for an answer: max_tokens, else a quarter of the context, and half of
+ * the context at most. If there is less room, turns are left out until half of the context is free.
+ * So many at once, because then the whole prompt after the system message is computed again. An
+ * answer ends at the end of the context, and pushes nothing out. */
 static mica_status fit(cli_chat *c, mica_generate_options *options) {
     int64_t context = cli_model_info(c->model).context_length, tokens;
     int64_t room = options->max_tokens > 0 ? options->max_tokens : context / 4;
@@ -84,7 +86,7 @@ static mica_status fit(cli_chat *c, mica_generate_options *options) {
         c->told_full = true;
     }
     if (status != MICA_OK || tokens > context) return status;
-    int64_t left = context - tokens + 1; /* the last token of an answer takes no place */
+    int64_t left = context - tokens + 1; /* the last token of an answer is never in the cache */
     if (options->max_tokens == 0 || options->max_tokens > left) options->max_tokens = left;
     if (options->min_tokens > left) options->min_tokens = left;
     return MICA_OK;
@@ -125,7 +127,7 @@ void cli_chat_answer(cli_chat *c, const char *message) {
         c->failed = true;
         return;
     }
-    /* What was printed was said, also where it was interrupted. */
+    /* An interrupted answer counts as far as it was printed. */
     if (answer(c, &kept) &&
         cli_conversation_add(conversation, "assistant", kept.data ? kept.data : "")) {
         cli_chat_keep(c);
@@ -148,7 +150,7 @@ void cli_chat_answer_again(cli_chat *c) {
     if (c->values.temperature == 0)
         cli_hint("At temperature 0 an answer is always the same: try /set temperature 0.8");
     c->again++;
-    conversation->count = count - 1; /* the old answer waits behind the end */
+    conversation->count = count - 1; /* the old answer stays in the array, past the end */
     bool answered = answer(c, &kept);
     conversation->count = count;
     if (answered && cli_conversation_replace(conversation, kept.data ? kept.data : ""))

@@ -15,7 +15,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* Sets the path of a conversation's caches, which are beside its messages; false: too long. */
+/* Sets the path of the file of caches beside a conversation.  returns false if it is too long */
 static bool cache_path(const char *path, char out[PATH_BYTES]) {
     int n = snprintf(out, PATH_BYTES, "%s.cache", path);
     if (n > 0 && n < PATH_BYTES) return true;
@@ -23,7 +23,7 @@ static bool cache_path(const char *path, char out[PATH_BYTES]) {
     return false;
 }
 
-/* Whether a path names an open descriptor: it can be saved to, but nothing is loaded from it. */
+/* Whether a path names an open file descriptor. It can be saved to, but not loaded. */
 static bool names_descriptor(const char *path) {
     static const char *const names[] = {"/dev/fd/", "/dev/std", "/proc/self/fd/"};
     for (size_t i = 0; i < CLI_COUNT(names); i++)
@@ -41,17 +41,17 @@ bool cli_chat_save(const cli_chat *c, const char *path, bool quiet) {
     if (!cache_path(path, cache) ||
         !cli_conversation_save(&c->conversation, path, NULL, NULL, quiet))
         return false;
-    if (!cli_chat_is_kept(path)) return true; /* and no caches are kept beside it */
+    if (!cli_chat_is_kept(path)) return true; /* a device has no caches beside it */
     mica_status status = mica_session_save(c->session, cache);
     if (status == MICA_EUNSUPPORTED) {
-        remove(cache); /* caches of an earlier conversation */
+        remove(cache); /* the caches of an earlier conversation */
         return true;
     }
     if (status != MICA_OK) cli_fail_status(status);
     return status == MICA_OK;
 }
 
-/* Begins another conversation, with an empty session. */
+/* Begins a new conversation with an empty session. */
 static void begin_anew(cli_chat *c) {
     cli_chat_keep_another(c);
     mica_session_reset(c->session);
@@ -60,7 +60,7 @@ static void begin_anew(cli_chat *c) {
     c->told_full = false;
 }
 
-/* Caches only save computing: without them, or with those of another model, messages suffice. */
+/* Caches only save time. Without them, or with those of another model, the messages are enough. */
 bool cli_chat_load(cli_chat *c, const char *path) {
     char cache[PATH_BYTES];
     mica_session *session = NULL;
@@ -133,7 +133,7 @@ static bool regenerate(cli_chat *c, char *rest) {
     return true;
 }
 
-/* The path of the file that a command names; NULL after it reported an error. */
+/* Returns the path that a command names; NULL after it reported an error. */
 static const char *file_name(const char *command, const char *rest) {
     if (*rest) return cli_path_expand(rest);
     cli_fail("%s needs the name of a file", command);
@@ -165,10 +165,10 @@ static bool end(cli_chat *c, char *rest) {
     return true;
 }
 
-/* The commands in the order of /help. Names of one function are adjacent, mica's own first. */
+/* The commands in the order of /help. Names of one function are adjacent, mica's own name first. */
 static const struct {
     const char *name, *argument, *help;
-    bool (*run)(cli_chat *c, char *rest); /* rest: text after the name. false: it failed */
+    bool (*run)(cli_chat *c, char *rest); /* rest: the argument. Returns false after an error */
 } commands[] = {
     {"/set", CLI_CHAT_SETTING, "change a setting; alone: list all settings", set},
     {"/show", "", "describe the model, and how full its context is", show},
@@ -185,7 +185,7 @@ static const struct {
     {"/quit", "", "", end},
 };
 
-/* ---- running them ---- */
+/* ---- running commands ---- */
 
 static bool show_commands(cli_chat *c, char *rest) {
     enum { WIDTH = 20 };

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Adds a word, of which `typed` is there, and what comes behind it. */
+/* Adds a word, of which `typed` was typed, and the text `after` it. */
 static void add(cli_completions *found, const char *typed, const char *word, const char *behind) {
     size_t len = strlen(word) + strlen(behind) + 1;
     if (strncmp(word, typed, strlen(typed)) != 0) return;
@@ -25,14 +25,14 @@ static void add(cli_completions *found, const char *typed, const char *word, con
     found->words[found->count++] = copy;
 }
 
-/* Whether a name can be typed, and printed without harm. */
+/* Whether a name can be typed and printed safely. */
 static bool is_text(const char *name) {
     for (const char *c = name; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f) return false;
     return mbstowcs(NULL, name, 0) != (size_t)-1;
 }
 
-/* Files in the folder that a path begins with. */
+/* Completes a path by the files of its folder. */
 static void add_files(cli_completions *found, const char *path) {
     char folder[4096], file[4096];
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
@@ -68,7 +68,7 @@ static void add_settings(cli_completions *found, const char *typed) {
     size_t len = strlen(parameter);
     if (strncmp(typed, parameter, len) == 0) typed += len + strspn(typed + len, " ");
     found->typed = strlen(typed);
-    if (strchr(typed, ' ')) return; /* a value */
+    if (strchr(typed, ' ')) return; /* what is typed is a value */
     for (size_t i = 0; (name = cli_chat_setting_name(i)); i++)
         add(found, typed, name, " ");
 }

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* What can be set: the numbers at the beginning of the answer's options, and these, of the answer
- * and of the conversation. What the system says is no option here, but a message. */
+/* Settings: the numbers at the beginning of the answer's options, then these options of the answer
+ * and the conversation. The system prompt is set as a message, not as an option. */
 static const char *const of_answer[] = {"stop", "ignore-eos", "verbose", "quiet", "wrap"};
 static const char *const of_talk[] = {"think"};
 enum { SETTINGS = CLI_ANSWER_SETTABLE + CLI_COUNT(of_answer) + CLI_COUNT(of_talk) };
@@ -19,7 +19,7 @@ static const cli_option *find(const cli_option *table, size_t count, const char 
     return NULL;
 }
 
-/* The i-th thing that can be set, i < SETTINGS. */
+/* The i-th setting, i < SETTINGS. */
 static const cli_option *setting_at(size_t i) {
     if (i < CLI_ANSWER_SETTABLE) return &cli_answer_options[i];
     i -= CLI_ANSWER_SETTABLE;
@@ -27,7 +27,7 @@ static const cli_option *setting_at(size_t i) {
     return find(cli_talk_options, CLI_TALK_OPTIONS, of_talk[i - CLI_COUNT(of_answer)]);
 }
 
-/* The struct that has it. */
+/* The struct that holds a setting. */
 static void *base_of(cli_chat *c, size_t i) {
     bool of_the_answer = i < CLI_ANSWER_SETTABLE + CLI_COUNT(of_answer);
     return of_the_answer ? (void *)&c->values : (void *)&c->talk;
@@ -63,7 +63,8 @@ static bool tell_unknown(const char *name) {
     return false;
 }
 
-/* Sets an option of base. A flag needs no value; texts are added, and an empty one empties them. */
+/* Sets an option in `base`. A flag needs no value. Texts are added to a list, and an empty text
+ * empties the list. */
 static bool store(const cli_option *option, const char *value, void *base) {
     char why[160];
     if (!cli_option_takes_value(option) && !*value) value = "on";
@@ -71,7 +72,7 @@ static bool store(const cli_option *option, const char *value, void *base) {
         cli_texts *texts = (cli_texts *)(void *)((char *)base + option->offset);
         if (!*value) texts->count = 0;
         if (!*value) return true;
-        value = cli_path_keep(value); /* the line goes */
+        value = cli_path_keep(value); /* the line is overwritten */
         if (!value) return false;
     }
     bool stored = cli_option_store(option, value, base, why, sizeof why);
@@ -79,7 +80,7 @@ static bool store(const cli_option *option, const char *value, void *base) {
     return stored;
 }
 
-/* The place of what is called so here or elsewhere; SETTINGS: there is none. */
+/* Index of a setting by mica's or another program's name; SETTINGS if there is none. */
 static size_t place_of(const char *name) {
     char room[CLI_ALIAS_OPTION];
     const char *option = cli_alias_option(name, room);
@@ -89,8 +90,7 @@ static size_t place_of(const char *name) {
     return i;
 }
 
-/* The place of a flag that is named with "no" before it: nothink, no-think; SETTINGS: there is
- * none. */
+/* Index of a flag whose name has "no" before it: nothink, no-think; SETTINGS if there is none. */
 static size_t place_of_no(const char *name) {
     if (strncmp(name, "no", 2) != 0) return SETTINGS;
     size_t at = place_of(name + 2 + (name[2] == '-'));
@@ -125,7 +125,7 @@ static char *split(char **rest) {
 
 bool cli_chat_set(cli_chat *c, char *rest) {
     char *name = split(&rest);
-    if (strcmp(name, "parameter") == 0) name = split(&rest); /* as ollama has it */
+    if (strcmp(name, "parameter") == 0) name = split(&rest); /* ollama's form */
     if (!*name) {
         print_settings(c);
         return true;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Puts a message at a place, those after it one further. */
+/* Inserts a message at an index. */
 static bool insert(cli_conversation *c, size_t at, const char *role, const char *content) {
     if (c->count == c->room) {
         size_t room = c->room * 2 + 8;
@@ -102,7 +102,7 @@ bool cli_conversation_save(const cli_conversation *c, const char *path, const ch
     return status == MICA_OK;
 }
 
-/* The role of that name, as static storage; NULL: there is none. */
+/* Returns a role by its name, in static storage; NULL if there is none. */
 static const char *find_role(const char *name) {
     static const char *const roles[] = {"system", "user", "assistant"};
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
@@ -110,16 +110,16 @@ static const char *find_role(const char *name) {
     return NULL;
 }
 
-/* Takes a text, NULL for none, in place of the one before; false: it is no text, or memory is
- * out. */
+/* Replaces `*text` by a member's string, NULL if there is no member.  returns false if the member
+ * is not a string or memory is out */
 static bool load_text(const cli_json_node *node, char **text) {
     free(*text);
     *text = node && node->kind == CLI_JSON_STRING ? strdup(node->text) : NULL;
     return !node || *text;
 }
 
-/* Takes what a line of that kind tells, {"model": ..., "adapter": ...}; false: it is none, or
- * memory is out. */
+/* Reads a first line {"model": ..., "adapter": ...}.  returns false if it is not one or memory is
+ * out */
 static bool load_model(cli_conversation *c, const cli_json *json) {
     const cli_json_node *model = cli_json_find(json, &json->nodes[0], "model");
     const cli_json_node *adapter = cli_json_find(json, &json->nodes[0], "adapter");
@@ -149,7 +149,8 @@ bool cli_conversation_load(cli_conversation *c, const char *path) {
     cli_text text = {0};
     cli_conversation loaded = {0};
     struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) { /* a FIFO could make us wait for ever */
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) { /* reading a FIFO could block for
+                                                               ever */
         cli_fail("cannot read %s: it is no regular file", path);
         return false;
     }

@@ -22,9 +22,9 @@ struct cli_edit {
     History *history;
     const char *file;
     cli_completer complete;
-    char prompt[32], prompt_more[32]; /* escape sequences between \1 */
+    char prompt[32], prompt_more[32]; /* escape sequences are between \1 */
     bool more;
-    bool interrupted, cleared; /* the last line: by Ctrl-C; it had a text */
+    bool interrupted, cleared; /* the last line ended by Ctrl-C; it had text */
     char *text;                /* the last line, without its line feed */
 };
 
@@ -34,7 +34,8 @@ static cli_edit *owner_of(EditLine *line) {
     return edit;
 }
 
-/* Makes Ctrl-C a key, no signal, while a line is edited: the editor lets us have no such modes. */
+/* Makes Ctrl-C a key instead of a signal while a line is edited. libedit has no setting for
+ * that. */
 static void take_interrupt_key(void) {
     struct termios modes;
     if (tcgetattr(STDIN_FILENO, &modes) != 0 || modes.c_cc[VINTR] == _POSIX_VDISABLE) return;
@@ -43,7 +44,7 @@ static void take_interrupt_key(void) {
 }
 
 static char *give_prompt(EditLine *line) {
-    take_interrupt_key(); /* also where the program goes on after Ctrl-Z */
+    take_interrupt_key(); /* also when the program continues after Ctrl-Z */
     const cli_edit *e = owner_of(line);
     return (char *)(uintptr_t)(e->more ? e->prompt_more : e->prompt);
 }
@@ -54,13 +55,14 @@ static void make_prompt(const char *sign, char *out, size_t out_bytes) {
              cli_style(CLI_PLAIN));
 }
 
-/* Terminals put what is pasted between these, once they are asked to. */
+/* Terminals enclose pasted text in these sequences on request. */
 static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
 static const wchar_t paste_end[] = L"\033[201~";
 
-/* What follows "\033[200~": all up to the end's sequence is text, line feeds too. */
+/* Reads pasted text, after "\033[200~". All bytes before the end sequence are text, also line
+ * feeds. */
 static unsigned char paste(EditLine *line, int key) {
-    size_t matched = 0; /* of paste_end */
+    size_t matched = 0; /* number of bytes of paste_end */
     wchar_t c;
     (void)key;
     while (paste_end[matched]) {
@@ -69,7 +71,7 @@ static unsigned char paste(EditLine *line, int key) {
             matched++;
             continue;
         }
-        matched = c == paste_end[0] ? 1 : 0; /* an escape sequence within is dropped */
+        matched = c == paste_end[0] ? 1 : 0; /* an escape sequence in the text is dropped */
         if (c == L'\r') c = L'\n';
         wchar_t one[2] = {c};
         bool is_text = c >= L' ' || c == L'\n' || c == L'\t';
@@ -94,7 +96,7 @@ static unsigned char interrupt(EditLine *line, int key) {
 
 /* ---- completion ---- */
 
-/* How many bytes all words begin with, never a part of a letter. */
+/* Length of the words' common prefix in bytes. It never ends within a UTF-8 character. */
 static size_t common_len(const cli_completions *found) {
     size_t len = strlen(found->words[0]);
     for (size_t i = 1; i < found->count; i++) {
@@ -108,7 +110,7 @@ static size_t common_len(const cli_completions *found) {
     return len;
 }
 
-/* Lists words below the line, without the blank that may end them. */
+/* Lists the words below the line, without a blank at their end. */
 static void list(const cli_completions *found) {
     enum { MAX_LISTED = 100 };
     int at = 0, columns = cli_columns(stderr);
@@ -129,10 +131,9 @@ static void list(const cli_completions *found) {
     fputc('\n', stderr);
 }
 
-/* Inserts what all words have in common behind what is typed, or lists them where that is
- * nothing. */
+/* Inserts the rest of the words' common prefix. If there is no rest, lists the words. */
 static unsigned char offer(EditLine *line, const cli_completions *found) {
-    if (found->count == 0) return CC_ERROR; /* a beep */
+    if (found->count == 0) return CC_ERROR; /* the terminal beeps */
     size_t len = common_len(found);
     if (len <= found->typed) {
         if (found->count > 1) list(found);
@@ -144,7 +145,7 @@ static unsigned char offer(EditLine *line, const cli_completions *found) {
     return inserted ? CC_REFRESH : CC_ERROR;
 }
 
-/* Tab: a letter like others in what is said to the model. */
+/* Handles Tab: in a message it is an ordinary character. */
 static unsigned char complete_line(EditLine *line, int key) {
     const cli_edit *e = owner_of(line);
     const LineInfo *info = el_line(line);
@@ -175,11 +176,11 @@ static void ask_for_pastes(bool on) {
     cli_interrupt_set_farewell(on ? paste_off : "");
 }
 
-/* Whether a file may hold the history: to read a FIFO could take for ever, and a device all memory.
- * One that is too large is told. */
+/* Whether a file can hold the history. Reading a FIFO could block for ever, and a device could fill
+ * the memory. A file that is too large is reported. */
 static bool can_keep_history(const char *file) {
     struct stat info;
-    if (stat(file, &info) != 0) return true; /* it is made */
+    if (stat(file, &info) != 0) return true; /* the file will be created */
     bool small = info.st_size <= HISTORY_BYTES;
     if (S_ISREG(info.st_mode) && !small)
         cli_fail("the history is not used: %s has more than 64 MB", file);
@@ -203,12 +204,12 @@ cli_edit *cli_edit_open(const char *file, cli_completer complete) {
     el_set(edit->line, EL_CLIENTDATA, edit);
     el_set(edit->line, EL_PROMPT_ESC, give_prompt, '\1');
     el_set(edit->line, EL_EDITOR, "emacs");
-    el_set(edit->line, EL_SIGNAL, 1); /* the terminal is put right before a signal acts */
+    el_set(edit->line, EL_SIGNAL, 1); /* the terminal is restored before a signal acts */
     el_set(edit->line, EL_HIST, history, edit->history);
     history(edit->history, &event, H_SETSIZE, HISTORY_LINES);
     history(edit->history, &event, H_SETUNIQUE, 1);
     if (edit->file) history(edit->history, &event, H_LOAD, edit->file);
-    /* The function for char would copy both texts, and never free them. */
+    /* The function for char would copy both texts and never free them. */
     el_wset(edit->line, EL_ADDFN, L"mica-paste", L"insert a pasted text", paste);
     el_set(edit->line, EL_BIND, "\\e[200~", "mica-paste", NULL);
     el_wset(edit->line, EL_ADDFN, L"mica-interrupt", L"drop the line", interrupt);
@@ -219,7 +220,7 @@ cli_edit *cli_edit_open(const char *file, cli_completer complete) {
     return edit;
 }
 
-/* Keeps a line that was read, without its line feed. */
+/* Stores a line that was read, without its line feed. */
 static bool keep(cli_edit *edit, const char *line) {
     HistEvent event;
     free(edit->text);
@@ -239,11 +240,11 @@ cli_typed cli_edit_read(cli_edit *edit, bool more, const char **line) {
     int len = 0;
     edit->more = more;
     edit->interrupted = edit->cleared = false;
-    /* Before the prompt: what is typed as soon as it shows, Ctrl-D above all, must find the
-     * terminal in the editor's hands. */
+    /* The editor takes the terminal before the prompt is printed, because the user can type, Ctrl-D
+     * above all, as soon as the prompt shows. */
     el_set(edit->line, EL_PREP_TERM, 1);
     take_interrupt_key();
-    if (cli_interrupt_take()) { /* while this was not yet so */
+    if (cli_interrupt_take()) { /* before the editor had the terminal */
         el_set(edit->line, EL_PREP_TERM, 0);
         return CLI_TYPED_INTERRUPT;
     }

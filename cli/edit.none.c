@@ -1,4 +1,4 @@
-/* Without libedit: terminals are read as the system hands out their lines. */
+/* Without libedit: the terminal's own line editing is used. */
 #include "edit.h"
 
 #include <stddef.h>

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* All here may be called in a handler. */
+/* All functions here are async-signal-safe. */
 
 typedef struct reader {
     int fd;
@@ -19,7 +19,7 @@ typedef struct reader {
     ssize_t len, at;
 } reader;
 
-/* The next byte, or -1. */
+/* Returns the next byte, or -1. */
 static int next(reader *r) {
     if (r->at == r->len) {
         r->at = 0;
@@ -29,7 +29,7 @@ static int next(reader *r) {
     return (unsigned char)r->data[r->at++];
 }
 
-/* A number in hexadecimal, and the byte behind it. */
+/* Reads a hexadecimal number and the byte behind it. */
 static uintptr_t next_hex(reader *r) {
     uintptr_t value = 0;
     for (int c = next(r); c != -1; c = next(r)) {
@@ -43,8 +43,8 @@ static uintptr_t next_hex(reader *r) {
     return value;
 }
 
-/* The name of the file that is mapped at an address, from Linux's list of maps, whose lines are
- * "from-to rights offset device inode /path".  returns its length, 0 where it is not known */
+/* Finds the name of the file that is mapped at an address, in Linux's list of maps. Its lines are
+ * "from-to rights offset device inode /path".  returns the length of the name, 0 if unknown */
 static size_t find_file(uintptr_t address, char *name, size_t room) {
     reader r = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
     size_t len = 0;
@@ -63,7 +63,7 @@ static size_t find_file(uintptr_t address, char *name, size_t room) {
 }
 
 static void say(const char *text, size_t len) {
-    if (write(STDERR_FILENO, text, len) < 0) return; /* nobody listens */
+    if (write(STDERR_FILENO, text, len) < 0) return; /* stderr is closed */
 }
 
 static void on_fault(int signo, siginfo_t *info, void *context) {
@@ -73,13 +73,13 @@ static void on_fault(int signo, siginfo_t *info, void *context) {
     static atomic_flag said = ATOMIC_FLAG_INIT;
     char name[4096];
     (void)context;
-    if (info->si_code != BUS_ADRERR) { /* no file's: the system's own way of ending us */
+    if (info->si_code != BUS_ADRERR) { /* not a mapped file: the default action ends the program */
         signal(signo, SIG_DFL);
         raise(signo);
         return;
     }
     while (atomic_flag_test_and_set(&said))
-        pause(); /* another thread is ending us */
+        pause(); /* another thread ends the program */
     size_t len = find_file((uintptr_t)info->si_addr, name, sizeof name);
     cli_interrupt_restore_terminal();
     say("mica: ", 6);

@@ -1,5 +1,5 @@
-/* Files that are cut while they are mapped. Their pages are gone then, and whoever reads them gets
- * SIGBUS: the program says so and ends. */
+/* Handles SIGBUS from truncated files. If a mapped file is truncated, reading its lost pages raises
+ * SIGBUS: the program prints a message and exits with 1. */
 #ifndef CLI_FAULT_H
 #define CLI_FAULT_H
 

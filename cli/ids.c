@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where id is, or would be. ids->room > 0, and a slot is free. source: FNV-1a */
+/* Finds the slot of id, or the free slot for it. Requires ids->room > 0 and a free slot. source:
+ * FNV-1a */
 static size_t slot_of(const cli_ids *ids, const char *id) {
     uint64_t hash = 14695981039346656037u;
     for (const char *c = id; *c; c++)

@@ -13,7 +13,8 @@ typedef struct cli_ids {
 
 bool cli_ids_has(const cli_ids *ids, const char *id);
 
-/** Adds a copy of id, where it is not there.  returns false after it reported that memory is out */
+/** Adds a copy of id unless it is in the set.  returns false after it reported that memory is
+ *  out */
 bool cli_ids_add(cli_ids *ids, const char *id);
 
 /** Frees the set. */

@@ -11,14 +11,14 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* What the handler reads. The stream is written by the main thread only, and the handler runs there
- * only, so a stream that it sees is open. */
+/* State that the handler reads. Only the main thread writes the stream, and the handler runs on
+ * that thread, so a stream that it sees is open. */
 static _Atomic(mica_stream *) watched;
 static _Atomic(mica_cancel *) watched_task;
-static atomic_bool watching; /* a stream or a task, cancelled or not */
+static atomic_bool watching; /* a stream or a task is watched, cancelled or not */
 static atomic_bool keeping, kept;
 static pthread_t main_thread;
-static struct termios terminal; /* as it was at the start */
+static struct termios terminal; /* its modes at the start */
 static volatile sig_atomic_t has_terminal;
 static const char *volatile farewell = "";
 
@@ -60,12 +60,13 @@ void cli_interrupt_init(void) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
 
-    /* A reader that has seen enough ends us, whatever our parent made of the signal. */
+    /* If the reader of a pipe closes it, the program ends, also if the parent process ignored
+     * SIGPIPE. */
     struct sigaction plain = {.sa_handler = SIG_DFL};
     sigemptyset(&plain.sa_mask);
     sigaction(SIGPIPE, &plain, NULL);
 
-    /* A file that may not grow any further is told like any that cannot be written. */
+    /* Writing beyond the file size limit is an error of the write, not a signal. */
     struct sigaction ignored = {.sa_handler = SIG_IGN};
     sigemptyset(&ignored.sa_mask);
     sigaction(SIGXFSZ, &ignored, NULL);
@@ -97,12 +98,12 @@ bool cli_interrupt_wait_input(void) {
     FD_SET(STDIN_FILENO, &input);
     sigemptyset(&interrupt);
     sigaddset(&interrupt, SIGINT);
-    /* None may come between the look at `kept` and the wait, which is when it is let in. */
+    /* SIGINT is blocked between the check of `kept` and pselect, which unblocks it. */
     pthread_sigmask(SIG_BLOCK, &interrupt, &before);
     while (!kept && ready < 0) {
         fd_set readable = input;
         ready = pselect(STDIN_FILENO + 1, &readable, NULL, NULL, NULL, &before);
-        if (ready < 0 && errno != EINTR) break; /* whoever reads will be told why */
+        if (ready < 0 && errno != EINTR) break; /* reading will report the error */
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return !cli_interrupt_take();

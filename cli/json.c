@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEEPEST = 64, MAX_BYTES = 64000000 }; /* as of a prompt */
+enum { DEEPEST = 64, MAX_BYTES = 64000000 }; /* the limit of a prompt, too */
 
 static const char out_of_memory[] = "out of memory";
 
 typedef struct reader {
     cli_json *json;
     const char *at, *end;
-    char *to; /* where the next string goes: there is room, for none grows when it is decoded */
+    char *to; /* end of the decoded strings; decoding never lengthens one, so there is room */
     const char *why;
 } reader;
 
@@ -31,7 +31,7 @@ static bool take(reader *r, char c) {
     return true;
 }
 
-/* Appends a node; its index, SIZE_MAX where memory is out. */
+/* Appends a node.  returns its index, SIZE_MAX if memory is out */
 static size_t add(reader *r, cli_json_kind kind, const char *key) {
     cli_json *json = r->json;
     if (json->count == json->room) {
@@ -78,7 +78,7 @@ static void put_utf8(reader *r, uint32_t c) {
         *r->to++ = (char)(0x80 | ((c >> (6 * more)) & 0x3f));
 }
 
-/* What follows "\u". A surrogate without its other half becomes U+FFFD. */
+/* Reads the digits after "\u". A surrogate without its other half becomes U+FFFD. */
 static bool read_unicode(reader *r) {
     uint32_t c, low;
     if (!hex4(r, &c)) return false;
@@ -161,7 +161,7 @@ static bool read_word(reader *r, const char *word) {
 
 static bool read_value(reader *r, const char *key, int depth, size_t *index);
 
-/* What follows "[" or "{". */
+/* Reads the values after "[" or "{". */
 static bool read_members(reader *r, size_t parent, char close, int depth) {
     size_t last = 0;
     skip_blanks(r);
@@ -223,8 +223,8 @@ bool cli_json_parse(cli_json *json, const char *text, size_t len, const char **w
         *why = "it is longer than 64 MB";
         return false;
     }
-    /* A string needs its own bytes at most, quotes being room for the NUL; a number one more than
-     * its own, and there are at most half as many as bytes, and one. */
+    /* A decoded string with its NUL is no longer than the quoted one. A number needs one byte more,
+     * for its NUL. A text of len bytes has at most len / 2 + 1 numbers. */
     json->strings = malloc(len + len / 2 + 2);
     reader r = {json, text, text + len, json->strings, NULL};
     bool read = json->strings ? read_value(&r, NULL, 0, &root) : fail(&r, out_of_memory);

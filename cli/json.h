@@ -1,4 +1,4 @@
-/* Reading JSON: a line of an input file, most often. */
+/* Reads JSON, for instance a line of an input file. */
 #ifndef CLI_JSON_H
 #define CLI_JSON_H
 
@@ -15,37 +15,37 @@ typedef enum cli_json_kind {
     CLI_JSON_OBJECT
 } cli_json_kind;
 
-/* A value. Strings have no NUL within, and one behind. */
+/* A value. Strings contain no NUL and end with one. */
 typedef struct cli_json_node {
     cli_json_kind kind;
-    const char *key;  /* of an object's member, else NULL */
-    const char *text; /* a string, decoded; a number, as it stands; else "" */
-    size_t first;     /* index of an array's or object's first value, 0: it has none */
-    size_t next;      /* of the value after this one, 0: it is the last */
+    const char *key;  /* for a member of an object, else NULL */
+    const char *text; /* a decoded string; a number as written; else "" */
+    size_t first;     /* index of the first value of an array or object; 0: it is empty */
+    size_t next;      /* index of the next value; 0: this is the last one */
 } cli_json_node;
 
-/* A parsed text; zeroed: none. nodes[0] is all of it. */
+/* A parsed text. Zeroed: none. nodes[0] is the root. */
 typedef struct cli_json {
     cli_json_node *nodes; /* [count] */
     size_t count, room;
     char *strings;
 } cli_json;
 
-/** Parses a text; what json held before is freed.
+/** Parses a text. Frees the earlier contents of json.
  *
  *  text  [len]. Not kept.
- *  why   receives the reason where it returns false: static storage */
+ *  why   receives the reason, in static storage, if it returns false */
 bool cli_json_parse(cli_json *json, const char *text, size_t len, const char **why);
 
-/** An object's member, NULL where there is none, or object is none. */
+/** Returns a member of an object; NULL if it is missing or `object` is not an object. */
 const cli_json_node *cli_json_find(const cli_json *json, const cli_json_node *object,
                                    const char *key);
 
-/** The first value within a node, and the one after a node; NULL where there is none. */
+/** Return the first value in a node, and the value after a node; NULL if there is none. */
 const cli_json_node *cli_json_first(const cli_json *json, const cli_json_node *node);
 const cli_json_node *cli_json_next(const cli_json *json, const cli_json_node *node);
 
-/** Frees what json holds. */
+/** Frees the contents of json. */
 void cli_json_deinit(cli_json *json);
 
 #endif

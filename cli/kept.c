@@ -16,13 +16,14 @@ typedef struct kept {
     time_t changed;
 } kept;
 
-/* Whether a name is one that cli_kept_new gives: what else there is belongs to somebody else. */
+/* Whether cli_kept_new gives such names. Other files are left alone. */
 static bool is_ours(const char *name) {
     size_t len = strspn(name, "0123456789-");
     return len > 0 && strcmp(name + len, ".jsonl") == 0 && strlen(name) < sizeof((kept){0}).name;
 }
 
-/* The later first; those of one second by their names, which tell when they began. */
+/* Orders by time of change, latest first. Within a second it orders by name, which contains the
+ * time of creation. */
 static int by_change(const void *a, const void *b) {
     const kept *x = a, *y = b;
     if (x->changed != y->changed) return x->changed < y->changed ? 1 : -1;
@@ -35,7 +36,7 @@ static bool path_of(const char *name, char out[CLI_KEPT_PATH]) {
     return cli_state_path(in_folder, out, CLI_KEPT_PATH);
 }
 
-/* The talks of the folder, the one that changed last first: *list is freed with free. */
+/* Lists the saved conversations, the last changed first. The caller frees *list. */
 static size_t find(kept **list) {
     char path[CLI_KEPT_PATH];
     struct stat info;
@@ -62,7 +63,7 @@ static size_t find(kept **list) {
     return count;
 }
 
-/* Makes room for one more. */
+/* Removes old conversations, so that there is room for one more. */
 static void remove_old(time_t now) {
     char path[CLI_KEPT_PATH];
     kept *list;
@@ -75,7 +76,7 @@ static void remove_old(time_t now) {
 }
 
 bool cli_kept_new(char out[CLI_KEPT_PATH]) {
-    static unsigned number; /* of this program's */
+    static unsigned number; /* counts the conversations of this process */
     char when[32], name[sizeof((kept){0}).name];
     struct tm local;
     time_t now = time(NULL);

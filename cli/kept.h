@@ -1,4 +1,5 @@
-/* Talks that were not saved: a file each in the folder of history, for a while. */
+/* Conversations that are saved automatically for a limited time, each in a file in the folder of
+ * the history. */
 #ifndef CLI_KEPT_H
 #define CLI_KEPT_H
 
@@ -6,13 +7,13 @@
 
 enum { CLI_KEPT_MAX = 20, CLI_KEPT_DAYS = 30, CLI_KEPT_PATH = 4096 };
 
-/** The path of a new talk. Before, those that have not changed for CLI_KEPT_DAYS are removed, and
- *  so many of the oldest that there are CLI_KEPT_MAX with it.
+/** Makes the path of a new conversation. Before, it removes conversations that have not changed for
+ *  CLI_KEPT_DAYS, and the oldest ones beyond CLI_KEPT_MAX, counting the new one.
  *
- *  returns false where there is no place for any */
+ *  returns false if there is no folder for it */
 bool cli_kept_new(char out[CLI_KEPT_PATH]);
 
-/** The path of the talk that changed last.  returns false where none is kept */
+/** Finds the conversation that changed last.  returns false if there is none */
 bool cli_kept_last(char out[CLI_KEPT_PATH]);
 
 #endif

@@ -12,14 +12,14 @@
 void cli_lines_open(cli_lines *lines, cli_completer complete, bool keep) {
     static char history[4096];
     cli_interrupt_keep(cli_stdin_is_terminal());
-    /* Without a buffer nothing is left in one, where nobody would wait for it. */
+    /* Unbuffered, because cli_interrupt_wait_input does not see input in a buffer. */
     if (cli_stdin_is_terminal()) setvbuf(stdin, NULL, _IONBF, 0);
     if (cli_stdin_is_terminal() && cli_stderr_is_terminal())
         lines->edit = cli_edit_open(
             keep ? cli_state_path("history", history, sizeof history) : NULL, complete);
 }
 
-/* Reads a line from a terminal without an editor, or from a pipe. */
+/* Reads a line from a pipe, or from a terminal without an editor. */
 static cli_typed read_plain(cli_lines *lines, bool more) {
     if (cli_stdin_is_terminal()) {
         fprintf(stderr, "%s%s%s ", cli_style(CLI_BOLD), more ? "..." : ">", cli_style(CLI_PLAIN));
@@ -29,12 +29,12 @@ static cli_typed read_plain(cli_lines *lines, bool more) {
         }
     }
     int got = cli_text_read_line(&lines->line, CLI_TEXT_OF_PROMPT, stdin);
-    if (cli_stdin_is_terminal()) clearerr(stdin); /* Ctrl-D ends a message, or the chat */
+    if (cli_stdin_is_terminal()) clearerr(stdin); /* Ctrl-D ends a message or the chat */
     if (got <= 0) return got < 0 ? CLI_TYPED_ERROR : CLI_TYPED_END;
     return cli_text_check(&lines->line, "standard input") ? CLI_TYPED_LINE : CLI_TYPED_ERROR;
 }
 
-/* Reads a line into lines->line. more: it goes on with a message, which Ctrl-C drops too. */
+/* Reads a line into lines->line. more: the line continues a message, which Ctrl-C drops, too. */
 static cli_typed read_line(cli_lines *lines, bool more) {
     const char *line;
     cli_typed typed =
@@ -52,8 +52,8 @@ static cli_typed read_line(cli_lines *lines, bool more) {
 static const char quotes[] = "\"\"\"";
 enum { QUOTES = 3 };
 
-/* The rest of a block, up to a line that ends in the quotes. line: what follows the first ones on
- * theirs. Quotes alone on a line make no line of the message. */
+/* Reads the rest of a quoted message, up to a line that ends in """. `line` is the text after the
+ * opening quotes. A line with quotes alone adds no line to the message. */
 static cli_typed read_block(cli_lines *lines, const char *line) {
     cli_text *message = &lines->message;
     for (;;) {
@@ -65,7 +65,7 @@ static cli_typed read_block(cli_lines *lines, const char *line) {
         cli_typed typed = read_line(lines, true);
         if (typed == CLI_TYPED_END) {
             cli_fail("a block is not closed: %s is missing", quotes);
-            message->len = 0; /* a person goes on */
+            message->len = 0; /* at a terminal the chat continues */
             message->data[0] = '\0';
             return cli_stdin_is_terminal() ? CLI_TYPED_LINE : CLI_TYPED_ERROR;
         }

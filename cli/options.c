@@ -45,7 +45,7 @@ static bool store_int(const cli_option *option, const char *text, int64_t *out, 
     return in_range(option, (double)*out, why, why_bytes);
 }
 
-/* -1 is what other programs say for random. */
+/* Other programs take -1 for random. */
 static bool store_seed(const char *text, cli_seed *out, char *why, size_t why_bytes) {
     char *end;
     *out = (cli_seed){0};
@@ -235,11 +235,11 @@ static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* Edit distance, case ignored, two letters in the wrong order counting as one; a word too long
- * to be a name is far from all.  source: optimal string alignment */
+/* Edit distance. It ignores case and counts two swapped letters as one edit. A word longer than
+ * LONGEST_NAME is far from all others.  source: optimal string alignment */
 static size_t distance(const char *a, const char *b) {
     size_t na = strlen(a), nb = strlen(b);
-    size_t rows[3][LONGEST_NAME + 1]; /* of i, i - 1 and i - 2 letters of a, in turns */
+    size_t rows[3][LONGEST_NAME + 1]; /* rows for i, i - 1 and i - 2 letters of a, by i % 3 */
     if (na > LONGEST_NAME || nb > LONGEST_NAME) return SIZE_MAX;
     for (size_t j = 0; j <= nb; j++)
         rows[0][j] = j;
@@ -258,7 +258,7 @@ static size_t distance(const char *a, const char *b) {
 
 const char *cli_nearest(const char *word, const char *const *names, size_t count) {
     size_t len = strlen(word);
-    size_t allowed = len < 3 ? 0 : len < 6 ? 1 : 2; /* letters that may be wrong */
+    size_t allowed = len < 3 ? 0 : len < 6 ? 1 : 2; /* number of wrong letters */
     size_t best = allowed + 1;
     const char *nearest = NULL;
     for (size_t i = 0; i < count; i++) {
@@ -272,7 +272,7 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
     return nearest;
 }
 
-/* Every verb has this one; it is no member of a struct. */
+/* All verbs have this option; no struct has a member for it. */
 static const cli_option help_option = {.name = "help",
                                        .letter = 'h',
                                        .kind = CLI_FLAG,
@@ -322,8 +322,8 @@ void cli_option_variable(const cli_option *option, char out[CLI_VARIABLE]) {
     }
 }
 
-/* The long name, without dashes, that a misspelt one is nearest to, also where it is nearest to
- * another program's name; NULL: to none. */
+/* Finds the option whose name, or whose name in another program, is nearest to a misspelt one.
+ * returns its long name without dashes; NULL if none is near */
 static const char *nearest_option(const cli_verb *verb, const char *name) {
     const char *names[MAX_OPTIONS + CLI_MAX_ALIASES], *means[MAX_OPTIONS + CLI_MAX_ALIASES];
     size_t count = 0;
@@ -342,7 +342,7 @@ static const char *nearest_option(const cli_verb *verb, const char *name) {
     return NULL;
 }
 
-/* Reports an option that the verb has not. word: with its dashes. */
+/* Reports an option that the verb does not have. word: with its dashes. */
 static cli_parse unknown_option(const cli_verb *verb, const char *verb_name, const char *word) {
     const char *advice = cli_elsewhere(word);
     const char *nearest = advice ? NULL : nearest_option(verb, word + strspn(word, "-"));
@@ -364,10 +364,10 @@ typedef struct parser {
     char *values;
     int argc, next;
     char **argv;
-    bool given[MAX_OPTIONS]; /* on the command line */
+    bool given[MAX_OPTIONS]; /* given on the command line */
 } parser;
 
-/* Stores the value of the index-th option. source: how messages call the option. */
+/* Stores the value of the index-th option. source: the option's name in messages. */
 static bool store(parser *p, size_t index, const char *value, const char *source) {
     char why[160];
     size_t offset;
@@ -377,13 +377,13 @@ static bool store(parser *p, size_t index, const char *value, const char *source
     return false;
 }
 
-/* An option as it was typed: its word up to an =, with dashes, and what follows that. */
+/* An option as typed: the word before =, with its dashes, and the value after it. */
 typedef struct typed {
-    char word[LONGEST_NAME + 3]; /* one too long is cut: there is no such name */
+    char word[LONGEST_NAME + 3]; /* cut if too long: no option has such a name */
     const char *value;           /* NULL: none */
 } typed;
 
-/* Dashes for the underscores in a long name. */
+/* Splits a word at =, and replaces underscores in a long name by dashes. */
 static typed split(const char *word) {
     const char *equals = strchr(word, '=');
     typed t = {.value = equals ? equals + 1 : NULL};
@@ -393,8 +393,8 @@ static typed split(const char *word) {
     return t;
 }
 
-/* Takes one option. source: as it was typed. inline_value: what came with the word itself, or NULL:
- * the next word. alias: by which it was named, or NULL. */
+/* Parses one option. source: the name as typed. inline_value: the value in the same word; NULL: it
+ * is the next word. alias: the row of the typed name, or NULL. */
 static cli_parse take(parser *p, size_t index, const char *source, const char *inline_value,
                       const cli_alias *alias) {
     char room[32];
@@ -439,8 +439,8 @@ static cli_parse parse_long(parser *p, const char *word) {
     return unknown_option(p->verb, p->verb_name, t.word);
 }
 
-/* Whether what follows a letter in its word can be the letter's value: -n40, but neither -ngl,
- * which other programs have, nor -qn. */
+/* Whether the text after an option's letter in the same word can be its value. It can in -n40, but
+ * not in -ngl, which is an option of other programs, or in -qn. */
 static bool can_follow(const cli_option *option, const char *text) {
     switch (option->kind) {
     case CLI_INT:
@@ -453,7 +453,7 @@ static bool can_follow(const cli_option *option, const char *text) {
     }
 }
 
-/* Finds the option that a word names by its letter, alone or before a value. */
+/* Finds the option of a word that is a letter, or a letter and a value. */
 static bool has_letter(const cli_verb *verb, const char *word, size_t *index) {
     const cli_option *option;
     for (size_t i = 0; (option = cli_option_at(verb, i, NULL)); i++) {
@@ -464,7 +464,7 @@ static bool has_letter(const cli_verb *verb, const char *word, size_t *index) {
     return false;
 }
 
-/* What is another program's, or a long name behind one dash, is no letter and its value. */
+/* Another program's option, or a long name after one dash, is not read as a letter and a value. */
 static cli_parse parse_short(parser *p, const char *word) {
     typed t = split(word);
     const char letter[] = {'-', word[1], '\0'};
@@ -488,7 +488,7 @@ static void store_defaults(const cli_verb *verb, char *values) {
             cli_option_store(option, option->initial, values + offset, why, sizeof why);
 }
 
-/* What was not given on the command line. */
+/* Reads options that were not given on the command line from the environment. */
 static bool store_variables(parser *p) {
     char variable[CLI_VARIABLE];
     const cli_option *option;

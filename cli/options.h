@@ -1,9 +1,10 @@
-/* Options as data. A verb's tables are all there is to know about its options: arguments and
- * environment variables are parsed from them, `--help`, manual pages and completions are printed
- * from them, and the commands of a chat set values by them.
+/* Options as data. A verb's tables define its options: arguments and environment variables are
+ * parsed by them, `--help`, manual pages and completions are printed from them, and the commands of
+ * a chat set values by them.
  *
  * A table describes the members of one struct. Tables that several verbs share (model.h, answer.h)
- * describe a struct that each verb embeds; a group says where in the verb's own struct that is. */
+ * describe a struct that each verb embeds. A group gives that struct's offset in the verb's own
+ * one. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
@@ -16,25 +17,25 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What an option's argument is, and the type of the member that keeps it. */
+/* The kind of an option's value, and the type of the member that holds it. */
 typedef enum cli_kind {
-    CLI_FLAG,   /* no argument, but --no-NAME unsets it; bool */
+    CLI_FLAG,   /* no value, but --no-NAME unsets it; bool */
     CLI_INT,    /* int64_t in [min, max] */
     CLI_SEED,   /* a number, or random; cli_seed */
     CLI_REAL,   /* double in [min, max] */
     CLI_TEXT,   /* const char *, borrowed from the command line or the environment */
-    CLI_FILE,   /* the same, a path; told apart for completions */
-    CLI_FOLDER, /* the same */
+    CLI_FILE,   /* the same, a path to a file, for completions */
+    CLI_FOLDER, /* a path to a folder, for completions */
     CLI_INTS,   /* cli_ints, each in [min, max]: 1,2,4 */
     CLI_SWITCH, /* --NAME or --no-NAME; int, 1 or -1, 0 for neither */
-    CLI_CHOICE, /* one of choices; int64_t, its index */
-    CLI_TEXTS,  /* given any number of times; cli_texts */
-    CLI_BIASES  /* the same, ID=VALUE; cli_biases */
+    CLI_CHOICE, /* one of `choices`; int64_t, its index */
+    CLI_TEXTS,  /* may be repeated; cli_texts */
+    CLI_BIASES  /* ID=VALUE, may be repeated; cli_biases */
 } cli_kind;
 
 typedef struct cli_seed {
     uint64_t value;
-    bool given; /* else each answer has one of its own */
+    bool given; /* false: each answer draws its own seed */
 } cli_seed;
 
 #define CLI_INTS_MAX 16
@@ -58,15 +59,15 @@ typedef struct cli_biases {
 typedef struct cli_option {
     const char *name;        /* the long name, without its dashes */
     char letter;             /* the short name, 0 for none */
-    cli_kind kind;           /* a flag needs no more than help and offset of the rest */
+    cli_kind kind;           /* a flag needs only name, help and offset */
     const char *placeholder; /* the argument's name in --help */
     const char *initial;     /* the default, parsed as an argument; NULL: zero */
-    const char *choices;     /* of a CLI_CHOICE, with blanks between */
+    const char *choices;     /* of a CLI_CHOICE, separated by blanks */
     double min, max;
     const char *help;
     size_t offset;     /* of the member in the table's struct */
-    bool own_variable; /* who reads the member also reads the environment variable */
-    bool no_variable;  /* there is none */
+    bool own_variable; /* the environment variable is read elsewhere */
+    bool no_variable;  /* there is no environment variable */
 } cli_option;
 
 typedef struct cli_group {
@@ -78,7 +79,7 @@ typedef struct cli_group {
 
 #define CLI_MAX_GROUPS 5
 
-/* What the words of a verb are. */
+/* What a verb's arguments are. */
 typedef enum cli_words {
     CLI_WORDS_NONE,
     CLI_WORDS_FOLDERS,
@@ -88,11 +89,11 @@ typedef enum cli_words {
 } cli_words;
 
 typedef struct cli_verb {
-    const char *synopsis; /* what follows `mica VERB` in the usage line */
+    const char *synopsis; /* the usage line after `mica VERB` */
     const char *details;  /* paragraphs of --help */
     const char *examples; /* lines, each with a line feed */
-    int max_args;         /* words that are no options; -1: any number */
-    cli_words words;      /* what these are, for completions */
+    int max_args;         /* maximum number of arguments that are not options; -1: any */
+    cli_words words;      /* their kind, for completions */
     size_t values_bytes;  /* of the struct that the groups describe */
     cli_group groups[CLI_MAX_GROUPS];
 
@@ -103,60 +104,62 @@ typedef struct cli_verb {
 /* The name of an environment variable, with its NUL. */
 #define CLI_VARIABLE 64
 
-/** Writes the name of the environment variable of an option: MICA_ and its long name. */
+/** Writes the name of an option's environment variable: MICA_ and the long name in capitals. */
 void cli_option_variable(const cli_option *option, char out[CLI_VARIABLE]);
 
-/** The i-th option of a verb, --help being the last, NULL past the end.
+/** Returns the i-th option of a verb, NULL past the end. --help is the last one.
  *
- *  offset  receives where its table's struct is in the verb's struct; may be NULL */
+ *  offset  receives the offset of its table's struct in the verb's struct; may be NULL */
 const cli_option *cli_option_at(const cli_verb *verb, size_t i, size_t *offset);
 
-/** The option of that long name, NULL where the verb has none. index: receives its place; may be
- *  NULL. */
+/** Finds an option by its long name; NULL if the verb does not have it.
+ *
+ *  index  receives its index; may be NULL */
 const cli_option *cli_option_find(const cli_verb *verb, const char *name, size_t *index);
 
-/** Whether --no-NAME is of use without the environment: a switch, a flag that is on by itself. */
+/** Whether --no-NAME has an effect without environment variables: the option is a switch, or a flag
+ *  that is on by default. */
 bool cli_option_has_no(const cli_option *option);
 
-/** Whether an option is followed by a value. */
+/** Whether an option takes a value. */
 bool cli_option_takes_value(const cli_option *option);
 
-/** Whether a verb has options other than --help. */
+/** Whether a verb has options besides --help. */
 bool cli_has_options(const cli_verb *verb);
 
 typedef enum cli_parse { CLI_PARSED, CLI_PARSED_HELP, CLI_PARSE_FAILED } cli_parse;
 
-/** Parses a verb's arguments: `--name value`, `--name=value`, `-n value`, `-nvalue`, `--no-flag`,
- *  in any order with what is not an option; after `--` nothing is an option. What is not given
- *  there is taken from the environment, an empty variable being none.
+/** Parses a verb's arguments: `--name value`, `--name=value`, `-n value`, `-nvalue` and
+ *  `--no-flag`, in any order with other arguments. After `--` no argument is an option. Options
+ *  that are not given are read from the environment; an empty variable counts as unset.
  *
- *  argv    [argc] the words after the verb. What is not an option is moved to its front.
- *  values  the verb's struct; receives defaults, then what was given.
- *  count   receives how many words are at the front of argv.
- *  returns CLI_PARSE_FAILED after it reported a usage error; CLI_PARSED_HELP where --help was
- *          given. */
+ *  argv     [argc] the arguments after the verb. Those that are not options are moved to its front.
+ *  values   the verb's struct; receives the defaults, then the given values.
+ *  count    receives the number of arguments at the front of argv.
+ *  returns  CLI_PARSE_FAILED after it reported a usage error; CLI_PARSED_HELP if --help was
+ *  given */
 cli_parse cli_options_parse(const cli_verb *verb, const char *verb_name, int argc, char **argv,
                             void *values, int *count);
 
-/** Parses one argument into its member; that of a flag or switch is on or off. What may be given
- *  several times is added to the member.
+/** Parses one value into its member. The value of a flag or switch is on or off. Values of a list
+ *  are added to it.
  *
- *  base    the struct of the option's table.
- *  why     receives the reason, such as "'x' is not a number", where it returns false. */
+ *  base  the struct of the option's table.
+ *  why   receives the reason, such as "'x' is not a number", if it returns false */
 bool cli_option_store(const cli_option *option, const char *text, void *base, char *why,
                       size_t why_bytes);
 
-/** Prints a member: numbers, seeds, flags and switches as cli_option_store reads them, texts in
- *  quotes; nothing for others. */
+/** Prints a member: numbers, seeds, flags and switches in the form that cli_option_store reads,
+ *  texts in quotes, and nothing for other kinds. */
 void cli_option_print(const cli_option *option, const void *base, FILE *out);
 
-/** Prints `mica help`, as wide as the terminal (help.c). */
+/** Prints `mica help` at the terminal's width (help.c). */
 void cli_help(FILE *out);
 
-/** Prints `mica help VERB`, the same. */
+/** Prints `mica help VERB` at the terminal's width. */
 void cli_options_help(const cli_verb *verb, const char *name, const char *summary, FILE *out);
 
-/** The name that begins with word or is nearest by edit distance, NULL where none is near.
+/** Returns the name that begins with `word`, or is nearest by edit distance; NULL if none is near.
  *
  *  names  [count] */
 const char *cli_nearest(const char *word, const char *const *names, size_t count);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A path that was made, until the program ends. */
+/* Keeps a new path until the program ends. */
 typedef struct made_path {
     struct made_path *next;
     char text[];
@@ -15,7 +15,7 @@ typedef struct made_path {
 
 static made_path *kept;
 
-/* Two texts in one. */
+/* Joins two texts. */
 static const char *keep(const char *head, const char *tail) {
     size_t bytes = strlen(head) + strlen(tail) + 1;
     made_path *made = malloc(sizeof *made + bytes);

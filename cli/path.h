@@ -1,15 +1,15 @@
-/* File names as people type them. */
+/* Paths as users type them. */
 #ifndef CLI_PATH_H
 #define CLI_PATH_H
 
-/** A file name with a ~ at its beginning, alone or before a slash, replaced by $HOME: shells do so
- *  for words, but not within --model=~/x.
+/** Replaces a ~ at the beginning of a path, alone or before a slash, by $HOME. Shells do so for
+ *  arguments, but not for --model=~/x.
  *
- *  returns path itself where there is none, or no $HOME; else a text that lives as long as the
- *          program; NULL after it reported that memory is out */
+ *  returns  path itself if there is no ~ or no $HOME; else a text in storage that lives until the
+ *           program ends; NULL after it reported that memory is out */
 const char *cli_path_expand(const char *path);
 
-/** A copy that lives as long as the program; NULL after it reported that memory is out. */
+/** Returns a copy that lives until the program ends; NULL after it reported that memory is out. */
 const char *cli_path_keep(const char *path);
 
 #endif

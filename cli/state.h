@@ -1,14 +1,14 @@
-/* Where mica keeps what concerns a person: typed lines, talks. */
+/* The folder of a user's files: the history of typed lines, and conversations. */
 #ifndef CLI_STATE_H
 #define CLI_STATE_H
 
 #include <stddef.h>
 
-/** The path of a file in $XDG_STATE_HOME/mica or ~/.local/state/mica, whose folders are made:
- *  nobody else can look into those that are new.
+/** Makes the path of a file in $XDG_STATE_HOME/mica or ~/.local/state/mica. Creates missing
+ *  folders, readable by the owner only.
  *
- *  name     of the file, may begin with folders.
- *  returns  out, NULL where there is no place for it */
+ *  name     the file's name, which may contain folders.
+ *  returns  out, NULL if there is no such folder */
 const char *cli_state_path(const char *name, char *out, size_t out_bytes);
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Room for len bytes more and a NUL. */
+/* Makes room for len more bytes and a NUL. */
 static bool reserve(cli_text *text, size_t len) {
     if (text->failed) return false;
     if (text->room - text->len > len) return true;
@@ -95,7 +95,7 @@ int cli_text_read_line(cli_text *text, cli_text_kind kind, FILE *in) {
     return -1;
 }
 
-/* Of a file the size is known before memory is taken. */
+/* The size of a file is checked before memory is allocated. */
 static bool read_all(cli_text *text, cli_text_kind kind, FILE *in, const char *what) {
     char chunk[65536];
     struct stat info;

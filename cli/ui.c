@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 static struct {
-    bool in, out, err; /* terminals */
-    bool dumb;         /* no escape sequences */
+    bool in, out, err; /* whether the streams are terminals */
+    bool dumb;         /* the terminal shows no escape sequences */
     bool coloured;
 } ui;
 
@@ -68,7 +68,7 @@ int cli_columns(FILE *stream) {
 /* ---- progress ---- */
 
 static struct {
-    const char *label; /* NULL: there is none */
+    const char *label; /* NULL: no bar */
     double start, last;
     bool drawn;
 } bar;
@@ -76,7 +76,10 @@ static struct {
 enum { BAR_WIDTH = 30, BAR_MIN = 3 };
 
 int cli_progress_width(size_t label_len, int columns_now) {
-    enum { AROUND = 1 + 6 + 1 }; /* a blank, " 100 %", and the last column, where lines break */
+    enum {
+        AROUND = 1 + 6 + 1
+    }; /* a blank, " 100 %", and the last column, after which a
+                                    terminal breaks the line */
     int64_t room = columns_now - (int64_t)label_len - AROUND;
     if (room >= BAR_MIN) return room < BAR_WIDTH ? (int)room : BAR_WIDTH;
     return room >= -1 ? 0 : -1;
@@ -150,7 +153,8 @@ const char *cli_format_count(uint64_t count, char *out) {
     return out;
 }
 
-/* Bytes of the UTF-8 character that text, len bytes, begins with; 0 where there is none. */
+/* Returns the length of the UTF-8 character at the beginning of text, which has len bytes; 0 if
+ * there is no valid one. */
 static size_t utf8_len(const unsigned char *text, size_t len) {
     unsigned first = text[0], second = len > 1 ? text[1] : 0;
     size_t n = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;

@@ -1,4 +1,4 @@
-/* How mica looks: whether streams are terminals, colours, progress bars, numbers for people. */
+/* The user interface: terminals, colours, progress bars, and numbers for people. */
 #ifndef CLI_UI_H
 #define CLI_UI_H
 
@@ -8,11 +8,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/** Looks at the streams and at NO_COLOR and TERM, and takes a locale that knows UTF-8: the user's
- *  or, where that does not, C.UTF-8. Called once, first of all. */
+/** Checks the streams, NO_COLOR and TERM, and sets a UTF-8 locale: the user's, else C.UTF-8. Must
+ *  be the first call, once. */
 void cli_ui_init(void);
 
-/** Whether a person types, reads results, and reads what is not a result. */
+/** Whether a standard stream is a terminal. */
 bool cli_stdin_is_terminal(void);
 bool cli_stdout_is_terminal(void);
 bool cli_stderr_is_terminal(void);
@@ -20,59 +20,60 @@ bool cli_stderr_is_terminal(void);
 /** Whether the terminal shows no escape sequences. */
 bool cli_terminal_is_dumb(void);
 
-/** Columns of the terminal that a stream is, as wide as it is now; 80 where it is none. */
+/** The current width in columns of the terminal that a stream writes to; 80 if it is not a
+ *  terminal. */
 int cli_columns(FILE *stream);
 
 typedef enum cli_colour { CLI_PLAIN, CLI_BOLD, CLI_DIM, CLI_RED } cli_colour;
 
-/** The escape sequence for stderr, "" where stderr shows no colours. Never NULL. */
+/** The escape sequence of a colour for stderr; "" if stderr shows no colours. Never NULL. */
 const char *cli_style(cli_colour colour);
 
-/* A bar on stderr for work that takes long: drawn where stderr is a terminal, from half a second
- * on. One at a time. */
+/* A progress bar on stderr. It is drawn only on a terminal and after half a second. There is one at
+ * a time. */
 
-/** Starts one; label lives until the end. Nothing for quiet. */
+/** Starts the bar. label is borrowed until the end. Does nothing if quiet. */
 void cli_progress_start(const char *label, bool quiet);
 
-/** A mica_progress; user is not used. */
+/** Updates the bar: a mica_progress that ignores `user`. */
 void cli_progress_tick(void *user, uint64_t done, uint64_t total);
 
-/** Wipes it off the screen until it is drawn again, for something else is written now. */
+/** Erases the bar before other output. The next tick draws it again. */
 void cli_progress_wipe(void);
 
-/** Ends it, and wipes it off the screen. Nothing where there is none. */
+/** Ends the bar and erases it. Does nothing if there is none. */
 void cli_progress_clear(void);
 
-/** How wide the bar is that fits a line of the terminal with its label and percentage: 0 for a
- *  percentage without a bar, -1 for one without a label too. */
+/** The width of a bar that fits on a line with its label and percentage. 0: there is room for label
+ *  and percentage only; -1: for the percentage only. */
 int cli_progress_width(size_t label_len, int columns);
 
-/** Seconds of a clock that only goes forward. */
+/** Seconds of a monotonic clock. */
 double cli_seconds(void);
 
-/* Numbers for people, into room for CLI_NUMBER bytes; return it. */
+/* Write numbers for people into `out`, CLI_NUMBER bytes, and return it. */
 #define CLI_NUMBER 32
 const char *cli_format_bytes(uint64_t bytes, char *out); /* 12.8 MB */
 const char *cli_format_count(uint64_t count, char *out); /* 20,460,928 */
 
 enum { CLI_JSON_ESCAPE = 8 };
 
-/** Writes what the first character of a text, len bytes and not none, is within a string of JSON.
- *  What is not UTF-8 becomes U+FFFD.
+/** Escapes the first character of a text for a JSON string. The text has len > 0 bytes. Invalid
+ *  UTF-8 becomes U+FFFD.
  *
  *  out      receives *out_len bytes.
- *  returns  how many bytes of the text that was */
+ *  returns  the number of bytes of text that were read */
 size_t cli_json_escape(const char *text, size_t len, char out[CLI_JSON_ESCAPE], size_t *out_len);
 
-/** Whether a text, len bytes, is UTF-8. */
+/** Whether a text of len bytes is valid UTF-8. */
 bool cli_is_utf8(const char *text, size_t len);
 
-/** Prints a string as JSON, with its quotes. What is not UTF-8 becomes U+FFFD. */
+/** Print a text as a JSON string, with its quotes. Invalid UTF-8 becomes U+FFFD. */
 void cli_print_json(const char *text, FILE *out);
 void cli_print_json_bytes(const char *text, size_t len, FILE *out);
 
-/** Prints text on one line: what would break it is escaped.  returns how many columns, each
- *  character counting as one */
+/** Prints a text on one line: control characters are escaped.  returns the number of columns, one
+ *  for each character */
 int cli_print_line(const char *text, size_t len, FILE *out);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <wchar.h>
 
-/* A character of UTF-8 and its bytes. What is none is a byte by itself. */
+/* Decodes a UTF-8 character and returns its length. An invalid byte is a character by itself. */
 static size_t decode(const char *text, size_t len, uint32_t *c) {
     unsigned char first = (unsigned char)text[0];
     size_t n = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
@@ -20,14 +20,14 @@ static size_t decode(const char *text, size_t len, uint32_t *c) {
     return n;
 }
 
-/* Columns of a character; one that the locale does not know has one. */
+/* The number of columns of a character; 1 if the locale does not know it. */
 static int width_of(uint32_t c) {
     if (c < 0x20 || (c >= 0x7f && c < 0xa0)) return 0;
     int width = c < 0x7f ? 1 : wcwidth((wchar_t)c);
     return width < 0 ? 1 : width;
 }
 
-/* Whether a wide character closes what is before it, so that no line begins with it. */
+/* Whether a wide character is closing punctuation, which may not begin a line. */
 static bool closes(uint32_t c) {
     static const uint16_t marks[] = {0x3001, 0x3002, 0x3009, 0x300b, 0x300d, 0x300f, 0x3011, 0x30fc,
                                      0xff01, 0xff09, 0xff0c, 0xff0e, 0xff1a, 0xff1b, 0xff1f};
@@ -36,7 +36,7 @@ static bool closes(uint32_t c) {
     return false;
 }
 
-/* Moves the cursor, which the terminal takes to the next line where this one is full. */
+/* Moves the cursor. The terminal moves it to the next line when the line is full. */
 static void advance(cli_wrap *wrap, int width, int columns) {
     wrap->column += width;
     if (wrap->column > columns) wrap->column = (wrap->column - 1) % columns + 1;
@@ -49,7 +49,7 @@ static void put_blanks(cli_wrap *wrap, int columns, FILE *out) {
     wrap->blanks_width = 0;
 }
 
-/* Prints the word that is held back, in a new line where this one has no room for it. */
+/* Prints the pending word, on a new line if it does not fit on this one. */
 static void put_word(cli_wrap *wrap, int columns, FILE *out) {
     if (wrap->word_len == 0) return;
     int end = wrap->column + wrap->blanks_width + wrap->word_width;
@@ -98,7 +98,7 @@ static void end_line(cli_wrap *wrap, int columns, FILE *out) {
     *wrap = (cli_wrap){.code = wrap->code};
 }
 
-/* Looks for ``` at the beginning of a line. */
+/* Checks for ``` at the beginning of a line. */
 static void look_for_code(cli_wrap *wrap, uint32_t c) {
     if (wrap->in_line) return;
     wrap->in_line = c != '`';
