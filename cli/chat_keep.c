@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* A talk that is kept for a while is nobody else's business, whatever the umask. */
+/* An automatic file is readable by its owner only, whatever the umask. */
 static bool keep_for_a_while(cli_chat *c) {
-    if (!c->kept[0] && !cli_kept_new(c->kept)) return true; /* there is no place */
+    if (!c->kept[0] && !cli_kept_new(c->kept)) return true; /* no folder to save to */
     mica_model_info info = cli_model_info(c->model);
     char *model = realpath(info.path, NULL);
     char *adapter = info.adapter ? realpath(info.adapter, NULL) : NULL;
@@ -42,12 +42,12 @@ void cli_chat_keep_another(cli_chat *c) {
 }
 
 int cli_chat_resume(cli_chat *c) {
-    if (!cli_kept_last(c->kept)) return cli_fail("no talk is kept that could be resumed");
+    if (!cli_kept_last(c->kept)) return cli_fail("there is no saved conversation to resume");
     return cli_conversation_load(&c->conversation, c->kept) ? CLI_DONE : CLI_FAILED;
 }
 
 void cli_chat_tell_kept(const cli_chat *c) {
     if (!c->kept[0] || c->unkept || c->values.quiet || !cli_stdin_is_terminal()) return;
-    fprintf(stderr, "%smica chat --resume goes on with this talk.%s\n", cli_style(CLI_DIM),
+    fprintf(stderr, "%smica chat --resume continues this conversation.%s\n", cli_style(CLI_DIM),
             cli_style(CLI_PLAIN));
 }

@@ -1,48 +1,54 @@
-/* ELSEWHERE(names, advice): what other programs have and mica has not, or not yet, and what to do
- * instead, the end of a message: "mica: there is no command 'pull'; ...", "mica: run has no option
- * -ngl; ...". Names have blanks between; those of options have their dashes. A row goes when mica
- * gets the thing. */
-ELSEWHERE("pull", "mica does not download yet: hf download ORG/NAME does, and mica list shows it")
+/* ELSEWHERE(names, advice): commands and options of other programs that mica does not have, and
+ * what to do instead. The advice ends a message: "mica: there is no command 'pull'; ...", "mica:
+ * run has no option -ngl; ...". Names are separated by blanks; those of options include their
+ * dashes. A row is removed when mica gets the feature. */
+ELSEWHERE("pull",
+          "mica does not download models yet: run hf download ORG/NAME, and mica list shows "
+          "the model")
 ELSEWHERE("serve server",
-          "mica is no server yet: mica batch answers a file of prompts, and libmica "
-          "is for programs")
-ELSEWHERE("ps", "mica keeps no model loaded between two commands: mica list shows those on disk")
-ELSEWHERE("stop", "mica keeps no model loaded between two commands: Ctrl-C stops an answer")
-ELSEWHERE("rm", "mica removes no models: remove the folder, or use hf cache delete")
-ELSEWHERE("create", "a model is a folder: options such as --system are set where it is run")
+          "mica is not a server yet: mica batch answers a file of prompts, and programs can "
+          "use libmica")
+ELSEWHERE("ps", "mica keeps no model loaded between commands: mica list shows the models on disk")
+ELSEWHERE("stop", "mica keeps no model loaded between commands: Ctrl-C stops an answer")
+ELSEWHERE("rm", "mica does not remove models: remove the folder, or run hf cache delete")
+ELSEWHERE("create", "a model is a folder: give options such as --system when you run it")
 ELSEWHERE("lora train",
-          "mica does not train yet: mlx_lm.lora or PEFT make an adapter, and --adapter "
-          "takes it")
-ELSEWHERE("fuse", "mica does not fuse adapters yet: --adapter takes one as it is, and mlx_lm.fuse "
-                  "makes one model of both")
-ELSEWHERE("quantize quantise", "mica does not quantise yet: mlx_lm.convert -q does, and mica runs "
-                               "what it makes")
-ELSEWHERE("convert", "mica runs folders of MLX and Hugging Face as they are: mlx_lm.convert makes "
-                     "them from other formats")
+          "mica does not train yet: make an adapter with mlx_lm.lora or PEFT, and run it with "
+          "--adapter")
+ELSEWHERE("fuse",
+          "mica does not fuse adapters yet: run the adapter with --adapter, or fuse it with "
+          "mlx_lm.fuse")
+ELSEWHERE("quantize quantise",
+          "mica does not quantise yet: run mlx_lm.convert -q, and mica runs the result")
+ELSEWHERE("convert", "mica runs MLX and Hugging Face folders directly: convert other formats with "
+                     "mlx_lm.convert")
 ELSEWHERE("ls", "did you mean 'list'?")
 ELSEWHERE("perplexity", "did you mean 'eval'?")
 
 ELSEWHERE("-ngl --gpu-layers --n-gpu-layers -mg --main-gpu -sm --split-mode -ts --tensor-split",
           "leave it out: mica computes all layers on the CPU")
 ELSEWHERE("--lora --lora-scaled", "did you mean --adapter, a folder of mlx-lm or PEFT?")
-ELSEWHERE("-mu --model-url", "mica does not download yet: hf download ORG/NAME does, and --model "
-                             "ORG/NAME takes it")
-ELSEWHERE("-hf --hf-repo", "did you mean --model? mica does not download yet: hf download ORG/NAME "
-                           "does, and --model ORG/NAME takes it")
+ELSEWHERE("-mu --model-url",
+          "mica does not download models yet: run hf download ORG/NAME, and use --model "
+          "ORG/NAME")
+ELSEWHERE("-hf --hf-repo",
+          "did you mean --model? mica does not download models yet: run hf download ORG/NAME, "
+          "and use --model ORG/NAME")
 ELSEWHERE("-cnv --conversation -i --interactive", "did you mean mica chat?")
 ELSEWHERE("-st --single-turn", "leave it out: mica run answers once")
 ELSEWHERE("--no-display-prompt --simple-io --color -co",
-          "leave it out: nothing but the answer goes to standard output")
+          "leave it out: only the answer is written to standard output")
 ELSEWHERE("-no-cnv --no-conversation --ignore-chat-template", "did you mean mica generate?")
-ELSEWHERE("-fa --flash-attn", "leave it out: attention never keeps all its scores at once")
+ELSEWHERE("-fa --flash-attn",
+          "leave it out: mica always computes attention without storing all scores")
 ELSEWHERE("-ctk -ctv --cache-type-k --cache-type-v", "did you mean --cache, the type of both?")
-ELSEWHERE("--jinja", "leave it out: the model's chat template is always taken")
+ELSEWHERE("--jinja", "leave it out: mica always uses the model's chat template")
 ELSEWHERE("--chat-template-kwargs --chat-template-config", "did you mean --variable NAME=VALUE?")
 ELSEWHERE("--prompt-cache --prompt-cache-file", "did you mean mica chat --session?")
-ELSEWHERE("--trust-remote-code", "leave it out: mica runs no code that comes with a model")
-ELSEWHERE(
-    "--grammar --grammar-file --json-schema --format",
-    "mica does not constrain answers yet: ask for a form in the prompt, and end it with --stop")
+ELSEWHERE("--trust-remote-code", "leave it out: mica never runs code that comes with a model")
+ELSEWHERE("--grammar --grammar-file --json-schema --format",
+          "mica does not constrain answers yet: ask for the format in the prompt, and end the "
+          "answer with --stop")
 ELSEWHERE("--xtc-probability --xtc-threshold --mirostat --typical",
-          "mica has no such sampler yet: --min-p and --top-p are near it")
-ELSEWHERE("--keepalive", "leave it out: mica keeps no model loaded between two commands")
+          "mica does not have this sampler yet: --min-p and --top-p are similar")
+ELSEWHERE("--keepalive", "leave it out: mica keeps no model loaded between commands")

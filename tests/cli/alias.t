@@ -88,9 +88,9 @@ Short names that are several letters are no letter with a value.
 
   $ for option in -ngl -hf -cnv -fa -temp -model -nx -qn; do mica run $option x y 2>&1 | head -1; done
   mica: run has no option -ngl; leave it out: mica computes all layers on the CPU
-  mica: run has no option -hf; did you mean --model? mica does not download yet: hf download ORG/NAME does, and --model ORG/NAME takes it
+  mica: run has no option -hf; did you mean --model? mica does not download models yet: run hf download ORG/NAME, and use --model ORG/NAME
   mica: run has no option -cnv; did you mean mica chat?
-  mica: run has no option -fa; leave it out: attention never keeps all its scores at once
+  mica: run has no option -fa; leave it out: mica always computes attention without storing all scores
   mica: run has no option -temp; did you mean --temperature?
   mica: run has no option -model; did you mean --model?
   mica: run has no option -nx; put -- before a text that begins with -
@@ -99,15 +99,15 @@ Short names that are several letters are no letter with a value.
 What others have and mica has not says so, and what to do instead.
 
   $ for verb in pull serve ps lora fuse quantize convert; do mica $verb x 2>&1 | head -1; done
-  mica: there is no command 'pull'; mica does not download yet: hf download ORG/NAME does, and mica list shows it
-  mica: there is no command 'serve'; mica is no server yet: mica batch answers a file of prompts, and libmica is for programs
-  mica: there is no command 'ps'; mica keeps no model loaded between two commands: mica list shows those on disk
-  mica: there is no command 'lora'; mica does not train yet: mlx_lm.lora or PEFT make an adapter, and --adapter takes it
-  mica: there is no command 'fuse'; mica does not fuse adapters yet: --adapter takes one as it is, and mlx_lm.fuse makes one model of both
-  mica: there is no command 'quantize'; mica does not quantise yet: mlx_lm.convert -q does, and mica runs what it makes
-  mica: there is no command 'convert'; mica runs folders of MLX and Hugging Face as they are: mlx_lm.convert makes them from other formats
+  mica: there is no command 'pull'; mica does not download models yet: run hf download ORG/NAME, and mica list shows the model
+  mica: there is no command 'serve'; mica is not a server yet: mica batch answers a file of prompts, and programs can use libmica
+  mica: there is no command 'ps'; mica keeps no model loaded between commands: mica list shows the models on disk
+  mica: there is no command 'lora'; mica does not train yet: make an adapter with mlx_lm.lora or PEFT, and run it with --adapter
+  mica: there is no command 'fuse'; mica does not fuse adapters yet: run the adapter with --adapter, or fuse it with mlx_lm.fuse
+  mica: there is no command 'quantize'; mica does not quantise yet: run mlx_lm.convert -q, and mica runs the result
+  mica: there is no command 'convert'; mica runs MLX and Hugging Face folders directly: convert other formats with mlx_lm.convert
   $ mica run --grammar g x 2>&1
-  mica: run has no option --grammar; mica does not constrain answers yet: ask for a form in the prompt, and end it with --stop
+  mica: run has no option --grammar; mica does not constrain answers yet: ask for the format in the prompt, and end the answer with --stop
   Try: mica help run
   [2]
   $ mica -m model -p hi 2>&1

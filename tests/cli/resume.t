@@ -7,7 +7,7 @@ Its model is taken, unless another is named.
   > wait generated
   > wait >
   > send /bye\n
-  > wait --resume goes on with this talk
+  > wait --resume continues this conversation
   > END
   > umask 022; mkdir -p .local; pty mica chat model -n 8 < tell
   > cd .local/state/mica; stat -c %a talks talks/*; sed "s|$ROOT|ROOT|; s|/.*/|.../|" talks/*; ls ../mica/talks | wc -l
@@ -31,7 +31,7 @@ Its model is taken, unless another is named.
   > wait generated
   > wait >
   > send \x04
-  > wait --resume goes on
+  > wait --resume continues
   > END
   > pty mica chat --resume -n 8 < go; MICA_MODEL=nowhere mica chat --resume -q < /dev/null
   > ls .local/state/mica/talks | wc -l; cat .local/state/mica/talks/* | wc -l
@@ -111,8 +111,8 @@ What is wrong is said.
   Try: mica help chat
   [2]
   $ rm .local/state/mica/talks/*; mica chat --resume 2>&1; HOME= mica chat --resume 2>&1
-  mica: no talk is kept that could be resumed
-  mica: no talk is kept that could be resumed
+  mica: there is no saved conversation to resume
+  mica: there is no saved conversation to resume
   [1]
   $ mkdir -p full/mica; touch full/mica/talks
   > printf 'wait >\nsend What is tar?\\n\nwait cannot write\nwait talks\nwait >\nsend /bye\\n\n' > typed
