@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEEPEST = 64, MAX_BYTES = 64000000 }; /* the limit of a prompt, too */
+enum { MAX_DEPTH = 64, MAX_BYTES = 64000000 }; /* the limit of a prompt, too */
 
 static const char out_of_memory[] = "out of memory";
 
@@ -190,7 +190,7 @@ static bool read_members(reader *r, size_t parent, char close, int depth) {
 static bool read_value(reader *r, const char *key, int depth, size_t *index) {
     cli_json_kind kind = CLI_JSON_NUMBER;
     const char *text = "";
-    if (depth > DEEPEST) return fail(r, "it is nested too deeply");
+    if (depth > MAX_DEPTH) return fail(r, "it is nested too deeply");
     skip_blanks(r);
     char c = r->at < r->end ? *r->at : '\0';
     if (c == '"') {

@@ -229,18 +229,18 @@ void cli_option_print(const cli_option *option, const void *base, FILE *out) {
 
 /* ---- finding ---- */
 
-enum { LONGEST_NAME = 32, MAX_OPTIONS = 64 };
+enum { MAX_NAME = 32, MAX_OPTIONS = 64 };
 
 static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
 /* Edit distance. It ignores case and counts two swapped letters as one edit. A word longer than
- * LONGEST_NAME is far from all others.  source: optimal string alignment */
+ * MAX_NAME is far from all others.  source: optimal string alignment */
 static size_t distance(const char *a, const char *b) {
     size_t na = strlen(a), nb = strlen(b);
-    size_t rows[3][LONGEST_NAME + 1]; /* rows for i, i - 1 and i - 2 letters of a, by i % 3 */
-    if (na > LONGEST_NAME || nb > LONGEST_NAME) return SIZE_MAX;
+    size_t rows[3][MAX_NAME + 1]; /* rows for i, i - 1 and i - 2 letters of a, by i % 3 */
+    if (na > MAX_NAME || nb > MAX_NAME) return SIZE_MAX;
     for (size_t j = 0; j <= nb; j++)
         rows[0][j] = j;
     for (size_t i = 1; i <= na; i++) {
@@ -379,15 +379,15 @@ static bool store(parser *p, size_t index, const char *value, const char *source
 
 /* An option as typed: the word before =, with its dashes, and the value after it. */
 typedef struct typed {
-    char word[LONGEST_NAME + 3]; /* cut if too long: no option has such a name */
-    const char *value;           /* NULL: none */
+    char word[MAX_NAME + 3]; /* cut if too long: no option has such a name */
+    const char *value;       /* NULL: none */
 } typed;
 
 /* Splits a word at =, and replaces underscores in a long name by dashes. */
 static typed split(const char *word) {
     const char *equals = strchr(word, '=');
     typed t = {.value = equals ? equals + 1 : NULL};
-    snprintf(t.word, sizeof t.word, "%.*s", equals ? (int)(equals - word) : LONGEST_NAME + 3, word);
+    snprintf(t.word, sizeof t.word, "%.*s", equals ? (int)(equals - word) : MAX_NAME + 3, word);
     for (char *c = t.word; t.word[1] == '-' && *c; c++)
         if (*c == '_') *c = '-';
     return t;

@@ -27,7 +27,7 @@ uint64_t mc_alloc_count(void) {
     return atomic_load(&allocations);
 }
 
-static bool product(size_t n, size_t bytes, size_t *out) {
+static bool multiply(size_t n, size_t bytes, size_t *out) {
     if (bytes != 0 && n > SIZE_MAX / bytes) return false;
     *out = n * bytes;
     return true;
@@ -40,13 +40,13 @@ void *mc_alloc(size_t bytes) {
 
 void *mc_calloc(size_t n, size_t bytes) {
     size_t total;
-    if (!product(n, bytes, &total) || mc_alloc_should_fail()) return NULL;
+    if (!multiply(n, bytes, &total) || mc_alloc_should_fail()) return NULL;
     return calloc(1, total ? total : 1);
 }
 
 void *mc_array_alloc(size_t n, size_t bytes) {
     size_t total;
-    return product(n, bytes, &total) ? mc_alloc(total) : NULL;
+    return multiply(n, bytes, &total) ? mc_alloc(total) : NULL;
 }
 
 void *mc_realloc(void *ptr, size_t bytes) {

@@ -68,7 +68,7 @@ typedef struct mc_path_info {
 } mc_path_info;
 
 /* False if nothing is there, or it cannot be read. Sets no error text. */
-bool mc_path_look(const char *path, mc_path_info *info);
+bool mc_path_stat(const char *path, mc_path_info *info);
 
 bool mc_path_is_file(const char *path);
 bool mc_path_is_dir(const char *path);

@@ -102,13 +102,13 @@ mica_status mc_filemap_read(const char *path, mc_file_kind kind, size_t padding,
     MC_TRY(open_regular(path, kind, &fd, &size));
     mica_status status;
     uint8_t *data = padding < SIZE_MAX / 2 ? mc_table_alloc(size + padding) : NULL;
-    bool spread = size >= PIECE_BYTES && mc_pages_spread();
+    bool interleaved = size >= PIECE_BYTES && mc_pages_interleave();
     if (data)
         status = read_all(fd, path, watch, data, size);
     else
         status = mc_fail(MICA_ENOMEM, "out of memory: %s: the %zu bytes of the file", path, size);
     close(fd);
-    if (spread) mc_pages_near();
+    if (interleaved) mc_pages_local();
     if (status != MICA_OK) {
         mc_free(data);
         return status;
@@ -149,7 +149,7 @@ mica_status mc_filemap_prefetch(const mc_filemap *map, const mc_file_watch *watc
     uint8_t *data = (uint8_t *)(uintptr_t)map->data;
     mica_status status = MICA_OK;
     if (map->in_memory) return MICA_OK;
-    bool spread = mc_pages_spread();
+    bool interleaved = mc_pages_interleave();
     for (size_t at = 0; status == MICA_OK && at < map->size; at += PIECE_BYTES) {
         size_t n = map->size - at < PIECE_BYTES ? map->size - at : PIECE_BYTES;
         posix_madvise(data + at, n, POSIX_MADV_WILLNEED); /* a hint */
@@ -160,7 +160,7 @@ mica_status mc_filemap_prefetch(const mc_filemap *map, const mc_file_watch *watc
          * the system would give small ones: see docs/speed/memory-and-startup.md. */
         if (status != MICA_OK) mc_prefer_large_pages(data + at + n, map->size - at - n);
     }
-    if (spread) mc_pages_near();
+    if (interleaved) mc_pages_local();
     return status;
 }
 
@@ -198,7 +198,7 @@ mica_status mc_filemap_lock(mc_filemap *map, const char *path) {
     return MICA_OK;
 }
 
-bool mc_path_look(const char *path, mc_path_info *info) {
+bool mc_path_stat(const char *path, mc_path_info *info) {
     struct stat seen;
     if (stat(path, &seen) != 0) return false;
     *info = (mc_path_info){
@@ -213,12 +213,12 @@ bool mc_path_look(const char *path, mc_path_info *info) {
 
 bool mc_path_is_file(const char *path) {
     mc_path_info info;
-    return mc_path_look(path, &info) && info.is_file;
+    return mc_path_stat(path, &info) && info.is_file;
 }
 
 bool mc_path_is_dir(const char *path) {
     mc_path_info info;
-    return mc_path_look(path, &info) && info.is_dir;
+    return mc_path_stat(path, &info) && info.is_dir;
 }
 
 static int compare_names(const void *a, const void *b) {

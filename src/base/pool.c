@@ -211,7 +211,7 @@ static bool run_tasks(mc_pool *pool, int slot, int self) {
 
 /* ---- prefetch ---- */
 
-void mc_pool_ahead(mc_pool *pool, const mc_stretch *next, int n) {
+void mc_pool_prefetch(mc_pool *pool, const mc_stretch *next, int n) {
     if (!pool || pool->threads == 1) return;
     for (int i = 0; i < MC_MAX_STRETCHES; i++) {
         mc_stretch s = i < n ? next[i] : (mc_stretch){0};

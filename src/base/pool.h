@@ -44,7 +44,7 @@ typedef struct mc_stretch {
  * the next region on, a worker that waits prefetches its part of them into its second-level cache.
  * The memory may be freed by then: a prefetch of it does nothing. Does nothing for pool NULL.
  * Threads: any. */
-void mc_pool_ahead(mc_pool *pool, const mc_stretch *next, int n);
+void mc_pool_prefetch(mc_pool *pool, const mc_stretch *next, int n);
 /* The part that worker `index` of `threads` prefetches. */
 mc_stretch mc_pool_part(const mc_stretch *next, int n, int index, int threads);
 

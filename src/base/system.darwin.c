@@ -50,8 +50,8 @@ void mc_numa_here(mc_numa *numa) {
     *numa = (mc_numa){.nodes = 1, .bind = bind_nothing};
 }
 
-bool mc_pages_spread(void) {
+bool mc_pages_interleave(void) {
     return false;
 }
 
-void mc_pages_near(void) {}
+void mc_pages_local(void) {}

@@ -27,12 +27,12 @@ void mc_pages_free(void *memory, size_t bytes);
 /* Asks for large pages for memory that was not touched yet. A hint: the system may ignore it. */
 void mc_prefer_large_pages(void *memory, size_t bytes);
 
-/* Until mc_pages_near, pages that the calling thread touches first, also those of files, come from
+/* Until mc_pages_local, pages that the calling thread touches first, also those of files, come from
  * all memory nodes in turn (interleaved): for data that one thread reads from disk and all threads
  * use. False, and nothing to undo: there is one node, the program was started with a memory policy
  * (numactl), or the system refuses. */
-bool mc_pages_spread(void);
-void mc_pages_near(void);
+bool mc_pages_interleave(void);
+void mc_pages_local(void);
 
 /* The number of CPUs (hardware threads) and of cores that this process may use, by affinity mask
  * and cgroup quota; at least 1. */

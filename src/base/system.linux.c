@@ -78,7 +78,7 @@ void mc_numa_here(mc_numa *numa) {
     numa->bind = bind_thread;
 }
 
-bool mc_pages_spread(void) {
+bool mc_pages_interleave(void) {
     mc_numa numa;
     int policy;
     mc_numa_here(&numa);
@@ -88,6 +88,6 @@ bool mc_pages_spread(void) {
     return syscall(SYS_set_mempolicy, POLICY_INTERLEAVE, numa.memory.words, MC_MAX_CPUS + 1) == 0;
 }
 
-void mc_pages_near(void) {
+void mc_pages_local(void) {
     syscall(SYS_set_mempolicy, POLICY_DEFAULT, NULL, 0);
 }

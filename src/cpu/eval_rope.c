@@ -8,13 +8,13 @@
 #include "cpu/rows.h"
 #include "graph/attr.h"
 
-#define TURN 6.283185307179586476925
+#define TWO_PI 6.283185307179586476925
 
 typedef struct rope_work {
     const mk_kernels *kern;
     const mc_call *call;
     const mc_attr_rope *attr;
-    double *rates;     /* [dims / 2]: turns (2 pi) for each position */
+    double *rates;     /* [dims / 2]: angle for each position, in units of 2 pi */
     float *table;      /* [tables][L][2][dims / 2]: cosines, sines */
     float *scratch;    /* [workers][2 D] */
     int64_t len, half; /* L, dims / 2 */
@@ -51,7 +51,7 @@ static void fill_table(void *context, int64_t begin, int64_t end, int worker) {
         float *cosines = w->table + row * 2 * w->half;
         for (int64_t i = 0; i < w->half; i++) {
             double angle = position * w->rates[i];
-            float rest = (float)(angle - TURN * rint(angle * (1.0 / TURN)));
+            float rest = (float)(angle - TWO_PI * rint(angle * (1.0 / TWO_PI)));
             cosines[i] = cosf(rest);
             cosines[w->half + i] = sinf(rest);
         }

@@ -23,5 +23,5 @@ void mc_cpu_prefetch(const mc_call *last, int64_t m) {
     if (cpu->threads == 1) return;
     mc_stretch next[MC_MAX_JOINT];
     int n = m <= FEW_ROWS ? mc_cpu_next(last, next) : 0;
-    mc_pool_ahead(cpu->pool, next, n);
+    mc_pool_prefetch(cpu->pool, next, n);
 }

@@ -31,7 +31,7 @@ typedef struct mc_engine {
                         const mc_file_watch *watch, mc_engine_model *model);
     /* Reads weights ahead until all are read or the watch ends it: runs while the tokenizer is
      * still being opened. NULL: nothing to read. */
-    void (*read_ahead)(const void *model, const mc_file_watch *watch);
+    void (*prefetch)(const void *model, const mc_file_watch *watch);
     /* `prompt` (tokenizer, stop ids) outlives the model. Called once, before any session. Sessions
      * are closed before the models that they were opened with, streams before their session. */
     void (*take_prompt)(void *model, const mc_prompt *prompt);

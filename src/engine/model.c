@@ -70,8 +70,8 @@ static mica_status open_both(mica_model *model, const mica_model_options *option
     if (!apart) open_prompt(&work);
     mica_status status = model->engine->open(model->path, options,
                                              &(mc_file_watch){until_failed, &work}, &model->opened);
-    if (status == MICA_OK && model->engine->read_ahead)
-        model->engine->read_ahead(model->opened.state, &(mc_file_watch){until_done, &work});
+    if (status == MICA_OK && model->engine->prefetch)
+        model->engine->prefetch(model->opened.state, &(mc_file_watch){until_done, &work});
     if (apart) pthread_join(thread, NULL);
     return work.status == MICA_OK ? status : mc_fail(work.status, "%s", work.error);
 }

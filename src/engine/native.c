@@ -152,7 +152,7 @@ static mica_status open_model(const char *folder, const mica_model_options *opti
     return MICA_OK;
 }
 
-static void read_ahead(const void *state, const mc_file_watch *watch) {
+static void prefetch(const void *state, const mc_file_watch *watch) {
     const native *model = state;
     (void)mc_weights_prefetch(model->lm->weights, watch); /* an early end is not an error */
 }
@@ -262,7 +262,7 @@ const mc_engine mc_engine_native = {
     .name = "native",
     .takes = mc_model_folder_is,
     .open = open_model,
-    .read_ahead = read_ahead,
+    .prefetch = prefetch,
     .take_prompt = take_prompt,
     .close = close_model,
     .kernels = kernels,

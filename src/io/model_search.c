@@ -66,7 +66,7 @@ static mica_status look_at(search *s, const char *path, bool *is, uint64_t *byte
         mc_path_info info;
         const char *file = join(s, path, names[i]);
         if (!file) return no_memory();
-        if (!mc_path_look(file, &info) || !info.is_file) continue;
+        if (!mc_path_stat(file, &info) || !info.is_file) continue;
         *is = true;
         *bytes += info.bytes;
     }
@@ -144,7 +144,7 @@ static mica_status find_newest(search *s, const char *snapshots, const char **pa
         const char *snapshot = join(s, snapshots, names[i]);
         if (!snapshot) return no_memory();
         MC_TRY(look_at(s, snapshot, &is, &size));
-        if (!is || !mc_path_look(snapshot, &info)) continue;
+        if (!is || !mc_path_stat(snapshot, &info)) continue;
         if (*path && info.modified <= newest) continue;
         *path = snapshot;
         *bytes = size;
@@ -172,7 +172,7 @@ static mica_status visit_repository(search *s, const char *repo) {
 static mica_status enqueue(search *s, const char *path, int depth) {
     uint64_t before;
     mc_path_info info;
-    if (!mc_path_look(path, &info) || !info.is_dir) return MICA_OK;
+    if (!mc_path_stat(path, &info) || !info.is_dir) return MICA_OK;
     const char *id = mc_arena_strndup(s->arena, (const char *)info.id, sizeof info.id);
     const mc_str key = {id, sizeof info.id};
     if (!id) return no_memory();

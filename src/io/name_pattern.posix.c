@@ -8,9 +8,9 @@
 #include <string.h>
 
 enum {
-    LONGEST =
-        256,    /* bytes of a pattern: it comes from a file, and its compiled form may be large */
-    WIDEST = 12 /* bytes of the translation of one byte */
+    MAX_PATTERN =
+        256, /* bytes of a pattern: it comes from a file, and its compiled form may be large */
+    MAX_TRANSLATION = 12 /* bytes of the translation of one byte */
 };
 
 static bool is_word(char c) {
@@ -67,7 +67,7 @@ static void put(char *out, size_t *len, const char *text) {
     *len += n;
 }
 
-/* Translates a pattern to an extended POSIX expression: at most WIDEST bytes for each byte. */
+/* Translates a pattern to an extended POSIX expression: at most MAX_TRANSLATION bytes for each byte. */
 static mica_status translate(mc_str pattern, char *out) {
     bool in_set = false;
     size_t len = 0;
@@ -99,15 +99,15 @@ static mica_status translate(mc_str pattern, char *out) {
 }
 
 mica_status mc_name_matches(mc_str pattern, const char *name, bool *matches) {
-    char posix[WIDEST * LONGEST + 16];
+    char posix[MAX_TRANSLATION * MAX_PATTERN + 16];
     regex_t regex;
     if (is_plain(pattern)) {
         *matches = plain_matches(pattern, mc_str_of(name));
         return MICA_OK;
     }
-    if (pattern.len > LONGEST)
+    if (pattern.len > MAX_PATTERN)
         return mc_fail(MICA_EFORMAT, "pattern \"%.32s...\" is longer than %d bytes", pattern.ptr,
-                       LONGEST);
+                       MAX_PATTERN);
     MC_TRY(translate(pattern, posix));
     if (mc_alloc_should_fail()) return mc_fail_nomem("a pattern of names");
     int error = regcomp(&regex, posix, REG_EXTENDED | REG_NOSUB);

@@ -368,7 +368,7 @@ static mica_status add_files(mc_weights *w, const char *dir, const char *const *
         paths[i] = joined ? mc_arena_strndup(&w->arena, joined, strlen(joined)) : NULL;
         mc_free(joined);
         if (!paths[i]) return mc_fail_nomem(dir);
-        if (mc_path_look(paths[i], &info)) w->total += info.bytes;
+        if (mc_path_stat(paths[i], &info)) w->total += info.bytes;
     }
     for (size_t i = 0; i < count; i++)
         MC_TRY(add_file(w, paths[i]));
@@ -377,7 +377,7 @@ static mica_status add_files(mc_weights *w, const char *dir, const char *const *
 
 static mica_status add_single(mc_weights *w) {
     mc_path_info info;
-    if (mc_path_look(w->path, &info)) w->total = info.bytes;
+    if (mc_path_stat(w->path, &info)) w->total = info.bytes;
     return add_file(w, w->path);
 }
 

@@ -379,18 +379,18 @@ static void test_here(void **state) {
     setenv("MICA_NUMA", "off", 1);
     mc_numa_here(&numa);
     assert_int_equal(numa.nodes, 1);
-    assert_false(mc_pages_spread());
+    assert_false(mc_pages_interleave());
     unsetenv("MICA_NUMA");
     mc_numa_here(&numa);
     assert_in_range(numa.nodes, 1, MC_MAX_NODES);
     assert_non_null(numa.bind);
-    bool spread = mc_pages_spread();
-    if (mc_bits_count(&numa.memory) < 2) assert_false(spread);
-    if (!spread) return;             /* one node, or refused */
-    assert_false(mc_pages_spread()); /* there is a policy now */
-    mc_pages_near();
-    assert_true(mc_pages_spread());
-    mc_pages_near();
+    bool interleaved = mc_pages_interleave();
+    if (mc_bits_count(&numa.memory) < 2) assert_false(interleaved);
+    if (!interleaved) return;            /* one node, or refused */
+    assert_false(mc_pages_interleave()); /* there is a policy now */
+    mc_pages_local();
+    assert_true(mc_pages_interleave());
+    mc_pages_local();
 }
 
 #if defined(__linux__)

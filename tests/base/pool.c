@@ -378,12 +378,12 @@ static void test_what_is_ahead_is_not_read(void **state) {
                                                   {(const void *)UINTPTR_MAX, 1 << 20},
                                                   {nowhere, 0},
                                                   {(const void *)1, 7}};
-    mc_pool_ahead(NULL, nowhere, 1);
+    mc_pool_prefetch(NULL, nowhere, 1);
     for (size_t i = 0; i < sizeof threads / sizeof threads[0]; i++) {
         mc_pool *pool;
         assert_int_equal(mc_pool_open(threads[i], &pool), MICA_OK);
         for (int n = 0; n < 200; n++) {
-            mc_pool_ahead(pool, nowhere + n % 4, n % (MC_MAX_STRETCHES - 3));
+            mc_pool_prefetch(pool, nowhere + n % 4, n % (MC_MAX_STRETCHES - 3));
             check_region(pool, threads[i], n % 40);
         }
         mc_pool_close(&pool);

@@ -59,7 +59,7 @@ static mica_array heads(const layer *l, mica_array x) {
     return mica_reshape(l->s, x, (int64_t[]){l->batch, l->length, HEADS, WIDTH}, 4);
 }
 
-static mica_array turned(const layer *l, mica_array x, mica_array weight) {
+static mica_array normed_and_rotated(const layer *l, mica_array x, mica_array weight) {
     x = done(l, mica_rms_norm(l->s, heads(l, x), weight, 1e-6f));
     x = mica_transpose(l->s, x, (int[]){0, 2, 1, 3});
     return done(l, mica_rope(l->s, x, mica_i32(l->s, 5), MICA_NONE, NULL));
@@ -92,8 +92,8 @@ static void record(layer *l, mica_array out[OUTCOMES]) {
     mica_array h = done(l, mica_rms_norm(s, x, weight, 1e-6f));
     mica_array q = matmul(l, h), k = matmul(l, h), v = matmul(l, h);
     out[0] = x;
-    out[1] = turned(l, q, head_weight);
-    out[2] = kept(l, turned(l, k, head_weight));
+    out[1] = normed_and_rotated(l, q, head_weight);
+    out[2] = kept(l, normed_and_rotated(l, k, head_weight));
     out[3] = kept(l, mica_transpose(s, heads(l, v), (int[]){0, 2, 1, 3}));
     mica_array back = mica_transpose(s, out[1], (int[]){0, 2, 1, 3});
     mica_array gate = done(l, mica_silu(s, matmul(l, mica_reshape(s, back, shape, 3))));

@@ -301,7 +301,7 @@ static void wait_for_tokenizer(void *user, uint64_t done, uint64_t total) {
 /* A broken tokenizer ends loading, however the weights get into memory. */
 static void test_broken_tokenizer(void **state) {
     (void)state;
-    static const mica_model_options ways[] = {{0}, {.no_mmap = true}, {.prefetch = true}};
+    static const mica_model_options loadings[] = {{0}, {.no_mmap = true}, {.prefetch = true}};
     char *dir = test_temp_dir();
     static const char *const files[] = {"config.json", "model.safetensors"};
     for (int i = 0; i < 2; i++) {
@@ -313,9 +313,9 @@ static void test_broken_tokenizer(void **state) {
     }
     char *tokenizer = test_format("%s/tokenizer.json", dir);
     test_write_file(tokenizer, "{", 1);
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    for (size_t i = 0; i < sizeof loadings / sizeof *loadings; i++) {
         holdup h = {.threads = count_threads()};
-        mica_model_options options = ways[i];
+        mica_model_options options = loadings[i];
         mica_model *model;
         options.device = mica_model_device(pebble);
         options.progress = wait_for_tokenizer;
@@ -331,12 +331,12 @@ static void test_broken_tokenizer(void **state) {
 /* However the weights get into memory, they are the same. */
 static void test_loading(void **state) {
     (void)state;
-    static const mica_model_options ways[] = {
+    static const mica_model_options loadings[] = {
         {0}, {.no_mmap = true}, {.prefetch = true}, {.no_mmap = true, .prefetch = true}};
     char first[256] = "";
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    for (size_t i = 0; i < sizeof loadings / sizeof *loadings; i++) {
         uint64_t last[2] = {0};
-        mica_model_options options = ways[i];
+        mica_model_options options = loadings[i];
         options.threads = 1;
         options.progress = count_progress;
         options.progress_user = last;
@@ -367,9 +367,9 @@ static void test_loading_cancelled(void **state) {
     mica_cancel *cancel;
     assert_int_equal(mica_cancel_open(&cancel), MICA_OK);
     mica_cancel_set(cancel);
-    static const mica_model_options ways[] = {{0}, {.no_mmap = true}, {.prefetch = true}};
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        mica_model_options options = ways[i];
+    static const mica_model_options loadings[] = {{0}, {.no_mmap = true}, {.prefetch = true}};
+    for (size_t i = 0; i < sizeof loadings / sizeof *loadings; i++) {
+        mica_model_options options = loadings[i];
         options.cancel = cancel;
         expect_open(default_path, &options, MICA_ECANCELLED, "cancelled");
     }

@@ -157,7 +157,7 @@ static void check_model(const char *dir, const mc_weights_options *options) {
     mc_weights_close(&w);
 }
 
-static const mc_weights_options ways[] = {
+static const mc_weights_options loadings[] = {
     {0}, {.no_mmap = true}, {.prefetch = true}, {.no_mmap = true, .prefetch = true}};
 static const mc_weights_options headers = {.headers = true};
 
@@ -168,8 +168,8 @@ static void test_fixtures(void **state) {
     assert_true(cases.count > 0);
     for (size_t i = 0; i < cases.count; i++) {
         char *dir = test_format("%s/%s", models, cases.names[i]);
-        for (size_t o = 0; o < sizeof ways / sizeof *ways; o++)
-            check_model(dir, &ways[o]);
+        for (size_t o = 0; o < sizeof loadings / sizeof *loadings; o++)
+            check_model(dir, &loadings[o]);
         check_model(dir, &headers);
         free(dir);
     }
@@ -472,11 +472,11 @@ static void test_ended(void **state) {
     char *dir = test_temp_dir();
     write_model(dir, "a.safetensors", TENSOR("a"), 1);
     write_model(dir, "b.safetensors", TENSOR("b"), 1);
-    for (size_t i = 1; i < sizeof ways / sizeof *ways; i++) {
+    for (size_t i = 1; i < sizeof loadings / sizeof *loadings; i++) {
         for (uint64_t max = 1; max <= 3; max++) {
             mc_weights *w;
             told t = {.max = max};
-            mc_weights_options options = ways[i];
+            mc_weights_options options = loadings[i];
             options.watch = watch;
             options.context = &t;
             mica_status status = mc_weights_open(dir, &options, &w);

@@ -187,7 +187,7 @@ static void test_mlx_embedding(void **state) {
     mc_lm_close(&want);
 }
 
-static void turn(const float *x, int64_t rows, int64_t cols, float *out) {
+static void transpose(const float *x, int64_t rows, int64_t cols, float *out) {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < cols; j++)
             out[j * rows + i] = x[i * cols + j];
@@ -199,19 +199,20 @@ static void check_peft(const char *config, const char *model, double embed_scale
                        bool rows_too) {
     mc_lm *lm = open_lm(model), *want = open_lm(model);
     int64_t vocab = lm->spec.vocab, hidden = lm->spec.hidden;
-    float *turned = malloc((size_t)(vocab + hidden) * 2 * sizeof *turned);
-    float *turned_b = turned + 2 * hidden;
+    float *transposed = malloc((size_t)(vocab + hidden) * 2 * sizeof *transposed);
+    float *transposed_b = transposed + 2 * hidden;
     made m = make_begin(config);
-    assert_non_null(turned);
+    assert_non_null(transposed);
     if (rows_too) {
         float *a =
             make_tensor(&m, "base_model.model.model.embed_tokens.lora_embedding_A", 2, vocab);
         float *b =
             make_tensor(&m, "base_model.model.model.embed_tokens.lora_embedding_B", hidden, 2);
         mica_array tied = want->embed.weight;
-        turn(b, hidden, 2, turned);
-        turn(a, 2, vocab, turned_b);
-        want->embed.weight = merge(want, &want->embed, embed_scale, turned_b, turned, 2, true);
+        transpose(b, hidden, 2, transposed);
+        transpose(a, 2, vocab, transposed_b);
+        want->embed.weight =
+            merge(want, &want->embed, embed_scale, transposed_b, transposed, 2, true);
         if (lm->tied) want->head.weight = tied;
         free(a);
         free(b);
@@ -219,14 +220,14 @@ static void check_peft(const char *config, const char *model, double embed_scale
     float *a = make_tensor(&m, "base_model.model.lm_head.lora_A.weight", 2, hidden);
     float *b = make_tensor(&m, "base_model.model.lm_head.lora_B.weight", vocab, 2);
     make_end(&m, PEFT_FILE);
-    turn(a, 2, hidden, turned);
-    turn(b, vocab, 2, turned_b);
-    want->head.weight = merge(want, &want->head, head_scale, turned, turned_b, 2, false);
+    transpose(a, 2, hidden, transposed);
+    transpose(b, vocab, 2, transposed_b);
+    want->head.weight = merge(want, &want->head, head_scale, transposed, transposed_b, 2, false);
     adapt(lm, &m);
     compare_models(lm, want, config);
     free(a);
     free(b);
-    free(turned);
+    free(transposed);
     mc_lm_close(&lm);
     mc_lm_close(&want);
 }

@@ -83,16 +83,16 @@ static int64_t add_ids(mc_json list, int32_t *ids, int64_t count) {
 }
 
 /* A variant compared with exact arithmetic and keys and values in f32. */
-typedef struct way {
+typedef struct setting {
     const char *name;
     mica_arithmetic arithmetic;
     mica_cache_type cache;
     double bound;      /* limit of the mean divergence */
     double total, max; /* divergence */
     size_t same;       /* tokens with the same likeliest next token */
-} way;
+} setting;
 
-static void compare(way *w, const float *exact, const int32_t *ids, int64_t len) {
+static void compare(setting *w, const float *exact, const int32_t *ids, int64_t len) {
     size_t vocab = (size_t)lm->spec.vocab;
     float *logits = run(w->arithmetic, w->cache, ids, len);
     assert_memory_not_equal(exact, logits, vocab * (size_t)len * sizeof *exact);
@@ -109,13 +109,13 @@ static void compare(way *w, const float *exact, const int32_t *ids, int64_t len)
 static void test_divergence(void **state) {
     (void)state;
     mc_json_doc *doc;
-    way ways[] = {{"fast", MICA_ARITHMETIC_FAST, MICA_CACHE_DEFAULT, 1e-3, 0, 0, 0},
-                  {"fast, f32", MICA_ARITHMETIC_FAST, MICA_CACHE_F32, 1e-3, 0, 0, 0},
-                  {"fast, int8", MICA_ARITHMETIC_FAST, MICA_CACHE_INT8, 1e-3, 0, 0, 0},
-                  {"exact, bf16", MICA_ARITHMETIC_EXACT, MICA_CACHE_BF16, 1e-5, 0, 0, 0},
-                  {"exact, f16", MICA_ARITHMETIC_EXACT, MICA_CACHE_F16, 1e-6, 0, 0, 0},
-                  {"exact, int8", MICA_ARITHMETIC_EXACT, MICA_CACHE_INT8, 1e-4, 0, 0, 0}};
-    size_t rows = 0, n_ways = sizeof ways / sizeof *ways;
+    setting settings[] = {{"fast", MICA_ARITHMETIC_FAST, MICA_CACHE_DEFAULT, 1e-3, 0, 0, 0},
+                          {"fast, f32", MICA_ARITHMETIC_FAST, MICA_CACHE_F32, 1e-3, 0, 0, 0},
+                          {"fast, int8", MICA_ARITHMETIC_FAST, MICA_CACHE_INT8, 1e-3, 0, 0, 0},
+                          {"exact, bf16", MICA_ARITHMETIC_EXACT, MICA_CACHE_BF16, 1e-5, 0, 0, 0},
+                          {"exact, f16", MICA_ARITHMETIC_EXACT, MICA_CACHE_F16, 1e-6, 0, 0, 0},
+                          {"exact, int8", MICA_ARITHMETIC_EXACT, MICA_CACHE_INT8, 1e-4, 0, 0, 0}};
+    size_t rows = 0, n_settings = sizeof settings / sizeof *settings;
     char *path = test_format("%s/default/golden.json", test_models_dir());
     doc = test_load_json(path);
     for (mc_json_iter it = mc_json_begin(mc_json_root(doc)); mc_json_next(&it);) {
@@ -123,16 +123,16 @@ static void test_divergence(void **state) {
         int64_t len = add_ids(mc_json_find(it.value, "prompt_ids"), ids, 0);
         len = add_ids(mc_json_find(it.value, "greedy_ids"), ids, len);
         float *exact = run(MICA_ARITHMETIC_EXACT, MICA_CACHE_DEFAULT, ids, len);
-        for (size_t w = 0; w < n_ways; w++)
-            compare(&ways[w], exact, ids, len);
+        for (size_t w = 0; w < n_settings; w++)
+            compare(&settings[w], exact, ids, len);
         rows += (size_t)len;
         free(exact);
     }
     mc_json_close(&doc);
     free(path);
     assert_true(rows > 0);
-    for (size_t i = 0; i < n_ways; i++) {
-        const way *w = &ways[i];
+    for (size_t i = 0; i < n_settings; i++) {
+        const setting *w = &settings[i];
         double mean = w->total / (double)rows, same = (double)w->same / (double)rows;
         printf("%-12s %zu tokens: mean divergence %.6f, most %.6f, %.2f %% the same first token\n",
                w->name, rows, mean, w->max, 100 * same);

@@ -54,11 +54,11 @@ static mica_array by_sums(mica_scope *s, mica_array a, mica_array b) {
 
 /* The same values in another layout: 0 unchanged; 1 transposed; 2 every other element of a larger
  * array; 3 reversed. */
-static mica_array laid_out(mica_scope *s, mica_array x, int way) {
-    if (way == 1) {
-        mica_array turned = mica_swapaxes(s, x, -1, -2);
-        turned = mica_add(s, turned, mica_scalar(s, 0, mica_array_dtype(x)));
-        return mica_swapaxes(s, turned, -1, -2);
+static mica_array laid_out(mica_scope *s, mica_array x, int layout) {
+    if (layout == 1) {
+        mica_array transposed = mica_swapaxes(s, x, -1, -2);
+        transposed = mica_add(s, transposed, mica_scalar(s, 0, mica_array_dtype(x)));
+        return mica_swapaxes(s, transposed, -1, -2);
     }
     int ndim = mica_array_ndim(x);
     int64_t start[MICA_MAX_NDIM], step[MICA_MAX_NDIM], stop[MICA_MAX_NDIM];
@@ -67,9 +67,9 @@ static mica_array laid_out(mica_scope *s, mica_array x, int way) {
         stop[i] = MICA_END_OF_AXIS;
         step[i] = i >= ndim - 2 ? 2 : 1;
     }
-    if (way == 2)
+    if (layout == 2)
         return mica_slice(s, mica_repeat(s, mica_repeat(s, x, 2, -1), 2, -2), start, stop, step);
-    if (way == 3) return mica_flip(s, mica_flip(s, x, -1), -1);
+    if (layout == 3) return mica_flip(s, mica_flip(s, x, -1), -1);
     return x;
 }
 
@@ -83,8 +83,8 @@ static void any_layout_and_dtype(void **state) {
             mica_array want = by_sums(b.s, x, y);
             mica_dtype dtype = mica_array_dtype(want);
             double near = slack[dtype == MICA_F32 ? 0 : dtype == MICA_F16 ? 1 : 2];
-            for (int way = 0; way < 16; way++) {
-                mica_array p = laid_out(b.s, x, way % 4), q = laid_out(b.s, y, way / 4);
+            for (int layouts = 0; layouts < 16; layouts++) {
+                mica_array p = laid_out(b.s, x, layouts % 4), q = laid_out(b.s, y, layouts / 4);
                 expect_near(b.s, mica_matmul(b.s, p, q), want, near);
             }
         }
@@ -151,13 +151,13 @@ static void fast_matmuls_round_x(void **state) {
         const int64_t k = d < 3 ? 97 : 2048; /* rows of whole pages */
         mica_array x = noise(b.s, 7, MICA_F32, SHAPE(29, k));
         mica_array w = noise(b.s, 8, d < 3 ? dtypes[d] : MICA_BF16, SHAPE(133, k)),
-                   turned = mica_transpose(b.s, w, NULL);
-        mica_array fast = mc_matmul_rows(b.s, x, w, true), exact = mica_matmul(b.s, x, turned);
+                   transposed = mica_transpose(b.s, w, NULL);
+        mica_array fast = mc_matmul_rows(b.s, x, w, true), exact = mica_matmul(b.s, x, transposed);
         if (d < 3 && dtypes[d] != MICA_BF16) {
             expect_same(b.s, fast, exact);
             continue;
         }
-        mica_array sizes = mica_matmul(b.s, mica_abs(b.s, x), mica_abs(b.s, turned));
+        mica_array sizes = mica_matmul(b.s, mica_abs(b.s, x), mica_abs(b.s, transposed));
         mica_array off = mica_abs(b.s, mica_subtract(b.s, fast, exact));
         mica_array bound =
             mica_multiply(b.s, sizes, mica_f32(b.s, 0x1p-9f + (float)(2 * k + 8) * 0x1p-24f));

@@ -204,7 +204,7 @@ static void make_prompt(const model_fixture *f, int32_t *ids, int64_t n) {
 }
 
 /* Sampling narrow enough to repeat tokens, and all options that read the history. */
-static const mica_generate_options ways[] = {
+static const mica_generate_options settings[] = {
     {.max_tokens = 60},
     {.max_tokens = 60, .temperature = 0.7f, .top_k = 3, .seed = 5, .top_logprobs = 2},
     {.max_tokens = 60, .temperature = 1.0f, .top_p = 0.3f, .seed = 6},
@@ -220,9 +220,9 @@ static void check_family(const model_fixture *f) {
     int32_t ids[70];
     int64_t accepted = 0;
     make_prompt(f, ids, 70);
-    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
-        mc_lm_set_arithmetic(f->lm, way % 2 ? MICA_ARITHMETIC_EXACT : MICA_ARITHMETIC_FAST);
-        accepted += check_same(&shared, ids, 70, ways[way], drafts[way % 3]);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        mc_lm_set_arithmetic(f->lm, i % 2 ? MICA_ARITHMETIC_EXACT : MICA_ARITHMETIC_FAST);
+        accepted += check_same(&shared, ids, 70, settings[i], drafts[i % 3]);
     }
     models_seen++;
     models_guessed += accepted > 0;
@@ -311,7 +311,7 @@ static void test_default_model(void **state) {
     free(path);
 }
 
-/* ---- ways an answer ends ---- */
+/* ---- how an answer ends ---- */
 
 /* gemma3_text_f32; its greedy answer to this prompt soon repeats itself */
 static model_fixture fixture;
@@ -328,7 +328,7 @@ static int open_fixture(void **state) {
     speaking = (mc_session_model){.lm = fixture.lm, .device = fixture.device};
     speaking.tokenizer = tokenizer;
     mc_session *session = open_session(&speaking);
-    run(session, prompt, 70, &ways[0], &whole);
+    run(session, prompt, 70, &settings[0], &whole);
     mc_session_close(&session);
     return whole.n != 60;
 }
@@ -431,11 +431,11 @@ static void test_draft_model(void **state) {
     same.lm = &cheap;
     for (int context = 0; context <= 40; context += 40) {
         shared.context = same.context = lesser.context = context;
-        for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+        for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
             drafter = &same;
-            assert_true(check_same(&shared, prompt, 70, ways[way], 7) > 0);
+            assert_true(check_same(&shared, prompt, 70, settings[i], 7) > 0);
             drafter = &lesser;
-            check_same(&shared, prompt, 70, ways[way], (int)(1 + way * 15));
+            check_same(&shared, prompt, 70, settings[i], (int)(1 + i * 15));
         }
         mica_generate_options options = {
             .max_tokens = context ? 900 : 650, .temperature = 1.0f, .top_k = 9};
@@ -456,7 +456,7 @@ static void test_draft_model(void **state) {
     cut.spec.context = 100; /* the draft model's context ends before the model's */
     drafter = &lesser;
     lesser.context = 0;
-    check_same(&shared, prompt, 70, ways[0], 7);
+    check_same(&shared, prompt, 70, settings[0], 7);
     drafter = NULL;
     mc_session_close(&session);
 }

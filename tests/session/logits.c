@@ -20,12 +20,12 @@ static void test_weights(void **state) {
     static const double pers[] = {1.4426950408889634, 0.1, 40.0};
     double weights[MAX];
     for (int n = 0; n < MAX; n++)
-        for (int way = 0; way < 3; way++) {
+        for (int k = 0; k < 3; k++) {
             double sum = 0.0, total;
             fill(n, -90.0f);
-            total = mc_logits_weigh(row, n, 0.5f, pers[way], weights);
+            total = mc_logits_weigh(row, n, 0.5f, pers[k], weights);
             for (int i = 0; i < n; i++) {
-                double power = ((double)row[i] - 0.5) * pers[way], want = exp2(power);
+                double power = ((double)row[i] - 0.5) * pers[k], want = exp2(power);
                 assert_true(power < -1000.0 ? weights[i] <= 0x1p-999
                                             : fabs(weights[i] - want) <= 1e-11 * want);
                 sum += want;
@@ -63,12 +63,12 @@ static void test_places(void **state) {
     static const float scales[] = {0.0f, 0.5f, 1e30f};
     int32_t places[MAX];
     for (int n = 4; n < MAX; n++)
-        for (int way = 0; way < 3; way++) {
+        for (int k = 0; k < 3; k++) {
             fill(n, -30.0f);
-            mc_logits_places(row, n, 0.0f, scales[way], 9, places);
+            mc_logits_places(row, n, 0.0f, scales[k], 9, places);
             assert_int_equal(places[n - 1], 9); /* that of -infinity */
             for (int i = 0; i < n - 1; i++) {
-                double want = -(double)row[i] * (double)scales[way];
+                double want = -(double)row[i] * (double)scales[k];
                 assert_int_equal(places[i], want < 9.0 ? (int)want : 9);
             }
         }

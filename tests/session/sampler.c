@@ -263,7 +263,7 @@ static float logit_of_kind(int kind, int i, uint32_t random) {
 
 static void test_large_draws(void **state) {
     (void)state;
-    static const mc_sampling ways[] = {
+    static const mc_sampling settings[] = {
         {.temperature = 0.8f},
         {.temperature = 1.7f, .min_p = 0.05f},
         {.temperature = 1.0f, .top_k = 40},
@@ -283,9 +283,9 @@ static void test_large_draws(void **state) {
             sorted[i] = i;
         }
         qsort(sorted, LARGE, sizeof *sorted, by_likelihood);
-        for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
-            mc_sampling sampling = ways[way];
-            sampling.seed = (uint64_t)kind * 100 + way;
+        for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+            mc_sampling sampling = settings[i];
+            sampling.seed = (uint64_t)kind * 100 + i;
             check_large(sampling);
             check_draws(sampling);
         }

@@ -137,15 +137,15 @@ mica_status mc_prompt_chat(const mc_prompt *prompt, const char *name, const mica
     mc_buffer text = {0};
     if (!options) options = &defaults;
     if (prompt->chat_error) return mc_fail(MICA_EFORMAT, "%s", prompt->chat_error);
-    mc_chat_message *turns = mc_array_alloc(count, sizeof *turns);
-    if (!turns) return mc_fail_nomem("a conversation");
+    mc_chat_message *copies = mc_array_alloc(count, sizeof *copies);
+    if (!copies) return mc_fail_nomem("a conversation");
     for (size_t i = 0; i < count; i++)
-        turns[i] = (mc_chat_message){messages[i].role, messages[i].content};
-    mica_status status = prompt->chat ? render_template(prompt, turns, count, options, &text)
-                                      : render_format(prompt, name, turns, count, options, &text);
+        copies[i] = (mc_chat_message){messages[i].role, messages[i].content};
+    mica_status status = prompt->chat ? render_template(prompt, copies, count, options, &text)
+                                      : render_format(prompt, name, copies, count, options, &text);
     if (status == MICA_OK)
         status = mica_tokenizer_encode(prompt->tokenizer, text.data, text.len, false, ids, n);
     mc_buffer_deinit(&text);
-    mc_free(turns);
+    mc_free(copies);
     return status;
 }

@@ -7,7 +7,7 @@
 
 /* -- % -- */
 
-enum { WIDEST = 400 };
+enum { MAX_WIDTH = 400 };
 
 typedef struct spec { /* of %-08.3f or {:>8} */
     bool left, zero, plus, alternate;
@@ -22,10 +22,10 @@ static bool is_digit(char c) {
 static int read_number(mc_jrun *r, mc_str text, size_t *at) {
     int n = 0;
     for (; *at < text.len && is_digit(text.ptr[*at]); (*at)++) {
-        if (n <= WIDEST) n = n * 10 + (text.ptr[*at] - '0');
+        if (n <= MAX_WIDTH) n = n * 10 + (text.ptr[*at] - '0');
     }
-    if (n > WIDEST) mc_jerror(r, "a format is wider than %d", WIDEST);
-    return n > WIDEST ? 0 : n;
+    if (n > MAX_WIDTH) mc_jerror(r, "a format is wider than %d", MAX_WIDTH);
+    return n > MAX_WIDTH ? 0 : n;
 }
 
 /* Reads what follows a '%', up to its letter. */

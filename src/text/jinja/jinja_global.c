@@ -3,7 +3,7 @@
 #include "text/jinja/jinja_run.h"
 #include "text/jinja/jinja_str.h"
 
-enum { LONGEST_RANGE = 100000 }; /* the limit of Jinja's sandbox */
+enum { MAX_RANGE = 100000 }; /* the limit of Jinja's sandbox */
 
 static mc_jvalue call_range(mc_jrun *r, const mc_jcall *c) {
     bool one = c->args[1].kind == MC_J_ABSENT;
@@ -12,8 +12,8 @@ static mc_jvalue call_range(mc_jrun *r, const mc_jcall *c) {
     mc_jlist *list = mc_jlist_new(r);
     if (step == 0) mc_jerror(r, "range() arg 3 must not be zero");
     for (int64_t i = start; r->status == MICA_OK && (step > 0 ? i < stop : i > stop);) {
-        if (list->count == LONGEST_RANGE)
-            mc_jerror(r, "range too big: it may have %d elements", LONGEST_RANGE);
+        if (list->count == MAX_RANGE)
+            mc_jerror(r, "range too big: it may have %d elements", MAX_RANGE);
         mc_jlist_push(r, list, mc_jint(i));
         if (step > 0 ? i > INT64_MAX - step : i < INT64_MIN - step) break;
         i += step;

@@ -250,12 +250,12 @@ static const char *const less_costly[] = {"'k9999' in d0", "d0['k9999']", "d0.ge
                                           "d0.k9999 is defined"};
 
 /* How many of n expressions a loop can evaluate so often. */
-static size_t count_free(const hostile *h, const char *const *all, size_t n, int turns) {
+static size_t count_free(const hostile *h, const char *const *all, size_t n, int rounds) {
     size_t wrong = 0, len;
     for (size_t i = 0; i < n; i++) {
         char *source = test_format("{%% for i in range(%d) %%}{%% if (%s) == 0 %%}{%% endif %%}"
                                    "{%% endfor %%}",
-                                   turns, all[i]);
+                                   rounds, all[i]);
         mica_status status = render(source, h, &(mc_jinja_options){.max_steps = MAX_STEPS}, &len);
         bool stopped = status == MICA_EFORMAT && strstr(mica_last_error(), "takes more than");
         if (!stopped) {
