@@ -143,7 +143,7 @@ void cli_chat_answer_again(cli_chat *c) {
     cli_text kept = {0};
     size_t count = conversation->count;
     if (count == 0 || strcmp(conversation->messages[count - 1].role, "assistant") != 0) {
-        cli_fail("there is no answer yet to make anew");
+        cli_fail("there is no answer to repeat yet");
         c->failed = true;
         return;
     }

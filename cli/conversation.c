@@ -130,7 +130,7 @@ static bool load_model(cli_conversation *c, const cli_json *json) {
 static bool load_line(cli_conversation *c, const char *line, size_t len, const char *path,
                       size_t number) {
     cli_json json = {0};
-    const char *why = "it is no message: {\"role\": ..., \"content\": ...}";
+    const char *why = "it is not a message: {\"role\": ..., \"content\": ...}";
     const cli_json_node *role = NULL, *content = NULL;
     if (cli_json_parse(&json, line, len, &why)) {
         role = cli_json_find(&json, &json.nodes[0], "role");
@@ -151,7 +151,7 @@ bool cli_conversation_load(cli_conversation *c, const char *path) {
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) { /* reading a FIFO could block for
                                                                ever */
-        cli_fail("cannot read %s: it is no regular file", path);
+        cli_fail("cannot read %s: it is not a regular file", path);
         return false;
     }
     bool good = cli_text_read_file(&text, CLI_TEXT_OF_CONVERSATION, path);

@@ -17,7 +17,7 @@ static mica_status no_engine(const char *name) {
     for (size_t i = 0; i < ENGINE_COUNT && len < sizeof known; i++)
         len +=
             (size_t)snprintf(known + len, sizeof known - len, i ? ", %s" : "%s", engines[i]->name);
-    return mc_fail(MICA_EINVAL, "no engine \"%s\"; those there are: %s", name, known);
+    return mc_fail(MICA_EINVAL, "there is no engine \"%s\"; the engines are: %s", name, known);
 }
 
 mica_status mc_engine_find(const char *name, const char *folder, const mc_engine **engine) {

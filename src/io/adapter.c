@@ -244,7 +244,7 @@ static mica_status check_tensors(const mc_adapter *adapter, mc_names *others) {
         const char *names = mc_names_text(others);
         if (!names) return mc_fail_nomem("a list of tensors");
         return mc_fail(MICA_EUNSUPPORTED,
-                       "%s: %zu tensors are no low-rank factors as %s names them: %s",
+                       "%s: %zu tensors do not have the names of %s's low-rank factors: %s",
                        adapter->path, others->count, adapter->peft ? "PEFT" : "mlx-lm", names);
     }
     if (!mc_adapter_count(adapter))
@@ -253,7 +253,7 @@ static mica_status check_tensors(const mc_adapter *adapter, mc_names *others) {
         const mc_adapter_pair *pair = mc_adapter_at(adapter, i);
         const mc_weight_tensor *there = pair->a ? pair->a : pair->b;
         if (!pair->a || !pair->b)
-            return mc_fail(MICA_ENOENT, "%s: tensor %s stands alone: the %s factor is missing",
+            return mc_fail(MICA_ENOENT, "%s: tensor %s: the %s factor of its pair is missing",
                            there->file, there->name, pair->a ? "second" : "first");
     }
     return MICA_OK;

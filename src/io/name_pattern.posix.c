@@ -7,10 +7,11 @@
 #include <regex.h>
 #include <string.h>
 
+/* The length of a pattern is limited because it comes from a file, and its compiled form can be
+ * large. */
 enum {
-    MAX_PATTERN =
-        256, /* bytes of a pattern: it comes from a file, and its compiled form may be large */
-    MAX_TRANSLATION = 12 /* bytes of the translation of one byte */
+    MAX_PATTERN = 256,   /* bytes */
+    MAX_TRANSLATION = 12 /* bytes for each byte of a pattern */
 };
 
 static bool is_word(char c) {
@@ -57,7 +58,7 @@ static const char *translate_escape(char c, bool in_set, char out[3]) {
 }
 
 static mica_status refuse(mc_str pattern, const char *what) {
-    return mc_fail(MICA_EUNSUPPORTED, "pattern \"%.*s\": %s are not known", MC_STR_ARG(pattern),
+    return mc_fail(MICA_EUNSUPPORTED, "pattern \"%.*s\": %s are not supported", MC_STR_ARG(pattern),
                    what);
 }
 
@@ -67,7 +68,7 @@ static void put(char *out, size_t *len, const char *text) {
     *len += n;
 }
 
-/* Translates a pattern to an extended POSIX expression: at most MAX_TRANSLATION bytes for each byte. */
+/* Translates a pattern to an extended POSIX expression: each byte to at most MAX_TRANSLATION. */
 static mica_status translate(mc_str pattern, char *out) {
     bool in_set = false;
     size_t len = 0;
@@ -78,7 +79,7 @@ static mica_status translate(mc_str pattern, char *out) {
         bool question = i + 1 < pattern.len && pattern.ptr[i + 1] == '?';
         if (c == '\\') {
             add = translate_escape(++i < pattern.len ? pattern.ptr[i] : 0, in_set, text);
-            if (!*add) return refuse(pattern, "back references and such escapes");
+            if (!*add) return refuse(pattern, "such escapes and back references");
         } else if (!c) {
             return refuse(pattern, "zero bytes");
         } else if (in_set) {
@@ -113,7 +114,7 @@ mica_status mc_name_matches(mc_str pattern, const char *name, bool *matches) {
     int error = regcomp(&regex, posix, REG_EXTENDED | REG_NOSUB);
     if (error == REG_ESPACE) return mc_fail_nomem("a pattern of names");
     if (error)
-        return mc_fail(MICA_EFORMAT, "pattern \"%.*s\" is no regular expression",
+        return mc_fail(MICA_EFORMAT, "pattern \"%.*s\" is not a valid regular expression",
                        MC_STR_ARG(pattern));
     *matches = regexec(&regex, name, 0, NULL, 0) == 0;
     regfree(&regex);

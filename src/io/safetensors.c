@@ -95,7 +95,7 @@ static mica_status read_kind(const place *at, mc_json v, mc_weight_tensor *t, co
     }
     const kind *k = find_kind(name);
     if (!k) {
-        return bad(at, MICA_EUNSUPPORTED, "dtype: '%.*s' is none that safetensors has",
+        return bad(at, MICA_EUNSUPPORTED, "dtype: '%.*s' is not a safetensors dtype",
                    name.len < 40 ? (int)name.len : 40, name.ptr);
     }
     t->kind = k->name;
@@ -171,7 +171,7 @@ static mica_status read_tensor(const place *at, mc_json v, mc_weight_tensor *t) 
     MC_TRY(read_shape(at, mc_json_find(v, "shape"), t));
     MC_TRY(read_offsets(at, mc_json_find(v, "data_offsets"), &begin, &end));
     if (!shape_bytes(t, k->bits, &bytes)) {
-        return bad(at, MICA_EFORMAT, "shape: its size in bytes overflows, or is no whole number");
+        return bad(at, MICA_EFORMAT, "shape: its size in bytes overflows or is not an integer");
     }
     if (bytes != end - begin) {
         return bad(at, MICA_EFORMAT,
@@ -196,7 +196,7 @@ static mica_status add_tensor(place *at, mc_json v) {
     mc_str name = {t.name, at->tensor.len};
     uint64_t other;
     if (mc_map_find(&w->by_name, name, &other)) {
-        return bad(at, MICA_EFORMAT, "is there twice, the first time in %s",
+        return bad(at, MICA_EFORMAT, "is stored twice, first in %s",
                    MC_BUFFER_AT(&w->tensors, mc_weight_tensor)[other].file);
     }
     if (!mc_map_put(&w->by_name, name, i) || !mc_buffer_add(&w->tensors, &t, sizeof t)) {
@@ -241,7 +241,7 @@ static mica_status align_tensor(mc_weights *w, mc_weight_tensor *t) {
     const block b = {{.data = copy, .size = t->bytes, .in_memory = true}, t->file};
     if (!copy || !mc_buffer_add(&w->blocks, &b, sizeof b)) {
         mc_free(copy);
-        return mc_fail(MICA_ENOMEM, "out of memory: %s: tensor '%s' lies unaligned, and the copy",
+        return mc_fail(MICA_ENOMEM, "out of memory: %s: tensor '%s' is unaligned, and the copy",
                        t->file, t->name);
     }
     memcpy(copy, t->data, t->bytes);
@@ -252,7 +252,7 @@ static mica_status align_tensor(mc_weights *w, mc_weight_tensor *t) {
 static mica_status add_header(place *at, mc_json root) {
     mc_weights *w = at->w;
     if (mc_json_get_type(root) != MC_JSON_OBJECT) {
-        return mc_fail(MICA_EFORMAT, "%s: the header is no JSON object", at->file);
+        return mc_fail(MICA_EFORMAT, "%s: the header is not a JSON object", at->file);
     }
     size_t first = MC_BUFFER_COUNT(&w->tensors, mc_weight_tensor);
     if (!mc_map_reserve(&w->by_name, first + mc_json_count(root))) return mc_fail_nomem(at->file);
@@ -401,8 +401,8 @@ static mica_status add_shard(mc_weights *w, const char *index, mc_str tensor, mc
     /* Only files of the folder: an index must not name others. */
     if (name.len == 0 || memchr(name.ptr, '/', name.len) || memchr(name.ptr, 0, name.len) ||
         name.ptr[0] == '.') {
-        return mc_fail(MICA_EFORMAT, "%s: weight_map.%.*s: '%.*s' is no file of this folder", index,
-                       MC_STR_ARG(tensor), MC_STR_ARG(name));
+        return mc_fail(MICA_EFORMAT, "%s: weight_map.%.*s: '%.*s' is not a file in this folder",
+                       index, MC_STR_ARG(tensor), MC_STR_ARG(name));
     }
     char *copy = mc_arena_strndup(&w->arena, name.ptr, name.len);
     if (!copy || !mc_map_put(&list->seen, (mc_str){copy, name.len}, 1) ||

@@ -131,7 +131,7 @@ static mica_status adapt(mc_lm *lm, const mc_adapter *adapter, mc_names *list) {
     MC_TRY(apply_pairs(lm, adapter, list));
     MC_TRY(refuse(list, lm, adapter, "modules that it changes are not in the model"));
     MC_TRY(find_missing(lm, adapter, list));
-    return refuse(list, lm, adapter, "modules that its config names have no tensors in it");
+    return refuse(list, lm, adapter, "modules that its config lists have no tensors");
 }
 
 mica_status mc_lm_adapt(mc_lm *lm, const char *folder) {

@@ -35,7 +35,7 @@ static mica_status check_qkv(const mc_layout *const *in) {
         k->shape[2] != v->shape[2] || d != k->shape[3] || (has_q8(in) && d != v->shape[3]))
         return wrong_qkv(MICA_ESHAPE, in, "batches, keys or head sizes differ");
     if (k->shape[1] < 1 || q->shape[1] % k->shape[1] != 0)
-        return wrong_qkv(MICA_ESHAPE, in, "heads of q are no multiple of those of k");
+        return wrong_qkv(MICA_ESHAPE, in, "the heads of q are not a multiple of those of k");
     if (k->shape[2] > INT32_MAX) /* positions are i32 */
         return wrong_qkv(MICA_ESHAPE, in, "there are more than 2147483647 keys");
     int64_t group = q->shape[1] / k->shape[1]; /* heads that meet one head of keys */

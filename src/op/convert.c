@@ -13,7 +13,7 @@ static mica_status astype_infer(const void *attr, const mc_layout *const *in, in
     (void)n_in;
     const mc_attr_dtype *a = attr;
     if (a->dtype < 0 || a->dtype >= MICA_DTYPE_COUNT)
-        return mc_fail(MICA_EDTYPE, "astype: %lld is no dtype", (long long)a->dtype);
+        return mc_fail(MICA_EDTYPE, "astype: %lld is not a dtype", (long long)a->dtype);
     *out = *in[0];
     out->dtype = (mica_dtype)a->dtype;
     return MICA_OK;
@@ -35,7 +35,7 @@ static mica_status view_infer(const void *attr, const mc_layout *const *in, int 
     (void)n_in;
     const mc_attr_dtype *a = attr;
     if (a->dtype < 0 || a->dtype >= MICA_DTYPE_COUNT)
-        return mc_fail(MICA_EDTYPE, "view: %lld is no dtype", (long long)a->dtype);
+        return mc_fail(MICA_EDTYPE, "view: %lld is not a dtype", (long long)a->dtype);
     *out = *in[0];
     out->dtype = (mica_dtype)a->dtype;
     int64_t from = (int64_t)mica_dtype_bytes(in[0]->dtype);
@@ -44,7 +44,7 @@ static mica_status view_infer(const void *attr, const mc_layout *const *in, int 
     char text[MC_LAYOUT_TEXT];
     int last = in[0]->ndim - 1;
     if (last < 0 || in[0]->shape[last] * from % to != 0)
-        return mc_fail(MICA_ESHAPE, "view: the last axis of %s is no whole number of %s",
+        return mc_fail(MICA_ESHAPE, "view: the last axis of %s does not hold a whole number of %s",
                        mc_layout_text(in[0], text), mica_dtype_name(out->dtype));
     out->shape[last] = in[0]->shape[last] * from / to;
     return MICA_OK;
@@ -81,7 +81,7 @@ static mica_status to_fp8_infer(const void *attr, const mc_layout *const *in, in
     (void)attr, (void)n_in;
     char text[MC_LAYOUT_TEXT];
     if (!mica_dtype_is_float(in[0]->dtype))
-        return mc_fail(MICA_EDTYPE, "to_fp8: %s is no float", mc_layout_text(in[0], text));
+        return mc_fail(MICA_EDTYPE, "to_fp8: %s is not a float", mc_layout_text(in[0], text));
     *out = *in[0];
     out->dtype = MICA_U8;
     return MICA_OK;
@@ -102,7 +102,7 @@ static mica_status from_fp8_infer(const void *attr, const mc_layout *const *in, 
     if (in[0]->dtype != MICA_U8)
         return mc_fail(MICA_EDTYPE, "from_fp8: %s is not u8", mc_layout_text(in[0], text));
     if (a->dtype < MICA_F16 || a->dtype > MICA_F32)
-        return mc_fail(MICA_EDTYPE, "from_fp8: dtype %lld is no float", (long long)a->dtype);
+        return mc_fail(MICA_EDTYPE, "from_fp8: dtype %lld is not a float", (long long)a->dtype);
     *out = *in[0];
     out->dtype = (mica_dtype)a->dtype;
     return MICA_OK;
@@ -130,7 +130,7 @@ static mica_status to_q8_infer(const void *attr, const mc_layout *const *in, int
     (void)attr, (void)n_in;
     char text[MC_LAYOUT_TEXT];
     if (!mica_dtype_is_float(in[0]->dtype))
-        return mc_fail(MICA_EDTYPE, "to_q8: %s is no float", mc_layout_text(in[0], text));
+        return mc_fail(MICA_EDTYPE, "to_q8: %s is not a float", mc_layout_text(in[0], text));
     if (in[0]->ndim == 0)
         return mc_fail(MICA_ESHAPE, "to_q8: a 0-dimensional array has no last axis");
     int64_t shape[MICA_MAX_NDIM];
@@ -155,10 +155,10 @@ static mica_status from_q8_infer(const void *attr, const mc_layout *const *in, i
     if (in[0]->dtype != MICA_U8)
         return mc_fail(MICA_EDTYPE, "from_q8: %s is not u8", mc_layout_text(in[0], text));
     if (a->dtype < MICA_F16 || a->dtype > MICA_F32)
-        return mc_fail(MICA_EDTYPE, "from_q8: dtype %lld is no float", (long long)a->dtype);
+        return mc_fail(MICA_EDTYPE, "from_q8: dtype %lld is not a float", (long long)a->dtype);
     if (last < 0 || a->length < 0 || a->length > in[0]->shape[last] ||
         in[0]->shape[last] != mica_q8_bytes(a->length))
-        return mc_fail(MICA_ESHAPE, "from_q8: the last axis of %s is no row of %lld",
+        return mc_fail(MICA_ESHAPE, "from_q8: the last axis of %s is not a row of %lld elements",
                        mc_layout_text(in[0], text), (long long)a->length);
     int64_t shape[MICA_MAX_NDIM];
     memcpy(shape, in[0]->shape, sizeof shape);

@@ -29,7 +29,7 @@ static mica_status arange_infer(const void *attr, const mc_layout *const *in, in
     (void)in, (void)n_in;
     const mc_attr_range *a = attr;
     if (a->dtype < 0 || a->dtype >= MICA_DTYPE_COUNT)
-        return mc_fail(MICA_EDTYPE, "arange: %lld is no dtype", (long long)a->dtype);
+        return mc_fail(MICA_EDTYPE, "arange: %lld is not a dtype", (long long)a->dtype);
     if (!isfinite(a->start) || !isfinite(a->step))
         return mc_fail(MICA_EINVAL, "arange: from %g by %g", a->start, a->step);
     return mc_set_result("arange", out, (mica_dtype)a->dtype, &a->count, 1);

@@ -90,7 +90,7 @@ static mica_status dequantize_infer(const void *attr, const mc_layout *const *in
     MC_TRY(check_weights("dequantize", a, in[0], in[1], in[2], &width));
     int64_t dtype = in[2] ? (int64_t)in[1]->dtype : a->dtype;
     if (dtype < MICA_F16 || dtype > MICA_F32)
-        return mc_fail(MICA_EDTYPE, "dequantize: to %s, which is no float",
+        return mc_fail(MICA_EDTYPE, "dequantize: to %s, which is not a float",
                        mica_dtype_name((mica_dtype)dtype));
     int64_t shape[MICA_MAX_NDIM];
     memcpy(shape, in[0]->shape, sizeof shape);
@@ -369,7 +369,7 @@ mica_status mica_quantize(mica_scope *s, mica_array w, mica_quant quant, mica_ar
     }
     int64_t d = l->ndim == 0 ? 0 : l->shape[l->ndim - 1];
     if (d < 1 || d % quant.group_size != 0) {
-        mc_scope_fail(s, MICA_ESHAPE, "quantize: the last axis of %s is no multiple of %d", text,
+        mc_scope_fail(s, MICA_ESHAPE, "quantize: the last axis of %s is not a multiple of %d", text,
                       quant.group_size);
         return mica_scope_status(s);
     }

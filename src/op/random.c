@@ -84,7 +84,7 @@ static double before_one(mica_dtype dtype) {
 mica_array mica_random_uniform(mica_scope *s, mica_array key, const int64_t *shape, int ndim,
                                mica_dtype dtype, double lo, double hi) {
     if (!mica_dtype_is_float(dtype))
-        return mc_scope_fail(s, MICA_EDTYPE, "random_uniform: %s is no float",
+        return mc_scope_fail(s, MICA_EDTYPE, "random_uniform: %s is not a float",
                              mica_dtype_name(dtype));
     mica_array u = mica_astype(s, unit(s, key, shape, ndim), dtype);
     u = mica_minimum(s, u, mica_scalar(s, before_one(dtype), dtype));
@@ -121,7 +121,7 @@ mica_array mica_random_truncated_normal(mica_scope *s, mica_array key, const int
 mica_array mica_random_randint(mica_scope *s, mica_array key, const int64_t *shape, int ndim,
                                int64_t lo, int64_t hi) {
     if (lo >= hi || lo < INT32_MIN || hi > INT32_MAX)
-        return mc_scope_fail(s, MICA_EINVAL, "random_randint: [%lld, %lld) is no range of i32",
+        return mc_scope_fail(s, MICA_EINVAL, "random_randint: [%lld, %lld) is not a range of i32",
                              (long long)lo, (long long)hi);
     mica_array u = mica_random_uniform(s, key, shape, ndim, MICA_F32, (double)lo, (double)hi);
     mica_array y = mica_astype(s, mica_floor(s, u), MICA_I32);

@@ -103,7 +103,7 @@ static mica_status logsumexp_infer(const void *attr, const mc_layout *const *in,
     (void)n_in;
     char text[MC_LAYOUT_TEXT];
     if (!mica_dtype_is_float(in[0]->dtype))
-        return mc_fail(MICA_EDTYPE, "logsumexp: %s is no float", mc_layout_text(in[0], text));
+        return mc_fail(MICA_EDTYPE, "logsumexp: %s is not a float", mc_layout_text(in[0], text));
     return reduced_layout(attr, in[0], in[0]->dtype, out);
 }
 
@@ -264,7 +264,7 @@ static mica_status softmax_infer(const void *attr, const mc_layout *const *in, i
     (void)attr, (void)n_in;
     char text[MC_LAYOUT_TEXT];
     if (!mica_dtype_is_float(in[0]->dtype))
-        return mc_fail(MICA_EDTYPE, "softmax: %s is no float", mc_layout_text(in[0], text));
+        return mc_fail(MICA_EDTYPE, "softmax: %s is not a float", mc_layout_text(in[0], text));
     if (in[0]->ndim < 1) return mc_fail(MICA_EINVAL, "softmax: a 0-dimensional array has no axis");
     *out = *in[0];
     return MICA_OK;

@@ -18,7 +18,7 @@ static mica_status logcumsumexp_infer(const void *attr, const mc_layout *const *
                                       mc_layout *out) {
     char text[MC_LAYOUT_TEXT];
     if (!mica_dtype_is_float(in[0]->dtype))
-        return mc_fail(MICA_EDTYPE, "logcumsumexp: %s is no float", mc_layout_text(in[0], text));
+        return mc_fail(MICA_EDTYPE, "logcumsumexp: %s is not a float", mc_layout_text(in[0], text));
     return scan_infer(attr, in, n_in, out);
 }
 

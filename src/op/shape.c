@@ -140,7 +140,7 @@ mica_array mica_flatten(mica_scope *s, mica_array x, int start_axis, int end_axi
     if (status == MICA_OK) status = mc_axis("flatten", l, end_axis, &end);
     if (status != MICA_OK) return mc_fail_in(s, status);
     if (start > end)
-        return mc_scope_fail(s, MICA_EINVAL, "flatten: axis %d lies behind axis %d", start, end);
+        return mc_scope_fail(s, MICA_EINVAL, "flatten: axis %d is after axis %d", start, end);
     int n = 0;
     for (int k = 0; k < l->ndim; k++) {
         if (k > start && k <= end) {

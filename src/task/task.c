@@ -15,7 +15,7 @@ mica_status mc_task_check_ids(const mc_session_model *model, const int32_t *ids,
     if (!model->context && n > (uint64_t)spec->context)
         return mc_fail(MICA_ECONTEXT,
                        "the text has %zu tokens, the model's context %lld: shorten the text, or "
-                       "have its oldest tokens forgotten",
+                       "drop its oldest tokens",
                        n, (long long)spec->context);
     return MICA_OK;
 }

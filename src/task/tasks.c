@@ -108,8 +108,9 @@ mica_status mica_inspect_attention(const mica_model *model, const char *prompt, 
     if (!attention) return mc_fail(MICA_EINVAL, "mica_inspect_attention: attention is NULL");
     *attention = NULL;
     if ((!layers) != (count == 0))
-        return mc_fail(MICA_EINVAL, "mica_inspect_attention: %zu layers at %s", count,
-                       layers ? "an address: give at least one, or NULL for all" : "NULL");
+        return mc_fail(MICA_EINVAL, "mica_inspect_attention: %s",
+                       layers ? "count is 0: give at least one layer, or layers NULL for all"
+                              : "layers is NULL, but count is not 0");
     MC_TRY(open_text("mica_inspect_attention", model, prompt, len, &local, &ids, &n));
     mc_model_retain(model);
     mica_status status =

@@ -143,7 +143,7 @@ the same again in another chat with that seed. What was said before stays.
   4
   $ printf '/regenerate\nWhat is curl?\n/regenerate\n/show\n' | mica chat -q -n 4 --session again 2>&1 | sed '/^model\|^quant/d'
   > wc -l < again
-  mica: there is no answer yet to make anew
+  mica: there is no answer to repeat yet
   curl is a command
   At temperature 0 an answer is always the same: try /set temperature 0.8
   curl is a command
@@ -222,12 +222,12 @@ nothing; a FIFO is refused, at once.
   mica: cannot write full: No space left on device
   full@
   $ mkfifo pipe; echo 'What is tar?' | mica chat -q -n 1 --session pipe 2>&1
-  mica: cannot read pipe: it is no regular file
+  mica: cannot read pipe: it is not a regular file
   [1]
   $ printf 'What is tar?\n/save pipe\n/load pipe\n' | mica chat -q -n 1 2>&1; ls -F | grep '^pipe'
   tar
   mica: cannot write pipe: it is neither a file nor a character device
-  mica: cannot read pipe: it is no regular file
+  mica: cannot read pipe: it is not a regular file
   pipe|
 
 Nor does what is open already, which is not opened anew: the answer before it stays.
@@ -277,14 +277,14 @@ What is wrong with a file is said.
   mica: cannot write no/folder/x: No such file or directory
   [1]
   $ echo '{"role": "user"}' > bad; printf '/load bad\n/show\n' | mica chat -q model 2>&1
-  mica: bad, line 1: it is no message: {"role": ..., "content": ...}
+  mica: bad, line 1: it is not a message: {"role": ..., "content": ...}
   model         model, gemma3_text
   quantisation  4 bit, groups of 32 (affine)
   context       0 of 2,048 tokens
   messages      0
   [1]
   $ printf '{"role": "user", "content": "a"}\n\n{"role": 1}\n' > bad; echo /bye | mica chat -q --session bad 2>&1
-  mica: bad, line 3: it is no message: {"role": ..., "content": ...}
+  mica: bad, line 3: it is not a message: {"role": ..., "content": ...}
   [1]
   $ printf '{"role": "user", "content": "a\n' > bad; echo /bye | mica chat -q --session bad 2>&1
   mica: bad, line 1: a string does not end

@@ -118,5 +118,5 @@ What is wrong is said.
   > printf 'wait >\nsend What is tar?\\n\nwait cannot write\nwait talks\nwait >\nsend /bye\\n\n' > typed
   > XDG_STATE_HOME=$PWD/full pty mica chat -n 1 < typed
   $ printf '{"model": 5}\n' > bad; mica chat -q --session bad < /dev/null 2>&1
-  mica: bad, line 1: it is no message: {"role": ..., "content": ...}
+  mica: bad, line 1: it is not a message: {"role": ..., "content": ...}
   [1]

@@ -275,10 +275,11 @@ static void test_other_models(void **state) {
     expect_error("mlx_on_q4_qwen3", "qwen3_tied", NULL, NULL, NULL, MICA_ESHAPE, "F32[64,4]",
                  "[48,4]");
     expect_error("peft_qwen3", "qwen3_tied", PEFT_FILE, "layers.2.mlp.up_proj.lora_A",
-                 "layers.7.mlp.up_proj.lora_A", MICA_ENOENT, "stands alone", "layers.");
+                 "layers.7.mlp.up_proj.lora_A", MICA_ENOENT, "factor of its pair is missing",
+                 "layers.");
     expect_error("mlx_qwen3", "qwen3_tied", MLX_FILE, "model.layers.1.mlp.down_proj.lora_a",
-                 "model.layers.1.mlp.dawn_proj.lora_a", MICA_ENOENT, "stands alone",
-                 "dawn_proj.lora_a stands");
+                 "model.layers.1.mlp.dawn_proj.lora_a", MICA_ENOENT,
+                 "factor of its pair is missing", "dawn_proj.lora_a: the");
     expect_error("mlx_qwen3", "qwen3_tied", CONFIG, "\"num_layers\": 2", "\"num_layers\": 1",
                  MICA_EFORMAT, "num_layers", "block 1");
     expect_error("mlx_qwen3", "qwen3_tied", CONFIG, "\"num_layers\": 2", "\"num_layers\": 3",

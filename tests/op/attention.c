@@ -406,7 +406,7 @@ static void wrong_operands(void **state) {
     bench b = bench_open();
     mica_array q = mica_ones(b.s, SHAPE(1, 3, 2, 4), MICA_F32);
     mica_array k = mica_ones(b.s, SHAPE(1, 2, 5, 4), MICA_F32);
-    expect_failure(&b, mica_sdpa(b.s, q, k, k, NULL), MICA_ESHAPE, "no multiple");
+    expect_failure(&b, mica_sdpa(b.s, q, k, k, NULL), MICA_ESHAPE, "not a multiple");
     q = mica_ones(b.s, SHAPE(1, 2, 2, 3), MICA_F32);
     k = mica_ones(b.s, SHAPE(1, 2, 5, 4), MICA_F32);
     expect_failure(&b, mica_sdpa(b.s, q, k, k, NULL), MICA_ESHAPE, "head sizes differ");

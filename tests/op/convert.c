@@ -169,9 +169,9 @@ static void rows_of_8_bits(void **state) {
     expect_failure(&b, mica_to_q8(b.s, mica_i32(b.s, 1)), MICA_EDTYPE, "to_q8");
     expect_failure(&b, mica_to_q8(b.s, mica_f32(b.s, 1)), MICA_ESHAPE, "to_q8");
     y = mica_to_q8(b.s, mica_zeros(b.s, SHAPE(2, 8), MICA_F32));
-    expect_failure(&b, mica_from_q8(b.s, y, 9, MICA_F32), MICA_ESHAPE, "no row of 9");
+    expect_failure(&b, mica_from_q8(b.s, y, 9, MICA_F32), MICA_ESHAPE, "not a row of 9");
     y = mica_to_q8(b.s, mica_zeros(b.s, SHAPE(2, 8), MICA_F32));
-    expect_failure(&b, mica_from_q8(b.s, y, 8, MICA_I32), MICA_EDTYPE, "no float");
+    expect_failure(&b, mica_from_q8(b.s, y, 8, MICA_I32), MICA_EDTYPE, "not a float");
     expect_failure(&b, mica_from_q8(b.s, mica_f32(b.s, 1), 1, MICA_F32), MICA_EDTYPE, "u8");
     bench_close(&b);
 }

@@ -339,7 +339,7 @@ static void wrong_operands(void **state) {
     mica_quant quant = {MICA_QUANT_AFFINE, 4, 64};
     mica_array out[3], w = mica_ones(b.s, SHAPE(2, 96), MICA_F32);
     assert_int_equal(mica_quantize(b.s, w, quant, &out[0], &out[1], &out[2]), MICA_ESHAPE);
-    expect_failure(&b, out[0], MICA_ESHAPE, "no multiple of 64");
+    expect_failure(&b, out[0], MICA_ESHAPE, "not a multiple of 64");
     w = mica_ones(b.s, SHAPE(2, 128), MICA_F32);
     quant.bits = 7;
     assert_int_equal(mica_quantize(b.s, w, quant, &out[0], &out[1], &out[2]), MICA_EINVAL);

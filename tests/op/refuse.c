@@ -174,7 +174,7 @@ static void test_dtypes(void **state) {
         REFUSE(FROM_Q8, (&(mc_attr_q8){4, dtypes[i]}), OPERANDS(U8(8)), "dtype");
         REFUSE(ARANGE, (&(mc_attr_range){0, 1, 3, dtypes[i]}), NOTHING, "dtype");
         mc_attr_quant quant = {MICA_QUANT_MXFP4, 4, 32, 0, dtypes[i], 0};
-        REFUSE(DEQUANTIZE, &quant, OPERANDS(U32(2, 4), U8(2, 1), MICA_NONE), "no float");
+        REFUSE(DEQUANTIZE, &quant, OPERANDS(U32(2, 4), U8(2, 1), MICA_NONE), "not a float");
     }
 }
 

@@ -133,7 +133,7 @@ static void flatten_and_unflatten(void **state) {
     expect_failure(&b, mica_unflatten(b.s, counting(b.s, SHAPE(2, 6)), 1, SHAPE(4, -1)),
                    MICA_ESHAPE, "unflatten: i32[6]: 6 elements do not divide by 4");
     expect_failure(&b, mica_flatten(b.s, counting(b.s, SHAPE(2, 3)), 1, 0), MICA_EINVAL,
-                   "axis 1 lies behind axis 0");
+                   "axis 1 is after axis 0");
     bench_close(&b);
 }
 

@@ -65,7 +65,7 @@ static mica_status load_value(mc_json v, const char *path, mc_chat_template *t) 
     for (mc_json_iter it = mc_json_begin(v); mc_json_next(&it);)
         MC_TRY(load_named(it.value, path, t));
     if (t->usual) return MICA_OK;
-    return mc_fail(MICA_EFORMAT, "%s: chat_template: the list has none of the name \"default\"",
+    return mc_fail(MICA_EFORMAT, "%s: chat_template: the list has no template named \"default\"",
                    path);
 }
 

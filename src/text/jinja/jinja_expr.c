@@ -27,7 +27,7 @@ static uint32_t hex_character(mc_jparser *p, mc_str text, size_t *at, size_t dig
     int64_t c = -1;
     if (text.len - *at < digits || !mc_jparse_int((mc_str){text.ptr + *at, digits}, 16, &c) ||
         c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) {
-        mc_jparse_fail(p, "a malformed escape in a string, or one that is no character");
+        mc_jparse_fail(p, "a malformed escape in a string, or one that is not a character");
         return 0;
     }
     *at += digits;

@@ -233,7 +233,7 @@ static const mc_jbuiltin *named_builtin(mc_jrun *r, const mc_jcall *c, size_t at
     mc_jvalue name = c->args[at];
     const mc_jbuiltin *found = mc_jis(name, MC_J_STR) ? find(name.text) : NULL;
     mc_jcharge(r, 8);
-    if (!found) mc_jerror(r, "there is no filter or test of the name that is given");
+    if (!found) mc_jerror(r, "there is no filter or test of this name");
     *args = (mc_jlist){(mc_jvalue *)c->args + at + 1, c->count - at - 1, 0};
     return found;
 }

@@ -135,7 +135,7 @@ static mica_status put_batch(mc_vocab *v, batch *b, char **room) {
     }
     for (size_t i = 0; i < b->n; i++) {
         if (mc_vocab_find_hashed(v, b->texts[i], b->hashes[i]) >= 0) {
-            return mc_fail(MICA_EFORMAT, "model.vocab: '%.*s' is there twice",
+            return mc_fail(MICA_EFORMAT, "model.vocab: '%.*s' is listed twice",
                            MC_STR_ARG(b->texts[i]));
         }
         MC_TRY(put(v, room, b->texts[i], b->ids[i], b->hashes[i], MC_TOKEN_MODEL));

@@ -37,7 +37,7 @@ static const bad_file bad_files[] = {
     {"{\"model\":{\"vocab\":{\"a\":4194304}}}", MICA_EFORMAT, "id 4194304 of 'a'"},
     {"{\"model\":{\"vocab\":{\"a\":99999999999}}}", MICA_EFORMAT, "id 99999999999 of 'a'"},
     {"{\"model\":{\"vocab\":{\"a\":1,\"b\":1}}}", MICA_EFORMAT, "'a' and 'b' have the same id 1"},
-    {"{\"model\":{\"vocab\":{\"a\":1,\"a\":2}}}", MICA_EFORMAT, "'a' is there twice"},
+    {"{\"model\":{\"vocab\":{\"a\":1,\"a\":2}}}", MICA_EFORMAT, "'a' is listed twice"},
     {"{\"model\":{\"vocab\":{\"a\":1}}}", MICA_EFORMAT, "model.merges: missing"},
     {"{\"model\":{\"vocab\":{\"a\":1},\"merges\":{}}}", MICA_EFORMAT, "model.merges: not an array"},
     {"{\"model\":{\"vocab\":{\"a\":1},\"merges\":[5]}}", MICA_EFORMAT, "model.merges[0]"},
