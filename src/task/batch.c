@@ -184,7 +184,7 @@ mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const in
 enum { DEFAULT_ROWS = 8 };
 
 /* A slot: one of the rows that are computed together, which items use one after another. */
-typedef struct lane {
+typedef struct batch_slot {
     mc_session *session; /* NULL: never used */
     mc_stream *stream;   /* NULL: free */
     size_t item;
@@ -192,14 +192,14 @@ typedef struct lane {
     uint64_t decode_us;
     int64_t decoded; /* tokens computed in steps */
     const struct work *work;
-} lane;
+} batch_slot;
 
 typedef struct work {
     const mc_batch_task *task;
     const mica_batch_options *options;
     mica_batch_results *results;
     mc_batch batch;
-    lane *slots; /* [n_slots] */
+    batch_slot *slots; /* [n_slots] */
     size_t n_slots;
     size_t next; /* the next item to begin */
 } work;
@@ -229,7 +229,7 @@ static mica_finish finish_of(mica_status status) {
 }
 
 /* Moves a slot's output to its row. The text is lost if there is no memory for its NUL. */
-static mica_status move_out(lane *slot, mica_batch_row *row) {
+static mica_status move_out(batch_slot *slot, mica_batch_row *row) {
     bool whole = mc_buffer_cstr(&slot->text) != NULL;
     row->count = MC_BUFFER_COUNT(&slot->ids, int32_t);
     row->ids = (const int32_t *)(void *)slot->ids.data;
@@ -242,7 +242,7 @@ static mica_status move_out(lane *slot, mica_batch_row *row) {
     return MICA_OK;
 }
 
-static mica_metrics metrics_of(const lane *slot) {
+static mica_metrics metrics_of(const batch_slot *slot) {
     mica_metrics m = mc_stream_metrics(slot->stream);
     m.decode_seconds += (double)slot->decode_us * 1e-6; /* the stream's is the time of sampling */
     m.decode_rate = slot->decode_us ? (double)slot->decoded / m.decode_seconds : 0.0;
@@ -250,7 +250,7 @@ static mica_metrics metrics_of(const lane *slot) {
 }
 
 /* Ends a slot's row and frees the slot. */
-static void leave(work *w, lane *slot, mica_status status, mica_finish finish) {
+static void leave(work *w, batch_slot *slot, mica_status status, mica_finish finish) {
     mica_batch_row *row = &w->results->rows[slot->item];
     row->metrics = metrics_of(slot);
     if (status == MICA_OK) {
@@ -272,13 +272,13 @@ static void leave(work *w, lane *slot, mica_status status, mica_finish finish) {
 
 /* Cancels between two chunks of a prefill, and calls the row's own progress function. */
 static void on_prefill(void *user, uint64_t done, uint64_t total) {
-    lane *slot = user;
+    batch_slot *slot = user;
     const mica_generate_options *options = slot->work->task->items[slot->item].options;
     if (mc_cancel_check(slot->work->options->cancel) != MICA_OK) mc_stream_cancel(slot->stream);
     if (options && options->progress) options->progress(options->progress_user, done, total);
 }
 
-static mica_status open_stream(work *w, lane *slot, size_t i) {
+static mica_status open_stream(work *w, batch_slot *slot, size_t i) {
     const mc_batch_task *task = w->task;
     mica_generate_options options = {0};
     int32_t *ids;
@@ -296,7 +296,7 @@ static mica_status open_stream(work *w, lane *slot, size_t i) {
     return status;
 }
 
-static mica_status gather(lane *slot, const mica_token *token) {
+static mica_status gather(batch_slot *slot, const mica_token *token) {
     const mica_generate_options *options = slot->work->task->items[slot->item].options;
     if (!mc_buffer_add(&slot->text, token->text, token->len)) return mc_fail_nomem("a row's text");
     if (token->id < 0) return MICA_OK;
@@ -308,7 +308,7 @@ static mica_status gather(lane *slot, const mica_token *token) {
 
 /* Takes the stream's output until a token must be computed (true, in *pending) or the stream
  * ends. */
-static bool pull(work *w, lane *slot, int32_t *pending) {
+static bool pull(work *w, batch_slot *slot, int32_t *pending) {
     mica_token token;
     while (!mc_stream_pending(slot->stream, pending)) {
         if (!mc_stream_next(slot->stream, &token)) {
@@ -327,7 +327,7 @@ static bool pull(work *w, lane *slot, int32_t *pending) {
 }
 
 /* Begins items in a free slot until one of them survives its prefill, or none is left. */
-static bool enter(work *w, lane *slot, int32_t *pending) {
+static bool enter(work *w, batch_slot *slot, int32_t *pending) {
     while (w->next < w->task->count) {
         size_t i = w->next++;
         mica_status status = mc_cancel_check(w->options->cancel);
@@ -342,7 +342,7 @@ static bool enter(work *w, lane *slot, int32_t *pending) {
 
 /* The inputs of one step. */
 typedef struct step {
-    lane *slots[MC_MAX_ROWS];
+    batch_slot *slots[MC_MAX_ROWS];
     mc_session *sessions[MC_MAX_ROWS];
     int32_t ids[MC_MAX_ROWS];
     size_t n;
@@ -353,7 +353,7 @@ static void prepare(work *w, step *t) {
     bool cancelled = mc_cancel_check(w->options->cancel) != MICA_OK;
     t->n = 0;
     for (size_t i = 0; i < w->n_slots; i++) {
-        lane *slot = &w->slots[i];
+        batch_slot *slot = &w->slots[i];
         int32_t id = 0;
         if (slot->stream && cancelled) mc_stream_cancel(slot->stream);
         bool lives = slot->stream && pull(w, slot, &id);
