@@ -1,10 +1,9 @@
-/* AMX: sums of products of bf16, 32 rows by 32 columns at a time.
+/* AMX: bf16 matmuls of blocks of 32 rows by 32 columns.
  *
- * tdpbf16ps adds to each of 16 x 16 sums 32 products, the even and the odd ones apart, in their
- * order. x is read in place; the other side has been put into pairs before: a register has a line
- * for every two products, in it a pair of each of 16 columns. A sum's bits are the same wherever in
- * a register it is and however many there are beside it; and products of zeros add nothing to
- * it. */
+ * tdpbf16ps adds 32 products to each of 16 x 16 sums: even and odd ones apart, each in their order.
+ * x is read in place. The other operand is packed into pairs before: a register has a row for every
+ * two elements, which holds a pair of each of 16 columns. A sum has the same bits at any place in a
+ * register and beside any others, and zeros add nothing to it. */
 #ifndef CPU_KERN_AMX_BF16_H
 #define CPU_KERN_AMX_BF16_H
 
@@ -13,18 +12,17 @@
 #include <stdbool.h>
 
 #define LINES MK_AMX_LINES
-#define STEP 32          /* elements of a register's line: products that are summed together */
-#define HIGH (2 * LINES) /* rows of x in flight, two registers */
-#define WIDE (2 * LINES) /* columns, the same */
-#define EDGE 128         /* elements of rows of x that are copied */
+#define STEP 32          /* elements in a register's row, which are summed together */
+#define HIGH (2 * LINES) /* rows of x in a block, two registers */
+#define WIDE (2 * LINES) /* columns in a block, two registers */
+#define EDGE 128         /* elements of rows of x that are copied at a time */
 
-/* A step's registers of pairs. */
+/* The registers of pairs of one step. */
 typedef struct paired {
     _Alignas(64) uint32_t pairs[WIDE / LINES][LINES][LINES];
 } paired;
 
-/* y [high * LINES, WIDE], or its sums so far, += x [high * LINES, depth] times the pairs of WIDE
- * columns. */
+/* y [high * LINES, WIDE] = or += x [high * LINES, depth] times the pairs of WIDE columns. */
 MK_INLINE void add_block(int high, bool first, int64_t depth, const uint16_t *x, int64_t x_stride,
                          const paired *w, float *y, int64_t y_stride) {
     const int64_t line = 2 * x_stride, row = 4 * y_stride;
@@ -57,7 +55,7 @@ MK_INLINE void add_block(int high, bool first, int64_t depth, const uint16_t *x,
     if (high > 1) _tile_stored(3, below + LINES, row);
 }
 
-/* The same where fewer are there: m rows, n columns, `depth` that ends within a step. */
+/* The same for smaller blocks: m rows, n columns, and a `depth` that may end within a step. */
 static void add_edge(int64_t m, int64_t n, bool first, int64_t depth, const uint16_t *x,
                      int64_t x_stride, const paired *w, float *y, int64_t y_stride) {
     _Alignas(64) uint16_t rows[HIGH][EDGE];
@@ -86,8 +84,8 @@ static void add_edge(int64_t m, int64_t n, bool first, int64_t depth, const uint
                                   _mm512_load_ps(sums[i] + j));
 }
 
-/* y [m, n], n <= WIDE, or its sums so far, += x [m, depth] times pairs; of those past `depth` the
- * rest of a step is there, and finite. */
+/* y [m, n] = or += x [m, depth] times pairs, n <= WIDE. The pairs are padded to a whole step with
+ * finite numbers. */
 static void add_columns(int64_t m, int64_t n, bool first, int64_t depth, const uint16_t *x,
                         int64_t x_stride, const paired *w, float *y, int64_t y_stride) {
     for (int64_t i = 0; i < m; i += HIGH, x += HIGH * x_stride, y += HIGH * y_stride) {

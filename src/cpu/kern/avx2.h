@@ -1,4 +1,4 @@
-/* What AVX2 kernels share: the order in which the lanes of sums are joined. */
+/* Shared by AVX2 kernels: the order in which the lanes of sums are added, loads of 16 bits, exp. */
 #ifndef CPU_KERN_AVX2_H
 #define CPU_KERN_AVX2_H
 
@@ -9,7 +9,7 @@
 
 #define MK_INLINE static inline __attribute__((always_inline))
 
-/* Lanes of a sum added up: halves, then neighbours. */
+/* Adds the lanes of a sum: first halves, then neighbours. */
 MK_INLINE __m128 mk_half(__m256 a) {
     return _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
 }
@@ -31,7 +31,7 @@ MK_INLINE void mk_store4(float *y, int n, __m128 v) {
         y[i] = parts[i];
 }
 
-/* Loads the first n of 8 lanes, the others zero; stores them. */
+/* A mask of the first n of 8 lanes. */
 MK_INLINE __m256i mk_first(int64_t n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n < 8 ? n : 8)),
                               _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -42,7 +42,7 @@ MK_INLINE __m256 mk_wide(__m128i h, mk_type type) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
 }
 
-/* n <= 8 elements of 16 bits, the others zero. */
+/* Loads n <= 8 elements of 16 bits as f32, and zeros for the others. */
 MK_INLINE __m256 mk_load_half(const uint16_t *x, int64_t n, mk_type type) {
     if (n >= 8) return mk_wide(_mm_loadu_si128((const void *)x), type);
     uint16_t part[8] = {0};
@@ -50,7 +50,8 @@ MK_INLINE __m256 mk_load_half(const uint16_t *x, int64_t n, mk_type type) {
     return mk_wide(_mm_loadu_si128((const void *)part), type);
 }
 
-/* exp(t), t <= 0, as 2^n e^r with |r| <= ln(2) / 2, e^r by its series to r^7 / 5040. */
+/* exp(t) for t <= 0, as 2^n e^r with |r| <= ln(2) / 2; e^r is its Taylor polynomial up to r^7 /
+ * 5040. */
 MK_INLINE __m256 mk_exp_negative(__m256 t) {
     __m256 n = _mm256_round_ps(_mm256_mul_ps(t, _mm256_set1_ps(0x1.715476p+0f)),
                                _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

@@ -1,5 +1,5 @@
-/* What AVX-512 kernels share: the order in which lanes and parts of sums are joined, rows turned
- * over, exp. */
+/* Shared by AVX-512 kernels: the order in which lanes and parts of sums are added, transposes,
+ * exp. */
 #ifndef CPU_KERN_AVX512_H
 #define CPU_KERN_AVX512_H
 
@@ -9,7 +9,7 @@
 
 #define MK_INLINE static inline __attribute__((always_inline))
 
-/* Lanes of a sum added up: halves, quarters, then neighbours. */
+/* Adds the lanes of a sum: first halves, then quarters, then neighbours. */
 MK_INLINE __m128 mk_quarter(__m512 a) {
     __m256 half = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
     return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
@@ -20,7 +20,7 @@ MK_INLINE __m128 mk_sum4(__m512 a, __m512 b, __m512 c, __m512 d) {
     return _mm_hadd_ps(ab, _mm_hadd_ps(mk_quarter(c), mk_quarter(d)));
 }
 
-/* mk_quarter of each, side by side. */
+/* mk_quarter of each, in adjacent quarters. */
 MK_INLINE __m512 mk_quarters(__m512 a, __m512 b, __m512 c, __m512 d) {
     __m512 ac = _mm512_add_ps(_mm512_mask_blend_ps(0xff00, a, c),
                               _mm512_shuffle_f32x4(a, c, _MM_SHUFFLE(1, 0, 3, 2)));
@@ -31,7 +31,7 @@ MK_INLINE __m512 mk_quarters(__m512 a, __m512 b, __m512 c, __m512 d) {
                          _mm512_shuffle_f32x4(badc, badc, _MM_SHUFFLE(2, 3, 0, 1)));
 }
 
-/* Neighbours added, within each 128 bits those of a and then those of b. */
+/* Adds neighbouring lanes: each 128 bits get the two sums of a, then those of b. */
 MK_INLINE __m512 mk_add_neighbours(__m512 a, __m512 b) {
     return _mm512_add_ps(_mm512_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)),
                          _mm512_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)));
@@ -53,8 +53,8 @@ MK_INLINE __m512 mk_sum16(const __m512 a[4], const __m512 b[4], const __m512 c[4
                           mk_quarters(a[3], b[3], c[3], d[3])));
 }
 
-/* y [rows, cols] = sums of lanes; rows <= 6, cols 1 or 4. Stored whole: an instruction that cuts
- * out a quarter as it stores faults for lanes that its mask leaves out. */
+/* y [rows, cols] = sums of lanes; rows <= 6, cols 1 or 4. Stores whole quarters: an instruction
+ * that extracts a quarter and stores it can fault on lanes that its mask excludes. */
 MK_INLINE void mk_store_dots(int rows, int cols, __m512 sum[][4], float *y, int64_t y_stride) {
     if (cols == 1) {
 #pragma GCC unroll 6
@@ -83,7 +83,8 @@ MK_INLINE void mk_store_dots(int rows, int cols, __m512 sum[][4], float *y, int6
         _mm_storeu_ps(y + i * y_stride, mk_sum4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
 }
 
-/* The same of a part's sums: stored where it is the first, else added to what is there. */
+/* mk_store_dots for a part of a row: stores the sums of the first part, adds those of others to
+ * y. */
 MK_INLINE void mk_add_dots(int rows, int cols, bool first, __m512 sum[][4], float *y,
                            int64_t y_stride) {
     float more[6 * 4];
@@ -94,21 +95,21 @@ MK_INLINE void mk_add_dots(int rows, int cols, bool first, __m512 sum[][4], floa
             y[i * y_stride + j] += more[4 * i + j];
 }
 
-/* Elements of a dot product of bf16 whose lanes are added up before the next are met: a part. So
- * much of six rows and of four columns stays in a first-level cache of 48 KiB. */
+/* Number of elements in a part of a bf16 dot product. The lanes of a part are added up before the
+ * next part. Parts of six rows and four columns fit an L1 cache of 48 KiB. */
 #define MK_PART 2048
 
 MK_INLINE int64_t mk_part(int64_t left) {
     return left < MK_PART ? left : MK_PART;
 }
 
-/* The first n of 16 lanes; all of them where n >= 16. */
+/* A mask of the first n of 16 lanes; of all if n >= 16. */
 MK_INLINE __mmask16 mk_first(int64_t n) {
     unsigned lanes = n >= 16 ? 0xffffu : n > 0 ? (1u << n) - 1u : 0;
     return (__mmask16)lanes;
 }
 
-/* The first n > 0 of 32 numbers of 16 bits, zeros for the others. */
+/* Loads the first n > 0 of 32 numbers of 16 bits, and zeros for the others. */
 MK_INLINE __m512i mk_load_halves(const uint16_t *from, int64_t n) {
     if (n >= 32) return _mm512_loadu_si512(from);
     return _mm512_maskz_loadu_epi16((1u << n) - 1u, from);
@@ -118,8 +119,8 @@ MK_INLINE __m512 mk_wide_bf16(__m256i h) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
 
-/* Rows 4 i .. 4 i + 3 of 16 on their way to be transposed: half[c] has their words c, 4 + c, 8 +
- * c, 12 + c. */
+/* The first step of transposing 16 rows, for rows 4 i to 4 i + 3: half[c] receives their words c, 4
+ * + c, 8 + c and 12 + c. */
 MK_INLINE void mk_transpose_rows(const __m512i r[4], __m512i half[4]) {
     __m512i lower = _mm512_unpacklo_epi32(r[0], r[1]), upper = _mm512_unpackhi_epi32(r[0], r[1]);
     __m512i lower2 = _mm512_unpacklo_epi32(r[2], r[3]), upper2 = _mm512_unpackhi_epi32(r[2], r[3]);
@@ -129,7 +130,7 @@ MK_INLINE void mk_transpose_rows(const __m512i r[4], __m512i half[4]) {
     half[3] = _mm512_unpackhi_epi64(upper, upper2);
 }
 
-/* Words c, 4 + c, 8 + c, 12 + c of 16 rows. */
+/* The second step: words c, 4 + c, 8 + c and 12 + c of 16 rows. */
 MK_INLINE void mk_transpose_words(const __m512i half[16], int c, __m512i words[4]) {
     __m512i even = _mm512_shuffle_i32x4(half[c], half[4 + c], 0x88);
     __m512i even2 = _mm512_shuffle_i32x4(half[8 + c], half[12 + c], 0x88);
@@ -141,7 +142,7 @@ MK_INLINE void mk_transpose_words(const __m512i half[16], int c, __m512i words[4
     words[3] = _mm512_shuffle_i32x4(odd, odd2, 0xdd);
 }
 
-/* 16 x 16 words transposed. */
+/* Transposes 16 x 16 words. */
 MK_INLINE void mk_transpose(__m512i r[16]) {
     __m512i half[16];
 #pragma GCC unroll 4
@@ -157,7 +158,8 @@ MK_INLINE void mk_transpose(__m512i r[16]) {
     }
 }
 
-/* exp(t), t <= 0, as 2^n e^r with |r| <= ln(2) / 2, e^r by its series to r^7 / 5040. */
+/* exp(t) for t <= 0, as 2^n e^r with |r| <= ln(2) / 2; e^r is its Taylor polynomial up to r^7 /
+ * 5040. */
 MK_INLINE __m512 mk_exp_negative(__m512 t) {
     __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(t, _mm512_set1_ps(0x1.715476p+0f)),
                                     _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -175,7 +177,7 @@ MK_INLINE __m512 mk_exp_negative(__m512 t) {
     return _mm512_maskz_scalef_ps(keep, p, n);
 }
 
-/* The sum of 16 whole numbers that do not fit 32 bits together. */
+/* The sum of 16 integers, in 64 bits because 32 may overflow. */
 MK_INLINE int64_t mk_sum_i32(__m512i a) {
     __m512i low = _mm512_cvtepi32_epi64(_mm512_castsi512_si256(a));
     __m512i high = _mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(a, 1));

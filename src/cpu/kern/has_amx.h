@@ -1,10 +1,11 @@
-/* What the system says of x86 tiles: has_amx.linux.c, has_amx.darwin.c. */
+/* The system's support of AMX tiles: has_amx.linux.c, has_amx.darwin.c. */
 #ifndef CPU_KERN_HAS_AMX_H
 #define CPU_KERN_HAS_AMX_H
 
 #include <stdbool.h>
 
-/* Asks leave for this process, its threads and those to come; true where it has it. */
+/* Requests permission to use tiles, for all threads of this process. Returns whether it was
+ * granted. */
 bool mk_amx_allowed(void);
 
 #endif

@@ -5,7 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Linux 5.16 gives each process the 8 KiB of tiles only on request
+/* Since 5.16, Linux allocates the 8 KiB of tiles only on request
  * (Documentation/arch/x86/xstate). */
 bool mk_amx_allowed(void) {
     const long ask = 0x1023, tile_data = 18;

@@ -1,4 +1,4 @@
-/* What the system says of an ARM processor: has_arm.linux.c, has_arm.darwin.c. */
+/* What the system reports about an ARM processor: has_arm.linux.c, has_arm.darwin.c. */
 #ifndef CPU_KERN_HAS_ARM_H
 #define CPU_KERN_HAS_ARM_H
 

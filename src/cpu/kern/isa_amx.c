@@ -6,8 +6,8 @@
 
 #include <cpuid.h>
 
-/* The processor's, the system's (registers of tiles and their settings are kept from thread to
- * thread), and leave to use them. */
+/* Checks the processor, the system, which must save the tile registers when threads switch, and the
+ * permission to use them. */
 bool mk_has_amx(void) {
     unsigned eax, ebx, ecx, edx;
     const unsigned bf16 = 1u << 22, tile = 1u << 24, int8 = 1u << 25, all = bf16 | tile | int8;

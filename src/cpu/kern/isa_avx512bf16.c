@@ -11,9 +11,9 @@ bool mk_has_avx512bf16(void) {
            (eax & 1u << 5) != 0;
 }
 
-/* A Zen 4 makes twice the products of f32 in bf16, a Sapphire Rapids half of them: it takes f32,
- * for attention whole numbers (attn_int16.h), or AMX. By name, not by a measurement at start: the
- * bits of a result may not depend on what else runs. */
+/* A Zen 4 multiplies bf16 twice as fast as f32, a Sapphire Rapids half as fast. So the latter uses
+ * f32 kernels, int16 attention (attn_int16.h), or AMX. The choice is by name, not by a measurement
+ * at start, because the bits of a result must not depend on other programs. */
 void mk_fill_avx512bf16(mk_kernels *kernels) {
     const bool amd = __builtin_cpu_is("amd");
     mk_exp_avx512bf16(kernels);

@@ -8,7 +8,7 @@ bool mk_has_avx512vnni(void) {
            __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2");
 }
 
-/* AMD's family 26. What came after it is taken to be like it. Not every compiler's __builtin_cpu_is
+/* AMD's family 26. Later families are assumed to be like it. Not every compiler's __builtin_cpu_is
  * knows the name. */
 static bool is_zen5(void) {
     unsigned eax, ebx, ecx, edx;
@@ -16,9 +16,10 @@ static bool is_zen5(void) {
            (eax >> 8 & 15) + (eax >> 20 & 255) >= 26;
 }
 
-/* By name, for the bits of a result may not depend on what else runs (isa_avx512bf16.c). An AMD
- * adds in units of its own while it multiplies, an Intel in the same ones. What a Zen 4 read in
- * order was slower. Every AMD with VNNI multiplies pairs of bf16 faster than f32. */
+/* The variant is chosen by name, because the bits of a result must not depend on other programs
+ * (isa_avx512bf16.c). An AMD has units for additions beside those for multiplications; an Intel
+ * uses the same units for both. On a Zen 4, rows in sequential order were slower. Every AMD with
+ * VNNI multiplies pairs of bf16 faster than f32. */
 void mk_fill_avx512vnni(mk_kernels *kernels) {
     const bool amd = __builtin_cpu_is("amd");
     mk_attn_avx512vnni(kernels);

@@ -1,5 +1,5 @@
-/* Instruction sets, weakest first: each overlays the ones above it. ISA(name), with the name as
- * MICA_CPU takes it; mk_fill_<name> and mk_has_<name> are in isa_<name>.c. */
+/* Instruction sets, weakest first: each replaces kernels of the ones before it. ISA(name), with the
+ * name as in MICA_CPU; mk_fill_<name> and mk_has_<name> are in isa_<name>.c. */
 ISA(ref)
 #if defined(__x86_64__)
 ISA(avx2)

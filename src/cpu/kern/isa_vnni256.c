@@ -1,6 +1,6 @@
 #include "cpu/kern/int8/int8.h"
 
-/* The best that processors with VNNI and without VBMI have: Cascade Lake, Cooper Lake. */
+/* The strongest set of processors with VNNI and without VBMI: Cascade Lake, Cooper Lake. */
 bool mk_has_vnni256(void) {
     return mk_has_avx512() && __builtin_cpu_supports("avx512vnni");
 }

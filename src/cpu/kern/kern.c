@@ -24,11 +24,11 @@ bool mk_isa_has(mk_isa isa) {
 mk_isa mk_isa_best(void) {
     int best = MK_ISA_COUNT - 1;
     while (!isas[best].has())
-        best--; /* ref is always there */
+        best--; /* every machine has ref */
     return (mk_isa)best;
 }
 
-/* Overlays a set's kernels, and notes which they are: those that changed. */
+/* Sets an instruction set's kernels, and notes its name for those that changed. */
 static void overlay(mk_kernels *kernels, const isa_row *isa) {
     const mk_kernels before = *kernels;
     isa->fill(kernels);
@@ -39,7 +39,7 @@ static void overlay(mk_kernels *kernels, const isa_row *isa) {
 
 void mk_kernels_fill(mk_kernels *kernels, mk_isa isa) {
     *kernels = (mk_kernels){.isa = isa};
-    for (int i = 0; i <= (int)isa; i++) /* a stronger set need not have all of a weaker one */
+    for (int i = 0; i <= (int)isa; i++) /* the machine may lack a weaker set */
         if (isas[i].has()) overlay(kernels, &isas[i]);
 }
 

@@ -1,17 +1,17 @@
-/* The CPU's kernels: inner loops over rows of memory, one function pointer each.
+/* The CPU's kernels: inner loops over rows in memory, each a function pointer.
  *
  * A kernel is a row KERN(name, result, (args)) of a family's list. The reference (<family>_ref.c,
- * plain C) fills every pointer; an instruction set overlays those it has something better for.
- * mk_kernels_fill does so in the order of isa_list.h, up to the one that was asked for.
+ * plain C) sets every pointer. An instruction set replaces those for which it has something faster.
+ * mk_kernels_fill applies the sets in the order of isa_list.h, up to the requested one.
  *
  * Rules that kcheck tests:
- *  - a kernel reads and writes exactly what its arguments name, whatever the alignment;
- *  - one order of summation an output: a result depends on its own row of x and its own row (or
- *    column) of w alone. It has the same bits whether it is computed alone or among others, by the
- *    vector kernels or by unpacking first and multiplying then, but for the bits of a NaN.
- *    Different instruction sets may differ in the last bits.
+ *  - a kernel reads and writes exactly the memory that its arguments describe, at any alignment;
+ *  - each output has one order of summation: it depends on its own row of x and its own row (or
+ *    column) of w alone. It has the same bits alone and among others, and from packed and from
+ *    unpacked weights; only the bits of a NaN may differ. Different instruction sets may differ in
+ *    the last bits.
  *
- * Sizes and strides are in elements, rows are contiguous. This folder includes the C library and
+ * Sizes and strides are in elements; rows are contiguous. This folder includes the C library and
  * its own headers only. Threads: kernels have no state. */
 #ifndef CPU_KERN_KERN_H
 #define CPU_KERN_KERN_H
@@ -27,71 +27,72 @@ typedef enum mk_isa {
     MK_ISA_COUNT
 } mk_isa;
 
-/* In int16: elements of a query or key that share a step, and keys whose values share one. */
+/* int16 attention: number of elements of a query or key that share a scale, and number of keys
+ * whose values share one. */
 #define MK_INT16_PART 128
 #define MK_INT16_GROUP 32
 
-/* What the codes of quantised weights mean. */
+/* The formats of quantised weights. */
 typedef enum mk_mode { MK_AFFINE, MK_MXFP4, MK_MXFP8, MK_NVFP4 } mk_mode;
 
 /* Rows of quantised weights, as MLX packs them: little-endian bit streams of codes. */
 typedef struct mk_qrows {
-    int64_t k;             /* codes a row, a multiple of group */
-    const uint32_t *codes; /* row r at codes + r * codes_stride (words) */
+    int64_t k;             /* number of codes in a row, a multiple of group */
+    const uint32_t *codes; /* row r is at codes + r * codes_stride (32 bit words) */
     int64_t codes_stride;
-    const void *scales; /* row r at scales + r * scales_stride: one a group */
-    const void *biases; /* as scales; affine only */
+    const void *scales; /* row r is at scales + r * scales_stride, one scale for each group */
+    const void *biases; /* like scales; affine only */
     int64_t scales_stride;
-    mk_type type; /* of scales and biases; not read for the fp modes, whose scales are bytes */
+    mk_type type; /* of scales and biases; unused for the fp modes, whose scales are bytes */
     mk_mode mode;
     int bits;
     int group; /* 32, 64 or 128; nvfp4: 16 */
 } mk_qrows;
 
-/* Rows of x in integers, for the fast matmuls (int8_list.h): element l is about
- * scales[l / group] times its code. */
+/* Quantised activations for fast matmuls (int8_list.h): element l is about scales[l / group] times
+ * its code. */
 typedef struct mk_xrows {
-    int64_t k; /* a multiple of group */
+    int64_t k; /* number of elements in a row, a multiple of group */
     int group;
-    int8_t *codes;  /* [rows, k], in the order that int8_quantize gives them */
+    int8_t *codes;  /* [rows, k], in int8_quantize's order */
     float *scales;  /* [rows, k / group] */
-    float *sums;    /* [rows, k / group]: of the group's elements as they were quantised */
-    int32_t *cross; /* [rows, k / group]: what crossed tiles want of x; NULL: they are not met */
+    float *sums;    /* [rows, k / group]: sums of the group's quantised elements */
+    int32_t *cross; /* [rows, k / group]: terms for crossed tiles; NULL: not needed */
 } mk_xrows;
 
-/* A row of numbers in 8 bits (mica_to_q8): n codes, zeros up to a multiple of 4, a bf16 scale for
- * every MK_Q8_GROUP codes, zeros up to a multiple of 4 bytes. */
+/* A row of int8 numbers with scales (mica_to_q8): n codes, zeros up to a multiple of 4, a bf16
+ * scale for every MK_Q8_GROUP codes, zeros up to a multiple of 4 bytes. */
 #define MK_Q8_GROUP 32
-static inline int64_t mk_q8_scales(int64_t n) { /* where they begin */
+static inline int64_t mk_q8_scales(int64_t n) { /* offset of the scales in bytes */
     return (n + 3) / 4 * 4;
 }
 static inline int64_t mk_q8_bytes(int64_t n) {
     return mk_q8_scales(n) + ((n + MK_Q8_GROUP - 1) / MK_Q8_GROUP + 1) / 2 * 4;
 }
 
-/* The fp modes of 4 bits have affine codes in fast matmuls: c for scale / 2 * (c -
- * MK_E2M1_ZERO). */
+/* In fast matmuls, weights of the 4 bit fp modes become affine codes c, which stand for scale / 2 *
+ * (c - MK_E2M1_ZERO). */
 #define MK_E2M1_ZERO 12
 #define MK_E2M1_MAX 24
 
-/* The largest code of weights in fast matmuls. */
+/* The largest code that weights can have in fast matmuls. */
 static inline int mk_max_code(mk_mode mode, int bits) {
     return mode == MK_AFFINE ? (1 << bits) - 1 : MK_E2M1_MAX;
 }
 
-/* Whether weights have crossed tiles (int8_list.h), by their largest code. */
+/* Whether weights with this largest code have crossed tiles (int8_list.h). */
 static inline bool mk_has_crossed(int max) {
     return max <= MK_E2M1_MAX;
 }
 
-/* Rows of weights, unpacked to bytes, MK_TILE of them side by side. */
+/* Tiles: rows of weights unpacked to bytes, MK_TILE rows interleaved. */
 #define MK_TILE 16
 typedef struct mk_tiles {
     uint8_t *codes;   /* [tiles, k / 4, MK_TILE, 4] */
     float *scales;    /* [tiles, k / group, 2, MK_TILE]: scales, then biases */
-    int max;          /* the largest code that there may be */
-    bool crossed;     /* for matmuls of sums (int8_list.h) */
-    int32_t *offsets; /* [tiles, k / group, MK_TILE]: crossed ones; else not read, nor written */
+    int max;          /* the largest possible code */
+    bool crossed;     /* crossed tiles (int8_list.h) */
+    int32_t *offsets; /* [tiles, k / group, MK_TILE]: for crossed tiles only */
 } mk_tiles;
 
 typedef struct mk_kernels {
@@ -100,42 +101,42 @@ typedef struct mk_kernels {
     struct {
 #define KERN(name, result, args) const char *name;
 #include "cpu/kern/kern_list.h"
-    } from; /* the name of the instruction set whose each is */
+    } from; /* the name of the instruction set that each kernel is from */
     mk_isa isa;
-    int64_t int8_streamed; /* rows of x up to which int8_matvec is quicker than tiles */
-    int int8_min_group;    /* smaller ones int8_matmul leaves to the set that int8_unpack is from */
-    bool int8_crossed; /* crossed tiles are quicker for int8_matmul, whoever sets that says so */
+    int64_t int8_streamed; /* max. rows of x for which int8_matvec is faster than tiles */
+    int int8_min_group;    /* int8_unpack's set multiplies smaller groups than this */
+    bool int8_crossed; /* int8_matmul is faster with crossed tiles; each set that sets it says so */
     bool int16;        /* attn_scores and attn_values round to int16 (attn_list.h) */
-    /* Faster than widening first: */
+    /* These kernels are faster than widening first: */
     bool bf16_matmul;        /* matmul_bf16, unpack_mxfp8, matmul_mxfp8 */
     bool bf16_pairs;         /* attn_scores, attn_values */
     bool q8_pairs;           /* attn_values_q8_bf16 */
     bool q8_direct;          /* attn_scores_q8, and attn_values_q8 for few rows */
-    int64_t bf16_columns;    /* rows of w that many rows of x are to meet at once by matmul_bf16 */
-    int64_t values_together; /* keys whose values attn_values sums together */
+    int64_t bf16_columns;    /* rows of w in a block of matmul_bf16 with many rows of x */
+    int64_t values_together; /* number of keys whose values attn_values sums together */
 } mk_kernels;
 
 const char *mk_isa_name(mk_isa isa);
-bool mk_isa_has(mk_isa isa); /* can this machine run it? */
+bool mk_isa_has(mk_isa isa); /* whether this machine can run it */
 mk_isa mk_isa_best(void);
-/* The kernels of an instruction set that the machine has. */
+/* Sets the kernels of an instruction set, which the machine must have. */
 void mk_kernels_fill(mk_kernels *kernels, mk_isa isa);
 
-/* "AMD EPYC 9B14": what the processor calls itself; text always ends with NUL. */
+/* The processor's name, such as "AMD EPYC 9B14"; always ends with NUL. */
 void mk_cpu_name(char text[64]);
 
-/* The same rows, so many words and scales further on. */
+/* The same rows with their start advanced by some words of codes and some scales. */
 mk_qrows mk_qrows_further(mk_qrows w, int64_t codes, int64_t scales);
-/* Row r of rows that start at w. */
+/* The rows of w from row r on. */
 mk_qrows mk_qrows_at(const mk_qrows *w, int64_t r);
-/* Rows a block, at most `max`, so that m > 0 rows are few blocks of like size. */
+/* Number of rows in a block, at most `max`, so that m > 0 rows make few blocks of similar sizes. */
 static inline int64_t mk_block_rows(int64_t m, int64_t max) {
     int64_t blocks = (m + max - 1) / max;
     return (m + blocks - 1) / blocks;
 }
 
-/* Runs a statement in which MK_R is `rows`, 1 to `max` <= 6, as a constant: blocks of rows are
- * compiled for each number of them, so that their sums are registers. */
+/* Runs a statement in which MK_R is a constant, equal to `rows`, 1 to `max` <= 6. So the statement
+ * is compiled once for each number of rows, and its sums are registers. */
 #define MK_WITH_ROWS(rows, max, ...)          \
     do {                                      \
         switch (rows) {                       \
@@ -165,7 +166,8 @@ static inline mk_xrows mk_xrows_at(const mk_xrows *x, int64_t r) {
     return at;
 }
 
-/* The tiles from row r on, a multiple of MK_TILE, of rows of k codes in groups of `group`. */
+/* The tiles from row r on, which is a multiple of MK_TILE. Rows have k codes in groups of
+ * `group`. */
 static inline mk_tiles mk_tiles_at(const mk_tiles *tiles, int64_t r, int64_t k, int group) {
     mk_tiles at = *tiles;
     at.codes += r * k;
@@ -174,7 +176,7 @@ static inline mk_tiles mk_tiles_at(const mk_tiles *tiles, int64_t r, int64_t k, 
     return at;
 }
 
-/* Each instruction set's part: overlays kernels, and asks the machine. */
+/* Each instruction set has a function that sets its kernels and one that checks the machine. */
 #define ISA(name)                             \
     void mk_fill_##name(mk_kernels *kernels); \
     bool mk_has_##name(void);

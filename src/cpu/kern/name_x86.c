@@ -2,7 +2,7 @@
 
 #include "cpu/kern/kern.h"
 
-#define BRAND_FIRST 0x80000002u /* three leaves of 16 characters */
+#define BRAND_FIRST 0x80000002u /* the first of three leaves with 16 characters each */
 
 void mk_cpu_name(char text[64]) {
     uint32_t brand[3][4];

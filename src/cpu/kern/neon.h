@@ -1,5 +1,5 @@
-/* What NEON kernels share: the order in which the lanes of sums are joined, and parts of
- * vectors. */
+/* Shared by NEON kernels: the order in which the lanes of sums are added, and loads and stores of
+ * parts of registers. */
 #ifndef CPU_KERN_NEON_H
 #define CPU_KERN_NEON_H
 
@@ -10,12 +10,12 @@
 
 #define MK_INLINE static inline __attribute__((always_inline))
 
-/* Lanes of sums added up: neighbours, then pairs. */
+/* Adds the lanes of sums: first neighbours, then pairs. */
 MK_INLINE float32x4_t mk_sum4(const float32x4_t sum[4]) {
     return vpaddq_f32(vpaddq_f32(sum[0], sum[1]), vpaddq_f32(sum[2], sum[3]));
 }
 
-/* The first n of 4 lanes, the others zero; all of them where n >= 4. */
+/* Loads the first n of 4 lanes, and zeros for the others; all if n >= 4. */
 MK_INLINE float32x4_t mk_load_first(const float *x, int64_t n) {
     if (n >= 4) return vld1q_f32(x);
     float part[4] = {0};

@@ -1,4 +1,4 @@
-/* Small floats for kernels: bf16, f16, E4M3, E8M0, E2M1 to f32. */
+/* Conversions of small floats for kernels: bf16, f16, E4M3, E8M0, E2M1 to f32. */
 #ifndef CPU_KERN_NUM_H
 #define CPU_KERN_NUM_H
 
@@ -19,12 +19,12 @@ static inline float mk_from_bf16(uint16_t h) {
     return mk_from_bits((uint32_t)h << 16);
 }
 
-/* Without branches, so that loops of it become vector code. */
+/* It has no branches, so that loops over it are vectorised. */
 static inline float mk_from_f16(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
     uint32_t rest = (uint32_t)(h & 0x7fffu);
     uint32_t special = rest >= 0x7c00u ? 0x7f800000u : 0; /* infinity, NaN */
-    /* An exact product puts the exponent right, for subnormals too. */
+    /* An exact multiplication adjusts the exponent, also of subnormals. */
     float magnitude = mk_from_bits(rest << 13) * 0x1p112f;
     uint32_t bits;
     memcpy(&bits, &magnitude, sizeof bits);
@@ -75,7 +75,7 @@ static inline float mk_from_e8m0(uint8_t e) {
 static inline float mk_from_e4m3(uint8_t b) {
     uint32_t rest = b & 0x7fu;
     if (rest == 0x7fu) return NAN;
-    /* Exponent bias 7 to 127 by an exact product, subnormals too. */
+    /* An exact multiplication changes the exponent bias from 7 to 127, also of subnormals. */
     float magnitude = mk_from_bits(rest << 20) * 0x1p120f;
     return (b & 0x80u) != 0 ? -magnitude : magnitude;
 }

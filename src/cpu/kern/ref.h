@@ -1,4 +1,4 @@
-/* The reference's sum of products, shared by its families: what fixes its order of summation. */
+/* The reference's dot product, shared by its families: it fixes the order of summation. */
 #ifndef CPU_KERN_REF_H
 #define CPU_KERN_REF_H
 
@@ -11,7 +11,7 @@ typedef struct mk_ref_sum {
     float lanes[MK_REF_LANES];
 } mk_ref_sum;
 
-/* Adds n products; n is a multiple of the lanes but in the last call. */
+/* Adds n elements' products. n is a multiple of the lanes except in the last call. */
 static inline void mk_ref_add(mk_ref_sum *sum, int64_t n, const float *x, const float *w) {
     int64_t i = 0;
     for (; i + MK_REF_LANES <= n; i += MK_REF_LANES)

@@ -1,9 +1,10 @@
 /* Variants of an instruction set's kernels, chosen by the processor's name: VARIANT(isa, fill).
- * fill overlays what mk_fill_<isa> has filled in, and changes no bits. */
+ * `fill` replaces kernels that mk_fill_<isa> set. A variant gives the same bits. */
 #if defined(__x86_64__)
-/* For one row of x: 16 rows of weights at once (the first variant), or rows in order, prefetched
- * once (second) or twice (third). For several rows of x: a row of weights in each lane; with the
- * second always, and with the third from 9 rows on, in each quarter of a register. */
+/* For one row of x, the first variant reads 16 rows of weights at once, the second and third read
+ * them in sequential order and prefetch each line once (second) or twice (third). For several rows
+ * of x, a lane holds a row of weights; in the second variant always, and in the third from 9 rows
+ * on, a quarter of a register does. */
 VARIANT(avx512vnni, mk_int8_avx512vnni)
 VARIANT(avx512vnni, mk_int8_avx512vnni_once)
 VARIANT(avx512vnni, mk_int8_avx512vnni_twice)

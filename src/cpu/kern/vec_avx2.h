@@ -1,4 +1,4 @@
-/* Vector primitives for AVX2, of which *_tmpl.h are made: a register is 8 floats. */
+/* Vector primitives for AVX2, which *_tmpl.h use: a register is 8 floats. */
 #ifndef CPU_KERN_VEC_AVX2_H
 #define CPU_KERN_VEC_AVX2_H
 
@@ -7,7 +7,7 @@
 typedef __m256 mk_vec;
 #define MK_WIDTH 8
 
-/* The first lanes of a register, where a row may end within it: how many, all from MK_WIDTH on. */
+/* The number of a register's first lanes that are loaded; MK_WIDTH or more: all. */
 typedef int64_t mk_tail;
 
 MK_INLINE mk_tail mk_tail_of(int64_t n) {
@@ -31,7 +31,7 @@ MK_INLINE mk_vec mk_load_vec(const float *x) {
     return _mm256_loadu_ps(x);
 }
 
-/* The lanes that are not loaded are zero. */
+/* Lanes that are not loaded are zero. */
 MK_INLINE mk_vec mk_load_tail(const float *x, mk_tail n) {
     return n >= MK_WIDTH ? _mm256_loadu_ps(x) : _mm256_maskload_ps(x, mk_first(n));
 }
@@ -47,7 +47,7 @@ MK_INLINE void mk_store_tail(float *y, mk_tail n, mk_vec v) {
         _mm256_maskstore_ps(y, mk_first(n), v);
 }
 
-/* Elements of a row of any type, from element `at`. */
+/* Loads elements of a row of any type, from element `at`. */
 MK_INLINE mk_vec mk_load_type_tail(mk_type type, const void *row, int64_t at, mk_tail n) {
     if (type == MK_F32) return mk_load_tail((const float *)row + at, n);
     return mk_load_half((const uint16_t *)row + at, n, type);
@@ -65,7 +65,7 @@ MK_INLINE mk_vec mk_spread_type(mk_type type, const void *row, int64_t at) {
     return _mm256_cvtph_ps(_mm_set1_epi16((short)h));
 }
 
-/* The sums of the lanes of the first n <= 4 registers. */
+/* Sums the lanes of each of the first n <= 4 registers. */
 MK_INLINE void mk_store_sums(float *y, int n, const mk_vec sum[4]) {
     mk_store4(y, n, mk_sum4(sum[0], sum[1], sum[2], sum[3]));
 }

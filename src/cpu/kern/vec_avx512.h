@@ -1,4 +1,4 @@
-/* Vector primitives for AVX-512, of which *_tmpl.h are made: a register is 16 floats. */
+/* Vector primitives for AVX-512, which *_tmpl.h use: a register is 16 floats. */
 #ifndef CPU_KERN_VEC_AVX512_H
 #define CPU_KERN_VEC_AVX512_H
 
@@ -8,7 +8,7 @@
 typedef __m512 mk_vec;
 #define MK_WIDTH 16
 
-/* The first lanes of a register, where a row may end within it: a mask. */
+/* A mask of a register's first lanes, those that are loaded. */
 typedef __mmask16 mk_tail;
 
 MK_INLINE mk_tail mk_tail_of(int64_t n) {
@@ -32,7 +32,7 @@ MK_INLINE mk_vec mk_load_vec(const float *x) {
     return _mm512_loadu_ps(x);
 }
 
-/* The lanes that are not loaded are zero. */
+/* Lanes that are not loaded are zero. */
 MK_INLINE mk_vec mk_load_tail(const float *x, mk_tail mask) {
     return _mm512_maskz_loadu_ps(mask, x);
 }
@@ -45,7 +45,7 @@ MK_INLINE void mk_store_tail(float *y, mk_tail mask, mk_vec v) {
     _mm512_mask_storeu_ps(y, mask, v);
 }
 
-/* Elements of a row of any type, from element `at`. */
+/* Loads elements of a row of any type, from element `at`. */
 MK_INLINE mk_vec mk_load_type_tail(mk_type type, const void *row, int64_t at, mk_tail mask) {
     if (type == MK_F32) return mk_load_tail((const float *)row + at, mask);
     __m256i h = _mm256_maskz_loadu_epi16(mask, (const uint16_t *)row + at);
@@ -63,7 +63,7 @@ MK_INLINE mk_vec mk_spread_type(mk_type type, const void *row, int64_t at) {
     return _mm512_set1_ps(mk_load(row, type, at));
 }
 
-/* The sums of the lanes of the first n <= 4 registers. */
+/* Sums the lanes of each of the first n <= 4 registers. */
 MK_INLINE void mk_store_sums(float *y, int n, const mk_vec sum[4]) {
     __mmask8 first = (__mmask8)((1u << n) - 1u);
     _mm_mask_storeu_ps(y, first, mk_sum4(sum[0], sum[1], sum[2], sum[3]));

@@ -1,4 +1,4 @@
-/* Vector primitives for NEON, of which *_tmpl.h are made: a register is 4 floats. */
+/* Vector primitives for NEON, which *_tmpl.h use: a register is 4 floats. */
 #ifndef CPU_KERN_VEC_NEON_H
 #define CPU_KERN_VEC_NEON_H
 
@@ -7,7 +7,7 @@
 typedef float32x4_t mk_vec;
 #define MK_WIDTH 4
 
-/* The first lanes of a register, where a row may end within it: how many, all from MK_WIDTH on. */
+/* The number of a register's first lanes that are loaded; MK_WIDTH or more: all. */
 typedef int64_t mk_tail;
 
 MK_INLINE mk_tail mk_tail_of(int64_t n) {
@@ -31,7 +31,7 @@ MK_INLINE mk_vec mk_load_vec(const float *x) {
     return vld1q_f32(x);
 }
 
-/* The lanes that are not loaded are zero. */
+/* Lanes that are not loaded are zero. */
 MK_INLINE mk_vec mk_load_tail(const float *x, mk_tail n) {
     return mk_load_first(x, n);
 }
@@ -44,7 +44,7 @@ MK_INLINE void mk_store_tail(float *y, mk_tail n, mk_vec v) {
     mk_store_first(y, n, v);
 }
 
-/* Elements of a row of any type, from element `at`. */
+/* Loads elements of a row of any type, from element `at`. */
 MK_INLINE mk_vec mk_load_type_tail(mk_type type, const void *row, int64_t at, mk_tail n) {
     if (type == MK_F32) return mk_load_first((const float *)row + at, n);
     return mk_wide(mk_load_first16((const uint16_t *)row + at, n), type);
@@ -60,7 +60,7 @@ MK_INLINE mk_vec mk_spread_type(mk_type type, const void *row, int64_t at) {
     return mk_wide(vld1_dup_u16((const uint16_t *)row + at), type);
 }
 
-/* The sums of the lanes of the first n <= 4 registers. */
+/* Sums the lanes of each of the first n <= 4 registers. */
 MK_INLINE void mk_store_sums(float *y, int n, const mk_vec sum[4]) {
     mk_store_first(y, n, mk_sum4(sum));
 }

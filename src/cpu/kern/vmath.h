@@ -1,5 +1,5 @@
-/* Functions of f32 in plain arithmetic, without branches or calls, so that compilers turn loops
- * over them into vector code on every machine, and all machines get the same numbers. */
+/* Functions of f32 in plain arithmetic, without branches and calls. So compilers vectorise loops
+ * over them on every machine, and all machines compute the same numbers. */
 #ifndef CPU_KERN_VMATH_H
 #define CPU_KERN_VMATH_H
 
@@ -8,11 +8,11 @@
 
 #include "cpu/kern/num.h"
 
-/* e^x to about 1 unit in the last place (measured: 1.01); 0 below -104, infinity
- * above 88.8; NaN stays.
+/* e^x to about 1 unit in the last place (measured: 1.01). The result is 0 below -104 and infinity
+ * above 88.8; NaN stays NaN.
  *
- * x = n log 2 + r, |r| <= log(2) / 2: e^r by its Taylor polynomial, times 2^n in two factors, so
- * that results that are subnormal come out right. */
+ * x = n log 2 + r, |r| <= log(2) / 2. The result is the Taylor polynomial of e^r, multiplied by 2^n
+ * in two factors, so that subnormal results are right. */
 static inline float mk_expf(float x) {
     x = x < -105.0f ? -105.0f : x;
     x = x > 89.0f ? 89.0f : x;
@@ -51,15 +51,16 @@ static inline float mk_logf(float x) {
     p = p * z + 2.0f / 7.0f;
     p = p * z + 2.0f / 5.0f;
     p = p * z + 2.0f / 3.0f;
-    float low = e * 0x1.7f7d1cp-20f - s * (f - p * z); /* the same halves of log 2 as above */
+    float low = e * 0x1.7f7d1cp-20f - s * (f - p * z); /* the same two parts of log 2 as above */
     float y = e * 0x1.62e4p-1f + (f + low);
     y = x == 0.0f ? -INFINITY : y;
     y = x < 0.0f ? NAN : y;
-    return x < INFINITY ? y : x; /* infinity and NaN stay */
+    return x < INFINITY ? y : x; /* infinity and NaN are unchanged */
 }
 
-/* tanh x to within 2 units in the last place. Near 0 Lambert's continued fraction to its ninth
- * part, as x less a little; beyond, 1 - 2 / (e^(2 |x|) + 1), which loses nothing there. */
+/* tanh x to within 2 units in the last place. Near 0 it is Lambert's continued fraction up to its
+ * ninth part, written as x minus a small term. Elsewhere it is 1 - 2 / (e^(2 |x|) + 1), which is
+ * accurate there. */
 static inline float mk_tanhf(float x) {
     float z = x * x;
     float near = x - x * (z * (315.0f + 14.0f * z) / (945.0f + z * (420.0f + 15.0f * z)));
