@@ -1,10 +1,10 @@
-/* Attention by itself: how fast a decode step reads its caches, how fast a chunk of a prompt is
- * computed. u8 are rows of 8 bits (mica_to_q8).
+/* Times attention alone: the rate at which a decode step reads its caches, and the time of a
+ * prompt's chunk. u8 are rows of int8 numbers (mica_to_q8).
  *
  *     attention [DEPTH [THREADS]]
  *
- * Caches of many layers take turns, so that they come from memory. Best of several rounds; one
- * thread is timed by its own clock, so that what else runs on the machine counts less. */
+ * The caches of many layers are used in rotation, so that they come from memory. Prints the best of
+ * several rounds. One thread is timed by its own clock, so that other programs matter less. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <mica/mica.h>
@@ -34,8 +34,8 @@ static mica_array noise(mica_scope *s, const int64_t *dims, uint64_t seed, mica_
     return mica_materialize(s, dtype == MICA_U8 ? mica_to_q8(s, x) : mica_astype(s, x, dtype));
 }
 
-/* Seconds of the best round, in which `layers` layers of `queries` queries at the end of the caches
- * are computed; below 0 after an error. */
+/* Returns the seconds of the best round, negative after an error. A round computes `layers` layers,
+ * each for `queries` queries at the end of the caches. */
 static double time_rounds(mica_device *device, const shape *sh, mica_dtype dtype, int64_t depth,
                           int64_t queries, int layers) {
     const int64_t cache[] = {1, sh->kv_heads, depth, sh->head_dim};

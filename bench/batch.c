@@ -1,9 +1,9 @@
-/* Rows decoded together against one alone: how much faster tokens come in all.
+/* Compares rows that are decoded together with one row alone, in tokens a second of all rows.
  *
  *     batch MODEL [TOKENS [ROWS [THREADS]]]
  *
- * Prompts are short and all rows have TOKENS tokens, so that the time is that of decoding. ROWS 0:
- * one row, and twice as many again and again. THREADS 0: one a core. */
+ * Prompts are short and all rows have TOKENS tokens, so decoding takes nearly all the time. ROWS 0:
+ * 1, 2, 4, 8 and so on. THREADS 0: one per core. */
 #include <mica/mica.h>
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 enum { MAX = 16 };
 
-/* A run of `rows` rows behind one that is not counted: tokens a second, of all rows. */
+/* Times a run of `rows` rows after one that is not counted: tokens a second of all rows. */
 static mica_status measure(const mica_model *model, int rows, int64_t tokens, double *rate) {
     const mica_generate_options options = {.max_tokens = tokens, .ignore_eos = true};
     mica_batch_item items[MAX];

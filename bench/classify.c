@@ -1,10 +1,10 @@
-/* Prompts classified by one call: tokens of prompts a second.
+/* Times a call that classifies prompts, in tokens of prompts a second.
  *
  *     classify MODEL [WORDS [PROMPTS [THREADS]]]
  *
- * Each prompt is WORDS words (32), or a few more, of one or two tokens; no two that follow each
- * other begin alike, but for <bos>, which counts once: it is computed once, if a prompt fits the
- * caches. A call behind one that is not counted. THREADS 0: one a core. */
+ * Each prompt has WORDS words (32) or a few more, of one or two tokens. Successive prompts have
+ * different beginnings, except for <bos>, which is computed and counted once if a prompt fits the
+ * caches. The first call is not counted. THREADS 0: one per core. */
 #include <mica/mica.h>
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static char *new_prompt(int index, int words) {
     return text;
 }
 
-/* How many of a text's tokens every text begins with: <bos>, or none. */
+/* The number of tokens that all texts begin with: 1 if there is a <bos>, else 0. */
 static mica_status count_shared(const mica_model *model, int64_t *n) {
     const mica_tokenizer *tok = mica_model_tokenizer(model);
     int32_t *ids = NULL;

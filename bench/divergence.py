@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How far `fast` arithmetic is from `exact` on text of the kind that the default model was made from:
-descriptions of Debian 12's packages, drawn at random. Most of them the model has seen; those that cost
-it more than 3 nats a token count as unseen, for which ones were held out is not known.
+"""Measures the divergence of `fast` from `exact` arithmetic on text of the kind that the default model
+was made from: random descriptions of Debian 12's packages. The model has seen most of them. Those that
+cost it more than 3 nats per token count as unseen, because it is not known which ones were held out.
 
     python3 bench/divergence.py BUILD_DIR TRANSLATION [--count 300] [--seed 5] [OPTION...]
 
-TRANSLATION is Debian's dists/bookworm/main/i18n/Translation-en, as it is or with .xz. Other options
+TRANSLATION is Debian's dists/bookworm/main/i18n/Translation-en, plain or as .xz. Other options
 (--cache int8) go to `mica eval`.
 """
 import argparse

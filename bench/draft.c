@@ -1,10 +1,10 @@
-/* Speculative decoding against plain decoding: on answers that repeat themselves or their prompt,
- * and on others.
+/* Compares speculative with plain decoding, on answers that repeat themselves or their prompt, and
+ * on others.
  *
  *     draft MODEL [DRAFT_TOKENS [TOKENS]]
  *
- * Greedy and drawn answers to some prompts, with and without guesses in turns; the best of several
- * runs each. Both must be the same. */
+ * Greedy and sampled answers to some prompts are decoded with and without drafts, alternately; the
+ * best of several runs counts. Both answers must be the same. */
 #include <mica/mica.h>
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ typedef struct run {
     int32_t ids[MAX];
     size_t count;
     mica_metrics metrics;
-    double seconds; /* the best */
+    double seconds; /* of the best run */
 } run;
 
 static mica_status measure(mica_session *session, const text *t, int draft, int64_t tokens,

@@ -1,8 +1,8 @@
-/* Memory over many generations: what is resident and what the device holds must stay flat.
+/* Checks that memory does not grow over many generations: the resident memory and the device's.
  *
  *     memory MODEL [GENERATIONS [TOKENS]]
  *
- * One session answers again and again, each time from an empty history. */
+ * One session answers again and again, each time with an empty history. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <mica/mica.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-/* The most that was resident so far, in the system's unit: what grows without end makes it grow. */
+/* Peak resident memory so far, in the system's unit. A leak makes it grow. */
 static double resident(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);

@@ -1,10 +1,10 @@
-/* What a parallel region costs.
+/* Times a parallel region.
  *
  *     pool [THREADS]
  *
- * A region in which each thread has one task, which does nothing but wait for the others' to begin:
- * one after another, and after pauses in which workers go on spinning or park. Then the CPU time of
- * workers that have nothing to do. THREADS: all usable CPUs. */
+ * Each thread has one task, which only waits until the others' tasks begin. Regions follow each
+ * other at once, or after pauses in which workers spin or park. Then it measures the CPU time of
+ * idle workers. THREADS: default all usable CPUs. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "base/pool.h"

@@ -1,12 +1,12 @@
-/* Writes a model folder of a real shape with random weights: something to time.
+/* Writes a model folder with the shape of a real model and random weights, for benchmarks.
  *
  *     random_model SHAPE TOKENIZER_DIR OUT_DIR [FORMAT]
  *
- * SHAPE is a row of the table below, FORMAT 4bit (the default), 8bit, mxfp4 or bf16. The tokenizer
- * files are copied from TOKENIZER_DIR, for the command wants them; what the model says is noise.
- * Weights are chosen so that activations stay near 1 in size. Affine ones have bfloat16 scales and
- * biases of -2^(bits - 1) scales: exactly what formats without biases can say too, so that the very
- * same numbers can be given to other programs (bench/peers). */
+ * SHAPE is a row of the table below. FORMAT is 4bit (the default), 8bit, mxfp4 or bf16. The
+ * tokenizer files, which the command needs, are copied from TOKENIZER_DIR. The model's answers are
+ * noise. Weights are chosen so that activations stay near 1 in size. Affine weights have bfloat16
+ * scales, and biases of -2^(bits - 1) scales. Formats without biases can express these, too, so
+ * other programs can get exactly the same numbers (bench/peers). */
 #define _POSIX_C_SOURCE 200809L
 
 #include <errno.h>
@@ -20,13 +20,13 @@
 
 enum { MAX_TENSORS = 2048, MAX_NORMS = 6, NAME = 96 };
 
-/* The norms of a layer and what config.json says beside the sizes. */
+/* The norms of a layer, and the members of config.json besides the sizes. */
 typedef struct family {
     struct {
         const char *name;
-        bool of_heads; /* [head_dim]; or else [hidden] */
+        bool of_heads; /* [head_dim]; false: [hidden] */
     } norms[MAX_NORMS];
-    float norm; /* the weight that leaves a normalised row as it is */
+    float norm; /* the weight that does not change a normalised row */
     const char *config;
 } family;
 
@@ -72,7 +72,7 @@ typedef struct shape {
     const family *family;
     int layers, hidden, heads, kv_heads, head_dim, mlp, vocab;
     bool tied;
-    const char *config; /* the member of config.json that is this size's own; NULL: none */
+    const char *config; /* a member of config.json for this size only; NULL: none */
 } shape;
 
 #define STRETCHED(factor)                                                \
@@ -90,8 +90,8 @@ static const shape shapes[] = {
     {"qwen3-0.6b", &qwen3, 28, 1024, 16, 8, 128, 3072, 151936, true, NULL},
 };
 
-/* How matrices are written; bits 0: as bfloat16. The values of uniform codes, in units of the
- * scale, have the deviation `spread`. */
+/* The format of matrices; bits 0: bfloat16. `spread` is the standard deviation of uniform codes'
+ * values, in units of the scale. */
 typedef struct format {
     const char *name, *mode;
     int bits, group;
@@ -105,17 +105,17 @@ static const format formats[] = {
     {"bf16", NULL, 0, 0, 0.0f},
 };
 
-/* What a tensor is filled with: random bits, random numbers, or one number again and again. */
+/* The contents of a tensor: random bits, random numbers, or one number. */
 typedef enum kind { CODES, NUMBERS, CONSTANT, EXPONENT } kind;
 
 typedef struct tensor {
     char name[NAME];
     kind kind;
-    int64_t rows, cols; /* of the file's elements; rows 0: a vector */
-    float value;        /* NUMBERS: the most; CONSTANT: the number; EXPONENT: the power of two */
+    int64_t rows, cols; /* in elements of the file; rows 0: a vector */
+    float value;        /* NUMBERS: the maximum; CONSTANT: the number; EXPONENT: the power of two */
 } tensor;
 
-/* In the file: bytes of an element, and what the header calls it. */
+/* Bytes of an element in the file, and its type in the header. */
 static const struct {
     int bytes;
     const char *dtype;
@@ -213,7 +213,7 @@ static uint16_t to_bf16(float x) {
     return (uint16_t)((bits + 0x8000u) >> 16);
 }
 
-/* Four numbers, uniform from -most to most. */
+/* Writes four numbers, uniform from -max to max. */
 static uint64_t random_numbers(float max) {
     uint64_t bits = next_random(), four = 0;
     for (int i = 0; i < 4; i++, bits >>= 16)

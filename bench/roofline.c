@@ -1,13 +1,13 @@
-/* What the machine can do at most, to hold rates against: reading memory, and multiplying.
+/* Measures the limits of the machine, for comparison with rates: reading memory, and multiplying.
  *
  *     roofline [THREADS [FILE]]
  *
- * FILE: reading it alone, mapped, in place in memory, by a plain loop: of some model's weights,
- * about the rate at which tokens could be decoded at most.
- * Reading is measured for working sets of several sizes, with pages of 4 KiB and with large ones;
- * a decoded token reads every weight once, so GB/s over the bytes of the weights bounds its rate.
- * Multiplying is measured for the instructions that kernels use, where the machine has them. All
- * threads together; the best of a few runs, but for FILE, where it is one long one. */
+ * FILE: times a plain loop that reads the mapped file alone. For a model's weights this is about
+ * the largest possible decoding rate. Reading is measured for working sets of several sizes, in
+ * pages of 4 KiB and in large pages. A decoded token reads every weight once, so GB/s divided by
+ * the bytes of the weights limits its rate. Multiplying is measured for the instructions that
+ * kernels use, if the machine has them. Rates are of all threads together, and the best of a few
+ * runs, except for FILE, which is one long run. */
 #define _DEFAULT_SOURCE
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* The compiler splits it into what the machine has. */
+/* The compiler splits it into the machine's registers. */
 typedef uint64_t vector __attribute__((vector_size(64)));
 
 #if defined __x86_64__
@@ -66,7 +66,7 @@ ISA("avx512f") static uint64_t read_avx512(const char *p, size_t n) {
     READ(p, n);
 }
 
-/* Twelve sums that do not wait for each other, ROUNDS times. */
+/* Twelve independent sums, ROUNDS times. */
 #define TO(sum) " %12, %13, %" #sum "\n"
 #define MULTIPLY(name, isa, type, ins)                                                             \
     ISA(isa) static void name(void) {                                                              \
@@ -94,13 +94,13 @@ MULTIPLY(int8_zmm, "avx512f,avx512vnni", floats_64, "vpdpbusd")
 #define HAS(feature) 0
 #endif
 
-/* One thread's work: a multiplication, or else reading [bytes] at data. */
+/* One thread's work: multiplying, or reading [bytes] at data. */
 typedef struct work {
     void (*multiply)(void);
     uint64_t (*read)(const char *p, size_t n);
     const char *data;
     size_t bytes;
-    atomic_int *waiting; /* threads that have not begun */
+    atomic_int *waiting; /* number of threads that have not begun */
     double min;          /* seconds of reading */
     double amount;       /* rounds, or bytes read */
     double seconds;
@@ -152,7 +152,7 @@ static void print_multiplying(int threads) {
         const char *name;
         int has;
         void (*multiply)(void);
-        int operations; /* of one instruction */
+        int operations; /* operations of one instruction */
     } table[] = {
         {"f32 256 bit", HAS("avx2") && HAS("fma"), fma_ymm, 16},
         {"f32 512 bit", HAS("avx512f"), fma_zmm, 32},
@@ -192,7 +192,7 @@ static void print_reading(int threads, char *const data[2]) {
     }
 }
 
-/* The first time its pages are found, the second one counts. */
+/* The first run touches the pages, and the second one counts. */
 static int print_file(int threads, const char *path) {
     struct stat about;
     int file = open(path, O_RDONLY);

@@ -1,11 +1,11 @@
-/* What choosing a token costs: microseconds a token for a vocabulary of 262,144, and over greedy.
+/* Times sampling: microseconds a token for a vocabulary of 262,144, absolute and over greedy.
  *
  *     sampling
  *
- * Three kinds of rows, all normal: flat ones (a deviation of 1), some of which are as good as any;
- * wide ones (5); and ones as confident models give (2.5), with a few dozen tokens far above the
- * others. A row is in the processor's caches as far as it fits, as one is that was just
- * computed. */
+ * There are three kinds of rows, all normally distributed. In flat ones (standard deviation 1),
+ * some tokens are about equally likely. Wide ones have a deviation of 5. Confident ones (2.5) have
+ * a few dozen tokens far above the others. A row is in the processor's caches as far as it fits,
+ * like a row that was just computed. */
 #include "base/system.h"
 #include "session/sampler.h"
 
@@ -35,7 +35,7 @@ static void fill(double deviation, bool confident, float *logits, int32_t *histo
         history[i] = (int32_t)(uniform() * VOCAB);
 }
 
-/* Microseconds a draw: the middle one of five runs. */
+/* Microseconds per token: the median of five runs. */
 static double measure(const mc_sampling *sampling, float *logits, const int32_t *history,
                       bool logprobs) {
     double runs[5] = {0};

@@ -1,8 +1,8 @@
-/* Times one tokenizer over documents; bench/tokenizers.py compares it with another library's.
+/* Times one tokenizer over documents. bench/tokenizers.py compares it with another library's.
  *
  *     tokenizers TOKENIZER_JSON DOCUMENTS
  *
- * DOCUMENTS is a file of texts with a NUL between two. Prints one line: seconds of CPU time to open
+ * DOCUMENTS is a file of texts, separated by NULs. Prints one line: the seconds of CPU time to open
  * the tokenizer, to encode all texts and to decode them, the number of ids, and a hash of them. */
 #define _POSIX_C_SOURCE 200809L
 

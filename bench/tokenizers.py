@@ -5,9 +5,9 @@ mixed text, one thread, ids compared.
     python3 bench/tokenizers.py BUILD_DIR [--rounds N] [--megabytes N] [NAME...]
 
 NAME is a golden of tests/fixtures/tokenizers whose tokenizer tools/fetch_tokenizers has fetched
-(default: gemma3 qwen3 llama3). BUILD_DIR was configured with MICA_BUILD_BENCH. The two libraries take
-turns; medians over the rounds are printed. Times are CPU time, which other work on the machine
-disturbs less. The package's time to encode is that of encode_batch_fast (no offsets) or of encode,
+(default: gemma3 qwen3 llama3). BUILD_DIR was configured with MICA_BUILD_BENCH. The two libraries run
+alternately; medians over the rounds are printed. Times are CPU time, which depends less on other
+programs. The package's encoding time is that of encode_batch_fast (no offsets) or of encode,
 whichever is less.
 """
 import argparse

@@ -1,5 +1,5 @@
-/* Many questions at once: their tokens are computed together, so that the weights are read once for
- * all. Each answer is what it would be alone. */
+/* Answers many questions at once. Their tokens are computed together, so each weight is read once
+ * for all of them. Each answer is the same as alone. */
 #include <mica/mica.h>
 
 #include <stdio.h>

@@ -1,10 +1,10 @@
-/* One thread generates, another stops it: here once 20 tokens have come. */
+/* One thread generates, and another stops it after 20 tokens. */
 #include <mica/mica.h>
 
 #include <pthread.h>
 #include <stdio.h>
 
-/* What the two threads share: how many tokens have come, and that this has changed. */
+/* State that both threads share: the number of tokens, and a signal that it changed. */
 typedef struct shared {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -18,7 +18,7 @@ static void *watch(void *arg) {
     while (s->tokens < 20)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
-    mica_stream_cancel(s->stream); /* allowed from any thread, and from a signal handler */
+    mica_stream_cancel(s->stream); /* any thread may call it, and a signal handler */
     return NULL;
 }
 
@@ -42,14 +42,14 @@ int main(void) {
     if (!status && pthread_create(&watcher, NULL, watch, &s) == 0) {
         for (mica_token t; mica_stream_next(s.stream, &t); count(&s, 1))
             fwrite(t.text, 1, t.len, stdout);
-        count(&s, 20); /* the watcher ends too if the text was shorter */
+        count(&s, 20); /* ends the other thread if the text was shorter */
         pthread_join(watcher, NULL);
         status = mica_stream_status(s.stream);
         printf("\n%s: %s\n", mica_status_name(status), mica_last_error());
     } else {
         fprintf(stderr, "%s\n", mica_last_error());
     }
-    mica_stream_close(&s.stream); /* before its session, after the other thread's end */
+    mica_stream_close(&s.stream); /* before the session, and after the other thread ended */
     mica_session_close(&session);
     mica_model_close(&model);
     return status != MICA_ECANCELLED;

@@ -1,4 +1,4 @@
-/* One question, one answer: the program of the README. */
+/* Asks one question and prints the answer: the program of the README. */
 #include <mica/mica.h>
 
 #include <stdio.h>

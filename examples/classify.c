@@ -1,5 +1,5 @@
-/* Sorts questions without generating a word of an answer: the default model begins with "You" (can
- * use ...) where it can help, and with "I" (don't know) where it cannot. */
+/* Classifies questions without generating answers. The default model begins an answer with "You"
+ * (can use ...) if it can help, and with "I" (don't know) if it cannot. */
 #include <mica/mica.h>
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ int main(void) {
     if (!status) status = mica_classify(model, questions, 4, &options, &results);
     for (size_t i = 0; !status && i < results->count; i++) {
         const mica_classify_row *row = &results->rows[i];
-        if (row->status) /* of this question alone */
+        if (row->status) /* this question failed, others may be fine */
             printf("%-40s %s\n", questions[i], row->error);
         else
             printf("%-40s %-12s %5.1f %%\n", questions[i], meaning[row->label],

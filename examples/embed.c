@@ -1,5 +1,5 @@
-/* How near texts are to each other: each becomes a vector of length 1, and the product of two is
- * the cosine of the angle between them. */
+/* Compares texts by embeddings. Each text becomes a vector of length 1, and the dot product of two
+ * vectors is the cosine of the angle between them. */
 #include <mica/mica.h>
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Goes on with a text, word by word, and tells how fast: sampling with a seed. */
+/* Continues a text, sampled with a seed, prints it piece by piece, and prints the rate. */
 #include <mica/mica.h>
 
 #include <stdio.h>
@@ -17,7 +17,9 @@ int main(int argc, char **argv) {
     if (!status) printf("%s", prompt);
     for (mica_token t; !status && mica_stream_next(stream, &t);)
         fwrite(t.text, 1, t.len, stdout);
-    if (!status) status = mica_stream_status(stream); /* an error comes after the stream */
+    if (!status)
+        status = mica_stream_status(stream); /* errors are reported when the stream has
+                                                         ended */
     puts("");
     if (!status) {
         mica_metrics m;

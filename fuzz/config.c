@@ -1,4 +1,5 @@
-/* Any bytes as config.json: an error, or an object whose every key can be read as every type. */
+/* Reads any bytes as config.json: the result is an error, or an object whose keys can all be read
+ * as any type. */
 #include "io/config.h"
 
 #include "base/alloc.h"
@@ -6,12 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_LEVELS \
-    4 /* walked down: keys that are there many times lead to the last one each time */
+#define MAX_LEVELS 4 /* depth of the walk: of repeated keys, the last one is read each time */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Each reader either reads or explains. */
+/* Each reader succeeds or sets an error text. */
 static void check(mica_status status) {
     if (status != MICA_OK && !*mica_last_error()) abort();
 }

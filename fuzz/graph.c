@@ -1,7 +1,7 @@
-/* Input: the file of a graph, in which magic, version, size and hash are set right here, so that
- * what is behind them is looked at; where the input's length is odd, as it is. A graph that is read
- * is verified, printed, saved and read again, and then, where its arrays are small, evaluated with
- * zeros as its arguments, and so is each op's decomposition. */
+/* Input: a graph file. If the input's length is even, its magic, version, size and hash are
+ * corrected here, so that the code behind these checks is reached. A graph that loads is verified,
+ * printed, saved and loaded again. If its arrays are small, it is then evaluated with zeros as
+ * arguments, and so is the decomposition of each op. */
 #include "graph/file.h"
 
 #include <mica/mica.h>
@@ -53,7 +53,7 @@ static mica_status read_constant(void *context, mica_array constant, void *data,
 
 /* ---- files ---- */
 
-/* Sets what a mutation is sure to break. */
+/* Corrects the fields that any mutation breaks. */
 static void mend(char *file, uint64_t size) {
     static const uint32_t version[] = {1, 0x01020304};
     if (size < 2 * HASHED || size % 2 != 0) return;
@@ -89,7 +89,7 @@ static mc_buffer save(const graph *g) {
     return file;
 }
 
-/* What was saved is read, and saved as the same bytes. */
+/* A saved graph loads, and is saved as the same bytes. */
 static void save_twice(mica_device *device, const graph *g) {
     graph again;
     mc_buffer first = save(g);
@@ -110,7 +110,7 @@ static bool is_small(const mica_scope *s) {
     return true;
 }
 
-/* What the decomposition of node i records; MICA_NONE where there is none. */
+/* Records the decomposition of node i; MICA_NONE if there is none. */
 static mica_array decompose(mica_scope *s, uint32_t i) {
     const mc_node *node = mc_scope_node(s, i);
     const mc_op_def *def = mc_op_get(node->op);
@@ -124,7 +124,7 @@ static mica_array decompose(mica_scope *s, uint32_t i) {
     return y;
 }
 
-/* Values may be refused: an index may be outside its axis. */
+/* Evaluation may be refused: an index may be outside its axis. */
 static void evaluate(mica_scope *s) {
     uint32_t count = mc_scope_count(s), n = 0;
     mica_array all[2 * MAX_NODES];
@@ -140,7 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static mica_device *device;
     if (!device)
         must(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device) == MICA_OK);
-    /* The size of a file is a multiple of 64: what is behind one is left out. */
+    /* A file's size is a multiple of 64; bytes after the last multiple are left out. */
     size_t whole = size % 2 ? size : size / ALIGN * ALIGN;
     char *file = malloc(whole ? whole : 1);
     must(file != NULL);

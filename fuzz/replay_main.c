@@ -1,4 +1,4 @@
-/* Runs a fuzz target over files, where there is no libFuzzer: the corpus as a plain test. */
+/* Runs a fuzz target over files without libFuzzer: the corpus as a plain test. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <dirent.h>
@@ -13,7 +13,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Each input lies in a block of just its size, so that AddressSanitizer sees a read beyond it. */
+/* Each input is in a block of exactly its size, so that AddressSanitizer detects a read beyond
+ * it. */
 static int replay_file(const char *path) {
     FILE *file = fopen(path, "rb");
     if (!file) goto bad;
@@ -39,7 +40,7 @@ bad:
     return -1;
 }
 
-/* A file, or every file of a folder. Returns how many were run, or -1. */
+/* Runs a file, or every file of a folder. Returns the number of files, or -1. */
 static int replay(const char *path) {
     DIR *dir = opendir(path);
     if (!dir) return errno == ENOTDIR ? (replay_file(path) ? -1 : 1) : -1;

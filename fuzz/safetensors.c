@@ -1,4 +1,5 @@
-/* Any bytes as a safetensors file: an error or tensors that lie where they may be read. */
+/* Opens any bytes as a safetensors file: the result is an error, or tensors whose memory can be
+ * read. */
 #include "io/safetensors.h"
 
 #include "base/alloc.h"
@@ -10,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static volatile unsigned sum; /* of every byte handed out: all of them are read */
+static volatile unsigned sum; /* sum of all bytes of the tensors, so that all are read */
 
 static void parse(const uint8_t *bytes, size_t size) {
     mc_weights *w;
@@ -27,7 +28,8 @@ static void parse(const uint8_t *bytes, size_t size) {
     mc_weights_close(&w);
 }
 
-/* The input as a header of the right length, so that most changes reach beyond the length check. */
+/* The input as a header with the right length field, so that most mutations pass the length
+ * check. */
 static void parse_header(const uint8_t *header, size_t size) {
     size_t total = 8 + size + DATA_BYTES;
     uint8_t *bytes = calloc(1, total);

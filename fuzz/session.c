@@ -1,7 +1,7 @@
-/* Input: a session file, in which magic, version, fingerprint and checksum are set right here, so
- * that what stands between them is looked at; where the input's length is odd, as it is. The model
- * is a few numbers: six tokens, two layers, one with a window of 4, and a context of 8 where the
- * input says so. What opens can go back. */
+/* Input: a session file. If the input's length is even, its magic, version, fingerprint and
+ * checksum are corrected here, so that the code behind these checks is reached. The model is tiny:
+ * six tokens, two layers, one with a window of 4, and a context of 8 if the input says so. A
+ * session that loads can be cut back. */
 #include "session/session_file.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static mc_session_model open_model(void) {
     return model;
 }
 
-/* Sets what a mutation is sure to break. */
+/* Corrects the fields that any mutation breaks. */
 static void mend(const mc_session_model *model, char *file, size_t size) {
     static const uint32_t version[] = {3, 0x01020304};
     uint64_t fingerprint, sum;

@@ -1,5 +1,6 @@
-/* Input: a chat template, a NUL, and a JSON object of its variables. What parses renders to UTF-8
- * or to an error with a text, leaving what was there; so it does where memory ends on the way. */
+/* Input: a chat template, a NUL, and a JSON object of its variables. A template that parses renders
+ * to UTF-8, or to an error with a text that leaves the output unchanged. The same holds if
+ * allocations fail. */
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "text/jinja/jinja.h"

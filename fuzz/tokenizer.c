@@ -1,5 +1,5 @@
-/* Input: a tokenizer.json, a NUL, and a text. Whatever opens must encode valid text to ids that it
- * knows, and decode any ids to valid UTF-8, at once and as a stream. */
+/* Input: a tokenizer.json, a NUL, and a text. A tokenizer that opens must encode valid text to ids
+ * that it knows, and must decode any ids to valid UTF-8, at once and as a stream. */
 #include "text/tokenizer/tokenizer.h"
 #include "base/utf8.h"
 
@@ -18,7 +18,7 @@ static void decode(const mica_tokenizer *tok, const int32_t *ids, size_t n) {
     size_t len = 0;
     mica_decoder_stream *stream = NULL;
     mica_status status = mica_tokenizer_decode(tok, ids, n, n % 2, &text, &len);
-    must(status == MICA_OK || status == MICA_EUNSUPPORTED); /* too much of a first token */
+    must(status == MICA_OK || status == MICA_EUNSUPPORTED); /* the first token is too long */
     if (status != MICA_OK) return;
     must(mc_utf8_valid(text, len) && text[len] == '\0');
     mica_free(text);
@@ -36,7 +36,8 @@ static void encode(const mica_tokenizer *tok, const char *text, size_t len) {
     size_t n = 0;
     mica_status status = mica_tokenizer_encode(tok, text, len, len % 2, &ids, &n);
     if (mc_utf8_valid(text, len)) {
-        must(status == MICA_OK || status == MICA_EUNSUPPORTED); /* too much work, or text */
+        must(status == MICA_OK || status == MICA_EUNSUPPORTED); /* too much work, or too long a
+                                                                   text */
     } else {
         must(status == MICA_EFORMAT);
     }

@@ -1,7 +1,7 @@
-# Lets the public headers be written as plain C and read by doxygen:
-#   a header's first comment is the page's text,
-#   a comment behind a member describes that member,
-#   <bos> in a comment is text and no HTML,
+# Converts comments of the public headers for doxygen:
+#   a header's first comment is the page's text;
+#   a comment after a member describes that member;
+#   <bos> in a comment is text, not HTML;
 #   a comment above several declarations, with no blank line between, describes each of them.
 FNR == 1 && sub(/^\/\* /, "") { print "/** @file"; print; next }
 

@@ -1,20 +1,21 @@
 #!/bin/sh
-# Installs from the distribution's packages what mica is built, tested or fuzzed with.
+# Installs the distribution's packages that building, testing or fuzzing mica needs.
 #
 #   tools/install-deps.sh [build|test|check]
 #
 #   build  compilers, CMake, simdjson, PCRE2, utf8proc; Ninja and libedit, which are optional
 #   test   build, and cmocka, clang-format 14
-#   check  test, and what CI needs besides: valgrind, doxygen, clang 14, and with apt a compiler for
+#   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, and with apt a compiler for
 #          64-bit ARM and QEMU
 #
-# Does nothing, and says nothing, where all is there. Knows apt, dnf and brew.
+# Does nothing, and prints nothing, if all packages are installed. Supports apt, dnf and brew.
 set -eu
 tier=${1:-build}
 
 have() { command -v "$1" > /dev/null 2>&1; }
 
-# library PACKAGE HEADER: not every distribution gives each library a pkg-config file.
+# library PACKAGE HEADER: some distributions have no pkg-config file for a library, so its header
+# counts, too.
 library() {
   pkg-config --exists "$1" 2> /dev/null ||
     printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$2" |

@@ -1,4 +1,4 @@
-/* Random numbers that depend on a seed alone (splitmix64). */
+/* Random numbers from a seed (splitmix64). */
 #ifndef MUTANTS_CHANCE_H
 #define MUTANTS_CHANCE_H
 

@@ -12,8 +12,8 @@
 
 enum {
     MAX_WORDS = 24,
-    MAX_SECONDS = 3,            /* of CPU: a second is a failure already */
-    MAX_SECONDS_SANITIZED = 30, /* and this is one there */
+    MAX_SECONDS = 3,            /* of CPU time; more than a second is a failure */
+    MAX_SECONDS_SANITIZED = 30, /* the limit with sanitizers */
     MAX_WAIT_SECONDS = 60,
     CANNOT_START = 127,
 };

@@ -36,7 +36,7 @@ static bool ends(const char *name, const char *suffix) {
     return len >= tail && strcmp(name + len - tail, suffix) == 0;
 }
 
-/* Names of dir that end in `suffix`, hidden ones left out. */
+/* Names in dir that end in `suffix`, without hidden ones. */
 static folder_list list(const char *dir, const char *suffix) {
     folder_list found = {0};
     DIR *stream = opendir(dir);
@@ -118,7 +118,7 @@ static void write_text(const char *dir, const char *name, const char *text) {
 void folder_spoil(chance *c, const char *path) {
     size_t how = chance_below(c, 6);
     int fd = how == 5 ? open(path, O_RDONLY) : -1;
-    if (fd != -1) { /* longer than it is, where it is no link */
+    if (fd != -1) { /* longer than the file, unless it is a link */
         mc_buffer file = {0};
         close(fd);
         check(folder_read(path, &file), path);
@@ -154,7 +154,7 @@ void folder_remove(const char *dir) {
     check(nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS) == 0, dir);
 }
 
-static size_t bytes_seen; /* nftw hands nothing on */
+static size_t bytes_seen; /* nftw passes no context */
 
 static int add_entry(const char *path, const struct stat *info, int type, struct FTW *where) {
     (void)path, (void)where;
@@ -172,7 +172,7 @@ size_t folder_bytes(const char *dir) {
 
 /* ---- valid folders ---- */
 
-/* For models that come without one: each printable byte of ASCII is a token. */
+/* For models without a tokenizer: each printable ASCII byte is a token. */
 static void write_tokenizer(const char *to) {
     mc_buffer text = {0};
     mutate_must(mc_buffer_add_text(&text, "{\"version\": \"1.0\", \"added_tokens\": [{\"id\": 1, "
@@ -190,7 +190,7 @@ static void write_tokenizer(const char *to) {
     mc_buffer_deinit(&text);
 }
 
-/* An input of a fuzz target, of which the first NUL ends what is a file of a model. */
+/* Writes a file of a model: an input of a fuzz target, up to its first NUL. */
 static void write_corpus(const folder_sources *s, const char *target, const char *name,
                          const char *to) {
     char path[PATH_BYTES];
@@ -214,7 +214,7 @@ static void write_template(chance *c, const folder_sources *s, const char *to) {
     mc_json_close(&doc);
 }
 
-/* Links to what a folder holds beside its goldens. */
+/* Links to the files of a folder, except its goldens. */
 static void link_files(const char *from, const char *to) {
     char source[PATH_BYTES], target[PATH_BYTES];
     folder_list files = list(from, "");
@@ -248,7 +248,7 @@ static void make_model(chance *c, const folder_sources *s, unsigned kind, const 
                "\"model_max_length\": 2048, \"add_bos_token\": false}");
 }
 
-/* Into `path`, which holds the adapter's folder: that of its base model. */
+/* Replaces `path`, the adapter's folder, by that of its base model. */
 static void find_base(const folder_sources *s, char path[PATH_BYTES]) {
     char golden[PATH_BYTES];
     mc_json_doc *doc;

@@ -1,17 +1,17 @@
-/* Changes valid model folders, adapters and sessions, has the command read them, and looks how it
+/* Changes valid model folders, adapters and sessions, lets the command read them, and checks how it
  * ends:
  *
  *   mutants [options] MICA FIXTURES CORPUS
- *     --count N      mutants (5000)
- *     --first SEED   the seed of the first, those after it have the next numbers (1)
- *     --jobs N       processes that work side by side (1)
- *     --keep DIR     where mutants that failed are left; without it they are removed
- *     --sanitized    MICA is built with sanitizers: its time counts a tenth, its memory does not
+ *     --count N      number of mutants (5000)
+ *     --first SEED   seed of the first mutant; the next ones follow in order (1)
+ *     --jobs N       number of parallel processes (1)
+ *     --keep DIR     where to keep mutants that failed; without it they are removed
+ *     --sanitized    MICA has sanitizers: its time counts a tenth, its memory does not count
  *
- * A seed makes the same mutant of the same fixtures. For each, the command must exit with 0, 1, 2
- * or 130, with a text where not 0, within a second of CPU time, in no more memory than 20 times the
- * folder's files and 64 MB. Prints a line for each that does not, then a table; returns 1 where
- * there was one. */
+ * A seed makes the same mutant of the same fixtures. For each mutant, the command must exit with 0,
+ * 1, 2 or 130, with a text unless it is 0, within a second of CPU time, in at most 20 times the
+ * memory of the folder's files plus 64 MB. Prints a line for each failure, then a table; returns 1
+ * if there was one. */
 #define _XOPEN_SOURCE 700
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <errno.h>
@@ -30,19 +30,19 @@
 enum {
     MAX_JOBS = 64,
     WORDS = 16,
-    COMMANDS = 2, /* of a mutant */
+    COMMANDS = 2, /* run for each mutant */
 };
 
 static const double max_seconds = 1.0;
 static const size_t max_times = 20, max_bytes_more = (size_t)64 << 20;
 
-/* ---- what there is to change, and who reads it ---- */
+/* ---- mutations, and their readers ---- */
 
 enum { ALL = 1, CHAT = 2, TOKENS = 4, ADAPTER = 8, SESSION = 16 };
 
 typedef struct part {
-    const char *name, *folder, *file; /* file NULL: any of the folder */
-    mutation *mutate;                 /* NULL: another thing takes its place */
+    const char *name, *folder, *file; /* file NULL: any file of the folder */
+    mutation *mutate;                 /* NULL: the file is replaced by something else */
     unsigned readers;
 } part;
 
@@ -99,11 +99,11 @@ static size_t count_words(const command *cmd) {
     return n;
 }
 
-/* ---- counts, which the processes share ---- */
+/* ---- counts, shared by the processes ---- */
 
 typedef struct counts {
     _Atomic size_t mutants, good, refused, bad; /* good, refused, bad: runs of the command */
-    _Atomic size_t milliseconds, megabytes;     /* the most of one */
+    _Atomic size_t milliseconds, megabytes;     /* maxima of one run */
 } counts;
 
 static void raise_to(_Atomic size_t *most, size_t value) {
@@ -117,13 +117,13 @@ static void raise_to(_Atomic size_t *most, size_t value) {
 typedef struct job {
     folder_sources sources;
     child_options child;
-    char *mica, *keep; /* whole paths */
+    char *mica, *keep; /* absolute paths */
     char scratch[64];
     size_t first, count, jobs;
     counts *counts; /* of each part */
 } job;
 
-/* Why a run was not as it should be, in `why`; false: it was. */
+/* Checks a run. Returns true if it failed, and sets `why`. */
 static bool is_bad(const job *j, const child_result *r, const char *errors, const char *output,
                    size_t room, char why[PATH_BYTES]) {
     double seconds = j->child.sanitized ? r->seconds / 10 : r->seconds;
@@ -183,7 +183,7 @@ static bool run_command(const job *j, size_t seed, const part *p, const command 
     return !bad;
 }
 
-/* A conversation of two turns, from the folder as it is before it is changed. */
+/* Saves a conversation of two turns, from the folder before it is changed. */
 static void make_session(const job *j, const char *dir) {
     static const command talk = {
         0, {"chat", "-m", "model", "-t", "1", "-n", "3", "--session", "talk"}};
@@ -208,7 +208,7 @@ static void change(chance *c, const part *p, const char *dir) {
     if (!p->mutate) {
         folder_spoil(c, path);
     } else if (folder_read(path, &file)) {
-        bool json = strstr(name.data, ".json") != NULL; /* an index among the shards */
+        bool json = strstr(name.data, ".json") != NULL; /* an index of shards */
         for (size_t n = chance_one_in(c, 2) ? 1 : 1 + chance_below(c, 4); n > 0; n--)
             (json ? mutate_json : p->mutate)(c, &file);
         folder_write(path, file.data, file.len);
@@ -293,7 +293,7 @@ static bool parse_number(const char *text, size_t min, size_t max, size_t *numbe
     return errno == 0 && end != text && !*end && value >= min && value <= max;
 }
 
-/* The number of words that are options; 0: they are wrong. */
+/* Returns the number of arguments that are options; 0 if they are wrong. */
 static int parse_options(job *j, int argc, char **argv) {
     int i = 1;
     bool good = true;

@@ -1,4 +1,4 @@
-/* Changes to the files of a model folder, each somewhere that the random numbers choose. */
+/* Mutations of the files of a model folder, at random places. */
 #ifndef MUTANTS_MUTATE_H
 #define MUTANTS_MUTATE_H
 
@@ -8,15 +8,16 @@
 typedef void mutation(chance *c, mc_buffer *file);
 
 mutation mutate_bytes;    /* bits, runs of bytes, the length */
-mutation mutate_json;     /* a value, key or element; text that is no JSON is taken for some */
-mutation mutate_template; /* a word, a piece, or a hostile expression more */
-mutation mutate_tensors;  /* safetensors: the header as JSON, its length, numbers behind it */
-mutation mutate_session;  /* words and bytes; most often the checksum is set anew */
+mutation mutate_json;     /* a value, key or element; invalid JSON is parsed as far as possible */
+mutation mutate_template; /* a word, a piece, or an added hostile expression */
+mutation mutate_tensors;  /* safetensors: the header as JSON, its length, the numbers after it */
+mutation mutate_session;  /* words and bytes; usually the checksum is corrected */
 
-/* Puts `len` bytes of `text` where file[at, end) was; len 0 removes. `text` is not the file's. */
+/* Replaces file[at, end) by `len` bytes of `text`; len 0 removes it. `text` must not be in the
+ * file. */
 void mutate_splice(mc_buffer *file, size_t at, size_t end, const void *text, size_t len);
 
-/* Ends the program where memory does. */
+/* Ends the program if memory is out. */
 void mutate_must(bool truth);
 
 #endif

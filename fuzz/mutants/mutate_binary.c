@@ -1,4 +1,4 @@
-/* Files with a layout: safetensors and saved sessions. */
+/* Mutates binary files: safetensors and saved sessions. */
 #include "mutate.h"
 
 #include "session/session_file.h"
@@ -56,7 +56,7 @@ static void change_header(chance *c, mc_buffer *file, size_t len) {
     mc_buffer_deinit(&header);
 }
 
-/* A run of infinities, of NaNs, or of any other bytes. */
+/* Writes a run of infinities, of NaNs, or of other bytes. */
 static void change_data(chance *c, mc_buffer *file, size_t begin) {
     size_t at = begin + chance_below(c, file->len - begin + 1);
     uint64_t word = some_word(c, 0);
@@ -85,7 +85,7 @@ void mutate_tensors(chance *c, mc_buffer *file) {
 
 /* ---- sessions ---- */
 
-enum { FINGERPRINT = 24, HEADER = 72 }; /* bytes before them end */
+enum { FINGERPRINT = 24, HEADER = 72 }; /* offsets of their ends in bytes */
 
 void mutate_session(chance *c, mc_buffer *file) {
     size_t whole = file->len / 8 * 8;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BYTES = 4 << 20 }; /* a file grows no further */
+enum { MAX_BYTES = 4 << 20 }; /* maximum size of a mutated file */
 
 void mutate_must(bool truth) {
     if (truth) return;

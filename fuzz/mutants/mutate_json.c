@@ -1,11 +1,12 @@
-/* JSON as text: its values are found by their brackets, so that what an earlier change has broken
- * can be changed further. */
+/* Mutates JSON as text. Values are found by their brackets, so that JSON that an earlier mutation
+ * broke can be mutated again. */
 #include "mutate.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What config.json, tokenizer.json, headers, indices and adapters say, and what they should not. */
+/* Values that occur in config.json, tokenizer.json, headers, indices and adapters, and hostile
+ * ones. */
 static const char *const numbers[] = {
     "0",
     "-0.0",
@@ -139,7 +140,7 @@ static const char *const others[] = {
 static const char *const lists[] = {"normalizers", "pretokenizers", "decoders", "processors"};
 
 typedef struct value {
-    size_t key, at, end; /* in bytes; key: where its key begins, or `at` */
+    size_t key, at, end; /* offsets in bytes; key: the start of its key, or `at` */
     size_t parent;       /* an index, or NONE */
     bool container;
 } value;
@@ -147,7 +148,7 @@ typedef struct value {
 #define NONE ((size_t)-1)
 
 typedef struct tree {
-    mc_buffer values; /* of value, in order of the text */
+    mc_buffer values; /* of type value, in the text's order */
     size_t count;
 } tree;
 
@@ -221,7 +222,7 @@ static size_t child(chance *c, const tree *t, size_t parent) {
     return chosen;
 }
 
-/* Down from the top, so that a vocabulary is as likely as a flag beside it. */
+/* Chooses a value from the root down, so that a vocabulary is as likely as a flag beside it. */
 static size_t choose(chance *c, const tree *t) {
     size_t here = child(c, t, NONE);
     while (here != NONE && at(t, here)->container &&
@@ -245,7 +246,7 @@ static bool is_number(char ch) {
     return (ch >= '0' && ch <= '9') || ch == '-';
 }
 
-/* Most often one of the value's kind, which is looked at further. */
+/* Usually chooses a replacement of the value's kind, which passes more checks. */
 static void put_literal(chance *c, mc_buffer *file, const tree *t, value v) {
     (void)t;
     char ch = file->data[v.at];
@@ -273,7 +274,7 @@ static void put_other(chance *c, mc_buffer *file, const tree *t, value v) {
     free(text);
 }
 
-/* A comma goes with it. */
+/* Also removes a comma. */
 static void drop(chance *c, mc_buffer *file, const tree *t, value v) {
     (void)c, (void)t;
     size_t begin = v.key, end = v.end;
@@ -289,7 +290,7 @@ static void drop(chance *c, mc_buffer *file, const tree *t, value v) {
     mutate_splice(file, begin, end, NULL, 0);
 }
 
-/* The element or member again, and again. */
+/* Repeats an element or member. */
 static void repeat(chance *c, mc_buffer *file, const tree *t, value v) {
     (void)t;
     mc_buffer more = {0};
@@ -300,7 +301,7 @@ static void repeat(chance *c, mc_buffer *file, const tree *t, value v) {
     mc_buffer_deinit(&more);
 }
 
-/* A step of a tokenizer as a sequence of many. */
+/* Replaces a step of a tokenizer by a sequence of many. */
 static void repeat_step(chance *c, mc_buffer *file, const tree *t, value v) {
     (void)t;
     mc_buffer more = {0};
@@ -338,7 +339,7 @@ static void nest(chance *c, mc_buffer *file, const tree *t, value v) {
     mc_buffer_deinit(&deep);
 }
 
-/* More digits for a number, more text for a string. */
+/* Lengthens a number or a string. */
 static void lengthen(chance *c, mc_buffer *file, const tree *t, value v) {
     (void)t;
     static const char *const runs[] = {"0",       "9", "a",    " ",        "\\n",

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a chat template might ask of its reader. */
+/* Expressions that a hostile chat template may contain. */
 static const char *const pieces[] = {
     "{% for i in range(1000000000) %}x{% endfor %}",
     "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
@@ -137,7 +137,7 @@ static const char *const words[] = {
     "join",
 };
 
-/* A run of word characters, of blanks, or one other byte. */
+/* Finds a run of word characters, a run of blanks, or another byte. */
 static int class_of(char ch) {
     if ((ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9')) return 1;
     return ch == '_' ? 1 : ch == ' ' || ch == '\n' ? 2 : 3;
@@ -178,7 +178,7 @@ static void copy_word(chance *c, mc_buffer *file) {
     free(word);
 }
 
-/* Most often between two of the template's own pieces, where it is parsed. */
+/* Usually inserts between two pieces of the template, where the text is parsed. */
 static void add_piece(chance *c, mc_buffer *file) {
     const char *piece = CHANCE_PICK(c, pieces);
     size_t at = chance_below(c, file->len + 1), probe = at;
@@ -190,7 +190,7 @@ static void add_piece(chance *c, mc_buffer *file) {
     mutate_splice(file, probe, probe, piece, strlen(piece));
 }
 
-/* The same opening over and over: what is parsed by recursion. */
+/* Repeats an opening bracket or tag, for code that parses by recursion. */
 static void nest_piece(chance *c, mc_buffer *file) {
     static const char *const openings[] = {
         "{{ (",       "{{ [",
