@@ -88,11 +88,75 @@ MICA_API mica_status mica_program_get_param(const mica_program *program, size_t 
 MICA_API mica_status mica_program_get_result(const mica_program *program, size_t i,
                                              mica_port *port);
 
-/** The program as text, a line a node: "%7 = add f32[2,3] %5 %6".
+/** The program as text: lines "param %0 x" and "param %1 cache donated", then a line a node, "%7 =
+ *  add f32[2,3] %5 %6", then "result %7" for each result.
  *
  *  text    receives it, freed with mica_free; NULL after an error.
  *  errors  MICA_ENOMEM */
 MICA_API mica_status mica_program_print(const mica_program *program, char **text);
+
+/** Checks that every node comes behind its operands and has the dtype and shape that its op's rule
+ *  gives. errors  MICA_EINTERNAL naming the node; MICA_ENOMEM */
+MICA_API mica_status mica_program_verify(const mica_program *program);
+
+/* ---- files ---- */
+
+/** An array by a name. */
+typedef struct mica_named_array {
+    const char *name; /* UTF-8, at most 4,096 bytes */
+    mica_array array;
+} mica_named_array;
+
+/** Options of programs' files; zero means the default. */
+typedef struct mica_program_file_options {
+    const mica_named_array *constants; /* [n_constants] constants that are outside of the file, such
+                                          as a model's weights; each name is there once. All others
+                                          are inside */
+    size_t n_constants;
+} mica_program_file_options;
+
+/** Saves a program: its graph, its parameters and the values that are a part of it.
+ *
+ *  path     written whole or not at all: another file, and one that is being read, stay as they are
+ *           until the new one is complete.
+ *  options  NULL for the defaults. constants: arrays by which the program was built. One whose
+ *           memory and layout a constant of the program has is saved as the name alone; others of
+ *           the list are left out. Borrowed.
+ *  errors   MICA_EINVAL two parameters, or two constants, have the same name, or a name is no UTF-8
+ *           or is too long; MICA_ENOENT, MICA_EIO, MICA_ENOMEM */
+MICA_API mica_status mica_program_save(const mica_program *program, const char *path,
+                                       const mica_program_file_options *options);
+
+/** Loads a program that was saved. It computes the same bits as the one that was saved, on the same
+ *  device. What ops compute may differ from version to version in the last bits.
+ *
+ *  options  NULL for the defaults. constants: the arrays for the names that the file has, evaluated
+ *           (others are evaluated), of any scopes of the device; others of the list are left out.
+ *           Borrowed.
+ *  program  receives it, owned by the caller; NULL after an error.
+ *  errors   begin with the path. MICA_ENOENT there is no such file, or a constant's name is not
+ *           among constants; MICA_EIO; MICA_EFORMAT it is no program's file, was altered, or a
+ *           constant has another dtype or shape than the file says; MICA_EUNSUPPORTED another
+ *           version, or an op that is unknown; MICA_EINVAL, MICA_ENOMEM */
+MICA_API mica_status mica_program_load(mica_device *device, const char *path,
+                                       const mica_program_file_options *options,
+                                       mica_program **program);
+
+/** The bytes that mica_program_save writes.
+ *
+ *  data    receives them, freed with mica_free; NULL after an error.
+ *  bytes   receives their number.
+ *  errors  those of mica_program_save but for the file's */
+MICA_API mica_status mica_program_encode(const mica_program *program,
+                                         const mica_program_file_options *options, void **data,
+                                         size_t *bytes);
+
+/** Loads a program from the bytes of a file, as mica_program_load does.
+ *
+ *  data    [bytes], of any alignment. Borrowed: the constants are copied. */
+MICA_API mica_status mica_program_decode(mica_device *device, const void *data, size_t bytes,
+                                         const mica_program_file_options *options,
+                                         mica_program **program);
 
 MICA_END
 

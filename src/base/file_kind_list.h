@@ -7,3 +7,4 @@ FILE_KIND(TOKENIZER, "a tokenizer", 256000000)
 FILE_KIND(INDEX, "an index of weights", 100000000) /* model.safetensors.index.json */
 FILE_KIND(WEIGHTS, "a file of weights", SIZE_MAX)  /* no limit */
 FILE_KIND(SESSION, "a session", SIZE_MAX)          /* its header limits its size */
+FILE_KIND(PROGRAM, "a program", SIZE_MAX)          /* its header, too */

@@ -1,45 +1,23 @@
 /* Programs: a graph of their own, found compiled, and runs of it. */
-#include <mica/program.h>
+#include "exec/program.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "device/device.h"
 #include "exec/bind.h"
-#include "exec/cache.h"
 
-/* What a run needs in memory. What does not change between runs is filled in once. */
-typedef struct buffers {
-    struct buffers *next; /* in the list of those that nobody uses */
-    mc_binding *args;     /* [leaves] */
+/* What does not change between runs is filled in once. */
+struct mc_program_buffers {
+    mc_program_buffers *next; /* in the list of those that nobody uses */
+    mc_binding *args;         /* [leaves] */
     uint64_t *scalars;
     mc_result *results;
-} buffers;
-
-/* Where an argument goes. */
-typedef struct place {
-    uint32_t leaf;   /* of the compiled graph; MC_ABSENT: no result needs the parameter */
-    bool scalar;     /* given by its value */
-    uint32_t number; /* of the scalar */
-} place;
-
-struct mica_program {
-    mica_device *device;
-    mica_scope *graph; /* nodes [0, n_params) are the parameters; other leaves have values */
-    mc_arena arena;    /* the lists below */
-    size_t n_params, n_results;
-    char **names;        /* [n_params] */
-    place *places;       /* [n_params] */
-    mica_array *results; /* [n_results] of the graph */
-    char (*numbers)[24]; /* [n_results] their names */
-    uint32_t n_leaves;
-    uint32_t *leaves; /* [n_leaves] nodes of the graph */
-    mc_cached *cached;
-    pthread_mutex_t lock;
-    buffers *spare; /* guarded by lock */
 };
+
+typedef mc_program_buffers buffers;
+typedef mc_program_place place;
 
 mica_array mica_program_param(mica_scope *s, mica_dtype dtype, const int64_t *shape, int ndim) {
     mc_layout layout;
@@ -463,15 +441,36 @@ mica_status mica_program_get_result(const mica_program *program, size_t i, mica_
     return MICA_OK;
 }
 
+mica_status mc_program_ports(const mica_program *p, mc_arena *arena, mc_graph_ports *ports) {
+    mc_graph_port *params = mc_arena_alloc(arena, p->n_params * sizeof *params);
+    uint32_t *results = mc_arena_alloc(arena, p->n_results * sizeof *results);
+    if (!params || !results) return mc_fail_nomem("a program");
+    for (uint32_t i = 0; i < p->n_params; i++)
+        params[i] = (mc_graph_port){p->names[i], i, mc_scope_node(p->graph, i)->movable};
+    for (size_t i = 0; i < p->n_results; i++)
+        results[i] = p->results[i].node;
+    *ports = (mc_graph_ports){params, p->n_params, results, p->n_results};
+    return MICA_OK;
+}
+
+mica_status mica_program_verify(const mica_program *program) {
+    if (!program) return mc_fail(MICA_EINVAL, "program_verify: NULL");
+    return mc_graph_verify(program->graph);
+}
+
 mica_status mica_program_print(const mica_program *program, char **text) {
     mc_buffer buffer = {0};
+    mc_arena arena = {0};
+    mc_graph_ports ports;
     if (!program || !text) return mc_fail(MICA_EINVAL, "program_print: NULL");
     *text = NULL;
-    mica_status status = mc_graph_print(program->graph, NULL, &buffer);
+    mica_status status = mc_program_ports(program, &arena, &ports);
+    if (status == MICA_OK) status = mc_graph_print(program->graph, &ports, &buffer);
     if (status == MICA_OK && !mc_buffer_cstr(&buffer)) status = mc_fail_nomem("printing a program");
     if (status == MICA_OK)
         *text = buffer.data; /* the caller's */
     else
         mc_buffer_deinit(&buffer);
+    mc_arena_deinit(&arena);
     return status;
 }

@@ -1,0 +1,127 @@
+/* Input: the file of a program, in which magic, version, size and hash are set right here, so that
+ * what is behind them is looked at; where the input's length is odd, as it is. A program that is
+ * loaded is verified, printed and saved; what was saved is loaded and saved as the same bytes. If
+ * its arrays are small, both run with zeros as arguments, and give the same bits. */
+#include <mica/mica.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "exec/program.h"
+
+enum { MAX_ELEMENTS = 1 << 10, MAX_NODES = 256, MAX_PORTS = 64, HASHED = 32, ALIGN = 64 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool truth) {
+    if (!truth) abort();
+}
+
+static mica_device *device;
+
+/* Sets what a mutation is sure to break. */
+static void mend(char *file, uint64_t size) {
+    static const uint32_t version[] = {1, 0x01020304};
+    if (size < 2 * HASHED || size % 2 != 0) return;
+    memcpy(file, "MICAGRPH", 8);
+    memcpy(file + 8, version, sizeof version);
+    memcpy(file + 16, &size, sizeof size);
+    uint64_t hash = mc_hash(file + HASHED, size - HASHED, 0);
+    memcpy(file + 24, &hash, sizeof hash);
+}
+
+/* ---- loading ---- */
+
+/* The constant that the files of the corpus have by name, f32 [4, 64]. */
+static mica_status load(const void *file, size_t size, mica_program **program) {
+    static mica_scope *s;
+    static mica_named_array w;
+    if (!s) {
+        static const char zeros[4 * 4 * 64];
+        must(mica_scope_open(device, &s) == MICA_OK);
+        w.name = "model.w";
+        w.array = mica_from_data(s, zeros, MICA_F32, (const int64_t[]){4, 64}, 2);
+    }
+    const mica_program_file_options options = {.constants = &w, .n_constants = 1};
+    return mica_program_decode(device, file, size, &options, program);
+}
+
+/* Saved with all constants inside, loaded, and saved as the same bytes. */
+static mica_program *load_again(const mica_program *program) {
+    void *first, *second;
+    size_t n, m;
+    mica_program *again;
+    must(mica_program_encode(program, NULL, &first, &n) == MICA_OK);
+    must(mica_program_decode(device, first, n, NULL, &again) == MICA_OK);
+    must(mica_program_encode(again, NULL, &second, &m) == MICA_OK);
+    must(n == m && memcmp(first, second, n) == 0);
+    mica_free(first);
+    mica_free(second);
+    return again;
+}
+
+/* ---- running ---- */
+
+static bool is_small(const mica_program *program) {
+    const mica_scope *s = program->graph;
+    if (mc_scope_count(s) > MAX_NODES || program->n_params > MAX_PORTS ||
+        program->n_results > MAX_PORTS)
+        return false;
+    for (uint32_t i = 0; i < mc_scope_count(s); i++)
+        if (mc_layout_size(&mc_scope_node(s, i)->layout) > MAX_ELEMENTS) return false;
+    return true;
+}
+
+static mica_status run(const mica_program *program, mica_scope *s, mica_array *results) {
+    static const char zeros[8 * MAX_ELEMENTS];
+    mica_array args[MAX_PORTS];
+    for (size_t i = 0; i < mica_program_param_count(program); i++) {
+        mica_port port;
+        must(mica_program_get_param(program, i, &port) == MICA_OK);
+        args[i] = mica_from_data(s, zeros, port.dtype, port.shape, port.ndim);
+    }
+    return mica_program_run(program, s, args, results);
+}
+
+/* Values may be refused: an index may be outside its axis. */
+static void compare(const mica_program *a, const mica_program *b) {
+    static char left[8 * MAX_ELEMENTS], right[8 * MAX_ELEMENTS];
+    mica_array x[MAX_PORTS], y[MAX_PORTS];
+    mica_scope *s;
+    must(mica_scope_open(device, &s) == MICA_OK);
+    mica_status status = run(a, s, x);
+    must(run(b, s, y) == status);
+    must(status == MICA_OK || *mica_last_error() != '\0');
+    for (size_t i = 0; status == MICA_OK && i < mica_program_result_count(a); i++) {
+        size_t bytes = (size_t)mica_array_size(x[i]) * mica_dtype_bytes(mica_array_dtype(x[i]));
+        must(mica_read(x[i], left, bytes) == MICA_OK && mica_read(y[i], right, bytes) == MICA_OK);
+        must(memcmp(left, right, bytes) == 0);
+    }
+    mica_scope_close(&s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (!device)
+        must(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device) == MICA_OK);
+    /* The size of a file is a multiple of 64: what is behind one is left out. */
+    size_t whole = size % 2 ? size : size / ALIGN * ALIGN;
+    char *file = malloc(whole ? whole : 1), *text;
+    must(file != NULL);
+    if (whole) memcpy(file, data, whole);
+    mend(file, whole);
+    mica_program *program;
+    if (load(file, whole, &program) == MICA_OK) {
+        must(mica_program_verify(program) == MICA_OK);
+        must(mica_program_print(program, &text) == MICA_OK);
+        mica_free(text);
+        mica_program *again = load_again(program);
+        if (is_small(program)) compare(program, again);
+        mica_program_close(&again);
+        mica_program_close(&program);
+    } else {
+        must(*mica_last_error() != '\0' && !program);
+    }
+    free(file);
+    return 0;
+}

@@ -1,0 +1,233 @@
+/* Programs in files: the graph's file (graph/file.h), with constants inside or by their names. */
+#include "base/alloc.h"
+#include "base/filemap.h"
+#include "base/map.h"
+#include "base/save.h"
+#include "device/device.h"
+#include "exec/program.h"
+#include "graph/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef mica_program_file_options options;
+
+/* ---- names ---- */
+
+/* errors  MICA_EINVAL a name is NULL, or there twice */
+static mica_status check_names(const char *what, const char *const *names, size_t n) {
+    mc_map seen = {0};
+    uint64_t first;
+    mica_status status = mc_map_reserve(&seen, n) ? MICA_OK : mc_fail_nomem("the names of a file");
+    for (size_t i = 0; i < n && status == MICA_OK; i++) {
+        if (!names[i])
+            status = mc_fail(MICA_EINVAL, "%s %zu has no name", what, i);
+        else if (mc_map_find(&seen, mc_str_of(names[i]), &first))
+            status = mc_fail(MICA_EINVAL, "%ss %zu and %zu have the same name, %s", what,
+                             (size_t)first, i, names[i]);
+        else if (!mc_map_put(&seen, mc_str_of(names[i]), i))
+            status = mc_fail_nomem("the names of a file");
+    }
+    mc_map_deinit(&seen);
+    return status;
+}
+
+static mica_status check_constants(const options *o, mc_arena *arena) {
+    if (!o->constants && o->n_constants > 0)
+        return mc_fail(MICA_EINVAL, "constants is NULL, and there are %zu", o->n_constants);
+    const char **names = mc_arena_alloc(arena, o->n_constants * sizeof *names);
+    if (!names) return mc_fail_nomem("the names of a file");
+    for (size_t i = 0; i < o->n_constants; i++)
+        names[i] = o->constants[i].name;
+    return check_names("constant", names, o->n_constants);
+}
+
+/* ---- saving ---- */
+
+typedef struct saver {
+    const options *options;
+    mica_scope *scratch; /* where constants are read: programs do not change */
+} saver;
+
+/* Whether both are the same elements in the same memory. */
+static bool is_same(const mc_node *a, const mc_node *b) {
+    const mc_layout *x = &a->layout, *y = &b->layout;
+    return a->storage && a->storage == b->storage && a->offset_bytes == b->offset_bytes &&
+           x->dtype == y->dtype && mc_layout_same_shape(x, y) &&
+           memcmp(x->strides, y->strides, (size_t)x->ndim * sizeof *x->strides) == 0;
+}
+
+static const char *name_of(void *context, mica_array constant) {
+    const saver *w = context;
+    for (size_t i = 0; i < w->options->n_constants; i++) {
+        const mica_named_array *named = &w->options->constants[i];
+        if (mica_valid(named->array) && is_same(mc_node_of(named->array), mc_node_of(constant)))
+            return named->name;
+    }
+    return NULL;
+}
+
+static mica_status read_constant(void *context, mica_array constant, void *data, size_t bytes) {
+    const saver *w = context;
+    const mc_node *node = mc_node_of(constant);
+    mica_array x =
+        mc_leaf(w->scratch, &node->layout, mc_storage_retain(node->storage), node->offset_bytes);
+    MC_TRY(mica_scope_status(w->scratch));
+    return mica_read(x, data, bytes);
+}
+
+static mica_status encode(const mica_program *p, const options *o, mc_buffer *file) {
+    mc_arena arena = {0};
+    mc_graph_ports ports;
+    saver w = {.options = o};
+    const mc_graph_saver s = {.name = name_of, .read = read_constant, .context = &w};
+    mica_status status = check_constants(o, &arena);
+    if (status == MICA_OK)
+        status = check_names("parameter", (const char *const *)p->names, p->n_params);
+    if (status == MICA_OK) status = mc_program_ports(p, &arena, &ports);
+    if (status == MICA_OK) status = mica_scope_open(p->device, &w.scratch);
+    if (status == MICA_OK) status = mc_graph_write(p->graph, &ports, &s, file);
+    mica_scope_close(&w.scratch);
+    mc_arena_deinit(&arena);
+    return status;
+}
+
+mica_status mica_program_encode(const mica_program *program, const options *given, void **data,
+                                size_t *bytes) {
+    const options none = {0};
+    mc_buffer file = {0};
+    if (!program || !data || !bytes) return mc_fail(MICA_EINVAL, "program_encode: NULL");
+    *data = NULL;
+    *bytes = 0;
+    mica_status status = encode(program, given ? given : &none, &file);
+    if (status != MICA_OK) {
+        mc_buffer_deinit(&file);
+        return mc_fail_context(status, "program_encode");
+    }
+    *bytes = file.len;
+    *data = file.data;
+    return MICA_OK;
+}
+
+mica_status mica_program_save(const mica_program *program, const char *path, const options *given) {
+    const options none = {0};
+    mc_buffer file = {0};
+    mc_save save;
+    if (!program || !path) return mc_fail(MICA_EINVAL, "program_save: NULL");
+    mica_status status = encode(program, given ? given : &none, &file);
+    if (status != MICA_OK) status = mc_fail_context(status, "%s", path);
+    if (status == MICA_OK) status = mc_save_open(&save, path);
+    if (status == MICA_OK) {
+        if (fwrite(file.data, 1, file.len, save.file) != file.len)
+            status = mc_fail_errno(errno, "%s", path);
+        status = mc_save_close(&save, status);
+    }
+    mc_buffer_deinit(&file);
+    return status;
+}
+
+/* ---- loading ---- */
+
+/* Evaluates the constants that are given. */
+static mica_status check_values(mica_device *device, const options *o) {
+    for (size_t i = 0; i < o->n_constants; i++) {
+        mica_array x = o->constants[i].array;
+        mica_status status = mc_check_valid(x, "the value");
+        if (status == MICA_OK && mica_scope_device(x.scope) != device)
+            status = mc_fail(MICA_EINVAL, "the value is of another device");
+        const mc_node *node = mc_node_of(x);
+        if (status == MICA_OK && (node->state != MC_READY || node->param))
+            status = mica_eval(x.scope, x);
+        if (status != MICA_OK) return mc_fail_context(status, "constant %s", o->constants[i].name);
+    }
+    return MICA_OK;
+}
+
+static mica_array find_constant(void *context, mica_scope *into, const char *name,
+                                const mc_layout *want) {
+    const options *o = context;
+    size_t i = 0;
+    while (i < o->n_constants && strcmp(o->constants[i].name, name) != 0)
+        i++;
+    if (i == o->n_constants)
+        return mc_scope_fail(into, MICA_ENOENT,
+                             "the constant %s is not in the file, and not among constants", name);
+    const mc_node *node = mc_node_of(o->constants[i].array);
+    const mc_layout *l = &node->layout;
+    if (l->dtype != want->dtype || !mc_layout_same_shape(l, want)) {
+        char given[MC_LAYOUT_TEXT], wanted[MC_LAYOUT_TEXT];
+        return mc_scope_fail(into, MICA_EFORMAT, "the constant %s is %s, and the program wants %s",
+                             name, mc_layout_text(l, given), mc_layout_text(want, wanted));
+    }
+    if (node->scalar) return mc_scalar_bits(into, l->dtype, node->value);
+    return mc_leaf(into, l, mc_storage_retain(node->storage), node->offset_bytes);
+}
+
+static mica_array copy_constant(void *context, mica_scope *into, const mc_layout *l,
+                                const void *data) {
+    (void)context;
+    return mica_from_data(into, data, l->dtype, l->shape, l->ndim);
+}
+
+/* The program of a graph that was read into s. */
+static mica_status build(mica_scope *s, const mc_graph_ports *ports, mc_arena *arena,
+                         mica_program **program) {
+    mica_param *params = mc_arena_alloc(arena, ports->n_params * sizeof *params);
+    const char **names = mc_arena_alloc(arena, ports->n_params * sizeof *names);
+    mica_array *results = mc_arena_alloc(arena, ports->n_results * sizeof *results);
+    if (!params || !names || !results) return mc_fail_nomem("a program");
+    for (size_t i = 0; i < ports->n_params; i++) {
+        const mc_graph_port *port = &ports->params[i];
+        names[i] = port->name;
+        params[i] = (mica_param){port->name, {s, port->node}, port->donate};
+    }
+    for (size_t i = 0; i < ports->n_results; i++)
+        results[i] = (mica_array){s, ports->results[i]};
+    mica_status status = check_names("parameter", names, ports->n_params);
+    if (status != MICA_OK) return status == MICA_EINVAL ? MICA_EFORMAT : status;
+    return mica_program_build(s, params, ports->n_params, results, ports->n_results, program);
+}
+
+static mica_status decode(mica_device *device, const void *data, size_t bytes, const char *name,
+                          const options *o, mica_program **program) {
+    mc_arena arena = {0};
+    mc_graph_ports ports;
+    mica_scope *s = NULL;
+    const mc_graph_loader loader = {
+        .named = find_constant, .inside = copy_constant, .context = (void *)(uintptr_t)o};
+    mica_status status = check_constants(o, &arena);
+    if (status == MICA_OK) status = check_values(device, o);
+    if (status == MICA_OK) status = mica_scope_open(device, &s);
+    if (status != MICA_OK) status = mc_fail_context(status, "%s", name);
+    if (status == MICA_OK) status = mc_graph_read(data, bytes, name, s, &loader, &arena, &ports);
+    if (status == MICA_OK) {
+        status = build(s, &ports, &arena, program);
+        if (status != MICA_OK) status = mc_fail_context(status, "%s", name);
+    }
+    mica_scope_close(&s);
+    mc_arena_deinit(&arena);
+    return status;
+}
+
+mica_status mica_program_decode(mica_device *device, const void *data, size_t bytes,
+                                const options *given, mica_program **program) {
+    const options none = {0};
+    if (!program) return mc_fail(MICA_EINVAL, "program_decode: program is NULL");
+    *program = NULL;
+    if (!device || (!data && bytes > 0)) return mc_fail(MICA_EINVAL, "program_decode: NULL");
+    return decode(device, data, bytes, "program_decode", given ? given : &none, program);
+}
+
+mica_status mica_program_load(mica_device *device, const char *path, const options *given,
+                              mica_program **program) {
+    const options none = {0};
+    mc_filemap map = {0};
+    if (!program) return mc_fail(MICA_EINVAL, "program_load: program is NULL");
+    *program = NULL;
+    if (!device || !path) return mc_fail(MICA_EINVAL, "program_load: NULL");
+    MC_TRY(mc_filemap_open(path, MC_FILE_PROGRAM, &map));
+    mica_status status = decode(device, map.data, map.size, path, given ? given : &none, program);
+    mc_filemap_close(&map);
+    return status;
+}
