@@ -75,7 +75,7 @@ typedef struct mc_support {
 
 /* What computes matmuls over one kind of weights, for people to read. */
 typedef struct mc_kernel_choice {
-    mica_dtype x;                    /* the activations' type; i8, i16: codes and scales */
+    mica_dtype activations;          /* their type in the kernel; i8, i16: codes and scales */
     const char *one_row, *many_rows; /* names of the kernels for one row of them, and for many */
 } mc_kernel_choice;
 

@@ -26,6 +26,14 @@ static bool add(mc_buffer *kinds, const kind *k) {
     return mc_buffer_add(kinds, k, sizeof *k);
 }
 
+/* A device that cannot tell computes in f32, by kernels of its own name. */
+static mc_kernel_choice choose(const mica_device *device, mc_op op, const void *attr,
+                               mica_dtype w) {
+    const mc_backend *backend = device->backend;
+    if (!backend->kernel_choice) return (mc_kernel_choice){MICA_F32, backend->name, backend->name};
+    return backend->kernel_choice(device->state, op, attr, w);
+}
+
 static bool add_weights(mc_buffer *kinds, const mica_device *device, const mc_linear *linear) {
     const mica_quant *quant = &linear->quant;
     const mc_attr_matmul dense = {.fast = linear->fast};
@@ -42,17 +50,15 @@ static bool add_weights(mc_buffer *kinds, const mica_device *device, const mc_li
         mc_packing_describe(quant, false, k.matrix);
     else
         snprintf(k.matrix, sizeof k.matrix, "%s", mica_dtype_name(dtype));
-    k.choice =
-        linear->quantised
-            ? device->backend->kernel_choice(device->state, MC_OP_QUANTIZED_MATMUL, &packed, dtype)
-            : device->backend->kernel_choice(device->state, MC_OP_MATMUL, &dense, dtype);
+    k.choice = linear->quantised ? choose(device, MC_OP_QUANTIZED_MATMUL, &packed, dtype)
+                                 : choose(device, MC_OP_MATMUL, &dense, dtype);
     return add(kinds, &k);
 }
 
 static bool add_keys(mc_buffer *kinds, const mica_device *device, mica_dtype dtype) {
     kind k = {.attention = true};
     snprintf(k.matrix, sizeof k.matrix, "%s", type_name(dtype));
-    k.choice = device->backend->kernel_choice(device->state, MC_OP_SDPA, NULL, dtype);
+    k.choice = choose(device, MC_OP_SDPA, NULL, dtype);
     return add(kinds, &k);
 }
 
@@ -75,8 +81,9 @@ mica_model_kernels mc_kernels_get(const mc_buffer *kinds, size_t i) {
     return (mica_model_kernels){
         .matrix = k->matrix,
         .attention = k->attention,
-        .arithmetic = k->choice.x == MICA_F32 ? MICA_ARITHMETIC_EXACT : MICA_ARITHMETIC_FAST,
-        .activations = type_name(k->choice.x),
+        .arithmetic =
+            k->choice.activations == MICA_F32 ? MICA_ARITHMETIC_EXACT : MICA_ARITHMETIC_FAST,
+        .activations = type_name(k->choice.activations),
         .one_row = k->choice.one_row,
         .many_rows = k->choice.many_rows,
     };
