@@ -138,7 +138,7 @@ static void print_kernels_json(const mica_model *model, cli_text *json) {
     mica_model_kernels k;
     cli_text_printf(json, ",\n  \"kernels\": [");
     for (size_t i = 0; mica_model_get_kernels(model, i, &k); i++) {
-        cli_text_printf(json, "%s\n    {\"product\": \"%s\", \"matrix\": ", i == 0 ? "" : ",",
+        cli_text_printf(json, "%s\n    {\"kernel_for\": \"%s\", \"matrix\": ", i == 0 ? "" : ",",
                         k.attention ? "attention" : "weights");
         cli_text_append_json(json, k.matrix, strlen(k.matrix));
         cli_text_printf(json,

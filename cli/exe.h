@@ -1,4 +1,4 @@
-/* Where this program lies. */
+/* The path of this program. */
 #ifndef CLI_EXE_H
 #define CLI_EXE_H
 

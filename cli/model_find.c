@@ -104,7 +104,7 @@ static void tell_missing(const char *name) {
     else
         cli_fail("there is no model %s: there is no such folder, and the Hugging Face cache%s%s %s",
                  name, two ? " and " : "", two ? paths[1] : "",
-                 two ? "have none of that name" : "has none of that name");
+                 two ? "have no model of that name" : "has no model of that name");
 }
 
 /* Reports that there is no such model.  returns CLI_FAILED */

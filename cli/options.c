@@ -123,7 +123,7 @@ static bool store_choice(const cli_option *option, const char *text, int64_t *ou
         choice += len;
         choice += strspn(choice, " ");
     }
-    snprintf(why, why_bytes, "'%s' is none of: %s", text, option->choices);
+    snprintf(why, why_bytes, "'%s' is not one of: %s", text, option->choices);
     return false;
 }
 
@@ -414,7 +414,7 @@ static cli_parse take(parser *p, size_t index, const char *source, const char *i
     const char *ours = alias ? cli_alias_value(alias, value, room, sizeof room) : value;
     if (!ours) {
         cli_alias_values(alias, room, sizeof room);
-        cli_usage(p->verb_name, "%s: '%s' is none of: %s", source, value, room);
+        cli_usage(p->verb_name, "%s: '%s' is not one of: %s", source, value, room);
         return CLI_PARSE_FAILED;
     }
     p->given[index] = true;

@@ -11,7 +11,7 @@ Cases:
     first:N        seconds from the start of the process to the end of it, with one token after
                    a prompt of N
 
-Each measurement is a process of its own. Contestants take turns, and who begins changes from round
+Each measurement is a process of its own. Contestants run alternately, and the first one changes from round
 to round, so that what else the machine does falls on all of them. Before, each has read its weights
 anew, into a page cache that did not have them. `others` is the largest share of
 the machine that other programs took during a run; a run where that is above --quiet percent is taken

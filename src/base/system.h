@@ -27,10 +27,10 @@ void mc_pages_free(void *memory, size_t bytes);
 /* Asks for large pages for memory that was not touched yet. A hint: the system may ignore it. */
 void mc_prefer_large_pages(void *memory, size_t bytes);
 
-/* Until mc_pages_local, pages that the calling thread touches first, also those of files, come from
- * all memory nodes in turn (interleaved): for data that one thread reads from disk and all threads
- * use. False, and nothing to undo: there is one node, the program was started with a memory policy
- * (numactl), or the system refuses. */
+/* Until mc_pages_local, pages that the calling thread touches first, also those of files, are
+ * interleaved over all memory nodes. That is for data that one thread reads from disk and all
+ * threads use. Returns false, with nothing to undo, if there is one node, if the program was
+ * started with a memory policy (numactl), or if the system refuses. */
 bool mc_pages_interleave(void);
 void mc_pages_local(void);
 

@@ -8,7 +8,7 @@ mk_qrows mc_quant_weights(const mc_quant_matmul *q, int64_t batch, int64_t first
     return mk_qrows_at(&w, first);
 }
 
-/* Whether the last axis lies side by side. */
+/* Whether the last axis is contiguous. */
 static bool has_whole_rows(const mc_layout *l) {
     return l->ndim == 0 || l->strides[l->ndim - 1] == 1 || l->shape[l->ndim - 1] == 1;
 }

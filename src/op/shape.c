@@ -413,7 +413,7 @@ mica_status mc_slice_resolve(const char *op, const mc_layout *x, const int64_t *
     return MICA_OK;
 }
 
-/* Whether `count` elements from `start` on, `step` apart, lie in an axis of n. */
+/* Whether `count` elements from `start` on, `step` apart, are within an axis of n. */
 static bool lies_in(int64_t n, int64_t start, int64_t count, int64_t step) {
     int64_t last;
     if (count == 0) return start == 0 && step == 1;

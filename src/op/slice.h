@@ -11,7 +11,7 @@
 mica_status mc_slice_resolve(const char *op, const mc_layout *x, const int64_t *start,
                              const int64_t *stop, const int64_t *step, mc_attr_slice *attr);
 
-/* What mc_slice_resolve gives for some slice of x: all elements lie in x, and start and step are
+/* What mc_slice_resolve gives for some slice of x: all elements are in x, and start and step are
  * bounded where the count does not use them. errors  MICA_EINVAL */
 mica_status mc_slice_check(const char *op, const mc_layout *x, const mc_attr_slice *attr);
 

@@ -90,7 +90,7 @@ static void test_rounding_at_every_middle(void **state) {
             }
         }
     }
-    /* f16's subnormals and their middles, which lie elsewhere in f32. */
+    /* f16's subnormals and the midpoints between them, which are normal in f32. */
     for (int n = 0; n < 4100; n++) {
         float x = ldexpf((float)n, -26);
         check_rounding(x);

@@ -397,7 +397,7 @@ static void check_part(const mc_stretch *next, int n, int worker, int threads, c
     if (bytes > 0) assert_ptr_equal(part.begin, begin);
 }
 
-/* A worker's part is the beginning of its share, as far as that lies in one stretch, and not more
+/* A worker's part is the beginning of its share, as far as that is in one stretch, and not more
  * than 128 KiB. */
 static void test_parts_of_what_is_ahead(void **state) {
     (void)state;

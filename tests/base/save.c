@@ -1,4 +1,4 @@
-/* base/save: files that are written whole or not at all, and what else may lie at their paths. */
+/* base/save: files that are written whole or not at all, and other things at their paths. */
 #define _XOPEN_SOURCE 700
 #include "base/save.h"
 

@@ -47,7 +47,7 @@ static void *find_open_signal(void *context) {
     return NULL;
 }
 
-/* All of it can be written, whatever pages it lies in, and failing is NULL. */
+/* All of it can be written, with any page size, and a failure gives NULL. */
 static void test_tables(void **state) {
     (void)state;
     static const size_t sizes[] = {1, 4096, ((size_t)2 << 20) - 1, (size_t)2 << 20, 5000001};

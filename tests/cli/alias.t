@@ -52,7 +52,7 @@ A message calls an option as it was typed.
   Try: mica help run
   [2]
   $ mica run --kv-bits 4 x 2>&1
-  mica: --kv-bits: '4' is none of: 8 16
+  mica: --kv-bits: '4' is not one of: 8 16
   Try: mica help run
   [2]
   $ mica bench --temp 1 2>&1

@@ -9,7 +9,7 @@ A row for each number of threads and size of prompt; what does not fit the conte
   $ sort -u err
   mica: skipped: 4000 and 3 tokens do not fit the context of 2048
 
-It says what products are computed with, whatever was asked for: no kernels of `ref` are fast with bf16.
+It prints the kernels in use, whatever was requested: `ref` has no fast kernels with bf16.
 
   $ ln -s $ROOT/tests/fixtures/models/qwen3_tied bf16; export MICA_CPU=ref
   > kernels() { mica bench -p 4 -n 1 -t 1 -r 1 "$@" | sed -n '/^kernels/,/^median/p' | grep -v median; }
@@ -37,8 +37,8 @@ The same as JSON.
     "quantization": "4 bit, groups of 32 (affine)",
     "dtype": "bf16",
     "kernels": [
-      {"product": "weights", "matrix": "4 bit, groups of 32 (affine)", "arithmetic": "fast", "activations": "int8", "one_row": "ref", "many_rows": "ref"},
-      {"product": "attention", "matrix": "bf16", "arithmetic": "exact", "activations": "f32", "one_row": "ref", "many_rows": "ref"}
+      {"kernel_for": "weights", "matrix": "4 bit, groups of 32 (affine)", "arithmetic": "fast", "activations": "int8", "one_row": "ref", "many_rows": "ref"},
+      {"kernel_for": "attention", "matrix": "bf16", "arithmetic": "exact", "activations": "f32", "one_row": "ref", "many_rows": "ref"}
     ],
     "repeat": 1,
     "results": [

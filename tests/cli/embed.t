@@ -22,11 +22,11 @@ A vector for each text, as long as the model is wide; the same text has the same
 Wrong options and odd texts.
 
   $ mica embed --pooling max in 2>&1
-  mica: --pooling: 'max' is none of: mean last
+  mica: --pooling: 'max' is not one of: mean last
   Try: mica help embed
   [2]
   $ MICA_POOLING=max mica embed in 2>&1
-  mica: MICA_POOLING: 'max' is none of: mean last
+  mica: MICA_POOLING: 'max' is not one of: mean last
   Try: mica help embed
   [2]
   $ mica embed nowhere 2>&1

@@ -54,7 +54,7 @@ A text may be longer than the context: each token is predicted once.
   mica: a window of 1 tokens is too short
   [1]
   $ mica eval --compare best curl 2>&1
-  mica: --compare: 'best' is none of: none exact fast
+  mica: --compare: 'best' is not one of: none exact fast
   Try: mica help eval
   [2]
   $ mica eval '' 2>&1

@@ -60,8 +60,8 @@ Each verb explains itself, in lines of 80 columns at most.
   A line that ends in \ continues on the next line. """ begins and ends a text of
   several lines. /help lists commands, and Tab completes them.
   
-  Where the context is full, the oldest turns are left out, never what --system
-  says.
+  When the context is full, the oldest turns are left out, but never the system
+  prompt.
   
   A conversation at a terminal that is not saved by /save or --session is kept for
   30 days in ~/.local/state/mica/talks, where nobody else can read it; the last 20

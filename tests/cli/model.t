@@ -37,9 +37,9 @@ A word that looks like a path or a model's name and is none is no prompt.
   HOME/models/gemma-3-1b-it-4bit: 1
   mica: there is no model HOME/models/gemma-3-1b-it-4bit: there is no such folder
   gemma3:1b: 1
-  mica: there is no model gemma3:1b: there is no such folder, and the Hugging Face cache has none of that name
+  mica: there is no model gemma3:1b: there is no such folder, and the Hugging Face cache has no model of that name
   org/name: 1
-  mica: there is no model org/name: there is no such folder, and the Hugging Face cache has none of that name
+  mica: there is no model org/name: there is no such folder, and the Hugging Face cache has no model of that name
   ./file.gguf: 1
   mica: there is no model ./file.gguf: that is a file
   folder/: 1
@@ -47,20 +47,20 @@ A word that looks like a path or a model's name and is none is no prompt.
   ../nothing: 1
   mica: there is no model ../nothing: there is no such folder
   llama3.2: 1
-  mica: there is no model llama3.2: there is no such folder, and the Hugging Face cache has none of that name
+  mica: there is no model llama3.2: there is no such folder, and the Hugging Face cache has no model of that name
   $ mica run org/name 2>&1
-  mica: there is no model org/name: there is no such folder, and the Hugging Face cache has none of that name
+  mica: there is no model org/name: there is no such folder, and the Hugging Face cache has no model of that name
   To download it: hf download org/name
   A model is a folder that holds config.json, tokenizer.json and *.safetensors.
   If it is the prompt, put --prompt before it; if it is a file with the prompt, put --file.
   [1]
   $ mica score gemma3:1b 2>&1
-  mica: there is no model gemma3:1b: there is no such folder, and the Hugging Face cache has none of that name
+  mica: there is no model gemma3:1b: there is no such folder, and the Hugging Face cache has no model of that name
   A model is a folder that holds config.json, tokenizer.json and *.safetensors.
   If it is the text, give it on standard input.
   [1]
   $ MICA_MODELS=models mica generate tiny-1c 2>&1
-  mica: there is no model tiny-1c: there is no such folder, and the Hugging Face cache and models have none of that name
+  mica: there is no model tiny-1c: there is no such folder, and the Hugging Face cache and models have no model of that name
   Did you mean org/tiny-1b?
   A model is a folder that holds config.json, tokenizer.json and *.safetensors.
   If it is the prompt, put --prompt before it; if it is a file with the prompt, put --file.
@@ -68,7 +68,7 @@ A word that looks like a path or a model's name and is none is no prompt.
   $ mica tokenize ~/nothing 2>&1 | sed "s|$HOME|HOME|" | head -1
   mica: there is no model HOME/nothing: there is no such folder
   $ mica chat gemma3:1b 2>&1; mica batch model org/name 2>&1
-  mica: there is no model gemma3:1b: there is no such folder, and the Hugging Face cache has none of that name
+  mica: there is no model gemma3:1b: there is no such folder, and the Hugging Face cache has no model of that name
   A model is a folder that holds config.json, tokenizer.json and *.safetensors.
   mica: cannot read org/name: No such file or directory
   [1]

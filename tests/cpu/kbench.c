@@ -180,7 +180,7 @@ static void int8_job_deinit(int8_job *f) {
     free(f->y);
 }
 
-/* GB/s of weights for several numbers of rows of x, in turns with the exact matvec. */
+/* GB/s of weights for several numbers of rows of x, alternating with the exact matvec. */
 static void compare(const mk_kernels *kern, void *weights, float *x, int bits, int group) {
     static const int64_t counts[] = {1, 2, 4, 8, 16, 128};
     enum { COUNTS = sizeof counts / sizeof *counts };

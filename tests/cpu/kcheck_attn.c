@@ -96,7 +96,8 @@ void strides_of(check *c, matmul_bf16 matmul, int64_t m, int64_t n, int64_t k) {
     matmul(m, n, k, x.data, x_stride, w.data, w_stride, got, y_stride);
     matmul(m, n, k, near, k, near + m * k, k, want, n);
     for (int64_t i = 0; i < m; i++) {
-        same_bits(c, want + i * n, got + i * y_stride, n, "rows that lie apart give other bits");
+        same_bits(c, want + i * n, got + i * y_stride, n,
+                  "rows with gaps between them give other bits");
         for (int64_t j = n; j < y_stride; j++)
             if (got[i * y_stride + j] != 7) fail_check(c, "wrote between rows");
     }

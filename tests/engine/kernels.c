@@ -40,7 +40,7 @@ static void check_bits(const model_fixture *f) {
     float *fast = run(f, MICA_ARITHMETIC_FAST, &bytes);
     bool same = memcmp(exact, fast, bytes) == 0;
     if (same != (arithmetic_of(f) == MICA_ARITHMETIC_EXACT))
-        fail_msg("%s: fast products %s", f->name, same ? "change nothing" : "are said to be exact");
+        fail_msg("%s: fast matmuls %s", f->name, same ? "change nothing" : "are said to be exact");
     free(exact);
     free(fast);
 }

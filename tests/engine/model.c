@@ -427,7 +427,7 @@ static void test_no_memory(void **state) {
     assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &a.device),
                      MICA_OK);
     uint64_t rounds = test_fail_each_allocation(talk, &a);
-    printf("no memory: %llu allocations failed in turn\n", (unsigned long long)rounds);
+    printf("no memory: %llu allocations failed, one after the other\n", (unsigned long long)rounds);
     mica_device_close(&a.device);
     free(path);
 }
@@ -446,7 +446,7 @@ static void generate(mica_session *session, int64_t tokens, mica_metrics *metric
     mica_stream_close(&stream);
 }
 
-/* Weights are read where the file lies; 1,000 tokens leave active what 100 leave, and the caches'
+/* Weights are read in place in the file; 1,000 tokens leave active what 100 leave, and the caches'
  * growth; closing leaves nothing. */
 static void test_bounded_memory(void **state) {
     (void)state;

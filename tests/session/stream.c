@@ -729,7 +729,7 @@ typedef struct worker {
     mica_finish finish;
 } worker;
 
-/* A few answers of one kind in turn, each in its own session. */
+/* A few answers of one kind, one after the other, each in its own session. */
 static void *work(void *arg) {
     worker *w = arg;
     mica_logit_bias none[558];

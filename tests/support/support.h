@@ -26,7 +26,7 @@ const char *test_fixtures_dir(void);
  */
 const char *test_cases_dir(void);
 
-/* The project's models/, in which `default` lies. */
+/* The project's models/, which holds `default`. */
 const char *test_models_dir(void);
 
 /* The command that was built with the tests. */

@@ -135,7 +135,7 @@ static bool is_whole(const char *cache, size_t bytes) {
     return mc_session_checksum(cache, bytes - sizeof sum) == sum;
 }
 
-/* What lies there is what was, or what shall be, and nothing is left beside it. */
+/* The path holds the old or the new contents, and no file is left beside it. */
 static void check_saved(const saved *after, size_t entries, uint64_t n) {
     saved now = read_saved();
     if (!is_same(now.text, now.text_bytes, before.text, before.text_bytes) &&

@@ -406,7 +406,7 @@ static bool limit_row_0(void *user, size_t row, const mica_token *token) {
     return true;
 }
 
-/* A row whose caches cannot grow ends alone, though the other's lie in the same scope. */
+/* A row whose caches cannot grow ends alone, though the other's are in the same scope. */
 static void test_no_room_for_one(void **state) {
     (void)state;
     room r;
@@ -572,7 +572,7 @@ static void test_no_memory(void **state) {
     room r;
     open_room(&r);
     uint64_t rounds = test_fail_each_allocation(run_batch, &r);
-    printf("no memory: %llu allocations failed in turn\n", (unsigned long long)rounds);
+    printf("no memory: %llu allocations failed, one after the other\n", (unsigned long long)rounds);
     fixture_close(&r.f);
 }
 

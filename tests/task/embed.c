@@ -92,7 +92,7 @@ static void test_goldens(void **state) {
     fixture_each(check_prompts);
 }
 
-/* A text of several chunks: its last vector is that of its last token alone in turn. */
+/* A text of several chunks: its last vector is that of its last token. */
 static void test_chunks(void **state) {
     (void)state;
     enum { LONG = 1025 };

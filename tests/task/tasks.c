@@ -496,7 +496,7 @@ static void test_no_memory(void **state) {
     char *path = test_format("%s/models/gemma3_text_f32", test_cases_dir());
     expect(mica_model_open(path, &(mica_model_options){.threads = 1}, &model), MICA_OK, "");
     uint64_t rounds = test_fail_each_allocation(all_tasks, model);
-    printf("no memory: %llu allocations failed in turn\n", (unsigned long long)rounds);
+    printf("no memory: %llu allocations failed, one after the other\n", (unsigned long long)rounds);
     mica_model_close(&model);
     free(path);
 }

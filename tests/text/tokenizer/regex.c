@@ -109,7 +109,7 @@ static void test_refused(void **state) {
     free(deep);
 }
 
-/* Ways to backtrack without end are a status. */
+/* Endless backtracking is an error status. */
 static void test_too_much_work(void **state) {
     (void)state;
     static const char *const patterns[] = {"(a+)+$", "(a|aa)+$", "(a*)*b", "(?:a?){40}a{40}",
@@ -173,7 +173,7 @@ static void test_no_memory(void **state) {
     test_fail_each_allocation(find_once, pattern);
 }
 
-/* Patterns that see what lies before and behind, that backtrack, that match anywhere or nowhere. */
+/* Patterns with look-around, with backtracking, and ones that match anywhere or nowhere. */
 static const char *const seen[] = {
     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}]*[\\p{Ll}\\p{Lo}]+(?i:'s|'t)?|"
     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}]+[\\p{Ll}\\p{Lo}]*(?i:'s|'t)?|\\p{N}{1,3}|"

@@ -174,7 +174,7 @@ static void check_all(golden *g, mc_json root) {
         check_raw(g, it.value, index++);
 }
 
-/* Where the tokenizer.json of a golden lies; NULL: not fetched. Freed with free. */
+/* The path of a golden's tokenizer.json; NULL: not fetched. Freed with free. */
 static char *tokenizer_path(const char *dir, mc_json root) {
     mc_str file, sum;
     if (mc_json_get_str(mc_json_find(root, "file"), &file)) {

@@ -41,9 +41,10 @@ MK_INLINE void add_step(int rows, int cols, int64_t at, int64_t n, const uint16_
     }
 }
 
-/* What is prefetched beside a tile, in the order in memory: at each step as many lines as the tile
- * has columns, and up to three too many where a part is no whole number of steps. It may lie past
- * the last column: most often more follow, and a prefetch cannot fail. */
+/* Lines that are prefetched while a tile is computed, in the order in memory: each step prefetches
+ * as many lines as the tile has columns, and up to three too many if a part is not a whole number
+ * of steps. They may be past the last column, because usually more columns follow, and a prefetch
+ * cannot fault. */
 typedef struct ahead {
     bool any, again; /* again: each line twice (mk_fetch_line) */
     intptr_t at;

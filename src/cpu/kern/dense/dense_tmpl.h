@@ -44,7 +44,7 @@ MK_INLINE void nt_step(mk_type type, int rows, int cols, int64_t l, const float 
 }
 
 /* y [rows, cols] = x [rows, k] w [cols, k]^T; cols is 1, COLS or COLS_ALONE. Prefetched is what
- * follows these columns, in the order in memory. It may lie past the last column: most often more
+ * follows these columns, in the order in memory. It may be past the last column: most often more
  * follow, and a prefetch cannot fail. */
 MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool prefetch, int64_t k, const float *x,
                        int64_t x_stride, const void *w, int64_t w_stride, float *y,

@@ -121,7 +121,7 @@ MK_INLINE void clear(sums *s) {
 }
 
 /* y [rows, cols] = x [rows, k] times `cols` rows of w. What follows these rows is prefetched, in
- * the order in memory. It may lie past the last row: most often more follow, and a prefetch cannot
+ * the order in memory. It may be past the last row: most often more follow, and a prefetch cannot
  * fail. */
 MK_INLINE void mx_tile(const mk_qrows *w, const table *t, int rows, int cols, const uint16_t *x,
                        int64_t x_stride, float *y, int64_t y_stride) {

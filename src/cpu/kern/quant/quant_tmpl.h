@@ -45,7 +45,7 @@ MK_INLINE group staged_group(mk_form f, const stage *st, int r, int64_t i) {
 /* ---- matmuls ---- */
 
 /* sum [rows] += w [rows, k] x [k] over `count` groups from group g on. st: their scales, or NULL.
- * With st, a line a group of the next rows of w is prefetched. It may lie past the last row: most
+ * With st, a line a group of the next rows of w is prefetched. It may be past the last row: most
  * often more follow, and a prefetch cannot fail. */
 MK_INLINE void add_groups(mk_form f, const decoder *d, const mk_qrows *w, int rows, int64_t g,
                           int64_t count, const stage *st, const float *x, mk_vec sum[ROWS]) {
