@@ -24,8 +24,8 @@ static mica_status measure(const mica_model *model, int rows, int64_t tokens, do
                                                  &(mica_batch_options){.parallel = rows}, &results);
         if (status) return status;
         for (int i = 0; i < rows; i++)
-            if (results->rows[i].metrics.decode_seconds > seconds)
-                seconds = results->rows[i].metrics.decode_seconds;
+            if (results->rows[i].metrics->decode_seconds > seconds)
+                seconds = results->rows[i].metrics->decode_seconds;
         *rate = (double)(tokens - 1) * rows / seconds;
         mica_batch_free(&results);
     }

@@ -54,6 +54,7 @@ static mica_status measure(mica_session *session, const text *t, int draft, int6
         if (token.id >= 0) r->ids[r->count++] = token.id;
     if (stream) {
         status = mica_stream_status(stream);
+        r->metrics.struct_bytes = sizeof r->metrics;
         mica_stream_metrics(stream, &r->metrics);
     }
     mica_stream_close(&stream);

@@ -34,7 +34,7 @@ static mica_status generate(mica_session *session, int64_t tokens, mica_metrics 
 }
 
 static mica_status run(mica_session *session, int generations, int64_t tokens) {
-    mica_metrics metrics;
+    mica_metrics metrics = {.struct_bytes = sizeof metrics};
     double first = 1.0;
     printf("generation  tokens/s  most resident, of the first's  active MiB  peak MiB\n");
     for (int i = 1; i <= generations; i++) {

@@ -113,7 +113,7 @@ static void print_row(FILE *out, const char *id, const mica_batch_row *result) {
         cli_print_json_bytes(result->text, result->len, out);
         fprintf(out,
                 ", \"finish\": \"%s\", \"prompt_tokens\": %" PRId64 ", \"generated_tokens\": %zu",
-                finish_name(result->finish), result->metrics.prompt_tokens, result->count);
+                finish_name(result->finish), result->metrics->prompt_tokens, result->count);
     }
     fputs("}\n", out);
 }

@@ -127,7 +127,7 @@ static int measure_row(const mica_model *model, mica_session *session, const ben
 /* Prints the kernels of the matmuls, a line for each kind of matrices:
  * "fast: 4 bit, groups of 64 (affine) by int8; one row avx512vnni, many amx". */
 static void print_kernels(const mica_model *model) {
-    mica_model_kernels k;
+    mica_model_kernels k = {.struct_bytes = sizeof k};
     for (size_t i = 0; mica_model_get_kernels(model, i, &k); i++)
         printf("%-7s %s: %s%s by %s; one row %s, many %s\n", i == 0 ? "kernels" : "",
                k.attention ? "attention" : cli_arithmetic_name(k.arithmetic),
@@ -135,7 +135,7 @@ static void print_kernels(const mica_model *model) {
 }
 
 static void print_kernels_json(const mica_model *model, cli_text *json) {
-    mica_model_kernels k;
+    mica_model_kernels k = {.struct_bytes = sizeof k};
     cli_text_printf(json, ",\n  \"kernels\": [");
     for (size_t i = 0; mica_model_get_kernels(model, i, &k); i++) {
         cli_text_printf(json, "%s\n    {\"kernel_for\": \"%s\", \"matrix\": ", i == 0 ? "" : ",",

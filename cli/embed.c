@@ -24,7 +24,7 @@ static int embed(const cli_task *task, const embed_values *values, const cli_rec
     size_t n = 0;
     mica_embed_options options = {.pooling = (mica_pooling)values->pooling,
                                   .normalise = values->normalise,
-                                  .task = {.cancel = task->cancel}};
+                                  .cancel = task->cancel};
     mica_status status = mica_embed(task->model, record->text, 0, &options, &vector, &n);
     if (status == MICA_OK) {
         cli_progress_wipe();

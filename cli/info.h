@@ -5,19 +5,19 @@
 #include <mica/mica.h>
 
 static inline mica_model_info cli_model_info(const mica_model *model) {
-    mica_model_info info;
+    mica_model_info info = {.struct_bytes = sizeof info};
     mica_model_get_info(model, &info);
     return info;
 }
 
 static inline mica_device_info cli_device_info(const mica_device *device) {
-    mica_device_info info;
+    mica_device_info info = {.struct_bytes = sizeof info};
     mica_device_get_info(device, &info);
     return info;
 }
 
 static inline mica_metrics cli_metrics(const mica_stream *stream) {
-    mica_metrics metrics;
+    mica_metrics metrics = {.struct_bytes = sizeof metrics};
     mica_stream_metrics(stream, &metrics);
     return metrics;
 }

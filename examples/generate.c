@@ -22,7 +22,7 @@ int main(int argc, char **argv) {
                                                          ended */
     puts("");
     if (!status) {
-        mica_metrics m;
+        mica_metrics m = {.struct_bytes = sizeof m};
         mica_stream_metrics(stream, &m);
         printf("%lld tokens, %.0f a second\n", (long long)m.generated_tokens, m.decode_rate);
     } else {

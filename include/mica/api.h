@@ -1,5 +1,16 @@
 /* Macros of every public header: MICA_API exports a function, MICA_BEGIN and MICA_END give
- * declarations C linkage in C++. */
+ * declarations C linkage in C++.
+ *
+ * Structs of options and of information may get new members at their end. Each begins with
+ * struct_bytes, its size in the headers that its caller was compiled with:
+ *
+ *     mica_model_options options = {.struct_bytes = sizeof options, .threads = 4};
+ *     mica_model_info info = {.struct_bytes = sizeof info};
+ *
+ * 0 is its size in version 0.1: struct_bytes may be left out where no later member is used. So an
+ * application and a library of different versions work together: options that the library does not
+ * have must be zero, else they are MICA_EINVAL, and information that it does not have stays as it
+ * was. Structs without struct_bytes get no new members. */
 #ifndef MICA_API_H
 #define MICA_API_H
 

@@ -19,6 +19,7 @@ typedef struct mica_device mica_device;
 
 /** Options of mica_device_open; zero means the default. */
 typedef struct mica_device_options {
+    size_t struct_bytes;         /* see mica/api.h */
     int threads;                 /* threads that compute; 0: one per usable core (affinity, cgroup).
                                     On a machine of several memory (NUMA) nodes the threads are
                                     spread over the nodes, and each keeps to its node, unless the
@@ -29,6 +30,7 @@ typedef struct mica_device_options {
 
 /** What a device is. Strings live as long as the device. */
 typedef struct mica_device_info {
+    size_t struct_bytes;     /* see mica/api.h */
     const char *name;        /* "cpu" */
     const char *description; /* "AMD EPYC 9B14, 2 threads" */
     const char *isa;         /* the best instruction set that has kernels here: "ref", "avx2",

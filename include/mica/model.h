@@ -80,6 +80,7 @@ typedef enum mica_cache_type {
 
 /** Options of mica_model_open; zero means the default. */
 typedef struct mica_model_options {
+    size_t struct_bytes;    /* see mica/api.h */
     const char *engine;     /* "native"; NULL: the first engine that can open the folder */
     mica_device *device;    /* kept until the model ends; NULL: the model opens its own */
     int threads;            /* of the model's own device; 0: one per usable core */
@@ -145,6 +146,7 @@ MICA_API void mica_model_close(mica_model **model);
 
 /** What a model is. Strings live as long as the model. */
 typedef struct mica_model_info {
+    size_t struct_bytes;         /* see mica/api.h */
     const char *path;            /* the folder */
     const char *engine;          /* "native" */
     const char *family;          /* "gemma3" */
@@ -177,6 +179,7 @@ MICA_API void mica_model_get_info(const mica_model *model, mica_model_info *info
 /** The kernels chosen for matmuls with one kind of a model's matrices. Strings live as long as the
  *  model. */
 typedef struct mica_model_kernels {
+    size_t struct_bytes;        /* see mica/api.h */
     const char *matrix;         /* "4 bit, groups of 64 (affine)", "bf16" */
     bool attention;             /* true: the matrices are cached keys; false: weights */
     mica_arithmetic arithmetic; /* exact: activations (or queries) stay f32 */
@@ -204,6 +207,7 @@ MICA_API mica_device *mica_model_device(const mica_model *model);
 
 /** Options of mica_session_open; zero means the default. */
 typedef struct mica_session_options {
+    size_t struct_bytes;           /* see mica/api.h */
     int64_t prefill_chunk;         /* tokens computed at once in prefill; 0: 512 */
     const mica_model *draft_model; /* a smaller model with the same vocabulary that drafts tokens
                                       (mica_generate_options.draft_tokens). If it fails, for example
@@ -286,6 +290,7 @@ typedef struct mica_logit_bias {
  *  for max_tokens is cut, too. A cut prompt is half the context long, or longer if that leaves room
  *  for max_tokens (of 1 or more). */
 typedef struct mica_generate_options {
+    size_t struct_bytes;      /* see mica/api.h */
     int64_t max_tokens;       /* 0: until a stop or the end of the context */
     int64_t min_tokens;       /* before this many tokens, stop ids are not drawn and stop strings do
                                  not end the answer; at most max_tokens */
@@ -398,6 +403,7 @@ MICA_API void mica_stream_cancel(mica_stream *stream);
 
 /** Counts and rates of an answer so far. */
 typedef struct mica_metrics {
+    size_t struct_bytes;      /* see mica/api.h */
     int64_t prompt_tokens;    /* length of the prompt after truncation */
     int64_t reused_tokens;    /* tokens of the prompt that were in the caches already */
     int64_t truncated_tokens; /* tokens that options.truncate cut from the prompt */

@@ -399,10 +399,11 @@ MICA_API mica_array mica_layer_norm(mica_scope *s, mica_array x, mica_array weig
 
 /** Options of mica_rope; zero means the default. */
 typedef struct mica_rope_options {
-    int dims;         /* rotated elements of each head, even; 0: all of them */
-    bool traditional; /* pairs (2i, 2i+1) instead of (i, i + dims/2) */
-    float base;       /* theta_i = base^(-2i/dims); 0: 10,000 */
-    float scale;      /* positions are multiplied by it; 0: 1 */
+    size_t struct_bytes; /* see mica/api.h */
+    int dims;            /* rotated elements of each head, even; 0: all of them */
+    bool traditional;    /* pairs (2i, 2i+1) instead of (i, i + dims/2) */
+    float base;          /* theta_i = base^(-2i/dims); 0: 10,000 */
+    float scale;         /* positions are multiplied by it; 0: 1 */
 } mica_rope_options;
 /** Rotary position embedding (RoPE): pair i of the row at position p is rotated by the angle
  *  p * scale * base^(-2i/dims).
@@ -417,10 +418,11 @@ MICA_API mica_array mica_rope(mica_scope *s, mica_array x, mica_array offset, mi
 
 /** Options of mica_sdpa; zero means the default. */
 typedef struct mica_sdpa_options {
-    float scale;       /* of q k^T; 0: 1 / sqrt(D) */
-    bool causal;       /* query i sees keys j <= offset + i */
-    int64_t window;    /* with causal: and j > offset + i - window; 0: no limit */
-    int64_t keep;      /* with window: keys j < keep are seen outside the window, too */
+    size_t struct_bytes; /* see mica/api.h */
+    float scale;         /* of q k^T; 0: 1 / sqrt(D) */
+    bool causal;         /* query i sees keys j <= offset + i */
+    int64_t window;      /* with causal: and j > offset + i - window; 0: no limit */
+    int64_t keep;        /* with window: keys j < keep are seen outside the window, too */
     float softcap;     /* scores become softcap * tanh(scores / softcap) before the mask; 0: none */
     mica_array mask;   /* [.., Lq, Lk] broadcast: bool (true: seen) or float (added), or none */
     mica_array offset; /* i32 [] or [B]: key position of query 0; none: Lk - Lq */

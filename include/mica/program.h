@@ -26,7 +26,7 @@ MICA_BEGIN
 /** A program. It keeps its device, and the arrays that are a part of it, until it is closed. */
 typedef struct mica_program mica_program;
 
-/** A parameter of a program. */
+/** A parameter of a program. An element of an array: it gets no new members. */
 typedef struct mica_param {
     const char *name; /* for errors, texts and files; NULL: "0", "1", ... */
     mica_array array; /* what stands for it where the program is recorded */
@@ -76,11 +76,12 @@ MICA_API size_t mica_program_result_count(const mica_program *program);
 
 /** What a parameter or result is; the strings and shape live as long as the program. */
 typedef struct mica_port {
+    size_t struct_bytes;  /* see mica/api.h */
     const char *name;     /* of a result: "0", "1", ... */
     mica_dtype dtype;     /* of its elements */
+    bool donate;          /* of a parameter: a run may write over the argument */
     int ndim;             /* number of axes */
     const int64_t *shape; /* [ndim] */
-    bool donate;          /* of a parameter: a run may write over the argument */
 } mica_port;
 
 /** Fills *port. errors  MICA_EINVAL there is no such one */
@@ -101,7 +102,7 @@ MICA_API mica_status mica_program_verify(const mica_program *program);
 
 /* ---- files ---- */
 
-/** An array by a name. */
+/** An array by a name. An element of an array: it gets no new members. */
 typedef struct mica_named_array {
     const char *name; /* UTF-8, at most 4,096 bytes */
     mica_array array;
@@ -109,6 +110,7 @@ typedef struct mica_named_array {
 
 /** Options of programs' files; zero means the default. */
 typedef struct mica_program_file_options {
+    size_t struct_bytes;               /* see mica/api.h */
     const mica_named_array *constants; /* [n_constants] constants that are outside of the file, such
                                           as a model's weights; each name is there once. All others
                                           are inside */

@@ -31,6 +31,7 @@ MICA_BEGIN
 
 /** Options of every task; zero means the default. */
 typedef struct mica_task_options {
+    size_t struct_bytes;       /* see mica/api.h */
     mica_progress progress;    /* of the prefill, in tokens; may be NULL */
     void *progress_user;       /* given to progress */
     const mica_cancel *cancel; /* watched; may be NULL. Borrowed */
@@ -40,6 +41,7 @@ typedef struct mica_task_options {
 
 /** Options of mica_classify; zero means the default. */
 typedef struct mica_classify_options {
+    size_t struct_bytes;       /* see mica/api.h */
     const char *const *labels; /* [label_count] UTF-8. A row has the probability of each label's
                                   first token. Labels are tokenised alone: write the space before a
                                   word if the model's tokens include it. Borrowed */
@@ -105,7 +107,7 @@ typedef struct mica_batch_item {
     const mica_generate_options *options; /* of this row; NULL for the defaults. Borrowed */
 } mica_batch_item;
 
-/** One answer of a batch. */
+/** One answer of a batch. The strings, arrays and metrics live as long as the results. */
 typedef struct mica_batch_row {
     mica_status status;    /* MICA_OK, MICA_ECANCELLED or the error that ended this row */
     const char *error;     /* the error's text; "" for MICA_OK. Never NULL */
@@ -115,7 +117,9 @@ typedef struct mica_batch_row {
     size_t count;          /* number of tokens */
     const char *text;      /* the answer's text; NUL-terminated. Never NULL */
     size_t len;            /* bytes of text */
-    mica_metrics metrics;  /* decode_seconds includes the rows computed in the same steps */
+
+    /** Never NULL. decode_seconds includes the rows that were computed in the same steps. */
+    const mica_metrics *metrics;
 } mica_batch_row;
 
 /** The rows of mica_batch_generate, in the order of the items. */
@@ -129,6 +133,7 @@ typedef struct mica_batch_results {
 
 /** Options of mica_batch_generate; zero means the default. */
 typedef struct mica_batch_options {
+    size_t struct_bytes; /* see mica/api.h */
     int parallel; /* number of rows computed together; when a row ends, the next item begins. At
                      most 256; 0: 8 */
 
@@ -167,9 +172,12 @@ typedef enum mica_pooling {
 
 /** Options of mica_embed; zero means the default. */
 typedef struct mica_embed_options {
-    mica_pooling pooling;   /* how hidden states become one vector */
-    bool normalise;         /* to a Euclidean length of 1 */
-    mica_task_options task; /* progress and cancelling */
+    size_t struct_bytes;       /* see mica/api.h */
+    mica_pooling pooling;      /* how hidden states become one vector */
+    bool normalise;            /* to a Euclidean length of 1 */
+    mica_progress progress;    /* of the prefill, in tokens; may be NULL */
+    void *progress_user;       /* given to progress */
+    const mica_cancel *cancel; /* watched; may be NULL. Borrowed */
 } mica_embed_options;
 
 /** The embedding of a text: the hidden states after the model's last norm, pooled. Tokens that the

@@ -2,6 +2,7 @@
 #include "device/device.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/str.h"
 #include "base/system.h"
 
@@ -48,15 +49,17 @@ mica_status mica_device_open(const char *name, const mica_device_options *option
                              mica_device **device) {
     if (!device) return mc_fail(MICA_EINVAL, "mica_device_open: device is NULL");
     *device = NULL;
+    mica_device_options given;
+    MC_TRY(MC_OPTIONS_COPY(mica_device_options, cache_limit_bytes, &given, options));
     const mc_backend *backend = find_backend(name);
     if (!backend)
         return mc_fail(MICA_EDEVICE, "this build has no device \"%s\" (see `mica devices`)", name);
     mica_device *d = mc_calloc(1, sizeof *d);
     if (!d) return mc_fail_nomem("a device");
     d->backend = backend;
-    d->threads = options ? options->threads : 0;
+    d->threads = given.threads;
     atomic_init(&d->count, 1u);
-    mica_status status = open_parts(d, options ? options : &(mica_device_options){0});
+    mica_status status = open_parts(d, &given);
     if (status != MICA_OK) {
         mc_free(d);
         return status;
@@ -114,12 +117,13 @@ mica_status mica_scope_open(mica_device *device, mica_scope **scope) {
 }
 
 void mica_device_get_info(const mica_device *device, mica_device_info *info) {
-    if (!info) return;
-    *info = (mica_device_info){.name = "", .description = "", .isa = ""};
-    if (!device) return;
-    info->name = device->backend->name;
-    info->memory_bytes = mc_memory_bytes();
-    device->backend->info(device->state, info);
+    mica_device_info found = {.name = "", .description = "", .isa = ""};
+    if (device) {
+        found.name = device->backend->name;
+        found.memory_bytes = mc_memory_bytes();
+        device->backend->info(device->state, &found);
+    }
+    MC_INFO_COPY(mica_device_info, memory_bytes, info, &found);
 }
 
 void *mc_backend_state(mica_device *device) {

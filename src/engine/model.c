@@ -1,6 +1,7 @@
 /* mica/model.h: models, sessions and streams are handles that call their engine. */
 #include "task/model.h"
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/system.h"
 #include "engine/engine.h"
 
@@ -92,10 +93,12 @@ mica_status mica_model_open(const char *path, const mica_model_options *options,
     if (!out) return mc_fail(MICA_EINVAL, "mica_model_open: model is NULL");
     *out = NULL;
     if (!path) return mc_fail(MICA_EINVAL, "mica_model_open: path is NULL");
+    mica_model_options given;
+    MC_TRY(MC_OPTIONS_COPY(mica_model_options, chat_template, &given, options));
     mica_model *model = mc_calloc(1, sizeof *model);
     if (!model) return mc_fail_nomem("a model");
     atomic_init(&model->count, 1u);
-    mica_status status = open_parts(model, path, options ? options : &(mica_model_options){0});
+    mica_status status = open_parts(model, path, &given);
     if (status == MICA_OK)
         *out = model;
     else
@@ -125,13 +128,14 @@ void mica_model_close(mica_model **model) {
 }
 
 void mica_model_get_info(const mica_model *model, mica_model_info *info) {
-    if (info) *info = model ? model->opened.info : (mica_model_info){0};
+    const mica_model_info none = {0};
+    MC_INFO_COPY(mica_model_info, note, info, model ? &model->opened.info : &none);
 }
 
 bool mica_model_get_kernels(const mica_model *model, size_t i, mica_model_kernels *kernels) {
     mica_model_kernels found = {0};
     if (model) found = model->engine->kernels(model->opened.state, i);
-    if (kernels) *kernels = found;
+    MC_INFO_COPY(mica_model_kernels, many_rows, kernels, &found);
     return found.matrix != NULL;
 }
 
@@ -160,7 +164,9 @@ mica_status mc_model_local(const mica_model *model, const mc_session_model **loc
 mica_status mc_model_chat(const mica_model *model, const mica_message *messages, size_t count,
                           const mica_generate_options *options, int32_t **ids, size_t *n) {
     if (!messages || !count) return mc_fail(MICA_EINVAL, "mica_chat: no messages");
-    return mc_prompt_chat(&model->prompt, model->opened.chat, messages, count, options, ids, n);
+    mica_generate_options given;
+    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, cancel, &given, options));
+    return mc_prompt_chat(&model->prompt, model->opened.chat, messages, count, &given, ids, n);
 }
 
 /* ---- sessions ---- */
@@ -169,20 +175,20 @@ mica_status mc_model_chat(const mica_model *model, const mica_message *messages,
 static mica_status open_session(const mica_model *model, const char *path,
                                 const mica_session_options *options, mica_session **out) {
     const mc_engine *engine = model->engine;
-    const mica_session_options defaults = {0};
+    mica_session_options given;
+    MC_TRY(MC_OPTIONS_COPY(mica_session_options, draft_model, &given, options));
     mica_session *session = mc_calloc(1, sizeof *session);
     if (!session) return mc_fail_nomem("a session");
     atomic_init(&session->count, 1u);
-    if (!options) options = &defaults;
     mica_status status =
-        path ? engine->session_load(model->opened.state, path, options, &session->state)
-             : engine->session_open(model->opened.state, options, &session->state);
+        path ? engine->session_load(model->opened.state, path, &given, &session->state)
+             : engine->session_open(model->opened.state, &given, &session->state);
     if (status != MICA_OK) {
         mc_free(session);
         return status;
     }
     session->model = mc_model_retain(model);
-    session->draft = mc_model_retain(options->draft_model);
+    session->draft = mc_model_retain(given.draft_model);
     *out = session;
     return MICA_OK;
 }
@@ -243,12 +249,13 @@ mica_status mica_generate_ids(mica_session *session, const int32_t *ids, size_t 
     *out = NULL;
     if (!session) return mc_fail(MICA_EINVAL, "mica_generate_ids: session is NULL");
     if (!ids && count) return mc_fail(MICA_EINVAL, "mica_generate_ids: ids is NULL");
+    mica_generate_options given;
+    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, cancel, &given, options));
     mica_stream *stream = mc_calloc(1, sizeof *stream);
     if (!stream) return mc_fail_nomem("a stream");
     stream->engine = session->model->engine;
-    mica_status status = stream->engine->stream_open(
-        session->state, ids, count, options ? options : &(mica_generate_options){0},
-        &stream->state);
+    mica_status status =
+        stream->engine->stream_open(session->state, ids, count, &given, &stream->state);
     if (status != MICA_OK) {
         mc_free(stream);
         return status;
@@ -306,8 +313,9 @@ void mica_stream_cancel(mica_stream *stream) {
 }
 
 void mica_stream_metrics(const mica_stream *stream, mica_metrics *metrics) {
-    if (!metrics) return;
-    *metrics = stream ? stream->engine->stream_metrics(stream->state) : (mica_metrics){0};
+    mica_metrics found = {0};
+    if (stream) found = stream->engine->stream_metrics(stream->state);
+    MC_INFO_COPY(mica_metrics, peak_bytes, metrics, &found);
 }
 
 void mica_stream_close(mica_stream **stream) {

@@ -78,7 +78,7 @@ static mica_status watch_loading(void *context, uint64_t done, uint64_t total) {
 /* Notes that accelerator_layers has no effect: every device of today computes all layers. */
 static mica_status note_layers(native *model, const mica_model_options *options,
                                const mica_device *device) {
-    mica_device_info info;
+    mica_device_info info = {.struct_bytes = sizeof info};
     if (!options->accelerator_layers) return MICA_OK;
     mica_device_get_info(device, &info);
     return mc_lm_note(model->lm,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "device/device.h"
 #include "exec/bind.h"
 
@@ -416,11 +417,12 @@ size_t mica_program_result_count(const mica_program *program) {
 }
 
 static void fill_port(mica_port *port, const char *name, const mc_node *node) {
-    *port = (mica_port){.name = name,
-                        .dtype = node->layout.dtype,
-                        .ndim = node->layout.ndim,
-                        .shape = node->layout.shape,
-                        .donate = node->movable};
+    const mica_port found = {.name = name,
+                             .dtype = node->layout.dtype,
+                             .donate = node->movable,
+                             .ndim = node->layout.ndim,
+                             .shape = node->layout.shape};
+    MC_INFO_COPY(mica_port, shape, port, &found);
 }
 
 mica_status mica_program_get_param(const mica_program *program, size_t i, mica_port *port) {

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/filemap.h"
 #include "base/map.h"
+#include "base/options.h"
 #include "base/save.h"
 #include "device/device.h"
 #include "exec/program.h"
@@ -95,12 +96,13 @@ static mica_status encode(const mica_program *p, const options *o, mc_buffer *fi
 
 mica_status mica_program_encode(const mica_program *program, const options *given, void **data,
                                 size_t *bytes) {
-    const options none = {0};
+    options o;
     mc_buffer file = {0};
     if (!program || !data || !bytes) return mc_fail(MICA_EINVAL, "program_encode: NULL");
     *data = NULL;
     *bytes = 0;
-    mica_status status = encode(program, given ? given : &none, &file);
+    MC_TRY(MC_OPTIONS_COPY(mica_program_file_options, n_constants, &o, given));
+    mica_status status = encode(program, &o, &file);
     if (status != MICA_OK) {
         mc_buffer_deinit(&file);
         return mc_fail_context(status, "program_encode");
@@ -111,11 +113,12 @@ mica_status mica_program_encode(const mica_program *program, const options *give
 }
 
 mica_status mica_program_save(const mica_program *program, const char *path, const options *given) {
-    const options none = {0};
+    options o;
     mc_buffer file = {0};
     mc_save save;
     if (!program || !path) return mc_fail(MICA_EINVAL, "program_save: NULL");
-    mica_status status = encode(program, given ? given : &none, &file);
+    MC_TRY(MC_OPTIONS_COPY(mica_program_file_options, n_constants, &o, given));
+    mica_status status = encode(program, &o, &file);
     if (status != MICA_OK) status = mc_fail_context(status, "%s", path);
     if (status == MICA_OK) status = mc_save_open(&save, path);
     if (status == MICA_OK) {
@@ -212,22 +215,24 @@ static mica_status decode(mica_device *device, const void *data, size_t bytes, c
 
 mica_status mica_program_decode(mica_device *device, const void *data, size_t bytes,
                                 const options *given, mica_program **program) {
-    const options none = {0};
+    options o;
     if (!program) return mc_fail(MICA_EINVAL, "program_decode: program is NULL");
     *program = NULL;
     if (!device || (!data && bytes > 0)) return mc_fail(MICA_EINVAL, "program_decode: NULL");
-    return decode(device, data, bytes, "program_decode", given ? given : &none, program);
+    MC_TRY(MC_OPTIONS_COPY(mica_program_file_options, n_constants, &o, given));
+    return decode(device, data, bytes, "program_decode", &o, program);
 }
 
 mica_status mica_program_load(mica_device *device, const char *path, const options *given,
                               mica_program **program) {
-    const options none = {0};
+    options o;
     mc_filemap map = {0};
     if (!program) return mc_fail(MICA_EINVAL, "program_load: program is NULL");
     *program = NULL;
     if (!device || !path) return mc_fail(MICA_EINVAL, "program_load: NULL");
+    MC_TRY(MC_OPTIONS_COPY(mica_program_file_options, n_constants, &o, given));
     MC_TRY(mc_filemap_open(path, MC_FILE_PROGRAM, &map));
-    mica_status status = decode(device, map.data, map.size, path, given ? given : &none, program);
+    mica_status status = decode(device, map.data, map.size, path, &o, program);
     mc_filemap_close(&map);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "base/options.h"
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
@@ -189,7 +190,9 @@ const mc_op_def mc_op_sdpa = {.name = "sdpa",
 
 mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,
                      const mica_sdpa_options *options) {
-    mica_sdpa_options o = options ? *options : (mica_sdpa_options){0};
+    mica_sdpa_options o;
+    mica_status status = MC_OPTIONS_COPY(mica_sdpa_options, sinks, &o, options);
+    if (status != MICA_OK) return mc_scope_fail(s, status, "%s", mica_last_error());
     mica_array in[OPERANDS] = {q, k, v, o.mask, o.offset, o.sinks};
     if (!mc_operands_ok(s, "sdpa", in, 3)) return mc_invalid(s);
     int64_t d = mica_array_dim(q, -1);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/options.h"
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
@@ -111,7 +112,9 @@ mica_array mica_rope(mica_scope *s, mica_array x, mica_array offset, mica_array 
                      const mica_rope_options *options) {
     mica_array in[3] = {x, offset, freqs};
     if (!mc_operands_ok(s, "rope", in, 2)) return mc_invalid(s);
-    mica_rope_options o = options ? *options : (mica_rope_options){0};
+    mica_rope_options o;
+    mica_status status = MC_OPTIONS_COPY(mica_rope_options, scale, &o, options);
+    if (status != MICA_OK) return mc_scope_fail(s, status, "%s", mica_last_error());
     mc_attr_rope attr = {
         .dims = o.dims != 0 ? o.dims : mica_array_dim(x, -1),
         .traditional = o.traditional,

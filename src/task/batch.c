@@ -1,6 +1,7 @@
 #include "task/batch.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/system.h"
 #include "device/device.h"
 #include "session/stream.h"
@@ -188,6 +189,7 @@ typedef struct batch_slot {
     mc_session *session; /* NULL: never used */
     mc_stream *stream;   /* NULL: free */
     size_t item;
+    mica_generate_options options; /* of the item */
     mc_buffer ids, logprobs, text; /* int32; float; UTF-8: the stream's output so far */
     uint64_t decode_us;
     int64_t decoded; /* tokens computed in steps */
@@ -198,6 +200,7 @@ typedef struct work {
     const mc_batch_task *task;
     const mica_batch_options *options;
     mica_batch_results *results;
+    mica_metrics *metrics; /* [count] of the results' rows */
     mc_batch batch;
     batch_slot *slots; /* [n_slots] */
     size_t n_slots;
@@ -219,8 +222,8 @@ static void end_row(work *w, size_t i, mica_status status, mica_finish finish) {
     row->status = status;
     row->error = mc_task_error(status);
     row->finish = finish;
-    w->results->prompt_tokens += row->metrics.prompt_tokens;
-    w->results->generated_tokens += row->metrics.generated_tokens;
+    w->results->prompt_tokens += row->metrics->prompt_tokens;
+    w->results->generated_tokens += row->metrics->generated_tokens;
     if (w->options->done) w->options->done(w->options->user, i, row);
 }
 
@@ -252,7 +255,7 @@ static mica_metrics metrics_of(const batch_slot *slot) {
 /* Ends a slot's row and frees the slot. */
 static void leave(work *w, batch_slot *slot, mica_status status, mica_finish finish) {
     mica_batch_row *row = &w->results->rows[slot->item];
-    row->metrics = metrics_of(slot);
+    w->metrics[slot->item] = metrics_of(slot);
     if (status == MICA_OK) {
         status = move_out(slot, row);
         if (status != MICA_OK) finish = MICA_FINISH_ERROR;
@@ -273,17 +276,17 @@ static void leave(work *w, batch_slot *slot, mica_status status, mica_finish fin
 /* Cancels between two chunks of a prefill, and calls the row's own progress function. */
 static void on_prefill(void *user, uint64_t done, uint64_t total) {
     batch_slot *slot = user;
-    const mica_generate_options *options = slot->work->task->items[slot->item].options;
+    const mica_generate_options *options = &slot->options;
     if (mc_cancel_check(slot->work->options->cancel) != MICA_OK) mc_stream_cancel(slot->stream);
-    if (options && options->progress) options->progress(options->progress_user, done, total);
+    if (options->progress) options->progress(options->progress_user, done, total);
 }
 
 static mica_status open_stream(work *w, batch_slot *slot, size_t i) {
     const mc_batch_task *task = w->task;
-    mica_generate_options options = {0};
     int32_t *ids;
     size_t n;
-    if (task->items[i].options) options = *task->items[i].options;
+    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, cancel, &slot->options, task->items[i].options));
+    mica_generate_options options = slot->options;
     options.progress = on_prefill;
     options.progress_user = slot;
     if (!slot->session) MC_TRY(mc_session_open(task->model, 0, &slot->session));
@@ -297,11 +300,10 @@ static mica_status open_stream(work *w, batch_slot *slot, size_t i) {
 }
 
 static mica_status gather(batch_slot *slot, const mica_token *token) {
-    const mica_generate_options *options = slot->work->task->items[slot->item].options;
     if (!mc_buffer_add(&slot->text, token->text, token->len)) return mc_fail_nomem("a row's text");
     if (token->id < 0) return MICA_OK;
     if (!MC_BUFFER_PUSH(&slot->ids, int32_t, token->id) ||
-        (options && options->logprobs && !MC_BUFFER_PUSH(&slot->logprobs, float, token->logprob)))
+        (slot->options.logprobs && !MC_BUFFER_PUSH(&slot->logprobs, float, token->logprob)))
         return mc_fail_nomem("a row's tokens");
     return MICA_OK;
 }
@@ -407,9 +409,12 @@ static mica_status open_work(work *w) {
         w->slots[i].work = w;
     w->results->rows = mc_calloc(count, sizeof *w->results->rows);
     if (!w->results->rows) return mc_fail_nomem("a batch");
+    w->metrics = mc_calloc(count, sizeof *w->metrics);
+    if (!w->metrics) return mc_fail_nomem("a batch");
     w->results->count = count;
     for (size_t i = 0; i < count; i++)
-        w->results->rows[i] = (mica_batch_row){.error = "", .text = no_text};
+        w->results->rows[i] =
+            (mica_batch_row){.error = "", .text = no_text, .metrics = &w->metrics[i]};
     return mc_batch_init(&w->batch, w->task->model);
 }
 
@@ -448,8 +453,9 @@ mica_status mc_batch_generate(const mc_batch_task *task, const mica_batch_option
 
 void mica_batch_free(mica_batch_results **results) {
     if (!results || !*results) return;
-    for (size_t i = 0; (*results)->rows && i < (*results)->count; i++)
+    for (size_t i = 0; i < (*results)->count; i++)
         free_row(&(*results)->rows[i]);
+    if ((*results)->count > 0) mc_free((void *)(*results)->rows[0].metrics); /* of all rows */
     mc_free((*results)->rows);
     mc_free(*results);
     *results = NULL;

@@ -43,6 +43,9 @@ mica_status mc_embed(const mc_session_model *model, const int32_t *ids, size_t n
     pool p = {.width = model->lm->spec.hidden,
               .last = (int64_t)n - 1,
               .mean = options->pooling == MICA_POOLING_MEAN};
+    const mica_task_options task = {.progress = options->progress,
+                                    .progress_user = options->progress_user,
+                                    .cancel = options->cancel};
     mica_array hidden;
     *vector = NULL;
     if (!p.mean && options->pooling != MICA_POOLING_LAST)
@@ -52,7 +55,7 @@ mica_status mc_embed(const mc_session_model *model, const int32_t *ids, size_t n
     *vector = mc_array_alloc((size_t)p.width, sizeof **vector);
     mica_status status = p.sum && *vector ? MICA_OK : mc_fail_nomem("a text's vector");
     if (status == MICA_OK)
-        status = mc_task_feed(model, ids, n, &options->task, &wish, &hidden, take_chunk, &p);
+        status = mc_task_feed(model, ids, n, &task, &wish, &hidden, take_chunk, &p);
     if (status == MICA_OK) finish(&p, options->normalise, *vector);
     mc_buffer_deinit(&p.chunk);
     mc_free(p.sum);

@@ -1,6 +1,7 @@
 /* mica/tasks.h: checks arguments, turns texts to ids, and calls the tasks of this folder. A task
  * retains its model: its caller's callbacks may close it. */
 #include "base/alloc.h"
+#include "base/options.h"
 #include "task/batch.h"
 #include "task/classify.h"
 #include "task/compare.h"
@@ -32,7 +33,7 @@ static mica_status open_text(const char *function, const mica_model *model, cons
 
 mica_status mica_embed(const mica_model *model, const char *text, size_t len,
                        const mica_embed_options *options, float **vector, size_t *n) {
-    const mica_embed_options defaults = {0};
+    mica_embed_options given;
     const mc_session_model *local;
     int32_t *ids;
     size_t count;
@@ -40,9 +41,10 @@ mica_status mica_embed(const mica_model *model, const char *text, size_t len,
         return mc_fail(MICA_EINVAL, "mica_embed: %s is NULL", vector ? "n" : "vector");
     *vector = NULL;
     *n = 0;
+    MC_TRY(MC_OPTIONS_COPY(mica_embed_options, cancel, &given, options));
     MC_TRY(open_text("mica_embed", model, text, len, &local, &ids, &count));
     mc_model_retain(model);
-    mica_status status = mc_embed(local, ids, count, options ? options : &defaults, vector);
+    mica_status status = mc_embed(local, ids, count, &given, vector);
     if (status == MICA_OK) *n = (size_t)local->lm->spec.hidden;
     mc_model_release(model);
     mica_free(ids);
@@ -64,15 +66,16 @@ mica_status mica_score(const mica_model *model, const char *text, size_t len,
 
 mica_status mica_score_ids(const mica_model *model, const int32_t *ids, size_t n,
                            const mica_task_options *options, mica_score_result **result) {
-    const mica_task_options defaults = {0};
+    mica_task_options given;
     const mc_session_model *local;
     if (!result) return mc_fail(MICA_EINVAL, "mica_score: result is NULL");
     *result = NULL;
     if (!model || (!ids && n))
         return mc_fail(MICA_EINVAL, "mica_score: %s is NULL", model ? "ids" : "model");
+    MC_TRY(MC_OPTIONS_COPY(mica_task_options, cancel, &given, options));
     MC_TRY(mc_model_local(model, &local));
     mc_model_retain(model);
-    mica_status status = mc_score(local, ids, n, options ? options : &defaults, result);
+    mica_status status = mc_score(local, ids, n, &given, result);
     mc_model_release(model);
     return status;
 }
@@ -80,7 +83,7 @@ mica_status mica_score_ids(const mica_model *model, const int32_t *ids, size_t n
 mica_status mica_compare_ids(const mica_model *reference, const mica_model *model,
                              const int32_t *ids, size_t n, const mica_task_options *options,
                              mica_comparison *sums) {
-    const mica_task_options defaults = {0};
+    mica_task_options given;
     const mc_session_model *first, *second;
     if (!sums || !reference || !model || (!ids && n))
         return mc_fail(MICA_EINVAL, "mica_compare_ids: %s is NULL",
@@ -88,11 +91,12 @@ mica_status mica_compare_ids(const mica_model *reference, const mica_model *mode
                        : !reference ? "reference"
                        : !model     ? "model"
                                     : "ids");
+    MC_TRY(MC_OPTIONS_COPY(mica_task_options, cancel, &given, options));
     MC_TRY(mc_model_local(reference, &first));
     MC_TRY(mc_model_local(model, &second));
     mc_model_retain(reference);
     mc_model_retain(model);
-    mica_status status = mc_compare(first, second, ids, n, options ? options : &defaults, sums);
+    mica_status status = mc_compare(first, second, ids, n, &given, sums);
     mc_model_release(model);
     mc_model_release(reference);
     return status;
@@ -101,7 +105,7 @@ mica_status mica_compare_ids(const mica_model *reference, const mica_model *mode
 mica_status mica_inspect_attention(const mica_model *model, const char *prompt, size_t len,
                                    const int64_t *layers, size_t count,
                                    const mica_task_options *options, mica_attention **attention) {
-    const mica_task_options defaults = {0};
+    mica_task_options given;
     const mc_session_model *local;
     int32_t *ids;
     size_t n;
@@ -111,10 +115,10 @@ mica_status mica_inspect_attention(const mica_model *model, const char *prompt, 
         return mc_fail(MICA_EINVAL, "mica_inspect_attention: %s",
                        layers ? "count is 0: give at least one layer, or layers NULL for all"
                               : "layers is NULL, but count is not 0");
+    MC_TRY(MC_OPTIONS_COPY(mica_task_options, cancel, &given, options));
     MC_TRY(open_text("mica_inspect_attention", model, prompt, len, &local, &ids, &n));
     mc_model_retain(model);
-    mica_status status =
-        mc_inspect(local, ids, n, layers, count, options ? options : &defaults, attention);
+    mica_status status = mc_inspect(local, ids, n, layers, count, &given, attention);
     mc_model_release(model);
     mica_free(ids);
     return status;
@@ -139,7 +143,7 @@ static mica_status encode_prompt(void *context, size_t i, int32_t **ids, size_t 
 static mica_status find_label(const mica_model *model, const mica_classify_options *options,
                               size_t i, int32_t *labels) {
     const char *label = options->labels[i];
-    mica_model_info info;
+    mica_model_info info = {.struct_bytes = sizeof info};
     int32_t *ids;
     size_t n;
     if (!label) return mc_fail(MICA_EINVAL, "label %zu is NULL", i);
@@ -193,7 +197,7 @@ static mica_status check_chat(const mica_model *model, const mica_cancel *cancel
 
 mica_status mica_classify(const mica_model *model, const char *const *texts, size_t count,
                           const mica_classify_options *options, mica_classify_results **results) {
-    const mica_classify_options defaults = {0};
+    mica_classify_options given;
     prompts p = {.model = model, .texts = texts};
     mc_classify_task task = {.encode = encode_prompt, .context = &p, .count = count};
     int32_t *labels = NULL;
@@ -201,15 +205,15 @@ mica_status mica_classify(const mica_model *model, const char *const *texts, siz
     *results = NULL;
     if (!model) return mc_fail(MICA_EINVAL, "mica_classify: model is NULL");
     if (!texts || !count) return mc_fail(MICA_EINVAL, "mica_classify: no prompts");
-    if (!options) options = &defaults;
-    p.as_chat = options->as_chat;
-    p.cancel = options->cancel;
+    MC_TRY(MC_OPTIONS_COPY(mica_classify_options, cancel, &given, options));
+    p.as_chat = given.as_chat;
+    p.cancel = given.cancel;
     MC_TRY(mc_model_local(model, &task.model));
-    if (options->as_chat) MC_TRY(check_chat(model, options->cancel));
-    mica_status status = find_labels(model, options, &labels);
+    if (given.as_chat) MC_TRY(check_chat(model, given.cancel));
+    mica_status status = find_labels(model, &given, &labels);
     task.labels = labels;
     mc_model_retain(model);
-    if (status == MICA_OK) status = mc_classify(&task, options, results);
+    if (status == MICA_OK) status = mc_classify(&task, &given, results);
     mc_model_release(model);
     mc_free(labels);
     return status;
@@ -229,23 +233,25 @@ static mica_status encode_item(void *context, size_t i, int32_t **ids, size_t *n
     if (item->prompt && item->messages)
         return mc_fail(MICA_EINVAL, "item %zu has a prompt and messages: give one of them", i);
     if (!item->messages) return encode(c->model, item->prompt, 0, ids, n);
-    mica_generate_options options = item->options ? *item->options : (mica_generate_options){0};
+    mica_generate_options options;
+    MC_TRY(MC_OPTIONS_COPY(mica_generate_options, cancel, &options, item->options));
     if (!options.cancel) options.cancel = c->cancel;
     return mc_model_chat(c->model, item->messages, item->message_count, &options, ids, n);
 }
 
 mica_status mica_batch_generate(const mica_model *model, const mica_batch_item *items, size_t count,
                                 const mica_batch_options *options, mica_batch_results **results) {
-    const mica_batch_options defaults = {0};
-    conversations c = {model, items, options ? options->cancel : NULL};
-    mc_batch_task task = {.items = items, .count = count, .encode = encode_item, .context = &c};
+    mica_batch_options given;
     if (!results) return mc_fail(MICA_EINVAL, "mica_batch_generate: results is NULL");
     *results = NULL;
     if (!model) return mc_fail(MICA_EINVAL, "mica_batch_generate: model is NULL");
     if (!items || !count) return mc_fail(MICA_EINVAL, "mica_batch_generate: no items");
+    MC_TRY(MC_OPTIONS_COPY(mica_batch_options, cancel, &given, options));
+    conversations c = {model, items, given.cancel};
+    mc_batch_task task = {.items = items, .count = count, .encode = encode_item, .context = &c};
     MC_TRY(mc_model_local(model, &task.model));
     mc_model_retain(model);
-    mica_status status = mc_batch_generate(&task, options ? options : &defaults, results);
+    mica_status status = mc_batch_generate(&task, &given, results);
     mc_model_release(model);
     return status;
 }

@@ -167,7 +167,7 @@ static void test_batch_goes_on(void **state) {
     assert_null(model);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(results->rows[i].status, MICA_OK);
-        assert_int_equal(results->rows[i].metrics.generated_tokens, 8);
+        assert_int_equal(results->rows[i].metrics->generated_tokens, 8);
     }
     mica_batch_free(&results);
 }

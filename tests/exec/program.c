@@ -438,7 +438,7 @@ static void test_one_leaf_for_one_import(void **state) {
 static void test_ports_and_text(void **state) {
     (void)state;
     mica_program *program = build_step();
-    mica_port port;
+    mica_port port = {.struct_bytes = sizeof port};
     char *text;
     assert_int_equal(mica_program_param_count(program), 3);
     assert_int_equal(mica_program_result_count(program), 2);

@@ -78,8 +78,8 @@ static void check_greedy(const model_fixture *f, int parallel) {
         assert_int_equal(row->count, 24);
         if (memcmp(row->ids, want[i], 24 * sizeof *want[i]) != 0)
             fail_msg("%s: row %zu, %d together: not the golden path", f->name, i, parallel);
-        assert_int_equal(row->metrics.prompt_tokens, p.lengths[i]);
-        assert_int_equal(row->metrics.generated_tokens, 24);
+        assert_int_equal(row->metrics->prompt_tokens, p.lengths[i]);
+        assert_int_equal(row->metrics->generated_tokens, 24);
     }
     assert_int_equal(results->generated_tokens, 24 * count);
     mica_batch_free(&results);
@@ -327,7 +327,7 @@ static void test_own_options(void **state) {
     assert_int_equal(results->rows[2].finish, MICA_FINISH_STOP);
     assert_true(results->rows[2].count <= 5);
     assert_int_equal(results->rows[3].count, 1);
-    assert_true(results->rows[0].metrics.decode_rate > 0.0);
+    assert_true(results->rows[0].metrics->decode_rate > 0.0);
     mica_batch_free(&results);
     fixture_close(&r.f);
 }

@@ -132,9 +132,8 @@ static void test_refusals(void **state) {
     assert_non_null(strstr(mica_last_error(), "pooling 7"));
     assert_int_equal(mica_cancel_open(&cancel), MICA_OK);
     mica_cancel_set(cancel);
-    assert_int_equal(
-        mc_embed(&model, ids, 1, &(mica_embed_options){.task.cancel = cancel}, &vector),
-        MICA_ECANCELLED);
+    assert_int_equal(mc_embed(&model, ids, 1, &(mica_embed_options){.cancel = cancel}, &vector),
+                     MICA_ECANCELLED);
     assert_null(vector);
     mica_cancel_close(&cancel);
     fixture_close(&f);

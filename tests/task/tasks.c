@@ -135,7 +135,7 @@ static void check_alone(const mica_batch_item *item, const mica_batch_row *row) 
     assert_int_equal(n, row->count);
     assert_int_equal(len, row->len);
     assert_int_equal(mica_stream_finish(stream), row->finish);
-    assert_int_equal(test_metrics(stream).generated_tokens, row->metrics.generated_tokens);
+    assert_int_equal(test_metrics(stream).generated_tokens, row->metrics->generated_tokens);
     if (!item->options->logprobs) assert_null(row->logprobs);
     mica_stream_close(&stream);
     mica_session_close(&session);

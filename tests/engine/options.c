@@ -1,0 +1,335 @@
+/* Callers that were compiled with other versions of the headers: every public struct that begins
+ * with struct_bytes. */
+#include "support/support.h"
+
+#include <mica/mica.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *path; /* of the default model */
+static mica_model *model;
+static mica_session *session;
+static mica_scope *scope;
+static mica_program *program;
+
+static void must(mica_status status) {
+    if (status != MICA_OK) fail_msg("%s", mica_last_error());
+}
+
+static int open_default(void **state) {
+    (void)state;
+    path = test_format("%s/default", test_models_dir());
+    must(mica_model_open(path, &(mica_model_options){.threads = 1}, &model));
+    must(mica_session_open(model, NULL, &session));
+    must(mica_scope_open(mica_model_device(model), &scope));
+    mica_array x = mica_program_param(scope, MICA_F32, (int64_t[]){2}, 1);
+    must(mica_program_build(scope, &(mica_param){.name = "x", .array = x}, 1, &x, 1, &program));
+    return 0;
+}
+
+static int close_default(void **state) {
+    (void)state;
+    mica_program_close(&program);
+    mica_scope_close(&scope);
+    mica_session_close(&session);
+    mica_model_close(&model);
+    free(path);
+    return 0;
+}
+
+/* ---- options: a call of each function that takes them ---- */
+
+static const char text[] = "What is nginx?";
+static const mica_message message = {"user", "What is nginx?"};
+static const int32_t ids[] = {1, 2, 3};
+
+static mica_status call_device_open(const void *options) {
+    mica_device *device;
+    mica_status status = mica_device_open("cpu", options, &device);
+    mica_device_close(&device);
+    return status;
+}
+
+static mica_status call_model_open(const void *options) {
+    mica_model *opened;
+    mica_status status = mica_model_open(path, options, &opened);
+    mica_model_close(&opened);
+    return status;
+}
+
+static mica_status call_session_open(const void *options) {
+    mica_session *opened;
+    mica_status status = mica_session_open(model, options, &opened);
+    mica_session_close(&opened);
+    return status;
+}
+
+static mica_status call_generate(const void *options) {
+    mica_stream *stream;
+    mica_status status = mica_generate(session, text, 0, options, &stream);
+    mica_stream_close(&stream);
+    return status;
+}
+
+static mica_status call_chat(const void *options) {
+    mica_stream *stream;
+    mica_status status = mica_chat(session, &message, 1, options, &stream);
+    mica_stream_close(&stream);
+    return status;
+}
+
+static char row_error[256];
+
+static bool stop(void *user, size_t row, const mica_token *token) {
+    (void)user, (void)row, (void)token;
+    return false;
+}
+
+/* A row's options fail the row only. */
+static mica_status call_batch_item(const void *options) {
+    const mica_batch_item items[] = {{.messages = &message, .message_count = 1, .options = options},
+                                     {.prompt = text}};
+    mica_batch_results *results;
+    must(mica_batch_generate(model, items, 2, &(mica_batch_options){.token = stop}, &results));
+    mica_status status = results->rows[0].status;
+    snprintf(row_error, sizeof row_error, "%s", results->rows[0].error);
+    if (status == MICA_EINVAL) assert_int_equal(results->rows[0].metrics->prompt_tokens, 0);
+    assert_int_equal(results->rows[1].status, MICA_ECANCELLED);
+    mica_batch_free(&results);
+    return status == MICA_ECANCELLED ? MICA_OK : status;
+}
+
+static mica_status call_batch(const void *options) {
+    const mica_batch_item item = {.prompt = text,
+                                  .options = &(mica_generate_options){.max_tokens = 1}};
+    mica_batch_results *results;
+    mica_status status = mica_batch_generate(model, &item, 1, options, &results);
+    mica_batch_free(&results);
+    return status;
+}
+
+static mica_status call_classify(const void *options) {
+    mica_classify_results *results;
+    mica_status status = mica_classify(model, &(const char *){text}, 1, options, &results);
+    mica_classify_free(&results);
+    return status;
+}
+
+static mica_status call_embed(const void *options) {
+    float *vector;
+    size_t n;
+    mica_status status = mica_embed(model, text, 0, options, &vector, &n);
+    mica_free(vector);
+    return status;
+}
+
+static mica_status call_score(const void *options) {
+    mica_score_result *result;
+    mica_status status = mica_score_ids(model, ids, 3, options, &result);
+    mica_score_free(&result);
+    return status;
+}
+
+static mica_status call_compare(const void *options) {
+    mica_comparison sums = {0};
+    return mica_compare_ids(model, model, ids, 3, options, &sums);
+}
+
+static mica_status call_inspect(const void *options) {
+    mica_attention *attention;
+    mica_status status = mica_inspect_attention(model, text, 0, NULL, 0, options, &attention);
+    mica_attention_free(&attention);
+    return status;
+}
+
+static mica_scope *open_scope(void) {
+    mica_scope *s;
+    must(mica_scope_open(mica_model_device(model), &s));
+    return s;
+}
+
+static mica_status call_rope(const void *options) {
+    mica_scope *s = open_scope();
+    mica_array x = mica_zeros(s, (int64_t[]){1, 1, 2, 8}, 4, MICA_F32);
+    (void)mica_rope(s, x, mica_i32(s, 0), MICA_NONE, options);
+    mica_status status = mica_scope_status(s);
+    mica_scope_close(&s);
+    return status;
+}
+
+static mica_status call_sdpa(const void *options) {
+    mica_scope *s = open_scope();
+    mica_array x = mica_zeros(s, (int64_t[]){1, 1, 2, 8}, 4, MICA_F32);
+    (void)mica_sdpa(s, x, x, x, options);
+    mica_status status = mica_scope_status(s);
+    mica_scope_close(&s);
+    return status;
+}
+
+static mica_status call_program_encode(const void *options) {
+    void *data;
+    size_t bytes;
+    mica_status status = mica_program_encode(program, options, &data, &bytes);
+    mica_free(data);
+    return status;
+}
+
+static mica_status call_program_decode(const void *options) {
+    void *data;
+    size_t bytes;
+    mica_program *loaded;
+    must(mica_program_encode(program, NULL, &data, &bytes));
+    mica_status status =
+        mica_program_decode(mica_model_device(model), data, bytes, options, &loaded);
+    mica_program_close(&loaded);
+    mica_free(data);
+    return status;
+}
+
+typedef struct options_case {
+    const char *name; /* of the struct */
+    size_t bytes;
+    size_t end; /* of the last member */
+    mica_status (*call)(const void *options);
+} options_case;
+
+#define END(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
+#define CASE(type, last, call) \
+    { #type, sizeof(type), END(type, last), call }
+static const options_case cases[] = {
+    CASE(mica_device_options, cache_limit_bytes, call_device_open),
+    CASE(mica_model_options, chat_template, call_model_open),
+    CASE(mica_session_options, draft_model, call_session_open),
+    CASE(mica_generate_options, cancel, call_generate),
+    CASE(mica_generate_options, cancel, call_chat),
+    CASE(mica_generate_options, cancel, call_batch_item),
+    CASE(mica_batch_options, cancel, call_batch),
+    CASE(mica_classify_options, cancel, call_classify),
+    CASE(mica_embed_options, cancel, call_embed),
+    CASE(mica_task_options, cancel, call_score),
+    CASE(mica_task_options, cancel, call_compare),
+    CASE(mica_task_options, cancel, call_inspect),
+    CASE(mica_rope_options, scale, call_rope),
+    CASE(mica_sdpa_options, sinks, call_sdpa),
+    CASE(mica_program_file_options, n_constants, call_program_encode),
+    CASE(mica_program_file_options, n_constants, call_program_decode),
+};
+
+enum { NEWER = 24, ROOM = 1024 }; /* bytes of later members; of any struct */
+
+typedef union given {
+    size_t struct_bytes;
+    void *aligned;
+    unsigned char bytes[ROOM];
+} given;
+
+static void expect_taken(const options_case *c, const given *options) {
+    if (c->call(options) != MICA_OK)
+        fail_msg("%s of %zu bytes: %s", c->name, options->struct_bytes, mica_last_error());
+}
+
+static void expect_refused(const options_case *c, const given *options, const char *word) {
+    assert_int_equal(c->call(options), MICA_EINVAL);
+    const char *error = c->call == call_batch_item ? row_error : mica_last_error();
+    assert_non_null(strstr(error, c->name));
+    assert_non_null(strstr(error, word));
+}
+
+static void test_options(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const options_case *c = &cases[i];
+        given options = {0};
+        assert_true(c->bytes + NEWER <= ROOM);
+        assert_int_equal(c->end, c->bytes); /* no padding, which a later member would lie in */
+        expect_taken(c, &options);          /* 0: version 0.1 */
+        options.struct_bytes = c->bytes;
+        expect_taken(c, &options);
+        options.struct_bytes = c->bytes + NEWER;
+        expect_taken(c, &options);
+        options.bytes[c->bytes + NEWER - 1] = 1; /* the last byte of a later member */
+        expect_refused(c, &options, "older");
+        options.struct_bytes--; /* it does not have that byte */
+        expect_taken(c, &options);
+        options.struct_bytes = 2; /* a first member without its name, such as {2} */
+        expect_refused(c, &options, "struct_bytes");
+        options.struct_bytes = SIZE_MAX;
+        expect_refused(c, &options, "struct_bytes");
+        memset(&options, 0xff, sizeof options); /* nothing but struct_bytes is read */
+        options.struct_bytes = sizeof options.struct_bytes;
+        expect_taken(c, &options);
+    }
+}
+
+/* ---- information ---- */
+
+static void fill_device_info(void *info) {
+    mica_device_get_info(mica_model_device(model), info);
+}
+
+static void fill_model_info(void *info) {
+    mica_model_get_info(model, info);
+}
+
+static void fill_kernels(void *info) {
+    assert_true(mica_model_get_kernels(model, 0, info));
+}
+
+static void fill_metrics(void *info) {
+    mica_stream_metrics(NULL, info);
+}
+
+static void fill_port(void *info) {
+    must(mica_program_get_param(program, 0, info));
+}
+
+typedef struct info_case {
+    size_t bytes;
+    size_t last; /* offset of the last member */
+    size_t end;
+    void (*fill)(void *info);
+} info_case;
+
+#define INFO(type, last, fill) \
+    { sizeof(type), offsetof(type, last), END(type, last), fill }
+static const info_case infos[] = {
+    INFO(mica_device_info, memory_bytes, fill_device_info),
+    INFO(mica_model_info, note, fill_model_info),
+    INFO(mica_model_kernels, many_rows, fill_kernels),
+    INFO(mica_metrics, peak_bytes, fill_metrics),
+    INFO(mica_port, shape, fill_port),
+};
+
+/* All members of version 0.1 are filled in, whatever struct_bytes says, and nothing behind them. */
+static void test_information(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof infos / sizeof *infos; i++) {
+        const info_case *c = &infos[i];
+        const size_t sizes[] = {0, 1, sizeof(size_t), c->bytes, c->bytes + NEWER, SIZE_MAX};
+        given want = {.struct_bytes = 0}, tail;
+        assert_int_equal(c->end, c->bytes);
+        c->fill(&want);
+        memset(&tail, 0x5a, sizeof tail);
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+            given got = tail;
+            got.struct_bytes = sizes[k];
+            c->fill(&got);
+            assert_int_equal(got.struct_bytes, sizes[k]);
+            assert_memory_equal(got.bytes + c->bytes, tail.bytes, ROOM - c->bytes);
+            assert_memory_equal(got.bytes + c->last, want.bytes + c->last, c->bytes - c->last);
+        }
+    }
+    mica_device_get_info(NULL, NULL);
+    mica_model_get_info(model, NULL);
+    assert_true(mica_model_get_kernels(model, 0, NULL));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_information),
+    };
+    return cmocka_run_group_tests(tests, open_default, close_default);
+}
