@@ -105,7 +105,7 @@ MICA_API mica_status mica_program_verify(const mica_program *program);
 /** An array by a name. An element of an array: it gets no new members. */
 typedef struct mica_named_array {
     const char *name; /* UTF-8, at most 4,096 bytes */
-    mica_array array;
+    mica_array array; /* borrowed */
 } mica_named_array;
 
 /** Options of programs' files; zero means the default. */
@@ -114,7 +114,7 @@ typedef struct mica_program_file_options {
     const mica_named_array *constants; /* [n_constants] constants that are outside of the file, such
                                           as a model's weights; each name is there once. All others
                                           are inside */
-    size_t n_constants;
+    size_t n_constants;                /* number of constants */
 } mica_program_file_options;
 
 /** Saves a program: its graph, its parameters and the values that are a part of it.
