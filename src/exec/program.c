@@ -57,7 +57,9 @@ static mica_status add_params(mica_program *p, mica_scope *s, const mica_param *
         const char *name = params[i].name ? params[i].name : number;
         p->names[i] = mc_arena_strndup(&p->arena, name, strlen(name));
         if (!p->names[i]) return mc_fail_nomem("a program");
-        mica_array leaf = mc_leaf_param(p->graph, &node->layout, params[i].donate);
+        mc_layout layout = node->layout;
+        mc_layout_set_dense(&layout); /* so that any argument can be laid out for it */
+        mica_array leaf = mc_leaf_param(p->graph, &layout, params[i].donate);
         if (!mica_valid(leaf)) return mica_scope_status(p->graph);
         made[params[i].array.node] = leaf;
     }
@@ -250,14 +252,23 @@ static void give_back(mica_program *p, buffers *b) {
     pthread_mutex_unlock(&p->lock);
 }
 
-static mica_status check_arg(const mica_program *p, size_t i, mica_array arg) {
+/* Evaluates argument i, which may not write over the others for that. */
+static mica_status eval_arg(const mica_program *p, size_t i, const mica_array *args) {
+    char what[96];
+    snprintf(what, sizeof what, "program_run: argument %.60s", p->names[i]);
+    MC_TRY(mc_check_valid(args[i], what));
+    for (size_t k = 0; k < p->n_params; k++)
+        if (args[k].scope == args[i].scope && mica_valid(args[k]))
+            mc_node_of(args[k])->movable = false;
+    return mica_eval(args[i].scope, args[i]);
+}
+
+static mica_status check_arg(const mica_program *p, size_t i, const mica_array *args) {
     const mc_layout *want = &mc_scope_node(p->graph, (uint32_t)i)->layout;
-    if (!mica_valid(arg) || mc_node_of(arg)->state != MC_READY) {
-        char what[96];
-        snprintf(what, sizeof what, "program_run: argument %.60s", p->names[i]);
-        MC_TRY(mc_check_valid(arg, what));
-        MC_TRY(mica_eval(arg.scope, arg));
-    }
+    mica_array arg = args[i];
+    /* What runs in the background may read a donated argument, or write over any. */
+    if (mica_valid(arg) && mc_scope_run(arg.scope)) MC_TRY(mica_wait(arg.scope));
+    if (!mica_valid(arg) || mc_node_of(arg)->state != MC_READY) MC_TRY(eval_arg(p, i, args));
     if (mica_scope_device(arg.scope) != p->device)
         return mc_fail(MICA_EINVAL, "program_run: argument %s is of another device", p->names[i]);
     const mc_node *node = mc_node_of(arg);
@@ -272,11 +283,7 @@ static mica_status check_arg(const mica_program *p, size_t i, mica_array arg) {
                    mc_layout_text(want, b));
 }
 
-static bool same_strides(const mc_layout *a, const mc_layout *b) {
-    return memcmp(a->strides, b->strides, (size_t)a->ndim * sizeof *a->strides) == 0;
-}
-
-/* The argument with memory and with the parameter's strides: itself, or a copy in `into`. */
+/* The argument with memory and dense, as the parameter is: itself, or a copy in `into`. */
 static mica_status lay_out(const mica_program *p, size_t i, mica_scope *into, mica_array *arg) {
     const mc_layout *want = &mc_scope_node(p->graph, (uint32_t)i)->layout;
     const mc_node *node = mc_node_of(*arg);
@@ -284,15 +291,10 @@ static mica_status lay_out(const mica_program *p, size_t i, mica_scope *into, mi
         *arg = mica_from_data(into, &node->value, want->dtype, want->shape, want->ndim);
         return mica_scope_status(into);
     }
-    if (same_strides(&node->layout, want)) return MICA_OK;
-    if (!mc_layout_is_dense(&node->layout)) {
-        *arg = mc_record(into, MC_OP_CONTIGUOUS, NULL, arg, 1);
-        MC_TRY(mica_scope_status(into));
-        MC_TRY(mica_eval(into, *arg));
-    }
-    if (mc_layout_is_dense(want)) return MICA_OK; /* axes of length 1 may have any stride */
-    return mc_fail(MICA_EINVAL, "program_run: argument %s has not the parameter's strides",
-                   p->names[i]);
+    if (mc_layout_is_dense(&node->layout)) return MICA_OK;
+    *arg = mc_record(into, MC_OP_CONTIGUOUS, NULL, arg, 1);
+    MC_TRY(mica_scope_status(into));
+    return mica_eval(into, *arg);
 }
 
 /* One number's bits, from wherever it is. */
@@ -345,7 +347,7 @@ static mica_status mark_donated(const mica_program *p, const mica_array *args, b
 
 static mica_status check_args(const mica_program *p, const mica_array *args) {
     for (size_t i = 0; i < p->n_params; i++)
-        MC_TRY(check_arg(p, i, args[i]));
+        MC_TRY(check_arg(p, i, args));
     mica_status status = mark_donated(p, args, true);
     (void)mark_donated(p, args, false);
     return status;
@@ -387,13 +389,17 @@ static mica_status run(mica_program *p, buffers *b, mica_scope *into, const mica
     return status;
 }
 
+static void make_invalid(const mica_program *p, mica_scope *into, mica_array *results) {
+    for (size_t i = 0; i < p->n_results; i++)
+        results[i] = (mica_array){into, MC_ABSENT};
+}
+
 mica_status mica_program_run(const mica_program *program, mica_scope *into, const mica_array *args,
                              mica_array *results) {
     mica_program *p = (mica_program *)(uintptr_t)program; /* only the list of buffers changes */
     if (!p || !into || (!args && p->n_params > 0) || (!results && p->n_results > 0))
         return mc_fail(MICA_EINVAL, "program_run: NULL");
-    for (size_t i = 0; i < p->n_results; i++)
-        results[i] = (mica_array){into, MC_ABSENT};
+    make_invalid(p, into, results);
     MC_TRY(mica_wait(into));
     MC_TRY(mica_scope_status(into));
     if (mica_scope_device(into) != p->device)
@@ -403,6 +409,9 @@ mica_status mica_program_run(const mica_program *program, mica_scope *into, cons
     if (!b) return mc_fail_nomem("running a program");
     mica_status status = run(p, b, into, args, results);
     give_back(p, b);
+    if (status == MICA_OK) return MICA_OK;
+    make_invalid(p, into, results);
+    mc_scope_forget_error(into); /* what was recorded in it is the run's own */
     return status;
 }
 

@@ -167,6 +167,7 @@ void *mc_scope_space(const mica_scope *s);
 void mc_scope_set_space(mica_scope *s, void *space, void (*free_space)(void *space));
 mica_status mc_scope_set_status(mica_scope *s,
                                 mica_status status); /* keeps the first, with its text */
+void mc_scope_forget_error(mica_scope *s);
 
 /* ---- looking ---- */
 

@@ -141,6 +141,10 @@ mica_status mc_scope_set_status(mica_scope *s, mica_status status) {
     return status;
 }
 
+void mc_scope_forget_error(mica_scope *s) {
+    s->status = MICA_OK;
+}
+
 mica_array mc_scope_fail(mica_scope *s, mica_status status, const char *fmt, ...) {
     char text[1024];
     va_list args;

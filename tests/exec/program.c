@@ -200,6 +200,87 @@ static void test_arguments_of_any_strides(void **state) {
     mica_program_close(&program);
 }
 
+/* A value in the place of a parameter may lie as it likes: arguments are laid out all the same. */
+static void test_parameters_of_any_strides(void **state) {
+    (void)state;
+    const float values[] = {1, 2, 3, 4, 5, 6};
+    mica_array x =
+        mica_transpose(s, mica_from_data(s, values, MICA_F32, (int64_t[]){3, 2}, 2), NULL);
+    assert_int_equal(mica_eval(s, x), MICA_OK);
+    mica_array y = mica_cumsum(s, x, 1, false, true);
+    mica_program *program;
+    assert_int_equal(mica_program_build(s, &(mica_param){.array = x}, 1, &y, 1, &program), MICA_OK);
+    mica_array out, args[] = {x, mica_from_data(into, values, MICA_F32, (int64_t[]){2, 3}, 2)};
+    for (int i = 0; i < 2; i++) {
+        if (mica_program_run(program, into, &args[i], &out) != MICA_OK)
+            fail_msg("%s", mica_last_error());
+        expect(out, i ? (float[]){1, 3, 6, 4, 9, 15} : (float[]){1, 4, 9, 2, 6, 12}, 6);
+    }
+    mica_program_close(&program);
+}
+
+static void test_a_program_without_parameters_or_results(void **state) {
+    (void)state;
+    mica_array y = mica_square(s, zeros(s)), out;
+    mica_program *program;
+    assert_int_equal(mica_program_build(s, NULL, 0, NULL, 0, &program), MICA_OK);
+    assert_int_equal(mica_program_run(program, into, NULL, NULL), MICA_OK);
+    mica_program_close(&program);
+    assert_int_equal(mica_program_build(s, NULL, 0, &y, 1, &program), MICA_OK);
+    assert_int_equal(mica_program_run(program, into, NULL, &out), MICA_OK);
+    expect(out, (float[N]){0}, N);
+    mica_program_close(&program);
+}
+
+/* a - b */
+static mica_program *build_difference(bool donate) {
+    const int64_t n = N;
+    mica_array a = mica_program_param(s, MICA_F32, &n, 1),
+               b = mica_program_param(s, MICA_F32, &n, 1);
+    mica_array difference = mica_subtract(s, a, b);
+    const mica_param params[] = {{"a", a, donate}, {"b", b, false}};
+    mica_program *program;
+    assert_int_equal(mica_program_build(s, params, 2, &difference, 1, &program), MICA_OK);
+    return program;
+}
+
+/* Evaluating an argument writes over no other, even if that was moved in. */
+static void test_arguments_that_are_not_evaluated_yet(void **state) {
+    (void)state;
+    mica_program *program = build_difference(false);
+    mica_array x = mica_move(into, data(into, (float[]){1, 2, 3, 4, 5, 6, 7, 8}, N));
+    mica_array out, args[] = {x, mica_negative(into, x)};
+    for (int i = 0; i < 2; i++) {
+        if (mica_program_run(program, into, args, &out) != MICA_OK)
+            fail_msg("%s", mica_last_error());
+        expect(out, (float[]){2, 4, 6, 8, 10, 12, 14, 16}, N);
+    }
+    mica_program_close(&program);
+}
+
+/* What still reads an argument, or writes over it, ends before a program runs over it. */
+static void test_what_runs_in_the_background_ends_first(void **state) {
+    (void)state;
+    mica_program *program = build_difference(true);
+    mica_scope *other;
+    assert_int_equal(mica_scope_open(device, &other), MICA_OK);
+    mica_array x = data(other, (float[]){1, 2, 3, 4, 5, 6, 7, 8}, N), y = mica_square(other, x);
+    assert_int_equal(mica_eval_async(other, &y, 1), MICA_OK);
+    mica_array out, args[] = {x, zeros(into)};
+    assert_int_equal(mica_program_run(program, into, args, &out), MICA_OK);
+    assert_null(mc_scope_run(other));
+    expect(y, (float[]){1, 4, 9, 16, 25, 36, 49, 64}, N);
+    x = mica_move(other, zeros(other));
+    y = mica_add(other, x, mica_f32(other, 1));
+    assert_int_equal(mica_eval_async(other, &y, 1), MICA_OK);
+    args[0] = out;
+    args[1] = x;
+    expect_refused(mica_program_run(program, into, args, &out), MICA_EINVAL, "overwritten");
+    expect(y, (float[]){1, 1, 1, 1, 1, 1, 1, 1}, N);
+    mica_scope_close(&other);
+    mica_program_close(&program);
+}
+
 /* ---- errors ---- */
 
 static void test_an_error_of_a_run(void **state) {
@@ -303,8 +384,13 @@ static bool build_and_run(void *arg) {
         ok = mica_program_build(a, &(mica_param){.array = x}, 1, both, 2, &program) == MICA_OK;
         for (int i = 0; ok && i < 2; i++) {
             mica_array arg0 = zeros(b), flipped = mica_flip(b, arg0, 0);
-            ok = mica_program_run(program, b, &flipped, results) == MICA_OK &&
-                 mica_scope_collect(b, results, 2) == MICA_OK;
+            ok = mica_eval(b, flipped) == MICA_OK;
+            if (ok && mica_program_run(program, b, &flipped, results) != MICA_OK) {
+                assert_int_equal(mica_scope_status(b), MICA_OK);
+                assert_false(mica_valid(results[0]) || mica_valid(results[1]));
+                ok = false;
+            }
+            ok = ok && mica_scope_collect(b, results, 2) == MICA_OK;
         }
         ok = ok && mica_program_print(program, &text) == MICA_OK;
         mica_free(text);
@@ -464,6 +550,9 @@ static void test_where_the_host_reads(void **state) {
     assert_true(((const float *)at)[3] == 16);
     expect_refused(mica_array_host(mica_flip(into, x, 0), &at), MICA_EINVAL, "row-major");
     assert_null(at);
+    mica_array empty = mica_from_data(into, NULL, MICA_F32, (int64_t[]){2, 0}, 2);
+    assert_int_equal(mica_array_host(empty, &at), MICA_OK);
+    assert_null(at);
     expect_refused(mica_array_host(MICA_NONE, &at), MICA_EINVAL, "array_host");
     expect_refused(mica_array_host(x, NULL), MICA_EINVAL, "NULL");
 }
@@ -477,6 +566,10 @@ int main(void) {
         IN_SCOPES(test_a_program_outlives_its_scope_and_device_handle),
         IN_SCOPES(test_results_may_be_params_and_values),
         IN_SCOPES(test_arguments_of_any_strides),
+        IN_SCOPES(test_parameters_of_any_strides),
+        IN_SCOPES(test_a_program_without_parameters_or_results),
+        IN_SCOPES(test_arguments_that_are_not_evaluated_yet),
+        IN_SCOPES(test_what_runs_in_the_background_ends_first),
         IN_SCOPES(test_an_error_of_a_run),
         IN_SCOPES(test_refused_programs),
         IN_SCOPES(test_refused_arguments),
