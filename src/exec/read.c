@@ -60,13 +60,14 @@ mica_status mica_array_host(mica_array x, const void **pointer) {
     MC_TRY(mica_eval(x.scope, x));
     const mc_node *node = mc_node_of(x);
     char text[MC_LAYOUT_TEXT];
+    if (mc_layout_size(&node->layout) == 0) return MICA_OK;
     if (!mc_layout_is_dense(&node->layout))
         return mc_fail(MICA_EINVAL,
                        "array_host: the elements of %s are not in row-major order; take "
                        "mica_contiguous of it, or mica_read",
                        mc_layout_text(&node->layout, text));
     *pointer = mc_data(x);
-    if (*pointer || mc_layout_size(&node->layout) == 0) return MICA_OK;
+    if (*pointer) return MICA_OK;
     return mc_fail(MICA_EUNSUPPORTED,
                    "array_host: the host cannot see the memory of device %s; use mica_read",
                    mica_scope_device(x.scope)->backend->name);

@@ -116,8 +116,9 @@ static void place(mc_run *run, uint32_t root, void *address) {
     run->moved = true;
 }
 
+/* NULL: of an array without elements. */
 static void *arg_address(const mc_binding *arg) {
-    return (char *)arg->address + arg->offset_bytes;
+    return arg->address ? (char *)arg->address + arg->offset_bytes : NULL;
 }
 
 /* A root with a storage of its own: a donated parameter's where nobody else holds that, else
@@ -152,7 +153,7 @@ static mica_status bind_temp(mc_run *run) {
 
 static void *value_address(const mc_run *run, uint32_t value) {
     const mc_value *v = &run->plan->values[value];
-    char *root = run->roots[v->root]; /* NULL: of an array without elements */
+    char *root = run->roots[v->root]; /* NULL as above */
     return root ? root + v->offset_bytes : NULL;
 }
 

@@ -400,6 +400,12 @@ static void test_empty_arrays_are_arrays(void **state) {
     mica_iter it = {0};
     assert_false(mica_next(y, &it));
     assert_int_equal(it.status, MICA_OK);
+    /* mapped: at no address */
+    x = mc_leaf_memory(f->s, NULL, MICA_F32, (int64_t[]){0, 3}, 2, NULL, NULL);
+    y = mica_exp(f->s, mica_slice_axis(f->s, x, 1, 1, 2));
+    const mica_array xs[] = {y, mica_transpose(f->s, x, NULL)};
+    assert_int_equal(mica_eval_n(f->s, xs, 2), MICA_OK);
+    assert_int_equal(mica_read(xs[1], (float[1]){0}, 0), MICA_OK);
 }
 
 static void test_reading_and_iterating_follow_logical_order(void **state) {
