@@ -2,8 +2,9 @@
  * by node as it is recorded, so that nothing is planned together; many targets at once; with leaves
  * that were moved in and may be overwritten; that in the background; and as a program that is
  * recorded over other values of the leaves and run twice. All of it once more on a device
- * without the fused kernels, on one without chains, and on one that takes each row through a chain
- * before the next, the last one first. */
+ * without the fused kernels, on ones that leave every third op to the fallback device, on one
+ * without chains, and on one that takes each row through a chain before the next, the last one
+ * first. */
 #include <mica/mica.h>
 
 #include <stdlib.h>
@@ -515,6 +516,26 @@ static void test_so_do_decompositions(void **state) {
     compare_by(&mc_cpu_steps, &plain, 1);
 }
 
+static unsigned declined; /* of three ops, which one */
+
+/* Two ops of three, and these over dense operands. */
+static mc_support supports_parts(const void *state, mc_op op, const void *attr,
+                                 const mc_layout *const *in, int n_in, const mc_layout *out) {
+    if ((unsigned)op % 3 == declined) return (mc_support){.yes = false};
+    mc_support support = mc_backend_cpu.supports(state, op, attr, in, n_in, out);
+    for (int k = 0; k < n_in; k++)
+        if (in[k] && !mc_layout_is_dense(in[k])) support.dense |= UINT32_C(1) << k;
+    return support;
+}
+
+static void test_so_do_parts_on_the_fallback(void **state) {
+    (void)state;
+    mc_backend partial = mc_backend_cpu;
+    partial.supports = supports_parts;
+    for (declined = 0; declined < 3; declined++)
+        compare_by(&mc_cpu_steps, &partial, 1);
+}
+
 static int chained; /* steps */
 static int ending_in_matmuls;
 
@@ -559,6 +580,7 @@ int main(void) {
         cmocka_unit_test(test_so_do_rows_of_chains),
         cmocka_unit_test(test_so_do_steps_without_chains),
         cmocka_unit_test(test_so_do_decompositions),
+        cmocka_unit_test(test_so_do_parts_on_the_fallback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
