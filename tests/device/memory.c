@@ -95,6 +95,55 @@ static void test_old_blocks_make_room(void **state) {
     assert_int_equal(mica_device_active_bytes(device), 0);
 }
 
+/* ---- the lock ---- */
+
+static int frees, frees_under_lock, allocs_to_fail;
+
+static void *alloc_some(void *state, size_t bytes) {
+    (void)state;
+    return allocs_to_fail-- > 0 ? NULL : mc_aligned_alloc(64, bytes);
+}
+
+static void free_and_look(void *state, void *address, size_t bytes) {
+    mc_memory *m = state;
+    (void)bytes;
+    frees++;
+    if (pthread_mutex_trylock(&m->lock) == 0)
+        pthread_mutex_unlock(&m->lock);
+    else
+        frees_under_lock++;
+    mc_free(address);
+}
+
+/* Giving memory back takes long, and a backend may ask for its accounts meanwhile. */
+static void test_memory_is_given_back_outside_of_the_lock(void **state) {
+    (void)state;
+    const mc_backend backend = {
+        .name = "test", .host_memory = true, .alloc = alloc_some, .free = free_and_look};
+    mc_memory m = {0};
+    mc_storage *a, *b;
+    assert_int_equal(mc_memory_init(&m, &backend, &m, 0, 4096), MICA_OK);
+    assert_int_equal(mc_memory_get(&m, 1024, &a), MICA_OK);
+    assert_int_equal(mc_memory_get(&m, 4096, &b), MICA_OK);
+    mc_memory_put(&m, a);
+    mc_memory_put(&m, b); /* makes room by what is kept */
+    assert_int_equal(frees, 1);
+    mc_memory_clear(&m);
+    assert_int_equal(frees, 2);
+    assert_int_equal(mc_memory_get(&m, 1024, &a), MICA_OK);
+    assert_int_equal(mc_memory_get(&m, 8192, &b), MICA_OK);
+    mc_memory_put(&m, a);
+    mc_memory_put(&m, b); /* too large to be kept */
+    assert_int_equal(frees, 3);
+    allocs_to_fail = 1; /* what is kept is given back, and then there is enough */
+    assert_int_equal(mc_memory_get(&m, 2048, &a), MICA_OK);
+    assert_int_equal(frees, 4);
+    mc_memory_put(&m, a);
+    mc_memory_deinit(&m);
+    assert_int_equal(frees, 5);
+    assert_int_equal(frees_under_lock, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_sizes_are_rounded_by_an_eighth_at_most, open_device,
@@ -103,6 +152,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_the_peak_is_kept_and_reset, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_old_blocks_make_room, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_limits_hold, open_device, close_device),
+        cmocka_unit_test(test_memory_is_given_back_outside_of_the_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
