@@ -315,6 +315,36 @@ static void joint_matmuls(void **state) {
 }
 
 /* K is 0: results are 0. */
+/* The same elements, the last axis of which does not lie side by side. */
+static mica_array transposed_twice(bench *b, mica_array x) {
+    if (!mica_valid(x)) return x;
+    mica_array y = mica_contiguous(b->s, mica_transpose(b->s, x, NULL));
+    assert_int_equal(mica_eval(b->s, y), MICA_OK);
+    y = mica_transpose(b->s, y, NULL);
+    assert_int_equal(mica_eval(b->s, y), MICA_OK);
+    return y;
+}
+
+static void weights_that_lie_otherwise(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array x = noise(b.s, 16, MICA_F32, SHAPE(3, 256));
+    for (int i = 0; i < FORMATS; i++) {
+        const mica_quant quant = formats[i];
+        weights q = quantized(&b, quant, noise(b.s, 17, MICA_BF16, SHAPE(21, 256)));
+        mica_array want = mica_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, quant, true);
+        mica_array w = mica_dequantize(b.s, q.codes, q.scales, q.biases, quant, MICA_F32);
+        for (int which = 1; which < 8; which++) { /* a bit an operand */
+            mica_array c = which & 1 ? transposed_twice(&b, q.codes) : q.codes;
+            mica_array s = which & 2 ? transposed_twice(&b, q.scales) : q.scales;
+            mica_array z = which & 4 ? transposed_twice(&b, q.biases) : q.biases;
+            expect_same(b.s, mica_quantized_matmul(b.s, x, c, s, z, quant, true), want);
+            expect_same(b.s, mica_dequantize(b.s, c, s, z, quant, MICA_F32), w);
+        }
+    }
+    bench_close(&b);
+}
+
 static void empty_rows(void **state) {
     (void)state;
     bench b = bench_open();
@@ -395,6 +425,7 @@ int main(void) {
         cmocka_unit_test(rows_do_not_depend_on_their_number),
         cmocka_unit_test(fast_rows_do_not_depend_on_their_number),
         cmocka_unit_test(rows_that_lie_apart),
+        cmocka_unit_test(weights_that_lie_otherwise),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(joint_matmuls),
         cmocka_unit_test(empty_rows),
