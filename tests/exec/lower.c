@@ -2,10 +2,14 @@
 #include "exec/lower.h"
 
 #include "device/device.h"
+#include "exec/cache.h"
 #include "support/support.h"
 
 #include <mica/ops.h>
+#include <mica/program.h>
 
+#include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 static mica_device *device;
@@ -115,6 +119,99 @@ static void test_a_device_that_supports_nothing_runs_all(void **state) {
         assert_float_equal(got[i], want[i], 1e-5);
 }
 
+/* sort(x * x), which takes x's memory where it may, and x is donated. */
+static mica_program *build_sort(int64_t n) {
+    mica_scope *s;
+    mica_program *program;
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    mica_array x = mica_program_param(s, MICA_F32, &n, 1);
+    mica_array y = mica_sort(s, mica_square(s, x), 0);
+    const mica_param param = {.array = x, .donate = true};
+    if (mica_program_build(s, &param, 1, &y, 1, &program) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    mica_scope_close(&s);
+    return program;
+}
+
+/* Whether the program sorts -n + i, i = 0 .. n - 1; the results stay in s. */
+static bool sorts(const mica_program *program, mica_scope *s, int n) {
+    float values[32];
+    const int64_t length = n;
+    for (int i = 0; i < n; i++)
+        values[i] = (float)(i - n);
+    mica_array x = mica_from_data(s, values, MICA_F32, &length, 1), y;
+    if (mica_program_run(program, s, &x, &y) != MICA_OK ||
+        mica_read(y, values, (size_t)n * sizeof *values) != MICA_OK)
+        return false;
+    for (int i = 0; i < n; i++)
+        if (fabsf(values[i] - (float)((i + 1) * (i + 1))) > 0) return false;
+    return true;
+}
+
+/* A program, its results and its device: whatever is closed first, the fallback device stays until
+ * nothing needs it. */
+static void test_what_falls_back_closes_in_any_order(void **state) {
+    (void)state;
+    device->backend = &poor;
+    for (int order = 0; order < 6; order++) {
+        mica_scope *s;
+        mica_program *program = build_sort(8);
+        assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+        assert_true(sorts(program, s, 8) && sorts(program, s, 8));
+        if (order % 3 == 0) mica_device_close(&device);
+        if (order < 3) mica_program_close(&program);
+        if (order % 3 == 1) mica_device_close(&device);
+        mica_scope_close(&s);
+        mica_program_close(&program);
+        mica_device_close(&device);
+        assert_int_equal(open_device(NULL), 0);
+        device->backend = &poor;
+    }
+}
+
+enum { THREADS = 4, ROUNDS = 60 };
+
+typedef struct runner {
+    pthread_t thread;
+    const mica_program *shared; /* for 8 elements */
+    int number, wrong;
+} runner;
+
+static void *run_and_compile(void *context) {
+    runner *r = context;
+    mc_graph_cache *cache = mc_graph_cache_of(device);
+    for (int i = 0; i < ROUNDS && !r->wrong; i++) {
+        int n = 1 + (i * 7 + r->number) % 23;
+        mica_scope *s;
+        mica_program *own = build_sort(n);
+        if (mica_scope_open(device, &s) != MICA_OK) return NULL;
+        r->wrong += !sorts(r->shared, s, 8) || !sorts(own, s, n);
+        if (i % 5 == r->number) mc_graph_cache_clear(cache);
+        mc_graph_cache_set_limit(cache, i % 2 ? 1 : 1 << 20);
+        r->wrong += !sorts(own, s, n);
+        mica_program_close(&own);
+        mica_scope_close(&s);
+    }
+    return NULL;
+}
+
+/* Others compile, and the cache forgets what runs; all ask for the fallback device at first. */
+static void test_many_threads_run_compile_and_forget(void **state) {
+    (void)state;
+    runner runners[THREADS];
+    device->backend = &poor;
+    mica_program *shared = build_sort(8);
+    for (int i = 0; i < THREADS; i++) {
+        runners[i] = (runner){.shared = shared, .number = i};
+        assert_int_equal(pthread_create(&runners[i].thread, NULL, run_and_compile, &runners[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(runners[i].thread, NULL), 0);
+        assert_int_equal(runners[i].wrong, 0);
+    }
+    mica_program_close(&shared);
+}
+
 static bool run_anew(void *arg) {
     (void)arg;
     float out[32];
@@ -136,6 +233,8 @@ int main(void) {
         WITH_DEVICE(test_decompositions_run_where_kernels_are_missing),
         WITH_DEVICE(test_an_op_with_neither_falls_back),
         WITH_DEVICE(test_a_device_that_supports_nothing_runs_all),
+        WITH_DEVICE(test_what_falls_back_closes_in_any_order),
+        WITH_DEVICE(test_many_threads_run_compile_and_forget),
         WITH_DEVICE(test_every_failing_allocation_is_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
