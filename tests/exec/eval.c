@@ -406,6 +406,9 @@ static void test_empty_arrays_are_arrays(void **state) {
     const mica_array xs[] = {y, mica_transpose(f->s, x, NULL)};
     assert_int_equal(mica_eval_n(f->s, xs, 2), MICA_OK);
     assert_int_equal(mica_read(xs[1], (float[1]){0}, 0), MICA_OK);
+    /* between two ops: at none either */
+    y = mica_slice_axis(f->s, mica_exp(f->s, x), 1, 1, 3);
+    expect(mica_sum(f->s, y, (int[]){0}, 1, false), (float[]){0, 0}, 2);
 }
 
 static void test_reading_and_iterating_follow_logical_order(void **state) {

@@ -136,6 +136,44 @@ static void test_what_others_hold_stays(void **state) {
     mica_program_close(&program);
 }
 
+/* A donated argument whose memory a part of the program, a view or a result has, too. */
+static void test_what_shares_a_donated_arguments_memory_stays(void **state) {
+    (void)state;
+    const int64_t n = 4;
+    const float values[] = {1, 2, 3, 4};
+    mica_array x = mica_program_param(s, MICA_F32, &n, 1), w = data(s, values, 4);
+    mica_array results[] = {mica_negative(s, x), mica_add(s, mica_negative(s, x), w)};
+    const mica_param param = {.array = x, .donate = true};
+    mica_program *program, *same;
+    assert_int_equal(mica_program_build(s, &param, 1, results, 2, &program), MICA_OK);
+    mica_array out[4], arg = mica_detach(into, w);
+    for (int i = 0; i < 2; i++, arg = mica_detach(into, w)) {
+        assert_int_equal(mica_program_run(program, into, &arg, out), MICA_OK);
+        expect(out[0], (float[]){-1, -2, -3, -4}, 4);
+        expect(out[1], (float[]){0, 0, 0, 0}, 4);
+    }
+    expect(w, values, 4);
+    arg = data(into, values, 4);
+    mica_array view = mica_flip(into, arg, 0), odd = mica_slice_axis(into, arg, 0, 1, 3);
+    assert_int_equal(mica_eval_n(into, (mica_array[]){view, odd}, 2), MICA_OK);
+    assert_int_equal(mica_program_run(program, into, &arg, out), MICA_OK);
+    expect(view, (float[]){4, 3, 2, 1}, 4);
+    expect(odd, (float[]){2, 3}, 2);
+    /* the argument itself, twice, beside what could take its memory */
+    mica_array all[] = {x, mica_negative(s, x), x, mica_flip(s, x, 0)};
+    assert_int_equal(mica_program_build(s, &param, 1, all, 4, &same), MICA_OK);
+    for (int i = 0; i < 2; i++) {
+        arg = i ? out[0] : data(into, values, 4);
+        assert_int_equal(mica_program_run(same, into, &arg, out), MICA_OK);
+        expect(out[0], values, 4);
+        expect(out[1], (float[]){-1, -2, -3, -4}, 4);
+        expect(out[2], values, 4);
+        expect(out[3], (float[]){4, 3, 2, 1}, 4);
+    }
+    mica_program_close(&same);
+    mica_program_close(&program);
+}
+
 /* Values that are no parameters are a part of the program, and live as long as it does. */
 static void test_a_program_outlives_its_scope_and_device_handle(void **state) {
     (void)state;
@@ -563,6 +601,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         IN_SCOPES(test_steps_write_in_place_and_allocate_nothing),
         IN_SCOPES(test_what_others_hold_stays),
+        IN_SCOPES(test_what_shares_a_donated_arguments_memory_stays),
         IN_SCOPES(test_a_program_outlives_its_scope_and_device_handle),
         IN_SCOPES(test_results_may_be_params_and_values),
         IN_SCOPES(test_arguments_of_any_strides),
