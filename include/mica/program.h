@@ -62,8 +62,9 @@ MICA_API void mica_program_close(mica_program **program);
  *
  *  into     the scope that receives the results, on the program's device.
  *  args     [n_params] evaluated arrays (others are evaluated) of any scopes of the device, of the
- *           parameters' dtypes and shapes. Strides that are other than the parameter's are copied.
- *           Donated ones are gone afterwards, as by mica_move, also where the run fails.
+ *           parameters' dtypes and shapes. Those whose elements are not in row-major order are
+ *           copied. What still runs in their scopes ends first. Donated ones are gone afterwards,
+ *           as by mica_move, also where the run fails; an argument that is refused takes none.
  *  results  [n_results] receives evaluated arrays of `into`; invalid ones after an error.
  *  errors   MICA_EINVAL, MICA_ESHAPE, MICA_EDTYPE an argument does not fit (the text names it);
  *           those of mica_eval. None is kept in `into` */
