@@ -161,6 +161,73 @@ MICA_API mica_status mica_program_decode(mica_device *device, const void *data, 
                                          const mica_program_file_options *options,
                                          mica_program **program);
 
+/* ---- functions ---- */
+
+/** A C function that is recorded once for given shapes of arguments, and then run as a program. */
+typedef struct mica_function mica_function;
+
+/** Records what a function computes: results from args, in s. It runs while a program is made, not
+ *  when one is run. What it takes from elsewhere becomes a part of the program: evaluated arrays,
+ *  and numbers that it computes itself.
+ *
+ *  args     [n_args] parameters of s, which have no values.
+ *  results  [n_results] receives arrays of s.
+ *  returns  MICA_OK, or an error, which mica_function_call returns. */
+typedef mica_status (*mica_compile_fn)(void *user, mica_scope *s, const mica_array *args,
+                                       size_t n_args, mica_array *results, size_t n_results);
+
+/** Options of mica_compile; zero means the default. */
+typedef struct mica_compile_options {
+    size_t struct_bytes; /* see mica/api.h */
+    size_t max_programs; /* programs that are kept; the one that was used longest ago goes first. 0:
+                            32 */
+    bool shapeless;      /* record once for all lengths of axes: for other lengths the recorded ops
+                            are checked and recorded again, without calling the function */
+} mica_compile_options;
+
+/** Makes a function whose programs are recorded by fn. Nothing is recorded yet.
+ *
+ *  With shapeless, fn is called once for given dtypes, numbers of axes and donated arguments, and
+ *  must not read the lengths of its arguments: numbers computed from these stay as they were. A
+ *  call with other lengths is MICA_ESHAPE, naming the op, where they cannot be shown to fit:
+ *
+ *  - reshape, broadcast_to, slice, slice_update, as_strided, gather, scatter, and all that is made
+ *    of them (split, flatten, repeat ...), where the lengths of an operand changed. Squeezing,
+ *    expand_dims, and broadcasting within elementwise ops, are taken over;
+ *  - anything that makes an array of given lengths within fn: zeros, arange, random numbers, tril;
+ *  - sums, means and variances over an axis whose length changed; topk, rope and sdpa where the
+ *    last axis changed;
+ *  - operands of an elementwise op, if two axes of equal lengths became unequal. So fn should be
+ *    recorded with lengths other than 1.
+ *
+ *  fn        called by one thread at a time, whatever function it belongs to.
+ *  user      given to fn. Borrowed until the function is closed.
+ *  options   NULL for the defaults. Borrowed.
+ *  function  receives it, owned by the caller; NULL after an error. It keeps its device.
+ *  errors    MICA_EINVAL, MICA_ENOMEM */
+MICA_API mica_status mica_compile(mica_device *device, mica_compile_fn fn, void *user,
+                                  const mica_compile_options *options, mica_function **function);
+
+/** Runs a function, as mica_program_run does; from any thread. Programs run at once; recording
+ *  waits for all recording of other threads. A function may call others while it is recorded: with
+ *  its own scope as `into`, they become a part of it.
+ *
+ *  into     the scope that receives the results.
+ *  args     [n_args] arrays of any scopes of the device; evaluated, but for those of a function
+ *           that is being recorded. Arguments that came by mica_move are donated.
+ *  results  [n_results] receives evaluated arrays of `into`; invalid ones after an error.
+ *  errors   those of fn; MICA_EINVAL the function calls itself; those of mica_program_build and
+ *           mica_program_run; MICA_ESHAPE other lengths do not fit a shapeless function */
+MICA_API mica_status mica_function_call(mica_function *function, mica_scope *into,
+                                        const mica_array *args, size_t n_args, mica_array *results,
+                                        size_t n_results);
+
+/** How often fn was called; 0 for NULL. */
+MICA_API uint64_t mica_function_traces(const mica_function *function);
+
+/** Closes *function and sets it to NULL; nothing for NULL. Not while it is called. */
+MICA_API void mica_function_close(mica_function **function);
+
 MICA_END
 
 #endif

@@ -8,6 +8,9 @@
  * errors  MICA_EINVAL a parameter, which has no value */
 mica_status mc_bind_leaf(const mc_node *leaf, mc_binding *arg, uint64_t **scalars);
 
+/* A leaf that has a value as a leaf of s, which shares its memory. */
+mica_array mc_copy_leaf(mica_scope *s, const mc_node *leaf);
+
 /* Takes the memory away from a node. */
 void mc_node_leave(mc_node *node, mc_node_state state);
 

@@ -3,6 +3,11 @@
 #include "device/device.h"
 #include "exec/bind.h"
 
+mica_array mc_copy_leaf(mica_scope *s, const mc_node *leaf) {
+    if (leaf->scalar) return mc_scalar_bits(s, leaf->layout.dtype, leaf->value);
+    return mc_leaf(s, &leaf->layout, mc_storage_retain(leaf->storage), leaf->offset_bytes);
+}
+
 static mica_status check_ready(mica_array x, const char *what) {
     MC_TRY(mc_check_valid(x, what));
     return mica_eval(x.scope, x);
@@ -18,9 +23,8 @@ static mica_array share(mica_scope *s, mica_array x, const char *what, bool take
                              "%s: the array belongs to another device; mica_to_device copies it",
                              what);
     mc_node *node = mc_node_of(x);
-    if (node->scalar) return mc_scalar_bits(s, node->layout.dtype, node->value);
-    mica_array y = mc_leaf(s, &node->layout, mc_storage_retain(node->storage), node->offset_bytes);
-    if (!mica_valid(y)) return y;
+    mica_array y = mc_copy_leaf(s, node);
+    if (!mica_valid(y) || node->scalar) return y;
     mc_node_of(y)->movable = movable;
     if (take) mc_node_leave(mc_node_of(x), MC_GONE);
     return y;

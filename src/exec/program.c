@@ -72,8 +72,7 @@ static mica_array copy_value(mica_program *p, const mc_node *node, uint32_t i) {
                              "program_build: results need a parameter that is not among params "
                              "(node %u of the scope)",
                              i);
-    if (node->scalar) return mc_scalar_bits(p->graph, node->layout.dtype, node->value);
-    return mc_leaf(p->graph, &node->layout, mc_storage_retain(node->storage), node->offset_bytes);
+    return mc_copy_leaf(p->graph, node);
 }
 
 /* What results need of s, copied behind the parameters. */

@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "base/save.h"
 #include "device/device.h"
+#include "exec/bind.h"
 #include "exec/program.h"
 #include "graph/file.h"
 
@@ -71,9 +72,7 @@ static const char *name_of(void *context, mica_array constant) {
 
 static mica_status read_constant(void *context, mica_array constant, void *data, size_t bytes) {
     const saver *w = context;
-    const mc_node *node = mc_node_of(constant);
-    mica_array x =
-        mc_leaf(w->scratch, &node->layout, mc_storage_retain(node->storage), node->offset_bytes);
+    mica_array x = mc_copy_leaf(w->scratch, mc_node_of(constant));
     MC_TRY(mica_scope_status(w->scratch));
     return mica_read(x, data, bytes);
 }
@@ -163,8 +162,7 @@ static mica_array find_constant(void *context, mica_scope *into, const char *nam
         return mc_scope_fail(into, MICA_EFORMAT, "the constant %s is %s, and the program wants %s",
                              name, mc_layout_text(l, given), mc_layout_text(want, wanted));
     }
-    if (node->scalar) return mc_scalar_bits(into, l->dtype, node->value);
-    return mc_leaf(into, l, mc_storage_retain(node->storage), node->offset_bytes);
+    return mc_copy_leaf(into, node);
 }
 
 static mica_array copy_constant(void *context, mica_scope *into, const mc_layout *l,

@@ -209,7 +209,7 @@ mica_array mica_roll(mica_scope *s, mica_array x, int64_t shift, int axis) {
     int at;
     if (!mc_find_axis(s, "roll", l, axis, &at)) return mc_invalid(s);
     int64_t n = l->shape[at];
-    if (n == 0 || shift % n == 0) return x;
+    if (n == 0 || shift % n == 0) return mc_as_it_is(s, x);
     int64_t cut = n - (shift % n + n) % n; /* the element that comes first */
     mica_array parts[] = {mica_slice_axis(s, x, at, cut, MICA_END_OF_AXIS),
                           mica_slice_axis(s, x, at, 0, cut)};

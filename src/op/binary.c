@@ -92,7 +92,7 @@ static mica_array record(mica_scope *s, mc_op op, const char *name, kind k, mica
         return mc_invalid(s);
     }
     for (int i = 0; i < 2; i++)
-        in[i] = mc_broadcast(s, mc_cast(s, in[i], dtype), shape, ndim);
+        in[i] = mc_align(s, mc_cast(s, in[i], dtype), shape, ndim);
     return mc_record(s, op, NULL, in, 2);
 }
 

@@ -8,6 +8,12 @@
 
 /* x broadcast to shape; x itself where it has that shape. Records BROADCAST_TO. */
 mica_array mc_broadcast(mica_scope *s, mica_array x, const int64_t *shape, int ndim);
+/* mc_broadcast where shape is that of all operands of the elementwise op that reads it. */
+mica_array mc_align(mica_scope *s, mica_array x, const int64_t *shape, int ndim);
+/* mica_reshape where shape is that of x without, or with more, axes of length 1. */
+mica_array mc_reshape_ones(mica_scope *s, mica_array x, const int64_t *shape, int ndim);
+/* x, which the builder has nothing to do for because of its lengths. */
+mica_array mc_as_it_is(mica_scope *s, mica_array x);
 /* x with dtype; x itself where it has it. Records ASTYPE. */
 mica_array mc_cast(mica_scope *s, mica_array x, mica_dtype dtype);
 

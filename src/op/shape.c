@@ -6,7 +6,7 @@
 
 #include "graph/attr.h"
 #include "graph/graph.h"
-#include "op/check.h"
+#include "op/build.h"
 #include "op/slice.h"
 
 /* ---- reshape ---- */
@@ -126,7 +126,7 @@ mica_array mica_reshape(mica_scope *s, mica_array x, const int64_t *shape, int n
     if (ndim > 0) memcpy(attr.shape, shape, (size_t)ndim * sizeof *shape);
     status = fill_length("reshape", l, attr.shape, ndim);
     if (status != MICA_OK) return mc_fail_in(s, status);
-    if (has_shape(l, attr.shape, ndim)) return x;
+    if (has_shape(l, attr.shape, ndim)) return mc_as_it_is(s, x);
     return mc_record(s, MC_OP_RESHAPE, &attr, &x, 1);
 }
 
@@ -197,7 +197,7 @@ mica_array mica_squeeze(mica_scope *s, mica_array x, int axis) {
     int n = 0;
     for (int k = 0; k < l->ndim; k++)
         if (k != at) shape[n++] = l->shape[k];
-    return mica_reshape(s, x, shape, n);
+    return mc_reshape_ones(s, x, shape, n);
 }
 
 mica_array mica_expand_dims(mica_scope *s, mica_array x, int axis) {
@@ -214,7 +214,7 @@ mica_array mica_expand_dims(mica_scope *s, mica_array x, int axis) {
         if (k == at) shape[n++] = 1;
         if (k < l->ndim) shape[n++] = l->shape[k];
     }
-    return mica_reshape(s, x, shape, n);
+    return mc_reshape_ones(s, x, shape, n);
 }
 
 /* ---- transpose ---- */
@@ -340,7 +340,7 @@ mica_array mica_broadcast_to(mica_scope *s, mica_array x, const int64_t *shape, 
     if (!mc_operands_ok(s, "broadcast_to", &x, 1)) return mc_invalid(s);
     mica_status status = check_ndim("broadcast_to", shape, ndim);
     if (status != MICA_OK) return mc_fail_in(s, status);
-    if (has_shape(mc_layout_of(x), shape, ndim)) return x;
+    if (has_shape(mc_layout_of(x), shape, ndim)) return mc_as_it_is(s, x);
     mc_attr_shape attr = {.ndim = ndim};
     if (ndim > 0) memcpy(attr.shape, shape, (size_t)ndim * sizeof *shape);
     return mc_record(s, MC_OP_BROADCAST_TO, &attr, &x, 1);
@@ -444,7 +444,7 @@ mica_array mica_slice(mica_scope *s, mica_array x, const int64_t *start, const i
     bool whole = true;
     for (int k = 0; k < l->ndim; k++)
         whole = whole && attr.count[k] == l->shape[k] && attr.step[k] == 1;
-    if (whole) return x;
+    if (whole) return mc_as_it_is(s, x);
     return mc_record(s, MC_OP_SLICE, &attr, &x, 1);
 }
 

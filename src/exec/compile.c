@@ -1,0 +1,419 @@
+/* Functions that are recorded once for given shapes: a table of programs. */
+#include <mica/program.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/options.h"
+#include "device/device.h"
+#include "exec/shapeless.h"
+
+enum { MAX_PROGRAMS = 32 };
+
+/* Of which arguments, and of how many results. */
+typedef struct signature {
+    size_t n_args, n_results;
+    mc_layout *args; /* [n_args] */
+    bool *donated;   /* [n_args] */
+} signature;
+
+/* A program for given shapes. */
+typedef struct entry entry;
+struct entry {
+    entry *next;
+    signature of;
+    mica_program *program;
+    uint64_t used;  /* when last, by the function's clock */
+    uint32_t users; /* calls that run it, and the table itself */
+};
+
+/* What was recorded, for programs of other lengths. */
+typedef struct recording recording;
+struct recording {
+    recording *next;
+    signature of;
+    mc_recorded graph;
+    uint64_t used;
+};
+
+struct mica_function {
+    mica_scope *keeper; /* empty: keeps the device */
+    mica_compile_fn fn;
+    void *user;
+    size_t max;
+    bool shapeless;
+    atomic_uint_fast64_t traces;
+    pthread_mutex_t lock; /* of entries, n_entries, clock */
+    entry *entries;
+    size_t n_entries;
+    uint64_t clock;
+    recording *recordings; /* guarded by recording_lock, as the next two */
+    size_t n_recordings;
+    uint64_t recording_clock;
+};
+
+/* A call as it is given. */
+typedef struct call {
+    mica_function *f;
+    const mica_array *args;
+    size_t n_args, n_results;
+} call;
+
+/* ---- what a thread records ---- */
+
+/* One lock for all functions: a function that is recorded may record others in any order. */
+static pthread_mutex_t recording_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The functions that this thread records, innermost first. */
+typedef struct active {
+    struct active *outer;
+    const mica_function *f;
+    const mica_scope *s;
+} active;
+static _Thread_local active *innermost;
+
+static bool is_recorded_into(const mica_scope *s) {
+    for (const active *a = innermost; a; a = a->outer)
+        if (a->s == s) return true;
+    return false;
+}
+
+static mica_status check_recursion(const mica_function *f) {
+    for (const active *a = innermost; a; a = a->outer)
+        if (a->f == f)
+            return mc_fail(MICA_EINVAL, "function_call: the function calls itself while it is "
+                                        "recorded");
+    return MICA_OK;
+}
+
+static mica_status call_fn(mica_function *f, mica_scope *s, const mica_array *args, size_t n_args,
+                           mica_array *results, size_t n_results) {
+    active self = {innermost, f, s};
+    innermost = &self;
+    atomic_fetch_add(&f->traces, 1);
+    mica_status status = f->fn(f->user, s, args, n_args, results, n_results);
+    innermost = self.outer;
+    return status;
+}
+
+/* ---- signatures ---- */
+
+static bool is_donated(mica_array x) {
+    const mc_node *node = mc_node_of(x);
+    return node->movable && !node->scalar && !node->param;
+}
+
+/* Whether a call has the dtypes, numbers of axes and donated arguments; and the lengths, unless
+ * they are `loose`. */
+static bool matches(const signature *of, const call *c, bool loose) {
+    if (of->n_args != c->n_args || of->n_results != c->n_results) return false;
+    for (size_t i = 0; i < c->n_args; i++) {
+        const mc_layout *l = mc_layout_of(c->args[i]), *m = &of->args[i];
+        if (l->dtype != m->dtype || l->ndim != m->ndim ||
+            is_donated(c->args[i]) != of->donated[i] || (!loose && !mc_layout_same_shape(l, m)))
+            return false;
+    }
+    return true;
+}
+
+static void signature_deinit(signature *of) {
+    mc_free(of->args);
+    mc_free(of->donated);
+}
+
+/* The caller ends it after an error, too. */
+static mica_status signature_init(signature *of, const call *c) {
+    *of = (signature){.n_args = c->n_args, .n_results = c->n_results};
+    of->args = mc_array_alloc(c->n_args, sizeof *of->args);
+    of->donated = mc_array_alloc(c->n_args, sizeof *of->donated);
+    if (!of->args || !of->donated) return mc_fail_nomem("a compiled function");
+    for (size_t i = 0; i < c->n_args; i++) {
+        of->args[i] = *mc_layout_of(c->args[i]);
+        of->donated[i] = is_donated(c->args[i]);
+    }
+    return MICA_OK;
+}
+
+/* ---- graphs ---- */
+
+static void recorded_deinit(mc_recorded *g) {
+    mica_scope_close(&g->s);
+    mc_free(g->params);
+    mc_free(g->results);
+}
+
+/* A scope with the call's parameters, and room for results. The caller ends it after an error,
+ * too. */
+static mica_status recorded_init(mc_recorded *g, const call *c) {
+    *g = (mc_recorded){.n_params = c->n_args, .n_results = c->n_results};
+    MC_TRY(mica_scope_open(mica_scope_device(c->f->keeper), &g->s));
+    g->params = mc_array_alloc(c->n_args, sizeof *g->params);
+    g->results = mc_array_alloc(c->n_results, sizeof *g->results);
+    if (!g->params || !g->results) return mc_fail_nomem("a compiled function");
+    for (size_t i = 0; i < c->n_args; i++) {
+        const mc_layout *l = mc_layout_of(c->args[i]);
+        g->params[i] = mica_program_param(g->s, l->dtype, l->shape, l->ndim);
+    }
+    for (size_t i = 0; i < c->n_results; i++)
+        g->results[i] = mc_invalid(g->s);
+    return mica_scope_status(g->s);
+}
+
+static mica_status record(mc_recorded *g, const call *c) {
+    MC_TRY(recorded_init(g, c));
+    MC_TRY(call_fn(c->f, g->s, g->params, g->n_params, g->results, g->n_results));
+    return mica_scope_status(g->s);
+}
+
+static mica_status build(const mc_recorded *g, const call *c, mica_program **program) {
+    mica_param *params = mc_array_alloc(g->n_params, sizeof *params);
+    if (!params) return mc_fail_nomem("a compiled function");
+    for (size_t i = 0; i < g->n_params; i++)
+        params[i] = (mica_param){.array = g->params[i], .donate = is_donated(c->args[i])};
+    mica_status status =
+        mica_program_build(g->s, params, g->n_params, g->results, g->n_results, program);
+    mc_free(params);
+    return status;
+}
+
+/* ---- recordings of shapeless functions ---- */
+
+static void free_recording(recording *r) {
+    recorded_deinit(&r->graph);
+    signature_deinit(&r->of);
+    mc_free(r);
+}
+
+static recording *find_recording(mica_function *f, const call *c) {
+    for (recording *r = f->recordings; r; r = r->next)
+        if (matches(&r->of, c, true)) {
+            r->used = ++f->recording_clock;
+            return r;
+        }
+    return NULL;
+}
+
+/* Takes a recording into the list, from which the one used longest ago may go. */
+static void keep_recording(mica_function *f, recording *r) {
+    r->used = ++f->recording_clock;
+    r->next = f->recordings;
+    f->recordings = r;
+    if (++f->n_recordings <= f->max) return;
+    recording **oldest = &f->recordings;
+    for (recording **at = &f->recordings; *at; at = &(*at)->next)
+        if ((*at)->used < (*oldest)->used) oldest = at;
+    recording *gone = *oldest;
+    *oldest = gone->next;
+    f->n_recordings--;
+    free_recording(gone);
+}
+
+/* Records the function for the call and keeps what was recorded. */
+static mica_status record_first(const call *c, mica_program **program) {
+    recording *r = mc_calloc(1, sizeof *r);
+    if (!r) return mc_fail_nomem("a compiled function");
+    mica_status status = signature_init(&r->of, c);
+    if (status == MICA_OK) status = record(&r->graph, c);
+    if (status == MICA_OK) status = build(&r->graph, c, program);
+    if (status == MICA_OK)
+        keep_recording(c->f, r);
+    else
+        free_recording(r);
+    return status;
+}
+
+static mica_status make_shapeless(const call *c, mica_program **program) {
+    const recording *r = find_recording(c->f, c);
+    if (!r) return record_first(c, program);
+    if (matches(&r->of, c, false)) return build(&r->graph, c, program);
+    mc_recorded again = {0};
+    mica_status status = recorded_init(&again, c);
+    if (status == MICA_OK) status = mc_record_again(&r->graph, &again);
+    if (status == MICA_OK) status = build(&again, c, program);
+    recorded_deinit(&again);
+    return status;
+}
+
+static mica_status make_program(const call *c, mica_program **program) {
+    mc_recorded g = {0};
+    if (c->f->shapeless) return make_shapeless(c, program);
+    mica_status status = record(&g, c);
+    if (status == MICA_OK) status = build(&g, c, program);
+    recorded_deinit(&g);
+    return status;
+}
+
+/* ---- the table ---- */
+
+static void free_entry(entry *e) {
+    mica_program_close(&e->program);
+    signature_deinit(&e->of);
+    mc_free(e);
+}
+
+/* Ends a use; the last one frees. */
+static void put_entry(mica_function *f, entry *e) {
+    pthread_mutex_lock(&f->lock);
+    bool last = --e->users == 0;
+    pthread_mutex_unlock(&f->lock);
+    if (last) free_entry(e);
+}
+
+/* The call's program, which the caller gives back; NULL: there is none. */
+static entry *find_entry(const call *c) {
+    mica_function *f = c->f;
+    pthread_mutex_lock(&f->lock);
+    entry *e = f->entries;
+    while (e && !matches(&e->of, c, false))
+        e = e->next;
+    if (e) {
+        e->used = ++f->clock;
+        e->users++;
+    }
+    pthread_mutex_unlock(&f->lock);
+    return e;
+}
+
+/* Takes an entry into the table; returns the one that goes for it, or NULL. */
+static entry *insert(mica_function *f, entry *e) {
+    entry *gone = NULL;
+    pthread_mutex_lock(&f->lock);
+    e->used = ++f->clock;
+    e->next = f->entries;
+    f->entries = e;
+    if (++f->n_entries > f->max) {
+        entry **oldest = &f->entries;
+        for (entry **at = &f->entries; *at; at = &(*at)->next)
+            if ((*at)->used < (*oldest)->used) oldest = at;
+        gone = *oldest;
+        *oldest = gone->next;
+        f->n_entries--;
+    }
+    pthread_mutex_unlock(&f->lock);
+    return gone;
+}
+
+static mica_status make_entry(const call *c, entry **out) {
+    entry *e = mc_calloc(1, sizeof *e);
+    if (!e) return mc_fail_nomem("a compiled function");
+    e->users = 2; /* the table, and the caller */
+    mica_status status = signature_init(&e->of, c);
+    if (status == MICA_OK) status = make_program(c, &e->program);
+    if (status != MICA_OK) {
+        free_entry(e);
+        return status;
+    }
+    entry *gone = insert(c->f, e);
+    if (gone) put_entry(c->f, gone);
+    *out = e;
+    return MICA_OK;
+}
+
+static mica_status get_entry(const call *c, entry **e) {
+    *e = find_entry(c);
+    if (*e) return MICA_OK;
+    bool outermost = !innermost;
+    if (outermost) pthread_mutex_lock(&recording_lock);
+    *e = find_entry(c); /* another thread may have made it */
+    mica_status status = *e ? MICA_OK : make_entry(c, e);
+    if (outermost) pthread_mutex_unlock(&recording_lock);
+    return status;
+}
+
+/* ---- the public functions ---- */
+
+mica_status mica_compile(mica_device *device, mica_compile_fn fn, void *user,
+                         const mica_compile_options *options, mica_function **function) {
+    if (!function) return mc_fail(MICA_EINVAL, "compile: function is NULL");
+    *function = NULL;
+    if (!device || !fn) return mc_fail(MICA_EINVAL, "compile: NULL");
+    mica_compile_options o;
+    MC_TRY(MC_OPTIONS_COPY(mica_compile_options, shapeless, &o, options));
+    mica_function *f = mc_calloc(1, sizeof *f);
+    if (!f) return mc_fail_nomem("a compiled function");
+    f->fn = fn;
+    f->user = user;
+    f->max = o.max_programs ? o.max_programs : MAX_PROGRAMS;
+    f->shapeless = o.shapeless;
+    mica_status status = mica_scope_open(device, &f->keeper);
+    if (status == MICA_OK && pthread_mutex_init(&f->lock, NULL) != 0) {
+        status = mc_fail(MICA_EDEVICE, "cannot make a mutex for a compiled function");
+        mica_scope_close(&f->keeper);
+    }
+    if (status != MICA_OK) {
+        mc_free(f);
+        return status;
+    }
+    *function = f;
+    return MICA_OK;
+}
+
+/* The function as a part of one that is recorded in `into`. */
+static mica_status record_inline(const call *c, mica_scope *into, mica_array *results) {
+    MC_TRY(call_fn(c->f, into, c->args, c->n_args, results, c->n_results));
+    for (size_t i = 0; i < c->n_results; i++)
+        MC_TRY(mc_check_valid(results[i], "function_call: a result"));
+    return mica_scope_status(into);
+}
+
+static mica_status check_call(const call *c, mica_scope *into) {
+    MC_TRY(mica_scope_status(into));
+    if (mica_scope_device(into) != mica_scope_device(c->f->keeper))
+        return mc_fail(MICA_EINVAL, "function_call: the scope is of another device");
+    for (size_t i = 0; i < c->n_args; i++)
+        MC_TRY(mc_check_valid(c->args[i], "function_call: an argument"));
+    return check_recursion(c->f);
+}
+
+static mica_status run(const call *c, mica_scope *into, mica_array *results) {
+    entry *e;
+    for (size_t i = 0; i < c->n_args; i++)
+        if (mc_node_of(c->args[i])->state == MC_PENDING)
+            MC_TRY(mica_eval(c->args[i].scope, c->args[i]));
+    MC_TRY(get_entry(c, &e));
+    mica_status status = mica_program_run(e->program, into, c->args, results);
+    put_entry(c->f, e);
+    return status;
+}
+
+mica_status mica_function_call(mica_function *function, mica_scope *into, const mica_array *args,
+                               size_t n_args, mica_array *results, size_t n_results) {
+    const call c = {function, args, n_args, n_results};
+    if (!function || !into || (!args && n_args > 0) || (!results && n_results > 0))
+        return mc_fail(MICA_EINVAL, "function_call: NULL");
+    bool inlined = is_recorded_into(into);
+    if (!inlined) MC_TRY(mica_wait(into));
+    for (size_t i = 0; i < n_results; i++)
+        results[i] = (mica_array){into, MC_ABSENT};
+    mica_status status = check_call(&c, into);
+    if (status == MICA_OK)
+        status = inlined ? record_inline(&c, into, results) : run(&c, into, results);
+    for (size_t i = 0; status != MICA_OK && i < n_results; i++)
+        results[i] = (mica_array){into, MC_ABSENT};
+    return status;
+}
+
+uint64_t mica_function_traces(const mica_function *function) {
+    return function ? atomic_load(&function->traces) : 0;
+}
+
+void mica_function_close(mica_function **function) {
+    if (!function || !*function) return;
+    mica_function *f = *function;
+    *function = NULL;
+    while (f->entries) {
+        entry *e = f->entries;
+        f->entries = e->next;
+        free_entry(e);
+    }
+    while (f->recordings) {
+        recording *r = f->recordings;
+        f->recordings = r->next;
+        free_recording(r);
+    }
+    pthread_mutex_destroy(&f->lock);
+    mica_scope_close(&f->keeper);
+    mc_free(f);
+}

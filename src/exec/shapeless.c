@@ -1,0 +1,320 @@
+#include "exec/shapeless.h"
+
+#include <string.h>
+
+#include "exec/bind.h"
+#include "graph/attr.h"
+
+/* What must hold for an op's attributes to be right for other lengths. */
+typedef enum rule {
+    HOLDS_LENGTHS, /* all lengths of its operands are as they were: the rule of ops without a row */
+    NEVER,         /* it has none whose lengths would tell */
+    ANY,           /* nothing: they say nothing of lengths */
+    ELEMENTWISE,   /* axes that met meet again */
+    SAME_LAST_AXIS, /* the last axis of the first operand is as it was */
+    SAME_REDUCED    /* the reduced axes are as they were: a mean divides by their number */
+} rule;
+
+static const unsigned char rules[MC_OP_COUNT] = {
+    [MC_OP_ABS] = ANY,
+    [MC_OP_NEGATIVE] = ANY,
+    [MC_OP_SQUARE] = ANY,
+    [MC_OP_SIGN] = ANY,
+    [MC_OP_FLOOR] = ANY,
+    [MC_OP_CEIL] = ANY,
+    [MC_OP_ROUND] = ANY,
+    [MC_OP_EXP] = ANY,
+    [MC_OP_EXPM1] = ANY,
+    [MC_OP_LOG] = ANY,
+    [MC_OP_LOG2] = ANY,
+    [MC_OP_LOG10] = ANY,
+    [MC_OP_LOG1P] = ANY,
+    [MC_OP_SQRT] = ANY,
+    [MC_OP_RSQRT] = ANY,
+    [MC_OP_RECIPROCAL] = ANY,
+    [MC_OP_SIN] = ANY,
+    [MC_OP_COS] = ANY,
+    [MC_OP_TAN] = ANY,
+    [MC_OP_SINH] = ANY,
+    [MC_OP_COSH] = ANY,
+    [MC_OP_TANH] = ANY,
+    [MC_OP_ARCSIN] = ANY,
+    [MC_OP_ARCCOS] = ANY,
+    [MC_OP_ARCTAN] = ANY,
+    [MC_OP_ARCSINH] = ANY,
+    [MC_OP_ARCCOSH] = ANY,
+    [MC_OP_ARCTANH] = ANY,
+    [MC_OP_ERF] = ANY,
+    [MC_OP_ERFINV] = ANY,
+    [MC_OP_SIGMOID] = ANY,
+    [MC_OP_ISNAN] = ANY,
+    [MC_OP_ISINF] = ANY,
+    [MC_OP_ISFINITE] = ANY,
+    [MC_OP_LOGICAL_NOT] = ANY,
+    [MC_OP_BITWISE_INVERT] = ANY,
+    [MC_OP_SILU] = ANY,
+    [MC_OP_GELU] = ANY,
+    [MC_OP_GELU_APPROX] = ANY,
+    [MC_OP_ASTYPE] = ANY,
+    [MC_OP_TO_FP8] = ANY,
+    [MC_OP_FROM_FP8] = ANY,
+    [MC_OP_ADD] = ELEMENTWISE,
+    [MC_OP_SUBTRACT] = ELEMENTWISE,
+    [MC_OP_MULTIPLY] = ELEMENTWISE,
+    [MC_OP_DIVIDE] = ELEMENTWISE,
+    [MC_OP_FLOOR_DIVIDE] = ELEMENTWISE,
+    [MC_OP_REMAINDER] = ELEMENTWISE,
+    [MC_OP_POWER] = ELEMENTWISE,
+    [MC_OP_MAXIMUM] = ELEMENTWISE,
+    [MC_OP_MINIMUM] = ELEMENTWISE,
+    [MC_OP_LOGADDEXP] = ELEMENTWISE,
+    [MC_OP_ARCTAN2] = ELEMENTWISE,
+    [MC_OP_EQUAL] = ELEMENTWISE,
+    [MC_OP_NOT_EQUAL] = ELEMENTWISE,
+    [MC_OP_LESS] = ELEMENTWISE,
+    [MC_OP_LESS_EQUAL] = ELEMENTWISE,
+    [MC_OP_GREATER] = ELEMENTWISE,
+    [MC_OP_GREATER_EQUAL] = ELEMENTWISE,
+    [MC_OP_LOGICAL_AND] = ELEMENTWISE,
+    [MC_OP_LOGICAL_OR] = ELEMENTWISE,
+    [MC_OP_BITWISE_AND] = ELEMENTWISE,
+    [MC_OP_BITWISE_OR] = ELEMENTWISE,
+    [MC_OP_BITWISE_XOR] = ELEMENTWISE,
+    [MC_OP_LEFT_SHIFT] = ELEMENTWISE,
+    [MC_OP_RIGHT_SHIFT] = ELEMENTWISE,
+    [MC_OP_WHERE] = ELEMENTWISE,
+    [MC_OP_ARANGE] = NEVER,
+    [MC_OP_RANDOM_BITS] = NEVER,
+    [MC_OP_BROADCAST_TO] = NEVER,
+    [MC_OP_SUM] = SAME_REDUCED,
+    [MC_OP_PROD] = ANY,
+    [MC_OP_MAX] = ANY,
+    [MC_OP_MIN] = ANY,
+    [MC_OP_ALL] = ANY,
+    [MC_OP_ANY] = ANY,
+    [MC_OP_LOGSUMEXP] = ANY,
+    [MC_OP_ARGMAX] = ANY,
+    [MC_OP_ARGMIN] = ANY,
+    [MC_OP_CUMSUM] = ANY,
+    [MC_OP_CUMPROD] = ANY,
+    [MC_OP_CUMMAX] = ANY,
+    [MC_OP_CUMMIN] = ANY,
+    [MC_OP_LOGCUMSUMEXP] = ANY,
+    [MC_OP_SORT] = ANY,
+    [MC_OP_ARGSORT] = ANY,
+    [MC_OP_TOPK] = SAME_LAST_AXIS,
+    [MC_OP_SOFTMAX] = ANY,
+    [MC_OP_TRANSPOSE] = ANY,
+    [MC_OP_CONTIGUOUS] = ANY,
+    [MC_OP_CONCATENATE] = ANY,
+    [MC_OP_SLICE_UPDATE_AT] = ANY,
+    [MC_OP_TAKE] = ANY,
+    [MC_OP_TAKE_ALONG_AXIS] = ANY,
+    [MC_OP_MATMUL] = ANY,
+    [MC_OP_QUANTIZED_MATMUL] = ANY,
+    [MC_OP_RMS_NORM] = ANY,
+    [MC_OP_LAYER_NORM] = ANY,
+    [MC_OP_ROPE] = SAME_LAST_AXIS,
+    [MC_OP_SDPA] = SAME_LAST_AXIS,
+};
+
+/* One node that is recorded again. */
+typedef struct again {
+    const mc_recorded *from;
+    mc_recorded *into;
+    mica_array *made; /* [nodes of from]; of a derived BROADCAST_TO: what it reads */
+    mica_array *in;   /* room for the operands */
+} again;
+
+static mica_status refuse(const again *a, uint32_t i, const char *why) {
+    const mc_node *node = mc_scope_node(a->from->s, i);
+    char text[MC_LAYOUT_TEXT];
+    return mc_fail(MICA_ESHAPE,
+                   "%s (%%%u, recorded as %s): %s; compile the function without shapeless",
+                   mc_op_get(node->op)->name, i, mc_layout_text(&node->layout, text), why);
+}
+
+static const mc_layout *old_layout(const again *a, uint32_t i) {
+    return &mc_scope_node(a->from->s, i)->layout;
+}
+
+static bool is_aligning(const again *a, uint32_t i) {
+    const mc_node *node = mc_scope_node(a->from->s, i);
+    return node->op == MC_OP_BROADCAST_TO && node->derived;
+}
+
+static bool has_changed(const again *a, uint32_t i) {
+    return !mc_layout_same_shape(old_layout(a, i), mc_layout_of(a->made[i]));
+}
+
+static bool any_changed(const again *a, const mc_node *node) {
+    for (uint32_t k = 0; k < node->n_in; k++)
+        if (node->in[k] != MC_ABSENT && has_changed(a, node->in[k])) return true;
+    return false;
+}
+
+static bool axis_changed(const again *a, uint32_t i, int axis) {
+    return old_layout(a, i)->shape[axis] != mc_layout_of(a->made[i])->shape[axis];
+}
+
+/* ---- elementwise ---- */
+
+/* Operand k before it was aligned: its node in the recorded graph. */
+static uint32_t unaligned(const again *a, const mc_node *node, uint32_t k) {
+    uint32_t i = node->in[k];
+    return is_aligning(a, i) ? mc_scope_node(a->from->s, i)->in[0] : i;
+}
+
+/* Axes that had the result's length still have it; those of length 1 that were repeated still have
+ * length 1. */
+static bool meets_again(const mc_layout *old, const mc_layout *old_result, const mc_layout *now,
+                        const mc_layout *result) {
+    for (int k = 1; k <= now->ndim; k++) {
+        bool met = old->shape[old->ndim - k] == old_result->shape[old_result->ndim - k];
+        if (now->shape[now->ndim - k] != (met ? result->shape[result->ndim - k] : 1)) return false;
+    }
+    return true;
+}
+
+static mica_status align(again *a, uint32_t i, const mc_node *node) {
+    mc_layout result = {.ndim = 0};
+    for (uint32_t k = 0; k < node->n_in; k++) {
+        const mc_layout *l = mc_layout_of(a->made[unaligned(a, node, k)]);
+        mc_layout both = {.ndim = 0};
+        MC_TRY(mc_broadcast_shapes(mc_op_get(node->op)->name, &result, l, both.shape, &both.ndim));
+        result = both;
+    }
+    for (uint32_t k = 0; k < node->n_in; k++) {
+        uint32_t from = unaligned(a, node, k);
+        const mc_layout *l = mc_layout_of(a->made[from]);
+        if (!meets_again(old_layout(a, from), &node->layout, l, &result))
+            return refuse(a, i, "axes that had the same length have not the same any more");
+        a->in[k] = a->made[from];
+        mc_attr_shape attr = {.ndim = result.ndim};
+        memcpy(attr.shape, result.shape, (size_t)result.ndim * sizeof *attr.shape);
+        if (!mc_layout_same_shape(l, &result))
+            a->in[k] = mc_record(a->into->s, MC_OP_BROADCAST_TO, &attr, &a->in[k], 1);
+    }
+    return mica_scope_status(a->into->s);
+}
+
+/* ---- reshape ---- */
+
+/* The shape of a RESHAPE that drops or adds axes of length 1: other axes keep their order. */
+static mica_status reshape_ones(const again *a, uint32_t i, const mc_node *node,
+                                mc_attr_shape *attr) {
+    const mc_layout *old = old_layout(a, node->in[0]), *now = mc_layout_of(a->made[node->in[0]]);
+    int from = 0;
+    memcpy(attr, node->attr, sizeof *attr);
+    for (int k = 0; k < old->ndim; k++)
+        if (old->shape[k] == 1 && now->shape[k] != 1)
+            return refuse(a, i, "an axis of length 1 has another length now");
+    for (int64_t k = 0; k < attr->ndim; k++) {
+        if (attr->shape[k] == 1) continue;
+        while (from < old->ndim && old->shape[from] == 1)
+            from++;
+        if (from == old->ndim) return refuse(a, i, "it holds lengths");
+        attr->shape[k] = now->shape[from++];
+    }
+    return MICA_OK;
+}
+
+/* ---- all nodes ---- */
+
+static mica_status check_rule(const again *a, uint32_t i, const mc_node *node) {
+    static const char *const holds = "it holds lengths, and those of its operands have changed";
+    switch ((rule)rules[node->op]) {
+    case ANY:
+    case ELEMENTWISE:
+        return MICA_OK;
+    case NEVER:
+        return refuse(a, i, "it holds lengths");
+    case SAME_LAST_AXIS: {
+        int last = old_layout(a, node->in[0])->ndim - 1;
+        return last >= 0 && axis_changed(a, node->in[0], last)
+                   ? refuse(a, i, "the last axis of its operand has another length")
+                   : MICA_OK;
+    }
+    case SAME_REDUCED: {
+        int64_t mask = ((const mc_attr_reduce *)node->attr)->axes;
+        for (int k = 0; k < node->layout.ndim; k++)
+            if ((mask >> k & 1) && axis_changed(a, node->in[0], k))
+                return refuse(a, i,
+                              "an axis that it sums has another length, by which a mean "
+                              "divides");
+        return MICA_OK;
+    }
+    default:
+        return any_changed(a, node) ? refuse(a, i, holds) : MICA_OK;
+    }
+}
+
+static mica_status record_node(again *a, uint32_t i) {
+    const mc_node *node = mc_scope_node(a->from->s, i);
+    mc_attr_shape shape;
+    const void *attr = node->attr;
+    if (is_aligning(a, i)) { /* made by the op that reads it */
+        a->made[i] = a->made[node->in[0]];
+        return MICA_OK;
+    }
+    for (uint32_t k = 0; k < node->n_in; k++) {
+        bool absent = node->in[k] == MC_ABSENT;
+        a->in[k] = absent ? MICA_NONE : a->made[node->in[k]];
+    }
+    if (node->op == MC_OP_RESHAPE && node->derived) {
+        MC_TRY(reshape_ones(a, i, node, &shape));
+        attr = &shape;
+    } else {
+        MC_TRY(check_rule(a, i, node));
+    }
+    if (rules[node->op] == ELEMENTWISE) MC_TRY(align(a, i, node));
+    a->made[i] = mc_record(a->into->s, node->op, attr, a->in, (int)node->n_in);
+    if (!mica_valid(a->made[i]))
+        return mc_fail_context(mica_scope_status(a->into->s), "shapeless: %%%u", i);
+    return MICA_OK;
+}
+
+static mica_status record_nodes(again *a, const mc_trace *trace) {
+    for (uint32_t t = 0; t < trace->n_nodes; t++) {
+        uint32_t i = trace->nodes[t];
+        const mc_node *node = mc_scope_node(a->from->s, i);
+        if (mica_valid(a->made[i])) continue; /* a parameter */
+        if (mc_is_leaf(node))
+            a->made[i] = mc_copy_leaf(a->into->s, node);
+        else
+            MC_TRY(record_node(a, i));
+        if (!mica_valid(a->made[i])) return mica_scope_status(a->into->s);
+    }
+    /* Nodes that a builder did not change for their lengths. */
+    for (uint32_t t = 0; t < trace->n_nodes; t++) {
+        uint32_t i = trace->nodes[t];
+        if (mc_scope_node(a->from->s, i)->fixed && has_changed(a, i))
+            return refuse(a, i,
+                          "reshape, broadcast_to, slice or roll of it did nothing, which "
+                          "holds for its lengths only");
+    }
+    return MICA_OK;
+}
+
+mica_status mc_record_again(const mc_recorded *from, mc_recorded *into) {
+    mc_arena arena = {0};
+    mc_trace trace = {0};
+    again a = {.from = from, .into = into};
+    uint32_t max = 1;
+    mica_status status = mc_trace_make(&trace, &arena, from->s, from->results, from->n_results);
+    for (uint32_t t = 0; status == MICA_OK && t < trace.n_nodes; t++) {
+        uint32_t n = mc_scope_node(from->s, trace.nodes[t])->n_in;
+        if (n > max) max = n;
+    }
+    a.made = mc_arena_calloc(&arena, ((size_t)mc_scope_count(from->s) + 1) * sizeof *a.made);
+    a.in = mc_arena_alloc(&arena, max * sizeof *a.in);
+    if (status == MICA_OK && (!a.made || !a.in)) status = mc_fail_nomem("a graph of other lengths");
+    for (size_t i = 0; status == MICA_OK && i < from->n_params; i++)
+        a.made[from->params[i].node] = into->params[i];
+    if (status == MICA_OK) status = record_nodes(&a, &trace);
+    for (size_t i = 0; status == MICA_OK && i < from->n_results; i++)
+        into->results[i] = a.made[from->results[i].node];
+    mc_buffer_deinit(&trace.key);
+    mc_arena_deinit(&arena);
+    return status;
+}
