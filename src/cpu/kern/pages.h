@@ -16,12 +16,12 @@
 
 /* Prefetches a line into the L2 cache. GCC 12 drops loops that end and only prefetch. So this is
  * always inline, and the loop below is unsigned, which for the compiler may never end. */
-static inline __attribute__((always_inline)) void mk_fetch(intptr_t at) {
+static inline __attribute__((always_inline)) void mk_prefetch(intptr_t at) {
     __builtin_prefetch((const void *)at, 0, 2);
 }
 
 /* Prefetches a line into the L1 cache. */
-static inline __attribute__((always_inline)) void mk_fetch_near(intptr_t at) {
+static inline __attribute__((always_inline)) void mk_prefetch_near(intptr_t at) {
     __builtin_prefetch((const void *)at, 0, 3);
 }
 
@@ -29,14 +29,14 @@ static inline __attribute__((always_inline)) void mk_fetch_near(intptr_t at) {
 
 /* Prefetches a line of memory that is read sequentially, and an earlier line for the second time,
  * because a Zen 4 drops some prefetches. */
-static inline __attribute__((always_inline)) void mk_fetch_line(intptr_t at) {
-    mk_fetch(at);
-    mk_fetch(at - MK_FETCHED_AGAIN);
+static inline __attribute__((always_inline)) void mk_prefetch_line(intptr_t at) {
+    mk_prefetch(at);
+    mk_prefetch(at - MK_FETCHED_AGAIN);
 }
 
 static inline void mk_find_pages(uintptr_t first, int64_t bytes) {
     for (uintptr_t at = first; at < first + (uintptr_t)bytes; at += MK_PAGE)
-        mk_fetch((intptr_t)at);
+        mk_prefetch((intptr_t)at);
 }
 
 /* Prefetches pages at the start of rows: those that mk_find_next_pages will not prefetch, because

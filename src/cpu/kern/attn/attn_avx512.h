@@ -21,7 +21,7 @@ static inline int64_t min(int64_t a, int64_t b) {
  * columns of earlier rows. A prefetch never faults. */
 MK_INLINE void fetch(const char *row, int64_t bytes) {
     for (int64_t l = 0; l < bytes; l += 64)
-        mk_fetch_line((intptr_t)row + l);
+        mk_prefetch_line((intptr_t)row + l);
 }
 
 /* Loads the first n of four words, the others as 0; all four if `whole`. */

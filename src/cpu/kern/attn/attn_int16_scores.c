@@ -186,8 +186,8 @@ MK_INLINE void score_keys(int rows, int n, int64_t left, const queries *q, int64
             for (int r = 0; r < rows; r++)
                 whole[r][i] = _mm512_setzero_si512();
             for (int64_t l = 0; l < (n > 0 ? n : k->n); l++) {
-                mk_fetch_near(soon + 64 * l);
-                mk_fetch(later + 64 * l);
+                mk_prefetch_near(soon + 64 * l);
+                mk_prefetch(later + 64 * l);
                 __m512i codes = codes_of(load_line(n > 0, k, key, l), step);
 #pragma GCC unroll 4
                 for (int r = 0; r < rows; r++)

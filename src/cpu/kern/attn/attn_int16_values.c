@@ -80,10 +80,10 @@ MK_INLINE void pair_of_codes(bool whole, __mmask32 mask, const char *key, int64_
     const intptr_t later = (intptr_t)key + (left > 3 * GROUP + 1 ? 3 * GROUP * stride : 0);
     __m512i a = load_columns_of(whole, mask, key);
     __m512i b = load_columns_of(whole, mask, key + stride);
-    mk_fetch_near(soon);
-    mk_fetch_near(soon + stride);
-    mk_fetch(later);
-    mk_fetch(later + stride);
+    mk_prefetch_near(soon);
+    mk_prefetch_near(soon + stride);
+    mk_prefetch(later);
+    mk_prefetch(later + stride);
     codes[0] = paired_codes(lower_codes(a, s->even.up), lower_codes(b, s->even.up));
     codes[1] = paired_codes(upper_codes(a, s->odd.up), upper_codes(b, s->odd.up));
 }

@@ -56,7 +56,7 @@ static piece piece_of(const source *s, int64_t j, int64_t n, int64_t l, int64_t 
 
 MK_INLINE void prefetch_step(const piece *w, int64_t step) {
     for (int64_t i = 0; i < w->lines; i++)
-        mk_fetch_line(w->next + (step * w->lines + i) * 64);
+        mk_prefetch_line(w->next + (step * w->lines + i) * 64);
 }
 
 /* ---- rows that are transposed ---- */

@@ -46,7 +46,7 @@ MK_INLINE void add_step(int rows, int cols, int64_t at, int64_t n, const uint16_
  * of steps. They may be past the last column, because usually more columns follow, and a prefetch
  * cannot fault. */
 typedef struct ahead {
-    bool any, again; /* again: each line twice (mk_fetch_line) */
+    bool any, again; /* again: each line twice (mk_prefetch_line) */
     intptr_t at;
     int64_t left, lines; /* lines to the end of a column's part; lines of a part */
     int64_t gap;         /* bytes from the end of a part to the next column's part */
@@ -56,9 +56,9 @@ MK_INLINE void prefetch_step(ahead *a, int cols) {
     const int64_t line = WIDE * sizeof(uint16_t);
     for (int j = 0; a->any && j < cols; j++) {
         if (a->again)
-            mk_fetch_line(a->at + j * line);
+            mk_prefetch_line(a->at + j * line);
         else
-            mk_fetch(a->at + j * line);
+            mk_prefetch(a->at + j * line);
     }
     a->at += cols * line;
     a->left -= cols;
@@ -138,7 +138,7 @@ MK_INLINE void nt_part(int rows, bool first, bool prefetch, int64_t n, int64_t d
                    .lines = lines,
                    .gap = apart - lines * line};
         for (int c = 0; prefetch && c < COLS; c++)
-            mk_fetch(a.at + (COLS + c) * apart);
+            mk_prefetch(a.at + (COLS + c) * apart);
         nt_tile(rows, COLS, first, &a, depth, x, x_stride, from, w_stride, y + j, y_stride);
     }
     for (; j < n; j++) {

@@ -59,7 +59,7 @@ MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool prefetch, int64_t 
     int64_t l = 0;
     for (; l + MK_WIDTH <= k; l += MK_WIDTH) {
         for (int64_t at = 0; prefetch && at < MK_WIDTH * cols * bytes; at += 64)
-            mk_fetch_line(next + l * cols * bytes + at);
+            mk_prefetch_line(next + l * cols * bytes + at);
         nt_step(type, rows, cols, l, x, x_stride, w, w_stride, sum);
     }
     if (l < k) {
@@ -150,7 +150,7 @@ MK_INLINE void nn_tile(mk_type type, int rows, int vectors, mk_tail tail, bool p
     for (int64_t l = 0; l < k; l++) {
         const char *row = w + l * w_stride * bytes;
         for (int64_t at = 0; prefetch && at < MK_WIDTH * vectors * bytes; at += 64)
-            mk_fetch((intptr_t)row + PREFETCH_ROWS * w_stride * bytes + at);
+            mk_prefetch((intptr_t)row + PREFETCH_ROWS * w_stride * bytes + at);
         nn_step(type, rows, vectors, tail, x + l, x_stride, row, sum);
     }
     for (int i = 0; i < rows; i++)

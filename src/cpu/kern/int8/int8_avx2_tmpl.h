@@ -164,7 +164,7 @@ MK_INLINE __m256i spread(const spreader *s, int loaded, const uint8_t *codes) {
 /* Asks for what follows 8 rows of 32 codes of `bits` from byte `byte` of each. */
 MK_INLINE void fetch_next(const lanes *l, int bits, int64_t byte) {
     for (int i = 0; i < 4 * LANES * bits; i += 64)
-        mk_fetch_line(l->next + byte * LANES + i);
+        mk_prefetch_line(l->next + byte * LANES + i);
 }
 
 /* 16 bytes, or the 8 that are there. */
@@ -363,7 +363,7 @@ MK_INLINE __m256 nibble_matmul(bool affine, int group, const mk_qrows *w, const 
             for (int i = 0; i < LANES; i++)
                 part[i] = dot_nibbles(part[i], affine, l->codes[i] + at / 2, halves);
             for (int i = 0; i < LANES / 2; i++)
-                mk_fetch_line(l->next + at / 2 * LANES + 64 * i);
+                mk_prefetch_line(l->next + at / 2 * LANES + 64 * i);
         }
         join(part, sums);
         if (group > 32) sums[0] = _mm256_add_epi32(sums[0], sums[1]);

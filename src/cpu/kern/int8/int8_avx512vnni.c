@@ -6,8 +6,8 @@
 
 #define RUN 4 /* units of a row that are read one after the other where rows are crowded */
 
-/* mk_fetch_line, but when v is there: gcc would ask for all lines of a run at once, which nothing
- * has room for. */
+/* mk_prefetch_line, but when v is there: gcc would prefetch all lines of a run at once, for which
+ * there is no room. */
 MK_INLINE void fetch_behind(__m512i *v, intptr_t line) {
     const char *first = (const char *)line, *again = (const char *)(line - MK_FETCHED_AGAIN);
     __asm__("prefetcht1 %1\n\tprefetcht1 %2" : "+v"(*v) : "m"(*first), "m"(*again));

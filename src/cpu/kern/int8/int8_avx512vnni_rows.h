@@ -145,8 +145,8 @@ MK_INLINE void stage_halves(scale_kind kind, const mk_qrows *w, const lanes *l, 
             const uint16_t *scales = (const uint16_t *)w->scales + at;
             const uint16_t *biases = (const uint16_t *)w->biases + at;
             __m256i scale = load_scales_of(scales, count), bias = load_scales_of(biases, count);
-            if (fetch) mk_fetch((intptr_t)scales + 2 * l->prefetch_scales);
-            if (fetch) mk_fetch((intptr_t)biases + 2 * l->prefetch_scales);
+            if (fetch) mk_prefetch((intptr_t)scales + 2 * l->prefetch_scales);
+            if (fetch) mk_prefetch((intptr_t)biases + 2 * l->prefetch_scales);
             r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(scale), bias, 1);
         }
         mk_transpose_rows(r, half + 4 * part);
@@ -203,7 +203,7 @@ MK_INLINE __m512 from_e4m3(__m512i v) {
 MK_INLINE __m128i row_bytes(const mk_qrows *w, const lanes *l, int row, int64_t g, int64_t count,
                             bool fetch) {
     const uint8_t *from = (const uint8_t *)w->scales + row_of(l, row) * w->scales_stride + g;
-    if (fetch) mk_fetch((intptr_t)from + l->prefetch_scales);
+    if (fetch) mk_prefetch((intptr_t)from + l->prefetch_scales);
     return _mm_maskz_loadu_epi8(mk_first(count), from);
 }
 
@@ -427,7 +427,7 @@ MK_INLINE void columns_bits(int bits, columns *c, __m512i codes[16]) {
     int64_t byte = c->at / 8 * bits, stride = l->stride;
     const uint8_t *rows = l->codes + byte;
     for (int i = 0; i < 2 * bits; i++)
-        mk_fetch_line(l->next + byte * LANES + 64 * i);
+        mk_prefetch_line(l->next + byte * LANES + 64 * i);
     if (c->w->k - c->at < 64) {
         for (int i = 0; i < LANES; i++)
             memcpy(c->rest[i], rows + i * stride, 4 * (size_t)bits);
@@ -472,7 +472,7 @@ MK_INLINE intptr_t columns_fetched(form f, const columns *c) {
 
 /* Reads quarter i of the column at c->at, and asks for line i from `fetched` on. */
 MK_INLINE __m512i columns_quarter(form f, const columns *c, intptr_t fetched, int i) {
-    mk_fetch_line(fetched + 64 * i);
+    mk_prefetch_line(fetched + 64 * i);
     return read_quarter(c->l->codes + c->at / codes_a_byte(f), c->l->stride,
                         f != E2M1 || c->at + 16 < c->w->k, i);
 }

@@ -145,11 +145,11 @@ MK_INLINE void mx_tile(const mk_qrows *w, const table *t, int rows, int cols, co
         for (int j = 0; j < cols; j++) {
             const uint8_t *from = scales + j * w->scales_stride + g;
             if (read_scales(from, count, stage + j * STAGE)) nan[j] = true;
-            mk_fetch((intptr_t)from + cols * w->scales_stride);
+            mk_prefetch((intptr_t)from + cols * w->scales_stride);
         }
         for (; p + 2 <= count; p += 2, codes += 2 * GROUP, x += 2 * GROUP) {
             for (int j = 0; j < cols; j++)
-                mk_fetch_line(next + ((g + p) * cols + 2 * j) * GROUP);
+                mk_prefetch_line(next + ((g + p) * cols + 2 * j) * GROUP);
             add_groups(&s, t, rows, cols, true, codes, row_bytes, stage + p, x, x_stride);
         }
         if (p < count)

@@ -56,7 +56,7 @@ MK_INLINE void add_groups(mk_form f, const decoder *d, const mk_qrows *w, int ro
         group of[ROWS];
         for (int r = 0; r < rows; r++) {
             of[r] = st ? staged_group(f, st, r, i) : read_group(f, w, r * w->scales_stride + g + i);
-            if (st) mk_fetch((intptr_t)codes + (rows + r) * row_bytes);
+            if (st) mk_prefetch((intptr_t)codes + (rows + r) * row_bytes);
         }
         for (int64_t l = 0; l < size; l += f.step, codes += f.step * f.bits / 8, x += f.step)
 #pragma GCC unroll 4
