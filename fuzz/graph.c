@@ -11,7 +11,7 @@
 
 #include "base/map.h"
 
-enum { MAX_ELEMENTS = 1 << 10, MAX_NODES = 256, HASHED = 32, ALIGN = 64 };
+enum { MAX_ELEMENTS = 1 << 10, MAX_NODES = 256, MAX_RESULTS = 4, HASHED = 32, ALIGN = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -110,28 +110,41 @@ static bool is_small(const mica_scope *s) {
     return true;
 }
 
-/* Records the decomposition of node i; MICA_NONE if there is none. */
-static mica_array decompose(mica_scope *s, uint32_t i) {
+/* Lists the results of node i; returns how many there are. */
+static int list_results(mica_scope *s, uint32_t i, mica_array out[MAX_RESULTS]) {
+    const mc_node *node = mc_scope_node(s, i);
+    int n = mc_op_n_out(mc_op_get(node->op));
+    mica_array x = {s, i};
+    must(n <= MAX_RESULTS);
+    for (int k = 0; k < n; k++)
+        out[k] = node->results ? mc_record_part(s, x, k) : x;
+    return n;
+}
+
+/* Records the decomposition of node i; returns the number of results, 0 if there is none. */
+static int decompose(mica_scope *s, uint32_t i, mica_array out[MAX_RESULTS]) {
     const mc_node *node = mc_scope_node(s, i);
     const mc_op_def *def = mc_op_get(node->op);
     mica_array in[8];
-    if (!def->decompose) return MICA_NONE;
+    if (!def->decompose) return 0;
     for (uint32_t k = 0; k < node->n_in; k++)
         in[k] = node->in[k] == MC_ABSENT ? MICA_NONE : (mica_array){s, node->in[k]};
-    mica_array y = def->decompose(s, node->attr, in, (int)node->n_in);
-    const mc_layout *l = mc_layout_of(y);
-    must(l != NULL && l->dtype == node->layout.dtype && mc_layout_same_shape(l, &node->layout));
-    return y;
+    def->decompose(s, node->attr, in, (int)node->n_in, out);
+    for (int k = 0; k < mc_op_n_out(def); k++) {
+        const mc_layout *l = mc_layout_of(out[k]), *want = &mc_node_results(node)[k];
+        must(l != NULL && l->dtype == want->dtype && mc_layout_same_shape(l, want));
+    }
+    return mc_op_n_out(def);
 }
 
 /* Evaluation may be refused: an index may be outside its axis. */
 static void evaluate(mica_scope *s) {
-    uint32_t count = mc_scope_count(s), n = 0;
-    mica_array all[2 * MAX_NODES];
+    uint32_t count = mc_scope_count(s);
+    size_t n = 0;
+    mica_array all[2 * MAX_RESULTS * MAX_NODES];
     for (uint32_t i = 0; i < count; i++) {
-        mica_array parts = decompose(s, i);
-        if (parts.scope) all[n++] = parts;
-        all[n++] = (mica_array){s, i};
+        n += (size_t)decompose(s, i, &all[n]);
+        n += (size_t)list_results(s, i, &all[n]);
     }
     must(mica_eval_n(s, all, n) == MICA_OK || *mica_last_error() != '\0');
 }

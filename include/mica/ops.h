@@ -213,6 +213,15 @@ MICA_API mica_array mica_argpartition(mica_scope *s, mica_array x, int64_t kth, 
 /** The k largest values along an axis, ascending. errors MICA_EINVAL k < 1 or > length */
 MICA_API mica_array mica_topk(mica_scope *s, mica_array x, int64_t k, int axis);
 
+/** The k largest values along an axis, the largest first, and their indices.
+ *
+ *  indices  receives the indices (u32), of the result's shape; the invalid array after an error.
+ *  returns  the values. Of equal ones that with the lower index comes first, NaN before all others.
+ *  errors   MICA_EINVAL k < 1 or > length
+ *  source   the order of ONNX's TopK. */
+MICA_API mica_array mica_topk_indices(mica_scope *s, mica_array x, int64_t k, int axis,
+                                      mica_array *indices);
+
 /** exp(x - max) / sum along an axis; inexact, computed in f32. */
 MICA_API mica_array mica_softmax(mica_scope *s, mica_array x, int axis);
 
@@ -447,6 +456,18 @@ typedef struct mica_sdpa_options {
  *  source  Vaswani et al. 2017 (arXiv:1706.03762), eq. 1; GQA: arXiv:2305.13245. */
 MICA_API mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,
                               const mica_sdpa_options *options);
+
+/** mica_sdpa with the logarithm of each softmax's denominator, by which attention over parts of the
+ *  keys is put together.
+ *
+ *      lse[b, h, i] = log sum_j exp(score[b, h, i, j])
+ *
+ *  lse      receives [B, Hq, Lq] f32; the invalid array after an error. Scores are those of the
+ *           softmax: scaled, capped, masked, a head's sink among them. -inf: a query sees no key.
+ *  returns  what mica_sdpa gives.
+ *  source   Dao et al. 2022 (arXiv:2205.14135), section 3.1. */
+MICA_API mica_array mica_sdpa_lse(mica_scope *s, mica_array q, mica_array k, mica_array v,
+                                  const mica_sdpa_options *options, mica_array *lse);
 
 /** Negative log-likelihood of targets (integer [...]) under logits [..., V]:
  *  logsumexp(logits) - logits[target], [...] f32 or the logits' dtype. */

@@ -379,6 +379,17 @@ static void clear_weights(const mc_attn_block *b, float *scores, int64_t begin, 
     memset((char *)scores + (size_t)begin * each, 0, (size_t)(end - begin) * each);
 }
 
+/* The number of a row's query among those of all heads and batch rows. */
+static int64_t query_number(const mc_attn_block *b, int64_t row) {
+    const mc_attention *at = b->at;
+    return (b->batch * at->heads + head_of(b, row)) * at->lq + query_of(b, row);
+}
+
+static void put_lse(const mc_attn_block *b, int64_t row, float lse) {
+    float *out = b->at->call->more->data;
+    out[query_number(b, row)] = lse;
+}
+
 void mc_attn_weigh(const mc_attn_block *b, int64_t row) {
     int64_t head = head_of(b, row), query = query_of(b, row), keep = b->at->attr->keep;
     int64_t begin, end;
@@ -396,6 +407,7 @@ void mc_attn_weigh(const mc_attn_block *b, int64_t row) {
     total += weigh_keys(b, scores, from, to, shift);
     clear_weights(b, scores, to, b->width);
     b->totals[row] = total;
+    if (b->at->call->more) put_lse(b, row, total == 0 ? -INFINITY : shift + mk_logf(total));
 }
 
 void mc_attn_sum(const mc_attn_block *b, int64_t begin, int64_t end) {
@@ -405,8 +417,7 @@ void mc_attn_sum(const mc_attn_block *b, int64_t begin, int64_t end) {
     for (int64_t r = 0; r < b->rows; r++) {
         float *y = b->y + r * at->dv + begin;
         float total = b->totals[r] == 0 ? 1 : b->totals[r];
-        int64_t row = (b->batch * at->heads + head_of(b, r)) * at->lq + query_of(b, r);
-        int64_t at_out = row * at->dv + begin;
+        int64_t at_out = query_number(b, r) * at->dv + begin;
         float *to = mc_row_aim(out->layout->dtype, out->data, at_out, y);
         for (int64_t i = 0; i < end - begin; i++)
             to[i] = y[i] / total;

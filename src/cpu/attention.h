@@ -65,7 +65,7 @@ void mc_attn_touch(const mc_attn_block *b);
 /* Computes scores of the block's keys [begin, end), for the rows that may attend to them. */
 void mc_attn_score(const mc_attn_block *b, int64_t begin, int64_t end);
 /* Turns a row's scores into weights: exp(score - largest), 0 for keys that it does not attend to.
- * Sets the row's total. */
+ * Sets the row's total, and writes its logsumexp to the result of SDPA_LSE. */
 void mc_attn_weigh(const mc_attn_block *b, int64_t row);
 /* Writes columns [begin, end) of the weighted sums to the result. Both are multiples of
  * MC_ATTN_COLUMNS, or dv. */

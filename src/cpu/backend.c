@@ -25,7 +25,7 @@ typedef struct cpu_state {
 } cpu_state;
 
 static const mc_kernel eval_table[MC_OP_COUNT] = {
-    [MC_OP_LEAF] = NULL, /* a leaf is data and never runs */
+    [MC_OP_LEAF] = NULL, /* data, which never runs, as PART is */
 #define EVAL(op, fn) [MC_OP_##op] = fn,
 #define STAGE(op, fn, by_row)
 #include "cpu/eval_list.h"
@@ -129,13 +129,15 @@ static mica_status cpu_copy(void *state, mc_direction direction, void *to, size_
 }
 
 static mc_support cpu_supports(const void *state, mc_op op, const void *attr,
-                               const mc_layout *const *in, int n_in, const mc_layout *out) {
+                               const mc_layout *const *in, int n_in, const mc_layout *out,
+                               int n_out) {
     (void)state;
     (void)attr;
-    (void)out;
+    (void)n_out;
     mc_support support = {.yes = eval_table[op] || mc_is_stage(op)};
     if (op == MC_OP_QUANTIZED_MATMUL)
         support.dense = mc_quant_dense_operands(in, n_in, MC_QUANT_CODES);
+    if (op == MC_OP_SDPA_LSE && mc_layout_size(out) == 0) support.yes = false;
     if (op == MC_OP_DEQUANTIZE) support.dense = mc_quant_dense_operands(in, n_in, 0);
     return support;
 }
@@ -147,12 +149,13 @@ static mica_status cpu_wait(void *state, mc_fence fence) {
 }
 
 static mc_kernel cpu_find(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
-                          int n_in, const mc_layout *out) {
+                          int n_in, const mc_layout *out, int n_out) {
     (void)state;
     (void)attr;
     (void)in;
     (void)n_in;
     (void)out;
+    (void)n_out;
     return !eval_table[op] && mc_is_stage(op) ? mc_eval_chain : eval_table[op];
 }
 

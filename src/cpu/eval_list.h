@@ -112,6 +112,7 @@ EVAL(LOGCUMSUMEXP, mc_eval_logcumsumexp)
 EVAL(SORT, mc_eval_sort)
 EVAL(ARGSORT, mc_eval_argsort)
 EVAL(TOPK, mc_eval_topk)
+EVAL(TOPK_INDICES, mc_eval_topk_indices)
 EVAL(SOFTMAX, mc_eval_softmax)
 EVAL(RANDOM_BITS, mc_eval_random_bits)
 
@@ -124,6 +125,7 @@ STAGE(RMS_NORM, mc_stage_rms_norm, FIRST)
 STAGE(LAYER_NORM, mc_stage_layer_norm, FIRST)
 STAGE(ROPE, mc_stage_rope, FIRST)
 EVAL(SDPA, mc_eval_sdpa)
+EVAL(SDPA_LSE, mc_eval_sdpa)
 
 #undef EVAL
 #undef STAGE

@@ -45,10 +45,10 @@ static bool is_wide(mica_dtype dtype) {
  * first. */
 typedef struct work {
     const mc_call *call;
-    int64_t length, k; /* length of a row; k: how many are wanted, at the end */
-    bool indices;      /* argsort: the indices are the result */
-    uint64_t *pairs;   /* [2, length]: pairs, and room for as many */
-    uint64_t *keys;    /* [length], for wide keys */
+    int64_t length;  /* of a row */
+    bool descending; /* by inverted keys: of equal values the one with the lower index is first */
+    uint64_t *pairs; /* [2, length]: pairs, and room for as many */
+    uint64_t *keys;  /* [length], for wide keys */
 } work;
 
 static void insertion_sort(uint64_t *pairs, int64_t n) {
@@ -100,6 +100,8 @@ static const uint64_t *sort_row(const work *w, int64_t row) {
     for (int64_t at = 0; at < w->length; at += MC_BLOCK) {
         int64_t n = w->length - at < MC_BLOCK ? w->length - at : MC_BLOCK;
         block_keys(x, row * w->length + at, n, &block, keys);
+        for (int64_t i = 0; w->descending && i < n; i++)
+            keys[i] = ~keys[i];
         for (int64_t i = 0; i < n; i++)
             pairs[at + i] = keys[i] << 32 | (uint64_t)(at + i);
         if (wide) memcpy(w->keys + at, keys, (size_t)n * sizeof *keys);
@@ -115,15 +117,21 @@ static const uint64_t *sort_row(const work *w, int64_t row) {
 
 /* ---- results ---- */
 
-static void put_indices(const work *w, int64_t row, const uint64_t *pairs) {
-    uint32_t *y = (uint32_t *)w->call->out.data + row * w->k;
-    for (int64_t i = 0; i < w->k; i++)
+static int64_t last_length(const mc_layout *l) {
+    return l->shape[l->ndim - 1];
+}
+
+static void put_indices(const mc_operand *out, int64_t row, const uint64_t *pairs) {
+    int64_t k = last_length(out->layout);
+    uint32_t *y = (uint32_t *)out->data + row * k;
+    for (int64_t i = 0; i < k; i++)
         y[i] = (uint32_t)pairs[i];
 }
 
 /* Writes the row's elements by their indices. x may have any strides. */
-static void put_values(const work *w, int64_t row, const uint64_t *pairs) {
-    const mc_operand *x = &w->call->in[0];
+static void put_values(const mc_operand *x, const mc_operand *out, int64_t row,
+                       const uint64_t *pairs) {
+    int64_t count = last_length(out->layout);
     size_t size = mica_dtype_bytes(x->layout->dtype);
     int64_t stride = x->layout->strides[x->layout->ndim - 1];
     /* offset of the row, from the layout without the last axis */
@@ -135,17 +143,22 @@ static void put_values(const work *w, int64_t row, const uint64_t *pairs) {
         rest /= rows.shape[k];
     }
     const char *from = (const char *)x->data + offset * (int64_t)size;
-    char *to = (char *)w->call->out.data + row * w->k * (int64_t)size;
-    for (int64_t i = 0; i < w->k; i++) {
+    char *to = (char *)out->data + row * count * (int64_t)size;
+    for (int64_t i = 0; i < count; i++) {
         int64_t index = (int64_t)(pairs[i] & UINT32_MAX);
         memcpy(to + i * (int64_t)size, from + index * stride * (int64_t)size, size);
     }
 }
 
-/* Sorts rows one after another: with short rows threads gain less than their memory costs. */
-static mica_status run(const mc_call *call, int64_t k, bool indices) {
+typedef enum direction { ASCENDING, DESCENDING } direction;
+
+/* Sorts rows one after another: with short rows threads gain less than their memory costs. values
+ * and indices, of which one may be NULL, take the largest ones, as many as they have room for. */
+static mica_status run(const mc_call *call, direction way, const mc_operand *values,
+                       const mc_operand *indices) {
     const mc_layout *l = call->in[0].layout;
-    work w = {.call = call, .length = l->shape[l->ndim - 1], .k = k, .indices = indices};
+    work w = {.call = call, .length = last_length(l), .descending = way == DESCENDING};
+    int64_t k = last_length(values ? values->layout : indices->layout);
     if (mc_layout_size(l) == 0) return MICA_OK;
     size_t words = (size_t)w.length * (is_wide(l->dtype) ? 3 : 2);
     w.pairs = mc_run_scratch(call->run, words * sizeof *w.pairs);
@@ -153,28 +166,25 @@ static mica_status run(const mc_call *call, int64_t k, bool indices) {
     w.keys = w.pairs + 2 * w.length;
     int64_t rows = mc_layout_size(l) / w.length;
     for (int64_t row = 0; row < rows; row++) {
-        const uint64_t *pairs = sort_row(&w, row) + (w.length - k);
-        if (indices)
-            put_indices(&w, row, pairs);
-        else
-            put_values(&w, row, pairs);
+        const uint64_t *pairs = sort_row(&w, row) + (w.descending ? 0 : w.length - k);
+        if (indices) put_indices(indices, row, pairs);
+        if (values) put_values(&call->in[0], values, row, pairs);
     }
     return MICA_OK;
 }
 
-static int64_t last_length(const mc_layout *l) {
-    return l->shape[l->ndim - 1];
-}
-
 mica_status mc_eval_sort(const mc_call *call) {
-    return run(call, last_length(call->in[0].layout), false);
+    return run(call, ASCENDING, &call->out, NULL);
 }
 
 mica_status mc_eval_argsort(const mc_call *call) {
-    return run(call, last_length(call->in[0].layout), true);
+    return run(call, ASCENDING, NULL, &call->out);
 }
 
 mica_status mc_eval_topk(const mc_call *call) {
-    const mc_attr_topk *attr = call->attr;
-    return run(call, attr->k, false);
+    return run(call, ASCENDING, &call->out, NULL);
+}
+
+mica_status mc_eval_topk_indices(const mc_call *call) {
+    return run(call, DESCENDING, &call->out, call->more);
 }

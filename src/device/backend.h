@@ -27,11 +27,16 @@ typedef struct mc_lowered_param {
     uint32_t index;
 } mc_lowered_param;
 
-/* A graph that a device runs: every op is a view, or one that it supports over these layouts.
+/* A graph that a device runs: every op is a view, a PART, or one that it supports over these
+ * layouts.
  *
  * The strides of all nodes hold: those of a view say how it sees its operand's memory, every other
  * result is dense. A LEAF is a parameter, whose number is its `value`, or, where `scalar` is set,
- * the constant of that value. Nodes that no result needs may be there. */
+ * the constant of that value. Nodes that no result needs may be there.
+ *
+ * The results of an op of several (mc_op_def.n_out) are the PARTs of its node, each of its own
+ * memory: mc_attr_part.index says which, mc_node_results has the layouts. Nothing else reads the
+ * node, and a PART moves no data. A result may have no PART. */
 typedef struct mc_lowered {
     mica_scope *graph;
     uint32_t n_params, n_scalars, n_results;
@@ -110,9 +115,9 @@ typedef struct mc_backend {
                         const void *from, size_t from_offset, size_t bytes);
 
     /* Whether the device has a kernel for an op, no view, over these layouts; absent operands are
-     * NULL. The result is dense. */
+     * NULL. The results out [n_out] are dense. PART is not asked for. */
     mc_support (*supports)(const void *state, mc_op op, const void *attr,
-                           const mc_layout *const *in, int n_in, const mc_layout *out);
+                           const mc_layout *const *in, int n_in, const mc_layout *out, int n_out);
 
     /* Makes an executable of a graph, which it takes over, after an error too.
      * errors  MICA_ENOMEM; MICA_EDEVICE; MICA_EINTERNAL */

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "device/device.h"
+#include "graph/attr.h"
 
 enum { MAX_DEPTH = 16 }; /* how deep decompositions may nest */
 
@@ -56,6 +57,13 @@ mica_array mc_record_view(mica_scope *s, const mc_node *node, mica_array in) {
     return x;
 }
 
+static mc_support supports(const lowering *l, mc_op op, const void *attr,
+                           const mc_layout *const *in, int n_in, const mc_layout *out) {
+    const mica_device *d = l->device;
+    int n_out = mc_op_n_out(mc_op_get(op));
+    return d->backend->supports(d->state, op, attr, in, n_in, out, n_out);
+}
+
 /* Records an op that is no view, and remembers it where the device has no kernel for it. */
 static mica_array record_op(lowering *l, mc_op op, const void *attr, const mica_array *in, int n_in,
                             bool native) {
@@ -70,9 +78,7 @@ static mica_array make_dense(lowering *l, mica_array x) {
     if (!layout || mc_layout_is_dense(layout)) return x;
     mc_layout out = *layout;
     mc_layout_set_dense(&out);
-    const mica_device *d = l->device;
-    bool native =
-        l->is_last || d->backend->supports(d->state, MC_OP_CONTIGUOUS, NULL, &layout, 1, &out).yes;
+    bool native = l->is_last || supports(l, MC_OP_CONTIGUOUS, NULL, &layout, 1, &out).yes;
     return record_op(l, MC_OP_CONTIGUOUS, NULL, &x, 1, native);
 }
 
@@ -83,34 +89,56 @@ static mica_array lower_view(lowering *l, const mc_node *node, mica_array in) {
     return mica_valid(in) ? mc_record_view(l->to, node, in) : in;
 }
 
-static mica_array decompose(lowering *l, const mc_node *node, const mica_array *in, int depth);
+static mica_status decompose(lowering *l, const mc_node *node, const mica_array *in, int depth,
+                             mica_array *out);
 
-static mica_array lower_op(lowering *l, const mc_node *node, mica_array *in, int depth) {
+/* Lowers an op; out [n_out] receives its results. */
+static mica_status lower_op(lowering *l, const mc_node *node, mica_array *in, int depth,
+                            mica_array *out) {
     const mc_op_def *def = mc_op_get(node->op);
-    if (def->view) return lower_view(l, node, in[0]);
+    if (def->view) {
+        *out = lower_view(l, node, in[0]);
+        return mica_scope_status(l->to);
+    }
     int n = (int)node->n_in;
     const mc_layout **layouts = mc_arena_alloc(&l->arena, (size_t)n * sizeof *layouts);
-    if (!layouts) return mc_scope_fail(l->to, MICA_ENOMEM, "out of memory: lowering a graph");
+    if (!layouts) return mc_fail_nomem("lowering a graph");
     for (int k = 0; k < n; k++)
         layouts[k] = mc_layout_of(in[k]);
-    mc_layout out = node->layout;
-    mc_layout_set_dense(&out);
     mc_support support =
-        l->device->backend->supports(l->device->state, node->op, node->attr, layouts, n, &out);
-    if (!support.yes && def->decompose) return decompose(l, node, in, depth);
+        supports(l, node->op, node->attr, layouts, n, mc_node_results(node)); /* which are dense */
+    if (!support.yes && def->decompose) return decompose(l, node, in, depth, out);
     if (!support.yes && l->is_last)
-        return mc_scope_fail(l->to, MICA_EUNSUPPORTED,
-                             "%s: device %s has no kernel for it and it has no decomposition",
-                             def->name, l->device->backend->name);
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "%s: device %s has no kernel for it and it has no decomposition", def->name,
+                       l->device->backend->name);
     for (int k = 0; k < n && k < 32; k++)
         if (support.dense >> k & 1) in[k] = make_dense(l, in[k]);
-    return record_op(l, node->op, node->attr, in, n, support.yes);
+    mica_array x = record_op(l, node->op, node->attr, in, n, support.yes);
+    for (int i = 0; i < mc_op_n_out(def); i++)
+        out[i] = def->n_out > 1 ? mc_record_part(l->to, x, i) : x;
+    return mica_scope_status(l->to);
 }
 
 /* ---- graphs ---- */
 
-/* Lowers the nodes of a trace; made [n_nodes], by ordinal, has the leaves' arrays. */
-static mica_status lower_nodes(lowering *l, const mc_trace *trace, mica_array *made, int depth) {
+/* What each node of a trace, by ordinal, became: its results. */
+static mica_array **list_made(lowering *l, const mc_trace *trace) {
+    mica_array **made = mc_arena_alloc(&l->arena, trace->n_nodes * sizeof *made);
+    size_t n = 0;
+    for (uint32_t i = 0; i < trace->n_nodes; i++)
+        n += (size_t)mc_op_n_out(mc_op_get(mc_scope_node(trace->scope, trace->nodes[i])->op));
+    mica_array *results = mc_arena_alloc(&l->arena, n * sizeof *results);
+    if (!made || !results) return NULL;
+    for (uint32_t i = 0; i < trace->n_nodes; i++) {
+        made[i] = results;
+        results += mc_op_n_out(mc_op_get(mc_scope_node(trace->scope, trace->nodes[i])->op));
+    }
+    return made;
+}
+
+/* Lowers the nodes of a trace; made (list_made) has the leaves' arrays. */
+static mica_status lower_nodes(lowering *l, const mc_trace *trace, mica_array **made, int depth) {
     uint32_t max = 1;
     for (uint32_t i = 0; i < trace->n_nodes; i++) {
         uint32_t n = mc_scope_node(trace->scope, trace->nodes[i])->n_in;
@@ -121,10 +149,14 @@ static mica_status lower_nodes(lowering *l, const mc_trace *trace, mica_array *m
     for (uint32_t i = 0; i < trace->n_nodes; i++) {
         const mc_node *node = mc_scope_node(trace->scope, trace->nodes[i]);
         if (mc_is_leaf(node)) continue;
+        if (node->op == MC_OP_PART) {
+            const mc_attr_part *part = node->attr;
+            *made[i] = made[trace->ordinal[node->in[0]]][part->index];
+            continue;
+        }
         for (uint32_t k = 0; k < node->n_in; k++)
-            in[k] = node->in[k] == MC_ABSENT ? MICA_NONE : made[trace->ordinal[node->in[k]]];
-        made[i] = lower_op(l, node, in, depth);
-        if (!mica_valid(made[i])) return mica_scope_status(l->to);
+            in[k] = node->in[k] == MC_ABSENT ? MICA_NONE : *made[trace->ordinal[node->in[k]]];
+        MC_TRY(lower_op(l, node, in, depth, made[i]));
     }
     return MICA_OK;
 }
@@ -137,51 +169,57 @@ static mica_array leaf_of_decomposition(lowering *l, const mc_node *leaf, const 
     return mc_scalar_bits(l->to, leaf->layout.dtype, leaf->value);
 }
 
+static mica_status check_decomposition(const mc_node *node, const mica_array *xs, uint32_t n_out) {
+    const mc_layout *want = mc_node_results(node);
+    for (uint32_t i = 0; i < n_out; i++) {
+        const mc_layout *got = mc_layout_of(xs[i]);
+        if (!got || got->dtype != want[i].dtype || !mc_layout_same_shape(got, &want[i]))
+            return mc_fail(MICA_EINTERNAL, "%s: its decomposition gives another shape, or nothing",
+                           mc_op_get(node->op)->name);
+    }
+    return MICA_OK;
+}
+
 /* Records the decomposition in a scope of its own, over parameters, and lowers that. */
 static mica_status decompose_in(lowering *l, mica_scope *s, const mc_node *node,
-                                const mica_array *in, int depth, mica_array *result) {
+                                const mica_array *in, int depth, mica_array *out) {
     const mc_op_def *def = mc_op_get(node->op);
+    uint32_t n_out = (uint32_t)mc_op_n_out(def);
     mc_trace trace = {0};
     mica_array *params = mc_arena_alloc(&l->arena, node->n_in * sizeof *params);
-    if (!params) return mc_fail_nomem("lowering a graph");
+    mica_array *xs = mc_arena_calloc(&l->arena, n_out * sizeof *xs);
+    if (!params || !xs) return mc_fail_nomem("lowering a graph");
     for (uint32_t k = 0; k < node->n_in; k++) {
         params[k] = mica_valid(in[k]) ? mc_leaf_param(s, mc_layout_of(in[k]), false) : MICA_NONE;
         if (mica_valid(params[k])) mc_node_of(params[k])->value = k;
     }
-    mica_array x = def->decompose(s, node->attr, params, (int)node->n_in);
+    def->decompose(s, node->attr, params, (int)node->n_in, xs);
     MC_TRY(mica_scope_status(s));
-    const mc_layout *got = mc_layout_of(x);
-    if (!got || got->dtype != node->layout.dtype || !mc_layout_same_shape(got, &node->layout))
-        return mc_fail(MICA_EINTERNAL, "%s: its decomposition gives another shape, or nothing",
-                       def->name);
-    mica_status status = mc_trace_make(&trace, &l->arena, s, &x, 1);
-    mica_array *made =
-        status == MICA_OK ? mc_arena_alloc(&l->arena, trace.n_nodes * sizeof *made) : NULL;
+    MC_TRY(check_decomposition(node, xs, n_out));
+    mica_status status = mc_trace_make(&trace, &l->arena, s, xs, n_out);
+    mica_array **made = status == MICA_OK ? list_made(l, &trace) : NULL;
     if (status == MICA_OK && !made) status = mc_fail_nomem("lowering a graph");
     for (uint32_t i = 0; status == MICA_OK && i < trace.n_leaves; i++) {
         mica_array leaf = leaf_of_decomposition(l, mc_scope_node(s, trace.leaves[i]), in);
-        made[trace.ordinal[trace.leaves[i]]] = leaf;
+        *made[trace.ordinal[trace.leaves[i]]] = leaf;
         if (!mica_valid(leaf)) status = mica_scope_status(l->to);
     }
     if (status == MICA_OK) status = lower_nodes(l, &trace, made, depth + 1);
-    if (status == MICA_OK) *result = made[trace.targets[0]];
+    for (uint32_t i = 0; status == MICA_OK && i < n_out; i++)
+        out[i] = *made[trace.targets[i]];
     mc_buffer_deinit(&trace.key);
     return status;
 }
 
-static mica_array decompose(lowering *l, const mc_node *node, const mica_array *in, int depth) {
+static mica_status decompose(lowering *l, const mc_node *node, const mica_array *in, int depth,
+                             mica_array *out) {
     mica_scope *s;
-    mica_array x = MICA_NONE;
     if (depth == MAX_DEPTH)
-        return mc_scope_fail(l->to, MICA_EINTERNAL, "decompositions nest more than %d deep",
-                             MAX_DEPTH);
-    mica_status status = mc_scope_open(l->device, &s);
-    if (status == MICA_OK) {
-        status = decompose_in(l, s, node, in, depth, &x);
-        mica_scope_close(&s);
-    }
-    mc_scope_set_status(l->to, status);
-    return status == MICA_OK ? x : mc_invalid(l->to);
+        return mc_fail(MICA_EINTERNAL, "decompositions nest more than %d deep", MAX_DEPTH);
+    MC_TRY(mc_scope_open(l->device, &s));
+    mica_status status = decompose_in(l, s, node, in, depth, out);
+    mica_scope_close(&s);
+    return status;
 }
 
 /* Parameter i of the lowered graph: leaf i of the trace. */
@@ -195,17 +233,17 @@ static mica_array copy_leaf(mc_lowered *lowered, const mc_node *leaf, uint32_t i
 }
 
 static mica_status lower(lowering *l, const mc_trace *trace, mc_lowered *lowered) {
-    mica_array *made = mc_arena_alloc(&l->arena, trace->n_nodes * sizeof *made);
+    mica_array **made = list_made(l, trace);
     if (!made) return mc_fail_nomem("lowering a graph");
     l->to = lowered->graph;
     for (uint32_t i = 0; i < trace->n_leaves; i++) {
         mica_array leaf = copy_leaf(lowered, mc_scope_node(trace->scope, trace->leaves[i]), i);
-        made[trace->ordinal[trace->leaves[i]]] = leaf;
+        *made[trace->ordinal[trace->leaves[i]]] = leaf;
         if (!mica_valid(leaf)) return mica_scope_status(l->to);
     }
     MC_TRY(lower_nodes(l, trace, made, 0));
     for (uint32_t i = 0; i < trace->n_targets; i++)
-        lowered->results[i] = made[trace->targets[i]].node;
+        lowered->results[i] = made[trace->targets[i]]->node;
     return MICA_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/integer.h"
 #include "device/device.h"
+#include "graph/attr.h"
 
 enum { ALIGN = 64 };
 #define MAX_TEMP_BYTES (INT64_MAX / 4) /* so that no offset can overflow */
@@ -37,15 +38,27 @@ static uint32_t add_value(builder *b, const mc_layout *layout, uint32_t root,
     return p->n_values++;
 }
 
-/* A new dense value and the step that makes it; in [n_in] are values. */
-static mica_status add_step(builder *b, mc_op op, const void *attr, const mc_layout *layout,
-                            const uint32_t *in, uint32_t n_in, uint32_t *out) {
+/* The values of an op's results, dense, one after the other; *first is the first. Returns whether
+ * there is anything to compute. */
+static bool add_results(builder *b, const mc_node *node, uint32_t n_out, uint32_t *first) {
+    const mc_layout *results = mc_node_results(node);
+    bool any = false;
+    *first = b->plan->n_values;
+    for (uint32_t i = 0; i < n_out; i++) {
+        int64_t bytes = mc_layout_bytes(&results[i]);
+        (void)add_value(b, &results[i], add_root(b, MC_ROOT_TEMP, MC_ABSENT, 0, bytes), 0);
+        any = any || bytes > 0;
+    }
+    return any;
+}
+
+/* The values of a node's results and the step that makes them; in [n_in] are values. */
+static mica_status add_step(builder *b, const mc_node *node, const uint32_t *in, uint32_t *out) {
     mc_plan *p = b->plan;
-    mc_layout dense = *layout;
-    mc_layout_set_dense(&dense);
-    *out =
-        add_value(b, &dense, add_root(b, MC_ROOT_TEMP, MC_ABSENT, 0, mc_layout_bytes(&dense)), 0);
-    if (mc_layout_size(&dense) == 0) return MICA_OK; /* nothing to compute */
+    mc_op op = node->op;
+    const void *attr = node->attr;
+    uint32_t n_in = node->n_in, n_out = (uint32_t)mc_op_n_out(mc_op_get(op));
+    if (!add_results(b, node, n_out, out)) return MICA_OK;
     uint32_t *own_in = mc_arena_alloc(&p->arena, n_in * sizeof *own_in);
     const mc_layout **layouts = mc_arena_alloc(&b->arena, n_in * sizeof *layouts);
     if (!own_in || !layouts) return mc_fail_nomem("a plan");
@@ -53,22 +66,24 @@ static mica_status add_step(builder *b, mc_op op, const void *attr, const mc_lay
         own_in[k] = in[k];
         layouts[k] = in[k] == MC_ABSENT ? NULL : &p->values[in[k]].layout;
     }
-    mc_kernel kernel =
-        b->ops->find(b->device->state, op, attr, layouts, (int)n_in, &p->values[*out].layout);
+    mc_kernel kernel = b->ops->find(b->device->state, op, attr, layouts, (int)n_in,
+                                    mc_node_results(node), (int)n_out);
     if (!kernel)
         return mc_fail(MICA_EINTERNAL, "%s: device %s has no kernel for it", mc_op_get(op)->name,
                        b->device->backend->name);
     mc_row_form form = {0};
-    if (b->ops->rows) form = b->ops->rows(b->device->state, op, attr, layouts, (int)n_in);
+    if (b->ops->rows && n_out == 1)
+        form = b->ops->rows(b->device->state, op, attr, layouts, (int)n_in);
     p->steps[p->n_steps++] = (mc_step){.op = op,
                                        .kernel = kernel,
                                        .attr = attr,
                                        .n_in = n_in,
                                        .in = own_in,
                                        .out = *out,
+                                       .n_out = n_out,
                                        .joint = 1,
                                        .form = form};
-    p->n_operands += n_in;
+    p->n_operands += n_in + n_out - 1;
     return MICA_OK;
 }
 
@@ -100,11 +115,16 @@ static mica_status add_node(builder *b, const mc_node *node, uint32_t *in, uint3
     }
     for (uint32_t k = 0; k < node->n_in; k++)
         in[k] = node->in[k] == MC_ABSENT ? MC_ABSENT : b->value[node->in[k]];
+    if (node->op == MC_OP_PART) {
+        *out = in[0] + (uint32_t)((const mc_attr_part *)node->attr)->index;
+        return MICA_OK;
+    }
     if (def->view) return add_view(b, node, def, in[0], out);
-    return add_step(b, node->op, node->attr, &node->layout, in, node->n_in, out);
+    return add_step(b, node, in, out);
 }
 
-/* Marks, in b->value, the nodes that results need; returns how many, and the most operands. */
+/* Marks, in b->value, the nodes that results need; returns how many values these have, or more, and
+ * the most operands. */
 static uint32_t mark_needed(builder *b, uint32_t *max_in) {
     const mc_lowered *l = b->plan->lowered;
     uint32_t count = mc_scope_count(l->graph), needed = 0;
@@ -115,7 +135,7 @@ static uint32_t mark_needed(builder *b, uint32_t *max_in) {
     for (uint32_t i = count; i-- > 0;) {
         if (b->value[i] == MC_ABSENT) continue;
         const mc_node *node = mc_scope_node(l->graph, i);
-        needed++;
+        needed += (uint32_t)mc_op_n_out(mc_op_get(node->op));
         if (node->n_in > *max_in) *max_in = node->n_in;
         for (uint32_t k = 0; k < node->n_in; k++)
             if (node->in[k] != MC_ABSENT) b->value[node->in[k]] = 0;
@@ -163,6 +183,13 @@ static bool may_join(const builder *b, uint32_t i, uint32_t j) {
     return true;
 }
 
+/* Notes that step i writes its results. */
+static void set_maker(builder *b, uint32_t i) {
+    const mc_step *step = &b->plan->steps[i];
+    for (uint32_t k = 0; k < step->n_out; k++)
+        b->made[b->plan->values[step->out + k].root] = i + 1;
+}
+
 /* Moves step `from` up to place `to`. */
 static void move_step(builder *b, uint32_t from, uint32_t to) {
     mc_plan *p = b->plan;
@@ -170,7 +197,7 @@ static void move_step(builder *b, uint32_t from, uint32_t to) {
     memmove(&p->steps[to + 1], &p->steps[to], (from - to) * sizeof *p->steps);
     p->steps[to] = step;
     for (uint32_t i = to; i <= from; i++)
-        b->made[p->values[p->steps[i].out].root] = i + 1;
+        set_maker(b, i);
 }
 
 /* How many steps from i on run together with step i over its first operand; they follow it. */
@@ -213,7 +240,8 @@ static void join_kind(builder *b, mc_joint kind) {
     mc_plan *p = b->plan;
     for (uint32_t i = 0, joint; i < p->n_steps; i += joint) {
         joint = p->steps[i].joint;
-        if (b->ops->joint(b->device->state, p->steps[i].op) != kind) continue;
+        if (p->steps[i].n_out > 1 || b->ops->joint(b->device->state, p->steps[i].op) != kind)
+            continue;
         joint = kind == MC_JOINT_FIRST ? join_readers(b, i) : join_independent(b, &i);
         p->steps[i].joint = joint;
         for (uint32_t k = 1; k < joint; k++)
@@ -225,7 +253,7 @@ static void join_kind(builder *b, mc_joint kind) {
 static void join_steps(builder *b) {
     mc_plan *p = b->plan;
     for (uint32_t i = 0; i < p->n_steps; i++)
-        b->made[p->values[p->steps[i].out].root] = i + 1;
+        set_maker(b, i);
     if (b->ops->joint) {
         join_kind(b, MC_JOINT_FIRST);
         join_kind(b, MC_JOINT_ANY); /* moves whole joints, or none of one */
@@ -385,7 +413,8 @@ static void find_last_uses(builder *b) {
         const mc_step *step = &p->steps[i];
         for (uint32_t k = 0; k < step->n_in; k++)
             if (step->in[k] != MC_ABSENT) p->roots[p->values[step->in[k]].root].last = i;
-        p->roots[p->values[step->out].root].last = i;
+        for (uint32_t k = 0; k < step->n_out; k++)
+            p->roots[p->values[step->out + k].root].last = i; /* if nobody reads it */
     }
 }
 
@@ -436,7 +465,7 @@ static bool span_keeps_rows(const builder *b, uint32_t i, const mc_root *root, i
     return true;
 }
 
-/* Lets step i write its result over operand k where that is allowed. */
+/* Lets step i write its first result over operand k where that is allowed. */
 static bool take_over(builder *b, uint32_t i, uint32_t k) {
     mc_plan *p = b->plan;
     const mc_step *step = &p->steps[i];
@@ -512,9 +541,25 @@ static mica_status too_large(void) {
                    (long long)MAX_TEMP_BYTES);
 }
 
+/* Gives a root that needs one a place beside those [*n] that live. */
+static mica_status place_root(mc_plan *p, mc_root *root, place *places, uint32_t *n) {
+    if (root->kind != MC_ROOT_TEMP || root->target || root->placed) return MICA_OK;
+    if (root->bytes > MAX_TEMP_BYTES) return too_large();
+    root->placed = true;
+    int64_t bytes = mc_round_up(root->bytes, ALIGN);
+    uint32_t at = *n;
+    root->offset = find_gap(places, *n, bytes, &at);
+    if (root->offset > MAX_TEMP_BYTES - bytes) return too_large();
+    memmove(&places[at + 1], &places[at], (*n - at) * sizeof *places);
+    places[at] = (place){root->offset, root->offset + bytes, end_of_span(p, root->last)};
+    ++*n;
+    if (root->offset + bytes > p->temp_bytes) p->temp_bytes = root->offset + bytes;
+    return MICA_OK;
+}
+
 static mica_status place_temporaries(builder *b) {
     mc_plan *p = b->plan;
-    place *places = mc_arena_alloc(&b->arena, (p->n_steps + 1) * sizeof *places);
+    place *places = mc_arena_alloc(&b->arena, (p->n_roots + 1) * sizeof *places);
     if (!places) return mc_fail_nomem("a plan");
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n_steps; i++) {
@@ -522,18 +567,9 @@ static mica_status place_temporaries(builder *b) {
         for (uint32_t k = 0; k < n; k++)
             if (places[k].last >= i) places[live++] = places[k];
         n = live;
-        mc_root *root = &p->roots[p->values[p->steps[i].out].root];
-        if (root->kind != MC_ROOT_TEMP || root->target || root->placed) continue;
-        if (root->bytes > MAX_TEMP_BYTES) return too_large();
-        root->placed = true;
-        int64_t bytes = mc_round_up(root->bytes, ALIGN);
-        uint32_t at = n;
-        root->offset = find_gap(places, n, bytes, &at);
-        if (root->offset > MAX_TEMP_BYTES - bytes) return too_large();
-        memmove(&places[at + 1], &places[at], (n - at) * sizeof *places);
-        places[at] = (place){root->offset, root->offset + bytes, end_of_span(p, root->last)};
-        n++;
-        if (root->offset + bytes > p->temp_bytes) p->temp_bytes = root->offset + bytes;
+        const mc_step *step = &p->steps[i];
+        for (uint32_t k = 0; k < step->n_out; k++)
+            MC_TRY(place_root(p, &p->roots[p->values[step->out + k].root], places, &n));
     }
     for (uint32_t i = 0; i < p->n_roots; i++)
         if (p->roots[i].kind == MC_ROOT_TEMP && p->roots[i].target) p->roots[i].kind = MC_ROOT_OWN;

@@ -37,10 +37,10 @@ typedef struct mc_step {
     mc_kernel kernel;
     const void *attr;
     uint32_t n_in;
-    const uint32_t *in; /* values, or MC_ABSENT */
-    uint32_t out;
-    uint32_t joint; /* steps from this one on that are joint; 0: an earlier one's */
-    uint32_t span;  /* steps from this one on that its kernel runs; 0: an earlier one's */
+    const uint32_t *in;  /* values, or MC_ABSENT */
+    uint32_t out, n_out; /* the first of its results, which are values one after the other */
+    uint32_t joint;      /* steps from this one on that are joint; 0: an earlier one's */
+    uint32_t span;       /* steps from this one on that its kernel runs; 0: an earlier one's */
     mc_row_form form;
     int axis; /* in a chain: the one that its rows lie along */
 } mc_step;
@@ -48,7 +48,8 @@ typedef struct mc_step {
 typedef struct mc_plan {
     mc_arena arena;      /* everything below but the graph */
     mc_lowered *lowered; /* whose nodes hold the attributes */
-    uint32_t n_values, n_roots, n_steps, n_targets, n_operands;
+    uint32_t n_values, n_roots, n_steps, n_targets;
+    uint32_t n_operands; /* of all steps, results behind the first with them */
     mc_value *values;
     mc_root *roots;
     mc_step *steps;

@@ -61,6 +61,9 @@ static void set_calls(mc_run *run) {
                                   .left = (int)(p->n_steps - i)};
         for (uint32_t k = 0; k < step->n_in; k++, next++)
             if (step->in[k] != MC_ABSENT) next->layout = &p->values[step->in[k]].layout;
+        if (step->n_out > 1) run->calls[i].more = next;
+        for (uint32_t k = 1; k < step->n_out; k++, next++)
+            next->layout = &p->values[step->out + k].layout;
     }
 }
 
@@ -166,6 +169,8 @@ static void bind_operands(mc_run *run) {
         const mc_step *step = &p->steps[i];
         for (uint32_t k = 0; k < step->n_in; k++, next++)
             if (step->in[k] != MC_ABSENT) next->data = value_address(run, step->in[k]);
+        for (uint32_t k = 1; k < step->n_out; k++, next++)
+            next->data = value_address(run, step->out + k);
         run->calls[i].out.data = value_address(run, step->out);
     }
 }

@@ -16,6 +16,7 @@ typedef enum rule {
 } rule;
 
 static const unsigned char rules[MC_OP_COUNT] = {
+    [MC_OP_PART] = ANY,
     [MC_OP_ABS] = ANY,
     [MC_OP_NEGATIVE] = ANY,
     [MC_OP_SQUARE] = ANY,
@@ -103,6 +104,7 @@ static const unsigned char rules[MC_OP_COUNT] = {
     [MC_OP_SORT] = ANY,
     [MC_OP_ARGSORT] = ANY,
     [MC_OP_TOPK] = SAME_LAST_AXIS,
+    [MC_OP_TOPK_INDICES] = SAME_LAST_AXIS,
     [MC_OP_SOFTMAX] = ANY,
     [MC_OP_TRANSPOSE] = ANY,
     [MC_OP_CONTIGUOUS] = ANY,
@@ -116,6 +118,7 @@ static const unsigned char rules[MC_OP_COUNT] = {
     [MC_OP_LAYER_NORM] = ANY,
     [MC_OP_ROPE] = SAME_LAST_AXIS,
     [MC_OP_SDPA] = SAME_LAST_AXIS,
+    [MC_OP_SDPA_LSE] = SAME_LAST_AXIS,
 };
 
 /* One node that is recorded again. */

@@ -22,6 +22,7 @@ static bool is_view(const mc_node *node) {
     return mc_op_get(node->op)->view != NULL;
 }
 
+/* What makes memory: a PART stands for one that its op makes. */
 static bool is_op(const mc_node *node) {
     return node->op != MC_OP_LEAF && !is_view(node);
 }
@@ -47,7 +48,7 @@ static void find_levels(splitter *s) {
         const mc_node *node = mc_scope_node(s->from->graph, i);
         s->level[i] = MC_ABSENT;
         if (node->op == MC_OP_LEAF) continue;
-        if (is_view(node)) {
+        if (is_view(node) || node->op == MC_OP_PART) {
             s->level[i] = s->level[node->in[0]];
             continue;
         }
@@ -63,7 +64,7 @@ static void find_levels(splitter *s) {
     }
 }
 
-/* The op or leaf that a view looks at. */
+/* The op, PART or leaf that a view looks at. */
 static uint32_t base_of(const splitter *s, uint32_t node) {
     while (is_view(mc_scope_node(s->from->graph, node)))
         node = mc_scope_node(s->from->graph, node)->in[0];

@@ -2,8 +2,8 @@
  *
  * Ops are dealt out in levels that run in turn, of even number on the device, of odd number on the
  * fallback; an op is on the first level where all that it reads is there. What one level makes and
- * another reads, a result of an op, dense, goes from one to the other. Views move no data: each
- * level makes its own. */
+ * another reads, a result of an op, dense, goes from one to the other: of an op of several results
+ * a PART. Views move no data: each level makes its own. */
 #ifndef EXEC_SPLIT_H
 #define EXEC_SPLIT_H
 

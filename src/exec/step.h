@@ -19,20 +19,22 @@ typedef struct mc_operand {
 
 typedef struct mc_run mc_run;
 
-/* One op with its operands, as a kernel sees it. Inputs may have any strides; out is dense, unless
- * it takes over an input's memory (then that input's data pointer equals out's). */
+/* One op with its operands, as a kernel sees it. Inputs may have any strides; results are dense,
+ * unless the first takes over an input's memory (then that input's data pointer equals out's). A
+ * result that nobody reads has memory, too. */
 typedef struct mc_call {
     mc_op op;
     const void *attr;
     int n_in;
     const mc_operand *in;
     mc_operand out;
-    void *state; /* the backend's (mc_backend_state) */
-    mc_run *run; /* for mc_run_scratch */
-    int span;    /* calls from this one on that the kernel runs: joint ones, or a chain */
-    int joint;   /* calls from this one on that are joint: mc_step_ops.joint; 0: an earlier one's */
-    int axis;    /* in a chain: the one that its rows lie along */
-    int left;    /* calls of the run from this one on */
+    const mc_operand *more; /* [n_out - 1] the other results; NULL: there is one */
+    void *state;            /* the backend's (mc_backend_state) */
+    mc_run *run;            /* for mc_run_scratch */
+    int span;  /* calls from this one on that the kernel runs: joint ones, or a chain */
+    int joint; /* calls from this one on that are joint: mc_step_ops.joint; 0: an earlier one's */
+    int axis;  /* in a chain: the one that its rows lie along */
+    int left;  /* calls of the run from this one on */
 } mc_call;
 
 #define MC_MAX_JOINT 8
@@ -69,17 +71,19 @@ typedef enum mc_joint {
 typedef struct mc_step_ops {
     /* The kernel for an op that the backend supports, over layouts that it supports. */
     mc_kernel (*find)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
-                      int n_in, const mc_layout *out);
+                      int n_in, const mc_layout *out, int n_out);
 
     /* Which calls the op's kernel takes at once: calls [0, joint), MC_MAX_JOINT at most, none of
-     * which reads what another of them writes. NULL: no op's does. */
+     * which reads what another of them writes. Not asked of ops of several results. NULL: no op's
+     * does. */
     mc_joint (*joint)(const void *state, mc_op op);
 
     /* Chains: the form in which an op over these layouts goes row by row, and the kernel of calls
      * [0, span) that do: all their operands that go by rows and are written in the chain are
      * written along the same rows, the others before it; results have memory of their own, or that
-     * of an operand along the same rows. At most MC_MAX_CHAIN, then joint ones that end it. NULL:
-     * none. So many rows are enough for all threads: an axis of more is no better. */
+     * of an operand along the same rows. At most MC_MAX_CHAIN, then joint ones that end it. Not
+     * asked of ops of several results. NULL: none. So many rows are enough for all threads: an axis
+     * of more is no better. */
     mc_row_form (*rows)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
                         int n_in);
     int64_t (*enough_rows)(const void *state);

@@ -64,8 +64,10 @@ static mica_status number(mc_trace *t, uint32_t last) {
 mica_status mc_trace_make(mc_trace *t, mc_arena *arena, mica_scope *s, const mica_array *xs,
                           size_t n) {
     uint32_t last = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        MC_TRY(mc_check_array(xs[i], "eval"));
         if (xs[i].node > last) last = xs[i].node;
+    }
     mc_buffer key = t->key;
     mc_buffer_clear(&key);
     *t = (mc_trace){.scope = s, .n_targets = (uint32_t)n, .key = key};

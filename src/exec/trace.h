@@ -24,7 +24,8 @@ typedef struct mc_trace {
 
 /* Traces what xs [n], arrays of s, need; those that are evaluated are leaves. Memory for the lists
  * comes from `arena`; the key's buffer is reused.
- * errors  MICA_EINVAL a node that was moved away is needed; MICA_ENOMEM */
+ * errors  MICA_EINVAL a node that was moved away is needed, or one of several results is asked for;
+ *         MICA_ENOMEM */
 mica_status mc_trace_make(mc_trace *trace, mc_arena *arena, mica_scope *s, const mica_array *xs,
                           size_t n);
 

@@ -13,6 +13,11 @@
     _Static_assert(sizeof(mc_attr_##name) <= MC_ATTR_MAX_WORDS * sizeof(int64_t), #name);
 #include "graph/attr_list.h"
 
+const mc_attr_field mc_attr_part_fields[] = {
+    FIELD(part, index, INT),
+    {0},
+};
+
 const mc_attr_field mc_attr_dtype_fields[] = {
     FIELD(dtype, dtype, DTYPE),
     {0},

@@ -11,6 +11,10 @@
 
 #include <stdint.h>
 
+typedef struct mc_attr_part {
+    int64_t index;
+} mc_attr_part;
+
 typedef struct mc_attr_dtype { /* astype, view, from_fp8 */
     int64_t dtype;
 } mc_attr_dtype;

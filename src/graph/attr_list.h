@@ -1,5 +1,6 @@
 /* Every struct of attributes: ATTR(name) for mc_attr_<name> (graph/attr.h), whose members are in
  * graph/attr.c. Include this file with ATTR defined; it is undefined at the end. */
+ATTR(part)
 ATTR(dtype)
 ATTR(q8)
 ATTR(axis)

@@ -77,7 +77,7 @@ static mica_status check_name(const char *name) {
 }
 
 static mica_status check_node(const writer *w, uint32_t node) {
-    if (node < w->count) return MICA_OK;
+    if (node < w->count) return mc_check_array((mica_array){w->s, node}, "saving a graph");
     return mc_fail(MICA_EINVAL, "saving a graph: there is no node %%%u", node);
 }
 
@@ -494,7 +494,10 @@ static mica_status take_node(reader *r, uint32_t i) {
         r->in[0] = align_for_view(r, r->in[0], (const mc_attr_dtype *)(const void *)attr);
     r->nodes[i] = mc_record(r->into, op->op, attr, r->in, (int)n_in);
     MC_TRY(check_made(r, r->nodes[i]));
-    return check_size(r, mc_layout_of(r->nodes[i]));
+    const mc_layout *results = mc_node_results(mc_node_of(r->nodes[i]));
+    for (int k = 0; k < mc_op_n_out(mc_op_get(op->op)); k++)
+        MC_TRY(check_size(r, &results[k]));
+    return MICA_OK;
 }
 
 /* ---- the whole ---- */
@@ -573,8 +576,11 @@ static mica_status read_graph(reader *r, mc_graph_ports *ports) {
         return malformed(r, "something follows that belongs to no node");
     for (uint32_t i = 0; i < r->head.n_nodes; i++)
         if (r->param_of[i] != MC_ABSENT) r->params[r->param_of[i]].node = r->nodes[i].node;
-    for (uint64_t i = 0; i < r->head.n_results; i++)
+    for (uint64_t i = 0; i < r->head.n_results; i++) {
+        if (mc_check_array(r->nodes[results[i]], "a result") != MICA_OK)
+            return malformed(r, "a result is an op of several");
         results[i] = r->nodes[results[i]].node;
+    }
     *ports =
         (mc_graph_ports){r->params, (size_t)r->head.n_params, results, (size_t)r->head.n_results};
     return MICA_OK;

@@ -3,6 +3,8 @@
  * Invariants (mc_graph_verify checks them):
  *  - the inputs of a node have smaller indices than the node: every pass is a loop;
  *  - a node's dtype and shape are what its op's infer says; they never change;
+ *  - a node of an op of several results is read by PART alone, which names one of them, and never
+ *    READY: its PARTs are;
  *  - a PENDING node has no storage, a READY node has storage or an inline value or is a parameter,
  *    a GONE node was moved away or overwritten and may not be read;
  *  - operands from other scopes were brought in as LEAF nodes that share their storage, one for
@@ -44,12 +46,13 @@ typedef struct mc_node {
     bool fixed;   /* a builder that would change other lengths returned the node as it is */
     uint32_t n_in;
     uint32_t attr_bytes;
-    const uint32_t *in;   /* [n_in] node indices or MC_ABSENT */
-    const void *attr;     /* a struct of graph/attr.h, or NULL */
-    mc_layout layout;     /* strides hold once READY */
-    mc_storage *storage;  /* READY, not scalar: owned reference */
-    int64_t offset_bytes; /* of the first element in the storage */
-    uint64_t value;       /* scalar: the element's bytes */
+    const uint32_t *in; /* [n_in] node indices or MC_ABSENT */
+    const void *attr;   /* a struct of graph/attr.h, or NULL */
+    mc_layout layout;   /* strides hold once READY; of an op of several results: of the first */
+    const mc_layout *results; /* [n_out] of an op of several results, dense; NULL for the others */
+    mc_storage *storage;      /* READY, not scalar: owned reference */
+    int64_t offset_bytes;     /* of the first element in the storage */
+    uint64_t value;           /* scalar: the element's bytes */
 } mc_node;
 
 /* What the graph knows of an op. One constant each, mc_op_<name>. */
@@ -57,13 +60,14 @@ typedef struct mc_op_def {
     const char *name;
     int min_in, max_in; /* operands: max_in, of which those from min_in on may be absent */
     bool variadic;      /* any number from min_in to max_in instead, none of them absent */
+    int n_out;          /* results; 0: one */
     size_t attr_bytes;
     const struct mc_attr_field *attr_fields; /* NULL where there are none (MC_ATTR, graph/attr.h) */
 
     /* The shape rule: checks operands (NULL where absent) and attributes, sets dtype, ndim and
-     * shape of *out. Errors are said with mc_fail, beginning with the op's name. Operands and
-     * attributes may come from a file: what it lets through must be safe for view, decompose and
-     * every kernel, which check nothing again. */
+     * shape of out, or of each of out [n_out]. Errors are said with mc_fail, beginning with the
+     * op's name. Operands and attributes may come from a file: what it lets through must be safe
+     * for view, decompose and every kernel, which check nothing again. */
     mica_status (*infer)(const void *attr, const mc_layout *const *in, int n_in, mc_layout *out);
 
     /* For ops that only look at in[0] in another way: sets out's strides (dtype and shape are set)
@@ -71,13 +75,15 @@ typedef struct mc_op_def {
      * then puts CONTIGUOUS before it. NULL for the others. */
     bool (*view)(const void *attr, const mc_layout *in, mc_layout *out, int64_t *offset_bytes);
 
-    /* The same value from plainer ops, recorded in s: what a device without the kernel runs, and
-     * what tests compare a kernel with. NULL for the plainest. `in` may hold MICA_NONE. Its
-     * constants are scalars: it makes no arrays from data, which a plan could not hold. */
-    mica_array (*decompose)(mica_scope *s, const void *attr, const mica_array *in, int n_in);
+    /* The same values from plainer ops, recorded in s, into out [n_out]: what a device without the
+     * kernel runs, and what tests compare a kernel with. NULL for the plainest. `in` may hold
+     * MICA_NONE. Its constants are scalars: it makes no arrays from data, which a plan could not
+     * hold. */
+    void (*decompose)(mica_scope *s, const void *attr, const mica_array *in, int n_in,
+                      mica_array *out);
 
-    /* How many of the first operands the result may take the memory of, where nobody else needs it
-     * and the layouts are equal and dense: 0 none, 1 in[0], 2 in[0] or in[1] ... */
+    /* How many of the first operands the first result may take the memory of, where nobody else
+     * needs it and the layouts are equal and dense: 0 none, 1 in[0], 2 in[0] or in[1] ... */
     int in_place;
 } mc_op_def;
 
@@ -86,12 +92,33 @@ typedef struct mc_op_def {
 
 const mc_op_def *mc_op_get(mc_op op);
 
+/* How many results an op has. */
+static inline int mc_op_n_out(const mc_op_def *def) {
+    return def->n_out > 1 ? def->n_out : 1;
+}
+
+/* The layouts of a node's results, one after the other. */
+static inline const mc_layout *mc_node_results(const mc_node *node) {
+    return node->results ? node->results : &node->layout;
+}
+
 /* ---- recording: what builders in src/op/ use ---- */
 
 /* Records op over in[n_in] in s and returns the new array: operands are brought into s, infer runs,
  * attr (of the op's attr_bytes; NULL for 0) is copied. Where the scope has an error already, or
- * finds one here, returns mc_invalid(s). */
+ * finds one here, returns mc_invalid(s). Of an op of several results it returns the node, which
+ * only mc_record_part takes. */
 mica_array mc_record(mica_scope *s, mc_op op, const void *attr, const mica_array *in, int n_in);
+
+/* Records a PART: the result number `index` of the node of an op of several. */
+mica_array mc_record_part(mica_scope *s, mica_array node, int index);
+
+/* The layout that an op with these attributes sees of an operand. NULL: it cannot take that; nodes
+ * of several results are for PART, and PART is for these. */
+const mc_layout *mc_operand_layout(mc_op op, const void *attr, const mc_node *operand);
+
+/* errors  MICA_EINVAL x is the node of an op of several results, and no array: "<what>: ..." */
+mica_status mc_check_array(mica_array x, const char *what);
 
 /* The layout of a valid array (strides only once evaluated), NULL for MICA_NONE. */
 const mc_layout *mc_layout_of(mica_array x);

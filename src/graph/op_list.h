@@ -1,8 +1,10 @@
 /* Every op: OP(ENUM, name). Its description is mc_op_<name>, in a file of src/op/ (a row without a
  * description does not link). Include this file with OP defined; it is undefined at the end.
  *
- * LEAF is data: values given, loaded or evaluated. It has no inputs. */
+ * LEAF is data: values given, loaded or evaluated. It has no inputs. PART is one result of an op
+ * that has several. */
 OP(LEAF, leaf)
+OP(PART, part)
 
 /* element by element, one operand: op/unary.c */
 OP(ABS, abs)
@@ -101,6 +103,7 @@ OP(LOGCUMSUMEXP, logcumsumexp)
 OP(SORT, sort)
 OP(ARGSORT, argsort)
 OP(TOPK, topk)
+OP(TOPK_INDICES, topk_indices)
 OP(SOFTMAX, softmax)
 
 /* views, which move no data where strides can say it: op/shape.c */
@@ -131,6 +134,7 @@ OP(RMS_NORM, rms_norm)
 OP(LAYER_NORM, layer_norm)
 OP(ROPE, rope)
 OP(SDPA, sdpa)
+OP(SDPA_LSE, sdpa_lse)
 
 /* op/random.c */
 OP(RANDOM_BITS, random_bits)

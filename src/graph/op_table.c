@@ -1,4 +1,5 @@
-/* The op table, made from the list, and the one op that is the graph's own: LEAF. */
+/* The op table, made from the list, and the ops that are the graph's own: LEAF and PART. */
+#include "graph/attr.h"
 #include "graph/graph.h"
 
 static mica_status leaf_infer(const void *attr, const mc_layout *const *in, int n_in,
@@ -8,6 +9,23 @@ static mica_status leaf_infer(const void *attr, const mc_layout *const *in, int 
 }
 
 const mc_op_def mc_op_leaf = {.name = "leaf", .infer = leaf_infer};
+
+const mc_layout *mc_operand_layout(mc_op op, const void *attr, const mc_node *operand) {
+    const mc_attr_part *part = attr;
+    if (op != MC_OP_PART) return operand->results ? NULL : &operand->layout;
+    int n = operand->results ? mc_op_n_out(mc_op_get(operand->op)) : 0;
+    return part->index >= 0 && part->index < n ? &operand->results[part->index] : NULL;
+}
+
+static mica_status part_infer(const void *attr, const mc_layout *const *in, int n_in,
+                              mc_layout *out) {
+    (void)attr, (void)n_in;
+    *out = *in[0]; /* mc_operand_layout chose it */
+    return MICA_OK;
+}
+
+const mc_op_def mc_op_part = {
+    .name = "part", .min_in = 1, .max_in = 1, MC_ATTR(part), .infer = part_infer};
 
 const mc_op_def *mc_op_get(mc_op op) {
     static const mc_op_def *const table[MC_OP_COUNT] = {

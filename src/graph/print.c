@@ -60,8 +60,11 @@ static bool print_attr(mc_buffer *text, const mc_node *node, const mc_layout *x)
 static bool print_node(const mica_scope *s, uint32_t i, mc_buffer *text) {
     const mc_node *node = mc_scope_node(s, i);
     char layout[MC_LAYOUT_TEXT];
-    bool ok = mc_buffer_printf(text, "%%%u = %s %s", i, mc_op_get(node->op)->name,
-                               mc_layout_text(&node->layout, layout));
+    const mc_op_def *def = mc_op_get(node->op);
+    const mc_layout *results = mc_node_results(node);
+    bool ok = mc_buffer_printf(text, "%%%u = %s", i, def->name);
+    for (int k = 0; ok && k < mc_op_n_out(def); k++)
+        ok = mc_buffer_printf(text, " %s", mc_layout_text(&results[k], layout));
     for (uint32_t k = 0; ok && k < node->n_in; k++)
         ok = node->in[k] == MC_ABSENT ? mc_buffer_add_text(text, " -")
                                       : mc_buffer_printf(text, " %%%u", node->in[k]);
@@ -95,6 +98,8 @@ static const char *node_fault(const mica_scope *s, uint32_t i) {
     if (node->state == MC_READY && (!node->storage) != (node->scalar || node->param))
         return "is ready and has no data";
     if (node->state == MC_GONE && node->storage) return "is gone and has data";
+    if ((node->results != NULL) != (def->n_out > 1) || (node->results && node->state != MC_PENDING))
+        return "has the wrong number of results, or is evaluated as a whole";
     if (node->op == MC_OP_LEAF) return NULL;
     if ((int)node->n_in < (def->variadic ? def->min_in : def->max_in) ||
         (int)node->n_in > def->max_in)
@@ -103,30 +108,39 @@ static const char *node_fault(const mica_scope *s, uint32_t i) {
     for (uint32_t k = 0; k < node->n_in; k++) {
         if (node->in[k] == MC_ABSENT ? (int)k < def->min_in || def->variadic : node->in[k] >= i)
             return "has an input that does not come before it";
+        if (node->in[k] == MC_ABSENT) continue;
+        if (!mc_operand_layout(node->op, node->attr, mc_scope_node(s, node->in[k])))
+            return "has an input of several results, or one that is no part of its input";
     }
     return NULL;
 }
 
-/* Whether dtype and shape are what the op's rule says; a fault is said as node_fault says one. */
-static mica_status check_shape(const mica_scope *s, const mc_node *node, const char **fault) {
+/* Whether dtypes and shapes are what the op's rule says; a fault is said as node_fault says one. */
+static mica_status check_shapes(const mica_scope *s, const mc_node *node, const char **fault) {
     *fault = NULL;
     if (node->op == MC_OP_LEAF) return MICA_OK;
-    const mc_layout **in = mc_array_alloc(node->n_in, sizeof *in);
-    if (!in) return mc_fail_nomem("checking a graph");
-    for (uint32_t k = 0; k < node->n_in; k++)
-        in[k] = node->in[k] == MC_ABSENT ? NULL : &mc_scope_node(s, node->in[k])->layout;
-    mc_layout out = {0};
-    if (mc_op_get(node->op)->infer(node->attr, in, (int)node->n_in, &out) != MICA_OK ||
-        out.dtype != node->layout.dtype || !mc_layout_same_shape(&out, &node->layout))
-        *fault = "has another shape than its op's rule gives";
+    const mc_op_def *def = mc_op_get(node->op);
+    int n = mc_op_n_out(def);
+    const mc_layout **in = mc_array_alloc(node->n_in, sizeof *in), *are = mc_node_results(node);
+    mc_layout *out = mc_calloc((size_t)n, sizeof *out);
+    mica_status status = in && out ? MICA_OK : mc_fail_nomem("checking a graph");
+    for (uint32_t k = 0; status == MICA_OK && k < node->n_in; k++)
+        in[k] = node->in[k] == MC_ABSENT
+                    ? NULL
+                    : mc_operand_layout(node->op, node->attr, mc_scope_node(s, node->in[k]));
+    bool same = status == MICA_OK && def->infer(node->attr, in, (int)node->n_in, out) == MICA_OK;
+    for (int i = 0; same && i < n; i++)
+        same = out[i].dtype == are[i].dtype && mc_layout_same_shape(&out[i], &are[i]);
+    if (status == MICA_OK && !same) *fault = "has another shape than its op's rule gives";
     mc_free(in);
-    return MICA_OK;
+    mc_free(out);
+    return status;
 }
 
 mica_status mc_graph_verify(const mica_scope *s) {
     for (uint32_t i = 0; i < mc_scope_count(s); i++) {
         const char *fault = node_fault(s, i);
-        if (!fault) MC_TRY(check_shape(s, mc_scope_node(s, i), &fault));
+        if (!fault) MC_TRY(check_shapes(s, mc_scope_node(s, i), &fault));
         if (fault)
             return mc_fail(MICA_EINTERNAL, "node %%%u (%s) %s", i,
                            mc_op_get(mc_scope_node(s, i)->op)->name, fault);

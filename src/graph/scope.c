@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "graph/attr.h"
 #include "graph/graph.h"
 
 enum { BLOCK = 256 }; /* nodes a block: blocks never move, so that node pointers hold */
@@ -357,8 +358,9 @@ bool mc_operands_ok(mica_scope *s, const char *op, const mica_array *in, int n_i
 }
 
 /* Fills indices [n_in] of operands within s, and their layouts. */
-static mica_status bring_operands(mica_scope *s, const mc_op_def *def, const mica_array *in,
+static mica_status bring_operands(mica_scope *s, mc_op op, const void *attr, const mica_array *in,
                                   int n_in, uint32_t *indices, const mc_layout **layouts) {
+    const mc_op_def *def = mc_op_get(op);
     for (int i = 0; i < n_in; i++) {
         mica_array x = in[i];
         indices[i] = MC_ABSENT;
@@ -372,8 +374,29 @@ static mica_status bring_operands(mica_scope *s, const mc_op_def *def, const mic
             return mc_fail(MICA_EINVAL, "%s: operand %d was moved away or overwritten", def->name,
                            i);
         indices[i] = x.node;
-        layouts[i] = &node->layout;
+        layouts[i] = mc_operand_layout(op, attr, node);
+        if (!layouts[i])
+            return mc_fail(MICA_EINVAL, "%s: operand %d has several results, or not that part",
+                           def->name, i);
     }
+    return MICA_OK;
+}
+
+/* Runs the shape rule: *layout receives that of the result, or of the first one. *results receives
+ * the list of several, NULL of one. */
+static mica_status infer(mica_scope *s, const mc_op_def *def, const void *attr,
+                         const mc_layout *const *in, int n_in, mc_layout *layout,
+                         const mc_layout **results) {
+    int n = mc_op_n_out(def);
+    mc_layout *out = layout;
+    *layout = (mc_layout){0};
+    *results = NULL;
+    if (n > 1) *results = out = mc_arena_calloc(&s->arena, (size_t)n * sizeof *out);
+    if (!out) return mc_fail_nomem("recording an op");
+    MC_TRY(def->infer(attr, in, n_in, out));
+    for (int i = 0; i < n; i++)
+        MC_TRY(mc_layout_init(&out[i], out[i].dtype, out[i].shape, out[i].ndim));
+    *layout = out[0];
     return MICA_OK;
 }
 
@@ -388,11 +411,11 @@ static mica_status record(mica_scope *s, mc_op op, const void *attr, const mica_
     const mc_layout **layouts = mc_arena_alloc(&s->arena, (size_t)n_in * sizeof *layouts);
     void *attr_copy = mc_arena_alloc(&s->arena, def->attr_bytes);
     if (!indices || !layouts || !attr_copy) return mc_fail_nomem("recording an op");
-    MC_TRY(bring_operands(s, def, in, n_in, indices, layouts));
+    MC_TRY(bring_operands(s, op, attr, in, n_in, indices, layouts));
 
-    mc_layout layout = {0};
-    MC_TRY(def->infer(attr, layouts, n_in, &layout));
-    MC_TRY(mc_layout_init(&layout, layout.dtype, layout.shape, layout.ndim));
+    mc_layout layout;
+    const mc_layout *results;
+    MC_TRY(infer(s, def, attr, layouts, n_in, &layout, &results));
     mc_node *node = add_node(s, out);
     if (!node) return s->status;
     if (def->attr_bytes > 0) memcpy(attr_copy, attr, def->attr_bytes);
@@ -403,6 +426,7 @@ static mica_status record(mica_scope *s, mc_op op, const void *attr, const mica_
     node->attr = def->attr_bytes > 0 ? attr_copy : NULL;
     node->attr_bytes = (uint32_t)def->attr_bytes;
     node->layout = layout;
+    node->results = results;
     return MICA_OK;
 }
 
@@ -412,6 +436,18 @@ mica_array mc_record(mica_scope *s, mc_op op, const void *attr, const mica_array
     if (s->status != MICA_OK) return mc_invalid(s);
     mica_status status = mc_scope_set_status(s, record(s, op, attr, in, n_in, &out));
     return status == MICA_OK ? out : mc_invalid(s);
+}
+
+mica_array mc_record_part(mica_scope *s, mica_array node, int index) {
+    if (!mica_valid(node)) return mc_invalid(s);
+    return mc_record(s, MC_OP_PART, &(mc_attr_part){index}, &node, 1);
+}
+
+mica_status mc_check_array(mica_array x, const char *what) {
+    const mc_node *node = mc_node_of(x);
+    if (!node || !node->results) return MICA_OK;
+    return mc_fail(MICA_EINVAL, "%s: node %u (%s) has several results", what, x.node,
+                   mc_op_get(node->op)->name);
 }
 
 /* ---- what builders ask and use ---- */

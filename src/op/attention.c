@@ -90,6 +90,15 @@ static mica_status sdpa_infer(const void *attr, const mc_layout *const *in, int 
     return MICA_OK;
 }
 
+static mica_status sdpa_lse_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                  mc_layout *out) {
+    MC_TRY(sdpa_infer(attr, in, n_in, &out[0]));
+    out[1] = *in[Q];
+    out[1].dtype = MICA_F32;
+    out[1].ndim = 3;
+    return MICA_OK;
+}
+
 /* True where causal, window and keep let a query attend to a key: [B or 1, 1, Lq, Lk]. */
 static mica_array visible(mica_scope *s, const mc_attr_sdpa *a, const mica_array *in) {
     int64_t lq = mica_array_dim(in[Q], 2), lk = mica_array_dim(in[K], 2);
@@ -137,14 +146,25 @@ static mica_array scores_of(mica_scope *s, const mc_attr_sdpa *a, const mica_arr
     return scores;
 }
 
-/* The decomposition for k and v of floats. */
-static mica_array attend(mica_scope *s, const void *attr, const mica_array *in) {
+/* Of sinks alone, or of nothing: queries without keys. */
+static mica_array lse_without_keys(mica_scope *s, const mica_array *in) {
+    int64_t column[2] = {mica_array_dim(in[Q], 1), 1};
+    mica_array y = mica_f32(s, -INFINITY);
+    if (mica_valid(in[SINKS])) y = mica_reshape(s, mc_cast(s, in[SINKS], MICA_F32), column, 2);
+    return mica_broadcast_to(s, y, mica_array_shape(in[Q]), 3);
+}
+
+/* The decomposition for k and v of floats; lse NULL: it is not asked for. */
+static mica_array attend(mica_scope *s, const void *attr, const mica_array *in, mica_array *lse) {
     const int last = -1;
     mica_dtype dtype = mica_dtype_promote(mica_array_dtype(in[Q]), mica_array_dtype(in[K]));
     dtype = mica_dtype_promote(dtype, mica_array_dtype(in[V]));
     int64_t shape[4] = {mica_array_dim(in[Q], 0), mica_array_dim(in[Q], 1),
                         mica_array_dim(in[Q], 2), mica_array_dim(in[V], 3)};
-    if (mica_array_dim(in[K], 2) == 0) return mica_zeros(s, shape, 4, dtype);
+    if (mica_array_dim(in[K], 2) == 0) {
+        if (lse) *lse = lse_without_keys(s, in);
+        return mica_zeros(s, shape, 4, dtype);
+    }
     mica_array scores = scores_of(s, attr, in);
     /* a finite maximum, so that rows without keys do not compute -inf - -inf */
     mica_array none = mica_f32(s, -FLT_MAX);
@@ -161,6 +181,10 @@ static mica_array attend(mica_scope *s, const void *attr, const mica_array *in) 
         total = mica_add(s, total, mica_exp(s, mica_subtract(s, sinks, largest)));
     mica_array nothing = mica_equal(s, total, mica_f32(s, 0));
     total = mica_where(s, nothing, mica_f32(s, 1), total);
+    if (lse) {
+        *lse = mica_add(s, largest, mica_log(s, total));
+        *lse = mica_squeeze(s, mica_where(s, nothing, mica_f32(s, -INFINITY), *lse), -1);
+    }
     weights = mica_divide(s, weights, total);
 
     int64_t kv_heads = mica_array_dim(in[K], 1);
@@ -169,16 +193,28 @@ static mica_array attend(mica_scope *s, const void *attr, const mica_array *in) 
     return mc_cast(s, mica_flatten(s, y, 1, 2), dtype);
 }
 
-static mica_array sdpa_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in) {
-    (void)n_in;
+static mica_array decompose(mica_scope *s, const void *attr, const mica_array *in,
+                            mica_array *lse) {
     mica_array floats[OPERANDS];
-    if (mica_array_dtype(in[K]) != MICA_U8) return attend(s, attr, in);
+    if (mica_array_dtype(in[K]) != MICA_U8) return attend(s, attr, in, lse);
     for (int i = 0; i < OPERANDS; i++)
         floats[i] = in[i];
     int64_t d = mica_array_dim(in[Q], 3);
     floats[K] = mica_from_q8(s, in[K], d, MICA_F32);
     floats[V] = mica_from_q8(s, in[V], d, MICA_F32);
-    return mc_cast(s, attend(s, attr, floats), mica_array_dtype(in[Q]));
+    return mc_cast(s, attend(s, attr, floats, lse), mica_array_dtype(in[Q]));
+}
+
+static void sdpa_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in,
+                           mica_array *out) {
+    (void)n_in;
+    *out = decompose(s, attr, in, NULL);
+}
+
+static void sdpa_lse_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in,
+                               mica_array *out) {
+    (void)n_in;
+    out[0] = decompose(s, attr, in, &out[1]);
 }
 
 const mc_op_def mc_op_sdpa = {.name = "sdpa",
@@ -188,13 +224,21 @@ const mc_op_def mc_op_sdpa = {.name = "sdpa",
                               .infer = sdpa_infer,
                               .decompose = sdpa_decompose};
 
-mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,
-                     const mica_sdpa_options *options) {
+const mc_op_def mc_op_sdpa_lse = {.name = "sdpa_lse",
+                                  .min_in = 3,
+                                  .max_in = OPERANDS,
+                                  .n_out = 2,
+                                  MC_ATTR(sdpa),
+                                  .infer = sdpa_lse_infer,
+                                  .decompose = sdpa_lse_decompose};
+
+static mica_array record(mica_scope *s, mc_op op, mica_array q, mica_array k, mica_array v,
+                         const mica_sdpa_options *options) {
     mica_sdpa_options o;
     mica_status status = MC_OPTIONS_COPY(mica_sdpa_options, sinks, &o, options);
     if (status != MICA_OK) return mc_scope_fail(s, status, "%s", mica_last_error());
     mica_array in[OPERANDS] = {q, k, v, o.mask, o.offset, o.sinks};
-    if (!mc_operands_ok(s, "sdpa", in, 3)) return mc_invalid(s);
+    if (!mc_operands_ok(s, mc_op_get(op)->name, in, 3)) return mc_invalid(s);
     int64_t d = mica_array_dim(q, -1);
     mc_attr_sdpa attr = {
         .scale = o.scale != 0 ? (double)o.scale : 1.0 / sqrt((double)(d < 1 ? 1 : d)),
@@ -203,5 +247,18 @@ mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,
         .window = o.window < INT32_MAX ? o.window : INT32_MAX, /* positions are i32 */
         .keep = o.keep < INT32_MAX ? o.keep : INT32_MAX,
     };
-    return mc_record(s, MC_OP_SDPA, &attr, in, OPERANDS);
+    return mc_record(s, op, &attr, in, OPERANDS);
+}
+
+mica_array mica_sdpa(mica_scope *s, mica_array q, mica_array k, mica_array v,
+                     const mica_sdpa_options *options) {
+    return record(s, MC_OP_SDPA, q, k, v, options);
+}
+
+mica_array mica_sdpa_lse(mica_scope *s, mica_array q, mica_array k, mica_array v,
+                         const mica_sdpa_options *options, mica_array *lse) {
+    mica_array unused, both = record(s, MC_OP_SDPA_LSE, q, k, v, options);
+    if (!lse) lse = &unused;
+    *lse = mc_record_part(s, both, 1);
+    return mc_record_part(s, both, 0);
 }

@@ -57,23 +57,23 @@ static mica_array scale_by_rms(mica_scope *s, mica_array x, double eps) {
     return mica_multiply(s, x, mica_rsqrt(s, mean));
 }
 
-static mica_array rms_norm_decompose(mica_scope *s, const void *attr, const mica_array *in,
-                                     int n_in) {
+static void rms_norm_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in,
+                               mica_array *out) {
     const mc_attr_norm *a = attr;
     mica_array y = scale_by_rms(s, mc_cast(s, in[0], MICA_F32), a->eps);
     if (mica_valid(in[1])) y = mica_multiply(s, y, mc_cast(s, in[1], MICA_F32));
-    return mc_cast(s, y, result_dtype(in, n_in));
+    *out = mc_cast(s, y, result_dtype(in, n_in));
 }
 
-static mica_array layer_norm_decompose(mica_scope *s, const void *attr, const mica_array *in,
-                                       int n_in) {
+static void layer_norm_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in,
+                                 mica_array *out) {
     const mc_attr_norm *a = attr;
     const int last = -1;
     mica_array x = mc_cast(s, in[0], MICA_F32);
     mica_array y = scale_by_rms(s, mica_subtract(s, x, mica_mean(s, x, &last, 1, true)), a->eps);
     if (mica_valid(in[1])) y = mica_multiply(s, y, mc_cast(s, in[1], MICA_F32));
     if (mica_valid(in[2])) y = mica_add(s, y, mc_cast(s, in[2], MICA_F32));
-    return mc_cast(s, y, result_dtype(in, n_in));
+    *out = mc_cast(s, y, result_dtype(in, n_in));
 }
 
 const mc_op_def mc_op_rms_norm = {.name = "rms_norm",

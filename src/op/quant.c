@@ -142,8 +142,8 @@ static mica_array from_e8m0(mica_scope *s, mica_array bytes) {
     return mica_view(s, bits, MICA_F32);
 }
 
-static mica_array dequantize_decompose(mica_scope *s, const void *attr, const mica_array *in,
-                                       int n_in) {
+static void dequantize_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in,
+                                 mica_array *out) {
     (void)n_in;
     const mc_attr_quant *a = attr;
     mica_dtype dtype =
@@ -171,7 +171,7 @@ static mica_array dequantize_decompose(mica_scope *s, const void *attr, const mi
         y = mica_multiply(s, from_e2m1(s, codes), scales);
         break;
     }
-    return mc_cast(s, mica_flatten(s, y, -2, -1), dtype);
+    *out = mc_cast(s, mica_flatten(s, y, -2, -1), dtype);
 }
 
 /* ---- quantized_matmul: x, codes, scales, biases ---- */
@@ -216,8 +216,8 @@ static mica_status quantized_matmul_infer(const void *attr, const mc_layout *con
     return mc_layout_init(out, x->dtype, shape, ndim);
 }
 
-static mica_array quantized_matmul_decompose(mica_scope *s, const void *attr, const mica_array *in,
-                                             int n_in) {
+static void quantized_matmul_decompose(mica_scope *s, const void *attr, const mica_array *in,
+                                       int n_in, mica_array *out) {
     (void)n_in;
     const mc_attr_quant *a = attr;
     mica_quant quant = {(mica_quant_mode)a->mode, (int)a->bits, (int)a->group_size};
@@ -229,7 +229,7 @@ static mica_array quantized_matmul_decompose(mica_scope *s, const void *attr, co
     mica_array w = mica_dequantize(s, in[1], scales, biases, quant, MICA_F32);
     if (a->transpose != 0) w = mica_swapaxes(s, w, -1, -2);
     mica_array x = mc_cast(s, in[0], MICA_F32);
-    return mc_cast(s, mica_matmul(s, x, w), mica_array_dtype(in[0]));
+    *out = mc_cast(s, mica_matmul(s, x, w), mica_array_dtype(in[0]));
 }
 
 const mc_op_def mc_op_dequantize = {.name = "dequantize",

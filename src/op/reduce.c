@@ -167,12 +167,15 @@ ARG_REDUCE(ARGMIN, argmin)
 
 /* log sum exp x = m + log sum exp(x - m), where m is the largest x, or 0 if that is infinite or
  * NaN. */
-static mica_array logsumexp_decompose(mica_scope *s, const void *attr, const mica_array *in,
-                                      int n_in) {
+static void logsumexp_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in,
+                                mica_array *out) {
     (void)n_in;
     const mc_attr_reduce *a = attr;
     mica_array x = mica_astype(s, in[0], MICA_F32);
-    if (!mica_valid(x)) return mc_invalid(s);
+    if (!mica_valid(x)) {
+        *out = mc_invalid(s);
+        return;
+    }
     mica_array m = mica_f32(s, 0.0f);
     if (reduced_count(mc_layout_of(x), a->axes) > 0) {
         mica_array largest = record(s, MC_OP_MAX, x, a->axes, true);
@@ -180,7 +183,7 @@ static mica_array logsumexp_decompose(mica_scope *s, const void *attr, const mic
     }
     mica_array sum = record(s, MC_OP_SUM, mica_exp(s, mica_subtract(s, x, m)), a->axes, true);
     mica_array y = mica_add(s, mica_log(s, sum), m);
-    return mica_astype(s, y, mica_array_dtype(in[0]));
+    *out = mica_astype(s, y, mica_array_dtype(in[0]));
 }
 
 const mc_op_def mc_op_logsumexp = {"logsumexp",
@@ -270,15 +273,18 @@ static mica_status softmax_infer(const void *attr, const mc_layout *const *in, i
     return MICA_OK;
 }
 
-static mica_array softmax_decompose(mica_scope *s, const void *attr, const mica_array *in,
-                                    int n_in) {
+static void softmax_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in,
+                              mica_array *out) {
     (void)attr, (void)n_in;
     mica_array x = mica_astype(s, in[0], MICA_F32);
-    if (mica_array_size(x) == 0) return in[0];
+    if (mica_array_size(x) == 0) {
+        *out = in[0];
+        return;
+    }
     const int last = -1;
     mica_array e = mica_exp(s, mica_subtract(s, x, mica_max(s, x, &last, 1, true)));
     mica_array y = mica_divide(s, e, mica_sum(s, e, &last, 1, true));
-    return mica_astype(s, y, mica_array_dtype(in[0]));
+    *out = mica_astype(s, y, mica_array_dtype(in[0]));
 }
 
 const mc_op_def mc_op_softmax = {

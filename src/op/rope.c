@@ -76,7 +76,8 @@ static void take_pairs(mica_scope *s, mica_array x, bool traditional, int64_t ha
         pair[i] = mica_squeeze(s, mica_slice_axis(s, pairs, -1, i, i + 1), -1);
 }
 
-static mica_array rope_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in) {
+static void rope_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in,
+                           mica_array *out) {
     (void)n_in;
     const mc_attr_rope *a = attr;
     int64_t width = mica_array_dim(in[0], -1);
@@ -95,9 +96,12 @@ static mica_array rope_decompose(mica_scope *s, const void *attr, const mica_arr
     else
         y = mica_concatenate(s, rotated, 2, -1);
     y = mc_cast(s, y, mica_array_dtype(in[0]));
-    if (a->dims == width) return y;
+    if (a->dims == width) {
+        *out = y;
+        return;
+    }
     mica_array parts[2] = {y, mica_slice_axis(s, in[0], -1, a->dims, width)};
-    return mica_concatenate(s, parts, 2, -1);
+    *out = mica_concatenate(s, parts, 2, -1);
 }
 
 const mc_op_def mc_op_rope = {.name = "rope",

@@ -36,17 +36,47 @@ static mica_status topk_infer(const void *attr, const mc_layout *const *in, int 
 }
 
 /* Sorts all and keeps the last k. */
-static mica_array topk_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in) {
+static void topk_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in,
+                           mica_array *out) {
     (void)n_in;
     const mc_attr_topk *a = attr;
     int64_t len = mica_array_dim(in[0], -1);
-    return mica_slice_axis(s, mica_sort(s, in[0], -1), -1, len - a->k, len);
+    *out = mica_slice_axis(s, mica_sort(s, in[0], -1), -1, len - a->k, len);
+}
+
+static mica_status topk_indices_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                      mc_layout *out) {
+    MC_TRY(topk_infer(attr, in, n_in, &out[0]));
+    out[1] = out[0];
+    out[1].dtype = MICA_U32;
+    return MICA_OK;
+}
+
+/* argsort is stable and ascending. So it sorts the reversed row, and its result is read from the
+ * end: then of equal values the one with the lower index comes first. */
+static void topk_indices_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in,
+                                   mica_array *out) {
+    (void)n_in;
+    const mc_attr_topk *a = attr;
+    int64_t len = mica_array_dim(in[0], -1);
+    mica_array order = mica_argsort(s, mica_flip(s, in[0], -1), -1);
+    order = mica_slice_axis(s, mica_flip(s, order, -1), -1, 0, a->k);
+    out[1] = mica_subtract(s, mica_scalar(s, (double)(len - 1), MICA_U32), order);
+    out[0] = mica_take_along_axis(s, in[0], out[1], -1);
 }
 
 const mc_op_def mc_op_sort = {"sort", .min_in = 1, .max_in = 1, .infer = sort_infer};
 const mc_op_def mc_op_argsort = {"argsort", .min_in = 1, .max_in = 1, .infer = argsort_infer};
 const mc_op_def mc_op_topk = {"topk",        .min_in = 1,         .max_in = 1,
                               MC_ATTR(topk), .infer = topk_infer, .decompose = topk_decompose};
+
+const mc_op_def mc_op_topk_indices = {"topk_indices",
+                                      .min_in = 1,
+                                      .max_in = 1,
+                                      .n_out = 2,
+                                      MC_ATTR(topk),
+                                      .infer = topk_indices_infer,
+                                      .decompose = topk_indices_decompose};
 
 static mica_array record(mica_scope *s, mc_op op, const char *name, const void *attr, mica_array x,
                          int axis) {
@@ -67,6 +97,20 @@ mica_array mica_argsort(mica_scope *s, mica_array x, int axis) {
 
 mica_array mica_topk(mica_scope *s, mica_array x, int64_t k, int axis) {
     return record(s, MC_OP_TOPK, "topk", &(mc_attr_topk){k}, x, axis);
+}
+
+mica_array mica_topk_indices(mica_scope *s, mica_array x, int64_t k, int axis,
+                             mica_array *indices) {
+    mica_array unused;
+    int at;
+    if (!indices) indices = &unused;
+    *indices = mc_invalid(s);
+    if (!mc_operands_ok(s, "topk_indices", &x, 1)) return mc_invalid(s);
+    if (!mc_find_axis(s, "topk_indices", mc_layout_of(x), axis, &at)) return mc_invalid(s);
+    x = mica_swapaxes(s, x, at, -1);
+    mica_array both = mc_record(s, MC_OP_TOPK_INDICES, &(mc_attr_topk){k}, &x, 1);
+    *indices = mica_swapaxes(s, mc_record_part(s, both, 1), at, -1);
+    return mica_swapaxes(s, mc_record_part(s, both, 0), at, -1);
 }
 
 /* errors  MICA_EINVAL there is no such axis, or kth is out of its range */

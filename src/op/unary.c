@@ -146,22 +146,22 @@ static mica_array constant(mica_scope *s, double value, mica_array x) {
 }
 
 /* The decompositions compute in f32 and round once, like the kernels. */
-#define ACTIVATION(ENUM, name)                                                                \
-    static mica_array name##_f32(mica_scope *s, mica_array x);                                \
-    static mica_array name##_decompose(mica_scope *s, const void *attr, const mica_array *in, \
-                                       int n_in) {                                            \
-        (void)attr, (void)n_in;                                                               \
-        mica_array y = name##_f32(s, mica_astype(s, in[0], MICA_F32));                        \
-        return mica_astype(s, y, mica_array_dtype(in[0]));                                    \
-    }                                                                                         \
-    const mc_op_def mc_op_##name = {#name,                                                    \
-                                    .min_in = 1,                                              \
-                                    .max_in = 1,                                              \
-                                    .infer = float_infer,                                     \
-                                    .decompose = name##_decompose,                            \
-                                    .in_place = 1};                                           \
-    mica_array mica_##name(mica_scope *s, mica_array x) {                                     \
-        return record_inexact(s, MC_OP_##ENUM, #name, x);                                     \
+#define ACTIVATION(ENUM, name)                                                                    \
+    static mica_array name##_f32(mica_scope *s, mica_array x);                                    \
+    static void name##_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in, \
+                                 mica_array *out) {                                               \
+        (void)attr, (void)n_in;                                                                   \
+        mica_array y = name##_f32(s, mica_astype(s, in[0], MICA_F32));                            \
+        *out = mica_astype(s, y, mica_array_dtype(in[0]));                                        \
+    }                                                                                             \
+    const mc_op_def mc_op_##name = {#name,                                                        \
+                                    .min_in = 1,                                                  \
+                                    .max_in = 1,                                                  \
+                                    .infer = float_infer,                                         \
+                                    .decompose = name##_decompose,                                \
+                                    .in_place = 1};                                               \
+    mica_array mica_##name(mica_scope *s, mica_array x) {                                         \
+        return record_inexact(s, MC_OP_##ENUM, #name, x);                                         \
     }
 ACTIVATION(SILU, silu)
 ACTIVATION(GELU, gelu)

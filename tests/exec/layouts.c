@@ -92,19 +92,26 @@ static mica_array copy(mica_scope *s, mica_array x) {
 }
 
 static bool has_other_orders(mc_op op) {
-    return op == MC_OP_MATMUL || op == MC_OP_SDPA;
+    return op == MC_OP_MATMUL || op == MC_OP_SDPA || op == MC_OP_SDPA_LSE;
 }
 
-/* The op over operands, read; the size, or -1 where the shape rule refuses them. */
+/* The op over operands, its results read one behind the other; the size, or -1 where the shape rule
+ * refuses them. */
 static int64_t compute(mica_scope *s, const mc_node *node, const mica_array *in, char *bytes) {
-    mica_array y = mc_record(s, node->op, node->attr, in, (int)node->n_in);
-    if (!mica_valid(y)) return -1;
-    if (has_other_orders(node->op)) y = mica_astype(s, y, MICA_F32);
-    int64_t size = mica_array_size(y) * (int64_t)mica_dtype_bytes(mica_array_dtype(y));
-    assert_true(size <= MAX_BYTES);
-    if (mica_read(y, bytes, (size_t)size) != MICA_OK)
-        fail_msg("%s: %s", mc_op_get(node->op)->name, mica_last_error());
-    return size;
+    const mc_op_def *def = mc_op_get(node->op);
+    mica_array made = mc_record(s, node->op, node->attr, in, (int)node->n_in);
+    int64_t all = 0;
+    if (!mica_valid(made)) return -1;
+    for (int i = 0; i < mc_op_n_out(def); i++) {
+        mica_array y = def->n_out > 1 ? mc_record_part(s, made, i) : made;
+        if (has_other_orders(node->op)) y = mica_astype(s, y, MICA_F32);
+        int64_t size = mica_array_size(y) * (int64_t)mica_dtype_bytes(mica_array_dtype(y));
+        assert_true(all + size <= MAX_BYTES);
+        if (mica_read(y, bytes + all, (size_t)size) != MICA_OK)
+            fail_msg("%s: %s", def->name, mica_last_error());
+        all += size;
+    }
+    return all;
 }
 
 static bool is_same(const mc_node *node, mica_dtype floats, const char *got, const char *want,
@@ -115,7 +122,7 @@ static bool is_same(const mc_node *node, mica_dtype floats, const char *got, con
         float x, y;
         memcpy(&x, got + i, sizeof x);
         memcpy(&y, want + i, sizeof y);
-        if (!(fabsf(x - y) <= tolerance * (1 + fabsf(y)))) return false;
+        if (x != y && !(fabsf(x - y) <= tolerance * (1 + fabsf(y)))) return false;
     }
     return true;
 }
@@ -170,7 +177,7 @@ static void test_every_op_takes_operands_as_they_lie(void **state) {
         for (uint32_t k = 0; k < mc_scope_count(g.s); k++) {
             const mc_node *node = mc_scope_node(g.s, k);
             seen[node->op] = true;
-            if (node->state == MC_PENDING) compare_node(&g, node);
+            if (node->state == MC_PENDING && node->op != MC_OP_PART) compare_node(&g, node);
         }
         test_graph_close(&g);
     }

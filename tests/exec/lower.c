@@ -16,12 +16,13 @@ static mica_device *device;
 static mc_backend poor; /* the cpu's, without some kernels */
 
 static mc_support supports_some(const void *state, mc_op op, const void *attr,
-                                const mc_layout *const *in, int n_in, const mc_layout *out) {
+                                const mc_layout *const *in, int n_in, const mc_layout *out,
+                                int n_out) {
     static const mc_op missing[] = {MC_OP_SDPA,     MC_OP_SOFTMAX, MC_OP_LOGSUMEXP,
                                     MC_OP_RMS_NORM, MC_OP_SILU,    MC_OP_SORT};
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
         if (op == missing[i]) return (mc_support){.yes = false};
-    return mc_backend_cpu.supports(state, op, attr, in, n_in, out);
+    return mc_backend_cpu.supports(state, op, attr, in, n_in, out, n_out);
 }
 
 static int open_device(void **state) {
@@ -101,8 +102,9 @@ static void test_an_op_with_neither_falls_back(void **state) {
 }
 
 static mc_support supports_nothing(const void *state, mc_op op, const void *attr,
-                                   const mc_layout *const *in, int n_in, const mc_layout *out) {
-    (void)state, (void)op, (void)attr, (void)in, (void)n_in, (void)out;
+                                   const mc_layout *const *in, int n_in, const mc_layout *out,
+                                   int n_out) {
+    (void)state, (void)op, (void)attr, (void)in, (void)n_in, (void)out, (void)n_out;
     return (mc_support){.yes = false};
 }
 

@@ -336,6 +336,33 @@ static void a_backend_without_joint_kernels_runs_steps_alone(void **state) {
     expect_runs(f, &x, 1, (uint32_t[]){2, 2, 0});
 }
 
+/* x, values and indices live at once, whoever reads them. */
+static void results_have_places_of_their_own(void **state) {
+    const fixture *f = *state;
+    mica_array x = mica_square(f->s, mica_arange(f->s, 0, 40, 1, MICA_F32)), indices;
+    mica_array values = mica_topk_indices(f->s, x, 40, 0, &indices);
+    values = mica_reshape(f->s, values, (int64_t[]){8, 5}, 2);
+    mica_array y = mica_negative(f->s, mica_swapaxes(f->s, values, 0, 1)); /* not in place */
+    mc_plan *plan = plan_of(f, &y, 1);
+    const mc_step *step = NULL;
+    for (uint32_t i = 0; i < plan->n_steps; i++)
+        if (plan->steps[i].op == MC_OP_TOPK_INDICES) step = &plan->steps[i];
+    assert_non_null(step);
+    assert_int_equal(step->n_out, 2);
+    assert_int_equal(step->span, 1);
+    assert_int_equal(plan->values[step->out + 1].layout.dtype, MICA_U32);
+    const uint32_t values_of[] = {step->in[0], step->out, step->out + 1};
+    for (int i = 0; i < 3; i++) {
+        const mc_root *a = &plan->roots[plan->values[values_of[i]].root];
+        assert_true(a->placed && a->bytes == 160 && a->offset + a->bytes <= plan->temp_bytes);
+        for (int k = 0; k < i; k++) {
+            const mc_root *b = &plan->roots[plan->values[values_of[k]].root];
+            assert_true(a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset);
+        }
+    }
+    mc_plan_free(plan);
+}
+
 #define WITH_DEVICE(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
 
 int main(void) {
@@ -358,6 +385,7 @@ int main(void) {
         WITH_DEVICE(no_longer_than_a_kernel_takes),
         WITH_DEVICE(a_backend_without_chains_has_none),
         WITH_DEVICE(a_backend_without_joint_kernels_runs_steps_alone),
+        WITH_DEVICE(results_have_places_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

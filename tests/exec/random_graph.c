@@ -309,6 +309,24 @@ static mica_array along(graph *g) {
     }
 }
 
+/* Both results of an op of two, or one of them. */
+static mica_array topk(graph *g) {
+    mica_array x = as_float(g, pick(g)), indices;
+    int axis = axis_of(g, x), n = axis < 0 ? 0 : (int)mica_array_dim(x, axis);
+    if (n == 0) return mica_tanh(g->s, x);
+    mica_array values = mica_topk_indices(g->s, x, 1 + below(g, n), axis, &indices);
+    switch (below(g, 4)) {
+    case 0:
+        return values;
+    case 1:
+        return indices;
+    case 2:
+        return mica_subtract(g->s, values, mica_astype(g->s, indices, mica_array_dtype(x)));
+    default:
+        return mica_multiply(g->s, values, mica_f32(g->s, 2));
+    }
+}
+
 /* x as rows of its last axis [rows, columns]; none: they would be too many. */
 static mica_array as_rows(graph *g, mica_array x) {
     int64_t columns = mica_array_dim(x, -1), rows = columns > 0 ? mica_array_size(x) / columns : 0;
@@ -355,9 +373,10 @@ static mica_array matmuls(graph *g) {
 
 static mica_array next_node(graph *g) {
     static mica_array (*const ops[])(graph *) = {
-        data,      scalar, arange,     unary,   unary,       binary,       binary, reshape,
-        transpose, slice,  bits,       strided, concatenate, slice_update, along,  binary,
-        unary,     matmul, neighbours, take,    broadcast,   slice_update, matmuls};
+        data,         scalar,    arange, unary,  unary,      binary,      binary,
+        reshape,      transpose, slice,  bits,   strided,    concatenate, slice_update,
+        along,        binary,    unary,  matmul, neighbours, take,        broadcast,
+        slice_update, matmuls,   topk,   topk};
     if (g->n < 2) return data(g);
     return ops[below(g, sizeof ops / sizeof *ops)](g);
 }
@@ -504,9 +523,10 @@ static void test_every_way_gives_the_same_bits(void **state) {
 }
 
 static mc_support supports_plain(const void *state, mc_op op, const void *attr,
-                                 const mc_layout *const *in, int n_in, const mc_layout *out) {
+                                 const mc_layout *const *in, int n_in, const mc_layout *out,
+                                 int n_out) {
     if (mc_op_get(op)->decompose != NULL) return (mc_support){.yes = false};
-    return mc_backend_cpu.supports(state, op, attr, in, n_in, out);
+    return mc_backend_cpu.supports(state, op, attr, in, n_in, out, n_out);
 }
 
 static void test_so_do_decompositions(void **state) {
@@ -520,9 +540,10 @@ static unsigned declined; /* of three ops, which one */
 
 /* Two ops of three, and these over dense operands. */
 static mc_support supports_parts(const void *state, mc_op op, const void *attr,
-                                 const mc_layout *const *in, int n_in, const mc_layout *out) {
+                                 const mc_layout *const *in, int n_in, const mc_layout *out,
+                                 int n_out) {
     if ((unsigned)op % 3 == declined) return (mc_support){.yes = false};
-    mc_support support = mc_backend_cpu.supports(state, op, attr, in, n_in, out);
+    mc_support support = mc_backend_cpu.supports(state, op, attr, in, n_in, out, n_out);
     for (int k = 0; k < n_in; k++)
         if (in[k] && !mc_layout_is_dense(in[k])) support.dense |= UINT32_C(1) << k;
     return support;

@@ -266,6 +266,9 @@ static void test_what_cannot_be_saved(void **state) {
     g.params[1] = whole.params[1];
     g.results[0] = MC_ABSENT;
     expect_unsaved(&g, MICA_EINVAL, "no node");
+    for (uint32_t i = 0; i < mc_scope_count(g.s); i++)
+        if (mc_scope_node(g.s, i)->op == MC_OP_SDPA_LSE) g.results[0] = i;
+    expect_unsaved(&g, MICA_EINVAL, "several results");
     g.results[0] = whole.results[0];
 
     mc_buffer file = {0};
@@ -339,6 +342,26 @@ static mica_array other_shape(void *context, mica_scope *into, const char *name,
                               const mc_layout *layout) {
     (void)context, (void)name, (void)layout;
     return mica_from_data(into, (float[2]){0}, MICA_F32, (const int64_t[]){2}, 1);
+}
+
+/* The file's only result, the PART that is its last node, becomes the node before it. */
+static void test_a_result_of_several(void **state) {
+    test_graph g;
+    test_graph_open(&g, *state, &test_graph_parts[7]);
+    mc_graph_loader loader = loader_of(&g);
+    for (uint32_t i = 0; i < mc_scope_count(g.s); i++)
+        if (mc_scope_node(g.s, i)->op == MC_OP_PART) g.results[0] = i;
+    g.ports.n_params = 0;
+    g.ports.n_results = 1;
+    mc_buffer file = save(&g);
+    uint64_t result;
+    memcpy(&result, file.data + HEADER_BYTES, sizeof result);
+    result--;
+    memcpy(file.data + HEADER_BYTES, &result, sizeof result);
+    mend(file.data, file.len);
+    expect_unloaded(*state, &loader, file.data, file.len, MICA_EFORMAT, "an op of several");
+    mc_buffer_deinit(&file);
+    test_graph_close(&g);
 }
 
 static void test_a_constant_of_another_shape(void **state) {
@@ -470,6 +493,7 @@ int main(void) {
         cmocka_unit_test(test_what_cannot_be_saved),
         cmocka_unit_test(test_what_is_unknown),
         cmocka_unit_test(test_a_constant_of_another_shape),
+        cmocka_unit_test(test_a_result_of_several),
         cmocka_unit_test(test_files_that_were_cut),
         cmocka_unit_test(test_files_that_were_changed),
         cmocka_unit_test(test_every_failing_allocation_is_an_error),

@@ -96,6 +96,9 @@ static void record_reduce(test_graph *g) {
     result(g, mica_sort(s, g->x, 0));
     result(g, mica_argsort(s, g->x, 1));
     result(g, mica_topk(s, g->k, 2, 1));
+    mica_array indices;
+    result(g, mica_topk_indices(s, g->x, 3, 1, &indices));
+    result(g, indices);
     result(g, mica_softmax(s, g->x, 0));
 }
 
@@ -154,6 +157,9 @@ static void record_fused(test_graph *g) {
     mica_array keys = mica_slice_axis(s, heads, 1, 0, 2);
     const mica_sdpa_options o = {.causal = true, .window = 3, .keep = 1, .softcap = 5};
     result(g, mica_sdpa(s, heads, keys, keys, &o));
+    mica_array lse;
+    (void)mica_sdpa_lse(s, heads, keys, keys, &o, &lse); /* of two results one */
+    result(g, lse);
     result(g, mica_random_bits(s, mica_random_key(s, 42), SHAPE(3, 5), 2));
 }
 

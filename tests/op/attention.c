@@ -33,6 +33,12 @@ static operands make(bench *b, mica_dtype dtype, int layout, int64_t lq, int64_t
 static void compare(bench *b, const operands *o, const mica_sdpa_options *options, double slack) {
     mica_array y = mica_sdpa(b->s, o->q, o->k, o->v, options);
     expect_near(b->s, y, decomposed(b->s, y), slack);
+    mica_array lse, again = mica_sdpa_lse(b->s, o->q, o->k, o->v, options, &lse);
+    mica_array plain = decomposed(b->s, lse), none = mica_f32(b->s, -INFINITY);
+    expect_same(b->s, again, y);
+    expect_same(b->s, mica_equal(b->s, lse, none), mica_equal(b->s, plain, none));
+    mica_array least = mica_f32(b->s, -10);
+    expect_near(b->s, mica_maximum(b->s, lse, least), mica_maximum(b->s, plain, least), slack);
 }
 
 static void every_option(void **state) {

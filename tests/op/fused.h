@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/check.h"
 
@@ -16,17 +17,23 @@ static inline mica_array noise(mica_scope *s, uint64_t seed, mica_dtype dtype, c
     return mica_astype(s, mica_random_uniform(s, key, shape, ndim, MICA_F32, -1, 1), dtype);
 }
 
-/* y by plainer ops: its op's decomposition over the same operands. */
+/* y by plainer ops: its op's decomposition over the same operands. y may be a PART. */
 static inline mica_array decomposed(mica_scope *s, mica_array y) {
     if (!mica_valid(y)) fail_msg("%s", mica_last_error());
     const mc_node *node = mc_node_of(y);
+    int64_t part = 0;
+    if (node->op == MC_OP_PART) {
+        part = ((const mc_attr_part *)node->attr)->index;
+        node = mc_scope_node(s, node->in[0]);
+    }
     const mc_op_def *def = mc_op_get(node->op);
     assert_non_null(def->decompose);
-    mica_array in[8];
-    assert_true(node->n_in <= 8);
+    mica_array in[8], out[4];
+    assert_true(node->n_in <= 8 && mc_op_n_out(def) <= 4);
     for (uint32_t i = 0; i < node->n_in; i++)
         in[i] = node->in[i] == MC_ABSENT ? MICA_NONE : (mica_array){s, node->in[i]};
-    return def->decompose(s, node->attr, in, (int)node->n_in);
+    def->decompose(s, node->attr, in, (int)node->n_in, out);
+    return out[part];
 }
 
 /* The elements as f32, to be freed. */

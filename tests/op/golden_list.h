@@ -8,5 +8,6 @@ GROUP(index)
 GROUP(matmul)
 GROUP(fast)
 GROUP(quant)
+GROUP(parts)
 
 #undef GROUP

@@ -70,9 +70,10 @@ static void as_decomposed(void **state) {
 static mc_backend plain; /* the cpu backend without kernels for ops that have a decomposition */
 
 static mc_support supports_plain(const void *state, mc_op op, const void *attr,
-                                 const mc_layout *const *in, int n_in, const mc_layout *out) {
+                                 const mc_layout *const *in, int n_in, const mc_layout *out,
+                                 int n_out) {
     if (mc_op_get(op)->decompose != NULL) return (mc_support){.yes = false};
-    return mc_backend_cpu.supports(state, op, attr, in, n_in, out);
+    return mc_backend_cpu.supports(state, op, attr, in, n_in, out, n_out);
 }
 
 /* From here on the device uses decompositions. */

@@ -185,6 +185,8 @@ static void test_numbers(void **state) {
     REFUSE(ARANGE, (&(mc_attr_range){0, 1, -1, MICA_I32}), NOTHING, "arange");
     REFUSE(TOPK, &(mc_attr_topk){0}, OPERANDS(F32(3)), "topk");
     REFUSE(TOPK, &(mc_attr_topk){4}, OPERANDS(F32(3)), "topk");
+    REFUSE(TOPK_INDICES, &(mc_attr_topk){0}, OPERANDS(F32(3)), "topk");
+    REFUSE(TOPK_INDICES, &(mc_attr_topk){4}, OPERANDS(F32(3)), "topk");
     REFUSE(RMS_NORM, &(mc_attr_norm){NAN}, OPERANDS(F32(2), MICA_NONE), "eps");
     static const double bases[] = {0, -1, NAN};
     for (int i = 0; i < 3; i++)
@@ -237,12 +239,29 @@ static int close_bench(void **state) {
     return 0;
 }
 
+/* The node of an op of two results. */
+static mica_array two_results(bench *b) {
+    mica_array x = F32(3);
+    return mc_record(b->s, MC_OP_TOPK_INDICES, &(mc_attr_topk){1}, &x, 1);
+}
+
+static void test_parts(void **state) {
+    bench *b = *state;
+    static const int64_t none[] = {-1, 2, HUGE_INT, INT64_MIN};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        REFUSE(PART, &(mc_attr_part){none[i]}, OPERANDS(two_results(b)), "not that part");
+    REFUSE(PART, &(mc_attr_part){0}, OPERANDS(F32(3)), "operand 0");
+    REFUSE(NEGATIVE, NULL, OPERANDS(two_results(b)), "has several results");
+    REFUSE(ADD, NULL, OPERANDS(F32(1), two_results(b)), "operand 1 has several results");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_axes),     cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_slices),   cmocka_unit_test(test_gather_and_scatter),
         cmocka_unit_test(test_operands), cmocka_unit_test(test_dtypes),
         cmocka_unit_test(test_numbers),  cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_parts),
     };
     return cmocka_run_group_tests(tests, open_bench, close_bench);
 }

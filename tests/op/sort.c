@@ -1,4 +1,6 @@
 /* Sorting, compared with qsort by value and then by index, as a stable sort orders. */
+#include "graph/attr.h"
+#include "graph/graph.h"
 #include "op/floats.h"
 
 typedef struct pair {
@@ -10,6 +12,30 @@ static int by_value(const void *a, const void *b) {
     const pair *x = a, *y = b;
     if (x->value != y->value) return x->value < y->value ? -1 : 1;
     return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static int from_largest(const void *a, const void *b) {
+    const pair *x = a, *y = b;
+    return x->value != y->value ? by_value(y, x) : by_value(x, y);
+}
+
+/* The k largest of pairs [n], by the kernel and by plainer ops. */
+static void check_topk_indices(bench *b, mica_array a, pair *pairs, int64_t n, int64_t k) {
+    uint32_t index[6000];
+    mica_array both[2][2]; /* values, indices */
+    qsort(pairs, (size_t)n, sizeof *pairs, from_largest);
+    both[0][0] = mica_topk_indices(b->s, a, k, 0, &both[0][1]);
+    mc_op_get(MC_OP_TOPK_INDICES)->decompose(b->s, &(mc_attr_topk){k}, &a, 1, both[1]);
+    for (int way = 0; way < 2; way++) {
+        assert_int_equal(mica_array_dtype(both[way][0]), mica_array_dtype(a));
+        float *top = read_f32(mica_astype(b->s, both[way][0], MICA_F32));
+        assert_int_equal(mica_read(both[way][1], index, (size_t)k * sizeof *index), MICA_OK);
+        for (int64_t i = 0; i < k; i++) {
+            assert_true((double)top[i] == pairs[i].value);
+            assert_int_equal(index[i], pairs[i].index);
+        }
+        free(top);
+    }
 }
 
 /* n small numbers with many ties, as dtype; negative ones too if the dtype is signed. */
@@ -37,6 +63,7 @@ static void check_sort(bench *b, mica_dtype dtype, int64_t n) {
     }
     free(sorted);
     free(top);
+    check_topk_indices(b, a, pairs, n, k);
 }
 
 static void every_dtype(void **state) {
@@ -79,6 +106,10 @@ static void special_floats(void **state) {
     uint32_t index[6];
     assert_int_equal(mica_read(mica_argsort(b.s, x, 0), index, sizeof index), MICA_OK);
     assert_memory_equal(index, ((uint32_t[]){5, 0, 2, 3, 1, 4}), sizeof index);
+    mica_array largest;
+    (void)mica_topk_indices(b.s, x, 6, 0, &largest);
+    assert_int_equal(mica_read(largest, index, sizeof index), MICA_OK);
+    assert_memory_equal(index, ((uint32_t[]){1, 4, 3, 0, 2, 5}), sizeof index);
     bench_close(&b);
 }
 
@@ -92,11 +123,22 @@ static void any_axis(void **state) {
     expect_i32(mica_sort(b.s, mica_flip(b.s, x, 0), -1), (int32_t[]){0, 3, 2, 4, 1, 5},
                SHAPE(3, 2));
     expect_i32(mica_topk(b.s, x, 2, 0), (int32_t[]){4, 1, 5, 2}, SHAPE(2, 2));
+    mica_array indices, top = mica_topk_indices(b.s, x, 2, 0, &indices);
+    expect_i32(top, (int32_t[]){5, 2, 4, 1}, SHAPE(2, 2));
+    expect_i32(mica_astype(b.s, indices, MICA_I32), (int32_t[]){0, 1, 1, 0}, SHAPE(2, 2));
+    expect_i32(mica_topk_indices(b.s, x, 1, 1, NULL), (int32_t[]){5, 4, 3}, SHAPE(3, 1));
+    top = mica_topk_indices(b.s, mica_zeros(b.s, SHAPE(0, 3), MICA_F32), 2, 1, &indices);
+    assert_int_equal(mica_eval_n(b.s, (mica_array[]){top, indices}, 2), MICA_OK);
     expect_i32(mica_partition(b.s, x, 1, 0), (int32_t[]){3, 0, 4, 1, 5, 2}, SHAPE(3, 2));
     mica_array none = mica_sort(b.s, mica_zeros(b.s, SHAPE(2, 0), MICA_F32), -1);
     assert_int_equal(mica_eval(b.s, none), MICA_OK);
     expect_failure(&b, mica_topk(b.s, counting(b.s, SHAPE(3)), 4, 0), MICA_EINVAL, "topk");
     expect_failure(&b, mica_topk(b.s, counting(b.s, SHAPE(3)), 0, 0), MICA_EINVAL, "topk");
+    top = mica_topk_indices(b.s, counting(b.s, SHAPE(3)), 4, 0, &indices);
+    assert_false(mica_valid(indices));
+    expect_failure(&b, top, MICA_EINVAL, "topk");
+    expect_failure(&b, mica_topk_indices(b.s, counting(b.s, SHAPE(3)), 1, 1, &indices), MICA_EINVAL,
+                   "topk_indices: there is no axis 1 in i32[3]");
     expect_failure(&b, mica_partition(b.s, counting(b.s, SHAPE(3)), 3, 0), MICA_EINVAL,
                    "partition");
     expect_failure(&b, mica_sort(b.s, mica_i32(b.s, 1), 0), MICA_EINVAL,
