@@ -229,6 +229,8 @@ static void quantized_matmul_decompose(mica_scope *s, const void *attr, const mi
     mica_array w = mica_dequantize(s, in[1], scales, biases, quant, MICA_F32);
     if (a->transpose != 0) w = mica_swapaxes(s, w, -1, -2);
     mica_array x = mc_cast(s, in[0], MICA_F32);
+    /* matmul of a vector by a batch drops the axis that infer keeps */
+    if (mica_array_ndim(x) == 1 && mica_array_ndim(w) > 2) x = mica_expand_dims(s, x, 0);
     *out = mc_cast(s, mica_matmul(s, x, w), mica_array_dtype(in[0]));
 }
 

@@ -108,6 +108,24 @@ static void as_lowered(void **state) {
     }
 }
 
+/* A vector meets each matrix of a batch: one row for each. */
+static void vector_by_batch_as_lowered(void **state) {
+    (void)state;
+    bench b = bench_open();
+    const mica_quant quant = {MICA_QUANT_AFFINE, 4, 32};
+    weights q = quantized(&b, quant, noise(b.s, 20, MICA_F32, SHAPE(4, 10, 64)));
+    mica_array x = noise(b.s, 21, MICA_F32, SHAPE(64)), y[2];
+    assert_int_equal(mica_eval_n(b.s, (mica_array[]){x, q.codes, q.scales, q.biases}, 4), MICA_OK);
+    for (int k = 0; k < 2; k++) {
+        y[k] = mica_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, quant, true);
+        if (mica_eval(b.s, y[k]) != MICA_OK) fail_msg("%s", mica_last_error());
+        expect_shape(y[k], MICA_F32, SHAPE(4, 1, 10));
+        take_kernels(&b);
+    }
+    expect_near(b.s, y[1], y[0], 4e-6);
+    bench_close(&b);
+}
+
 /* The fp modes: all scales, each with random codes. */
 static void every_scale_as_lowered(void **state) {
     (void)state;
@@ -421,6 +439,7 @@ int main(void) {
         cmocka_unit_test(round_trip),
         cmocka_unit_test(as_decomposed),
         cmocka_unit_test(as_lowered),
+        cmocka_unit_test(vector_by_batch_as_lowered),
         cmocka_unit_test(every_scale_as_lowered),
         cmocka_unit_test(batches),
         cmocka_unit_test(rows_do_not_depend_on_their_number),
