@@ -71,6 +71,13 @@ void mc_arena_reset(mc_arena *arena) {
     use_chunk(arena, arena->head);
 }
 
+size_t mc_arena_bytes(const mc_arena *arena) {
+    size_t bytes = 0;
+    for (const mc_arena_chunk *chunk = arena->head; chunk; chunk = chunk->older)
+        bytes += sizeof *chunk + chunk->bytes;
+    return bytes;
+}
+
 void mc_arena_deinit(mc_arena *arena) {
     free_chunks(arena->head);
     *arena = (mc_arena){0};

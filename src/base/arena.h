@@ -20,6 +20,7 @@ void *mc_arena_alloc(mc_arena *arena, size_t bytes);  /* uninitialised; NULL: no
 void *mc_arena_calloc(mc_arena *arena, size_t bytes); /* zeroed */
 char *mc_arena_strndup(mc_arena *arena, const char *text, size_t len); /* adds the NUL */
 void mc_arena_reset(mc_arena *arena);
-void mc_arena_deinit(mc_arena *arena); /* frees all; the arena is empty again */
+size_t mc_arena_bytes(const mc_arena *arena); /* that it takes of the heap */
+void mc_arena_deinit(mc_arena *arena);        /* frees all; the arena is empty again */
 
 #endif

@@ -258,6 +258,7 @@ mica_status mc_compiled_run(const mc_compiled *c, mc_binding *args, const uint64
     memset(results, 0, c->n_results * sizeof *results);
     if (c->n_fallback > 0) {
         status = run_segments(c, args, scalars, results);
+        atomic_fetch_add_explicit(&c->device->fallback_ops, c->n_fallback, memory_order_relaxed);
     } else {
         const mc_backend *backend = c->device->backend;
         mc_fence fence = 0;

@@ -105,18 +105,22 @@ static bool is_made_in(const splitter *s, uint32_t node, uint32_t level) {
     return !is_op(mc_scope_node(s->from->graph, node)) || s->level[node] == level;
 }
 
-/* Marks what the part of a level has: its ops, the results that it makes, and what they read. */
-static void mark_part(splitter *s, uint32_t level) {
+/* Marks what the part of a level has: its ops, the results that it makes, and what they read.
+ * Returns how many nodes that are. */
+static uint32_t mark_part(splitter *s, uint32_t level) {
+    uint32_t n = 0;
     for (uint32_t i = 0; i < s->count; i++)
         s->needed[i] = is_op(mc_scope_node(s->from->graph, i)) && s->level[i] == level;
     for (uint32_t i = 0; i < s->from->n_results; i++)
         if (level_of_result(s, s->from->results[i]) == level) s->needed[s->from->results[i]] = true;
     for (uint32_t i = s->count; i-- > 0;) {
+        n += s->needed[i];
         if (!s->needed[i] || !is_made_in(s, i, level)) continue;
         const mc_node *node = mc_scope_node(s->from->graph, i);
         for (uint32_t k = 0; k < node->n_in; k++)
             if (node->in[k] != MC_ABSENT) s->needed[node->in[k]] = true;
     }
+    return n;
 }
 
 /* Whether the part is the only one that reads a parameter, which may then be donated to it. */
@@ -179,20 +183,19 @@ static void list_results(splitter *s, mc_part *part, uint32_t level) {
 }
 
 static mica_status fill_part(splitter *s, mc_part *part, uint32_t level) {
-    uint32_t max = 1;
+    uint32_t max = 1, n = mark_part(s, level);
     part->fallback = level % 2 == 1;
-    part->args = list(s, sizeof *part->args);
-    part->scalars = list(s, sizeof *part->scalars);
-    part->results = list(s, sizeof *part->results);
+    part->args = mc_arena_alloc(s->arena, n * sizeof *part->args);
+    part->scalars = mc_arena_alloc(s->arena, n * sizeof *part->scalars);
+    part->results = mc_arena_alloc(s->arena, n * sizeof *part->results);
     for (uint32_t i = 0; i < s->count; i++)
         if (mc_scope_node(s->from->graph, i)->n_in > max)
             max = mc_scope_node(s->from->graph, i)->n_in;
     mica_array *in = mc_arena_alloc(s->arena, max * sizeof *in);
     if (!part->args || !part->scalars || !part->results || !in)
         return mc_fail_nomem("splitting a graph");
-    MC_TRY(mc_lowered_new(s->device, s->count, s->count, &part->lowered));
+    MC_TRY(mc_lowered_new(s->device, n, n, &part->lowered));
     part->lowered->n_params = part->lowered->n_results = 0;
-    mark_part(s, level);
     for (uint32_t i = 0; i < s->count; i++) {
         if (!s->needed[i]) continue;
         s->made[i] = make_node(s, part, i, level, in);

@@ -15,9 +15,9 @@ typedef struct step_executable {
 } step_executable;
 
 static size_t bytes_of(const mc_plan *p) {
-    return p->n_values * sizeof *p->values + p->n_roots * (sizeof *p->roots + 3 * sizeof(void *)) +
-           p->n_steps * (sizeof *p->steps + sizeof(mc_call)) + p->n_operands * sizeof(mc_operand) +
-           mc_scope_count(p->lowered->graph) * 2 * sizeof(mc_node);
+    return mc_arena_bytes(&p->arena) + mc_scope_bytes(p->lowered->graph) +
+           p->n_roots * 3 * sizeof(void *) + p->n_steps * sizeof(mc_call) +
+           p->n_operands * sizeof(mc_operand);
 }
 
 static mica_status fill(step_executable *x, mica_device *device, mc_plan *plan) {

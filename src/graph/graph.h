@@ -185,6 +185,7 @@ void mc_scope_reset(mica_scope *s);
 mica_status mc_scope_keep(mica_scope *s, mica_array *live, size_t n);
 
 uint32_t mc_scope_count(const mica_scope *s); /* nodes so far */
+size_t mc_scope_bytes(const mica_scope *s);   /* that it takes of the heap, imports aside */
 mc_node *mc_scope_node(const mica_scope *s, uint32_t index);
 mc_node *mc_node_of(mica_array x); /* NULL for MICA_NONE */
 

@@ -7,7 +7,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 
-enum { BLOCK = 256 }; /* nodes a block: blocks never move, so that node pointers hold */
+enum { BLOCK = 64 }; /* nodes a block: blocks never move, so that node pointers hold */
 
 /* The leaves that arrays of other scopes have here, by scope and node: open addressing. An entry is
  * empty where its stamp is not the table's. */
@@ -170,6 +170,11 @@ mica_status mc_check_valid(mica_array x, const char *what) {
 
 uint32_t mc_scope_count(const mica_scope *s) {
     return s->count;
+}
+
+size_t mc_scope_bytes(const mica_scope *s) {
+    return sizeof *s + mc_arena_bytes(&s->arena) +
+           s->n_blocks * (sizeof *s->blocks + BLOCK * sizeof **s->blocks);
 }
 
 mc_node *mc_scope_node(const mica_scope *s, uint32_t index) {

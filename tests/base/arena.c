@@ -69,6 +69,10 @@ static void test_no_memory(void **state) {
     (void)state;
     mc_arena arena = {0};
     assert_true(test_fail_each_allocation(fill, &arena) >= 3);
+    assert_int_equal(mc_arena_bytes(&arena), 0);
+    assert_non_null(mc_arena_alloc(&arena, 100000));
+    assert_true(mc_arena_bytes(&arena) >= 100000);
+    mc_arena_deinit(&arena);
 }
 
 int main(void) {
