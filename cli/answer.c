@@ -253,6 +253,9 @@ static void print_rates(const mica_stream *stream, const cli_answer_values *valu
     default:
         break;
     }
+    if (values->verbose && m.fallback_ops > 0)
+        cli_say(&line, "\n%" PRIu64 " ops ran on the CPU: the device has no kernel for them",
+                m.fallback_ops);
     if (values->verbose)
         cli_say(&line, "\n%.3f s prefill, %.3f s decode, %s of memory beside the weights",
                 m.prefill_seconds, m.decode_seconds, cli_format_bytes(m.peak_bytes, bytes));

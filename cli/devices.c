@@ -4,6 +4,12 @@
 #include "ui.h"
 #include "verb.h"
 
+#include <stdlib.h>
+
+typedef struct devices_values {
+    bool ops;
+} devices_values;
+
 static void print_device(const char *name) {
     char memory[CLI_NUMBER];
     mica_device *device = NULL;
@@ -18,16 +24,63 @@ static void print_device(const char *name) {
     mica_device_close(&device);
 }
 
-static int run(const void *values, char **args, int count) {
-    (void)values, (void)args, (void)count;
+/* Prints a table: a row an op, a column a device. */
+static void print_ops(void) {
+    enum { NAME = 24, COLUMN = 12 };
+    static const char *const words[] = {"-", "no work", "native", "decomposed", "on cpu"};
+    size_t count = mica_device_count();
+    mica_device **devices = calloc(count, sizeof(mica_device *));
+    if (!devices) {
+        cli_fail("out of memory");
+        return;
+    }
+    printf("%-*s", NAME, "op");
+    for (size_t d = 0; d < count; d++) {
+        (void)mica_device_open(mica_device_name(d), NULL, &devices[d]); /* else its column is "-" */
+        printf(" %-*s", d + 1 < count ? COLUMN : 0, mica_device_name(d));
+    }
+    putchar('\n');
+    for (size_t i = 0; i < mica_op_count(); i++) {
+        printf("%-*s", NAME, mica_op_name(i));
+        for (size_t d = 0; d < count; d++)
+            printf(" %-*s", d + 1 < count ? COLUMN : 0,
+                   words[mica_device_op_support(devices[d], i)]);
+        putchar('\n');
+    }
+    for (size_t d = 0; d < count; d++)
+        mica_device_close(&devices[d]);
+    free(devices);
+}
+
+static int run(const void *verb_values, char **args, int count) {
+    const devices_values *values = verb_values;
+    (void)args, (void)count;
+    if (values->ops) {
+        print_ops();
+        return CLI_DONE;
+    }
     for (size_t i = 0; i < mica_device_count(); i++)
         print_device(mica_device_name(i));
     return CLI_DONE;
 }
 
+static const cli_option devices_options[] = {
+    {.name = "ops",
+     .kind = CLI_FLAG,
+     .help = "print how each device runs each op",
+     .offset = offsetof(devices_values, ops)},
+};
+
 const cli_verb cli_verb_devices = {
     .synopsis = "",
     .details = "Lists each device, its instruction set, its threads, and the memory that mica may\n"
-               "use.\n",
+               "use.\n"
+               "\n"
+               "--ops prints a table of all ops. native: the device has a kernel; decomposed: it\n"
+               "computes the op by others; on cpu: the CPU does, and the operands are copied\n"
+               "there and back; no work: nothing is moved. mica run --verbose counts what ran on\n"
+               "the CPU.\n",
+    .values_bytes = sizeof(devices_values),
+    .groups = {{"Output", devices_options, CLI_COUNT(devices_options), 0}},
     .run = run,
 };

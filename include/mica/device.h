@@ -59,6 +59,26 @@ MICA_API const char *mica_device_name(size_t i);
 /** Fills *info with what the device is; for a NULL device with empty strings and zeros. */
 MICA_API void mica_device_get_info(const mica_device *device, mica_device_info *info);
 
+/** How a device runs an op. */
+typedef enum mica_op_support {
+    MICA_OP_UNKNOWN = 0,    /* there is no such device or op */
+    MICA_OP_NO_WORK = 1,    /* it moves no data: values given, and other views of an array */
+    MICA_OP_NATIVE = 2,     /* the device has a kernel, if perhaps not for all dtypes and strides */
+    MICA_OP_DECOMPOSED = 3, /* it is computed by other ops, of which any may be any of these */
+    MICA_OP_FALLBACK = 4    /* the CPU computes it, and its operands are copied there and back */
+} mica_op_support;
+
+/** The number of ops, and the name of the i-th; NULL: past the end. */
+MICA_API size_t mica_op_count(void);
+MICA_API const char *mica_op_name(size_t i);
+
+/** How the device runs the i-th op. */
+MICA_API mica_op_support mica_device_op_support(const mica_device *device, size_t i);
+
+/** How often an op was computed by the CPU, for the device has no kernel for it, since the device
+ *  was opened. 0 for NULL. */
+MICA_API uint64_t mica_device_fallback_ops(const mica_device *device);
+
 /** Bytes held by live arrays now, the peak of that number since the last reset, and bytes of freed
  *  buffers that the device keeps for reuse. Mapped weights are not counted: they belong to the page
  *  cache. */

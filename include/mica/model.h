@@ -419,6 +419,7 @@ typedef struct mica_metrics {
     double decode_rate;       /* tokens a second; 0: nothing was measured yet */
     uint64_t active_bytes;    /* mica_device_active_bytes, now */
     uint64_t peak_bytes;      /* mica_device_peak_bytes */
+    uint64_t fallback_ops;    /* mica_device_fallback_ops */
 } mica_metrics;
 
 /** Fills *metrics with those of the stream up to now; all zero for a NULL stream. */

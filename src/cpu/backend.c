@@ -135,6 +135,7 @@ static mc_support cpu_supports(const void *state, mc_op op, const void *attr,
     (void)attr;
     (void)n_out;
     mc_support support = {.yes = eval_table[op] || mc_is_stage(op)};
+    if (!in) return support;
     if (op == MC_OP_QUANTIZED_MATMUL)
         support.dense = mc_quant_dense_operands(in, n_in, MC_QUANT_CODES);
     if (op == MC_OP_SDPA_LSE && mc_layout_size(out) == 0) support.yes = false;

@@ -115,7 +115,8 @@ typedef struct mc_backend {
                         const void *from, size_t from_offset, size_t bytes);
 
     /* Whether the device has a kernel for an op, no view, over these layouts; absent operands are
-     * NULL. The results out [n_out] are dense. PART is not asked for. */
+     * NULL. The results out [n_out] are dense. PART is not asked for. attr, in and out NULL: for
+     * some layouts. */
     mc_support (*supports)(const void *state, mc_op op, const void *attr,
                            const mc_layout *const *in, int n_in, const mc_layout *out, int n_out);
 

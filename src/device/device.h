@@ -22,8 +22,13 @@ struct mica_device {
     _Atomic(mc_device_part *) graphs; /* exec's cache of graphs; NULL until it is first needed */
     _Atomic(mica_device *) fallback;  /* NULL until it is first needed */
     int threads;                      /* as the options of the opening said: for the fallback */
+    atomic_ullong fallback_ops;       /* mica_device_fallback_ops */
     mc_worker worker;                 /* runs what mica_eval_async starts */
 };
+
+/* mica_device_open with a backend that need not be in device_list.h. */
+mica_status mc_device_open_backend(const mc_backend *backend, const mica_device_options *options,
+                                   mica_device **device);
 
 /* A storage of at least `bytes`, count one, content undefined. For memory an array lives in, and
  * for what a plan needs while it runs.

@@ -45,20 +45,17 @@ close_backend:
     return status;
 }
 
-mica_status mica_device_open(const char *name, const mica_device_options *options,
-                             mica_device **device) {
-    if (!device) return mc_fail(MICA_EINVAL, "mica_device_open: device is NULL");
+mica_status mc_device_open_backend(const mc_backend *backend, const mica_device_options *options,
+                                   mica_device **device) {
     *device = NULL;
     mica_device_options given;
     MC_TRY(MC_OPTIONS_COPY(mica_device_options, cache_limit_bytes, &given, options));
-    const mc_backend *backend = find_backend(name);
-    if (!backend)
-        return mc_fail(MICA_EDEVICE, "this build has no device \"%s\" (see `mica devices`)", name);
     mica_device *d = mc_calloc(1, sizeof *d);
     if (!d) return mc_fail_nomem("a device");
     d->backend = backend;
     d->threads = given.threads;
     atomic_init(&d->count, 1u);
+    atomic_init(&d->fallback_ops, 0);
     mica_status status = open_parts(d, &given);
     if (status != MICA_OK) {
         mc_free(d);
@@ -66,6 +63,16 @@ mica_status mica_device_open(const char *name, const mica_device_options *option
     }
     *device = d;
     return MICA_OK;
+}
+
+mica_status mica_device_open(const char *name, const mica_device_options *options,
+                             mica_device **device) {
+    if (!device) return mc_fail(MICA_EINVAL, "mica_device_open: device is NULL");
+    *device = NULL;
+    const mc_backend *backend = find_backend(name);
+    if (!backend)
+        return mc_fail(MICA_EDEVICE, "this build has no device \"%s\" (see `mica devices`)", name);
+    return mc_device_open_backend(backend, options, device);
 }
 
 void mc_device_retain(mica_device *device) {
@@ -124,6 +131,31 @@ void mica_device_get_info(const mica_device *device, mica_device_info *info) {
         device->backend->info(device->state, &found);
     }
     MC_INFO_COPY(mica_device_info, memory_bytes, info, &found);
+}
+
+/* ---- ops ---- */
+
+size_t mica_op_count(void) {
+    return MC_OP_COUNT;
+}
+
+const char *mica_op_name(size_t i) {
+    return i < MC_OP_COUNT ? mc_op_get((mc_op)i)->name : NULL;
+}
+
+mica_op_support mica_device_op_support(const mica_device *device, size_t i) {
+    if (!device || i >= MC_OP_COUNT) return MICA_OP_UNKNOWN;
+    mc_op op = (mc_op)i;
+    const mc_op_def *def = mc_op_get(op);
+    if (def->view || op == MC_OP_LEAF || op == MC_OP_PART) return MICA_OP_NO_WORK;
+    if (device->backend->supports(device->state, op, NULL, NULL, 0, NULL, 0).yes)
+        return MICA_OP_NATIVE;
+    if (def->decompose) return MICA_OP_DECOMPOSED;
+    return mc_device_is_last(device) ? MICA_OP_UNKNOWN : MICA_OP_FALLBACK;
+}
+
+uint64_t mica_device_fallback_ops(const mica_device *device) {
+    return device ? atomic_load_explicit(&device->fallback_ops, memory_order_relaxed) : 0;
 }
 
 void *mc_backend_state(mica_device *device) {

@@ -100,6 +100,7 @@ mica_status mc_compiled_make(mica_device *device, const mc_trace *trace, mc_comp
     }
     mc_lowered_free(lowered);
     mc_buffer_deinit(&fallback);
+    c->bytes += mc_arena_bytes(&c->arena);
     if (status != MICA_OK) {
         mc_compiled_free(c);
         *compiled = NULL;

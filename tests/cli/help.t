@@ -560,8 +560,19 @@ Each verb explains itself, in lines of 80 columns at most.
   Lists each device, its instruction set, its threads, and the memory that mica
   may use.
   
+  --ops prints a table of all ops. native: the device has a kernel; decomposed: it
+  computes the op by others; on cpu: the CPU does, and the operands are copied
+  there and back; no work: nothing is moved. mica run --verbose counts what ran on
+  the CPU.
+  
+  Output:
+        --ops                     print how each device runs each op
+  
   Help:
     -h, --help                    print this help and exit
+  
+  Each option can also be set in the environment: --ops as MICA_OPS, a flag as on
+  or off. Options of the command line win; --no-FLAG unsets a flag there.
   $ mica help completions
   mica completions: print a shell's completion script
   
