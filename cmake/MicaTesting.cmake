@@ -5,6 +5,7 @@ set(MICA_TEST_ENVIRONMENT
   UBSAN_OPTIONS=print_stacktrace=1
   TSAN_OPTIONS=halt_on_error=1)
 find_program(MICA_VALGRIND valgrind)
+set(MICA_TEST_DEVICES witness) # besides the cpu: tests/support/witness.h
 mark_as_advanced(MICA_VALGRIND)
 
 # What code inside the library's walls is linked with: every symbol and every header of src/.
@@ -34,16 +35,18 @@ function(mica_add_test name target)
   endif()
 endfunction()
 
-# mica_test(<room>/<name> [LABELS <label>...] [SOURCES <file>...] [ARGS <arg>...] [WEAKER])
+# mica_test(<room>/<name> [LABELS <label>...] [SOURCES <file>...] [ARGS <arg>...] [WEAKER] [DEVICES])
 #
 # tests/<room>/<name>.c, a cmocka program, as the ctest <room>.<name>; SOURCES are further files
 # beside it. Labels that tools look for: golden (reads every case of $MICA_FIXTURES, whatever these
 # are called), cases (reads cases of tests/fixtures by their names), tsan (worth running under
 # ThreadSanitizer), valgrind, slow (not for make test-quick). WEAKER: again as <room>.<name>.avx2 and
 # .avx512vnni with the kernels, and the choices of src/cpu/, of processors that have less than this
-# one; not under sanitizers, where that would take a minute.
+# one; not under sanitizers, where that would take a minute. DEVICES: again as <room>.<name>.<device>
+# on each of MICA_TEST_DEVICES; the test opens its device by test_device_open. DEVICES_LONG: the same,
+# but not under sanitizers, where it takes many minutes.
 function(mica_test path)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "WEAKER" "" "LABELS;SOURCES;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "WEAKER;DEVICES;DEVICES_LONG" "" "LABELS;SOURCES;ARGS")
   string(REPLACE "/" "." name ${path})
   string(REPLACE "/" "_" target test/${path})
   add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/${path}.c ${arg_SOURCES})
@@ -59,6 +62,14 @@ function(mica_test path)
       set_property(TEST ${name}.${isa} APPEND PROPERTY ENVIRONMENT MICA_CPU=${isa})
       set_tests_properties(${name}.${isa} PROPERTIES
         SKIP_REGULAR_EXPRESSION "MICA_CPU is ${isa}, which this machine cannot run")
+    endforeach()
+  endif()
+  if(arg_DEVICES OR arg_DEVICES_LONG AND NOT MICA_SANITIZE)
+    set(device_labels ${arg_LABELS})
+    list(FILTER device_labels INCLUDE REGEX "golden|cases")
+    foreach(device IN LISTS MICA_TEST_DEVICES)
+      mica_add_test(${name}.${device} ${target} LABELS slow tsan ${device_labels} ARGS ${arg_ARGS})
+      set_property(TEST ${name}.${device} APPEND PROPERTY ENVIRONMENT MICA_TEST_DEVICE=${device})
     endforeach()
   endif()
 endfunction()

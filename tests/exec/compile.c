@@ -19,7 +19,7 @@ static mica_scope *s;
 
 static int open_scope(void **state) {
     (void)state;
-    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 2}, &device), 0);
+    assert_int_equal(test_device_open(&(mica_device_options){.threads = 2}, &device), 0);
     return (int)mica_scope_open(device, &s);
 }
 
@@ -258,7 +258,7 @@ static void test_errors_of_the_function(void **state) {
     assert_null(none);
     mica_device *other;
     mica_scope *there;
-    must(mica_device_open("cpu", NULL, &other));
+    must(test_device_open(NULL, &other));
     must(mica_scope_open(other, &there));
     expect_refused(mica_function_call(f, there, &x, 1, &y, 1), MICA_EINVAL, "another device");
     mica_array foreign = counting(there, SHAPE(4));

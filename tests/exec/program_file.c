@@ -20,7 +20,7 @@ static int open_device(void **state) {
     (void)state;
     dir = test_temp_dir();
     path = test_format("%s/a.program", dir);
-    return (int)mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device);
+    return (int)test_device_open(&(mica_device_options){.threads = 1}, &device);
 }
 
 static int close_device(void **state) {
@@ -270,7 +270,7 @@ static void test_constants_that_do_not_fit(void **state) {
     expect_unloaded(named, 1, MICA_EFORMAT, "w is f32[4], and the program wants f32[2,2]");
     named[0].array = mica_f32(s, 1);
     expect_unloaded(named, 1, MICA_EFORMAT, "w is f32[]");
-    must(mica_device_open("cpu", NULL, &foreign));
+    must(test_device_open(NULL, &foreign));
     must(mica_scope_open(foreign, &there));
     named[0].array = matrix(there, 1);
     expect_unloaded(named, 1, MICA_EINVAL, "another device");

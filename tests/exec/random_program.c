@@ -244,7 +244,7 @@ static void run(mica_device *device, uint64_t seed, uint64_t data_seed) {
 static void random_programs(void **state) {
     (void)state;
     mica_device *device = NULL;
-    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    assert_int_equal(test_device_open(NULL, &device), MICA_OK);
     for (uint64_t i = 1; i <= PROGRAMS; i++) {
         run(device, i * 0x9e3779b97f4a7c15u, i);
         run(device, i * 0x9e3779b97f4a7c15u, i + PROGRAMS);

@@ -378,7 +378,7 @@ static bool adapt_once(void *arg) {
     mica_device *own;
     char *path = fixture_path("qwen3_tied");
     bool done = false;
-    if (mica_device_open("cpu", &(mica_device_options){.threads = 1}, &own) == MICA_OK) {
+    if (test_device_open(&(mica_device_options){.threads = 1}, &own) == MICA_OK) {
         done = mc_lm_open(path, own, NULL, &lm) == MICA_OK && mc_lm_adapt(lm, arg) == MICA_OK;
         mc_lm_close(&lm);
         assert_int_equal(mica_device_active_bytes(own), 0);
@@ -400,7 +400,7 @@ static void test_no_memory(void **state) {
 
 static int open_device(void **state) {
     (void)state;
-    return mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device) != MICA_OK;
+    return test_device_open(&(mica_device_options){.threads = 1}, &device) != MICA_OK;
 }
 
 static int close_device(void **state) {

@@ -35,7 +35,7 @@ static void open_lm(model_fixture *f, const char *path) {
     char *tensors = test_format("%s/golden.safetensors", f->path);
     if (mc_weights_open(tensors, NULL, &f->tensors) != MICA_OK) fail_msg("%s", mica_last_error());
     free(tensors);
-    if (mica_device_open("cpu", &(mica_device_options){.threads = 2}, &f->device) != MICA_OK ||
+    if (test_device_open(&(mica_device_options){.threads = 2}, &f->device) != MICA_OK ||
         mc_lm_open(path, f->device, NULL, &f->lm) != MICA_OK)
         fail_msg("%s", mica_last_error());
 }
@@ -174,6 +174,10 @@ const int32_t *fixture_ints(const model_fixture *f, size_t *count, const char *f
     assert_int_equal(t->dtype, MICA_I32);
     if (count) *count = t->bytes / sizeof(int32_t);
     return t->data;
+}
+
+double fixture_same(const model_fixture *f) {
+    return test_device_is_other() ? f->tolerance : 0.0;
 }
 
 void fixture_compare(const float *got, const float *want, size_t n, double tolerance,

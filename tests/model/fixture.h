@@ -45,6 +45,11 @@ const float *fixture_floats(const model_fixture *f, const int64_t **shape, const
 const int32_t *fixture_ints(const model_fixture *f, size_t *count, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* What the logits of a text may differ by when its parts are computed together or apart, or its
+ * cache has moved: nothing on the cpu, which adds up in one order; elsewhere the golden's
+ * tolerance. */
+double fixture_same(const model_fixture *f);
+
 /* Fails if the two differ by more than the tolerance anywhere; what: as by printf. */
 void fixture_compare(const float *got, const float *want, size_t n, double tolerance,
                      const char *fmt, ...) __attribute__((format(printf, 5, 6)));

@@ -173,8 +173,7 @@ static bool open_once(void *arg) {
     mc_lm *lm;
     mica_device *own;
     bool done = false;
-    if (mica_device_open("cpu", &(mica_device_options){.threads = 1}, &own) != MICA_OK)
-        return false;
+    if (test_device_open(&(mica_device_options){.threads = 1}, &own) != MICA_OK) return false;
     done = mc_lm_open(arg, own, NULL, &lm) == MICA_OK;
     mc_lm_close(&lm);
     assert_int_equal(mica_device_active_bytes(own), 0);
@@ -191,7 +190,7 @@ static void test_no_memory(void **state) {
 
 static int open_device(void **state) {
     (void)state;
-    return mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device) != MICA_OK;
+    return test_device_open(&(mica_device_options){.threads = 1}, &device) != MICA_OK;
 }
 
 static int close_device(void **state) {

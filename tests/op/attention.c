@@ -283,7 +283,7 @@ static float *attend_rows(int threads, mica_dtype dtype, int64_t longest, uint64
     enum { N = 8 };
     const mica_device_options options = {.threads = threads};
     mica_array y[N];
-    bench b = bench_open_with(&options);
+    bench b = bench_open_cpu(&options);
     for (uint64_t i = 0; i < N; i++) {
         int64_t lk = i == 3 ? longest : 65;
         mica_array q = noise(b.s, i + 1, MICA_F32, SHAPE(1, 6, 1, 20));
@@ -350,7 +350,7 @@ static void many_heads_of_one_key(void **state) {
 /* With a window, memory depends on the keys that queries attend to. */
 static void a_window_needs_little_memory(void **state) {
     (void)state;
-    bench b = bench_open();
+    bench b = bench_open_cpu(NULL);
     mica_array q = noise(b.s, 1, MICA_F32, SHAPE(1, 2, 100, 32));
     mica_array k = noise(b.s, 2, MICA_F32, SHAPE(1, 1, 50000, 32));
     uint64_t bytes[3];

@@ -17,16 +17,29 @@ typedef struct bench {
     mica_scope *s;
 } bench;
 
+static inline bench bench_of(mica_status opened, mica_device *device) {
+    bench b = {device, NULL};
+    if (opened != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_int_equal(mica_scope_open(device, &b.s), MICA_OK);
+    return b;
+}
+
 /* options NULL: the defaults. */
 static inline bench bench_open_with(const mica_device_options *options) {
-    bench b = {NULL, NULL};
-    if (mica_device_open("cpu", options, &b.device) != MICA_OK) fail_msg("%s", mica_last_error());
-    assert_int_equal(mica_scope_open(b.device, &b.s), MICA_OK);
-    return b;
+    mica_device *device = NULL;
+    mica_status status = test_device_open(options, &device);
+    return bench_of(status, device);
 }
 
 static inline bench bench_open(void) {
     return bench_open_with(NULL);
+}
+
+/* For what is said of the cpu alone: its kernels, and the memory that they need. */
+static inline bench bench_open_cpu(const mica_device_options *options) {
+    mica_device *device = NULL;
+    mica_status status = mica_device_open("cpu", options, &device);
+    return bench_of(status, device);
 }
 
 /* Closes both, and checks that no array's memory is left. */

@@ -386,7 +386,7 @@ static void every_record(void **state) {
     test_list files = test_list_files(dir, ".json");
     assert_true(files.count > 0);
     mica_device *device = NULL;
-    if (mica_device_open("cpu", NULL, &device) != MICA_OK) fail_msg("%s", mica_last_error());
+    if (test_device_open(NULL, &device) != MICA_OK) fail_msg("%s", mica_last_error());
 
     golden_count all = {0};
     for (size_t i = 0; i < files.count; i++)

@@ -88,7 +88,7 @@ static void as_lowered(void **state) {
     (void)state;
     const double slack[] = {1e-6, 4e-6, 1e-3};
     for (int i = 0; i < FORMATS; i++) {
-        bench b = bench_open();
+        bench b = bench_open_cpu(NULL);
         weights q = quantized(&b, formats[i], noise(b.s, 16, MICA_BF16, SHAPE(21, 256)));
         mica_array x = noise(b.s, 17, MICA_F32, SHAPE(5, 256));
         mica_array z = noise(b.s, 18, MICA_F16, SHAPE(5, 21)), y[6];
@@ -111,7 +111,7 @@ static void as_lowered(void **state) {
 /* A vector meets each matrix of a batch: one row for each. */
 static void vector_by_batch_as_lowered(void **state) {
     (void)state;
-    bench b = bench_open();
+    bench b = bench_open_cpu(NULL);
     const mica_quant quant = {MICA_QUANT_AFFINE, 4, 32};
     weights q = quantized(&b, quant, noise(b.s, 20, MICA_F32, SHAPE(4, 10, 64)));
     mica_array x = noise(b.s, 21, MICA_F32, SHAPE(64)), y[2];
@@ -132,7 +132,7 @@ static void every_scale_as_lowered(void **state) {
     for (int i = 0; i < FORMATS; i++) {
         const mica_quant quant = formats[i];
         if (quant.mode == MICA_QUANT_AFFINE) continue;
-        bench b = bench_open();
+        bench b = bench_open_cpu(NULL);
         mica_array key = mica_random_key(b.s, 19);
         mica_array codes =
             mica_random_bits(b.s, key, SHAPE(256, quant.bits * quant.group_size / 32), 4);

@@ -22,7 +22,8 @@ static void as_decomposed(void **state) {
     bench_close(&b);
 }
 
-/* Far positions: every pair compared with cos and sin in f64. */
+/* Far positions: every pair compared with cos and sin in f64. Other devices round the angle to f32,
+ * which the cpu does not. */
 static void far_positions(void **state) {
     (void)state;
     bench b = bench_open();
@@ -36,8 +37,9 @@ static void far_positions(void **state) {
         for (int i = 0; i < D / 2; i++) {
             double angle = (double)positions[p] * pow(10000, -2.0 * i / D);
             double u = (double)in[i], v = (double)in[i + D / 2];
-            assert_true(fabs((double)out[i] - (u * cos(angle) - v * sin(angle))) < 4e-7);
-            assert_true(fabs((double)out[i + D / 2] - (u * sin(angle) + v * cos(angle))) < 4e-7);
+            double slack = 4e-7 + (test_device_is_other() ? 1e-6 * angle : 0);
+            assert_true(fabs((double)out[i] - (u * cos(angle) - v * sin(angle))) < slack);
+            assert_true(fabs((double)out[i + D / 2] - (u * sin(angle) + v * cos(angle))) < slack);
         }
         free(in);
         free(out);

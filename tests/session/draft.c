@@ -291,7 +291,7 @@ static void test_default_model(void **state) {
     int64_t accepted = 0;
     char *path = test_format("%s/default", test_models_dir());
     char *golden = test_format("%s/golden.json", path);
-    assert_int_equal(mica_device_open(NULL, NULL, &device), MICA_OK);
+    assert_int_equal(test_device_open(NULL, &device), MICA_OK);
     assert_int_equal(mc_lm_open(path, device, NULL, &lm), MICA_OK);
     assert_int_equal(mica_tokenizer_open(path, &tokenizer), MICA_OK);
     doc = test_load_json(golden);

@@ -16,6 +16,7 @@
 
 #include "device/device.h"
 #include "exec/cache.h"
+#include "support/witness.h"
 
 const char *test_fixtures_dir(void) {
     const char *dir = getenv("MICA_FIXTURES");
@@ -212,6 +213,21 @@ uint64_t test_fail_each_allocation(bool (*body)(void *arg), void *arg) {
         }
         if (done) fail_msg("succeeded although allocation %llu failed", (unsigned long long)n);
     }
+}
+
+static const char *device_name(void) {
+    const char *name = getenv("MICA_TEST_DEVICE");
+    return name && *name ? name : "cpu";
+}
+
+mica_status test_device_open(const mica_device_options *options, mica_device **device) {
+    const char *name = device_name();
+    return strcmp(name, "witness") == 0 ? mc_device_open_backend(&witness_backend, options, device)
+                                        : mica_device_open(name, options, device);
+}
+
+bool test_device_is_other(void) {
+    return strcmp(device_name(), "cpu") != 0;
 }
 
 void test_forget_plans(mica_device *device) {

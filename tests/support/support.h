@@ -89,4 +89,12 @@ uint64_t test_fail_each_allocation(bool (*body)(void *arg), void *arg);
  * its free memory: the next evaluation allocates what the first one did. */
 void test_forget_plans(mica_device *device);
 
+/* mica_device_open of the device that $MICA_TEST_DEVICE names: "witness" (support/witness.h), one
+ * of mica's, or, where it is not set, the cpu. Tests of what every device does open theirs by
+ * this. */
+mica_status test_device_open(const mica_device_options *options, mica_device **device);
+
+/* Whether that is another device than the cpu. */
+bool test_device_is_other(void);
+
 #endif

@@ -1,0 +1,477 @@
+#include "support/witness.h"
+
+#include "base/alloc.h"
+#include "cpu/attention.h"
+#include "device/device.h"
+#include "exec/lower.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What an address names. The bytes are of the inner device, and are there once what makes them was
+ * computed. */
+typedef struct block {
+    mc_storage *inner; /* NULL: nothing was written yet, or a launch took what was */
+    int64_t offset;    /* of the bytes in it */
+    size_t bytes;
+} block;
+
+typedef struct job job;
+struct job {
+    job *next;
+    mc_executable *executable;
+    mc_storage **args; /* [n_params] references; NULL: a scalar */
+    int64_t *offsets;  /* [n_params] */
+    bool *taken;       /* [n_params] */
+    uint64_t *scalars;
+    mc_storage **results; /* [n_results] references */
+    mc_fence fence;
+    bool done;
+    mica_status status;
+    char error[256];
+};
+
+typedef struct witness {
+    mica_device *inner;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    job *first, *last; /* guarded: submitted and not yet waited for, in order */
+    size_t pending;    /* guarded: not yet computed */
+    mc_fence fences;   /* guarded */
+    bool ending;       /* guarded */
+    uint64_t counts[WITNESS_CALLS], fail_at[WITNESS_CALLS]; /* guarded */
+} witness;
+
+typedef struct witness_executable {
+    mc_executable base; /* first */
+    mica_device *device;
+    mc_executable *inner;
+    uint32_t n_scalars;
+    bool *donated; /* [n_params] */
+} witness_executable;
+
+/* ---- addresses ---- */
+
+#define DISPLACEMENT (UINT64_C(1) << 62) /* no address of the host */
+
+static void *address_of(const block *b) {
+    return (void *)((uintptr_t)b + DISPLACEMENT);
+}
+
+static block *block_of(const void *address) {
+    return (block *)((uintptr_t)address - DISPLACEMENT);
+}
+
+/* ---- failing ---- */
+
+/* Counts a call; true: it is to fail. */
+static bool fails(witness *w, witness_call call) {
+    pthread_mutex_lock(&w->lock);
+    bool fail = ++w->counts[call] == w->fail_at[call];
+    pthread_mutex_unlock(&w->lock);
+    return fail;
+}
+
+void witness_fail(mica_device *device, witness_call call, uint64_t n) {
+    witness *w = device->state;
+    pthread_mutex_lock(&w->lock);
+    w->fail_at[call] = n ? w->counts[call] + n : 0;
+    pthread_mutex_unlock(&w->lock);
+}
+
+bool witness_has_failed(mica_device *device, witness_call call) {
+    witness *w = device->state;
+    pthread_mutex_lock(&w->lock);
+    bool has = w->fail_at[call] && w->counts[call] >= w->fail_at[call];
+    pthread_mutex_unlock(&w->lock);
+    return has;
+}
+
+uint64_t witness_count(mica_device *device, witness_call call) {
+    witness *w = device->state;
+    pthread_mutex_lock(&w->lock);
+    uint64_t count = w->counts[call];
+    pthread_mutex_unlock(&w->lock);
+    return count;
+}
+
+/* ---- blocks ---- */
+
+/* Where the host writes to. The device may keep a block whose bytes were taken for reuse. */
+static mica_status write_to(witness *w, block *b, char **to) {
+    if (!b->inner) MC_TRY(mc_storage_new(w->inner, b->bytes, &b->inner));
+    *to = (char *)b->inner->address + b->offset;
+    return MICA_OK;
+}
+
+/* ---- the thread ---- */
+
+/* What the inner device computes with: references. A block that was taken is empty from here on;
+ * one that is not taken is held twice, so that the inner device does not take it either. */
+static mica_status bind(witness *w, const job *j, uint32_t n, mc_binding *args) {
+    for (uint32_t i = 0; i < n; i++) {
+        char *data;
+        if (!j->args[i]) continue;
+        block *b = block_of(j->args[i]->address);
+        MC_TRY(write_to(w, b, &data)); /* nobody writes an array without elements */
+        args[i] = (mc_binding){b->inner, b->inner->address, b->offset + j->offsets[i], false};
+        if (j->taken[i])
+            *b = (block){.bytes = b->bytes};
+        else
+            mc_storage_retain(b->inner);
+    }
+    return MICA_OK;
+}
+
+static void fill_block(block *b, const mc_result *result) {
+    mc_storage_release(b->inner);
+    b->inner = result->storage;
+    b->offset = result->offset_bytes;
+}
+
+static mica_status compute(witness *w, const job *j) {
+    const witness_executable *x = (const witness_executable *)(const void *)j->executable;
+    uint32_t n_args = x->base.n_params, n_results = x->base.n_results;
+    mc_fence fence;
+    if (fails(w, WITNESS_LAUNCH)) return mc_fail(MICA_EDEVICE, "witness: a launch failed");
+    mc_binding *args = mc_calloc(n_args + 1, sizeof *args);
+    mc_result *results = mc_calloc(n_results + 1, sizeof *results);
+    mica_status status = args && results ? bind(w, j, n_args, args) : mc_fail_nomem("the witness");
+    if (status == MICA_OK)
+        status = w->inner->backend->launch(x->inner, args, j->scalars, results, &fence);
+    for (uint32_t i = 0; args && i < n_args; i++)
+        mc_storage_release(args[i].storage);
+    for (uint32_t i = 0; status == MICA_OK && i < n_results; i++)
+        fill_block(block_of(j->results[i]->address), &results[i]);
+    mc_free(args);
+    mc_free(results);
+    return status;
+}
+
+/* The caller of wait frees a job. Its storages are released by the thread, as late as may be. */
+static void release_storages(const job *j) {
+    for (uint32_t i = 0; i < j->executable->n_params; i++)
+        mc_storage_release(j->args[i]);
+    for (uint32_t i = 0; i < j->executable->n_results; i++)
+        mc_storage_release(j->results[i]);
+}
+
+static job *next_job(const witness *w) {
+    job *j = w->first;
+    while (j && j->done)
+        j = j->next;
+    return j;
+}
+
+static void *run(void *state) {
+    witness *w = state;
+    pthread_mutex_lock(&w->lock);
+    for (;;) {
+        job *j = next_job(w);
+        if (!j && w->ending) break;
+        if (!j) {
+            pthread_cond_wait(&w->changed, &w->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&w->lock);
+        mica_status status = compute(w, j);
+        if (status != MICA_OK) (void)snprintf(j->error, sizeof j->error, "%s", mica_last_error());
+        release_storages(j);
+        pthread_mutex_lock(&w->lock);
+        j->status = status;
+        j->done = true;
+        w->pending--;
+        pthread_cond_broadcast(&w->changed);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+/* Copies see what launches before them wrote. */
+static void drain(witness *w) {
+    pthread_mutex_lock(&w->lock);
+    while (w->pending > 0)
+        pthread_cond_wait(&w->changed, &w->lock);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* ---- opening ---- */
+
+static void witness_close(void *state) {
+    witness *w = state;
+    if (!w) return;
+    pthread_mutex_lock(&w->lock);
+    w->ending = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+    mica_device_close(&w->inner);
+    mc_free(w);
+}
+
+static mica_status witness_open(const mica_device_options *options, void **state) {
+    const mica_device_options inner = {.threads = options ? options->threads : 0};
+    *state = NULL;
+    witness *w = mc_calloc(1, sizeof *w);
+    if (!w) return mc_fail_nomem("the witness");
+    mica_status status = mica_device_open("cpu", &inner, &w->inner);
+    if (status != MICA_OK) {
+        mc_free(w);
+        return status;
+    }
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    if (pthread_create(&w->thread, NULL, run, w) == 0) {
+        *state = w;
+        return MICA_OK;
+    }
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+    mica_device_close(&w->inner);
+    mc_free(w);
+    return mc_fail(MICA_EDEVICE, "witness: cannot start a thread");
+}
+
+static void witness_info(const void *state, mica_device_info *info) {
+    const witness *w = state;
+    *info = (mica_device_info){.struct_bytes = sizeof *info};
+    mica_device_get_info(w->inner, info);
+    info->name = "witness";
+    info->description = "a device for tests";
+}
+
+/* ---- memory ---- */
+
+static void *witness_alloc(void *state, size_t bytes) {
+    witness *w = state;
+    if (fails(w, WITNESS_ALLOC)) return NULL;
+    block *b = mc_calloc(1, sizeof *b);
+    if (!b) return NULL;
+    b->bytes = bytes;
+    return address_of(b);
+}
+
+/* What still uses the block holds a reference on its storage. */
+static void witness_free(void *state, void *address, size_t bytes) {
+    (void)state, (void)bytes;
+    block *b = block_of(address);
+    mc_storage_release(b->inner);
+    mc_free(b);
+}
+
+static mica_status witness_adopt(void *state, const void *host, size_t bytes, void **address) {
+    witness *w = state;
+    *address = witness_alloc(state, bytes);
+    if (!*address) return mc_fail(MICA_ENOMEM, "witness: no memory for %zu bytes", bytes);
+    char *to;
+    mica_status status = write_to(w, block_of(*address), &to);
+    if (status == MICA_OK)
+        memcpy(to, host, bytes);
+    else
+        witness_free(state, *address, bytes);
+    return status;
+}
+
+static mica_status witness_copy(void *state, mc_direction direction, void *to, size_t to_offset,
+                                const void *from, size_t from_offset, size_t bytes) {
+    witness *w = state;
+    drain(w);
+    if (fails(w, WITNESS_COPY)) return mc_fail(MICA_EDEVICE, "witness: a copy failed");
+    if (direction != MC_TO_DEVICE) {
+        const block *b = block_of(from);
+        if (!b->inner) return mc_fail(MICA_EDEVICE, "witness: an array that was never computed");
+        from = (const char *)b->inner->address + b->offset;
+    }
+    char *at = to;
+    if (direction != MC_TO_HOST) MC_TRY(write_to(w, block_of(to), &at));
+    memcpy(at + to_offset, (const char *)from + from_offset, bytes);
+    return MICA_OK;
+}
+
+/* ---- graphs ---- */
+
+static mc_support witness_supports(const void *state, mc_op op, const void *attr,
+                                   const mc_layout *const *in, int n_in, const mc_layout *out,
+                                   int n_out) {
+    static const mc_op ops[] = {MC_OP_CONTIGUOUS, MC_OP_ADD,    MC_OP_MULTIPLY,
+                                MC_OP_ASTYPE,     MC_OP_MATMUL, MC_OP_SLICE_UPDATE_AT};
+    const witness *w = state;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (op == ops[i])
+            return w->inner->backend->supports(w->inner->state, op, attr, in, n_in, out, n_out);
+    return (mc_support){.yes = false};
+}
+
+/* Makes every result the memory of its own that a launch promises before anything is computed:
+ * views, parameters, and what is twice a result, become copies. */
+static mica_status list_results(const mc_lowered *graph) {
+    for (uint32_t i = 0; i < graph->n_results; i++) {
+        mica_array x = {graph->graph, graph->results[i]};
+        x = mc_record(graph->graph, MC_OP_CONTIGUOUS, NULL, &x, 1);
+        if (!mica_valid(x)) return mica_scope_status(graph->graph);
+        graph->results[i] = x.node;
+    }
+    return MICA_OK;
+}
+
+static void witness_discard(mc_executable *executable) {
+    witness_executable *x = (witness_executable *)(void *)executable;
+    if (!x) return;
+    witness *w = x->device->state;
+    w->inner->backend->discard(x->inner);
+    mc_free(x->donated);
+    mc_free(x);
+}
+
+static mica_status witness_compile(mica_device *device, mc_lowered *graph,
+                                   mc_executable **executable) {
+    witness *w = device->state;
+    witness_executable *x = mc_calloc(1, sizeof *x);
+    *executable = NULL;
+    mica_status status = x ? list_results(graph) : mc_fail_nomem("the witness");
+    if (status == MICA_OK) {
+        x->device = device;
+        x->n_scalars = graph->n_scalars;
+        x->donated = mc_calloc(graph->n_params + 1, sizeof *x->donated);
+        if (!x->donated) status = mc_fail_nomem("the witness");
+    }
+    for (uint32_t i = 0; status == MICA_OK && i < graph->n_params; i++)
+        x->donated[i] = graph->params[i].donated;
+    if (status == MICA_OK)
+        status = w->inner->backend->compile(w->inner, graph, &x->inner);
+    else
+        mc_lowered_free(graph);
+    if (status != MICA_OK) {
+        if (x) mc_free(x->donated);
+        mc_free(x);
+        return status;
+    }
+    x->base = *x->inner;
+    *executable = &x->base;
+    return MICA_OK;
+}
+
+/* ---- launching ---- */
+
+static void free_job(job *j) {
+    if (!j) return;
+    mc_free(j->args);
+    mc_free(j->offsets);
+    mc_free(j->taken);
+    mc_free(j->scalars);
+    mc_free(j->results);
+    mc_free(j);
+}
+
+static job *new_job(const witness_executable *x) {
+    job *j = mc_calloc(1, sizeof *j);
+    if (!j) return NULL;
+    j->args = mc_calloc(x->base.n_params + 1, sizeof *j->args);
+    j->offsets = mc_calloc(x->base.n_params + 1, sizeof *j->offsets);
+    j->taken = mc_calloc(x->base.n_params + 1, sizeof *j->taken);
+    j->scalars = mc_calloc(x->n_scalars + 1, sizeof *j->scalars);
+    j->results = mc_calloc(x->base.n_results + 1, sizeof *j->results);
+    if (j->args && j->offsets && j->taken && j->scalars && j->results) return j;
+    free_job(j);
+    return NULL;
+}
+
+static mica_status fill_job(const witness_executable *x, job *j, mc_binding *args,
+                            const uint64_t *scalars) {
+    for (uint32_t i = 0; i < x->base.n_results; i++)
+        MC_TRY(mc_storage_new(x->device, (size_t)mc_layout_bytes(&x->base.results[i]),
+                              &j->results[i]));
+    if (x->n_scalars > 0) memcpy(j->scalars, scalars, x->n_scalars * sizeof *scalars);
+    for (uint32_t i = 0; i < x->base.n_params; i++) {
+        mc_storage *storage = args[i].storage;
+        if (!storage) continue;
+        j->taken[i] = x->donated[i] && !storage->read_only && mc_storage_count(storage) == 1;
+        args[i].taken = j->taken[i];
+        j->args[i] = mc_storage_retain(storage);
+        j->offsets[i] = args[i].offset_bytes;
+    }
+    return MICA_OK;
+}
+
+static mc_fence submit(witness *w, job *j) {
+    pthread_mutex_lock(&w->lock);
+    mc_fence fence = j->fence = ++w->fences;
+    if (w->last)
+        w->last->next = j;
+    else
+        w->first = j;
+    w->last = j;
+    w->pending++;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    return fence;
+}
+
+static mica_status witness_launch(mc_executable *executable, mc_binding *args,
+                                  const uint64_t *scalars, mc_result *results, mc_fence *fence) {
+    const witness_executable *x = (const witness_executable *)(const void *)executable;
+    job *j = new_job(x);
+    *fence = 0;
+    if (!j) return mc_fail_nomem("the witness");
+    j->executable = executable;
+    mica_status status = fill_job(x, j, args, scalars);
+    if (status != MICA_OK) {
+        release_storages(j);
+        free_job(j);
+        return status;
+    }
+    for (uint32_t i = 0; i < x->base.n_results; i++)
+        results[i] = (mc_result){mc_storage_retain(j->results[i]), 0};
+    *fence = submit(x->device->state, j);
+    return MICA_OK;
+}
+
+/* Takes the job of a fence out of the list, once it is done. */
+static job *take_done(witness *w, mc_fence fence) {
+    job *before = NULL, *j = w->first;
+    while (j->fence != fence)
+        j = j->next;
+    while (!j->done)
+        pthread_cond_wait(&w->changed, &w->lock);
+    for (job *k = w->first; k != j; k = k->next)
+        before = k;
+    if (before)
+        before->next = j->next;
+    else
+        w->first = j->next;
+    if (w->last == j) w->last = before;
+    return j;
+}
+
+static mica_status witness_wait(void *state, mc_fence fence) {
+    witness *w = state;
+    pthread_mutex_lock(&w->lock);
+    job *j = take_done(w, fence);
+    pthread_mutex_unlock(&w->lock);
+    mica_status status = j->status;
+    if (status != MICA_OK) (void)mc_fail(status, "%s", j->error);
+    free_job(j);
+    return status;
+}
+
+const mc_backend witness_backend = {
+    .name = "witness",
+    .host_memory = false,
+    .keys_together = MC_KEYS_TOGETHER, /* its matmul adds up as the cpu's does */
+    .open = witness_open,
+    .close = witness_close,
+    .info = witness_info,
+    .alloc = witness_alloc,
+    .free = witness_free,
+    .adopt = witness_adopt,
+    .copy = witness_copy,
+    .supports = witness_supports,
+    .compile = witness_compile,
+    .discard = witness_discard,
+    .launch = witness_launch,
+    .wait = witness_wait,
+};

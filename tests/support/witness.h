@@ -1,0 +1,34 @@
+/* The witness: a device for tests that shares nothing with the host, to show that nothing above
+ * mc_backend takes a device for the CPU.
+ *
+ *  - The host cannot read its memory: an address is a displaced pointer, which faults where it is
+ *    read, and names a block whose bytes come and go by copies alone.
+ *  - A launch returns before its graph is computed, by a thread of the device's own.
+ *  - It has a handful of ops; others decompose, or fall back to the CPU with copies around them.
+ *  - It can be told to fail.
+ *
+ * It computes with a cpu device of its own. */
+#ifndef SUPPORT_WITNESS_H
+#define SUPPORT_WITNESS_H
+
+#include "device/backend.h"
+
+extern const mc_backend witness_backend;
+
+typedef enum witness_call {
+    WITNESS_ALLOC, /* of memory, adopted memory too */
+    WITNESS_COPY,
+    WITNESS_LAUNCH, /* what it computes: launch succeeds, wait fails */
+    WITNESS_CALLS
+} witness_call;
+
+/* Lets the n-th of such calls from now on fail, and none before or after it; 0: none. */
+void witness_fail(mica_device *device, witness_call call, uint64_t n);
+
+/* Whether the call that was to fail has come. */
+bool witness_has_failed(mica_device *device, witness_call call);
+
+/* How many of such calls there were. */
+uint64_t witness_count(mica_device *device, witness_call call);
+
+#endif
