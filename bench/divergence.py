@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Measures the divergence of `fast` from `exact` arithmetic on text of the kind that the default model
-was made from: random descriptions of Debian 12's packages. The model has seen most of them. Those that
-cost it more than 3 nats per token count as unseen, because it is not known which ones were held out.
+"""Measures the divergence of `fast` from `exact` arithmetic on text of the kind that the default
+model was made from: random descriptions of Debian 12's packages. The model has seen most of them.
+Those that cost it more than 3 nats per token count as unseen, because it is not known which ones
+were held out.
 
     python3 bench/divergence.py BUILD_DIR TRANSLATION [--count 300] [--seed 5] [OPTION...]
 

@@ -5,9 +5,9 @@ mixed text, one thread, ids compared.
     python3 bench/tokenizers.py BUILD_DIR [--rounds N] [--megabytes N] [NAME...]
 
 NAME is a golden of tests/fixtures/tokenizers whose tokenizer tools/fetch_tokenizers has fetched
-(default: gemma3 qwen3 llama3). BUILD_DIR was configured with MICA_BUILD_BENCH. The two libraries run
-alternately; medians over the rounds are printed. Times are CPU time, which depends less on other
-programs. The package's encoding time is that of encode_batch_fast (no offsets) or of encode,
+(default: gemma3 qwen3 llama3). BUILD_DIR was configured with MICA_BUILD_BENCH. The two libraries
+run alternately; medians over the rounds are printed. Times are CPU time, which depends less on
+other programs. The package's encoding time is that of encode_batch_fast (no offsets) or of encode,
 whichever is less.
 """
 import argparse
@@ -31,7 +31,7 @@ GOLDENS = ROOT / "tests/fixtures/tokenizers"
 
 
 def documents(megabytes):
-    """Code, prose, many scripts, numbers and white space, 1 to 32 kB a document; the same each time."""
+    """Code, prose, many scripts, numbers and white space, 1 to 32 kB each; always the same."""
     rng = random.Random(1)
     files = sorted(p for d in ("src", "tests", "docs", "tools", "cli") for p in (ROOT / d).rglob("*")
                    if p.suffix in (".c", ".h", ".cpp", ".md", ".py") and p.stat().st_size > 1000)

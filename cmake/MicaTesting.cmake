@@ -35,16 +35,17 @@ function(mica_add_test name target)
   endif()
 endfunction()
 
-# mica_test(<room>/<name> [LABELS <label>...] [SOURCES <file>...] [ARGS <arg>...] [WEAKER] [DEVICES])
+# mica_test(<room>/<name> [LABELS <label>...] [SOURCES <file>...] [ARGS <arg>...] [WEAKER]
+#           [DEVICES | DEVICES_LONG])
 #
 # tests/<room>/<name>.c, a cmocka program, as the ctest <room>.<name>; SOURCES are further files
 # beside it. Labels that tools look for: golden (reads every case of $MICA_FIXTURES, whatever these
 # are called), cases (reads cases of tests/fixtures by their names), tsan (worth running under
-# ThreadSanitizer), valgrind, slow (not for make test-quick). WEAKER: again as <room>.<name>.avx2 and
-# .avx512vnni with the kernels, and the choices of src/cpu/, of processors that have less than this
-# one; not under sanitizers, where that would take a minute. DEVICES: again as <room>.<name>.<device>
-# on each of MICA_TEST_DEVICES; the test opens its device by test_device_open. DEVICES_LONG: the same,
-# but not under sanitizers, where it takes many minutes.
+# ThreadSanitizer), valgrind, slow (not for make test-quick). WEAKER: again as <room>.<name>.avx2
+# and .avx512vnni with the kernels, and the choices of src/cpu/, of processors that have less than
+# this one; not under sanitizers, where that would take a minute. DEVICES: again as
+# <room>.<name>.<device> on each of MICA_TEST_DEVICES; the test opens its device by
+# test_device_open. DEVICES_LONG: the same, but not under sanitizers, where it takes many minutes.
 function(mica_test path)
   cmake_parse_arguments(PARSE_ARGV 1 arg "WEAKER;DEVICES;DEVICES_LONG" "" "LABELS;SOURCES;ARGS")
   string(REPLACE "/" "." name ${path})
@@ -107,8 +108,8 @@ endfunction()
 
 # mica_bench(<name> [RUN [<arg>...]])
 #
-# bench/<name>.c as build/bench/<name>; with RUN, `make bench` runs it with the arguments. Benchmarks
-# print tables for people and fail only where they could not measure.
+# bench/<name>.c as build/bench/<name>; with RUN, `make bench` runs it with the arguments.
+# Benchmarks print tables for people and fail only where they could not measure.
 function(mica_bench name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "RUN")
   add_executable(bench_${name} ${PROJECT_SOURCE_DIR}/bench/${name}.c)

@@ -5,8 +5,8 @@
 #
 #   build  compilers, CMake, simdjson, PCRE2, utf8proc; Ninja and libedit, which are optional
 #   test   build, and cmocka, clang-format 14
-#   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, and with apt a compiler for
-#          64-bit ARM and QEMU
+#   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, and with apt a compiler
+#          for 64-bit ARM and QEMU
 #
 # Does nothing, and prints nothing, if all packages are installed. Supports apt, dnf and brew.
 set -eu

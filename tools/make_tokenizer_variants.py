@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes tests/text/tokenizer/variants: small tokenizers of every kind of step, and what the `tokenizers`
-library does with them. The layout is that of tests/fixtures/tokenizers.
+"""Makes tests/text/tokenizer/variants: small tokenizers of every kind of step, and what the
+`tokenizers` library does with them. The layout is that of tests/fixtures/tokenizers.
 
     python3 tools/make_tokenizer_variants.py      (needs the Python package tokenizers)
 """

@@ -11,19 +11,20 @@ Cases:
     first:N        seconds from the start of the process to the end of it, with one token after
                    a prompt of N
 
-Each measurement is a process of its own. Contestants run alternately, and the first one changes from round
-to round, so that what else the machine does falls on all of them. Before, each has read its weights
-anew, into a page cache that did not have them. `others` is the largest share of
-the machine that other programs took during a run; a run where that is above --quiet percent is taken
+Each measurement is a process of its own. Contestants run alternately, and the first one changes
+from round to round, so that what else the machine does falls on all of them. Before, each has read
+its weights anew, into a page cache that did not have them. `others` is the largest share of the
+machine that other programs took during a run; a run where that is above --quiet percent is taken
 again, up to twice, and the quietest counts. peak RSS is the process's, mapped files included.
-GB/s is the size of the weights times how often they are read (a token need not read all of them where
-the input embedding is not the head). "reading" does no more than that with mica's file, by a plain loop
-(bench/roofline.c): about how many tokens a second the memory allows at the same time.
+GB/s is the size of the weights times how often they are read (a token need not read all of them
+where the input embedding is not the head). "reading" does no more than that with mica's file, by a
+plain loop (bench/roofline.c): about how many tokens a second the memory allows at the same time.
 
-A contestant is an engine, a model under ROOT/models/MODEL, and a list of options; a row of contestants.json has
-each of its models with each of its lists. NAME=VALUE is no option, but set in the environment. Engines say there, for each kind of case, what to run and the expression
-whose last match is the rate (null: the time of the process). --mica names a folder that mica was built in; given
-twice, builds are compared.
+A contestant is an engine, a model under ROOT/models/MODEL, and a list of options; a row of
+contestants.json has each of its models with each of its lists. NAME=VALUE is no option, but set in
+the environment. Engines say there, for each kind of case, what to run and the expression whose last
+match is the rate (null: the time of the process). --mica names a folder that mica was built in;
+given twice, builds are compared.
 """
 import argparse
 import json
@@ -57,7 +58,8 @@ class Case:
         if kind == "decode":
             self.values |= {"depth": b, "context": max(b, 1)}
         if kind in ("batch", "classify"):
-            self.values |= {"rows": b, "cells": b * -(-(a + 4) // 256) * 256}  # of the cache, in blocks
+            cells = b * -(-(a + 4) // 256) * 256  # of the cache, in blocks
+            self.values |= {"rows": b, "cells": cells}
         self.values["text"] = shlex.quote(" the" * a)
 
 
@@ -124,8 +126,8 @@ def quiet_run(contestant, case, threads, args):
 
 def read_anew(contestants, threads, args):
     """Weights lie in the page cache as they were written, most often in small pages, which are read
-    slower. Drops them; then each reads its own in its own way, as after a restart (a file of several
-    contestants lies as the first one read it)."""
+    slower. Drops them; then each reads its own in its own way, as after a restart (a file of
+    several contestants lies as the first one read it)."""
     for file in {f for c in contestants for f in ([c.path] if c.path.is_file() else c.path.iterdir()) if f.is_file()}:
         with open(file, "rb") as opened:
             os.fsync(opened.fileno())

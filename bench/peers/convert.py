@@ -5,9 +5,9 @@
     convert.py FOLDER --plain OUT                  as a folder of bfloat16 weights, to export from
 
 FOLDER holds gemma3, llama or qwen3 in MLX's layout, such as bench/random_model writes. The type in
-GGUF follows from FOLDER: 4 bit becomes Q4_1 (or, asked for, Q4_0), 8 bit Q8_0, mxfp4 MXFP4, bfloat16
-BF16. What a type cannot say exactly is an error, never a rounding: Q4_0 and Q8_0 have no biases, and
-all have float16 scales. Only the plain folder rounds, each weight to bfloat16.
+GGUF follows from FOLDER: 4 bit becomes Q4_1 (or, asked for, Q4_0), 8 bit Q8_0, mxfp4 MXFP4,
+bfloat16 BF16. What a type cannot say exactly is an error, never a rounding: Q4_0 and Q8_0 have no
+biases, and all have float16 scales. Only the plain folder rounds, each weight to bfloat16.
 
 Needs numpy and, for GGUF, the package gguf.
 """

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""How far other programs are from themselves in float32 when they compute in bf16, as they do with a model
-in bf16 unless told otherwise: what divergence.py says of `fast` arithmetic, of the same texts.
+"""How far other programs are from themselves in float32 when they compute in bf16, as they do with
+a model in bf16 unless told otherwise: what divergence.py says of `fast` arithmetic, of the same
+texts.
 
-    python3 bench/peers/divergence_bf16.py MODEL TRANSLATION [--by transformers|mlx-lm] [--count 300] [--seed 5]
+    python3 bench/peers/divergence_bf16.py MODEL TRANSLATION [--by transformers|mlx-lm]
+                                           [--count 300] [--seed 5]
 
-MODEL is models/default, or another of the class that transformers calls Gemma3ForCausalLM, by MLX in 4 bits.
-Wants numpy and tokenizers, and torch, transformers and safetensors, or mlx and mlx-lm.
+MODEL is models/default, or another of the class that transformers calls Gemma3ForCausalLM, by MLX
+in 4 bits. Wants numpy and tokenizers, and torch, transformers and safetensors, or mlx and mlx-lm.
 """
 import json
 import pathlib
@@ -14,13 +16,15 @@ import sys
 import numpy
 import tokenizers
 
-sys.path.append(str(pathlib.Path(__file__).parent.parent))  # last: a program there is called tokenizers, too
+# At the end: a program there is called tokenizers, too.
+sys.path.append(str(pathlib.Path(__file__).parent.parent))
 import divergence
 
 
 def by_transformers(model):
-    """Functions from token ids to logits, in float32 and in bf16. Both have the weights that MLX stored, rounded to
-    bf16, and angles of rope in float32, as a model in bf16 has them when it is loaded."""
+    """Functions from token ids to logits, in float32 and in bf16. Both have the weights that MLX
+    stored, rounded to bf16, and angles of rope in float32, as a model in bf16 has them when it is
+    loaded."""
     import safetensors.torch
     import torch
     import transformers

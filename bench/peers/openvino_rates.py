@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Rates of OpenVINO GenAI on the CPU, for compare.py.
 
-    openvino_rates.py FOLDER --threads 2 --prompt 512 [--tokens 128] [--rows 8] [--precision f32] [--cold]
+    openvino_rates.py FOLDER --threads 2 --prompt 512 [--tokens 128] [--rows 8] [--precision f32]
+                      [--cold]
 
 Prompts are ids of no meaning. One short answer goes before, uncounted, unless --cold.
 """
