@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "graph_file.h"
 
-enum { MAX_ELEMENTS = 1 << 10, MAX_NODES = 256, MAX_RESULTS = 4, HASHED = 32, ALIGN = 64 };
+enum { MAX_ELEMENTS = 1 << 10, MAX_NODES = 256, MAX_RESULTS = 4 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -52,17 +52,6 @@ static mica_status read_constant(void *context, mica_array constant, void *data,
 }
 
 /* ---- files ---- */
-
-/* Corrects the fields that any mutation breaks. */
-static void mend(char *file, uint64_t size) {
-    static const uint32_t version[] = {1, 0x01020304};
-    if (size < 2 * HASHED || size % 2 != 0) return;
-    memcpy(file, "MICAGRPH", 8);
-    memcpy(file + 8, version, sizeof version);
-    memcpy(file + 16, &size, sizeof size);
-    uint64_t hash = mc_hash(file + HASHED, size - HASHED, 0);
-    memcpy(file + 24, &hash, sizeof hash);
-}
 
 typedef struct graph {
     mica_scope *s;
@@ -153,14 +142,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static mica_device *device;
     if (!device)
         must(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device) == MICA_OK);
-    /* A file's size is a multiple of 64; bytes after the last multiple are left out. */
-    size_t whole = size % 2 ? size : size / ALIGN * ALIGN;
-    char *file = malloc(whole ? whole : 1);
+    char *file = fuzz_graph_file(data, &size);
     must(file != NULL);
-    if (whole) memcpy(file, data, whole);
-    mend(file, whole);
     graph g;
-    if (read_file(device, file, whole, &g) == MICA_OK) {
+    if (read_file(device, file, size, &g) == MICA_OK) {
         mc_buffer text = {0};
         must(mc_graph_verify(g.s) == MICA_OK);
         must(mc_graph_print(g.s, &g.ports, &text) == MICA_OK);

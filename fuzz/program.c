@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "exec/program.h"
 
-enum { MAX_ELEMENTS = 1 << 10, MAX_NODES = 256, MAX_PORTS = 64, HASHED = 32, ALIGN = 64 };
+#include "graph_file.h"
+
+enum { MAX_ELEMENTS = 1 << 10, MAX_NODES = 256, MAX_PORTS = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,17 +20,6 @@ static void must(bool truth) {
 }
 
 static mica_device *device;
-
-/* Sets what a mutation is sure to break. */
-static void mend(char *file, uint64_t size) {
-    static const uint32_t version[] = {1, 0x01020304};
-    if (size < 2 * HASHED || size % 2 != 0) return;
-    memcpy(file, "MICAGRPH", 8);
-    memcpy(file + 8, version, sizeof version);
-    memcpy(file + 16, &size, sizeof size);
-    uint64_t hash = mc_hash(file + HASHED, size - HASHED, 0);
-    memcpy(file + 24, &hash, sizeof hash);
-}
 
 /* ---- loading ---- */
 
@@ -104,14 +94,10 @@ static void compare(const mica_program *a, const mica_program *b) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!device)
         must(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device) == MICA_OK);
-    /* The size of a file is a multiple of 64: what is behind one is left out. */
-    size_t whole = size % 2 ? size : size / ALIGN * ALIGN;
-    char *file = malloc(whole ? whole : 1), *text;
+    char *file = fuzz_graph_file(data, &size), *text;
     must(file != NULL);
-    if (whole) memcpy(file, data, whole);
-    mend(file, whole);
     mica_program *program;
-    if (load(file, whole, &program) == MICA_OK) {
+    if (load(file, size, &program) == MICA_OK) {
         must(mica_program_verify(program) == MICA_OK);
         must(mica_program_print(program, &text) == MICA_OK);
         mica_free(text);

@@ -2,6 +2,7 @@
  * memory, refusals. */
 #define _POSIX_C_SOURCE 200809L
 
+#include "engine/default_model.h"
 #include "model/fixture.h"
 #include "support/info.h"
 
@@ -15,27 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static char *default_path;
-static mica_model *pebble; /* the default model */
-
-static int open_default(void **state) {
-    (void)state;
-    default_path = test_format("%s/default", test_models_dir());
-    mica_status status = mica_model_open(
-        default_path, &(mica_model_options){.threads = 2, .arithmetic = MICA_ARITHMETIC_EXACT},
-        &pebble);
-    if (status != MICA_OK) fprintf(stderr, "%s\n", mica_last_error());
-    return status != MICA_OK;
-}
-
-static int close_default(void **state) {
-    (void)state;
-    mica_model_close(&pebble);
-    mica_model_close(&pebble);
-    free(default_path);
-    return 0;
-}
 
 static mica_session *open_session(const mica_model *model) {
     mica_session *session;

@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "exec/expect.h"
 #include "graph/graph.h"
-#include "support/support.h"
 
 enum { THREADS = 8, CALLS = 60 };
 
@@ -29,15 +29,6 @@ static int close_scope(void **state) {
     assert_int_equal(mica_device_active_bytes(device), 0);
     mica_device_close(&device);
     return 0;
-}
-
-static void must(mica_status status) {
-    if (status != MICA_OK) fail_msg("%s", mica_last_error());
-}
-
-static void expect_refused(mica_status status, mica_status want, const char *text) {
-    if (status != want || !strstr(mica_last_error(), text))
-        fail_msg("%s: %s", mica_status_name(status), mica_last_error());
 }
 
 static mica_function *compile(mica_compile_fn fn, void *user, bool shapeless) {

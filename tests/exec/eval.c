@@ -2,32 +2,11 @@
 #include "device/device.h"
 #include "exec/cache.h"
 
-#include "support/support.h"
+#include "graph/fixture.h"
 
 #include <mica/ops.h>
 
 #include <string.h>
-
-typedef struct fixture {
-    mica_device *device;
-    mica_scope *s;
-} fixture;
-
-static int open_scope(void **state) {
-    static fixture f;
-    assert_int_equal(test_device_open(&(mica_device_options){.threads = 2}, &f.device), 0);
-    assert_int_equal(mica_scope_open(f.device, &f.s), MICA_OK);
-    *state = &f;
-    return 0;
-}
-
-static int close_scope(void **state) {
-    fixture *f = *state;
-    mica_scope_close(&f->s);
-    assert_int_equal(mica_device_active_bytes(f->device), 0);
-    mica_device_close(&f->device);
-    return 0;
-}
 
 /* [n] f32: 1, 2, 3 ... */
 static mica_array counting(mica_scope *s, int64_t n) {

@@ -9,8 +9,8 @@
 
 #include "device/device.h"
 #include "exec/cache.h"
+#include "exec/expect.h"
 #include "graph/graph.h"
-#include "support/support.h"
 
 enum { N = 8, THREADS = 8 };
 
@@ -42,11 +42,6 @@ static void expect(mica_array x, const float *want, size_t n) {
     if (mica_read(x, got, n * sizeof *got) != MICA_OK) fail_msg("%s", mica_last_error());
     for (size_t i = 0; i < n; i++)
         assert_float_equal(got[i], want[i], 0);
-}
-
-static void expect_refused(mica_status status, mica_status want, const char *text) {
-    assert_int_equal(status, want);
-    if (!strstr(mica_last_error(), text)) fail_msg("%s", mica_last_error());
 }
 
 static uint64_t looked_up(void) {

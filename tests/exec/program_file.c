@@ -7,9 +7,9 @@
 
 #include "base/map.h"
 #include "device/device.h"
+#include "exec/expect.h"
 #include "graph/graph.h"
 #include "graph/graphs.h"
-#include "support/support.h"
 
 enum { MAX_VALUE_BYTES = 1 << 16, HASHED = 32, MUTATIONS = 2000 };
 
@@ -30,15 +30,6 @@ static int close_device(void **state) {
     free(path);
     test_temp_dir_remove(dir);
     return 0;
-}
-
-static void must(mica_status status) {
-    if (status != MICA_OK) fail_msg("%s", mica_last_error());
-}
-
-static void expect_refused(mica_status status, mica_status want, const char *text) {
-    if (status != want || !strstr(mica_last_error(), text))
-        fail_msg("%s: %s", mica_status_name(status), mica_last_error());
 }
 
 /* ---- the same bits ---- */

@@ -6,20 +6,6 @@
 #include "graph/graphs.h"
 #include "support/support.h"
 
-static int open_device(void **state) {
-    static mica_device *device;
-    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device), 0);
-    *state = device;
-    return 0;
-}
-
-static int close_device(void **state) {
-    mica_device *device = *state;
-    assert_int_equal(mica_device_active_bytes(device), 0);
-    mica_device_close(&device);
-    return 0;
-}
-
 static void test_attributes_are_printed(void **state) {
     test_graph g;
     mc_buffer text = {0};
@@ -65,5 +51,5 @@ int main(void) {
         cmocka_unit_test(test_attributes_are_printed),
         cmocka_unit_test(test_tables_of_attributes_are_whole),
     };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return cmocka_run_group_tests(tests, test_graph_open_device, test_graph_close_device);
 }

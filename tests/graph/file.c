@@ -10,20 +10,6 @@
 
 enum { HEADER_BYTES = 72, MAX_VALUE_BYTES = 1 << 16, MUTATIONS = 10000 };
 
-static int open_device(void **state) {
-    static mica_device *device;
-    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device), 0);
-    *state = device;
-    return 0;
-}
-
-static int close_device(void **state) {
-    mica_device *device = *state;
-    assert_int_equal(mica_device_active_bytes(device), 0);
-    mica_device_close(&device);
-    return 0;
-}
-
 /* ---- saving and loading ---- */
 
 /* The graph that is loaded has its arguments and named constants from the one that was saved. */
@@ -498,5 +484,5 @@ int main(void) {
         cmocka_unit_test(test_files_that_were_changed),
         cmocka_unit_test(test_every_failing_allocation_is_an_error),
     };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return cmocka_run_group_tests(tests, test_graph_open_device, test_graph_close_device);
 }

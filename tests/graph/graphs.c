@@ -175,6 +175,20 @@ static void add_param(test_graph *g, const char *name, mica_array x, bool donate
     g->params[g->ports.n_params++] = (mc_graph_port){name, x.node, donate};
 }
 
+int test_graph_open_device(void **state) {
+    static mica_device *device;
+    assert_int_equal(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device), 0);
+    *state = device;
+    return 0;
+}
+
+int test_graph_close_device(void **state) {
+    mica_device *device = *state;
+    assert_int_equal(mica_device_active_bytes(device), 0);
+    mica_device_close(&device);
+    return 0;
+}
+
 void test_graph_open(test_graph *g, mica_device *device, const test_graph_part *part) {
     *g = (test_graph){.ports = {0}};
     assert_int_equal(mica_scope_open(device, &g->s), MICA_OK);

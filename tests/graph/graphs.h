@@ -27,6 +27,10 @@ typedef struct test_graph_part {
 extern const test_graph_part test_graph_parts[];
 extern const size_t test_graph_n_parts;
 
+/* Set a group of tests up whose *state is a device, and end it. */
+int test_graph_open_device(void **state);
+int test_graph_close_device(void **state);
+
 /* Opens a scope and records a part, or with NULL all of them. */
 void test_graph_open(test_graph *g, mica_device *device, const test_graph_part *part);
 void test_graph_close(test_graph *g);

@@ -5,6 +5,7 @@
 #include "exec/cache.h"
 #include "session/stream.h"
 #include "task/batch.h"
+#include "task/prompts.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -12,22 +13,6 @@
 #include <string.h>
 
 enum { MAX = 16, LONG = 300 }; /* LONG: a cache's first buffers hold 256 tokens */
-
-/* Prompts by their ids, as mc_batch_generate asks for them. */
-typedef struct prompts {
-    const int32_t *ids[MAX];
-    size_t lengths[MAX];
-} prompts;
-
-static mica_status encode(void *context, size_t i, int32_t **ids, size_t *n) {
-    const prompts *p = context;
-    if (!p->ids[i]) return mc_fail(MICA_EFORMAT, "prompt %zu is broken", i);
-    *n = p->lengths[i];
-    *ids = mc_array_alloc(*n, sizeof **ids);
-    if (!*ids) return mc_fail_nomem("a prompt");
-    memcpy(*ids, p->ids[i], *n * sizeof **ids);
-    return MICA_OK;
-}
 
 static mica_status try_batch(const mc_session_model *model, const prompts *p,
                              const mica_batch_item *items, size_t count,

@@ -2,27 +2,11 @@
 #include "model/fixture.h"
 
 #include "task/classify.h"
+#include "task/prompts.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MAX = 20 };
-
-typedef struct prompts {
-    const int32_t *ids[MAX];
-    size_t lengths[MAX];
-} prompts;
-
-static mica_status encode(void *context, size_t i, int32_t **ids, size_t *n) {
-    const prompts *p = context;
-    if (!p->ids[i]) return mc_fail(MICA_EFORMAT, "prompt %zu is broken", i);
-    *n = p->lengths[i];
-    *ids = mc_array_alloc(*n, sizeof **ids);
-    if (!*ids) return mc_fail_nomem("a prompt");
-    memcpy(*ids, p->ids[i], *n * sizeof **ids);
-    return MICA_OK;
-}
 
 static mica_status try_classify(const mc_session_model *model, const prompts *p, size_t count,
                                 const int32_t *labels, const mica_classify_options *options,
@@ -70,7 +54,7 @@ static void check_prompts(const model_fixture *f) {
     const mica_classify_options options = {.labels = names, .label_count = 3, .logits = true};
     mc_session_model model = {.lm = f->lm, .device = f->device};
     size_t vocab = (size_t)f->lm->spec.vocab, count = 0;
-    const float *want[MAX];
+    const float *want[MAX_PROMPTS];
     prompts p = {0};
     for (int i = 0; i < 16; i++) {
         p.ids[count] = fixture_ints(f, &p.lengths[count], "prompt%d.ids", i);

@@ -1,6 +1,7 @@
 /* Tasks as callers use them: the default model's golden answers together, labels, texts, memory,
  * refusals. Numbers are tested in tests/session. */
 #define _POSIX_C_SOURCE 200809L
+#include "engine/default_model.h"
 #include "support/info.h"
 #include "support/support.h"
 
@@ -13,26 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-static char *default_path;
-static mica_model *pebble; /* the default model */
-
-static int open_default(void **state) {
-    (void)state;
-    default_path = test_format("%s/default", test_models_dir());
-    mica_status status = mica_model_open(
-        default_path, &(mica_model_options){.threads = 2, .arithmetic = MICA_ARITHMETIC_EXACT},
-        &pebble);
-    if (status != MICA_OK) fprintf(stderr, "%s\n", mica_last_error());
-    return status != MICA_OK;
-}
-
-static int close_default(void **state) {
-    (void)state;
-    mica_model_close(&pebble);
-    free(default_path);
-    return 0;
-}
 
 static void expect(mica_status got, mica_status want, const char *word) {
     if (got != want)
