@@ -102,7 +102,7 @@ static bool is_small(const mica_scope *s) {
 /* Lists the results of node i; returns how many there are. */
 static int list_results(mica_scope *s, uint32_t i, mica_array out[MAX_RESULTS]) {
     const mc_node *node = mc_scope_node(s, i);
-    int n = mc_op_n_out(mc_op_get(node->op));
+    int n = mc_node_n_out(node);
     mica_array x = {s, i};
     must(n <= MAX_RESULTS);
     for (int k = 0; k < n; k++)

@@ -47,14 +47,19 @@ static bool view_layout(const mc_node *node, const mc_layout *in, mc_layout *lay
     return mc_op_get(node->op)->view(node->attr, in, layout, &offset);
 }
 
+static mica_array record_view_as(mica_scope *s, const mc_node *node, mica_array in,
+                                 const mc_layout *layout) {
+    mica_array x = mc_record(s, node->op, node->attr, &in, 1);
+    if (mica_valid(x)) mc_node_of(x)->layout = *layout;
+    return x;
+}
+
 mica_array mc_record_view(mica_scope *s, const mc_node *node, mica_array in) {
     mc_layout layout;
     if (!view_layout(node, mc_layout_of(in), &layout))
         return mc_scope_fail(s, MICA_EINTERNAL, "%s: no view of a dense array",
                              mc_op_get(node->op)->name);
-    mica_array x = mc_record(s, node->op, node->attr, &in, 1);
-    if (mica_valid(x)) mc_node_of(x)->layout = layout;
-    return x;
+    return record_view_as(s, node, in, &layout);
 }
 
 static mc_support supports(const lowering *l, mc_op op, const void *attr,
@@ -85,7 +90,9 @@ static mica_array make_dense(lowering *l, mica_array x) {
 static mica_array lower_view(lowering *l, const mc_node *node, mica_array in) {
     mc_layout layout;
     if (!mica_valid(in)) return in;
-    if (!view_layout(node, mc_layout_of(in), &layout)) in = make_dense(l, in);
+    if (view_layout(node, mc_layout_of(in), &layout))
+        return record_view_as(l->to, node, in, &layout);
+    in = make_dense(l, in);
     return mica_valid(in) ? mc_record_view(l->to, node, in) : in;
 }
 
@@ -115,30 +122,36 @@ static mica_status lower_op(lowering *l, const mc_node *node, mica_array *in, in
     for (int k = 0; k < n && k < 32; k++)
         if (support.dense >> k & 1) in[k] = make_dense(l, in[k]);
     mica_array x = record_op(l, node->op, node->attr, in, n, support.yes);
-    for (int i = 0; i < mc_op_n_out(def); i++)
-        out[i] = def->n_out > 1 ? mc_record_part(l->to, x, i) : x;
+    *out = x;
+    for (int i = 0; i < def->n_out; i++)
+        out[i] = mc_record_part(l->to, x, i);
     return mica_scope_status(l->to);
 }
 
 /* ---- graphs ---- */
 
-/* What each node of a trace, by ordinal, became: its results. */
-static mica_array **list_made(lowering *l, const mc_trace *trace) {
-    mica_array **made = mc_arena_alloc(&l->arena, trace->n_nodes * sizeof *made);
-    size_t n = 0;
-    for (uint32_t i = 0; i < trace->n_nodes; i++)
-        n += (size_t)mc_op_n_out(mc_op_get(mc_scope_node(trace->scope, trace->nodes[i])->op));
-    mica_array *results = mc_arena_alloc(&l->arena, n * sizeof *results);
-    if (!made || !results) return NULL;
-    for (uint32_t i = 0; i < trace->n_nodes; i++) {
-        made[i] = results;
-        results += mc_op_n_out(mc_op_get(mc_scope_node(trace->scope, trace->nodes[i])->op));
-    }
-    return made;
+/* What the nodes of a trace became, by ordinal: [n_nodes]. */
+typedef struct made_nodes {
+    mica_array *first;    /* the result, or the first of several */
+    mica_array **several; /* of an op of several results, all of them */
+} made_nodes;
+
+static mica_status make_lists(lowering *l, const mc_trace *trace, made_nodes *made) {
+    made->first = mc_arena_alloc(&l->arena, trace->n_nodes * sizeof *made->first);
+    made->several = mc_arena_alloc(&l->arena, trace->n_nodes * sizeof *made->several);
+    return made->first && made->several ? MICA_OK : mc_fail_nomem("lowering a graph");
 }
 
-/* Lowers the nodes of a trace; made (list_made) has the leaves' arrays. */
-static mica_status lower_nodes(lowering *l, const mc_trace *trace, mica_array **made, int depth) {
+/* Lowers an op of several results. */
+static mica_status lower_several(lowering *l, const mc_node *node, mica_array *in, int depth,
+                                 mica_array **results) {
+    int n = mc_node_n_out(node);
+    *results = mc_arena_alloc(&l->arena, (size_t)n * sizeof **results);
+    return *results ? lower_op(l, node, in, depth, *results) : mc_fail_nomem("lowering a graph");
+}
+
+/* Lowers the nodes of a trace; made has the leaves' arrays. */
+static mica_status lower_nodes(lowering *l, const mc_trace *trace, made_nodes *made, int depth) {
     uint32_t max = 1;
     for (uint32_t i = 0; i < trace->n_nodes; i++) {
         uint32_t n = mc_scope_node(trace->scope, trace->nodes[i])->n_in;
@@ -151,12 +164,13 @@ static mica_status lower_nodes(lowering *l, const mc_trace *trace, mica_array **
         if (mc_is_leaf(node)) continue;
         if (node->op == MC_OP_PART) {
             const mc_attr_part *part = node->attr;
-            *made[i] = made[trace->ordinal[node->in[0]]][part->index];
+            made->first[i] = made->several[trace->ordinal[node->in[0]]][part->index];
             continue;
         }
         for (uint32_t k = 0; k < node->n_in; k++)
-            in[k] = node->in[k] == MC_ABSENT ? MICA_NONE : *made[trace->ordinal[node->in[k]]];
-        MC_TRY(lower_op(l, node, in, depth, made[i]));
+            in[k] = node->in[k] == MC_ABSENT ? MICA_NONE : made->first[trace->ordinal[node->in[k]]];
+        MC_TRY(node->results ? lower_several(l, node, in, depth, &made->several[i])
+                             : lower_op(l, node, in, depth, &made->first[i]));
     }
     return MICA_OK;
 }
@@ -197,16 +211,16 @@ static mica_status decompose_in(lowering *l, mica_scope *s, const mc_node *node,
     MC_TRY(mica_scope_status(s));
     MC_TRY(check_decomposition(node, xs, n_out));
     mica_status status = mc_trace_make(&trace, &l->arena, s, xs, n_out);
-    mica_array **made = status == MICA_OK ? list_made(l, &trace) : NULL;
-    if (status == MICA_OK && !made) status = mc_fail_nomem("lowering a graph");
+    made_nodes made;
+    if (status == MICA_OK) status = make_lists(l, &trace, &made);
     for (uint32_t i = 0; status == MICA_OK && i < trace.n_leaves; i++) {
         mica_array leaf = leaf_of_decomposition(l, mc_scope_node(s, trace.leaves[i]), in);
-        *made[trace.ordinal[trace.leaves[i]]] = leaf;
+        made.first[trace.ordinal[trace.leaves[i]]] = leaf;
         if (!mica_valid(leaf)) status = mica_scope_status(l->to);
     }
-    if (status == MICA_OK) status = lower_nodes(l, &trace, made, depth + 1);
+    if (status == MICA_OK) status = lower_nodes(l, &trace, &made, depth + 1);
     for (uint32_t i = 0; status == MICA_OK && i < n_out; i++)
-        out[i] = *made[trace.targets[i]];
+        out[i] = made.first[trace.targets[i]];
     mc_buffer_deinit(&trace.key);
     return status;
 }
@@ -233,17 +247,17 @@ static mica_array copy_leaf(mc_lowered *lowered, const mc_node *leaf, uint32_t i
 }
 
 static mica_status lower(lowering *l, const mc_trace *trace, mc_lowered *lowered) {
-    mica_array **made = list_made(l, trace);
-    if (!made) return mc_fail_nomem("lowering a graph");
+    made_nodes made;
+    MC_TRY(make_lists(l, trace, &made));
     l->to = lowered->graph;
     for (uint32_t i = 0; i < trace->n_leaves; i++) {
         mica_array leaf = copy_leaf(lowered, mc_scope_node(trace->scope, trace->leaves[i]), i);
-        *made[trace->ordinal[trace->leaves[i]]] = leaf;
+        made.first[trace->ordinal[trace->leaves[i]]] = leaf;
         if (!mica_valid(leaf)) return mica_scope_status(l->to);
     }
-    MC_TRY(lower_nodes(l, trace, made, 0));
+    MC_TRY(lower_nodes(l, trace, &made, 0));
     for (uint32_t i = 0; i < trace->n_targets; i++)
-        lowered->results[i] = made[trace->targets[i]]->node;
+        lowered->results[i] = made.first[trace->targets[i]].node;
     return MICA_OK;
 }
 

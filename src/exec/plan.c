@@ -57,7 +57,7 @@ static mica_status add_step(builder *b, const mc_node *node, const uint32_t *in,
     mc_plan *p = b->plan;
     mc_op op = node->op;
     const void *attr = node->attr;
-    uint32_t n_in = node->n_in, n_out = (uint32_t)mc_op_n_out(mc_op_get(op));
+    uint32_t n_in = node->n_in, n_out = (uint32_t)mc_node_n_out(node);
     if (!add_results(b, node, n_out, out)) return MICA_OK;
     uint32_t *own_in = mc_arena_alloc(&p->arena, n_in * sizeof *own_in);
     const mc_layout **layouts = mc_arena_alloc(&b->arena, n_in * sizeof *layouts);
@@ -135,7 +135,7 @@ static uint32_t mark_needed(builder *b, uint32_t *max_in) {
     for (uint32_t i = count; i-- > 0;) {
         if (b->value[i] == MC_ABSENT) continue;
         const mc_node *node = mc_scope_node(l->graph, i);
-        needed += (uint32_t)mc_op_n_out(mc_op_get(node->op));
+        needed += (uint32_t)mc_node_n_out(node);
         if (node->n_in > *max_in) *max_in = node->n_in;
         for (uint32_t k = 0; k < node->n_in; k++)
             if (node->in[k] != MC_ABSENT) b->value[node->in[k]] = 0;

@@ -97,7 +97,10 @@ static inline int mc_op_n_out(const mc_op_def *def) {
     return def->n_out > 1 ? def->n_out : 1;
 }
 
-/* The layouts of a node's results, one after the other. */
+/* How many results a node has, and their layouts, one after the other. */
+static inline int mc_node_n_out(const mc_node *node) {
+    return node->results ? mc_op_get(node->op)->n_out : 1;
+}
 static inline const mc_layout *mc_node_results(const mc_node *node) {
     return node->results ? node->results : &node->layout;
 }
@@ -113,9 +116,16 @@ mica_array mc_record(mica_scope *s, mc_op op, const void *attr, const mica_array
 /* Records a PART: the result number `index` of the node of an op of several. */
 mica_array mc_record_part(mica_scope *s, mica_array node, int index);
 
+/* The layout that a PART with these attributes names; NULL: there is none. */
+const mc_layout *mc_part_layout(const void *attr, const mc_node *operand);
+
 /* The layout that an op with these attributes sees of an operand. NULL: it cannot take that; nodes
  * of several results are for PART, and PART is for these. */
-const mc_layout *mc_operand_layout(mc_op op, const void *attr, const mc_node *operand);
+static inline const mc_layout *mc_operand_layout(mc_op op, const void *attr,
+                                                 const mc_node *operand) {
+    if (op == MC_OP_PART) return mc_part_layout(attr, operand);
+    return operand->results ? NULL : &operand->layout;
+}
 
 /* errors  MICA_EINVAL x is the node of an op of several results, and no array: "<what>: ..." */
 mica_status mc_check_array(mica_array x, const char *what);

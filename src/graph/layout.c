@@ -98,18 +98,20 @@ bool mc_layout_same_shape(const mc_layout *a, const mc_layout *b) {
     return true;
 }
 
-mica_status mc_layout_init(mc_layout *l, mica_dtype dtype, const int64_t *shape, int ndim) {
+/* Checks dtype and number of axes. */
+static mica_status check_kind(mica_dtype dtype, int ndim) {
     if (!dtype_known(dtype)) return mc_fail(MICA_EINVAL, "dtype %d is unknown", (int)dtype);
     if (ndim < 0 || ndim > MICA_MAX_NDIM)
         return mc_fail(MICA_EINVAL, "%d axes: there can be 0 to %d", ndim, MICA_MAX_NDIM);
-    if (ndim > 0 && !shape) return mc_fail(MICA_EINVAL, "%d axes: the shape is NULL", ndim);
-    mc_layout result = {.dtype = dtype, .ndim = ndim}; /* shape may be l's own */
+    return MICA_OK;
+}
+
+static mica_status check_lengths(mica_dtype dtype, const int64_t *shape, int ndim) {
     int64_t bytes = (int64_t)dtypes[dtype].bytes;
     for (int i = 0; i < ndim; i++) {
         if (shape[i] < 0)
             return mc_fail(MICA_EINVAL, "axis %d has the negative length %lld", i,
                            (long long)shape[i]);
-        result.shape[i] = shape[i];
         /* Zero lengths are left out, so that every partial product fits too; so does a stride times
          * a length, which may pass the end of the array by as much as its size. */
         int64_t factor = shape[i] > 0 ? shape[i] : 1;
@@ -117,8 +119,25 @@ mica_status mc_layout_init(mc_layout *l, mica_dtype dtype, const int64_t *shape,
             return mc_fail(MICA_EINVAL, "a shape of more than 2^62 bytes (at axis %d)", i);
         bytes *= factor;
     }
+    return MICA_OK;
+}
+
+mica_status mc_layout_init(mc_layout *l, mica_dtype dtype, const int64_t *shape, int ndim) {
+    MC_TRY(check_kind(dtype, ndim));
+    if (ndim > 0 && !shape) return mc_fail(MICA_EINVAL, "%d axes: the shape is NULL", ndim);
+    MC_TRY(check_lengths(dtype, shape, ndim));
+    mc_layout result = {.dtype = dtype, .ndim = ndim}; /* shape may be l's own */
+    for (int i = 0; i < ndim; i++)
+        result.shape[i] = shape[i];
     mc_layout_set_dense(&result);
     *l = result;
+    return MICA_OK;
+}
+
+mica_status mc_layout_finish(mc_layout *l) {
+    MC_TRY(check_kind(l->dtype, l->ndim));
+    MC_TRY(check_lengths(l->dtype, l->shape, l->ndim));
+    mc_layout_set_dense(l);
     return MICA_OK;
 }
 

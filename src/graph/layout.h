@@ -36,6 +36,7 @@ bool mc_layout_same_shape(const mc_layout *a, const mc_layout *b);
 /* Checks lengths >= 0, ndim <= MICA_MAX_NDIM and that all bytes together are at most 2^62; sets a
  * dense layout. errors  MICA_EINVAL */
 mica_status mc_layout_init(mc_layout *l, mica_dtype dtype, const int64_t *shape, int ndim);
+mica_status mc_layout_finish(mc_layout *l); /* the same of l's own dtype and shape */
 
 /* The layout x takes when broadcast to `shape`: stride 0 on stretched axes. false: does not fit. */
 bool mc_layout_broadcast(const mc_layout *x, const int64_t *shape, int ndim, mc_layout *out);

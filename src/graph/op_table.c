@@ -10,10 +10,9 @@ static mica_status leaf_infer(const void *attr, const mc_layout *const *in, int 
 
 const mc_op_def mc_op_leaf = {.name = "leaf", .infer = leaf_infer};
 
-const mc_layout *mc_operand_layout(mc_op op, const void *attr, const mc_node *operand) {
+const mc_layout *mc_part_layout(const void *attr, const mc_node *operand) {
     const mc_attr_part *part = attr;
-    if (op != MC_OP_PART) return operand->results ? NULL : &operand->layout;
-    int n = operand->results ? mc_op_n_out(mc_op_get(operand->op)) : 0;
+    int n = operand->results ? mc_node_n_out(operand) : 0;
     return part->index >= 0 && part->index < n ? &operand->results[part->index] : NULL;
 }
 

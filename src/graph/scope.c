@@ -7,7 +7,10 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 
-enum { BLOCK = 64 }; /* nodes a block: blocks never move, so that node pointers hold */
+enum {
+    BLOCK = 64,       /* nodes a block: blocks never move, so that node pointers hold */
+    FEW_OPERANDS = 8, /* whose layouts need no memory while an op is recorded */
+};
 
 /* The leaves that arrays of other scopes have here, by scope and node: open addressing. An entry is
  * empty where its stamp is not the table's. */
@@ -374,7 +377,7 @@ static mica_status bring_operands(mica_scope *s, mc_op op, const void *attr, con
         MC_TRY(check_operand(def->name, i, x));
         if (x.scope != s) x = import(s, def->name, x);
         if (s->status != MICA_OK) return s->status;
-        const mc_node *node = mc_node_of(x);
+        const mc_node *node = mc_scope_node(s, x.node);
         if (node->state == MC_GONE)
             return mc_fail(MICA_EINVAL, "%s: operand %d was moved away or overwritten", def->name,
                            i);
@@ -387,21 +390,20 @@ static mica_status bring_operands(mica_scope *s, mc_op op, const void *attr, con
     return MICA_OK;
 }
 
-/* Runs the shape rule: *layout receives that of the result, or of the first one. *results receives
- * the list of several, NULL of one. */
+/* Runs the shape rule, which fills the node's layouts. */
 static mica_status infer(mica_scope *s, const mc_op_def *def, const void *attr,
-                         const mc_layout *const *in, int n_in, mc_layout *layout,
-                         const mc_layout **results) {
-    int n = mc_op_n_out(def);
-    mc_layout *out = layout;
-    *layout = (mc_layout){0};
-    *results = NULL;
-    if (n > 1) *results = out = mc_arena_calloc(&s->arena, (size_t)n * sizeof *out);
+                         const mc_layout *const *in, int n_in, mc_node *node) {
+    if (def->n_out < 2) { /* nearly every op */
+        MC_TRY(def->infer(attr, in, n_in, &node->layout));
+        return mc_layout_finish(&node->layout);
+    }
+    mc_layout *out = mc_arena_calloc(&s->arena, (size_t)def->n_out * sizeof *out);
     if (!out) return mc_fail_nomem("recording an op");
     MC_TRY(def->infer(attr, in, n_in, out));
-    for (int i = 0; i < n; i++)
-        MC_TRY(mc_layout_init(&out[i], out[i].dtype, out[i].shape, out[i].ndim));
-    *layout = out[0];
+    for (int i = 0; i < def->n_out; i++)
+        MC_TRY(mc_layout_finish(&out[i]));
+    node->layout = out[0];
+    node->results = out;
     return MICA_OK;
 }
 
@@ -412,26 +414,28 @@ static mica_status record(mica_scope *s, mc_op op, const void *attr, const mica_
     if (n_in < min || n_in > def->max_in)
         return mc_fail(MICA_EINVAL, "%s: %d operands, it takes %d to %d", def->name, n_in, min,
                        def->max_in);
+    const mc_layout *few[FEW_OPERANDS], **layouts = few;
+    if (n_in > FEW_OPERANDS) layouts = mc_arena_alloc(&s->arena, (size_t)n_in * sizeof *layouts);
     uint32_t *indices = mc_arena_alloc(&s->arena, (size_t)n_in * sizeof *indices);
-    const mc_layout **layouts = mc_arena_alloc(&s->arena, (size_t)n_in * sizeof *layouts);
-    void *attr_copy = mc_arena_alloc(&s->arena, def->attr_bytes);
-    if (!indices || !layouts || !attr_copy) return mc_fail_nomem("recording an op");
+    void *attr_copy = def->attr_bytes > 0 ? mc_arena_alloc(&s->arena, def->attr_bytes) : NULL;
+    if (!indices || !layouts || (def->attr_bytes > 0 && !attr_copy))
+        return mc_fail_nomem("recording an op");
     MC_TRY(bring_operands(s, op, attr, in, n_in, indices, layouts));
 
-    mc_layout layout;
-    const mc_layout *results;
-    MC_TRY(infer(s, def, attr, layouts, n_in, &layout, &results));
     mc_node *node = add_node(s, out);
     if (!node) return s->status;
-    if (def->attr_bytes > 0) memcpy(attr_copy, attr, def->attr_bytes);
+    mica_status status = infer(s, def, attr, layouts, n_in, node);
+    if (status != MICA_OK) {
+        s->count--; /* the node */
+        return status;
+    }
+    if (attr_copy) memcpy(attr_copy, attr, def->attr_bytes);
     node->op = op;
     node->state = MC_PENDING;
     node->n_in = (uint32_t)n_in;
     node->in = indices;
-    node->attr = def->attr_bytes > 0 ? attr_copy : NULL;
+    node->attr = attr_copy;
     node->attr_bytes = (uint32_t)def->attr_bytes;
-    node->layout = layout;
-    node->results = results;
     return MICA_OK;
 }
 

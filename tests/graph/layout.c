@@ -50,6 +50,11 @@ static void test_shapes_that_overflow_are_refused(void **state) {
     assert_int_equal(mc_layout_init(&l, MICA_F32, NULL, 9), MICA_EINVAL);
     assert_int_equal(mc_layout_init(&l, MICA_F32, NULL, 1), MICA_EINVAL);
     assert_int_equal(mc_layout_init(&l, (mica_dtype)12, NULL, 0), MICA_EINVAL);
+    l = (mc_layout){.dtype = MICA_F32, .ndim = 2, .shape = {half, half}};
+    assert_int_equal(mc_layout_finish(&l), MICA_EINVAL);
+    l = (mc_layout){.dtype = MICA_F32, .ndim = 2, .shape = {2, 3}, .strides = {1, 2}};
+    assert_int_equal(mc_layout_finish(&l), MICA_OK);
+    assert_true(mc_layout_is_dense(&l));
 }
 
 static void test_broadcasting_stretches_with_stride_zero(void **state) {

@@ -1,4 +1,5 @@
 /* Recording: what a scope keeps, refuses and says. */
+#include "graph/attr.h"
 #include "graph/graph.h"
 
 #include "graph/fixture.h"
@@ -40,6 +41,16 @@ static void test_the_first_error_stays_and_surfaces_at_eval(void **state) {
     assert_int_equal(mica_scope_status(f->s), MICA_ESHAPE);
     mc_scope_reset(f->s);
     assert_int_equal(mica_scope_status(f->s), MICA_OK);
+}
+
+static void test_what_is_refused_leaves_no_node(void **state) {
+    fixture *f = *state;
+    mica_array x = vector(f->s, 3);
+    uint32_t count = mc_scope_count(f->s);
+    const mc_attr_shape two = {.ndim = 1, .shape = {2}};
+    assert_false(mica_valid(mc_record(f->s, MC_OP_RESHAPE, &two, &x, 1)));
+    assert_int_equal(mica_scope_status(f->s), MICA_ESHAPE);
+    assert_int_equal(mc_scope_count(f->s), count);
 }
 
 /* The thread's text is that of adding vectors of 3 and 4, and is another afterwards. */
@@ -211,6 +222,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_ops_record_and_nothing_runs, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(test_the_first_error_stays_and_surfaces_at_eval, open_scope,
+                                        close_scope),
+        cmocka_unit_test_setup_teardown(test_what_is_refused_leaves_no_node, open_scope,
                                         close_scope),
         cmocka_unit_test_setup_teardown(test_reading_what_failed_gives_the_first_error, open_scope,
                                         close_scope),
