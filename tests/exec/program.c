@@ -5,6 +5,7 @@
 #include <mica/mica.h>
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/device.h"
@@ -16,6 +17,7 @@ enum { N = 8, THREADS = 8 };
 
 static mica_device *device;
 static mica_scope *s, *into;
+static long runs = 1000000; /* of one program in one scope */
 
 static int open_scopes(void **state) {
     (void)state;
@@ -494,26 +496,29 @@ static void test_eight_threads_run_one_program(void **state) {
 
 /* ---- scopes that go on ---- */
 
-/* Updates evaluated in one scope, by programs and by mica_eval: no nodes or storages pile up. */
-static void test_a_scope_lives_for_many_steps(void **state) {
+/* Runs of a program in one scope, and now and then evaluations: no nodes, storages or other memory
+ * pile up. */
+static void test_a_scope_lives_for_many_runs(void **state) {
     (void)state;
     mica_program *program = build_step();
     mica_array cache = zeros(into), sum;
-    uint32_t nodes = 0;
     uint64_t active = 0;
-    for (int i = 0; i < 100000; i++) {
-        if (i % 2) {
-            assert_int_equal(run_step(program, &cache, i % N, (float)i, &sum), MICA_OK);
-        } else {
+    size_t heap = 0;
+    for (long i = 0; i < runs; i++) {
+        assert_int_equal(run_step(program, &cache, (int32_t)(i % N), (float)i, &sum), MICA_OK);
+        if (i % 8 == 0) {
             cache = mica_add(into, cache, mica_f32(into, 1));
             assert_int_equal(mica_eval(into, cache), MICA_OK);
         }
         assert_int_equal(mica_scope_collect(into, &cache, 1), MICA_OK);
-        if (i == 10) active = mica_device_active_bytes(device);
-        if (i > 10) assert_int_equal(mica_device_active_bytes(device), active);
-        nodes = mc_scope_count(into);
-        assert_int_equal(nodes, 1);
+        if (i == 100) {
+            active = mica_device_active_bytes(device);
+            heap = test_heap_bytes();
+        }
+        if (i > 100) assert_int_equal(mica_device_active_bytes(device), active);
+        assert_int_equal(mc_scope_count(into), 1);
     }
+    assert_int_equal(test_heap_bytes(), heap);
     assert_int_equal(mc_graph_verify(into), MICA_OK);
     mica_program_close(&program);
 }
@@ -594,7 +599,9 @@ static void test_where_the_host_reads(void **state) {
 
 #define IN_SCOPES(name) cmocka_unit_test_setup_teardown(name, open_scopes, close_scopes)
 
-int main(void) {
+/* test_exec_program [RUNS] */
+int main(int argc, char **argv) {
+    if (argc > 1) runs = atol(argv[1]);
     const struct CMUnitTest tests[] = {
         IN_SCOPES(test_steps_write_in_place_and_allocate_nothing),
         IN_SCOPES(test_what_others_hold_stays),
@@ -611,7 +618,7 @@ int main(void) {
         IN_SCOPES(test_refused_arguments),
         IN_SCOPES(test_every_failing_allocation_is_a_status),
         IN_SCOPES(test_eight_threads_run_one_program),
-        IN_SCOPES(test_a_scope_lives_for_many_steps),
+        IN_SCOPES(test_a_scope_lives_for_many_runs),
         IN_SCOPES(test_collecting_keeps_what_lives),
         IN_SCOPES(test_one_leaf_for_one_import),
         IN_SCOPES(test_ports_and_text),
