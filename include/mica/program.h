@@ -7,7 +7,7 @@
  *     mica_array y = mica_matmul(s, x, w);             // w is a part of the program
  *     const mica_param params[] = {{.name = "x", .array = x}};
  *     mica_program *program = NULL;
- *     mica_status status = mica_program_build(s, params, 1, &y, 1, &program);
+ *     mica_status status = mica_program_build(s, params, 1, &y, 1, NULL, &program);
  *     ...
  *     status = mica_program_run(program, into, &input, &output);
  *
@@ -41,18 +41,27 @@ typedef struct mica_param {
 MICA_API mica_array mica_program_param(mica_scope *s, mica_dtype dtype, const int64_t *shape,
                                        int ndim);
 
+/** Options of mica_program_build; zero means the default. */
+typedef struct mica_program_options {
+    size_t struct_bytes;             /* see mica/api.h */
+    const char *const *result_names; /* [n_results], for texts and files; NULL, the list or a name
+                                        in it: "0", "1", ... Copied */
+} mica_program_options;
+
 /** Builds the program that computes results from params.
  *
  *  params   [n_params]: parameters, or evaluated arrays of s, in whose place arguments come. Other
  *           evaluated arrays that the results are computed from become a part of the program.
  *           Borrowed.
  *  results  [n_results] arrays of s. Nothing is evaluated.
+ *  options  NULL for the defaults. Borrowed.
  *  program  receives it, owned by the caller; NULL after an error.
  *  errors   the scope's first error; MICA_EINVAL a parameter that is computed from others or is
  *           there twice, or one that results need and params lacks; MICA_EUNSUPPORTED; MICA_ENOMEM
  *  grad     results by params that are floats, where their ops have one. */
 MICA_API mica_status mica_program_build(mica_scope *s, const mica_param *params, size_t n_params,
                                         const mica_array *results, size_t n_results,
+                                        const mica_program_options *options,
                                         mica_program **program);
 
 /** Closes *program and sets it to NULL; nothing for NULL. Not while it runs. */
@@ -78,7 +87,7 @@ MICA_API size_t mica_program_result_count(const mica_program *program);
 /** What a parameter or result is; the strings and shape live as long as the program. */
 typedef struct mica_port {
     size_t struct_bytes;  /* see mica/api.h */
-    const char *name;     /* of a result: "0", "1", ... */
+    const char *name;     /* as it was built, or loaded; "0", "1", ... */
     mica_dtype dtype;     /* of its elements */
     bool donate;          /* of a parameter: a run may write over the argument */
     int ndim;             /* number of axes */
@@ -91,7 +100,7 @@ MICA_API mica_status mica_program_get_result(const mica_program *program, size_t
                                              mica_port *port);
 
 /** The program as text: lines "param %0 x" and "param %1 cache donated", then a line a node, "%7 =
- *  add f32[2,3] %5 %6", then "result %7" for each result.
+ *  add f32[2,3] %5 %6", then "result %7 y" for each result.
  *
  *  text    receives it, freed with mica_free; NULL after an error.
  *  errors  MICA_ENOMEM */
@@ -125,8 +134,8 @@ typedef struct mica_program_file_options {
  *  options  NULL for the defaults. constants: arrays by which the program was built. One whose
  *           memory and layout a constant of the program has is saved as the name alone; others of
  *           the list are left out. Borrowed.
- *  errors   MICA_EINVAL two parameters, or two constants, have the same name, or a name is no UTF-8
- *           or is too long; MICA_ENOENT, MICA_EIO, MICA_ENOMEM */
+ *  errors   MICA_EINVAL two parameters, two results or two constants have the same name, or a name
+ *           is no UTF-8 or is too long; MICA_ENOENT, MICA_EIO, MICA_ENOMEM */
 MICA_API mica_status mica_program_save(const mica_program *program, const char *path,
                                        const mica_program_file_options *options);
 

@@ -173,7 +173,7 @@ static mica_status build(const mc_recorded *g, const call *c, mica_program **pro
     for (size_t i = 0; i < g->n_params; i++)
         params[i] = (mica_param){.array = g->params[i], .donate = is_donated(c->args[i])};
     mica_status status =
-        mica_program_build(g->s, params, g->n_params, g->results, g->n_results, program);
+        mica_program_build(g->s, params, g->n_params, g->results, g->n_results, NULL, program);
     mc_free(params);
     return status;
 }

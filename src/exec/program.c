@@ -44,6 +44,15 @@ static mica_status check_param(mica_scope *s, const mica_param *param, size_t i)
                    what);
 }
 
+/* The name, or the number where it has none. */
+static mica_status set_name(mica_program *p, const char *name, size_t number, const char **out) {
+    char text[24];
+    snprintf(text, sizeof text, "%zu", number);
+    if (!name) name = text;
+    *out = mc_arena_strndup(&p->arena, name, strlen(name));
+    return *out ? MICA_OK : mc_fail_nomem("a program");
+}
+
 /* The parameters, as the first nodes of the program's graph; made, by node of s, tells them. */
 static mica_status add_params(mica_program *p, mica_scope *s, const mica_param *params,
                               mica_array *made) {
@@ -52,11 +61,7 @@ static mica_status add_params(mica_program *p, mica_scope *s, const mica_param *
         const mc_node *node = mc_node_of(params[i].array);
         if (mica_valid(made[params[i].array.node]))
             return mc_fail(MICA_EINVAL, "program_build: parameter %zu is there twice", i);
-        char number[24];
-        snprintf(number, sizeof number, "%zu", i);
-        const char *name = params[i].name ? params[i].name : number;
-        p->names[i] = mc_arena_strndup(&p->arena, name, strlen(name));
-        if (!p->names[i]) return mc_fail_nomem("a program");
+        MC_TRY(set_name(p, params[i].name, i, &p->names[i]));
         mc_layout layout = node->layout;
         mc_layout_set_dense(&layout); /* so that any argument can be laid out for it */
         mica_array leaf = mc_leaf_param(p->graph, &layout, params[i].donate);
@@ -113,8 +118,8 @@ static mica_status open_lists(mica_program *p) {
     p->names = mc_arena_calloc(&p->arena, p->n_params * sizeof *p->names);
     p->places = mc_arena_calloc(&p->arena, p->n_params * sizeof *p->places);
     p->results = mc_arena_calloc(&p->arena, p->n_results * sizeof *p->results);
-    p->numbers = mc_arena_calloc(&p->arena, p->n_results * sizeof *p->numbers);
-    bool done = p->names && p->places && p->results && p->numbers;
+    p->result_names = mc_arena_calloc(&p->arena, p->n_results * sizeof *p->result_names);
+    bool done = p->names && p->places && p->results && p->result_names;
     return done ? MICA_OK : mc_fail_nomem("a program");
 }
 
@@ -126,10 +131,8 @@ static mica_status copy_graph(mica_program *p, mica_scope *s, const mica_param *
     MC_TRY(add_params(p, s, params, made));
     MC_TRY(mc_trace_make(trace, arena, s, results, p->n_results));
     MC_TRY(copy_nodes(p, trace, made, arena));
-    for (size_t i = 0; i < p->n_results; i++) {
+    for (size_t i = 0; i < p->n_results; i++)
         p->results[i] = made[results[i].node];
-        snprintf(p->numbers[i], sizeof p->numbers[i], "%zu", i);
-    }
     return MICA_OK;
 }
 
@@ -158,12 +161,19 @@ static mica_status compile(mica_program *p, mc_arena *arena, mc_trace *trace) {
     return mc_cached_get(p->device, trace, &p->cached);
 }
 
+static mica_status name_results(mica_program *p, const char *const *names) {
+    for (size_t i = 0; i < p->n_results; i++)
+        MC_TRY(set_name(p, names ? names[i] : NULL, i, &p->result_names[i]));
+    return MICA_OK;
+}
+
 static mica_status build(mica_program *p, mica_scope *s, const mica_param *params,
-                         const mica_array *results) {
+                         const mica_array *results, const mica_program_options *options) {
     mc_arena arena = {0};
     mc_trace trace = {0};
     MC_TRY(mica_scope_open(p->device, &p->graph));
     mica_status status = open_lists(p);
+    if (status == MICA_OK) status = name_results(p, options->result_names);
     if (status == MICA_OK) status = copy_graph(p, s, params, results, &arena, &trace);
     if (status == MICA_OK) status = compile(p, &arena, &trace);
     mc_buffer_deinit(&trace.key);
@@ -173,11 +183,13 @@ static mica_status build(mica_program *p, mica_scope *s, const mica_param *param
 
 mica_status mica_program_build(mica_scope *s, const mica_param *params, size_t n_params,
                                const mica_array *results, size_t n_results,
-                               mica_program **program) {
+                               const mica_program_options *options, mica_program **program) {
+    mica_program_options o;
     if (!program) return mc_fail(MICA_EINVAL, "program_build: program is NULL");
     *program = NULL;
     if (!s || (!params && n_params > 0) || (!results && n_results > 0))
         return mc_fail(MICA_EINVAL, "program_build: NULL");
+    MC_TRY(MC_OPTIONS_COPY(mica_program_options, result_names, &o, options));
     MC_TRY(mica_wait(s));
     MC_TRY(mica_scope_status(s));
     mica_program *p = mc_calloc(1, sizeof *p);
@@ -190,7 +202,7 @@ mica_status mica_program_build(mica_scope *s, const mica_param *params, size_t n
         mc_free(p);
         return mc_fail(MICA_EDEVICE, "cannot make a mutex for a program");
     }
-    status = build(p, s, params, results);
+    status = build(p, s, params, results, &o);
     if (status != MICA_OK) mica_program_close(&p);
     *program = p;
     return status;
@@ -447,7 +459,7 @@ mica_status mica_program_get_result(const mica_program *program, size_t i, mica_
     if (i >= program->n_results)
         return mc_fail(MICA_EINVAL, "program_get_result: there is no result %zu of %zu", i,
                        program->n_results);
-    fill_port(port, program->numbers[i], mc_node_of(program->results[i]));
+    fill_port(port, program->result_names[i], mc_node_of(program->results[i]));
     return MICA_OK;
 }
 
@@ -459,7 +471,7 @@ mica_status mc_program_ports(const mica_program *p, mc_arena *arena, mc_graph_po
         params[i] = (mc_graph_port){p->names[i], i, mc_scope_node(p->graph, i)->movable};
     for (size_t i = 0; i < p->n_results; i++)
         results[i] = p->results[i].node;
-    *ports = (mc_graph_ports){params, p->n_params, results, p->n_results};
+    *ports = (mc_graph_ports){params, p->n_params, results, p->result_names, p->n_results};
     return MICA_OK;
 }
 

@@ -24,10 +24,10 @@ struct mica_program {
     mica_scope *graph; /* nodes [0, n_params) are the parameters; other leaves have values */
     mc_arena arena;    /* the lists below */
     size_t n_params, n_results;
-    char **names;             /* [n_params] */
-    mc_program_place *places; /* [n_params] */
-    mica_array *results;      /* [n_results] of the graph */
-    char (*numbers)[24];      /* [n_results] their names */
+    const char **names;        /* [n_params] */
+    mc_program_place *places;  /* [n_params] */
+    mica_array *results;       /* [n_results] of the graph */
+    const char **result_names; /* [n_results] */
     uint32_t n_leaves;
     uint32_t *leaves; /* [n_leaves] nodes of the graph */
     mc_cached *cached;

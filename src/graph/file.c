@@ -8,7 +8,8 @@
 #include "base/utf8.h"
 #include "graph/attr.h"
 
-enum { VERSION = 1, BYTE_ORDER_MARK = 0x01020304, WORD = 8, ALIGN = 64 };
+enum { BYTE_ORDER_MARK = 0x01020304, WORD = 8, ALIGN = 64 };
+enum { NAMELESS = 1, VERSION = 2 }; /* in files of version NAMELESS results have no names */
 
 #define LEAF UINT32_MAX                    /* in the place of an op's index */
 #define MAX_ARRAY_BYTES ((int64_t)1 << 46) /* so that no kernel's count of bytes overflows */
@@ -76,6 +77,10 @@ static mica_status check_name(const char *name) {
                    MC_GRAPH_MAX_NAME);
 }
 
+static const char *result_name(const mc_graph_ports *ports, size_t i) {
+    return ports->result_names ? ports->result_names[i] : "";
+}
+
 static mica_status check_node(const writer *w, uint32_t node) {
     if (node < w->count) return mc_check_array((mica_array){w->s, node}, "saving a graph");
     return mc_fail(MICA_EINVAL, "saving a graph: there is no node %%%u", node);
@@ -99,6 +104,7 @@ static mica_status mark(writer *w) {
     }
     for (size_t i = 0; i < p->n_results; i++) {
         MC_TRY(check_node(w, p->results[i]));
+        MC_TRY(check_name(result_name(p, i)));
         w->index[p->results[i]] = 0;
     }
     for (uint32_t i = w->count; i-- > 0;) {
@@ -207,7 +213,7 @@ static mica_status write_graph(writer *w) {
         ok = add_text(w, p->params[i].name) &&
              add_halves(w, w->index[p->params[i].node], p->params[i].donate);
     for (size_t i = 0; ok && i < p->n_results; i++)
-        ok = add_word(w, w->index[p->results[i]]);
+        ok = add_text(w, result_name(p, i)) && add_word(w, w->index[p->results[i]]);
     ok = ok && add_ops(w);
     for (uint32_t i = 0; ok && i < w->count; i++)
         if (w->index[i] != MC_ABSENT) MC_TRY(add_node(w, i));
@@ -507,12 +513,12 @@ static mica_status check_header(reader *r, size_t bytes) {
     if (bytes < sizeof *head || memcmp(r->data, MAGIC, sizeof MAGIC) != 0)
         return mc_fail(MICA_EFORMAT, "%s: no graph's file", r->name);
     memcpy(head, r->data, sizeof *head);
-    if (head->byte_order != BYTE_ORDER_MARK || head->version != VERSION)
+    if (head->byte_order != BYTE_ORDER_MARK || head->version < NAMELESS || head->version > VERSION)
         return mc_fail(
             MICA_EUNSUPPORTED,
-            "%s: a graph of version %u, or from a computer of another kind; version %d is "
+            "%s: a graph of version %u, or from a computer of another kind; versions %d to %d are "
             "known",
-            r->name, (unsigned)head->version, VERSION);
+            r->name, (unsigned)head->version, NAMELESS, VERSION);
     if (head->bytes != bytes || bytes % ALIGN != 0 || head->data > bytes ||
         head->data % ALIGN != 0 || head->data < sizeof *head ||
         mc_hash(r->data + HASHED, bytes - HASHED, 0) != head->hash)
@@ -549,9 +555,11 @@ static mica_status take_params(reader *r) {
 }
 
 /* Results are numbers of the file's nodes until these are there. */
-static mica_status take_results(reader *r, uint32_t *results) {
+static mica_status take_results(reader *r, uint32_t *results, const char **names) {
     for (uint64_t i = 0; i < r->head.n_results; i++) {
         uint64_t node;
+        names[i] = "";
+        if (r->head.version != NAMELESS) MC_TRY(take_text(r, &names[i]));
         MC_TRY(take_word(r, &node));
         if (node >= r->head.n_nodes) return malformed(r, "a result is no node");
         results[i] = (uint32_t)node;
@@ -561,9 +569,11 @@ static mica_status take_results(reader *r, uint32_t *results) {
 
 static mica_status read_graph(reader *r, mc_graph_ports *ports) {
     uint32_t *results;
+    const char **names;
     MC_TRY(take_params(r));
     MC_TRY(take_room(r, r->head.n_results, 1, sizeof *results, &results));
-    MC_TRY(take_results(r, results));
+    MC_TRY(take_room(r, r->head.n_results, 1, sizeof *names, &names));
+    MC_TRY(take_results(r, results, names));
     if (r->head.n_ops > MC_OP_COUNT)
         return mc_fail(MICA_EUNSUPPORTED, "%s: has %llu ops, and %d are known", r->name,
                        (unsigned long long)r->head.n_ops, MC_OP_COUNT);
@@ -581,8 +591,8 @@ static mica_status read_graph(reader *r, mc_graph_ports *ports) {
             return malformed(r, "a result is an op of several");
         results[i] = r->nodes[results[i]].node;
     }
-    *ports =
-        (mc_graph_ports){r->params, (size_t)r->head.n_params, results, (size_t)r->head.n_results};
+    *ports = (mc_graph_ports){r->params, (size_t)r->head.n_params, results, names,
+                              (size_t)r->head.n_results};
     return MICA_OK;
 }
 

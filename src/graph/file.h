@@ -6,7 +6,7 @@
  *                mc_hash of all that follows; how many ops, nodes, parameters and results there
  *                are; where the data begin
  *     parameter  its name; its node and 1 where it is donated (two u32)
- *     result     its node
+ *     result     its name, "" where it has none; its node
  *     op         its name; how many attributes it has; of each the name and the number of words
  *     node       the op's index and the number of operands (two u32); the operands' nodes,
  *                0xffffffff where absent; the attributes
@@ -17,7 +17,8 @@
  *
  * A text is its length in bytes, then these, padded with 0. Numbers of enums are those of the
  * public headers. Ops and attributes go by their names: a new one changes no file, and an attribute
- * that a file lacks is 0. Strides of constants are not kept.
+ * that a file lacks is 0. Strides of constants are not kept. Version 1, which is read, too, has no
+ * names of results.
  *
  * A file is hostile: every count is held against the bytes that are left before memory is taken for
  * it, every node goes through mc_record, and no array may have more than 2^46 bytes.

@@ -222,7 +222,8 @@ typedef struct mc_graph_port {
 typedef struct mc_graph_ports {
     const mc_graph_port *params; /* [n_params] */
     size_t n_params;
-    const uint32_t *results; /* [n_results] nodes */
+    const uint32_t *results;         /* [n_results] nodes */
+    const char *const *result_names; /* [n_results] never NULL; the list: they have none */
     size_t n_results;
 } mc_graph_ports;
 
@@ -231,7 +232,7 @@ typedef struct mc_graph_ports {
 mica_status mc_graph_verify(const mica_scope *s);
 
 /* One line a node, "%7 = reshape f32[2,3] %5 shape=[2,3]", into text; around them, where ports are
- * given, lines "param %0 x" and "result %7". For tests and debugging. */
+ * given, lines "param %0 x" and "result %7 y". For tests and debugging. */
 mica_status mc_graph_print(const mica_scope *s, const mc_graph_ports *ports, mc_buffer *text);
 
 #endif

@@ -83,8 +83,10 @@ mica_status mc_graph_print(const mica_scope *s, const mc_graph_ports *ports, mc_
     }
     for (uint32_t i = 0; ok && i < mc_scope_count(s); i++)
         ok = print_node(s, i, text);
-    for (size_t i = 0; ports && ok && i < ports->n_results; i++)
-        ok = mc_buffer_printf(text, "result %%%u\n", ports->results[i]);
+    for (size_t i = 0; ports && ok && i < ports->n_results; i++) {
+        const char *name = ports->result_names ? ports->result_names[i] : "";
+        ok = mc_buffer_printf(text, "result %%%u%s%s\n", ports->results[i], *name ? " " : "", name);
+    }
     return ok ? MICA_OK : mc_fail_nomem("printing a graph");
 }
 

@@ -218,7 +218,7 @@ static mica_status build_pass(mc_session *session, mica_scope *s, int64_t n,
     params[1] = (mica_param){.name = "position", .array = position};
     mc_cache_params(&session->cache, params + PASS_PARAMS);
     mc_cache_results(&session->cache, results);
-    return mica_program_build(s, params, n_params, results, n_results, program);
+    return mica_program_build(s, params, n_params, results, n_results, NULL, program);
 }
 
 /* Moves a program to the front, and those before it one place back. */

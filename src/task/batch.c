@@ -99,7 +99,7 @@ static mica_status build_step(mc_batch *batch, mica_scope *s, mc_session *const 
         mc_cache_params(&sessions[i]->cache, params + STEP_PARAMS + i * MC_CACHE_PARAMS * layers);
         mc_cache_results(&sessions[i]->cache, results + i * MC_CACHE_RESULTS * layers);
     }
-    return mica_program_build(s, params, n_params, results, n_results, &batch->program);
+    return mica_program_build(s, params, n_params, results, n_results, NULL, &batch->program);
 }
 
 /* Whether the program is that of a step of these sessions. */

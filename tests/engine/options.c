@@ -25,7 +25,8 @@ static int open_default(void **state) {
     must(mica_session_open(model, NULL, &session));
     must(mica_scope_open(mica_model_device(model), &scope));
     mica_array x = mica_program_param(scope, MICA_F32, (int64_t[]){2}, 1);
-    must(mica_program_build(scope, &(mica_param){.name = "x", .array = x}, 1, &x, 1, &program));
+    must(mica_program_build(scope, &(mica_param){.name = "x", .array = x}, 1, &x, 1, NULL,
+                            &program));
     return 0;
 }
 
@@ -168,6 +169,13 @@ static mica_status call_sdpa(const void *options) {
     return status;
 }
 
+static mica_status call_program_build(const void *options) {
+    mica_program *built;
+    mica_status status = mica_program_build(scope, NULL, 0, NULL, 0, options, &built);
+    mica_program_close(&built);
+    return status;
+}
+
 static mica_status call_program_encode(const void *options) {
     void *data;
     size_t bytes;
@@ -213,6 +221,7 @@ static const options_case cases[] = {
     CASE(mica_task_options, cancel, call_inspect),
     CASE(mica_rope_options, scale, call_rope),
     CASE(mica_sdpa_options, sinks, call_sdpa),
+    CASE(mica_program_options, result_names, call_program_build),
     CASE(mica_program_file_options, n_constants, call_program_encode),
     CASE(mica_program_file_options, n_constants, call_program_decode),
 };

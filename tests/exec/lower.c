@@ -129,7 +129,7 @@ static mica_program *build_sort(int64_t n) {
     mica_array x = mica_program_param(s, MICA_F32, &n, 1);
     mica_array y = mica_sort(s, mica_square(s, x), 0);
     const mica_param param = {.array = x, .donate = true};
-    if (mica_program_build(s, &param, 1, &y, 1, &program) != MICA_OK)
+    if (mica_program_build(s, &param, 1, &y, 1, NULL, &program) != MICA_OK)
         fail_msg("%s", mica_last_error());
     mica_scope_close(&s);
     return program;

@@ -131,7 +131,7 @@ static void test_the_node_is_no_array(void **state) {
     assert_non_null(strstr(text.data, "= part u32[5] %1 index=1\n"));
     mc_buffer_deinit(&text);
     mica_program *program;
-    assert_int_equal(mica_program_build(s, NULL, 0, &both, 1, &program), MICA_EINVAL);
+    assert_int_equal(mica_program_build(s, NULL, 0, &both, 1, NULL, &program), MICA_EINVAL);
     mc_node_of(indices)->in = &(uint32_t){0}; /* a part of an op of one */
     assert_int_equal(mc_graph_verify(s), MICA_EINTERNAL);
     mica_scope_close(&s);
@@ -145,7 +145,7 @@ static void test_programs(void **state) {
     results[0] = mica_topk_indices(s, mica_square(s, x), N, 0, &results[1]);
     results[0] = mica_sqrt(s, results[0]);
     const mica_param param = {.array = x, .donate = true};
-    assert_int_equal(mica_program_build(s, &param, 1, results, 2, &program), MICA_OK);
+    assert_int_equal(mica_program_build(s, &param, 1, results, 2, NULL, &program), MICA_OK);
     for (int i = 0; i < 3; i++) {
         mica_scope *into = open_scope();
         mica_array arg = mica_abs(into, numbers(into));

@@ -63,7 +63,7 @@ static mica_program *build_step(void) {
     mica_array results[] = {next, mica_sum(s, mica_square(s, next), NULL, 0, false)};
     const mica_param params[] = {
         {"cache", cache, true}, {"at", at, false}, {"value", value, false}};
-    if (mica_program_build(s, params, 3, results, 2, &program) != MICA_OK)
+    if (mica_program_build(s, params, 3, results, 2, NULL, &program) != MICA_OK)
         fail_msg("%s", mica_last_error());
     return program;
 }
@@ -126,7 +126,7 @@ static void test_what_others_hold_stays(void **state) {
     mica_array sums[] = {mica_negative(s, y), mica_add(s, y, z)};
     const mica_param params[] = {{"y", y, true}, {"z", z, false}};
     mica_program *other;
-    assert_int_equal(mica_program_build(s, params, 2, sums, 2, &other), MICA_OK);
+    assert_int_equal(mica_program_build(s, params, 2, sums, 2, NULL, &other), MICA_OK);
     assert_int_equal(mica_program_run(other, into, (mica_array[]){x, x}, results), MICA_OK);
     expect(results[0], (float[]){-3}, 1);
     expect(results[1], (float[]){6}, 1);
@@ -143,7 +143,7 @@ static void test_what_shares_a_donated_arguments_memory_stays(void **state) {
     mica_array results[] = {mica_negative(s, x), mica_add(s, mica_negative(s, x), w)};
     const mica_param param = {.array = x, .donate = true};
     mica_program *program, *same;
-    assert_int_equal(mica_program_build(s, &param, 1, results, 2, &program), MICA_OK);
+    assert_int_equal(mica_program_build(s, &param, 1, results, 2, NULL, &program), MICA_OK);
     mica_array out[4], arg = mica_detach(into, w);
     for (int i = 0; i < 2; i++, arg = mica_detach(into, w)) {
         assert_int_equal(mica_program_run(program, into, &arg, out), MICA_OK);
@@ -159,7 +159,7 @@ static void test_what_shares_a_donated_arguments_memory_stays(void **state) {
     expect(odd, (float[]){2, 3}, 2);
     /* the argument itself, twice, beside what could take its memory */
     mica_array all[] = {x, mica_negative(s, x), x, mica_flip(s, x, 0)};
-    assert_int_equal(mica_program_build(s, &param, 1, all, 4, &same), MICA_OK);
+    assert_int_equal(mica_program_build(s, &param, 1, all, 4, NULL, &same), MICA_OK);
     for (int i = 0; i < 2; i++) {
         arg = i ? out[0] : data(into, values, 4);
         assert_int_equal(mica_program_run(same, into, &arg, out), MICA_OK);
@@ -183,8 +183,9 @@ static void test_a_program_outlives_its_scope_and_device_handle(void **state) {
     mica_array w = data(recording, (float[]){10, 20}, 2);
     mica_array x = data(recording, (float[]){1, 1}, 2); /* a value may stand for a parameter */
     mica_array y = mica_add(recording, mica_multiply(recording, x, w), mica_f32(recording, 0.5f));
-    assert_int_equal(mica_program_build(recording, &(mica_param){.array = x}, 1, &y, 1, &program),
-                     MICA_OK);
+    assert_int_equal(
+        mica_program_build(recording, &(mica_param){.array = x}, 1, &y, 1, NULL, &program),
+        MICA_OK);
     mica_scope_close(&recording);
     assert_int_equal(mica_scope_open(own, &out), MICA_OK);
     mica_device_close(&own);
@@ -204,7 +205,7 @@ static void test_results_may_be_params_and_values(void **state) {
     const mica_array results[] = {x, mica_transpose(s, x, NULL), k, w, w};
     const mica_param params[] = {{.array = x}, {.array = k}};
     mica_program *program;
-    assert_int_equal(mica_program_build(s, params, 2, results, 5, &program), MICA_OK);
+    assert_int_equal(mica_program_build(s, params, 2, results, 5, NULL, &program), MICA_OK);
     const float values[] = {1, 2, 3, 4};
     mica_array out[5];
     const mica_array args[] = {mica_from_data(into, values, MICA_F32, (int64_t[]){2, 2}, 2),
@@ -224,7 +225,8 @@ static void test_arguments_of_any_strides(void **state) {
     mica_array x = mica_program_param(s, MICA_F32, (int64_t[]){2, 3}, 2),
                y = mica_cumsum(s, x, 1, false, true);
     mica_program *program;
-    assert_int_equal(mica_program_build(s, &(mica_param){.array = x}, 1, &y, 1, &program), MICA_OK);
+    assert_int_equal(mica_program_build(s, &(mica_param){.array = x}, 1, &y, 1, NULL, &program),
+                     MICA_OK);
     mica_array arg = mica_transpose(
         into, mica_from_data(into, (float[]){1, 2, 3, 4, 5, 6}, MICA_F32, (int64_t[]){3, 2}, 2),
         NULL);
@@ -245,7 +247,8 @@ static void test_parameters_of_any_strides(void **state) {
     assert_int_equal(mica_eval(s, x), MICA_OK);
     mica_array y = mica_cumsum(s, x, 1, false, true);
     mica_program *program;
-    assert_int_equal(mica_program_build(s, &(mica_param){.array = x}, 1, &y, 1, &program), MICA_OK);
+    assert_int_equal(mica_program_build(s, &(mica_param){.array = x}, 1, &y, 1, NULL, &program),
+                     MICA_OK);
     mica_array out, args[] = {x, mica_from_data(into, values, MICA_F32, (int64_t[]){2, 3}, 2)};
     for (int i = 0; i < 2; i++) {
         if (mica_program_run(program, into, &args[i], &out) != MICA_OK)
@@ -259,10 +262,10 @@ static void test_a_program_without_parameters_or_results(void **state) {
     (void)state;
     mica_array y = mica_square(s, zeros(s)), out;
     mica_program *program;
-    assert_int_equal(mica_program_build(s, NULL, 0, NULL, 0, &program), MICA_OK);
+    assert_int_equal(mica_program_build(s, NULL, 0, NULL, 0, NULL, &program), MICA_OK);
     assert_int_equal(mica_program_run(program, into, NULL, NULL), MICA_OK);
     mica_program_close(&program);
-    assert_int_equal(mica_program_build(s, NULL, 0, &y, 1, &program), MICA_OK);
+    assert_int_equal(mica_program_build(s, NULL, 0, &y, 1, NULL, &program), MICA_OK);
     assert_int_equal(mica_program_run(program, into, NULL, &out), MICA_OK);
     expect(out, (float[N]){0}, N);
     mica_program_close(&program);
@@ -276,7 +279,7 @@ static mica_program *build_difference(bool donate) {
     mica_array difference = mica_subtract(s, a, b);
     const mica_param params[] = {{"a", a, donate}, {"b", b, false}};
     mica_program *program;
-    assert_int_equal(mica_program_build(s, params, 2, &difference, 1, &program), MICA_OK);
+    assert_int_equal(mica_program_build(s, params, 2, &difference, 1, NULL, &program), MICA_OK);
     return program;
 }
 
@@ -340,13 +343,15 @@ static void test_refused_programs(void **state) {
     mica_array x = mica_program_param(s, MICA_F32, &n, 1), y = mica_square(s, x), z = zeros(into);
     const mica_param twice[] = {{.array = x}, {.array = x}}, computed = {.array = y};
     const mica_param foreign = {.array = z}, none = {.array = MICA_NONE};
-    expect_refused(mica_program_build(s, twice, 2, &y, 1, &program), MICA_EINVAL, "twice");
-    expect_refused(mica_program_build(s, &computed, 1, &y, 1, &program), MICA_EINVAL, "computed");
-    expect_refused(mica_program_build(s, &foreign, 1, &y, 1, &program), MICA_EINVAL, "scope");
-    expect_refused(mica_program_build(s, &none, 1, &y, 1, &program), MICA_EINVAL, "parameter 0");
-    expect_refused(mica_program_build(s, NULL, 0, &y, 1, &program), MICA_EINVAL, "not among");
-    expect_refused(mica_program_build(s, twice, 1, &z, 1, &program), MICA_EINVAL, "result 0");
-    expect_refused(mica_program_build(NULL, NULL, 0, NULL, 0, &program), MICA_EINVAL, "NULL");
+    expect_refused(mica_program_build(s, twice, 2, &y, 1, NULL, &program), MICA_EINVAL, "twice");
+    expect_refused(mica_program_build(s, &computed, 1, &y, 1, NULL, &program), MICA_EINVAL,
+                   "computed");
+    expect_refused(mica_program_build(s, &foreign, 1, &y, 1, NULL, &program), MICA_EINVAL, "scope");
+    expect_refused(mica_program_build(s, &none, 1, &y, 1, NULL, &program), MICA_EINVAL,
+                   "parameter 0");
+    expect_refused(mica_program_build(s, NULL, 0, &y, 1, NULL, &program), MICA_EINVAL, "not among");
+    expect_refused(mica_program_build(s, twice, 1, &z, 1, NULL, &program), MICA_EINVAL, "result 0");
+    expect_refused(mica_program_build(NULL, NULL, 0, NULL, 0, NULL, &program), MICA_EINVAL, "NULL");
     assert_null(program);
     expect_refused(mica_eval(s, y), MICA_EINVAL, "parameter");
     expect_refused(mica_eval(s, x), MICA_EINVAL, "parameter");
@@ -387,7 +392,7 @@ static void test_refused_arguments(void **state) {
     const mica_param params[] = {{"a", a, true}, {"b", b, true}};
     mica_array sum = mica_add(s, a, b);
     mica_program *both;
-    assert_int_equal(mica_program_build(s, params, 2, &sum, 1, &both), MICA_OK);
+    assert_int_equal(mica_program_build(s, params, 2, &sum, 1, NULL, &both), MICA_OK);
     cache = zeros(into);
     expect_refused(mica_program_run(both, into, (mica_array[]){cache, cache}, results), MICA_EINVAL,
                    "twice");
@@ -417,7 +422,8 @@ static bool build_and_run(void *arg) {
         mica_array y = mica_softmax(a, mica_add(a, x, w), -1), results[2];
         const mica_array both[] = {y, mica_square(a, y)};
         char *text = NULL;
-        ok = mica_program_build(a, &(mica_param){.array = x}, 1, both, 2, &program) == MICA_OK;
+        ok =
+            mica_program_build(a, &(mica_param){.array = x}, 1, both, 2, NULL, &program) == MICA_OK;
         for (int i = 0; ok && i < 2; i++) {
             mica_array arg0 = zeros(b), flipped = mica_flip(b, arg0, 0);
             ok = mica_eval(b, flipped) == MICA_OK;
@@ -481,7 +487,7 @@ static void test_eight_threads_run_one_program(void **state) {
     const mica_param params[] = {{.array = x}, {.array = k}};
     mica_program *program;
     runner runners[THREADS] = {0};
-    assert_int_equal(mica_program_build(s, params, 2, &y, 1, &program), MICA_OK);
+    assert_int_equal(mica_program_build(s, params, 2, &y, 1, NULL, &program), MICA_OK);
     mica_array weight = data(into, (float[]){0, 1, 2, 3, 4, 5, 6, 7}, N);
     for (int i = 0; i < THREADS; i++) {
         runners[i] = (runner){.program = program, .weight = weight, .number = i};
@@ -572,6 +578,7 @@ static void test_ports_and_text(void **state) {
     assert_true(port.donate && port.dtype == MICA_F32 && port.ndim == 1 && port.shape[0] == N);
     assert_int_equal(mica_program_get_result(program, 1, &port), MICA_OK);
     assert_true(port.ndim == 0 && !port.donate);
+    assert_string_equal(port.name, "1");
     expect_refused(mica_program_get_param(program, 3, &port), MICA_EINVAL, "3");
     expect_refused(mica_program_get_result(program, 2, &port), MICA_EINVAL, "2");
     assert_int_equal(mica_program_print(program, &text), MICA_OK);

@@ -42,8 +42,8 @@ static mica_program *build(const test_graph *g) {
         params[i] = (mica_param){g->params[i].name, {g->s, g->params[i].node}, g->params[i].donate};
     for (size_t i = 0; i < g->ports.n_results; i++)
         results[i] = (mica_array){g->s, g->results[i]};
-    must(
-        mica_program_build(g->s, params, g->ports.n_params, results, g->ports.n_results, &program));
+    must(mica_program_build(g->s, params, g->ports.n_params, results, g->ports.n_results, NULL,
+                            &program));
     return program;
 }
 
@@ -169,7 +169,7 @@ static void test_what_was_loaded_is_saved_again(void **state) {
 static mica_program *add_constant(mica_scope *s, mica_array w) {
     mica_program *program;
     mica_array x = mica_program_param(s, MICA_F32, (int64_t[]){2, 2}, 2), y = mica_add(s, x, w);
-    must(mica_program_build(s, &(mica_param){"x", x, false}, 1, &y, 1, &program));
+    must(mica_program_build(s, &(mica_param){"x", x, false}, 1, &y, 1, NULL, &program));
     return program;
 }
 
@@ -271,9 +271,64 @@ static void test_constants_that_do_not_fit(void **state) {
     mica_scope_close(&s);
 }
 
+static void expect_result_names(const mica_program *program, const char *const *want, size_t n) {
+    mica_port port = {.struct_bytes = sizeof port};
+    assert_int_equal(mica_program_result_count(program), n);
+    for (size_t i = 0; i < n; i++) {
+        must(mica_program_get_result(program, i, &port));
+        assert_string_equal(port.name, want[i]);
+    }
+}
+
+static const char *const numbers[] = {"0", "1", "2"};
+
+/* Results with the names, or NULL; saved and loaded. */
+static mica_program *save_named_results(const char *first, const char *second) {
+    const char *names[] = {first, second};
+    const mica_program_options options = {.result_names = names};
+    mica_scope *s;
+    mica_program *program, *loaded;
+    must(mica_scope_open(device, &s));
+    mica_array x = mica_program_param(s, MICA_F32, NULL, 0), results[] = {mica_negative(s, x), x};
+    must(mica_program_build(s, &(mica_param){"x", x, false}, 1, results, 2, &options, &program));
+    names[0] = names[1] = "they were copied";
+    must(mica_program_save(program, path, NULL));
+    must(mica_program_load(device, path, NULL, &loaded));
+    mica_program_close(&program);
+    mica_scope_close(&s);
+    return loaded;
+}
+
+static void test_names_of_results(void **state) {
+    (void)state;
+    char *text;
+    mica_program *program = save_named_results("logits", "state");
+    expect_result_names(program, (const char *[]){"logits", "state"}, 2);
+    must(mica_program_print(program, &text));
+    assert_non_null(strstr(text, "\nresult %1 logits\nresult %0 state\n"));
+    mica_free(text);
+    mica_program_close(&program);
+    program = save_named_results("", NULL); /* loaded as if it had none */
+    expect_result_names(program, numbers, 2);
+    mica_program_close(&program);
+}
+
+/* A file of version 1, in which results have no names. */
+static void test_a_file_of_version_1(void **state) {
+    (void)state;
+    mica_program *program;
+    must(mica_program_load(device, "fuzz/corpus/program/step", NULL, &program));
+    expect_result_names(program, numbers, 3);
+    must(mica_program_save(program, path, NULL));
+    mica_program_close(&program);
+    must(mica_program_load(device, path, NULL, &program));
+    expect_result_names(program, numbers, 3);
+    mica_program_close(&program);
+}
+
 /* ---- what is refused ---- */
 
-static void test_names_of_parameters(void **state) {
+static void test_names_that_are_refused(void **state) {
     (void)state;
     mica_scope *s;
     mica_program *program;
@@ -281,12 +336,19 @@ static void test_names_of_parameters(void **state) {
     mica_array x = mica_program_param(s, MICA_F32, NULL, 0),
                y = mica_program_param(s, MICA_F32, NULL, 0), z = mica_add(s, x, y);
     mica_param params[] = {{"1", x, false}, {NULL, y, false}}; /* NULL: its number */
-    must(mica_program_build(s, params, 2, &z, 1, &program));
+    must(mica_program_build(s, params, 2, &z, 1, NULL, &program));
     expect_refused(mica_program_save(program, path, NULL), MICA_EINVAL,
                    "parameters 0 and 1 have the same name, 1");
     mica_program_close(&program);
+    params[0].name = "x";
+    const char *const names[] = {"1", NULL};
+    must(mica_program_build(s, params, 2, (mica_array[]){z, z}, 2,
+                            &(mica_program_options){.result_names = names}, &program));
+    expect_refused(mica_program_save(program, path, NULL), MICA_EINVAL,
+                   "results 0 and 1 have the same name, 1");
+    mica_program_close(&program);
     params[0].name = "\xff";
-    must(mica_program_build(s, params, 2, &z, 1, &program));
+    must(mica_program_build(s, params, 2, &z, 1, NULL, &program));
     expect_refused(mica_program_save(program, path, NULL), MICA_EINVAL, "UTF-8");
     mica_program_close(&program);
     mica_scope_close(&s);
@@ -326,28 +388,36 @@ static void mend(char *file, uint64_t bytes) {
     memcpy(file + 24, &hash, sizeof hash);
 }
 
-/* Two parameters of one name, which no save writes. */
+/* Two of one name, which no save writes: the second name is made the first. */
+static void expect_name_refused(const mica_program *program, const char *from, const char *to,
+                                const char *text) {
+    void *file;
+    size_t bytes, n = strlen(from);
+    mica_program *loaded;
+    must(mica_program_encode(program, NULL, &file, &bytes));
+    for (char *p = file; p + n <= (char *)file + bytes; p++)
+        if (memcmp(p, from, n) == 0) memcpy(p, to, n);
+    mend(file, bytes);
+    expect_refused(mica_program_decode(device, file, bytes, NULL, &loaded), MICA_EFORMAT, text);
+    assert_null(loaded);
+    mica_free(file);
+}
+
 static void test_a_file_with_a_name_twice(void **state) {
     (void)state;
     mica_scope *s;
     mica_program *program;
-    void *file;
-    size_t bytes;
     must(mica_scope_open(device, &s));
     mica_array x = mica_program_param(s, MICA_F32, NULL, 0),
                y = mica_program_param(s, MICA_F32, NULL, 0), z = mica_add(s, x, y);
     const mica_param params[] = {{"left", x, false}, {"lift", y, false}};
-    must(mica_program_build(s, params, 2, &z, 1, &program));
-    must(mica_program_encode(program, NULL, &file, &bytes));
+    const char *const names[] = {"high", "hich"};
+    must(mica_program_build(s, params, 2, (mica_array[]){z, x}, 2,
+                            &(mica_program_options){.result_names = names}, &program));
+    expect_name_refused(program, "lift", "left", "parameters 0 and 1 have the same name, left");
+    expect_name_refused(program, "hich", "high", "results 0 and 1 have the same name, high");
     mica_program_close(&program);
     mica_scope_close(&s);
-    for (char *p = file; p < (char *)file + bytes - 4; p++)
-        if (memcmp(p, "lift", 4) == 0) p[1] = 'e';
-    mend(file, bytes);
-    expect_refused(mica_program_decode(device, file, bytes, NULL, &program), MICA_EFORMAT,
-                   "parameters 0 and 1 have the same name, left");
-    assert_null(program);
-    mica_free(file);
 }
 
 static uint64_t next_random(uint64_t *state) { /* splitmix64 */
@@ -403,7 +473,7 @@ static bool save_and_load(void *context) {
     char *text = NULL;
     mica_param x = {"x", g->x, false};
     mica_array y = {g->s, g->results[0]};
-    mica_status status = mica_program_build(g->s, &x, 1, &y, 1, &first);
+    mica_status status = mica_program_build(g->s, &x, 1, &y, 1, NULL, &first);
     if (status == MICA_OK) status = mica_program_save(first, path, &options);
     if (status == MICA_OK) status = mica_program_load(device, path, &options, &second);
     if (status == MICA_OK) status = mica_program_verify(second);
@@ -433,7 +503,9 @@ int main(void) {
         cmocka_unit_test(test_other_values_for_a_name),
         cmocka_unit_test(test_a_view_of_a_named_constant_is_inside),
         cmocka_unit_test(test_constants_that_do_not_fit),
-        cmocka_unit_test(test_names_of_parameters),
+        cmocka_unit_test(test_names_of_results),
+        cmocka_unit_test(test_a_file_of_version_1),
+        cmocka_unit_test(test_names_that_are_refused),
         cmocka_unit_test(test_files_that_are_not_there),
         cmocka_unit_test(test_a_file_with_a_name_twice),
         cmocka_unit_test(test_bytes_that_were_changed),

@@ -425,7 +425,8 @@ static mica_status run_as_program(graph *g, const mica_array *xs, const int *tar
     mica_array args[2 * MAX_NODES], results[8];
     for (int i = 0; i < g->n_leaves; i++)
         params[i] = (mica_param){.array = g->leaves[i].x, .donate = g->leaves[i].moved};
-    mica_status status = mica_program_build(g->s, params, (size_t)g->n_leaves, xs, n, &program);
+    mica_status status =
+        mica_program_build(g->s, params, (size_t)g->n_leaves, xs, n, NULL, &program);
     for (int i = 0; status == MICA_OK && i < 2; i++) {
         mica_scope *s;
         assert_int_equal(mica_scope_open(mica_scope_device(g->s), &s), MICA_OK);

@@ -160,7 +160,7 @@ static void test_threads_share_it(void **state) {
     mica_array x = mica_program_param(s, MICA_F32, (const int64_t[]){2}, 1);
     mica_array y = mica_add(s, mica_square(s, x), x);
     const mica_param param = {.array = x, .donate = true};
-    if (mica_program_build(s, &param, 1, &y, 1, &shared_program) != MICA_OK)
+    if (mica_program_build(s, &param, 1, &y, 1, NULL, &shared_program) != MICA_OK)
         fail_msg("%s", mica_last_error());
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, run_often, device), 0);
