@@ -99,18 +99,20 @@ static mica_status add_view(builder *b, const mc_node *node, const mc_op_def *de
     return MICA_OK;
 }
 
-static uint32_t add_leaf(builder *b, const mc_node *node) {
-    if (node->scalar)
-        return add_value(b, &node->layout, add_root(b, MC_ROOT_CONST, 0, node->value, 0), 0);
-    uint32_t param = (uint32_t)node->value, root = add_root(b, MC_ROOT_PARAM, param, 0, 0);
-    b->plan->roots[root].movable = b->plan->lowered->params[param].donated;
-    return add_value(b, &node->layout, root, 0);
+static uint32_t add_leaf_root(builder *b, const mc_node *node) {
+    mc_plan *p = b->plan;
+    if (node->scalar) return add_root(b, MC_ROOT_SCALAR, p->n_scalars++, node->value, 0);
+    const mc_lowered_param *param = &p->lowered->params[node->value];
+    if (param->scalar) return add_root(b, MC_ROOT_SCALAR, param->index, 0, 0);
+    uint32_t root = add_root(b, MC_ROOT_PARAM, (uint32_t)node->value, 0, 0);
+    p->roots[root].movable = param->donated;
+    return root;
 }
 
 static mica_status add_node(builder *b, const mc_node *node, uint32_t *in, uint32_t *out) {
     const mc_op_def *def = mc_op_get(node->op);
     if (node->op == MC_OP_LEAF) {
-        *out = add_leaf(b, node);
+        *out = add_value(b, &node->layout, add_leaf_root(b, node), 0);
         return MICA_OK;
     }
     for (uint32_t k = 0; k < node->n_in; k++)
@@ -484,7 +486,7 @@ static bool take_over(builder *b, uint32_t i, uint32_t k) {
         out->index = donor->index;
         return true;
     }
-    if (donor->kind == MC_ROOT_CONST) return false;
+    if (donor->kind == MC_ROOT_SCALAR) return false;
     b->alias[(uint32_t)(out - p->roots)] = (struct alias){(uint32_t)(donor - p->roots), offset};
     donor->last = out->last;
     donor->target = out->target;
@@ -593,6 +595,7 @@ mica_status mc_plan_make(mica_device *device, const mc_step_ops *ops, mc_lowered
         return mc_fail_nomem("a plan");
     }
     (*plan)->lowered = lowered;
+    (*plan)->n_scalars = lowered->n_scalars;
     builder b = {.device = device, .ops = ops, .plan = *plan};
     mica_status status = build(&b);
     mc_arena_deinit(&b.arena);

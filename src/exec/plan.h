@@ -3,21 +3,22 @@
  * A plan is immutable once made and shared between threads.
  *
  * Memory: each value has a root, a run of memory that it lies in, perhaps together with others
- * (views, results written in place). A root is a parameter, a constant of the plan, a place in the
- * plan's one block of temporary memory, or a storage of its own where the value is asked for or may
- * take over a donated parameter. */
+ * (views, results written in place). A root is a parameter, a scalar, a place in the plan's one
+ * block of temporary memory, or a storage of its own where the value is asked for or may take over
+ * a donated parameter. The scalars of a run lie in one block too, which a device can copy at once:
+ * those that a launch brings, and behind them the plan's constants. */
 #ifndef EXEC_PLAN_H
 #define EXEC_PLAN_H
 
 #include "base/arena.h"
 #include "exec/step.h"
 
-typedef enum mc_root_kind { MC_ROOT_PARAM, MC_ROOT_CONST, MC_ROOT_TEMP, MC_ROOT_OWN } mc_root_kind;
+typedef enum mc_root_kind { MC_ROOT_PARAM, MC_ROOT_SCALAR, MC_ROOT_TEMP, MC_ROOT_OWN } mc_root_kind;
 
 typedef struct mc_root {
     mc_root_kind kind;
-    uint32_t index; /* PARAM: which; OWN: the parameter it may take over, or MC_ABSENT */
-    uint64_t value; /* CONST: the element's bytes */
+    uint32_t index; /* PARAM, SCALAR: which; OWN: the parameter it may take over, or MC_ABSENT */
+    uint64_t value; /* SCALAR: the element's bytes, where it is a constant */
     int64_t bytes;  /* TEMP, OWN */
     int64_t offset; /* TEMP: in the block */
     uint32_t last;  /* the last step that touches it */
@@ -49,6 +50,7 @@ typedef struct mc_plan {
     mc_arena arena;      /* everything below but the graph */
     mc_lowered *lowered; /* whose nodes hold the attributes */
     uint32_t n_values, n_roots, n_steps, n_targets;
+    uint32_t n_scalars;  /* those of a launch, which come first, and constants */
     uint32_t n_operands; /* of all steps, results behind the first with them */
     mc_value *values;
     mc_root *roots;

@@ -22,7 +22,7 @@ static size_t lay_out(mc_run *run, const mc_plan *p, char *block) {
     run->roots = cut(block, &used, p->n_roots * sizeof *run->roots);
     run->own = cut(block, &used, p->n_roots * sizeof *run->own);
     run->bound = cut(block, &used, p->n_roots * sizeof *run->bound);
-    run->scalars = cut(block, &used, p->lowered->n_scalars * sizeof *run->scalars);
+    run->scalars = cut(block, &used, p->n_scalars * sizeof *run->scalars);
     run->operands = cut(block, &used, p->n_operands * sizeof *run->operands);
     run->calls = cut(block, &used, p->n_steps * sizeof *run->calls);
     return used;
@@ -33,10 +33,9 @@ static void set_roots(mc_run *run) {
     const mc_plan *p = run->plan;
     for (uint32_t i = 0; i < p->n_roots; i++) {
         const mc_root *root = &p->roots[i];
-        if (root->kind == MC_ROOT_CONST) {
-            run->roots[i] = (void *)(uintptr_t)&root->value; /* only ever read */
-        } else if (root->kind == MC_ROOT_PARAM && p->lowered->params[root->index].scalar) {
-            run->roots[i] = &run->scalars[p->lowered->params[root->index].index];
+        if (root->kind == MC_ROOT_SCALAR) {
+            run->scalars[root->index] = root->value;
+            run->roots[i] = &run->scalars[root->index];
         } else if (root->kind != MC_ROOT_TEMP) {
             run->bound[run->n_bound++] = i;
         }

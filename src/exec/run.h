@@ -29,7 +29,7 @@ struct mc_run {
     bool moved;           /* a root lies elsewhere than the operands say */
     void *temp_address;   /* where the block of temporaries was last */
     mc_storage **own;     /* [n_roots] storages of OWN roots */
-    uint64_t *scalars;    /* [n_scalars] */
+    uint64_t *scalars;    /* [n_scalars] of the plan, one block */
     mc_operand *operands; /* [n_operands] of all steps, one after the other */
     mc_call *calls;       /* [n_steps] */
 };

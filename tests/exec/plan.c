@@ -1,9 +1,11 @@
 /* The planner: which steps a plan has, which of them run together, and over what memory. */
 #include "exec/plan.h"
 
+#include "base/alloc.h"
 #include "cpu/cpu.h"
 #include "device/device.h"
 #include "exec/lower.h"
+#include "exec/run.h"
 #include "op/matmul.h"
 #include "op/quant.h"
 #include "support/support.h"
@@ -365,6 +367,43 @@ static void results_have_places_of_their_own(void **state) {
 
 #define WITH_DEVICE(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
 
+static mc_support supports_no_gelu(const void *state, mc_op op, const void *attr,
+                                   const mc_layout *const *in, int n_in, const mc_layout *out,
+                                   int n_out) {
+    if (op == MC_OP_GELU) return (mc_support){.yes = false};
+    return mc_backend_cpu.supports(state, op, attr, in, n_in, out, n_out);
+}
+
+/* Those of a launch, and behind them those of the plan, from a decomposition. */
+static void scalars_lie_in_one_block(void **state) {
+    const fixture *f = *state;
+    mc_backend poor = mc_backend_cpu;
+    poor.supports = supports_no_gelu;
+    f->device->backend = &poor;
+    mica_array x = mica_ones(f->s, (int64_t[]){4}, 1, MICA_F32);
+    assert_int_equal(mica_eval(f->s, x), MICA_OK);
+    mica_array y = mica_add(f->s, mica_multiply(f->s, x, mica_f32(f->s, 3)), mica_f32(f->s, 5));
+    y = mica_gelu(f->s, y);
+    mc_plan *plan = plan_of(f, &y, 1);
+    mc_run *run = mc_run_new(f->device, plan);
+    assert_non_null(run);
+    assert_int_equal(plan->lowered->n_scalars, 2);
+    assert_true(plan->n_scalars > 2);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->n_roots; i++) {
+        const mc_root *root = &plan->roots[i];
+        if (root->kind != MC_ROOT_SCALAR) continue;
+        assert_ptr_equal(run->roots[i], &run->scalars[root->index]);
+        assert_true(root->index < plan->n_scalars);
+        if (root->index >= 2) assert_memory_equal(run->roots[i], &root->value, sizeof root->value);
+        n++;
+    }
+    assert_int_equal(n, plan->n_scalars);
+    mc_free(run);
+    mc_plan_free(plan);
+    f->device->backend = &mc_backend_cpu;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_DEVICE(matmuls_of_one_x_run_together),
@@ -386,6 +425,7 @@ int main(void) {
         WITH_DEVICE(a_backend_without_chains_has_none),
         WITH_DEVICE(a_backend_without_joint_kernels_runs_steps_alone),
         WITH_DEVICE(results_have_places_of_their_own),
+        WITH_DEVICE(scalars_lie_in_one_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
