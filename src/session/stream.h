@@ -4,6 +4,7 @@
 #ifndef SESSION_STREAM_H
 #define SESSION_STREAM_H
 
+#include "session/answer.h"
 #include "session/sampler.h"
 #include "session/session.h"
 
