@@ -5,6 +5,7 @@
 #include "base/system.h"
 #include "device/device.h"
 #include "session/stream.h"
+#include "task/batch_rows.h"
 #include "task/task.h"
 
 #include <string.h>
@@ -182,15 +183,13 @@ mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const in
 
 /* ---- rows ---- */
 
-enum { DEFAULT_ROWS = 8 };
-
 /* A slot: one of the rows that are computed together, which items use one after another. */
 typedef struct batch_slot {
     mc_session *session; /* NULL: never used */
     mc_stream *stream;   /* NULL: free */
     size_t item;
     mica_generate_options options; /* of the item */
-    mc_buffer ids, logprobs, text; /* int32; float; UTF-8: the stream's output so far */
+    mc_batch_output output;        /* the stream's, so far */
     uint64_t decode_us;
     int64_t decoded; /* tokens computed in steps */
     const struct work *work;
@@ -199,51 +198,12 @@ typedef struct batch_slot {
 typedef struct work {
     const mc_batch_task *task;
     const mica_batch_options *options;
-    mica_batch_results *results;
-    mica_metrics *metrics; /* [count] of the results' rows */
+    mc_batch_rows rows;
     mc_batch batch;
     batch_slot *slots; /* [n_slots] */
     size_t n_slots;
     size_t next; /* the next item to begin */
 } work;
-
-static const char no_text[] = ""; /* of a row without text, or without memory for its text */
-
-static void free_row(const mica_batch_row *row) {
-    mc_task_error_free(row->status, row->error);
-    mc_free((void *)row->ids);
-    mc_free((void *)row->logprobs);
-    if (row->text != no_text) mc_free((void *)row->text);
-}
-
-/* Ends item i. Its row has its output already. */
-static void end_row(work *w, size_t i, mica_status status, mica_finish finish) {
-    mica_batch_row *row = &w->results->rows[i];
-    row->status = status;
-    row->error = mc_task_error(status);
-    row->finish = finish;
-    w->results->prompt_tokens += row->metrics->prompt_tokens;
-    w->results->generated_tokens += row->metrics->generated_tokens;
-    if (w->options->done) w->options->done(w->options->user, i, row);
-}
-
-static mica_finish finish_of(mica_status status) {
-    return status == MICA_ECANCELLED ? MICA_FINISH_CANCELLED : MICA_FINISH_ERROR;
-}
-
-/* Moves a slot's output to its row. The text is lost if there is no memory for its NUL. */
-static mica_status move_out(batch_slot *slot, mica_batch_row *row) {
-    bool whole = mc_buffer_cstr(&slot->text) != NULL;
-    row->count = MC_BUFFER_COUNT(&slot->ids, int32_t);
-    row->ids = (const int32_t *)(void *)slot->ids.data;
-    row->logprobs = (const float *)(void *)slot->logprobs.data;
-    slot->ids = slot->logprobs = (mc_buffer){0};
-    if (!whole) return mc_fail_nomem("a row's text");
-    row->len = slot->text.len;
-    row->text = slot->text.data;
-    slot->text = (mc_buffer){0};
-    return MICA_OK;
-}
 
 static mica_metrics metrics_of(const batch_slot *slot) {
     mica_metrics m = mc_stream_metrics(slot->stream);
@@ -254,23 +214,10 @@ static mica_metrics metrics_of(const batch_slot *slot) {
 
 /* Ends a slot's row and frees the slot. */
 static void leave(work *w, batch_slot *slot, mica_status status, mica_finish finish) {
-    mica_batch_row *row = &w->results->rows[slot->item];
-    w->metrics[slot->item] = metrics_of(slot);
-    if (status == MICA_OK) {
-        status = move_out(slot, row);
-        if (status != MICA_OK) finish = MICA_FINISH_ERROR;
-    } else {
-        const char *error = mc_task_error(status);
-        (void)move_out(slot, row);
-        status = mc_fail(status, "%s", error);
-        mc_task_error_free(status, error);
-    }
-    mc_buffer_clear(&slot->ids);
-    mc_buffer_clear(&slot->logprobs);
-    mc_buffer_clear(&slot->text);
+    w->rows.metrics[slot->item] = metrics_of(slot);
     mc_stream_close(&slot->stream);
     mc_session_reset(slot->session);
-    end_row(w, slot->item, status, finish);
+    mc_batch_rows_end_with(&w->rows, slot->item, status, finish, &slot->output);
 }
 
 /* Cancels between two chunks of a prefill, and calls the row's own progress function. */
@@ -299,15 +246,6 @@ static mica_status open_stream(work *w, batch_slot *slot, size_t i) {
     return status;
 }
 
-static mica_status gather(batch_slot *slot, const mica_token *token) {
-    if (!mc_buffer_add(&slot->text, token->text, token->len)) return mc_fail_nomem("a row's text");
-    if (token->id < 0) return MICA_OK;
-    if (!MC_BUFFER_PUSH(&slot->ids, int32_t, token->id) ||
-        (slot->options.logprobs && !MC_BUFFER_PUSH(&slot->logprobs, float, token->logprob)))
-        return mc_fail_nomem("a row's tokens");
-    return MICA_OK;
-}
-
 /* Takes the stream's output until a token must be computed (true, in *pending) or the stream
  * ends. */
 static bool pull(work *w, batch_slot *slot, int32_t *pending) {
@@ -317,7 +255,7 @@ static bool pull(work *w, batch_slot *slot, int32_t *pending) {
             leave(w, slot, mc_stream_status(slot->stream), mc_stream_finish(slot->stream));
             return false;
         }
-        mica_status status = gather(slot, &token);
+        mica_status status = mc_batch_output_add(&slot->output, &token, slot->options.logprobs);
         if (status != MICA_OK) {
             leave(w, slot, status, MICA_FINISH_ERROR);
             return false;
@@ -335,7 +273,7 @@ static bool enter(work *w, batch_slot *slot, int32_t *pending) {
         mica_status status = mc_cancel_check(w->options->cancel);
         if (status == MICA_OK) status = open_stream(w, slot, i);
         if (status != MICA_OK)
-            end_row(w, i, status, finish_of(status));
+            mc_batch_rows_end(&w->rows, i, status, mc_batch_finish_of(status));
         else if (pull(w, slot, pending))
             return true;
     }
@@ -403,27 +341,17 @@ static mica_status open_work(work *w) {
     size_t count = w->task->count;
     if (count < w->n_slots) w->n_slots = count;
     w->slots = mc_calloc(w->n_slots, sizeof *w->slots);
-    w->results = mc_calloc(1, sizeof *w->results);
-    if (!w->slots || !w->results) return mc_fail_nomem("a batch");
+    if (!w->slots) return mc_fail_nomem("a batch");
     for (size_t i = 0; i < w->n_slots; i++)
         w->slots[i].work = w;
-    w->results->rows = mc_calloc(count, sizeof *w->results->rows);
-    if (!w->results->rows) return mc_fail_nomem("a batch");
-    w->metrics = mc_calloc(count, sizeof *w->metrics);
-    if (!w->metrics) return mc_fail_nomem("a batch");
-    w->results->count = count;
-    for (size_t i = 0; i < count; i++)
-        w->results->rows[i] =
-            (mica_batch_row){.error = "", .text = no_text, .metrics = &w->metrics[i]};
+    MC_TRY(mc_batch_rows_open(&w->rows, w->options, count));
     return mc_batch_init(&w->batch, w->task->model);
 }
 
 static void close_work(work *w) {
     for (size_t i = 0; w->slots && i < w->n_slots; i++) {
         mc_session_close(&w->slots[i].session);
-        mc_buffer_deinit(&w->slots[i].ids);
-        mc_buffer_deinit(&w->slots[i].logprobs);
-        mc_buffer_deinit(&w->slots[i].text);
+        mc_batch_output_deinit(&w->slots[i].output);
     }
     mc_batch_deinit(&w->batch);
     mc_free(w->slots);
@@ -433,30 +361,12 @@ mica_status mc_batch_generate(const mc_batch_task *task, const mica_batch_option
                               mica_batch_results **results) {
     uint64_t start = mc_now_us();
     *results = NULL;
-    if (options->parallel < 0 || options->parallel > MC_MAX_ROWS)
-        return mc_fail(MICA_EINVAL, "parallel %d: want 1 to %d, or 0 for %d", options->parallel,
-                       MC_MAX_ROWS, DEFAULT_ROWS);
+    MC_TRY(mc_batch_check_parallel(options));
     work w = {.task = task,
               .options = options,
-              .n_slots = options->parallel ? (size_t)options->parallel : DEFAULT_ROWS};
+              .n_slots = options->parallel ? (size_t)options->parallel : MC_BATCH_ROWS};
     mica_status status = open_work(&w);
     if (status == MICA_OK) run(&w);
     close_work(&w);
-    if (status != MICA_OK) {
-        mica_batch_free(&w.results);
-        return status;
-    }
-    w.results->seconds = (double)(mc_now_us() - start) * 1e-6;
-    *results = w.results;
-    return MICA_OK;
-}
-
-void mica_batch_free(mica_batch_results **results) {
-    if (!results || !*results) return;
-    for (size_t i = 0; i < (*results)->count; i++)
-        free_row(&(*results)->rows[i]);
-    if ((*results)->count > 0) mc_free((void *)(*results)->rows[0].metrics); /* of all rows */
-    mc_free((*results)->rows);
-    mc_free(*results);
-    *results = NULL;
+    return mc_batch_rows_close(&w.rows, status, start, results);
 }
