@@ -81,7 +81,8 @@ typedef enum mica_cache_type {
 /** Options of mica_model_open; zero means the default. */
 typedef struct mica_model_options {
     size_t struct_bytes;    /* see mica/api.h */
-    const char *engine;     /* "native"; NULL: the first engine that can open the folder */
+    const char *engine;     /* "native", or another that mica/engine.h lists; NULL: the first in
+                               order of preference that takes the folder and is available */
     mica_device *device;    /* kept until the model ends; NULL: the model opens its own */
     int threads;            /* of the model's own device; 0: one per usable core */
     int64_t context_length; /* maximum number of tokens in a session's caches. A longer text, also a
@@ -128,7 +129,7 @@ typedef struct mica_model_options {
  *  options NULL for the defaults. Borrowed.
  *  model   receives the model, owned by the caller; NULL after an error.
  *  errors  the text names the file and the tensor or key:
- *          MICA_EINVAL an option is out of range
+ *          MICA_EINVAL an option is out of range, no such engine (the text lists them)
  *          MICA_ENOENT a file is missing; the adapter is for another model (the text lists the
  *          modules that the model lacks)
  *          MICA_EFORMAT a file is malformed; a config, tokenizer, template or index is larger than
@@ -136,7 +137,11 @@ typedef struct mica_model_options {
  *          options.chat_template is ill-formed (a folder's own is an error of mica_chat)
  *          MICA_ENOMEM no memory; mlock exceeds what the process may lock (RLIMIT_MEMLOCK): the
  *          text says how much
- *          MICA_EIO, MICA_EUNSUPPORTED, MICA_ESHAPE, MICA_EDTYPE, MICA_ECANCELLED */
+ *          MICA_EUNSUPPORTED the model is of a kind that mica does not know, and no other engine
+ *          that is available takes it: the text says which would, what it lacks, and how to get
+ *          that
+ *          MICA_EIO, MICA_ESHAPE, MICA_EDTYPE, MICA_ECANCELLED; those of an engine that is named
+ *          and not available */
 MICA_API mica_status mica_model_open(const char *path, const mica_model_options *options,
                                      mica_model **model);
 
@@ -192,16 +197,17 @@ typedef struct mica_model_kernels {
 /** The i-th kind of matrices and its kernels: first weights, in the order of the forward pass, then
  *  attention. An adapter's factors are not listed; their matmuls are exact.
  *
- *  kernels  is filled; all zero past the end and for a NULL model.
+ *  kernels  is filled; all zero past the end, for a NULL model, and if the engine cannot tell.
  *  returns  false past the end and for a NULL model. */
 MICA_API bool mica_model_get_kernels(const mica_model *model, size_t i,
                                      mica_model_kernels *kernels);
 
-/** Bytes of one session's caches at `tokens` of context. 0 for NULL and for tokens < 1. A number
- *  above INT32_MAX, the largest position, counts as INT32_MAX. */
+/** Bytes of one session's caches at `tokens` of context. 0 for NULL, for tokens < 1, and if the
+ *  engine cannot tell. A number above INT32_MAX, the largest position, counts as INT32_MAX. */
 MICA_API uint64_t mica_model_cache_bytes(const mica_model *model, int64_t tokens);
 
-/** The model's tokenizer and device. Both live as long as the model. NULL for NULL. */
+/** The model's tokenizer and device. Both live as long as the model. NULL for NULL; the device is
+ *  NULL if the model's engine uses none. */
 MICA_API const mica_tokenizer *mica_model_tokenizer(const mica_model *model);
 MICA_API mica_device *mica_model_device(const mica_model *model);
 

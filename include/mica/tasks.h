@@ -15,7 +15,8 @@
  * Results belong to the caller. One function frees them and all that they point at.
  *
  * Threads: any number of these functions may run on one model at once, each in a thread of its own.
- * An engine that does not compute in this process may refuse them all (MICA_EUNSUPPORTED). */
+ * Engines that do not compute in this process answer the rows of a batch one after another, and
+ * refuse the other tasks (MICA_EUNSUPPORTED, naming the engine that can). */
 #ifndef MICA_TASKS_H
 #define MICA_TASKS_H
 
@@ -154,7 +155,7 @@ typedef struct mica_batch_options {
  *           only.
  *  options  NULL for the defaults. Borrowed.
  *  results  receives the rows, freed with mica_batch_free; NULL after an error.
- *  errors   MICA_EINVAL no items, parallel out of range; MICA_ENOMEM */
+ *  errors   MICA_EINVAL no items, parallel out of range; those of mica_session_open; MICA_ENOMEM */
 MICA_API mica_status mica_batch_generate(const mica_model *model, const mica_batch_item *items,
                                          size_t count, const mica_batch_options *options,
                                          mica_batch_results **results);

@@ -24,7 +24,7 @@ struct mica_session {
 };
 
 struct mica_stream {
-    const mc_engine *engine;
+    const mc_engine_ops *engine;
     mica_session *session; /* held */
     void *state;
 };
@@ -69,23 +69,32 @@ static mica_status open_both(mica_model *model, const mica_model_options *option
     pthread_t thread;
     bool apart = mc_thread_start(&thread, open_prompt, &work) == 0;
     if (!apart) open_prompt(&work);
-    mica_status status = model->engine->open(model->path, options,
-                                             &(mc_file_watch){until_failed, &work}, &model->opened);
-    if (status == MICA_OK && model->engine->prefetch)
-        model->engine->prefetch(model->opened.state, &(mc_file_watch){until_done, &work});
+    const mc_engine *engine = model->engine;
+    mica_status status = engine->ops->open(engine, model->path, options,
+                                           &(mc_file_watch){until_failed, &work}, &model->opened);
+    if (status == MICA_OK && engine->ops->prefetch)
+        engine->ops->prefetch(model->opened.state, &(mc_file_watch){until_done, &work});
     if (apart) pthread_join(thread, NULL);
     return work.status == MICA_OK ? status : mc_fail(work.status, "%s", work.error);
 }
 
 static mica_status open_parts(mica_model *model, const char *path,
                               const mica_model_options *options) {
-    MC_TRY(mc_engine_find(options->engine, path, &model->engine));
+    mc_engine_choice choice;
+    MC_TRY(mc_engine_choose(options->engine, path, options, &choice));
+    model->engine = choice.engine;
     model->path = mc_strdup(path);
     if (!model->path) return mc_fail_nomem("a model");
-    MC_TRY(open_both(model, options));
-    model->engine->take_prompt(model->opened.state, &model->prompt);
-    model->opened.info.path = model->path;
-    model->opened.info.engine = model->engine->name;
+    mica_status status = open_both(model, options);
+    if (status != MICA_OK && *choice.hint)
+        return mc_fail(status, "%s; %s", mica_last_error(), choice.hint);
+    MC_TRY(status);
+    model->engine->ops->take_prompt(model->opened.state, &model->prompt);
+    mica_model_info *info = &model->opened.info;
+    info->path = model->path;
+    info->engine = model->engine->name;
+    if (!info->vocab_size)
+        info->vocab_size = (int64_t)mica_tokenizer_vocab_size(model->prompt.tokenizer);
     return MICA_OK;
 }
 
@@ -114,7 +123,8 @@ const mica_model *mc_model_retain(const mica_model *model) {
 void mc_model_release(const mica_model *held) {
     mica_model *model = (mica_model *)held;
     if (!model || atomic_fetch_sub_explicit(&model->count, 1u, memory_order_acq_rel) != 1u) return;
-    if (model->opened.state) model->engine->close(model->opened.state);
+    if (model->opened.state) model->engine->ops->close(model->opened.state);
+    mc_engine_release(model->engine);
     mc_prompt_close(&model->prompt);
     mc_free(model->path);
     mc_free(model);
@@ -134,13 +144,15 @@ void mica_model_get_info(const mica_model *model, mica_model_info *info) {
 
 bool mica_model_get_kernels(const mica_model *model, size_t i, mica_model_kernels *kernels) {
     mica_model_kernels found = {0};
-    if (model) found = model->engine->kernels(model->opened.state, i);
+    if (model && model->engine->ops->kernels)
+        found = model->engine->ops->kernels(model->opened.state, i);
     MC_INFO_COPY(mica_model_kernels, many_rows, kernels, &found);
     return found.matrix != NULL;
 }
 
 uint64_t mica_model_cache_bytes(const mica_model *model, int64_t tokens) {
-    return model ? model->engine->cache_bytes(model->opened.state, tokens) : 0;
+    if (!model || !model->engine->ops->cache_bytes) return 0;
+    return model->engine->ops->cache_bytes(model->opened.state, tokens);
 }
 
 const mica_tokenizer *mica_model_tokenizer(const mica_model *model) {
@@ -152,12 +164,12 @@ mica_device *mica_model_device(const mica_model *model) {
 }
 
 mica_status mc_model_local(const mica_model *model, const mc_session_model **local) {
-    if (!model->engine->local)
+    if (!model->engine->ops->local)
         return mc_fail(MICA_EUNSUPPORTED,
                        "%s: the engine %s cannot do this: open the model with "
                        "the engine native",
                        model->path, model->engine->name);
-    *local = model->engine->local(model->opened.state);
+    *local = model->engine->ops->local(model->opened.state);
     return MICA_OK;
 }
 
@@ -174,7 +186,7 @@ mica_status mc_model_chat(const mica_model *model, const mica_message *messages,
 /* Opens the session saved at `path`; path NULL: an empty session. */
 static mica_status open_session(const mica_model *model, const char *path,
                                 const mica_session_options *options, mica_session **out) {
-    const mc_engine *engine = model->engine;
+    const mc_engine_ops *engine = model->engine->ops;
     mica_session_options given;
     MC_TRY(MC_OPTIONS_COPY(mica_session_options, draft_model, &given, options));
     mica_session *session = mc_calloc(1, sizeof *session);
@@ -209,7 +221,8 @@ mica_status mica_session_save(const mica_session *session, const char *path) {
     if (!session || !path)
         return mc_fail(MICA_EINVAL, "mica_session_save: %s is NULL", session ? "path" : "session");
     const mc_engine *engine = session->model->engine;
-    return engine->session_save ? engine->session_save(session->state, path) : cannot_save(engine);
+    if (!engine->ops->session_save) return cannot_save(engine);
+    return engine->ops->session_save(session->state, path);
 }
 
 mica_status mica_session_load(const mica_model *model, const char *path,
@@ -218,13 +231,13 @@ mica_status mica_session_load(const mica_model *model, const char *path,
     *out = NULL;
     if (!model || !path)
         return mc_fail(MICA_EINVAL, "mica_session_load: %s is NULL", model ? "path" : "model");
-    if (!model->engine->session_load) return cannot_save(model->engine);
+    if (!model->engine->ops->session_load) return cannot_save(model->engine);
     return open_session(model, path, options, out);
 }
 
 static void release_session(mica_session *session) {
     if (atomic_fetch_sub_explicit(&session->count, 1u, memory_order_acq_rel) != 1u) return;
-    session->model->engine->session_close(session->state);
+    session->model->engine->ops->session_close(session->state);
     mc_model_release(session->draft);
     mc_model_release(session->model);
     mc_free(session);
@@ -238,7 +251,7 @@ void mica_session_close(mica_session **session) {
 }
 
 void mica_session_reset(mica_session *session) {
-    if (session) session->model->engine->session_reset(session->state);
+    if (session) session->model->engine->ops->session_reset(session->state);
 }
 
 /* ---- streams ---- */
@@ -253,7 +266,7 @@ mica_status mica_generate_ids(mica_session *session, const int32_t *ids, size_t 
     MC_TRY(MC_OPTIONS_COPY(mica_generate_options, cancel, &given, options));
     mica_stream *stream = mc_calloc(1, sizeof *stream);
     if (!stream) return mc_fail_nomem("a stream");
-    stream->engine = session->model->engine;
+    stream->engine = session->model->engine->ops;
     mica_status status =
         stream->engine->stream_open(session->state, ids, count, &given, &stream->state);
     if (status != MICA_OK) {

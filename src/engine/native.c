@@ -120,8 +120,18 @@ static mica_status open_parts(native *model, const char *folder, const mica_mode
     return MICA_OK;
 }
 
-static mica_status open_model(const char *folder, const mica_model_options *options,
-                              const mc_file_watch *watch, mc_engine_model *out) {
+/* Folders whose config is malformed are taken, too: opening them tells what is wrong. */
+static bool takes(const mc_engine *engine, const char *folder) {
+    const mc_family *family;
+    (void)engine;
+    return mc_model_folder_is(folder) &&
+           mc_engine_find_family(folder, &family) != MICA_EUNSUPPORTED;
+}
+
+static mica_status open_model(const mc_engine *engine, const char *folder,
+                              const mica_model_options *options, const mc_file_watch *watch,
+                              mc_engine_model *out) {
+    (void)engine;
     if (options->context_length < 0)
         return mc_fail(MICA_EINVAL, "context_length %lld: want 1 or more, or 0 for the model's own",
                        (long long)options->context_length);
@@ -258,9 +268,8 @@ static mica_metrics stream_metrics(const void *state) {
     return mc_stream_metrics(state);
 }
 
-const mc_engine mc_engine_native = {
-    .name = "native",
-    .takes = mc_model_folder_is,
+static const mc_engine_ops ops = {
+    .takes = takes,
     .open = open_model,
     .prefetch = prefetch,
     .take_prompt = take_prompt,
@@ -280,4 +289,10 @@ const mc_engine mc_engine_native = {
     .stream_status = stream_status,
     .stream_cancel = stream_cancel,
     .stream_metrics = stream_metrics,
+};
+
+const mc_engine mc_engine_native = {
+    .name = "native",
+    .description = "mica's own: on its devices, in this process",
+    .ops = &ops,
 };

@@ -45,8 +45,8 @@ mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const in
                           size_t n);
 
 typedef struct mc_batch_task {
-    const mc_session_model *model;
-    const mica_batch_item *items; /* [count], count >= 1; only their options are read */
+    const mc_session_model *model; /* NULL: for mc_batch_in_turn */
+    const mica_batch_item *items;  /* [count], count >= 1; only their options are read */
     size_t count;
     /* The ids of item i, freed with mc_free. */
     mica_status (*encode)(void *context, size_t i, int32_t **ids, size_t *n);
@@ -57,5 +57,10 @@ typedef struct mc_batch_task {
  * errors   MICA_EINVAL parallel is out of range; MICA_ENOMEM; rows have the others */
 mica_status mc_batch_generate(const mc_batch_task *task, const mica_batch_options *options,
                               mica_batch_results **results);
+
+/* The same with any engine's model: one row after another, by mica_generate_ids. errors  also those
+ * of mica_session_open */
+mica_status mc_batch_in_turn(const mica_model *model, const mc_batch_task *task,
+                             const mica_batch_options *options, mica_batch_results **results);
 
 #endif

@@ -249,9 +249,10 @@ mica_status mica_batch_generate(const mica_model *model, const mica_batch_item *
     MC_TRY(MC_OPTIONS_COPY(mica_batch_options, cancel, &given, options));
     conversations c = {model, items, given.cancel};
     mc_batch_task task = {.items = items, .count = count, .encode = encode_item, .context = &c};
-    MC_TRY(mc_model_local(model, &task.model));
     mc_model_retain(model);
-    mica_status status = mc_batch_generate(&task, &given, results);
+    mica_status status = mc_model_local(model, &task.model) == MICA_OK
+                             ? mc_batch_generate(&task, &given, results)
+                             : mc_batch_in_turn(model, &task, &given, results);
     mc_model_release(model);
     return status;
 }

@@ -196,6 +196,12 @@ static mica_status call_program_decode(const void *options) {
     return status;
 }
 
+/* That it has no name is found after it was read. */
+static mica_status call_engine_register(const void *options) {
+    mica_status status = mica_engine_register(options);
+    return strstr(mica_last_error(), "an engine's name is") ? MICA_OK : status;
+}
+
 typedef struct options_case {
     const char *name; /* of the struct */
     size_t bytes;
@@ -224,6 +230,7 @@ static const options_case cases[] = {
     CASE(mica_program_options, result_names, call_program_build),
     CASE(mica_program_file_options, n_constants, call_program_encode),
     CASE(mica_program_file_options, n_constants, call_program_decode),
+    CASE(mica_engine, answer_close, call_engine_register),
 };
 
 enum { NEWER = 24, ROOM = 1024 }; /* bytes of later members; of any struct */
@@ -294,6 +301,10 @@ static void fill_port(void *info) {
     must(mica_program_get_param(program, 0, info));
 }
 
+static void fill_engine_info(void *info) {
+    must(mica_engine_get("native", info));
+}
+
 typedef struct info_case {
     size_t bytes;
     size_t last; /* offset of the last member */
@@ -309,6 +320,7 @@ static const info_case infos[] = {
     INFO(mica_model_kernels, many_rows, fill_kernels),
     INFO(mica_metrics, peak_bytes, fill_metrics),
     INFO(mica_port, shape, fill_port),
+    INFO(mica_engine_info, reason, fill_engine_info),
 };
 
 /* All members of version 0.1 are filled in, whatever struct_bytes says, and nothing behind them. */
