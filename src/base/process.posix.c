@@ -1,0 +1,385 @@
+#define _GNU_SOURCE /* posix_spawn_file_actions_addclosefrom_np */
+#define _DARWIN_C_SOURCE
+
+#include "base/process.h"
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { STREAMS = 3, CHUNK = 65536, KEPT_ERRORS = 4096, LOOK_US = 1000, END_US = 200000 };
+
+struct mc_process {
+    pid_t pid;
+    int in, out, err; /* our ends; -1: closed */
+    size_t max_line;
+    mc_buffer lines;    /* output that was read */
+    size_t begin, seen; /* where the next line begins in it; no line feed between there and seen */
+    mc_buffer errors;   /* the last of standard error */
+    bool ended, waited; /* it has ended; it was waited for */
+    char end[48];
+};
+
+/* ---- descriptors ---- */
+
+static void close_fd(int *fd) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+/* Moves a descriptor out of the way of a child's first three. */
+static int lift(int fd) {
+    if (fd < 0 || fd >= STREAMS) return fd;
+    int lifted = fcntl(fd, F_DUPFD_CLOEXEC, STREAMS);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return lifted;
+}
+
+/* Makes a pair of connected sockets, closed on exec. Sockets, not pipes: writing to one whose other
+ * end is closed can be told not to raise SIGPIPE. */
+static bool make_pair(int pair[2]) {
+    int type = SOCK_STREAM;
+#ifdef SOCK_CLOEXEC
+    type |= SOCK_CLOEXEC;
+#endif
+    if (socketpair(AF_UNIX, type, 0, pair) != 0) return false;
+    for (int i = 0; i < 2; i++) {
+        pair[i] = lift(pair[i]);
+        if (pair[i] >= 0) fcntl(pair[i], F_SETFD, FD_CLOEXEC);
+    }
+#ifdef SO_NOSIGPIPE
+    (void)setsockopt(pair[0], SOL_SOCKET, SO_NOSIGPIPE, &(int){1}, sizeof(int));
+#endif
+    if (pair[0] >= 0 && pair[1] >= 0 && fcntl(pair[0], F_SETFL, O_NONBLOCK) == 0) return true;
+    int error = errno;
+    close_fd(&pair[0]);
+    close_fd(&pair[1]);
+    errno = error;
+    return false;
+}
+
+/* ---- starting ---- */
+
+static bool same_name(const char *a, const char *b) {
+    size_t n = strcspn(a, "=");
+    return strncmp(a, b, n) == 0 && b[n] == '=';
+}
+
+/* This process's variables, with those of `more`. Freed with mc_free; NULL: no memory. */
+static const char **merge_env(const char *const *more) {
+    size_t own = 0, added = 0, n = 0;
+    while (environ && environ[own])
+        own++;
+    while (more && more[added])
+        added++;
+    const char **env = mc_array_alloc(own + added + 1, sizeof *env);
+    if (!env) return NULL;
+    for (size_t i = 0; i < own; i++) {
+        bool replaced = false;
+        for (size_t j = 0; j < added; j++)
+            replaced = replaced || same_name(more[j], environ[i]);
+        if (!replaced) env[n++] = environ[i];
+    }
+    for (size_t j = 0; j < added; j++)
+        env[n++] = more[j];
+    env[n] = NULL;
+    return env;
+}
+
+/* A group of its own, no blocked signals, no handlers. */
+static int set_attributes(posix_spawnattr_t *attr) {
+    short flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+    sigset_t none, all;
+#ifdef POSIX_SPAWN_CLOEXEC_DEFAULT
+    flags |= POSIX_SPAWN_CLOEXEC_DEFAULT;
+#endif
+    sigemptyset(&none);
+    sigfillset(&all);
+    sigdelset(&all, SIGKILL);
+    sigdelset(&all, SIGSTOP);
+    int error = posix_spawnattr_setpgroup(attr, 0);
+    if (!error) error = posix_spawnattr_setsigmask(attr, &none);
+    if (!error) error = posix_spawnattr_setsigdefault(attr, &all);
+    return error ? error : posix_spawnattr_setflags(attr, flags);
+}
+
+/* The child's three descriptors, and no others. */
+static int set_actions(posix_spawn_file_actions_t *actions, const int theirs[STREAMS]) {
+    int error = 0;
+    for (int i = 0; i < STREAMS && !error; i++)
+        error = posix_spawn_file_actions_adddup2(actions, theirs[i], i);
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 34)
+    if (!error) error = posix_spawn_file_actions_addclosefrom_np(actions, STREAMS);
+#endif
+    return error;
+}
+
+static int spawn(const char *const *argv, const char **env, const int theirs[STREAMS], pid_t *pid) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error) return error;
+    error = posix_spawnattr_init(&attr);
+    if (!error) {
+        error = set_attributes(&attr);
+        if (!error) error = set_actions(&actions, theirs);
+        if (!error)
+            error = posix_spawnp(pid, argv[0], &actions, &attr, (char *const *)(void *)argv,
+                                 (char *const *)(void *)env);
+        posix_spawnattr_destroy(&attr);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+static mica_status start(mc_process *process, const mc_process_options *options, int theirs[]) {
+    int *ours[STREAMS] = {&process->in, &process->out, &process->err}, pair[2];
+    for (int i = 0; i < STREAMS; i++) {
+        if (!make_pair(pair)) return mc_fail_errno(errno, "cannot start %s", options->argv[0]);
+        *ours[i] = pair[0];
+        theirs[i] = pair[1];
+    }
+    if (!mc_buffer_reserve(&process->errors, 2 * KEPT_ERRORS)) return mc_fail_nomem("a process");
+    const char **env = merge_env(options->env);
+    if (!env) return mc_fail_nomem("a process");
+    int error = spawn(options->argv, env, theirs, &process->pid);
+    mc_free(env);
+    return error ? mc_fail_errno(error, "cannot start %s", options->argv[0]) : MICA_OK;
+}
+
+mica_status mc_process_start(const mc_process_options *options, mc_process **out) {
+    int theirs[STREAMS] = {-1, -1, -1};
+    *out = NULL;
+    mc_process *process = mc_calloc(1, sizeof *process);
+    if (!process) return mc_fail_nomem("a process");
+    process->in = process->out = process->err = -1;
+    process->max_line = options->max_line_bytes;
+    mica_status status = start(process, options, theirs);
+    for (int i = 0; i < STREAMS; i++)
+        close_fd(&theirs[i]);
+    if (status == MICA_OK)
+        *out = process;
+    else
+        mc_process_close(&process, 0);
+    return status;
+}
+
+int64_t mc_process_id(const mc_process *process) {
+    return process->pid;
+}
+
+/* ---- writing ---- */
+
+/* Milliseconds until the deadline for poll, rounded up. */
+static int wait_ms(uint64_t deadline) {
+    uint64_t now = mc_now_us();
+    if (now >= deadline) return 0;
+    uint64_t ms = (deadline - now + 999) / 1000;
+    return ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
+static int send_flags(void) {
+#ifdef MSG_NOSIGNAL
+    return MSG_NOSIGNAL;
+#else
+    return 0; /* SO_NOSIGPIPE */
+#endif
+}
+
+mica_status mc_process_write(mc_process *process, const char *bytes, size_t n, uint64_t deadline) {
+    while (n > 0) {
+        ssize_t sent = send(process->in, bytes, n, send_flags());
+        if (sent >= 0) {
+            bytes += sent;
+            n -= (size_t)sent;
+            continue;
+        }
+        if (errno == EINTR) continue;
+        if (errno != EAGAIN && errno != EWOULDBLOCK)
+            return mc_fail(MICA_EIO, "the process has closed its input");
+        struct pollfd room = {.fd = process->in, .events = POLLOUT};
+        int ms = wait_ms(deadline);
+        if (ms == 0) return mc_fail(MICA_EIO, "the process does not read its input");
+        (void)poll(&room, 1, ms);
+    }
+    return MICA_OK;
+}
+
+/* ---- reading ---- */
+
+enum { READS = 16 }; /* at once: a child may write faster than it is read */
+
+/* Reads what is there of standard error, up to a bound, and keeps the last of it. */
+static void read_errors(mc_process *process) {
+    mc_buffer *kept = &process->errors;
+    for (int i = 0; process->err >= 0 && i < READS; i++) {
+        if (kept->len > KEPT_ERRORS) {
+            memmove(kept->data, kept->data + kept->len - KEPT_ERRORS, KEPT_ERRORS);
+            kept->len = KEPT_ERRORS;
+        }
+        ssize_t n = read(process->err, kept->data + kept->len, KEPT_ERRORS - 1);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+        if (n <= 0)
+            close_fd(&process->err);
+        else
+            kept->len += (size_t)n;
+    }
+}
+
+/* Reads once from standard output, which is ready. */
+static mica_status read_output(mc_process *process) {
+    mc_buffer *lines = &process->lines;
+    if (process->begin > 0) { /* lines that were given out go */
+        lines->len -= process->begin;
+        process->seen -= process->begin;
+        memmove(lines->data, lines->data + process->begin, lines->len);
+        process->begin = 0;
+    }
+    if (!mc_buffer_reserve(lines, CHUNK)) return mc_fail_nomem("the lines of a process");
+    ssize_t n = read(process->out, lines->data + lines->len, CHUNK);
+    if (n > 0)
+        lines->len += (size_t)n;
+    else if (n == 0 || (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK))
+        close_fd(&process->out);
+    return MICA_OK;
+}
+
+/* Finds the next whole line in what was read. */
+static bool find_line(mc_process *process, mc_str *line) {
+    const mc_buffer *lines = &process->lines;
+    const char *from = lines->data + process->seen;
+    const char *end =
+        lines->len > process->seen ? memchr(from, '\n', lines->len - process->seen) : NULL;
+    if (!end) {
+        process->seen = lines->len;
+        return false;
+    }
+    const char *begin = lines->data + process->begin;
+    *line = (mc_str){begin, (size_t)(end - begin)};
+    process->seen = process->begin = (size_t)(end + 1 - lines->data);
+    return true;
+}
+
+static mica_status too_long(const mc_process *process) {
+    return mc_fail(MICA_EFORMAT, "the process printed a line of more than %zu bytes",
+                   process->max_line);
+}
+
+/* The output is at its end. */
+static void read_end(mc_process *process, mc_str *line, mc_process_got *got) {
+    mc_buffer *lines = &process->lines;
+    read_errors(process);
+    *got = MC_PROCESS_END;
+    if (lines->len > process->begin)
+        *line = (mc_str){lines->data + process->begin, lines->len - process->begin};
+    process->begin = process->seen = lines->len;
+}
+
+mica_status mc_process_read(mc_process *process, uint64_t deadline, mc_str *line,
+                            mc_process_got *got) {
+    *line = (mc_str){"", 0};
+    *got = MC_PROCESS_LINE;
+    while (!find_line(process, line)) {
+        if (process->lines.len - process->begin > process->max_line) return too_long(process);
+        if (process->out < 0) {
+            read_end(process, line, got);
+            return MICA_OK;
+        }
+        struct pollfd fds[] = {{.fd = process->out, .events = POLLIN},
+                               {.fd = process->err, .events = POLLIN}};
+        int ready = poll(fds, 2, wait_ms(deadline));
+        if (ready > 0 && fds[1].revents) read_errors(process);
+        if (ready > 0 && fds[0].revents) MC_TRY(read_output(process));
+        if ((ready <= 0 || !fds[0].revents) && mc_now_us() >= deadline) {
+            *got = MC_PROCESS_LATER;
+            return MICA_OK;
+        }
+    }
+    return line->len > process->max_line ? too_long(process) : MICA_OK;
+}
+
+const char *mc_process_errors(mc_process *process) {
+    mc_buffer *kept = &process->errors;
+    if (kept->len > KEPT_ERRORS) {
+        memmove(kept->data, kept->data + kept->len - KEPT_ERRORS, KEPT_ERRORS);
+        kept->len = KEPT_ERRORS;
+    }
+    kept->data[kept->len] = 0; /* there is room: it was reserved */
+    return kept->data;
+}
+
+/* ---- the end ---- */
+
+/* Whether the child has ended. It is not waited for yet, so its process group's number stays its
+ * own. */
+static bool has_ended(mc_process *process) {
+    siginfo_t info = {.si_pid = 0};
+    if (process->ended || process->pid <= 0) return true;
+    int got = waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT);
+    if (got != 0 && errno == ECHILD) { /* the program waits for all children, or for none */
+        process->ended = process->waited = true;
+        snprintf(process->end, sizeof process->end, "ended");
+    } else if (got == 0 && info.si_pid == process->pid) {
+        process->ended = true;
+        snprintf(process->end, sizeof process->end, "%s %d",
+                 info.si_code == CLD_EXITED ? "ended with status" : "was killed by signal",
+                 info.si_status);
+    }
+    return process->ended;
+}
+
+/* Waits for the end, and reads and drops output meanwhile. */
+static void await_end(mc_process *process, uint64_t deadline) {
+    char dropped[1024];
+    while (!has_ended(process) && mc_now_us() < deadline) {
+        struct pollfd fds[] = {{.fd = process->out, .events = POLLIN},
+                               {.fd = process->err, .events = POLLIN}};
+        if (poll(fds, 2, LOOK_US / 1000) <= 0) continue;
+        if (fds[1].revents) read_errors(process);
+        if (!fds[0].revents) continue;
+        ssize_t n = read(process->out, dropped, sizeof dropped);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) close_fd(&process->out);
+    }
+}
+
+const char *mc_process_describe_end(mc_process *process) {
+    await_end(process, mc_now_us() + END_US);
+    return process->ended ? process->end : "closed its output";
+}
+
+void mc_process_close(mc_process **process, uint64_t grace_us) {
+    if (!process || !*process) return;
+    mc_process *p = *process;
+    *process = NULL;
+    close_fd(&p->in);
+    if (p->pid > 0) {
+        await_end(p, mc_now_us() + grace_us);
+        if (!p->waited) {
+            kill(-p->pid, SIGKILL); /* what it has started */
+            kill(p->pid, SIGKILL);  /* itself, if it has left its group */
+            while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) {}
+        }
+    }
+    close_fd(&p->out);
+    close_fd(&p->err);
+    mc_buffer_deinit(&p->lines);
+    mc_buffer_deinit(&p->errors);
+    mc_free(p);
+}
