@@ -1,12 +1,13 @@
 #!/bin/sh
 # Installs the distribution's packages that building, testing or fuzzing mica needs.
 #
-#   tools/install-deps.sh [build|test|check]
+#   tools/install-deps.sh [build|test|check|mlx]
 #
 #   build  compilers, CMake, simdjson, PCRE2, utf8proc; Ninja and libedit, which are optional
 #   test   build, and cmocka, clang-format 14
 #   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, and with apt a compiler
 #          for 64-bit ARM and QEMU
+#   mlx    build, and what tools/setup-mlx needs: pip, cargo, OpenBLAS
 #
 # Does nothing, and prints nothing, if all packages are installed. Supports apt, dnf and brew.
 set -eu
@@ -35,13 +36,20 @@ library libutf8proc utf8proc.h || need utf8proc
 library libedit histedit.h || need libedit
 case $tier in
   build) ;;
+  mlx)
+    if [ "$(uname -s)" != Darwin ]; then
+      python3 -m pip --version > /dev/null 2>&1 || need pip
+      have cargo || need cargo
+      ldconfig -p 2> /dev/null | grep -q 'libopenblasp\?\.so\.0 ' || need openblas
+    fi
+    ;;
   test | check)
     library cmocka cmocka.h || need cmocka
     have clang-format-14 || have clang-format || need clang-format
     ! have dnf || rpm -q libasan libubsan libtsan > /dev/null || need sanitizers
     ;;
   *)
-    echo "usage: tools/install-deps.sh [build|test|check]" >&2
+    echo "usage: tools/install-deps.sh [build|test|check|mlx]" >&2
     exit 2
     ;;
 esac
@@ -71,6 +79,8 @@ package() { # MANAGER WORD: the packages that a word stands for
       apt-cache show gcc-aarch64-linux-gnu > /dev/null 2>&1 &&
         echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross ;;
     apt:qemu) echo qemu-user ;;
+    apt:pip) echo python3 python3-pip ;;
+    apt:openblas) echo libopenblas0 ;;
 
     dnf:compiler) echo gcc gcc-c++ ;;
     dnf:sanitizers) echo libasan libubsan libtsan ;;
@@ -83,6 +93,7 @@ package() { # MANAGER WORD: the packages that a word stands for
     dnf:cmocka) echo libcmocka-devel ;;
     dnf:clang-format) echo clang-tools-extra ;;
     dnf:clang) echo clang compiler-rt ;;
+    dnf:pip) echo python3 python3-pip ;;
 
     brew:compiler) ;; # xcode-select --install, asked for below
     brew:libedit | brew:valgrind) ;; # part of macOS; not made for it
