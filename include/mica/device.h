@@ -41,7 +41,8 @@ typedef struct mica_device_info {
 
 /** Opens a device.
  *
- *  name    "cpu", or NULL for the best device of this machine.
+ *  name    "cpu"; "mlx:gpu", "mlx:cpu", or "mlx" for the better of both; NULL for the best device
+ *          of this machine.
  *  options NULL for the defaults. Borrowed.
  *  device  receives the device, owned by the caller; NULL after an error.
  *  errors  MICA_EDEVICE no device of that name, or it cannot start; MICA_EINVAL; MICA_ENOMEM */

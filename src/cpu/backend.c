@@ -67,8 +67,10 @@ static void cpu_close(void *state) {
     mc_free(st);
 }
 
-static mica_status cpu_open(const mica_device_options *options, void **state) {
+static mica_status cpu_open(const mica_device_options *options, const char *variant, void **state) {
     *state = NULL;
+    if (variant[0] != '\0')
+        return mc_fail(MICA_EDEVICE, "cpu: the device has no variants, and so no \"%s\"", variant);
     int threads = options ? options->threads : 0;
     if (threads < 0) return mc_fail(MICA_EINVAL, "cpu: %d threads; 0 takes all cores", threads);
     mk_isa isa;

@@ -94,8 +94,12 @@ typedef struct mc_backend {
      * drops a multiple of it changes no bits. 0: any number. */
     int keys_together;
 
-    /* Opens what the device needs; *state is handed to the other slots. */
-    mica_status (*open)(const mica_device_options *options, void **state);
+    /* Opens what the device needs; *state is handed to the other slots.
+     *
+     *  variant  what the caller wrote behind the colon of the device's name, "gpu" of "mlx:gpu"; ""
+     *           if nothing
+     *  errors   MICA_EDEVICE no such variant, or it cannot be had here: the text says how it can */
+    mica_status (*open)(const mica_device_options *options, const char *variant, void **state);
     void (*close)(void *state);
     void (*info)(const void *state, mica_device_info *info);
 

@@ -26,9 +26,10 @@ struct mica_device {
     mc_worker worker;                 /* runs what mica_eval_async starts */
 };
 
-/* mica_device_open with a backend that need not be in device_list.h. */
-mica_status mc_device_open_backend(const mc_backend *backend, const mica_device_options *options,
-                                   mica_device **device);
+/* mica_device_open with a backend that need not be in device_list.h. variant: as mc_backend.open
+ * takes it. */
+mica_status mc_device_open_backend(const mc_backend *backend, const char *variant,
+                                   const mica_device_options *options, mica_device **device);
 
 /* A storage of at least `bytes`, count one, content undefined. For memory an array lives in, and
  * for what a plan needs while it runs.

@@ -1,6 +1,8 @@
 /* Devices: which there are, opening and closing. */
 #include "device/device.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/options.h"
 #include "base/str.h"
@@ -19,10 +21,15 @@ const char *mica_device_name(size_t i) {
     return i < mica_device_count() ? backends[i]->name : NULL;
 }
 
-static const mc_backend *find_backend(const char *name) {
+/* The device that a name such as "cpu" or "mlx:gpu" means; *variant receives what is behind the
+ * colon. */
+static const mc_backend *find_backend(const char *name, const char **variant) {
+    *variant = "";
     if (!name) return backends[0];
+    size_t len = strcspn(name, ":");
+    if (name[len] == ':') *variant = name + len + 1;
     for (size_t i = 0; i < mica_device_count(); i++)
-        if (mc_str_is(mc_str_of(name), backends[i]->name)) return backends[i];
+        if (mc_str_is((mc_str){name, len}, backends[i]->name)) return backends[i];
     return NULL;
 }
 
@@ -30,10 +37,11 @@ static const mc_backend *find_backend(const char *name) {
 #define DEFAULT_CACHE_LIMIT (UINT64_C(32) << 20)
 
 /* Opens the parts in order; what was opened before a failure is closed again. */
-static mica_status open_parts(mica_device *device, const mica_device_options *options) {
+static mica_status open_parts(mica_device *device, const mica_device_options *options,
+                              const char *variant) {
     uint64_t cache_limit = options->cache_limit_bytes;
     if (cache_limit == 0) cache_limit = DEFAULT_CACHE_LIMIT;
-    MC_TRY(device->backend->open(options, &device->state));
+    MC_TRY(device->backend->open(options, variant, &device->state));
     mica_status status = mc_memory_init(&device->memory, device->backend, device->state,
                                         options->memory_limit_bytes, cache_limit);
     if (status != MICA_OK) goto close_backend;
@@ -45,8 +53,8 @@ close_backend:
     return status;
 }
 
-mica_status mc_device_open_backend(const mc_backend *backend, const mica_device_options *options,
-                                   mica_device **device) {
+mica_status mc_device_open_backend(const mc_backend *backend, const char *variant,
+                                   const mica_device_options *options, mica_device **device) {
     *device = NULL;
     mica_device_options given;
     MC_TRY(MC_OPTIONS_COPY(mica_device_options, cache_limit_bytes, &given, options));
@@ -56,7 +64,7 @@ mica_status mc_device_open_backend(const mc_backend *backend, const mica_device_
     d->threads = given.threads;
     atomic_init(&d->count, 1u);
     atomic_init(&d->fallback_ops, 0);
-    mica_status status = open_parts(d, &given);
+    mica_status status = open_parts(d, &given, variant);
     if (status != MICA_OK) {
         mc_free(d);
         return status;
@@ -69,10 +77,11 @@ mica_status mica_device_open(const char *name, const mica_device_options *option
                              mica_device **device) {
     if (!device) return mc_fail(MICA_EINVAL, "mica_device_open: device is NULL");
     *device = NULL;
-    const mc_backend *backend = find_backend(name);
+    const char *variant;
+    const mc_backend *backend = find_backend(name, &variant);
     if (!backend)
         return mc_fail(MICA_EDEVICE, "this build has no device \"%s\" (see `mica devices`)", name);
-    return mc_device_open_backend(backend, options, device);
+    return mc_device_open_backend(backend, variant, options, device);
 }
 
 void mc_device_retain(mica_device *device) {

@@ -14,7 +14,7 @@
 static void describes_itself(void **state) {
     (void)state;
     void *cpu = NULL;
-    assert_int_equal(mc_backend_cpu.open(&(mica_device_options){.threads = 3}, &cpu), MICA_OK);
+    assert_int_equal(mc_backend_cpu.open(&(mica_device_options){.threads = 3}, "", &cpu), MICA_OK);
     mica_device_info info;
     mc_backend_cpu.info(cpu, &info);
     assert_string_equal(info.name, "cpu");
@@ -24,7 +24,7 @@ static void describes_itself(void **state) {
     mc_backend_cpu.close(cpu);
     mc_backend_cpu.close(NULL);
 
-    assert_int_equal(mc_backend_cpu.open(NULL, &cpu), MICA_OK);
+    assert_int_equal(mc_backend_cpu.open(NULL, "", &cpu), MICA_OK);
     mc_backend_cpu.info(cpu, &info);
     assert_int_equal(info.threads, mc_core_count());
     mc_backend_cpu.close(cpu);
@@ -38,7 +38,7 @@ static void every_instruction_set_by_name(void **state) {
         const char *name = mk_isa_name((mk_isa)i);
         assert_int_equal(setenv("MICA_CPU", name, 1), 0);
         void *cpu = NULL;
-        mica_status status = mc_backend_cpu.open(NULL, &cpu);
+        mica_status status = mc_backend_cpu.open(NULL, "", &cpu);
         if (!mk_isa_has((mk_isa)i)) {
             assert_int_equal(status, MICA_EDEVICE);
             assert_non_null(strstr(mica_last_error(), name));
@@ -52,7 +52,7 @@ static void every_instruction_set_by_name(void **state) {
     }
     assert_int_equal(setenv("MICA_CPU", "abacus", 1), 0);
     void *cpu = NULL;
-    assert_int_equal(mc_backend_cpu.open(NULL, &cpu), MICA_EDEVICE);
+    assert_int_equal(mc_backend_cpu.open(NULL, "", &cpu), MICA_EDEVICE);
     assert_null(cpu);
     assert_non_null(strstr(mica_last_error(), "MICA_CPU is abacus"));
     if (saved != NULL)
@@ -87,14 +87,15 @@ static void kernels_and_where_they_are_from(void **state) {
 static void refuses_bad_options(void **state) {
     (void)state;
     void *cpu = NULL;
-    assert_int_equal(mc_backend_cpu.open(&(mica_device_options){.threads = -1}, &cpu), MICA_EINVAL);
+    assert_int_equal(mc_backend_cpu.open(&(mica_device_options){.threads = -1}, "", &cpu),
+                     MICA_EINVAL);
     assert_null(cpu);
 }
 
 static bool open_and_close(void *arg) {
     (void)arg;
     void *cpu = NULL;
-    mica_status status = mc_backend_cpu.open(&(mica_device_options){.threads = 2}, &cpu);
+    mica_status status = mc_backend_cpu.open(&(mica_device_options){.threads = 2}, "", &cpu);
     if (status == MICA_OK) mc_backend_cpu.close(cpu);
     return status == MICA_OK;
 }
@@ -127,7 +128,7 @@ static void ranges_cover_once(void **state) {
     for (int threads = 1; threads <= 4; threads++) {
         void *cpu = NULL;
         mica_device_options options = {.threads = threads};
-        assert_int_equal(mc_backend_cpu.open(&options, &cpu), MICA_OK);
+        assert_int_equal(mc_backend_cpu.open(&options, "", &cpu), MICA_OK);
         mc_call call = {.state = cpu};
         for (int64_t n = 0; n <= MAX; n = n * 2 + 1) {
             for (int64_t grain = 1; grain <= 300; grain = grain * 3 + 1) {

@@ -43,7 +43,7 @@ static void walks_go_as_offsets_do(void **state) {
 /* 24 values [2, 3, 4], the last axis 1 or 2 elements apart, the others with any strides. */
 static void check_rows(mica_dtype dtype, const int64_t *strides, bool in_place) {
     void *cpu = NULL;
-    assert_int_equal(mc_backend_cpu.open(&(mica_device_options){.threads = 2}, &cpu), MICA_OK);
+    assert_int_equal(mc_backend_cpu.open(&(mica_device_options){.threads = 2}, "", &cpu), MICA_OK);
     const int64_t shape[] = {2, 3, 4};
     mc_layout l = layout_of(dtype, 3, shape, strides);
     float values[64], scratch[24];

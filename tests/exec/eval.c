@@ -444,6 +444,11 @@ static void test_devices_outlive_what_they_made(void **state) {
     mc_storage_release(storage);
     assert_int_equal(mica_device_open("abacus", NULL, &device), MICA_EDEVICE);
     assert_null(device);
+    assert_int_equal(mica_device_open("cpu:fast", NULL, &device), MICA_EDEVICE);
+    assert_string_equal(mica_last_error(), "cpu: the device has no variants, and so no \"fast\"");
+    assert_int_equal(mica_device_open("cp", NULL, &device), MICA_EDEVICE);
+    assert_int_equal(mica_device_open("cpu:", NULL, &device), MICA_OK);
+    mica_device_close(&device);
     assert_int_equal(mica_device_open(NULL, NULL, NULL), MICA_EINVAL);
 }
 

@@ -19,8 +19,8 @@ enum { N = 6, IDS = 12 };
 
 static mica_device *open_witness(void) {
     mica_device *device;
-    if (mc_device_open_backend(&witness_backend, &(mica_device_options){.threads = 1}, &device) !=
-        MICA_OK)
+    if (mc_device_open_backend(&witness_backend, "", &(mica_device_options){.threads = 1},
+                               &device) != MICA_OK)
         fail_msg("%s", mica_last_error());
     return device;
 }

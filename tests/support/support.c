@@ -222,8 +222,9 @@ static const char *device_name(void) {
 
 mica_status test_device_open(const mica_device_options *options, mica_device **device) {
     const char *name = device_name();
-    return strcmp(name, "witness") == 0 ? mc_device_open_backend(&witness_backend, options, device)
-                                        : mica_device_open(name, options, device);
+    return strcmp(name, "witness") == 0
+               ? mc_device_open_backend(&witness_backend, "", options, device)
+               : mica_device_open(name, options, device);
 }
 
 bool test_device_is_other(void) {

@@ -213,7 +213,9 @@ static void witness_close(void *state) {
     mc_free(w);
 }
 
-static mica_status witness_open(const mica_device_options *options, void **state) {
+static mica_status witness_open(const mica_device_options *options, const char *variant,
+                                void **state) {
+    (void)variant;
     const mica_device_options inner = {.threads = options ? options->threads : 0};
     *state = NULL;
     witness *w = mc_calloc(1, sizeof *w);
