@@ -30,13 +30,18 @@ typedef struct mica_device_options {
 
 /** What a device is. Strings live as long as the device. */
 typedef struct mica_device_info {
-    size_t struct_bytes;     /* see mica/api.h */
-    const char *name;        /* "cpu" */
-    const char *description; /* "AMD EPYC 9B14, 2 threads" */
-    const char *isa;         /* the best instruction set that has kernels here: "ref", "avx2",
+    size_t struct_bytes;        /* see mica/api.h */
+    const char *name;           /* "cpu" */
+    const char *description;    /* "AMD EPYC 9B14, 2 threads" */
+    const char *isa;            /* the best instruction set that has kernels here: "ref", "avx2",
                                 "neon_i8mm". mica_model_get_kernels tells which a model uses */
-    int threads;             /* threads that compute */
-    uint64_t memory_bytes;   /* physical memory that this process may use */
+    int threads;                /* threads that compute */
+    uint64_t memory_bytes;      /* physical memory that this process may use */
+    const char *architecture;   /* of the processor, as its maker calls it: "applegpu_g14s"; "" if
+                                   the device does not tell */
+    uint64_t max_array_bytes;   /* of one array; 0: no limit but the memory */
+    uint64_t working_set_bytes; /* that arrays should not exceed, by the maker's recommendation; 0:
+                                   there is none */
 } mica_device_info;
 
 /** Opens a device.
@@ -99,6 +104,11 @@ MICA_API uint64_t mica_device_set_cache_limit(mica_device *device, uint64_t byte
 /** Sets how many bytes may be active. 0: no limit. Returns the old limit. An allocation that would
  *  exceed the limit fails with MICA_ENOMEM. */
 MICA_API uint64_t mica_device_set_memory_limit(mica_device *device, uint64_t bytes);
+
+/** Sets how many bytes of arrays the device keeps wired: in memory, whatever else the system wants
+ *  to put there. Returns the old limit. It is for "mlx" with Metal, where a model that is wired is
+ *  not paged out between two answers; everywhere else it does nothing and returns 0. */
+MICA_API uint64_t mica_device_set_wired_limit(mica_device *device, uint64_t bytes);
 
 MICA_END
 

@@ -96,6 +96,7 @@ static void cpu_info(const void *state, mica_device_info *info) {
         .name = "cpu",
         .description = st->cpu.description,
         .isa = mk_isa_name(st->kernels.isa),
+        .architecture = "",
         .threads = st->cpu.threads,
         .memory_bytes = mc_memory_bytes(),
     };

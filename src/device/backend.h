@@ -84,6 +84,19 @@ typedef struct mc_kernel_choice {
     const char *one_row, *many_rows; /* names of the kernels for one row of them, and for many */
 } mc_kernel_choice;
 
+/* The accounts of a device that keeps them itself, in bytes: see the functions of their names in
+ * mica/device.h. A limit that is set returns the old one. */
+typedef struct mc_memory_ops {
+    uint64_t (*active)(void *state);
+    uint64_t (*peak)(void *state);
+    uint64_t (*cached)(void *state);
+    void (*reset_peak)(void *state);
+    void (*clear_cache)(void *state);
+    uint64_t (*set_cache_limit)(void *state, uint64_t bytes);
+    uint64_t (*set_memory_limit)(void *state, uint64_t bytes);
+    uint64_t (*set_wired_limit)(void *state, uint64_t bytes);
+} mc_memory_ops;
+
 typedef struct mc_backend {
     const char *name;
 
@@ -106,6 +119,9 @@ typedef struct mc_backend {
     /* Memory aligned to 64 bytes. NULL: none left. */
     void *(*alloc)(void *state, size_t bytes);
     void (*free)(void *state, void *address, size_t bytes);
+
+    /* NULL: device/memory.h accounts for what alloc gives, and keeps what is freed for reuse. */
+    const mc_memory_ops *memory;
 
     /* Memory of the host, which stays as it is until the address is freed: read where it is (the
      * address is `host` itself, and free is not called), or uploaded once.

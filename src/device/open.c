@@ -39,11 +39,13 @@ static const mc_backend *find_backend(const char *name, const char **variant) {
 /* Opens the parts in order; what was opened before a failure is closed again. */
 static mica_status open_parts(mica_device *device, const mica_device_options *options,
                               const char *variant) {
-    uint64_t cache_limit = options->cache_limit_bytes;
+    const mc_backend *backend = device->backend;
+    uint64_t cache_limit = options->cache_limit_bytes, memory_limit = options->memory_limit_bytes;
     if (cache_limit == 0) cache_limit = DEFAULT_CACHE_LIMIT;
-    MC_TRY(device->backend->open(options, variant, &device->state));
-    mica_status status = mc_memory_init(&device->memory, device->backend, device->state,
-                                        options->memory_limit_bytes, cache_limit);
+    MC_TRY(backend->open(options, variant, &device->state));
+    if (backend->memory) cache_limit = memory_limit = 0; /* it keeps to them itself */
+    mica_status status =
+        mc_memory_init(&device->memory, backend, device->state, memory_limit, cache_limit);
     if (status != MICA_OK) goto close_backend;
     status = mc_worker_init(&device->worker);
     if (status == MICA_OK) return MICA_OK;
@@ -133,7 +135,7 @@ mica_status mica_scope_open(mica_device *device, mica_scope **scope) {
 }
 
 void mica_device_get_info(const mica_device *device, mica_device_info *info) {
-    mica_device_info found = {.name = "", .description = "", .isa = ""};
+    mica_device_info found = {.name = "", .description = "", .isa = "", .architecture = ""};
     if (device) {
         found.name = device->backend->name;
         found.memory_bytes = mc_memory_bytes();

@@ -121,20 +121,35 @@ static uint64_t exchange(const mica_device *device, const uint64_t *field, const
     return value;
 }
 
+/* The accounts of a device that keeps them itself; NULL: they are in device->memory. */
+static const mc_memory_ops *own_accounts(const mica_device *device) {
+    return device->backend->memory;
+}
+
 uint64_t mica_device_active_bytes(const mica_device *device) {
-    return device ? exchange(device, &device->memory.active, NULL) : 0;
+    if (!device) return 0;
+    return own_accounts(device) ? own_accounts(device)->active(device->state)
+                                : exchange(device, &device->memory.active, NULL);
 }
 
 uint64_t mica_device_peak_bytes(const mica_device *device) {
-    return device ? exchange(device, &device->memory.peak, NULL) : 0;
+    if (!device) return 0;
+    return own_accounts(device) ? own_accounts(device)->peak(device->state)
+                                : exchange(device, &device->memory.peak, NULL);
 }
 
 uint64_t mica_device_cached_bytes(const mica_device *device) {
-    return device ? exchange(device, &device->memory.cached, NULL) : 0;
+    if (!device) return 0;
+    return own_accounts(device) ? own_accounts(device)->cached(device->state)
+                                : exchange(device, &device->memory.cached, NULL);
 }
 
 void mica_device_reset_peak(mica_device *device) {
     if (!device) return;
+    if (own_accounts(device)) {
+        own_accounts(device)->reset_peak(device->state);
+        return;
+    }
     pthread_mutex_lock(&device->memory.lock);
     device->memory.peak = device->memory.active;
     pthread_mutex_unlock(&device->memory.lock);
@@ -142,16 +157,27 @@ void mica_device_reset_peak(mica_device *device) {
 
 void mica_device_clear_cache(mica_device *device) {
     if (!device) return;
-    mc_memory_clear(&device->memory);
+    if (own_accounts(device))
+        own_accounts(device)->clear_cache(device->state);
+    else
+        mc_memory_clear(&device->memory);
 }
 
 uint64_t mica_device_set_cache_limit(mica_device *device, uint64_t bytes) {
     if (!device) return 0;
+    if (own_accounts(device)) return own_accounts(device)->set_cache_limit(device->state, bytes);
     uint64_t before = exchange(device, &device->memory.cache_limit, &bytes);
     if (mica_device_cached_bytes(device) > bytes) mica_device_clear_cache(device);
     return before;
 }
 
 uint64_t mica_device_set_memory_limit(mica_device *device, uint64_t bytes) {
-    return device ? exchange(device, &device->memory.memory_limit, &bytes) : 0;
+    if (!device) return 0;
+    return own_accounts(device) ? own_accounts(device)->set_memory_limit(device->state, bytes)
+                                : exchange(device, &device->memory.memory_limit, &bytes);
+}
+
+uint64_t mica_device_set_wired_limit(mica_device *device, uint64_t bytes) {
+    if (!device || !own_accounts(device)) return 0;
+    return own_accounts(device)->set_wired_limit(device->state, bytes);
 }

@@ -72,6 +72,8 @@ static void test_limits_hold(void **state) {
     /* More than the machine has: the system refuses, nobody dies. */
     assert_int_equal(mc_storage_new(device, (size_t)1 << 60, &b), MICA_ENOMEM);
     assert_int_equal(mica_device_active_bytes(NULL), 0);
+    assert_int_equal(mica_device_set_wired_limit(device, 1 << 20), 0); /* the cpu has none */
+    assert_int_equal(mica_device_set_wired_limit(device, 0), 0);
 }
 
 /* What is freed last is kept; sizes that nobody asks for again make room. */
