@@ -12,7 +12,7 @@ The version comes first; what follows depends on the build.
 
 Every device is listed with what it is.
 
-  $ mica devices | sed 's/^\( *[a-z]* *\).*/\1/; s/ *$//'
+  $ mica devices | sed '/^mlx/,$d; s/^\( *[a-z]* *\).*/\1/; s/ *$//'
   cpu
     description
     kernels

@@ -1,0 +1,136 @@
+#include "mlx/cell.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+mlx_dtype mc_mlx_dtype(mica_dtype dtype) {
+    static const mlx_dtype dtypes[MICA_DTYPE_COUNT] = {
+        [MICA_BOOL] = MLX_BOOL,   [MICA_U8] = MLX_UINT8,      [MICA_U16] = MLX_UINT16,
+        [MICA_U32] = MLX_UINT32,  [MICA_U64] = MLX_UINT64,    [MICA_I8] = MLX_INT8,
+        [MICA_I16] = MLX_INT16,   [MICA_I32] = MLX_INT32,     [MICA_I64] = MLX_INT64,
+        [MICA_F16] = MLX_FLOAT16, [MICA_BF16] = MLX_BFLOAT16, [MICA_F32] = MLX_FLOAT32,
+    };
+    return dtypes[dtype];
+}
+
+const void *mc_mlx_host_pointer(mlx_array array) {
+    return mc_mlx.array_data_uint8(array); /* whatever its dtype is */
+}
+
+void mc_mlx_cell_clear(mc_mlx_cell *cell) {
+    if (cell->array.ctx) mc_mlx.array_free(cell->array);
+    cell->array = (mlx_array){0};
+    if (!cell->borrowed) mc_free(cell->host);
+    cell->host = NULL;
+}
+
+/* ---- bytes ---- */
+
+static const char *bytes_of(const mc_mlx_cell *cell) {
+    return cell->array.ctx ? mc_mlx_host_pointer(cell->array) : cell->host;
+}
+
+mica_status mc_mlx_cell_write(mc_mlx_cell *cell, size_t size, size_t offset, const void *from,
+                              size_t bytes) {
+    if (!cell->host) { /* it was computed with: the array becomes bytes again */
+        char *host = mc_aligned_alloc(64, size);
+        if (!host) return mc_fail_nomem("writing to an array of MLX");
+        if (cell->array.ctx) memcpy(host, bytes_of(cell), cell->used);
+        mc_mlx_cell_clear(cell);
+        cell->host = host;
+    }
+    memcpy((char *)cell->host + offset, from, bytes);
+    if (offset + bytes > cell->used) cell->used = offset + bytes;
+    return MICA_OK;
+}
+
+mica_status mc_mlx_cell_read(const mc_mlx_cell *cell, size_t offset, void *to, size_t bytes) {
+    const char *from = bytes_of(cell);
+    if (!from) return mc_fail(MICA_EINTERNAL, "mlx: reading an array that was given away");
+    memcpy(to, from + offset, bytes);
+    return MICA_OK;
+}
+
+/* ---- arrays ---- */
+
+static void keep_bytes(void *host) {
+    (void)host; /* they belong to somebody else */
+}
+
+/* Makes the array of the bytes: of the view's dtype and shape where it shows all of them, else a
+ * flat one. */
+static mica_status make_array(mc_mlx_cell *cell, const mc_layout *layout, mlx_stream stream) {
+    int shape[MICA_MAX_NDIM] = {0}, ndim = layout->ndim;
+    bool is_bool = layout->dtype == MICA_BOOL; /* any byte but 0 is true: made of bytes */
+    mlx_dtype dtype = is_bool ? MLX_UINT8 : mc_mlx_dtype(layout->dtype);
+    if (mc_layout_is_dense(layout) && (size_t)mc_layout_bytes(layout) == cell->used) {
+        for (int k = 0; k < ndim; k++)
+            shape[k] = (int)layout->shape[k];
+    } else {
+        bool bytes = cell->used <= INT_MAX;
+        ndim = 1;
+        shape[0] = (int)(bytes ? cell->used : cell->used / mica_dtype_bytes(layout->dtype));
+        if (bytes) dtype = MLX_UINT8;
+    }
+    cell->array = mc_mlx.array_new_data_managed(cell->host, shape, ndim, dtype,
+                                                cell->borrowed ? keep_bytes : mc_free);
+    if (!cell->borrowed) cell->host = NULL; /* the array's, also where it could not be made */
+    int failed = !cell->array.ctx;
+    if (!failed && is_bool && ndim == layout->ndim)
+        failed = mc_mlx.astype(&cell->array, cell->array, MLX_BOOL, stream) ||
+                 mc_mlx.array_eval(cell->array);
+    return !failed ? MICA_OK : mc_mlx_fail("an array over memory of the host");
+}
+
+static bool shows_all(mlx_array array, const mc_layout *layout, int64_t offset_bytes) {
+    if (offset_bytes != 0 || !mc_layout_is_dense(layout) ||
+        mc_mlx.array_dtype(array) != mc_mlx_dtype(layout->dtype) ||
+        (int)mc_mlx.array_ndim(array) != layout->ndim)
+        return false;
+    const int *shape = mc_mlx.array_shape(array);
+    for (int k = 0; k < layout->ndim; k++)
+        if (shape[k] != layout->shape[k]) return false;
+    return true;
+}
+
+/* A flat array's elements read as another dtype; what is left at its end is cut off. */
+static int read_as(mlx_array *flat, mica_dtype dtype, mlx_stream stream) {
+    int from = (int)(mc_mlx.array_nbytes(*flat) / mc_mlx.array_size(*flat));
+    int to = (int)mica_dtype_bytes(dtype), n = (int)mc_mlx.array_size(*flat);
+    int start = 0, stop = to > from ? n - n % (to / from) : n, step = 1;
+    int failed = 0;
+    if (stop < n) failed = mc_mlx.slice(flat, *flat, &start, 1, &stop, 1, &step, 1, stream);
+    if (failed || dtype != MICA_BOOL)
+        return failed ? failed : mc_mlx.view(flat, *flat, mc_mlx_dtype(dtype), stream);
+    return mc_mlx.view(flat, *flat, MLX_UINT8, stream) ||
+           mc_mlx.astype(flat, *flat, MLX_BOOL, stream);
+}
+
+mica_status mc_mlx_cell_view(mc_mlx_cell *cell, const mc_layout *layout, int64_t offset_bytes,
+                             mlx_stream stream, mlx_array *array) {
+    int shape[MICA_MAX_NDIM] = {0}, flat = -1;
+    for (int k = 0; k < layout->ndim; k++)
+        shape[k] = (int)layout->shape[k];
+    int failed;
+    if (mc_layout_size(layout) == 0) {
+        failed =
+            mc_mlx.zeros(array, shape, (size_t)layout->ndim, mc_mlx_dtype(layout->dtype), stream);
+        return failed ? mc_mlx_fail("an empty array") : MICA_OK;
+    }
+    if (!cell->array.ctx) {
+        if (!cell->host) return mc_fail(MICA_EINTERNAL, "mlx: an array that was given away");
+        MC_TRY(make_array(cell, layout, stream));
+    }
+    if (shows_all(cell->array, layout, offset_bytes)) {
+        failed = mc_mlx.array_set(array, cell->array);
+        return failed ? mc_mlx_fail("an argument") : MICA_OK;
+    }
+    size_t offset = (size_t)offset_bytes / mica_dtype_bytes(layout->dtype);
+    failed = mc_mlx.reshape(array, cell->array, &flat, 1, stream) ||
+             read_as(array, layout->dtype, stream) ||
+             mc_mlx.as_strided(array, *array, shape, (size_t)layout->ndim, layout->strides,
+                               (size_t)layout->ndim, offset, stream);
+    return failed ? mc_mlx_fail("a view of an argument") : MICA_OK;
+}

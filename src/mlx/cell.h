@@ -1,0 +1,43 @@
+/* What a storage's address is on this device: a cell, which holds an array of MLX, or bytes of the
+ * host that become one when they are first computed with.
+ *
+ * MLX takes such bytes where they are if it can (Metal), and else copies them, once: bytes that are
+ * the cell's own are freed then.
+ *
+ * Threads: read and write from any thread while no launch uses the cell; the rest on MLX's thread
+ * (thread.h). */
+#ifndef MLX_CELL_H
+#define MLX_CELL_H
+
+#include "graph/layout.h"
+#include "graph/storage.h"
+#include "mlx/thread.h"
+
+typedef struct mc_mlx_cell {
+    mlx_array array; /* ctx NULL: there is none yet, or it was taken */
+    void *host;      /* bytes that will be the array; NULL: there are none, or no longer */
+    bool borrowed;   /* host belongs to somebody else, and stays as it is */
+    size_t used;     /* bytes of host that were written */
+} mc_mlx_cell;
+
+/* Copies into a cell, or out of it; these may run on MLX's thread or on another while nothing is
+ * computed. errors  MICA_ENOMEM; MICA_EDEVICE */
+mica_status mc_mlx_cell_write(mc_mlx_cell *cell, size_t size, size_t offset, const void *from,
+                              size_t bytes);
+mica_status mc_mlx_cell_read(const mc_mlx_cell *cell, size_t offset, void *to, size_t bytes);
+
+/* On the thread: the elements of a view, whose first element is offset_bytes into the cell. *array
+ * becomes another handle of the cell's own array where that is what the view shows.
+ * errors  MICA_EDEVICE */
+mica_status mc_mlx_cell_view(mc_mlx_cell *cell, const mc_layout *layout, int64_t offset_bytes,
+                             mlx_stream stream, mlx_array *array);
+
+/* On the thread: where the host reads an evaluated array's first byte. */
+const void *mc_mlx_host_pointer(mlx_array array);
+
+/* On the thread: frees what the cell holds. */
+void mc_mlx_cell_clear(mc_mlx_cell *cell);
+
+mlx_dtype mc_mlx_dtype(mica_dtype dtype);
+
+#endif

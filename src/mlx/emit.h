@@ -1,0 +1,35 @@
+/* The functions of emit_list.h, and the table of them. */
+#ifndef MLX_EMIT_H
+#define MLX_EMIT_H
+
+#include "device/backend.h"
+#include "mlx/call.h"
+
+/* Whether there is a row for an op over these layouts. on_cpu: of MLX. */
+bool mc_mlx_supports(bool on_cpu, mc_op op, const void *attr, const mc_layout *const *in, int n_in,
+                     const mc_layout *out);
+
+/* On the thread: builds MLX's graph for an op that has a row, views too; frees what the call
+ * owns. errors  MICA_EDEVICE */
+mica_status mc_mlx_emit(mc_mlx_call *c);
+
+#define EMIT(op, function) void function(mc_mlx_call *c);
+#define EMIT_IF(op, function, supports) void function(mc_mlx_call *c);
+#define AS_IS(op, name)
+#define WIDE(op, name)
+#include "mlx/emit_list.h"
+
+typedef bool (*mc_mlx_supports_fn)(bool on_cpu, const void *attr, const mc_layout *const *in,
+                                   int n_in, const mc_layout *out);
+
+/* Writes to one element come in the order of the indices. */
+bool mc_mlx_supports_in_order(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
+                              const mc_layout *out);
+/* Not a number for each position. */
+bool mc_mlx_supports_rope(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
+                          const mc_layout *out);
+/* Scores without a cap, keys and values that are floats. */
+bool mc_mlx_supports_sdpa(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
+                          const mc_layout *out);
+
+#endif

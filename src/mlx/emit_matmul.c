@@ -1,0 +1,84 @@
+/* Products with matrices, dense and quantised. */
+#include "mlx/emit.h"
+
+static mica_dtype dtype_of(const mc_mlx_call *c, int k) {
+    return c->from[k]->dtype;
+}
+
+/* Both of one dtype. x becomes that of b where the graph allows it (`fast`): then no copy of a
+ * weight is converted each time. */
+void mc_mlx_emit_matmul(mc_mlx_call *c) {
+    const mc_attr_matmul *a = c->attr;
+    mica_dtype dtype = c->to->dtype;
+    if (a->fast && dtype_of(c, 1) == MICA_BF16) dtype = MICA_BF16;
+    mlx_array x = mc_mlx_cast(c, c->in[0], dtype), w = mc_mlx_cast(c, c->in[1], dtype);
+    mc_mlx_give(c, 0, mc_mlx_combine(c, mc_mlx.matmul, x, w));
+}
+
+static const char *mode_name(const mc_attr_quant *a) {
+    static const char *const names[] = {
+        [MICA_QUANT_AFFINE] = "affine",
+        [MICA_QUANT_MXFP4] = "mxfp4",
+        [MICA_QUANT_MXFP8] = "mxfp8",
+        [MICA_QUANT_NVFP4] = "nvfp4",
+    };
+    return names[a->mode];
+}
+
+void mc_mlx_emit_dequantize(mc_mlx_call *c) {
+    const mc_attr_quant *a = c->attr;
+    const mlx_optional_int group = {(int)a->group_size, true}, bits = {(int)a->bits, true};
+    const mlx_optional_dtype dtype = {MLX_FLOAT32, true};
+    bool affine = a->mode == MICA_QUANT_AFFINE;
+    mlx_array y = {0}, none = {0};
+    mlx_array scales = affine ? mc_mlx_wide(c, 1) : c->in[1];
+    mlx_array biases = affine ? mc_mlx_cast(c, c->in[2], MICA_F32) : none;
+    scales = affine ? mc_mlx_cast(c, scales, MICA_F32) : scales;
+    int failed = mc_mlx.dequantize(&y, c->in[0], scales, biases, group, bits, mode_name(a), none,
+                                   dtype, c->stream);
+    mc_mlx_give(c, 0, mc_mlx_keep(c, failed, y));
+}
+
+/* x as [..., M, K], with the batch of the result where the weights have one: a vector gets the axis
+ * that it lacks. */
+static mlx_array with_batch(mc_mlx_call *c, mlx_array x) {
+    const mc_layout *from = c->from[0], *codes = c->from[1];
+    const int64_t row[2] = {1, from->shape[0]};
+    int64_t k = from->shape[from->ndim - 1];
+    int shape[MICA_MAX_NDIM] = {0};
+    mlx_array y = {0};
+    if (from->ndim == 1) x = mc_mlx_reshape(c, x, row, 2);
+    if (codes->ndim == 2) return x;
+    for (int i = 0; i < c->to->ndim - 1; i++)
+        shape[i] = (int)c->to->shape[i];
+    shape[c->to->ndim - 1] = (int)k;
+    int failed = mc_mlx.broadcast_to(&y, x, shape, (size_t)c->to->ndim, c->stream);
+    return mc_mlx_keep(c, failed, y);
+}
+
+/* The dtype that MLX computes in. With `fast`, x becomes that of the scales: converting these each
+ * time would take as long as the product. */
+static mica_dtype quantised_dtype(const mc_mlx_call *c, bool affine) {
+    const mc_attr_quant *a = c->attr;
+    mica_dtype x = dtype_of(c, 0);
+    if (!affine) return c->on_cpu ? MICA_F32 : x;
+    if (a->fast && dtype_of(c, 2) == dtype_of(c, 3)) return dtype_of(c, 2);
+    return mica_dtype_promote(mica_dtype_promote(x, dtype_of(c, 2)), dtype_of(c, 3));
+}
+
+void mc_mlx_emit_quantized_matmul(mc_mlx_call *c) {
+    const mc_attr_quant *a = c->attr;
+    const mlx_optional_int group = {(int)a->group_size, true}, bits = {(int)a->bits, true};
+    bool affine = a->mode == MICA_QUANT_AFFINE;
+    mica_dtype dtype = quantised_dtype(c, affine);
+    mlx_array y = {0}, biases = {0}, scales = c->in[2];
+    mlx_array x = with_batch(c, mc_mlx_cast(c, c->in[0], dtype));
+    if (affine) {
+        scales = mc_mlx_cast(c, scales, dtype);
+        biases = mc_mlx_cast(c, c->in[3], dtype);
+    }
+    int failed = mc_mlx.quantized_matmul(&y, x, c->in[1], scales, biases, a->transpose != 0, group,
+                                         bits, mode_name(a), c->stream);
+    y = mc_mlx_keep(c, failed, y);
+    mc_mlx_give(c, 0, mc_mlx_reshape(c, y, c->to->shape, c->to->ndim));
+}

@@ -1,0 +1,405 @@
+#include "mlx/executable.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "device/device.h"
+#include "mlx/graph.h"
+
+typedef struct launch launch;
+
+typedef struct executable {
+    mc_executable base; /* first */
+    mica_device *device;
+    mc_lowered *lowered;
+    mc_mlx_graph graph;
+    mc_layout *layouts; /* [n_results] */
+    uint32_t *viewed;   /* [n_results] the parameter that it is a view of; MC_ABSENT: none */
+    int64_t *offsets;   /* [n_results] of such a view's first element, in bytes */
+
+    /* On the thread. */
+    mlx_closure closure; /* of compiled mode; ctx NULL: not made yet */
+    launch *running;     /* while the closure is applied */
+    mc_buffer checks;    /* mc_mlx_check, of the last time that the graph was built */
+    uint64_t traces;
+} executable;
+
+/* A launch, and what it holds until it is over. */
+struct launch {
+    mc_mlx_task task; /* first */
+    executable *x;
+    mc_storage **args; /* [n_params] references; NULL for scalars */
+    int64_t *offsets;  /* [n_params] */
+    bool *taken;       /* [n_params] */
+    uint64_t *scalars;
+    mc_storage **results; /* [n_results] borrowed; NULL for a view of a parameter */
+    mica_status built;    /* of the graph, within the closure */
+};
+
+/* A storage that a launch makes. */
+typedef struct result_storage {
+    mc_storage storage; /* first */
+    mc_mlx_garbage garbage;
+    mc_mlx_cell cell;
+} result_storage;
+
+static mc_mlx_state *state_of(const executable *x) {
+    return x->device->state;
+}
+
+/* ---- compiling ---- */
+
+/* Finds the parameter that a result is a view of, and where its first element lies. */
+static mica_status find_viewed(executable *x, uint32_t i) {
+    uint32_t at = x->lowered->results[i];
+    int64_t offset = 0;
+    const mc_node *node = mc_scope_node(x->lowered->graph, at);
+    x->layouts[i] = node->layout;
+    x->viewed[i] = MC_ABSENT;
+    while (mc_op_get(node->op)->view) {
+        const mc_node *in = mc_scope_node(x->lowered->graph, node->in[0]);
+        mc_layout layout = node->layout;
+        int64_t more;
+        if (!mc_op_get(node->op)->view(node->attr, &in->layout, &layout, &more))
+            return mc_fail(MICA_EINTERNAL, "mlx: %s: no view", mc_op_get(node->op)->name);
+        offset += more;
+        node = in;
+    }
+    bool is_param = node->op == MC_OP_LEAF && !node->scalar;
+    if (is_param && !x->lowered->params[node->value].scalar) {
+        x->viewed[i] = (uint32_t)node->value;
+        x->offsets[i] = offset;
+    } else {
+        mc_layout_set_dense(&x->layouts[i]);
+    }
+    return MICA_OK;
+}
+
+static mica_status fill(executable *x) {
+    uint32_t n = x->lowered->n_results;
+    x->layouts = mc_calloc(n + 1, sizeof *x->layouts);
+    x->viewed = mc_calloc(n + 1, sizeof *x->viewed);
+    x->offsets = mc_calloc(n + 1, sizeof *x->offsets);
+    if (!x->layouts || !x->viewed || !x->offsets) return mc_fail_nomem("an executable");
+    for (uint32_t i = 0; i < n; i++)
+        MC_TRY(find_viewed(x, i));
+    MC_TRY(mc_mlx_graph_init(&x->graph, x->lowered));
+    x->base = (mc_executable){.n_params = x->lowered->n_params,
+                              .n_results = n,
+                              .results = x->layouts,
+                              .bytes = sizeof *x + x->graph.n_nodes * 2 * sizeof(mc_node)};
+    return MICA_OK;
+}
+
+mica_status mc_mlx_compile(mica_device *device, mc_lowered *lowered, mc_executable **out) {
+    *out = NULL;
+    executable *x = mc_calloc(1, sizeof *x);
+    if (!x) {
+        mc_lowered_free(lowered);
+        return mc_fail_nomem("an executable");
+    }
+    x->device = device;
+    x->lowered = lowered;
+    mica_status status = fill(x);
+    if (status != MICA_OK) {
+        mc_mlx_discard(&x->base);
+        return status;
+    }
+    *out = &x->base;
+    return MICA_OK;
+}
+
+typedef struct closure_task {
+    mc_mlx_task task; /* first */
+    mlx_closure closure;
+} closure_task;
+
+static mica_status free_closure(mc_mlx_task *task) {
+    return mc_mlx.closure_free(((closure_task *)(void *)task)->closure) ? MICA_EDEVICE : MICA_OK;
+}
+
+void mc_mlx_discard(mc_executable *base) {
+    if (!base) return;
+    executable *x = (executable *)(void *)base;
+    closure_task task = {.task.run = free_closure, .closure = x->closure};
+    if (x->closure.ctx) (void)mc_mlx_call_on_thread(&task.task);
+    mc_mlx_graph_deinit(&x->graph);
+    mc_lowered_free(x->lowered);
+    mc_buffer_deinit(&x->checks);
+    mc_free(x->layouts);
+    mc_free(x->viewed);
+    mc_free(x->offsets);
+    mc_free(x);
+}
+
+uint64_t mc_mlx_traces(const mc_executable *base) {
+    return ((const executable *)(const void *)base)->traces;
+}
+
+/* ---- launching: on the thread ---- */
+
+static mica_status bind_param(launch *l, uint32_t i, mlx_array *array) {
+    const executable *x = l->x;
+    const mc_lowered_param *param = &x->lowered->params[i];
+    int none = 0;
+    if (x->graph.leaf[i] == MC_ABSENT) return MICA_OK;
+    const mc_layout *layout = &mc_scope_node(x->lowered->graph, x->graph.leaf[i])->layout;
+    if (param->scalar) {
+        *array =
+            mc_mlx.array_new_data(&l->scalars[param->index], &none, 0, mc_mlx_dtype(layout->dtype));
+        return array->ctx ? MICA_OK : mc_mlx_fail("a number");
+    }
+    mc_mlx_cell *cell = l->args[i]->address;
+    MC_TRY(mc_mlx_cell_view(cell, layout, l->offsets[i], state_of(x)->stream, array));
+    if (l->taken[i]) mc_mlx_cell_clear(cell); /* the array holds the memory alone now */
+    return MICA_OK;
+}
+
+static mica_status build(launch *l, mlx_array *params, mlx_vector_array results) {
+    executable *x = l->x;
+    const mc_mlx_state *state = state_of(x);
+    x->traces++;
+    return mc_mlx_graph_build(&x->graph, params, state->stream, state->on_cpu,
+                              state->mode == MC_MLX_EAGER, &x->checks, results);
+}
+
+/* What MLX calls to build the graph of an executable that it compiles. */
+static int trace(mlx_vector_array *results, const mlx_vector_array inputs, void *payload) {
+    executable *x = payload;
+    launch *l = x->running;
+    uint32_t n = x->base.n_params;
+    mlx_array *params = mc_calloc(n + 1, sizeof *params);
+    *results = mc_mlx.vector_array_new();
+    l->built = params ? MICA_OK : mc_fail_nomem("a graph for MLX");
+    size_t next = 0;
+    for (uint32_t i = 0; i < n && l->built == MICA_OK; i++)
+        if (x->graph.leaf[i] != MC_ABSENT && mc_mlx.vector_array_get(&params[i], inputs, next++))
+            l->built = mc_mlx_fail("the inputs of a compiled graph");
+    if (l->built == MICA_OK) l->built = build(l, params, *results);
+    for (uint32_t i = 0; params && i < n; i++)
+        if (params[i].ctx) mc_mlx.array_free(params[i]); /* build has zeroed what it took */
+    mc_free(params);
+    return l->built == MICA_OK ? 0 : 1;
+}
+
+static mica_status make_closure(executable *x) {
+    if (x->closure.ctx) return MICA_OK;
+    mlx_closure plain = mc_mlx.closure_new_func_payload(trace, x, NULL);
+    int failed = mc_mlx.compile(&x->closure, plain, false);
+    mc_mlx.closure_free(plain);
+    return failed ? mc_mlx_fail("compiling a graph") : MICA_OK;
+}
+
+/* Takes params over, as build does. */
+static mica_status replay(launch *l, mlx_array *params, mlx_vector_array *results) {
+    executable *x = l->x;
+    mlx_vector_array inputs = mc_mlx.vector_array_new();
+    int failed = 0;
+    for (uint32_t i = 0; i < x->base.n_params; i++) {
+        if (!params[i].ctx) continue;
+        failed |= mc_mlx.vector_array_append_value(inputs, params[i]);
+        mc_mlx.array_free(params[i]);
+        params[i] = (mlx_array){0};
+    }
+    mica_status status = failed ? mc_mlx_fail("the inputs of a compiled graph") : make_closure(x);
+    /* Fusion on the CPU runs a C++ compiler, in a folder that all users share: it stays off. */
+    if (status == MICA_OK)
+        failed = mc_mlx.set_compile_mode(state_of(x)->on_cpu ? MLX_COMPILE_MODE_NO_FUSE
+                                                             : MLX_COMPILE_MODE_ENABLED);
+    if (failed) status = mc_mlx_fail("a compiled graph");
+    if (status == MICA_OK) {
+        x->running = l;
+        failed = mc_mlx.closure_apply(results, x->closure, inputs);
+        x->running = NULL;
+        if (failed) status = l->built != MICA_OK ? l->built : mc_mlx_fail("a compiled graph");
+    }
+    mc_mlx.vector_array_free(inputs);
+    return status;
+}
+
+static mica_status read_checks(const executable *x, mlx_vector_array results) {
+    size_t n = MC_BUFFER_COUNT(&x->checks, mc_mlx_check);
+    mica_status status = MICA_OK;
+    for (size_t i = 0; i < n && status == MICA_OK; i++) {
+        mlx_array array = {0};
+        if (mc_mlx.vector_array_get(&array, results, x->base.n_results + i))
+            return mc_mlx_fail("a check");
+        status = mc_mlx_check_read(&MC_BUFFER_AT(&x->checks, mc_mlx_check)[i], array);
+        mc_mlx.array_free(array);
+    }
+    return status;
+}
+
+static mica_status store_results(launch *l, mlx_vector_array results) {
+    for (uint32_t i = 0; i < l->x->base.n_results; i++) {
+        if (!l->results[i]) continue;
+        mc_mlx_cell *cell = l->results[i]->address;
+        if (mc_mlx.vector_array_get(&cell->array, results, i)) return mc_mlx_fail("a result");
+        cell->used = mc_mlx.array_nbytes(cell->array);
+        if (state_of(l->x)->host_reads && cell->used > 0)
+            l->results[i]->host = (void *)(uintptr_t)mc_mlx_host_pointer(cell->array);
+    }
+    return MICA_OK;
+}
+
+/* MLX takes its limit as advice: whether the results pass it. */
+static mica_status check_memory(const launch *l) {
+    uint64_t limit = state_of(l->x)->memory_limit, bytes = 0;
+    size_t active = 0;
+    for (uint32_t i = 0; i < l->x->base.n_results; i++)
+        if (l->results[i]) bytes += l->results[i]->bytes;
+    if (limit == 0) return MICA_OK;
+    mc_mlx.get_active_memory(&active);
+    if (active + bytes <= limit) return MICA_OK;
+    return mc_fail(MICA_ENOMEM,
+                   "memory limit: %llu bytes more than the %zu in use would pass the limit of %llu "
+                   "(mica_device_set_memory_limit)",
+                   (unsigned long long)bytes, active, (unsigned long long)limit);
+}
+
+static mica_status compute(launch *l, mlx_array *params) {
+    executable *x = l->x;
+    bool compiled = state_of(x)->mode == MC_MLX_COMPILED;
+    mlx_vector_array results = mc_mlx.vector_array_new();
+    mica_status status = compiled ? replay(l, params, &results) : build(l, params, results);
+    if (status == MICA_OK && mc_mlx.eval(results)) status = mc_mlx_fail("evaluating a graph");
+    if (status == MICA_OK) status = read_checks(x, results);
+    if (status == MICA_OK) status = store_results(l, results);
+    mc_mlx.vector_array_free(results);
+    return status;
+}
+
+static mica_status run_launch(mc_mlx_task *task) {
+    launch *l = (launch *)(void *)task;
+    executable *x = l->x;
+    mlx_array *params = mc_calloc(x->base.n_params + 1, sizeof *params);
+    if (!params) return mc_fail_nomem("a launch");
+    mica_status status = check_memory(l);
+    if (status == MICA_OK && mc_mlx.set_default_device(state_of(x)->device))
+        status = mc_mlx_fail("choosing the device");
+    for (uint32_t i = 0; i < x->base.n_params && status == MICA_OK; i++)
+        status = bind_param(l, i, &params[i]);
+    if (status == MICA_OK) status = compute(l, params);
+    for (uint32_t i = 0; i < x->base.n_params; i++)
+        if (params[i].ctx) mc_mlx.array_free(params[i]);
+    mc_free(params);
+    return status;
+}
+
+/* ---- launching: on the caller's thread ---- */
+
+static void free_result(mc_mlx_garbage *garbage) {
+    result_storage *r =
+        (result_storage *)(void *)((char *)garbage - offsetof(result_storage, garbage));
+    mc_mlx_cell_clear(&r->cell);
+    mc_free(r);
+}
+
+static void release_result(mc_storage *storage) {
+    result_storage *r = (result_storage *)(void *)storage;
+    mica_device *device = storage->owner;
+    r->garbage.free = free_result;
+    mc_mlx_free_later(&r->garbage);
+    mc_device_release(device);
+}
+
+static mica_status new_result(launch *l, uint32_t i, const mc_binding *args, mc_result *result) {
+    const executable *x = l->x;
+    if (x->viewed[i] != MC_ABSENT) {
+        const mc_binding *arg = &args[x->viewed[i]];
+        *result = (mc_result){mc_storage_retain(arg->storage), arg->offset_bytes + x->offsets[i]};
+        return MICA_OK;
+    }
+    result_storage *r = mc_calloc(1, sizeof *r);
+    if (!r) return mc_fail_nomem("a result");
+    atomic_init(&r->storage.count, 1u);
+    r->storage.address = &r->cell;
+    r->storage.bytes = (size_t)mc_layout_bytes(&x->layouts[i]);
+    r->storage.release = release_result;
+    r->storage.owner = x->device;
+    mc_device_retain(x->device);
+    l->results[i] = &r->storage;
+    *result = (mc_result){.storage = &r->storage};
+    return MICA_OK;
+}
+
+static bool is_viewed(const executable *x, uint32_t param) {
+    for (uint32_t i = 0; i < x->base.n_results; i++)
+        if (x->viewed[i] == param) return true;
+    return false;
+}
+
+/* Holds the arguments, and takes donated ones that nobody else holds. */
+static void hold_args(launch *l, mc_binding *args) {
+    const executable *x = l->x;
+    for (uint32_t i = 0; i < x->base.n_params; i++) {
+        mc_storage *storage = args[i].storage;
+        if (!storage) continue;
+        l->taken[i] = x->lowered->params[i].donated && !storage->read_only &&
+                      mc_storage_count(storage) == 1 && !is_viewed(x, i);
+        args[i].taken = l->taken[i];
+    }
+    for (uint32_t i = 0; i < x->base.n_params; i++) {
+        if (args[i].storage) l->args[i] = mc_storage_retain(args[i].storage);
+        l->offsets[i] = args[i].offset_bytes;
+    }
+}
+
+static launch *new_launch(executable *x) {
+    size_t params = x->base.n_params, results = x->base.n_results, scalars = x->lowered->n_scalars;
+    launch *l = mc_calloc(1, sizeof *l + params * (sizeof *l->args + sizeof *l->offsets + 1) +
+                                 results * sizeof *l->results + scalars * sizeof *l->scalars);
+    if (!l) return NULL;
+    l->task.run = run_launch;
+    l->x = x;
+    l->args = (mc_storage **)(void *)(l + 1);
+    l->results = l->args + params;
+    l->offsets = (int64_t *)(void *)(l->results + results);
+    l->scalars = (uint64_t *)(void *)(l->offsets + params);
+    l->taken = (bool *)(void *)(l->scalars + scalars);
+    return l;
+}
+
+static void free_launch(launch *l) {
+    for (uint32_t i = 0; i < l->x->base.n_params; i++)
+        mc_storage_release(l->args[i]);
+    mc_free(l);
+}
+
+mica_status mc_mlx_launch(mc_executable *base, mc_binding *args, const uint64_t *scalars,
+                          mc_result *results, mc_fence *fence) {
+    executable *x = (executable *)(void *)base;
+    *fence = 0;
+    launch *l = new_launch(x);
+    if (!l) return mc_fail_nomem("a launch");
+    mica_status status = MICA_OK;
+    memset(results, 0, base->n_results * sizeof *results);
+    if (x->lowered->n_scalars > 0)
+        memcpy(l->scalars, scalars, x->lowered->n_scalars * sizeof *scalars);
+    for (uint32_t i = 0; i < base->n_results && status == MICA_OK; i++)
+        status = new_result(l, i, args, &results[i]);
+    if (status == MICA_OK) {
+        hold_args(l, args);
+        status = mc_mlx_submit(&l->task);
+    }
+    if (status == MICA_OK) {
+        *fence = (mc_fence)(uintptr_t)l;
+        return MICA_OK;
+    }
+    for (uint32_t i = 0; i < base->n_params; i++)
+        args[i].taken = false;
+    for (uint32_t i = 0; i < base->n_results; i++) {
+        mc_storage_release(results[i].storage);
+        results[i] = (mc_result){0};
+    }
+    free_launch(l);
+    return status;
+}
+
+mica_status mc_mlx_wait_fence(void *state, mc_fence fence) {
+    (void)state;
+    launch *l = (launch *)(uintptr_t)fence;
+    mica_status status = mc_mlx_wait(&l->task);
+    free_launch(l);
+    return status;
+}
