@@ -71,7 +71,7 @@ mlx_array mc_mlx_bits(mc_mlx_call *c, uint64_t bits, mica_dtype dtype);
 mlx_array mc_mlx_f32(mc_mlx_call *c, float value);
 mlx_array mc_mlx_int(mc_mlx_call *c, int64_t value, mica_dtype dtype);
 
-/* in[k] as f32 where it is f16 or bf16, else as it is: such are computed in f32 and rounded once. */
+/* in[k] as f32 where it is f16 or bf16, else as it is: they are computed in f32, rounded once. */
 mlx_array mc_mlx_wide(mc_mlx_call *c, int k);
 
 /* The indices in[k] into an axis, such that MLX reaches nothing outside of it, and a check that

@@ -1,6 +1,6 @@
 /* The ops that the device has a row for. A row names the function that builds MLX's graph for an
- * op, in mlx/emit_<subject>.c. An op without a row runs by its decomposition, or on the CPU. Include
- * this file with EMIT, EMIT_IF, AS_IS and WIDE defined; they are undefined at the end.
+ * op, in mlx/emit_<subject>.c. An op without a row runs by its decomposition, or on the CPU.
+ * Include this file with EMIT, EMIT_IF, AS_IS and WIDE defined; they are undefined at the end.
  *
  * EMIT(OP, function): a function of its own.
  * EMIT_IF(OP, function, supports): over the layouts for which mc_mlx_supports_<supports> is true.

@@ -20,8 +20,8 @@ typedef struct mc_mlx_graph {
 mica_status mc_mlx_graph_init(mc_mlx_graph *graph, const mc_lowered *lowered);
 void mc_mlx_graph_deinit(mc_mlx_graph *graph);
 
-/* On the thread: builds it over params [n_params], which it takes over: nobody else holds them then,
- * so MLX may compute in their memory. results receives the results, dense, and after them the
+/* On the thread: builds it over params [n_params], which it takes over: nobody else holds them
+ * then, so MLX may compute in their memory. results receives the results, dense, and after them the
  * arrays of the checks.
  *
  *  eager   evaluates each op by itself: an error names it
