@@ -6,11 +6,12 @@ The devices, and how each of them runs each op.
     kernels
     threads
     memory
-  $ mica devices --ops | cut -c 1-37 | sed -n '1p; /^add /p; /^reshape /p; /^part /p' | sed 's/ *$//'
+  $ mica devices --ops | cut -c 1-37 | sed 's/ *$//' > ops
+  > sed -n '1p; /^add /p; /^reshape /p; /^part /p' ops
   op                       cpu
   part                     no work
   add                      native
   reshape                  no work
-  $ mica devices --ops | cut -c 1-37 | grep -c -e ' -' -e 'on cpu'
+  $ grep -c -e ' -' -e 'on cpu' ops
   0
   [1]
