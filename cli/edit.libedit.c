@@ -1,15 +1,20 @@
 #define _POSIX_C_SOURCE 200809L
 #include "edit.h"
 
+#include "cli.h"
 #include "interrupt.h"
 #include "report.h"
 #include "ui.h"
 
+#include <errno.h>
 #include <histedit.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/select.h>
 #include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
@@ -26,6 +31,7 @@ struct cli_edit {
     bool more;
     bool interrupted, cleared; /* the last line ended by Ctrl-C; it had text */
     char *text;                /* the last line, without its line feed */
+    sigset_t waiting;          /* the signal mask outside of el_gets */
 };
 
 static cli_edit *owner_of(EditLine *line) {
@@ -53,6 +59,48 @@ static void make_prompt(const char *sign, char *out, size_t out_bytes) {
     const char *bold = cli_style(CLI_BOLD);
     snprintf(out, out_bytes, *bold ? "\1%s\1%s\1%s\1 " : "%s%s%s ", bold, sign,
              cli_style(CLI_PLAIN));
+}
+
+/* ---- signals ----
+ *
+ * libedit's handlers draw and allocate, whatever they interrupt: a terminal that is resized while
+ * the prompt is drawn would leave a broken heap. They run only while a key is awaited. */
+
+static void block_signals(cli_edit *e) {
+    static const int handled[] = {SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    for (size_t i = 0; i < CLI_COUNT(handled); i++)
+        sigaddset(&blocked, handled[i]);
+    pthread_sigmask(SIG_BLOCK, &blocked, &e->waiting);
+}
+
+/* Reads a byte.  returns 1, 0 at the end, or -1 */
+static int read_byte(const cli_edit *e, char *byte) {
+    for (;;) {
+        fd_set input;
+        FD_ZERO(&input);
+        FD_SET(STDIN_FILENO, &input);
+        int ready = pselect(STDIN_FILENO + 1, &input, NULL, NULL, NULL, &e->waiting);
+        if (ready < 0 && errno == EINTR) continue;
+        ssize_t got = ready < 0 ? -1 : read(STDIN_FILENO, byte, 1);
+        if (got >= 0 || (errno != EINTR && errno != EAGAIN)) return (int)got;
+    }
+}
+
+/* Reads a character for libedit. Bytes that are none in the locale are dropped. */
+static int read_key(EditLine *line, wchar_t *key) {
+    const cli_edit *e = owner_of(line);
+    mbstate_t state;
+    memset(&state, 0, sizeof state);
+    for (;;) {
+        char byte;
+        int got = read_byte(e, &byte);
+        if (got <= 0) return got;
+        size_t len = mbrtowc(key, &byte, 1, &state);
+        if (len == 0 || len == 1) return 1;                     /* 0: NUL, which is Ctrl-@ */
+        if (len == (size_t)-1) memset(&state, 0, sizeof state); /* else it goes on */
+    }
 }
 
 /* Terminals enclose pasted text in these sequences on request. */
@@ -204,6 +252,7 @@ cli_edit *cli_edit_open(const char *file, cli_completer complete) {
     el_set(edit->line, EL_CLIENTDATA, edit);
     el_set(edit->line, EL_PROMPT_ESC, give_prompt, '\1');
     el_set(edit->line, EL_EDITOR, "emacs");
+    el_wset(edit->line, EL_GETCFN, read_key);
     el_set(edit->line, EL_SIGNAL, 1); /* the terminal is restored before a signal acts */
     el_set(edit->line, EL_HIST, history, edit->history);
     history(edit->history, &event, H_SETSIZE, HISTORY_LINES);
@@ -249,7 +298,9 @@ cli_typed cli_edit_read(cli_edit *edit, bool more, const char **line) {
         return CLI_TYPED_INTERRUPT;
     }
     ask_for_pastes(true);
+    block_signals(edit);
     const char *read = el_gets(edit->line, &len);
+    pthread_sigmask(SIG_SETMASK, &edit->waiting, NULL);
     ask_for_pastes(false);
     if (edit->interrupted) return edit->cleared ? CLI_TYPED_CLEAR : CLI_TYPED_INTERRUPT;
     if (!read || len <= 0) return CLI_TYPED_END;

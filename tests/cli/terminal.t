@@ -189,7 +189,14 @@ one; not with --no-wrap, as other programs call it too.
   > wait >
   > send /bye\n
   > END
-  $ printf 'size 30\nwait there is no command\\r\\n\x27frobnicate\x27\n' | pty mica frobnicate
+  $ printf 'wait there is no command\\r\\n\x27frobnicate\x27\n' | PTY_COLUMNS=30 pty mica frobnicate
   [2]
   $ printf 'size 30\nwait model, gemma3_text, 12.8 MB.\\r\\n/help lists commands, Ctrl-D\\r\\nends.\\r\\n\nwait >\nsend /a\\n\nwait /help lists the commands; //\\r\\nbegins a text that begins with\\r\\na slash.\\r\\n\nwait >\nsend /bye\\n\n' | pty mica chat model
   $ mica run "What is curl?" -q -n 20 > a; printf 'size 20\n' | pty sh -c 'mica run "What is curl?" -q -n 20 > b; cmp a b'
+
+A window may change its size at any time, also while the prompt is drawn.
+
+  $ i=0; while [ $i -lt 300 ]; do
+  >   i=$((i + 1)); printf 'wait [?2004h\nwait >\nsize %d\nsend /set seed 1\\n\n' $((20 + i * 37 % 150))
+  > done > typed; printf 'wait [?2004h\nwait >\nsend /bye\\n\n' >> typed
+  > pty mica chat < typed
