@@ -18,8 +18,9 @@ static void print_device(const char *name) {
         return;
     }
     mica_device_info info = cli_device_info(device);
-    printf("%s\n  description  %s\n  kernels      %s\n  threads      %d\n  memory       %s\n",
-           info.name, info.description, info.isa, info.threads,
+    printf("%s\n  description  %s\n", info.name, info.description);
+    if (info.isa[0]) printf("  kernels      %s\n", info.isa);
+    printf("  threads      %d\n  memory       %s\n", info.threads,
            cli_format_bytes(info.memory_bytes, memory));
     mica_device_close(&device);
 }
@@ -74,7 +75,7 @@ static const cli_option devices_options[] = {
 const cli_verb cli_verb_devices = {
     .synopsis = "",
     .details = "Lists each device, its instruction set, its threads, and the memory that mica may\n"
-               "use.\n"
+               "use. --device NAME makes other verbs compute on one.\n"
                "\n"
                "--ops prints a table of all ops. native: the device has a kernel; decomposed: it\n"
                "computes the op by others; on cpu: the CPU does, and the operands are copied\n"

@@ -22,6 +22,12 @@ const cli_option cli_model_options[CLI_MODEL_SESSION] = {
      .placeholder = "FOLDER",
      .help = "a LoRA adapter of the model, made by mlx-lm or PEFT",
      .offset = offsetof(cli_model_values, adapter)},
+    {.name = "device",
+     .kind = CLI_TEXT,
+     .placeholder = "NAME",
+     .help = "the device that computes: cpu, mlx, mlx:gpu, mlx:cpu (mica devices lists those of "
+             "this machine); the default is cpu",
+     .offset = offsetof(cli_model_values, device)},
     {.name = "arithmetic",
      .kind = CLI_CHOICE,
      .placeholder = "fast|exact",
@@ -88,6 +94,7 @@ const cli_option cli_model_options[CLI_MODEL_SESSION] = {
 
 mica_model_options cli_model_get_options(const cli_model_values *values) {
     return (mica_model_options){
+        .device_name = values->device,
         .adapter = values->adapter,
         .arithmetic = values->arithmetic == 0 ? MICA_ARITHMETIC_FAST : MICA_ARITHMETIC_EXACT,
         .cache = (mica_cache_type)values->cache, /* the choices have the enum's order */

@@ -8,6 +8,7 @@
 
 typedef struct cli_model_values {
     const char *model, *adapter;
+    const char *device; /* NULL: the library's choice */
     int64_t arithmetic; /* of the option's choices: 0 fast, 1 exact */
     int64_t cache;      /* of the option's choices */
     bool no_mmap, prefetch, mlock;
@@ -23,10 +24,10 @@ typedef struct cli_model_values {
 enum {
     CLI_MODEL_FOLDER = 1,
     CLI_MODEL_ADAPTER = 2,
-    CLI_MODEL_LOADING = 7,
-    CLI_MODEL_OPTIONS = 9,
-    CLI_MODEL_CHAT = 11,
-    CLI_MODEL_SESSION = 12
+    CLI_MODEL_LOADING = 8,
+    CLI_MODEL_OPTIONS = 10,
+    CLI_MODEL_CHAT = 12,
+    CLI_MODEL_SESSION = 13
 };
 extern const cli_option cli_model_options[CLI_MODEL_SESSION];
 

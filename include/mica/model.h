@@ -80,11 +80,13 @@ typedef enum mica_cache_type {
 
 /** Options of mica_model_open; zero means the default. */
 typedef struct mica_model_options {
-    size_t struct_bytes;    /* see mica/api.h */
-    const char *engine;     /* "native", or another that mica/engine.h lists; NULL: the first in
+    size_t struct_bytes;     /* see mica/api.h */
+    const char *engine;      /* "native", or another that mica/engine.h lists; NULL: the first in
                                order of preference that takes the folder and is available */
-    mica_device *device;    /* kept until the model ends; NULL: the model opens its own */
-    int threads;            /* of the model's own device; 0: one per usable core */
+    mica_device *device;     /* kept until the model ends; NULL: the model opens its own */
+    const char *device_name; /* of the model's own device, as for mica_device_open; NULL: the best
+                                one of this machine. Borrowed */
+    int threads;             /* of the model's own device; 0: one per usable core */
     int64_t context_length; /* maximum number of tokens in a session's caches. A longer text, also a
                                longer prompt, is possible: a token then sees the first 4 tokens and
                                the last context_length - 4, itself among them, in all layers without
@@ -135,6 +137,7 @@ typedef struct mica_model_options {
  *          MICA_EFORMAT a file is malformed; a config, tokenizer, template or index is larger than
  *          its kind of file may be (about ten times the largest known one) and so is not read;
  *          options.chat_template is ill-formed (a folder's own is an error of mica_chat)
+ *          MICA_EDEVICE no device of that name, or it cannot start: the text says what is missing
  *          MICA_ENOMEM no memory; mlock exceeds what the process may lock (RLIMIT_MEMLOCK): the
  *          text says how much
  *          MICA_EUNSUPPORTED the model is of a kind that mica does not know, and no other engine

@@ -1,6 +1,7 @@
 /* Devices: which there are, opening and closing. */
 #include "device/device.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -31,6 +32,14 @@ static const mc_backend *find_backend(const char *name, const char **variant) {
     for (size_t i = 0; i < mica_device_count(); i++)
         if (mc_str_is((mc_str){name, len}, backends[i]->name)) return backends[i];
     return NULL;
+}
+
+static mica_status fail_unknown(const char *name) {
+    char names[128] = "";
+    for (size_t i = 0, len = 0; i < mica_device_count() && len < sizeof names; i++)
+        len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", i > 0 ? ", " : "",
+                                mica_device_name(i));
+    return mc_fail(MICA_EDEVICE, "there is no device \"%s\"; there are: %s", name, names);
 }
 
 /* More than the temporaries of most decode steps, less than buffers that were outgrown. */
@@ -81,8 +90,7 @@ mica_status mica_device_open(const char *name, const mica_device_options *option
     *device = NULL;
     const char *variant;
     const mc_backend *backend = find_backend(name, &variant);
-    if (!backend)
-        return mc_fail(MICA_EDEVICE, "this build has no device \"%s\" (see `mica devices`)", name);
+    if (!backend) return fail_unknown(name);
     return mc_device_open_backend(backend, variant, options, device);
 }
 

@@ -92,7 +92,7 @@ static mica_status open_parts(native *model, const char *folder, const mica_mode
     mica_device *device = options->device;
     if (!device) {
         const mica_device_options own = {.threads = options->threads};
-        MC_TRY(mica_device_open(NULL, &own, &model->own));
+        MC_TRY(mica_device_open(options->device_name, &own, &model->own));
         device = model->own;
     }
     const mc_weights_options weights = {

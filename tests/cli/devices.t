@@ -15,3 +15,14 @@ The devices, and how each of them runs each op.
   $ grep -c -e ' -' -e 'on cpu' ops
   0
   [1]
+
+A verb computes on the device that --device or $MICA_DEVICE names.
+
+  $ mica run --device cpu "What is curl?" -q -n 4
+  curl is a command
+  $ MICA_DEVICE=tpu mica bench 2>&1
+  mica: there is no device "tpu"; there are: cpu, mlx
+  [1]
+  $ mica run --device gpu "What is curl?" 2>&1
+  mica: there is no device "gpu"; there are: cpu, mlx
+  [1]

@@ -142,6 +142,9 @@ Each verb explains itself, in lines of 80 columns at most.
     -m, --model MODEL             the model's folder
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
+        --device NAME             the device that computes: cpu, mlx, mlx:gpu,
+                                  mlx:cpu (mica devices lists those of this
+                                  machine); the default is cpu
         --arithmetic fast|exact   fast: activations in int8 for quantised weights,
                                   in bf16 for bf16 weights if the machine is
                                   faster with that; exact: in floats (default:
@@ -272,6 +275,9 @@ Each verb explains itself, in lines of 80 columns at most.
     -m, --model MODEL             the model's folder
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
+        --device NAME             the device that computes: cpu, mlx, mlx:gpu,
+                                  mlx:cpu (mica devices lists those of this
+                                  machine); the default is cpu
         --arithmetic fast|exact   fast: activations in int8 for quantised weights,
                                   in bf16 for bf16 weights if the machine is
                                   faster with that; exact: in floats (default:
@@ -389,6 +395,9 @@ Each verb explains itself, in lines of 80 columns at most.
     -m, --model MODEL             the model's folder
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
+        --device NAME             the device that computes: cpu, mlx, mlx:gpu,
+                                  mlx:cpu (mica devices lists those of this
+                                  machine); the default is cpu
         --arithmetic fast|exact   fast: activations in int8 for quantised weights,
                                   in bf16 for bf16 weights if the machine is
                                   faster with that; exact: in floats (default:
@@ -527,6 +536,9 @@ Each verb explains itself, in lines of 80 columns at most.
     -m, --model MODEL             the model's folder
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
+        --device NAME             the device that computes: cpu, mlx, mlx:gpu,
+                                  mlx:cpu (mica devices lists those of this
+                                  machine); the default is cpu
         --arithmetic fast|exact   fast: activations in int8 for quantised weights,
                                   in bf16 for bf16 weights if the machine is
                                   faster with that; exact: in floats (default:
@@ -558,7 +570,7 @@ Each verb explains itself, in lines of 80 columns at most.
   Usage: mica devices [options]
   
   Lists each device, its instruction set, its threads, and the memory that mica
-  may use.
+  may use. --device NAME makes other verbs compute on one.
   
   --ops prints a table of all ops. native: the device has a kernel; decomposed: it
   computes the op by others; on cpu: the CPU does, and the operands are copied

@@ -185,6 +185,9 @@ static void test_bad_models(void **state) {
     expect_open(empty, NULL, MICA_ENOENT, "config.json");
     expect_open(NULL, NULL, MICA_EINVAL, "path");
     expect_open(default_path, &(mica_model_options){.engine = "steam"}, MICA_EINVAL, "native");
+    expect_open(default_path, &(mica_model_options){.device_name = "gpu"}, MICA_EDEVICE,
+                "there is no device \"gpu\"; there are: cpu, mlx");
+    expect_open(default_path, &(mica_model_options){.device_name = "mlx:tpu"}, MICA_EDEVICE, "mlx");
     expect_open(default_path, &(mica_model_options){.context_length = -1}, MICA_EINVAL,
                 "context_length");
     expect_open(default_path, &(mica_model_options){.chat_template = "{% if %}"}, MICA_EFORMAT,
