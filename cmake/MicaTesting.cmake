@@ -45,7 +45,8 @@ endfunction()
 # and .avx512vnni with the kernels, and the choices of src/cpu/, of processors that have less than
 # this one; not under sanitizers, where that would take a minute. DEVICES: again as
 # <room>.<name>.<device> on each of MICA_TEST_DEVICES; the test opens its device by
-# test_device_open. DEVICES_LONG: the same, but not under sanitizers, where it takes many minutes.
+# test_device_open. DEVICES_LONG: the same, for tests of thousands of passes: the witness then has
+# kernels for fused ops.
 function(mica_test path)
   cmake_parse_arguments(PARSE_ARGV 1 arg "WEAKER;DEVICES;DEVICES_LONG" "" "LABELS;SOURCES;ARGS")
   string(REPLACE "/" "." name ${path})
@@ -65,12 +66,16 @@ function(mica_test path)
         SKIP_REGULAR_EXPRESSION "MICA_CPU is ${isa}, which this machine cannot run")
     endforeach()
   endif()
-  if(arg_DEVICES OR (arg_DEVICES_LONG AND NOT MICA_SANITIZE))
+  if(arg_DEVICES OR arg_DEVICES_LONG)
     set(device_labels ${arg_LABELS})
     list(FILTER device_labels INCLUDE REGEX "golden|cases")
     foreach(device IN LISTS MICA_TEST_DEVICES)
+      set(opened ${device})
+      if(arg_DEVICES_LONG AND device STREQUAL "witness")
+        set(opened witness:fused)
+      endif()
       mica_add_test(${name}.${device} ${target} LABELS slow tsan ${device_labels} ARGS ${arg_ARGS})
-      set_property(TEST ${name}.${device} APPEND PROPERTY ENVIRONMENT MICA_TEST_DEVICE=${device})
+      set_property(TEST ${name}.${device} APPEND PROPERTY ENVIRONMENT MICA_TEST_DEVICE=${opened})
     endforeach()
   endif()
 endfunction()

@@ -187,13 +187,14 @@ static void bits_of_a_query_that_keeps(void **state) {
     bench b = bench_open();
     const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
     const int64_t keeps[] = {1, 4, 17}, windows[] = {3, 40};
-    for (int d = 0; d < 24; d++) {
+    const int64_t step = 13 * test_case_step();
+    for (int d = 0; d < 24; d += test_case_step()) {
         operands o = make(&b, dtypes[d / 6], d % 2, N, N);
         mica_sdpa_options options = {
             .causal = true, .window = windows[d % 2], .keep = keeps[d / 2 % 3]};
         o.q = mica_astype(b.s, o.q, MICA_F32);
         mica_array all = mica_sdpa(b.s, o.q, o.k, o.v, &options);
-        for (int64_t i = 1, n = 1; i < N - n; i += 13, n = n % 9 + 1) {
+        for (int64_t i = 1, n = 1; i < N - n; i += step, n = n % 9 + 1) {
             mica_array want = mica_slice_axis(b.s, all, 2, i, i + n);
             mica_array q = mica_slice_axis(b.s, o.q, 2, i, i + n);
             options.offset = mica_i32(b.s, (int32_t)i);
@@ -262,10 +263,11 @@ static void bits_of_threads(void **state) {
     (void)state;
     const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
     const int64_t counts[] = {300, 70, 4, 2, 1};
-    for (int d = 0; d < 12; d++) {
+    const int max_threads = test_device_is_other() ? 1 : 9; /* they have threads of their own */
+    for (int d = 0; d < 12; d += test_case_step()) {
         float *want = attend_with(1, dtypes[d / 3], d % 3, 300);
-        for (int threads = 1; threads <= 9; threads += 4)
-            for (int c = 0; c < 5; c++) {
+        for (int threads = 1; threads <= max_threads; threads += 4)
+            for (int c = 0; c < 5; c += test_case_step()) {
                 int64_t n = counts[c];
                 float *got = attend_with(threads, dtypes[d / 3], d % 3, n);
                 for (int64_t head = 0; head < 5; head++)
@@ -306,6 +308,7 @@ static float *attend_rows(int threads, mica_dtype dtype, int64_t longest, uint64
  * row. */
 static void a_long_row_is_split(void **state) {
     (void)state;
+    if (test_device_is_other()) skip(); /* the cpu's, which it has run */
     const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_U8};
     const int64_t lengths[] = {65, 3000, 20000};
     for (int d = 0; d < 4; d++) {
@@ -350,6 +353,7 @@ static void many_heads_of_one_key(void **state) {
 /* With a window, memory depends on the keys that queries attend to. */
 static void a_window_needs_little_memory(void **state) {
     (void)state;
+    if (test_device_is_other()) skip(); /* the cpu's, which it has run */
     bench b = bench_open_cpu(NULL);
     mica_array q = noise(b.s, 1, MICA_F32, SHAPE(1, 2, 100, 32));
     mica_array k = noise(b.s, 2, MICA_F32, SHAPE(1, 1, 50000, 32));

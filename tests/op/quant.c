@@ -189,13 +189,14 @@ static void batches(void **state) {
 static void rows_do_not_depend_on_their_number(void **state) {
     (void)state;
     bench b = bench_open();
+    const int64_t more = 2 * test_case_step();
     for (int i = 0; i < 2 * FORMATS; i++) {
         const mica_quant quant = formats[i / 2];
         const int64_t k = i % 2 ? 1024 : 256; /* rows of whole pages, or not */
         weights q = quantized(&b, quant, noise(b.s, 9, MICA_BF16, SHAPE(133, k)));
         mica_array x = noise(b.s, 10, MICA_F32, SHAPE(40, k));
         mica_array all = mica_quantized_matmul(b.s, x, q.codes, q.scales, q.biases, quant, true);
-        for (int64_t rows = 1; rows <= 9; rows += 2) {
+        for (int64_t rows = 1; rows <= 9; rows += more) {
             mica_array part = mica_slice_axis(b.s, x, 0, 17, 17 + rows);
             part = mica_quantized_matmul(b.s, part, q.codes, q.scales, q.biases, quant, true);
             expect_same(b.s, part, mica_slice_axis(b.s, all, 0, 17, 17 + rows));
@@ -208,6 +209,7 @@ static void rows_do_not_depend_on_their_number(void **state) {
 static void fast_rows_do_not_depend_on_their_number(void **state) {
     (void)state;
     bench b = bench_open();
+    const int64_t more = 4 * test_case_step();
     for (int i = 0; i < 3 * FORMATS; i++) {
         const mica_quant quant = formats[i / 3];
         const mica_dtype dtype = i % 3 == 1 ? MICA_BF16 : MICA_F32;
@@ -221,7 +223,7 @@ static void fast_rows_do_not_depend_on_their_number(void **state) {
         mica_array dense = mica_negative(b.s, mica_negative(b.s, x));
         dense = mc_quantized_matmul(b.s, dense, q.codes, q.scales, q.biases, quant, true);
         expect_same(b.s, dense, all);
-        for (int64_t rows = 1; rows <= 21; rows += 4) {
+        for (int64_t rows = 1; rows <= 21; rows += more) {
             mica_array part = mica_slice_axis(b.s, x, 1, 17, 17 + rows);
             part = mc_quantized_matmul(b.s, part, q.codes, q.scales, q.biases, quant, true);
             expect_same(b.s, part, mica_slice_axis(b.s, all, 1, 17, 17 + rows));

@@ -221,14 +221,26 @@ static const char *device_name(void) {
 }
 
 mica_status test_device_open(const mica_device_options *options, mica_device **device) {
-    const char *name = device_name();
-    return strcmp(name, "witness") == 0
-               ? mc_device_open_backend(&witness_backend, "", options, device)
-               : mica_device_open(name, options, device);
+    static const char witness[] = "witness";
+    const char *name = device_name(), *variant = strchr(name, ':');
+    size_t len = variant ? (size_t)(variant - name) : strlen(name);
+    if (len != strlen(witness) || strncmp(name, witness, len) != 0)
+        return mica_device_open(name, options, device);
+    mica_device_options given = options ? *options : (mica_device_options){.threads = 0};
+    given.threads = 1; /* the pools of its inner device and of the fallback would share two cores */
+    return mc_device_open_backend(&witness_backend, variant ? variant + 1 : "", &given, device);
 }
 
 bool test_device_is_other(void) {
     return strcmp(device_name(), "cpu") != 0;
+}
+
+int test_case_step(void) {
+    return test_device_is_other() ? 3 : 1;
+}
+
+uint64_t test_failure_step(void) {
+    return test_device_is_other() ? 401 : 1;
 }
 
 void test_forget_plans(mica_device *device) {

@@ -89,12 +89,20 @@ uint64_t test_fail_each_allocation(bool (*body)(void *arg), void *arg);
  * its free memory: the next evaluation allocates what the first one did. */
 void test_forget_plans(mica_device *device);
 
-/* mica_device_open of the device that $MICA_TEST_DEVICE names: "witness" (support/witness.h), one
- * of mica's, or, where it is not set, the cpu. Tests of what every device does open theirs by
- * this. */
+/* mica_device_open of the device that $MICA_TEST_DEVICE names: "witness" or "witness:fused"
+ * (support/witness.h), one of mica's, or, where it is not set, the cpu. Tests of what every device
+ * does open theirs by this. */
 mica_status test_device_open(const mica_device_options *options, mica_device **device);
 
 /* Whether that is another device than the cpu. */
 bool test_device_is_other(void);
+
+/* The step of a loop over cases that are alike: 1, or 3 on other devices than the cpu, which take
+ * their time. */
+int test_case_step(void);
+
+/* By how many allocations a test goes on that lets the n-th fail while a model computes: 1, or 401
+ * on other devices, which allocate tens of thousands of times for the launches of an answer. */
+uint64_t test_failure_step(void);
 
 #endif

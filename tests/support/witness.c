@@ -34,12 +34,15 @@ struct job {
 
 typedef struct witness {
     mica_device *inner;
+    bool fused;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t due_one;  /* for the thread: a launch is due, or all ends */
+    pthread_cond_t computed; /* for who waits while another computes */
     job *first, *last; /* guarded: submitted and not yet waited for, in order */
-    size_t pending;    /* guarded: not yet computed */
     mc_fence fences;   /* guarded */
+    mc_fence due;      /* guarded: launches up to here are the thread's to compute */
+    bool busy;         /* guarded: somebody computes the first launch that is not done */
     bool ending;       /* guarded */
     uint64_t counts[WITNESS_CALLS], fail_at[WITNESS_CALLS]; /* guarded */
 } witness;
@@ -106,7 +109,11 @@ static mica_status write_to(witness *w, block *b, char **to) {
     return MICA_OK;
 }
 
-/* ---- the thread ---- */
+/* ---- computing ---- */
+
+/* Every so-many-th launch, and those before it that are not computed, are the thread's. To wake it
+ * for each would take longer than the launches of a small model. */
+enum { EACH_LATE = 8 };
 
 /* What the inner device computes with: references. A block that was taken is empty from here on;
  * one that is not taken is held twice, so that the inner device does not take it either. */
@@ -150,7 +157,7 @@ static mica_status compute(witness *w, const job *j) {
     return status;
 }
 
-/* The caller of wait frees a job. Its storages are released by the thread, as late as may be. */
+/* The caller of wait frees a job. Its storages are released behind it, as late as may be. */
 static void release_storages(const job *j) {
     for (uint32_t i = 0; i < j->executable->n_params; i++)
         mc_storage_release(j->args[i]);
@@ -165,76 +172,99 @@ static job *next_job(const witness *w) {
     return j;
 }
 
+/* Whether the next launch is the thread's to compute. */
+static bool is_due(const witness *w) {
+    const job *j = next_job(w);
+    return j && !w->busy && (j->fence <= w->due || w->ending);
+}
+
+/* Under the lock, which it leaves while it computes. Nobody else computes then. */
+static void compute_next(witness *w, job *j) {
+    w->busy = true;
+    pthread_mutex_unlock(&w->lock);
+    mica_status status = compute(w, j);
+    if (status != MICA_OK) (void)snprintf(j->error, sizeof j->error, "%s", mica_last_error());
+    release_storages(j);
+    pthread_mutex_lock(&w->lock);
+    w->busy = false;
+    j->status = status;
+    j->done = true;
+    pthread_cond_broadcast(&w->computed);
+    if (is_due(w)) pthread_cond_signal(&w->due_one);
+}
+
 static void *run(void *state) {
     witness *w = state;
     pthread_mutex_lock(&w->lock);
-    for (;;) {
-        job *j = next_job(w);
-        if (!j && w->ending) break;
-        if (!j) {
-            pthread_cond_wait(&w->changed, &w->lock);
-            continue;
-        }
-        pthread_mutex_unlock(&w->lock);
-        mica_status status = compute(w, j);
-        if (status != MICA_OK) (void)snprintf(j->error, sizeof j->error, "%s", mica_last_error());
-        release_storages(j);
-        pthread_mutex_lock(&w->lock);
-        j->status = status;
-        j->done = true;
-        w->pending--;
-        pthread_cond_broadcast(&w->changed);
+    while (!w->ending || next_job(w)) {
+        if (is_due(w))
+            compute_next(w, next_job(w));
+        else
+            pthread_cond_wait(&w->due_one, &w->lock);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
 }
 
+/* Under the lock: ends all launches up to a fence, and computes those itself that are not the
+ * thread's. */
+static void finish(witness *w, mc_fence fence) {
+    for (job *j; (j = next_job(w)) && j->fence <= fence;) {
+        if (w->busy || is_due(w))
+            pthread_cond_wait(&w->computed, &w->lock);
+        else
+            compute_next(w, j);
+    }
+}
+
 /* Copies see what launches before them wrote. */
 static void drain(witness *w) {
     pthread_mutex_lock(&w->lock);
-    while (w->pending > 0)
-        pthread_cond_wait(&w->changed, &w->lock);
+    finish(w, w->fences);
     pthread_mutex_unlock(&w->lock);
 }
 
 /* ---- opening ---- */
+
+static void free_witness(witness *w) {
+    pthread_cond_destroy(&w->computed);
+    pthread_cond_destroy(&w->due_one);
+    pthread_mutex_destroy(&w->lock);
+    mica_device_close(&w->inner);
+    mc_free(w);
+}
 
 static void witness_close(void *state) {
     witness *w = state;
     if (!w) return;
     pthread_mutex_lock(&w->lock);
     w->ending = true;
-    pthread_cond_broadcast(&w->changed);
+    pthread_cond_signal(&w->due_one);
     pthread_mutex_unlock(&w->lock);
     pthread_join(w->thread, NULL);
-    pthread_cond_destroy(&w->changed);
-    pthread_mutex_destroy(&w->lock);
-    mica_device_close(&w->inner);
-    mc_free(w);
+    free_witness(w);
 }
 
 static mica_status witness_open(const mica_device_options *options, const char *variant,
                                 void **state) {
-    (void)variant;
     const mica_device_options inner = {.threads = options ? options->threads : 0};
     *state = NULL;
     witness *w = mc_calloc(1, sizeof *w);
     if (!w) return mc_fail_nomem("the witness");
+    w->fused = strcmp(variant, "fused") == 0;
     mica_status status = mica_device_open("cpu", &inner, &w->inner);
     if (status != MICA_OK) {
         mc_free(w);
         return status;
     }
     pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->changed, NULL);
+    pthread_cond_init(&w->due_one, NULL);
+    pthread_cond_init(&w->computed, NULL);
     if (pthread_create(&w->thread, NULL, run, w) == 0) {
         *state = w;
         return MICA_OK;
     }
-    pthread_cond_destroy(&w->changed);
-    pthread_mutex_destroy(&w->lock);
-    mica_device_close(&w->inner);
-    mc_free(w);
+    free_witness(w);
     return mc_fail(MICA_EDEVICE, "witness: cannot start a thread");
 }
 
@@ -296,15 +326,23 @@ static mica_status witness_copy(void *state, mc_direction direction, void *to, s
 
 /* ---- graphs ---- */
 
+static bool lists(const mc_op *ops, size_t n, mc_op op) {
+    for (size_t i = 0; i < n; i++)
+        if (ops[i] == op) return true;
+    return false;
+}
+
 static mc_support witness_supports(const void *state, mc_op op, const void *attr,
                                    const mc_layout *const *in, int n_in, const mc_layout *out,
                                    int n_out) {
-    static const mc_op ops[] = {MC_OP_CONTIGUOUS, MC_OP_ADD,    MC_OP_MULTIPLY,
+    static const mc_op few[] = {MC_OP_CONTIGUOUS, MC_OP_ADD,    MC_OP_MULTIPLY,
                                 MC_OP_ASTYPE,     MC_OP_MATMUL, MC_OP_SLICE_UPDATE_AT};
+    static const mc_op fused[] = {MC_OP_RMS_NORM, MC_OP_ROPE, MC_OP_SDPA, MC_OP_QUANTIZED_MATMUL};
     const witness *w = state;
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (op == ops[i])
-            return w->inner->backend->supports(w->inner->state, op, attr, in, n_in, out, n_out);
+    bool has = lists(few, sizeof few / sizeof *few, op) ||
+               (w->fused && lists(fused, sizeof fused / sizeof *fused, op));
+    if (has)
+        return w->inner->backend->supports(w->inner->state, op, attr, in, n_in, out, n_out);
     return (mc_support){.yes = false};
 }
 
@@ -407,8 +445,10 @@ static mc_fence submit(witness *w, job *j) {
     else
         w->first = j;
     w->last = j;
-    w->pending++;
-    pthread_cond_broadcast(&w->changed);
+    if (fence % EACH_LATE == 0) {
+        w->due = fence;
+        pthread_cond_signal(&w->due_one);
+    }
     pthread_mutex_unlock(&w->lock);
     return fence;
 }
@@ -434,11 +474,10 @@ static mica_status witness_launch(mc_executable *executable, mc_binding *args,
 
 /* Takes the job of a fence out of the list, once it is done. */
 static job *take_done(witness *w, mc_fence fence) {
+    finish(w, fence);
     job *before = NULL, *j = w->first;
     while (j->fence != fence)
         j = j->next;
-    while (!j->done)
-        pthread_cond_wait(&w->changed, &w->lock);
     for (job *k = w->first; k != j; k = k->next)
         before = k;
     if (before)

@@ -3,8 +3,11 @@
  *
  *  - The host cannot read its memory: an address is a displaced pointer, which faults where it is
  *    read, and names a block whose bytes come and go by copies alone.
- *  - A launch returns before its graph is computed, by a thread of the device's own.
- *  - It has a handful of ops; others decompose, or fall back to the CPU with copies around them.
+ *  - A launch returns before its graph is computed: by a thread of the device's own, every eighth
+ *    and those before it that are left, or, as late as may be, by whoever waits for it or copies.
+ *  - It has a handful of ops; others decompose, or fall back to the CPU with copies around them. As
+ *    "witness:fused" it has kernels for the fused ops of decoders, too: for tests of thousands of
+ *    passes, which would otherwise take minutes.
  *  - It can be told to fail.
  *
  * It computes with a cpu device of its own. */
