@@ -228,6 +228,13 @@ static void bring_forward(mc_session *session, int i) {
     session->programs[0] = first;
 }
 
+static mica_status make_program(mc_session *session, int64_t n, const mc_session_wish *wish,
+                                mica_program **program) {
+    mica_status status = build_pass(session, session->recording, n, wish, program);
+    mc_scope_reset(session->recording);
+    return status;
+}
+
 /* Finds or builds the program of a pass, which is then the session's first. */
 static mica_status find_program(mc_session *session, int64_t n, const mc_session_wish *wish) {
     const mc_session_program want = {.n = n,
@@ -235,7 +242,7 @@ static mica_status find_program(mc_session *session, int64_t n, const mc_session
                                      .wanted = wish->wanted,
                                      .best = wish->best};
     const int last = MC_SESSION_PROGRAMS - 1;
-    for (int i = 0; !wish->n_layers && i <= last; i++) {
+    for (int i = 0; i <= last; i++) {
         const mc_session_program *p = &session->programs[i];
         if (!p->program || p->n != want.n || p->shape != want.shape || p->wanted != want.wanted ||
             p->best != want.best)
@@ -245,22 +252,17 @@ static mica_status find_program(mc_session *session, int64_t n, const mc_session
     }
     mica_program_close(&session->programs[last].program);
     session->programs[last] = want;
-    mica_status status =
-        build_pass(session, session->recording, n, wish, &session->programs[last].program);
-    mc_scope_reset(session->recording);
     bring_forward(session, last);
-    return status;
+    return make_program(session, n, wish, &session->programs[0].program);
 }
 
-/* Computes a pass. */
-static mica_status run_pass(mc_session *session, const int32_t *ids, int64_t n,
-                            const mc_session_wish *wish, mica_array *results) {
+/* Computes a pass by its program. */
+static mica_status run_program(mc_session *session, const mica_program *program, const int32_t *ids,
+                               int64_t n, const mc_session_wish *wish, mica_array *results) {
     mica_scope *s = session->scope;
     const int64_t shape[] = {1, n};
     size_t caches = MC_CACHE_RESULTS * (size_t)session->model->lm->spec.n_layers;
     size_t n_results = count_results(session, wish);
-    mc_arena_reset(&session->arena);
-    MC_TRY(find_program(session, n, wish));
     mica_array *args = mc_arena_alloc(&session->arena, count_params(session) * sizeof *args);
     mica_array *all = mc_arena_alloc(&session->arena, n_results * sizeof *all);
     if (!args || !all) return mc_fail_nomem("a session");
@@ -268,13 +270,25 @@ static mica_status run_pass(mc_session *session, const int32_t *ids, int64_t n,
     args[1] = mica_i32(s, (int32_t)mc_session_count(session));
     mc_cache_args(&session->cache, s, args + PASS_PARAMS);
     MC_TRY(mica_scope_status(s));
-    mica_status status = mica_program_run(session->programs[0].program, s, args, all);
-    /* A program that gives layers' queries and keys is for one pass only. */
-    if (wish->n_layers) mica_program_close(&session->programs[0].program);
-    MC_TRY(status);
+    MC_TRY(mica_program_run(program, s, args, all));
     MC_TRY(mc_cache_take(&session->cache, s, all));
     memcpy(results, all + caches, (n_results - caches) * sizeof *results);
     return MICA_OK;
+}
+
+/* Computes a pass. */
+static mica_status run_pass(mc_session *session, const int32_t *ids, int64_t n,
+                            const mc_session_wish *wish, mica_array *results) {
+    mica_program *once = NULL; /* one that gives layers' queries and keys is not kept */
+    mc_arena_reset(&session->arena);
+    if (!wish->n_layers) {
+        MC_TRY(find_program(session, n, wish));
+        return run_program(session, session->programs[0].program, ids, n, wish, results);
+    }
+    mica_status status = make_program(session, n, wish, &once);
+    if (status == MICA_OK) status = run_program(session, once, ids, n, wish, results);
+    mica_program_close(&once);
+    return status;
 }
 
 /* Computes a pass over tokens behind the history. They are not counted yet, and the history has

@@ -460,6 +460,32 @@ static void test_decoding_is_recorded_once(void **state) {
     fixture_close(&f);
 }
 
+/* Passes that give the queries and keys of layers leave the session's programs in their places. */
+static void test_observed_passes_keep_the_programs(void **state) {
+    (void)state;
+    static const int64_t sizes[MC_SESSION_PROGRAMS] = {1, 2, 3, 4};
+    const mc_session_wish wish = {
+        .wanted = MC_LAST_LOGITS, .layers = (const int64_t[]){1}, .n_layers = 1};
+    model_fixture f;
+    fixture_open("gemma3_text_f32", &f);
+    mc_session_model shared = shared_of(&f, 0);
+    mc_session *session = open_session(&shared, 0);
+    int32_t ids[64];
+    mica_array results[3];
+    make_ids(&f, ids, 64);
+    for (int i = 0; i < MC_SESSION_PROGRAMS; i++)
+        feed(session, ids, sizes[i]);
+    assert_int_equal(mc_session_pass(session, ids, 5, &wish, results), MICA_OK);
+    assert_int_equal(mc_session_pass(session, ids, 5, &wish, results), MICA_OK);
+    for (int i = 0; i < MC_SESSION_PROGRAMS; i++) {
+        uint64_t before = looked_up(&f);
+        feed(session, ids, sizes[i]);
+        assert_int_equal(looked_up(&f), before);
+    }
+    mc_session_close(&session);
+    fixture_close(&f);
+}
+
 /* Chunks of a prompt, without logits, are one recorded pass as long as the buffers last. They give
  * the same bits as passes that are each recorded. */
 static void check_prompt(const model_fixture *f, int64_t context) {
@@ -812,6 +838,7 @@ int main(void) {
         cmocka_unit_test(test_looking_ahead),
         cmocka_unit_test(test_ahead_is_dropped),
         cmocka_unit_test(test_decoding_is_recorded_once),
+        cmocka_unit_test(test_observed_passes_keep_the_programs),
         cmocka_unit_test(test_prompts_are_recorded_once),
         cmocka_unit_test(test_unrecorded_passes_are_the_same),
         cmocka_unit_test(test_best),

@@ -39,11 +39,11 @@ typedef struct witness {
     pthread_mutex_t lock;
     pthread_cond_t due_one;  /* for the thread: a launch is due, or all ends */
     pthread_cond_t computed; /* for who waits while another computes */
-    job *first, *last; /* guarded: submitted and not yet waited for, in order */
-    mc_fence fences;   /* guarded */
-    mc_fence due;      /* guarded: launches up to here are the thread's to compute */
-    bool busy;         /* guarded: somebody computes the first launch that is not done */
-    bool ending;       /* guarded */
+    job *first, *last;       /* guarded: submitted and not yet waited for, in order */
+    mc_fence fences;         /* guarded */
+    mc_fence due;            /* guarded: launches up to here are the thread's to compute */
+    bool busy;               /* guarded: somebody computes the first launch that is not done */
+    bool ending;             /* guarded */
     uint64_t counts[WITNESS_CALLS], fail_at[WITNESS_CALLS]; /* guarded */
 } witness;
 
@@ -341,8 +341,7 @@ static mc_support witness_supports(const void *state, mc_op op, const void *attr
     const witness *w = state;
     bool has = lists(few, sizeof few / sizeof *few, op) ||
                (w->fused && lists(fused, sizeof fused / sizeof *fused, op));
-    if (has)
-        return w->inner->backend->supports(w->inner->state, op, attr, in, n_in, out, n_out);
+    if (has) return w->inner->backend->supports(w->inner->state, op, attr, in, n_in, out, n_out);
     return (mc_support){.yes = false};
 }
 
