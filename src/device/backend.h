@@ -73,9 +73,12 @@ typedef uint64_t mc_fence;
 
 typedef enum mc_direction { MC_TO_DEVICE, MC_TO_HOST, MC_WITHIN_DEVICE } mc_direction;
 
+/* Of mc_support.dense: operand 31 and all behind it. */
+#define MC_DENSE_REST (UINT32_C(1) << 31)
+
 typedef struct mc_support {
     bool yes;       /* false: decompose the op, or let the CPU run it */
-    uint32_t dense; /* yes, where these operands (a bit each) are dense; they are not */
+    uint32_t dense; /* yes, where these operands are dense: a bit each, and MC_DENSE_REST */
 } mc_support;
 
 /* What computes matmuls over one kind of weights, for people to read. */

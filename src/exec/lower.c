@@ -119,8 +119,8 @@ static mica_status lower_op(lowering *l, const mc_node *node, mica_array *in, in
         return mc_fail(MICA_EUNSUPPORTED,
                        "%s: device %s has no kernel for it and it has no decomposition", def->name,
                        l->device->backend->name);
-    for (int k = 0; k < n && k < 32; k++)
-        if (support.dense >> k & 1) in[k] = make_dense(l, in[k]);
+    for (int k = 0; k < n; k++)
+        if (support.dense >> (k < 31 ? k : 31) & 1) in[k] = make_dense(l, in[k]);
     mica_array x = record_op(l, node->op, node->attr, in, n, support.yes);
     *out = x;
     for (int i = 0; i < def->n_out; i++)

@@ -121,6 +121,39 @@ static void test_a_device_that_supports_nothing_runs_all(void **state) {
         assert_float_equal(got[i], want[i], 1e-5);
 }
 
+static int copies;
+
+static mc_support supports_dense(const void *state, mc_op op, const void *attr,
+                                 const mc_layout *const *in, int n_in, const mc_layout *out,
+                                 int n_out) {
+    mc_support support = mc_backend_cpu.supports(state, op, attr, in, n_in, out, n_out);
+    if (op == MC_OP_CONTIGUOUS) copies++;
+    if (op == MC_OP_CONCATENATE) support.dense = UINT32_MAX;
+    return support;
+}
+
+/* Any number of operands can be asked for as dense copies; those that are dense are not copied. */
+static void test_many_operands_are_made_dense(void **state) {
+    (void)state;
+    enum { PARTS = 40 };
+    mica_array parts[PARTS];
+    mica_scope *s;
+    float got[PARTS * 6];
+    poor.supports = supports_dense;
+    device->backend = &poor;
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    for (int i = 0; i < PARTS; i++) {
+        parts[i] = values(s, 2, 3);
+        if (i != 1 && i != PARTS - 1) parts[i] = mica_flip(s, parts[i], 3);
+    }
+    copies = 0;
+    if (mica_read(mica_concatenate(s, parts, PARTS, 2), got, sizeof got) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    assert_int_equal(copies, PARTS - 2);
+    assert_true(got[0] == got[8] && got[6 * PARTS - 6] == got[6]);
+    mica_scope_close(&s);
+}
+
 /* sort(x * x), which takes x's memory where it may, and x is donated. */
 static mica_program *build_sort(int64_t n) {
     mica_scope *s;
@@ -235,6 +268,7 @@ int main(void) {
         WITH_DEVICE(test_decompositions_run_where_kernels_are_missing),
         WITH_DEVICE(test_an_op_with_neither_falls_back),
         WITH_DEVICE(test_a_device_that_supports_nothing_runs_all),
+        WITH_DEVICE(test_many_operands_are_made_dense),
         WITH_DEVICE(test_what_falls_back_closes_in_any_order),
         WITH_DEVICE(test_many_threads_run_compile_and_forget),
         WITH_DEVICE(test_every_failing_allocation_is_a_status),
