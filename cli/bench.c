@@ -161,8 +161,8 @@ static void print_head(const mica_model *model, const bench_values *values, cli_
         cli_text_append_json(json, device.name, strlen(device.name));
         cli_text_printf(json, ",\n  \"description\": ");
         cli_text_append_json(json, device.description, strlen(device.description));
-        cli_text_printf(json, ",\n  \"isa\": ");
-        cli_text_append_json(json, device.isa, strlen(device.isa));
+        cli_text_printf(json, ",\n  \"architecture\": ");
+        cli_text_append_json(json, device.architecture, strlen(device.architecture));
         cli_text_printf(json, ",\n  \"arithmetic\": \"%s\",\n  \"quantization\": ",
                         cli_arithmetic_name(info.arithmetic));
         cli_text_append_json(json, info.quantization, strlen(info.quantization));
@@ -174,8 +174,8 @@ static void print_head(const mica_model *model, const bench_values *values, cli_
     }
     printf("model   %s, %s parameters, %s\n", info.path, cli_format_count(info.parameters, count),
            cli_format_bytes(info.weight_bytes, bytes));
-    printf("device  %s, %s%s%s\n", device.name, device.description, device.isa[0] ? ", " : "",
-           device.isa);
+    printf("device  %s, %s%s%s\n", device.name, device.description,
+           device.architecture[0] ? ", " : "", device.architecture);
     print_kernels(model);
     printf("median of %" PRId64 "\n\n", values->repeat);
     printf("%7s  %7s  %13s  %9s  %12s  %11s\n", "threads", "prompt", "prefill tok/s", "generated",

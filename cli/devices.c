@@ -19,7 +19,7 @@ static void print_device(const char *name) {
     }
     mica_device_info info = cli_device_info(device);
     printf("%s\n  description  %s\n", info.name, info.description);
-    if (info.isa[0]) printf("  kernels      %s\n", info.isa);
+    if (info.architecture[0]) printf("  architecture %s\n", info.architecture);
     printf("  threads      %d\n  memory       %s\n", info.threads,
            cli_format_bytes(info.memory_bytes, memory));
     mica_device_close(&device);

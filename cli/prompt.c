@@ -101,8 +101,9 @@ static void print_model(const mica_model *model, bool verbose) {
     if (verbose)
         fprintf(stderr, "%smodel   %s, %s, %s, %s; %s%s%s in %d thread%s%s\n", cli_style(CLI_DIM),
                 info.path, info.architecture, info.quantization,
-                cli_format_bytes(info.weight_bytes, bytes), device.name, device.isa[0] ? ", " : "",
-                device.isa, device.threads, device.threads == 1 ? "" : "s", cli_style(CLI_PLAIN));
+                cli_format_bytes(info.weight_bytes, bytes), device.name,
+                device.architecture[0] ? ", " : "", device.architecture, device.threads,
+                device.threads == 1 ? "" : "s", cli_style(CLI_PLAIN));
 }
 
 int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char **args, int count,

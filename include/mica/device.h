@@ -33,12 +33,12 @@ typedef struct mica_device_info {
     size_t struct_bytes;        /* see mica/api.h */
     const char *name;           /* "cpu" */
     const char *description;    /* "AMD EPYC 9B14, 2 threads" */
-    const char *isa;            /* the best instruction set that has kernels here: "ref", "avx2",
-                                "neon_i8mm". mica_model_get_kernels tells which a model uses */
     int threads;                /* threads that compute */
     uint64_t memory_bytes;      /* physical memory that this process may use */
-    const char *architecture;   /* of the processor, as its maker calls it: "applegpu_g14s"; "" if
-                                   the device does not tell */
+    const char *architecture;   /* what its kernels are for: a GPU as its maker calls it,
+                                   "applegpu_g14s", or the best instruction set of the processor
+                                   that has kernels here, "avx2". "": the device does not tell.
+                                   mica_model_get_kernels tells which kernels a model uses */
     uint64_t max_array_bytes;   /* of one array; 0: no limit but the memory */
     uint64_t working_set_bytes; /* that arrays should not exceed, by the maker's recommendation; 0:
                                    there is none */

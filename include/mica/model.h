@@ -193,8 +193,8 @@ typedef struct mica_model_kernels {
     mica_arithmetic arithmetic; /* exact: activations (or queries) stay f32 */
     const char *activations;    /* their type in the kernel: "int8", "int16" (with scales), "bf16",
                                    "f32" */
-    const char *one_row;        /* instruction set of the kernels for one token: decode */
-    const char *many_rows;      /* instruction set of the kernels for many tokens: prefill */
+    const char *one_row;        /* name of the kernels for one token: decode */
+    const char *many_rows;      /* name of the kernels for many tokens: prefill */
 } mica_model_kernels;
 
 /** The i-th kind of matrices and its kernels: first weights, in the order of the forward pass, then

@@ -95,8 +95,7 @@ static void cpu_info(const void *state, mica_device_info *info) {
     *info = (mica_device_info){
         .name = "cpu",
         .description = st->cpu.description,
-        .isa = mk_isa_name(st->kernels.isa),
-        .architecture = "",
+        .architecture = mk_isa_name(st->kernels.isa),
         .threads = st->cpu.threads,
         .memory_bytes = mc_memory_bytes(),
     };

@@ -143,7 +143,7 @@ mica_status mica_scope_open(mica_device *device, mica_scope **scope) {
 }
 
 void mica_device_get_info(const mica_device *device, mica_device_info *info) {
-    mica_device_info found = {.name = "", .description = "", .isa = "", .architecture = ""};
+    mica_device_info found = {.name = "", .description = "", .architecture = ""};
     if (device) {
         found.name = device->backend->name;
         found.memory_bytes = mc_memory_bytes();

@@ -171,7 +171,6 @@ static void device_info(const void *state, mica_device_info *info) {
     *info = (mica_device_info){
         .name = s->name,
         .description = s->description,
-        .isa = "",
         .threads = 1,
         .memory_bytes = info->memory_bytes,
         .architecture = s->architecture,

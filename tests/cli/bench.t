@@ -32,7 +32,7 @@ The same as JSON.
     "model": "model",
     "device": "cpu",
     "description": "...",
-    "isa": "ref",
+    "architecture": "ref",
     "arithmetic": "fast",
     "quantization": "4 bit, groups of 32 (affine)",
     "dtype": "bf16",

@@ -3,7 +3,7 @@ The devices, and how each of them runs each op.
   $ mica devices | sed -n '1,5p' | sed 's/^\( *[a-z]* *\).*/\1/; s/ *$//'
   cpu
     description
-    kernels
+    architecture
     threads
     memory
   $ mica devices --ops | cut -c 1-37 | sed 's/ *$//' > ops

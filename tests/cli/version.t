@@ -15,6 +15,6 @@ Every device is listed with what it is.
   $ mica devices | sed '/^mlx/,$d; s/^\( *[a-z]* *\).*/\1/; s/ *$//'
   cpu
     description
-    kernels
+    architecture
     threads
     memory

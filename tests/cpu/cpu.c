@@ -47,7 +47,7 @@ static void every_instruction_set_by_name(void **state) {
         assert_int_equal(status, MICA_OK);
         mica_device_info info;
         mc_backend_cpu.info(cpu, &info);
-        assert_string_equal(info.isa, name);
+        assert_string_equal(info.architecture, name);
         mc_backend_cpu.close(cpu);
     }
     assert_int_equal(setenv("MICA_CPU", "abacus", 1), 0);
