@@ -19,8 +19,10 @@ static mc_backend changed; /* the cpu's, with other slots */
 static mc_step_ops steps;  /* the cpu's, with calls of topk_indices counted */
 static mc_kernel topk;
 static int calls;
+static int firsts[8]; /* the first element of the operand of each of the first calls */
 
 static mica_status counted(const mc_call *call) {
+    if (calls < 8) firsts[calls] = (int)*(const float *)call->in[0].data;
     calls++;
     return topk(call);
 }
@@ -283,6 +285,86 @@ static void test_split_at_the_op(void **state) {
     mica_scope_close(&s);
 }
 
+/* ---- ops in order ---- */
+
+enum { ORDERED = 6, WIDTH = 3 };
+
+/* Stands for an op whose order must not change, a collective: it has a value and a token, and reads
+ * the token of the one before it, if there is one. */
+static mica_array ordered(mica_scope *s, mica_array x, mica_array *token) {
+    mica_array both[] = {x, MICA_NONE};
+    if (mica_valid(*token)) {
+        both[1] = mica_astype(s, *token, MICA_F32);
+        x = mica_concatenate(s, both, 2, 0);
+    }
+    return mica_topk_indices(s, x, 1, 0, token);
+}
+
+/* Op i reads row i of x [ORDERED, WIDTH], the odd ones by way of the fallback device. A matmul of x
+ * reads what each gives, and the planner joins matmuls of one operand where it may. The results:
+ * the matmuls, those of the last ops first, or the last token alone. */
+static mica_program *build_ordered(bool tokens, bool alone) {
+    mica_scope *s = open_scope();
+    mica_array x = mica_program_param(s, MICA_F32, (int64_t[]){ORDERED, WIDTH}, 2);
+    mica_array results[ORDERED], token = MICA_NONE;
+    mica_program *program;
+    for (int64_t i = 0; i < ORDERED; i++) {
+        mica_array row = mica_flatten(s, mica_slice_axis(s, x, 0, i, i + 1), 0, 1);
+        if (i % 2) row = mica_cumsum(s, row, 0, false, true);
+        if (!tokens) token = MICA_NONE;
+        mica_array w = mica_contiguous(
+            s, mica_broadcast_to(s, ordered(s, row, &token), (int64_t[]){WIDTH, 2}, 2));
+        results[ORDERED - 1 - i] = mica_matmul(s, x, w);
+    }
+    if (alone) results[0] = token;
+    const mica_param param = {.array = x};
+    if (mica_program_build(s, &param, 1, results, alone ? 1 : ORDERED, NULL, &program) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    mica_scope_close(&s);
+    return program;
+}
+
+/* Runs it twice. Whether the ops were computed in their order each time. */
+static bool is_in_order(mica_program *program, bool alone) {
+    mica_scope *s = open_scope();
+    mica_array got[ORDERED];
+    float rows[ORDERED][WIDTH] = {{0}};
+    bool in_order = true;
+    for (int i = 0; i < ORDERED; i++)
+        rows[i][0] = (float)(10 + i);
+    mica_array x = mica_from_data(s, rows, MICA_F32, (int64_t[]){ORDERED, WIDTH}, 2);
+    for (int run = 0; run < 2; run++) {
+        calls = 0;
+        assert_int_equal(mica_program_run(program, s, &x, got), MICA_OK);
+        assert_int_equal(calls, ORDERED);
+        for (int i = 0; i < ORDERED; i++)
+            in_order = in_order && firsts[i] == 10 + i;
+        float value[ORDERED][2];
+        for (int i = 0; i < ORDERED && !alone; i++) {
+            assert_int_equal(mica_read(got[ORDERED - 1 - i], value, sizeof value), MICA_OK);
+            assert_true(value[0][0] == 10.0f * (float)(10 + i));
+        }
+    }
+    mica_scope_close(&s);
+    mica_program_close(&program);
+    return in_order;
+}
+
+/* Tokens keep the order of ops that nothing else orders, in one graph and where a graph is split,
+ * also of ops of which nothing else is wanted. Without tokens the split would change it. */
+static void test_tokens_keep_an_order(void **state) {
+    (void)state;
+    missing[1] = MC_OP_LEAF;
+    changed.supports = supports_others;
+    for (int split = 0; split < 2; split++) {
+        missing[0] = split ? MC_OP_CUMSUM : MC_OP_LEAF;
+        assert_true(is_in_order(build_ordered(true, false), false));
+        assert_true(is_in_order(build_ordered(true, true), true));
+        test_forget_plans(device);
+    }
+    assert_false(is_in_order(build_ordered(false, false), false));
+}
+
 static bool sum_anew(void *arg) {
     (void)arg;
     bool ok = sum_parts();
@@ -312,6 +394,7 @@ int main(void) {
         WITH_DEVICE(test_other_lengths),
         WITH_DEVICE(test_with_a_fallback_and_plainer_ops),
         WITH_DEVICE(test_split_at_the_op),
+        WITH_DEVICE(test_tokens_keep_an_order),
         WITH_DEVICE(test_every_failing_allocation_is_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
