@@ -1,6 +1,7 @@
 /* mica/tasks.h: checks arguments, turns texts to ids, and calls the tasks of this folder. A task
  * retains its model: its caller's callbacks may close it. */
 #include "base/alloc.h"
+#include "base/cancel.h"
 #include "base/options.h"
 #include "task/batch.h"
 #include "task/classify.h"
@@ -235,7 +236,9 @@ static mica_status encode_item(void *context, size_t i, int32_t **ids, size_t *n
     if (!item->messages) return encode(c->model, item->prompt, 0, ids, n);
     mica_generate_options options;
     MC_TRY(MC_OPTIONS_COPY(mica_generate_options, cancel, &options, item->options));
-    if (!options.cancel) options.cancel = c->cancel;
+    mica_cancel either;
+    mc_cancel_init_either(&either, options.cancel, c->cancel);
+    options.cancel = &either;
     return mc_model_chat(c->model, item->messages, item->message_count, &options, ids, n);
 }
 

@@ -278,13 +278,18 @@ static void cancel_after(int renderings) {
     canceller.until = renderings;
 }
 
+/* A row with a flag of its own sees the batch's, too. */
 static void test_batch_cancelled_in_a_template(void **state) {
     (void)state;
     mica_model *model = open_failing();
     mica_message message = {"user", "What is curl?"};
-    const mica_batch_item items[] = {{.messages = &message, .message_count = 1},
-                                     {.messages = &message, .message_count = 1},
-                                     {.messages = &message, .message_count = 1}};
+    mica_cancel *own;
+    assert_int_equal(mica_cancel_open(&own), MICA_OK);
+    const mica_generate_options with_own = {.cancel = own};
+    const mica_batch_item items[] = {
+        {.messages = &message, .message_count = 1},
+        {.messages = &message, .message_count = 1, .options = &with_own},
+        {.messages = &message, .message_count = 1}};
     mica_batch_results *results;
     cancel_after(1);
     const mica_batch_options options = {.parallel = 1, .cancel = canceller.cancel};
@@ -295,6 +300,13 @@ static void test_batch_cancelled_in_a_template(void **state) {
     assert_int_equal(results->rows[2].status, MICA_ECANCELLED);
     mica_batch_free(&results);
     mica_cancel_close(&canceller.cancel);
+
+    mica_cancel_set(own); /* which ends its row alone */
+    expect(mica_batch_generate(model, items, 3, NULL, &results), MICA_OK, "");
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(results->rows[i].status, i == 1 ? MICA_ECANCELLED : MICA_EINVAL);
+    mica_batch_free(&results);
+    mica_cancel_close(&own);
     mica_model_close(&model);
 }
 
