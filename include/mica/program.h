@@ -200,9 +200,10 @@ typedef struct mica_compile_options {
  *  must not read the lengths of its arguments: numbers computed from these stay as they were. A
  *  call with other lengths is MICA_ESHAPE, naming the op, where they cannot be shown to fit:
  *
- *  - reshape, broadcast_to, slice, slice_update, as_strided, gather, scatter, and all that is made
- *    of them (split, flatten, repeat ...), where the lengths of an operand changed. Squeezing,
- *    expand_dims, and broadcasting within elementwise ops, are taken over;
+ *  - reshape, broadcast_to, slice_update, as_strided, gather, scatter, and all that is made of them
+ *    (repeat, roll ...), where the lengths of an operand changed; slice, split, flip and unflatten,
+ *    where that of the axis changed. Squeezing, expand_dims, flatten, axes that a slice has from 0
+ *    to MICA_END_OF_AXIS, and broadcasting within elementwise ops, are taken over;
  *  - anything that makes an array of given lengths within fn: zeros, arange, random numbers, tril;
  *  - sums, means and variances over an axis whose length changed; topk, rope and sdpa where the
  *    last axis changed;

@@ -203,21 +203,70 @@ static mica_status align(again *a, uint32_t i, const mc_node *node) {
 
 /* ---- reshape ---- */
 
-/* The shape of a RESHAPE that drops or adds axes of length 1: other axes keep their order. */
-static mica_status reshape_ones(const again *a, uint32_t i, const mc_node *node,
-                                mc_attr_shape *attr) {
+/* Axes [from, from + n) of an operand, which are axes [to, to + m) of the result. Lengths of 1 are
+ * left out before them, not within. */
+typedef struct axis_group {
+    int from, n, to, m;
+} axis_group;
+
+static int skip_ones(const int64_t *shape, int ndim, int k) {
+    while (k < ndim && shape[k] == 1)
+        k++;
+    return k;
+}
+
+/* The next axes of both that have as many elements. False: there are none. */
+static bool next_group(const mc_layout *old, const mc_attr_shape *result, axis_group *g) {
+    int from = skip_ones(old->shape, old->ndim, g->from + g->n), ndim = (int)result->ndim;
+    int to = skip_ones(result->shape, ndim, g->to + g->m);
+    *g = (axis_group){from, 1, to, 1};
+    if (from == old->ndim || to == ndim) return false;
+    int64_t a = old->shape[from], b = result->shape[to];
+    while (a < b ? from + g->n < old->ndim : a > b && to + g->m < ndim) {
+        if (a < b)
+            a *= old->shape[from + g->n++];
+        else
+            b *= result->shape[to + g->m++];
+    }
+    return a == b;
+}
+
+/* The lengths of a RESHAPE whose shape follows from that of its operand: of one axis, and of
+ * several that became one. An axis that became several must have its old length. */
+static mica_status reshape(const again *a, uint32_t i, const mc_node *node, mc_attr_shape *attr) {
+    static const char *const holds = "it holds lengths, and those of its operands have changed";
     const mc_layout *old = old_layout(a, node->in[0]), *now = mc_layout_of(a->made[node->in[0]]);
-    int from = 0;
-    memcpy(attr, node->attr, sizeof *attr);
+    const mc_attr_shape *recorded = node->attr;
+    axis_group g = {0, 0, 0, 0};
+    *attr = *recorded;
     for (int k = 0; k < old->ndim; k++)
         if (old->shape[k] == 1 && now->shape[k] != 1)
             return refuse(a, i, "an axis of length 1 has another length now");
-    for (int64_t k = 0; k < attr->ndim; k++) {
-        if (attr->shape[k] == 1) continue;
-        while (from < old->ndim && old->shape[from] == 1)
-            from++;
-        if (from == old->ndim) return refuse(a, i, "it holds lengths");
-        attr->shape[k] = now->shape[from++];
+    while (next_group(old, recorded, &g)) {
+        int64_t length = 1;
+        bool changed = false;
+        for (int k = g.from; k < g.from + g.n; k++) {
+            length *= now->shape[k];
+            changed = changed || now->shape[k] != old->shape[k];
+        }
+        if (changed && g.m > 1) return refuse(a, i, holds);
+        if (changed) attr->shape[g.to] = length;
+    }
+    bool all = g.from == old->ndim && g.to == recorded->ndim;
+    return all || !has_changed(a, node->in[0]) ? MICA_OK : refuse(a, i, holds);
+}
+
+/* ---- slice ---- */
+
+/* Axes that the SLICE leaves whole may have any length. */
+static mica_status slice(const again *a, uint32_t i, const mc_node *node, mc_attr_slice *attr) {
+    const mc_layout *old = old_layout(a, node->in[0]), *now = mc_layout_of(a->made[node->in[0]]);
+    memcpy(attr, node->attr, sizeof *attr);
+    for (int k = 0; k < old->ndim; k++) {
+        if (old->shape[k] == now->shape[k]) continue;
+        if (attr->start[k] != 0 || attr->step[k] != 1 || attr->count[k] != old->shape[k])
+            return refuse(a, i, "it holds lengths of an axis that has another length now");
+        attr->count[k] = now->shape[k];
     }
     return MICA_OK;
 }
@@ -255,6 +304,7 @@ static mica_status check_rule(const again *a, uint32_t i, const mc_node *node) {
 static mica_status record_node(again *a, uint32_t i) {
     const mc_node *node = mc_scope_node(a->from->s, i);
     mc_attr_shape shape;
+    mc_attr_slice part;
     const void *attr = node->attr;
     if (is_aligning(a, i)) { /* made by the op that reads it */
         a->made[i] = a->made[node->in[0]];
@@ -265,8 +315,11 @@ static mica_status record_node(again *a, uint32_t i) {
         a->in[k] = absent ? MICA_NONE : a->made[node->in[k]];
     }
     if (node->op == MC_OP_RESHAPE && node->derived) {
-        MC_TRY(reshape_ones(a, i, node, &shape));
+        MC_TRY(reshape(a, i, node, &shape));
         attr = &shape;
+    } else if (node->op == MC_OP_SLICE && node->derived) {
+        MC_TRY(slice(a, i, node, &part));
+        attr = &part;
     } else {
         MC_TRY(check_rule(a, i, node));
     }

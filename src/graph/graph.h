@@ -42,7 +42,8 @@ typedef struct mc_node {
     bool param;   /* a leaf without a value: what a program is given each time it runs */
     bool kept;    /* while mc_scope_keep runs: stays */
     bool derived; /* a view whose shape its builder took from lengths of operands: BROADCAST_TO to
-                     those of the op that reads it, RESHAPE that drops or adds axes of length 1 */
+                     those of the op that reads it, RESHAPE (mc_reshape_derived), SLICE that leaves
+                     axes whole at any length */
     bool fixed;   /* a builder that would change other lengths returned the node as it is */
     uint32_t n_in;
     uint32_t attr_bytes;

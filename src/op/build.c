@@ -22,8 +22,12 @@ mica_array mc_align(mica_scope *s, mica_array x, const int64_t *shape, int ndim)
     return mark_derived(mc_broadcast(s, x, shape, ndim), x);
 }
 
-mica_array mc_reshape_ones(mica_scope *s, mica_array x, const int64_t *shape, int ndim) {
+mica_array mc_reshape_derived(mica_scope *s, mica_array x, const int64_t *shape, int ndim) {
     return mark_derived(mica_reshape(s, x, shape, ndim), x);
+}
+
+mica_array mc_slice_derived(mica_array slice, mica_array x) {
+    return mark_derived(slice, x);
 }
 
 mica_array mc_as_it_is(mica_scope *s, mica_array x) {

@@ -10,8 +10,11 @@
 mica_array mc_broadcast(mica_scope *s, mica_array x, const int64_t *shape, int ndim);
 /* mc_broadcast where shape is that of all operands of the elementwise op that reads it. */
 mica_array mc_align(mica_scope *s, mica_array x, const int64_t *shape, int ndim);
-/* mica_reshape where shape is that of x without, or with more, axes of length 1. */
-mica_array mc_reshape_ones(mica_scope *s, mica_array x, const int64_t *shape, int ndim);
+/* mica_reshape where shape follows from that of x: without, or with more, axes of length 1; several
+ * axes as one; one axis as several of given lengths, of which at least two are not 1. */
+mica_array mc_reshape_derived(mica_scope *s, mica_array x, const int64_t *shape, int ndim);
+/* A SLICE of x, or x, where the axes that it leaves whole are whole at any length. */
+mica_array mc_slice_derived(mica_array slice, mica_array x);
 /* x, which the builder has nothing to do for because of its lengths. */
 mica_array mc_as_it_is(mica_scope *s, mica_array x);
 /* x with dtype; x itself where it has it. Records ASTYPE. */

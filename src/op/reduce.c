@@ -37,7 +37,7 @@ static mica_array drop_axes(mica_scope *s, mica_array x, int64_t mask) {
     int ndim = 0;
     for (int k = 0; k < l->ndim; k++)
         if (!(mask >> k & 1)) shape[ndim++] = l->shape[k];
-    return ndim == l->ndim ? x : mc_reshape_ones(s, x, shape, ndim);
+    return ndim == l->ndim ? x : mc_reshape_derived(s, x, shape, ndim);
 }
 
 static mica_array record(mica_scope *s, mc_op op, mica_array x, int64_t mask, bool keepdims) {

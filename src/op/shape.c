@@ -134,13 +134,14 @@ mica_array mica_flatten(mica_scope *s, mica_array x, int start_axis, int end_axi
     if (!mc_operands_ok(s, "flatten", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
     int64_t shape[MICA_MAX_NDIM] = {1};
-    if (l->ndim == 0) return mica_reshape(s, x, shape, 1);
+    if (l->ndim == 0) return mc_reshape_derived(s, x, shape, 1);
     int start, end;
     mica_status status = mc_axis("flatten", l, start_axis, &start);
     if (status == MICA_OK) status = mc_axis("flatten", l, end_axis, &end);
     if (status != MICA_OK) return mc_fail_in(s, status);
     if (start > end)
         return mc_scope_fail(s, MICA_EINVAL, "flatten: axis %d is after axis %d", start, end);
+    if (start == end) return x;
     int n = 0;
     for (int k = 0; k < l->ndim; k++) {
         if (k > start && k <= end) {
@@ -149,7 +150,7 @@ mica_array mica_flatten(mica_scope *s, mica_array x, int start_axis, int end_axi
             shape[n++] = l->shape[k];
         }
     }
-    return mica_reshape(s, x, shape, n);
+    return mc_reshape_derived(s, x, shape, n);
 }
 
 mica_array mica_unflatten(mica_scope *s, mica_array x, int axis, const int64_t *shape, int ndim) {
@@ -164,11 +165,14 @@ mica_array mica_unflatten(mica_scope *s, mica_array x, int axis, const int64_t *
      * own. */
     mc_layout whole = {.dtype = l->dtype, .ndim = 1, .shape = {l->shape[at]}};
     int64_t parts[MICA_MAX_NDIM] = {0}, product = 1;
+    int long_parts = 0;
     if (ndim > 0) memcpy(parts, shape, (size_t)ndim * sizeof *shape);
     status = fill_length("unflatten", &whole, parts, ndim);
     if (status != MICA_OK) return mc_fail_in(s, status);
-    for (int k = 0; k < ndim; k++)
+    for (int k = 0; k < ndim; k++) {
         product *= parts[k];
+        long_parts += parts[k] != 1;
+    }
     if (product != l->shape[at])
         return mc_scope_fail(s, MICA_ESHAPE,
                              "unflatten: axis %d has %lld elements, the new axes have %lld", at,
@@ -181,7 +185,7 @@ mica_array mica_unflatten(mica_scope *s, mica_array x, int axis, const int64_t *
         full[n++] = parts[k];
     for (int k = at + 1; k < l->ndim; k++)
         full[n++] = l->shape[k];
-    return mica_reshape(s, x, full, n);
+    return long_parts > 1 ? mc_reshape_derived(s, x, full, n) : mica_reshape(s, x, full, n);
 }
 
 mica_array mica_squeeze(mica_scope *s, mica_array x, int axis) {
@@ -197,7 +201,7 @@ mica_array mica_squeeze(mica_scope *s, mica_array x, int axis) {
     int n = 0;
     for (int k = 0; k < l->ndim; k++)
         if (k != at) shape[n++] = l->shape[k];
-    return mc_reshape_ones(s, x, shape, n);
+    return mc_reshape_derived(s, x, shape, n);
 }
 
 mica_array mica_expand_dims(mica_scope *s, mica_array x, int axis) {
@@ -214,7 +218,7 @@ mica_array mica_expand_dims(mica_scope *s, mica_array x, int axis) {
         if (k == at) shape[n++] = 1;
         if (k < l->ndim) shape[n++] = l->shape[k];
     }
-    return mc_reshape_ones(s, x, shape, n);
+    return mc_reshape_derived(s, x, shape, n);
 }
 
 /* ---- transpose ---- */
@@ -434,6 +438,12 @@ mica_status mc_slice_check(const char *op, const mc_layout *x, const mc_attr_sli
     return MICA_OK;
 }
 
+/* Whether a slice asks for an axis from its beginning to its end, wherever that is. */
+static bool is_open(const int64_t *start, const int64_t *stop, const int64_t *step, int k) {
+    return (!start || start[k] == 0) && (!stop || stop[k] == MICA_END_OF_AXIS) &&
+           (!step || step[k] == 1);
+}
+
 mica_array mica_slice(mica_scope *s, mica_array x, const int64_t *start, const int64_t *stop,
                       const int64_t *step) {
     if (!mc_operands_ok(s, "slice", &x, 1)) return mc_invalid(s);
@@ -441,11 +451,16 @@ mica_array mica_slice(mica_scope *s, mica_array x, const int64_t *start, const i
     mc_attr_slice attr;
     mica_status status = mc_slice_resolve("slice", l, start, stop, step, &attr);
     if (status != MICA_OK) return mc_fail_in(s, status);
-    bool whole = true;
-    for (int k = 0; k < l->ndim; k++)
-        whole = whole && attr.count[k] == l->shape[k] && attr.step[k] == 1;
-    if (whole) return mc_as_it_is(s, x);
-    return mc_record(s, MC_OP_SLICE, &attr, &x, 1);
+    bool whole = true, open = true; /* open: axes that are whole are so at any length */
+    for (int k = 0; k < l->ndim; k++) {
+        if (attr.count[k] != l->shape[k] || attr.step[k] != 1)
+            whole = false;
+        else
+            open = open && is_open(start, stop, step, k);
+    }
+    if (whole) return open ? x : mc_as_it_is(s, x);
+    mica_array y = mc_record(s, MC_OP_SLICE, &attr, &x, 1);
+    return open ? mc_slice_derived(y, x) : y;
 }
 
 mica_array mica_slice_axis(mica_scope *s, mica_array x, int axis, int64_t start, int64_t stop) {

@@ -298,7 +298,36 @@ static mica_array mean_over_batch(mica_scope *r, const mica_array *a) {
 }
 
 static mica_array reshaped(mica_scope *r, const mica_array *a) {
-    return mica_reshape(r, a[0], SHAPE(-1));
+    return mica_reshape(r, a[0], SHAPE(-1, 2));
+}
+
+static mica_array parts(mica_scope *r, const mica_array *a) { /* axis 0 stays whole */
+    mica_array y = mica_slice_axis(r, mica_slice_axis(r, a[0], 0, 0, MICA_END_OF_AXIS), 1, 1, 3);
+    y = mica_concatenate(r, (mica_array[]){y, mica_flip(r, a[0], 1)}, 2, 1);
+    return mica_slice(r, y, NULL, (const int64_t[]){MICA_END_OF_AXIS, -1}, (const int64_t[]){1, 2});
+}
+
+static mica_array flat(mica_scope *r, const mica_array *a) {
+    mica_array y = mica_unflatten(r, mica_concatenate(r, (mica_array[]){a[0], a[0]}, 2, 1), 1,
+                                  SHAPE(-1, 1, 3)); /* [b, 2, 1, 3] */
+    y = mica_flatten(r, mica_multiply(r, y, mica_f32(r, 3)), 0, 1);
+    return mica_flatten(r, mica_flatten(r, y, -2, -1), 1, 1); /* [2 b, 3] */
+}
+
+static mica_array one_dimension(mica_scope *r, const mica_array *a) {
+    return mica_flatten(r, mica_expand_dims(r, a[0], 1), 0, -1);
+}
+
+static mica_array split_batch(mica_scope *r, const mica_array *a) {
+    return mica_unflatten(r, a[0], 0, SHAPE(2, -1));
+}
+
+static mica_array one_part(mica_scope *r, const mica_array *a) { /* of [5, 3] it would fail */
+    return mica_unflatten(r, a[0], 0, SHAPE(1, 4));
+}
+
+static mica_array diagonal(mica_scope *r, const mica_array *a) {
+    return mica_diagonal(r, a[0], 0, 0, 1);
 }
 
 static mica_array not_reshaped(mica_scope *r, const mica_array *a) {
@@ -353,7 +382,8 @@ static void call_with_rows(body fn, int64_t rows, const char *error) {
 
 static void test_other_lengths_that_fit(void **state) {
     (void)state;
-    static const body fit[] = {broadcasting, norms, dropped, products, met};
+    static const body fit[] = {broadcasting, norms, dropped, products,
+                               met,          parts, flat,    one_dimension};
     for (size_t i = 0; i < sizeof fit / sizeof *fit; i++)
         for (int64_t rows = 1; rows < 8; rows++)
             call_with_rows(fit[i], rows, NULL);
@@ -366,6 +396,9 @@ static void test_other_lengths_that_do_not_fit(void **state) {
     call_with_rows(not_reshaped, 5, "did nothing");
     call_with_rows(sliced, 5, "slice (");
     call_with_rows(not_sliced, 5, "did nothing");
+    call_with_rows(split_batch, 6, "reshape (");
+    call_with_rows(one_part, 5, "reshape (");
+    call_with_rows(diagonal, 2, "slice (");
     call_with_rows(stretched, 1, "broadcast_to (");
     call_with_rows(triangle, 5, "arange (");
     call_with_rows(rolled, 5, "did nothing");
