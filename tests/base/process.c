@@ -53,22 +53,10 @@ static void finish(mc_process **process) {
     expect_no_child();
 }
 
-/* Whether a process, not a zombie, has that id. */
-static bool lives(long pid) {
-    char *path = test_format("/proc/%ld/stat", pid), text[256] = "";
-    FILE *file = fopen(path, "r");
-    free(path);
-    if (!file) return access("/proc/self/stat", R_OK) != 0 && kill((pid_t)pid, 0) == 0;
-    text[fread(text, 1, sizeof text - 1, file)] = 0;
-    fclose(file);
-    const char *state = strrchr(text, ')');
-    return state && state[2] != 'Z' && state[2] != 'X';
-}
-
 static void expect_death(long pid) {
-    for (uint64_t end = after(20 * SECOND); lives(pid) && mc_now_us() < end;)
+    for (uint64_t end = after(20 * SECOND); test_process_lives(pid) && mc_now_us() < end;)
         (void)poll(NULL, 0, 1);
-    assert_false(lives(pid));
+    assert_false(test_process_lives(pid));
 }
 
 /* ---- lines ---- */
@@ -324,7 +312,7 @@ static void test_killing(void **state) {
     mc_process *p = start("trap '' TERM HUP INT; sleep 1000 & echo $!; while :; do wait; done");
     assert_int_equal(mc_process_read(p, after(20 * SECOND), &line, &got), MICA_OK);
     long child = (long)mc_process_id(p), grandchild = strtol(line.ptr, NULL, 10);
-    assert_true(lives(child) && lives(grandchild));
+    assert_true(test_process_lives(child) && test_process_lives(grandchild));
     mc_process_close(&p, 1000);
     expect_no_child();
     expect_death(grandchild);

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +100,17 @@ void test_list_free(test_list *list) {
         free(list->names[i]);
     free(list->names);
     *list = (test_list){0};
+}
+
+bool test_process_lives(int64_t pid) {
+    char *path = test_format("/proc/%lld/stat", (long long)pid), text[256] = "";
+    FILE *file = fopen(path, "r");
+    free(path);
+    if (!file) return access("/proc/self/stat", R_OK) != 0 && kill((pid_t)pid, 0) == 0;
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    const char *state = strrchr(text, ')');
+    return state && state[2] != 'Z' && state[2] != 'X';
 }
 
 size_t test_count_entries(const char *dir) {

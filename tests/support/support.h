@@ -50,6 +50,9 @@ test_list test_list_files(const char *dir, const char *suffix);
 
 void test_list_free(test_list *list);
 
+/* Whether a process, not a zombie, has that id. */
+bool test_process_lives(int64_t pid);
+
 /* How many entries a folder has, hidden ones too. */
 size_t test_count_entries(const char *dir);
 
