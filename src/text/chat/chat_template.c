@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/filemap.h"
 #include "base/json.h"
+#include "base/json_write.h"
 #include "base/utf8.h"
 #include "text/jinja/jinja.h"
 
@@ -132,21 +133,6 @@ void mc_chat_template_close(mc_chat_template **t) {
 
 /* -- rendering -- */
 
-/* Adds a text as a JSON string. */
-static bool add_json_text(mc_buffer *out, const char *text) {
-    bool ok = mc_buffer_add_byte(out, '"');
-    for (; *text && ok; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c < 0x20) {
-            ok = mc_buffer_printf(out, "\\u%04x", (unsigned)c);
-        } else {
-            if (c == '"' || c == '\\') ok = mc_buffer_add_byte(out, '\\');
-            ok = ok && mc_buffer_add_byte(out, *text);
-        }
-    }
-    return ok && mc_buffer_add_byte(out, '"');
-}
-
 static mica_status write_messages(const mc_chat_request *q, mc_buffer *out) {
     bool ok = mc_buffer_add_byte(out, '[');
     for (size_t i = 0; i < q->count; i++) {
@@ -159,8 +145,8 @@ static mica_status write_messages(const mc_chat_request *q, mc_buffer *out) {
             !mc_utf8_valid(m->content, strlen(m->content)))
             return mc_fail(MICA_EFORMAT, "chat: message %zu is not UTF-8", i);
         ok = ok && mc_buffer_add_text(out, i ? ",{\"role\":" : "{\"role\":") &&
-             add_json_text(out, m->role) && mc_buffer_add_text(out, ",\"content\":") &&
-             add_json_text(out, m->content) && mc_buffer_add_byte(out, '}');
+             mc_json_put_text(out, m->role) && mc_buffer_add_text(out, ",\"content\":") &&
+             mc_json_put_text(out, m->content) && mc_buffer_add_byte(out, '}');
     }
     ok = ok && mc_buffer_add_byte(out, ']');
     return ok ? MICA_OK : mc_fail_nomem("a conversation");
