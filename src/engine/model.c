@@ -78,6 +78,25 @@ static mica_status open_both(mica_model *model, const mica_model_options *option
     return work.status == MICA_OK ? status : mc_fail(work.status, "%s", work.error);
 }
 
+/* What does not depend on the engine. */
+static mica_status check_options(const mica_model_options *options) {
+    if (options->context_length < 0)
+        return mc_fail(MICA_EINVAL, "context_length %lld: want 1 or more, or 0 for the model's own",
+                       (long long)options->context_length);
+    if (options->accelerator_layers < 0)
+        return mc_fail(MICA_EINVAL,
+                       "accelerator_layers %d: want 1 or more, or 0 for the engine's choice",
+                       options->accelerator_layers);
+    if (options->arithmetic < MICA_ARITHMETIC_DEFAULT || options->arithmetic > MICA_ARITHMETIC_FAST)
+        return mc_fail(MICA_EINVAL, "arithmetic %d: want default (0), exact (1) or fast (2)",
+                       (int)options->arithmetic);
+    if (options->cache < MICA_CACHE_DEFAULT || options->cache > MICA_CACHE_INT8)
+        return mc_fail(MICA_EINVAL,
+                       "cache %d: want default (0), f32 (1), f16 (2), bf16 (3) or int8 (4)",
+                       (int)options->cache);
+    return MICA_OK;
+}
+
 static mica_status open_parts(mica_model *model, const char *path,
                               const mica_model_options *options) {
     mc_engine_choice choice;
@@ -104,6 +123,7 @@ mica_status mica_model_open(const char *path, const mica_model_options *options,
     if (!path) return mc_fail(MICA_EINVAL, "mica_model_open: path is NULL");
     mica_model_options given;
     MC_TRY(MC_OPTIONS_COPY(mica_model_options, chat_template, &given, options));
+    MC_TRY(check_options(&given));
     mica_model *model = mc_calloc(1, sizeof *model);
     if (!model) return mc_fail_nomem("a model");
     atomic_init(&model->count, 1u);

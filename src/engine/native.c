@@ -132,20 +132,6 @@ static mica_status open_model(const mc_engine *engine, const char *folder,
                               const mica_model_options *options, const mc_file_watch *watch,
                               mc_engine_model *out) {
     (void)engine;
-    if (options->context_length < 0)
-        return mc_fail(MICA_EINVAL, "context_length %lld: want 1 or more, or 0 for the model's own",
-                       (long long)options->context_length);
-    if (options->accelerator_layers < 0)
-        return mc_fail(MICA_EINVAL,
-                       "accelerator_layers %d: want 1 or more, or 0 for the engine's choice",
-                       options->accelerator_layers);
-    if (options->arithmetic < MICA_ARITHMETIC_DEFAULT || options->arithmetic > MICA_ARITHMETIC_FAST)
-        return mc_fail(MICA_EINVAL, "arithmetic %d: want default (0), exact (1) or fast (2)",
-                       (int)options->arithmetic);
-    if (options->cache < MICA_CACHE_DEFAULT || options->cache > MICA_CACHE_INT8)
-        return mc_fail(MICA_EINVAL,
-                       "cache %d: want default (0), f32 (1), f16 (2), bf16 (3) or int8 (4)",
-                       (int)options->cache);
     native *model = mc_calloc(1, sizeof *model);
     if (!model) return mc_fail_nomem("a model");
     mica_status status = open_parts(model, folder, options, watch);
