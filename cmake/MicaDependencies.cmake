@@ -45,3 +45,9 @@ if(NOT MICA_MLX STREQUAL "OFF")
     message(STATUS "MLX was not found: the device mlx is unavailable (tools/setup-mlx)")
   endif()
 endif()
+
+# Nothing is needed to build the engine mlx_lm: it looks for Python and mlx-lm when it is asked.
+set(MICA_HAVE_MLX_LM ON)
+if(MICA_MLX_LM STREQUAL "OFF")
+  set(MICA_HAVE_MLX_LM OFF)
+endif()
