@@ -3,7 +3,8 @@
 set(MICA_TEST_ENVIRONMENT
   ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1
   UBSAN_OPTIONS=print_stacktrace=1
-  TSAN_OPTIONS=halt_on_error=1)
+  TSAN_OPTIONS=halt_on_error=1
+  MICA_MLX_LM_PYTHON=no-python) # for a model that mica does not know it would be started
 find_program(MICA_VALGRIND valgrind)
 set(MICA_TEST_DEVICES witness) # besides the cpu: tests/support/witness.h
 mark_as_advanced(MICA_VALGRIND)

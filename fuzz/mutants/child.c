@@ -52,12 +52,12 @@ static double seconds_of(struct timeval t) {
 
 child_result child_run(const child_options *o, const char *const *argv, size_t count) {
     static char name[] = "mica", home[4096], locale[] = "LC_ALL=C.UTF-8",
-                models[] = "MICA_MODELS=.",
+                models[] = "MICA_MODELS=.", python[] = "MICA_MLX_LM_PYTHON=no-python",
                 address[] =
                     "ASAN_OPTIONS=allocator_may_return_null=1:hard_rss_limit_mb=4096:exitcode=99",
                 undefined[] = "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:exitcode=99";
     char *words[MAX_WORDS] = {name},
-         *environment[] = {home, locale, models, address, undefined, NULL};
+         *environment[] = {home, locale, models, python, address, undefined, NULL};
     child_result result = {.code = CANNOT_START};
     snprintf(home, sizeof home, "HOME=%s", o->dir);
     for (size_t i = 0; i < count && i + 2 < MAX_WORDS; i++) {

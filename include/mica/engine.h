@@ -119,6 +119,29 @@ MICA_API mica_status mica_engine_register(const mica_engine *engine);
  *          It then stays registered */
 MICA_API mica_status mica_engine_unregister(const char *name);
 
+/** Options of the engine "mlx_lm", which computes by Python's mlx-lm in a process of its own
+ *  (mica_model_options.mlx_lm); zero means the environment variable, else the default.
+ *
+ *  The engine does what mlx-lm can: it neither drafts nor forgets tokens, and leaves the type of
+ *  caches, threads and device to mlx-lm; options for these are MICA_EUNSUPPORTED. Activations stay
+ *  floats, whatever `arithmetic` says. Answers of a model come one at a time, others wait in turn.
+ *  The folder's tokenizer and chat template are read by mica, as for all engines.
+ *
+ *  A process that dies, hangs or talks nonsense is MICA_EIO or MICA_EFORMAT of all its answers, and
+ *  is ended; opening the model again starts a new one. */
+typedef struct mica_mlx_lm_options {
+    size_t struct_bytes;  /* see mica/api.h */
+    const char *python;   /* a program, or its name on PATH. MICA_MLX_LM_PYTHON; "python3".
+                             Borrowed */
+    const char *paths;    /* folders, separated by ':', in which Python looks for modules first.
+                             MICA_MLX_LM_PATH; none. Borrowed */
+    double start_seconds; /* how long Python may take to tell whether mlx-lm is there.
+                             MICA_MLX_LM_START_SECONDS; 30 */
+    double load_seconds;  /* how long it may take to load a model. MICA_MLX_LM_LOAD_SECONDS; 600 */
+    double silence_seconds; /* how long it may take for a token, or for a chunk of prefill.
+                               MICA_MLX_LM_SILENCE_SECONDS; 300 */
+} mica_mlx_lm_options;
+
 /** What an engine is, and whether it can be used. */
 typedef struct mica_engine_info {
     size_t struct_bytes;         /* see mica/api.h */

@@ -39,6 +39,8 @@ typedef struct mica_session mica_session;
 /** One answer while it is computed. */
 typedef struct mica_stream mica_stream;
 
+struct mica_mlx_lm_options;
+
 /** Called from time to time during long work: `done` of `total` (bytes, tokens) are done. */
 typedef void (*mica_progress)(void *user, uint64_t done, uint64_t total);
 
@@ -110,8 +112,10 @@ typedef struct mica_model_options {
                       and those that would fill more than half of it */
     bool mlock;    /* keep the weights in memory until the model is closed: the system never swaps
                       or drops them. Reads them ahead, too */
-    mica_progress progress;    /* loading, in bytes; may be NULL */
-    void *progress_user;       /* given to progress */
+    const struct mica_mlx_lm_options *mlx_lm; /* of the engine "mlx_lm" (mica/engine.h); others
+                                                 ignore them. NULL: the defaults. Borrowed */
+    mica_progress progress;                   /* loading, in bytes; may be NULL */
+    void *progress_user;                      /* given to progress */
     const mica_cancel *cancel; /* watched while weights are read; may be NULL. Borrowed */
     const char *chat_template; /* a Jinja template to use instead of the folder's own or the
                                   family's built-in format; NULL: those. Borrowed */

@@ -2,5 +2,6 @@
  * no engine, the first that takes the folder opens it. Define ENGINE before including this file,
  * which undefines it. */
 ENGINE(native)
+ENGINE(mlx_lm)
 
 #undef ENGINE

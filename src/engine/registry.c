@@ -1,5 +1,6 @@
 /* mica/engine.h: the engines, built in and registered. */
 #include "base/alloc.h"
+#include "base/cancel.h"
 #include "base/options.h"
 #include "engine/engine.h"
 #include "io/folder.h"
@@ -159,6 +160,7 @@ mica_status mc_engine_choose(const char *name, const char *folder,
     if (e) {
         *choice->hint = 0;
     } else {
+        MC_TRY(mc_cancel_check(options->cancel)); /* or no engine could answer */
         MC_TRY(mc_model_folder_check(folder));
         MC_TRY(hold_named(built_in[0]->name, &e));
     }
