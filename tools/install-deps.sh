@@ -7,7 +7,7 @@
 #   test   build, and cmocka, clang-format 14
 #   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, and with apt a compiler
 #          for 64-bit ARM and QEMU
-#   mlx    build, and what tools/setup-mlx needs: pip, cargo, OpenBLAS
+#   mlx    build, and what tools/setup-mlx and tools/setup-mlx-lm need: pip, cargo, OpenBLAS
 #
 # Does nothing, and prints nothing, if all packages are installed. Supports apt, dnf and brew.
 set -eu
