@@ -174,8 +174,11 @@ static void print_head(const mica_model *model, const bench_values *values, cli_
     }
     printf("model   %s, %s parameters, %s\n", info.path, cli_format_count(info.parameters, count),
            cli_format_bytes(info.weight_bytes, bytes));
-    printf("device  %s, %s%s%s\n", device.name, device.description,
-           device.architecture[0] ? ", " : "", device.architecture);
+    if (mica_model_device(model))
+        printf("device  %s, %s%s%s\n", device.name, device.description,
+               device.architecture[0] ? ", " : "", device.architecture);
+    else
+        printf("engine  %s\n", info.engine);
     print_kernels(model);
     printf("median of %" PRId64 "\n\n", values->repeat);
     printf("%7s  %7s  %13s  %9s  %12s  %11s\n", "threads", "prompt", "prefill tok/s", "generated",

@@ -1,16 +1,17 @@
-/* mica devices: lists the devices that models can run on. */
+/* mica devices: lists the devices and engines that models can run on. */
 #include "info.h"
 #include "report.h"
 #include "ui.h"
 #include "verb.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct devices_values {
     bool ops;
 } devices_values;
 
-static void print_device(const char *name) {
+static void print_device(const char *name, bool chosen) {
     char memory[CLI_NUMBER];
     mica_device *device = NULL;
     if (mica_device_open(name, NULL, &device) != MICA_OK) {
@@ -22,7 +23,32 @@ static void print_device(const char *name) {
     if (info.architecture[0]) printf("  architecture %s\n", info.architecture);
     printf("  threads      %d\n  memory       %s\n", info.threads,
            cli_format_bytes(info.memory_bytes, memory));
+    if (chosen) puts("  chosen       unless --device names another");
     mica_device_close(&device);
+}
+
+static void print_devices(void) {
+    mica_device *device = NULL;
+    mica_device_info info = {.name = ""};
+    if (mica_device_open(NULL, NULL, &device) == MICA_OK) info = cli_device_info(device);
+    for (size_t i = 0; i < mica_device_count(); i++)
+        print_device(mica_device_name(i), strcmp(info.name, mica_device_name(i)) == 0);
+    mica_device_close(&device);
+}
+
+static void print_engines(void) {
+    mica_engine_info info = {.struct_bytes = sizeof info}, first = info;
+    (void)mica_engine_default(NULL, &first);
+    for (size_t i = 0; mica_engine_list(i, &info); i++) {
+        (void)mica_engine_get(info.name, &info);
+        printf("engine %s\n", info.name);
+        if (*info.description) printf("  description  %s\n", info.description);
+        if (!info.available) printf("  unavailable  %s\n", info.reason);
+        if (info.available && strcmp(info.name, first.name) == 0)
+            puts("  chosen       for models that it knows, unless --engine names another");
+        else if (info.available && info.built_in)
+            puts("  chosen       for models that no engine above knows");
+    }
 }
 
 /* Prints a table: a row an op, a column a device. */
@@ -60,8 +86,8 @@ static int run(const void *verb_values, char **args, int count) {
         print_ops();
         return CLI_DONE;
     }
-    for (size_t i = 0; i < mica_device_count(); i++)
-        print_device(mica_device_name(i));
+    print_devices();
+    print_engines();
     return CLI_DONE;
 }
 
@@ -75,7 +101,8 @@ static const cli_option devices_options[] = {
 const cli_verb cli_verb_devices = {
     .synopsis = "",
     .details = "Lists each device, its instruction set, its threads, and the memory that mica may\n"
-               "use. --device NAME makes other verbs compute on one.\n"
+               "use; then each engine, which computes a model's tokens. Those that are not there\n"
+               "say what they lack. --device NAME and --engine NAME make other verbs use one.\n"
                "\n"
                "--ops prints a table of all ops. native: the device has a kernel; decomposed: it\n"
                "computes the op by others; on cpu: the CPU does, and the operands are copied\n"

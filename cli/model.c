@@ -28,6 +28,12 @@ const cli_option cli_model_options[CLI_MODEL_SESSION] = {
      .help = "the device that computes: cpu, mlx, mlx:gpu, mlx:cpu (mica devices lists those of "
              "this machine); the default is cpu",
      .offset = offsetof(cli_model_values, device)},
+    {.name = "engine",
+     .kind = CLI_TEXT,
+     .placeholder = "NAME",
+     .help = "the engine that computes: native, or mlx_lm for Python's mlx-lm (mica devices lists "
+             "them); the default is the first that knows the model",
+     .offset = offsetof(cli_model_values, engine)},
     {.name = "arithmetic",
      .kind = CLI_CHOICE,
      .placeholder = "fast|exact",
@@ -94,6 +100,7 @@ const cli_option cli_model_options[CLI_MODEL_SESSION] = {
 
 mica_model_options cli_model_get_options(const cli_model_values *values) {
     return (mica_model_options){
+        .engine = values->engine,
         .device_name = values->device,
         .adapter = values->adapter,
         .arithmetic = values->arithmetic == 0 ? MICA_ARITHMETIC_FAST : MICA_ARITHMETIC_EXACT,

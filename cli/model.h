@@ -8,9 +8,9 @@
 
 typedef struct cli_model_values {
     const char *model, *adapter;
-    const char *device; /* NULL: the library's choice */
-    int64_t arithmetic; /* of the option's choices: 0 fast, 1 exact */
-    int64_t cache;      /* of the option's choices */
+    const char *device, *engine; /* NULL: the library's choice */
+    int64_t arithmetic;          /* of the option's choices: 0 fast, 1 exact */
+    int64_t cache;               /* of the option's choices */
     bool no_mmap, prefetch, mlock;
     int64_t threads; /* 0: one per usable core */
     int64_t context; /* 0: the model's own */
@@ -24,10 +24,10 @@ typedef struct cli_model_values {
 enum {
     CLI_MODEL_FOLDER = 1,
     CLI_MODEL_ADAPTER = 2,
-    CLI_MODEL_LOADING = 8,
-    CLI_MODEL_OPTIONS = 10,
-    CLI_MODEL_CHAT = 12,
-    CLI_MODEL_SESSION = 13
+    CLI_MODEL_LOADING = 9,
+    CLI_MODEL_OPTIONS = 11,
+    CLI_MODEL_CHAT = 13,
+    CLI_MODEL_SESSION = 14
 };
 extern const cli_option cli_model_options[CLI_MODEL_SESSION];
 

@@ -96,14 +96,17 @@ static int read_prompt(const char *verb_name, const cli_prompt_values *values, c
 
 static void print_model(const mica_model *model, bool verbose) {
     char bytes[CLI_NUMBER];
+    if (!verbose) return;
     mica_model_info info = cli_model_info(model);
     mica_device_info device = cli_device_info(mica_model_device(model));
-    if (verbose)
-        fprintf(stderr, "%smodel   %s, %s, %s, %s; %s%s%s in %d thread%s%s\n", cli_style(CLI_DIM),
-                info.path, info.architecture, info.quantization,
-                cli_format_bytes(info.weight_bytes, bytes), device.name,
+    fprintf(stderr, "%smodel   %s, %s, %s, %s; ", cli_style(CLI_DIM), info.path, info.architecture,
+            info.quantization, cli_format_bytes(info.weight_bytes, bytes));
+    if (mica_model_device(model))
+        fprintf(stderr, "%s%s%s in %d thread%s%s\n", device.name,
                 device.architecture[0] ? ", " : "", device.architecture, device.threads,
                 device.threads == 1 ? "" : "s", cli_style(CLI_PLAIN));
+    else
+        fprintf(stderr, "engine %s%s\n", info.engine, cli_style(CLI_PLAIN));
 }
 
 int cli_prompt_run(const char *verb_name, const cli_prompt_values *values, char **args, int count,

@@ -26,3 +26,23 @@ A verb computes on the device that --device or $MICA_DEVICE names.
   $ mica run --device gpu "What is curl?" 2>&1
   mica: there is no device "gpu"; there are: cpu, mlx
   [1]
+
+The engines are below; those that are not there say what they lack.
+
+  $ mica devices | sed -n '/^engine/,$p' | sed 's/^\(  unavailable\) .*/\1/'
+  engine native
+    description  mica's own: on its devices, in this process
+    chosen       for models that it knows, unless --engine names another
+  engine mlx_lm
+    description  Python's mlx-lm, in a process of its own for each model
+    unavailable
+
+A verb computes with the engine that --engine or $MICA_ENGINE names.
+
+  $ mica run --engine native "What is curl?" -q -n 4
+  curl is a command
+  $ MICA_ENGINE=steam mica run "What is curl?" 2>&1
+  mica: there is no engine "steam"; the engines are: native, mlx_lm
+  [1]
+  $ mica run --engine mlx_lm "What is curl?" 2>&1 | sed 's/ available: .*/ available: .../'
+  mica: the engine "mlx_lm" is not available: ...

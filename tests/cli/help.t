@@ -24,7 +24,7 @@ The command alone, and `help`, print the short help.
   
   This machine:
     bench        measure prefill and decode rates
-    devices      list the devices that models can run on
+    devices      list the devices and engines that models can run on
   
   This command:
     completions  print a shell's completion script
@@ -145,6 +145,9 @@ Each verb explains itself, in lines of 80 columns at most.
         --device NAME             the device that computes: cpu, mlx, mlx:gpu,
                                   mlx:cpu (mica devices lists those of this
                                   machine); the default is cpu
+        --engine NAME             the engine that computes: native, or mlx_lm for
+                                  Python's mlx-lm (mica devices lists them); the
+                                  default is the first that knows the model
         --arithmetic fast|exact   fast: activations in int8 for quantised weights,
                                   in bf16 for bf16 weights if the machine is
                                   faster with that; exact: in floats (default:
@@ -278,6 +281,9 @@ Each verb explains itself, in lines of 80 columns at most.
         --device NAME             the device that computes: cpu, mlx, mlx:gpu,
                                   mlx:cpu (mica devices lists those of this
                                   machine); the default is cpu
+        --engine NAME             the engine that computes: native, or mlx_lm for
+                                  Python's mlx-lm (mica devices lists them); the
+                                  default is the first that knows the model
         --arithmetic fast|exact   fast: activations in int8 for quantised weights,
                                   in bf16 for bf16 weights if the machine is
                                   faster with that; exact: in floats (default:
@@ -398,6 +404,9 @@ Each verb explains itself, in lines of 80 columns at most.
         --device NAME             the device that computes: cpu, mlx, mlx:gpu,
                                   mlx:cpu (mica devices lists those of this
                                   machine); the default is cpu
+        --engine NAME             the engine that computes: native, or mlx_lm for
+                                  Python's mlx-lm (mica devices lists them); the
+                                  default is the first that knows the model
         --arithmetic fast|exact   fast: activations in int8 for quantised weights,
                                   in bf16 for bf16 weights if the machine is
                                   faster with that; exact: in floats (default:
@@ -539,6 +548,9 @@ Each verb explains itself, in lines of 80 columns at most.
         --device NAME             the device that computes: cpu, mlx, mlx:gpu,
                                   mlx:cpu (mica devices lists those of this
                                   machine); the default is cpu
+        --engine NAME             the engine that computes: native, or mlx_lm for
+                                  Python's mlx-lm (mica devices lists them); the
+                                  default is the first that knows the model
         --arithmetic fast|exact   fast: activations in int8 for quantised weights,
                                   in bf16 for bf16 weights if the machine is
                                   faster with that; exact: in floats (default:
@@ -565,12 +577,14 @@ Each verb explains itself, in lines of 80 columns at most.
   Examples:
     mica bench ~/models/gemma-3-1b-it --prompt 512,4096 --threads 1,2,4
   $ mica help devices
-  mica devices: list the devices that models can run on
+  mica devices: list the devices and engines that models can run on
   
   Usage: mica devices [options]
   
   Lists each device, its instruction set, its threads, and the memory that mica
-  may use. --device NAME makes other verbs compute on one.
+  may use; then each engine, which computes a model's tokens. Those that are not
+  there say what they lack. --device NAME and --engine NAME make other verbs use
+  one.
   
   --ops prints a table of all ops. native: the device has a kernel; decomposed: it
   computes the op by others; on cpu: the CPU does, and the operands are copied

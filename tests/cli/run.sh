@@ -35,6 +35,8 @@ tr -d '\n' < "$ROOT/models/default/config.json" \
 for variable in $(env | sed -n 's/^\(MICA_[A-Z0-9_]*\)=.*/\1/p' | grep -v '^MICA_CPU$'); do
   unset "$variable"
 done
+# The engine mlx_lm finds no Python, whatever this machine has.
+export MICA_MLX_LM_PYTHON=no-python
 unset NO_COLOR XDG_STATE_HOME XDG_CACHE_HOME HF_HOME HF_HUB_CACHE
 PATH=$work/bin:$PATH HOME=$work/home TERM=xterm LC_ALL=C
 export PATH HOME TERM LC_ALL

@@ -18,3 +18,4 @@ Every device is listed with what it is.
     architecture
     threads
     memory
+    chosen
