@@ -102,7 +102,8 @@ MICA_API void mica_device_clear_cache(mica_device *device);
 MICA_API uint64_t mica_device_set_cache_limit(mica_device *device, uint64_t bytes);
 
 /** Sets how many bytes may be active. 0: no limit. Returns the old limit. An allocation that would
- *  exceed the limit fails with MICA_ENOMEM. */
+ *  exceed the limit fails with MICA_ENOMEM. What the CPU computes for another device takes its own
+ *  memory, which may be as much again. */
 MICA_API uint64_t mica_device_set_memory_limit(mica_device *device, uint64_t bytes);
 
 /** Sets how many bytes of arrays the device keeps wired: in memory, whatever else the system wants

@@ -63,6 +63,8 @@ bool mc_device_is_last(const mica_device *device);
  * for, and closed with this one.
  * errors  those of mica_device_open */
 mica_status mc_device_fallback(mica_device *device, mica_device **fallback);
+/* Gives such a device, where there is one, the memory limit of this one. */
+void mc_device_limit_fallback(mica_device *device);
 
 void mc_device_retain(mica_device *device);
 void mc_device_release(mica_device *device);

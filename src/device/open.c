@@ -52,7 +52,7 @@ static mica_status open_parts(mica_device *device, const mica_device_options *op
     uint64_t cache_limit = options->cache_limit_bytes, memory_limit = options->memory_limit_bytes;
     if (cache_limit == 0) cache_limit = DEFAULT_CACHE_LIMIT;
     MC_TRY(backend->open(options, variant, &device->state));
-    if (backend->memory) cache_limit = memory_limit = 0; /* it keeps to them itself */
+    if (backend->memory) cache_limit = 0; /* it keeps what is freed itself */
     mica_status status =
         mc_memory_init(&device->memory, backend, device->state, memory_limit, cache_limit);
     if (status != MICA_OK) goto close_backend;
@@ -120,10 +120,12 @@ mica_status mc_device_fallback(mica_device *device, mica_device **fallback) {
     mica_device *opened;
     const mica_device_options options = {.threads = device->threads};
     MC_TRY(mica_device_open(backends[0]->name, &options, &opened));
-    if (atomic_compare_exchange_strong(&device->fallback, fallback, opened))
-        *fallback = opened;
-    else
+    if (!atomic_compare_exchange_strong(&device->fallback, fallback, opened)) {
         mica_device_close(&opened); /* another thread was first */
+        return MICA_OK;
+    }
+    *fallback = opened;
+    mc_device_limit_fallback(device);
     return MICA_OK;
 }
 

@@ -171,10 +171,19 @@ uint64_t mica_device_set_cache_limit(mica_device *device, uint64_t bytes) {
     return before;
 }
 
+void mc_device_limit_fallback(mica_device *device) {
+    mica_device *fallback = atomic_load_explicit(&device->fallback, memory_order_acquire);
+    if (!fallback) return;
+    uint64_t bytes = exchange(device, &device->memory.memory_limit, NULL);
+    (void)exchange(fallback, &fallback->memory.memory_limit, &bytes);
+}
+
 uint64_t mica_device_set_memory_limit(mica_device *device, uint64_t bytes) {
     if (!device) return 0;
-    return own_accounts(device) ? own_accounts(device)->set_memory_limit(device->state, bytes)
-                                : exchange(device, &device->memory.memory_limit, &bytes);
+    uint64_t before = exchange(device, &device->memory.memory_limit, &bytes);
+    mc_device_limit_fallback(device);
+    if (own_accounts(device)) (void)own_accounts(device)->set_memory_limit(device->state, bytes);
+    return before;
 }
 
 uint64_t mica_device_set_wired_limit(mica_device *device, uint64_t bytes) {

@@ -84,12 +84,38 @@ static void test_fallbacks_are_counted(void **state) {
     mica_device_close(&device);
 }
 
+/* What falls back has the memory limit, too, whenever it was set. */
+static void test_fallbacks_keep_to_the_limit(void **state) {
+    (void)state;
+    const int64_t shape[] = {1000, 1000};
+    const float row[1000] = {1};
+    mc_backend poor = mc_backend_cpu;
+    poor.supports = supports_matmul;
+    for (int late = 0; late < 2; late++) {
+        mica_device *device;
+        mica_scope *s;
+        const mica_device_options options = {.memory_limit_bytes = late ? 0 : 1000000};
+        assert_int_equal(mc_device_open_backend(&poor, "", &options, &device), MICA_OK);
+        assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+        mica_array x = mica_from_data(s, row, MICA_F32, (const int64_t[]){1000}, 1);
+        assert_int_equal(mica_eval(s, mica_sort(s, x, -1)), MICA_OK); /* opens the fallback */
+        if (late) assert_int_equal(mica_device_set_memory_limit(device, 1000000), 0);
+        mica_array y = mica_sort(s, mica_broadcast_to(s, x, shape, 2), -1);
+        assert_int_equal(mica_eval(s, y), MICA_ENOMEM);
+        assert_int_equal(mica_device_set_memory_limit(device, 0), 1000000);
+        assert_int_equal(mica_eval(s, y), MICA_OK);
+        mica_scope_close(&s);
+        mica_device_close(&device);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_cpu_runs_all),
         cmocka_unit_test(test_a_device_of_one_kernel),
         cmocka_unit_test(test_what_is_not_there),
         cmocka_unit_test(test_fallbacks_are_counted),
+        cmocka_unit_test(test_fallbacks_keep_to_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
