@@ -185,9 +185,12 @@ static void *device_alloc(void *state, size_t bytes) {
     (void)state;
     mc_mlx_cell *cell = mc_calloc(1, sizeof *cell);
     if (cell) cell->host = mc_aligned_alloc(64, bytes);
-    if (cell && cell->host) return cell;
-    mc_free(cell);
-    return NULL;
+    if (!cell || !cell->host) {
+        mc_free(cell);
+        return NULL;
+    }
+    cell->size = bytes;
+    return cell;
 }
 
 typedef struct cell_task {
@@ -220,14 +223,14 @@ static mica_status device_adopt(void *state, const void *host, size_t bytes, voi
     if (!cell) return mc_fail_nomem("an array over memory of the host");
     cell->host = (void *)(uintptr_t)host; /* only ever read */
     cell->borrowed = true;
-    cell->used = bytes;
+    cell->size = cell->used = bytes;
     *address = cell;
     return MICA_OK;
 }
 
 static mica_status write_on_thread(mc_mlx_task *task) {
     const cell_task *t = (cell_task *)(void *)task;
-    return mc_mlx_cell_write(t->cell, t->offset + t->bytes, t->offset, t->from, t->bytes);
+    return mc_mlx_cell_write(t->cell, t->offset, t->from, t->bytes);
 }
 
 static mica_status read_on_thread(mc_mlx_task *task) {

@@ -32,10 +32,21 @@ static const char *bytes_of(const mc_mlx_cell *cell) {
     return cell->array.ctx ? mc_mlx_host_pointer(cell->array) : cell->host;
 }
 
-mica_status mc_mlx_cell_write(mc_mlx_cell *cell, size_t size, size_t offset, const void *from,
-                              size_t bytes) {
+/* Bytes that an array does not show can be read and written while there is none. */
+static size_t room_of(const mc_mlx_cell *cell) {
+    return cell->array.ctx ? cell->used : cell->size;
+}
+
+static mica_status check_inside(size_t room, int64_t offset, size_t bytes) {
+    if (offset >= 0 && (size_t)offset <= room && bytes <= room - (size_t)offset) return MICA_OK;
+    return mc_fail(MICA_EINTERNAL, "mlx: %zu bytes at %lld are outside of an array of %zu", bytes,
+                   (long long)offset, room);
+}
+
+mica_status mc_mlx_cell_write(mc_mlx_cell *cell, size_t offset, const void *from, size_t bytes) {
+    MC_TRY(check_inside(cell->size, (int64_t)offset, bytes));
     if (!cell->host) { /* it was computed with: the array becomes bytes again */
-        char *host = mc_aligned_alloc(64, size);
+        char *host = mc_aligned_alloc(64, cell->size);
         if (!host) return mc_fail_nomem("writing to an array of MLX");
         if (cell->array.ctx) memcpy(host, bytes_of(cell), cell->used);
         mc_mlx_cell_clear(cell);
@@ -49,6 +60,7 @@ mica_status mc_mlx_cell_write(mc_mlx_cell *cell, size_t size, size_t offset, con
 mica_status mc_mlx_cell_read(const mc_mlx_cell *cell, size_t offset, void *to, size_t bytes) {
     const char *from = bytes_of(cell);
     if (!from) return mc_fail(MICA_EINTERNAL, "mlx: reading an array that was given away");
+    MC_TRY(check_inside(room_of(cell), (int64_t)offset, bytes));
     memcpy(to, from + offset, bytes);
     return MICA_OK;
 }
@@ -119,8 +131,13 @@ mica_status mc_mlx_cell_view(mc_mlx_cell *cell, const mc_layout *layout, int64_t
             mc_mlx.zeros(array, shape, (size_t)layout->ndim, mc_mlx_dtype(layout->dtype), stream);
         return failed ? mc_mlx_fail("an empty array") : MICA_OK;
     }
+    int64_t first, bytes;
+    mc_layout_span(layout, &first, &bytes);
+    MC_TRY(check_inside(room_of(cell), offset_bytes + first, (size_t)bytes));
     if (!cell->array.ctx) {
+        size_t end = (size_t)(offset_bytes + first + bytes);
         if (!cell->host) return mc_fail(MICA_EINTERNAL, "mlx: an array that was given away");
+        if (end > cell->used) cell->used = end; /* nobody wrote the rest */
         MC_TRY(make_array(cell, layout, stream));
     }
     if (shows_all(cell->array, layout, offset_bytes)) {

@@ -17,18 +17,19 @@ typedef struct mc_mlx_cell {
     mlx_array array; /* ctx NULL: there is none yet, or it was taken */
     void *host;      /* bytes that will be the array; NULL: there are none, or no longer */
     bool borrowed;   /* host belongs to somebody else, and stays as it is */
-    size_t used;     /* bytes of host that were written */
+    size_t size;     /* bytes that the cell has room for */
+    size_t used;     /* bytes of host, from its beginning, that are worth an array */
 } mc_mlx_cell;
 
 /* Copies into a cell, or out of it; these may run on MLX's thread or on another while nothing is
- * computed. errors  MICA_ENOMEM; MICA_EDEVICE */
-mica_status mc_mlx_cell_write(mc_mlx_cell *cell, size_t size, size_t offset, const void *from,
-                              size_t bytes);
+ * computed. errors  MICA_ENOMEM; MICA_EDEVICE; MICA_EINTERNAL outside of the cell */
+mica_status mc_mlx_cell_write(mc_mlx_cell *cell, size_t offset, const void *from, size_t bytes);
 mica_status mc_mlx_cell_read(const mc_mlx_cell *cell, size_t offset, void *to, size_t bytes);
 
 /* On the thread: the elements of a view, whose first element is offset_bytes into the cell. *array
  * becomes another handle of the cell's own array where that is what the view shows.
- * errors  MICA_EDEVICE */
+ * Bytes that nobody wrote may be anything.
+ * errors  MICA_EDEVICE; MICA_EINTERNAL outside of the cell */
 mica_status mc_mlx_cell_view(mc_mlx_cell *cell, const mc_layout *layout, int64_t offset_bytes,
                              mlx_stream stream, mlx_array *array);
 

@@ -235,7 +235,7 @@ static mica_status store_results(launch *l, mlx_vector_array results) {
         if (!l->results[i]) continue;
         mc_mlx_cell *cell = l->results[i]->address;
         if (mc_mlx.vector_array_get(&cell->array, results, i)) return mc_mlx_fail("a result");
-        cell->used = mc_mlx.array_nbytes(cell->array);
+        cell->size = cell->used = mc_mlx.array_nbytes(cell->array);
         if (state_of(l->x)->host_reads && cell->used > 0)
             l->results[i]->host = (void *)(uintptr_t)mc_mlx_host_pointer(cell->array);
     }
