@@ -102,6 +102,19 @@ static void describe(mc_mlx_state *state) {
              processor[0] != '\0' ? ", " : "", processor);
 }
 
+/* MLX's own limit makes it wait and free, and no more: launches look at ours. */
+static mica_status change_memory_limit(mc_mlx_task *task) {
+    state_task *t = task_of(task);
+    size_t before = 0, limit = t->bytes, was = (size_t)t->state->memory_limit;
+    t->bytes = was;
+    t->state->memory_limit = limit;
+    if (limit == 0 && was == 0) return MICA_OK;
+    if (mc_mlx.set_memory_limit(&before, limit > 0 ? limit : t->state->own_limit))
+        return mc_mlx_fail("a limit of its memory");
+    if (was == 0) t->state->own_limit = before;
+    return MICA_OK;
+}
+
 typedef struct open_task {
     mc_mlx_task task; /* first */
     const char *variant;
@@ -117,7 +130,9 @@ static mica_status open_on_thread(mc_mlx_task *task) {
     describe(o->state);
     (void)mc_mlx.metal_is_available(&metal); /* it is not, then */
     o->state->host_reads = o->state->on_cpu || metal;
-    o->state->memory_limit = o->options ? o->options->memory_limit_bytes : 0;
+    uint64_t limit = o->options ? o->options->memory_limit_bytes : 0;
+    state_task limited = {.state = o->state, .bytes = (size_t)limit};
+    MC_TRY(change_memory_limit(&limited.task));
     uint64_t cache = o->options ? o->options->cache_limit_bytes : 0;
     if (cache > 0 && mc_mlx.set_cache_limit(&before, (size_t)cache))
         return mc_mlx_fail("limiting its cache");
@@ -126,7 +141,9 @@ static mica_status open_on_thread(mc_mlx_task *task) {
 
 static mica_status free_on_thread(mc_mlx_task *task) {
     mc_mlx_state *state = task_of(task)->state;
+    size_t before;
     mc_mlx_free_garbage();
+    if (state->memory_limit > 0) (void)mc_mlx.set_memory_limit(&before, state->own_limit);
     if (state->stream.ctx) mc_mlx.stream_free(state->stream);
     if (state->device.ctx) mc_mlx.device_free(state->device);
     return mc_mlx.clear_cache() ? mc_mlx_fail("clearing its cache") : MICA_OK;
@@ -340,17 +357,6 @@ static uint64_t device_set_cache_limit(void *state, uint64_t bytes) {
 static uint64_t device_set_wired_limit(void *state, uint64_t bytes) {
     (void)state;
     return set_limit(mc_mlx.set_wired_limit, bytes);
-}
-
-/* MLX's own limit makes it wait and free, and no more: launches look at ours. */
-static mica_status change_memory_limit(mc_mlx_task *task) {
-    state_task *t = task_of(task);
-    size_t before = 0, limit = t->bytes;
-    t->bytes = (size_t)t->state->memory_limit;
-    t->state->memory_limit = limit;
-    if (limit > 0 && mc_mlx.set_memory_limit(&before, limit))
-        return mc_mlx_fail("a limit of its memory");
-    return MICA_OK;
 }
 
 static uint64_t device_set_memory_limit(void *state, uint64_t bytes) {

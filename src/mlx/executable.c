@@ -33,6 +33,7 @@ struct launch {
     bool *taken;       /* [n_params] */
     uint64_t *scalars;
     mc_storage **results; /* [n_results] borrowed; NULL for a view of a parameter */
+    bool began;           /* donated arguments may be gone */
     mica_status built;    /* of the graph, within the closure */
 };
 
@@ -275,6 +276,7 @@ static mica_status run_launch(mc_mlx_task *task) {
     mlx_array *params = mc_calloc(x->base.n_params + 1, sizeof *params);
     if (!params) return mc_fail_nomem("a launch");
     mica_status status = check_memory(l);
+    l->began = status == MICA_OK;
     if (status == MICA_OK && mc_mlx.set_default_device(state_of(x)->device))
         status = mc_mlx_fail("choosing the device");
     for (uint32_t i = 0; i < x->base.n_params && status == MICA_OK; i++)
@@ -366,6 +368,21 @@ static void free_launch(launch *l) {
     mc_free(l);
 }
 
+/* Hands the launch over. Where a limit may refuse it, waits for it, so that a refused one takes no
+ * argument. */
+static mica_status start(launch *l, mc_binding *args) {
+    hold_args(l, args);
+    mica_status status = mc_mlx_submit(&l->task);
+    bool taken = status == MICA_OK;
+    if (taken && state_of(l->x)->memory_limit > 0) {
+        status = mc_mlx_wait(&l->task);
+        taken = l->began;
+    }
+    for (uint32_t i = 0; i < l->x->base.n_params && !taken; i++)
+        args[i].taken = false;
+    return status;
+}
+
 mica_status mc_mlx_launch(mc_executable *base, mc_binding *args, const uint64_t *scalars,
                           mc_result *results, mc_fence *fence) {
     executable *x = (executable *)(void *)base;
@@ -378,16 +395,11 @@ mica_status mc_mlx_launch(mc_executable *base, mc_binding *args, const uint64_t 
         memcpy(l->scalars, scalars, x->lowered->n_scalars * sizeof *scalars);
     for (uint32_t i = 0; i < base->n_results && status == MICA_OK; i++)
         status = new_result(l, i, args, &results[i]);
-    if (status == MICA_OK) {
-        hold_args(l, args);
-        status = mc_mlx_submit(&l->task);
-    }
+    if (status == MICA_OK) status = start(l, args);
     if (status == MICA_OK) {
         *fence = (mc_fence)(uintptr_t)l;
         return MICA_OK;
     }
-    for (uint32_t i = 0; i < base->n_params; i++)
-        args[i].taken = false;
     for (uint32_t i = 0; i < base->n_results; i++) {
         mc_storage_release(results[i].storage);
         results[i] = (mc_result){0};

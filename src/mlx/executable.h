@@ -3,6 +3,8 @@
 #ifndef MLX_EXECUTABLE_H
 #define MLX_EXECUTABLE_H
 
+#include <stdatomic.h>
+
 #include "device/backend.h"
 #include "mlx/call.h"
 
@@ -15,7 +17,8 @@ typedef struct mc_mlx_state {
     bool host_reads; /* the host sees the arrays' memory */
     mlx_device device;
     mlx_stream stream;
-    uint64_t memory_limit; /* bytes; 0: none */
+    _Atomic uint64_t memory_limit; /* bytes; 0: none */
+    size_t own_limit;              /* MLX's, while there is one of ours */
     char name[16], description[128], architecture[64];
     uint64_t max_array_bytes, working_set_bytes;
 } mc_mlx_state;
