@@ -42,6 +42,7 @@ typedef struct result_storage {
     mc_storage storage; /* first */
     mc_mlx_garbage garbage;
     mc_mlx_cell cell;
+    mc_storage *lender; /* a reference: the array is in this one's memory; NULL: in its own */
 } result_storage;
 
 static mc_mlx_state *state_of(const executable *x) {
@@ -231,15 +232,37 @@ static mica_status read_checks(const executable *x, mlx_vector_array results) {
     return status;
 }
 
-static mica_status store_results(launch *l, mlx_vector_array results) {
-    for (uint32_t i = 0; i < l->x->base.n_results; i++) {
-        if (!l->results[i]) continue;
-        mc_mlx_cell *cell = l->results[i]->address;
-        if (mc_mlx.vector_array_get(&cell->array, results, i)) return mc_mlx_fail("a result");
-        cell->size = cell->used = mc_mlx.array_nbytes(cell->array);
-        if (state_of(l->x)->host_reads && cell->used > 0)
-            l->results[i]->host = (void *)(uintptr_t)mc_mlx_host_pointer(cell->array);
+static void release_result(mc_storage *storage);
+
+/* The memory of the host, such as a mapped weight, that a result is in: that of an argument, or of
+ * one that is such a result itself. */
+static mc_storage *find_lender(const launch *l, const char *at) {
+    for (uint32_t i = 0; i < l->x->base.n_params; i++) {
+        mc_storage *storage = l->args[i];
+        if (storage && storage->release == release_result)
+            storage = ((result_storage *)(void *)storage)->lender;
+        if (!storage || !storage->read_only) continue;
+        const char *first = storage->host;
+        if (at >= first && at < first + storage->bytes) return storage;
     }
+    return NULL;
+}
+
+static mica_status store_result(launch *l, uint32_t i, mlx_vector_array results) {
+    result_storage *r = (result_storage *)(void *)l->results[i];
+    mc_mlx_cell *cell = &r->cell;
+    if (mc_mlx.vector_array_get(&cell->array, results, i)) return mc_mlx_fail("a result");
+    cell->size = cell->used = mc_mlx.array_nbytes(cell->array);
+    if (!state_of(l->x)->host_reads || cell->used == 0) return MICA_OK;
+    r->storage.host = (void *)(uintptr_t)mc_mlx_host_pointer(cell->array);
+    mc_storage *lender = find_lender(l, r->storage.host);
+    if (lender) r->lender = mc_storage_retain(lender);
+    return MICA_OK;
+}
+
+static mica_status store_results(launch *l, mlx_vector_array results) {
+    for (uint32_t i = 0; i < l->x->base.n_results; i++)
+        if (l->results[i]) MC_TRY(store_result(l, i, results));
     return MICA_OK;
 }
 
@@ -300,8 +323,10 @@ static void free_result(mc_mlx_garbage *garbage) {
 static void release_result(mc_storage *storage) {
     result_storage *r = (result_storage *)(void *)storage;
     mica_device *device = storage->owner;
+    mc_storage *lender = r->lender;
     r->garbage.free = free_result;
     mc_mlx_free_later(&r->garbage);
+    mc_storage_release(lender); /* whose memory is freed behind the garbage */
     mc_device_release(device);
 }
 

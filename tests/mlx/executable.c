@@ -1,9 +1,12 @@
-/* Launches of the device mlx: what is taken. */
+/* Launches of the device mlx: what is taken, and what is kept. */
 #define _POSIX_C_SOURCE 200809L
+#include "mlx/executable.h"
+
 #include <mica/mica.h>
 
 #include <stdlib.h>
 
+#include "device/device.h"
 #include "support/support.h"
 
 static mica_device *open_in(const char *mode) {
@@ -35,9 +38,51 @@ static void test_a_refused_launch_takes_nothing(void **state) {
     mica_device_close(&device);
 }
 
+/* ---- memory that a result shares with an argument ---- */
+
+static float lent[64];
+static bool given_back;
+
+static void give_back(void *owner) {
+    (void)owner;
+    given_back = true;
+}
+
+static const uint8_t *read_lent(const mlx_array array) {
+    (void)array;
+    return (const uint8_t *)lent;
+}
+
+/* Metal computes in memory of the host, and an op that copies nothing gives a result in it: the
+ * memory must stay until the result is freed. MLX's CPU copies, so the test says that the result is
+ * there. */
+static void test_memory_is_kept_for_a_result_in_it(void **state) {
+    (void)state;
+    mica_device *device = open_in("lazy");
+    mica_scope *s, *outer;
+    const int64_t n = sizeof lent / sizeof *lent;
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    assert_int_equal(mica_scope_open(device, &outer), MICA_OK);
+    given_back = false;
+    mica_array x = mc_leaf_memory(s, lent, MICA_F32, &n, 1, give_back, NULL);
+    mica_array y = mica_square(s, x);
+    __typeof__(mc_mlx.array_data_uint8) own = mc_mlx.array_data_uint8;
+    mc_mlx.array_data_uint8 = read_lent;
+    assert_int_equal(mica_eval(s, y), MICA_OK);
+    mc_mlx.array_data_uint8 = own;
+    mica_array kept = mica_materialize(outer, y);
+    assert_true(mica_valid(kept));
+    mica_scope_close(&s);
+    assert_false(given_back);
+    mica_scope_close(&outer);
+    assert_true(given_back);
+    mica_device_close(&device);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_refused_launch_takes_nothing),
+        cmocka_unit_test(test_memory_is_kept_for_a_result_in_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
