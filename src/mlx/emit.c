@@ -54,7 +54,6 @@ bool mc_mlx_supports(bool on_cpu, mc_op op, const void *attr, const mc_layout *c
     if (!rows[op].emit || !lengths_fit(out)) return false;
     for (int i = 0; i < n_in; i++)
         if (!lengths_fit(in[i])) return false;
-    if (!in) return true; /* for some layouts */
     return !rows[op].supports || rows[op].supports(on_cpu, attr, in, n_in, out);
 }
 

@@ -5,7 +5,8 @@
 #include "device/backend.h"
 #include "mlx/call.h"
 
-/* Whether there is a row for an op over these layouts. on_cpu: of MLX. */
+/* Whether there is a row for an op over these layouts; attr, in and out NULL: over some. on_cpu: of
+ * MLX. */
 bool mc_mlx_supports(bool on_cpu, mc_op op, const void *attr, const mc_layout *const *in, int n_in,
                      const mc_layout *out);
 
@@ -19,6 +20,7 @@ mica_status mc_mlx_emit(mc_mlx_call *c);
 #define WIDE(op, name)
 #include "mlx/emit_list.h"
 
+/* Of EMIT_IF's rows; takes NULL as mc_mlx_supports does. */
 typedef bool (*mc_mlx_supports_fn)(bool on_cpu, const void *attr, const mc_layout *const *in,
                                    int n_in, const mc_layout *out);
 

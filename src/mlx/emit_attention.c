@@ -10,7 +10,7 @@ bool mc_mlx_supports_sdpa(bool on_cpu, const void *attr, const mc_layout *const 
                           const mc_layout *out) {
     (void)on_cpu, (void)n_in, (void)out;
     const mc_attr_sdpa *a = attr;
-    return a->softcap == 0 && in[K]->dtype != MICA_U8 && in[K]->shape[2] > 0;
+    return !in || (a->softcap == 0 && in[K]->dtype != MICA_U8 && in[K]->shape[2] > 0);
 }
 
 /* ---- masks ---- */

@@ -26,7 +26,7 @@ void mc_mlx_emit_layer_norm(mc_mlx_call *c) {
 bool mc_mlx_supports_rope(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
                           const mc_layout *out) {
     (void)on_cpu, (void)attr, (void)n_in, (void)out;
-    return in[0]->ndim > 2 || in[1]->ndim == 0;
+    return !in || in[0]->ndim > 2 || in[1]->ndim == 0;
 }
 
 /* MLX wants three axes: [B, L, D], or with the axis in between that all positions are on. */
