@@ -5,12 +5,14 @@ static mica_dtype dtype_of(const mc_mlx_call *c, int k) {
     return c->from[k]->dtype;
 }
 
-/* Both of one dtype. x becomes that of b where the graph allows it (`fast`): then no copy of a
- * weight is converted each time. */
+/* Both of one dtype. On a GPU x becomes that of b where the graph allows it (`fast`), so that no
+ * weight is converted each time. MLX's CPU has a BLAS for f32 alone; converting is cheap beside the
+ * rest. */
 void mc_mlx_emit_matmul(mc_mlx_call *c) {
     const mc_attr_matmul *a = c->attr;
     mica_dtype dtype = c->to->dtype;
     if (a->fast && dtype_of(c, 1) == MICA_BF16) dtype = MICA_BF16;
+    if (c->on_cpu) dtype = MICA_F32;
     mlx_array x = mc_mlx_cast(c, c->in[0], dtype), w = mc_mlx_cast(c, c->in[1], dtype);
     mc_mlx_give(c, 0, mc_mlx_combine(c, mc_mlx.matmul, x, w));
 }
@@ -56,12 +58,14 @@ static mlx_array with_batch(mc_mlx_call *c, mlx_array x) {
     return mc_mlx_keep(c, failed, y);
 }
 
-/* The dtype that MLX computes in. With `fast`, x becomes that of the scales: converting these each
- * time would take as long as the product. */
+/* The dtype that MLX computes in. Its CPU also adds up in it, so that is f32. Its GPU adds up in
+ * f32: with `fast`, x becomes that of the scales, for converting these each time would take as long
+ * as the product. */
 static mica_dtype quantised_dtype(const mc_mlx_call *c, bool affine) {
     const mc_attr_quant *a = c->attr;
     mica_dtype x = dtype_of(c, 0);
-    if (!affine) return c->on_cpu ? MICA_F32 : x;
+    if (c->on_cpu) return MICA_F32;
+    if (!affine) return x;
     if (a->fast && dtype_of(c, 2) == dtype_of(c, 3)) return dtype_of(c, 2);
     return mica_dtype_promote(mica_dtype_promote(x, dtype_of(c, 2)), dtype_of(c, 3));
 }
@@ -72,6 +76,10 @@ void mc_mlx_emit_quantized_matmul(mc_mlx_call *c) {
     bool affine = a->mode == MICA_QUANT_AFFINE;
     mica_dtype dtype = quantised_dtype(c, affine);
     mlx_array y = {0}, biases = {0}, scales = c->in[2];
+    if (mc_layout_size(c->from[0]) == 0) { /* MLX divides by the length of rows */
+        mc_mlx_give(c, 0, mc_mlx_zeros(c, c->to));
+        return;
+    }
     mlx_array x = with_batch(c, mc_mlx_cast(c, c->in[0], dtype));
     if (affine) {
         scales = mc_mlx_cast(c, scales, dtype);
