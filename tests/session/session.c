@@ -1,4 +1,4 @@
-/* Cached decoding against goldens; caches of every kind against computing the whole text again. */
+/* Caches of every kind compared with computing the whole text again. */
 #include "model/fixture.h"
 
 #include "device/device.h"
@@ -39,52 +39,6 @@ static int32_t best_of(const float *logits, int64_t vocab) {
     for (int64_t i = 1; i < vocab; i++)
         if (logits[i] > logits[best]) best = i;
     return (int32_t)best;
-}
-
-/* ---- goldens ---- */
-
-static void check_greedy(const model_fixture *f, int prompt) {
-    size_t n, steps;
-    int64_t vocab = f->lm->spec.vocab;
-    const int32_t *ids = fixture_ints(f, &n, "prompt%d.ids", prompt);
-    const int32_t *want = fixture_ints(f, &steps, "prompt%d.greedy", prompt);
-    if (!ids || !want) return;
-    const float *rows = fixture_floats(f, NULL, "prompt%d.greedy_logits", prompt);
-    mc_session_model shared = shared_of(f, 0);
-    mc_session *session = open_session(&shared, 0);
-    const float *logits = feed_all(session, ids, (int64_t)n);
-    for (size_t i = 0; i < steps; i++) {
-        if (rows)
-            fixture_compare(logits, rows + i * (size_t)vocab, (size_t)vocab, f->tolerance,
-                            "%s: prompt%d, cached step %zu", f->name, prompt, i);
-        int32_t token = best_of(logits, vocab);
-        if (token != want[i])
-            fail_msg("%s: prompt%d: greedy token %zu is %d, want %d", f->name, prompt, i,
-                     (int)token, (int)want[i]);
-        if (i + 1 < steps) logits = feed(session, &token, 1);
-    }
-    mc_session_close(&session);
-}
-
-static void check_greedy_paths(const model_fixture *f) {
-    for (int i = 0; i < 16; i++)
-        check_greedy(f, i);
-    assert_non_null(fixture_floats(f, NULL, "prompt3.greedy_logits"));
-}
-
-static void test_greedy_paths(void **state) {
-    (void)state;
-    fixture_each(check_greedy_paths);
-}
-
-static void check_adapted_path(const model_fixture *f) {
-    assert_non_null(fixture_ints(f, NULL, "prompt1.greedy"));
-    check_greedy(f, 1);
-}
-
-static void test_adapters(void **state) {
-    (void)state;
-    fixture_each_adapter(check_adapted_path);
 }
 
 /* ---- caches compared with recomputing ---- */
@@ -824,9 +778,7 @@ static void test_memory_limit(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_greedy_paths),
         cmocka_unit_test(test_chunked_prefill),
-        cmocka_unit_test(test_adapters),
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_context_length),
         cmocka_unit_test(test_context_in_every_cache),

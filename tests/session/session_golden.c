@@ -1,0 +1,75 @@
+/* Cached decoding compared with goldens. */
+#include "model/fixture.h"
+
+#include "session/session.h"
+
+static mc_session *open_session(const mc_session_model *shared) {
+    mc_session *session;
+    if (mc_session_open(shared, 0, &session) != MICA_OK) fail_msg("%s", mica_last_error());
+    return session;
+}
+
+static const float *feed(mc_session *session, const int32_t *ids, int64_t n) {
+    const float *logits = NULL;
+    if (mc_session_feed(session, ids, n, &logits) != MICA_OK) fail_msg("%s", mica_last_error());
+    return logits;
+}
+
+static int32_t best_of(const float *logits, int64_t vocab) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < vocab; i++)
+        if (logits[i] > logits[best]) best = i;
+    return (int32_t)best;
+}
+
+static void check_greedy(const model_fixture *f, int prompt) {
+    size_t n, steps;
+    int64_t vocab = f->lm->spec.vocab;
+    const int32_t *ids = fixture_ints(f, &n, "prompt%d.ids", prompt);
+    const int32_t *want = fixture_ints(f, &steps, "prompt%d.greedy", prompt);
+    if (!ids || !want) return;
+    const float *rows = fixture_floats(f, NULL, "prompt%d.greedy_logits", prompt);
+    const mc_session_model shared = {.lm = f->lm, .device = f->device};
+    mc_session *session = open_session(&shared);
+    const float *logits = feed(session, ids, (int64_t)n);
+    for (size_t i = 0; i < steps; i++) {
+        if (rows)
+            fixture_compare(logits, rows + i * (size_t)vocab, (size_t)vocab, f->tolerance,
+                            "%s: prompt%d, cached step %zu", f->name, prompt, i);
+        int32_t token = best_of(logits, vocab);
+        if (token != want[i])
+            fail_msg("%s: prompt%d: greedy token %zu is %d, want %d", f->name, prompt, i,
+                     (int)token, (int)want[i]);
+        if (i + 1 < steps) logits = feed(session, &token, 1);
+    }
+    mc_session_close(&session);
+}
+
+static void check_greedy_paths(const model_fixture *f) {
+    for (int i = 0; i < 16; i++)
+        check_greedy(f, i);
+    assert_non_null(fixture_floats(f, NULL, "prompt3.greedy_logits"));
+}
+
+static void test_greedy_paths(void **state) {
+    (void)state;
+    fixture_each(check_greedy_paths);
+}
+
+static void check_adapted_path(const model_fixture *f) {
+    assert_non_null(fixture_ints(f, NULL, "prompt1.greedy"));
+    check_greedy(f, 1);
+}
+
+static void test_adapters(void **state) {
+    (void)state;
+    fixture_each_adapter(check_adapted_path);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_greedy_paths),
+        cmocka_unit_test(test_adapters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
