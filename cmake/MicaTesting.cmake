@@ -37,7 +37,7 @@ function(mica_add_test name target)
 endfunction()
 
 # mica_test(<room>/<name> [LABELS <label>...] [SOURCES <file>...] [ARGS <arg>...] [WEAKER]
-#           [DEVICES | DEVICES_LONG])
+#           [DEVICES | DEVICES_LONG] [MLX_MODES | NO_MLX])
 #
 # tests/<room>/<name>.c, a cmocka program, as the ctest <room>.<name>; SOURCES are further files
 # beside it. Labels that tools look for: golden (reads every case of $MICA_FIXTURES, whatever these
@@ -48,8 +48,11 @@ endfunction()
 # <room>.<name>.<device> on each of MICA_TEST_DEVICES; the test opens its device by
 # test_device_open. DEVICES_LONG: the same, for tests of thousands of passes: the witness then has
 # kernels for fused ops.
+# Both: again as <room>.<name>.mlx on MLX's CPU where MLX is there, but not under sanitizers, which
+# do not see into it; MLX_MODES: as <room>.<name>.mlx.eager and .compiled, too; NO_MLX: not there,
+# for what needs that a row has the same bits alone and among others.
 function(mica_test path)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "WEAKER;DEVICES;DEVICES_LONG" "" "LABELS;SOURCES;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "WEAKER;DEVICES;DEVICES_LONG;MLX_MODES;NO_MLX" "" "LABELS;SOURCES;ARGS")
   string(REPLACE "/" "." name ${path})
   string(REPLACE "/" "_" target test/${path})
   add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/${path}.c ${arg_SOURCES})
@@ -77,6 +80,18 @@ function(mica_test path)
       endif()
       mica_add_test(${name}.${device} ${target} LABELS slow tsan ${device_labels} ARGS ${arg_ARGS})
       set_property(TEST ${name}.${device} APPEND PROPERTY ENVIRONMENT MICA_TEST_DEVICE=${opened})
+    endforeach()
+  endif()
+  if((arg_DEVICES OR arg_DEVICES_LONG) AND MICA_HAVE_MLX AND NOT arg_NO_MLX AND NOT MICA_SANITIZE)
+    set(modes lazy)
+    if(arg_MLX_MODES)
+      list(APPEND modes eager compiled)
+    endif()
+    foreach(mode IN LISTS modes)
+      string(REPLACE .lazy "" test ${name}.mlx.${mode})
+      mica_add_test(${test} ${target} LABELS slow ${device_labels} ARGS ${arg_ARGS})
+      set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT
+        MICA_TEST_DEVICE=mlx:cpu MICA_MLX_MODE=${mode} OPENBLAS_NUM_THREADS=1)
     endforeach()
   endif()
 endfunction()

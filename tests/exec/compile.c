@@ -126,8 +126,9 @@ static void test_moved_arguments_are_written_in_place(void **state) {
     for (int i = 0; i < 5; i++) {
         mica_array moved = mica_move(s, x);
         must(mica_function_call(f, s, &moved, 1, &y, 1));
-        assert_ptr_equal(mc_data(y), place);
+        if (place) assert_ptr_equal(mc_data(y), place); /* NULL: values of the host, or not seen */
         assert_null(mc_data(moved));
+        place = mc_data(y);
         x = y;
     }
     float got[4];

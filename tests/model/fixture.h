@@ -17,7 +17,8 @@ typedef struct model_fixture {
     mica_device *device;
     mc_lm *lm;
     double tolerance, key_tolerance;
-    int64_t context; /* set by fixture_each_context */
+    uint64_t active_bytes; /* on the device before the model: others' where MLX counts */
+    int64_t context;       /* set by fixture_each_context */
 } model_fixture;
 
 /* Runs check for every folder of model goldens, $MICA_FIXTURES's if that is set, of a known family.
@@ -47,7 +48,7 @@ const int32_t *fixture_ints(const model_fixture *f, size_t *count, const char *f
 
 /* What the logits of a text may differ by when its parts are computed together or apart, or its
  * cache has moved: nothing on the cpu, which adds up in one order; elsewhere the golden's
- * tolerance. */
+ * tolerance, and what a cache of another type adds to it. */
 double fixture_same(const model_fixture *f);
 
 /* Fails if the two differ by more than the tolerance anywhere; what: as by printf. */

@@ -81,4 +81,43 @@ static inline void expect_same(mica_scope *s, mica_array got, mica_array want) {
     free(b);
 }
 
+/* Checks for the same bits where the device keeps an order of sums; else as expect_near. */
+static inline void expect_same_sums(mica_scope *s, mica_array got, mica_array want, double slack) {
+    if (test_device_keeps_order())
+        expect_same(s, got, want);
+    else
+        expect_near(s, got, want, slack);
+}
+
+/* The same for n floats of [-1, 1]. */
+static inline void expect_same_floats(const float *got, const float *want, size_t n, double slack) {
+    if (test_device_keeps_order()) assert_memory_equal(got, want, n * sizeof *got);
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs((double)got[i] - (double)want[i]) <= slack))
+            fail_msg("element %zu is %.9g, not %.9g", i, (double)got[i], (double)want[i]);
+}
+
+/* The same for sums of k products; sizes: what these add up to without their signs. In any order
+ * such a sum is within k eps of its sizes, and is then rounded to its dtype. */
+static inline void expect_same_products(mica_scope *s, mica_array got, mica_array want,
+                                        mica_array sizes, int64_t k) {
+    if (test_device_keeps_order()) {
+        expect_same(s, got, want);
+        return;
+    }
+    mica_dtype dtype = mica_array_dtype(want);
+    double eps = dtype == MICA_F32 ? 0x1p-24 : dtype == MICA_F16 ? 0x1p-11 : 0x1p-8;
+    expect_shape(got, dtype, mica_array_shape(want), mica_array_ndim(want));
+    float *a = floats_of(s, got), *b = floats_of(s, want), *size = floats_of(s, sizes);
+    assert_int_equal(mica_array_size(sizes), mica_array_size(want));
+    for (int64_t i = 0; i < mica_array_size(got); i++) {
+        double bound = 2 * ((double)k * 0x1p-24 + eps) * (double)size[i];
+        if (!(fabs((double)a[i] - (double)b[i]) <= bound))
+            fail_msg("element %lld is %.9g, not %.9g", (long long)i, (double)a[i], (double)b[i]);
+    }
+    free(a);
+    free(b);
+    free(size);
+}
+
 #endif

@@ -51,18 +51,32 @@ static void dtypes(void **state) {
 
 typedef mica_array (*unary)(mica_scope *s, mica_array x);
 
+/* What MLX's own algorithms add to the error: its exp rounds log2(e) and x log2(e), which changes
+ * the result by up to 1.25 |x| units, and has neither subnormals nor results above e^88; its erf
+ * (Abramowitz & Stegun 7.1.26) is within 1.5e-7 and the rounding of five numbers near 1. The tanh
+ * of a gelu_approx, which is decomposed there, loses places near -1. */
+typedef enum own_error { NONE, EXP, ERF, TANH } own_error;
+
+static double allowed_more(own_error error, double x, double want) {
+    if (test_device_keeps_order() || error == NONE) return 0;
+    if (error == EXP) return 1.25 * fabs(x) * 0x1p-24 * fabs(want);
+    return (error == ERF ? 1.5e-7 + 5 * 0x1p-24 : 0x1p-24) * fmax(1, fabs(x));
+}
+
 /* Values are within `ulps` units in the last place of the double result. */
-static void check_values(bench *b, unary fn, double (*witness)(double), float scale, double ulps) {
+static void check_values(bench *b, unary fn, double (*witness)(double), float scale, double ulps,
+                         own_error error) {
     float x[N];
     fill(x, N, 7);
     for (int i = 0; i < N; i++)
         x[i] *= scale;
     float *y = read_f32(fn(b->s, f32s(b->s, x, SHAPE(N))));
     for (int i = 0; i < N; i++) {
-        double want = witness((double)x[i]);
+        double want = witness((double)x[i]), more = allowed_more(error, (double)x[i], want);
         if (want > (double)FLT_MAX) want = INFINITY;
         if ((double)y[i] == want || (isnan(y[i]) && isnan(want))) continue;
-        if (!(fabs((double)y[i] - want) <= ulps * 0x1p-24 * fabs(want) + 0x1p-149))
+        if (more > 0 && error == EXP && (want < (double)FLT_MIN || x[i] > 88)) continue;
+        if (!(fabs((double)y[i] - want) <= ulps * 0x1p-24 * fabs(want) + more + 0x1p-149))
             fail_msg("f(%a) is %a, not %a", (double)x[i], (double)y[i], want);
     }
     free(y);
@@ -86,21 +100,21 @@ static double gelu_approx(double x) {
 static void values(void **state) {
     (void)state;
     bench b = bench_open();
-    check_values(&b, mica_exp, exp, 1, 3);
-    check_values(&b, mica_exp, exp, 26, 3); /* from subnormals to infinity */
-    check_values(&b, mica_expm1, expm1, 0.1f, 3);
-    check_values(&b, mica_sigmoid, sigmoid, 4, 3);
-    check_values(&b, mica_silu, silu, 4, 3);
+    check_values(&b, mica_exp, exp, 1, 3, EXP);
+    check_values(&b, mica_exp, exp, 26, 3, EXP); /* from subnormals to infinity */
+    check_values(&b, mica_expm1, expm1, 0.1f, 3, NONE);
+    check_values(&b, mica_sigmoid, sigmoid, 4, 3, EXP);
+    check_values(&b, mica_silu, silu, 4, 3, EXP);
     /* the argument's rounding error grows in the tail */
-    check_values(&b, mica_gelu, gelu, 0.3f, 10);
-    check_values(&b, mica_gelu_approx, gelu_approx, 0.3f, 10);
-    check_values(&b, mica_tanh, tanh, 1, 3);
-    check_values(&b, mica_tanh, tanh, 0.1f, 3);
-    check_values(&b, mica_log, log, 1, 3);
-    check_values(&b, mica_log, log, 1e-39f, 3); /* subnormals */
-    check_values(&b, mica_log, log, 1e37f, 3);
-    check_values(&b, mica_erf, erf, 1, 3);
-    check_values(&b, mica_arcsinh, asinh, 1, 3);
+    check_values(&b, mica_gelu, gelu, 0.3f, 10, ERF);
+    check_values(&b, mica_gelu_approx, gelu_approx, 0.3f, 10, TANH);
+    check_values(&b, mica_tanh, tanh, 1, 3, NONE);
+    check_values(&b, mica_tanh, tanh, 0.1f, 3, NONE);
+    check_values(&b, mica_log, log, 1, 3, NONE);
+    check_values(&b, mica_log, log, 1e-39f, 3, NONE); /* subnormals */
+    check_values(&b, mica_log, log, 1e37f, 3, NONE);
+    check_values(&b, mica_erf, erf, 1, 3, ERF);
+    check_values(&b, mica_arcsinh, asinh, 1, 3, NONE);
     bench_close(&b);
 }
 
@@ -108,6 +122,7 @@ static void values(void **state) {
 static void erfinv_inverts(void **state) {
     (void)state;
     bench b = bench_open();
+    double ulps = test_device_keeps_order() ? 0.5 : 2.36; /* MLX's code says 2.35793 at most */
     float x[N];
     fill(x, N, 3);
     for (int i = 0; i < N; i++)
@@ -117,8 +132,8 @@ static void erfinv_inverts(void **state) {
         double a = fabs((double)x[i]),
                slope = 1.1283791670955126 * exp(-(double)y[i] * (double)y[i]);
         double off = erfc(fabs((double)y[i])) - (1.0 - a);
-        /* half a unit of y changes erf by slope times that */
-        if (fabs(off) > slope * 0x1p-24 * fabs((double)y[i]) * 1.01)
+        /* a unit of y changes erf by slope times that */
+        if (fabs(off) > ulps * slope * 0x1p-23 * fabs((double)y[i]) * 1.01)
             fail_msg("erfinv(%a) is %a", (double)x[i], (double)y[i]);
     }
     free(y);

@@ -255,6 +255,15 @@ uint64_t test_failure_step(void) {
     return test_device_is_other() ? 401 : 1;
 }
 
+bool test_device_keeps_order(void) {
+    return strncmp(device_name(), "mlx", 3) != 0;
+}
+
+uint64_t test_active_bytes(mica_device *device) {
+    if (!test_device_keeps_order()) test_forget_plans(device);
+    return mica_device_active_bytes(device);
+}
+
 void test_forget_plans(mica_device *device) {
     mica_device_clear_cache(device);
     mc_graph_cache *cache = mc_graph_cache_of(device);

@@ -108,4 +108,12 @@ int test_case_step(void);
  * on other devices, which allocate tens of thousands of times for the launches of an answer. */
 uint64_t test_failure_step(void);
 
+/* Bytes that are active on a device once its plans are forgotten, for MLX keeps constants with what
+ * it compiled. */
+uint64_t test_active_bytes(mica_device *device);
+
+/* Whether its ops add up in the cpu's one order, so that equal rows have equal bits, alone or among
+ * others and in any layout: the cpu's, and the witness's, which computes with one. MLX's do not. */
+bool test_device_keeps_order(void);
+
 #endif
