@@ -1,4 +1,4 @@
-/* Launches of the device mlx: what is taken, and what is kept. */
+/* Launches of the device mlx: what is taken, what is kept, and how often MLX's graph is built. */
 #define _POSIX_C_SOURCE 200809L
 #include "mlx/executable.h"
 
@@ -7,7 +7,9 @@
 #include <stdlib.h>
 
 #include "device/device.h"
-#include "support/support.h"
+#include "exec/program.h"
+#include "model/fixture.h"
+#include "session/session.h"
 
 static mica_device *open_in(const char *mode) {
     mica_device *device;
@@ -79,10 +81,58 @@ static void test_memory_is_kept_for_a_result_in_it(void **state) {
     mica_device_close(&device);
 }
 
+/* ---- compiled graphs ---- */
+
+static uint64_t traces_of(const mc_session *session) {
+    uint64_t traces = 0;
+    for (int i = 0; i < MC_SESSION_PROGRAMS; i++) {
+        const mica_program *p = session->programs[i].program;
+        for (uint32_t k = 0; p && k < p->cached->compiled->n_segments; k++)
+            traces += mc_mlx_traces(p->cached->compiled->segments[k].executable);
+    }
+    return traces;
+}
+
+/* Feeds a prompt and n tokens one by one; traces[i] is how often MLX's graphs of the session's
+ * programs were built when i tokens were. */
+static void decode(const char *mode, int n, uint64_t *traces) {
+    model_fixture f;
+    const int32_t prompt[] = {3, 14, 15, 92};
+    setenv("MICA_MLX_MODE", mode, 1);
+    fixture_open("q4g64_qwen3", &f);
+    const mc_session_model shared = {.lm = f.lm, .device = f.device};
+    mc_session *session;
+    assert_int_equal(mc_session_open(&shared, 0, &session), MICA_OK);
+    assert_int_equal(mc_session_feed(session, prompt, 4, NULL), MICA_OK);
+    for (int i = 0; i < n; i++) {
+        const float *logits;
+        traces[i] = traces_of(session);
+        assert_int_equal(mc_session_feed(session, &(int32_t){i % 100}, 1, &logits), MICA_OK);
+    }
+    mc_session_close(&session);
+    fixture_close(&f);
+}
+
+/* Compiled, MLX's graph of a decode step is built at the first and replayed by all others. */
+static void test_a_decode_step_is_traced_once(void **state) {
+    (void)state;
+    enum { N = 100 };
+    uint64_t traces[N];
+    if (system("command -v g++ > /dev/null") != 0) skip(); /* MLX compiles nothing without it */
+    decode("compiled", N, traces);
+    assert_int_equal(traces[1], traces[0] + 1);
+    for (int i = 2; i < N; i++)
+        assert_int_equal(traces[i], traces[1]);
+    decode("lazy", N, traces); /* built each time, so that the count counts */
+    assert_int_equal(traces[N - 1], traces[0] + N - 1);
+}
+
 int main(void) {
+    setenv("MICA_TEST_DEVICE", "mlx:cpu", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_refused_launch_takes_nothing),
         cmocka_unit_test(test_memory_is_kept_for_a_result_in_it),
+        cmocka_unit_test(test_a_decode_step_is_traced_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
