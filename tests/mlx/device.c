@@ -115,6 +115,12 @@ static void test_the_memory_limit_holds(void **state) {
     assert_int_equal(mica_scope_open(device, &s), MICA_OK);
     mica_array x = mica_arange(s, 0, (double)shape, 1, MICA_F32);
     assert_int_equal(mica_eval(s, x), MICA_ENOMEM);
+    static const float values[1 << 20]; /* what is uploaded counts, too */
+    assert_false(mica_valid(mica_from_data(s, values, MICA_F32, &shape, 1)));
+    assert_int_equal(mica_scope_status(s), MICA_ENOMEM);
+    mica_scope_close(&s);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    x = mica_arange(s, 0, (double)shape, 1, MICA_F32);
     assert_int_equal(mica_device_set_memory_limit(device, 0), 1 << 20);
     assert_int_equal(mica_eval(s, x), MICA_OK);
     assert_int_equal(mica_device_active_bytes(device), shape * 4);
