@@ -6,7 +6,9 @@ set(MICA_TEST_ENVIRONMENT
   TSAN_OPTIONS=halt_on_error=1
   MICA_MLX_LM_PYTHON=no-python) # for a model that mica does not know it would be started
 find_program(MICA_VALGRIND valgrind)
-set(MICA_TEST_DEVICES witness) # besides the cpu: tests/support/witness.h
+if(NOT DEFINED MICA_TEST_DEVICES)
+  set(MICA_TEST_DEVICES witness) # besides the cpu: tests/support/witness.h
+endif()
 mark_as_advanced(MICA_VALGRIND)
 
 # What code inside the library's walls is linked with: every symbol and every header of src/.
