@@ -36,13 +36,25 @@ static void plan_layer(mc_cache_layer *layer, const mc_lm *lm, int index, int64_
     layer->max = mc_round_up(layer->head + layer->window + chunk + group, STEP / 2);
 }
 
+/* Layers are alike that drop the same entries. */
+static int find_alike(const mc_cache_layer *layers, int index) {
+    const mc_cache_layer *layer = &layers[index];
+    for (int i = 0; i < index; i++)
+        if (layers[i].window == layer->window && layers[i].keep == layer->keep &&
+            layers[i].head == layer->head && layers[i].max == layer->max)
+            return i;
+    return index;
+}
+
 mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device, int64_t context,
                           int64_t chunk) {
     *cache = (mc_cache){.lm = lm};
     cache->layers = mc_calloc((size_t)lm->spec.n_layers, sizeof *cache->layers);
     if (!cache->layers) return mc_fail_nomem("a session's caches");
-    for (int i = 0; i < lm->spec.n_layers; i++)
+    for (int i = 0; i < lm->spec.n_layers; i++) {
         plan_layer(&cache->layers[i], lm, i, context, chunk);
+        cache->layers[i].alike = find_alike(cache->layers, i);
+    }
     cache->live = mc_array_alloc((size_t)lm->spec.n_layers, 2 * sizeof *cache->live);
     if (!cache->live) return mc_fail_nomem("a session's caches");
     return mica_scope_open(device, &cache->scratch);
@@ -123,7 +135,8 @@ static mc_attended append(void *context, mica_scope *s, int index, mica_array k,
     const int64_t shape[] = {1, cache->lm->spec.kv_heads, layer->cap, mc_lm_kv_width(cache->lm)};
     layer->param_k = mica_program_param(s, cache->lm->kv_dtype, shape, 4);
     layer->param_v = mica_program_param(s, cache->lm->kv_dtype, shape, 4);
-    layer->start = mica_program_param(s, MICA_I32, NULL, 0);
+    layer->start = layer->alike < index ? cache->layers[layer->alike].start
+                                        : mica_program_param(s, MICA_I32, NULL, 0);
     layer->next_k = mica_slice_update_at(s, layer->param_k, k, layer->start, AXIS);
     layer->next_v = mica_slice_update_at(s, layer->param_v, v, layer->start, AXIS);
     return (mc_attended){layer->next_k, layer->next_v, layer->start, layer->window, layer->keep};
@@ -136,12 +149,19 @@ uint64_t mc_cache_shape(const mc_cache *cache) {
     return hash;
 }
 
+size_t mc_cache_param_count(const mc_cache *cache) {
+    size_t n = 0;
+    for (int i = 0; i < cache->lm->spec.n_layers; i++)
+        n += cache->layers[i].alike == i ? 3 : 2;
+    return n;
+}
+
 void mc_cache_params(const mc_cache *cache, mica_param *params) {
     for (int i = 0; i < cache->lm->spec.n_layers; i++) {
         const mc_cache_layer *layer = &cache->layers[i];
         *params++ = (mica_param){.array = layer->param_k, .donate = true};
         *params++ = (mica_param){.array = layer->param_v, .donate = true};
-        *params++ = (mica_param){.array = layer->start};
+        if (layer->alike == i) *params++ = (mica_param){.array = layer->start};
     }
 }
 
@@ -157,7 +177,7 @@ void mc_cache_args(const mc_cache *cache, mica_scope *s, mica_array *args) {
         const mc_cache_layer *layer = &cache->layers[i];
         *args++ = layer->k;
         *args++ = layer->v;
-        *args++ = mica_i32(s, (int32_t)layer->count);
+        if (layer->alike == i) *args++ = mica_i32(s, (int32_t)layer->count);
     }
 }
 
@@ -222,7 +242,8 @@ void mc_cache_cut(mc_cache *cache, int64_t total, int64_t to) {
 
 bool mc_cache_can_hold(const mc_cache *cache, int index, int64_t total, int64_t count) {
     const mc_cache_layer *layer = &cache->layers[index];
-    if (count < 0 || count > total) return false;
+    const mc_cache_layer *alike = &cache->layers[layer->alike];
+    if (count < 0 || count > total || (alike->cap && alike->count != count)) return false;
     return count == total || (layer->window && count >= layer->head + layer->window - 1);
 }
 

@@ -36,7 +36,7 @@
 typedef struct mc_cache_layer {
     mica_array k, v; /* MICA_NONE while empty */
     /* Of the pass that is recorded: the parameters for the buffers and for the entry at which it
-     * begins to write, and the buffers that it leaves. */
+     * begins to write, which layers that are alike share, and the buffers that it leaves. */
     mica_array param_k, param_v, start, next_k, next_v;
     int64_t cap;    /* entries that the buffers have room for */
     int64_t count;  /* entries in the buffers */
@@ -44,6 +44,7 @@ typedef struct mc_cache_layer {
     int64_t keep;   /* first entries that are attended to beside the window */
     int64_t head;   /* first entries that are never dropped */
     int64_t max;    /* limit of cap; 0: none */
+    int alike;      /* the first layer that has as many entries as this one, always */
 } mc_cache_layer;
 
 typedef struct mc_cache {
@@ -53,8 +54,8 @@ typedef struct mc_cache {
     mica_array *live; /* [2 * layers] for mc_cache_collect */
 } mc_cache;
 
-/* Parameters and results of a pass, for each layer. */
-enum { MC_CACHE_PARAMS = 3, MC_CACHE_RESULTS = 2 };
+/* Results of a pass, for each layer. */
+enum { MC_CACHE_RESULTS = 2 };
 
 /*  context  max tokens that a layer attends to; 0: no limit
  *  chunk    max tokens of a pass
@@ -77,7 +78,10 @@ mc_kv_store mc_cache_store(mc_cache *cache);
 /* Two caches of a model with one context that have the same shape take the same program. */
 uint64_t mc_cache_shape(const mc_cache *cache);
 
-/* Of the pass that was recorded last: its parameters [MC_CACHE_PARAMS * layers], and its results
+/* How many parameters a pass has. */
+size_t mc_cache_param_count(const mc_cache *cache);
+
+/* Of the pass that was recorded last: its parameters [mc_cache_param_count], and its results
  * [MC_CACHE_RESULTS * layers]. */
 void mc_cache_params(const mc_cache *cache, mica_param *params);
 void mc_cache_results(const mc_cache *cache, mica_array *results);
@@ -106,7 +110,8 @@ int64_t mc_cache_reach(const mc_cache *cache);
 bool mc_cache_can_cut(const mc_cache *cache, int64_t total, int64_t to);
 void mc_cache_cut(mc_cache *cache, int64_t total, int64_t to);
 
-/* Whether `count` entries are all that a layer needs after `total` tokens. */
+/* Whether `count` entries are all that a layer needs after `total` tokens, and as many as the
+ * layers before it have that are alike. */
 bool mc_cache_can_hold(const mc_cache *cache, int layer, int64_t total, int64_t count);
 
 /* Puts count > 0 entries into an empty layer, where mc_cache_can_hold them: k, v [kv_heads, count,

@@ -186,7 +186,7 @@ static size_t count_results(const mc_session *session, const mc_session_wish *wi
 enum { PASS_PARAMS = 2 }; /* beside the cache's: ids, position */
 
 static size_t count_params(const mc_session *session) {
-    return PASS_PARAMS + MC_CACHE_PARAMS * (size_t)session->model->lm->spec.n_layers;
+    return PASS_PARAMS + mc_cache_param_count(&session->cache);
 }
 
 /* Records a pass over n tokens in s and builds its program. */

@@ -66,8 +66,9 @@ static size_t count_results(const mc_batch *batch, size_t n, bool greedy) {
            (greedy ? MC_BEST_ARRAYS : 1);
 }
 
-static size_t count_params(const mc_batch *batch, size_t n) {
-    return STEP_PARAMS + n * MC_CACHE_PARAMS * (size_t)batch->model->lm->spec.n_layers;
+/* The rows' caches have the same number each. */
+static size_t count_params(mc_session *const *sessions, size_t n) {
+    return STEP_PARAMS + n * mc_cache_param_count(&sessions[0]->cache);
 }
 
 /* Records a step in s and builds its program. Parameters: ids [n, 1], positions [n], then those of
@@ -76,8 +77,8 @@ static mica_status build_step(mc_batch *batch, mica_scope *s, mc_session *const 
                               bool greedy) {
     const mc_lm *lm = batch->model->lm;
     const int64_t rows = (int64_t)n, shape[] = {rows, 1};
-    size_t n_params = count_params(batch, n), n_results = count_results(batch, n, greedy);
-    size_t layers = (size_t)lm->spec.n_layers;
+    size_t n_params = count_params(sessions, n), n_results = count_results(batch, n, greedy);
+    size_t layers = (size_t)lm->spec.n_layers, each = mc_cache_param_count(&sessions[0]->cache);
     mc_kv_store stores[MC_MAX_ROWS];
     mica_param *params = mc_arena_alloc(&batch->arena, n_params * sizeof *params);
     mica_array *results = mc_arena_alloc(&batch->arena, n_results * sizeof *results);
@@ -97,7 +98,7 @@ static mica_status build_step(mc_batch *batch, mica_scope *s, mc_session *const 
     params[0] = (mica_param){.name = "ids", .array = ids};
     params[1] = (mica_param){.name = "positions", .array = positions};
     for (size_t i = 0; i < n; i++) {
-        mc_cache_params(&sessions[i]->cache, params + STEP_PARAMS + i * MC_CACHE_PARAMS * layers);
+        mc_cache_params(&sessions[i]->cache, params + STEP_PARAMS + i * each);
         mc_cache_results(&sessions[i]->cache, results + i * MC_CACHE_RESULTS * layers);
     }
     return mica_program_build(s, params, n_params, results, n_results, NULL, &batch->program);
@@ -132,7 +133,7 @@ static mica_status find_program(mc_batch *batch, mc_session *const *sessions, si
 static mica_status list_args(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
                              size_t n, mica_array *args) {
     const int64_t rows = (int64_t)n, shape[] = {rows, 1};
-    size_t each = MC_CACHE_PARAMS * (size_t)batch->model->lm->spec.n_layers;
+    size_t each = mc_cache_param_count(&sessions[0]->cache);
     int32_t positions[MC_MAX_ROWS];
     for (size_t i = 0; i < n; i++) {
         positions[i] = (int32_t)mc_session_count(sessions[i]);
@@ -154,7 +155,7 @@ static mica_status run_step(mc_batch *batch, mc_session *const *sessions, const 
     mc_scope_reset(batch->scope);
     MC_TRY(find_program(batch, sessions, n, greedy));
     size_t n_results = count_results(batch, n, greedy);
-    mica_array *args = mc_arena_alloc(&batch->arena, count_params(batch, n) * sizeof *args);
+    mica_array *args = mc_arena_alloc(&batch->arena, count_params(sessions, n) * sizeof *args);
     mica_array *results = mc_arena_alloc(&batch->arena, n_results * sizeof *results);
     if (!args || !results) return mc_fail_nomem("a batch");
     MC_TRY(list_args(batch, sessions, ids, n, args));
