@@ -13,8 +13,14 @@ mlx_array mc_mlx_keep(mc_mlx_call *c, int failed, mlx_array array) {
     return c->temps[c->n_temps++] = array;
 }
 
+static bool is_half(mlx_array array) {
+    mlx_dtype dtype = mc_mlx.array_dtype(array);
+    return dtype == MLX_BFLOAT16 || dtype == MLX_FLOAT16;
+}
+
 void mc_mlx_give(mc_mlx_call *c, int k, mlx_array array) {
-    array = mc_mlx_cast(c, array, c->to[k].dtype);
+    bool stays = c->narrow && array.ctx && c->to[k].dtype == MICA_F32 && is_half(array);
+    if (!stays) array = mc_mlx_cast(c, array, c->to[k].dtype);
     if (!array.ctx || mc_mlx.array_set(&c->out[k], array)) c->failed = true;
 }
 
@@ -77,10 +83,24 @@ mlx_array mc_mlx_int(mc_mlx_call *c, int64_t value, mica_dtype dtype) {
     return mc_mlx_bits(c, (uint64_t)value, dtype);
 }
 
+mlx_array mc_mlx_in(mc_mlx_call *c, int k, mica_dtype dtype) {
+    mlx_array *kept = c->casts[k];
+    mlx_dtype wanted = mc_mlx_dtype(dtype);
+    if (!c->in[k].ctx || mc_mlx.array_dtype(c->in[k]) == wanted) return c->in[k];
+    if (kept->ctx && mc_mlx.array_dtype(*kept) == wanted) return *kept;
+    if (kept->ctx) return mc_mlx_cast(c, c->in[k], dtype);
+    if (mc_mlx.astype(kept, c->in[k], wanted, c->stream)) c->failed = true;
+    return *kept;
+}
+
+mica_dtype mc_mlx_half(mlx_array array) {
+    return mc_mlx.array_dtype(array) == MLX_FLOAT16 ? MICA_F16 : MICA_BF16;
+}
+
 mlx_array mc_mlx_wide(mc_mlx_call *c, int k) {
     mica_dtype dtype = c->from[k]->dtype;
     bool half = dtype == MICA_F16 || dtype == MICA_BF16;
-    return half ? mc_mlx_cast(c, c->in[k], MICA_F32) : c->in[k];
+    return mc_mlx_in(c, k, half ? MICA_F32 : dtype);
 }
 
 /* ---- indices ---- */
@@ -103,9 +123,27 @@ static mlx_array extremes(mc_mlx_call *c, int k) {
     return mc_mlx_keep(c, failed, y);
 }
 
+static mlx_array find_bounded(const mc_mlx_call *c, int64_t length, int64_t count, int k) {
+    for (int i = 0; i < c->bounds->n; i++) {
+        const mc_mlx_bounded *b = &c->bounds->list[i];
+        if (b->node == c->nodes[k] && b->length == length && b->count == count) return b->index;
+    }
+    return (mlx_array){0};
+}
+
+static mlx_array keep_bounded(mc_mlx_call *c, int64_t length, int64_t count, int k, mlx_array x) {
+    if (c->bounds->n == MC_MLX_BOUNDS || !x.ctx) return x;
+    mc_mlx_bounded *b = &c->bounds->list[c->bounds->n++];
+    *b = (mc_mlx_bounded){c->nodes[k], length, count, {0}};
+    if (mc_mlx.array_set(&b->index, x)) c->failed = true;
+    return x;
+}
+
 mlx_array mc_mlx_bound(mc_mlx_call *c, int axis, int64_t length, int64_t count, int k) {
     mica_dtype dtype = c->from[k]->dtype;
     if (mc_layout_size(c->from[k]) == 0) return c->in[k];
+    mlx_array known = find_bounded(c, length, count, k);
+    if (known.ctx) return known;
     const mc_mlx_check check = {mc_op_get(c->op)->name, dtype, axis, length, count};
     mlx_array seen = extremes(c, k);
     if (!seen.ctx || !MC_BUFFER_PUSH(&c->checks->texts, mc_mlx_check, check) ||
@@ -118,5 +156,6 @@ mlx_array mc_mlx_bound(mc_mlx_call *c, int axis, int64_t length, int64_t count, 
     if (last < first) last = first;
     x = mc_mlx_combine(c, mc_mlx.minimum, x, mc_mlx_int(c, last, MICA_I64));
     x = mc_mlx_combine(c, mc_mlx.maximum, x, mc_mlx_int(c, first, MICA_I64));
-    return mc_mlx_cast(c, x, length <= INT32_MAX ? MICA_I32 : MICA_I64);
+    x = mc_mlx_cast(c, x, length <= INT32_MAX ? MICA_I32 : MICA_I64);
+    return keep_bounded(c, length, count, k, x);
 }

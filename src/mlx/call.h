@@ -21,19 +21,32 @@ typedef struct mc_mlx_mask {
     mlx_array any;  /* bool [B or 1, 1, Lq, 1]: whether a query sees one */
 } mc_mlx_mask;
 
-enum { MC_MLX_MASKS = 8 };
+enum { MC_MLX_MASKS = 8, MC_MLX_BOUNDS = 8 };
 
 typedef struct mc_mlx_masks {
     int n;
     mc_mlx_mask list[MC_MLX_MASKS];
 } mc_mlx_masks;
 
+/* An index that was brought within an axis: the layers of a model share it. */
+typedef struct mc_mlx_bounded {
+    uint32_t node; /* of the index */
+    int64_t length, count;
+    mlx_array index;
+} mc_mlx_bounded;
+
+typedef struct mc_mlx_bounds {
+    int n;
+    mc_mlx_bounded list[MC_MLX_BOUNDS];
+} mc_mlx_bounds;
+
 typedef struct mc_mlx_call {
     mc_op op;
     const void *attr;
     int n_in;
     const uint32_t *nodes;        /* [n_in] of the operands */
-    const mlx_array *in;          /* [n_in]; ctx NULL: absent */
+    mlx_array *in;                /* [n_in]; ctx NULL: absent */
+    mlx_array *const *casts;      /* [n_in] where a cast of an operand is kept for later readers */
     const mc_layout *const *from; /* [n_in] their layouts; NULL: absent */
     const mc_layout *to;          /* [n_out] of the results */
     mlx_array *out;               /* [n_out] */
@@ -41,6 +54,8 @@ typedef struct mc_mlx_call {
     bool on_cpu; /* MLX's CPU computes f16 and bf16 op by op in these */
     mc_mlx_checks *checks;
     mc_mlx_masks *masks;
+    mc_mlx_bounds *bounds;
+    bool narrow; /* operands are, and results may stay, in f16 or bf16 where their nodes are f32 */
     bool failed;
     int n_temps;
     mlx_array temps[MC_MLX_TEMPS];
@@ -51,7 +66,7 @@ typedef struct mc_mlx_call {
  *     mlx_array y = {0};
  *     return mc_mlx_keep(c, mc_mlx.exp(&y, x, c->stream), y);                                    */
 mlx_array mc_mlx_keep(mc_mlx_call *c, int failed, mlx_array array);
-/* Sets result k, of the dtype that it has to have. */
+/* Sets result k, of the dtype of its node, or narrower where it may be. */
 void mc_mlx_give(mc_mlx_call *c, int k, mlx_array array);
 
 typedef int (*mc_mlx_unary)(mlx_array *, const mlx_array, const mlx_stream);
@@ -71,6 +86,10 @@ mlx_array mc_mlx_bits(mc_mlx_call *c, uint64_t bits, mica_dtype dtype);
 mlx_array mc_mlx_f32(mc_mlx_call *c, float value);
 mlx_array mc_mlx_int(mc_mlx_call *c, int64_t value, mica_dtype dtype);
 
+/* in[k] of a dtype. A cast is made once for all ops that read the operand. */
+mlx_array mc_mlx_in(mc_mlx_call *c, int k, mica_dtype dtype);
+/* The dtype of an array that is f16 or bf16. */
+mica_dtype mc_mlx_half(mlx_array array);
 /* in[k] as f32 where it is f16 or bf16, else as it is: they are computed in f32, rounded once. */
 mlx_array mc_mlx_wide(mc_mlx_call *c, int k);
 

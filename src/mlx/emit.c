@@ -39,7 +39,7 @@ static void emit_as_is(mc_mlx_call *c) {
 }
 
 static void emit_wide(mc_mlx_call *c) {
-    mlx_array a = mc_mlx_wide(c, 0);
+    mlx_array a = c->narrow ? c->in[0] : mc_mlx_wide(c, 0);
     call_plain(c, &rows[c->op], a, c->n_in > 1 ? mc_mlx_wide(c, 1) : a);
 }
 
@@ -64,7 +64,42 @@ static bool is_empty(const mc_mlx_call *c) {
     return c->op != MC_OP_TAKE;
 }
 
+/* ---- narrow values ----
+ *
+ * A matmul in `fast` arithmetic gives bf16 or f16 on a GPU, where its node is f32. Its result stays
+ * so, and so do those of these ops that read it, up to an op that reads something else in f32: each
+ * cast would cost as much as a small op. */
+
+/* How many of the first operands have to be narrow for the result to stay so; 0: it never does. */
+static const int deciding[MC_OP_COUNT] = {
+    [MC_OP_RESHAPE] = 1,    [MC_OP_TRANSPOSE] = 1, [MC_OP_BROADCAST_TO] = 1, [MC_OP_SLICE] = 1,
+    [MC_OP_CONTIGUOUS] = 1, [MC_OP_ADD] = 2,       [MC_OP_MULTIPLY] = 2,     [MC_OP_SIGMOID] = 1,
+    [MC_OP_RMS_NORM] = 1,   [MC_OP_ROPE] = 1,      [MC_OP_SDPA] = 1,
+};
+
+/* Ops that choose the dtypes of their operands. */
+static const bool choosing[MC_OP_COUNT] = {
+    [MC_OP_ASTYPE] = true,
+    [MC_OP_MATMUL] = true,
+    [MC_OP_QUANTIZED_MATMUL] = true,
+    [MC_OP_SDPA] = true,
+};
+
+static bool is_narrow(const mc_mlx_call *c, int k) {
+    return c->in[k].ctx && mc_mlx.array_dtype(c->in[k]) != mc_mlx_dtype(c->from[k]->dtype);
+}
+
+static void settle_dtypes(mc_mlx_call *c) {
+    int n = deciding[c->op] < c->n_in ? deciding[c->op] : c->n_in;
+    c->narrow = n > 0;
+    for (int k = 0; k < n; k++)
+        c->narrow = c->narrow && is_narrow(c, k);
+    for (int k = c->narrow ? n : 0; k < c->n_in && !choosing[c->op]; k++)
+        if (is_narrow(c, k)) c->in[k] = mc_mlx_in(c, k, c->from[k]->dtype);
+}
+
 mica_status mc_mlx_emit(mc_mlx_call *c) {
+    settle_dtypes(c);
     if (is_empty(c)) {
         for (int i = 0; i < mc_op_n_out(mc_op_get(c->op)); i++)
             mc_mlx_give(c, i, mc_mlx_zeros(c, &c->to[i]));

@@ -114,7 +114,7 @@ void mc_mlx_emit_sdpa(mc_mlx_call *c) {
     mica_dtype dtype = compute_dtype(c);
     mlx_array in[3], sinks = {0}, y = {0};
     for (int i = Q; i <= V; i++)
-        in[i] = mc_mlx_cast(c, c->in[i], dtype);
+        in[i] = mc_mlx_in(c, i, dtype);
     if (c->in[SINKS].ctx) sinks = mc_mlx_cast(c, c->in[SINKS], dtype);
     mc_mlx_mask mask = {0};
     const char *mode = "";

@@ -1,11 +1,13 @@
 /* Normalisations and RoPE: MLX's fused calls. */
 #include "mlx/emit.h"
 
-/* in[k] in f32 where MLX would round in between: on its CPU, and where the dtypes differ. */
+/* in[k] in f32 where MLX would round in between: on its CPU, and where the dtypes differ. Where x
+ * is narrow, of its dtype. */
 static mlx_array operand(mc_mlx_call *c, int k) {
     if (k >= c->n_in || !c->in[k].ctx) return (mlx_array){0};
+    if (c->narrow) return mc_mlx_in(c, k, mc_mlx_half(c->in[0]));
     bool wide = c->on_cpu || c->from[k]->dtype != c->to->dtype;
-    return wide ? mc_mlx_cast(c, c->in[k], MICA_F32) : c->in[k];
+    return wide ? mc_mlx_in(c, k, MICA_F32) : c->in[k];
 }
 
 void mc_mlx_emit_rms_norm(mc_mlx_call *c) {

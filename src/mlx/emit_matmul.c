@@ -13,7 +13,8 @@ void mc_mlx_emit_matmul(mc_mlx_call *c) {
     mica_dtype dtype = c->to->dtype;
     if (a->fast && dtype_of(c, 1) == MICA_BF16) dtype = MICA_BF16;
     if (c->on_cpu) dtype = MICA_F32;
-    mlx_array x = mc_mlx_cast(c, c->in[0], dtype), w = mc_mlx_cast(c, c->in[1], dtype);
+    c->narrow = dtype != c->to->dtype;
+    mlx_array x = mc_mlx_in(c, 0, dtype), w = mc_mlx_in(c, 1, dtype);
     mc_mlx_give(c, 0, mc_mlx_combine(c, mc_mlx.matmul, x, w));
 }
 
@@ -80,10 +81,11 @@ void mc_mlx_emit_quantized_matmul(mc_mlx_call *c) {
         mc_mlx_give(c, 0, mc_mlx_zeros(c, c->to));
         return;
     }
-    mlx_array x = with_batch(c, mc_mlx_cast(c, c->in[0], dtype));
+    mlx_array x = with_batch(c, mc_mlx_in(c, 0, dtype));
+    c->narrow = dtype != c->to->dtype;
     if (affine) {
-        scales = mc_mlx_cast(c, scales, dtype);
-        biases = mc_mlx_cast(c, c->in[3], dtype);
+        scales = mc_mlx_in(c, 2, dtype);
+        biases = mc_mlx_in(c, 3, dtype);
     }
     int failed = mc_mlx.quantized_matmul(&y, x, c->in[1], scales, biases, a->transpose != 0, group,
                                          bits, mode_name(a), c->stream);

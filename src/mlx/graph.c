@@ -68,12 +68,15 @@ mica_status mc_mlx_graph_init(mc_mlx_graph *g, const mc_lowered *lowered) {
 typedef struct builder {
     const mc_mlx_graph *graph;
     mlx_array *values; /* [n_values] */
+    mlx_array *casts;  /* [n_values] each in another dtype, if an op asked for it */
     mlx_array *in;     /* [max_in] of the op at hand */
+    mlx_array **to;    /* [max_in] where casts of these are */
     const mc_layout **from;
     mlx_stream stream;
     bool on_cpu, eager;
     mc_mlx_checks checks;
     mc_mlx_masks masks;
+    mc_mlx_bounds bounds;
 } builder;
 
 static void drop(mlx_array *array) {
@@ -89,8 +92,10 @@ static void drop_read(builder *b, uint32_t i) {
         uint32_t in = node->in[k];
         if (in == MC_ABSENT || g->last[in] != i) continue;
         int n_out = mc_op_n_out(mc_op_get(node_at(g, in)->op));
-        for (int r = 0; r < n_out; r++)
+        for (int r = 0; r < n_out; r++) {
             drop(&b->values[g->value[in] + (uint32_t)r]);
+            drop(&b->casts[g->value[in] + (uint32_t)r]);
+        }
     }
 }
 
@@ -112,6 +117,7 @@ static mica_status build_op(builder *b, uint32_t i) {
     for (uint32_t k = 0; k < node->n_in; k++) {
         bool absent = node->in[k] == MC_ABSENT;
         b->in[k] = absent ? (mlx_array){0} : b->values[g->value[node->in[k]]];
+        b->to[k] = absent ? NULL : &b->casts[g->value[node->in[k]]];
         b->from[k] = absent ? NULL : &node_at(g, node->in[k])->layout;
     }
     mc_mlx_call call = {
@@ -120,6 +126,7 @@ static mica_status build_op(builder *b, uint32_t i) {
         .n_in = (int)node->n_in,
         .nodes = node->in,
         .in = b->in,
+        .casts = b->to,
         .from = b->from,
         .to = mc_node_results(node),
         .out = &b->values[g->value[i]],
@@ -127,6 +134,7 @@ static mica_status build_op(builder *b, uint32_t i) {
         .on_cpu = b->on_cpu,
         .checks = &b->checks,
         .masks = &b->masks,
+        .bounds = &b->bounds,
     };
     MC_TRY(mc_mlx_emit(&call));
     drop_read(b, i);
@@ -151,15 +159,20 @@ static mica_status build_node(builder *b, uint32_t i) {
     return failed ? mc_mlx_fail("a value of the graph") : MICA_OK;
 }
 
-/* Adds the results, which are dense, and the arrays of the checks. */
+/* A value as its node has it: dense, and of its dtype. */
+static int finish(const builder *b, uint32_t node, mlx_array *x) {
+    mlx_dtype dtype = mc_mlx_dtype(node_at(b->graph, node)->layout.dtype);
+    return mc_mlx.astype(x, b->values[b->graph->value[node]], dtype, b->stream) ||
+           mc_mlx.contiguous(x, *x, false, b->stream);
+}
+
+/* Adds the results, and the arrays of the checks. */
 static mica_status hand_out(builder *b, mlx_vector_array results) {
     const mc_lowered *l = b->graph->lowered;
     mlx_array x = {0};
     int failed = 0;
     for (uint32_t i = 0; i < l->n_results && !failed; i++) {
-        failed =
-            mc_mlx.contiguous(&x, b->values[b->graph->value[l->results[i]]], false, b->stream) ||
-            mc_mlx.vector_array_append_value(results, x);
+        failed = finish(b, l->results[i], &x) || mc_mlx.vector_array_append_value(results, x);
         drop(&x);
     }
     for (size_t i = 0; i < mc_mlx.vector_array_size(b->checks.arrays) && !failed; i++) {
@@ -171,16 +184,22 @@ static mica_status hand_out(builder *b, mlx_vector_array results) {
 }
 
 static void close_builder(builder *b, mc_buffer *checks) {
-    for (uint32_t i = 0; b->values && i < b->graph->n_values; i++)
+    for (uint32_t i = 0; b->values && b->casts && i < b->graph->n_values; i++) {
         drop(&b->values[i]);
+        drop(&b->casts[i]);
+    }
     for (int i = 0; i < b->masks.n; i++) {
         drop(&b->masks.list[i].keys);
         drop(&b->masks.list[i].any);
     }
+    for (int i = 0; i < b->bounds.n; i++)
+        drop(&b->bounds.list[i].index);
     mc_mlx.vector_array_free(b->checks.arrays);
     *checks = b->checks.texts;
     mc_free(b->values);
+    mc_free(b->casts);
     mc_free(b->in);
+    mc_free(b->to);
     mc_free(b->from);
 }
 
@@ -189,12 +208,15 @@ mica_status mc_mlx_graph_build(const mc_mlx_graph *g, mlx_array *params, mlx_str
                                mlx_vector_array results) {
     builder b = {.graph = g, .stream = stream, .on_cpu = on_cpu, .eager = eager};
     b.values = mc_calloc(g->n_values + 1, sizeof *b.values);
+    b.casts = mc_calloc(g->n_values + 1, sizeof *b.casts);
     b.in = mc_calloc(g->max_in, sizeof *b.in);
+    b.to = mc_calloc(g->max_in, sizeof *b.to);
     b.from = mc_calloc(g->max_in, sizeof *b.from);
     b.checks.arrays = mc_mlx.vector_array_new();
     b.checks.texts = *checks;
     mc_buffer_clear(&b.checks.texts);
-    mica_status status = b.values && b.in && b.from ? MICA_OK : mc_fail_nomem("a graph for MLX");
+    bool room = b.values && b.casts && b.in && b.to && b.from;
+    mica_status status = room ? MICA_OK : mc_fail_nomem("a graph for MLX");
     for (uint32_t i = 0; i < g->lowered->n_params; i++) {
         if (status == MICA_OK && g->leaf[i] != MC_ABSENT) {
             b.values[g->value[g->leaf[i]]] = params[i];

@@ -3,6 +3,8 @@
 
 #include <mica/mica.h>
 
+#include "device/device.h"
+#include "mlx/executable.h"
 #include "support/support.h"
 
 static bool says(bool on_cpu, mc_op op) {
@@ -44,10 +46,40 @@ static void test_the_table_of_ops(void **state) {
     mica_device_close(&device);
 }
 
+/* As on a GPU, what a fast matmul gives is bf16, here parts of it, and is widened for an op with
+ * more operands than a call has room for arrays of its own. */
+static void test_many_narrow_operands(void **state) {
+    (void)state;
+    enum { N = 80, COLUMNS = 4 };
+    const mc_attr_matmul fast = {.fast = 1};
+    const int64_t x_shape[] = {N, COLUMNS}, w_shape[] = {COLUMNS, COLUMNS};
+    mica_device *device;
+    mica_scope *s;
+    mica_array rows[N];
+    float got[N * COLUMNS];
+    assert_int_equal(mica_device_open("mlx:cpu", NULL, &device), MICA_OK);
+    ((mc_mlx_state *)device->state)->on_cpu = false;
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    mica_array x = mica_reshape(s, mica_arange(s, 0, N * COLUMNS, 1, MICA_F32), x_shape, 2);
+    mica_array w = mica_astype(s, mica_full(s, w_shape, 2, mica_f32(s, 0.25f)), MICA_BF16);
+    mica_array y = mc_record(s, MC_OP_MATMUL, &fast, (mica_array[]){x, w}, 2);
+    for (int64_t i = 0; i < N; i++)
+        rows[i] = mica_slice(s, y, (int64_t[]){N - 1 - i, 0}, (int64_t[]){N - i, COLUMNS}, NULL);
+    if (mica_read(mica_concatenate(s, rows, N, 0), got, sizeof got) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    for (int i = 0; i < N * COLUMNS; i++) { /* the means of rows, the last first */
+        float want = (float)(COLUMNS * (N - 1 - i / COLUMNS)) + 1.5f;
+        assert_true(got[i] >= want * (1 - 0x1p-7f) && got[i] <= want * (1 + 0x1p-7f));
+    }
+    mica_scope_close(&s);
+    mica_device_close(&device);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ops_without_layouts),
         cmocka_unit_test(test_the_table_of_ops),
+        cmocka_unit_test(test_many_narrow_operands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
