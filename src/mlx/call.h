@@ -46,6 +46,7 @@ typedef struct mc_mlx_call {
     int n_in;
     const uint32_t *nodes;        /* [n_in] of the operands */
     mlx_array *in;                /* [n_in]; ctx NULL: absent */
+    const uint64_t **numbers;     /* [n_in] the bits of a number that is known now; NULL: none is */
     mlx_array *const *casts;      /* [n_in] where a cast of an operand is kept for later readers */
     const mc_layout *const *from; /* [n_in] their layouts; NULL: absent */
     const mc_layout *to;          /* [n_out] of the results */

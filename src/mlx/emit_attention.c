@@ -102,24 +102,49 @@ static mica_dtype compute_dtype(const mc_mlx_call *c) {
     return k == MICA_BF16 || k == c->from[Q]->dtype ? k : MICA_F32;
 }
 
-/* Whether every query sees a key, and none behind its own: MLX's own causal mask does. */
-static bool is_plainly_causal(const mc_mlx_call *c) {
+/* The keys that queries see, where these are the last ones and each sees all up to itself: that is
+ * MLX's own causal mask, which is fast on a GPU. false: it is not known, or a window or a mask says
+ * more. */
+static bool find_causal_keys(const mc_mlx_call *c, int64_t *first, int64_t *end) {
     const mc_attr_sdpa *a = c->attr;
-    return a->causal && a->window == 0 && !c->in[MASK].ctx && !c->in[OFFSET].ctx &&
-           c->from[K]->shape[2] >= c->from[Q]->shape[2];
+    int64_t lq = c->from[Q]->shape[2], lk = c->from[K]->shape[2];
+    *first = 0;
+    *end = lk;
+    if (!a->causal || c->in[MASK].ctx) return false;
+    if (c->in[OFFSET].ctx) {
+        if (!c->numbers[OFFSET] || c->from[OFFSET]->dtype != MICA_I32) return false;
+        *end = (int32_t)(uint32_t)*c->numbers[OFFSET] + lq;
+    }
+    if (*end < lq || *end > lk) return false;
+    if (a->window == 0 || a->window >= *end) return true;
+    *first = *end - a->window;
+    return lq == 1 && a->keep == 0;
+}
+
+/* Operand i from key `first` to `end`. */
+static mlx_array between(mc_mlx_call *c, int i, mlx_array x, int64_t first, int64_t end) {
+    const int64_t *shape = c->from[i]->shape;
+    const int start[4] = {0, 0, (int)first, 0}, step[4] = {1, 1, 1, 1};
+    const int stop[4] = {(int)shape[0], (int)shape[1], (int)end, (int)shape[3]};
+    mlx_array y = {0};
+    if (first == 0 && end == shape[2]) return x;
+    return mc_mlx_keep(c, mc_mlx.slice(&y, x, start, 4, stop, 4, step, 4, c->stream), y);
 }
 
 void mc_mlx_emit_sdpa(mc_mlx_call *c) {
     const mc_attr_sdpa *a = c->attr;
     mica_dtype dtype = compute_dtype(c);
     mlx_array in[3], sinks = {0}, y = {0};
+    int64_t first, end;
     for (int i = Q; i <= V; i++)
         in[i] = mc_mlx_in(c, i, dtype);
     if (c->in[SINKS].ctx) sinks = mc_mlx_cast(c, c->in[SINKS], dtype);
     mc_mlx_mask mask = {0};
     const char *mode = "";
-    if (is_plainly_causal(c)) {
-        mode = "causal";
+    if (find_causal_keys(c, &first, &end)) {
+        if (c->from[Q]->shape[2] > 1) mode = "causal";
+        in[K] = between(c, K, in[K], first, end);
+        in[V] = between(c, V, in[V], first, end);
     } else if (a->causal || c->in[MASK].ctx) {
         mode = "array";
         mask = c->in[MASK].ctx ? given_mask(c, dtype) : causal_mask(c);

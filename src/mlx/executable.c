@@ -160,8 +160,9 @@ static mica_status bind_param(launch *l, uint32_t i, mlx_array *array) {
 static mica_status build(launch *l, mlx_array *params, mlx_vector_array results) {
     executable *x = l->x;
     const mc_mlx_state *state = state_of(x);
+    const uint64_t *known = state->mode == MC_MLX_COMPILED ? NULL : l->scalars;
     x->traces++;
-    return mc_mlx_graph_build(&x->graph, params, state->stream, state->on_cpu,
+    return mc_mlx_graph_build(&x->graph, params, known, state->stream, state->on_cpu,
                               state->mode == MC_MLX_EAGER, &x->checks, results);
 }
 

@@ -67,10 +67,12 @@ mica_status mc_mlx_graph_init(mc_mlx_graph *g, const mc_lowered *lowered) {
 
 typedef struct builder {
     const mc_mlx_graph *graph;
-    mlx_array *values; /* [n_values] */
-    mlx_array *casts;  /* [n_values] each in another dtype, if an op asked for it */
-    mlx_array *in;     /* [max_in] of the op at hand */
-    mlx_array **to;    /* [max_in] where casts of these are */
+    mlx_array *values;        /* [n_values] */
+    mlx_array *casts;         /* [n_values] each in another dtype, if an op asked for it */
+    mlx_array *in;            /* [max_in] of the op at hand */
+    mlx_array **to;           /* [max_in] where casts of these are */
+    const uint64_t **numbers; /* [max_in] the bits of these, of those that are known */
+    const uint64_t *scalars;  /* the run's; NULL: they are not known */
     const mc_layout **from;
     mlx_stream stream;
     bool on_cpu, eager;
@@ -111,6 +113,15 @@ static mica_status evaluate_op(const builder *b, uint32_t i) {
     return MICA_OK;
 }
 
+/* The bits of a value that is a number and known now; NULL: it is not. */
+static const uint64_t *find_number(const builder *b, uint32_t i) {
+    const mc_node *node = node_at(b->graph, i);
+    if (node->op != MC_OP_LEAF) return NULL;
+    if (node->scalar) return &node->value;
+    const mc_lowered_param *param = &b->graph->lowered->params[node->value];
+    return param->scalar && b->scalars ? &b->scalars[param->index] : NULL;
+}
+
 static mica_status build_op(builder *b, uint32_t i) {
     const mc_mlx_graph *g = b->graph;
     const mc_node *node = node_at(g, i);
@@ -119,6 +130,7 @@ static mica_status build_op(builder *b, uint32_t i) {
         b->in[k] = absent ? (mlx_array){0} : b->values[g->value[node->in[k]]];
         b->to[k] = absent ? NULL : &b->casts[g->value[node->in[k]]];
         b->from[k] = absent ? NULL : &node_at(g, node->in[k])->layout;
+        b->numbers[k] = absent ? NULL : find_number(b, node->in[k]);
     }
     mc_mlx_call call = {
         .op = node->op,
@@ -127,6 +139,7 @@ static mica_status build_op(builder *b, uint32_t i) {
         .nodes = node->in,
         .in = b->in,
         .casts = b->to,
+        .numbers = b->numbers,
         .from = b->from,
         .to = mc_node_results(node),
         .out = &b->values[g->value[i]],
@@ -200,22 +213,25 @@ static void close_builder(builder *b, mc_buffer *checks) {
     mc_free(b->casts);
     mc_free(b->in);
     mc_free(b->to);
+    mc_free(b->numbers);
     mc_free(b->from);
 }
 
-mica_status mc_mlx_graph_build(const mc_mlx_graph *g, mlx_array *params, mlx_stream stream,
-                               bool on_cpu, bool eager, mc_buffer *checks,
+mica_status mc_mlx_graph_build(const mc_mlx_graph *g, mlx_array *params, const uint64_t *scalars,
+                               mlx_stream stream, bool on_cpu, bool eager, mc_buffer *checks,
                                mlx_vector_array results) {
-    builder b = {.graph = g, .stream = stream, .on_cpu = on_cpu, .eager = eager};
+    builder b = {
+        .graph = g, .scalars = scalars, .stream = stream, .on_cpu = on_cpu, .eager = eager};
     b.values = mc_calloc(g->n_values + 1, sizeof *b.values);
     b.casts = mc_calloc(g->n_values + 1, sizeof *b.casts);
     b.in = mc_calloc(g->max_in, sizeof *b.in);
     b.to = mc_calloc(g->max_in, sizeof *b.to);
+    b.numbers = mc_calloc(g->max_in, sizeof *b.numbers);
     b.from = mc_calloc(g->max_in, sizeof *b.from);
     b.checks.arrays = mc_mlx.vector_array_new();
     b.checks.texts = *checks;
     mc_buffer_clear(&b.checks.texts);
-    bool room = b.values && b.casts && b.in && b.to && b.from;
+    bool room = b.values && b.casts && b.in && b.to && b.numbers && b.from;
     mica_status status = room ? MICA_OK : mc_fail_nomem("a graph for MLX");
     for (uint32_t i = 0; i < g->lowered->n_params; i++) {
         if (status == MICA_OK && g->leaf[i] != MC_ABSENT) {

@@ -24,10 +24,11 @@ void mc_mlx_graph_deinit(mc_mlx_graph *graph);
  * then, so MLX may compute in their memory. results receives the results, dense, and after them the
  * arrays of the checks.
  *
+ *  scalars the run's, which the graph is then made for; NULL: the graph is for any
  *  eager   evaluates each op by itself: an error names it
  *  errors  MICA_ENOMEM; MICA_EDEVICE with the op's name */
-mica_status mc_mlx_graph_build(const mc_mlx_graph *graph, mlx_array *params, mlx_stream stream,
-                               bool on_cpu, bool eager, mc_buffer *checks,
-                               mlx_vector_array results);
+mica_status mc_mlx_graph_build(const mc_mlx_graph *graph, mlx_array *params,
+                               const uint64_t *scalars, mlx_stream stream, bool on_cpu, bool eager,
+                               mc_buffer *checks, mlx_vector_array results);
 
 #endif
