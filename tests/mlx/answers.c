@@ -1,9 +1,13 @@
 /* Whole answers on the device mlx: the tokens of the cpu, and no memory that piles up. */
 #define _POSIX_C_SOURCE 200809L
+#include "mlx/executable.h"
+
 #include <mica/mica.h>
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "device/device.h"
 #include "model/fixture.h"
 
 typedef struct answerer {
@@ -12,10 +16,10 @@ typedef struct answerer {
     mica_session *session;
 } answerer;
 
-static answerer open_answerer(const char *device, const char *path) {
+static answerer open_answerer(const char *device, const char *path, mica_arithmetic arithmetic) {
     answerer a;
     if (mica_device_open(device, NULL, &a.device) != MICA_OK) fail_msg("%s", mica_last_error());
-    const mica_model_options options = {.device = a.device, .arithmetic = MICA_ARITHMETIC_EXACT};
+    const mica_model_options options = {.device = a.device, .arithmetic = arithmetic};
     if (mica_model_open(path, &options, &a.model) != MICA_OK ||
         mica_session_open(a.model, NULL, &a.session) != MICA_OK)
         fail_msg("%s", mica_last_error());
@@ -53,7 +57,8 @@ static void test_greedy_answers_are_those_of_the_cpu(void **state) {
     char *path = test_format("%s/default", test_models_dir());
     char *golden = test_format("%s/golden.json", path);
     mc_json_doc *doc = test_load_json(golden);
-    answerer cpu = open_answerer("cpu", path), mlx = open_answerer("mlx:cpu", path);
+    answerer cpu = open_answerer("cpu", path, MICA_ARITHMETIC_EXACT);
+    answerer mlx = open_answerer("mlx:cpu", path, MICA_ARITHMETIC_EXACT);
     int answers = 0;
     for (mc_json_iter it = mc_json_begin(mc_json_root(doc)); mc_json_next(&it); answers++) {
         int32_t prompt[MAX_PROMPT], want[TOKENS], got[TOKENS];
@@ -73,6 +78,33 @@ static void test_greedy_answers_are_those_of_the_cpu(void **state) {
     free(path);
 }
 
+/* Fast arithmetic as on a GPU, where activations are bf16 between ops: MLX's CPU computes what a
+ * GPU would be given. */
+static void test_answers_in_bf16(void **state) {
+    (void)state;
+    enum { FEW = 8 };
+    static const char *const modes[] = {"lazy", "compiled"};
+    char *path = test_format("%s/default", test_models_dir());
+    for (int i = 0; i < 2; i++) {
+        setenv("MICA_MLX_MODE", modes[i], 1);
+        answerer mlx = open_answerer("mlx:cpu", path, MICA_ARITHMETIC_FAST);
+        ((mc_mlx_state *)mlx.device->state)->on_cpu = false;
+        const mica_generate_options options = {.max_tokens = FEW};
+        const mica_message message = {"user", "What is curl?"};
+        mica_stream *stream;
+        char text[128] = "";
+        assert_int_equal(mica_chat(mlx.session, &message, 1, &options, &stream), MICA_OK);
+        for (mica_token token; mica_stream_next(stream, &token);)
+            strncat(text, token.text, token.len);
+        if (mica_stream_status(stream) != MICA_OK) fail_msg("%s", mica_last_error());
+        assert_string_equal(text, "curl is a command line tool for transferring");
+        mica_stream_close(&stream);
+        close_answerer(&mlx);
+    }
+    unsetenv("MICA_MLX_MODE");
+    free(path);
+}
+
 /* ---- memory ---- */
 
 static const int32_t prompt[] = {3, 14, 15, 92, 65, 35};
@@ -82,7 +114,7 @@ static const int32_t prompt[] = {3, 14, 15, 92, 65, 35};
 static void check_answers_leave_nothing(const char *mode, int answers) {
     char *path = fixture_path("gemma3_text_f32");
     setenv("MICA_MLX_MODE", mode, 1);
-    answerer a = open_answerer("mlx:cpu", path);
+    answerer a = open_answerer("mlx:cpu", path, MICA_ARITHMETIC_EXACT);
     size_t heap = 0;
     uint64_t active = 0;
     for (int i = 0; i < answers; i++) {
@@ -109,7 +141,7 @@ static void check_a_long_answer(const char *mode) {
     const uint64_t grown = 1280 * 2 * 2 * 2 * 16 * sizeof(float);
     char *path = fixture_path("gemma3_text_f32");
     setenv("MICA_MLX_MODE", mode, 1);
-    answerer a = open_answerer("mlx:cpu", path);
+    answerer a = open_answerer("mlx:cpu", path, MICA_ARITHMETIC_EXACT);
     const mica_generate_options options = {.max_tokens = LONG, .ignore_eos = true};
     mica_stream *stream;
     mica_token token;
@@ -137,6 +169,7 @@ int main(void) {
     setenv("MICA_TEST_DEVICE", "mlx:cpu", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_greedy_answers_are_those_of_the_cpu),
+        cmocka_unit_test(test_answers_in_bf16),
         cmocka_unit_test(test_answers_leave_nothing),
         cmocka_unit_test(test_a_long_answer_is_bounded),
     };
