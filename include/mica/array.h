@@ -155,6 +155,18 @@ MICA_API mica_array mica_f32(mica_scope *s, float value);
 MICA_API mica_array mica_i32(mica_scope *s, int32_t value);
 MICA_API mica_array mica_scalar(mica_scope *s, double value, mica_dtype dtype);
 
+/* ---- functions ---- */
+
+/** Records what a function computes: results from args, in s. It is called while something is
+ *  recorded, not when it runs. What it takes from elsewhere becomes a part of what it records:
+ *  evaluated arrays, and numbers that it computes itself.
+ *
+ *  args     [n_args] arrays of s; they may have no values.
+ *  results  [n_results] receives arrays of s.
+ *  returns  MICA_OK, or an error, which the caller of the recording function gets. */
+typedef mica_status (*mica_compile_fn)(void *user, mica_scope *s, const mica_array *args,
+                                       size_t n_args, mica_array *results, size_t n_results);
+
 /* ---- asking ---- */
 
 /** False for MICA_NONE and for the result of a failed op. */

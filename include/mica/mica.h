@@ -2,9 +2,9 @@
  *
  * This header includes all others: models and generation (mica/model.h), batches, classification,
  * embeddings and scores (mica/tasks.h), finding models (mica/discover.h), tokenizers
- * (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h), devices (mica/device.h), engines
- * (mica/engine.h), saving files (mica/file.h), status codes (mica/status.h), the version
- * (mica/version.h). */
+ * (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h), their gradients (mica/grad.h),
+ * programs (mica/program.h), devices (mica/device.h), engines (mica/engine.h), saving files
+ * (mica/file.h), status codes (mica/status.h), the version (mica/version.h). */
 #ifndef MICA_H
 #define MICA_H
 
@@ -13,6 +13,7 @@
 #include <mica/discover.h>
 #include <mica/engine.h>
 #include <mica/file.h>
+#include <mica/grad.h>
 #include <mica/model.h>
 #include <mica/ops.h>
 #include <mica/program.h>

@@ -175,16 +175,6 @@ MICA_API mica_status mica_program_decode(mica_device *device, const void *data, 
 /** A C function that is recorded once for given shapes of arguments, and then run as a program. */
 typedef struct mica_function mica_function;
 
-/** Records what a function computes: results from args, in s. It runs while a program is made, not
- *  when one is run. What it takes from elsewhere becomes a part of the program: evaluated arrays,
- *  and numbers that it computes itself.
- *
- *  args     [n_args] parameters of s, which have no values.
- *  results  [n_results] receives arrays of s.
- *  returns  MICA_OK, or an error, which mica_function_call returns. */
-typedef mica_status (*mica_compile_fn)(void *user, mica_scope *s, const mica_array *args,
-                                       size_t n_args, mica_array *results, size_t n_results);
-
 /** Options of mica_compile; zero means the default. */
 typedef struct mica_compile_options {
     size_t struct_bytes; /* see mica/api.h */

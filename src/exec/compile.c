@@ -75,6 +75,7 @@ typedef struct active {
 static _Thread_local active *innermost;
 
 static bool is_recorded_into(const mica_scope *s) {
+    if (mc_scope_is_recording(s)) return true;
     for (const active *a = innermost; a; a = a->outer)
         if (a->s == s) return true;
     return false;

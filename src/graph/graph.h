@@ -14,7 +14,7 @@
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
 
-#include <mica/array.h>
+#include <mica/grad.h>
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -120,6 +120,9 @@ mica_array mc_record_part(mica_scope *s, mica_array node, int index);
 /* The layout that a PART with these attributes names; NULL: there is none. */
 const mc_layout *mc_part_layout(const void *attr, const mc_node *operand);
 
+/* Which result of its operand a node is; -1: it is none of several. */
+int mc_node_part(const mc_node *node);
+
 /* The layout that an op with these attributes sees of an operand. NULL: it cannot take that; nodes
  * of several results are for PART, and PART is for these. */
 static inline const mc_layout *mc_operand_layout(mc_op op, const void *attr,
@@ -155,6 +158,36 @@ mica_status mc_axis(const char *op, const mc_layout *l, int axis, int *out);
 /* The shape that both broadcast to. errors  MICA_ESHAPE "<op>: f32[2,3] and f32[4] ..." */
 mica_status mc_broadcast_shapes(const char *op, const mc_layout *a, const mc_layout *b,
                                 int64_t shape[MICA_MAX_NDIM], int *ndim);
+
+/* The array in s: itself, or the leaf of s that stands for an array of another scope. The invalid
+ * array after an error, which s keeps. */
+mica_array mc_import(mica_scope *s, const char *op, mica_array x);
+
+/* ---- regions: what a function recorded, where gradients treat it as a whole ---- */
+
+/* The nodes [begin, end) of a scope. Regions nest and do not overlap otherwise. They live until
+ * the scope is reset or collected. */
+typedef struct mc_region mc_region;
+struct mc_region {
+    mc_region *older; /* those that end later or enclose others are newer */
+    uint32_t begin, end;
+    mica_custom_gradient custom; /* fn NULL: the nodes are recorded again for the backward pass */
+    void *user;                  /* of custom, as the rest */
+    size_t n_args, n_results;
+    const mica_array *args;    /* [n_args] */
+    const mica_array *results; /* [n_results] different nodes of the region */
+};
+
+/* Copies a region and its lists into the scope. errors  MICA_ENOMEM */
+mica_status mc_scope_add_region(mica_scope *s, const mc_region *region);
+/* The newest; NULL: there is none. */
+const mc_region *mc_scope_regions(const mica_scope *s);
+
+/* Between the two calls a function records into s: functions that it calls become a part of it
+ * (mica_function_call). */
+void mc_scope_begin_recording(mica_scope *s);
+void mc_scope_end_recording(mica_scope *s);
+bool mc_scope_is_recording(const mica_scope *s);
 
 /* ---- data ---- */
 

@@ -139,4 +139,8 @@ OP(SDPA_LSE, sdpa_lse)
 /* op/random.c */
 OP(RANDOM_BITS, random_bits)
 
+/* what is there for gradients alone: op/gradient.c */
+OP(IDENTITY, identity)
+OP(STOP_GRADIENT, stop_gradient)
+
 #undef OP

@@ -1,6 +1,6 @@
 /* The op table, made from the list, and the ops that are the graph's own: LEAF and PART. */
 #include "graph/attr.h"
-#include "graph/graph.h"
+#include "graph/gradient.h"
 
 static mica_status leaf_infer(const void *attr, const mc_layout *const *in, int n_in,
                               mc_layout *out) {
@@ -9,6 +9,7 @@ static mica_status leaf_infer(const void *attr, const mc_layout *const *in, int 
 }
 
 const mc_op_def mc_op_leaf = {.name = "leaf", .infer = leaf_infer};
+MC_NO_GRADIENT(leaf, "it has no operands");
 
 const mc_layout *mc_part_layout(const void *attr, const mc_node *operand) {
     const mc_attr_part *part = attr;
@@ -25,10 +26,24 @@ static mica_status part_infer(const void *attr, const mc_layout *const *in, int 
 
 const mc_op_def mc_op_part = {
     .name = "part", .min_in = 1, .max_in = 1, MC_ATTR(part), .infer = part_infer};
+MC_NO_GRADIENT(part, "it goes with the op that has the results");
+
+int mc_node_part(const mc_node *node) {
+    const mc_attr_part *part = node->attr;
+    return node->op == MC_OP_PART ? (int)part->index : -1;
+}
 
 const mc_op_def *mc_op_get(mc_op op) {
     static const mc_op_def *const table[MC_OP_COUNT] = {
 #define OP(ENUM, name) [MC_OP_##ENUM] = &mc_op_##name,
+#include "graph/op_list.h"
+    };
+    return table[op];
+}
+
+const mc_op_gradient *mc_op_gradient_get(mc_op op) {
+    static const mc_op_gradient *const table[MC_OP_COUNT] = {
+#define OP(ENUM, name) [MC_OP_##ENUM] = &mc_gradient_##name,
 #include "graph/op_list.h"
     };
     return table[op];

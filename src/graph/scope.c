@@ -40,6 +40,8 @@ struct mica_scope {
     void (*free_space)(void *space);
     import_table imports;
     void (*release)(mica_device *device);
+    mc_region *regions; /* in the arena */
+    int recordings;     /* functions that record into it */
 };
 
 mica_status mc_scope_open(mica_device *device, mica_scope **scope) {
@@ -71,6 +73,7 @@ void mc_scope_reset(mica_scope *s) {
         mc_storage_release(mc_scope_node(s, i)->storage);
     s->count = 0;
     s->status = MICA_OK;
+    s->regions = NULL;
     forget_imports(s);
     mc_arena_reset(&s->arena);
 }
@@ -107,6 +110,7 @@ mica_status mc_scope_keep(mica_scope *s, mica_array *live, size_t n) {
     for (size_t i = 0; i < n; i++)
         live[i].node = place[live[i].node];
     s->count = count;
+    s->regions = NULL;
     forget_imports(s);
     mc_arena_reset(&s->arena);
     return MICA_OK;
@@ -317,8 +321,9 @@ static mica_array leaf_of(mica_scope *s, const mc_node *node) {
     return mc_leaf(s, &node->layout, mc_storage_retain(node->storage), node->offset_bytes);
 }
 
-/* An operand of another scope as a leaf of s, always the same one. */
-static mica_array import(mica_scope *s, const char *op, mica_array x) {
+/* An array of another scope as a leaf of s, always the same one. */
+mica_array mc_import(mica_scope *s, const char *op, mica_array x) {
+    if (x.scope == s) return x;
     if (mica_scope_device(x.scope) != s->device)
         return mc_scope_fail(s, MICA_EINVAL, "%s: an operand belongs to another device", op);
     wait_for_run(x.scope);
@@ -375,7 +380,7 @@ static mica_status bring_operands(mica_scope *s, mc_op op, const void *attr, con
         layouts[i] = NULL;
         if (i >= def->min_in && !x.scope && !def->variadic) continue; /* absent */
         MC_TRY(check_operand(def->name, i, x));
-        if (x.scope != s) x = import(s, def->name, x);
+        if (x.scope != s) x = mc_import(s, def->name, x);
         if (s->status != MICA_OK) return s->status;
         const mc_node *node = mc_scope_node(s, x.node);
         if (node->state == MC_GONE)
@@ -457,6 +462,41 @@ mica_status mc_check_array(mica_array x, const char *what) {
     if (!node || !node->results) return MICA_OK;
     return mc_fail(MICA_EINVAL, "%s: node %u (%s) has several results", what, x.node,
                    mc_op_get(node->op)->name);
+}
+
+/* ---- regions ---- */
+
+mica_status mc_scope_add_region(mica_scope *s, const mc_region *region) {
+    mc_region *r = mc_arena_alloc(&s->arena, sizeof *r);
+    mica_array *args = mc_arena_alloc(&s->arena, region->n_args * sizeof *args);
+    mica_array *results = mc_arena_alloc(&s->arena, region->n_results * sizeof *results);
+    if (!r || !args || !results) return mc_fail_nomem("recording a function");
+    for (size_t i = 0; i < region->n_args; i++)
+        args[i] = region->args[i];
+    for (size_t i = 0; i < region->n_results; i++)
+        results[i] = region->results[i];
+    *r = *region;
+    r->args = args;
+    r->results = results;
+    r->older = s->regions;
+    s->regions = r;
+    return MICA_OK;
+}
+
+const mc_region *mc_scope_regions(const mica_scope *s) {
+    return s->regions;
+}
+
+void mc_scope_begin_recording(mica_scope *s) {
+    s->recordings++;
+}
+
+void mc_scope_end_recording(mica_scope *s) {
+    s->recordings--;
+}
+
+bool mc_scope_is_recording(const mica_scope *s) {
+    return s->recordings > 0;
 }
 
 /* ---- what builders ask and use ---- */

@@ -8,6 +8,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
+#include "op/gradient.h"
 
 /* ---- concatenate ---- */
 
@@ -41,6 +42,18 @@ const mc_op_def mc_op_concatenate = {
     MC_ATTR(axis),
     .infer = concatenate_infer,
 };
+
+static bool concatenate_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    int axis = (int)((const mc_attr_axis *)n->attr)->axis;
+    int64_t begin = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        int64_t end = begin + mica_array_dim(n->in[i], axis);
+        if (n->wanted[i]) dx[i] = mica_slice_axis(n->s, *dy, axis, begin, end);
+        begin = end;
+    }
+    return true;
+}
+MC_GRADIENT(concatenate, concatenate_vjp, mc_linear_jvp);
 
 mica_array mica_concatenate(mica_scope *s, const mica_array *xs, int n, int axis) {
     if (n < 1 || !xs) return mc_scope_fail(s, MICA_EINVAL, "concatenate: of no array");

@@ -8,6 +8,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
+#include "op/gradient.h"
 
 enum { Q, K, V, MASK, OFFSET, SINKS, OPERANDS };
 
@@ -175,6 +176,7 @@ static mica_array attend(mica_scope *s, const void *attr, const mica_array *in, 
         sinks = mica_reshape(s, mc_cast(s, in[SINKS], MICA_F32), column, 3);
         largest = mica_maximum(s, largest, sinks);
     }
+    largest = mica_stop_gradient(s, largest); /* which cancels */
     mica_array weights = mica_exp(s, mica_subtract(s, scores, largest));
     mica_array total = mica_sum(s, weights, &last, 1, true);
     if (mica_valid(sinks))
@@ -223,6 +225,7 @@ const mc_op_def mc_op_sdpa = {.name = "sdpa",
                               MC_ATTR(sdpa),
                               .infer = sdpa_infer,
                               .decompose = sdpa_decompose};
+MC_DECOMPOSED_GRADIENT(sdpa);
 
 const mc_op_def mc_op_sdpa_lse = {.name = "sdpa_lse",
                                   .min_in = 3,
@@ -231,6 +234,7 @@ const mc_op_def mc_op_sdpa_lse = {.name = "sdpa_lse",
                                   MC_ATTR(sdpa),
                                   .infer = sdpa_lse_infer,
                                   .decompose = sdpa_lse_decompose};
+MC_DECOMPOSED_GRADIENT(sdpa_lse);
 
 static mica_array record(mica_scope *s, mc_op op, mica_array q, mica_array k, mica_array v,
                          const mica_sdpa_options *options) {

@@ -6,6 +6,7 @@
 #include "graph/graph.h"
 #include "op/build.h"
 #include "op/dtype.h"
+#include "op/gradient.h"
 
 static mica_status alike(const char *what, const mc_layout *const *in) {
     if (in[0]->dtype == in[1]->dtype && mc_layout_same_shape(in[0], in[1])) return MICA_OK;
@@ -126,3 +127,159 @@ BINARY(BITWISE_OR, bitwise_or, BITS, bits_infer)
 BINARY(BITWISE_XOR, bitwise_xor, BITS, bits_infer)
 BINARY(LEFT_SHIFT, left_shift, SHIFT, bits_infer)
 BINARY(RIGHT_SHIFT, right_shift, SHIFT, bits_infer)
+
+/* ---- gradients ---- */
+
+static bool add_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    (void)n;
+    dx[0] = dx[1] = *dy;
+    return true;
+}
+
+static bool add_jvp(const mc_gradient_node *n, const mica_array *dx, mica_array *dy) {
+    *dy = mc_sum_of(n->s, dx[0], dx[1]);
+    return true;
+}
+MC_GRADIENT(add, add_vjp, add_jvp);
+
+static bool subtract_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    dx[0] = *dy;
+    if (n->wanted[1]) dx[1] = mica_negative(n->s, *dy);
+    return true;
+}
+
+static bool subtract_jvp(const mc_gradient_node *n, const mica_array *dx, mica_array *dy) {
+    mica_array second = dx[1].scope ? mica_negative(n->s, dx[1]) : MICA_NONE;
+    *dy = mc_sum_of(n->s, dx[0], second);
+    return true;
+}
+MC_GRADIENT(subtract, subtract_vjp, subtract_jvp);
+
+/* The derivative by operand i at a, b, where the result is y; all wide. */
+typedef mica_array (*partial)(mica_scope *s, mica_array a, mica_array b, mica_array y, int i);
+
+static mica_array partial_of(const mc_gradient_node *n, partial p, int i) {
+    mica_scope *s = n->s;
+    return p(s, mc_wide(s, n->in[0]), mc_wide(s, n->in[1]), mc_wide(s, n->out[0]), i);
+}
+
+static bool partial_vjp(const mc_gradient_node *n, partial p, const mica_array *dy,
+                        mica_array *dx) {
+    mica_array wide = mc_wide(n->s, *dy);
+    for (int i = 0; i < 2; i++)
+        if (n->wanted[i]) dx[i] = mica_multiply(n->s, wide, partial_of(n, p, i));
+    return true;
+}
+
+static bool partial_jvp(const mc_gradient_node *n, partial p, const mica_array *dx,
+                        mica_array *dy) {
+    for (int i = 0; i < 2; i++)
+        if (dx[i].scope)
+            *dy = mc_sum_of(n->s, *dy,
+                            mica_multiply(n->s, mc_wide(n->s, dx[i]), partial_of(n, p, i)));
+    return true;
+}
+
+#define PARTIAL(name)                                                                         \
+    static bool name##_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) { \
+        return partial_vjp(n, name##_partial, dy, dx);                                        \
+    }                                                                                         \
+    static bool name##_jvp(const mc_gradient_node *n, const mica_array *dx, mica_array *dy) { \
+        return partial_jvp(n, name##_partial, dx, dy);                                        \
+    }                                                                                         \
+    MC_GRADIENT(name, name##_vjp, name##_jvp)
+
+static mica_array multiply_partial(mica_scope *s, mica_array a, mica_array b, mica_array y, int i) {
+    (void)s, (void)y;
+    return i == 0 ? b : a;
+}
+PARTIAL(multiply);
+
+static mica_array divide_partial(mica_scope *s, mica_array a, mica_array b, mica_array y, int i) {
+    (void)a;
+    return i == 0 ? mica_reciprocal(s, b) : mica_negative(s, mica_divide(s, y, b));
+}
+PARTIAL(divide);
+
+/* of a - floor(a / b) b */
+static mica_array remainder_partial(mica_scope *s, mica_array a, mica_array b, mica_array y,
+                                    int i) {
+    (void)y;
+    if (i == 0) return mica_f32(s, 1);
+    return mica_negative(s, mica_floor_divide(s, a, b));
+}
+PARTIAL(remainder);
+MC_ZERO_GRADIENT(floor_divide);
+
+/* b a^(b - 1), 0 where b is 0; log(a) a^b, 0 where a is 0 and b is not negative. */
+static mica_array power_partial(mica_scope *s, mica_array a, mica_array b, mica_array y, int i) {
+    mica_array zero = mica_f32(s, 0), one = mica_f32(s, 1);
+    mica_array edge = mica_equal(s, i == 0 ? b : a, zero);
+    if (i == 0) {
+        mica_array slope = mica_multiply(s, b, mica_power(s, a, mica_subtract(s, b, one)));
+        return mica_where(s, edge, zero, slope);
+    }
+    edge = mica_logical_and(s, edge, mica_greater_equal(s, b, zero));
+    return mica_where(s, edge, zero, mica_multiply(s, mica_log(s, mica_where(s, edge, one, a)), y));
+}
+PARTIAL(power);
+
+/* sigmoid(a - b), and of b - a; half where both are the same infinity. */
+static mica_array logaddexp_partial(mica_scope *s, mica_array a, mica_array b, mica_array y,
+                                    int i) {
+    (void)y;
+    mica_array d = i == 0 ? mica_subtract(s, a, b) : mica_subtract(s, b, a);
+    return mica_sigmoid(s, mica_where(s, mica_isnan(s, d), mica_f32(s, 0), d));
+}
+PARTIAL(logaddexp);
+
+static mica_array arctan2_partial(mica_scope *s, mica_array a, mica_array b, mica_array y, int i) {
+    (void)y;
+    mica_array square = mica_add(s, mica_square(s, a), mica_square(s, b));
+    return mica_divide(s, i == 0 ? b : mica_negative(s, a), square);
+}
+PARTIAL(arctan2);
+
+/* of the operand that is chosen; of b where they are equal, of neither where one is NaN */
+static bool chosen_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx,
+                       mica_array first, mica_array second) {
+    mica_array zero = mica_scalar(n->s, 0, mica_array_dtype(*dy));
+    if (n->wanted[0]) dx[0] = mica_where(n->s, first, *dy, zero);
+    if (n->wanted[1]) dx[1] = mica_where(n->s, second, *dy, zero);
+    return true;
+}
+
+static bool chosen_jvp(const mc_gradient_node *n, const mica_array *dx, mica_array *dy,
+                       mica_array first, mica_array second) {
+    mica_array zero = mica_scalar(n->s, 0, mica_array_dtype(n->out[0]));
+    mica_array a = mc_or_zeros(n->s, dx[0], n->in[0]), b = mc_or_zeros(n->s, dx[1], n->in[1]);
+    *dy = mica_where(n->s, first, a, mica_where(n->s, second, b, zero));
+    return true;
+}
+
+#define CHOSEN(name, is_first, is_second)                                                     \
+    static bool name##_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) { \
+        return chosen_vjp(n, dy, dx, mica_##is_first(n->s, n->in[0], n->in[1]),               \
+                          mica_##is_second(n->s, n->in[0], n->in[1]));                        \
+    }                                                                                         \
+    static bool name##_jvp(const mc_gradient_node *n, const mica_array *dx, mica_array *dy) { \
+        return chosen_jvp(n, dx, dy, mica_##is_first(n->s, n->in[0], n->in[1]),               \
+                          mica_##is_second(n->s, n->in[0], n->in[1]));                        \
+    }                                                                                         \
+    MC_GRADIENT(name, name##_vjp, name##_jvp)
+CHOSEN(maximum, greater, less_equal);
+CHOSEN(minimum, less, greater_equal);
+
+MC_NO_GRADIENT(equal, "its result is a bool");
+MC_NO_GRADIENT(not_equal, "its result is a bool");
+MC_NO_GRADIENT(less, "its result is a bool");
+MC_NO_GRADIENT(less_equal, "its result is a bool");
+MC_NO_GRADIENT(greater, "its result is a bool");
+MC_NO_GRADIENT(greater_equal, "its result is a bool");
+MC_NO_GRADIENT(logical_and, "its result is a bool");
+MC_NO_GRADIENT(logical_or, "its result is a bool");
+MC_NO_GRADIENT(bitwise_and, "it is of integers");
+MC_NO_GRADIENT(bitwise_or, "it is of integers");
+MC_NO_GRADIENT(bitwise_xor, "it is of integers");
+MC_NO_GRADIENT(left_shift, "it is of integers");
+MC_NO_GRADIENT(right_shift, "it is of integers");

@@ -5,6 +5,7 @@
 
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "op/gradient.h"
 
 /* ---- astype ---- */
 
@@ -21,6 +22,7 @@ static mica_status astype_infer(const void *attr, const mc_layout *const *in, in
 
 const mc_op_def mc_op_astype = {"astype",       .min_in = 1,           .max_in = 1,
                                 MC_ATTR(dtype), .infer = astype_infer, .in_place = 1};
+MC_GRADIENT(astype, mc_same_rule, mc_same_rule); /* what rules give is converted */
 
 mica_array mica_astype(mica_scope *s, mica_array x, mica_dtype dtype) {
     if (!mc_operands_ok(s, "astype", &x, 1)) return mc_invalid(s);
@@ -64,6 +66,7 @@ static bool view_view(const void *attr, const mc_layout *in, mc_layout *out,
 
 const mc_op_def mc_op_view = {"view",         .min_in = 1,         .max_in = 1,
                               MC_ATTR(dtype), .infer = view_infer, .view = view_view};
+MC_NO_GRADIENT(view, "it reads bits as another dtype");
 
 mica_array mica_view(mica_scope *s, mica_array x, mica_dtype dtype) {
     if (!mc_operands_ok(s, "view", &x, 1)) return mc_invalid(s);
@@ -89,6 +92,7 @@ static mica_status to_fp8_infer(const void *attr, const mc_layout *const *in, in
 
 const mc_op_def mc_op_to_fp8 = {"to_fp8", .min_in = 1, .max_in = 1, .infer = to_fp8_infer,
                                 .in_place = 1};
+MC_NO_GRADIENT(to_fp8, "its result are integers");
 
 mica_array mica_to_fp8(mica_scope *s, mica_array x) {
     return mc_record(s, MC_OP_TO_FP8, NULL, &x, 1);
@@ -110,6 +114,7 @@ static mica_status from_fp8_infer(const void *attr, const mc_layout *const *in, 
 
 const mc_op_def mc_op_from_fp8 = {"from_fp8", .min_in = 1, .max_in = 1, MC_ATTR(dtype),
                                   .infer = from_fp8_infer};
+MC_NO_GRADIENT(from_fp8, "it is of integers");
 
 mica_array mica_from_fp8(mica_scope *s, mica_array x, mica_dtype dtype) {
     return mc_record(s, MC_OP_FROM_FP8, &(mc_attr_dtype){(int64_t)dtype}, &x, 1);
@@ -141,6 +146,7 @@ static mica_status to_q8_infer(const void *attr, const mc_layout *const *in, int
 }
 
 const mc_op_def mc_op_to_q8 = {"to_q8", .min_in = 1, .max_in = 1, .infer = to_q8_infer};
+MC_NO_GRADIENT(to_q8, "its result are integers");
 
 mica_array mica_to_q8(mica_scope *s, mica_array x) {
     return mc_record(s, MC_OP_TO_Q8, NULL, &x, 1);
@@ -168,6 +174,7 @@ static mica_status from_q8_infer(const void *attr, const mc_layout *const *in, i
 
 const mc_op_def mc_op_from_q8 = {"from_q8", .min_in = 1, .max_in = 1, MC_ATTR(q8),
                                  .infer = from_q8_infer};
+MC_NO_GRADIENT(from_q8, "it is of integers");
 
 mica_array mica_from_q8(mica_scope *s, mica_array rows, int64_t length, mica_dtype dtype) {
     return mc_record(s, MC_OP_FROM_Q8, &(mc_attr_q8){length, (int64_t)dtype}, &rows, 1);

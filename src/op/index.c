@@ -7,6 +7,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
+#include "op/gradient.h"
 #include "op/slice.h"
 
 static mica_status check_index(const char *op, const mc_layout *l) {
@@ -48,6 +49,14 @@ const mc_op_def mc_op_slice_update = {
     .infer = slice_update_infer,
     .in_place = 1,
 };
+
+static bool slice_update_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    const mica_array in[2] = {*dy, mc_zeros_like(n->s, n->in[1])};
+    if (n->wanted[0]) dx[0] = mc_record(n->s, MC_OP_SLICE_UPDATE, n->attr, in, 2);
+    if (n->wanted[1]) dx[1] = mc_record(n->s, MC_OP_SLICE, n->attr, dy, 1);
+    return true;
+}
+MC_GRADIENT(slice_update, slice_update_vjp, mc_linear_jvp);
 
 mica_array mica_slice_update(mica_scope *s, mica_array x, mica_array update, const int64_t *start,
                              const int64_t *stop, const int64_t *step) {
@@ -92,6 +101,20 @@ const mc_op_def mc_op_slice_update_at = {
     .in_place = 1,
 };
 
+static bool slice_update_at_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    mica_scope *s = n->s;
+    int axis = (int)((const mc_attr_axis *)n->attr)->axis;
+    if (n->wanted[0])
+        dx[0] = mica_slice_update_at(s, *dy, mc_zeros_like(s, n->in[1]), n->in[2], axis);
+    if (n->wanted[1]) {
+        double len = (double)mica_array_dim(n->in[1], axis);
+        mica_array at = mica_add(s, mica_arange(s, 0, len, 1, MICA_I32), n->in[2]);
+        dx[1] = mica_take(s, *dy, at, axis);
+    }
+    return true;
+}
+MC_GRADIENT(slice_update_at, slice_update_at_vjp, mc_linear_jvp);
+
 mica_array mica_slice_update_at(mica_scope *s, mica_array x, mica_array update, mica_array start,
                                 int axis) {
     mica_array in[] = {x, update, start};
@@ -135,6 +158,33 @@ const mc_op_def mc_op_take = {
     MC_ATTR(axis),
     .infer = take_infer,
 };
+
+/* Adds the slices of dy [A, I, B] where they were taken, in the order of the indices. */
+static bool take_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    mica_scope *s = n->s;
+    const mica_array x = n->in[0];
+    int axis = (int)((const mc_attr_axis *)n->attr)->axis;
+    const int64_t count = mica_array_size(n->in[1]);
+    int64_t flat[3] = {1, mica_array_dim(x, axis), 1}, parts[4] = {count, 1, 1, 1};
+    for (int k = 0; k < mica_array_ndim(x); k++)
+        if (k != axis) flat[k < axis ? 0 : 2] *= mica_array_dim(x, k);
+    const int64_t rows[3] = {flat[0], count, flat[2]};
+    if (mica_array_size(x) * count == 0) {
+        *dx = mc_zeros_like(s, x);
+        return true;
+    }
+    parts[1] = flat[0];
+    parts[3] = flat[2];
+    mica_array updates = mica_reshape(s, mica_astype(s, *dy, MICA_F32), rows, 3);
+    updates = mica_reshape(s, mica_swapaxes(s, updates, 0, 1), parts, 4);
+    const mica_array at = mica_reshape(s, n->in[1], &count, 1);
+    const int middle = 1;
+    mica_array sums = mica_scatter(s, mica_zeros(s, flat, 3, MICA_F32), &at, 1, &middle, updates,
+                                   MICA_SCATTER_ADD);
+    *dx = mica_reshape(s, sums, mica_array_shape(x), mica_array_ndim(x));
+    return true;
+}
+MC_GRADIENT(take, take_vjp, mc_linear_jvp);
 
 mica_array mica_take(mica_scope *s, mica_array x, mica_array indices, int axis) {
     mica_array in[] = {x, indices};
@@ -185,6 +235,13 @@ const mc_op_def mc_op_take_along_axis = {
     .infer = take_along_axis_infer,
 };
 
+static bool take_along_axis_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    int axis = (int)((const mc_attr_axis *)n->attr)->axis;
+    *dx = mc_add_along_axis(n->s, n->in[0], n->in[1], *dy, axis);
+    return true;
+}
+MC_GRADIENT(take_along_axis, take_along_axis_vjp, mc_linear_jvp);
+
 /* The shape that two layouts of equal ndim broadcast to on all axes but one. */
 static mica_status shape_beside(const char *op, const mc_layout *x, const mc_layout *index,
                                 int axis, int64_t shape[MICA_MAX_NDIM]) {
@@ -234,6 +291,30 @@ const mc_op_def mc_op_put_along_axis = {
     .infer = put_along_axis_infer,
     .in_place = 1,
 };
+
+/* The numbers 0, 1, .. in the shape of x: u32. */
+static mica_array numbers(mica_scope *s, mica_array x) {
+    mica_array number = mica_arange(s, 0, (double)mica_array_size(x), 1, MICA_U32);
+    return mica_reshape(s, number, mica_array_shape(x), mica_array_ndim(x));
+}
+
+static bool put_along_axis_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    mica_scope *s = n->s;
+    int axis = (int)((const mc_attr_axis *)n->attr)->axis;
+    const mica_array x = n->in[0], at = n->in[1];
+    if (n->wanted[0])
+        dx[0] = mica_put_along_axis(s, *dy, at, mica_scalar(s, 0, mica_array_dtype(*dy)), axis);
+    if (!n->wanted[2]) return true;
+    mica_array number = numbers(s, at);
+    mica_array last = mica_zeros(s, mica_array_shape(x), mica_array_ndim(x), MICA_U32);
+    last = mica_put_along_axis(s, last, at, number, axis);
+    dx[2] = mc_where_stayed(s, mica_take_along_axis(s, last, at, axis), number,
+                            mica_take_along_axis(s, *dy, at, axis));
+    return true;
+}
+
+/* The values' tangents are written in the same order as the values. */
+MC_GRADIENT(put_along_axis, put_along_axis_vjp, mc_linear_jvp);
 
 mica_array mica_put_along_axis(mica_scope *s, mica_array x, mica_array indices, mica_array values,
                                int axis) {
@@ -315,6 +396,27 @@ const mc_op_def mc_op_gather = {
     .infer = gather_infer,
 };
 
+/* A scatter of updates into x at the node's indices, which begin with operand `first`. */
+static mica_array scatter_at(const mc_gradient_node *n, int first, mica_array x, mica_array updates,
+                             mica_scatter_mode mode, const int64_t *axes) {
+    mica_array in[2 + MICA_MAX_NDIM] = {x, updates};
+    mc_attr_scatter attr = {.n = n->n_in - first, .mode = mode};
+    for (int i = 0; i < n->n_in - first; i++) {
+        in[2 + i] = n->in[first + i];
+        attr.axes[i] = axes[i];
+    }
+    return mc_record(n->s, MC_OP_SCATTER, &attr, in, 2 + n->n_in - first);
+}
+
+static bool gather_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    const mc_attr_gather *a = n->attr;
+    mica_array zeros =
+        mica_zeros(n->s, mica_array_shape(n->in[0]), mica_array_ndim(n->in[0]), MICA_F32);
+    *dx = scatter_at(n, 1, zeros, mica_astype(n->s, *dy, MICA_F32), MICA_SCATTER_ADD, a->axes);
+    return true;
+}
+MC_GRADIENT(gather, gather_vjp, mc_linear_jvp);
+
 /* Broadcasts the indices together into out[n] and counts the axes from the front. */
 static bool prepare_indices(mica_scope *s, const char *op, const mc_layout *x,
                             const mica_array *indices, int n, const int *axes, mica_array *out,
@@ -385,6 +487,125 @@ const mc_op_def mc_op_scatter = {
     .infer = scatter_infer,
     .in_place = 1,
 };
+
+/* What x holds where the updates go: [shape of the updates]. */
+static mica_array gather_at(const mc_gradient_node *n, mica_array x) {
+    const mc_attr_scatter *a = n->attr;
+    mica_array in[1 + MICA_MAX_NDIM] = {x};
+    mc_attr_gather attr = {.n = a->n};
+    int before = mica_array_ndim(n->in[2]);
+    for (int i = 0; i < a->n; i++) {
+        in[1 + i] = n->in[2 + i];
+        attr.axes[i] = a->axes[i];
+    }
+    for (int k = 0; k < mica_array_ndim(x); k++)
+        attr.slice_sizes[k] = mica_array_dim(n->in[1], before + k);
+    return mc_record(n->s, MC_OP_GATHER, &attr, in, 1 + (int)a->n);
+}
+
+static mica_array scatter_like(const mc_gradient_node *n, mica_array x, mica_array updates,
+                               mica_scatter_mode mode) {
+    return scatter_at(n, 2, x, updates, mode, ((const mc_attr_scatter *)n->attr)->axes);
+}
+
+/* The updates that the last write of an element came from, of `x` filled with one number. */
+static mica_array numbers_written(const mc_gradient_node *n, mica_array number, double fill,
+                                  mica_scatter_mode mode) {
+    const mica_array x = n->in[0];
+    mica_array at =
+        mica_full(n->s, mica_array_shape(x), mica_array_ndim(x), mica_scalar(n->s, fill, MICA_U32));
+    return gather_at(n, scatter_like(n, at, number, mode));
+}
+
+static void set_vjp(const mc_gradient_node *n, mica_array dy, mica_array *dx) {
+    mica_scope *s = n->s;
+    mica_array number = numbers(s, n->in[1]);
+    mica_array zeros =
+        mica_zeros(s, mica_array_shape(n->in[1]), mica_array_ndim(n->in[1]), mica_array_dtype(dy));
+    if (n->wanted[0]) dx[0] = scatter_like(n, dy, zeros, MICA_SCATTER_SET);
+    if (n->wanted[1])
+        dx[1] = mc_where_stayed(s, numbers_written(n, number, 0, MICA_SCATTER_SET), number,
+                                gather_at(n, dy));
+}
+
+/* Of an element x u_1 u_2 .. by each factor: the product of the others, of which none may be 0. */
+static void multiply_vjp(const mc_gradient_node *n, mica_array dy, mica_array *dx) {
+    mica_scope *s = n->s;
+    mica_array x = mc_wide(s, n->in[0]), u = mc_wide(s, n->in[1]);
+    mica_array zero = mica_f32(s, 0), one = mica_f32(s, 1), none = mica_equal(s, u, zero);
+    mica_array zeros_in_u = mica_astype(s, none, MICA_F32);
+    mica_array others = mica_where(s, none, one, u); /* the factors that are not 0 */
+    mica_array all = mica_ones(s, mica_array_shape(x), mica_array_ndim(x), MICA_F32);
+    all = scatter_like(n, all, others, MICA_SCATTER_MULTIPLY);
+    mica_array count = mica_zeros(s, mica_array_shape(x), mica_array_ndim(x), MICA_F32);
+    count = scatter_like(n, count, zeros_in_u, MICA_SCATTER_ADD);
+    dy = mc_wide(s, dy);
+    if (n->wanted[0])
+        dx[0] = mica_multiply(s, dy, mica_where(s, mica_equal(s, count, zero), all, zero));
+    if (!n->wanted[1]) return;
+    mica_array rest = mica_subtract(s, gather_at(n, count), zeros_in_u);
+    mica_array product = mica_divide(s, gather_at(n, mica_multiply(s, x, all)), others);
+    product = mica_where(s, mica_equal(s, rest, zero), product, zero);
+    dx[1] = mica_multiply(s, gather_at(n, dy), product);
+}
+
+/* To x where it is the result, else to the first update that is. */
+static void extreme_vjp(const mc_gradient_node *n, mica_array dy, mica_array *dx) {
+    mica_scope *s = n->s;
+    const mica_array x = n->in[0], y = n->out[0], u = n->in[1];
+    mica_array zero = mica_scalar(s, 0, mica_array_dtype(dy)), kept = mica_equal(s, x, y);
+    if (n->wanted[0]) dx[0] = mica_where(s, kept, dy, zero);
+    if (!n->wanted[1]) return;
+    mica_array loses =
+        mica_logical_or(s, gather_at(n, kept), mica_not_equal(s, u, gather_at(n, y)));
+    mica_array none = mica_scalar(s, UINT32_MAX, MICA_U32);
+    mica_array number = mica_where(s, loses, none, numbers(s, u));
+    mica_array first = numbers_written(n, number, UINT32_MAX, MICA_SCATTER_MINIMUM);
+    dx[1] = mica_where(s, loses, zero, mc_where_stayed(s, first, number, gather_at(n, dy)));
+}
+
+static bool scatter_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    switch ((mica_scatter_mode)((const mc_attr_scatter *)n->attr)->mode) {
+    case MICA_SCATTER_SET:
+        set_vjp(n, *dy, dx);
+        break;
+    case MICA_SCATTER_ADD:
+        dx[0] = *dy;
+        if (n->wanted[1]) dx[1] = gather_at(n, *dy);
+        break;
+    case MICA_SCATTER_MULTIPLY:
+        multiply_vjp(n, *dy, dx);
+        break;
+    case MICA_SCATTER_MAXIMUM:
+    case MICA_SCATTER_MINIMUM:
+        extreme_vjp(n, *dy, dx);
+        break;
+    }
+    return true;
+}
+
+/* Where a result is no sum, its tangent is what the vjp is the transpose of: each element of x and
+ * of the updates with the same derivative. */
+static bool scatter_jvp(const mc_gradient_node *n, const mica_array *dx, mica_array *dy) {
+    mica_scope *s = n->s;
+    int64_t mode = ((const mc_attr_scatter *)n->attr)->mode;
+    if (mode == MICA_SCATTER_SET || mode == MICA_SCATTER_ADD) return mc_linear_jvp(n, dx, dy);
+    const bool both[2 + MICA_MAX_NDIM] = {true, true};
+    mc_gradient_node all = *n;
+    all.wanted = both;
+    mica_array slopes[2 + MICA_MAX_NDIM] = {MICA_NONE};
+    mica_array ones = mica_ones(s, mica_array_shape(n->in[0]), mica_array_ndim(n->in[0]), MICA_F32);
+    scatter_vjp(&all, &ones, slopes);
+    if (dx[0].scope) *dy = mica_multiply(s, mc_wide(s, dx[0]), slopes[0]);
+    if (!dx[1].scope) return true;
+    mica_array base =
+        dy->scope ? *dy
+                  : mica_zeros(s, mica_array_shape(n->in[0]), mica_array_ndim(n->in[0]), MICA_F32);
+    mica_array updates = mica_multiply(s, mc_wide(s, dx[1]), slopes[1]);
+    *dy = scatter_like(n, base, updates, MICA_SCATTER_ADD);
+    return true;
+}
+MC_GRADIENT(scatter, scatter_vjp, scatter_jvp);
 
 mica_array mica_scatter(mica_scope *s, mica_array x, const mica_array *indices, int n,
                         const int *axes, mica_array updates, mica_scatter_mode mode) {

@@ -6,6 +6,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/check.h"
+#include "op/gradient.h"
 
 /* ---- filled ---- */
 
@@ -37,6 +38,7 @@ static mica_status arange_infer(const void *attr, const mc_layout *const *in, in
 
 const mc_op_def mc_op_arange = {"arange", .min_in = 0, .max_in = 0, MC_ATTR(range),
                                 .infer = arange_infer};
+MC_NO_GRADIENT(arange, "it has no operands");
 
 mica_array mica_arange(mica_scope *s, double start, double stop, double step, mica_dtype dtype) {
     double count = ceil((stop - start) / step);

@@ -5,6 +5,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
+#include "op/gradient.h"
 #include "op/matmul.h"
 
 /* Sets the leading axes of out to the batch shape that a and b broadcast to. */
@@ -57,6 +58,40 @@ static mica_array record_matmul(mica_scope *s, mica_array a, mica_array b, bool 
     mc_attr_matmul attr = {fast};
     return mc_record(s, MC_OP_MATMUL, &attr, in, 2);
 }
+
+/* x [..., M, K] as [rows, K]. */
+static mica_array as_rows(mica_scope *s, mica_array x) {
+    const int64_t shape[2] = {-1, mica_array_dim(x, -1)};
+    return mica_reshape(s, x, shape, 2);
+}
+
+/* da = dy b^T, db = a^T dy, summed over batch axes that were broadcast. A matrix b that all of the
+ * batch meets gets one matmul over all rows. */
+static bool matmul_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    mica_scope *s = n->s;
+    const mica_array a = n->in[0], b = n->in[1];
+    if (n->wanted[0]) {
+        bool fast = ((const mc_attr_matmul *)n->attr)->fast != 0;
+        dx[0] = mc_sum_to(s, record_matmul(s, *dy, mica_swapaxes(s, b, -1, -2), fast), a);
+    }
+    if (!n->wanted[1]) return true;
+    mica_array d = *dy, x = a;
+    if (mica_array_ndim(b) == 2 && mica_array_dim(a, -1) > 0 && mica_array_dim(d, -1) > 0) {
+        x = as_rows(s, a);
+        d = as_rows(s, d);
+    }
+    dx[1] = mc_sum_to(s, record_matmul(s, mica_swapaxes(s, x, -1, -2), d, false), b);
+    return true;
+}
+
+static bool matmul_jvp(const mc_gradient_node *n, const mica_array *dx, mica_array *dy) {
+    const mica_array left[2] = {dx[0], n->in[1]}, right[2] = {n->in[0], dx[1]};
+    mica_scope *s = n->s;
+    if (dx[0].scope) *dy = mc_record(s, MC_OP_MATMUL, n->attr, left, 2);
+    if (dx[1].scope) *dy = mc_sum_of(s, *dy, mc_record(s, MC_OP_MATMUL, n->attr, right, 2));
+    return true;
+}
+MC_GRADIENT(matmul, matmul_vjp, matmul_jvp);
 
 mica_array mica_matmul(mica_scope *s, mica_array a, mica_array b) {
     mica_array in[2] = {a, b};

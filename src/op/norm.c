@@ -4,6 +4,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
+#include "op/gradient.h"
 
 /* Checks x [..., D] and its vectors [D], which may be absent. The result has x's shape and the
  * promoted dtype. */
@@ -83,6 +84,7 @@ const mc_op_def mc_op_rms_norm = {.name = "rms_norm",
                                   .infer = rms_norm_infer,
                                   .decompose = rms_norm_decompose,
                                   .in_place = 1};
+MC_DECOMPOSED_GRADIENT(rms_norm);
 
 const mc_op_def mc_op_layer_norm = {.name = "layer_norm",
                                     .min_in = 1,
@@ -91,6 +93,7 @@ const mc_op_def mc_op_layer_norm = {.name = "layer_norm",
                                     .infer = layer_norm_infer,
                                     .decompose = layer_norm_decompose,
                                     .in_place = 1};
+MC_DECOMPOSED_GRADIENT(layer_norm);
 
 mica_array mica_rms_norm(mica_scope *s, mica_array x, mica_array weight, float eps) {
     mica_array in[2] = {x, weight};

@@ -6,6 +6,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
+#include "op/gradient.h"
 #include "op/quant.h"
 
 /* ---- formats ---- */
@@ -241,12 +242,57 @@ const mc_op_def mc_op_dequantize = {.name = "dequantize",
                                     .infer = dequantize_infer,
                                     .decompose = dequantize_decompose};
 
+/* w = scale * code + bias: by scales and biases, sums over groups; the codes are integers. */
+static bool dequantize_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    const mc_attr_quant *a = n->attr;
+    const int last = -1;
+    mica_scope *s = n->s;
+    mica_quant quant = {(mica_quant_mode)a->mode, (int)a->bits, (int)a->group_size};
+    const int64_t split[2] = {mica_array_dim(n->in[1], -1), a->group_size};
+    const int64_t *shape = mica_array_shape(n->in[1]);
+    int ndim = mica_array_ndim(n->in[1]);
+    mica_array d = mica_unflatten(s, mc_wide(s, *dy), -1, split, 2);
+    if (n->wanted[1]) {
+        mica_array codes = mica_dequantize(s, n->in[0], mica_ones(s, shape, ndim, MICA_F32),
+                                           mica_zeros(s, shape, ndim, MICA_F32), quant, MICA_F32);
+        codes = mica_unflatten(s, codes, -1, split, 2);
+        dx[1] = mica_sum(s, mica_multiply(s, d, codes), &last, 1, false);
+    }
+    if (n->wanted[2]) dx[2] = mica_sum(s, d, &last, 1, false);
+    return true;
+}
+MC_GRADIENT(dequantize, dequantize_vjp, mc_linear_jvp);
+
 const mc_op_def mc_op_quantized_matmul = {.name = "quantized_matmul",
                                           .min_in = 3,
                                           .max_in = 4,
                                           MC_ATTR(quant),
                                           .infer = quantized_matmul_infer,
                                           .decompose = quantized_matmul_decompose};
+
+/* The matmul of t and the same codes, as they are or transposed. */
+static mica_array matmul_of(const mc_gradient_node *n, mica_array t, bool other_way) {
+    mc_attr_quant attr = *(const mc_attr_quant *)n->attr;
+    const mica_array in[4] = {t, n->in[1], n->in[2], n->in[3]};
+    if (other_way) {
+        attr.transpose = attr.transpose == 0;
+        attr.fast = 0; /* gradients are not quantised */
+    }
+    return mc_record(n->s, MC_OP_QUANTIZED_MATMUL, &attr, in, 4);
+}
+
+static bool quantized_matmul_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    if (n->wanted[2] || n->wanted[3]) return false;
+    dx[0] = mc_sum_to(n->s, matmul_of(n, *dy, true), n->in[0]);
+    return true;
+}
+
+static bool quantized_matmul_jvp(const mc_gradient_node *n, const mica_array *dx, mica_array *dy) {
+    if (dx[2].scope || dx[3].scope) return false;
+    *dy = matmul_of(n, dx[0], false);
+    return true;
+}
+MC_GRADIENT(quantized_matmul, quantized_matmul_vjp, quantized_matmul_jvp);
 
 mica_array mica_dequantize(mica_scope *s, mica_array codes, mica_array scales, mica_array biases,
                            mica_quant quant, mica_dtype dtype) {

@@ -5,6 +5,7 @@
 #include "graph/graph.h"
 #include "op/build.h"
 #include "op/dtype.h"
+#include "op/gradient.h"
 
 /* ---- axes ---- */
 
@@ -150,6 +151,8 @@ REDUCE(MAX, max, max_infer)
 REDUCE(MIN, min, min_infer)
 REDUCE(ALL, all, bool_infer)
 REDUCE(ANY, any, bool_infer)
+MC_NO_GRADIENT(all, "its result is a bool");
+MC_NO_GRADIENT(any, "its result is a bool");
 
 #define ARG_REDUCE(ENUM, name)                                                              \
     static mica_status name##_infer(const void *attr, const mc_layout *const *in, int n_in, \
@@ -164,6 +167,8 @@ REDUCE(ANY, any, bool_infer)
     }
 ARG_REDUCE(ARGMAX, argmax)
 ARG_REDUCE(ARGMIN, argmin)
+MC_NO_GRADIENT(argmax, "its result is an index");
+MC_NO_GRADIENT(argmin, "its result is an index");
 
 /* log sum exp x = m + log sum exp(x - m), where m is the largest x, or 0 if that is infinite or
  * NaN. */
@@ -198,6 +203,94 @@ mica_array mica_logsumexp(mica_scope *s, mica_array x, const int *axes, int n_ax
     x = mc_cast(s, x, mc_inexact(mica_array_dtype(x)));
     return reduce(s, MC_OP_LOGSUMEXP, "logsumexp", x, axes, n_axes, keepdims);
 }
+
+/* ---- gradients of reductions ---- */
+
+static int64_t mask_of(const mc_gradient_node *n) {
+    return ((const mc_attr_reduce *)n->attr)->axes;
+}
+
+static bool sum_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    *dx = mc_broadcast(n->s, *dy, mica_array_shape(n->in[0]), mica_array_ndim(n->in[0]));
+    return true;
+}
+MC_GRADIENT(sum, sum_vjp, mc_linear_jvp);
+
+/* The derivative of the result y, of axes of length 1, by each element of x; both wide. */
+typedef mica_array (*weights_of)(mica_scope *s, mica_array x, mica_array y, int64_t mask);
+
+static mica_array weights(const mc_gradient_node *n, weights_of w) {
+    return w(n->s, mc_wide(n->s, n->in[0]), mc_wide(n->s, n->out[0]), mask_of(n));
+}
+
+#define WEIGHTS(name)                                                                         \
+    static bool name##_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) { \
+        *dx = mica_multiply(n->s, mc_wide(n->s, *dy), weights(n, name##_weights));            \
+        return true;                                                                          \
+    }                                                                                         \
+    static bool name##_jvp(const mc_gradient_node *n, const mica_array *dx, mica_array *dy) { \
+        mica_array x = mica_multiply(n->s, mc_wide(n->s, *dx), weights(n, name##_weights));   \
+        *dy = record(n->s, MC_OP_SUM, x, mask_of(n), true);                                   \
+        return true;                                                                          \
+    }                                                                                         \
+    MC_GRADIENT(name, name##_vjp, name##_jvp)
+
+/* exp(x - y); y is infinite where all elements are -inf, and then they all get 0. */
+static mica_array logsumexp_weights(mica_scope *s, mica_array x, mica_array y, int64_t mask) {
+    (void)mask;
+    y = mica_where(s, mica_isfinite(s, y), y, mica_f32(s, 0));
+    return mica_exp(s, mica_subtract(s, x, y));
+}
+WEIGHTS(logsumexp);
+
+/* Elements that are the extreme one share it. */
+static mica_array extreme_weights(mica_scope *s, mica_array x, mica_array y, int64_t mask) {
+    mica_array equal = mica_astype(s, mica_equal(s, x, y), MICA_F32);
+    mica_array count = record(s, MC_OP_SUM, equal, mask, true);
+    return mica_divide(s, equal, mica_maximum(s, count, mica_f32(s, 1)));
+}
+#define max_weights extreme_weights
+#define min_weights extreme_weights
+WEIGHTS(max);
+WEIGHTS(min);
+
+/* Brings the axes of the mask behind the others, as one; order receives the axes' order. */
+static mica_array reduced_last(mica_scope *s, mica_array x, int64_t mask,
+                               int order[MICA_MAX_NDIM]) {
+    int64_t shape[MICA_MAX_NDIM + 1], last = 1;
+    int ndim = mica_array_ndim(x), n = 0, kept;
+    for (int k = 0; k < ndim; k++)
+        if (!(mask >> k & 1)) order[n++] = k;
+    kept = n;
+    for (int k = 0; k < ndim; k++)
+        if (mask >> k & 1) order[n++] = k;
+    for (int k = 0; k < ndim; k++)
+        if (k < kept)
+            shape[k] = mica_array_dim(x, order[k]);
+        else
+            last *= mica_array_dim(x, order[k]);
+    shape[kept] = last;
+    return mica_reshape(s, mica_transpose(s, x, order), shape, kept + 1);
+}
+
+/* The product of the other elements: of those before it times those behind it, so that zeros are
+ * right. */
+static mica_array prod_weights(mica_scope *s, mica_array x, mica_array y, int64_t mask) {
+    (void)y;
+    int order[MICA_MAX_NDIM], back[MICA_MAX_NDIM];
+    int64_t moved[MICA_MAX_NDIM];
+    int ndim = mica_array_ndim(x);
+    if (mask == 0) return mica_f32(s, 1);
+    mica_array rows = reduced_last(s, x, mask, order);
+    mica_array others = mica_multiply(s, mica_cumprod(s, rows, -1, false, false),
+                                      mica_cumprod(s, rows, -1, true, false));
+    for (int k = 0; k < ndim; k++) {
+        moved[k] = mica_array_dim(x, order[k]);
+        back[order[k]] = k;
+    }
+    return mica_transpose(s, mica_reshape(s, others, moved, ndim), back);
+}
+WEIGHTS(prod);
 
 /* ---- compositions: computed in f32, rounded once ---- */
 
@@ -290,6 +383,17 @@ static void softmax_decompose(mica_scope *s, const void *attr, const mica_array 
 const mc_op_def mc_op_softmax = {
     "softmax",    .min_in = 1, .max_in = 1, .infer = softmax_infer, .decompose = softmax_decompose,
     .in_place = 1};
+
+/* y (t - sum(t y)): the Jacobian is symmetric. */
+static bool softmax_rule(const mc_gradient_node *n, const mica_array *from, mica_array *to) {
+    const int last = -1;
+    mica_scope *s = n->s;
+    mica_array y = mc_wide(s, n->out[0]), t = mc_wide(s, *from);
+    mica_array mean = mica_sum(s, mica_multiply(s, t, y), &last, 1, true);
+    *to = mica_multiply(s, y, mica_subtract(s, t, mean));
+    return true;
+}
+MC_GRADIENT(softmax, softmax_rule, softmax_rule);
 
 mica_array mica_softmax(mica_scope *s, mica_array x, int axis) {
     if (!mc_operands_ok(s, "softmax", &x, 1)) return mc_invalid(s);

@@ -7,6 +7,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
+#include "op/gradient.h"
 
 /* x [..., L, D], offset i32 [] or [B], freqs [dims / 2] or absent */
 static mica_status rope_infer(const void *attr, const mc_layout *const *in, int n_in,
@@ -111,6 +112,27 @@ const mc_op_def mc_op_rope = {.name = "rope",
                               .infer = rope_infer,
                               .decompose = rope_decompose,
                               .in_place = 1};
+
+/* The rotation of t by the node's angles, or back. */
+static mica_array rotate(const mc_gradient_node *n, mica_array t, double sign) {
+    mc_attr_rope attr = *(const mc_attr_rope *)n->attr;
+    attr.scale *= sign;
+    const mica_array in[3] = {t, n->in[1], n->in[2]};
+    return mc_record(n->s, MC_OP_ROPE, &attr, in, 3);
+}
+
+static bool rope_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    if (n->wanted[2]) return false; /* the frequencies */
+    dx[0] = rotate(n, *dy, -1);
+    return true;
+}
+
+static bool rope_jvp(const mc_gradient_node *n, const mica_array *dx, mica_array *dy) {
+    if (dx[2].scope) return false;
+    *dy = rotate(n, dx[0], 1);
+    return true;
+}
+MC_GRADIENT(rope, rope_vjp, rope_jvp);
 
 mica_array mica_rope(mica_scope *s, mica_array x, mica_array offset, mica_array freqs,
                      const mica_rope_options *options) {

@@ -4,6 +4,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
+#include "op/gradient.h"
 
 /* in: condition bool, a, b, all of one shape */
 static mica_status where_infer(const void *attr, const mc_layout *const *in, int n_in,
@@ -22,6 +23,14 @@ static mica_status where_infer(const void *attr, const mc_layout *const *in, int
 
 const mc_op_def mc_op_where = {"where", .min_in = 3, .max_in = 3, .infer = where_infer,
                                .in_place = 3};
+
+static bool where_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    mica_array zero = mica_scalar(n->s, 0, mica_array_dtype(*dy));
+    if (n->wanted[1]) dx[1] = mica_where(n->s, n->in[0], *dy, zero);
+    if (n->wanted[2]) dx[2] = mica_where(n->s, n->in[0], zero, *dy);
+    return true;
+}
+MC_GRADIENT(where, where_vjp, mc_linear_jvp);
 
 mica_array mica_where(mica_scope *s, mica_array condition, mica_array a, mica_array b) {
     mica_array in[3] = {condition, a, b};

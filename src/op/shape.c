@@ -7,6 +7,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
+#include "op/gradient.h"
 #include "op/slice.h"
 
 /* ---- reshape ---- */
@@ -76,6 +77,13 @@ const mc_op_def mc_op_reshape = {
     .infer = reshape_infer,
     .view = reshape_view,
 };
+
+static bool reshape_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    const mica_array x = n->in[0];
+    *dx = mica_reshape(n->s, *dy, mica_array_shape(x), mica_array_ndim(x));
+    return true;
+}
+MC_GRADIENT(reshape, reshape_vjp, mc_linear_jvp);
 
 /* Replaces a length of -1 by the one that fits. */
 static mica_status fill_length(const char *op, const mc_layout *x, int64_t *shape, int ndim) {
@@ -259,6 +267,16 @@ const mc_op_def mc_op_transpose = {
     .view = transpose_view,
 };
 
+static bool transpose_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    const mc_attr_transpose *a = n->attr;
+    int back[MICA_MAX_NDIM] = {0};
+    for (int k = 0; k < mica_array_ndim(*dy); k++)
+        back[a->axes[k]] = k;
+    *dx = mica_transpose(n->s, *dy, back);
+    return true;
+}
+MC_GRADIENT(transpose, transpose_vjp, mc_linear_jvp);
+
 mica_array mica_transpose(mica_scope *s, mica_array x, const int *axes) {
     if (!mc_operands_ok(s, "transpose", &x, 1)) return mc_invalid(s);
     const mc_layout *l = mc_layout_of(x);
@@ -340,6 +358,12 @@ const mc_op_def mc_op_broadcast_to = {
     .view = broadcast_to_view,
 };
 
+static bool broadcast_to_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    *dx = mc_sum_to(n->s, *dy, n->in[0]);
+    return true;
+}
+MC_GRADIENT(broadcast_to, broadcast_to_vjp, mc_linear_jvp);
+
 mica_array mica_broadcast_to(mica_scope *s, mica_array x, const int64_t *shape, int ndim) {
     if (!mc_operands_ok(s, "broadcast_to", &x, 1)) return mc_invalid(s);
     mica_status status = check_ndim("broadcast_to", shape, ndim);
@@ -383,6 +407,17 @@ const mc_op_def mc_op_slice = {
     .infer = slice_infer,
     .view = slice_view,
 };
+
+static bool slice_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    const mica_array in[2] = {
+        mica_zeros(n->s, mica_array_shape(n->in[0]), mica_array_ndim(n->in[0]),
+                   mica_array_dtype(*dy)),
+        *dy,
+    };
+    *dx = mc_record(n->s, MC_OP_SLICE_UPDATE, n->attr, in, 2);
+    return true;
+}
+MC_GRADIENT(slice, slice_vjp, mc_linear_jvp);
 
 static int64_t clamp(int64_t x, int64_t lo, int64_t hi) {
     return x < lo ? lo : x > hi ? hi : x;
@@ -526,6 +561,39 @@ const mc_op_def mc_op_as_strided = {
     .view = as_strided_view,
 };
 
+/* The places in x that the result reads: [shape], i64. */
+static mica_array strided_places(mica_scope *s, const mc_attr_strided *a) {
+    mica_array at = mica_scalar(s, (double)a->offset, MICA_I64);
+    int ndim = (int)a->ndim;
+    for (int k = 0; k < ndim; k++) {
+        int64_t shape[MICA_MAX_NDIM];
+        for (int i = 0; i < ndim; i++)
+            shape[i] = i == k ? a->shape[k] : 1;
+        mica_array step = mica_arange(s, 0, (double)a->shape[k], 1, MICA_I64);
+        step = mica_multiply(s, step, mica_scalar(s, (double)a->strides[k], MICA_I64));
+        at = mica_add(s, at, mica_reshape(s, step, shape, ndim));
+    }
+    return at;
+}
+
+static bool as_strided_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    mica_scope *s = n->s;
+    const mica_array x = n->in[0];
+    const int64_t size = mica_array_size(x), count = mica_array_size(*dy), rows[2] = {count, 1};
+    if (size * count == 0) {
+        *dx = mc_zeros_like(s, x);
+        return true;
+    }
+    mica_array at = mica_reshape(s, strided_places(s, n->attr), &count, 1);
+    mica_array updates = mica_reshape(s, mica_astype(s, *dy, MICA_F32), rows, 2);
+    const int axis = 0;
+    mica_array flat = mica_scatter(s, mica_zeros(s, &size, 1, MICA_F32), &at, 1, &axis, updates,
+                                   MICA_SCATTER_ADD);
+    *dx = mica_reshape(s, flat, mica_array_shape(x), mica_array_ndim(x));
+    return true;
+}
+MC_GRADIENT(as_strided, as_strided_vjp, mc_linear_jvp);
+
 mica_array mica_as_strided(mica_scope *s, mica_array x, const int64_t *shape,
                            const int64_t *strides, int ndim, int64_t offset) {
     if (!mc_operands_ok(s, "as_strided", &x, 1)) return mc_invalid(s);
@@ -556,6 +624,7 @@ const mc_op_def mc_op_contiguous = {
     .max_in = 1,
     .infer = contiguous_infer,
 };
+MC_GRADIENT(contiguous, mc_same_rule, mc_same_rule);
 
 mica_array mica_contiguous(mica_scope *s, mica_array x) {
     return mc_record(s, MC_OP_CONTIGUOUS, NULL, &x, 1);

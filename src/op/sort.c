@@ -4,6 +4,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
+#include "op/gradient.h"
 
 static mica_status sort_infer(const void *attr, const mc_layout *const *in, int n_in,
                               mc_layout *out) {
@@ -134,3 +135,41 @@ mica_array mica_argpartition(mica_scope *s, mica_array x, int64_t kth, int axis)
     if (!kth_ok(s, "argpartition", x, kth, axis)) return mc_invalid(s);
     return mica_argsort(s, x, axis);
 }
+
+/* ---- gradients ---- */
+
+/* The places in x of the results: [.., k]. */
+static mica_array places(const mc_gradient_node *n) {
+    mica_array order = mica_argsort(n->s, n->in[0], -1);
+    int64_t len = mica_array_dim(order, -1), k = mica_array_dim(n->out[0], -1);
+    return mica_slice_axis(n->s, order, -1, len - k, len);
+}
+
+static bool put_vjp(const mc_gradient_node *n, mica_array at, mica_array dy, mica_array *dx) {
+    mica_array zeros = mica_zeros(n->s, mica_array_shape(n->in[0]), mica_array_ndim(n->in[0]),
+                                  mica_array_dtype(dy));
+    *dx = mica_put_along_axis(n->s, zeros, at, dy, -1);
+    return true;
+}
+
+static bool sort_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    return put_vjp(n, places(n), *dy, dx);
+}
+
+static bool sort_jvp(const mc_gradient_node *n, const mica_array *dx, mica_array *dy) {
+    *dy = mica_take_along_axis(n->s, *dx, places(n), -1);
+    return true;
+}
+MC_GRADIENT(sort, sort_vjp, sort_jvp);
+MC_GRADIENT(topk, sort_vjp, sort_jvp);
+MC_NO_GRADIENT(argsort, "its result are indices");
+
+static bool topk_indices_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    return put_vjp(n, n->out[1], dy[0], dx);
+}
+
+static bool topk_indices_jvp(const mc_gradient_node *n, const mica_array *dx, mica_array *dy) {
+    dy[0] = mica_take_along_axis(n->s, *dx, n->out[1], -1);
+    return true;
+}
+MC_GRADIENT(topk_indices, topk_indices_vjp, topk_indices_jvp);

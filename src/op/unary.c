@@ -5,6 +5,7 @@
 #include "graph/graph.h"
 #include "op/build.h"
 #include "op/dtype.h"
+#include "op/gradient.h"
 
 static mica_status same_infer(const void *attr, const mc_layout *const *in, int n_in,
                               mc_layout *out) {
@@ -71,6 +72,16 @@ KEEP(NEGATIVE, negative, negative_infer)
 KEEP(SQUARE, square, same_infer)
 KEEP(SIGN, sign, same_infer)
 
+static bool negative_rule(const mc_gradient_node *n, const mica_array *from, mica_array *to) {
+    *to = mica_negative(n->s, *from);
+    return true;
+}
+
+MC_SLOPE(abs, mica_sign(s, x)); /* 0 at 0 */
+MC_GRADIENT(negative, negative_rule, negative_rule);
+MC_SLOPE(square, mica_multiply(s, x, mica_f32(s, 2)));
+MC_ZERO_GRADIENT(sign);
+
 /* Integers are returned unchanged. */
 #define WHOLE(ENUM, name)                                                                  \
     const mc_op_def mc_op_##name = {#name, .min_in = 1, .max_in = 1, .infer = float_infer, \
@@ -83,9 +94,13 @@ KEEP(SIGN, sign, same_infer)
 WHOLE(FLOOR, floor)
 WHOLE(CEIL, ceil)
 WHOLE(ROUND, round)
+MC_ZERO_GRADIENT(floor);
+MC_ZERO_GRADIENT(ceil);
+MC_ZERO_GRADIENT(round);
 
 const mc_op_def mc_op_bitwise_invert = {"bitwise_invert", .min_in = 1, .max_in = 1,
                                         .infer = invert_infer, .in_place = 1};
+MC_NO_GRADIENT(bitwise_invert, "it is of integers");
 mica_array mica_bitwise_invert(mica_scope *s, mica_array x) {
     if (!mc_operands_ok(s, "bitwise_invert", &x, 1)) return mc_invalid(s);
     if (mica_array_dtype(x) == MICA_BOOL) return mica_logical_not(s, x);
@@ -125,6 +140,44 @@ INEXACT(ERF, erf)
 INEXACT(ERFINV, erfinv)
 INEXACT(SIGMOID, sigmoid)
 
+static mica_array times(mica_scope *s, double factor, mica_array x) {
+    return mica_multiply(s, x, mica_f32(s, (float)factor));
+}
+
+static mica_array plus(mica_scope *s, double term, mica_array x) {
+    return mica_add(s, x, mica_f32(s, (float)term));
+}
+
+/* 1 - x^2 */
+static mica_array one_minus_square(mica_scope *s, mica_array x) {
+    return mica_subtract(s, mica_f32(s, 1), mica_square(s, x));
+}
+
+MC_SLOPE(exp, y);
+MC_SLOPE(expm1, mica_exp(s, x));
+MC_SLOPE(log, mica_reciprocal(s, x));
+MC_SLOPE(log2, mica_reciprocal(s, times(s, 0.69314718055994531, x)));
+MC_SLOPE(log10, mica_reciprocal(s, times(s, 2.3025850929940457, x)));
+MC_SLOPE(log1p, mica_reciprocal(s, plus(s, 1, x)));
+MC_SLOPE(sqrt, mica_divide(s, mica_f32(s, 0.5f), y));
+MC_SLOPE(rsqrt, times(s, -0.5, mica_divide(s, y, x)));
+MC_SLOPE(reciprocal, mica_negative(s, mica_square(s, y)));
+MC_SLOPE(sin, mica_cos(s, x));
+MC_SLOPE(cos, mica_negative(s, mica_sin(s, x)));
+MC_SLOPE(tan, plus(s, 1, mica_square(s, y)));
+MC_SLOPE(sinh, mica_cosh(s, x));
+MC_SLOPE(cosh, mica_sinh(s, x));
+MC_SLOPE(tanh, one_minus_square(s, y));
+MC_SLOPE(arcsin, mica_rsqrt(s, one_minus_square(s, x)));
+MC_SLOPE(arccos, mica_negative(s, mica_rsqrt(s, one_minus_square(s, x))));
+MC_SLOPE(arctan, mica_reciprocal(s, plus(s, 1, mica_square(s, x))));
+MC_SLOPE(arcsinh, mica_rsqrt(s, plus(s, 1, mica_square(s, x))));
+MC_SLOPE(arccosh, mica_rsqrt(s, plus(s, -1, mica_square(s, x))));
+MC_SLOPE(arctanh, mica_reciprocal(s, one_minus_square(s, x)));
+MC_SLOPE(erf, times(s, 1.1283791670955126, mica_exp(s, mica_negative(s, mica_square(s, x)))));
+MC_SLOPE(erfinv, times(s, 0.88622692545275801, mica_exp(s, mica_square(s, y))));
+MC_SLOPE(sigmoid, mica_subtract(s, y, mica_square(s, y)));
+
 /* ---- predicates ---- */
 
 #define QUESTION(ENUM, name)                                                              \
@@ -137,6 +190,10 @@ QUESTION(ISNAN, isnan)
 QUESTION(ISINF, isinf)
 QUESTION(ISFINITE, isfinite)
 QUESTION(LOGICAL_NOT, logical_not)
+MC_NO_GRADIENT(isnan, "its result is a bool");
+MC_NO_GRADIENT(isinf, "its result is a bool");
+MC_NO_GRADIENT(isfinite, "its result is a bool");
+MC_NO_GRADIENT(logical_not, "its result is a bool");
 
 /* ---- activation functions: fused, with their decomposition ---- */
 
@@ -184,6 +241,34 @@ static mica_array gelu_approx_f32(mica_scope *s, mica_array x) {
     t = mica_multiply(s, mica_add(s, t, mica_f32(s, 1.0f)), mica_f32(s, 0.5f));
     return mica_multiply(s, x, t);
 }
+
+/* sigmoid(x) (1 + x (1 - sigmoid(x))) */
+static mica_array slope_of_silu(mica_scope *s, mica_array x) {
+    mica_array y = mica_sigmoid(s, x), rest = mica_subtract(s, mica_f32(s, 1), y);
+    return mica_multiply(s, y, plus(s, 1, mica_multiply(s, x, rest)));
+}
+
+/* Phi(x) + x phi(x), of the standard normal distribution */
+static mica_array slope_of_gelu(mica_scope *s, mica_array x) {
+    mica_array all = plus(s, 1, mica_erf(s, times(s, 0.70710678118654752, x)));
+    mica_array density = mica_exp(s, times(s, -0.5, mica_square(s, x)));
+    return mica_add(s, times(s, 0.5, all),
+                    mica_multiply(s, x, times(s, 0.39894228040143268, density)));
+}
+
+/* of x (1 + tanh u) / 2, u = sqrt(2 / pi) (x + 0.044715 x^3) */
+static mica_array slope_of_gelu_approx(mica_scope *s, mica_array x) {
+    mica_array square = mica_square(s, x);
+    mica_array u = mica_multiply(s, x, plus(s, 1, times(s, 0.044715, square)));
+    mica_array t = mica_tanh(s, times(s, 0.79788456080286536, u));
+    mica_array du = times(s, 0.79788456080286536, plus(s, 1, times(s, 0.134145, square)));
+    mica_array rise = mica_multiply(s, mica_multiply(s, x, one_minus_square(s, t)), du);
+    return times(s, 0.5, mica_add(s, plus(s, 1, t), rise));
+}
+
+MC_SLOPE(silu, slope_of_silu(s, x));
+MC_SLOPE(gelu, slope_of_gelu(s, x));
+MC_SLOPE(gelu_approx, slope_of_gelu_approx(s, x));
 
 /* ---- compositions ---- */
 

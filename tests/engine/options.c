@@ -202,6 +202,12 @@ static mica_status call_engine_register(const void *options) {
     return strstr(mica_last_error(), "an engine's name is") ? MICA_OK : status;
 }
 
+/* That it has no functions is found after it was read. */
+static mica_status call_custom_vjp(const void *options) {
+    mica_status status = mica_custom_vjp(scope, options, NULL, NULL, 0, NULL, 0);
+    return strstr(mica_last_error(), "fn or vjp is NULL") ? MICA_OK : status;
+}
+
 typedef struct options_case {
     const char *name; /* of the struct */
     size_t bytes;
@@ -231,6 +237,7 @@ static const options_case cases[] = {
     CASE(mica_program_file_options, n_constants, call_program_encode),
     CASE(mica_program_file_options, n_constants, call_program_decode),
     CASE(mica_engine, answer_close, call_engine_register),
+    CASE(mica_custom_gradient, jvp, call_custom_vjp),
 };
 
 enum { NEWER = 24, ROOM = 1024 }; /* bytes of later members; of any struct */

@@ -44,6 +44,12 @@ static void record_unary(test_graph *g) {
     result(g, mica_bitwise_invert(g->s, g->k));
 }
 
+static void record_gradient(test_graph *g) {
+    mica_scope *s = g->s;
+    result(g, mica_stop_gradient(s, g->x));
+    result(g, mc_record(s, MC_OP_IDENTITY, NULL, &g->x, 1));
+}
+
 static void record_convert(test_graph *g) {
     mica_scope *s = g->s;
     result(g, mica_astype(s, g->x, MICA_BF16));
@@ -166,7 +172,7 @@ static void record_fused(test_graph *g) {
 const test_graph_part test_graph_parts[] = {
     {"unary", record_unary},   {"convert", record_convert}, {"binary", record_binary},
     {"reduce", record_reduce}, {"views", record_views},     {"moving", record_moving},
-    {"matmul", record_matmul}, {"fused", record_fused},
+    {"matmul", record_matmul}, {"fused", record_fused},     {"gradient", record_gradient},
 };
 const size_t test_graph_n_parts = sizeof test_graph_parts / sizeof *test_graph_parts;
 

@@ -1,0 +1,113 @@
+/* Gradients.
+ *
+ * A gradient is recorded like anything else: its nodes stand in the scope, run on any device,
+ * become part of programs (mica/program.h), and have gradients themselves. Nothing is evaluated
+ * here.
+ *
+ *     mica_array loss = mica_mean(s, mica_cross_entropy(s, logits, targets), NULL, 0, false);
+ *     mica_array grads[2];
+ *     mica_status status = mica_grad(s, loss, MICA_NONE, (mica_array[]){w, b}, 2, grads);
+ *
+ * Floats alone have gradients, of their own dtype and shape. What reaches a result through other
+ * dtypes only (indices, comparisons), through mica_stop_gradient or mica_detach, or not at all,
+ * gets zeros. docs/gradients.md says what is given where an op has a kink.
+ *
+ * Functions are C functions that record into the scope that they are given (mica_compile_fn). They
+ * may call compiled functions (mica_function_call), which become a part of them. The gradient goes
+ * to the arguments; other arrays that a function uses are constants for it. An error that a
+ * function returns is returned; what it recorded before is left in the scope and never runs.
+ *
+ * Threads: as mica/array.h says of the scope. */
+#ifndef MICA_GRAD_H
+#define MICA_GRAD_H
+
+#include <mica/array.h>
+
+MICA_BEGIN
+
+/** The gradient of an array that was recorded, by arrays that it was recorded from.
+ *
+ *  y       float. It need not have a value.
+ *  dy      of y's shape: grads are those of sum(y * dy). MICA_NONE: 1, and y has one element.
+ *  xs      [n] floats of s, or evaluated ones of other scopes. An intermediate result counts as a
+ *          variable of its own: its gradient is that of what was computed from it. Borrowed.
+ *  grads   [n] receives the gradients, arrays of s; invalid ones after an error.
+ *  errors  MICA_EDTYPE y or an x is no float; MICA_ESHAPE y has several elements and dy is none, or
+ *          dy has another shape; MICA_EINVAL an operand that a rule needs was moved away;
+ *          MICA_EUNSUPPORTED an op on the way has no gradient (the text says why); what the
+ *          functions of mica_custom_vjp return; the scope's first error; MICA_ENOMEM */
+MICA_API mica_status mica_grad(mica_scope *s, mica_array y, mica_array dy, const mica_array *xs,
+                               size_t n, mica_array *grads);
+
+/** Calls a function, and gives the gradient of its first result, which has one element.
+ *
+ *  args      [n_args] arrays of s, or evaluated ones of other scopes. Borrowed.
+ *  wrt       [n_wrt] numbers of the arguments that gradients are wanted for, floats; NULL: of all.
+ *  results   [n_results] receives what the function gives; invalid arrays after an error.
+ *  grads     [n_wrt, or n_args] receives the gradients; invalid arrays after an error.
+ *  errors    those of fn and mica_grad; MICA_EINVAL there is no such argument, or no result */
+MICA_API mica_status mica_value_and_grad(mica_scope *s, mica_compile_fn fn, void *user,
+                                         const mica_array *args, size_t n_args, const size_t *wrt,
+                                         size_t n_wrt, mica_array *results, size_t n_results,
+                                         mica_array *grads);
+
+/** Calls a function, and gives grads_i = sum_k (d results_k / d args_i)^T dys_k.
+ *
+ *  dys      [n_results] of the results' shapes; MICA_NONE: zeros, and the result may be no float.
+ *  grads    [n_args] receives arrays of s; MICA_NONE for an argument that is no float; invalid
+ *           arrays after an error.
+ *  errors   those of fn and mica_grad */
+MICA_API mica_status mica_vjp(mica_scope *s, mica_compile_fn fn, void *user, const mica_array *args,
+                              size_t n_args, const mica_array *dys, mica_array *results,
+                              size_t n_results, mica_array *grads);
+
+/** Calls a function, and gives dresults_k = sum_i (d results_k / d args_i) dargs_i.
+ *
+ *  dargs     [n_args] of the arguments' shapes; MICA_NONE: zeros.
+ *  dresults  [n_results] receives arrays of s; MICA_NONE for a result that is no float; invalid
+ *            arrays after an error.
+ *  errors    those of fn and mica_grad; MICA_EUNSUPPORTED a custom gradient without a jvp */
+MICA_API mica_status mica_jvp(mica_scope *s, mica_compile_fn fn, void *user, const mica_array *args,
+                              size_t n_args, const mica_array *dargs, mica_array *results,
+                              size_t n_results, mica_array *dresults);
+
+/** Calls a function whose intermediate results are computed again in a backward pass, so that they
+ *  need no memory in between. Values and gradients have the same bits as without. Nests.
+ *
+ *  results  [n_results] receives what fn gives; invalid arrays after an error.
+ *  errors   those of fn */
+MICA_API mica_status mica_checkpoint(mica_scope *s, mica_compile_fn fn, void *user,
+                                     const mica_array *args, size_t n_args, mica_array *results,
+                                     size_t n_results);
+
+/** x, a constant for gradients. Unlike mica_detach it evaluates nothing. */
+MICA_API mica_array mica_stop_gradient(mica_scope *s, mica_array x);
+
+/** A function and its gradient.
+ *
+ *  vjp  gets args, results and gradients of the results, n_args + 2 n_results arrays, and gives
+ *       gradients of the args, n_args arrays. A result that nothing is known of has zeros.
+ *  jvp  gets args, results and tangents of the args, 2 n_args + n_results arrays, and gives
+ *       tangents of the results, n_results arrays.
+ *
+ *  Both may give MICA_NONE for zeros. */
+typedef struct mica_custom_gradient {
+    size_t struct_bytes; /* see mica/api.h */
+    mica_compile_fn fn;  /* args to results */
+    mica_compile_fn vjp; /* the pass back */
+    mica_compile_fn jvp; /* the pass forward; NULL: mica_jvp is MICA_EUNSUPPORTED */
+} mica_custom_gradient;
+
+/** Calls rule->fn; gradients by its arguments are what the rule says, not what fn records.
+ *
+ *  rule     copied.
+ *  user     given to all functions of the rule. Borrowed until the scope is closed or collected.
+ *  results  [n_results] receives what fn gives; invalid arrays after an error.
+ *  errors   those of fn; MICA_EINVAL fn or vjp is NULL */
+MICA_API mica_status mica_custom_vjp(mica_scope *s, const mica_custom_gradient *rule, void *user,
+                                     const mica_array *args, size_t n_args, mica_array *results,
+                                     size_t n_results);
+
+MICA_END
+
+#endif
