@@ -9,5 +9,6 @@ GROUP(matmul)
 GROUP(fast)
 GROUP(quant)
 GROUP(parts)
+GROUP(grad)
 
 #undef GROUP
