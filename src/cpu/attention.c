@@ -319,9 +319,8 @@ static void sum_values(const mc_attn_block *b, int64_t begin, int64_t end) {
     }
 }
 
-/* Applies the mask to scores of keys begin .. begin + n - 1. */
-static void apply_mask(const mc_attn_block *b, int64_t head, int64_t query, int64_t begin,
-                       int64_t n, float *scores) {
+void mc_attn_mask(const mc_attn_block *b, int64_t head, int64_t query, int64_t begin, int64_t n,
+                  float *scores) {
     const mc_operand *mask = operand(b->at, MASK);
     if (!mask->data) return;
     const mc_layout *l = &b->at->mask;
@@ -351,11 +350,11 @@ static float prepare_scores(const mc_attn_block *b, int64_t head, int64_t query,
     if (cap != 0)
         for (int64_t j = 0; j < n; j++)
             scores[j] = cap * mk_tanhf(scores[j] / cap);
-    apply_mask(b, head, query, begin, n, scores);
+    mc_attn_mask(b, head, query, begin, n, scores);
     return at->kern->scale_max(n, scores, 1);
 }
 
-static float sink_of(const mc_attention *at, int64_t head) {
+float mc_attn_sink(const mc_attention *at, int64_t head) {
     const mc_operand *sinks = operand(at, SINKS);
     if (!sinks->data) return -INFINITY;
     mk_type type = mc_mk_type(sinks->layout->dtype);
@@ -395,7 +394,7 @@ void mc_attn_weigh(const mc_attn_block *b, int64_t row) {
     int64_t begin, end;
     mc_attn_seen(b, query, &begin, &end);
     int64_t from = index_of(b, begin), to = index_of(b, end), kept = mc_min(keep, begin);
-    float *scores = b->scores + row * b->stride, shift = sink_of(b->at, head), total = 0;
+    float *scores = b->scores + row * b->stride, shift = mc_attn_sink(b->at, head), total = 0;
     float sink = shift, max = prepare_scores(b, head, query, begin, end - begin, scores + from);
     if (max > shift) shift = max;
     if (kept > 0) max = prepare_scores(b, head, query, 0, kept, scores);
@@ -469,11 +468,11 @@ static bool takes_pairs(const mc_attention *at) {
 }
 
 void mc_attn_describe(const mc_call *call, mc_attention *at) {
-    const mc_layout *out = call->out.layout, *q = call->in[Q].layout, *k = call->in[K].layout;
+    const mc_layout *q = call->in[Q].layout, *k = call->in[K].layout;
     *at = (mc_attention){.kern = mc_cpu_of(call)->kern, .call = call, .attr = call->attr};
-    at->heads = out->shape[1];
-    at->lq = out->shape[2];
-    at->dv = out->shape[3];
+    at->heads = q->shape[1];
+    at->lq = q->shape[2];
+    at->dv = k->dtype == MICA_U8 ? q->shape[3] : call->in[V].layout->shape[3];
     at->kv_heads = k->shape[1];
     at->group = at->heads / at->kv_heads;
     at->lk = k->shape[2];
@@ -485,7 +484,7 @@ void mc_attn_describe(const mc_call *call, mc_attention *at) {
     at->lead = mc_round_up(mc_min(at->attr->keep, at->lk), at->values_together);
     at->q_floats = at->q8_direct ? at->q8_bytes / 4 : at->pairs ? at->d / 2 : at->d;
     const mc_operand *mask = operand(at, MASK);
-    int64_t shape[4] = {out->shape[0], at->heads, at->lq, at->lk};
+    int64_t shape[4] = {q->shape[0], at->heads, at->lq, at->lk};
     if (mask->data) (void)mc_layout_broadcast(mask->layout, shape, 4, &at->mask);
 }
 

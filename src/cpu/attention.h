@@ -44,7 +44,7 @@ typedef struct mc_attn_block {
     float *totals;  /* [rows] */
 } mc_attn_block;
 
-/* Sets up a call whose result is not empty. */
+/* Sets up a call of attention, whose result is not empty, or of its gradient. */
 void mc_attn_describe(const mc_call *call, mc_attention *at);
 
 /* Floats of a block's tile. */
@@ -58,6 +58,13 @@ int64_t mc_attn_offset(const mc_attention *at, int64_t batch);
 /* The keys that a query attends to, by causal and window: begin <= j < end, and the kept ones
  * before begin. */
 void mc_attn_seen(const mc_attn_block *b, int64_t query, int64_t *begin, int64_t *end);
+
+/* Applies the mask, if there is one, to a query's n scores of the keys from `begin` on. Of b only
+ * `at` and `batch` are read. */
+void mc_attn_mask(const mc_attn_block *b, int64_t head, int64_t query, int64_t begin, int64_t n,
+                  float *scores);
+/* A head's sink; -INFINITY: there is none. */
+float mc_attn_sink(const mc_attention *at, int64_t head);
 
 /* Loads the block's first keys and values into the caches; kernels prefetch the others. */
 void mc_attn_touch(const mc_attn_block *b);

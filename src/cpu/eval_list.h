@@ -116,7 +116,8 @@ EVAL(TOPK_INDICES, mc_eval_topk_indices)
 EVAL(SOFTMAX, mc_eval_softmax)
 EVAL(RANDOM_BITS, mc_eval_random_bits)
 
-/* eval_matmul.c, eval_quant.c, eval_norm.c, eval_rope.c, eval_attention.c. Matmuls can end a chain
+/* eval_matmul.c, eval_quant.c, eval_norm.c, eval_rope.c, eval_attention.c,
+ * eval_attention_gradient.c. Matmuls can end a chain
  * (cpu/chain.h), even one without stages. */
 EVAL(MATMUL, mc_eval_chain)
 EVAL(DEQUANTIZE, mc_eval_dequantize)
@@ -126,6 +127,7 @@ STAGE(LAYER_NORM, mc_stage_layer_norm, FIRST)
 STAGE(ROPE, mc_stage_rope, FIRST)
 EVAL(SDPA, mc_eval_sdpa)
 EVAL(SDPA_LSE, mc_eval_sdpa)
+EVAL(SDPA_GRADIENT, mc_eval_sdpa_gradient)
 
 #undef EVAL
 #undef STAGE

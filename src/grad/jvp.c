@@ -73,7 +73,7 @@ static mica_status visit(mc_tape *t, uint32_t i, int depth) {
     const mc_op_gradient *g = mc_op_gradient_get(node->op);
     bool done = false;
     if (g->kind == MC_GRADIENT_NONE) return mc_tape_no_rule(i, node);
-    if (g->kind == MC_GRADIENT_RULES) done = g->jvp(&n.node, n.in_values, n.out_values);
+    if (g->jvp) done = g->jvp(&n.node, n.in_values, n.out_values);
     MC_TRY(mica_scope_status(t->s));
     if (!done) MC_TRY(decomposed(t, i, &n, depth));
     return give(t, i, n.out_values);

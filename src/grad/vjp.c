@@ -74,7 +74,7 @@ static mica_status visit(mc_tape *t, uint32_t i, int depth) {
     const mc_op_gradient *g = mc_op_gradient_get(node->op);
     bool done = false;
     if (g->kind == MC_GRADIENT_NONE) return mc_tape_no_rule(i, node);
-    if (g->kind == MC_GRADIENT_RULES) done = g->vjp(&n.node, n.out_values, n.in_values);
+    if (g->vjp) done = g->vjp(&n.node, n.out_values, n.in_values);
     MC_TRY(mica_scope_status(t->s));
     if (!done) return decomposed(t, i, &n, depth);
     for (uint32_t k = 0; k < node->n_in; k++)

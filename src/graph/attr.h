@@ -110,7 +110,8 @@ typedef struct mc_attr_rope {
     double scale;
 } mc_attr_rope;
 
-typedef struct mc_attr_sdpa { /* in = q, k, v, mask, offset, sinks; the last three optional */
+typedef struct mc_attr_sdpa { /* in = q, k, v, mask, offset, sinks; the last three optional; of
+                                sdpa_gradient dy and, optional, dlse after them */
     double scale;
     double softcap;
     int64_t causal;

@@ -38,7 +38,7 @@ typedef enum mc_gradient_kind {
 
 typedef struct mc_op_gradient {
     mc_gradient_kind kind;
-    mc_gradient_rule vjp, jvp; /* RULES */
+    mc_gradient_rule vjp, jvp; /* RULES; NULL: as a rule that has nothing for any operands */
     const char *why;           /* NONE */
 } mc_op_gradient;
 

@@ -139,8 +139,9 @@ OP(SDPA_LSE, sdpa_lse)
 /* op/random.c */
 OP(RANDOM_BITS, random_bits)
 
-/* what is there for gradients alone: op/gradient.c */
+/* what is there for gradients alone: op/gradient.c, op/attention_gradient.c */
 OP(IDENTITY, identity)
 OP(STOP_GRADIENT, stop_gradient)
+OP(SDPA_GRADIENT, sdpa_gradient)
 
 #undef OP

@@ -7,10 +7,11 @@
 #include "base/options.h"
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "op/attention.h"
 #include "op/build.h"
 #include "op/gradient.h"
 
-enum { Q, K, V, MASK, OFFSET, SINKS, OPERANDS };
+enum { Q = MC_SDPA_Q, K, V, MASK, OFFSET, SINKS, OPERANDS };
 
 #define MAX_SCORES ((int64_t)1 << 40) /* that kernels have scratch for at once; a terabyte */
 
@@ -62,8 +63,7 @@ static mica_status check_mask(const mc_layout *const *in) {
     return MICA_OK;
 }
 
-static mica_status sdpa_infer(const void *attr, const mc_layout *const *in, int n_in,
-                              mc_layout *out) {
+mica_status mc_sdpa_infer(const void *attr, const mc_layout *const *in, int n_in, mc_layout *out) {
     (void)n_in;
     const mc_attr_sdpa *a = attr;
     char text[MC_LAYOUT_TEXT];
@@ -93,7 +93,7 @@ static mica_status sdpa_infer(const void *attr, const mc_layout *const *in, int 
 
 static mica_status sdpa_lse_infer(const void *attr, const mc_layout *const *in, int n_in,
                                   mc_layout *out) {
-    MC_TRY(sdpa_infer(attr, in, n_in, &out[0]));
+    MC_TRY(mc_sdpa_infer(attr, in, n_in, &out[0]));
     out[1] = *in[Q];
     out[1].dtype = MICA_F32;
     out[1].ndim = 3;
@@ -118,23 +118,26 @@ static mica_array visible(mica_scope *s, const mc_attr_sdpa *a, const mica_array
     return mica_logical_and(s, seen, near);
 }
 
-/* [B, H, ..] as [B, Hkv, H / Hkv, ..], or [B, Hkv, 1, ..] for keys and values. */
-static mica_array group_heads(mica_scope *s, mica_array x, int64_t kv_heads) {
+mica_array mc_group_heads(mica_scope *s, mica_array x, int64_t kv_heads) {
     int64_t shape[2] = {kv_heads, mica_array_dim(x, 1) / kv_heads};
     return mica_unflatten(s, x, 1, shape, 2);
 }
 
-/* Scores [B, Hq, Lq, Lk] in f32; -inf where a query does not attend to a key. */
-static mica_array scores_of(mica_scope *s, const mc_attr_sdpa *a, const mica_array *in) {
+/* Scores [B, Hq, Lq, Lk] in f32; -inf where a query does not attend to a key. *tanh receives what
+ * the cap is multiplied by, MICA_NONE if there is none. */
+static mica_array scores_of(mica_scope *s, const mc_attr_sdpa *a, const mica_array *in,
+                            mica_array *tanh) {
     int64_t kv_heads = mica_array_dim(in[K], 1);
-    mica_array q = group_heads(s, mc_cast(s, in[Q], MICA_F32), kv_heads);
-    mica_array k = group_heads(s, mc_cast(s, in[K], MICA_F32), kv_heads);
+    mica_array q = mc_group_heads(s, mc_cast(s, in[Q], MICA_F32), kv_heads);
+    mica_array k = mc_group_heads(s, mc_cast(s, in[K], MICA_F32), kv_heads);
     mica_array scores = mica_matmul(s, q, mica_swapaxes(s, k, -1, -2));
     scores = mica_flatten(s, scores, 1, 2);
     scores = mica_multiply(s, scores, mica_scalar(s, a->scale, MICA_F32));
+    *tanh = MICA_NONE;
     if (a->softcap != 0) {
         mica_array cap = mica_scalar(s, a->softcap, MICA_F32);
-        scores = mica_multiply(s, mica_tanh(s, mica_divide(s, scores, cap)), cap);
+        *tanh = mica_tanh(s, mica_divide(s, scores, cap));
+        scores = mica_multiply(s, *tanh, cap);
     }
     mica_array never = mica_f32(s, -INFINITY);
     if (mica_valid(in[MASK])) {
@@ -155,18 +158,10 @@ static mica_array lse_without_keys(mica_scope *s, const mica_array *in) {
     return mica_broadcast_to(s, y, mica_array_shape(in[Q]), 3);
 }
 
-/* The decomposition for k and v of floats; lse NULL: it is not asked for. */
-static mica_array attend(mica_scope *s, const void *attr, const mica_array *in, mica_array *lse) {
+mica_array mc_sdpa_weights(mica_scope *s, const mc_attr_sdpa *a, const mica_array *in,
+                           mica_array *tanh, mica_array *lse) {
     const int last = -1;
-    mica_dtype dtype = mica_dtype_promote(mica_array_dtype(in[Q]), mica_array_dtype(in[K]));
-    dtype = mica_dtype_promote(dtype, mica_array_dtype(in[V]));
-    int64_t shape[4] = {mica_array_dim(in[Q], 0), mica_array_dim(in[Q], 1),
-                        mica_array_dim(in[Q], 2), mica_array_dim(in[V], 3)};
-    if (mica_array_dim(in[K], 2) == 0) {
-        if (lse) *lse = lse_without_keys(s, in);
-        return mica_zeros(s, shape, 4, dtype);
-    }
-    mica_array scores = scores_of(s, attr, in);
+    mica_array scores = scores_of(s, a, in, tanh);
     /* a finite maximum, so that rows without keys do not compute -inf - -inf */
     mica_array none = mica_f32(s, -FLT_MAX);
     mica_array largest = mica_maximum(s, mica_max(s, scores, &last, 1, true), none);
@@ -187,11 +182,23 @@ static mica_array attend(mica_scope *s, const void *attr, const mica_array *in, 
         *lse = mica_add(s, largest, mica_log(s, total));
         *lse = mica_squeeze(s, mica_where(s, nothing, mica_f32(s, -INFINITY), *lse), -1);
     }
-    weights = mica_divide(s, weights, total);
+    return mica_divide(s, weights, total);
+}
 
+/* The decomposition for k and v of floats; lse NULL: it is not asked for. */
+static mica_array attend(mica_scope *s, const void *attr, const mica_array *in, mica_array *lse) {
+    mica_dtype dtype = mica_dtype_promote(mica_array_dtype(in[Q]), mica_array_dtype(in[K]));
+    dtype = mica_dtype_promote(dtype, mica_array_dtype(in[V]));
+    int64_t shape[4] = {mica_array_dim(in[Q], 0), mica_array_dim(in[Q], 1),
+                        mica_array_dim(in[Q], 2), mica_array_dim(in[V], 3)};
+    if (mica_array_dim(in[K], 2) == 0) {
+        if (lse) *lse = lse_without_keys(s, in);
+        return mica_zeros(s, shape, 4, dtype);
+    }
+    mica_array tanh, weights = mc_sdpa_weights(s, attr, in, &tanh, lse);
     int64_t kv_heads = mica_array_dim(in[K], 1);
-    mica_array v = group_heads(s, mc_cast(s, in[V], MICA_F32), kv_heads);
-    mica_array y = mica_matmul(s, group_heads(s, weights, kv_heads), v);
+    mica_array v = mc_group_heads(s, mc_cast(s, in[V], MICA_F32), kv_heads);
+    mica_array y = mica_matmul(s, mc_group_heads(s, weights, kv_heads), v);
     return mc_cast(s, mica_flatten(s, y, 1, 2), dtype);
 }
 
@@ -223,9 +230,9 @@ const mc_op_def mc_op_sdpa = {.name = "sdpa",
                               .min_in = 3,
                               .max_in = OPERANDS,
                               MC_ATTR(sdpa),
-                              .infer = sdpa_infer,
+                              .infer = mc_sdpa_infer,
                               .decompose = sdpa_decompose};
-MC_DECOMPOSED_GRADIENT(sdpa);
+MC_GRADIENT(sdpa, mc_sdpa_vjp, NULL);
 
 const mc_op_def mc_op_sdpa_lse = {.name = "sdpa_lse",
                                   .min_in = 3,
@@ -234,7 +241,7 @@ const mc_op_def mc_op_sdpa_lse = {.name = "sdpa_lse",
                                   MC_ATTR(sdpa),
                                   .infer = sdpa_lse_infer,
                                   .decompose = sdpa_lse_decompose};
-MC_DECOMPOSED_GRADIENT(sdpa_lse);
+MC_GRADIENT(sdpa_lse, mc_sdpa_vjp, NULL);
 
 static mica_array record(mica_scope *s, mc_op op, mica_array q, mica_array k, mica_array v,
                          const mica_sdpa_options *options) {

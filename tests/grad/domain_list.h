@@ -118,5 +118,6 @@ DOMAIN(sdpa_lse, -1, 1)
 NOWHERE(random_bits)
 DOMAIN(identity, -1, 1)
 NOWHERE(stop_gradient)
+DOMAIN(sdpa_gradient, -1, 1)
 #undef DOMAIN
 #undef NOWHERE

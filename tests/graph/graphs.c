@@ -48,6 +48,12 @@ static void record_gradient(test_graph *g) {
     mica_scope *s = g->s;
     result(g, mica_stop_gradient(s, g->x));
     result(g, mc_record(s, MC_OP_IDENTITY, NULL, &g->x, 1));
+    mica_array heads = mica_reshape(s, g->w, SHAPE(1, 4, 8, 8)), dq;
+    mica_array keys = mica_slice_axis(s, heads, 1, 0, 2);
+    const mica_sdpa_options o = {.causal = true, .window = 5, .softcap = 5};
+    mica_array y = mica_sdpa(s, heads, keys, mica_flip(s, keys, 2), &o);
+    assert_int_equal(mica_grad(s, y, mica_multiply(s, heads, y), &heads, 1, &dq), MICA_OK);
+    result(g, dq);
 }
 
 static void record_convert(test_graph *g) {

@@ -1,0 +1,36 @@
+/* What attention and its gradient share. */
+#ifndef OP_ATTENTION_H
+#define OP_ATTENTION_H
+
+#include "graph/attr.h"
+#include "graph/gradient.h"
+
+/* The operands of sdpa and sdpa_lse, and those of sdpa_gradient. */
+enum {
+    MC_SDPA_Q,
+    MC_SDPA_K,
+    MC_SDPA_V,
+    MC_SDPA_MASK,
+    MC_SDPA_OFFSET,
+    MC_SDPA_SINKS,
+    MC_SDPA_DY,
+    MC_SDPA_DLSE,
+    MC_SDPA_OPERANDS
+};
+
+mica_status mc_sdpa_infer(const void *attr, const mc_layout *const *in, int n_in, mc_layout *out);
+
+/* [B, H, ..] as [B, Hkv, H / Hkv, ..], or [B, Hkv, 1, ..] for keys and values. */
+mica_array mc_group_heads(mica_scope *s, mica_array x, int64_t kv_heads);
+
+/* The softmax of the scores of q and k, floats and at least one key: [B, Hq, Lq, Lk] f32.
+ *
+ *  tanh  receives the scores before the mask, divided by the cap; MICA_NONE if there is no cap.
+ *  lse   receives [B, Hq, Lq]; may be NULL. */
+mica_array mc_sdpa_weights(mica_scope *s, const mc_attr_sdpa *a, const mica_array *in,
+                           mica_array *tanh, mica_array *lse);
+
+/* The rule of sdpa and sdpa_lse. */
+bool mc_sdpa_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx);
+
+#endif

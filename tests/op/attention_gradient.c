@@ -1,0 +1,192 @@
+/* sdpa_gradient: compared with its decomposition, which tests/grad/ops.c compares with differences.
+ * Sizes are of several blocks of queries. */
+#include "op/fused.h"
+
+typedef struct sizes {
+    int64_t batch, heads, kv_heads, lq, lk, d, dv;
+} sizes;
+
+/* Operands with values of a dtype. */
+typedef struct attention {
+    mica_array q, k, v, dy;
+    mica_sdpa_options o;
+} attention;
+
+static attention operands(mica_scope *s, const sizes *z, mica_dtype dtype) {
+    return (attention){
+        .q = noise(s, 1, dtype, SHAPE(z->batch, z->heads, z->lq, z->d)),
+        .k = noise(s, 2, dtype, SHAPE(z->batch, z->kv_heads, z->lk, z->d)),
+        .v = noise(s, 3, dtype, SHAPE(z->batch, z->kv_heads, z->lk, z->dv)),
+        .dy = noise(s, 4, dtype, SHAPE(z->batch, z->heads, z->lq, z->dv)),
+    };
+}
+
+/* The three gradients by the op; with_lse: y's and lse's at once. */
+static void differentiate(mica_scope *s, const attention *a, bool with_lse, mica_array g[3]) {
+    mica_array lse, y = mica_sdpa_lse(s, a->q, a->k, a->v, &a->o, &lse);
+    if (!with_lse) y = mica_sdpa(s, a->q, a->k, a->v, &a->o);
+    mica_array loss = mica_astype(s, mica_multiply(s, y, a->dy), MICA_F32);
+    loss = mica_sum(s, loss, NULL, 0, false);
+    if (with_lse)
+        loss =
+            mica_add(s, loss, mica_sum(s, mica_multiply(s, lse, mica_sin(s, lse)), NULL, 0, false));
+    const mica_array xs[] = {a->q, a->k, a->v};
+    if (mica_grad(s, loss, MICA_NONE, xs, 3, g) != MICA_OK) fail_msg("%s", mica_last_error());
+}
+
+/* The node of sdpa_gradient that a gradient is a part of, perhaps converted. */
+static mica_array part_of(mica_scope *s, mica_array g) {
+    while (mc_node_of(g)->op != MC_OP_PART)
+        g = (mica_array){s, mc_node_of(g)->in[0]};
+    assert_int_equal(mc_scope_node(s, mc_node_of(g)->in[0])->op, MC_OP_SDPA_GRADIENT);
+    return g;
+}
+
+static void compare(bench *b, const attention *a, bool with_lse, double slack) {
+    mica_array g[3];
+    differentiate(b->s, a, with_lse, g);
+    for (int i = 0; i < 3; i++) {
+        mica_array part = part_of(b->s, g[i]);
+        expect_near(b->s, part, decomposed(b->s, part), slack);
+    }
+}
+
+static void kinds_of_attention(void **state) {
+    (void)state;
+    bench b = bench_open();
+    const sizes z = {2, 6, 2, 150, 170, 24, 40};
+    mica_scope *s = b.s;
+    attention a = operands(s, &z, MICA_F32);
+    mica_array bias = noise(s, 5, MICA_F32, SHAPE(6, 1, 170));
+    mica_array seen = mica_greater(s, noise(s, 6, MICA_F32, SHAPE(2, 1, 150, 170)), mica_f32(s, 0));
+    mica_array offset = mica_from_data(s, (const int32_t[]){20, 3}, MICA_I32, SHAPE(2));
+    const mica_sdpa_options kinds[] = {
+        {.scale = 0},
+        {.causal = true},
+        {.causal = true, .window = 30, .softcap = 2},
+        {.causal = true, .window = 30, .keep = 5, .offset = offset},
+        {.causal = true, .offset = mica_i32(s, -60)}, /* queries without keys */
+        {.mask = bias, .scale = 1.5f},
+        {.mask = seen, .softcap = 3, .sinks = noise(s, 7, MICA_F32, SHAPE(6))},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        a.o = kinds[i];
+        compare(&b, &a, false, 5e-6);
+    }
+    a.o = (mica_sdpa_options){.causal = true, .softcap = 3};
+    compare(&b, &a, true, 5e-6);
+    bench_close(&b);
+}
+
+static void sizes_dtypes_and_layouts(void **state) {
+    (void)state;
+    bench b = bench_open();
+    static const sizes all[] = {{1, 1, 1, 1, 1, 1, 1},   {1, 4, 1, 65, 65, 3, 5},
+                                {3, 2, 2, 7, 300, 8, 8}, {1, 2, 1, 130, 2, 8, 8},
+                                {1, 2, 1, 0, 4, 8, 8},   {1, 2, 1, 4, 0, 8, 8},
+                                {1, 2, 1, 0, 0, 8, 8},   {0, 2, 1, 4, 4, 8, 8}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        attention a = operands(b.s, &all[i], MICA_F32);
+        compare(&b, &a, false, 5e-6);
+        a.o.causal = true;
+        compare(&b, &a, false, 5e-6);
+    }
+    const sizes z = {2, 4, 2, 70, 80, 16, 16};
+    for (int half = 0; half < 2; half++) {
+        attention a = operands(b.s, &z, half ? MICA_F16 : MICA_BF16);
+        a.o.causal = true;
+        compare(&b, &a, false, 5e-6); /* of the same halves, in f32 */
+    }
+    attention a = operands(b.s, &z, MICA_F32);
+    a.k = mica_flip(b.s, mica_swapaxes(b.s, noise(b.s, 2, MICA_F32, SHAPE(2, 80, 2, 16)), 1, 2), 3);
+    a.q = mica_broadcast_to(b.s, mica_slice_axis(b.s, a.q, 1, 0, 1), mica_array_shape(a.q), 4);
+    compare(&b, &a, false, 5e-6);
+    bench_close(&b);
+}
+
+/* A head has the same bits in a batch and alone, with any number of threads. */
+static void bits(void **state) {
+    (void)state;
+    float *first[3] = {NULL};
+    for (int threads = 1; threads <= 5; threads += 2) {
+        bench b = bench_open_with(&(mica_device_options){.threads = threads});
+        const sizes z = {2, 6, 3, 140, 140, 16, 16};
+        attention a = operands(b.s, &z, MICA_F32);
+        mica_array g[3];
+        a.o.causal = true;
+        differentiate(b.s, &a, false, g);
+        for (int i = 0; i < 3; i++) {
+            float *values = floats_of(b.s, g[i]);
+            size_t bytes = (size_t)mica_array_size(g[i]) * sizeof *values;
+            if (first[i]) assert_memory_equal(first[i], values, bytes);
+            if (first[i])
+                free(values);
+            else
+                first[i] = values;
+        }
+        attention one = a;
+        one.q = mica_slice_axis(b.s, a.q, 0, 1, 2);
+        one.k = mica_slice_axis(b.s, a.k, 0, 1, 2);
+        one.v = mica_slice_axis(b.s, a.v, 0, 1, 2);
+        one.dy = mica_slice_axis(b.s, a.dy, 0, 1, 2);
+        mica_array alone[3];
+        differentiate(b.s, &one, false, alone);
+        for (int i = 0; i < 3; i++)
+            expect_same(b.s, alone[i], mica_slice_axis(b.s, g[i], 0, 1, 2));
+        bench_close(&b);
+    }
+    for (int i = 0; i < 3; i++)
+        free(first[i]);
+}
+
+/* No array of [Lq, Lk]. */
+static void memory(void **state) {
+    (void)state;
+    bench b = bench_open_cpu(&(mica_device_options){.threads = 2});
+    const sizes z = {1, 4, 4, 2048, 2048, 16, 16};
+    attention a = operands(b.s, &z, MICA_F32);
+    mica_array g[3];
+    a.o.causal = true;
+    differentiate(b.s, &a, false, g);
+    const mica_array given[] = {a.q, a.k, a.v, a.dy};
+    assert_int_equal(mica_eval_n(b.s, given, 4), MICA_OK);
+    mica_device_reset_peak(b.device);
+    assert_int_equal(mica_eval_n(b.s, g, 3), MICA_OK);
+    assert_true(mica_device_peak_bytes(b.device) < 4 * 2048 * 2048 * sizeof(float) / 4);
+    bench_close(&b);
+}
+
+/* By masks and sinks, and of q8 rows, the gradient is that of the decomposition. */
+static void what_the_rule_declines(void **state) {
+    (void)state;
+    bench b = bench_open();
+    const sizes z = {1, 2, 1, 3, 4, 32, 32};
+    attention a = operands(b.s, &z, MICA_F32);
+    mica_array mask = noise(b.s, 5, MICA_F32, SHAPE(3, 4)), g;
+    mica_sdpa_options o = {.mask = mask};
+    mica_array y = mica_sum(b.s, mica_sdpa(b.s, a.q, a.k, a.v, &o), NULL, 0, false);
+    assert_int_equal(mica_grad(b.s, y, MICA_NONE, &mask, 1, &g), MICA_OK);
+    assert_int_equal(mica_eval(b.s, g), MICA_OK);
+    mica_array k8 = mica_to_q8(b.s, a.k), v8 = mica_to_q8(b.s, a.v), wide[2];
+    for (int i = 0; i < 2; i++)
+        wide[i] = mica_from_q8(b.s, i ? v8 : k8, 32, MICA_F32);
+    mica_array want;
+    y = mica_sum(b.s, mica_square(b.s, mica_sdpa(b.s, a.q, wide[0], wide[1], NULL)), NULL, 0,
+                 false);
+    assert_int_equal(mica_grad(b.s, y, MICA_NONE, &a.q, 1, &want), MICA_OK);
+    y = mica_sum(b.s, mica_square(b.s, mica_sdpa(b.s, a.q, k8, v8, NULL)), NULL, 0, false);
+    assert_int_equal(mica_grad(b.s, y, MICA_NONE, &a.q, 1, &g), MICA_OK);
+    expect_near(b.s, g, want, 3e-2); /* forwards in 8 bits */
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kinds_of_attention),
+        cmocka_unit_test(sizes_dtypes_and_layouts),
+        cmocka_unit_test(bits),
+        cmocka_unit_test(memory),
+        cmocka_unit_test(what_the_rule_declines),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
