@@ -114,6 +114,8 @@ EVAL(ARGSORT, mc_eval_argsort)
 EVAL(TOPK, mc_eval_topk)
 EVAL(TOPK_INDICES, mc_eval_topk_indices)
 EVAL(SOFTMAX, mc_eval_softmax)
+EVAL(CROSS_ENTROPY, mc_eval_cross_entropy)
+EVAL(CROSS_ENTROPY_GRADIENT, mc_eval_cross_entropy_gradient)
 EVAL(RANDOM_BITS, mc_eval_random_bits)
 
 /* eval_matmul.c, eval_quant.c, eval_norm.c, eval_rope.c, eval_attention.c,

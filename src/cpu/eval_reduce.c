@@ -7,6 +7,7 @@
 #include "cpu/block.h"
 #include "cpu/cpu.h"
 #include "cpu/eval.h"
+#include "cpu/index.h"
 #include "cpu/kern/vmath.h"
 #include "cpu/region.h"
 #include "graph/attr.h"
@@ -362,7 +363,7 @@ static float row_max(const work *w, int64_t row, mc_block *block) {
     return max;
 }
 
-static void logsumexp_row(const work *w, int64_t row) {
+static double row_logsumexp(const work *w, int64_t row) {
     mc_block block;
     float max = row_max(w, row, &block), shift = isinf(max) ? 0.0f : max;
     double sum = 0;
@@ -370,37 +371,99 @@ static void logsumexp_row(const work *w, int64_t row) {
         const float *x = mc_block_f32(&w->x, row * w->length + at, n, &block);
         sum += exp_block(n, x, shift, block.as.f32);
     }
-    put_f32(w, row, (float)(log(sum) + (double)shift));
+    return log(sum) + (double)shift;
+}
+
+static void logsumexp_row(const work *w, int64_t row) {
+    put_f32(w, row, (float)row_logsumexp(w, row));
 }
 
 mica_status mc_eval_logsumexp(const mc_call *call) {
     return run(call, false, logsumexp_row);
 }
 
-/* A row of -infinity gives NaN, as does a row with infinity or NaN. f32 results are written, then
- * scaled. For f16 and bf16 the exponentials are computed twice instead. */
-static void softmax_row(const work *w, int64_t row) {
+/* Writes factor * softmax of a row. A row of -infinity gives NaN, as does a row with infinity or
+ * NaN. f32 results are written, then scaled. For f16 and bf16 the exponentials are computed twice
+ * instead. Returns by what exp(x - *max) was multiplied. */
+static float softmax_times(const work *w, int64_t row, double factor, float *max) {
     const mc_operand *out = &w->call->out;
     bool keep = out->layout->dtype == MICA_F32;
     int64_t first = row * w->length;
     mc_block block;
-    float max = row_max(w, row, &block);
+    *max = row_max(w, row, &block);
     double sum = 0;
     FOR_BLOCKS(w) {
         const float *x = mc_block_f32(&w->x, first + at, n, &block);
-        sum += exp_block(n, x, max, keep ? (float *)out->data + first + at : block.as.f32);
+        sum += exp_block(n, x, *max, keep ? (float *)out->data + first + at : block.as.f32);
     }
-    float scale = (float)(1.0 / sum);
+    float scale = (float)(factor / sum);
     FOR_BLOCKS(w) {
         float *y = keep ? (float *)out->data + first + at : block.as.f32;
-        if (!keep) (void)exp_block(n, mc_block_f32(&w->x, first + at, n, &block), max, y);
+        if (!keep) (void)exp_block(n, mc_block_f32(&w->x, first + at, n, &block), *max, y);
         for (int64_t i = 0; i < n; i++)
             y[i] *= scale;
         if (!keep) mc_block_put_f32(out, first + at, n, y);
     }
+    return scale;
+}
+
+static void softmax_row(const work *w, int64_t row) {
+    float max;
+    (void)softmax_times(w, row, 1, &max);
 }
 
 mica_status mc_eval_softmax(const mc_call *call) {
     int last = call->in[0].layout->ndim - 1;
     return run_rows(call, (int64_t)1 << last, false, softmax_row);
+}
+
+/* ---- cross-entropy ---- */
+
+/* A row's target, counted from the front. */
+static int64_t target_of(const work *w, int64_t row) {
+    mc_block block;
+    int64_t at = *mc_block_i64(&w->call->in[1], row, 1, &block);
+    return at < 0 ? at + w->length : at;
+}
+
+static float logit_of(const work *w, int64_t row, int64_t target) {
+    mc_block block;
+    return *mc_block_f32(&w->x, row * w->length + target, 1, &block);
+}
+
+static void cross_entropy_row(const work *w, int64_t row) {
+    put_f32(w, row, (float)(row_logsumexp(w, row) - (double)logit_of(w, row, target_of(w, row))));
+}
+
+static void cross_entropy_gradient_row(const work *w, int64_t row) {
+    mc_block block;
+    float dy = *mc_block_f32(&w->call->in[2], row, 1, &block), max;
+    int64_t target = target_of(w, row);
+    float logit = logit_of(w, row, target); /* before the result takes its memory */
+    float scale = softmax_times(w, row, (double)dy, &max);
+    float value = mk_expf(logit - max) * scale - dy;
+    mc_block_put_f32(&w->call->out, row * w->length + target, 1, &value);
+}
+
+/* errors  MICA_EINVAL a target is out of range */
+static mica_status run_losses(const mc_call *call, row_fn fn) {
+    const mc_layout *logits = call->in[0].layout, *targets = call->in[1].layout;
+    int last = logits->ndim - 1;
+    const char *data = call->in[1].data;
+    int64_t item = (int64_t)mica_dtype_bytes(targets->dtype), unused;
+    mc_walk walk = mc_walk_begin(targets);
+    if (mc_layout_size(targets) == 0) return MICA_OK;
+    do {
+        MC_TRY(mc_index_resolve("cross_entropy", targets->dtype, data + walk.offset * item,
+                                logits->shape[last], last, &unused));
+    } while (mc_walk_next(&walk));
+    return run_rows(call, (int64_t)1 << last, false, fn);
+}
+
+mica_status mc_eval_cross_entropy(const mc_call *call) {
+    return run_losses(call, cross_entropy_row);
+}
+
+mica_status mc_eval_cross_entropy_gradient(const mc_call *call) {
+    return run_losses(call, cross_entropy_gradient_row);
 }

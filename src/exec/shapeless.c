@@ -119,9 +119,11 @@ static const unsigned char rules[MC_OP_COUNT] = {
     [MC_OP_ROPE] = SAME_LAST_AXIS,
     [MC_OP_SDPA] = SAME_LAST_AXIS,
     [MC_OP_SDPA_LSE] = SAME_LAST_AXIS,
+    [MC_OP_CROSS_ENTROPY] = ANY,
     [MC_OP_IDENTITY] = ANY,
     [MC_OP_STOP_GRADIENT] = ANY,
     [MC_OP_SDPA_GRADIENT] = SAME_LAST_AXIS,
+    [MC_OP_CROSS_ENTROPY_GRADIENT] = ANY,
 };
 
 /* One node that is recorded again. */

@@ -129,19 +129,22 @@ OP(MATMUL, matmul)
 OP(DEQUANTIZE, dequantize)
 OP(QUANTIZED_MATMUL, quantized_matmul)
 
-/* the decoder's fused ops: op/norm.c, op/rope.c, op/attention.c */
+/* the decoder's fused ops: op/norm.c, op/rope.c, op/attention.c, op/loss.c */
 OP(RMS_NORM, rms_norm)
 OP(LAYER_NORM, layer_norm)
 OP(ROPE, rope)
 OP(SDPA, sdpa)
 OP(SDPA_LSE, sdpa_lse)
+OP(CROSS_ENTROPY, cross_entropy)
 
 /* op/random.c */
 OP(RANDOM_BITS, random_bits)
 
-/* what is there for gradients alone: op/gradient.c, op/attention_gradient.c */
+/* what is there for gradients alone: op/gradient.c, op/attention_gradient.c,
+ * op/loss.c */
 OP(IDENTITY, identity)
 OP(STOP_GRADIENT, stop_gradient)
 OP(SDPA_GRADIENT, sdpa_gradient)
+OP(CROSS_ENTROPY_GRADIENT, cross_entropy_gradient)
 
 #undef OP

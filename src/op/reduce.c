@@ -403,25 +403,3 @@ mica_array mica_softmax(mica_scope *s, mica_array x, int axis) {
     x = mica_swapaxes(s, x, at, -1);
     return mica_swapaxes(s, mc_record(s, MC_OP_SOFTMAX, NULL, &x, 1), at, -1);
 }
-
-/* ---- losses ---- */
-
-mica_array mica_cross_entropy(mica_scope *s, mica_array logits, mica_array targets) {
-    mica_array both[2] = {logits, targets};
-    if (!mc_operands_ok(s, "cross_entropy", both, 2)) return mc_invalid(s);
-    const mc_layout *l = mc_layout_of(logits), *t = mc_layout_of(targets);
-    bool fits = l->ndim == t->ndim + 1 && !mica_dtype_is_float(t->dtype);
-    for (int k = 0; fits && k < t->ndim; k++)
-        fits = l->shape[k] == t->shape[k];
-    if (!fits) {
-        char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
-        return mc_scope_fail(s, MICA_ESHAPE,
-                             "cross_entropy: targets %s for logits %s; give integers of the "
-                             "logits' shape without the last axis",
-                             mc_layout_text(t, b), mc_layout_text(l, a));
-    }
-    const int last = -1;
-    logits = mc_cast(s, logits, mc_inexact(l->dtype));
-    mica_array taken = mica_take_along_axis(s, logits, mica_expand_dims(s, targets, -1), -1);
-    return mica_subtract(s, mica_logsumexp(s, logits, &last, 1, false), mica_squeeze(s, taken, -1));
-}

@@ -119,5 +119,7 @@ NOWHERE(random_bits)
 DOMAIN(identity, -1, 1)
 NOWHERE(stop_gradient)
 DOMAIN(sdpa_gradient, -1, 1)
+DOMAIN(cross_entropy, -2, 2)
+DOMAIN(cross_entropy_gradient, -2, 2)
 #undef DOMAIN
 #undef NOWHERE

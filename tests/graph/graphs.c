@@ -54,6 +54,11 @@ static void record_gradient(test_graph *g) {
     mica_array y = mica_sdpa(s, heads, keys, mica_flip(s, keys, 2), &o);
     assert_int_equal(mica_grad(s, y, mica_multiply(s, heads, y), &heads, 1, &dq), MICA_OK);
     result(g, dq);
+    const int32_t targets[4] = {3, 0, -1, 5};
+    mica_array at = mica_from_data(s, targets, MICA_I32, SHAPE(4)), loss, dx;
+    result(g, loss = mica_cross_entropy(s, g->x, at));
+    assert_int_equal(mica_grad(s, loss, mica_cos(s, loss), &g->x, 1, &dx), MICA_OK);
+    result(g, dx);
 }
 
 static void record_convert(test_graph *g) {

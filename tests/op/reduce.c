@@ -309,18 +309,6 @@ static void softmax_of_logits(void **state) {
     free(first);
 }
 
-static void cross_entropy(void **state) {
-    (void)state;
-    bench b = bench_open();
-    mica_array logits = f32s(b.s, (float[]){1, 2, 3, 0, 0, 1000}, SHAPE(2, 3));
-    mica_array targets = i32s(b.s, (int32_t[]){2, 0}, SHAPE(2));
-    float want = (float)(log(exp(1) + exp(2) + exp(3)) - 3);
-    expect_f32(mica_cross_entropy(b.s, logits, targets), (float[]){want, 1000}, SHAPE(2), 1e-6);
-    expect_failure(&b, mica_cross_entropy(b.s, logits, mica_i32(b.s, 1)), MICA_ESHAPE,
-                   "cross_entropy");
-    bench_close(&b);
-}
-
 /* A chain of many builders on a new device; true if all succeeded. */
 static bool chain(void *arg) {
     (void)arg;
@@ -364,7 +352,6 @@ int main(void) {
         cmocka_unit_test(spread),
         cmocka_unit_test(fused_agree),
         cmocka_unit_test(softmax_of_logits),
-        cmocka_unit_test(cross_entropy),
         cmocka_unit_test(each_allocation_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,6 +146,27 @@ static void test_operands(void **state) {
            "2 operands");
     REFUSE(SDPA, &(mc_attr_sdpa){.scale = 1},
            OPERANDS(F32(1, 1, 1, 4), F32(1, 1, 1, 4), F32(1, 1, 1, 4)), "3 operands");
+    const mica_array none = MICA_NONE;
+    const mc_attr_sdpa sdpa = {.scale = 1};
+    REFUSE(
+        SDPA_GRADIENT, &sdpa,
+        OPERANDS(F32(1, 1, 1, 4), F32(1, 1, 1, 4), F32(1, 1, 1, 4), none, none, none, none, none),
+        "dy is absent");
+    REFUSE(SDPA_GRADIENT, &sdpa,
+           OPERANDS(F32(1, 1, 1, 4), F32(1, 1, 1, 4), F32(1, 1, 1, 4), none, none, none,
+                    F32(1, 1, 4), none),
+           "dy is f32[1,1,4] for a result f32[1,1,1,4]");
+    REFUSE(SDPA_GRADIENT, &sdpa,
+           OPERANDS(F32(1, 1, 1, 4), F32(1, 1, 1, 4), F32(1, 1, 1, 4), none, none, none,
+                    F32(1, 1, 1, 4), F32(1, 1)),
+           "dlse is f32[1,1]");
+    REFUSE(SDPA_GRADIENT, &sdpa,
+           OPERANDS(F32(1, 1, 1, 4), U8(1, 1, 1, 8), U8(1, 1, 1, 8), none, none, none,
+                    F32(1, 1, 1, 4), none),
+           "no floats");
+    REFUSE(CROSS_ENTROPY, NULL, OPERANDS(I32(2, 3), I32(2)), "cross_entropy");
+    REFUSE(CROSS_ENTROPY_GRADIENT, NULL, OPERANDS(F32(2, 3), I32(3), F32(2)), "give integers");
+    REFUSE(CROSS_ENTROPY_GRADIENT, NULL, OPERANDS(F32(2, 3), I32(2), F32(3)), "dy is f32[3]");
     REFUSE(DEQUANTIZE, (&(mc_attr_quant){MICA_QUANT_MXFP4, 4, 32, 0, MICA_F32, 0}),
            OPERANDS(U32(2, 4), U8(2, 1)), "2 operands");
     REFUSE(RMS_NORM, &(mc_attr_norm){0}, OPERANDS(F32(2)), "1 operands");
