@@ -77,6 +77,38 @@ static void layer_norm_decompose(mica_scope *s, const void *attr, const mica_arr
     *out = mc_cast(s, y, result_dtype(in, n_in));
 }
 
+/* With h = x r, r = 1 / sqrt(mean(x^2) + eps), x centred in layer_norm, and g = dy weight:
+ *
+ *      dx = r (g - h mean(g h)), less r mean(g) in layer_norm
+ *      dweight = sum(dy h), dbias = sum(dy), over the rows */
+static bool norm_vjp(const mc_gradient_node *n, bool centred, mica_array dy, mica_array *dx) {
+    const mc_attr_norm *a = n->attr;
+    const int last = -1;
+    mica_scope *s = n->s;
+    mica_array x = mc_wide(s, n->in[0]);
+    if (centred) x = mica_subtract(s, x, mica_mean(s, x, &last, 1, true));
+    mica_array mean = mica_mean(s, mica_square(s, x), &last, 1, true);
+    mica_array r = mica_rsqrt(s, mica_add(s, mean, mica_f32(s, (float)a->eps)));
+    mica_array h = mica_multiply(s, x, r), g = dy = mc_wide(s, dy);
+    if (n->in[1].scope) g = mica_multiply(s, g, mc_wide(s, n->in[1]));
+    if (n->wanted[0]) {
+        mica_array along = mica_mean(s, mica_multiply(s, g, h), &last, 1, true);
+        if (centred) g = mica_subtract(s, g, mica_mean(s, g, &last, 1, true));
+        dx[0] = mica_multiply(s, r, mica_subtract(s, g, mica_multiply(s, h, along)));
+    }
+    if (n->wanted[1]) dx[1] = mc_sum_to(s, mica_multiply(s, dy, h), n->in[1]);
+    if (centred && n->wanted[2]) dx[2] = mc_sum_to(s, dy, n->in[2]);
+    return true;
+}
+
+static bool rms_norm_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    return norm_vjp(n, false, *dy, dx);
+}
+
+static bool layer_norm_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    return norm_vjp(n, true, *dy, dx);
+}
+
 const mc_op_def mc_op_rms_norm = {.name = "rms_norm",
                                   .min_in = 1,
                                   .max_in = 2,
@@ -84,7 +116,7 @@ const mc_op_def mc_op_rms_norm = {.name = "rms_norm",
                                   .infer = rms_norm_infer,
                                   .decompose = rms_norm_decompose,
                                   .in_place = 1};
-MC_DECOMPOSED_GRADIENT(rms_norm);
+MC_GRADIENT(rms_norm, rms_norm_vjp, NULL);
 
 const mc_op_def mc_op_layer_norm = {.name = "layer_norm",
                                     .min_in = 1,
@@ -93,7 +125,7 @@ const mc_op_def mc_op_layer_norm = {.name = "layer_norm",
                                     .infer = layer_norm_infer,
                                     .decompose = layer_norm_decompose,
                                     .in_place = 1};
-MC_DECOMPOSED_GRADIENT(layer_norm);
+MC_GRADIENT(layer_norm, layer_norm_vjp, NULL);
 
 mica_array mica_rms_norm(mica_scope *s, mica_array x, mica_array weight, float eps) {
     mica_array in[2] = {x, weight};
