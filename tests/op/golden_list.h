@@ -10,5 +10,6 @@ GROUP(fast)
 GROUP(quant)
 GROUP(parts)
 GROUP(grad)
+GROUP(gradients)
 
 #undef GROUP
