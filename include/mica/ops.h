@@ -6,6 +6,8 @@
  * axes count from the end. Semantics, dtypes and promotion are MLX's (mlx.core) unless said
  * otherwise.
  *
+ * Results have gradients by all operands that are floats, unless said otherwise: mica/grad.h.
+ *
  * "float" stands for f16, bf16, f32. "promoted" is mica_dtype_promote of the operands. "inexact" is
  * the dtype itself if it is a float, else f32. */
 #ifndef MICA_OPS_H

@@ -334,6 +334,58 @@ static void test_checkpoint_memory(void **state) {
                  (unsigned long long)peak[0]);
 }
 
+/* The cross-entropy of a head's logits, a part of the rows at a time. */
+typedef struct head {
+    mica_array w, targets;
+} head;
+
+static mica_status part_loss(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                             mica_array *results, size_t n_results) {
+    (void)n_args, (void)n_results;
+    const head *h = user;
+    mica_array logits = mica_matmul(s, args[0], mica_transpose(s, h->w, NULL));
+    results[0] = total(s, mica_cross_entropy(s, logits, h->targets));
+    return MICA_OK;
+}
+
+/* 512 rows over 4,096 classes in eight parts: never all logits, and the same loss and gradients. */
+static void test_loss_in_parts(void **state) {
+    (void)state;
+    const int64_t rows = 512, classes = 4096;
+    bench b = bench_open();
+    mica_array x = noise(b.s, SHAPE(512, 16), 1), w = noise(b.s, SHAPE(4096, 16), 2), g[2][2];
+    mica_array targets = mica_from_data(b.s, (int32_t[512]){5, 4095, 17}, MICA_I32, SHAPE(512));
+    uint64_t peak[2];
+    for (int in_parts = 0; in_parts < 2; in_parts++) {
+        int64_t n = in_parts ? rows / 8 : rows;
+        mica_array loss = mica_f32(b.s, 0);
+        for (int64_t i = 0; i < rows; i += n) {
+            head h = {w, mica_slice_axis(b.s, targets, 0, i, i + n)};
+            mica_array part = mica_slice_axis(b.s, x, 0, i, i + n);
+            MUST(mica_checkpoint(b.s, part_loss, &h, &part, 1, &part, 1));
+            loss = mica_add(b.s, loss, part);
+        }
+        const mica_array xs[] = {x, w};
+        MUST(mica_grad(b.s, loss, MICA_NONE, xs, 2, g[in_parts]));
+        mica_device_reset_peak(b.device);
+        MUST(mica_eval_n(b.s, g[in_parts], 2));
+        peak[in_parts] = mica_device_peak_bytes(b.device);
+    }
+    if (!test_device_is_other()) {
+        assert_true(peak[0] > (uint64_t)(rows * classes) * sizeof(float));
+        assert_true(peak[1] < (uint64_t)(rows * classes) * sizeof(float) / 2);
+    }
+    for (int i = 0; i < 2; i++) {
+        float *a = read_f32(g[0][i]), *c = read_f32(g[1][i]);
+        for (int64_t k = 0; k < mica_array_size(g[0][i]); k++)
+            if (!(fabsf(a[k] - c[k]) <= 1e-5f * (1 + fabsf(a[k]))))
+                fail_msg("element %lld is %g, not %g", (long long)k, (double)c[k], (double)a[k]);
+        free(a);
+        free(c);
+    }
+    bench_close(&b);
+}
+
 static mica_status nest(void *user, mica_scope *s, const mica_array *args, size_t n_args,
                         mica_array *results, size_t n_results) {
     int *left = user;
@@ -710,6 +762,7 @@ int main(void) {
         cmocka_unit_test(test_stop_gradient),
         cmocka_unit_test(test_checkpoint),
         cmocka_unit_test(test_checkpoint_memory),
+        cmocka_unit_test(test_loss_in_parts),
         cmocka_unit_test(test_checkpoints_too_deep),
         cmocka_unit_test(test_odd_checkpoints),
         cmocka_unit_test(test_custom),
