@@ -69,9 +69,9 @@ static mica_status visit(mc_tape *t, uint32_t i, int depth) {
         if (n.wanted[k]) n.in_values[k] = t->slots[node->in[k]].value;
         moves = moves || n.in_values[k].scope;
     }
-    if (!moves) return MICA_OK;
     const mc_op_gradient *g = mc_op_gradient_get(node->op);
     bool done = false;
+    if (!moves || g->kind == MC_GRADIENT_ZERO) return MICA_OK;
     if (g->kind == MC_GRADIENT_NONE) return mc_tape_no_rule(i, node);
     if (g->jvp) done = g->jvp(&n.node, n.in_values, n.out_values);
     MC_TRY(mica_scope_status(t->s));

@@ -72,7 +72,10 @@ static mica_status visit(mc_tape *t, uint32_t i, int depth) {
     for (int k = 0; k < mc_node_n_out(node); k++)
         n.out_values[k] = node->results ? several[k] : value;
     const mc_op_gradient *g = mc_op_gradient_get(node->op);
-    bool done = false;
+    bool done = false, wanted = false; /* not where the node is a variable itself */
+    for (uint32_t k = 0; k < node->n_in; k++)
+        wanted = wanted || n.wanted[k];
+    if (!wanted || g->kind == MC_GRADIENT_ZERO) return MICA_OK;
     if (g->kind == MC_GRADIENT_NONE) return mc_tape_no_rule(i, node);
     if (g->vjp) done = g->vjp(&n.node, n.out_values, n.in_values);
     MC_TRY(mica_scope_status(t->s));

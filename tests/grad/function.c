@@ -257,6 +257,13 @@ static void test_stop_gradient(void **state) {
     expect_same(mica_stop_gradient(b.s, x), x); /* of what has a value */
     mica_array moved = mica_move(b.s, mica_add(b.s, x, x));
     EXPECT3(mica_negative(b.s, mica_stop_gradient(b.s, moved)), -2, -4, -6);
+    /* As variables: a constant of its own, and one whose op has no gradient. */
+    mica_array bits = mica_view(b.s, mica_astype(b.s, x, MICA_F16), MICA_BF16), gs[3];
+    mica_array y = mica_multiply(b.s, stopped, mica_astype(b.s, bits, MICA_F32));
+    const mica_array xs[] = {stopped, bits, h};
+    MUST(mica_grad(b.s, total(b.s, mica_multiply(b.s, y, h)), MICA_NONE, xs, 3, gs));
+    expect_same(gs[0], gs[2]);
+    EXPECT3(mica_multiply(b.s, mica_subtract(b.s, gs[1], gs[1]), stopped), 0, 0, 0);
     mica_array i = i32s(b.s, (const int32_t[]){1, 2}, SHAPE(2));
     expect_i32(mica_stop_gradient(b.s, i), (const int32_t[]){1, 2}, SHAPE(2));
     bench_close(&b);
