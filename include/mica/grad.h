@@ -10,7 +10,8 @@
  *
  * Floats alone have gradients, of their own dtype and shape. What reaches a result through other
  * dtypes only (indices, comparisons), through mica_stop_gradient or mica_detach, or not at all,
- * gets zeros. docs/gradients.md says what is given where an op has a kink.
+ * gets zeros. Results of programs that were run have no history, as those of mica_detach.
+ * docs/gradients.md says what is given where an op has a kink.
  *
  * Functions are C functions that record into the scope that they are given (mica_compile_fn). They
  * may call compiled functions (mica_function_call), which become a part of them. The gradient goes

@@ -176,10 +176,11 @@ static void test_value_and_grad(void **state) {
     bench_close(&b);
 }
 
-/* args x f32 [3], i i32 [3]: x[i] * x, and i */
+/* args x f32 [3], i i32 [3]: x[i] * x, and i. What nobody needs has no gradient. */
 static mica_status take(void *user, mica_scope *s, const mica_array *args, size_t n_args,
                         mica_array *results, size_t n_results) {
     (void)user, (void)n_args, (void)n_results;
+    mica_view(s, mica_astype(s, args[0], MICA_F16), MICA_BF16);
     results[0] = mica_multiply(s, mica_take(s, args[0], args[1], 0), args[0]);
     results[1] = args[1];
     return MICA_OK;
@@ -508,6 +509,35 @@ static void test_custom(void **state) {
     bench_close(&b);
 }
 
+static mica_status same(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                        mica_array *results, size_t n_results) {
+    (void)user, (void)s, (void)n_args;
+    for (size_t k = 0; k < n_results; k++)
+        results[k] = args[0];
+    return MICA_OK;
+}
+
+/* args: x, y0, y1, dy0, dy1 */
+static mica_status reversed(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                            mica_array *results, size_t n_results) {
+    (void)user, (void)n_args, (void)n_results;
+    results[0] = mica_negative(s, mica_add(s, args[3], mica_multiply(s, args[4], args[0])));
+    return MICA_OK;
+}
+
+/* Results that are the argument, which others use, too: a gradient that is turned round. */
+static void test_custom_of_its_argument(void **state) {
+    (void)state;
+    bench b = bench_open();
+    const mica_custom_gradient turned = {.fn = same, .vjp = reversed};
+    mica_array x = vector(b.s, 1, 2, 3), y[2], g;
+    MUST(mica_custom_vjp(b.s, &turned, NULL, &x, 1, y, 2));
+    mica_array sum = mica_add(b.s, mica_multiply(b.s, y[0], mica_f32(b.s, 5)), y[1]);
+    MUST(mica_grad(b.s, total(b.s, mica_add(b.s, sum, x)), MICA_NONE, &x, 1, &g));
+    EXPECT3(g, -5 - 1 + 1, -5 - 2 + 1, -5 - 3 + 1);
+    bench_close(&b);
+}
+
 static mica_array leaked;
 
 static mica_status leaking(void *user, mica_scope *s, const mica_array *args, size_t n_args,
@@ -664,6 +694,37 @@ static void test_programs(void **state) {
     bench_close(&b);
 }
 
+/* args x: the gradient of sum(sin(x)), and of sum(x^2 / the number of elements) */
+static mica_status of_lengths(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                              mica_array *results, size_t n_results) {
+    (void)user, (void)n_args;
+    mica_array dy = mica_cos(s, args[0]), y = mica_sin(s, args[0]);
+    if (n_results > 1)
+        MC_TRY(mica_grad(s, mica_mean(s, mica_square(s, args[0]), NULL, 0, false), MICA_NONE, args,
+                         1, &results[1]));
+    return mica_grad(s, y, dy, args, 1, results);
+}
+
+/* Without shapes: other lengths are right, or refused. */
+static void test_other_lengths(void **state) {
+    (void)state;
+    bench b = bench_open();
+    const mica_compile_options shapeless = {.shapeless = true};
+    mica_array x = vector(b.s, 1, 2, 3), more = noise(b.s, SHAPE(7), 1), y[2], want;
+    mica_function *f;
+    MUST(mica_compile(b.device, of_lengths, NULL, &shapeless, &f));
+    MUST(mica_function_call(f, b.s, &x, 1, y, 1));
+    MUST(mica_function_call(f, b.s, &more, 1, y, 1));
+    assert_int_equal(mica_function_traces(f), 1);
+    want = mica_square(b.s, mica_cos(b.s, more));
+    expect_same(y[0], want);
+    MUST(mica_function_call(f, b.s, &x, 1, y, 2));
+    EXPECT3(y[1], 2.0f / 3, 4.0f / 3, 2);
+    REFUSED(mica_function_call(f, b.s, &more, 1, y, 2), MICA_ESHAPE, "without shapeless");
+    mica_function_close(&f);
+    bench_close(&b);
+}
+
 static mica_function *inner;
 
 static mica_status calls_inner(void *user, mica_scope *s, const mica_array *args, size_t n_args,
@@ -773,9 +834,11 @@ int main(void) {
         cmocka_unit_test(test_checkpoints_too_deep),
         cmocka_unit_test(test_odd_checkpoints),
         cmocka_unit_test(test_custom),
+        cmocka_unit_test(test_custom_of_its_argument),
         cmocka_unit_test(test_bad_custom),
         cmocka_unit_test(test_second_derivatives),
         cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_other_lengths),
         cmocka_unit_test(test_compiled_functions),
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_failing_allocations),
