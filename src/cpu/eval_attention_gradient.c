@@ -1,9 +1,10 @@
 /* The gradient of attention without an array of all weights.
  *
- * A task is a head of keys of a batch row. It goes over the query heads that share it, and over
- * blocks of their queries. For a block it computes the weights again, over all keys that the block
- * attends to, and from them the block's dq and what it adds to dk and dv. Queries are added in
- * rising order, whatever the number of threads. */
+ * The blocks of queries of all heads that share a head of keys are divided into parts; a part is a
+ * task. For a block, the weights are computed again, over all keys that it attends to, and from
+ * them its dq and what it adds to dk and dv. A part adds its blocks in their order, and the parts'
+ * sums are added in theirs. How many parts there are depends on the model's heads alone, so the
+ * bits do not depend on the number of threads, nor on the batch. */
 #include <math.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "cpu/region.h"
 #include "cpu/rows.h"
 
+#define TASKS 8                /* of a batch row, if its heads of keys are fewer */
 #define ROWS 64                /* max queries of a block */
 #define SCORE_FLOATS (1 << 18) /* max scores of a block that has more than one query */
 #define SUMS 16                /* of a dot product, so that additions overlap */
@@ -24,8 +26,11 @@ typedef struct work {
     mc_attention at;
     const mc_call *call;
     int64_t rows;   /* queries of a block */
-    float *scratch; /* a part for each worker */
+    int64_t blocks; /* of a head of keys */
+    int64_t parts;  /* of these */
+    float *scratch; /* a space for each worker */
     int64_t worker_floats;
+    float *sums; /* [tasks, lk, d + dv]; not used if a head of keys has one part */
 } work;
 
 /* A worker's part of the scratch. */
@@ -186,38 +191,75 @@ static void run_block(const work *w, const space *s, const block *k, float *dk, 
                     dv_size);
 }
 
-static void run_heads(void *context, int64_t begin, int64_t end, int worker) {
+/* Where the dk and dv of a task are added up: [lk, d] and [lk, dv]. */
+static void sums_of(const work *w, int64_t task, float **dk, float **dv) {
+    const mc_attention *at = &w->at;
+    if (w->parts > 1) {
+        *dk = w->sums + task * at->lk * (at->d + at->dv);
+        *dv = *dk + at->lk * at->d;
+        return;
+    }
+    *dk = (float *)w->call->more[0].data + task * at->lk * at->d;
+    *dv = (float *)w->call->more[1].data + task * at->lk * at->dv;
+}
+
+static void run_parts(void *context, int64_t begin, int64_t end, int worker) {
     const work *w = context;
     const mc_attention *at = &w->at;
     space s;
     (void)place(w, w->scratch + worker * w->worker_floats, &s);
-    for (int64_t i = begin; i < end; i++) {
-        int64_t batch = i / at->kv_heads, kv_head = i % at->kv_heads;
-        float *dk = (float *)w->call->more[0].data + i * at->lk * at->d;
-        float *dv = (float *)w->call->more[1].data + i * at->lk * at->dv;
+    for (int64_t task = begin; task < end; task++) {
+        int64_t kv = task / w->parts, part = task % w->parts; /* of all batch rows */
+        int64_t batch = kv / at->kv_heads, kv_head = kv % at->kv_heads;
+        int64_t query_blocks = w->blocks / at->group;
+        float *dk, *dv;
+        sums_of(w, task, &dk, &dv);
         memset(dk, 0, (size_t)(at->lk * at->d) * sizeof *dk);
         memset(dv, 0, (size_t)(at->lk * at->dv) * sizeof *dv);
         load(w, K, batch, kv_head, 0, at->lk, s.k);
         load(w, V, batch, kv_head, 0, at->lk, s.v);
-        for (int64_t h = 0; h < at->group; h++)
-            for (int64_t query = 0; query < at->lq; query += w->rows) {
-                block k = block_of(w, batch, kv_head * at->group + h, query);
-                run_block(w, &s, &k, dk, dv);
-            }
+        for (int64_t i = w->blocks * part / w->parts; i < w->blocks * (part + 1) / w->parts; i++) {
+            int64_t head = kv_head * at->group + i / query_blocks;
+            block k = block_of(w, batch, head, i % query_blocks * w->rows);
+            run_block(w, &s, &k, dk, dv);
+        }
     }
+}
+
+/* Adds up the parts of some heads of keys. */
+static void add_parts(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const work *w = context;
+    int64_t n[2] = {w->at.lk * w->at.d, w->at.lk * w->at.dv};
+    for (int64_t kv = begin; kv < end; kv++)
+        for (int64_t part = 0; part < w->parts; part++) {
+            float *from[2];
+            sums_of(w, kv * w->parts + part, &from[0], &from[1]);
+            for (int k = 0; k < 2; k++) {
+                float *to = (float *)w->call->more[k].data + kv * n[k];
+                if (part == 0) memset(to, 0, (size_t)n[k] * sizeof *to);
+                for (int64_t i = 0; i < n[k]; i++)
+                    to[i] += from[k][i];
+            }
+        }
 }
 
 mica_status mc_eval_sdpa_gradient(const mc_call *call) {
     work w = {.call = call};
     space unused;
     mc_attn_describe(call, &w.at);
-    int64_t heads = call->in[Q].layout->shape[0] * w.at.kv_heads;
-    w.rows = mc_min(ROWS, SCORE_FLOATS / (w.at.lk > 0 ? w.at.lk : 1));
-    w.rows = mc_min(w.rows > 0 ? w.rows : 1, w.at.lq);
+    const mc_attention *at = &w.at;
+    int64_t heads = call->in[Q].layout->shape[0] * at->kv_heads;
+    w.rows = mc_max(1, mc_min(ROWS, SCORE_FLOATS / mc_max(1, at->lk)));
+    w.blocks = at->group * ((at->lq + w.rows - 1) / w.rows);
+    w.parts = mc_max(1, mc_min(TASKS / at->kv_heads, w.blocks));
     w.worker_floats = place(&w, NULL, &unused) + MC_ATTN_LINE; /* never 0 */
-    size_t floats = (size_t)(w.worker_floats * mc_cpu_of(call)->threads);
-    w.scratch = mc_run_scratch(call->run, floats * sizeof *w.scratch);
+    int64_t spaces = w.worker_floats * mc_cpu_of(call)->threads, sums = 0;
+    if (w.parts > 1) sums = heads * w.parts * at->lk * (at->d + at->dv);
+    w.scratch = mc_run_scratch(call->run, (size_t)(spaces + sums) * sizeof *w.scratch);
     if (!w.scratch) return MICA_ENOMEM;
-    mc_cpu_for(call, heads, 1, run_heads, &w);
+    w.sums = w.scratch + spaces;
+    mc_cpu_for(call, heads * w.parts, 1, run_parts, &w);
+    if (w.parts > 1) mc_cpu_for(call, heads, 1, add_parts, &w);
     return MICA_OK;
 }
