@@ -307,10 +307,9 @@ static void test_cancel_loading(void **state) {
 
 static void test_nothing_is_left(void **state) {
     (void)state;
-    enum { TIMES = 500 };
     bool counts = access("/proc/self/fd", R_OK) == 0;
     size_t before = counts ? test_count_entries("/proc/self/fd") : 0;
-    for (int i = 0; i < TIMES; i++) {
+    for (int i = 0; i < LOADS; i++) {
         mc_mlx_lm_settings settings;
         mc_mlx_lm *child;
         mc_json_doc *reply;
