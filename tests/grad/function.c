@@ -5,34 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grad/check.h"
 #include "graph/graph.h"
-#include "op/floats.h"
-
-#define MUST(call)                                                           \
-    do {                                                                     \
-        if ((call) != MICA_OK) fail_msg("%s: %s", #call, mica_last_error()); \
-    } while (0)
-#define REFUSED(call, status, part)                                                  \
-    do {                                                                             \
-        assert_int_equal(call, status);                                              \
-        if (!strstr(mica_last_error(), part)) fail_msg("\"%s\"", mica_last_error()); \
-    } while (0)
-
-static mica_array total(mica_scope *s, mica_array x) {
-    return mica_sum(s, x, NULL, 0, false);
-}
 
 static double item(mica_array x) {
     double value;
     MUST(mica_item_f64(x, &value));
     return value;
 }
-
-static mica_array vector(mica_scope *s, float a, float b, float c) {
-    return f32s(s, (const float[]){a, b, c}, SHAPE(3));
-}
-
-#define EXPECT3(x, a, b, c) expect_f32(x, (const float[]){a, b, c}, SHAPE(3), 1e-6)
 
 /* ---- arrays that were recorded ---- */
 

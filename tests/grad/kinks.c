@@ -5,12 +5,7 @@
 
 #include <math.h>
 
-#include "op/floats.h"
-
-#define MUST(call)                                                           \
-    do {                                                                     \
-        if ((call) != MICA_OK) fail_msg("%s: %s", #call, mica_last_error()); \
-    } while (0)
+#include "grad/check.h"
 
 enum { N = 4 };
 
