@@ -83,7 +83,10 @@ static mica_status visit(mc_tape *t, uint32_t i, int depth) {
 
 static mica_status visit_custom(mc_tape *t, const mc_region *r) {
     size_t n = 2 * r->n_args + r->n_results;
-    bool moves = false;
+    bool moves = false, needed = false;
+    for (size_t k = 0; k < r->n_results; k++)
+        needed = needed || t->slots[r->results[k].node].active;
+    if (!needed) return MICA_OK;
     mica_array *args = mc_arena_alloc(&t->arena, n * sizeof *args);
     mica_array *dys = mc_arena_calloc(&t->arena, r->n_results * sizeof *dys);
     if (!args || !dys) return mc_fail_nomem("a gradient");
@@ -114,8 +117,8 @@ static mica_status visit_custom(mc_tape *t, const mc_region *r) {
 
 static mica_status walk(mc_tape *t, uint32_t begin, uint32_t end, int depth) {
     for (uint32_t i = begin; i < end;) {
-        const mc_region *r = t->slots[i].begins;
-        if (r && r->custom.fn) {
+        const mc_region *r = t->slots[i].custom_begins;
+        if (r) {
             MC_TRY(visit_custom(t, r));
             i = r->end;
         } else {
@@ -123,6 +126,15 @@ static mica_status walk(mc_tape *t, uint32_t begin, uint32_t end, int depth) {
         }
     }
     return MICA_OK;
+}
+
+/* A rule may need arguments that the nodes of its function do not. */
+static void need_args(const mc_region *r, bool *needed) {
+    bool any = false;
+    for (size_t k = 0; k < r->n_results; k++)
+        any = any || needed[r->results[k].node];
+    for (size_t i = 0; i < r->n_args && any; i++)
+        needed[r->args[i].node] = true;
 }
 
 /* Leaves those active that ys need, so that nothing is recorded, or fails, for the others. */
@@ -133,6 +145,7 @@ static mica_status keep_needed(mc_tape *t, const mica_array *ys, size_t n, uint3
         needed[ys[i].node] = true;
     for (uint32_t i = end; i-- > 0;) {
         const mc_node *node = mc_scope_node(t->s, i);
+        if (t->slots[i].custom_ends) need_args(t->slots[i].custom_ends, needed);
         t->slots[i].active = t->slots[i].active && needed[i];
         for (uint32_t k = 0; needed[i] && k < node->n_in; k++)
             if (node->in[k] != MC_ABSENT) needed[node->in[k]] = true;

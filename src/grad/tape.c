@@ -28,8 +28,10 @@ void mc_tape_note_regions(mc_tape *t, uint32_t begin, uint32_t end) {
     for (const mc_region *r = mc_scope_regions(t->s); r && r->end > begin; r = r->older) {
         if (r->begin < begin || r->end > end) continue;
         mc_slot *first = &t->slots[r->begin], *last = &t->slots[r->end - 1];
-        if (!first->begins || first->begins->end < r->end) first->begins = r;
         if (!last->ends || last->ends->begin > r->begin) last->ends = r;
+        if (!r->custom.fn) continue;
+        if (!first->custom_begins || first->custom_begins->end < r->end) first->custom_begins = r;
+        if (!last->custom_ends || last->custom_ends->begin > r->begin) last->custom_ends = r;
     }
 }
 
@@ -62,8 +64,7 @@ static void mark_results(mc_tape *t, const mc_region *r) {
 void mc_tape_mark(mc_tape *t, uint32_t begin, uint32_t end) {
     for (uint32_t i = begin; i < end; i++) {
         mark_node(t, i);
-        const mc_region *r = t->slots[i].ends;
-        if (r && r->custom.fn) mark_results(t, r);
+        if (t->slots[i].custom_ends) mark_results(t, t->slots[i].custom_ends);
     }
 }
 
@@ -96,6 +97,9 @@ mica_status mc_tape_node_of(mc_tape *t, uint32_t i, mc_tape_node *out) {
 mica_status mc_tape_fit(mc_tape *t, const char *from, const mc_layout *like, mica_array *x) {
     if (!x->scope) return MICA_OK;
     MC_TRY(mc_check_valid(*x, from));
+    MC_TRY(mc_check_array(*x, from));
+    *x = mc_import(t->s, from, *x);
+    MC_TRY(mica_scope_status(t->s));
     char want[MC_LAYOUT_TEXT], got[MC_LAYOUT_TEXT];
     const mc_layout *is = mc_layout_of(*x);
     if (!mc_layout_same_shape(is, like) || !mica_dtype_is_float(is->dtype))

@@ -12,10 +12,12 @@
 enum { MC_TAPE_DEPTH = 32 };
 
 typedef struct mc_slot {
-    bool active;         /* its derivative by the pass's variables is not known to be zero */
-    mica_array value;    /* tangent or gradient; MICA_NONE: zero */
-    mica_array *several; /* of an op of several results: [n_out], or NULL */
-    const mc_region *begins, *ends; /* the outermost region whose first, last node it is */
+    bool active;           /* its derivative by the pass's variables is not known to be zero */
+    mica_array value;      /* tangent or gradient; MICA_NONE: zero */
+    mica_array *several;   /* of an op of several results: [n_out], or NULL */
+    bool variable;         /* the gradient by it is asked for */
+    const mc_region *ends; /* the outermost region whose last node it is */
+    const mc_region *custom_begins, *custom_ends; /* and the outermost custom ones */
 } mc_slot;
 
 typedef struct mc_tape {
@@ -50,8 +52,9 @@ typedef struct mc_tape_node {
  * the tape's arena. errors  the scope's; MICA_ENOMEM */
 mica_status mc_tape_node_of(mc_tape *t, uint32_t i, mc_tape_node *out);
 
-/* x as a value of an array like `like`: converted to its dtype.
- * errors  MICA_ESHAPE its shape is another one: "<from>: ..."; those of the scope */
+/* x as a value of an array like `like`: an array of the tape's scope, of its dtype.
+ * errors  MICA_ESHAPE its shape is another one: "<from>: ..."; MICA_EINVAL it is invalid, has
+ *         several results, or is not evaluated in another scope; those of the scope */
 mica_status mc_tape_fit(mc_tape *t, const char *from, const mc_layout *like, mica_array *x);
 
 /* The op has no gradient, or a rule that does nothing and no decomposition. */

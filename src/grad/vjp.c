@@ -87,8 +87,8 @@ static mica_status visit(mc_tape *t, uint32_t i, int depth) {
 
 /* ---- a rule of the caller ---- */
 
-/* Only results are seen from outside of a custom gradient. */
-static mica_status check_inside(mc_tape *t, const mc_region *r) {
+/* Only results are seen from outside of a custom gradient, and only they have gradients. */
+static mica_status check_inside(mc_tape *t, const mc_region *r, bool reached) {
     for (uint32_t i = r->begin; i < r->end; i++) {
         bool result = mc_scope_node(t->s, i)->n_in == 0; /* a leaf may stand anywhere */
         for (size_t k = 0; k < r->n_results; k++)
@@ -98,6 +98,11 @@ static mica_status check_inside(mc_tape *t, const mc_region *r) {
                            "custom_vjp: %s (%%%u) is used outside of the function; "
                            "make it a result",
                            mc_op_get(mc_scope_node(t->s, i)->op)->name, i);
+        if (!result && reached && t->slots[i].variable)
+            return mc_fail(MICA_EINVAL,
+                           "custom_vjp: %s (%%%u), within the function, has no gradient of its "
+                           "own; make it a result",
+                           mc_op_get(mc_scope_node(t->s, i)->op)->name, i);
     }
     return MICA_OK;
 }
@@ -105,16 +110,16 @@ static mica_status check_inside(mc_tape *t, const mc_region *r) {
 static mica_status visit_custom(mc_tape *t, const mc_region *r) {
     size_t n = r->n_args + 2 * r->n_results;
     bool reached = false;
-    MC_TRY(check_inside(t, r));
     for (size_t k = 0; k < r->n_results; k++)
         reached = reached || t->slots[r->results[k].node].value.scope;
+    MC_TRY(check_inside(t, r, reached));
     if (!reached) return MICA_OK;
-    mica_array *args = mc_arena_alloc(&t->arena, n * sizeof *args), *dys = args;
+    mica_array *args = mc_arena_alloc(&t->arena, n * sizeof *args);
     mica_array *dxs = mc_arena_calloc(&t->arena, r->n_args * sizeof *dxs);
     if (!args || !dxs) return mc_fail_nomem("a gradient");
     memcpy(args, r->args, r->n_args * sizeof *args);
     memcpy(args + r->n_args, r->results, r->n_results * sizeof *args);
-    dys = args + r->n_args + r->n_results;
+    mica_array *dys = args + r->n_args + r->n_results;
     for (size_t k = 0; k < r->n_results; k++) {
         const mica_array y = r->results[k];
         dys[k] = t->slots[y.node].value;
@@ -162,11 +167,10 @@ static mica_status copy_node(mc_tape *t, const copies *c, uint32_t i) {
 
 /* The regions within r, over the copies; the oldest first. */
 static mica_status copy_regions(mc_tape *t, const copies *c) {
-    const mc_region **inner = NULL;
     size_t n = 0;
     for (const mc_region *r = c->r->older; r && r->end > c->r->begin; r = r->older)
         n += r->begin >= c->r->begin;
-    inner = mc_arena_alloc(&t->arena, n * sizeof(const mc_region *));
+    const mc_region **inner = mc_arena_alloc(&t->arena, n * sizeof(const mc_region *));
     if (!inner) return mc_fail_nomem("a gradient");
     for (const mc_region *r = c->r->older; r && r->end > c->r->begin; r = r->older)
         if (r->begin >= c->r->begin) inner[--n] = r;
@@ -200,6 +204,7 @@ static void exchange(mc_tape *t, const copies *c) {
         b->value = value;
         b->several = several;
         b->active = a->active;
+        b->variable = a->variable;
     }
 }
 
@@ -247,7 +252,7 @@ static mica_status walk_back(mc_tape *t, const mica_array *ys, const mica_array 
     MC_TRY(mc_tape_grow(t));
     mc_tape_note_regions(t, 0, end);
     for (size_t i = 0; i < n_xs; i++)
-        t->slots[xs[i].node].active = true;
+        t->slots[xs[i].node].active = t->slots[xs[i].node].variable = true;
     mc_tape_mark(t, 0, end);
     for (size_t k = 0; k < n_ys; k++)
         MC_TRY(add(t, "dy", ys[k].node, -1, dys[k]));
