@@ -99,7 +99,8 @@ MICA_API mica_device *mica_scope_device(const mica_scope *scope);
  *
  *  live    [n] arrays of s; they are evaluated, and receive their new handles. All other handles on
  *          arrays of s are void afterwards.
- *  errors  those of mica_eval; MICA_ENOMEM. Nothing is dropped then */
+ *  errors  those of mica_eval; MICA_EINVAL a function records into s (mica/grad.h); MICA_ENOMEM.
+ *          Nothing is dropped then */
 MICA_API mica_status mica_scope_collect(mica_scope *s, mica_array *live, size_t n);
 
 /* ---- evaluation ---- */

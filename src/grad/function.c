@@ -8,9 +8,11 @@
 
 /* ---- arrays ---- */
 
-static void make_invalid(mica_scope *s, mica_array *xs, size_t n) {
-    for (size_t i = 0; i < n && xs; i++)
-        xs[i] = (mica_array){s, MC_ABSENT};
+/* What the caller gets: the arrays `made` [n], or invalid ones after an error. */
+static void hand_out(mica_scope *s, mica_status status, const mica_array *made, size_t n,
+                     mica_array *out) {
+    for (size_t i = 0; i < n && out; i++)
+        out[i] = status == MICA_OK ? made[i] : (mica_array){s, MC_ABSENT};
 }
 
 static mica_status begin(mica_scope *s, const char *what, bool complete) {
@@ -39,28 +41,35 @@ static mica_status import_all(mica_scope *s, const char *what, const mica_array 
 
 /* ---- mica_grad ---- */
 
-/* dy, or the 1 that stands for it. */
-static mica_status seed(mica_scope *s, mica_array y, mica_array *dy) {
+/* The 1 that stands for the gradient of y. help: what to do where that is none. */
+static mica_status one_for(mica_scope *s, const char *what, mica_array y, const char *help,
+                           mica_array *dy) {
+    char text[MC_LAYOUT_TEXT];
+    const mc_layout *l = mc_layout_of(y);
+    if (mc_layout_size(l) != 1)
+        return mc_fail(MICA_ESHAPE, "%s: %s has not one element; %s", what, mc_layout_text(l, text),
+                       help);
+    *dy = mica_ones(s, l->shape, l->ndim, l->dtype);
+    return mica_scope_status(s);
+}
+
+/* Lets dy, which is called `what`, be an array of s; of: what y is. */
+static mica_status seed(mica_scope *s, const char *what, const char *of, mica_array y,
+                        mica_array *dy) {
     char want[MC_LAYOUT_TEXT], got[MC_LAYOUT_TEXT];
     const mc_layout *l = mc_layout_of(y);
-    if (!dy->scope) {
-        if (mc_layout_size(l) != 1)
-            return mc_fail(MICA_ESHAPE, "grad: %s has not one element; give dy, or reduce it",
-                           mc_layout_text(l, want));
-        *dy = mica_ones(s, l->shape, l->ndim, l->dtype);
-        return mica_scope_status(s);
-    }
-    MC_TRY(import_all(s, "grad: dy", dy, 1, dy));
+    MC_TRY(import_all(s, what, dy, 1, dy));
     if (mc_layout_same_shape(mc_layout_of(*dy), l)) return MICA_OK;
-    return mc_fail(MICA_ESHAPE, "grad: dy is %s for a result %s",
-                   mc_layout_text(mc_layout_of(*dy), got), mc_layout_text(l, want));
+    return mc_fail(MICA_ESHAPE, "%s is %s for %s %s", what, mc_layout_text(mc_layout_of(*dy), got),
+                   of, mc_layout_text(l, want));
 }
 
 static mica_status grad(mica_scope *s, mica_array y, mica_array dy, const mica_array *xs, size_t n,
                         mica_array *mine, mica_array *grads) {
     MC_TRY(import_all(s, "grad: y", &y, 1, &y));
     MC_TRY(check_float(y, "grad: y", 0));
-    MC_TRY(seed(s, y, &dy));
+    MC_TRY(dy.scope ? seed(s, "grad: dy", "a result", y, &dy)
+                    : one_for(s, "grad", y, "give dy, or reduce it", &dy));
     MC_TRY(import_all(s, "grad: x", xs, n, mine));
     for (size_t i = 0; i < n; i++)
         MC_TRY(check_float(mine[i], "grad: x", i));
@@ -69,13 +78,11 @@ static mica_status grad(mica_scope *s, mica_array y, mica_array dy, const mica_a
 
 mica_status mica_grad(mica_scope *s, mica_array y, mica_array dy, const mica_array *xs, size_t n,
                       mica_array *grads) {
-    MC_TRY(begin(s, "grad", (xs && grads) || n == 0));
+    mica_status status = begin(s, "grad", (xs && grads) || n == 0);
     mica_array *mine = mc_array_alloc(n, sizeof *mine), *made = mc_array_alloc(n, sizeof *made);
-    mica_status status =
-        mine && made ? grad(s, y, dy, xs, n, mine, made) : mc_fail_nomem("a gradient");
-    make_invalid(s, grads, n);
-    for (size_t i = 0; i < n && status == MICA_OK; i++)
-        grads[i] = made[i];
+    if (status == MICA_OK)
+        status = mine && made ? grad(s, y, dy, xs, n, mine, made) : mc_fail_nomem("a gradient");
+    hand_out(s, status, made, n, grads);
     mc_free(mine);
     mc_free(made);
     return status;
@@ -129,18 +136,14 @@ static mica_status part_args(call *c) {
 
 /* Lets the function record. */
 static mica_status record(call *c) {
-    make_invalid(c->s, c->results, c->n_results);
+    for (size_t k = 0; k < c->n_results; k++)
+        c->results[k] = mc_invalid(c->s);
     mc_scope_begin_recording(c->s);
     mica_status status = c->fn(c->user, c->s, c->args, c->n_args, c->results, c->n_results);
     mc_scope_end_recording(c->s);
     MC_TRY(status);
     MC_TRY(mica_scope_status(c->s));
     return import_all(c->s, c->what, c->results, c->n_results, c->results);
-}
-
-static void hand_out(const call *c, mica_status status, mica_array *results) {
-    for (size_t i = 0; i < c->n_results; i++)
-        results[i] = status == MICA_OK ? c->results[i] : (mica_array){c->s, MC_ABSENT};
 }
 
 /* ---- vjp, value_and_grad ---- */
@@ -154,7 +157,7 @@ static mica_status vjp(call *c, const mica_array *args, const mica_array *dys) {
         if (!dys[k].scope) continue;
         MC_TRY(check_float(c->results[k], "vjp: result", k));
         c->of_results[k] = dys[k];
-        MC_TRY(seed(c->s, c->results[k], &c->of_results[k]));
+        MC_TRY(seed(c->s, "vjp: dy", "a result", c->results[k], &c->of_results[k]));
     }
     mica_array *floats = mc_array_alloc(c->n_args, sizeof *floats);
     if (!floats) return mc_fail_nomem("a gradient");
@@ -175,12 +178,11 @@ mica_status mica_vjp(mica_scope *s, mica_compile_fn fn, void *user, const mica_a
                      size_t n_args, const mica_array *dys, mica_array *results, size_t n_results,
                      mica_array *grads) {
     call c = {"vjp", s, fn, user, n_args, n_results, NULL, NULL, NULL, NULL};
-    MC_TRY(begin(s, c.what,
-                 fn && ((args && grads) || n_args == 0) && ((dys && results) || n_results == 0)));
-    mica_status status = vjp(&c, args, dys);
-    hand_out(&c, status, results);
-    for (size_t i = 0; i < n_args; i++)
-        grads[i] = status == MICA_OK ? c.of_args[i] : (mica_array){s, MC_ABSENT};
+    mica_status status = begin(
+        s, c.what, fn && ((args && grads) || n_args == 0) && ((dys && results) || n_results == 0));
+    if (status == MICA_OK) status = vjp(&c, args, dys);
+    hand_out(s, status, c.results, n_results, results);
+    hand_out(s, status, c.of_args, n_args, grads);
     call_deinit(&c);
     return status;
 }
@@ -201,12 +203,13 @@ static mica_status choose(const call *c, const size_t *wrt, size_t n, mica_array
 static mica_status value_and_grad(call *c, const mica_array *args, const size_t *wrt, size_t n,
                                   mica_array *xs, mica_array *grads) {
     mica_array one = MICA_NONE;
+    if (c->n_results == 0) return mc_fail(MICA_EINVAL, "value_and_grad: there is no result");
     MC_TRY(call_init(c, args));
     MC_TRY(part_args(c));
     MC_TRY(choose(c, wrt, n, xs));
     MC_TRY(record(c));
     MC_TRY(check_float(c->results[0], "value_and_grad: result", 0));
-    MC_TRY(seed(c->s, c->results[0], &one));
+    MC_TRY(one_for(c->s, "value_and_grad", c->results[0], "reduce it", &one));
     return mc_walk_back(c->s, c->results, &one, 1, xs, n, grads);
 }
 
@@ -216,14 +219,14 @@ mica_status mica_value_and_grad(mica_scope *s, mica_compile_fn fn, void *user,
                                 mica_array *grads) {
     call c = {"value_and_grad", s, fn, user, n_args, n_results, NULL, NULL, NULL, NULL};
     size_t n = wrt ? n_wrt : n_args;
-    MC_TRY(begin(s, c.what, fn && (args || n_args == 0) && results && (grads || n == 0)));
-    if (n_results == 0) return mc_fail(MICA_EINVAL, "value_and_grad: there is no result");
-    mica_array *xs = mc_array_alloc(n, sizeof *xs), *made = mc_array_alloc(n, sizeof *made);
     mica_status status =
-        xs && made ? value_and_grad(&c, args, wrt, n, xs, made) : mc_fail_nomem("a gradient");
-    hand_out(&c, status, results);
-    for (size_t i = 0; i < n; i++)
-        grads[i] = status == MICA_OK ? made[i] : (mica_array){s, MC_ABSENT};
+        begin(s, c.what, fn && (args || n_args == 0) && results && (grads || n == 0));
+    mica_array *xs = mc_array_alloc(n, sizeof *xs), *made = mc_array_alloc(n, sizeof *made);
+    if (status == MICA_OK)
+        status =
+            xs && made ? value_and_grad(&c, args, wrt, n, xs, made) : mc_fail_nomem("a gradient");
+    hand_out(s, status, c.results, n_results, results);
+    hand_out(s, status, made, n, grads);
     mc_free(xs);
     mc_free(made);
     call_deinit(&c);
@@ -240,7 +243,7 @@ static mica_status jvp(call *c, const mica_array *args, const mica_array *dargs)
         if (!dargs[i].scope) continue;
         MC_TRY(check_float(c->args[i], "jvp: argument", i));
         c->of_args[i] = dargs[i];
-        MC_TRY(seed(c->s, c->args[i], &c->of_args[i]));
+        MC_TRY(seed(c->s, "jvp: darg", "an argument", c->args[i], &c->of_args[i]));
     }
     MC_TRY(record(c));
     return mc_walk_forward(c->s, c->args, c->of_args, c->n_args, c->results, c->n_results,
@@ -251,13 +254,12 @@ mica_status mica_jvp(mica_scope *s, mica_compile_fn fn, void *user, const mica_a
                      size_t n_args, const mica_array *dargs, mica_array *results, size_t n_results,
                      mica_array *dresults) {
     call c = {"jvp", s, fn, user, n_args, n_results, NULL, NULL, NULL, NULL};
-    MC_TRY(
+    mica_status status =
         begin(s, c.what,
-              fn && ((args && dargs) || n_args == 0) && ((results && dresults) || n_results == 0)));
-    mica_status status = jvp(&c, args, dargs);
-    hand_out(&c, status, results);
-    for (size_t i = 0; i < n_results; i++)
-        dresults[i] = status == MICA_OK ? c.of_results[i] : (mica_array){s, MC_ABSENT};
+              fn && ((args && dargs) || n_args == 0) && ((results && dresults) || n_results == 0));
+    if (status == MICA_OK) status = jvp(&c, args, dargs);
+    hand_out(s, status, c.results, n_results, results);
+    hand_out(s, status, c.of_results, n_results, dresults);
     call_deinit(&c);
     return status;
 }
@@ -297,23 +299,31 @@ static mica_status record_region(call *c, const mica_array *args,
 mica_status mica_checkpoint(mica_scope *s, mica_compile_fn fn, void *user, const mica_array *args,
                             size_t n_args, mica_array *results, size_t n_results) {
     call c = {"checkpoint", s, fn, user, n_args, n_results, NULL, NULL, NULL, NULL};
-    MC_TRY(begin(s, c.what, fn && (args || n_args == 0) && (results || n_results == 0)));
-    mica_status status = record_region(&c, args, NULL);
-    hand_out(&c, status, results);
+    mica_status status =
+        begin(s, c.what, fn && (args || n_args == 0) && (results || n_results == 0));
+    if (status == MICA_OK) status = record_region(&c, args, NULL);
+    hand_out(s, status, c.results, n_results, results);
     call_deinit(&c);
     return status;
+}
+
+static mica_status record_custom(call *c, const mica_array *args,
+                                 const mica_custom_gradient *rule) {
+    mica_custom_gradient copy;
+    MC_TRY(MC_OPTIONS_COPY(mica_custom_gradient, jvp, &copy, rule));
+    if (!copy.fn || !copy.vjp) return mc_fail(MICA_EINVAL, "custom_vjp: fn or vjp is NULL");
+    c->fn = copy.fn;
+    return record_region(c, args, &copy);
 }
 
 mica_status mica_custom_vjp(mica_scope *s, const mica_custom_gradient *rule, void *user,
                             const mica_array *args, size_t n_args, mica_array *results,
                             size_t n_results) {
-    mica_custom_gradient copy;
-    MC_TRY(begin(s, "custom_vjp", rule && (args || n_args == 0) && (results || n_results == 0)));
-    MC_TRY(MC_OPTIONS_COPY(mica_custom_gradient, jvp, &copy, rule));
-    if (!copy.fn || !copy.vjp) return mc_fail(MICA_EINVAL, "custom_vjp: fn or vjp is NULL");
-    call c = {"custom_vjp", s, copy.fn, user, n_args, n_results, NULL, NULL, NULL, NULL};
-    mica_status status = record_region(&c, args, &copy);
-    hand_out(&c, status, results);
+    call c = {"custom_vjp", s, NULL, user, n_args, n_results, NULL, NULL, NULL, NULL};
+    mica_status status =
+        begin(s, c.what, rule && (args || n_args == 0) && (results || n_results == 0));
+    if (status == MICA_OK) status = record_custom(&c, args, rule);
+    hand_out(s, status, c.results, n_results, results);
     call_deinit(&c);
     return status;
 }

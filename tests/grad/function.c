@@ -182,6 +182,11 @@ static void test_vjp_and_jvp(void **state) {
     const mica_array wrong[] = {MICA_NONE, u};
     REFUSED(mica_vjp(b.s, take, NULL, args, 2, wrong, y, 2, g), MICA_EDTYPE, "vjp: result 1");
     REFUSED(mica_jvp(b.s, take, NULL, args, 2, wrong, y, 2, dy), MICA_EDTYPE, "jvp: argument 1");
+    const mica_array scalars[] = {mica_f32(b.s, 1), MICA_NONE};
+    REFUSED(mica_vjp(b.s, take, NULL, args, 2, scalars, y, 2, g), MICA_ESHAPE,
+            "vjp: dy is f32[] for a result f32[3]");
+    REFUSED(mica_jvp(b.s, take, NULL, args, 2, scalars, y, 2, dy), MICA_ESHAPE,
+            "jvp: darg is f32[] for an argument f32[3]");
     const mica_array nothing[] = {MICA_NONE, MICA_NONE};
     MUST(mica_vjp(b.s, take, NULL, args, 2, nothing, y, 2, g));
     EXPECT3(g[0], 0, 0, 0);
@@ -222,6 +227,76 @@ static void test_functions_that_fail(void **state) {
     REFUSED(mica_value_and_grad(b.s, fails, &early, &x, 1, NULL, 0, &y, 1, &g), MICA_ESHAPE,
             "matmul");
     assert_int_equal(mica_scope_status(b.s), MICA_ESHAPE);
+    bench_close(&b);
+}
+
+/* Every output is invalid after an error, one that comes before anything is recorded, too. */
+static void expect_invalid(mica_scope *s, bool missing, mica_status want) {
+    const mica_array junk = {(mica_scope *)&junk, 12345};
+    const mica_custom_gradient bad = {.fn = gives_nothing};
+    mica_array x = mica_f32(s, 1), y, g;
+    mica_compile_fn fn = missing ? NULL : gives_nothing;
+    y = g = junk;
+    assert_int_equal(mica_grad(s, x, MICA_NONE, missing ? NULL : &x, 1, &g), want);
+    assert_false(mica_valid(g));
+    y = g = junk;
+    assert_int_equal(mica_value_and_grad(s, fn, NULL, &x, 1, NULL, 0, &y, 1, &g), want);
+    assert_false(mica_valid(y) || mica_valid(g));
+    y = g = junk;
+    assert_int_equal(mica_vjp(s, fn, NULL, &x, 1, &x, &y, 1, &g), want);
+    assert_false(mica_valid(y) || mica_valid(g));
+    y = g = junk;
+    assert_int_equal(mica_jvp(s, fn, NULL, &x, 1, &x, &y, 1, &g), want);
+    assert_false(mica_valid(y) || mica_valid(g));
+    y = junk;
+    assert_int_equal(mica_checkpoint(s, fn, NULL, &x, 1, &y, 1), want);
+    assert_false(mica_valid(y));
+    y = junk;
+    assert_int_equal(mica_custom_vjp(s, missing ? NULL : &bad, NULL, &x, 1, &y, 1), want);
+    assert_false(mica_valid(y));
+}
+
+static void test_outputs_after_errors(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array x = vector(b.s, 1, 2, 3), y, g = x;
+    const mica_custom_gradient bad = {.fn = gives_nothing};
+    const mica_custom_gradient newer = {.struct_bytes = 1, .fn = gives_nothing};
+    expect_invalid(b.s, true, MICA_EINVAL);
+    REFUSED(mica_value_and_grad(b.s, polynomial, NULL, &x, 1, NULL, 0, &y, 0, &g), MICA_EINVAL,
+            "no result");
+    assert_false(mica_valid(g));
+    y = x;
+    REFUSED(mica_custom_vjp(b.s, &bad, NULL, &x, 1, &y, 1), MICA_EINVAL, "vjp is NULL");
+    assert_false(mica_valid(y));
+    y = x;
+    REFUSED(mica_custom_vjp(b.s, &newer, NULL, &x, 1, &y, 1), MICA_EINVAL, "custom_gradient");
+    assert_false(mica_valid(y));
+    (void)mica_matmul(b.s, x, mica_f32(b.s, 1));
+    expect_invalid(b.s, false, MICA_ESHAPE);
+    bench_close(&b);
+}
+
+static mica_status collects(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                            mica_array *results, size_t n_results) {
+    (void)user, (void)n_args, (void)n_results;
+    results[0] = total(s, args[0]);
+    return mica_scope_collect(s, results, 1);
+}
+
+/* Handles that the call still needs, as its arguments, would be void. */
+static void test_collecting_inside(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array x = vector(b.s, 1, 2, 3), y, g;
+    for (int i = 0; i < 3000; i++)
+        (void)mica_exp(b.s, x);
+    REFUSED(mica_value_and_grad(b.s, collects, NULL, &x, 1, NULL, 0, &y, 1, &g), MICA_EINVAL,
+            "scope_collect: a function records");
+    REFUSED(mica_checkpoint(b.s, collects, NULL, &x, 1, &y, 1), MICA_EINVAL, "scope_collect");
+    EXPECT3(x, 1, 2, 3);
+    MUST(mica_scope_collect(b.s, &x, 1)); /* afterwards */
+    EXPECT3(x, 1, 2, 3);
     bench_close(&b);
 }
 
@@ -807,6 +882,8 @@ int main(void) {
         cmocka_unit_test(test_value_and_grad),
         cmocka_unit_test(test_vjp_and_jvp),
         cmocka_unit_test(test_functions_that_fail),
+        cmocka_unit_test(test_outputs_after_errors),
+        cmocka_unit_test(test_collecting_inside),
         cmocka_unit_test(test_stop_gradient),
         cmocka_unit_test(test_checkpoint),
         cmocka_unit_test(test_checkpoint_memory),
