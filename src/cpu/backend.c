@@ -135,12 +135,13 @@ static mc_support cpu_supports(const void *state, mc_op op, const void *attr,
                                int n_out) {
     (void)state;
     (void)attr;
-    (void)n_out;
     mc_support support = {.yes = eval_table[op] || mc_is_stage(op)};
     if (!in) return support;
     if (op == MC_OP_QUANTIZED_MATMUL)
         support.dense = mc_quant_dense_operands(in, n_in, MC_QUANT_CODES);
-    if (op == MC_OP_SDPA_LSE && mc_layout_size(out) == 0) support.yes = false;
+    bool attends = op == MC_OP_SDPA_LSE || op == MC_OP_SDPA_GRADIENT;
+    for (int i = 0; attends && i < n_out; i++)
+        if (mc_layout_size(&out[i]) == 0) support.yes = false; /* the kernels divide by sizes */
     if (op == MC_OP_DEQUANTIZE) support.dense = mc_quant_dense_operands(in, n_in, 0);
     return support;
 }

@@ -125,7 +125,7 @@ static void hide(const work *w, const block *k, int64_t r, float *scores) {
 static void weigh(const work *w, const block *k, int64_t r, float *scores, float *cap) {
     const mc_attention *at = &w->at;
     const float limit = (float)at->attr->softcap;
-    float shift = at->kern->scale_max(k->width, scores, (float)at->attr->scale);
+    (void)at->kern->scale_max(k->width, scores, (float)at->attr->scale);
     if (limit != 0) {
         for (int64_t j = 0; j < k->width; j++)
             scores[j] /= limit;
@@ -136,7 +136,7 @@ static void weigh(const work *w, const block *k, int64_t r, float *scores, float
     }
     mc_attn_mask(&k->b, k->head, k->query + r, k->first, k->width, scores);
     hide(w, k, r, scores);
-    shift = at->kern->scale_max(k->width, scores, 1);
+    float shift = at->kern->scale_max(k->width, scores, 1);
     float sink = mc_attn_sink(at, k->head), total = 0;
     if (sink > shift) shift = sink;
     if (shift == -INFINITY) shift = 0; /* there are no keys */

@@ -51,7 +51,10 @@ static void sdpa_gradient_decompose(mica_scope *s, const void *attr, const mica_
     const mc_attr_sdpa *a = attr;
     const int last = -1;
     int64_t kv_heads = mica_array_dim(in[K], 1);
-    if (mica_array_dim(in[K], 2) == 0) {
+    bool met = mica_array_dim(in[K], 2) > 0; /* whether a query meets a key */
+    for (int k = 0; k < 3; k++)
+        met = met && mica_array_dim(in[Q], k) > 0;
+    if (!met) {
         for (int i = Q; i <= V; i++)
             out[i] = mica_zeros(s, mica_array_shape(in[i]), 4, MICA_F32);
         return;

@@ -104,6 +104,43 @@ static void sizes_dtypes_and_layouts(void **state) {
     bench_close(&b);
 }
 
+/* A gradient is `value` everywhere. */
+static void expect_all(mica_scope *s, mica_array g, float value) {
+    float *values = floats_of(s, g);
+    for (int64_t i = 0; i < mica_array_size(g); i++)
+        if (!(fabsf(values[i] - value) <= 1e-6f)) fail_msg("%g", (double)values[i]);
+    free(values);
+}
+
+/* Without heads, queries, keys or elements. */
+static void nothing_to_attend(void **state) {
+    (void)state;
+    bench b = bench_open();
+    static const sizes all[] = {{1, 0, 2, 2, 3, 4, 4},  {1, 0, 1, 0, 0, 4, 4},
+                                {2, 2, 1, 0, 3, 4, 4},  {1, 2, 2, 0, 0, 1LL << 50, 4},
+                                {2, 4, 2, 3, 0, 4, 4},  {1, 12, 3, 2, 5, 4, 0},
+                                {1, 12, 12, 2, 5, 0, 4}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const sizes *z = &all[i];
+        if (z->d > INT32_MAX && test_device_is_other()) continue; /* MLX refuses such an axis */
+        attention a = operands(b.s, z, MICA_F32);
+        a.o.scale = 1;
+        a.dy = mica_ones(b.s, SHAPE(z->batch, z->heads, z->lq, z->dv), MICA_F32);
+        mica_array g[3];
+        for (int with_lse = 0; with_lse < 2; with_lse++) {
+            if (with_lse && z->dv == 0) continue; /* lse has a gradient of its own */
+            differentiate(b.s, &a, with_lse, g);
+            /* without elements all weights are equal */
+            bool even = z->d == 0 && z->heads * z->lq > 0 && z->lk > 0;
+            int64_t met = z->heads / z->kv_heads * z->lq;
+            expect_all(b.s, g[0], 0);
+            expect_all(b.s, g[1], 0);
+            expect_all(b.s, g[2], even ? (float)met / (float)z->lk : 0);
+        }
+    }
+    bench_close(&b);
+}
+
 /* A head has the same bits in a batch and alone, with any number of threads. */
 static void bits(void **state) {
     (void)state;
@@ -184,6 +221,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kinds_of_attention),
         cmocka_unit_test(sizes_dtypes_and_layouts),
+        cmocka_unit_test(nothing_to_attend),
         cmocka_unit_test(bits),
         cmocka_unit_test(memory),
         cmocka_unit_test(what_the_rule_declines),
