@@ -65,6 +65,9 @@ typedef struct call {
 
 /* One lock for all functions: a function that is recorded may record others in any order. */
 static pthread_mutex_t recording_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Whether this thread holds it. That it records says nothing: a function that is called for its
+ * gradient is recorded into the caller's scope, without the lock. */
+static _Thread_local bool has_recording_lock;
 
 /* The functions that this thread records, innermost first. */
 typedef struct active {
@@ -315,11 +318,14 @@ static mica_status make_entry(const call *c, entry **out) {
 static mica_status get_entry(const call *c, entry **e) {
     *e = find_entry(c);
     if (*e) return MICA_OK;
-    bool outermost = !innermost;
+    bool outermost = !has_recording_lock;
     if (outermost) pthread_mutex_lock(&recording_lock);
+    has_recording_lock = true;
     *e = find_entry(c); /* another thread may have made it */
     mica_status status = *e ? MICA_OK : make_entry(c, e);
-    if (outermost) pthread_mutex_unlock(&recording_lock);
+    if (!outermost) return status;
+    has_recording_lock = false;
+    pthread_mutex_unlock(&recording_lock);
     return status;
 }
 

@@ -4,7 +4,9 @@
 #include <mica/mica.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "exec/expect.h"
 #include "graph/graph.h"
@@ -503,6 +505,63 @@ static void test_calls_from_many_threads(void **state) {
     }
 }
 
+static mica_function *shared, *outer;
+static atomic_int recorders; /* how often `shared` was recorded */
+
+static void *call_shared(void *unused) {
+    (void)unused;
+    mica_scope *own = NULL;
+    mica_status status = mica_scope_open(device, &own);
+    mica_array x = mica_f32(own, 1), y;
+    if (status == MICA_OK) status = mica_function_call(shared, own, &x, 1, &y, 1);
+    mica_scope_close(&own);
+    return status == MICA_OK ? NULL : &shared;
+}
+
+/* The first recording calls the function from another thread, and waits whether that records, too:
+ * it must not before this one is over. */
+static mica_status record_shared(void *user, mica_scope *into, const mica_array *args,
+                                 size_t n_args, mica_array *results, size_t n_results) {
+    (void)n_args, (void)n_results;
+    results[0] = mica_square(into, args[0]);
+    if (atomic_fetch_add(&recorders, 1) > 0) return MICA_OK;
+    if (pthread_create(user, NULL, call_shared, NULL) != 0) return MICA_EDEVICE;
+    for (int i = 0; i < 100 && atomic_load(&recorders) == 1; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return MICA_OK;
+}
+
+/* Calls `shared` in a scope of its own. */
+static mica_status calls_elsewhere(void *user, mica_scope *into, const mica_array *args,
+                                   size_t n_args, mica_array *results, size_t n_results) {
+    (void)user, (void)n_args, (void)n_results;
+    results[0] = mica_exp(into, args[0]);
+    return call_shared(NULL) ? MICA_EINTERNAL : MICA_OK;
+}
+
+static mica_status calls_outer(void *user, mica_scope *into, const mica_array *args, size_t n_args,
+                               mica_array *results, size_t n_results) {
+    (void)user;
+    return mica_function_call(outer, into, args, n_args, results, n_results);
+}
+
+/* A function that is differentiated is recorded without the lock; one that it calls is not. */
+static void test_one_thread_records(void **state) {
+    (void)state;
+    pthread_t thread;
+    void *bad;
+    mica_array x = mica_f32(s, 0), y, g;
+    atomic_store(&recorders, 0);
+    must(mica_compile(device, record_shared, &thread, NULL, &shared));
+    must(mica_compile(device, calls_elsewhere, NULL, NULL, &outer));
+    must(mica_value_and_grad(s, calls_outer, NULL, &x, 1, NULL, 0, &y, 1, &g));
+    assert_int_equal(pthread_join(thread, &bad), 0);
+    assert_null(bad);
+    assert_int_equal(mica_function_traces(shared), 1);
+    mica_function_close(&shared);
+    mica_function_close(&outer);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, open_scope, close_scope)
 
 int main(void) {
@@ -518,6 +577,7 @@ int main(void) {
         TEST(test_axes_that_met_must_meet_again),
         TEST(test_every_failing_allocation_is_a_status),
         TEST(test_calls_from_many_threads),
+        TEST(test_one_thread_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
