@@ -76,13 +76,11 @@ static mica_status cross_entropy_gradient_infer(const void *attr, const mc_layou
 static void cross_entropy_gradient_decompose(mica_scope *s, const void *attr, const mica_array *in,
                                              int n_in, mica_array *out) {
     (void)attr, (void)n_in;
-    int64_t classes = mica_array_dim(in[0], -1);
     mica_array p = mica_softmax(s, mc_cast(s, in[0], MICA_F32), -1);
-    mica_array at = mica_expand_dims(s, mc_cast(s, in[1], MICA_I64), -1);
-    mica_array zero = mica_scalar(s, 0, MICA_I64), all = mica_scalar(s, (double)classes, MICA_I64);
-    at = mica_where(s, mica_less(s, at, zero), mica_add(s, at, all), at);
-    mica_array hit = mica_equal(s, mica_arange(s, 0, (double)classes, 1, MICA_I64), at);
-    mica_array y = mica_subtract(s, p, mc_cast(s, hit, MICA_F32));
+    mica_array none = mica_zeros(s, mica_array_shape(p), mica_array_ndim(p), MICA_F32);
+    mica_array at = mica_expand_dims(s, in[1], -1); /* put_along_axis checks it */
+    mica_array hit = mica_put_along_axis(s, none, at, mica_f32(s, 1), -1);
+    mica_array y = mica_subtract(s, p, hit);
     y = mica_multiply(s, y, mica_expand_dims(s, mc_cast(s, in[2], MICA_F32), -1));
     *out = mc_cast(s, y, mica_array_dtype(in[0]));
 }

@@ -106,6 +106,14 @@ static void edges_and_errors(void **state) {
     free(values);
     at = i32s(b.s, (int32_t[]){0, 3, 0}, SHAPE(3));
     expect_eval_failure(&b, mica_cross_entropy(b.s, x, at), MICA_EINVAL, "index 3 is outside");
+    for (int by_parts = 0; by_parts < 2; by_parts++) {
+        x = mica_zeros(b.s, SHAPE(3, 3), MICA_F32);
+        at = i32s(b.s, (int32_t[]){0, -4, 0}, SHAPE(3));
+        const mica_array in[] = {x, at, mica_ones(b.s, SHAPE(3), MICA_F32)};
+        dx = mc_record(b.s, MC_OP_CROSS_ENTROPY_GRADIENT, NULL, in, 3);
+        if (by_parts) dx = decomposed(b.s, dx);
+        expect_eval_failure(&b, dx, MICA_EINVAL, "index -4 is outside");
+    }
     y = mica_cross_entropy(b.s, mica_zeros(b.s, SHAPE(0, 3), MICA_F32),
                            mica_zeros(b.s, SHAPE(0), MICA_I32));
     assert_int_equal(mica_eval(b.s, y), MICA_OK);
