@@ -1,6 +1,8 @@
 /* Reductions over any axes, and softmax. */
 #include <mica/ops.h>
 
+#include <math.h>
+
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
@@ -235,10 +237,10 @@ static mica_array weights(const mc_gradient_node *n, weights_of w) {
     }                                                                                         \
     MC_GRADIENT(name, name##_vjp, name##_jvp)
 
-/* exp(x - y); y is infinite where all elements are -inf, and then they all get 0. */
+/* exp(x - y); y is -inf where all elements are, and then they all get 0. */
 static mica_array logsumexp_weights(mica_scope *s, mica_array x, mica_array y, int64_t mask) {
     (void)mask;
-    y = mica_where(s, mica_isfinite(s, y), y, mica_f32(s, 0));
+    y = mica_where(s, mica_equal(s, y, mica_f32(s, -INFINITY)), mica_f32(s, 0), y);
     return mica_exp(s, mica_subtract(s, x, y));
 }
 WEIGHTS(logsumexp);

@@ -161,12 +161,12 @@ static bool running_jvp(const mc_gradient_node *n, const mica_array *dx, mica_ar
 MC_GRADIENT(cummax, running_vjp, running_jvp);
 MC_GRADIENT(cummin, running_vjp, running_jvp);
 
-/* log of the positive part of x, or of the negative one */
+/* log of the positive part of x, or of the negative one; of NaN, NaN */
 static mica_array log_part(mica_scope *s, mica_array x, bool positive) {
-    mica_array zero = mica_f32(s, 0), size = positive ? x : mica_negative(s, x);
-    mica_array above = mica_greater(s, size, zero);
-    mica_array log = mica_log(s, mica_where(s, above, size, mica_f32(s, 1)));
-    return mica_where(s, above, log, mica_f32(s, -INFINITY));
+    mica_array size = positive ? x : mica_negative(s, x);
+    mica_array none = mica_less_equal(s, size, mica_f32(s, 0));
+    mica_array log = mica_log(s, mica_where(s, none, mica_f32(s, 1), size));
+    return mica_where(s, none, mica_f32(s, -INFINITY), log);
 }
 
 /* exp(plus + log of the scan of d exp(minus)), in the logarithms' range: d is divided into its
@@ -182,22 +182,23 @@ static mica_array scan_logs(const mc_gradient_node *n, mica_array plus, mica_arr
     return mica_subtract(s, parts[0], parts[1]);
 }
 
-/* x, and y of which infinities are 0: where nothing was summed, nothing has a gradient. */
+/* The result, 0 where nothing but -inf was summed: there every x is -inf, and has no gradient. */
+static mica_array above_nothing(const mc_gradient_node *n) {
+    mica_scope *s = n->s;
+    mica_array y = mc_wide(s, n->out[0]);
+    return mica_where(s, mica_equal(s, y, mica_f32(s, -INFINITY)), mica_f32(s, 0), y);
+}
+
 static bool logcumsumexp_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
     mica_scope *s = n->s;
-    mica_array x = mc_wide(s, n->in[0]), y = mc_wide(s, n->out[0]), zero = mica_f32(s, 0);
-    mica_array finite = mica_isfinite(s, y);
-    mica_array d = mica_where(s, finite, mc_wide(s, *dy), zero);
-    y = mica_where(s, finite, y, zero);
-    *dx = scan_logs(n, x, mica_negative(s, y), d, true);
+    mica_array x = mc_wide(s, n->in[0]), y = above_nothing(n);
+    *dx = scan_logs(n, x, mica_negative(s, y), mc_wide(s, *dy), true);
     return true;
 }
 
 static bool logcumsumexp_jvp(const mc_gradient_node *n, const mica_array *dx, mica_array *dy) {
     mica_scope *s = n->s;
-    mica_array x = mc_wide(s, n->in[0]), y = mc_wide(s, n->out[0]), zero = mica_f32(s, 0);
-    mica_array finite = mica_isfinite(s, y);
-    y = mica_where(s, finite, y, zero);
+    mica_array x = mc_wide(s, n->in[0]), y = above_nothing(n);
     *dy = scan_logs(n, mica_negative(s, y), x, mc_wide(s, *dx), false);
     return true;
 }

@@ -266,9 +266,14 @@ static mica_array slope_of_gelu_approx(mica_scope *s, mica_array x) {
     return times(s, 0.5, mica_add(s, plus(s, 1, t), rise));
 }
 
-MC_SLOPE(silu, slope_of_silu(s, x));
-MC_SLOPE(gelu, slope_of_gelu(s, x));
-MC_SLOPE(gelu_approx, slope_of_gelu_approx(s, x));
+/* In f32 the slopes are 0 or 1 long before +-200; beyond, a factor would be infinite. */
+static mica_array bounded(mica_scope *s, mica_array x) {
+    return mica_clip(s, x, mica_f32(s, -200), mica_f32(s, 200));
+}
+
+MC_SLOPE(silu, slope_of_silu(s, bounded(s, x)));
+MC_SLOPE(gelu, slope_of_gelu(s, bounded(s, x)));
+MC_SLOPE(gelu_approx, slope_of_gelu_approx(s, bounded(s, x)));
 
 /* ---- compositions ---- */
 

@@ -89,6 +89,24 @@ static void test_infinities(void **state) {
     EXPECT(gradient(mica_softmax(b.s, x, -1), x), -0.5f, 0, 0.5f, 0);
 }
 
+/* +inf and NaN are not taken for -inf. */
+static void test_what_is_no_number(void **state) {
+    (void)state;
+    mica_array x = row(INFINITY, 0, 1, -INFINITY), y, dx, dy;
+    EXPECT(gradient(mica_logsumexp(b.s, x, NULL, 0, false), x), NAN, 0, 0, 0);
+    x = row(0, 0, INFINITY, 1);
+    EXPECT(gradient(mica_logcumsumexp(b.s, x, 0, false, true), x), 2, 1, NAN, 0);
+    x = row(0, 1, 2, 3);
+    y = mica_logcumsumexp(b.s, x, 0, false, true);
+    dy = row(0, NAN, 0, 0);
+    MUST(mica_grad(b.s, y, dy, &x, 1, &dx));
+    EXPECT(dx, NAN, NAN, 0, 0);
+    x = row(-INFINITY, INFINITY, -201, NAN);
+    EXPECT(gradient(mica_silu(b.s, x), x), 0, 2, 0, NAN);
+    EXPECT(gradient(mica_gelu(b.s, x), x), 0, 2, 0, NAN);
+    EXPECT(gradient(mica_gelu_approx(b.s, x), x), 0, 2, 0, NAN);
+}
+
 static void test_products_with_zeros(void **state) {
     (void)state;
     mica_array x = row(2, 0, 3, 4);
@@ -179,6 +197,7 @@ int main(void) {
         cmocka_unit_test(test_elements),
         cmocka_unit_test(test_power),
         cmocka_unit_test(test_infinities),
+        cmocka_unit_test(test_what_is_no_number),
         cmocka_unit_test(test_products_with_zeros),
         cmocka_unit_test(test_equal_elements),
         cmocka_unit_test(test_indices),
