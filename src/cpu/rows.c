@@ -26,6 +26,7 @@ int64_t mc_row_count(const mc_layout *l, int n_axes) {
 
 void mc_widen(const mk_kernels *kern, mica_dtype dtype, const void *data, int64_t offset,
               int64_t stride, int64_t n, float *y) {
+    if (n == 0) return; /* data may be NULL */
     if (dtype == MICA_F32) {
         const float *x = (const float *)data + offset;
         if (stride == 1)
