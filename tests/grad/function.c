@@ -438,10 +438,13 @@ static void test_loss_in_parts(void **state) {
         assert_true(peak[0] > (uint64_t)(rows * classes) * sizeof(float));
         assert_true(peak[1] < (uint64_t)(rows * classes) * sizeof(float) / 2);
     }
+    /* A device may add up the 16 products of a logit in another order for other numbers of rows: by
+     * that, 16^2 2^-24 at most, the logarithm of each class's share in a row differs. */
+    const float bound = test_device_keeps_order() ? 1e-5f : 1e-4f;
     for (int i = 0; i < 2; i++) {
         float *a = read_f32(g[0][i]), *c = read_f32(g[1][i]);
         for (int64_t k = 0; k < mica_array_size(g[0][i]); k++)
-            if (!(fabsf(a[k] - c[k]) <= 1e-5f * (1 + fabsf(a[k]))))
+            if (!(fabsf(a[k] - c[k]) <= bound * (1 + fabsf(a[k]))))
                 fail_msg("element %lld is %g, not %g", (long long)k, (double)c[k], (double)a[k]);
         free(a);
         free(c);
