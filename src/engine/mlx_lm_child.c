@@ -39,6 +39,8 @@ struct mc_mlx_lm {
     uint64_t last_id;  /* of a request */
     uint64_t orphan;   /* id of a running request whose answer is not wanted any more; 0: none */
     uint64_t deadline; /* for the next reply that is a step forward */
+    uint64_t idle;     /* since when nobody reads; that time does not count */
+    int readers;       /* threads in next */
     mc_mlx_lm_answer *current; /* the running request's; NULL: none */
     mc_mlx_lm_answer *waiting; /* in order */
     bool busy;                 /* a thread writes or reads, without the lock */
@@ -323,7 +325,8 @@ static void stop(mc_mlx_lm_answer *answer) {
                          (unsigned long long)answer->id);
         bool told = mc_process_write(child->process, line, (size_t)n, 0) == MICA_OK;
         child->orphan = answer->id;
-        child->deadline = mc_now_us() + (told ? child->silence_us : GONE_US);
+        child->idle = mc_now_us();
+        child->deadline = child->idle + (told ? child->silence_us : GONE_US);
     }
     if (child->current == answer) child->current = NULL;
     answer->state = ANSWER_OVER;
@@ -404,9 +407,18 @@ static mica_status decide(mc_mlx_lm_answer *answer, mica_token *token, mica_fini
     return MICA_OK;
 }
 
+static void begin_reading(mc_mlx_lm *child) {
+    if (child->readers++ == 0) child->deadline += mc_now_us() - child->idle;
+}
+
+static void end_reading(mc_mlx_lm *child) {
+    if (--child->readers == 0) child->idle = mc_now_us();
+}
+
 mica_status mc_mlx_lm_next(mc_mlx_lm_answer *answer, mica_token *token, mica_finish *finish) {
     mc_mlx_lm *child = answer->child;
     pthread_mutex_lock(&child->lock);
+    begin_reading(child);
     forget_taken(answer);
     if (answer->state == ANSWER_NEW) wait_turn(answer);
     while (tell_progress(answer), !is_decided(answer)) {
@@ -420,6 +432,7 @@ mica_status mc_mlx_lm_next(mc_mlx_lm_answer *answer, mica_token *token, mica_fin
             wait_change(child);
     }
     mica_status status = decide(answer, token, finish);
+    end_reading(child);
     pthread_mutex_unlock(&child->lock);
     return status;
 }

@@ -277,6 +277,27 @@ static void test_cancel_unheard(void **state) {
     mica_model_close(&model);
 }
 
+/* Time in which nobody reads does not count as silence. */
+static void test_pause_after_cancel(void **state) {
+    (void)state;
+    mica_model *model;
+    mica_session *session;
+    mica_stream *stream;
+    mica_token token;
+    must(open_as("endless", 2, &model));
+    for (int i = 0; i < 2; i++) {
+        must(mica_session_open(model, NULL, &session));
+        must(mica_generate_ids(session, ids, 3, NULL, &stream));
+        if (!mica_stream_next(stream, &token)) fail_msg("%s", mica_last_error());
+        (void)poll(NULL, 0, 100); /* more tokens come, which nobody reads */
+        mica_stream_close(&stream);
+        mica_session_close(&session);
+        if (i == 0) (void)poll(NULL, 0, 2500);
+    }
+    mica_model_close(&model);
+    expect_no_child();
+}
+
 static void *set_soon(void *flag) {
     (void)poll(NULL, 0, 50);
     mica_cancel_set(flag);
@@ -407,12 +428,19 @@ static int free_files(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loading),         cmocka_unit_test(test_answering),
-        cmocka_unit_test(test_refused_answer),  cmocka_unit_test(test_killed_meanwhile),
-        cmocka_unit_test(test_cancel),          cmocka_unit_test(test_cancel_waiting),
-        cmocka_unit_test(test_cancel_unheard),  cmocka_unit_test(test_cancel_loading),
-        cmocka_unit_test(test_nothing_is_left), cmocka_unit_test(test_closing),
-        cmocka_unit_test(test_parent_dies),     cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_loading),
+        cmocka_unit_test(test_answering),
+        cmocka_unit_test(test_refused_answer),
+        cmocka_unit_test(test_killed_meanwhile),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_cancel_waiting),
+        cmocka_unit_test(test_cancel_unheard),
+        cmocka_unit_test(test_cancel_loading),
+        cmocka_unit_test(test_nothing_is_left),
+        cmocka_unit_test(test_closing),
+        cmocka_unit_test(test_pause_after_cancel),
+        cmocka_unit_test(test_parent_dies),
+        cmocka_unit_test(test_no_memory),
     };
     if (fake_bridge_is(argc, argv)) return fake_bridge_run(argc, argv);
     program = realpath(argv[0], NULL);
