@@ -243,7 +243,7 @@ void mc_cache_cut(mc_cache *cache, int64_t total, int64_t to) {
 bool mc_cache_can_hold(const mc_cache *cache, int index, int64_t total, int64_t count) {
     const mc_cache_layer *layer = &cache->layers[index];
     const mc_cache_layer *alike = &cache->layers[layer->alike];
-    if (count < 0 || count > total || (alike->cap && alike->count != count)) return false;
+    if (count < 0 || count > total || (layer->alike < index && alike->count != count)) return false;
     return count == total || (layer->window && count >= layer->head + layer->window - 1);
 }
 
