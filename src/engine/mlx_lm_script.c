@@ -17,10 +17,21 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char folder[4096], script[4096 + 16]; /* "": not written */
+static dev_t folder_dev;
+static ino_t folder_ino;
 static pid_t writer; /* the process that wrote it: a fork of it removes nothing */
 
+/* Whether the folder is still the one that was made: once a cleaner has removed it, anybody may
+ * have made another of its name. */
+static bool is_ours(void) {
+    struct stat info;
+    return *script && writer == getpid() && lstat(folder, &info) == 0 && S_ISDIR(info.st_mode) &&
+           info.st_dev == folder_dev && info.st_ino == folder_ino && info.st_uid == geteuid() &&
+           (info.st_mode & 07777) == 0700;
+}
+
 static void remove_script(void) {
-    if (*script && writer == getpid()) {
+    if (is_ours()) {
         unlink(script);
         rmdir(folder);
     }
@@ -35,7 +46,7 @@ __attribute__((destructor)) static void remove_at_end(void) {
 /* Whether the file is still there, whole. */
 static bool is_there(void) {
     struct stat info;
-    return *script && writer == getpid() && stat(script, &info) == 0 &&
+    return is_ours() && lstat(script, &info) == 0 && S_ISREG(info.st_mode) &&
            info.st_size == (off_t)mc_mlx_lm_bridge_bytes;
 }
 
@@ -58,6 +69,10 @@ static mica_status write_script(void) {
     if (n < 0 || (size_t)n >= sizeof folder)
         return mc_fail(MICA_EIO, "$TMPDIR is longer than %zu bytes", sizeof folder);
     if (!mkdtemp(folder)) return mc_fail_errno(errno, "cannot make a folder below %s", parent);
+    struct stat info;
+    if (lstat(folder, &info) != 0) return mc_fail_errno(errno, "cannot open %s", folder);
+    folder_dev = info.st_dev;
+    folder_ino = info.st_ino;
     snprintf(script, sizeof script, "%s/bridge.py", folder);
     writer = getpid();
     int fd = open(script, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -55,6 +55,35 @@ static void test_script(void **state) {
     assert_int_equal(status, 0);
 }
 
+/* A folder that others may write to, or that is another of the same name, is left alone. */
+static void test_foreign_folder(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char *path, *again;
+        must(mc_mlx_lm_script(&path));
+        char *dir = test_format("%s", path), *moved = test_format("%s.moved", path);
+        *strrchr(dir, '/') = 0;
+        *strrchr(moved, '/') = 0;
+        strcat(moved, "-old");
+        if (i == 0) assert_int_equal(chmod(dir, 0777), 0);
+        if (i == 1) {
+            assert_int_equal(rename(dir, moved), 0);
+            assert_int_equal(mkdir(dir, 0700), 0);
+            test_write_file(path, mc_mlx_lm_bridge, mc_mlx_lm_bridge_bytes);
+        }
+        must(mc_mlx_lm_script(&again));
+        assert_string_not_equal(path, again);
+        assert_int_equal(access(path, F_OK), 0);
+        assert_int_equal(remove(path), 0);
+        assert_int_equal(rmdir(dir), 0);
+        if (i == 1) test_temp_dir_remove(moved);
+        if (i == 0) free(moved);
+        free(dir);
+        mc_free(path);
+        mc_free(again);
+    }
+}
+
 /* A process leaves no script behind; a fork of it removes none. */
 static void test_script_at_exit(void **state) {
     (void)state;
@@ -100,6 +129,7 @@ static void test_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_script),
+        cmocka_unit_test(test_foreign_folder),
         cmocka_unit_test(test_script_at_exit),
         cmocka_unit_test(test_no_memory),
     };
