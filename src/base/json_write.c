@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool put_unit(mc_buffer *out, uint32_t unit) {
@@ -34,5 +35,13 @@ bool mc_json_put_text(mc_buffer *out, const char *text) {
 
 bool mc_json_put_number(mc_buffer *out, double value) {
     if (!isfinite(value)) return mc_buffer_add_text(out, "null");
-    return mc_buffer_printf(out, "%.17g", value);
+    char text[64];
+    int n = snprintf(text, sizeof text, "%.17g", value);
+    bool done = n > 0;
+    for (int i = 0; done && i < n; i++) { /* the locale's decimal point may be several bytes */
+        bool plain = strchr("0123456789+-e", text[i]) != NULL;
+        if (plain || strchr("0123456789", text[i - 1]))
+            done = mc_buffer_add_byte(out, plain ? text[i] : '.');
+    }
+    return done;
 }

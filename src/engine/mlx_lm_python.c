@@ -23,11 +23,13 @@ enum {
 static mica_status settle_seconds(double given, const char *variable, double otherwise,
                                   double *seconds) {
     const char *text = getenv(variable);
-    char *end = NULL;
+    mc_json_doc *doc = NULL;
     *seconds = given;
-    if (given == 0.0 && text && *text) {
-        *seconds = strtod(text, &end);
-        if (*end) *seconds = -1.0;
+    if (given == 0.0 && text && *text) { /* as JSON: whatever the locale's decimal point is */
+        mica_status status = mc_json_parse(text, strlen(text), variable, &doc);
+        if (status == MICA_ENOMEM) return status;
+        if (status != MICA_OK || !mc_json_get_float(mc_json_root(doc), seconds)) *seconds = -1.0;
+        mc_json_close(&doc);
     } else if (given == 0.0) {
         *seconds = otherwise;
     }

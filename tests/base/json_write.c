@@ -3,6 +3,7 @@
 
 #include "base/json_write.h"
 
+#include <locale.h>
 #include <math.h>
 #include <string.h>
 
@@ -43,6 +44,22 @@ static void test_numbers(void **state) {
     mc_buffer_deinit(&out);
 }
 
+/* Numbers have a point, also where the locale's is a comma. */
+static void test_locale(void **state) {
+    (void)state;
+    static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8"};
+    const char *found = NULL;
+    for (size_t i = 0; !found && i < sizeof names / sizeof *names; i++)
+        found = setlocale(LC_NUMERIC, names[i]);
+    if (!found) skip();
+    mc_buffer out = {0};
+    bool done = mc_json_put_number(&out, -2.5);
+    setlocale(LC_NUMERIC, "C");
+    assert_true(done);
+    assert_string_equal(mc_buffer_cstr(&out), "-2.5");
+    mc_buffer_deinit(&out);
+}
+
 static bool try_put(void *arg) {
     mc_buffer out = {0};
     (void)arg;
@@ -60,6 +77,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_texts),
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_locale),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("base/json_write", tests, NULL, NULL);

@@ -452,6 +452,9 @@ static void test_engine_options(void **state) {
     options.mlx_lm = NULL;
     expect_error(mica_model_open(folder, &options, &model), MICA_EINVAL,
                  "MICA_MLX_LM_SILENCE_SECONDS");
+    setenv("MICA_MLX_LM_SILENCE_SECONDS", "99.5", 1);
+    must(mica_model_open(folder, &options, &model));
+    mica_model_close(&model);
     setenv("MICA_MLX_LM_PYTHON", "no-such-python", 1);
     options.mlx_lm = &good; /* goes before the environment */
     must(mica_model_open(folder, &options, &model));
