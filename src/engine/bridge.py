@@ -252,16 +252,34 @@ class Bridge:
         except ImportError as error:
             raise Refused("missing", "cannot import mlx-lm: %s: %s" % (error, how_to_get_it()))
         self.cache, self.cached = None, []
+        self.config = self.read_config(path)
         try:
-            self.model, self.tokenizer = load(path, adapter_path=request.get("adapter"))
+            # Without trust_remote_code, transformers may ask on standard input.
+            self.model, self.tokenizer = load(
+                path, adapter_path=request.get("adapter"),
+                tokenizer_config={"trust_remote_code": False})
         except FileNotFoundError as error:
             raise Refused("missing", "cannot open model: %s" % error)
         except (ValueError, KeyError, TypeError) as error:
             raise Refused("unsupported", "cannot open model: %s" % error)
-        with open(os.path.join(path, "config.json"), encoding="utf-8") as file:
-            self.config = json.load(file)
         self.version = found["version"]
         self.lines.send(request, ok=True, **self.describe(), **self.weigh())
+
+    def read_config(self, path):
+        try:
+            with open(os.path.join(path, "config.json"), encoding="utf-8") as file:
+                config = json.load(file)
+        except FileNotFoundError as error:
+            raise Refused("missing", "cannot open model: %s" % error)
+        except ValueError as error:
+            raise Refused("unsupported", "cannot open model: config.json: %s" % error)
+        if not isinstance(config, dict):
+            raise Refused("unsupported", "cannot open model: config.json: want an object")
+        if config.get("model_file") is not None:
+            raise Refused(
+                "unsupported", "cannot open model: config.json has model_file, code of its own, "
+                "which is not run: convert the model to a kind that mlx-lm knows")
+        return config
 
     def weigh(self):
         from mlx.utils import tree_flatten
