@@ -16,7 +16,7 @@ generate tells of its prefill: {progress, total}, in tokens.
 What fails is {error, kind}; kind is missing, invalid, unsupported, memory or failed. An option that
 is not known, or that mlx-lm lacks, is an error by its name. A thread reads requests while another
 computes, so cancel, quit and the end of the input are noticed at once. At the end of the input the
-script removes itself: it is a private copy of a process that is gone.
+script removes itself if it is the private copy of a process that is gone.
 """
 
 import json
@@ -89,6 +89,7 @@ class Lines:
         os.dup2(2, 1)
         self.requests = queue.Queue()
         self.lock = threading.Lock()
+        self.parent = os.getppid()
         self.open = []  # requests that were not answered yet
 
     def send(self, request, **reply):
@@ -119,9 +120,14 @@ class Lines:
 
     def leave(self):
         """Ends, and removes this script for who has written it and died without a word."""
+        folder = os.path.dirname(sys.argv[0])
+        end = time.monotonic() + 1  # the input ends a moment before the parent is gone
+        while os.getppid() == self.parent and time.monotonic() < end:
+            time.sleep(0.01)
         try:
-            os.remove(sys.argv[0])
-            os.rmdir(os.path.dirname(sys.argv[0]))
+            if os.getppid() != self.parent and os.path.basename(folder).startswith("mica-"):
+                os.remove(sys.argv[0])
+                os.rmdir(folder)
         except OSError:
             pass
         os._exit(0)
