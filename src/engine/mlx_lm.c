@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MAX_TOP = 10000 }; /* so many alternatives fit in a reply */
+
 typedef struct mlx_model {
     mc_mlx_lm *child;
     mica_model_info info;
@@ -78,7 +80,7 @@ static bool put_load(mc_buffer *request, const char *path, const mica_model_opti
 static void read_text(mc_json reply, const char *key, char *out, size_t room) {
     mc_str text = {"", 0};
     (void)mc_json_get_str(mc_json_find(reply, key), &text);
-    snprintf(out, room, "%.*s", MC_STR_ARG(text));
+    mc_mlx_lm_show(text, out, room);
 }
 
 static int64_t read_int(mc_json reply, const char *key) {
@@ -252,11 +254,13 @@ static mica_status answer_open(void *state, const int32_t *ids, size_t count,
     mc_mlx_lm_answer *answer;
     mc_buffer request = {0};
     if (options->draft_tokens) return cannot("draft_tokens", "this engine does not draft");
+    if (options->top_logprobs > MAX_TOP)
+        return cannot("top_logprobs", "at most 10000 alternatives come through the bridge");
     if (!put_generate(&request, session, ids, count, options)) {
         mc_buffer_deinit(&request);
         return mc_fail_nomem("a request");
     }
-    MC_TRY(mc_mlx_lm_ask(session->model->child, &request, options, &answer));
+    MC_TRY(mc_mlx_lm_ask(session->model->child, &request, count, options, &answer));
     *out = answer;
     return MICA_OK;
 }

@@ -58,6 +58,8 @@ struct mc_mlx_lm_answer {
     mc_buffer tokens, alternatives; /* reply_token, mica_alternative: those to be handed out */
     size_t taken, taken_alternatives;
     int64_t count, max; /* tokens received; maximum number */
+    size_t top;         /* alternatives that a token may have */
+    uint64_t prompt;    /* tokens */
     mica_finish finish;
     mica_status status;
     char error[1024];
@@ -189,6 +191,8 @@ static mica_status take_token(mc_mlx_lm_answer *answer, mc_json reply, int64_t i
     reply_token token = {.id = (int32_t)id, .logprob = (float)logprob};
     for (mc_json_iter it = mc_json_begin(mc_json_find(reply, "top")); mc_json_next(&it);) {
         mica_alternative alternative;
+        if (token.alternatives == answer->top)
+            return nonsense(answer, "gave more alternatives than it may");
         if (!read_alternative(it.value, &alternative))
             return nonsense(answer, "gave an alternative that is none");
         if (!MC_BUFFER_PUSH(&answer->alternatives, mica_alternative, alternative))
@@ -213,6 +217,8 @@ static mica_status take_reply(mc_mlx_lm_answer *answer, mc_json reply, bool *for
     } else if (mc_json_get_int(mc_json_find(reply, "token_id"), &value)) {
         return take_token(answer, reply, value);
     } else if (mc_json_get_int(mc_json_find(reply, "progress"), &value)) {
+        if (value > 0 && (uint64_t)value > answer->prompt)
+            return nonsense(answer, "has computed more tokens than the prompt has");
         *forward = value > 0 && (uint64_t)value > answer->done;
         if (*forward) answer->done = (uint64_t)value;
         answer->total = (uint64_t)number(reply, "total");
@@ -262,7 +268,7 @@ static void read_reply(mc_mlx_lm *child) {
 
 /* ---- answers ---- */
 
-mica_status mc_mlx_lm_ask(mc_mlx_lm *child, mc_buffer *request,
+mica_status mc_mlx_lm_ask(mc_mlx_lm *child, mc_buffer *request, size_t prompt_tokens,
                           const mica_generate_options *options, mc_mlx_lm_answer **out) {
     mc_mlx_lm_answer *answer = mc_calloc(1, sizeof *answer);
     if (!answer) {
@@ -275,6 +281,8 @@ mica_status mc_mlx_lm_ask(mc_mlx_lm *child, mc_buffer *request,
     atomic_init(&answer->cancelled, false);
     answer->max = options->max_tokens;
     if (answer->max < 1 || answer->max > MAX_TOKENS) answer->max = MAX_TOKENS;
+    answer->top = options->top_logprobs > 0 ? (size_t)options->top_logprobs : 0;
+    answer->prompt = prompt_tokens;
     answer->progress = options->progress;
     answer->progress_user = options->progress_user;
     *out = answer;

@@ -26,9 +26,9 @@ void mc_mlx_lm_close(mc_mlx_lm **child); /* takes NULL */
 int64_t mc_mlx_lm_process_id(const mc_mlx_lm *child);
 
 /* The answer to a request to generate: a JSON object without "id" and the closing brace. The
- * request is taken, also after an error. options: max_tokens, progress. */
+ * request is taken, also after an error. options: max_tokens, top_logprobs, progress. */
 typedef struct mc_mlx_lm_answer mc_mlx_lm_answer;
-mica_status mc_mlx_lm_ask(mc_mlx_lm *child, mc_buffer *request,
+mica_status mc_mlx_lm_ask(mc_mlx_lm *child, mc_buffer *request, size_t prompt_tokens,
                           const mica_generate_options *options, mc_mlx_lm_answer **answer);
 
 /* As mica_engine's functions. */

@@ -92,21 +92,20 @@ mica_status mc_mlx_lm_start(const mc_mlx_lm_settings *settings, const char *argu
 
 /* ---- errors ---- */
 
-/* Copies the last bytes of a text, for people: what is no UTF-8 and no character becomes '?'. */
-static void copy_shown(const char *text, size_t len, char *out, size_t room) {
+void mc_mlx_lm_show(mc_str text, char *out, size_t room) {
     size_t n = 0;
-    while (len > 0 && n + 4 < room) {
+    while (text.len > 0 && n + 4 < room) {
         uint32_t c;
-        size_t bytes = mc_utf8_decode(text, len, &c);
+        size_t bytes = mc_utf8_decode(text.ptr, text.len, &c);
         bool shown = bytes && (c == '\n' || c == '\t' || (c >= 0x20 && (c < 0x7f || c > 0x9f)));
         if (shown)
-            memcpy(out + n, text, bytes);
+            memcpy(out + n, text.ptr, bytes);
         else
             out[n] = '?';
         n += shown ? bytes : 1;
         bytes = bytes ? bytes : 1;
-        text += bytes;
-        len -= bytes;
+        text.ptr += bytes;
+        text.len -= bytes;
     }
     out[n] = 0;
 }
@@ -118,7 +117,7 @@ mica_status mc_mlx_lm_blame(mc_process *process, mica_status status, const char 
     while (len > 0 && said[len - 1] == '\n')
         len--;
     size_t from = len > MAX_SAID ? len - MAX_SAID : 0;
-    copy_shown(said + from, len - from, shown, sizeof shown);
+    mc_mlx_lm_show((mc_str){said + from, len - from}, shown, sizeof shown);
     return mc_fail(status, "Python %s%s%s", what, *shown ? "; it said: " : "", shown);
 }
 
@@ -131,7 +130,8 @@ static mica_status blame_end(mc_process *process, mc_str rest) {
 
 static mica_status blame_line(mc_process *process, mc_str line) {
     char what[MAX_SHOWN + 48], shown[MAX_SHOWN + 8];
-    copy_shown(line.ptr, line.len < MAX_SHOWN ? line.len : MAX_SHOWN, shown, sizeof shown);
+    mc_mlx_lm_show((mc_str){line.ptr, line.len < MAX_SHOWN ? line.len : MAX_SHOWN}, shown,
+                   sizeof shown);
     snprintf(what, sizeof what, "printed what is not a reply: %s", shown);
     return mc_mlx_lm_blame(process, MICA_EFORMAT, what);
 }
@@ -154,7 +154,7 @@ mica_status mc_mlx_lm_refusal(mc_json reply) {
     char shown[MAX_SAID + 8];
     if (!mc_json_get_str(mc_json_find(reply, "error"), &text)) return MICA_OK;
     (void)mc_json_get_str(mc_json_find(reply, "kind"), &kind);
-    copy_shown(text.ptr, text.len, shown, sizeof shown);
+    mc_mlx_lm_show(text, shown, sizeof shown);
     return mc_fail(status_of(kind), "%s", shown);
 }
 

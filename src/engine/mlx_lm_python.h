@@ -48,6 +48,9 @@ mica_status mc_mlx_lm_read_ok(mc_process *process, uint64_t deadline, const mica
 /* The error that a reply tells; MICA_OK: none. */
 mica_status mc_mlx_lm_refusal(mc_json reply);
 
+/* Copies the first bytes of a text, for people: what is no UTF-8 and no character becomes '?'. */
+void mc_mlx_lm_show(mc_str text, char *out, size_t room);
+
 /* Sets the error "Python <what>", with the end of what it wrote to its standard error. */
 mica_status mc_mlx_lm_blame(mc_process *process, mica_status status, const char *what);
 

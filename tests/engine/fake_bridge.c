@@ -22,6 +22,8 @@
  *   wails    writes to standard error without an end
  *   repeats  tells the same progress again and again
  *   strange  replies to another request
+ *   gives    gives alternatives that were not asked for
+ *   hurries  has computed more of the prompt than there is
  * Or it is
  *   endless   an answer ends only when it is cancelled
  *   deaf      the same, but it hears of nothing
@@ -73,6 +75,9 @@ static bool misbehave(const char *when, long long id) {
     if (strcmp(what, "wails") == 0) write_endlessly(2);
     while (strcmp(what, "repeats") == 0)
         say("{\"progress\": 1, \"total\": 2, \"id\": %lld}", id);
+    if (strcmp(what, "gives") == 0)
+        say("{\"token_id\": 1, \"top\": [[1, -1], [2, -2]], \"id\": %lld}", id);
+    if (strcmp(what, "hurries") == 0) say("{\"progress\": 4, \"total\": 4, \"id\": %lld}", id);
     if (strcmp(what, "strange") == 0) say("{\"token_id\": 1, \"id\": %lld}", id + 1);
     return strcmp(what, "error") == 0;
 }
@@ -131,9 +136,11 @@ static void answer(mc_json request) {
     say("{\"progress\": %lld, \"total\": %lld, \"id\": %lld}", n, n, id);
     while ((endless || given < max) && !(cancelled = is_cancelled(id))) {
         if (given == 2 && misbehave("answer", id)) return;
-        say("{\"token\": \"?\", \"token_id\": %lld, \"logprob\": -0.25, "
-            "\"top\": [[%lld, -0.25], [7, -2]], \"id\": %lld}",
-            (long long)ids[given % n], (long long)ids[given % n], id);
+        long long token = ids[given % n];
+        printf("{\"token\": \"?\", \"token_id\": %lld, \"logprob\": -0.25, ", token);
+        if (get(request, "top_logprobs", 0) > 1)
+            printf("\"top\": [[%lld, -0.25], [7, -2]], ", token);
+        say("\"id\": %lld}", id);
         given++;
         if (endless) (void)poll(NULL, 0, 1);
     }
@@ -145,7 +152,8 @@ static void answer(mc_json request) {
 static void load(mc_json request) {
     long long id = get(request, "id", -1);
     if (misbehave("load", id)) return;
-    say("{\"ok\": true, \"model_type\": \"fake\", \"vocab_size\": 8192, \"layers\": 3, \"dtype\": "
+    say("{\"ok\": true, \"model_type\": \"fake\\u001b\", \"vocab_size\": 8192, \"layers\": 3, "
+        "\"dtype\": "
         "\"bf16\", \"bits\": 4, \"group_size\": 64, \"weight_bytes\": 5000, \"id\": %lld}",
         id);
 }

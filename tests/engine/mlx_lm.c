@@ -53,7 +53,7 @@ static void test_info(void **state) {
     mica_model *model = open_model();
     mica_model_info info = test_model_info(model);
     assert_string_equal(info.engine, "mlx_lm");
-    assert_string_equal(info.architecture, "fake");
+    assert_string_equal(info.architecture, "fake?"); /* what is no character is not shown */
     assert_string_equal(info.family, "gemma3");
     assert_string_equal(info.dtype, "bf16");
     assert_string_equal(info.quantization, "4 bit, groups of 64 (affine)");
@@ -369,6 +369,9 @@ static void test_tasks(void **state) {
     expect_error(
         mica_generate_ids(session, ids, 3, &(mica_generate_options){.draft_tokens = 3}, &stream),
         MICA_EUNSUPPORTED, "draft_tokens");
+    expect_error(mica_generate_ids(session, ids, 3, &(mica_generate_options){.top_logprobs = 10001},
+                                   &stream),
+                 MICA_EUNSUPPORTED, "top_logprobs");
     expect_error(mica_session_save(session, "nowhere"), MICA_EUNSUPPORTED, "mlx_lm");
     expect_error(mica_classify(model, &(const char *){"one"}, 1, NULL, &classes), MICA_EUNSUPPORTED,
                  native);

@@ -129,6 +129,8 @@ static void test_answering(void **state) {
         {"answer-wails", MICA_EIO, "silent for longer than it may; it said: xxxx"},
         {"answer-repeats", MICA_EIO, "for longer than it may"},
         {"answer-strange", MICA_EFORMAT, "replied to what it was not asked"},
+        {"answer-gives", MICA_EFORMAT, "gave more alternatives than it may"},
+        {"answer-hurries", MICA_EFORMAT, "has computed more tokens than the prompt has"},
     };
     mica_model *model;
     int tokens;
@@ -178,7 +180,7 @@ static void test_killed_meanwhile(void **state) {
     must(mc_mlx_lm_settle(NULL, &settings));
     must(mc_mlx_lm_open(&settings, &load, NULL, &child, &reply));
     mc_json_close(&reply);
-    must(mc_mlx_lm_ask(child, &ask, &(mica_generate_options){.max_tokens = 2}, &answer));
+    must(mc_mlx_lm_ask(child, &ask, 1, &(mica_generate_options){.max_tokens = 2}, &answer));
     assert_int_equal(kill(-1 * (pid_t)mc_mlx_lm_process_id(child), SIGKILL), 0);
     const failure f = {"killed", MICA_EIO, "Python was killed by signal 9"};
     expect_failure(&f, mc_mlx_lm_next(answer, &token, &finish));
@@ -395,7 +397,7 @@ static bool try_all(void *arg) {
     mica_status status = filled ? mc_mlx_lm_check(&settings, NULL) : MICA_ENOMEM;
     if (status == MICA_OK) status = mc_mlx_lm_open(&settings, &load, NULL, &child, &reply);
     if (status == MICA_OK)
-        status = mc_mlx_lm_ask(child, &ask, &(mica_generate_options){.max_tokens = 2}, &answer);
+        status = mc_mlx_lm_ask(child, &ask, 1, &(mica_generate_options){.max_tokens = 2}, &answer);
     while (status == MICA_OK && finish == MICA_FINISH_NONE)
         status = mc_mlx_lm_next(answer, &token, &finish);
     if (answer) mc_mlx_lm_drop(answer);

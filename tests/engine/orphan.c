@@ -26,7 +26,8 @@ static int64_t begin(const char *model) {
         mc_buffer_add_text(&ask, "{\"cmd\": \"generate\", \"prompt\": [3], \"stop_ids\": []") &&
         mc_mlx_lm_settle(NULL, &settings) == MICA_OK &&
         mc_mlx_lm_open(&settings, &load, NULL, &child, &reply) == MICA_OK &&
-        mc_mlx_lm_ask(child, &ask, &(mica_generate_options){.max_tokens = 0}, &answer) == MICA_OK &&
+        mc_mlx_lm_ask(child, &ask, 1, &(mica_generate_options){.max_tokens = 0}, &answer) ==
+            MICA_OK &&
         mc_mlx_lm_next(answer, &token, &finish) == MICA_OK;
     return begun ? mc_mlx_lm_process_id(child) : 0;
 }
