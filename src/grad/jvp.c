@@ -18,21 +18,13 @@ static void take(const mc_tape *t, const mica_array *ys, int n, mica_array *out)
 
 /* By the decomposition, which is recorded for that. */
 static mica_status decomposed(mc_tape *t, uint32_t i, const mc_tape_node *n, int depth) {
-    const mc_node *node = mc_scope_node(t->s, i);
-    const mc_op_def *def = mc_op_get(node->op);
-    int n_out = mc_op_n_out(def);
-    if (!def->decompose) return mc_tape_no_rule(i, node);
-    if (depth == MC_TAPE_DEPTH) return mc_tape_too_deep();
-    mica_array *ys = mc_arena_calloc(&t->arena, (size_t)n_out * sizeof *ys);
-    if (!ys) return mc_fail_nomem("a gradient");
+    const mc_op_def *def = mc_op_get(mc_scope_node(t->s, i)->op);
     uint32_t begin = mc_scope_count(t->s);
-    def->decompose(t->s, node->attr, n->node.in, n->node.n_in, ys);
-    MC_TRY(mica_scope_status(t->s));
+    mica_array *ys;
+    MC_TRY(mc_tape_decompose(t, i, n, depth, &ys));
     uint32_t end = mc_scope_count(t->s);
-    MC_TRY(mc_tape_grow(t));
-    mc_tape_mark(t, begin, end);
     MC_TRY(walk(t, begin, end, depth + 1));
-    take(t, ys, n_out, n->out_values);
+    take(t, ys, mc_op_n_out(def), n->out_values);
     return MICA_OK;
 }
 

@@ -125,3 +125,19 @@ mica_status mc_tape_too_deep(void) {
     return mc_fail(MICA_EINVAL, "a gradient: checkpoints and decompositions nest more than %d deep",
                    MC_TAPE_DEPTH);
 }
+
+mica_status mc_tape_decompose(mc_tape *t, uint32_t i, const mc_tape_node *n, int depth,
+                              mica_array **ys) {
+    const mc_node *node = mc_scope_node(t->s, i);
+    const mc_op_def *def = mc_op_get(node->op);
+    if (!def->decompose) return mc_tape_no_rule(i, node);
+    if (depth == MC_TAPE_DEPTH) return mc_tape_too_deep();
+    *ys = mc_arena_calloc(&t->arena, (size_t)mc_op_n_out(def) * sizeof **ys);
+    if (!*ys) return mc_fail_nomem("a gradient");
+    uint32_t begin = mc_scope_count(t->s);
+    def->decompose(t->s, node->attr, n->node.in, n->node.n_in, *ys);
+    MC_TRY(mica_scope_status(t->s));
+    MC_TRY(mc_tape_grow(t));
+    mc_tape_mark(t, begin, mc_scope_count(t->s));
+    return MICA_OK;
+}

@@ -52,6 +52,13 @@ typedef struct mc_tape_node {
  * the tape's arena. errors  the scope's; MICA_ENOMEM */
 mica_status mc_tape_node_of(mc_tape *t, uint32_t i, mc_tape_node *out);
 
+/* Records the decomposition of node i, and finds which of its nodes are active. *ys receives its
+ * results [n_out], in the tape's arena.
+ * errors  MICA_EUNSUPPORTED there is none; MICA_EINVAL depth is MC_TAPE_DEPTH; the scope's;
+ *         MICA_ENOMEM */
+mica_status mc_tape_decompose(mc_tape *t, uint32_t i, const mc_tape_node *n, int depth,
+                              mica_array **ys);
+
 /* x as a value of an array like `like`: an array of the tape's scope, of its dtype.
  * errors  MICA_ESHAPE its shape is another one: "<from>: ..."; MICA_EINVAL it is invalid, has
  *         several results, or is not evaluated in another scope; those of the scope */
