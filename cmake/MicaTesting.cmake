@@ -54,7 +54,8 @@ endfunction()
 # do not see into it; MLX_MODES: as <room>.<name>.mlx.eager and .compiled, too; NO_MLX: not there,
 # for what needs that a row has the same bits alone and among others.
 function(mica_test path)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "WEAKER;DEVICES;DEVICES_LONG;MLX_MODES;NO_MLX" "" "LABELS;SOURCES;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "WEAKER;DEVICES;DEVICES_LONG;MLX_MODES;NO_MLX" ""
+    "LABELS;SOURCES;ARGS")
   string(REPLACE "/" "." name ${path})
   string(REPLACE "/" "_" target test/${path})
   add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/${path}.c ${arg_SOURCES})

@@ -17,9 +17,10 @@ import time
 
 
 def mica_rates(args):
-    command = [args.mica, "bench", args.model, "--device", args.device, "--prompt", str(args.prompt),
-               "--generate", str(args.tokens), "--repeat", "1", "--json"]
-    result = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["results"][0]
+    command = [args.mica, "bench", args.model, "--device", args.device,
+               "--prompt", str(args.prompt), "--generate", str(args.tokens), "--repeat", "1", "--json"]
+    output = subprocess.run(command, capture_output=True, check=True).stdout
+    result = json.loads(output)["results"][0]
     return result["prefill_rate"], result["decode_rate"]
 
 

@@ -210,7 +210,8 @@ class Processor:
             known = self.ids[: max(0, len(self.ids) - tokens.shape[0])]
             self.before = mx.array(known[-self.window :] or [0], tokens.dtype)[: len(known)]
         recent = mx.concatenate([self.before, tokens])[-self.window :]
-        counts = mx.zeros((logits.shape[-1],), logits.dtype).at[recent].add(mx.array(1, logits.dtype))
+        one = mx.array(1, logits.dtype)
+        counts = mx.zeros((logits.shape[-1],), logits.dtype).at[recent].add(one)
         scaled = mx.where(logits < 0, logits * self.repetition, logits / self.repetition)
         scaled = scaled - self.presence - counts * self.frequency
         return mx.where(counts > 0, scaled, logits)
