@@ -2,9 +2,9 @@
  *
  * This header includes all others: models and generation (mica/model.h), batches, classification,
  * embeddings and scores (mica/tasks.h), finding models (mica/discover.h), tokenizers
- * (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h), their gradients (mica/grad.h),
- * programs (mica/program.h), devices (mica/device.h), engines (mica/engine.h), saving files
- * (mica/file.h), status codes (mica/status.h), the version (mica/version.h). */
+ * (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h, mica/nn.h), their gradients
+ * (mica/grad.h), programs (mica/program.h), devices (mica/device.h), engines (mica/engine.h),
+ * saving files (mica/file.h), status codes (mica/status.h), the version (mica/version.h). */
 #ifndef MICA_H
 #define MICA_H
 
@@ -15,6 +15,7 @@
 #include <mica/file.h>
 #include <mica/grad.h>
 #include <mica/model.h>
+#include <mica/nn.h>
 #include <mica/ops.h>
 #include <mica/program.h>
 #include <mica/status.h>

@@ -226,6 +226,22 @@ MICA_API mica_array mica_topk_indices(mica_scope *s, mica_array x, int64_t k, in
 
 /** exp(x - max) / sum along an axis; inexact, computed in f32. */
 MICA_API mica_array mica_softmax(mica_scope *s, mica_array x, int axis);
+/** The same over several axes together ([n_axes]; none: all). errors as of the reductions */
+MICA_API mica_array mica_softmax_axes(mica_scope *s, mica_array x, const int *axes, int n_axes);
+
+/** The middle of the sorted elements over the axes listed, of an even number the mean of the two in
+ *  the middle; NaN if there is one. Axes, keepdims and errors as the reductions; inexact. */
+MICA_API mica_array mica_median(mica_scope *s, mica_array x, const int *axes, int n_axes,
+                                bool keepdims);
+
+/** Where values belong in a sorted array, NaN last, so that it stays sorted.
+ *
+ *  x        [N], ascending. If it is not, the result is some number of 0 .. N.
+ *  values   any shape; both are compared in the promoted dtype.
+ *  returns  u32, the shape of values: how many elements are below the value (right: not above it).
+ *  errors   MICA_ESHAPE x has not one axis
+ *  source   numpy.searchsorted. */
+MICA_API mica_array mica_searchsorted(mica_scope *s, mica_array x, mica_array values, bool right);
 
 /* ---- shape ---- */
 
@@ -342,6 +358,22 @@ typedef enum mica_scatter_mode {
 MICA_API mica_array mica_scatter(mica_scope *s, mica_array x, const mica_array *indices, int n,
                                  const int *axes, mica_array updates, mica_scatter_mode mode);
 
+/** Slices of x at rows of indices: with B = batch_dims and m the last length of indices,
+ *
+ *      y[b.., i.., r..] = x[b.., indices[b.., i.., 0], .., indices[b.., i.., m - 1], r..]
+ *
+ *  x        [b_1 .. b_B, d_1 .. d_m, r..]
+ *  indices  [b_1 .. b_B, i.., m] of any integer, negative from the end.
+ *  returns  [b_1 .. b_B, i.., r..]
+ *  errors   MICA_ESHAPE the shapes do not fit, or m is above 6; MICA_EDTYPE; MICA_EINVAL at
+ *           evaluation: an index is out of range
+ *  source   ONNX, GatherND. */
+MICA_API mica_array mica_gather_nd(mica_scope *s, mica_array x, mica_array indices, int batch_dims);
+/** x with updates [i.., r..] combined at x[indices[i.., 0], .., indices[i.., m - 1], r..], in the
+ *  order of the rows. Errors as mica_gather_nd without a batch. source  ONNX, ScatterND. */
+MICA_API mica_array mica_scatter_nd(mica_scope *s, mica_array x, mica_array indices,
+                                    mica_array updates, mica_scatter_mode mode);
+
 /* ---- linear algebra ---- */
 
 /** Matrix multiplication over the last two axes; other axes broadcast, vectors as in numpy.
@@ -356,6 +388,42 @@ MICA_API mica_array mica_outer(mica_scope *s, mica_array a, mica_array b);
 MICA_API mica_array mica_inner(mica_scope *s, mica_array a, mica_array b);
 /** Contracts the last n axes of a with the first n axes of b. */
 MICA_API mica_array mica_tensordot(mica_scope *s, mica_array a, mica_array b, int n);
+
+/** The axes of mica_dot_general, in pairs: a_batch[i] with b_batch[i], a_contract[i] with
+ *  b_contract[i]. Lists of no axes may be NULL. */
+typedef struct mica_dot_axes {
+    const int *a_batch;    /* [n_batch] axes of a that b has, too */
+    const int *b_batch;    /* [n_batch] their pairs in b */
+    int64_t n_batch;       /* how many there are */
+    const int *a_contract; /* [n_contract] axes of a that are summed */
+    const int *b_contract; /* [n_contract] their pairs in b */
+    int64_t n_contract;    /* how many there are */
+} mica_dot_axes;
+/** A product over any axes:
+ *
+ *      y[i.., m.., n..] = sum_k.. a[i.., m.., k..] * b[i.., n.., k..]
+ *
+ *  axes     Borrowed; NULL: the outer product. All others of a's and b's axes are free (m, n).
+ *  returns  [batch axes in their order, a's free axes, b's free axes]: floats of the promoted
+ *           dtype, summed in f32 and rounded once; of two i8 exact i32, which wraps beyond 2^31.
+ *  errors   MICA_EINVAL an axis is out of range or twice in the lists of one operand; MICA_ESHAPE
+ *           lengths of a pair differ, or the result has more than MICA_MAX_NDIM axes; MICA_EDTYPE
+ *  source   StableHLO, dot_general. */
+MICA_API mica_array mica_dot_general(mica_scope *s, mica_array a, mica_array b,
+                                     const mica_dot_axes *axes);
+/** Products by an equation of letters, "bhqd,bhkd->bhqk", from left to right by mica_dot_general.
+ *  "..." stands for any axes, which broadcast; an axis of length 1 broadcasts; a letter that is
+ *  twice in an operand is its diagonal; without "->" the result has the letters that are there
+ *  once, by the alphabet.
+ *
+ *  xs      [n] operands, 32 at most; products are of floats, or of two i8.
+ *  errors  MICA_EINVAL an equation that does not fit; MICA_ESHAPE lengths of a letter differ;
+ *          MICA_EDTYPE
+ *  source  numpy.einsum. */
+MICA_API mica_array mica_einsum(mica_scope *s, const char *equation, const mica_array *xs, int n);
+/** Blocks of b, multiplied by each element of a: [.., a_k * b_k, ..].
+ *  errors  MICA_ESHAPE more than four axes that are not 1. source  numpy.kron. */
+MICA_API mica_array mica_kron(mica_scope *s, mica_array a, mica_array b);
 
 /** How quantised weights are packed: MLX's layout. Codes of `bits` bits are packed little-endian
  *  into u32 words along the last axis. Each group of group_size codes shares a scale, and in the

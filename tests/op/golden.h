@@ -74,6 +74,10 @@ typedef struct golden_group {
  * as failed, with a message. */
 void golden_lacks(const char *group, const char *op, const char *record, golden_count *count);
 
+/* Sets out to y, then to the gradients of sum(y * dy) by the float inputs but dy; the tolerance of
+ * f32 is by row. Returns true. */
+bool golden_differentiate(golden *g, mica_array y, double relative);
+
 /* The input of that name; MICA_NONE if the record has none. */
 mica_array golden_in(const golden *g, const char *name);
 

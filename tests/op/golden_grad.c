@@ -62,7 +62,7 @@ OF_SUM(where,
        mica_where(s, mica_greater(s, in[0], in[1]), times(s, 2, in[0]), mica_square(s, in[1])))
 OF_SQUARES(matmul, mica_matmul(s, in[0], in[1]))
 OF_SQUARES(matmul_batched_bcast, mica_matmul(s, in[0], in[1]))
-OF_SQUARES(einsum, mica_matmul(s, in[0], mica_swapaxes(s, in[1], -1, -2)))
+OF_SQUARES(einsum, mica_einsum(s, "bqd,bkd->bqk", in, 2))
 OF_SQUARES(addmm, mica_addmm(s, in[0], in[1], in[2], 0.5f, 2))
 OF_SUM(softmax_weighted, mica_multiply(s, mica_softmax(s, in[0], -1), in[1]))
 OF_SQUARES(logsumexp, mica_logsumexp(s, in[0], (const int[]){0}, 1, false))

@@ -2,21 +2,6 @@
  * makes. Outputs are the result and the gradients of sum(result * dy) by the float inputs. */
 #include "op/golden.h"
 
-static bool differentiate(golden *g, mica_array y, double relative) {
-    mica_array xs[GOLDEN_MAX], dy = golden_in(g, "dy");
-    size_t n = 0;
-    for (int i = 0; i < g->n_in; i++)
-        if (mica_dtype_is_float(mica_array_dtype(g->in[i])) && g->in[i].node != dy.node)
-            xs[n++] = g->in[i];
-    g->out[0] = y;
-    if (mica_grad(g->s, y, dy, xs, n, g->out + 1) != MICA_OK)
-        print_error("%s: %s\n", g->name, mica_last_error());
-    g->by_row = true;
-    g->relative = relative;
-    g->absolute = 2e-5; /* rows of which all is cancelled */
-    return true;
-}
-
 static bool run_sdpa(golden *g) {
     const mica_sdpa_options o = {.scale = (float)golden_float(g, "scale", 0),
                                  .causal = golden_bool(g, "causal", false),
@@ -26,7 +11,7 @@ static bool run_sdpa(golden *g) {
                                  .mask = golden_in(g, "mask"),
                                  .sinks = golden_in(g, "sinks")};
     mica_array q = golden_in(g, "q"), k = golden_in(g, "k"), v = golden_in(g, "v");
-    return differentiate(g, mica_sdpa(g->s, q, k, v, &o), 2e-5);
+    return golden_differentiate(g, mica_sdpa(g->s, q, k, v, &o), 2e-5);
 }
 
 static bool run_quantized_matmul(golden *g) {
@@ -35,28 +20,29 @@ static bool run_quantized_matmul(golden *g) {
     mica_array y = mica_quantized_matmul(g->s, golden_in(g, "x"), golden_in(g, "codes"),
                                          golden_in(g, "scales"), golden_in(g, "biases"), quant,
                                          golden_bool(g, "transpose", true));
-    return differentiate(g, y, 2e-5);
+    return golden_differentiate(g, y, 2e-5);
 }
 
 static bool run_cross_entropy(golden *g) {
     mica_array y = mica_cross_entropy(g->s, golden_in(g, "logits"), golden_in(g, "targets"));
-    return differentiate(g, y, 1e-5);
+    return golden_differentiate(g, y, 1e-5);
 }
 
 static bool run_rms_norm(golden *g) {
-    return differentiate(g, mica_rms_norm(g->s, golden_in(g, "x"), golden_in(g, "w"), 1e-5f), 1e-5);
+    return golden_differentiate(g, mica_rms_norm(g->s, golden_in(g, "x"), golden_in(g, "w"), 1e-5f),
+                                1e-5);
 }
 
 static bool run_layer_norm(golden *g) {
     mica_array x = golden_in(g, "x"), w = golden_in(g, "w"), b = golden_in(g, "b");
-    return differentiate(g, mica_layer_norm(g->s, x, w, b, 1e-5f), 1e-5);
+    return golden_differentiate(g, mica_layer_norm(g->s, x, w, b, 1e-5f), 1e-5);
 }
 
 static bool run_rope(golden *g) {
     mica_array freqs = golden_in(g, "freqs");
     mica_rope_options o = {.dims = 2 * (int)mica_array_dim(freqs, 0)};
     mica_array y = mica_rope(g->s, golden_in(g, "x"), golden_in(g, "offset"), freqs, &o);
-    return differentiate(g, y, 1e-5);
+    return golden_differentiate(g, y, 1e-5);
 }
 
 static mica_status mlp(void *user, mica_scope *s, const mica_array *args, size_t n_args,

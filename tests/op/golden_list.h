@@ -11,5 +11,7 @@ GROUP(quant)
 GROUP(parts)
 GROUP(grad)
 GROUP(gradients)
+GROUP(contract)
+GROUP(nn)
 
 #undef GROUP

@@ -1,4 +1,4 @@
-/* Goldens of op/matmul.c, and of matmuls that MLX has ops for and mica composes. */
+/* Goldens of op/matmul.c, op/contract.c and op/einsum.c. */
 #include <math.h>
 #include <string.h>
 
@@ -48,9 +48,23 @@ static bool run_tensordot(golden *g) {
     return true;
 }
 
+static bool run_kron(golden *g) {
+    g->out[0] = mica_kron(g->s, golden_in(g, "a"), golden_in(g, "b"));
+    return true;
+}
+
+static bool run_einsum(golden *g) {
+    char text[64];
+    if (!golden_text(g, "eq", text)) return false;
+    g->out[0] = mica_einsum(g->s, text, g->in, g->n_in);
+    allow_terms(g, 64);
+    return true;
+}
+
 static const golden_row rows[] = {
     {.op = "matmul", .run = run_matmul},       {.op = "addmm", .run = run_addmm},
     {.op = "outer", .run = run_outer},         {.op = "inner", .run = run_inner},
-    {.op = "tensordot", .run = run_tensordot},
+    {.op = "tensordot", .run = run_tensordot}, {.op = "kron", .run = run_kron},
+    {.op = "einsum", .run = run_einsum},
 };
 const golden_group golden_matmul = {"matmul", rows, sizeof rows / sizeof *rows, NULL};

@@ -1,4 +1,4 @@
-/* Goldens of op/reduce.c, op/scan.c and op/sort.c. */
+/* Goldens of op/reduce.c, op/scan.c, op/sort.c and op/search.c. */
 #include <string.h>
 
 #include "op/golden.h"
@@ -91,18 +91,24 @@ static bool run_topk(golden *g) {
     return true;
 }
 
-/* Several axes must be the first ones, and are flattened to one. */
 static bool run_softmax(golden *g) {
     mica_array x = golden_in(g, "a");
     axes a = axes_of(g);
-    if (a.n <= 1) {
-        g->out[0] = mica_softmax(g->s, x, a.n ? a.axis[0] : -1);
-        return true;
-    }
-    for (int i = 0; i < a.n; i++)
-        if (a.axis[i] != i) return false;
-    mica_array y = mica_softmax(g->s, mica_flatten(g->s, x, 0, a.n - 1), 0);
-    g->out[0] = mica_reshape(g->s, y, mica_array_shape(x), mica_array_ndim(x));
+    g->out[0] = a.n > 1 ? mica_softmax_axes(g->s, x, a.axis, a.n)
+                        : mica_softmax(g->s, x, a.n ? a.axis[0] : -1);
+    return true;
+}
+
+static bool run_median(golden *g) {
+    axes a = axes_of(g);
+    g->out[0] =
+        mica_median(g->s, golden_in(g, "a"), a.axis, a.n, golden_bool(g, "keepdims", false));
+    return true;
+}
+
+static bool run_searchsorted(golden *g) {
+    bool right = golden_bool(g, "right", false);
+    g->out[0] = mica_searchsorted(g->s, golden_in(g, "a"), golden_in(g, "v"), right);
     return true;
 }
 
@@ -128,6 +134,8 @@ static const golden_row rows[] = {
     ROW(cummax),
     ROW(cummin),
     ROW(softmax),
+    ROW(median),
+    ROW(searchsorted),
     ROW(logcumsumexp),
     {.op = "partition.value", .run = run_partition},
     {.op = "topk.sorted", .run = run_topk},

@@ -1,4 +1,4 @@
-/* Goldens of ops of one operand: op/unary.c, op/convert.c. */
+/* Goldens of ops of one operand: op/unary.c, op/convert.c, op/activation.c. */
 #include "op/golden.h"
 
 #define UNARY(name, tolerance)                            \
@@ -15,7 +15,8 @@
     X(arcsinh, 0) X(arccosh, 0) X(arctanh, 0) X(erf, 0) X(erfinv, 2e-5) X(sigmoid, 0)      \
     X(floor, 0) X(ceil, 0) X(sign, 0) X(reciprocal, 0) X(isnan, 0) X(isinf, 0)             \
     X(isfinite, 0) X(logical_not, 0) X(degrees, 0) X(radians, 0) X(gelu, 0)                \
-    X(gelu_approx, 0) X(silu, 0) X(relu, 0) X(to_fp8, 0)
+    X(gelu_approx, 0) X(silu, 0) X(relu, 0) X(to_fp8, 0) X(relu2, 0) X(softplus, 2e-5)     \
+    X(log_sigmoid, 2e-5) X(mish, 2e-5) X(softsign, 0) X(gelu_fast_approx, 2e-5)
 /* clang-format on */
 FOR_UNARY(UNARY)
 
@@ -41,8 +42,20 @@ static bool run_from_fp8(golden *g) {
     return true;
 }
 
+static bool run_elu(golden *g) {
+    g->out[0] = mica_elu(g->s, golden_in(g, "a"), (float)golden_float(g, "alpha", 1));
+    return true;
+}
+
+static bool run_leaky_relu(golden *g) {
+    g->out[0] = mica_leaky_relu(g->s, golden_in(g, "a"), (float)golden_float(g, "slope", 0.01));
+    return true;
+}
+
 #define ROW(name, tolerance) {.op = #name, .run = run_##name, .relative = tolerance},
 static const golden_row rows[] = {FOR_UNARY(ROW){.op = "round", .run = run_round},
+                                  {.op = "elu", .run = run_elu, .relative = 2e-5},
+                                  {.op = "leaky_relu", .run = run_leaky_relu},
                                   {.op = "astype", .run = run_astype},
                                   {.op = "from_fp8", .run = run_from_fp8}};
 

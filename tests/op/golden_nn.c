@@ -1,0 +1,90 @@
+/* Goldens of mica/nn.h: ops/nn.json, which tools/make_nn_goldens.py makes. */
+#include <string.h>
+
+#include "op/golden.h"
+
+/* The result, and the gradients, if the record has them. */
+static bool finish(golden *g, mica_array y, double relative) {
+    if (golden_in(g, "dy").scope) return golden_differentiate(g, y, relative);
+    g->out[0] = y;
+    g->by_row = true;
+    g->relative = relative;
+    return true;
+}
+
+static mica_array x_of(const golden *g) {
+    return golden_in(g, "x");
+}
+
+/* ---- activations ---- */
+
+static bool run_activation(golden *g) {
+    static const struct {
+        const char *name;
+        mica_array (*f)(mica_scope *s, mica_array x);
+    } kinds[] = {{"relu2", mica_relu2},       {"softplus", mica_softplus},
+                 {"mish", mica_mish},         {"log_sigmoid", mica_log_sigmoid},
+                 {"softsign", mica_softsign}, {"gelu_fast_approx", mica_gelu_fast_approx}};
+    char kind[64];
+    size_t i = 0;
+    if (!golden_text(g, "kind", kind)) return false;
+    while (strcmp(kinds[i].name, kind) != 0)
+        assert_true(++i < sizeof kinds / sizeof *kinds);
+    finish(g, kinds[i].f(g->s, x_of(g)), 1e-5);
+    g->by_row = false;
+    return true;
+}
+
+static bool run_elu(golden *g) {
+    return finish(g, mica_elu(g->s, x_of(g), (float)golden_float(g, "alpha", 1)), 1e-6);
+}
+
+static bool run_leaky_relu(golden *g) {
+    return finish(g, mica_leaky_relu(g->s, x_of(g), (float)golden_float(g, "slope", 0)), 1e-6);
+}
+
+/* ---- norms ---- */
+
+static bool run_rms_norm_axis(golden *g) {
+    int axis = (int)golden_int(g, "axis", 0);
+    return finish(g, mica_rms_norm_axis(g->s, x_of(g), golden_in(g, "weight"), axis, 1e-5f), 1e-5);
+}
+
+static bool run_layer_norm_axis(golden *g) {
+    mica_array w = golden_in(g, "weight"), b = golden_in(g, "bias");
+    int axis = (int)golden_int(g, "axis", 0);
+    return finish(g, mica_layer_norm_axis(g->s, x_of(g), w, b, axis, 1e-5f), 1e-5);
+}
+
+static bool run_group_norm(golden *g) {
+    mica_array w = golden_in(g, "weight"), b = golden_in(g, "bias");
+    return finish(g, mica_group_norm(g->s, x_of(g), w, b, golden_int(g, "groups", 1), 1e-5f), 2e-5);
+}
+
+/* ---- positions ---- */
+
+static bool run_rope_tables(golden *g) {
+    return finish(g, mica_rope_tables(g->s, x_of(g), golden_in(g, "cos"), golden_in(g, "sin")),
+                  1e-5);
+}
+
+static bool run_axial_rope2d(golden *g) {
+    return finish(g,
+                  mica_axial_rope2d(g->s, x_of(g), golden_int(g, "height", 0),
+                                    golden_int(g, "width", 0), NULL),
+                  1e-5);
+}
+
+static bool run_resize_nearest2x(golden *g) {
+    return finish(g, mica_resize_nearest2x(g->s, x_of(g)), 1e-6);
+}
+
+#define ROW(name) \
+    { .op = #name, .run = run_##name }
+static const golden_row rows[] = {
+    ROW(activation),       ROW(elu),        ROW(leaky_relu),  ROW(rms_norm_axis),
+    ROW(layer_norm_axis),  ROW(group_norm), ROW(rope_tables), ROW(axial_rope2d),
+    ROW(resize_nearest2x),
+};
+
+const golden_group golden_nn = {"nn", rows, sizeof rows / sizeof *rows, NULL};
