@@ -3,8 +3,9 @@
  * This header includes all others: models and generation (mica/model.h), batches, classification,
  * embeddings and scores (mica/tasks.h), finding models (mica/discover.h), tokenizers
  * (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h, mica/nn.h), their gradients
- * (mica/grad.h), programs (mica/program.h), devices (mica/device.h), engines (mica/engine.h),
- * saving files (mica/file.h), status codes (mica/status.h), the version (mica/version.h). */
+ * (mica/grad.h), fine-tuning (mica/tune.h), programs (mica/program.h), devices (mica/device.h),
+ * engines (mica/engine.h), saving files (mica/file.h), status codes (mica/status.h), the version
+ * (mica/version.h). */
 #ifndef MICA_H
 #define MICA_H
 
@@ -21,6 +22,7 @@
 #include <mica/status.h>
 #include <mica/tasks.h>
 #include <mica/tokenizer.h>
+#include <mica/tune.h>
 #include <mica/version.h>
 
 #endif

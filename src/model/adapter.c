@@ -11,19 +11,10 @@
 
 #define NAME_BYTES 320
 
-enum { LAYER_MATRICES = 7 };
-
-/* A weight matrix of the model, with its names. */
-typedef struct target {
-    mc_linear *linear; /* NULL: the model has no such matrix */
-    int layer;         /* -1: outside the layers */
-    const char *name;  /* name within its layer: "mlp.up_proj" */
-} target;
-
-static target layer_matrix(const mc_lm *lm, int layer, size_t i) {
+mc_lm_matrix mc_lm_layer_matrix(const mc_lm *lm, int layer, size_t i) {
     const mc_decoder_names *names = &lm->spec.names;
     mc_lm_layer *w = &lm->layers[layer];
-    const target all[LAYER_MATRICES] = {
+    const mc_lm_matrix all[MC_LM_LAYER_MATRICES] = {
         {&w->q, layer, names->q},       {&w->k, layer, names->k},       {&w->v, layer, names->v},
         {&w->o, layer, names->o},       {&w->gate, layer, names->gate}, {&w->up, layer, names->up},
         {&w->down, layer, names->down},
@@ -42,30 +33,31 @@ static const char *skip_prefix(const char *module) {
 }
 
 /* "layers.7.mlp.up_proj", "embed_tokens", "lm_head" */
-static target find_target(mc_lm *lm, mc_adapter_kind kind, const char *module) {
+static mc_lm_matrix find_target(mc_lm *lm, mc_adapter_kind kind, const char *module) {
     static const char block[] = "layers.";
     const mc_decoder_names *names = &lm->spec.names;
     const char *name = skip_prefix(module);
     /* In a model with a tied head, mlx-lm names no head; PEFT names one, which has the embedding's
      * weight. */
     bool has_head = !lm->tied || kind != MC_ADAPTER_MLX;
-    if (strcmp(name, names->embed) == 0) return (target){&lm->embed, -1, names->embed};
-    if (strcmp(name, names->head) == 0 && has_head) return (target){&lm->head, -1, names->head};
-    if (strncmp(name, block, strlen(block)) != 0) return (target){0};
+    if (strcmp(name, names->embed) == 0) return (mc_lm_matrix){&lm->embed, -1, names->embed};
+    if (strcmp(name, names->head) == 0 && has_head)
+        return (mc_lm_matrix){&lm->head, -1, names->head};
+    if (strncmp(name, block, strlen(block)) != 0) return (mc_lm_matrix){0};
 
     char *rest;
     name += strlen(block);
-    if (*name < '0' || *name > '9') return (target){0};
+    if (*name < '0' || *name > '9') return (mc_lm_matrix){0};
     long layer = strtol(name, &rest, 10);
-    if (*rest != '.' || layer >= lm->spec.n_layers) return (target){0};
-    for (size_t i = 0; i < LAYER_MATRICES; i++) {
-        target at = layer_matrix(lm, (int)layer, i);
+    if (*rest != '.' || layer >= lm->spec.n_layers) return (mc_lm_matrix){0};
+    for (size_t i = 0; i < MC_LM_LAYER_MATRICES; i++) {
+        mc_lm_matrix at = mc_lm_layer_matrix(lm, (int)layer, i);
         if (strcmp(rest + 1, at.name) == 0) return at;
     }
-    return (target){0};
+    return (mc_lm_matrix){0};
 }
 
-static mica_status apply_pair(mc_lm *lm, const mc_adapter_pair *pair, const target *at) {
+static mica_status apply_pair(mc_lm *lm, const mc_adapter_pair *pair, const mc_lm_matrix *at) {
     mc_factor a = {pair->a, false}, b = {pair->b, false};
     if (pair->kind == MC_ADAPTER_PEFT) {
         a.transposed = b.transposed = true;
@@ -86,7 +78,7 @@ static mica_status apply_pairs(mc_lm *lm, const mc_adapter *adapter, mc_names *s
     int first = mc_adapter_first_layer(adapter, lm->spec.n_layers);
     for (size_t i = 0; i < mc_adapter_count(adapter); i++) {
         const mc_adapter_pair *pair = mc_adapter_at(adapter, i);
-        target at = find_target(lm, pair->kind, pair->module);
+        mc_lm_matrix at = find_target(lm, pair->kind, pair->module);
         if (at.linear && at.layer >= 0 && at.layer < first &&
             !mc_adapter_expects(adapter, at.layer, lm->spec.n_layers, pair->module, at.name))
             return mc_fail(MICA_EFORMAT,
@@ -107,8 +99,8 @@ static mica_status apply_pairs(mc_lm *lm, const mc_adapter *adapter, mc_names *s
 static mica_status find_missing(const mc_lm *lm, const mc_adapter *adapter, mc_names *missing) {
     char module[NAME_BYTES];
     for (int layer = 0; layer < lm->spec.n_layers; layer++)
-        for (size_t i = 0; i < LAYER_MATRICES; i++) {
-            target at = layer_matrix(lm, layer, i);
+        for (size_t i = 0; i < MC_LM_LAYER_MATRICES; i++) {
+            mc_lm_matrix at = mc_lm_layer_matrix(lm, layer, i);
             snprintf(module, sizeof module, "model.layers.%d.%s", layer, at.name);
             if (!mica_valid(at.linear->lora_a) &&
                 mc_adapter_expects(adapter, layer, lm->spec.n_layers, module, at.name))

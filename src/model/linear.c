@@ -229,15 +229,31 @@ mica_status mc_linear_adapt(mica_scope *scope, mc_factor a, mc_factor b, int64_t
     return load_factor(scope, b, rank, linear->out, scale, &linear->lora_b);
 }
 
+mica_array mc_linear_apply_weight(mica_scope *s, const mc_linear *linear, mica_array x) {
+    if (!linear->quantised) return mc_matmul_rows(s, x, linear->weight, linear->fast);
+    return mc_quantized_matmul(s, x, linear->weight, linear->scales, linear->biases, linear->quant,
+                               linear->fast);
+}
+
+/* Dropout: each element is 0 with the probability p, else divided by 1 - p. */
+static mica_array drop(mica_scope *s, const mc_linear *linear, mica_array x) {
+    if (!mica_valid(linear->dropout_key)) return x;
+    double keep = 1.0 - (double)linear->dropout;
+    mica_array kept = mica_random_bernoulli(s, linear->dropout_key, mica_array_shape(x),
+                                            mica_array_ndim(x), keep);
+    mica_array factors = mica_where(s, kept, mica_f32(s, (float)(1.0 / keep)), mica_f32(s, 0.0f));
+    return mica_multiply(s, x, factors);
+}
+
 mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x) {
-    mica_array y = linear->quantised
-                       ? mc_quantized_matmul(s, x, linear->weight, linear->scales, linear->biases,
-                                             linear->quant, linear->fast)
-                       : mc_matmul_rows(s, x, linear->weight, linear->fast);
-    if (mica_valid(linear->bias)) y = mica_add(s, y, linear->bias);
+    bool dora = mica_valid(linear->dora), bias = mica_valid(linear->bias);
+    mica_array y = mc_linear_apply_weight(s, linear, x);
+    if (bias && !dora) y = mica_add(s, y, linear->bias);
     if (!mica_valid(linear->lora_a)) return y;
-    mica_array low = mica_matmul(s, x, linear->lora_a); /* [..., rank] */
-    return mica_add(s, y, mica_matmul(s, low, linear->lora_b));
+    mica_array low = mica_matmul(s, drop(s, linear, x), linear->lora_a); /* [..., rank] */
+    y = mica_add(s, y, mica_matmul(s, low, linear->lora_b));
+    if (dora) y = mica_multiply(s, y, linear->dora);
+    return dora && bias ? mica_add(s, y, linear->bias) : y;
 }
 
 static mica_array weight_rows(mica_scope *s, const mc_linear *linear, mica_array ids) {

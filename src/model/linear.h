@@ -18,6 +18,11 @@ typedef struct mc_linear {
     /* An adapter's factors, [in, r] and [r, out] f32: their matmul is added to the transposed
      * weight. The adapter's scale is in them. MICA_NONE: no adapter. */
     mica_array lora_a, lora_b;
+    /* DoRA: [out] f32, factors of the results before the bias. MICA_NONE: none */
+    mica_array dora;
+    /* In training: a part of the adapter's input is dropped, by this key. MICA_NONE: none is */
+    mica_array dropout_key;
+    float dropout; /* the share that is dropped, in [0, 1) */
     mica_quant quant;
     bool quantised;
     bool fast; /* matmuls may round activations: mc_lm_set_arithmetic */
@@ -66,6 +71,9 @@ mica_status mc_linear_adapt(mica_scope *scope, mc_factor a, mc_factor b, int64_t
 /* The matmul of activations x [..., in] f32 and the transposed weight, plus bias: [..., out] f32.
  * With a fast weight it is mc_quantized_matmul (op/quant.h) or mc_matmul_rows (op/matmul.h). */
 mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x);
+
+/* The product with the weight alone, without bias and adapter. */
+mica_array mc_linear_apply_weight(mica_scope *s, const mc_linear *linear, mica_array x);
 
 /* Rows `ids` of the weight: ids [...] i32 -> [..., in] f32. */
 mica_array mc_linear_rows(mica_scope *s, const mc_linear *linear, mica_array ids);

@@ -1,5 +1,7 @@
 #include "model/lm.h"
 
+#include <mica/grad.h>
+
 #include <assert.h>
 
 /* What every step of a pass needs. */
@@ -61,6 +63,7 @@ static mica_array attend_cached(const pass *p, const mc_kv_store *store, int lay
         .window = seen.window,
         .keep = seen.keep,
         .softcap = (float)spec->attention_softcap,
+        .mask = seen.mask,
         .offset = seen.offset,
     };
     return mica_sdpa(p->s, q, seen.k, seen.v, &options);
@@ -123,6 +126,37 @@ static mica_array mlp(const pass *p, const mc_lm_layer *w, mica_array x) {
     return mc_linear_apply(p->s, &w->down, mica_multiply(p->s, gate, up));
 }
 
+/* Layer i: x [B, L, hidden] -> rows [first, L) of [B, L, hidden]. */
+static mica_array decode_layer(const pass *p, int i, int64_t first, mica_array x) {
+    const mc_lm_layer *w = &p->lm->layers[i];
+    mica_array y = attend(p, i, first, normalise(p, x, w->attention_norm));
+    x = mica_add(p->s, rows_from(p, x, first), normalise(p, y, w->attention_post_norm));
+    y = mlp(p, w, normalise(p, x, w->mlp_norm));
+    return mica_add(p->s, x, normalise(p, y, w->mlp_post_norm));
+}
+
+typedef struct layer_call {
+    const pass *p;
+    int layer;
+    int64_t first;
+} layer_call;
+
+static mica_status record_layer(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                                mica_array *results, size_t n_results) {
+    const layer_call *call = user;
+    (void)n_args, (void)n_results;
+    results[0] = decode_layer(call->p, call->layer, call->first, args[0]);
+    return mica_scope_status(s);
+}
+
+static mica_array checkpoint_layer(const pass *p, int i, int64_t first, mica_array x) {
+    layer_call call = {p, i, first};
+    mica_array y;
+    /* The scope keeps the error. */
+    (void)mica_checkpoint(p->s, record_layer, &call, &x, 1, &y, 1);
+    return y;
+}
+
 mica_array mc_lm_head(mica_scope *s, const mc_lm *lm, mica_array hidden) {
     float cap = (float)lm->spec.final_softcap;
     mica_array logits = mc_linear_apply(s, &lm->head, hidden);
@@ -142,12 +176,8 @@ mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_ar
      * wanted. */
     int64_t last = wanted == MC_LAST_LOGITS && !(store && store->observe) ? p.length - 1 : 0;
     for (int i = 0; i < lm->spec.n_layers; i++) {
-        const mc_lm_layer *w = &lm->layers[i];
         int64_t first = i == lm->spec.n_layers - 1 ? last : 0;
-        mica_array y = attend(&p, i, first, normalise(&p, x, w->attention_norm));
-        x = mica_add(s, rows_from(&p, x, first), normalise(&p, y, w->attention_post_norm));
-        y = mlp(&p, w, normalise(&p, x, w->mlp_norm));
-        x = mica_add(s, x, normalise(&p, y, w->mlp_post_norm));
+        x = lm->checkpoint ? checkpoint_layer(&p, i, first, x) : decode_layer(&p, i, first, x);
     }
     if (wanted == MC_NO_LOGITS) return MICA_NONE;
     if (wanted == MC_LAST_LOGITS && last == 0) x = rows_from(&p, x, p.length - 1);

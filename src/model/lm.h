@@ -37,8 +37,9 @@ typedef struct mc_lm {
     mica_array freqs[2];   /* for spec.ropes: [head_dim / 2] f32; MICA_NONE: from the base alone */
     char model_type[64];   /* as in config.json; "": it has none */
     uint64_t parameters, weight_bytes;
-    mica_dtype kv_dtype;                /* dtype of keys and values in attention; u8: mica_to_q8 */
-    mica_dtype dtype;                   /* dtype of most weights that are not quantised */
+    bool checkpoint;     /* each layer is computed again in a backward pass: mica_checkpoint */
+    mica_dtype kv_dtype; /* dtype of keys and values in attention; u8: mica_to_q8 */
+    mica_dtype dtype;    /* dtype of most weights that are not quantised */
     char quantization[MC_PACKING_TEXT]; /* "4 bit, groups of 64 (affine)", "none" */
     char *adapter;                      /* its folder; NULL: no adapter */
     uint64_t adapter_parameters;
@@ -67,6 +68,18 @@ mica_status mc_lm_open(const char *folder, mica_device *device, const mc_weights
  *          MICA_EINVAL the model has an adapter; MICA_ENOMEM */
 mica_status mc_lm_adapt(mc_lm *lm, const char *folder);
 
+/* A weight matrix of a model, with its names. */
+typedef struct mc_lm_matrix {
+    mc_linear *linear; /* NULL: the model has no such matrix */
+    int layer;         /* -1: outside the layers */
+    const char *name;  /* name within its layer: "mlp.up_proj" */
+} mc_lm_matrix;
+
+enum { MC_LM_LAYER_MATRICES = 7 };
+
+/* The i-th matrix of a layer, of MC_LM_LAYER_MATRICES, in the order of a pass. */
+mc_lm_matrix mc_lm_layer_matrix(const mc_lm *lm, int layer, size_t i);
+
 /* Sets how matmuls with weights are computed, before the first pass. MICA_ARITHMETIC_DEFAULT is
  * fast. A model that was just opened is exact. */
 void mc_lm_set_arithmetic(mc_lm *lm, mica_arithmetic arithmetic);
@@ -94,6 +107,7 @@ typedef struct mc_attended {
     mica_array offset; /* i32 []: index in k of the first query's own key */
     int64_t window;    /* keys that a query attends to, its own included; 0: all up to its own */
     int64_t keep;      /* with a window: this many first keys are attended to beside it */
+    mica_array mask;   /* bool [B, 1, L, N], what a query sees of these; MICA_NONE: all */
 } mc_attended;
 
 #define MC_MAX_ROWS 256 /* of a batch whose rows have their own stores */

@@ -139,7 +139,11 @@ static mc_attended append(void *context, mica_scope *s, int index, mica_array k,
                                         : mica_program_param(s, MICA_I32, NULL, 0);
     layer->next_k = mica_slice_update_at(s, layer->param_k, k, layer->start, AXIS);
     layer->next_v = mica_slice_update_at(s, layer->param_v, v, layer->start, AXIS);
-    return (mc_attended){layer->next_k, layer->next_v, layer->start, layer->window, layer->keep};
+    return (mc_attended){.k = layer->next_k,
+                         .v = layer->next_v,
+                         .offset = layer->start,
+                         .window = layer->window,
+                         .keep = layer->keep};
 }
 
 uint64_t mc_cache_shape(const mc_cache *cache) {

@@ -62,7 +62,7 @@ static mc_attended append_whole(void *context, mica_scope *s, int layer, mica_ar
         keep = w->context < 8 ? w->context / 2 : 4;
         window = w->context - keep;
     }
-    return (mc_attended){k, v, mica_i32(s, 0), window, keep};
+    return (mc_attended){.k = k, .v = v, .offset = mica_i32(s, 0), .window = window, .keep = keep};
 }
 
 /* The last row of logits of ids[n], without a cache. A layer attends to `context` tokens at

@@ -1,0 +1,232 @@
+/* Fine-tuning: training low-rank adapters of a model, or the model's own weights.
+ *
+ *     mica_tuner *tuner = NULL;
+ *     mica_status status = mica_tuner_open("models/default", NULL, &tuner);
+ *     if (status == MICA_OK) status = mica_lora_apply(tuner, &(mica_lora_options){.rank = 8});
+ *     if (status == MICA_OK)
+ *         status = mica_tune(tuner, &(mica_tune_options){.data = "data", .adapter = "adapter"});
+ *     mica_tuner_close(&tuner);
+ *
+ * The adapter is a folder that mica_model_options.adapter, mlx-lm and PEFT load. Losses and
+ * optimisers are here over arrays, too, for loops of one's own (mica/grad.h).
+ *
+ * Threads: a tuner and an optimiser belong to one thread at a time. */
+#ifndef MICA_TUNE_H
+#define MICA_TUNE_H
+
+#include <mica/array.h>
+#include <mica/model.h>
+
+MICA_BEGIN
+
+/* ---- losses ---- */
+
+/** Options of losses; zero means the default. */
+typedef struct mica_loss_options {
+    size_t struct_bytes; /* see mica/api.h */
+    double beta; /* dpo: how closely the model stays to that before training; orpo: the weight of
+                    the preference. 0: 0.1 */
+} mica_loss_options;
+
+/** The number of losses; the name of the i-th, NULL past the end.
+ *
+ *  summary  receives a line on it; may be NULL */
+MICA_API size_t mica_loss_count(void);
+MICA_API const char *mica_loss_name(size_t i, const char **summary);
+
+/** Records a loss.
+ *
+ *      cross_entropy         logits [..., V], targets integer [...]:
+ *                            mean(logsumexp(logits) - logits[target])
+ *      masked_cross_entropy  logits, targets, mask f32 [...]: sum(mask x) / sum(mask), x being the
+ *                            same
+ *      mse                   values, targets: mean((values - targets)^2)
+ *      dpo                   log-probabilities [B] of the chosen and the rejected answers, and
+ *                            those by the model before training:
+ *                            mean(-log sigmoid(beta ((c - r) - (c0 - r0))))
+ *      orpo                  means of the log-probabilities of the tokens of chosen and rejected
+ *                            answers [B], and the cross-entropy nll of the chosen ones:
+ *                            nll - beta mean(log sigmoid(log odds(c) - log odds(r))),
+ *                            log odds(x) = x - log(1 - exp(x))
+ *
+ *  inputs   [n] as above. Borrowed.
+ *  options  NULL for the defaults. Borrowed.
+ *  loss     receives an array of s, [] f32.
+ *  errors   MICA_EINVAL no such loss (the text lists them), or another number of inputs; those of
+ *           the ops
+ *  grad     inputs that are floats.
+ *  source   Rafailov et al. 2023 (arXiv:2305.18290), eq. 7; Hong et al. 2024 (arXiv:2403.07691),
+ *           eq. 6 and 7. */
+MICA_API mica_status mica_loss(mica_scope *s, const char *name, const mica_array *inputs, size_t n,
+                               const mica_loss_options *options, mica_array *loss);
+
+/* ---- optimisers ---- */
+
+/** An optimiser with its states. */
+typedef struct mica_optimizer mica_optimizer;
+
+/** Options of an optimiser. 0 is the optimiser's own value; a negative number stands for 0. */
+typedef struct mica_optimizer_options {
+    size_t struct_bytes;  /* see mica/api.h */
+    const char *name;     /* adamw, adam, sgd, lion, adafactor, muon; NULL: adamw */
+    double learning_rate; /* 0: 1e-5 */
+    double beta1;         /* adam, adamw, lion: 0.9; adafactor: of a momentum, none */
+    double beta2;         /* adam, adamw: 0.999; lion: 0.99 */
+    double eps;           /* adam, adamw: 1e-8 */
+    double weight_decay;  /* adamw, muon: 0.01; others: none */
+    double momentum;      /* muon: 0.95; sgd: none */
+    bool bias_correction; /* adam, adamw: moments are divided by 1 - beta^step, as PyTorch does;
+                             MLX does not */
+    bool nesterov;        /* sgd */
+    bool no_nesterov;     /* muon */
+    bool relative_step;   /* adafactor: the rate is min(0.01, 1 / sqrt(step)) */
+} mica_optimizer_options;
+
+/** The number of optimisers; the name of the i-th, NULL past the end.
+ *
+ *  summary  receives a line on it; may be NULL */
+MICA_API size_t mica_optimizer_count(void);
+MICA_API const char *mica_optimizer_name(size_t i, const char **summary);
+
+/** Opens an optimiser, without states yet.
+ *
+ *  options    NULL for the defaults. Borrowed.
+ *  optimizer  receives it, owned by the caller; NULL after an error.
+ *  errors     MICA_EINVAL no such optimiser (the text lists them), a value out of range;
+ *             MICA_ENOMEM */
+MICA_API mica_status mica_optimizer_open(mica_device *device, const mica_optimizer_options *options,
+                                         mica_optimizer **optimizer);
+/** Closes *optimizer and sets it to NULL; nothing for NULL. */
+MICA_API void mica_optimizer_close(mica_optimizer **optimizer);
+
+/** Updates parameters by their gradients. States, f32, are kept by a parameter's number; the first
+ *  call makes them, and later ones add those of further parameters.
+ *
+ *      adamw      m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2,
+ *                 p = p (1 - rate decay) - rate m / (sqrt(v) + eps)
+ *      sgd        g = g + decay p, v = momentum v + g, p = p - rate v
+ *      lion       p = p (1 - rate decay) - rate sign(b1 m + (1 - b1) g), m = b2 m + (1 - b2) g
+ *      adafactor  second moments of rows and columns; the rate is times max(1e-3, rms(p))
+ *      muon       the momentum of a matrix is made nearly orthogonal by five Newton-Schulz steps
+ *
+ *  params      [n] floats of s, or evaluated ones. Borrowed.
+ *  grads       [n] of the shapes of params. Borrowed.
+ *  rate        the learning rate of this step; 0: that of the options.
+ *  new_params  [n] receives evaluated arrays of s, of params' dtypes. Computed in f32, rounded
+ *              once.
+ *  errors      those of mica_eval; MICA_EINVAL, MICA_ENOMEM
+ *  source      Loshchilov & Hutter 2019 (arXiv:1711.05101); Chen et al. 2023 (arXiv:2302.06675);
+ *              Shazeer & Stern 2018 (arXiv:1804.04235); Jordan et al. 2024 (Muon) */
+MICA_API mica_status mica_optimizer_update(mica_optimizer *optimizer, mica_scope *s,
+                                           const mica_array *params, const mica_array *grads,
+                                           size_t n, double rate, mica_array *new_params);
+/** Forgets states and the number of steps. */
+MICA_API void mica_optimizer_reset(mica_optimizer *optimizer);
+
+/** The learning rate of a step, counted from 0, by a schedule as mlx-lm names them.
+ *
+ *      constant           rate
+ *      linear_schedule    init, end, steps: from init to end, which stays
+ *      cosine_decay       init, steps, [end]: half a cosine, then end, 0 where it is not given
+ *      exponential_decay  init, rate: init rate^step
+ *      step_decay         init, rate, size: init rate^floor(step / size)
+ *
+ *  With warmup steps before it, the rate goes from warmup_init to the schedule's first value in a
+ *  line; the schedule begins at the step behind them. */
+typedef struct mica_schedule {
+    const char *name;    /* NULL: constant */
+    double arguments[4]; /* as above */
+    size_t n_arguments;  /* number of them */
+    int64_t warmup;      /* steps; 0: none */
+    double warmup_init;  /* rate of the first one */
+} mica_schedule;
+
+/** rate    receives it.
+ *  errors  MICA_EINVAL no such schedule (the text lists them), another number of arguments */
+MICA_API mica_status mica_schedule_rate(const mica_schedule *schedule, int64_t step, double *rate);
+
+/* ---- models that are trained ---- */
+
+/** A model with parameters that are trained. */
+typedef struct mica_tuner mica_tuner;
+
+/** Options of mica_tuner_open; zero means the default. */
+typedef struct mica_tuner_options {
+    size_t struct_bytes;       /* see mica/api.h */
+    mica_device *device;       /* kept until the tuner ends; NULL: it opens its own */
+    const char *device_name;   /* of its own device; NULL: the best one of this machine */
+    int threads;               /* of its own device; 0: one per usable core */
+    bool no_mmap;              /* read the weights into memory instead of mapping them */
+    const char *chat_template; /* instead of the folder's own; NULL: that */
+} mica_tuner_options;
+
+/** Opens a model's folder for training. Matmuls are exact: activations stay floats.
+ *
+ *  options  NULL for the defaults. Borrowed.
+ *  tuner    receives it, owned by the caller; NULL after an error.
+ *  errors   those of mica_model_open of the engine native */
+MICA_API mica_status mica_tuner_open(const char *path, const mica_tuner_options *options,
+                                     mica_tuner **tuner);
+/** Closes *tuner and sets it to NULL; nothing for NULL. */
+MICA_API void mica_tuner_close(mica_tuner **tuner);
+
+/** What is trained. */
+typedef enum mica_tune_kind {
+    MICA_TUNE_LORA, /* factors A and B beside a matrix: y = W x + scale B A x */
+    MICA_TUNE_DORA, /* the same, and the norms of the rows of W + scale B A */
+    MICA_TUNE_FULL  /* the weights and norms of the layers themselves */
+} mica_tune_kind;
+
+/** Options of mica_lora_apply; zero means the default. */
+typedef struct mica_lora_options {
+    size_t struct_bytes;        /* see mica/api.h */
+    mica_tune_kind kind;        /* what is trained */
+    const char *const *modules; /* [n_modules] matrices that get factors: names within a layer
+                                   ("self_attn.q_proj", "q_proj"), whole names
+                                   ("model.layers.3.mlp.up_proj"), or regular expressions of either.
+                                   Borrowed for the call */
+    size_t n_modules;           /* 0: all matrices of the layers */
+    int64_t layers;             /* the last ones are trained, so many of them; 0: all */
+    int64_t rank;               /* of the factors; 0: 8 */
+    float scale;                /* of the product of the factors; 0: 20, or by alpha */
+    float alpha;                /* instead of scale: scale = alpha / rank */
+    float dropout;              /* share of the factors' input that is dropped in training */
+    bool bf16;                  /* factors are bf16; moments and updates stay f32 */
+    uint64_t seed;              /* of A */
+} mica_lora_options;
+
+/** Makes the parameters to train, in place of earlier ones. A is uniform in +-1 / sqrt(in), B is
+ *  zero: the model gives what it gave before.
+ *
+ *  options  NULL for the defaults. Borrowed.
+ *  errors   MICA_EINVAL a value out of range; MICA_ENOENT a module that no layer has;
+ *           MICA_EUNSUPPORTED full training of quantised weights; MICA_ENOMEM
+ *  source   Hu et al. 2021 (arXiv:2106.09685); Liu et al. 2024 (arXiv:2402.09353) */
+MICA_API mica_status mica_lora_apply(mica_tuner *tuner, const mica_lora_options *options);
+
+/** A parameter; the name lives as long as what mica_lora_apply made. */
+typedef struct mica_parameter {
+    size_t struct_bytes; /* see mica/api.h */
+    const char *name;    /* "model.layers.0.self_attn.q_proj.lora_a" */
+    mica_array value;    /* A [in, rank], B [rank, out], m [out], or a weight. Borrowed: until the
+                            next step */
+} mica_parameter;
+
+/** The number of parameters, and the i-th, in the order of names. errors  MICA_EINVAL */
+MICA_API size_t mica_tuner_parameter_count(const mica_tuner *tuner);
+MICA_API mica_status mica_tuner_get_parameter(const mica_tuner *tuner, size_t i,
+                                              mica_parameter *parameter);
+/** Replaces the i-th parameter's value by f32 [n] numbers, its own number of them.
+ *  errors  MICA_EINVAL, MICA_ENOMEM */
+MICA_API mica_status mica_tuner_set_parameter(mica_tuner *tuner, size_t i, const float *values,
+                                              size_t n);
+/** The number of numbers in all parameters. */
+MICA_API uint64_t mica_tuner_trained(const mica_tuner *tuner);
+
+/** The device and the tokenizer of a tuner. Both live as long as it. NULL for NULL. */
+MICA_API mica_device *mica_tuner_device(const mica_tuner *tuner);
+MICA_API const mica_tokenizer *mica_tuner_tokenizer(const mica_tuner *tuner);
+
+MICA_END
+
+#endif

@@ -1,0 +1,142 @@
+#include "tune/loss.h"
+
+#include "base/alloc.h"
+#include "base/options.h"
+
+#include <mica/grad.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const mc_loss *const rows[] = {
+#define LOSS(name) &mc_loss_##name,
+#include "tune/loss_list.h"
+#undef LOSS
+};
+
+enum { ROWS = sizeof rows / sizeof *rows };
+
+const mc_loss *mc_loss_at(size_t i) {
+    return i < ROWS ? rows[i] : NULL;
+}
+
+const mc_loss *mc_loss_find(const char *name) {
+    for (size_t i = 0; i < ROWS; i++)
+        if (strcmp(rows[i]->name, name) == 0) return rows[i];
+    return NULL;
+}
+
+mica_status mc_loss_unknown(const char *name) {
+    char known[256] = "";
+    size_t len = 0;
+    for (size_t i = 0; i < ROWS && len < sizeof known; i++)
+        len += (size_t)snprintf(known + len, sizeof known - len, i ? ", %s" : "%s", rows[i]->name);
+    return mc_fail(MICA_EINVAL, "no loss \"%s\"; there are %s", name, known);
+}
+
+size_t mica_loss_count(void) {
+    return ROWS;
+}
+
+const char *mica_loss_name(size_t i, const char **summary) {
+    if (summary) *summary = i < ROWS ? rows[i]->summary : NULL;
+    return i < ROWS ? rows[i]->name : NULL;
+}
+
+mica_status mica_loss(mica_scope *s, const char *name, const mica_array *inputs, size_t n,
+                      const mica_loss_options *options, mica_array *loss) {
+    mica_loss_options given;
+    if (!s || !name || !inputs || !loss) return mc_fail(MICA_EINVAL, "mica_loss: NULL");
+    *loss = MICA_NONE;
+    MC_TRY(MC_OPTIONS_COPY(mica_loss_options, beta, &given, options));
+    if (given.beta == 0.0) given.beta = 0.1;
+    const mc_loss *row = mc_loss_find(name);
+    if (!row) return mc_loss_unknown(name);
+    if (n != (size_t)row->n_inputs)
+        return mc_fail(MICA_EINVAL, "loss %s takes %d arrays (%s), not %zu", name, row->n_inputs,
+                       row->inputs, n);
+    *loss = row->formula(s, inputs, &given);
+    return mica_scope_status(s);
+}
+
+/* ---- cross-entropy in parts ---- */
+
+/* args: hidden states [rows, hidden], targets [rows]; result: [rows] */
+static mica_status head_loss(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                             mica_array *results, size_t n_results) {
+    (void)n_args, (void)n_results;
+    results[0] = mica_cross_entropy(s, mc_lm_head(s, user, args[0]), args[1]);
+    return mica_scope_status(s);
+}
+
+/* [n, hidden], [n] -> [n] */
+static mica_array losses_in_parts(const mc_sequences *q, const mc_lm *lm, mica_array hidden,
+                                  mica_array targets) {
+    mica_scope *s = q->s;
+    int64_t n = mica_array_dim(hidden, 0), part = q->chunk_rows;
+    mica_array args[] = {hidden, targets}, y = MICA_NONE;
+    void *model = (void *)(uintptr_t)lm; /* read only, through the user pointer of a function */
+    if (part <= 0 || part >= n) {
+        (void)head_loss(model, s, args, 2, &y, 1);
+        return y;
+    }
+    size_t count = (size_t)((n + part - 1) / part);
+    mica_array *parts = mc_array_alloc(count, sizeof *parts);
+    if (!parts) {
+        (void)mc_fail_nomem("the parts of a loss");
+        return MICA_NONE;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int64_t begin = (int64_t)i * part, end = begin + part < n ? begin + part : n;
+        args[0] = mica_slice_axis(s, hidden, 0, begin, end);
+        args[1] = mica_slice_axis(s, targets, 0, begin, end);
+        /* The scope keeps the error. */
+        (void)mica_checkpoint(s, head_loss, model, args, 2, &parts[i], 1);
+    }
+    y = mica_concatenate(s, parts, (int)count, 0);
+    mc_free(parts);
+    return y;
+}
+
+/* The store of a pass over packed texts: tokens attend to their own text. */
+static mc_attended attend_masked(void *context, mica_scope *s, int layer, mica_array k,
+                                 mica_array v) {
+    const mc_sequences *q = context;
+    return (mc_attended){.k = k,
+                         .v = v,
+                         .offset = mica_i32(s, 0),
+                         .window = q->lm->spec.layers[layer].window,
+                         .mask = q->seen};
+}
+
+mica_array mc_token_losses(const mc_sequences *q, const mc_lm *lm) {
+    mica_scope *s = q->s;
+    int64_t batch = mica_array_dim(q->ids, 0), length = mica_array_dim(q->ids, 1) - 1;
+    int64_t count = batch * length;
+    const int64_t flat[] = {count, lm->spec.hidden}, shape[] = {batch, length};
+    mc_sequences copy = *q; /* the store's context is not const */
+    const mc_kv_store store = {.append = attend_masked, .context = &copy};
+    mica_array ids = mica_slice_axis(s, q->ids, 1, 0, length);
+    mica_array hidden =
+        mc_lm_forward(s, lm, ids, mica_i32(s, 0), mica_valid(q->seen) ? &store : NULL, MC_HIDDEN);
+    mica_array targets = mica_slice_axis(s, q->ids, 1, 1, length + 1);
+    targets = mica_reshape(s, targets, &count, 1);
+    mica_array losses = losses_in_parts(q, lm, mica_reshape(s, hidden, flat, 2), targets);
+    return mica_reshape(s, losses, shape, 2);
+}
+
+mica_array mc_masked_mean(mica_scope *s, mica_array x, mica_array mask) {
+    mica_array sum = mica_sum(s, mica_multiply(s, x, mask), NULL, 0, false);
+    return mica_divide(s, sum, mica_sum(s, mask, NULL, 0, false));
+}
+
+mica_array mc_sum_last(mica_scope *s, mica_array x) {
+    return mica_sum(s, x, (int[]){-1}, 1, false);
+}
+
+/* log(sigmoid(x)) = -log(1 + exp(-x)) */
+mica_array mc_log_sigmoid(mica_scope *s, mica_array x) {
+    mica_array zero = mica_f32(s, 0.0f);
+    return mica_negative(s, mica_logaddexp(s, zero, mica_negative(s, x)));
+}

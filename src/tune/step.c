@@ -1,0 +1,390 @@
+#include "tune/step.h"
+
+#include "base/alloc.h"
+
+#include <mica/grad.h>
+#include <mica/program.h>
+
+#include <math.h>
+#include <string.h>
+
+struct mc_steps {
+    mc_trainable *t;
+    mica_device *device;
+    mc_steps_options options;
+    const mc_loss *loss;
+    const mc_optimizer *row;
+    mica_optimizer_options optimizer;
+    mica_function *gradient, *evaluate, *add, *norm, *update;
+    size_t n;           /* parameters */
+    mica_array *grads;  /* [n] sums, in the trainable's scope */
+    int64_t added;      /* gradients in the sums */
+    mica_array *states; /* [n_states] in the trainable's scope */
+    size_t n_states;
+    int *states_of;  /* [n] number of states of each parameter */
+    int64_t count;   /* of updates */
+    int64_t batches; /* number of gradients since the start: dropout's keys */
+};
+
+/* ---- what is recorded ---- */
+
+/* args: parameters, ids, mask, [seen]; key: NULL is without dropout */
+static mica_status record_loss(const mc_steps *st, mica_scope *s, const mica_array *args,
+                               size_t n_args, mica_array key, mica_array results[2]) {
+    mc_lm view;
+    MC_TRY(mc_trainable_view(st->t, s, args, key, &view));
+    view.checkpoint = st->options.checkpoint;
+    mc_sequences q = {
+        .s = s,
+        .lm = &view,
+        .base = st->t->lm,
+        .ids = args[st->n],
+        .mask = args[st->n + 1],
+        .seen = n_args > st->n + 3 ? args[st->n + 3] : MICA_NONE,
+        .chunk_rows = st->options.chunk_rows,
+        .options = &st->options.loss_options,
+    };
+    results[0] = st->loss->train(&q, &results[1]);
+    mica_status status = mica_scope_status(s);
+    mc_trainable_end_view(&view);
+    return status;
+}
+
+/* args: parameters, ids, mask, key, [seen]; results: loss, weight, gradients */
+static mica_status record_gradient(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                                   mica_array *results, size_t n_results) {
+    const mc_steps *st = user;
+    (void)n_results;
+    MC_TRY(record_loss(st, s, args, n_args, args[st->n + 2], results));
+    return mica_grad(s, results[0], MICA_NONE, args, st->n, results + 2);
+}
+
+static mica_status record_evaluate(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                                   mica_array *results, size_t n_results) {
+    (void)n_results;
+    return record_loss(user, s, args, n_args, MICA_NONE, results);
+}
+
+/* args: sums, gradients; results: new sums */
+static mica_status record_add(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                              mica_array *results, size_t n_results) {
+    const mc_steps *st = user;
+    (void)n_args, (void)n_results;
+    for (size_t i = 0; i < st->n; i++)
+        results[i] = mica_add(s, args[i], args[st->n + i]);
+    return mica_scope_status(s);
+}
+
+/* args: gradients; results: the norm of all, then the sum of squares of each */
+static mica_status record_norm(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                               mica_array *results, size_t n_results) {
+    (void)user, (void)n_args;
+    mica_array all = mica_f32(s, 0.0f);
+    for (size_t i = 0; i + 1 < n_results; i++) {
+        mica_array g = mica_astype(s, args[i], MICA_F32);
+        results[1 + i] = mica_sum(s, mica_square(s, g), NULL, 0, false);
+        all = mica_add(s, all, results[1 + i]);
+    }
+    results[0] = mica_sqrt(s, all);
+    return mica_scope_status(s);
+}
+
+/* args: rate, step, factor of gradients, parameters, gradients, states; results: new parameters,
+ * new states */
+static mica_status record_update(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                                 mica_array *results, size_t n_results) {
+    const mc_steps *st = user;
+    const mica_array *params = args + 3, *grads = params + st->n, *states = grads + st->n;
+    mica_array *new_states = results + st->n;
+    (void)n_args, (void)n_results;
+    for (size_t i = 0; i < st->n; i++) {
+        mc_update u = {.s = s, .options = &st->optimizer, .rate = args[0], .step = args[1]};
+        size_t bytes = (size_t)st->states_of[i] * sizeof *states;
+        u.param = mica_astype(s, params[i], MICA_F32);
+        u.grad = mica_multiply(s, mica_astype(s, grads[i], MICA_F32), args[2]);
+        memcpy(u.states, states, bytes);
+        st->row->update(&u);
+        results[i] = mica_astype(s, u.param, mica_array_dtype(params[i]));
+        memcpy(new_states, u.states, bytes);
+        states += st->states_of[i];
+        new_states += st->states_of[i];
+    }
+    return mica_scope_status(s);
+}
+
+/* ---- opening ---- */
+
+static mica_status make_states(mc_steps *st) {
+    for (size_t i = 0; i < st->n; i++) {
+        int64_t shapes[MC_OPTIMIZER_STATES][MICA_MAX_NDIM];
+        int ndims[MC_OPTIMIZER_STATES];
+        mica_array p = mc_trainable_at(st->t, i)->value;
+        st->states_of[i] =
+            st->row->states(&st->optimizer, mica_array_shape(p), mica_array_ndim(p), shapes, ndims);
+        for (int k = 0; k < st->states_of[i]; k++) {
+            mica_array state = mica_zeros(st->t->scope, shapes[k], ndims[k], MICA_F32);
+            /* Not constants that are laid out when they are read: memory that updates write to. */
+            MC_TRY(mica_eval(st->t->scope, state));
+            st->states[st->n_states++] = state;
+        }
+    }
+    return MICA_OK;
+}
+
+static mica_status compile_all(mc_steps *st) {
+    MC_TRY(mica_compile(st->device, record_gradient, st, NULL, &st->gradient));
+    MC_TRY(mica_compile(st->device, record_evaluate, st, NULL, &st->evaluate));
+    MC_TRY(mica_compile(st->device, record_add, st, NULL, &st->add));
+    MC_TRY(mica_compile(st->device, record_norm, st, NULL, &st->norm));
+    return mica_compile(st->device, record_update, st, NULL, &st->update);
+}
+
+static mica_status open_parts(mc_steps *st) {
+    mc_steps_options *o = &st->options;
+    st->loss = mc_loss_find(o->loss);
+    if (!st->loss) return mc_loss_unknown(o->loss);
+    if (!st->loss->train)
+        return mc_fail(MICA_EINVAL, "loss %s is a formula over arrays: it trains no model",
+                       o->loss);
+    MC_TRY(mc_optimizer_complete(o->optimizer, &st->optimizer, &st->row));
+    st->optimizer.name = st->row->name;
+    if (o->loss_options.beta == 0.0) o->loss_options.beta = 0.1;
+    /* Logits and their gradient take 256 MiB at most. */
+    int64_t vocab = st->t->lm->spec.vocab;
+    if (o->chunk_rows <= 0) o->chunk_rows = (INT64_C(256) << 20) / (vocab * 4);
+    if (o->chunk_rows < 16) o->chunk_rows = 16;
+    st->grads = mc_calloc(st->n + 1, sizeof *st->grads);
+    st->states = mc_calloc(st->n * MC_OPTIMIZER_STATES + 1, sizeof *st->states);
+    st->states_of = mc_calloc(st->n + 1, sizeof *st->states_of);
+    if (!st->grads || !st->states || !st->states_of) return mc_fail_nomem("training steps");
+    MC_TRY(make_states(st));
+    return compile_all(st);
+}
+
+mica_status mc_steps_open(mc_trainable *t, mica_device *device, const mc_steps_options *options,
+                          mc_steps **out) {
+    *out = NULL;
+    mc_steps *st = mc_calloc(1, sizeof *st);
+    if (!st) return mc_fail_nomem("training steps");
+    st->t = t;
+    st->device = device;
+    st->options = *options;
+    st->n = mc_trainable_count(t);
+    mica_status status = open_parts(st);
+    if (status == MICA_OK)
+        *out = st;
+    else
+        mc_steps_close(&st);
+    return status;
+}
+
+void mc_steps_close(mc_steps **steps) {
+    mc_steps *st = *steps;
+    if (!st) return;
+    mica_function *all[] = {st->gradient, st->evaluate, st->add, st->norm, st->update};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        mica_function_close(&all[i]);
+    mc_free(st->grads);
+    mc_free(st->states);
+    mc_free(st->states_of);
+    mc_free(st);
+    *steps = NULL;
+}
+
+const mc_loss *mc_steps_loss(const mc_steps *st) {
+    return st->loss;
+}
+
+/* ---- running ---- */
+
+/* The arguments of a pass; freed with mc_free. */
+static mica_array *pass_args(mc_steps *st, mica_scope *s, const mc_batch *b, size_t *count) {
+    mica_array *args = mc_array_alloc(st->n + 4, sizeof *args);
+    const int64_t inner = b->length - 1;
+    if (!args) return NULL;
+    for (size_t i = 0; i < st->n; i++)
+        args[i] = mc_trainable_at(st->t, i)->value;
+    args[st->n] = mica_from_data(s, b->ids, MICA_I32, (int64_t[]){b->rows, b->length}, 2);
+    args[st->n + 1] = mica_from_data(s, b->mask, MICA_F32, (int64_t[]){b->rows, inner}, 2);
+    uint64_t seed = st->options.seed * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)st->batches;
+    args[st->n + 2] = mica_random_key(s, seed);
+    *count = st->n + 3;
+    if (b->seen)
+        args[(*count)++] =
+            mica_from_data(s, b->seen, MICA_BOOL, (int64_t[]){b->rows, 1, inner, inner}, 4);
+    return args;
+}
+
+static mica_status run_pass(mc_steps *st, mica_function *f, mica_scope *s, const mc_batch *b,
+                            mica_array *results, size_t n, double *loss, double *weight) {
+    size_t count;
+    mica_array *args = pass_args(st, s, b, &count);
+    if (!args) return mc_fail_nomem("a training step");
+    mica_status status = mica_scope_status(s);
+    if (status == MICA_OK) status = mica_function_call(f, s, args, count, results, n);
+    mc_free(args);
+    MC_TRY(status);
+    MC_TRY(mica_item_f64(results[0], loss));
+    return mica_item_f64(results[1], weight);
+}
+
+/* Adds new gradients, of another scope, to the sums. */
+static mica_status add_gradients(mc_steps *st, const mica_array *grads) {
+    mica_scope *s = st->t->scope;
+    mica_array *args = mc_array_alloc(2 * st->n + 1, sizeof *args);
+    if (!args) return mc_fail_nomem("a training step");
+    for (size_t i = 0; i < st->n; i++) {
+        args[i] = mica_move(s, st->grads[i]);
+        args[st->n + i] = grads[i];
+    }
+    mica_status status = mica_function_call(st->add, s, args, 2 * st->n, st->grads, st->n);
+    mc_free(args);
+    return status;
+}
+
+/* Keeps what is alive of the trainable's scope. */
+static mica_status collect(mc_steps *st) {
+    size_t n = st->added ? st->n : 0;
+    mica_array *more = mc_array_alloc(st->n_states + n + 1, sizeof *more);
+    if (!more) return mc_fail_nomem("a training step");
+    memcpy(more, st->states, st->n_states * sizeof *more);
+    memcpy(more + st->n_states, st->grads, n * sizeof *more);
+    mica_status status = mc_trainable_collect(st->t, more, st->n_states + n);
+    if (status == MICA_OK) {
+        memcpy(st->states, more, st->n_states * sizeof *more);
+        memcpy(st->grads, more + st->n_states, n * sizeof *more);
+    }
+    mc_free(more);
+    return status;
+}
+
+static mica_status take_gradients(mc_steps *st, const mica_array *grads) {
+    if (st->added)
+        MC_TRY(add_gradients(st, grads));
+    else
+        for (size_t i = 0; i < st->n; i++)
+            st->grads[i] = mica_materialize(st->t->scope, grads[i]);
+    st->added++;
+    st->batches++;
+    return collect(st);
+}
+
+mica_status mc_steps_gradient(mc_steps *st, const mc_batch *batch, double *loss, double *weight) {
+    mica_scope *s = NULL;
+    mica_array *results = mc_calloc(st->n + 2, sizeof *results);
+    if (!results) return mc_fail_nomem("a training step");
+    mica_status status = mica_scope_open(st->device, &s);
+    if (status == MICA_OK)
+        status = run_pass(st, st->gradient, s, batch, results, st->n + 2, loss, weight);
+    if (status == MICA_OK && !isfinite(*loss))
+        status =
+            mc_fail(MICA_EINVAL, "the loss is %g after %lld updates", *loss, (long long)st->count);
+    if (status == MICA_OK) status = take_gradients(st, results + 2);
+    mica_scope_close(&s);
+    mc_free(results);
+    return status;
+}
+
+mica_status mc_steps_evaluate(mc_steps *st, const mc_batch *batch, double *loss, double *weight) {
+    mica_scope *s = NULL;
+    mica_array results[2];
+    MC_TRY(mica_scope_open(st->device, &s));
+    mica_status status = run_pass(st, st->evaluate, s, batch, results, 2, loss, weight);
+    mica_scope_close(&s);
+    return status;
+}
+
+mica_array mc_steps_grad(const mc_steps *st, size_t i) {
+    return st->grads[i];
+}
+
+/* Names the first parameter whose gradient is not finite. */
+static mica_status report_infinite(const mc_steps *st, const mica_array *squares) {
+    for (size_t i = 0; i < st->n; i++) {
+        double square = 0.0;
+        MC_TRY(mica_item_f64(squares[i], &square));
+        if (!isfinite(square))
+            return mc_fail(MICA_EINVAL, "the gradient of %s is not finite after %lld updates",
+                           mc_trainable_at(st->t, i)->name, (long long)st->count);
+    }
+    return mc_fail(MICA_EINVAL, "the gradients' norm overflows after %lld updates",
+                   (long long)st->count);
+}
+
+static mica_status find_norm(mc_steps *st, double *norm) {
+    mica_scope *s = NULL;
+    mica_array *results = mc_calloc(st->n + 1, sizeof *results);
+    if (!results) return mc_fail_nomem("a training step");
+    mica_status status = mica_scope_open(st->device, &s);
+    if (status == MICA_OK)
+        status = mica_function_call(st->norm, s, st->grads, st->n, results, st->n + 1);
+    if (status == MICA_OK) status = mica_item_f64(results[0], norm);
+    if (status == MICA_OK && !isfinite(*norm)) status = report_infinite(st, results + 1);
+    mica_scope_close(&s);
+    mc_free(results);
+    return status;
+}
+
+/* Runs the update; args [3 + 2 n + n_states], results [n + n_states]. */
+static mica_status run_update(mc_steps *st, double rate, double factor, mica_array *args,
+                              mica_array *results) {
+    mica_scope *s = st->t->scope;
+    mica_array *params = args + 3, *grads = params + st->n, *states = grads + st->n;
+    args[0] = mica_f32(s, (float)rate);
+    args[1] = mica_f32(s, (float)(st->count + 1));
+    args[2] = mica_f32(s, (float)factor);
+    for (size_t i = 0; i < st->n; i++) {
+        params[i] = mica_move(s, mc_trainable_at(st->t, i)->value);
+        grads[i] = mica_move(s, st->grads[i]);
+    }
+    for (size_t i = 0; i < st->n_states; i++)
+        states[i] = mica_move(s, st->states[i]);
+    MC_TRY(mica_scope_status(s));
+    MC_TRY(mica_function_call(st->update, s, args, 3 + 2 * st->n + st->n_states, results,
+                              st->n + st->n_states));
+    for (size_t i = 0; i < st->n; i++)
+        mc_trainable_at(st->t, i)->value = results[i];
+    memcpy(st->states, results + st->n, st->n_states * sizeof *results);
+    return MICA_OK;
+}
+
+mica_status mc_steps_update(mc_steps *st, double rate, double *norm) {
+    if (!st->added) return mc_fail(MICA_EINVAL, "an update without gradients");
+    MC_TRY(find_norm(st, norm));
+    double factor = 1.0 / (double)st->added;
+    *norm *= factor;
+    if (st->options.clip_norm > 0.0) factor *= fmin(1.0, st->options.clip_norm / (*norm + 1e-6));
+    mica_array *all = mc_calloc(3 + 3 * st->n + 2 * st->n_states, sizeof *all);
+    if (!all) return mc_fail_nomem("a training step");
+    mica_status status = run_update(st, rate, factor, all, all + 3 + 2 * st->n + st->n_states);
+    mc_free(all);
+    MC_TRY(status);
+    st->added = 0;
+    st->count++;
+    return collect(st);
+}
+
+/* ---- for files ---- */
+
+int64_t *mc_steps_count(mc_steps *st) {
+    return &st->count;
+}
+
+size_t mc_steps_state_count(const mc_steps *st) {
+    return st->n_states;
+}
+
+mica_array *mc_steps_state(mc_steps *st, size_t i) {
+    return &st->states[i];
+}
+
+const mica_optimizer_options *mc_steps_optimizer(const mc_steps *st) {
+    return &st->optimizer;
+}
+
+uint64_t mc_steps_state_bytes(const mc_steps *st) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < st->n_states; i++)
+        bytes += (uint64_t)mica_array_size(st->states[i]) * sizeof(float);
+    return bytes;
+}

@@ -1,0 +1,68 @@
+/* Training steps: the gradient of a batch, and the update by an optimiser, as compiled functions.
+ *
+ * A step is two programs. The first gives the loss and gradients; the host looks whether they are
+ * finite. The second gives new parameters and states, in the memory of the old ones. So a step that
+ * is not taken changes nothing. Threads: one at a time. */
+#ifndef TUNE_STEP_H
+#define TUNE_STEP_H
+
+#include "tune/loss.h"
+#include "tune/optimizer.h"
+#include "tune/trainable.h"
+
+/* A batch on the host. */
+typedef struct mc_batch {
+    int64_t rows, length;
+    const int32_t *ids; /* [rows, length] */
+    const float *mask;  /* [rows, length - 1] */
+    const bool *seen;   /* [rows, length - 1, length - 1]; NULL: all before a token */
+} mc_batch;
+
+typedef struct mc_steps mc_steps;
+
+typedef struct mc_steps_options {
+    const char *loss;
+    mica_loss_options loss_options;
+    const mica_optimizer_options *optimizer; /* NULL: the defaults */
+    bool checkpoint;
+    int64_t chunk_rows; /* rows of the head at once; 0: by the vocabulary */
+    double clip_norm;   /* 0: gradients are not clipped */
+    uint64_t seed;      /* of dropout */
+} mc_steps_options;
+
+/* t is borrowed, its values are replaced by steps.
+ * errors  MICA_EINVAL no such loss or optimiser, a loss that trains no model; MICA_ENOMEM */
+mica_status mc_steps_open(mc_trainable *t, mica_device *device, const mc_steps_options *options,
+                          mc_steps **steps);
+void mc_steps_close(mc_steps **steps);
+
+const mc_loss *mc_steps_loss(const mc_steps *steps);
+
+/* Adds the gradient of a batch to those since the last update.
+ *
+ *  loss, weight  receive the loss, and by what it counts in a mean over batches
+ *  errors        MICA_EINVAL the loss is not finite: nothing was added; those of a program */
+mica_status mc_steps_gradient(mc_steps *steps, const mc_batch *batch, double *loss, double *weight);
+
+/* The loss of a batch alone, without dropout. */
+mica_status mc_steps_evaluate(mc_steps *steps, const mc_batch *batch, double *loss, double *weight);
+
+/* The i-th parameter's gradient, since the last update. */
+mica_array mc_steps_grad(const mc_steps *steps, size_t i);
+
+/* Updates the parameters by the mean of the added gradients, and forgets these.
+ *
+ *  norm    receives the gradients' norm, before clipping
+ *  errors  MICA_EINVAL a gradient is not finite (the text names the first): nothing was changed */
+mica_status mc_steps_update(mc_steps *steps, double rate, double *norm);
+
+/* The number of updates so far; the optimiser's states, in order, and their number. For files. */
+int64_t *mc_steps_count(mc_steps *steps);
+size_t mc_steps_state_count(const mc_steps *steps);
+mica_array *mc_steps_state(mc_steps *steps, size_t i);
+const mica_optimizer_options *mc_steps_optimizer(const mc_steps *steps);
+
+/* Bytes that the states take. */
+uint64_t mc_steps_state_bytes(const mc_steps *steps);
+
+#endif

@@ -1,0 +1,112 @@
+#include "tune/tuner.h"
+
+#include "base/alloc.h"
+#include "base/options.h"
+#include "io/folder.h"
+
+#include <string.h>
+
+static mica_status open_parts(mica_tuner *t, const char *path, const mica_tuner_options *o) {
+    t->path = mc_strdup(path);
+    if (!t->path) return mc_fail_nomem("a model to train");
+    MC_TRY(mc_model_folder_check(path));
+    t->device = o->device;
+    if (!t->device) {
+        const mica_device_options own = {.threads = o->threads};
+        MC_TRY(mica_device_open(o->device_name, &own, &t->device));
+        t->own_device = true;
+    }
+    const mc_weights_options weights = {.no_mmap = o->no_mmap, .cold = true};
+    MC_TRY(mc_lm_open(path, t->device, &weights, &t->lm));
+    return mc_prompt_open(path, o->chat_template, &t->prompt);
+}
+
+mica_status mica_tuner_open(const char *path, const mica_tuner_options *options, mica_tuner **out) {
+    mica_tuner_options given;
+    if (!out) return mc_fail(MICA_EINVAL, "mica_tuner_open: tuner is NULL");
+    *out = NULL;
+    if (!path) return mc_fail(MICA_EINVAL, "mica_tuner_open: path is NULL");
+    MC_TRY(MC_OPTIONS_COPY(mica_tuner_options, chat_template, &given, options));
+    mica_tuner *t = mc_calloc(1, sizeof *t);
+    if (!t) return mc_fail_nomem("a model to train");
+    mica_status status = open_parts(t, path, &given);
+    if (status == MICA_OK)
+        *out = t;
+    else
+        mica_tuner_close(&t);
+    return status;
+}
+
+void mica_tuner_close(mica_tuner **tuner) {
+    mica_tuner *t = tuner ? *tuner : NULL;
+    if (!t) return;
+    if (t->applied) mc_trainable_deinit(&t->trainable);
+    mc_prompt_close(&t->prompt);
+    mc_lm_close(&t->lm);
+    if (t->own_device) mica_device_close(&t->device);
+    mc_free(t->path);
+    mc_free(t);
+    *tuner = NULL;
+}
+
+mica_status mica_lora_apply(mica_tuner *t, const mica_lora_options *options) {
+    mica_lora_options given;
+    mc_trainable fresh;
+    if (!t) return mc_fail(MICA_EINVAL, "mica_lora_apply: tuner is NULL");
+    MC_TRY(MC_OPTIONS_COPY(mica_lora_options, seed, &given, options));
+    MC_TRY(mc_trainable_init(&fresh, t->lm, t->device, &given));
+    if (t->applied) mc_trainable_deinit(&t->trainable);
+    fresh.options.modules = NULL;
+    fresh.options.n_modules = 0;
+    t->trainable = fresh;
+    t->applied = true;
+    return MICA_OK;
+}
+
+mica_status mc_tuner_check(const mica_tuner *t, const char *function) {
+    if (!t) return mc_fail(MICA_EINVAL, "%s: tuner is NULL", function);
+    if (!t->applied)
+        return mc_fail(MICA_EINVAL, "%s: nothing is trained yet: call mica_lora_apply", function);
+    return MICA_OK;
+}
+
+size_t mica_tuner_parameter_count(const mica_tuner *t) {
+    return t && t->applied ? mc_trainable_count(&t->trainable) : 0;
+}
+
+mica_status mica_tuner_get_parameter(const mica_tuner *t, size_t i, mica_parameter *parameter) {
+    if (!parameter || i >= mica_tuner_parameter_count(t))
+        return mc_fail(MICA_EINVAL, "no parameter %zu of %zu", i, mica_tuner_parameter_count(t));
+    const mc_parameter *p = mc_trainable_at(&t->trainable, i);
+    const mica_parameter found = {.name = p->name, .value = p->value};
+    MC_INFO_COPY(mica_parameter, value, parameter, &found);
+    return MICA_OK;
+}
+
+mica_status mica_tuner_set_parameter(mica_tuner *t, size_t i, const float *values, size_t n) {
+    if (!values || i >= mica_tuner_parameter_count(t))
+        return mc_fail(MICA_EINVAL, "no parameter %zu of %zu", i, mica_tuner_parameter_count(t));
+    mc_parameter *p = mc_trainable_at(&t->trainable, i);
+    mica_scope *s = t->trainable.scope;
+    if ((int64_t)n != mica_array_size(p->value))
+        return mc_fail(MICA_EINVAL, "%s has %lld numbers, not %zu", p->name,
+                       (long long)mica_array_size(p->value), n);
+    mica_array x =
+        mica_from_data(s, values, MICA_F32, mica_array_shape(p->value), mica_array_ndim(p->value));
+    x = mica_astype(s, x, mica_array_dtype(p->value));
+    MC_TRY(mica_eval(s, x));
+    p->value = x;
+    return mc_trainable_collect(&t->trainable, NULL, 0);
+}
+
+uint64_t mica_tuner_trained(const mica_tuner *t) {
+    return t && t->applied ? t->trainable.trained : 0;
+}
+
+mica_device *mica_tuner_device(const mica_tuner *t) {
+    return t ? t->device : NULL;
+}
+
+const mica_tokenizer *mica_tuner_tokenizer(const mica_tuner *t) {
+    return t ? t->prompt.tokenizer : NULL;
+}
