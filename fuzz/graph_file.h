@@ -13,7 +13,7 @@
  * file. Freed with free(); NULL: no memory. */
 static inline char *fuzz_graph_file(const uint8_t *data, size_t *size) {
     enum { HASHED = 32, ALIGN = 64 };
-    static const uint32_t version_1[] = {1, 0x01020304}, version_2[] = {2, 0x01020304};
+    static const uint32_t versions[3][2] = {{1, 0x01020304}, {2, 0x01020304}, {3, 0x01020304}};
     bool mend = *size % 2 == 0;
     if (mend) *size = *size / ALIGN * ALIGN;
     char *file = malloc(*size ? *size : 1);
@@ -22,7 +22,7 @@ static inline char *fuzz_graph_file(const uint8_t *data, size_t *size) {
     if (!mend) return file;
     uint64_t bytes = *size;
     memcpy(file, "MICAGRPH", 8);
-    memcpy(file + 8, file[8] == 1 ? version_1 : version_2, sizeof version_2);
+    memcpy(file + 8, versions[file[8] == 1 ? 0 : file[8] == 2 ? 1 : 2], sizeof versions[0]);
     memcpy(file + 16, &bytes, sizeof bytes);
     uint64_t hash = mc_hash(file + HASHED, *size - HASHED, 0);
     memcpy(file + 24, &hash, sizeof hash);

@@ -10,8 +10,9 @@
 #include "exec/program.h"
 
 #include "graph_file.h"
+#include "small.h"
 
-enum { MAX_ELEMENTS = 1 << 10, MAX_NODES = 256, MAX_PORTS = 64 };
+enum { MAX_PORTS = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -53,16 +54,6 @@ static mica_program *load_again(const mica_program *program) {
 
 /* ---- running ---- */
 
-static bool is_small(const mica_program *program) {
-    const mica_scope *s = program->graph;
-    if (mc_scope_count(s) > MAX_NODES || program->n_params > MAX_PORTS ||
-        program->n_results > MAX_PORTS)
-        return false;
-    for (uint32_t i = 0; i < mc_scope_count(s); i++)
-        if (mc_layout_size(&mc_scope_node(s, i)->layout) > MAX_ELEMENTS) return false;
-    return true;
-}
-
 static mica_status run(const mica_program *program, mica_scope *s, mica_array *results) {
     static const char zeros[8 * MAX_ELEMENTS];
     mica_array args[MAX_PORTS];
@@ -102,7 +93,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         must(mica_program_print(program, &text) == MICA_OK);
         mica_free(text);
         mica_program *again = load_again(program);
-        if (is_small(program)) compare(program, again);
+        if (fuzz_is_small(program->graph, 1) && program->n_params <= MAX_PORTS &&
+            program->n_results <= MAX_PORTS)
+            compare(program, again);
         mica_program_close(&again);
         mica_program_close(&program);
     } else {

@@ -81,6 +81,8 @@ MICA_API mica_dtype mica_dtype_promote(mica_dtype a, mica_dtype b);
 
 /* ---- scopes ---- */
 
+struct mica_cancel; /* mica/model.h */
+
 /** Opens a scope on a device.
  *
  *  scope   receives the scope, owned by the caller; NULL after an error.
@@ -102,6 +104,12 @@ MICA_API mica_device *mica_scope_device(const mica_scope *scope);
  *  errors  those of mica_eval; MICA_EINVAL a function records into s (mica/grad.h); MICA_ENOMEM.
  *          Nothing is dropped then */
 MICA_API mica_status mica_scope_collect(mica_scope *s, mica_array *live, size_t n);
+
+/** Sets what ends evaluations in s, and runs of programs into it: they ask it where control flow
+ *  begins another round (mica/control.h), and are MICA_ECANCELLED.
+ *
+ *  cancel  NULL: nothing. Borrowed until another is set, or s is closed. */
+MICA_API void mica_scope_set_cancel(mica_scope *s, const struct mica_cancel *cancel);
 
 /* ---- evaluation ---- */
 

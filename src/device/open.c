@@ -171,7 +171,7 @@ mica_op_support mica_device_op_support(const mica_device *device, size_t i) {
     if (def->view || op == MC_OP_LEAF || op == MC_OP_PART) return MICA_OP_NO_WORK;
     if (device->backend->supports(device->state, op, NULL, NULL, 0, NULL, 0).yes)
         return MICA_OP_NATIVE;
-    if (def->decompose) return MICA_OP_DECOMPOSED;
+    if (def->decompose || mc_op_is_control(def)) return MICA_OP_DECOMPOSED;
     return mc_device_is_last(device) ? MICA_OP_UNKNOWN : MICA_OP_FALLBACK;
 }
 

@@ -5,7 +5,24 @@
 #include "base/alloc.h"
 #include "device/device.h"
 #include "exec/lower.h"
-#include "exec/split.h"
+
+/* Where the data of a slot is: on the device, on the fallback, or on both. */
+typedef struct slot {
+    mc_binding at[2]; /* storages: references, but for those of parameters on the device */
+    bool borrowed;    /* at[0] is the caller's */
+} slot;
+
+/* Kept between runs, so that a replay allocates nothing. */
+struct mc_frame {
+    mc_frame *next;
+    const mc_compiled *compiled;
+    mica_device *devices[2];
+    slot *slots;      /* [n_slots] */
+    mc_binding *args; /* [most args of a segment] */
+    mc_result *results;
+    mc_storage **numbers; /* [most args of a segment] */
+    uint64_t *scalars;
+};
 
 /* ---- making ---- */
 
@@ -32,12 +49,36 @@ static mica_status compile_whole(mc_compiled *c, mc_lowered *lowered) {
     MC_TRY(c->device->backend->compile(c->device, lowered, &segment->executable));
     c->segments = segment;
     c->n_segments = 1;
+    c->whole = true;
     c->bytes += segment->executable->bytes;
     memcpy(c->results, segment->executable->results, c->n_results * sizeof *c->results);
     return MICA_OK;
 }
 
+static size_t bytes_of(const mc_compiled *c) {
+    return c->bytes;
+}
+
+static const mc_graph_runner runner = {
+    .make = mc_compiled_make, .free = mc_compiled_free, .bytes = bytes_of, .run = mc_compiled_run};
+
+static mica_status compile_control(mc_compiled *c, const mc_part *part, mc_segment *segment) {
+    const mc_layout *results = mc_node_results(part->control);
+    *segment = (mc_segment){.device = c->device,
+                            .n_args = part->control->n_in,
+                            .n_results = (uint32_t)mc_node_n_out(part->control),
+                            .control_args = part->control_args,
+                            .results = part->results};
+    MC_TRY(mc_control_compile(c->device, part->control, &runner, &segment->control));
+    c->n_segments++;
+    c->bytes += mc_control_bytes(segment->control);
+    for (uint32_t i = 0; i < segment->n_results; i++)
+        if (segment->results[i] != MC_ABSENT) c->layouts[segment->results[i]] = results[i];
+    return MICA_OK;
+}
+
 static mica_status compile_part(mc_compiled *c, mc_part *part, mc_segment *segment) {
+    if (part->control) return compile_control(c, part, segment);
     mica_device *device = c->device;
     mica_status status = part->fallback ? mc_device_fallback(c->device, &device) : MICA_OK;
     *segment = (mc_segment){.device = device,
@@ -90,9 +131,14 @@ mica_status mc_compiled_make(mica_device *device, const mc_trace *trace, mc_comp
     if (!c) return mc_fail_nomem("compiling a graph");
     c->device = device;
     c->bytes = sizeof *c;
+    if (pthread_mutex_init(&c->lock, NULL) != 0) {
+        mc_free(c);
+        *compiled = NULL;
+        return mc_fail(MICA_EDEVICE, "cannot make a mutex for a compiled graph");
+    }
     mica_status status = mc_lower_ops(device, trace, &lowered, &fallback);
     if (status == MICA_OK) status = open_lists(c, lowered);
-    if (status == MICA_OK && fallback.len > 0) {
+    if (status == MICA_OK && (fallback.len > 0 || mc_has_control(lowered))) {
         status = compile_parts(c, lowered, &fallback);
     } else if (status == MICA_OK) {
         status = compile_whole(c, lowered);
@@ -110,28 +156,22 @@ mica_status mc_compiled_make(mica_device *device, const mc_trace *trace, mc_comp
 
 void mc_compiled_free(mc_compiled *c) {
     if (!c) return;
-    for (uint32_t i = 0; i < c->n_segments; i++)
-        c->segments[i].device->backend->discard(c->segments[i].executable);
+    while (c->spare) {
+        mc_frame *f = c->spare;
+        c->spare = f->next;
+        mc_free(f);
+    }
+    for (uint32_t i = 0; i < c->n_segments; i++) {
+        mc_segment *segment = &c->segments[i];
+        if (segment->executable) segment->device->backend->discard(segment->executable);
+        mc_control_free(segment->control);
+    }
+    pthread_mutex_destroy(&c->lock);
     mc_arena_deinit(&c->arena);
     mc_free(c);
 }
 
 /* ---- running several segments ---- */
-
-/* Where the data of a slot is: on the device, on the fallback, or on both. */
-typedef struct slot {
-    mc_binding at[2]; /* storages: references, but for those of parameters on the device */
-    bool borrowed;    /* at[0] is the caller's */
-} slot;
-
-typedef struct segments_run {
-    const mc_compiled *compiled;
-    mica_device *devices[2];
-    slot *slots;      /* [n_slots] */
-    mc_binding *args; /* [most args of a segment] */
-    mc_result *results;
-    uint64_t *scalars;
-} segments_run;
 
 static void release_reference(void *storage) {
     mc_storage_release(storage);
@@ -163,7 +203,7 @@ static mica_status copy_across(mica_device *from, const mc_binding *x, const mc_
 }
 
 /* The data of a slot on a device: 0 ours, 1 the fallback. */
-static mica_status find_slot(segments_run *r, uint32_t i, int where, mc_binding *out) {
+static mica_status find_slot(mc_frame *r, uint32_t i, int where, mc_binding *out) {
     slot *s = &r->slots[i];
     if (!s->at[where].storage && s->at[1 - where].storage)
         MC_TRY(copy_across(r->devices[1 - where], &s->at[1 - where], &r->compiled->layouts[i],
@@ -173,8 +213,14 @@ static mica_status find_slot(segments_run *r, uint32_t i, int where, mc_binding 
     return MICA_OK;
 }
 
-static mica_status run_segment(segments_run *r, const mc_segment *segment, mc_binding *args,
-                               const uint64_t *scalars) {
+static void fill_slot(mc_frame *r, uint32_t i, int where, const mc_result *result) {
+    r->slots[i].at[where] = (mc_binding){.storage = result->storage,
+                                         .address = result->storage->address,
+                                         .offset_bytes = result->offset_bytes};
+}
+
+static mica_status run_executable(mc_frame *r, const mc_segment *segment, mc_binding *args,
+                                  const uint64_t *scalars) {
     int where = segment->device == r->devices[0] ? 0 : 1;
     mc_fence fence = 0;
     for (uint32_t i = 0; i < segment->n_args; i++)
@@ -188,14 +234,41 @@ static mica_status run_segment(segments_run *r, const mc_segment *segment, mc_bi
         if (r->args[i].taken) args[segment->args[i]].taken = true;
     if (status != MICA_OK) return status;
     for (uint32_t i = 0; i < segment->n_results; i++)
-        r->slots[segment->results[i]].at[where] =
-            (mc_binding){.storage = r->results[i].storage,
-                         .address = r->results[i].storage->address,
-                         .offset_bytes = r->results[i].offset_bytes};
+        fill_slot(r, segment->results[i], where, &r->results[i]);
     return fence ? backend->wait(segment->device->state, fence) : MICA_OK;
 }
 
-static mica_status take_results(segments_run *r, mc_result *results) {
+/* An operand of control flow; a number gets memory of its own, *number. */
+static mica_status find_control_arg(mc_frame *r, const mc_control_arg *arg, const uint64_t *scalars,
+                                    mc_storage **number, mc_binding *out) {
+    *number = NULL;
+    if (arg->kind == MC_ARG_SLOT) return find_slot(r, arg->index, 0, out);
+    const uint64_t value = arg->kind == MC_ARG_NUMBER ? arg->value : scalars[arg->index];
+    mica_device *device = r->compiled->device;
+    MC_TRY(mc_storage_new(device, sizeof value, number));
+    *out = (mc_binding){.storage = *number, .address = (*number)->address};
+    return mc_storage_write(device, *number, 0, &value, mica_dtype_bytes(arg->dtype));
+}
+
+static mica_status run_control(mc_frame *r, const mc_segment *segment, const uint64_t *scalars,
+                               const mica_cancel *cancel) {
+    mica_status status = MICA_OK;
+    uint32_t n = 0;
+    for (; n < segment->n_args && status == MICA_OK; n++)
+        status =
+            find_control_arg(r, &segment->control_args[n], scalars, &r->numbers[n], &r->args[n]);
+    if (status == MICA_OK) status = mc_control_run(segment->control, r->args, r->results, cancel);
+    while (n > 0)
+        mc_storage_release(r->numbers[--n]);
+    for (uint32_t i = 0; status == MICA_OK && i < segment->n_results; i++)
+        if (segment->results[i] == MC_ABSENT)
+            mc_storage_release(r->results[i].storage);
+        else
+            fill_slot(r, segment->results[i], 0, &r->results[i]);
+    return status;
+}
+
+static mica_status take_results(mc_frame *r, mc_result *results) {
     for (uint32_t i = 0; i < r->compiled->n_results; i++) {
         mc_binding x;
         MC_TRY(find_slot(r, r->compiled->result_slots[i], 0, &x));
@@ -204,45 +277,73 @@ static mica_status take_results(segments_run *r, mc_result *results) {
     return MICA_OK;
 }
 
-static void release_slots(segments_run *r) {
-    for (uint32_t i = 0; r->slots && i < r->compiled->n_slots; i++) {
+static void release_slots(mc_frame *r) {
+    for (uint32_t i = 0; i < r->compiled->n_slots; i++) {
         if (!r->slots[i].borrowed) mc_storage_release(r->slots[i].at[0].storage);
         mc_storage_release(r->slots[i].at[1].storage);
     }
 }
 
-static mica_status open_run(segments_run *r, mc_arena *arena, const mc_binding *args) {
-    const mc_compiled *c = r->compiled;
-    uint32_t most_args = 1, most_results = 1, most_scalars = 1;
+/* Lays a frame's lists out behind it. */
+static mc_frame *new_frame(const mc_compiled *c) {
+    uint32_t args = 1, results = 1, scalars = 1;
     for (uint32_t i = 0; i < c->n_segments; i++) {
         const mc_segment *s = &c->segments[i];
-        if (s->n_args > most_args) most_args = s->n_args;
-        if (s->n_results > most_results) most_results = s->n_results;
-        if (s->n_scalars > most_scalars) most_scalars = s->n_scalars;
+        if (s->n_args > args) args = s->n_args;
+        if (s->n_results > results) results = s->n_results;
+        if (s->n_scalars > scalars) scalars = s->n_scalars;
     }
-    r->args = mc_arena_alloc(arena, most_args * sizeof *r->args);
-    r->results = mc_arena_alloc(arena, most_results * sizeof *r->results);
-    r->scalars = mc_arena_alloc(arena, most_scalars * sizeof *r->scalars);
-    r->slots = mc_arena_calloc(arena, c->n_slots * sizeof *r->slots);
-    if (!r->args || !r->results || !r->scalars || !r->slots)
-        return mc_fail_nomem("running a graph");
-    r->devices[0] = c->device;
-    MC_TRY(mc_device_fallback(c->device, &r->devices[1]));
-    for (uint32_t i = 0; i < c->n_params; i++)
-        r->slots[i] = (slot){.at[0] = args[i], .borrowed = true};
-    return MICA_OK;
+    size_t slot_bytes = c->n_slots * sizeof(slot), arg_bytes = args * sizeof(mc_binding);
+    size_t number_bytes = args * sizeof(mc_storage *), result_bytes = results * sizeof(mc_result);
+    mc_frame *r = mc_calloc(1, sizeof *r + slot_bytes + arg_bytes + number_bytes + result_bytes +
+                                   scalars * sizeof(uint64_t));
+    if (!r) return NULL;
+    char *next = (char *)(r + 1);
+    r->compiled = c;
+    r->slots = (slot *)(void *)next;
+    r->args = (mc_binding *)(void *)(next += slot_bytes);
+    r->numbers = (mc_storage **)(void *)(next += arg_bytes);
+    r->results = (mc_result *)(void *)(next += number_bytes);
+    r->scalars = (uint64_t *)(void *)(next + result_bytes);
+    return r;
 }
 
-static mica_status run_segments(const mc_compiled *c, mc_binding *args, const uint64_t *scalars,
-                                mc_result *results) {
-    mc_arena arena = {0};
-    segments_run r = {.compiled = c};
-    mica_status status = open_run(&r, &arena, args);
+static mica_status take_frame(mc_compiled *c, mc_frame **frame) {
+    pthread_mutex_lock(&c->lock);
+    *frame = c->spare;
+    if (*frame) c->spare = (*frame)->next;
+    pthread_mutex_unlock(&c->lock);
+    if (!*frame) *frame = new_frame(c);
+    return *frame ? MICA_OK : mc_fail_nomem("running a graph");
+}
+
+static void give_back(mc_compiled *c, mc_frame *frame) {
+    pthread_mutex_lock(&c->lock);
+    frame->next = c->spare;
+    c->spare = frame;
+    pthread_mutex_unlock(&c->lock);
+}
+
+static mica_status open_run(mc_frame *r, const mc_binding *args) {
+    const mc_compiled *c = r->compiled;
+    memset(r->slots, 0, c->n_slots * sizeof *r->slots);
+    for (uint32_t i = 0; i < c->n_params; i++)
+        r->slots[i] = (slot){.at[0] = args[i], .borrowed = true};
+    r->devices[0] = c->device;
+    return c->n_fallback > 0 ? mc_device_fallback(c->device, &r->devices[1]) : MICA_OK;
+}
+
+static mica_status run_segments(mc_compiled *c, mc_binding *args, const uint64_t *scalars,
+                                mc_result *results, const mica_cancel *cancel) {
+    mc_frame *r;
+    MC_TRY(take_frame(c, &r));
+    mica_status status = open_run(r, args);
     for (uint32_t i = 0; i < c->n_segments && status == MICA_OK; i++)
-        status = run_segment(&r, &c->segments[i], args, scalars);
-    if (status == MICA_OK) status = take_results(&r, results);
-    release_slots(&r);
-    mc_arena_deinit(&arena);
+        status = c->segments[i].control ? run_control(r, &c->segments[i], scalars, cancel)
+                                        : run_executable(r, &c->segments[i], args, scalars);
+    if (status == MICA_OK) status = take_results(r, results);
+    release_slots(r);
+    give_back(c, r);
     return status;
 }
 
@@ -254,11 +355,12 @@ static void drop_results(const mc_compiled *c, mc_result *results) {
 }
 
 mica_status mc_compiled_run(const mc_compiled *c, mc_binding *args, const uint64_t *scalars,
-                            mc_result *results) {
+                            mc_result *results, const mica_cancel *cancel) {
     mica_status status;
     memset(results, 0, c->n_results * sizeof *results);
-    if (c->n_fallback > 0) {
-        status = run_segments(c, args, scalars, results);
+    if (!c->whole) {
+        /* Only the list of frames changes. */
+        status = run_segments((mc_compiled *)(uintptr_t)c, args, scalars, results, cancel);
         atomic_fetch_add_explicit(&c->device->fallback_ops, c->n_fallback, memory_order_relaxed);
     } else {
         const mc_backend *backend = c->device->backend;

@@ -2,27 +2,35 @@
  *
  * Mostly it is one executable of the device. Where the device has no kernel for some ops, and these
  * have no decomposition, it is several that run in turn: the device's own, and between them those
- * of its fallback device, with copies around them.
+ * of its fallback device, with copies around them. Nodes of control flow are segments, too.
  *
  * Threads: it never changes; any number may run it. */
 #ifndef EXEC_COMPILED_H
 #define EXEC_COMPILED_H
 
+#include <pthread.h>
+
 #include "device/backend.h"
+#include "exec/control.h"
+#include "exec/split.h"
 #include "exec/trace.h"
 
 /* An executable, and where its parameters and results are: slots. Slots [0, n_params) are the
  * parameters of the whole, the others hold what goes from one segment to another or out. */
 typedef struct mc_segment {
     mica_device *device;
-    mc_executable *executable;
+    mc_executable *executable;    /* NULL: control flow */
+    mc_control *control;          /* NULL: an executable */
+    mc_control_arg *control_args; /* [n_args] of control */
     uint32_t n_args, n_scalars, n_results;
     uint32_t *args;    /* [n_args] slots */
     uint32_t *scalars; /* [n_scalars] of the whole's */
-    uint32_t *results; /* [n_results] slots */
+    uint32_t *results; /* [n_results] slots; of control MC_ABSENT where nothing reads one */
 } mc_segment;
 
-typedef struct mc_compiled {
+typedef struct mc_frame mc_frame; /* what a run of several segments needs in memory */
+
+struct mc_compiled {
     mica_device *device;
     mc_arena arena; /* the lists below */
     uint32_t n_params, n_scalars, n_results;
@@ -33,9 +41,12 @@ typedef struct mc_compiled {
     uint32_t *result_slots; /* [n_results] */
     uint32_t n_segments;
     mc_segment *segments;
-    uint32_t n_fallback; /* ops that run on the fallback device */
-    size_t bytes;        /* of memory that it holds, about */
-} mc_compiled;
+    uint32_t n_fallback;  /* ops that run on the fallback device */
+    size_t bytes;         /* of memory that it holds, about */
+    bool whole;           /* one executable, whose parameters and results are these */
+    pthread_mutex_t lock; /* of one that is not whole */
+    mc_frame *spare;      /* guarded by lock */
+};
 
 /* Compiles a trace for a device; its leaves are the parameters.
  * errors  those of mc_lower_ops and of mc_backend.compile */
@@ -44,8 +55,9 @@ void mc_compiled_free(mc_compiled *compiled); /* takes NULL */
 
 /* Runs it and waits for its end. args, scalars, results as mc_backend.launch says; results have the
  * layouts of compiled->results.
- * errors  those of mc_backend.launch and wait */
+ * cancel  asked by control flow; NULL: nobody cancels
+ * errors  those of mc_backend.launch and wait, and of mc_control_run */
 mica_status mc_compiled_run(const mc_compiled *compiled, mc_binding *args, const uint64_t *scalars,
-                            mc_result *results);
+                            mc_result *results, const mica_cancel *cancel);
 
 #endif

@@ -96,7 +96,8 @@ static mica_status prepare(mica_scope *s, workspace *w, mica_array *xs, size_t n
 /* ---- running ---- */
 
 static void run(evaluation *e) {
-    e->status = mc_compiled_run(e->cached->compiled, e->args, e->scalars, e->results);
+    e->status = mc_compiled_run(e->cached->compiled, e->args, e->scalars, e->results,
+                                mc_scope_cancel(e->scope));
 }
 
 void mc_node_leave(mc_node *node, mc_node_state state) {

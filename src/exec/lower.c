@@ -99,6 +99,17 @@ static mica_array lower_view(lowering *l, const mc_node *node, mica_array in) {
 static mica_status decompose(lowering *l, const mc_node *node, const mica_array *in, int depth,
                              mica_array *out);
 
+/* Control flow is left as it is, over dense operands: exec/control.h runs it. */
+static mica_status lower_control(lowering *l, const mc_node *node, mica_array *in,
+                                 mica_array *out) {
+    for (uint32_t k = 0; k < node->n_in; k++)
+        in[k] = make_dense(l, in[k]);
+    mica_array x = mc_record(l->to, node->op, node->attr, in, (int)node->n_in);
+    for (int i = 0; i < mc_node_n_out(node); i++)
+        out[i] = mc_record_part(l->to, x, i);
+    return mica_scope_status(l->to);
+}
+
 /* Lowers an op; out [n_out] receives its results. */
 static mica_status lower_op(lowering *l, const mc_node *node, mica_array *in, int depth,
                             mica_array *out) {
@@ -107,6 +118,7 @@ static mica_status lower_op(lowering *l, const mc_node *node, mica_array *in, in
         *out = lower_view(l, node, in[0]);
         return mica_scope_status(l->to);
     }
+    if (mc_op_is_control(def)) return lower_control(l, node, in, out);
     int n = (int)node->n_in;
     const mc_layout **layouts = mc_arena_alloc(&l->arena, (size_t)n * sizeof *layouts);
     if (!layouts) return mc_fail_nomem("lowering a graph");
@@ -256,8 +268,12 @@ static mica_status lower(lowering *l, const mc_trace *trace, mc_lowered *lowered
         if (!mica_valid(leaf)) return mica_scope_status(l->to);
     }
     MC_TRY(lower_nodes(l, trace, &made, 0));
-    for (uint32_t i = 0; i < trace->n_targets; i++)
-        lowered->results[i] = made.first[trace->targets[i]].node;
+    for (uint32_t i = 0; i < trace->n_targets; i++) {
+        mica_array x = made.first[trace->targets[i]];
+        if (trace->dense_results) x = make_dense(l, x);
+        if (!mica_valid(x)) return mica_scope_status(l->to);
+        lowered->results[i] = x.node;
+    }
     return MICA_OK;
 }
 

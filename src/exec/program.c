@@ -391,7 +391,8 @@ static mica_status run(mica_program *p, buffers *b, mica_scope *into, const mica
         if (status == MICA_OK) bound++;
     }
     if (status == MICA_OK) {
-        status = mc_compiled_run(p->cached->compiled, b->args, b->scalars, b->results);
+        status = mc_compiled_run(p->cached->compiled, b->args, b->scalars, b->results,
+                                 mc_scope_cancel(into));
         unbind_args(p, b, bound);
         give_up_donated(p, args);
         return status == MICA_OK ? hand_out(p, b, into, results) : status;

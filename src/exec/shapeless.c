@@ -2,8 +2,9 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "exec/bind.h"
-#include "graph/attr.h"
+#include "graph/subgraph.h"
 
 /* What must hold for an op's attributes to be right for other lengths. */
 typedef enum rule {
@@ -12,7 +13,8 @@ typedef enum rule {
     ANY,           /* nothing: they say nothing of lengths */
     ELEMENTWISE,   /* axes that met meet again */
     SAME_LAST_AXIS, /* the last axis of the first operand is as it was */
-    SAME_REDUCED    /* the reduced axes are as they were: a mean divides by their number */
+    SAME_REDUCED,   /* the reduced axes are as they were: a mean divides by their number */
+    SUBGRAPHS       /* the rules of the nodes within */
 } rule;
 
 static const unsigned char rules[MC_OP_COUNT] = {
@@ -120,6 +122,9 @@ static const unsigned char rules[MC_OP_COUNT] = {
     [MC_OP_SDPA] = SAME_LAST_AXIS,
     [MC_OP_SDPA_LSE] = SAME_LAST_AXIS,
     [MC_OP_CROSS_ENTROPY] = ANY,
+    [MC_OP_IF] = SUBGRAPHS,
+    [MC_OP_WHILE] = SUBGRAPHS,
+    [MC_OP_SCAN] = SUBGRAPHS,
     [MC_OP_IDENTITY] = ANY,
     [MC_OP_STOP_GRADIENT] = ANY,
     [MC_OP_SDPA_GRADIENT] = SAME_LAST_AXIS,
@@ -276,6 +281,71 @@ static mica_status slice(const again *a, uint32_t i, const mc_node *node, mc_att
     return MICA_OK;
 }
 
+/* ---- control flow ---- */
+
+/* The arrays of a subgraph, as what was recorded. The caller frees the lists. */
+static mica_status list_graph(const mc_subgraph *g, mc_recorded *from, mc_recorded *into) {
+    *from = *into = (mc_recorded){.n_params = g->n_params, .n_results = g->n_results};
+    from->s = g->graph;
+    from->params = mc_array_alloc(g->n_params, sizeof *from->params);
+    from->results = mc_array_alloc(g->n_results, sizeof *from->results);
+    into->params = mc_array_alloc(g->n_params, sizeof *into->params);
+    into->results = mc_array_alloc(g->n_results, sizeof *into->results);
+    if (!from->params || !from->results || !into->params || !into->results)
+        return mc_fail_nomem("a graph of other lengths");
+    for (uint32_t i = 0; i < g->n_params; i++)
+        from->params[i] = (mica_array){g->graph, i};
+    for (uint32_t i = 0; i < g->n_results; i++)
+        from->results[i] = (mica_array){g->graph, g->results[i]};
+    return mc_scope_open(mica_scope_device(g->graph), &into->s);
+}
+
+/* The subgraph for the operands a->in of a node. */
+static mica_status graph_again(const again *a, const mc_node *node, const void *attr,
+                               const mc_subgraph *g, const mc_subgraph **made) {
+    mc_recorded from, into;
+    mica_status status = list_graph(g, &from, &into);
+    for (uint32_t i = 0; i < g->n_params && status == MICA_OK; i++) {
+        mc_layout layout;
+        size_t operand = (size_t)mc_control_first(node->op) + i;
+        mc_control_param(node->op, attr, i, mc_layout_of(a->in[operand]), &layout);
+        into.params[i] = mc_leaf_param(into.s, &layout, false);
+        status = mica_scope_status(into.s);
+    }
+    if (status == MICA_OK) status = mc_record_again(&from, &into);
+    if (status == MICA_OK)
+        status = mc_subgraph_make(into.s, into.params, NULL, into.n_params, into.results,
+                                  into.n_results, made);
+    mica_scope_close(&into.s);
+    mc_free(from.params);
+    mc_free(from.results);
+    mc_free(into.params);
+    mc_free(into.results);
+    return status;
+}
+
+/* Records a node of control flow over other lengths; subgraphs nest to MC_SUBGRAPH_DEPTH. */
+static mica_status record_control(again *a, uint32_t i, const mc_node *node) {
+    mc_graph_ref attr[MC_ATTR_MAX_WORDS];
+    const mc_attr_field *fields = mc_op_get(node->op)->attr_fields;
+    mica_status status = MICA_OK;
+    memcpy(attr, node->attr, node->attr_bytes);
+    if (node->op == MC_OP_SCAN) {
+        mc_attr_scan_over *scan = (mc_attr_scan_over *)(void *)attr;
+        if (scan->n_xs > 0) scan->length = mica_array_dim(a->in[scan->n_carried], 0);
+    }
+    for (const mc_attr_field *f = fields; f->name; f++)
+        if (f->kind == MC_ATTR_GRAPH) attr[f->at].graph = NULL;
+    for (const mc_attr_field *f = fields; f->name && status == MICA_OK; f++)
+        if (f->kind == MC_ATTR_GRAPH)
+            status = graph_again(a, node, attr, mc_attr_graph(node->attr, f), &attr[f->at].graph);
+    if (status == MICA_OK)
+        a->made[i] = mc_record(a->into->s, node->op, attr, a->in, (int)node->n_in);
+    for (const mc_attr_field *f = fields; f->name; f++)
+        if (f->kind == MC_ATTR_GRAPH) mc_subgraph_release(attr[f->at].graph);
+    return status;
+}
+
 /* ---- all nodes ---- */
 
 static mica_status check_rule(const again *a, uint32_t i, const mc_node *node) {
@@ -283,6 +353,7 @@ static mica_status check_rule(const again *a, uint32_t i, const mc_node *node) {
     switch ((rule)rules[node->op]) {
     case ANY:
     case ELEMENTWISE:
+    case SUBGRAPHS:
         return MICA_OK;
     case NEVER:
         return refuse(a, i, "it holds lengths");
@@ -329,7 +400,10 @@ static mica_status record_node(again *a, uint32_t i) {
         MC_TRY(check_rule(a, i, node));
     }
     if (rules[node->op] == ELEMENTWISE) MC_TRY(align(a, i, node));
-    a->made[i] = mc_record(a->into->s, node->op, attr, a->in, (int)node->n_in);
+    if (rules[node->op] == SUBGRAPHS)
+        MC_TRY(record_control(a, i, node));
+    else
+        a->made[i] = mc_record(a->into->s, node->op, attr, a->in, (int)node->n_in);
     if (!mica_valid(a->made[i]))
         return mc_fail_context(mica_scope_status(a->into->s), "shapeless: %%%u", i);
     return MICA_OK;

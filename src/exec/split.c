@@ -3,6 +3,9 @@
 #include "base/alloc.h"
 #include "exec/lower.h"
 
+/* The kind of a level is its number modulo KINDS. */
+enum { OWN, FALLBACK, CONTROL, KINDS };
+
 typedef struct splitter {
     mica_device *device;
     const mc_lowered *from;
@@ -10,7 +13,7 @@ typedef struct splitter {
     uint32_t count;   /* nodes */
     uint32_t *level;  /* [count] of ops, and of views of them; MC_ABSENT: of what no op makes */
     bool *falls_back; /* [count] */
-    bool *crosses;    /* [count] ops that another level reads */
+    bool *crosses;    /* [count] ops that another level reads, views that control flow does */
     uint32_t *slot;   /* [count] MC_ABSENT: none */
     mica_array *made; /* [count] in the part at hand */
     bool *needed;     /* [count] by the part at hand */
@@ -42,6 +45,33 @@ static mica_status open_lists(splitter *s) {
     return done ? MICA_OK : mc_fail_nomem("splitting a graph");
 }
 
+static bool is_control(const mc_node *node) {
+    return mc_op_is_control(mc_op_get(node->op));
+}
+
+bool mc_has_control(const mc_lowered *lowered) {
+    for (uint32_t i = 0; i < mc_scope_count(lowered->graph); i++)
+        if (is_control(mc_scope_node(lowered->graph, i))) return true;
+    return false;
+}
+
+/* The first level of a kind from `level` on. */
+static uint32_t level_from(uint32_t level, uint32_t kind) {
+    return level + (kind + KINDS - level % KINDS) % KINDS;
+}
+
+/* The level of an op; control flow comes behind what it reads, also of its own kind. */
+static uint32_t level_of_op(const splitter *s, uint32_t i, const mc_node *node) {
+    uint32_t kind = is_control(node) ? CONTROL : s->falls_back[i] ? FALLBACK : OWN;
+    uint32_t level = kind;
+    for (uint32_t k = 0; k < node->n_in; k++) {
+        if (node->in[k] == MC_ABSENT || s->level[node->in[k]] == MC_ABSENT) continue;
+        uint32_t before = level_from(s->level[node->in[k]] + (kind == CONTROL), kind);
+        if (before > level) level = before;
+    }
+    return level;
+}
+
 static void find_levels(splitter *s) {
     s->n_levels = 1; /* the device's own first one is there, if only for results that are leaves */
     for (uint32_t i = 0; i < s->count; i++) {
@@ -50,18 +80,20 @@ static void find_levels(splitter *s) {
         if (node->op == MC_OP_LEAF) continue;
         if (is_view(node) || node->op == MC_OP_PART) {
             s->level[i] = s->level[node->in[0]];
-            continue;
+            /* Control flow makes no views. */
+            if (is_view(node) && s->level[i] != MC_ABSENT && s->level[i] % KINDS == CONTROL)
+                s->level[i] = level_from(s->level[i], OWN);
+        } else {
+            s->level[i] = level_of_op(s, i, node);
         }
-        uint32_t level = s->falls_back[i] ? 1 : 0;
-        for (uint32_t k = 0; k < node->n_in; k++) {
-            if (node->in[k] == MC_ABSENT || s->level[node->in[k]] == MC_ABSENT) continue;
-            uint32_t before = s->level[node->in[k]];
-            if (before % 2 != level % 2) before++;
-            if (before > level) level = before;
-        }
-        s->level[i] = level;
-        if (level + 1 > s->n_levels) s->n_levels = level + 1;
+        if (s->level[i] != MC_ABSENT && s->level[i] + 1 > s->n_levels)
+            s->n_levels = s->level[i] + 1;
     }
+}
+
+/* The level that makes a result. */
+static uint32_t level_of_result(const splitter *s, uint32_t node) {
+    return s->level[node] == MC_ABSENT ? 0 : s->level[node];
 }
 
 /* The op, PART or leaf that a view looks at. */
@@ -71,22 +103,26 @@ static uint32_t base_of(const splitter *s, uint32_t node) {
     return node;
 }
 
+/* The op under `node` is needed on a level. */
+static void cross(splitter *s, uint32_t node, uint32_t level) {
+    uint32_t base = base_of(s, node);
+    if (s->level[base] != MC_ABSENT && s->level[base] != level) s->crosses[base] = true;
+}
+
 static void find_crossings(splitter *s) {
     for (uint32_t i = 0; i < s->count; i++) {
         const mc_node *node = mc_scope_node(s->from->graph, i);
         if (!is_op(node)) continue;
         for (uint32_t k = 0; k < node->n_in; k++) {
-            if (node->in[k] == MC_ABSENT) continue;
-            uint32_t base = base_of(s, node->in[k]);
-            if (s->level[base] != MC_ABSENT && s->level[base] != s->level[i])
-                s->crosses[base] = true;
+            uint32_t in = node->in[k];
+            if (in == MC_ABSENT) continue;
+            bool view = is_control(node) && is_view(mc_scope_node(s->from->graph, in));
+            if (view) s->crosses[in] = true;
+            cross(s, in, view ? level_of_result(s, in) : s->level[i]);
         }
     }
-}
-
-/* The level that makes a result. */
-static uint32_t level_of_result(const splitter *s, uint32_t node) {
-    return s->level[node] == MC_ABSENT ? 0 : s->level[node];
+    for (uint32_t i = 0; i < s->from->n_results; i++)
+        cross(s, s->from->results[i], level_of_result(s, s->from->results[i]));
 }
 
 static void number_slots(splitter *s, uint32_t *result_slots) {
@@ -109,8 +145,10 @@ static bool is_made_in(const splitter *s, uint32_t node, uint32_t level) {
  * Returns how many nodes that are. */
 static uint32_t mark_part(splitter *s, uint32_t level) {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < s->count; i++)
-        s->needed[i] = is_op(mc_scope_node(s->from->graph, i)) && s->level[i] == level;
+    for (uint32_t i = 0; i < s->count; i++) {
+        bool made = is_op(mc_scope_node(s->from->graph, i)) || s->crosses[i];
+        s->needed[i] = made && level_of_result(s, i) == level;
+    }
     for (uint32_t i = 0; i < s->from->n_results; i++)
         if (level_of_result(s, s->from->results[i]) == level) s->needed[s->from->results[i]] = true;
     for (uint32_t i = s->count; i-- > 0;) {
@@ -184,7 +222,7 @@ static void list_results(splitter *s, mc_part *part, uint32_t level) {
 
 static mica_status fill_part(splitter *s, mc_part *part, uint32_t level) {
     uint32_t max = 1, n = mark_part(s, level);
-    part->fallback = level % 2 == 1;
+    part->fallback = level % KINDS == FALLBACK;
     part->args = mc_arena_alloc(s->arena, n * sizeof *part->args);
     part->scalars = mc_arena_alloc(s->arena, n * sizeof *part->scalars);
     part->results = mc_arena_alloc(s->arena, n * sizeof *part->results);
@@ -205,6 +243,73 @@ static mica_status fill_part(splitter *s, mc_part *part, uint32_t level) {
     return MICA_OK;
 }
 
+/* ---- control flow ---- */
+
+static mc_control_arg find_arg(const splitter *s, uint32_t in) {
+    const mc_node *node = mc_scope_node(s->from->graph, in);
+    mc_control_arg arg = {.kind = MC_ARG_SLOT, .dtype = node->layout.dtype, .index = s->slot[in]};
+    if (node->op != MC_OP_LEAF) return arg;
+    const mc_lowered_param *param = node->scalar ? NULL : &s->from->params[node->value];
+    if (!param) {
+        arg.kind = MC_ARG_NUMBER;
+        arg.value = node->value;
+    } else if (param->scalar) {
+        arg.kind = MC_ARG_SCALAR;
+        arg.index = param->index;
+    } else {
+        arg.index = (uint32_t)node->value;
+    }
+    return arg;
+}
+
+/* The part of a node of control flow. Slots of results that nothing reads are MC_ABSENT. */
+static mica_status fill_control(splitter *s, mc_part *part, uint32_t i) {
+    const mc_node *node = mc_scope_node(s->from->graph, i);
+    uint32_t n_out = (uint32_t)mc_node_n_out(node);
+    part->control = node;
+    part->control_args = mc_arena_alloc(s->arena, node->n_in * sizeof *part->control_args);
+    part->results = mc_arena_alloc(s->arena, n_out * sizeof *part->results);
+    if (!part->control_args || !part->results) return mc_fail_nomem("splitting a graph");
+    for (uint32_t k = 0; k < node->n_in; k++)
+        part->control_args[k] = find_arg(s, node->in[k]);
+    for (uint32_t k = 0; k < n_out; k++)
+        part->results[k] = MC_ABSENT;
+    for (uint32_t k = i + 1; k < s->count; k++) {
+        const mc_node *reader = mc_scope_node(s->from->graph, k);
+        if (reader->op == MC_OP_PART && reader->in[0] == i && s->slot[k] != MC_ABSENT)
+            part->results[mc_node_part(reader)] = s->slot[k];
+    }
+    return MICA_OK;
+}
+
+/* The parts of a level. */
+static mica_status fill_level(splitter *s, mc_part *parts, uint32_t *n, uint32_t level) {
+    if (level % KINDS == CONTROL) {
+        for (uint32_t i = 0; i < s->count; i++) {
+            if (!is_control(mc_scope_node(s->from->graph, i)) || s->level[i] != level) continue;
+            MC_TRY(fill_control(s, &parts[*n], i));
+            ++*n;
+        }
+        return MICA_OK;
+    }
+    mc_part *part = &parts[*n];
+    mica_status status = fill_part(s, part, level);
+    if (status == MICA_OK && part->lowered->n_results > 0) {
+        ++*n;
+        return MICA_OK;
+    }
+    mc_lowered_free(part->lowered); /* nothing is made there */
+    *part = (mc_part){0};
+    return status;
+}
+
+static uint32_t count_control(const splitter *s) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->count; i++)
+        n += is_control(mc_scope_node(s->from->graph, i));
+    return n;
+}
+
 mica_status mc_split(mica_device *device, const mc_lowered *lowered, const uint32_t *fallback,
                      uint32_t n_fallback, mc_arena *arena, mc_part **parts, uint32_t *n_parts,
                      uint32_t *result_slots, uint32_t *n_slots) {
@@ -218,19 +323,11 @@ mica_status mc_split(mica_device *device, const mc_lowered *lowered, const uint3
     find_crossings(&s);
     number_slots(&s, result_slots);
     *n_slots = s.n_slots;
-    *parts = mc_arena_calloc(arena, s.n_levels * sizeof **parts);
+    *parts = mc_arena_calloc(arena, (s.n_levels + count_control(&s)) * sizeof **parts);
     if (!*parts) return mc_fail_nomem("splitting a graph");
     mica_status status = MICA_OK;
-    for (uint32_t level = 0; status == MICA_OK && level < s.n_levels; level++) {
-        mc_part *part = &(*parts)[*n_parts];
-        status = fill_part(&s, part, level);
-        if (status == MICA_OK && part->lowered->n_results > 0) {
-            ++*n_parts;
-            continue;
-        }
-        mc_lowered_free(part->lowered); /* nothing is made there */
-        *part = (mc_part){0};
-    }
+    for (uint32_t level = 0; status == MICA_OK && level < s.n_levels; level++)
+        status = fill_level(&s, *parts, n_parts, level);
     for (; status != MICA_OK && *n_parts > 0; --*n_parts)
         mc_lowered_free((*parts)[*n_parts - 1].lowered);
     return status;

@@ -1,6 +1,7 @@
 #include "exec/trace.h"
 
 #include "base/map.h"
+#include "graph/subgraph.h"
 
 /* Marks with ordinal 0 what the targets need; walks backwards, for inputs come before users. */
 static mica_status mark(mc_trace *t, const mica_array *xs, size_t n, uint32_t last) {
@@ -42,7 +43,7 @@ static bool add_key(mc_trace *t, const mc_node *node) {
         uint64_t in = node->in[k] == MC_ABSENT ? MC_ABSENT : t->ordinal[node->in[k]];
         ok = mc_buffer_add(&t->key, &in, sizeof in);
     }
-    return ok && mc_buffer_add(&t->key, node->attr, node->attr_bytes);
+    return ok && mc_add_attr_key(&t->key, node);
 }
 
 /* Numbers the marked nodes and writes the key. */

@@ -17,7 +17,8 @@ typedef struct mc_trace {
     uint32_t n_leaves;
     uint32_t *leaves; /* [n_leaves] node of each leaf */
     uint32_t n_targets;
-    uint32_t *targets; /* [n_targets] ordinals */
+    uint32_t *targets;  /* [n_targets] ordinals */
+    bool dense_results; /* lowering makes the targets dense; set by whoever wants it */
     mc_buffer key;
     uint64_t hash;
 } mc_trace;

@@ -137,3 +137,26 @@ const mc_attr_field mc_attr_bits_fields[] = {
     FIELD(bits, shape, LIST),
     {0},
 };
+
+const mc_attr_field mc_attr_if_fields[] = {
+    FIELD(if, then_graph, GRAPH),
+    FIELD(if, else_graph, GRAPH),
+    {0},
+};
+
+const mc_attr_field mc_attr_while_fields[] = {
+    FIELD(while, cond, GRAPH),
+    FIELD(while, body, GRAPH),
+    FIELD(while, max_rounds, INT),
+    {0},
+};
+
+const mc_attr_field mc_attr_scan_over_fields[] = {
+    FIELD(scan_over, body, GRAPH),
+    FIELD(scan_over, n_carried, INT),
+    FIELD(scan_over, n_xs, INT),
+    FIELD(scan_over, length, INT),
+    FIELD(scan_over, reverse, INT),
+    FIELD(scan_over, checkpoints, INT),
+    {0},
+};

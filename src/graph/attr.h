@@ -11,6 +11,12 @@
 
 #include <stdint.h>
 
+/* A subgraph (graph/subgraph.h) in attributes. Keys and files hold what it is, not where. */
+typedef union mc_graph_ref {
+    const struct mc_subgraph *graph;
+    uint64_t word;
+} mc_graph_ref;
+
 typedef struct mc_attr_part {
     int64_t index;
 } mc_attr_part;
@@ -125,6 +131,26 @@ typedef struct mc_attr_bits { /* random_bits */
     int64_t shape[MICA_MAX_NDIM];
 } mc_attr_bits;
 
+typedef struct mc_attr_if { /* in = pred, then the parameters of both */
+    mc_graph_ref then_graph;
+    mc_graph_ref else_graph;
+} mc_attr_if;
+
+typedef struct mc_attr_while { /* in = the parameters of both: carried values, then captures */
+    mc_graph_ref cond;
+    mc_graph_ref body;  /* gives the carried values */
+    int64_t max_rounds; /* 0: any number */
+} mc_attr_while;
+
+typedef struct mc_attr_scan_over { /* in = carried values, xs, captures; body has a row of each x */
+    mc_graph_ref body;             /* gives the carried values, and a row of each y */
+    int64_t n_carried;
+    int64_t n_xs;
+    int64_t length;
+    int64_t reverse;
+    int64_t checkpoints; /* how many carried values a gradient keeps; 0: the root of length */
+} mc_attr_scan_over;
+
 /* ---- what the members are: for text and files ---- */
 
 typedef enum mc_attr_kind {
@@ -134,7 +160,8 @@ typedef enum mc_attr_kind {
     MC_ATTR_MASK,  /* bit i: axis i */
     MC_ATTR_COUNT, /* how many elements of the struct's MC_ATTR_LISTs count */
     MC_ATTR_LIST,
-    MC_ATTR_AXES /* a list of one element for each axis of the first operand */
+    MC_ATTR_AXES, /* a list of one element for each axis of the first operand */
+    MC_ATTR_GRAPH
 } mc_attr_kind;
 
 typedef struct mc_attr_field {
@@ -144,6 +171,11 @@ typedef struct mc_attr_field {
 } mc_attr_field;
 
 enum { MC_ATTR_MAX_WORDS = 3 * MICA_MAX_NDIM, MC_ATTR_MAX_FIELDS = 6 };
+
+/* The subgraph of a field that is one. */
+static inline const struct mc_subgraph *mc_attr_graph(const void *attr, const mc_attr_field *f) {
+    return ((const mc_graph_ref *)attr + f->at)->graph;
+}
 
 /* mc_attr_<name>_fields, up to one without a name. */
 #define ATTR(name) extern const mc_attr_field mc_attr_##name##_fields[];

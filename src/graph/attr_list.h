@@ -20,4 +20,7 @@ ATTR(norm)
 ATTR(rope)
 ATTR(sdpa)
 ATTR(bits)
+ATTR(if)
+ATTR(while)
+ATTR(scan_over)
 #undef ATTR

@@ -7,9 +7,10 @@
 #include "base/map.h"
 #include "base/utf8.h"
 #include "graph/attr.h"
+#include "graph/subgraph.h"
 
 enum { BYTE_ORDER_MARK = 0x01020304, WORD = 8, ALIGN = 64 };
-enum { NAMELESS = 1, VERSION = 2 }; /* in files of version NAMELESS results have no names */
+enum { NAMELESS = 1, FLAT = 2, VERSION = 3 }; /* results without names; no subgraphs */
 
 #define LEAF UINT32_MAX                    /* in the place of an op's index */
 #define MAX_ARRAY_BYTES ((int64_t)1 << 46) /* so that no kernel's count of bytes overflows */
@@ -46,6 +47,7 @@ typedef struct writer {
     uint32_t *index;           /* [count] MC_ABSENT: left out; else its number */
     leaf_kind *kind;           /* [count] of those that are written as leaves; LEAF_KINDS: as ops */
     uint32_t ops[MC_OP_COUNT]; /* number of each, or LEAF */
+    mc_buffer graphs;          /* const mc_subgraph *, those within others first */
     uint32_t n_ops, n_nodes;
     uint32_t count; /* of s, before the saver reads: that may record more */
 } writer;
@@ -121,6 +123,40 @@ static const char *constant_name(const writer *w, uint32_t i) {
     return saver->name ? saver->name(saver->context, (mica_array){w->s, i}) : NULL;
 }
 
+/* ---- subgraphs ---- */
+
+static uint64_t graph_index(const writer *w, const mc_subgraph *g) {
+    const mc_subgraph *const *graphs = MC_BUFFER_AT(&w->graphs, const mc_subgraph *);
+    uint64_t i = 0, n = MC_BUFFER_COUNT(&w->graphs, const mc_subgraph *);
+    while (i < n && graphs[i] != g)
+        i++;
+    return i;
+}
+
+static mica_status list_graph(writer *w, const mc_subgraph *g);
+
+/* Numbers the node's op, and lists its subgraphs. */
+static mica_status number_op(writer *w, const mc_node *node) {
+    const mc_op_def *def = mc_op_get(node->op);
+    if (w->ops[node->op] == LEAF) w->ops[node->op] = w->n_ops++;
+    for (const mc_attr_field *f = def->attr_fields; mc_op_is_control(def) && f->name; f++)
+        if (f->kind == MC_ATTR_GRAPH) MC_TRY(list_graph(w, mc_attr_graph(node->attr, f)));
+    return MICA_OK;
+}
+
+/* They nest MC_SUBGRAPH_DEPTH deep at most. */
+static mica_status list_graph(writer *w, const mc_subgraph *g) {
+    if (graph_index(w, g) < MC_BUFFER_COUNT(&w->graphs, const mc_subgraph *)) return MICA_OK;
+    for (uint32_t i = 0; i < mc_scope_count(g->graph); i++) {
+        const mc_node *node = mc_scope_node(g->graph, i);
+        if (node->op != MC_OP_LEAF) MC_TRY(number_op(w, node));
+    }
+    bool ok = MC_BUFFER_PUSH(&w->graphs, const mc_subgraph *, g);
+    return ok ? MICA_OK : mc_fail_nomem("saving a graph");
+}
+
+/* ---- nodes ---- */
+
 /* Numbers the marked nodes and their ops, and decides what leaves are. */
 static mica_status number(writer *w) {
     for (uint32_t i = 0; i < w->count; i++) {
@@ -129,7 +165,7 @@ static mica_status number(writer *w) {
         w->index[i] = w->n_nodes++;
         if (w->kind[i] == PARAM) continue;
         if (node->op != MC_OP_LEAF) {
-            if (w->ops[node->op] == LEAF) w->ops[node->op] = w->n_ops++;
+            MC_TRY(number_op(w, node));
             continue;
         }
         if (node->state != MC_READY)
@@ -175,14 +211,55 @@ static mica_status add_leaf(writer *w, uint32_t i) {
     return ok ? MICA_OK : mc_fail_nomem("saving a graph");
 }
 
-static mica_status add_node(writer *w, uint32_t i) {
-    const mc_node *node = mc_scope_node(w->s, i);
-    if (w->kind[i] != LEAF_KINDS) return add_leaf(w, i);
+static bool add_attr(writer *w, const mc_node *node) {
+    const mc_op_def *def = mc_op_get(node->op);
+    if (!mc_op_is_control(def)) return mc_buffer_add(w->out, node->attr, node->attr_bytes);
+    bool ok = true;
+    for (const mc_attr_field *f = def->attr_fields; ok && f->name; f++)
+        ok = add_word(w, f->kind == MC_ATTR_GRAPH ? graph_index(w, mc_attr_graph(node->attr, f))
+                                                  : ((const uint64_t *)node->attr)[f->at]);
+    return ok;
+}
+
+/* index: the numbers of nodes; NULL: they have their own. */
+static bool add_op_node(writer *w, const mc_node *node, const uint32_t *index) {
     bool ok = add_halves(w, w->ops[node->op], node->n_in);
-    for (uint32_t k = 0; ok && k < node->n_in; k++)
-        ok = add_word(w, node->in[k] == MC_ABSENT ? MC_ABSENT : w->index[node->in[k]]);
-    ok = ok && mc_buffer_add(w->out, node->attr, node->attr_bytes);
+    for (uint32_t k = 0; ok && k < node->n_in; k++) {
+        uint32_t in = node->in[k];
+        ok = add_word(w, in != MC_ABSENT && index ? index[in] : in);
+    }
+    return ok && add_attr(w, node);
+}
+
+static mica_status add_node(writer *w, uint32_t i) {
+    if (w->kind[i] != LEAF_KINDS) return add_leaf(w, i);
+    bool ok = add_op_node(w, mc_scope_node(w->s, i), w->index);
     return ok ? MICA_OK : mc_fail_nomem("saving a graph");
+}
+
+static bool add_graph_leaf(writer *w, const mc_node *node) {
+    const mc_layout *l = &node->layout;
+    return add_halves(w, LEAF, node->scalar ? SCALAR : PARAM) &&
+           add_halves(w, (uint32_t)l->dtype, (uint32_t)l->ndim) &&
+           mc_buffer_add(w->out, l->shape, (size_t)l->ndim * sizeof *l->shape) &&
+           (!node->scalar || add_word(w, scalar_bytes(l->dtype, node->value)));
+}
+
+static bool add_graphs(writer *w) {
+    uint64_t n = MC_BUFFER_COUNT(&w->graphs, const mc_subgraph *);
+    bool ok = add_word(w, n);
+    for (uint64_t i = 0; ok && i < n; i++) {
+        const mc_subgraph *g = MC_BUFFER_AT(&w->graphs, const mc_subgraph *)[i];
+        uint32_t count = mc_scope_count(g->graph);
+        ok = add_word(w, g->n_params) && add_word(w, count) && add_word(w, g->n_results);
+        for (uint32_t k = 0; ok && k < g->n_results; k++)
+            ok = add_word(w, g->results[k]);
+        for (uint32_t k = 0; ok && k < count; k++) {
+            const mc_node *node = mc_scope_node(g->graph, k);
+            ok = node->op == MC_OP_LEAF ? add_graph_leaf(w, node) : add_op_node(w, node, NULL);
+        }
+    }
+    return ok;
 }
 
 static mica_status add_constants(writer *w) {
@@ -214,7 +291,7 @@ static mica_status write_graph(writer *w) {
              add_halves(w, w->index[p->params[i].node], p->params[i].donate);
     for (size_t i = 0; ok && i < p->n_results; i++)
         ok = add_text(w, result_name(p, i)) && add_word(w, w->index[p->results[i]]);
-    ok = ok && add_ops(w);
+    ok = ok && add_ops(w) && add_graphs(w);
     for (uint32_t i = 0; ok && i < w->count; i++)
         if (w->index[i] != MC_ABSENT) MC_TRY(add_node(w, i));
     if (!ok || !add_padding(w, ALIGN)) return mc_fail_nomem("saving a graph");
@@ -238,6 +315,7 @@ mica_status mc_graph_write(mica_scope *s, const mc_graph_ports *ports, const mc_
     w.kind = mc_arena_alloc(&w.arena, w.count * sizeof *w.kind);
     mica_status status = w.index && w.kind ? write_graph(&w) : mc_fail_nomem("saving a graph");
     mc_arena_deinit(&w.arena);
+    mc_buffer_deinit(&w.graphs);
     if (status != MICA_OK) out->len = w.begin;
     return status;
 }
@@ -252,6 +330,11 @@ typedef struct file_op { /* how the file has an op */
         uint32_t at, words; /* in the attributes as they are here, and how many there are */
     } fields[MC_ATTR_MAX_FIELDS];
 } file_op;
+
+typedef struct graph_refs {   /* references of the reader */
+    const mc_subgraph **list; /* [n] */
+    uint64_t n;
+} graph_refs;
 
 typedef struct reader {
     const char *data, *name;
@@ -268,6 +351,9 @@ typedef struct reader {
     size_t max_in;
     mc_graph_port *params; /* [n_params] */
     uint32_t *param_of;    /* [n_nodes] number of the parameter that a node is, or MC_ABSENT */
+    graph_refs graphs;     /* so far */
+    uint64_t graph_params; /* within a subgraph: of its first nodes, which are parameters */
+    bool is_graph;         /* a subgraph is read */
 } reader;
 
 static mica_status malformed(const reader *r, const char *what) {
@@ -398,10 +484,27 @@ static mica_status take_constant(reader *r, const mc_layout *l, const char **dat
     return MICA_OK;
 }
 
+/* A leaf of a subgraph. */
+static mica_status make_graph_leaf(reader *r, leaf_kind kind, uint32_t i, const mc_layout *l,
+                                   mica_array *x) {
+    uint64_t value;
+    if (kind != SCALAR && kind != PARAM) return malformed(r, "a subgraph has data");
+    if ((kind == PARAM) != (i < r->graph_params))
+        return malformed(r, "a parameter of a subgraph is not in its place");
+    if (kind == PARAM) {
+        *x = mc_leaf_param(r->into, l, false);
+        return MICA_OK;
+    }
+    if (l->ndim != 0) return malformed(r, "a number has axes");
+    MC_TRY(take_word(r, &value));
+    *x = mc_scalar_bits(r->into, l->dtype, scalar_bytes(l->dtype, value));
+    return MICA_OK;
+}
+
 static mica_status make_leaf(reader *r, leaf_kind kind, uint32_t i, const mc_layout *l,
                              mica_array *x) {
     const mc_graph_loader *loader = r->loader;
-    const char *data;
+    const char *data = NULL;
     uint64_t value;
     const mc_graph_port *port = r->param_of[i] == MC_ABSENT ? NULL : &r->params[r->param_of[i]];
     if ((kind == PARAM) != (port != NULL))
@@ -434,7 +537,8 @@ static mica_status take_leaf(reader *r, uint32_t kind, uint32_t i) {
     mica_array x = MICA_NONE;
     if (kind >= LEAF_KINDS) return malformed(r, "a leaf of an unknown kind");
     MC_TRY(take_layout(r, &l));
-    MC_TRY(make_leaf(r, (leaf_kind)kind, i, &l, &x));
+    MC_TRY(r->is_graph ? make_graph_leaf(r, (leaf_kind)kind, i, &l, &x)
+                       : make_leaf(r, (leaf_kind)kind, i, &l, &x));
     MC_TRY(check_made(r, x));
     const mc_node *node = mc_node_of(x);
     if (node->op != MC_OP_LEAF || node->layout.dtype != l.dtype ||
@@ -464,6 +568,22 @@ static mica_status take_operands(reader *r, uint32_t i, uint32_t n_in) {
     return MICA_OK;
 }
 
+/* Puts subgraphs into attributes in the place of their indices; NULL where the file has none. */
+static mica_status find_graphs(reader *r, const file_op *op, int64_t *attr) {
+    for (const mc_attr_field *f = mc_op_get(op->op)->attr_fields; f->name; f++) {
+        if (f->kind != MC_ATTR_GRAPH) continue;
+        mc_graph_ref ref = {.word = 0};
+        for (uint32_t k = 0; k < op->n_fields; k++) {
+            if (op->fields[k].at != (uint32_t)f->at || op->fields[k].words == 0) continue;
+            if ((uint64_t)attr[f->at] >= r->graphs.n)
+                return malformed(r, "a subgraph does not come before its op");
+            ref.graph = r->graphs.list[attr[f->at]];
+        }
+        memcpy(attr + f->at, &ref, sizeof *attr);
+    }
+    return MICA_OK;
+}
+
 static mica_status take_attr(reader *r, const file_op *op, int64_t attr[MC_ATTR_MAX_WORDS]) {
     const char *words;
     memset(attr, 0, MC_ATTR_MAX_WORDS * sizeof *attr);
@@ -472,7 +592,7 @@ static mica_status take_attr(reader *r, const file_op *op, int64_t attr[MC_ATTR_
         memcpy(attr + op->fields[f].at, words, op->fields[f].words * sizeof *attr);
         words += op->fields[f].words * sizeof *attr;
     }
-    return MICA_OK;
+    return mc_op_is_control(mc_op_get(op->op)) ? find_graphs(r, op, attr) : MICA_OK;
 }
 
 /* A slice of small elements may begin where larger ones may not: mica_view copies it, and so does
@@ -491,7 +611,8 @@ static mica_status take_node(reader *r, uint32_t i) {
     int64_t attr[MC_ATTR_MAX_WORDS];
     MC_TRY(take_halves(r, &index, &n_in));
     if (index == LEAF) return take_leaf(r, n_in, i);
-    if (index >= r->head.n_ops || r->param_of[i] != MC_ABSENT)
+    bool param = r->is_graph ? i < r->graph_params : r->param_of[i] != MC_ABSENT;
+    if (index >= r->head.n_ops || param)
         return malformed(r, "an op is not in the table, or is a parameter");
     const file_op *op = &r->ops[index];
     MC_TRY(take_operands(r, i, n_in));
@@ -501,8 +622,65 @@ static mica_status take_node(reader *r, uint32_t i) {
     r->nodes[i] = mc_record(r->into, op->op, attr, r->in, (int)n_in);
     MC_TRY(check_made(r, r->nodes[i]));
     const mc_layout *results = mc_node_results(mc_node_of(r->nodes[i]));
-    for (int k = 0; k < mc_op_n_out(mc_op_get(op->op)); k++)
+    for (int k = 0; k < mc_node_n_out(mc_node_of(r->nodes[i])); k++)
         MC_TRY(check_size(r, &results[k]));
+    return MICA_OK;
+}
+
+/* ---- subgraphs, read ---- */
+
+/* Reads the nodes of a subgraph with a reader of its own, and makes it. */
+static mica_status take_graph_nodes(reader *r, uint64_t n_nodes, const uint64_t *results,
+                                    uint64_t n_results, const mc_subgraph **graph) {
+    mica_array *made;
+    MC_TRY(take_room(r, n_nodes, 2, sizeof *r->nodes, &r->nodes));
+    for (uint32_t i = 0; i < n_nodes; i++)
+        MC_TRY(take_node(r, i));
+    made = mc_arena_alloc(r->arena, n_results * sizeof *made);
+    if (!made) return mc_fail_nomem("a graph's file");
+    for (uint64_t i = 0; i < n_results; i++) {
+        made[i] = r->nodes[results[i]];
+        if (mc_check_array(made[i], "a result") != MICA_OK)
+            return malformed(r, "a result is an op of several");
+    }
+    mica_status status =
+        mc_subgraph_make(r->into, r->nodes, NULL, r->graph_params, made, n_results, graph);
+    if (status == MICA_EINVAL) status = MICA_EFORMAT;
+    return status == MICA_OK ? status : mc_fail_context(status, "%s", r->name);
+}
+
+static mica_status take_graph(reader *r, const mc_subgraph **graph) {
+    uint64_t n_params, n_nodes, n_results, *results;
+    MC_TRY(take_word(r, &n_params));
+    MC_TRY(take_word(r, &n_nodes));
+    MC_TRY(take_word(r, &n_results));
+    if (n_nodes > MC_SUBGRAPH_NODES || n_params > n_nodes)
+        return malformed(r, "a subgraph has too many nodes or parameters");
+    MC_TRY(take_room(r, n_results, 1, sizeof *results, &results));
+    for (uint64_t i = 0; i < n_results; i++) {
+        MC_TRY(take_word(r, &results[i]));
+        if (results[i] >= n_nodes) return malformed(r, "a result of a subgraph is no node");
+    }
+    reader inner = *r;
+    inner.is_graph = true;
+    inner.graph_params = n_params;
+    MC_TRY(mc_scope_open(mica_scope_device(r->into), &inner.into));
+    mica_status status = take_graph_nodes(&inner, n_nodes, results, n_results, graph);
+    mica_scope_close(&inner.into);
+    r->at = inner.at;
+    r->in = inner.in;
+    r->max_in = inner.max_in;
+    return status;
+}
+
+static mica_status take_graphs(reader *r) {
+    uint64_t n = 0;
+    if (r->head.version > FLAT) MC_TRY(take_word(r, &n));
+    MC_TRY(take_room(r, n, 3, sizeof *r->graphs.list, &r->graphs.list));
+    while (r->graphs.n < n) {
+        MC_TRY(take_graph(r, &r->graphs.list[r->graphs.n]));
+        r->graphs.n++;
+    }
     return MICA_OK;
 }
 
@@ -580,6 +758,7 @@ static mica_status read_graph(reader *r, mc_graph_ports *ports) {
     MC_TRY(take_room(r, r->head.n_ops, 2, sizeof *r->ops, &r->ops));
     for (uint64_t i = 0; i < r->head.n_ops; i++)
         MC_TRY(take_op(r, &r->ops[i]));
+    MC_TRY(take_graphs(r));
     for (uint32_t i = 0; i < r->head.n_nodes; i++)
         MC_TRY(take_node(r, i));
     if (r->end - r->at >= ALIGN || r->constant != r->size)
@@ -602,5 +781,8 @@ mica_status mc_graph_read(const void *data, size_t bytes, const char *name, mica
     *ports = (mc_graph_ports){0};
     MC_TRY(mica_scope_status(into));
     MC_TRY(check_header(&r, bytes));
-    return read_graph(&r, ports);
+    mica_status status = read_graph(&r, ports);
+    for (uint64_t i = 0; i < r.graphs.n; i++)
+        mc_subgraph_release(r.graphs.list[i]);
+    return status;
 }

@@ -8,8 +8,11 @@
  *     parameter  its name; its node and 1 where it is donated (two u32)
  *     result     its name, "" where it has none; its node
  *     op         its name; how many attributes it has; of each the name and the number of words
+ *     subgraphs  how many there are; of each how many parameters, nodes and results it has, the
+ *                results' nodes, and its nodes, of which the first are the parameters. A subgraph
+ *                within another comes before it
  *     node       the op's index and the number of operands (two u32); the operands' nodes,
- *                0xffffffff where absent; the attributes
+ *                0xffffffff where absent; the attributes, a subgraph by its index
  *     leaf       0xffffffff and its kind (two u32); dtype and number of axes (two u32); the
  *                lengths; of a scalar its bytes, of a constant that is elsewhere its name
  *     data       constants that are inside, in the order of their nodes, dense, each at a multiple
@@ -17,8 +20,8 @@
  *
  * A text is its length in bytes, then these, padded with 0. Numbers of enums are those of the
  * public headers. Ops and attributes go by their names: a new one changes no file, and an attribute
- * that a file lacks is 0. Strides of constants are not kept. Version 1, which is read, too, has no
- * names of results.
+ * that a file lacks is 0. Strides of constants are not kept. Version 2, which is read, too, has no
+ * subgraphs; version 1 has no names of results either.
  *
  * A file is hostile: every count is held against the bytes that are left before memory is taken for
  * it, every node goes through mc_record, and no array may have more than 2^46 bytes.

@@ -8,7 +8,7 @@
  *  - a PENDING node has no storage, a READY node has storage or an inline value or is a parameter,
  *    a GONE node was moved away or overwritten and may not be read;
  *  - operands from other scopes were brought in as LEAF nodes that share their storage, one for
- *    each.
+ *    each; in a scope within another (mc_scope_open_within), as parameters.
  *
  * Nodes live in the scope's arena and are freed with it. Threads: as mica/array.h says. */
 #ifndef GRAPH_GRAPH_H
@@ -51,6 +51,7 @@ typedef struct mc_node {
     const void *attr;   /* a struct of graph/attr.h, or NULL */
     mc_layout layout;   /* strides hold once READY; of an op of several results: of the first */
     const mc_layout *results; /* [n_out] of an op of several results, dense; NULL for the others */
+    uint32_t n_out;           /* of an op of several results: how many */
     mc_storage *storage;      /* READY, not scalar: owned reference */
     int64_t offset_bytes;     /* of the first element in the storage */
     uint64_t value;           /* scalar: the element's bytes */
@@ -61,7 +62,7 @@ typedef struct mc_op_def {
     const char *name;
     int min_in, max_in; /* operands: max_in, of which those from min_in on may be absent */
     bool variadic;      /* any number from min_in to max_in instead, none of them absent */
-    int n_out;          /* results; 0: one */
+    int n_out;          /* results; 0: one, or count_out says */
     size_t attr_bytes;
     const struct mc_attr_field *attr_fields; /* NULL where there are none (MC_ATTR, graph/attr.h) */
 
@@ -83,6 +84,10 @@ typedef struct mc_op_def {
     void (*decompose)(mica_scope *s, const void *attr, const mica_array *in, int n_in,
                       mica_array *out);
 
+    /* Of ops whose attributes hold subgraphs (graph/subgraph.h), how many results these give, 1 or
+     * more; they count as several. No device sees such an op: exec/control.h runs it. */
+    int (*count_out)(const void *attr);
+
     /* How many of the first operands the first result may take the memory of, where nobody else
      * needs it and the layouts are equal and dense: 0 none, 1 in[0], 2 in[0] or in[1] ... */
     int in_place;
@@ -93,14 +98,17 @@ typedef struct mc_op_def {
 
 const mc_op_def *mc_op_get(mc_op op);
 
-/* How many results an op has. */
+/* How many results an op has that is not control flow. */
 static inline int mc_op_n_out(const mc_op_def *def) {
     return def->n_out > 1 ? def->n_out : 1;
+}
+static inline bool mc_op_is_control(const mc_op_def *def) {
+    return def->count_out != NULL;
 }
 
 /* How many results a node has, and their layouts, one after the other. */
 static inline int mc_node_n_out(const mc_node *node) {
-    return node->results ? mc_op_get(node->op)->n_out : 1;
+    return node->results ? (int)node->n_out : 1;
 }
 static inline const mc_layout *mc_node_results(const mc_node *node) {
     return node->results ? node->results : &node->layout;
@@ -217,6 +225,19 @@ const void *mc_data(mica_array x);
 
 /* A scope that does not keep its device alive: mica_scope_open without mc_scope_set_release. */
 mica_status mc_scope_open(mica_device *device, mica_scope **scope);
+/* A scope within another, for a function that becomes a subgraph of a node of that one: arrays of
+ * the outer scopes that are used in it become parameters, its captures. The outer one stays as it
+ * is, but for leaves and captures of its own, until this one is closed. */
+mica_status mc_scope_open_within(mica_scope *outer, mica_scope **scope);
+
+/* An array of the outer scope, and the parameter that stands for it within. */
+typedef struct mc_capture {
+    mica_array outer, inner;
+} mc_capture;
+
+/* The captures so far, in the order of their first use. */
+size_t mc_scope_captures(const mica_scope *s, const mc_capture **captures);
+
 /* What is called with the device when the scope has closed. */
 void mc_scope_set_release(mica_scope *s, void (*release)(mica_device *device));
 
@@ -232,6 +253,9 @@ uint32_t mc_scope_count(const mica_scope *s); /* nodes so far */
 size_t mc_scope_bytes(const mica_scope *s);   /* that it takes of the heap, imports aside */
 mc_node *mc_scope_node(const mica_scope *s, uint32_t index);
 mc_node *mc_node_of(mica_array x); /* NULL for MICA_NONE */
+
+/* What mica_scope_set_cancel set, or NULL. */
+const struct mica_cancel *mc_scope_cancel(const mica_scope *s);
 
 /* The device's hook for evaluations in the background: waits for the one in flight. */
 typedef mica_status (*mc_wait_fn)(mica_scope *s, void *run);

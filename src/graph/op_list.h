@@ -140,6 +140,11 @@ OP(CROSS_ENTROPY, cross_entropy)
 /* op/random.c */
 OP(RANDOM_BITS, random_bits)
 
+/* control flow, which holds subgraphs: op/control.c */
+OP(IF, if)
+OP(WHILE, while)
+OP(SCAN, scan)
+
 /* what is there for gradients alone: op/gradient.c, op/attention_gradient.c,
  * op/loss.c */
 OP(IDENTITY, identity)

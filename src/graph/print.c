@@ -6,6 +6,9 @@
 #include "base/integer.h"
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "graph/subgraph.h"
+
+enum { INDENT = 4 }; /* spaces, of subgraphs */
 
 /* ---- attributes ---- */
 
@@ -31,7 +34,7 @@ static bool print_mask(mc_buffer *text, int64_t mask) {
     return print_list(text, axes, n);
 }
 
-/* " shape=[2,3]", and so on; x is the first operand, if there is one. */
+/* " shape=[2,3]", and so on, but for subgraphs; x is the first operand, if there is one. */
 static bool print_attr(mc_buffer *text, const mc_node *node, const mc_layout *x) {
     const mc_attr_field *f = mc_op_get(node->op)->attr_fields;
     int64_t words[MC_ATTR_MAX_WORDS], count = 0;
@@ -40,6 +43,7 @@ static bool print_attr(mc_buffer *text, const mc_node *node, const mc_layout *x)
     memcpy(words, node->attr, node->attr_bytes);
     for (; ok && f->name; f++) {
         const int64_t *word = words + f->at;
+        if (f->kind == MC_ATTR_GRAPH) continue;
         if (f->kind == MC_ATTR_COUNT) count = *word;
         if (f->kind == MC_ATTR_COUNT) continue;
         ok = mc_buffer_printf(text, " %s=", f->name);
@@ -57,13 +61,16 @@ static bool print_attr(mc_buffer *text, const mc_node *node, const mc_layout *x)
 
 /* ---- nodes ---- */
 
-static bool print_node(const mica_scope *s, uint32_t i, mc_buffer *text) {
+static bool print_graphs(const mc_node *node, int depth, mc_buffer *text);
+
+/* A node's line, and its subgraphs, indented. */
+static bool print_node(const mica_scope *s, uint32_t i, int depth, mc_buffer *text) {
     const mc_node *node = mc_scope_node(s, i);
     char layout[MC_LAYOUT_TEXT];
     const mc_op_def *def = mc_op_get(node->op);
     const mc_layout *results = mc_node_results(node);
-    bool ok = mc_buffer_printf(text, "%%%u = %s", i, def->name);
-    for (int k = 0; ok && k < mc_op_n_out(def); k++)
+    bool ok = mc_buffer_printf(text, "%*s%%%u = %s", INDENT * depth, "", i, def->name);
+    for (int k = 0; ok && k < mc_node_n_out(node); k++)
         ok = mc_buffer_printf(text, " %s", mc_layout_text(&results[k], layout));
     for (uint32_t k = 0; ok && k < node->n_in; k++)
         ok = node->in[k] == MC_ABSENT ? mc_buffer_add_text(text, " -")
@@ -71,7 +78,31 @@ static bool print_node(const mica_scope *s, uint32_t i, mc_buffer *text) {
     const mc_layout *x = node->n_in > 0 ? &mc_scope_node(s, node->in[0])->layout : NULL;
     static const char *const states[] = {"", " ready", " gone"};
     return ok && print_attr(text, node, x) && mc_buffer_add_text(text, states[node->state]) &&
-           mc_buffer_add_byte(text, '\n');
+           mc_buffer_add_byte(text, '\n') && print_graphs(node, depth, text);
+}
+
+/* "then_graph: %0 %1 -> %5", and its nodes behind the parameters. */
+static bool print_graph(const char *name, const mc_subgraph *g, int depth, mc_buffer *text) {
+    char layout[MC_LAYOUT_TEXT];
+    bool ok = mc_buffer_printf(text, "%*s%s:", INDENT * depth, "", name);
+    for (uint32_t i = 0; ok && i < g->n_params; i++)
+        ok = mc_buffer_printf(text, " %%%u %s", i, mc_layout_text(mc_subgraph_param(g, i), layout));
+    ok = ok && mc_buffer_add_text(text, " ->");
+    for (uint32_t i = 0; ok && i < g->n_results; i++)
+        ok = mc_buffer_printf(text, " %%%u", g->results[i]);
+    ok = ok && mc_buffer_add_byte(text, '\n');
+    for (uint32_t i = g->n_params; ok && i < mc_scope_count(g->graph); i++)
+        ok = print_node(g->graph, i, depth + 1, text);
+    return ok;
+}
+
+static bool print_graphs(const mc_node *node, int depth, mc_buffer *text) {
+    const mc_op_def *def = mc_op_get(node->op);
+    bool ok = true;
+    for (const mc_attr_field *f = def->attr_fields; mc_op_is_control(def) && ok && f->name; f++)
+        if (f->kind == MC_ATTR_GRAPH)
+            ok = print_graph(f->name, mc_attr_graph(node->attr, f), depth + 1, text);
+    return ok;
 }
 
 mica_status mc_graph_print(const mica_scope *s, const mc_graph_ports *ports, mc_buffer *text) {
@@ -82,7 +113,7 @@ mica_status mc_graph_print(const mica_scope *s, const mc_graph_ports *ports, mc_
                               p->donate ? " donated" : "");
     }
     for (uint32_t i = 0; ok && i < mc_scope_count(s); i++)
-        ok = print_node(s, i, text);
+        ok = print_node(s, i, 0, text);
     for (size_t i = 0; ports && ok && i < ports->n_results; i++) {
         const char *name = ports->result_names ? ports->result_names[i] : "";
         ok = mc_buffer_printf(text, "result %%%u%s%s\n", ports->results[i], *name ? " " : "", name);
@@ -100,7 +131,8 @@ static const char *node_fault(const mica_scope *s, uint32_t i) {
     if (node->state == MC_READY && (!node->storage) != (node->scalar || node->param))
         return "is ready and has no data";
     if (node->state == MC_GONE && node->storage) return "is gone and has data";
-    if ((node->results != NULL) != (def->n_out > 1) || (node->results && node->state != MC_PENDING))
+    bool several = def->n_out > 1 || mc_op_is_control(def);
+    if ((node->results != NULL) != several || (node->results && node->state != MC_PENDING))
         return "has the wrong number of results, or is evaluated as a whole";
     if (node->op == MC_OP_LEAF) return NULL;
     if ((int)node->n_in < (def->variadic ? def->min_in : def->max_in) ||
@@ -122,7 +154,9 @@ static mica_status check_shapes(const mica_scope *s, const mc_node *node, const 
     *fault = NULL;
     if (node->op == MC_OP_LEAF) return MICA_OK;
     const mc_op_def *def = mc_op_get(node->op);
-    int n = mc_op_n_out(def);
+    int n = mc_op_is_control(def) ? def->count_out(node->attr) : mc_op_n_out(def);
+    if (n != mc_node_n_out(node)) *fault = "has the wrong number of results";
+    if (*fault) return MICA_OK;
     const mc_layout **in = mc_array_alloc(node->n_in, sizeof *in), *are = mc_node_results(node);
     mc_layout *out = mc_calloc((size_t)n, sizeof *out);
     mica_status status = in && out ? MICA_OK : mc_fail_nomem("checking a graph");
@@ -139,9 +173,23 @@ static mica_status check_shapes(const mica_scope *s, const mc_node *node, const 
     return status;
 }
 
+/* Verifies the subgraphs of a node; they nest MC_SUBGRAPH_DEPTH deep at most. */
+static mica_status verify_graphs(uint32_t i, const mc_node *node) {
+    const mc_op_def *def = mc_op_get(node->op);
+    for (const mc_attr_field *f = def->attr_fields; mc_op_is_control(def) && f->name; f++) {
+        if (f->kind != MC_ATTR_GRAPH) continue;
+        const mc_subgraph *g = mc_attr_graph(node->attr, f);
+        mica_status status = g ? mc_graph_verify(g->graph) : mc_fail(MICA_EINTERNAL, "is missing");
+        if (status != MICA_OK)
+            return mc_fail_context(status, "node %%%u (%s), %s", i, def->name, f->name);
+    }
+    return MICA_OK;
+}
+
 mica_status mc_graph_verify(const mica_scope *s) {
     for (uint32_t i = 0; i < mc_scope_count(s); i++) {
         const char *fault = node_fault(s, i);
+        if (!fault) MC_TRY(verify_graphs(i, mc_scope_node(s, i)));
         if (!fault) MC_TRY(check_shapes(s, mc_scope_node(s, i), &fault));
         if (fault)
             return mc_fail(MICA_EINTERNAL, "node %%%u (%s) %s", i,

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "graph/subgraph.h"
 
 enum {
     BLOCK = 64,       /* nodes a block: blocks never move, so that node pointers hold */
@@ -26,6 +27,12 @@ typedef struct import_table {
     uint64_t stamp;        /* from 1 on */
 } import_table;
 
+/* A subgraph that a node holds. */
+typedef struct held_graph {
+    struct held_graph *next;
+    const mc_subgraph *graph;
+} held_graph;
+
 struct mica_scope {
     mica_device *device;
     mc_arena arena; /* input lists and attributes of nodes */
@@ -42,6 +49,10 @@ struct mica_scope {
     void (*release)(mica_device *device);
     mc_region *regions; /* in the arena */
     int recordings;     /* functions that record into it */
+    held_graph *held;   /* in the arena */
+    mica_scope *outer;  /* of a scope within another */
+    mc_buffer captures; /* mc_capture */
+    const struct mica_cancel *cancel;
 };
 
 mica_status mc_scope_open(mica_device *device, mica_scope **scope) {
@@ -54,6 +65,22 @@ mica_status mc_scope_open(mica_device *device, mica_scope **scope) {
     s->imports.stamp = 1;
     *scope = s;
     return MICA_OK;
+}
+
+mica_status mc_scope_open_within(mica_scope *outer, mica_scope **scope) {
+    MC_TRY(mc_scope_open(outer->device, scope));
+    (*scope)->outer = outer;
+    return MICA_OK;
+}
+
+size_t mc_scope_captures(const mica_scope *s, const mc_capture **captures) {
+    *captures = MC_BUFFER_AT(&s->captures, mc_capture);
+    return MC_BUFFER_COUNT(&s->captures, mc_capture);
+}
+
+static void release_held(mica_scope *s) {
+    for (; s->held; s->held = s->held->next)
+        mc_subgraph_release(s->held->graph);
 }
 
 static void wait_for_run(mica_scope *s) {
@@ -74,6 +101,8 @@ void mc_scope_reset(mica_scope *s) {
     s->count = 0;
     s->status = MICA_OK;
     s->regions = NULL;
+    release_held(s);
+    mc_buffer_clear(&s->captures);
     forget_imports(s);
     mc_arena_reset(&s->arena);
 }
@@ -111,6 +140,7 @@ mica_status mc_scope_keep(mica_scope *s, mica_array *live, size_t n) {
         live[i].node = place[live[i].node];
     s->count = count;
     s->regions = NULL;
+    release_held(s);
     forget_imports(s);
     mc_arena_reset(&s->arena);
     return MICA_OK;
@@ -126,6 +156,7 @@ void mica_scope_close(mica_scope **scope) {
     mc_free(s->blocks);
     mc_arena_deinit(&s->arena);
     mc_free(s->imports.entries);
+    mc_buffer_deinit(&s->captures);
     if (s->space) s->free_space(s->space);
     mica_device *device = s->device;
     void (*release)(mica_device *) = s->release;
@@ -136,6 +167,14 @@ void mica_scope_close(mica_scope **scope) {
 mica_status mica_scope_status(const mica_scope *scope) {
     if (!scope) return mc_fail(MICA_EINVAL, "mica_scope_status: scope is NULL");
     return scope->status == MICA_OK ? MICA_OK : mc_fail(scope->status, "%s", scope->error);
+}
+
+void mica_scope_set_cancel(mica_scope *s, const struct mica_cancel *cancel) {
+    if (s) s->cancel = cancel;
+}
+
+const struct mica_cancel *mc_scope_cancel(const mica_scope *s) {
+    return s->cancel;
 }
 
 mica_device *mica_scope_device(const mica_scope *scope) {
@@ -321,9 +360,42 @@ static mica_array leaf_of(mica_scope *s, const mc_node *node) {
     return mc_leaf(s, &node->layout, mc_storage_retain(node->storage), node->offset_bytes);
 }
 
+/* Room for one import more. */
+static bool reserve_import(mica_scope *s) {
+    import_table *t = &s->imports;
+    if (4 * (t->count + 1) <= 3 * t->cap || grow_imports(t)) return true;
+    mc_scope_fail(s, MICA_ENOMEM, "out of memory: operands of other scopes");
+    return false;
+}
+
+/* An array of an outer scope, or of one that those import, as a parameter of s. */
+static mica_array capture(mica_scope *s, const char *op, mica_array x) {
+    x = mc_import(s->outer, op, x);
+    if (!mica_valid(x)) {
+        mc_scope_set_status(s, mica_scope_status(s->outer));
+        return mc_invalid(s);
+    }
+    if (mc_node_of(x)->state == MC_GONE)
+        return mc_scope_fail(s, MICA_EINVAL, "%s: an operand was moved away", op);
+    if (mc_scope_set_status(s, mc_check_array(x, op)) != MICA_OK || !reserve_import(s))
+        return mc_invalid(s);
+    import_entry *e = import_place(&s->imports, x);
+    if (e->stamp == s->imports.stamp) return (mica_array){s, e->leaf};
+    mc_layout layout = *mc_layout_of(x);
+    mc_layout_set_dense(&layout);
+    mica_array leaf = mc_leaf_param(s, &layout, false);
+    if (!mica_valid(leaf)) return leaf;
+    if (!MC_BUFFER_PUSH(&s->captures, mc_capture, ((mc_capture){x, leaf})))
+        return mc_scope_fail(s, MICA_ENOMEM, "out of memory: operands of other scopes");
+    s->imports.count++;
+    *e = (import_entry){x.scope, x.node, leaf.node, s->imports.stamp};
+    return leaf;
+}
+
 /* An array of another scope as a leaf of s, always the same one. */
 mica_array mc_import(mica_scope *s, const char *op, mica_array x) {
     if (x.scope == s) return x;
+    if (s->outer) return capture(s, op, x);
     if (mica_scope_device(x.scope) != s->device)
         return mc_scope_fail(s, MICA_EINVAL, "%s: an operand belongs to another device", op);
     wait_for_run(x.scope);
@@ -338,8 +410,7 @@ mica_array mc_import(mica_scope *s, const char *op, mica_array x) {
     if (node->param)
         return mc_scope_fail(s, MICA_EINVAL, "%s: an operand is a parameter of another scope", op);
     import_table *t = &s->imports;
-    if (4 * (t->count + 1) > 3 * t->cap && !grow_imports(t))
-        return mc_scope_fail(s, MICA_ENOMEM, "out of memory: operands of other scopes");
+    if (!reserve_import(s)) return mc_invalid(s);
     import_entry *e = import_place(t, x);
     if (e->stamp == t->stamp && is_same(mc_scope_node(s, e->leaf), node))
         return (mica_array){s, e->leaf};
@@ -395,21 +466,35 @@ static mica_status bring_operands(mica_scope *s, mc_op op, const void *attr, con
     return MICA_OK;
 }
 
+/* Keeps the subgraphs that attributes hold. */
+static mica_status hold_graphs(mica_scope *s, const mc_op_def *def, const void *attr) {
+    for (const mc_attr_field *f = def->attr_fields; f->name; f++) {
+        if (f->kind != MC_ATTR_GRAPH) continue;
+        held_graph *held = mc_arena_alloc(&s->arena, sizeof *held);
+        if (!held) return mc_fail_nomem("recording an op");
+        *held = (held_graph){s->held, mc_subgraph_retain(mc_attr_graph(attr, f))};
+        s->held = held;
+    }
+    return MICA_OK;
+}
+
 /* Runs the shape rule, which fills the node's layouts. */
 static mica_status infer(mica_scope *s, const mc_op_def *def, const void *attr,
                          const mc_layout *const *in, int n_in, mc_node *node) {
-    if (def->n_out < 2) { /* nearly every op */
+    if (def->n_out < 2 && !mc_op_is_control(def)) { /* nearly every op */
         MC_TRY(def->infer(attr, in, n_in, &node->layout));
         return mc_layout_finish(&node->layout);
     }
-    mc_layout *out = mc_arena_calloc(&s->arena, (size_t)def->n_out * sizeof *out);
+    int n = mc_op_is_control(def) ? def->count_out(attr) : def->n_out;
+    mc_layout *out = mc_arena_calloc(&s->arena, (size_t)n * sizeof *out);
     if (!out) return mc_fail_nomem("recording an op");
     MC_TRY(def->infer(attr, in, n_in, out));
-    for (int i = 0; i < def->n_out; i++)
+    for (int i = 0; i < n; i++)
         MC_TRY(mc_layout_finish(&out[i]));
     node->layout = out[0];
     node->results = out;
-    return MICA_OK;
+    node->n_out = (uint32_t)n;
+    return mc_op_is_control(def) ? hold_graphs(s, def, attr) : MICA_OK;
 }
 
 static mica_status record(mica_scope *s, mc_op op, const void *attr, const mica_array *in, int n_in,

@@ -102,8 +102,9 @@ static int64_t compute(mica_scope *s, const mc_node *node, const mica_array *in,
     mica_array made = mc_record(s, node->op, node->attr, in, (int)node->n_in);
     int64_t all = 0;
     if (!mica_valid(made)) return -1;
-    for (int i = 0; i < mc_op_n_out(def); i++) {
-        mica_array y = def->n_out > 1 ? mc_record_part(s, made, i) : made;
+    const mc_node *own = mc_node_of(made);
+    for (int i = 0; i < mc_node_n_out(own); i++) {
+        mica_array y = own->results ? mc_record_part(s, made, i) : made;
         if (has_other_orders(node->op)) y = mica_astype(s, y, MICA_F32);
         int64_t size = mica_array_size(y) * (int64_t)mica_dtype_bytes(mica_array_dtype(y));
         assert_true(all + size <= MAX_BYTES);

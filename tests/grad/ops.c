@@ -83,7 +83,7 @@ static void record(const subject *f, mica_scope *s, const mica_array *in, mica_a
     mica_array made = mc_record(s, f->op, f->attr, in, f->n_in);
     if (!mica_valid(made)) fail_msg("%s: %s", mc_op_get(f->op)->name, mica_last_error());
     for (int k = 0; k < f->n_out; k++)
-        out[k] = f->n_out > 1 ? mc_record_part(s, made, k) : made;
+        out[k] = mc_node_of(made)->results ? mc_record_part(s, made, k) : made;
 }
 
 /* sum of v (y + y^2 / 2) over the float results, in f32: a scalar whose derivatives do not end with

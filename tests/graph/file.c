@@ -316,8 +316,8 @@ static void test_what_is_unknown(void **state) {
     loader.named = NULL;
     expect_unloaded(*state, &loader, file.data, file.len, MICA_ENOENT,
                     "model.v is not in the file");
-    file.data[8] = 3;
-    expect_unloaded(*state, &loader, file.data, file.len, MICA_EUNSUPPORTED, "version 3");
+    file.data[8] = 4;
+    expect_unloaded(*state, &loader, file.data, file.len, MICA_EUNSUPPORTED, "version 4");
     file.data[0] = 'N';
     expect_unloaded(*state, &loader, file.data, file.len, MICA_EFORMAT, "no graph's file");
     mc_buffer_deinit(&file);

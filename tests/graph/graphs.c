@@ -180,10 +180,62 @@ static void record_fused(test_graph *g) {
     result(g, mica_random_bits(s, mica_random_key(s, 42), SHAPE(3, 5), 2));
 }
 
+/* Functions of control flow: each takes something from around it, which is *user. */
+static mica_status halve(void *user, mica_scope *s, const mica_array *x, size_t n, mica_array *y,
+                         size_t n_y) {
+    (void)n, (void)n_y;
+    mica_array half = mica_multiply(s, x[0], mica_scalar(s, 0.5, mica_array_dtype(x[0])));
+    y[0] = mica_add(s, half, mica_min(s, *(mica_array *)user, NULL, 0, false));
+    y[0] = mica_astype(s, y[0], mica_array_dtype(x[0]));
+    return MICA_OK;
+}
+
+static mica_status keep(void *user, mica_scope *s, const mica_array *x, size_t n, mica_array *y,
+                        size_t n_y) {
+    (void)user, (void)s, (void)n, (void)n_y;
+    y[0] = x[0];
+    return MICA_OK;
+}
+
+static mica_status is_large(void *user, mica_scope *s, const mica_array *x, size_t n, mica_array *y,
+                            size_t n_y) {
+    (void)user, (void)n, (void)n_y;
+    y[0] = mica_greater(s, mica_max(s, x[0], NULL, 0, false), mica_f32(s, 0.5f));
+    return MICA_OK;
+}
+
+/* With a branch within. */
+static mica_status add_row(void *user, mica_scope *s, const mica_array *x, size_t n, mica_array *y,
+                           size_t n_y) {
+    (void)n, (void)n_y;
+    y[0] = mica_add(s, x[0], x[1]);
+    mica_array large;
+    mica_status status = is_large(NULL, s, x, 1, &large, 1);
+    return status ? status : mica_if(s, large, halve, keep, user, &y[0], 1, &y[1], 1);
+}
+
+static void record_control(test_graph *g) {
+    mica_scope *s = g->s;
+    mica_array row = mica_slice_axis(s, g->x, 0, 0, 1), y, rounds, ys;
+    row = mica_reshape(s, row, SHAPE(6));
+    mica_array pred = mica_less(s, mica_sum(s, g->k, NULL, 0, false), mica_i32(s, 4));
+    assert_int_equal(mica_if(s, pred, halve, keep, &row, &g->x, 1, &y, 1), MICA_OK);
+    result(g, y);
+    const mica_while_options bound = {.max_rounds = 5};
+    assert_int_equal(mica_while(s, is_large, halve, &row, &g->x, 1, &bound, &y, &rounds), MICA_OK);
+    result(g, y);
+    result(g, rounds);
+    const mica_scan_options back = {.reverse = true, .checkpoints = 2};
+    assert_int_equal(mica_scan(s, add_row, &row, &row, 1, &g->x, 1, &back, &y, &ys, 1), MICA_OK);
+    result(g, y);
+    result(g, ys);
+}
+
 const test_graph_part test_graph_parts[] = {
-    {"unary", record_unary},   {"convert", record_convert}, {"binary", record_binary},
-    {"reduce", record_reduce}, {"views", record_views},     {"moving", record_moving},
-    {"matmul", record_matmul}, {"fused", record_fused},     {"gradient", record_gradient},
+    {"unary", record_unary},     {"convert", record_convert}, {"binary", record_binary},
+    {"reduce", record_reduce},   {"views", record_views},     {"moving", record_moving},
+    {"matmul", record_matmul},   {"fused", record_fused},     {"gradient", record_gradient},
+    {"control", record_control},
 };
 const size_t test_graph_n_parts = sizeof test_graph_parts / sizeof *test_graph_parts;
 
