@@ -202,12 +202,23 @@ static void move_step(builder *b, uint32_t from, uint32_t to) {
         set_maker(b, i);
 }
 
+/* Whether step j has the operands of one of steps [i, i + n), which are of its op. A checkpoint
+ * computes it again: earlier, its result would take memory all the time in between. */
+static bool is_again(const builder *b, uint32_t i, uint32_t n, uint32_t j) {
+    const mc_step *steps = b->plan->steps, *step = &steps[j];
+    for (uint32_t k = i; k < i + n; k++)
+        if (steps[k].n_in == step->n_in &&
+            memcmp(steps[k].in, step->in, step->n_in * sizeof *step->in) == 0)
+            return true;
+    return false;
+}
+
 /* How many steps from i on run together with step i over its first operand; they follow it. */
 static uint32_t join_readers(builder *b, uint32_t i) {
     const mc_plan *p = b->plan;
     uint32_t joint = 1;
     for (uint32_t j = i + 1; j < p->n_steps && joint < MC_MAX_JOINT; j++)
-        if (may_join(b, i, j)) move_step(b, j, i + joint++);
+        if (may_join(b, i, j) && !is_again(b, i, joint, j)) move_step(b, j, i + joint++);
     return joint;
 }
 

@@ -19,6 +19,8 @@ typedef struct fixture {
     const mc_step_ops *steps;
     mica_scope *s;
     mica_array codes, scales;
+    mica_array others[16]; /* scales, too: matmuls over one x are of several weights */
+    size_t n_others;
 } fixture;
 
 static int open_fixture(void **state) {
@@ -29,6 +31,11 @@ static int open_fixture(void **state) {
     f.codes = mica_contiguous(f.s, mica_zeros(f.s, (int64_t[]){64, 8}, 2, MICA_U32));
     f.scales = mica_contiguous(f.s, mica_ones(f.s, (int64_t[]){64, 1}, 2, MICA_F32));
     assert_int_equal(mica_eval_n(f.s, (mica_array[]){f.codes, f.scales}, 2), MICA_OK);
+    f.n_others = 0;
+    for (size_t i = 0; i < sizeof f.others / sizeof *f.others; i++) {
+        f.others[i] = mica_contiguous(f.s, mica_ones(f.s, (int64_t[]){64, 1}, 2, MICA_F32));
+        assert_int_equal(mica_eval(f.s, f.others[i]), MICA_OK);
+    }
     *state = &f;
     return 0;
 }
@@ -40,8 +47,9 @@ static int close_fixture(void **state) {
     return 0;
 }
 
-static mica_array matmul(const fixture *f, mica_array x) {
-    return mc_quantized_matmul(f->s, x, f->codes, f->scales, f->scales, quant, true);
+static mica_array matmul(fixture *f, mica_array x) {
+    mica_array scales = f->others[f->n_others++ % (sizeof f->others / sizeof *f->others)];
+    return mc_quantized_matmul(f->s, x, f->codes, scales, scales, quant, true);
 }
 
 static mc_plan *plan_of(const fixture *f, const mica_array *xs, size_t n) {
@@ -99,7 +107,7 @@ static void expect_runs(const fixture *f, const mica_array *xs, size_t n, const 
 }
 
 static void matmuls_of_one_x_run_together(void **state) {
-    const fixture *f = *state;
+    fixture *f = *state;
     mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32);
     assert_int_equal(mica_eval(f->s, x), MICA_OK);
     mica_array q = mica_rms_norm(f->s, matmul(f, x), MICA_NONE, 1e-6f);
@@ -110,16 +118,29 @@ static void matmuls_of_one_x_run_together(void **state) {
     expect_runs(f, &y, 1, (uint32_t[]){3, 5, 0});
 }
 
+/* But no matmul runs together with itself: a checkpoint has it again to save memory. */
+static void what_is_computed_again_stays_where_it_is(void **state) {
+    const fixture *f = *state;
+    mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32);
+    assert_int_equal(mica_eval(f->s, x), MICA_OK);
+    mica_array wide = mica_quantized_matmul(f->s, x, f->codes, f->scales, f->scales, quant, true);
+    mica_array y = mica_sum(f->s, wide, NULL, 0, true);
+    wide = mica_quantized_matmul(f->s, x, f->codes, f->scales, f->scales, quant, true);
+    y = mica_add(f->s, y, mica_sum(f->s, wide, NULL, 0, true));
+    expect_runs(f, &y, 1, (uint32_t[]){1, 1, 1, 1, 1, 0});
+}
+
 /* So do those of dense weights, which lie as they like, and norms before them are a part of it. */
 static void dense_matmuls_run_together(void **state) {
     const fixture *f = *state;
     mica_scope *s = f->s;
     mica_array x = mica_ones(s, (int64_t[]){4, 64}, 2, MICA_F32);
     mica_array w = mica_negative(s, mica_ones(s, (int64_t[]){64, 64}, 2, MICA_BF16)); /* dense */
+    mica_array v = mica_negative(s, mica_ones(s, (int64_t[]){64, 64}, 2, MICA_BF16));
     mica_array batch = mica_ones(s, (int64_t[]){3, 64, 64}, 3, MICA_F32);
-    assert_int_equal(mica_eval_n(s, (mica_array[]){x, w, batch}, 3), MICA_OK);
+    assert_int_equal(mica_eval_n(s, (mica_array[]){x, w, v, batch}, 4), MICA_OK);
     mica_array norm = mica_rms_norm(s, mica_add(s, x, x), MICA_NONE, 1e-6f);
-    mica_array fast = mc_matmul_rows(s, norm, w, true), other = mc_matmul_rows(s, norm, w, true);
+    mica_array fast = mc_matmul_rows(s, norm, w, true), other = mc_matmul_rows(s, norm, v, true);
     mica_array y = mica_add(s, fast, other);
     const mc_cpu *cpu = mc_backend_state(f->device);
     bool pairs = cpu->kern->bf16_matmul; /* and x is rounded for them */
@@ -133,7 +154,7 @@ static void dense_matmuls_run_together(void **state) {
 
 /* Also one that an earlier joint has moved behind what was its operand's last reader. */
 static void the_last_matmul_of_two_xs_runs_with_the_others(void **state) {
-    const fixture *f = *state;
+    fixture *f = *state;
     mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32);
     assert_int_equal(mica_eval(f->s, x), MICA_OK);
     mica_array q = matmul(f, x), y = mica_sin(f->s, q);
@@ -143,7 +164,7 @@ static void the_last_matmul_of_two_xs_runs_with_the_others(void **state) {
 }
 
 static void matmuls_that_wait_for_others_do_not(void **state) {
-    const fixture *f = *state;
+    fixture *f = *state;
     mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32);
     assert_int_equal(mica_eval(f->s, x), MICA_OK);
     mica_array a = matmul(f, x);
@@ -154,7 +175,7 @@ static void matmuls_that_wait_for_others_do_not(void **state) {
 }
 
 static void no_more_than_a_kernel_takes(void **state) {
-    const fixture *f = *state;
+    fixture *f = *state;
     mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32), y[2 * MC_MAX_JOINT + 1];
     assert_int_equal(mica_eval(f->s, x), MICA_OK);
     for (int i = 0; i < 2 * MC_MAX_JOINT + 1; i++)
@@ -169,7 +190,7 @@ static mica_array attend(const fixture *f, mica_array x) {
 }
 
 static void attention_of_rows_runs_together(void **state) {
-    const fixture *f = *state;
+    fixture *f = *state;
     mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32), y[3];
     assert_int_equal(mica_eval(f->s, x), MICA_OK);
     for (int i = 0; i < 3; i++) /* each after a product of its own */
@@ -180,7 +201,7 @@ static void attention_of_rows_runs_together(void **state) {
 }
 
 static void attention_keeps_other_joints(void **state) {
-    const fixture *f = *state;
+    fixture *f = *state;
     mica_array x = mica_ones(f->s, (int64_t[]){1, 64}, 2, MICA_F32);
     assert_int_equal(mica_eval(f->s, x), MICA_OK);
     mica_array a = attend(f, x), z = mica_add(f->s, x, x);
@@ -209,7 +230,7 @@ static mica_array data(const fixture *f, const int64_t *shape, int ndim) {
 }
 
 static void rows_go_through_many_steps(void **state) {
-    const fixture *f = *state;
+    fixture *f = *state;
     mica_scope *s = f->s;
     mica_array x = data(f, (int64_t[]){1, 6, 64}, 3), cache = data(f, (int64_t[]){1, 4, 9, 16}, 4);
     mica_array y = mica_rms_norm(s, mica_add(s, x, x), MICA_NONE, 1e-6f);
@@ -303,7 +324,7 @@ static void rows_that_others_read_stay(void **state) {
 }
 
 static void no_longer_than_a_kernel_takes(void **state) {
-    const fixture *f = *state;
+    fixture *f = *state;
     mica_array x = data(f, (int64_t[]){4, 64}, 2);
     for (int i = 0; i < 2 * MC_MAX_CHAIN; i++)
         x = mica_negative(f->s, x);
@@ -407,6 +428,7 @@ static void scalars_lie_in_one_block(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_DEVICE(matmuls_of_one_x_run_together),
+        WITH_DEVICE(what_is_computed_again_stays_where_it_is),
         WITH_DEVICE(the_last_matmul_of_two_xs_runs_with_the_others),
         WITH_DEVICE(dense_matmuls_run_together),
         WITH_DEVICE(matmuls_that_wait_for_others_do_not),
