@@ -99,6 +99,26 @@ MICA_API mica_status mica_program_get_param(const mica_program *program, size_t 
 MICA_API mica_status mica_program_get_result(const mica_program *program, size_t i,
                                              mica_port *port);
 
+/** What a run of a program takes of the device's memory, in bytes as mica_device_active_bytes
+ *  counts them; arguments and constants are there before. */
+typedef struct mica_program_memory {
+    size_t struct_bytes;     /* see mica/api.h */
+    uint64_t peak_bytes;     /* what is added at most at once while it runs: results, temporaries,
+                                what kernels need */
+    uint64_t result_bytes;   /* of these, what stays afterwards: the results' */
+    uint64_t argument_bytes; /* the elements of the arguments that it reads */
+    uint64_t constant_bytes; /* those of the arrays that are a part of it, mapped ones too */
+} mica_program_memory;
+
+/** Tells, before a run, what it will take. Donated arguments count as written over by the results
+ *  that take their place. One that somebody else holds, too, and arguments that are not in
+ *  row-major order take their bytes in addition.
+ *
+ *  errors  MICA_EUNSUPPORTED the device cannot tell, as "mlx"; another device runs some of the ops;
+ *          or there is control flow. MICA_EINVAL NULL; MICA_ENOMEM */
+MICA_API mica_status mica_program_get_memory(const mica_program *program,
+                                             mica_program_memory *memory);
+
 /** The program as text: lines "param %0 x" and "param %1 cache donated", then a line a node, "%7 =
  *  add f32[2,3] %5 %6", then "result %7 y" for each result.
  *

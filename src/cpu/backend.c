@@ -176,8 +176,20 @@ static mc_joint cpu_joint(const void *state, mc_op op) {
     return mc_is_matmul(op) ? MC_JOINT_FIRST : MC_JOINT_NONE;
 }
 
+static bool cpu_takes_memory(const void *state, mc_op op) {
+    static const bool takes[MC_OP_COUNT] = {
+#define EVAL(op, fn)
+#define STAGE(op, fn, by_row)
+#define SCRATCH(op) [MC_OP_##op] = true,
+#include "cpu/eval_list.h"
+    };
+    (void)state;
+    return takes[op];
+}
+
 const mc_step_ops mc_cpu_steps = {
     .find = cpu_find,
+    .takes_memory = cpu_takes_memory,
     .joint = cpu_joint,
     .rows = mc_chain_form,
     .enough_rows = mc_chain_enough_rows,
@@ -202,6 +214,7 @@ const mc_backend mc_backend_cpu = {
     .supports = cpu_supports,
     .compile = cpu_compile,
     .discard = mc_steps_discard,
+    .measure = mc_steps_measure,
     .launch = mc_steps_launch,
     .wait = cpu_wait,
     .kernel_choice = cpu_kernel_choice,

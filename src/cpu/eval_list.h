@@ -8,7 +8,13 @@
  * function prepares it. operands: which of them have the result's rows: ALL, the FIRST one, or the
  * SECOND one, where the result itself has other rows.
  *
- * If an op has both rows, EVAL runs it alone. */
+ * If an op has both rows, EVAL runs it alone.
+ *
+ * SCRATCH(OP): EVAL's function takes scratch, and only asks for it in a run that is measured
+ * (exec/step.h). SCRATCH may be undefined. */
+#ifndef SCRATCH
+#define SCRATCH(op)
+#endif
 
 /* eval_copy.c, eval_index.c, eval_scatter.c. The views of op/shape.c need no kernel. */
 EVAL(CONTIGUOUS, mc_eval_contiguous)
@@ -18,6 +24,7 @@ EVAL(SLICE_UPDATE, mc_eval_slice_update)
 EVAL(SLICE_UPDATE_AT, mc_eval_slice_update_at)
 STAGE(SLICE_UPDATE_AT, mc_stage_slice_update_at, SECOND)
 EVAL(TAKE, mc_eval_take)
+SCRATCH(TAKE)
 EVAL(TAKE_ALONG_AXIS, mc_eval_take_along_axis)
 EVAL(PUT_ALONG_AXIS, mc_eval_put_along_axis)
 EVAL(GATHER, mc_eval_gather)
@@ -98,21 +105,29 @@ EVAL(ARANGE, mc_eval_arange)
 EVAL(SUM, mc_eval_sum)
 EVAL(PROD, mc_eval_prod)
 EVAL(MAX, mc_eval_max)
+SCRATCH(MAX)
 EVAL(MIN, mc_eval_min)
+SCRATCH(MIN)
 EVAL(ALL, mc_eval_all)
 EVAL(ANY, mc_eval_any)
 EVAL(LOGSUMEXP, mc_eval_logsumexp)
 EVAL(ARGMAX, mc_eval_argmax)
+SCRATCH(ARGMAX)
 EVAL(ARGMIN, mc_eval_argmin)
+SCRATCH(ARGMIN)
 EVAL(CUMSUM, mc_eval_cumsum)
 EVAL(CUMPROD, mc_eval_cumprod)
 EVAL(CUMMAX, mc_eval_cummax)
 EVAL(CUMMIN, mc_eval_cummin)
 EVAL(LOGCUMSUMEXP, mc_eval_logcumsumexp)
 EVAL(SORT, mc_eval_sort)
+SCRATCH(SORT)
 EVAL(ARGSORT, mc_eval_argsort)
+SCRATCH(ARGSORT)
 EVAL(TOPK, mc_eval_topk)
+SCRATCH(TOPK)
 EVAL(TOPK_INDICES, mc_eval_topk_indices)
+SCRATCH(TOPK_INDICES)
 EVAL(SOFTMAX, mc_eval_softmax)
 EVAL(CROSS_ENTROPY, mc_eval_cross_entropy)
 EVAL(CROSS_ENTROPY_GRADIENT, mc_eval_cross_entropy_gradient)
@@ -122,14 +137,21 @@ EVAL(RANDOM_BITS, mc_eval_random_bits)
  * eval_attention_gradient.c. Matmuls can end a chain
  * (cpu/chain.h), even one without stages. */
 EVAL(MATMUL, mc_eval_chain)
+SCRATCH(MATMUL)
 EVAL(DEQUANTIZE, mc_eval_dequantize)
+SCRATCH(DEQUANTIZE)
 EVAL(QUANTIZED_MATMUL, mc_eval_chain)
+SCRATCH(QUANTIZED_MATMUL)
 STAGE(RMS_NORM, mc_stage_rms_norm, FIRST)
 STAGE(LAYER_NORM, mc_stage_layer_norm, FIRST)
 STAGE(ROPE, mc_stage_rope, FIRST)
 EVAL(SDPA, mc_eval_sdpa)
+SCRATCH(SDPA)
 EVAL(SDPA_LSE, mc_eval_sdpa)
+SCRATCH(SDPA_LSE)
 EVAL(SDPA_GRADIENT, mc_eval_sdpa_gradient)
+SCRATCH(SDPA_GRADIENT)
 
 #undef EVAL
 #undef STAGE
+#undef SCRATCH

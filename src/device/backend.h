@@ -68,6 +68,13 @@ typedef struct mc_executable {
     size_t bytes;             /* of memory that it holds, about */
 } mc_executable;
 
+/* What a launch takes of the device's memory, in bytes as the device counts them, if all donated
+ * arguments are taken. */
+typedef struct mc_launch_memory {
+    uint64_t results; /* stays until the results go */
+    uint64_t others;  /* what the launch needs beside, at most at once */
+} mc_launch_memory;
+
 /* Names a launch of a device; 0: one that is over. */
 typedef uint64_t mc_fence;
 
@@ -147,6 +154,10 @@ typedef struct mc_backend {
      * errors  MICA_ENOMEM; MICA_EDEVICE; MICA_EINTERNAL */
     mica_status (*compile)(mica_device *device, mc_lowered *graph, mc_executable **executable);
     void (*discard)(mc_executable *executable); /* takes NULL */
+
+    /* Tells what launches will take, and runs nothing. NULL: the device cannot tell.
+     * errors  MICA_ENOMEM */
+    mica_status (*measure)(const mc_executable *executable, mc_launch_memory *memory);
 
     /* Starts an executable on args [n_params] and scalars [n_scalars], which it copies; results
      * [n_results] receives storages of its own, of args, or of donated args that it took.

@@ -23,6 +23,12 @@ static int bin_of(size_t bytes, size_t *rounded) {
     return 8 + (log2 - 9) * 8 + (int)steps - 9;
 }
 
+size_t mc_memory_rounded(size_t bytes) {
+    size_t rounded;
+    (void)bin_of(bytes, &rounded);
+    return rounded;
+}
+
 mica_status mc_memory_init(mc_memory *m, const mc_backend *backend, void *state,
                            uint64_t memory_limit, uint64_t cache_limit) {
     if (pthread_mutex_init(&m->lock, NULL) != 0)

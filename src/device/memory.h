@@ -35,6 +35,8 @@ void mc_memory_deinit(mc_memory *m);
 mica_status mc_memory_get(mc_memory *m, size_t bytes, mc_storage **storage);
 /* Takes back what mc_memory_get gave: kept for the next, or freed. */
 void mc_memory_put(mc_memory *m, mc_storage *storage);
+/* The bytes that a storage for `bytes` has, and counts as. */
+size_t mc_memory_rounded(size_t bytes);
 /* Frees what is kept. */
 void mc_memory_clear(mc_memory *m);
 

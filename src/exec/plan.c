@@ -607,6 +607,7 @@ mica_status mc_plan_make(mica_device *device, const mc_step_ops *ops, mc_lowered
     }
     (*plan)->lowered = lowered;
     (*plan)->n_scalars = lowered->n_scalars;
+    (*plan)->ops = ops;
     builder b = {.device = device, .ops = ops, .plan = *plan};
     mica_status status = build(&b);
     mc_arena_deinit(&b.arena);

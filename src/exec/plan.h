@@ -49,6 +49,7 @@ typedef struct mc_step {
 typedef struct mc_plan {
     mc_arena arena;      /* everything below but the graph */
     mc_lowered *lowered; /* whose nodes hold the attributes */
+    const mc_step_ops *ops;
     uint32_t n_values, n_roots, n_steps, n_targets;
     uint32_t n_scalars;  /* those of a launch, which come first, and constants */
     uint32_t n_operands; /* of all steps, results behind the first with them */

@@ -464,6 +464,32 @@ mica_status mica_program_get_result(const mica_program *program, size_t i, mica_
     return MICA_OK;
 }
 
+/* The elements that the leaves of the compiled graph have, by whether they are parameters. */
+static void add_leaves(const mica_program *p, mica_program_memory *memory) {
+    for (uint32_t i = 0; i < p->n_leaves; i++) {
+        const mc_node *leaf = mc_scope_node(p->graph, p->leaves[i]);
+        uint64_t bytes = mc_is_scalar(leaf) ? 0 : (uint64_t)mc_layout_bytes(&leaf->layout);
+        *(leaf->param ? &memory->argument_bytes : &memory->constant_bytes) += bytes;
+    }
+}
+
+mica_status mica_program_get_memory(const mica_program *program, mica_program_memory *memory) {
+    if (!program || !memory) return mc_fail(MICA_EINVAL, "program_get_memory: NULL");
+    const mc_compiled *c = program->cached->compiled;
+    const mc_backend *backend = program->device->backend;
+    mc_launch_memory launch = {0};
+    if (!c->whole || !backend->measure)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "program_get_memory: before a run nobody knows what %s takes%s",
+                       backend->name, c->whole ? "" : " for control flow, or beside other devices");
+    MC_TRY(backend->measure(c->segments->executable, &launch));
+    mica_program_memory found = {.peak_bytes = launch.results + launch.others,
+                                 .result_bytes = launch.results};
+    add_leaves(program, &found);
+    MC_INFO_COPY(mica_program_memory, constant_bytes, memory, &found);
+    return MICA_OK;
+}
+
 mica_status mc_program_ports(const mica_program *p, mc_arena *arena, mc_graph_ports *ports) {
     mc_graph_port *params = mc_arena_alloc(arena, p->n_params * sizeof *params);
     uint32_t *results = mc_arena_alloc(arena, p->n_results * sizeof *results);

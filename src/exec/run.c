@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/map.h"
 #include "device/device.h"
 
 /* ---- making a run ---- */
@@ -82,7 +83,26 @@ mc_run *mc_run_new(mica_device *device, const mc_plan *p) {
 
 /* ---- memory for kernels ---- */
 
+bool mc_run_is_measured(const mc_run *run) {
+    return run->measured != NULL;
+}
+
+/* Notes what a kernel would keep, unless it is kept already. */
+static void measure_kept(mc_measured *m, const void *key, size_t key_bytes, size_t bytes) {
+    uint64_t hash = mc_hash(key, key_bytes, bytes);
+    for (int i = 0; i < m->n_keys; i++)
+        if (m->keys[i] == hash) return;
+    if (m->n_keys == MC_MAX_KEPT) return;
+    m->keys[m->n_keys++] = hash;
+    m->kept += mc_memory_rounded(bytes + key_bytes);
+}
+
 void *mc_run_scratch(mc_run *run, size_t bytes) {
+    if (run->measured) {
+        uint64_t rounded = mc_memory_rounded(bytes);
+        if (rounded > run->measured->scratch) run->measured->scratch = rounded;
+        return NULL;
+    }
     if (!run->scratch || run->scratch->bytes < bytes) {
         mc_storage_release(run->scratch);
         run->scratch = NULL;
@@ -93,6 +113,10 @@ void *mc_run_scratch(mc_run *run, size_t bytes) {
 
 void *mc_run_keep(mc_run *run, const void *key, size_t key_bytes, size_t bytes, bool *found) {
     *found = true;
+    if (run->measured) {
+        measure_kept(run->measured, key, key_bytes, bytes);
+        return NULL;
+    }
     for (int i = 0; i < run->n_kept; i++) {
         const mc_kept *k = &run->kept[i];
         if (k->bytes == bytes && k->key_bytes == key_bytes &&
@@ -252,6 +276,33 @@ static void release_memory(mc_run *run) {
     run->temp = run->scratch = NULL;
     while (run->n_kept > 0)
         mc_storage_release(run->kept[--run->n_kept].storage);
+}
+
+static bool takes_memory(const mc_plan *p, const mc_step *step, const void *state) {
+    const mc_step_ops *ops = p->ops;
+    if (ops->chain && step->kernel == ops->chain) return true;
+    return ops->takes_memory && ops->takes_memory(state, step->op);
+}
+
+mica_status mc_run_measure(mica_device *device, const mc_plan *p, mc_launch_memory *memory) {
+    mc_measured measured = {0};
+    mc_run *run = mc_run_new(device, p);
+    *memory = (mc_launch_memory){0};
+    if (!run) return mc_fail_nomem("measuring a plan");
+    run->measured = &measured;
+    bind_operands(run); /* scalars alone lie somewhere */
+    for (uint32_t i = 0; i < p->n_steps; i += p->steps[i].span)
+        if (takes_memory(p, &p->steps[i], device->state)) (void)p->steps[i].kernel(&run->calls[i]);
+    mc_free(run);
+    for (uint32_t i = 0; i < p->n_roots; i++)
+        if (p->roots[i].kind == MC_ROOT_OWN && p->roots[i].index == MC_ABSENT)
+            memory->results += mc_memory_rounded((size_t)p->roots[i].bytes);
+    for (uint32_t i = 0; i < p->n_targets; i++)
+        if (p->roots[p->values[p->targets[i]].root].kind == MC_ROOT_SCALAR)
+            memory->results += mc_memory_rounded(sizeof(uint64_t));
+    memory->others = measured.scratch + measured.kept;
+    if (p->temp_bytes > 0) memory->others += mc_memory_rounded((size_t)p->temp_bytes);
+    return MICA_OK;
 }
 
 mica_status mc_run_launch(mc_run *run, mc_binding *args, const uint64_t *scalars,

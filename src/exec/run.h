@@ -14,6 +14,14 @@ typedef struct mc_kept { /* mc_run_keep: the memory, its key behind it */
     size_t bytes, key_bytes;
 } mc_kept;
 
+/* What the kernels of a run ask for, in bytes as the device counts them. */
+typedef struct mc_measured {
+    uint64_t scratch; /* the largest */
+    uint64_t kept;
+    uint64_t keys[MC_MAX_KEPT]; /* hashes, of what was kept */
+    int n_keys;
+} mc_measured;
+
 struct mc_run {
     mica_device *device;
     const mc_plan *plan;
@@ -26,17 +34,21 @@ struct mc_run {
     uint32_t *bound; /* [n_bound] roots that may move between runs: parameters that are no
                              scalars, and roots with a storage of their own */
     uint32_t n_bound;
-    bool moved;           /* a root lies elsewhere than the operands say */
-    void *temp_address;   /* where the block of temporaries was last */
-    mc_storage **own;     /* [n_roots] storages of OWN roots */
-    uint64_t *scalars;    /* [n_scalars] of the plan, one block */
-    mc_operand *operands; /* [n_operands] of all steps, one after the other */
-    mc_call *calls;       /* [n_steps] */
+    mc_measured *measured; /* NULL, but in a run that is measured */
+    bool moved;            /* a root lies elsewhere than the operands say */
+    void *temp_address;    /* where the block of temporaries was last */
+    mc_storage **own;      /* [n_roots] storages of OWN roots */
+    uint64_t *scalars;     /* [n_scalars] of the plan, one block */
+    mc_operand *operands;  /* [n_operands] of all steps, one after the other */
+    mc_call *calls;        /* [n_steps] */
 };
 
 /* A run with everything set that does not change between runs; NULL: no memory. Freed with
  * mc_free. */
 mc_run *mc_run_new(mica_device *device, const mc_plan *plan);
+
+/* What runs of the plan take of the device's memory. errors  MICA_ENOMEM */
+mica_status mc_run_measure(mica_device *device, const mc_plan *plan, mc_launch_memory *memory);
 
 /* Runs the plan once, as mc_backend.launch says. */
 mica_status mc_run_launch(mc_run *run, mc_binding *args, const uint64_t *scalars,

@@ -53,8 +53,13 @@ typedef struct mc_row_form {
 typedef mica_status (*mc_kernel)(const mc_call *call);
 
 /* Memory for the duration of a kernel, aligned to 64 bytes; valid until the kernel returns. One
- * block a call. errors: NULL, with the text set (MICA_ENOMEM) */
+ * block a call. errors: NULL, with the text set (MICA_ENOMEM); NULL in a run that is measured */
 void *mc_run_scratch(mc_run *run, size_t bytes);
+
+/* Whether a run is only to find out how much memory kernels take (mc_step_ops.takes_memory).
+ * Operands other than scalars have no data then, so a kernel asks for its scratch before it reads
+ * any, and returns where it did not need to ask. Its status does not matter. */
+bool mc_run_is_measured(const mc_run *run);
 
 /* Memory that stays until the run ends, for what several steps need alike: found again under the
  * same key, which is copied. *found: it was there, filled by an earlier step. NULL: there is no
@@ -72,6 +77,10 @@ typedef struct mc_step_ops {
     /* The kernel for an op that the backend supports, over layouts that it supports. */
     mc_kernel (*find)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
                       int n_in, const mc_layout *out, int n_out);
+
+    /* Whether the op's kernel calls mc_run_scratch or mc_run_keep, as `chain` is taken to. NULL:
+     * no op's does. */
+    bool (*takes_memory)(const void *state, mc_op op);
 
     /* Which calls the op's kernel takes at once: calls [0, joint), MC_MAX_JOINT at most, none of
      * which reads what another of them writes. Not asked of ops of several results. NULL: no op's

@@ -53,6 +53,11 @@ mica_status mc_steps_compile(mica_device *device, const mc_step_ops *ops, mc_low
     return status;
 }
 
+mica_status mc_steps_measure(const mc_executable *executable, mc_launch_memory *memory) {
+    const step_executable *x = (const step_executable *)(const void *)executable;
+    return mc_run_measure(x->device, x->plan, memory);
+}
+
 void mc_steps_discard(mc_executable *executable) {
     if (!executable) return;
     step_executable *x = (step_executable *)(void *)executable;

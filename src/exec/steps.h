@@ -1,4 +1,5 @@
-/* Executables of a device that runs steps: its mc_backend.compile, discard and launch.
+/* Executables of a device that runs steps: its mc_backend.compile, discard, measure and
+ * launch.
  *
  * A launch computes at once, in the calling thread: its fence is 0. What a run needs (where
  * everything lies, the calls of its kernels) is kept with the executable between launches, so that
@@ -12,6 +13,7 @@
 mica_status mc_steps_compile(mica_device *device, const mc_step_ops *ops, mc_lowered *lowered,
                              mc_executable **executable);
 void mc_steps_discard(mc_executable *executable);
+mica_status mc_steps_measure(const mc_executable *executable, mc_launch_memory *memory);
 mica_status mc_steps_launch(mc_executable *executable, mc_binding *args, const uint64_t *scalars,
                             mc_result *results, mc_fence *fence);
 

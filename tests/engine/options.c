@@ -308,6 +308,10 @@ static void fill_port(void *info) {
     must(mica_program_get_param(program, 0, info));
 }
 
+static void fill_memory(void *info) {
+    must(mica_program_get_memory(program, info));
+}
+
 static void fill_engine_info(void *info) {
     must(mica_engine_get("native", info));
 }
@@ -327,6 +331,7 @@ static const info_case infos[] = {
     INFO(mica_model_kernels, many_rows, fill_kernels),
     INFO(mica_metrics, peak_bytes, fill_metrics),
     INFO(mica_port, shape, fill_port),
+    INFO(mica_program_memory, constant_bytes, fill_memory),
     INFO(mica_engine_info, reason, fill_engine_info),
 };
 
