@@ -1,0 +1,245 @@
+/* A step of training: loss and gradients of low-rank factors on all seven matrices of every layer,
+ * each layer a checkpoint, head and loss in checkpoints of a part of the rows.
+ *
+ *     train_step MODEL [TOKENS [STEPS [RANK [THREADS [exact]]]]]
+ *
+ * Prints what memory the program says that it will take, what the device and the system then count,
+ * and the time of each step. The model is of Qwen3's topology, such as random_model's. exact:
+ * matmuls do not round activations. */
+#define _POSIX_C_SOURCE 200809L
+
+#include <mica/mica.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "model/lm.h"
+
+enum { MATRICES = 7, MAX_FACTORS = 2 * MATRICES * 128, CHUNK = 256 };
+
+typedef struct options {
+    const char *model;
+    int64_t tokens, rank;
+    int steps, threads;
+    bool exact;
+} options;
+
+typedef struct step {
+    options o;
+    mica_device *device;
+    mica_scope *s; /* the graph's */
+    mc_lm *lm;
+    mica_program *program;
+    mica_array factors[MAX_FACTORS];
+    size_t n;
+} step;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double mib(uint64_t bytes) {
+    return (double)bytes / 1048576.0;
+}
+
+/* A line of /proc/self/status in KiB; 0 where there is no such file. */
+static double status_kib(const char *name) {
+    char line[128];
+    double kib = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, name, strlen(name)) == 0) kib = atof(line + strlen(name) + 1);
+    if (file) fclose(file);
+    return kib;
+}
+
+/* ---- the model ---- */
+
+/* Adds factors to a matrix, as parameters. */
+static void adapt(step *t, mc_linear *w) {
+    const int64_t a[] = {w->in, t->o.rank}, b[] = {t->o.rank, w->out};
+    w->lora_a = t->factors[t->n++] = mica_program_param(t->s, MICA_F32, a, 2);
+    w->lora_b = t->factors[t->n++] = mica_program_param(t->s, MICA_F32, b, 2);
+}
+
+typedef struct layer {
+    const mc_lm *lm;
+    int i;
+} layer;
+
+static mica_array heads_of(mica_scope *s, const mc_lm *lm, mica_array x, int64_t heads,
+                           mica_array norm) {
+    static const int axes[] = {0, 2, 1, 3};
+    const int64_t shape[] = {1, mica_array_dim(x, 1), heads, lm->spec.head_dim};
+    x = mica_reshape(s, x, shape, 4);
+    if (mica_valid(norm)) x = mica_rms_norm(s, x, norm, (float)lm->spec.norm_eps);
+    return mica_transpose(s, x, axes);
+}
+
+static mica_array attend(mica_scope *s, const mc_lm *lm, const mc_lm_layer *w, mica_array x) {
+    static const int axes[] = {0, 2, 1, 3};
+    const mc_decoder_spec *spec = &lm->spec;
+    const mica_rope_options rope = {.base = (float)spec->ropes[0].base};
+    const mica_sdpa_options o = {.scale = (float)spec->attention_scale, .causal = true};
+    mica_array q = heads_of(s, lm, mc_linear_apply(s, &w->q, x), spec->heads, w->q_norm);
+    mica_array k = heads_of(s, lm, mc_linear_apply(s, &w->k, x), spec->kv_heads, w->k_norm);
+    mica_array v = heads_of(s, lm, mc_linear_apply(s, &w->v, x), spec->kv_heads, MICA_NONE);
+    q = mica_rope(s, q, mica_i32(s, 0), MICA_NONE, &rope);
+    k = mica_rope(s, k, mica_i32(s, 0), MICA_NONE, &rope);
+    mica_array y = mica_transpose(s, mica_sdpa(s, q, k, v, &o), axes);
+    const int64_t shape[] = {1, mica_array_dim(x, 1), spec->heads * spec->head_dim};
+    return mc_linear_apply(s, &w->o, mica_reshape(s, y, shape, 3));
+}
+
+static mica_status record_layer(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                                mica_array *results, size_t n_results) {
+    (void)n_args, (void)n_results;
+    const layer *l = user;
+    const mc_lm_layer *w = &l->lm->layers[l->i];
+    float eps = (float)l->lm->spec.norm_eps;
+    mica_array x = args[0];
+    mica_array y = attend(s, l->lm, w, mica_rms_norm(s, x, w->attention_norm, eps));
+    x = mica_add(s, x, y);
+    y = mica_rms_norm(s, x, w->mlp_norm, eps);
+    mica_array gate = mica_silu(s, mc_linear_apply(s, &w->gate, y));
+    gate = mica_multiply(s, gate, mc_linear_apply(s, &w->up, y));
+    results[0] = mica_add(s, x, mc_linear_apply(s, &w->down, gate));
+    return mica_scope_status(s);
+}
+
+/* args: hidden states [1, rows, hidden], targets [1, rows]; the sum of the losses. */
+static mica_status record_loss(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                               mica_array *results, size_t n_results) {
+    (void)n_args, (void)n_results;
+    mica_array logits = mc_lm_head(s, user, args[0]);
+    results[0] = mica_sum(s, mica_cross_entropy(s, logits, args[1]), NULL, 0, false);
+    return mica_scope_status(s);
+}
+
+static mica_array loss_of(step *t, mica_array ids, mica_array targets) {
+    mica_scope *s = t->s;
+    mica_array x = mc_linear_rows(s, &t->lm->embed, ids), loss = mica_f32(s, 0);
+    for (int i = 0; i < t->lm->spec.n_layers; i++) {
+        layer l = {t->lm, i};
+        (void)mica_checkpoint(s, record_layer, &l, &x, 1, &x, 1);
+    }
+    x = mica_rms_norm(s, x, t->lm->norm, (float)t->lm->spec.norm_eps);
+    for (int64_t i = 0; i < t->o.tokens; i += CHUNK) {
+        int64_t end = i + CHUNK < t->o.tokens ? i + CHUNK : t->o.tokens;
+        const mica_array args[] = {mica_slice_axis(s, x, 1, i, end),
+                                   mica_slice_axis(s, targets, 1, i, end)};
+        mica_array part = MICA_NONE;
+        (void)mica_checkpoint(s, record_loss, t->lm, args, 2, &part, 1);
+        loss = mica_add(s, loss, part);
+    }
+    return mica_divide(s, loss, mica_f32(s, (float)t->o.tokens));
+}
+
+static mica_status build(step *t) {
+    static mica_param params[MAX_FACTORS + 2];
+    static mica_array results[MAX_FACTORS + 1];
+    const int64_t shape[] = {1, t->o.tokens};
+    for (int i = 0; i < t->lm->spec.n_layers; i++) {
+        mc_lm_layer *w = &t->lm->layers[i];
+        mc_linear *all[MATRICES] = {&w->q, &w->k, &w->v, &w->o, &w->gate, &w->up, &w->down};
+        for (int k = 0; k < MATRICES; k++)
+            adapt(t, all[k]);
+    }
+    for (size_t i = 0; i < t->n; i++)
+        params[i] = (mica_param){.array = t->factors[i]};
+    for (size_t i = 0; i < 2; i++)
+        params[t->n + i].array = mica_program_param(t->s, MICA_I32, shape, 2);
+    results[0] = loss_of(t, params[t->n].array, params[t->n + 1].array);
+    mica_status status = mica_grad(t->s, results[0], MICA_NONE, t->factors, t->n, &results[1]);
+    if (status) return status;
+    return mica_program_build(t->s, params, t->n + 2, results, t->n + 1, NULL, &t->program);
+}
+
+/* ---- runs ---- */
+
+/* The factors, small numbers, and the tokens. */
+static mica_status make_args(step *t, mica_scope *s, mica_array *args) {
+    int32_t *tokens = malloc((size_t)t->o.tokens * sizeof *tokens);
+    const int64_t shape[] = {1, t->o.tokens};
+    if (!tokens) return MICA_ENOMEM;
+    for (size_t i = 0; i < t->n + 2; i++) {
+        mica_port port = {.struct_bytes = sizeof port};
+        (void)mica_program_get_param(t->program, i, &port);
+        if (i < t->n) {
+            args[i] = mica_random_normal(s, mica_random_key(s, i), port.shape, port.ndim, MICA_F32,
+                                         0.0, 0.02);
+            continue;
+        }
+        for (int64_t k = 0; k < t->o.tokens; k++)
+            tokens[k] = (int32_t)((k + (int64_t)(i - t->n)) * 7919 % t->lm->spec.vocab);
+        args[i] = mica_from_data(s, tokens, MICA_I32, shape, 2);
+    }
+    free(tokens);
+    return mica_eval_n(s, args, t->n + 2);
+}
+
+static mica_status run_steps(step *t) {
+    static mica_array args[MAX_FACTORS + 2], results[MAX_FACTORS + 1];
+    mica_program_memory told = {.struct_bytes = sizeof told};
+    mica_scope *s = NULL;
+    double loss = 0;
+    mica_status status = mica_program_get_memory(t->program, &told);
+    if (!status) status = mica_scope_open(t->device, &s);
+    if (!status) status = make_args(t, s, args);
+    printf("weights %.1f MiB, arguments %.1f MiB; told: %.1f MiB more at the peak, of them results "
+           "%.1f\n",
+           mib(t->lm->weight_bytes), mib(told.argument_bytes), mib(told.peak_bytes),
+           mib(told.result_bytes));
+    mica_device_clear_cache(t->device);
+    for (int i = 0; i < t->o.steps && !status; i++) {
+        mica_device_reset_peak(t->device);
+        uint64_t before = mica_device_active_bytes(t->device);
+        double start = now();
+        status = mica_program_run(t->program, s, args, results);
+        double seconds = now() - start;
+        uint64_t more = mica_device_peak_bytes(t->device) - before;
+        if (!status) status = mica_item_f64(results[0], &loss);
+        printf("step %d: %.3f s, %.1f tokens/s, loss %.4f; peak %.1f MiB more, told / that %.3f; "
+               "VmHWM %.1f MiB\n",
+               i, seconds, (double)t->o.tokens / seconds, loss, mib(more),
+               (double)told.peak_bytes / (double)more, status_kib("VmHWM:") / 1024.0);
+        fflush(stdout);
+        if (!status) status = mica_scope_collect(s, args, t->n + 2);
+    }
+    mica_scope_close(&s);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    static step t;
+    if (argc < 2) {
+        fprintf(stderr, "usage: %s MODEL [TOKENS [STEPS [RANK [THREADS [exact]]]]]\n", argv[0]);
+        return 2;
+    }
+    t.o = (options){.model = argv[1],
+                    .tokens = argc > 2 ? atol(argv[2]) : 512,
+                    .steps = argc > 3 ? atoi(argv[3]) : 3,
+                    .rank = argc > 4 ? atol(argv[4]) : 8,
+                    .threads = argc > 5 ? atoi(argv[5]) : 0,
+                    .exact = argc > 6};
+    mica_status status =
+        mica_device_open("cpu", &(mica_device_options){.threads = t.o.threads}, &t.device);
+    if (!status) status = mica_scope_open(t.device, &t.s);
+    if (!status) status = mc_lm_open(t.o.model, t.device, NULL, &t.lm);
+    if (!status && !t.o.exact) mc_lm_set_arithmetic(t.lm, MICA_ARITHMETIC_DEFAULT);
+    double start = now();
+    if (!status) status = build(&t);
+    if (!status) printf("built in %.2f s\n", now() - start);
+    if (!status) status = run_steps(&t);
+    if (status) fprintf(stderr, "%s\n", mica_last_error());
+    mica_program_close(&t.program);
+    mica_scope_close(&t.s);
+    mc_lm_close(&t.lm);
+    mica_device_close(&t.device);
+    return status != MICA_OK;
+}
