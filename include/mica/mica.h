@@ -5,7 +5,7 @@
  * (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h, mica/nn.h), their gradients
  * (mica/grad.h), control flow (mica/control.h), fine-tuning (mica/tune.h), programs
  * (mica/program.h), devices (mica/device.h), engines (mica/engine.h), saving files (mica/file.h),
- * status codes (mica/status.h), the version (mica/version.h). */
+ * files of arrays (mica/io.h), status codes (mica/status.h), the version (mica/version.h). */
 #ifndef MICA_H
 #define MICA_H
 
@@ -16,6 +16,7 @@
 #include <mica/engine.h>
 #include <mica/file.h>
 #include <mica/grad.h>
+#include <mica/io.h>
 #include <mica/model.h>
 #include <mica/nn.h>
 #include <mica/ops.h>

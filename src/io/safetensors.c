@@ -27,12 +27,18 @@ typedef struct block {
     const char *file; /* its path */
 } block;
 
+/* An entry of the metadata, in the arena. */
+typedef struct pair {
+    const char *key, *value;
+} pair;
+
 struct mc_weights {
-    const char *path;  /* file or folder that was opened */
-    mc_arena arena;    /* names and paths */
-    mc_buffer blocks;  /* block[] */
-    mc_buffer tensors; /* mc_weight_tensor[] */
-    mc_map by_name;    /* index in tensors */
+    const char *path;   /* file or folder that was opened */
+    mc_arena arena;     /* names and paths */
+    mc_buffer blocks;   /* block[] */
+    mc_buffer tensors;  /* mc_weight_tensor[] */
+    mc_map by_name;     /* index in tensors */
+    mc_buffer metadata; /* pair[] */
     mc_weights_options options;
     uint64_t done, total; /* bytes of the files: read so far, and in all */
 };
@@ -60,6 +66,13 @@ static const kind kinds[] = {
 static const kind *find_kind(mc_str name) {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (mc_str_is(name, kinds[i].name)) return &kinds[i];
+    }
+    return NULL;
+}
+
+const char *mc_weight_kind(mica_dtype dtype) {
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (kinds[i].has_dtype && kinds[i].dtype == dtype) return kinds[i].name;
     }
     return NULL;
 }
@@ -133,6 +146,11 @@ static bool shape_bytes(const mc_weight_tensor *t, unsigned bits, uint64_t *byte
     }
     *bytes = n / 8;
     return n % 8 == 0;
+}
+
+bool mc_weight_bytes(const mc_weight_tensor *tensor, uint64_t *bytes) {
+    const kind *k = tensor->kind ? find_kind(mc_str_of(tensor->kind)) : NULL;
+    return k && shape_bytes(tensor, k->bits, bytes);
 }
 
 static mica_status read_offsets(const place *at, mc_json v, uint64_t *begin, uint64_t *end) {
@@ -249,6 +267,19 @@ static mica_status align_tensor(mc_weights *w, mc_weight_tensor *t) {
     return MICA_OK;
 }
 
+/* Keeps what is text in the metadata, as the format wants all of it to be. */
+static mica_status add_metadata(mc_weights *w, mc_json v) {
+    for (mc_json_iter it = mc_json_begin(v); mc_json_next(&it);) {
+        mc_str value;
+        if (!mc_json_get_str(it.value, &value)) continue;
+        const pair p = {mc_arena_strndup(&w->arena, it.key.ptr, it.key.len),
+                        mc_arena_strndup(&w->arena, value.ptr, value.len)};
+        if (!p.key || !p.value || !mc_buffer_add(&w->metadata, &p, sizeof p))
+            return mc_fail_nomem("a file's metadata");
+    }
+    return MICA_OK;
+}
+
 static mica_status add_header(place *at, mc_json root) {
     mc_weights *w = at->w;
     if (mc_json_get_type(root) != MC_JSON_OBJECT) {
@@ -257,9 +288,9 @@ static mica_status add_header(place *at, mc_json root) {
     size_t first = MC_BUFFER_COUNT(&w->tensors, mc_weight_tensor);
     if (!mc_map_reserve(&w->by_name, first + mc_json_count(root))) return mc_fail_nomem(at->file);
     for (mc_json_iter it = mc_json_begin(root); mc_json_next(&it);) {
-        if (mc_str_is(it.key, "__metadata__")) continue;
         at->tensor = it.key;
-        MC_TRY(add_tensor(at, it.value));
+        MC_TRY(mc_str_is(it.key, "__metadata__") ? add_metadata(w, it.value)
+                                                 : add_tensor(at, it.value));
     }
     size_t count = MC_BUFFER_COUNT(&w->tensors, mc_weight_tensor) - first;
     if (count == 0) return check_cover(at, NULL, 0);
@@ -564,10 +595,26 @@ void mc_weights_close(mc_weights **w) {
         mc_filemap_close(&MC_BUFFER_AT(&x->blocks, block)[i].bytes);
     mc_buffer_deinit(&x->blocks);
     mc_buffer_deinit(&x->tensors);
+    mc_buffer_deinit(&x->metadata);
     mc_map_deinit(&x->by_name);
     mc_arena_deinit(&x->arena);
     mc_free(x);
     *w = NULL;
+}
+
+bool mc_weights_metadata_at(const mc_weights *w, size_t i, const char **key, const char **value) {
+    if (i >= MC_BUFFER_COUNT(&w->metadata, pair)) return false;
+    const pair *p = &MC_BUFFER_AT(&w->metadata, pair)[i];
+    *key = p->key;
+    *value = p->value;
+    return true;
+}
+
+const char *mc_weights_metadata(const mc_weights *w, const char *key) {
+    const char *name, *value;
+    for (size_t i = 0; mc_weights_metadata_at(w, i, &name, &value); i++)
+        if (strcmp(name, key) == 0) return value;
+    return NULL;
 }
 
 const mc_weight_tensor *mc_weights_find(const mc_weights *w, const char *name) {

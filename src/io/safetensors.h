@@ -73,6 +73,13 @@ mica_status mc_weights_prefetch(const mc_weights *w, const mc_file_watch *watch)
 /* Whether opening has read the files, and has called the watch for all bytes. */
 bool mc_weights_were_read(const mc_weights *w);
 
+/* What the file's "__metadata__" says of a key; NULL: nothing. Of a folder, the first file that has
+ * the key. Lives as long as w. */
+const char *mc_weights_metadata(const mc_weights *w, const char *key);
+
+/* The i-th pair of the metadata, in the order of the files; false past the end. */
+bool mc_weights_metadata_at(const mc_weights *w, size_t i, const char **key, const char **value);
+
 /* Closes *w, frees its tensors and their data, and sets it to NULL. Does nothing for NULL. */
 void mc_weights_close(mc_weights **w);
 
@@ -82,5 +89,14 @@ const mc_weight_tensor *mc_weights_find(const mc_weights *w, const char *name);
 /* All tensors, sorted by their files' names, within a file by the order of their data. */
 size_t mc_weights_count(const mc_weights *w);
 const mc_weight_tensor *mc_weights_at(const mc_weights *w, size_t i); /* i < count */
+
+/* ---- kinds of elements ---- */
+
+/* The format's name of a dtype: "BF16". */
+const char *mc_weight_kind(mica_dtype dtype);
+
+/* Sets *bytes to the size of a tensor's data, by its kind and shape.
+ * returns  false if the format has no such kind, or the size overflows or is no whole number */
+bool mc_weight_bytes(const mc_weight_tensor *tensor, uint64_t *bytes);
 
 #endif
