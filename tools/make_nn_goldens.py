@@ -6,7 +6,8 @@ in f64.
                                              made with torch 2.15.0 on a CPU)
 
 Outputs are the results, then, where there is a dy, the gradients of sum(result * dy) by the float
-inputs in their order.
+inputs in their order. The recurrences are step by step, as their papers say: selective_scan as in
+mamba's selective_scan_ref.
 """
 import numpy as np
 import torch
@@ -27,19 +28,20 @@ def f32(x):
 
 
 def add(op, args, f, inputs, gradients=True):
-    """f(inputs...) in f64, and its gradients. inputs: by name; floats are f32."""
+    """f(inputs...) in f64, one result or two, and gradients. inputs: by name; floats are f32."""
     wide = {name: x.double().requires_grad_(gradients) if x.is_floating_point() else x
             for name, x in inputs.items()}
-    y = f(**wide)
+    ys = f(**wide)
+    ys = ys if isinstance(ys, tuple) else (ys,)
     stored = {name: x.numpy() for name, x in inputs.items()}
-    outputs = [f32(y)]
+    outputs = [f32(y) for y in ys]
     if gradients:
-        dy = torch.randn(y.shape, dtype=torch.float32)
+        dys = [torch.randn(y.shape, dtype=torch.float32) for y in ys]
         floats = [x for x in wide.values() if x.is_floating_point()]
-        found = torch.autograd.grad(y, floats, dy.double(), allow_unused=True)
+        found = torch.autograd.grad(ys, floats, [dy.double() for dy in dys], allow_unused=True)
         outputs += [f32(torch.zeros_like(x) if dx is None else dx)
                     for x, dx in zip(floats, found)]
-        stored["dy"] = dy.numpy()
+        stored |= {name: dy.numpy() for name, dy in zip(("dy", "dlast"), dys)}
     records.add(op, args, stored, outputs)
 
 
@@ -109,10 +111,62 @@ def add_positions():
         {"x": normal(2, 3, 4, 5)})
 
 
+def selective_scan(x, delta, a, b, c, d=None, z=None, initial=None, softplus=False):
+    if softplus:
+        delta = F.softplus(delta)
+    h = initial if initial is not None else x.new_zeros(x.shape[0], x.shape[2], a.shape[1])
+    ys = []
+    for t in range(x.shape[1]):
+        step = delta[:, t, :, None]
+        h = torch.exp(step * a) * h + step * x[:, t, :, None] * b[:, t, None, :]
+        ys.append((h * c[:, t, None, :]).sum(-1))
+    y = torch.stack(ys, 1)
+    if d is not None:
+        y = y + d * x
+    return y if z is None else y * F.silu(z), h
+
+
+def gated_delta(q, k, v, g, beta, state=None):
+    s = state if state is not None else q.new_zeros(q.shape[0], q.shape[2], q.shape[3], v.shape[3])
+    os = []
+    for t in range(q.shape[1]):
+        s = s * torch.exp(g[:, t])[..., None, None]
+        known = torch.einsum("bhn,bhnm->bhm", k[:, t], s)
+        d = beta[:, t, :, None] * (v[:, t] - known)
+        s = s + k[:, t, :, :, None] * d[:, :, None, :]
+        os.append(torch.einsum("bhn,bhnm->bhm", q[:, t], s) / q.shape[3] ** 0.5)
+    return torch.stack(os, 1), s
+
+
+def add_recurrences():
+    def operands(batch, length, h, n):
+        return {"x": normal(batch, length, h), "delta": 0.5 * torch.rand(batch, length, h),
+                "a": -0.1 - torch.rand(h, n), "b": normal(batch, length, n),
+                "c": normal(batch, length, n)}
+
+    add("selective_scan", {}, selective_scan, operands(1, 3, 2, 4))
+    add("selective_scan", {"softplus": True},
+        lambda **o: selective_scan(**o, softplus=True),
+        operands(2, 9, 19, 3) | {"d": normal(19), "z": normal(2, 9, 19),
+                                 "initial": normal(2, 19, 3)})
+    add("selective_scan", {}, selective_scan, operands(1, 150, 5, 2) | {"initial": normal(1, 5, 2)})
+    add("selective_scan", {}, selective_scan, operands(3, 1, 17, 1) | {"d": normal(17)})
+
+    def heads(batch, length, h, n, m):
+        return {"q": normal(batch, length, h, n), "k": F.normalize(normal(batch, length, h, n)),
+                "v": normal(batch, length, h, m), "g": -torch.rand(batch, length, h),
+                "beta": torch.rand(batch, length, h)}
+
+    add("gated_delta", {}, gated_delta, heads(1, 4, 2, 3, 5))
+    add("gated_delta", {}, gated_delta, heads(2, 1, 3, 4, 4) | {"state": normal(2, 3, 4, 4)})
+    add("gated_delta", {}, gated_delta, heads(1, 70, 1, 6, 18) | {"state": normal(1, 1, 6, 18)})
+
+
 def main():
     add_activations()
     add_norms()
     add_positions()
+    add_recurrences()
     records.save()
 
 

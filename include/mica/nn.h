@@ -1,4 +1,4 @@
-/* Operations of networks: activations, norms, positions.
+/* Operations of networks: activations, norms, positions, recurrences.
  *
  * They are compositions of the ops of mica/ops.h unless it is said otherwise, so they run on every
  * device and have gradients. Conventions are those of mica/ops.h. Where nothing else is said, a
@@ -79,6 +79,50 @@ MICA_API mica_array mica_axial_rope2d(mica_scope *s, mica_array x, int64_t heigh
 
 /** x [.., H, W] with each element twice along both: [.., 2 H, 2 W]. errors  MICA_ESHAPE */
 MICA_API mica_array mica_resize_nearest2x(mica_scope *s, mica_array x);
+
+/* ---- recurrences: fused ops ---- */
+
+/** Options of mica_selective_scan; zero means the default. */
+typedef struct mica_selective_scan_options {
+    size_t struct_bytes; /* see mica/api.h */
+    bool delta_softplus; /* delta becomes softplus(delta) */
+    mica_array d;        /* [H] float: D, or none */
+    mica_array z;        /* [B, L, H] float: the result is multiplied by silu(z); or none */
+    mica_array initial;  /* [B, H, N] float: the state before the first step; none: zeros */
+} mica_selective_scan_options;
+/** Selective scan (Mamba). For each step t, each channel of H alone:
+ *
+ *      h_t = exp(delta_t A) h_{t-1} + delta_t x_t B_t
+ *      y_t = sum_n C_t[n] h_t[n] + D x_t,    times silu(z_t)
+ *
+ *  x, delta  [B, L, H] float
+ *  a         [H, N] float: A
+ *  b, c      [B, L, N] float: B, C
+ *  last      receives the state after the last step, [B, H, N] f32; may be NULL.
+ *  returns   y [B, L, H], x's dtype. Computed in f32. On the CPU a sequence that is divided, with
+ *            the state passed on, has the same bits.
+ *  errors    MICA_ESHAPE, MICA_EDTYPE naming the operand
+ *  source    Gu & Dao 2023 (arXiv:2312.00752), algorithm 2. */
+MICA_API mica_array mica_selective_scan(mica_scope *s, mica_array x, mica_array delta, mica_array a,
+                                        mica_array b, mica_array c,
+                                        const mica_selective_scan_options *options,
+                                        mica_array *last);
+
+/** The gated delta rule (Qwen3-Next). For each step, each head with its state S [N, M]:
+ *
+ *      S = exp(g_t) S;  d = beta_t (v_t - k_t S);  S = S + k_t^T d;  o_t = q_t S / sqrt N
+ *
+ *  q, k     [B, L, H, N] float
+ *  v        [B, L, H, M] float
+ *  g, beta  [B, L, H] float
+ *  state    [B, H, N, M] float, before the first step; MICA_NONE: zeros.
+ *  last     receives the state after the last step, [B, H, N, M] f32; may be NULL.
+ *  returns  o [B, L, H, M], v's dtype. Computed in f32; bits as of mica_selective_scan.
+ *  errors   MICA_ESHAPE, MICA_EDTYPE naming the operand
+ *  source   Yang et al. 2024 (arXiv:2412.06464). */
+MICA_API mica_array mica_gated_delta(mica_scope *s, mica_array q, mica_array k, mica_array v,
+                                     mica_array g, mica_array beta, mica_array state,
+                                     mica_array *last);
 
 MICA_END
 

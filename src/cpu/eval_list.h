@@ -152,6 +152,14 @@ SCRATCH(SDPA_LSE)
 EVAL(SDPA_GRADIENT, mc_eval_sdpa_gradient)
 SCRATCH(SDPA_GRADIENT)
 
+/* eval_recurrence.c */
+EVAL(SELECTIVE_SCAN, mc_eval_selective_scan)
+SCRATCH(SELECTIVE_SCAN)
+EVAL(SELECTIVE_SCAN_GRADIENT, mc_eval_selective_scan_gradient)
+SCRATCH(SELECTIVE_SCAN_GRADIENT)
+EVAL(GATED_DELTA, mc_eval_gated_delta)
+SCRATCH(GATED_DELTA)
+
 #undef EVAL
 #undef STAGE
 #undef SCRATCH

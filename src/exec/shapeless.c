@@ -129,6 +129,9 @@ static const unsigned char rules[MC_OP_COUNT] = {
     [MC_OP_STOP_GRADIENT] = ANY,
     [MC_OP_SDPA_GRADIENT] = SAME_LAST_AXIS,
     [MC_OP_CROSS_ENTROPY_GRADIENT] = ANY,
+    [MC_OP_SELECTIVE_SCAN] = ANY,
+    [MC_OP_SELECTIVE_SCAN_GRADIENT] = ANY,
+    [MC_OP_GATED_DELTA] = ANY,
 };
 
 /* One node that is recorded again. */

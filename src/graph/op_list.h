@@ -152,4 +152,9 @@ OP(STOP_GRADIENT, stop_gradient)
 OP(SDPA_GRADIENT, sdpa_gradient)
 OP(CROSS_ENTROPY_GRADIENT, cross_entropy_gradient)
 
+/* recurrences, and the gradient of one: op/selective.c, op/gated_delta.c */
+OP(SELECTIVE_SCAN, selective_scan)
+OP(SELECTIVE_SCAN_GRADIENT, selective_scan_gradient)
+OP(GATED_DELTA, gated_delta)
+
 #undef OP

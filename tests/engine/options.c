@@ -169,6 +169,16 @@ static mica_status call_sdpa(const void *options) {
     return status;
 }
 
+static mica_status call_selective_scan(const void *options) {
+    mica_scope *s = open_scope();
+    mica_array x = mica_zeros(s, (int64_t[]){1, 2, 3}, 3, MICA_F32);
+    mica_array a = mica_zeros(s, (int64_t[]){3, 3}, 2, MICA_F32);
+    (void)mica_selective_scan(s, x, x, a, x, x, options, NULL);
+    mica_status status = mica_scope_status(s);
+    mica_scope_close(&s);
+    return status;
+}
+
 static mica_status call_program_build(const void *options) {
     mica_program *built;
     mica_status status = mica_program_build(scope, NULL, 0, NULL, 0, options, &built);
@@ -233,6 +243,7 @@ static const options_case cases[] = {
     CASE(mica_task_options, cancel, call_inspect),
     CASE(mica_rope_options, scale, call_rope),
     CASE(mica_sdpa_options, sinks, call_sdpa),
+    CASE(mica_selective_scan_options, initial, call_selective_scan),
     CASE(mica_program_options, result_names, call_program_build),
     CASE(mica_program_file_options, n_constants, call_program_encode),
     CASE(mica_program_file_options, n_constants, call_program_decode),

@@ -124,5 +124,8 @@ NOWHERE(stop_gradient)
 DOMAIN(sdpa_gradient, -1, 1)
 DOMAIN(cross_entropy, -2, 2)
 DOMAIN(cross_entropy_gradient, -2, 2)
+DOMAIN(selective_scan, -1, 1)
+DOMAIN(selective_scan_gradient, -1, 1)
+DOMAIN(gated_delta, -1, 1)
 #undef DOMAIN
 #undef NOWHERE

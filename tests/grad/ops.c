@@ -15,7 +15,7 @@
 #include "graph/graphs.h"
 #include "op/floats.h"
 
-enum { MAX_IN = 8, MAX_OUT = 3 };
+enum { MAX_IN = 8, MAX_OUT = 6 };
 
 /* ---- values ---- */
 

@@ -231,11 +231,42 @@ static void record_control(test_graph *g) {
     result(g, ys);
 }
 
+static void record_recurrences(test_graph *g) {
+    mica_scope *s = g->s;
+    mica_array x = mica_reshape(s, g->x, SHAPE(2, 3, 4)), last; /* 2 rows, 3 steps, 4 channels */
+    mica_array a = mica_reshape(s, mica_slice_axis(s, g->w, 1, 0, 5), SHAPE(4, 5));
+    mica_array b = mica_reshape(s, mica_slice_axis(s, g->w, 1, 5, 20), SHAPE(2, 3, 10));
+    mica_array c = mica_slice_axis(s, b, 2, 5, 10), first = mica_reshape(s, g->cache, SHAPE(48));
+    b = mica_slice_axis(s, b, 2, 0, 5);
+    first = mica_reshape(s, mica_slice_axis(s, first, 0, 0, 40), SHAPE(2, 4, 5));
+    const mica_selective_scan_options o = {.initial = first};
+    mica_array y = mica_selective_scan(s, x, mica_square(s, x), a, b, c, &o, &last), dx;
+    result(g, y);
+    result(g, last);
+    y = mica_add(s, mica_sum(s, mica_square(s, y), NULL, 0, false),
+                 mica_sum(s, mica_square(s, last), NULL, 0, false));
+    assert_int_equal(mica_grad(s, y, MICA_NONE, &x, 1, &dx), MICA_OK);
+    result(g, dx);
+    mica_array q = mica_reshape(s, mica_slice_axis(s, g->w, 1, 0, 9), SHAPE(2, 3, 2, 3));
+    mica_array v = mica_reshape(s, mica_slice_axis(s, g->w, 1, 9, 15), SHAPE(2, 3, 2, 2));
+    mica_array gate = mica_squeeze(s, mica_slice_axis(s, v, 3, 0, 1), 3);
+    mica_array state = mica_reshape(s, g->x, SHAPE(2, 2, 3, 2));
+    result(g, mica_gated_delta(s, q, mica_flip(s, q, 3), v, gate, gate, state, &last));
+    result(g, last);
+}
+
 const test_graph_part test_graph_parts[] = {
-    {"unary", record_unary},     {"convert", record_convert}, {"binary", record_binary},
-    {"reduce", record_reduce},   {"views", record_views},     {"moving", record_moving},
-    {"matmul", record_matmul},   {"fused", record_fused},     {"gradient", record_gradient},
+    {"unary", record_unary},
+    {"convert", record_convert},
+    {"binary", record_binary},
+    {"reduce", record_reduce},
+    {"views", record_views},
+    {"moving", record_moving},
+    {"matmul", record_matmul},
+    {"fused", record_fused},
+    {"gradient", record_gradient},
     {"control", record_control},
+    {"recurrences", record_recurrences},
 };
 const size_t test_graph_n_parts = sizeof test_graph_parts / sizeof *test_graph_parts;
 

@@ -28,8 +28,8 @@ static inline mica_array decomposed(mica_scope *s, mica_array y) {
     }
     const mc_op_def *def = mc_op_get(node->op);
     assert_non_null(def->decompose);
-    mica_array in[8], out[4];
-    assert_true(node->n_in <= 8 && mc_op_n_out(def) <= 4);
+    mica_array in[8], out[6];
+    assert_true(node->n_in <= 8 && mc_op_n_out(def) <= 6);
     for (uint32_t i = 0; i < node->n_in; i++)
         in[i] = node->in[i] == MC_ABSENT ? MICA_NONE : (mica_array){s, node->in[i]};
     def->decompose(s, node->attr, in, (int)node->n_in, out);

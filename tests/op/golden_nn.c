@@ -79,12 +79,52 @@ static bool run_resize_nearest2x(golden *g) {
     return finish(g, mica_resize_nearest2x(g->s, x_of(g)), 1e-6);
 }
 
+/* ---- recurrences ---- */
+
+/* Two results, and the gradients of sum(y * dy) + sum(last * dlast) by all inputs but these. */
+static bool finish_two(golden *g, mica_array y, mica_array last, double relative) {
+    mica_scope *s = g->s;
+    mica_array dy = golden_in(g, "dy"), dlast = golden_in(g, "dlast");
+    mica_array sum = mica_sum(s, mica_multiply(s, y, dy), NULL, 0, false);
+    sum = mica_add(s, sum, mica_sum(s, mica_multiply(s, last, dlast), NULL, 0, false));
+    g->out[0] = y;
+    g->out[1] = last;
+    if (mica_grad(s, sum, MICA_NONE, g->in, (size_t)g->n_in - 2, g->out + 2) != MICA_OK)
+        print_error("%s: %s\n", g->name, mica_last_error());
+    g->by_row = true;
+    g->relative = relative;
+    g->absolute = 2e-5;
+    return true;
+}
+
+static bool run_selective_scan(golden *g) {
+    const mica_selective_scan_options o = {.delta_softplus = golden_bool(g, "softplus", false),
+                                           .d = golden_in(g, "d"),
+                                           .z = golden_in(g, "z"),
+                                           .initial = golden_in(g, "initial")};
+    mica_array last;
+    mica_array y = mica_selective_scan(g->s, x_of(g), golden_in(g, "delta"), golden_in(g, "a"),
+                                       golden_in(g, "b"), golden_in(g, "c"), &o, &last);
+    return finish_two(g, y, last, 2e-5);
+}
+
+static bool run_gated_delta(golden *g) {
+    mica_array last;
+    mica_array y =
+        mica_gated_delta(g->s, golden_in(g, "q"), golden_in(g, "k"), golden_in(g, "v"),
+                         golden_in(g, "g"), golden_in(g, "beta"), golden_in(g, "state"), &last);
+    return finish_two(g, y, last, 5e-5);
+}
+
 #define ROW(name) \
     { .op = #name, .run = run_##name }
 static const golden_row rows[] = {
-    ROW(activation),       ROW(elu),        ROW(leaky_relu),  ROW(rms_norm_axis),
-    ROW(layer_norm_axis),  ROW(group_norm), ROW(rope_tables), ROW(axial_rope2d),
-    ROW(resize_nearest2x),
+    ROW(activation),       ROW(elu),
+    ROW(leaky_relu),       ROW(rms_norm_axis),
+    ROW(layer_norm_axis),  ROW(group_norm),
+    ROW(rope_tables),      ROW(axial_rope2d),
+    ROW(resize_nearest2x), ROW(selective_scan),
+    ROW(gated_delta),
 };
 
 const golden_group golden_nn = {"nn", rows, sizeof rows / sizeof *rows, NULL};

@@ -3,6 +3,7 @@
 #include "cpu/kern/int8/int8.h"
 #include "cpu/kern/quant/quant.h"
 #include "cpu/kern/row/row.h"
+#include "cpu/kern/scan/scan.h"
 
 #include <cpuid.h>
 
@@ -22,5 +23,6 @@ void mk_fill_avx2(mk_kernels *kernels) {
     mk_attn_avx2(kernels);
     mk_quant_avx2(kernels);
     mk_row_avx2(kernels);
+    mk_scan_avx2(kernels);
     mk_int8_avx2(kernels);
 }

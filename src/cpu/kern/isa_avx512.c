@@ -2,6 +2,7 @@
 #include "cpu/kern/dense/dense.h"
 #include "cpu/kern/quant/quant.h"
 #include "cpu/kern/row/row.h"
+#include "cpu/kern/scan/scan.h"
 
 bool mk_has_avx512(void) {
     return mk_has_avx2() && __builtin_cpu_supports("avx512f") &&
@@ -14,4 +15,5 @@ void mk_fill_avx512(mk_kernels *kernels) {
     mk_attn_avx512(kernels);
     mk_quant_avx512(kernels);
     mk_row_avx512(kernels);
+    mk_scan_avx512(kernels);
 }

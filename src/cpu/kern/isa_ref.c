@@ -3,6 +3,7 @@
 #include "cpu/kern/int8/int8.h"
 #include "cpu/kern/quant/quant.h"
 #include "cpu/kern/row/row.h"
+#include "cpu/kern/scan/scan.h"
 
 bool mk_has_ref(void) {
     return true;
@@ -13,5 +14,6 @@ void mk_fill_ref(mk_kernels *kernels) {
     mk_attn_ref(kernels);
     mk_quant_ref(kernels);
     mk_row_ref(kernels);
+    mk_scan_ref(kernels);
     mk_int8_ref(kernels);
 }

@@ -95,6 +95,9 @@ typedef struct mk_tiles {
     int32_t *offsets; /* [tiles, k / group, MK_TILE]: for crossed tiles only */
 } mk_tiles;
 
+/* Channels, or columns of a state, that the scan family computes side by side. */
+#define MK_LANES 16
+
 typedef struct mk_kernels {
 #define KERN(name, result, args) result(*name) args;
 #include "cpu/kern/kern_list.h"

@@ -5,4 +5,5 @@
 #include "cpu/kern/int8/int8_list.h"
 #include "cpu/kern/quant/quant_list.h"
 #include "cpu/kern/row/row_list.h"
+#include "cpu/kern/scan/scan_list.h"
 #undef KERN
