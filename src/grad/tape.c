@@ -5,6 +5,7 @@
 #include <mica/ops.h>
 
 #include "base/alloc.h"
+#include "grad/grad.h"
 
 void mc_tape_deinit(mc_tape *t) {
     mc_arena_deinit(&t->arena);
@@ -90,7 +91,9 @@ mica_status mc_tape_node_of(mc_tape *t, uint32_t i, mc_tape_node *out) {
         results[k] = (mica_array){t->s, i};
         if (node->results) results[k] = mc_record_part(t->s, results[k], (int)k);
     }
-    out->node = (mc_gradient_node){t->s, node->op, node->attr, (int)n_in, in, results, out->wanted};
+    static const mc_gradient_passes passes = {mc_walk_back, mc_walk_forward};
+    out->node = (mc_gradient_node){t->s,      &passes, node->op, node->attr,
+                                   (int)n_in, in,      results,  out->wanted};
     return mica_scope_status(t->s);
 }
 

@@ -7,9 +7,21 @@
 
 #include "graph/graph.h"
 
+/* The two passes (grad/grad.h), for rules of ops that hold subgraphs.
+ *
+ *  back     grads [n_xs] of sum_k ys_k * dys_k, where MICA_NONE is zero
+ *  forward  dys [n_ys] from dxs [n_xs], where MICA_NONE is zero; MICA_NONE of a y that is no float */
+typedef struct mc_gradient_passes {
+    mica_status (*back)(mica_scope *s, const mica_array *ys, const mica_array *dys, size_t n_ys,
+                        const mica_array *xs, size_t n_xs, mica_array *grads);
+    mica_status (*forward)(mica_scope *s, const mica_array *xs, const mica_array *dxs, size_t n_xs,
+                           const mica_array *ys, size_t n_ys, mica_array *dys);
+} mc_gradient_passes;
+
 /* A node, as its op's rules see it. Arrays are of s. */
 typedef struct mc_gradient_node {
     mica_scope *s; /* where rules record */
+    const mc_gradient_passes *passes;
     mc_op op;
     const void *attr;
     int n_in;
