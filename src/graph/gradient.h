@@ -10,7 +10,7 @@
 /* The two passes (grad/grad.h), for rules of ops that hold subgraphs.
  *
  *  back     grads [n_xs] of sum_k ys_k * dys_k, where MICA_NONE is zero
- *  forward  dys [n_ys] from dxs [n_xs], where MICA_NONE is zero; MICA_NONE of a y that is no float */
+ *  forward  dys [n_ys] from dxs [n_xs], where MICA_NONE is zero; MICA_NONE for no float */
 typedef struct mc_gradient_passes {
     mica_status (*back)(mica_scope *s, const mica_array *ys, const mica_array *dys, size_t n_ys,
                         const mica_array *xs, size_t n_xs, mica_array *grads);

@@ -132,8 +132,8 @@ static bool if_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *
     memcpy(args, r->in, r->n_in * sizeof *args);
     for (size_t i = 0; i < f.ys.n; i++)
         args[r->n_in + i] = dy[f.ys.list[i]];
-    mica_status status = mica_if(n->s, n->in[0], then_back, else_back, &f, args, r->n_in + f.ys.n,
-                                 grads, f.xs.n);
+    mica_status status =
+        mica_if(n->s, n->in[0], then_back, else_back, &f, args, r->n_in + f.ys.n, grads, f.xs.n);
     for (size_t i = 0; status == MICA_OK && i < f.xs.n; i++)
         dx[1 + f.xs.list[i]] = grads[i];
     return finish(r, status);
@@ -291,7 +291,8 @@ static bool while_jvp(const mc_gradient_node *n, const mica_array *dx, mica_arra
     mica_array *out = arrays(r, r->n_carried + l.carried.n);
     if (r->status != MICA_OK) return finish(r, r->status);
     const mica_while_options o = {.max_rounds = a->max_rounds};
-    mica_status status = mica_while(n->s, while_cond, body_forward, &l, init, n_init, &o, out, NULL);
+    mica_status status =
+        mica_while(n->s, while_cond, body_forward, &l, init, n_init, &o, out, NULL);
     for (size_t i = 0; status == MICA_OK && i < l.carried.n; i++)
         dy[l.carried.list[i]] = out[r->n_carried + i];
     return finish(r, status);
@@ -556,8 +557,7 @@ static mica_status open_sweep(sweep *w, const mica_array *dy) {
         w->dys[i] = a->reverse ? mica_flip(s, x, 0) : x;
     }
     for (size_t i = 0; i < l->carried.n; i++)
-        w->back[at++] =
-            tangent_or_zeros(r->n, dy[l->carried.list[i]], r->in[l->carried.list[i]]);
+        w->back[at++] = tangent_or_zeros(r->n, dy[l->carried.list[i]], r->in[l->carried.list[i]]);
     for (size_t i = 0; i < l->captures.n; i++) {
         mica_array x = r->in[l->captures.list[i]];
         w->back[at++] = mica_zeros(s, mica_array_shape(x), mica_array_ndim(x), MICA_F32);

@@ -13,5 +13,6 @@ GROUP(grad)
 GROUP(gradients)
 GROUP(contract)
 GROUP(nn)
+GROUP(control)
 
 #undef GROUP
