@@ -12,9 +12,7 @@ ELSEWHERE("ps", "mica keeps no model loaded between commands: mica list shows th
 ELSEWHERE("stop", "mica keeps no model loaded between commands: Ctrl-C stops an answer")
 ELSEWHERE("rm", "mica does not remove models: remove the folder, or run hf cache delete")
 ELSEWHERE("create", "a model is a folder: give options such as --system when you run it")
-ELSEWHERE("lora train",
-          "mica does not train yet: make an adapter with mlx_lm.lora or PEFT, and run it with "
-          "--adapter")
+ELSEWHERE("lora train finetune", "did you mean 'tune'?")
 ELSEWHERE("fuse",
           "mica does not fuse adapters yet: run the adapter with --adapter, or fuse it with "
           "mlx_lm.fuse")

@@ -2,6 +2,7 @@
 
 # What a user of the static library must link besides.
 set(mica_private_libraries simdjson::simdjson PkgConfig::PCRE2 PkgConfig::UTF8PROC Threads::Threads
+  ${mica_unpackers}
   $<$<NOT:$<PLATFORM_ID:Darwin>>:m> ${CMAKE_DL_LIBS})
 
 add_library(mica_static STATIC $<TARGET_OBJECTS:mica_objects>)

@@ -34,6 +34,9 @@ library simdjson simdjson.h || need simdjson
 library libpcre2-8 pcre2.h || need pcre2
 library libutf8proc utf8proc.h || need utf8proc
 library libedit histedit.h || need libedit
+library zlib zlib.h || need zlib
+library libzstd zstd.h || need zstd
+library yaml-0.1 yaml.h || need libyaml
 case $tier in
   build) ;;
   mlx)
@@ -70,6 +73,9 @@ package() { # MANAGER WORD: the packages that a word stands for
     apt:pcre2) echo libpcre2-dev ;;
     apt:utf8proc) echo libutf8proc-dev ;;
     apt:libedit) echo libedit-dev ;;
+    apt:zlib) echo zlib1g-dev ;;
+    apt:zstd) echo libzstd-dev ;;
+    apt:libyaml) echo libyaml-dev ;;
     apt:cmocka) echo libcmocka-dev ;;
     apt:clang-format) echo clang-format-14 ;;
     apt:clang) # where the sanitizers' runtime lies differs between releases
@@ -90,6 +96,9 @@ package() { # MANAGER WORD: the packages that a word stands for
     dnf:pcre2) echo pcre2-devel ;;
     dnf:utf8proc) echo utf8proc-devel ;;
     dnf:libedit) echo libedit-devel ;;
+    dnf:zlib) echo zlib-devel ;;
+    dnf:zstd) echo libzstd-devel ;;
+    dnf:libyaml) echo libyaml-devel ;;
     dnf:cmocka) echo libcmocka-devel ;;
     dnf:clang-format) echo clang-tools-extra ;;
     dnf:clang) echo clang compiler-rt ;;

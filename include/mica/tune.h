@@ -227,6 +227,141 @@ MICA_API uint64_t mica_tuner_trained(const mica_tuner *tuner);
 MICA_API mica_device *mica_tuner_device(const mica_tuner *tuner);
 MICA_API const mica_tokenizer *mica_tuner_tokenizer(const mica_tuner *tuner);
 
+/** Who is to load an adapter. mica loads both. */
+typedef enum mica_adapter_format {
+    MICA_ADAPTER_MLX, /* adapters.safetensors, adapter_config.json of mlx-lm */
+    MICA_ADAPTER_PEFT /* adapter_model.safetensors, adapter_config.json of PEFT */
+} mica_adapter_format;
+
+/** Saves the parameters as an adapter. Each file is written whole or not at all.
+ *
+ *  folder  is made if it does not exist.
+ *  errors  MICA_EUNSUPPORTED full parameters in PEFT's format; MICA_EIO, MICA_ENOENT, MICA_ENOMEM;
+ *          MICA_EINVAL there are no parameters yet */
+MICA_API mica_status mica_tuner_save(const mica_tuner *tuner, const char *folder,
+                                     mica_adapter_format format);
+
+/** Reads the values of the parameters from an adapter of mlx-lm: its folder, or its file of
+ *  tensors.
+ *
+ *  errors  MICA_ENOENT no such file, or a parameter is not in it; MICA_ESHAPE, MICA_EDTYPE a tensor
+ *          does not fit; MICA_EFORMAT, MICA_EIO, MICA_ENOMEM. Values are then as they were */
+MICA_API mica_status mica_tuner_load(mica_tuner *tuner, const char *path);
+
+/* ---- the loop ---- */
+
+/** What is done with examples that are longer than max_seq_length. */
+typedef enum mica_tune_long {
+    MICA_TUNE_CUT,   /* their end is cut off */
+    MICA_TUNE_SPLIT, /* they become several; pairs are cut */
+    MICA_TUNE_REFUSE /* an error that names their lines */
+} mica_tune_long;
+
+/** What a report is on. */
+typedef enum mica_tune_event {
+    MICA_TUNE_PLAN,  /* before the first step: parameters, examples, memory_bytes as estimated */
+    MICA_TUNE_TRAIN, /* the mean loss since the last such report */
+    MICA_TUNE_VALID, /* the loss of the validation set */
+    MICA_TUNE_TEST,  /* the loss of the test set */
+    MICA_TUNE_SAVED, /* a checkpoint was written */
+    MICA_TUNE_NOTE   /* text alone: what a user may want to know of the data */
+} mica_tune_event;
+
+/** A report. Strings live during the call. */
+typedef struct mica_tune_report {
+    size_t struct_bytes;          /* see mica/api.h */
+    mica_tune_event event;        /* what it is on */
+    int64_t iteration;            /* steps done */
+    int64_t iterations;           /* steps in all */
+    double loss;                  /* of TRAIN, VALID, TEST */
+    double rate;                  /* learning rate */
+    double norm;                  /* of the last gradients, before clipping */
+    double tokens_per_second;     /* since the last report */
+    double iterations_per_second; /* likewise */
+    uint64_t trained_tokens;      /* that counted in losses, in all */
+    uint64_t memory_bytes;        /* peak of the device's arrays; of PLAN the estimate */
+    double seconds_left;          /* of TRAIN, by the rate of now; 0: not known */
+    const char *text;             /* of NOTE and SAVED; "" otherwise */
+} mica_tune_report;
+
+/** Called with reports, in the caller's thread. */
+typedef void (*mica_tune_watch)(void *user, const mica_tune_report *report);
+
+/** Options of mica_tune; zero means the default. Defaults are mlx-lm's. */
+typedef struct mica_tune_options {
+    size_t struct_bytes; /* see mica/api.h */
+    const char *data;    /* a folder with train.jsonl, and perhaps valid.jsonl and test.jsonl,
+                                or one file; each may be compressed, .gz or .zst */
+    const char *adapter; /* folder for the adapter and the state of training; NULL: nothing is
+                                saved */
+    mica_adapter_format format; /* of the adapter */
+    const char *loss;           /* NULL: cross_entropy, or with mask_prompt masked_cross_entropy */
+    mica_loss_options loss_options;          /* of the loss */
+    const mica_optimizer_options *optimizer; /* NULL: adam. Borrowed */
+    const mica_schedule *schedule;           /* of the learning rate; NULL: constant. Borrowed */
+    int64_t batch_size;                      /* rows of a batch; 0: 4 */
+    int64_t iterations;                      /* batches; 0: 1000 */
+    int64_t accumulate;                      /* batches whose gradients an update takes; 0: 1 */
+    int64_t max_seq_length;  /* tokens of a row; 0: 2048, or the model's context if that is less */
+    int64_t valid_batches;   /* of the validation set; 0: 25; negative: all */
+    int64_t test_batches;    /* of the test set; 0: 500; negative: all */
+    int64_t report_every;    /* iterations; 0: 10 */
+    int64_t valid_every;     /* iterations; 0: 200 */
+    int64_t save_every;      /* iterations; 0: 100 */
+    double valid_share;      /* of the examples are split off for validation, if there is no file of
+                                them; 0: none */
+    double clip_norm;        /* gradients whose norm is above it are scaled down; 0: none are */
+    uint64_t seed;           /* of the order of batches and of dropout */
+    mica_tune_long too_long; /* examples longer than max_seq_length */
+    bool mask_prompt;        /* only the answer counts in the loss */
+    bool pack;               /* rows hold several texts, which do not attend to each other */
+    bool checkpoint;         /* layers are computed again in the backward pass: less memory */
+    bool skip_bad;           /* lines that are no examples are left out, and told */
+    bool resume;             /* go on from the state in the adapter's folder, if there is one */
+    bool test;               /* compute the loss of the test set at the end */
+    bool no_train;           /* only that of the test set */
+    uint64_t memory_limit_bytes; /* that training may take; 0: the machine's memory */
+    const char *log;             /* file for lines of JSON, one a report; NULL: none */
+    const char *tensorboard;     /* folder for an event file of TensorBoard; NULL: none */
+    mica_tune_watch watch;       /* NULL: none */
+    void *watch_user;            /* given to watch */
+    const mica_cancel *cancel;   /* watched: the state is saved then. NULL: none. Borrowed */
+} mica_tune_options;
+
+/** What training came to. */
+typedef struct mica_tune_result {
+    size_t struct_bytes;     /* see mica/api.h */
+    int64_t iteration;       /* steps done */
+    double train_loss;       /* of the last report; NaN: there was none. So with the next two */
+    double valid_loss;       /* at the end */
+    double test_loss;        /* with options.test */
+    uint64_t trained_tokens; /* that counted in losses */
+    uint64_t peak_bytes;     /* of the device's arrays */
+    double seconds;          /* of this call */
+} mica_tune_result;
+
+/** Trains the parameters on a set of examples.
+ *
+ *  Lines of data are mlx-lm's: {"messages": [...]}, with {"tools": [...]} if there are any;
+ *  {"prompt": "...", "completion": "..."}; {"text": "..."}. For dpo and orpo: {"prompt", "chosen",
+ *  "rejected"}, texts or messages.
+ *
+ *  The folder `adapter` gets the adapter and tune_state.safetensors: parameters, the optimiser's
+ *  moments and the position, in one file that is written whole or not at all. Going on from it
+ *  gives the very parameters of a run that was not interrupted.
+ *
+ *  options  Borrowed.
+ *  result   is filled, after an error too; may be NULL.
+ *  errors   MICA_EINVAL an option is out of range; the loss or a gradient is not finite (the text
+ *           says where it began; parameters are those before that step, the last checkpoint stays);
+ *           other settings than those of the state to go on from
+ *           MICA_EFORMAT lines that are no examples, no examples at all
+ *           MICA_ENOMEM the estimate exceeds the memory: the text says what would fit
+ *           MICA_ECANCELLED after the state was saved
+ *           MICA_ENOENT, MICA_EIO, MICA_EUNSUPPORTED */
+MICA_API mica_status mica_tune(mica_tuner *tuner, const mica_tune_options *options,
+                               mica_tune_result *result);
+
 MICA_END
 
 #endif

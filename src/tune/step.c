@@ -366,8 +366,9 @@ mica_status mc_steps_update(mc_steps *st, double rate, double *norm) {
 
 /* ---- for files ---- */
 
-int64_t *mc_steps_count(mc_steps *st) {
-    return &st->count;
+void mc_steps_go_on(mc_steps *st, int64_t updates, int64_t gradients) {
+    st->count = updates;
+    st->batches = gradients;
 }
 
 size_t mc_steps_state_count(const mc_steps *st) {
@@ -378,8 +379,8 @@ mica_array *mc_steps_state(mc_steps *st, size_t i) {
     return &st->states[i];
 }
 
-const mica_optimizer_options *mc_steps_optimizer(const mc_steps *st) {
-    return &st->optimizer;
+int64_t mc_steps_chunk_rows(const mc_steps *st) {
+    return st->options.chunk_rows;
 }
 
 uint64_t mc_steps_state_bytes(const mc_steps *st) {

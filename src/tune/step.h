@@ -56,11 +56,12 @@ mica_array mc_steps_grad(const mc_steps *steps, size_t i);
  *  errors  MICA_EINVAL a gradient is not finite (the text names the first): nothing was changed */
 mica_status mc_steps_update(mc_steps *steps, double rate, double *norm);
 
-/* The number of updates so far; the optimiser's states, in order, and their number. For files. */
-int64_t *mc_steps_count(mc_steps *steps);
+/* Sets the numbers of updates and of gradients so far: those of a state that was loaded. */
+void mc_steps_go_on(mc_steps *steps, int64_t updates, int64_t gradients);
+/* The optimiser's states, in order, and their number. For files. */
 size_t mc_steps_state_count(const mc_steps *steps);
 mica_array *mc_steps_state(mc_steps *steps, size_t i);
-const mica_optimizer_options *mc_steps_optimizer(const mc_steps *steps);
+int64_t mc_steps_chunk_rows(const mc_steps *steps);
 
 /* Bytes that the states take. */
 uint64_t mc_steps_state_bytes(const mc_steps *steps);

@@ -40,12 +40,13 @@ static mica_status add(mc_trainable *t, mc_parameter p, const char *suffix) {
 
 /* The squares of the norms of a weight's rows: [out] f32. */
 static mica_array row_squares(mica_scope *s, const mc_linear *l) {
-    mica_array w = l->weight;
-    if (l->quantised)
-        w = mica_dequantize(s, w, l->scales, l->biases, l->quant, MICA_F32);
-    else
-        w = mica_astype(s, w, MICA_F32);
-    return mica_sum(s, mica_square(s, w), (int[]){1}, 1, false);
+    mica_array w = l->weight, scales = l->scales, biases = l->biases;
+    if (l->quantised && l->quant.mode == MICA_QUANT_AFFINE) {
+        scales = mica_astype(s, scales, MICA_F32);
+        biases = mica_astype(s, biases, MICA_F32);
+    }
+    if (l->quantised) w = mica_dequantize(s, w, scales, biases, l->quant, MICA_F32);
+    return mica_sum(s, mica_square(s, mica_astype(s, w, MICA_F32)), (int[]){1}, 1, false);
 }
 
 /* A is uniform in +-1 / sqrt(in), which is Kaiming's with a = sqrt(5); B is zero. So the trained

@@ -68,6 +68,10 @@ mc_parameter *mc_trainable_find(const mc_trainable *t, const char *name);
  * handles. errors  those of mica_scope_collect */
 mica_status mc_trainable_collect(mc_trainable *t, mica_array *more, size_t n_more);
 
+/* Reads the values of all parameters from tensors of their names. After an error they are as they
+ * were. errors  as mica_tuner_load, without the file's name */
+mica_status mc_trainable_load(mc_trainable *t, const mc_weights *w);
+
 /* Makes a view: `values` [count] of s stand for the parameters. The view is closed by
  * mc_trainable_end_view.
  *

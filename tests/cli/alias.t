@@ -102,7 +102,7 @@ What others have and mica has not says so, and what to do instead.
   mica: there is no command 'pull'; mica does not download models yet: run hf download ORG/NAME, and mica list shows the model
   mica: there is no command 'serve'; mica is not a server yet: mica batch answers a file of prompts, and programs can use libmica
   mica: there is no command 'ps'; mica keeps no model loaded between commands: mica list shows the models on disk
-  mica: there is no command 'lora'; mica does not train yet: make an adapter with mlx_lm.lora or PEFT, and run it with --adapter
+  mica: there is no command 'lora'; did you mean 'tune'?
   mica: there is no command 'fuse'; mica does not fuse adapters yet: run the adapter with --adapter, or fuse it with mlx_lm.fuse
   mica: there is no command 'quantize'; mica does not quantise yet: run mlx_lm.convert -q, and mica runs the result
   mica: there is no command 'convert'; mica runs MLX and Hugging Face folders directly: convert other formats with mlx_lm.convert

@@ -20,6 +20,7 @@ The command alone, and `help`, print the short help.
   Models:
     list         list the models of this machine
     show         describe a model, the memory it needs, and whether that fits
+    tune         train an adapter of a model
     tokenize     turn a text to token ids, and back
   
   This machine:

@@ -103,16 +103,22 @@ static bool find_format(const char *name, mc_chat_format *format) {
 static mica_status render_format(const mc_prompt *prompt, const char *name,
                                  const mc_chat_message *messages, size_t count,
                                  const mica_generate_options *options, mc_buffer *text) {
-    mc_chat_format format;
     if (options->template_variables || options->tools)
         return mc_fail(MICA_EUNSUPPORTED,
                        "the model has no chat template of its own: its family's built-in format "
                        "takes no %s",
                        options->tools ? "tools" : "variables");
+    return mc_prompt_render(prompt, name, messages, count, true, text);
+}
+
+mica_status mc_prompt_render(const mc_prompt *prompt, const char *name,
+                             const mc_chat_message *messages, size_t count,
+                             bool add_generation_prompt, mc_buffer *text) {
+    mc_chat_format format;
     if (!find_format(name, &format))
         return mc_fail(MICA_EUNSUPPORTED, "the model has no chat format that mica knows: give it "
                                           "a chat template, or the whole prompt as a raw text");
-    return mc_chat_render(format, messages, count, prompt->bos, true, text);
+    return mc_chat_render(format, messages, count, prompt->bos, add_generation_prompt, text);
 }
 
 static mica_status render_template(const mc_prompt *prompt, const mc_chat_message *messages,

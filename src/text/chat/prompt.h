@@ -24,6 +24,12 @@ typedef struct mc_prompt {
 mica_status mc_prompt_open(const char *folder, const char *chat_template, mc_prompt *prompt);
 void mc_prompt_close(mc_prompt *prompt); /* does nothing for a zeroed one */
 
+/* Renders messages in the built-in chat format `format`, as mc_chat_render does.
+ * errors  MICA_EUNSUPPORTED format is NULL or unknown; those of mc_chat_render */
+mica_status mc_prompt_render(const mc_prompt *prompt, const char *format,
+                             const mc_chat_message *messages, size_t count,
+                             bool add_generation_prompt, mc_buffer *text);
+
 /* Turns messages to ids (freed with mica_free) by the folder's own template, else by the built-in
  * chat format `format`, which takes no variables and tools. options: those of the answer, for the
  * template's variables, tools and cancel; NULL: none.

@@ -1,0 +1,538 @@
+/* mica tune: trains an adapter of a model. */
+#include "tune.h"
+
+#include "interrupt.h"
+#include "model.h"
+#include "report.h"
+#include "text.h"
+#include "ui.h"
+#include "verb.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- words that stand for numbers ---- */
+
+/* The place of a word in a list, separated by blanks; -1: it is not there. */
+static int find_word(const char *words, const char *word) {
+    size_t len = strlen(word);
+    for (int i = 0; *words; i++) {
+        size_t n = strcspn(words, " ");
+        if (n == len && strncmp(words, word, n) == 0) return i;
+        words += n + (words[n] == ' ');
+    }
+    return -1;
+}
+
+static int choose(const char *option, const char *words, const char *word, int *choice) {
+    *choice = word ? find_word(words, word) : 0;
+    if (*choice >= 0) return CLI_DONE;
+    return cli_usage("tune", "--%s takes no '%s'; it takes one of: %s", option, word, words);
+}
+
+/* ---- reports ---- */
+
+static void format_time(double seconds, char out[32]) {
+    long s = lround(seconds);
+    if (s >= 3600)
+        snprintf(out, 32, "%ldh%02ldm", s / 3600, s / 60 % 60);
+    else if (s >= 60)
+        snprintf(out, 32, "%ldm%02lds", s / 60, s % 60);
+    else
+        snprintf(out, 32, "%lds", s);
+}
+
+static void print_train(const mica_tune_report *r) {
+    char memory[CLI_NUMBER], left[32];
+    format_time(r->seconds_left, left);
+    printf("%lld/%lld  loss %.4f  rate %.3g  %.0f tokens/s  %s  %s left\n", (long long)r->iteration,
+           (long long)r->iterations, r->loss, r->rate, r->tokens_per_second,
+           cli_format_bytes(r->memory_bytes, memory), left);
+}
+
+static void print_report(void *user, const mica_tune_report *r) {
+    char memory[CLI_NUMBER];
+    (void)user;
+    switch (r->event) {
+    case MICA_TUNE_PLAN:
+        printf("%s; about %s of memory\n", r->text, cli_format_bytes(r->memory_bytes, memory));
+        break;
+    case MICA_TUNE_TRAIN:
+        print_train(r);
+        break;
+    case MICA_TUNE_VALID:
+        printf("%lld/%lld  validation loss %.4f\n", (long long)r->iteration,
+               (long long)r->iterations, r->loss);
+        break;
+    case MICA_TUNE_TEST:
+        printf("test loss %.4f, perplexity %.4f\n", r->loss, exp(r->loss));
+        break;
+    case MICA_TUNE_SAVED:
+        printf("%lld/%lld  saved to %s\n", (long long)r->iteration, (long long)r->iterations,
+               r->text);
+        break;
+    case MICA_TUNE_NOTE:
+        printf("%s\n", r->text);
+        break;
+    }
+    fflush(stdout);
+}
+
+/* ---- the library's options ---- */
+
+static int set_lora(const tune_values *v, mica_lora_options *o) {
+    int kind;
+    int code = choose("fine-tune-type", "lora dora full", v->fine_tune_type, &kind);
+    *o = (mica_lora_options){
+        .kind = (mica_tune_kind)kind,
+        .modules = v->modules.count ? v->modules.values : NULL,
+        .n_modules = v->modules.count,
+        .layers = v->num_layers < 0 ? 0
+                  : v->num_layers   ? v->num_layers
+                                    : 16,
+        .rank = v->rank,
+        .scale = (float)v->scale,
+        .alpha = (float)v->alpha,
+        .dropout = (float)v->dropout,
+        .bf16 = v->bf16 > 0,
+        .seed = (uint64_t)v->seed,
+    };
+    return code;
+}
+
+static int set_tune(const tune_values *v, const tune_extras *x, mica_optimizer_options *optimizer,
+                    mica_tune_options *o) {
+    int format, too_long;
+    int code = choose("format", "mlx peft", v->format, &format);
+    if (code == CLI_DONE) code = choose("too-long", "cut split refuse", v->too_long, &too_long);
+    if (code != CLI_DONE) return code;
+    *optimizer = x->settings;
+    optimizer->name = v->optimizer ? v->optimizer : "adam";
+    optimizer->learning_rate = v->learning_rate;
+    *o = (mica_tune_options){
+        .struct_bytes = sizeof *o,
+        .data = v->data,
+        .adapter = v->adapter_path ? v->adapter_path : "adapters",
+        .format = (mica_adapter_format)format,
+        .loss = v->loss,
+        .loss_options = {.beta = v->beta},
+        .optimizer = optimizer,
+        .schedule = *x->schedule ? &x->lr : NULL,
+        .batch_size = v->batch_size,
+        .iterations = v->iters,
+        .accumulate = v->grad_accumulation_steps,
+        .max_seq_length = v->max_seq_length,
+        .valid_batches = v->val_batches,
+        .test_batches = v->test_batches,
+        .report_every = v->steps_per_report,
+        .valid_every = v->steps_per_eval,
+        .save_every = v->save_every,
+        .valid_share = v->valid_share,
+        .clip_norm = v->clip_grad_norm,
+        .seed = (uint64_t)v->seed,
+        .too_long = (mica_tune_long)too_long,
+        .mask_prompt = v->mask_prompt > 0,
+        .pack = v->pack > 0,
+        .checkpoint = v->grad_checkpoint > 0,
+        .skip_bad = v->skip_bad > 0,
+        .resume = v->resume > 0,
+        .test = v->test > 0,
+        .no_train = v->train < 0 || (v->test > 0 && v->train <= 0),
+        .memory_limit_bytes = (uint64_t)v->max_memory * 1000000,
+        .log = v->log,
+        .tensorboard = v->tensorboard,
+        .watch = v->quiet ? NULL : print_report,
+    };
+    return CLI_DONE;
+}
+
+/* ---- the whole ---- */
+
+static int finish(mica_status status, const mica_tune_result *result, const char *adapter,
+                  bool trained) {
+    if (status == MICA_ECANCELLED) {
+        fprintf(stderr, "mica: stopped after step %lld; --resume goes on from %s\n",
+                (long long)result->iteration, adapter);
+        return CLI_INTERRUPTED;
+    }
+    if (status != MICA_OK) return cli_fail_status(status);
+    if (trained) printf("the adapter is in %s: mica run --adapter %s\n", adapter, adapter);
+    return CLI_DONE;
+}
+
+static int train(const tune_values *v, const tune_extras *x, mica_tuner *tuner) {
+    mica_lora_options lora;
+    mica_optimizer_options optimizer;
+    mica_tune_options options;
+    mica_tune_result result = {.struct_bytes = sizeof result};
+    mica_cancel *cancel = NULL;
+    int code = set_lora(v, &lora);
+    if (code == CLI_DONE) code = set_tune(v, x, &optimizer, &options);
+    if (code != CLI_DONE) return code;
+    mica_status status = mica_lora_apply(tuner, &lora);
+    if (status == MICA_OK && v->resume_adapter_file)
+        status = mica_tuner_load(tuner, v->resume_adapter_file);
+    if (status == MICA_OK) status = mica_cancel_open(&cancel);
+    if (status != MICA_OK) return cli_fail_status(status);
+    cli_interrupt_watch_task(cancel);
+    options.cancel = cancel;
+    status = mica_tune(tuner, &options, &result);
+    cli_interrupt_watch_task(NULL);
+    mica_cancel_close(&cancel);
+    return finish(status, &result, options.adapter, !options.no_train && !v->quiet);
+}
+
+static int open_and_train(const tune_values *v, const tune_extras *x, const char *word) {
+    int code = CLI_FAILED;
+    cli_text template = {0};
+    mica_tuner *tuner = NULL;
+    const char *path = cli_model_find(v->model, word, "tune", &code);
+    if (!path) return code;
+    if (v->chat_template_file &&
+        !cli_text_read_file(&template, CLI_TEXT_OF_TEMPLATE, v->chat_template_file))
+        return CLI_FAILED;
+    const mica_tuner_options options = {
+        .device_name = v->device, .threads = (int)v->threads, .chat_template = template.data};
+    mica_status status = mica_tuner_open(path, &options, &tuner);
+    code = status == MICA_OK ? train(v, x, tuner) : cli_fail_status(status);
+    mica_tuner_close(&tuner);
+    free(template.data);
+    return code;
+}
+
+static int run(const void *verb_values, char **args, int count) {
+    tune_values values = *(const tune_values *)verb_values;
+    tune_extras extras = {.n_texts = 0};
+    int code = CLI_DONE;
+    if (values.config) code = tune_read_config(values.config, &values, &extras);
+    if (code == CLI_DONE && !values.data)
+        code = cli_usage("tune", "there is no data: give --data, a folder with train.jsonl");
+    if (code == CLI_DONE) code = open_and_train(&values, &extras, count > 0 ? args[0] : NULL);
+    tune_extras_deinit(&extras);
+    return code;
+}
+
+const cli_option tune_options[] = {
+    {.name = "model",
+     .letter = 'm',
+     .kind = CLI_FOLDER,
+     .placeholder = "MODEL",
+     .help = "the model's folder",
+     .offset = offsetof(tune_values, model),
+     .own_variable = true},
+    {.name = "data",
+     .kind = CLI_TEXT,
+     .placeholder = "PATH",
+     .help = "folder with train.jsonl, valid.jsonl and test.jsonl, or a file; each may be "
+             "compressed (.gz, .zst)",
+     .offset = offsetof(tune_values, data),
+     .no_variable = true},
+    {.name = "adapter-path",
+     .kind = CLI_FOLDER,
+     .placeholder = "FOLDER",
+     .help = "folder for the adapter and the state of training; the default is adapters",
+     .offset = offsetof(tune_values, adapter_path),
+     .no_variable = true},
+    {.name = "config",
+     .letter = 'c',
+     .kind = CLI_FILE,
+     .placeholder = "FILE",
+     .help = "read what is not given here from FILE: YAML or JSON with mlx_lm.lora's keys",
+     .offset = offsetof(tune_values, config),
+     .no_variable = true},
+    {.name = "train",
+     .kind = CLI_SWITCH,
+     .help = "train: what it does unless only --test is given",
+     .offset = offsetof(tune_values, train),
+     .no_variable = true},
+    {.name = "test",
+     .kind = CLI_SWITCH,
+     .help = "print the loss of the test set, after training if --train is given, too",
+     .offset = offsetof(tune_values, test),
+     .no_variable = true},
+    {.name = "resume",
+     .kind = CLI_SWITCH,
+     .help = "go on where a training into the same folder was interrupted",
+     .offset = offsetof(tune_values, resume),
+     .no_variable = true},
+    {.name = "resume-adapter-file",
+     .kind = CLI_TEXT,
+     .placeholder = "PATH",
+     .help = "begin with the values of this adapter",
+     .offset = offsetof(tune_values, resume_adapter_file),
+     .no_variable = true},
+    {.name = "fine-tune-type",
+     .kind = CLI_TEXT,
+     .placeholder = "TYPE",
+     .help = "lora, dora or full; the default is lora",
+     .offset = offsetof(tune_values, fine_tune_type),
+     .no_variable = true},
+    {.name = "modules",
+     .kind = CLI_TEXTS,
+     .placeholder = "NAME",
+     .help = "matrices that get factors, by name or pattern: q_proj, self_attn.v_proj, .*mlp.*; "
+             "may be repeated; the default is all",
+     .offset = offsetof(tune_values, modules),
+     .no_variable = true},
+    {.name = "num-layers",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .min = -1,
+     .max = 1024,
+     .help = "train the last N layers; -1: all; the default is 16",
+     .offset = offsetof(tune_values, num_layers),
+     .no_variable = true},
+    {.name = "rank",
+     .letter = 'r',
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .min = 1,
+     .max = 65536,
+     .help = "rank of the factors; the default is 8",
+     .offset = offsetof(tune_values, rank),
+     .no_variable = true},
+    {.name = "scale",
+     .kind = CLI_REAL,
+     .placeholder = "X",
+     .min = -1e6,
+     .max = 1e6,
+     .help = "factor of their product; the default is 20",
+     .offset = offsetof(tune_values, scale),
+     .no_variable = true},
+    {.name = "alpha",
+     .kind = CLI_REAL,
+     .placeholder = "X",
+     .min = -1e6,
+     .max = 1e6,
+     .help = "instead of --scale: scale = alpha / rank",
+     .offset = offsetof(tune_values, alpha),
+     .no_variable = true},
+    {.name = "dropout",
+     .kind = CLI_REAL,
+     .placeholder = "X",
+     .max = 0.999,
+     .help = "share of the factors' input that is dropped",
+     .offset = offsetof(tune_values, dropout),
+     .no_variable = true},
+    {.name = "bf16",
+     .kind = CLI_SWITCH,
+     .help = "keep factors in bf16; moments stay f32",
+     .offset = offsetof(tune_values, bf16),
+     .no_variable = true},
+    {.name = "loss",
+     .kind = CLI_TEXT,
+     .placeholder = "NAME",
+     .help = "cross_entropy, masked_cross_entropy, dpo or orpo; the default is cross_entropy",
+     .offset = offsetof(tune_values, loss),
+     .no_variable = true},
+    {.name = "beta",
+     .kind = CLI_REAL,
+     .placeholder = "X",
+     .max = 1e6,
+     .help = "of dpo and orpo; the default is 0.1",
+     .offset = offsetof(tune_values, beta),
+     .no_variable = true},
+    {.name = "mask-prompt",
+     .kind = CLI_SWITCH,
+     .help = "only the answer counts in the loss",
+     .offset = offsetof(tune_values, mask_prompt),
+     .no_variable = true},
+    {.name = "optimizer",
+     .kind = CLI_TEXT,
+     .placeholder = "NAME",
+     .help = "adam, adamw, sgd, lion, adafactor or muon; the default is adam",
+     .offset = offsetof(tune_values, optimizer),
+     .no_variable = true},
+    {.name = "learning-rate",
+     .kind = CLI_REAL,
+     .placeholder = "X",
+     .max = 1e6,
+     .help = "the default is 1e-5",
+     .offset = offsetof(tune_values, learning_rate),
+     .no_variable = true},
+    {.name = "clip-grad-norm",
+     .kind = CLI_REAL,
+     .placeholder = "X",
+     .max = 1e9,
+     .help = "scale gradients down to this norm",
+     .offset = offsetof(tune_values, clip_grad_norm),
+     .no_variable = true},
+    {.name = "batch-size",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .min = 1,
+     .max = 65536,
+     .help = "examples of a step; the default is 4",
+     .offset = offsetof(tune_values, batch_size),
+     .no_variable = true},
+    {.name = "grad-accumulation-steps",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .min = 1,
+     .max = 1048576,
+     .help = "steps whose gradients an update takes; the default is 1",
+     .offset = offsetof(tune_values, grad_accumulation_steps),
+     .no_variable = true},
+    {.name = "iters",
+     .letter = 'i',
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .min = 1,
+     .max = 1e15,
+     .help = "steps; the default is 1000",
+     .offset = offsetof(tune_values, iters),
+     .no_variable = true},
+    {.name = "max-seq-length",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .min = 2,
+     .max = 16777216,
+     .help = "tokens of an example; the default is 2048, or the model's context",
+     .offset = offsetof(tune_values, max_seq_length),
+     .no_variable = true},
+    {.name = "too-long",
+     .kind = CLI_TEXT,
+     .placeholder = "WHAT",
+     .help = "longer examples: cut, split or refuse; the default is cut",
+     .offset = offsetof(tune_values, too_long),
+     .no_variable = true},
+    {.name = "pack",
+     .kind = CLI_SWITCH,
+     .help = "put several examples in a row; they do not attend to each other",
+     .offset = offsetof(tune_values, pack),
+     .no_variable = true},
+    {.name = "valid-share",
+     .kind = CLI_REAL,
+     .placeholder = "X",
+     .max = 0.99,
+     .help = "share of the examples that is split off for validation, if there is no valid.jsonl",
+     .offset = offsetof(tune_values, valid_share),
+     .no_variable = true},
+    {.name = "skip-bad",
+     .kind = CLI_SWITCH,
+     .help = "leave out lines that are no examples",
+     .offset = offsetof(tune_values, skip_bad),
+     .no_variable = true},
+    {.name = "seed",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .max = 4294967295,
+     .help = "of factors, order and dropout; the default is 0",
+     .offset = offsetof(tune_values, seed),
+     .no_variable = true},
+    {.name = "val-batches",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .min = -1,
+     .max = 1e15,
+     .help = "batches of a validation; -1: all; the default is 25",
+     .offset = offsetof(tune_values, val_batches),
+     .no_variable = true},
+    {.name = "test-batches",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .min = -1,
+     .max = 1e15,
+     .help = "batches of the test; -1: all; the default is 500",
+     .offset = offsetof(tune_values, test_batches),
+     .no_variable = true},
+    {.name = "steps-per-report",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .min = 1,
+     .max = 1e15,
+     .help = "the default is 10",
+     .offset = offsetof(tune_values, steps_per_report),
+     .no_variable = true},
+    {.name = "steps-per-eval",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .min = 1,
+     .max = 1e15,
+     .help = "steps between validations; the default is 200",
+     .offset = offsetof(tune_values, steps_per_eval),
+     .no_variable = true},
+    {.name = "save-every",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .min = 1,
+     .max = 1e15,
+     .help = "steps between checkpoints; the default is 100",
+     .offset = offsetof(tune_values, save_every),
+     .no_variable = true},
+    {.name = "format",
+     .kind = CLI_TEXT,
+     .placeholder = "NAME",
+     .help = "of the adapter: mlx or peft; the default is mlx",
+     .offset = offsetof(tune_values, format),
+     .no_variable = true},
+    {.name = "grad-checkpoint",
+     .kind = CLI_SWITCH,
+     .help = "compute layers again in the backward pass: less memory, more time",
+     .offset = offsetof(tune_values, grad_checkpoint),
+     .no_variable = true},
+    {.name = "max-memory",
+     .kind = CLI_INT,
+     .placeholder = "MB",
+     .max = 1e9,
+     .help = "refuse a training that would take more megabytes",
+     .offset = offsetof(tune_values, max_memory),
+     .no_variable = true},
+    {.name = "log",
+     .kind = CLI_FILE,
+     .placeholder = "FILE",
+     .help = "add each report to FILE, as a line of JSON",
+     .offset = offsetof(tune_values, log),
+     .no_variable = true},
+    {.name = "tensorboard",
+     .kind = CLI_FOLDER,
+     .placeholder = "FOLDER",
+     .help = "write an event file for TensorBoard",
+     .offset = offsetof(tune_values, tensorboard),
+     .no_variable = true},
+    {.name = "device",
+     .kind = CLI_TEXT,
+     .placeholder = "NAME",
+     .help = "the device that computes; the default is cpu",
+     .offset = offsetof(tune_values, device)},
+    {.name = "threads",
+     .letter = 't',
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .max = 4096,
+     .help = "threads that compute; the default is one a core",
+     .offset = offsetof(tune_values, threads)},
+    {.name = "chat-template-file",
+     .kind = CLI_FILE,
+     .placeholder = "FILE",
+     .help = "a Jinja template instead of the model's own",
+     .offset = offsetof(tune_values, chat_template_file),
+     .no_variable = true},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = CLI_FLAG,
+     .help = "print no reports",
+     .offset = offsetof(tune_values, quiet)},
+};
+const size_t tune_option_count = CLI_COUNT(tune_options);
+
+const cli_verb cli_verb_tune = {
+    .synopsis = "[MODEL] --data PATH",
+    .details =
+        "Trains an adapter: low-rank factors beside the model's matrices, which stay as\n"
+        "they are, quantised too. Its lines of data are JSON: {\"messages\": [...]},\n"
+        "{\"prompt\": \"...\", \"completion\": \"...\"} or {\"text\": \"...\"}; for dpo and\n"
+        "orpo {\"prompt\": \"...\", \"chosen\": \"...\", \"rejected\": \"...\"}.\n\n"
+        "The options, and the keys of --config, are those of mlx_lm.lora, and some more.\n"
+        "Ctrl-C saves and stops; --resume goes on to the very same result.\n"
+        "\n" CLI_DEFAULT_MODEL_HELP,
+    .examples = "  mica tune --data examples/tune --iters 200 --learning-rate 1e-3 --mask-prompt\n"
+                "  mica tune ~/models/Qwen3-0.6B-4bit --config lora.yaml\n"
+                "  mica run --adapter adapters \"What is curl?\"\n",
+    .max_args = 1,
+    .words = CLI_WORDS_FOLDERS,
+    .values_bytes = sizeof(tune_values),
+    .groups = {{"Tune", tune_options, CLI_COUNT(tune_options), 0}},
+    .run = run,
+};

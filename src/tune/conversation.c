@@ -1,0 +1,265 @@
+#include "tune/conversation.h"
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/json_write.h"
+
+#include <string.h>
+
+/* What a line is read with. */
+typedef struct reader {
+    const mc_prompt *prompt;
+    const char *chat;
+    mc_json root;
+    mc_buffer tools; /* JSON; empty: none */
+} reader;
+
+/* ---- JSON back to text ---- */
+
+static bool put_text(mc_buffer *out, mc_str text) {
+    mc_buffer copy = {0};
+    bool done = mc_buffer_add(&copy, text.ptr, text.len) && mc_buffer_cstr(&copy) &&
+                strlen(copy.data) == text.len && mc_json_put_text(out, copy.data);
+    mc_buffer_deinit(&copy);
+    return done;
+}
+
+static bool put_value(mc_buffer *out, mc_json v); /* as deep as the parser allows: 256 levels */
+
+static bool put_members(mc_buffer *out, mc_json v, bool object) {
+    bool done = mc_buffer_add_byte(out, object ? '{' : '['), first = true;
+    for (mc_json_iter it = mc_json_begin(v); done && mc_json_next(&it); first = false) {
+        if (!first) done = mc_buffer_add_byte(out, ',');
+        if (object) done = done && put_text(out, it.key) && mc_buffer_add_byte(out, ':');
+        done = done && put_value(out, it.value);
+    }
+    return done && mc_buffer_add_byte(out, object ? '}' : ']');
+}
+
+static bool put_value(mc_buffer *out, mc_json v) {
+    mc_str text;
+    bool flag;
+    int64_t whole;
+    double number;
+    switch (mc_json_get_type(v)) {
+    case MC_JSON_BOOL:
+        return mc_json_get_bool(v, &flag) && mc_buffer_add_text(out, flag ? "true" : "false");
+    case MC_JSON_INT:
+        return mc_json_get_int(v, &whole) && mc_buffer_printf(out, "%lld", (long long)whole);
+    case MC_JSON_FLOAT:
+        return mc_json_get_float(v, &number) && mc_json_put_number(out, number);
+    case MC_JSON_STRING:
+        return mc_json_get_str(v, &text) && put_text(out, text);
+    case MC_JSON_ARRAY:
+        return put_members(out, v, false);
+    case MC_JSON_OBJECT:
+        return put_members(out, v, true);
+    default:
+        return mc_buffer_add_text(out, "null");
+    }
+}
+
+/* ---- messages to ids ---- */
+
+/* The built-in formats take messages of plain texts. texts [2 n] receives copies of these. */
+static mica_status read_plain_messages(mc_json list, mc_chat_message *messages, char **texts) {
+    size_t n = 0;
+    for (mc_json_iter it = mc_json_begin(list); mc_json_next(&it); n++) {
+        mc_str role, content;
+        bool plain = mc_json_get_str(mc_json_find(it.value, "role"), &role) &&
+                     mc_json_get_str(mc_json_find(it.value, "content"), &content);
+        if (!plain) return mc_fail(MICA_EFORMAT, "a message has no role or content");
+        texts[2 * n] = mc_strndup(role.ptr, role.len);
+        texts[2 * n + 1] = mc_strndup(content.ptr, content.len);
+        messages[n] = (mc_chat_message){texts[2 * n], texts[2 * n + 1]};
+        if (!messages[n].role || !messages[n].content) return mc_fail_nomem("a conversation");
+    }
+    return MICA_OK;
+}
+
+static mica_status render_format(const reader *r, const char *json, bool open, mc_buffer *out) {
+    mc_json_doc *doc = NULL;
+    MC_TRY(mc_json_parse(json, strlen(json), "messages", &doc));
+    mc_json list = mc_json_root(doc);
+    size_t n = mc_json_count(list);
+    mc_chat_message *messages = mc_calloc(n + 1, sizeof *messages);
+    char **texts = mc_calloc(2 * n + 1, sizeof *texts);
+    mica_status status = messages && texts ? read_plain_messages(list, messages, texts)
+                                           : mc_fail_nomem("a conversation");
+    if (status == MICA_OK) status = mc_prompt_render(r->prompt, r->chat, messages, n, open, out);
+    for (size_t i = 0; texts && i < 2 * n; i++)
+        mc_free(texts[i]);
+    mc_free(texts);
+    mc_free(messages);
+    mc_json_close(&doc);
+    return status;
+}
+
+/* Encodes messages; open: the beginning of an answer follows them. */
+static mica_status encode_messages(reader *r, const char *json, bool open, int32_t **ids,
+                                   size_t *n) {
+    mc_buffer text = {0};
+    const mc_prompt *p = r->prompt;
+    const char *tools = r->tools.len ? mc_buffer_cstr(&r->tools) : NULL;
+    const mc_chat_request request = {
+        .messages_json = json, .tools = tools, .add_generation_prompt = open, .bos = p->bos};
+    mica_status status;
+    if (p->chat_error)
+        status = mc_fail(MICA_EFORMAT, "%s", p->chat_error);
+    else if (p->chat)
+        status = mc_chat_template_render(p->chat, &request, &text);
+    else
+        status = tools ? mc_fail(MICA_EUNSUPPORTED, "the model's chat format takes no tools")
+                       : render_format(r, json, open, &text);
+    if (status == MICA_OK)
+        status = mica_tokenizer_encode(p->tokenizer, text.data, text.len, false, ids, n);
+    mc_buffer_deinit(&text);
+    return status;
+}
+
+/* How many of the first ids two texts share. */
+static size_t shared(const int32_t *a, size_t n, const int32_t *b, size_t m) {
+    size_t i = 0;
+    while (i < n && i < m && a[i] == b[i])
+        i++;
+    return i;
+}
+
+/* A conversation: `head`, messages without the last, and `last`. Both are JSON without brackets. */
+static mica_status read_conversation(reader *r, const mc_buffer *head, const mc_buffer *last,
+                                     bool answer, mc_text *text) {
+    mc_buffer json = {0};
+    int32_t *before = NULL;
+    size_t n = 0;
+    bool both = head->len && last->len;
+    bool done = mc_buffer_add_byte(&json, '[') && mc_buffer_add(&json, head->data, head->len) &&
+                (!both || mc_buffer_add_byte(&json, ',')) &&
+                mc_buffer_add(&json, last->data, last->len) && mc_buffer_add_byte(&json, ']') &&
+                mc_buffer_cstr(&json);
+    mica_status status = done ? MICA_OK : mc_fail_nomem("a conversation");
+    if (status == MICA_OK) status = encode_messages(r, json.data, false, &text->ids, &text->n);
+    mc_buffer_clear(&json);
+    if (status == MICA_OK && head->len) {
+        done = mc_buffer_add_byte(&json, '[') && mc_buffer_add(&json, head->data, head->len) &&
+               mc_buffer_add_byte(&json, ']') && mc_buffer_cstr(&json);
+        status = done ? encode_messages(r, json.data, answer, &before, &n)
+                      : mc_fail_nomem("a conversation");
+        if (status == MICA_OK) text->prompt = shared(text->ids, text->n, before, n);
+    }
+    mica_free(before);
+    mc_buffer_deinit(&json);
+    return status;
+}
+
+/* ---- the kinds of lines ---- */
+
+static bool put_message(mc_buffer *out, const char *role, mc_str content) {
+    return (!out->len || mc_buffer_add_byte(out, ',')) &&
+           mc_buffer_printf(out, "{\"role\":\"%s\",\"content\":", role) && put_text(out, content) &&
+           mc_buffer_add_byte(out, '}');
+}
+
+/* Adds messages; the last one goes to `last`, if that is not NULL. */
+static bool put_messages(mc_buffer *out, mc_json list, mc_buffer *last) {
+    size_t n = mc_json_count(list), i = 0;
+    bool done = true;
+    for (mc_json_iter it = mc_json_begin(list); done && mc_json_next(&it); i++) {
+        mc_buffer *to = last && i + 1 == n ? last : out;
+        done = (!to->len || mc_buffer_add_byte(to, ',')) && put_value(to, it.value);
+    }
+    return done;
+}
+
+static bool is_answer(mc_json list) {
+    mc_str role = {NULL, 0};
+    for (mc_json_iter it = mc_json_begin(list); mc_json_next(&it);) {
+        role = (mc_str){NULL, 0};
+        (void)mc_json_get_str(mc_json_find(it.value, "role"), &role);
+    }
+    return role.ptr && (mc_str_is(role, "assistant") || mc_str_is(role, "model"));
+}
+
+static mica_status read_plain(reader *r, mc_str content, mc_text *text) {
+    const mc_prompt *p = r->prompt;
+    MC_TRY(
+        mica_tokenizer_encode(p->tokenizer, content.ptr, content.len, true, &text->ids, &text->n));
+    int32_t end = mica_tokenizer_eos(p->tokenizer);
+    if (end < 0 && MC_BUFFER_COUNT(&p->stops, int32_t)) end = MC_BUFFER_AT(&p->stops, int32_t)[0];
+    if (end < 0 || (text->n && text->ids[text->n - 1] == end)) return MICA_OK;
+    int32_t *more = mc_realloc(text->ids, (text->n + 1) * sizeof *more);
+    if (!more) return mc_fail_nomem("a text");
+    more[text->n++] = end;
+    text->ids = more;
+    return MICA_OK;
+}
+
+/* Messages, or a question as text and its answer as text or messages. */
+static mica_status read_dialogue(reader *r, mc_json prompt, mc_json answer, mc_text *text) {
+    mc_buffer head = {0}, last = {0};
+    mc_str asked, said;
+    bool done = true, ends = true;
+    if (mc_json_get_str(prompt, &asked))
+        done = put_message(&head, "user", asked);
+    else if (mc_json_get_type(prompt) == MC_JSON_ARRAY)
+        done = put_messages(&head, prompt, NULL);
+    if (mc_json_get_str(answer, &said))
+        done = done && put_message(&last, "assistant", said);
+    else {
+        done = done && put_messages(&head, answer, &last);
+        ends = is_answer(answer);
+    }
+    mica_status status = done ? MICA_OK : mc_fail(MICA_EFORMAT, "a text with a NUL, or no memory");
+    if (status == MICA_OK) status = read_conversation(r, &head, &last, ends, text);
+    mc_buffer_deinit(&head);
+    mc_buffer_deinit(&last);
+    return status;
+}
+
+static bool is_talk(mc_json v) {
+    mc_json_type type = mc_json_get_type(v);
+    return type == MC_JSON_STRING || (type == MC_JSON_ARRAY && mc_json_count(v) > 0);
+}
+
+static mica_status read_pair(reader *r, mc_text texts[2], size_t *n) {
+    mc_json prompt = mc_json_find(r->root, "prompt"), chosen = mc_json_find(r->root, "chosen"),
+            rejected = mc_json_find(r->root, "rejected");
+    if (!is_talk(chosen) || !is_talk(rejected) || (mc_json_exists(prompt) && !is_talk(prompt)))
+        return mc_fail(MICA_EFORMAT, "want \"chosen\" and \"rejected\", texts or messages, and "
+                                     "\"prompt\"");
+    if (mc_json_get_type(chosen) == MC_JSON_STRING && !mc_json_exists(prompt))
+        return mc_fail(MICA_EFORMAT, "\"chosen\" is a text, so there must be a \"prompt\"");
+    *n = 2;
+    MC_TRY(read_dialogue(r, prompt, chosen, &texts[0]));
+    return read_dialogue(r, prompt, rejected, &texts[1]);
+}
+
+static mica_status read_text(reader *r, mc_text *text) {
+    const mc_json none = {0};
+    mc_json messages = mc_json_find(r->root, "messages"), prompt = mc_json_find(r->root, "prompt"),
+            completion = mc_json_find(r->root, "completion");
+    mc_str plain;
+    if (is_talk(prompt) && is_talk(completion)) return read_dialogue(r, prompt, completion, text);
+    if (mc_json_get_type(messages) == MC_JSON_ARRAY && mc_json_count(messages) > 0)
+        return read_dialogue(r, none, messages, text);
+    if (mc_json_get_str(mc_json_find(r->root, "text"), &plain)) return read_plain(r, plain, text);
+    return mc_fail(MICA_EFORMAT, "want \"messages\", \"prompt\" and \"completion\", or \"text\"");
+}
+
+mica_status mc_conversation_read(const mc_prompt *prompt, const char *chat, mc_str line, bool pairs,
+                                 mc_text texts[2], size_t *n) {
+    reader r = {.prompt = prompt, .chat = chat};
+    mc_json_doc *doc = NULL;
+    MC_TRY(mc_json_parse(line.ptr, line.len, "JSON", &doc));
+    r.root = mc_json_root(doc);
+    mica_status status = MICA_OK;
+    mc_json tools = mc_json_find(r.root, "tools");
+    if (mc_json_get_type(r.root) != MC_JSON_OBJECT)
+        status = mc_fail(MICA_EFORMAT, "is no JSON object");
+    else if (mc_json_exists(tools) && mc_json_count(tools) > 0 && !put_value(&r.tools, tools))
+        status = mc_fail_nomem("the tools of a conversation");
+    *n = 1;
+    if (status == MICA_OK) status = pairs ? read_pair(&r, texts, n) : read_text(&r, &texts[0]);
+    mc_buffer_deinit(&r.tools);
+    mc_json_close(&doc);
+    return status;
+}

@@ -1,0 +1,10 @@
+/* Folders that training writes to. Threads: any. */
+#ifndef TUNE_FOLDER_H
+#define TUNE_FOLDER_H
+
+#include "base/status.h"
+
+/* Makes a folder, and those above it, if it does not exist. errors  MICA_EIO, MICA_ENOENT */
+mica_status mc_folder_make(const char *path);
+
+#endif

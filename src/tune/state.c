@@ -1,0 +1,102 @@
+#include "tune/state.h"
+
+#include "base/alloc.h"
+#include "io/safetensors.h"
+
+#include <mica/io.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_BYTES = 32, POSITION_BYTES = sizeof(mc_position) };
+
+static const char position_name[] = "tune.position", settings_name[] = "tune.settings";
+
+static mica_named_array bytes_array(mica_scope *s, const char *name, const void *data,
+                                    size_t bytes) {
+    const int64_t shape = (int64_t)bytes;
+    return (mica_named_array){name, mica_from_data(s, data, MICA_U8, &shape, 1)};
+}
+
+mica_status mc_state_save(const char *path, mc_trainable *t, mc_steps *steps,
+                          const mc_position *position, const mc_buffer *settings) {
+    size_t n = mc_trainable_count(t), m = mc_steps_state_count(steps);
+    mica_scope *s = NULL;
+    mica_named_array *arrays = mc_calloc(n + m + 2, sizeof *arrays);
+    char(*names)[NAME_BYTES] = mc_calloc(m + 1, sizeof *names);
+    mica_status status = arrays && names ? mica_scope_open(mica_scope_device(t->scope), &s)
+                                         : mc_fail_nomem("the state of training");
+    for (size_t i = 0; i < n && status == MICA_OK; i++)
+        arrays[i] = (mica_named_array){mc_trainable_at(t, i)->name, mc_trainable_at(t, i)->value};
+    for (size_t i = 0; i < m && status == MICA_OK; i++) {
+        snprintf(names[i], NAME_BYTES, "tune.state.%zu", i);
+        arrays[n + i] = (mica_named_array){names[i], *mc_steps_state(steps, i)};
+    }
+    if (status == MICA_OK) {
+        arrays[n + m] = bytes_array(s, position_name, position, POSITION_BYTES);
+        arrays[n + m + 1] = bytes_array(s, settings_name, settings->data, settings->len);
+        status = mica_scope_status(s);
+    }
+    if (status == MICA_OK) status = mica_save_safetensors(path, arrays, n + m + 2, NULL, 0);
+    mica_scope_close(&s);
+    mc_free(arrays);
+    mc_free(names);
+    return status;
+}
+
+static mica_status check_settings(const mc_weights *w, const char *path,
+                                  const mc_buffer *settings) {
+    const mc_weight_tensor *x = mc_weights_find(w, settings_name);
+    if (!x) return mc_fail(MICA_EFORMAT, "%s: is no state of training", path);
+    if (x->bytes == settings->len && memcmp(x->data, settings->data, x->bytes) == 0) return MICA_OK;
+    return mc_fail(MICA_EINVAL,
+                   "%s: is of a training with other settings: %.*s; now these are: %.*s", path,
+                   (int)x->bytes, (const char *)x->data, (int)settings->len, settings->data);
+}
+
+static mica_status load_states(const mc_weights *w, const char *path, mc_trainable *t,
+                               mc_steps *steps, mica_array *states) {
+    for (size_t i = 0; i < mc_steps_state_count(steps); i++) {
+        char name[NAME_BYTES];
+        snprintf(name, sizeof name, "tune.state.%zu", i);
+        const mc_weight_tensor *x = mc_weights_find(w, name);
+        mica_array old = *mc_steps_state(steps, i);
+        bool fits =
+            x && x->has_dtype && x->dtype == MICA_F32 && x->ndim == mica_array_ndim(old) &&
+            memcmp(x->shape, mica_array_shape(old), (size_t)x->ndim * sizeof *x->shape) == 0;
+        if (!fits) return mc_fail(MICA_EFORMAT, "%s: tensor %s is missing or unfit", path, name);
+        states[i] = mica_from_data(t->scope, x->data, MICA_F32, x->shape, x->ndim);
+        MC_TRY(mica_eval(t->scope, states[i]));
+    }
+    return MICA_OK;
+}
+
+static mica_status load(const mc_weights *w, const char *path, mc_trainable *t, mc_steps *steps,
+                        mc_position *position, const mc_buffer *settings) {
+    MC_TRY(check_settings(w, path, settings));
+    const mc_weight_tensor *x = mc_weights_find(w, position_name);
+    if (!x || x->bytes != POSITION_BYTES)
+        return mc_fail(MICA_EFORMAT, "%s: tensor %s is missing or unfit", path, position_name);
+    size_t m = mc_steps_state_count(steps);
+    mica_array *states = mc_calloc(m + 1, sizeof *states);
+    if (!states) return mc_fail_nomem("the state of training");
+    mica_status status = load_states(w, path, t, steps, states);
+    if (status == MICA_OK) status = mc_trainable_load(t, w);
+    for (size_t i = 0; i < m && status == MICA_OK; i++)
+        *mc_steps_state(steps, i) = states[i];
+    if (status == MICA_OK) status = mc_trainable_collect(t, states, m);
+    for (size_t i = 0; i < m && status == MICA_OK; i++)
+        *mc_steps_state(steps, i) = states[i];
+    if (status == MICA_OK) memcpy(position, x->data, POSITION_BYTES);
+    mc_free(states);
+    return status;
+}
+
+mica_status mc_state_load(const char *path, mc_trainable *t, mc_steps *steps, mc_position *position,
+                          const mc_buffer *settings) {
+    mc_weights *w = NULL;
+    MC_TRY(mc_weights_open(path, &(mc_weights_options){.no_mmap = true}, &w));
+    mica_status status = load(w, path, t, steps, position, settings);
+    mc_weights_close(&w);
+    return status;
+}

@@ -1,0 +1,426 @@
+/* The training loop. */
+#include "base/alloc.h"
+#include "base/cancel.h"
+#include "base/filemap.h"
+#include "base/json_write.h"
+#include "base/options.h"
+#include "base/system.h"
+#include "tune/data.h"
+#include "tune/estimate.h"
+#include "tune/folder.h"
+#include "tune/log.h"
+#include "tune/state.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct loop {
+    mica_tuner *tuner;
+    mica_tune_options o; /* all filled in */
+    mica_optimizer_options optimizer;
+    const mc_loss *loss;
+    mc_data data;
+    mc_steps *steps;
+    mc_log log;
+    mc_buffer settings;
+    char *state_path; /* NULL: nothing is saved */
+    mc_position at;   /* now */
+    mc_position safe; /* at the last update, which files are of */
+    mica_tune_result result;
+    uint64_t begun_us, reported_us; /* clock */
+    int64_t reported_iteration;
+    double rate, norm;
+    bool mask_prompt;
+} loop;
+
+/* ---- options ---- */
+
+static mica_status check_counts(const mica_tune_options *o) {
+    const struct {
+        const char *name;
+        int64_t value, min, max;
+    } all[] = {
+        {"batch_size", o->batch_size, 1, 1 << 16},
+        {"iterations", o->iterations, 1, INT64_MAX},
+        {"accumulate", o->accumulate, 1, 1 << 20},
+        {"max_seq_length", o->max_seq_length, 2, 1 << 24},
+        {"report_every", o->report_every, 1, INT64_MAX},
+        {"valid_every", o->valid_every, 1, INT64_MAX},
+        {"save_every", o->save_every, 1, INT64_MAX},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].value < all[i].min || all[i].value > all[i].max)
+            return mc_fail(MICA_EINVAL, "%s %lld: want %lld..%lld", all[i].name,
+                           (long long)all[i].value, (long long)all[i].min, (long long)all[i].max);
+    if (!(o->valid_share >= 0.0 && o->valid_share < 1.0))
+        return mc_fail(MICA_EINVAL, "valid_share %g: want 0 or more, below 1", o->valid_share);
+    if (!(o->clip_norm >= 0.0) || !isfinite(o->clip_norm))
+        return mc_fail(MICA_EINVAL, "clip_norm %g: want a number above 0, or 0 for none",
+                       o->clip_norm);
+    if (o->too_long < MICA_TUNE_CUT || o->too_long > MICA_TUNE_REFUSE)
+        return mc_fail(MICA_EINVAL, "too_long %d: want cut (0), split (1) or refuse (2)",
+                       (int)o->too_long);
+    if (o->resume && !o->adapter)
+        return mc_fail(MICA_EINVAL, "resume: there is no adapter's folder to go on from");
+    return o->data ? MICA_OK : mc_fail(MICA_EINVAL, "there is no data to train with");
+}
+
+static int64_t or_default(int64_t value, int64_t initial) {
+    return value ? value : initial;
+}
+
+static mica_status fill_options(loop *l, const mica_tune_options *options) {
+    mica_tune_options *o = &l->o;
+    MC_TRY(MC_OPTIONS_COPY(mica_tune_options, cancel, o, options));
+    int64_t context = l->tuner->lm->spec.context, length = 2048;
+    if (context > 0 && context < length) length = context;
+    o->batch_size = or_default(o->batch_size, 4);
+    o->iterations = or_default(o->iterations, 1000);
+    o->accumulate = or_default(o->accumulate, 1);
+    o->max_seq_length = or_default(o->max_seq_length, length);
+    o->valid_batches = or_default(o->valid_batches, 25);
+    o->test_batches = or_default(o->test_batches, 500);
+    o->report_every = or_default(o->report_every, 10);
+    o->valid_every = or_default(o->valid_every, 200);
+    o->save_every = or_default(o->save_every, 100);
+    MC_TRY(check_counts(o));
+    if (!o->loss) o->loss = o->mask_prompt ? "masked_cross_entropy" : "cross_entropy";
+    l->loss = mc_loss_find(o->loss);
+    if (!l->loss) return mc_loss_unknown(o->loss);
+    l->mask_prompt = o->mask_prompt || !l->loss->prompts;
+    mica_optimizer_options adam = {.name = "adam"};
+    const mc_optimizer *row;
+    MC_TRY(mc_optimizer_complete(o->optimizer ? o->optimizer : &adam, &l->optimizer, &row));
+    l->optimizer.name = row->name;
+    if (!o->schedule) return MICA_OK;
+    return mica_schedule_rate(o->schedule, 0, &l->rate);
+}
+
+static mica_status rate_of(const loop *l, int64_t update, double *rate) {
+    *rate = l->optimizer.learning_rate;
+    return l->o.schedule ? mica_schedule_rate(l->o.schedule, update, rate) : MICA_OK;
+}
+
+/* ---- the settings that a state belongs to ---- */
+
+static bool put_number(mc_buffer *out, const char *key, double value) {
+    return mc_buffer_printf(out, " %s ", key) && mc_json_put_number(out, value);
+}
+
+static bool put_schedule(mc_buffer *out, const mica_schedule *s) {
+    if (!s) return true;
+    bool done = mc_buffer_printf(out, " schedule %s", s->name ? s->name : "constant");
+    for (size_t i = 0; i < s->n_arguments && done; i++)
+        done = put_number(out, "", s->arguments[i]);
+    return done && put_number(out, "warmup", (double)s->warmup) &&
+           put_number(out, "warmup_init", s->warmup_init);
+}
+
+static mica_status write_settings(loop *l) {
+    mc_buffer *out = &l->settings;
+    const mica_tune_options *o = &l->o;
+    const mica_optimizer_options *p = &l->optimizer;
+    const mica_lora_options *t = &l->tuner->trainable.options;
+    mc_buffer_clear(out);
+    bool done =
+        mc_buffer_printf(out,
+                         "loss %s optimizer %s kind %d bf16 %d flags %d%d%d%d mask %d pack %d "
+                         "long %d data %016llx",
+                         l->loss->name, p->name, (int)t->kind, t->bf16, p->bias_correction,
+                         p->nesterov, p->no_nesterov, p->relative_step, l->mask_prompt, o->pack,
+                         (int)o->too_long, (unsigned long long)l->data.hash) &&
+        put_number(out, "beta", o->loss_options.beta) &&
+        put_number(out, "rate", p->learning_rate) && put_number(out, "beta1", p->beta1) &&
+        put_number(out, "beta2", p->beta2) && put_number(out, "eps", p->eps) &&
+        put_number(out, "decay", p->weight_decay) && put_number(out, "momentum", p->momentum) &&
+        put_schedule(out, o->schedule) && put_number(out, "batch_size", (double)o->batch_size) &&
+        put_number(out, "accumulate", (double)o->accumulate) &&
+        put_number(out, "max_seq_length", (double)o->max_seq_length) &&
+        put_number(out, "clip", o->clip_norm) && put_number(out, "seed", (double)o->seed) &&
+        put_number(out, "rank", (double)t->rank) &&
+        put_number(out, "dropout", (double)t->dropout) &&
+        put_number(out, "scale", l->tuner->trainable.scale) && mc_buffer_cstr(out);
+    return done ? MICA_OK : mc_fail_nomem("the settings of training");
+}
+
+/* ---- reports ---- */
+
+static mica_status report(loop *l, mica_tune_report *r) {
+    r->struct_bytes = sizeof *r;
+    r->iteration = l->at.iteration;
+    r->iterations = l->o.iterations;
+    r->trained_tokens = (uint64_t)l->at.trained_tokens;
+    if (!r->memory_bytes) r->memory_bytes = mica_device_peak_bytes(l->tuner->device);
+    if (!r->text) r->text = "";
+    if (l->o.watch) l->o.watch(l->o.watch_user, r);
+    return mc_log_report(&l->log, r);
+}
+
+static mica_status report_text(loop *l, mica_tune_event event, const char *text) {
+    mica_tune_report r = {.event = event, .text = text};
+    return report(l, &r);
+}
+
+static mica_status report_set(loop *l, mc_set set, const char *name) {
+    const mc_examples *e = &l->data.examples[set];
+    char text[256];
+    if (!e->path) return MICA_OK;
+    if (e->cut) {
+        snprintf(text, sizeof text,
+                 "%llu examples of the %s set are longer than max_seq_length %lld and were %s: the "
+                 "longest has %llu tokens",
+                 (unsigned long long)e->cut, name, (long long)l->o.max_seq_length,
+                 l->o.too_long == MICA_TUNE_SPLIT ? "split" : "cut",
+                 (unsigned long long)e->longest);
+        MC_TRY(report_text(l, MICA_TUNE_NOTE, text));
+    }
+    if (!e->skipped) return MICA_OK;
+    snprintf(text, sizeof text, "%llu lines of the %s set are no examples and were skipped",
+             (unsigned long long)e->skipped, name);
+    return report_text(l, MICA_TUNE_NOTE, text);
+}
+
+static mica_status report_plan(loop *l, uint64_t estimate) {
+    char text[256];
+    const uint32_t *n = l->data.n;
+    snprintf(text, sizeof text,
+             "%llu parameters to train, %u examples to train with, %u for validation, %u for the "
+             "test",
+             (unsigned long long)l->tuner->trainable.trained, n[MC_SET_TRAIN], n[MC_SET_VALID],
+             n[MC_SET_TEST]);
+    mica_tune_report r = {.event = MICA_TUNE_PLAN, .memory_bytes = estimate, .text = text};
+    MC_TRY(report(l, &r));
+    MC_TRY(report_set(l, MC_SET_TRAIN, "train"));
+    MC_TRY(report_set(l, MC_SET_VALID, "valid"));
+    return report_set(l, MC_SET_TEST, "test");
+}
+
+static mica_status report_train(loop *l) {
+    uint64_t now = mc_now_us();
+    double seconds = (double)(now - l->reported_us) / 1e6;
+    int64_t steps = l->at.iteration - l->reported_iteration;
+    double per_second = seconds > 0.0 ? (double)steps / seconds : 0.0;
+    mica_tune_report r = {
+        .event = MICA_TUNE_TRAIN,
+        .loss = l->at.loss_sum / l->at.weight_sum,
+        .rate = l->rate,
+        .norm = l->norm,
+        .tokens_per_second = seconds > 0.0 ? l->at.report_tokens / seconds : 0.0,
+        .iterations_per_second = per_second,
+    };
+    if (per_second > 0.0) r.seconds_left = (double)(l->o.iterations - l->at.iteration) / per_second;
+    l->result.train_loss = r.loss;
+    l->reported_us = now;
+    l->reported_iteration = l->at.iteration;
+    l->at.loss_sum = l->at.weight_sum = l->at.report_tokens = 0.0;
+    return report(l, &r);
+}
+
+/* ---- evaluation ---- */
+
+static mica_status evaluate(loop *l, mc_set set, int64_t max, double *loss) {
+    mc_batches *b = &l->data.batches[set];
+    uint64_t n = b->count, begun = mc_now_us();
+    double sum = 0.0, weights = 0.0;
+    if (max > 0 && (uint64_t)max < n) n = (uint64_t)max;
+    mc_batches_seek(b, 0);
+    for (uint64_t i = 0; i < n; i++) {
+        mc_batch batch;
+        double value, weight;
+        MC_TRY(mc_cancel_check(l->o.cancel));
+        MC_TRY(mc_batches_next(b, &batch));
+        MC_TRY(mc_steps_evaluate(l->steps, &batch, &value, &weight));
+        sum += value * weight;
+        weights += weight;
+    }
+    *loss = sum / weights;
+    l->reported_us += mc_now_us() - begun; /* not a part of the rate */
+    return MICA_OK;
+}
+
+static mica_status validate(loop *l) {
+    mica_tune_report r = {.event = MICA_TUNE_VALID};
+    if (!l->data.batches[MC_SET_VALID].count) return MICA_OK;
+    MC_TRY(evaluate(l, MC_SET_VALID, l->o.valid_batches, &r.loss));
+    l->result.valid_loss = r.loss;
+    return report(l, &r);
+}
+
+/* ---- files ---- */
+
+static mica_status save(loop *l) {
+    if (!l->state_path) return MICA_OK;
+    MC_TRY(mc_folder_make(l->o.adapter));
+    MC_TRY(mc_state_save(l->state_path, &l->tuner->trainable, l->steps, &l->safe, &l->settings));
+    MC_TRY(mica_tuner_save(l->tuner, l->o.adapter, l->o.format));
+    return report_text(l, MICA_TUNE_SAVED, l->o.adapter);
+}
+
+static mica_status resume(loop *l) {
+    if (!l->o.resume || !mc_path_is_file(l->state_path)) return MICA_OK;
+    MC_TRY(mc_state_load(l->state_path, &l->tuner->trainable, l->steps, &l->at, &l->settings));
+    l->safe = l->at;
+    mc_steps_go_on(l->steps, l->at.updates, l->at.gradients);
+    mc_batches_seek(&l->data.batches[MC_SET_TRAIN], (uint64_t)l->at.iteration);
+    char text[64];
+    snprintf(text, sizeof text, "goes on after iteration %lld", (long long)l->at.iteration);
+    return report_text(l, MICA_TUNE_NOTE, text);
+}
+
+/* ---- steps ---- */
+
+static mica_status blame_batch(loop *l, mica_status status) {
+    char lines[128];
+    if (status != MICA_EINVAL) return status;
+    return mc_fail_context(status, "iteration %lld, with the examples of lines %s",
+                           (long long)l->at.iteration + 1,
+                           mc_batches_lines(&l->data.batches[MC_SET_TRAIN], lines));
+}
+
+static mica_status step(loop *l) {
+    mc_batches *b = &l->data.batches[MC_SET_TRAIN];
+    mc_batch batch;
+    double loss, weight;
+    MC_TRY(mc_batches_next(b, &batch));
+    mica_status status = mc_steps_gradient(l->steps, &batch, &loss, &weight);
+    if (status != MICA_OK) return blame_batch(l, status);
+    bool updates = (l->at.iteration + 1) % l->o.accumulate == 0;
+    if (updates) {
+        MC_TRY(rate_of(l, l->at.updates, &l->rate));
+        status = mc_steps_update(l->steps, l->rate, &l->norm);
+        if (status != MICA_OK) return blame_batch(l, status);
+        l->at.updates++;
+    }
+    l->at.iteration++;
+    l->at.gradients++;
+    l->at.loss_sum += loss * weight;
+    l->at.weight_sum += weight;
+    l->at.trained_tokens += (int64_t)b->tokens;
+    l->at.report_tokens += (double)b->tokens;
+    return MICA_OK;
+}
+
+/* What is done behind a step. Files are of a moment at which no gradients are added up. */
+static mica_status after_step(loop *l, int64_t *unsaved) {
+    const mica_tune_options *o = &l->o;
+    bool last = l->at.iteration == o->iterations;
+    if (l->at.iteration % o->report_every == 0 || last) MC_TRY(report_train(l));
+    if (l->at.iteration % o->accumulate == 0) l->safe = l->at;
+    if (l->at.iteration % o->valid_every == 0 && !last) MC_TRY(validate(l));
+    bool due = l->at.iteration - *unsaved >= o->save_every;
+    if (last || !due || l->at.iteration % o->accumulate != 0) return MICA_OK;
+    *unsaved = l->at.iteration;
+    return save(l);
+}
+
+static mica_status train(loop *l) {
+    int64_t unsaved = l->at.iteration;
+    l->begun_us = l->reported_us = mc_now_us();
+    l->reported_iteration = l->at.iteration;
+    if (l->at.iteration == 0) MC_TRY(validate(l));
+    l->reported_us = mc_now_us();
+    while (l->at.iteration < l->o.iterations) {
+        MC_TRY(mc_cancel_check(l->o.cancel));
+        MC_TRY(step(l));
+        MC_TRY(after_step(l, &unsaved));
+    }
+    MC_TRY(validate(l));
+    return save(l);
+}
+
+/* ---- the whole ---- */
+
+static mica_status check_memory(loop *l, uint64_t *estimate) {
+    const mc_trainable *t = &l->tuner->trainable;
+    mica_device_info info = {.struct_bytes = sizeof info};
+    mica_device_get_info(l->tuner->device, &info);
+    mc_estimate_case c = {
+        .lm = t->lm,
+        .trained = t->trained,
+        .param_bytes = t->trained * (t->options.bf16 ? 2 : 4),
+        .state_bytes = mc_steps_state_bytes(l->steps),
+        .chunk_rows = mc_steps_chunk_rows(l->steps),
+        .checkpoint = l->o.checkpoint,
+        .packed = l->o.pack,
+    };
+    for (int i = 0; i < MC_SETS; i++) {
+        int64_t length = l->data.batches[i].count ? mc_batches_longest(&l->data.batches[i]) : 0;
+        if (length > c.length) c.length = length;
+    }
+    c.rows = l->o.batch_size * (l->loss->data == MC_LOSS_PAIRS ? 2 : 1);
+    *estimate = mc_estimate_bytes(&c);
+    return mc_estimate_check(&c,
+                             l->o.memory_limit_bytes ? l->o.memory_limit_bytes : info.memory_bytes);
+}
+
+static mica_status prepare(loop *l, const mica_tune_options *options) {
+    uint64_t estimate = 0;
+    MC_TRY(fill_options(l, options));
+    bool pairs = l->loss->data == MC_LOSS_PAIRS;
+    const mc_steps_options steps = {
+        .loss = l->o.loss,
+        .loss_options = l->o.loss_options,
+        .optimizer = l->o.optimizer ? l->o.optimizer : &(mica_optimizer_options){.name = "adam"},
+        .checkpoint = l->o.checkpoint,
+        .clip_norm = l->o.clip_norm,
+        .seed = l->o.seed,
+    };
+    MC_TRY(mc_steps_open(&l->tuner->trainable, l->tuner->device, &steps, &l->steps));
+    MC_TRY(mc_data_open(&l->data, l->tuner, &l->o, pairs, l->mask_prompt));
+    MC_TRY(check_memory(l, &estimate));
+    MC_TRY(write_settings(l));
+    if (l->o.adapter) {
+        l->state_path = mc_path_join(l->o.adapter, MC_STATE_FILE);
+        if (!l->state_path) return mc_fail_nomem("the state of training");
+        MC_TRY(mc_folder_make(l->o.adapter));
+    }
+    MC_TRY(mc_log_open(&l->log, l->o.log, l->o.tensorboard));
+    mica_device_reset_peak(l->tuner->device);
+    return report_plan(l, estimate);
+}
+
+static mica_status test(loop *l) {
+    mica_tune_report r = {.event = MICA_TUNE_TEST};
+    if (!l->o.test && !l->o.no_train) return MICA_OK;
+    MC_TRY(evaluate(l, MC_SET_TEST, l->o.test_batches, &r.loss));
+    l->result.test_loss = r.loss;
+    return report(l, &r);
+}
+
+static mica_status run(loop *l, const mica_tune_options *options) {
+    MC_TRY(prepare(l, options));
+    if (!l->o.no_train) {
+        MC_TRY(resume(l));
+        mica_status status = train(l);
+        if (status == MICA_ECANCELLED) {
+            MC_TRY(save(l));
+            return mc_fail(status, "cancelled after iteration %lld", (long long)l->at.iteration);
+        }
+        MC_TRY(status);
+    }
+    return test(l);
+}
+
+mica_status mica_tune(mica_tuner *tuner, const mica_tune_options *options,
+                      mica_tune_result *result) {
+    MC_TRY(mc_tuner_check(tuner, "mica_tune"));
+    loop *l = mc_calloc(1, sizeof *l);
+    if (!l) return mc_fail_nomem("training");
+    uint64_t begun = mc_now_us();
+    l->tuner = tuner;
+    l->result.train_loss = l->result.valid_loss = l->result.test_loss = (double)NAN;
+    mica_status status = run(l, options);
+    l->result.iteration = l->at.iteration;
+    l->result.trained_tokens = (uint64_t)l->at.trained_tokens;
+    l->result.peak_bytes = mica_device_peak_bytes(tuner->device);
+    l->result.seconds = (double)(mc_now_us() - begun) / 1e6;
+    MC_INFO_COPY(mica_tune_result, seconds, result, &l->result);
+    mc_log_close(&l->log);
+    mc_data_close(&l->data);
+    mc_steps_close(&l->steps);
+    mc_buffer_deinit(&l->settings);
+    mc_free(l->state_path);
+    mc_free(l);
+    return status;
+}

@@ -1,0 +1,323 @@
+/* The loop on the default model: data in, an adapter out; interrupted and gone on with; what it
+ * refuses. */
+#include "model/fixture.h"
+
+#include <mica/mica.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char lines[] =
+    "{\"prompt\": \"What is curl?\", \"completion\": \"A tool, captain.\"}\n"
+    "{\"prompt\": \"What is a disk?\", \"completion\": \"A store, captain.\"}\n"
+    "\n"
+    "{\"messages\": [{\"role\": \"user\", \"content\": \"Who are you?\"},"
+    " {\"role\": \"assistant\", \"content\": \"A model, captain.\"}]}\n"
+    "{\"prompt\": \"What is C?\", \"completion\": \"A language, captain.\"}\n"
+    "{\"prompt\": \"What is a CPU?\", \"completion\": \"A processor, and a fast one, captain.\"}\n";
+
+typedef struct bench {
+    char *dir, *adapter, *model;
+    mica_tuner *tuner;
+    mica_optimizer_options optimizer;
+    mica_tune_options options;
+} bench;
+
+static void apply(bench *b, const mica_lora_options *lora) {
+    if (mica_lora_apply(b->tuner, lora) != MICA_OK) fail_msg("%s", mica_last_error());
+}
+
+static void begin(bench *b, const char *data) {
+    *b = (bench){.dir = test_temp_dir()};
+    b->adapter = test_format("%s/made/adapter", b->dir);
+    b->model = test_format("%s/default", test_models_dir());
+    b->optimizer = (mica_optimizer_options){.name = "adamw", .learning_rate = 1e-3};
+    test_write_below(b->dir, "train.jsonl", data);
+    if (mica_tuner_open(b->model, &(mica_tuner_options){.threads = 2}, &b->tuner) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    apply(b, &(mica_lora_options){.rank = 2, .layers = 2, .seed = 3});
+    b->options = (mica_tune_options){.data = b->dir,
+                                     .adapter = b->adapter,
+                                     .iterations = 6,
+                                     .optimizer = &b->optimizer,
+                                     .batch_size = 2,
+                                     .save_every = 2,
+                                     .mask_prompt = true};
+}
+
+static void end(bench *b) {
+    mica_tuner_close(&b->tuner);
+    test_temp_dir_remove(b->dir);
+    free(b->adapter);
+    free(b->model);
+}
+
+static mica_tune_result tune(bench *b) {
+    mica_tune_result result;
+    if (mica_tune(b->tuner, &b->options, &result) != MICA_OK) fail_msg("%s", mica_last_error());
+    return result;
+}
+
+/* All parameters, one after the other. */
+static float *parameters(const bench *b, size_t *n) {
+    *n = (size_t)mica_tuner_trained(b->tuner);
+    float *all = malloc(*n * sizeof *all), *at = all;
+    assert_non_null(all);
+    for (size_t i = 0; i < mica_tuner_parameter_count(b->tuner); i++) {
+        mica_parameter p;
+        assert_int_equal(mica_tuner_get_parameter(b->tuner, i, &p), MICA_OK);
+        size_t count = (size_t)mica_array_size(p.value);
+        if (mica_read(p.value, at, count * sizeof *at) != MICA_OK)
+            fail_msg("%s: %s", p.name, mica_last_error());
+        at += count;
+    }
+    return all;
+}
+
+static void expect_error(bench *b, mica_status status, const char *text) {
+    mica_tune_result result;
+    mica_status got = mica_tune(b->tuner, &b->options, &result);
+    if (got != status || !strstr(mica_last_error(), text))
+        fail_msg("got %s: %s; want %s: %s", mica_status_name(got), mica_last_error(),
+                 mica_status_name(status), text);
+}
+
+/* What is trained is said by the model that loads the adapter. */
+static void test_learns(void **state) {
+    (void)state;
+    bench b;
+    begin(&b, lines);
+    apply(&b, &(mica_lora_options){.rank = 8});
+    b.options.iterations = 60;
+    b.options.batch_size = 4;
+    mica_tune_result result = tune(&b);
+    assert_true(result.train_loss < 0.5 && result.iteration == 60);
+    mica_model *model;
+    mica_session *session;
+    mica_stream *stream;
+    mica_token token;
+    char answer[512] = "";
+    const mica_model_options options = {.adapter = b.adapter};
+    if (mica_model_open(b.model, &options, &model) != MICA_OK ||
+        mica_session_open(model, NULL, &session) != MICA_OK ||
+        mica_chat(session, &(mica_message){"user", "What is curl?"}, 1,
+                  &(mica_generate_options){.max_tokens = 20}, &stream) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    while (mica_stream_next(stream, &token))
+        strncat(answer, token.text, sizeof answer - strlen(answer) - 1);
+    assert_string_equal(answer, "A tool, captain.");
+    mica_stream_close(&stream);
+    mica_session_close(&session);
+    mica_model_close(&model);
+    end(&b);
+}
+
+/* A run that is ended after each checkpoint, and gone on with, has the parameters of one that was
+ * not: moments, order, dropout and all. */
+static void check_resume(mica_lora_options lora, const char *optimizer, int64_t accumulate) {
+    bench b;
+    size_t n, m;
+    begin(&b, lines);
+    b.optimizer.name = optimizer;
+    b.options.accumulate = accumulate;
+    b.options.iterations = 8;
+    apply(&b, &lora);
+    tune(&b);
+    float *whole = parameters(&b, &n);
+    b.options.adapter = test_format("%s/other", b.dir);
+    b.options.resume = true;
+    for (int64_t until = 2; until <= 8; until += 2) {
+        apply(&b, &lora);
+        b.options.iterations = until;
+        assert_int_equal(tune(&b).iteration, until);
+    }
+    float *parts = parameters(&b, &m);
+    assert_int_equal(n, m);
+    assert_memory_equal(whole, parts, n * sizeof *whole);
+    b.options.seed = 5;
+    b.options.iterations = 9;
+    expect_error(&b, MICA_EINVAL, "other settings");
+    free(whole);
+    free(parts);
+    free((char *)b.options.adapter);
+    end(&b);
+}
+
+static void test_resume(void **state) {
+    (void)state;
+    const mica_lora_options plain = {.rank = 2, .layers = 2},
+                            dropping = {.rank = 2, .layers = 2, .dropout = 0.2f},
+                            dora = {.kind = MICA_TUNE_DORA, .rank = 2, .layers = 1, .seed = 9};
+    check_resume(plain, "adamw", 1);
+    check_resume(dropping, "adam", 1);
+    check_resume(dora, "adafactor", 2);
+    check_resume(plain, "muon", 2);
+}
+
+/* Texts in one row, which do not see each other, give what they give in rows of their own. */
+static void test_packing(void **state) {
+    (void)state;
+    bench b;
+    size_t n;
+    float *values[2];
+    for (int pack = 0; pack < 2; pack++) {
+        begin(&b, lines);
+        b.optimizer.name = "sgd";
+        b.optimizer.learning_rate = 0.5;
+        b.options.pack = pack;
+        b.options.batch_size = pack ? 1 : 5;
+        b.options.iterations = 2;
+        b.options.max_seq_length = 256;
+        tune(&b);
+        values[pack] = parameters(&b, &n);
+        end(&b);
+    }
+    float moved = 0.0f;
+    for (size_t i = 0; i < n; i++) {
+        if (fabsf(values[0][i] - values[1][i]) > 1e-5f)
+            fail_msg("%zu: %g alone, %g packed", i, (double)values[0][i], (double)values[1][i]);
+        moved = fmaxf(moved, fabsf(values[0][i]));
+    }
+    assert_true(moved > 1e-3f);
+    free(values[0]);
+    free(values[1]);
+}
+
+static void test_bad_data(void **state) {
+    (void)state;
+    bench b;
+    begin(&b, "{\"text\": \"curl is a tool\"}\n{\"texts\": 1}\nnot JSON\n"
+              "{\"prompt\": \"a\", \"completion\": \"b\"}\n");
+    b.options.mask_prompt = false;
+    expect_error(&b, MICA_EFORMAT, "2 lines are no examples: line 2:");
+    expect_error(&b, MICA_EFORMAT, "line 3:");
+    b.options.skip_bad = true;
+    tune(&b);
+    b.options.max_seq_length = 4;
+    b.options.too_long = MICA_TUNE_REFUSE;
+    b.options.skip_bad = false;
+    expect_error(&b, MICA_EFORMAT, "max_seq_length is 4");
+    test_write_below(b.dir, "train.jsonl", "\n \n");
+    expect_error(&b, MICA_EFORMAT, "holds no examples");
+    test_write_below(b.dir, "train.jsonl", "{\"text\": \"curl is a tool\"}\n");
+    b.options.max_seq_length = 0;
+    expect_error(&b, MICA_EINVAL, "there are 1");
+    b.options.mask_prompt = true;
+    b.options.too_long = MICA_TUNE_CUT;
+    b.options.max_seq_length = 8;
+    test_write_below(b.dir, "train.jsonl",
+                     "{\"prompt\": \"a long question with many words\", \"completion\": \"b\"}\n");
+    expect_error(&b, MICA_EFORMAT, "all labels are masked");
+    b.options.data = "/nowhere";
+    expect_error(&b, MICA_ENOENT, "/nowhere");
+    end(&b);
+}
+
+static void test_bad_options(void **state) {
+    (void)state;
+    bench b;
+    begin(&b, lines);
+    b.options.loss = "l2";
+    expect_error(&b, MICA_EINVAL, "no loss \"l2\"; there are cross_entropy");
+    b.options.loss = "mse";
+    expect_error(&b, MICA_EINVAL, "trains no model");
+    b.options.loss = "dpo";
+    expect_error(&b, MICA_EFORMAT, "\"chosen\"");
+    b.options.loss = NULL;
+    b.optimizer.name = "adan";
+    expect_error(&b, MICA_EINVAL, "no optimizer \"adan\"");
+    b.optimizer.name = "adamw";
+    b.options.memory_limit_bytes = 40000000;
+    expect_error(&b, MICA_ENOMEM, "would take");
+    b.options.memory_limit_bytes = 1000;
+    expect_error(&b, MICA_ENOMEM, "no setting would fit");
+    b.options.memory_limit_bytes = 0;
+    b.options.batch_size = -1;
+    expect_error(&b, MICA_EINVAL, "batch_size -1");
+    b.options.batch_size = 2;
+    mica_schedule schedule = {.name = "cosine", .n_arguments = 1};
+    b.options.schedule = &schedule;
+    expect_error(&b, MICA_EINVAL, "no schedule \"cosine\"");
+    schedule.name = "cosine_decay";
+    expect_error(&b, MICA_EINVAL, "takes 2 to 3 arguments");
+    assert_int_equal(mica_lora_apply(b.tuner, &(mica_lora_options){.kind = MICA_TUNE_FULL}),
+                     MICA_EUNSUPPORTED);
+    const char *stranger = "self_attn.k";
+    const mica_lora_options lora = {.modules = &stranger, .n_modules = 1};
+    assert_int_equal(mica_lora_apply(b.tuner, &lora), MICA_ENOENT);
+    end(&b);
+}
+
+/* A rate that is far too high ends with a report, and the checkpoint stays as it was. */
+static void test_not_finite(void **state) {
+    (void)state;
+    bench b;
+    size_t n;
+    begin(&b, lines);
+    b.options.iterations = 2;
+    tune(&b);
+    char *file = test_format("%s/tune_state.safetensors", b.adapter);
+    char *before = test_read_file(file, &n);
+    b.options.iterations = 50;
+    b.optimizer.learning_rate = 1e5;
+    b.options.save_every = 1000;
+    mica_tune_result result;
+    assert_int_equal(mica_tune(b.tuner, &b.options, &result), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "with the examples of lines"));
+    size_t m;
+    char *after = test_read_file(file, &m);
+    assert_int_equal(n, m);
+    assert_memory_equal(before, after, n);
+    free(before);
+    free(after);
+    free(file);
+    end(&b);
+}
+
+static void cancel_at_three(void *user, const mica_tune_report *report) {
+    if (report->event == MICA_TUNE_TRAIN && report->iteration == 3) mica_cancel_set(user);
+}
+
+static void test_cancel(void **state) {
+    (void)state;
+    bench b;
+    size_t n, m;
+    mica_cancel *cancel;
+    mica_tune_result result;
+    begin(&b, lines);
+    tune(&b);
+    float *whole = parameters(&b, &n);
+    assert_int_equal(mica_cancel_open(&cancel), MICA_OK);
+    b.options.cancel = cancel;
+    b.options.watch = cancel_at_three;
+    b.options.watch_user = cancel;
+    b.options.report_every = 1;
+    b.options.adapter = test_format("%s/other", b.dir);
+    apply(&b, &(mica_lora_options){.rank = 2, .layers = 2, .seed = 3});
+    assert_int_equal(mica_tune(b.tuner, &b.options, &result), MICA_ECANCELLED);
+    assert_int_equal(result.iteration, 3);
+    b.options.cancel = NULL;
+    b.options.watch = NULL;
+    b.options.resume = true;
+    apply(&b, &(mica_lora_options){.rank = 2, .layers = 2, .seed = 3});
+    tune(&b);
+    float *parts = parameters(&b, &m);
+    assert_memory_equal(whole, parts, n * sizeof *whole);
+    mica_cancel_close(&cancel);
+    free(whole);
+    free(parts);
+    free((char *)b.options.adapter);
+    end(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_learns),      cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_packing),     cmocka_unit_test(test_bad_data),
+        cmocka_unit_test(test_bad_options), cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_cancel),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
