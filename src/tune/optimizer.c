@@ -172,7 +172,12 @@ static mica_status step_one(mica_optimizer *o, mica_scope *s, size_t i, mica_arr
     memcpy(u.states, states, sizeof u.states);
     o->row->update(&u);
     *new_param = mica_astype(s, u.param, mica_array_dtype(param));
-    MC_TRY(mica_eval(s, *new_param));
+    /* Together: a state that was moved away is no operand of another one. */
+    mica_array all[1 + MC_OPTIMIZER_STATES] = {*new_param};
+    size_t n = 1;
+    for (int k = 0; k < MC_OPTIMIZER_STATES; k++)
+        if (mica_valid(states[k])) all[n++] = u.states[k];
+    MC_TRY(mica_eval_n(s, all, n));
     for (int k = 0; k < MC_OPTIMIZER_STATES; k++)
         if (mica_valid(states[k])) states[k] = mica_materialize(o->scope, u.states[k]);
     return mica_scope_status(o->scope);
@@ -188,7 +193,7 @@ static mica_status collect(mica_optimizer *o) {
     mica_status status = mica_scope_collect(o->scope, live, n);
     n = 0;
     for (size_t i = 0; i < o->n * MC_OPTIMIZER_STATES && status == MICA_OK; i++)
-        if (mica_valid(o->states[i])) o->states[i] = live[n++];
+        if (o->states[i].scope) o->states[i] = live[n++]; /* the old handles are void */
     mc_free(live);
     return status;
 }
