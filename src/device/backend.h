@@ -113,6 +113,10 @@ typedef struct mc_backend {
     /* The host sees the device's memory: address and host pointer are one. */
     bool host_memory;
 
+    /* A launch returns before its graph is computed, so that the next one is worth launching over
+     * results that nobody waited for. */
+    bool late;
+
     /* Attention adds up values by so many keys, counted from the cache's beginning: a cache that
      * drops a multiple of it changes no bits. 0: any number. */
     int keys_together;

@@ -129,6 +129,10 @@ mica_status mc_device_fallback(mica_device *device, mica_device **fallback) {
     return MICA_OK;
 }
 
+mica_status mc_device_wait(mica_device *device, mc_fence fence) {
+    return fence ? device->backend->wait(device->state, fence) : MICA_OK;
+}
+
 void mica_device_close(mica_device **device) {
     if (!device || !*device) return;
     mica_device *d = *device;

@@ -235,7 +235,7 @@ static mica_status run_executable(mc_frame *r, const mc_segment *segment, mc_bin
     if (status != MICA_OK) return status;
     for (uint32_t i = 0; i < segment->n_results; i++)
         fill_slot(r, segment->results[i], where, &r->results[i]);
-    return fence ? backend->wait(segment->device->state, fence) : MICA_OK;
+    return mc_device_wait(segment->device, fence);
 }
 
 /* An operand of control flow; a number gets memory of its own, *number. */
@@ -354,20 +354,28 @@ static void drop_results(const mc_compiled *c, mc_result *results) {
     }
 }
 
-mica_status mc_compiled_run(const mc_compiled *c, mc_binding *args, const uint64_t *scalars,
-                            mc_result *results, const mica_cancel *cancel) {
+mica_status mc_compiled_launch(const mc_compiled *c, mc_binding *args, const uint64_t *scalars,
+                               mc_result *results, const mica_cancel *cancel, mc_fence *fence) {
     mica_status status;
+    *fence = 0;
     memset(results, 0, c->n_results * sizeof *results);
     if (!c->whole) {
         /* Only the list of frames changes. */
         status = run_segments((mc_compiled *)(uintptr_t)c, args, scalars, results, cancel);
         atomic_fetch_add_explicit(&c->device->fallback_ops, c->n_fallback, memory_order_relaxed);
     } else {
-        const mc_backend *backend = c->device->backend;
-        mc_fence fence = 0;
-        status = backend->launch(c->segments[0].executable, args, scalars, results, &fence);
-        if (status == MICA_OK && fence) status = backend->wait(c->device->state, fence);
+        status = c->device->backend->launch(c->segments[0].executable, args, scalars, results,
+                                            fence);
     }
+    if (status != MICA_OK) drop_results(c, results);
+    return status;
+}
+
+mica_status mc_compiled_run(const mc_compiled *c, mc_binding *args, const uint64_t *scalars,
+                            mc_result *results, const mica_cancel *cancel) {
+    mc_fence fence;
+    MC_TRY(mc_compiled_launch(c, args, scalars, results, cancel, &fence));
+    mica_status status = mc_device_wait(c->device, fence);
     if (status != MICA_OK) drop_results(c, results);
     return status;
 }

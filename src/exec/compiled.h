@@ -53,10 +53,18 @@ struct mc_compiled {
 mica_status mc_compiled_make(mica_device *device, const mc_trace *trace, mc_compiled **compiled);
 void mc_compiled_free(mc_compiled *compiled); /* takes NULL */
 
-/* Runs it and waits for its end. args, scalars, results as mc_backend.launch says; results have the
+/* Starts it, and leaves its results before they are computed; what is split into segments is
+ * computed at once. args, scalars, results and fence as mc_backend.launch says; results have the
  * layouts of compiled->results.
- * cancel  asked by control flow; NULL: nobody cancels
- * errors  those of mc_backend.launch and wait, and of mc_control_run */
+ *
+ *  cancel  asked by control flow; NULL: nobody cancels
+ *  errors  those of mc_backend.launch; of what is computed at once, those of wait and of
+ *          mc_control_run */
+mica_status mc_compiled_launch(const mc_compiled *compiled, mc_binding *args,
+                               const uint64_t *scalars, mc_result *results,
+                               const mica_cancel *cancel, mc_fence *fence);
+
+/* Starts it and waits for its end. errors  those of mc_compiled_launch and of mc_backend.wait */
 mica_status mc_compiled_run(const mc_compiled *compiled, mc_binding *args, const uint64_t *scalars,
                             mc_result *results, const mica_cancel *cancel);
 

@@ -382,8 +382,10 @@ static mica_status hand_out(const mica_program *p, buffers *b, mica_scope *into,
     return mica_scope_status(into);
 }
 
+/* fence NULL: waits. */
 static mica_status run(mica_program *p, buffers *b, mica_scope *into, const mica_array *args,
-                       mica_array *results) {
+                       mica_array *results, mc_fence *fence) {
+    const mc_compiled *c = p->cached->compiled;
     size_t bound = 0;
     mica_status status = MICA_OK;
     while (bound < p->n_params && status == MICA_OK) {
@@ -391,11 +393,17 @@ static mica_status run(mica_program *p, buffers *b, mica_scope *into, const mica
         if (status == MICA_OK) bound++;
     }
     if (status == MICA_OK) {
-        status = mc_compiled_run(p->cached->compiled, b->args, b->scalars, b->results,
-                                 mc_scope_cancel(into));
+        const mica_cancel *cancel = mc_scope_cancel(into);
+        status = fence ? mc_compiled_launch(c, b->args, b->scalars, b->results, cancel, fence)
+                       : mc_compiled_run(c, b->args, b->scalars, b->results, cancel);
         unbind_args(p, b, bound);
         give_up_donated(p, args);
-        return status == MICA_OK ? hand_out(p, b, into, results) : status;
+        if (status == MICA_OK) status = hand_out(p, b, into, results);
+        if (status != MICA_OK && fence) {
+            (void)mc_device_wait(p->device, *fence);
+            *fence = 0;
+        }
+        return status;
     }
     unbind_args(p, b, bound);
     return status;
@@ -406,8 +414,9 @@ static void make_invalid(const mica_program *p, mica_scope *into, mica_array *re
         results[i] = (mica_array){into, MC_ABSENT};
 }
 
-mica_status mica_program_run(const mica_program *program, mica_scope *into, const mica_array *args,
-                             mica_array *results) {
+/* mica_program_run, and mc_program_launch where there is a fence. */
+static mica_status start(const mica_program *program, mica_scope *into, const mica_array *args,
+                         mica_array *results, mc_fence *fence) {
     mica_program *p = (mica_program *)(uintptr_t)program; /* only the list of buffers changes */
     if (!p || !into || (!args && p->n_params > 0) || (!results && p->n_results > 0))
         return mc_fail(MICA_EINVAL, "program_run: NULL");
@@ -419,12 +428,23 @@ mica_status mica_program_run(const mica_program *program, mica_scope *into, cons
     MC_TRY(check_args(p, args));
     buffers *b = take_buffers(p);
     if (!b) return mc_fail_nomem("running a program");
-    mica_status status = run(p, b, into, args, results);
+    mica_status status = run(p, b, into, args, results, fence);
     give_back(p, b);
     if (status == MICA_OK) return MICA_OK;
     make_invalid(p, into, results);
     mc_scope_forget_error(into); /* what was recorded in it is the run's own */
     return status;
+}
+
+mica_status mica_program_run(const mica_program *program, mica_scope *into, const mica_array *args,
+                             mica_array *results) {
+    return start(program, into, args, results, NULL);
+}
+
+mica_status mc_program_launch(const mica_program *program, mica_scope *into, const mica_array *args,
+                              mica_array *results, mc_fence *fence) {
+    *fence = 0;
+    return start(program, into, args, results, fence);
 }
 
 /* ---- asking ---- */

@@ -39,4 +39,12 @@ struct mica_program {
  * errors  MICA_ENOMEM */
 mica_status mc_program_ports(const mica_program *p, mc_arena *arena, mc_graph_ports *ports);
 
+/* mica_program_run without waiting for its end: the results may be arguments of further runs, and
+ * can be read, before mc_device_wait tells what came of the run. The program stays open until then.
+ *
+ *  fence   receives what to wait for, once; 0: it is over
+ *  errors  as mica_program_run, but those that depend on data */
+mica_status mc_program_launch(const mica_program *program, mica_scope *into, const mica_array *args,
+                              mica_array *results, mc_fence *fence);
+
 #endif

@@ -387,6 +387,7 @@ static mc_support device_supports(const void *state, mc_op op, const void *attr,
 
 const mc_backend mc_backend_mlx = {
     .name = "mlx",
+    .late = true,
     .open = device_open,
     .close = device_close,
     .info = device_info,

@@ -43,9 +43,16 @@ static mica_status check_inside(size_t room, int64_t offset, size_t bytes) {
                    (long long)offset, room);
 }
 
+/* Waits for the launch that computes the cell's array. */
+static mica_status wait_for(const mc_mlx_cell *cell) {
+    if (!cell->array.ctx || mc_mlx.array_eval(cell->array) == 0) return MICA_OK;
+    return mc_mlx_fail("computing an array");
+}
+
 mica_status mc_mlx_cell_write(mc_mlx_cell *cell, size_t offset, const void *from, size_t bytes) {
     MC_TRY(check_inside(cell->size, (int64_t)offset, bytes));
     if (!cell->host) { /* it was computed with: the array becomes bytes again */
+        MC_TRY(wait_for(cell));
         char *host = mc_aligned_alloc(64, cell->size);
         if (!host) return mc_fail_nomem("writing to an array of MLX");
         if (cell->array.ctx) memcpy(host, bytes_of(cell), cell->used);
@@ -58,6 +65,7 @@ mica_status mc_mlx_cell_write(mc_mlx_cell *cell, size_t offset, const void *from
 }
 
 mica_status mc_mlx_cell_read(const mc_mlx_cell *cell, size_t offset, void *to, size_t bytes) {
+    MC_TRY(wait_for(cell));
     const char *from = bytes_of(cell);
     if (!from) return mc_fail(MICA_EINTERNAL, "mlx: reading an array that was given away");
     MC_TRY(check_inside(room_of(cell), (int64_t)offset, bytes));

@@ -4,8 +4,7 @@
  * MLX takes such bytes where they are if it can (Metal), and else copies them, once: bytes that are
  * the cell's own are freed then.
  *
- * Threads: read and write from any thread while no launch uses the cell; the rest on MLX's thread
- * (thread.h). */
+ * Threads: all of it on MLX's thread (thread.h). */
 #ifndef MLX_CELL_H
 #define MLX_CELL_H
 
@@ -21,8 +20,8 @@ typedef struct mc_mlx_cell {
     size_t used;     /* bytes of host, from its beginning, that are worth an array */
 } mc_mlx_cell;
 
-/* Copies into a cell, or out of it; these may run on MLX's thread or on another while nothing is
- * computed. errors  MICA_ENOMEM; MICA_EDEVICE; MICA_EINTERNAL outside of the cell */
+/* On the thread: copies into a cell, or out of it, once what it holds is computed.
+ * errors  MICA_ENOMEM; MICA_EDEVICE; MICA_EINTERNAL outside of the cell */
 mica_status mc_mlx_cell_write(mc_mlx_cell *cell, size_t offset, const void *from, size_t bytes);
 mica_status mc_mlx_cell_read(const mc_mlx_cell *cell, size_t offset, void *to, size_t bytes);
 

@@ -24,16 +24,19 @@ typedef struct executable {
     uint64_t traces;
 } executable;
 
-/* A launch, and what it holds until it is over. */
+/* A launch, and what it holds until it is over. Its task hands MLX's graph over, which MLX's own
+ * threads or the GPU compute. The task of its end waits for that. */
 struct launch {
     mc_mlx_task task; /* first */
+    mc_mlx_task end;
     executable *x;
     mc_storage **args; /* [n_params] references; NULL for scalars */
     int64_t *offsets;  /* [n_params] */
     bool *taken;       /* [n_params] */
     uint64_t *scalars;
-    mc_storage **results; /* [n_results] borrowed; NULL for a view of a parameter */
-    bool began;           /* donated arguments may be gone */
+    mc_storage **results;    /* [n_results] shared; NULL for a view of a parameter */
+    mlx_vector_array waited; /* the arrays of the checks, or, without any, a result */
+    bool began;              /* donated arguments may be gone */
     mica_status built;    /* of the graph, within the closure */
 };
 
@@ -43,6 +46,9 @@ typedef struct result_storage {
     mc_mlx_garbage garbage;
     mc_mlx_cell cell;
     mc_storage *lender; /* a reference: the array is in this one's memory; NULL: in its own */
+    /* Who the struct lives for: all references to the storage, and the launch. A reference of the
+     * launch's own would keep the next launch from writing in place. */
+    atomic_int holders;
 } result_storage;
 
 static mc_mlx_state *state_of(const executable *x) {
@@ -220,19 +226,6 @@ static mica_status replay(launch *l, mlx_array *params, mlx_vector_array *result
     return status;
 }
 
-static mica_status read_checks(const executable *x, mlx_vector_array results) {
-    size_t n = MC_BUFFER_COUNT(&x->checks, mc_mlx_check);
-    mica_status status = MICA_OK;
-    for (size_t i = 0; i < n && status == MICA_OK; i++) {
-        mlx_array array = {0};
-        if (mc_mlx.vector_array_get(&array, results, x->base.n_results + i))
-            return mc_mlx_fail("a check");
-        status = mc_mlx_check_read(&MC_BUFFER_AT(&x->checks, mc_mlx_check)[i], array);
-        mc_mlx.array_free(array);
-    }
-    return status;
-}
-
 static void release_result(mc_storage *storage);
 
 /* The memory of the host, such as a mapped weight, that a result is in: that of an argument, or of
@@ -282,15 +275,70 @@ static mica_status check_memory(const launch *l) {
                    (unsigned long long)bytes, active, (unsigned long long)limit);
 }
 
+/* Which result to wait for where nothing is checked: a small one, since it cannot be written in
+ * place until then. */
+static size_t find_smallest(const launch *l) {
+    size_t smallest = 0;
+    for (size_t i = 1; i < l->x->base.n_results; i++)
+        if (mc_layout_bytes(&l->x->layouts[i]) < mc_layout_bytes(&l->x->layouts[smallest]))
+            smallest = i;
+    return smallest;
+}
+
+static void drop_waited(launch *l) {
+    if (l->waited.ctx) mc_mlx.vector_array_free(l->waited);
+    l->waited = (mlx_vector_array){0};
+}
+
+/* Keeps what tells of the end: all that is evaluated together is there together. */
+static mica_status keep_waited(launch *l, mlx_vector_array results) {
+    size_t n_results = l->x->base.n_results, n = MC_BUFFER_COUNT(&l->x->checks, mc_mlx_check);
+    size_t first = n > 0 ? n_results : find_smallest(l), end = n > 0 ? n_results + n : first + 1;
+    int failed = 0;
+    l->waited = mc_mlx.vector_array_new();
+    for (size_t i = first; i < end && n_results + n > 0; i++) {
+        mlx_array array = {0};
+        failed |= mc_mlx.vector_array_get(&array, results, i) ||
+                  mc_mlx.vector_array_append_value(l->waited, array);
+        if (array.ctx) mc_mlx.array_free(array);
+    }
+    return failed ? mc_mlx_fail("a graph that was handed over") : MICA_OK;
+}
+
 static mica_status compute(launch *l, mlx_array *params) {
     executable *x = l->x;
     bool compiled = state_of(x)->mode == MC_MLX_COMPILED;
     mlx_vector_array results = mc_mlx.vector_array_new();
     mica_status status = compiled ? replay(l, params, &results) : build(l, params, results);
-    if (status == MICA_OK && mc_mlx.eval(results)) status = mc_mlx_fail("evaluating a graph");
-    if (status == MICA_OK) status = read_checks(x, results);
+    if (status == MICA_OK && mc_mlx.async_eval(results)) status = mc_mlx_fail("evaluating a graph");
+    if (status == MICA_OK) status = keep_waited(l, results);
     if (status == MICA_OK) status = store_results(l, results);
     mc_mlx.vector_array_free(results);
+    return status;
+}
+
+static mica_status read_checks(const launch *l) {
+    size_t n = MC_BUFFER_COUNT(&l->x->checks, mc_mlx_check);
+    mica_status status = MICA_OK;
+    for (size_t i = 0; i < n && status == MICA_OK; i++) {
+        mlx_array array = {0};
+        if (mc_mlx.vector_array_get(&array, l->waited, i)) return mc_mlx_fail("a check");
+        status = mc_mlx_check_read(&MC_BUFFER_AT(&l->x->checks, mc_mlx_check)[i], array);
+        mc_mlx.array_free(array);
+    }
+    return status;
+}
+
+static mica_status end_launch(mc_mlx_task *task) {
+    launch *l = (launch *)(void *)((char *)task - offsetof(launch, end));
+    mica_status status = l->task.status;
+    if (status != MICA_OK)
+        status = mc_fail(status, "%s", l->task.error);
+    else if (mc_mlx.eval(l->waited))
+        status = mc_mlx_fail("evaluating a graph");
+    else
+        status = read_checks(l);
+    drop_waited(l);
     return status;
 }
 
@@ -309,6 +357,7 @@ static mica_status run_launch(mc_mlx_task *task) {
     for (uint32_t i = 0; i < x->base.n_params; i++)
         if (params[i].ctx) mc_mlx.array_free(params[i]);
     mc_free(params);
+    if (status != MICA_OK) drop_waited(l);
     return status;
 }
 
@@ -321,14 +370,19 @@ static void free_result(mc_mlx_garbage *garbage) {
     mc_free(r);
 }
 
-static void release_result(mc_storage *storage) {
-    result_storage *r = (result_storage *)(void *)storage;
-    mica_device *device = storage->owner;
+/* One holder less. */
+static void leave_result(result_storage *r) {
+    if (atomic_fetch_sub(&r->holders, 1) > 1) return;
+    mica_device *device = r->storage.owner;
     mc_storage *lender = r->lender;
     r->garbage.free = free_result;
     mc_mlx_free_later(&r->garbage);
     mc_storage_release(lender); /* whose memory is freed behind the garbage */
     mc_device_release(device);
+}
+
+static void release_result(mc_storage *storage) {
+    leave_result((result_storage *)(void *)storage);
 }
 
 static mica_status new_result(launch *l, uint32_t i, const mc_binding *args, mc_result *result) {
@@ -341,6 +395,7 @@ static mica_status new_result(launch *l, uint32_t i, const mc_binding *args, mc_
     result_storage *r = mc_calloc(1, sizeof *r);
     if (!r) return mc_fail_nomem("a result");
     atomic_init(&r->storage.count, 1u);
+    atomic_init(&r->holders, 2);
     r->storage.address = &r->cell;
     r->storage.bytes = (size_t)mc_layout_bytes(&x->layouts[i]);
     r->storage.release = release_result;
@@ -379,6 +434,7 @@ static launch *new_launch(executable *x) {
                                  results * sizeof *l->results + scalars * sizeof *l->scalars);
     if (!l) return NULL;
     l->task.run = run_launch;
+    l->end.run = end_launch;
     l->x = x;
     l->args = (mc_storage **)(void *)(l + 1);
     l->results = l->args + params;
@@ -391,6 +447,8 @@ static launch *new_launch(executable *x) {
 static void free_launch(launch *l) {
     for (uint32_t i = 0; i < l->x->base.n_params; i++)
         mc_storage_release(l->args[i]);
+    for (uint32_t i = 0; i < l->x->base.n_results; i++)
+        if (l->results[i]) leave_result((result_storage *)(void *)l->results[i]);
     mc_free(l);
 }
 
@@ -437,7 +495,7 @@ mica_status mc_mlx_launch(mc_executable *base, mc_binding *args, const uint64_t 
 mica_status mc_mlx_wait_fence(void *state, mc_fence fence) {
     (void)state;
     launch *l = (launch *)(uintptr_t)fence;
-    mica_status status = mc_mlx_wait(&l->task);
+    mica_status status = mc_mlx_call_on_thread(&l->end);
     free_launch(l);
     return status;
 }
