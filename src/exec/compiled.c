@@ -364,8 +364,8 @@ mica_status mc_compiled_launch(const mc_compiled *c, mc_binding *args, const uin
         status = run_segments((mc_compiled *)(uintptr_t)c, args, scalars, results, cancel);
         atomic_fetch_add_explicit(&c->device->fallback_ops, c->n_fallback, memory_order_relaxed);
     } else {
-        status = c->device->backend->launch(c->segments[0].executable, args, scalars, results,
-                                            fence);
+        status =
+            c->device->backend->launch(c->segments[0].executable, args, scalars, results, fence);
     }
     if (status != MICA_OK) drop_results(c, results);
     return status;

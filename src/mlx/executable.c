@@ -37,7 +37,7 @@ struct launch {
     mc_storage **results;    /* [n_results] shared; NULL for a view of a parameter */
     mlx_vector_array waited; /* the arrays of the checks, or, without any, a result */
     bool began;              /* donated arguments may be gone */
-    mica_status built;    /* of the graph, within the closure */
+    mica_status built;       /* of the graph, within the closure */
 };
 
 /* A storage that a launch makes. */

@@ -55,7 +55,8 @@ mica_status mc_cache_init(mc_cache *cache, const mc_lm *lm, mica_device *device,
         plan_layer(&cache->layers[i], lm, i, context, chunk);
         cache->layers[i].alike = find_alike(cache->layers, i);
     }
-    cache->live = mc_array_alloc((size_t)lm->spec.n_layers, 2 * sizeof *cache->live);
+    size_t live = 2 * (size_t)lm->spec.n_layers + MC_CACHE_MORE;
+    cache->live = mc_array_alloc(live, sizeof *cache->live);
     if (!cache->live) return mc_fail_nomem("a session's caches");
     return mica_scope_open(device, &cache->scratch);
 }
@@ -129,6 +130,12 @@ mica_status mc_cache_reserve(mc_cache *cache, mica_scope *home, int64_t n, int64
     return MICA_OK;
 }
 
+bool mc_cache_has_room(const mc_cache *cache, int64_t n) {
+    for (int i = 0; i < cache->lm->spec.n_layers; i++)
+        if (cache->layers[i].count + n > cache->layers[i].cap) return false;
+    return true;
+}
+
 static mc_attended append(void *context, mica_scope *s, int index, mica_array k, mica_array v) {
     const mc_cache *cache = context;
     mc_cache_layer *layer = &cache->layers[index];
@@ -195,14 +202,18 @@ mica_status mc_cache_take(mc_cache *cache, mica_scope *home, const mica_array *r
     return mica_scope_status(home);
 }
 
-mica_status mc_cache_collect(mc_cache *cache, mica_scope *home) {
+mica_status mc_cache_collect(mc_cache *cache, mica_scope *home, mica_array *more, size_t n_more) {
     size_t n = 0;
     for (int i = 0; i < cache->lm->spec.n_layers; i++) {
         if (!cache->layers[i].cap) continue;
         cache->live[n++] = cache->layers[i].k;
         cache->live[n++] = cache->layers[i].v;
     }
-    MC_TRY(mica_scope_collect(home, cache->live, n));
+    for (size_t i = 0; i < n_more; i++)
+        cache->live[n + i] = more[i];
+    MC_TRY(mica_scope_collect(home, cache->live, n + n_more));
+    for (size_t i = 0; i < n_more; i++)
+        more[i] = cache->live[n + i];
     n = 0;
     for (int i = 0; i < cache->lm->spec.n_layers; i++) {
         if (!cache->layers[i].cap) continue;

@@ -51,7 +51,7 @@ typedef struct mc_cache {
     const mc_lm *lm;
     mica_scope *scratch; /* for copying between buffers */
     mc_cache_layer *layers;
-    mica_array *live; /* [2 * layers] for mc_cache_collect */
+    mica_array *live; /* [2 * layers + MC_CACHE_MORE] for mc_cache_collect */
 } mc_cache;
 
 /* Results of a pass, for each layer. */
@@ -94,9 +94,14 @@ void mc_cache_args(const mc_cache *cache, mica_scope *s, mica_array *args);
  * errors  MICA_ENOMEM; then the cache must be cleared */
 mica_status mc_cache_take(mc_cache *cache, mica_scope *home, const mica_array *results);
 
-/* Drops all arrays of `home` but the buffers, which belong to it.
+/* Drops all arrays of `home` but the buffers, which belong to it, and n more, n <= MC_CACHE_MORE,
+ * which receive their new names.
  * errors  MICA_ENOMEM */
-mica_status mc_cache_collect(mc_cache *cache, mica_scope *home);
+enum { MC_CACHE_MORE = 4 };
+mica_status mc_cache_collect(mc_cache *cache, mica_scope *home, mica_array *more, size_t n);
+
+/* Whether n more tokens fit into the buffers. */
+bool mc_cache_has_room(const mc_cache *cache, int64_t n);
 
 /* Counts n tokens of the evaluated pass. The next pass overwrites the others. */
 void mc_cache_commit(mc_cache *cache, int64_t n);

@@ -2,8 +2,9 @@
 
 #include "base/alloc.h"
 #include "base/integer.h"
-#include "device/device.h"
+#include "exec/program.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { DEFAULT_CHUNK = 512, MIN_ROOM = 256 };
@@ -46,9 +47,22 @@ mica_status mc_session_open(const mc_session_model *model, int64_t chunk, mc_ses
     return status;
 }
 
+/* Waits for a pass that was launched. */
+static mica_status end_launch(const mc_session *session, const mc_session_launch *launch) {
+    mica_status status = mc_device_wait(session->model->device, launch->fence);
+    return launch->status == MICA_OK ? status : mc_fail(launch->status, "%s", launch->error);
+}
+
+static mica_status drop_follower(mc_session *session) {
+    if (!session->has_follower) return MICA_OK;
+    session->has_follower = false;
+    return end_launch(session, &session->follower);
+}
+
 void mc_session_close(mc_session **session) {
     if (!session || !*session) return;
     mc_session *s = *session;
+    (void)drop_follower(s);
     mc_session_close(&s->draft);
     for (int i = 0; i < MC_SESSION_PROGRAMS; i++)
         mica_program_close(&s->programs[i].program);
@@ -96,6 +110,7 @@ static void drop_ahead(mc_session *session) {
 }
 
 static void forget(mc_session *session) {
+    (void)drop_follower(session);
     mc_cache_clear(&session->cache);
     mc_scope_reset(session->scope);
     mc_tokens_clear(&session->history);
@@ -107,6 +122,19 @@ void mc_session_reset(mc_session *session) {
     forget(session);
     session->streams++;
     if (session->draft) mc_session_reset(session->draft);
+}
+
+/* After an error, whose text stays. */
+static mica_status reset_after(mc_session *session, mica_status status) {
+    char error[sizeof session->follower.error];
+    snprintf(error, sizeof error, "%s", mica_last_error());
+    mc_session_reset(session);
+    return mc_fail(status, "%s", error);
+}
+
+mica_status mc_session_settle(mc_session *session) {
+    mica_status status = drop_follower(session);
+    return status == MICA_OK ? status : reset_after(session, status);
 }
 
 int64_t mc_session_count(const mc_session *session) {
@@ -123,6 +151,7 @@ int64_t mc_session_reuse(mc_session *session, const int32_t *ids, int64_t n) {
 }
 
 int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text) {
+    if (drop_follower(session) != MICA_OK) forget(session); /* it had the caches */
     int64_t count = mc_session_count(session), n = mc_tokens_count(text);
     int64_t common = mc_min(mc_tokens_common(&session->history, text), n - 1);
     drop_ahead(session);
@@ -159,6 +188,7 @@ mica_status mc_best_read(const mica_array arrays[MC_BEST_ARRAYS], mc_best *best,
 /* How many of a pass's results come before those of the layers. */
 static size_t wanted_arrays(const mc_session_wish *wish) {
     if (wish->wanted == MC_NO_LOGITS) return 0;
+    if (wish->fence) return MC_LAUNCH_ARRAYS;
     return wish->best ? MC_BEST_ARRAYS : 1;
 }
 
@@ -213,6 +243,7 @@ static mica_status build_pass(mc_session *session, mica_scope *s, int64_t n,
         mc_best_record(s, forward, wished);
     else if (wanted)
         wished[0] = forward;
+    if (wish->fence) wished[MC_BEST_ARRAYS] = mica_astype(s, wished[0], MICA_I32);
     MC_TRY(mica_scope_status(s));
     params[0] = (mica_param){.name = "ids", .array = ids};
     params[1] = (mica_param){.name = "position", .array = position};
@@ -240,12 +271,13 @@ static mica_status find_program(mc_session *session, int64_t n, const mc_session
     const mc_session_program want = {.n = n,
                                      .shape = mc_cache_shape(&session->cache),
                                      .wanted = wish->wanted,
-                                     .best = wish->best};
+                                     .best = wish->best,
+                                     .launched = wish->fence != NULL};
     const int last = MC_SESSION_PROGRAMS - 1;
     for (int i = 0; i <= last; i++) {
         const mc_session_program *p = &session->programs[i];
         if (!p->program || p->n != want.n || p->shape != want.shape || p->wanted != want.wanted ||
-            p->best != want.best)
+            p->best != want.best || p->launched != want.launched)
             continue;
         bring_forward(session, i);
         return MICA_OK;
@@ -256,22 +288,24 @@ static mica_status find_program(mc_session *session, int64_t n, const mc_session
     return make_program(session, n, wish, &session->programs[0].program);
 }
 
-/* Computes a pass by its program. */
-static mica_status run_program(mc_session *session, const mica_program *program, const int32_t *ids,
-                               int64_t n, const mc_session_wish *wish, mica_array *results) {
+/* Computes a pass over ids [1, n] i32 by its program, or launches it. */
+static mica_status run_program(mc_session *session, const mica_program *program, mica_array ids,
+                               const mc_session_wish *wish, mica_array *results) {
     mica_scope *s = session->scope;
-    const int64_t shape[] = {1, n};
     size_t caches = MC_CACHE_RESULTS * (size_t)session->model->lm->spec.n_layers;
     size_t n_results = count_results(session, wish);
     mica_array *args = mc_arena_alloc(&session->arena, count_params(session) * sizeof *args);
     mica_array *all = mc_arena_alloc(&session->arena, n_results * sizeof *all);
     if (!args || !all) return mc_fail_nomem("a session");
-    args[0] = mica_from_data(s, ids, MICA_I32, shape, 2);
+    args[0] = ids;
     args[1] = mica_i32(s, (int32_t)mc_session_count(session));
     mc_cache_args(&session->cache, s, args + PASS_PARAMS);
     MC_TRY(mica_scope_status(s));
-    MC_TRY(mica_program_run(program, s, args, all));
-    MC_TRY(mc_cache_take(&session->cache, s, all));
+    if (wish->fence)
+        MC_TRY(mc_program_launch(program, s, args, all, wish->fence));
+    else
+        MC_TRY(mica_program_run(program, s, args, all));
+    MC_TRY(mc_cache_take(&session->cache, s, all)); /* arrays of s: it cannot fail */
     memcpy(results, all + caches, (n_results - caches) * sizeof *results);
     return MICA_OK;
 }
@@ -279,14 +313,16 @@ static mica_status run_program(mc_session *session, const mica_program *program,
 /* Computes a pass. */
 static mica_status run_pass(mc_session *session, const int32_t *ids, int64_t n,
                             const mc_session_wish *wish, mica_array *results) {
+    const int64_t shape[] = {1, n};
     mica_program *once = NULL; /* one that gives layers' queries and keys is not kept */
     mc_arena_reset(&session->arena);
+    mica_array tokens = mica_from_data(session->scope, ids, MICA_I32, shape, 2);
     if (!wish->n_layers) {
         MC_TRY(find_program(session, n, wish));
-        return run_program(session, session->programs[0].program, ids, n, wish, results);
+        return run_program(session, session->programs[0].program, tokens, wish, results);
     }
     mica_status status = make_program(session, n, wish, &once);
-    if (status == MICA_OK) status = run_program(session, once, ids, n, wish, results);
+    if (status == MICA_OK) status = run_program(session, once, tokens, wish, results);
     mica_program_close(&once);
     return status;
 }
@@ -296,7 +332,8 @@ static mica_status run_pass(mc_session *session, const int32_t *ids, int64_t n,
 static mica_status pass_behind(mc_session *session, const int32_t *ids, int64_t n,
                                const mc_session_wish *wish, mica_array *results) {
     int64_t later = session->to_come > n ? session->to_come : n;
-    mica_status status = mc_cache_collect(&session->cache, session->scope);
+    MC_TRY(mc_session_settle(session));
+    mica_status status = mc_cache_collect(&session->cache, session->scope, NULL, 0);
     if (status == MICA_OK) status = mc_cache_reserve(&session->cache, session->scope, n, later);
     drop_ahead(session);
     if (status == MICA_OK && !mc_tokens_reserve(&session->history, n))
@@ -338,14 +375,66 @@ static mica_status keep(mc_session *session, const mc_session_wish *wish, const 
     return status;
 }
 
+/* Launches a pass over the token that another one chose, the last in the caches. */
+static void follow(mc_session *session, mica_array chosen) {
+    mc_session_launch *next = &session->follower;
+    const mc_session_wish wish = {.wanted = MC_LAST_LOGITS, .best = true, .fence = &next->fence};
+    next->fence = 0;
+    mc_arena_reset(&session->arena);
+    next->status = find_program(session, 1, &wish);
+    if (next->status == MICA_OK)
+        next->status =
+            run_program(session, session->programs[0].program, chosen, &wish, next->results);
+    if (next->status != MICA_OK) snprintf(next->error, sizeof next->error, "%s", mica_last_error());
+    session->has_follower = true;
+}
+
+/* Ends a launched pass, whose tokens are counted, and keeps its best token. What follows it is
+ * launched first. */
+static mica_status take_best(mc_session *session, const mc_session_launch *pass) {
+    if (session->follow && mc_cache_has_room(&session->cache, 1) &&
+        mc_session_count(session) < mc_session_room(session))
+        follow(session, pass->results[MC_BEST_ARRAYS]);
+    mica_status status = end_launch(session, pass);
+    if (status == MICA_OK) status = mc_best_read(pass->results, session->best, 1);
+    session->has_best = true;
+    return status == MICA_OK ? status : reset_after(session, status);
+}
+
+static mica_status launch_pass(mc_session *session, const int32_t *ids, int64_t n) {
+    mc_session_launch pass = {.fence = 0};
+    const mc_session_wish wish = {.wanted = MC_LAST_LOGITS, .best = true, .fence = &pass.fence};
+    MC_TRY(mc_session_pass(session, ids, n, &wish, pass.results));
+    return take_best(session, &pass);
+}
+
+/* The follower's token is fed. */
+static mica_status take_follower(mc_session *session, int32_t id) {
+    mc_session_launch *next = &session->follower;
+    mica_status status = next->status;
+    if (status != MICA_OK) return mc_session_settle(session);
+    status = mc_cache_collect(&session->cache, session->scope, next->results, MC_LAUNCH_ARRAYS);
+    if (status == MICA_OK && !mc_tokens_reserve(&session->history, 1))
+        status = mc_fail_nomem("a session's history");
+    if (status != MICA_OK) return reset_after(session, status);
+    const mc_session_launch pass = *next;
+    session->has_follower = false;
+    count(session, &id, 1);
+    return take_best(session, &pass);
+}
+
 mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
                             const float **logits) {
     const mc_session_wish wish = {.wanted = logits ? MC_LAST_LOGITS : MC_NO_LOGITS,
                                   .best = session->greedy};
     mica_array last[MC_BEST_ARRAYS];
-    if (n == 1 && mc_session_knows(session, ids[0])) {
+    if (n == 1 && session->has_follower && mc_session_knows(session, ids[0])) {
+        MC_TRY(take_follower(session, ids[0]));
+    } else if (n == 1 && mc_session_knows(session, ids[0])) {
         count(session, ids, 1);
         session->taken++;
+    } else if (wish.best && logits && session->model->device->backend->late) {
+        MC_TRY(launch_pass(session, ids, n));
     } else {
         MC_TRY(mc_session_pass(session, ids, n, &wish, last));
         if (logits) MC_TRY(keep(session, &wish, last, 1));
@@ -389,10 +478,11 @@ mica_status mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_
 }
 
 bool mc_session_is_ahead(const mc_session *session) {
-    return session->taken < MC_BUFFER_COUNT(&session->ahead, int32_t);
+    return session->has_follower || session->taken < MC_BUFFER_COUNT(&session->ahead, int32_t);
 }
 
 bool mc_session_knows(const mc_session *session, int32_t id) {
+    if (session->has_follower) return session->greedy && session->best[0].id == id;
     return mc_session_is_ahead(session) &&
            MC_BUFFER_AT(&session->ahead, int32_t)[session->taken] == id;
 }

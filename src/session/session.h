@@ -9,6 +9,10 @@
  * computed. The first token that differs from its guess drops the guesses left. Results do not
  * depend on what was computed ahead.
  *
+ * On a device that launches late (mc_backend.late) a pass that chooses a token by itself, the best,
+ * can be followed by another over that token before anybody has read it: the device goes on while
+ * the host looks at the token. Such a follower is one token ahead, and dropped like a guess.
+ *
  * Threads: one at a time. */
 #ifndef SESSION_SESSION_H
 #define SESSION_SESSION_H
@@ -16,6 +20,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/status.h"
+#include "device/device.h"
 #include "model/lm.h"
 #include "session/cache.h"
 #include "session/tokens.h"
@@ -40,6 +45,8 @@ typedef struct mc_best {
     float logit;
 } mc_best;
 
+enum { MC_BEST_ARRAYS = 2 }; /* of mc_best_record */
+
 enum { MC_MAX_AHEAD = 64 };
 
 /* The program of a pass, and its key. The parameters are ids [1, n] i32, the position [] i32,
@@ -49,12 +56,23 @@ typedef struct mc_session_program {
     int64_t n;             /* tokens */
     uint64_t shape;        /* mc_cache_shape */
     mc_wanted wanted;
-    bool best;
+    bool best, launched; /* of mc_session_wish: best, and whether it has a fence */
 } mc_session_program;
 
 /* Programs that a session keeps: one token, a chunk of prefill and a few numbers of drafts
  * alternate. */
 enum { MC_SESSION_PROGRAMS = 4 };
+
+/* A pass that was launched: what it leaves beside the caches is the best token, as mc_best_record
+ * has it, and that token as ids [1, 1] of another pass. */
+enum { MC_LAUNCH_ARRAYS = MC_BEST_ARRAYS + 1 };
+
+typedef struct mc_session_launch {
+    mc_fence fence;
+    mica_array results[MC_LAUNCH_ARRAYS];
+    mica_status status; /* of launching: an error is told when the pass is asked for */
+    char error[512];    /* its text */
+} mc_session_launch;
 
 typedef struct mc_session {
     const mc_session_model *model;
@@ -75,6 +93,11 @@ typedef struct mc_session {
     mc_buffer logits;
     bool greedy;   /* set by the owner: passes leave the best token of a row, not its logits */
     bool has_best; /* the last pass that left logits or best tokens left best tokens */
+    /* Set by the owner before a token is fed: the best token after it is fed next, unless it ends
+     * the text. */
+    bool follow;
+    bool has_follower;
+    mc_session_launch follower; /* over the token best[0] */
     mc_best best[MC_MAX_AHEAD]; /* one for each row of logits */
     mc_buffer ahead;            /* int32: tokens computed ahead, with those fed since */
     size_t taken;               /* how many tokens of `ahead` were fed */
@@ -131,6 +154,10 @@ mica_status mc_session_look_ahead(mc_session *session, const int32_t *ids, int64
  *  errors  MICA_ENOMEM; the session is empty then */
 mica_status mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_t n);
 
+/* Drops the follower, if there is one: for who looks at the caches.
+ *  errors  those of the follower's pass; the session is empty then, as it had the caches */
+mica_status mc_session_settle(mc_session *session);
+
 /* mc_session_is_ahead: whether any token is ahead. mc_session_knows: whether `id` is the next one
  * ahead, so that feeding it computes nothing. */
 bool mc_session_is_ahead(const mc_session *session);
@@ -138,7 +165,6 @@ bool mc_session_knows(const mc_session *session, int32_t id);
 
 /* The best tokens of logits [..., vocab]: recorded in a graph, and read after its evaluation. The
  * logits themselves need not be read. */
-enum { MC_BEST_ARRAYS = 2 };
 void mc_best_record(mica_scope *s, mica_array logits, mica_array arrays[MC_BEST_ARRAYS]);
 mica_status mc_best_read(const mica_array arrays[MC_BEST_ARRAYS], mc_best *best, size_t rows);
 
@@ -148,6 +174,9 @@ typedef struct mc_session_wish {
     bool best;             /* only the best of the wanted logits (mc_best_record) */
     const int64_t *layers; /* [n_layers], each once: layers whose queries and keys are wanted */
     size_t n_layers;
+    /* Not NULL, with `best`: the pass is only launched, and leaves MC_LAUNCH_ARRAYS. Receives what
+     * to wait for (mc_device_wait). */
+    mc_fence *fence;
 } mc_session_wish;
 
 /* mc_session_feed with more results.

@@ -230,6 +230,7 @@ static mica_status put_session(writer *w, mc_session *session) {
 
 mica_status mc_session_save(mc_session *session, const char *path) {
     mc_save save;
+    MC_TRY(mc_session_settle(session));
     MC_TRY(mc_save_open(&save, path));
     writer w = {.file = save.file, .path = path};
     return mc_save_close(&save, put_session(&w, session));

@@ -22,7 +22,7 @@
 #include "session/session.h"
 
 /* Writes a session to a new file, then renames that to `path`.
- *  errors  MICA_EIO, MICA_ENOENT, MICA_ENOMEM */
+ *  errors  MICA_EIO, MICA_ENOENT, MICA_ENOMEM; those of mc_session_settle */
 mica_status mc_session_save(mc_session *session, const char *path);
 
 /* Opens the session that a file holds; chunk as in mc_session_open.

@@ -17,6 +17,7 @@ struct mc_stream {
     mc_sampler sampler;
     mc_draft draft;
     int64_t draft_tokens; /* max guesses of a pass; 0: none */
+    bool shared;          /* mc_stream_share */
     bool logprobs;
     size_t top_logprobs;
     mica_progress progress;
@@ -93,6 +94,10 @@ void mc_stream_close(mc_stream **stream) {
     mc_buffer_deinit(&(*stream)->bias);
     mc_free(*stream);
     *stream = NULL;
+}
+
+void mc_stream_share(mc_stream *stream) {
+    stream->shared = true;
 }
 
 void mc_stream_cancel(mc_stream *stream) {
@@ -215,12 +220,21 @@ static mica_status draw(mc_stream *stream, mica_token *token) {
     return MICA_OK;
 }
 
+/* Whether the token that is computed now is likely to be followed by another. Drafts want to be
+ * computed with their first token, and others compute the tokens of a batch. */
+static bool goes_on(const mc_stream *stream) {
+    const mc_answer *answer = &stream->answer;
+    return !stream->draft_tokens && !stream->shared && answer->generated < answer->max_tokens - 1 &&
+           answer->prompt + answer->generated < answer->room;
+}
+
 /* mc_answer_compute */
 static mica_status compute(void *context, mica_token *token, mica_finish *end) {
     mc_stream *stream = context;
     const float *logits = NULL;
     (void)end;
     if (!stream->number) {
+        stream->session->follow = goes_on(stream);
         MC_TRY(begin(stream, &logits));
         return draw(stream, token);
     }
@@ -229,6 +243,7 @@ static mica_status compute(void *context, mica_token *token, mica_finish *end) {
                        "the session was reset, or another answer of it has begun: this "
                        "one is over");
     uint64_t start = mc_now_us();
+    stream->session->follow = goes_on(stream);
     MC_TRY(step(stream, &logits));
     MC_TRY(draw(stream, token));
     stream->decode_us += mc_now_us() - start;

@@ -21,6 +21,10 @@ void mc_stream_close(mc_stream **stream); /* takes NULL */
 
 bool mc_stream_next(mc_stream *stream, mica_token *token);
 
+/* Says, before the first token, that tokens may be computed outside of the stream, with those of
+ * others (mc_stream_pending): no pass of its own runs ahead then. */
+void mc_stream_share(mc_stream *stream);
+
 /* Whether the next mc_stream_next begins by computing one more token in the session. *id receives
  * that token. */
 bool mc_stream_pending(const mc_stream *stream, int32_t *id);

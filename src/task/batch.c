@@ -28,7 +28,8 @@ void mc_batch_deinit(mc_batch *batch) {
 }
 
 mica_status mc_batch_reserve(mc_session *session) {
-    mica_status status = mc_cache_collect(&session->cache, session->scope);
+    mica_status status = mc_session_settle(session);
+    if (status == MICA_OK) status = mc_cache_collect(&session->cache, session->scope, NULL, 0);
     if (status == MICA_OK) status = mc_cache_reserve(&session->cache, session->scope, 1, 1);
     if (status != MICA_OK) mc_session_reset(session);
     return status;
@@ -241,6 +242,7 @@ static mica_status open_stream(work *w, batch_slot *slot, size_t i) {
     MC_TRY(task->encode(task->context, i, &ids, &n));
     mica_status status = mc_stream_open(slot->session, ids, n, &options, &slot->stream);
     mc_free(ids);
+    if (status == MICA_OK) mc_stream_share(slot->stream);
     slot->item = i;
     slot->decode_us = 0;
     slot->decoded = 0;

@@ -501,6 +501,7 @@ static mica_status witness_wait(void *state, mc_fence fence) {
 const mc_backend witness_backend = {
     .name = "witness",
     .host_memory = false,
+    .late = true,
     .keys_together = MC_KEYS_TOGETHER, /* its matmul adds up as the cpu's does */
     .open = witness_open,
     .close = witness_close,
