@@ -4,8 +4,9 @@
  * embeddings and scores (mica/tasks.h), finding models (mica/discover.h), tokenizers
  * (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h, mica/nn.h), their gradients
  * (mica/grad.h), control flow (mica/control.h), fine-tuning (mica/tune.h), programs
- * (mica/program.h), devices (mica/device.h), engines (mica/engine.h), saving files (mica/file.h),
- * files of arrays (mica/io.h), status codes (mica/status.h), the version (mica/version.h). */
+ * (mica/program.h, mica/executable.h), devices (mica/device.h), engines (mica/engine.h), saving
+ * files (mica/file.h), files of arrays (mica/io.h), status codes (mica/status.h), the version
+ * (mica/version.h). */
 #ifndef MICA_H
 #define MICA_H
 
@@ -14,6 +15,7 @@
 #include <mica/device.h>
 #include <mica/discover.h>
 #include <mica/engine.h>
+#include <mica/executable.h>
 #include <mica/file.h>
 #include <mica/grad.h>
 #include <mica/io.h>

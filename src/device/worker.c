@@ -75,3 +75,10 @@ void mc_worker_wait(mc_worker *w, mc_job *job) {
         pthread_cond_wait(&w->changed, &w->lock);
     pthread_mutex_unlock(&w->lock);
 }
+
+bool mc_worker_is_done(mc_worker *w, const mc_job *job) {
+    pthread_mutex_lock(&w->lock);
+    bool done = job->done;
+    pthread_mutex_unlock(&w->lock);
+    return done;
+}

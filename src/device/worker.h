@@ -28,5 +28,6 @@ mica_status mc_worker_init(mc_worker *w);
 void mc_worker_deinit(mc_worker *w);                     /* finishes the jobs that wait */
 mica_status mc_worker_submit(mc_worker *w, mc_job *job); /* job lives until mc_worker_wait */
 void mc_worker_wait(mc_worker *w, mc_job *job);
+bool mc_worker_is_done(mc_worker *w, const mc_job *job);
 
 #endif

@@ -194,6 +194,7 @@ mica_status mica_program_build(mica_scope *s, const mica_param *params, size_t n
     MC_TRY(mica_scope_status(s));
     mica_program *p = mc_calloc(1, sizeof *p);
     if (!p) return mc_fail_nomem("a program");
+    atomic_init(&p->users, 1u);
     p->device = mica_scope_device(s);
     p->n_params = n_params;
     p->n_results = n_results;
@@ -208,10 +209,17 @@ mica_status mica_program_build(mica_scope *s, const mica_param *params, size_t n
     return status;
 }
 
+mica_program *mc_program_retain(const mica_program *p) {
+    mica_program *own = (mica_program *)(uintptr_t)p; /* the count alone changes */
+    atomic_fetch_add_explicit(&own->users, 1, memory_order_relaxed);
+    return own;
+}
+
 void mica_program_close(mica_program **program) {
     if (!program || !*program) return;
     mica_program *p = *program;
     *program = NULL;
+    if (atomic_fetch_sub_explicit(&p->users, 1, memory_order_acq_rel) > 1) return;
     while (p->spare) {
         buffers *b = p->spare;
         p->spare = b->next;

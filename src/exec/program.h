@@ -5,6 +5,7 @@
 #include <mica/program.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/arena.h"
 #include "exec/cache.h"
@@ -20,6 +21,7 @@ typedef struct mc_program_place {
 } mc_program_place;
 
 struct mica_program {
+    atomic_uint users; /* its opener, and executables */
     mica_device *device;
     mica_scope *graph; /* nodes [0, n_params) are the parameters; other leaves have values */
     mc_arena arena;    /* the lists below */
@@ -34,6 +36,9 @@ struct mica_program {
     pthread_mutex_t lock;
     mc_program_buffers *spare; /* guarded by lock */
 };
+
+/* A reference more, which mica_program_close ends. */
+mica_program *mc_program_retain(const mica_program *p);
 
 /* The parameters and results by their nodes; the lists are in memory of the arena.
  * errors  MICA_ENOMEM */

@@ -1,0 +1,233 @@
+/* Executables: programs that keep values by name, for callers that run one again and again.
+ *
+ *     mica_executable *exe = NULL;
+ *     mica_status status = mica_executable_open(program, NULL, &exe);   // program may be closed
+ *     status = mica_executable_set(exe, &(mica_input){.name = "w", .array = w});
+ *     ...
+ *     const mica_input x = {.name = "x", .data = numbers, .bytes = sizeof numbers};
+ *     status = mica_executable_run(exe, &x, 1, into, results);
+ *
+ * Every parameter of the program may be given to a run, or be set, which keeps its value over runs:
+ * weights, and state. A run takes what it is given, then what is set. A result may feed a parameter
+ * (mica_executable_feed): it is its value from then on, moved and not copied, so that a parameter
+ * that is donated is written in place. A parameter named "out0", "out1" ... is fed by the result of
+ * that number, where their dtypes and shapes agree.
+ *
+ * After an error the executable is as it was before the call, but for one thing: where a run fails,
+ * a parameter that is donated and fed may have been written over. It is not set then, and the text
+ * says so.
+ *
+ * The environment: MICA_MODE is the mode where options say none; MICA_CHECK_NAN=1 makes a run fail
+ * at the first op whose result has a NaN or infinity and whose operands have none; MICA_TRACE=FILE
+ * adds the time of each op to a file of trace events (JSON). The last two evaluate each op by
+ * itself, as MICA_MODE_EAGER does.
+ *
+ * Threads: an executable belongs to one thread at a time. Different ones run at once, clones
+ * (mica_executable_clone) too. */
+#ifndef MICA_EXECUTABLE_H
+#define MICA_EXECUTABLE_H
+
+#include <mica/program.h>
+
+MICA_BEGIN
+
+/** A program with values. It keeps the program, its device, and what is set. */
+typedef struct mica_executable mica_executable;
+
+/** How a program is run. The values are fixed: new ones are added at the end. On the CPU all give
+ *  the same bits. */
+typedef enum mica_mode {
+    MICA_MODE_DEFAULT = 0,  /* what $MICA_MODE names (lazy, eager, compiled); else lazy */
+    MICA_MODE_LAZY = 1,     /* compiled at the first run */
+    MICA_MODE_EAGER = 2,    /* each op is evaluated by itself: an error names it. To find errors */
+    MICA_MODE_COMPILED = 3, /* compiled when it is opened */
+} mica_mode;
+
+/** Options of mica_executable_open; zero means the default. */
+typedef struct mica_executable_options {
+    size_t struct_bytes; /* see mica/api.h */
+    size_t slot_align;   /* bytes, a power of two: slots begin at multiples of it. 0: 64 */
+    mica_mode mode;      /* how it is run */
+    int reserved;        /* 0 */
+} mica_executable_options;
+
+/** Opens an executable of a program.
+ *
+ *  program     may be closed afterwards.
+ *  options     NULL for the defaults. Borrowed.
+ *  executable  receives it, owned by the caller; NULL after an error.
+ *  errors      MICA_EINVAL an unknown mode, also in $MICA_MODE, or slot_align is no power of two;
+ *              those of compiling; MICA_ENOMEM */
+MICA_API mica_status mica_executable_open(const mica_program *program,
+                                          const mica_executable_options *options,
+                                          mica_executable **executable);
+
+/** Closes *executable and sets it to NULL; nothing for NULL. Waits for its runs, and closes their
+ *  tickets. */
+MICA_API void mica_executable_close(mica_executable **executable);
+
+/** A second executable of the same program, with the values that are set now; these are shared
+ *  until one is set anew. Waits for runs.
+ *
+ *  errors  those of mica_executable_open */
+MICA_API mica_status mica_executable_clone(mica_executable *executable, mica_executable **clone);
+
+/* ---- values ---- */
+
+/** A value for a parameter: data, or an array. An element of an array: it gets no new members. */
+typedef struct mica_input {
+    const char *name; /* of the parameter */
+    const void *data; /* [bytes] in row-major order, copied; NULL: array */
+    size_t bytes;     /* exactly those of the parameter's elements in dtype */
+    mica_dtype dtype; /* of data, which is the parameter's unless `convert` */
+    bool convert;     /* other dtypes are converted, as by mica_astype */
+    mica_array array; /* evaluated (or it is evaluated), of any scope of the device. Shared, where
+                         its elements are in row-major order */
+} mica_input;
+
+/** Sets a parameter.
+ *
+ *  errors  MICA_ENOENT there is no such parameter (the text has the nearest name); MICA_ESHAPE
+ *          bytes, or the array's shape, is not that of the parameter; MICA_EDTYPE; MICA_EINVAL
+ *          neither data nor an array, or an array of another device; MICA_ENOMEM */
+MICA_API mica_status mica_executable_set(mica_executable *executable, const mica_input *input);
+
+/** Sets bytes [offset, offset + bytes) of a parameter's elements in row-major order. What was not
+ *  set before is 0.
+ *
+ *  errors  MICA_ENOENT; MICA_ESHAPE they end behind the parameter's; MICA_ENOMEM */
+MICA_API mica_status mica_executable_set_range(mica_executable *executable, const char *name,
+                                               size_t offset, const void *data, size_t bytes);
+
+/** Sets all elements of a parameter to a number. errors  MICA_ENOENT, MICA_ENOMEM */
+MICA_API mica_status mica_executable_fill(mica_executable *executable, const char *name,
+                                          double value);
+
+/** Unsets a parameter. errors  MICA_ENOENT */
+MICA_API mica_status mica_executable_unset(mica_executable *executable, const char *name);
+
+/** The value of a parameter that is set, as an array of `into`, which shares its memory: as long as
+ *  it lives, nothing writes over it.
+ *
+ *  errors  MICA_ENOENT there is no such parameter; MICA_EINVAL it is not set; MICA_ENOMEM */
+MICA_API mica_status mica_executable_get(mica_executable *executable, const char *name,
+                                         mica_scope *into, mica_array *array);
+
+/** After each run a result becomes the value of a parameter.
+ *
+ *  result  its name; NULL: the parameter is fed no more.
+ *  errors  MICA_ENOENT there is no such result or parameter; MICA_EDTYPE, MICA_ESHAPE they
+ *          differ */
+MICA_API mica_status mica_executable_feed(mica_executable *executable, const char *result,
+                                          const char *param);
+
+/** Says without running what a run with these inputs would lack.
+ *
+ *  text    NULL, or receives "missing: a, b\nunused: c\n", freed with mica_free; "" where nothing
+ *          is to be said. Unused are parameters that no result needs.
+ *  errors  those of mica_executable_run that are found before it runs; MICA_EINVAL parameters are
+ *          missing */
+MICA_API mica_status mica_executable_check(mica_executable *executable, const mica_input *inputs,
+                                           size_t n, char **text);
+
+/* ---- running ---- */
+
+/** Runs, behind all runs that are queued.
+ *
+ *  inputs   [n] values for this run, before those that are set. Borrowed.
+ *  into     the scope that receives the results, on the program's device; NULL: nobody wants them.
+ *  results  [results of the program] receives arrays of into, dense; invalid ones after an error.
+ *           While one that feeds a parameter lives, the next run cannot write over it. NULL as into
+ *           is.
+ *  errors   those of mica_executable_set for an input; MICA_EINVAL an input is there twice, or
+ *           parameters are neither given nor set (the text names all); those of
+ *           mica_program_run */
+MICA_API mica_status mica_executable_run(mica_executable *executable, const mica_input *inputs,
+                                         size_t n, mica_scope *into, mica_array *results);
+
+/** A run that was queued. */
+typedef struct mica_ticket mica_ticket;
+
+/** Queues a run and returns. Data are copied, and arrays shared, before it does. Runs keep their
+ *  order, and see what earlier ones feed. A later call that reads or changes values waits for
+ *  them.
+ *
+ *  ticket  receives the run, for mica_ticket_wait.
+ *  errors  those of mica_executable_run that are found before it runs */
+MICA_API mica_status mica_executable_run_async(mica_executable *executable,
+                                               const mica_input *inputs, size_t n,
+                                               mica_ticket **ticket);
+
+/** Waits for that run, hands its results out, closes *ticket and sets it to NULL.
+ *
+ *  into, results  as of mica_executable_run.
+ *  errors         those of the run; of an earlier one that failed and was to feed it;
+ *                 MICA_ECANCELLED */
+MICA_API mica_status mica_ticket_wait(mica_ticket **ticket, mica_scope *into, mica_array *results);
+
+/** Whether the run is over, so that mica_ticket_wait does not wait. */
+MICA_API bool mica_ticket_ready(const mica_ticket *ticket);
+
+/** Cancels the run: at once where it has not begun, else where control flow begins another round.
+ *  mica_ticket_wait is still to be called. From any thread. */
+MICA_API void mica_ticket_cancel(mica_ticket *ticket);
+
+/** Runs k times, in order, the inputs of the next run being taken while one runs.
+ *
+ *  inputs   [k * n] those of the first run, then those of the second ...
+ *  results  [k * results of the program], or NULL, as into is.
+ *  errors   the first of mica_executable_run_async and mica_ticket_wait; no run begins behind it,
+ *           and results are invalid arrays */
+MICA_API mica_status mica_executable_run_many(mica_executable *executable, const mica_input *inputs,
+                                              size_t n, size_t k, mica_scope *into,
+                                              mica_array *results);
+
+/* ---- slots: for small programs that are run very often ---- */
+
+/** Where a result lies. */
+typedef struct mica_slot {
+    const char *name;  /* of the result */
+    mica_dtype dtype;  /* of its elements, which are in row-major order */
+    mica_dtype unused; /* 0 */
+    size_t offset;     /* bytes from the arena's beginning */
+    size_t bytes;      /* that the elements take */
+} mica_slot;
+
+/** The slots of the results, the same as long as the executable lives.
+ *
+ *  slots   receives [*n], borrowed from the executable.
+ *  errors  MICA_ENOMEM */
+MICA_API mica_status mica_executable_slots(mica_executable *executable, const mica_slot **slots,
+                                           size_t *n);
+
+/** The memory of the slots; NULL before mica_executable_slots, or without memory. Its address never
+ *  changes. */
+MICA_API const void *mica_executable_arena(const mica_executable *executable);
+
+/** Runs, and copies the results into their slots. From the second run on it allocates nothing on
+ *  the CPU, and looks no name up.
+ *
+ *  inputs  [parameters of the program] the elements of each in row-major order, in its dtype; NULL:
+ *          what is set. Borrowed.
+ *  n       parameters of the program.
+ *  errors  those of mica_executable_run; MICA_EINVAL another n */
+MICA_API mica_status mica_executable_run_slots(mica_executable *executable,
+                                               const void *const *inputs, size_t n);
+
+/* ---- asking ---- */
+
+/** How many runs began, and how often the program was compiled. */
+MICA_API uint64_t mica_executable_runs(const mica_executable *executable);
+MICA_API uint64_t mica_executable_compiles(const mica_executable *executable);
+
+/** What the executable is, as text: its mode and device; of each op how many nodes there are, and
+ *  whether the device has a kernel for it, runs its decomposition, or leaves it to the CPU; the
+ *  subgraphs of control flow; parameters that are set, fed, or unused, with their bytes.
+ *
+ *  text    receives it, freed with mica_free; NULL after an error.
+ *  errors  MICA_ENOMEM */
+MICA_API mica_status mica_executable_report(mica_executable *executable, char **text);
+
+MICA_END
+
+#endif

@@ -1,0 +1,233 @@
+#include "exec/executable.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/integer.h"
+#include "base/options.h"
+#include "exec/bind.h"
+
+/* ---- opening ---- */
+
+static mica_status choose_mode(mica_mode wanted, mica_mode *mode) {
+    static const char *const names[] = {"", "lazy", "eager", "compiled"};
+    const char *named = getenv("MICA_MODE");
+    if (wanted < MICA_MODE_DEFAULT || wanted > MICA_MODE_COMPILED)
+        return mc_fail(MICA_EINVAL, "executable_open: there is no mode %d", (int)wanted);
+    *mode = wanted ? wanted : MICA_MODE_LAZY;
+    if (wanted || !named || !*named) return MICA_OK;
+    for (int i = MICA_MODE_LAZY; i <= MICA_MODE_COMPILED; i++) {
+        if (strcasecmp(named, names[i]) != 0) continue;
+        *mode = (mica_mode)i;
+        return MICA_OK;
+    }
+    return mc_fail(MICA_EINVAL, "MICA_MODE is %s: must be lazy, eager or compiled", named);
+}
+
+static mica_status read_environment(mica_executable *x) {
+    const char *nan = getenv("MICA_CHECK_NAN"), *trace = getenv("MICA_TRACE");
+    x->check_nan = nan && strcmp(nan, "1") == 0;
+    x->trace = trace && *trace ? mc_arena_strndup(&x->arena, trace, strlen(trace)) : NULL;
+    if (trace && *trace && !x->trace) return mc_fail_nomem("an executable");
+    if (x->check_nan || x->trace) x->mode = MICA_MODE_EAGER;
+    return MICA_OK;
+}
+
+/* The number of the result that a parameter named "out<number>" is fed by, where they are alike. */
+static uint32_t default_feed(const mica_executable *x, const mc_executable_param *param) {
+    char *end;
+    if (strncmp(param->name, "out", 3) != 0 || param->name[3] < '0' || param->name[3] > '9')
+        return MC_ABSENT;
+    unsigned long i = strtoul(param->name + 3, &end, 10);
+    if (*end || i >= x->n_results || x->results[i]->dtype != param->layout->dtype ||
+        !mc_layout_same_shape(x->results[i], param->layout))
+        return MC_ABSENT;
+    return (uint32_t)i;
+}
+
+static mica_status list_ports(mica_executable *x) {
+    const mica_program *p = x->program;
+    x->n_params = p->n_params;
+    x->n_results = p->n_results;
+    x->params = mc_arena_calloc(&x->arena, (x->n_params + 1) * sizeof *x->params);
+    x->results = mc_arena_alloc(&x->arena, (x->n_results + 1) * sizeof *x->results);
+    if (!x->params || !x->results) return mc_fail_nomem("an executable");
+    for (size_t i = 0; i < x->n_results; i++)
+        x->results[i] = mc_layout_of(p->results[i]);
+    for (size_t i = 0; i < x->n_params; i++) {
+        const mc_node *node = mc_scope_node(p->graph, (uint32_t)i);
+        mc_executable_param *param = &x->params[i];
+        *param = (mc_executable_param){.name = p->names[i],
+                                       .layout = &node->layout,
+                                       .bytes = (size_t)mc_layout_bytes(&node->layout),
+                                       .donate = node->movable,
+                                       .leaf = MC_ABSENT};
+        param->fed_by = default_feed(x, param);
+        x->feeds = x->feeds || param->fed_by != MC_ABSENT;
+    }
+    return MICA_OK;
+}
+
+static mica_status open_executable(mica_executable *x, const mica_executable_options *o) {
+    x->slot_align = o->slot_align ? o->slot_align : 64;
+    if (x->slot_align & (x->slot_align - 1))
+        return mc_fail(MICA_EINVAL, "executable_open: slot_align is %zu, no power of two",
+                       x->slot_align);
+    MC_TRY(choose_mode(o->mode, &x->mode));
+    MC_TRY(read_environment(x));
+    MC_TRY(list_ports(x));
+    x->own = mc_executable_run_new(x);
+    if (!x->own) return mc_fail_nomem("an executable");
+    return x->mode == MICA_MODE_COMPILED ? mc_executable_compile(x) : MICA_OK;
+}
+
+mica_status mica_executable_open(const mica_program *program,
+                                 const mica_executable_options *options,
+                                 mica_executable **executable) {
+    mica_executable_options o;
+    if (!executable) return mc_fail(MICA_EINVAL, "executable_open: executable is NULL");
+    *executable = NULL;
+    if (!program) return mc_fail(MICA_EINVAL, "executable_open: the program is NULL");
+    MC_TRY(MC_OPTIONS_COPY(mica_executable_options, reserved, &o, options));
+    mica_executable *x = mc_calloc(1, sizeof *x);
+    if (!x) return mc_fail_nomem("an executable");
+    x->program = mc_program_retain(program);
+    x->device = program->device;
+    mica_status status = open_executable(x, &o);
+    if (status != MICA_OK) mica_executable_close(&x);
+    *executable = x;
+    return status;
+}
+
+void mica_executable_close(mica_executable **executable) {
+    if (!executable || !*executable) return;
+    mica_executable *x = *executable;
+    *executable = NULL;
+    mc_executable_drain(x);
+    while (x->tickets) {
+        mc_executable_run *run = x->tickets;
+        x->tickets = run->next;
+        mc_executable_run_free(run);
+    }
+    mc_executable_run_free(x->own);
+    for (size_t i = 0; x->params && i < x->n_params; i++) {
+        mc_value_drop(&x->params[i].value);
+        mc_storage_release(x->params[i].staging);
+    }
+    mc_compiled_free(x->compiled);
+    mc_free(x->slots);
+    mc_free(x->slot_memory);
+    mc_arena_deinit(&x->arena);
+    mica_program_close(&x->program);
+    mc_free(x);
+}
+
+mica_status mica_executable_clone(mica_executable *executable, mica_executable **clone) {
+    if (!clone) return mc_fail(MICA_EINVAL, "executable_clone: clone is NULL");
+    *clone = NULL;
+    if (!executable) return mc_fail(MICA_EINVAL, "executable_clone: the executable is NULL");
+    mc_executable_drain(executable);
+    const mica_executable_options o = {.slot_align = executable->slot_align,
+                                       .mode = executable->mode};
+    MC_TRY(mica_executable_open(executable->program, &o, clone));
+    (*clone)->feeds = executable->feeds;
+    for (size_t i = 0; i < executable->n_params; i++) {
+        (*clone)->params[i].value = mc_value_share(&executable->params[i].value);
+        (*clone)->params[i].fed_by = executable->params[i].fed_by;
+    }
+    return MICA_OK;
+}
+
+/* ---- compiling ---- */
+
+/* Which leaf of the compiled graph each parameter is; the others are bound. */
+static void bind_leaves(mica_executable *x, const mc_trace *trace) {
+    uint32_t numbers = 0;
+    for (uint32_t i = 0; i < trace->n_leaves; i++) {
+        const mc_node *leaf = mc_scope_node(trace->scope, trace->leaves[i]);
+        if (trace->leaves[i] < x->n_params) {
+            mc_executable_param *param = &x->params[trace->leaves[i]];
+            param->leaf = i;
+            param->scalar = mc_is_scalar(leaf);
+            param->number = numbers;
+            numbers += param->scalar;
+        } else {
+            uint64_t *at = x->scalars + numbers;
+            (void)mc_bind_leaf(leaf, &x->args[i], &at); /* it has a value */
+            numbers += leaf->scalar;
+        }
+    }
+}
+
+static mica_status compile(mica_executable *x, mc_arena *arena, mc_trace *trace) {
+    const mica_program *p = x->program;
+    MC_TRY(mc_trace_make(trace, arena, p->graph, p->results, p->n_results));
+    trace->dense_results = true;
+    x->args = mc_arena_calloc(&x->arena, (trace->n_leaves + 1) * sizeof *x->args);
+    x->scalars = mc_arena_calloc(&x->arena, (trace->n_leaves + 1) * sizeof *x->scalars);
+    if (!x->args || !x->scalars) return mc_fail_nomem("an executable");
+    MC_TRY(mc_compiled_make(x->device, trace, &x->compiled));
+    atomic_fetch_add(&x->compiles, 1);
+    bind_leaves(x, trace);
+    return MICA_OK;
+}
+
+mica_status mc_executable_compile(mica_executable *x) {
+    mc_arena arena = {0};
+    mc_trace trace = {0};
+    if (x->compiled) return MICA_OK;
+    mica_status status = compile(x, &arena, &trace);
+    mc_buffer_deinit(&trace.key);
+    mc_arena_deinit(&arena);
+    return status;
+}
+
+/* ---- slots ---- */
+
+static mica_status make_slots(mica_executable *x) {
+    size_t end = 0, align = x->slot_align > 64 ? x->slot_align : 64;
+    mica_slot *slots = mc_array_alloc(x->n_results + 1, sizeof *slots);
+    if (!slots) return mc_fail_nomem("slots");
+    for (size_t i = 0; i < x->n_results; i++) {
+        const mc_layout *l = x->results[i];
+        slots[i] = (mica_slot){.name = x->program->result_names[i],
+                               .dtype = l->dtype,
+                               .offset = end,
+                               .bytes = (size_t)mc_layout_bytes(l)};
+        end = (end + slots[i].bytes + x->slot_align - 1) / x->slot_align * x->slot_align;
+    }
+    x->slot_memory = mc_aligned_alloc(align, end + 1);
+    if (!x->slot_memory) {
+        mc_free(slots);
+        return mc_fail_nomem("slots");
+    }
+    memset(x->slot_memory, 0, end + 1);
+    x->slots = slots;
+    return MICA_OK;
+}
+
+mica_status mica_executable_slots(mica_executable *executable, const mica_slot **slots, size_t *n) {
+    if (!executable || !slots || !n) return mc_fail(MICA_EINVAL, "executable_slots: NULL");
+    *slots = NULL;
+    *n = 0;
+    if (!executable->slots) MC_TRY(make_slots(executable));
+    *slots = executable->slots;
+    *n = executable->n_results;
+    return MICA_OK;
+}
+
+const void *mica_executable_arena(const mica_executable *executable) {
+    return executable ? executable->slot_memory : NULL;
+}
+
+/* ---- asking ---- */
+
+uint64_t mica_executable_runs(const mica_executable *executable) {
+    return executable ? atomic_load(&executable->runs) : 0;
+}
+
+uint64_t mica_executable_compiles(const mica_executable *executable) {
+    return executable ? atomic_load(&executable->compiles) : 0;
+}

@@ -1,0 +1,397 @@
+/* Runs of an executable: at once, queued, and through slots. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/names.h"
+#include "exec/bind.h"
+#include "exec/executable.h"
+
+/* ---- runs ---- */
+
+mc_executable_run *mc_executable_run_new(mica_executable *x) {
+    size_t given = x->n_params * sizeof(mc_value_of), results = x->n_results * sizeof(mc_result);
+    mc_executable_run *run =
+        mc_calloc(1, sizeof *run + given + results + x->n_results * sizeof(mc_layout));
+    if (!run) return NULL;
+    char *next = (char *)(run + 1);
+    run->x = x;
+    run->given = (mc_value_of *)(void *)next;
+    run->results = (mc_result *)(void *)(next + given);
+    run->layouts = (mc_layout *)(void *)(next + given + results);
+    atomic_init(&run->cancel.set, false);
+    return run;
+}
+
+static void drop_given(mc_executable_run *run) {
+    for (size_t i = 0; i < run->x->n_params; i++)
+        if (run->given[i].set) mc_value_drop(&run->given[i]);
+}
+
+static void drop_results(mc_executable_run *run) {
+    for (size_t i = 0; i < run->x->n_results; i++) {
+        mc_storage_release(run->results[i].storage);
+        run->results[i].storage = NULL;
+    }
+}
+
+void mc_executable_run_free(mc_executable_run *run) {
+    if (!run) return;
+    drop_given(run);
+    drop_results(run);
+    mc_free(run);
+}
+
+/* ---- binding ---- */
+
+/* Whether the run may write over the value: it is the run's own, or a result takes its place. */
+static bool may_take(const mc_executable_run *run, size_t i) {
+    const mc_executable_param *param = &run->x->params[i];
+    if (!param->donate) return false;
+    return run->given[i].set ? run->given[i].own : param->fed_by != MC_ABSENT;
+}
+
+static mica_status read_number(const mica_executable *x, const mc_executable_param *param,
+                               const mc_value_of *value, uint64_t *bits) {
+    *bits = value->bits;
+    if (value->number) return MICA_OK;
+    *bits = 0;
+    return mc_storage_read(x->device, value->storage, (size_t)value->offset_bytes, bits,
+                           param->bytes);
+}
+
+static mica_status bind(mc_executable_run *run, size_t i) {
+    mica_executable *x = run->x;
+    const mc_executable_param *param = &x->params[i];
+    const mc_value_of *value = mc_executable_value(run, i);
+    if (param->leaf == MC_ABSENT) return MICA_OK;
+    if (param->scalar) return read_number(x, param, value, &x->scalars[param->number]);
+    x->args[param->leaf] = (mc_binding){.storage = value->storage,
+                                        .address = value->storage->address,
+                                        .offset_bytes = value->offset_bytes};
+    if (!may_take(run, i)) mc_storage_retain(value->storage);
+    return MICA_OK;
+}
+
+/* Ends the bindings of parameters [0, n). */
+static void unbind(mc_executable_run *run, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const mc_executable_param *param = &run->x->params[i];
+        if (param->leaf == MC_ABSENT || param->scalar) continue;
+        if (!may_take(run, i)) mc_storage_release(run->x->args[param->leaf].storage);
+    }
+}
+
+/* Parameters that a failed run wrote over are not set any more. */
+static mica_status lose_taken(mc_executable_run *run, mica_status status) {
+    for (size_t i = 0; i < run->x->n_params; i++) {
+        mc_executable_param *param = &run->x->params[i];
+        if (param->leaf == MC_ABSENT || param->scalar || run->given[i].set ||
+            !run->x->args[param->leaf].taken)
+            continue;
+        mc_value_drop(&param->value);
+        status = mc_fail_context(status, "parameter %.60s was written over and is not set any more",
+                                 param->name);
+    }
+    return status;
+}
+
+static mica_status run_compiled(mc_executable_run *run) {
+    mica_executable *x = run->x;
+    MC_TRY(mc_executable_compile(x));
+    size_t bound = 0;
+    mica_status status = MICA_OK;
+    while (bound < x->n_params && status == MICA_OK) {
+        status = bind(run, bound);
+        if (status == MICA_OK) bound++;
+    }
+    if (status == MICA_OK) {
+        status = mc_compiled_run(x->compiled, x->args, x->scalars, run->results, &run->cancel);
+        unbind(run, bound);
+        return status == MICA_OK ? MICA_OK : lose_taken(run, status);
+    }
+    unbind(run, bound);
+    return status;
+}
+
+/* ---- one run ---- */
+
+static mica_status check_complete(const mc_executable_run *run) {
+    const mica_executable *x = run->x;
+    size_t i = 0;
+    while (i < x->n_params && mc_executable_value(run, i))
+        i++;
+    if (i == x->n_params) return MICA_OK;
+    mc_names names = {0};
+    for (; i < x->n_params; i++)
+        if (!mc_executable_value(run, i)) MC_TRY(mc_names_add(&names, x->params[i].name));
+    const char *text = mc_names_text(&names);
+    mica_status status =
+        mc_fail(MICA_EINVAL, "executable: neither given nor set: %s", text ? text : "");
+    mc_names_deinit(&names);
+    return status;
+}
+
+/* Results become the values of parameters. */
+static void feed(mc_executable_run *run) {
+    mica_executable *x = run->x;
+    for (size_t i = 0; x->feeds && i < x->n_params; i++) {
+        mc_executable_param *param = &x->params[i];
+        if (param->fed_by == MC_ABSENT) continue;
+        const mc_result *result = &run->results[param->fed_by];
+        mc_storage_retain(result->storage);
+        mc_value_drop(&param->value);
+        param->value = (mc_value_of){
+            .set = true, .storage = result->storage, .offset_bytes = result->offset_bytes};
+    }
+}
+
+/* Runs; what was given is dropped. */
+static mica_status run_once(mc_executable_run *run) {
+    mica_executable *x = run->x;
+    atomic_fetch_add(&x->runs, 1);
+    mica_status status = check_complete(run);
+    if (status == MICA_OK) status = mc_cancel_check(&run->cancel);
+    if (status == MICA_OK)
+        status = x->mode == MICA_MODE_EAGER ? mc_executable_run_eager(run) : run_compiled(run);
+    if (status == MICA_OK)
+        feed(run);
+    else
+        drop_results(run);
+    drop_given(run);
+    return status;
+}
+
+/* Takes the inputs. */
+static mica_status take_inputs(mc_executable_run *run, const mica_input *inputs, size_t n) {
+    mica_status status = MICA_OK;
+    if (!inputs && n > 0) return mc_fail(MICA_EINVAL, "executable: inputs are NULL");
+    for (size_t k = 0; k < n && status == MICA_OK; k++) {
+        size_t i = 0;
+        status = mc_executable_find(run->x, "executable_run", inputs[k].name, &i);
+        if (status == MICA_OK && run->given[i].set)
+            status =
+                mc_fail(MICA_EINVAL, "executable_run: input %.60s is there twice", inputs[k].name);
+        if (status == MICA_OK)
+            status = mc_executable_resolve(run->x, &inputs[k], i, &run->given[i]);
+    }
+    if (status != MICA_OK) drop_given(run);
+    return status;
+}
+
+static mica_status check_into(const mica_executable *x, mica_scope *into, mica_array *results) {
+    for (size_t i = 0; results && i < x->n_results; i++)
+        results[i] = (mica_array){into, MC_ABSENT};
+    if (!into != !results && x->n_results > 0)
+        return mc_fail(MICA_EINVAL, "executable_run: into and results go together");
+    if (!into) return MICA_OK;
+    MC_TRY(mica_wait(into));
+    MC_TRY(mica_scope_status(into));
+    if (mica_scope_device(into) == x->device) return MICA_OK;
+    return mc_fail(MICA_EINVAL, "executable_run: the scope is of another device");
+}
+
+/* The layout of a result as it lies. */
+static const mc_layout *layout_of(const mc_executable_run *run, size_t i) {
+    const mica_executable *x = run->x;
+    return x->mode == MICA_MODE_EAGER ? &run->layouts[i] : &x->compiled->results[i];
+}
+
+/* Gives the results to arrays of `into`, or drops them. */
+static mica_status hand_out(mc_executable_run *run, mica_scope *into, mica_array *results) {
+    const mica_executable *x = run->x;
+    for (size_t i = 0; into && i < x->n_results; i++) {
+        results[i] =
+            mc_leaf(into, layout_of(run, i), run->results[i].storage, run->results[i].offset_bytes);
+        run->results[i].storage = NULL;
+    }
+    drop_results(run);
+    mica_status status = into ? mica_scope_status(into) : MICA_OK;
+    for (size_t i = 0; status != MICA_OK && i < x->n_results; i++)
+        results[i] = (mica_array){into, MC_ABSENT};
+    if (status != MICA_OK) mc_scope_forget_error(into);
+    return status;
+}
+
+/* ---- queued runs ---- */
+
+void mc_executable_drain(mica_executable *x) {
+    for (mc_executable_run *run = x->tickets; run; run = run->next)
+        mc_worker_wait(&x->device->worker, &run->job);
+}
+
+static bool is_idle(mica_executable *x) {
+    return !x->tickets || mc_worker_is_done(&x->device->worker, &x->tickets->job);
+}
+
+mica_status mica_executable_run(mica_executable *executable, const mica_input *inputs, size_t n,
+                                mica_scope *into, mica_array *results) {
+    if (!executable) return mc_fail(MICA_EINVAL, "executable_run: the executable is NULL");
+    mc_executable_run *run = executable->own;
+    MC_TRY(check_into(executable, into, results));
+    mc_executable_drain(executable);
+    MC_TRY(take_inputs(run, inputs, n));
+    if (into && mc_scope_cancel(into)) run->cancel.also[0] = mc_scope_cancel(into);
+    mica_status status = run_once(run);
+    run->cancel.also[0] = NULL;
+    return status == MICA_OK ? hand_out(run, into, results) : status;
+}
+
+/* On the worker's thread. */
+static void run_queued(mc_job *job) {
+    mc_executable_run *run = (mc_executable_run *)(void *)job;
+    mica_executable *x = run->x;
+    if (x->feeds && x->broken != MICA_OK) {
+        run->status = mc_fail(x->broken, "an earlier run failed: %.900s", x->broken_text);
+        drop_given(run);
+    } else {
+        run->status = run_once(run);
+    }
+    if (run->status == MICA_OK) return;
+    snprintf(run->error, sizeof run->error, "%s", mica_last_error());
+    if (x->broken != MICA_OK) return;
+    x->broken = run->status;
+    snprintf(x->broken_text, sizeof x->broken_text, "%s", run->error);
+}
+
+mica_status mica_executable_run_async(mica_executable *executable, const mica_input *inputs,
+                                      size_t n, mica_ticket **ticket) {
+    if (!executable || !ticket) return mc_fail(MICA_EINVAL, "executable_run_async: NULL");
+    *ticket = NULL;
+    mc_executable_run *run = mc_executable_run_new(executable);
+    if (!run) return mc_fail_nomem("a run");
+    if (is_idle(executable)) executable->broken = MICA_OK;
+    mica_status status = take_inputs(run, inputs, n);
+    run->job.run = run_queued;
+    if (status == MICA_OK) status = mc_worker_submit(&executable->device->worker, &run->job);
+    if (status != MICA_OK) {
+        mc_executable_run_free(run);
+        return status;
+    }
+    run->next = executable->tickets;
+    executable->tickets = run;
+    *ticket = run;
+    return MICA_OK;
+}
+
+mica_status mica_ticket_wait(mica_ticket **ticket, mica_scope *into, mica_array *results) {
+    if (!ticket || !*ticket) return mc_fail(MICA_EINVAL, "ticket_wait: NULL");
+    mc_executable_run *run = *ticket;
+    mica_executable *x = run->x;
+    mica_status status = check_into(x, into, results);
+    mc_worker_wait(&x->device->worker, &run->job);
+    *ticket = NULL;
+    for (mc_executable_run **at = &x->tickets; *at; at = &(*at)->next)
+        if (*at == run) {
+            *at = run->next;
+            break;
+        }
+    if (status == MICA_OK && run->status != MICA_OK)
+        status = mc_fail(run->status, "%s", run->error);
+    if (status == MICA_OK) status = hand_out(run, into, results);
+    mc_executable_run_free(run);
+    return status;
+}
+
+bool mica_ticket_ready(const mica_ticket *ticket) {
+    return ticket && mc_worker_is_done(&ticket->x->device->worker, &ticket->job);
+}
+
+void mica_ticket_cancel(mica_ticket *ticket) {
+    if (ticket) atomic_store(&ticket->cancel.set, true);
+}
+
+/* Queues the run behind, and then waits for the one before. */
+static mica_status run_many(mica_executable *x, const mica_input *inputs, size_t n, size_t k,
+                            mica_scope *into, mica_array *results) {
+    mica_ticket *running = NULL, *next = NULL;
+    mica_status status = MICA_OK;
+    for (size_t i = 0; i <= k && status == MICA_OK; i++) {
+        if (i < k) status = mica_executable_run_async(x, inputs ? inputs + i * n : NULL, n, &next);
+        if (running) {
+            mica_array *out = results ? results + (i - 1) * x->n_results : NULL;
+            mica_status before = mica_ticket_wait(&running, into, out);
+            if (status == MICA_OK) status = before;
+        }
+        running = next;
+        next = NULL;
+    }
+    if (running) {
+        mica_ticket_cancel(running);
+        char text[1024];
+        snprintf(text, sizeof text, "%s", mica_last_error());
+        (void)mica_ticket_wait(&running, NULL, NULL);
+        mc_fail(status, "%s", text);
+    }
+    return status;
+}
+
+mica_status mica_executable_run_many(mica_executable *executable, const mica_input *inputs,
+                                     size_t n, size_t k, mica_scope *into, mica_array *results) {
+    if (!executable) return mc_fail(MICA_EINVAL, "executable_run_many: the executable is NULL");
+    mica_status status = MICA_OK;
+    if (k > 0 && results) status = check_into(executable, into, results);
+    if (status == MICA_OK) status = run_many(executable, inputs, n, k, into, results);
+    for (size_t i = 0; status != MICA_OK && results && i < k * executable->n_results; i++)
+        results[i] = (mica_array){into, MC_ABSENT};
+    return status;
+}
+
+/* ---- slots ---- */
+
+/* An input in memory that is kept for it. */
+static mica_status stage(mc_executable_run *run, size_t i, const void *data) {
+    mica_executable *x = run->x;
+    mc_executable_param *param = &x->params[i];
+    mc_value_of *value = &run->given[i];
+    *value = (mc_value_of){.set = true, .own = true, .number = param->scalar};
+    if (param->scalar && x->compiled) {
+        memcpy(&value->bits, data, param->bytes);
+        return MICA_OK;
+    }
+    value->number = false;
+    if (param->staging && mc_storage_count(param->staging) > 1) {
+        mc_storage_release(param->staging); /* somebody kept it, in a result */
+        param->staging = NULL;
+    }
+    if (!param->staging) MC_TRY(mc_storage_new(x->device, param->bytes, &param->staging));
+    value->storage = mc_storage_retain(param->staging);
+    value->own = false; /* its memory is for the next run */
+    return mc_storage_write(x->device, param->staging, 0, data, param->bytes);
+}
+
+static mica_status fill_slots(mc_executable_run *run) {
+    const mica_executable *x = run->x;
+    mica_status status = MICA_OK;
+    for (size_t i = 0; i < x->n_results && status == MICA_OK; i++)
+        status = mc_storage_read(x->device, run->results[i].storage,
+                                 (size_t)run->results[i].offset_bytes,
+                                 x->slot_memory + x->slots[i].offset, x->slots[i].bytes);
+    drop_results(run);
+    return status;
+}
+
+mica_status mica_executable_run_slots(mica_executable *executable, const void *const *inputs,
+                                      size_t n) {
+    if (!executable || (!inputs && n > 0))
+        return mc_fail(MICA_EINVAL, "executable_run_slots: NULL");
+    if (n != executable->n_params)
+        return mc_fail(MICA_EINVAL, "executable_run_slots: %zu inputs for %zu parameters", n,
+                       executable->n_params);
+    mc_executable_run *run = executable->own;
+    mc_executable_drain(executable);
+    if (!executable->slots) {
+        const mica_slot *slots;
+        MC_TRY(mica_executable_slots(executable, &slots, &n));
+    }
+    if (executable->mode != MICA_MODE_EAGER) MC_TRY(mc_executable_compile(executable));
+    mica_status status = MICA_OK;
+    for (size_t i = 0; i < executable->n_params && status == MICA_OK; i++)
+        if (inputs[i]) status = stage(run, i, inputs[i]);
+    if (status != MICA_OK) {
+        drop_given(run);
+        return status;
+    }
+    status = run_once(run);
+    return status == MICA_OK ? fill_slots(run) : status;
+}

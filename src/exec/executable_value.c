@@ -1,0 +1,307 @@
+/* The values of an executable's parameters. */
+#include <string.h>
+
+#include <mica/ops.h>
+
+#include "base/alloc.h"
+#include "base/integer.h"
+#include "exec/bind.h"
+#include "exec/executable.h"
+
+void mc_value_drop(mc_value_of *value) {
+    mc_storage_release(value->storage);
+    *value = (mc_value_of){0};
+}
+
+mc_value_of mc_value_share(const mc_value_of *value) {
+    mc_value_of shared = *value;
+    if (shared.storage) mc_storage_retain(shared.storage);
+    return shared;
+}
+
+/* ---- names ---- */
+
+/* How many letters have to change for one name to be the other, of names cut to MAX bytes. */
+static int distance(const char *a, const char *b) {
+    enum { MAX = 48 };
+    int row[MAX + 1], n = 0, m = 0;
+    while (n < MAX && a[n])
+        n++;
+    while (m < MAX && b[m])
+        m++;
+    for (int k = 0; k <= m; k++)
+        row[k] = k;
+    for (int i = 1; i <= n; i++) {
+        int before = row[0];
+        row[0] = i;
+        for (int k = 1; k <= m; k++) {
+            int changed = before + (a[i - 1] != b[k - 1]);
+            before = row[k];
+            int more = (row[k] < row[k - 1] ? row[k] : row[k - 1]) + 1;
+            row[k] = changed < more ? changed : more;
+        }
+    }
+    return row[m];
+}
+
+static mica_status unknown(const char *what, const char *kind, const char *name,
+                           const char *nearest) {
+    return mc_fail(MICA_ENOENT, "%s: there is no %s \"%.60s\"%s%.60s%s", what, kind, name,
+                   nearest ? "; the nearest is \"" : "", nearest ? nearest : "",
+                   nearest ? "\"" : "");
+}
+
+mica_status mc_executable_find(mica_executable *x, const char *what, const char *name, size_t *i) {
+    const char *nearest = NULL;
+    int best = 0;
+    if (!name) return mc_fail(MICA_EINVAL, "%s: the name is NULL", what);
+    for (*i = 0; *i < x->n_params; ++*i)
+        if (strcmp(x->params[*i].name, name) == 0) return MICA_OK;
+    for (size_t k = 0; k < x->n_params; k++) {
+        int far = distance(name, x->params[k].name);
+        if (nearest && far >= best) continue;
+        nearest = x->params[k].name;
+        best = far;
+    }
+    return unknown(what, "parameter", name, nearest);
+}
+
+static mica_status find_result(const mica_executable *x, const char *name, uint32_t *i) {
+    const mica_program *p = x->program;
+    for (*i = 0; *i < p->n_results; ++*i)
+        if (strcmp(p->result_names[*i], name) == 0) return MICA_OK;
+    return unknown("executable_feed", "result", name, NULL);
+}
+
+/* ---- making values ---- */
+
+/* A value in memory of its own: bytes of the parameter. */
+static mica_status from_bytes(mica_executable *x, const mc_executable_param *param,
+                              const void *data, mc_value_of *value) {
+    *value = (mc_value_of){.set = true, .own = true};
+    MC_TRY(mc_storage_new(x->device, param->bytes, &value->storage));
+    mica_status status = mc_storage_write(x->device, value->storage, 0, data, param->bytes);
+    if (status != MICA_OK) mc_value_drop(value);
+    return status;
+}
+
+/* The value of an evaluated array of the parameter's layout. */
+static mica_status from_node(mica_executable *x, const mc_executable_param *param,
+                             const mc_node *node, mc_value_of *value) {
+    if (node->scalar) return from_bytes(x, param, &node->value, value);
+    if (!node->storage)
+        return mc_fail(MICA_EINVAL, "executable: %.60s is a parameter without a value",
+                       param->name);
+    *value = (mc_value_of){.set = true,
+                           .storage = mc_storage_retain(node->storage),
+                           .offset_bytes = node->offset_bytes};
+    return MICA_OK;
+}
+
+static mica_status check_layout(const mc_executable_param *param, const mc_layout *got,
+                                bool convert) {
+    char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
+    bool same = mc_layout_same_shape(got, param->layout);
+    if (same && (got->dtype == param->layout->dtype || convert)) return MICA_OK;
+    return mc_fail(same ? MICA_EDTYPE : MICA_ESHAPE, "executable: parameter %.60s is %s, given %s",
+                   param->name, mc_layout_text(param->layout, b), mc_layout_text(got, a));
+}
+
+/* The array evaluated, of the parameter's dtype and dense, in a scope that is there for that. */
+static mica_status lay_out(mica_executable *x, const mc_executable_param *param, mica_scope *s,
+                           mica_array array, mc_value_of *value) {
+    if (mica_array_dtype(array) != param->layout->dtype)
+        array = mica_astype(s, array, param->layout->dtype);
+    MC_TRY(mica_scope_status(s));
+    MC_TRY(mica_eval(array.scope, array));
+    if (!mc_layout_is_dense(mc_layout_of(array))) {
+        array = mc_record(s, MC_OP_CONTIGUOUS, NULL, &array, 1);
+        MC_TRY(mica_scope_status(s));
+        MC_TRY(mica_eval(s, array));
+    }
+    return from_node(x, param, mc_node_of(array), value);
+}
+
+static mica_status from_array(mica_executable *x, const mc_executable_param *param,
+                              const mica_input *input, mc_value_of *value) {
+    mica_scope *s;
+    mica_array array = input->array;
+    MC_TRY(mc_check_valid(array, param->name));
+    MC_TRY(mc_check_array(array, param->name));
+    if (mica_scope_device(array.scope) != x->device)
+        return mc_fail(MICA_EINVAL, "executable: parameter %.60s: an array of another device",
+                       param->name);
+    MC_TRY(check_layout(param, mc_layout_of(array), input->convert));
+    MC_TRY(mica_eval(array.scope, array));
+    MC_TRY(mica_scope_open(x->device, &s));
+    mica_status status = lay_out(x, param, s, array, value);
+    mica_scope_close(&s);
+    return status;
+}
+
+/* Data of another dtype. */
+static mica_status convert_data(mica_executable *x, const mc_executable_param *param,
+                                const mica_input *input, mc_value_of *value) {
+    mica_scope *s;
+    const mc_layout *l = param->layout;
+    MC_TRY(mica_scope_open(x->device, &s));
+    mica_array array = mica_from_data(s, input->data, input->dtype, l->shape, l->ndim);
+    mica_status status = mica_scope_status(s);
+    if (status == MICA_OK) status = lay_out(x, param, s, array, value);
+    mica_scope_close(&s);
+    return status;
+}
+
+static mica_status from_data(mica_executable *x, const mc_executable_param *param,
+                             const mica_input *input, mc_value_of *value) {
+    mc_layout got = *param->layout;
+    char text[MC_LAYOUT_TEXT];
+    if (input->dtype < 0 || input->dtype >= MICA_DTYPE_COUNT)
+        return mc_fail(MICA_EINVAL, "executable: parameter %.60s: there is no dtype %d",
+                       param->name, (int)input->dtype);
+    got.dtype = input->dtype;
+    MC_TRY(check_layout(param, &got, input->convert));
+    size_t want = (size_t)mc_layout_size(&got) * mica_dtype_bytes(got.dtype);
+    if (input->bytes != want)
+        return mc_fail(MICA_ESHAPE, "executable: parameter %.60s: %zu bytes for %s, which has %zu",
+                       param->name, input->bytes, mc_layout_text(&got, text), want);
+    return got.dtype == param->layout->dtype ? from_bytes(x, param, input->data, value)
+                                             : convert_data(x, param, input, value);
+}
+
+mica_status mc_executable_resolve(mica_executable *x, const mica_input *input, size_t i,
+                                  mc_value_of *value) {
+    const mc_executable_param *param = &x->params[i];
+    *value = (mc_value_of){0};
+    if (input->data || (!input->array.scope && param->bytes == 0))
+        return from_data(x, param, input, value);
+    if (input->array.scope) return from_array(x, param, input, value);
+    return mc_fail(MICA_EINVAL, "executable: parameter %.60s: neither data nor an array",
+                   param->name);
+}
+
+/* ---- the public functions ---- */
+
+/* The parameter of that name, with nothing queued. */
+static mica_status begin(mica_executable *x, const char *what, const char *name, size_t *i) {
+    if (!x) return mc_fail(MICA_EINVAL, "%s: the executable is NULL", what);
+    mc_executable_drain(x);
+    return mc_executable_find(x, what, name, i);
+}
+
+static void replace(mc_value_of *old, mc_value_of value) {
+    mc_value_drop(old);
+    *old = value;
+}
+
+mica_status mica_executable_set(mica_executable *executable, const mica_input *input) {
+    size_t i;
+    mc_value_of value;
+    if (!input) return mc_fail(MICA_EINVAL, "executable_set: input is NULL");
+    MC_TRY(begin(executable, "executable_set", input->name, &i));
+    MC_TRY(mc_executable_resolve(executable, input, i, &value));
+    replace(&executable->params[i].value, value);
+    return MICA_OK;
+}
+
+/* A copy of the parameter's value that nobody else holds; zeros where it is not set. */
+static mica_status copy_value(mica_executable *x, const mc_executable_param *param,
+                              mc_value_of *copy) {
+    void *bytes = mc_calloc(param->bytes + 1, 1);
+    if (!bytes) return mc_fail_nomem("a parameter");
+    mica_status status = MICA_OK;
+    if (param->value.set)
+        status = mc_storage_read(x->device, param->value.storage, (size_t)param->value.offset_bytes,
+                                 bytes, param->bytes);
+    if (status == MICA_OK) status = from_bytes(x, param, bytes, copy);
+    mc_free(bytes);
+    return status;
+}
+
+mica_status mica_executable_set_range(mica_executable *executable, const char *name, size_t offset,
+                                      const void *data, size_t bytes) {
+    size_t i;
+    MC_TRY(begin(executable, "executable_set_range", name, &i));
+    mc_executable_param *param = &executable->params[i];
+    if (!data && bytes > 0) return mc_fail(MICA_EINVAL, "executable_set_range: data is NULL");
+    if (offset > param->bytes || bytes > param->bytes - offset)
+        return mc_fail(MICA_ESHAPE,
+                       "executable_set_range: bytes %zu to %zu of parameter %.60s, which has %zu",
+                       offset, offset + bytes, name, param->bytes);
+    mc_value_of *value = &param->value;
+    bool alone = value->set && value->own && mc_storage_count(value->storage) == 1;
+    if (!alone) {
+        mc_value_of copy;
+        MC_TRY(copy_value(executable, param, &copy));
+        replace(value, copy);
+    }
+    return mc_storage_write(executable->device, value->storage,
+                            (size_t)value->offset_bytes + offset, data, bytes);
+}
+
+static mica_status fill_in(mica_executable *x, const mc_executable_param *param, mica_scope *s,
+                           double number, mc_value_of *value) {
+    const mc_layout *l = param->layout;
+    mica_array array = mica_scalar(s, number, l->dtype);
+    if (l->ndim > 0) array = mica_contiguous(s, mica_broadcast_to(s, array, l->shape, l->ndim));
+    MC_TRY(mica_scope_status(s));
+    return lay_out(x, param, s, array, value);
+}
+
+mica_status mica_executable_fill(mica_executable *executable, const char *name, double number) {
+    size_t i;
+    mica_scope *s;
+    mc_value_of value;
+    MC_TRY(begin(executable, "executable_fill", name, &i));
+    MC_TRY(mica_scope_open(executable->device, &s));
+    mica_status status = fill_in(executable, &executable->params[i], s, number, &value);
+    mica_scope_close(&s);
+    if (status == MICA_OK) replace(&executable->params[i].value, value);
+    return status;
+}
+
+mica_status mica_executable_unset(mica_executable *executable, const char *name) {
+    size_t i;
+    MC_TRY(begin(executable, "executable_unset", name, &i));
+    mc_value_drop(&executable->params[i].value);
+    return MICA_OK;
+}
+
+mica_status mica_executable_get(mica_executable *executable, const char *name, mica_scope *into,
+                                mica_array *array) {
+    size_t i;
+    if (!into || !array) return mc_fail(MICA_EINVAL, "executable_get: NULL");
+    *array = (mica_array){into, MC_ABSENT};
+    MC_TRY(begin(executable, "executable_get", name, &i));
+    if (mica_scope_device(into) != executable->device)
+        return mc_fail(MICA_EINVAL, "executable_get: the scope is of another device");
+    const mc_executable_param *param = &executable->params[i];
+    if (!param->value.set)
+        return mc_fail(MICA_EINVAL, "executable_get: parameter %.60s is not set", name);
+    *array = mc_leaf(into, param->layout, mc_storage_retain(param->value.storage),
+                     param->value.offset_bytes);
+    return mica_scope_status(into);
+}
+
+mica_status mica_executable_feed(mica_executable *executable, const char *result,
+                                 const char *param) {
+    size_t i;
+    uint32_t from = MC_ABSENT;
+    MC_TRY(begin(executable, "executable_feed", param, &i));
+    if (result) {
+        MC_TRY(find_result(executable, result, &from));
+        const mc_layout *l = executable->results[from];
+        char a[MC_LAYOUT_TEXT], b[MC_LAYOUT_TEXT];
+        bool dtype = l->dtype == executable->params[i].layout->dtype;
+        if (!dtype || !mc_layout_same_shape(l, executable->params[i].layout))
+            return mc_fail(dtype ? MICA_ESHAPE : MICA_EDTYPE,
+                           "executable_feed: result %.60s is %s, parameter %.60s is %s", result,
+                           mc_layout_text(l, a), param,
+                           mc_layout_text(executable->params[i].layout, b));
+    }
+    executable->params[i].fed_by = from;
+    executable->feeds = false;
+    for (size_t k = 0; k < executable->n_params; k++)
+        executable->feeds = executable->feeds || executable->params[k].fed_by != MC_ABSENT;
+    return MICA_OK;
+}

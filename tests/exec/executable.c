@@ -1,0 +1,565 @@
+/* Executables: values by name, what feeds them, slots, queued runs, modes, and what is refused. */
+#define _POSIX_C_SOURCE 200809L
+#include <mica/mica.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "exec/expect.h"
+
+#define SHAPE(...) (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / 8
+
+static mica_device *device;
+
+static int open_device(void **state) {
+    (void)state;
+    return test_device_open(&(mica_device_options){.threads = 2}, &device);
+}
+
+static int close_device(void **state) {
+    (void)state;
+    test_forget_plans(device);
+    int64_t left = (int64_t)mica_device_active_bytes(device);
+    mica_device_close(&device);
+    return left != 0 && !test_device_is_other();
+}
+
+static mica_scope *open_scope(void) {
+    mica_scope *s;
+    must(mica_scope_open(device, &s));
+    return s;
+}
+
+static void expect(mica_array x, const float *want, size_t n) {
+    float got[64];
+    must(mica_read(x, got, n * sizeof *got));
+    for (size_t i = 0; i < n; i++)
+        if (got[i] != want[i])
+            fail_msg("element %zu is %g, not %g", i, (double)got[i], (double)want[i]);
+}
+#define EXPECT(x, ...) \
+    expect(x, (const float[]){__VA_ARGS__}, sizeof((float[]){__VA_ARGS__}) / sizeof(float))
+
+/* y = x w + k, and sum(y) as i32; x f32 [2,2], w f32 [2,2], k f32 [], unused f32 [3]. */
+static mica_program *affine(void) {
+    mica_scope *s = open_scope();
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(2, 2));
+    mica_array w = mica_program_param(s, MICA_F32, SHAPE(2, 2));
+    mica_array k = mica_program_param(s, MICA_F32, NULL, 0);
+    mica_array unused = mica_program_param(s, MICA_F32, SHAPE(3)), y[2];
+    y[0] = mica_add(s, mica_matmul(s, x, w), k);
+    y[1] = mica_astype(s, mica_sum(s, y[0], NULL, 0, false), MICA_I32);
+    const mica_param params[] = {{.name = "x", .array = x},
+                                 {.name = "weight", .array = w},
+                                 {.name = "k", .array = k},
+                                 {.name = "unused", .array = unused}};
+    static const char *const names[] = {"y", "sum"};
+    mica_program *p;
+    must(
+        mica_program_build(s, params, 4, y, 2, &(mica_program_options){.result_names = names}, &p));
+    mica_scope_close(&s);
+    return p;
+}
+
+static mica_executable *open_affine(mica_mode mode) {
+    mica_program *p = affine();
+    mica_executable *x;
+    must(mica_executable_open(p, &(mica_executable_options){.mode = mode}, &x));
+    mica_program_close(&p);
+    return x;
+}
+
+static const float ONE_TO_FOUR[4] = {1, 2, 3, 4};
+
+static mica_input data(const char *name, const float *values, size_t n) {
+    return (mica_input){.name = name, .data = values, .bytes = n * sizeof *values, MICA_F32};
+}
+
+static void set(mica_executable *x, const char *name, const float *values, size_t n) {
+    const mica_input input = data(name, values, n);
+    must(mica_executable_set(x, &input));
+}
+
+/* ---- values ---- */
+
+static void test_values_by_name(void **state) {
+    (void)state;
+    for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_COMPILED; mode++) {
+        mica_executable *x = open_affine(mode), *clone;
+        assert_int_equal(mica_executable_compiles(x), mode == MICA_MODE_COMPILED);
+        set(x, "weight", (float[]){0, 1, 1, 0}, 4);
+        set(x, "unused", (float[]){0, 0, 0}, 3);
+        must(mica_executable_fill(x, "k", 10));
+        mica_scope *s = open_scope();
+        mica_array y[2];
+        int32_t sum;
+        const mica_input in = data("x", ONE_TO_FOUR, 4);
+        for (int i = 0; i < 3; i++) {
+            must(mica_executable_run(x, &in, 1, s, y));
+            EXPECT(y[0], 12, 11, 14, 13);
+            must(mica_read(y[1], &sum, sizeof sum));
+            assert_int_equal(sum, 50);
+        }
+        assert_int_equal(mica_executable_compiles(x), mode != MICA_MODE_EAGER);
+        assert_int_equal(mica_executable_runs(x), 3);
+        must(mica_executable_clone(x, &clone));
+        must(mica_executable_set_range(x, "weight", 4, (float[]){5}, sizeof(float)));
+        must(mica_executable_run(x, &in, 1, s, y));
+        EXPECT(y[0], 12, 15, 14, 25); /* w is {0, 5, 1, 0}: 2 + 10, 5 + 10, 4 + 10, 15 + 10 */
+        must(mica_executable_run(clone, &in, 1, s, y));
+        EXPECT(y[0], 12, 11, 14, 13);
+        /* What is given goes before what is set, for this run alone. */
+        const mica_input both[] = {in, data("k", (float[]){0}, 1)};
+        must(mica_executable_run(clone, both, 2, s, y));
+        EXPECT(y[0], 2, 1, 4, 3);
+        must(mica_executable_run(clone, &in, 1, NULL, NULL));
+        mica_array w;
+        must(mica_executable_get(clone, "weight", s, &w));
+        EXPECT(w, 0, 1, 1, 0);
+        mica_executable_close(&x);
+        mica_executable_close(&clone);
+        EXPECT(y[0], 2, 1, 4, 3);
+        mica_scope_close(&s);
+    }
+}
+
+/* Arrays are shared, views are copied, other dtypes are converted where that is asked for. */
+static void test_arrays_and_other_dtypes(void **state) {
+    (void)state;
+    mica_executable *x = open_affine(MICA_MODE_LAZY);
+    mica_scope *s = open_scope();
+    mica_array w = mica_from_data(s, (float[]){1, 2, 3, 4}, MICA_F32, SHAPE(2, 2)), y[2], got;
+    must(mica_eval(s, w));
+    must(mica_executable_set(x, &(mica_input){.name = "weight", .array = w}));
+    must(mica_executable_get(x, "weight", s, &got));
+    const void *a = NULL, *b = NULL;
+    if (!test_device_is_other()) {
+        must(mica_array_host(w, &a));
+        must(mica_array_host(got, &b));
+        assert_ptr_equal(a, b);
+    }
+    mica_array turned = mica_transpose(s, w, NULL);
+    must(mica_executable_set(x, &(mica_input){.name = "weight", .array = turned}));
+    const int16_t ints[4] = {1, 0, 0, 1};
+    mica_input in = {.name = "x", .data = ints, .bytes = sizeof ints, .dtype = MICA_I16};
+    must(mica_executable_fill(x, "k", 0));
+    must(mica_executable_fill(x, "unused", 0));
+    expect_refused(mica_executable_run(x, &in, 1, s, y), MICA_EDTYPE,
+                   "parameter x is f32[2,2], given i16[2,2]");
+    in.convert = true;
+    must(mica_executable_run(x, &in, 1, s, y));
+    EXPECT(y[0], 1, 3, 2, 4);
+    mica_scope_close(&s);
+    mica_executable_close(&x);
+}
+
+static void test_what_is_refused(void **state) {
+    (void)state;
+    mica_executable *x = open_affine(MICA_MODE_LAZY), *none;
+    mica_scope *s = open_scope();
+    mica_array y[2];
+    mica_input in = data("wieght", ONE_TO_FOUR, 4);
+    expect_refused(mica_executable_set(x, &in), MICA_ENOENT,
+                   "no parameter \"wieght\"; the nearest is \"weight\"");
+    in = data("weight", ONE_TO_FOUR, 3);
+    expect_refused(mica_executable_set(x, &in), MICA_ESHAPE, "12 bytes for f32[2,2], which has 16");
+    in = (mica_input){.name = "weight", .array = mica_zeros(s, SHAPE(4), MICA_F32)};
+    expect_refused(mica_executable_set(x, &in), MICA_ESHAPE, "is f32[2,2], given f32[4]");
+    in = (mica_input){.name = "weight"};
+    expect_refused(mica_executable_set(x, &in), MICA_EINVAL, "neither data nor an array");
+    expect_refused(mica_executable_set_range(x, "weight", 8, ONE_TO_FOUR, 12), MICA_ESHAPE,
+                   "bytes 8 to 20 of parameter weight, which has 16");
+    expect_refused(mica_executable_run(x, NULL, 0, s, y), MICA_EINVAL,
+                   "neither given nor set: x, weight, k, unused");
+    assert_false(mica_valid(y[0]));
+    const mica_input twice[] = {data("x", ONE_TO_FOUR, 4), data("x", ONE_TO_FOUR, 4)};
+    expect_refused(mica_executable_run(x, twice, 2, s, y), MICA_EINVAL, "x is there twice");
+    expect_refused(mica_executable_run(x, twice, 1, s, NULL), MICA_EINVAL, "go together");
+    expect_refused(mica_executable_get(x, "k", s, y), MICA_EINVAL, "k is not set");
+    expect_refused(mica_executable_feed(x, "y", "k"), MICA_ESHAPE, "result y is f32[2,2]");
+    expect_refused(mica_executable_feed(x, "sum", "k"), MICA_EDTYPE, "result sum is i32[]");
+    expect_refused(mica_executable_feed(x, "z", "k"), MICA_ENOENT, "no result \"z\"");
+    char *text;
+    set(x, "weight", ONE_TO_FOUR, 4);
+    expect_refused(mica_executable_check(x, twice, 1, &text), MICA_EINVAL, "missing: k, unused");
+    assert_string_equal(text, "missing: k, unused\nunused: unused\n");
+    mica_free(text);
+    must(mica_executable_fill(x, "k", 1));
+    must(mica_executable_fill(x, "unused", 1));
+    must(mica_executable_check(x, twice, 1, &text));
+    assert_string_equal(text, "unused: unused\n");
+    mica_free(text);
+    must(mica_executable_report(x, &text));
+    assert_non_null(strstr(text, "op matmul: 1, "));
+    assert_non_null(strstr(text, "param weight: f32[2,2], 16 bytes, set\n"));
+    mica_free(text);
+    must(mica_executable_run(x, twice, 1, s, y)); /* nothing was lost */
+    mica_program *p = affine();
+    const mica_executable_options odd = {.slot_align = 48};
+    expect_refused(mica_executable_open(p, &odd, &none), MICA_EINVAL, "no power of two");
+    setenv("MICA_MODE", "quick", 1);
+    expect_refused(mica_executable_open(p, NULL, &none), MICA_EINVAL, "MICA_MODE is quick");
+    setenv("MICA_MODE", "Eager", 1);
+    must(mica_executable_open(p, NULL, &none));
+    unsetenv("MICA_MODE");
+    must(mica_executable_report(none, &text));
+    assert_non_null(strstr(text, "mode eager"));
+    mica_free(text);
+    mica_executable_close(&none);
+    mica_program_close(&p);
+    mica_scope_close(&s);
+    mica_executable_close(&x);
+}
+
+/* ---- feeding ---- */
+
+/* The state out0 f32 [256, 4], donated, has a row written at place `at`; the other result is the
+ * sum of the row. */
+static mica_executable *open_state(void) {
+    mica_scope *s = open_scope();
+    mica_array cache = mica_program_param(s, MICA_F32, SHAPE(256, 4));
+    mica_array row = mica_program_param(s, MICA_F32, SHAPE(1, 4));
+    mica_array at = mica_program_param(s, MICA_I32, NULL, 0), y[2];
+    y[0] = mica_slice_update_at(s, cache, row, at, 0);
+    y[1] = mica_sum(s, row, NULL, 0, false);
+    const mica_param params[] = {{.name = "out0", .array = cache, .donate = true},
+                                 {.name = "row", .array = row},
+                                 {.name = "at", .array = at}};
+    mica_program *p;
+    mica_executable *x;
+    must(mica_program_build(s, params, 3, y, 2, NULL, &p));
+    mica_scope_close(&s);
+    must(mica_executable_open(p, NULL, &x));
+    mica_program_close(&p);
+    return x;
+}
+
+static void test_a_result_feeds_a_parameter(void **state) {
+    (void)state;
+    mica_executable *x = open_state();
+    const void *before = NULL, *after = NULL;
+    must(mica_executable_fill(x, "out0", 0));
+    for (int32_t i = 0; i < 5; i++) {
+        const float row[4] = {(float)i, 1, 2, 3};
+        const mica_input in[] = {data("row", row, 4),
+                                 {.name = "at", .data = &i, .bytes = sizeof i, .dtype = MICA_I32}};
+        must(mica_executable_run(x, in, 2, NULL, NULL));
+        if (test_device_is_other()) continue;
+        mica_scope *s = open_scope();
+        mica_array now;
+        must(mica_executable_get(x, "out0", s, &now));
+        must(mica_array_host(now, &after));
+        if (i > 0) assert_ptr_equal(before, after); /* written in place */
+        before = after;
+        mica_scope_close(&s);
+    }
+    mica_scope *s = open_scope();
+    mica_array now;
+    must(mica_executable_get(x, "out0", s, &now));
+    now = mica_slice_axis(s, now, 0, 2, 5);
+    EXPECT(mica_reshape(s, now, SHAPE(12)), 2, 1, 2, 3, 3, 1, 2, 3, 4, 1, 2, 3);
+    mica_scope_close(&s);
+    must(mica_executable_feed(x, NULL, "out0"));
+    const int32_t at = 0;
+    const mica_input in[] = {data("row", (float[]){9, 9, 9, 9}, 4),
+                             {.name = "at", .data = &at, .bytes = sizeof at, .dtype = MICA_I32}};
+    must(mica_executable_run(x, in, 2, NULL, NULL));
+    s = open_scope();
+    must(mica_executable_get(x, "out0", s, &now));
+    EXPECT(mica_slice_axis(s, now, 0, 0, 1), 0, 1, 2, 3); /* fed no more */
+    mica_scope_close(&s);
+    mica_executable_close(&x);
+}
+
+/* ---- queued runs ---- */
+
+/* c becomes c + x[i]; an i outside is an error. */
+static mica_executable *open_sum(void) {
+    mica_scope *s = open_scope();
+    mica_array c = mica_program_param(s, MICA_F32, SHAPE(1));
+    mica_array i = mica_program_param(s, MICA_I32, SHAPE(1)), y;
+    mica_array x = mica_from_data(s, (float[]){1, 10, 100, 1000}, MICA_F32, SHAPE(4));
+    y = mica_add(s, c, mica_take(s, x, i, 0));
+    const mica_param params[] = {{.name = "out0", .array = c}, {.name = "i", .array = i}};
+    mica_program *p;
+    mica_executable *exe;
+    must(mica_program_build(s, params, 2, &y, 1, NULL, &p));
+    mica_scope_close(&s);
+    must(mica_executable_open(p, NULL, &exe));
+    mica_program_close(&p);
+    return exe;
+}
+
+static mica_input number(const int32_t *i) {
+    return (mica_input){.name = "i", .data = i, .bytes = sizeof *i, .dtype = MICA_I32};
+}
+
+static void test_queued_runs_keep_their_order(void **state) {
+    (void)state;
+    mica_executable *x = open_sum();
+    mica_scope *s = open_scope();
+    mica_ticket *tickets[4];
+    mica_array y;
+    must(mica_executable_fill(x, "out0", 0));
+    for (int32_t i = 0; i < 4; i++) {
+        const mica_input in = number(&i);
+        must(mica_executable_run_async(x, &in, 1, &tickets[i]));
+    }
+    static const float sums[] = {1, 11, 111, 1111};
+    must(mica_ticket_wait(&tickets[2], s, &y));
+    EXPECT(y, sums[2]);
+    assert_null(tickets[2]);
+    must(mica_ticket_wait(&tickets[0], s, &y));
+    EXPECT(y, sums[0]);
+    must(mica_ticket_wait(&tickets[3], NULL, NULL));
+    assert_true(mica_ticket_ready(tickets[1]));
+    const int32_t ids[3] = {0, 0, 3};
+    const mica_input sets[3] = {number(&ids[0]), number(&ids[1]), number(&ids[2])};
+    mica_array many[3];
+    must(mica_executable_run_many(x, sets, 1, 3, s, many));
+    EXPECT(many[0], 1112);
+    EXPECT(many[2], 2113);
+    mica_executable_close(&x); /* and ticket 1 */
+    EXPECT(many[1], 1113);
+    mica_scope_close(&s);
+}
+
+static void test_errors_of_queued_runs(void **state) {
+    (void)state;
+    mica_executable *x = open_sum();
+    mica_scope *s = open_scope();
+    mica_ticket *tickets[3];
+    mica_array y;
+    must(mica_executable_fill(x, "out0", 0));
+    const int32_t ids[3] = {1, 77, 2};
+    for (int i = 0; i < 3; i++) {
+        const mica_input in = number(&ids[i]);
+        must(mica_executable_run_async(x, &in, 1, &tickets[i]));
+    }
+    expect_refused(mica_ticket_wait(&tickets[2], s, &y), MICA_EINVAL,
+                   "an earlier run failed: take");
+    expect_refused(mica_ticket_wait(&tickets[1], s, &y), MICA_EINVAL, "take");
+    assert_false(mica_valid(y));
+    must(mica_ticket_wait(&tickets[0], s, &y));
+    EXPECT(y, 10);
+    const mica_input in = number(&ids[2]);
+    must(mica_executable_run(x, &in, 1, s, &y));
+    EXPECT(y, 110);
+    mica_input sets[3] = {number(&ids[0]), number(&ids[1]), number(&ids[2])};
+    mica_array many[3];
+    expect_refused(mica_executable_run_many(x, sets, 1, 3, s, many), MICA_EINVAL, "take");
+    assert_false(mica_valid(many[0]));
+    must(mica_executable_run(x, &in, 1, s, &y));
+    EXPECT(y, 220);
+    mica_scope_close(&s);
+    mica_executable_close(&x);
+}
+
+static mica_status forever(void *user, mica_scope *s, const mica_array *x, size_t n, mica_array *y,
+                           size_t n_y) {
+    (void)user, (void)n, (void)n_y;
+    y[0] = mica_equal(s, x[0], x[0]);
+    return MICA_OK;
+}
+
+static mica_status next(void *user, mica_scope *s, const mica_array *x, size_t n, mica_array *y,
+                        size_t n_y) {
+    (void)user, (void)n, (void)n_y;
+    y[0] = mica_add(s, x[0], mica_i32(s, 1));
+    return MICA_OK;
+}
+
+static void test_cancelled_runs(void **state) {
+    (void)state;
+    mica_scope *s = open_scope();
+    mica_array x = mica_program_param(s, MICA_I32, NULL, 0), y;
+    must(mica_while(s, forever, next, NULL, &x, 1, NULL, &y, NULL));
+    const mica_param param = {.name = "x", .array = x};
+    mica_program *p;
+    mica_executable *exe;
+    must(mica_program_build(s, &param, 1, &y, 1, NULL, &p));
+    for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_EAGER; mode++) {
+        must(mica_executable_open(p, &(mica_executable_options){.mode = mode}, &exe));
+        must(mica_executable_fill(exe, "x", 0));
+        mica_ticket *first, *second;
+        must(mica_executable_run_async(exe, NULL, 0, &first));
+        must(mica_executable_run_async(exe, NULL, 0, &second));
+        mica_ticket_cancel(second);
+        mica_ticket_cancel(first);
+        assert_int_equal(mica_ticket_wait(&first, NULL, NULL), MICA_ECANCELLED);
+        assert_int_equal(mica_ticket_wait(&second, NULL, NULL), MICA_ECANCELLED);
+        mica_executable_close(&exe);
+    }
+    mica_program_close(&p);
+    mica_scope_close(&s);
+}
+
+/* ---- slots ---- */
+
+static void test_slots(void **state) {
+    (void)state;
+    for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_COMPILED; mode++) {
+        mica_executable *x = open_affine(mode);
+        const mica_slot *slots;
+        size_t n;
+        must(mica_executable_slots(x, &slots, &n));
+        assert_int_equal(n, 2);
+        assert_string_equal(slots[1].name, "sum");
+        assert_int_equal(slots[1].dtype, MICA_I32);
+        assert_int_equal(slots[1].offset, 64);
+        assert_int_equal(slots[0].bytes, 16);
+        const char *arena = mica_executable_arena(x);
+        set(x, "weight", (float[]){0, 1, 1, 0}, 4);
+        set(x, "unused", (float[]){0, 0, 0}, 3);
+        const float k = 10;
+        const void *inputs[4] = {ONE_TO_FOUR, NULL, &k, NULL};
+        expect_refused(mica_executable_run_slots(x, inputs, 3), MICA_EINVAL,
+                       "3 inputs for 4 parameters");
+        for (int i = 0; i < 4; i++) {
+            uint64_t before = mc_alloc_count();
+            must(mica_executable_run_slots(x, inputs, 4));
+            if (i > 1 && mode != MICA_MODE_EAGER && !test_device_is_other())
+                assert_int_equal(mc_alloc_count(), before);
+            const float want[4] = {12, 11, 14, 13};
+            assert_memory_equal(arena, want, sizeof want);
+            int32_t sum;
+            memcpy(&sum, arena + slots[1].offset, sizeof sum);
+            assert_int_equal(sum, 50);
+        }
+        assert_ptr_equal(arena, mica_executable_arena(x));
+        inputs[2] = NULL;
+        expect_refused(mica_executable_run_slots(x, inputs, 4), MICA_EINVAL, "nor set: k");
+        mica_executable_close(&x);
+    }
+}
+
+/* A fed parameter through slots, which is what a control loop is. */
+static void test_slots_with_a_state(void **state) {
+    (void)state;
+    mica_executable *x = open_state();
+    const mica_slot *slots;
+    size_t n;
+    must(mica_executable_fill(x, "out0", 0));
+    must(mica_executable_slots(x, &slots, &n));
+    for (int32_t i = 0; i < 20; i++) {
+        const float row[4] = {(float)i, 1, 1, 1};
+        uint64_t before = mc_alloc_count();
+        must(mica_executable_run_slots(x, (const void *const[]){NULL, row, &i}, 3));
+        if (i > 1 && !test_device_is_other()) assert_int_equal(mc_alloc_count(), before);
+        const float *arena = mica_executable_arena(x);
+        assert_true(arena[4 * i] == (float)i && arena[4 * i + 1] == 1);
+        assert_true(*(const float *)(const void *)((const char *)arena + slots[1].offset) ==
+                    (float)i + 3);
+    }
+    mica_executable_close(&x);
+}
+
+/* ---- looking ---- */
+
+static void test_errors_name_the_op_when_eager(void **state) {
+    (void)state;
+    mica_scope *s = open_scope();
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(3)), y;
+    y = mica_exp(s, mica_log(s, mica_subtract(s, x, mica_f32(s, 1))));
+    const mica_param param = {.name = "x", .array = x};
+    mica_program *p;
+    mica_executable *exe;
+    must(mica_program_build(s, &param, 1, &y, 1, NULL, &p));
+    setenv("MICA_CHECK_NAN", "1", 1);
+    char *dir = test_temp_dir(), *path = test_format("%s/trace.json", dir);
+    setenv("MICA_TRACE", path, 1);
+    must(mica_executable_open(p, NULL, &exe));
+    unsetenv("MICA_CHECK_NAN");
+    unsetenv("MICA_TRACE");
+    mica_input in = data("x", (float[]){2, 1, 3}, 3);
+    expect_refused(mica_executable_run(exe, &in, 1, s, &y), MICA_EINVAL, "log %");
+    if (!strstr(mica_last_error(), "(f32[3])") || !strstr(mica_last_error(), "NaN or infinity"))
+        fail_msg("%s", mica_last_error());
+    in = data("x", (float[]){2, NAN, 3}, 3);
+    must(mica_executable_run(exe, &in, 1, s, &y)); /* the operand has one */
+    in = data("x", (float[]){2, 3, 4}, 3);
+    must(mica_executable_run(exe, &in, 1, s, &y));
+    char *trace = test_read_file(path, NULL);
+    assert_memory_equal(trace, "[\n{\"name\":\"", 11);
+    assert_non_null(strstr(trace, "{\"name\":\"subtract\",\"ph\":\"X\""));
+    assert_non_null(strstr(trace, "\"name\":\"exp\""));
+    assert_non_null(strstr(trace, "\"result\":\"f32[3]\"}},\n"));
+    free(trace);
+    free(path);
+    test_temp_dir_remove(dir);
+    mica_executable_close(&exe);
+    mica_program_close(&p);
+    mica_scope_close(&s);
+}
+
+/* ---- memory that runs out ---- */
+
+static bool use(void *arg) {
+    const mica_program *p = arg;
+    mica_executable *x = NULL, *clone = NULL;
+    mica_scope *s = NULL;
+    mica_ticket *ticket = NULL;
+    const mica_input in[] = {data("x", ONE_TO_FOUR, 4), data("weight", ONE_TO_FOUR, 4)};
+    const mica_slot *slots;
+    char *text = NULL;
+    size_t n;
+    mica_array y[2];
+    mica_status status = mica_executable_open(p, NULL, &x);
+    if (status == MICA_OK) status = mica_executable_fill(x, "k", 1);
+    if (status == MICA_OK) status = mica_executable_fill(x, "unused", 1);
+    if (status == MICA_OK) status = mica_scope_open(device, &s);
+    if (status == MICA_OK) status = mica_executable_run(x, in, 2, s, y);
+    if (status == MICA_OK) status = mica_executable_set(x, &in[1]);
+    if (status == MICA_OK) status = mica_executable_set_range(x, "k", 0, ONE_TO_FOUR, 4);
+    if (status == MICA_OK) status = mica_executable_run_async(x, in, 1, &ticket);
+    if (ticket) {
+        mica_status waited = mica_ticket_wait(&ticket, s, y);
+        if (status == MICA_OK) status = waited;
+    }
+    if (status == MICA_OK) status = mica_executable_clone(x, &clone);
+    if (status == MICA_OK) status = mica_executable_slots(x, &slots, &n);
+    if (status == MICA_OK)
+        status = mica_executable_run_slots(x, (const void *const[]){ONE_TO_FOUR, 0, 0, 0}, 4);
+    if (status == MICA_OK) status = mica_executable_report(x, &text);
+    mica_free(text);
+    mica_scope_close(&s);
+    mica_executable_close(&x);
+    mica_executable_close(&clone);
+    mica_device_clear_cache(device);
+    assert_true(status == MICA_OK || status == MICA_ENOMEM);
+    return status == MICA_OK;
+}
+
+static void test_each_allocation_fails(void **state) {
+    (void)state;
+    if (test_device_is_other()) skip();
+    mica_program *p = affine();
+    mica_executable *x;
+    mica_ticket *ticket;
+    const mica_input in[] = {data("x", ONE_TO_FOUR, 4), data("weight", ONE_TO_FOUR, 4),
+                             data("k", ONE_TO_FOUR, 1), data("unused", ONE_TO_FOUR, 3)};
+    must(mica_executable_open(p, NULL, &x)); /* starts the background thread */
+    must(mica_executable_run_async(x, in, 4, &ticket));
+    mica_executable_close(&x);
+    test_fail_each_allocation(use, p);
+    mica_program_close(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values_by_name),
+        cmocka_unit_test(test_arrays_and_other_dtypes),
+        cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_a_result_feeds_a_parameter),
+        cmocka_unit_test(test_queued_runs_keep_their_order),
+        cmocka_unit_test(test_errors_of_queued_runs),
+        cmocka_unit_test(test_cancelled_runs),
+        cmocka_unit_test(test_slots),
+        cmocka_unit_test(test_slots_with_a_state),
+        cmocka_unit_test(test_errors_name_the_op_when_eager),
+        cmocka_unit_test(test_each_allocation_fails),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
