@@ -80,7 +80,12 @@ static bool matmul_vjp(const mc_gradient_node *n, const mica_array *dy, mica_arr
         x = as_rows(s, a);
         d = as_rows(s, d);
     }
-    dx[1] = mc_sum_to(s, record_matmul(s, mica_swapaxes(s, x, -1, -2), d, false), b);
+    /* a^T d, or (d^T a)^T: the first operand is copied to be transposed, so it is the narrower. */
+    bool turned = mica_array_dim(x, -1) > mica_array_dim(d, -1);
+    mica_array first = turned ? d : x, second = turned ? x : d;
+    dx[1] = record_matmul(s, mica_swapaxes(s, first, -1, -2), second, false);
+    if (turned) dx[1] = mica_swapaxes(s, dx[1], -1, -2);
+    dx[1] = mc_sum_to(s, dx[1], b);
     return true;
 }
 
