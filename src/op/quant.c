@@ -274,10 +274,7 @@ const mc_op_def mc_op_quantized_matmul = {.name = "quantized_matmul",
 static mica_array matmul_of(const mc_gradient_node *n, mica_array t, bool other_way) {
     mc_attr_quant attr = *(const mc_attr_quant *)n->attr;
     const mica_array in[4] = {t, n->in[1], n->in[2], n->in[3]};
-    if (other_way) {
-        attr.transpose = attr.transpose == 0;
-        attr.fast = 0; /* gradients are not quantised */
-    }
+    if (other_way) attr.transpose = attr.transpose == 0;
     return mc_record(n->s, MC_OP_QUANTIZED_MATMUL, &attr, in, 4);
 }
 
