@@ -9,40 +9,14 @@ Outputs are the results, then, where there is a dy, the gradients of sum(result 
 inputs in their order. The recurrences are step by step, as their papers say: selective_scan as in
 mamba's selective_scan_ref.
 """
-import numpy as np
 import torch
 import torch.nn.functional as F
 
-from nn_goldens import Records
+from torch_goldens import TorchRecords, normal
 
 torch.manual_seed(36)
-records = Records("nn")
-
-
-def normal(*shape):
-    return torch.randn(*shape, dtype=torch.float32)
-
-
-def f32(x):
-    return x.detach().to(torch.float32).numpy()
-
-
-def add(op, args, f, inputs, gradients=True):
-    """f(inputs...) in f64, one result or two, and gradients. inputs: by name; floats are f32."""
-    wide = {name: x.double().requires_grad_(gradients) if x.is_floating_point() else x
-            for name, x in inputs.items()}
-    ys = f(**wide)
-    ys = ys if isinstance(ys, tuple) else (ys,)
-    stored = {name: x.numpy() for name, x in inputs.items()}
-    outputs = [f32(y) for y in ys]
-    if gradients:
-        dys = [torch.randn(y.shape, dtype=torch.float32) for y in ys]
-        floats = [x for x in wide.values() if x.is_floating_point()]
-        found = torch.autograd.grad(ys, floats, [dy.double() for dy in dys], allow_unused=True)
-        outputs += [f32(torch.zeros_like(x) if dx is None else dx)
-                    for x, dx in zip(floats, found)]
-        stored |= {name: dy.numpy() for name, dy in zip(("dy", "dlast"), dys)}
-    records.add(op, args, stored, outputs)
+records = TorchRecords("nn")
+add = records.check
 
 
 def channels_last(x, axis):

@@ -1,4 +1,5 @@
-/* Operations of networks: activations, norms, positions, recurrences.
+/* Operations of networks: activations, norms, positions, recurrences, sampling, quantised values,
+ * layers, losses, and gradients of single ops.
  *
  * They are compositions of the ops of mica/ops.h unless it is said otherwise, so they run on every
  * device and have gradients. Conventions are those of mica/ops.h. Where nothing else is said, a
@@ -123,6 +124,301 @@ MICA_API mica_array mica_selective_scan(mica_scope *s, mica_array x, mica_array 
 MICA_API mica_array mica_gated_delta(mica_scope *s, mica_array q, mica_array k, mica_array v,
                                      mica_array g, mica_array beta, mica_array state,
                                      mica_array *last);
+
+/* ---- sampling ---- */
+
+/** Options of mica_sample: each a number [] or one for each row [...], any dtype; MICA_NONE means
+ *  the default. */
+typedef struct mica_sample_options {
+    size_t struct_bytes;    /* see mica/api.h */
+    mica_array temperature; /* logits are divided by it; 0: the largest one; default 1 */
+    mica_array top_k;       /* so many of the largest are kept; 0, the default: all */
+    mica_array top_p;       /* kept until their probabilities are so much; 1, the default: all */
+    mica_array min_p;       /* kept where p >= min_p max(p); default 0 */
+} mica_sample_options;
+/** A token for each row of logits: temperature, top_k, top_p, min_p in this order, then a draw.
+ *
+ *  1. temperature 0: the largest logit, of equals the lowest id. Else z = logits / temperature.
+ *  2. top_k: exactly k are left, of equals those with the lower ids.
+ *  3. top_p: with p = softmax(z) of these, sorted, those are left before which the sum is below
+ *     top_p: one at least.
+ *  4. min_p: those with p >= min_p max(p) are left.
+ *  5. The largest of z + Gumbel noise by the key, as mica_random_categorical.
+ *
+ *  key      u32 [2], or [..., 2]: one a row. The same key gives the same tokens.
+ *  logits   [..., V] float; a token of -inf is never drawn.
+ *  returns  [...] i32. It has no gradient.
+ *  errors   MICA_ESHAPE, MICA_EDTYPE; MICA_EINVAL at evaluation, naming the row: a temperature
+ *           below 0 or NaN; logits with NaN or +inf, or nothing but -inf */
+MICA_API mica_array mica_sample(mica_scope *s, mica_array key, mica_array logits,
+                                const mica_sample_options *options);
+
+/* ---- quantised values and weights ---- */
+
+/** Affine int8: q = clamp(round(x / scale) + zero_point, -128, 127), to nearest even, and back:
+ *  (q - zero_point) scale.
+ *
+ *  x           float; NaN gives the zero point.
+ *  q           i8, or u8 for mica_dequantize_int8.
+ *  scale       float, above 0, [] or [1]; with an axis [C], of its length. Dtype of what
+ *              mica_dequantize_int8 gives.
+ *  zero_point  integers of the scale's shape, or MICA_NONE: 0.
+ *  axis        the axis that scales belong to. Borrowed; NULL: none.
+ *  errors      MICA_ESHAPE, MICA_EDTYPE; MICA_EINVAL at evaluation: a scale is not above 0
+ *  source      ONNX, QuantizeLinear. */
+MICA_API mica_array mica_quantize_int8(mica_scope *s, mica_array x, mica_array scale,
+                                       mica_array zero_point, const int *axis);
+MICA_API mica_array mica_dequantize_int8(mica_scope *s, mica_array q, mica_array scale,
+                                         mica_array zero_point, const int *axis);
+
+/** Options of mica_qmatmul. */
+typedef struct mica_qmatmul_options {
+    size_t struct_bytes;   /* see mica/api.h */
+    int32_t x_zero_point;  /* of x */
+    int32_t w_zero_point;  /* of w */
+    int64_t zero_point;    /* of the result */
+    mica_array multiplier; /* float, [] or [N]: scale of x times that of w by that of the result; or
+                              none: 1 */
+} mica_qmatmul_options;
+/** An int8 product: clamp(round((bias + sum (x - x_zero_point) (w - w_zero_point)) multiplier) +
+ *  zero_point) with exact i32 sums.
+ *
+ *  x        [.., K] i8
+ *  w        [K, N] i8
+ *  bias     [N] i32 or MICA_NONE
+ *  returns  [.., N] i8
+ *  errors   MICA_ESHAPE, MICA_EDTYPE. source  ONNX, QLinearMatMul. */
+MICA_API mica_array mica_qmatmul(mica_scope *s, mica_array x, mica_array w, mica_array bias,
+                                 const mica_qmatmul_options *options);
+
+/** Where the scale of mica_fake_quantize is from. */
+typedef enum mica_scale_mode {
+    MICA_SCALE_BATCH, /* max |x| / Q */
+    MICA_SCALE_FIXED, /* options.scale */
+    MICA_SCALE_EMA    /* max |x| / Q where options.scale is not above 0; else decay times that and
+                         1 - decay times max |x| / Q */
+} mica_scale_mode;
+/** Straight-through estimators: the gradient by x that mica_fake_quantize has. */
+typedef enum mica_ste {
+    MICA_STE_IDENTITY, /* dy */
+    MICA_STE_CLIPPED,  /* dy where |x| <= Q s, else 0 */
+    MICA_STE_TANH,     /* dy (1 - tanh(x / s)^2) */
+    MICA_STE_HARD_TANH /* dy max(0, 1 - |x| / (Q s)) */
+} mica_ste;
+/** Options of mica_fake_quantize; zero means the default. */
+typedef struct mica_fake_quantize_options {
+    size_t struct_bytes;  /* see mica/api.h */
+    int bits;             /* 2 to 8; 0: 8. Q = 2^(bits - 1) - 1 */
+    mica_scale_mode mode; /* where the scale is from */
+    mica_ste ste;         /* the gradient */
+    float decay;          /* of MICA_SCALE_EMA, 0 to 1 */
+    bool wide;            /* MICA_STE_TANH of x / (Q s) */
+    const int *axis;      /* the axis that scales belong to. Borrowed; NULL: one scale */
+    mica_array scale;     /* float [C], or [1]: the scale, or the state of MICA_SCALE_EMA */
+} mica_fake_quantize_options;
+/** Rounds x to multiples of a scale: y = clamp(round(x / s), -Q, Q) s, to nearest even; s at least
+ *  1e-12, and a constant for gradients.
+ *
+ *  new_state  receives the scale that was used, [C] or [1] f32, before it is bounded: the next
+ *             state of MICA_SCALE_EMA. May be NULL.
+ *  returns    x's shape and dtype.
+ *  errors     MICA_EINVAL bits, mode, ste, decay; MICA_ESHAPE, MICA_EDTYPE
+ *  source     Bengio et al. 2013 (arXiv:1308.3432). */
+MICA_API mica_array mica_fake_quantize(mica_scope *s, mica_array x,
+                                       const mica_fake_quantize_options *options,
+                                       mica_array *new_state);
+/** The same by a scale that is learned: dx = dy where |x| <= Q s, else 0, and
+ *
+ *      ds = k sum psi(x / s) dy,   psi(z) = round(z) - z where |z| <= Q, else sign(z) Q
+ *
+ *  scale           [C] or [1] float
+ *  scale_gradient  k; 0: 1 / sqrt(n Q), of n elements that share a scale.
+ *  errors          as mica_fake_quantize. source  Esser et al. 2020 (arXiv:1902.08153). */
+MICA_API mica_array mica_fake_quantize_lsq(mica_scope *s, mica_array x, mica_array scale, int bits,
+                                           const int *axis, float scale_gradient);
+
+/** Schemes of weights beside MLX's (mica_quant). The last eight are blocks of ggml. */
+typedef enum mica_weight_scheme {
+    MICA_WEIGHT_INT8,  /* codes i8 [K, N]; scale and zero_point [K / b, N] */
+    MICA_WEIGHT_INT4,  /* u8 [K, N / 2], the low nibble first; without zero_point it is signed */
+    MICA_WEIGHT_E4M3,  /* u8 [K, N], as mica_from_fp8 */
+    MICA_WEIGHT_E5M2,  /* u8 [K, N] */
+    MICA_WEIGHT_NVFP4, /* codes and scale of mica_quantize [N, ..], times global */
+    MICA_WEIGHT_Q4_0,  /* u8 [N, K / 32 * 18], as those below of rows of whole blocks */
+    MICA_WEIGHT_Q8_0,  /* 34 bytes for 32 */
+    MICA_WEIGHT_Q2_K,  /* 84 bytes for 256 */
+    MICA_WEIGHT_Q3_K,  /* 110 bytes for 256 */
+    MICA_WEIGHT_Q4_K,  /* 144 bytes for 256 */
+    MICA_WEIGHT_Q5_K,  /* 176 bytes for 256 */
+    MICA_WEIGHT_Q6_K,  /* 210 bytes for 256 */
+    MICA_WEIGHT_Q8_K   /* 292 bytes for 256 */
+} mica_weight_scheme;
+/** A weight of a scheme. */
+typedef struct mica_weight {
+    mica_weight_scheme scheme; /* what the arrays are */
+    mica_array codes;          /* the codes */
+    mica_array scale;          /* float; of MICA_WEIGHT_NVFP4 as mica_quantize gives */
+    mica_array zero_point;     /* any number, of the shape of scale; or none: 0 */
+    mica_array global;         /* float [] or [1] of MICA_WEIGHT_NVFP4; or none: 1 */
+} mica_weight;
+/** The weight as f32 [K, N]. errors  MICA_ESHAPE, MICA_EDTYPE, MICA_EINVAL no such scheme */
+MICA_API mica_array mica_weight_dequantize(mica_scope *s, const mica_weight *w);
+/** x [.., K] by the weight: [.., N] of x's dtype. The weight is dequantised for it. Errors as
+ *  above. */
+MICA_API mica_array mica_dequant_matmul(mica_scope *s, mica_array x, const mica_weight *w);
+
+/* ---- layers ---- */
+
+/** Activations by their number, of layers and of mica_activation_backward. */
+typedef enum mica_activation {
+    MICA_ACT_IDENTITY, /* x */
+    MICA_ACT_RELU,
+    MICA_ACT_GELU,
+    MICA_ACT_GELU_APPROX,
+    MICA_ACT_SILU,
+    MICA_ACT_SIGMOID,
+    MICA_ACT_TANH,
+    MICA_ACT_EXP,
+    MICA_ACT_LOG,
+    MICA_ACT_SQRT,
+    MICA_ACT_RSQRT,
+    MICA_ACT_NEGATIVE,
+    MICA_ACT_ABS,
+    MICA_ACT_SIN,
+    MICA_ACT_COS,
+    MICA_ACT_TAN,
+    MICA_ACT_ARCTAN,
+    MICA_ACT_ROUND
+} mica_activation;
+/** The op of that name. errors  MICA_EINVAL there is no such activation */
+MICA_API mica_array mica_activate(mica_scope *s, mica_activation kind, mica_array x);
+
+/** Which keys j a query i sees, at position offset + i, offset = Lk - Lq. */
+typedef enum mica_mask_kind {
+    MICA_MASK_NONE,   /* all */
+    MICA_MASK_CAUSAL, /* j <= offset + i */
+    MICA_MASK_WINDOW, /* and j > offset + i - window: so many keys */
+    MICA_MASK_CUSTOM, /* where options.mask is true, or a number of 0.5 or more */
+    MICA_MASK_BIAS    /* all; options.mask is added to the scores */
+} mica_mask_kind;
+/** Options of mica_masked_attention; zero means the default. */
+typedef struct mica_masked_attention_options {
+    size_t struct_bytes; /* see mica/api.h */
+    mica_mask_kind kind; /* which keys are seen */
+    float scale;         /* of q k^T; 0: 1 / sqrt(D) */
+    float softcap;       /* scores become softcap * tanh(scores / softcap); 0: none */
+    int heads;           /* of q [B, Lq, heads * D] */
+    int64_t kv_heads;    /* of k and v then; 0: heads */
+    int64_t window;      /* keys of MICA_MASK_WINDOW */
+    mica_array mask;     /* custom: [B, Lk], [B, Lq, Lk] or [B, H, Lq, Lk], bool or numbers; bias:
+                            float that broadcasts to [B, H, Lq, Lk] */
+} mica_masked_attention_options;
+/** mica_sdpa with a kind of mask, and of heads that need not be split: q [B, H, Lq, D] and k, v
+ *  likewise, or [B, Lq, H * D]. The result lies as q does. A query that sees no key gives zeros.
+ *  errors  those of mica_sdpa; MICA_EINVAL kind, window */
+MICA_API mica_array mica_masked_attention(mica_scope *s, mica_array q, mica_array k, mica_array v,
+                                          const mica_masked_attention_options *options);
+
+/** act(x w + bias); bias may be MICA_NONE. */
+MICA_API mica_array mica_matmul_bias_act(mica_scope *s, mica_array x, mica_array w, mica_array bias,
+                                         mica_activation act);
+/** norm(x + r + bias); bias may be MICA_NONE, and gamma and beta, too. */
+MICA_API mica_array mica_residual_layer_norm(mica_scope *s, mica_array x, mica_array r,
+                                             mica_array bias, mica_array gamma, mica_array beta,
+                                             float eps);
+MICA_API mica_array mica_residual_rms_norm(mica_scope *s, mica_array x, mica_array r,
+                                           mica_array bias, mica_array gamma, float eps);
+/** x [.., 2 F], up first, or with gate_first the gate: up * silu(gate), [.., F]. */
+MICA_API mica_array mica_swiglu(mica_scope *s, mica_array x, bool gate_first);
+/** x w + scale (x a) b, w [K, N], a [K, R], b [R, N]. */
+MICA_API mica_array mica_lora_matmul(mica_scope *s, mica_array x, mica_array w, mica_array a,
+                                     mica_array b, float scale);
+
+/** Weights of mica_attention_block; biases and tables may be MICA_NONE. */
+typedef struct mica_attention_weights {
+    mica_array qkv;      /* [D, 3 E]: columns of q, k, v, heads side by side */
+    mica_array qkv_bias; /* [3 E] */
+    mica_array out;      /* [E, D] */
+    mica_array out_bias; /* [D] */
+    mica_array cos;      /* of mica_rope_tables, for q and k */
+    mica_array sin;      /* with cos */
+} mica_attention_weights;
+/** attention(q, k, v) out + out_bias with q | k | v = x qkv + qkv_bias, x [B, L, D]. options.heads
+ *  is needed. Errors as of the parts. */
+MICA_API mica_array mica_attention_block(mica_scope *s, mica_array x,
+                                         const mica_attention_weights *w,
+                                         const mica_masked_attention_options *options);
+
+/** Weights of mica_transformer_layer; biases may be MICA_NONE. */
+typedef struct mica_layer_weights {
+    mica_attention_weights attention; /* as above */
+    mica_array norm1;                 /* [D] */
+    mica_array norm1_bias;            /* [D] */
+    mica_array up;                    /* [D, F] */
+    mica_array up_bias;               /* [F] */
+    mica_array down;                  /* [F, D] */
+    mica_array down_bias;             /* [D] */
+    mica_array norm2;                 /* [D] */
+    mica_array norm2_bias;            /* [D] */
+} mica_layer_weights;
+/** A layer of an encoder such as BERT, x [B, L, D]:
+ *
+ *      h = layer_norm(x + attention_block(x))
+ *      y = layer_norm(h + act(h up + up_bias) down + down_bias)
+ *
+ *  errors  as of the parts. source  Devlin et al. 2018 (arXiv:1810.04805). */
+MICA_API mica_array mica_transformer_layer(mica_scope *s, mica_array x, const mica_layer_weights *w,
+                                           mica_activation act, float eps,
+                                           const mica_masked_attention_options *options);
+
+/* ---- losses ---- */
+
+/** mica_cross_entropy of labels from 0 on. Labels that are *ignore_index (NULL: none) have the loss
+ *  0, and no gradient. errors  as mica_cross_entropy; MICA_EINVAL at evaluation: another label is
+ *  negative */
+MICA_API mica_array mica_softmax_cross_entropy(mica_scope *s, mica_array logits, mica_array labels,
+                                               const int64_t *ignore_index);
+
+/* ---- gradients of single ops ----
+ *
+ * What mica_grad gives of the op, under a name: of x's shape and dtype. Those of several results
+ * leave out those whose pointer is NULL; after an error the others are invalid arrays. Errors as
+ * mica_grad and the op. */
+
+/** dy where x > 0, else 0: at 0 and for NaN, too. */
+MICA_API mica_array mica_relu_backward(mica_scope *s, mica_array x, mica_array dy);
+/** dy f'(x); of MICA_ACT_ROUND dy. */
+MICA_API mica_array mica_activation_backward(mica_scope *s, mica_activation kind, mica_array x,
+                                             mica_array dy);
+MICA_API mica_array mica_fake_quantize_backward(mica_scope *s, mica_array x, mica_array dy,
+                                                const mica_fake_quantize_options *options);
+/** dy summed in the other direction. */
+MICA_API mica_array mica_cumsum_backward(mica_scope *s, mica_array dy, int axis, bool reverse,
+                                         bool inclusive);
+/** dy [as mica_take gives] added where it was taken from x, of which only the shape matters. */
+MICA_API mica_array mica_take_backward(mica_scope *s, mica_array x, mica_array indices,
+                                       mica_array dy, int axis);
+MICA_API mica_array mica_rope_tables_backward(mica_scope *s, mica_array dy, mica_array cos,
+                                              mica_array sin);
+/** (softmax(logits) - 1 at the label) dloss. */
+MICA_API mica_array mica_softmax_cross_entropy_backward(mica_scope *s, mica_array logits,
+                                                        mica_array labels, mica_array dloss,
+                                                        const int64_t *ignore_index);
+/** gamma may be MICA_NONE: ones. */
+MICA_API mica_status mica_layer_norm_backward(mica_scope *s, mica_array x, mica_array gamma,
+                                              mica_array dy, float eps, mica_array *dx,
+                                              mica_array *dgamma, mica_array *dbeta);
+MICA_API mica_status mica_rms_norm_backward(mica_scope *s, mica_array x, mica_array gamma,
+                                            mica_array dy, float eps, mica_array *dx,
+                                            mica_array *dgamma);
+MICA_API mica_status mica_group_norm_backward(mica_scope *s, mica_array x, mica_array gamma,
+                                              mica_array dy, int64_t groups, float eps,
+                                              mica_array *dx, mica_array *dgamma,
+                                              mica_array *dbeta);
+MICA_API mica_status mica_masked_attention_backward(mica_scope *s, mica_array q, mica_array k,
+                                                    mica_array v, mica_array dy,
+                                                    const mica_masked_attention_options *options,
+                                                    mica_array *dq, mica_array *dk, mica_array *dv);
 
 MICA_END
 

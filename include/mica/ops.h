@@ -425,6 +425,15 @@ MICA_API mica_array mica_einsum(mica_scope *s, const char *equation, const mica_
  *  errors  MICA_ESHAPE more than four axes that are not 1. source  numpy.kron. */
 MICA_API mica_array mica_kron(mica_scope *s, mica_array a, mica_array b);
 
+/** x in a x = b, by elimination with pivoting, on the host.
+ *
+ *  a        [.., N, N] float
+ *  b        [.., N, K] float, or vectors: [N], or one axis less than a. Batch axes broadcast.
+ *  returns  of b's shape, with the batch axes of both; promoted dtype, computed in f64.
+ *  errors   MICA_ESHAPE, MICA_EDTYPE; MICA_EINVAL at evaluation: a matrix is singular (the text has
+ *           its number in the batch) */
+MICA_API mica_array mica_solve(mica_scope *s, mica_array a, mica_array b);
+
 /** How quantised weights are packed: MLX's layout. Codes of `bits` bits are packed little-endian
  *  into u32 words along the last axis. Each group of group_size codes shares a scale, and in the
  *  affine mode a bias. */

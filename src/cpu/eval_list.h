@@ -160,6 +160,11 @@ SCRATCH(SELECTIVE_SCAN_GRADIENT)
 EVAL(GATED_DELTA, mc_eval_gated_delta)
 SCRATCH(GATED_DELTA)
 
+/* eval_solve.c, eval_require.c */
+EVAL(DENSE_SOLVE, mc_eval_dense_solve)
+SCRATCH(DENSE_SOLVE)
+EVAL(REQUIRE, mc_eval_require)
+
 #undef EVAL
 #undef STAGE
 #undef SCRATCH

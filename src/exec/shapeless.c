@@ -132,6 +132,8 @@ static const unsigned char rules[MC_OP_COUNT] = {
     [MC_OP_SELECTIVE_SCAN] = ANY,
     [MC_OP_SELECTIVE_SCAN_GRADIENT] = ANY,
     [MC_OP_GATED_DELTA] = ANY,
+    [MC_OP_DENSE_SOLVE] = ANY,
+    [MC_OP_REQUIRE] = ANY,
 };
 
 /* One node that is recorded again. */

@@ -160,3 +160,8 @@ const mc_attr_field mc_attr_scan_over_fields[] = {
     FIELD(scan_over, checkpoints, INT),
     {0},
 };
+
+const mc_attr_field mc_attr_require_fields[] = {
+    FIELD(require, what, INT),
+    {0},
+};

@@ -151,6 +151,17 @@ typedef struct mc_attr_scan_over { /* in = carried values, xs, captures; body ha
     int64_t checkpoints; /* how many carried values a gradient keeps; 0: the root of length */
 } mc_attr_scan_over;
 
+/* What `require` can ask: rows of graph/require_list.h. */
+typedef enum mc_requirement {
+#define REQUIRE(ENUM, op, thing, text) MC_REQUIRE_##ENUM,
+#include "graph/require_list.h"
+    MC_REQUIRE_COUNT
+} mc_requirement;
+
+typedef struct mc_attr_require {
+    int64_t what; /* mc_requirement */
+} mc_attr_require;
+
 /* ---- what the members are: for text and files ---- */
 
 typedef enum mc_attr_kind {

@@ -23,4 +23,5 @@ ATTR(bits)
 ATTR(if)
 ATTR(while)
 ATTR(scan_over)
+ATTR(require)
 #undef ATTR

@@ -157,4 +157,8 @@ OP(SELECTIVE_SCAN, selective_scan)
 OP(SELECTIVE_SCAN_GRADIENT, selective_scan_gradient)
 OP(GATED_DELTA, gated_delta)
 
+/* linear equations, and errors of compositions that depend on data: op/solve.c, op/require.c */
+OP(DENSE_SOLVE, dense_solve)
+OP(REQUIRE, require)
+
 #undef OP

@@ -179,6 +179,42 @@ static mica_status call_selective_scan(const void *options) {
     return status;
 }
 
+static mica_status call_sample(const void *options) {
+    mica_scope *s = open_scope();
+    mica_array x = mica_zeros(s, (int64_t[]){1, 2}, 2, MICA_F32);
+    (void)mica_sample(s, mica_random_key(s, 1), x, options);
+    mica_status status = mica_scope_status(s);
+    mica_scope_close(&s);
+    return status;
+}
+
+static mica_status call_qmatmul(const void *options) {
+    mica_scope *s = open_scope();
+    mica_array x = mica_zeros(s, (int64_t[]){2, 2}, 2, MICA_I8);
+    (void)mica_qmatmul(s, x, x, MICA_NONE, options);
+    mica_status status = mica_scope_status(s);
+    mica_scope_close(&s);
+    return status;
+}
+
+static mica_status call_fake_quantize(const void *options) {
+    mica_scope *s = open_scope();
+    mica_array x = mica_zeros(s, (int64_t[]){2, 2}, 2, MICA_F32);
+    (void)mica_fake_quantize(s, x, options, NULL);
+    mica_status status = mica_scope_status(s);
+    mica_scope_close(&s);
+    return status;
+}
+
+static mica_status call_attention(const void *options) {
+    mica_scope *s = open_scope();
+    mica_array x = mica_zeros(s, (int64_t[]){1, 1, 2, 8}, 4, MICA_F32);
+    (void)mica_masked_attention(s, x, x, x, options);
+    mica_status status = mica_scope_status(s);
+    mica_scope_close(&s);
+    return status;
+}
+
 static mica_status call_program_build(const void *options) {
     mica_program *built;
     mica_status status = mica_program_build(scope, NULL, 0, NULL, 0, options, &built);
@@ -244,6 +280,10 @@ static const options_case cases[] = {
     CASE(mica_rope_options, scale, call_rope),
     CASE(mica_sdpa_options, sinks, call_sdpa),
     CASE(mica_selective_scan_options, initial, call_selective_scan),
+    CASE(mica_sample_options, min_p, call_sample),
+    CASE(mica_qmatmul_options, multiplier, call_qmatmul),
+    CASE(mica_fake_quantize_options, scale, call_fake_quantize),
+    CASE(mica_masked_attention_options, mask, call_attention),
     CASE(mica_program_options, result_names, call_program_build),
     CASE(mica_program_file_options, n_constants, call_program_encode),
     CASE(mica_program_file_options, n_constants, call_program_decode),

@@ -127,5 +127,7 @@ DOMAIN(cross_entropy_gradient, -2, 2)
 DOMAIN(selective_scan, -1, 1)
 DOMAIN(selective_scan_gradient, -1, 1)
 DOMAIN(gated_delta, -1, 1)
+DOMAIN(dense_solve, -1, 1)
+DOMAIN(require, -1, 1)
 #undef DOMAIN
 #undef NOWHERE

@@ -1,5 +1,7 @@
 #include "graph/graphs.h"
 
+#include "op/require.h"
+
 #include "support/support.h"
 
 #define LIST(...) ((const int64_t[]){__VA_ARGS__})
@@ -251,6 +253,10 @@ static void record_recurrences(test_graph *g) {
     mica_array v = mica_reshape(s, mica_slice_axis(s, g->w, 1, 9, 15), SHAPE(2, 3, 2, 2));
     mica_array gate = mica_squeeze(s, mica_slice_axis(s, v, 3, 0, 1), 3);
     mica_array state = mica_reshape(s, g->x, SHAPE(2, 2, 3, 2));
+    mica_array square = mica_reshape(s, mica_slice_axis(s, g->w, 1, 0, 9), SHAPE(4, 3, 3));
+    square = mica_add(s, square, mica_multiply(s, mica_eye(s, 3, 3, 0, MICA_F32), mica_f32(s, 4)));
+    result(g, mica_solve(s, square, mica_slice_axis(s, square, 2, 0, 2)));
+    result(g, mc_require(s, square, mica_less(s, square, mica_f32(s, 90)), MC_REQUIRE_SCALE));
     result(g, mica_gated_delta(s, q, mica_flip(s, q, 3), v, gate, gate, state, &last));
     result(g, last);
 }

@@ -21,7 +21,7 @@
 #include "base/json.h"
 #include "support/support.h"
 
-#define GOLDEN_MAX 16
+#define GOLDEN_MAX 20
 
 typedef struct golden {
     const char *name; /* "add.3" */

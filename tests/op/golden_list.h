@@ -14,5 +14,6 @@ GROUP(gradients)
 GROUP(contract)
 GROUP(nn)
 GROUP(control)
+GROUP(layer)
 
 #undef GROUP
