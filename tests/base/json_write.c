@@ -60,6 +60,23 @@ static void test_locale(void **state) {
     mc_buffer_deinit(&out);
 }
 
+/* What Python's json.dumps(value, indent=4) writes. */
+static void test_values(void **state) {
+    (void)state;
+    static const char text[] =
+        "{\n    \"a\": [\n        1,\n        -2.5,\n        1e-06,\n"
+        "        1.0,\n        0.1,\n        1e+20,\n        null,\n        true,\n"
+        "        \"\\u20ac \\u0000\"\n    ],\n    \"b\": {},\n"
+        "    \"c\": {\n        \"d\": []\n    }\n}";
+    mc_json_doc *doc;
+    mc_buffer out = {0};
+    assert_int_equal(mc_json_parse(text, sizeof text - 1, "text", &doc), MICA_OK);
+    assert_true(mc_json_put_value(&out, mc_json_root(doc), 0));
+    assert_string_equal(mc_buffer_cstr(&out), text);
+    mc_buffer_deinit(&out);
+    mc_json_close(&doc);
+}
+
 static bool try_put(void *arg) {
     mc_buffer out = {0};
     (void)arg;
@@ -75,9 +92,8 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_texts),     cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_values),    cmocka_unit_test(test_locale),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("base/json_write", tests, NULL, NULL);

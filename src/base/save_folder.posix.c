@@ -1,0 +1,136 @@
+#define _DEFAULT_SOURCE /* flock */
+#define _DARWIN_C_SOURCE
+
+#include "base/save_folder.h"
+
+#include "base/filemap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_SAVES = 64 };
+
+static mica_status fail_make(const mc_save_folder *save, int error) {
+    return mc_fail_errno(error, "cannot make the folder %s", save->target);
+}
+
+/* The length of a path without its last name and the slashes behind that. */
+static size_t parent_bytes(const char *path) {
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    return n;
+}
+
+static mica_status make_name(mc_save_folder *save, int i) {
+    mc_buffer_clear(&save->name);
+    if (!mc_buffer_add(&save->name, save->target, parent_bytes(save->target)) ||
+        !mc_buffer_printf(&save->name, ".mica-folder-%d", i) || !mc_buffer_cstr(&save->name))
+        return mc_fail_nomem(save->target);
+    save->path = save->name.data;
+    return MICA_OK;
+}
+
+/* Opens a folder and locks it; -1: somebody else has the lock, or there is none. */
+static int lock_folder(const char *path) {
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return -1;
+    struct stat ours, there;
+    bool lost = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!lost && fstat(fd, &ours) == 0 && lstat(path, &there) == 0 && ours.st_ino == there.st_ino)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Removes a folder and the files in it. */
+static void remove_folder(const char *path, int fd) {
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+    if (!dir) {
+        if (copy >= 0) close(copy);
+        return;
+    }
+    rewinddir(dir);
+    for (struct dirent *entry; (entry = readdir(dir));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(fd, entry->d_name, 0);
+    closedir(dir);
+    rmdir(path);
+}
+
+/* Removes what killed processes have left. */
+static mica_status remove_leftovers(mc_save_folder *save) {
+    for (int i = 0; i < MAX_SAVES; i++) {
+        MC_TRY(make_name(save, i));
+        int fd = lock_folder(save->path);
+        if (fd < 0) continue;
+        remove_folder(save->path, fd);
+        close(fd);
+    }
+    return MICA_OK;
+}
+
+static mica_status create(mc_save_folder *save) {
+    for (int i = 0; i < MAX_SAVES; i++) {
+        MC_TRY(make_name(save, i));
+        if (mkdir(save->path, 0777) != 0) {
+            if (errno == EEXIST) continue;
+            return fail_make(save, errno);
+        }
+        save->lock = lock_folder(save->path);
+        if (save->lock >= 0) return MICA_OK;
+    }
+    return mc_fail(MICA_EIO,
+                   "cannot make the folder %s: %d folders of unfinished saves are beside it, "
+                   ".mica-folder-0 and so on: remove them",
+                   save->target, MAX_SAVES);
+}
+
+/* Whether the target is free: nothing is there, or an empty folder. */
+static mica_status check_target(const char *target) {
+    struct stat info;
+    if (!*target) return mc_fail(MICA_EINVAL, "a folder without a name cannot be saved");
+    if (lstat(target, &info) != 0) {
+        if (errno == ENOENT) return MICA_OK;
+        return mc_fail_errno(errno, "cannot make the folder %s", target);
+    }
+    DIR *dir = S_ISDIR(info.st_mode) ? opendir(target) : NULL;
+    bool empty = dir != NULL;
+    for (struct dirent *entry; empty && (entry = readdir(dir));)
+        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    if (dir) closedir(dir);
+    if (empty) return MICA_OK;
+    return mc_fail(MICA_EINVAL, "%s exists: name a new folder, or remove this one", target);
+}
+
+mica_status mc_save_folder_open(mc_save_folder *save, const char *target) {
+    *save = (mc_save_folder){.target = target, .lock = -1};
+    mica_status status = check_target(target);
+    if (status == MICA_OK) status = remove_leftovers(save);
+    if (status == MICA_OK) status = create(save);
+    if (status != MICA_OK) mc_buffer_deinit(&save->name);
+    return status;
+}
+
+mica_status mc_save_folder_close(mc_save_folder *save, mica_status status) {
+    if (save->lock < 0) return status;
+    if (status == MICA_OK && fsync(save->lock) != 0 && errno != EINVAL && errno != ENOTSUP)
+        status = fail_make(save, errno);
+    if (status == MICA_OK && rename(save->path, save->target) != 0)
+        status = errno == EEXIST || errno == ENOTEMPTY ? check_target(save->target)
+                                                       : fail_make(save, errno);
+    if (status != MICA_OK) remove_folder(save->path, save->lock);
+    close(save->lock);
+    mc_buffer_deinit(&save->name);
+    *save = (mc_save_folder){.lock = -1};
+    return status;
+}
