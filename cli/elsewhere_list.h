@@ -13,13 +13,7 @@ ELSEWHERE("stop", "mica keeps no model loaded between commands: Ctrl-C stops an 
 ELSEWHERE("rm", "mica does not remove models: remove the folder, or run hf cache delete")
 ELSEWHERE("create", "a model is a folder: give options such as --system when you run it")
 ELSEWHERE("lora train finetune", "did you mean 'tune'?")
-ELSEWHERE("fuse",
-          "mica does not fuse adapters yet: run the adapter with --adapter, or fuse it with "
-          "mlx_lm.fuse")
-ELSEWHERE("quantize quantise",
-          "mica does not quantise yet: run mlx_lm.convert -q, and mica runs the result")
-ELSEWHERE("convert", "mica runs MLX and Hugging Face folders directly: convert other formats with "
-                     "mlx_lm.convert")
+ELSEWHERE("quantise", "did you mean 'quantize'?")
 ELSEWHERE("ls", "did you mean 'list'?")
 ELSEWHERE("perplexity", "did you mean 'eval'?")
 

@@ -1,4 +1,5 @@
-/* mica eval: the perplexity of a long text, and the divergence between two kinds of arithmetic. */
+/* mica eval: the perplexity of a long text, and the divergence between two kinds of arithmetic or
+ * two models. */
 #include "info.h"
 #include "prompt.h"
 #include "report.h"
@@ -16,7 +17,7 @@ enum { MAX_WINDOW = 2048 };                         /* default, in tokens */
 
 typedef struct eval_values {
     cli_model_values model;
-    const char *file;
+    const char *file, *reference;
     int64_t compare, window;
     bool json, quiet;
 } eval_values;
@@ -24,6 +25,7 @@ typedef struct eval_values {
 /* A text's tokens, and the windows they are cut into. */
 typedef struct work {
     const mica_model *reference, *model; /* reference NULL: no comparison */
+    const char *name;                    /* of the reference's folder; NULL: it is the same model */
     const mica_cancel *cancel;
     int32_t *ids; /* [n] */
     size_t n, lead, window;
@@ -91,16 +93,21 @@ static void print_text(const work *w, const mica_comparison *s) {
     printf("tokens          %" PRIu64 "\narithmetic      %s\nperplexity      %.4f\n", s->count,
            arithmetic_name(w->model), perplexity(s->model_logprob, s->count));
     if (!w->reference) return;
-    printf("compared with   %s, default caches\nits perplexity  %.4f\nmean KL         %.6f\n"
+    printf("compared with   %s%s%s, default caches\nits perplexity  %.4f\nmean KL         %.6f\n"
            "largest KL      %.6f\nsame top token  %.2f %%\n",
-           arithmetic_name(w->reference), perplexity(s->reference_logprob, s->count),
-           s->divergence / count, s->max, 100.0 * (double)s->same / count);
+           w->name ? w->name : "", w->name ? ", " : "", arithmetic_name(w->reference),
+           perplexity(s->reference_logprob, s->count), s->divergence / count, s->max,
+           100.0 * (double)s->same / count);
 }
 
 static void print_json(const work *w, const mica_comparison *s) {
     double count = (double)s->count;
     printf("{\"tokens\": %" PRIu64 ", \"arithmetic\": \"%s\", \"perplexity\": %.9g", s->count,
            arithmetic_name(w->model), perplexity(s->model_logprob, s->count));
+    if (w->name) {
+        printf(", \"reference\": ");
+        cli_print_json(w->name, stdout);
+    }
     if (w->reference)
         printf(", \"compared_with\": \"%s\", \"reference_perplexity\": %.9g, \"mean_kl\": %.9g, "
                "\"max_kl\": %.9g, \"top_1_agreement\": %.9g",
@@ -109,17 +116,25 @@ static void print_json(const work *w, const mica_comparison *s) {
     puts("}");
 }
 
-/* Opens the reference: the same folder in the arithmetic of --compare, with that arithmetic's
- * default caches, so that the effect of --cache counts, too. */
+/* Opens the reference: the model of --reference without an adapter, else the same one, in the
+ * arithmetic of --compare, with that arithmetic's default caches, so that the effect of --cache
+ * counts, too. */
 static int open_reference(const eval_values *values, const mica_model *model,
                           mica_model **reference) {
     mica_model_options options = cli_model_get_options(&values->model);
-    options.arithmetic =
-        values->compare == COMPARE_EXACT ? MICA_ARITHMETIC_EXACT : MICA_ARITHMETIC_FAST;
+    const char *path = cli_model_info(model).path;
+    int code = CLI_FAILED;
+    if (values->compare == COMPARE_NONE && !values->reference) return CLI_DONE;
+    if (values->compare != COMPARE_NONE)
+        options.arithmetic =
+            values->compare == COMPARE_EXACT ? MICA_ARITHMETIC_EXACT : MICA_ARITHMETIC_FAST;
     options.cache = MICA_CACHE_DEFAULT;
-    if (values->compare == COMPARE_NONE) return CLI_DONE;
-    *reference = cli_model_open(cli_model_info(model).path, &options, values->quiet);
-    return *reference ? CLI_DONE : CLI_FAILED;
+    if (values->reference) {
+        options.adapter = NULL;
+        path = cli_model_find(values->reference, NULL, "eval", &code);
+    }
+    *reference = path ? cli_model_open(path, &options, values->quiet) : NULL;
+    return *reference ? CLI_DONE : code;
 }
 
 /* Evaluates the text. Both models are open. */
@@ -160,7 +175,10 @@ static int run(const void *verb_values, char **args, int count) {
         code = cli_task_open(&task, &values->model, model_word, "eval", values->quiet);
     if (code == CLI_DONE) code = open_reference(values, task.model, &reference);
     if (code == CLI_DONE) {
-        w = (work){.reference = reference, .model = task.model, .cancel = task.cancel};
+        w = (work){.reference = reference,
+                   .model = task.model,
+                   .name = values->reference,
+                   .cancel = task.cancel};
         code = eval(values, &w, &text);
     }
     mica_free(w.ids);
@@ -184,6 +202,12 @@ static const cli_option eval_options[] = {
      .choices = "none exact fast",
      .help = "also compare with the model in this arithmetic and its default caches",
      .offset = offsetof(eval_values, compare)},
+    {.name = "reference",
+     .kind = CLI_FOLDER,
+     .placeholder = "MODEL",
+     .help =
+         "also compare with this model, without an adapter: the one before quantising or tuning",
+     .offset = offsetof(eval_values, reference)},
     {.name = "window",
      .letter = 'w',
      .kind = CLI_INT,
@@ -206,13 +230,15 @@ static const cli_option eval_options[] = {
 const cli_verb cli_verb_eval = {
     .synopsis = "[MODEL] [TEXT]",
     .details = "Prints the perplexity of TEXT, which may have any length. --compare also prints\n"
-               "the divergence from another arithmetic: the mean and the largest KL divergence\n"
-               "of the next token's probabilities, in nats, and how often the likeliest token is\n"
-               "the same. The other arithmetic has its default caches, so that the effect of\n"
+               "the divergence from another arithmetic, --reference that from another model: the\n"
+               "mean and the largest KL divergence of the next token's probabilities, in nats,\n"
+               "and how often the likeliest token is the same. The other arithmetic has its "
+               "default caches, so that the effect of\n"
                "--cache counts, too.\n"
                "\n" CLI_STDIN_HELP("TEXT") "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica eval --compare exact --file book.txt\n"
-                "  mica eval ~/models/gemma-3-1b-it --file book.txt --window 512 --json\n",
+                "  mica eval ~/models/gemma-3-1b-it --file book.txt --window 512 --json\n"
+                "  mica eval small --reference ~/models/gemma-3-1b-it --file book.txt\n",
     .max_args = 2,
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(eval_values),

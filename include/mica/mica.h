@@ -5,13 +5,14 @@
  * (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h, mica/nn.h), their gradients
  * (mica/grad.h), control flow (mica/control.h), fine-tuning (mica/tune.h), programs
  * (mica/program.h, mica/executable.h), devices (mica/device.h), engines (mica/engine.h), saving
- * files (mica/file.h), files of arrays (mica/io.h), status codes (mica/status.h), the version
- * (mica/version.h). */
+ * files (mica/file.h), files of arrays (mica/io.h), models in other forms (mica/convert.h), status
+ * codes (mica/status.h), the version (mica/version.h). */
 #ifndef MICA_H
 #define MICA_H
 
 #include <mica/array.h>
 #include <mica/control.h>
+#include <mica/convert.h>
 #include <mica/device.h>
 #include <mica/discover.h>
 #include <mica/engine.h>

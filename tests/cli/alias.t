@@ -98,14 +98,12 @@ Short names that are several letters are no letter with a value.
 
 What others have and mica has not says so, and what to do instead.
 
-  $ for verb in pull serve ps lora fuse quantize convert; do mica $verb x 2>&1 | head -1; done
+  $ for verb in pull serve ps lora quantise; do mica $verb x 2>&1 | head -1; done
   mica: there is no command 'pull'; mica does not download models yet: run hf download ORG/NAME, and mica list shows the model
   mica: there is no command 'serve'; mica is not a server yet: mica batch answers a file of prompts, and programs can use libmica
   mica: there is no command 'ps'; mica keeps no model loaded between commands: mica list shows the models on disk
   mica: there is no command 'lora'; did you mean 'tune'?
-  mica: there is no command 'fuse'; mica does not fuse adapters yet: run the adapter with --adapter, or fuse it with mlx_lm.fuse
-  mica: there is no command 'quantize'; mica does not quantise yet: run mlx_lm.convert -q, and mica runs the result
-  mica: there is no command 'convert'; mica runs MLX and Hugging Face folders directly: convert other formats with mlx_lm.convert
+  mica: there is no command 'quantise'; did you mean 'quantize'?
   $ mica run --grammar g x 2>&1
   mica: run has no option --grammar; mica does not constrain answers yet: ask for the format in the prompt, and end the answer with --stop
   Try: mica help run
@@ -123,6 +121,20 @@ and what mica has not is told with its advice.
   >   mica run $name 2>&1 < /dev/null | grep -q -e "^mica: $name needs a value" -e '^mica: the prompt is empty' || echo $name
   >   mica run --$option 2>&1 < /dev/null | grep -q "no option" && echo "--$option"
   > done < aliases; [ $(wc -l < aliases) = $(grep -c '^ALIAS(' $ROOT/cli/alias_list.h) ]
+  --q-bits
+  --bits
+  --q-group-size
+  --group-size
+  --q-mode
+  --mode
+  --quant-predicate
+  --recipe
+  --mlx-path
+  --output
+  --save-path
+  --output
+  --de-quantize
+  --dequantize
   $ tr -d '\n' < $ROOT/cli/elsewhere_list.h | sed 's/ELSEWHERE(/\n/g' | sed '1,2d; s/"  *"//g' > elsewhere
   > sed 's/^ *"\([^"]*\)", *"\(.*\)").*/\1|\2/' elsewhere > pairs
   > while IFS='|' read -r names advice; do
@@ -157,7 +169,7 @@ Help and manual page name them.
 
   $ mica help bench | sed -n '/^Other/,/^$/p'
   Other programs' names work, too: --adapter-path (--adapter), --kv-bits
-  (--cache). Underscores stand for dashes.
+  (--cache), --hf-path (--model). Underscores stand for dashes.
   
   $ mica man run | sed -n '/^.SH OTHER/,/--temperature/p' | head -5; mica man run | sed -n '/n..predict/,/max/p'
   .SH OTHER NAMES

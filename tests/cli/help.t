@@ -22,6 +22,9 @@ The command alone, and `help`, print the short help.
     show         describe a model, the memory it needs, and whether that fits
     tune         train an adapter of a model
     tokenize     turn a text to token ids, and back
+    quantize     quantise a model's weights
+    fuse         add an adapter to a model's weights
+    convert      copy a model in another dtype or other files
   
   This machine:
     bench        measure prefill and decode rates
@@ -187,8 +190,8 @@ Each verb explains itself, in lines of 80 columns at most.
   (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
   --adapter-path (--adapter), --ctx-size, --max-kv-size, --num-ctx (--context),
   --prefill-step-size, --batch-size, -b, --ubatch-size, -ub (--prefill-chunk),
-  --kv-bits (--cache), --wordwrap, --nowordwrap (--wrap). Underscores stand for
-  dashes.
+  --kv-bits (--cache), --hf-path (--model), --wordwrap, --nowordwrap (--wrap).
+  Underscores stand for dashes.
   
   Examples:
     mica chat
@@ -323,8 +326,8 @@ Each verb explains itself, in lines of 80 columns at most.
   (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
   --adapter-path (--adapter), --ctx-size, --max-kv-size, --num-ctx (--context),
   --prefill-step-size, --batch-size, -b, --ubatch-size, -ub (--prefill-chunk),
-  --kv-bits (--cache), --wordwrap, --nowordwrap (--wrap). Underscores stand for
-  dashes.
+  --kv-bits (--cache), --hf-path (--model), --wordwrap, --nowordwrap (--wrap).
+  Underscores stand for dashes.
   
   Examples:
     mica run "What is curl?"
@@ -443,8 +446,8 @@ Each verb explains itself, in lines of 80 columns at most.
   --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
   (--draft-model), -V (--verbose), --adapter-path (--adapter), --ctx-size,
   --max-kv-size, --num-ctx (--context), --prefill-step-size, --batch-size, -b,
-  --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache), --wordwrap,
-  --nowordwrap (--wrap). Underscores stand for dashes.
+  --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache), --hf-path (--model),
+  --wordwrap, --nowordwrap (--wrap). Underscores stand for dashes.
   
   Examples:
     mica generate "curl is" --max-tokens 40
@@ -480,7 +483,8 @@ Each verb explains itself, in lines of 80 columns at most.
   there.
   
   Other programs' names work, too: --adapter-path (--adapter), --ctx-size,
-  --max-kv-size, --num-ctx (--context). Underscores stand for dashes.
+  --max-kv-size, --num-ctx (--context), --hf-path (--model). Underscores stand for
+  dashes.
   
   Examples:
     mica show ~/models/gemma-3-1b-it --context 32768
@@ -513,6 +517,9 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Each option can also be set in the environment: --ids as MICA_IDS, a flag as on
   or off. Options of the command line win; --no-FLAG unsets a flag there.
+  
+  Other programs' names work, too: --hf-path (--model). Underscores stand for
+  dashes.
   
   Examples:
     mica tokenize "What is curl?"
@@ -573,7 +580,7 @@ Each verb explains itself, in lines of 80 columns at most.
   as on or off. Options of the command line win; --no-FLAG unsets a flag there.
   
   Other programs' names work, too: --adapter-path (--adapter), --kv-bits
-  (--cache). Underscores stand for dashes.
+  (--cache), --hf-path (--model). Underscores stand for dashes.
   
   Examples:
     mica bench ~/models/gemma-3-1b-it --prompt 512,4096 --threads 1,2,4

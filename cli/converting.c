@@ -1,0 +1,104 @@
+#include "converting.h"
+
+#include "interrupt.h"
+#include "model.h"
+#include "report.h"
+#include "ui.h"
+#include "verb.h"
+
+#include <inttypes.h>
+
+static const char *const dtype_names[] = {NULL, "float32", "float16", "bfloat16"};
+
+const cli_option cli_convert_options[CLI_CONVERT_OPTIONS] = {
+    {.name = "model",
+     .letter = 'm',
+     .kind = CLI_FOLDER,
+     .placeholder = "MODEL",
+     .help = "the model's folder",
+     .offset = offsetof(cli_convert_values, model),
+     .own_variable = true},
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_FOLDER,
+     .placeholder = "FOLDER",
+     .help = "the folder to make",
+     .offset = offsetof(cli_convert_values, output)},
+    {.name = "dtype",
+     .kind = CLI_CHOICE,
+     .placeholder = "DTYPE",
+     .initial = "source",
+     .choices = "source float32 float16 bfloat16",
+     .help = "dtype of what is not quantised, and of scales; source: as it is",
+     .offset = offsetof(cli_convert_values, dtype)},
+    {.name = "shard-size",
+     .kind = CLI_INT,
+     .placeholder = "MB",
+     .initial = "5120",
+     .min = 1,
+     .max = 1e9,
+     .help = "maximum size of a file of weights, in units of 1,048,576 bytes",
+     .offset = offsetof(cli_convert_values, shard_size)},
+    {.name = "threads",
+     .letter = 't',
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 4096,
+     .help = "number of threads; 0: one per core",
+     .offset = offsetof(cli_convert_values, threads)},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = CLI_FLAG,
+     .help = "print no progress on stderr",
+     .offset = offsetof(cli_convert_values, quiet)},
+};
+
+/* Watched by Ctrl-C: the first one ends the conversion, which removes what it has written. */
+static mica_status convert(const char *from, const char *to, mica_convert_options *options,
+                           bool quiet, mica_convert_result *result) {
+    mica_cancel *cancel = NULL;
+    mica_status status = mica_cancel_open(&cancel);
+    if (status != MICA_OK) return status;
+    cli_interrupt_watch_task(cancel);
+    options->cancel = cancel;
+    options->progress = cli_progress_tick;
+    cli_progress_start("converting", quiet);
+    status = mica_convert(from, to, options, result);
+    cli_progress_clear();
+    cli_interrupt_watch_task(NULL);
+    mica_cancel_close(&cancel);
+    return status;
+}
+
+static void print_result(const char *to, const mica_convert_result *result) {
+    char bytes[CLI_NUMBER], parameters[CLI_NUMBER];
+    printf("%s: %s parameters, %s, %.3f bits per parameter", to,
+           cli_format_count(result->parameters, parameters), cli_format_bytes(result->bytes, bytes),
+           result->bits);
+    if (result->quantised) printf(", %" PRIu64 " matrices quantised", result->quantised);
+    if (result->fused) printf(", %" PRIu64 " fused", result->fused);
+    putchar('\n');
+}
+
+int cli_convert(const cli_convert_values *values, const char *verb_name, char **args, int count,
+                mica_convert_options *options) {
+    const char *word = NULL, *to = values->output;
+    mica_convert_result result = {.struct_bytes = sizeof result};
+    int code, used = 0;
+    if (!values->model && used < count) word = args[used++];
+    if (!to && used < count) to = args[used++];
+    if (used < count) return cli_usage(verb_name, "'%s' is one argument too many", args[used]);
+    if (!to) return cli_usage(verb_name, "name the folder to make");
+    const char *from = cli_model_find(values->model, word, verb_name, &code);
+    if (!from) return code;
+    options->struct_bytes = sizeof *options;
+    options->dtype = dtype_names[values->dtype];
+    options->shard_bytes = (uint64_t)values->shard_size << 20;
+    options->threads = (int)values->threads;
+    mica_status status = convert(from, to, options, values->quiet, &result);
+    if (status == MICA_ECANCELLED) return CLI_INTERRUPTED;
+    if (status != MICA_OK) return cli_fail_status(status);
+    print_result(to, &result);
+    return cli_flush() ? CLI_DONE : CLI_FAILED;
+}

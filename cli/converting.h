@@ -1,0 +1,33 @@
+/* Shared by `quantize`, `fuse` and `convert`: their common options, and the run. */
+#ifndef CLI_CONVERTING_H
+#define CLI_CONVERTING_H
+
+#include "options.h"
+
+#include <mica/mica.h>
+
+typedef struct cli_convert_values {
+    const char *model, *output;
+    int64_t dtype;      /* of the option's choices: 0 is the source's */
+    int64_t shard_size; /* in MB */
+    int64_t threads;    /* 0: one per usable core */
+    bool quiet;
+} cli_convert_values;
+
+enum { CLI_CONVERT_OPTIONS = 6 };
+extern const cli_option cli_convert_options[CLI_CONVERT_OPTIONS];
+
+/* A paragraph of --help. */
+#define CLI_CONVERT_HELP                                                                    \
+    "FOLDER is made, and must not exist. It holds all that the model needs: config.json,\n" \
+    "weights, tokenizer, chat template. It appears whole or not at all.\n"
+
+/** Converts the model that the options and words name.
+ *
+ *  args, count  [MODEL] [FOLDER]; each is one that no option gives.
+ *  options      the verb's own; the common ones are filled in.
+ *  returns      an exit code; what was made is printed on stdout */
+int cli_convert(const cli_convert_values *values, const char *verb_name, char **args, int count,
+                mica_convert_options *options);
+
+#endif

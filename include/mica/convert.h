@@ -1,0 +1,86 @@
+/* Models from one form to another: quantised, dequantised, with an adapter fused into them, in
+ * another dtype, in other shards.
+ *
+ *     mica_convert_options options = {.quantise = true, .quant = {MICA_QUANT_AFFINE, 4, 64}};
+ *     mica_status status = mica_convert("models/qwen3", "models/qwen3-4bit", &options, NULL);
+ *
+ * Tensors are converted one after the other, so memory is bounded by about one tensor. Other files
+ * of the model (tokenizer, chat template, generation_config.json, ...) are copied. The new folder
+ * appears whole or not at all. mica, mlx-lm and, if nothing is quantised, transformers load it.
+ *
+ * Threads: any number of conversions may run at once. */
+#ifndef MICA_CONVERT_H
+#define MICA_CONVERT_H
+
+#include <mica/api.h>
+#include <mica/model.h>
+#include <mica/ops.h>
+#include <mica/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+MICA_BEGIN
+
+/** Options of mica_convert; zero means the default: a copy in one dtype and new shards. */
+typedef struct mica_convert_options {
+    size_t struct_bytes; /* see mica/api.h */
+    const char *adapter; /* folder of a LoRA adapter (mlx-lm's or PEFT's) to fuse: scale * A B is
+                            added to its weights. A quantised weight is dequantised before and
+                            quantised as it was afterwards. NULL: none. Borrowed */
+    mica_quant quant;   /* how matrices are quantised; bits and group_size 0: the mode's own (affine
+                            4 and 64, mxfp4 4 and 32, mxfp8 8 and 32, nvfp4 4 and 16) */
+    const char *recipe; /* "mixed_2_6", "mixed_3_4", "mixed_3_6" or "mixed_4_6": affine, with the
+                            second number of bits for the head, and for the value and down
+                            projections of the first and last eighth of the layers and every third
+                            one between; the first number for all others. NULL: none. Borrowed */
+    const char *dtype;  /* "float32", "float16" or "bfloat16" of what is not quantised, and of
+                            scales; NULL: as it is, and with `quantise` what config.json says.
+                            Borrowed */
+    uint64_t shard_bytes;      /* maximum size of a file's tensors; 0: 5 GiB */
+    mica_progress progress;    /* in bytes of the source; may be NULL */
+    void *progress_user;       /* given to progress */
+    const mica_cancel *cancel; /* watched; may be NULL. Borrowed */
+    int threads;               /* 0: one per usable core */
+    bool quantise;             /* quantise the matrices whose rows are whole groups. Those of vision
+                                  and audio towers stay as they are */
+    bool dequantise;           /* dequantise all matrices */
+} mica_convert_options;
+
+/** What a conversion has made. */
+typedef struct mica_convert_result {
+    size_t struct_bytes; /* see mica/api.h */
+    uint64_t parameters; /* logical: a 4-bit weight counts as one */
+    uint64_t bytes;      /* of all tensors */
+    uint64_t quantised;  /* number of quantised matrices */
+    double bits;         /* per parameter */
+    uint64_t fused;      /* number of matrices that the adapter has changed */
+} mica_convert_result;
+
+/** The number of recipes; the name of the i-th, NULL past the end. */
+MICA_API size_t mica_recipe_count(void);
+MICA_API const char *mica_recipe_name(size_t i);
+
+/** Converts the model in a folder. Codes, scales and biases equal those of MLX bit for bit, and
+ *  recipes and names of files those of mlx-lm. Left out are tensors that no program reads: inverse
+ *  frequencies of RoPE, and the head of a model whose config ties it to the embedding.
+ *
+ *  from     a model folder. Borrowed.
+ *  to       a new folder, or an empty one. Borrowed.
+ *  options  NULL for the defaults. Borrowed.
+ *  result   is filled; may be NULL.
+ *  errors   MICA_EINVAL `to` exists; options that exclude each other; bits or groups that the mode
+ *           does not have; `quantise` of a model that is quantised
+ *           MICA_ENOENT no such model, adapter or parent folder; the adapter is for another model
+ *           (the text lists the modules that the model lacks)
+ *           MICA_ESHAPE the adapter's factors do not fit
+ *           MICA_EUNSUPPORTED a tensor's dtype is none of mica's
+ *           MICA_EFORMAT, MICA_EIO, MICA_ENOMEM, MICA_ECANCELLED. After an error nothing is left
+ *  source   MLX's layout of quantised weights; mlx-lm 0.32 (convert, fuse). */
+MICA_API mica_status mica_convert(const char *from, const char *to,
+                                  const mica_convert_options *options, mica_convert_result *result);
+
+MICA_END
+
+#endif

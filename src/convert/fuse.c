@@ -1,0 +1,151 @@
+#include "convert/fuse.h"
+
+#include "base/alloc.h"
+#include "base/map.h"
+#include "base/names.h"
+#include "graph/graph.h"
+#include "model/lm.h"
+
+#include <string.h>
+
+/* A module's name behind the prefix of the decoder, which programs spell in several ways. */
+static mc_str skip_prefix(mc_str module) {
+    static const char *const prefixes[] = {"language_model.model.", "model.language_model.",
+                                           "language_model.", "model."};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        mc_str prefix = mc_str_of(prefixes[i]);
+        if (mc_str_starts(module, prefix))
+            return (mc_str){module.ptr + prefix.len, module.len - prefix.len};
+    }
+    return module;
+}
+
+/* The module of a part's name; empty: it is no matrix of a module. */
+static mc_str module_of(const mc_part *part) {
+    static const mc_str ending = {".weight", 7};
+    mc_str name = mc_str_of(part->name);
+    if (part->ndim != 2 || !mc_str_ends(name, ending) || mc_lm_ignores(part->name))
+        return (mc_str){"", 0};
+    return skip_prefix((mc_str){name.ptr, name.len - ending.len});
+}
+
+static bool is_table(const mc_part *part) {
+    return strstr(part->name, "embed_tokens.") != NULL;
+}
+
+/* ---- the factors of a pair ---- */
+
+/* Factors as left [out, r] and right [r, in], perhaps transposed in the file. */
+typedef struct factors {
+    const mc_weight_tensor *left, *right;
+    bool transposed; /* they are left^T [r, out], right^T [in, r] */
+} factors;
+
+static factors factors_of(const mc_part *part, const mc_adapter_pair *pair) {
+    switch (pair->kind) {
+    case MC_ADAPTER_PEFT:
+        return (factors){pair->b, pair->a, false};
+    case MC_ADAPTER_PEFT_EMBEDDING:
+        return (factors){pair->a, pair->b, true};
+    case MC_ADAPTER_MLX:
+        break;
+    }
+    if (is_table(part)) return (factors){pair->a, pair->b, false};
+    return (factors){pair->b, pair->a, true};
+}
+
+static mica_status check_factor(const mc_weight_tensor *t, int64_t rows, int64_t columns) {
+    if (!t->has_dtype || !mica_dtype_is_float(t->dtype))
+        return mc_fail(MICA_EDTYPE, "%s: tensor %s is %s, want F32, F16 or BF16", t->file, t->name,
+                       t->kind);
+    if (t->ndim == 2 && t->shape[0] == rows && t->shape[1] == columns) return MICA_OK;
+    return mc_fail(MICA_ESHAPE, "%s: tensor %s does not fit its matrix, want [%lld,%lld]", t->file,
+                   t->name, (long long)rows, (long long)columns);
+}
+
+static mica_status check_pair(const mc_part *part, const mc_adapter_pair *pair) {
+    factors f = factors_of(part, pair);
+    int64_t out = part->shape[0], in = part->shape[1], rank = pair->rank;
+    if (!mica_dtype_is_float(part->dtype))
+        return mc_fail(MICA_EDTYPE, "tensor %s is no matrix of floats: an adapter cannot be fused",
+                       part->name);
+    MC_TRY(f.transposed ? check_factor(f.left, rank, out) : check_factor(f.left, out, rank));
+    return f.transposed ? check_factor(f.right, in, rank) : check_factor(f.right, rank, in);
+}
+
+static mica_array leaf_f32(mica_scope *s, const mc_weight_tensor *t, bool transposed) {
+    mica_array x = mc_leaf_memory(s, t->data, t->dtype, t->shape, t->ndim, NULL, NULL);
+    x = mica_astype(s, x, MICA_F32);
+    return transposed ? mica_transpose(s, x, NULL) : x;
+}
+
+mica_array mc_fuse_add(mica_scope *s, const mc_part *part, const mc_adapter_pair *pair,
+                       mica_array x) {
+    factors f = factors_of(part, pair);
+    mica_array left = leaf_f32(s, f.left, f.transposed), right = leaf_f32(s, f.right, f.transposed);
+    left = mica_multiply(s, left, mica_f32(s, (float)pair->scale));
+    mica_array delta = mica_matmul(s, left, right);
+    return mica_add(s, x, mica_astype(s, delta, mica_array_dtype(x)));
+}
+
+/* ---- the whole ---- */
+
+static mica_status map_modules(const mc_source *source, mc_map *modules) {
+    for (size_t i = 0; i < source->count; i++) {
+        mc_str module = module_of(&source->parts[i]);
+        if (module.len > 0 && !mc_map_put(modules, module, i))
+            return mc_fail_nomem("the modules of a model");
+    }
+    return MICA_OK;
+}
+
+static mica_status match(const mc_source *source, const mc_map *modules, mc_fuse *fuse,
+                         mc_names *strangers) {
+    for (size_t k = 0; k < mc_adapter_count(fuse->adapter); k++) {
+        const mc_adapter_pair *pair = mc_adapter_at(fuse->adapter, k);
+        uint64_t i;
+        if (!mc_map_find(modules, skip_prefix(mc_str_of(pair->module)), &i)) {
+            if (!mc_lm_ignores(pair->module)) MC_TRY(mc_names_add(strangers, pair->module));
+            continue;
+        }
+        if (fuse->pairs[i])
+            return mc_fail(MICA_EFORMAT, "%s: tensor %s is the second for its matrix",
+                           pair->a->file, pair->a->name);
+        MC_TRY(check_pair(&source->parts[i], pair));
+        fuse->pairs[i] = pair;
+        fuse->count++;
+    }
+    return MICA_OK;
+}
+
+static mica_status check_strangers(const char *folder, mc_names *strangers) {
+    if (strangers->count == 0) return MICA_OK;
+    const char *names = mc_names_text(strangers);
+    if (!names) return mc_fail_nomem("the modules of an adapter");
+    return mc_fail(
+        MICA_ENOENT,
+        "%s: the adapter is for another model: this one has no weights of its own for %s "
+        "(a tied head is the embedding)",
+        folder, names);
+}
+
+mica_status mc_fuse_open(const char *folder, const mc_source *source, mc_fuse *fuse) {
+    mc_map modules = {0};
+    mc_names strangers = {0};
+    *fuse = (mc_fuse){0};
+    MC_TRY(mc_adapter_open(folder, &fuse->adapter));
+    fuse->pairs = mc_calloc(source->count + 1, sizeof *fuse->pairs);
+    mica_status status = fuse->pairs ? MICA_OK : mc_fail_nomem("the matrices of an adapter");
+    if (status == MICA_OK) status = map_modules(source, &modules);
+    if (status == MICA_OK) status = match(source, &modules, fuse, &strangers);
+    if (status == MICA_OK) status = check_strangers(folder, &strangers);
+    mc_names_deinit(&strangers);
+    mc_map_deinit(&modules);
+    return status;
+}
+
+void mc_fuse_close(mc_fuse *fuse) {
+    mc_adapter_close(&fuse->adapter);
+    mc_free((void *)fuse->pairs);
+    *fuse = (mc_fuse){0};
+}

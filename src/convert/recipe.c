@@ -1,0 +1,45 @@
+#include "convert/recipe.h"
+
+#include <mica/convert.h>
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const mc_recipe recipes[] = {
+    {"mixed_2_6", 2, 6},
+    {"mixed_3_4", 3, 4},
+    {"mixed_3_6", 3, 6},
+    {"mixed_4_6", 4, 6},
+};
+enum { N_RECIPES = sizeof recipes / sizeof *recipes };
+
+size_t mica_recipe_count(void) {
+    return N_RECIPES;
+}
+
+const char *mica_recipe_name(size_t i) {
+    return i < N_RECIPES ? recipes[i].name : NULL;
+}
+
+const mc_recipe *mc_recipe_find(const char *name) {
+    for (size_t i = 0; i < N_RECIPES; i++)
+        if (strcmp(name, recipes[i].name) == 0) return &recipes[i];
+    return NULL;
+}
+
+int mc_module_layer(const char *module) {
+    const char *at = strstr(module, "layers.");
+    if (!at || (at > module && at[-1] != '.')) return -1;
+    at += strlen("layers.");
+    return *at >= '0' && *at <= '9' ? (int)strtol(at, NULL, 10) : -1;
+}
+
+int mc_recipe_bits(const mc_recipe *recipe, const char *module, int n_layers) {
+    int layer = mc_module_layer(module), eighth = n_layers / 8;
+    layer = layer < 0 ? 0 : layer;
+    bool more = layer < eighth || layer >= 7 * n_layers / 8 ||
+                (layer > eighth && (layer - eighth) % 3 == 2);
+    bool sensitive = strstr(module, "v_proj") || strstr(module, "down_proj");
+    return (more && sensitive) || strstr(module, "lm_head") ? recipe->high_bits : recipe->low_bits;
+}

@@ -1,0 +1,56 @@
+/* Where a conversion reads from: a model as a list of parts, each a tensor by what it stands for.
+ * A quantised matrix is one part: its codes, scales and biases are its value.
+ *
+ * Threads: a source belongs to one. */
+#ifndef CONVERT_SOURCE_H
+#define CONVERT_SOURCE_H
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/status.h"
+
+#include <mica/array.h>
+#include <mica/ops.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct mc_part {
+    const char *name; /* "model.layers.0.mlp.up_proj.weight" */
+    int ndim;
+    int64_t shape[MICA_MAX_NDIM]; /* of the elements that it stands for */
+    mica_dtype dtype; /* of the elements; of the scales if they are affine; bf16 for other modes */
+    bool quantised;
+    mica_quant quant;
+    bool has_biases;
+    uint64_t bytes; /* in the source */
+} mc_part;
+
+/* The value of a part. scales MICA_NONE: weight holds the elements. */
+typedef struct mc_value {
+    mica_array weight, scales, biases;
+} mc_value;
+
+typedef struct mc_source mc_source;
+struct mc_source {
+    mc_part *parts; /* [count], in the arena */
+    size_t count;
+    mc_arena arena;
+    mc_json config; /* config.json's root */
+    /* Makes the value of parts[i] in s, where errors go. Its data lives as long as the source and
+     * the scope. */
+    mica_status (*load)(const mc_source *source, size_t i, mica_scope *s, mc_value *value);
+    /* Writes what the model has besides config.json and weights. */
+    mica_status (*write_files)(const mc_source *source, const char *folder);
+    void (*close)(mc_source *source); /* frees `own` */
+    void *own;
+};
+
+/* Opens a model folder as a source. errors  as mica_convert; there is nothing to close then */
+mica_status mc_source_open_folder(const char *folder, mc_source *source);
+
+/* Closes a source; nothing for a zero one. */
+void mc_source_close(mc_source *source);
+
+#endif

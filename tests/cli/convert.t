@@ -1,0 +1,80 @@
+A model is quantised, dequantised, and measured against what it was made of.
+
+  $ M=$ROOT/tests/fixtures/models; mica quantize $M/qwen3_tied small --mode nvfp4
+  > ls small; mica show small --json | grep -E 'quantization|"parameters'
+  small: 99,552 parameters, 56.7 kB, 4.555 bits per parameter, 22 matrices quantised
+  config.json
+  golden.json
+  model.safetensors
+  model.safetensors.index.json
+  tokenizer.json
+    "quantization": "4 bit, groups of 16 (nvfp4)",
+    "parameters": 99552,
+  $ mica quantize -d small -o dense; mica show dense --json | grep -E 'quantization|"dtype'
+  dense: 99,552 parameters, 199.1 kB, 16.000 bits per parameter
+    "quantization": "none",
+    "dtype": "bf16",
+  $ head -c 3000 $ROOT/README.md > text
+  > mica eval dense --reference small -f text --arithmetic exact | sed 's/[0-9][0-9.]*$/N/'
+  > mica eval dense --reference dense -f text --json | grep -c '"reference": "dense", .*"mean_kl": 0,'
+  tokens          N
+  arithmetic      exact
+  perplexity      N
+  compared with   small, exact, default caches
+  its perplexity  N
+  mean KL         N
+  largest KL      N
+  same top token  100.00 %
+  1
+
+A model is copied in another dtype and in smaller files, an adapter is fused; names of mlx-lm's
+options work.
+
+  $ M=$ROOT/tests/fixtures/models; mica convert --hf-path $M/gemma2_f32 --mlx-path half --dtype float16
+  > mica fuse $M/qwen3_tied --save-path fused --adapter-path $ROOT/tests/fixtures/lora/peft_qwen3
+  > mica quantize $M/gemma2_f32 mixed --quant-predicate mixed_3_6 --q-group-size 32
+  > ls mixed
+  half: 61,668 parameters, 123.3 kB, 16.000 bits per parameter
+  fused: 99,552 parameters, 199.1 kB, 16.000 bits per parameter, 12 fused
+  mixed: 61,668 parameters, 186.2 kB, 24.154 bits per parameter, 8 matrices quantised
+  config.json
+  golden.json
+  model.safetensors
+  model.safetensors.index.json
+
+Nothing is overwritten, and nothing is left after an error.
+
+  $ M=$ROOT/tests/fixtures/models; mica quantize $M/gemma2_f32 model 2>&1
+  mica: model exists: name a new folder, or remove this one
+  [1]
+  $ mica quantize model small 2>&1 | sed 's/(.*)/(...)/'
+  mica: the model is quantised already (...): dequantise it first, or take the model that it was made of
+  $ M=$ROOT/tests/fixtures/models; mica quantize $M/gemma2_f32 x --bits 7 2>&1
+  mica: affine has no 7 bits in groups of 64; there are affine (2 3 4 5 6 8 bits, groups of 32 64 128), mxfp4 (4 bits, 32), mxfp8 (8, 32), nvfp4 (4, 16)
+  [1]
+  $ mica quantize model 2>&1
+  mica: name the folder to make
+  Try: mica help quantize
+  [2]
+  $ mica fuse model x 2>&1
+  mica: name the adapter's folder: --adapter FOLDER
+  Try: mica help fuse
+  [2]
+  $ mica fuse model x -a none 2>&1
+  mica: none: no such folder
+  [1]
+  $ mica convert model x y 2>&1
+  mica: convert takes no 'y'; put quotes around a text of several words
+  Try: mica help convert
+  [2]
+  $ mica convert none x 2>&1 | head -1
+  mica: there is no model none: there is no such folder, and the Hugging Face cache has no model of that name
+  $ ls -A
+  dense
+  endless
+  fused
+  half
+  mixed
+  model
+  small
+  text
