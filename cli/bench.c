@@ -258,8 +258,8 @@ static int bench_json(const char *path, const bench_values *values) {
 static int run(const void *verb_values, char **args, int count) {
     const bench_values *values = verb_values;
     int code = CLI_DONE;
-    const char *path =
-        cli_model_find(values->model.model, count > 0 ? args[0] : NULL, "bench", &code);
+    const char *path = cli_model_find(values->model.model, count > 0 ? args[0] : NULL,
+                                      values->model.yes, "bench", &code);
     if (!path) return code;
     return values->json ? bench_json(path, values) : bench(path, values, NULL);
 }

@@ -90,7 +90,7 @@ int cli_convert(const cli_convert_values *values, const char *verb_name, char **
     if (!to && used < count) to = args[used++];
     if (used < count) return cli_usage(verb_name, "'%s' is one argument too many", args[used]);
     if (!to) return cli_usage(verb_name, "name the folder to make");
-    const char *from = cli_model_find(values->model, word, verb_name, &code);
+    const char *from = cli_model_find(values->model, word, false, verb_name, &code);
     if (!from) return code;
     options->struct_bytes = sizeof *options;
     options->dtype = dtype_names[values->dtype];

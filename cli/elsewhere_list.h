@@ -1,16 +1,13 @@
 /* ELSEWHERE(names, advice): commands and options of other programs that mica does not have, and
- * what to do instead. The advice ends a message: "mica: there is no command 'pull'; ...", "mica:
+ * what to do instead. The advice ends a message: "mica: there is no command 'ls'; ...", "mica:
  * run has no option -ngl; ...". Names are separated by blanks; those of options include their
  * dashes. A row is removed when mica gets the feature. */
-ELSEWHERE("pull",
-          "mica does not download models yet: run hf download ORG/NAME, and mica list shows "
-          "the model")
 ELSEWHERE("serve server",
           "mica is not a server yet: mica batch answers a file of prompts, and programs can "
           "use libmica")
 ELSEWHERE("ps", "mica keeps no model loaded between commands: mica list shows the models on disk")
 ELSEWHERE("stop", "mica keeps no model loaded between commands: Ctrl-C stops an answer")
-ELSEWHERE("rm", "mica does not remove models: remove the folder, or run hf cache delete")
+ELSEWHERE("download", "did you mean 'pull'?")
 ELSEWHERE("create", "a model is a folder: give options such as --system when you run it")
 ELSEWHERE("lora train finetune", "did you mean 'tune'?")
 ELSEWHERE("quantise", "did you mean 'quantize'?")
@@ -20,12 +17,7 @@ ELSEWHERE("perplexity", "did you mean 'eval'?")
 ELSEWHERE("-ngl --gpu-layers --n-gpu-layers -mg --main-gpu -sm --split-mode -ts --tensor-split",
           "leave it out: mica computes all layers on the CPU")
 ELSEWHERE("--lora --lora-scaled", "did you mean --adapter, a folder of mlx-lm or PEFT?")
-ELSEWHERE("-mu --model-url",
-          "mica does not download models yet: run hf download ORG/NAME, and use --model "
-          "ORG/NAME")
-ELSEWHERE("-hf --hf-repo",
-          "did you mean --model? mica does not download models yet: run hf download ORG/NAME, "
-          "and use --model ORG/NAME")
+ELSEWHERE("-mu --model-url", "did you mean --model? It takes the name of a repository, ORG/NAME")
 ELSEWHERE("-cnv --conversation -i --interactive", "did you mean mica chat?")
 ELSEWHERE("-st --single-turn", "leave it out: mica run answers once")
 ELSEWHERE("--no-display-prompt --simple-io --color -co",

@@ -131,7 +131,7 @@ static int open_reference(const eval_values *values, const mica_model *model,
     options.cache = MICA_CACHE_DEFAULT;
     if (values->reference) {
         options.adapter = NULL;
-        path = cli_model_find(values->reference, NULL, "eval", &code);
+        path = cli_model_find(values->reference, NULL, false, "eval", &code);
     }
     *reference = path ? cli_model_open(path, &options, values->quiet) : NULL;
     return *reference ? CLI_DONE : code;

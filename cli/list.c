@@ -1,4 +1,5 @@
 /* mica list: lists the models of this machine. */
+#define _POSIX_C_SOURCE 200809L
 #include "model.h"
 #include "report.h"
 #include "ui.h"
@@ -7,20 +8,50 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 typedef struct list_values {
     bool json;
 } list_values;
 
-enum { COLUMNS = 5 };
+enum { COLUMNS = 6, AGE = 24 };
 
-/* Sets the texts of a model's row; `bytes` receives its size as text. */
-static void row(const mica_found_model *model, char bytes[CLI_NUMBER], const char *out[COLUMNS]) {
+/* When the model was downloaded or made, in seconds since 1970; 0: not known. In the cache, its
+ * config.json is a link that is as old as the model there. */
+static int64_t made_at(const mica_found_model *model) {
+    char path[4096];
+    struct stat info;
+    int n = snprintf(path, sizeof path, "%s/config.json", model->path);
+    return n > 0 && (size_t)n < sizeof path && lstat(path, &info) == 0 ? (int64_t)info.st_mtime : 0;
+}
+
+static const char *format_age(int64_t made, char out[AGE]) {
+    static const struct {
+        const char *unit;
+        int64_t seconds;
+    } units[] = {{"year", 31557600}, {"month", 2629800}, {"week", 604800},
+                 {"day", 86400},     {"hour", 3600},     {"minute", 60}};
+    int64_t age = made ? (int64_t)time(NULL) - made : -1;
+    if (age < 0) return "?";
+    for (size_t i = 0; i < CLI_COUNT(units); i++) {
+        int64_t n = age / units[i].seconds;
+        if (n == 0) continue;
+        snprintf(out, AGE, "%" PRId64 " %s%s", n, units[i].unit, n == 1 ? "" : "s");
+        return out;
+    }
+    return "now";
+}
+
+/* Sets the texts of a model's row; `bytes` and `age` receive two of them. */
+static void row(const mica_found_model *model, char bytes[CLI_NUMBER], char age[AGE],
+                const char *out[COLUMNS]) {
     out[0] = model->name;
     out[1] = *model->architecture ? model->architecture : "?";
     out[2] = model->quantization;
     out[3] = cli_format_bytes(model->weight_bytes, bytes);
-    out[4] = model->family ? model->path : "(mica does not know this family)";
+    out[4] = format_age(made_at(model), age);
+    out[5] = model->family ? model->path : "(mica does not know this family)";
 }
 
 static void print_row(const char *const texts[COLUMNS], const int widths[COLUMNS]) {
@@ -30,9 +61,9 @@ static void print_row(const char *const texts[COLUMNS], const int widths[COLUMNS
 }
 
 static void print_table(mica_model_list *const *lists, size_t count) {
-    static const char *const head[COLUMNS] = {"name", "architecture", "quantisation", "weights",
-                                              "path"};
-    char bytes[CLI_NUMBER];
+    static const char *const head[COLUMNS] = {"name",    "architecture", "quantisation",
+                                              "weights", "age",          "path"};
+    char bytes[CLI_NUMBER], age[AGE];
     const char *texts[COLUMNS];
     int widths[COLUMNS];
     for (int c = 0; c < COLUMNS; c++)
@@ -41,7 +72,7 @@ static void print_table(mica_model_list *const *lists, size_t count) {
         if (printing) print_row(head, widths);
         for (size_t l = 0; l < count; l++) {
             for (size_t i = 0; i < lists[l]->count; i++) {
-                row(&lists[l]->models[i], bytes, texts);
+                row(&lists[l]->models[i], bytes, age, texts);
                 if (printing) print_row(texts, widths);
                 for (int c = 0; c < COLUMNS; c++)
                     if ((int)strlen(texts[c]) > widths[c]) widths[c] = (int)strlen(texts[c]);
@@ -69,7 +100,8 @@ static void print_json(mica_model_list *const *lists, size_t count) {
             cli_print_json(m->architecture, stdout);
             fputs(", \"quantization\": ", stdout);
             cli_print_json(m->quantization, stdout);
-            printf(", \"weight_bytes\": %" PRIu64 "}", m->weight_bytes);
+            printf(", \"weight_bytes\": %" PRIu64 ", \"made_at\": %" PRId64 "}", m->weight_bytes,
+                   made_at(m));
         }
     }
     puts(first ? "]" : "\n]");
@@ -94,7 +126,7 @@ static int run(const void *verb_values, char **args, int count) {
     else if (code == CLI_DONE && found > 0)
         print_table(lists, place_count);
     else if (code == CLI_DONE)
-        cli_hint("There are no models. Name folders to look in, or download one with hf download.");
+        cli_hint("There are no models. Name folders to look in, or download one with mica pull.");
     for (size_t i = 0; i < place_count; i++)
         mica_model_list_free(&lists[i]);
     free(lists);

@@ -16,6 +16,11 @@ const cli_option cli_model_options[CLI_MODEL_SESSION] = {
      .help = "the model's folder",
      .offset = offsetof(cli_model_values, model),
      .own_variable = true},
+    {.name = "yes",
+     .letter = 'y',
+     .kind = CLI_FLAG,
+     .help = "download a model that is not there without asking",
+     .offset = offsetof(cli_model_values, yes)},
     {.name = "adapter",
      .letter = 'a',
      .kind = CLI_FOLDER,
@@ -157,7 +162,7 @@ mica_model *cli_model_open_default(const cli_model_values *values, const char *w
     cli_text chat_template = {0};
     mica_model *model = NULL;
     mica_model_options options = cli_model_get_options(values);
-    const char *path = cli_model_find(values->model, word, verb_name, code);
+    const char *path = cli_model_find(values->model, word, values->yes, verb_name, code);
     if (path) *code = read_template(values, verb_name, &chat_template);
     if (path && *code == CLI_DONE) {
         *code = CLI_FAILED;
@@ -175,7 +180,7 @@ mica_session *cli_model_open_session(const mica_model *model, const cli_model_va
     mica_model_options options = cli_model_get_options(values);
     options.adapter = NULL;
     options.device = mica_model_device(model);
-    const char *path = folder ? cli_model_find(folder, NULL, "", &code) : NULL;
+    const char *path = folder ? cli_model_find(folder, NULL, values->yes, "", &code) : NULL;
     *draft = path ? cli_model_open(path, &options, quiet) : NULL;
     if (folder && !*draft) return NULL;
     const mica_session_options session_options = {.prefill_chunk = values->prefill_chunk,

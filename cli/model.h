@@ -7,7 +7,9 @@
 #include <mica/mica.h>
 
 typedef struct cli_model_values {
-    const char *model, *adapter;
+    const char *model;
+    bool yes; /* download a model that is not there without asking */
+    const char *adapter;
     const char *device, *engine; /* NULL: the library's choice */
     int64_t arithmetic;          /* of the option's choices: 0 fast, 1 exact */
     int64_t cache;               /* of the option's choices */
@@ -22,20 +24,20 @@ typedef struct cli_model_values {
  * verbs that compute, CLI_MODEL_CHAT for those that also use a chat format, CLI_MODEL_SESSION for
  * those that open a session. */
 enum {
-    CLI_MODEL_FOLDER = 1,
-    CLI_MODEL_ADAPTER = 2,
-    CLI_MODEL_LOADING = 9,
-    CLI_MODEL_OPTIONS = 11,
-    CLI_MODEL_CHAT = 13,
-    CLI_MODEL_SESSION = 14
+    CLI_MODEL_FOLDER = 2,
+    CLI_MODEL_ADAPTER = 3,
+    CLI_MODEL_LOADING = 10,
+    CLI_MODEL_OPTIONS = 12,
+    CLI_MODEL_CHAT = 14,
+    CLI_MODEL_SESSION = 15
 };
 extern const cli_option cli_model_options[CLI_MODEL_SESSION];
 
 /* A paragraph of --help: the default model. */
 #define CLI_DEFAULT_MODEL_HELP                                                           \
     "MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a\n" \
-    "name that mica list shows. The default is $MICA_MODEL, else\n"                      \
-    "$MICA_MODELS/default, else the model that comes with mica.\n"
+    "name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is\n" \
+    "$MICA_MODEL, else $MICA_MODELS/default, else the model that comes with mica.\n"
 
 /** The library's options for these values. */
 mica_model_options cli_model_get_options(const cli_model_values *values);
@@ -53,12 +55,15 @@ enum { CLI_MODEL_PLACES = 2 };
 size_t cli_model_places(const char *out[CLI_MODEL_PLACES]);
 
 /** The folder of the model that an option or a word names, else of the default model. A name is a
- *  folder, or a name that `mica list` shows (model_find.c).
+ *  folder, a name that `mica list` shows (model_find.c), or that of a hub's repository, which is
+ *  downloaded after asking.
  *
  *  option, word  either may be NULL. Borrowed.
+ *  yes           download without asking
  *  returns       a path that lives as long as both and the program; NULL after it reported an
  *                error, whose exit code is in *code */
-const char *cli_model_find(const char *option, const char *word, const char *verb_name, int *code);
+const char *cli_model_find(const char *option, const char *word, bool yes, const char *verb_name,
+                           int *code);
 
 /** Opens a model, with a progress bar unless quiet.
  *

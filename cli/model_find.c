@@ -1,8 +1,10 @@
 #define _POSIX_C_SOURCE 200809L
 #include "exe.h"
+#include "fetch.h"
 #include "model.h"
 #include "path.h"
 #include "report.h"
+#include "ui.h"
 #include "verb.h"
 
 #include <stdlib.h>
@@ -85,12 +87,6 @@ static bool looks_like_model(const char *word) {
     return strchr(word, '/') || strcspn(word, ":") + 1 < len || strpbrk(word, "0123456789");
 }
 
-/* Whether hf download would take it. */
-static bool is_repository(const char *name) {
-    const char *slash = strchr(name, '/');
-    return !is_path(name) && slash && slash > name && slash[1] && !strchr(slash + 1, '/');
-}
-
 /* Reports why a path is no model's, where it is there, or where else the model was looked for. */
 static void tell_missing(const char *name) {
     const char *paths[CLI_MODEL_PLACES];
@@ -115,20 +111,30 @@ static int no_model(const char *name) {
     if (nearest)
         snprintf(hint, sizeof hint, "Did you mean %.500s?", nearest);
     else
-        snprintf(hint, sizeof hint, "To download it: hf download %.500s", name);
-    if (nearest || is_repository(name)) cli_hint(hint);
+        snprintf(hint, sizeof hint, "To download it: mica pull %.500s", name);
+    if (nearest || cli_is_repository(name)) cli_hint(hint);
     cli_hint("A model is a folder that holds config.json, tokenizer.json and *.safetensors.");
     return CLI_FAILED;
 }
 
+/* Whether the user can be asked to download a model. */
+static bool may_ask(const char *name) {
+    return cli_is_repository(name) && cli_stdin_is_terminal() && cli_stderr_is_terminal() &&
+           !nearest_listed(name);
+}
+
 /* The folder of a named model; NULL after it reported that there is none. */
-static const char *resolve(const char *name) {
+static const char *resolve(const char *name, bool yes, int *code) {
     struct stat info;
     const char *path = cli_path_expand(name);
     if (!path || (stat(path, &info) == 0 && S_ISDIR(info.st_mode))) return path;
-    const char *listed = find_listed(name);
-    if (!listed) no_model(path);
-    return listed;
+    const char *there = find_listed(name);
+    if (!there && cli_is_repository(name) && strchr(name, '@')) there = cli_fetch_cached(name);
+    if (there) return there;
+    if (may_ask(name) || (yes && cli_is_repository(name)))
+        return cli_fetch(name, &(cli_fetch_options){.ask = !yes}, code);
+    no_model(path);
+    return NULL;
 }
 
 /* ---- finding ---- */
@@ -153,7 +159,8 @@ static const char *find_own(char *out, size_t out_bytes) {
     return NULL;
 }
 
-const char *cli_model_find(const char *option, const char *word, const char *verb_name, int *code) {
+const char *cli_model_find(const char *option, const char *word, bool yes, const char *verb_name,
+                           int *code) {
     static char path[4096];
     const char *paths[CLI_MODEL_PLACES], *variable = getenv("MICA_MODEL");
     if (option && word) {
@@ -161,8 +168,8 @@ const char *cli_model_find(const char *option, const char *word, const char *ver
         return NULL;
     }
     *code = CLI_FAILED;
-    if (option || word) return resolve(option ? option : word);
-    if (variable && *variable) return resolve(variable);
+    if (option || word) return resolve(option ? option : word, yes, code);
+    if (variable && *variable) return resolve(variable, yes, code);
     if (cli_model_places(paths) > 1) {
         snprintf(path, sizeof path, "%s/default", paths[1]);
         return path;
@@ -178,7 +185,8 @@ static bool names_model(const char *word) {
     if (word[strcspn(word, " \t\r\n")]) return cli_is_model(word);
     struct stat info;
     const char *path = cli_path_expand(word);
-    return path && (cli_is_model(path) || (stat(path, &info) != 0 && find_listed(word)));
+    if (!path || cli_is_model(path)) return path;
+    return stat(path, &info) != 0 && (find_listed(word) || may_ask(word));
 }
 
 void cli_model_split(const char *option, char **args, int count, const char **model,

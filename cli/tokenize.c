@@ -84,7 +84,7 @@ static int run(const void *verb_values, char **args, int count) {
     mica_tokenizer *tok = NULL;
     int code = cli_prompt_read("tokenize", &source, args, count, &model_word, &text);
     if (code != CLI_DONE) goto done;
-    path = cli_model_find(values->model.model, model_word, "tokenize", &code);
+    path = cli_model_find(values->model.model, model_word, values->model.yes, "tokenize", &code);
     if (!path) goto done;
     mica_status status = mica_tokenizer_open(path, &tok);
     if (status != MICA_OK)

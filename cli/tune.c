@@ -187,7 +187,7 @@ static int open_and_train(const tune_values *v, const tune_extras *x, const char
     int code = CLI_FAILED;
     cli_text template = {0};
     mica_tuner *tuner = NULL;
-    const char *path = cli_model_find(v->model, word, "tune", &code);
+    const char *path = cli_model_find(v->model, word, false, "tune", &code);
     if (!path) return code;
     if (v->chat_template_file &&
         !cli_text_read_file(&template, CLI_TEXT_OF_TEMPLATE, v->chat_template_file))

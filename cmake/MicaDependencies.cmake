@@ -55,6 +55,37 @@ foreach(part ZLIB ZSTD)
 endforeach()
 
 # Only headers: the library is loaded when the device is first opened. They are looked for where
+# Only headers: the libraries are loaded when something is first downloaded.
+set(MICA_HAVE_HUB OFF)
+if(NOT MICA_HUB STREQUAL "OFF")
+  pkg_check_modules(CURL libcurl)
+  pkg_check_modules(CRYPTO libcrypto>=3)
+  if(CURL_FOUND AND CRYPTO_FOUND)
+    set(MICA_HAVE_HUB ON)
+  elseif(MICA_HUB STREQUAL "ON")
+    message(FATAL_ERROR "MICA_HUB is ON and libcurl or libcrypto was not found")
+  else()
+    message(STATUS "libcurl or libcrypto was not found: mica pull downloads nothing")
+  endif()
+endif()
+
+# Sets `out` to the name by which programs find a library: on Linux its SONAME.
+function(mica_library_name out library)
+  find_library(MICA_LIBRARY_${library} ${library} REQUIRED HINTS ${ARGN})
+  mark_as_advanced(MICA_LIBRARY_${library})
+  file(REAL_PATH ${MICA_LIBRARY_${library}} name)
+  if(NOT APPLE)
+    cmake_path(GET name FILENAME name)
+    string(REGEX REPLACE "(\\.so\\.[0-9]+)\\..*" "\\1" name ${name})
+  endif()
+  set(${out} ${name} PARENT_SCOPE)
+endfunction()
+if(MICA_HAVE_HUB)
+  mica_library_name(MICA_CURL_LIBRARY curl ${CURL_LIBRARY_DIRS})
+  mica_library_name(MICA_CRYPTO_LIBRARY crypto ${CRYPTO_LIBRARY_DIRS})
+endif()
+
+# The same: the library is loaded when the device is first opened. The headers are looked for where
 # tools/setup-mlx puts them, then where the system has them.
 set(MICA_HAVE_MLX OFF)
 if(NOT MICA_MLX STREQUAL "OFF")

@@ -3,7 +3,8 @@
 #
 #   tools/install-deps.sh [build|test|check|mlx]
 #
-#   build  compilers, CMake, simdjson, PCRE2, utf8proc; Ninja and libedit, which are optional
+#   build  compilers, CMake, simdjson, PCRE2, utf8proc; Ninja, libedit, libcurl and OpenSSL, which
+#          are optional
 #   test   build, and cmocka, clang-format 14
 #   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, and with apt a compiler
 #          for 64-bit ARM and QEMU
@@ -37,6 +38,8 @@ library libedit histedit.h || need libedit
 library zlib zlib.h || need zlib
 library libzstd zstd.h || need zstd
 library yaml-0.1 yaml.h || need libyaml
+library libcurl curl/curl.h || need libcurl
+library libcrypto openssl/evp.h || need openssl
 case $tier in
   build) ;;
   mlx)
@@ -76,6 +79,8 @@ package() { # MANAGER WORD: the packages that a word stands for
     apt:zlib) echo zlib1g-dev ;;
     apt:zstd) echo libzstd-dev ;;
     apt:libyaml) echo libyaml-dev ;;
+    apt:libcurl) echo libcurl4-openssl-dev ;;
+    apt:openssl) echo libssl-dev ;;
     apt:cmocka) echo libcmocka-dev ;;
     apt:clang-format) echo clang-format-14 ;;
     apt:clang) # where the sanitizers' runtime lies differs between releases
@@ -99,13 +104,15 @@ package() { # MANAGER WORD: the packages that a word stands for
     dnf:zlib) echo zlib-devel ;;
     dnf:zstd) echo libzstd-devel ;;
     dnf:libyaml) echo libyaml-devel ;;
+    dnf:libcurl) echo libcurl-devel ;;
+    dnf:openssl) echo openssl-devel ;;
     dnf:cmocka) echo libcmocka-devel ;;
     dnf:clang-format) echo clang-tools-extra ;;
     dnf:clang) echo clang compiler-rt ;;
     dnf:pip) echo python3 python3-pip ;;
 
     brew:compiler) ;; # xcode-select --install, asked for below
-    brew:libedit | brew:valgrind) ;; # part of macOS; not made for it
+    brew:libedit | brew:libcurl | brew:valgrind) ;; # part of macOS; not made for it
     brew:clang) echo llvm ;;
     *) echo "$2" ;;
   esac

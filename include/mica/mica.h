@@ -19,6 +19,7 @@
 #include <mica/executable.h>
 #include <mica/file.h>
 #include <mica/grad.h>
+#include <mica/hub.h>
 #include <mica/io.h>
 #include <mica/model.h>
 #include <mica/nn.h>

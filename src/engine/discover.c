@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/filemap.h"
 #include "io/config.h"
+#include "io/hub_cache.h"
 #include "io/model_search.h"
 #include "io/safetensors.h"
 #include "model/family.h"
@@ -114,33 +115,10 @@ static mica_status fill(const char *path, found_list *made, mc_buffer *folders, 
     return MICA_OK;
 }
 
-/* ---- the Hugging Face cache ---- */
-
-/* Sets *path to the cache's path in new memory, or to NULL if the environment has none of these
- * variables. */
-static mica_status find_cache(char **path) {
-    static const struct {
-        const char *variable, *below;
-    } places[] = {
-        {"HF_HUB_CACHE", ""},
-        {"HF_HOME", "hub"},
-        {"XDG_CACHE_HOME", "huggingface/hub"},
-        {"HOME", ".cache/huggingface/hub"},
-    };
-    *path = NULL;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const char *value = getenv(places[i].variable);
-        if (!value || !*value) continue;
-        *path = mc_path_join(value, places[i].below);
-        return *path ? MICA_OK : mc_fail_nomem("the path of the Hugging Face cache");
-    }
-    return MICA_OK;
-}
-
 static mica_status search(const char *path, found_list *made) {
     char *cache = NULL;
     mc_buffer folders = {0}, models = {0};
-    if (!path) MC_TRY(find_cache(&cache));
+    if (!path) MC_TRY(mc_hub_cache_find(&cache));
     mica_status status = MICA_OK;
     if (path || cache) status = fill(path ? path : cache, made, &folders, &models);
     if (cache && status == MICA_ENOENT) status = MICA_OK;

@@ -86,9 +86,8 @@ There is one prompt.
 
 Short names that are several letters are no letter with a value.
 
-  $ for option in -ngl -hf -cnv -fa -temp -model -nx -qn; do mica run $option x y 2>&1 | head -1; done
+  $ for option in -ngl -cnv -fa -temp -model -nx -qn; do mica run $option x y 2>&1 | head -1; done
   mica: run has no option -ngl; leave it out: mica computes all layers on the CPU
-  mica: run has no option -hf; did you mean --model? mica does not download models yet: run hf download ORG/NAME, and use --model ORG/NAME
   mica: run has no option -cnv; did you mean mica chat?
   mica: run has no option -fa; leave it out: mica always computes attention without storing all scores
   mica: run has no option -temp; did you mean --temperature?
@@ -98,8 +97,7 @@ Short names that are several letters are no letter with a value.
 
 What others have and mica has not says so, and what to do instead.
 
-  $ for verb in pull serve ps lora quantise; do mica $verb x 2>&1 | head -1; done
-  mica: there is no command 'pull'; mica does not download models yet: run hf download ORG/NAME, and mica list shows the model
+  $ for verb in serve ps lora quantise; do mica $verb x 2>&1 | head -1; done
   mica: there is no command 'serve'; mica is not a server yet: mica batch answers a file of prompts, and programs can use libmica
   mica: there is no command 'ps'; mica keeps no model loaded between commands: mica list shows the models on disk
   mica: there is no command 'lora'; did you mean 'tune'?
@@ -169,7 +167,7 @@ Help and manual page name them.
 
   $ mica help bench | sed -n '/^Other/,/^$/p'
   Other programs' names work, too: --adapter-path (--adapter), --kv-bits
-  (--cache), --hf-path (--model). Underscores stand for dashes.
+  (--cache), --hf-path, --hf-repo, -hf (--model). Underscores stand for dashes.
   
   $ mica man run | sed -n '/^.SH OTHER/,/--temperature/p' | head -5; mica man run | sed -n '/n..predict/,/max/p'
   .SH OTHER NAMES

@@ -18,9 +18,12 @@ The command alone, and `help`, print the short help.
     eval         measure a model's perplexity, and compare its arithmetic
   
   Models:
+    pull         download a model
     list         list the models of this machine
     show         describe a model, the memory it needs, and whether that fits
     tune         train an adapter of a model
+    rm           remove a model from the Hugging Face cache
+    gc           remove what no model of the cache needs
     tokenize     turn a text to token ids, and back
     quantize     quantise a model's weights
     fuse         add an adapter to a model's weights
@@ -73,8 +76,8 @@ Each verb explains itself, in lines of 80 columns at most.
   neither conversations nor typed lines.
   
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
-  name that mica list shows. The default is $MICA_MODEL, else
-  $MICA_MODELS/default, else the model that comes with mica.
+  name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is
+  $MICA_MODEL, else $MICA_MODELS/default, else the model that comes with mica.
   
   Prompt:
     -p, --prompt TEXT             the prompt; a word is then the model
@@ -144,6 +147,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Model:
     -m, --model MODEL             the model's folder
+    -y, --yes                     download a model that is not there without
+                                  asking
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
         --device NAME             the device that computes: cpu, mlx, mlx:gpu,
@@ -190,8 +195,8 @@ Each verb explains itself, in lines of 80 columns at most.
   (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
   --adapter-path (--adapter), --ctx-size, --max-kv-size, --num-ctx (--context),
   --prefill-step-size, --batch-size, -b, --ubatch-size, -ub (--prefill-chunk),
-  --kv-bits (--cache), --hf-path (--model), --wordwrap, --nowordwrap (--wrap).
-  Underscores stand for dashes.
+  --kv-bits (--cache), --hf-path, --hf-repo, -hf (--model), --wordwrap,
+  --nowordwrap (--wrap). Underscores stand for dashes.
   
   Examples:
     mica chat
@@ -211,8 +216,8 @@ Each verb explains itself, in lines of 80 columns at most.
   PROMPT, unless it is a model's folder. With --model it is always PROMPT.
   
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
-  name that mica list shows. The default is $MICA_MODEL, else
-  $MICA_MODELS/default, else the model that comes with mica.
+  name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is
+  $MICA_MODEL, else $MICA_MODELS/default, else the model that comes with mica.
   
   Prompt:
     -p, --prompt TEXT             the prompt; a word is then the model
@@ -280,6 +285,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Model:
     -m, --model MODEL             the model's folder
+    -y, --yes                     download a model that is not there without
+                                  asking
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
         --device NAME             the device that computes: cpu, mlx, mlx:gpu,
@@ -326,8 +333,8 @@ Each verb explains itself, in lines of 80 columns at most.
   (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
   --adapter-path (--adapter), --ctx-size, --max-kv-size, --num-ctx (--context),
   --prefill-step-size, --batch-size, -b, --ubatch-size, -ub (--prefill-chunk),
-  --kv-bits (--cache), --hf-path (--model), --wordwrap, --nowordwrap (--wrap).
-  Underscores stand for dashes.
+  --kv-bits (--cache), --hf-path, --hf-repo, -hf (--model), --wordwrap,
+  --nowordwrap (--wrap). Underscores stand for dashes.
   
   Examples:
     mica run "What is curl?"
@@ -345,8 +352,8 @@ Each verb explains itself, in lines of 80 columns at most.
   PROMPT, unless it is a model's folder. With --model it is always PROMPT.
   
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
-  name that mica list shows. The default is $MICA_MODEL, else
-  $MICA_MODELS/default, else the model that comes with mica.
+  name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is
+  $MICA_MODEL, else $MICA_MODELS/default, else the model that comes with mica.
   
   Prompt:
     -p, --prompt TEXT             the prompt; a word is then the model
@@ -403,6 +410,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Model:
     -m, --model MODEL             the model's folder
+    -y, --yes                     download a model that is not there without
+                                  asking
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
         --device NAME             the device that computes: cpu, mlx, mlx:gpu,
@@ -446,8 +455,8 @@ Each verb explains itself, in lines of 80 columns at most.
   --num-draft-tokens, --draft-max (--draft-tokens), --model-draft, -md
   (--draft-model), -V (--verbose), --adapter-path (--adapter), --ctx-size,
   --max-kv-size, --num-ctx (--context), --prefill-step-size, --batch-size, -b,
-  --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache), --hf-path (--model),
-  --wordwrap, --nowordwrap (--wrap). Underscores stand for dashes.
+  --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache), --hf-path, --hf-repo,
+  -hf (--model), --wordwrap, --nowordwrap (--wrap). Underscores stand for dashes.
   
   Examples:
     mica generate "curl is" --max-tokens 40
@@ -461,8 +470,8 @@ Each verb explains itself, in lines of 80 columns at most.
   context that fits. With --fit the exit code is 1 if the model does not fit.
   
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
-  name that mica list shows. The default is $MICA_MODEL, else
-  $MICA_MODELS/default, else the model that comes with mica.
+  name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is
+  $MICA_MODEL, else $MICA_MODELS/default, else the model that comes with mica.
   
   Output:
     -c, --context N               context length, in tokens, to compute memory
@@ -472,6 +481,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Model:
     -m, --model MODEL             the model's folder
+    -y, --yes                     download a model that is not there without
+                                  asking
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
   
@@ -483,8 +494,8 @@ Each verb explains itself, in lines of 80 columns at most.
   there.
   
   Other programs' names work, too: --adapter-path (--adapter), --ctx-size,
-  --max-kv-size, --num-ctx (--context), --hf-path (--model). Underscores stand for
-  dashes.
+  --max-kv-size, --num-ctx (--context), --hf-path, --hf-repo, -hf (--model).
+  Underscores stand for dashes.
   
   Examples:
     mica show ~/models/gemma-3-1b-it --context 32768
@@ -502,8 +513,8 @@ Each verb explains itself, in lines of 80 columns at most.
   TEXT, unless it is a model's folder. With --model it is always TEXT.
   
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
-  name that mica list shows. The default is $MICA_MODEL, else
-  $MICA_MODELS/default, else the model that comes with mica.
+  name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is
+  $MICA_MODEL, else $MICA_MODELS/default, else the model that comes with mica.
   
   Output:
         --ids                     print only the ids, on one line
@@ -511,6 +522,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Model:
     -m, --model MODEL             the model's folder
+    -y, --yes                     download a model that is not there without
+                                  asking
   
   Help:
     -h, --help                    print this help and exit
@@ -518,8 +531,8 @@ Each verb explains itself, in lines of 80 columns at most.
   Each option can also be set in the environment: --ids as MICA_IDS, a flag as on
   or off. Options of the command line win; --no-FLAG unsets a flag there.
   
-  Other programs' names work, too: --hf-path (--model). Underscores stand for
-  dashes.
+  Other programs' names work, too: --hf-path, --hf-repo, -hf (--model).
+  Underscores stand for dashes.
   
   Examples:
     mica tokenize "What is curl?"
@@ -535,8 +548,8 @@ Each verb explains itself, in lines of 80 columns at most.
   AVX2; an unknown name lists them all.
   
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
-  name that mica list shows. The default is $MICA_MODEL, else
-  $MICA_MODELS/default, else the model that comes with mica.
+  name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is
+  $MICA_MODEL, else $MICA_MODELS/default, else the model that comes with mica.
   
   Measurement:
     -p, --prompt N,...            lengths of the prompts, in tokens (default:
@@ -551,6 +564,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   Model:
     -m, --model MODEL             the model's folder
+    -y, --yes                     download a model that is not there without
+                                  asking
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
         --device NAME             the device that computes: cpu, mlx, mlx:gpu,
@@ -580,7 +595,7 @@ Each verb explains itself, in lines of 80 columns at most.
   as on or off. Options of the command line win; --no-FLAG unsets a flag there.
   
   Other programs' names work, too: --adapter-path (--adapter), --kv-bits
-  (--cache), --hf-path (--model). Underscores stand for dashes.
+  (--cache), --hf-path, --hf-repo, -hf (--model). Underscores stand for dashes.
   
   Examples:
     mica bench ~/models/gemma-3-1b-it --prompt 512,4096 --threads 1,2,4

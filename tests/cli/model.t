@@ -50,7 +50,7 @@ A word that looks like a path or a model's name and is none is no prompt.
   mica: there is no model llama3.2: there is no such folder, and the Hugging Face cache has no model of that name
   $ mica run org/name 2>&1
   mica: there is no model org/name: there is no such folder, and the Hugging Face cache has no model of that name
-  To download it: hf download org/name
+  To download it: mica pull org/name
   A model is a folder that holds config.json, tokenizer.json and *.safetensors.
   If it is the prompt, put --prompt before it; if it is a file with the prompt, put --file.
   [1]

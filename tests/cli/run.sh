@@ -24,6 +24,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin" "$work/home" "$work/home/endless"
 ln -s "$mica" "$work/bin/mica"
 ln -s "$pty" "$work/bin/pty"
+ln -s "$(dirname "$pty")/mock_hub" "$work/bin/mock_hub"
 ln -s "$ROOT/models/default" "$work/home/model"
 for file in model.safetensors tokenizer.json tokenizer_config.json chat_template.jinja; do
   ln -s "$ROOT/models/default/$file" "$work/home/endless/$file"
@@ -37,7 +38,8 @@ for variable in $(env | sed -n 's/^\(MICA_[A-Z0-9_]*\)=.*/\1/p' | grep -v '^MICA
 done
 # The engine mlx_lm finds no Python, whatever this machine has.
 export MICA_MLX_LM_PYTHON=no-python
-unset NO_COLOR XDG_STATE_HOME XDG_CACHE_HOME HF_HOME HF_HUB_CACHE
+unset NO_COLOR XDG_STATE_HOME XDG_CACHE_HOME HF_HOME HF_HUB_CACHE HF_ENDPOINT HF_TOKEN HF_HUB_OFFLINE
+unset http_proxy all_proxy ALL_PROXY
 PATH=$work/bin:$PATH HOME=$work/home TERM=xterm LC_ALL=C
 export PATH HOME TERM LC_ALL
 cd "$HOME"

@@ -1,0 +1,132 @@
+#include "fetch.h"
+
+#include "interrupt.h"
+#include "path.h"
+#include "report.h"
+#include "ui.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "org/name@revision" in two. */
+typedef struct target {
+    char *name;           /* owned */
+    const char *revision; /* in name's memory; NULL: none is given */
+} target;
+
+bool cli_is_repository(const char *name) {
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
+    size_t org = strspn(name, letters), rest = 0;
+    if (org > 0 && name[0] != '.' && name[org] == '/') rest = strspn(name + org + 1, letters);
+    const char *end = name + org + 1 + rest;
+    return rest > 0 && (!*end || (*end == '@' && end[1]));
+}
+
+static bool split(const char *name, target *out) {
+    out->name = malloc(strlen(name) + 1);
+    if (!out->name) return false;
+    strcpy(out->name, name);
+    char *at = strchr(out->name, '@');
+    if (at) *at = '\0';
+    out->revision = at ? at + 1 : NULL;
+    return true;
+}
+
+/* ---- asking ---- */
+
+typedef struct question {
+    const cli_fetch_options *options;
+    mica_cancel *cancel;
+    bool declined;
+} question;
+
+static bool read_yes(void) {
+    char line[16] = "";
+    if (!fgets(line, sizeof line, stdin)) {
+        fputc('\n', stderr);
+        return false;
+    }
+    return line[0] == '\n' || line[0] == 'y' || line[0] == 'Y';
+}
+
+/* Ctrl-C at the question ends the program. */
+static bool confirm(void *user, const mica_pull_plan *plan) {
+    question *q = user;
+    char bytes[CLI_NUMBER];
+    if (plan->download_files == 0) return true;
+    if (q->options->quiet && !q->options->ask) return true;
+    cli_progress_wipe();
+    fprintf(stderr, "%s: %" PRIu64 " %s, %s to download%s", plan->name, plan->download_files,
+            plan->download_files == 1 ? "file" : "files",
+            cli_format_bytes(plan->download_bytes, bytes),
+            q->options->ask ? ". Download it? [Y/n] " : "\n");
+    if (q->options->ask) {
+        fflush(stderr);
+        cli_interrupt_watch_task(NULL);
+        q->declined = !read_yes();
+        cli_interrupt_watch_task(q->cancel);
+    }
+    return !q->declined;
+}
+
+/* ---- downloading ---- */
+
+static int report(mica_status status, const char *name, const question *q) {
+    if (status != MICA_ECANCELLED) return cli_fail("%s", mica_last_error());
+    if (q->declined) return CLI_FAILED;
+    fprintf(stderr, "mica: stopped; mica pull %s continues\n", name);
+    return CLI_INTERRUPTED;
+}
+
+const char *cli_fetch(const char *name, const cli_fetch_options *options, int *code) {
+    target t;
+    char *folder = NULL;
+    const char *kept = NULL;
+    question q = {.options = options};
+    *code = CLI_FAILED;
+    if (!split(name, &t)) {
+        cli_fail("out of memory");
+        return NULL;
+    }
+    mica_status status = mica_cancel_open(&q.cancel);
+    const mica_pull_options pull = {.struct_bytes = sizeof pull,
+                                    .revision = t.revision ? t.revision : options->revision,
+                                    .include = options->include.values,
+                                    .include_count = options->include.count,
+                                    .cache = options->cache,
+                                    .offline = options->offline,
+                                    .connections = (int)options->connections,
+                                    .confirm = confirm,
+                                    .confirm_user = &q,
+                                    .progress = cli_progress_tick,
+                                    .cancel = q.cancel};
+    cli_interrupt_watch_task(q.cancel);
+    cli_progress_start(t.name, options->quiet);
+    if (status == MICA_OK) status = mica_pull(t.name, &pull, &folder);
+    cli_progress_clear();
+    cli_interrupt_watch_task(NULL);
+    mica_cancel_close(&q.cancel);
+    if (status == MICA_OK)
+        kept = cli_path_keep(folder);
+    else
+        *code = report(status, name, &q);
+    if (kept) *code = CLI_DONE;
+    mica_free(folder);
+    free(t.name);
+    return kept;
+}
+
+const char *cli_fetch_cached(const char *name) {
+    target t;
+    char *folder = NULL;
+    const char *kept = NULL;
+    if (!split(name, &t)) return NULL;
+    const mica_pull_options pull = {
+        .struct_bytes = sizeof pull, .revision = t.revision, .offline = true};
+    if (mica_pull(t.name, &pull, &folder) == MICA_OK) kept = cli_path_keep(folder);
+    mica_free(folder);
+    free(t.name);
+    return kept;
+}

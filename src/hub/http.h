@@ -1,0 +1,76 @@
+/* HTTP transfers by libcurl, several at once, in the caller's thread.
+ *
+ *     mc_http *http;
+ *     MC_TRY(mc_http_open(&options, &http));
+ *     mc_http_transfer t = {.url = url, .take = take};
+ *     mica_status status = mc_http_start(http, &t);
+ *     while (status == MICA_OK && !t.ended) status = mc_http_wait(http);
+ *     mc_http_drop(http, &t);
+ *     mc_http_close(&http);
+ *
+ * Redirects are followed, from https to https only. The token goes to the endpoint's own scheme,
+ * host and port, and to no other. */
+#ifndef HUB_HTTP_H
+#define HUB_HTTP_H
+
+#include "base/cancel.h"
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct mc_http mc_http;
+
+typedef struct mc_http_options { /* borrowed until mc_http_close */
+    const char *endpoint;
+    const char *token; /* NULL: none */
+    int stall_seconds;
+    const mica_cancel *cancel;
+} mc_http_options;
+
+enum { MC_HTTP_TEXT = 256, MC_HTTP_URL = 4096 };
+
+typedef struct mc_http_transfer {
+    /* Set by the caller. */
+    const char *url; /* borrowed until it ended */
+    uint64_t from;   /* asks for the bytes from there on */
+    /* Takes a piece of a body whose code is 2xx; another status than MICA_OK ends the transfer. */
+    mica_status (*take)(struct mc_http_transfer *transfer, const void *bytes, size_t count);
+    void *user; /* for take */
+
+    /* Set by the answer: partial before the first call of take, the others when it ended. */
+    bool partial;               /* the body begins at `from`; else at 0 */
+    bool ended;                 /* there will be no more calls of take */
+    mica_status status;         /* of take; MICA_EIO: the network failed; MICA_EFORMAT: a redirect
+                                        that is not followed; MICA_ENOMEM */
+    char failure[MC_HTTP_TEXT]; /* the error's text if status is not MICA_OK */
+    int code;                   /* 200, 404; 0: there was no answer */
+    char error_code[MC_HTTP_TEXT]; /* the header X-Error-Code: "GatedRepo"; "" */
+    char error_text[MC_HTTP_TEXT]; /* the header X-Error-Message; "" */
+    char next[MC_HTTP_URL];        /* the header Link's page with rel="next"; "" */
+    int retry_after;               /* seconds, of the header Retry-After; 0: none */
+
+    /* Private. */
+    mc_http *http;
+    void *easy, *headers;
+    int redirects;
+    char error[MC_HTTP_TEXT]; /* libcurl's */
+} mc_http_transfer;
+
+/* errors  MICA_EINVAL the endpoint is no http or https address; MICA_ENOMEM */
+mica_status mc_http_open(const mc_http_options *options, mc_http **http);
+void mc_http_close(mc_http **http); /* after all transfers were dropped */
+
+/* errors  MICA_ENOMEM */
+mica_status mc_http_start(mc_http *http, mc_http_transfer *transfer);
+
+/* Moves transfers on, and waits at most a tenth of a second for something to do.
+ * errors  MICA_ECANCELLED; MICA_EIO */
+mica_status mc_http_wait(mc_http *http);
+
+/* Ends a transfer, if it has not ended, and frees what it has. Does nothing for one that was not
+ * started. */
+void mc_http_drop(mc_http *http, mc_http_transfer *transfer);
+
+#endif

@@ -1,0 +1,115 @@
+/* Asking the hub for a model's files, and downloading those that the cache lacks. */
+#define _POSIX_C_SOURCE 200809L
+
+#include "base/alloc.h"
+#include "base/filemap.h"
+#include "hub/download.h"
+#include "hub/listing.h"
+#include "hub/pull.h"
+
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+enum { MEGABYTE = 1000000 };
+
+/* ---- which files ---- */
+
+static bool is_wanted(const mica_pull_options *o, const char *path) {
+    static const char *const read[] = {"*.json", "*.jinja", "*.safetensors"};
+    size_t count = o->include_count;
+    const char *const *patterns = o->include;
+    if (!count && strchr(path, '/')) return false; /* such as original/ and onnx/ */
+    if (!count) {
+        patterns = read;
+        count = sizeof read / sizeof *read;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (patterns[i] && fnmatch(patterns[i], path, 0) == 0) return true;
+    return false;
+}
+
+/* Moves the wanted files to the front. returns their number */
+static size_t choose(const mica_pull_options *o, mc_listing *listing) {
+    size_t kept = 0, count = MC_BUFFER_COUNT(&listing->files, mc_hub_file);
+    mc_hub_file *files = MC_BUFFER_AT(&listing->files, mc_hub_file);
+    for (size_t i = 0; i < count; i++)
+        if (is_wanted(o, files[i].path)) files[kept++] = files[i];
+    return kept;
+}
+
+static mica_status fail_empty(const mc_pull *pull) {
+    return mc_fail(MICA_ENOENT, "%s has no %s", pull->name,
+                   pull->options.include_count ? "files of those names"
+                                               : "files that mica reads: *.json and *.safetensors");
+}
+
+/* ---- room on the disk ---- */
+
+/* errors  MICA_EIO what is missing does not fit */
+static mica_status check_room(const mc_pull *pull, uint64_t missing) {
+    struct statvfs info;
+    MC_TRY(mc_make_folders(pull->repository.folder));
+    if (statvfs(pull->repository.cache, &info) != 0) return MICA_OK;
+    uint64_t room = (uint64_t)info.f_bavail * info.f_frsize;
+    if (missing <= room) return MICA_OK;
+    return mc_fail(MICA_EIO,
+                   "%s does not fit on the disk of %s: %" PRIu64
+                   " MB are missing of it, and %" PRIu64
+                   " MB are free. Set HF_HOME to a folder on another disk",
+                   pull->name, pull->repository.cache, missing / MEGABYTE, room / MEGABYTE);
+}
+
+/* ---- pulling ---- */
+
+static mica_pull_plan make_plan(const mc_pull *pull, const mc_listing *listing, size_t count) {
+    mica_pull_plan plan = {
+        .struct_bytes = sizeof plan, .name = pull->name, .commit = listing->commit, .files = count};
+    for (size_t i = 0; i < count; i++) {
+        const mc_hub_file *file = &MC_BUFFER_AT(&listing->files, mc_hub_file)[i];
+        uint64_t missing = file->size - mc_download_present(&pull->repository, file);
+        plan.bytes += file->size;
+        plan.download_bytes += missing;
+        plan.download_files += missing > 0;
+    }
+    return plan;
+}
+
+static mica_status pull_files(mc_pull *pull, mc_http *http, mc_listing *listing) {
+    const mica_pull_options *o = &pull->options;
+    MC_TRY(mc_listing_load(http, o->endpoint, pull->name, o->revision, listing));
+    size_t count = choose(o, listing);
+    if (!count) return fail_empty(pull);
+    mica_pull_plan plan = make_plan(pull, listing, count);
+    if (o->confirm && !o->confirm(o->confirm_user, &plan))
+        return mc_fail(MICA_ECANCELLED, "%s is not downloaded", pull->name);
+    MC_TRY(check_room(pull, plan.download_bytes));
+    const mc_download_options options = {.http = http,
+                                         .endpoint = o->endpoint,
+                                         .name = pull->name,
+                                         .commit = listing->commit,
+                                         .repository = &pull->repository,
+                                         .connections = o->connections,
+                                         .progress = o->progress,
+                                         .progress_user = o->progress_user,
+                                         .cancel = o->cancel};
+    MC_TRY(mc_download(&options, MC_BUFFER_AT(&listing->files, mc_hub_file), count));
+    return mc_repository_set(&pull->repository, o->revision, listing->commit);
+}
+
+mica_status mc_pull_online(mc_pull *pull, char commit[MC_COMMIT_TEXT]) {
+    const mica_pull_options *o = &pull->options;
+    const mc_http_options options = {.endpoint = o->endpoint,
+                                     .token = o->token,
+                                     .stall_seconds = o->stall_seconds,
+                                     .cancel = o->cancel};
+    mc_http *http;
+    mc_listing listing = {0};
+    MC_TRY(mc_http_open(&options, &http));
+    mica_status status = pull_files(pull, http, &listing);
+    memcpy(commit, listing.commit, MC_COMMIT_TEXT);
+    mc_listing_deinit(&listing);
+    mc_http_close(&http);
+    return status;
+}

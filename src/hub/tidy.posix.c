@@ -1,0 +1,251 @@
+/* Removing models from the cache, and what nobody needs. */
+#define _DEFAULT_SOURCE /* flock, d_type */
+#define _DARWIN_C_SOURCE
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/filemap.h"
+#include "base/map.h"
+#include "hub/repository.h"
+#include "io/hub_cache.h"
+
+#include <mica/hub.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DEEPEST = 32 };
+
+/* ---- walking ---- */
+
+typedef struct walk walk;
+struct walk {
+    /* Called for each entry but folders, and for folders behind what is in them. */
+    mica_status (*visit)(walk *w, const char *path, const struct stat *info);
+    mc_arena *arena; /* holds texts of `names` */
+    mc_map *names;   /* refs: commits; links: blobs' names */
+    uint64_t bytes;
+    bool dry_run;
+    bool busy; /* a lock is held */
+};
+
+static mica_status walk_folder(walk *w, const char *path, int depth);
+
+static mica_status walk_entry(walk *w, const char *path, int depth) {
+    struct stat info;
+    if (lstat(path, &info) != 0)
+        return errno == ENOENT ? MICA_OK : mc_fail_errno(errno, "cannot read %s", path);
+    if (S_ISDIR(info.st_mode)) MC_TRY(walk_folder(w, path, depth + 1));
+    return w->visit(w, path, &info);
+}
+
+/* Nothing is done where there is no folder. */
+static mica_status walk_folder(walk *w, const char *path, int depth) {
+    DIR *dir = opendir(path);
+    mica_status status = MICA_OK;
+    if (!dir) return errno == ENOENT ? MICA_OK : mc_fail_errno(errno, "cannot read %s", path);
+    if (depth > DEEPEST) status = mc_fail(MICA_EIO, "%s: more than %d folders deep", path, DEEPEST);
+    for (struct dirent *entry; status == MICA_OK && (entry = readdir(dir));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        char *child = mc_path_join(path, entry->d_name);
+        status = child ? walk_entry(w, child, depth) : mc_fail_nomem("a path");
+        mc_free(child);
+    }
+    closedir(dir);
+    return status;
+}
+
+/* Walks through a folder of the repository. */
+static mica_status walk_below(walk *w, const char *folder, const char *below) {
+    char *path = mc_path_join(folder, below);
+    mica_status status = path ? walk_folder(w, path, 0) : mc_fail_nomem("a path");
+    mc_free(path);
+    return status;
+}
+
+/* ---- visits ---- */
+
+static const char *last_part(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static mica_status add_name(walk *w, const char *name, size_t len) {
+    const char *copy = mc_arena_strndup(w->arena, name, len);
+    if (!copy || !mc_map_put(w->names, (mc_str){copy, len}, 1)) return mc_fail_nomem("a name");
+    return MICA_OK;
+}
+
+static bool has_name(const walk *w, const char *name) {
+    uint64_t value;
+    return mc_map_find(w->names, mc_str_of(name), &value);
+}
+
+static mica_status remove_entry(walk *w, const char *path, const struct stat *info) {
+    bool folder = S_ISDIR(info->st_mode);
+    if (S_ISREG(info->st_mode)) w->bytes += (uint64_t)info->st_size;
+    if (w->dry_run || (folder ? rmdir(path) : unlink(path)) == 0 || errno == ENOENT) return MICA_OK;
+    return mc_fail_errno(errno, "cannot remove %s", path);
+}
+
+static mica_status note_ref(walk *w, const char *path, const struct stat *info) {
+    mc_filemap map = {0};
+    size_t bytes;
+    if (!S_ISREG(info->st_mode)) return MICA_OK;
+    MC_TRY(mc_filemap_read_head(path, MC_COMMIT_TEXT - 1, &map, &bytes));
+    mica_status status = add_name(w, (const char *)map.data, map.size);
+    mc_filemap_close(&map);
+    return status;
+}
+
+static mica_status note_link(walk *w, const char *path, const struct stat *info) {
+    char text[1024];
+    if (!S_ISLNK(info->st_mode)) return MICA_OK;
+    ssize_t len = readlink(path, text, sizeof text - 1);
+    if (len < 0) return mc_fail_errno(errno, "cannot read %s", path);
+    text[len] = '\0';
+    const char *name = last_part(text);
+    return add_name(w, name, strlen(name));
+}
+
+static mica_status remove_unlinked(walk *w, const char *path, const struct stat *info) {
+    if (S_ISDIR(info->st_mode) || has_name(w, last_part(path))) return MICA_OK;
+    return remove_entry(w, path, info);
+}
+
+static mica_status try_lock(walk *w, const char *path, const struct stat *info) {
+    if (!S_ISREG(info->st_mode)) return MICA_OK;
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return MICA_OK;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) w->busy = true;
+    close(fd);
+    return MICA_OK;
+}
+
+/* ---- repositories ---- */
+
+/* Whether somebody is downloading files of it. */
+static mica_status is_busy(const char *locks, bool *busy) {
+    walk w = {.visit = try_lock};
+    mica_status status = walk_folder(&w, locks, 0);
+    *busy = w.busy;
+    return status;
+}
+
+static mica_status remove_folder(walk *w, const char *path) {
+    struct stat info;
+    w->visit = remove_entry;
+    if (lstat(path, &info) != 0) return MICA_OK;
+    if (S_ISDIR(info.st_mode)) MC_TRY(walk_folder(w, path, 0));
+    return remove_entry(w, path, &info);
+}
+
+static mica_status remove_repository(const mc_repository *r, const char *name, walk *w) {
+    bool busy;
+    MC_TRY(is_busy(r->locks, &busy));
+    if (busy)
+        return mc_fail(MICA_EIO, "%s is being downloaded: try again when that has ended", name);
+    MC_TRY(remove_folder(w, r->folder));
+    uint64_t bytes = w->bytes;
+    MC_TRY(remove_folder(w, r->locks));
+    w->bytes = bytes;
+    return MICA_OK;
+}
+
+mica_status mica_cache_remove(const char *name, const char *cache, uint64_t *bytes) {
+    mc_repository r;
+    walk w = {0};
+    if (bytes) *bytes = 0;
+    if (!name) return mc_fail(MICA_EINVAL, "mica_cache_remove: name is NULL");
+    MC_TRY(mc_repository_init(&r, cache, name));
+    mica_status status =
+        mc_path_is_dir(r.folder)
+            ? remove_repository(&r, name, &w)
+            : mc_fail(MICA_ENOENT, "the cache %s has no repository %s", r.cache, name);
+    mc_repository_deinit(&r);
+    if (bytes) *bytes = w.bytes;
+    return status;
+}
+
+/* ---- collecting ---- */
+
+/* Removes snapshots that no ref names, if another one is named. In a dry run their links are still
+ * there, so what they alone link to is noted by `kept` only. */
+static mica_status collect_snapshots(walk *w, const char *folder, mc_map *blobs) {
+    const char **names;
+    size_t count = 0, named = 0;
+    char *snapshots = mc_path_join(folder, "snapshots");
+    mica_status status = snapshots ? MICA_OK : mc_fail_nomem("a path");
+    if (status == MICA_OK && mc_path_is_dir(snapshots))
+        status = mc_dir_list(snapshots, "", w->arena, &names, &count);
+    for (size_t i = 0; status == MICA_OK && i < count; i++)
+        named += has_name(w, names[i]);
+    for (size_t i = 0; status == MICA_OK && i < count; i++) {
+        char *path = mc_path_join(snapshots, names[i]);
+        walk links = {.visit = note_link, .arena = w->arena, .names = blobs};
+        if (!path)
+            status = mc_fail_nomem("a path");
+        else if (named && !has_name(w, names[i]))
+            status = remove_folder(w, path);
+        else
+            status = walk_folder(&links, path, 0);
+        mc_free(path);
+    }
+    mc_free(snapshots);
+    return status;
+}
+
+static mica_status collect_repository(walk *total, const char *cache, const char *name) {
+    bool busy = true;
+    mc_arena arena = {0};
+    mc_map commits = {0}, blobs = {0};
+    walk w = {.visit = note_ref, .arena = &arena, .names = &commits, .dry_run = total->dry_run};
+    char *folder = mc_path_join(cache, name), *all = mc_path_join(cache, ".locks");
+    char *locks = all ? mc_path_join(all, name) : NULL;
+    mica_status status = folder && locks ? is_busy(locks, &busy) : mc_fail_nomem("a path");
+    if (status == MICA_OK && !busy) {
+        status = walk_below(&w, folder, "refs");
+        if (status == MICA_OK) status = collect_snapshots(&w, folder, &blobs);
+        w.visit = remove_unlinked;
+        w.names = &blobs;
+        if (status == MICA_OK) status = walk_below(&w, folder, "blobs");
+    }
+    total->bytes += w.bytes;
+    mc_map_deinit(&commits);
+    mc_map_deinit(&blobs);
+    mc_arena_deinit(&arena);
+    mc_free(folder);
+    mc_free(locks);
+    mc_free(all);
+    return status;
+}
+
+static mica_status collect(const char *cache, walk *total) {
+    static const char begin[] = "models--";
+    const char **names;
+    size_t count;
+    mc_arena arena = {0};
+    mica_status status = mc_dir_list(cache, "", &arena, &names, &count);
+    if (status != MICA_OK) count = 0;
+    for (size_t i = 0; status == MICA_OK && i < count; i++)
+        if (strncmp(names[i], begin, strlen(begin)) == 0)
+            status = collect_repository(total, cache, names[i]);
+    mc_arena_deinit(&arena);
+    return status == MICA_ENOENT ? MICA_OK : status;
+}
+
+mica_status mica_cache_collect(const char *cache, bool dry_run, uint64_t *bytes) {
+    char *found = NULL;
+    walk total = {.dry_run = dry_run};
+    if (bytes) *bytes = 0;
+    if (!cache) MC_TRY(mc_hub_cache_find(&found));
+    mica_status status = cache || found ? collect(cache ? cache : found, &total) : MICA_OK;
+    mc_free(found);
+    if (bytes) *bytes = total.bytes;
+    return status;
+}

@@ -1,0 +1,268 @@
+/* mica_pull where the hub, the network or the disk fails. */
+#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
+
+#include "hub_test.h"
+
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static void check_pull(const hub_test *t) {
+    char *folder;
+    mica_status status = hub_test_pull(t, "org/model", &folder);
+    if (status != MICA_OK) fail_msg("%s", mica_last_error());
+    hub_test_check_model(t, folder);
+}
+
+static void check_refused(const hub_test *t, mica_status status, const char *text) {
+    char *folder;
+    mica_status got = hub_test_pull(t, "org/model", &folder);
+    assert_null(folder);
+    if (got != status) fail_msg("%s: %s", mica_status_name(got), mica_last_error());
+    if (!strstr(mica_last_error(), text)) fail_msg("%s lacks %s", mica_last_error(), text);
+    assert_int_equal(hub_test_count(t, "snapshots/" MOCK_COMMIT, ""), 0);
+}
+
+/* ---- connections ---- */
+
+/* A broken connection is continued: each byte comes once. */
+static void test_cuts(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    hub_test_fail(&t, "cut model.safetensors 70000 4\n");
+    check_pull(&t);
+    assert_int_equal(mock_hub_bytes(t.hub), 300000 + 23 + 2);
+    hub_test_close(&t);
+}
+
+/* Cuts anywhere, by a fixed sequence of places. */
+static void test_cuts_anywhere(void **state) {
+    (void)state;
+    unsigned place = 7;
+    for (int i = 0; i < 20; i++) {
+        hub_test t = hub_test_open();
+        place = place * 1103515245U + 12345U;
+        char *faults = test_format("cut model.safetensors %u 2\ncut config.json %u 1\n",
+                                   (place >> 8) % 150000, place % 20);
+        hub_test_fail(&t, faults);
+        check_pull(&t);
+        assert_int_equal(mock_hub_bytes(t.hub), 300000 + 23 + 2);
+        free(faults);
+        hub_test_close(&t);
+    }
+}
+
+static void test_stalls(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    setenv("HF_HUB_DOWNLOAD_TIMEOUT", "1", 1);
+    hub_test_fail(&t, "stall model.safetensors 5000 1\n");
+    check_pull(&t);
+    assert_int_equal(mock_hub_bytes(t.hub), 300000 + 23 + 2);
+    hub_test_close(&t);
+}
+
+/* A hub that ignores ranges sends the file anew. */
+static void test_ranges_ignored(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    hub_test_fail(&t, "whole model.safetensors\ncut model.safetensors 70000 1\n");
+    check_pull(&t);
+    assert_int_equal(mock_hub_bytes(t.hub), 370000 + 23 + 2);
+    hub_test_close(&t);
+}
+
+/* A connection that never gets on ends the pull; what has come stays. */
+static void test_giving_up(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    hub_test_fail(&t, "status model.safetensors 503\n");
+    check_refused(&t, MICA_EIO, "503");
+    hub_test_fail(&t, "status model.safetensors 503 3\n");
+    check_pull(&t);
+    hub_test_close(&t);
+}
+
+static void test_no_hub(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    char *folder;
+    mica_pull_options options = hub_test_options(&t);
+    options.endpoint = "http://127.0.0.1:1";
+    assert_int_equal(mica_pull("org/model", &options, &folder), MICA_EIO);
+    assert_non_null(strstr(mica_last_error(), "http://127.0.0.1:1"));
+    hub_test_close(&t);
+}
+
+/* ---- answers ---- */
+
+static void test_refusals(void **state) {
+    (void)state;
+    static const struct {
+        const char *faults;
+        mica_status status;
+        const char *text;
+    } cases[] = {
+        {"status * 401\ncode * RepoNotFound\n", MICA_ENOENT, "private"},
+        {"status * 404\n", MICA_ENOENT, "no repository org/model"},
+        {"status model.safetensors 403\ncode model.safetensors GatedRepo\n", MICA_EIO, "is gated"},
+        {"status config.json 404\ncode config.json EntryNotFound\n", MICA_ENOENT, "config.json"},
+        {"status * 429\n", MICA_EIO, "too many requests"},
+        {"status * 418\n", MICA_EIO, "418"},
+        {"outside config.json\n", MICA_EFORMAT, "leads out"},
+        {"loop config.json\n", MICA_EFORMAT, "too many redirects"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hub_test t = hub_test_open();
+        hub_test_fail(&t, cases[i].faults);
+        check_refused(&t, cases[i].status, cases[i].text);
+        hub_test_close(&t);
+    }
+}
+
+/* ---- checksums ---- */
+
+/* A wrong file is dropped: nothing of it is left under its name. */
+static void test_wrong_checksum(void **state) {
+    (void)state;
+    static const char *const files[] = {"model.safetensors", "config.json"};
+    for (int i = 0; i < 2; i++) {
+        hub_test t = hub_test_open();
+        char *faults = test_format("corrupt %s\n", files[i]);
+        hub_test_fail(&t, faults);
+        check_refused(&t, MICA_EFORMAT, "checksum");
+        assert_true(hub_test_count(&t, "blobs", "") < 3);
+        hub_test_fail(&t, "");
+        check_pull(&t);
+        free(faults);
+        hub_test_close(&t);
+    }
+}
+
+/* The hub says that a file is longer than what it sends. */
+static void test_short_file(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    hub_test_fail(&t, "short config.json\n");
+    char *folder;
+    assert_int_not_equal(hub_test_pull(&t, "org/model", &folder), MICA_OK);
+    assert_int_equal(hub_test_count(&t, "snapshots/" MOCK_COMMIT, ""), 0);
+    hub_test_close(&t);
+}
+
+/* A beginning that is another file's, or longer than the file, is no beginning. */
+static void test_wrong_beginning(void **state) {
+    (void)state;
+    static const size_t sizes[] = {5000, 299999, 300000, 400000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        hub_test t = hub_test_open();
+        check_pull(&t);
+        char *blobs = hub_test_path(&t, "blobs"), *junk = calloc(1, sizes[i]);
+        test_list files = test_list_files(blobs, "");
+        for (size_t f = 0; f < files.count; f++) { /* the large one has the longest name */
+            char *path = test_format("%s/%s", blobs, files.names[f]);
+            char *part = test_format("%s.incomplete", path);
+            if (strlen(files.names[f]) == 64) {
+                assert_int_equal(remove(path), 0);
+                test_write_file(part, junk, sizes[i]);
+            }
+            free(path);
+            free(part);
+        }
+        check_pull(&t);
+        test_list_free(&files);
+        free(blobs);
+        free(junk);
+        hub_test_close(&t);
+    }
+}
+
+/* ---- the disk ---- */
+
+/* Writing fails in the middle, as on a full disk: a status, and the beginning stays. */
+static void test_full_disk(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    struct rlimit before, small;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = 100000;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    check_refused(&t, MICA_EIO, "cannot write");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    check_pull(&t);
+    assert_true(mock_hub_bytes(t.hub) < 2 * 300000);
+    hub_test_close(&t);
+}
+
+static void test_read_only(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    assert_int_equal(mkdir(t.cache, 0555), 0);
+    static const char *const folders[] = {"", "hub", "hub/org", "hub/org/model"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) { /* the hub reads them */
+        char *path = test_format("%s/%s", t.folder, folders[i]);
+        assert_int_equal(chmod(path, 0755), 0);
+        free(path);
+    }
+    if (test_lose_rights()) {
+        check_refused(&t, MICA_EIO, "cannot make the folder");
+        test_regain_rights();
+    }
+    hub_test_close(&t);
+}
+
+/* ---- killed processes ---- */
+
+static pid_t start_command(const hub_test *t) {
+    pid_t child;
+    char *command = (char *)(size_t)test_command();
+    char *args[] = {command, "pull", "org/model", "--quiet", "--cache-dir", t->cache, NULL};
+    assert_int_equal(posix_spawn(&child, command, NULL, NULL, args, environ), 0);
+    return child;
+}
+
+/* Killed at many moments, the next pull goes on, and ends with the same files. */
+static void test_killed(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    unsigned moment = 3;
+    setenv("HF_ENDPOINT", t.endpoint, 1);
+    hub_test_fail(&t, "cut model.safetensors 9000 25\n");
+    for (int i = 0; i < 50; i++) {
+        int status;
+        pid_t child = start_command(&t);
+        moment = moment * 1103515245U + 12345U;
+        usleep((moment >> 8) % 60000);
+        kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(hub_test_count(&t, "snapshots/" MOCK_COMMIT, ".json") > 2, 0);
+    }
+    hub_test_fail(&t, "");
+    check_pull(&t);
+    unsetenv("HF_ENDPOINT");
+    hub_test_close(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cuts),       cmocka_unit_test(test_cuts_anywhere),
+        cmocka_unit_test(test_stalls),     cmocka_unit_test(test_ranges_ignored),
+        cmocka_unit_test(test_giving_up),  cmocka_unit_test(test_no_hub),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_wrong_checksum),
+        cmocka_unit_test(test_short_file), cmocka_unit_test(test_wrong_beginning),
+        cmocka_unit_test(test_full_disk),  cmocka_unit_test(test_read_only),
+        cmocka_unit_test(test_killed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

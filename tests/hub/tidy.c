@@ -1,0 +1,175 @@
+/* Removing models from the cache, and what nobody needs. */
+#define _DEFAULT_SOURCE
+
+#include "hub_test.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define OLD "89abcdef0123456789abcdef0123456789abcdef"
+
+static hub_test open_pulled(void) {
+    char *folder;
+    hub_test t = hub_test_open();
+    assert_int_equal(hub_test_pull(&t, "org/model", &folder), MICA_OK);
+    mica_free(folder);
+    return t;
+}
+
+static void check_whole(const hub_test *t) {
+    char *folder;
+    int bodies = mock_hub_bodies(t->hub);
+    assert_int_equal(hub_test_pull(t, "org/model", &folder), MICA_OK);
+    assert_int_equal(mock_hub_bodies(t->hub), bodies); /* nothing was missing */
+    hub_test_check_model(t, folder);
+}
+
+static void write_in_cache(const hub_test *t, const char *below, const char *text) {
+    char *folder = hub_test_path(t, "");
+    test_write_below(folder, below, text);
+    free(folder);
+}
+
+/* An older revision, whose files are its own, but for the weights. */
+static void add_old_revision(const hub_test *t) {
+    char *weights = hub_test_path(t, "snapshots/" MOCK_COMMIT "/model.safetensors"), link[256] = "";
+    char *folder = hub_test_path(t, "snapshots/" OLD);
+    char *config = test_format("%s/config.json", folder);
+    char *shared = test_format("%s/model.safetensors", folder);
+    assert_true(readlink(weights, link, sizeof link - 1) > 0);
+    write_in_cache(t, "blobs/aaaa", "older");
+    assert_int_equal(mkdir(folder, 0777), 0);
+    assert_int_equal(symlink("../../blobs/aaaa", config), 0);
+    assert_int_equal(symlink(link, shared), 0);
+    free(weights);
+    free(folder);
+    free(config);
+    free(shared);
+}
+
+static void test_collect(void **state) {
+    (void)state;
+    uint64_t bytes;
+    hub_test t = open_pulled();
+    assert_int_equal(mica_cache_collect(t.cache, false, &bytes), MICA_OK);
+    assert_int_equal(bytes, 0);
+    add_old_revision(&t);
+    write_in_cache(&t, "blobs/bbbb", "unlinked");
+    write_in_cache(&t, "blobs/cccc.incomplete", "given up");
+    write_in_cache(&t, "trees/" MOCK_COMMIT ".json", "another program's");
+    for (int dry = 1; dry >= 0; dry--) {
+        assert_int_equal(mica_cache_collect(t.cache, dry, &bytes), MICA_OK);
+        assert_int_equal(bytes, 5 + 8 + 8);
+    }
+    assert_int_equal(hub_test_count(&t, "trees", ""), 1);
+    assert_int_equal(mica_cache_collect(t.cache, false, &bytes), MICA_OK);
+    assert_int_equal(bytes, 0);
+    check_whole(&t);
+    hub_test_close(&t);
+}
+
+/* If no ref names a snapshot, all of them stay. */
+static void test_collect_unnamed(void **state) {
+    (void)state;
+    uint64_t bytes;
+    hub_test t = open_pulled();
+    char *ref = hub_test_path(&t, "refs/main");
+    add_old_revision(&t);
+    assert_int_equal(unlink(ref), 0);
+    assert_int_equal(mica_cache_collect(t.cache, false, &bytes), MICA_OK);
+    assert_int_equal(bytes, 0);
+    free(ref);
+    hub_test_close(&t);
+}
+
+/* What somebody is downloading is left alone. */
+static void test_busy(void **state) {
+    (void)state;
+    uint64_t bytes;
+    hub_test t = open_pulled();
+    write_in_cache(&t, "blobs/bbbb.incomplete", "beginning");
+    test_write_below(t.cache, ".locks/models--org--model/bbbb.lock", "");
+    char *path = test_format("%s/.locks/models--org--model/bbbb.lock", t.cache);
+    int fd = open(path, O_RDWR);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    assert_int_equal(mica_cache_collect(t.cache, false, &bytes), MICA_OK);
+    assert_int_equal(bytes, 0);
+    assert_int_equal(mica_cache_remove("org/model", t.cache, &bytes), MICA_EIO);
+    close(fd);
+    assert_int_equal(mica_cache_collect(t.cache, false, &bytes), MICA_OK);
+    assert_int_equal(bytes, 9);
+    free(path);
+    check_whole(&t);
+    hub_test_close(&t);
+}
+
+static void test_remove(void **state) {
+    (void)state;
+    uint64_t bytes;
+    hub_test t = open_pulled();
+    test_write_below(t.cache, "models--org--other/blobs/x", "stays");
+    assert_int_equal(mica_cache_remove("org/model", t.cache, &bytes), MICA_OK);
+    assert_true(bytes >= 300000 + 23 + 2); /* and refs */
+    assert_int_equal(hub_test_count(&t, "blobs", ""), 0);
+    assert_int_equal(test_count_entries(t.cache), 2); /* .locks and the other */
+    assert_int_equal(mica_cache_remove("org/model", t.cache, &bytes), MICA_ENOENT);
+    assert_int_equal(mica_cache_remove("../x", t.cache, &bytes), MICA_EINVAL);
+    assert_int_equal(mica_cache_remove(NULL, t.cache, &bytes), MICA_EINVAL);
+    hub_test_close(&t);
+}
+
+/* Links that lead out of the cache are removed, and not what they lead to. */
+static void test_links_out(void **state) {
+    (void)state;
+    hub_test t = open_pulled();
+    test_write_below(t.folder, "outside/precious", "keep");
+    char *outside = test_format("%s/outside", t.folder);
+    char *link = hub_test_path(&t, "blobs/dddd"), *folder = hub_test_path(&t, "snapshots/x");
+    assert_int_equal(symlink(outside, link), 0);
+    assert_int_equal(symlink(outside, folder), 0);
+    assert_int_equal(mica_cache_collect(t.cache, false, NULL), MICA_OK);
+    assert_int_equal(mica_cache_remove("org/model", t.cache, NULL), MICA_OK);
+    assert_int_equal(test_count_entries(outside), 1);
+    free(outside);
+    free(link);
+    free(folder);
+    hub_test_close(&t);
+}
+
+static void test_no_cache(void **state) {
+    (void)state;
+    uint64_t bytes = 1;
+    hub_test t = hub_test_open();
+    assert_int_equal(mica_cache_collect(t.cache, false, &bytes), MICA_OK);
+    assert_int_equal(bytes, 0);
+    assert_int_equal(mica_cache_remove("org/model", t.cache, &bytes), MICA_ENOENT);
+    hub_test_close(&t);
+}
+
+static bool collect_once(void *user) {
+    const hub_test *t = user;
+    mica_status status = mica_cache_collect(t->cache, false, NULL);
+    assert_true(status == MICA_OK || status == MICA_ENOMEM);
+    return status == MICA_OK;
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    hub_test t = open_pulled();
+    test_fail_each_allocation(collect_once, &t);
+    check_whole(&t); /* never removes what it could not find out about */
+    hub_test_close(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_collect),   cmocka_unit_test(test_collect_unnamed),
+        cmocka_unit_test(test_busy),      cmocka_unit_test(test_remove),
+        cmocka_unit_test(test_links_out), cmocka_unit_test(test_no_cache),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
