@@ -165,6 +165,10 @@ EVAL(DENSE_SOLVE, mc_eval_dense_solve)
 SCRATCH(DENSE_SOLVE)
 EVAL(REQUIRE, mc_eval_require)
 
+/* eval_custom.c */
+EVAL(CUSTOM, mc_eval_custom)
+SCRATCH(CUSTOM)
+
 #undef EVAL
 #undef STAGE
 #undef SCRATCH

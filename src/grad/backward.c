@@ -9,7 +9,7 @@ enum { MAX = 3 };
 /* The gradients of sum(y * dy) by xs [n], into those of out that are not NULL. */
 static mica_status backward(mica_scope *s, mica_array y, mica_array dy, const mica_array *xs, int n,
                             mica_array *const *out) {
-    mica_array some[MAX], grads[MAX];
+    mica_array some[MAX] = {MICA_NONE}, grads[MAX];
     int wanted = 0;
     for (int i = 0; i < n; i++)
         if (out[i]) some[wanted++] = xs[i];

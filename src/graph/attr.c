@@ -165,3 +165,10 @@ const mc_attr_field mc_attr_require_fields[] = {
     FIELD(require, what, INT),
     {0},
 };
+
+const mc_attr_field mc_attr_custom_fields[] = {
+    FIELD(custom, op, INT),
+    FIELD(custom, n, COUNT),
+    FIELD(custom, numbers, LIST),
+    {0},
+};

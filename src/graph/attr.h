@@ -162,6 +162,12 @@ typedef struct mc_attr_require {
     int64_t what; /* mc_requirement */
 } mc_attr_require;
 
+typedef struct mc_attr_custom {
+    int64_t op; /* mc_custom_id */
+    int64_t n;
+    int64_t numbers[MICA_MAX_NDIM];
+} mc_attr_custom;
+
 /* ---- what the members are: for text and files ---- */
 
 typedef enum mc_attr_kind {

@@ -24,4 +24,5 @@ ATTR(if)
 ATTR(while)
 ATTR(scan_over)
 ATTR(require)
+ATTR(custom)
 #undef ATTR

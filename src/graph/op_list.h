@@ -161,4 +161,7 @@ OP(GATED_DELTA, gated_delta)
 OP(DENSE_SOLVE, dense_solve)
 OP(REQUIRE, require)
 
+/* those of the application: op/custom.c */
+OP(CUSTOM, custom)
+
 #undef OP

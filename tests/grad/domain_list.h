@@ -129,5 +129,6 @@ DOMAIN(selective_scan_gradient, -1, 1)
 DOMAIN(gated_delta, -1, 1)
 DOMAIN(dense_solve, -1, 1)
 DOMAIN(require, -1, 1)
+DOMAIN(custom, -1, 1)
 #undef DOMAIN
 #undef NOWHERE

@@ -247,6 +247,7 @@ static void check_halves(mica_device *device, const subject *f, int which) {
     static const mica_dtype halves[] = {MICA_F16, MICA_BF16};
     static const double slack[] = {8e-3, 6e-2};
     if (f->op == MC_OP_ROPE && which == 2) return; /* which are f32 */
+    if (f->op == MC_OP_CUSTOM) return;             /* which takes no others */
     for (int d = 0; d < 2; d++) {
         mica_scope *s;
         mica_array in[MAX_IN], wide[MAX_IN];

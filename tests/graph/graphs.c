@@ -233,6 +233,52 @@ static void record_control(test_graph *g) {
     result(g, ys);
 }
 
+/* y = number * a^2 - b, of two operands of one shape. */
+static mica_status custom_infer(void *user, const int64_t *numbers, int n_numbers,
+                                const mica_shape *in, int n_in, mica_shape *out) {
+    (void)user, (void)numbers;
+    if (n_numbers != 1 || n_in != 2 || in[0].dtype != MICA_F32 || in[1].dtype != MICA_F32)
+        return MICA_EDTYPE;
+    for (int k = 0; k < in[0].ndim; k++)
+        if (in[1].ndim != in[0].ndim || in[0].shape[k] != in[1].shape[k]) return MICA_ESHAPE;
+    *out = in[0];
+    return MICA_OK;
+}
+
+static mica_status custom_run(void *user, const int64_t *numbers, int n_numbers,
+                              const mica_shape *in, const void *const *data, int n_in,
+                              const mica_shape *out, void *result) {
+    (void)user, (void)n_numbers, (void)in, (void)n_in;
+    const float *a = data[0], *b = data[1];
+    float *y = result;
+    int64_t n = 1;
+    for (int k = 0; k < out->ndim; k++)
+        n *= out->shape[k];
+    for (int64_t i = 0; i < n; i++) {
+        if (a[i] == 1e9f) return MICA_EIO;
+        y[i] = (float)numbers[0] * a[i] * a[i] - b[i];
+    }
+    return MICA_OK;
+}
+
+static mica_status custom_vjp(void *user, mica_scope *s, const int64_t *numbers, int n_numbers,
+                              const mica_array *in, int n_in, mica_array y, mica_array dy,
+                              mica_array *dx) {
+    (void)user, (void)n_numbers, (void)n_in, (void)y;
+    mica_array slope = mica_multiply(s, in[0], mica_f32(s, (float)(2 * numbers[0])));
+    dx[0] = mica_multiply(s, slope, dy);
+    dx[1] = mica_negative(s, dy);
+    return MICA_OK;
+}
+
+void test_custom_register(void) {
+    static bool done;
+    const mica_custom_op op = {
+        .name = "test.difference", .infer = custom_infer, .run = custom_run, .vjp = custom_vjp};
+    if (!done) assert_int_equal(mica_custom_register(&op), MICA_OK);
+    done = true;
+}
+
 static void record_recurrences(test_graph *g) {
     mica_scope *s = g->s;
     mica_array x = mica_reshape(s, g->x, SHAPE(2, 3, 4)), last; /* 2 rows, 3 steps, 4 channels */
@@ -257,6 +303,9 @@ static void record_recurrences(test_graph *g) {
     square = mica_add(s, square, mica_multiply(s, mica_eye(s, 3, 3, 0, MICA_F32), mica_f32(s, 4)));
     result(g, mica_solve(s, square, mica_slice_axis(s, square, 2, 0, 2)));
     result(g, mc_require(s, square, mica_less(s, square, mica_f32(s, 90)), MC_REQUIRE_SCALE));
+    test_custom_register();
+    const mica_array two[2] = {g->x, g->x};
+    result(g, mica_custom(s, "test.difference", (int64_t[]){3}, 1, two, 2));
     result(g, mica_gated_delta(s, q, mica_flip(s, q, 3), v, gate, gate, state, &last));
     result(g, last);
 }

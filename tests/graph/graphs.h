@@ -35,4 +35,8 @@ int test_graph_close_device(void **state);
 void test_graph_open(test_graph *g, mica_device *device, const test_graph_part *part);
 void test_graph_close(test_graph *g);
 
+/* Registers "test.difference", of one number and two f32 of one shape: number a^2 - b. It fails
+ * with MICA_EIO where an a is 1e9. */
+void test_custom_register(void);
+
 #endif

@@ -276,13 +276,24 @@ static void test_parts(void **state) {
     REFUSE(ADD, NULL, OPERANDS(F32(1), two_results(b)), "operand 1 has several results");
 }
 
+static void test_requirements(void **state) {
+    bench *b = *state;
+    static const int64_t none[] = {-1, MC_REQUIRE_COUNT, HUGE_INT, INT64_MIN};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        REFUSE(REQUIRE, &(mc_attr_require){none[i]}, OPERANDS(F32(3), BOOLS(3)), "the number");
+    REFUSE(REQUIRE, &(mc_attr_require){0}, OPERANDS(F32(3), F32(3)), "is not bool");
+    REFUSE(DENSE_SOLVE, NULL, OPERANDS(F32(2, 3), F32(2, 3)), "are needed");
+    REFUSE(DENSE_SOLVE, NULL, OPERANDS(F32(2, 3, 3), F32(3, 3, 1)), "are needed");
+    REFUSE(CUSTOM, &(mc_attr_custom){.op = 17}, OPERANDS(F32(2)), "no op with the number 17");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_axes),     cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_slices),   cmocka_unit_test(test_gather_and_scatter),
         cmocka_unit_test(test_operands), cmocka_unit_test(test_dtypes),
         cmocka_unit_test(test_numbers),  cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_parts),    cmocka_unit_test(test_requirements),
     };
     return cmocka_run_group_tests(tests, open_bench, close_bench);
 }
