@@ -527,7 +527,7 @@ const cli_verb cli_verb_tune = {
         "The options, and the keys of --config, are those of mlx_lm.lora, and some more.\n"
         "Ctrl-C saves and stops; --resume goes on to the very same result.\n"
         "\n" CLI_DEFAULT_MODEL_HELP,
-    .examples = "  mica tune --data examples/tune --iters 200 --learning-rate 1e-3 --mask-prompt\n"
+    .examples = "  mica tune --data examples/tune --iters 60 --learning-rate 3e-4 --mask-prompt\n"
                 "  mica tune ~/models/Qwen3-0.6B-4bit --config lora.yaml\n"
                 "  mica run --adapter adapters \"What is curl?\"\n",
     .max_args = 1,
