@@ -1,0 +1,224 @@
+/* Files: lines, compressed or not; adapters that are saved and read again; allocations that fail. */
+#include "support/support.h"
+#include "tune/lines.h"
+
+#include <mica/mica.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "one\n\ntwo", by Python's gzip. */
+static const unsigned char gzipped[] = {0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03,
+                                        0xcb, 0xcf, 0x4b, 0xe5, 0xe2, 0x2a, 0x29, 0xcf, 0x07, 0x00,
+                                        0x9e, 0x6f, 0xdf, 0x24, 0x08, 0x00, 0x00, 0x00};
+
+static char *read_all(const char *path, mica_status *status) {
+    mc_lines l;
+    char *all = calloc(1, 4096);
+    assert_non_null(all);
+    *status = mc_lines_open(&l, path);
+    while (*status == MICA_OK) {
+        mc_str line;
+        *status = mc_lines_next(&l, &line);
+        if (*status != MICA_OK || !line.ptr) break;
+        sprintf(all + strlen(all), "%llu:%.*s|", (unsigned long long)l.number, MC_STR_ARG(line));
+    }
+    mc_lines_close(&l);
+    return all;
+}
+
+static void expect(const char *path, mica_status want, const char *text) {
+    mica_status status;
+    char *all = read_all(path, &status);
+    if (status != want || strcmp(all, text) != 0)
+        fail_msg("%s: %s, %s; want %s", path, mica_status_name(status), all, text);
+    free(all);
+}
+
+static void test_lines(void **state) {
+    (void)state;
+    char *dir = test_temp_dir();
+    char *path = test_format("%s/a", dir);
+    test_write_file(path, "one\n\ntwo", 8);
+    expect(path, MICA_OK, "1:one|2:|3:two|");
+    test_write_file(path, "", 0);
+    expect(path, MICA_OK, "");
+    test_write_file(path, "\n", 1);
+    expect(path, MICA_OK, "1:|");
+    expect(dir, MICA_EIO, "");
+    expect("/nowhere", MICA_ENOENT, "");
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
+static void test_gzip(void **state) {
+    (void)state;
+    if (!mc_unpacker_gzip.open) skip();
+    char *dir = test_temp_dir();
+    char *path = test_format("%s/a.gz", dir);
+    unsigned char twice[2 * sizeof gzipped];
+    test_write_file(path, gzipped, sizeof gzipped);
+    expect(path, MICA_OK, "1:one|2:|3:two|");
+    memcpy(twice, gzipped, sizeof gzipped);
+    memcpy(twice + sizeof gzipped, gzipped, sizeof gzipped);
+    test_write_file(path, twice, sizeof twice);
+    expect(path, MICA_OK, "1:one|2:|3:twoone|4:|5:two|");
+    for (size_t n = 2; n < sizeof gzipped; n++) { /* cut anywhere */
+        mica_status status;
+        test_write_file(path, gzipped, n);
+        free(read_all(path, &status));
+        assert_int_equal(status, MICA_EFORMAT);
+    }
+    memcpy(twice, gzipped, sizeof gzipped);
+    twice[sizeof gzipped - 6] ^= 0x40; /* its checksum */
+    mica_status status;
+    test_write_file(path, twice, sizeof gzipped);
+    free(read_all(path, &status));
+    assert_int_equal(status, MICA_EFORMAT);
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
+/* Lines longer than a piece, and many of them: what was written is read. */
+static void test_long_lines(void **state) {
+    (void)state;
+    enum { LENGTH = 700001, LINES = 3 };
+    char *dir = test_temp_dir(), *path = test_format("%s/a", dir);
+    char *text = malloc(LENGTH + 1);
+    assert_non_null(text);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    for (int i = 0; i < LINES; i++) {
+        memset(text, 'a' + i, LENGTH);
+        text[LENGTH] = '\n';
+        assert_int_equal(fwrite(text, 1, LENGTH + 1, f), LENGTH + 1);
+    }
+    fclose(f);
+    mc_lines l;
+    mc_str line;
+    assert_int_equal(mc_lines_open(&l, path), MICA_OK);
+    for (int i = 0; i < LINES; i++) {
+        assert_int_equal(mc_lines_next(&l, &line), MICA_OK);
+        assert_int_equal(line.len, LENGTH);
+        assert_true(line.ptr[0] == 'a' + i && line.ptr[LENGTH - 1] == 'a' + i);
+    }
+    assert_int_equal(mc_lines_next(&l, &line), MICA_OK);
+    assert_null(line.ptr);
+    mc_lines_close(&l);
+    free(text);
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
+/* ---- adapters ---- */
+
+typedef struct small {
+    char *dir, *model, *adapter;
+} small;
+
+static void begin(small *t) {
+    t->dir = test_temp_dir();
+    t->model = test_format("%s/default", test_models_dir());
+    t->adapter = test_format("%s/adapter", t->dir);
+    test_write_below(t->dir, "train.jsonl",
+                     "{\"prompt\": \"a\", \"completion\": \"b\"}\n"
+                     "{\"prompt\": \"c\", \"completion\": \"d e\"}\n");
+}
+
+static void end(small *t) {
+    test_temp_dir_remove(t->dir);
+    free(t->model);
+    free(t->adapter);
+}
+
+static mica_status train(const small *t, const mica_lora_options *lora,
+                         mica_adapter_format format) {
+    mica_tuner *tuner = NULL;
+    const mica_optimizer_options adam = {.name = "adam", .learning_rate = 1e-2};
+    const mica_tune_options options = {.data = t->dir,
+                                       .adapter = t->adapter,
+                                       .format = format,
+                                       .optimizer = &adam,
+                                       .batch_size = 2,
+                                       .iterations = 2};
+    mica_status status = mica_tuner_open(t->model, &(mica_tuner_options){.threads = 1}, &tuner);
+    if (status == MICA_OK) status = mica_lora_apply(tuner, lora);
+    if (status == MICA_OK) status = mica_tune(tuner, &options, NULL);
+    mica_tuner_close(&tuner);
+    return status;
+}
+
+static double score(const small *t, const char *adapter) {
+    mica_model *model;
+    mica_score_result *result;
+    const mica_model_options options = {
+        .adapter = adapter, .arithmetic = MICA_ARITHMETIC_EXACT, .threads = 1};
+    if (mica_model_open(t->model, &options, &model) != MICA_OK ||
+        mica_score(model, "curl is a command line tool", 27, NULL, &result) != MICA_OK)
+        fail_msg("%s", mica_last_error());
+    double total = result->total;
+    mica_score_free(&result);
+    mica_model_close(&model);
+    return total;
+}
+
+/* Both formats give the model that was trained; another one than before. */
+static void test_formats(void **state) {
+    (void)state;
+    small t;
+    begin(&t);
+    static const char *const modules[] = {"q_proj", "model.layers.7.mlp.down_proj"};
+    const mica_lora_options rows[] = {
+        {.rank = 2},
+        {.rank = 2, .layers = 3, .alpha = 7},
+        {.rank = 3, .modules = modules, .n_modules = 2, .bf16 = true},
+    };
+    double before = score(&t, NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double scores[2];
+        for (int format = 0; format < 2; format++) {
+            if (train(&t, &rows[i], (mica_adapter_format)format) != MICA_OK)
+                fail_msg("%s", mica_last_error());
+            scores[format] = score(&t, t.adapter);
+        }
+        if (scores[0] != scores[1]) fail_msg("row %zu: %.17g, %.17g", i, scores[0], scores[1]);
+        assert_true(scores[0] != before);
+    }
+    end(&t);
+}
+
+static bool train_small(void *arg) {
+    static const char *const modules[] = {"q_proj"};
+    const mica_lora_options lora = {
+        .rank = 1, .layers = 1, .modules = modules, .n_modules = 1, .dropout = 0.1f};
+    mica_status status = train(arg, &lora, MICA_ADAPTER_MLX);
+    if (status != MICA_OK) assert_true(status == MICA_ENOMEM || status == MICA_EIO);
+    return status == MICA_OK;
+}
+
+/* Opening a model and two steps take thousands of allocations: every 23rd fails. */
+static void test_no_memory(void **state) {
+    (void)state;
+    small t;
+    begin(&t);
+    uint64_t n = 1, failed = 0;
+    bool done = false;
+    for (; !done; n += 23) {
+        mc_alloc_fail_at(n);
+        done = train_small(&t);
+        mc_alloc_fail_at(0);
+        failed += !done;
+    }
+    assert_true(failed > 10);
+    end(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lines),      cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_long_lines), cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
