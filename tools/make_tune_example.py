@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes examples/tune/train.jsonl and valid.jsonl: questions on programs, answered in a house style.
+"""Makes examples/tune/train.jsonl and valid.jsonl: questions on programs, answered in one manner.
 
     python3 tools/make_tune_example.py
 

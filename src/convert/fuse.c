@@ -69,6 +69,10 @@ static mica_status check_pair(const mc_part *part, const mc_adapter_pair *pair) 
     if (!mica_dtype_is_float(part->dtype))
         return mc_fail(MICA_EDTYPE, "tensor %s is no matrix of floats: an adapter cannot be fused",
                        part->name);
+    if (pair->m && (!pair->m->has_dtype || !mica_dtype_is_float(pair->m->dtype) ||
+                    pair->m->ndim != 1 || pair->m->shape[0] != out))
+        return mc_fail(MICA_ESHAPE, "%s: tensor %s does not fit its matrix, want floats [%lld]",
+                       pair->m->file, pair->m->name, (long long)out);
     MC_TRY(f.transposed ? check_factor(f.left, rank, out) : check_factor(f.left, out, rank));
     return f.transposed ? check_factor(f.right, in, rank) : check_factor(f.right, rank, in);
 }
@@ -79,13 +83,22 @@ static mica_array leaf_f32(mica_scope *s, const mc_weight_tensor *t, bool transp
     return transposed ? mica_transpose(s, x, NULL) : x;
 }
 
+/* DoRA: gives the rows of x the norms m. */
+static mica_array set_norms(mica_scope *s, const mc_weight_tensor *m, mica_array x) {
+    mica_array wide = mica_astype(s, x, MICA_F32);
+    mica_array norms = mica_sqrt(s, mica_sum(s, mica_square(s, wide), (int[]){1}, 1, true));
+    mica_array gains = mica_divide(s, mica_expand_dims(s, leaf_f32(s, m, false), 1), norms);
+    return mica_astype(s, mica_multiply(s, wide, gains), mica_array_dtype(x));
+}
+
 mica_array mc_fuse_add(mica_scope *s, const mc_part *part, const mc_adapter_pair *pair,
                        mica_array x) {
     factors f = factors_of(part, pair);
     mica_array left = leaf_f32(s, f.left, f.transposed), right = leaf_f32(s, f.right, f.transposed);
     left = mica_multiply(s, left, mica_f32(s, (float)pair->scale));
     mica_array delta = mica_matmul(s, left, right);
-    return mica_add(s, x, mica_astype(s, delta, mica_array_dtype(x)));
+    x = mica_add(s, x, mica_astype(s, delta, mica_array_dtype(x)));
+    return pair->m ? set_norms(s, pair->m, x) : x;
 }
 
 /* ---- the whole ---- */

@@ -29,6 +29,7 @@ struct mc_adapter {
     int64_t rank;
     double scale; /* mlx-lm */
     double alpha; /* PEFT, as are the next three */
+    bool dora;    /* pairs have magnitudes, too */
     bool rslora;  /* the scale is alpha / sqrt(rank), not alpha / rank */
     mc_config_scope rank_pattern, alpha_pattern; /* ranks and alphas of some modules */
 };
@@ -50,9 +51,11 @@ static mica_status read_mlx(mc_adapter *adapter, const mc_config_scope *root) {
     mc_config_scope lora;
     mc_str type = MC_STR("lora");
     MC_TRY(mc_config_str(root, "fine_tune_type", MC_OPTIONAL, &type));
-    if (!mc_str_is(type, "lora"))
+    adapter->dora = mc_str_is(type, "dora");
+    if (!adapter->dora && !mc_str_is(type, "lora"))
         return mc_config_fail(root, "fine_tune_type", MICA_EUNSUPPORTED,
-                              "\"%.*s\"; mica applies \"lora\": fuse the adapter into its model",
+                              "\"%.*s\"; mica applies \"lora\" and \"dora\": fuse the adapter into "
+                              "its model",
                               MC_STR_ARG(type));
     MC_TRY(mc_config_int(root, "num_layers", MC_REQUIRED, -1, INT32_MAX, &adapter->num_layers));
     MC_TRY(mc_config_object(root, "lora_parameters", MC_REQUIRED, &lora));
@@ -74,17 +77,11 @@ static bool is_set(const mc_config_scope *scope, const char *key) {
 /* Refuses kinds of adapters that compute differently or replace whole modules. */
 static mica_status refuse_peft_kinds(const mc_config_scope *root) {
     static const char *const refused[] = {
-        "modules_to_save",
-        "use_dora",
-        "lora_bias",
-        "fan_in_fan_out",
-        "layer_replication",
-        "target_parameters",
-        "use_qalora",
-        "use_bdlora",
-        "trainable_token_indices",
-        "ensure_weight_tying",
-        "alora_invocation_tokens",
+        "modules_to_save",     "lora_bias",
+        "fan_in_fan_out",      "layer_replication",
+        "target_parameters",   "use_qalora",
+        "use_bdlora",          "trainable_token_indices",
+        "ensure_weight_tying", "alora_invocation_tokens",
     };
     mc_str type = MC_STR(""), bias = MC_STR("none");
     MC_TRY(mc_config_str(root, "peft_type", MC_REQUIRED, &type));
@@ -109,6 +106,7 @@ static mica_status read_peft(mc_adapter *adapter, const mc_config_scope *root) {
     MC_TRY(mc_config_int(root, "r", MC_REQUIRED, 1, MAX_RANK, &adapter->rank));
     MC_TRY(
         mc_config_float(root, "lora_alpha", MC_REQUIRED, -MAX_SCALE, MAX_SCALE, &adapter->alpha));
+    MC_TRY(mc_config_bool(root, "use_dora", MC_OPTIONAL, &adapter->dora));
     MC_TRY(mc_config_bool(root, "use_rslora", MC_OPTIONAL, &adapter->rslora));
     MC_TRY(mc_config_object(root, "rank_pattern", MC_OPTIONAL, &adapter->rank_pattern));
     MC_TRY(mc_config_object(root, "alpha_pattern", MC_OPTIONAL, &adapter->alpha_pattern));
@@ -170,28 +168,34 @@ static mica_status set_scale(const mc_adapter *adapter, mc_adapter_pair *pair) {
 
 /* ---- tensors ---- */
 
+enum part { FIRST, SECOND, MAGNITUDE };
+
 static const struct {
     const char *suffix;
     mc_adapter_kind kind;
-    bool second;
+    enum part part;
 } halves[] = {
-    {".lora_a", MC_ADAPTER_MLX, false},
-    {".lora_b", MC_ADAPTER_MLX, true},
-    {".lora_A.weight", MC_ADAPTER_PEFT, false},
-    {".lora_B.weight", MC_ADAPTER_PEFT, true},
-    {".lora_embedding_A", MC_ADAPTER_PEFT_EMBEDDING, false},
-    {".lora_embedding_B", MC_ADAPTER_PEFT_EMBEDDING, true},
+    {".lora_a", MC_ADAPTER_MLX, FIRST},
+    {".lora_b", MC_ADAPTER_MLX, SECOND},
+    {".m", MC_ADAPTER_MLX, MAGNITUDE},
+    {".lora_A.weight", MC_ADAPTER_PEFT, FIRST},
+    {".lora_B.weight", MC_ADAPTER_PEFT, SECOND},
+    {".lora_magnitude_vector", MC_ADAPTER_PEFT, MAGNITUDE},
+    {".lora_magnitude_vector.weight", MC_ADAPTER_PEFT, MAGNITUDE},
+    {".lora_embedding_A", MC_ADAPTER_PEFT_EMBEDDING, FIRST},
+    {".lora_embedding_B", MC_ADAPTER_PEFT_EMBEDDING, SECOND},
 };
 
 enum { HALVES = sizeof halves / sizeof *halves };
 
-/* Which half of a pair a tensor is, and its module; HALVES: neither half. */
+/* Which part of a pair a tensor is, and its module; HALVES: neither half. */
 static size_t parse_name(const mc_adapter *adapter, const char *name, mc_str *module) {
     static const mc_str wrapper = {"base_model.model.", 17};
     mc_str text = mc_str_of(name);
     size_t i = 0;
     for (; i < HALVES; i++)
         if ((halves[i].kind != MC_ADAPTER_MLX) == adapter->peft &&
+            (adapter->dora || halves[i].part != MAGNITUDE) &&
             mc_str_ends(text, mc_str_of(halves[i].suffix)))
             break;
     if (i == HALVES) return i;
@@ -230,7 +234,8 @@ static mica_status sort_tensors(mc_adapter *adapter, mc_map *by_module, mc_names
         }
         MC_TRY(take_pair(adapter, by_module, module, half, &at));
         mc_adapter_pair *pair = &MC_BUFFER_AT(&adapter->pairs, mc_adapter_pair)[at];
-        const mc_weight_tensor **place = halves[half].second ? &pair->b : &pair->a;
+        const mc_weight_tensor **const places[] = {&pair->a, &pair->b, &pair->m};
+        const mc_weight_tensor **place = places[halves[half].part];
         if (*place || pair->kind != halves[half].kind)
             MC_TRY(mc_names_add(others, t->name));
         else
@@ -251,7 +256,10 @@ static mica_status check_tensors(const mc_adapter *adapter, mc_names *others) {
         return mc_fail(MICA_EFORMAT, "%s: the adapter holds no tensors", adapter->path);
     for (size_t i = 0; i < mc_adapter_count(adapter); i++) {
         const mc_adapter_pair *pair = mc_adapter_at(adapter, i);
-        const mc_weight_tensor *there = pair->a ? pair->a : pair->b;
+        const mc_weight_tensor *there = pair->a ? pair->a : pair->b ? pair->b : pair->m;
+        if (adapter->dora && pair->a && pair->b && !pair->m)
+            return mc_fail(MICA_ENOENT, "%s: tensor %s: the magnitudes of its pair are missing",
+                           there->file, there->name);
         if (!pair->a || !pair->b)
             return mc_fail(MICA_ENOENT, "%s: tensor %s: the %s factor of its pair is missing",
                            there->file, there->name, pair->a ? "second" : "first");

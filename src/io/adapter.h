@@ -6,7 +6,7 @@
  * file turns a folder into a list of pairs, each with its rank and scale. The model room checks
  * whether a model has these modules and their shapes.
  *
- * Adapters other than plain LoRA (DoRA, full weights, trained biases, modules saved whole) are
+ * Adapters other than LoRA and DoRA (full weights, trained biases, modules saved whole) are
  * refused: they would be applied wrongly.
  *
  * Threads: an opened adapter may be read from any number of threads.
@@ -34,8 +34,9 @@ typedef struct mc_adapter_pair {
                            "model.layers.0.mlp.up_proj" */
     mc_adapter_kind kind;
     const mc_weight_tensor *a, *b;
-    int64_t rank; /* by the config */
-    double scale; /* factor of x @ a @ b */
+    const mc_weight_tensor *m; /* [out] DoRA: norms of the rows of the sum; NULL: plain LoRA */
+    int64_t rank;              /* by the config */
+    double scale;              /* factor of x @ a @ b */
 } mc_adapter_pair;
 
 /* Opens an adapter's folder and matches its tensors to pairs.

@@ -69,6 +69,11 @@ static mica_status apply_pair(mc_lm *lm, const mc_adapter_pair *pair, const mc_l
         b = (mc_factor){pair->a, true};
     }
     MC_TRY(mc_linear_adapt(lm->scope, a, b, pair->rank, pair->scale, at->linear));
+    if (pair->m && at->layer < 0)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "%s: tensor %s: mica applies DoRA to the matrices of layers only",
+                       pair->m->file, pair->m->name);
+    if (pair->m) MC_TRY(mc_linear_magnify(lm->scope, pair->m, at->linear));
     if (pair->kind == MC_ADAPTER_MLX && at->linear == &lm->embed && lm->tied) lm->head = lm->embed;
     lm->adapter_parameters += (uint64_t)pair->rank * (uint64_t)(at->linear->in + at->linear->out);
     return MICA_OK;

@@ -6,6 +6,8 @@
 #include "op/matmul.h"
 #include "op/quant.h"
 
+#include <mica/grad.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -229,6 +231,21 @@ mica_status mc_linear_adapt(mica_scope *scope, mc_factor a, mc_factor b, int64_t
     return load_factor(scope, b, rank, linear->out, scale, &linear->lora_b);
 }
 
+mica_status mc_linear_magnify(mica_scope *scope, const mc_weight_tensor *m, mc_linear *linear) {
+    char want[64];
+    snprintf(want, sizeof want, "floats [%lld]", (long long)linear->out);
+    if (!is_float(m)) return wrong(MICA_EDTYPE, m, want);
+    if (m->ndim != 1 || m->shape[0] != linear->out) return wrong(MICA_ESHAPE, m, want);
+    mc_linear exact = *linear;
+    exact.fast = false; /* the norms are constants: they are not rounded */
+    mica_array values = mica_from_data(scope, m->data, m->dtype, m->shape, 1);
+    values = mica_astype(scope, values, MICA_F32);
+    mica_array dora = mc_linear_dora(scope, &exact, values, mc_linear_row_squares(scope, &exact));
+    MC_TRY(mica_eval(scope, dora));
+    linear->dora = dora;
+    return MICA_OK;
+}
+
 mica_array mc_linear_apply_weight(mica_scope *s, const mc_linear *linear, mica_array x) {
     if (!linear->quantised) return mc_matmul_rows(s, x, linear->weight, linear->fast);
     return mc_quantized_matmul(s, x, linear->weight, linear->scales, linear->biases, linear->quant,
@@ -254,6 +271,26 @@ mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x)
     y = mica_add(s, y, mica_matmul(s, low, linear->lora_b));
     if (dora) y = mica_multiply(s, y, linear->dora);
     return dora && bias ? mica_add(s, y, linear->bias) : y;
+}
+
+mica_array mc_linear_row_squares(mica_scope *s, const mc_linear *linear) {
+    mica_array w = linear->weight, scales = linear->scales, biases = linear->biases;
+    if (linear->quantised && linear->quant.mode == MICA_QUANT_AFFINE) {
+        scales = mica_astype(s, scales, MICA_F32); /* as weight_rows */
+        biases = mica_astype(s, biases, MICA_F32);
+    }
+    if (linear->quantised) w = mica_dequantize(s, w, scales, biases, linear->quant, MICA_F32);
+    return mica_sum(s, mica_square(s, mica_astype(s, w, MICA_F32)), (int[]){1}, 1, false);
+}
+
+mica_array mc_linear_dora(mica_scope *s, const mc_linear *linear, mica_array m,
+                          mica_array squares) {
+    mica_array a = mica_transpose(s, linear->lora_a, NULL), b = linear->lora_b;
+    mica_array cross = mica_multiply(s, mc_linear_apply_weight(s, linear, a), mica_f32(s, 2.0f));
+    mica_array square = mica_matmul(s, mica_matmul(s, a, linear->lora_a), b); /* [rank, out] */
+    mica_array sum = mica_multiply(s, mica_add(s, cross, square), b);
+    sum = mica_add(s, mica_sum(s, sum, (int[]){0}, 1, false), squares);
+    return mica_divide(s, m, mica_stop_gradient(s, mica_sqrt(s, sum)));
 }
 
 static mica_array weight_rows(mica_scope *s, const mc_linear *linear, mica_array ids) {

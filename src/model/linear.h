@@ -68,12 +68,27 @@ typedef struct mc_factor {
 mica_status mc_linear_adapt(mica_scope *scope, mc_factor a, mc_factor b, int64_t rank, double scale,
                             mc_linear *linear);
 
+/* Makes a matrix with an adapter one of DoRA: m holds the norms of the rows of W + (A B)^T.
+ *  errors  MICA_ESHAPE, MICA_EDTYPE naming tensor, file, found and wanted; those of mica_eval */
+mica_status mc_linear_magnify(mica_scope *scope, const mc_weight_tensor *m, mc_linear *linear);
+
 /* The matmul of activations x [..., in] f32 and the transposed weight, plus bias: [..., out] f32.
  * With a fast weight it is mc_quantized_matmul (op/quant.h) or mc_matmul_rows (op/matmul.h). */
 mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x);
 
 /* The product with the weight alone, without bias and adapter. */
 mica_array mc_linear_apply_weight(mica_scope *s, const mc_linear *linear, mica_array x);
+
+/* The squares of the norms of the weight's rows: [out] f32. */
+mica_array mc_linear_row_squares(mica_scope *s, const mc_linear *linear);
+
+/* DoRA's factors of the results: m / norm of each row of W + (A B)^T, A and B being in `linear`.
+ * The square of the norm is that of W's row, plus 2 W A B and B^T A^T A B, so the sum of
+ * the matrices is never made. No gradient goes through the norm (Liu et al. 2024,
+ * arXiv:2402.09353, section 4.3).
+ *
+ *  m, squares  [out] f32: magnitudes, and mc_linear_row_squares */
+mica_array mc_linear_dora(mica_scope *s, const mc_linear *linear, mica_array m, mica_array squares);
 
 /* Rows `ids` of the weight: ids [...] i32 -> [..., in] f32. */
 mica_array mc_linear_rows(mica_scope *s, const mc_linear *linear, mica_array ids);

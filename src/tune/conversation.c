@@ -14,51 +14,6 @@ typedef struct reader {
     mc_buffer tools; /* JSON; empty: none */
 } reader;
 
-/* ---- JSON back to text ---- */
-
-static bool put_text(mc_buffer *out, mc_str text) {
-    mc_buffer copy = {0};
-    bool done = mc_buffer_add(&copy, text.ptr, text.len) && mc_buffer_cstr(&copy) &&
-                strlen(copy.data) == text.len && mc_json_put_text(out, copy.data);
-    mc_buffer_deinit(&copy);
-    return done;
-}
-
-static bool put_value(mc_buffer *out, mc_json v); /* as deep as the parser allows: 256 levels */
-
-static bool put_members(mc_buffer *out, mc_json v, bool object) {
-    bool done = mc_buffer_add_byte(out, object ? '{' : '['), first = true;
-    for (mc_json_iter it = mc_json_begin(v); done && mc_json_next(&it); first = false) {
-        if (!first) done = mc_buffer_add_byte(out, ',');
-        if (object) done = done && put_text(out, it.key) && mc_buffer_add_byte(out, ':');
-        done = done && put_value(out, it.value);
-    }
-    return done && mc_buffer_add_byte(out, object ? '}' : ']');
-}
-
-static bool put_value(mc_buffer *out, mc_json v) {
-    mc_str text;
-    bool flag;
-    int64_t whole;
-    double number;
-    switch (mc_json_get_type(v)) {
-    case MC_JSON_BOOL:
-        return mc_json_get_bool(v, &flag) && mc_buffer_add_text(out, flag ? "true" : "false");
-    case MC_JSON_INT:
-        return mc_json_get_int(v, &whole) && mc_buffer_printf(out, "%lld", (long long)whole);
-    case MC_JSON_FLOAT:
-        return mc_json_get_float(v, &number) && mc_json_put_number(out, number);
-    case MC_JSON_STRING:
-        return mc_json_get_str(v, &text) && put_text(out, text);
-    case MC_JSON_ARRAY:
-        return put_members(out, v, false);
-    case MC_JSON_OBJECT:
-        return put_members(out, v, true);
-    default:
-        return mc_buffer_add_text(out, "null");
-    }
-}
-
 /* ---- messages to ids ---- */
 
 /* The built-in formats take messages of plain texts. texts [2 n] receives copies of these. */
@@ -155,8 +110,8 @@ static mica_status read_conversation(reader *r, const mc_buffer *head, const mc_
 
 static bool put_message(mc_buffer *out, const char *role, mc_str content) {
     return (!out->len || mc_buffer_add_byte(out, ',')) &&
-           mc_buffer_printf(out, "{\"role\":\"%s\",\"content\":", role) && put_text(out, content) &&
-           mc_buffer_add_byte(out, '}');
+           mc_buffer_printf(out, "{\"role\":\"%s\",\"content\":", role) &&
+           mc_json_put_str(out, content) && mc_buffer_add_byte(out, '}');
 }
 
 /* Adds messages; the last one goes to `last`, if that is not NULL. */
@@ -165,7 +120,7 @@ static bool put_messages(mc_buffer *out, mc_json list, mc_buffer *last) {
     bool done = true;
     for (mc_json_iter it = mc_json_begin(list); done && mc_json_next(&it); i++) {
         mc_buffer *to = last && i + 1 == n ? last : out;
-        done = (!to->len || mc_buffer_add_byte(to, ',')) && put_value(to, it.value);
+        done = (!to->len || mc_buffer_add_byte(to, ',')) && mc_json_put_value(to, it.value, 0);
     }
     return done;
 }
@@ -208,7 +163,7 @@ static mica_status read_dialogue(reader *r, mc_json prompt, mc_json answer, mc_t
         done = done && put_messages(&head, answer, &last);
         ends = is_answer(answer);
     }
-    mica_status status = done ? MICA_OK : mc_fail(MICA_EFORMAT, "a text with a NUL, or no memory");
+    mica_status status = done ? MICA_OK : mc_fail_nomem("a conversation");
     if (status == MICA_OK) status = read_conversation(r, &head, &last, ends, text);
     mc_buffer_deinit(&head);
     mc_buffer_deinit(&last);
@@ -255,7 +210,8 @@ mica_status mc_conversation_read(const mc_prompt *prompt, const char *chat, mc_s
     mc_json tools = mc_json_find(r.root, "tools");
     if (mc_json_get_type(r.root) != MC_JSON_OBJECT)
         status = mc_fail(MICA_EFORMAT, "is no JSON object");
-    else if (mc_json_exists(tools) && mc_json_count(tools) > 0 && !put_value(&r.tools, tools))
+    else if (mc_json_exists(tools) && mc_json_count(tools) > 0 &&
+             !mc_json_put_value(&r.tools, tools, 0))
         status = mc_fail_nomem("the tools of a conversation");
     *n = 1;
     if (status == MICA_OK) status = pairs ? read_pair(&r, texts, n) : read_text(&r, &texts[0]);

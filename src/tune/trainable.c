@@ -3,8 +3,6 @@
 #include "base/alloc.h"
 #include "io/name_pattern.h"
 
-#include <mica/grad.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,17 +36,6 @@ static mica_status add(mc_trainable *t, mc_parameter p, const char *suffix) {
     return mica_scope_status(t->scope);
 }
 
-/* The squares of the norms of a weight's rows: [out] f32. */
-static mica_array row_squares(mica_scope *s, const mc_linear *l) {
-    mica_array w = l->weight, scales = l->scales, biases = l->biases;
-    if (l->quantised && l->quant.mode == MICA_QUANT_AFFINE) {
-        scales = mica_astype(s, scales, MICA_F32);
-        biases = mica_astype(s, biases, MICA_F32);
-    }
-    if (l->quantised) w = mica_dequantize(s, w, scales, biases, l->quant, MICA_F32);
-    return mica_sum(s, mica_square(s, mica_astype(s, w, MICA_F32)), (int[]){1}, 1, false);
-}
-
 /* A is uniform in +-1 / sqrt(in), which is Kaiming's with a = sqrt(5); B is zero. So the trained
  * model begins as the model. */
 static mica_status add_factors(mc_trainable *t, int layer, size_t at, mica_array keys) {
@@ -70,7 +57,7 @@ static mica_status add_factors(mc_trainable *t, int layer, size_t at, mica_array
     p.value = mica_zeros(s, b_shape, 2, dtype);
     MC_TRY(add(t, p, "lora_b"));
     if (t->options.kind == MICA_TUNE_DORA) {
-        site.norms = row_squares(t->constants, m.linear);
+        site.norms = mc_linear_row_squares(t->constants, m.linear);
         MC_TRY(mica_eval(t->constants, site.norms));
         p.part = MC_PART_M;
         p.value = mica_sqrt(s, site.norms);
@@ -298,19 +285,6 @@ static void place(const mc_trainable *t, mica_scope *s, const mc_parameter *p, m
     }
 }
 
-/* DoRA's factors: m / norm of each row of W + (A B)^T. The square of the norm is that of W's row,
- * plus 2 W A B and B^T A^T A B, so the sum of the matrices is never made. No gradient goes through
- * the norm (Liu et al. 2024, arXiv:2402.09353, section 4.3). */
-static void set_dora(mica_scope *s, const mc_site *site, mc_lm *view) {
-    mc_linear *l = mc_lm_layer_matrix(view, site->layer, site->at).linear;
-    mica_array a = mica_transpose(s, l->lora_a, NULL), b = l->lora_b; /* [r, in], [r, out] */
-    mica_array cross = mica_multiply(s, mc_linear_apply_weight(s, l, a), mica_f32(s, 2.0f));
-    mica_array square = mica_matmul(s, mica_matmul(s, a, l->lora_a), b);
-    mica_array sum = mica_multiply(s, mica_add(s, cross, square), b);
-    sum = mica_add(s, mica_sum(s, sum, (int[]){0}, 1, false), site->norms);
-    l->dora = mica_divide(s, l->dora, mica_stop_gradient(s, mica_sqrt(s, sum)));
-}
-
 mica_status mc_trainable_view(const mc_trainable *t, mica_scope *s, const mica_array *values,
                               mica_array key, mc_lm *view) {
     size_t layers = (size_t)t->lm->spec.n_layers, n = MC_BUFFER_COUNT(&t->sites, mc_site);
@@ -325,7 +299,7 @@ mica_status mc_trainable_view(const mc_trainable *t, mica_scope *s, const mica_a
     for (size_t i = 0; i < n; i++) {
         const mc_site *site = &MC_BUFFER_AT(&t->sites, mc_site)[i];
         mc_linear *l = mc_lm_layer_matrix(view, site->layer, site->at).linear;
-        if (mica_valid(site->norms)) set_dora(s, site, view);
+        if (mica_valid(site->norms)) l->dora = mc_linear_dora(s, l, l->dora, site->norms);
         if (!drops) continue;
         l->dropout = t->options.dropout;
         l->dropout_key =

@@ -140,15 +140,15 @@ static void expect_changed(const char *name, const char *from, const char *to, m
 static void test_other_kinds(void **state) {
     (void)state;
     static const char mlx[] = "mlx_qwen3", peft[] = "peft_qwen3";
-    expect_changed(mlx, "\"lora\"", "\"dora\"", MICA_EUNSUPPORTED, "fine_tune_type", "dora");
+    expect_changed(mlx, "\"lora\"", "\"dora\"", MICA_ENOENT, "lora_a", "magnitudes");
     expect_changed(mlx, "\"lora\"", "\"full\"", MICA_EUNSUPPORTED, "adapter_config.json", "full");
     expect_changed(peft, "\"LORA\"", "\"IA3\"", MICA_EUNSUPPORTED, "peft_type", "IA3");
     expect_changed(peft, "\"bias\": \"none\"", "\"bias\": \"lora_only\"", MICA_EUNSUPPORTED,
                    "bias: ", "lora_only");
     expect_changed(peft, "\"modules_to_save\": null", "\"modules_to_save\": [\"lm_head\"]",
                    MICA_EUNSUPPORTED, "modules_to_save", "is set");
-    expect_changed(peft, "\"use_dora\": false", "\"use_dora\": true", MICA_EUNSUPPORTED, "use_dora",
-                   "is set");
+    expect_changed(peft, "\"use_dora\": false", "\"use_dora\": true", MICA_ENOENT, "lora_A",
+                   "magnitudes");
     char *dir = changed(peft, "\"modules_to_save\": null", "\"modules_to_save\": []");
     mc_adapter *adapter = open_adapter(dir);
     mc_adapter_close(&adapter);

@@ -1,4 +1,4 @@
-/* Files: lines, compressed or not; adapters that are saved and read again; allocations that fail. */
+/* Files: lines, compressed or not; adapters that are saved and read again; no memory. */
 #include "support/support.h"
 #include "tune/lines.h"
 
@@ -173,6 +173,7 @@ static void test_formats(void **state) {
         {.rank = 2},
         {.rank = 2, .layers = 3, .alpha = 7},
         {.rank = 3, .modules = modules, .n_modules = 2, .bf16 = true},
+        {.kind = MICA_TUNE_DORA, .rank = 2, .layers = 4},
     };
     double before = score(&t, NULL);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

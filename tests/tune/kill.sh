@@ -3,9 +3,9 @@
 #
 #   tests/tune/kill.sh MICA ROUNDS
 #
-# Each round kills a training (SIGKILL) again and again, at moments that are drawn, until one ends by
-# itself. Its adapter must be that of a training that nobody killed, byte for byte. Then a disk that
-# is full, and a folder that vanishes: the last checkpoint stays whole, or is made anew.
+# Each round kills a training (SIGKILL) again and again, at moments that are drawn, until one ends
+# by itself. Its adapter must be that of a training that nobody killed, byte for byte. Then a disk
+# that is full, and a folder that vanishes: the last checkpoint stays whole, or is made anew.
 set -u
 mica=$1 rounds=$2
 dir=$(mktemp -d)
