@@ -14,6 +14,7 @@ VERB(show, "Models", "describe a model, the memory it needs, and whether that fi
 VERB(tune, "Models", "train an adapter of a model")
 VERB(rm, "Models", "remove a model from the Hugging Face cache")
 VERB(gc, "Models", "remove what no model of the cache needs")
+VERB(plot, "Models", "draw the losses of trainings")
 VERB(tokenize, "Models", "turn a text to token ids, and back")
 VERB(quantize, "Models", "quantise a model's weights")
 VERB(fuse, "Models", "add an adapter to a model's weights")

@@ -24,6 +24,7 @@ The command alone, and `help`, print the short help.
     tune         train an adapter of a model
     rm           remove a model from the Hugging Face cache
     gc           remove what no model of the cache needs
+    plot         draw the losses of trainings
     tokenize     turn a text to token ids, and back
     quantize     quantise a model's weights
     fuse         add an adapter to a model's weights

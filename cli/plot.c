@@ -1,0 +1,328 @@
+/* mica plot: loss curves of training logs, as SVG or on the terminal. */
+#include "json.h"
+#include "report.h"
+#include "text.h"
+#include "ui.h"
+#include "verb.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_RUNS = 16, KINDS = 2 };
+
+typedef struct plot_values {
+    const char *output;
+    bool train, valid;
+    int64_t width, height;
+} plot_values;
+
+typedef struct point {
+    double x, y;
+} point;
+
+typedef struct curve {
+    const char *path;
+    bool valid; /* of the validation set */
+    point *points;
+    size_t count, room;
+} curve;
+
+typedef struct plot {
+    curve curves[MAX_RUNS * KINDS];
+    size_t count;
+    double x0, x1, y0, y1;
+} plot;
+
+/* ---- logs ---- */
+
+static bool add_point(curve *c, double x, double y) {
+    if (c->count == c->room) {
+        size_t room = c->room ? 2 * c->room : 64;
+        point *points = realloc(c->points, room * sizeof *points);
+        if (!points) return false;
+        c->points = points;
+        c->room = room;
+    }
+    c->points[c->count++] = (point){x, y};
+    return true;
+}
+
+static bool get_number(const cli_json *json, const char *key, double *value) {
+    const cli_json_node *v = cli_json_find(json, json->nodes, key);
+    if (!v || v->kind != CLI_JSON_NUMBER) return false;
+    *value = strtod(v->text, NULL);
+    return isfinite(*value);
+}
+
+/* Adds what a line of a log says. A training that went on from a checkpoint tells steps again:
+ * those that it replaces go. */
+static bool read_line(const cli_json *json, curve *kinds[KINDS]) {
+    const cli_json_node *event = cli_json_find(json, json->nodes, "event");
+    double x, y;
+    if (!event || !get_number(json, "iteration", &x) || !get_number(json, "loss", &y)) return true;
+    curve *c = strcmp(event->text, "train") == 0   ? kinds[0]
+               : strcmp(event->text, "valid") == 0 ? kinds[1]
+                                                   : NULL;
+    if (!c) return true;
+    while (c->count && c->points[c->count - 1].x >= x)
+        c->count--;
+    return add_point(c, x, y);
+}
+
+static int read_log(const char *path, curve *kinds[KINDS]) {
+    cli_text text = {0};
+    cli_json json = {0};
+    size_t number = 0;
+    int code = CLI_DONE;
+    if (!cli_text_read_file(&text, CLI_TEXT_OF_LINES, path)) return CLI_FAILED;
+    for (char *at = text.data, *end; at && *at && code == CLI_DONE; at = end) {
+        const char *why;
+        size_t len = strcspn(at, "\n");
+        end = at + len + (at[len] == '\n');
+        number++;
+        if (len == strspn(at, " \t\r")) continue;
+        if (!cli_json_parse(&json, at, len, &why))
+            code = cli_fail("%s: line %zu: %s", path, number, why);
+        else if (!read_line(&json, kinds))
+            code = cli_fail("out of memory");
+    }
+    if (code == CLI_DONE && !kinds[0]->count && !kinds[1]->count)
+        code = cli_fail("%s: no losses in it: mica tune --log writes such a file", path);
+    cli_json_deinit(&json);
+    free(text.data);
+    return code;
+}
+
+static int read_logs(plot *p, char **paths, int n, const plot_values *values) {
+    for (int i = 0; i < n; i++) {
+        curve *kinds[KINDS];
+        for (int k = 0; k < KINDS; k++) {
+            kinds[k] = &p->curves[p->count++];
+            *kinds[k] = (curve){.path = paths[i], .valid = k == 1};
+        }
+        int code = read_log(paths[i], kinds);
+        if (code != CLI_DONE) return code;
+        if (values->valid && !values->train) kinds[0]->count = 0;
+        if (values->train && !values->valid) kinds[1]->count = 0;
+    }
+    return CLI_DONE;
+}
+
+static bool measure(plot *p) {
+    bool any = false;
+    for (size_t i = 0; i < p->count; i++)
+        for (size_t k = 0; k < p->curves[i].count; k++) {
+            point q = p->curves[i].points[k];
+            p->x0 = any ? fmin(p->x0, q.x) : q.x;
+            p->x1 = any ? fmax(p->x1, q.x) : q.x;
+            p->y0 = any ? fmin(p->y0, q.y) : q.y;
+            p->y1 = any ? fmax(p->y1, q.y) : q.y;
+            any = true;
+        }
+    if (p->x1 == p->x0) p->x1 = p->x0 + 1.0;
+    if (p->y1 == p->y0) p->y1 = p->y0 + 1.0;
+    return any;
+}
+
+static double across(const plot *p, double x) {
+    return (x - p->x0) / (p->x1 - p->x0);
+}
+
+static double down(const plot *p, double y) {
+    return (p->y1 - y) / (p->y1 - p->y0);
+}
+
+/* ---- SVG ---- */
+
+enum { LEFT = 60, RIGHT = 20, TOP = 20, BOTTOM = 40, TICKS = 5, ROW = 16 };
+
+static const char *const colours[] = {"#1f6fb4", "#d1495b", "#2e8b57", "#b8860b",
+                                      "#6a4c93", "#008b8b", "#8b4513", "#555555"};
+
+static bool put_escaped(cli_text *out, const char *text) {
+    bool done = true;
+    for (; *text && done; text++) {
+        const char *code = *text == '<'   ? "&lt;"
+                           : *text == '>' ? "&gt;"
+                           : *text == '&' ? "&amp;"
+                                          : NULL;
+        done = code ? cli_text_printf(out, "%s", code) : cli_text_append(out, text, 1);
+    }
+    return done;
+}
+
+static bool put_axes(cli_text *out, const plot *p, int w, int h) {
+    bool done = cli_text_printf(out,
+                                "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"none\" "
+                                "stroke=\"#999\"/>\n",
+                                LEFT, TOP, w, h);
+    for (int i = 0; i <= TICKS && done; i++) {
+        double part = (double)i / TICKS;
+        done = cli_text_printf(out,
+                               "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n"
+                               "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>\n",
+                               LEFT + part * w, TOP + h + 18, p->x0 + part * (p->x1 - p->x0),
+                               LEFT - 6, TOP + part * h + 4, p->y1 - part * (p->y1 - p->y0));
+    }
+    return done && cli_text_printf(out,
+                                   "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">iteration</text>"
+                                   "\n",
+                                   LEFT + w / 2, TOP + h + 36);
+}
+
+static bool put_curve(cli_text *out, const plot *p, size_t i, int row, int w, int h) {
+    const curve *c = &p->curves[i];
+    const char *colour = colours[i / KINDS % CLI_COUNT(colours)];
+    const char *dashes = c->valid ? " stroke-dasharray=\"6 3\"" : "";
+    bool done = cli_text_printf(
+        out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\"%s points=\"", colour,
+        dashes);
+    for (size_t k = 0; k < c->count && done; k++)
+        done = cli_text_printf(out, k ? " %.2f,%.2f" : "%.2f,%.2f",
+                               LEFT + across(p, c->points[k].x) * w,
+                               TOP + down(p, c->points[k].y) * h);
+    done = done && cli_text_printf(out,
+                                   "\"/>\n<text x=\"%d\" y=\"%d\" text-anchor=\"end\" "
+                                   "fill=\"%s\">",
+                                   LEFT + w - 8, TOP + ROW * (row + 1), colour);
+    done = done && put_escaped(out, c->path);
+    return done && cli_text_printf(out, "%s</text>\n", c->valid ? ", validation" : "");
+}
+
+static int write_svg(const plot *p, const plot_values *values) {
+    int width = values->width ? (int)values->width : 800;
+    int height = values->height ? (int)values->height : 480, row = 0;
+    int w = width - LEFT - RIGHT, h = height - TOP - BOTTOM;
+    cli_text out = {0};
+    bool done = cli_text_printf(&out,
+                                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
+                                "height=\"%d\" font-family=\"sans-serif\" font-size=\"12\">\n"
+                                "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
+                                width, height);
+    done = done && put_axes(&out, p, w, h);
+    for (size_t i = 0; i < p->count && done; i++)
+        if (p->curves[i].count) done = put_curve(&out, p, i, row++, w, h);
+    done = done && cli_text_printf(&out, "</svg>\n");
+    int code = CLI_FAILED;
+    if (done) {
+        mica_status status = mica_file_save(values->output, out.data, out.len);
+        code = status == MICA_OK ? CLI_DONE : cli_fail_status(status);
+    }
+    free(out.data);
+    return code;
+}
+
+/* ---- the terminal ---- */
+
+enum { MARGIN = 10, MAX_COLUMNS = 240, MAX_ROWS = 100 };
+
+static char mark_of(size_t i) {
+    return (char)((i % KINDS ? 'A' : 'a') + (int)(i / KINDS % 26));
+}
+
+static void draw_curve(const plot *p, size_t i, int columns, int rows, char (*cells)[MAX_COLUMNS]) {
+    const curve *c = &p->curves[i];
+    for (size_t k = 0; k < c->count; k++) {
+        point from = c->points[k ? k - 1 : 0], to = c->points[k];
+        for (int step = 0; step <= columns; step++) { /* a line to the point before it */
+            double part = (double)step / columns;
+            double x = across(p, from.x + part * (to.x - from.x));
+            double y = down(p, from.y + part * (to.y - from.y));
+            cells[(int)lround(y * (rows - 1))][(int)lround(x * (columns - 1))] = mark_of(i);
+        }
+    }
+}
+
+static void print_terminal(const plot *p, const plot_values *values) {
+    static char cells[MAX_ROWS][MAX_COLUMNS];
+    int columns = (values->width ? (int)values->width : cli_columns(stdout)) - MARGIN - 1;
+    int rows = values->height ? (int)values->height : 20;
+    columns = columns < 10 ? 10 : columns > MAX_COLUMNS ? MAX_COLUMNS : columns;
+    rows = rows < 4 ? 4 : rows > MAX_ROWS ? MAX_ROWS : rows;
+    memset(cells, ' ', sizeof cells);
+    for (size_t i = 0; i < p->count; i++)
+        draw_curve(p, i, columns, rows, cells);
+    for (int r = 0; r < rows; r++) {
+        int end = columns;
+        while (end > 0 && cells[r][end - 1] == ' ')
+            end--;
+        bool labelled = r % 4 == 0 || r == rows - 1;
+        if (labelled)
+            printf("%*.4g |", MARGIN - 1, p->y1 - (double)r / (rows - 1) * (p->y1 - p->y0));
+        else
+            printf("%*s |", MARGIN - 1, "");
+        printf("%.*s\n", end, cells[r]);
+    }
+    printf("%*s iteration %g to %g\n", MARGIN - 1, "", p->x0, p->x1);
+    for (size_t i = 0; i < p->count; i++)
+        if (p->curves[i].count)
+            printf("%*s %c  %s%s\n", MARGIN - 1, "", mark_of(i), p->curves[i].path,
+                   p->curves[i].valid ? ", validation" : "");
+}
+
+/* ---- the verb ---- */
+
+static int run(const void *verb_values, char **args, int count) {
+    const plot_values *values = verb_values;
+    static plot p;
+    if (count < 1) return cli_usage("plot", "there is no log: give what mica tune --log wrote");
+    if (count > MAX_RUNS) return cli_usage("plot", "at most %d logs fit a plot", MAX_RUNS);
+    int code = read_logs(&p, args, count, values);
+    if (code == CLI_DONE && !measure(&p)) code = cli_fail("there are no such losses in the logs");
+    if (code == CLI_DONE && values->output)
+        code = write_svg(&p, values);
+    else if (code == CLI_DONE)
+        print_terminal(&p, values);
+    for (size_t i = 0; i < p.count; i++)
+        free(p.curves[i].points);
+    return code;
+}
+
+static const cli_option plot_options[] = {
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_FILE,
+     .placeholder = "FILE",
+     .help = "write an SVG picture instead of printing",
+     .offset = offsetof(plot_values, output),
+     .no_variable = true},
+    {.name = "train",
+     .kind = CLI_FLAG,
+     .help = "only losses of the training set",
+     .offset = offsetof(plot_values, train),
+     .no_variable = true},
+    {.name = "valid",
+     .kind = CLI_FLAG,
+     .help = "only losses of the validation set",
+     .offset = offsetof(plot_values, valid),
+     .no_variable = true},
+    {.name = "width",
+     .letter = 'w',
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .max = 10000,
+     .help = "columns of the terminal, or pixels of the picture",
+     .offset = offsetof(plot_values, width),
+     .no_variable = true},
+    {.name = "height",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .max = 10000,
+     .help = "rows, or pixels",
+     .offset = offsetof(plot_values, height),
+     .no_variable = true},
+};
+
+const cli_verb cli_verb_plot = {
+    .synopsis = "LOG...",
+    .details = "Draws the losses of one or several runs over their steps: on the terminal, or as\n"
+               "a picture in SVG. LOG is what mica tune --log writes.\n",
+    .examples = "  mica plot log.jsonl\n"
+                "  mica plot rank-8.jsonl rank-16.jsonl --valid -o losses.svg\n",
+    .max_args = -1,
+    .words = CLI_WORDS_FILES,
+    .values_bytes = sizeof(plot_values),
+    .groups = {{"Plot", plot_options, CLI_COUNT(plot_options), 0}},
+    .run = run,
+};

@@ -1,0 +1,79 @@
+Training an adapter: options and configs of mlx_lm.lora.
+
+  $ for i in 1 2 3; do
+  >   echo "{\"prompt\": \"What is $i?\", \"completion\": \"A number, captain.\"}"
+  > done > train.jsonl
+  $ cat > lora.yaml <<END
+  > # as mlx_lm.lora has it
+  > train: true
+  > data: train.jsonl
+  > batch_size: 3
+  > iters: 40
+  > learning_rate: 1e-3
+  > mask_prompt: true
+  > num_layers: -1
+  > seed: 1
+  > lora_parameters:
+  >   keys: [self_attn.q_proj, self_attn.v_proj, "mlp.down_proj"]
+  >   rank: 4
+  >   scale: 20.0
+  >   dropout: 0.0
+  > lr_schedule: {name: cosine_decay, warmup: 2, arguments: [1e-3, 100]}
+  > END
+  $ cat > tune <<'END'
+  > mica tune "$@" 2>&1 | sed 's/  [0-9]* tokens.*//; s/loss [0-9.]*/loss N/; s/; about .*//
+  >   s/rate [0-9.e-]*/rate N/'
+  > END
+  $ sh tune -c lora.yaml --adapter-path a --steps-per-report 20 --log log.jsonl
+  102400 parameters to train, 3 examples to train with, 0 for validation, 0 for the test
+  20/40  loss N  rate N
+  40/40  loss N  rate N
+  40/40  saved to a
+  the adapter is in a: mica run --adapter a
+  $ mica run -q --adapter a "What is 2?" 2>/dev/null
+  A number, captain.
+  $ sh tune -c lora.yaml --adapter-path a --iters 41 --resume
+  102400 parameters to train, 3 examples to train with, 0 for validation, 0 for the test
+  goes on after iteration 40
+  41/41  loss N  rate N
+  41/41  saved to a
+  the adapter is in a: mica run --adapter a
+
+Losses as a picture.
+
+  $ mica plot log.jsonl -o plot.svg; head -c 5 plot.svg; grep -c polyline plot.svg
+  <svg 1
+  $ mica plot log.jsonl --width 40 --height 5 | tail -2
+            iteration 20 to 40
+            a  log.jsonl
+  $ mica plot train.jsonl 2>&1
+  mica: train.jsonl: no losses in it: mica tune --log writes such a file
+  [1]
+  $ mica plot 2>&1
+  mica: there is no log: give what mica tune --log wrote
+  Try: mica help plot
+  [2]
+
+What it refuses.
+
+  $ mica tune 2>&1
+  mica: there is no data: give --data, a folder with train.jsonl
+  Try: mica help tune
+  [2]
+  $ echo 'ranks: 4' > bad.yaml; mica tune -c bad.yaml 2>&1
+  mica: bad.yaml: ranks: is no key that mica tune has: its keys are the names of its options, lora_parameters, lr_schedule and optimizer_config
+  [1]
+  $ echo '{"lora_parameters": {"r": 4}}' > bad.json; mica tune -c bad.json 2>&1
+  mica: bad.json: r: is no key of lora_parameters, which has rank, scale, alpha, dropout and keys
+  [1]
+  $ echo 'iters: many' > bad.yaml; mica tune -c bad.yaml 2>&1
+  mica: bad.yaml: iters: 'many' is not a whole number
+  [1]
+  $ echo 'iters: [1' > bad.yaml; mica tune -c bad.yaml 2>&1 | sed 's/line.*/line N/'
+  mica: bad.yaml: line N
+  $ mica tune --data train.jsonl --fine-tune-type qlora 2>&1
+  mica: --fine-tune-type takes no 'qlora'; it takes one of: lora dora full
+  Try: mica help tune
+  [2]
+  $ mica tune --data train.jsonl --modules k_prog 2>&1 | cut -c 1-60
+  mica: module "k_prog" names no matrix of the layers 0..7, wh
