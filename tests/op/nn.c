@@ -268,6 +268,35 @@ static void backward_ops(void **state) {
     bench_close(&b);
 }
 
+/* Of each kind of composition, and of each op that has a kernel of its own, one. */
+static bool compute(void *arg) {
+    bench *b = arg;
+    mica_scope *s = NULL;
+    if (mica_scope_open(b->device, &s) != MICA_OK) return false;
+    mica_array x = mica_reshape(s, mica_arange(s, 0, 1, 0.0625, MICA_F32), SHAPE(1, 4, 4)), last;
+    mica_array xs[2] = {x, x}, y[6], dx;
+    y[0] = mica_einsum(s, "bij,bjk->bik", xs, 2);
+    y[1] = mica_selective_scan(s, x, x, mica_squeeze(s, x, 0), x, x, NULL, &last);
+    y[2] = mica_sample(s, mica_random_key(s, 1), x, NULL);
+    y[3] = mica_solve(s, mica_add(s, x, mica_eye(s, 4, 4, 0, MICA_F32)), x);
+    y[4] = mica_fake_quantize(s, x, NULL, NULL);
+    mica_array sum = mica_sum(s, mica_multiply(s, y[1], y[4]), NULL, 0, false);
+    bool good = mica_grad(s, sum, MICA_NONE, &x, 1, &dx) == MICA_OK;
+    y[5] = dx;
+    good = good && mica_eval_n(s, y, 6) == MICA_OK;
+    mica_scope_close(&s);
+    test_forget_plans(b->device);
+    return good;
+}
+
+static void each_allocation_fails(void **state) {
+    (void)state;
+    if (test_device_is_other()) skip();
+    bench b = bench_open_with(&(mica_device_options){.threads = 1});
+    assert_true(test_fail_each_allocation(compute, &b) > 20);
+    bench_close(&b);
+}
+
 /* Empty arrays are legal everywhere. */
 static void empty(void **state) {
     (void)state;
@@ -310,6 +339,7 @@ int main(void) {
         cmocka_unit_test(layers_refuse),
         cmocka_unit_test(solve_refuses),
         cmocka_unit_test(backward_ops),
+        cmocka_unit_test(each_allocation_fails),
         cmocka_unit_test(empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
