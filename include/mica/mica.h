@@ -2,11 +2,11 @@
  *
  * This header includes all others: models and generation (mica/model.h), batches, classification,
  * embeddings and scores (mica/tasks.h), finding models (mica/discover.h), tokenizers
- * (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h, mica/nn.h), their gradients
- * (mica/grad.h), control flow (mica/control.h), ops of an application (mica/custom.h), fine-tuning
- * (mica/tune.h), programs (mica/program.h, mica/executable.h), devices (mica/device.h), engines
- * (mica/engine.h), saving files (mica/file.h), files of arrays (mica/io.h), models in other forms
- * (mica/convert.h), status codes (mica/status.h), the version (mica/version.h). */
+ * (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h, mica/nn.h, mica/signal.h), their
+ * gradients (mica/grad.h), control flow (mica/control.h), ops of an application (mica/custom.h),
+ * fine-tuning (mica/tune.h), programs (mica/program.h, mica/executable.h), devices (mica/device.h),
+ * engines (mica/engine.h), saving files (mica/file.h), files of arrays (mica/io.h), models in other
+ * forms (mica/convert.h), status codes (mica/status.h), the version (mica/version.h). */
 #ifndef MICA_H
 #define MICA_H
 
@@ -26,6 +26,7 @@
 #include <mica/nn.h>
 #include <mica/ops.h>
 #include <mica/program.h>
+#include <mica/signal.h>
 #include <mica/status.h>
 #include <mica/tasks.h>
 #include <mica/tokenizer.h>

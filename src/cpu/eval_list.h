@@ -169,6 +169,9 @@ EVAL(REQUIRE, mc_eval_require)
 EVAL(CUSTOM, mc_eval_custom)
 SCRATCH(CUSTOM)
 
+/* eval_conv.c */
+EVAL(CONV_GENERAL, mc_eval_conv)
+
 #undef EVAL
 #undef STAGE
 #undef SCRATCH

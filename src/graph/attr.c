@@ -172,3 +172,15 @@ const mc_attr_field mc_attr_custom_fields[] = {
     FIELD(custom, numbers, LIST),
     {0},
 };
+
+const mc_attr_field mc_attr_conv_fields[] = {
+    FIELD(conv, spatial, COUNT),
+    FIELD(conv, stride, LIST),
+    FIELD(conv, padding_lo, LIST),
+    FIELD(conv, padding_hi, LIST),
+    FIELD(conv, kernel_dilation, LIST),
+    FIELD(conv, input_dilation, LIST),
+    FIELD(conv, groups, INT),
+    FIELD(conv, flip, INT),
+    {0},
+};

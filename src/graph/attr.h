@@ -168,6 +168,17 @@ typedef struct mc_attr_custom {
     int64_t numbers[MICA_MAX_NDIM];
 } mc_attr_custom;
 
+typedef struct mc_attr_conv { /* conv_general: a number for each of `spatial` axes */
+    int64_t spatial;
+    int64_t stride[3];
+    int64_t padding_lo[3];
+    int64_t padding_hi[3];
+    int64_t kernel_dilation[3];
+    int64_t input_dilation[3];
+    int64_t groups;
+    int64_t flip;
+} mc_attr_conv;
+
 /* ---- what the members are: for text and files ---- */
 
 typedef enum mc_attr_kind {
@@ -187,7 +198,7 @@ typedef struct mc_attr_field {
     int at, words; /* of 8 bytes; all fields together are the struct, in its order */
 } mc_attr_field;
 
-enum { MC_ATTR_MAX_WORDS = 3 * MICA_MAX_NDIM, MC_ATTR_MAX_FIELDS = 6 };
+enum { MC_ATTR_MAX_WORDS = 3 * MICA_MAX_NDIM, MC_ATTR_MAX_FIELDS = 8 };
 
 /* The subgraph of a field that is one. */
 static inline const struct mc_subgraph *mc_attr_graph(const void *attr, const mc_attr_field *f) {

@@ -25,4 +25,5 @@ ATTR(while)
 ATTR(scan_over)
 ATTR(require)
 ATTR(custom)
+ATTR(conv)
 #undef ATTR

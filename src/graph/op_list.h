@@ -145,6 +145,9 @@ OP(IF, if)
 OP(WHILE, while)
 OP(SCAN, scan)
 
+/* convolutions: op/conv.c */
+OP(CONV_GENERAL, conv_general)
+
 /* what is there for gradients alone: op/gradient.c, op/attention_gradient.c,
  * op/loss.c */
 OP(IDENTITY, identity)

@@ -33,5 +33,8 @@ bool mc_mlx_supports_rope(bool on_cpu, const void *attr, const mc_layout *const 
 /* Scores without a cap, keys and values that are floats. */
 bool mc_mlx_supports_sdpa(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
                           const mc_layout *out);
+/* Groups where MLX has them right, padding that adds, and something to compute. */
+bool mc_mlx_supports_conv(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
+                          const mc_layout *out);
 
 #endif

@@ -123,6 +123,9 @@ EMIT(LAYER_NORM, mc_mlx_emit_layer_norm)
 EMIT_IF(ROPE, mc_mlx_emit_rope, rope)
 EMIT_IF(SDPA, mc_mlx_emit_sdpa, sdpa)
 
+/* convolutions: emit_conv.c */
+EMIT_IF(CONV_GENERAL, mc_mlx_emit_conv, conv)
+
 #undef EMIT
 #undef EMIT_IF
 #undef AS_IS

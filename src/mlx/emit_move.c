@@ -58,15 +58,17 @@ void mc_mlx_emit_slice(mc_mlx_call *c) {
     mc_mlx_give(c, 0, mc_mlx_keep(c, failed, y));
 }
 
+/* Over rows that lie one after the other: MLX refuses others, such as a number that is repeated. */
 void mc_mlx_emit_as_strided(mc_mlx_call *c) {
     const mc_attr_strided *a = c->attr;
     int shape[MICA_MAX_NDIM] = {0};
     size_t n = (size_t)c->to->ndim;
-    mlx_array y = {0};
+    mlx_array x = {0}, y = {0};
     for (size_t k = 0; k < n; k++)
         shape[k] = (int)a->shape[k];
-    int failed =
-        mc_mlx.as_strided(&y, c->in[0], shape, n, a->strides, n, (size_t)a->offset, c->stream);
+    int failed = mc_mlx.contiguous(&x, c->in[0], false, c->stream);
+    x = mc_mlx_keep(c, failed, x);
+    failed = mc_mlx.as_strided(&y, x, shape, n, a->strides, n, (size_t)a->offset, c->stream);
     mc_mlx_give(c, 0, mc_mlx_keep(c, failed, y));
 }
 

@@ -175,6 +175,7 @@ SYMBOL(argsort_axis)
 SYMBOL(softmax_axis)
 
 /* products and the decoder's fused ops */
+SYMBOL(conv_general)
 SYMBOL(matmul)
 SYMBOL(dequantize)
 SYMBOL(quantized_matmul)

@@ -310,18 +310,24 @@ static void record_recurrences(test_graph *g) {
     result(g, last);
 }
 
+static void record_conv(test_graph *g) {
+    mica_scope *s = g->s;
+    mica_array x = mica_reshape(s, g->w, SHAPE(2, 8, 4, 4));
+    mica_array w = mica_reshape(s, mica_slice_axis(s, g->w, 0, 0, 2), SHAPE(4, 4, 4, 2));
+    const mica_conv_options o = {.stride = {2, 1},
+                                 .padding_lo = {2, -1},
+                                 .padding_hi = {1, 3},
+                                 .kernel_dilation = {1, 2},
+                                 .input_dilation = {2, 3},
+                                 .groups = 2};
+    result(g, mica_conv_general(s, x, w, &o));
+}
+
 const test_graph_part test_graph_parts[] = {
-    {"unary", record_unary},
-    {"convert", record_convert},
-    {"binary", record_binary},
-    {"reduce", record_reduce},
-    {"views", record_views},
-    {"moving", record_moving},
-    {"matmul", record_matmul},
-    {"fused", record_fused},
-    {"gradient", record_gradient},
-    {"control", record_control},
-    {"recurrences", record_recurrences},
+    {"unary", record_unary},       {"convert", record_convert}, {"conv", record_conv},
+    {"binary", record_binary},     {"reduce", record_reduce},   {"views", record_views},
+    {"moving", record_moving},     {"matmul", record_matmul},   {"fused", record_fused},
+    {"gradient", record_gradient}, {"control", record_control}, {"recurrences", record_recurrences},
 };
 const size_t test_graph_n_parts = sizeof test_graph_parts / sizeof *test_graph_parts;
 

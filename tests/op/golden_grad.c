@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <mica/signal.h>
+
 #include "op/golden.h"
 
 /* ---- what functions are made of ---- */
@@ -89,6 +91,17 @@ OF_SQUARES(tril, mica_tril(s, in[0], 0))
 OF_SUM(stop_gradient, mica_multiply(s, mica_stop_gradient(s, in[0]), in[0]))
 OF_SUM(logaddexp_arctan2,
        mica_add(s, mica_logaddexp(s, in[0], in[1]), mica_arctan2(s, in[0], in[1])))
+
+FUNCTION(conv1d) {
+    const mica_conv_options o = {.stride = {2}, .padding_lo = {1}, .padding_hi = {1}};
+    return squares(s, mica_conv_general(s, in[0], in[1], &o));
+}
+
+FUNCTION(conv2d) {
+    const mica_conv_options o = {
+        .padding_lo = {1, 1}, .padding_hi = {1, 1}, .kernel_dilation = {2, 2}};
+    return squares(s, mica_conv_general(s, in[0], in[1], &o));
+}
 
 FUNCTION(abs_max_min) {
     mica_array y = mica_add(s, mica_abs(s, in[0]), times(s, 2, mica_maximum(s, in[0], in[1])));

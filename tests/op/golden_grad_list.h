@@ -48,5 +48,7 @@ RECORD(softcap)
 RECORD(lora)
 RECORD(second_order)
 RECORD(swiglu_mlp)
+RECORD(conv1d)
+RECORD(conv2d)
 
 #undef RECORD

@@ -15,5 +15,7 @@ GROUP(contract)
 GROUP(nn)
 GROUP(control)
 GROUP(layer)
+GROUP(conv)
+GROUP(convfft)
 
 #undef GROUP

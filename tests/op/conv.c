@@ -1,0 +1,183 @@
+/* Convolutions: the kernel against the decomposition and against sums written out, layouts of the
+ * operands, halves, lengths of 0 and 1, negative padding, numbers of threads, errors. */
+#include <mica/signal.h>
+
+#include "graph/attr.h"
+#include "op/fused.h"
+
+static const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
+static const double slack[] = {4e-6, 2e-3, 2e-2};
+
+/* y[n, p, o] in double, one loop a letter: one spatial axis. */
+static void one_axis(const float *x, const float *w, const int64_t *sizes,
+                     const mica_conv_options *o, int64_t places, float *y) {
+    int64_t n = sizes[0], length = sizes[1], c = sizes[2], outs = sizes[3], taps = sizes[4];
+    int64_t each = c / o->groups, base = o->input_dilation[0];
+    for (int64_t b = 0; b < n; b++)
+        for (int64_t p = 0; p < places; p++)
+            for (int64_t k = 0; k < outs; k++) {
+                double sum = 0;
+                int64_t group = k / (outs / o->groups);
+                for (int64_t q = 0; q < taps; q++) {
+                    int64_t at = p * o->stride[0] + q * o->kernel_dilation[0] - o->padding_lo[0];
+                    if (at < 0 || at % base || at / base >= length) continue;
+                    for (int64_t j = 0; j < each; j++)
+                        sum += (double)x[(b * length + at / base) * c + group * each + j] *
+                               (double)w[(k * taps + (o->flip ? taps - 1 - q : q)) * each + j];
+                }
+                y[(b * places + p) * outs + k] = (float)sum;
+            }
+}
+
+/* Random numbers of every kind, by sums. */
+static void every_option(void **state) {
+    (void)state;
+    bench b = bench_open();
+    uint32_t seed = 7;
+    for (int round = 0; round < 60; round++) {
+        int64_t r[12];
+        for (int i = 0; i < 12; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            r[i] = seed >> 20;
+        }
+        mica_conv_options o = {.stride = {1 + r[0] % 3},
+                               .padding_lo = {r[1] % 6 - 2},
+                               .padding_hi = {r[2] % 6 - 2},
+                               .kernel_dilation = {1 + r[3] % 3},
+                               .input_dilation = {1 + r[4] % 3},
+                               .groups = 1 + r[5] % 3,
+                               .flip = r[6] % 2 != 0};
+        int64_t sizes[5] = {1 + r[7] % 2, 5 + r[8] % 9, o.groups * (1 + r[9] % 4),
+                            o.groups * (1 + r[10] % 5), 1 + r[11] % 4};
+        int64_t room = (sizes[1] - 1) * o.input_dilation[0] + o.padding_lo[0] + o.padding_hi[0] -
+                       (sizes[4] - 1) * o.kernel_dilation[0];
+        int64_t places = room < 0 ? 0 : room / o.stride[0] + 1;
+        mica_array x = noise(b.s, 1, MICA_F32, SHAPE(sizes[0], sizes[1], sizes[2]));
+        mica_array w = noise(b.s, 2, MICA_F32, SHAPE(sizes[3], sizes[4], sizes[2] / o.groups));
+        mica_array y = mica_conv_general(b.s, x, w, &o);
+        expect_shape(y, MICA_F32, SHAPE(sizes[0], places, sizes[3]));
+        float *xs = floats_of(b.s, x), *ws = floats_of(b.s, w);
+        float *want = calloc((size_t)(sizes[0] * places * sizes[3]) + 1, sizeof *want);
+        assert_non_null(want);
+        one_axis(xs, ws, sizes, &o, places, want);
+        expect_near(b.s, y, mica_from_data(b.s, want, MICA_F32, SHAPE(sizes[0], places, sizes[3])),
+                    4e-6);
+        expect_near(b.s, decomposed(b.s, y), y, 4e-6);
+        free(xs);
+        free(ws);
+        free(want);
+    }
+    bench_close(&b);
+}
+
+static void kernel_is_the_decomposition(void **state) {
+    (void)state;
+    bench b = bench_open();
+    static const mica_conv_options all[] = {
+        {.groups = 1},
+        {.stride = {2, 1, 2}, .padding_lo = {1, 2, 0}, .padding_hi = {0, 1, 1}},
+        {.kernel_dilation = {2, 1, 1}, .input_dilation = {1, 2, 1}, .flip = true},
+        {.groups = 4, .padding_lo = {1, 1, 1}, .padding_hi = {1, 1, 1}},
+        {.groups = 8, .input_dilation = {2, 1, 2}, .padding_lo = {-1, 0, 1}},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (int d = 0; d < 3; d++)
+            for (int64_t taps = 1; taps < 4; taps += 2) {
+                int64_t each = 8 / (all[i].groups ? all[i].groups : 1);
+                mica_array x = noise(b.s, 1, dtypes[d], SHAPE(2, 6, 5, 7, 8));
+                mica_array w = noise(b.s, 2, dtypes[d], SHAPE(24, taps, taps, taps, each));
+                mica_array y = mica_conv_general(b.s, x, w, &all[i]);
+                expect_near(b.s, y, decomposed(b.s, y), slack[d]);
+                /* f32 with a half, and both in other layouts */
+                mica_array first =
+                    mica_conv_general(b.s, mica_astype(b.s, x, MICA_F32), w, &all[i]);
+                expect_near(b.s, mica_astype(b.s, first, dtypes[d]), y, slack[d]);
+                mica_array other =
+                    mica_moveaxis(b.s, mica_contiguous(b.s, mica_moveaxis(b.s, x, -1, 1)), 1, -1);
+                mica_array turned =
+                    mica_moveaxis(b.s, mica_contiguous(b.s, mica_moveaxis(b.s, w, -1, 1)), 1, -1);
+                expect_same_sums(b.s, mica_conv_general(b.s, other, turned, &all[i]), y, slack[d]);
+            }
+    bench_close(&b);
+}
+
+/* Many places and channels, so that there are several blocks, tiles and ranges. */
+static void threads_change_nothing(void **state) {
+    (void)state;
+    float *first = NULL;
+    for (int threads = 1; threads < 5; threads++) {
+        bench b = bench_open_cpu(&(mica_device_options){.threads = threads});
+        mica_array x = noise(b.s, 1, MICA_F32, SHAPE(1, 15, 14, 130));
+        mica_array w = noise(b.s, 2, MICA_F32, SHAPE(70, 3, 3, 130));
+        const mica_conv_options o = {.padding_lo = {1, 1}, .padding_hi = {1, 1}};
+        mica_array y = mica_conv_general(b.s, x, w, &o);
+        if (threads == 1) expect_near(b.s, y, decomposed(b.s, y), 4e-6);
+        float *got = floats_of(b.s, y);
+        if (first) assert_memory_equal(got, first, (size_t)mica_array_size(y) * sizeof *got);
+        free(first);
+        first = got;
+        bench_close(&b);
+    }
+    free(first);
+}
+
+static void empty_ones(void **state) {
+    (void)state;
+    bench b = bench_open();
+    mica_array w = noise(b.s, 1, MICA_F32, SHAPE(4, 3, 2)), no_channels;
+    mica_array none = mica_zeros(b.s, SHAPE(2, 0, 2), MICA_F32);
+    expect_shape(mica_conv_general(b.s, none, w, NULL), MICA_F32, SHAPE(2, 0, 4));
+    const mica_conv_options padded = {.padding_lo = {3}};
+    mica_array zeros = mica_conv_general(b.s, none, w, &padded);
+    expect_same(b.s, zeros, mica_zeros(b.s, SHAPE(2, 1, 4), MICA_F32));
+    no_channels = mica_conv_general(b.s, mica_zeros(b.s, SHAPE(2, 5, 0), MICA_F32),
+                                    mica_zeros(b.s, SHAPE(4, 3, 0), MICA_F32), NULL);
+    expect_same(b.s, no_channels, mica_zeros(b.s, SHAPE(2, 3, 4), MICA_F32));
+    mica_array x = noise(b.s, 2, MICA_F32, SHAPE(0, 5, 2)), dw;
+    mica_array y = mica_conv_general(b.s, x, w, NULL);
+    expect_shape(y, MICA_F32, SHAPE(0, 3, 4));
+    assert_int_equal(mica_grad(b.s, mica_sum(b.s, y, NULL, 0, false), MICA_NONE, &w, 1, &dw), 0);
+    expect_same(b.s, dw, mica_zeros(b.s, SHAPE(4, 3, 2), MICA_F32));
+    bench_close(&b);
+}
+
+static void errors(void **state) {
+    (void)state;
+    bench b = bench_open();
+#define F32(...) mica_zeros(b.s, SHAPE(__VA_ARGS__), MICA_F32)
+#define FAIL(status, part, ...) expect_failure(&b, __VA_ARGS__, status, part)
+    const mica_conv_options three = {.groups = 3}, back = {.stride = {-1}},
+                            far = {.padding_hi = {INT64_MAX}};
+    FAIL(MICA_ESHAPE, "its last axis must have 4",
+         mica_conv_general(b.s, F32(1, 5, 4), F32(6, 3, 3), NULL));
+    FAIL(MICA_ESHAPE, "3 groups", mica_conv_general(b.s, F32(1, 5, 4), F32(6, 3, 4), &three));
+    FAIL(MICA_ESHAPE, "3 groups", mica_conv_general(b.s, F32(1, 5, 6), F32(4, 3, 2), &three));
+    FAIL(MICA_EINVAL, "stride -1", mica_conv_general(b.s, F32(1, 5, 4), F32(6, 3, 4), &back));
+    FAIL(MICA_EINVAL, "padding", mica_conv_general(b.s, F32(1, 5, 4), F32(6, 3, 4), &far));
+    FAIL(MICA_EINVAL, "window 0", mica_conv_general(b.s, F32(1, 5, 4), F32(6, 0, 4), NULL));
+    FAIL(MICA_ESHAPE, "3, 4 or 5 axes", mica_conv_general(b.s, F32(1, 4), F32(6, 4), NULL));
+    FAIL(MICA_ESHAPE, "3, 4 or 5 axes",
+         mica_conv_general(b.s, F32(1, 1, 1, 1, 1, 4), F32(6, 1, 1, 1, 1, 4), NULL));
+    FAIL(MICA_EDTYPE, "floats",
+         mica_conv_general(b.s, mica_zeros(b.s, SHAPE(1, 5, 4), MICA_I32), F32(6, 3, 4), NULL));
+    FAIL(MICA_ESHAPE, "conv2d: x f32[1,5,4] and w f32[6,3,4]: both need 4 axes",
+         mica_conv2d(b.s, F32(1, 5, 4), F32(6, 3, 4), MICA_CHANNELS_FIRST, NULL));
+    const mica_conv_transpose_options more = {.stride = {2}, .output_padding = {2}},
+                                      odd = {.groups = 3};
+    FAIL(MICA_EINVAL, "output_padding 2",
+         mica_conv_transpose1d(b.s, F32(1, 4, 5), F32(4, 6, 3), MICA_CHANNELS_FIRST, &more));
+    FAIL(MICA_ESHAPE, "3 groups",
+         mica_conv_transpose1d(b.s, F32(1, 4, 5), F32(4, 6, 3), MICA_CHANNELS_FIRST, &odd));
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_option),
+        cmocka_unit_test(kernel_is_the_decomposition),
+        cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(empty_ones),
+        cmocka_unit_test(errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
