@@ -1,4 +1,4 @@
-/* Operations on lazy arrays: convolutions, and what goes with them. What mica/ops.h says of its ops
+/* Operations on lazy arrays: convolutions and pools. What mica/ops.h says of its ops
  * holds here too. */
 #ifndef MICA_SIGNAL_H
 #define MICA_SIGNAL_H
@@ -86,6 +86,66 @@ MICA_API mica_array mica_conv_transpose2d(mica_scope *s, mica_array x, mica_arra
 MICA_API mica_array mica_conv_transpose3d(mica_scope *s, mica_array x, mica_array w,
                                           mica_channels layout,
                                           const mica_conv_transpose_options *options);
+
+/* ---- windows that are reduced ---- */
+
+/** What becomes of the elements of a window. */
+typedef enum mica_window_kind {
+    MICA_WINDOW_MAX,
+    MICA_WINDOW_MIN,
+    MICA_WINDOW_SUM,
+    MICA_WINDOW_PROD,
+    MICA_WINDOW_MEAN
+} mica_window_kind;
+
+/** Numbers for each axis of x; those of axes that are not there are not read. */
+typedef struct mica_window_options {
+    int64_t window[MICA_MAX_NDIM];        /* 0: 1 */
+    int64_t stride[MICA_MAX_NDIM];        /* 0: 1 */
+    int64_t dilation[MICA_MAX_NDIM];      /* of the window; 0: 1 */
+    int64_t base_dilation[MICA_MAX_NDIM]; /* of x; 0: 1 */
+    int64_t padding_lo[MICA_MAX_NDIM];    /* before x; negative: elements left out */
+    int64_t padding_hi[MICA_MAX_NDIM];    /* after x */
+    bool exclude_padding; /* a mean is divided by the number of elements of x in the window */
+    bool ceil;            /* numbers of windows are rounded up; those that would begin behind the
+                             elements of x are none */
+} mica_window_options;
+
+/** Windows of x, reduced: maximum, minimum, sum, product or mean.
+ *
+ *      length = floor((Ld + lo + hi - ((w - 1) * dilation + 1)) / stride) + 1, or 0
+ *
+ *  Ld is the length with base_dilation - 1 elements between neighbours. Padding, and what is
+ *  between elements, changes no maximum, minimum, sum or product. A mean counts padding as zeros.
+ *
+ *  x        any dtype and strides. Borrowed.
+ *  returns  max and min: x's dtype; sum and prod: as mica_sum; mean: inexact. Sums and products
+ *           of floats are in f32, rounded once. NaN wins in max and min.
+ *  errors   MICA_EINVAL a number is out of range
+ *  grad     of max and min: to the first extreme element of a window in row-major order, or NaN
+ *  source   StableHLO's reduce_window. */
+MICA_API mica_array mica_reduce_window(mica_scope *s, mica_array x, mica_window_kind kind,
+                                       const mica_window_options *options);
+
+/** Numbers for each spatial axis. */
+typedef struct mica_pool_options {
+    int64_t kernel[MICA_MAX_SPATIAL];     /* elements of the window */
+    int64_t stride[MICA_MAX_SPATIAL];     /* 0: 1, not the kernel's length */
+    int64_t padding_lo[MICA_MAX_SPATIAL]; /* before x */
+    int64_t padding_hi[MICA_MAX_SPATIAL]; /* after x */
+    int64_t dilation[MICA_MAX_SPATIAL];   /* 0: 1 */
+    bool exclude_padding;                 /* as in mica_window_options */
+    bool ceil;                            /* the same */
+} mica_pool_options;
+
+/** mica_reduce_window over the 1, 2 or 3 spatial axes of x.
+ *
+ *  x       channels first [N, C, ...], channels last [N, ..., C]. Borrowed.
+ *  errors  MICA_ESHAPE x has not spatial + 2 axes; MICA_EINVAL a kernel below 1, padding below 0 or
+ *          as long as a window, which would be of padding alone
+ *  source  ONNX's MaxPool and AveragePool. */
+MICA_API mica_array mica_pool(mica_scope *s, mica_array x, int spatial, mica_window_kind kind,
+                              mica_channels layout, const mica_pool_options *options);
 
 MICA_END
 

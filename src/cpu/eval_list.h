@@ -169,8 +169,11 @@ EVAL(REQUIRE, mc_eval_require)
 EVAL(CUSTOM, mc_eval_custom)
 SCRATCH(CUSTOM)
 
-/* eval_conv.c */
+/* eval_conv.c, eval_window.c */
+EVAL(REDUCE_WINDOW, mc_eval_reduce_window)
+SCRATCH(REDUCE_WINDOW)
 EVAL(CONV_GENERAL, mc_eval_conv)
+SCRATCH(CONV_GENERAL)
 
 #undef EVAL
 #undef STAGE

@@ -184,3 +184,9 @@ const mc_attr_field mc_attr_conv_fields[] = {
     FIELD(conv, flip, INT),
     {0},
 };
+
+const mc_attr_field mc_attr_window_fields[] = {
+    FIELD(window, kind, INT),   FIELD(window, axis, INT),     FIELD(window, size, INT),
+    FIELD(window, stride, INT), FIELD(window, dilation, INT), FIELD(window, base, INT),
+    FIELD(window, lo, INT),     FIELD(window, hi, INT),       {0},
+};

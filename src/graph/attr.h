@@ -179,6 +179,17 @@ typedef struct mc_attr_conv { /* conv_general: a number for each of `spatial` ax
     int64_t flip;
 } mc_attr_conv;
 
+typedef struct mc_attr_window { /* reduce_window: along one axis */
+    int64_t kind;               /* mica_window_kind, no mean */
+    int64_t axis;
+    int64_t size;
+    int64_t stride;
+    int64_t dilation;
+    int64_t base;
+    int64_t lo;
+    int64_t hi;
+} mc_attr_window;
+
 /* ---- what the members are: for text and files ---- */
 
 typedef enum mc_attr_kind {

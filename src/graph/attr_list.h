@@ -26,4 +26,5 @@ ATTR(scan_over)
 ATTR(require)
 ATTR(custom)
 ATTR(conv)
+ATTR(window)
 #undef ATTR

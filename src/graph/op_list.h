@@ -145,8 +145,9 @@ OP(IF, if)
 OP(WHILE, while)
 OP(SCAN, scan)
 
-/* convolutions: op/conv.c */
+/* convolutions and windows: op/conv.c, op/pool.c */
 OP(CONV_GENERAL, conv_general)
+OP(REDUCE_WINDOW, reduce_window)
 
 /* what is there for gradients alone: op/gradient.c, op/attention_gradient.c,
  * op/loss.c */

@@ -2,6 +2,8 @@
 #ifndef GRAPH_WINDOW_H
 #define GRAPH_WINDOW_H
 
+#include <mica/signal.h>
+
 #include "graph/attr.h"
 #include "graph/layout.h"
 
@@ -46,6 +48,17 @@ static inline void mc_conv_windows(const mc_attr_conv *a, const mc_layout *x, co
                                  .base = a->input_dilation[k],
                                  .lo = a->padding_lo[k],
                                  .hi = a->padding_hi[k]};
+}
+
+/* The window of reduce_window, along its axis of x. */
+static inline mc_window mc_window_of(const mc_attr_window *a, const mc_layout *x) {
+    return (mc_window){.length = x->shape[a->axis],
+                       .size = a->size,
+                       .stride = a->stride,
+                       .dilation = a->dilation,
+                       .base = a->base,
+                       .lo = a->lo,
+                       .hi = a->hi};
 }
 
 #endif

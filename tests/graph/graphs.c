@@ -321,13 +321,30 @@ static void record_conv(test_graph *g) {
                                  .input_dilation = {2, 3},
                                  .groups = 2};
     result(g, mica_conv_general(s, x, w, &o));
+    const mica_window_options window = {.window = {1, 3, 2},
+                                        .stride = {1, 2},
+                                        .dilation = {1, 1, 2},
+                                        .base_dilation = {1, 2},
+                                        .padding_lo = {0, 1, -1},
+                                        .padding_hi = {0, 2, 1}};
+    x = mica_reshape(s, g->w, SHAPE(4, 8, 8));
+    for (int kind = MICA_WINDOW_MAX; kind <= MICA_WINDOW_MEAN; kind++)
+        result(g, mica_reduce_window(s, x, (mica_window_kind)kind, &window));
 }
 
 const test_graph_part test_graph_parts[] = {
-    {"unary", record_unary},       {"convert", record_convert}, {"conv", record_conv},
-    {"binary", record_binary},     {"reduce", record_reduce},   {"views", record_views},
-    {"moving", record_moving},     {"matmul", record_matmul},   {"fused", record_fused},
-    {"gradient", record_gradient}, {"control", record_control}, {"recurrences", record_recurrences},
+    {"unary", record_unary},
+    {"convert", record_convert},
+    {"binary", record_binary},
+    {"reduce", record_reduce},
+    {"views", record_views},
+    {"moving", record_moving},
+    {"matmul", record_matmul},
+    {"fused", record_fused},
+    {"gradient", record_gradient},
+    {"control", record_control},
+    {"recurrences", record_recurrences},
+    {"conv", record_conv},
 };
 const size_t test_graph_n_parts = sizeof test_graph_parts / sizeof *test_graph_parts;
 

@@ -17,5 +17,6 @@ GROUP(control)
 GROUP(layer)
 GROUP(conv)
 GROUP(convfft)
+GROUP(window)
 
 #undef GROUP
