@@ -1,4 +1,4 @@
-/* mica convert: a model in another dtype or other files. */
+/* mica convert: a model in another dtype or other files, or of a GGUF file. */
 #include "converting.h"
 #include "model.h"
 #include "verb.h"
@@ -15,9 +15,13 @@ static int run(const void *verb_values, char **args, int count) {
 
 const cli_verb cli_verb_convert = {
     .synopsis = "[MODEL] [FOLDER]",
-    .details = "Copies MODEL in another dtype, or in files of another size.\n"
-               "\n" CLI_CONVERT_HELP "\n" CLI_DEFAULT_MODEL_HELP,
-    .examples = "  mica convert ~/models/qwen3-0.6b small --dtype float16\n"
+    .details =
+        "Copies MODEL in another dtype, or in files of another size. MODEL may also be a GGUF\n"
+        "file: blocks that MLX's quantisation has, too, are kept as they are (Q4_0, Q4_1,\n"
+        "Q5_0, Q5_1, Q8_0, MXFP4), others are dequantised.\n"
+        "\n" CLI_CONVERT_HELP "\n" CLI_DEFAULT_MODEL_HELP,
+    .examples = "  mica convert qwen3-0.6b-q8_0.gguf ~/models/qwen3-0.6b-8bit\n"
+                "  mica convert ~/models/qwen3-0.6b small --dtype float16\n"
                 "  mica convert ~/models/qwen3-0.6b pieces --shard-size 1024\n",
     .max_args = 2,
     .words = CLI_WORDS_FOLDERS,

@@ -7,6 +7,7 @@
 #include "verb.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static const char *const dtype_names[] = {NULL, "float32", "float16", "bfloat16"};
 
@@ -71,6 +72,14 @@ static mica_status convert(const char *from, const char *to, mica_convert_option
     return status;
 }
 
+/* The path of a GGUF file, else of a model's folder. */
+static const char *find_source(const char *option, const char *word, const char *verb_name,
+                               int *code) {
+    const char *name = option ? option : word, *ending = name ? strrchr(name, '.') : NULL;
+    if (ending && strcmp(ending, ".gguf") == 0 && !cli_is_model(name)) return name;
+    return cli_model_find(option, word, false, verb_name, code);
+}
+
 static void print_result(const char *to, const mica_convert_result *result) {
     char bytes[CLI_NUMBER], parameters[CLI_NUMBER];
     printf("%s: %s parameters, %s, %.3f bits per parameter", to,
@@ -90,7 +99,7 @@ int cli_convert(const cli_convert_values *values, const char *verb_name, char **
     if (!to && used < count) to = args[used++];
     if (used < count) return cli_usage(verb_name, "'%s' is one argument too many", args[used]);
     if (!to) return cli_usage(verb_name, "name the folder to make");
-    const char *from = cli_model_find(values->model, word, false, verb_name, &code);
+    const char *from = find_source(values->model, word, verb_name, &code);
     if (!from) return code;
     options->struct_bytes = sizeof *options;
     options->dtype = dtype_names[values->dtype];

@@ -62,11 +62,15 @@ typedef struct mica_convert_result {
 MICA_API size_t mica_recipe_count(void);
 MICA_API const char *mica_recipe_name(size_t i);
 
-/** Converts the model in a folder. Codes, scales and biases equal those of MLX bit for bit, and
+/** Converts a model. Codes, scales and biases equal those of MLX bit for bit, and
  *  recipes and names of files those of mlx-lm. Left out are tensors that no program reads: inverse
  *  frequencies of RoPE, and the head of a model whose config ties it to the embedding.
  *
- *  from     a model folder. Borrowed.
+ *  from     a model folder, or a GGUF file of Llama, Qwen 2 and 3, Gemma 2 and 3. Blocks of a GGUF
+ *           file that MLX's quantisation has, too (Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, MXFP4), are kept;
+ *           others are dequantised to f16 (F32, F16, BF16, Q2_K to Q6_K, Q8_K). Its tokenizer
+ *           becomes tokenizer.json, if it is the byte-level one of Llama 3 or Qwen, or Gemma's.
+ *           Borrowed.
  *  to       a new folder, or an empty one. Borrowed.
  *  options  NULL for the defaults. Borrowed.
  *  result   is filled; may be NULL.
@@ -75,7 +79,8 @@ MICA_API const char *mica_recipe_name(size_t i);
  *           MICA_ENOENT no such model, adapter or parent folder; the adapter is for another model
  *           (the text lists the modules that the model lacks)
  *           MICA_ESHAPE the adapter's factors do not fit
- *           MICA_EUNSUPPORTED a tensor's dtype is none of mica's
+ *           MICA_EUNSUPPORTED a tensor's dtype is none of mica's; a GGUF file of another
+ *           architecture, tokenizer or kind of block: the text names it
  *           MICA_EFORMAT, MICA_EIO, MICA_ENOMEM, MICA_ECANCELLED. After an error nothing is left
  *  source   MLX's layout of quantised weights; mlx-lm 0.32 (convert, fuse). */
 MICA_API mica_status mica_convert(const char *from, const char *to,

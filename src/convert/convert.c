@@ -2,8 +2,10 @@
 
 #include "base/alloc.h"
 #include "base/cancel.h"
+#include "base/filemap.h"
 #include "base/options.h"
 #include "base/save_folder.h"
+#include "base/str.h"
 #include "convert/fuse.h"
 #include "convert/plan.h"
 #include "convert/source.h"
@@ -144,7 +146,9 @@ static mica_status prepare(converting *c) {
 }
 
 static mica_status convert(converting *c, const char *from, const char *to) {
-    MC_TRY(mc_source_open_folder(from, &c->source));
+    bool file = mc_path_is_file(from) ||
+                (!mc_path_is_dir(from) && mc_str_ends(mc_str_of(from), MC_STR(".gguf")));
+    MC_TRY(file ? mc_source_open_gguf(from, &c->source) : mc_source_open_folder(from, &c->source));
     MC_TRY(prepare(c));
     return write_folder(c, to);
 }

@@ -50,6 +50,11 @@ struct mc_source {
 /* Opens a model folder as a source. errors  as mica_convert; there is nothing to close then */
 mica_status mc_source_open_folder(const char *folder, mc_source *source);
 
+/* Opens a GGUF file as a source. Blocks that MLX's quantisation has, too, stay quantised (Q4_0,
+ * Q4_1, Q5_0, Q5_1, Q8_0, MXFP4); others are dequantised.
+ * errors  as mica_convert; there is nothing to close then */
+mica_status mc_source_open_gguf(const char *path, mc_source *source);
+
 /* Closes a source; nothing for a zero one. */
 void mc_source_close(mc_source *source);
 

@@ -78,3 +78,23 @@ Nothing is overwritten, and nothing is left after an error.
   model
   small
   text
+
+A GGUF file becomes a folder: its blocks are kept, its tokenizer is found again.
+
+  $ mica convert $ROOT/tests/fixtures/gguf/qwen3/model.gguf from_gguf
+  > ls from_gguf; mica show from_gguf --json | grep -E '"(family|quantization)'
+  from_gguf: 80,256 parameters, 61.4 kB, 6.124 bits per parameter, 15 matrices quantised
+  config.json
+  generation_config.json
+  model.safetensors
+  model.safetensors.index.json
+  tokenizer.json
+  tokenizer_config.json
+    "family": "qwen3",
+    "quantization": "5 bit, groups of 32 (affine)",
+  $ mica convert none.gguf x 2>&1
+  mica: none.gguf: No such file or directory
+  [1]
+  $ mica convert $ROOT/tests/fixtures/gguf/types.gguf x 2>&1
+  mica: /work/wt/format/tests/fixtures/gguf/types.gguf: general.architecture is 'none'; mica converts llama, qwen2, qwen3, gemma2 and gemma3
+  [1]

@@ -28,7 +28,7 @@ The command alone, and `help`, print the short help.
     tokenize     turn a text to token ids, and back
     quantize     quantise a model's weights
     fuse         add an adapter to a model's weights
-    convert      copy a model in another dtype or other files
+    convert      copy a model in another dtype or layout
   
   This machine:
     bench        measure prefill and decode rates

@@ -1,0 +1,269 @@
+#include "convert/gguf_model.h"
+
+#include "base/half.h"
+#include "base/json_write.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY_BYTES 128
+
+static const mc_gguf_arch archs[] = {
+    {"llama", "llama", "LlamaForCausalLM", false, true},
+    {"qwen2", "qwen2", "Qwen2ForCausalLM", false, false},
+    {"qwen3", "qwen3", "Qwen3ForCausalLM", false, false},
+    {"gemma2", "gemma2", "Gemma2ForCausalLM", true, false},
+    {"gemma3", "gemma3_text", "Gemma3ForCausalLM", true, false},
+};
+
+mica_status mc_gguf_arch_find(const mc_gguf *gguf, const mc_gguf_arch **arch) {
+    mc_str name = MC_STR("");
+    mc_gguf_str(gguf, "general.architecture", &name);
+    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
+        if (mc_str_is(name, archs[i].name)) {
+            *arch = &archs[i];
+            return MICA_OK;
+        }
+    return mc_fail(MICA_EUNSUPPORTED,
+                   "%s: general.architecture is '%.*s'; mica converts llama, qwen2, qwen3, gemma2 "
+                   "and gemma3",
+                   mc_gguf_path(gguf), name.len < 40 ? (int)name.len : 40, name.ptr);
+}
+
+static const char *key_of(const mc_gguf_arch *arch, const char *key, char text[KEY_BYTES]) {
+    snprintf(text, KEY_BYTES, "%s.%s", arch->name, key);
+    return text;
+}
+
+int64_t mc_gguf_arch_int(const mc_gguf *gguf, const mc_gguf_arch *arch, const char *key,
+                         int64_t fallback) {
+    char text[KEY_BYTES];
+    mc_gguf_int(gguf, key_of(arch, key, text), &fallback);
+    return fallback;
+}
+
+static double arch_number(const mc_gguf *gguf, const mc_gguf_arch *arch, const char *key,
+                          double fallback) {
+    char text[KEY_BYTES];
+    mc_gguf_number(gguf, key_of(arch, key, text), &fallback);
+    return fallback;
+}
+
+/* ---- names ---- */
+
+typedef struct name_pair {
+    const char *gguf, *plain, *gemma; /* gemma NULL: as plain */
+} name_pair;
+
+static const name_pair top_names[] = {
+    {"token_embd", "model.embed_tokens", NULL},
+    {"output_norm", "model.norm", NULL},
+    {"output", "lm_head", NULL},
+};
+
+static const name_pair layer_names[] = {
+    {"attn_norm", "input_layernorm", NULL},
+    {"attn_q", "self_attn.q_proj", NULL},
+    {"attn_k", "self_attn.k_proj", NULL},
+    {"attn_v", "self_attn.v_proj", NULL},
+    {"attn_output", "self_attn.o_proj", NULL},
+    {"attn_q_norm", "self_attn.q_norm", NULL},
+    {"attn_k_norm", "self_attn.k_norm", NULL},
+    {"ffn_norm", "post_attention_layernorm", "pre_feedforward_layernorm"},
+    {"ffn_gate", "mlp.gate_proj", NULL},
+    {"ffn_up", "mlp.up_proj", NULL},
+    {"ffn_down", "mlp.down_proj", NULL},
+    {"post_attention_norm", "", "post_attention_layernorm"},
+    {"post_ffw_norm", "", "post_feedforward_layernorm"},
+};
+
+static const char *find_name(const name_pair *list, size_t n, mc_str stem, bool gemma) {
+    for (size_t i = 0; i < n; i++)
+        if (mc_str_is(stem, list[i].gguf)) {
+            const char *name = gemma && list[i].gemma ? list[i].gemma : list[i].plain;
+            return *name ? name : NULL;
+        }
+    return NULL;
+}
+
+bool mc_gguf_tensor_name(const mc_gguf_arch *arch, const char *name, char *out, size_t bytes) {
+    const char *ending = strrchr(name, '.'), *found;
+    if (!ending || (strcmp(ending, ".weight") != 0 && strcmp(ending, ".bias") != 0)) return false;
+    if (strncmp(name, "blk.", 4) != 0) {
+        found = find_name(top_names, sizeof top_names / sizeof *top_names,
+                          (mc_str){name, (size_t)(ending - name)}, arch->gemma);
+        return found && snprintf(out, bytes, "%s%s", found, ending) < (int)bytes;
+    }
+    char *rest;
+    if (name[4] < '0' || name[4] > '9') return false;
+    long layer = strtol(name + 4, &rest, 10);
+    if (*rest != '.' || rest >= ending || layer > 100000) return false;
+    rest++;
+    found = find_name(layer_names, sizeof layer_names / sizeof *layer_names,
+                      (mc_str){rest, (size_t)(ending - rest)}, arch->gemma);
+    return found &&
+           snprintf(out, bytes, "model.layers.%ld.%s%s", layer, found, ending) < (int)bytes;
+}
+
+/* ---- config.json ---- */
+
+/* Adds ",\n    "key": value" with the fewest digits that give the same float. */
+static bool put_number(mc_buffer *out, const char *key, double value) {
+    char text[64];
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtof(text, NULL) == (float)value) break;
+    }
+    return mc_buffer_printf(out, ",\n    \"%s\": ", key) &&
+           mc_json_put_number(out, strtod(text, NULL));
+}
+
+static bool put_int(mc_buffer *out, const char *key, int64_t value) {
+    return mc_buffer_printf(out, ",\n    \"%s\": %" PRId64, key, value);
+}
+
+/* The sizes that every config has. */
+typedef struct sizes {
+    int64_t hidden, layers, heads, kv_heads, head_dim, mlp, context, vocab;
+} sizes;
+
+static mica_status read_sizes(const mc_gguf *g, const mc_gguf_arch *arch, sizes *s) {
+    const mc_gguf_tensor *embed = mc_gguf_find(g, "token_embd.weight");
+    *s = (sizes){.hidden = mc_gguf_arch_int(g, arch, "embedding_length", 0),
+                 .layers = mc_gguf_arch_int(g, arch, "block_count", 0),
+                 .heads = mc_gguf_arch_int(g, arch, "attention.head_count", 0),
+                 .mlp = mc_gguf_arch_int(g, arch, "feed_forward_length", 0),
+                 .context = mc_gguf_arch_int(g, arch, "context_length", 0)};
+    s->kv_heads = mc_gguf_arch_int(g, arch, "attention.head_count_kv", s->heads);
+    if (s->hidden < 1 || s->layers < 1 || s->heads < 1 || s->kv_heads < 1 || s->mlp < 1 ||
+        s->context < 1 || !embed || embed->ndim != 2)
+        return mc_fail(
+            MICA_EFORMAT,
+            "%s: the metadata lacks the model's sizes (%s.embedding_length, block_count, "
+            "attention.head_count, feed_forward_length, context_length), or "
+            "token_embd.weight is missing",
+            mc_gguf_path(g), arch->name);
+    s->head_dim = mc_gguf_arch_int(g, arch, "attention.key_length", s->hidden / s->heads);
+    s->vocab = embed->shape[0];
+    int64_t rotated = mc_gguf_arch_int(g, arch, "rope.dimension_count", s->head_dim);
+    if (rotated == s->head_dim && s->head_dim >= 2 && s->head_dim <= 65536) return MICA_OK;
+    return mc_fail(MICA_EUNSUPPORTED, "%s: RoPE rotates %lld of %lld elements of a head",
+                   mc_gguf_path(g), (long long)rotated, (long long)s->head_dim);
+}
+
+/* Llama 3's scaling is stored as divisors of the frequencies. Its parameters are found again: all
+ * models have the same ones but for the factor, which is the largest divisor. */
+static mica_status put_llama3_rope(const mc_gguf *g, const mc_gguf_tensor *t, const sizes *s,
+                                   double base, mc_buffer *out) {
+    const double low = 1, high = 4, original = 8192;
+    int64_t n = s->head_dim / 2;
+    double factor = 1, worst = 0;
+    float stored;
+    if (strcmp(t->type->name, "F32") != 0 || t->ndim != 1 || t->shape[0] != n)
+        return mc_fail(MICA_EFORMAT, "%s: tensor %s is not F32 [%lld]", mc_gguf_path(g), t->name,
+                       (long long)n);
+    const uint8_t *data = t->data;
+    for (int64_t i = 0; i < n; i++) {
+        t->type->decode(data + 4 * i, &stored);
+        factor = fmax(factor, (double)stored);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        double rotations =
+            original * pow(base, -2.0 * (double)i / (double)s->head_dim) / (2 * acos(-1.0));
+        double keep = fmin(fmax((rotations - low) / (high - low), 0), 1);
+        t->type->decode(data + 4 * i, &stored);
+        worst = fmax(worst, fabs((double)stored * (keep + (1 - keep) / factor) - 1));
+    }
+    if (!(worst < 1e-3))
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "%s: tensor %s: these scaled frequencies are not Llama 3's", mc_gguf_path(g),
+                       t->name);
+    bool done = mc_buffer_add_text(out, ",\n    \"rope_scaling\": {\"rope_type\": \"llama3\"") &&
+                put_number(out, "factor", factor) && put_number(out, "low_freq_factor", low) &&
+                put_number(out, "high_freq_factor", high) &&
+                put_int(out, "original_max_position_embeddings", (int64_t)original) &&
+                mc_buffer_add_byte(out, '}');
+    return done ? MICA_OK : mc_fail_nomem("config.json");
+}
+
+static mica_status put_rope(const mc_gguf *g, const mc_gguf_arch *arch, const sizes *s,
+                            mc_buffer *out) {
+    char key[KEY_BYTES];
+    mc_str type = MC_STR("none");
+    double base = arch_number(g, arch, "rope.freq_base", 10000);
+    const mc_gguf_tensor *freqs = mc_gguf_find(g, "rope_freqs.weight");
+    mc_gguf_str(g, key_of(arch, "rope.scaling.type", key), &type);
+    if (!put_number(out, "rope_theta", base)) return mc_fail_nomem("config.json");
+    if (freqs) return put_llama3_rope(g, freqs, s, base, out);
+    if (mc_str_is(type, "linear")) {
+        double factor = arch_number(g, arch, "rope.scaling.factor", 1);
+        bool done =
+            mc_buffer_add_text(out, ",\n    \"rope_scaling\": {\"rope_type\": \"linear\"") &&
+            put_number(out, "factor", factor) && mc_buffer_add_byte(out, '}');
+        return done ? MICA_OK : mc_fail_nomem("config.json");
+    }
+    if (mc_str_is(type, "none")) return MICA_OK;
+    return mc_fail(MICA_EUNSUPPORTED, "%s: %s.rope.scaling.type is '%.*s'; mica knows linear",
+                   mc_gguf_path(g), arch->name, type.len < 40 ? (int)type.len : 40, type.ptr);
+}
+
+/* What Gemma's configs have besides. The scale of queries is not stored: the 27B models, which are
+ * told by their layers, have hidden_size / heads, all others head_dim. */
+static bool put_gemma(const mc_gguf *g, const mc_gguf_arch *arch, const sizes *s, mc_buffer *out) {
+    bool second = strcmp(arch->name, "gemma2") == 0;
+    bool large = s->layers == (second ? 46 : 62);
+    int64_t window = mc_gguf_arch_int(g, arch, "attention.sliding_window", second ? 4096 : 1024);
+    bool done = put_int(out, "query_pre_attn_scalar", large ? s->hidden / s->heads : s->head_dim) &&
+                put_int(out, "sliding_window", window) &&
+                mc_buffer_add_text(out, ",\n    \"hidden_activation\": \"gelu_pytorch_tanh\"");
+    if (!second)
+        return done && put_int(out, "sliding_window_pattern", 6) &&
+               put_number(out, "rope_local_base_freq", 10000);
+    return done &&
+           put_number(out, "attn_logit_softcapping",
+                      arch_number(g, arch, "attn_logit_softcapping", 50)) &&
+           put_number(out, "final_logit_softcapping",
+                      arch_number(g, arch, "final_logit_softcapping", 30));
+}
+
+static bool put_sizes(const mc_gguf *g, const mc_gguf_arch *arch, const sizes *s, mc_buffer *out) {
+    double eps = arch_number(g, arch, "attention.layer_norm_rms_epsilon", 1e-6);
+    bool tied = !mc_gguf_find(g, "output.weight");
+    bool biased = mc_gguf_find(g, "blk.0.attn_q.bias") != NULL;
+    return mc_buffer_printf(out,
+                            "{\n    \"architectures\": [\"%s\"],\n    \"model_type\": \"%s\",\n"
+                            "    \"attention_bias\": %s,\n    \"tie_word_embeddings\": %s",
+                            arch->architecture, arch->model_type, biased ? "true" : "false",
+                            tied ? "true" : "false") &&
+           put_int(out, "hidden_size", s->hidden) && put_int(out, "num_hidden_layers", s->layers) &&
+           put_int(out, "num_attention_heads", s->heads) &&
+           put_int(out, "num_key_value_heads", s->kv_heads) &&
+           put_int(out, "head_dim", s->head_dim) && put_int(out, "intermediate_size", s->mlp) &&
+           put_int(out, "max_position_embeddings", s->context) &&
+           put_int(out, "vocab_size", s->vocab) && put_number(out, "rms_norm_eps", eps) &&
+           (arch->gemma || mc_buffer_add_text(out, ",\n    \"hidden_act\": \"silu\""));
+}
+
+/* Token ids that config.json has, too. */
+static bool put_tokens(const mc_gguf *g, mc_buffer *out) {
+    int64_t bos, eos;
+    bool done = true;
+    if (mc_gguf_int(g, "tokenizer.ggml.bos_token_id", &bos))
+        done = put_int(out, "bos_token_id", bos);
+    if (done && mc_gguf_int(g, "tokenizer.ggml.eos_token_id", &eos))
+        done = put_int(out, "eos_token_id", eos);
+    return done;
+}
+
+mica_status mc_gguf_config(const mc_gguf *g, const mc_gguf_arch *arch, mc_buffer *out) {
+    sizes s;
+    MC_TRY(read_sizes(g, arch, &s));
+    if (!put_sizes(g, arch, &s, out) || (arch->gemma && !put_gemma(g, arch, &s, out)) ||
+        !put_tokens(g, out))
+        return mc_fail_nomem("config.json");
+    MC_TRY(put_rope(g, arch, &s, out));
+    return mc_buffer_add_text(out, "\n}\n") ? MICA_OK : mc_fail_nomem("config.json");
+}

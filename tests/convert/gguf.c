@@ -1,0 +1,211 @@
+/* GGUF files converted: the logits are those that transformers computed from the decoded weights,
+ * and the tokenizers encode as those that the files were made of. */
+#include <mica/convert.h>
+
+#include "io/safetensors.h"
+#include "model/fixture.h"
+
+#include <mica/tokenizer.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *dir, *made;
+
+static int make_folder(void **state) {
+    (void)state;
+    dir = test_temp_dir();
+    made = test_format("%s/model", dir);
+    return 0;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    free(made);
+    test_temp_dir_remove(dir);
+    return 0;
+}
+
+static void convert(const char *family, const mica_convert_options *options,
+                    mica_convert_result *result) {
+    char *from = test_format("%s/gguf/%s/model.gguf", test_cases_dir(), family);
+    test_temp_dir_remove(dir);
+    free(made);
+    make_folder(NULL);
+    if (mica_convert(from, made, options, result) != MICA_OK)
+        fail_msg("%s: %s", family, mica_last_error());
+    free(from);
+}
+
+/* ---- logits ---- */
+
+static void check_logits(const char *family) {
+    char *path = test_format("%s/gguf/%s/golden.safetensors", test_cases_dir(), family);
+    mc_weights *golden;
+    mica_device *device;
+    mica_scope *s;
+    mc_lm *lm;
+    double worst = 0;
+    assert_int_equal(mc_weights_open(path, NULL, &golden), MICA_OK);
+    const mc_weight_tensor *ids = mc_weights_find(golden, "ids");
+    const mc_weight_tensor *want = mc_weights_find(golden, "logits");
+    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    if (mc_lm_open(made, device, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    const int64_t shape[] = {1, ids->shape[0]}, vocab = lm->spec.vocab;
+    size_t bytes = (size_t)(ids->shape[0] * vocab) * sizeof(float);
+    float *got = malloc(bytes);
+    mica_array y = mc_lm_forward(s, lm, mica_from_data(s, ids->data, MICA_I32, shape, 2),
+                                 mica_i32(s, 0), NULL, MC_ALL_LOGITS);
+    assert_non_null(got);
+    assert_int_equal(want->shape[1], vocab);
+    if (mica_read(y, got, bytes) != MICA_OK) fail_msg("%s", mica_last_error());
+    for (int64_t row = 0; row < want->shape[0]; row++) /* every sixth is stored */
+        for (int64_t k = 0; k < vocab; k++)
+            worst = fmax(worst, fabs((double)got[row * 6 * vocab + k] -
+                                     (double)((const float *)want->data)[row * vocab + k]));
+    print_message("%s: within %.1e of transformers\n", family, worst);
+    assert_true(worst < 1e-4);
+    free(got);
+    mica_scope_close(&s);
+    mc_lm_close(&lm);
+    mica_device_close(&device);
+    mc_weights_close(&golden);
+    free(path);
+}
+
+static const char *const families[] = {"llama", "qwen2", "qwen3", "gemma2", "gemma3"};
+enum { N_FAMILIES = sizeof families / sizeof *families };
+
+/* Blocks are kept as codes; what is read of them is the same. */
+static void test_kept(void **state) {
+    (void)state;
+    for (size_t i = 0; i < N_FAMILIES; i++) {
+        mica_convert_result result = {.struct_bytes = sizeof result};
+        convert(families[i], NULL, &result);
+        assert_true(result.quantised >= 14);
+        check_logits(families[i]);
+    }
+}
+
+static void test_dequantised(void **state) {
+    (void)state;
+    const mica_convert_options options = {.dequantise = true, .dtype = "float32"};
+    for (size_t i = 0; i < N_FAMILIES; i++) {
+        convert(families[i], &options, NULL);
+        check_logits(families[i]);
+    }
+}
+
+/* ---- tokenizers ---- */
+
+static void check_text(const mica_tokenizer *a, const mica_tokenizer *b, mc_str text) {
+    int32_t *x, *y;
+    size_t n, m;
+    assert_int_equal(mica_tokenizer_encode(a, text.ptr, text.len, false, &x, &n), MICA_OK);
+    assert_int_equal(mica_tokenizer_encode(b, text.ptr, text.len, false, &y, &m), MICA_OK);
+    if (n != m || memcmp(x, y, n * sizeof *x) != 0)
+        fail_msg("'%.*s' is encoded differently", text.len < 60 ? (int)text.len : 60, text.ptr);
+    mica_free(x);
+    mica_free(y);
+}
+
+static void check_tokenizer(const char *family, const char *source, bool bos) {
+    char *from = test_format("%s/tokenizers/small/%s", test_cases_dir(), source);
+    char *path = test_format("%s/tokenizers/strings.json", test_cases_dir());
+    mc_json_doc *doc = test_load_json(path);
+    mica_tokenizer *a, *b;
+    int32_t *ids;
+    size_t n = 0, count;
+    convert(family, NULL, NULL);
+    assert_int_equal(mica_tokenizer_open(from, &a), MICA_OK);
+    if (mica_tokenizer_open(made, &b) != MICA_OK) fail_msg("%s", mica_last_error());
+    mc_json root = mc_json_find(mc_json_root(doc), "strings");
+    for (mc_json_iter it = mc_json_begin(root); mc_json_next(&it); n++) {
+        mc_str text;
+        if (mc_json_get_str(it.value, &text)) check_text(a, b, text);
+    }
+    assert_true(n > 50);
+    assert_int_equal(mica_tokenizer_encode(b, "a", 1, true, &ids, &count), MICA_OK);
+    assert_int_equal(count, bos ? 2 : 1);
+    mica_free(ids);
+    mica_tokenizer_close(&a);
+    mica_tokenizer_close(&b);
+    mc_json_close(&doc);
+    free(path);
+    free(from);
+}
+
+static void test_tokenizers(void **state) {
+    (void)state;
+    check_tokenizer("llama", "llama-small", true);
+    check_tokenizer("qwen3", "qwen-small", false);
+    check_tokenizer("gemma3", "gemma-small", true);
+}
+
+/* ---- what is refused ---- */
+
+/* Converts a file in which the first `from` is replaced by `to`, of the same length. */
+static void refuse(const char *family, const char *from, const char *to, mica_status want,
+                   const char *says) {
+    char *source = test_format("%s/gguf/%s/model.gguf", test_cases_dir(), family);
+    char *path = test_format("%s/x.gguf", dir);
+    size_t size, len = strlen(from);
+    char *bytes = test_read_file(source, &size), *at = NULL;
+    for (size_t i = 0; !at && i + len <= size; i++)
+        if (memcmp(bytes + i, from, len) == 0) at = bytes + i;
+    assert_non_null(at);
+    memcpy(at, to, len);
+    test_write_file(path, bytes, size);
+    mica_status got = mica_convert(path, made, NULL, NULL);
+    if (got != want) fail_msg("%s: %s", mica_status_name(got), mica_last_error());
+    if (!strstr(mica_last_error(), says))
+        fail_msg("'%s' does not say '%s'", mica_last_error(), says);
+    assert_int_equal(test_count_entries(dir), 1);
+    free(bytes);
+    free(path);
+    free(source);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    refuse("llama", "llama", "mamba", MICA_EUNSUPPORTED, "'mamba'");
+    refuse("qwen3", "qwen3.block_count", "qwen3.black_count", MICA_EFORMAT, "block_count");
+    refuse("llama", "llama-bpe", "chat4-bpe", MICA_EUNSUPPORTED, "'chat4-bpe'");
+    refuse("qwen2", "blk.0.ffn_up", "blk.0.ffn_ax", MICA_EUNSUPPORTED, "blk.0.ffn_ax");
+    char *none = test_format("%s/none.gguf", dir);
+    assert_int_equal(mica_convert(none, made, NULL, NULL), MICA_ENOENT);
+    free(none);
+}
+
+static bool convert_once(void *from) {
+    mica_status status = mica_convert(from, made, NULL, NULL);
+    if (status != MICA_OK) {
+        assert_int_equal(status, MICA_ENOMEM);
+        assert_int_equal(test_count_entries(dir), 0);
+    }
+    return status == MICA_OK;
+}
+
+static void test_out_of_memory(void **state) {
+    (void)state;
+    static const char *const names[] = {"llama", "gemma2"};
+    for (size_t i = 0; i < 2; i++) {
+        char *from = test_format("%s/gguf/%s/model.gguf", test_cases_dir(), names[i]);
+        test_fail_each_allocation(convert_once, from);
+        free(from);
+        remove_folder(NULL);
+        make_folder(NULL);
+    }
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_kept),    TEST(test_dequantised),   TEST(test_tokenizers),
+        TEST(test_refused), TEST(test_out_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

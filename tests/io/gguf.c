@@ -1,0 +1,202 @@
+/* io/gguf, io/ggml_block: a file that the Python package gguf wrote, its blocks as that package
+ * decodes them, and every way to be wrong. */
+#include "io/gguf.h"
+
+#include "base/half.h"
+#include "io/safetensors.h"
+#include "support/support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *path_of(const char *name) {
+    return test_format("%s/gguf/%s", test_cases_dir(), name);
+}
+
+static mc_gguf *open_types(void) {
+    mc_gguf *g;
+    char *path = path_of("types.gguf");
+    if (mc_gguf_open(path, &g) != MICA_OK) fail_msg("%s", mica_last_error());
+    free(path);
+    return g;
+}
+
+static void test_metadata(void **state) {
+    (void)state;
+    mc_gguf *g = open_types();
+    int64_t i = 0;
+    double x = 0;
+    bool yes = false;
+    mc_str text;
+    assert_true(mc_gguf_int(g, "a.u8", &i) && i == 200);
+    assert_true(mc_gguf_int(g, "a.i16", &i) && i == -200);
+    assert_true(mc_gguf_int(g, "a.u64", &i) && i == 1ll << 40);
+    assert_true(mc_gguf_number(g, "a.f32", &x) && x == 0.5);
+    assert_true(mc_gguf_number(g, "a.f64", &x) && x == -0.1);
+    assert_true(mc_gguf_number(g, "a.i16", &x) && x == -200);
+    assert_true(mc_gguf_bool(g, "a.bool", &yes) && yes);
+    assert_true(mc_gguf_str(g, "a.string", &text) && mc_str_is(text, "text \xc3\xa9"));
+    assert_false(mc_gguf_int(g, "a.f32", &i));
+    assert_false(mc_gguf_int(g, "a.bool", &i));
+    assert_false(mc_gguf_int(g, "a.none", &i));
+    assert_false(mc_gguf_str(g, "a.u8", &text));
+    assert_false(mc_gguf_bool(g, "a.u8", &yes));
+    mc_gguf_close(&g);
+    mc_gguf_close(&g);
+}
+
+static void test_arrays(void **state) {
+    (void)state;
+    static const char *const texts[] = {"one", "", "three"};
+    static const int64_t integers[] = {1, -2, 3};
+    mc_gguf *g = open_types();
+    size_t n = 0;
+    assert_int_equal(mc_gguf_array(g, "a.strings"), 3);
+    assert_int_equal(mc_gguf_array(g, "a.string"), 0);
+    for (mc_gguf_iter it = mc_gguf_begin(g, "a.strings"); mc_gguf_next(&it); n++) {
+        assert_int_equal(it.index, n);
+        assert_true(mc_str_is(it.text, texts[n]));
+    }
+    for (mc_gguf_iter it = mc_gguf_begin(g, "a.integers"); mc_gguf_next(&it); n++)
+        assert_int_equal(it.integer, integers[n - 3]);
+    for (mc_gguf_iter it = mc_gguf_begin(g, "a.numbers"); mc_gguf_next(&it); n++)
+        assert_true(it.number == (n == 6 ? 0.5 : -1.5));
+    assert_int_equal(n, 8);
+    mc_gguf_iter none = mc_gguf_begin(g, "a.none");
+    assert_false(mc_gguf_next(&none));
+    mc_gguf_close(&g);
+}
+
+/* Every type as the package decodes it; sums of a few products may round otherwise. */
+static void test_blocks(void **state) {
+    (void)state;
+    mc_gguf *g = open_types();
+    mc_weights *want;
+    char *path = path_of("types.safetensors");
+    assert_int_equal(mc_weights_open(path, NULL, &want), MICA_OK);
+    assert_int_equal(mc_weights_count(want), mc_gguf_count(g));
+    for (size_t i = 0; i < mc_gguf_count(g); i++) {
+        const mc_gguf_tensor *t = mc_gguf_at(g, i);
+        const mc_weight_tensor *w = mc_weights_find(want, t->name);
+        float out[256];
+        size_t n = 0;
+        assert_non_null(w);
+        assert_string_equal(t->type->name, t->name);
+        assert_int_equal(t->ndim, 2);
+        assert_int_equal(t->shape[0], w->shape[0]);
+        assert_int_equal(t->shape[1], w->shape[1]);
+        for (size_t at = 0; at < t->bytes; at += t->type->bytes) {
+            t->type->decode((const uint8_t *)t->data + at, out);
+            for (unsigned k = 0; k < t->type->block; k++, n++) {
+                float x = ((const float *)w->data)[n];
+                if (!(fabsf(out[k] - x) <= 4e-6F * (1 + fabsf(x))))
+                    fail_msg("%s: element %zu: %g, not %g", t->name, n, (double)out[k], (double)x);
+            }
+        }
+        assert_int_equal(n * sizeof(float), w->bytes);
+    }
+    mc_weights_close(&want);
+    mc_gguf_close(&g);
+    free(path);
+}
+
+/* Codes with scale and bias are what decode gives. */
+static void test_split(void **state) {
+    (void)state;
+    mc_gguf *g = open_types();
+    int checked = 0;
+    for (size_t i = 0; i < mc_gguf_count(g); i++) {
+        const mc_gguf_tensor *t = mc_gguf_at(g, i);
+        uint8_t codes[32];
+        uint16_t scale, bias;
+        float out[32];
+        if (!t->type->bits || t->type->mode != MICA_QUANT_AFFINE) continue;
+        t->type->split(t->data, codes, &scale, &bias);
+        t->type->decode(t->data, out);
+        for (int k = 0; k < 32; k++) {
+            assert_true(codes[k] < 1 << t->type->bits);
+            float x = mc_f16_to_f32(scale) * (float)codes[k] + mc_f16_to_f32(bias);
+            assert_true(fabsf(x - out[k]) <= 1e-5F * (1 + fabsf(x)));
+        }
+        checked++;
+    }
+    assert_int_equal(checked, 5);
+    mc_gguf_close(&g);
+}
+
+/* Whatever is cut off, the result is an error that names the file, and nothing is read behind the
+ * end. */
+static void test_cut_anywhere(void **state) {
+    (void)state;
+    size_t size;
+    char *path = path_of("types.gguf"), *bytes = test_read_file(path, &size);
+    for (size_t n = 0; n < size; n += n < 1500 ? 1 : 97) {
+        char *copy = malloc(n + 1);
+        mc_gguf *g;
+        assert_non_null(copy);
+        memcpy(copy, bytes, n);
+        char *exact = realloc(copy, n ? n : 1);
+        mica_status status = mc_gguf_parse(exact, n, "cut.gguf", &g);
+        assert_int_equal(status, MICA_EFORMAT);
+        assert_non_null(strstr(mica_last_error(), "cut.gguf"));
+        assert_null(g);
+        free(exact);
+    }
+    free(bytes);
+    free(path);
+}
+
+static void expect(const char *name, mica_status want, const char *says) {
+    char *path = test_format("%s/../../fuzz/corpus/gguf/%s", test_cases_dir(), name);
+    mc_gguf *g;
+    mica_status got = mc_gguf_open(path, &g);
+    if (got != want) fail_msg("%s: %s: %s", name, mica_status_name(got), mica_last_error());
+    if (want != MICA_OK && !strstr(mica_last_error(), says))
+        fail_msg("'%s' does not say '%s'", mica_last_error(), says);
+    mc_gguf_close(&g);
+    free(path);
+}
+
+static void test_malformed(void **state) {
+    (void)state;
+    expect("none", MICA_ENOENT, "none");
+    expect("empty", MICA_OK, "");
+    expect("f32", MICA_OK, "");
+    expect("text", MICA_EFORMAT, "does not begin with GGUF");
+    expect("big_endian", MICA_EUNSUPPORTED, "version");
+    expect("behind_the_end", MICA_EFORMAT, "tensor x ends behind the file");
+    expect("overflow", MICA_EFORMAT, "overflows");
+    expect("no_whole_block", MICA_EFORMAT, "no whole blocks of 32");
+    expect("twice", MICA_EFORMAT, "a is there twice");
+    expect("many", MICA_EFORMAT, "a key of the metadata is ill-formed");
+    expect("alignment", MICA_EFORMAT, "general.alignment 3");
+    expect("array_of_arrays", MICA_EFORMAT, "array of the unknown type 9");
+    expect("long_array", MICA_EFORMAT, "ends within a");
+    expect("axes", MICA_EUNSUPPORTED, "9 axes");
+}
+
+static bool open_once(void *path) {
+    mc_gguf *g;
+    mica_status status = mc_gguf_open(path, &g);
+    if (status != MICA_OK) assert_int_equal(status, MICA_ENOMEM);
+    mc_gguf_close(&g);
+    return status == MICA_OK;
+}
+
+static void test_out_of_memory(void **state) {
+    (void)state;
+    char *path = path_of("types.gguf");
+    test_fail_each_allocation(open_once, path);
+    free(path);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_metadata),      cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_blocks),        cmocka_unit_test(test_split),
+        cmocka_unit_test(test_cut_anywhere),  cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_out_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
