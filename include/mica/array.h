@@ -47,10 +47,11 @@ typedef enum mica_dtype {
     MICA_I64,
     MICA_F16,
     MICA_BF16,
-    MICA_F32
+    MICA_F32,
+    MICA_C64 /* a complex number of two f32, the real part first: mica/signal.h */
 } mica_dtype;
 /** The number of dtypes. */
-#define MICA_DTYPE_COUNT 12
+#define MICA_DTYPE_COUNT 13
 
 /** The owner of arrays. Closing a scope frees everything made in it. */
 typedef struct mica_scope mica_scope;
@@ -76,7 +77,8 @@ MICA_API bool mica_dtype_is_float(mica_dtype dtype);
 MICA_API bool mica_dtype_is_signed(mica_dtype dtype); /* signed integers and floats */
 
 /** The dtype of an op over a and b, as in MLX: u32 with i32 gives i64, u64 with a signed integer
- *  gives f32, f16 with bf16 gives f32, any integer with a float gives that float. */
+ *  gives f32, f16 with bf16 gives f32, any integer with a float gives that float, anything with c64
+ *  gives c64. */
 MICA_API mica_dtype mica_dtype_promote(mica_dtype a, mica_dtype b);
 
 /* ---- scopes ---- */

@@ -1,5 +1,5 @@
-/* Operations on lazy arrays: convolutions and pools. What mica/ops.h says of its ops
- * holds here too. */
+/* Operations on lazy arrays: convolutions, pools, complex numbers and Fourier transforms. What
+ * mica/ops.h says of its ops holds here too. */
 #ifndef MICA_SIGNAL_H
 #define MICA_SIGNAL_H
 
@@ -146,6 +146,91 @@ typedef struct mica_pool_options {
  *  source  ONNX's MaxPool and AveragePool. */
 MICA_API mica_array mica_pool(mica_scope *s, mica_array x, int spatial, mica_window_kind kind,
                               mica_channels layout, const mica_pool_options *options);
+
+/* ---- complex numbers ----
+ *
+ * c64 is a complex number of two f32, the real part first. Most ops that move elements take it, and
+ * so do add, subtract, multiply, divide, equal, not_equal, negative, square, abs (the magnitude,
+ * f32; its gradient at 0 is 0), sum, astype (to other dtypes the real part) and the ops here.
+ * Others fail with MICA_EDTYPE. The gradient of a real number by z is d/dRe z + i d/dIm z. */
+
+/** re + i im, c64. Both are converted to f32 and broadcast.
+ *  errors  MICA_EDTYPE a part is c64; MICA_ESHAPE */
+MICA_API mica_array mica_complex(mica_scope *s, mica_array re, mica_array im);
+/** The parts of c64, f32; of other dtypes x itself, and zeros. */
+MICA_API mica_array mica_real(mica_scope *s, mica_array x);
+MICA_API mica_array mica_imag(mica_scope *s, mica_array x);
+/** re - i im; of other dtypes x itself. */
+MICA_API mica_array mica_conjugate(mica_scope *s, mica_array x);
+
+/* ---- Fourier transforms ---- */
+
+/** The scale of a transform of n points. NONE scales neither way. */
+typedef enum mica_fft_norm {
+    MICA_FFT_BACKWARD, /* the inverse transform is divided by n */
+    MICA_FFT_ORTHO,    /* both are divided by sqrt n */
+    MICA_FFT_FORWARD,  /* the forward transform is divided by n */
+    MICA_FFT_NONE
+} mica_fft_norm;
+
+/** Discrete Fourier transforms along an axis, as numpy.fft. Any length n, in O(n log n), in f32.
+ *
+ *      fft   y[k] = sum_j x[j] exp(-2 pi i j k / n)
+ *      ifft  y[k] = sum_j x[j] exp(+2 pi i j k / n)
+ *      rfft  the first n / 2 + 1 elements of fft, of real numbers
+ *      irfft the real numbers whose rfft x is; the imaginary parts of x[0] and, if n is even, of
+ *            x[n / 2] are ignored
+ *
+ *  x        real numbers or c64; rfft: real numbers. Borrowed.
+ *  n        points: x is cut, or gets zeros behind it; 0: the length of x, irfft 2 (length - 1).
+ *  returns  c64, irfft f32
+ *  errors   MICA_EINVAL no axis, n below 1; MICA_EDTYPE rfft of c64
+ *  source   Cooley & Tukey 1965; Bluestein 1970 for lengths with large prime factors. */
+MICA_API mica_array mica_fft(mica_scope *s, mica_array x, int64_t n, int axis, mica_fft_norm norm);
+MICA_API mica_array mica_ifft(mica_scope *s, mica_array x, int64_t n, int axis, mica_fft_norm norm);
+MICA_API mica_array mica_rfft(mica_scope *s, mica_array x, int64_t n, int axis, mica_fft_norm norm);
+MICA_API mica_array mica_irfft(mica_scope *s, mica_array x, int64_t n, int axis,
+                               mica_fft_norm norm);
+
+/** The same along two axes, or n_axes.
+ *
+ *  n     [n_axes] points; NULL: all 0. Borrowed.
+ *  axes  [n_axes]; NULL: the last ones, and with n_axes 0 all. The real transform is that along the
+ *        last one listed. Borrowed. */
+MICA_API mica_array mica_fft2(mica_scope *s, mica_array x, const int64_t *n, const int *axes,
+                              mica_fft_norm norm);
+MICA_API mica_array mica_ifft2(mica_scope *s, mica_array x, const int64_t *n, const int *axes,
+                               mica_fft_norm norm);
+MICA_API mica_array mica_rfft2(mica_scope *s, mica_array x, const int64_t *n, const int *axes,
+                               mica_fft_norm norm);
+MICA_API mica_array mica_irfft2(mica_scope *s, mica_array x, const int64_t *n, const int *axes,
+                                mica_fft_norm norm);
+MICA_API mica_array mica_fftn(mica_scope *s, mica_array x, const int64_t *n, const int *axes,
+                              int n_axes, mica_fft_norm norm);
+MICA_API mica_array mica_ifftn(mica_scope *s, mica_array x, const int64_t *n, const int *axes,
+                               int n_axes, mica_fft_norm norm);
+MICA_API mica_array mica_rfftn(mica_scope *s, mica_array x, const int64_t *n, const int *axes,
+                               int n_axes, mica_fft_norm norm);
+MICA_API mica_array mica_irfftn(mica_scope *s, mica_array x, const int64_t *n, const int *axes,
+                                int n_axes, mica_fft_norm norm);
+
+/** The zero frequency to the middle of the axes listed (axes NULL and n_axes 0: all), and back. */
+MICA_API mica_array mica_fftshift(mica_scope *s, mica_array x, const int *axes, int n_axes);
+MICA_API mica_array mica_ifftshift(mica_scope *s, mica_array x, const int *axes, int n_axes);
+/** The frequencies of fft's and rfft's results in cycles a sample: [n] and [n / 2 + 1] f32. */
+MICA_API mica_array mica_fftfreq(mica_scope *s, int64_t n);
+MICA_API mica_array mica_rfftfreq(mica_scope *s, int64_t n);
+
+/** rfft of frames of x [..., T], `hop` elements apart, without a window function: [..., frames,
+ *  frame / 2 + 1] c64, frames = floor((T - frame) / hop) + 1.
+ *  errors  MICA_ESHAPE T < frame; MICA_EINVAL */
+MICA_API mica_array mica_stft(mica_scope *s, mica_array x, int64_t frame, int64_t hop,
+                              mica_fft_norm norm);
+/** Power of a spectrum of n points: (re^2 + im^2) / n, f32. */
+MICA_API mica_array mica_psd(mica_scope *s, mica_array x, int64_t n);
+/** Convolution of real rows a [..., A], b [..., B] by transforms: [..., A + B - 1] f32; other axes
+ *  broadcast. errors MICA_ESHAPE a row is empty */
+MICA_API mica_array mica_fft_conv1d(mica_scope *s, mica_array a, mica_array b);
 
 MICA_END
 

@@ -169,7 +169,9 @@ EVAL(REQUIRE, mc_eval_require)
 EVAL(CUSTOM, mc_eval_custom)
 SCRATCH(CUSTOM)
 
-/* eval_conv.c, eval_window.c */
+/* eval_conv.c, eval_fft.c, eval_window.c */
+EVAL(FFT, mc_eval_fft)
+SCRATCH(FFT)
 EVAL(REDUCE_WINDOW, mc_eval_reduce_window)
 SCRATCH(REDUCE_WINDOW)
 EVAL(CONV_GENERAL, mc_eval_conv)

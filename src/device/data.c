@@ -67,6 +67,7 @@ mica_array mica_scalar(mica_scope *s, double value, mica_dtype dtype) {
     case MICA_BF16:
         bits = mc_f32_to_bf16((float)value);
         break;
+    case MICA_C64: /* the imaginary part is 0 */
     case MICA_F32:
         bits = mc_f32_bits((float)value);
         break;

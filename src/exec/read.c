@@ -109,6 +109,9 @@ static mica_status read_bits(mica_array x, mica_dtype *dtype, uint64_t *bits) {
     }
     const void *data;
     void *owned;
+    if (mica_valid(x) && mica_array_dtype(x) == MICA_C64)
+        return mc_fail(MICA_EDTYPE,
+                       "item: a complex number has two parts: use mica_real, mica_imag");
     MC_TRY(open_data(x, "item", &data, &owned));
     *dtype = mc_layout_of(x)->dtype;
     *bits = 0;

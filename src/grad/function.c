@@ -22,7 +22,7 @@ static mica_status begin(mica_scope *s, const char *what, bool complete) {
 
 static mica_status check_float(mica_array x, const char *what, size_t i) {
     char text[MC_LAYOUT_TEXT];
-    if (mica_dtype_is_float(mica_array_dtype(x))) return MICA_OK;
+    if (mc_dtype_has_gradient(mica_array_dtype(x))) return MICA_OK;
     return mc_fail(MICA_EDTYPE, "%s %zu is %s; only floats have gradients", what, i,
                    mc_layout_text(mc_layout_of(x), text));
 }
@@ -163,14 +163,14 @@ static mica_status vjp(call *c, const mica_array *args, const mica_array *dys) {
     if (!floats) return mc_fail_nomem("a gradient");
     size_t n = 0;
     for (size_t i = 0; i < c->n_args; i++)
-        if (mica_dtype_is_float(mica_array_dtype(c->args[i]))) floats[n++] = c->args[i];
+        if (mc_dtype_has_gradient(mica_array_dtype(c->args[i]))) floats[n++] = c->args[i];
     mica_status status =
         mc_walk_back(c->s, c->results, c->of_results, c->n_results, floats, n, c->of_args);
     mc_free(floats);
     if (status != MICA_OK) return status;
     for (size_t i = c->n_args; i-- > 0;) /* from the floats to all arguments */
         c->of_args[i] =
-            mica_dtype_is_float(mica_array_dtype(c->args[i])) ? c->of_args[--n] : MICA_NONE;
+            mc_dtype_has_gradient(mica_array_dtype(c->args[i])) ? c->of_args[--n] : MICA_NONE;
     return MICA_OK;
 }
 

@@ -33,7 +33,7 @@ static mica_status give(mc_tape *t, uint32_t i, mica_array *tangents) {
     const mc_node *node = mc_scope_node(t->s, i);
     const char *name = mc_op_get(node->op)->name;
     for (int k = 0; k < mc_node_n_out(node); k++)
-        if (mica_dtype_is_float(mc_node_results(node)[k].dtype))
+        if (mc_dtype_has_gradient(mc_node_results(node)[k].dtype))
             MC_TRY(mc_tape_fit(t, name, &mc_node_results(node)[k], &tangents[k]));
         else
             tangents[k] = MICA_NONE;
@@ -162,7 +162,7 @@ static mica_status walk_forward(mc_tape *t, const mica_array *xs, const mica_arr
     MC_TRY(walk(t, 0, end, 0));
     for (size_t k = 0; k < n_ys; k++) {
         dys[k] = t->slots[ys[k].node].value;
-        if (!dys[k].scope && mica_dtype_is_float(mica_array_dtype(ys[k])))
+        if (!dys[k].scope && mc_dtype_has_gradient(mica_array_dtype(ys[k])))
             dys[k] = mica_zeros(t->s, mica_array_shape(ys[k]), mica_array_ndim(ys[k]),
                                 mica_array_dtype(ys[k]));
     }

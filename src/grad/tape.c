@@ -41,7 +41,7 @@ void mc_tape_note_regions(mc_tape *t, uint32_t begin, uint32_t end) {
 static bool has_float(const mc_node *node) {
     const mc_layout *results = mc_node_results(node);
     for (int k = 0; k < mc_node_n_out(node); k++)
-        if (mica_dtype_is_float(results[k].dtype)) return true;
+        if (mc_dtype_has_gradient(results[k].dtype)) return true;
     return false;
 }
 
@@ -58,7 +58,7 @@ static void mark_results(mc_tape *t, const mc_region *r) {
     for (size_t i = 0; i < r->n_args; i++)
         active = active || t->slots[r->args[i].node].active;
     for (size_t i = 0; i < r->n_results; i++)
-        if (active && mica_dtype_is_float(mica_array_dtype(r->results[i])))
+        if (active && mc_dtype_has_gradient(mica_array_dtype(r->results[i])))
             t->slots[r->results[i].node].active = true;
 }
 
@@ -105,7 +105,7 @@ mica_status mc_tape_fit(mc_tape *t, const char *from, const mc_layout *like, mic
     MC_TRY(mica_scope_status(t->s));
     char want[MC_LAYOUT_TEXT], got[MC_LAYOUT_TEXT];
     const mc_layout *is = mc_layout_of(*x);
-    if (!mc_layout_same_shape(is, like) || !mica_dtype_is_float(is->dtype))
+    if (!mc_layout_same_shape(is, like) || !mc_dtype_has_gradient(is->dtype))
         return mc_fail(MICA_ESHAPE, "%s: a gradient of %s is %s", from, mc_layout_text(like, want),
                        mc_layout_text(is, got));
     if (is->dtype != like->dtype) *x = mica_astype(t->s, *x, like->dtype);
@@ -115,7 +115,7 @@ mica_status mc_tape_fit(mc_tape *t, const char *from, const mc_layout *like, mic
 mica_status mc_tape_no_rule(uint32_t i, const mc_node *node) {
     const mc_op_gradient *g = mc_op_gradient_get(node->op);
     const char *name = mc_op_get(node->op)->name;
-    if (g->kind != MC_GRADIENT_NONE)
+    if (!g->why)
         return mc_fail(MICA_EINTERNAL, "%s (%%%u): no rule and no decomposition gives its gradient",
                        name, i);
     return mc_fail(MICA_EUNSUPPORTED,

@@ -190,3 +190,8 @@ const mc_attr_field mc_attr_window_fields[] = {
     FIELD(window, stride, INT), FIELD(window, dilation, INT), FIELD(window, base, INT),
     FIELD(window, lo, INT),     FIELD(window, hi, INT),       {0},
 };
+
+const mc_attr_field mc_attr_fft_fields[] = {
+    FIELD(fft, inverse, INT),
+    {0},
+};

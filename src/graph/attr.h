@@ -190,6 +190,10 @@ typedef struct mc_attr_window { /* reduce_window: along one axis */
     int64_t hi;
 } mc_attr_window;
 
+typedef struct mc_attr_fft {
+    int64_t inverse;
+} mc_attr_fft;
+
 /* ---- what the members are: for text and files ---- */
 
 typedef enum mc_attr_kind {

@@ -27,4 +27,5 @@ ATTR(require)
 ATTR(custom)
 ATTR(conv)
 ATTR(window)
+ATTR(fft)
 #undef ATTR

@@ -51,7 +51,7 @@ typedef enum mc_gradient_kind {
 typedef struct mc_op_gradient {
     mc_gradient_kind kind;
     mc_gradient_rule vjp, jvp; /* RULES; NULL: as a rule that has nothing for any operands */
-    const char *why;           /* NONE */
+    const char *why;           /* NONE; of RULES: why there is none where they have nothing */
 } mc_op_gradient;
 
 #define MC_GRADIENT(name, vjp_rule, jvp_rule) \

@@ -10,6 +10,7 @@ static const struct {
     [MICA_U32] = {"u32", 4},   [MICA_U64] = {"u64", 8},   [MICA_I8] = {"i8", 1},
     [MICA_I16] = {"i16", 2},   [MICA_I32] = {"i32", 4},   [MICA_I64] = {"i64", 8},
     [MICA_F16] = {"f16", 2},   [MICA_BF16] = {"bf16", 2}, [MICA_F32] = {"f32", 4},
+    [MICA_C64] = {"c64", 8},
 };
 
 static bool dtype_known(mica_dtype dtype) {
@@ -25,7 +26,11 @@ size_t mica_dtype_bytes(mica_dtype dtype) {
 }
 
 bool mica_dtype_is_float(mica_dtype dtype) {
-    return dtype_known(dtype) && dtype >= MICA_F16;
+    return dtype >= MICA_F16 && dtype <= MICA_F32;
+}
+
+bool mc_dtype_has_gradient(mica_dtype dtype) {
+    return mica_dtype_is_float(dtype) || dtype == MICA_C64;
 }
 
 bool mica_dtype_is_signed(mica_dtype dtype) {

@@ -19,6 +19,9 @@ typedef struct mc_layout {
     int64_t strides[MICA_MAX_NDIM]; /* in elements */
 } mc_layout;
 
+/* Whether results of a dtype have gradients: floats and complex numbers. */
+bool mc_dtype_has_gradient(mica_dtype dtype);
+
 /* Number of elements; lengths were checked not to overflow when the layout was made. */
 int64_t mc_layout_size(const mc_layout *l);
 int64_t mc_layout_bytes(const mc_layout *l); /* of the elements, without gaps */

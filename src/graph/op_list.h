@@ -145,9 +145,10 @@ OP(IF, if)
 OP(WHILE, while)
 OP(SCAN, scan)
 
-/* convolutions and windows: op/conv.c, op/pool.c */
+/* convolutions, windows and transforms: op/conv.c, op/pool.c, op/fft.c */
 OP(CONV_GENERAL, conv_general)
 OP(REDUCE_WINDOW, reduce_window)
+OP(FFT, fft)
 
 /* what is there for gradients alone: op/gradient.c, op/attention_gradient.c,
  * op/loss.c */

@@ -479,6 +479,34 @@ static mica_status hold_graphs(mica_scope *s, const mc_op_def *def, const void *
 }
 
 /* Runs the shape rule, which fills the node's layouts. */
+/* Ops that move elements, or pass them on, take complex numbers. Arithmetic on them is recorded as
+ * ops on their parts. */
+static const bool takes_complex[MC_OP_COUNT] = {
+    [MC_OP_LEAF] = true,          [MC_OP_PART] = true,         [MC_OP_VIEW] = true,
+    [MC_OP_WHERE] = true,         [MC_OP_RESHAPE] = true,      [MC_OP_TRANSPOSE] = true,
+    [MC_OP_BROADCAST_TO] = true,  [MC_OP_SLICE] = true,        [MC_OP_CONTIGUOUS] = true,
+    [MC_OP_CONCATENATE] = true,   [MC_OP_SLICE_UPDATE] = true, [MC_OP_IDENTITY] = true,
+    [MC_OP_STOP_GRADIENT] = true, [MC_OP_IF] = true,           [MC_OP_WHILE] = true,
+    [MC_OP_SCAN] = true,
+};
+
+static mica_status check_complex(const mc_op_def *def, mc_op op, const mc_layout *const *in,
+                                 int n_in) {
+    char text[MC_LAYOUT_TEXT];
+    for (int i = 0; i < n_in && !takes_complex[op]; i++)
+        if (in[i] && in[i]->dtype == MICA_C64)
+            return mc_fail(MICA_EDTYPE, "%s: %s: it does not take complex numbers", def->name,
+                           mc_layout_text(in[i], text));
+    return MICA_OK;
+}
+
+static mica_status check_complex_result(const mc_op_def *def, mc_op op, const mc_node *node) {
+    char text[MC_LAYOUT_TEXT];
+    if (takes_complex[op] || node->layout.dtype != MICA_C64) return MICA_OK;
+    return mc_fail(MICA_EDTYPE, "%s: %s: it gives no complex numbers", def->name,
+                   mc_layout_text(&node->layout, text));
+}
+
 static mica_status infer(mica_scope *s, const mc_op_def *def, const void *attr,
                          const mc_layout *const *in, int n_in, mc_node *node) {
     if (def->n_out < 2 && !mc_op_is_control(def)) { /* nearly every op */
@@ -514,7 +542,9 @@ static mica_status record(mica_scope *s, mc_op op, const void *attr, const mica_
 
     mc_node *node = add_node(s, out);
     if (!node) return s->status;
-    mica_status status = infer(s, def, attr, layouts, n_in, node);
+    mica_status status = check_complex(def, op, layouts, n_in);
+    if (status == MICA_OK) status = infer(s, def, attr, layouts, n_in, node);
+    if (status == MICA_OK) status = check_complex_result(def, op, node);
     if (status != MICA_OK) {
         s->count--; /* the node */
         return status;

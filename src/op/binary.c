@@ -5,6 +5,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
+#include "op/complex.h"
 #include "op/dtype.h"
 #include "op/gradient.h"
 
@@ -94,6 +95,8 @@ static mica_array record(mica_scope *s, mc_op op, const char *name, kind k, mica
     }
     for (int i = 0; i < 2; i++)
         in[i] = mc_align(s, mc_cast(s, in[i], dtype), shape, ndim);
+    if (dtype == MICA_C64 && mc_complex_has_binary(op))
+        return mc_complex_binary(s, op, in[0], in[1]);
     return mc_record(s, op, NULL, in, 2);
 }
 

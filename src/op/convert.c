@@ -5,6 +5,7 @@
 
 #include "graph/attr.h"
 #include "graph/graph.h"
+#include "op/complex.h"
 #include "op/gradient.h"
 
 /* ---- astype ---- */
@@ -27,6 +28,7 @@ MC_GRADIENT(astype, mc_same_rule, mc_same_rule); /* what rules give is converted
 mica_array mica_astype(mica_scope *s, mica_array x, mica_dtype dtype) {
     if (!mc_operands_ok(s, "astype", &x, 1)) return mc_invalid(s);
     if (mica_array_dtype(x) == dtype) return x;
+    if (mica_array_dtype(x) == MICA_C64 || dtype == MICA_C64) return mc_complex_astype(s, x, dtype);
     return mc_record(s, MC_OP_ASTYPE, &(mc_attr_dtype){(int64_t)dtype}, &x, 1);
 }
 
@@ -66,7 +68,25 @@ static bool view_view(const void *attr, const mc_layout *in, mc_layout *out,
 
 const mc_op_def mc_op_view = {"view",         .min_in = 1,         .max_in = 1,
                               MC_ATTR(dtype), .infer = view_infer, .view = view_view};
-MC_NO_GRADIENT(view, "it reads bits as another dtype");
+
+/* c64 is pairs of f32, and so are its gradients. */
+static bool view_rule(const mc_gradient_node *n, const mica_array *from, mica_array *to,
+                      mica_array like) {
+    mica_dtype a = mica_array_dtype(n->in[0]), b = mica_array_dtype(n->out[0]);
+    bool pairs = (a == MICA_C64 && b == MICA_F32) || (a == MICA_F32 && b == MICA_C64);
+    if (pairs) *to = mica_view(n->s, *from, mica_array_dtype(like));
+    return pairs;
+}
+
+static bool view_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
+    return view_rule(n, dy, dx, n->in[0]);
+}
+
+static bool view_jvp(const mc_gradient_node *n, const mica_array *dx, mica_array *dy) {
+    return view_rule(n, dx, dy, n->out[0]);
+}
+const mc_op_gradient mc_gradient_view = {MC_GRADIENT_RULES, view_vjp, view_jvp,
+                                         "it reads bits as another dtype"};
 
 mica_array mica_view(mica_scope *s, mica_array x, mica_dtype dtype) {
     if (!mc_operands_ok(s, "view", &x, 1)) return mc_invalid(s);

@@ -113,7 +113,7 @@ bool mc_linear_jvp(const mc_gradient_node *n, const mica_array *dx, mica_array *
         return false;
     }
     for (int i = 0; i < n->n_in; i++) {
-        bool linear = n->in[i].scope && mica_dtype_is_float(mica_array_dtype(n->in[i]));
+        bool linear = n->in[i].scope && mc_dtype_has_gradient(mica_array_dtype(n->in[i]));
         in[i] = linear ? mc_or_zeros(n->s, dx[i], n->in[i]) : n->in[i];
     }
     *dy = mc_record(n->s, n->op, n->attr, in, n->n_in);

@@ -163,6 +163,8 @@ mica_array mica_reduce_window(mica_scope *s, mica_array x, mica_window_kind kind
     if (!mc_operands_ok(s, "reduce_window", &x, 1)) return mc_invalid(s);
     if (!o) return mc_scope_fail(s, MICA_EINVAL, "reduce_window: options is NULL");
     mica_dtype given = mica_array_dtype(x);
+    if (given == MICA_C64)
+        return mc_scope_fail(s, MICA_EDTYPE, "reduce_window: it does not take complex numbers");
     bool mean = kind == MICA_WINDOW_MEAN;
     mica_window_kind each = mean ? MICA_WINDOW_SUM : kind;
     mica_array y = operand_of(s, x, kind), count = MICA_NONE;

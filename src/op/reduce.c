@@ -6,6 +6,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
+#include "op/complex.h"
 #include "op/dtype.h"
 #include "op/gradient.h"
 
@@ -58,6 +59,8 @@ static mica_array reduce(mica_scope *s, mc_op op, const char *name, mica_array x
         mc_scope_set_status(s, status);
         return mc_invalid(s);
     }
+    if (op == MC_OP_SUM && mica_array_dtype(x) == MICA_C64)
+        return mc_complex_sum(s, x, axes, n_axes, keepdims);
     return record(s, op, x, mask, keepdims);
 }
 
@@ -310,6 +313,10 @@ static bool begin_f32(mica_scope *s, const char *name, mica_array *x, const int 
     mica_status status = axes_mask(name, mc_layout_of(*x), axes, n_axes, mask);
     if (status) {
         mc_scope_set_status(s, status);
+        return false;
+    }
+    if (mica_array_dtype(*x) == MICA_C64) {
+        mc_scope_fail(s, MICA_EDTYPE, "%s: it does not take complex numbers", name);
         return false;
     }
     *x = mc_cast(s, *x, MICA_F32);

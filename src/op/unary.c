@@ -4,6 +4,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 #include "op/build.h"
+#include "op/complex.h"
 #include "op/dtype.h"
 #include "op/gradient.h"
 
@@ -65,6 +66,8 @@ static mica_array record_inexact(mica_scope *s, mc_op op, const char *name, mica
     const mc_op_def mc_op_##name = {#name, .min_in = 1, .max_in = 1, .infer = infer_fn, \
                                     .in_place = 1};                                     \
     mica_array mica_##name(mica_scope *s, mica_array x) {                               \
+        if (mica_array_dtype(x) == MICA_C64 && mc_complex_has_unary(MC_OP_##ENUM))      \
+            return mc_complex_unary(s, MC_OP_##ENUM, x);                                \
         return mc_record(s, MC_OP_##ENUM, NULL, &x, 1);                                 \
     }
 KEEP(ABS, abs, same_infer)
@@ -88,7 +91,7 @@ MC_ZERO_GRADIENT(sign);
                                     .in_place = 1};                                        \
     mica_array mica_##name(mica_scope *s, mica_array x) {                                  \
         if (!mc_operands_ok(s, #name, &x, 1)) return mc_invalid(s);                        \
-        if (!mica_dtype_is_float(mica_array_dtype(x))) return x;                           \
+        if (!mc_dtype_has_gradient(mica_array_dtype(x))) return x; /* an integer */        \
         return mc_record(s, MC_OP_##ENUM, NULL, &x, 1);                                    \
     }
 WHOLE(FLOOR, floor)

@@ -507,6 +507,7 @@ static void test_all_ops(void **state) {
         const mc_op_gradient *g = mc_op_gradient_get((mc_op)op);
         const mc_op_def *def = mc_op_get((mc_op)op);
         bool has = g->kind == MC_GRADIENT_RULES || g->kind == MC_GRADIENT_DECOMPOSED;
+        if (g->why) has = false; /* that of view: it has rules for complex numbers alone */
         if (has != domain_of((mc_op)op)->smooth) fail_msg("%s: domain_list.h", def->name);
         if (has && !seen[op]) fail_msg("%s was not checked", def->name);
         if (g->kind == MC_GRADIENT_RULES) assert_true((g->vjp && g->jvp) || def->decompose);

@@ -330,6 +330,8 @@ static void record_conv(test_graph *g) {
     x = mica_reshape(s, g->w, SHAPE(4, 8, 8));
     for (int kind = MICA_WINDOW_MAX; kind <= MICA_WINDOW_MEAN; kind++)
         result(g, mica_reduce_window(s, x, (mica_window_kind)kind, &window));
+    result(g, mica_abs(s, mica_fft(s, g->x, 5, 1, MICA_FFT_ORTHO)));
+    result(g, mica_irfft(s, mica_complex(s, g->x, g->k), 0, 1, MICA_FFT_BACKWARD));
 }
 
 const test_graph_part test_graph_parts[] = {

@@ -49,7 +49,7 @@ static void test_shapes_that_overflow_are_refused(void **state) {
     assert_int_equal(mc_layout_init(&l, MICA_F32, (int64_t[]){2, -1}, 2), MICA_EINVAL);
     assert_int_equal(mc_layout_init(&l, MICA_F32, NULL, 9), MICA_EINVAL);
     assert_int_equal(mc_layout_init(&l, MICA_F32, NULL, 1), MICA_EINVAL);
-    assert_int_equal(mc_layout_init(&l, (mica_dtype)12, NULL, 0), MICA_EINVAL);
+    assert_int_equal(mc_layout_init(&l, (mica_dtype)MICA_DTYPE_COUNT, NULL, 0), MICA_EINVAL);
     l = (mc_layout){.dtype = MICA_F32, .ndim = 2, .shape = {half, half}};
     assert_int_equal(mc_layout_finish(&l), MICA_EINVAL);
     l = (mc_layout){.dtype = MICA_F32, .ndim = 2, .shape = {2, 3}, .strides = {1, 2}};

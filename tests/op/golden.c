@@ -1,5 +1,5 @@
 /* Runs the goldens of ops: see golden.h. */
-#include "op/golden.h"
+#include "op/golden_complex.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -68,7 +68,8 @@ bool golden_dtype_of(const char *name, mica_dtype *out) {
         mica_dtype dtype;
     } names[] = {{"bool", MICA_BOOL}, {"u8", MICA_U8},   {"u16", MICA_U16},   {"u32", MICA_U32},
                  {"u64", MICA_U64},   {"i8", MICA_I8},   {"i16", MICA_I16},   {"i32", MICA_I32},
-                 {"i64", MICA_I64},   {"f16", MICA_F16}, {"bf16", MICA_BF16}, {"f32", MICA_F32}};
+                 {"i64", MICA_I64},   {"f16", MICA_F16}, {"bf16", MICA_BF16}, {"f32", MICA_F32},
+                 {"c64", MICA_C64}};
     char lower[16] = {0};
     for (size_t i = 0; i + 1 < sizeof lower && name[i]; i++)
         lower[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] + 32) : name[i];
@@ -205,7 +206,7 @@ static bool same_floats(const golden *g, int which, mica_dtype dtype, const void
 }
 
 static bool same(golden *g, int which) {
-    mica_array x = g->out[which], want = g->want[which];
+    mica_array x = golden_as_pairs(g->s, g->out[which]), want = g->want[which];
     if (!mica_valid(x)) {
         print_error("%s: %s\n", g->name, mica_last_error());
         return false;
@@ -282,26 +283,27 @@ static const golden_row *find_row(const golden_group *group, const char *op) {
 }
 
 /* Whether the record uses a dtype that mica lacks; `missing` receives its name. */
-static bool foreign_dtype(mc_json root, mc_json record, const char *name, char missing[64]) {
+static bool foreign_dtype(mc_json record, char missing[64]) {
     mica_dtype dtype;
     for (mc_json_iter it = mc_json_begin(mc_json_find(record, "out_dtypes")); mc_json_next(&it);)
         if (text_of(it.value, missing, 64) && !golden_dtype_of(missing, &dtype)) return true;
-    size_t len = strlen(name);
-    strcpy(missing, "c64"); /* c64 is stored as another dtype */
-    for (mc_json_iter it = mc_json_begin(mc_json_find(root, "stored_as")); mc_json_next(&it);)
-        if (it.key.len > len && !memcmp(it.key.ptr, name, len) && it.key.ptr[len] == '/')
-            return true;
     return false;
 }
 
-static void load_record(golden *g, const tensors *t, mc_json record) {
+/* The file says of complex inputs that they are stored as pairs. */
+static mica_array as_stored(mica_scope *s, mc_json root, const char *path, mica_array x) {
+    bool complex = mc_json_exists(mc_json_find(mc_json_find(root, "stored_as"), path));
+    return complex ? golden_as_complex(s, x) : x;
+}
+
+static void load_record(golden *g, const tensors *t, mc_json root, mc_json record) {
     char path[128];
     for (mc_json_iter it = mc_json_begin(mc_json_find(record, "in")); mc_json_next(&it);) {
         assert_true(g->n_in < GOLDEN_MAX);
         char *name = g->in_name[g->n_in];
         assert_true(text_of(it.value, name, sizeof g->in_name[0]));
         snprintf(path, sizeof path, "%s/in/%s", g->name, name);
-        g->in[g->n_in] = tensor_load(t, g->s, path);
+        g->in[g->n_in] = as_stored(g->s, root, path, tensor_load(t, g->s, path));
         if (!mica_valid(g->in[g->n_in++])) fail_msg("%s is missing", path);
     }
     int64_t n_out = 0;
@@ -316,9 +318,9 @@ static void load_record(golden *g, const tensors *t, mc_json record) {
 }
 
 static void run_record(mica_device *device, const tensors *t, const golden_row *row, golden *g,
-                       mc_json record, golden_count *count) {
+                       mc_json root, mc_json record, golden_count *count) {
     assert_int_equal(mica_scope_open(device, &g->s), MICA_OK);
-    load_record(g, t, record);
+    load_record(g, t, root, record);
     g->relative = row->relative > 0 ? row->relative : 1e-5;
     g->absolute = 1e-6;
     bool good = true;
@@ -344,12 +346,12 @@ static void run_cases(mica_device *device, const char *name, const golden_group 
         const golden_row *row = find_row(group, op);
         if (!row) {
             golden_lacks(name, op, record, count);
-        } else if (foreign_dtype(root, it.value, record, missing)) {
+        } else if (foreign_dtype(it.value, missing)) {
             golden_lacks(name, missing, record, count);
         } else {
             golden g = {
                 .name = record, .op = op, .note = note, .args = mc_json_find(it.value, "args")};
-            run_record(device, t, row, &g, it.value, count);
+            run_record(device, t, row, &g, root, it.value, count);
         }
     }
 }

@@ -1,9 +1,9 @@
-/* Goldens of convolutions in MLX's layout. */
+/* Goldens of convolutions in MLX's layout, and of its transforms. */
 #include <math.h>
 
 #include <mica/signal.h>
 
-#include "op/golden.h"
+#include "op/golden_complex.h"
 
 /* A number for each axis, or one for all. */
 static void numbers(const golden *g, const char *key, int64_t out[MICA_MAX_SPATIAL]) {
@@ -63,7 +63,48 @@ static bool run_conv_transpose(golden *g) {
     return true;
 }
 
+static mica_array spectrum_of(golden *g) {
+    mica_array x = golden_in(g, "X");
+    if (!mica_valid(x)) x = golden_in(g, "x");
+    golden_allow_points(g, mica_array_size(x));
+    return x;
+}
+
+#define TRANSFORM(name)                                                                \
+    static bool run_##name(golden *g) {                                                \
+        mica_array y = mica_##name(g->s, spectrum_of(g), golden_int(g, "n", 0),        \
+                                   (int)golden_int(g, "axis", -1), MICA_FFT_BACKWARD); \
+        g->out[0] = y;                                                                 \
+        return true;                                                                   \
+    }
+#define SEVERAL(name, ...)                                                         \
+    static bool run_##name(golden *g) {                                            \
+        mica_array y = mica_##name(g->s, spectrum_of(g), NULL, NULL, __VA_ARGS__); \
+        g->out[0] = y;                                                             \
+        return true;                                                               \
+    }
+TRANSFORM(fft)
+TRANSFORM(ifft)
+TRANSFORM(rfft)
+TRANSFORM(irfft)
+SEVERAL(fft2, MICA_FFT_BACKWARD)
+SEVERAL(ifft2, MICA_FFT_BACKWARD)
+SEVERAL(rfft2, MICA_FFT_BACKWARD)
+SEVERAL(irfft2, MICA_FFT_BACKWARD)
+SEVERAL(fftn, 0, MICA_FFT_BACKWARD)
+
+#define ROW(name) \
+    { .op = #name, .run = run_##name }
 static const golden_row rows[] = {
+    ROW(fft),
+    ROW(ifft),
+    ROW(rfft),
+    ROW(irfft),
+    ROW(fft2),
+    ROW(ifft2),
+    ROW(rfft2),
+    ROW(irfft2),
+    ROW(fftn),
     {.op = "conv1d", .run = run_conv},
     {.op = "conv2d", .run = run_conv},
     {.op = "conv3d", .run = run_conv},

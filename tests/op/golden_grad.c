@@ -103,6 +103,10 @@ FUNCTION(conv2d) {
     return squares(s, mica_conv_general(s, in[0], in[1], &o));
 }
 
+FUNCTION(rfft_power) {
+    return squares(s, mica_abs(s, mica_rfft(s, in[0], 0, -1, MICA_FFT_BACKWARD)));
+}
+
 FUNCTION(abs_max_min) {
     mica_array y = mica_add(s, mica_abs(s, in[0]), times(s, 2, mica_maximum(s, in[0], in[1])));
     return total(s, mica_add(s, y, times(s, 3, mica_minimum(s, in[0], in[1]))));

@@ -50,5 +50,6 @@ RECORD(second_order)
 RECORD(swiglu_mlp)
 RECORD(conv1d)
 RECORD(conv2d)
+RECORD(rfft_power)
 
 #undef RECORD

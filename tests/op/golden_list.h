@@ -18,5 +18,6 @@ GROUP(layer)
 GROUP(conv)
 GROUP(convfft)
 GROUP(window)
+GROUP(fft)
 
 #undef GROUP

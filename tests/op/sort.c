@@ -70,7 +70,7 @@ static void every_dtype(void **state) {
     (void)state;
     static const int64_t sizes[] = {1, 2, 63, 64, 65, 513, 5003};
     bench b = bench_open();
-    for (int d = 0; d < MICA_DTYPE_COUNT; d++)
+    for (int d = 0; d <= MICA_F32; d++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             check_sort(&b, (mica_dtype)d, sizes[i]);
     bench_close(&b);
