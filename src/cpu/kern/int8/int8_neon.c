@@ -23,19 +23,19 @@ MK_INLINE int32x4_t dot_codes(int32x4_t sum, uint8x16_t w, int8x16_t x) {
 MK_INLINE void unpack_quad(mk_form f, const mk_reader *d, const mk_qrows *w, int64_t n, int64_t r,
                            uint8_t *codes, float *scales) {
     mk_lanes l;
-    uint32_t there[MK_LANES];
-    for (int i = 0; i < MK_LANES; i++)
+    uint32_t there[MK_FOUR_ROWS];
+    for (int i = 0; i < MK_FOUR_ROWS; i++)
         there[i] = r + i < n ? UINT32_MAX : 0;
     uint32x4_t mask = vld1q_u32(there);
     mk_lanes_init(&l, w, n, r);
     for (int64_t at = 0; at < w->k / 16 * d->step; at += d->step, codes += 16 * MK_TILE) {
-        uint8x16_t v[MK_LANES];
-        uint32x4_t words[MK_LANES];
+        uint8x16_t v[MK_FOUR_ROWS];
+        uint32x4_t words[MK_FOUR_ROWS];
         mk_read16(f, d, &l, at, v);
-        for (int i = 0; i < MK_LANES; i++)
+        for (int i = 0; i < MK_FOUR_ROWS; i++)
             words[i] = vreinterpretq_u32_u8(v[i]);
         mk_transpose(words);
-        for (int i = 0; i < MK_LANES; i++)
+        for (int i = 0; i < MK_FOUR_ROWS; i++)
             vst1q_u8(codes + i * 4 * MK_TILE, vreinterpretq_u8_u32(vandq_u32(words[i], mask)));
     }
     int64_t groups = w->k / w->group;
@@ -58,7 +58,7 @@ static void unpack(const mk_qrows *w, int64_t n, mk_tiles *tiles) {
     mk_reader d = mk_reader_of(w);
     tiles->max = mk_max_code(w->mode, w->bits);
     tiles->crossed = false;
-    for (int64_t r = 0; r < (n + MK_TILE - 1) / MK_TILE * MK_TILE; r += MK_LANES) {
+    for (int64_t r = 0; r < (n + MK_TILE - 1) / MK_TILE * MK_TILE; r += MK_FOUR_ROWS) {
         uint8_t *codes = tiles->codes + r / MK_TILE * MK_TILE * w->k + r % MK_TILE * 4;
         float *scales = tiles->scales + r / MK_TILE * MK_TILE * 2 * groups + r % MK_TILE;
         if (form == MK_HALVES)

@@ -6,9 +6,9 @@
 #include "cpu/kern/int8/int8.h"
 #include "cpu/kern/neon.h"
 
-#define MK_LANES 4    /* rows of weights at once */
-#define MK_STREAMED 4 /* rows of x at once */
-#define MK_QUADS (MK_TILE / MK_LANES)
+#define MK_FOUR_ROWS 4 /* rows of weights at once */
+#define MK_STREAMED 4  /* rows of x at once */
+#define MK_QUADS (MK_TILE / MK_FOUR_ROWS)
 
 /* How codes lie. HALVES: of 4 bits, the even ones of a word before its odd ones; BYTES: of 8 bits;
  * STREAM: of 2, 3, 5 or 6 bits. */
@@ -21,15 +21,15 @@ MK_INLINE mk_form mk_form_of(const mk_qrows *w) {
 /* Four rows of weights; those that are not there are the last one again, whose results are not
  * stored. Rows of less than a register, which are streams, are here. */
 typedef struct mk_lanes {
-    const uint8_t *codes[MK_LANES];
-    int64_t row[MK_LANES];
+    const uint8_t *codes[MK_FOUR_ROWS];
+    int64_t row[MK_FOUR_ROWS];
     int64_t bytes; /* a row */
-    uint8_t few[MK_LANES][16];
+    uint8_t few[MK_FOUR_ROWS][16];
 } mk_lanes;
 
 static inline void mk_lanes_init(mk_lanes *l, const mk_qrows *w, int64_t n, int64_t r) {
     l->bytes = w->k * w->bits / 8;
-    for (int i = 0; i < MK_LANES; i++) {
+    for (int i = 0; i < MK_FOUR_ROWS; i++) {
         l->row[i] = r + i < n ? r + i : n - 1;
         l->codes[i] = (const uint8_t *)(w->codes + l->row[i] * w->codes_stride);
         if (l->bytes >= 16 || w->bits == 4) continue;
@@ -73,14 +73,14 @@ static inline mk_reader mk_reader_of(const mk_qrows *w) {
 
 /* Codes of the rows at byte `at` of each. */
 MK_INLINE void mk_read16(mk_form f, const mk_reader *d, const mk_lanes *l, int64_t at,
-                         uint8x16_t v[MK_LANES]) {
+                         uint8x16_t v[MK_FOUR_ROWS]) {
     if (f == MK_BYTES) {
-        for (int i = 0; i < MK_LANES; i++)
+        for (int i = 0; i < MK_FOUR_ROWS; i++)
             v[i] = vld1q_u8(l->codes[i] + at);
         return;
     }
     if (f == MK_HALVES) {
-        for (int i = 0; i < MK_LANES; i++) {
+        for (int i = 0; i < MK_FOUR_ROWS; i++) {
             uint8x8_t pairs = vld1_u8(l->codes[i] + at);
             v[i] = vqtbl1q_u8(vcombine_u8(pairs, pairs), d->bytes[0]);
             v[i] = vandq_u8(vshlq_u8(v[i], d->shifts), d->mask);
@@ -93,7 +93,7 @@ MK_INLINE void mk_read16(mk_form f, const mk_reader *d, const mk_lanes *l, int64
     uint8x16_t low = vaddq_u8(d->bytes[0], vdupq_n_u8((uint8_t)over));
     uint8x16_t high = vaddq_u8(d->bytes[1], vdupq_n_u8((uint8_t)over));
     int16x8_t shifts = vreinterpretq_s16_s8(d->shifts);
-    for (int i = 0; i < MK_LANES; i++) {
+    for (int i = 0; i < MK_FOUR_ROWS; i++) {
         uint8x16_t packed = vld1q_u8(l->codes[i] + at - over);
         uint16x8_t a = vreinterpretq_u16_u8(vqtbl1q_u8(packed, low));
         uint16x8_t b = vreinterpretq_u16_u8(vqtbl1q_u8(packed, high));
@@ -118,8 +118,8 @@ typedef struct mk_stage {
 
 MK_INLINE void mk_read_scales(const mk_qrows *w, const mk_lanes *l, const void *from, int64_t g,
                               int64_t count, float32x4_t v[4]) {
-    uint32x4_t rows[MK_LANES];
-    for (int i = 0; i < MK_LANES; i++) {
+    uint32x4_t rows[MK_FOUR_ROWS];
+    for (int i = 0; i < MK_FOUR_ROWS; i++) {
         int64_t at = l->row[i] * w->scales_stride + g;
         float32x4_t row;
         if (w->mode != MK_AFFINE) {
@@ -163,8 +163,8 @@ MK_INLINE float32x4_t mk_add_group(float32x4_t y, int32x4_t dot, float32x4_t sca
 MK_INLINE void mk_store_tile(int64_t m, int64_t n, float32x4_t y[MK_STREAMED][MK_QUADS], float *to,
                              int64_t stride) {
     for (int64_t i = 0; i < m; i++)
-        for (int64_t q = 0; q < MK_QUADS && MK_LANES * q < n; q++)
-            mk_store_first(to + i * stride + MK_LANES * q, n - MK_LANES * q, y[i][q]);
+        for (int64_t q = 0; q < MK_QUADS && MK_FOUR_ROWS * q < n; q++)
+            mk_store_first(to + i * stride + MK_FOUR_ROWS * q, n - MK_FOUR_ROWS * q, y[i][q]);
 }
 
 #endif

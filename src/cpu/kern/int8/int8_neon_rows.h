@@ -25,7 +25,7 @@ typedef struct way {
 
 /* dot[r][i] += the products of 32 codes of row r of weights and of row i of x. */
 MK_INLINE void dot_pairs(way f, const mk_reader *d, const mk_lanes *l, int64_t at, int m,
-                         const int8_t *x, int64_t k, int32x4_t dot[MK_LANES][MK_STREAMED]) {
+                         const int8_t *x, int64_t k, int32x4_t dot[MK_FOUR_ROWS][MK_STREAMED]) {
     int8x16_t even[MK_STREAMED], odd[MK_STREAMED];
     for (int i = 0; i < m; i++) {
         uint8x16_t a = vld1q_u8((const uint8_t *)x + i * k);
@@ -34,7 +34,7 @@ MK_INLINE void dot_pairs(way f, const mk_reader *d, const mk_lanes *l, int64_t a
         even[i] = vreinterpretq_s8_u32(vuzp1q_u32(words[0], words[1]));
         odd[i] = vreinterpretq_s8_u32(vuzp2q_u32(words[0], words[1]));
     }
-    for (int r = 0; r < MK_LANES; r++) {
+    for (int r = 0; r < MK_FOUR_ROWS; r++) {
         uint8x16_t both = vld1q_u8(l->codes[r] + at);
         uint8x16_t low = vandq_u8(both, d->mask), high = vshrq_n_u8(both, 4);
         if (f.table) low = vqtbl1q_u8(d->table, low), high = vqtbl1q_u8(d->table, high);
@@ -47,13 +47,13 @@ MK_INLINE void dot_pairs(way f, const mk_reader *d, const mk_lanes *l, int64_t a
 
 /* The same of 16 codes. over[i]: what all rows have too much. */
 MK_INLINE void dot_sixteen(way f, const mk_reader *d, const mk_lanes *l, int64_t at, int m,
-                           const int8_t *x, int64_t k, int32x4_t dot[MK_LANES][MK_STREAMED],
+                           const int8_t *x, int64_t k, int32x4_t dot[MK_FOUR_ROWS][MK_STREAMED],
                            int32x4_t over[MK_STREAMED]) {
-    uint8x16_t v[MK_LANES];
+    uint8x16_t v[MK_FOUR_ROWS];
     mk_read16(f.form, d, l, at, v);
     for (int i = 0; i < m; i++) {
         int8x16_t a = vld1q_s8(x + i * k);
-        for (int r = 0; r < MK_LANES; r++)
+        for (int r = 0; r < MK_FOUR_ROWS; r++)
             dot[r][i] = dot_codes(dot[r][i], f.form == MK_BYTES ? lowered(v[r]) : v[r], a);
         if (f.form == MK_BYTES) over[i] = excess(over[i], a);
     }
@@ -68,11 +68,11 @@ MK_INLINE void rows_matmul(way f, const mk_qrows *w, const mk_reader *d, const m
     for (int i = 0; i < m; i++)
         y[i] = vdupq_n_f32(0);
     for (int64_t g = 0; g < groups; g++) {
-        int32x4_t dot[MK_LANES][MK_STREAMED], over[MK_STREAMED];
+        int32x4_t dot[MK_FOUR_ROWS][MK_STREAMED], over[MK_STREAMED];
         if (g % 4 == 0) mk_stage_fill(&st, w, l, g, groups - g < 4 ? groups - g : 4);
         for (int i = 0; i < m; i++) {
             over[i] = vdupq_n_s32(0);
-            for (int r = 0; r < MK_LANES; r++)
+            for (int r = 0; r < MK_FOUR_ROWS; r++)
                 dot[r][i] = vdupq_n_s32(0);
         }
         if (f.pairs)
@@ -101,7 +101,7 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
     mk_form form = mk_form_of(w);
     bool pairs = form == MK_HALVES && w->group >= 32;
     mk_reader d = mk_reader_of(w);
-    for (int64_t r = 0; r < n; r += MK_LANES) {
+    for (int64_t r = 0; r < n; r += MK_FOUR_ROWS) {
         mk_lanes l;
         mk_lanes_init(&l, w, n, r);
         for (int64_t i = 0; i < m; i += MK_STREAMED) {
