@@ -96,7 +96,7 @@ template <class Implementation> const simdjson::implementation &made_once() {
  * throw; before version 3.9.2 that function allocates, so that the process would end without
  * memory. Here the implementation is made by code that may throw, and the exception is caught. */
 const simdjson::implementation &implementation() {
-#if SIMDJSON_IMPLEMENTATION_HASWELL
+#if defined(__x86_64__) && SIMDJSON_IMPLEMENTATION_HASWELL
     const auto &avx2 = made_once<simdjson::haswell::implementation>();
     if (avx2.supported_by_runtime_system()) return avx2;
 #endif

@@ -368,7 +368,7 @@ static size_t nucleus_of(const mc_sampler *sampler, const float *logits, int64_t
             if (blocks[i] >= from && blocks[i] < to) largest -= (double)expf(blocks[i] - best);
         if (largest < 0.0) largest = 0.0;
         size_t fewest = count_reaching(sums, n, p * (seen + largest) * (1.0 - 1e-6));
-        size_t max = count_reaching(sums, n, p * (seen + BLOCK * largest) * (1.0 + 1e-6));
+        size_t max = count_reaching(sums, n, p * (seen + (double)BLOCK * largest) * (1.0 + 1e-6));
         if (fewest == max) return max;
         to = from;
     }

@@ -266,13 +266,13 @@ static mica_status check_size(const mc_session_model *model, const header *head,
         head->head_dim != spec->head_dim || head->dtype != (int64_t)model->lm->kv_dtype)
         return MICA_OK;
     double tokens = (double)mc_max(head->tokens, 0), layers = (double)head->layers;
-    double max = sizeof *head + (tokens + 4) * sizeof(int32_t) + layers * 3 * WORD +
+    double max = sizeof *head + (tokens + 4) * sizeof(int32_t) + layers * 3 * (double)WORD +
                  layers * 2 * tokens * (double)row;
     if ((double)r->size <= max) return MICA_OK;
     return mc_fail(MICA_EFORMAT,
                    "%s: is too large: it has %zu bytes, and a session of %lld tokens "
                    "at most %.0f",
-                   r->name, r->size + WORD, (long long)head->tokens, max + WORD);
+                   r->name, r->size + WORD, (long long)head->tokens, max + (double)WORD);
 }
 
 static mica_status check_header(const mc_session_model *model, const header *head, reader *r) {
