@@ -20,7 +20,7 @@ test-quick: ## the release build's tests but the slow ones (kernels on every ins
 	@tools/install-deps.sh test
 	@tools/run_tests quick
 
-check: ## what CI runs: test, then ThreadSanitizer, Valgrind, QEMU, the fuzz targets, and mutants
+check: ## what CI runs: test, then ThreadSanitizer, Valgrind, QEMU, ARM, macOS, the fuzz targets, and mutants
 	@.ci/run
 
 tsan: ## the tests labelled tsan, under ThreadSanitizer
@@ -34,6 +34,14 @@ valgrind: ## the tests labelled valgrind, under Valgrind
 qemu: ## the kernels of 64-bit ARM, and of AVX2 alone, under QEMU
 	@tools/install-deps.sh check
 	@tools/run_tests qemu
+
+arm64: ## all of mica built for 64-bit ARM Linux, its tests run by QEMU (needs apt)
+	@tools/install-deps.sh check
+	@tools/run_tests arm64
+
+macos: ## library and command linked for macOS, on arm64 and x86_64, and checked (needs apt)
+	@tools/install-deps.sh check
+	@tools/run_tests macos
 
 fuzz: ## each fuzz target for FUZZ_SECONDS (60)
 	@tools/install-deps.sh check
@@ -65,6 +73,6 @@ clean: ## remove build/
 	rm -rf build
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all chat test test-quick check tsan valgrind qemu fuzz mutants bench docs format install clean help
+.PHONY: all chat test test-quick check tsan valgrind qemu arm64 macos fuzz mutants bench docs format install clean help

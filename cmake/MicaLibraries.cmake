@@ -15,7 +15,11 @@ endforeach()
 set_target_properties(mica_shared PROPERTIES
   EXPORT_NAME mica VERSION ${PROJECT_VERSION} SOVERSION 0 LINKER_LANGUAGE CXX)
 if(APPLE)
-  target_link_options(mica_shared PRIVATE -Wl,-exported_symbol,_mica_*)
+  include(CheckLinkerFlag)
+  check_linker_flag(C "-Wl,-exported_symbol,_mica_*" MICA_HAVE_EXPORTED_SYMBOL)
+  if(MICA_HAVE_EXPORTED_SYMBOL) # not with the linker of tools/setup-macos
+    target_link_options(mica_shared PRIVATE "-Wl,-exported_symbol,_mica_*")
+  endif()
 else()
   target_link_options(mica_shared PRIVATE
     -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/mica.map)

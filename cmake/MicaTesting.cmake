@@ -6,6 +6,8 @@ set(MICA_TEST_ENVIRONMENT
   TSAN_OPTIONS=halt_on_error=1
   MICA_MLX_LM_PYTHON=no-python) # for a model that mica does not know it would be started
 find_program(MICA_VALGRIND valgrind)
+file(STRINGS ${PROJECT_SOURCE_DIR}/tests/qemu_slow.txt MICA_QEMU_SLOW REGEX "^[a-z]")
+list(TRANSFORM MICA_QEMU_SLOW REPLACE " .*" "")
 if(NOT DEFINED MICA_TEST_DEVICES)
   set(MICA_TEST_DEVICES witness) # besides the cpu: tests/support/witness.h
 endif()
@@ -16,6 +18,24 @@ add_library(mica_internal INTERFACE)
 target_include_directories(mica_internal INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(mica_internal INTERFACE mica_compile mica_static Threads::Threads)
 
+# The programs that tests start, as they start them: those of a cross build by the emulator, which
+# does not follow a program to what that starts.
+function(mica_started target out)
+  set(${out} $<TARGET_FILE:${target}> PARENT_SCOPE)
+  if(CMAKE_CROSSCOMPILING_EMULATOR)
+    get_target_property(name ${target} OUTPUT_NAME)
+    if(NOT name)
+      set(name ${target})
+    endif()
+    set(script ${PROJECT_BINARY_DIR}/run/${name})
+    list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
+    file(GENERATE OUTPUT ${script}
+      CONTENT "#!/bin/sh\nexec ${emulator} $<TARGET_FILE:${target}> \"$@\"\n"
+      FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+    set(${out} ${script} PARENT_SCOPE)
+  endif()
+endfunction()
+
 # mica_add_test(<ctest name> <target> [LABELS <label>...] [ARGS <arg>...])
 #
 # Runs the target as a test. Exit status 77 counts as skipped. A test with the label `valgrind` is
@@ -25,6 +45,9 @@ function(mica_add_test name target)
   set(timeout 300)
   if(MICA_SANITIZE)
     set(timeout 900)
+  endif()
+  if(CMAKE_CROSSCOMPILING AND name IN_LIST MICA_QEMU_SLOW)
+    list(APPEND arg_LABELS qemu_slow)
   endif()
   add_test(NAME ${name} COMMAND ${target} ${arg_ARGS} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${timeout}

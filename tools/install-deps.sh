@@ -6,8 +6,8 @@
 #   build  compilers, CMake, simdjson, PCRE2, utf8proc; Ninja, libedit, libcurl and OpenSSL, which
 #          are optional
 #   test   build, and cmocka, clang-format 14
-#   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, and with apt a compiler
-#          for 64-bit ARM and QEMU
+#   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, shellcheck, and with apt
+#          a compiler for 64-bit ARM, QEMU, and what make macos and make packages need
 #   mlx    build, and what tools/setup-mlx and tools/setup-mlx-lm need: pip, cargo, OpenBLAS
 #
 # Does nothing, and prints nothing, if all packages are installed. Supports apt, dnf and brew.
@@ -63,7 +63,15 @@ if [ "$tier" = check ]; then
   have valgrind || need valgrind
   have doxygen || need doxygen
   have clang-14 || have clang || need clang
-  ! have apt-get || have aarch64-linux-gnu-gcc || need arm-compiler
+  have shellcheck || need shellcheck
+  if have apt-get; then
+    have aarch64-linux-gnu-g++ || need arm-compiler
+    have llvm-nm-14 || need llvm
+    have dpkg-source || need dpkg-dev
+    have debootstrap || need debootstrap
+    have proot || need proot
+    python3 -m pip --version > /dev/null 2>&1 || need pip
+  fi
   ! have apt-get || have qemu-aarch64 || need qemu
 fi
 [ "$missing" ] || exit 0
@@ -88,8 +96,9 @@ package() { # MANAGER WORD: the packages that a word stands for
       apt-cache show libclang-rt-14-dev > /dev/null 2>&1 && echo libclang-rt-14-dev ;;
     apt:arm-compiler) # not made for every machine
       apt-cache show gcc-aarch64-linux-gnu > /dev/null 2>&1 &&
-        echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross ;;
+        echo gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross ;;
     apt:qemu) echo qemu-user ;;
+    apt:llvm) echo llvm-14 ;;
     apt:pip) echo python3 python3-pip ;;
     apt:openblas) echo libopenblas0 ;;
 
@@ -109,6 +118,7 @@ package() { # MANAGER WORD: the packages that a word stands for
     dnf:cmocka) echo libcmocka-devel ;;
     dnf:clang-format) echo clang-tools-extra ;;
     dnf:clang) echo clang compiler-rt ;;
+    dnf:shellcheck) echo ShellCheck ;;
     dnf:pip) echo python3 python3-pip ;;
 
     brew:compiler) ;; # xcode-select --install, asked for below
