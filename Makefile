@@ -35,7 +35,7 @@ qemu: ## the kernels of 64-bit ARM, and of AVX2 alone, under QEMU
 	@tools/install-deps.sh check
 	@tools/run_tests qemu
 
-arm64: ## all of mica built for 64-bit ARM Linux, its tests run by QEMU (needs apt)
+arm64: ## all of mica built for 64-bit ARM Linux, tests and golden answers run by QEMU (needs apt)
 	@tools/install-deps.sh check
 	@tools/run_tests arm64
 
