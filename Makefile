@@ -20,7 +20,7 @@ test-quick: ## the release build's tests but the slow ones (kernels on every ins
 	@tools/install-deps.sh test
 	@tools/run_tests quick
 
-check: ## what CI runs: test, then ThreadSanitizer, Valgrind, QEMU, ARM, macOS, the fuzz targets, and mutants
+check: ## what CI runs: test, then ThreadSanitizer, Valgrind, QEMU, the fuzz targets, and mutants
 	@.ci/run
 
 tsan: ## the tests labelled tsan, under ThreadSanitizer
