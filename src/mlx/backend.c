@@ -301,9 +301,15 @@ static uint64_t ask(int (*read)(size_t *bytes)) {
     return mc_mlx_call_on_thread(&task.task) == MICA_OK ? task.bytes : 0;
 }
 
+/* A GPU's memory is free when it gets there: waits for that. */
+static mica_status count_active(mc_mlx_task *task) {
+    if (mc_mlx.synchronize(task_of(task)->state->stream)) return mc_mlx_fail("waiting for it");
+    return count(task);
+}
+
 static uint64_t device_active(void *state) {
-    (void)state;
-    return ask(mc_mlx.get_active_memory);
+    state_task task = {.task.run = count_active, .state = state, .read = mc_mlx.get_active_memory};
+    return mc_mlx_call_on_thread(&task.task) == MICA_OK ? task.bytes : 0;
 }
 
 static uint64_t device_peak(void *state) {

@@ -93,6 +93,12 @@ mlx_array mc_mlx_in(mc_mlx_call *c, int k, mica_dtype dtype) {
     return *kept;
 }
 
+mlx_array mc_mlx_dense(mc_mlx_call *c, mlx_array x) {
+    mlx_array y = {0};
+    if (c->on_cpu) return x;
+    return mc_mlx_keep(c, mc_mlx.contiguous(&y, x, false, c->stream), y);
+}
+
 mica_dtype mc_mlx_half(mlx_array array) {
     return mc_mlx.array_dtype(array) == MLX_FLOAT16 ? MICA_F16 : MICA_BF16;
 }

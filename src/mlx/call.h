@@ -89,6 +89,9 @@ mlx_array mc_mlx_int(mc_mlx_call *c, int64_t value, mica_dtype dtype);
 
 /* in[k] of a dtype. A cast is made once for all ops that read the operand. */
 mlx_array mc_mlx_in(mc_mlx_call *c, int k, mica_dtype dtype);
+/* x with its elements side by side, for functions of MLX's CUDA that take other strides wrongly; x
+ * itself on MLX's CPU. */
+mlx_array mc_mlx_dense(mc_mlx_call *c, mlx_array x);
 /* The dtype of an array that is f16 or bf16. */
 mica_dtype mc_mlx_half(mlx_array array);
 /* in[k] as f32 where it is f16 or bf16, else as it is: they are computed in f32, rounded once. */

@@ -22,7 +22,8 @@ const void *mc_mlx_host_pointer(mlx_array array) {
 
 void mc_mlx_cell_clear(mc_mlx_cell *cell) {
     if (cell->array.ctx) mc_mlx.array_free(cell->array);
-    cell->array = (mlx_array){0};
+    if (cell->cast.ctx) mc_mlx.array_free(cell->cast);
+    cell->array = cell->cast = (mlx_array){0};
     if (!cell->borrowed) mc_free(cell->host);
     cell->host = NULL;
 }
@@ -105,15 +106,20 @@ static mica_status make_array(mc_mlx_cell *cell, const mc_layout *layout, mlx_st
     return !failed ? MICA_OK : mc_mlx_fail("an array over memory of the host");
 }
 
-static bool shows_all(mlx_array array, const mc_layout *layout, int64_t offset_bytes) {
+/* Whether a view is an array but for the dtype. */
+static bool has_shape(mlx_array array, const mc_layout *layout, int64_t offset_bytes) {
     if (offset_bytes != 0 || !mc_layout_is_dense(layout) ||
-        mc_mlx.array_dtype(array) != mc_mlx_dtype(layout->dtype) ||
         (int)mc_mlx.array_ndim(array) != layout->ndim)
         return false;
     const int *shape = mc_mlx.array_shape(array);
     for (int k = 0; k < layout->ndim; k++)
         if (shape[k] != layout->shape[k]) return false;
     return true;
+}
+
+static bool shows_all(mlx_array array, const mc_layout *layout, int64_t offset_bytes) {
+    return mc_mlx.array_dtype(array) == mc_mlx_dtype(layout->dtype) &&
+           has_shape(array, layout, offset_bytes);
 }
 
 /* A flat array's elements read as another dtype; what is left at its end is cut off. */
@@ -159,4 +165,25 @@ mica_status mc_mlx_cell_view(mc_mlx_cell *cell, const mc_layout *layout, int64_t
              mc_mlx.as_strided(array, *array, shape, (size_t)layout->ndim, layout->strides,
                                (size_t)layout->ndim, offset, stream);
     return failed ? mc_mlx_fail("a view of an argument") : MICA_OK;
+}
+
+/* ---- casts ---- */
+
+/* Of the weights of a norm, say; those of a large array would take as much memory as it does. */
+enum { MAX_CAST_BYTES = 1 << 18 };
+
+void mc_mlx_cell_find_cast(const mc_mlx_cell *cell, const mc_layout *layout, int64_t offset_bytes,
+                           mlx_array *array) {
+    if (cell->cast.ctx && has_shape(cell->cast, layout, offset_bytes) &&
+        mc_mlx.array_set(array, cell->cast))
+        *array = (mlx_array){0};
+}
+
+void mc_mlx_cell_keep_cast(mc_mlx_cell *cell, const mc_layout *layout, int64_t offset_bytes,
+                           mlx_array array) {
+    bool whole = cell->array.ctx && shows_all(cell->array, layout, offset_bytes);
+    if (whole && !cell->cast.ctx && cell->used <= MAX_CAST_BYTES)
+        cell->cast = array;
+    else
+        mc_mlx.array_free(array);
 }

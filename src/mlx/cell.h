@@ -18,6 +18,7 @@ typedef struct mc_mlx_cell {
     bool borrowed;   /* host belongs to somebody else, and stays as it is */
     size_t size;     /* bytes that the cell has room for */
     size_t used;     /* bytes of host, from its beginning, that are worth an array */
+    mlx_array cast;  /* of a small array in another dtype, for later launches; ctx NULL: none */
 } mc_mlx_cell;
 
 /* On the thread: copies into a cell, or out of it, once what it holds is computed.
@@ -31,6 +32,13 @@ mica_status mc_mlx_cell_read(const mc_mlx_cell *cell, size_t offset, void *to, s
  * errors  MICA_EDEVICE; MICA_EINTERNAL outside of the cell */
 mica_status mc_mlx_cell_view(mc_mlx_cell *cell, const mc_layout *layout, int64_t offset_bytes,
                              mlx_stream stream, mlx_array *array);
+
+/* On the thread: another handle of the cast that was kept of a view; *array's ctx NULL: none was.
+ * mc_mlx_cell_keep_cast takes it over: a cast of all that the cell holds, if that is small. */
+void mc_mlx_cell_find_cast(const mc_mlx_cell *cell, const mc_layout *layout, int64_t offset_bytes,
+                           mlx_array *array);
+void mc_mlx_cell_keep_cast(mc_mlx_cell *cell, const mc_layout *layout, int64_t offset_bytes,
+                           mlx_array array);
 
 /* On the thread: where the host reads an evaluated array's first byte. */
 const void *mc_mlx_host_pointer(mlx_array array);

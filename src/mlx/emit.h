@@ -27,6 +27,9 @@ typedef bool (*mc_mlx_supports_fn)(bool on_cpu, const void *attr, const mc_layou
 /* Writes to one element come in the order of the indices. */
 bool mc_mlx_supports_in_order(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
                               const mc_layout *out);
+/* Rows of more than one group, on a GPU. */
+bool mc_mlx_supports_quantized_matmul(bool on_cpu, const void *attr, const mc_layout *const *in,
+                                      int n_in, const mc_layout *out);
 /* Not a number for each position. */
 bool mc_mlx_supports_rope(bool on_cpu, const void *attr, const mc_layout *const *in, int n_in,
                           const mc_layout *out);

@@ -115,7 +115,7 @@ EMIT(SOFTMAX, mc_mlx_emit_softmax)
 /* products: emit_matmul.c */
 EMIT(MATMUL, mc_mlx_emit_matmul)
 EMIT(DEQUANTIZE, mc_mlx_emit_dequantize)
-EMIT(QUANTIZED_MATMUL, mc_mlx_emit_quantized_matmul)
+EMIT_IF(QUANTIZED_MATMUL, mc_mlx_emit_quantized_matmul, quantized_matmul)
 
 /* the decoder's fused ops: emit_fused.c, emit_attention.c */
 EMIT(RMS_NORM, mc_mlx_emit_rms_norm)

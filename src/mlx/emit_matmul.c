@@ -71,6 +71,20 @@ static mica_dtype quantised_dtype(const mc_mlx_call *c, bool affine) {
     return mica_dtype_promote(mica_dtype_promote(x, dtype_of(c, 2)), dtype_of(c, 3));
 }
 
+/* MLX's CUDA (0.32) gives wrong sums for rows of one group. */
+bool mc_mlx_supports_quantized_matmul(bool on_cpu, const void *attr, const mc_layout *const *in,
+                                      int n_in, const mc_layout *out) {
+    const mc_attr_quant *a = attr;
+    (void)n_in, (void)out;
+    return !in || on_cpu || !a->transpose || in[0]->shape[in[0]->ndim - 1] > a->group_size;
+}
+
+/* Weights, scales or biases: MLX's CUDA wants their rows side by side. Those of a model are. */
+static mlx_array rows_of(mc_mlx_call *c, int k, mlx_array x) {
+    bool plain = c->from[k]->ndim == 2 && mc_layout_is_dense(c->from[k]);
+    return plain ? x : mc_mlx_dense(c, x);
+}
+
 void mc_mlx_emit_quantized_matmul(mc_mlx_call *c) {
     const mc_attr_quant *a = c->attr;
     const mlx_optional_int group = {(int)a->group_size, true}, bits = {(int)a->bits, true};
@@ -85,9 +99,11 @@ void mc_mlx_emit_quantized_matmul(mc_mlx_call *c) {
     c->narrow = dtype != c->to->dtype;
     if (affine) {
         scales = mc_mlx_in(c, 2, dtype);
-        biases = mc_mlx_in(c, 3, dtype);
+        biases = rows_of(c, 3, mc_mlx_in(c, 3, dtype));
     }
-    int failed = mc_mlx.quantized_matmul(&y, x, c->in[1], scales, biases, a->transpose != 0, group,
+    scales = rows_of(c, 2, scales);
+    mlx_array codes = rows_of(c, 1, c->in[1]);
+    int failed = mc_mlx.quantized_matmul(&y, x, codes, scales, biases, a->transpose != 0, group,
                                          bits, mode_name(a), c->stream);
     y = mc_mlx_keep(c, failed, y);
     mc_mlx_give(c, 0, mc_mlx_reshape(c, y, c->to->shape, c->to->ndim));

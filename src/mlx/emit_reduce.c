@@ -138,7 +138,7 @@ void mc_mlx_emit_logcumsumexp(mc_mlx_call *c) {
 
 static void order(mc_mlx_call *c, __typeof__(&mlx_sort_axis) function) {
     mlx_array y = {0};
-    int failed = function(&y, without_bool(c), last_axis(c), c->stream);
+    int failed = function(&y, mc_mlx_dense(c, without_bool(c)), last_axis(c), c->stream);
     mc_mlx_give(c, 0, mc_mlx_keep(c, failed, y));
 }
 

@@ -35,6 +35,7 @@ struct launch {
     bool *taken;       /* [n_params] */
     uint64_t *scalars;
     mc_storage **results;    /* [n_results] shared; NULL for a view of a parameter */
+    mlx_array *casts;        /* [n_params] of the arguments, while it runs; NULL: compiled */
     mlx_vector_array waited; /* the arrays of the checks, or, without any, a result */
     bool began;              /* donated arguments may be gone */
     mica_status built;       /* of the graph, within the closure */
@@ -146,12 +147,16 @@ uint64_t mc_mlx_traces(const mc_executable *base) {
 
 /* ---- launching: on the thread ---- */
 
+static const mc_layout *layout_of(const executable *x, uint32_t param) {
+    return &mc_scope_node(x->lowered->graph, x->graph.leaf[param])->layout;
+}
+
 static mica_status bind_param(launch *l, uint32_t i, mlx_array *array) {
     const executable *x = l->x;
     const mc_lowered_param *param = &x->lowered->params[i];
     int none = 0;
     if (x->graph.leaf[i] == MC_ABSENT) return MICA_OK;
-    const mc_layout *layout = &mc_scope_node(x->lowered->graph, x->graph.leaf[i])->layout;
+    const mc_layout *layout = layout_of(x, i);
     if (param->scalar) {
         *array =
             mc_mlx.array_new_data(&l->scalars[param->index], &none, 0, mc_mlx_dtype(layout->dtype));
@@ -168,7 +173,7 @@ static mica_status build(launch *l, mlx_array *params, mlx_vector_array results)
     const mc_mlx_state *state = state_of(x);
     const uint64_t *known = state->mode == MC_MLX_COMPILED ? NULL : l->scalars;
     x->traces++;
-    return mc_mlx_graph_build(&x->graph, params, known, state->stream, state->on_cpu,
+    return mc_mlx_graph_build(&x->graph, params, l->casts, known, state->stream, state->on_cpu,
                               state->mode == MC_MLX_EAGER, &x->checks, results);
 }
 
@@ -269,6 +274,9 @@ static mica_status check_memory(const launch *l) {
     if (limit == 0) return MICA_OK;
     mc_mlx.get_active_memory(&active);
     if (active + bytes <= limit) return MICA_OK;
+    if (mc_mlx.synchronize(state_of(l->x)->stream)) return mc_mlx_fail("waiting for it");
+    mc_mlx.get_active_memory(&active); /* without what was about to be freed */
+    if (active + bytes <= limit) return MICA_OK;
     return mc_fail(MICA_ENOMEM,
                    "memory limit: %llu bytes more than the %zu in use would pass the limit of %llu "
                    "(mica_device_set_memory_limit)",
@@ -342,18 +350,45 @@ static mica_status end_launch(mc_mlx_task *task) {
     return status;
 }
 
+/* Whether casts of a parameter are kept from one launch to the next. */
+static bool keeps_casts(const launch *l, uint32_t i) {
+    return l->casts && l->args[i] && !l->x->lowered->params[i].donated &&
+           l->x->graph.leaf[i] != MC_ABSENT;
+}
+
+static void find_casts(launch *l) {
+    for (uint32_t i = 0; i < l->x->base.n_params; i++)
+        if (keeps_casts(l, i))
+            mc_mlx_cell_find_cast(l->args[i]->address, layout_of(l->x, i), l->offsets[i],
+                                  &l->casts[i]);
+}
+
+static void keep_casts(launch *l, bool computed) {
+    for (uint32_t i = 0; l->casts && i < l->x->base.n_params; i++) {
+        if (!l->casts[i].ctx) continue;
+        if (computed && keeps_casts(l, i))
+            mc_mlx_cell_keep_cast(l->args[i]->address, layout_of(l->x, i), l->offsets[i],
+                                  l->casts[i]);
+        else
+            mc_mlx.array_free(l->casts[i]);
+    }
+}
+
 static mica_status run_launch(mc_mlx_task *task) {
     launch *l = (launch *)(void *)task;
     executable *x = l->x;
-    mlx_array *params = mc_calloc(x->base.n_params + 1, sizeof *params);
+    mlx_array *params = mc_calloc(2 * (size_t)x->base.n_params + 1, sizeof *params);
     if (!params) return mc_fail_nomem("a launch");
+    l->casts = state_of(x)->mode == MC_MLX_COMPILED ? NULL : params + x->base.n_params;
     mica_status status = check_memory(l);
     l->began = status == MICA_OK;
     if (status == MICA_OK && mc_mlx.set_default_device(state_of(x)->device))
         status = mc_mlx_fail("choosing the device");
     for (uint32_t i = 0; i < x->base.n_params && status == MICA_OK; i++)
         status = bind_param(l, i, &params[i]);
+    find_casts(l);
     if (status == MICA_OK) status = compute(l, params);
+    keep_casts(l, status == MICA_OK);
     for (uint32_t i = 0; i < x->base.n_params; i++)
         if (params[i].ctx) mc_mlx.array_free(params[i]);
     mc_free(params);

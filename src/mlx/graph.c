@@ -69,6 +69,7 @@ typedef struct builder {
     const mc_mlx_graph *graph;
     mlx_array *values;        /* [n_values] */
     mlx_array *casts;         /* [n_values] each in another dtype, if an op asked for it */
+    mlx_array *param_casts;   /* [n_params] where those of parameters go; NULL: nowhere */
     mlx_array *in;            /* [max_in] of the op at hand */
     mlx_array **to;           /* [max_in] where casts of these are */
     const uint64_t **numbers; /* [max_in] the bits of these, of those that are known */
@@ -86,6 +87,17 @@ static void drop(mlx_array *array) {
     *array = (mlx_array){0};
 }
 
+/* Frees the cast of a node's first result, or hands it out. */
+static void leave_cast(builder *b, uint32_t i) {
+    const mc_node *node = node_at(b->graph, i);
+    mlx_array *cast = &b->casts[b->graph->value[i]];
+    if (b->param_casts && node->op == MC_OP_LEAF && !node->scalar) {
+        b->param_casts[node->value] = *cast;
+        *cast = (mlx_array){0};
+    }
+    drop(cast);
+}
+
 /* Frees the operands that nothing reads after node i: then the op may overwrite them. */
 static void drop_read(builder *b, uint32_t i) {
     const mc_mlx_graph *g = b->graph;
@@ -94,6 +106,7 @@ static void drop_read(builder *b, uint32_t i) {
         uint32_t in = node->in[k];
         if (in == MC_ABSENT || g->last[in] != i) continue;
         int n_out = mc_op_n_out(mc_op_get(node_at(g, in)->op));
+        leave_cast(b, in);
         for (int r = 0; r < n_out; r++) {
             drop(&b->values[g->value[in] + (uint32_t)r]);
             drop(&b->casts[g->value[in] + (uint32_t)r]);
@@ -196,8 +209,17 @@ static mica_status hand_out(builder *b, mlx_vector_array results) {
     return failed ? mc_mlx_fail("the results") : MICA_OK;
 }
 
+/* What drop_read left: those of results, or after an error. */
+static void leave_cast_of(builder *b, uint32_t param) {
+    uint32_t leaf = b->graph->leaf[param];
+    if (b->casts[b->graph->value[leaf]].ctx) leave_cast(b, leaf);
+}
+
 static void close_builder(builder *b, mc_buffer *checks) {
-    for (uint32_t i = 0; b->values && b->casts && i < b->graph->n_values; i++) {
+    bool room = b->values && b->casts;
+    for (uint32_t i = 0; room && i < b->graph->lowered->n_params; i++)
+        if (b->graph->leaf[i] != MC_ABSENT) leave_cast_of(b, i);
+    for (uint32_t i = 0; room && i < b->graph->n_values; i++) {
         drop(&b->values[i]);
         drop(&b->casts[i]);
     }
@@ -217,11 +239,31 @@ static void close_builder(builder *b, mc_buffer *checks) {
     mc_free(b->from);
 }
 
-mica_status mc_mlx_graph_build(const mc_mlx_graph *g, mlx_array *params, const uint64_t *scalars,
-                               mlx_stream stream, bool on_cpu, bool eager, mc_buffer *checks,
-                               mlx_vector_array results) {
-    builder b = {
-        .graph = g, .scalars = scalars, .stream = stream, .on_cpu = on_cpu, .eager = eager};
+/* Takes the parameters over, and their casts. */
+static void take_params(builder *b, mlx_array *params, bool room) {
+    const mc_mlx_graph *g = b->graph;
+    for (uint32_t i = 0; i < g->lowered->n_params; i++) {
+        if (room && g->leaf[i] != MC_ABSENT) {
+            uint32_t value = g->value[g->leaf[i]];
+            b->values[value] = params[i];
+            params[i] = (mlx_array){0};
+            if (!b->param_casts) continue;
+            b->casts[value] = b->param_casts[i];
+            b->param_casts[i] = (mlx_array){0};
+        }
+        drop(&params[i]);
+    }
+}
+
+mica_status mc_mlx_graph_build(const mc_mlx_graph *g, mlx_array *params, mlx_array *casts,
+                               const uint64_t *scalars, mlx_stream stream, bool on_cpu, bool eager,
+                               mc_buffer *checks, mlx_vector_array results) {
+    builder b = {.graph = g,
+                 .param_casts = casts,
+                 .scalars = scalars,
+                 .stream = stream,
+                 .on_cpu = on_cpu,
+                 .eager = eager};
     b.values = mc_calloc(g->n_values + 1, sizeof *b.values);
     b.casts = mc_calloc(g->n_values + 1, sizeof *b.casts);
     b.in = mc_calloc(g->max_in, sizeof *b.in);
@@ -233,13 +275,7 @@ mica_status mc_mlx_graph_build(const mc_mlx_graph *g, mlx_array *params, const u
     mc_buffer_clear(&b.checks.texts);
     bool room = b.values && b.casts && b.in && b.to && b.numbers && b.from;
     mica_status status = room ? MICA_OK : mc_fail_nomem("a graph for MLX");
-    for (uint32_t i = 0; i < g->lowered->n_params; i++) {
-        if (status == MICA_OK && g->leaf[i] != MC_ABSENT) {
-            b.values[g->value[g->leaf[i]]] = params[i];
-            params[i] = (mlx_array){0};
-        }
-        drop(&params[i]);
-    }
+    take_params(&b, params, room);
     for (uint32_t i = 0; status == MICA_OK && i < g->n_nodes; i++)
         if (g->needed[i]) status = build_node(&b, i);
     if (status == MICA_OK) status = hand_out(&b, results);

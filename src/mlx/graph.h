@@ -24,10 +24,12 @@ void mc_mlx_graph_deinit(mc_mlx_graph *graph);
  * then, so MLX may compute in their memory. results receives the results, dense, and after them the
  * arrays of the checks.
  *
+ *  casts   [n_params] of params in another dtype, which it takes over and leaves as they are after
+ *          the ops that asked for them; NULL: none are kept
  *  scalars the run's, which the graph is then made for; NULL: the graph is for any
  *  eager   evaluates each op by itself: an error names it
  *  errors  MICA_ENOMEM; MICA_EDEVICE with the op's name */
-mica_status mc_mlx_graph_build(const mc_mlx_graph *graph, mlx_array *params,
+mica_status mc_mlx_graph_build(const mc_mlx_graph *graph, mlx_array *params, mlx_array *casts,
                                const uint64_t *scalars, mlx_stream stream, bool on_cpu, bool eager,
                                mc_buffer *checks, mlx_vector_array results);
 

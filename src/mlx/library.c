@@ -1,3 +1,4 @@
+#define _POSIX_C_SOURCE 200809L
 #include "mlx/library.h"
 
 #include <dlfcn.h>
@@ -65,6 +66,9 @@ mica_status mc_mlx_load(void) {
     char tried[512];
     mc_mlx_library library;
     if (loaded) return MICA_OK;
+    /* MLX's CUDA counts the graphs that it captures, and fails for good at the 801st of a process,
+     * unless it is told not to. */
+    (void)setenv("MLX_ENABLE_CACHE_THRASHING_CHECK", "0", 0);
     void *handle = open_file(tried);
     if (!handle) return mc_fail(MICA_EDEVICE, "mlx: no library: %s; %s", tried, HOW_TO_GET);
     mica_status status = find_symbols(handle, &library);

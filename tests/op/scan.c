@@ -8,6 +8,7 @@ static void as_defined(void **state) {
     (void)state;
     bench b = bench_open();
     float x[N], sum[N], max[N];
+    const float near = test_device_keeps_order() ? 0 : 1e-4f;
     fill(x, N, 2);
     mica_array a = f32s(b.s, x, SHAPE(N));
     for (int mode = 0; mode < 4; mode++) {
@@ -21,7 +22,7 @@ static void as_defined(void **state) {
             sum[i] = inclusive ? s : s0;
             max[i] = inclusive ? m : m0;
         }
-        expect_f32(mica_cumsum(b.s, a, 0, reverse, inclusive), sum, SHAPE(N), 0);
+        expect_f32(mica_cumsum(b.s, a, 0, reverse, inclusive), sum, SHAPE(N), near);
         expect_f32(mica_cummax(b.s, a, 0, reverse, inclusive), max, SHAPE(N), 0);
         mica_array low = mica_cummin(b.s, mica_negative(b.s, a), -1, reverse, inclusive);
         expect_f32(mica_negative(b.s, low), max, SHAPE(N), 0);
