@@ -130,6 +130,7 @@ static mica_status open_on_thread(mc_mlx_task *task) {
     describe(o->state);
     (void)mc_mlx.metal_is_available(&metal); /* it is not, then */
     o->state->host_reads = o->state->on_cpu || metal;
+    if (!o->state->host_reads) mc_mlx_thread_keep(); /* CUDA */
     uint64_t limit = o->options ? o->options->memory_limit_bytes : 0;
     state_task limited = {.state = o->state, .bytes = (size_t)limit};
     MC_TRY(change_memory_limit(&limited.task));

@@ -6,6 +6,7 @@
 
 static pthread_mutex_t openers_lock = PTHREAD_MUTEX_INITIALIZER;
 static int openers; /* guarded by it */
+static bool kept;   /* mc_mlx_thread_keep; guarded by it */
 static mc_worker worker;
 static pid_t owner; /* the process whose thread it is */
 
@@ -110,6 +111,7 @@ static mica_status end(mc_mlx_task *task) {
 static mica_status start(void) {
     if (owner && owner != getpid())
         return mc_fail(MICA_EDEVICE, "mlx: MLX ran before the process forked, and cannot here");
+    if (kept) return MICA_OK;
     MC_TRY(mc_mlx_load());
     mc_mlx.set_error_handler(keep_error, NULL, NULL);
     MC_TRY(mc_worker_init(&worker));
@@ -126,9 +128,15 @@ mica_status mc_mlx_thread_open(void) {
     return status;
 }
 
+void mc_mlx_thread_keep(void) {
+    pthread_mutex_lock(&openers_lock);
+    kept = true;
+    pthread_mutex_unlock(&openers_lock);
+}
+
 void mc_mlx_thread_close(void) {
     pthread_mutex_lock(&openers_lock);
-    if (--openers == 0 && owner == getpid()) {
+    if (--openers == 0 && owner == getpid() && !kept) {
         mc_mlx_task task = {.run = end};
         (void)mc_mlx_call_on_thread(&task); /* what fails here leaves a stream behind */
         mc_worker_deinit(&worker);

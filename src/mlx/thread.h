@@ -24,6 +24,9 @@ struct mc_mlx_task {
  * less. errors  MICA_EDEVICE */
 mica_status mc_mlx_thread_open(void);
 void mc_mlx_thread_close(void);
+/* From here on the thread and its streams stay until the process ends: MLX's CUDA frees a stream in
+ * a thread of its own, which ends the process if the driver is gone by then. */
+void mc_mlx_thread_keep(void);
 
 /* Hands a task over, which lives until it has been waited for.
  * errors  MICA_EDEVICE the process is a fork of the one that opened the device */

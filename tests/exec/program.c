@@ -11,6 +11,7 @@
 #include "device/device.h"
 #include "exec/cache.h"
 #include "exec/expect.h"
+#include "exec/program.h"
 #include "graph/graph.h"
 
 enum { N = 8, THREADS = 8 };
@@ -173,6 +174,49 @@ static void test_what_shares_a_donated_arguments_memory_stays(void **state) {
 }
 
 /* Values that are no parameters are a part of the program, and live as long as it does. */
+/* Runs over results of runs that nobody waited for, waited for in any order. */
+static void test_launches_before_earlier_ones_are_over(void **state) {
+    (void)state;
+    enum { RUNS = 12 };
+    mica_program *program = build_step();
+    mica_array cache = zeros(into), sums[RUNS];
+    mc_fence fences[RUNS];
+    float sum = 0;
+    for (int i = 0; i < RUNS; i++) {
+        const float value = (float)(i + 1);
+        const mica_array args[] = {cache, mica_i32(into, i % N), data(into, &value, 1)};
+        mica_array results[2];
+        if (mc_program_launch(program, into, args, results, &fences[i]) != MICA_OK)
+            fail_msg("%s", mica_last_error());
+        cache = results[0];
+        sums[i] = results[1];
+    }
+    for (int i = RUNS - 1; i >= 0; i--)
+        assert_int_equal(mc_device_wait(device, fences[(i * 5) % RUNS]), MICA_OK);
+    expect(cache, (float[]){9, 10, 11, 12, 5, 6, 7, 8}, N);
+    for (int i = 0; i < RUNS; i++) {
+        const float old = i < N ? 0 : (float)(i - N + 1), value = (float)(i + 1);
+        sum += value * value - old * old;
+        expect(sums[i], &sum, 1);
+    }
+    mica_program_close(&program);
+}
+
+/* An error that depends on data is told by the wait. */
+static void test_an_error_of_a_launch(void **state) {
+    (void)state;
+    mica_program *program = build_step();
+    const float value = 1;
+    const mica_array args[] = {zeros(into), mica_i32(into, N), data(into, &value, 1)};
+    mica_array results[2];
+    mc_fence fence;
+    mica_status status = mc_program_launch(program, into, args, results, &fence);
+    if (status == MICA_OK) status = mc_device_wait(device, fence);
+    assert_int_equal(status, MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "slice_update_at"));
+    mica_program_close(&program);
+}
+
 static void test_a_program_outlives_its_scope_and_device_handle(void **state) {
     (void)state;
     mica_device *own;
@@ -623,6 +667,8 @@ int main(int argc, char **argv) {
         IN_SCOPES(test_a_program_without_parameters_or_results),
         IN_SCOPES(test_arguments_that_are_not_evaluated_yet),
         IN_SCOPES(test_what_runs_in_the_background_ends_first),
+        IN_SCOPES(test_launches_before_earlier_ones_are_over),
+        IN_SCOPES(test_an_error_of_a_launch),
         IN_SCOPES(test_an_error_of_a_run),
         IN_SCOPES(test_refused_programs),
         IN_SCOPES(test_refused_arguments),

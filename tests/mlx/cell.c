@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "mlx/cell.h"
 #include "support/support.h"
 
 enum { N = 64 };
@@ -100,12 +101,52 @@ static void test_unwritten_memory_is_an_array(void **state) {
     mc_storage_release(storage);
 }
 
+/* Roots of n bf16 of a storage, from element `first` on. */
+static void check_roots(mc_storage *storage, int64_t first, int64_t n, const float *want) {
+    float got[N];
+    mc_layout layout;
+    assert_int_equal(mc_layout_init(&layout, MICA_BF16, &n, 1), MICA_OK);
+    mica_array x = mc_leaf(s, &layout, mc_storage_retain(storage), 2 * first);
+    mica_array y = mica_astype(s, mica_sqrt(s, x), MICA_F32);
+    assert_int_equal(mica_read(y, got, (size_t)n * sizeof *got), MICA_OK);
+    for (int64_t i = 0; i < n; i++)
+        assert_true(got[i] == want[first + i]);
+}
+
+/* MLX's CPU computes bf16 in f32: the cast is kept for the next launch, for the same view and until
+ * the array is written. */
+static void test_a_kept_cast_is_of_what_is_there(void **state) {
+    (void)state;
+    mc_storage *storage = new_storage(N * sizeof(uint16_t));
+    for (int round = 0; round < 2; round++) {
+        uint16_t bits[N];
+        float roots[N];
+        for (int i = 0; i < N; i++) {
+            const float root = (float)((i * 7 + round) % 15), square = root * root;
+            uint32_t all;
+            memcpy(&all, &square, sizeof all);
+            bits[i] = (uint16_t)(all >> 16); /* up to 196: exact */
+            roots[i] = root;
+        }
+        assert_int_equal(mc_storage_write(device, storage, 0, bits, sizeof bits), MICA_OK);
+        for (int time = 0; time < 2; time++) {
+            check_roots(storage, 0, N, roots);
+            check_roots(storage, 3, N - 3, roots);
+        }
+        const mc_mlx_cell *cell = storage->address;
+        assert_non_null(cell->cast.ctx);
+    }
+    mc_storage_release(storage);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_part_of_an_array_is_written, open_device,
                                         close_device),
         cmocka_unit_test_setup_teardown(test_nothing_outside_is_touched, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_unwritten_memory_is_an_array, open_device,
+                                        close_device),
+        cmocka_unit_test_setup_teardown(test_a_kept_cast_is_of_what_is_there, open_device,
                                         close_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
