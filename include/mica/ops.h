@@ -466,6 +466,23 @@ MICA_API mica_array mica_quantized_matmul(mica_scope *s, mica_array x, mica_arra
                                           mica_array scales, mica_array biases, mica_quant quant,
                                           bool transpose);
 
+/** Products of matrices that indices pick, such as those of a token and its experts:
+ *
+ *      y[i...] = a[lhs[i...]] @ b[rhs[i...]]
+ *
+ *  a, b     [..., M, K] and [..., K, N] floats; the axes before the last two are counted as one.
+ *  indices  any integers, negative from the end; they broadcast. MICA_NONE: all in their order.
+ *  returns  [indices..., M, N], as mica_matmul. The matrices that are picked are copied.
+ *  errors   MICA_ESHAPE; MICA_EDTYPE; MICA_EINVAL at evaluation: an index is out of range
+ *  grad     a and b
+ *  source   mlx.core.gather_mm. */
+MICA_API mica_array mica_gather_mm(mica_scope *s, mica_array a, mica_array b,
+                                   mica_array lhs_indices, mica_array rhs_indices);
+/** The same of quantised matrices, as mica_quantized_matmul. grad: x. source mlx.core.gather_qmm. */
+MICA_API mica_array mica_gather_qmm(mica_scope *s, mica_array x, mica_array codes,
+                                    mica_array scales, mica_array biases, mica_quant quant,
+                                    bool transpose, mica_array lhs_indices, mica_array rhs_indices);
+
 /* ---- the decoder's fused ops ---- */
 
 /** Root-mean-square normalisation over the last axis, then scale.

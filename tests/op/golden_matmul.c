@@ -26,6 +26,14 @@ static bool run_addmm(golden *g) {
     return true;
 }
 
+static bool run_gather_mm(golden *g) {
+    mica_array a = golden_in(g, "a");
+    g->out[0] =
+        mica_gather_mm(g->s, a, golden_in(g, "b"), golden_in(g, "lhs"), golden_in(g, "rhs"));
+    allow_terms(g, mica_array_dim(a, -1));
+    return true;
+}
+
 static bool run_outer(golden *g) {
     g->out[0] = mica_outer(g->s, golden_in(g, "a"), golden_in(g, "b"));
     return true;
@@ -65,6 +73,6 @@ static const golden_row rows[] = {
     {.op = "matmul", .run = run_matmul},       {.op = "addmm", .run = run_addmm},
     {.op = "outer", .run = run_outer},         {.op = "inner", .run = run_inner},
     {.op = "tensordot", .run = run_tensordot}, {.op = "kron", .run = run_kron},
-    {.op = "einsum", .run = run_einsum},
+    {.op = "einsum", .run = run_einsum},       {.op = "gather_mm", .run = run_gather_mm},
 };
 const golden_group golden_matmul = {"matmul", rows, sizeof rows / sizeof *rows, NULL};

@@ -45,6 +45,15 @@ static bool run_quantized_matmul(golden *g) {
     return true;
 }
 
+static bool run_gather_qmm(golden *g) {
+    mica_array x = golden_in(g, "x");
+    g->out[0] = mica_gather_qmm(
+        g->s, x, golden_in(g, "wq"), golden_in(g, "scales"), golden_in(g, "biases"), quant_of(g),
+        golden_bool(g, "transpose", true), golden_in(g, "lhs"), golden_in(g, "rhs"));
+    allow_terms(g, mica_array_dim(x, -1));
+    return true;
+}
+
 /* ---- quantize: scales within 1 ulp, codes exact except at a rounding boundary ---- */
 
 static void *read_all(mica_array x) {
@@ -143,5 +152,6 @@ static const golden_row rows[] = {
     {.op = "quantize", .run = run_quantize, .check = check_quantize},
     {.op = "dequantize", .run = run_dequantize},
     {.op = "quantized_matmul", .run = run_quantized_matmul},
+    {.op = "gather_qmm", .run = run_gather_qmm},
 };
 const golden_group golden_quant = {"quant", rows, sizeof rows / sizeof *rows, NULL};

@@ -4,8 +4,6 @@
 WANTED("*", "f64", "graph programs")
 WANTED("grad", "quantized_matmul_x", "the weights of the record")
 WANTED("grad", "sdpa_mask", "the mask of the record")
-WANTED("matmul", "gather_mm", "graph programs")
 WANTED("promotion", "an op of c64", "more ops on complex numbers")
-WANTED("quant", "gather_qmm", "graph programs")
 
 #undef WANTED
