@@ -478,7 +478,7 @@ MICA_API mica_array mica_quantized_matmul(mica_scope *s, mica_array x, mica_arra
  *  source   mlx.core.gather_mm. */
 MICA_API mica_array mica_gather_mm(mica_scope *s, mica_array a, mica_array b,
                                    mica_array lhs_indices, mica_array rhs_indices);
-/** The same of quantised matrices, as mica_quantized_matmul. grad: x. source mlx.core.gather_qmm. */
+/** The same of quantised matrices, as mica_quantized_matmul. grad x. source mlx.core.gather_qmm. */
 MICA_API mica_array mica_gather_qmm(mica_scope *s, mica_array x, mica_array codes,
                                     mica_array scales, mica_array biases, mica_quant quant,
                                     bool transpose, mica_array lhs_indices, mica_array rhs_indices);
