@@ -18,7 +18,7 @@ typedef struct eager {
     uint32_t count;
     mica_array *made; /* [count] */
     bool *needed;     /* [count] */
-    mica_array *in;   /* operands of the node at hand; then its results */
+    mica_array *in; /* operands of the node at hand; then its parts, of which any number is there */
     FILE *trace;
 } eager;
 
@@ -127,7 +127,7 @@ static mica_status run_node(eager *e, uint32_t i) {
 /* ---- the whole ---- */
 
 static mica_status open_lists(eager *e, mc_arena *arena) {
-    uint32_t most = 1;
+    uint32_t most = 1, parts = 0;
     e->made = mc_arena_calloc(arena, ((size_t)e->count + 1) * sizeof *e->made);
     e->needed = mc_arena_calloc(arena, (size_t)e->count + 1);
     if (!e->made || !e->needed) return mc_fail_nomem("running a program");
@@ -136,12 +136,12 @@ static mica_status open_lists(eager *e, mc_arena *arena) {
     for (uint32_t i = e->count; i-- > 0;) {
         const mc_node *node = mc_scope_node(e->graph, i);
         if (!e->needed[i]) continue;
-        uint32_t n = (uint32_t)mc_node_n_out(node);
+        parts += mc_node_part(node) >= 0;
         if (node->n_in > most) most = node->n_in;
-        if (n > most) most = n;
         for (uint32_t k = 0; k < node->n_in; k++)
             if (node->in[k] != MC_ABSENT) e->needed[node->in[k]] = true;
     }
+    if (parts > most) most = parts;
     e->in = mc_arena_alloc(arena, most * sizeof *e->in);
     return e->in ? MICA_OK : mc_fail_nomem("running a program");
 }

@@ -8,6 +8,7 @@
 
 #include "device/device.h"
 #include "exec/expect.h"
+#include "graph/graph.h"
 
 #define SHAPE(...) (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / 8
 
@@ -494,6 +495,46 @@ static void test_errors_name_the_op_when_eager(void **state) {
     mica_scope_close(&s);
 }
 
+static mica_status same(void *user, mica_scope *s, const mica_array *x, size_t n, mica_array *y,
+                        size_t n_y) {
+    (void)user, (void)s, (void)n, (void)n_y;
+    y[0] = x[0];
+    return MICA_OK;
+}
+
+/* A file may have any number of nodes for one result of an op. */
+static void test_a_result_that_is_there_often(void **state) {
+    (void)state;
+    enum { MANY = 200 };
+    mica_scope *s = open_scope();
+    mica_array x = mica_program_param(s, MICA_I32, NULL, 0), y;
+    mica_array pred = mica_greater(s, x, mica_i32(s, 0));
+    must(mica_if(s, pred, same, same, NULL, &x, 1, &y, 1));
+    mica_array *parts = malloc(MANY * sizeof *parts), *out = malloc(MANY * sizeof *out);
+    assert_true(parts && out);
+    for (int i = 0; i < MANY; i++)
+        parts[i] = mc_record_part(s, (mica_array){s, mc_node_of(y)->in[0]}, 0);
+    const mica_param param = {.name = "x", .array = x};
+    mica_program *p;
+    mica_executable *exe;
+    must(mica_program_build(s, &param, 1, parts, MANY, NULL, &p));
+    for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_EAGER; mode++) {
+        must(mica_executable_open(p, &(mica_executable_options){.mode = mode}, &exe));
+        must(mica_executable_fill(exe, "x", 7));
+        must(mica_executable_run(exe, NULL, 0, s, out));
+        for (int i = 0; i < MANY; i += MANY / 4) {
+            int32_t got = 0;
+            must(mica_read(out[i], &got, sizeof got));
+            assert_int_equal(got, 7);
+        }
+        mica_executable_close(&exe);
+    }
+    mica_program_close(&p);
+    mica_scope_close(&s);
+    free(parts);
+    free(out);
+}
+
 /* ---- memory that runs out ---- */
 
 static bool use(void *arg) {
@@ -559,6 +600,7 @@ int main(void) {
         cmocka_unit_test(test_slots),
         cmocka_unit_test(test_slots_with_a_state),
         cmocka_unit_test(test_errors_name_the_op_when_eager),
+        cmocka_unit_test(test_a_result_that_is_there_often),
         cmocka_unit_test(test_each_allocation_fails),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
