@@ -48,6 +48,7 @@ typedef struct writer {
     leaf_kind *kind;           /* [count] of those that are written as leaves; LEAF_KINDS: as ops */
     uint32_t ops[MC_OP_COUNT]; /* number of each, or LEAF */
     mc_buffer graphs;          /* const mc_subgraph *, those within others first */
+    uint64_t control;          /* bytes that control flow takes */
     uint32_t n_ops, n_nodes;
     uint32_t count; /* of s, before the saver reads: that may record more */
 } writer;
@@ -139,6 +140,7 @@ static mica_status list_graph(writer *w, const mc_subgraph *g);
 static mica_status number_op(writer *w, const mc_node *node) {
     const mc_op_def *def = mc_op_get(node->op);
     if (w->ops[node->op] == LEAF) w->ops[node->op] = w->n_ops++;
+    MC_TRY(mc_control_charge(&w->control, node->op, node->attr));
     for (const mc_attr_field *f = def->attr_fields; mc_op_is_control(def) && f->name; f++)
         if (f->kind == MC_ATTR_GRAPH) MC_TRY(list_graph(w, mc_attr_graph(node->attr, f)));
     return MICA_OK;
@@ -354,6 +356,7 @@ typedef struct reader {
     graph_refs graphs;     /* so far */
     uint64_t graph_params; /* within a subgraph: of its first nodes, which are parameters */
     bool is_graph;         /* a subgraph is read */
+    uint64_t control;      /* bytes that control flow takes so far */
 } reader;
 
 static mica_status malformed(const reader *r, const char *what) {
@@ -581,7 +584,8 @@ static mica_status find_graphs(reader *r, const file_op *op, int64_t *attr) {
         }
         memcpy(attr + f->at, &ref, sizeof *attr);
     }
-    return MICA_OK;
+    mica_status status = mc_control_charge(&r->control, op->op, attr);
+    return status == MICA_OK ? status : mc_fail_context(MICA_EFORMAT, "%s", r->name);
 }
 
 static mica_status take_attr(reader *r, const file_op *op, int64_t attr[MC_ATTR_MAX_WORDS]) {
@@ -669,6 +673,7 @@ static mica_status take_graph(reader *r, const mc_subgraph **graph) {
     mica_scope_close(&inner.into);
     r->at = inner.at;
     r->in = inner.in;
+    r->control = inner.control;
     r->max_in = inner.max_in;
     return status;
 }

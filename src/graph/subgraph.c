@@ -25,17 +25,26 @@ static mica_status open_copying(copying *c) {
     return c->made && c->needed && c->place ? MICA_OK : mc_fail_nomem("a subgraph");
 }
 
-/* A rule of the caller's for a gradient needs its arguments and results, whatever else does. */
-static void need_regions(copying *c) {
+static bool need(copying *c, mica_array x) {
+    bool more = !c->needed[x.node];
+    c->needed[x.node] = true;
+    return more;
+}
+
+/* A rule of the caller's for a gradient needs its arguments and results, whatever else does.
+ * Whether it needs more than was needed before: that may be nodes of other rules. */
+static bool need_regions(copying *c) {
+    bool more = false;
     for (const mc_region *r = mc_scope_regions(c->from); r; r = r->older) {
         bool any = false;
         for (uint32_t i = r->begin; i < r->end; i++)
             any = any || c->needed[i];
         for (size_t i = 0; any && i < r->n_args; i++)
-            c->needed[r->args[i].node] = true;
+            more |= need(c, r->args[i]);
         for (size_t i = 0; any && i < r->n_results; i++)
-            c->needed[r->results[i].node] = true;
+            more |= need(c, r->results[i]);
     }
+    return more;
 }
 
 static void need_operands(copying *c) {
@@ -102,9 +111,9 @@ static mica_status copy_regions(copying *c) {
 
 /* Copies what is needed and is not made yet. */
 static mica_status copy_needed(copying *c) {
-    need_operands(c);
-    need_regions(c);
-    need_operands(c);
+    do
+        need_operands(c);
+    while (need_regions(c));
     for (uint32_t i = 0; i < c->count; i++) {
         c->place[i] = mc_scope_count(c->to);
         if (c->needed[i] && !mica_valid(c->made[i])) MC_TRY(copy_node(c, i));
@@ -150,6 +159,17 @@ static bool add_key(mc_subgraph *g) {
     for (uint32_t i = 0; ok && i < counts[1]; i++)
         ok = add_node_key(&g->key, mc_scope_node(g->graph, i));
     return ok && mc_buffer_add(&g->key, g->results, g->n_results * sizeof *g->results);
+}
+
+mica_status mc_control_charge(uint64_t *bytes, mc_op op, const void *attr) {
+    const mc_op_def *def = mc_op_get(op);
+    if (!mc_op_is_control(def)) return MICA_OK;
+    *bytes += (uint64_t)def->count_out(attr) * sizeof(mc_layout);
+    for (const mc_attr_field *f = def->attr_fields; f->name; f++)
+        if (f->kind == MC_ATTR_GRAPH && mc_attr_graph(attr, f))
+            *bytes += mc_attr_graph(attr, f)->key.len;
+    if (*bytes <= MC_CONTROL_BYTES) return MICA_OK;
+    return mc_fail(MICA_EINVAL, "control flow takes more than %d bytes", MC_CONTROL_BYTES);
 }
 
 /* ---- making ---- */

@@ -16,7 +16,7 @@
 #include "graph/attr.h"
 #include "graph/graph.h"
 
-enum { MC_SUBGRAPH_DEPTH = 16, MC_SUBGRAPH_NODES = 1 << 20 };
+enum { MC_SUBGRAPH_DEPTH = 16, MC_SUBGRAPH_NODES = 1 << 20, MC_CONTROL_BYTES = 1 << 26 };
 
 typedef struct mc_subgraph {
     atomic_uint users;
@@ -60,5 +60,10 @@ void mc_control_param(mc_op op, const void *attr, size_t i, const mc_layout *ope
 
 /* Adds a node's attributes to a key: subgraphs by what they are. False: no memory. */
 bool mc_add_attr_key(mc_buffer *key, const mc_node *node);
+
+/* Adds to *bytes what a node of control flow takes, if it is one: its results, and its subgraphs as
+ * a part of keys. Many nodes may share a subgraph, so that a small file holds a graph of any size.
+ * errors  MICA_EINVAL more than MC_CONTROL_BYTES */
+mica_status mc_control_charge(uint64_t *bytes, mc_op op, const void *attr);
 
 #endif

@@ -454,8 +454,7 @@ static division divide(const rule *r, const mc_attr_scan_over *a) {
     int64_t n = a->checkpoints > 0 ? a->checkpoints : (int64_t)sqrt((double)a->length);
     if (n > a->length) n = a->length;
     if (n < 1) n = 1;
-    division d = {.each = (a->length + n - 1) / n};
-    if (d.each < 1) d.each = 1;
+    division d = {.each = a->length > 0 ? (a->length - 1) / n + 1 : 1};
     d.whole = a->length / d.each;
     d.rest = a->length - d.whole * d.each;
     return d;

@@ -231,6 +231,65 @@ static void test_checkpoints_bound_memory(void **state) {
         fail_msg("%d values at once, %d without checkpoints", (int)root, (int)all);
 }
 
+/* first(u, v) = u, second(u, v) = 3 u: what both give back reads v as well. */
+FUNCTION(first) {
+    UNUSED;
+    y[0] = mica_multiply(s, x[0], mica_f32(s, 1));
+    return MICA_OK;
+}
+
+FUNCTION(first_back) {
+    UNUSED;
+    y[0] = mica_multiply(s, x[3], x[1]);
+    y[1] = MICA_NONE;
+    return MICA_OK;
+}
+
+FUNCTION(second) {
+    UNUSED;
+    y[0] = mica_multiply(s, x[0], mica_f32(s, 3));
+    return MICA_OK;
+}
+
+FUNCTION(second_back) {
+    UNUSED;
+    y[0] = y[1] = x[3];
+    return MICA_OK;
+}
+
+/* The second's v is from the first, and the first's v is for its rule alone. */
+FUNCTION(rules_for_each_other) {
+    UNUSED;
+    const mica_custom_gradient one = {.fn = first, .vjp = first_back};
+    const mica_custom_gradient two = {.fn = second, .vjp = second_back};
+    mica_array args[2] = {mica_square(s, x[0]), mica_add(s, x[0], mica_f32(s, 10))}, v;
+    MUST(mica_custom_vjp(s, &one, NULL, args, 2, &v, 1));
+    args[0] = x[0];
+    args[1] = mica_negative(s, v);
+    return mica_custom_vjp(s, &two, NULL, args, 2, y, n_y);
+}
+
+static void test_a_rule_that_needs_another(void **state) {
+    (void)state;
+    mica_scope *s = open_scope();
+    mica_array x = vector(s, 1, 2, 3), y, dx, pred = mica_scalar(s, 1, MICA_BOOL);
+    MUST(mica_if(s, pred, rules_for_each_other, rules_for_each_other, NULL, &x, 1, &y, 1));
+    MUST(mica_grad(s, total(s, y), MICA_NONE, &x, 1, &dx));
+    EXPECT3(dx, 1 - 2 * 11, 1 - 4 * 12, 1 - 6 * 13);
+    mica_scope_close(&s);
+}
+
+/* The longest scan: nobody runs it, but its gradient is recorded. */
+static void test_the_longest_scan(void **state) {
+    (void)state;
+    mica_scope *s = open_scope();
+    mica_array x = mica_f32(s, 1), y, dx;
+    const mica_scan_options o = {.length = INT64_MAX};
+    MUST(mica_scan(s, twice, NULL, &x, 1, NULL, 0, &o, &y, NULL, 0));
+    MUST(mica_grad(s, y, MICA_NONE, &x, 1, &dx));
+    mica_scope_close(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_loop_without_a_bound),
@@ -238,6 +297,8 @@ int main(void) {
         cmocka_unit_test(test_an_operand_twice),
         cmocka_unit_test(test_captures_of_branches),
         cmocka_unit_test(test_rules_within),
+        cmocka_unit_test(test_a_rule_that_needs_another),
+        cmocka_unit_test(test_the_longest_scan),
         cmocka_unit_test(test_a_gradient_of_a_gradient_as_a_program),
         cmocka_unit_test(test_checkpoints_bound_memory),
     };

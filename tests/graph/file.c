@@ -438,6 +438,71 @@ static void test_files_that_were_changed(void **state) {
     assert_true(loads > MUTATIONS / 10);
 }
 
+/* ---- files that are small, and graphs that are not ---- */
+
+static void add(mc_buffer *file, uint64_t word) {
+    assert_true(mc_buffer_add(file, &word, sizeof word));
+}
+
+static void add_name(mc_buffer *file, const char *text) {
+    char padded[16] = {0};
+    size_t n = strlen(text);
+    memcpy(padded, text, n);
+    add(file, n);
+    assert_true(mc_buffer_add(file, padded, (n + 7) / 8 * 8));
+}
+
+static void add_true(mc_buffer *file) {
+    add(file, UINT64_C(1) << 32 | UINT32_MAX); /* a leaf that is a number */
+    add(file, MICA_BOOL);
+    add(file, 1);
+}
+
+/* n branches, whose functions are one that gives n_results. */
+static mc_buffer branches(uint64_t n, uint64_t n_results) {
+    mc_buffer file = {0};
+    const uint64_t head[9] = {0, UINT64_C(0x01020304) << 32 | 3, 0, 0, 1, n + 1};
+    assert_true(mc_buffer_add(&file, head, sizeof head));
+    memcpy(file.data, "MICAGRPH", 8);
+    add_name(&file, "if");
+    add(&file, 2);
+    add_name(&file, "then_graph");
+    add(&file, 1);
+    add_name(&file, "else_graph");
+    add(&file, 1);
+    add(&file, 1); /* a subgraph: without parameters, a node */
+    add(&file, 0);
+    add(&file, 1);
+    add(&file, n_results);
+    for (uint64_t i = 0; i < n_results; i++)
+        add(&file, 0);
+    add_true(&file);
+    add_true(&file);
+    for (uint64_t i = 0; i < n; i++) {
+        add(&file, UINT64_C(1) << 32);
+        for (int k = 0; k < 3; k++) /* the condition, both subgraphs */
+            add(&file, 0);
+    }
+    while (file.len % 64)
+        add(&file, 0);
+    memcpy(file.data + 64, &file.len, sizeof file.len);
+    mend(file.data, file.len);
+    return file;
+}
+
+static void test_what_subgraphs_take_is_bounded(void **state) {
+    mc_graph_loader loader = {.inside = inside};
+    mc_buffer file = branches(100, 100);
+    loaded l = load(*state, &loader, file.data, file.len);
+    if (l.status != MICA_OK) fail_msg("%s", mica_last_error());
+    unload(&l);
+    mc_buffer_deinit(&file);
+    file = branches(1000, 1000); /* 40 KB */
+    expect_unloaded(*state, &loader, file.data, file.len, MICA_EFORMAT,
+                    "a.graph: control flow takes more than 67108864 bytes");
+    mc_buffer_deinit(&file);
+}
+
 /* ---- no memory ---- */
 
 typedef struct attempt {
@@ -483,6 +548,7 @@ int main(void) {
         cmocka_unit_test(test_a_result_of_several),
         cmocka_unit_test(test_files_that_were_cut),
         cmocka_unit_test(test_files_that_were_changed),
+        cmocka_unit_test(test_what_subgraphs_take_is_bounded),
         cmocka_unit_test(test_every_failing_allocation_is_an_error),
     };
     return cmocka_run_group_tests(tests, test_graph_open_device, test_graph_close_device);
