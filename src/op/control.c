@@ -451,6 +451,8 @@ mica_status mica_if_each(mica_scope *s, mica_array pred, mica_compile_fn then_fn
     mica_status status =
         begin(&b, then_fn && else_fn && (args || n_args == 0) && (results || n_results == 0));
     mica_array *others = mc_array_alloc(n_results, sizeof *others);
+    if (status == MICA_OK && n_results == 0)
+        status = mc_fail(MICA_EINVAL, "if_each: there is no result");
     if (status == MICA_OK && mica_array_dtype(pred) != MICA_BOOL)
         status = mc_fail(MICA_EDTYPE, "if_each: the condition is not bool");
     if (status == MICA_OK)

@@ -480,8 +480,17 @@ static mica_status evaluate(void *user, mica_scope *s, const mica_array *x, size
 static mica_status nest(void *user, mica_scope *s, const mica_array *x, size_t n, mica_array *y,
                         size_t n_y) {
     int *left = user;
-    if ((*left)-- > 0) return mica_scan(s, nest, user, NULL, 0, x, n, NULL, NULL, y, n_y);
     y[0] = x[0];
+    if ((*left)-- == 0) return MICA_OK;
+    const mica_scan_options o = {.length = 2};
+    return mica_scan(s, nest, user, x, n, NULL, 0, &o, y, NULL, n_y - 1);
+}
+
+static mica_status count_beside(void *user, mica_scope *s, const mica_array *x, size_t n,
+                                mica_array *y, size_t n_y) {
+    (void)user, (void)n, (void)n_y;
+    y[0] = mica_subtract(s, x[0], mica_i32(s, 1));
+    y[1] = mica_add(s, x[1], x[1]);
     return MICA_OK;
 }
 
@@ -564,15 +573,38 @@ static void test_refused_loops(void **state) {
 
 static void test_nesting_has_an_end(void **state) {
     (void)state;
-    for (int depth = 15; depth <= 16; depth++) {
+    const mica_scan_options o = {.length = 2};
+    for (int depth = 16; depth <= 17; depth++) {
         mica_scope *s = open_scope();
-        int left = depth;
-        mica_array x = mica_zeros(s, (const int64_t[]){1, 1, 1, 1, 1, 1, 1, 1}, 8, MICA_F32), y;
-        mica_status status = mica_scan(s, nest, &left, NULL, 0, &x, 1, NULL, NULL, &y, 1);
-        if (left >= 0) /* no axes are left */
-            assert_int_equal(status, MICA_ESHAPE);
+        int left = depth - 1;
+        mica_array x = numbers(s), y;
+        mica_status status = mica_scan(s, nest, &left, &x, 1, NULL, 0, &o, &y, NULL, 0);
+        if (depth == 16) must(status);
+        if (depth == 16) EXPECT(y, 1, -2, 3, 0.5f, -4, 8);
+        if (depth == 17) refused(s, status, MICA_EINVAL, "control flow nests more than 16 deep", y);
         mica_scope_close(&s);
     }
+}
+
+/* What is carried, and rows, without elements. */
+static void test_no_elements(void **state) {
+    (void)state;
+    mica_scope *s = open_scope();
+    mica_array x = mica_zeros(s, SHAPE(0, 2), MICA_F32), y, ys, rounds, i = mica_i32(s, 3);
+    mica_array xs = mica_zeros(s, SHAPE(4, 0, 2), MICA_F32), pred = mica_scalar(s, 0, MICA_BOOL);
+    must(mica_scan(s, accumulate, NULL, &x, 1, &xs, 1, NULL, &y, NULL, 0));
+    must(mica_eval(s, y));
+    must(mica_scan(s, give_row, NULL, NULL, 0, &xs, 1, NULL, NULL, &ys, 1));
+    must(mica_eval(s, ys));
+    must(mica_if(s, pred, give_row, give_row, NULL, &x, 1, &y, 1));
+    must(mica_eval(s, y));
+    mica_array init[2] = {i, x}, out[2];
+    must(mica_while(s, count_down, count_beside, NULL, init, 2, NULL, out, &rounds));
+    must(mica_eval(s, out[1]));
+    assert_int_equal(item(rounds), 3);
+    expect_refused(mica_if_each(s, pred, give_row, give_row, NULL, &x, 1, NULL, 0), MICA_EINVAL,
+                   "no result");
+    mica_scope_close(&s);
 }
 
 /* ---- memory that runs out ---- */
@@ -654,6 +686,7 @@ int main(void) {
         cmocka_unit_test(test_refused_branches),
         cmocka_unit_test(test_refused_loops),
         cmocka_unit_test(test_nesting_has_an_end),
+        cmocka_unit_test(test_no_elements),
         cmocka_unit_test(test_each_allocation_fails),
         cmocka_unit_test(test_threads_share_a_program),
     };
