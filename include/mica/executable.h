@@ -161,8 +161,8 @@ MICA_API mica_status mica_executable_run_async(mica_executable *executable,
 /** Waits for that run, hands its results out, closes *ticket and sets it to NULL.
  *
  *  into, results  as of mica_executable_run.
- *  errors         those of the run; of an earlier one that failed and was to feed it;
- *                 MICA_ECANCELLED */
+ *  errors         those of the run; where parameters are fed, that of an earlier run that failed
+ *                 and whose ticket was still there when this one was queued; MICA_ECANCELLED */
 MICA_API mica_status mica_ticket_wait(mica_ticket **ticket, mica_scope *into, mica_array *results);
 
 /** Whether the run is over, so that mica_ticket_wait does not wait. */

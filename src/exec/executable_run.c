@@ -220,8 +220,15 @@ void mc_executable_drain(mica_executable *x) {
         mc_worker_wait(&x->device->worker, &run->job);
 }
 
-static bool is_idle(mica_executable *x) {
-    return !x->tickets || mc_worker_is_done(&x->device->worker, &x->tickets->job);
+/* Forgets a run that failed, where nobody can still see it in a ticket: what is queued then is to
+ * run. Whether that one was over yet changes nothing. */
+static void forget_broken(mica_executable *x) {
+    mc_executable_run *run = x->tickets;
+    if (run && !mc_worker_is_done(&x->device->worker, &run->job)) return;
+    if (x->broken == MICA_OK) return;
+    while (run && run->status == MICA_OK)
+        run = run->next;
+    if (!run) x->broken = MICA_OK;
 }
 
 mica_status mica_executable_run(mica_executable *executable, const mica_input *inputs, size_t n,
@@ -260,7 +267,7 @@ mica_status mica_executable_run_async(mica_executable *executable, const mica_in
     *ticket = NULL;
     mc_executable_run *run = mc_executable_run_new(executable);
     if (!run) return mc_fail_nomem("a run");
-    if (is_idle(executable)) executable->broken = MICA_OK;
+    forget_broken(executable);
     mica_status status = take_inputs(run, inputs, n);
     run->job.run = run_queued;
     if (status == MICA_OK) status = mc_worker_submit(&executable->device->worker, &run->job);

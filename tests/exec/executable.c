@@ -3,6 +3,7 @@
 #include <mica/mica.h>
 
 #include <math.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -358,6 +359,33 @@ static void test_errors_of_queued_runs(void **state) {
     mica_executable_close(&x);
 }
 
+/* A run behind one that failed fails, also where that is over long since; until it is waited for. */
+static void test_a_run_behind_one_that_is_over(void **state) {
+    (void)state;
+    mica_executable *x = open_sum();
+    mica_scope *s = open_scope();
+    mica_ticket *tickets[3];
+    mica_array y;
+    must(mica_executable_fill(x, "out0", 0));
+    const int32_t ids[2] = {77, 2};
+    const mica_input bad = number(&ids[0]), good = number(&ids[1]);
+    for (int i = 0; i < 3; i++) {
+        must(mica_executable_run_async(x, i == 1 ? &bad : &good, 1, &tickets[i]));
+        while (!mica_ticket_ready(tickets[i]))
+            sched_yield();
+    }
+    expect_refused(mica_ticket_wait(&tickets[2], s, &y), MICA_EINVAL,
+                   "an earlier run failed: take");
+    expect_refused(mica_ticket_wait(&tickets[1], s, &y), MICA_EINVAL, "take");
+    must(mica_executable_run_async(x, &good, 1, &tickets[1])); /* beside one that went well */
+    must(mica_ticket_wait(&tickets[1], s, &y));
+    EXPECT(y, 200);
+    must(mica_ticket_wait(&tickets[0], s, &y));
+    EXPECT(y, 100);
+    mica_scope_close(&s);
+    mica_executable_close(&x);
+}
+
 static mica_status forever(void *user, mica_scope *s, const mica_array *x, size_t n, mica_array *y,
                            size_t n_y) {
     (void)user, (void)n, (void)n_y;
@@ -596,6 +624,7 @@ int main(void) {
         cmocka_unit_test(test_a_result_feeds_a_parameter),
         cmocka_unit_test(test_queued_runs_keep_their_order),
         cmocka_unit_test(test_errors_of_queued_runs),
+        cmocka_unit_test(test_a_run_behind_one_that_is_over),
         cmocka_unit_test(test_cancelled_runs),
         cmocka_unit_test(test_slots),
         cmocka_unit_test(test_slots_with_a_state),
