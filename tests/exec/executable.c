@@ -359,7 +359,7 @@ static void test_errors_of_queued_runs(void **state) {
     mica_executable_close(&x);
 }
 
-/* A run behind one that failed fails, also where that is over long since; until it is waited for. */
+/* A run behind one that failed fails, also where that is long over; until it is waited for. */
 static void test_a_run_behind_one_that_is_over(void **state) {
     (void)state;
     mica_executable *x = open_sum();
