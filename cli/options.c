@@ -229,7 +229,7 @@ void cli_option_print(const cli_option *option, const void *base, FILE *out) {
 
 /* ---- finding ---- */
 
-enum { MAX_NAME = 32, MAX_OPTIONS = 64 };
+enum { MAX_NAME = 32 };
 
 static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
@@ -325,11 +325,11 @@ void cli_option_variable(const cli_option *option, char out[CLI_VARIABLE]) {
 /* Finds the option whose name, or whose name in another program, is nearest to a misspelt one.
  * returns its long name without dashes; NULL if none is near */
 static const char *nearest_option(const cli_verb *verb, const char *name) {
-    const char *names[MAX_OPTIONS + CLI_MAX_ALIASES], *means[MAX_OPTIONS + CLI_MAX_ALIASES];
+    const char *names[CLI_MAX_OPTIONS + CLI_MAX_ALIASES], *means[CLI_MAX_OPTIONS + CLI_MAX_ALIASES];
     size_t count = 0;
     const cli_option *option;
     const cli_alias *alias;
-    for (; count < MAX_OPTIONS && (option = cli_option_at(verb, count, NULL)); count++)
+    for (; count < CLI_MAX_OPTIONS && (option = cli_option_at(verb, count, NULL)); count++)
         names[count] = means[count] = option->name;
     for (size_t i = 0; (alias = cli_alias_at(i)); i++) {
         if (!cli_option_find(verb, alias->option, NULL)) continue;
@@ -364,7 +364,7 @@ typedef struct parser {
     char *values;
     int argc, next;
     char **argv;
-    bool given[MAX_OPTIONS]; /* given on the command line */
+    bool given[CLI_MAX_OPTIONS]; /* given on the command line */
 } parser;
 
 /* Stores the value of the index-th option. source: the option's name in messages. */
@@ -521,6 +521,7 @@ cli_parse cli_options_parse(const cli_verb *verb, const char *verb_name, int arg
         if (parsed != CLI_PARSED) return parsed;
     }
     *count = kept;
+    if (verb->given_offset) memcpy(p.values + verb->given_offset, p.given, sizeof p.given);
     if (verb->max_args >= 0 && kept > verb->max_args) {
         cli_usage(verb_name, "%s takes no '%s'%s", verb_name, argv[verb->max_args],
                   verb->max_args > 1 ? "; put quotes around a text of several words" : "");

@@ -88,6 +88,8 @@ typedef enum cli_words {
     CLI_WORDS_SHELLS
 } cli_words;
 
+enum { CLI_MAX_OPTIONS = 64 }; /* of a verb */
+
 typedef struct cli_verb {
     const char *synopsis; /* the usage line after `mica VERB` */
     const char *details;  /* paragraphs of --help */
@@ -95,6 +97,8 @@ typedef struct cli_verb {
     int max_args;         /* maximum number of arguments that are not options; -1: any */
     cli_words words;      /* their kind, for completions */
     size_t values_bytes;  /* of the struct that the groups describe */
+    size_t given_offset;  /* in that struct, of bool [CLI_MAX_OPTIONS]: whether the command line has
+                             given the option of that index; 0: it is not told */
     cli_group groups[CLI_MAX_GROUPS];
 
     /* values: the verb's struct. args: [count]. Returns an exit code. */

@@ -11,6 +11,8 @@
 
 enum { MAX_RUNS = 16, KINDS = 2 };
 
+#define MAX_NUMBER 1e300 /* of a log: differences are finite */
+
 typedef struct plot_values {
     const char *output;
     bool train, valid;
@@ -52,7 +54,7 @@ static bool get_number(const cli_json *json, const char *key, double *value) {
     const cli_json_node *v = cli_json_find(json, json->nodes, key);
     if (!v || v->kind != CLI_JSON_NUMBER) return false;
     *value = strtod(v->text, NULL);
-    return isfinite(*value);
+    return fabs(*value) <= MAX_NUMBER;
 }
 
 /* Adds what a line of a log says. A training that went on from a checkpoint tells steps again:
@@ -120,8 +122,8 @@ static bool measure(plot *p) {
             p->y1 = any ? fmax(p->y1, q.y) : q.y;
             any = true;
         }
-    if (p->x1 == p->x0) p->x1 = p->x0 + 1.0;
-    if (p->y1 == p->y0) p->y1 = p->y0 + 1.0;
+    if (p->x1 == p->x0) p->x1 = p->x0 + fmax(1.0, fabs(p->x0));
+    if (p->y1 == p->y0) p->y1 = p->y0 + fmax(1.0, fabs(p->y0));
     return any;
 }
 
@@ -135,7 +137,7 @@ static double down(const plot *p, double y) {
 
 /* ---- SVG ---- */
 
-enum { LEFT = 60, RIGHT = 20, TOP = 20, BOTTOM = 40, TICKS = 5, ROW = 16 };
+enum { LEFT = 60, RIGHT = 20, TOP = 20, BOTTOM = 40, TICKS = 5, ROW = 16, MIN_SIZE = 100 };
 
 static const char *const colours[] = {"#1f6fb4", "#d1495b", "#2e8b57", "#b8860b",
                                       "#6a4c93", "#008b8b", "#8b4513", "#555555"};
@@ -193,6 +195,8 @@ static bool put_curve(cli_text *out, const plot *p, size_t i, int row, int w, in
 static int write_svg(const plot *p, const plot_values *values) {
     int width = values->width ? (int)values->width : 800;
     int height = values->height ? (int)values->height : 480, row = 0;
+    width = width < MIN_SIZE ? MIN_SIZE : width;
+    height = height < MIN_SIZE ? MIN_SIZE : height;
     int w = width - LEFT - RIGHT, h = height - TOP - BOTTOM;
     cli_text out = {0};
     bool done = cli_text_printf(&out,

@@ -533,6 +533,7 @@ const cli_verb cli_verb_tune = {
     .max_args = 1,
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(tune_values),
+    .given_offset = offsetof(tune_values, given),
     .groups = {{"Tune", tune_options, CLI_COUNT(tune_options), 0}},
     .run = run,
 };

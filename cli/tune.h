@@ -28,6 +28,7 @@ typedef struct tune_values {
     int train, test, mask_prompt, grad_checkpoint, pack, skip_bad, resume, bf16;
     cli_texts modules;
     bool quiet;
+    bool given[CLI_MAX_OPTIONS]; /* by the command line */
 } tune_values;
 
 extern const cli_option tune_options[];

@@ -63,8 +63,9 @@ static const cli_option *find_option(const char *key) {
     return NULL;
 }
 
-/* Whether the command line has set a member. */
+/* Whether the command line, or a variable, has set a member. */
 static bool is_given(const reader *r, const cli_option *option) {
+    if (r->given->given[option - tune_options]) return true;
     const char *at = (const char *)r->given + option->offset;
     switch (option->kind) {
     case CLI_INT:
@@ -125,6 +126,7 @@ static int read_lora(const reader *r, const cli_json_node *object) {
 
 static int read_arguments(const reader *r, const cli_json_node *list) {
     mica_schedule *s = &r->extras->lr;
+    if (list->kind != CLI_JSON_ARRAY) return complain(r, "lr_schedule.arguments", "want a list");
     for (const cli_json_node *v = cli_json_first(r->json, list); v; v = cli_json_next(r->json, v)) {
         if (s->n_arguments == TUNE_ARGUMENTS || !number(v, &s->arguments[s->n_arguments]))
             return complain(r, "lr_schedule.arguments", "want up to 4 numbers");
@@ -167,7 +169,8 @@ static double exact_zero(double value) {
 
 static int read_betas(const reader *r, const cli_json_node *list) {
     double betas[2];
-    const cli_json_node *v = cli_json_first(r->json, list);
+    const cli_json_node *v =
+        list->kind == CLI_JSON_ARRAY ? cli_json_first(r->json, list) : NULL;
     for (int i = 0; i < 2; i++, v = v ? cli_json_next(r->json, v) : NULL)
         if (!v || !number(v, &betas[i])) return complain(r, "betas", "want two numbers");
     r->extras->settings.beta1 = exact_zero(betas[0]);
@@ -215,9 +218,13 @@ static int read_optimizer_key(const reader *r, const cli_json_node *v) {
 /* optimizer_config: an object an optimiser. Only that of the chosen one counts. */
 static int read_optimizers(const reader *r, const cli_json_node *object) {
     const char *chosen = r->values->optimizer ? r->values->optimizer : "adam";
+    if (object->kind == CLI_JSON_NULL) return CLI_DONE;
+    if (object->kind != CLI_JSON_OBJECT)
+        return complain(r, "optimizer_config", "want an object for each optimizer");
     for (const cli_json_node *v = cli_json_first(r->json, object); v;
          v = cli_json_next(r->json, v)) {
-        if (strcmp(v->key, chosen) != 0) continue;
+        if (strcmp(v->key, chosen) != 0 || v->kind == CLI_JSON_NULL) continue;
+        if (v->kind != CLI_JSON_OBJECT) return complain(r, v->key, "want keys and values");
         for (const cli_json_node *k = cli_json_first(r->json, v); k;
              k = cli_json_next(r->json, k)) {
             int code = read_optimizer_key(r, k);

@@ -39,6 +39,11 @@ Training an adapter: options and configs of mlx_lm.lora.
   41/41  saved to a
   the adapter is in a: mica run --adapter a
 
+What the command line gives goes before the config, 0 too: another seed is another training.
+
+  $ sh tune -c lora.yaml --adapter-path a --iters 42 --seed 0 --resume | sed -n 's/other settings.*; now these/other settings; now these/; s/are: .* seed/are: seed/; s/ rank.*//p'
+  mica: a/tune_state.safetensors: is of a training with other settings; now these are: seed 0
+
 Losses as a picture.
 
   $ mica plot log.jsonl -o plot.svg; head -c 5 plot.svg; grep -c polyline plot.svg
@@ -46,6 +51,10 @@ Losses as a picture.
   $ mica plot log.jsonl --width 40 --height 5 | tail -2
             iteration 20 to 40
             a  log.jsonl
+  $ echo '{"event": "train", "iteration": 1e300, "loss": -1e300}' > far.jsonl
+  $ mica plot far.jsonl -o far.svg --width 1 --height 1; grep -c 'nan\|inf\|"-' far.svg
+  0
+  [1]
   $ mica plot train.jsonl 2>&1
   mica: train.jsonl: no losses in it: mica tune --log writes such a file
   [1]
@@ -65,6 +74,15 @@ What it refuses.
   [1]
   $ echo '{"lora_parameters": {"r": 4}}' > bad.json; mica tune -c bad.json 2>&1
   mica: bad.json: r: is no key of lora_parameters, which has rank, scale, alpha, dropout and keys
+  [1]
+  $ echo 'optimizer_config: [1]' > bad.yaml; mica tune -c bad.yaml 2>&1
+  mica: bad.yaml: optimizer_config: want an object for each optimizer
+  [1]
+  $ echo 'optimizer_config: {adam: [1]}' > bad.yaml; mica tune -c bad.yaml 2>&1
+  mica: bad.yaml: adam: want keys and values
+  [1]
+  $ echo 'lr_schedule: {name: constant, arguments: 1}' > bad.yaml; mica tune -c bad.yaml 2>&1
+  mica: bad.yaml: lr_schedule.arguments: want a list
   [1]
   $ echo 'iters: many' > bad.yaml; mica tune -c bad.yaml 2>&1
   mica: bad.yaml: iters: 'many' is not a whole number
