@@ -151,6 +151,10 @@ static int set_tune(const tune_values *v, const tune_extras *x, mica_optimizer_o
 
 static int finish(mica_status status, const mica_tune_result *result, const char *adapter,
                   bool trained) {
+    if (status == MICA_ECANCELLED && result->iteration == 0) {
+        fputs("mica: stopped before the first step\n", stderr);
+        return CLI_INTERRUPTED;
+    }
     if (status == MICA_ECANCELLED) {
         fprintf(stderr, "mica: stopped after step %lld; --resume goes on from %s\n",
                 (long long)result->iteration, adapter);

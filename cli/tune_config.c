@@ -169,8 +169,7 @@ static double exact_zero(double value) {
 
 static int read_betas(const reader *r, const cli_json_node *list) {
     double betas[2];
-    const cli_json_node *v =
-        list->kind == CLI_JSON_ARRAY ? cli_json_first(r->json, list) : NULL;
+    const cli_json_node *v = list->kind == CLI_JSON_ARRAY ? cli_json_first(r->json, list) : NULL;
     for (int i = 0; i < 2; i++, v = v ? cli_json_next(r->json, v) : NULL)
         if (!v || !number(v, &betas[i])) return complain(r, "betas", "want two numbers");
     r->extras->settings.beta1 = exact_zero(betas[0]);

@@ -142,7 +142,8 @@ typedef struct mica_schedule {
 } mica_schedule;
 
 /** rate    receives it.
- *  errors  MICA_EINVAL no such schedule (the text lists them), another number of arguments */
+ *  errors  MICA_EINVAL no such schedule (the text lists them), another number of arguments, a rate
+ *          that is no finite f32 */
 MICA_API mica_status mica_schedule_rate(const mica_schedule *schedule, int64_t step, double *rate);
 
 /* ---- models that are trained ---- */
@@ -354,10 +355,11 @@ typedef struct mica_tune_result {
  *  result   is filled, after an error too; may be NULL.
  *  errors   MICA_EINVAL an option is out of range; the loss or a gradient is not finite (the text
  *           says where it began; parameters are those before that step, the last checkpoint stays);
- *           other settings than those of the state to go on from
+ *           other settings than those of the state to go on from; another training writes to the
+ *           folder
  *           MICA_EFORMAT lines that are no examples, no examples at all
  *           MICA_ENOMEM the estimate exceeds the memory: the text says what would fit
- *           MICA_ECANCELLED after the state was saved
+ *           MICA_ECANCELLED after the state was saved, unless no step was done
  *           MICA_ENOENT, MICA_EIO, MICA_EUNSUPPORTED */
 MICA_API mica_status mica_tune(mica_tuner *tuner, const mica_tune_options *options,
                                mica_tune_result *result);

@@ -1,11 +1,17 @@
+#define _DEFAULT_SOURCE /* flock */
+#define _DARWIN_C_SOURCE
+
 #include "tune/folder.h"
 
 #include "base/alloc.h"
 #include "base/filemap.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 mica_status mc_folder_make(const char *path) {
     char *copy = mc_strdup(path);
@@ -20,4 +26,22 @@ mica_status mc_folder_make(const char *path) {
     mc_free(copy);
     if (code == 0 || mc_path_is_dir(path)) return MICA_OK;
     return mc_fail_errno(error, "%s: cannot make the folder", path);
+}
+
+mica_status mc_folder_lock(const char *path, int *lock) {
+    *lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*lock < 0) return mc_fail_errno(errno, "%s", path);
+    if (flock(*lock, LOCK_EX | LOCK_NB) == 0) return MICA_OK;
+    bool taken = errno == EWOULDBLOCK;
+    mc_folder_unlock(lock);
+    if (!taken) return MICA_OK;
+    return mc_fail(MICA_EINVAL,
+                   "%s: another training writes to this folder: name another one, or wait for its "
+                   "end",
+                   path);
+}
+
+void mc_folder_unlock(int *lock) {
+    if (*lock >= 0) close(*lock);
+    *lock = -1;
 }

@@ -72,13 +72,13 @@ mica_status mica_schedule_rate(const mica_schedule *schedule, int64_t step, doub
     if (rows[i].positive && !(a[rows[i].positive] > 0.0))
         return mc_fail(MICA_EINVAL, "schedule %s: argument %zu: want a number of steps above 0",
                        rows[i].name, rows[i].positive);
-    if (schedule->warmup <= 0) {
-        *rate = rows[i].rate(a, n, (double)step);
-        return MICA_OK;
-    }
     const double line[] = {schedule->warmup_init, a[0], (double)schedule->warmup};
-    bool warming = step <= schedule->warmup;
-    *rate = warming ? linear(line, 3, (double)step)
-                    : rows[i].rate(a, n, (double)(step - schedule->warmup - 1));
+    bool warms = schedule->warmup > 0, warming = warms && step <= schedule->warmup;
+    double behind = (double)(warms ? step - schedule->warmup - 1 : step);
+    double found = warming ? linear(line, 3, (double)step) : rows[i].rate(a, n, behind);
+    if (!isfinite((float)found))
+        return mc_fail(MICA_EINVAL, "schedule %s: the rate of step %lld is %g", rows[i].name,
+                       (long long)step, found);
+    *rate = found;
     return MICA_OK;
 }

@@ -5,6 +5,7 @@
 
 #include <mica/io.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,12 +72,23 @@ static mica_status load_states(const mc_weights *w, const char *path, mc_trainab
     return MICA_OK;
 }
 
-static mica_status load(const mc_weights *w, const char *path, mc_trainable *t, mc_steps *steps,
-                        mc_position *position, const mc_buffer *settings) {
-    MC_TRY(check_settings(w, path, settings));
+static mica_status read_position(const mc_weights *w, const char *path, mc_position *p) {
     const mc_weight_tensor *x = mc_weights_find(w, position_name);
     if (!x || x->bytes != POSITION_BYTES)
         return mc_fail(MICA_EFORMAT, "%s: tensor %s is missing or unfit", path, position_name);
+    memcpy(p, x->data, POSITION_BYTES);
+    bool counts = p->iteration >= 0 && p->updates >= 0 && p->updates <= p->iteration &&
+                  p->gradients >= 0 && p->gradients <= p->iteration && p->trained_tokens >= 0;
+    if (counts && isfinite(p->loss_sum) && isfinite(p->weight_sum) && isfinite(p->report_tokens))
+        return MICA_OK;
+    return mc_fail(MICA_EFORMAT, "%s: tensor %s holds no position", path, position_name);
+}
+
+static mica_status load(const mc_weights *w, const char *path, mc_trainable *t, mc_steps *steps,
+                        mc_position *position, const mc_buffer *settings) {
+    MC_TRY(check_settings(w, path, settings));
+    mc_position read;
+    MC_TRY(read_position(w, path, &read));
     size_t m = mc_steps_state_count(steps);
     mica_array *states = mc_calloc(m + 1, sizeof *states);
     if (!states) return mc_fail_nomem("the state of training");
@@ -87,7 +99,7 @@ static mica_status load(const mc_weights *w, const char *path, mc_trainable *t, 
     if (status == MICA_OK) status = mc_trainable_collect(t, states, m);
     for (size_t i = 0; i < m && status == MICA_OK; i++)
         *mc_steps_state(steps, i) = states[i];
-    if (status == MICA_OK) memcpy(position, x->data, POSITION_BYTES);
+    if (status == MICA_OK) *position = read;
     mc_free(states);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "base/cancel.h"
 #include "base/filemap.h"
 #include "base/json_write.h"
+#include "base/map.h"
 #include "base/options.h"
 #include "base/system.h"
 #include "tune/data.h"
@@ -25,11 +26,13 @@ typedef struct loop {
     mc_log log;
     mc_buffer settings;
     char *state_path; /* NULL: nothing is saved */
+    int lock;         /* on the adapter's folder; -1: none */
     mc_position at;   /* now */
     mc_position safe; /* at the last update, which files are of */
     mica_tune_result result;
     uint64_t begun_us, reported_us; /* clock */
     int64_t reported_iteration;
+    int64_t begun_at; /* iteration */
     double rate, norm;
     bool mask_prompt;
 } loop;
@@ -104,6 +107,16 @@ static mica_status rate_of(const loop *l, int64_t update, double *rate) {
 
 /* ---- the settings that a state belongs to ---- */
 
+/* A hash of the parameters' names: the optimiser's states are kept by their numbers. */
+static uint64_t hash_names(mc_trainable *t) {
+    uint64_t hash = 0;
+    for (size_t i = 0; i < mc_trainable_count(t); i++) {
+        const char *name = mc_trainable_at(t, i)->name;
+        hash = mc_hash(name, strlen(name) + 1, hash);
+    }
+    return hash;
+}
+
 static bool put_number(mc_buffer *out, const char *key, double value) {
     return mc_buffer_printf(out, " %s ", key) && mc_json_put_number(out, value);
 }
@@ -126,10 +139,11 @@ static mica_status write_settings(loop *l) {
     bool done =
         mc_buffer_printf(out,
                          "loss %s optimizer %s kind %d bf16 %d flags %d%d%d%d mask %d pack %d "
-                         "long %d data %016llx",
+                         "long %d data %016llx parameters %016llx",
                          l->loss->name, p->name, (int)t->kind, t->bf16, p->bias_correction,
                          p->nesterov, p->no_nesterov, p->relative_step, l->mask_prompt, o->pack,
-                         (int)o->too_long, (unsigned long long)l->data.hash) &&
+                         (int)o->too_long, (unsigned long long)l->data.hash,
+                         (unsigned long long)hash_names(&l->tuner->trainable)) &&
         put_number(out, "beta", o->loss_options.beta) &&
         put_number(out, "rate", p->learning_rate) && put_number(out, "beta1", p->beta1) &&
         put_number(out, "beta2", p->beta2) && put_number(out, "eps", p->eps) &&
@@ -315,7 +329,7 @@ static mica_status after_step(loop *l, int64_t *unsaved) {
 }
 
 static mica_status train(loop *l) {
-    int64_t unsaved = l->at.iteration;
+    int64_t unsaved = l->begun_at = l->at.iteration;
     l->begun_us = l->reported_us = mc_now_us();
     l->reported_iteration = l->at.iteration;
     if (l->at.iteration == 0) MC_TRY(validate(l));
@@ -374,6 +388,7 @@ static mica_status prepare(loop *l, const mica_tune_options *options) {
         l->state_path = mc_path_join(l->o.adapter, MC_STATE_FILE);
         if (!l->state_path) return mc_fail_nomem("the state of training");
         MC_TRY(mc_folder_make(l->o.adapter));
+        MC_TRY(mc_folder_lock(l->o.adapter, &l->lock));
     }
     MC_TRY(mc_log_open(&l->log, l->o.log, l->o.tensorboard));
     mica_device_reset_peak(l->tuner->device);
@@ -394,7 +409,8 @@ static mica_status run(loop *l, const mica_tune_options *options) {
         MC_TRY(resume(l));
         mica_status status = train(l);
         if (status == MICA_ECANCELLED) {
-            MC_TRY(save(l));
+            /* Before the first step an adapter that is there stays as it is. */
+            if (l->at.iteration > l->begun_at) MC_TRY(save(l));
             return mc_fail(status, "cancelled after iteration %lld", (long long)l->at.iteration);
         }
         MC_TRY(status);
@@ -409,6 +425,7 @@ mica_status mica_tune(mica_tuner *tuner, const mica_tune_options *options,
     if (!l) return mc_fail_nomem("training");
     uint64_t begun = mc_now_us();
     l->tuner = tuner;
+    l->lock = -1;
     l->result.train_loss = l->result.valid_loss = l->result.test_loss = (double)NAN;
     mica_status status = run(l, options);
     l->result.iteration = l->at.iteration;
@@ -416,6 +433,7 @@ mica_status mica_tune(mica_tuner *tuner, const mica_tune_options *options,
     l->result.peak_bytes = mica_device_peak_bytes(tuner->device);
     l->result.seconds = (double)(mc_now_us() - begun) / 1e6;
     MC_INFO_COPY(mica_tune_result, seconds, result, &l->result);
+    mc_folder_unlock(&l->lock);
     mc_log_close(&l->log);
     mc_data_close(&l->data);
     mc_steps_close(&l->steps);

@@ -1,5 +1,6 @@
 /* Files: lines, compressed or not; adapters that are saved and read again; no memory. */
 #include "support/support.h"
+#include "tune/folder.h"
 #include "tune/lines.h"
 
 #include <mica/mica.h>
@@ -12,6 +13,11 @@
 static const unsigned char gzipped[] = {0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03,
                                         0xcb, 0xcf, 0x4b, 0xe5, 0xe2, 0x2a, 0x29, 0xcf, 0x07, 0x00,
                                         0x9e, 0x6f, 0xdf, 0x24, 0x08, 0x00, 0x00, 0x00};
+
+/* The same, by zstd. */
+static const unsigned char zstd_packed[] = {0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x58, 0x41,
+                                            0x00, 0x00, 0x6f, 0x6e, 0x65, 0x0a, 0x0a,
+                                            0x74, 0x77, 0x6f, 0x12, 0xab, 0x9b, 0x6a};
 
 static char *read_all(const char *path, mica_status *status) {
     mc_lines l;
@@ -52,32 +58,44 @@ static void test_lines(void **state) {
     test_temp_dir_remove(dir);
 }
 
-static void test_gzip(void **state) {
-    (void)state;
-    if (!mc_unpacker_gzip.open) skip();
+/* packed: "one\n\ntwo". checksum: the place of a byte of its checksum. */
+static void check_packed(const mc_unpacker *unpacker, const unsigned char *packed, size_t bytes,
+                         size_t checksum) {
+    if (!unpacker->open) skip();
     char *dir = test_temp_dir();
-    char *path = test_format("%s/a.gz", dir);
-    unsigned char twice[2 * sizeof gzipped];
-    test_write_file(path, gzipped, sizeof gzipped);
+    char *path = test_format("%s/a", dir);
+    unsigned char twice[64];
+    assert_true(2 * bytes <= sizeof twice);
+    test_write_file(path, packed, bytes);
     expect(path, MICA_OK, "1:one|2:|3:two|");
-    memcpy(twice, gzipped, sizeof gzipped);
-    memcpy(twice + sizeof gzipped, gzipped, sizeof gzipped);
-    test_write_file(path, twice, sizeof twice);
+    memcpy(twice, packed, bytes);
+    memcpy(twice + bytes, packed, bytes);
+    test_write_file(path, twice, 2 * bytes);
     expect(path, MICA_OK, "1:one|2:|3:twoone|4:|5:two|");
-    for (size_t n = 2; n < sizeof gzipped; n++) { /* cut anywhere */
+    for (size_t n = unpacker->magic_bytes; n < bytes; n++) { /* cut anywhere */
         mica_status status;
-        test_write_file(path, gzipped, n);
+        test_write_file(path, packed, n);
         free(read_all(path, &status));
         assert_int_equal(status, MICA_EFORMAT);
     }
-    memcpy(twice, gzipped, sizeof gzipped);
-    twice[sizeof gzipped - 6] ^= 0x40; /* its checksum */
+    memcpy(twice, packed, bytes);
+    twice[checksum] ^= 0x40;
     mica_status status;
-    test_write_file(path, twice, sizeof gzipped);
+    test_write_file(path, twice, bytes);
     free(read_all(path, &status));
     assert_int_equal(status, MICA_EFORMAT);
     free(path);
     test_temp_dir_remove(dir);
+}
+
+static void test_gzip(void **state) {
+    (void)state;
+    check_packed(&mc_unpacker_gzip, gzipped, sizeof gzipped, sizeof gzipped - 6);
+}
+
+static void test_zstd(void **state) {
+    (void)state;
+    check_packed(&mc_unpacker_zstd, zstd_packed, sizeof zstd_packed, sizeof zstd_packed - 1);
 }
 
 /* Lines longer than a piece, and many of them: what was written is read. */
@@ -189,6 +207,23 @@ static void test_formats(void **state) {
     end(&t);
 }
 
+/* A folder takes one training at a time. */
+static void test_lock(void **state) {
+    (void)state;
+    small t;
+    int lock;
+    begin(&t);
+    const mica_lora_options lora = {.rank = 1, .layers = 1};
+    assert_int_equal(mc_folder_make(t.adapter), MICA_OK);
+    assert_int_equal(mc_folder_lock(t.adapter, &lock), MICA_OK);
+    assert_int_equal(train(&t, &lora, MICA_ADAPTER_MLX), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "another training writes to this folder"));
+    mc_folder_unlock(&lock);
+    assert_int_equal(train(&t, &lora, MICA_ADAPTER_MLX), MICA_OK);
+    assert_int_equal(train(&t, &lora, MICA_ADAPTER_MLX), MICA_OK);
+    end(&t);
+}
+
 static bool train_small(void *arg) {
     static const char *const modules[] = {"q_proj"};
     const mica_lora_options lora = {
@@ -217,8 +252,9 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),      cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_long_lines), cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_lines),     cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_zstd),      cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_formats),   cmocka_unit_test(test_lock),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

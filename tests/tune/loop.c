@@ -276,6 +276,148 @@ static void test_not_finite(void **state) {
     end(&b);
 }
 
+/* A state of other parameters, whose moments have the same shapes, and one without a position. */
+static void test_bad_state(void **state) {
+    (void)state;
+    bench b;
+    size_t n;
+    begin(&b, lines);
+    b.options.iterations = 2;
+    tune(&b);
+    b.options.resume = true;
+    b.options.iterations = 4;
+    apply(&b, &(mica_lora_options){.rank = 2, .layers = 1, .seed = 3});
+    expect_error(&b, MICA_EINVAL, "other settings");
+    apply(&b, &(mica_lora_options){.rank = 2, .layers = 2, .seed = 3});
+    char *file = test_format("%s/tune_state.safetensors", b.adapter);
+    char *bytes = test_read_file(file, &n);
+    const int64_t position[] = {2, 2, 2}, bad = -1;
+    char *at = NULL;
+    for (size_t i = 0; i + sizeof position <= n && !at; i++)
+        if (memcmp(bytes + i, position, sizeof position) == 0) at = bytes + i;
+    assert_non_null(at);
+    memcpy(at, &bad, sizeof bad);
+    test_write_file(file, bytes, n);
+    expect_error(&b, MICA_EFORMAT, "holds no position");
+    free(bytes);
+    free(file);
+    end(&b);
+}
+
+/* ---- sets ---- */
+
+typedef struct told {
+    char plan[256], notes[512];
+} told;
+
+static void note(void *user, const mica_tune_report *report) {
+    told *t = user;
+    if (report->event == MICA_TUNE_PLAN) snprintf(t->plan, sizeof t->plan, "%s", report->text);
+    if (report->event == MICA_TUNE_NOTE)
+        strncat(t->notes, report->text, sizeof t->notes - strlen(t->notes) - 1);
+}
+
+static void expect_told(const char *text, const char *part) {
+    if (!strstr(text, part)) fail_msg("told: %s; want %s", text, part);
+}
+
+static void test_sets(void **state) {
+    (void)state;
+    bench b;
+    begin(&b, lines);
+    test_write_below(b.dir, "test.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\"}\n");
+    told t = {{0}, {0}};
+    b.options.watch = note;
+    b.options.watch_user = &t;
+    b.options.iterations = 1;
+    b.options.test = true;
+    b.options.valid_share = 0.4;
+    mica_tune_result result = tune(&b);
+    expect_told(t.plan, "3 examples to train with, 2 for validation, 1 for the test");
+    assert_true(isfinite(result.valid_loss) && isfinite(result.test_loss));
+    b.options.no_train = true;
+    assert_true(tune(&b).iteration == 0);
+    b.options.no_train = b.options.test = false;
+    b.options.valid_share = 0.01;
+    expect_error(&b, MICA_EINVAL, "leaves none for one side");
+    b.options.valid_share = 0.0;
+    b.options.mask_prompt = false;
+    b.options.max_seq_length = 8;
+    b.options.too_long = MICA_TUNE_SPLIT;
+    *t.notes = '\0';
+    tune(&b);
+    expect_told(t.notes, "5 examples of the train set are longer than max_seq_length 8 and were "
+                         "split");
+    expect_told(t.plan, " examples to train with");
+    int examples = 0;
+    assert_int_equal(sscanf(strstr(t.plan, "train, ") + 7, "%d", &examples), 1);
+    assert_true(examples > 5);
+    end(&b);
+}
+
+/* Tools get to the template: their text counts. */
+static void test_tools(void **state) {
+    (void)state;
+    static const char chat[] = "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}"
+                               "{% for m in messages %}{{ m.content }}{% endfor %}";
+    static const char *const tools[] = {
+        "", ", \"tools\": [{\"function\": {\"name\": \"one two three four five six\"}}]"};
+    for (int i = 0; i < 2; i++) {
+        bench b;
+        char *line = test_format("{\"messages\": [{\"role\": \"user\", \"content\": \"a b\"}, "
+                                 "{\"role\": \"assistant\", \"content\": \"c\"}]%s}\n",
+                                 tools[i]);
+        begin(&b, line);
+        mica_tuner_close(&b.tuner);
+        const mica_tuner_options options = {.threads = 1, .chat_template = chat};
+        assert_int_equal(mica_tuner_open(b.model, &options, &b.tuner), MICA_OK);
+        apply(&b, &(mica_lora_options){.rank = 1, .layers = 1});
+        b.options.iterations = b.options.batch_size = 1;
+        b.options.mask_prompt = false;
+        b.options.max_seq_length = 5;
+        b.options.too_long = MICA_TUNE_REFUSE;
+        if (i)
+            expect_error(&b, MICA_EFORMAT, "max_seq_length is 5");
+        else
+            tune(&b);
+        free(line);
+        end(&b);
+    }
+}
+
+/* ---- cancelling ---- */
+
+static void cancel_at_once(void *user, const mica_tune_report *report) {
+    if (report->event == MICA_TUNE_PLAN) mica_cancel_set(user);
+}
+
+/* What is stopped before its first step leaves an adapter as it is. */
+static void test_cancel_at_once(void **state) {
+    (void)state;
+    bench b;
+    size_t n, m;
+    mica_cancel *cancel;
+    begin(&b, lines);
+    b.options.iterations = 2;
+    tune(&b);
+    char *file = test_format("%s/adapters.safetensors", b.adapter);
+    char *before = test_read_file(file, &n);
+    assert_int_equal(mica_cancel_open(&cancel), MICA_OK);
+    b.options.cancel = cancel;
+    b.options.watch = cancel_at_once;
+    b.options.watch_user = cancel;
+    apply(&b, &(mica_lora_options){.rank = 2, .layers = 2, .seed = 4});
+    expect_error(&b, MICA_ECANCELLED, "after iteration 0");
+    char *after = test_read_file(file, &m);
+    assert_int_equal(n, m);
+    assert_memory_equal(before, after, n);
+    mica_cancel_close(&cancel);
+    free(before);
+    free(after);
+    free(file);
+    end(&b);
+}
+
 static void cancel_at_three(void *user, const mica_tune_report *report) {
     if (report->event == MICA_TUNE_TRAIN && report->iteration == 3) mica_cancel_set(user);
 }
@@ -317,7 +459,9 @@ int main(void) {
         cmocka_unit_test(test_learns),      cmocka_unit_test(test_resume),
         cmocka_unit_test(test_packing),     cmocka_unit_test(test_bad_data),
         cmocka_unit_test(test_bad_options), cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_cancel),      cmocka_unit_test(test_cancel_at_once),
+        cmocka_unit_test(test_bad_state),   cmocka_unit_test(test_sets),
+        cmocka_unit_test(test_tools),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 
 #include <mica/mica.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +174,11 @@ static void test_schedules(void **state) {
     double rate;
     const mica_schedule bad = {"cosine_decay", {0.1, 0}, 2, 0, 0};
     assert_int_equal(mica_schedule_rate(&bad, 0, &rate), MICA_EINVAL);
+    const mica_schedule far = {"exponential_decay", {1e30, 1e30}, 2, 0, 0},
+                        warm = {"constant", {1.0}, 1, 2, (double)NAN};
+    assert_int_equal(mica_schedule_rate(&far, 0, &rate), MICA_OK);
+    assert_int_equal(mica_schedule_rate(&far, 1, &rate), MICA_EINVAL);
+    assert_int_equal(mica_schedule_rate(&warm, 0, &rate), MICA_EINVAL);
 }
 
 static void test_refusals(void **state) {
