@@ -1,4 +1,4 @@
-/* rms_norm and layer_norm: a row at a time, sums in f64, rounded once. */
+/* rms_norm, layer_norm and their gradients: a row at a time, sums in f64, rounded once. */
 #include <math.h>
 
 #include "cpu/eval.h"
@@ -91,4 +91,77 @@ mica_status mc_stage_rms_norm(const mc_call *call, mc_stage *stage) {
 
 mica_status mc_stage_layer_norm(const mc_call *call, mc_stage *stage) {
     return norm(call, stage, true);
+}
+
+/* ---- the gradient by x ---- */
+
+enum { X, DY, WEIGHT };
+
+/* The result may have the memory of x or dy. */
+typedef struct gradient_work {
+    const mk_kernels *kern;
+    const mc_call *call;
+    bool centred; /* of layer_norm */
+    double eps;
+    const float *weight; /* [D] f32 or NULL */
+    float *scratch;      /* [workers][3][D] */
+    int64_t d;
+} gradient_work;
+
+static mc_row_walk begin_rows(const mc_operand *x, int64_t row) {
+    return mc_row_walk_begin(x->layout, x->layout->ndim - 1, row);
+}
+
+static const float *see_row(const gradient_work *w, int operand, const mc_row_walk *at, float *to) {
+    const mc_operand *x = &w->call->in[operand];
+    return mc_row_see(w->kern, x->layout->dtype, x->data, at->offset,
+                      x->layout->strides[x->layout->ndim - 1], w->d, to);
+}
+
+static void gradient_rows(void *context, int64_t begin, int64_t end, int worker) {
+    const gradient_work *w = context;
+    const mc_operand *out = &w->call->out;
+    float *x_row = w->scratch + worker * 3 * w->d, *g_row = x_row + w->d, *y_row = g_row + w->d;
+    mc_row_walk x_at = begin_rows(&w->call->in[X], begin),
+                dy_at = begin_rows(&w->call->in[DY], begin);
+    for (int64_t r = begin; r < end; r++, mc_row_walk_next(&x_at), mc_row_walk_next(&dy_at)) {
+        const float *x = see_row(w, X, &x_at, x_row), *g = see_row(w, DY, &dy_at, g_row);
+        for (int64_t i = 0; w->weight && i < w->d; i++)
+            g_row[i] = g[i] * w->weight[i];
+        if (w->weight) g = g_row;
+        if (w->centred) {
+            centre(w->d, x, x_row);
+            centre(w->d, g, g_row);
+            x = x_row, g = g_row;
+        }
+        float *y = mc_row_aim(out->layout->dtype, out->data, r * w->d, y_row);
+        w->kern->norm_gradient(w->d, x, g, w->eps, y);
+        mc_narrow(w->kern, out->layout->dtype, y, w->d, out->data, r * w->d);
+    }
+}
+
+static mica_status gradient(const mc_call *call, bool centred) {
+    const mc_layout *l = call->in[X].layout;
+    const mc_cpu *cpu = mc_cpu_of(call);
+    int64_t d = l->shape[l->ndim - 1];
+    float *scratch =
+        mc_run_scratch(call->run, (size_t)(d * (3 * cpu->threads + 1)) * sizeof *scratch);
+    if (!scratch) return MICA_ENOMEM;
+    gradient_work w = {.kern = cpu->kern,
+                       .call = call,
+                       .centred = centred,
+                       .eps = ((const mc_attr_norm *)call->attr)->eps,
+                       .d = d};
+    w.weight = vector_of(call, WEIGHT, &scratch);
+    w.scratch = scratch;
+    mc_cpu_for(call, mc_row_count(l, l->ndim - 1), mc_grain(8 * d), gradient_rows, &w);
+    return MICA_OK;
+}
+
+mica_status mc_eval_rms_norm_gradient(const mc_call *call) {
+    return gradient(call, false);
+}
+
+mica_status mc_eval_layer_norm_gradient(const mc_call *call) {
+    return gradient(call, true);
 }

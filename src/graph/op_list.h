@@ -151,11 +151,13 @@ OP(REDUCE_WINDOW, reduce_window)
 OP(FFT, fft)
 
 /* what is there for gradients alone: op/gradient.c, op/attention_gradient.c,
- * op/loss.c */
+ * op/loss.c, op/norm.c */
 OP(IDENTITY, identity)
 OP(STOP_GRADIENT, stop_gradient)
 OP(SDPA_GRADIENT, sdpa_gradient)
 OP(CROSS_ENTROPY_GRADIENT, cross_entropy_gradient)
+OP(RMS_NORM_GRADIENT, rms_norm_gradient)
+OP(LAYER_NORM_GRADIENT, layer_norm_gradient)
 
 /* recurrences, and the gradient of one: op/selective.c, op/gated_delta.c */
 OP(SELECTIVE_SCAN, selective_scan)

@@ -79,25 +79,23 @@ static void layer_norm_decompose(mica_scope *s, const void *attr, const mica_arr
 
 /* With h = x r, r = 1 / sqrt(mean(x^2) + eps), x centred in layer_norm, and g = dy weight:
  *
- *      dx = r (g - h mean(g h)), less r mean(g) in layer_norm
+ *      dx = r (g - h mean(g h)), less r mean(g) in layer_norm: an op
  *      dweight = sum(dy h), dbias = sum(dy), over the rows */
 static bool norm_vjp(const mc_gradient_node *n, bool centred, mica_array dy, mica_array *dx) {
     const mc_attr_norm *a = n->attr;
-    const int last = -1;
     mica_scope *s = n->s;
-    mica_array x = mc_wide(s, n->in[0]);
-    if (centred) x = mica_subtract(s, x, mica_mean(s, x, &last, 1, true));
-    mica_array mean = mica_mean(s, mica_square(s, x), &last, 1, true);
-    mica_array r = mica_rsqrt(s, mica_add(s, mean, mica_f32(s, (float)a->eps)));
-    mica_array h = mica_multiply(s, x, r), g = dy = mc_wide(s, dy);
-    if (n->in[1].scope) g = mica_multiply(s, g, mc_wide(s, n->in[1]));
     if (n->wanted[0]) {
-        mica_array along = mica_mean(s, mica_multiply(s, g, h), &last, 1, true);
-        if (centred) g = mica_subtract(s, g, mica_mean(s, g, &last, 1, true));
-        dx[0] = mica_multiply(s, r, mica_subtract(s, g, mica_multiply(s, h, along)));
+        const mica_array in[3] = {n->in[0], dy, n->in[1]};
+        dx[0] =
+            mc_record(s, centred ? MC_OP_LAYER_NORM_GRADIENT : MC_OP_RMS_NORM_GRADIENT, a, in, 3);
     }
-    if (n->wanted[1]) dx[1] = mc_sum_to(s, mica_multiply(s, dy, h), n->in[1]);
-    if (centred && n->wanted[2]) dx[2] = mc_sum_to(s, dy, n->in[2]);
+    if (n->wanted[1]) {
+        mica_array h =
+            centred ? mica_layer_norm(s, mc_wide(s, n->in[0]), MICA_NONE, MICA_NONE, (float)a->eps)
+                    : mica_rms_norm(s, mc_wide(s, n->in[0]), MICA_NONE, (float)a->eps);
+        dx[1] = mc_sum_to(s, mica_multiply(s, mc_wide(s, dy), h), n->in[1]);
+    }
+    if (centred && n->wanted[2]) dx[2] = mc_sum_to(s, mc_wide(s, dy), n->in[2]);
     return true;
 }
 
@@ -126,6 +124,84 @@ const mc_op_def mc_op_layer_norm = {.name = "layer_norm",
                                     .decompose = layer_norm_decompose,
                                     .in_place = 1};
 MC_GRADIENT(layer_norm, layer_norm_vjp, NULL);
+
+/* ---- the gradient by x ----
+ *
+ *  in  x [..., D], dy of x's shape, weight [D] or none: floats; the result has x's dtype */
+
+static mica_status gradient_infer(const char *name, const void *attr, const mc_layout *const *in,
+                                  int n_in, mc_layout *out) {
+    const mc_attr_norm *a = attr;
+    char text[MC_LAYOUT_TEXT];
+    const mc_layout *vectors[2] = {in[0], in[2]};
+    (void)n_in;
+    if (!(a->eps >= 0)) return mc_fail(MICA_EINVAL, "%s: eps %g is below 0", name, a->eps);
+    MC_TRY(norm_infer(name, vectors, 2, out));
+    if (!mica_dtype_is_float(in[1]->dtype) || !mc_layout_same_shape(in[0], in[1]))
+        return mc_fail(MICA_ESHAPE, "%s: dy is %s", name, mc_layout_text(in[1], text));
+    *out = *in[0];
+    return MICA_OK;
+}
+
+static mica_status rms_norm_gradient_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                           mc_layout *out) {
+    return gradient_infer("rms_norm_gradient", attr, in, n_in, out);
+}
+
+static mica_status layer_norm_gradient_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                             mc_layout *out) {
+    return gradient_infer("layer_norm_gradient", attr, in, n_in, out);
+}
+
+static mica_array less_mean(mica_scope *s, mica_array x) {
+    const int last = -1;
+    return mica_subtract(s, x, mica_mean(s, x, &last, 1, true));
+}
+
+static mica_array gradient_of(mica_scope *s, const mc_attr_norm *a, const mica_array *in,
+                              bool centred) {
+    const int last = -1;
+    mica_array x = mc_cast(s, in[0], MICA_F32), g = mc_cast(s, in[1], MICA_F32);
+    if (mica_valid(in[2])) g = mica_multiply(s, g, mc_cast(s, in[2], MICA_F32));
+    if (centred) x = less_mean(s, x);
+    if (centred) g = less_mean(s, g);
+    mica_array mean = mica_mean(s, mica_square(s, x), &last, 1, true);
+    mica_array r = mica_rsqrt(s, mica_add(s, mean, mica_scalar(s, a->eps, MICA_F32)));
+    mica_array h = mica_multiply(s, x, r);
+    mica_array along = mica_mean(s, mica_multiply(s, g, h), &last, 1, true);
+    g = mica_multiply(s, r, mica_subtract(s, g, mica_multiply(s, h, along)));
+    return mc_cast(s, g, mica_array_dtype(in[0]));
+}
+
+static void rms_norm_gradient_decompose(mica_scope *s, const void *attr, const mica_array *in,
+                                        int n_in, mica_array *out) {
+    (void)n_in;
+    *out = gradient_of(s, attr, in, false);
+}
+
+static void layer_norm_gradient_decompose(mica_scope *s, const void *attr, const mica_array *in,
+                                          int n_in, mica_array *out) {
+    (void)n_in;
+    *out = gradient_of(s, attr, in, true);
+}
+
+const mc_op_def mc_op_rms_norm_gradient = {.name = "rms_norm_gradient",
+                                           .min_in = 2,
+                                           .max_in = 3,
+                                           MC_ATTR(norm),
+                                           .infer = rms_norm_gradient_infer,
+                                           .decompose = rms_norm_gradient_decompose,
+                                           .in_place = 2};
+MC_DECOMPOSED_GRADIENT(rms_norm_gradient);
+
+const mc_op_def mc_op_layer_norm_gradient = {.name = "layer_norm_gradient",
+                                             .min_in = 2,
+                                             .max_in = 3,
+                                             MC_ATTR(norm),
+                                             .infer = layer_norm_gradient_infer,
+                                             .decompose = layer_norm_gradient_decompose,
+                                             .in_place = 2};
+MC_DECOMPOSED_GRADIENT(layer_norm_gradient);
 
 mica_array mica_rms_norm(mica_scope *s, mica_array x, mica_array weight, float eps) {
     mica_array in[2] = {x, weight};

@@ -74,6 +74,34 @@ static void check_rms_norm(check *c) {
     }
 }
 
+static void check_norm_gradient(check *c) {
+    mk_kernels ref = reference();
+    for (int64_t n = 1; n < 150; n += n < 40 ? 1 : 13) {
+        guarded x = floats(c, n), dy = floats(c, n), y = floats(c, n);
+        float *in = x.data, *g = dy.data, other[150];
+        fill_floats(in, n, PLAIN);
+        fill_floats(g, n, PLAIN);
+        double squares = 0, products = 0;
+        for (int64_t i = 0; i < n; i++) {
+            squares += (double)in[i] * (double)in[i];
+            products += (double)in[i] * (double)g[i];
+        }
+        double factor = 1 / sqrt(squares / (double)n + 1e-6);
+        double along = factor * factor * products / (double)n;
+        c->kern->norm_gradient(n, in, g, 1e-6, y.data);
+        ref.norm_gradient(n, in, g, 1e-6, other);
+        same_bits(c, y.data, other, n, "not the reference's bits");
+        for (int64_t i = 0; i < n; i++) {
+            double less = (double)in[i] * along, most = fabs((double)g[i]) + fabs(less);
+            judge(c, (double)((float *)y.data)[i], factor * ((double)g[i] - less),
+                  8 * UNIT * factor * most);
+        }
+        c->kern->norm_gradient(n, in, g, 1e-6, g);
+        same_bits(c, g, other, n, "differs in place of g");
+        release(c, &x), release(c, &dy), release(c, &y);
+    }
+}
+
 static void check_rope(check *c) {
     mk_kernels ref = reference();
     for (int64_t half = 1; half < 70; half++) {

@@ -61,6 +61,13 @@ static void record_gradient(test_graph *g) {
     result(g, loss = mica_cross_entropy(s, g->x, at));
     assert_int_equal(mica_grad(s, loss, mica_cos(s, loss), &g->x, 1, &dx), MICA_OK);
     result(g, dx);
+    mica_array weight = mica_slice_axis(s, mica_reshape(s, g->w, SHAPE(256)), 0, 0, 6);
+    for (int centred = 0; centred < 2; centred++) {
+        y = centred ? mica_layer_norm(s, g->x, weight, weight, 1e-3f)
+                    : mica_rms_norm(s, g->x, MICA_NONE, 1e-3f);
+        assert_int_equal(mica_grad(s, y, mica_sin(s, y), &g->x, 1, &dx), MICA_OK);
+        result(g, dx);
+    }
 }
 
 static void record_convert(test_graph *g) {

@@ -170,6 +170,10 @@ static void test_operands(void **state) {
     REFUSE(DEQUANTIZE, (&(mc_attr_quant){MICA_QUANT_MXFP4, 4, 32, 0, MICA_F32, 0}),
            OPERANDS(U32(2, 4), U8(2, 1)), "2 operands");
     REFUSE(RMS_NORM, &(mc_attr_norm){0}, OPERANDS(F32(2)), "1 operands");
+    REFUSE(RMS_NORM_GRADIENT, &(mc_attr_norm){-1}, OPERANDS(F32(2), F32(2), MICA_NONE), "eps");
+    REFUSE(RMS_NORM_GRADIENT, &(mc_attr_norm){0}, OPERANDS(F32(2, 3), F32(3), MICA_NONE),
+           "dy is f32[3]");
+    REFUSE(LAYER_NORM_GRADIENT, &(mc_attr_norm){0}, OPERANDS(F32(2), F32(2), F32(3)), "f32[3]");
 }
 
 /* Kernels have no loop for these. */

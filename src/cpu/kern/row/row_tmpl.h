@@ -22,15 +22,15 @@ static void tanh_row(int64_t n, const float *x, float *y) {
 
 #define LANES 16
 
-/* LANES sums, added by halves: the order is the same on every machine. */
-static double sum_of_squares(int64_t n, const float *x) {
+/* The sum of x[i] y[i]: LANES sums, added by halves. The order is the same on every machine. */
+static inline double sum_of_products(int64_t n, const float *x, const float *y) {
     double sums[LANES] = {0};
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
         for (int lane = 0; lane < LANES; lane++)
-            sums[lane] += (double)x[i + lane] * (double)x[i + lane];
+            sums[lane] += (double)x[i + lane] * (double)y[i + lane];
     for (int lane = 0; i + lane < n; lane++)
-        sums[lane] += (double)x[i + lane] * (double)x[i + lane];
+        sums[lane] += (double)x[i + lane] * (double)y[i + lane];
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int lane = 0; lane < half; lane++)
             sums[lane] += sums[half + lane];
@@ -38,13 +38,20 @@ static double sum_of_squares(int64_t n, const float *x) {
 }
 
 static void rms_norm(int64_t n, const float *x, const float *weight, double eps, float *y) {
-    float factor = (float)(1.0 / sqrt(sum_of_squares(n, x) / (double)n + eps));
+    float factor = (float)(1.0 / sqrt(sum_of_products(n, x, x) / (double)n + eps));
     if (!weight)
         for (int64_t i = 0; i < n; i++)
             y[i] = x[i] * factor;
     else
         for (int64_t i = 0; i < n; i++)
             y[i] = x[i] * factor * weight[i];
+}
+
+static void norm_gradient(int64_t n, const float *x, const float *g, double eps, float *y) {
+    double f = 1.0 / sqrt(sum_of_products(n, x, x) / (double)n + eps);
+    float factor = (float)f, along = (float)(f * f * sum_of_products(n, g, x) / (double)n);
+    for (int64_t i = 0; i < n; i++)
+        y[i] = factor * (g[i] - x[i] * along);
 }
 
 static void rope(int64_t half, const float *restrict table, const float *restrict x,
@@ -133,6 +140,7 @@ void FILL(mk_kernels *kernels) {
     kernels->gelu_approx = gelu_approx;
     kernels->tanh = tanh_row;
     kernels->rms_norm = rms_norm;
+    kernels->norm_gradient = norm_gradient;
     kernels->rope = rope;
     kernels->largest = largest;
     kernels->narrow_q8 = narrow_q8;
