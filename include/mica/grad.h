@@ -1,4 +1,4 @@
-/* Gradients.
+/* Gradients, and functions of an example for several (mica_vmap).
  *
  * A gradient is recorded like anything else: its nodes stand in the scope, run on any device,
  * become part of programs (mica/program.h), and have gradients themselves. Nothing is evaluated
@@ -97,6 +97,24 @@ MICA_API mica_status mica_jvp(mica_scope *s, mica_compile_fn fn, void *user, con
 MICA_API mica_status mica_checkpoint(mica_scope *s, mica_compile_fn fn, void *user,
                                      const mica_array *args, size_t n_args, mica_array *results,
                                      size_t n_results);
+
+/** Calls a function for one example, and computes it for all of them at once: results_k[i] =
+ *  fn(args[i]). Nothing is computed example by example; each op that fn recorded is recorded once
+ *  more, with an axis of examples in front. Gradients that fn asks for are those of an example.
+ *
+ *  fn, user  borrowed for the call. Its arguments have the shapes of an example and no values.
+ *  args      [n_args] arrays of s, or evaluated ones of other scopes: examples along axis 0, the
+ *            same number in all. Borrowed.
+ *  shared    [n_args] true: the argument is the same for all examples, and given to fn as it is.
+ *            One at least has examples. NULL: all have. Borrowed.
+ *  results   [n_results] receives arrays [examples, ...] of s; invalid arrays after an error.
+ *  errors    those of fn; MICA_EUNSUPPORTED an op has no rule for that (the text names it;
+ *            docs/gradients.md says which have); MICA_ESHAPE an argument has no axis, or another
+ *            number of examples, or there is an axis too many; MICA_EINVAL; MICA_ENOMEM
+ *  grad      as of the ops; a checkpoint within fn is none here */
+MICA_API mica_status mica_vmap(mica_scope *s, mica_compile_fn fn, void *user,
+                               const mica_array *args, size_t n_args, const bool *shared,
+                               mica_array *results, size_t n_results);
 
 /** x, a constant for gradients. Unlike mica_detach it evaluates nothing.
  *
