@@ -190,18 +190,25 @@ static void column_any(const pass *a, int64_t p, int64_t q) {
     }
 }
 
+/* Before a loop whose rounds read nothing that others write. */
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 /* The longer of both loops inside. */
-#define COLUMNS(radix)                                                                           \
-    static void columns_##radix(const pass *restrict a) {                                        \
-        if (a->s >= a->m) {                                                                      \
-            for (int64_t p = 0; p < a->m; p++) {                                                 \
-                _Pragma("GCC ivdep") for (int64_t q = 0; q < a->s; q++) column_##radix(a, p, q); \
-            }                                                                                    \
-        } else {                                                                                 \
-            for (int64_t q = 0; q < a->s; q++) {                                                 \
-                _Pragma("GCC ivdep") for (int64_t p = 0; p < a->m; p++) column_##radix(a, p, q); \
-            }                                                                                    \
-        }                                                                                        \
+#define COLUMNS(radix)                                                                  \
+    static void columns_##radix(const pass *restrict a) {                               \
+        if (a->s >= a->m) {                                                             \
+            for (int64_t p = 0; p < a->m; p++) {                                        \
+                INDEPENDENT for (int64_t q = 0; q < a->s; q++) column_##radix(a, p, q); \
+            }                                                                           \
+        } else {                                                                        \
+            for (int64_t q = 0; q < a->s; q++) {                                        \
+                INDEPENDENT for (int64_t p = 0; p < a->m; p++) column_##radix(a, p, q); \
+            }                                                                           \
+        }                                                                               \
     }
 COLUMNS(2)
 COLUMNS(3)
