@@ -110,7 +110,8 @@ MICA_API mica_status mica_scope_collect(mica_scope *s, mica_array *live, size_t 
 /** Sets what ends evaluations in s, and runs of programs into it: they ask it where control flow
  *  begins another round (mica/control.h), and are MICA_ECANCELLED.
  *
- *  cancel  NULL: nothing. Borrowed until another is set, or s is closed. */
+ *  cancel  NULL: nothing. Evaluations that are under way (mica_eval_async) keep theirs. Borrowed
+ *          until another is set and they are over (mica_wait), or s is closed. */
 MICA_API void mica_scope_set_cancel(mica_scope *s, const struct mica_cancel *cancel);
 
 /* ---- evaluation ---- */

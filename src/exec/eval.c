@@ -12,6 +12,7 @@
 typedef struct evaluation {
     mc_job job; /* first: the worker hands it back */
     mica_scope *scope;
+    const mica_cancel *cancel; /* the scope's when it was asked for */
     mc_cached *cached;
     uint32_t n_targets;
     mica_array *targets; /* [n_targets] */
@@ -82,7 +83,8 @@ static mica_status prepare(mica_scope *s, workspace *w, mica_array *xs, size_t n
                            evaluation **out) {
     MC_TRY(mc_trace_make(&w->trace, &w->arena, s, xs, n));
     evaluation *e = &w->evaluation;
-    *e = (evaluation){.scope = s, .targets = xs, .n_targets = (uint32_t)n};
+    *e = (evaluation){
+        .scope = s, .cancel = mc_scope_cancel(s), .targets = xs, .n_targets = (uint32_t)n};
     MC_TRY(mc_cached_get(mica_scope_device(s), &w->trace, &e->cached));
     mica_status status = bind(e, &w->arena, &w->trace);
     if (status != MICA_OK) {
@@ -96,8 +98,7 @@ static mica_status prepare(mica_scope *s, workspace *w, mica_array *xs, size_t n
 /* ---- running ---- */
 
 static void run(evaluation *e) {
-    e->status = mc_compiled_run(e->cached->compiled, e->args, e->scalars, e->results,
-                                mc_scope_cancel(e->scope));
+    e->status = mc_compiled_run(e->cached->compiled, e->args, e->scalars, e->results, e->cancel);
 }
 
 void mc_node_leave(mc_node *node, mc_node_state state) {

@@ -440,6 +440,33 @@ static void test_cancelling(void **state) {
     mica_cancel_close(&cancel);
 }
 
+/* What is set when a run is asked for ends it, also where it begins later. */
+static void test_cancelling_what_is_queued(void **state) {
+    (void)state;
+    mica_scope *first = open_scope(), *second = open_scope();
+    mica_cancel *stop, *cancel;
+    mica_array x = mica_i32(first, 0), y;
+    must(mica_cancel_open(&stop));
+    must(mica_cancel_open(&cancel));
+    must(mica_while(first, forever, next, NULL, &x, 1, NULL, &y, NULL));
+    mica_scope_set_cancel(first, stop);
+    must(mica_eval_async(first, &y, 1));
+    const mica_while_options o = {.max_rounds = 100};
+    x = mica_i32(second, 0);
+    must(mica_while(second, forever, next, NULL, &x, 1, &o, &y, NULL));
+    mica_scope_set_cancel(second, cancel);
+    must(mica_eval_async(second, &y, 1));
+    mica_scope_set_cancel(second, NULL);
+    mica_cancel_set(cancel);
+    mica_cancel_set(stop);
+    assert_int_equal(mica_wait(second), MICA_ECANCELLED);
+    assert_int_equal(mica_wait(first), MICA_ECANCELLED);
+    mica_scope_close(&first);
+    mica_scope_close(&second);
+    mica_cancel_close(&stop);
+    mica_cancel_close(&cancel);
+}
+
 /* ---- refusals ---- */
 
 static mica_status wrong_shape(void *user, mica_scope *s, const mica_array *x, size_t n,
@@ -683,6 +710,7 @@ int main(void) {
         cmocka_unit_test(test_functions_of_any_length),
         cmocka_unit_test(test_replays_allocate_nothing),
         cmocka_unit_test(test_cancelling),
+        cmocka_unit_test(test_cancelling_what_is_queued),
         cmocka_unit_test(test_refused_branches),
         cmocka_unit_test(test_refused_loops),
         cmocka_unit_test(test_nesting_has_an_end),
