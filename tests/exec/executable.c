@@ -616,6 +616,62 @@ static void test_each_allocation_fails(void **state) {
     mica_program_close(&p);
 }
 
+/* x loops until it is 5, and is fed by what comes out. */
+static mica_status below_five(void *user, mica_scope *s, const mica_array *x, size_t n,
+                              mica_array *y, size_t n_y) {
+    (void)user, (void)n, (void)n_y;
+    y[0] = mica_less(s, x[0], mica_i32(s, 5));
+    return MICA_OK;
+}
+
+typedef struct loop {
+    const mica_program *p;
+    mica_mode mode;
+} loop;
+
+static bool use_loop(void *arg) {
+    const loop *l = arg;
+    mica_executable *x = NULL;
+    mica_scope *s = NULL;
+    mica_array many[3];
+    const int32_t starts[3] = {0, 7, 1};
+    mica_input in[3];
+    char *text = NULL;
+    for (int i = 0; i < 3; i++)
+        in[i] = (mica_input){.name = "x", .data = &starts[i], .bytes = 4, .dtype = MICA_I32};
+    mica_status status =
+        mica_executable_open(l->p, &(mica_executable_options){.mode = l->mode}, &x);
+    if (status == MICA_OK) status = mica_scope_open(device, &s);
+    if (status == MICA_OK) status = mica_executable_run_many(x, in, 1, 3, s, many);
+    if (status == MICA_OK) status = mica_executable_feed(x, "y", "x");
+    if (status == MICA_OK) status = mica_executable_fill(x, "x", 1);
+    if (status == MICA_OK) status = mica_executable_run(x, NULL, 0, s, many);
+    if (status == MICA_OK) status = mica_executable_check(x, in, 1, &text);
+    mica_free(text);
+    mica_scope_close(&s);
+    mica_executable_close(&x);
+    mica_device_clear_cache(device);
+    if (status != MICA_OK && status != MICA_ENOMEM) fail_msg("%s", mica_last_error());
+    return status == MICA_OK;
+}
+
+static void test_each_allocation_fails_in_loops(void **state) {
+    (void)state;
+    if (test_device_is_other()) skip();
+    mica_scope *s = open_scope();
+    mica_array x = mica_program_param(s, MICA_I32, NULL, 0), y;
+    must(mica_while(s, below_five, next, NULL, &x, 1, NULL, &y, NULL));
+    const mica_param param = {.name = "x", .array = x, .donate = true};
+    mica_program *p;
+    must(mica_program_build(s, &param, 1, &y, 1,
+                            &(mica_program_options){.result_names = (const char *const[]){"y"}},
+                            &p));
+    mica_scope_close(&s);
+    for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_EAGER; mode++)
+        test_fail_each_allocation(use_loop, &(loop){p, mode});
+    mica_program_close(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values_by_name),
@@ -631,6 +687,7 @@ int main(void) {
         cmocka_unit_test(test_errors_name_the_op_when_eager),
         cmocka_unit_test(test_a_result_that_is_there_often),
         cmocka_unit_test(test_each_allocation_fails),
+        cmocka_unit_test(test_each_allocation_fails_in_loops),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
