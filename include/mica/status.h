@@ -36,7 +36,8 @@ MICA_API const char *mica_status_name(mica_status status);
 
 /** The text of the last call that failed in the calling thread; "": none has failed.
  *
- *  returns UTF-8, never NULL; valid until the thread's next failing call into mica. */
+ *  returns UTF-8 without control characters other than newlines and tabs, never NULL; valid until
+ *  the thread's next failing call into mica. */
 MICA_API const char *mica_last_error(void);
 
 /** Copies mica_last_error(), for bindings that may go on in another thread, or whose language keeps

@@ -65,19 +65,25 @@ const char *mica_version(void) {
     return MICA_VERSION;
 }
 
-/* Makes text valid UTF-8: file names may be invalid, and a text may be cut within a character. The
- * cut character is removed; other bad bytes become '?'. */
-static void make_utf8(char *text) {
+/* Whether it may be an order to a terminal. */
+static bool is_control(uint32_t codepoint) {
+    return (codepoint < ' ' && codepoint != '\n' && codepoint != '\t') ||
+           (codepoint >= 0x7f && codepoint < 0xa0);
+}
+
+/* Makes text valid UTF-8 without control characters: file names and answers of servers may have any
+ * bytes, and a text may be cut within a character. The cut character is removed; other bad bytes
+ * become '?'. */
+static void make_printable(char *text) {
     size_t len = strlen(text);
     if (len == TEXT_BYTES - 1) len -= mc_utf8_unfinished(text, len);
     text[len] = 0;
     for (size_t i = 0; i < len;) {
         uint32_t codepoint;
         size_t step = mc_utf8_decode(text + i, len - i, &codepoint);
-        if (step == 0) {
-            text[i] = '?';
-            step = 1;
-        }
+        bool bad = step == 0 || is_control(codepoint);
+        if (step == 0) step = 1;
+        if (bad) memset(text + i, '?', step);
         i += step;
     }
 }
@@ -86,7 +92,7 @@ static void make_utf8(char *text) {
 static mica_status set_text(mica_status status, const char *context, const char *text) {
     char made[TEXT_BYTES];
     snprintf(made, sizeof made, "%s%s%s", context, *context && *text ? ": " : "", text);
-    make_utf8(made);
+    make_printable(made);
     memcpy(last_error, made, sizeof made);
     return status;
 }

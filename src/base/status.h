@@ -14,8 +14,9 @@
 MICA_BEGIN
 
 /* Sets the thread's error text and returns `status`, so that a function can end with it:
- * `return mc_fail(MICA_ESHAPE, "matmul: ...")`. Texts are cut at 1,023 bytes, and
- * bytes that are not UTF-8 become '?'. Arguments may be mica_last_error() itself. */
+ * `return mc_fail(MICA_ESHAPE, "matmul: ...")`. Texts are cut at 1,023 bytes; bytes that are not
+ * UTF-8, and control characters other than newlines and tabs become '?'. Arguments may be
+ * mica_last_error() itself. */
 mica_status mc_fail(mica_status status, const char *fmt, ...) MC_PRINTF(2, 3);
 
 /* As mc_fail, and appends ": " and the text of errno. Returns the status of errno: ENOENT gives

@@ -67,6 +67,13 @@ static void test_broken_utf8_becomes_question_marks(void **state) {
     assert_string_equal(mica_last_error(), "a\?\?(b\?\?: caf\xC3\xA9");
 }
 
+/* Texts that come from elsewhere, such as file names, give a terminal no orders. */
+static void test_control_characters_become_question_marks(void **state) {
+    (void)state;
+    mc_fail(MICA_EIO, "a\n\tb: %s", "\x1b[31m\x7f\xC2\x9B\r\xC2\xA0");
+    assert_string_equal(mica_last_error(), "a\n\tb: ?[31m\?\?\?\?\xC2\xA0");
+}
+
 static void *other_thread(void *arg) {
     (void)arg;
     char *before = mc_strdup(mica_last_error());
@@ -116,6 +123,7 @@ int main(void) {
         cmocka_unit_test(test_errno),
         cmocka_unit_test(test_long_text_is_cut_between_characters),
         cmocka_unit_test(test_broken_utf8_becomes_question_marks),
+        cmocka_unit_test(test_control_characters_become_question_marks),
         cmocka_unit_test(test_text_belongs_to_the_thread),
         cmocka_unit_test(test_text_is_copied),
     };
