@@ -95,10 +95,19 @@ static mica_status create(mc_save_folder *save) {
                    save->target, MAX_SAVES);
 }
 
+/* Whether a path's last name is "." or "..", which nothing can be renamed to. */
+static bool ends_in_dots(const char *path) {
+    const char *name = path + parent_bytes(path);
+    size_t n = strcspn(name, "/");
+    return (n == 1 || n == 2) && strncmp(name, "..", n) == 0;
+}
+
 /* Whether the target is free: nothing is there, or an empty folder. */
 static mica_status check_target(const char *target) {
     struct stat info;
     if (!*target) return mc_fail(MICA_EINVAL, "a folder without a name cannot be saved");
+    if (ends_in_dots(target))
+        return mc_fail(MICA_EINVAL, "%s cannot be replaced: name a new folder", target);
     if (lstat(target, &info) != 0) {
         if (errno == ENOENT) return MICA_OK;
         return mc_fail_errno(errno, "cannot make the folder %s", target);

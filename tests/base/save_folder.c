@@ -99,6 +99,26 @@ static void test_refused(void **state) {
 }
 
 /* What a killed process leaves goes with the next save; what a living one has stays. */
+/* Refused before anything is written: what is written would have no place. */
+static void test_dots(void **state) {
+    (void)state;
+    static const char *const names[] = {"%s/empty/.", "%s/empty/./", "%s/empty/.."};
+    mc_save_folder save;
+    char *empty = test_format("%s/empty", dir), here[4096];
+    assert_int_equal(mkdir(empty, 0777), 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *path = test_format(names[i], dir);
+        assert_int_equal(mc_save_folder_open(&save, path), MICA_EINVAL);
+        free(path);
+    }
+    assert_non_null(getcwd(here, sizeof here));
+    assert_int_equal(chdir(empty), 0);
+    assert_int_equal(mc_save_folder_open(&save, "."), MICA_EINVAL);
+    assert_int_equal(chdir(here), 0);
+    assert_int_equal(test_count_entries(empty), 0);
+    free(empty);
+}
+
 static void test_killed(void **state) {
     (void)state;
     mc_save_folder save, other;
@@ -149,8 +169,8 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_whole),   TEST(test_dropped), TEST(test_empty_target),
-        TEST(test_refused), TEST(test_killed),  TEST(test_out_of_memory),
+        TEST(test_whole),  TEST(test_dropped), TEST(test_empty_target),  TEST(test_refused),
+        TEST(test_killed), TEST(test_dots),    TEST(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
