@@ -16,6 +16,10 @@
 /* Types of tokens in tokenizer.ggml.token_type. */
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };
 
+/* Bytes of a token that may be merged: finding its merges takes the square of it. Those of Gemma
+ * have fewer than 100. */
+enum { MAX_MERGED = 1024 };
+
 #define TOKENS "tokenizer.ggml.tokens"
 #define WORDS                                                               \
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|" \
@@ -152,15 +156,28 @@ static bool add_splits(const tokenizer *t, const mc_map *ids, size_t id, double 
     return true;
 }
 
+static bool is_merged(const tokenizer *t, size_t id) {
+    return t->types[id] == NORMAL || t->types[id] == USER_DEFINED;
+}
+
+static mica_status check_lengths(const tokenizer *t) {
+    for (size_t i = 0; i < t->n; i++)
+        if (is_merged(t, i) && text_of(t, i).len > MAX_MERGED)
+            return mc_fail(MICA_EFORMAT, "%s: " TOKENS ": token %zu has %zu bytes, at most %d",
+                           mc_gguf_path(t->gguf), i, text_of(t, i).len, MAX_MERGED);
+    return MICA_OK;
+}
+
 static mica_status find_merges(const tokenizer *t, mc_buffer *merges) {
     mc_map ids = {0};
+    MC_TRY(check_lengths(t));
     bool done = mc_map_reserve(&ids, t->n);
     for (size_t i = 0; done && i < t->n; i++)
         if (t->types[i] != CONTROL && t->types[i] != BYTE && t->types[i] != UNKNOWN)
             done = mc_map_put(&ids, text_of(t, i), i);
     for (mc_gguf_iter it = mc_gguf_begin(t->gguf, "tokenizer.ggml.scores");
          done && mc_gguf_next(&it);)
-        if (it.index < t->n && (t->types[it.index] == NORMAL || t->types[it.index] == USER_DEFINED))
+        if (it.index < t->n && is_merged(t, it.index))
             done = add_splits(t, &ids, it.index, it.number, merges);
     mc_map_deinit(&ids);
     if (!done) return no_memory();

@@ -179,6 +179,48 @@ static void test_refused(void **state) {
     free(none);
 }
 
+/* Copies a file, with so many bytes more in one of its tokens. */
+static void lengthen_token(const char *from, const char *to, size_t token, size_t more) {
+    static const char key[] = "tokenizer.ggml.tokens";
+    size_t size, at = 0;
+    uint64_t len;
+    char *bytes = test_read_file(from, &size), *longer = calloc(1, size + more);
+    while (memcmp(bytes + at, key, sizeof key - 1) != 0)
+        at++;
+    at += sizeof key - 1 + 16; /* the types, and the number of tokens */
+    for (; token > 0; token--) {
+        memcpy(&len, bytes + at, sizeof len);
+        at += sizeof len + len;
+    }
+    memcpy(&len, bytes + at, sizeof len);
+    len += more;
+    memcpy(bytes + at, &len, sizeof len);
+    at += sizeof len;
+    memcpy(longer, bytes, at);
+    memset(longer + at, 'a', more);
+    memcpy(longer + at + more, bytes + at, size - at);
+    test_write_file(to, longer, size + more);
+    free(bytes);
+    free(longer);
+}
+
+/* Finding merges takes the square of a token's length: without a limit a file stalls it. */
+static void test_long_token(void **state) {
+    (void)state;
+    char *from = test_format("%s/gguf/gemma3/model.gguf", test_cases_dir());
+    char *path = test_format("%s/x.gguf", dir);
+    lengthen_token(from, path, 500, 512);
+    assert_int_equal(mica_convert(path, made, NULL, NULL), MICA_OK);
+    lengthen_token(from, path, 500, 2048);
+    test_temp_dir_remove(made);
+    made = test_format("%s/again", dir);
+    assert_int_equal(mica_convert(path, made, NULL, NULL), MICA_EFORMAT);
+    assert_non_null(strstr(mica_last_error(), "token 500"));
+    assert_int_equal(test_count_entries(dir), 1);
+    free(path);
+    free(from);
+}
+
 static bool convert_once(void *from) {
     mica_status status = mica_convert(from, made, NULL, NULL);
     if (status != MICA_OK) {
@@ -205,7 +247,7 @@ static void test_out_of_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_kept),    TEST(test_dequantised),   TEST(test_tokenizers),
-        TEST(test_refused), TEST(test_out_of_memory),
+        TEST(test_refused), TEST(test_out_of_memory), TEST(test_long_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
