@@ -54,7 +54,8 @@ static bool starts(const char *text, const char *with) {
     return strncasecmp(text, with, strlen(with)) == 0;
 }
 
-/* A plain address may lead anywhere, a safe one to safe ones only. */
+/* A plain address may lead to any of either kind, a safe one to safe ones only. libcurl knows more:
+ * files, and other protocols. */
 static bool may_follow(const char *from, const char *to) {
     return starts(to, "https://") || (starts(to, "http://") && starts(from, "http://"));
 }
@@ -162,6 +163,8 @@ static bool prepare(mc_http_transfer *t) {
 }
 
 mica_status mc_http_start(mc_http *http, mc_http_transfer *t) {
+    if (!may_follow(http->options.endpoint, t->url))
+        return mc_fail(MICA_EFORMAT, "%s is no address of a hub: want one of https", t->url);
     t->http = http;
     t->ended = t->partial = false;
     t->status = MICA_OK;

@@ -8,8 +8,9 @@
  *     mc_http_drop(http, &t);
  *     mc_http_close(&http);
  *
- * Redirects are followed, from https to https only. The token goes to the endpoint's own scheme,
- * host and port, and to no other. */
+ * Redirects are followed, from https to https only, and an endpoint of https leads to no other
+ * addresses either. Those of other protocols than https and http are refused. The token goes to the
+ * endpoint's own scheme, host and port, and to no other. */
 #ifndef HUB_HTTP_H
 #define HUB_HTTP_H
 
@@ -62,7 +63,7 @@ typedef struct mc_http_transfer {
 mica_status mc_http_open(const mc_http_options *options, mc_http **http);
 void mc_http_close(mc_http **http); /* after all transfers were dropped */
 
-/* errors  MICA_ENOMEM */
+/* errors  MICA_EFORMAT an address that the endpoint may not lead to; MICA_ENOMEM */
 mica_status mc_http_start(mc_http *http, mc_http_transfer *transfer);
 
 /* Moves transfers on, and waits at most a tenth of a second for something to do.

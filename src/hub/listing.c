@@ -120,7 +120,7 @@ static mica_status read_file(mc_json entry, const char *endpoint, mc_listing *li
                         .sha256 = large};
     if (!file.path || !file.blob) return mc_fail_nomem("a list of files");
     if (strlen(file.path) != path.len || !mc_is_file_path(file.path))
-        return fail_answer(endpoint, "a file's path that leads out of its folder");
+        return fail_answer(endpoint, "a file's path that leads out of its folder, or too deep");
     return MC_BUFFER_PUSH(&listing->files, mc_hub_file, file) ? MICA_OK
                                                               : mc_fail_nomem("a list of files");
 }

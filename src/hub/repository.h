@@ -33,7 +33,8 @@ void mc_repository_deinit(mc_repository *repository);
 mica_status mc_revision_check(const char *revision);
 bool mc_is_commit(const char *text);
 
-/* Whether a path in a repository may be one below a snapshot: no "..", nothing absolute. */
+/* Whether a path in a repository may be one below a snapshot: no "..", nothing absolute, and no
+ * more folders than mica_cache_remove and mica_cache_collect go into. */
 bool mc_is_file_path(const char *path);
 
 /* Paths in new memory, freed with mc_free; NULL: no memory. suffix: behind the name, may be "". */

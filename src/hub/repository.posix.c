@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_NAME = 96, MAX_REVISION = 255, MAX_PATH_BYTES = 1024 };
+enum { MAX_NAME = 96, MAX_REVISION = 255, MAX_PATH_BYTES = 1024, MAX_FOLDERS = 16 };
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
@@ -65,7 +65,8 @@ bool mc_is_commit(const char *text) {
 bool mc_is_file_path(const char *path) {
     size_t len = strlen(path);
     if (!len || len > MAX_PATH_BYTES) return false;
-    for (const char *part = path;;) {
+    const char *part = path;
+    for (int folders = 0; folders <= MAX_FOLDERS; folders++) {
         size_t n = strcspn(part, "/");
         if (!n || (part[0] == '.' && (n == 1 || (n == 2 && part[1] == '.')))) return false;
         for (size_t i = 0; i < n; i++)
@@ -73,6 +74,7 @@ bool mc_is_file_path(const char *path) {
         if (!part[n]) return true;
         part += n + 1;
     }
+    return false;
 }
 
 /* ---- paths ---- */

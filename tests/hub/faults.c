@@ -119,6 +119,9 @@ static void test_refusals(void **state) {
         {"status * 429\n", MICA_EIO, "too many requests"},
         {"status * 418\n", MICA_EIO, "418"},
         {"outside config.json\n", MICA_EFORMAT, "leads out"},
+        {"next * file:///dev/null\n", MICA_EFORMAT, "no address of a hub"},
+        {"next * ftp://127.0.0.1:1/x\n", MICA_EFORMAT, "no address of a hub"},
+        {"deep config.json\n", MICA_EFORMAT, "deep"},
         {"loop config.json\n", MICA_EFORMAT, "too many redirects"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -171,9 +171,12 @@ static bool send_body(const request *r, const char *repo, const char *file, cons
 /* ---- the API ---- */
 
 static void list_folder(const request *r, const char *repo, const char *below, char **out) {
+    char folders[80];
     char path[4 * PATH_BYTES], name[PATH_BYTES], sum[65], *more;
     snprintf(path, sizeof path, "%s/%s/%s", r->hub->root, repo, below);
     DIR *dir = opendir(path);
+    for (size_t i = 0; i < sizeof folders; i++)
+        folders[i] = i % 2 ? '/' : 'd';
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
         struct stat info;
         size_t size;
@@ -188,6 +191,7 @@ static void list_folder(const request *r, const char *repo, const char *below, c
         if (!data) die(path);
         digest(data, size, sum);
         bool outside = has_fault(r->hub, repo, name, "outside", NULL, NULL);
+        bool deep = has_fault(r->hub, repo, name, "deep", NULL, NULL);
         size_t told = size + has_fault(r->hub, repo, name, "short", NULL, NULL);
         if (size >= MOCK_LARGE)
             snprintf(path, sizeof path,
@@ -196,8 +200,9 @@ static void list_folder(const request *r, const char *repo, const char *below, c
                      0, told, sum, told);
         else
             snprintf(path, sizeof path, "\"oid\":\"%s\",\"size\":%zu", sum, told);
-        if (asprintf(&more, "%s%s{\"type\":\"file\",\"path\":\"%s%s\",%s}", *out,
-                     (*out)[1] ? "," : "", outside ? "../" : "", name, path) < 0)
+        if (asprintf(&more, "%s%s{\"type\":\"file\",\"path\":\"%s%.*s%s\",%s}", *out,
+                     (*out)[1] ? "," : "", outside ? "../" : "", deep ? (int)sizeof folders : 0,
+                     folders, name, path) < 0)
             die("asprintf");
         free(*out);
         free(data);
@@ -207,11 +212,13 @@ static void list_folder(const request *r, const char *repo, const char *below, c
 }
 
 static bool answer_tree(const request *r, const char *repo) {
-    char *list = strdup("[");
+    char *list = strdup("["), word[64], headers[128] = "";
     list_folder(r, repo, "", &list);
     list = realloc(list, strlen(list) + 2);
     strcat(list, "]");
-    bool on = answer(r, 200, "Content-Type: application/json\r\n", list);
+    if (has_fault(r->hub, repo, "*", "next", NULL, word))
+        snprintf(headers, sizeof headers, "Link: <%s>; rel=\"next\"\r\n", word);
+    bool on = answer(r, 200, headers, list);
     free(list);
     return on;
 }

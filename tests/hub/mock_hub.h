@@ -12,6 +12,8 @@
  *     status FILE CODE [TIMES]  answers with the code; FILE "*": for the repository itself
  *     code FILE TEXT            with that X-Error-Code
  *     outside FILE              is listed under the path ../FILE
+ *     deep FILE                 is listed in 40 folders
+ *     next * ADDRESS            the list of files has that next page
  *     loop FILE                 is redirected without an end
  *
  * TIMES: so many answers; none: always. Files of 4,096 bytes and more are large: they have a
