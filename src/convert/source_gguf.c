@@ -212,8 +212,19 @@ static mica_status make_config(mc_source *source, source_file *f) {
     return status;
 }
 
+static mica_status check_split(const mc_gguf *gguf) {
+    int64_t files = 1;
+    mc_gguf_int(gguf, "split.count", &files);
+    if (files <= 1) return MICA_OK;
+    return mc_fail(MICA_EUNSUPPORTED,
+                   "%s: is one of %lld files of a model: join them first, as llama-gguf-split "
+                   "--merge does",
+                   mc_gguf_path(gguf), (long long)files);
+}
+
 static mica_status open_file(mc_source *source, source_file *f, const char *path) {
     MC_TRY(mc_gguf_open(path, &f->gguf));
+    MC_TRY(check_split(f->gguf));
     MC_TRY(mc_gguf_arch_find(f->gguf, &f->arch));
     MC_TRY(make_config(source, f));
     size_t n = mc_gguf_count(f->gguf);

@@ -179,12 +179,55 @@ static void test_refused(void **state) {
     free(none);
 }
 
+/* Writes a file with bytes inserted into others: a multiple of its alignment. */
+static void write_inserted(const char *path, const char *bytes, size_t size, size_t at,
+                           const char *more, size_t n) {
+    char *longer = malloc(size + n);
+    assert_non_null(longer);
+    memcpy(longer, bytes, at);
+    memcpy(longer + at, more, n);
+    memcpy(longer + at + n, bytes + at, size - at);
+    test_write_file(path, longer, size + n);
+    free(longer);
+}
+
+/* One of several files has a part of the tensors only. */
+static void test_split(void **state) {
+    (void)state;
+    char pairs[] = "\x0b\0\0\0\0\0\0\0split.count" /* u16 1 */
+                   "\2\0\0\0"
+                   "\1\0"
+                   "\x0c\0\0\0\0\0\0\0general.name"
+                   "\x08\0\0\0"
+                   "\x07\0\0\0\0\0\0\0"
+                   "example";
+    enum { PAIRS = 16, END = 24, VALUE = 23 };
+    char *from = test_format("%s/gguf/llama/model.gguf", test_cases_dir());
+    char *path = test_format("%s/x.gguf", dir);
+    size_t size;
+    char *bytes = test_read_file(from, &size);
+    bytes[PAIRS] = (char)(bytes[PAIRS] + 2);
+    for (int files = 1; files <= 2; files++) {
+        pairs[VALUE] = (char)files;
+        write_inserted(path, bytes, size, END, pairs, sizeof pairs - 1);
+        mica_status status = mica_convert(path, made, NULL, NULL);
+        assert_int_equal(status, files == 1 ? MICA_OK : MICA_EUNSUPPORTED);
+        test_temp_dir_remove(files == 1 ? made : NULL);
+        if (files == 1) made = test_format("%s/again", dir);
+    }
+    assert_non_null(strstr(mica_last_error(), "one of 2 files"));
+    assert_int_equal(test_count_entries(dir), 1);
+    free(bytes);
+    free(path);
+    free(from);
+}
+
 /* Copies a file, with so many bytes more in one of its tokens. */
 static void lengthen_token(const char *from, const char *to, size_t token, size_t more) {
     static const char key[] = "tokenizer.ggml.tokens";
     size_t size, at = 0;
     uint64_t len;
-    char *bytes = test_read_file(from, &size), *longer = calloc(1, size + more);
+    char *bytes = test_read_file(from, &size), *letters = malloc(more);
     while (memcmp(bytes + at, key, sizeof key - 1) != 0)
         at++;
     at += sizeof key - 1 + 16; /* the types, and the number of tokens */
@@ -196,12 +239,10 @@ static void lengthen_token(const char *from, const char *to, size_t token, size_
     len += more;
     memcpy(bytes + at, &len, sizeof len);
     at += sizeof len;
-    memcpy(longer, bytes, at);
-    memset(longer + at, 'a', more);
-    memcpy(longer + at + more, bytes + at, size - at);
-    test_write_file(to, longer, size + more);
+    memset(letters, 'a', more);
+    write_inserted(to, bytes, size, at, letters, more);
     free(bytes);
-    free(longer);
+    free(letters);
 }
 
 /* Finding merges takes the square of a token's length: without a limit a file stalls it. */
@@ -246,8 +287,8 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_kept),    TEST(test_dequantised),   TEST(test_tokenizers),
-        TEST(test_refused), TEST(test_out_of_memory), TEST(test_long_token),
+        TEST(test_kept),          TEST(test_dequantised), TEST(test_tokenizers), TEST(test_refused),
+        TEST(test_out_of_memory), TEST(test_long_token),  TEST(test_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
