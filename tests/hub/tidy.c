@@ -106,6 +106,32 @@ static void test_busy(void **state) {
     hub_test_close(&t);
 }
 
+/* Locks of other users, which may only be read, count, too. */
+static void test_busy_of_others(void **state) {
+    (void)state;
+    uint64_t bytes = 1;
+    hub_test t = open_pulled();
+    write_in_cache(&t, "blobs/bbbb.incomplete", "beginning");
+    test_write_below(t.cache, ".locks/models--org--model/bbbb.lock", "");
+    char *path = test_format("%s/.locks/models--org--model/bbbb.lock", t.cache);
+    char *blobs = hub_test_path(&t, "blobs");
+    int fd = open(path, O_RDWR);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    assert_int_equal(fchmod(fd, 0444), 0);
+    assert_int_equal(chmod(t.folder, 0755), 0);
+    assert_int_equal(chmod(blobs, 0777), 0);
+    if (test_lose_rights()) {
+        assert_int_equal(mica_cache_collect(t.cache, false, &bytes), MICA_OK);
+        test_regain_rights();
+        assert_int_equal(bytes, 0);
+    }
+    assert_int_equal(hub_test_count(&t, "blobs", ".incomplete"), 1);
+    close(fd);
+    free(path);
+    free(blobs);
+    hub_test_close(&t);
+}
+
 static void test_remove(void **state) {
     (void)state;
     uint64_t bytes;
@@ -169,7 +195,7 @@ int main(void) {
         cmocka_unit_test(test_collect),   cmocka_unit_test(test_collect_unnamed),
         cmocka_unit_test(test_busy),      cmocka_unit_test(test_remove),
         cmocka_unit_test(test_links_out), cmocka_unit_test(test_no_cache),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_busy_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
