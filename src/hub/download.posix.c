@@ -200,6 +200,18 @@ static mica_status check(batch *b, load *l) {
 
 /* ---- beginning and going on ---- */
 
+/* Another file of the same checksum has the lock until the end: this one is whole with it, unless
+ * the hub says another size. */
+static mica_status check_sizes(const batch *b, const load *l) {
+    for (size_t i = 0; i < b->count; i++) {
+        const mc_hub_file *file = b->loads[i].file;
+        if (file->size != l->file->size && strcmp(file->blob, l->file->blob) == 0)
+            return mc_fail(MICA_EFORMAT, "%s: the hub says two sizes of one content, for %s and %s",
+                           b->options->name, file->path, l->file->path);
+    }
+    return MICA_OK;
+}
+
 /* Begins a file, or waits for its lock. */
 static mica_status begin(batch *b, load *l) {
     const mc_repository *repository = b->options->repository;
@@ -207,7 +219,7 @@ static mica_status begin(batch *b, load *l) {
     if (!whole && l->lock < 0) {
         MC_TRY(mc_repository_lock(repository, l->file->blob, &l->lock));
         l->at_us = mc_now_us() + LOCK_WAIT_US;
-        if (l->lock < 0) return MICA_OK;
+        if (l->lock < 0) return check_sizes(b, l);
         whole = is_whole(repository, l->file); /* by now, if somebody had the lock */
     }
     if (whole) {

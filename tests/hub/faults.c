@@ -152,6 +152,21 @@ static void test_wrong_checksum(void **state) {
 }
 
 /* The hub says that a file is longer than what it sends. */
+/* Two files of one checksum wait for one lock: sizes that differ would let the second wait for
+ * ever. */
+static void test_two_sizes(void **state) {
+    (void)state;
+    hub_test t = hub_test_open();
+    test_write_below(t.root, "org/model/again.json", "{\"model_type\": \"llama\"}");
+    check_pull(&t);
+    hub_test_close(&t);
+    t = hub_test_open();
+    test_write_below(t.root, "org/model/again.json", "{\"model_type\": \"llama\"}");
+    hub_test_fail(&t, "short again.json\n");
+    check_refused(&t, MICA_EFORMAT, "two sizes");
+    hub_test_close(&t);
+}
+
 static void test_short_file(void **state) {
     (void)state;
     hub_test t = hub_test_open();
@@ -265,7 +280,7 @@ int main(void) {
         cmocka_unit_test(test_refusals),   cmocka_unit_test(test_wrong_checksum),
         cmocka_unit_test(test_short_file), cmocka_unit_test(test_wrong_beginning),
         cmocka_unit_test(test_full_disk),  cmocka_unit_test(test_read_only),
-        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_killed),     cmocka_unit_test(test_two_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
