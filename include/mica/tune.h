@@ -47,7 +47,7 @@ MICA_API const char *mica_loss_name(size_t i, const char **summary);
  *      orpo                  means of the log-probabilities of the tokens of chosen and rejected
  *                            answers [B], and the cross-entropy nll of the chosen ones:
  *                            nll - beta mean(log sigmoid(log odds(c) - log odds(r))),
- *                            log odds(x) = x - log(1 - exp(x))
+ *                            log odds(x) = x - log(1 - exp(x)) of min(x, -1e-7)
  *
  *  inputs   [n] as above. Borrowed.
  *  options  NULL for the defaults. Borrowed.

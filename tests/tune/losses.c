@@ -3,6 +3,8 @@
 #include "model/fixture.h"
 #include "tune/step.h"
 
+#include <mica/grad.h>
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,11 +168,38 @@ static void test_formulas(void **state) {
     mica_device_close(&device);
 }
 
+/* An answer that is certain, as after many steps on few pairs, has a gradient still. */
+static void test_certain(void **state) {
+    (void)state;
+    mica_device *device;
+    mica_scope *s;
+    assert_int_equal(test_device_open(NULL, &device), MICA_OK);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    const float chosen[] = {0.0f, -1e-9f}, rejected[] = {-3.0f, 0.0f};
+    const mica_array in[] = {mica_from_data(s, chosen, MICA_F32, (int64_t[]){2}, 1),
+                             mica_from_data(s, rejected, MICA_F32, (int64_t[]){2}, 1),
+                             mica_f32(s, 0.5f)};
+    mica_array loss, grads[2];
+    assert_int_equal(mica_loss(s, "orpo", in, 3, NULL, &loss), MICA_OK);
+    assert_int_equal(mica_grad(s, loss, MICA_NONE, in, 2, grads), MICA_OK);
+    double value;
+    assert_int_equal(mica_item_f64(loss, &value), MICA_OK);
+    assert_true(isfinite(value));
+    for (int i = 0; i < 2; i++) {
+        float out[2] = {NAN, NAN};
+        if (mica_read(grads[i], out, sizeof out) != MICA_OK) fail_msg("%s", mica_last_error());
+        assert_true(isfinite(out[0]) && isfinite(out[1]));
+    }
+    mica_scope_close(&s);
+    mica_device_close(&device);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_preferences),
         cmocka_unit_test(test_dora),
         cmocka_unit_test(test_formulas),
+        cmocka_unit_test(test_certain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
