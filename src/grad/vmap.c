@@ -157,10 +157,10 @@ static mica_status map(vmap *v, mica_compile_fn fn, void *user, const mica_array
 mica_status mica_vmap(mica_scope *s, mica_compile_fn fn, void *user, const mica_array *args,
                       size_t n_args, const bool *shared, mica_array *results, size_t n_results) {
     vmap v = {.s = s, .n = -1};
+    for (size_t k = 0; results && k < n_results; k++)
+        results[k] = (mica_array){s, MC_ABSENT};
     if (!s || !fn || (!args && n_args > 0) || (!results && n_results > 0))
         return mc_fail(MICA_EINVAL, "vmap: NULL");
-    for (size_t k = 0; k < n_results; k++)
-        results[k] = mc_invalid(s);
     mica_status status = mica_scope_status(s);
     if (status == MICA_OK) status = map(&v, fn, user, args, n_args, shared, results, n_results);
     for (size_t k = 0; k < n_results && status != MICA_OK; k++)
