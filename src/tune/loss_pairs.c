@@ -32,8 +32,7 @@ static mica_array train_dpo(const mc_sequences *q, mica_array *weight) {
 }
 
 /* log(p / (1 - p)) of log p, which is below 0. Nearer to 0 than 1e-7, p is 1 in f32, and the
- * gradient
- * no number. */
+ * gradient is not a number. */
 static mica_array log_odds(mica_scope *s, mica_array logp) {
     logp = mica_minimum(s, logp, mica_f32(s, -1e-7f));
     mica_array rest = mica_log1p(s, mica_negative(s, mica_exp(s, logp)));

@@ -90,10 +90,11 @@ static void test_learns(void **state) {
     bench b;
     begin(&b, lines);
     apply(&b, &(mica_lora_options){.rank = 8});
-    b.options.iterations = 60;
+    b.options.iterations = 40;
     b.options.batch_size = 4;
+    b.optimizer.learning_rate = 3e-4; /* at 1e-3 losses jump, and last bits decide the answer */
     mica_tune_result result = tune(&b);
-    assert_true(result.train_loss < 0.5 && result.iteration == 60);
+    assert_true(result.train_loss < 0.05 && result.iteration == 40);
     mica_model *model;
     mica_session *session;
     mica_stream *stream;
