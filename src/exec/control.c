@@ -297,7 +297,7 @@ static mica_status ask(const mc_control *c, frame *f, const mica_cancel *cancel,
 
 static mica_status run_rounds(mc_control *c, frame *f, const mica_cancel *cancel, int64_t *rounds) {
     for (*rounds = 0; c->max_rounds == 0 || *rounds < c->max_rounds; ++*rounds) {
-        bool more;
+        bool more = false;
         MC_TRY(mc_cancel_check(cancel));
         MC_TRY(ask(c, f, cancel, &more));
         if (!more) return MICA_OK;
