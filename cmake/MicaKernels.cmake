@@ -12,7 +12,7 @@ add_subdirectory(src/cpu/kern)
 set(base src/base/alloc.c src/base/cgroup.c src/base/numa.c src/base/pool.c
   src/base/status.c src/base/system.linux.c src/base/system.posix.c src/base/utf8.c)
 set(kcheck kbench.c kcheck.c kcheck_attn.c kcheck_dense.c kcheck_int8.c kcheck_quant.c kcheck_row.c
-  kjudge.c kmemory.c)
+  kcheck_scan.c kjudge.c kmemory.c)
 list(TRANSFORM kcheck PREPEND tests/cpu/)
 add_executable(kcheck $<TARGET_OBJECTS:mica_objects> ${base} ${kcheck})
 target_include_directories(kcheck PRIVATE include src tests)
