@@ -97,6 +97,7 @@ static int set_lora(const tune_values *v, mica_lora_options *o) {
         .dropout = (float)v->dropout,
         .bf16 = v->bf16 > 0,
         .seed = (uint64_t)v->seed,
+        .memory_limit_bytes = (uint64_t)v->max_memory * 1000000,
     };
     return code;
 }
@@ -149,6 +150,15 @@ static int set_tune(const tune_values *v, const tune_extras *x, mica_optimizer_o
 
 /* ---- the whole ---- */
 
+/* An estimate that exceeds the memory says itself what would fit. */
+static int fail(mica_status status) {
+    if (status != MICA_ENOMEM) return cli_fail_status(status);
+    cli_fail("%s", mica_last_error());
+    if (strstr(mica_last_error(), "out of memory"))
+        cli_hint("Try --grad-checkpoint, a smaller --batch-size, --max-seq-length or --rank.");
+    return CLI_FAILED;
+}
+
 static int finish(mica_status status, const mica_tune_result *result, const char *adapter,
                   bool trained) {
     if (status == MICA_ECANCELLED && result->iteration == 0) {
@@ -160,7 +170,7 @@ static int finish(mica_status status, const mica_tune_result *result, const char
                 (long long)result->iteration, adapter);
         return CLI_INTERRUPTED;
     }
-    if (status != MICA_OK) return cli_fail_status(status);
+    if (status != MICA_OK) return fail(status);
     if (trained) printf("the adapter is in %s: mica run --adapter %s\n", adapter, adapter);
     return CLI_DONE;
 }
@@ -178,7 +188,7 @@ static int train(const tune_values *v, const tune_extras *x, mica_tuner *tuner) 
     if (status == MICA_OK && v->resume_adapter_file)
         status = mica_tuner_load(tuner, v->resume_adapter_file);
     if (status == MICA_OK) status = mica_cancel_open(&cancel);
-    if (status != MICA_OK) return cli_fail_status(status);
+    if (status != MICA_OK) return fail(status);
     cli_interrupt_watch_task(cancel);
     options.cancel = cancel;
     status = mica_tune(tuner, &options, &result);
@@ -199,7 +209,7 @@ static int open_and_train(const tune_values *v, const tune_extras *x, const char
     const mica_tuner_options options = {
         .device_name = v->device, .threads = (int)v->threads, .chat_template = template.data};
     mica_status status = mica_tuner_open(path, &options, &tuner);
-    code = status == MICA_OK ? train(v, x, tuner) : cli_fail_status(status);
+    code = status == MICA_OK ? train(v, x, tuner) : fail(status);
     mica_tuner_close(&tuner);
     free(template.data);
     return code;

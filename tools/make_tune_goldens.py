@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Makes tests/fixtures/tune/: optimisers by MLX and PyTorch, DPO by trl, ORPO by trl, DoRA by PEFT.
 
-    python3 tools/make_tune_goldens.py   (needs torch, transformers, peft, trl, mlx, safetensors;
-                                          made with 2.15, 5.23, 0.21, 1.16, 0.32, 0.8)
+    python3 tools/make_tune_goldens.py   (needs torch, transformers, peft, trl, mlx, safetensors,
+                                          tensorboard; made with 2.15, 5.23, 0.21, 1.16, 0.32, 0.8,
+                                          2.21)
 
 optimizers.safetensors: "init.<i>" parameters of three shapes; "grad.<step>.<i>"; for each case of
 optimizers.json "<case>.<i>", the parameters after all steps.
@@ -10,10 +11,13 @@ preferences.safetensors: base model models/qwen3_tied with the factors "init.*" 
 train/lora_qwen3, "ids" [4, T] (two chosen texts, then two rejected ones), "mask" [4, T - 1];
 preferences.json: loss and, in the tensors, "dpo.grad.*", "orpo.grad.*", "dora.grad.*" of each
 parameter. DoRA: the same model and factors, masked cross-entropy of the chosen texts.
+events.tfevents: three records by TensorBoard's writer, which its reader has read.
 """
 import hashlib
 import json
 import pathlib
+import shutil
+import tempfile
 import types
 
 import mlx.core as mx
@@ -22,6 +26,9 @@ import numpy as np
 import torch
 from peft import LoraConfig, get_peft_model
 from safetensors.numpy import load_file, save_file
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.summary.writer.record_writer import RecordWriter
 from transformers import AutoModelForCausalLM
 from trl import DPOTrainer
 from trl.experimental.orpo import ORPOTrainer
@@ -236,6 +243,35 @@ def make_preferences():
     print(facts)
 
 
+# Seconds, step, and scalars of each event.
+EVENTS = [(1700000001.5, 0, {"loss/valid": 3.25}),
+          (1700000002.25, 300, {"loss/train": 1.1, "learning_rate": 1e-5, "grad_norm": 123456.0,
+                                "tokens_per_second": 0.0})]
+
+
+def make_events():
+    path = FIXTURES / "tune/events.tfevents"
+    writer = RecordWriter(open(path, "wb"))
+    writer.write(event_pb2.Event(wall_time=1700000000.0,
+                                 file_version="brain.Event:2").SerializeToString())
+    for seconds, step, scalars in EVENTS:
+        values = [summary_pb2.Summary.Value(tag=k, simple_value=v) for k, v in scalars.items()]
+        event = event_pb2.Event(wall_time=seconds, step=step,
+                                summary=summary_pb2.Summary(value=values))
+        writer.write(event.SerializeToString())
+    writer.close()
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(path, folder + "/events.out.tfevents.1.host")
+        read = EventAccumulator(folder).Reload()
+        for seconds, step, scalars in EVENTS:
+            for tag, value in scalars.items():
+                found = read.Scalars(tag)[0]
+                assert (found.wall_time, found.step) == (seconds, step), tag
+                assert found.value == np.float32(value), tag
+    update_manifest("tune/events.tfevents")
+
+
 if __name__ == "__main__":
+    make_events()
     make_optimizers()
     make_preferences()

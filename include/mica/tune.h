@@ -180,20 +180,22 @@ typedef enum mica_tune_kind {
 
 /** Options of mica_lora_apply; zero means the default. */
 typedef struct mica_lora_options {
-    size_t struct_bytes;        /* see mica/api.h */
-    mica_tune_kind kind;        /* what is trained */
-    const char *const *modules; /* [n_modules] matrices that get factors: names within a layer
+    size_t struct_bytes;         /* see mica/api.h */
+    mica_tune_kind kind;         /* what is trained */
+    const char *const *modules;  /* [n_modules] matrices that get factors: names within a layer
                                    ("self_attn.q_proj", "q_proj"), whole names
                                    ("model.layers.3.mlp.up_proj"), or regular expressions of either.
                                    Borrowed for the call */
-    size_t n_modules;           /* 0: all matrices of the layers */
-    int64_t layers;             /* the last ones are trained, so many of them; 0: all */
-    int64_t rank;               /* of the factors; 0: 8 */
-    float scale;                /* of the product of the factors; 0: 20, or by alpha */
-    float alpha;                /* instead of scale: scale = alpha / rank */
-    float dropout;              /* share of the factors' input that is dropped in training */
-    bool bf16;                  /* factors are bf16; moments and updates stay f32 */
-    uint64_t seed;              /* of A */
+    size_t n_modules;            /* 0: all matrices of the layers */
+    int64_t layers;              /* the last ones are trained, so many of them; 0: all */
+    int64_t rank;                /* of the factors; 0: 8 */
+    float scale;                 /* of the product of the factors; 0: 20, or by alpha */
+    float alpha;                 /* instead of scale: scale = alpha / rank */
+    float dropout;               /* share of the factors' input that is dropped in training */
+    bool bf16;                   /* factors are bf16; moments and updates stay f32 */
+    uint64_t seed;               /* of A */
+    uint64_t memory_limit_bytes; /* that weights, parameters and gradients may take; 0: the
+                                    machine's memory */
 } mica_lora_options;
 
 /** Makes the parameters to train, in place of earlier ones. A is uniform in +-1 / sqrt(in), B is
@@ -201,7 +203,8 @@ typedef struct mica_lora_options {
  *
  *  options  NULL for the defaults. Borrowed.
  *  errors   MICA_EINVAL a value out of range; MICA_ENOENT a module that no layer has;
- *           MICA_EUNSUPPORTED full training of quantised weights; MICA_ENOMEM
+ *           MICA_EUNSUPPORTED full training of quantised weights; MICA_ENOMEM also where parameters
+ *           and gradients exceed the memory: the text says what would fit, and none is made
  *  source   Hu et al. 2021 (arXiv:2106.09685); Liu et al. 2024 (arXiv:2402.09353) */
 MICA_API mica_status mica_lora_apply(mica_tuner *tuner, const mica_lora_options *options);
 

@@ -4,6 +4,7 @@
 #include "base/buffer.h"
 #include "base/filemap.h"
 #include "base/json_write.h"
+#include "tune/events.h"
 #include "tune/folder.h"
 
 #include <errno.h>
@@ -11,6 +12,22 @@
 #include <time.h>
 
 static const char *const event_names[] = {"plan", "train", "valid", "test", "saved", "note"};
+
+/* Writes a text, which it frees, to a file. The file is closed, and NULL, after an error. made: the
+ * text is complete. */
+static mica_status write_whole(FILE **file, const char *path, mc_buffer *text, bool made) {
+    mica_status status = MICA_OK;
+    if (!made)
+        status = mc_fail_nomem(path);
+    else if ((text->len && fwrite(text->data, 1, text->len, *file) != text->len) ||
+             fflush(*file) != 0)
+        status = mc_fail_errno(errno, "%s", path);
+    mc_buffer_deinit(text);
+    if (status == MICA_OK) return MICA_OK;
+    fclose(*file);
+    *file = NULL;
+    return status;
+}
 
 /* ---- lines of JSON ---- */
 
@@ -36,105 +53,24 @@ static bool put_report(mc_buffer *out, const mica_tune_report *r) {
     return done && mc_buffer_add_text(out, "}\n");
 }
 
-/* ---- event files: records of protocol buffers with checksums. Source: TensorFlow's
- * record_writer.h, event.proto and summary.proto ---- */
+/* ---- event files ---- */
 
-/* CRC-32C, a bit at a time: records are small. */
-static uint32_t checksum(const void *data, size_t n) {
-    const unsigned char *bytes = data;
-    uint32_t crc = UINT32_MAX;
-    for (size_t i = 0; i < n; i++) {
-        crc ^= bytes[i];
-        for (int bit = 0; bit < 8; bit++)
-            crc = crc & 1 ? (crc >> 1) ^ UINT32_C(0x82f63b78) : crc >> 1;
-    }
-    crc = ~crc;
-    return ((crc >> 15) | (crc << 17)) + UINT32_C(0xa282ead8); /* as records mask it */
+static double seconds_now(void) {
+    return (double)time(NULL);
 }
 
-static bool put_fixed(mc_buffer *out, uint64_t value, int bytes) {
-    bool done = true;
-    for (int i = 0; i < bytes && done; i++)
-        done = mc_buffer_add_byte(out, (char)(value >> (8 * i) & 0xff));
-    return done;
-}
-
-static bool put_varint(mc_buffer *out, uint64_t value) {
-    bool done = true;
-    for (; value > 0x7f && done; value >>= 7)
-        done = mc_buffer_add_byte(out, (char)(value & 0x7f) | (char)0x80);
-    return done && mc_buffer_add_byte(out, (char)value);
-}
-
-static bool put_bytes(mc_buffer *out, int field, const void *data, size_t n) {
-    return put_varint(out, (uint64_t)field << 3 | 2) && put_varint(out, n) &&
-           mc_buffer_add(out, data, n);
-}
-
-/* wall_time (1, double) and step (2, int64) */
-static bool put_event_head(mc_buffer *out, int64_t step) {
-    double now = (double)time(NULL);
-    uint64_t bits;
-    memcpy(&bits, &now, sizeof bits);
-    return mc_buffer_add_byte(out, 1 << 3 | 1) && put_fixed(out, bits, 8) &&
-           mc_buffer_add_byte(out, 2 << 3) && put_varint(out, (uint64_t)step);
-}
-
-/* A Summary.Value: tag (1) and simple_value (2, float). */
-static bool put_value(mc_buffer *summary, const char *tag, double number) {
-    mc_buffer value = {0};
-    float single = (float)number;
-    uint32_t bits;
-    memcpy(&bits, &single, sizeof bits);
-    bool done = put_bytes(&value, 1, tag, strlen(tag)) && mc_buffer_add_byte(&value, 2 << 3 | 5) &&
-                put_fixed(&value, bits, 4) && put_bytes(summary, 1, value.data, value.len);
-    mc_buffer_deinit(&value);
-    return done;
-}
-
-static mica_status write_record(mc_log *log, const mc_buffer *data) {
-    mc_buffer record = {0};
-    bool done = put_fixed(&record, data->len, 8);
-    done = done && put_fixed(&record, checksum(record.data, 8), 4) &&
-           mc_buffer_add(&record, data->data, data->len) &&
-           put_fixed(&record, checksum(data->data, data->len), 4);
-    mica_status status = MICA_OK;
-    if (!done)
-        status = mc_fail_nomem("an event file");
-    else if (fwrite(record.data, 1, record.len, log->events) != record.len ||
-             fflush(log->events) != 0)
-        status = mc_fail_errno(errno, "%s", log->events_path);
-    mc_buffer_deinit(&record);
-    return status;
-}
-
-static mica_status begin_events(mc_log *log) {
-    static const char version[] = "brain.Event:2";
-    mc_buffer event = {0};
-    bool done = put_event_head(&event, 0) && put_bytes(&event, 3, version, sizeof version - 1);
-    mica_status status = done ? write_record(log, &event) : mc_fail_nomem("an event file");
-    mc_buffer_deinit(&event);
-    return status;
-}
-
-static mica_status report_event(mc_log *log, const mica_tune_report *r) {
+static bool put_event(mc_buffer *out, const mica_tune_report *r) {
     static const char *const tags[] = {"", "loss/train", "loss/valid", "loss/test"};
-    mc_buffer event = {0}, summary = {0};
-    if (r->event < MICA_TUNE_TRAIN || r->event > MICA_TUNE_TEST) return MICA_OK;
-    bool done = put_value(&summary, tags[r->event], r->loss);
-    if (r->event == MICA_TUNE_TRAIN)
-        done = done && put_value(&summary, "learning_rate", r->rate) &&
-               put_value(&summary, "grad_norm", r->norm) &&
-               put_value(&summary, "tokens_per_second", r->tokens_per_second);
-    done = done && put_event_head(&event, r->iteration) &&
-           put_bytes(&event, 5, summary.data, summary.len);
-    mica_status status = done ? write_record(log, &event) : mc_fail_nomem("an event file");
-    mc_buffer_deinit(&summary);
-    mc_buffer_deinit(&event);
-    return status;
+    if (r->event < MICA_TUNE_TRAIN || r->event > MICA_TUNE_TEST) return true;
+    const mc_scalar all[] = {
+        {tags[r->event], r->loss},
+        {"learning_rate", r->rate},
+        {"grad_norm", r->norm},
+        {"tokens_per_second", r->tokens_per_second},
+    };
+    size_t n = r->event == MICA_TUNE_TRAIN ? sizeof all / sizeof *all : 1;
+    return mc_events_put_scalars(out, seconds_now(), r->iteration, all, n);
 }
-
-/* ---- both ---- */
 
 /* Several runs may begin within a second: a number tells them apart. */
 static mica_status open_events(mc_log *log) {
@@ -150,8 +86,12 @@ static mica_status open_events(mc_log *log) {
         if (!log->events && errno != EEXIST) break;
     }
     if (!log->events) return mc_fail_errno(errno, "%s", log->events_path);
-    return begin_events(log);
+    mc_buffer record = {0};
+    bool done = mc_events_put_version(&record, seconds_now());
+    return write_whole(&log->events, log->events_path, &record, done);
 }
+
+/* ---- both ---- */
 
 mica_status mc_log_open(mc_log *log, const char *lines, const char *events) {
     *log = (mc_log){.lines_path = lines, .events_folder = events};
@@ -162,18 +102,18 @@ mica_status mc_log_open(mc_log *log, const char *lines, const char *events) {
     return events ? open_events(log) : MICA_OK;
 }
 
+static mica_status add(FILE **file, const char *path, const mica_tune_report *report,
+                       bool (*put)(mc_buffer *out, const mica_tune_report *report)) {
+    mc_buffer text = {0};
+    if (!*file) return MICA_OK;
+    bool done = put(&text, report);
+    return write_whole(file, path, &text, done);
+}
+
 mica_status mc_log_report(mc_log *log, const mica_tune_report *report) {
-    if (log->lines) {
-        mc_buffer line = {0};
-        bool done = put_report(&line, report);
-        bool written = done && fwrite(line.data, 1, line.len, log->lines) == line.len &&
-                       fflush(log->lines) == 0;
-        int error = errno;
-        mc_buffer_deinit(&line);
-        if (!done) return mc_fail_nomem("a log");
-        if (!written) return mc_fail_errno(error, "%s", log->lines_path);
-    }
-    return log->events ? report_event(log, report) : MICA_OK;
+    mica_status first = add(&log->lines, log->lines_path, report, put_report);
+    mica_status second = add(&log->events, log->events_path, report, put_event);
+    return second != MICA_OK ? second : first; /* whose text is the last one */
 }
 
 void mc_log_close(mc_log *log) {

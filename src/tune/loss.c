@@ -27,12 +27,21 @@ const mc_loss *mc_loss_find(const char *name) {
     return NULL;
 }
 
-mica_status mc_loss_unknown(const char *name) {
+static mica_status unknown(const char *name) {
     char known[256] = "";
     size_t len = 0;
     for (size_t i = 0; i < ROWS && len < sizeof known; i++)
         len += (size_t)snprintf(known + len, sizeof known - len, i ? ", %s" : "%s", rows[i]->name);
     return mc_fail(MICA_EINVAL, "no loss \"%s\"; there are %s", name, known);
+}
+
+mica_status mc_loss_find_trainer(const char *name, const mc_loss **loss) {
+    *loss = mc_loss_find(name);
+    if (!*loss) return unknown(name);
+    if ((*loss)->train) return MICA_OK;
+    return mc_fail(MICA_EINVAL,
+                   "loss %s is a formula over arrays (mica_loss): it trains no language model",
+                   name);
 }
 
 size_t mica_loss_count(void) {
@@ -52,7 +61,7 @@ mica_status mica_loss(mica_scope *s, const char *name, const mica_array *inputs,
     MC_TRY(MC_OPTIONS_COPY(mica_loss_options, beta, &given, options));
     if (given.beta == 0.0) given.beta = 0.1;
     const mc_loss *row = mc_loss_find(name);
-    if (!row) return mc_loss_unknown(name);
+    if (!row) return unknown(name);
     if (n != (size_t)row->n_inputs)
         return mc_fail(MICA_EINVAL, "loss %s takes %d arrays (%s), not %zu", name, row->n_inputs,
                        row->inputs, n);

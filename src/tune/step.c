@@ -8,6 +8,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Logits and their gradient take so much each, at most. */
+#define LOGITS_BYTES (INT64_C(256) << 20)
+
 struct mc_steps {
     mc_trainable *t;
     mica_device *device;
@@ -141,18 +144,11 @@ static mica_status compile_all(mc_steps *st) {
 
 static mica_status open_parts(mc_steps *st) {
     mc_steps_options *o = &st->options;
-    st->loss = mc_loss_find(o->loss);
-    if (!st->loss) return mc_loss_unknown(o->loss);
-    if (!st->loss->train)
-        return mc_fail(MICA_EINVAL, "loss %s is a formula over arrays: it trains no model",
-                       o->loss);
+    MC_TRY(mc_loss_find_trainer(o->loss, &st->loss));
     MC_TRY(mc_optimizer_complete(o->optimizer, &st->optimizer, &st->row));
     st->optimizer.name = st->row->name;
     if (o->loss_options.beta == 0.0) o->loss_options.beta = 0.1;
-    /* Logits and their gradient take 256 MiB at most. */
-    int64_t vocab = st->t->lm->spec.vocab;
-    if (o->chunk_rows <= 0) o->chunk_rows = (INT64_C(256) << 20) / (vocab * 4);
-    if (o->chunk_rows < 16) o->chunk_rows = 16;
+    if (o->chunk_rows <= 0) o->chunk_rows = mc_steps_chunk_rows(st->t->lm);
     st->grads = mc_calloc(st->n + 1, sizeof *st->grads);
     st->states = mc_calloc(st->n * MC_OPTIMIZER_STATES + 1, sizeof *st->states);
     st->states_of = mc_calloc(st->n + 1, sizeof *st->states_of);
@@ -379,13 +375,27 @@ mica_array *mc_steps_state(mc_steps *st, size_t i) {
     return &st->states[i];
 }
 
-int64_t mc_steps_chunk_rows(const mc_steps *st) {
-    return st->options.chunk_rows;
+/* ---- before opening ---- */
+
+int64_t mc_steps_chunk_rows(const mc_lm *lm) {
+    int64_t rows = LOGITS_BYTES / (lm->spec.vocab * (int64_t)sizeof(float));
+    return rows < 16 ? 16 : rows;
 }
 
-uint64_t mc_steps_state_bytes(const mc_steps *st) {
+uint64_t mc_steps_state_bytes(const mc_trainable *t, const mica_optimizer_options *options) {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < st->n_states; i++)
-        bytes += (uint64_t)mica_array_size(st->states[i]) * sizeof(float);
+    const mc_optimizer *row = mc_optimizer_find(options->name);
+    for (size_t i = 0; row && i < mc_trainable_count(t); i++) {
+        int64_t shapes[MC_OPTIMIZER_STATES][MICA_MAX_NDIM];
+        int ndims[MC_OPTIMIZER_STATES];
+        mica_array p = mc_trainable_at(t, i)->value;
+        int n = row->states(options, mica_array_shape(p), mica_array_ndim(p), shapes, ndims);
+        for (int k = 0; k < n; k++) {
+            uint64_t size = sizeof(float);
+            for (int axis = 0; axis < ndims[k]; axis++)
+                size *= (uint64_t)shapes[k][axis];
+            bytes += size;
+        }
+    }
     return bytes;
 }

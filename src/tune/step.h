@@ -61,9 +61,12 @@ void mc_steps_go_on(mc_steps *steps, int64_t updates, int64_t gradients);
 /* The optimiser's states, in order, and their number. For files. */
 size_t mc_steps_state_count(const mc_steps *steps);
 mica_array *mc_steps_state(mc_steps *steps, size_t i);
-int64_t mc_steps_chunk_rows(const mc_steps *steps);
 
-/* Bytes that the states take. */
-uint64_t mc_steps_state_bytes(const mc_steps *steps);
+/* ---- before steps are opened ---- */
+
+/* Rows of the head at once, if options do not say it. */
+int64_t mc_steps_chunk_rows(const mc_lm *lm);
+/* Bytes that the states of an optimiser, whose options are complete, will take. */
+uint64_t mc_steps_state_bytes(const mc_trainable *t, const mica_optimizer_options *options);
 
 #endif

@@ -18,6 +18,15 @@ mc_parameter *mc_trainable_at(const mc_trainable *t, size_t i) {
     return &MC_BUFFER_AT(&t->list, mc_parameter)[i];
 }
 
+uint64_t mc_trainable_bytes(const mc_trainable *t) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < mc_trainable_count(t); i++) {
+        mica_array x = mc_trainable_at(t, i)->value;
+        bytes += (uint64_t)mica_array_size(x) * mica_dtype_bytes(mica_array_dtype(x));
+    }
+    return bytes;
+}
+
 mc_parameter *mc_trainable_find(const mc_trainable *t, const char *name) {
     for (size_t i = 0; i < mc_trainable_count(t); i++)
         if (strcmp(mc_trainable_at(t, i)->name, name) == 0) return mc_trainable_at(t, i);
@@ -200,15 +209,37 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const mc_parameter *)a)->name, ((const mc_parameter *)b)->name);
 }
 
+/* Parameters and gradients must fit beside the weights, whatever is trained with: what is recorded
+ * is not evaluated before. */
+static mica_status check_memory(const mc_trainable *t) {
+    mica_device_info info = {.struct_bytes = sizeof info};
+    const double mb = 1e6;
+    mica_device_get_info(mica_scope_device(t->scope), &info);
+    uint64_t limit = t->options.memory_limit_bytes, weights = t->lm->weight_bytes;
+    uint64_t bytes = mc_trainable_bytes(t) + t->trained * sizeof(float);
+    if (!limit) limit = info.memory_bytes;
+    if (!limit || weights + bytes <= limit) return MICA_OK;
+    bool factors = t->options.kind != MICA_TUNE_FULL && weights < limit;
+    double rank =
+        factors ? (double)t->options.rank * ((double)(limit - weights) / (double)bytes) : 0.0;
+    char fits[64] = "train fewer layers or matrices";
+    if (rank >= 1.0) snprintf(fits, sizeof fits, "a rank of %.0f would fit", floor(rank));
+    return mc_fail(MICA_ENOMEM,
+                   "%llu parameters and their gradients take %.0f MB, the model's weights %.0f MB, "
+                   "and there are %.0f MB: %s",
+                   (unsigned long long)t->trained, (double)bytes / mb, (double)weights / mb,
+                   (double)limit / mb, fits);
+}
+
 static mica_status make_all(mc_trainable *t) {
     MC_TRY(t->options.kind == MICA_TUNE_FULL ? add_full(t) : add_lora(t));
     size_t n = mc_trainable_count(t);
     qsort(t->list.data, n, sizeof(mc_parameter), by_name);
-    for (size_t i = 0; i < n; i++) {
-        mc_parameter *p = mc_trainable_at(t, i);
-        MC_TRY(mica_eval(t->scope, p->value));
-        t->trained += (uint64_t)mica_array_size(p->value);
-    }
+    for (size_t i = 0; i < n; i++)
+        t->trained += (uint64_t)mica_array_size(mc_trainable_at(t, i)->value);
+    MC_TRY(check_memory(t));
+    for (size_t i = 0; i < n; i++)
+        MC_TRY(mica_eval(t->scope, mc_trainable_at(t, i)->value));
     return mc_trainable_collect(t, NULL, 0);
 }
 

@@ -54,13 +54,15 @@ typedef struct mc_site {
 } mc_site;
 
 /* Makes the parameters that the options ask for, with their first values. lm is borrowed.
- * errors  MICA_EINVAL, MICA_ENOENT, MICA_EUNSUPPORTED: as mica_lora_apply */
+ * errors  MICA_EINVAL, MICA_ENOENT, MICA_EUNSUPPORTED, MICA_ENOMEM: as mica_lora_apply */
 mica_status mc_trainable_init(mc_trainable *t, const mc_lm *lm, mica_device *device,
                               const mica_lora_options *options);
 void mc_trainable_deinit(mc_trainable *t);
 
 size_t mc_trainable_count(const mc_trainable *t);
 mc_parameter *mc_trainable_at(const mc_trainable *t, size_t i);
+/* Bytes of all values. */
+uint64_t mc_trainable_bytes(const mc_trainable *t);
 /* The parameter of a name; NULL: there is none. */
 mc_parameter *mc_trainable_find(const mc_trainable *t, const char *name);
 

@@ -35,6 +35,8 @@ typedef struct loop {
     int64_t begun_at; /* iteration */
     double rate, norm;
     bool mask_prompt;
+    mica_status log_status; /* of the first log that could not be written, and its text */
+    char log_error[256];
 } loop;
 
 /* ---- options ---- */
@@ -89,8 +91,7 @@ static mica_status fill_options(loop *l, const mica_tune_options *options) {
     o->save_every = or_default(o->save_every, 100);
     MC_TRY(check_counts(o));
     if (!o->loss) o->loss = o->mask_prompt ? "masked_cross_entropy" : "cross_entropy";
-    l->loss = mc_loss_find(o->loss);
-    if (!l->loss) return mc_loss_unknown(o->loss);
+    MC_TRY(mc_loss_find_trainer(o->loss, &l->loss));
     l->mask_prompt = o->mask_prompt || !l->loss->prompts;
     mica_optimizer_options adam = {.name = "adam"};
     const mc_optimizer *row;
@@ -160,7 +161,8 @@ static mica_status write_settings(loop *l) {
 
 /* ---- reports ---- */
 
-static mica_status report(loop *l, mica_tune_report *r) {
+/* A log that cannot be written does not end training: it is told, and again at the end. */
+static void report(loop *l, mica_tune_report *r) {
     r->struct_bytes = sizeof *r;
     r->iteration = l->at.iteration;
     r->iterations = l->o.iterations;
@@ -168,18 +170,25 @@ static mica_status report(loop *l, mica_tune_report *r) {
     if (!r->memory_bytes) r->memory_bytes = mica_device_peak_bytes(l->tuner->device);
     if (!r->text) r->text = "";
     if (l->o.watch) l->o.watch(l->o.watch_user, r);
-    return mc_log_report(&l->log, r);
+    mica_status status = mc_log_report(&l->log, r);
+    if (status == MICA_OK) return;
+    mica_tune_report note = *r;
+    note.event = MICA_TUNE_NOTE;
+    note.text = l->log_error;
+    snprintf(l->log_error, sizeof l->log_error, "%s: this log ends here", mica_last_error());
+    l->log_status = status;
+    if (l->o.watch) l->o.watch(l->o.watch_user, &note);
 }
 
-static mica_status report_text(loop *l, mica_tune_event event, const char *text) {
+static void report_text(loop *l, mica_tune_event event, const char *text) {
     mica_tune_report r = {.event = event, .text = text};
-    return report(l, &r);
+    report(l, &r);
 }
 
-static mica_status report_set(loop *l, mc_set set, const char *name) {
+static void report_set(loop *l, mc_set set, const char *name) {
     const mc_examples *e = &l->data.examples[set];
     char text[256];
-    if (!e->path) return MICA_OK;
+    if (!e->path) return;
     if (e->cut) {
         snprintf(text, sizeof text,
                  "%llu examples of the %s set are longer than max_seq_length %lld and were %s: the "
@@ -187,15 +196,15 @@ static mica_status report_set(loop *l, mc_set set, const char *name) {
                  (unsigned long long)e->cut, name, (long long)l->o.max_seq_length,
                  l->o.too_long == MICA_TUNE_SPLIT ? "split" : "cut",
                  (unsigned long long)e->longest);
-        MC_TRY(report_text(l, MICA_TUNE_NOTE, text));
+        report_text(l, MICA_TUNE_NOTE, text);
     }
-    if (!e->skipped) return MICA_OK;
+    if (!e->skipped) return;
     snprintf(text, sizeof text, "%llu lines of the %s set are no examples and were skipped",
              (unsigned long long)e->skipped, name);
-    return report_text(l, MICA_TUNE_NOTE, text);
+    report_text(l, MICA_TUNE_NOTE, text);
 }
 
-static mica_status report_plan(loop *l, uint64_t estimate) {
+static void report_plan(loop *l, uint64_t estimate) {
     char text[256];
     const uint32_t *n = l->data.n;
     snprintf(text, sizeof text,
@@ -204,13 +213,13 @@ static mica_status report_plan(loop *l, uint64_t estimate) {
              (unsigned long long)l->tuner->trainable.trained, n[MC_SET_TRAIN], n[MC_SET_VALID],
              n[MC_SET_TEST]);
     mica_tune_report r = {.event = MICA_TUNE_PLAN, .memory_bytes = estimate, .text = text};
-    MC_TRY(report(l, &r));
-    MC_TRY(report_set(l, MC_SET_TRAIN, "train"));
-    MC_TRY(report_set(l, MC_SET_VALID, "valid"));
-    return report_set(l, MC_SET_TEST, "test");
+    report(l, &r);
+    report_set(l, MC_SET_TRAIN, "train");
+    report_set(l, MC_SET_VALID, "valid");
+    report_set(l, MC_SET_TEST, "test");
 }
 
-static mica_status report_train(loop *l) {
+static void report_train(loop *l) {
     uint64_t now = mc_now_us();
     double seconds = (double)(now - l->reported_us) / 1e6;
     int64_t steps = l->at.iteration - l->reported_iteration;
@@ -228,7 +237,7 @@ static mica_status report_train(loop *l) {
     l->reported_us = now;
     l->reported_iteration = l->at.iteration;
     l->at.loss_sum = l->at.weight_sum = l->at.report_tokens = 0.0;
-    return report(l, &r);
+    report(l, &r);
 }
 
 /* ---- evaluation ---- */
@@ -258,7 +267,8 @@ static mica_status validate(loop *l) {
     if (!l->data.batches[MC_SET_VALID].count) return MICA_OK;
     MC_TRY(evaluate(l, MC_SET_VALID, l->o.valid_batches, &r.loss));
     l->result.valid_loss = r.loss;
-    return report(l, &r);
+    report(l, &r);
+    return MICA_OK;
 }
 
 /* ---- files ---- */
@@ -268,7 +278,8 @@ static mica_status save(loop *l) {
     MC_TRY(mc_folder_make(l->o.adapter));
     MC_TRY(mc_state_save(l->state_path, &l->tuner->trainable, l->steps, &l->safe, &l->settings));
     MC_TRY(mica_tuner_save(l->tuner, l->o.adapter, l->o.format));
-    return report_text(l, MICA_TUNE_SAVED, l->o.adapter);
+    report_text(l, MICA_TUNE_SAVED, l->o.adapter);
+    return MICA_OK;
 }
 
 static mica_status resume(loop *l) {
@@ -279,7 +290,8 @@ static mica_status resume(loop *l) {
     mc_batches_seek(&l->data.batches[MC_SET_TRAIN], (uint64_t)l->at.iteration);
     char text[64];
     snprintf(text, sizeof text, "goes on after iteration %lld", (long long)l->at.iteration);
-    return report_text(l, MICA_TUNE_NOTE, text);
+    report_text(l, MICA_TUNE_NOTE, text);
+    return MICA_OK;
 }
 
 /* ---- steps ---- */
@@ -319,7 +331,7 @@ static mica_status step(loop *l) {
 static mica_status after_step(loop *l, int64_t *unsaved) {
     const mica_tune_options *o = &l->o;
     bool last = l->at.iteration == o->iterations;
-    if (l->at.iteration % o->report_every == 0 || last) MC_TRY(report_train(l));
+    if (l->at.iteration % o->report_every == 0 || last) report_train(l);
     if (l->at.iteration % o->accumulate == 0) l->safe = l->at;
     if (l->at.iteration % o->valid_every == 0 && !last) MC_TRY(validate(l));
     bool due = l->at.iteration - *unsaved >= o->save_every;
@@ -352,9 +364,9 @@ static mica_status check_memory(loop *l, uint64_t *estimate) {
     mc_estimate_case c = {
         .lm = t->lm,
         .trained = t->trained,
-        .param_bytes = t->trained * (t->options.bf16 ? 2 : 4),
-        .state_bytes = mc_steps_state_bytes(l->steps),
-        .chunk_rows = mc_steps_chunk_rows(l->steps),
+        .param_bytes = mc_trainable_bytes(t),
+        .state_bytes = mc_steps_state_bytes(t, &l->optimizer),
+        .chunk_rows = mc_steps_chunk_rows(t->lm),
         .checkpoint = l->o.checkpoint,
         .packed = l->o.pack,
     };
@@ -380,9 +392,9 @@ static mica_status prepare(loop *l, const mica_tune_options *options) {
         .clip_norm = l->o.clip_norm,
         .seed = l->o.seed,
     };
-    MC_TRY(mc_steps_open(&l->tuner->trainable, l->tuner->device, &steps, &l->steps));
     MC_TRY(mc_data_open(&l->data, l->tuner, &l->o, pairs, l->mask_prompt));
-    MC_TRY(check_memory(l, &estimate));
+    MC_TRY(check_memory(l, &estimate)); /* before moments and all that follows are made */
+    MC_TRY(mc_steps_open(&l->tuner->trainable, l->tuner->device, &steps, &l->steps));
     MC_TRY(write_settings(l));
     if (l->o.adapter) {
         l->state_path = mc_path_join(l->o.adapter, MC_STATE_FILE);
@@ -392,7 +404,8 @@ static mica_status prepare(loop *l, const mica_tune_options *options) {
     }
     MC_TRY(mc_log_open(&l->log, l->o.log, l->o.tensorboard));
     mica_device_reset_peak(l->tuner->device);
-    return report_plan(l, estimate);
+    report_plan(l, estimate);
+    return MICA_OK;
 }
 
 static mica_status test(loop *l) {
@@ -400,7 +413,8 @@ static mica_status test(loop *l) {
     if (!l->o.test && !l->o.no_train) return MICA_OK;
     MC_TRY(evaluate(l, MC_SET_TEST, l->o.test_batches, &r.loss));
     l->result.test_loss = r.loss;
-    return report(l, &r);
+    report(l, &r);
+    return MICA_OK;
 }
 
 static mica_status run(loop *l, const mica_tune_options *options) {
@@ -415,7 +429,9 @@ static mica_status run(loop *l, const mica_tune_options *options) {
         }
         MC_TRY(status);
     }
-    return test(l);
+    MC_TRY(test(l));
+    if (l->log_status == MICA_OK) return MICA_OK;
+    return mc_fail(l->log_status, "%s; all steps are done and saved", l->log_error);
 }
 
 mica_status mica_tune(mica_tuner *tuner, const mica_tune_options *options,

@@ -53,7 +53,7 @@ mica_status mica_lora_apply(mica_tuner *t, const mica_lora_options *options) {
     mica_lora_options given;
     mc_trainable fresh;
     if (!t) return mc_fail(MICA_EINVAL, "mica_lora_apply: tuner is NULL");
-    MC_TRY(MC_OPTIONS_COPY(mica_lora_options, seed, &given, options));
+    MC_TRY(MC_OPTIONS_COPY(mica_lora_options, memory_limit_bytes, &given, options));
     MC_TRY(mc_trainable_init(&fresh, t->lm, t->device, &given));
     if (t->applied) mc_trainable_deinit(&t->trainable);
     fresh.options.modules = NULL;

@@ -223,7 +223,7 @@ static void test_bad_options(void **state) {
     b.options.loss = "l2";
     expect_error(&b, MICA_EINVAL, "no loss \"l2\"; there are cross_entropy");
     b.options.loss = "mse";
-    expect_error(&b, MICA_EINVAL, "trains no model");
+    expect_error(&b, MICA_EINVAL, "trains no language model");
     b.options.loss = "dpo";
     expect_error(&b, MICA_EFORMAT, "\"chosen\"");
     b.options.loss = NULL;
@@ -386,6 +386,92 @@ static void test_tools(void **state) {
     }
 }
 
+/* ---- memory ---- */
+
+static void keep_estimate(void *user, const mica_tune_report *report) {
+    if (report->event == MICA_TUNE_PLAN) *(uint64_t *)user = report->memory_bytes;
+}
+
+/* What is told before the start is what the device then counts, beside the mapped weights, or up to
+ * twice that. */
+static void test_estimate(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        bench b;
+        begin(&b, lines);
+        mica_tuner_close(&b.tuner);
+        const mica_tuner_options own = {.threads = 2, .no_mmap = true};
+        assert_int_equal(mica_tuner_open(b.model, &own, &b.tuner), MICA_OK);
+        apply(&b, &(mica_lora_options){.rank = i == 3 ? 256 : 8});
+        uint64_t estimate = 0;
+        b.options.watch = keep_estimate;
+        b.options.watch_user = &estimate;
+        b.options.batch_size = i == 1 ? 5 : 2;
+        b.options.checkpoint = i == 2;
+        uint64_t peak = tune(&b).peak_bytes, weights = 7 << 20;
+        print_message("  told %.1f MB, counted %.1f MB\n", (double)estimate / 1e6,
+                      (double)peak / 1e6);
+        assert_true(estimate + (4 << 20) > peak && estimate < 2 * peak + weights);
+        end(&b);
+    }
+}
+
+/* Parameters that do not fit are not made: those before stay. */
+static void test_too_many_parameters(void **state) {
+    (void)state;
+    bench b;
+    begin(&b, lines);
+    uint64_t trained = mica_tuner_trained(b.tuner);
+    mica_lora_options lora = {.rank = 60000};
+    assert_int_equal(mica_lora_apply(b.tuner, &lora), MICA_ENOMEM);
+    lora.memory_limit_bytes = 20000000;
+    assert_int_equal(mica_lora_apply(b.tuner, &lora), MICA_ENOMEM);
+    const char *text = strstr(mica_last_error(), "a rank of ");
+    if (!text) fail_msg("%s", mica_last_error());
+    assert_int_equal(mica_tuner_trained(b.tuner), trained);
+    lora.rank = atol(text + strlen("a rank of "));
+    assert_in_range(lora.rank, 8, 1000);
+    apply(&b, &lora);
+    lora.rank++;
+    assert_int_equal(mica_lora_apply(b.tuner, &lora), MICA_ENOMEM);
+    lora.memory_limit_bytes = 1000;
+    assert_int_equal(mica_lora_apply(b.tuner, &lora), MICA_ENOMEM);
+    assert_non_null(strstr(mica_last_error(), "train fewer layers"));
+    end(&b);
+}
+
+/* A log that cannot be written ends, and training does not. */
+static void test_full_log(void **state) {
+    (void)state;
+    bench b;
+    size_t n, m;
+    told t = {{0}, {0}};
+    FILE *full = fopen("/dev/full", "w");
+    if (!full) skip();
+    fclose(full);
+    begin(&b, lines);
+    tune(&b);
+    float *want = parameters(&b, &n);
+    apply(&b, &(mica_lora_options){.rank = 2, .layers = 2, .seed = 3});
+    b.options.adapter = test_format("%s/other", b.dir);
+    b.options.log = "/dev/full";
+    b.options.watch = note;
+    b.options.watch_user = &t;
+    expect_error(&b, MICA_EIO, "/dev/full: ");
+    expect_told(mica_last_error(), "all steps are done and saved");
+    expect_told(t.notes, "/dev/full: ");
+    float *got = parameters(&b, &m);
+    assert_memory_equal(got, want, n * sizeof *got);
+    assert_int_equal(mica_tuner_load(b.tuner, b.options.adapter), MICA_OK);
+    free(got);
+    got = parameters(&b, &m);
+    assert_memory_equal(got, want, n * sizeof *got);
+    free(got);
+    free(want);
+    free((char *)b.options.adapter);
+    end(&b);
+}
+
 /* ---- cancelling ---- */
 
 static void cancel_at_once(void *user, const mica_tune_report *report) {
@@ -462,7 +548,8 @@ int main(void) {
         cmocka_unit_test(test_bad_options), cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_cancel),      cmocka_unit_test(test_cancel_at_once),
         cmocka_unit_test(test_bad_state),   cmocka_unit_test(test_sets),
-        cmocka_unit_test(test_tools),
+        cmocka_unit_test(test_tools),       cmocka_unit_test(test_estimate),
+        cmocka_unit_test(test_full_log),    cmocka_unit_test(test_too_many_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
