@@ -27,8 +27,9 @@ MICA_BEGIN
 typedef struct mica_convert_options {
     size_t struct_bytes; /* see mica/api.h */
     const char *adapter; /* folder of a LoRA adapter (mlx-lm's or PEFT's) to fuse: scale * A B is
-                            added to its weights. A quantised weight is dequantised before and
-                            quantised as it was afterwards. NULL: none. Borrowed */
+                            added to its weights; or of full training, whose tensors take their
+                            place. A quantised weight is dequantised before and quantised as it was
+                            afterwards. NULL: none. Borrowed */
     mica_quant quant;   /* how matrices are quantised; bits and group_size 0: the mode's own (affine
                             4 and 64, mxfp4 4 and 32, mxfp8 8 and 32, nvfp4 4 and 16) */
     const char *recipe; /* "mixed_2_6", "mixed_3_4", "mixed_3_6" or "mixed_4_6": affine, with the

@@ -59,14 +59,14 @@ static mica_array dequantise(mica_scope *s, const mc_part *part, const mc_value 
 static mica_status make_value(converting *c, size_t i, mc_value *value) {
     const mc_part *part = &c->source.parts[i];
     const mc_target *target = &c->plan.targets[i];
-    const mc_adapter_pair *pair = c->fuse.pairs ? c->fuse.pairs[i] : NULL;
+    bool changes = mc_fuse_changes(&c->fuse, i);
     MC_TRY(c->source.load(&c->source, i, c->s, value));
     if (part->has_biases) cast_scales(c->s, target->dtype, value);
-    if (part->quantised && target->quantised && !pair) return mica_scope_status(c->s);
+    if (part->quantised && target->quantised && !changes) return mica_scope_status(c->s);
     mica_array x = value->weight;
     if (part->quantised) x = dequantise(c->s, part, value, target->dtype);
     x = mica_astype(c->s, x, target->dtype);
-    if (pair) x = mc_fuse_add(c->s, part, pair, x);
+    if (changes) x = mc_fuse_apply(c->s, &c->fuse, part, i, x);
     *value = (mc_value){x, MICA_NONE, MICA_NONE};
     if (!target->quantised) return mica_scope_status(c->s);
     return mica_quantize(c->s, x, target->quant, &value->weight, &value->scales, &value->biases);

@@ -91,14 +91,66 @@ static mica_array set_norms(mica_scope *s, const mc_weight_tensor *m, mica_array
     return mica_astype(s, mica_multiply(s, wide, gains), mica_array_dtype(x));
 }
 
-mica_array mc_fuse_add(mica_scope *s, const mc_part *part, const mc_adapter_pair *pair,
-                       mica_array x) {
+static mica_array add_pair(mica_scope *s, const mc_part *part, const mc_adapter_pair *pair,
+                           mica_array x) {
     factors f = factors_of(part, pair);
     mica_array left = leaf_f32(s, f.left, f.transposed), right = leaf_f32(s, f.right, f.transposed);
     left = mica_multiply(s, left, mica_f32(s, (float)pair->scale));
     mica_array delta = mica_matmul(s, left, right);
     x = mica_add(s, x, mica_astype(s, delta, mica_array_dtype(x)));
     return pair->m ? set_norms(s, pair->m, x) : x;
+}
+
+bool mc_fuse_changes(const mc_fuse *fuse, size_t i) {
+    return fuse->pairs && (fuse->pairs[i] || fuse->replacements[i]);
+}
+
+mica_array mc_fuse_apply(mica_scope *s, const mc_fuse *fuse, const mc_part *part, size_t i,
+                         mica_array x) {
+    const mc_weight_tensor *t = fuse->replacements[i];
+    if (!t) return add_pair(s, part, fuse->pairs[i], x);
+    mica_array own = mc_leaf_memory(s, t->data, t->dtype, t->shape, t->ndim, NULL, NULL);
+    return mica_astype(s, own, mica_array_dtype(x));
+}
+
+/* ---- full training ---- */
+
+static mica_status check_replacement(const mc_part *part, const mc_weight_tensor *t) {
+    if (!t->has_dtype || !mica_dtype_is_float(t->dtype))
+        return mc_fail(MICA_EDTYPE, "%s: tensor %s is %s, want F32, F16 or BF16", t->file, t->name,
+                       t->kind);
+    if (part->quantised)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "%s: tensor %s takes the place of a quantised matrix: give the model that "
+                       "was trained, whose weights are floats",
+                       t->file, t->name);
+    if (t->ndim == part->ndim &&
+        memcmp(t->shape, part->shape, (size_t)t->ndim * sizeof *t->shape) == 0)
+        return MICA_OK;
+    return mc_fail(MICA_ESHAPE, "%s: tensor %s has another shape than the model's", t->file,
+                   t->name);
+}
+
+static mica_status match_tensors(const mc_source *source, const mc_weights *tensors, mc_fuse *fuse,
+                                 mc_names *strangers) {
+    mc_map parts = {0};
+    mica_status status = MICA_OK;
+    for (size_t i = 0; i < source->count && status == MICA_OK; i++)
+        if (!mc_map_put(&parts, skip_prefix(mc_str_of(source->parts[i].name)), i))
+            status = mc_fail_nomem("the tensors of a model");
+    for (size_t k = 0; k < mc_weights_count(tensors) && status == MICA_OK; k++) {
+        const mc_weight_tensor *t = mc_weights_at(tensors, k);
+        uint64_t i;
+        if (!mc_map_find(&parts, skip_prefix(mc_str_of(t->name)), &i)) {
+            if (!mc_lm_ignores(t->name)) status = mc_names_add(strangers, t->name);
+            continue;
+        }
+        status = check_replacement(&source->parts[i], t);
+        fuse->replacements[i] = t;
+        fuse->count++;
+    }
+    mc_map_deinit(&parts);
+    return status;
 }
 
 /* ---- the whole ---- */
@@ -114,6 +166,8 @@ static mica_status map_modules(const mc_source *source, mc_map *modules) {
 
 static mica_status match(const mc_source *source, const mc_map *modules, mc_fuse *fuse,
                          mc_names *strangers) {
+    const mc_weights *tensors = mc_adapter_replacements(fuse->adapter);
+    if (tensors) return match_tensors(source, tensors, fuse, strangers);
     for (size_t k = 0; k < mc_adapter_count(fuse->adapter); k++) {
         const mc_adapter_pair *pair = mc_adapter_at(fuse->adapter, k);
         uint64_t i;
@@ -148,7 +202,9 @@ mica_status mc_fuse_open(const char *folder, const mc_source *source, mc_fuse *f
     *fuse = (mc_fuse){0};
     MC_TRY(mc_adapter_open(folder, &fuse->adapter));
     fuse->pairs = mc_calloc(source->count + 1, sizeof *fuse->pairs);
-    mica_status status = fuse->pairs ? MICA_OK : mc_fail_nomem("the matrices of an adapter");
+    fuse->replacements = mc_calloc(source->count + 1, sizeof *fuse->replacements);
+    bool room = fuse->pairs && fuse->replacements;
+    mica_status status = room ? MICA_OK : mc_fail_nomem("the matrices of an adapter");
     if (status == MICA_OK) status = map_modules(source, &modules);
     if (status == MICA_OK) status = match(source, &modules, fuse, &strangers);
     if (status == MICA_OK) status = check_strangers(folder, &strangers);
@@ -160,5 +216,6 @@ mica_status mc_fuse_open(const char *folder, const mc_source *source, mc_fuse *f
 void mc_fuse_close(mc_fuse *fuse) {
     mc_adapter_close(&fuse->adapter);
     mc_free((void *)fuse->pairs);
+    mc_free((void *)fuse->replacements);
     *fuse = (mc_fuse){0};
 }

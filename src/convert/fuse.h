@@ -1,4 +1,5 @@
-/* Adding an adapter's low-rank factors to a model's matrices.
+/* Adding an adapter's low-rank factors to a model's matrices, or putting the tensors of full training
+ * in the place of a model's own.
  *
  * Threads: a fusing belongs to one. */
 #ifndef CONVERT_FUSE_H
@@ -10,8 +11,9 @@
 
 typedef struct mc_fuse {
     mc_adapter *adapter;
-    const mc_adapter_pair **pairs; /* [parts] NULL: the adapter has none for the part */
-    size_t count;                  /* number of parts that have one */
+    const mc_adapter_pair **pairs;         /* [parts] NULL: the adapter has none for the part */
+    const mc_weight_tensor **replacements; /* [parts] likewise; parts have the one or the other */
+    size_t count;                          /* number of parts that have one */
 } mc_fuse;
 
 /* Opens an adapter and finds the part of each of its pairs.
@@ -21,9 +23,13 @@ typedef struct mc_fuse {
 mica_status mc_fuse_open(const char *folder, const mc_source *source, mc_fuse *fuse);
 void mc_fuse_close(mc_fuse *fuse);
 
-/* x + scale * A B, x being the elements of a part [out, in]. The product is computed in f32, and
- * rounded to x's dtype before it is added, as mlx-lm does. */
-mica_array mc_fuse_add(mica_scope *s, const mc_part *part, const mc_adapter_pair *pair,
-                       mica_array x);
+/* Whether an adapter changes parts[i]. false for a fuse that was not opened. */
+bool mc_fuse_changes(const mc_fuse *fuse, size_t i);
+
+/* The elements x of parts[i], in the dtype that is written, as the adapter changes them: x + scale *
+ * A B, where the product is computed in f32 and rounded to x's dtype before it is added, as mlx-lm
+ * does; or the tensor in its place. */
+mica_array mc_fuse_apply(mica_scope *s, const mc_fuse *fuse, const mc_part *part, size_t i,
+                         mica_array x);
 
 #endif

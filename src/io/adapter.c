@@ -29,6 +29,7 @@ struct mc_adapter {
     int64_t rank;
     double scale; /* mlx-lm */
     double alpha; /* PEFT, as are the next three */
+    bool full;    /* mlx-lm: no pairs, but tensors in the place of the model's */
     bool dora;    /* pairs have magnitudes, too */
     bool rslora;  /* the scale is alpha / sqrt(rank), not alpha / rank */
     mc_config_scope rank_pattern, alpha_pattern; /* ranks and alphas of some modules */
@@ -52,10 +53,11 @@ static mica_status read_mlx(mc_adapter *adapter, const mc_config_scope *root) {
     mc_str type = MC_STR("lora");
     MC_TRY(mc_config_str(root, "fine_tune_type", MC_OPTIONAL, &type));
     adapter->dora = mc_str_is(type, "dora");
+    adapter->full = mc_str_is(type, "full");
+    if (adapter->full) return MICA_OK;
     if (!adapter->dora && !mc_str_is(type, "lora"))
         return mc_config_fail(root, "fine_tune_type", MICA_EUNSUPPORTED,
-                              "\"%.*s\"; mica applies \"lora\" and \"dora\": fuse the adapter into "
-                              "its model",
+                              "\"%.*s\"; mica applies \"lora\", \"dora\" and \"full\"",
                               MC_STR_ARG(type));
     MC_TRY(mc_config_int(root, "num_layers", MC_REQUIRED, -1, INT32_MAX, &adapter->num_layers));
     MC_TRY(mc_config_object(root, "lora_parameters", MC_REQUIRED, &lora));
@@ -268,6 +270,7 @@ static mica_status check_tensors(const mc_adapter *adapter, mc_names *others) {
 }
 
 static mica_status read_pairs(mc_adapter *adapter) {
+    if (adapter->full && mc_weights_count(adapter->weights)) return MICA_OK;
     mc_map by_module = {0};
     mc_names others = {0};
     mica_status status = sort_tensors(adapter, &by_module, &others);
@@ -323,6 +326,10 @@ void mc_adapter_close(mc_adapter **adapter) {
     mc_arena_deinit(&(*adapter)->arena);
     mc_free(*adapter);
     *adapter = NULL;
+}
+
+const mc_weights *mc_adapter_replacements(const mc_adapter *adapter) {
+    return adapter->full ? adapter->weights : NULL;
 }
 
 size_t mc_adapter_count(const mc_adapter *adapter) {

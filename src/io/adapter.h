@@ -1,4 +1,5 @@
-/* Adapters: low-rank additions to a model's matrices, in folders as mlx-lm and PEFT write them.
+/* Adapters: low-rank additions to a model's matrices, in folders as mlx-lm and PEFT write them, or
+ * tensors in the place of the model's own, as mlx-lm writes them after full training.
  *
  * mlx-lm: adapters.safetensors holds <module>.lora_a and .lora_b, adapter_config.json says which
  * modules of the last num_layers blocks have them. PEFT: adapter_model.safetensors holds
@@ -6,8 +7,8 @@
  * file turns a folder into a list of pairs, each with its rank and scale. The model room checks
  * whether a model has these modules and their shapes.
  *
- * Adapters other than LoRA and DoRA (full weights, trained biases, modules saved whole) are
- * refused: they would be applied wrongly.
+ * PEFT's adapters other than LoRA and DoRA (trained biases, modules saved whole) are refused: they
+ * would be applied wrongly.
  *
  * Threads: an opened adapter may be read from any number of threads.
  * Source: mlx-lm 0.2x (tuner/utils.py, tuner/lora.py), PEFT 0.1x (tuners/lora). */
@@ -51,7 +52,11 @@ mica_status mc_adapter_open(const char *folder, mc_adapter **adapter);
 /* Closes *adapter, frees its tensors and sets it to NULL. Does nothing for NULL. */
 void mc_adapter_close(mc_adapter **adapter);
 
-/* The pairs, in order of the file. */
+/* The tensors of full training, which have the names of the model's: "model.norm.weight". NULL: the
+ * adapter has pairs. */
+const mc_weights *mc_adapter_replacements(const mc_adapter *adapter);
+
+/* The pairs, in order of the file; none of full training. */
 size_t mc_adapter_count(const mc_adapter *adapter);
 const mc_adapter_pair *mc_adapter_at(const mc_adapter *adapter, size_t i); /* i < count */
 

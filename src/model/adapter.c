@@ -1,4 +1,5 @@
-/* Adds an adapter's low-rank factors to the matrices that they name. */
+/* Adds an adapter's low-rank factors to the matrices that they name, or puts its tensors in their
+ * place. */
 #include "io/adapter.h"
 
 #include "base/alloc.h"
@@ -18,6 +19,20 @@ mc_lm_matrix mc_lm_layer_matrix(const mc_lm *lm, int layer, size_t i) {
         {&w->q, layer, names->q},       {&w->k, layer, names->k},       {&w->v, layer, names->v},
         {&w->o, layer, names->o},       {&w->gate, layer, names->gate}, {&w->up, layer, names->up},
         {&w->down, layer, names->down},
+    };
+    return all[i];
+}
+
+mc_lm_norm mc_lm_layer_norm(const mc_lm *lm, int layer, size_t i) {
+    const mc_decoder_names *names = &lm->spec.names;
+    mc_lm_layer *w = &lm->layers[layer];
+    const mc_lm_norm all[MC_LM_LAYER_NORMS] = {
+        {&w->q_norm, names->q_norm},
+        {&w->k_norm, names->k_norm},
+        {&w->attention_norm, names->attention_norm},
+        {&w->attention_post_norm, names->attention_post_norm},
+        {&w->mlp_norm, names->mlp_norm},
+        {&w->mlp_post_norm, names->mlp_post_norm},
     };
     return all[i];
 }
@@ -124,7 +139,64 @@ static mica_status refuse(mc_names *list, const mc_lm *lm, const mc_adapter *ada
                    names);
 }
 
+/* ---- full training ---- */
+
+/* A norm by its name: "norm", "layers.7.input_layernorm". NULL: there is none. */
+static mica_array *find_norm(mc_lm *lm, const char *module) {
+    const char *name = skip_prefix(module);
+    if (strcmp(name, lm->spec.names.norm) == 0) return &lm->norm;
+    int layer, at = 0;
+    if (sscanf(name, "layers.%d.%n", &layer, &at) != 1 || !at) return NULL;
+    if (layer < 0 || layer >= lm->spec.n_layers) return NULL;
+    for (size_t i = 0; i < MC_LM_LAYER_NORMS; i++) {
+        mc_lm_norm norm = mc_lm_layer_norm(lm, layer, i);
+        if (norm.name && mica_valid(*norm.weight) && strcmp(name + at, norm.name) == 0)
+            return norm.weight;
+    }
+    return NULL;
+}
+
+/* Puts a tensor in the place of the model's own of that name. *known: there is one. */
+static mica_status replace(mc_lm *lm, const mc_weight_tensor *t, bool *known) {
+    char module[NAME_BYTES];
+    const char *dot = strrchr(t->name, '.');
+    size_t len = dot ? (size_t)(dot - t->name) : 0;
+    *known = false;
+    if (!dot || len >= sizeof module) return MICA_OK;
+    memcpy(module, t->name, len);
+    module[len] = '\0';
+    bool is_weight = strcmp(dot, ".weight") == 0, is_bias = strcmp(dot, ".bias") == 0;
+    mica_array *norm = is_weight ? find_norm(lm, module) : NULL;
+    mc_lm_matrix at = find_target(lm, MC_ADAPTER_MLX, module);
+    *known = norm || (at.linear && (is_weight || (is_bias && mica_valid(at.linear->bias))));
+    if (!*known) return MICA_OK;
+    if (norm)
+        return mc_vector_make(lm->scope, t, mica_array_size(*norm), lm->spec.norm_offset, norm);
+    if (is_bias) return mc_vector_make(lm->scope, t, at.linear->out, 0.0, &at.linear->bias);
+    MC_TRY(mc_linear_replace(lm->scope, t, at.linear));
+    if (at.linear == &lm->embed && lm->tied) lm->head = lm->embed;
+    return MICA_OK;
+}
+
+static mica_status replace_all(mc_lm *lm, const mc_weights *tensors, mc_names *strangers) {
+    for (size_t i = 0; i < mc_weights_count(tensors); i++) {
+        const mc_weight_tensor *t = mc_weights_at(tensors, i);
+        bool known;
+        MC_TRY(replace(lm, t, &known));
+        if (known) lm->adapter_parameters += t->bytes / mica_dtype_bytes(t->dtype);
+        if (!known && !mc_lm_ignores(t->name)) MC_TRY(mc_names_add(strangers, t->name));
+    }
+    return MICA_OK;
+}
+
+/* ---- the whole ---- */
+
 static mica_status adapt(mc_lm *lm, const mc_adapter *adapter, mc_names *list) {
+    const mc_weights *tensors = mc_adapter_replacements(adapter);
+    if (tensors) {
+        MC_TRY(replace_all(lm, tensors, list));
+        return refuse(list, lm, adapter, "tensors are not in the model");
+    }
     MC_TRY(apply_pairs(lm, adapter, list));
     MC_TRY(refuse(list, lm, adapter, "modules that it changes are not in the model"));
     MC_TRY(find_missing(lm, adapter, list));
@@ -141,6 +213,9 @@ mica_status mc_lm_adapt(mc_lm *lm, const char *folder) {
     MC_TRY(mc_adapter_open(folder, &adapter));
     mica_status status = adapt(lm, adapter, &list);
     mc_names_deinit(&list);
-    mc_adapter_close(&adapter);
+    if (mc_adapter_replacements(adapter))
+        lm->replacements = adapter; /* whose memory weights lie in */
+    else
+        mc_adapter_close(&adapter);
     return status;
 }

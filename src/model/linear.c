@@ -50,9 +50,9 @@ static bool has_shape(const mc_weight_tensor *t, int64_t rows, int64_t cols) {
     return t->ndim == 2 && t->shape[0] == rows && t->shape[1] == cols;
 }
 
-static mica_status make_leaf(mc_loader *loader, const mc_weight_tensor *t, mica_array *array) {
-    *array = mc_leaf_memory(loader->scope, t->data, t->dtype, t->shape, t->ndim, NULL, NULL);
-    return mica_scope_status(loader->scope);
+static mica_status make_leaf(mica_scope *scope, const mc_weight_tensor *t, mica_array *array) {
+    *array = mc_leaf_memory(scope, t->data, t->dtype, t->shape, t->ndim, NULL, NULL);
+    return mica_scope_status(scope);
 }
 
 static float element(const mc_weight_tensor *t, int64_t i) {
@@ -61,37 +61,55 @@ static float element(const mc_weight_tensor *t, int64_t i) {
     return t->dtype == MICA_F16 ? mc_f16_to_f32(half) : mc_bf16_to_f32(half);
 }
 
-mica_status mc_vector_load(mc_loader *loader, const char *name, int64_t n, double offset,
+mica_status mc_vector_make(mica_scope *scope, const mc_weight_tensor *t, int64_t n, double offset,
                            mica_array *vector) {
-    const mc_weight_tensor *t;
     char want[64];
-    *vector = MICA_NONE;
-    MC_TRY(find(loader, name, &t));
-    if (!t) return MICA_OK;
     snprintf(want, sizeof want, "floats [%lld]", (long long)n);
     if (!is_float(t)) return wrong(MICA_EDTYPE, t, want);
     if (t->ndim != 1 || t->shape[0] != n) return wrong(MICA_ESHAPE, t, want);
-
     float *values = mc_array_alloc((size_t)n, sizeof *values);
-    if (!values) return mc_fail_nomem(name);
+    if (!values) return mc_fail_nomem(t->name);
     for (int64_t i = 0; i < n; i++)
         values[i] = element(t, i) + (float)offset;
-    *vector = mica_from_data(loader->scope, values, MICA_F32, &n, 1);
+    *vector = mica_from_data(scope, values, MICA_F32, &n, 1);
     mc_free(values);
+    return mica_scope_status(scope);
+}
+
+mica_status mc_vector_load(mc_loader *loader, const char *name, int64_t n, double offset,
+                           mica_array *vector) {
+    const mc_weight_tensor *t;
+    *vector = MICA_NONE;
+    MC_TRY(find(loader, name, &t));
+    if (!t) return MICA_OK;
+    MC_TRY(mc_vector_make(loader->scope, t, n, offset, vector));
     loader->parameters += (uint64_t)n;
     loader->dense[t->dtype]++;
-    return mica_scope_status(loader->scope);
+    return MICA_OK;
+}
+
+static mica_status check_dense(const mc_weight_tensor *t, int64_t out, int64_t in) {
+    char want[96];
+    snprintf(want, sizeof want, "F32, F16 or BF16 [%lld,%lld]", (long long)out, (long long)in);
+    if (!is_float(t)) return wrong(MICA_EDTYPE, t, want);
+    return has_shape(t, out, in) ? MICA_OK : wrong(MICA_ESHAPE, t, want);
 }
 
 static mica_status load_dense(mc_loader *loader, const mc_weight_tensor *t, mc_linear *linear) {
-    char want[96];
     if (linear->out == 0 && t->ndim == 2) linear->out = t->shape[0];
-    snprintf(want, sizeof want, "F32, F16 or BF16 [%lld,%lld]", (long long)linear->out,
-             (long long)linear->in);
-    if (!is_float(t)) return wrong(MICA_EDTYPE, t, want);
-    if (!has_shape(t, linear->out, linear->in)) return wrong(MICA_ESHAPE, t, want);
+    MC_TRY(check_dense(t, linear->out, linear->in));
     loader->dense[t->dtype]++;
-    return make_leaf(loader, t, &linear->weight);
+    return make_leaf(loader->scope, t, &linear->weight);
+}
+
+mica_status mc_linear_replace(mica_scope *scope, const mc_weight_tensor *t, mc_linear *linear) {
+    MC_TRY(check_dense(t, linear->out, linear->in));
+    if (linear->quantised)
+        return mc_fail(MICA_EUNSUPPORTED,
+                       "%s: tensor %s takes the place of a quantised matrix: give the model that "
+                       "was trained, whose weights are floats",
+                       t->file, t->name);
+    return make_leaf(scope, t, &linear->weight);
 }
 
 /* Fills in what the config does not say of an affine matrix, from the shapes of its tensors. */
@@ -136,7 +154,7 @@ static mica_status load_biases(mc_loader *loader, const char *module,
     if (!t) return MICA_OK;
     MC_TRY(check_scales(linear, t));
     if (t->dtype != scales->dtype) return wrong(MICA_EDTYPE, t, "the dtype of its scales");
-    return make_leaf(loader, t, &linear->biases);
+    return make_leaf(loader->scope, t, &linear->biases);
 }
 
 /* Finds a module's packing. config.json may give its name with the files' prefix, or with
@@ -168,8 +186,8 @@ static mica_status load_quantised(mc_loader *loader, const char *module,
     if (!codes->has_dtype || codes->dtype != MICA_U32) return wrong(MICA_EDTYPE, codes, want);
     if (!has_shape(codes, linear->out, words)) return wrong(MICA_ESHAPE, codes, want);
     MC_TRY(check_scales(linear, scales));
-    MC_TRY(make_leaf(loader, codes, &linear->weight));
-    MC_TRY(make_leaf(loader, scales, &linear->scales));
+    MC_TRY(make_leaf(loader->scope, codes, &linear->weight));
+    MC_TRY(make_leaf(loader->scope, scales, &linear->scales));
     MC_TRY(load_biases(loader, module, scales, linear));
 
     if (loader->quantised++ == 0) loader->quant = *quant;

@@ -55,6 +55,16 @@ mica_status mc_linear_load(mc_loader *loader, const char *module, int64_t out, i
 mica_status mc_vector_load(mc_loader *loader, const char *tensor, int64_t n, double offset,
                            mica_array *vector);
 
+/* Makes a vector [n] of floats f32, `offset` added to each element. */
+mica_status mc_vector_make(mica_scope *scope, const mc_weight_tensor *tensor, int64_t n,
+                           double offset, mica_array *vector);
+
+/* Puts a dense weight in the place of a matrix's own. The tensor's memory must outlive the scope.
+ *
+ *  errors  MICA_ESHAPE, MICA_EDTYPE naming tensor, file, found and wanted; MICA_EUNSUPPORTED the
+ *          matrix is quantised */
+mica_status mc_linear_replace(mica_scope *scope, const mc_weight_tensor *tensor, mc_linear *linear);
+
 /* A factor as the file holds it: [rows, columns] as wanted, or transposed. */
 typedef struct mc_factor {
     const mc_weight_tensor *tensor;

@@ -42,6 +42,7 @@ typedef struct mc_lm {
     mica_dtype dtype;    /* dtype of most weights that are not quantised */
     char quantization[MC_PACKING_TEXT]; /* "4 bit, groups of 64 (affine)", "none" */
     char *adapter;                      /* its folder; NULL: no adapter */
+    struct mc_adapter *replacements;    /* of full training: weights are mapped in it */
     uint64_t adapter_parameters;
     mc_buffer notes; /* lines that a user may want to know: tensors that are not read */
 } mc_lm;
@@ -57,15 +58,16 @@ typedef struct mc_lm {
 mica_status mc_lm_open(const char *folder, mica_device *device, const mc_weights_options *options,
                        mc_lm **lm);
 
-/* Adds the low-rank adapter in a folder, mlx-lm's or PEFT's, to the matrices that it names. Allowed
- * once, before the model's first pass; after an error the model can only be closed. With a tied
- * head, mlx-lm's adapter of the embedding also applies to the head and PEFT's does not, as in those
- * programs.
+/* Adds the low-rank adapter in a folder, mlx-lm's or PEFT's, to the matrices that it names; or puts
+ * the tensors of full training in the place of the model's own. Allowed once, before the model's
+ * first pass; after an error the model can only be closed. With a tied head, mlx-lm's adapter of
+ * the embedding also applies to the head and PEFT's does not, as in those programs.
  *
  *  errors  those of io/adapter.h; MICA_ENOENT it names modules that the model lacks, or lacks some
  *          that its config names (the text lists them); MICA_EFORMAT it has more layers than its
- *          config says; MICA_ESHAPE, MICA_EDTYPE a factor is not as the model and the config say;
- *          MICA_EINVAL the model has an adapter; MICA_ENOMEM */
+ *          config says; MICA_ESHAPE, MICA_EDTYPE a tensor is not as the model and the config say;
+ *          MICA_EUNSUPPORTED full training of a quantised matrix; MICA_EINVAL the model has an
+ *          adapter; MICA_ENOMEM */
 mica_status mc_lm_adapt(mc_lm *lm, const char *folder);
 
 /* A weight matrix of a model, with its names. */
@@ -79,6 +81,17 @@ enum { MC_LM_LAYER_MATRICES = 7 };
 
 /* The i-th matrix of a layer, of MC_LM_LAYER_MATRICES, in the order of a pass. */
 mc_lm_matrix mc_lm_layer_matrix(const mc_lm *lm, int layer, size_t i);
+
+enum { MC_LM_LAYER_NORMS = 6 };
+
+/* A norm of a layer: MICA_NONE where the family has none. Its values have the family's offset. */
+typedef struct mc_lm_norm {
+    mica_array *weight;
+    const char *name; /* name within its layer: "input_layernorm" */
+} mc_lm_norm;
+
+/* The i-th norm of a layer, of MC_LM_LAYER_NORMS. */
+mc_lm_norm mc_lm_layer_norm(const mc_lm *lm, int layer, size_t i);
 
 /* Sets how matmuls with weights are computed, before the first pass. MICA_ARITHMETIC_DEFAULT is
  * fast. A model that was just opened is exact. */

@@ -2,6 +2,7 @@
 #include "model/lm.h"
 
 #include "base/alloc.h"
+#include "io/adapter.h"
 #include "model/family.h"
 
 #include <math.h>
@@ -285,6 +286,7 @@ void mc_lm_close(mc_lm **lm) {
     if (!lm || !*lm) return;
     mica_scope_close(&(*lm)->scope);
     mc_weights_close(&(*lm)->weights);
+    mc_adapter_close(&(*lm)->replacements);
     mc_config_close(&(*lm)->config);
     mc_buffer_deinit(&(*lm)->notes);
     mc_free((*lm)->adapter);

@@ -129,22 +129,6 @@ static mica_status add_lora(mc_trainable *t) {
 
 /* ---- full parameters ---- */
 
-enum { NORMS = 6 };
-
-static mica_array *norm_at(mc_lm_layer *l, size_t i) {
-    mica_array *const all[NORMS] = {&l->q_norm,         &l->k_norm,
-                                    &l->attention_norm, &l->attention_post_norm,
-                                    &l->mlp_norm,       &l->mlp_post_norm};
-    return all[i];
-}
-
-static const char *norm_name(const mc_decoder_names *names, size_t i) {
-    const char *const all[NORMS] = {names->q_norm,         names->k_norm,
-                                    names->attention_norm, names->attention_post_norm,
-                                    names->mlp_norm,       names->mlp_post_norm};
-    return all[i];
-}
-
 static mica_status add_weight(mc_trainable *t, int layer, size_t at) {
     char module[NAME_BYTES];
     mc_lm_matrix m = mc_lm_layer_matrix(t->lm, layer, at);
@@ -166,12 +150,13 @@ static mica_status add_weight(mc_trainable *t, int layer, size_t at) {
 
 static mica_status add_norm(mc_trainable *t, int layer, size_t at) {
     char module[NAME_BYTES];
-    mica_array norm = *norm_at(&t->lm->layers[layer], at);
+    mc_lm_norm norm = mc_lm_layer_norm(t->lm, layer, at);
     mc_parameter p = {.module = module, .part = MC_PART_NORM, .layer = layer, .at = at};
-    if (!mica_valid(norm)) return MICA_OK;
-    snprintf(module, sizeof module, "model.layers.%d.%s", layer, norm_name(&t->lm->spec.names, at));
+    if (!mica_valid(*norm.weight)) return MICA_OK;
+    snprintf(module, sizeof module, "model.layers.%d.%s", layer, norm.name);
     /* The file's values: the family's offset is added again in the view. */
-    p.value = mica_subtract(t->scope, norm, mica_f32(t->scope, (float)t->lm->spec.norm_offset));
+    p.value =
+        mica_subtract(t->scope, *norm.weight, mica_f32(t->scope, (float)t->lm->spec.norm_offset));
     return add(t, p, "weight");
 }
 
@@ -179,7 +164,7 @@ static mica_status add_full(mc_trainable *t) {
     for (int i = t->first_layer; i < t->lm->spec.n_layers; i++) {
         for (size_t at = 0; at < MC_LM_LAYER_MATRICES; at++)
             MC_TRY(add_weight(t, i, at));
-        for (size_t at = 0; at < NORMS; at++)
+        for (size_t at = 0; at < MC_LM_LAYER_NORMS; at++)
             MC_TRY(add_norm(t, i, at));
     }
     return MICA_OK;
@@ -310,7 +295,7 @@ static void place(const mc_trainable *t, mica_scope *s, const mc_parameter *p, m
         l->bias = value;
         break;
     case MC_PART_NORM:
-        *norm_at(&view->layers[p->layer], p->at) =
+        *mc_lm_layer_norm(view, p->layer, p->at).weight =
             mica_add(s, value, mica_f32(s, (float)t->lm->spec.norm_offset));
         break;
     }

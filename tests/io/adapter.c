@@ -141,7 +141,7 @@ static void test_other_kinds(void **state) {
     (void)state;
     static const char mlx[] = "mlx_qwen3", peft[] = "peft_qwen3";
     expect_changed(mlx, "\"lora\"", "\"dora\"", MICA_ENOENT, "lora_a", "magnitudes");
-    expect_changed(mlx, "\"lora\"", "\"full\"", MICA_EUNSUPPORTED, "adapter_config.json", "full");
+    expect_changed(mlx, "\"lora\"", "\"ia3\"", MICA_EUNSUPPORTED, "adapter_config.json", "ia3");
     expect_changed(peft, "\"LORA\"", "\"IA3\"", MICA_EUNSUPPORTED, "peft_type", "IA3");
     expect_changed(peft, "\"bias\": \"none\"", "\"bias\": \"lora_only\"", MICA_EUNSUPPORTED,
                    "bias: ", "lora_only");
@@ -151,6 +151,14 @@ static void test_other_kinds(void **state) {
                    "magnitudes");
     char *dir = changed(peft, "\"modules_to_save\": null", "\"modules_to_save\": []");
     mc_adapter *adapter = open_adapter(dir);
+    assert_null(mc_adapter_replacements(adapter));
+    mc_adapter_close(&adapter);
+    test_temp_dir_remove(dir);
+    dir = changed(mlx, "\"lora\"", "\"full\""); /* tensors in the place of the model's */
+    adapter = open_adapter(dir);
+    assert_int_equal(mc_adapter_count(adapter), 0);
+    assert_non_null(mc_weights_find(mc_adapter_replacements(adapter),
+                                    "model.layers.1.self_attn.q_proj.lora_a"));
     mc_adapter_close(&adapter);
     test_temp_dir_remove(dir);
 }

@@ -5,6 +5,7 @@
 
 #include <mica/mica.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,6 +208,43 @@ static void test_formats(void **state) {
     end(&t);
 }
 
+/* Full training: the adapter's tensors take the place of the model's, when it is opened and when it
+ * is fused; and are refused where they do not fit. */
+static void check_full(const char *model) {
+    small t;
+    begin(&t);
+    free(t.model);
+    t.model = test_format("%s/models/%s", test_fixtures_dir(), model);
+    test_write_below(t.dir, "train.jsonl", "{\"text\": \"curl is\"}\n{\"text\": \"a tool\"}\n");
+    double before = score(&t, NULL);
+    if (train(&t, &(mica_lora_options){.kind = MICA_TUNE_FULL, .layers = 2}, MICA_ADAPTER_MLX) !=
+        MICA_OK)
+        fail_msg("%s: %s", model, mica_last_error());
+    double adapted = score(&t, t.adapter);
+    small fused = {.model = test_format("%s/fused", t.dir)};
+    const mica_convert_options options = {.adapter = t.adapter, .threads = 1};
+    if (mica_convert(t.model, fused.model, &options, NULL) != MICA_OK)
+        fail_msg("%s: %s", model, mica_last_error());
+    double whole = score(&fused, NULL);
+    /* Fused, norms are rounded to the model's dtype. */
+    if (fabs(adapted - before) < 0.1 || fabs(adapted - whole) > 1e-3 * fabs(adapted))
+        fail_msg("%s: %.9g, adapted %.9g, fused %.9g", model, before, adapted, whole);
+    free(fused.model);
+    mica_model *other = NULL;
+    const mica_model_options adapter = {.adapter = t.adapter, .threads = 1};
+    char *default_model = test_format("%s/default", test_models_dir());
+    assert_int_not_equal(mica_model_open(default_model, &adapter, &other), MICA_OK);
+    assert_null(other);
+    free(default_model);
+    end(&t);
+}
+
+static void test_full(void **state) {
+    (void)state;
+    check_full("qwen3_tied");
+    check_full("gemma3_text_f32"); /* whose norms have an offset */
+}
+
 /* A folder takes one training at a time. */
 static void test_lock(void **state) {
     (void)state;
@@ -252,10 +290,10 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),     cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_zstd),      cmocka_unit_test(test_long_lines),
-        cmocka_unit_test(test_formats),   cmocka_unit_test(test_lock),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_lines),   cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_zstd),    cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_formats), cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_full),    cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-/* LoRA training as the reference implementations do it: train/ of the fixtures, those with a base
- * model: the loss, every gradient, and the parameters after five steps of AdamW, with and without
- * bias correction. */
+/* Training as the reference implementations do it: train/ of the fixtures. Those with a base model
+ * are LoRA: the loss, every gradient, and the parameters after five steps of AdamW, with and without
+ * bias correction. The others are full training, of every family: the loss, and the gradients of
+ * all that the layers hold. */
 #include "model/fixture.h"
 #include "tune/step.h"
 
@@ -56,33 +57,33 @@ static void read_lora(training *t) {
     assert_int_equal((int)number(t, "optimizer", "steps"), STEPS);
 }
 
-/* Opens a case; false: it has no base model, for it is no LoRA training. */
-static bool open_case(training *t, const char *dir, const char *name) {
-    *t = (training){.f.name = name};
+/* Opens a case. t->lora.kind says which of the two it is. */
+static void open_case(training *t, const char *dir, const char *name) {
+    *t = (training){.f.name = name, .lora.kind = MICA_TUNE_FULL};
     char *golden = test_format("%s/train/%s/golden.json", dir, name);
     char *tensors = test_format("%s/train/%s/golden.safetensors", dir, name);
+    char *path = test_format("%s/train/%s", dir, name);
     mc_str base;
     t->doc = test_load_json(golden);
-    bool is = mc_json_get_str(member(t, NULL, "base"), &base);
-    if (is) {
-        char *path = test_format("%s/%.*s", dir, MC_STR_ARG(base));
-        if (mc_weights_open(tensors, NULL, &t->f.tensors) != MICA_OK ||
-            test_device_open(NULL, &t->f.device) != MICA_OK ||
-            mc_lm_open(path, t->f.device, NULL, &t->f.lm) != MICA_OK)
-            fail_msg("%s: %s", name, mica_last_error());
+    if (mc_json_get_str(member(t, NULL, "base"), &base)) {
         free(path);
+        path = test_format("%s/%.*s", dir, MC_STR_ARG(base));
         read_lora(t);
-        const int64_t *shape;
-        size_t count;
-        t->batch.mask = fixture_floats(&t->f, &shape, "mask");
-        t->batch.ids = fixture_ints(&t->f, &count, "ids");
-        t->batch.rows = shape[0];
-        t->batch.length = shape[1] + 1;
-        assert_int_equal(count, t->batch.rows * t->batch.length);
     }
+    if (mc_weights_open(tensors, NULL, &t->f.tensors) != MICA_OK ||
+        test_device_open(NULL, &t->f.device) != MICA_OK ||
+        mc_lm_open(path, t->f.device, NULL, &t->f.lm) != MICA_OK)
+        fail_msg("%s: %s", name, mica_last_error());
+    const int64_t *shape;
+    size_t count;
+    t->batch.mask = fixture_floats(&t->f, &shape, "mask");
+    t->batch.ids = fixture_ints(&t->f, &count, "ids");
+    t->batch.rows = shape[0];
+    t->batch.length = shape[1] + 1;
+    assert_int_equal(count, t->batch.rows * t->batch.length);
     free(golden);
     free(tensors);
-    return is;
+    free(path);
 }
 
 static void close_case(training *t) {
@@ -92,14 +93,20 @@ static void close_case(training *t) {
     mc_json_close(&t->doc);
 }
 
-/* Sets the parameters to the golden's first values. All that it has are there. */
-static void begin(training *t) {
+/* Makes the parameters: as many as the golden has tensors that begin so. */
+static void make_parameters(training *t, const char *prefix) {
     if (mc_trainable_init(&t->trainable, t->f.lm, t->f.device, &t->lora) != MICA_OK)
         fail_msg("%s: %s", t->f.name, mica_last_error());
     size_t wanted = 0;
     for (size_t i = 0; i < mc_weights_count(t->f.tensors); i++)
-        wanted += !strncmp(mc_weights_at(t->f.tensors, i)->name, "init.", 5);
+        wanted += !strncmp(mc_weights_at(t->f.tensors, i)->name, prefix, strlen(prefix));
     assert_int_equal(mc_trainable_count(&t->trainable), wanted);
+}
+
+/* Sets the parameters to the golden's first values. All that it has are there. */
+static void begin(training *t) {
+    make_parameters(t, "init.");
+    size_t wanted = mc_trainable_count(&t->trainable);
     for (size_t i = 0; i < wanted; i++) {
         mc_parameter *p = mc_trainable_at(&t->trainable, i);
         const int64_t *shape;
@@ -169,23 +176,45 @@ static void check_steps(training *t, bool correction, bool checkpoint, int64_t r
     mc_trainable_deinit(&t->trainable);
 }
 
+/* Full training trains the layers, as mlx-lm's does, and neither embedding, last norm nor head. */
+static void check_full(training *t, bool checkpoint) {
+    double loss, weight, want = number(t, NULL, "loss");
+    make_parameters(t, "grad.model.layers.");
+    mc_steps *steps = open_steps(t, false, checkpoint, checkpoint ? 16 : 0);
+    if (mc_steps_gradient(steps, &t->batch, &loss, &weight) != MICA_OK)
+        fail_msg("%s: %s", t->f.name, mica_last_error());
+    if (fabs(loss - want) > number(t, "tolerance", "loss"))
+        fail_msg("%s: the loss is %.9g, want %.9g", t->f.name, loss, want);
+    for (size_t i = 0; i < mc_trainable_count(&t->trainable); i++)
+        compare(t, mc_steps_grad(steps, i), number(t, "tolerance", "grad_max_abs"), "grad",
+                mc_trainable_at(&t->trainable, i)->name);
+    mc_steps_close(&steps);
+    mc_trainable_deinit(&t->trainable);
+}
+
 static void test_goldens(void **state) {
     (void)state;
     char *dir = test_format("%s/train", test_fixtures_dir());
     test_list folders = test_list_folders(dir);
-    int checked = 0;
+    int checked[2] = {0, 0};
     for (size_t i = 0; i < folders.count; i++) {
         training t;
-        if (open_case(&t, test_fixtures_dir(), folders.names[i])) {
+        open_case(&t, test_fixtures_dir(), folders.names[i]);
+        bool full = t.lora.kind == MICA_TUNE_FULL;
+        if (full) {
+            check_full(&t, false);
+            check_full(&t, true);
+        } else {
             check_steps(&t, true, false, 0);
             check_steps(&t, false, false, 0);
             check_steps(&t, true, true, 16);
-            print_message("  %s: five steps, three ways\n", folders.names[i]);
-            checked++;
         }
+        print_message("  %s: %s\n", folders.names[i],
+                      full ? "every gradient, two ways" : "five steps, three ways");
+        checked[full]++;
         close_case(&t);
     }
-    assert_true(checked > 0);
+    assert_true(checked[0] > 0 && checked[1] > 0);
     test_list_free(&folders);
     free(dir);
 }
