@@ -55,7 +55,7 @@ def mica(command, folder):
 
 
 def examples(tokenizer, name):
-    """Token ids and the lengths of prompts: mlx-lm sorts a list of these by length, as mica does."""
+    """Token ids and lengths of prompts: mlx-lm sorts a list of these by length, as mica does."""
     data = [json.loads(line) for line in open(DATA / name)]
     made = CompletionsDataset(data, tokenizer, "prompt", "completion", True)
     return [made.process(line) for line in data]

@@ -1,5 +1,5 @@
-/* Adding an adapter's low-rank factors to a model's matrices, or putting the tensors of full training
- * in the place of a model's own.
+/* Adding an adapter's low-rank factors to a model's matrices, or putting the tensors of full
+ * training in the place of a model's own.
  *
  * Threads: a fusing belongs to one. */
 #ifndef CONVERT_FUSE_H
@@ -26,9 +26,9 @@ void mc_fuse_close(mc_fuse *fuse);
 /* Whether an adapter changes parts[i]. false for a fuse that was not opened. */
 bool mc_fuse_changes(const mc_fuse *fuse, size_t i);
 
-/* The elements x of parts[i], in the dtype that is written, as the adapter changes them: x + scale *
- * A B, where the product is computed in f32 and rounded to x's dtype before it is added, as mlx-lm
- * does; or the tensor in its place. */
+/* The elements x of parts[i], in the dtype that is written, as the adapter changes them:
+ * x + scale * A B, where the product is computed in f32 and rounded to x's dtype before it is
+ * added, as mlx-lm does; or the tensor in its place. */
 mica_array mc_fuse_apply(mica_scope *s, const mc_fuse *fuse, const mc_part *part, size_t i,
                          mica_array x);
 

@@ -1,7 +1,7 @@
 /* Training as the reference implementations do it: train/ of the fixtures. Those with a base model
- * are LoRA: the loss, every gradient, and the parameters after five steps of AdamW, with and without
- * bias correction. The others are full training, of every family: the loss, and the gradients of
- * all that the layers hold. */
+ * are LoRA: the loss, every gradient, and the parameters after five steps of AdamW, with and
+ * without bias correction. The others are full training, of every family: the loss, and the
+ * gradients of all that the layers hold. */
 #include "model/fixture.h"
 #include "tune/step.h"
 
