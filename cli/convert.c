@@ -1,4 +1,4 @@
-/* mica convert: a model in another dtype or other files, or of a GGUF file. */
+/* mica convert: a model in another dtype or other files, of a GGUF file or as one. */
 #include "converting.h"
 #include "model.h"
 #include "verb.h"
@@ -21,6 +21,7 @@ const cli_verb cli_verb_convert = {
         "Q5_0, Q5_1, Q8_0, MXFP4), others are dequantised.\n"
         "\n" CLI_CONVERT_HELP "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica convert qwen3-0.6b-q8_0.gguf ~/models/qwen3-0.6b-8bit\n"
+                "  mica convert ~/models/qwen3-0.6b-4bit qwen3-0.6b.gguf\n"
                 "  mica convert ~/models/qwen3-0.6b small --dtype float16\n"
                 "  mica convert ~/models/qwen3-0.6b pieces --shard-size 1024\n",
     .max_args = 2,

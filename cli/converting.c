@@ -23,7 +23,7 @@ const cli_option cli_convert_options[CLI_CONVERT_OPTIONS] = {
      .letter = 'o',
      .kind = CLI_FOLDER,
      .placeholder = "FOLDER",
-     .help = "the folder to make",
+     .help = "the folder to make, or the GGUF file",
      .offset = offsetof(cli_convert_values, output)},
     {.name = "dtype",
      .kind = CLI_CHOICE,
@@ -86,6 +86,8 @@ static void print_result(const char *to, const mica_convert_result *result) {
            cli_format_count(result->parameters, parameters), cli_format_bytes(result->bytes, bytes),
            result->bits);
     if (result->quantised) printf(", %" PRIu64 " matrices quantised", result->quantised);
+    if (result->dequantised)
+        printf(", %" PRIu64 " dequantised, for which GGUF has no blocks", result->dequantised);
     if (result->fused) printf(", %" PRIu64 " fused", result->fused);
     putchar('\n');
 }
@@ -98,7 +100,7 @@ int cli_convert(const cli_convert_values *values, const char *verb_name, char **
     if (!values->model && used < count) word = args[used++];
     if (!to && used < count) to = args[used++];
     if (used < count) return cli_usage(verb_name, "'%s' is one argument too many", args[used]);
-    if (!to) return cli_usage(verb_name, "name the folder to make");
+    if (!to) return cli_usage(verb_name, "name the folder to make, or a file.gguf");
     const char *from = find_source(values->model, word, verb_name, &code);
     if (!from) return code;
     options->struct_bytes = sizeof *options;

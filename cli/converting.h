@@ -20,7 +20,10 @@ extern const cli_option cli_convert_options[CLI_CONVERT_OPTIONS];
 /* A paragraph of --help. */
 #define CLI_CONVERT_HELP                                                                    \
     "FOLDER is made, and must not exist. It holds all that the model needs: config.json,\n" \
-    "weights, tokenizer, chat template. It appears whole or not at all.\n"
+    "weights, tokenizer, chat template. It appears whole or not at all. If its name ends\n" \
+    "in .gguf it becomes a GGUF file, as llama.cpp loads it. Quantised matrices are kept\n" \
+    "in it if GGUF has blocks that hold them exactly (affine of 2 to 5 bits whose scales\n" \
+    "are numbers of f16, symmetric 8 bits, mxfp4); others are dequantised.\n"
 
 /** Converts the model that the options and words name.
  *

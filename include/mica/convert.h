@@ -51,12 +51,13 @@ typedef struct mica_convert_options {
 
 /** What a conversion has made. */
 typedef struct mica_convert_result {
-    size_t struct_bytes; /* see mica/api.h */
-    uint64_t parameters; /* logical: a 4-bit weight counts as one */
-    uint64_t bytes;      /* of all tensors */
-    uint64_t quantised;  /* number of quantised matrices */
-    double bits;         /* per parameter */
-    uint64_t fused;      /* number of matrices that the adapter has changed */
+    size_t struct_bytes;  /* see mica/api.h */
+    uint64_t parameters;  /* logical: a 4-bit weight counts as one */
+    uint64_t bytes;       /* of all tensors */
+    uint64_t quantised;   /* number of quantised matrices */
+    double bits;          /* per parameter */
+    uint64_t fused;       /* number of matrices that the adapter has changed */
+    uint64_t dequantised; /* number of matrices for which a GGUF file has no blocks of their own */
 } mica_convert_result;
 
 /** The number of recipes; the name of the i-th, NULL past the end. */
@@ -72,16 +73,26 @@ MICA_API const char *mica_recipe_name(size_t i);
  *           others are dequantised to f16 (F32, F16, BF16, Q2_K to Q6_K, Q8_K). Its tokenizer
  *           becomes tokenizer.json, if it is the byte-level one of Llama 3 or Qwen, or Gemma's.
  *           Borrowed.
- *  to       a new folder, or an empty one. Borrowed.
+ *           It must have all tensors of its architecture, and no others.
+ *  to       a new folder, or an empty one. Borrowed. A name that ends in .gguf is that of a new GGUF
+ *           file, which llama.cpp loads. Its matrices keep their quantisation if GGUF has blocks
+ *           that hold exactly the same weights: affine of 4 bits or fewer as Q4_0 or Q4_1, of 5
+ *           bits as Q5_0 or Q5_1, of 8 bits as Q8_0 if the bias of each group is -128 * scale, all
+ *           if scales and biases are numbers of f16; mxfp4 as MXFP4. Others are dequantised, and
+ *           counted. Vectors are f32. It holds the tokenizer (byte-level ones of Llama 3 or Qwen,
+ *           Gemma's) and the chat template; "none" for a folder without tokenizer.json. shard_bytes
+ *           is not read.
  *  options  NULL for the defaults. Borrowed.
  *  result   is filled; may be NULL.
  *  errors   MICA_EINVAL `to` exists; options that exclude each other; bits or groups that the mode
- *           does not have; `quantise` of a model that is quantised
+ *           does not have; `quantise` of a model that is quantised; from a GGUF file to another
  *           MICA_ENOENT no such model, adapter or parent folder; the adapter is for another model
  *           (the text lists the modules that the model lacks)
- *           MICA_ESHAPE the adapter's factors do not fit
+ *           MICA_ESHAPE the adapter's factors do not fit; a tensor of a GGUF file has another shape
+ *           than its metadata says
  *           MICA_EUNSUPPORTED a tensor's dtype is none of mica's; a GGUF file of another
- *           architecture, tokenizer or kind of block: the text names it
+ *           architecture, tokenizer or kind of block: the text names it; a model, a tokenizer or,
+ *           with `quantise`, a quantisation that GGUF does not have
  *           MICA_EFORMAT, MICA_EIO, MICA_ENOMEM, MICA_ECANCELLED. After an error nothing is left
  *  source   MLX's layout of quantised weights; mlx-lm 0.32 (convert, fuse). */
 MICA_API mica_status mica_convert(const char *from, const char *to,

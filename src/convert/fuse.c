@@ -8,25 +8,13 @@
 
 #include <string.h>
 
-/* A module's name behind the prefix of the decoder, which programs spell in several ways. */
-static mc_str skip_prefix(mc_str module) {
-    static const char *const prefixes[] = {"language_model.model.", "model.language_model.",
-                                           "language_model.", "model."};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        mc_str prefix = mc_str_of(prefixes[i]);
-        if (mc_str_starts(module, prefix))
-            return (mc_str){module.ptr + prefix.len, module.len - prefix.len};
-    }
-    return module;
-}
-
 /* The module of a part's name; empty: it is no matrix of a module. */
 static mc_str module_of(const mc_part *part) {
     static const mc_str ending = {".weight", 7};
     mc_str name = mc_str_of(part->name);
     if (part->ndim != 2 || !mc_str_ends(name, ending) || mc_lm_ignores(part->name))
         return (mc_str){"", 0};
-    return skip_prefix((mc_str){name.ptr, name.len - ending.len});
+    return mc_decoder_name((mc_str){name.ptr, name.len - ending.len});
 }
 
 static bool is_table(const mc_part *part) {
@@ -136,12 +124,12 @@ static mica_status match_tensors(const mc_source *source, const mc_weights *tens
     mc_map parts = {0};
     mica_status status = MICA_OK;
     for (size_t i = 0; i < source->count && status == MICA_OK; i++)
-        if (!mc_map_put(&parts, skip_prefix(mc_str_of(source->parts[i].name)), i))
+        if (!mc_map_put(&parts, mc_decoder_name(mc_str_of(source->parts[i].name)), i))
             status = mc_fail_nomem("the tensors of a model");
     for (size_t k = 0; k < mc_weights_count(tensors) && status == MICA_OK; k++) {
         const mc_weight_tensor *t = mc_weights_at(tensors, k);
         uint64_t i;
-        if (!mc_map_find(&parts, skip_prefix(mc_str_of(t->name)), &i)) {
+        if (!mc_map_find(&parts, mc_decoder_name(mc_str_of(t->name)), &i)) {
             if (!mc_lm_ignores(t->name)) status = mc_names_add(strangers, t->name);
             continue;
         }
@@ -171,7 +159,7 @@ static mica_status match(const mc_source *source, const mc_map *modules, mc_fuse
     for (size_t k = 0; k < mc_adapter_count(fuse->adapter); k++) {
         const mc_adapter_pair *pair = mc_adapter_at(fuse->adapter, k);
         uint64_t i;
-        if (!mc_map_find(modules, skip_prefix(mc_str_of(pair->module)), &i)) {
+        if (!mc_map_find(modules, mc_decoder_name(mc_str_of(pair->module)), &i)) {
             if (!mc_lm_ignores(pair->module)) MC_TRY(mc_names_add(strangers, pair->module));
             continue;
         }

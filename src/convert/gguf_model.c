@@ -33,6 +33,15 @@ mica_status mc_gguf_arch_find(const mc_gguf *gguf, const mc_gguf_arch **arch) {
                    mc_gguf_path(gguf), name.len < 40 ? (int)name.len : 40, name.ptr);
 }
 
+mica_status mc_gguf_arch_of(const char *family, const mc_gguf_arch **arch) {
+    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
+        if (strcmp(archs[i].name, family) == 0) {
+            *arch = &archs[i];
+            return MICA_OK;
+        }
+    return mc_fail(MICA_EUNSUPPORTED, "mica writes no GGUF files of the family %s", family);
+}
+
 static const char *key_of(const mc_gguf_arch *arch, const char *key, char text[KEY_BYTES]) {
     snprintf(text, KEY_BYTES, "%s.%s", arch->name, key);
     return text;
@@ -108,6 +117,37 @@ bool mc_gguf_tensor_name(const mc_gguf_arch *arch, const char *name, char *out, 
            snprintf(out, bytes, "model.layers.%ld.%s%s", layer, found, ending) < (int)bytes;
 }
 
+/* The name in GGUF of a module, which follows "model." or a layer's prefix. */
+static const char *find_gguf(const name_pair *list, size_t n, mc_str module, bool gemma) {
+    for (size_t i = 0; i < n; i++) {
+        const char *name = gemma && list[i].gemma ? list[i].gemma : list[i].plain;
+        if (strncmp(name, "model.", 6) == 0) name += 6;
+        if (mc_str_is(module, name)) return list[i].gguf;
+    }
+    return NULL;
+}
+
+bool mc_gguf_name_of(const mc_gguf_arch *arch, mc_str name, char *out, size_t bytes) {
+    static const char prefix[] = "layers.";
+    const char *found, *ending = NULL;
+    for (size_t i = 0; i < name.len; i++)
+        if (name.ptr[i] == '.') ending = name.ptr + i;
+    mc_str tail = {ending, ending ? (size_t)(name.ptr + name.len - ending) : 0};
+    if (!mc_str_is(tail, ".weight") && !mc_str_is(tail, ".bias")) return false;
+    mc_str module = {name.ptr, name.len - tail.len};
+    if (!mc_str_starts(module, mc_str_of(prefix))) {
+        found = find_gguf(top_names, sizeof top_names / sizeof *top_names, module, arch->gemma);
+        return found && snprintf(out, bytes, "%s%.*s", found, MC_STR_ARG(tail)) < (int)bytes;
+    }
+    char *rest;
+    long layer = strtol(module.ptr + strlen(prefix), &rest, 10);
+    if (*rest != '.' || rest >= ending) return false;
+    module = (mc_str){rest + 1, (size_t)(ending - rest - 1)};
+    found = find_gguf(layer_names, sizeof layer_names / sizeof *layer_names, module, arch->gemma);
+    return found &&
+           snprintf(out, bytes, "blk.%ld.%s%.*s", layer, found, MC_STR_ARG(tail)) < (int)bytes;
+}
+
 /* ---- config.json ---- */
 
 /* Adds ",\n    "key": value" with the fewest digits that give the same float. */
@@ -154,11 +194,15 @@ static mica_status read_sizes(const mc_gguf *g, const mc_gguf_arch *arch, sizes 
                    mc_gguf_path(g), (long long)rotated, (long long)s->head_dim);
 }
 
-/* Llama 3's scaling is stored as divisors of the frequencies. Its parameters are found again: all
- * models have the same ones but for the factor, which is the largest divisor. */
-static mica_status put_llama3_rope(const mc_gguf *g, const mc_gguf_tensor *t, const sizes *s,
-                                   double base, mc_buffer *out) {
-    const double low = 1, high = 4, original = 8192;
+/* Llama 3's scaling is stored as divisors of the frequencies. Its parameters are found again: the
+ * factor is the largest divisor, and all published models have the same others. Those of a file
+ * that mica wrote are in the metadata. */
+static mica_status put_llama3_rope(const mc_gguf *g, const mc_gguf_arch *arch,
+                                   const mc_gguf_tensor *t, const sizes *s, double base,
+                                   mc_buffer *out) {
+    const double low = arch_number(g, arch, "rope.scaling.low_freq_factor", 1);
+    const double high = arch_number(g, arch, "rope.scaling.high_freq_factor", 4);
+    const double original = arch_number(g, arch, "rope.scaling.original_context_length", 8192);
     int64_t n = s->head_dim / 2;
     double factor = 1, worst = 0;
     float stored;
@@ -177,7 +221,7 @@ static mica_status put_llama3_rope(const mc_gguf *g, const mc_gguf_tensor *t, co
         t->type->decode(data + 4 * i, &stored);
         worst = fmax(worst, fabs((double)stored * (keep + (1 - keep) / factor) - 1));
     }
-    if (!(worst < 1e-3))
+    if (!(worst < 1e-3 && low < high && original >= 1 && original < 1e9))
         return mc_fail(MICA_EUNSUPPORTED,
                        "%s: tensor %s: these scaled frequencies are not Llama 3's", mc_gguf_path(g),
                        t->name);
@@ -197,7 +241,7 @@ static mica_status put_rope(const mc_gguf *g, const mc_gguf_arch *arch, const si
     const mc_gguf_tensor *freqs = mc_gguf_find(g, "rope_freqs.weight");
     mc_gguf_str(g, key_of(arch, "rope.scaling.type", key), &type);
     if (!put_number(out, "rope_theta", base)) return mc_fail_nomem("config.json");
-    if (freqs) return put_llama3_rope(g, freqs, s, base, out);
+    if (freqs) return put_llama3_rope(g, arch, freqs, s, base, out);
     if (mc_str_is(type, "linear")) {
         double factor = arch_number(g, arch, "rope.scaling.factor", 1);
         bool done =
@@ -210,6 +254,33 @@ static mica_status put_rope(const mc_gguf *g, const mc_gguf_arch *arch, const si
                    mc_gguf_path(g), arch->name, type.len < 40 ? (int)type.len : 40, type.ptr);
 }
 
+/* Which layers of Gemma slide: all but every n-th, or a bool for each. Without the key it is every
+ * sixth of Gemma 3, and every second of Gemma 2, whose config.json cannot say another. */
+static bool put_pattern(const mc_gguf *g, const mc_gguf_arch *arch, const sizes *s, bool second,
+                        mc_buffer *out) {
+    char key[KEY_BYTES];
+    key_of(arch, "attention.sliding_window_pattern", key);
+    int64_t pattern = second ? 2 : 6, full = 0;
+    mc_gguf_int(g, key, &pattern);
+    bool listed = mc_gguf_array(g, key) == (size_t)s->layers, done = true;
+    for (mc_gguf_iter it = mc_gguf_begin(g, key); listed && mc_gguf_next(&it);) {
+        if (it.integer) continue;
+        if (full++ == 0) pattern = (int64_t)it.index + 1;
+    }
+    if (listed && full == 0) pattern = s->layers + 1;
+    if (pattern < 1) pattern = s->layers + 1; /* 0: all slide */
+    done = second || put_int(out, "sliding_window_pattern", pattern);
+    done = done && mc_buffer_add_text(out, ",\n    \"layer_types\": [");
+    mc_gguf_iter it = mc_gguf_begin(g, key);
+    for (int64_t i = 0; done && i < s->layers; i++) {
+        bool slides = (i + 1) % pattern != 0;
+        if (listed && mc_gguf_next(&it)) slides = it.integer != 0;
+        done =
+            mc_buffer_printf(out, "%s\"%s_attention\"", i ? ", " : "", slides ? "sliding" : "full");
+    }
+    return done && mc_buffer_add_byte(out, ']');
+}
+
 /* What Gemma's configs have besides. The scale of queries is not stored: the 27B models, which are
  * told by their layers, have hidden_size / heads, all others head_dim. */
 static bool put_gemma(const mc_gguf *g, const mc_gguf_arch *arch, const sizes *s, mc_buffer *out) {
@@ -219,9 +290,14 @@ static bool put_gemma(const mc_gguf *g, const mc_gguf_arch *arch, const sizes *s
     bool done = put_int(out, "query_pre_attn_scalar", large ? s->hidden / s->heads : s->head_dim) &&
                 put_int(out, "sliding_window", window) &&
                 mc_buffer_add_text(out, ",\n    \"hidden_activation\": \"gelu_pytorch_tanh\"");
-    if (!second)
-        return done && put_int(out, "sliding_window_pattern", 6) &&
-               put_number(out, "rope_local_base_freq", 10000);
+    done = done && put_pattern(g, arch, s, second, out);
+    if (!second) {
+        double cap = arch_number(g, arch, "final_logit_softcapping", 0);
+        return done &&
+               put_number(out, "rope_local_base_freq",
+                          arch_number(g, arch, "rope.freq_base_swa", 10000)) &&
+               (cap == 0 || put_number(out, "final_logit_softcapping", cap));
+    }
     return done &&
            put_number(out, "attn_logit_softcapping",
                       arch_number(g, arch, "attn_logit_softcapping", 50)) &&
@@ -233,6 +309,7 @@ static bool put_sizes(const mc_gguf *g, const mc_gguf_arch *arch, const sizes *s
     double eps = arch_number(g, arch, "attention.layer_norm_rms_epsilon", 1e-6);
     bool tied = !mc_gguf_find(g, "output.weight");
     bool biased = mc_gguf_find(g, "blk.0.attn_q.bias") != NULL;
+    bool mlp_bias = mc_gguf_find(g, "blk.0.ffn_up.bias") != NULL;
     return mc_buffer_printf(out,
                             "{\n    \"architectures\": [\"%s\"],\n    \"model_type\": \"%s\",\n"
                             "    \"attention_bias\": %s,\n    \"tie_word_embeddings\": %s",
@@ -244,7 +321,8 @@ static bool put_sizes(const mc_gguf *g, const mc_gguf_arch *arch, const sizes *s
            put_int(out, "head_dim", s->head_dim) && put_int(out, "intermediate_size", s->mlp) &&
            put_int(out, "max_position_embeddings", s->context) &&
            put_int(out, "vocab_size", s->vocab) && put_number(out, "rms_norm_eps", eps) &&
-           (arch->gemma || mc_buffer_add_text(out, ",\n    \"hidden_act\": \"silu\""));
+           (arch->gemma || mc_buffer_add_text(out, ",\n    \"hidden_act\": \"silu\"")) &&
+           (!mlp_bias || mc_buffer_add_text(out, ",\n    \"mlp_bias\": true"));
 }
 
 /* Token ids that config.json has, too. */

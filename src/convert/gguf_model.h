@@ -25,12 +25,42 @@ mica_status mc_gguf_arch_find(const mc_gguf *gguf, const mc_gguf_arch **arch);
 int64_t mc_gguf_arch_int(const mc_gguf *gguf, const mc_gguf_arch *arch, const char *key,
                          int64_t fallback);
 
+/* The architecture of a family of models. errors  MICA_EUNSUPPORTED GGUF has none for it */
+mica_status mc_gguf_arch_of(const char *family, const mc_gguf_arch **arch);
+
 /* The name of a tensor in the Hugging Face layout, in out [bytes]. false: there is none. */
 bool mc_gguf_tensor_name(const mc_gguf_arch *arch, const char *name, char *out, size_t bytes);
+
+/* The inverse, of a name without the decoder's prefix ("layers.0.mlp.up_proj.weight"). */
+bool mc_gguf_name_of(const mc_gguf_arch *arch, mc_str name, char *out, size_t bytes);
 
 /* Writes config.json's text.
  * errors  MICA_EFORMAT keys are missing; MICA_EUNSUPPORTED a RoPE that config.json cannot say */
 mica_status mc_gguf_config(const mc_gguf *gguf, const mc_gguf_arch *arch, mc_buffer *out);
+
+/* A kind of byte-level tokenizer, by tokenizer.ggml.pre. The patterns are those of the models'
+ * tokenizer.json. */
+typedef struct mc_gguf_pre {
+    const char *name;
+    const char *digits; /* how many digits are a word: "" for one */
+    bool nfc, ignore_merges, bos;
+} mc_gguf_pre;
+
+/* The i-th kind; NULL past the end. */
+const mc_gguf_pre *mc_gguf_pre_at(size_t i);
+
+/* The pattern of a kind's words, in out [bytes]. */
+void mc_gguf_pre_pattern(const mc_gguf_pre *pre, char *out, size_t bytes);
+
+/* Types of tokens in tokenizer.ggml.token_type. */
+enum {
+    MC_GGUF_NORMAL = 1,
+    MC_GGUF_UNKNOWN,
+    MC_GGUF_CONTROL,
+    MC_GGUF_USER_DEFINED,
+    MC_GGUF_UNUSED,
+    MC_GGUF_BYTE
+};
 
 /* Writes tokenizer.json, tokenizer_config.json and generation_config.json into a folder; nothing
  * for a file without a tokenizer.

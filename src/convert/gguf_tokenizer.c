@@ -10,42 +10,41 @@
 #include <mica/file.h>
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Types of tokens in tokenizer.ggml.token_type. */
-enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };
 
 /* Bytes of a token that may be merged: finding its merges takes the square of it. Those of Gemma
  * have fewer than 100. */
 enum { MAX_MERGED = 1024 };
 
 #define TOKENS "tokenizer.ggml.tokens"
-#define WORDS                                                               \
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|" \
-    "\\\\p{N}%s| "                                                          \
-    "?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
 
-/* Kinds of byte-level tokenizers, by tokenizer.ggml.pre. The patterns are those of the models'
- * tokenizer.json. */
-typedef struct byte_level {
-    const char *pre;
-    const char *digits; /* how many digits are a word: "" for one */
-    bool nfc, ignore_merges, bos;
-} byte_level;
+/* %s: how many digits are a word. */
+#define WORDS                                                                                   \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}%s| ?[^\\s\\p{L}\\p{N}]+" \
+    "[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-static const byte_level kinds[] = {
+static const mc_gguf_pre kinds[] = {
     {"llama-bpe", "{1,3}", false, true, true},
     {"llama3", "{1,3}", false, true, true},
     {"qwen2", "", true, false, false},
     {"deepseek-r1-qwen", "", true, false, true},
 };
 
+const mc_gguf_pre *mc_gguf_pre_at(size_t i) {
+    return i < sizeof kinds / sizeof *kinds ? &kinds[i] : NULL;
+}
+
+void mc_gguf_pre_pattern(const mc_gguf_pre *pre, char *out, size_t bytes) {
+    snprintf(out, bytes, WORDS, pre->digits);
+}
+
 typedef struct tokenizer {
     const mc_gguf *gguf;
-    const byte_level *kind; /* NULL: it has scores instead of merges (SentencePiece) */
-    mc_buffer texts;        /* mc_str[] of the tokens */
-    uint8_t *types;         /* [tokens] */
+    const mc_gguf_pre *kind; /* NULL: it has scores instead of merges (SentencePiece) */
+    mc_buffer texts;         /* mc_str[] of the tokens */
+    uint8_t *types;          /* [tokens] */
     size_t n;
     bool bos; /* a text begins with the BOS token */
     int64_t bos_id, eos_id;
@@ -67,10 +66,34 @@ static mica_status read_tokens(tokenizer *t) {
     t->n = MC_BUFFER_COUNT(&t->texts, mc_str);
     t->types = mc_alloc(t->n + 1);
     if (!t->types) return no_memory();
-    memset(t->types, NORMAL, t->n + 1);
+    memset(t->types, MC_GGUF_NORMAL, t->n + 1);
     for (mc_gguf_iter it = mc_gguf_begin(t->gguf, "tokenizer.ggml.token_type"); mc_gguf_next(&it);)
         if (it.index < t->n) t->types[it.index] = (uint8_t)it.integer;
     return MICA_OK;
+}
+
+/* Whether tokenizer.json's vocabulary holds a token. */
+static bool is_written(const tokenizer *t, size_t id) {
+    return !t->kind || t->types[id] != MC_GGUF_UNUSED;
+}
+
+/* A vocabulary is an object: of two equal tokens it would lose one. */
+static mica_status check_twins(const tokenizer *t) {
+    mc_map ids = {0};
+    uint64_t twin = 0;
+    size_t i = 0;
+    bool done = mc_map_reserve(&ids, t->n), found = false;
+    for (; done && !found && i < t->n; i++) {
+        mc_str text = MC_BUFFER_AT(&t->texts, mc_str)[i];
+        if (!is_written(t, i)) continue;
+        found = mc_map_find(&ids, text, &twin);
+        if (!found) done = mc_map_put(&ids, text, i);
+    }
+    mc_map_deinit(&ids);
+    if (!done) return no_memory();
+    if (!found) return MICA_OK;
+    return mc_fail(MICA_EFORMAT, "%s: " TOKENS ": tokens %llu and %zu are the same text",
+                   mc_gguf_path(t->gguf), (unsigned long long)twin, i - 1);
 }
 
 static mica_status find_kind(tokenizer *t) {
@@ -78,7 +101,7 @@ static mica_status find_kind(tokenizer *t) {
     mc_gguf_str(t->gguf, "tokenizer.ggml.model", &model);
     mc_gguf_str(t->gguf, "tokenizer.ggml.pre", &pre);
     for (size_t i = 0; mc_str_is(model, "gpt2") && i < sizeof kinds / sizeof *kinds; i++)
-        if (mc_str_is(pre, kinds[i].pre)) t->kind = &kinds[i];
+        if (mc_str_is(pre, kinds[i].name)) t->kind = &kinds[i];
     t->bos = t->kind ? t->kind->bos : true;
     if (t->kind || mc_str_is(model, "llama")) return MICA_OK;
     return mc_fail(MICA_EUNSUPPORTED,
@@ -100,6 +123,7 @@ static mica_status open_tokenizer(tokenizer *t, const mc_gguf_arch *arch) {
     MC_TRY(find_kind(t));
     MC_TRY(check_gemma(t, arch));
     MC_TRY(read_tokens(t));
+    MC_TRY(check_twins(t));
     t->bos_id = t->eos_id = -1;
     mc_gguf_int(t->gguf, "tokenizer.ggml.bos_token_id", &t->bos_id);
     mc_gguf_int(t->gguf, "tokenizer.ggml.eos_token_id", &t->eos_id);
@@ -157,7 +181,7 @@ static bool add_splits(const tokenizer *t, const mc_map *ids, size_t id, double 
 }
 
 static bool is_merged(const tokenizer *t, size_t id) {
-    return t->types[id] == NORMAL || t->types[id] == USER_DEFINED;
+    return t->types[id] == MC_GGUF_NORMAL || t->types[id] == MC_GGUF_USER_DEFINED;
 }
 
 static mica_status check_lengths(const tokenizer *t) {
@@ -173,7 +197,8 @@ static mica_status find_merges(const tokenizer *t, mc_buffer *merges) {
     MC_TRY(check_lengths(t));
     bool done = mc_map_reserve(&ids, t->n);
     for (size_t i = 0; done && i < t->n; i++)
-        if (t->types[i] != CONTROL && t->types[i] != BYTE && t->types[i] != UNKNOWN)
+        if (t->types[i] != MC_GGUF_CONTROL && t->types[i] != MC_GGUF_BYTE &&
+            t->types[i] != MC_GGUF_UNKNOWN)
             done = mc_map_put(&ids, text_of(t, i), i);
     for (mc_gguf_iter it = mc_gguf_begin(t->gguf, "tokenizer.ggml.scores");
          done && mc_gguf_next(&it);)
@@ -221,8 +246,8 @@ static mica_status put_stored_merges(const tokenizer *t, mc_buffer *out) {
 
 /* Tokens that are matched before anything else. */
 static bool is_added(const tokenizer *t, size_t id) {
-    return t->types[id] == CONTROL || t->types[id] == USER_DEFINED ||
-           (t->types[id] == UNKNOWN && t->kind == NULL);
+    return t->types[id] == MC_GGUF_CONTROL || t->types[id] == MC_GGUF_USER_DEFINED ||
+           (t->types[id] == MC_GGUF_UNKNOWN && t->kind == NULL);
 }
 
 static bool put_added(const tokenizer *t, mc_buffer *out) {
@@ -234,7 +259,7 @@ static bool put_added(const tokenizer *t, mc_buffer *out) {
                mc_buffer_printf(out,
                                 ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, "
                                 "\"normalized\": false, \"special\": %s}",
-                                t->types[i] == USER_DEFINED ? "false" : "true");
+                                t->types[i] == MC_GGUF_USER_DEFINED ? "false" : "true");
         first = false;
     }
     return done;
@@ -244,7 +269,7 @@ static bool put_added(const tokenizer *t, mc_buffer *out) {
 static bool put_vocab(const tokenizer *t, mc_buffer *out) {
     bool first = true, done = true;
     for (size_t i = 0; done && i < t->n; i++) {
-        if (t->kind && (is_added(t, i) || t->types[i] == UNUSED)) continue;
+        if (!is_written(t, i) || (t->kind && is_added(t, i))) continue;
         done = mc_buffer_add_text(out, first ? "\n      " : ",\n      ") &&
                mc_json_put_str(out, text_of(t, i)) && mc_buffer_printf(out, ": %zu", i);
         first = false;
@@ -277,17 +302,18 @@ static bool put_bos_template(const tokenizer *t, mc_buffer *out) {
 
 /* What is around the vocabulary of a byte-level tokenizer. */
 static bool put_byte_level(const tokenizer *t, mc_buffer *out) {
-    const byte_level *k = t->kind;
+    const mc_gguf_pre *k = t->kind;
+    char pattern[256];
+    mc_gguf_pre_pattern(k, pattern, sizeof pattern);
     return mc_buffer_printf(out, "\n  ],\n  \"normalizer\": %s,\n",
                             k->nfc ? "{\"type\": \"NFC\"}" : "null") &&
            mc_buffer_add_text(out,
                               "  \"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": "
-                              "[{\"type\": \"Split\", \"pattern\": {\"Regex\": \"") &&
-           mc_buffer_printf(out, WORDS, k->digits) &&
-           mc_buffer_add_text(out,
-                              "\"}, \"behavior\": \"Isolated\", \"invert\": false}, {\"type\": "
-                              "\"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": "
-                              "true, \"use_regex\": false}]},\n  \"post_processor\": ") &&
+                              "[{\"type\": \"Split\", \"pattern\": {\"Regex\": ") &&
+           mc_json_put_text(out, pattern) &&
+           mc_buffer_add_text(out, "}, \"behavior\": \"Isolated\", \"invert\": false}, {\"type\": "
+                                   "\"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": "
+                                   "true, \"use_regex\": false}]},\n  \"post_processor\": ") &&
            put_bos_template(t, out) &&
            mc_buffer_printf(
                out,

@@ -1,7 +1,151 @@
 #include "convert/source.h"
 
+#include "base/map.h"
+#include "base/names.h"
+#include "model/family.h"
+#include "model/lm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_BYTES 256
+
 void mc_source_close(mc_source *source) {
     if (source->close) source->close(source);
     mc_arena_deinit(&source->arena);
     *source = (mc_source){0};
+}
+
+mica_status mc_source_spec(const mc_source *source, mc_decoder_spec *spec) {
+    const mc_config_scope root = {.file = "config.json", .object = source->config};
+    const mc_family *family;
+    *spec = (mc_decoder_spec){0};
+    MC_TRY(mc_family_find(&root, source->weights, &family));
+    spec->family = family->name;
+    spec->chat = family->chat;
+    return family->read(&root, spec);
+}
+
+mc_str mc_decoder_name(mc_str name) {
+    static const char *const prefixes[] = {"language_model.model.", "model.language_model.",
+                                           "language_model.", "model."};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        mc_str prefix = mc_str_of(prefixes[i]);
+        if (mc_str_starts(name, prefix))
+            return (mc_str){name.ptr + prefix.len, name.len - prefix.len};
+    }
+    return name;
+}
+
+/* ---- all tensors ---- */
+
+typedef struct check {
+    const mc_source *source;
+    const char *path;
+    mc_map parts; /* index by decoder's name */
+    bool *used;   /* [parts] */
+    mc_names missing, strangers;
+} check;
+
+/* Checks a tensor [rows, columns], or [rows] if columns is 0. */
+static mica_status check_tensor(check *c, const char *name, int64_t rows, int64_t columns) {
+    uint64_t i;
+    if (!mc_map_find(&c->parts, mc_str_of(name), &i)) return mc_names_add(&c->missing, name);
+    const mc_part *part = &c->source->parts[i];
+    c->used[i] = true;
+    if (part->ndim == (columns ? 2 : 1) && (!rows || part->shape[0] == rows) &&
+        (!columns || part->shape[1] == columns))
+        return MICA_OK;
+    char want[64] = "";
+    if (columns) snprintf(want, sizeof want, ",%lld", (long long)columns);
+    return mc_fail(MICA_ESHAPE,
+                   "%s: tensor %s has another shape than its config says, want [%lld%s]", c->path,
+                   part->name, (long long)rows, want);
+}
+
+static mica_status check_module(check *c, int layer, const char *module, int64_t rows,
+                                int64_t columns, bool bias) {
+    char name[NAME_BYTES], prefix[32] = "";
+    if (!module) return MICA_OK;
+    if (layer >= 0) snprintf(prefix, sizeof prefix, "layers.%d.", layer);
+    snprintf(name, sizeof name, "%s%s.weight", prefix, module);
+    MC_TRY(check_tensor(c, name, rows, columns));
+    snprintf(name, sizeof name, "%s%s.bias", prefix, module);
+    return bias ? check_tensor(c, name, rows, 0) : MICA_OK;
+}
+
+static mica_status check_layer(check *c, const mc_decoder_spec *spec, int i) {
+    const mc_decoder_names *n = &spec->names;
+    int64_t queries = spec->heads * spec->head_dim, keys = spec->kv_heads * spec->head_dim;
+    int64_t hidden = spec->hidden, mlp = spec->intermediate;
+    MC_TRY(check_module(c, i, n->q, queries, hidden, spec->qkv_bias));
+    MC_TRY(check_module(c, i, n->k, keys, hidden, spec->qkv_bias));
+    MC_TRY(check_module(c, i, n->v, keys, hidden, spec->qkv_bias));
+    MC_TRY(check_module(c, i, n->o, hidden, queries, spec->o_bias));
+    MC_TRY(check_module(c, i, n->gate, mlp, hidden, spec->mlp_bias));
+    MC_TRY(check_module(c, i, n->up, mlp, hidden, spec->mlp_bias));
+    MC_TRY(check_module(c, i, n->down, hidden, mlp, spec->mlp_bias));
+    MC_TRY(check_module(c, i, n->q_norm, spec->head_dim, 0, false));
+    MC_TRY(check_module(c, i, n->k_norm, spec->head_dim, 0, false));
+    const char *const norms[] = {n->attention_norm, n->attention_post_norm, n->mlp_norm,
+                                 n->mlp_post_norm};
+    for (size_t k = 0; k < sizeof norms / sizeof *norms; k++)
+        MC_TRY(check_module(c, i, norms[k], hidden, 0, false));
+    return MICA_OK;
+}
+
+static mica_status check_all(check *c, const mc_decoder_spec *spec) {
+    uint64_t head;
+    bool has_head = mc_map_find(&c->parts, MC_STR("lm_head.weight"), &head);
+    MC_TRY(check_module(c, -1, spec->names.embed, spec->vocab, spec->hidden, false));
+    for (int i = 0; i < spec->n_layers; i++)
+        MC_TRY(check_layer(c, spec, i));
+    MC_TRY(check_module(c, -1, spec->names.norm, spec->hidden, 0, false));
+    if (!has_head && spec->tied != MC_TIED_NO) return MICA_OK;
+    return check_module(c, -1, spec->names.head, spec->vocab, spec->hidden, false);
+}
+
+static mica_status check_lists(check *c) {
+    for (size_t i = 0; i < c->source->count; i++)
+        if (!c->used[i] && !mc_lm_ignores(c->source->parts[i].name))
+            MC_TRY(mc_names_add(&c->strangers, c->source->parts[i].name));
+    const char *missing = mc_names_text(&c->missing), *strangers = mc_names_text(&c->strangers);
+    if (!missing || !strangers) return mc_fail_nomem("the tensors of a model");
+    if (c->missing.count)
+        return mc_fail(MICA_EFORMAT, "%s: the model lacks %zu tensors: %s", c->path,
+                       c->missing.count, missing);
+    if (c->strangers.count)
+        return mc_fail(MICA_EFORMAT, "%s: a model of this config has no place for %zu tensors: %s",
+                       c->path, c->strangers.count, strangers);
+    return MICA_OK;
+}
+
+static mica_status map_parts(check *c) {
+    uint64_t there;
+    for (size_t i = 0; i < c->source->count; i++) {
+        mc_str name = mc_decoder_name(mc_str_of(c->source->parts[i].name));
+        if (mc_lm_ignores(c->source->parts[i].name)) continue;
+        if (mc_map_find(&c->parts, name, &there))
+            return mc_fail(MICA_EFORMAT, "%s: tensor %s is there under two names", c->path,
+                           c->source->parts[i].name);
+        if (!mc_map_put(&c->parts, name, i)) return mc_fail_nomem("the tensors of a model");
+    }
+    return MICA_OK;
+}
+
+mica_status mc_source_check(const mc_source *source, const char *path) {
+    mc_arena arena = {0};
+    check c = {.source = source, .path = path};
+    mc_decoder_spec *spec = mc_arena_alloc(&arena, sizeof *spec);
+    c.used = mc_arena_calloc(&arena, source->count + 1);
+    mica_status status =
+        spec && c.used ? mc_source_spec(source, spec) : mc_fail_nomem("the tensors of a model");
+    if (status == MICA_OK) status = map_parts(&c);
+    if (status == MICA_OK) status = check_all(&c, spec);
+    if (status == MICA_OK) status = check_lists(&c);
+    mc_names_deinit(&c.missing);
+    mc_names_deinit(&c.strangers);
+    mc_map_deinit(&c.parts);
+    mc_arena_deinit(&arena);
+    return status;
 }

@@ -8,6 +8,8 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "io/safetensors.h"
+#include "model/spec.h"
 
 #include <mica/array.h>
 #include <mica/ops.h>
@@ -37,7 +39,9 @@ struct mc_source {
     mc_part *parts; /* [count], in the arena */
     size_t count;
     mc_arena arena;
-    mc_json config; /* config.json's root */
+    mc_json config;            /* config.json's root */
+    const char *folder;        /* NULL: the source is no folder */
+    const mc_weights *weights; /* of a folder */
     /* Makes the value of parts[i] in s, where errors go. Its data lives as long as the source and
      * the scope. */
     mica_status (*load)(const mc_source *source, size_t i, mica_scope *s, mc_value *value);
@@ -57,5 +61,18 @@ mica_status mc_source_open_gguf(const char *path, mc_source *source);
 
 /* Closes a source; nothing for a zero one. */
 void mc_source_close(mc_source *source);
+
+/* What config.json says of the model. errors  MICA_EUNSUPPORTED, MICA_EFORMAT, MICA_ENOENT */
+mica_status mc_source_spec(const mc_source *source, mc_decoder_spec *spec);
+
+/* A name behind the prefix of the decoder, which programs spell in several ways: of
+ * "model.layers.0.mlp.up_proj.weight" it is "layers.0.mlp.up_proj.weight". */
+mc_str mc_decoder_name(mc_str name);
+
+/* Checks that a source has all tensors of its model, each with its shape, and no others: the model
+ * may be saved in a form that does not tell them. `path` goes into error texts.
+ * errors  those of mc_source_spec; MICA_EFORMAT tensors are missing, or of no use (the text lists
+ *         them); MICA_ESHAPE one has another shape */
+mica_status mc_source_check(const mc_source *source, const char *path);
 
 #endif

@@ -157,6 +157,8 @@ static mica_status open_folder(mc_source *source, folder *f, const char *path) {
     if (!f->path) return mc_fail_nomem(path);
     MC_TRY(mc_config_load(path, "config.json", MC_REQUIRED, &f->config));
     MC_TRY(mc_weights_open(path, NULL, &f->weights));
+    source->folder = f->path;
+    source->weights = f->weights;
     source->config = mc_config_root(f->config).object;
     return add_parts(source, f);
 }

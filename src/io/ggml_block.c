@@ -144,6 +144,62 @@ static void decode_mxfp4(const uint8_t *b, float *out) {
         out[i] = scale * (codes[i] & 8 ? -values[codes[i] & 7] : values[codes[i]]);
 }
 
+/* ---- writing blocks of 32 ---- */
+
+static void put_u16(uint8_t *at, uint16_t value) {
+    at[0] = (uint8_t)value;
+    at[1] = (uint8_t)(value >> 8);
+}
+
+static void put_nibbles(const uint8_t codes[SMALL], uint8_t *packed) {
+    for (int i = 0; i < 16; i++)
+        packed[i] = (uint8_t)((codes[i] & 15) | (codes[i + 16] & 15) << 4);
+}
+
+static void put_five_bits(const uint8_t codes[SMALL], uint8_t *high, uint8_t *packed) {
+    put_nibbles(codes, packed);
+    memset(high, 0, 4);
+    for (int i = 0; i < SMALL; i++)
+        high[i / 8] = (uint8_t)(high[i / 8] | (codes[i] >> 4 & 1) << i % 8);
+}
+
+static void join_q4_0(const uint8_t *codes, uint16_t scale, uint16_t bias, uint8_t *b) {
+    (void)bias;
+    put_u16(b, scale);
+    put_nibbles(codes, b + 2);
+}
+
+static void join_q4_1(const uint8_t *codes, uint16_t scale, uint16_t bias, uint8_t *b) {
+    put_u16(b, scale);
+    put_u16(b + 2, bias);
+    put_nibbles(codes, b + 4);
+}
+
+static void join_q5_0(const uint8_t *codes, uint16_t scale, uint16_t bias, uint8_t *b) {
+    (void)bias;
+    put_u16(b, scale);
+    put_five_bits(codes, b + 2, b + 6);
+}
+
+static void join_q5_1(const uint8_t *codes, uint16_t scale, uint16_t bias, uint8_t *b) {
+    put_u16(b, scale);
+    put_u16(b + 2, bias);
+    put_five_bits(codes, b + 4, b + 8);
+}
+
+static void join_q8_0(const uint8_t *codes, uint16_t scale, uint16_t bias, uint8_t *b) {
+    (void)bias;
+    put_u16(b, scale);
+    for (int i = 0; i < SMALL; i++)
+        b[2 + i] = codes[i] ^ 0x80; /* - 128 */
+}
+
+static void join_mxfp4(const uint8_t *codes, uint16_t scale, uint16_t bias, uint8_t *b) {
+    (void)bias;
+    b[0] = (uint8_t)scale;
+    put_nibbles(codes, b + 1);
+}
+
 /* ---- blocks of 256 ---- */
 
 /* scales[16] (4 bits of scale, 4 of minimum), codes[64], d, dmin */
@@ -226,22 +282,22 @@ static void decode_q8_k(const uint8_t *b, float *out) {
 /* ---- the types ---- */
 
 static const mc_ggml_type types[] = {
-    {0, "F32", 1, 4, decode_f32, 0, 0, NULL},
-    {1, "F16", 1, 2, decode_f16, 0, 0, NULL},
-    {2, "Q4_0", SMALL, 18, decode_q4_0, MICA_QUANT_AFFINE, 4, split_q4_0},
-    {3, "Q4_1", SMALL, 20, decode_q4_1, MICA_QUANT_AFFINE, 4, split_q4_1},
-    {6, "Q5_0", SMALL, 22, decode_q5_0, MICA_QUANT_AFFINE, 5, split_q5_0},
-    {7, "Q5_1", SMALL, 24, decode_q5_1, MICA_QUANT_AFFINE, 5, split_q5_1},
-    {8, "Q8_0", SMALL, 34, decode_q8_0, MICA_QUANT_AFFINE, 8, split_q8_0},
-    {10, "Q2_K", LARGE, 84, decode_q2_k, 0, 0, NULL},
-    {11, "Q3_K", LARGE, 110, decode_q3_k, 0, 0, NULL},
-    {12, "Q4_K", LARGE, 144, decode_q4_k, 0, 0, NULL},
-    {13, "Q5_K", LARGE, 176, decode_q5_k, 0, 0, NULL},
-    {14, "Q6_K", LARGE, 210, decode_q6_k, 0, 0, NULL},
-    {15, "Q8_K", LARGE, 292, decode_q8_k, 0, 0, NULL},
-    {28, "F64", 1, 8, decode_f64, 0, 0, NULL},
-    {30, "BF16", 1, 2, decode_bf16, 0, 0, NULL},
-    {39, "MXFP4", SMALL, 17, decode_mxfp4, MICA_QUANT_MXFP4, 4, split_mxfp4},
+    {0, "F32", 1, 4, decode_f32, 0, 0, NULL, NULL},
+    {1, "F16", 1, 2, decode_f16, 0, 0, NULL, NULL},
+    {2, "Q4_0", SMALL, 18, decode_q4_0, MICA_QUANT_AFFINE, 4, split_q4_0, join_q4_0},
+    {3, "Q4_1", SMALL, 20, decode_q4_1, MICA_QUANT_AFFINE, 4, split_q4_1, join_q4_1},
+    {6, "Q5_0", SMALL, 22, decode_q5_0, MICA_QUANT_AFFINE, 5, split_q5_0, join_q5_0},
+    {7, "Q5_1", SMALL, 24, decode_q5_1, MICA_QUANT_AFFINE, 5, split_q5_1, join_q5_1},
+    {8, "Q8_0", SMALL, 34, decode_q8_0, MICA_QUANT_AFFINE, 8, split_q8_0, join_q8_0},
+    {10, "Q2_K", LARGE, 84, decode_q2_k, 0, 0, NULL, NULL},
+    {11, "Q3_K", LARGE, 110, decode_q3_k, 0, 0, NULL, NULL},
+    {12, "Q4_K", LARGE, 144, decode_q4_k, 0, 0, NULL, NULL},
+    {13, "Q5_K", LARGE, 176, decode_q5_k, 0, 0, NULL, NULL},
+    {14, "Q6_K", LARGE, 210, decode_q6_k, 0, 0, NULL, NULL},
+    {15, "Q8_K", LARGE, 292, decode_q8_k, 0, 0, NULL, NULL},
+    {28, "F64", 1, 8, decode_f64, 0, 0, NULL, NULL},
+    {30, "BF16", 1, 2, decode_bf16, 0, 0, NULL, NULL},
+    {39, "MXFP4", SMALL, 17, decode_mxfp4, MICA_QUANT_MXFP4, 4, split_mxfp4, join_mxfp4},
 };
 enum { N_TYPES = sizeof types / sizeof *types };
 

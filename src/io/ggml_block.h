@@ -22,6 +22,9 @@ typedef struct mc_ggml_type {
     mica_quant_mode mode;
     int bits;
     void (*split)(const uint8_t *block, uint8_t codes[32], uint16_t *scale, uint16_t *bias);
+    /* The inverse of split: writes a block of codes that fit its bits. The bias is not read where
+     * the type has none of its own: the caller knows that split would give it back. */
+    void (*join)(const uint8_t codes[32], uint16_t scale, uint16_t bias, uint8_t *block);
 } mc_ggml_type;
 
 /* The type of an id; NULL: mica does not know it. */

@@ -53,7 +53,7 @@ Nothing is overwritten, and nothing is left after an error.
   mica: affine has no 7 bits in groups of 64; there are affine (2 3 4 5 6 8 bits, groups of 32 64 128), mxfp4 (4 bits, 32), mxfp8 (8, 32), nvfp4 (4, 16)
   [1]
   $ mica quantize model 2>&1
-  mica: name the folder to make
+  mica: name the folder to make, or a file.gguf
   Try: mica help quantize
   [2]
   $ mica fuse model x 2>&1
@@ -98,4 +98,22 @@ A GGUF file becomes a folder: its blocks are kept, its tokenizer is found again.
   $ cp $ROOT/tests/fixtures/gguf/types.gguf .
   $ mica convert types.gguf x 2>&1
   mica: types.gguf: general.architecture is 'none'; mica converts llama, qwen2, qwen3, gemma2 and gemma3
+  [1]
+
+A folder becomes a GGUF file, if its name says so. What GGUF has no blocks for is dequantised, and
+told.
+
+  $ mica convert from_gguf back.gguf; cmp -s back.gguf $ROOT/tests/fixtures/gguf/qwen3/model.gguf
+  back.gguf: 80,256 parameters, 61.4 kB, 6.124 bits per parameter, 15 matrices quantised
+  [1]
+  $ M=$ROOT/tests/fixtures/models; mica convert $M/qmixed_qwen3 mixed.gguf
+  mixed.gguf: 131,616 parameters, 140.4 kB, 8.535 bits per parameter, 16 matrices quantised, 6 dequantised, for which GGUF has no blocks
+  $ mica convert from_gguf back.gguf 2>&1
+  mica: back.gguf exists: name a new file, or remove this one
+  [1]
+  $ mica convert back.gguf other.gguf 2>&1
+  mica: back.gguf is a GGUF file: convert it to a folder first, then that to other.gguf
+  [1]
+  $ mica quantize dense x.gguf --bits 6 2>&1
+  mica: GGUF has no blocks that hold affine of 6 bits in groups of 64 as MLX has them; it has some for affine of 2, 3, 4 and 5 bits, and for mxfp4
   [1]

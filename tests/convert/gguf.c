@@ -174,6 +174,11 @@ static void test_refused(void **state) {
     refuse("qwen3", "qwen3.block_count", "qwen3.black_count", MICA_EFORMAT, "block_count");
     refuse("llama", "llama-bpe", "chat4-bpe", MICA_EUNSUPPORTED, "'chat4-bpe'");
     refuse("qwen2", "blk.0.ffn_up", "blk.0.ffn_ax", MICA_EUNSUPPORTED, "blk.0.ffn_ax");
+    refuse("qwen2", "blk.1.ffn_up", "blk.7.ffn_up", MICA_EFORMAT,
+           "lacks 1 tensors: layers.1.mlp.up_proj.weight");
+    refuse("qwen2", "blk.1.attn_v.bias", "blk.2.attn_v.bias", MICA_EFORMAT,
+           "layers.1.self_attn.v_proj.bias");
+    refuse("gemma3", "<0x41>", "<0x42>", MICA_EFORMAT, "are the same text");
     char *none = test_format("%s/none.gguf", dir);
     assert_int_equal(mica_convert(none, made, NULL, NULL), MICA_ENOENT);
     free(none);
@@ -216,6 +221,39 @@ static void test_split(void **state) {
         if (files == 1) made = test_format("%s/again", dir);
     }
     assert_non_null(strstr(mica_last_error(), "one of 2 files"));
+    assert_int_equal(test_count_entries(dir), 1);
+    free(bytes);
+    free(path);
+    free(from);
+}
+
+/* Where text begins in a file. */
+static size_t find_text(const char *bytes, const char *text) {
+    size_t at = 0;
+    while (memcmp(bytes + at, text, strlen(text)) != 0)
+        at++;
+    return at;
+}
+
+/* A bias of two axes, a number that was right in all else. */
+static void test_flat_bias(void **state) {
+    (void)state;
+    static const char one[] = "\1\0\0\0\0\0\0", key[] = "\x0b\0\0\0\0\0\0\0general.abc\0\0\0\0\1";
+    static const char name[] = "blk.0.attn_q.bias";
+    char *from = test_format("%s/gguf/qwen2/model.gguf", test_cases_dir());
+    char *path = test_format("%s/x.gguf", dir);
+    size_t size;
+    char *bytes = test_read_file(from, &size);
+    bytes[16]++; /* a pair more: with the axis it is the alignment */
+    write_inserted(path, bytes, size, 24, key, 24);
+    free(bytes);
+    bytes = test_read_file(path, &size);
+    size_t at = find_text(bytes, name) + strlen(name);
+    bytes[at] = 2;
+    write_inserted(path, bytes, size, at + 12, one, 8);
+    mica_status status = mica_convert(path, made, NULL, NULL);
+    if (status != MICA_ESHAPE) fail_msg("%s: %s", mica_status_name(status), mica_last_error());
+    assert_non_null(strstr(mica_last_error(), "self_attn.q_proj.bias has another shape"));
     assert_int_equal(test_count_entries(dir), 1);
     free(bytes);
     free(path);
@@ -287,8 +325,9 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_kept),          TEST(test_dequantised), TEST(test_tokenizers), TEST(test_refused),
-        TEST(test_out_of_memory), TEST(test_long_token),  TEST(test_split),
+        TEST(test_kept),    TEST(test_dequantised),   TEST(test_tokenizers),
+        TEST(test_refused), TEST(test_out_of_memory), TEST(test_long_token),
+        TEST(test_split),   TEST(test_flat_bias),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,6 +101,26 @@ static void test_blocks(void **state) {
     free(path);
 }
 
+/* Joining what was split gives the same bytes. */
+static void test_join(void **state) {
+    (void)state;
+    mc_gguf *g = open_types();
+    size_t blocks = 0;
+    for (size_t i = 0; i < mc_gguf_count(g); i++) {
+        const mc_gguf_tensor *t = mc_gguf_at(g, i);
+        uint8_t codes[32], block[32 + 2 + 4];
+        uint16_t scale, bias;
+        assert_int_equal(t->type->join != NULL, t->type->bits != 0);
+        for (size_t at = 0; t->type->join && at < t->bytes; at += t->type->bytes, blocks++) {
+            t->type->split((const uint8_t *)t->data + at, codes, &scale, &bias);
+            t->type->join(codes, scale, bias, block);
+            assert_memory_equal(block, (const uint8_t *)t->data + at, t->type->bytes);
+        }
+    }
+    assert_int_equal(blocks, 6 * 4);
+    mc_gguf_close(&g);
+}
+
 /* Codes with scale and bias are what decode gives. */
 static void test_split(void **state) {
     (void)state;
@@ -193,10 +213,10 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_metadata),      cmocka_unit_test(test_arrays),
-        cmocka_unit_test(test_blocks),        cmocka_unit_test(test_split),
-        cmocka_unit_test(test_cut_anywhere),  cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_metadata),  cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_blocks),    cmocka_unit_test(test_split),
+        cmocka_unit_test(test_join),      cmocka_unit_test(test_cut_anywhere),
+        cmocka_unit_test(test_malformed), cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

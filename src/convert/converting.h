@@ -1,0 +1,42 @@
+/* A conversion that is under way, and what all kinds of targets share.
+ *
+ * Threads: a conversion belongs to one. */
+#ifndef CONVERT_CONVERTING_H
+#define CONVERT_CONVERTING_H
+
+#include "convert/fuse.h"
+#include "convert/plan.h"
+#include "convert/source.h"
+
+#include <mica/convert.h>
+
+typedef struct mc_converting {
+    const mica_convert_options *options;
+    mc_source source;
+    mc_plan plan;
+    mc_fuse fuse;
+    mica_device *device;
+    mica_scope *s; /* of one part */
+    uint64_t done, total;
+} mc_converting;
+
+/* Makes what is written of the i-th part, as its target says, in c->s. Scales are cast before a
+ * part is dequantised, and elements before an adapter is added, as mlx-lm does. */
+mica_status mc_make_value(mc_converting *c, size_t i, mc_value *value);
+
+/* The elements of a quantised value of a part. */
+mica_array mc_dequantise_value(mica_scope *s, const mc_part *part, mica_quant quant,
+                               const mc_value *value, mica_dtype dtype);
+
+/* Gives the bytes of an array in row-major order to a function, in place or as a copy. */
+mica_status mc_with_bytes(mica_array x,
+                          mica_status (*use)(void *context, const void *data, size_t bytes),
+                          void *context);
+
+/* Ends the work on the i-th part: frees its memory, and tells the progress. */
+void mc_end_part(mc_converting *c, size_t i);
+
+/* Writes the model as a GGUF file. errors  as mica_convert */
+mica_status mc_write_gguf(mc_converting *c, const char *from, const char *to);
+
+#endif

@@ -1,0 +1,251 @@
+/* A GGUF file as the target of a conversion. */
+#include "convert/converting.h"
+
+#include "base/alloc.h"
+#include "base/cancel.h"
+#include "base/filemap.h"
+#include "convert/gguf_describe.h"
+#include "convert/gguf_pack.h"
+#include "io/gguf_write.h"
+#include "model/lm.h"
+#include "model/packing.h"
+
+#include <string.h>
+
+#define NAME_BYTES 256
+#define DIVISORS "rope_freqs.weight"
+
+typedef struct target {
+    mc_converting *c;
+    const mc_gguf_arch *arch;
+    mc_decoder_spec *spec;
+    mc_gguf_pairs pairs;
+    mc_arena arena;
+    mc_gguf_tensor *tensors; /* [count] */
+    size_t *parts;           /* [count] of each tensor */
+    size_t count;
+    mc_gguf_writer *writer;
+} target;
+
+static mica_status no_memory(void) {
+    return mc_fail_nomem("the tensors of a GGUF file");
+}
+
+static const mc_ggml_type *dense_type(mica_dtype dtype) {
+    const char *name = dtype == MICA_F32 ? "F32" : dtype == MICA_F16 ? "F16" : "BF16";
+    for (size_t i = 0; mc_ggml_type_at(i); i++)
+        if (strcmp(mc_ggml_type_at(i)->name, name) == 0) return mc_ggml_type_at(i);
+    return NULL;
+}
+
+/* ---- the list of tensors ---- */
+
+static mica_status name_tensor(target *t, size_t i) {
+    char name[NAME_BYTES];
+    const mc_part *part = &t->c->source.parts[i];
+    if (!mc_gguf_name_of(t->arch, mc_decoder_name(mc_str_of(part->name)), name, sizeof name))
+        return mc_fail(MICA_EUNSUPPORTED, "GGUF files of the architecture %s have no tensor %s",
+                       t->arch->name, part->name);
+    mc_gguf_tensor *out = &t->tensors[t->count];
+    *out = (mc_gguf_tensor){.name = mc_arena_strndup(&t->arena, name, strlen(name)),
+                            .ndim = part->ndim};
+    memcpy(out->shape, part->shape, sizeof out->shape);
+    t->parts[t->count++] = i;
+    return out->name ? MICA_OK : no_memory();
+}
+
+static mica_status list_tensors(target *t) {
+    const mc_converting *c = t->c;
+    size_t n = c->source.count;
+    t->tensors = mc_arena_calloc(&t->arena, (n + 1) * sizeof *t->tensors);
+    t->parts = mc_arena_calloc(&t->arena, (n + 1) * sizeof *t->parts);
+    if (!t->tensors || !t->parts) return no_memory();
+    for (size_t i = 0; i < n; i++)
+        if (!c->plan.targets[i].left_out && !mc_lm_ignores(c->source.parts[i].name))
+            MC_TRY(name_tensor(t, i));
+    if (!t->spec->ropes[0].llama3) return MICA_OK;
+    t->tensors[t->count++] =
+        (mc_gguf_tensor){.name = DIVISORS, .ndim = 1, .shape = {t->spec->head_dim / 2}};
+    return MICA_OK;
+}
+
+/* ---- one tensor ---- */
+
+/* Rows from the order of halves to that of paired rotations, in each head: see source_gguf.c. */
+static mica_array pair_rows(mica_scope *s, mica_array x, int64_t heads) {
+    int64_t shape[MICA_MAX_NDIM], ndim = mica_array_ndim(x);
+    if (!mica_valid(x)) return x;
+    memcpy(shape, mica_array_shape(x), (size_t)ndim * sizeof *shape);
+    const int64_t split[] = {heads, 2, shape[0] / heads / 2};
+    mica_array y = mica_swapaxes(s, mica_unflatten(s, x, 0, split, 3), 1, 2);
+    return mica_reshape(s, y, shape, (int)ndim);
+}
+
+/* The number of heads whose rows are paired; 0: they are not. */
+static int64_t paired_heads(const target *t, const char *name) {
+    if (!t->arch->permuted) return 0;
+    if (strstr(name, ".self_attn.q_proj.")) return t->spec->heads;
+    return strstr(name, ".self_attn.k_proj.") ? t->spec->kv_heads : 0;
+}
+
+static mica_status add_bytes(void *writer, const void *data, size_t bytes) {
+    return mc_gguf_writer_add(writer, data, bytes);
+}
+
+/* Vectors are f32, as llama.cpp wants them. Gemma's norms have 1 added. */
+static mica_status write_dense(target *t, const mc_part *part, mica_array x, mica_dtype dtype) {
+    mica_scope *s = t->c->s;
+    if (part->ndim < 2) dtype = MICA_F32;
+    x = mica_astype(s, x, dtype);
+    if (t->arch->gemma && mc_str_ends(mc_str_of(part->name), MC_STR("norm.weight")))
+        x = mica_add(s, x, mica_scalar(s, 1, dtype));
+    MC_TRY(mica_eval(s, x));
+    MC_TRY(mc_gguf_writer_next(t->writer, dense_type(dtype)));
+    return mc_with_bytes(x, add_bytes, t->writer);
+}
+
+static mica_status write_rows(target *t, const mc_packed *x, const mc_ggml_type *type) {
+    size_t bytes = (size_t)x->columns / type->block * type->bytes;
+    uint8_t *row = mc_alloc(bytes);
+    mica_status status = row ? mc_gguf_writer_next(t->writer, type) : no_memory();
+    for (int64_t i = 0; status == MICA_OK && i < x->rows; i++) {
+        mc_gguf_pack_row(x, type, i, row);
+        status = mc_gguf_writer_add(t->writer, row, bytes);
+    }
+    mc_free(row);
+    return status;
+}
+
+/* An array's data in row-major order, evaluated. */
+static mica_status host(mica_scope *s, mica_array x, const void **data) {
+    *data = NULL;
+    if (!mica_valid(x)) return MICA_OK;
+    x = mica_contiguous(s, x);
+    MC_TRY(mica_eval(s, x));
+    return mica_array_host(x, data);
+}
+
+/* Writes a quantised value as blocks, if there are some that hold it exactly. */
+static mica_status write_quantised(target *t, const mc_part *part, mica_quant quant,
+                                   const mc_value *value, bool *done) {
+    mica_scope *s = t->c->s;
+    const void *codes, *scales, *biases;
+    *done = false;
+    MC_TRY(host(s, value->weight, &codes));
+    MC_TRY(host(s, value->scales, &scales));
+    MC_TRY(host(s, value->biases, &biases));
+    const mc_packed x = {.quant = quant,
+                         .dtype = mica_array_dtype(value->scales),
+                         .rows = part->shape[0],
+                         .columns = part->shape[1],
+                         .codes = codes,
+                         .scales = scales,
+                         .biases = biases};
+    const mc_ggml_type *type = part->ndim == 2 ? mc_gguf_pack_type(&x) : NULL;
+    if (!type) return MICA_OK;
+    *done = true;
+    return write_rows(t, &x, type);
+}
+
+static mica_status write_part(target *t, size_t i) {
+    mc_converting *c = t->c;
+    const mc_part *part = &c->source.parts[i];
+    const mc_target *plan = &c->plan.targets[i];
+    int64_t heads = paired_heads(t, part->name);
+    mc_value value;
+    MC_TRY(mc_make_value(c, i, &value));
+    if (heads) {
+        value.weight = pair_rows(c->s, value.weight, heads);
+        value.scales = pair_rows(c->s, value.scales, heads);
+        value.biases = pair_rows(c->s, value.biases, heads);
+        MC_TRY(mica_scope_status(c->s));
+    }
+    bool done = false;
+    if (plan->quantised) {
+        MC_TRY(write_quantised(t, part, plan->quant, &value, &done));
+        if (done) return MICA_OK;
+        value.weight = mc_dequantise_value(c->s, part, plan->quant, &value, plan->dtype);
+        c->plan.result.dequantised++;
+        c->plan.result.quantised--;
+    }
+    return write_dense(t, part, value.weight, plan->dtype);
+}
+
+static mica_status write_divisors(target *t) {
+    size_t n = (size_t)t->spec->head_dim / 2;
+    float *values = mc_arena_calloc(&t->arena, n * sizeof *values);
+    if (!values) return no_memory();
+    mc_gguf_rope_divisors(t->spec, values);
+    MC_TRY(mc_gguf_writer_next(t->writer, dense_type(MICA_F32)));
+    return mc_gguf_writer_add(t->writer, values, n * sizeof *values);
+}
+
+static mica_status write_tensors(target *t) {
+    mc_converting *c = t->c;
+    for (size_t k = 0; k < t->count; k++) {
+        MC_TRY(mc_cancel_check(c->options->cancel));
+        if (strcmp(t->tensors[k].name, DIVISORS) == 0) {
+            MC_TRY(write_divisors(t));
+            continue;
+        }
+        mica_status status = write_part(t, t->parts[k]);
+        if (status != MICA_OK)
+            return mc_fail_context(status, "tensor %s", c->source.parts[t->parts[k]].name);
+        mc_end_part(c, t->parts[k]);
+    }
+    return MICA_OK;
+}
+
+/* ---- the whole ---- */
+
+/* What is asked for must be there in GGUF; what a model has may also be dequantised. */
+static mica_status check_request(const target *t, const char *from, const char *to) {
+    const mc_converting *c = t->c;
+    mc_path_info there;
+    if (mc_path_stat(to, &there))
+        return mc_fail(MICA_EINVAL, "%s exists: name a new file, or remove this one", to);
+    if (!c->source.folder)
+        return mc_fail(MICA_EINVAL,
+                       "%s is a GGUF file: convert it to a folder first, then that to %s", from,
+                       to);
+    if (!c->options->quantise || mc_gguf_packs(&c->plan.common)) return MICA_OK;
+    return mc_fail(MICA_EUNSUPPORTED,
+                   "GGUF has no blocks that hold %s of %d bits in groups of %d as MLX has them; it "
+                   "has some for affine of 2, 3, 4 and 5 bits, and for mxfp4",
+                   mc_packing_mode_name(c->plan.common.mode), c->plan.common.bits,
+                   c->plan.common.group_size);
+}
+
+static mica_status open_target(target *t, const char *from, const char *to) {
+    const mc_converting *c = t->c;
+    MC_TRY(check_request(t, from, to));
+    MC_TRY(mc_source_check(&c->source, from));
+    t->spec = mc_arena_alloc(&t->arena, sizeof *t->spec);
+    if (!t->spec) return no_memory();
+    MC_TRY(mc_source_spec(&c->source, t->spec));
+    MC_TRY(mc_gguf_arch_of(t->spec->family, &t->arch));
+    MC_TRY(list_tensors(t));
+    for (size_t i = 0; i < t->count; i++)
+        if (strcmp(t->tensors[i].name, "token_embd.weight") == 0)
+            t->spec->vocab = t->tensors[i].shape[0];
+    MC_TRY(mc_gguf_describe(t->arch, t->spec, &t->pairs));
+    MC_TRY(mc_gguf_describe_tokenizer(t->arch, &c->source, t->spec->vocab, &t->pairs));
+    return mc_gguf_writer_open(to, &t->pairs, t->tensors, t->count, &t->writer);
+}
+
+mica_status mc_write_gguf(mc_converting *c, const char *from, const char *to) {
+    target t = {.c = c};
+    mica_status status = open_target(&t, from, to);
+    if (status == MICA_OK) status = write_tensors(&t);
+    if (status == MICA_OK) status = mc_cancel_check(c->options->cancel);
+    if (status == MICA_OK) {
+        c->plan.result.bytes = mc_gguf_writer_bytes(t.writer);
+        if (c->plan.result.parameters)
+            c->plan.result.bits =
+                8 * (double)c->plan.result.bytes / (double)c->plan.result.parameters;
+    }
+    status = mc_gguf_writer_close(&t.writer, status);
+    mc_gguf_pairs_deinit(&t.pairs);
+    mc_arena_deinit(&t.arena);
+    return status;
+}

@@ -1,0 +1,354 @@
+/* GGUF files written: every model of the fixtures that GGUF can describe has its logits after it
+ * became a file and a folder again; files of another program have the same bytes. What llama.cpp
+ * makes of them, tools/check_gguf.py shows. */
+#include <mica/convert.h>
+
+#include "io/gguf.h"
+#include "io/gguf_write.h"
+#include "model/fixture.h"
+
+#include <mica/tokenizer.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static char *dir, *made, *file;
+
+static int make_folder(void **state) {
+    (void)state;
+    dir = test_temp_dir();
+    made = test_format("%s/model", dir);
+    file = test_format("%s/model.gguf", dir);
+    return 0;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    free(made);
+    free(file);
+    test_temp_dir_remove(dir);
+    return 0;
+}
+
+static void renew(void) {
+    remove_folder(NULL);
+    make_folder(NULL);
+}
+
+static void convert(const char *from, const char *to, const mica_convert_options *options,
+                    mica_convert_result *result) {
+    if (mica_convert(from, to, options, result) != MICA_OK)
+        fail_msg("%s: %s", from, mica_last_error());
+}
+
+/* ---- a file of another program, to a folder and back ---- */
+
+static const char *const families[] = {"llama", "qwen2", "qwen3", "gemma2", "gemma3"};
+enum { N_FAMILIES = sizeof families / sizeof *families };
+
+static void check_tensors(const mc_gguf *a, const mc_gguf *b) {
+    assert_int_equal(mc_gguf_count(a), mc_gguf_count(b));
+    for (size_t i = 0; i < mc_gguf_count(a); i++) {
+        const mc_gguf_tensor *x = mc_gguf_at(a, i), *y = mc_gguf_find(b, x->name);
+        if (!y) fail_msg("%s: tensor %s is missing", mc_gguf_path(b), x->name);
+        assert_string_equal(x->type->name, y->type->name);
+        assert_int_equal(x->ndim, y->ndim);
+        assert_memory_equal(x->shape, y->shape, sizeof x->shape);
+        assert_int_equal(x->bytes, y->bytes);
+        if (memcmp(x->data, y->data, x->bytes) != 0) fail_msg("%s differs", x->name);
+    }
+}
+
+static void check_texts(const mc_gguf *a, const mc_gguf *b, const char *key) {
+    mc_gguf_iter x = mc_gguf_begin(a, key), y = mc_gguf_begin(b, key);
+    while (mc_gguf_next(&x)) {
+        assert_true(mc_gguf_next(&y));
+        if (!mc_str_eq(x.text, y.text)) fail_msg("%s: element %zu differs", key, x.index);
+    }
+    assert_false(mc_gguf_next(&y));
+}
+
+static void check_numbers(const mc_gguf *a, const mc_gguf *b, const char *family) {
+    static const char *const keys[] = {"block_count",
+                                       "context_length",
+                                       "embedding_length",
+                                       "feed_forward_length",
+                                       "attention.head_count",
+                                       "attention.head_count_kv",
+                                       "attention.key_length",
+                                       "attention.layer_norm_rms_epsilon",
+                                       "rope.freq_base",
+                                       "attention.sliding_window",
+                                       "attn_logit_softcapping",
+                                       "final_logit_softcapping"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        char *key = test_format("%s.%s", family, keys[i]);
+        double x = -1, y = -1;
+        mc_gguf_number(a, key, &x);
+        mc_gguf_number(b, key, &y);
+        if (x != y) fail_msg("%s is %g, was %g", key, y, x);
+        free(key);
+    }
+    static const char *const ids[] = {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id",
+                                      "tokenizer.ggml.unknown_token_id"};
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        int64_t x = -1, y = -1;
+        mc_gguf_int(a, ids[i], &x);
+        mc_gguf_int(b, ids[i], &y);
+        assert_int_equal(x, y);
+    }
+}
+
+static void test_there_and_back(void **state) {
+    (void)state;
+    for (size_t i = 0; i < N_FAMILIES; i++) {
+        char *from = test_format("%s/gguf/%s/model.gguf", test_cases_dir(), families[i]);
+        mica_convert_result result = {.struct_bytes = sizeof result};
+        mc_gguf *a, *b;
+        renew();
+        convert(from, made, NULL, NULL);
+        convert(made, file, NULL, &result);
+        assert_int_equal(result.dequantised, 0);
+        assert_int_equal(mc_gguf_open(from, &a), MICA_OK);
+        if (mc_gguf_open(file, &b) != MICA_OK) fail_msg("%s", mica_last_error());
+        check_tensors(a, b);
+        check_numbers(a, b, families[i]);
+        check_texts(a, b, "tokenizer.ggml.tokens");
+        check_texts(a, b, "tokenizer.ggml.merges");
+        mc_gguf_close(&a);
+        mc_gguf_close(&b);
+        free(from);
+    }
+}
+
+/* ---- the fixtures ---- */
+
+static float *run(mica_device *device, const mc_lm *lm, const int32_t *ids, size_t n) {
+    const int64_t shape[] = {1, (int64_t)n};
+    size_t bytes = n * (size_t)lm->spec.vocab * sizeof(float);
+    float *logits = malloc(bytes);
+    mica_scope *s;
+    assert_non_null(logits);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    mica_array y = mc_lm_forward(s, lm, mica_from_data(s, ids, MICA_I32, shape, 2), mica_i32(s, 0),
+                                 NULL, MC_ALL_LOGITS);
+    if (mica_read(y, logits, bytes) != MICA_OK) fail_msg("%s", mica_last_error());
+    mica_scope_close(&s);
+    return logits;
+}
+
+static int written, refused;
+static uint64_t kept, dequantised;
+
+/* A model with more than GGUF can tell is refused by the name of that. */
+static bool is_refused(const model_fixture *f, mica_status status) {
+    if (status == MICA_OK) return false;
+    if (status != MICA_EUNSUPPORTED || !strstr(mica_last_error(), "query_pre_attn_scalar"))
+        fail_msg("%s: %s", f->name, mica_last_error());
+    assert_int_equal(test_count_entries(dir), 0);
+    refused++;
+    return true;
+}
+
+static void check_fixture(const model_fixture *f) {
+    const mica_convert_options wide = {.dtype = "float32", .dequantise = true};
+    mica_convert_result result = {.struct_bytes = sizeof result};
+    mc_lm *lm;
+    renew();
+    if (is_refused(f, mica_convert(f->path, file, NULL, &result))) return;
+    kept += result.quantised;
+    dequantised += result.dequantised;
+    if (result.dequantised) { /* to bf16 or f16, which rounds: f32 does not */
+        renew();
+        convert(f->path, file, &wide, NULL);
+    }
+    convert(file, made, &wide, NULL);
+    if (mc_lm_open(made, f->device, NULL, &lm) != MICA_OK) fail_msg("%s", mica_last_error());
+    size_t n;
+    const int32_t *ids = fixture_ints(f, &n, "prompt3.ids");
+    const float *want = fixture_floats(f, NULL, "prompt3.logits");
+    float *got = run(f->device, lm, ids, n);
+    fixture_compare(got, want, n * (size_t)lm->spec.vocab, f->tolerance, "%s", f->name);
+    free(got);
+    mc_lm_close(&lm);
+    written++;
+}
+
+static void test_fixtures(void **state) {
+    (void)state;
+    fixture_each(check_fixture);
+    print_message("%d models written, %d refused; %llu matrices kept, %llu dequantised\n", written,
+                  refused, (unsigned long long)kept, (unsigned long long)dequantised);
+    assert_true(written >= 20);
+    assert_true(kept > 100);
+}
+
+/* Layers that slide otherwise than every sixth, and the default model's tokenizer. */
+static void test_default_model(void **state) {
+    (void)state;
+    static const char text[] = "The little dog  saw\n\n a b\xc3\xb6rd 123! \xe4\xb8\x96";
+    mica_tokenizer *a, *b;
+    int32_t *x, *y;
+    size_t n, m;
+    char *folder = test_format("%s/default", test_models_dir());
+    convert(folder, file, NULL, NULL);
+    convert(file, made, NULL, NULL);
+    assert_int_equal(mica_tokenizer_open(folder, &a), MICA_OK);
+    assert_int_equal(mica_tokenizer_open(made, &b), MICA_OK);
+    assert_int_equal(mica_tokenizer_encode(a, text, strlen(text), true, &x, &n), MICA_OK);
+    assert_int_equal(mica_tokenizer_encode(b, text, strlen(text), true, &y, &m), MICA_OK);
+    assert_int_equal(n, m);
+    assert_memory_equal(x, y, n * sizeof *x);
+    mica_free(x);
+    mica_free(y);
+    mica_tokenizer_close(&a);
+    mica_tokenizer_close(&b);
+    free(folder);
+}
+
+/* ---- what is refused ---- */
+
+static void refuse(const char *from, const char *to, const mica_convert_options *options,
+                   mica_status want, const char *says) {
+    size_t before = test_count_entries(dir);
+    mica_status got = mica_convert(from, to, options, NULL);
+    if (got != want) fail_msg("%s: %s", mica_status_name(got), mica_last_error());
+    if (!strstr(mica_last_error(), says))
+        fail_msg("'%s' does not say '%s'", mica_last_error(), says);
+    assert_int_equal(test_count_entries(dir), before);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    const mica_convert_options six = {.quantise = true, .quant = {MICA_QUANT_AFFINE, 6, 32}};
+    const mica_convert_options four = {.quantise = true, .quant = {MICA_QUANT_AFFINE, 4, 32}};
+    mica_convert_result result = {.struct_bytes = sizeof result};
+    char *from = fixture_path("qwen3_tied"), *again = test_format("%s/again.gguf", dir);
+    char *none = test_format("%s/none/model.gguf", dir);
+    refuse(from, none, NULL, MICA_ENOENT, "none");
+    refuse(from, file, &six, MICA_EUNSUPPORTED, "affine of 6 bits");
+    convert(from, file, &four, &result);
+    assert_int_equal(result.dequantised, 0);
+    assert_true(result.quantised > 0);
+    refuse(from, file, NULL, MICA_EINVAL, "exists");
+    refuse(file, file, NULL, MICA_EINVAL, "exists");
+    refuse(file, again, NULL, MICA_EINVAL, "is a GGUF file");
+    free(from);
+    free(again);
+    free(none);
+}
+
+/* Changes of a model's folder that GGUF cannot take. */
+static void test_refused_models(void **state) {
+    (void)state;
+    static const struct {
+        const char *model, *name, *from, *to, *says;
+        mica_status status;
+    } cases[] = {
+        {"qwen3_tied", "config.json", "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 4",
+         "lacks", MICA_EFORMAT},
+        {"qwen3_tied", "config.json", "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 2",
+         "no place for", MICA_EFORMAT},
+        {"qwen3_tied", "config.json", "\"silu\"", "\"gelu\"", "activation", MICA_EUNSUPPORTED},
+        {"qwen3_tied", "tokenizer.json", "\"NFC\"", "\"NFKC\"", "another normaliser",
+         MICA_EUNSUPPORTED},
+        {"qwen3_tied", "tokenizer.json", "s|'t|'re", "s|'t|'ra", "another pattern",
+         MICA_EUNSUPPORTED},
+        {"llama_untied_f32", "config.json", "\"intermediate_size\": ", "\"intermediate_size\": 1",
+         "another shape", MICA_ESHAPE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *from = fixture_copy(cases[i].model, cases[i].name, cases[i].from, cases[i].to);
+        refuse(from, file, NULL, cases[i].status, cases[i].says);
+        test_temp_dir_remove(from);
+    }
+}
+
+/* ---- failures ---- */
+
+static void cancel(void *user, uint64_t done, uint64_t total) {
+    if (done > 0 && done < total) mica_cancel_set(user);
+}
+
+static void test_cancelled(void **state) {
+    (void)state;
+    mica_cancel *stop;
+    char *from = fixture_path("q4g32_llama");
+    assert_int_equal(mica_cancel_open(&stop), MICA_OK);
+    const mica_convert_options options = {
+        .cancel = stop, .progress = cancel, .progress_user = stop};
+    assert_int_equal(mica_convert(from, file, &options, NULL), MICA_ECANCELLED);
+    assert_int_equal(test_count_entries(dir), 0);
+    mica_cancel_close(&stop);
+    free(from);
+}
+
+static bool convert_once(void *from) {
+    mica_status status = mica_convert(from, file, NULL, NULL);
+    if (status != MICA_OK) {
+        assert_int_equal(status, MICA_ENOMEM);
+        assert_int_equal(test_count_entries(dir), 0);
+    }
+    return status == MICA_OK;
+}
+
+static void test_out_of_memory(void **state) {
+    (void)state;
+    static const char *const names[] = {"llama", "gemma2"};
+    for (size_t i = 0; i < 2; i++) {
+        char *from = test_format("%s/gguf/%s/model.gguf", test_cases_dir(), names[i]);
+        char *temp = test_temp_dir(), *folder = test_format("%s/model", temp);
+        convert(from, folder, NULL, NULL);
+        test_fail_each_allocation(convert_once, folder);
+        renew();
+        free(from);
+        free(folder);
+        test_temp_dir_remove(temp);
+    }
+}
+
+/* ---- the writer ---- */
+
+static void test_writer(void **state) {
+    (void)state;
+    const mc_gguf_tensor tensors[] = {{.name = "a", .ndim = 2, .shape = {2, 3}},
+                                      {.name = "b", .ndim = 1, .shape = {32}}};
+    const mc_ggml_type *f32 = mc_ggml_type_find(0), *q8 = mc_ggml_type_find(8);
+    const uint8_t data[34] = {1, 2, 3};
+    mc_gguf_pairs pairs = {0};
+    mc_gguf_writer *w;
+    mc_gguf *g;
+    assert_true(mc_gguf_put_bool(&pairs, "yes", true));
+    assert_int_equal(mc_gguf_writer_open(file, &pairs, tensors, 2, &w), MICA_OK);
+    assert_int_equal(mc_gguf_writer_next(w, q8), MICA_EINVAL); /* rows of 3 */
+    assert_int_equal(mc_gguf_writer_next(w, f32), MICA_OK);
+    assert_int_equal(mc_gguf_writer_add(w, data, 25), MICA_EINVAL);
+    assert_int_equal(mc_gguf_writer_add(w, data, 20), MICA_OK);
+    assert_int_equal(mc_gguf_writer_next(w, q8), MICA_EINVAL); /* incomplete */
+    assert_int_equal(mc_gguf_writer_add(w, data, 4), MICA_OK);
+    assert_int_equal(mc_gguf_writer_next(w, q8), MICA_OK);
+    assert_int_equal(mc_gguf_writer_add(w, data, 34), MICA_OK);
+    assert_int_equal(mc_gguf_writer_next(w, f32), MICA_EINVAL); /* no more */
+    assert_int_equal(mc_gguf_writer_close(&w, MICA_OK), MICA_OK);
+    assert_int_equal(mc_gguf_open(file, &g), MICA_OK);
+    const mc_gguf_tensor *b = mc_gguf_find(g, "b");
+    assert_ptr_equal(b->type, q8);
+    assert_memory_equal(b->data, data, 34);
+    assert_int_equal((uintptr_t)b->data % 32, (uintptr_t)mc_gguf_find(g, "a")->data % 32);
+    mc_gguf_close(&g);
+    assert_int_equal(mc_gguf_writer_open(file, &pairs, tensors, 2, &w), MICA_OK);
+    assert_int_equal(mc_gguf_writer_close(&w, MICA_OK), MICA_EINVAL); /* no data */
+    assert_int_equal(test_count_entries(dir), 1);                     /* the old one stays */
+    mc_gguf_pairs_deinit(&pairs);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_there_and_back), TEST(test_fixtures),       TEST(test_default_model),
+        TEST(test_refused),        TEST(test_refused_models), TEST(test_cancelled),
+        TEST(test_out_of_memory),  TEST(test_writer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
