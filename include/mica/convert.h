@@ -74,7 +74,7 @@ MICA_API const char *mica_recipe_name(size_t i);
  *           becomes tokenizer.json, if it is the byte-level one of Llama 3 or Qwen, or Gemma's.
  *           Borrowed.
  *           It must have all tensors of its architecture, and no others.
- *  to       a new folder, or an empty one. Borrowed. A name that ends in .gguf is that of a new GGUF
+ *  to       a new folder, or an empty one. Borrowed. A name that ends in .gguf is that of a new
  *           file, which llama.cpp loads. Its matrices keep their quantisation if GGUF has blocks
  *           that hold exactly the same weights: affine of 4 bits or fewer as Q4_0 or Q4_1, of 5
  *           bits as Q5_0 or Q5_1, of 8 bits as Q8_0 if the bias of each group is -128 * scale, all
