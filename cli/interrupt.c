@@ -72,6 +72,12 @@ void cli_interrupt_init(void) {
     sigaction(SIGXFSZ, &ignored, NULL);
 }
 
+void cli_interrupt_survive_pipe(void) {
+    struct sigaction ignored = {.sa_handler = SIG_IGN};
+    sigemptyset(&ignored.sa_mask);
+    sigaction(SIGPIPE, &ignored, NULL);
+}
+
 void cli_interrupt_watch(mica_stream *stream) {
     watching = stream != NULL;
     atomic_store(&watched, stream);

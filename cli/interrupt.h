@@ -11,6 +11,9 @@
 /** Installs the handlers. Called once, on the main thread, before any other thread starts. */
 void cli_interrupt_init(void);
 
+/** From now on a pipe that its reader closes is an error of the write: the program goes on. */
+void cli_interrupt_survive_pipe(void);
+
 /** From now on the first interrupt cancels this stream; NULL: no stream. The stream must be
  *  unwatched before it is closed. */
 void cli_interrupt_watch(mica_stream *stream);

@@ -75,7 +75,8 @@ static bool read_line(const cli_json *json, curve *kinds[KINDS]) {
 static int read_log(const char *path, curve *kinds[KINDS]) {
     cli_text text = {0};
     cli_json json = {0};
-    size_t number = 0;
+    char broken[160] = "";
+    size_t number = 0, skipped = 0;
     int code = CLI_DONE;
     if (!cli_text_read_file(&text, CLI_TEXT_OF_LINES, path)) return CLI_FAILED;
     for (char *at = text.data, *end; at && *at && code == CLI_DONE; at = end) {
@@ -84,11 +85,15 @@ static int read_log(const char *path, curve *kinds[KINDS]) {
         end = at + len + (at[len] == '\n');
         number++;
         if (len == strspn(at, " \t\r")) continue;
-        if (!cli_json_parse(&json, at, len, &why))
-            code = cli_fail("%s: line %zu: %s", path, number, why);
-        else if (!read_line(&json, kinds))
+        if (!cli_json_parse(&json, at, len, &why)) {
+            if (!skipped++) snprintf(broken, sizeof broken, "line %zu: %s", number, why);
+        } else if (!read_line(&json, kinds)) {
             code = cli_fail("out of memory");
+        }
     }
+    /* A training that was killed leaves such a line. */
+    if (code == CLI_DONE && skipped)
+        fprintf(stderr, "mica: %s: %zu broken lines are left out (%s)\n", path, skipped, broken);
     if (code == CLI_DONE && !kinds[0]->count && !kinds[1]->count)
         code = cli_fail("%s: no losses in it: mica tune --log writes such a file", path);
     cli_json_deinit(&json);

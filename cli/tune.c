@@ -51,9 +51,9 @@ static void print_train(const mica_tune_report *r) {
            cli_format_bytes(r->memory_bytes, memory), left);
 }
 
+/* user: what stops training. If nobody reads what is printed, it is saved and stops. */
 static void print_report(void *user, const mica_tune_report *r) {
     char memory[CLI_NUMBER];
-    (void)user;
     switch (r->event) {
     case MICA_TUNE_PLAN:
         printf("%s; about %s of memory\n", r->text, cli_format_bytes(r->memory_bytes, memory));
@@ -76,7 +76,7 @@ static void print_report(void *user, const mica_tune_report *r) {
         printf("%s\n", r->text);
         break;
     }
-    fflush(stdout);
+    if (fflush(stdout) != 0) mica_cancel_set(user);
 }
 
 /* ---- the library's options ---- */
@@ -190,7 +190,9 @@ static int train(const tune_values *v, const tune_extras *x, mica_tuner *tuner) 
     if (status == MICA_OK) status = mica_cancel_open(&cancel);
     if (status != MICA_OK) return fail(status);
     cli_interrupt_watch_task(cancel);
+    cli_interrupt_survive_pipe();
     options.cancel = cancel;
+    options.watch_user = cancel;
     status = mica_tune(tuner, &options, &result);
     cli_interrupt_watch_task(NULL);
     mica_cancel_close(&cancel);

@@ -182,7 +182,12 @@ mica_status mica_tuner_save(const mica_tuner *tuner, const char *folder,
 static mica_status load_value(mc_trainable *t, const mc_weights *w, const mc_parameter *p,
                               mica_array *value) {
     const mc_weight_tensor *x = mc_weights_find(w, p->name);
-    if (!x) return mc_fail(MICA_ENOENT, "no tensor %s", p->name);
+    if (!x)
+        return mc_fail(
+            MICA_ENOENT,
+            "no tensor %s: is the adapter of this model, and are modules, layers and kind "
+            "of training those that it was made with?",
+            p->name);
     if (!x->has_dtype || !mica_dtype_is_float(x->dtype))
         return mc_fail(MICA_EDTYPE, "tensor %s is %s, want a float", p->name, x->kind);
     int ndim = mica_array_ndim(p->value);

@@ -28,6 +28,11 @@ mica_status mc_folder_make(const char *path) {
     return mc_fail_errno(error, "%s: cannot make the folder", path);
 }
 
+mica_status mc_folder_check(const char *path) {
+    if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0) return MICA_OK;
+    return mc_fail_errno(errno, "%s: no file can be made in it", path);
+}
+
 mica_status mc_folder_lock(const char *path, int *lock) {
     *lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*lock < 0) return mc_fail_errno(errno, "%s", path);

@@ -93,11 +93,24 @@ static mica_status open_events(mc_log *log) {
 
 /* ---- both ---- */
 
+/* A training that was killed, or a full disk, may have left a line without its end. */
+static mica_status end_line(mc_log *log) {
+    mc_buffer text = {0};
+    FILE *f = fopen(log->lines_path, "rbe");
+    bool is_cut = f && fseek(f, -1, SEEK_END) == 0 && fgetc(f) != '\n';
+    if (f) fclose(f);
+    if (!is_cut) return MICA_OK;
+    bool done = mc_buffer_add_byte(&text, '\n');
+    return write_whole(&log->lines, log->lines_path, &text, done);
+}
+
 mica_status mc_log_open(mc_log *log, const char *lines, const char *events) {
     *log = (mc_log){.lines_path = lines, .events_folder = events};
     if (lines) {
         log->lines = fopen(lines, "abe");
         if (!log->lines) return mc_fail_errno(errno, "%s", lines);
+        mc_path_info info;
+        if (mc_path_stat(lines, &info) && info.is_file) MC_TRY(end_line(log));
     }
     return events ? open_events(log) : MICA_OK;
 }

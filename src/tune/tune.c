@@ -276,6 +276,7 @@ static mica_status validate(loop *l) {
 static mica_status save(loop *l) {
     if (!l->state_path) return MICA_OK;
     MC_TRY(mc_folder_make(l->o.adapter));
+    MC_TRY(mc_folder_check(l->o.adapter));
     MC_TRY(mc_state_save(l->state_path, &l->tuner->trainable, l->steps, &l->safe, &l->settings));
     MC_TRY(mica_tuner_save(l->tuner, l->o.adapter, l->o.format));
     report_text(l, MICA_TUNE_SAVED, l->o.adapter);
@@ -400,6 +401,7 @@ static mica_status prepare(loop *l, const mica_tune_options *options) {
         l->state_path = mc_path_join(l->o.adapter, MC_STATE_FILE);
         if (!l->state_path) return mc_fail_nomem("the state of training");
         MC_TRY(mc_folder_make(l->o.adapter));
+        MC_TRY(mc_folder_check(l->o.adapter));
         MC_TRY(mc_folder_lock(l->o.adapter, &l->lock));
     }
     MC_TRY(mc_log_open(&l->log, l->o.log, l->o.tensorboard));

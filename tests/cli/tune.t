@@ -39,6 +39,27 @@ Training an adapter: options and configs of mlx_lm.lora.
   41/41  saved to a
   the adapter is in a: mica run --adapter a
 
+What was trained is measured: the perplexity of its texts falls, and no longer is that of the model.
+
+  $ echo "Number 1? A number, captain." > text
+  > of() { sed -n 's/^perplexity *//p'; }
+  > mica eval -f text | of > before; mica eval -f text --adapter a | of > after
+  > awk 'NR == FNR { before = $1; next } { print ($1 < before / 2) }' before after
+  1
+  $ mica eval -f text --adapter a --reference model 2>&1 | grep -c '^mean KL'
+  1
+  $ mica fuse model fused --adapter a > /dev/null; mica run -q fused "What is 2?" 2>/dev/null
+  A number, captain.
+
+Full training is of floats; its adapter is loaded like others.
+
+  $ mica quantize --dequantize model dense > /dev/null 2>&1
+  $ mica tune dense --data train.jsonl --batch-size 3 --iters 30 --learning-rate 3e-5 --mask-prompt --fine-tune-type full --num-layers -1 --adapter-path full -q
+  $ mica run -q dense --adapter full "What is 2?" 2>/dev/null
+  A number, captain.
+  $ mica run -q model --adapter full "What is 2?" 2>&1 | grep -c 'takes the place of a quantised matrix'
+  1
+
 What the command line gives goes before the config, 0 too: another seed is another training.
 
   $ sh tune -c lora.yaml --adapter-path a --iters 42 --seed 0 --resume | sed -n 's/other settings.*; now these/other settings; now these/; s/are: .* seed/are: seed/; s/ rank.*//p'
@@ -62,6 +83,47 @@ Losses as a picture.
   mica: there is no log: give what mica tune --log wrote
   Try: mica help plot
   [2]
+
+A log whose last line was cut off, as by a kill.
+
+  $ { cat log.jsonl; printf '{"event": "tr'; } > cut.jsonl
+  > mica plot cut.jsonl --width 40 --height 5 2>&1 | head -1 | sed 's/(.*/(.../'
+  mica: cut.jsonl: 1 broken lines are left out (...
+  $ mica tune --data train.jsonl --batch-size 3 --iters 1 --adapter-path c --log /dev/full -q 2>&1
+  mica: /dev/full: No space left on device: this log ends here; all steps are done and saved
+  [1]
+  $ ls c
+  adapter_config.json
+  adapters.safetensors
+  tune_state.safetensors
+
+Data that is not as it should be: lines by their numbers; nothing is written.
+
+  $ { cat train.jsonl; echo '{"prompt": "no answer"}'; echo; echo 'no JSON'; } > odd.jsonl
+  > mica tune --data odd.jsonl --adapter-path n 2>&1 | sed 's/: want.*; line/: want; line/; s/6: .*/6: why/'
+  mica: odd.jsonl: 2 lines are no examples: line 4: want; line 6: why
+  $ mica tune --data odd.jsonl --skip-bad --iters 1 --batch-size 3 --adapter-path s | grep lines
+  2 lines of the train set are no examples and were skipped
+  $ echo '{"text": "one two three four five six seven eight nine ten eleven twelve"}' > long.jsonl
+  > for how in cut split refuse; do
+  >   mica tune --data long.jsonl --max-seq-length 8 --too-long $how --iters 1 --batch-size 1 --adapter-path l 2>&1
+  > done | grep -o 'has .* is 8$\|1 examples.*were [a-z]*'
+  1 examples of the train set are longer than max_seq_length 8 and were cut
+  1 examples of the train set are longer than max_seq_length 8 and were split
+  has 23 tokens, and max_seq_length is 8
+  $ : > empty.jsonl; mica tune --data empty.jsonl --adapter-path n 2>&1
+  mica: empty.jsonl: holds no examples
+  [1]
+  $ echo '{"prompt": "a", "completion": ""}' > none.jsonl
+  > mica tune --data none.jsonl --max-seq-length 8 --mask-prompt --adapter-path n 2>&1 | grep -o 'all labels are masked'
+  all labels are masked
+  $ mica tune --data train.jsonl --resume-adapter-file $ROOT/tests/fixtures/lora/mlx_qwen3 --adapter-path n 2>&1 | grep -o 'no tensor.*model'
+  no tensor model.layers.0.mlp.down_proj.lora_a: is the adapter of this model
+  $ mica tune --data train.jsonl --rank 60000 --max-memory 100 --adapter-path n 2>&1 | grep -o 'a rank of .* would fit'
+  a rank of 163 would fit
+  $ mica tune --data train.jsonl --batch-size 3 --max-memory 45 --adapter-path n 2>&1 | grep -o '45 MB: .* would take'
+  45 MB: grad_checkpoint with a batch_size 3 would take
+  $ [ ! -e n ]
 
 What it refuses.
 

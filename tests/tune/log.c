@@ -67,6 +67,27 @@ static void test_lines(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* A line that was cut off is ended before others follow. */
+static void test_cut_line(void **state) {
+    (void)state;
+    static const char cut[] = "{\"event\": \"tr";
+    char *dir = test_temp_dir(), *path = test_format("%s/log", dir);
+    test_write_file(path, cut, sizeof cut - 1);
+    for (int i = 0; i < 2; i++) {
+        mc_log log;
+        assert_int_equal(mc_log_open(&log, path, NULL), MICA_OK);
+        if (i) assert_int_equal(mc_log_report(&log, &note_report), MICA_OK);
+        mc_log_close(&log);
+    }
+    size_t n;
+    char *got = test_read_file(path, &n);
+    assert_memory_equal(got, cut, sizeof cut - 1);
+    assert_memory_equal(got + sizeof cut - 1, "\n{\"event\": \"note\"", 17);
+    free(got);
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
 /* A full disk ends one log, and the other goes on. */
 static void test_full_disk(void **state) {
     (void)state;
@@ -95,9 +116,8 @@ static void test_no_file(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_events),
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_events),   cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_cut_line), cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
