@@ -36,7 +36,7 @@ if(MICA_BUILD_CLI AND NOT MICA_YAML STREQUAL "OFF")
   endif()
 endif()
 
-# What training data may be compressed by.
+# What training data may be compressed by; npz files by zlib, too.
 foreach(part ZLIB ZSTD)
   set(MICA_HAVE_${part} OFF)
   set(mica_module_ZLIB zlib)

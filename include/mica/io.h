@@ -1,4 +1,4 @@
-/* Files of arrays, each with a name: safetensors.
+/* Files of arrays, each with a name: safetensors, and numpy's npz and npy.
  *
  *     mica_array_file *file = NULL;
  *     mica_array_file_open("adapters.safetensors", &file);
@@ -30,20 +30,27 @@ typedef struct mica_metadata {
     const char *value; /* such as "mlx" */
 } mica_metadata;
 
-/** Opens a safetensors file, or a folder of them (its index, else model.safetensors, else all). The
- *  files are mapped, and must not change while they are open.
+/** Opens a file of arrays. Its first bytes tell its kind:
+ *
+ *    safetensors  also a folder of them (its index, else model.safetensors, else all);
+ *    npz          of numpy.savez and savez_compressed (a build without zlib reads no compressed one);
+ *    npy          of numpy.save: one array, which is called "arr_0".
+ *
+ *  numpy's kinds '<V2' and '|V2', which bf16 has in its files, are bf16. The files are mapped, and
+ *  must not change while they are open.
  *
  *  path    Borrowed.
  *  file    receives the file, owned by the caller; NULL after an error.
  *  errors  MICA_EINVAL; MICA_ENOENT; MICA_EIO; MICA_EFORMAT a malformed file: the text names it and
- *          the tensor; MICA_EUNSUPPORTED an unknown dtype, too many axes; MICA_ENOMEM */
+ *          the tensor; MICA_EUNSUPPORTED an unknown dtype, too many axes, numpy's objects, texts and
+ *          structures, big-endian elements, another compression than deflate; MICA_ENOMEM */
 MICA_API mica_status mica_array_file_open(const char *path, mica_array_file **file);
 
 /** Closes *file and sets it to NULL. Does nothing for NULL. Loaded arrays stay. */
 MICA_API void mica_array_file_close(mica_array_file **file);
 
-/** The number of arrays, and the name of the i-th, by the position of their data; NULL past the
- *  end. Names live as long as the file. */
+/** The number of arrays, and the name of the i-th; NULL past the end. safetensors are in order of
+ *  their data, those of npz in order of its list. Names live as long as the file. */
 MICA_API size_t mica_array_file_count(const mica_array_file *file);
 MICA_API const char *mica_array_file_name(const mica_array_file *file, size_t i);
 
@@ -59,7 +66,8 @@ MICA_API bool mica_array_file_metadata(const mica_array_file *file, size_t i, mi
  *
  *  returns  the array, with its dtype and shape in the file. It is invalid after an error, which s
  *           keeps: MICA_EINVAL no such array; MICA_EDTYPE the file's dtype is none of mica's (F64,
- *           F8_E4M3, ...); MICA_ENOMEM */
+ *           F8_E4M3, ...); MICA_EFORMAT the data of an npz file is broken: unpacking fails, or the
+ *           checksum differs; MICA_ENOMEM */
 MICA_API mica_array mica_array_file_load(const mica_array_file *file, size_t i, mica_scope *s);
 
 /** Saves arrays as a safetensors file, whole or not at all, as mica_file_save does. Arrays are
@@ -82,6 +90,23 @@ MICA_API mica_status mica_save_safetensors(const char *path, const mica_named_ar
  *  errors   those of mica_array_file_open, and those of mica_array_file_load, which s keeps */
 MICA_API mica_status mica_load_safetensors(const char *path, mica_scope *s,
                                            mica_named_array **arrays, size_t *n);
+
+/** Saves arrays as an npz file, as numpy.savez writes it, whole or not at all. bf16 gets the kind
+ *  '<V2', as in MLX. The same arrays make the same bytes.
+ *
+ *  path      an existing file is replaced; it must not be a pipe. Borrowed.
+ *  arrays    [n] each with a name of its own, in UTF-8, of 1 to 1024 bytes. Borrowed.
+ *  compress  by deflate, as savez_compressed.
+ *  errors    as mica_save_safetensors; MICA_EUNSUPPORTED `compress` in a build without zlib */
+MICA_API mica_status mica_save_npz(const char *path, const mica_named_array *arrays, size_t n,
+                                   bool compress);
+
+/** Saves an array as an npy file: the very bytes of numpy.save. errors  as mica_save_npz */
+MICA_API mica_status mica_save_npy(const char *path, mica_array x);
+
+/** Loads all arrays of an npz file, or that of an npy file, into s. As mica_load_safetensors. */
+MICA_API mica_status mica_load_npz(const char *path, mica_scope *s, mica_named_array **arrays,
+                                   size_t *n);
 
 MICA_END
 

@@ -1,16 +1,22 @@
-/* Files of arrays: safetensors to arrays of a scope, and back. */
+/* Files of arrays: safetensors, npz and npy to arrays of a scope, and safetensors back. */
 #include <mica/io.h>
 
+#include <mica/ops.h>
+
 #include "base/alloc.h"
+#include "convert/arrays.h"
 #include "graph/graph.h"
+#include "io/npz.h"
 #include "io/safetensors.h"
 #include "io/safetensors_write.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* One of the two kinds. */
 struct mica_array_file {
     mc_weights *weights;
+    mc_npz *npz;
 };
 
 /* ---- reading ---- */
@@ -19,7 +25,8 @@ mica_status mica_array_file_open(const char *path, mica_array_file **file) {
     if (!path || !file) return mc_fail(MICA_EINVAL, "mica_array_file_open: NULL");
     *file = mc_calloc(1, sizeof **file);
     if (!*file) return mc_fail_nomem(path);
-    mica_status status = mc_weights_open(path, NULL, &(*file)->weights);
+    mica_status status = mc_npz_is(path) ? mc_npz_open(path, &(*file)->npz)
+                                         : mc_weights_open(path, NULL, &(*file)->weights);
     if (status != MICA_OK) mica_array_file_close(file);
     return status;
 }
@@ -27,31 +34,60 @@ mica_status mica_array_file_open(const char *path, mica_array_file **file) {
 void mica_array_file_close(mica_array_file **file) {
     if (!file || !*file) return;
     mc_weights_close(&(*file)->weights);
+    mc_npz_close(&(*file)->npz);
     mc_free(*file);
     *file = NULL;
 }
 
 size_t mica_array_file_count(const mica_array_file *file) {
-    return file ? mc_weights_count(file->weights) : 0;
+    if (!file) return 0;
+    return file->npz ? mc_npz_count(file->npz) : mc_weights_count(file->weights);
 }
 
 const char *mica_array_file_name(const mica_array_file *file, size_t i) {
-    return i < mica_array_file_count(file) ? mc_weights_at(file->weights, i)->name : NULL;
+    if (i >= mica_array_file_count(file)) return NULL;
+    return file->npz ? mc_npz_at(file->npz, i)->name : mc_weights_at(file->weights, i)->name;
 }
 
 bool mica_array_file_find(const mica_array_file *file, const char *name, size_t *i) {
+    size_t found;
+    if (file && file->npz && name) {
+        if (!mc_npz_find(file->npz, name, &found)) return false;
+        if (i) *i = found;
+        return true;
+    }
     const mc_weight_tensor *t = file && name ? mc_weights_find(file->weights, name) : NULL;
     if (t && i) *i = (size_t)(t - mc_weights_at(file->weights, 0));
     return t != NULL;
 }
 
 bool mica_array_file_metadata(const mica_array_file *file, size_t i, mica_metadata *entry) {
-    return file && entry && mc_weights_metadata_at(file->weights, i, &entry->key, &entry->value);
+    return file && file->weights && entry &&
+           mc_weights_metadata_at(file->weights, i, &entry->key, &entry->value);
+}
+
+/* An array whose file has the order of its transposed one is read as that. */
+static mica_array load_npz(const mc_npz *npz, size_t i, mica_scope *s) {
+    const mc_npz_array *a = mc_npz_at(npz, i);
+    int64_t shape[MICA_MAX_NDIM];
+    int ndim = a->npy.ndim;
+    void *data;
+    if (!a->npy.has_dtype)
+        return mc_scope_fail(s, MICA_EDTYPE, "array '%s': mica has no dtype for numpy's kind '%s'",
+                             a->name, a->npy.descr);
+    for (int k = 0; k < ndim; k++)
+        shape[k] = a->npy.shape[a->npy.fortran ? ndim - 1 - k : k];
+    mica_status status = mc_npz_read(npz, i, &data);
+    if (status != MICA_OK) return mc_scope_fail(s, status, "%s", mica_last_error());
+    mica_array x = mica_from_data(s, data, a->npy.dtype, shape, ndim);
+    mc_free(data);
+    return a->npy.fortran ? mica_transpose(s, x, NULL) : x;
 }
 
 mica_array mica_array_file_load(const mica_array_file *file, size_t i, mica_scope *s) {
     if (!s || i >= mica_array_file_count(file))
         return mc_scope_fail(s, MICA_EINVAL, "array_file_load: there is no array %zu", i);
+    if (file->npz) return load_npz(file->npz, i, s);
     const mc_weight_tensor *t = mc_weights_at(file->weights, i);
     if (!t->has_dtype)
         return mc_scope_fail(s, MICA_EDTYPE, "%s: tensor '%s': mica has no dtype %s", t->file,
@@ -87,16 +123,31 @@ static mica_status load_all(const mica_array_file *file, mica_scope *s, mica_nam
     return MICA_OK;
 }
 
-mica_status mica_load_safetensors(const char *path, mica_scope *s, mica_named_array **arrays,
-                                  size_t *n) {
+/* Loads all arrays of a file of one of the two kinds. */
+static mica_status load_file(const char *path, mica_scope *s, mica_named_array **arrays, size_t *n,
+                             bool npz) {
     mica_array_file *file;
-    if (!s || !arrays || !n) return mc_fail(MICA_EINVAL, "mica_load_safetensors: NULL");
     *arrays = NULL;
     *n = 0;
     MC_TRY(mica_array_file_open(path, &file));
-    mica_status status = load_all(file, s, arrays, n);
+    bool fits = (file->npz != NULL) == npz;
+    mica_status status = fits ? load_all(file, s, arrays, n)
+                              : mc_fail(MICA_EFORMAT, "%s: is %s", path,
+                                        npz ? "neither an npz nor an npy file"
+                                            : "a file of numpy's, want safetensors");
     mica_array_file_close(&file);
     return status;
+}
+
+mica_status mica_load_safetensors(const char *path, mica_scope *s, mica_named_array **arrays,
+                                  size_t *n) {
+    if (!s || !arrays || !n) return mc_fail(MICA_EINVAL, "mica_load_safetensors: NULL");
+    return load_file(path, s, arrays, n, false);
+}
+
+mica_status mica_load_npz(const char *path, mica_scope *s, mica_named_array **arrays, size_t *n) {
+    if (!s || !arrays || !n) return mc_fail(MICA_EINVAL, "mica_load_npz: NULL");
+    return load_file(path, s, arrays, n, true);
 }
 
 /* ---- writing ---- */
@@ -134,18 +185,24 @@ static mica_status describe(const mica_named_array *named, size_t place, saved *
     return MICA_OK;
 }
 
-/* Writes one array: in place if the host can read it, else by a copy. */
-static mica_status write_array(mc_weights_writer *w, const saved *x) {
+mica_status mc_array_bytes(mica_array x,
+                           mica_status (*use)(void *context, const void *data, size_t bytes),
+                           void *context) {
     const void *data;
-    mica_status status = mica_array_host(x->array, &data);
-    if (status == MICA_OK) return mc_weights_writer_add(w, data, x->tensor.bytes);
+    size_t bytes = (size_t)mica_array_size(x) * mica_dtype_bytes(mica_array_dtype(x));
+    mica_status status = mica_array_host(x, &data);
+    if (status == MICA_OK) return use(context, data, bytes);
     if (status != MICA_EUNSUPPORTED && status != MICA_EINVAL) return status;
-    void *copy = mc_alloc(x->tensor.bytes);
-    if (!copy) return mc_fail_nomem(x->tensor.name);
-    status = mica_read(x->array, copy, x->tensor.bytes);
-    if (status == MICA_OK) status = mc_weights_writer_add(w, copy, x->tensor.bytes);
+    void *copy = mc_alloc(bytes);
+    if (!copy) return mc_fail_nomem("an array");
+    status = mica_read(x, copy, bytes);
+    if (status == MICA_OK) status = use(context, copy, bytes);
     mc_free(copy);
     return status;
+}
+
+static mica_status add_bytes(void *writer, const void *data, size_t bytes) {
+    return mc_weights_writer_add(writer, data, bytes);
 }
 
 static mica_status write_arrays(const char *path, const saved *list, size_t n,
@@ -157,7 +214,7 @@ static mica_status write_arrays(const char *path, const saved *list, size_t n,
         tensors[i] = list[i].tensor;
     mica_status status = mc_weights_writer_open(path, tensors, n, metadata, n_metadata, &w);
     for (size_t i = 0; i < n && status == MICA_OK; i++)
-        status = write_array(w, &list[i]);
+        status = mc_array_bytes(list[i].array, add_bytes, w);
     mc_free(tensors);
     return mc_weights_writer_close(&w, status);
 }

@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "base/save_folder.h"
 #include "base/str.h"
+#include "convert/arrays.h"
 #include "convert/converting.h"
 #include "graph/graph.h"
 #include "io/safetensors_write.h"
@@ -13,22 +14,6 @@
 #define SHARD_BYTES (5ull << 30)
 
 /* ---- one part ---- */
-
-mica_status mc_with_bytes(mica_array x,
-                          mica_status (*use)(void *context, const void *data, size_t bytes),
-                          void *context) {
-    const void *data;
-    size_t bytes = (size_t)mica_array_size(x) * mica_dtype_bytes(mica_array_dtype(x));
-    mica_status status = mica_array_host(x, &data);
-    if (status == MICA_OK) return use(context, data, bytes);
-    if (status != MICA_EINVAL) return status; /* EINVAL: not in row-major order */
-    void *copy = mc_alloc(bytes);
-    if (!copy) return mc_fail_nomem("a tensor");
-    status = mica_read(x, copy, bytes);
-    if (status == MICA_OK) status = use(context, copy, bytes);
-    mc_free(copy);
-    return status;
-}
 
 void mc_end_part(mc_converting *c, size_t i) {
     mc_scope_reset(c->s);
@@ -50,7 +35,7 @@ static mica_status write_value(mc_converting *c, const mc_value *value, mc_shard
         n++;
     MC_TRY(mica_eval_n(c->s, all, n));
     for (size_t i = 0; i < n; i++)
-        MC_TRY(mc_with_bytes(all[i], add_bytes, w));
+        MC_TRY(mc_array_bytes(all[i], add_bytes, w));
     return MICA_OK;
 }
 

@@ -28,11 +28,6 @@ mica_status mc_make_value(mc_converting *c, size_t i, mc_value *value);
 mica_array mc_dequantise_value(mica_scope *s, const mc_part *part, mica_quant quant,
                                const mc_value *value, mica_dtype dtype);
 
-/* Gives the bytes of an array in row-major order to a function, in place or as a copy. */
-mica_status mc_with_bytes(mica_array x,
-                          mica_status (*use)(void *context, const void *data, size_t bytes),
-                          void *context);
-
 /* Ends the work on the i-th part: frees its memory, and tells the progress. */
 void mc_end_part(mc_converting *c, size_t i);
 

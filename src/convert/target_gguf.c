@@ -1,4 +1,5 @@
 /* A GGUF file as the target of a conversion. */
+#include "convert/arrays.h"
 #include "convert/converting.h"
 
 #include "base/alloc.h"
@@ -101,7 +102,7 @@ static mica_status write_dense(target *t, const mc_part *part, mica_array x, mic
         x = mica_add(s, x, mica_scalar(s, 1, dtype));
     MC_TRY(mica_eval(s, x));
     MC_TRY(mc_gguf_writer_next(t->writer, dense_type(dtype)));
-    return mc_with_bytes(x, add_bytes, t->writer);
+    return mc_array_bytes(x, add_bytes, t->writer);
 }
 
 static mica_status write_rows(target *t, const mc_packed *x, const mc_ggml_type *type) {
