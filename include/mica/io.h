@@ -33,7 +33,8 @@ typedef struct mica_metadata {
 /** Opens a file of arrays. Its first bytes tell its kind:
  *
  *    safetensors  also a folder of them (its index, else model.safetensors, else all);
- *    npz          of numpy.savez and savez_compressed (a build without zlib reads no compressed one);
+ *    npz          of numpy.savez and savez_compressed (without zlib, a build reads no compressed
+ *                 one);
  *    npy          of numpy.save: one array, which is called "arr_0".
  *
  *  numpy's kinds '<V2' and '|V2', which bf16 has in its files, are bf16. The files are mapped, and
@@ -42,8 +43,8 @@ typedef struct mica_metadata {
  *  path    Borrowed.
  *  file    receives the file, owned by the caller; NULL after an error.
  *  errors  MICA_EINVAL; MICA_ENOENT; MICA_EIO; MICA_EFORMAT a malformed file: the text names it and
- *          the tensor; MICA_EUNSUPPORTED an unknown dtype, too many axes, numpy's objects, texts and
- *          structures, big-endian elements, another compression than deflate; MICA_ENOMEM */
+ *          the tensor; MICA_EUNSUPPORTED an unknown dtype, too many axes, numpy's objects, texts
+ *          and structures, big-endian elements, another compression than deflate; MICA_ENOMEM */
 MICA_API mica_status mica_array_file_open(const char *path, mica_array_file **file);
 
 /** Closes *file and sets it to NULL. Does nothing for NULL. Loaded arrays stay. */
