@@ -1,9 +1,9 @@
 /* Saving and loading what was trained, in mlx-lm's and PEFT's formats. */
 #include "base/alloc.h"
 #include "base/filemap.h"
+#include "base/folder.h"
 #include "base/json_write.h"
 #include "io/safetensors.h"
-#include "tune/folder.h"
 #include "tune/tuner.h"
 
 #include <mica/file.h>

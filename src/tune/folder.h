@@ -4,9 +4,6 @@
 
 #include "base/status.h"
 
-/* Makes a folder, and those above it, if it does not exist. errors  MICA_EIO, MICA_ENOENT */
-mica_status mc_folder_make(const char *path);
-
 /* Whether files can be made in a folder. Where they cannot, mica_file_save writes over what is
  * there, which would not be whole for a while. errors  MICA_EIO, MICA_ENOENT */
 mica_status mc_folder_check(const char *path);

@@ -3,9 +3,9 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/filemap.h"
+#include "base/folder.h"
 #include "base/json_write.h"
 #include "tune/events.h"
-#include "tune/folder.h"
 
 #include <errno.h>
 #include <string.h>

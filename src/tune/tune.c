@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/cancel.h"
 #include "base/filemap.h"
+#include "base/folder.h"
 #include "base/json_write.h"
 #include "base/map.h"
 #include "base/options.h"

@@ -1,4 +1,5 @@
 /* Files: lines, compressed or not; adapters that are saved and read again; no memory. */
+#include "base/folder.h"
 #include "support/support.h"
 #include "tune/folder.h"
 #include "tune/lines.h"
