@@ -9,6 +9,7 @@
 
 typedef struct devices_values {
     bool ops;
+    bool calibrate;
 } devices_values;
 
 static void print_device(const char *name, bool chosen) {
@@ -79,6 +80,39 @@ static void print_ops(void) {
     free(devices);
 }
 
+/* Measures each device, and prints what it found: a row a rate, a column a device. */
+static int calibrate(void) {
+    enum { NAME = 20, COLUMN = 14 };
+    int code = CLI_DONE;
+    size_t count = mica_device_count();
+    mica_device **devices = calloc(count, sizeof(mica_device *));
+    if (!devices) return cli_fail("out of memory");
+    printf("%-*s %-6s", NAME, "rate", "unit");
+    for (size_t d = 0; d < count; d++) {
+        const char *name = mica_device_name(d);
+        bool opened = mica_device_open(name, NULL, &devices[d]) == MICA_OK;
+        if (opened && mica_device_calibrate(devices[d], true) != MICA_OK)
+            code = cli_fail("%s: %s", name, mica_last_error());
+        printf(" %*s", COLUMN, name);
+    }
+    putchar('\n');
+    for (size_t i = 0; i < mica_rate_count(); i++) {
+        printf("%-*s %-6s", NAME, mica_rate_name(i), mica_rate_unit(i));
+        for (size_t d = 0; d < count; d++) {
+            double rate = mica_device_rate(devices[d], i);
+            if (rate > 0)
+                printf(" %*.3g", COLUMN, rate);
+            else
+                printf(" %*s", COLUMN, "-");
+        }
+        putchar('\n');
+    }
+    for (size_t d = 0; d < count; d++)
+        mica_device_close(&devices[d]);
+    free(devices);
+    return code;
+}
+
 static int run(const void *verb_values, char **args, int count) {
     const devices_values *values = verb_values;
     (void)args, (void)count;
@@ -86,6 +120,7 @@ static int run(const void *verb_values, char **args, int count) {
         print_ops();
         return CLI_DONE;
     }
+    if (values->calibrate) return calibrate();
     print_devices();
     print_engines();
     return CLI_DONE;
@@ -96,6 +131,10 @@ static const cli_option devices_options[] = {
      .kind = CLI_FLAG,
      .help = "print how each device runs each op",
      .offset = offsetof(devices_values, ops)},
+    {.name = "calibrate",
+     .kind = CLI_FLAG,
+     .help = "measure each device, a second or so, and print its rates",
+     .offset = offsetof(devices_values, calibrate)},
 };
 
 const cli_verb cli_verb_devices = {
@@ -107,7 +146,11 @@ const cli_verb cli_verb_devices = {
                "--ops prints a table of all ops. native: the device has a kernel; decomposed: it\n"
                "computes the op by others; on cpu: the CPU does, and the operands are copied\n"
                "there and back; no work: nothing is moved. mica run --verbose counts what ran on\n"
-               "the CPU.\n",
+               "the CPU.\n"
+               "\n"
+               "--calibrate measures how fast each device computes and moves data, prints it and\n"
+               "keeps it in the folder mica of $XDG_CACHE_HOME, else of ~/.cache: programs choose\n"
+               "a device by it (mica/cost.h).\n",
     .values_bytes = sizeof(devices_values),
     .groups = {{"Output", devices_options, CLI_COUNT(devices_options), 0}},
     .run = run,

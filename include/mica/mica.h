@@ -4,15 +4,17 @@
  * embeddings and scores (mica/tasks.h), finding models (mica/discover.h), tokenizers
  * (mica/tokenizer.h), lazy arrays (mica/array.h, mica/ops.h, mica/nn.h, mica/signal.h), their
  * gradients (mica/grad.h), control flow (mica/control.h), ops of an application (mica/custom.h),
- * fine-tuning (mica/tune.h), programs (mica/program.h, mica/executable.h), devices (mica/device.h),
- * engines (mica/engine.h), saving files (mica/file.h), files of arrays (mica/io.h), models in other
- * forms (mica/convert.h), status codes (mica/status.h), the version (mica/version.h). */
+ * fine-tuning (mica/tune.h), programs (mica/program.h, mica/executable.h), what they cost
+ * (mica/cost.h), devices (mica/device.h), engines (mica/engine.h), saving files (mica/file.h),
+ * files of arrays (mica/io.h), models in other forms (mica/convert.h), status codes
+ * (mica/status.h), the version (mica/version.h). */
 #ifndef MICA_H
 #define MICA_H
 
 #include <mica/array.h>
 #include <mica/control.h>
 #include <mica/convert.h>
+#include <mica/cost.h>
 #include <mica/custom.h>
 #include <mica/device.h>
 #include <mica/discover.h>

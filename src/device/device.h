@@ -20,6 +20,7 @@ struct mica_device {
     atomic_uint count; /* the opener's reference, and one for each scope and storage */
     mc_memory memory;
     _Atomic(mc_device_part *) graphs; /* exec's cache of graphs; NULL until it is first needed */
+    _Atomic(mc_device_part *) rates;  /* what cost/rates.h measured; NULL until it is needed */
     _Atomic(mica_device *) fallback;  /* NULL until it is first needed */
     int threads;                      /* as the options of the opening said: for the fallback */
     atomic_ullong fallback_ops;       /* mica_device_fallback_ops */

@@ -103,6 +103,8 @@ void mc_device_release(mica_device *device) {
     mc_worker_deinit(&device->worker);
     mc_device_part *graphs = atomic_load_explicit(&device->graphs, memory_order_acquire);
     if (graphs) graphs->free(graphs);
+    mc_device_part *rates = atomic_load_explicit(&device->rates, memory_order_acquire);
+    if (rates) rates->free(rates);
     mica_device *fallback = atomic_load_explicit(&device->fallback, memory_order_acquire);
     mica_device_close(&fallback);
     mc_memory_deinit(&device->memory);

@@ -57,6 +57,25 @@ typedef struct mc_node {
     uint64_t value;           /* scalar: the element's bytes */
 } mc_node;
 
+/* What computing an op takes, for an estimate of its time. */
+typedef enum mc_work_kind {
+    MC_WORK_ELEMENTS, /* by element; a function such as exp counts as MC_WORK_FUNCTION operations */
+    MC_WORK_MATMUL,
+    MC_WORK_CONV,
+    MC_WORK_ATTENTION,
+    MC_WORK_REDUCE,
+    MC_WORK_SCAN,
+    MC_WORK_FFT
+} mc_work_kind;
+
+enum { MC_WORK_FUNCTION = 8 };
+
+typedef struct mc_work {
+    mc_work_kind kind;
+    double operations; /* on numbers: a product of [m, k] and [k, n] is 2 m k n */
+    double bytes;      /* read and written */
+} mc_work;
+
 /* What the graph knows of an op. One constant each, mc_op_<name>. */
 typedef struct mc_op_def {
     const char *name;
@@ -83,6 +102,12 @@ typedef struct mc_op_def {
      * hold. */
     void (*decompose)(mica_scope *s, const void *attr, const mica_array *in, int n_in,
                       mica_array *out);
+
+    /* What computing it takes. *work holds what it is where this is NULL: one operation for each
+     * element of the results, all elements of operands read and of results written. in and out as
+     * infer has them, with their strides. */
+    void (*work)(const void *attr, const mc_layout *const *in, int n_in, const mc_layout *out,
+                 mc_work *work);
 
     /* Of ops whose attributes hold subgraphs (graph/subgraph.h), how many results these give, 1 or
      * more; they count as several. No device sees such an op: exec/control.h runs it. */

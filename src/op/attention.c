@@ -226,12 +226,28 @@ static void sdpa_lse_decompose(mica_scope *s, const void *attr, const mica_array
     out[0] = decompose(s, attr, in, &out[1]);
 }
 
+/* Queries times keys, and weights times values, of the keys that a query sees; those of a cache,
+ * whose offset is not known here, are taken as seen. */
+MC_WORK_RULE(mc_sdpa_work) {
+    (void)out, (void)n_in;
+    const mc_attr_sdpa *a = attr;
+    const mc_layout *q = in[Q], *k = in[K], *v = in[V];
+    double rows = (double)q->shape[0] * (double)q->shape[1] * (double)q->shape[2];
+    double width = (double)q->shape[3], keys = (double)k->shape[2];
+    width += v->dtype == MICA_U8 ? width : (double)v->shape[3];
+    if (a->causal && q->shape[2] == k->shape[2]) keys /= 2;
+    if (a->window > 0 && (double)a->window < keys) keys = (double)a->window;
+    work->kind = MC_WORK_ATTENTION;
+    work->operations = 2 * rows * keys * width;
+}
+
 const mc_op_def mc_op_sdpa = {.name = "sdpa",
                               .min_in = 3,
                               .max_in = OPERANDS,
                               MC_ATTR(sdpa),
                               .infer = mc_sdpa_infer,
-                              .decompose = sdpa_decompose};
+                              .decompose = sdpa_decompose,
+                              .work = mc_sdpa_work};
 MC_GRADIENT(sdpa, mc_sdpa_vjp, NULL);
 
 const mc_op_def mc_op_sdpa_lse = {.name = "sdpa_lse",
@@ -240,7 +256,8 @@ const mc_op_def mc_op_sdpa_lse = {.name = "sdpa_lse",
                                   .n_out = 2,
                                   MC_ATTR(sdpa),
                                   .infer = sdpa_lse_infer,
-                                  .decompose = sdpa_lse_decompose};
+                                  .decompose = sdpa_lse_decompose,
+                                  .work = mc_sdpa_work};
 MC_GRADIENT(sdpa_lse, mc_sdpa_vjp, NULL);
 
 static mica_array record(mica_scope *s, mc_op op, mica_array q, mica_array k, mica_array v,

@@ -4,6 +4,7 @@
 
 #include "graph/attr.h"
 #include "graph/gradient.h"
+#include "op/work.h"
 
 /* The operands of sdpa and sdpa_lse, and those of sdpa_gradient. */
 enum {
@@ -18,6 +19,7 @@ enum {
     MC_SDPA_OPERANDS
 };
 
+MC_WORK_RULE(mc_sdpa_work);
 mica_status mc_sdpa_infer(const void *attr, const mc_layout *const *in, int n_in, mc_layout *out);
 
 /* [B, H, ..] as [B, Hkv, H / Hkv, ..], or [B, Hkv, 1, ..] for keys and values. */

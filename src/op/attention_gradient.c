@@ -76,13 +76,20 @@ static void sdpa_gradient_decompose(mica_scope *s, const void *attr, const mica_
     out[V] = mica_matmul(s, mica_swapaxes(s, rows_of(s, p, kv_heads), -1, -2), dy);
 }
 
+/* The weights again, and a product for each of dV, dP, dQ and dK. */
+static MC_WORK_RULE(sdpa_gradient_work) {
+    mc_sdpa_work(attr, in, n_in, out, work);
+    work->operations *= 2.5;
+}
+
 const mc_op_def mc_op_sdpa_gradient = {.name = "sdpa_gradient",
                                        .min_in = 3,
                                        .max_in = MC_SDPA_OPERANDS,
                                        .n_out = 3,
                                        MC_ATTR(sdpa),
                                        .infer = sdpa_gradient_infer,
-                                       .decompose = sdpa_gradient_decompose};
+                                       .decompose = sdpa_gradient_decompose,
+                                       .work = sdpa_gradient_work};
 MC_DECOMPOSED_GRADIENT(sdpa_gradient);
 
 bool mc_sdpa_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {

@@ -8,6 +8,7 @@
 #include "op/complex.h"
 #include "op/dtype.h"
 #include "op/gradient.h"
+#include "op/work.h"
 
 static mica_status alike(const char *what, const mc_layout *const *in) {
     if (in[0]->dtype == in[1]->dtype && mc_layout_same_shape(in[0], in[1])) return MICA_OK;
@@ -100,23 +101,26 @@ static mica_array record(mica_scope *s, mc_op op, const char *name, kind k, mica
     return mc_record(s, op, NULL, in, 2);
 }
 
-#define BINARY(ENUM, name, kind, infer_fn)                                              \
-    const mc_op_def mc_op_##name = {#name, .min_in = 2, .max_in = 2, .infer = infer_fn, \
-                                    .in_place = 2};                                     \
-    mica_array mica_##name(mica_scope *s, mica_array a, mica_array b) {                 \
-        return record(s, MC_OP_##ENUM, #name, kind, a, b);                              \
+#define BINARY_OF(ENUM, name, kind, infer_fn, work_fn)                                             \
+    const mc_op_def mc_op_##name = {#name,           .min_in = 2,  .max_in = 2, .infer = infer_fn, \
+                                    .work = work_fn, .in_place = 2};                               \
+    mica_array mica_##name(mica_scope *s, mica_array a, mica_array b) {                            \
+        return record(s, MC_OP_##ENUM, #name, kind, a, b);                                         \
     }
+#define BINARY(ENUM, name, kind, infer_fn) BINARY_OF(ENUM, name, kind, infer_fn, NULL)
+#define BINARY_FUNCTION(ENUM, name, kind, infer_fn) \
+    BINARY_OF(ENUM, name, kind, infer_fn, mc_work_function)
 BINARY(ADD, add, PROMOTED, same_infer)
 BINARY(SUBTRACT, subtract, PROMOTED, same_infer)
 BINARY(MULTIPLY, multiply, PROMOTED, same_infer)
 BINARY(DIVIDE, divide, INEXACT, float_infer)
 BINARY(FLOOR_DIVIDE, floor_divide, PROMOTED, same_infer)
 BINARY(REMAINDER, remainder, PROMOTED, same_infer)
-BINARY(POWER, power, PROMOTED, same_infer)
+BINARY_FUNCTION(POWER, power, PROMOTED, same_infer)
 BINARY(MAXIMUM, maximum, PROMOTED, same_infer)
 BINARY(MINIMUM, minimum, PROMOTED, same_infer)
-BINARY(LOGADDEXP, logaddexp, INEXACT, float_infer)
-BINARY(ARCTAN2, arctan2, INEXACT, float_infer)
+BINARY_FUNCTION(LOGADDEXP, logaddexp, INEXACT, float_infer)
+BINARY_FUNCTION(ARCTAN2, arctan2, INEXACT, float_infer)
 BINARY(EQUAL, equal, PROMOTED, bool_infer)
 BINARY(NOT_EQUAL, not_equal, PROMOTED, bool_infer)
 BINARY(LESS, less, PROMOTED, bool_infer)

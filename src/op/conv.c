@@ -8,6 +8,7 @@
 #include "op/build.h"
 #include "op/gradient.h"
 #include "op/window.h"
+#include "op/work.h"
 
 /* ---- the shape rule ---- */
 
@@ -105,12 +106,21 @@ static void conv_decompose(mica_scope *s, const void *attr, const mica_array *in
     *out = mica_reshape(s, mica_swapaxes(s, y, 0, 1), shape, 2 + spatial);
 }
 
+static MC_WORK_RULE(conv_work) {
+    (void)attr, (void)n_in;
+    const mc_layout *w = in[1];
+    double filters = w->shape[0] > 0 ? (double)w->shape[0] : 1;
+    work->kind = MC_WORK_CONV;
+    work->operations = 2 * (double)mc_layout_size(out) * (double)mc_layout_size(w) / filters;
+}
+
 const mc_op_def mc_op_conv_general = {.name = "conv_general",
                                       .min_in = 2,
                                       .max_in = 2,
                                       MC_ATTR(conv),
                                       .infer = conv_infer,
-                                      .decompose = conv_decompose};
+                                      .decompose = conv_decompose,
+                                      .work = conv_work};
 
 static mica_array record(mica_scope *s, const mc_attr_conv *a, mica_array x, mica_array w) {
     const mica_array in[2] = {x, w};

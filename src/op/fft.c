@@ -9,6 +9,7 @@
 #include "op/complex.h"
 #include "op/gradient.h"
 #include "op/window.h"
+#include "op/work.h"
 
 /* x [..., n, 2] of floats -> f32 [..., n, 2], without a scale. */
 static mica_status fft_infer(const void *attr, const mc_layout *const *in, int n_in,
@@ -30,8 +31,16 @@ static mica_status fft_infer(const void *attr, const mc_layout *const *in, int n
     return MICA_OK;
 }
 
+/* 5 n log2 n for a row of n complex numbers. */
+static MC_WORK_RULE(fft_work) {
+    (void)attr, (void)n_in, (void)out;
+    double n = (double)in[0]->shape[in[0]->ndim - 2];
+    work->kind = MC_WORK_FFT;
+    work->operations = 2.5 * (double)mc_layout_size(in[0]) * log2(n < 2 ? 2 : n);
+}
+
 const mc_op_def mc_op_fft = {
-    .name = "fft", .min_in = 1, .max_in = 1, MC_ATTR(fft), .infer = fft_infer};
+    .name = "fft", .min_in = 1, .max_in = 1, MC_ATTR(fft), .infer = fft_infer, .work = fft_work};
 
 /* Without a scale, each direction is the other's adjoint. */
 static bool fft_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {

@@ -10,6 +10,7 @@
 
 #include "op/build.h"
 #include "op/gradient.h"
+#include "op/work.h"
 
 enum { Q, K, V, G, BETA, STATE };
 
@@ -170,12 +171,20 @@ static void gated_delta_decompose(mica_scope *s, const void *attr, const mica_ar
     out[0] = mica_multiply(s, o, mica_f32(s, (float)(1 / sqrt((double)n))));
 }
 
+/* Of each step: k S, the outer product, q S. */
+static MC_WORK_RULE(gated_delta_work) {
+    (void)attr, (void)n_in, (void)out;
+    work->kind = MC_WORK_SCAN;
+    work->operations = 6 * (double)mc_layout_size(in[Q]) * (double)in[V]->shape[3];
+}
+
 const mc_op_def mc_op_gated_delta = {.name = "gated_delta",
                                      .min_in = 5,
                                      .max_in = 6,
                                      .n_out = 2,
                                      .infer = gated_delta_infer,
-                                     .decompose = gated_delta_decompose};
+                                     .decompose = gated_delta_decompose,
+                                     .work = gated_delta_work};
 MC_DECOMPOSED_GRADIENT(gated_delta);
 
 mica_array mica_gated_delta(mica_scope *s, mica_array q, mica_array k, mica_array v, mica_array g,

@@ -9,6 +9,7 @@
 #include "op/build.h"
 #include "op/gradient.h"
 #include "op/slice.h"
+#include "op/work.h"
 
 static mica_status check_index(const char *op, const mc_layout *l) {
     if (l->dtype >= MICA_U8 && l->dtype <= MICA_I64) return MICA_OK;
@@ -47,6 +48,7 @@ const mc_op_def mc_op_slice_update = {
     .max_in = 2,
     MC_ATTR(slice),
     .infer = slice_update_infer,
+    .work = mc_work_update,
     .in_place = 1,
 };
 
@@ -98,6 +100,7 @@ const mc_op_def mc_op_slice_update_at = {
     .max_in = 3,
     MC_ATTR(axis),
     .infer = slice_update_at_infer,
+    .work = mc_work_update,
     .in_place = 1,
 };
 
@@ -157,6 +160,7 @@ const mc_op_def mc_op_take = {
     .max_in = 2,
     MC_ATTR(axis),
     .infer = take_infer,
+    .work = mc_work_pick,
 };
 
 /* Adds the slices of dy [A, I, B] where they were taken, in the order of the indices. */
@@ -233,6 +237,7 @@ const mc_op_def mc_op_take_along_axis = {
     .max_in = 2,
     MC_ATTR(axis),
     .infer = take_along_axis_infer,
+    .work = mc_work_pick,
 };
 
 static bool take_along_axis_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
@@ -394,6 +399,7 @@ const mc_op_def mc_op_gather = {
     .variadic = true,
     MC_ATTR(gather),
     .infer = gather_infer,
+    .work = mc_work_pick,
 };
 
 /* A scatter of updates into x at the node's indices, which begin with operand `first`. */
@@ -485,6 +491,7 @@ const mc_op_def mc_op_scatter = {
     .variadic = true,
     MC_ATTR(scatter),
     .infer = scatter_infer,
+    .work = mc_work_update,
     .in_place = 1,
 };
 

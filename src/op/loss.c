@@ -6,6 +6,7 @@
 #include "op/build.h"
 #include "op/dtype.h"
 #include "op/gradient.h"
+#include "op/work.h"
 
 /* Checks logits [..., V] and targets [...]. */
 static mica_status check(const char *op, const mc_layout *logits, const mc_layout *targets) {
@@ -41,9 +42,17 @@ static void cross_entropy_decompose(mica_scope *s, const void *attr, const mica_
     *out = mc_cast(s, y, mica_array_dtype(in[0]));
 }
 
-const mc_op_def mc_op_cross_entropy = {"cross_entropy", .min_in = 2, .max_in = 2,
+static MC_WORK_RULE(cross_entropy_work) {
+    (void)attr, (void)n_in, (void)out;
+    work->operations = MC_WORK_FUNCTION * (double)mc_layout_size(in[0]);
+}
+
+const mc_op_def mc_op_cross_entropy = {"cross_entropy",
+                                       .min_in = 2,
+                                       .max_in = 2,
                                        .infer = cross_entropy_infer,
-                                       .decompose = cross_entropy_decompose};
+                                       .decompose = cross_entropy_decompose,
+                                       .work = cross_entropy_work};
 
 /* in: logits, targets, the gradient of the losses */
 static bool cross_entropy_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
@@ -90,5 +99,6 @@ const mc_op_def mc_op_cross_entropy_gradient = {"cross_entropy_gradient",
                                                 .max_in = 3,
                                                 .infer = cross_entropy_gradient_infer,
                                                 .decompose = cross_entropy_gradient_decompose,
+                                                .work = mc_work_function,
                                                 .in_place = 1};
 MC_DECOMPOSED_GRADIENT(cross_entropy_gradient);

@@ -7,6 +7,7 @@
 #include "op/build.h"
 #include "op/gradient.h"
 #include "op/matmul.h"
+#include "op/work.h"
 
 /* Sets the leading axes of out to the batch shape that a and b broadcast to. */
 static mica_status batch_shape(const mc_layout *a, const mc_layout *b, mc_layout *out) {
@@ -50,8 +51,18 @@ static mica_status matmul_infer(const void *attr, const mc_layout *const *in, in
     return batch_shape(a, b, out);
 }
 
-const mc_op_def mc_op_matmul = {
-    .name = "matmul", .min_in = 2, .max_in = 2, MC_ATTR(matmul), .infer = matmul_infer};
+static MC_WORK_RULE(matmul_work) {
+    (void)attr, (void)n_in;
+    work->kind = MC_WORK_MATMUL;
+    work->operations = 2 * (double)mc_layout_size(out) * (double)in[0]->shape[in[0]->ndim - 1];
+}
+
+const mc_op_def mc_op_matmul = {.name = "matmul",
+                                .min_in = 2,
+                                .max_in = 2,
+                                MC_ATTR(matmul),
+                                .infer = matmul_infer,
+                                .work = matmul_work};
 
 static mica_array record_matmul(mica_scope *s, mica_array a, mica_array b, bool fast) {
     mica_array in[2] = {a, b};

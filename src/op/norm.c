@@ -5,6 +5,7 @@
 #include "graph/graph.h"
 #include "op/build.h"
 #include "op/gradient.h"
+#include "op/work.h"
 
 /* Checks x [..., D] and its vectors [D], which may be absent. The result has x's shape and the
  * promoted dtype. */
@@ -113,6 +114,7 @@ const mc_op_def mc_op_rms_norm = {.name = "rms_norm",
                                   MC_ATTR(norm),
                                   .infer = rms_norm_infer,
                                   .decompose = rms_norm_decompose,
+                                  .work = mc_work_function,
                                   .in_place = 1};
 MC_GRADIENT(rms_norm, rms_norm_vjp, NULL);
 
@@ -122,6 +124,7 @@ const mc_op_def mc_op_layer_norm = {.name = "layer_norm",
                                     MC_ATTR(norm),
                                     .infer = layer_norm_infer,
                                     .decompose = layer_norm_decompose,
+                                    .work = mc_work_function,
                                     .in_place = 1};
 MC_GRADIENT(layer_norm, layer_norm_vjp, NULL);
 
@@ -191,6 +194,7 @@ const mc_op_def mc_op_rms_norm_gradient = {.name = "rms_norm_gradient",
                                            MC_ATTR(norm),
                                            .infer = rms_norm_gradient_infer,
                                            .decompose = rms_norm_gradient_decompose,
+                                           .work = mc_work_function,
                                            .in_place = 2};
 MC_DECOMPOSED_GRADIENT(rms_norm_gradient);
 
@@ -200,6 +204,7 @@ const mc_op_def mc_op_layer_norm_gradient = {.name = "layer_norm_gradient",
                                              MC_ATTR(norm),
                                              .infer = layer_norm_gradient_infer,
                                              .decompose = layer_norm_gradient_decompose,
+                                             .work = mc_work_function,
                                              .in_place = 2};
 MC_DECOMPOSED_GRADIENT(layer_norm_gradient);
 

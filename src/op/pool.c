@@ -11,6 +11,7 @@
 #include "op/dtype.h"
 #include "op/gradient.h"
 #include "op/window.h"
+#include "op/work.h"
 
 static mica_status window_infer(const void *attr, const mc_layout *const *in, int n_in,
                                 mc_layout *out) {
@@ -83,12 +84,18 @@ static void window_decompose(mica_scope *s, const void *attr, const mica_array *
     *out = mica_reshape(s, mc_cast(s, x, l->dtype), shape, l->ndim);
 }
 
+static MC_WORK_RULE(window_work) {
+    (void)in, (void)n_in, (void)out;
+    work->operations *= (double)((const mc_attr_window *)attr)->size;
+}
+
 const mc_op_def mc_op_reduce_window = {.name = "reduce_window",
                                        .min_in = 1,
                                        .max_in = 1,
                                        MC_ATTR(window),
                                        .infer = window_infer,
-                                       .decompose = window_decompose};
+                                       .decompose = window_decompose,
+                                       .work = window_work};
 MC_DECOMPOSED_GRADIENT(reduce_window);
 
 /* ---- builders ---- */

@@ -8,6 +8,7 @@
 #include "op/build.h"
 #include "op/gradient.h"
 #include "op/quant.h"
+#include "op/work.h"
 
 /* ---- formats ---- */
 
@@ -263,12 +264,19 @@ static bool dequantize_vjp(const mc_gradient_node *n, const mica_array *dy, mica
 }
 MC_GRADIENT(dequantize, dequantize_vjp, mc_linear_jvp);
 
+static MC_WORK_RULE(quantized_matmul_work) {
+    (void)attr, (void)n_in;
+    work->kind = MC_WORK_MATMUL;
+    work->operations = 2 * (double)mc_layout_size(out) * (double)in[0]->shape[in[0]->ndim - 1];
+}
+
 const mc_op_def mc_op_quantized_matmul = {.name = "quantized_matmul",
                                           .min_in = 3,
                                           .max_in = 4,
                                           MC_ATTR(quant),
                                           .infer = quantized_matmul_infer,
-                                          .decompose = quantized_matmul_decompose};
+                                          .decompose = quantized_matmul_decompose,
+                                          .work = quantized_matmul_work};
 
 /* The matmul of t and the same codes, as they are or transposed. */
 static mica_array matmul_of(const mc_gradient_node *n, mica_array t, bool other_way) {

@@ -9,6 +9,7 @@
 #include "op/complex.h"
 #include "op/dtype.h"
 #include "op/gradient.h"
+#include "op/work.h"
 
 /* ---- axes ---- */
 
@@ -143,12 +144,12 @@ static mica_status index_infer(const void *attr, const mc_layout *in, const char
 
 /* ---- ops ---- */
 
-#define REDUCE(ENUM, name, infer_fn)                                                  \
-    const mc_op_def mc_op_##name = {#name, .min_in = 1, .max_in = 1, MC_ATTR(reduce), \
-                                    .infer = infer_fn};                               \
-    mica_array mica_##name(mica_scope *s, mica_array x, const int *axes, int n_axes,  \
-                           bool keepdims) {                                           \
-        return reduce(s, MC_OP_##ENUM, #name, x, axes, n_axes, keepdims);             \
+#define REDUCE(ENUM, name, infer_fn)                                                             \
+    const mc_op_def mc_op_##name = {#name,           .min_in = 1,       .max_in = 1,             \
+                                    MC_ATTR(reduce), .infer = infer_fn, .work = mc_work_reduce}; \
+    mica_array mica_##name(mica_scope *s, mica_array x, const int *axes, int n_axes,             \
+                           bool keepdims) {                                                      \
+        return reduce(s, MC_OP_##ENUM, #name, x, axes, n_axes, keepdims);                        \
     }
 REDUCE(SUM, sum, sum_infer)
 REDUCE(PROD, prod, sum_infer)
@@ -165,8 +166,9 @@ MC_NO_GRADIENT(any, "its result is a bool");
         (void)n_in;                                                                         \
         return index_infer(attr, in[0], #name, out);                                        \
     }                                                                                       \
-    const mc_op_def mc_op_##name = {#name, .min_in = 1, .max_in = 1, MC_ATTR(reduce),       \
-                                    .infer = name##_infer};                                 \
+    const mc_op_def mc_op_##name = {                                                        \
+        #name,           .min_in = 1,           .max_in = 1,                                \
+        MC_ATTR(reduce), .infer = name##_infer, .work = mc_work_reduce};                    \
     mica_array mica_##name(mica_scope *s, mica_array x, int axis, bool keepdims) {          \
         return reduce(s, MC_OP_##ENUM, #name, x, &axis, 1, keepdims);                       \
     }
@@ -196,12 +198,19 @@ static void logsumexp_decompose(mica_scope *s, const void *attr, const mica_arra
     *out = mica_astype(s, y, mica_array_dtype(in[0]));
 }
 
+static MC_WORK_RULE(logsumexp_work) {
+    mc_work_reduce(attr, in, n_in, out, work);
+    work->kind = MC_WORK_ELEMENTS; /* the exponentials */
+    work->operations *= MC_WORK_FUNCTION;
+}
+
 const mc_op_def mc_op_logsumexp = {"logsumexp",
                                    .min_in = 1,
                                    .max_in = 1,
                                    MC_ATTR(reduce),
                                    .infer = logsumexp_infer,
-                                   .decompose = logsumexp_decompose};
+                                   .decompose = logsumexp_decompose,
+                                   .work = logsumexp_work};
 
 mica_array mica_logsumexp(mica_scope *s, mica_array x, const int *axes, int n_axes, bool keepdims) {
     if (!mc_operands_ok(s, "logsumexp", &x, 1)) return mc_invalid(s);
@@ -389,9 +398,13 @@ static void softmax_decompose(mica_scope *s, const void *attr, const mica_array 
     *out = mica_astype(s, y, mica_array_dtype(in[0]));
 }
 
-const mc_op_def mc_op_softmax = {
-    "softmax",    .min_in = 1, .max_in = 1, .infer = softmax_infer, .decompose = softmax_decompose,
-    .in_place = 1};
+const mc_op_def mc_op_softmax = {"softmax",
+                                 .min_in = 1,
+                                 .max_in = 1,
+                                 .infer = softmax_infer,
+                                 .decompose = softmax_decompose,
+                                 .work = mc_work_function,
+                                 .in_place = 1};
 
 /* y (t - sum(t y)): the Jacobian is symmetric. */
 static bool softmax_rule(const mc_gradient_node *n, const mica_array *from, mica_array *to) {

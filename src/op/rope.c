@@ -8,6 +8,7 @@
 #include "graph/graph.h"
 #include "op/build.h"
 #include "op/gradient.h"
+#include "op/work.h"
 
 /* x [..., L, D], offset i32 [] or [B], freqs [dims / 2] or absent */
 static mica_status rope_infer(const void *attr, const mc_layout *const *in, int n_in,
@@ -111,6 +112,7 @@ const mc_op_def mc_op_rope = {.name = "rope",
                               MC_ATTR(rope),
                               .infer = rope_infer,
                               .decompose = rope_decompose,
+                              .work = mc_work_function,
                               .in_place = 1};
 
 /* The rotation of t by the node's angles, or back. */

@@ -14,6 +14,7 @@
 #include "base/options.h"
 #include "op/build.h"
 #include "op/gradient.h"
+#include "op/work.h"
 
 enum { X, DELTA, A, B, C, INITIAL, DY, DLAST };
 
@@ -129,12 +130,26 @@ static void selective_scan_decompose(mica_scope *s, const void *attr, const mica
     out[1] = mica_squeeze(s, end, 1);
 }
 
+/* 8 for each element of each state. */
+static MC_WORK_RULE(selective_scan_work) {
+    (void)attr, (void)n_in, (void)out;
+    work->kind = MC_WORK_SCAN;
+    work->operations = 8 * (double)mc_layout_size(in[X]) * (double)in[A]->shape[1];
+}
+
+/* The states again, and the way back. */
+static MC_WORK_RULE(selective_scan_gradient_work) {
+    selective_scan_work(attr, in, n_in, out, work);
+    work->operations *= 3;
+}
+
 const mc_op_def mc_op_selective_scan = {.name = "selective_scan",
                                         .min_in = 5,
                                         .max_in = 6,
                                         .n_out = 2,
                                         .infer = selective_scan_infer,
-                                        .decompose = selective_scan_decompose};
+                                        .decompose = selective_scan_decompose,
+                                        .work = selective_scan_work};
 
 static bool selective_scan_vjp(const mc_gradient_node *n, const mica_array *dy, mica_array *dx) {
     mica_array in[8] = {MICA_NONE};
@@ -225,7 +240,8 @@ const mc_op_def mc_op_selective_scan_gradient = {.name = "selective_scan_gradien
                                                  .max_in = 8,
                                                  .n_out = 6,
                                                  .infer = selective_scan_gradient_infer,
-                                                 .decompose = selective_scan_gradient_decompose};
+                                                 .decompose = selective_scan_gradient_decompose,
+                                                 .work = selective_scan_gradient_work};
 MC_DECOMPOSED_GRADIENT(selective_scan_gradient);
 
 /* ---- the builder ---- */

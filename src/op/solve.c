@@ -6,6 +6,7 @@
 #include "graph/graph.h"
 #include "op/build.h"
 #include "op/gradient.h"
+#include "op/work.h"
 
 /* in: a [.., N, N], b [.., N, K], floats, of the same batch axes. */
 static mica_status dense_solve_infer(const void *attr, const mc_layout *const *in, int n_in,
@@ -28,8 +29,19 @@ static mica_status dense_solve_infer(const void *attr, const mc_layout *const *i
     return MICA_OK;
 }
 
-const mc_op_def mc_op_dense_solve = {
-    .name = "dense_solve", .min_in = 2, .max_in = 2, .infer = dense_solve_infer};
+/* The factors, 2/3 n^3, and two triangles for each column. */
+static MC_WORK_RULE(dense_solve_work) {
+    (void)attr, (void)n_in;
+    double n = (double)in[0]->shape[in[0]->ndim - 1];
+    work->operations =
+        (double)mc_layout_size(in[0]) * n * 2 / 3 + 2 * n * (double)mc_layout_size(out);
+}
+
+const mc_op_def mc_op_dense_solve = {.name = "dense_solve",
+                                     .min_in = 2,
+                                     .max_in = 2,
+                                     .infer = dense_solve_infer,
+                                     .work = dense_solve_work};
 
 static mica_array solve(mica_scope *s, mica_array a, mica_array b) {
     const mica_array in[2] = {a, b};

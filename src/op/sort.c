@@ -5,6 +5,7 @@
 #include "graph/graph.h"
 #include "op/build.h"
 #include "op/gradient.h"
+#include "op/work.h"
 
 static mica_status sort_infer(const void *attr, const mc_layout *const *in, int n_in,
                               mc_layout *out) {
@@ -66,10 +67,17 @@ static void topk_indices_decompose(mica_scope *s, const void *attr, const mica_a
     out[0] = mica_take_along_axis(s, in[0], out[1], -1);
 }
 
-const mc_op_def mc_op_sort = {"sort", .min_in = 1, .max_in = 1, .infer = sort_infer};
-const mc_op_def mc_op_argsort = {"argsort", .min_in = 1, .max_in = 1, .infer = argsort_infer};
-const mc_op_def mc_op_topk = {"topk",        .min_in = 1,         .max_in = 1,
-                              MC_ATTR(topk), .infer = topk_infer, .decompose = topk_decompose};
+const mc_op_def mc_op_sort = {"sort", .min_in = 1, .max_in = 1, .infer = sort_infer,
+                              .work = mc_work_sort};
+const mc_op_def mc_op_argsort = {"argsort", .min_in = 1, .max_in = 1, .infer = argsort_infer,
+                                 .work = mc_work_sort};
+const mc_op_def mc_op_topk = {"topk",
+                              .min_in = 1,
+                              .max_in = 1,
+                              MC_ATTR(topk),
+                              .infer = topk_infer,
+                              .decompose = topk_decompose,
+                              .work = mc_work_sort};
 
 const mc_op_def mc_op_topk_indices = {"topk_indices",
                                       .min_in = 1,
@@ -77,7 +85,8 @@ const mc_op_def mc_op_topk_indices = {"topk_indices",
                                       .n_out = 2,
                                       MC_ATTR(topk),
                                       .infer = topk_indices_infer,
-                                      .decompose = topk_indices_decompose};
+                                      .decompose = topk_indices_decompose,
+                                      .work = mc_work_sort};
 
 static mica_array record(mica_scope *s, mc_op op, const char *name, const void *attr, mica_array x,
                          int axis) {

@@ -7,6 +7,7 @@
 #include "op/complex.h"
 #include "op/dtype.h"
 #include "op/gradient.h"
+#include "op/work.h"
 
 static mica_status same_infer(const void *attr, const mc_layout *const *in, int n_in,
                               mc_layout *out) {
@@ -112,11 +113,12 @@ mica_array mica_bitwise_invert(mica_scope *s, mica_array x) {
 
 /* ---- floats; integers are converted to f32 ---- */
 
-#define INEXACT(ENUM, name)                                                                \
-    const mc_op_def mc_op_##name = {#name, .min_in = 1, .max_in = 1, .infer = float_infer, \
-                                    .in_place = 1};                                        \
-    mica_array mica_##name(mica_scope *s, mica_array x) {                                  \
-        return record_inexact(s, MC_OP_##ENUM, #name, x);                                  \
+#define INEXACT(ENUM, name)                                                                     \
+    const mc_op_def mc_op_##name = {                                                            \
+        #name,        .min_in = 1, .max_in = 1, .infer = float_infer, .work = mc_work_function, \
+        .in_place = 1};                                                                         \
+    mica_array mica_##name(mica_scope *s, mica_array x) {                                       \
+        return record_inexact(s, MC_OP_##ENUM, #name, x);                                       \
     }
 INEXACT(EXP, exp)
 INEXACT(EXPM1, expm1)
@@ -219,6 +221,7 @@ static mica_array constant(mica_scope *s, double value, mica_array x) {
                                     .max_in = 1,                                                  \
                                     .infer = float_infer,                                         \
                                     .decompose = name##_decompose,                                \
+                                    .work = mc_work_function,                                     \
                                     .in_place = 1};                                               \
     mica_array mica_##name(mica_scope *s, mica_array x) {                                         \
         return record_inexact(s, MC_OP_##ENUM, #name, x);                                         \

@@ -615,8 +615,14 @@ Each verb explains itself, in lines of 80 columns at most.
   there and back; no work: nothing is moved. mica run --verbose counts what ran on
   the CPU.
   
+  --calibrate measures how fast each device computes and moves data, prints it and
+  keeps it in the folder mica of $XDG_CACHE_HOME, else of ~/.cache: programs
+  choose a device by it (mica/cost.h).
+  
   Output:
         --ops                     print how each device runs each op
+        --calibrate               measure each device, a second or so, and print
+                                  its rates
   
   Help:
     -h, --help                    print this help and exit
