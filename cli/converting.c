@@ -88,6 +88,7 @@ static void print_result(const char *to, const mica_convert_result *result) {
     if (result->quantised) printf(", %" PRIu64 " matrices quantised", result->quantised);
     if (result->dequantised)
         printf(", %" PRIu64 " dequantised, for which GGUF has no blocks", result->dequantised);
+    if (result->divergence != 0) printf(", mean KL %.6f", result->divergence);
     if (result->fused) printf(", %" PRIu64 " fused", result->fused);
     putchar('\n');
 }

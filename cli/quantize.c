@@ -10,6 +10,8 @@ typedef struct quantize_values {
     int64_t mode;             /* a mica_quant_mode */
     int64_t recipe;           /* 0: none, else 1 + its number */
     bool dequantize;
+    const char *calibrate; /* file; NULL: none */
+    double target_bits;
 } quantize_values;
 
 static int run(const void *verb_values, char **args, int count) {
@@ -18,7 +20,9 @@ static int run(const void *verb_values, char **args, int count) {
         .quantise = !values->dequantize,
         .dequantise = values->dequantize,
         .quant = {(mica_quant_mode)values->mode, (int)values->bits, (int)values->group_size},
-        .recipe = values->recipe ? mica_recipe_name((size_t)values->recipe - 1) : NULL};
+        .recipe = values->recipe ? mica_recipe_name((size_t)values->recipe - 1) : NULL,
+        .calibration = values->calibrate,
+        .target_bits = values->calibrate ? values->target_bits : 0};
     return cli_convert(&values->common, "quantize", args, count, &options);
 }
 
@@ -54,6 +58,19 @@ static const cli_option quantize_options[] = {
      .choices = "none mixed_2_6 mixed_3_4 mixed_3_6 mixed_4_6",
      .help = "mixed bits: the second number for sensitive matrices, the first for all others",
      .offset = offsetof(quantize_values, recipe)},
+    {.name = "calibrate",
+     .kind = CLI_FILE,
+     .placeholder = "FILE",
+     .help = "choose the bits of each layer by the divergence that they cause on this text",
+     .offset = offsetof(quantize_values, calibrate)},
+    {.name = "target-bits",
+     .kind = CLI_REAL,
+     .placeholder = "X",
+     .initial = "4.5",
+     .min = 1,
+     .max = 32,
+     .help = "with --calibrate: bits per parameter of the result, scales included",
+     .offset = offsetof(quantize_values, target_bits)},
     {.name = "dequantize",
      .letter = 'd',
      .kind = CLI_FLAG,
@@ -63,12 +80,16 @@ static const cli_option quantize_options[] = {
 
 const cli_verb cli_verb_quantize = {
     .synopsis = "[MODEL] [FOLDER]",
-    .details = "Quantises the matrices of MODEL as MLX does, to the same bits. mica, mlx-lm and\n"
-               "MLX load the result. `mica eval FOLDER --reference MODEL` measures what it costs.\n"
-               "\n" CLI_CONVERT_HELP "\n" CLI_DEFAULT_MODEL_HELP,
+    .details =
+        "Quantises the matrices of MODEL as MLX does, to the same bits. mica, mlx-lm and\n"
+        "MLX load the result. `mica eval FOLDER --reference MODEL` measures what it costs.\n"
+        "--calibrate quantises each layer with 2, 3, 4, 5, 6 and 8 bits, measures on a text\n"
+        "what that changes, and spends the bits where they count most.\n"
+        "\n" CLI_CONVERT_HELP "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica quantize ~/models/qwen3-0.6b ~/models/qwen3-0.6b-4bit\n"
                 "  mica quantize ~/models/qwen3-0.6b small --recipe mixed_3_6\n"
                 "  mica quantize ~/models/qwen3-0.6b small --mode mxfp4\n"
+                "  mica quantize ~/models/qwen3-0.6b small --calibrate text.txt --target-bits 4\n"
                 "  mica quantize ~/models/qwen3-0.6b-4bit dense --dequantize\n",
     .max_args = 2,
     .words = CLI_WORDS_FOLDERS,

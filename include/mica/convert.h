@@ -47,6 +47,13 @@ typedef struct mica_convert_options {
     bool quantise;             /* quantise the matrices whose rows are whole groups. Those of vision
                                   and audio towers stay as they are */
     bool dequantise;           /* dequantise all matrices */
+    const char *calibration; /* a file of text, of which the first 256 tokens count: with `quantise`
+                                in the mode affine, the bits of attention and MLP of each layer, of
+                                embedding and head are chosen by the divergence of the model's
+                                predictions on it, measured with each number of bits. It takes one
+                                pass over the text for each of them. NULL: none. Borrowed */
+    double target_bits;      /* bits per parameter of the whole model that a calibration may spend,
+                           scales and what is not quantised included; 0: 4.5 */
 } mica_convert_options;
 
 /** What a conversion has made. */
@@ -58,6 +65,7 @@ typedef struct mica_convert_result {
     double bits;          /* per parameter */
     uint64_t fused;       /* number of matrices that the adapter has changed */
     uint64_t dequantised; /* number of matrices for which a GGUF file has no blocks of their own */
+    double divergence;    /* of a calibration: mean KL(model || quantised) on its text, in nats */
 } mica_convert_result;
 
 /** The number of recipes; the name of the i-th, NULL past the end. */

@@ -76,10 +76,10 @@ static mica_status write_folder(mc_converting *c, const char *to) {
 static mica_status prepare(mc_converting *c) {
     const mica_device_options device = {.threads = c->options->threads};
     if (c->options->adapter) MC_TRY(mc_fuse_open(c->options->adapter, &c->source, &c->fuse));
-    MC_TRY(mc_plan_open(&c->source, c->options, &c->plan));
+    MC_TRY(mica_device_open("cpu", &device, &c->device));
+    MC_TRY(mc_plan_open(&c->source, c->options, c->device, &c->plan));
     for (size_t i = 0; i < c->source.count; i++)
         c->total += c->source.parts[i].bytes;
-    MC_TRY(mica_device_open("cpu", &device, &c->device));
     return mica_scope_open(c->device, &c->s);
 }
 
@@ -97,12 +97,12 @@ mica_status mica_convert(const char *from, const char *to, const mica_convert_op
                          mica_convert_result *result) {
     mica_convert_options options;
     if (!from || !to) return mc_fail(MICA_EINVAL, "mica_convert: NULL");
-    MC_TRY(MC_OPTIONS_COPY(mica_convert_options, dequantise, &options, given));
+    MC_TRY(MC_OPTIONS_COPY(mica_convert_options, target_bits, &options, given));
     mc_converting c = {.options = &options};
     mica_status status = convert(&c, from, to);
     if (status == MICA_OK) {
         c.plan.result.fused = c.fuse.count;
-        MC_INFO_COPY(mica_convert_result, dequantised, result, &c.plan.result);
+        MC_INFO_COPY(mica_convert_result, divergence, result, &c.plan.result);
     }
     mica_scope_close(&c.s);
     mica_device_close(&c.device);

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "convert/calibrate.h"
 #include "convert/recipe.h"
 #include "model/lm.h"
 #include "model/packing.h"
@@ -83,12 +84,42 @@ static mica_status check_quant(const mica_convert_options *o, mc_plan *plan) {
                    plan->common.group_size);
 }
 
+static mica_status check_calibration(const mc_source *source, const mica_convert_options *o) {
+    if (!o->calibration && o->target_bits != 0)
+        return mc_fail(MICA_EINVAL, "target bits are for a calibration, which is not asked for");
+    if (!o->calibration) return MICA_OK;
+    if (!o->quantise || o->recipe || o->quant.bits || o->quant.mode != MICA_QUANT_AFFINE)
+        return mc_fail(MICA_EINVAL, "a calibration chooses the bits of affine quantising: it goes "
+                                    "with no recipe, number of bits, or other mode");
+    if (o->adapter) return mc_fail(MICA_EINVAL, "a calibration takes no adapter: fuse it first");
+    if (!source->folder)
+        return mc_fail(MICA_EINVAL, "a calibration takes no GGUF file: convert it first");
+    if (!(o->target_bits == 0 || (o->target_bits >= 1 && o->target_bits <= 32)))
+        return mc_fail(MICA_EINVAL, "%g bits per parameter are not within 1 and 32",
+                       o->target_bits);
+    return MICA_OK;
+}
+
+/* Lets a calibration choose the bits of each part. */
+static mica_status calibrate(const mc_source *source, const mica_convert_options *options,
+                             mica_device *device, mc_plan *plan) {
+    mica_convert_options o = *options;
+    mica_dtype dtype = plan->cast ? plan->dtype : MICA_F32;
+    if (!o.calibration) return MICA_OK;
+    if (o.target_bits == 0) o.target_bits = 4.5;
+    plan->bits = mc_arena_calloc(&plan->arena, (source->count + 1) * sizeof *plan->bits);
+    if (!plan->bits) return mc_fail_nomem("the tensors of a model");
+    return mc_calibrate(source, &o, device, dtype, plan->cast, plan->bits,
+                        &plan->result.divergence);
+}
+
 static mica_status check_options(const mc_source *source, const mica_convert_options *o,
                                  mc_plan *plan) {
     if (o->quantise && o->dequantise)
         return mc_fail(MICA_EINVAL, "a model can be quantised or dequantised, not both");
     if (o->recipe && !o->quantise)
         return mc_fail(MICA_EINVAL, "a recipe is for quantising, which is not asked for");
+    MC_TRY(check_calibration(source, o));
     plan->cast = o->dtype != NULL;
     if (o->dtype && !find_dtype(mc_str_of(o->dtype), &plan->dtype))
         return mc_fail(MICA_EINVAL, "'%s' is none of float32, float16 and bfloat16", o->dtype);
@@ -121,6 +152,8 @@ static void plan_quant(const mc_source *source, const mica_convert_options *o, c
                        const mc_part *part, mc_target *target) {
     mica_quant quant = plan->common;
     if (!is_matrix(part) || part->shape[1] % quant.group_size != 0 || part->shape[1] == 0) return;
+    size_t i = (size_t)(part - source->parts);
+    if (plan->bits && plan->bits[i]) quant.bits = plan->bits[i];
     if (o->recipe)
         quant.bits =
             mc_recipe_bits(mc_recipe_find(o->recipe), part->name, mc_config_layers(source->config));
@@ -197,9 +230,10 @@ static void keep_common(const mc_source *source, mc_plan *plan) {
 }
 
 mica_status mc_plan_open(const mc_source *source, const mica_convert_options *options,
-                         mc_plan *plan) {
+                         mica_device *device, mc_plan *plan) {
     *plan = (mc_plan){.result = {.struct_bytes = sizeof plan->result}};
     MC_TRY(check_options(source, options, plan));
+    MC_TRY(calibrate(source, options, device, plan));
     plan->targets = mc_arena_calloc(&plan->arena, (source->count + 1) * sizeof *plan->targets);
     plan->tensors = mc_arena_calloc(&plan->arena, (3 * source->count + 1) * sizeof *plan->tensors);
     if (!plan->targets || !plan->tensors) return mc_fail_nomem("the tensors of a model");

@@ -22,6 +22,7 @@ typedef struct mc_plan {
     mica_quant common;         /* of config.json; with bits 0 nothing is quantised */
     bool cast;                 /* config.json gets another dtype */
     mica_dtype dtype;          /* that one */
+    int *bits;                 /* [parts] of a calibration; NULL: there is none */
     mc_weight_tensor *tensors; /* [count] to be written, in order of the parts */
     size_t count;
     mica_convert_result result; /* but for `fused` */
@@ -29,9 +30,11 @@ typedef struct mc_plan {
 } mc_plan;
 
 /* Plans a conversion. mc_plan_close is needed in any case.
- * errors  MICA_EINVAL options that are wrong or exclude each other; MICA_ENOMEM */
+ * device  of a calibration
+ * errors  MICA_EINVAL options that are wrong or exclude each other; MICA_ENOMEM; those of
+ *         mc_calibrate */
 mica_status mc_plan_open(const mc_source *source, const mica_convert_options *options,
-                         mc_plan *plan);
+                         mica_device *device, mc_plan *plan);
 void mc_plan_close(mc_plan *plan);
 
 /* Writes config.json of the converted model into a folder. */

@@ -117,3 +117,14 @@ told.
   $ mica quantize dense x.gguf --bits 6 2>&1
   mica: GGUF has no blocks that hold affine of 6 bits in groups of 64 as MLX has them; it has some for affine of 2, 3, 4 and 5 bits, and for mxfp4
   [1]
+
+The bits of each layer are chosen by what they cost; the size is that which was asked for.
+
+  $ mica quantize --dequantize $ROOT/tests/fixtures/gguf/llama/model.gguf wide -q > /dev/null
+  > mica quantize wide chosen --calibrate text --target-bits 4.5 --group-size 32 -q |
+  > sed 's/, [0-9.]* kB.*KL [0-9.]*$/ ... KL N/'
+  > grep -q '"bits": 2' chosen/config.json && grep -q '"bits": 3' chosen/config.json
+  chosen: 106,816 parameters ... KL N
+  $ mica quantize wide x --calibrate text --bits 4 2>&1
+  mica: a calibration chooses the bits of affine quantising: it goes with no recipe, number of bits, or other mode
+  [1]
