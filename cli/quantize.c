@@ -22,7 +22,7 @@ static int run(const void *verb_values, char **args, int count) {
         .quant = {(mica_quant_mode)values->mode, (int)values->bits, (int)values->group_size},
         .recipe = values->recipe ? mica_recipe_name((size_t)values->recipe - 1) : NULL,
         .calibration = values->calibrate,
-        .target_bits = values->calibrate ? values->target_bits : 0};
+        .target_bits = values->target_bits};
     return cli_convert(&values->common, "quantize", args, count, &options);
 }
 
@@ -66,10 +66,9 @@ static const cli_option quantize_options[] = {
     {.name = "target-bits",
      .kind = CLI_REAL,
      .placeholder = "X",
-     .initial = "4.5",
-     .min = 1,
+     .initial = "0",
      .max = 32,
-     .help = "with --calibrate: bits per parameter of the result, scales included",
+     .help = "with --calibrate: bits per parameter of the result, scales included; 0: 4.5",
      .offset = offsetof(quantize_values, target_bits)},
     {.name = "dequantize",
      .letter = 'd',

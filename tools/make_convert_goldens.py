@@ -37,6 +37,7 @@ CASES = [
     ("q4g64_qwen3", {"dequantize": True}),
     ("qmixed_qwen3", {"dequantize": True}),
     ("qmxfp4_llama", {"dequantize": True}),
+    ("q2g64_llama", {"dequantize": True}),
     ("q5g32_qwen3", {"dtype": "float16"}),
 ]
 

@@ -1,11 +1,12 @@
 /* Choosing the bits of a model's matrices by what they cost: the divergence of its predictions.
  *
- * Matrices are taken in groups: attention and MLP of each layer, the embedding, the head. Each group
- * alone is quantised with each number of bits, and the divergence KL(model || quantised) on a text
- * is measured. Then bits are spent where a bit lowers the sum of divergences most, until the model
- * has the wanted size: once from two bits everywhere on, and once from the largest number that all
- * matrices can have. Divergences do not quite add up, so both choices are measured as a whole, and
- * the better one is taken. The same model, text and options give the same bits on every machine.
+ * Matrices are taken in groups: attention and MLP of each layer, the embedding, the head. Each
+ * group alone is quantised with each number of bits, and the divergence KL(model || quantised) on a
+ * text is measured. Then bits are spent where a bit lowers the sum of divergences most, until the
+ * model has the wanted size: once from two bits everywhere on, and once from the largest number
+ * that all matrices can have. Divergences do not quite add up, so both choices are measured as a
+ * whole, and the better one is taken. The same model, text and options give the same bits on any
+ * number of threads.
  *
  * Threads: a calibration belongs to one. */
 #ifndef CONVERT_CALIBRATE_H

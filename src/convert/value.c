@@ -10,7 +10,7 @@ static void cast_scales(mica_scope *s, mica_dtype dtype, mc_value *value) {
 }
 
 /* scale * code + bias with the product rounded to the dtype before the sum is: as MLX has it, which
- * differs from the one rounding of mica_dequantize where the dtype is not f32. */
+ * differs from the one rounding of mica_dequantize. */
 static mica_array dequantise_affine(mica_scope *s, const mc_part *part, mica_quant quant,
                                     const mc_value *value, mica_dtype dtype) {
     int64_t size = quant.group_size, groups = part->shape[part->ndim - 1] / size;
@@ -27,8 +27,7 @@ static mica_array dequantise_affine(mica_scope *s, const mc_part *part, mica_qua
 
 mica_array mc_dequantise_value(mica_scope *s, const mc_part *part, mica_quant quant,
                                const mc_value *value, mica_dtype dtype) {
-    if (quant.mode == MICA_QUANT_AFFINE && dtype != MICA_F32)
-        return dequantise_affine(s, part, quant, value, dtype);
+    if (quant.mode == MICA_QUANT_AFFINE) return dequantise_affine(s, part, quant, value, dtype);
     return mica_dequantize(s, value->weight, value->scales, value->biases, quant, dtype);
 }
 

@@ -128,3 +128,6 @@ The bits of each layer are chosen by what they cost; the size is that which was 
   $ mica quantize wide x --calibrate text --bits 4 2>&1
   mica: a calibration chooses the bits of affine quantising: it goes with no recipe, number of bits, or other mode
   [1]
+  $ mica quantize wide x --target-bits 4 2>&1
+  mica: target bits are for a calibration, which is not asked for
+  [1]

@@ -171,7 +171,7 @@ static void test_mlx_lm(void **state) {
     for (mc_json_iter it = mc_json_begin(mc_json_root(doc)); mc_json_next(&it); n++)
         check_case(it.value);
     print_message("%zu conversions, every matrix as mlx-lm's\n", n);
-    assert_true(n >= 18);
+    assert_true(n >= 19);
     mc_json_close(&doc);
     free(path);
 }
