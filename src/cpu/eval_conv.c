@@ -4,7 +4,10 @@
  * side is the kernel. A unit of work is a block of places and a range of output channels: the
  * block's windows are copied to the worker's scratch, and multiplied by tiles of the kernel that
  * fit a second-level cache. Each sum is a dot product in one order, whatever the blocks are. A
- * kernel of one tap without padding reads x in place. */
+ * kernel of one tap without padding reads x in place.
+ *
+ * Where each channel has a filter of its own (depthwise), there is nothing to multiply as matrices:
+ * a place of the result is the sum of rows of x, each times a row of weights. */
 #include <string.h>
 
 #include "base/integer.h"
@@ -21,6 +24,7 @@
 #define TILE_BYTES (256 * 1024) /* of the kernel that meets a block at once */
 #define TILE_STEP 16            /* output channels */
 #define UNITS_EACH 4            /* units for a thread, at least */
+#define DEPTHWISE_MIN 4         /* channels */
 
 typedef struct work {
     const mc_call *call;
@@ -243,9 +247,98 @@ static mica_status take_memory(work *w) {
     return MICA_OK;
 }
 
+/* ---- a filter for each channel ---- */
+
+typedef struct filters {
+    const work *w;
+    int64_t channels;
+    const float *weights; /* [taps, channels] */
+    const float *zeros;   /* [channels]: what is outside of x */
+    char *scratch;        /* of each worker: taps pointers, a row of the result */
+    size_t worker_bytes;
+} filters;
+
+/* The rows of x that a place of the result is made of, in the order of the kernel's taps. */
+static void find_rows(const filters *f, int64_t row, const float **rows) {
+    const work *w = f->w;
+    const mc_window *d = w->windows;
+    int64_t p2 = row % w->places[2], p1 = row / w->places[2] % w->places[1];
+    int64_t p0 = row / w->places[2] / w->places[1] % w->places[0];
+    int64_t n = row / w->places[2] / w->places[1] / w->places[0];
+    for (int64_t i = 0; i < d[0].size; i++)
+        for (int64_t j = 0; j < d[1].size; j++) {
+            int64_t a = element_at(&d[0], p0, w->flip ? d[0].size - 1 - i : i);
+            int64_t b = element_at(&d[1], p1, w->flip ? d[1].size - 1 - j : j);
+            int64_t line = ((n * d[0].length + a) * d[1].length + b) * d[2].length;
+            for (int64_t k = 0; k < d[2].size; k++, rows++) {
+                int64_t c = element_at(&d[2], p2, w->flip ? d[2].size - 1 - k : k);
+                *rows = a < 0 || b < 0 || c < 0 ? f->zeros : w->x + (line + c) * w->x_stride;
+            }
+        }
+}
+
+static void run_places(void *context, int64_t begin, int64_t end, int worker) {
+    const filters *f = context;
+    const work *w = f->w;
+    const mc_operand *out = &w->call->out;
+    char *scratch = f->scratch + (size_t)worker * f->worker_bytes;
+    const float **rows = (const float **)(void *)scratch;
+    float *wide = (float *)(void *)(scratch + pad((size_t)w->taps * sizeof *rows));
+    for (int64_t r = begin; r < end; r++) {
+        bool in_place = out->layout->dtype == MICA_F32;
+        float *y = in_place ? (float *)out->data + r * f->channels : wide;
+        find_rows(f, r, rows);
+        w->kern->sum_taps(w->taps, f->channels, rows, f->weights, y);
+        if (!in_place)
+            mc_narrow(w->kern, out->layout->dtype, y, f->channels, out->data, r * f->channels);
+    }
+}
+
+/* The kernel's elements of each tap side by side. */
+static void turn_weights(const filters *f, float *to) {
+    for (int64_t c = 0; c < f->channels; c++)
+        for (int64_t t = 0; t < f->w->taps; t++)
+            to[t * f->channels + c] = f->w->w[c * f->w->taps + t];
+}
+
+static mica_status eval_depthwise(work *w) {
+    const mc_call *call = w->call;
+    const mc_operand *x = &call->in[0], *k = &call->in[1];
+    filters f = {.w = w, .channels = w->groups};
+    bool copies_kernel = !is_dense_f32(k->layout);
+    size_t floats = pad((size_t)f.channels * sizeof(float));
+    size_t x_bytes = pad((size_t)mc_rows_scratch(x) * sizeof(float));
+    size_t k_bytes = pad((size_t)mc_layout_size(k->layout) * sizeof(float));
+    f.worker_bytes = pad((size_t)w->taps * sizeof(float *)) + floats;
+    size_t bytes = x_bytes + (copies_kernel ? 2 : 1) * k_bytes + floats +
+                   (size_t)mc_cpu_of(call)->threads * f.worker_bytes;
+    char *memory = mc_run_scratch(call->run, bytes);
+    if (!memory) return MICA_ENOMEM;
+    if (mc_run_is_measured(call->run)) return MICA_OK;
+    float *turned = (float *)(void *)(memory + x_bytes);
+    float *zeros = (float *)(void *)(memory + x_bytes + k_bytes);
+    float *wide = (float *)(void *)(memory + x_bytes + k_bytes + floats);
+    mc_rows rows = mc_rows_get(call, x, (float *)(void *)memory);
+    w->x = rows.data;
+    w->x_stride = rows.stride;
+    w->w = k->data;
+    if (copies_kernel) {
+        widen(call, k, wide);
+        w->w = wide;
+    }
+    turn_weights(&f, turned);
+    memset(zeros, 0, floats);
+    f.weights = turned;
+    f.zeros = zeros;
+    f.scratch = (char *)wide + (copies_kernel ? k_bytes : 0);
+    mc_cpu_for(call, w->rows, mc_grain(w->taps * f.channels), run_places, &f);
+    return MICA_OK;
+}
+
 mica_status mc_eval_conv(const mc_call *call) {
     work w = describe(call);
     if (mc_layout_size(call->out.layout) == 0) return MICA_OK;
+    if (w.each == 1 && w.outs == 1 && w.groups >= DEPTHWISE_MIN) return eval_depthwise(&w);
     divide(&w, mc_cpu_of(call)->threads);
     MC_TRY(take_memory(&w));
     if (mc_run_is_measured(call->run)) return MICA_OK;

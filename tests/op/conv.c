@@ -49,6 +49,8 @@ static void every_option(void **state) {
                                .flip = r[6] % 2 != 0};
         int64_t sizes[5] = {1 + r[7] % 2, 5 + r[8] % 9, o.groups * (1 + r[9] % 4),
                             o.groups * (1 + r[10] % 5), 1 + r[11] % 4};
+        if (round % 3 == 0) /* a filter for each channel */
+            sizes[2] = sizes[3] = o.groups = 1 + r[5] % 70;
         int64_t room = (sizes[1] - 1) * o.input_dilation[0] + o.padding_lo[0] + o.padding_hi[0] -
                        (sizes[4] - 1) * o.kernel_dilation[0];
         int64_t places = room < 0 ? 0 : room / o.stride[0] + 1;
@@ -97,6 +99,31 @@ static void kernel_is_the_decomposition(void **state) {
                 mica_array turned =
                     mica_moveaxis(b.s, mica_contiguous(b.s, mica_moveaxis(b.s, w, -1, 1)), 1, -1);
                 expect_same_sums(b.s, mica_conv_general(b.s, other, turned, &all[i]), y, slack[d]);
+            }
+    bench_close(&b);
+}
+
+/* A filter for each channel, in two and three axes. */
+static void depthwise(void **state) {
+    (void)state;
+    bench b = bench_open();
+    static const mica_conv_options all[] = {
+        {.padding_lo = {1, 1, 1}, .padding_hi = {1, 1, 1}},
+        {.stride = {2, 1, 2}, .padding_lo = {0, 2, 1}, .padding_hi = {-1, 0, 1}, .flip = true},
+        {.kernel_dilation = {1, 2, 1}, .input_dilation = {2, 1, 2}},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (int d = 0; d < 3; d++)
+            for (int64_t c = 4; c < 100; c += 23) {
+                mica_conv_options o = all[i];
+                o.groups = c;
+                mica_array x = noise(b.s, 1, dtypes[d], SHAPE(2, 6, 5, 7, c));
+                mica_array w = noise(b.s, 2, dtypes[d], SHAPE(c, 2, 3, 3, 1));
+                mica_array y = mica_conv_general(b.s, x, w, &o);
+                expect_near(b.s, y, decomposed(b.s, y), slack[d]);
+                mica_array other =
+                    mica_moveaxis(b.s, mica_contiguous(b.s, mica_moveaxis(b.s, x, -1, 1)), 1, -1);
+                expect_same_sums(b.s, mica_conv_general(b.s, other, w, &o), y, slack[d]);
             }
     bench_close(&b);
 }
@@ -173,11 +200,9 @@ static void errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_option),
-        cmocka_unit_test(kernel_is_the_decomposition),
-        cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(empty_ones),
-        cmocka_unit_test(errors),
+        cmocka_unit_test(every_option), cmocka_unit_test(kernel_is_the_decomposition),
+        cmocka_unit_test(depthwise),    cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(empty_ones),   cmocka_unit_test(errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

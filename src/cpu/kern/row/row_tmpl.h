@@ -135,6 +135,31 @@ static void widen_q8(int64_t n, const uint8_t *codes, const uint8_t *scales, flo
     }
 }
 
+/* Sums of n <= TAP_LANES elements; they are registers where n is TAP_LANES. */
+#define TAP_LANES (2 * LANES)
+static inline void sum_taps_of(int64_t taps, int64_t n, int64_t at, int64_t stride,
+                               const float *const *rows, const float *w, float *y) {
+    float sums[TAP_LANES] = {0};
+    for (int64_t t = 0; t < taps; t++) {
+        const float *x = rows[t] + at, *v = w + t * stride + at;
+        for (int64_t lane = 0; lane < n; lane++)
+            sums[lane] += x[lane] * v[lane];
+    }
+    for (int64_t lane = 0; lane < n; lane++)
+        y[at + lane] = sums[lane];
+}
+
+static void sum_taps(int64_t taps, int64_t n, const float *const *rows, const float *w, float *y) {
+    int64_t at = 0;
+    for (; at + TAP_LANES <= n; at += TAP_LANES)
+        sum_taps_of(taps, TAP_LANES, at, n, rows, w, y);
+    if (at + LANES <= n) {
+        sum_taps_of(taps, LANES, at, n, rows, w, y);
+        at += LANES;
+    }
+    if (at < n) sum_taps_of(taps, n - at, at, n, rows, w, y);
+}
+
 void FILL(mk_kernels *kernels) {
     kernels->silu = silu;
     kernels->gelu_approx = gelu_approx;
@@ -143,6 +168,7 @@ void FILL(mk_kernels *kernels) {
     kernels->norm_gradient = norm_gradient;
     kernels->rope = rope;
     kernels->largest = largest;
+    kernels->sum_taps = sum_taps;
     kernels->narrow_q8 = narrow_q8;
     kernels->widen_q8 = widen_q8;
 }
