@@ -22,6 +22,20 @@
  * adds the time of each op to a file of trace events (JSON). The last two evaluate each op by
  * itself, as MICA_MODE_EAGER does.
  *
+ * Compiling runs passes. None changes bits, and each can be left out by its name: to find errors.
+ *
+ *     fold       what is computed from constants alone is computed once, where that takes at most
+ *                64 KiB more memory than the constants; not within control flow
+ *     common     nodes that compute the same become one
+ *     dead       results and operands of control flow that nothing reads go
+ *     joints     matmuls of one operand run together
+ *     epilogues  what goes row by row runs together, up to a matmul
+ *     regions    what goes element by element runs together, in blocks that stay in the
+ *                first-level cache; 16 ops at most
+ *
+ * The last three are those of a device whose kernels are mica's own, as "cpu". With them off, each
+ * op runs alone. MICA_MODE_EAGER runs no pass.
+ *
  * Threads: an executable belongs to one thread at a time. Different ones run at once, clones
  * (mica_executable_clone) too. */
 #ifndef MICA_EXECUTABLE_H
@@ -45,10 +59,12 @@ typedef enum mica_mode {
 
 /** Options of mica_executable_open; zero means the default. */
 typedef struct mica_executable_options {
-    size_t struct_bytes; /* see mica/api.h */
-    size_t slot_align;   /* bytes, a power of two: slots begin at multiples of it. 0: 64 */
-    mica_mode mode;      /* how it is run */
-    int reserved;        /* 0 */
+    size_t struct_bytes;    /* see mica/api.h */
+    size_t slot_align;      /* bytes, a power of two: slots begin at multiples of it. 0: 64 */
+    mica_mode mode;         /* how it is run */
+    int reserved;           /* 0 */
+    const char *passes_off; /* names of passes that are left out, "fold,regions", or "all"; NULL:
+                               those that $MICA_PASSES_OFF names. Borrowed */
 } mica_executable_options;
 
 /** Opens an executable of a program.
@@ -56,7 +72,8 @@ typedef struct mica_executable_options {
  *  program     may be closed afterwards.
  *  options     NULL for the defaults. Borrowed.
  *  executable  receives it, owned by the caller; NULL after an error.
- *  errors      MICA_EINVAL an unknown mode, also in $MICA_MODE, or slot_align is no power of two;
+ *  errors      MICA_EINVAL an unknown mode or pass, also in $MICA_MODE or $MICA_PASSES_OFF, or
+ *              slot_align is no power of two;
  *              those of compiling; MICA_ENOMEM */
 MICA_API mica_status mica_executable_open(const mica_program *program,
                                           const mica_executable_options *options,

@@ -38,6 +38,10 @@ static runs runs_of(const mc_layout *l) {
     static void copy_run_##T(const T *x, int64_t stride, int64_t n, T *out) { \
         if (stride == 1) {                                                    \
             memcpy(out, x, (size_t)n * sizeof *x);                            \
+        } else if (stride == 0) { /* a number for all: quickly */             \
+            T value = *x;                                                     \
+            for (int64_t i = 0; i < n; i++)                                   \
+                out[i] = value;                                               \
         } else {                                                              \
             for (int64_t i = 0; i < n; i++)                                   \
                 out[i] = x[i * stride];                                       \

@@ -37,6 +37,14 @@ const void *mc_block_raw(const mc_operand *x, int64_t begin, int64_t n, mc_block
 const float *mc_block_f32(const mc_operand *x, int64_t begin, int64_t n, mc_block *block);
 const int64_t *mc_block_i64(const mc_operand *x, int64_t begin, int64_t n, mc_block *block);
 
+/* Whether all elements are one, whose block serves for those behind it. */
+static inline bool mc_block_is_one(const mc_layout *l) {
+    bool one = true;
+    for (int k = 0; k < l->ndim; k++)
+        one = one && (l->strides[k] == 0 || l->shape[k] == 1);
+    return one;
+}
+
 /* Where to compute n f32 of a dense result: in its own memory if it is f32, else in the block, from
  * which mc_block_put_f32 writes them. For elementwise ops only: the result may have an operand's
  * memory. */

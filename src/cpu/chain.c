@@ -6,7 +6,10 @@
 /* of a chain; with that many rows, one row more makes a thread little later */
 #define ROWS_A_THREAD 4
 
-typedef enum operands { ALL, FIRST, SECOND } operands;
+/* of a region: a block of each of a few arrays stays in the first-level cache */
+#define REGION_BLOCK 4096
+
+typedef enum operands { ALL, EACH, FIRST, SECOND } operands;
 
 static const struct stage_row {
     mc_stage_fn prepare;
@@ -35,7 +38,10 @@ mc_row_form mc_stage_form(mc_op op, const mc_layout *const *in, int n_in) {
         if (!has_whole_rows(in[second])) return (mc_row_form){0}; /* copying in tiles is better */
     if (second) return (mc_row_form){.by_row = 2};
     uint32_t all = (UINT32_C(1) << n_in) - 1;
-    return (mc_row_form){.by_row = stage_table[op].by_row == ALL ? all : 1, .result = true};
+    bool each = stage_table[op].by_row == EACH;
+    return (mc_row_form){.by_row = each || stage_table[op].by_row == ALL ? all : 1,
+                         .result = true,
+                         .by_element = each};
 }
 
 int64_t mc_chain_enough_rows(const void *state) {
@@ -49,8 +55,13 @@ static const mc_layout *leading(const mc_call *call) {
     return call->in[stage_table[call->op].by_row == SECOND ? 1 : 0].layout;
 }
 
-/* Sets how the rows of x are laid out in units. */
+/* Sets how the rows of x are laid out in units; in a region they are elements. */
 static void find_rows(mc_stage *stage, const mc_layout *x, int axis) {
+    if (axis == MC_BY_ELEMENT) {
+        stage->outer = 1;
+        stage->rows = mc_layout_size(x);
+        return;
+    }
     stage->outer = mc_row_count(x, axis);
     stage->rows = x->shape[axis];
 }
@@ -103,6 +114,11 @@ static void run_rows(void *context, int64_t begin, int64_t end, int worker) {
     mc_chain_rows(context, begin, end, worker);
 }
 
+static void run_blocks(void *context, int64_t begin, int64_t end, int worker) {
+    for (int64_t at = begin; at < end; at += REGION_BLOCK)
+        mc_chain_rows(context, at, end - at < REGION_BLOCK ? end : at + REGION_BLOCK, worker);
+}
+
 /* How many threads the work of a chain is worth. */
 static double worth(const mc_chain *chain) {
     double sum = 0;
@@ -131,5 +147,7 @@ void mc_chain_run(mc_chain *chain) {
         }
         return;
     }
-    mc_cpu_for(chain->call, rows, (int64_t)((double)rows / worth(chain)), run_rows, chain);
+    bool region = chain->call->axis == MC_BY_ELEMENT;
+    mc_cpu_for(chain->call, rows, (int64_t)((double)rows / worth(chain)),
+               region ? run_blocks : run_rows, chain);
 }

@@ -20,12 +20,16 @@ static void range(void *context, int64_t begin, int64_t end, int worker) {
     const work *w = context;
     const mc_operand *in = w->call->in, *out = &w->call->out;
     bool floats = mica_dtype_is_float(in[0].layout->dtype);
+    bool one_a = mc_block_is_one(in[0].layout), one_b = mc_block_is_one(in[1].layout);
+    const float *as = NULL, *bs = NULL;
     mc_block a, b, y;
     for (int64_t at = begin; at < end; at += MC_BLOCK) {
         int64_t n = end - at < MC_BLOCK ? end - at : MC_BLOCK;
         if (floats) {
             float *to = mc_block_aim(out, at, &y);
-            w->floats(n, mc_block_f32(&in[0], at, n, &a), mc_block_f32(&in[1], at, n, &b), to);
+            if (!as || !one_a) as = mc_block_f32(&in[0], at, n, &a);
+            if (!bs || !one_b) bs = mc_block_f32(&in[1], at, n, &b);
+            w->floats(n, as, bs, to);
             if (to == y.as.f32) mc_block_put_f32(out, at, n, to);
         } else {
             w->ints(n, mc_block_i64(&in[0], at, n, &a), mc_block_i64(&in[1], at, n, &b), y.as.i64);

@@ -51,7 +51,8 @@ mica_status mc_stage_astype(const mc_call *call, mc_stage *stage) {
     const mc_call **context = mc_stage_memory(stage, sizeof *context);
     if (!context) return MICA_OK;
     *context = call;
-    if (is_rounding(call) && !mc_layout_is_dense(x) && x->strides[x->ndim - 1] == 1) {
+    if (call->axis != MC_BY_ELEMENT && is_rounding(call) && !mc_layout_is_dense(x) &&
+        x->strides[x->ndim - 1] == 1) {
         int64_t rows = mc_row_count(x, x->ndim - 1);
         mc_stage_set(stage, round_rows, context, rows, 16384 / x->shape[x->ndim - 1]);
         return MICA_OK;

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 #include "base/status.h"
+#include "device/pass.h"
 #include "graph/graph.h"
 #include "graph/layout.h"
 
@@ -42,6 +43,7 @@ typedef struct mc_lowered {
     uint32_t n_params, n_scalars, n_results;
     mc_lowered_param *params; /* [n_params] */
     uint32_t *results;        /* [n_results] nodes */
+    uint32_t passes_off;      /* bits of mc_pass: what a device that has such passes leaves */
 } mc_lowered;
 
 void mc_lowered_free(mc_lowered *lowered); /* takes NULL */
@@ -66,6 +68,7 @@ typedef struct mc_executable {
     uint32_t n_params, n_results;
     const mc_layout *results; /* [n_results] with the strides that they have */
     size_t bytes;             /* of memory that it holds, about */
+    const uint32_t *changed;  /* [MC_PASS_COUNT] what each pass changed; NULL: nothing */
 } mc_executable;
 
 /* What a launch takes of the device's memory, in bytes as the device counts them, if all donated

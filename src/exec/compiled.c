@@ -38,6 +38,12 @@ static mica_status open_lists(mc_compiled *c, const mc_lowered *lowered) {
     return MICA_OK;
 }
 
+static void add_executable(mc_compiled *c, const mc_executable *x) {
+    c->bytes += x->bytes;
+    for (int i = 0; x->changed && i < MC_PASS_COUNT; i++)
+        c->changed[i] += x->changed[i];
+}
+
 /* The whole graph is the device's: one segment, whose parameters and results are the whole's. */
 static mica_status compile_whole(mc_compiled *c, mc_lowered *lowered) {
     mc_segment *segment = mc_arena_calloc(&c->arena, sizeof *segment);
@@ -50,35 +56,39 @@ static mica_status compile_whole(mc_compiled *c, mc_lowered *lowered) {
     c->segments = segment;
     c->n_segments = 1;
     c->whole = true;
-    c->bytes += segment->executable->bytes;
+    add_executable(c, segment->executable);
     memcpy(c->results, segment->executable->results, c->n_results * sizeof *c->results);
     return MICA_OK;
 }
 
-static size_t bytes_of(const mc_compiled *c) {
-    return c->bytes;
+static void tell(const mc_compiled *c, size_t *bytes, uint32_t *changed) {
+    *bytes += c->bytes;
+    for (int i = 0; i < MC_PASS_COUNT; i++)
+        changed[i] += c->changed[i];
 }
 
 static const mc_graph_runner runner = {
-    .make = mc_compiled_make, .free = mc_compiled_free, .bytes = bytes_of, .run = mc_compiled_run};
+    .make = mc_compiled_make, .free = mc_compiled_free, .tell = tell, .run = mc_compiled_run};
 
-static mica_status compile_control(mc_compiled *c, const mc_part *part, mc_segment *segment) {
+static mica_status compile_control(mc_compiled *c, const mc_part *part, uint32_t passes_off,
+                                   mc_segment *segment) {
     const mc_layout *results = mc_node_results(part->control);
     *segment = (mc_segment){.device = c->device,
                             .n_args = part->control->n_in,
                             .n_results = (uint32_t)mc_node_n_out(part->control),
                             .control_args = part->control_args,
                             .results = part->results};
-    MC_TRY(mc_control_compile(c->device, part->control, &runner, &segment->control));
+    MC_TRY(mc_control_compile(c->device, part->control, passes_off, &runner, &segment->control));
     c->n_segments++;
-    c->bytes += mc_control_bytes(segment->control);
+    mc_control_tell(segment->control, &c->bytes, c->changed);
     for (uint32_t i = 0; i < segment->n_results; i++)
         if (segment->results[i] != MC_ABSENT) c->layouts[segment->results[i]] = results[i];
     return MICA_OK;
 }
 
-static mica_status compile_part(mc_compiled *c, mc_part *part, mc_segment *segment) {
-    if (part->control) return compile_control(c, part, segment);
+static mica_status compile_part(mc_compiled *c, mc_part *part, uint32_t passes_off,
+                                mc_segment *segment) {
+    if (part->control) return compile_control(c, part, passes_off, segment);
     mica_device *device = c->device;
     mica_status status = part->fallback ? mc_device_fallback(c->device, &device) : MICA_OK;
     *segment = (mc_segment){.device = device,
@@ -95,7 +105,7 @@ static mica_status compile_part(mc_compiled *c, mc_part *part, mc_segment *segme
     }
     if (status != MICA_OK) return status;
     c->n_segments++;
-    c->bytes += segment->executable->bytes;
+    add_executable(c, segment->executable);
     for (uint32_t i = 0; i < segment->n_results; i++)
         c->layouts[segment->results[i]] = segment->executable->results[i];
     return MICA_OK;
@@ -116,7 +126,7 @@ static mica_status compile_parts(mc_compiled *c, const mc_lowered *lowered,
         if (node->param) c->layouts[node->value] = node->layout;
     }
     for (uint32_t i = 0; status == MICA_OK && i < n_parts; i++)
-        status = compile_part(c, &parts[i], &c->segments[i]);
+        status = compile_part(c, &parts[i], lowered->passes_off, &c->segments[i]);
     for (uint32_t i = 0; i < n_parts; i++)
         mc_lowered_free(parts[i].lowered);
     for (uint32_t i = 0; status == MICA_OK && i < c->n_results; i++)

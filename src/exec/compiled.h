@@ -41,11 +41,12 @@ struct mc_compiled {
     uint32_t *result_slots; /* [n_results] */
     uint32_t n_segments;
     mc_segment *segments;
-    uint32_t n_fallback;  /* ops that run on the fallback device */
-    size_t bytes;         /* of memory that it holds, about */
-    bool whole;           /* one executable, whose parameters and results are these */
-    pthread_mutex_t lock; /* of one that is not whole */
-    mc_frame *spare;      /* guarded by lock */
+    uint32_t n_fallback;             /* ops that run on the fallback device */
+    size_t bytes;                    /* of memory that it holds, about */
+    uint32_t changed[MC_PASS_COUNT]; /* by passes */
+    bool whole;                      /* one executable, whose parameters and results are these */
+    pthread_mutex_t lock;            /* of one that is not whole */
+    mc_frame *spare;                 /* guarded by lock */
 };
 
 /* Compiles a trace for a device; its leaves are the parameters.

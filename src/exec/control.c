@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "device/device.h"
+#include "exec/pass.h"
 #include "graph/subgraph.h"
 
 /* A subgraph, compiled. Parameters are donated, also those without axes: they are bound as memory,
@@ -43,6 +44,7 @@ struct mc_control {
     bool has_lock;
     frame *spare; /* guarded by lock */
     size_t bytes;
+    uint32_t passes_off, changed[MC_PASS_COUNT];
 };
 
 /* ---- compiling ---- */
@@ -84,8 +86,15 @@ static mica_status compile_in(mc_control *c, const mc_subgraph *g, mc_arena *are
     mica_array *results = mc_arena_alloc(arena, g->n_results * sizeof *results);
     if (!results) return mc_fail_nomem("compiling control flow");
     MC_TRY(copy_graph(c->device, g, arena, s, results));
-    MC_TRY(mc_trace_make(trace, arena, *s, results, g->n_results));
+    const mc_passed from = {*s, g->n_params, g->n_results, results};
+    uint32_t off = c->passes_off | UINT32_C(1) << MC_PASS_FOLD; /* it would have data then */
+    mc_passed to;
+    MC_TRY(mc_passes_run(&from, off, arena, c->changed, &to));
+    if (to.scope != *s) mica_scope_close(s);
+    *s = to.scope;
+    MC_TRY(mc_trace_make(trace, arena, *s, to.results, g->n_results));
     trace->dense_results = true;
+    trace->passes_off = c->passes_off;
     MC_TRY(list_leaves(c, r, trace));
     return c->runner->make(c->device, trace, &r->compiled);
 }
@@ -101,7 +110,7 @@ static mica_status compile_routine(mc_control *c, const mc_subgraph *g, routine 
     mc_buffer_deinit(&trace.key);
     mc_arena_deinit(&arena);
     if (status != MICA_OK) return status;
-    c->bytes += c->runner->bytes(r->compiled);
+    c->runner->tell(r->compiled, &c->bytes, c->changed);
     if (r->n_params > c->max_params) c->max_params = r->n_params;
     if (r->n_leaves > c->max_leaves) c->max_leaves = r->n_leaves;
     if (r->n_results > c->max_results) c->max_results = r->n_results;
@@ -159,13 +168,14 @@ static mica_status compile(mc_control *c, const mc_node *node) {
     return MICA_OK;
 }
 
-mica_status mc_control_compile(mica_device *device, const mc_node *node,
+mica_status mc_control_compile(mica_device *device, const mc_node *node, uint32_t passes_off,
                                const mc_graph_runner *runner, mc_control **control) {
     mc_control *c = mc_calloc(1, sizeof *c);
     *control = NULL;
     if (!c) return mc_fail_nomem("compiling control flow");
     c->device = device;
     c->runner = runner;
+    c->passes_off = passes_off;
     mica_status status = compile(c, node);
     if (status == MICA_OK)
         *control = c;
@@ -188,8 +198,10 @@ void mc_control_free(mc_control *c) {
     mc_free(c);
 }
 
-size_t mc_control_bytes(const mc_control *control) {
-    return control->bytes;
+void mc_control_tell(const mc_control *control, size_t *bytes, uint32_t *changed) {
+    *bytes += control->bytes;
+    for (int i = 0; i < MC_PASS_COUNT; i++)
+        changed[i] += control->changed[i];
 }
 
 /* ---- frames ---- */

@@ -17,21 +17,23 @@ typedef struct mc_compiled mc_compiled;
 typedef struct mc_graph_runner {
     mica_status (*make)(mica_device *device, const mc_trace *trace, mc_compiled **compiled);
     void (*free)(mc_compiled *compiled); /* takes NULL */
-    size_t (*bytes)(const mc_compiled *compiled);
+    /* adds the memory that it holds, about, and what passes changed [MC_PASS_COUNT] */
+    void (*tell)(const mc_compiled *compiled, size_t *bytes, uint32_t *changed);
     mica_status (*run)(const mc_compiled *compiled, mc_binding *args, const uint64_t *scalars,
                        mc_result *results, const mica_cancel *cancel);
 } mc_graph_runner;
 
 typedef struct mc_control mc_control;
 
-/* Compiles the subgraphs of a node of control flow. runner: lives as long.
- * errors  those of runner->make; MICA_ENOMEM */
-mica_status mc_control_compile(mica_device *device, const mc_node *node,
+/* Compiles the subgraphs of a node of control flow, behind the passes that are not off. runner:
+ * lives as long.
+ * errors  those of runner->make and of mc_passes_run; MICA_ENOMEM */
+mica_status mc_control_compile(mica_device *device, const mc_node *node, uint32_t passes_off,
                                const mc_graph_runner *runner, mc_control **control);
 void mc_control_free(mc_control *control); /* takes NULL */
 
-/* Of memory that it holds, about. */
-size_t mc_control_bytes(const mc_control *control);
+/* As mc_graph_runner.tell. */
+void mc_control_tell(const mc_control *control, size_t *bytes, uint32_t *changed);
 
 /* Runs it, and waits for its end.
  *

@@ -1,4 +1,5 @@
 #include "exec/executable.h"
+#include "exec/pass.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +71,14 @@ static mica_status list_ports(mica_executable *x) {
     return MICA_OK;
 }
 
-static mica_status open_executable(mica_executable *x, const mica_executable_options *o) {
+/* passes_off: MC_ABSENT, those that options or the environment name. */
+static mica_status open_executable(mica_executable *x, const mica_executable_options *o,
+                                   uint32_t passes_off) {
+    const char *names = o->passes_off ? o->passes_off : getenv("MICA_PASSES_OFF");
+    x->passes_off = passes_off;
+    if (passes_off == MC_ABSENT)
+        MC_TRY(mc_passes_parse(o->passes_off ? "executable_open" : "MICA_PASSES_OFF", names,
+                               &x->passes_off));
     x->slot_align = o->slot_align ? o->slot_align : 64;
     if (x->slot_align & (x->slot_align - 1))
         return mc_fail(MICA_EINVAL, "executable_open: slot_align is %zu, no power of two",
@@ -83,6 +91,18 @@ static mica_status open_executable(mica_executable *x, const mica_executable_opt
     return x->mode == MICA_MODE_COMPILED ? mc_executable_compile(x) : MICA_OK;
 }
 
+static mica_status open_program(const mica_program *program, const mica_executable_options *o,
+                                uint32_t passes_off, mica_executable **executable) {
+    mica_executable *x = mc_calloc(1, sizeof *x);
+    if (!x) return mc_fail_nomem("an executable");
+    x->program = mc_program_retain(program);
+    x->device = program->device;
+    mica_status status = open_executable(x, o, passes_off);
+    if (status != MICA_OK) mica_executable_close(&x);
+    *executable = x;
+    return status;
+}
+
 mica_status mica_executable_open(const mica_program *program,
                                  const mica_executable_options *options,
                                  mica_executable **executable) {
@@ -90,15 +110,17 @@ mica_status mica_executable_open(const mica_program *program,
     if (!executable) return mc_fail(MICA_EINVAL, "executable_open: executable is NULL");
     *executable = NULL;
     if (!program) return mc_fail(MICA_EINVAL, "executable_open: the program is NULL");
-    MC_TRY(MC_OPTIONS_COPY(mica_executable_options, reserved, &o, options));
-    mica_executable *x = mc_calloc(1, sizeof *x);
-    if (!x) return mc_fail_nomem("an executable");
-    x->program = mc_program_retain(program);
-    x->device = program->device;
-    mica_status status = open_executable(x, &o);
-    if (status != MICA_OK) mica_executable_close(&x);
-    *executable = x;
-    return status;
+    MC_TRY(MC_OPTIONS_COPY(mica_executable_options, passes_off, &o, options));
+    return open_program(program, &o, MC_ABSENT, executable);
+}
+
+/* Also what is left of a compilation that failed. */
+static void forget_compiled(mica_executable *x) {
+    mc_compiled_free(x->compiled);
+    x->compiled = NULL;
+    mica_scope_close(&x->passed);
+    mc_arena_deinit(&x->compiled_lists);
+    memset(x->changed, 0, sizeof x->changed);
 }
 
 void mica_executable_close(mica_executable **executable) {
@@ -116,7 +138,7 @@ void mica_executable_close(mica_executable **executable) {
         mc_value_drop(&x->params[i].value);
         mc_storage_release(x->params[i].staging);
     }
-    mc_compiled_free(x->compiled);
+    forget_compiled(x);
     mc_free(x->slots);
     mc_free(x->slot_memory);
     mc_arena_deinit(&x->arena);
@@ -131,7 +153,7 @@ mica_status mica_executable_clone(mica_executable *executable, mica_executable *
     mc_executable_drain(executable);
     const mica_executable_options o = {.slot_align = executable->slot_align,
                                        .mode = executable->mode};
-    MC_TRY(mica_executable_open(executable->program, &o, clone));
+    MC_TRY(open_program(executable->program, &o, executable->passes_off, clone));
     (*clone)->feeds = executable->feeds;
     for (size_t i = 0; i < executable->n_params; i++) {
         (*clone)->params[i].value = mc_value_share(&executable->params[i].value);
@@ -163,10 +185,15 @@ static void bind_leaves(mica_executable *x, const mc_trace *trace) {
 
 static mica_status compile(mica_executable *x, mc_arena *arena, mc_trace *trace) {
     const mica_program *p = x->program;
-    MC_TRY(mc_trace_make(trace, arena, p->graph, p->results, p->n_results));
+    const mc_passed from = {p->graph, (uint32_t)p->n_params, (uint32_t)p->n_results, p->results};
+    mc_passed to;
+    MC_TRY(mc_passes_run(&from, x->passes_off, arena, x->changed, &to));
+    if (to.scope != p->graph) x->passed = to.scope;
+    MC_TRY(mc_trace_make(trace, arena, to.scope, to.results, p->n_results));
     trace->dense_results = true;
-    x->args = mc_arena_calloc(&x->arena, (trace->n_leaves + 1) * sizeof *x->args);
-    x->scalars = mc_arena_calloc(&x->arena, (trace->n_leaves + 1) * sizeof *x->scalars);
+    trace->passes_off = x->passes_off;
+    x->args = mc_arena_calloc(&x->compiled_lists, (trace->n_leaves + 1) * sizeof *x->args);
+    x->scalars = mc_arena_calloc(&x->compiled_lists, (trace->n_leaves + 1) * sizeof *x->scalars);
     if (!x->args || !x->scalars) return mc_fail_nomem("an executable");
     MC_TRY(mc_compiled_make(x->device, trace, &x->compiled));
     atomic_fetch_add(&x->compiles, 1);
@@ -179,6 +206,7 @@ mica_status mc_executable_compile(mica_executable *x) {
     mc_trace trace = {0};
     if (x->compiled) return MICA_OK;
     mica_status status = compile(x, &arena, &trace);
+    if (status != MICA_OK) forget_compiled(x);
     mc_buffer_deinit(&trace.key);
     mc_arena_deinit(&arena);
     return status;

@@ -59,16 +59,20 @@ struct mica_executable {
     size_t slot_align;
     bool check_nan;
     const char *trace; /* a file; NULL: none */
-    mc_arena arena;    /* lists */
+    uint32_t passes_off;
+    mc_arena arena; /* lists */
     size_t n_params, n_results;
     mc_executable_param *params; /* [n_params] */
     const mc_layout **results;   /* [n_results] of the graph */
     mc_compiled *compiled;       /* NULL: not yet, or eager */
-    mc_binding *args;            /* of the compiled graph */
+    mica_scope *passed;          /* the graph that was compiled; NULL: the program's */
+    mc_arena compiled_lists;
+    mc_binding *args; /* of the compiled graph */
     uint64_t *scalars;
-    mc_executable_run *own;     /* for runs of this thread */
-    mc_executable_run *tickets; /* that are not waited for, the last queued first */
-    bool feeds;                 /* a parameter is fed */
+    uint32_t changed[MC_PASS_COUNT]; /* by the passes over its graph */
+    mc_executable_run *own;          /* for runs of this thread */
+    mc_executable_run *tickets;      /* that are not waited for, the last queued first */
+    bool feeds;                      /* a parameter is fed */
     mica_status broken; /* of a run that failed, for those queued behind it; with its text */
     char broken_text[1024];
     mica_slot *slots;

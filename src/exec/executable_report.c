@@ -128,6 +128,17 @@ static bool report_params(const mica_executable *x, const bool *unused, mc_buffe
     return ok;
 }
 
+/* What each pass changed: nodes, or, of those of the planner, spans of steps. */
+static bool report_passes(const mica_executable *x, mc_buffer *text) {
+    bool ok = true;
+    for (int i = 0; ok && x->compiled && i < MC_PASS_COUNT; i++)
+        ok = mc_pass_is_off(x->passes_off, (mc_pass)i)
+                 ? mc_buffer_printf(text, "pass %s: off\n", mc_pass_name((mc_pass)i))
+                 : mc_buffer_printf(text, "pass %s: %u changed\n", mc_pass_name((mc_pass)i),
+                                    x->changed[i] + x->compiled->changed[i]);
+    return ok;
+}
+
 static mica_status report(const mica_executable *x, mc_buffer *text) {
     static const char *const modes[] = {"", "lazy", "eager", "compiled"};
     size_t nodes = mc_scope_count(x->program->graph);
@@ -142,7 +153,7 @@ static mica_status report(const mica_executable *x, mc_buffer *text) {
         ok = ok &&
              mc_buffer_printf(text, "segments: %u, %u ops on the cpu; %zu bytes of plans\n",
                               x->compiled->n_segments, x->compiled->n_fallback, x->compiled->bytes);
-    ok = ok && report_ops(x, text) && report_params(x, unused, text);
+    ok = ok && report_passes(x, text) && report_ops(x, text) && report_params(x, unused, text);
     mc_free(unused);
     return ok ? MICA_OK : mc_fail_nomem("a report");
 }

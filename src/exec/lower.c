@@ -282,6 +282,7 @@ mica_status mc_lower_ops(mica_device *device, const mc_trace *trace, mc_lowered 
     lowering l = {.device = device, .fallback = fallback, .is_last = mc_device_is_last(device)};
     mc_buffer_clear(fallback);
     MC_TRY(mc_lowered_new(device, trace->n_leaves, trace->n_targets, lowered));
+    (*lowered)->passes_off = trace->passes_off;
     mica_status status = lower(&l, trace, *lowered);
     mc_arena_deinit(&l.arena);
     if (status != MICA_OK) {

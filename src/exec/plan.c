@@ -257,6 +257,7 @@ static void join_kind(builder *b, mc_joint kind) {
             continue;
         joint = kind == MC_JOINT_FIRST ? join_readers(b, i) : join_independent(b, &i);
         p->steps[i].joint = joint;
+        p->changed[MC_PASS_JOINTS] += joint > 1;
         for (uint32_t k = 1; k < joint; k++)
             p->steps[i + k].joint = 0;
     }
@@ -267,7 +268,7 @@ static void join_steps(builder *b) {
     mc_plan *p = b->plan;
     for (uint32_t i = 0; i < p->n_steps; i++)
         set_maker(b, i);
-    if (b->ops->joint) {
+    if (b->ops->joint && !mc_pass_is_off(p->lowered->passes_off, MC_PASS_JOINTS)) {
         join_kind(b, MC_JOINT_FIRST);
         join_kind(b, MC_JOINT_ANY); /* moves whole joints, or none of one */
     }
@@ -390,14 +391,62 @@ static uint32_t choose_chain(builder *b, uint32_t first) {
     return best.axis >= 0 ? grow_chain(b, first, best.axis) : 1;
 }
 
-/* Finds steps that the backend runs as one, row by row. */
+/* ---- regions: chains whose rows are elements ---- */
+
+/* Whether a value is the whole of what lies at an offset, so that element i of all such values of
+ * as many elements is at the same place, if they have the same size. */
+static bool is_whole(const mc_value *v, int64_t offset) {
+    return v->offset_bytes == offset && mc_layout_is_dense(&v->layout);
+}
+
+/* Whether step j goes on with the region from step `first` on: all that it reads of what is made
+ * there it reads as it is made. */
+static bool in_region(const builder *b, uint32_t first, uint32_t j) {
+    const mc_plan *p = b->plan;
+    const mc_step *step = &p->steps[j];
+    if (!step->form.by_element || step->joint != 1 ||
+        mc_layout_size(leading(b, j)) != mc_layout_size(leading(b, first)))
+        return false;
+    for (uint32_t k = 0; k < step->n_in; k++) {
+        const mc_value *v = step->in[k] == MC_ABSENT ? NULL : &p->values[step->in[k]];
+        if (!v || b->made[v->root] <= first) continue;
+        const mc_value *made = &p->values[p->steps[b->made[v->root] - 1].out];
+        if (!is_whole(v, made->offset_bytes) ||
+            mica_dtype_bytes(v->layout.dtype) != mica_dtype_bytes(made->layout.dtype))
+            return false;
+    }
+    return true;
+}
+
+/* How many steps from `first` on are a region. */
+static uint32_t grow_region(const builder *b, uint32_t first) {
+    uint32_t n = 1;
+    if (!b->plan->steps[first].form.by_element) return 1;
+    while (n < MC_MAX_CHAIN && first + n < b->plan->n_steps && in_region(b, first, first + n))
+        n++;
+    return n;
+}
+
+/* The steps from i on that run as one: the longer of a region and a chain by rows. */
+static uint32_t find_span(builder *b, uint32_t i) {
+    bool chains = !mc_pass_is_off(b->plan->lowered->passes_off, MC_PASS_EPILOGUES);
+    bool regions = !mc_pass_is_off(b->plan->lowered->passes_off, MC_PASS_REGIONS);
+    uint32_t n = chains ? choose_chain(b, i) : 1, m = regions ? grow_region(b, i) : 1;
+    if (m == 1 || m < n) return n;
+    for (uint32_t k = 0; k < m; k++)
+        b->plan->steps[i + k].axis = MC_BY_ELEMENT;
+    return m;
+}
+
+/* Finds steps that the backend runs as one, row by row or element by element. */
 static void chain_steps(builder *b) {
     mc_plan *p = b->plan;
     for (uint32_t i = 0; i < p->n_steps; i += p->steps[i].span) {
         mc_step *step = &p->steps[i];
         if (step->form.by_row == 0 || step->form.ends) continue;
-        uint32_t n = choose_chain(b, i);
+        uint32_t n = find_span(b, i);
         if (n == 1) continue;
+        p->changed[step->axis == MC_BY_ELEMENT ? MC_PASS_REGIONS : MC_PASS_EPILOGUES]++;
         step->span = n;
         step->kernel = b->ops->chain;
         for (uint32_t k = 1; k < n; k++)
@@ -453,6 +502,17 @@ static bool others_apart(const builder *b, const mc_step *step, uint32_t donor, 
     return true;
 }
 
+/* Whether a value of a root lies in the rows of step own's result, which begins at `offset`, where
+ * another step of its span, going along its own axis, reads or writes it. */
+static bool lies_alike(const builder *b, const mc_step *own, const mc_step *step,
+                       const mc_layout *l, int64_t offset) {
+    const mc_layout *out = &b->plan->values[own->out].layout;
+    if (own->axis != MC_BY_ELEMENT)
+        return lies_in_rows(rows_along(out, own->axis), l, step->axis, offset);
+    return offset == 0 && mc_layout_is_dense(l) &&
+           mica_dtype_bytes(l->dtype) == mica_dtype_bytes(out->dtype);
+}
+
 /* Whether what the other steps of i's span do to the root is done to the same rows that step i
  * writes of it. */
 static bool span_keeps_rows(const builder *b, uint32_t i, const mc_root *root, int64_t offset) {
@@ -470,8 +530,7 @@ static bool span_keeps_rows(const builder *b, uint32_t i, const mc_root *root, i
             int64_t at;
             if (value == MC_ABSENT || root_of(b, value, &at) != root) continue;
             if (!own->form.result || !(result ? step->form.result : goes_by_row(step, k)) ||
-                !lies_in_rows(rows_along(&p->values[own->out].layout, own->axis),
-                              &p->values[value].layout, step->axis, at - offset))
+                !lies_alike(b, own, step, &p->values[value].layout, at - offset))
                 return false;
         }
     }
@@ -595,7 +654,8 @@ static mica_status build(builder *b) {
     chain_steps(b);
     find_last_uses(b);
     find_in_place(b);
-    return place_temporaries(b);
+    MC_TRY(place_temporaries(b));
+    return MC_VERIFY_PASSES ? mc_plan_verify(b->plan) : MICA_OK;
 }
 
 mica_status mc_plan_make(mica_device *device, const mc_step_ops *ops, mc_lowered *lowered,

@@ -11,6 +11,7 @@
 #define EXEC_PLAN_H
 
 #include "base/arena.h"
+#include "device/pass.h"
 #include "exec/step.h"
 
 typedef enum mc_root_kind { MC_ROOT_PARAM, MC_ROOT_SCALAR, MC_ROOT_TEMP, MC_ROOT_OWN } mc_root_kind;
@@ -43,7 +44,7 @@ typedef struct mc_step {
     uint32_t joint;      /* steps from this one on that are joint; 0: an earlier one's */
     uint32_t span;       /* steps from this one on that its kernel runs; 0: an earlier one's */
     mc_row_form form;
-    int axis; /* in a chain: the one that its rows lie along */
+    int axis; /* in a chain: the one that its rows lie along, or MC_BY_ELEMENT */
 } mc_step;
 
 typedef struct mc_plan {
@@ -58,6 +59,7 @@ typedef struct mc_plan {
     mc_step *steps;
     uint32_t *targets; /* [n_targets] values */
     int64_t temp_bytes;
+    uint32_t changed[MC_PASS_COUNT]; /* the spans that each pass found */
 } mc_plan;
 
 /* Makes the plan of a graph, which it takes over, after an error too: resolves views, finds steps
@@ -66,5 +68,10 @@ typedef struct mc_plan {
 mica_status mc_plan_make(mica_device *device, const mc_step_ops *ops, mc_lowered *lowered,
                          mc_plan **plan);
 void mc_plan_free(mc_plan *plan); /* takes NULL */
+
+/* Checks that every value is made once, before it is read, and that what lies in the block of
+ * temporaries lies alone as long as a step of it is still to run (exec/plan_check.c).
+ * errors  MICA_EINTERNAL naming the step; MICA_ENOMEM */
+mica_status mc_plan_verify(const mc_plan *plan);
 
 #endif

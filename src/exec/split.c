@@ -234,6 +234,7 @@ static mica_status fill_part(splitter *s, mc_part *part, uint32_t level) {
         return mc_fail_nomem("splitting a graph");
     MC_TRY(mc_lowered_new(s->device, n, n, &part->lowered));
     part->lowered->n_params = part->lowered->n_results = 0;
+    part->lowered->passes_off = s->from->passes_off;
     for (uint32_t i = 0; i < s->count; i++) {
         if (!s->needed[i]) continue;
         s->made[i] = make_node(s, part, i, level, in);

@@ -3,7 +3,7 @@
  * Such a device is a table of kernels (mc_step_ops). exec/steps.h makes its executables: a plan of
  * steps, each an op with its operands in planned memory (exec/plan.h), and runs of it. Steps that
  * go well together are run by one kernel call: joint ones, which share an operand or lie near each
- * other, and chains, which go row by row. */
+ * other, and chains, which go row by row, or, as regions, element by element. */
 #ifndef EXEC_STEP_H
 #define EXEC_STEP_H
 
@@ -33,12 +33,13 @@ typedef struct mc_call {
     mc_run *run;            /* for mc_run_scratch */
     int span;  /* calls from this one on that the kernel runs: joint ones, or a chain */
     int joint; /* calls from this one on that are joint: mc_step_ops.joint; 0: an earlier one's */
-    int axis;  /* in a chain: the one that its rows lie along */
+    int axis;  /* in a chain: the one that its rows lie along, or MC_BY_ELEMENT */
     int left;  /* calls of the run from this one on */
 } mc_call;
 
 #define MC_MAX_JOINT 8
 #define MC_MAX_CHAIN 16
+#define MC_BY_ELEMENT (-1) /* the axis of a region: its rows are elements, in logical order */
 
 /* How an op goes row by row. Rows are the places along one axis, not the last, of the operands
  * `by_row`; these have one shape but for the last axis, and so has the result where `result` says
@@ -48,6 +49,7 @@ typedef struct mc_row_form {
     uint32_t by_row; /* a bit an operand; 0: the op does not go row by row */
     bool result;
     bool ends; /* takes x, its first operand, row by row, but needs all of it before it goes on */
+    bool by_element; /* element i of the result, in logical order, is computed from elements i */
 } mc_row_form;
 
 typedef mica_status (*mc_kernel)(const mc_call *call);
@@ -90,8 +92,9 @@ typedef struct mc_step_ops {
     /* Chains: the form in which an op over these layouts goes row by row, and the kernel of calls
      * [0, span) that do: all their operands that go by rows and are written in the chain are
      * written along the same rows, the others before it; results have memory of their own, or that
-     * of an operand along the same rows. At most MC_MAX_CHAIN, then joint ones that end it. Not
-     * asked of ops of several results. NULL: none. So many rows are enough for all threads: an axis
+     * of an operand along the same rows. At most MC_MAX_CHAIN, then joint ones that end it. In a
+     * region all calls go by element, and have as many. Not asked of ops of several results. NULL:
+     * none. So many rows are enough for all threads: an axis
      * of more is no better. */
     mc_row_form (*rows)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,
                         int n_in);

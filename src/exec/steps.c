@@ -29,7 +29,8 @@ static mica_status fill(step_executable *x, mica_device *device, mc_plan *plan) 
     x->base = (mc_executable){.n_params = plan->lowered->n_params,
                               .n_results = plan->n_targets,
                               .results = x->results,
-                              .bytes = bytes_of(plan)};
+                              .bytes = bytes_of(plan),
+                              .changed = plan->changed};
     if (pthread_mutex_init(&x->lock, NULL) != 0)
         return mc_fail(MICA_EDEVICE, "cannot make a mutex for an executable");
     x->plan = plan; /* from here on mc_steps_discard takes it all apart */

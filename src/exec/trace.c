@@ -71,7 +71,8 @@ mica_status mc_trace_make(mc_trace *t, mc_arena *arena, mica_scope *s, const mic
     }
     mc_buffer key = t->key;
     mc_buffer_clear(&key);
-    *t = (mc_trace){.scope = s, .n_targets = (uint32_t)n, .key = key};
+    *t =
+        (mc_trace){.scope = s, .n_targets = (uint32_t)n, .key = key, .passes_off = MC_GRAPH_PASSES};
     t->ordinal = mc_arena_alloc(arena, (last + 1) * sizeof *t->ordinal);
     t->targets = mc_arena_alloc(arena, n * sizeof *t->targets);
     if (!t->ordinal || !t->targets) return mc_fail_nomem("tracing a graph");

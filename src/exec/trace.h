@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "device/pass.h"
 #include "graph/graph.h"
 
 typedef struct mc_trace {
@@ -17,8 +18,10 @@ typedef struct mc_trace {
     uint32_t n_leaves;
     uint32_t *leaves; /* [n_leaves] node of each leaf */
     uint32_t n_targets;
-    uint32_t *targets;  /* [n_targets] ordinals */
-    bool dense_results; /* lowering makes the targets dense; set by whoever wants it */
+    uint32_t *targets;   /* [n_targets] ordinals */
+    bool dense_results;  /* lowering makes the targets dense; set by whoever wants it */
+    uint32_t passes_off; /* bits of mc_pass. Graphs are only passed over where an executable asks
+                            for it */
     mc_buffer key;
     uint64_t hash;
 } mc_trace;

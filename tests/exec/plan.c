@@ -88,6 +88,7 @@ static void check_memory(const mc_plan *p, uint32_t from) {
 /* The plan of xs: how many steps each of its spans has, 0 after the last. */
 static void plan_runs(const fixture *f, const mica_array *xs, size_t n, uint32_t *runs) {
     mc_plan *plan = plan_of(f, xs, n);
+    assert_int_equal(mc_plan_verify(plan), MICA_OK);
     for (uint32_t i = 0; i < plan->n_steps; i += plan->steps[i].span) {
         assert_true(plan->steps[i].span >= 1);
         for (uint32_t k = 1; k < plan->steps[i].span; k++)
@@ -323,6 +324,42 @@ static void rows_that_others_read_stay(void **state) {
     }
 }
 
+/* What the verifier of plans is for: plans in which something is wrong. */
+static void wrong_plans_are_found(void **state) {
+    fixture *f = *state;
+    mica_scope *s = f->s;
+    mica_array x = mica_cumsum(s, data(f, (int64_t[]){8, 16}, 2), 1, false, true);
+    mica_array y = mica_cumsum(s, mica_exp(s, x), 1, false, true);
+    y = mica_cumsum(s, mica_add(s, mica_cumsum(s, mica_multiply(s, x, y), 0, false, true), y), 1,
+                    true, true);
+    mc_plan *plan = plan_of(f, &y, 1);
+    assert_int_equal(mc_plan_verify(plan), MICA_OK);
+
+    mc_root *temp[2] = {NULL, NULL};
+    for (uint32_t i = 0; i < plan->n_roots; i++)
+        if (plan->roots[i].placed) temp[temp[0] != NULL] = &plan->roots[i];
+    assert_non_null(temp[1]);
+    int64_t offset = temp[1]->offset;
+    temp[1]->offset = temp[0]->offset; /* on what still lives */
+    assert_int_equal(mc_plan_verify(plan), MICA_EINTERNAL);
+    assert_non_null(strstr(mica_last_error(), "writes over what is still needed"));
+    temp[1]->offset = plan->temp_bytes;
+    assert_int_equal(mc_plan_verify(plan), MICA_EINTERNAL);
+    assert_non_null(strstr(mica_last_error(), "outside of the temporaries"));
+    temp[1]->offset = offset;
+
+    mc_step first = plan->steps[0]; /* the last one first */
+    plan->steps[0] = plan->steps[plan->n_steps - 1];
+    plan->steps[plan->n_steps - 1] = first;
+    assert_int_equal(mc_plan_verify(plan), MICA_EINTERNAL);
+    assert_non_null(strstr(mica_last_error(), "reads what no step before it makes"));
+    plan->steps[plan->n_steps - 1] = plan->steps[0];
+    plan->steps[0] = first;
+    plan->steps[1].out = plan->steps[0].out;
+    assert_int_equal(mc_plan_verify(plan), MICA_EINTERNAL);
+    mc_plan_free(plan);
+}
+
 static void no_longer_than_a_kernel_takes(void **state) {
     fixture *f = *state;
     mica_array x = data(f, (int64_t[]){4, 64}, 2);
@@ -444,6 +481,7 @@ int main(void) {
         WITH_DEVICE(one_row_of_many_is_no_row),
         WITH_DEVICE(rows_that_others_read_stay),
         WITH_DEVICE(no_longer_than_a_kernel_takes),
+        WITH_DEVICE(wrong_plans_are_found),
         WITH_DEVICE(a_backend_without_chains_has_none),
         WITH_DEVICE(a_backend_without_joint_kernels_runs_steps_alone),
         WITH_DEVICE(results_have_places_of_their_own),
