@@ -8,21 +8,27 @@ Every model of tests/fixtures that GGUF can describe is written twice: as it is,
 f32. Of the second files llama.cpp computes the goldens of transformers (of Gemma's to
 three digits: its table of GELU has f16). Of the first ones it differs
 by its own arithmetic, which rounds activations to 8 bits beside quantised weights, to f16 or bf16
-beside such ones. The default model's texts are tokenised and continued as mica does.
+beside such ones. The default model's texts are tokenised and continued as mica does. Real
+tokenizers that tools/fetch_tokenizers has downloaded are written with a tiny model each, and give
+the ids that mica gives; llama.cpp does not normalise, so Qwen's are tried on texts in NFC.
 """
+import json
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import unicodedata
 
 import numpy as np
 from llama_cpp import Llama
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "tests/fixtures"
 MICA = sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/mica"
-TEXTS = ["Once upon a time", "The little dog  saw\n\n a b\u00f6rd 123!", "<end_of_turn>x \u4e16\u754c"]
+TEXTS = ["Once upon a time", "The little dog  saw\n\n a b\u00f6rd 123!",
+         "<end_of_turn>x \u4e16\u754c"]
 failed = False
 
 
@@ -82,7 +88,8 @@ def check_again(folder, temp):
                   type_k=0, type_v=0)
     got, want = logits_of(model, golden["ids"])[::6], golden["logits"]
     report(f"{folder.name} of GGUF, f32: rms of the difference, of the logits' own",
-           np.sqrt(np.mean((got - want) ** 2)) / want.std(), 1e-3 if "gemma" in folder.name else 1e-5)
+           np.sqrt(np.mean((got - want) ** 2)) / want.std(),
+           1e-3 if "gemma" in folder.name else 1e-5)
 
 
 def check_default(temp):
@@ -102,6 +109,81 @@ def check_default(temp):
                 report(f"greedy {want[:40]!r}: differs", int(got.strip() != want), 0)
 
 
+# Family, model_type, first and last token of real tokenizers.
+REAL = {"llama3": ("llama", "llama", "<|begin_of_text|>", "<|end_of_text|>"),
+        "llama3_1": ("llama", "llama", "<|begin_of_text|>", "<|end_of_text|>"),
+        "llama3_2": ("llama", "llama", "<|begin_of_text|>", "<|end_of_text|>"),
+        "qwen2_5": ("qwen2", "qwen2", None, "<|im_end|>"),
+        "qwen3": ("qwen3", "qwen3", None, "<|im_end|>"),
+        "gemma2": ("gemma2", "gemma2", "<bos>", "<eos>"),
+        "gemma3": ("gemma3", "gemma3_text", "<bos>", "<eos>")}
+WIDTH = 32
+
+
+def make_tiny(folder, name, tokenizer):
+    """A model of one layer whose embedding has a row for each token."""
+    family, kind, bos, eos = REAL[name]
+    data = json.loads((tokenizer / "tokenizer.json").read_text())
+    count = 1 + max(*data["model"]["vocab"].values(), *(t["id"] for t in data["added_tokens"]))
+    gemma = family.startswith("gemma")
+    folder.mkdir()
+    os.symlink(tokenizer / "tokenizer.json", folder / "tokenizer.json")
+    config = {"model_type": kind, "hidden_size": WIDTH, "intermediate_size": WIDTH,
+              "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2,
+              "head_dim": 16, "vocab_size": count, "tie_word_embeddings": True,
+              "max_position_embeddings": 512, "query_pre_attn_scalar": 16,
+              "hidden_activation" if gemma else "hidden_act":
+              "gelu_pytorch_tanh" if gemma else "silu"}
+    (folder / "config.json").write_text(json.dumps(config))
+    tokens = {"eos_token": eos} | ({"bos_token": bos} if bos else {})
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokens))
+    zeros = lambda *shape: np.zeros(shape, np.float16)
+    layer, norms = "model.layers.0.", ["input_layernorm", "post_attention_layernorm"]
+    arrays = {"model.embed_tokens.weight": zeros(count, WIDTH), "model.norm.weight": zeros(WIDTH)}
+    for part in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+                 "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"):
+        arrays[f"{layer}{part}.weight"] = zeros(WIDTH, WIDTH)
+        if family == "qwen2" and part[10:] in ("q_proj", "k_proj", "v_proj"):
+            arrays[f"{layer}{part}.bias"] = zeros(WIDTH)
+    if gemma:
+        norms += ["pre_feedforward_layernorm", "post_feedforward_layernorm"]
+    for part in norms:
+        arrays[f"{layer}{part}.weight"] = zeros(WIDTH)
+    if family in ("qwen3", "gemma3"):
+        for part in ("q_norm", "k_norm"):
+            arrays[f"{layer}self_attn.{part}.weight"] = zeros(16)
+    save_file(arrays, folder / "model.safetensors")
+
+
+def check_tokenizer(temp, name, tokenizer):
+    folder, path = temp / name, temp / f"{name}.gguf"
+    make_tiny(folder, name, tokenizer)
+    print("    ", convert(folder, path, False)[1])
+    model = Llama(str(path), vocab_only=True, verbose=False)
+    strings = json.loads((FIXTURES / "tokenizers/strings.json").read_text())["strings"]
+    differing = count = 0
+    for text in strings[::3]:
+        nfc = unicodedata.normalize("NFC", text) == text
+        if "\0" in text or len(text) > 20000 or ("qwen" in name and not nfc):
+            continue
+        done = subprocess.run([MICA, "tokenize", "--ids", "-m", str(folder), "-"],
+                              input=text + "\n", capture_output=True, text=True)
+        ids = list(model.tokenize(text.encode(), add_bos=True, special=True))
+        differing += ids != [int(word) for word in done.stdout.split()]
+        count += 1
+    report(f"{name}'s tokenizer: {count} texts, of which differ", differing, 0)
+
+
+def check_tokenizers(temp):
+    cache = pathlib.Path(os.environ.get("MICA_TEST_CACHE",
+                                        pathlib.Path.home() / ".cache/mica-tests"))
+    for name in REAL:
+        golden = (FIXTURES / "tokenizers" / f"{name}.json").read_text()
+        for folder in cache.iterdir() if cache.exists() else ():
+            if folder.name in golden:
+                check_tokenizer(temp, name, folder)
+
+
 def main():
     with tempfile.TemporaryDirectory() as temp:
         temp = pathlib.Path(temp)
@@ -111,6 +193,7 @@ def main():
         for folder in sorted(path for path in (FIXTURES / "gguf").iterdir() if path.is_dir()):
             check_again(folder, temp)
         check_default(temp)
+        check_tokenizers(temp)
     sys.exit(failed)
 
 

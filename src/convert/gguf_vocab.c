@@ -142,6 +142,7 @@ static mica_status put_tokens(vocab *v) {
         mc_json_get_int(mc_json_find(it.value, "id"), &id);
         mc_json_get_bool(mc_json_find(it.value, "special"), &special);
         if (!mc_json_get_str(mc_json_find(it.value, "content"), &text)) continue;
+        if (id >= v->rows) continue; /* of images: text models of Gemma 3 have no row for it */
         bool none = v->scored && unknown.len && mc_str_eq(text, unknown);
         MC_TRY(put_token(v, text, id,
                          none      ? MC_GGUF_UNKNOWN

@@ -264,6 +264,18 @@ static void test_refused_models(void **state) {
     }
 }
 
+/* A token without a row of the embedding, as text models of Gemma 3 have one, is left out. */
+static void test_token_without_row(void **state) {
+    (void)state;
+    mc_gguf *g;
+    char *from = fixture_copy("qwen3_tied", "tokenizer.json", "\"id\": 479", "\"id\": 480");
+    convert(from, file, NULL, NULL);
+    assert_int_equal(mc_gguf_open(file, &g), MICA_OK);
+    assert_int_equal(mc_gguf_array(g, "tokenizer.ggml.tokens"), 480);
+    mc_gguf_close(&g);
+    test_temp_dir_remove(from);
+}
+
 /* ---- failures ---- */
 
 static void cancel(void *user, uint64_t done, uint64_t total) {
@@ -347,8 +359,8 @@ static void test_writer(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_there_and_back), TEST(test_fixtures),       TEST(test_default_model),
-        TEST(test_refused),        TEST(test_refused_models), TEST(test_cancelled),
-        TEST(test_out_of_memory),  TEST(test_writer),
+        TEST(test_refused),        TEST(test_refused_models), TEST(test_token_without_row),
+        TEST(test_cancelled),      TEST(test_out_of_memory),  TEST(test_writer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
