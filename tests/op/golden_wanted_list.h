@@ -3,7 +3,6 @@
  * anything else fails. So does a row for an op that exists by now. */
 WANTED("*", "f64", "graph programs")
 WANTED("grad", "quantized_matmul_x", "the weights of the record")
-WANTED("grad", "sdpa_mask", "the mask of the record")
 WANTED("promotion", "an op of c64", "more ops on complex numbers")
 
 #undef WANTED
