@@ -381,7 +381,8 @@ MICA_API mica_array mica_softmax_cross_entropy(mica_scope *s, mica_array logits,
 
 /* ---- gradients of single ops ----
  *
- * What mica_grad gives of the op, under a name: of x's shape and dtype. Those of several results
+ * What mica_grad gives of the op, under a name: of x's shape and dtype. Those of convolutions and
+ * pools are in mica/signal.h. Those of several results
  * leave out those whose pointer is NULL; after an error the others are invalid arrays. Errors as
  * mica_grad and the op. */
 
@@ -392,6 +393,11 @@ MICA_API mica_array mica_activation_backward(mica_scope *s, mica_activation kind
                                              mica_array dy);
 MICA_API mica_array mica_fake_quantize_backward(mica_scope *s, mica_array x, mica_array dy,
                                                 const mica_fake_quantize_options *options);
+/** By x and by the scale. */
+MICA_API mica_status mica_fake_quantize_lsq_backward(mica_scope *s, mica_array x, mica_array scale,
+                                                     mica_array dy, int bits, const int *axis,
+                                                     float scale_gradient, mica_array *dx,
+                                                     mica_array *dscale);
 /** dy summed in the other direction. */
 MICA_API mica_array mica_cumsum_backward(mica_scope *s, mica_array dy, int axis, bool reverse,
                                          bool inclusive);

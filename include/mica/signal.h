@@ -147,6 +147,22 @@ typedef struct mica_pool_options {
 MICA_API mica_array mica_pool(mica_scope *s, mica_array x, int spatial, mica_window_kind kind,
                               mica_channels layout, const mica_pool_options *options);
 
+/* ---- their gradients ----
+ *
+ * What mica_grad gives of the op, under a name. Errors as mica_grad and the op. */
+
+/** The gradients of sum(y * dy) by x and w, where y is mica_conv1d, 2d or 3d by x's axes.
+ *
+ *  dx, dw  receive them, of the shapes and dtypes of x and w; NULL: not wanted. Invalid arrays after
+ *          an error. */
+MICA_API mica_status mica_conv_backward(mica_scope *s, mica_array x, mica_array w, mica_array dy,
+                                        mica_channels layout, const mica_conv_options *options,
+                                        mica_array *dx, mica_array *dw);
+/** The gradient of sum(y * dy) by x, where y is mica_pool. */
+MICA_API mica_array mica_pool_backward(mica_scope *s, mica_array x, mica_array dy, int spatial,
+                                       mica_window_kind kind, mica_channels layout,
+                                       const mica_pool_options *options);
+
 /* ---- complex numbers ----
  *
  * c64 is a complex number of two f32, the real part first. Most ops that move elements take it, and

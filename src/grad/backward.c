@@ -1,6 +1,7 @@
 /* Gradients of single ops, under names of their own: what mica_grad gives of the op. */
 #include <mica/grad.h>
 #include <mica/nn.h>
+#include <mica/signal.h>
 
 #include "graph/graph.h"
 
@@ -62,6 +63,16 @@ mica_array mica_fake_quantize_backward(mica_scope *s, mica_array x, mica_array d
     return one(s, mica_fake_quantize(s, x, options, NULL), dy, x);
 }
 
+mica_status mica_fake_quantize_lsq_backward(mica_scope *s, mica_array x, mica_array scale,
+                                            mica_array dy, int bits, const int *axis,
+                                            float scale_gradient, mica_array *dx,
+                                            mica_array *dscale) {
+    const mica_array xs[2] = {variable(s, x), variable(s, scale)};
+    mica_array *const out[2] = {dx, dscale};
+    mica_array y = mica_fake_quantize_lsq(s, xs[0], xs[1], bits, axis, scale_gradient);
+    return backward(s, y, dy, xs, 2, out);
+}
+
 mica_array mica_cumsum_backward(mica_scope *s, mica_array dy, int axis, bool reverse,
                                 bool inclusive) {
     return mica_cumsum(s, dy, axis, !reverse, inclusive);
@@ -120,6 +131,29 @@ mica_status mica_group_norm_backward(mica_scope *s, mica_array x, mica_array gam
     const mica_array xs[3] = {x, vector(s, gamma, x, 1, 1), vector(s, MICA_NONE, x, 1, 0)};
     mica_array *const out[3] = {dx, dgamma, dbeta};
     return backward(s, mica_group_norm(s, x, xs[1], xs[2], groups, eps), dy, xs, 3, out);
+}
+
+/* ---- convolutions, pools ---- */
+
+mica_status mica_conv_backward(mica_scope *s, mica_array x, mica_array w, mica_array dy,
+                               mica_channels layout, const mica_conv_options *options,
+                               mica_array *dx, mica_array *dw) {
+    static mica_array (*const by_axes[MICA_MAX_SPATIAL])(
+        mica_scope *, mica_array, mica_array, mica_channels,
+        const mica_conv_options *) = {mica_conv1d, mica_conv2d, mica_conv3d};
+    const mica_array xs[2] = {variable(s, x), variable(s, w)};
+    mica_array *const out[2] = {dx, dw};
+    int axes = mica_array_ndim(xs[0]) - 2;
+    if (axes < 1 || axes > MICA_MAX_SPATIAL) axes = 2; /* which says what is wrong */
+    return backward(s, by_axes[axes - 1](s, xs[0], xs[1], layout, options), dy, xs, 2, out);
+}
+
+mica_array mica_pool_backward(mica_scope *s, mica_array x, mica_array dy, int spatial,
+                              mica_window_kind kind, mica_channels layout,
+                              const mica_pool_options *options) {
+    if (!mc_operands_ok(s, "pool_backward", &x, 1)) return mc_invalid(s);
+    x = variable(s, x);
+    return one(s, mica_pool(s, x, spatial, kind, layout, options), dy, x);
 }
 
 /* ---- attention ---- */

@@ -102,6 +102,27 @@ bool golden_differentiate(golden *g, mica_array y, double relative) {
     return true;
 }
 
+bool golden_is_also(golden *g, int i, mica_array other) {
+    int64_t n = mica_array_size(other);
+    if (!mica_valid(other) || mica_array_size(g->out[i]) != n) {
+        print_error("%s: output %d: %s\n", g->name, i, mica_last_error());
+        return false;
+    }
+    const size_t bytes = (size_t)n * sizeof(float);
+    float *a = malloc(2 * bytes + 1), *b = a + n;
+    assert_non_null(a);
+    bool good = mica_read(other, a, bytes) == MICA_OK && mica_read(g->out[i], b, bytes) == MICA_OK;
+    if (!good) print_error("%s: %s\n", g->name, mica_last_error());
+    for (int64_t k = 0; k < n && good; k++) {
+        good = a[k] - b[k] <= 1e-5f && b[k] - a[k] <= 1e-5f;
+        if (!good)
+            print_error("%s: output %d, element %lld: %g by its own name, else %g\n", g->name, i,
+                        (long long)k, (double)a[k], (double)b[k]);
+    }
+    free(a);
+    return good;
+}
+
 bool golden_has(const golden *g, const char *key) {
     return mc_json_exists(mc_json_find(g->args, key));
 }

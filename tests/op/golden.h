@@ -78,6 +78,10 @@ void golden_lacks(const char *group, const char *op, const char *record, golden_
  * f32 is by row. Returns true. */
 bool golden_differentiate(golden *g, mica_array y, double relative);
 
+/* Output i, which is there from the rule of mica_grad, by another name: false, with a message,
+ * unless both agree. */
+bool golden_is_also(golden *g, int i, mica_array other);
+
 /* The input of that name; MICA_NONE if the record has none. */
 mica_array golden_in(const golden *g, const char *name);
 

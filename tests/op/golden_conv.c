@@ -34,7 +34,11 @@ static bool run_conv(golden *g) {
     const mica_array xs[2] = {golden_in(g, "x"), golden_in(g, "w")};
     int axes = mica_array_ndim(xs[0]) - 2;
     differentiate(g, by_axes[axes - 1](g->s, xs[0], xs[1], MICA_CHANNELS_FIRST, &o), xs);
-    return true;
+    mica_array dx, dw;
+    if (mica_conv_backward(g->s, xs[0], xs[1], golden_in(g, "dy"), MICA_CHANNELS_FIRST, &o, &dx,
+                           &dw) != MICA_OK)
+        print_error("%s: %s\n", g->name, mica_last_error());
+    return golden_is_also(g, 1, dx) && golden_is_also(g, 2, dw);
 }
 
 static bool run_conv_transpose(golden *g) {

@@ -17,24 +17,6 @@ static bool finish(golden *g, mica_array y, double relative) {
     return true;
 }
 
-/* Output i, which is there from the rule of mica_grad, by another name: both must agree. */
-static bool is_also(golden *g, int i, mica_array other) {
-    const size_t bytes = (size_t)mica_array_size(other) * sizeof(float);
-    float a[512], b[512];
-    assert_true(bytes <= sizeof a);
-    if (!mica_valid(other) || mica_read(other, a, bytes) || mica_read(g->out[i], b, bytes)) {
-        print_error("%s: %s\n", g->name, mica_last_error());
-        return false;
-    }
-    for (size_t k = 0; k < bytes / sizeof *a; k++)
-        if (!(a[k] - b[k] <= 1e-5f && b[k] - a[k] <= 1e-5f)) {
-            print_error("%s: output %d, element %zu: %g by its own name, else %g\n", g->name, i, k,
-                        (double)a[k], (double)b[k]);
-            return false;
-        }
-    return true;
-}
-
 /* ---- attention and layers ---- */
 
 static mica_masked_attention_options attention_options(const golden *g) {
@@ -59,7 +41,8 @@ static bool run_attention(golden *g) {
     mica_array dx[3], dy = golden_in(g, "dy");
     if (mica_masked_attention_backward(g->s, q, k, v, dy, &o, &dx[0], &dx[1], &dx[2]) != MICA_OK)
         return false;
-    return is_also(g, 1, dx[0]) && is_also(g, 2, dx[1]) && is_also(g, 3, dx[2]);
+    return golden_is_also(g, 1, dx[0]) && golden_is_also(g, 2, dx[1]) &&
+           golden_is_also(g, 3, dx[2]);
 }
 
 static bool run_transformer_layer(golden *g) {
@@ -121,13 +104,13 @@ static bool run_softmax_cross_entropy(golden *g) {
     const int64_t *p = golden_has(g, "ignore") ? &ignore : NULL;
     mica_array labels = golden_in(g, "labels"), dy = golden_in(g, "dy");
     finish(g, mica_softmax_cross_entropy(g->s, x_of(g), labels, p), 1e-5);
-    return is_also(g, 1, mica_softmax_cross_entropy_backward(g->s, x_of(g), labels, dy, p));
+    return golden_is_also(g, 1, mica_softmax_cross_entropy_backward(g->s, x_of(g), labels, dy, p));
 }
 
 static bool run_activate(golden *g) {
     mica_activation kind = (mica_activation)golden_int(g, "kind", 0);
     finish(g, mica_activate(g->s, kind, x_of(g)), 2e-5);
-    return is_also(g, 1, mica_activation_backward(g->s, kind, x_of(g), golden_in(g, "dy")));
+    return golden_is_also(g, 1, mica_activation_backward(g->s, kind, x_of(g), golden_in(g, "dy")));
 }
 
 static bool run_solve(golden *g) {
@@ -154,7 +137,7 @@ static bool run_fake_quantize(golden *g) {
     g->out[0] = mica_fake_quantize(g->s, x, &o, &g->out[1]);
     if (mica_grad(g->s, g->out[0], dy, &x, 1, &g->out[2]) != MICA_OK)
         print_error("%s: %s\n", g->name, mica_last_error());
-    return is_also(g, 2, mica_fake_quantize_backward(g->s, x, dy, &o));
+    return golden_is_also(g, 2, mica_fake_quantize_backward(g->s, x, dy, &o));
 }
 
 static bool run_fake_quantize_lsq(golden *g) {
@@ -162,7 +145,13 @@ static bool run_fake_quantize_lsq(golden *g) {
     mica_array y =
         mica_fake_quantize_lsq(g->s, x_of(g), golden_in(g, "scale"), (int)golden_int(g, "bits", 0),
                                axis_of(g, &axis), (float)golden_float(g, "k", 0));
-    return finish(g, y, 1e-5);
+    finish(g, y, 1e-5);
+    mica_array dx, dscale;
+    if (mica_fake_quantize_lsq_backward(g->s, x_of(g), golden_in(g, "scale"), golden_in(g, "dy"),
+                                        (int)golden_int(g, "bits", 0), axis_of(g, &axis),
+                                        (float)golden_float(g, "k", 0), &dx, &dscale) != MICA_OK)
+        return false;
+    return golden_is_also(g, 1, dx) && golden_is_also(g, 2, dscale);
 }
 
 static bool run_quantize_int8(golden *g) {

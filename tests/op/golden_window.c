@@ -36,7 +36,11 @@ static bool run_pool(golden *g) {
     golden_ints(g, "dilation", o.dilation, 3);
     mica_array x = golden_in(g, "x");
     mica_channels layout = golden_bool(g, "last", false) ? MICA_CHANNELS_LAST : MICA_CHANNELS_FIRST;
-    return finish(g, mica_pool(g->s, x, mica_array_ndim(x) - 2, kind_of(g), layout, &o));
+    int axes = mica_array_ndim(x) - 2;
+    finish(g, mica_pool(g->s, x, axes, kind_of(g), layout, &o));
+    if (g->n_out < 2) return true;
+    mica_array dy = golden_in(g, "dy");
+    return golden_is_also(g, 1, mica_pool_backward(g->s, x, dy, axes, kind_of(g), layout, &o));
 }
 
 static bool run_reduce_window(golden *g) {
