@@ -19,7 +19,8 @@
  * function returns is returned; what it recorded before is left in the scope and never runs.
  * Functions are called before the call that got them returns, and so are their users and arguments
  * read: all of these are borrowed for the call alone, but for those of mica_custom_vjp. A function
- * must not collect the scope that it records into.
+ * must not collect the scope that it records into. Functions that record may call others, to 256
+ * at once; more are MICA_EINVAL, as are those of a function that calls itself without end.
  *
  * Threads: as mica/array.h says of the scope. */
 #ifndef MICA_GRAD_H

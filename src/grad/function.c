@@ -138,7 +138,7 @@ static mica_status part_args(call *c) {
 static mica_status record(call *c) {
     for (size_t k = 0; k < c->n_results; k++)
         c->results[k] = mc_invalid(c->s);
-    mc_scope_begin_recording(c->s);
+    MC_TRY(mc_scope_begin_recording(c->s));
     mica_status status = c->fn(c->user, c->s, c->args, c->n_args, c->results, c->n_results);
     mc_scope_end_recording(c->s);
     MC_TRY(status);

@@ -95,7 +95,7 @@ static mica_status visit_custom(mc_tape *t, const mc_region *r) {
     if (!moves) return MICA_OK;
     if (!r->custom.jvp)
         return mc_fail(MICA_EUNSUPPORTED, "custom_vjp: the rule has no jvp; give it one");
-    mc_scope_begin_recording(t->s);
+    MC_TRY(mc_scope_begin_recording(t->s));
     mica_status status = r->custom.jvp(r->user, t->s, args, n, dys, r->n_results);
     mc_scope_end_recording(t->s);
     MC_TRY(status);

@@ -118,7 +118,7 @@ static mica_status visit_custom(mc_tape *t, const mc_region *r) {
         if (!dys[k].scope)
             dys[k] = mica_zeros(t->s, mica_array_shape(y), mica_array_ndim(y), mica_array_dtype(y));
     }
-    mc_scope_begin_recording(t->s);
+    MC_TRY(mc_scope_begin_recording(t->s));
     mica_status status = r->custom.vjp(r->user, t->s, args, n, dxs, r->n_args);
     mc_scope_end_recording(t->s);
     MC_TRY(status);

@@ -135,7 +135,7 @@ static mica_status map(vmap *v, mica_compile_fn fn, void *user, const mica_array
     if (!all || !ones) return mc_fail_nomem("vmap");
     if (n_args > 0) memcpy(all, args, n_args * sizeof *all);
     MC_TRY(split_args(v, shared, all, n_args, ones));
-    mc_scope_begin_recording(v->s);
+    MC_TRY(mc_scope_begin_recording(v->s));
     mica_status status = fn(user, v->s, ones, n_args, results, n_results);
     mc_scope_end_recording(v->s);
     MC_TRY(status);

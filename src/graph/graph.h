@@ -216,9 +216,14 @@ mica_status mc_scope_add_region(mica_scope *s, const mc_region *region);
 /* The newest; NULL: there is none. */
 const mc_region *mc_scope_regions(const mica_scope *s);
 
+/* How many functions may be recording at once, each called by the one before it. */
+enum { MC_RECORDING_DEPTH = 256 };
+
 /* Between the two calls a function records into s: functions that it calls become a part of it
- * (mica_function_call). */
-void mc_scope_begin_recording(mica_scope *s);
+ * (mica_function_call).
+ * errors  MICA_EINVAL MC_RECORDING_DEPTH functions are recording, into s or the scopes around it;
+ *         then there is nothing to end */
+mica_status mc_scope_begin_recording(mica_scope *s);
 void mc_scope_end_recording(mica_scope *s);
 bool mc_scope_is_recording(const mica_scope *s);
 

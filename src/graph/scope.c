@@ -602,8 +602,17 @@ const mc_region *mc_scope_regions(const mica_scope *s) {
     return s->regions;
 }
 
-void mc_scope_begin_recording(mica_scope *s) {
+/* A function that calls itself without end would overflow the stack. */
+mica_status mc_scope_begin_recording(mica_scope *s) {
+    int depth = 0;
+    for (const mica_scope *at = s; at; at = at->outer)
+        depth += at->recordings;
+    if (depth >= MC_RECORDING_DEPTH)
+        return mc_fail(MICA_EINVAL,
+                       "functions that record nest more than %d deep; does one call itself?",
+                       MC_RECORDING_DEPTH);
     s->recordings++;
+    return MICA_OK;
 }
 
 void mc_scope_end_recording(mica_scope *s) {

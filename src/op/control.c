@@ -164,7 +164,7 @@ const mc_op_def mc_op_scan = {"scan",
 static mica_status call_fn(mc_body *b, mica_compile_fn fn, void *user) {
     for (size_t i = 0; i < b->n_results; i++)
         b->results[i] = mc_invalid(b->s);
-    mc_scope_begin_recording(b->s);
+    MC_TRY(mc_scope_begin_recording(b->s));
     mica_status status = fn(user, b->s, b->params, b->n_params, b->results, b->n_results);
     mc_scope_end_recording(b->s);
     return status;
@@ -427,7 +427,7 @@ static mica_status if_each(mica_scope *s, mica_array pred, const mica_compile_fn
     for (int k = 0; k < 2; k++) {
         for (size_t i = 0; i < n_results; i++)
             lists[k][i] = mc_invalid(s);
-        mc_scope_begin_recording(s);
+        MC_TRY(mc_scope_begin_recording(s));
         mica_status status = fns[k](user, s, args, n_args, lists[k], n_results);
         mc_scope_end_recording(s);
         MC_TRY(status);

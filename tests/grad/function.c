@@ -474,6 +474,48 @@ static void test_checkpoints_too_deep(void **state) {
     bench_close(&b);
 }
 
+/* A function that calls itself without end, in each way that there is. */
+static mica_status endless(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                           mica_array *results, size_t n_results) {
+    const int way = *(const int *)user;
+    const mica_custom_gradient itself = {.fn = endless, .vjp = endless};
+    mica_array other, yes;
+    switch (way) {
+    case 0:
+        return mica_checkpoint(s, endless, user, args, n_args, results, n_results);
+    case 1:
+        return mica_custom_vjp(s, &itself, user, args, n_args, results, n_results);
+    case 2:
+        return mica_value_and_grad(s, endless, user, args, n_args, NULL, 0, &other, 1, results);
+    case 3:
+        return mica_vjp(s, endless, user, args, n_args, args, &other, 1, results);
+    case 4:
+        return mica_jvp(s, endless, user, args, n_args, args, &other, 1, results);
+    case 5:
+        other = mica_expand_dims(s, args[0], 0);
+        return mica_vmap(s, endless, user, &other, 1, NULL, results, n_results);
+    case 6:
+        yes = mica_isfinite(s, total(s, args[0]));
+        return mica_if(s, yes, endless, endless, user, args, n_args, results, n_results);
+    default:
+        yes = mica_isfinite(s, total(s, args[0]));
+        return mica_if_each(s, yes, endless, endless, user, args, n_args, results, n_results);
+    }
+}
+
+static void test_functions_too_deep(void **state) {
+    (void)state;
+    for (int way = 0; way < 8; way++) {
+        bench b = bench_open();
+        mica_array x = vector(b.s, 1, 2, 3), y = x;
+        REFUSED(endless(&way, b.s, &x, 1, &y, 1), MICA_EINVAL, "nest more than 256 deep");
+        assert_false(mica_valid(y));
+        MUST(mica_scope_status(b.s));
+        EXPECT3(mica_square(b.s, x), 1, 4, 9); /* the scope goes on */
+        bench_close(&b);
+    }
+}
+
 /* Results that are arguments, leaves or each other; nothing recorded; what is evaluated inside. */
 static mica_status odd_results(void *user, mica_scope *s, const mica_array *args, size_t n_args,
                                mica_array *results, size_t n_results) {
@@ -892,6 +934,7 @@ int main(void) {
         cmocka_unit_test(test_checkpoint_memory),
         cmocka_unit_test(test_loss_in_parts),
         cmocka_unit_test(test_checkpoints_too_deep),
+        cmocka_unit_test(test_functions_too_deep),
         cmocka_unit_test(test_odd_checkpoints),
         cmocka_unit_test(test_custom),
         cmocka_unit_test(test_custom_of_its_argument),
