@@ -153,8 +153,8 @@ MICA_API mica_array mica_pool(mica_scope *s, mica_array x, int spatial, mica_win
 
 /** The gradients of sum(y * dy) by x and w, where y is mica_conv1d, 2d or 3d by x's axes.
  *
- *  dx, dw  receive them, of the shapes and dtypes of x and w; NULL: not wanted. Invalid arrays after
- *          an error. */
+ *  dx, dw  receive them, of the shapes and dtypes of x and w; NULL: not wanted. Invalid arrays
+ *          after an error. */
 MICA_API mica_status mica_conv_backward(mica_scope *s, mica_array x, mica_array w, mica_array dy,
                                         mica_channels layout, const mica_conv_options *options,
                                         mica_array *dx, mica_array *dw);
