@@ -135,11 +135,16 @@ static void test_bad_custom(void **state) {
 
 /* ---- failing allocations ---- */
 
+typedef struct sweep {
+    mica_device *device;
+    mica_array x;
+} sweep;
+
 static bool everything(void *arg) {
-    const bench *given = arg;
+    const sweep *given = arg;
     mica_scope *s;
     if (mica_scope_open(given->device, &s) != MICA_OK) return false;
-    mica_array x = vector(s, 1, 2, 3), y[2], g, dy;
+    mica_array x = given->x, y[2], g, dy;
     const mica_array args[] = {x, x}, du[] = {x, x};
     mica_status status = mica_custom_vjp(s, &rule, NULL, args, 2, y, 2);
     if (status == MICA_OK)
@@ -156,7 +161,8 @@ static void test_failing_allocations(void **state) {
     (void)state;
     if (test_device_is_other()) skip();
     bench b = bench_open();
-    test_fail_each_allocation(everything, &b);
+    sweep given = {b.device, vector(b.s, 1, 2, 3)};
+    test_fail_each_allocation(everything, &given);
     bench_close(&b);
 }
 
