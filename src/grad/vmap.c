@@ -14,8 +14,9 @@ typedef struct vmap {
     mc_arena arena;
     int64_t n; /* examples; -1: not known yet */
     uint32_t begin, end;
-    bool *needed;     /* [end - begin] by the results */
-    mica_array *made; /* [end - begin] with the new axis; MICA_NONE: the same for all examples */
+    bool *needed;       /* [end - begin] by the results */
+    mica_array *made;   /* [end - begin] with the new axis; MICA_NONE: the same for all examples */
+    mica_array **parts; /* [end - begin] of nodes of several results, if their rule set them */
 } vmap;
 
 /* ---- the arguments of one example ---- */
@@ -85,10 +86,23 @@ static mica_status no_rule(const mc_node *node) {
                    mc_op_get(node->op)->name);
 }
 
+/* One of several results of another node. */
+static mica_status visit_part(vmap *v, uint32_t i) {
+    const mc_node *node = mc_scope_node(v->s, i);
+    int part = mc_node_part(node);
+    if (!is_inside(v, node->in[0])) return MICA_OK;
+    uint32_t at = node->in[0] - v->begin;
+    if (!v->made[at].scope) return MICA_OK;
+    bool set = v->parts[at] && v->parts[at][part].scope;
+    v->made[i - v->begin] = set ? v->parts[at][part] : mc_record_part(v->s, v->made[at], part);
+    return mica_scope_status(v->s);
+}
+
 static mica_status visit(vmap *v, uint32_t i) {
     const mc_node *node = mc_scope_node(v->s, i);
     bool any = false;
     if (node->n_in == 0 || !v->needed[i - v->begin]) return MICA_OK;
+    if (mc_node_part(node) >= 0) return visit_part(v, i);
     mica_array *in = mc_arena_calloc(&v->arena, node->n_in * sizeof *in);
     bool *batched = mc_arena_calloc(&v->arena, node->n_in * sizeof *batched);
     if (!in || !batched) return mc_fail_nomem("vmap");
@@ -106,8 +120,14 @@ static mica_status visit(vmap *v, uint32_t i) {
         return mc_fail(MICA_ESHAPE, "vmap: %s has %d axes, and with one for the examples too many",
                        mc_op_get(node->op)->name, MICA_MAX_NDIM);
     mc_layout result = node->layout; /* nodes move as others are recorded */
-    mica_array y = rule(
-        &(mc_batch_node){v->s, node->op, node->attr, v->n, (int)node->n_in, in, batched, &result});
+    mica_array *parts = NULL;
+    if (node->results) {
+        parts = mc_arena_calloc(&v->arena, (size_t)mc_node_n_out(node) * sizeof *parts);
+        if (!parts) return mc_fail_nomem("vmap");
+        v->parts[i - v->begin] = parts;
+    }
+    mica_array y = rule(&(mc_batch_node){v->s, node->op, node->attr, v->n, (int)node->n_in, in,
+                                         batched, &result, parts});
     MC_TRY(mica_scope_status(v->s));
     if (!y.scope) return no_rule(mc_scope_node(v->s, i));
     v->made[i - v->begin] = y;
@@ -148,7 +168,8 @@ static mica_status map(vmap *v, mica_compile_fn fn, void *user, const mica_array
     v->end = mc_scope_count(v->s);
     v->needed = mc_arena_calloc(&v->arena, (v->end - v->begin + 1) * sizeof *v->needed);
     v->made = mc_arena_calloc(&v->arena, (v->end - v->begin + 1) * sizeof *v->made);
-    if (!v->needed || !v->made) return mc_fail_nomem("vmap");
+    v->parts = mc_arena_calloc(&v->arena, (v->end - v->begin + 1) * sizeof *v->parts);
+    if (!v->needed || !v->made || !v->parts) return mc_fail_nomem("vmap");
     for (size_t i = 0; i < n_args; i++)
         if (ones[i].node != all[i].node) v->made[ones[i].node - v->begin] = all[i];
     return batch_all(v, results, n_results);

@@ -16,6 +16,8 @@ typedef struct mc_batch_node {
     const mica_array *in;    /* [n_in]; MICA_NONE: absent */
     const bool *batched;     /* [n_in] which have the new axis, one at least */
     const mc_layout *result; /* of one example */
+    mica_array *parts;       /* of an op of several results, [n_out]: a rule may set them; else they
+                                are those of what it returns */
 } mc_batch_node;
 
 /* Returns the result with the new axis; MICA_NONE: the op has no rule for such operands. Errors are

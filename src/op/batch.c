@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/attr.h"
+#include "op/attention.h"
 #include "op/build.h"
 
 mica_array mc_batch_repeat(mica_scope *s, mica_array x, int64_t n) {
@@ -136,6 +137,94 @@ static mica_array batch_slice(const mc_batch_node *b) {
     memcpy(more.step + 1, attr->step, bytes);
     memcpy(more.count + 1, attr->count, bytes);
     return record_all(b, &more);
+}
+
+/* ---- by several indices ---- */
+
+/* The number of each example, [N, 1, ..] like indices of all of them: where the example stands. */
+static mica_array numbers(const mc_batch_node *b, mica_array like) {
+    int64_t shape[MICA_MAX_NDIM] = {b->n};
+    for (int k = 1; k < mica_array_ndim(like); k++)
+        shape[k] = 1;
+    mica_array n = mica_arange(b->s, 0, (double)b->n, 1, mica_array_dtype(like));
+    n = mica_reshape(b->s, n, shape, mica_array_ndim(like));
+    return mica_broadcast_to(b->s, n, mica_array_shape(like), mica_array_ndim(like));
+}
+
+/* Sets in[] to x and, from `first` on, the indices, all with the new axis, and behind them those of
+ * that axis; axes [n + 1]. Returns the number of operands; 0: there is no room. */
+static int index_examples(const mc_batch_node *b, int first, const int64_t *old, int64_t *axes,
+                          mica_array *in) {
+    int n = b->n_in - first;
+    if (n == MICA_MAX_NDIM || mica_array_ndim(b->in[first]) >= MICA_MAX_NDIM) return 0;
+    for (int k = 0; k < b->n_in; k++)
+        in[k] = lead(b, k);
+    for (int k = 0; k < n; k++)
+        axes[k] = old[k] + 1;
+    if (!mica_valid(in[first])) return 0;
+    in[b->n_in] = numbers(b, in[first]);
+    axes[n] = 0;
+    return b->n_in + 1;
+}
+
+static mica_array batch_gather(const mc_batch_node *b) {
+    const mc_attr_gather *attr = b->attr;
+    mc_attr_gather more = {.n = attr->n + 1, .slice_sizes = {1}};
+    mica_array in[2 + MICA_MAX_NDIM];
+    int ndim = b->batched[0] ? mica_array_ndim(b->in[0]) - 1 : mica_array_ndim(b->in[0]);
+    int n_in = index_examples(b, 1, attr->axes, more.axes, in);
+    if (n_in == 0 || b->result->ndim + 2 > MICA_MAX_NDIM) return MICA_NONE;
+    memcpy(more.slice_sizes + 1, attr->slice_sizes, (size_t)ndim * sizeof *attr->slice_sizes);
+    mica_array y = mc_record(b->s, b->op, &more, in, n_in);
+    return mica_squeeze(b->s, y, b->result->ndim - ndim + 1); /* of the slices, of one example */
+}
+
+static mica_array batch_scatter(const mc_batch_node *b) {
+    const mc_attr_scatter *attr = b->attr;
+    mc_attr_scatter more = {.n = attr->n + 1, .mode = attr->mode};
+    mica_array in[3 + MICA_MAX_NDIM];
+    int n_in = index_examples(b, 2, attr->axes, more.axes, in);
+    if (n_in == 0 || mica_array_ndim(in[1]) == MICA_MAX_NDIM) return MICA_NONE;
+    in[1] = mica_expand_dims(b->s, in[1], mica_array_ndim(in[2]));
+    return mc_record(b->s, b->op, &more, in, n_in);
+}
+
+/* ---- attention ---- */
+
+/* x [N, B, ..] as [N B, ..] */
+static mica_array fold(const mc_batch_node *b, mica_array x) {
+    int64_t shape[MICA_MAX_NDIM];
+    int ndim = mica_array_ndim(x) - 1;
+    if (ndim < 1) return MICA_NONE;
+    for (int k = 0; k < ndim; k++)
+        shape[k] = k == 0 ? b->n * mica_array_dim(x, 1) : mica_array_dim(x, k + 1);
+    return mica_reshape(b->s, x, shape, ndim);
+}
+
+static mica_array unfold(const mc_batch_node *b, mica_array x) {
+    int64_t shape[MICA_MAX_NDIM + 1] = {b->n};
+    int ndim = mica_array_ndim(x);
+    for (int k = 0; k < ndim; k++)
+        shape[k + 1] = k == 0 && b->n > 0 ? mica_array_dim(x, 0) / b->n : mica_array_dim(x, k);
+    return mica_reshape(b->s, x, shape, ndim + 1);
+}
+
+/* Examples are rows of the batch. Mask, offset and sinks must be the same for all rows. */
+static mica_array batch_attention(const mc_batch_node *b) {
+    mica_array in[MC_SDPA_OPERANDS], mask = b->in[MC_SDPA_MASK], offset = b->in[MC_SDPA_OFFSET];
+    if (b->n == 0) return MICA_NONE; /* how many rows an example has would be lost */
+    if (mask.scope && mica_array_ndim(mask) > 3 && mica_array_dim(mask, 0) != 1) return MICA_NONE;
+    if (offset.scope && mica_array_ndim(offset) > 0) return MICA_NONE;
+    for (int k = 0; k < b->n_in; k++) {
+        bool row = k < MC_SDPA_MASK || k > MC_SDPA_SINKS;
+        if (!row && b->batched[k]) return MICA_NONE;
+        in[k] = row && b->in[k].scope ? fold(b, lead(b, k)) : b->in[k];
+    }
+    mica_array y = record(b, b->attr, in);
+    if (!mica_valid(y) || !b->parts) return mica_valid(y) ? unfold(b, y) : y;
+    for (int k = 0; k < mc_op_n_out(mc_op_get(b->op)); k++)
+        b->parts[k] = unfold(b, mc_record_part(b->s, y, k));
+    return y;
 }
 
 mc_batch_rule mc_op_batch_rule(mc_op op) {

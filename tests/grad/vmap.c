@@ -87,6 +87,65 @@ RECORDER(layers) {
     return mica_scope_status(s);
 }
 
+/* Of one array by the indices of each example, and of each example's by the same. */
+RECORDER(gathers) {
+    UNUSED;
+    const int both[2] = {1, 0}, first = 0;
+    mica_array x = args[0], at[2] = {args[1], mica_i32(s, 1)};
+    mica_array y = mica_gather(s, x, at, 2, both, LIST(1, 1)); /* [4, 1, 1] */
+    mica_array z = mica_gather(s, args[2], args + 1, 1, &first, LIST(1, 5));
+    mica_array same = mica_from_data(s, (const int32_t[]){1, 0, 3, 2}, MICA_I32, SHAPE(4));
+    mica_array rows = mica_gather(s, x, &same, 1, &first, LIST(1, 6)); /* [4, 1, 6] */
+    results[0] = mica_add(s, mica_add(s, y, z), mica_slice_axis(s, rows, 2, 0, 5));
+    return mica_scope_status(s);
+}
+
+RECORDER(scatters) {
+    UNUSED;
+    const int first = 0;
+    mica_array updates = mica_reshape(s, mica_slice_axis(s, args[0], 1, 0, 5), SHAPE(4, 1, 5));
+    mica_array y = mica_scatter(s, args[2], args + 1, 1, &first, updates, MICA_SCATTER_ADD);
+    mica_array constant = mica_ones(s, SHAPE(4, 1, 5), MICA_F32);
+    y = mica_scatter(s, y, args + 1, 1, &first, constant, MICA_SCATTER_MAXIMUM);
+    results[0] = mica_scatter(s, args[2], args + 1, 1, &first, constant, MICA_SCATTER_SET);
+    results[0] = mica_add(s, results[0], y);
+    return mica_scope_status(s);
+}
+
+/* Two rows, two heads of queries and one of keys, of values from elsewhere. */
+RECORDER(attends) {
+    UNUSED;
+    mica_array q = mica_reshape(s, args[0], SHAPE(2, 2, 2, 3));
+    mica_array k = mica_reshape(s, mica_square(s, args[0]), SHAPE(2, 1, 4, 3));
+    mica_array v = mica_reshape(s, mica_slice_axis(s, args[2], 0, 0, 4), SHAPE(1, 1, 4, 5));
+    v = mica_broadcast_to(s, v, SHAPE(2, 1, 4, 5));
+    mica_sdpa_options o = {
+        .causal = true,
+        .mask = mica_from_data(s, (const float[]){0, 1, -1, 0}, MICA_F32, SHAPE(1, 4))};
+    mica_array lse, y = mica_sdpa_lse(s, q, k, v, &o, &lse);
+    results[0] = mica_add(s, y, mica_expand_dims(s, lse, -1));
+    return mica_scope_status(s);
+}
+
+RECORDER(selects) {
+    UNUSED;
+    mica_array at, y = mica_topk_indices(s, args[0], 3, -1, &at);
+    results[0] = mica_add(s, y, mica_astype(s, at, MICA_F32));
+    return mica_scope_status(s);
+}
+
+RECORDER(attends_loss) {
+    MC_TRY(attends(user, s, args, n_args, results, n_results));
+    results[0] = mica_sum(s, mica_square(s, results[0]), NULL, 0, false);
+    return mica_scope_status(s);
+}
+
+RECORDER(attends_gradients) {
+    (void)user, (void)n_results;
+    return mica_value_and_grad(s, attends_loss, NULL, args, n_args, (const size_t[]){0, 2}, 2,
+                               results, 1, results + 1);
+}
+
 RECORDER(constant) {
     UNUSED;
     calls++;
@@ -154,7 +213,8 @@ static void compare(mica_scope *s, recorder *fn, size_t n) {
 static void as_a_loop(void **state) {
     (void)state;
     bench b = bench_open();
-    recorder *const all[] = {elements, reductions, along_axes, views, indices, layers, constant};
+    recorder *const all[] = {elements, reductions, along_axes, views,   indices, layers,
+                             gathers,  scatters,   attends,    selects, constant};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         compare(b.s, all[i], 1);
     bench_close(&b);
@@ -164,6 +224,7 @@ static void gradients_of_each_example(void **state) {
     (void)state;
     bench b = bench_open();
     compare(b.s, loss_and_gradients, 3);
+    compare(b.s, attends_gradients, 3);
     bench_close(&b);
 }
 
@@ -223,10 +284,41 @@ static void numbers(void **state) {
 
 /* ---- bad use ---- */
 
-RECORDER(attention) {
+RECORDER(attention) { /* with a mask of each example */
     UNUSED;
     mica_array q = mica_reshape(s, args[0], SHAPE(1, 1, 4, 6));
-    results[0] = mica_sdpa(s, q, q, q, NULL);
+    mica_sdpa_options o = {.mask = mica_slice_axis(s, args[0], 1, 0, 4)};
+    results[0] = mica_sdpa(s, q, q, q, &o);
+    return mica_scope_status(s);
+}
+
+RECORDER(branches) {
+    UNUSED;
+    mica_array yes = mica_isfinite(s, mica_sum(s, args[0], NULL, 0, false));
+    return mica_if(s, yes, elements, elements, NULL, args, 2, results, 1);
+}
+
+RECORDER(not_done) {
+    UNUSED;
+    results[0] = mica_less(s, mica_sum(s, args[0], NULL, 0, false), mica_f32(s, 0));
+    return mica_scope_status(s);
+}
+
+RECORDER(halves) {
+    UNUSED;
+    results[0] = mica_multiply(s, args[0], mica_f32(s, 0.5f));
+    return mica_scope_status(s);
+}
+
+RECORDER(loops) {
+    UNUSED;
+    return mica_while(s, not_done, halves, NULL, args, 1, NULL, results, NULL);
+}
+
+RECORDER(convolves) {
+    UNUSED;
+    mica_array x = mica_expand_dims(s, args[0], 0);
+    results[0] = mica_conv_general(s, x, x, NULL);
     return mica_scope_status(s);
 }
 
@@ -255,6 +347,13 @@ static void refused(void **state) {
         const char *text;
     } cases[] = {
         {attention, {in.all[0], in.all[0]}, {0, 0}, MICA_EUNSUPPORTED, "sdpa"},
+        {branches, {in.all[0], in.all[0]}, {0, 0}, MICA_EUNSUPPORTED, "vmap: if has no rule"},
+        {loops, {in.all[0], in.all[0]}, {0, 0}, MICA_EUNSUPPORTED, "vmap: while has no rule"},
+        {convolves,
+         {in.all[0], in.all[0]},
+         {0, 0},
+         MICA_EUNSUPPORTED,
+         "vmap: conv_general has no rule"},
         {own_rule, {in.all[0], in.all[0]}, {0, 0}, MICA_EUNSUPPORTED, "custom_vjp"},
         {elements, {in.all[0], in.all[2]}, {0, 0}, MICA_ESHAPE, "argument 1 is f32[6,5]"},
         {elements, {in.all[0], one}, {0, 0}, MICA_ESHAPE, "no axis"},
