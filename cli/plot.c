@@ -159,18 +159,30 @@ static bool put_escaped(cli_text *out, const char *text) {
     return done;
 }
 
+/* The distance of labels: 1, 2 or 5 times a power of ten, up to TICKS of them in a range. */
+static double tick_step(double range) {
+    double least = range / TICKS, power = pow(10.0, floor(log10(least))), part = least / power;
+    return power * (part <= 1.0 ? 1.0 : part <= 2.0 ? 2.0 : part <= 5.0 ? 5.0 : 10.0);
+}
+
 static bool put_axes(cli_text *out, const plot *p, int w, int h) {
     bool done = cli_text_printf(out,
                                 "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"none\" "
                                 "stroke=\"#999\"/>\n",
                                 LEFT, TOP, w, h);
-    for (int i = 0; i <= TICKS && done; i++) {
-        double part = (double)i / TICKS;
-        done = cli_text_printf(out,
-                               "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n"
-                               "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>\n",
-                               LEFT + part * w, TOP + h + 18, p->x0 + part * (p->x1 - p->x0),
-                               LEFT - 6, TOP + part * h + 4, p->y1 - part * (p->y1 - p->y0));
+    double step = tick_step(p->x1 - p->x0), first = ceil(p->x0 / step);
+    for (int i = 0; i <= TICKS && (first + i) * step <= p->x1 && done; i++) {
+        double x = (first + i) * step;
+        done =
+            cli_text_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n",
+                            LEFT + across(p, x) * w, TOP + h + 18, x);
+    }
+    step = tick_step(p->y1 - p->y0);
+    first = ceil(p->y0 / step);
+    for (int i = 0; i <= TICKS && (first + i) * step <= p->y1 && done; i++) {
+        double y = (first + i) * step;
+        done = cli_text_printf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>\n",
+                               LEFT - 6, TOP + down(p, y) * h + 4, y);
     }
     return done && cli_text_printf(out,
                                    "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">iteration</text>"

@@ -208,8 +208,11 @@ static int open_and_train(const tune_values *v, const tune_extras *x, const char
     if (v->chat_template_file &&
         !cli_text_read_file(&template, CLI_TEXT_OF_TEMPLATE, v->chat_template_file))
         return CLI_FAILED;
-    const mica_tuner_options options = {
-        .device_name = v->device, .threads = (int)v->threads, .chat_template = template.data};
+    const mica_tuner_options options = {.device_name = v->device,
+                                        .threads = (int)v->threads,
+                                        .chat_template = template.data,
+                                        .arithmetic = v->arithmetic == 0 ? MICA_ARITHMETIC_FAST
+                                                                         : MICA_ARITHMETIC_EXACT};
     mica_status status = mica_tuner_open(path, &options, &tuner);
     code = status == MICA_OK ? train(v, x, tuner) : fail(status);
     mica_tuner_close(&tuner);
@@ -512,6 +515,14 @@ const cli_option tune_options[] = {
      .placeholder = "NAME",
      .help = "the device that computes; the default is cpu",
      .offset = offsetof(tune_values, device)},
+    {.name = "arithmetic",
+     .kind = CLI_CHOICE,
+     .placeholder = "fast|exact",
+     .initial = "fast",
+     .choices = "fast exact",
+     .help = "of matmuls with weights. fast: activations as when the model is run (mica help run), "
+             "gradients in bf16 if the machine multiplies that; exact: in floats",
+     .offset = offsetof(tune_values, arithmetic)},
     {.name = "threads",
      .letter = 't',
      .kind = CLI_INT,

@@ -23,7 +23,7 @@ typedef struct tune_values {
     const char *log, *tensorboard, *chat_template_file;
     int64_t batch_size, iters, val_batches, test_batches, steps_per_report, steps_per_eval;
     int64_t save_every, max_seq_length, num_layers, rank, grad_accumulation_steps, threads, seed;
-    int64_t max_memory;
+    int64_t max_memory, arithmetic;
     double learning_rate, scale, alpha, dropout, beta, clip_grad_norm, valid_share;
     int train, test, mask_prompt, grad_checkpoint, pack, skip_bad, resume, bf16;
     cli_texts modules;

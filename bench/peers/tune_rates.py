@@ -133,6 +133,7 @@ def main():
                 if who == "mlx" and i > 0:
                     continue
                 found, peak = turn(args, who, pathlib.Path(folder))
+                print(who, *(f"{rate:.2f}" for rate in found), file=sys.stderr, flush=True)
                 rates[who] = rates.get(who, []) + found
                 peaks[who] = max(peaks.get(who, 0), peak)
     weights = os.path.getsize(args.model + "/model.safetensors") / 2**20

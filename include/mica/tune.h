@@ -153,15 +153,18 @@ typedef struct mica_tuner mica_tuner;
 
 /** Options of mica_tuner_open; zero means the default. */
 typedef struct mica_tuner_options {
-    size_t struct_bytes;       /* see mica/api.h */
-    mica_device *device;       /* kept until the tuner ends; NULL: it opens its own */
-    const char *device_name;   /* of its own device; NULL: the best one of this machine */
-    int threads;               /* of its own device; 0: one per usable core */
-    bool no_mmap;              /* read the weights into memory instead of mapping them */
-    const char *chat_template; /* instead of the folder's own; NULL: that */
+    size_t struct_bytes;        /* see mica/api.h */
+    mica_device *device;        /* kept until the tuner ends; NULL: it opens its own */
+    const char *device_name;    /* of its own device; NULL: the best one of this machine */
+    int threads;                /* of its own device; 0: one per usable core */
+    bool no_mmap;               /* read the weights into memory instead of mapping them */
+    const char *chat_template;  /* instead of the folder's own; NULL: that */
+    mica_arithmetic arithmetic; /* of matmuls with weights that are not trained */
 } mica_tuner_options;
 
-/** Opens a model's folder for training. Matmuls are exact: activations stay floats.
+/** Opens a model's folder for training. In fast arithmetic, the default, activations are rounded as
+ *  they are when the trained model is run, and gradients to bf16 where the machine multiplies
+ *  these; gradients go through the rounding as if it were none.
  *
  *  options  NULL for the defaults. Borrowed.
  *  tuner    receives it, owned by the caller; NULL after an error.

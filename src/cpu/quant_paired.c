@@ -11,6 +11,8 @@
 
 #include "base/integer.h"
 
+#include <string.h>
+
 #define TILE 64          /* rows of weights for a unit of work */
 #define ROWS_STREAMED 16 /* max rows of x for which weights are streamed */
 
@@ -59,6 +61,21 @@ static size_t place(const mc_matmul *p, char *at, space *s) {
     return rows + halves + tile + y;
 }
 
+/* Columns of rows [depth, count] into the tile, from its column l on; four elements a store. */
+static void transpose(const uint16_t *rows, int64_t depth, int64_t count, const space *s,
+                      int64_t l) {
+    int64_t d = 0;
+    for (; d + 4 <= depth; d += 4, rows += 4 * count)
+        for (int64_t i = 0; i < count; i++) {
+            const uint16_t four[] = {rows[i], rows[count + i], rows[2 * count + i],
+                                     rows[3 * count + i]};
+            memcpy(s->tile + i * s->stride + l + d, four, sizeof four);
+        }
+    for (; d < depth; d++, rows += count)
+        for (int64_t i = 0; i < count; i++)
+            s->tile[i * s->stride + l + d] = rows[i];
+}
+
 /* Rows [first, first + n) of the columns `part` of w into the tile, transposed and rounded. */
 static void fill_tile(const mk_kernels *kern, const mk_qrows *part, int64_t first, int64_t n,
                       const space *s) {
@@ -68,9 +85,7 @@ static void fill_tile(const mk_kernels *kern, const mk_qrows *part, int64_t firs
         mk_qrows rows = mk_qrows_at(part, first + l);
         kern->unpack(&rows, depth, s->rows);
         kern->narrow_bf16(depth * count, s->rows, s->halves);
-        for (int64_t i = 0; i < count; i++)
-            for (int64_t d = 0; d < depth; d++)
-                s->tile[i * s->stride + l + d] = s->halves[d * count + i];
+        transpose(s->halves, depth, count, s, l);
     }
 }
 

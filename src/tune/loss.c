@@ -91,6 +91,7 @@ static mica_array losses_in_parts(const mc_sequences *q, const mc_lm *lm, mica_a
         return y;
     }
     size_t count = (size_t)((n + part - 1) / part);
+    part = (n + (int64_t)count - 1) / (int64_t)count; /* parts of about one size */
     mica_array *parts = mc_array_alloc(count, sizeof *parts);
     if (!parts) {
         (void)mc_fail_nomem("the parts of a loss");

@@ -35,6 +35,7 @@ typedef struct loop {
     int64_t reported_iteration;
     int64_t begun_at; /* iteration */
     double rate, norm;
+    uint64_t cache_limit; /* of the device, before */
     bool mask_prompt;
     mica_status log_status; /* of the first log that could not be written, and its text */
     char log_error[256];
@@ -138,25 +139,26 @@ static mica_status write_settings(loop *l) {
     const mica_optimizer_options *p = &l->optimizer;
     const mica_lora_options *t = &l->tuner->trainable.options;
     mc_buffer_clear(out);
-    bool done =
-        mc_buffer_printf(out,
-                         "loss %s optimizer %s kind %d bf16 %d flags %d%d%d%d mask %d pack %d "
-                         "long %d data %016llx parameters %016llx",
-                         l->loss->name, p->name, (int)t->kind, t->bf16, p->bias_correction,
-                         p->nesterov, p->no_nesterov, p->relative_step, l->mask_prompt, o->pack,
-                         (int)o->too_long, (unsigned long long)l->data.hash,
-                         (unsigned long long)hash_names(&l->tuner->trainable)) &&
-        put_number(out, "beta", o->loss_options.beta) &&
-        put_number(out, "rate", p->learning_rate) && put_number(out, "beta1", p->beta1) &&
-        put_number(out, "beta2", p->beta2) && put_number(out, "eps", p->eps) &&
-        put_number(out, "decay", p->weight_decay) && put_number(out, "momentum", p->momentum) &&
-        put_schedule(out, o->schedule) && put_number(out, "batch_size", (double)o->batch_size) &&
-        put_number(out, "accumulate", (double)o->accumulate) &&
-        put_number(out, "max_seq_length", (double)o->max_seq_length) &&
-        put_number(out, "clip", o->clip_norm) && put_number(out, "seed", (double)o->seed) &&
-        put_number(out, "rank", (double)t->rank) &&
-        put_number(out, "dropout", (double)t->dropout) &&
-        put_number(out, "scale", l->tuner->trainable.scale) && mc_buffer_cstr(out);
+    bool done = mc_buffer_printf(
+                    out,
+                    "loss %s optimizer %s kind %d bf16 %d fast %d flags %d%d%d%d mask %d pack %d "
+                    "long %d data %016llx parameters %016llx",
+                    l->loss->name, p->name, (int)t->kind, t->bf16, l->tuner->lm->head.fast,
+                    p->bias_correction, p->nesterov, p->no_nesterov, p->relative_step,
+                    l->mask_prompt, o->pack, (int)o->too_long, (unsigned long long)l->data.hash,
+                    (unsigned long long)hash_names(&l->tuner->trainable)) &&
+                put_number(out, "beta", o->loss_options.beta) &&
+                put_number(out, "rate", p->learning_rate) && put_number(out, "beta1", p->beta1) &&
+                put_number(out, "beta2", p->beta2) && put_number(out, "eps", p->eps) &&
+                put_number(out, "decay", p->weight_decay) &&
+                put_number(out, "momentum", p->momentum) && put_schedule(out, o->schedule) &&
+                put_number(out, "batch_size", (double)o->batch_size) &&
+                put_number(out, "accumulate", (double)o->accumulate) &&
+                put_number(out, "max_seq_length", (double)o->max_seq_length) &&
+                put_number(out, "clip", o->clip_norm) && put_number(out, "seed", (double)o->seed) &&
+                put_number(out, "rank", (double)t->rank) &&
+                put_number(out, "dropout", (double)t->dropout) &&
+                put_number(out, "scale", l->tuner->trainable.scale) && mc_buffer_cstr(out);
     return done ? MICA_OK : mc_fail_nomem("the settings of training");
 }
 
@@ -407,6 +409,7 @@ static mica_status prepare(loop *l, const mica_tune_options *options) {
     }
     MC_TRY(mc_log_open(&l->log, l->o.log, l->o.tensorboard));
     mica_device_reset_peak(l->tuner->device);
+    (void)mica_device_set_cache_limit(l->tuner->device, estimate);
     report_plan(l, estimate);
     return MICA_OK;
 }
@@ -445,6 +448,8 @@ mica_status mica_tune(mica_tuner *tuner, const mica_tune_options *options,
     uint64_t begun = mc_now_us();
     l->tuner = tuner;
     l->lock = -1;
+    l->cache_limit = mica_device_set_cache_limit(tuner->device, 0);
+    (void)mica_device_set_cache_limit(tuner->device, l->cache_limit);
     l->result.train_loss = l->result.valid_loss = l->result.test_loss = (double)NAN;
     mica_status status = run(l, options);
     l->result.iteration = l->at.iteration;
@@ -456,6 +461,7 @@ mica_status mica_tune(mica_tuner *tuner, const mica_tune_options *options,
     mc_log_close(&l->log);
     mc_data_close(&l->data);
     mc_steps_close(&l->steps);
+    (void)mica_device_set_cache_limit(tuner->device, l->cache_limit);
     mc_buffer_deinit(&l->settings);
     mc_free(l->state_path);
     mc_free(l);

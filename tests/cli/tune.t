@@ -76,6 +76,9 @@ Losses as a picture.
   $ mica plot far.jsonl -o far.svg --width 1 --height 1; grep -c 'nan\|inf\|"-' far.svg
   0
   [1]
+  $ for i in 0 7 30; do echo "{\"event\": \"train\", \"iteration\": $i, \"loss\": $i.5}"; done > three.jsonl
+  > mica plot three.jsonl -o three.svg; sed -n 's/.*<text.*>\([0-9.]*\)<.*/\1/p' three.svg | xargs
+  0 10 20 30 10 20 30
   $ mica plot train.jsonl 2>&1
   mica: train.jsonl: no losses in it: mica tune --log writes such a file
   [1]

@@ -1,6 +1,7 @@
 /* Files: lines, compressed or not; adapters that are saved and read again; no memory. */
 #include "base/folder.h"
 #include "support/support.h"
+#include "tune/examples.h"
 #include "tune/folder.h"
 #include "tune/lines.h"
 
@@ -131,6 +132,43 @@ static void test_long_lines(void **state) {
     test_temp_dir_remove(dir);
 }
 
+/* Ids beyond the memory that they may take are read from a file: the same. */
+static void test_spill(void **state) {
+    (void)state;
+    enum { TEXTS = 300 };
+    char *dir = test_temp_dir(), *path = test_format("%s/a.jsonl", dir);
+    char *model = test_format("%s/default", test_models_dir());
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    for (int i = 0; i < TEXTS; i++)
+        fprintf(f, "{\"text\": \"curl number %d is a tool%s\"}\n", i, i % 3 ? "" : " and more");
+    fclose(f);
+    mc_prompt prompt;
+    mc_examples held, spilt;
+    if (mc_prompt_open(model, NULL, &prompt) != MICA_OK) fail_msg("%s", mica_last_error());
+    mc_examples_options options = {.prompt = &prompt, .max_length = 64};
+    assert_int_equal(mc_examples_open(&held, path, &options), MICA_OK);
+    options.memory_bytes = 1000;
+    assert_int_equal(mc_examples_open(&spilt, path, &options), MICA_OK);
+    assert_true(!held.spill && spilt.spill && spilt.ids.len <= 1000);
+    assert_true(held.hash == spilt.hash);
+    assert_int_equal(mc_examples_count(&spilt), TEXTS);
+    for (size_t k = 0; k < TEXTS; k++) {
+        size_t i = k * 7 % TEXTS; /* in no order of the file */
+        int32_t a[64], b[64];
+        assert_int_equal(mc_examples_at(&spilt, i)->length, mc_examples_at(&held, i)->length);
+        assert_int_equal(mc_examples_read(&held, i, a), MICA_OK);
+        assert_int_equal(mc_examples_read(&spilt, i, b), MICA_OK);
+        assert_memory_equal(a, b, mc_examples_at(&held, i)->length * sizeof *a);
+    }
+    mc_examples_close(&held);
+    mc_examples_close(&spilt);
+    mc_prompt_close(&prompt);
+    free(model);
+    free(path);
+    test_temp_dir_remove(dir);
+}
+
 /* ---- adapters ---- */
 
 typedef struct small {
@@ -181,6 +219,27 @@ static double score(const small *t, const char *adapter) {
     mica_score_free(&result);
     mica_model_close(&model);
     return total;
+}
+
+/* Factors that were not trained change nothing: B is zero. */
+static void test_identity(void **state) {
+    (void)state;
+    small t;
+    begin(&t);
+    double before = score(&t, NULL);
+    for (int kind = MICA_TUNE_LORA; kind <= MICA_TUNE_DORA; kind++) {
+        mica_tuner *tuner;
+        const mica_lora_options lora = {.kind = (mica_tune_kind)kind, .rank = 4};
+        if (mica_tuner_open(t.model, &(mica_tuner_options){.threads = 1}, &tuner) != MICA_OK ||
+            mica_lora_apply(tuner, &lora) != MICA_OK ||
+            mica_tuner_save(tuner, t.adapter, MICA_ADAPTER_MLX) != MICA_OK)
+            fail_msg("%s", mica_last_error());
+        double after = score(&t, t.adapter);
+        if (fabs(after - before) > (kind == MICA_TUNE_LORA ? 0.0 : 1e-3))
+            fail_msg("kind %d: %.9g, before %.9g", kind, after, before);
+        mica_tuner_close(&tuner);
+    }
+    end(&t);
 }
 
 /* Both formats give the model that was trained; another one than before. */
@@ -293,6 +352,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),   cmocka_unit_test(test_gzip),
         cmocka_unit_test(test_zstd),    cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_spill),   cmocka_unit_test(test_identity),
         cmocka_unit_test(test_formats), cmocka_unit_test(test_lock),
         cmocka_unit_test(test_full),    cmocka_unit_test(test_no_memory),
     };

@@ -29,14 +29,14 @@ static void apply(bench *b, const mica_lora_options *lora) {
     if (mica_lora_apply(b->tuner, lora) != MICA_OK) fail_msg("%s", mica_last_error());
 }
 
-static void begin(bench *b, const char *data) {
+static void begin_with(bench *b, const char *data, mica_arithmetic arithmetic) {
+    const mica_tuner_options own = {.threads = 2, .arithmetic = arithmetic};
     *b = (bench){.dir = test_temp_dir()};
     b->adapter = test_format("%s/made/adapter", b->dir);
     b->model = test_format("%s/default", test_models_dir());
     b->optimizer = (mica_optimizer_options){.name = "adamw", .learning_rate = 1e-3};
     test_write_below(b->dir, "train.jsonl", data);
-    if (mica_tuner_open(b->model, &(mica_tuner_options){.threads = 2}, &b->tuner) != MICA_OK)
-        fail_msg("%s", mica_last_error());
+    if (mica_tuner_open(b->model, &own, &b->tuner) != MICA_OK) fail_msg("%s", mica_last_error());
     apply(b, &(mica_lora_options){.rank = 2, .layers = 2, .seed = 3});
     b->options = (mica_tune_options){.data = b->dir,
                                      .adapter = b->adapter,
@@ -45,6 +45,10 @@ static void begin(bench *b, const char *data) {
                                      .batch_size = 2,
                                      .save_every = 2,
                                      .mask_prompt = true};
+}
+
+static void begin(bench *b, const char *data) {
+    begin_with(b, data, MICA_ARITHMETIC_DEFAULT);
 }
 
 static void end(bench *b) {
@@ -115,6 +119,93 @@ static void test_learns(void **state) {
     end(&b);
 }
 
+/* Parameters as they are made: in the order of names, r (in + out) numbers a matrix, A within
+ * 1 / sqrt(in) and spread over that, B zero; both of the dtype that was asked for. */
+static uint64_t check_parameter(const bench *b, const mica_parameter *p) {
+    bool is_a = strstr(p->name, ".lora_a") != NULL;
+    assert_int_equal(mica_array_dtype(p->value), MICA_BF16);
+    assert_int_equal(mica_array_dim(p->value, is_a ? 1 : 0), 3);
+    size_t count = (size_t)mica_array_size(p->value);
+    double bound = 1.0 / sqrt((double)mica_array_dim(p->value, 0)), sum = 0.0;
+    float *x = malloc(count * sizeof *x);
+    mica_scope *s;
+    assert_non_null(x);
+    assert_int_equal(mica_scope_open(mica_tuner_device(b->tuner), &s), MICA_OK);
+    mica_array wide = mica_astype(s, p->value, MICA_F32);
+    assert_int_equal(mica_read(wide, x, count * sizeof *x), MICA_OK);
+    for (size_t k = 0; k < count; k++) {
+        if (is_a ? fabs((double)x[k]) > bound * 1.005 : x[k] != 0.0f)
+            fail_msg("%s[%zu]: %g", p->name, k, (double)x[k]);
+        sum += (double)x[k] * (double)x[k];
+    }
+    double spread = sqrt(sum / (double)count) / (bound / sqrt(3.0)); /* of a uniform one: 1 */
+    if (is_a && fabs(spread - 1.0) > 0.1) fail_msg("%s: a spread of %g", p->name, spread);
+    mica_scope_close(&s);
+    free(x);
+    return count;
+}
+
+static void test_parameters(void **state) {
+    (void)state;
+    bench b;
+    begin(&b, lines);
+    static const char *const modules[] = {"q_proj", "v_proj", "mlp.*"};
+    const mica_lora_options lora = {
+        .rank = 3, .layers = 2, .modules = modules, .n_modules = 3, .bf16 = true};
+    apply(&b, &lora);
+    assert_int_equal(mica_tuner_parameter_count(b.tuner), 2 * 2 * 5);
+    char before[96] = "";
+    uint64_t numbers = 0;
+    for (size_t i = 0; i < mica_tuner_parameter_count(b.tuner); i++) {
+        mica_parameter p = {.struct_bytes = sizeof p};
+        assert_int_equal(mica_tuner_get_parameter(b.tuner, i, &p), MICA_OK);
+        assert_true(strcmp(before, p.name) < 0);
+        snprintf(before, sizeof before, "%s", p.name);
+        numbers += check_parameter(&b, &p);
+    }
+    assert_int_equal(numbers, mica_tuner_trained(b.tuner));
+    end(&b);
+}
+
+/* Each kind of training learns: the mean loss of the last four steps is below half of the first. */
+static void test_every_kind_learns(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        mica_lora_options lora;
+        bool checkpoint, pack;
+        int64_t accumulate;
+    } rows[] = {
+        {"bf16", {.bf16 = true}, false, false, 1},
+        {"checkpoint", {.rank = 4}, true, false, 1},
+        {"dora", {.kind = MICA_TUNE_DORA}, false, false, 1},
+        {"dropout", {.dropout = 0.1f}, false, false, 1},
+        {"packed, bf16, checkpoint", {.bf16 = true}, true, true, 1},
+        {"accumulated", {.rank = 8}, false, false, 2},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bench b;
+        double losses[2];
+        begin(&b, lines);
+        b.options.checkpoint = rows[i].checkpoint;
+        b.options.pack = rows[i].pack;
+        b.options.accumulate = rows[i].accumulate;
+        b.options.batch_size = rows[i].pack ? 1 : 2;
+        b.options.adapter = NULL;
+        b.options.max_seq_length = 128;
+        b.options.report_every = 4;
+        b.optimizer.learning_rate = 3e-4;
+        for (int last = 0; last < 2; last++) {
+            apply(&b, &rows[i].lora);
+            b.options.iterations = last ? 12 : 1;
+            losses[last] = tune(&b).train_loss;
+        }
+        print_message("  %s: %.3f to %.3f\n", rows[i].name, losses[0], losses[1]);
+        assert_true(losses[1] < 0.5 * losses[0]);
+        end(&b);
+    }
+}
+
 /* A run that is ended after each checkpoint, and gone on with, has the parameters of one that was
  * not: moments, order, dropout and all. */
 static void check_resume(mica_lora_options lora, const char *optimizer, int64_t accumulate) {
@@ -164,7 +255,7 @@ static void test_packing(void **state) {
     size_t n;
     float *values[2];
     for (int pack = 0; pack < 2; pack++) {
-        begin(&b, lines);
+        begin_with(&b, lines, MICA_ARITHMETIC_EXACT); /* not rounded, they are compared closely */
         b.optimizer.name = "sgd";
         b.optimizer.learning_rate = 0.5;
         b.options.pack = pack;
@@ -544,6 +635,7 @@ static void test_cancel(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_learns),      cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_parameters),  cmocka_unit_test(test_every_kind_learns),
         cmocka_unit_test(test_packing),     cmocka_unit_test(test_bad_data),
         cmocka_unit_test(test_bad_options), cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_cancel),      cmocka_unit_test(test_cancel_at_once),
