@@ -1,7 +1,8 @@
 /* Input: the file of a program, in which magic, version, size and hash are set right here, so that
  * what is behind them is looked at; where the input's length is odd, as it is. A program that is
  * loaded is verified, printed and saved; what was saved is loaded and saved as the same bytes. If
- * its arrays are small, both run with zeros as arguments, and give the same bits. */
+ * its arrays are small, both run with zeros as arguments, and give the same bits; so do executables
+ * with all passes and with none. */
 #include <mica/mica.h>
 
 #include <stdlib.h>
@@ -82,6 +83,52 @@ static void compare(const mica_program *a, const mica_program *b) {
     mica_scope_close(&s);
 }
 
+/* With no pass, and with all. */
+static mica_executable *open_executable(const mica_program *p, const char *off) {
+    static const char zeros[8 * MAX_ELEMENTS];
+    mica_executable *x;
+    const mica_executable_options options = {.mode = MICA_MODE_COMPILED, .passes_off = off};
+    must(mica_executable_open(p, &options, &x) == MICA_OK);
+    for (size_t i = 0; i < mica_program_param_count(p); i++) {
+        mica_port port = {.struct_bytes = sizeof port};
+        must(mica_program_get_param(p, i, &port) == MICA_OK);
+        const mc_layout *l = &mc_scope_node(p->graph, (uint32_t)i)->layout;
+        const mica_input zero = {.name = port.name,
+                                 .data = zeros,
+                                 .bytes = (size_t)mc_layout_bytes(l),
+                                 .dtype = port.dtype};
+        if (zero.bytes > 0) must(mica_executable_set(x, &zero) == MICA_OK);
+        if (zero.bytes == 0) must(mica_executable_fill(x, port.name, 0) == MICA_OK);
+    }
+    return x;
+}
+
+static bool has_equal_names(const mica_program *p) {
+    for (size_t i = 0; i < p->n_params; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(p->names[i], p->names[j]) == 0) return true;
+    return false;
+}
+
+/* Passes change no bits. One that is refused is refused with and without them. */
+static void compare_passes(const mica_program *p) {
+    static char left[8 * MAX_ELEMENTS], right[8 * MAX_ELEMENTS];
+    mica_array a[MAX_PORTS], b[MAX_PORTS];
+    mica_scope *s;
+    mica_executable *x = open_executable(p, "all"), *y = open_executable(p, "");
+    must(mica_scope_open(device, &s) == MICA_OK);
+    mica_status status = mica_executable_run(x, NULL, 0, s, a);
+    must(mica_executable_run(y, NULL, 0, s, b) == status);
+    for (size_t i = 0; status == MICA_OK && i < p->n_results; i++) {
+        size_t bytes = (size_t)mica_array_size(a[i]) * mica_dtype_bytes(mica_array_dtype(a[i]));
+        must(mica_read(a[i], left, bytes) == MICA_OK && mica_read(b[i], right, bytes) == MICA_OK);
+        must(memcmp(left, right, bytes) == 0);
+    }
+    mica_scope_close(&s);
+    mica_executable_close(&x);
+    mica_executable_close(&y);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!device)
         must(mica_device_open("cpu", &(mica_device_options){.threads = 1}, &device) == MICA_OK);
@@ -94,8 +141,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         mica_free(text);
         mica_program *again = load_again(program);
         if (fuzz_is_small(program->graph, 1) && program->n_params <= MAX_PORTS &&
-            program->n_results <= MAX_PORTS)
+            program->n_results <= MAX_PORTS) {
             compare(program, again);
+            if (!has_equal_names(program)) compare_passes(program);
+        }
         mica_program_close(&again);
         mica_program_close(&program);
     } else {

@@ -593,6 +593,10 @@ static void test_refused_loops(void **state) {
             mica_scan(s, give_row, NULL, NULL, 0, xs, 1, &(mica_scan_options){.length = 4}, NULL,
                       &y, 1),
             MICA_ESHAPE, "x 0 is f32[6], want 4 rows", y);
+    refused(s,
+            mica_scan(s, give_row, NULL, NULL, 0, xs, 1, &(mica_scan_options){.length = -4}, NULL,
+                      &y, 1),
+            MICA_EINVAL, "scan: length is -4, must be 0 or more", y);
     refused(s, mica_scan(s, wrong_dtype, NULL, xs, 1, NULL, 0, NULL, &y, NULL, 0), MICA_EDTYPE,
             "the body's result 0 is f16[6], want f32[6]", y);
     mica_scope_close(&s);
