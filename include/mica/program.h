@@ -126,6 +126,14 @@ MICA_API mica_status mica_program_get_memory(const mica_program *program,
  *  errors  MICA_ENOMEM */
 MICA_API mica_status mica_program_print(const mica_program *program, char **text);
 
+/** How the texts of two programs differ: the lines between those at the beginning and at the end
+ *  that are equal, "- " before those of a, then "+ " before those of b. Values of constants are no
+ *  part of a text.
+ *
+ *  text    receives it, freed with mica_free; "" where the texts are equal; NULL after an error.
+ *  errors  MICA_EINVAL NULL; MICA_ENOMEM */
+MICA_API mica_status mica_program_diff(const mica_program *a, const mica_program *b, char **text);
+
 /** Checks that every node comes behind its operands and has the dtype and shape that its op's rule
  *  gives. errors  MICA_EINTERNAL naming the node; MICA_ENOMEM */
 MICA_API mica_status mica_program_verify(const mica_program *program);

@@ -634,6 +634,50 @@ static void test_ports_and_text(void **state) {
     mica_program_close(&program);
 }
 
+/* abs(x + 1), or its negative, of three elements. */
+static mica_program *absolute(bool negative) {
+    mica_scope *own;
+    mica_program *program;
+    assert_int_equal(mica_scope_open(device, &own), MICA_OK);
+    mica_array x = mica_program_param(own, MICA_F32, (const int64_t[]){3}, 1);
+    mica_array y = mica_add(own, x, mica_f32(own, 1));
+    y = negative ? mica_negative(own, y) : mica_abs(own, y);
+    const mica_param param = {.name = "x", .array = x};
+    assert_int_equal(mica_program_build(own, &param, 1, &y, 1, NULL, &program), MICA_OK);
+    mica_scope_close(&own);
+    return program;
+}
+
+static bool compare_texts(void *arg) {
+    mica_program *const *programs = arg;
+    char *text;
+    if (mica_program_diff(programs[0], programs[1], &text) != MICA_OK) {
+        assert_null(text);
+        return false;
+    }
+    mica_free(text);
+    return true;
+}
+
+static void test_differences(void **state) {
+    (void)state;
+    mica_program *programs[2] = {absolute(false), absolute(true)};
+    char *text;
+    assert_int_equal(mica_program_diff(programs[0], programs[0], &text), MICA_OK);
+    assert_string_equal(text, "");
+    mica_free(text);
+    assert_int_equal(mica_program_diff(programs[0], programs[1], &text), MICA_OK);
+    assert_true(strncmp(text, "- ", 2) == 0 && strstr(text, " = abs f32[3] %") != NULL);
+    const char *plus = strchr(text, '\n'); /* one line each */
+    assert_true(strncmp(plus, "\n+ ", 3) == 0 && strstr(plus, " = negative f32[3] %") != NULL);
+    assert_true(strchr(plus + 1, '\n')[1] == '\0');
+    mica_free(text);
+    expect_refused(mica_program_diff(programs[0], NULL, &text), MICA_EINVAL, "program_diff");
+    if (!test_device_is_other()) test_fail_each_allocation(compare_texts, programs);
+    mica_program_close(&programs[0]);
+    mica_program_close(&programs[1]);
+}
+
 static void test_where_the_host_reads(void **state) {
     (void)state;
     if (test_device_is_other()) skip(); /* it need not be able to */
@@ -678,6 +722,7 @@ int main(int argc, char **argv) {
         IN_SCOPES(test_collecting_keeps_what_lives),
         IN_SCOPES(test_one_leaf_for_one_import),
         IN_SCOPES(test_ports_and_text),
+        IN_SCOPES(test_differences),
         IN_SCOPES(test_where_the_host_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
