@@ -501,7 +501,8 @@ static mica_status scan_length(const mica_scan_options *o, const mica_array *xs,
                                int64_t *length) {
     char text[MC_LAYOUT_TEXT];
     if (o->length < 0)
-        return mc_fail(MICA_EINVAL, "scan: length is %lld, must be 0 or more", (long long)o->length);
+        return mc_fail(MICA_EINVAL, "scan: length is %lld, must be 0 or more",
+                       (long long)o->length);
     *length = o->length;
     for (size_t i = 0; i < n; i++) {
         const mc_layout *x = mc_layout_of(xs[i]);
