@@ -122,11 +122,28 @@ void mc_numa_read(const char *root, const mc_bits *usable, mc_numa *numa) {
 
 /* ---- cores ---- */
 
+/* The speed of a CPU beside the machine's fastest, which has 1024. */
+static int capacity_of(const char *root, int cpu) {
+    char name[64];
+    int capacity = 0;
+    snprintf(name, sizeof name, "cpu/cpu%d/cpu_capacity", cpu);
+    FILE *file = open_in(root, name);
+    if (!file) return 1024;
+    bool got = fscanf(file, "%5d", &capacity) == 1;
+    fclose(file);
+    return got && capacity > 0 ? capacity : 1024;
+}
+
 int mc_numa_cores(const char *root, const mc_bits *usable) {
     mc_bits seen = {0}, siblings;
-    int cores = 0;
+    int cores = 0, fastest = 0;
+    for (int cpu = 0; cpu < MC_MAX_CPUS; cpu++) {
+        int capacity = mc_bits_has(usable, cpu) ? capacity_of(root, cpu) : 0;
+        if (capacity > fastest) fastest = capacity;
+    }
     for (int cpu = 0; cpu < MC_MAX_CPUS; cpu++) {
         if (!mc_bits_has(usable, cpu) || mc_bits_has(&seen, cpu)) continue;
+        if (2 * capacity_of(root, cpu) < fastest) continue;
         cores++;
         char name[64];
         snprintf(name, sizeof name, "cpu/cpu%d/topology/thread_siblings_list", cpu);

@@ -41,7 +41,8 @@ void mc_numa_here(mc_numa *numa);
 void mc_numa_read(const char *root, const mc_bits *usable, mc_numa *numa);
 
 /* The number of cores of the usable CPUs, by root/sys/devices/system/cpu: CPUs (hardware threads)
- * of one core count once. A CPU without such data counts as a core. */
+ * of one core count once. A CPU without such data counts as a core. Cores of less than half the
+ * fastest's speed do not count: they would delay a region. */
 int mc_numa_cores(const char *root, const mc_bits *usable);
 
 /* The node of a worker of `threads`. Each node has workers in proportion to its CPUs. The workers

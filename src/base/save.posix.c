@@ -3,6 +3,8 @@
 
 #include "base/save.h"
 
+#include "base/system.h"
+
 #include <mica/file.h>
 
 #include <ctype.h>
@@ -194,7 +196,7 @@ mica_status mc_save_open(mc_save *save, const char *path) {
 
 /* Waits until the disk has what was written to a descriptor. What is no file has no disk. */
 static bool sync_file(int fd) {
-    return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
+    return mc_sync(fd) || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
 }
 
 /* Has the disk keep the new name too. Where that fails it has the old file, whole. */
@@ -204,7 +206,7 @@ static void sync_folder(mc_save *save) {
     if (!mc_buffer_cstr(&save->target)) return;
     int fd = open(save->target.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return;
-    (void)fsync(fd);
+    (void)mc_sync(fd);
     close(fd);
 }
 

@@ -4,6 +4,7 @@
 #include "base/save_folder.h"
 
 #include "base/filemap.h"
+#include "base/system.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -132,7 +133,7 @@ mica_status mc_save_folder_open(mc_save_folder *save, const char *target) {
 
 mica_status mc_save_folder_close(mc_save_folder *save, mica_status status) {
     if (save->lock < 0) return status;
-    if (status == MICA_OK && fsync(save->lock) != 0 && errno != EINVAL && errno != ENOTSUP)
+    if (status == MICA_OK && !mc_sync(save->lock) && errno != EINVAL && errno != ENOTSUP)
         status = fail_make(save, errno);
     if (status == MICA_OK && rename(save->path, save->target) != 0)
         status = errno == EEXIST || errno == ENOTEMPTY ? check_target(save->target)

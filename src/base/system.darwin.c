@@ -2,9 +2,12 @@
 #include "base/alloc.h"
 #include "base/numa.h"
 
+#include <fcntl.h>
+#include <pthread/qos.h>
 #include <stddef.h>
 #include <sys/sysctl.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 /* 0: the system does not tell. */
 static int ask_count(const char *name) {
@@ -40,6 +43,16 @@ void *mc_table_alloc(size_t bytes) {
 
 void mc_prefer_large_pages(void *memory, size_t bytes) {
     (void)memory, (void)bytes;
+}
+
+/* fsync leaves the data in the disk's own cache. Not every file system knows the first. */
+bool mc_sync(int fd) {
+    return fcntl(fd, F_FULLFSYNC) == 0 || fsync(fd) == 0;
+}
+
+/* Threads without a class may run on slow cores. */
+void mc_thread_hurry(pthread_attr_t *attr) {
+    (void)pthread_attr_set_qos_class_np(attr, QOS_CLASS_USER_INITIATED, 0);
 }
 
 static void bind_nothing(pthread_t thread, const mc_bits *cpus) {

@@ -39,6 +39,11 @@ void mc_pages_local(void);
 int mc_cpu_count(void);
 int mc_core_count(void);
 
+/* Waits until the disk itself has what was written to a file or folder. False: errno says why. */
+bool mc_sync(int fd);
+
+/* Marks a thread that will start as one whose work a user waits for. A hint. */
+void mc_thread_hurry(pthread_attr_t *attr);
 /* Starts a thread with a stack of at least 4 MiB; the default of some systems is 128 kB. The thread
  * blocks all signals, so that the program's own threads get them.
  * Returns 0 or an errno. */

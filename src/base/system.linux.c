@@ -58,6 +58,14 @@ void *mc_table_alloc(size_t bytes) {
     return memory;
 }
 
+bool mc_sync(int fd) {
+    return fsync(fd) == 0;
+}
+
+void mc_thread_hurry(pthread_attr_t *attr) {
+    (void)attr; /* the scheduler goes by what threads do */
+}
+
 /* ---- memory nodes ---- */
 
 /* Policies of get_mempolicy and set_mempolicy, which the C library does not declare. */

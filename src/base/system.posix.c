@@ -41,6 +41,7 @@ static int start(pthread_t *thread, void *(*run)(void *context), void *context) 
     if (error) return error;
     if (pthread_attr_getstacksize(&attr, &stack) == 0 && stack < min_stack)
         (void)pthread_attr_setstacksize(&attr, min_stack);
+    mc_thread_hurry(&attr);
     error = pthread_create(thread, &attr, run, context);
     pthread_attr_destroy(&attr);
     return error;

@@ -170,7 +170,7 @@ static mica_status start_transfer(batch *b, load *l) {
 static mica_status name_blob(batch *b, load *l) {
     char *blob = mc_repository_blob(b->options->repository, l->file->blob, "");
     mica_status status = blob ? MICA_OK : mc_fail_nomem("a path");
-    if (status == MICA_OK && (fsync(l->fd) != 0 || rename(l->part, blob) != 0))
+    if (status == MICA_OK && (!mc_sync(l->fd) || rename(l->part, blob) != 0))
         status = mc_fail_errno(errno, "cannot write %s", blob);
     mc_free(blob);
     return status;

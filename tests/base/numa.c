@@ -216,6 +216,34 @@ static void test_cores(void **state) {
     }
 }
 
+/* Cores that are far slower than the fastest that we may use do not count. */
+static void test_slow_cores(void **state) {
+    (void)state;
+    static const struct {
+        const char *capacities[4], *usable; /* of CPU 0 and on; NULL: no such file */
+        int cores;
+    } cases[] = {
+        {{"1024\n", "1024\n", "446\n", "446\n"}, "0-3", 2},
+        {{"446\n", "1024\n", "446\n", "446\n"}, "0-3", 1},
+        {{"446\n", "446\n", "1024\n", "1024\n"}, "0-1", 2}, /* the slow ones alone */
+        {{"1024\n", "512\n", "511\n", "800\n"}, "0-3", 3},
+        {{"1024\n", NULL, "300\n", NULL}, "0-3", 3},
+        {{"many\n", "0\n", "-5\n", "300\n"}, "0-3", 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *root = test_temp_dir();
+        mc_bits usable = bits_of(cases[i].usable);
+        for (int cpu = 0; cpu < 4; cpu++) {
+            if (cases[i].capacities[cpu] == NULL) continue;
+            char *name = test_format("sys/devices/system/cpu/cpu%d/cpu_capacity", cpu);
+            test_write_below(root, name, cases[i].capacities[cpu]);
+            free(name);
+        }
+        assert_int_equal(mc_numa_cores(root, &usable), cases[i].cores);
+        test_temp_dir_remove(root);
+    }
+}
+
 /* Whatever the files say, what comes of it fits together: one character of three good files is
  * another, or all of one file are. */
 static void test_random_bytes(void **state) {
@@ -429,6 +457,7 @@ int main(void) {
         cmocka_unit_test(test_machines),
         cmocka_unit_test(test_many_nodes),
         cmocka_unit_test(test_cores),
+        cmocka_unit_test(test_slow_cores),
         cmocka_unit_test(test_random_bytes),
         cmocka_unit_test(test_workers_are_dealt_to_nodes),
         cmocka_unit_test(test_workers_are_bound_to_their_node),

@@ -7,6 +7,7 @@
 #include "base/pool.h"
 #include "support/support.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,7 @@ static void test_threads_leave_signals_to_the_program(void **state) {
 /* ---- stacks ---- */
 
 static const char *program;
+enum { OTHER_MACHINE = 77 };
 
 /* As deep as JSON and patterns may ask for: 4 kB a level. */
 static int descend(int levels) {
@@ -126,10 +128,11 @@ static void test_threads_have_room(void **state) {
         limit.rlim_cur = 512 << 10;
         setrlimit(RLIMIT_STACK, &limit);
         execl(program, program, "deep", (char *)NULL);
-        _exit(2);
+        _exit(errno == ENOEXEC ? OTHER_MACHINE : 2);
     }
     assert_true(waitpid(child, &status, 0) == child);
     assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == OTHER_MACHINE) skip(); /* an emulator runs us, and starts no other */
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
