@@ -172,7 +172,7 @@ bool mc_filemap_is_present(const mc_filemap *map) {
     size_t pages = map->size / (size_t)page, looks = pages < LOOKS ? pages : LOOKS, absent = 0;
     for (size_t i = 0; i < looks; i++) {
         unsigned char present = 1; /* Darwin declares it as char */
-        if (mincore(data + pages / looks * i * (size_t)page, (size_t)page, (void *)&present) == 0)
+        if (mincore(data + pages / looks * i * (size_t)page, 1, (void *)&present) == 0)
             absent += (present & 1) == 0;
     }
     return 2 * absent <= looks;
