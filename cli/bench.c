@@ -18,7 +18,7 @@ typedef struct bench_values {
     cli_model_values model; /* except threads and context */
     cli_ints prompts, threads;
     int64_t generate, repeat;
-    bool json;
+    bool json, distances;
 } bench_values;
 
 /* One row: medians over the repeats. */
@@ -255,12 +255,70 @@ static int bench_json(const char *path, const bench_values *values) {
     return code;
 }
 
+/* ---- distances of prefetches ---- */
+
+/* Measures with one distance, in bytes; 0: each kernel's own. */
+static int bench_distance(const char *path, const bench_values *values, int bytes, row *out) {
+    char text[16];
+    mica_session *session = NULL;
+    mica_model_options options = cli_model_get_options(&values->model);
+    options.threads = (int)values->threads.values[0];
+    snprintf(text, sizeof text, "%d", bytes);
+    if ((bytes ? setenv("MICA_AHEAD", text, 1) : unsetenv("MICA_AHEAD")) != 0)
+        return cli_fail("out of memory");
+    mica_model *model = cli_model_open(path, &options, true);
+    if (!model) return CLI_FAILED;
+    mica_status status = mica_session_open(model, NULL, &session);
+    int code = status == MICA_OK ? CLI_DONE : cli_fail_status(status);
+    if (code == CLI_DONE)
+        code = measure_row(model, session, values, values->prompts.values[0], out);
+    mica_session_close(&session);
+    mica_model_close(&model);
+    return code;
+}
+
+static void print_best(const char *what, int distance, double rate, double own) {
+    if (distance == 0)
+        printf("best %s: the kernels' own distances\n", what);
+    else
+        printf("best %s: MICA_AHEAD=%d, %+.1f %%\n", what, distance, 100 * (rate / own - 1));
+}
+
+/* Measures with several distances, and names the best for each rate. The kernels' own are measured
+ * before and after the others, and the better of the two counts. */
+static int bench_distances(const char *path, const bench_values *values) {
+    static const int distances[] = {0, 1024, 2048, 4096, 8192, 16384, 32768, 0};
+    enum { LAST = sizeof distances / sizeof *distances - 1 };
+    row rows[LAST + 1] = {{0}};
+    int code = CLI_DONE, prefill = 0, decode = 0;
+    printf("%8s  %13s  %12s\n", "distance", "prefill tok/s", "decode tok/s");
+    for (int i = 0; code == CLI_DONE && i <= LAST; i++) {
+        char name[16] = "own";
+        code = bench_distance(path, values, distances[i], &rows[i]);
+        if (code != CLI_DONE) return code;
+        if (distances[i]) snprintf(name, sizeof name, "%d", distances[i]);
+        printf("%8s  %13.1f  %12.1f\n", name, rows[i].prefill_rate, rows[i].decode_rate);
+        if (rows[i].prefill_rate > rows[prefill].prefill_rate) prefill = i;
+        if (rows[i].decode_rate > rows[decode].decode_rate) decode = i;
+        code = cli_flush() ? CLI_DONE : CLI_FAILED;
+    }
+    const row *first = &rows[0], *last = &rows[LAST];
+    print_best("prefill", distances[prefill], rows[prefill].prefill_rate,
+               first->prefill_rate > last->prefill_rate ? first->prefill_rate : last->prefill_rate);
+    print_best("decode", distances[decode], rows[decode].decode_rate,
+               first->decode_rate > last->decode_rate ? first->decode_rate : last->decode_rate);
+    return code;
+}
+
 static int run(const void *verb_values, char **args, int count) {
     const bench_values *values = verb_values;
     int code = CLI_DONE;
+    if (values->distances && values->json)
+        return cli_usage("bench", "--prefetch-distance prints a table: it does not go with --json");
     const char *path = cli_model_find(values->model.model, count > 0 ? args[0] : NULL,
                                       values->model.yes, "bench", &code);
     if (!path) return code;
+    if (values->distances) return bench_distances(path, values);
     return values->json ? bench_json(path, values) : bench(path, values, NULL);
 }
 
@@ -300,6 +358,10 @@ static const cli_option bench_options[] = {
      .max = MAX_REPEATS,
      .help = "number of runs, after a warm-up; their median is printed",
      .offset = offsetof(bench_values, repeat)},
+    {.name = "prefetch-distance",
+     .kind = CLI_FLAG,
+     .help = "try how far ahead of their use weights are prefetched, and print the best",
+     .offset = offsetof(bench_values, distances)},
     {.name = "json",
      .kind = CLI_FLAG,
      .help = "print a JSON object",
@@ -308,11 +370,16 @@ static const cli_option bench_options[] = {
 
 const cli_verb cli_verb_bench = {
     .synopsis = "[MODEL]",
-    .details = "Measures the rates of prefill and decode, in tokens a second, for each number of\n"
-               "threads and each length of prompt, and the memory beside the weights.\n"
-               "The environment variable MICA_CPU limits the instruction sets: avx2 uses none\n"
-               "after AVX2; an unknown name lists them all.\n"
-               "\n" CLI_DEFAULT_MODEL_HELP,
+    .details =
+        "Measures the rates of prefill and decode, in tokens a second, for each number of\n"
+        "threads and each length of prompt, and the memory beside the weights.\n"
+        "The environment variable MICA_CPU limits the instruction sets: avx2 uses none\n"
+        "after AVX2; an unknown name lists them all.\n"
+        "\n"
+        "--prefetch-distance measures with the first prompt and the first number of threads.\n"
+        "The variable MICA_AHEAD gives most kernels one distance, in bytes. On a processor\n"
+        "that mica was not timed on, please report the best.\n"
+        "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica bench ~/models/gemma-3-1b-it --prompt 512,4096 --threads 1,2,4\n",
     .max_args = 1,
     .words = CLI_WORDS_FOLDERS,

@@ -6,6 +6,7 @@
 #include "cpu/attention.h"
 #include "cpu/eval.h"
 #include "cpu/eval_chain.h"
+#include "cpu/kern/ahead.h"
 #include "cpu/matmul.h"
 #include "cpu/quant.h"
 #include "exec/steps.h"
@@ -53,6 +54,22 @@ static mica_status choose_isa(mk_isa *isa) {
                    wanted);
 }
 
+/* How far ahead kernels prefetch, in bytes, if MICA_AHEAD says it. */
+static mica_status choose_ahead(void) {
+    const char *wanted = getenv("MICA_AHEAD");
+    if (!wanted || wanted[0] == '\0') {
+        mk_ahead_set(0);
+        return MICA_OK;
+    }
+    char *end;
+    long bytes = strtol(wanted, &end, 10);
+    if (*end != '\0' || bytes < MK_AHEAD_MIN || bytes > MK_AHEAD_MAX)
+        return mc_fail(MICA_EINVAL, "cpu: MICA_AHEAD is %s: must be %d to %d, in bytes", wanted,
+                       MK_AHEAD_MIN, MK_AHEAD_MAX);
+    mk_ahead_set(bytes);
+    return MICA_OK;
+}
+
 static void describe(mc_cpu *cpu) {
     char name[64];
     mk_cpu_name(name);
@@ -75,6 +92,7 @@ static mica_status cpu_open(const mica_device_options *options, const char *vari
     if (threads < 0) return mc_fail(MICA_EINVAL, "cpu: %d threads; 0 takes all cores", threads);
     mk_isa isa;
     MC_TRY(choose_isa(&isa));
+    MC_TRY(choose_ahead());
     cpu_state *st = mc_calloc(1, sizeof *st);
     if (!st) return mc_fail_nomem("the cpu device");
     mk_kernels_fill(&st->kernels, isa);
@@ -98,6 +116,7 @@ static void cpu_info(const void *state, mica_device_info *info) {
         .architecture = mk_isa_name(st->kernels.isa),
         .threads = st->cpu.threads,
         .memory_bytes = mc_memory_bytes(),
+        .unified_memory = 1,
     };
 }
 

@@ -58,3 +58,28 @@ Where a run fails there is no JSON: here two threads, stacks being larger than a
   mica: skipped: 4000 and 64 tokens do not fit the context of 2048
   mica: nothing was measured
   [1]
+
+Distances of prefetches are tried, and the best is named. They change no answer.
+
+  $ mica bench model -p 4 -n 3 -t 1 -r 1 --prefetch-distance > out; sed -n '2,9p' out | awk '{ print $1, NF }'
+  own 3
+  1024 3
+  2048 3
+  4096 3
+  8192 3
+  16384 3
+  32768 3
+  own 3
+  $ sed -n '10,$p' out | sed "s/:.*MICA_AHEAD=[0-9]*, [+-][0-9.]* %$/: one/; s/: the kernels' own distances$/: one/"
+  best prefill: one
+  best decode: one
+  $ mica bench model --prefetch-distance --json 2>&1 | sed -n 1p
+  mica: --prefetch-distance prints a table: it does not go with --json
+  $ MICA_AHEAD=1024 mica run "What is curl?" -q -n 4
+  curl is a command
+  $ MICA_AHEAD=far mica run "What is curl?" -q 2>&1
+  mica: cpu: MICA_AHEAD is far: must be 64 to 1048576, in bytes
+  [1]
+  $ MICA_AHEAD=63 mica run "What is curl?" -q 2>&1
+  mica: cpu: MICA_AHEAD is 63: must be 64 to 1048576, in bytes
+  [1]

@@ -548,6 +548,10 @@ Each verb explains itself, in lines of 80 columns at most.
   environment variable MICA_CPU limits the instruction sets: avx2 uses none after
   AVX2; an unknown name lists them all.
   
+  --prefetch-distance measures with the first prompt and the first number of
+  threads. The variable MICA_AHEAD gives most kernels one distance, in bytes. On a
+  processor that mica was not timed on, please report the best.
+  
   MODEL is a folder that holds config.json, tokenizer.json and *.safetensors, or a
   name that mica list shows, or ORG/NAME of a hub (mica help pull). The default is
   $MICA_MODEL, else $MICA_MODELS/default, else the model that comes with mica.
@@ -561,6 +565,8 @@ Each verb explains itself, in lines of 80 columns at most.
                                   (default: 0)
     -r, --repeat N                number of runs, after a warm-up; their median is
                                   printed (default: 3)
+        --prefetch-distance       try how far ahead of their use weights are
+                                  prefetched, and print the best
         --json                    print a JSON object
   
   Model:

@@ -1,3 +1,4 @@
+#include "cpu/kern/ahead.h"
 #include "cpu/kern/attn/attn.h"
 #include "cpu/kern/dense/dense.h"
 #include "cpu/kern/int8/int8.h"
@@ -9,6 +10,7 @@ bool mk_has_neon(void) {
 }
 
 void mk_fill_neon(mk_kernels *kernels) {
+    (void)mk_core_find();
     mk_dense_neon(kernels);
     mk_attn_neon(kernels);
     mk_quant_neon(kernels);

@@ -11,6 +11,8 @@
 
 #include <stdint.h>
 
+#include "cpu/kern/ahead.h"
+
 #define MK_PAGE 4096            /* bytes of the smallest page */
 #define MK_PREFETCH_PAGES 65536 /* bytes */
 
@@ -27,11 +29,13 @@ static inline __attribute__((always_inline)) void mk_prefetch_near(intptr_t at) 
 
 #define MK_FETCHED_AGAIN 4096 /* bytes from the second prefetch of a line back to the first */
 
-/* Prefetches a line of memory that is read sequentially, and an earlier line for the second time,
- * because a Zen 4 drops some prefetches. */
+/* Prefetches a line of memory that is read sequentially; on x86 an earlier line for the second time,
+ * too, because a Zen 4 drops some prefetches. */
 static inline __attribute__((always_inline)) void mk_prefetch_line(intptr_t at) {
     mk_prefetch(at);
+#if defined(__x86_64__)
     mk_prefetch(at - MK_FETCHED_AGAIN);
+#endif
 }
 
 static inline void mk_find_pages(uintptr_t first, int64_t bytes) {

@@ -43,11 +43,11 @@ static piece piece_of(const source *s, int64_t j, int64_t n, int64_t l, int64_t 
                       uint16_t *made) {
     if (!s->codes) {
         const uint16_t *at = s->halves + j * s->stride;
-        intptr_t next = (intptr_t)at + 2 * n * (s->stride + l) + PREFETCH_DISTANCE;
+        intptr_t next = (intptr_t)at + 2 * n * (s->stride + l) + mk_ahead(PREFETCH_DISTANCE);
         return (piece){at + l, s->stride, next, n};
     }
     mk_qrows w = mk_qrows_at(s->codes, j);
-    intptr_t next = (intptr_t)w.codes + n * (4 * w.codes_stride + l) + PREFETCH_DISTANCE;
+    intptr_t next = (intptr_t)w.codes + n * (4 * w.codes_stride + l) + mk_ahead(PREFETCH_DISTANCE);
     w = mk_qrows_further(w, l / 4, l / w.group);
     w.k = depth;
     mk_unpack_mxfp8_avx512bf16(&w, n, made);

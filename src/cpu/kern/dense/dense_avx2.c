@@ -5,7 +5,7 @@
 #define ROWS 3 /* 3 x 4 sums and 4 operands fit 16 registers */
 #define COLS 4
 #define COLS_ALONE COLS
-#define PREFETCHES true
+#define OWN_AHEAD 8192
 
 MK_INLINE void store_dots(int rows, int cols, mk_vec sum[ROWS][COLS], float *y, int64_t y_stride) {
     for (int i = 0; i < rows; i++)

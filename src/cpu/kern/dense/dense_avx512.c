@@ -5,7 +5,7 @@
 #define ROWS 6 /* 6 x 4 sums and 5 operands fit 32 registers */
 #define COLS 4
 #define COLS_ALONE COLS
-#define PREFETCHES true
+#define OWN_AHEAD 8192
 #define store_dots mk_store_dots
 
 /* To nearest even; NaN stays NaN. */

@@ -94,7 +94,7 @@ MK_INLINE void nt_columns(int rows, int cols, int64_t k, const uint16_t *x, int6
     const int64_t bytes = cols * w_stride * (int64_t)sizeof *w;
     ahead a = {.any = cols > 1,
                .again = true,
-               .at = (intptr_t)w + bytes + PREFETCH_DISTANCE,
+               .at = (intptr_t)w + bytes + mk_ahead(PREFETCH_DISTANCE),
                .left = INT64_MAX}; /* columns follow one another */
     mk_find_next_pages(a.at, bytes);
     int64_t l = 0;

@@ -4,8 +4,8 @@
 
 #define ROWS 4 /* 4 x 4 sums and 5 operands fit 32 registers */
 #define COLS 4
-#define COLS_ALONE 8     /* enough sums to hide the latency of one */
-#define PREFETCHES false /* untimed: no ARM machine was at hand */
+#define COLS_ALONE 8 /* enough sums to hide the latency of one */
+#define OWN_AHEAD mk_core_ahead
 
 MK_INLINE void store_dots(int rows, int cols, mk_vec sum[ROWS][COLS_ALONE], float *y,
                           int64_t y_stride) {

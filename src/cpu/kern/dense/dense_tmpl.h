@@ -4,7 +4,7 @@
  *   ROWS         rows of activations at once
  *   COLS         columns that go with them, or registers of columns where w is not transposed
  *   COLS_ALONE   columns that go with one row
- *   PREFETCHES   whether w is prefetched
+ *   OWN_AHEAD    how far ahead w is prefetched: bytes past the next columns
  *   store_dots   y [rows, cols] = the sums of the lanes of sum [rows, cols]
  *
  * A dot product is one register of MK_WIDTH sums: l mod MK_WIDTH names the lane. Blocks of rows and
@@ -12,8 +12,7 @@
  * everywhere: each value makes code of its own. */
 #include "cpu/kern/pages.h"
 
-#define PREFETCH_DISTANCE 8192 /* bytes past the next columns */
-#define PREFETCH_ROWS 64       /* rows of w from the one that is read to the one prefetched */
+#define PREFETCH_ROWS 64 /* rows of w from the one that is read to the one prefetched */
 
 /* ---- w transposed ---- */
 
@@ -50,7 +49,7 @@ MK_INLINE void nt_tile(mk_type type, int rows, int cols, bool prefetch, int64_t 
                        int64_t x_stride, const void *w, int64_t w_stride, float *y,
                        int64_t y_stride) {
     const int64_t bytes = mk_type_bytes(type);
-    const intptr_t next = (intptr_t)w + cols * w_stride * bytes + PREFETCH_DISTANCE;
+    const intptr_t next = (intptr_t)w + cols * w_stride * bytes + mk_ahead(OWN_AHEAD);
     if (prefetch) mk_find_next_pages(next, cols * w_stride * bytes);
     mk_vec sum[ROWS][COLS_ALONE];
     for (int i = 0; i < rows; i++)
@@ -97,9 +96,8 @@ MK_INLINE void nt_any(mk_type type, int64_t m, int64_t n, int64_t k, const float
                       int64_t y_stride) {
     int64_t rows = mk_block_rows(m, ROWS);
     for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
-        MK_WITH_ROWS(
-            m - i < rows ? m - i : rows, ROWS,
-            nt_rows(type, MK_R, PREFETCHES && i == 0, n, k, x, x_stride, w, w_stride, y, y_stride));
+        MK_WITH_ROWS(m - i < rows ? m - i : rows, ROWS,
+                     nt_rows(type, MK_R, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride));
     }
 }
 
@@ -177,9 +175,8 @@ MK_INLINE void nn_any(mk_type type, int64_t m, int64_t n, int64_t k, const float
                       int64_t y_stride) {
     int64_t rows = mk_block_rows(m, ROWS);
     for (int64_t i = 0; i < m; i += rows, x += rows * x_stride, y += rows * y_stride) {
-        MK_WITH_ROWS(
-            m - i < rows ? m - i : rows, ROWS,
-            nn_rows(type, MK_R, PREFETCHES && i == 0, n, k, x, x_stride, w, w_stride, y, y_stride));
+        MK_WITH_ROWS(m - i < rows ? m - i : rows, ROWS,
+                     nn_rows(type, MK_R, i == 0, n, k, x, x_stride, w, w_stride, y, y_stride));
     }
 }
 

@@ -27,7 +27,7 @@ static lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
         l.codes[i] = (const uint8_t *)(w->codes + l.row[i] * w->codes_stride);
     }
     const int64_t bytes = LANES * w->codes_stride * 4;
-    l.next = (intptr_t)(w->codes + r * w->codes_stride) + bytes + PREFETCH_DISTANCE;
+    l.next = (intptr_t)(w->codes + r * w->codes_stride) + bytes + mk_ahead(PREFETCH_DISTANCE);
     mk_find_next_pages(l.next, bytes);
     return l;
 }
@@ -412,7 +412,7 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
     form f = form_of(w);
     room fit = room_of(mk_max_code(w->mode, w->bits));
     const spreader s = spreader_of(f == BITS ? w->bits : 6);
-    mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + PREFETCH_DISTANCE);
+    mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + mk_ahead(PREFETCH_DISTANCE));
     if (m == 1 && w->bits != 4) {
         matvec_bytes(w, n, x, y);
         return;

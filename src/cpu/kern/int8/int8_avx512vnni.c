@@ -20,8 +20,8 @@ MK_INLINE void dot_units(form f, int group, int units, bool whole, const mk_qrow
     const int size = unit_codes(f, group), dense = codes_a_byte(f), lines = size / dense / 64;
     int64_t words = (w->k - at) / 4, stride = 4 * w->codes_stride, three = 3 * stride;
     uintptr_t from = (uintptr_t)w->codes + (uintptr_t)(row * stride + at / dense);
-    intptr_t next =
-        (intptr_t)w->codes + (row + LANES) * stride + PREFETCH_DISTANCE + at / dense * LANES;
+    intptr_t next = (intptr_t)w->codes + (row + LANES) * stride + mk_ahead(PREFETCH_DISTANCE) +
+                    at / dense * LANES;
     __m512i codes[RUN][2], part[RUN][4];
     for (int u = 0; u < units; u++)
         load_x(f, lines, whole, x->codes + at + u * size, words - u * size / 4, codes[u]);
@@ -256,7 +256,7 @@ static void matvec_by(one_fn one, quarters_fn quarters, const mk_qrows *w, int64
     if (m == 0) return;
     if (!one) one = one_of(w);
     int64_t done = n / LANES * LANES;
-    mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + PREFETCH_DISTANCE);
+    mk_find_first_pages(w->codes, 4 * LANES * w->codes_stride + mk_ahead(PREFETCH_DISTANCE));
     if (done > 0 && m == 1 && one)
         one(w, done, x, y);
     else if (done > 0 && m > 1 && quarters)

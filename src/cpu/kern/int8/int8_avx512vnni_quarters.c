@@ -113,7 +113,7 @@ MK_INLINE void quarters_matmul(form f, level into, scale_kind kind, int group, c
         __m512 sum[MAX_TOGETHER];
         const stage *st = NULL;
         const uint8_t *from = (const uint8_t *)w->codes + r * stride;
-        intptr_t fetched = (intptr_t)from + LANES * stride + PREFETCH_DISTANCE;
+        intptr_t fetched = (intptr_t)from + LANES * stride + mk_ahead(PREFETCH_DISTANCE);
         for (int64_t i = 0; i < m; i++)
             sum[i] = _mm512_setzero_ps();
         for (int64_t g = 0; g < groups; g++) {

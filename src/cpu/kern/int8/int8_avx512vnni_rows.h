@@ -55,7 +55,7 @@ static inline lanes lanes_of(const mk_qrows *w, int64_t n, int64_t r) {
                .crowded = stride % CROWDED == 0,
                .whole = r + LANES <= n,
                .prefetch_scales = 4 * LANES * w->scales_stride};
-    l.next = (intptr_t)l.codes + bytes + PREFETCH_DISTANCE;
+    l.next = (intptr_t)l.codes + bytes + mk_ahead(PREFETCH_DISTANCE);
     mk_find_next_pages(l.next, bytes);
     return l;
 }

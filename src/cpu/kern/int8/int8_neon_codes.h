@@ -5,6 +5,7 @@
 
 #include "cpu/kern/int8/int8.h"
 #include "cpu/kern/neon.h"
+#include "cpu/kern/pages.h"
 
 #define MK_FOUR_ROWS 4 /* rows of weights at once */
 #define MK_STREAMED 4  /* rows of x at once */
@@ -24,6 +25,7 @@ typedef struct mk_lanes {
     const uint8_t *codes[MK_FOUR_ROWS];
     int64_t row[MK_FOUR_ROWS];
     int64_t bytes; /* a row */
+    intptr_t next; /* what is prefetched meanwhile: the four rows after these, and further */
     uint8_t few[MK_FOUR_ROWS][16];
 } mk_lanes;
 
@@ -37,6 +39,7 @@ static inline void mk_lanes_init(mk_lanes *l, const mk_qrows *w, int64_t n, int6
         memcpy(l->few[i], l->codes[i], (size_t)l->bytes);
         l->codes[i] = l->few[i];
     }
+    l->next = (intptr_t)l->codes[0] + 4 * MK_FOUR_ROWS * w->codes_stride + mk_ahead(mk_core_ahead);
     if (l->bytes < 16) l->bytes = 16;
 }
 

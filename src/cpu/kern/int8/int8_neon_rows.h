@@ -59,9 +59,10 @@ MK_INLINE void dot_sixteen(way f, const mk_reader *d, const mk_lanes *l, int64_t
     }
 }
 
-/* y[m], the rows in l being the lanes. */
+/* y[m], the rows in l being the lanes. The first block of rows of x prefetches (first): a step
+ * reads 64 bytes of the four rows, or fewer. */
 MK_INLINE void rows_matmul(way f, const mk_qrows *w, const mk_reader *d, const mk_lanes *l, int m,
-                           const mk_xrows *x, float32x4_t *y) {
+                           bool first, const mk_xrows *x, float32x4_t *y) {
     int64_t groups = w->k / w->group, at = 0;
     const int8_t *a = x->codes;
     mk_stage st;
@@ -76,11 +77,15 @@ MK_INLINE void rows_matmul(way f, const mk_qrows *w, const mk_reader *d, const m
                 dot[r][i] = vdupq_n_s32(0);
         }
         if (f.pairs)
-            for (int c = 0; c < w->group; c += 32, a += 32, at += 16)
+            for (int c = 0; c < w->group; c += 32, a += 32, at += 16) {
+                if (first) mk_prefetch(l->next + MK_FOUR_ROWS * at);
                 dot_pairs(f, d, l, at, m, a, x->k, dot);
+            }
         else
-            for (int c = 0; c < w->group; c += 16, a += 16, at += d->step)
+            for (int c = 0; c < w->group; c += 16, a += 16, at += d->step) {
+                if (first) mk_prefetch(l->next + MK_FOUR_ROWS * at);
                 dot_sixteen(f, d, l, at, m, a, x->k, dot, over);
+            }
         for (int i = 0; i < m; i++) {
             int32x4_t low = vpaddq_s32(dot[0][i], dot[1][i]);
             int32x4_t sum = vpaddq_s32(low, vpaddq_s32(dot[2][i], dot[3][i]));
@@ -92,8 +97,8 @@ MK_INLINE void rows_matmul(way f, const mk_qrows *w, const mk_reader *d, const m
 }
 
 MK_INLINE void rows_choice(way f, const mk_qrows *w, const mk_reader *d, const mk_lanes *l,
-                           int64_t m, const mk_xrows *x, float32x4_t *y) {
-    MK_WITH_ROWS(m, MK_STREAMED, rows_matmul(f, w, d, l, MK_R, x, y));
+                           int64_t m, bool first, const mk_xrows *x, float32x4_t *y) {
+    MK_WITH_ROWS(m, MK_STREAMED, rows_matmul(f, w, d, l, MK_R, first, x, y));
 }
 
 static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, float *y,
@@ -109,15 +114,15 @@ static void matvec(const mk_qrows *w, int64_t n, int64_t m, const mk_xrows *x, f
             mk_xrows part = mk_xrows_at(x, i);
             float32x4_t sums[MK_STREAMED];
             if (pairs && w->mode == MK_AFFINE)
-                rows_choice((way){MK_HALVES, true, false}, w, &d, &l, count, &part, sums);
+                rows_choice((way){MK_HALVES, true, false}, w, &d, &l, count, i == 0, &part, sums);
             else if (pairs)
-                rows_choice((way){MK_HALVES, true, true}, w, &d, &l, count, &part, sums);
+                rows_choice((way){MK_HALVES, true, true}, w, &d, &l, count, i == 0, &part, sums);
             else if (form == MK_HALVES)
-                rows_choice((way){MK_HALVES, false, true}, w, &d, &l, count, &part, sums);
+                rows_choice((way){MK_HALVES, false, true}, w, &d, &l, count, i == 0, &part, sums);
             else if (form == MK_BYTES)
-                rows_choice((way){MK_BYTES, false, false}, w, &d, &l, count, &part, sums);
+                rows_choice((way){MK_BYTES, false, false}, w, &d, &l, count, i == 0, &part, sums);
             else
-                rows_choice((way){MK_STREAM, false, false}, w, &d, &l, count, &part, sums);
+                rows_choice((way){MK_STREAM, false, false}, w, &d, &l, count, i == 0, &part, sums);
             for (int64_t c = 0; c < count; c++)
                 mk_store_first(y + (i + c) * y_stride + r, n - r, sums[c]);
         }

@@ -127,7 +127,7 @@ MK_INLINE void mx_tile(const mk_qrows *w, const table *t, int rows, int cols, co
                        int64_t x_stride, float *y, int64_t y_stride) {
     const int64_t groups = w->k / GROUP, row_bytes = w->codes_stride * 4;
     const uint8_t *codes = (const uint8_t *)w->codes, *scales = w->scales;
-    const intptr_t next = (intptr_t)codes + cols * row_bytes + PREFETCH_DISTANCE;
+    const intptr_t next = (intptr_t)codes + cols * row_bytes + mk_ahead(PREFETCH_DISTANCE);
     mk_find_next_pages(next, cols * row_bytes);
     bool nan[COLS] = {false};
     sums s;
