@@ -22,8 +22,10 @@ static void print_device(const char *name, bool chosen) {
     mica_device_info info = cli_device_info(device);
     printf("%s\n  description  %s\n", info.name, info.description);
     if (info.architecture[0]) printf("  architecture %s\n", info.architecture);
-    printf("  threads      %d\n  memory       %s\n", info.threads,
-           cli_format_bytes(info.memory_bytes, memory));
+    printf("  threads      %d\n  memory       %s%s\n", info.threads,
+           cli_format_bytes(info.memory_bytes, memory),
+           info.unified_memory && strcmp(info.name, "cpu") != 0 ? ", unified: shared with the cpu"
+                                                                : "");
     if (chosen) puts("  chosen       unless --device names another");
     mica_device_close(&device);
 }

@@ -42,6 +42,8 @@ typedef struct mica_device_info {
     uint64_t max_array_bytes;   /* of one array; 0: no limit but the memory */
     uint64_t working_set_bytes; /* that arrays should not exceed, by the maker's recommendation; 0:
                                    there is none */
+    int unified_memory;         /* 1: its arrays are in memory that the processor reads, too, as on
+                                   Apple's machines: none is copied between the two */
 } mica_device_info;
 
 /** Opens a device.

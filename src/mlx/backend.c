@@ -194,6 +194,7 @@ static void device_info(const void *state, mica_device_info *info) {
         .architecture = s->architecture,
         .max_array_bytes = s->max_array_bytes,
         .working_set_bytes = s->working_set_bytes,
+        .unified_memory = s->host_reads,
     };
 }
 

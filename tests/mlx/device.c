@@ -47,6 +47,7 @@ static void test_names_and_modes(void **state) {
         mica_device_get_info(device, &info);
         assert_string_equal(info.name, "mlx:cpu");
         assert_true(info.architecture[0] != '\0');
+        assert_int_equal(info.unified_memory, 1);
         mica_device_close(&device);
     }
 }

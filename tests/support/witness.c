@@ -274,6 +274,7 @@ static void witness_info(const void *state, mica_device_info *info) {
     mica_device_get_info(w->inner, info);
     info->name = "witness";
     info->description = "a device for tests";
+    info->unified_memory = 0;
 }
 
 /* ---- memory ---- */
