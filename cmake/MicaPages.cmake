@@ -1,13 +1,14 @@
 # Writes what the command prints about itself into FOLDER: manual pages (man1/), completions for
 # bash, zsh and fish. Run as
 #
-#   cmake -D MICA=<the command> -D FOLDER=<folder> -D VERBS=<verb,...> -P MicaPages.cmake
+#   cmake -D RUN=<what starts it,its argument,...> -D MICA=<the command> -D FOLDER=<folder> -D VERBS=<verb,...> -P MicaPages.cmake
 
 # mica_page(<file> <argument>...): what `mica <argument>...` prints.
 function(mica_page file)
-  execute_process(COMMAND ${MICA} ${ARGN} OUTPUT_FILE ${FOLDER}/${file} COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${RUN} ${MICA} ${ARGN} OUTPUT_FILE ${FOLDER}/${file} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
+string(REPLACE "," ";" RUN "${RUN}")
 foreach(kind man1 bash zsh fish)
   file(MAKE_DIRECTORY ${FOLDER}/${kind})
 endforeach()

@@ -3,17 +3,26 @@
 # there: by find_package and by pkg-config, with the shared and with the static library.
 #
 #   tests/consumer/run.sh BUILD-FOLDER
+#   tests/consumer/run.sh --installed PREFIX      what a package put there
+#
+# For another machine: $TOOLCHAIN, a toolchain file, and $RUN, which starts a program.
 set -eux
-build=$1
 CC=${CC:-cc}
 CXX=${CXX:-c++}
+RUN=${RUN-}
+compilers="-DCMAKE_C_COMPILER=$CC -DCMAKE_CXX_COMPILER=$CXX"
+[ ! "${TOOLCHAIN-}" ] || compilers=-DCMAKE_TOOLCHAIN_FILE=$TOOLCHAIN
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-DESTDIR=$work/stage cmake --install "$build" --prefix /opt/mica > /dev/null
-mv "$work/stage/opt/mica" "$work/mica"
-rmdir "$work/stage/opt" "$work/stage" # nothing was written elsewhere
+if [ "$1" = --installed ]; then
+  cp -R "$2" "$work/mica"
+else
+  DESTDIR=$work/stage cmake --install "$1" --prefix /opt/mica > /dev/null
+  mv "$work/stage/opt/mica" "$work/mica"
+  rmdir "$work/stage/opt" "$work/stage" # nothing was written elsewhere
+fi
 model=$work/mica/share/mica/models/default
 libdir=$(dirname "$(find "$work/mica" -name libmica.a)")
 
@@ -21,20 +30,20 @@ configure() { # FOLDER OPTION...
   folder=$1
   shift
   cmake -S "$here/project" -B "$work/$folder" -DCMAKE_PREFIX_PATH="$work/mica" \
-    -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" "$@" > /dev/null
+    -Dmica_DIR="$libdir/cmake/mica" $compilers "$@" > /dev/null
 }
 
 # The shared library needs nothing of what it was built from.
 nothing="-DCMAKE_DISABLE_FIND_PACKAGE_simdjson=ON -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON"
 configure shared $nothing
 cmake --build "$work/shared"
-"$work/shared/consumer" "$model"
+$RUN "$work/shared/consumer" "$model"
 
 # The static one does, and it is said what is missing. A component that there is not is no success.
 static="-DLIBRARY=mica_static -DCOMPONENTS=static"
 configure static $static
 cmake --build "$work/static"
-"$work/static/consumer" "$model"
+$RUN "$work/static/consumer" "$model"
 ! configure none $static $nothing 2> "$work/log" || exit 1
 grep -q simdjson "$work/log"
 ! configure none -DCOMPONENTS=of_gold 2> "$work/log" || exit 1
@@ -58,13 +67,13 @@ cd "$work/readme"
 sed -n '/^```c$/,/^```$/p' "$here/../../README.md" | sed '1d;$d' > chat.c
 line=$(sed -n 's/^ *\$ cc \(chat\.c .*\)/\1/p' "$here/../../README.md")
 eval "$CC $line"
-env -u LD_LIBRARY_PATH -u DYLD_LIBRARY_PATH ./a.out > answer
+env -u LD_LIBRARY_PATH -u DYLD_LIBRARY_PATH $RUN ./a.out > answer
 grep -q '[a-z]' answer
 
 rm "$libdir"/libmica.so* "$libdir"/libmica*.dylib 2> /dev/null || true
 $CC "$here/project/main.c" $(pkg-config --cflags --libs --static mica) -o "$work/a.out"
-"$work/a.out" "$model"
+$RUN "$work/a.out" "$model"
 
 # The command finds the model that was installed with it, wherever that went.
 cd "$work"
-env -u MICA_MODELS "$work/mica/bin/mica" run --quiet --max-tokens 4 Hello
+env -u MICA_MODELS $RUN "$work/mica/bin/mica" run --quiet --max-tokens 4 Hello

@@ -1,0 +1,53 @@
+# Packages by cpack: a .deb and a .tar.gz of what make install installs, and a formula for Homebrew
+# from the same words. tools/packages makes and checks them (make packages).
+set(CPACK_PACKAGE_NAME mica)
+set(CPACK_PACKAGE_VENDOR "The mica authors")
+set(CPACK_PACKAGE_CONTACT "The mica authors <mica@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
+set(CPACK_PACKAGE_DESCRIPTION
+"mica runs, serves and fine-tunes language models. It is a C library and a command. The files of a
+ model are mapped into memory as they are: nothing is converted. A small model comes with it.")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_PACKAGE_CHECKSUM SHA256)
+set(CPACK_STRIP_FILES ON)
+
+set(mica_deb_machine ${CMAKE_SYSTEM_PROCESSOR})
+string(REPLACE x86_64 amd64 mica_deb_machine ${mica_deb_machine})
+string(REPLACE aarch64 arm64 mica_deb_machine ${mica_deb_machine})
+set(CPACK_SYSTEM_NAME ${mica_deb_machine})
+set(CPACK_GENERATOR DEB TGZ)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${mica_deb_machine})
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS # libmica.a is linked with these
+  "libsimdjson-dev, libpcre2-dev, libutf8proc-dev, zlib1g-dev, libzstd-dev, pkg-config")
+
+# The source, for whoever builds: a Homebrew formula names it.
+set(CPACK_SOURCE_GENERATOR TGZ)
+set(CPACK_SOURCE_IGNORE_FILES /build/ "/\\\\.git(/|$)" "/\\\\.ci/" "~$")
+set(CPACK_SOURCE_PACKAGE_FILE_NAME mica-${PROJECT_VERSION}-source)
+
+# A .deb is installed in /usr, a .tar.gz is unpacked anywhere.
+file(WRITE ${PROJECT_BINARY_DIR}/package_prefix.cmake [[
+if(CPACK_GENERATOR STREQUAL "DEB")
+  set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+  set(CPACK_DEBIAN_PACKAGE_DEPENDS $ENV{MICA_DEB_DEPENDS})
+  set(CPACK_DEBIAN_PACKAGE_RECOMMENDS $ENV{MICA_DEB_RECOMMENDS})
+elseif(CPACK_GENERATOR STREQUAL "TGZ")
+  set(CPACK_PACKAGING_INSTALL_PREFIX /)
+endif()
+]])
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_BINARY_DIR}/package_prefix.cmake)
+
+# Homebrew's names of the libraries that were found; Apple's own need none.
+set(mica_brew "")
+foreach(pair "pcre2:TRUE" "simdjson:TRUE" "utf8proc:TRUE" "libyaml:MICA_HAVE_YAML"
+    "zstd:MICA_HAVE_ZSTD" "openssl@3:MICA_HAVE_HUB")
+  string(REGEX MATCH "^([^:]*):(.*)$" pair ${pair})
+  if(${CMAKE_MATCH_2})
+    string(APPEND mica_brew "  depends_on \"${CMAKE_MATCH_1}\"\n")
+  endif()
+endforeach()
+configure_file(cmake/mica.rb.in mica.rb @ONLY)
+include(CPack)
