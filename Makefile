@@ -20,7 +20,7 @@ test-quick: ## the release build's tests but the slow ones (kernels on every ins
 	@tools/install-deps.sh test
 	@tools/run_tests quick
 
-check: ## what CI runs: test, then ThreadSanitizer, Valgrind, QEMU, the fuzz targets, and mutants
+check: ## what CI runs: test, tsan, valgrind, qemu, arm64, macos, packages, mutants and fuzz
 	@.ci/run
 
 tsan: ## the tests labelled tsan, under ThreadSanitizer
@@ -38,6 +38,10 @@ qemu: ## the kernels of 64-bit ARM, and of AVX2 alone, under QEMU
 arm64: ## all of mica built for 64-bit ARM Linux, tests and golden answers run by QEMU (needs apt)
 	@tools/install-deps.sh check
 	@tools/run_tests arm64
+
+packages: ## a .deb and a .tar.gz for this machine and for arm64, in build/packages (needs apt)
+	@tools/install-deps.sh check
+	@tools/run_tests packages
 
 macos: ## library and command linked for macOS, on arm64 and x86_64, and checked (needs apt)
 	@tools/install-deps.sh check
@@ -75,4 +79,4 @@ clean: ## remove build/
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all chat test test-quick check tsan valgrind qemu arm64 macos fuzz mutants bench docs format install clean help
+.PHONY: all chat test test-quick check tsan valgrind qemu arm64 packages macos fuzz mutants bench docs format install clean help

@@ -68,8 +68,6 @@ if [ "$tier" = check ]; then
     have aarch64-linux-gnu-g++ || need arm-compiler
     have llvm-nm-14 || need llvm
     have dpkg-source || need dpkg-dev
-    have debootstrap || need debootstrap
-    have proot || need proot
     python3 -m pip --version > /dev/null 2>&1 || need pip
   fi
   ! have apt-get || have qemu-aarch64 || need qemu

@@ -41,6 +41,15 @@ static void test_machine(void **state) {
     assert_in_range(mc_memory_bytes(), 16u << 20, UINT64_C(1) << 50);
 }
 
+static long wanted_page; /* bytes; 0: any */
+
+static void test_page(void **state) {
+    (void)state;
+    long page = sysconf(_SC_PAGESIZE);
+    assert_true(page >= 4096 && (page & (page - 1)) == 0);
+    if (wanted_page > 0) assert_int_equal(page, wanted_page);
+}
+
 static void *find_open_signal(void *context) {
     sigset_t blocked;
     pthread_sigmask(SIG_SETMASK, NULL, &blocked);
@@ -136,13 +145,16 @@ static void test_threads_have_room(void **state) {
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* page BYTES: the system's pages must have as many. deep: a part of a test. */
 int main(int argc, char **argv) {
     program = argv[0];
-    if (argc > 1) return run_deep_thread();
+    if (argc == 2 && strcmp(argv[1], "deep") == 0) return run_deep_thread();
+    if (argc == 3 && strcmp(argv[1], "page") == 0) wanted_page = strtol(argv[2], NULL, 10);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clock_does_not_go_back),
         cmocka_unit_test(test_calendar),
         cmocka_unit_test(test_machine),
+        cmocka_unit_test(test_page),
         cmocka_unit_test(test_tables),
         cmocka_unit_test(test_large_pages),
         cmocka_unit_test(test_threads_leave_signals_to_the_program),
