@@ -1,7 +1,8 @@
 # Writes what the command prints about itself into FOLDER: manual pages (man1/), completions for
 # bash, zsh and fish. Run as
 #
-#   cmake -D RUN=<what starts it,its argument,...> -D MICA=<the command> -D FOLDER=<folder> -D VERBS=<verb,...> -P MicaPages.cmake
+#   cmake -D RUN=<what starts it,its argument,...> -D MICA=<the command> -D FOLDER=<folder>
+#     -D VERBS=<verb,...> -P MicaPages.cmake
 
 # mica_page(<file> <argument>...): what `mica <argument>...` prints.
 function(mica_page file)

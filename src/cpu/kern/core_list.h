@@ -1,6 +1,6 @@
 /* ARM's cores: how far ahead weights are prefetched. CORE(name, implementer, part, latency,
- * bandwidth): the numbers of MIDR_EL1 (part 0: all of them), nanoseconds of a read from memory, GB/s
- * that one core reads.
+ * bandwidth): the numbers of MIDR_EL1 (part 0: all of them), nanoseconds of a read from memory, and
+ * GB/s that one core reads.
  *
  * A core that reads at its full rate has latency x bandwidth bytes under way (Little's law). What
  * is asked for later than that comes too late, what is asked for far earlier fills the caches. So

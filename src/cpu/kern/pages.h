@@ -29,8 +29,8 @@ static inline __attribute__((always_inline)) void mk_prefetch_near(intptr_t at) 
 
 #define MK_FETCHED_AGAIN 4096 /* bytes from the second prefetch of a line back to the first */
 
-/* Prefetches a line of memory that is read sequentially; on x86 an earlier line for the second time,
- * too, because a Zen 4 drops some prefetches. */
+/* Prefetches a line of memory that is read sequentially, and on x86 an earlier line for the second
+ * time, because a Zen 4 drops some prefetches. */
 static inline __attribute__((always_inline)) void mk_prefetch_line(intptr_t at) {
     mk_prefetch(at);
 #if defined(__x86_64__)
