@@ -133,7 +133,10 @@ static mica_status match_tensors(const mc_source *source, const mc_weights *tens
             if (!mc_lm_ignores(t->name)) status = mc_names_add(strangers, t->name);
             continue;
         }
-        status = check_replacement(&source->parts[i], t);
+        status =
+            fuse->replacements[i]
+                ? mc_fail(MICA_EFORMAT, "%s: tensor %s is there under two names", t->file, t->name)
+                : check_replacement(&source->parts[i], t);
         fuse->replacements[i] = t;
         fuse->count++;
     }

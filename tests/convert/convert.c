@@ -1,11 +1,11 @@
 /* convert: every tensor of quantised and dequantised models compared with mlx-lm's, models with
  * fused adapters compared with the goldens of the adapters, and what is refused. */
-#include <mica/convert.h>
-
 #include "io/config.h"
 #include "io/safetensors.h"
 #include "model/fixture.h"
 #include "model/packing.h"
+#include <mica/convert.h>
+#include <mica/io.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -328,6 +328,37 @@ static void test_refused(void **state) {
     free(adapter);
 }
 
+/* Two tensors of full training for one weight. */
+static void test_twins(void **state) {
+    (void)state;
+    mica_device *device;
+    mica_scope *s;
+    char *adapter = test_temp_dir(), *file = test_format("%s/adapters.safetensors", adapter);
+    char *golden = fixture_path("qwen3_tied"),
+         *weights = test_format("%s/model.safetensors", golden);
+    mica_array_file *f;
+    size_t at;
+    assert_int_equal(mica_device_open("cpu", NULL, &device), MICA_OK);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    assert_int_equal(mica_array_file_open(weights, &f), MICA_OK);
+    assert_true(mica_array_file_find(f, "model.norm.weight", &at));
+    mica_array norm = mica_array_file_load(f, at, s);
+    const mica_named_array two[] = {{"model.norm.weight", norm}, {"norm.weight", norm}};
+    assert_int_equal(mica_save_safetensors(file, two, 2, NULL, 0), MICA_OK);
+    test_write_below(adapter, "adapter_config.json", "{\"fine_tune_type\": \"full\"}");
+    const mica_convert_options options = {.adapter = adapter};
+    refuse("qwen3_tied", &options, MICA_EFORMAT, "under two names");
+    assert_int_equal(mica_save_safetensors(file, two, 1, NULL, 0), MICA_OK);
+    convert("qwen3_tied", &options, NULL);
+    mica_array_file_close(&f);
+    mica_scope_close(&s);
+    mica_device_close(&device);
+    free(weights);
+    free(golden);
+    free(file);
+    test_temp_dir_remove(adapter);
+}
+
 static void test_existing(void **state) {
     (void)state;
     test_write_below(dir, "model/mine", "text");
@@ -414,9 +445,9 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_mlx_lm),    TEST(test_fused),         TEST(test_fused_quantised),
-        TEST(test_files),     TEST(test_refused),       TEST(test_existing),
-        TEST(test_cancelled), TEST(test_out_of_memory),
+        TEST(test_mlx_lm), TEST(test_fused),     TEST(test_fused_quantised),
+        TEST(test_files),  TEST(test_refused),   TEST(test_existing),
+        TEST(test_twins),  TEST(test_cancelled), TEST(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
