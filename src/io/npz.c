@@ -144,7 +144,8 @@ bool mc_npz_find(const mc_npz *z, const char *name, size_t *i) {
 
 mica_status mc_npz_read(const mc_npz *z, size_t i, void **data) {
     const mc_npz_array *a = &z->arrays[i];
-    uint8_t *bytes = mc_alloc((size_t)a->entry.bytes + 1);
+    uint8_t *bytes =
+        a->entry.bytes < SIZE_MAX ? mc_alloc((size_t)a->entry.bytes + 1) : NULL; /* of 32 bits */
     *data = NULL;
     if (!bytes) return mc_fail_nomem(z->path);
     mica_status status = mc_zip_read(&a->entry, z->path, bytes, (size_t)a->entry.bytes);

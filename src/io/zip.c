@@ -177,8 +177,15 @@ mica_status mc_zip_list(const uint8_t *bytes, size_t size, const char *name, mc_
     *n = (size_t)l.count;
     *entries = mc_arena_calloc(arena, (*n + 1) * sizeof **entries);
     if (!*entries) return mc_fail_nomem(name);
-    for (size_t i = 0; i < *n; i++)
+    uint64_t left = size;
+    for (size_t i = 0; i < *n; i++) {
+        const mc_zip_entry *e = &(*entries)[i];
         MC_TRY(read_entry(&f, &at, end, arena, &(*entries)[i]));
+        /* Else a small file could unpack to any size, many times the same bytes. */
+        if (e->packed > left)
+            return mc_fail(MICA_EFORMAT, "%s: %s overlaps other files in it", name, e->name);
+        left -= e->packed;
+    }
     return MICA_OK;
 }
 

@@ -1,7 +1,8 @@
 /* Zip files: the files in them by name, and writing them, plain or compressed by deflate.
  *
  * Reading checks every position against the size of the file, and what it unpacks against the
- * stored length and checksum. The list at the end of the file counts; the headers before the files
+ * stored length and checksum. All files together unpack to 1,032 times the zip file at most, for
+ * those that share bytes are refused. The list at the end of the file counts; the headers before the files
  * only tell where data begins.
  *
  * Threads: a list may be read from any number of threads; a writer belongs to one.

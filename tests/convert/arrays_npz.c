@@ -288,6 +288,38 @@ static void check_damage(const char *name) {
     free(file);
 }
 
+static void put(uint8_t *at, uint64_t value) {
+    for (int i = 0; i < 8; i++)
+        at[i] = (uint8_t)(value >> 8 * i);
+}
+
+/* Two arrays whose data is the same bytes of the file: so a small file could unpack to any size. */
+static void test_overlap(void **state) {
+    (void)state;
+    const float zeros[1024] = {0};
+    const int64_t n = 1024;
+    const mica_named_array two[] = {{"a", mica_from_data(s, zeros, MICA_F32, &n, 1)},
+                                    {"b", mica_from_data(s, zeros, MICA_F32, &n, 1)}};
+    const size_t listed =
+        46 + 5 + 28; /* a header, "a.npy", 64-bit fields: the last is a position */
+    size_t size, list = 0;
+    mc_npz *z;
+    assert_int_equal(mica_save_npz(path, two, 2, false), MICA_OK);
+    uint8_t *bytes = (uint8_t *)test_read_file(path, &size);
+    while (memcmp(bytes + list, "PK\1\2", 4) != 0)
+        list++;
+    size_t begin = list / 2, cut = list - begin; /* b's own data is left out */
+    memmove(bytes + begin, bytes + list, size - list);
+    size -= cut;
+    uint8_t *end = bytes + begin + 2 * listed;
+    put(end - 8, 0);
+    put(end + 48, begin);
+    put(end + 56 + 8, begin + 2 * listed);
+    assert_int_equal(mc_npz_parse(bytes, size, "overlap", &z), MICA_EFORMAT);
+    if (!strstr(mica_last_error(), "b.npy overlaps other files")) fail_msg("%s", mica_last_error());
+    free(bytes);
+}
+
 static void test_damage(void **state) {
     (void)state;
     check_damage("stored.npz");
@@ -320,9 +352,9 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_numpy),     TEST(test_fortran),    TEST(test_mlx),
-        TEST(test_npy_bytes), TEST(test_round_trip), TEST(test_views),
-        TEST(test_refused),   TEST(test_damage),     TEST(test_out_of_memory),
+        TEST(test_numpy),      TEST(test_fortran),       TEST(test_mlx),     TEST(test_npy_bytes),
+        TEST(test_round_trip), TEST(test_views),         TEST(test_refused), TEST(test_damage),
+        TEST(test_overlap),    TEST(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
