@@ -1,6 +1,8 @@
 #include "tune/state.h"
 
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/str.h"
 #include "io/safetensors.h"
 
 #include <mica/io.h>
@@ -45,15 +47,48 @@ mica_status mc_state_save(const char *path, mc_trainable *t, mc_steps *steps,
     return status;
 }
 
+/* ---- settings ---- */
+
+/* Takes the next word of a text; empty: there is none. */
+static mc_str next_word(mc_str *text) {
+    while (text->len && *text->ptr == ' ')
+        *text = (mc_str){text->ptr + 1, text->len - 1};
+    mc_str word = {text->ptr, 0};
+    while (word.len < text->len && word.ptr[word.len] != ' ')
+        word.len++;
+    *text = (mc_str){text->ptr + word.len, text->len - word.len};
+    return word;
+}
+
+/* Adds each value that differs, with the word before it, which is its name. */
+static bool put_differences(mc_buffer *out, mc_str old, mc_str now) {
+    mc_str name = {0}, x = next_word(&old), y = next_word(&now);
+    bool done = true;
+    for (; done && (x.len || y.len); x = next_word(&old), y = next_word(&now)) {
+        if (!mc_str_eq(x, y))
+            done = mc_buffer_printf(out, "%s%.*s %.*s, now %.*s", out->len ? "; " : "",
+                                    MC_STR_ARG(name), MC_STR_ARG(x), MC_STR_ARG(y));
+        name = y;
+    }
+    return done && mc_buffer_cstr(out);
+}
+
 static mica_status check_settings(const mc_weights *w, const char *path,
                                   const mc_buffer *settings) {
     const mc_weight_tensor *x = mc_weights_find(w, settings_name);
     if (!x) return mc_fail(MICA_EFORMAT, "%s: is no state of training", path);
     if (x->bytes == settings->len && memcmp(x->data, settings->data, x->bytes) == 0) return MICA_OK;
-    return mc_fail(MICA_EINVAL,
-                   "%s: is of a training with other settings: %.*s; now these are: %.*s", path,
-                   (int)x->bytes, (const char *)x->data, (int)settings->len, settings->data);
+    mc_buffer text = {0};
+    bool done = put_differences(&text, (mc_str){x->data, x->bytes},
+                                (mc_str){settings->data, settings->len});
+    mica_status status =
+        done ? mc_fail(MICA_EINVAL, "%s: is of a training with other settings: %s", path, text.data)
+             : mc_fail_nomem(path);
+    mc_buffer_deinit(&text);
+    return status;
 }
+
+/* ---- loading ---- */
 
 static mica_status load_states(const mc_weights *w, const char *path, mc_trainable *t,
                                mc_steps *steps, mica_array *states) {

@@ -207,8 +207,13 @@ static mica_status check_memory(const mc_trainable *t) {
     bool factors = t->options.kind != MICA_TUNE_FULL && weights < limit;
     double rank =
         factors ? (double)t->options.rank * ((double)(limit - weights) / (double)bytes) : 0.0;
-    char fits[64] = "train fewer layers or matrices";
-    if (rank >= 1.0) snprintf(fits, sizeof fits, "a rank of %.0f would fit", floor(rank));
+    char fits[64];
+    if (rank >= 1.0)
+        snprintf(fits, sizeof fits, "a rank of %.0f would fit", floor(rank));
+    else
+        snprintf(fits, sizeof fits, "%s",
+                 weights < limit ? "train fewer layers or matrices"
+                                 : "the weights alone are too large, take a smaller model");
     return mc_fail(MICA_ENOMEM,
                    "%llu parameters and their gradients take %.0f MB, the model's weights %.0f MB, "
                    "and there are %.0f MB: %s",

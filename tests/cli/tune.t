@@ -62,8 +62,8 @@ Full training is of floats; its adapter is loaded like others.
 
 What the command line gives goes before the config, 0 too: another seed is another training.
 
-  $ sh tune -c lora.yaml --adapter-path a --iters 42 --seed 0 --resume | sed -n 's/other settings.*; now these/other settings; now these/; s/are: .* seed/are: seed/; s/ rank.*//p'
-  mica: a/tune_state.safetensors: is of a training with other settings; now these are: seed 0
+  $ sh tune -c lora.yaml --adapter-path a --iters 42 --seed 0 --resume | grep settings
+  mica: a/tune_state.safetensors: is of a training with other settings: seed 1, now 0
 
 Losses as a picture.
 
