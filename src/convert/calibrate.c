@@ -88,6 +88,7 @@ typedef struct calibrating {
     double (*costs)[MC_BITS];
     int *choice;
     uint64_t done, total; /* passes */
+    double parameters;    /* that count for target_bits */
 } calibrating;
 
 static mica_status no_memory(void) {
@@ -143,7 +144,7 @@ static mica_status encode(calibrating *c, const char *text, size_t len) {
     MC_TRY(mica_tokenizer_open(c->source->folder, &tok));
     mica_status status = mica_tokenizer_encode(tok, text, len, true, &ids, &c->n);
     mica_tokenizer_close(&tok);
-    MC_TRY(status);
+    if (status != MICA_OK) return mc_fail_context(status, "%s", c->options->calibration);
     size_t max = c->lm->spec.context < MAX_TOKENS ? (size_t)c->lm->spec.context : MAX_TOKENS;
     if (c->n > max) c->n = max;
     c->ids = mc_arena_alloc(&c->arena, c->n * sizeof *ids);
@@ -211,7 +212,7 @@ static double log_sum(const float *x, int64_t n) {
     return max + log(sum);
 }
 
-/* The mean over the rows of KL(model || pass), in nats. */
+/* The mean over the rows of KL(model || pass), in nats. A pass that makes no numbers is worst. */
 static double divergence(const calibrating *c) {
     int64_t vocab = c->lm->spec.vocab;
     double sum = 0;
@@ -223,7 +224,7 @@ static double divergence(const calibrating *c) {
             if (log_p > -INFINITY) sum += exp(log_p) * (log_p - ((double)q[i] - q_norm));
         }
     }
-    return sum / (double)c->n_rows;
+    return isnan(sum) ? INFINITY : sum / (double)c->n_rows;
 }
 
 /* Quantises a matrix, as mica_quantize does after the cast that the conversion makes. */
@@ -234,6 +235,16 @@ static mica_status quantise(calibrating *c, mc_linear *linear, int bits) {
     linear->quantised = true;
     linear->quant = quant;
     return mica_quantize(c->s, x, quant, &linear->weight, &linear->scales, &linear->biases);
+}
+
+/* Without numbers there is nothing to compare with. */
+static mica_status check_reference(const calibrating *c) {
+    int64_t vocab = c->lm->spec.vocab;
+    for (int64_t row = 0; row < c->n_rows; row++)
+        if (!isfinite(log_sum(c->reference + row * vocab, vocab)))
+            return mc_fail(MICA_EINVAL, "%s: the model's predictions on it are no finite numbers",
+                           c->options->calibration);
+    return MICA_OK;
 }
 
 /* Calls a function for each matrix of a group that is quantised. */
@@ -306,8 +317,8 @@ static mica_status measure_all(calibrating *c, const kept *k, double *result) {
 
 /* The bits of the weights alone that the target leaves: it counts scales, biases, and what is not
  * quantised, too. */
-static double find_budget(const calibrating *c) {
-    double all = 0, fixed = 0;
+static double find_budget(calibrating *c) {
+    double fixed = 0;
     for (size_t i = 0; i < c->source->count; i++) {
         const mc_part *part = &c->source->parts[i];
         double n = 1;
@@ -316,12 +327,12 @@ static double find_budget(const calibrating *c) {
         if (c->lm->tied && find_group(part->name, &g) && g.kind == HEAD) continue;
         for (int k = 0; k < part->ndim; k++)
             n *= (double)part->shape[k];
-        all += n;
+        c->parameters += n;
         bool cast = c->cast && mica_dtype_is_float(part->dtype);
         double bits = 8.0 * (double)mica_dtype_bytes(cast ? c->dtype : part->dtype);
         fixed += n * (c->of[i] != SIZE_MAX ? 2 * bits / c->group_size : bits);
     }
-    return c->options->target_bits * all - fixed;
+    return c->options->target_bits * c->parameters - fixed;
 }
 
 static bool spend(calibrating *c, double budget, int from) {
@@ -330,11 +341,19 @@ static bool spend(calibrating *c, double budget, int from) {
 }
 
 static mica_status check_budget(calibrating *c, double budget) {
+    double least = 0, target = c->options->target_bits;
+    if (!c->count)
+        return mc_fail(MICA_EINVAL,
+                       "the model has no matrix whose rows are whole groups of %d: none can be "
+                       "quantised",
+                       c->group_size);
     if (spend(c, budget, 0)) return MICA_OK;
+    for (size_t i = 0; i < c->count; i++)
+        least += (double)c->weights[i] * mc_bits[0];
     return mc_fail(MICA_EINVAL,
-                   "the model cannot have %.3f bits per parameter: 2 bits for all matrices, with "
-                   "scales, are more",
-                   c->options->target_bits);
+                   "the model cannot have %.3f bits per parameter: with 2 bits in groups of %d, "
+                   "scales, and what is not quantised, it has %.3f",
+                   target, c->group_size, target + (least - budget) / c->parameters);
 }
 
 /* Takes the better of the two choices. */
@@ -368,6 +387,7 @@ static mica_status calibrate(calibrating *c, int *bits, double *result) {
     MC_TRY(pick_rows(c));
     MC_TRY(keep(c, &k));
     MC_TRY(run(c, c->reference));
+    MC_TRY(check_reference(c));
     for (size_t g = 0; g < c->count; g++)
         MC_TRY(measure_group(c, &k, g));
     MC_TRY(choose(c, &k, budget, result));

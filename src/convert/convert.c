@@ -61,18 +61,9 @@ static mica_status write_weights(mc_converting *c, const char *folder) {
     return mc_shard_writer_close(&w, status);
 }
 
-static mica_status write_folder(mc_converting *c, const char *to) {
-    mc_save_folder save;
-    MC_TRY(mc_save_folder_open(&save, to));
-    mica_status status = c->source.write_files(&c->source, save.path);
-    if (status == MICA_OK) status = mc_plan_write_config(&c->plan, &c->source, save.path);
-    if (status == MICA_OK) status = write_weights(c, save.path);
-    if (status == MICA_OK) status = mc_cancel_check(c->options->cancel);
-    return mc_save_folder_close(&save, status);
-}
-
 /* ---- the whole ---- */
 
+/* What may take minutes, of a calibration: a target that cannot be made is found before. */
 static mica_status prepare(mc_converting *c) {
     const mica_device_options device = {.threads = c->options->threads};
     if (c->options->adapter) MC_TRY(mc_fuse_open(c->options->adapter, &c->source, &c->fuse));
@@ -83,13 +74,32 @@ static mica_status prepare(mc_converting *c) {
     return mica_scope_open(c->device, &c->s);
 }
 
+static mica_status fill_folder(mc_converting *c, const char *folder) {
+    MC_TRY(prepare(c));
+    MC_TRY(c->source.write_files(&c->source, folder));
+    MC_TRY(mc_plan_write_config(&c->plan, &c->source, folder));
+    MC_TRY(write_weights(c, folder));
+    return mc_cancel_check(c->options->cancel);
+}
+
+static mica_status write_folder(mc_converting *c, const char *to) {
+    mc_save_folder save;
+    MC_TRY(mc_save_folder_open(&save, to));
+    return mc_save_folder_close(&save, fill_folder(c, save.path));
+}
+
+static mica_status write_gguf(mc_converting *c, const char *from, const char *to) {
+    MC_TRY(mc_gguf_check_target(c, from, to));
+    MC_TRY(prepare(c));
+    return mc_write_gguf(c, from, to);
+}
+
 static mica_status convert(mc_converting *c, const char *from, const char *to) {
     bool file = mc_path_is_file(from) ||
                 (!mc_path_is_dir(from) && mc_str_ends(mc_str_of(from), MC_STR(".gguf")));
     MC_TRY(file ? mc_source_open_gguf(from, &c->source) : mc_source_open_folder(from, &c->source));
     if (file) MC_TRY(mc_source_check(&c->source, from));
-    MC_TRY(prepare(c));
-    return mc_str_ends(mc_str_of(to), MC_STR(".gguf")) ? mc_write_gguf(c, from, to)
+    return mc_str_ends(mc_str_of(to), MC_STR(".gguf")) ? write_gguf(c, from, to)
                                                        : write_folder(c, to);
 }
 

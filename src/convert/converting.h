@@ -31,6 +31,10 @@ mica_array mc_dequantise_value(mica_scope *s, const mc_part *part, mica_quant qu
 /* Ends the work on the i-th part: frees its memory, and tells the progress. */
 void mc_end_part(mc_converting *c, size_t i);
 
+/* Whether a GGUF file can be made of the source, before anything is planned.
+ * errors  MICA_EINVAL it exists, the source is one, too, or its bits are to be calibrated */
+mica_status mc_gguf_check_target(const mc_converting *c, const char *from, const char *to);
+
 /* Writes the model as a GGUF file. errors  as mica_convert */
 mica_status mc_write_gguf(mc_converting *c, const char *from, const char *to);
 

@@ -30,7 +30,7 @@ static bool is_for(const candidate *c, const mica_quant *quant) {
 
 bool mc_gguf_packs(const mica_quant *quant) {
     for (size_t i = 0; i < N_CANDIDATES; i++)
-        if (is_for(&candidates[i], quant)) return true;
+        if (is_for(&candidates[i], quant) && candidates[i].offset == 0) return true;
     return false;
 }
 

@@ -199,9 +199,7 @@ static mica_status write_tensors(target *t) {
 
 /* ---- the whole ---- */
 
-/* What is asked for must be there in GGUF; what a model has may also be dequantised. */
-static mica_status check_request(const target *t, const char *from, const char *to) {
-    const mc_converting *c = t->c;
+mica_status mc_gguf_check_target(const mc_converting *c, const char *from, const char *to) {
     mc_path_info there;
     if (mc_path_stat(to, &there))
         return mc_fail(MICA_EINVAL, "%s exists: name a new file, or remove this one", to);
@@ -209,17 +207,33 @@ static mica_status check_request(const target *t, const char *from, const char *
         return mc_fail(MICA_EINVAL,
                        "%s is a GGUF file: convert it to a folder first, then that to %s", from,
                        to);
-    if (!c->options->quantise || mc_gguf_packs(&c->plan.common)) return MICA_OK;
+    if (!c->options->calibration) return MICA_OK;
+    return mc_fail(MICA_EINVAL,
+                   "%s: a calibration chooses among bits of which GGUF has no blocks: name a "
+                   "folder, or a number of bits",
+                   to);
+}
+
+/* What is asked for must be there in GGUF; what a model has may also be dequantised. */
+static mica_status check_quant(const mica_quant *quant) {
+    if (mc_gguf_packs(quant)) return MICA_OK;
     return mc_fail(MICA_EUNSUPPORTED,
                    "GGUF has no blocks that hold %s of %d bits in groups of %d as MLX has them; it "
                    "has some for affine of 2, 3, 4 and 5 bits, and for mxfp4",
-                   mc_packing_mode_name(c->plan.common.mode), c->plan.common.bits,
-                   c->plan.common.group_size);
+                   mc_packing_mode_name(quant->mode), quant->bits, quant->group_size);
+}
+
+static mica_status check_request(const mc_converting *c) {
+    if (!c->options->quantise) return MICA_OK;
+    MC_TRY(check_quant(&c->plan.common));
+    for (size_t i = 0; i < c->source.count; i++)
+        if (c->plan.targets[i].quantised) MC_TRY(check_quant(&c->plan.targets[i].quant));
+    return MICA_OK;
 }
 
 static mica_status open_target(target *t, const char *from, const char *to) {
     const mc_converting *c = t->c;
-    MC_TRY(check_request(t, from, to));
+    MC_TRY(check_request(c));
     MC_TRY(mc_source_check(&c->source, from));
     t->spec = mc_arena_alloc(&t->arena, sizeof *t->spec);
     if (!t->spec) return no_memory();

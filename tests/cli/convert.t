@@ -47,7 +47,7 @@ Nothing is overwritten, and nothing is left after an error.
   $ M=$ROOT/tests/fixtures/models; mica quantize $M/gemma2_f32 model 2>&1
   mica: model exists: name a new folder, or remove this one
   [1]
-  $ mica quantize model small 2>&1 | sed 's/(.*)/(...)/'
+  $ mica quantize model smaller 2>&1 | sed 's/(.*)/(...)/'
   mica: the model is quantised already (...): dequantise it first, or take the model that it was made of
   $ M=$ROOT/tests/fixtures/models; mica quantize $M/gemma2_f32 x --bits 7 2>&1
   mica: affine has no 7 bits in groups of 64; there are affine (2 3 4 5 6 8 bits, groups of 32 64 128), mxfp4 (4 bits, 32), mxfp8 (8, 32), nvfp4 (4, 16)

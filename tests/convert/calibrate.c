@@ -189,6 +189,58 @@ static void test_refused(void **state) {
     free(none);
 }
 
+/* The least size that an error names is possible, and nothing below it. */
+static void test_least(void **state) {
+    (void)state;
+    mica_convert_options options = {.quantise = true,
+                                    .quant = {MICA_QUANT_AFFINE, 0, 32},
+                                    .calibration = text,
+                                    .target_bits = 1};
+    refuse(options, MICA_EINVAL, "not quantised, it has ");
+    double least = strtod(strstr(mica_last_error(), "it has ") + 7, NULL);
+    options.target_bits = least - 0.002;
+    refuse(options, MICA_EINVAL, "not quantised, it has ");
+    mica_convert_result result = calibrate(least + 0.002, 0);
+    assert_true(result.bits >= least - 0.002 && result.bits <= least + 0.002);
+    options.quant.group_size = 128;
+    refuse(options, MICA_EINVAL, "no matrix whose rows are whole groups of 128");
+}
+
+static void count_calls(void *user, uint64_t done, uint64_t total) {
+    (void)done, (void)total;
+    ++*(int *)user;
+}
+
+/* What cannot be made, or read, is found before anything is measured. */
+static void test_refused_early(void **state) {
+    (void)state;
+    int calls = 0;
+    char *there = test_format("%s/there", dir), *gguf = test_format("%s/x.gguf", dir);
+    mica_convert_options options = {.quantise = true,
+                                    .quant = {MICA_QUANT_AFFINE, 0, 32},
+                                    .calibration = text,
+                                    .progress = count_calls,
+                                    .progress_user = &calls};
+    test_write_below(dir, "there", "");
+    assert_int_equal(mica_convert(dense, there, &options, NULL), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "exists"));
+    assert_int_equal(calls, 0);
+    assert_int_equal(mica_convert(dense, gguf, &options, NULL), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "calibration chooses among bits"));
+    const mica_convert_options mixed = {
+        .quantise = true, .quant = {MICA_QUANT_AFFINE, 0, 32}, .recipe = "mixed_3_6"};
+    assert_int_equal(mica_convert(dense, gguf, &mixed, NULL), MICA_EUNSUPPORTED);
+    assert_non_null(strstr(mica_last_error(), "affine of 6 bits"));
+    test_write_below(dir, "there",
+                     "\xff is no UTF-8, however long the text may be that follows it");
+    options.calibration = there;
+    assert_int_equal(mica_convert(dense, made, &options, NULL), MICA_EFORMAT);
+    assert_non_null(strstr(mica_last_error(), "there: "));
+    assert_int_equal(calls, 0);
+    free(there);
+    free(gguf);
+}
+
 /* An allocation in every few fails. */
 static void test_out_of_memory(void **state) {
     (void)state;
@@ -209,9 +261,14 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spend), cmocka_unit_test(test_no_gain),
-        TEST(test_targets),           TEST(test_same),
-        TEST(test_uniform),           TEST(test_refused),
+        cmocka_unit_test(test_spend),
+        cmocka_unit_test(test_no_gain),
+        TEST(test_targets),
+        TEST(test_same),
+        TEST(test_uniform),
+        TEST(test_refused),
+        TEST(test_least),
+        TEST(test_refused_early),
         TEST(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -221,12 +221,14 @@ static void refuse(const char *from, const char *to, const mica_convert_options 
 static void test_refused(void **state) {
     (void)state;
     const mica_convert_options six = {.quantise = true, .quant = {MICA_QUANT_AFFINE, 6, 32}};
+    const mica_convert_options eight = {.quantise = true, .quant = {MICA_QUANT_AFFINE, 8, 32}};
     const mica_convert_options four = {.quantise = true, .quant = {MICA_QUANT_AFFINE, 4, 32}};
     mica_convert_result result = {.struct_bytes = sizeof result};
     char *from = fixture_path("qwen3_tied"), *again = test_format("%s/again.gguf", dir);
     char *none = test_format("%s/none/model.gguf", dir);
     refuse(from, none, NULL, MICA_ENOENT, "none");
     refuse(from, file, &six, MICA_EUNSUPPORTED, "affine of 6 bits");
+    refuse(from, file, &eight, MICA_EUNSUPPORTED, "affine of 8 bits");
     convert(from, file, &four, &result);
     assert_int_equal(result.dequantised, 0);
     assert_true(result.quantised > 0);
