@@ -2,8 +2,8 @@
  *
  * Reading checks every position against the size of the file, and what it unpacks against the
  * stored length and checksum. All files together unpack to 1,032 times the zip file at most, for
- * those that share bytes are refused. The list at the end of the file counts; the headers before the files
- * only tell where data begins.
+ * those that share bytes are refused. The list at the end of the file counts; the headers before
+ * the files only tell where data begins.
  *
  * Threads: a list may be read from any number of threads; a writer belongs to one.
  * Source: the format's description (APPNOTE 6.3), with its 64-bit fields. */
