@@ -22,8 +22,8 @@ typedef struct mc_packed {
     const void *scales, *biases; /* biases NULL: the mode has none */
 } mc_packed;
 
-/* Whether GGUF has blocks for what mica_quantize makes, whose biases are any: affine of 2 to 5 bits,
- * and mxfp4. */
+/* Whether GGUF has blocks for what mica_quantize makes, whose biases are any: affine of 2 to 5
+ * bits, and mxfp4. */
 bool mc_gguf_packs(const mica_quant *quant);
 
 /* The type of blocks that hold exactly the weights of a matrix; NULL: there is none. Affine scales
