@@ -25,8 +25,9 @@
  * Compiling runs passes. None changes bits, and each can be left out by its name: to find errors.
  *
  *     fold       what is computed from constants alone is computed once, where that takes at most
- *                64 KiB more memory than the constants; not within control flow
- *     common     nodes that compute the same become one
+ *                64 KiB more memory than the constants, and 16 MiB more in all; not within control
+ *                flow, nor what functions of the application compute (mica/custom.h)
+ *     common     nodes that compute the same become one, but for those functions
  *     dead       results and operands of control flow that nothing reads go
  *     joints     matmuls of one operand run together
  *     epilogues  what goes row by row runs together, up to a matmul

@@ -4,8 +4,10 @@
 #include "exec/trace.h"
 #include "graph/subgraph.h"
 
-/* A constant that is computed takes no more memory than this, or than what it is computed from. */
+/* A constant that is computed takes no more memory than this above what it is computed from, and all
+ * of them no more than that above what the graph's constants take. */
 #define FOLD_BYTES (1 << 16)
+#define FOLD_BYTES_OF_ALL (1 << 24)
 
 /* ---- recording a graph anew ---- */
 
@@ -81,17 +83,23 @@ static bool is_view(const mc_node *node) {
     return mc_op_get(node->op)->view != NULL;
 }
 
-/* Whether it takes no more memory than its operands do. */
-static bool is_small(const mica_scope *s, const mc_node *node) {
-    int64_t in = FOLD_BYTES, out = 0;
+static double bytes_of(const mc_node *node) {
+    double sum = 0;
     for (int k = 0; k < mc_node_n_out(node); k++)
-        out += mc_layout_bytes(&mc_node_results(node)[k]);
+        sum += (double)mc_layout_bytes(&mc_node_results(node)[k]);
+    return sum;
+}
+
+/* Whether it takes no more memory than its operands do. A view may show what it views many times:
+ * it is as large as what it shows, since that is what is computed from it. */
+static bool is_small(const mica_scope *s, const mc_node *node) {
+    double in = FOLD_BYTES;
     for (uint32_t k = 0; k < node->n_in; k++) {
         if (node->in[k] == MC_ABSENT) continue;
         const mc_node *x = mc_scope_node(s, node->in[k]);
-        if (mc_is_leaf(x)) in += mc_layout_bytes(&x->layout);
+        if (mc_is_leaf(x) || is_view(node)) in += bytes_of(x);
     }
-    return out <= in;
+    return bytes_of(node) <= in;
 }
 
 /* Whether the host may compute it before anybody asks: control flow may go on for ever, and
@@ -100,7 +108,7 @@ static bool may_fold(const mica_scope *s, const mc_node *node) {
     const mc_op_def *def = mc_op_get(node->op);
     if (mc_op_is_control(def) || node->op == MC_OP_CUSTOM || node->op == MC_OP_REQUIRE)
         return false;
-    return is_view(node) || node->op == MC_OP_PART || is_small(s, node);
+    return node->op == MC_OP_PART || is_small(s, node);
 }
 
 static void find_constants(const mica_scope *s, folding *f) {
@@ -128,6 +136,25 @@ static size_t find_wanted(const mica_scope *s, folding *f) {
     return n;
 }
 
+/* Lists the constants that are computed, n at most, and returns how many there is room for. */
+static size_t list_folded(mica_scope *s, const folding *f, size_t n, mica_array *xs) {
+    double room = FOLD_BYTES_OF_ALL;
+    size_t k = 0;
+    for (uint32_t i = 0; i < mc_scope_count(s); i++) {
+        const mc_node *node = mc_scope_node(s, i);
+        if (mc_is_leaf(node) && !node->param) room += bytes_of(node);
+    }
+    for (uint32_t i = 0; i < mc_scope_count(s) && k < n; i++) {
+        const mc_node *node = mc_scope_node(s, i);
+        if (mc_is_leaf(node) || !f->constant[i] || !f->wanted[i] || is_view(node) || node->results)
+            continue;
+        room -= bytes_of(node);
+        if (room < 0) break;
+        xs[k++] = (mica_array){s, i};
+    }
+    return k;
+}
+
 /* Computes the constants of a graph that others need. One that cannot be computed stays: its error
  * comes where the graph is run. */
 static mica_status fold(mc_copying *c, const mica_array *results, size_t n_results) {
@@ -137,15 +164,11 @@ static mica_status fold(mc_copying *c, const mica_array *results, size_t n_resul
     find_constants(c->to, &f);
     for (size_t i = 0; i < n_results; i++)
         f.wanted[results[i].node] = true;
-    size_t n = find_wanted(c->to, &f), k = 0;
+    size_t n = find_wanted(c->to, &f);
     if (n == 0) return MICA_OK;
     mica_array *xs = mc_arena_alloc(c->arena, n * sizeof *xs);
     if (!xs) return mc_fail_nomem("a pass");
-    for (uint32_t i = 0; i < count; i++) {
-        const mc_node *node = mc_scope_node(c->to, i);
-        if (!mc_is_leaf(node) && f.constant[i] && f.wanted[i] && !is_view(node) && !node->results)
-            xs[k++] = (mica_array){c->to, i};
-    }
+    size_t k = list_folded(c->to, &f, n, xs);
     if (k > 0 && mica_eval_n(c->to, xs, k) == MICA_OK) *c->changed += (uint32_t)k;
     return MICA_OK;
 }
@@ -167,13 +190,26 @@ static bool add_node_key(mc_buffer *key, const mc_node *node, const mica_array *
     return ok && mc_add_attr_key(key, node);
 }
 
+/* Whether it calls functions of the application, also in subgraphs. */
+static bool calls_application(const mc_node *node) {
+    const mc_op_def *def = mc_op_get(node->op);
+    bool calls = node->op == MC_OP_CUSTOM;
+    for (const mc_attr_field *f = def->attr_fields; mc_op_is_control(def) && f->name; f++) {
+        if (f->kind != MC_ATTR_GRAPH) continue;
+        mica_scope *s = mc_attr_graph(node->attr, f)->graph;
+        for (uint32_t i = 0; i < mc_scope_count(s) && !calls; i++)
+            calls = calls_application(mc_scope_node(s, i));
+    }
+    return calls;
+}
+
 /* The node of the new graph with this op, these operands and attributes, or a new one. Functions of
  * the application are called as often as they are there. */
 static mica_array record_common(mc_copying *c, void *map, uint32_t i, mica_array *in) {
     const mc_node *node = mc_scope_node(c->from, i);
     mc_buffer key = {0};
     uint64_t found;
-    if (node->op == MC_OP_CUSTOM) return mc_pass_keep(c, i, in);
+    if (calls_application(node)) return mc_pass_keep(c, i, in);
     bool ok = add_node_key(&key, node, in);
     char *bytes = ok ? mc_arena_strndup(c->arena, (const char *)key.data, key.len) : NULL;
     mc_str text = {bytes, key.len};

@@ -130,6 +130,32 @@ static void test_constants_are_folded(void **state) {
     mica_scope_close(&s);
 }
 
+/* What may take for ever, or all together much memory, is left to runs. */
+static void test_folding_has_limits(void **state) {
+    (void)state;
+    enum { N = 300 };
+    mica_scope *s = open_scope();
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(1 << 14)), ys[2];
+    mica_array many = mica_broadcast_to(s, mica_f32(s, 1), SHAPE((int64_t)1 << 50));
+    ys[0] = mica_sum(s, many, NULL, 0, false);
+    ys[1] = mica_max(s, mica_reshape(s, many, SHAPE(1 << 25, 1 << 25)), NULL, 0, false);
+    mica_program *p = build(s, x, ys, 2);
+    mica_executable *exe = open_exe(p, MICA_MODE_COMPILED, NULL);
+    assert_int_equal(changed_by(exe, "fold"), 0);
+    mica_executable_close(&exe);
+    mica_program_close(&p);
+
+    mica_array y = x;
+    for (int i = 0; i < N; i++) /* 64 KiB each */
+        y = mica_add(s, y, mica_arange(s, i, i + (1 << 14), 1, MICA_F32));
+    p = build(s, x, &y, 1);
+    exe = open_exe(p, MICA_MODE_COMPILED, NULL);
+    assert_int_equal(changed_by(exe, "fold"), 256);
+    mica_executable_close(&exe);
+    mica_program_close(&p);
+    mica_scope_close(&s);
+}
+
 static void test_common_nodes_are_one(void **state) {
     (void)state;
     mica_scope *s = open_scope();
@@ -140,6 +166,60 @@ static void test_common_nodes_are_one(void **state) {
     ys[1] = mica_exp(s, mica_multiply(s, x, mica_f32(s, 3))); /* another number */
     mica_program *p = build(s, x, ys, 2);
     assert_int_equal(check_pass(p, "common", NUMBERS, 6), 3); /* broadcast, multiply and exp */
+    mica_program_close(&p);
+    mica_scope_close(&s);
+}
+
+static int calls; /* of the application's function */
+
+static mica_status same_shape(void *user, const int64_t *numbers, int n_numbers,
+                              const mica_shape *in, int n_in, mica_shape *out) {
+    (void)user, (void)numbers, (void)n_numbers, (void)n_in;
+    *out = in[0];
+    return MICA_OK;
+}
+
+static mica_status count_call(void *user, const int64_t *numbers, int n_numbers,
+                              const mica_shape *in, const void *const *data, int n_in,
+                              const mica_shape *out, void *result) {
+    (void)user, (void)numbers, (void)n_numbers, (void)in, (void)n_in, (void)out;
+    calls++;
+    memcpy(result, data[0], 6 * sizeof(float));
+    return MICA_OK;
+}
+
+static mica_status call_it(void *user, mica_scope *s, const mica_array *x, size_t n, mica_array *y,
+                           size_t n_y) {
+    (void)user, (void)n_y;
+    y[0] = mica_custom(s, "passes count", NULL, 0, x, (int)n);
+    return mica_scope_status(s);
+}
+
+/* Functions of the application are called as often as they are there, also in control flow. */
+static void test_functions_of_the_application_stay(void **state) {
+    (void)state;
+    const mica_custom_op op = {.name = "passes count", .infer = same_shape, .run = count_call};
+    must(mica_custom_register(&op));
+    mica_scope *s = open_scope();
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(6)), ys[5];
+    mica_array c = mica_arange(s, 0, 6, 1, MICA_F32);
+    mica_array pred = mica_less(s, mica_sum(s, x, NULL, 0, false), mica_f32(s, 100));
+    for (int i = 0; i < 4; i++)
+        if (i < 2)
+            ys[i] = mica_custom(s, "passes count", NULL, 0, &x, 1);
+        else
+            must(mica_if(s, pred, call_it, call_it, NULL, &x, 1, &ys[i], 1));
+    ys[4] = mica_custom(s, "passes count", NULL, 0, &c, 1);
+    mica_program *p = build(s, x, ys, 5);
+    for (int off = 0; off < 2; off++) {
+        char bytes[5 * sizeof NUMBERS];
+        calls = 0;
+        mica_executable *exe = open_exe(p, MICA_MODE_COMPILED, off ? "all" : NULL);
+        assert_int_equal(calls, 0);
+        run_into(exe, NUMBERS, sizeof NUMBERS, MICA_F32, bytes);
+        assert_int_equal(calls, 5);
+        mica_executable_close(&exe);
+    }
     mica_program_close(&p);
     mica_scope_close(&s);
 }
@@ -515,7 +595,9 @@ static void test_each_allocation_fails(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_constants_are_folded),
+        cmocka_unit_test(test_folding_has_limits),
         cmocka_unit_test(test_common_nodes_are_one),
+        cmocka_unit_test(test_functions_of_the_application_stay),
         cmocka_unit_test(test_dead_results_of_control_flow_go),
         cmocka_unit_test(test_regions),
         cmocka_unit_test(test_names_of_passes),
