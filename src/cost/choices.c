@@ -33,8 +33,6 @@ mica_status mc_choice_key(const mica_program *program, const char *first, const 
 static mc_json_doc *load(void) {
     mc_buffer path = {0};
     mc_json_doc *doc = NULL;
-    mc_calibration mode;
-    if (mc_calibration_mode(&mode) != MICA_OK || mode != MC_CALIBRATION_KEPT) return NULL;
     if (mc_cache_path(FILE_NAME, &path) == MICA_OK)
         (void)mc_json_load(path.data, MC_FILE_CALIBRATION, &doc);
     mc_buffer_deinit(&path);
@@ -42,6 +40,8 @@ static mc_json_doc *load(void) {
 }
 
 bool mc_choice_find(const mc_choice *choice, bool *other) {
+    mc_calibration mode;
+    if (mc_calibration_mode(&mode) != MICA_OK || mode != MC_CALIBRATION_KEPT) return false;
     mc_json_doc *doc = load();
     bool found = doc && mc_json_get_bool(mc_json_find(mc_json_root(doc), choice->key), other);
     mc_json_close(&doc);

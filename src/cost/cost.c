@@ -141,7 +141,7 @@ static bool join(const estimate *e, const mc_lowered *lowered, const uint32_t *r
     return joined;
 }
 
-static mica_status max_of_graphs(estimate *e, const mc_node *node, double *seconds);
+static mica_status add_control(estimate *e, const mc_node *node, double *seconds);
 
 static mica_status add_node(estimate *e, const mc_lowered *lowered, const uint32_t *reads,
                             uint32_t i, bool falls_back, double *seconds) {
@@ -149,7 +149,7 @@ static mica_status add_node(estimate *e, const mc_lowered *lowered, const uint32
     const mc_op_def *def = mc_op_get(node->op);
     if (node->op == MC_OP_LEAF || node->op == MC_OP_PART || def->view || reads[i] == 0)
         return MICA_OK;
-    if (mc_op_is_control(def)) return max_of_graphs(e, node, seconds);
+    if (mc_op_is_control(def)) return add_control(e, node, seconds);
     const mc_layout **in = mc_calloc(node->n_in + 1, sizeof(const mc_layout *));
     if (!in) return mc_fail_nomem("a cost");
     for (uint32_t k = 0; k < node->n_in; k++)
@@ -252,7 +252,7 @@ static mica_status add_if(estimate *e, const mc_attr_if *a, double *seconds) {
     return MICA_OK;
 }
 
-static mica_status max_of_graphs(estimate *e, const mc_node *node, double *seconds) {
+static mica_status add_control(estimate *e, const mc_node *node, double *seconds) {
     if (node->op == MC_OP_IF) return add_if(e, node->attr, seconds);
     if (node->op == MC_OP_SCAN) {
         const mc_attr_scan_over *a = node->attr;

@@ -136,7 +136,7 @@ static mica_status try_both(const mica_program *program, const mica_array *args,
     if (!mc_choice_find(&choice, &other)) {
         MC_TRY(try_on(program, args, &c[first]));
         MC_TRY(try_on(program, args, &c[second]));
-        other = c[first].seconds >= 1.5 * c[second].seconds;
+        other = c[first].seconds > 1.5 * c[second].seconds;
         mc_choice_keep(&choice, other);
     }
     *pick = other ? second : first;

@@ -135,8 +135,8 @@ static bool put_rates(mc_buffer *out, const mica_device *device, const mc_rates 
         mc_buffer_printf(out, ",\n  \"threads\": %d,\n  \"when\": %lld,\n  \"rates\": {",
                          info.threads, (long long)time(NULL));
     for (size_t i = 0; ok && i < MC_RATE_COUNT; i++)
-        ok = mc_buffer_printf(out, "%s\n    \"%s\": %.6g", i > 0 ? "," : "", rows[i].name,
-                              rates->of[i]);
+        ok = mc_buffer_printf(out, "%s\n    \"%s\": ", i > 0 ? "," : "", rows[i].name) &&
+             mc_json_put_number(out, rates->of[i]);
     return ok && mc_buffer_add_text(out, "\n  }\n}\n");
 }
 
@@ -160,6 +160,7 @@ static mica_status save_rates(mica_device *device, const mc_rates *rates) {
 /* Kept with the device. */
 typedef struct device_rates {
     mc_device_part part;
+    pthread_mutex_t measuring; /* taken before lock: of two threads, one measures */
     pthread_mutex_t lock;
     bool looked, known; /* the file was read; rates hold */
     mc_rates rates;
@@ -167,6 +168,7 @@ typedef struct device_rates {
 
 static void free_rates(mc_device_part *part) {
     device_rates *d = (device_rates *)part;
+    pthread_mutex_destroy(&d->measuring);
     pthread_mutex_destroy(&d->lock);
     mc_free(d);
 }
@@ -179,6 +181,11 @@ static device_rates *rates_of(mica_device *device) {
     if (!made) return NULL;
     made->part.free = free_rates;
     if (pthread_mutex_init(&made->lock, NULL) != 0) {
+        mc_free(made);
+        return NULL;
+    }
+    if (pthread_mutex_init(&made->measuring, NULL) != 0) {
+        pthread_mutex_destroy(&made->lock);
         mc_free(made);
         return NULL;
     }
@@ -216,13 +223,17 @@ double mica_device_rate(mica_device *device, size_t i) {
 
 static mica_status calibrate(mica_device *device, mc_calibration mode, bool anew) {
     mc_rates rates;
-    if (!anew && mode == MC_CALIBRATION_KEPT && mc_rates_get(device, &rates)) return MICA_OK;
+    mica_status status = MICA_OK;
     device_rates *d = rates_of(device);
     if (!d) return mc_fail_nomem("rates");
-    MC_TRY(mc_rates_measure(device, &rates));
-    set_rates(d, &rates);
-    (void)save_rates(device, &rates); /* a folder that is read-only is no error */
-    return MICA_OK;
+    pthread_mutex_lock(&d->measuring);
+    if (anew || mode != MC_CALIBRATION_KEPT || !mc_rates_get(device, &rates)) {
+        status = mc_rates_measure(device, &rates);
+        if (status == MICA_OK) set_rates(d, &rates);
+        if (status == MICA_OK) (void)save_rates(device, &rates); /* no folder: no error */
+    }
+    pthread_mutex_unlock(&d->measuring);
+    return status;
 }
 
 mica_status mica_device_calibrate(mica_device *device, bool anew) {

@@ -2,7 +2,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include <mica/mica.h>
 
+#include <locale.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -312,6 +314,38 @@ static void keeps_what_it_measured(void **state) {
     free(path);
 }
 
+static void *calibrate_it(void *first_rate) {
+    must(mica_device_calibrate(device, false));
+    *(double *)first_rate = mica_device_rate(device, 0);
+    return NULL;
+}
+
+/* Of two threads that ask at once, one measures, alone. */
+static void two_threads_measure_once(void **state) {
+    (void)state;
+    pthread_t threads[2];
+    double rates[2];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, calibrate_it, &rates[i]), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_true(rates[0] > 0 && rates[0] == rates[1]);
+    assert_true(mica_device_rate(device, 0) == rates[0]);
+}
+
+/* A decimal comma of the application's locale is not that of the file. */
+static void files_have_points(void **state) {
+    (void)state;
+    static const char *const locales[] = {"de_DE.UTF-8", "de_DE.utf8", "de_DE", "fr_FR.UTF-8"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof locales / sizeof *locales && !found; i++)
+        found = setlocale(LC_NUMERIC, locales[i]) != NULL;
+    if (!found) skip();
+    must(mica_device_calibrate(device, true));
+    setlocale(LC_NUMERIC, "C");
+    assert_true(is_kept(2));
+}
+
 /* A folder that cannot be made: the rates hold for this device. */
 static void measures_without_a_folder(void **state) {
     (void)state;
@@ -401,7 +435,15 @@ static void trials_are_remembered(void **state) {
     bool other_was = strncmp(at, ": true", 6) == 0;
     char *made = test_format("%.*s: %s\n}\n", (int)(at - text), text, other_was ? "false" : "true");
     test_write_file(path, made, strlen(made));
-    assert_int_equal(pick(c, 2, args), 1 - first); /* as the file says */
+    assert_int_equal(pick(c, 2, args), 1 - first);      /* as the file says */
+    test_write_file(path, "{\"cpu 0 mlx\": true}", 19); /* of another program */
+    setenv("MICA_CALIBRATION", "refresh", 1);
+    (void)pick(c, 2, args);
+    assert_int_equal(c[0].state, MICA_CANDIDATE_TIMED);
+    unsetenv("MICA_CALIBRATION");
+    free(made);
+    made = test_read_file(path, NULL);
+    assert_non_null(strstr(made, "cpu 0 mlx"));
     test_write_file(path, "[", 1);
     (void)pick(c, 2, args); /* a broken one counts as none, and is written anew */
     assert_int_equal(c[0].state, MICA_CANDIDATE_TIMED);
@@ -499,6 +541,8 @@ int main(void) {
         TEST(counts_control_flow),
         TEST(is_unmeasured_until_it_is_asked_for),
         TEST(keeps_what_it_measured),
+        TEST(two_threads_measure_once),
+        TEST(files_have_points),
         TEST(measures_without_a_folder),
         TEST(picks_the_cheapest),
         TEST(takes_the_device_that_is_named),
