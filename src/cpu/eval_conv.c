@@ -295,7 +295,7 @@ static void run_places(void *context, int64_t begin, int64_t end, int worker) {
 }
 
 /* The kernel's elements of each tap side by side. */
-static void turn_weights(const filters *f, float *to) {
+static void transpose_weights(const filters *f, float *to) {
     for (int64_t c = 0; c < f->channels; c++)
         for (int64_t t = 0; t < f->w->taps; t++)
             to[t * f->channels + c] = f->w->w[c * f->w->taps + t];
@@ -315,7 +315,7 @@ static mica_status eval_depthwise(work *w) {
     char *memory = mc_run_scratch(call->run, bytes);
     if (!memory) return MICA_ENOMEM;
     if (mc_run_is_measured(call->run)) return MICA_OK;
-    float *turned = (float *)(void *)(memory + x_bytes);
+    float *transposed = (float *)(void *)(memory + x_bytes);
     float *zeros = (float *)(void *)(memory + x_bytes + k_bytes);
     float *wide = (float *)(void *)(memory + x_bytes + k_bytes + floats);
     mc_rows rows = mc_rows_get(call, x, (float *)(void *)memory);
@@ -326,9 +326,9 @@ static mica_status eval_depthwise(work *w) {
         widen(call, k, wide);
         w->w = wide;
     }
-    turn_weights(&f, turned);
+    transpose_weights(&f, transposed);
     memset(zeros, 0, floats);
-    f.weights = turned;
+    f.weights = transposed;
     f.zeros = zeros;
     f.scratch = (char *)wide + (copies_kernel ? k_bytes : 0);
     mc_cpu_for(call, w->rows, mc_grain(w->taps * f.channels), run_places, &f);
