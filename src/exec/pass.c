@@ -4,8 +4,8 @@
 #include "exec/trace.h"
 #include "graph/subgraph.h"
 
-/* A constant that is computed takes no more memory than this above what it is computed from, and all
- * of them no more than that above what the graph's constants take. */
+/* A constant that is computed takes at most so much more memory than what it is computed from, and
+ * all of them than the graph's constants. */
 #define FOLD_BYTES (1 << 16)
 #define FOLD_BYTES_OF_ALL (1 << 24)
 
