@@ -118,11 +118,9 @@ static int calibrate(void) {
 static int run(const void *verb_values, char **args, int count) {
     const devices_values *values = verb_values;
     (void)args, (void)count;
-    if (values->ops) {
-        print_ops();
-        return CLI_DONE;
-    }
+    if (values->ops) print_ops();
     if (values->calibrate) return calibrate();
+    if (values->ops) return CLI_DONE;
     print_devices();
     print_engines();
     return CLI_DONE;
