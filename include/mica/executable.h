@@ -19,8 +19,8 @@
  *
  * The environment: MICA_MODE is the mode where options say none; MICA_CHECK_NAN=1 makes a run fail
  * at the first op whose result has a NaN or infinity and whose operands have none; MICA_TRACE=FILE
- * adds the time of each op to a file of trace events (JSON). The last two evaluate each op by
- * itself, as MICA_MODE_EAGER does.
+ * adds the time of each op to a file of trace events (JSON). These two evaluate each op by itself,
+ * as MICA_MODE_EAGER does. MICA_PASSES_OFF names passes to leave out where options name none.
  *
  * Compiling runs passes. None changes bits, and each can be left out by its name: to find errors.
  *
