@@ -21,10 +21,11 @@
 #define BLOCK_BYTES (512 * 1024) /* of the windows that are gathered at once */
 #define BLOCK_MIN 16             /* places of a block */
 #define BLOCK_MAX 96
-#define TILE_BYTES (256 * 1024) /* of the kernel that meets a block at once */
-#define TILE_STEP 16            /* output channels */
-#define UNITS_EACH 4            /* units for a thread, at least */
-#define DEPTHWISE_MIN 4         /* channels */
+#define TILE_BYTES (256 * 1024)       /* of the kernel that meets a block at once */
+#define TILE_STEP 16                  /* output channels */
+#define UNITS_EACH 4                  /* units for a thread, at least */
+#define DEPTHWISE_MIN 4               /* channels */
+#define MAX_KERNEL (INT64_C(1) << 44) /* numbers, if it is a view of few: sizes do not overflow */
 
 typedef struct work {
     const mc_call *call;
@@ -337,7 +338,11 @@ static mica_status eval_depthwise(work *w) {
 
 mica_status mc_eval_conv(const mc_call *call) {
     work w = describe(call);
+    int64_t kernel = mc_layout_size(call->in[1].layout);
     if (mc_layout_size(call->out.layout) == 0) return MICA_OK;
+    if (kernel > MAX_KERNEL)
+        return mc_fail(MICA_ENOMEM, "out of memory: conv_general: a kernel of %lld numbers",
+                       (long long)kernel);
     if (w.each == 1 && w.outs == 1 && w.groups >= DEPTHWISE_MIN) return eval_depthwise(&w);
     divide(&w, mc_cpu_of(call)->threads);
     MC_TRY(take_memory(&w));

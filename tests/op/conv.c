@@ -198,11 +198,44 @@ static void errors(void **state) {
     bench_close(&b);
 }
 
+/* Views of one number as kernels of which 2^64 bytes of scratch would be made, and so none. */
+static void kernels_larger_than_any_memory(void **state) {
+    (void)state;
+    static const struct {
+        int threads;
+        int64_t groups, shape[4];
+    } kernels[] = {{4, 4, {4, 1 << 29, 1 << 29, 1}}, {12, 1, {4, 1 << 28, 1 << 28, 4}}};
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        mica_device *cpu;
+        mica_scope *s;
+        const mica_device_options options = {.threads = kernels[i].threads};
+        assert_int_equal(mica_device_open("cpu", &options, &cpu), MICA_OK);
+        assert_int_equal(mica_scope_open(cpu, &s), MICA_OK);
+        const int64_t *shape = kernels[i].shape;
+        mica_array one = mica_scalar(s, 1, MICA_BF16);
+        mica_array w = mica_broadcast_to(s, one, shape, 4);
+        mica_array x = mica_zeros(s, SHAPE(1, 2, 2, 4), MICA_BF16);
+        mica_array y =
+            mica_conv_general(s, x, w,
+                              &(mica_conv_options){.groups = kernels[i].groups,
+                                                   .padding_lo = {shape[1] - 2, shape[2] - 2}});
+        assert_true(mica_valid(y));
+        assert_int_equal(mica_eval(s, y), MICA_ENOMEM);
+        assert_non_null(strstr(mica_last_error(), "a kernel of"));
+        mica_scope_close(&s);
+        mica_device_close(&cpu);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_option), cmocka_unit_test(kernel_is_the_decomposition),
-        cmocka_unit_test(depthwise),    cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(empty_ones),   cmocka_unit_test(errors),
+        cmocka_unit_test(every_option),
+        cmocka_unit_test(kernel_is_the_decomposition),
+        cmocka_unit_test(depthwise),
+        cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(empty_ones),
+        cmocka_unit_test(errors),
+        cmocka_unit_test(kernels_larger_than_any_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
