@@ -4,7 +4,7 @@
  * $XDG_CACHE_HOME, else of ~/.cache. What was not measured has no cost: nothing is ranked by
  * invented numbers.
  *
- *     mica_device_calibrate(device, false);             // once for each machine, below a second
+ *     mica_device_calibrate(device, false);             // once for each machine: about a second
  *     mica_candidate candidates[] = {{.device = cpu}, {.device = gpu}};
  *     size_t pick;
  *     mica_status status = mica_pick_device(program, candidates, 2, NULL, &pick);

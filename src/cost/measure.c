@@ -12,8 +12,9 @@
 #include "base/system.h"
 #include "cost/rates.h"
 
-/* A batch of runs is at least so long; the median of so many batches counts. */
-enum { BATCH_US = 2000, BATCHES = 5, MAX_RUNS = 1000, MAX_OPERANDS = 4 };
+/* A batch of runs is at least so long; the median of so many batches counts, or of fewer: after the
+ * limit of a probe no further one begins. */
+enum { BATCH_US = 2000, BATCHES = 5, PROBE_US = 60000, MAX_RUNS = 1000, MAX_OPERANDS = 4 };
 
 /* Ops that depend on each other, in one program. */
 enum { CHAIN = 16, LONG_CHAIN = 100 };
@@ -198,18 +199,19 @@ static mica_status time_batch(mica_executable *x, size_t n_in, int runs, double 
 
 /* The time of a run, by the median. */
 static mica_status time_runs(mica_executable *x, size_t n_in, double *seconds) {
-    double each = 0, batches[BATCHES];
-    int runs = 1;
-    MC_TRY(time_batch(x, n_in, 2, &each)); /* compiles it, too */
+    double batches[BATCHES];
+    int runs = 1, n = 1;
+    MC_TRY(time_batch(x, n_in, 1, &batches[0])); /* compiles it */
+    uint64_t from = mc_now_us();
     for (;;) {
-        MC_TRY(time_batch(x, n_in, runs, &each));
-        if (each * runs * 1e6 >= BATCH_US || runs >= MAX_RUNS) break;
+        MC_TRY(time_batch(x, n_in, runs, &batches[0]));
+        if (batches[0] * runs * 1e6 >= BATCH_US || runs >= MAX_RUNS) break;
         runs = runs * 4 < MAX_RUNS ? runs * 4 : MAX_RUNS;
     }
-    for (int i = 0; i < BATCHES; i++)
-        MC_TRY(time_batch(x, n_in, runs, &batches[i]));
-    qsort(batches, BATCHES, sizeof *batches, by_value);
-    *seconds = batches[BATCHES / 2];
+    for (; n < BATCHES && mc_now_us() - from < PROBE_US; n++)
+        MC_TRY(time_batch(x, n_in, runs, &batches[n]));
+    qsort(batches, (size_t)n, sizeof *batches, by_value);
+    *seconds = batches[n / 2];
     return MICA_OK;
 }
 
