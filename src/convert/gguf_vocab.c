@@ -18,7 +18,7 @@
 
 typedef struct vocab {
     const mc_source *source;
-    mc_json_doc *doc, *config, *generation; /* the last two may be absent */
+    mc_json_doc *doc, *config, *generation, *chat; /* the last three may be absent */
     mc_json root, model;
     mica_tokenizer *tok;
     bool scored;            /* SentencePiece's way: scores instead of merges */
@@ -258,6 +258,17 @@ static bool put_id(const vocab *v, const char *key, int64_t id, mc_gguf_pairs *o
     return id < 0 || id >= v->rows || mc_gguf_put_u32(out, key, (uint32_t)id);
 }
 
+/* The template of a "chat_template": a text, or the default one of a list. */
+static bool find_chat(mc_json value, mc_str *text) {
+    mc_str name;
+    if (mc_json_get_str(value, text)) return true;
+    for (mc_json_iter it = mc_json_begin(value); mc_json_next(&it);)
+        if (mc_json_get_str(mc_json_find(it.value, "name"), &name) && mc_str_is(name, "default"))
+            return mc_json_get_str(mc_json_find(it.value, "template"), text);
+    return false;
+}
+
+/* The places of a template, in the order of text/chat/chat_template.h. */
 static mica_status put_chat(const vocab *v, mc_gguf_pairs *out) {
     static const char key[] = "tokenizer.chat_template";
     mc_str text;
@@ -272,7 +283,8 @@ static mica_status put_chat(const vocab *v, mc_gguf_pairs *out) {
     if (there) {
         done = mc_gguf_put_str(out, key, (mc_str){(const char *)map.data, map.size});
         mc_filemap_close(&map);
-    } else if (mc_json_get_str(mc_json_find(root_of(v->config), "chat_template"), &text)) {
+    } else if (find_chat(mc_json_find(root_of(v->config), "chat_template"), &text) ||
+               find_chat(mc_json_find(root_of(v->chat), "chat_template"), &text)) {
         done = mc_gguf_put_str(out, key, text);
     }
     return done ? MICA_OK : no_memory();
@@ -323,20 +335,23 @@ static void find_ids(vocab *v) {
     }
 }
 
-static mica_status load_optional(const char *folder, const char *name, mc_json_doc **doc) {
+static mica_status load_optional(const char *folder, const char *name, mc_file_kind kind,
+                                 mc_json_doc **doc) {
     char *path = mc_path_join(folder, name);
     if (!path) return no_memory();
-    mica_status status =
-        mc_path_is_file(path) ? mc_json_load(path, MC_FILE_TOKENIZER_CONFIG, doc) : MICA_OK;
+    mica_status status = mc_path_is_file(path) ? mc_json_load(path, kind, doc) : MICA_OK;
     mc_free(path);
     return status;
 }
 
 static mica_status load_all(vocab *v, const char *path) {
     MC_TRY(mc_json_load(path, MC_FILE_TOKENIZER, &v->doc));
-    MC_TRY(load_optional(v->source->folder, "tokenizer_config.json", &v->config));
-    MC_TRY(load_optional(v->source->folder, "generation_config.json", &v->generation));
-    MC_TRY(mica_tokenizer_open(v->source->folder, &v->tok));
+    const char *folder = v->source->folder;
+    MC_TRY(load_optional(folder, "tokenizer_config.json", MC_FILE_TOKENIZER_CONFIG, &v->config));
+    MC_TRY(
+        load_optional(folder, "generation_config.json", MC_FILE_TOKENIZER_CONFIG, &v->generation));
+    MC_TRY(load_optional(folder, "chat_template.json", MC_FILE_CHAT_TEMPLATE, &v->chat));
+    MC_TRY(mica_tokenizer_open(folder, &v->tok));
     v->root = mc_json_root(v->doc);
     v->model = mc_json_find(v->root, "model");
     find_ids(v);
@@ -369,6 +384,7 @@ mica_status mc_gguf_describe_tokenizer(const mc_gguf_arch *arch, const mc_source
     }
     mica_tokenizer_close(&v.tok);
     mc_json_close(&v.generation);
+    mc_json_close(&v.chat);
     mc_json_close(&v.config);
     mc_json_close(&v.doc);
     mc_arena_deinit(&v.arena);

@@ -206,6 +206,34 @@ static void test_default_model(void **state) {
     free(folder);
 }
 
+/* A chat template, in each place that a folder may have it in. */
+static void test_chat_templates(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *text;
+    } places[] = {
+        {"chat_template.jinja", "a {{ x }}"},
+        {"tokenizer_config.json", "{\"chat_template\": \"a {{ x }}\"}"},
+        {"tokenizer_config.json",
+         "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"b\"}, "
+         "{\"name\": \"default\", \"template\": \"a {{ x }}\"}]}"},
+        {"chat_template.json", "{\"chat_template\": \"a {{ x }}\"}"},
+    };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char *from = fixture_copy("qwen3_tied", "config.json", "silu", "silu");
+        mc_str text = MC_STR("");
+        mc_gguf *g;
+        renew();
+        test_write_below(from, places[i].name, places[i].text);
+        convert(from, file, NULL, NULL);
+        assert_int_equal(mc_gguf_open(file, &g), MICA_OK);
+        mc_gguf_str(g, "tokenizer.chat_template", &text);
+        if (!mc_str_is(text, "a {{ x }}")) fail_msg("%s, case %zu", places[i].name, i);
+        mc_gguf_close(&g);
+        test_temp_dir_remove(from);
+    }
+}
+
 /* ---- what is refused ---- */
 
 static void refuse(const char *from, const char *to, const mica_convert_options *options,
@@ -360,9 +388,11 @@ static void test_writer(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_there_and_back), TEST(test_fixtures),       TEST(test_default_model),
-        TEST(test_refused),        TEST(test_refused_models), TEST(test_token_without_row),
-        TEST(test_cancelled),      TEST(test_out_of_memory),  TEST(test_writer),
+        TEST(test_there_and_back),    TEST(test_fixtures),
+        TEST(test_default_model),     TEST(test_chat_templates),
+        TEST(test_refused),           TEST(test_refused_models),
+        TEST(test_token_without_row), TEST(test_cancelled),
+        TEST(test_out_of_memory),     TEST(test_writer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
