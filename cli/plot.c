@@ -93,7 +93,8 @@ static int read_log(const char *path, curve *kinds[KINDS]) {
     }
     /* A training that was killed leaves such a line. */
     if (code == CLI_DONE && skipped)
-        fprintf(stderr, "mica: %s: %zu broken lines are left out (%s)\n", path, skipped, broken);
+        fprintf(stderr, "mica: %s: %zu broken line%s left out (%s)\n", path, skipped,
+                skipped == 1 ? " is" : "s are", broken);
     if (code == CLI_DONE && !kinds[0]->count && !kinds[1]->count)
         code = cli_fail("%s: no losses in it: mica tune --log writes such a file", path);
     cli_json_deinit(&json);

@@ -91,7 +91,7 @@ A log whose last line was cut off, as by a kill.
 
   $ { cat log.jsonl; printf '{"event": "tr'; } > cut.jsonl
   > mica plot cut.jsonl --width 40 --height 5 2>&1 | head -1 | sed 's/(.*/(.../'
-  mica: cut.jsonl: 1 broken lines are left out (...
+  mica: cut.jsonl: 1 broken line is left out (...
   $ mica tune --data train.jsonl --batch-size 3 --iters 1 --adapter-path c --log /dev/full -q 2>&1
   mica: /dev/full: No space left on device: this log ends here; all steps are done and saved
   [1]
