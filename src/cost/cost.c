@@ -61,7 +61,8 @@ static double memory_rate(const mc_rates *r, double bytes) {
 
 /* The three rates of products by the kind of weights. */
 static mc_rate product_rates(const mc_node *node, const mc_layout *const *in) {
-    if (node->op == MC_OP_QUANTIZED_MATMUL) return MC_RATE_MATMUL_Q4_SMALL;
+    if (node->op == MC_OP_QUANTIZED_MATMUL || node->op == MC_OP_GATHER_QMM)
+        return MC_RATE_MATMUL_Q4_SMALL;
     return mica_dtype_bytes(in[1]->dtype) == 2 ? MC_RATE_MATMUL_BF16_SMALL
                                                : MC_RATE_MATMUL_F32_SMALL;
 }

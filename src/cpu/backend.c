@@ -156,7 +156,7 @@ static mc_support cpu_supports(const void *state, mc_op op, const void *attr,
     (void)attr;
     mc_support support = {.yes = eval_table[op] || mc_is_stage(op)};
     if (!in) return support;
-    if (op == MC_OP_QUANTIZED_MATMUL)
+    if (op == MC_OP_QUANTIZED_MATMUL || op == MC_OP_GATHER_QMM)
         support.dense = mc_quant_dense_operands(in, n_in, MC_QUANT_CODES);
     bool attends = op == MC_OP_SDPA_LSE || op == MC_OP_SDPA_GRADIENT;
     for (int i = 0; attends && i < n_out; i++)

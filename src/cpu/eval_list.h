@@ -134,7 +134,7 @@ EVAL(CROSS_ENTROPY, mc_eval_cross_entropy)
 EVAL(CROSS_ENTROPY_GRADIENT, mc_eval_cross_entropy_gradient)
 EVAL(RANDOM_BITS, mc_eval_random_bits)
 
-/* eval_matmul.c, eval_quant.c, eval_norm.c, eval_rope.c, eval_attention.c,
+/* eval_matmul.c, eval_quant.c, eval_gather.c, eval_norm.c, eval_rope.c, eval_attention.c,
  * eval_attention_gradient.c. Matmuls can end a chain
  * (cpu/chain.h), even one without stages. */
 EVAL(MATMUL, mc_eval_chain)
@@ -143,6 +143,10 @@ EVAL(DEQUANTIZE, mc_eval_dequantize)
 SCRATCH(DEQUANTIZE)
 EVAL(QUANTIZED_MATMUL, mc_eval_chain)
 SCRATCH(QUANTIZED_MATMUL)
+EVAL(GATHER_MM, mc_eval_gather_mm)
+SCRATCH(GATHER_MM)
+EVAL(GATHER_QMM, mc_eval_gather_qmm)
+SCRATCH(GATHER_QMM)
 STAGE(RMS_NORM, mc_stage_rms_norm, FIRST)
 STAGE(LAYER_NORM, mc_stage_layer_norm, FIRST)
 STAGE(ROPE, mc_stage_rope, FIRST)

@@ -124,10 +124,12 @@ OP(PUT_ALONG_AXIS, put_along_axis)
 OP(GATHER, gather)
 OP(SCATTER, scatter)
 
-/* products: op/matmul.c, op/quant.c */
+/* products: op/matmul.c, op/quant.c, op/gather_mm.c */
 OP(MATMUL, matmul)
 OP(DEQUANTIZE, dequantize)
 OP(QUANTIZED_MATMUL, quantized_matmul)
+OP(GATHER_MM, gather_mm)
+OP(GATHER_QMM, gather_qmm)
 
 /* the decoder's fused ops: op/norm.c, op/rope.c, op/attention.c, op/loss.c */
 OP(RMS_NORM, rms_norm)

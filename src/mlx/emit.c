@@ -79,10 +79,8 @@ static const int deciding[MC_OP_COUNT] = {
 
 /* Ops that choose the dtypes of their operands. */
 static const bool choosing[MC_OP_COUNT] = {
-    [MC_OP_ASTYPE] = true,
-    [MC_OP_MATMUL] = true,
-    [MC_OP_QUANTIZED_MATMUL] = true,
-    [MC_OP_SDPA] = true,
+    [MC_OP_ASTYPE] = true,    [MC_OP_MATMUL] = true,     [MC_OP_QUANTIZED_MATMUL] = true,
+    [MC_OP_GATHER_MM] = true, [MC_OP_GATHER_QMM] = true, [MC_OP_SDPA] = true,
 };
 
 static bool is_narrow(const mc_mlx_call *c, int k) {

@@ -1,4 +1,4 @@
-/* Convolutions. */
+/* Convolutions, and Fourier transforms. */
 #include "mlx/emit.h"
 
 /* MLX has no groups over three axes, and gives wrong numbers for groups with zeros between the
@@ -40,4 +40,24 @@ void mc_mlx_emit_conv(mc_mlx_call *c) {
     int failed = mc_mlx.conv_general(&y, x, w, stride, n, lo, n, hi, n, kernel, n, input, n,
                                      (int)a->groups, a->flip != 0, c->stream);
     mc_mlx_give(c, 0, mc_mlx_keep(c, failed, y));
+}
+
+/* Rows of pairs [..., n, 2] f32, seen as complex numbers. No scale in either direction. */
+void mc_mlx_emit_fft(mc_mlx_call *c) {
+    const mc_attr_fft *a = c->attr;
+    const mc_layout *x = c->from[0];
+    const mlx_fft_norm norm = a->inverse != 0 ? MLX_FFT_NORM_FORWARD : MLX_FFT_NORM_BACKWARD;
+    mlx_array y = {0}, z = {0}, pairs = {0}, in = {0};
+    int n = (int)x->shape[x->ndim - 2];
+    int failed = mc_mlx.contiguous(&in, mc_mlx_in(c, 0, MICA_F32), false, c->stream);
+    in = mc_mlx_keep(c, failed, in);
+    failed = mc_mlx.view(&y, in, MLX_COMPLEX64, c->stream);
+    y = mc_mlx_keep(c, failed, y);
+    y = mc_mlx_reshape(c, y, x->shape, x->ndim - 1);
+    failed = a->inverse != 0 ? mc_mlx.fft_ifft(&z, y, n, -1, norm, c->stream)
+                             : mc_mlx.fft_fft(&z, y, n, -1, norm, c->stream);
+    z = mc_mlx_keep(c, failed, z);
+    failed = mc_mlx.view(&pairs, z, MLX_FLOAT32, c->stream);
+    pairs = mc_mlx_keep(c, failed, pairs);
+    mc_mlx_give(c, 0, mc_mlx_reshape(c, pairs, x->shape, x->ndim));
 }

@@ -117,14 +117,19 @@ EMIT(MATMUL, mc_mlx_emit_matmul)
 EMIT(DEQUANTIZE, mc_mlx_emit_dequantize)
 EMIT_IF(QUANTIZED_MATMUL, mc_mlx_emit_quantized_matmul, quantized_matmul)
 
+/* products of matrices that indices pick: emit_matmul.c */
+EMIT(GATHER_MM, mc_mlx_emit_gather_mm)
+EMIT_IF(GATHER_QMM, mc_mlx_emit_gather_qmm, quantized_matmul)
+
 /* the decoder's fused ops: emit_fused.c, emit_attention.c */
 EMIT(RMS_NORM, mc_mlx_emit_rms_norm)
 EMIT(LAYER_NORM, mc_mlx_emit_layer_norm)
 EMIT_IF(ROPE, mc_mlx_emit_rope, rope)
 EMIT_IF(SDPA, mc_mlx_emit_sdpa, sdpa)
 
-/* convolutions: emit_conv.c */
+/* convolutions, Fourier transforms: emit_conv.c */
 EMIT_IF(CONV_GENERAL, mc_mlx_emit_conv, conv)
+EMIT(FFT, mc_mlx_emit_fft)
 
 #undef EMIT
 #undef EMIT_IF

@@ -1,4 +1,4 @@
-/* Products with matrices, dense and quantised. */
+/* Products with matrices, dense and quantised, and of those that indices pick. */
 #include "mlx/emit.h"
 
 static mica_dtype dtype_of(const mc_mlx_call *c, int k) {
@@ -85,26 +85,83 @@ static mlx_array rows_of(mc_mlx_call *c, int k, mlx_array x) {
     return plain ? x : mc_mlx_dense(c, x);
 }
 
+/* Operands 1 to 3 as MLX multiplies x of a dtype by them. */
+typedef struct weights {
+    mlx_array codes, scales, biases;
+} weights;
+
+static weights weights_of(mc_mlx_call *c, mica_dtype dtype, bool affine) {
+    weights w = {0};
+    if (affine) w.biases = rows_of(c, 3, mc_mlx_in(c, 3, dtype));
+    w.scales = rows_of(c, 2, affine ? mc_mlx_in(c, 2, dtype) : c->in[2]);
+    w.codes = rows_of(c, 1, c->in[1]);
+    return w;
+}
+
 void mc_mlx_emit_quantized_matmul(mc_mlx_call *c) {
     const mc_attr_quant *a = c->attr;
     const mlx_optional_int group = {(int)a->group_size, true}, bits = {(int)a->bits, true};
     bool affine = a->mode == MICA_QUANT_AFFINE;
     mica_dtype dtype = quantised_dtype(c, affine);
-    mlx_array y = {0}, biases = {0}, scales = c->in[2];
+    mlx_array y = {0};
     if (mc_layout_size(c->from[0]) == 0) { /* MLX divides by the length of rows */
         mc_mlx_give(c, 0, mc_mlx_zeros(c, c->to));
         return;
     }
     mlx_array x = with_batch(c, mc_mlx_in(c, 0, dtype));
     c->narrow = dtype != c->to->dtype;
-    if (affine) {
-        scales = mc_mlx_in(c, 2, dtype);
-        biases = rows_of(c, 3, mc_mlx_in(c, 3, dtype));
-    }
-    scales = rows_of(c, 2, scales);
-    mlx_array codes = rows_of(c, 1, c->in[1]);
-    int failed = mc_mlx.quantized_matmul(&y, x, codes, scales, biases, a->transpose != 0, group,
-                                         bits, mode_name(a), c->stream);
+    weights w = weights_of(c, dtype, affine);
+    int failed = mc_mlx.quantized_matmul(&y, x, w.codes, w.scales, w.biases, a->transpose != 0,
+                                         group, bits, mode_name(a), c->stream);
+    y = mc_mlx_keep(c, failed, y);
+    mc_mlx_give(c, 0, mc_mlx_reshape(c, y, c->to->shape, c->to->ndim));
+}
+
+/* ---- of matrices that indices pick ---- */
+
+/* The indices in[k] of the matrices in[of], counted from the front; empty: they come in order. */
+static mlx_array numbers_of(mc_mlx_call *c, int of, int k) {
+    int64_t count = 1;
+    if (k >= c->n_in || !c->in[k].ctx) return (mlx_array){0};
+    for (int i = 0; i < c->from[of]->ndim - 2; i++)
+        count *= c->from[of]->shape[i];
+    mlx_array x = mc_mlx_cast(c, mc_mlx_bound(c, 0, count, 0, k), MICA_I64), y;
+    y = mc_mlx_combine(c, mc_mlx.add, x, mc_mlx_int(c, count, MICA_I64));
+    y = mc_mlx_where(c, mc_mlx_combine(c, mc_mlx.less, x, mc_mlx_int(c, 0, MICA_I64)), y, x);
+    return mc_mlx_cast(c, y, MICA_U32);
+}
+
+/* Where rows have no elements, or there are no matrices to pick, the result is 0, or an index is
+ * wrong. */
+static bool picks_nothing(mc_mlx_call *c) {
+    if (mc_layout_size(c->from[0]) > 0 && mc_layout_size(c->from[1]) > 0) return false;
+    mc_mlx_give(c, 0, mc_mlx_zeros(c, c->to));
+    return true;
+}
+
+void mc_mlx_emit_gather_mm(mc_mlx_call *c) {
+    mica_dtype dtype = c->on_cpu ? MICA_F32 : c->to->dtype;
+    mlx_array y = {0}, lhs = numbers_of(c, 0, 2), rhs = numbers_of(c, 1, 3);
+    if (picks_nothing(c)) return;
+    c->narrow = dtype != c->to->dtype;
+    mlx_array a = mc_mlx_in(c, 0, dtype), b = mc_mlx_in(c, 1, dtype);
+    int failed = mc_mlx.gather_mm(&y, a, b, lhs, rhs, false, c->stream);
+    y = mc_mlx_keep(c, failed, y);
+    mc_mlx_give(c, 0, mc_mlx_reshape(c, y, c->to->shape, c->to->ndim));
+}
+
+void mc_mlx_emit_gather_qmm(mc_mlx_call *c) {
+    const mc_attr_quant *a = c->attr;
+    const mlx_optional_int group = {(int)a->group_size, true}, bits = {(int)a->bits, true};
+    bool affine = a->mode == MICA_QUANT_AFFINE;
+    mica_dtype dtype = quantised_dtype(c, affine);
+    mlx_array y = {0}, lhs = numbers_of(c, 0, 4), rhs = numbers_of(c, 1, 5);
+    if (picks_nothing(c)) return;
+    mlx_array x = mc_mlx_in(c, 0, dtype);
+    c->narrow = dtype != c->to->dtype;
+    weights w = weights_of(c, dtype, affine);
+    int failed = mc_mlx.gather_qmm(&y, x, w.codes, w.scales, w.biases, lhs, rhs, a->transpose != 0,
+                                   group, bits, mode_name(a), false, c->stream);
     y = mc_mlx_keep(c, failed, y);
     mc_mlx_give(c, 0, mc_mlx_reshape(c, y, c->to->shape, c->to->ndim));
 }

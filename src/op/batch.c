@@ -103,6 +103,19 @@ static mica_array widen(const mc_batch_node *b, mica_array x, int ndim) {
     return mica_reshape(b->s, x, shape, ndim);
 }
 
+/* x, weights, lhs, rhs: of the examples, x where it has no indices, and indices. */
+static mica_array batch_picked(const mc_batch_node *b) {
+    int lhs = b->op == MC_OP_GATHER_MM ? 2 : 4, ndim = b->result->ndim + 1;
+    mica_array in[6];
+    memcpy(in, b->in, (size_t)b->n_in * sizeof *in);
+    for (int k = 0; k < lhs; k++)
+        if (b->batched[k] && (k > 0 || in[lhs].scope)) return MICA_NONE;
+    if (b->batched[0]) in[0] = widen(b, in[0], ndim);
+    for (int k = lhs; k < b->n_in; k++)
+        if (b->batched[k]) in[k] = widen(b, in[k], ndim - 2);
+    return record(b, b->attr, in);
+}
+
 /* Batch axes broadcast; those of one w stay as they are. */
 static mica_array batch_matmul(const mc_batch_node *b) {
     mica_array in[2];

@@ -1,38 +1,151 @@
 /* Matrix products over matrices that indices pick: gather_mm, gather_qmm. */
 #include <mica/ops.h>
 
+#include "graph/attr.h"
+#include "graph/gradient.h"
+#include "graph/graph.h"
 #include "op/build.h"
+#include "op/quant.h"
+#include "op/work.h"
+
+/* Operands: x, the weights, then the indices of both, each of which may be absent. */
+enum { MM_LHS = 2, MM_RHS, QMM_LHS = 4, QMM_RHS };
+
+/* The axes that x counts for: those of its indices, or its own before the last two. */
+static mica_status batch_of(const char *op, const mc_layout *x, const mc_layout *index,
+                            mc_layout *batch) {
+    char text[MC_LAYOUT_TEXT];
+    if (x->ndim < 2)
+        return mc_fail(MICA_ESHAPE, "%s: %s: matrices have two axes or more", op,
+                       mc_layout_text(x, text));
+    if (index && (index->dtype < MICA_U8 || index->dtype > MICA_I64))
+        return mc_fail(MICA_EDTYPE, "%s: indices %s are not integers", op,
+                       mc_layout_text(index, text));
+    mc_layout matrices = *x;
+    matrices.ndim -= 2;
+    *batch = index ? *index : matrices;
+    if (index && mc_layout_size(&matrices) == 0 && mc_layout_size(index) > 0)
+        return mc_fail(MICA_EINVAL, "%s: there are no matrices in %s to pick", op,
+                       mc_layout_text(x, text));
+    return MICA_OK;
+}
+
+static mica_status infer_picked(const char *op, const mc_layout *x, const mc_layout *w,
+                                const mc_layout *lhs, const mc_layout *rhs, mica_dtype dtype,
+                                int64_t n, mc_layout *out) {
+    mc_layout left, right;
+    int64_t shape[MICA_MAX_NDIM];
+    int ndim;
+    char text_x[MC_LAYOUT_TEXT], text_w[MC_LAYOUT_TEXT];
+    MC_TRY(batch_of(op, x, lhs, &left));
+    MC_TRY(batch_of(op, w, rhs, &right));
+    MC_TRY(mc_broadcast_shapes(op, &left, &right, shape, &ndim));
+    if (ndim + 2 > MICA_MAX_NDIM)
+        return mc_fail(MICA_ESHAPE, "%s: %s and %s: too many axes", op, mc_layout_text(x, text_x),
+                       mc_layout_text(w, text_w));
+    shape[ndim] = x->shape[x->ndim - 2];
+    shape[ndim + 1] = n;
+    return mc_layout_init(out, dtype, shape, ndim + 2);
+}
 
 /* The matrices of x [B..., R, C] that indices name, counted over B: [indices..., R, C]. Without
  * indices x as it is. */
 static mica_array pick(mica_scope *s, mica_array x, mica_array indices) {
-    if (!mica_valid(x) || !mica_valid(indices)) return x;
+    if (!x.scope || !indices.scope) return x;
     int ndim = mica_array_ndim(x);
     x = ndim == 2 ? mica_expand_dims(s, x, 0) : mica_flatten(s, x, 0, ndim - 3);
     return mica_take(s, x, indices, 0);
 }
 
-static bool are_matrices(mica_scope *s, const char *op, mica_array x, mica_array w) {
-    mica_array in[2] = {x, w};
-    char text_x[MC_LAYOUT_TEXT], text_w[MC_LAYOUT_TEXT];
-    if (!mc_operands_ok(s, op, in, 2)) return false;
-    if (mica_array_ndim(x) >= 2 && mica_array_ndim(w) >= 2) return true;
-    mc_scope_fail(s, MICA_ESHAPE, "%s: %s and %s: matrices have two axes or more", op,
-                  mc_layout_text(mc_layout_of(x), text_x), mc_layout_text(mc_layout_of(w), text_w));
-    return false;
+static MC_WORK_RULE(picked_work) {
+    (void)attr;
+    double k = (double)in[0]->shape[in[0]->ndim - 1], picked = 1;
+    for (int i = 0; i < out->ndim - 2; i++)
+        picked *= (double)out->shape[i];
+    work->kind = MC_WORK_MATMUL;
+    work->operations = 2 * (double)mc_layout_size(out) * k;
+    for (int i = 1; i < n_in; i++) { /* of the weights, those that are picked at most */
+        if (!in[i] || in[i]->ndim < 2) continue;
+        double all = 1;
+        for (int a = 0; a < in[i]->ndim - 2; a++)
+            all *= (double)in[i]->shape[a];
+        if (all > picked) work->bytes -= (double)mc_layout_bytes(in[i]) * (1 - picked / all);
+    }
 }
+
+/* ---- gather_mm: a, b, lhs, rhs ---- */
+
+static mica_status gather_mm_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                   mc_layout *out) {
+    (void)attr, (void)n_in;
+    const mc_layout *a = in[0], *b = in[1];
+    char text_a[MC_LAYOUT_TEXT], text_b[MC_LAYOUT_TEXT];
+    if (!mica_dtype_is_float(a->dtype) || !mica_dtype_is_float(b->dtype))
+        return mc_fail(MICA_EDTYPE, "gather_mm: %s and %s: convert integers to a float first",
+                       mc_layout_text(a, text_a), mc_layout_text(b, text_b));
+    if (a->ndim >= 2 && b->ndim >= 2 && a->shape[a->ndim - 1] != b->shape[b->ndim - 2])
+        return mc_fail(MICA_ESHAPE,
+                       "gather_mm: %s and %s: the last axis of a and the second last of b differ",
+                       mc_layout_text(a, text_a), mc_layout_text(b, text_b));
+    int64_t n = b->ndim > 0 ? b->shape[b->ndim - 1] : 0;
+    return infer_picked("gather_mm", a, b, in[MM_LHS], in[MM_RHS],
+                        mica_dtype_promote(a->dtype, b->dtype), n, out);
+}
+
+static void gather_mm_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in,
+                                mica_array *out) {
+    (void)attr, (void)n_in;
+    *out = mica_matmul(s, pick(s, in[0], in[MM_LHS]), pick(s, in[1], in[MM_RHS]));
+}
+
+const mc_op_def mc_op_gather_mm = {.name = "gather_mm",
+                                   .min_in = 2,
+                                   .max_in = 4,
+                                   MC_ATTR(matmul),
+                                   .infer = gather_mm_infer,
+                                   .decompose = gather_mm_decompose,
+                                   .work = picked_work};
+MC_DECOMPOSED_GRADIENT(gather_mm);
 
 mica_array mica_gather_mm(mica_scope *s, mica_array a, mica_array b, mica_array lhs_indices,
                           mica_array rhs_indices) {
-    if (!are_matrices(s, "gather_mm", a, b)) return mc_invalid(s);
-    return mica_matmul(s, pick(s, a, lhs_indices), pick(s, b, rhs_indices));
+    const mica_array in[4] = {a, b, lhs_indices, rhs_indices};
+    return mc_record(s, MC_OP_GATHER_MM, &(mc_attr_matmul){0}, in, 4);
 }
+
+/* ---- gather_qmm: x, codes, scales, biases, lhs, rhs ---- */
+
+static mica_status gather_qmm_infer(const void *attr, const mc_layout *const *in, int n_in,
+                                    mc_layout *out) {
+    (void)n_in;
+    const mc_layout *x = in[0];
+    int64_t n;
+    MC_TRY(mc_quant_check_product("gather_qmm", attr, x, in[1], in[2], in[3], &n));
+    return infer_picked("gather_qmm", x, in[1], in[QMM_LHS], in[QMM_RHS], x->dtype, n, out);
+}
+
+static void gather_qmm_decompose(mica_scope *s, const void *attr, const mica_array *in, int n_in,
+                                 mica_array *out) {
+    (void)n_in;
+    const mica_array rhs = in[QMM_RHS];
+    const mica_array picked[4] = {pick(s, in[0], in[QMM_LHS]), pick(s, in[1], rhs),
+                                  pick(s, in[2], rhs), pick(s, in[3], rhs)};
+    *out = mc_record(s, MC_OP_QUANTIZED_MATMUL, attr, picked, 4);
+}
+
+const mc_op_def mc_op_gather_qmm = {.name = "gather_qmm",
+                                    .min_in = 3,
+                                    .max_in = 6,
+                                    MC_ATTR(quant),
+                                    .infer = gather_qmm_infer,
+                                    .decompose = gather_qmm_decompose,
+                                    .work = picked_work};
+MC_DECOMPOSED_GRADIENT(gather_qmm);
 
 mica_array mica_gather_qmm(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
                            mica_array biases, mica_quant quant, bool transpose,
                            mica_array lhs_indices, mica_array rhs_indices) {
-    if (!are_matrices(s, "gather_qmm", x, codes)) return mc_invalid(s);
-    return mica_quantized_matmul(s, pick(s, x, lhs_indices), pick(s, codes, rhs_indices),
-                                 pick(s, scales, rhs_indices), pick(s, biases, rhs_indices), quant,
-                                 transpose);
+    const mica_array in[6] = {x, codes, scales, biases, lhs_indices, rhs_indices};
+    mc_attr_quant attr = {quant.mode, quant.bits, quant.group_size, transpose, 0, 0};
+    return mc_record(s, MC_OP_GATHER_QMM, &attr, in, 6);
 }

@@ -178,28 +178,34 @@ static void dequantize_decompose(mica_scope *s, const void *attr, const mica_arr
 
 /* ---- quantized_matmul: x, codes, scales, biases ---- */
 
+mica_status mc_quant_check_product(const char *op, const mc_attr_quant *a, const mc_layout *x,
+                                   const mc_layout *codes, const mc_layout *scales,
+                                   const mc_layout *biases, int64_t *n) {
+    int64_t width;
+    MC_TRY(check_weights(op, a, codes, scales, biases, &width));
+    char text_x[MC_LAYOUT_TEXT], text_c[MC_LAYOUT_TEXT];
+    if (!mica_dtype_is_float(x->dtype))
+        return mc_fail(MICA_EDTYPE, "%s: x is %s, not a float", op, mc_layout_text(x, text_x));
+    if (x->ndim < 1 || codes->ndim < 2)
+        return mc_fail(MICA_ESHAPE, "%s: x %s, codes %s: too few axes", op,
+                       mc_layout_text(x, text_x), mc_layout_text(codes, text_c));
+    int64_t rows = codes->shape[codes->ndim - 2];
+    int64_t k = a->transpose != 0 ? width : rows;
+    *n = a->transpose != 0 ? rows : width;
+    if (x->shape[x->ndim - 1] == k) return MICA_OK;
+    return mc_fail(MICA_ESHAPE,
+                   "%s: x %s and codes %s: the last axis of x is %lld, and %lld weights meet it",
+                   op, mc_layout_text(x, text_x), mc_layout_text(codes, text_c),
+                   (long long)x->shape[x->ndim - 1], (long long)k);
+}
+
 static mica_status quantized_matmul_infer(const void *attr, const mc_layout *const *in, int n_in,
                                           mc_layout *out) {
     (void)n_in;
-    const mc_attr_quant *a = attr;
     const mc_layout *x = in[0], *codes = in[1];
-    int64_t width;
-    MC_TRY(check_weights("quantized_matmul", a, codes, in[2], in[3], &width));
     char text_x[MC_LAYOUT_TEXT], text_c[MC_LAYOUT_TEXT];
-    if (!mica_dtype_is_float(x->dtype))
-        return mc_fail(MICA_EDTYPE, "quantized_matmul: x is %s, not a float",
-                       mc_layout_text(x, text_x));
-    if (x->ndim < 1 || codes->ndim < 2)
-        return mc_fail(MICA_ESHAPE, "quantized_matmul: x %s, codes %s: too few axes",
-                       mc_layout_text(x, text_x), mc_layout_text(codes, text_c));
-    int64_t rows = codes->shape[codes->ndim - 2];
-    int64_t k = a->transpose != 0 ? width : rows, n = a->transpose != 0 ? rows : width;
-    if (x->shape[x->ndim - 1] != k)
-        return mc_fail(MICA_ESHAPE,
-                       "quantized_matmul: x %s and codes %s: the last axis of x is "
-                       "%lld, and %lld weights meet it",
-                       mc_layout_text(x, text_x), mc_layout_text(codes, text_c),
-                       (long long)x->shape[x->ndim - 1], (long long)k);
+    int64_t n;
+    MC_TRY(mc_quant_check_product("quantized_matmul", attr, x, codes, in[2], in[3], &n));
     int64_t shape[MICA_MAX_NDIM];
     int ndim = x->ndim;
     memcpy(shape, x->shape, sizeof shape);

@@ -168,6 +168,14 @@ static void record_matmul(test_graph *g) {
     mica_array x = mica_reshape(s, g->w, SHAPE(2, 2, 64));
     result(g, mica_quantized_matmul(s, x, codes, scales, biases, quant, true));
     result(g, mica_matmul(s, x, mica_transpose(s, g->w, NULL)));
+    mica_array picked =
+        mica_scalar(s, 1, MICA_U32); /* of the two matrices in w, and in the codes */
+    const int64_t halves[3] = {2, mica_array_dim(g->w, 0) / 2, -1};
+    mica_array pair = mica_reshape(s, g->w, halves, 3);
+    result(g, mica_gather_mm(s, x, mica_swapaxes(s, pair, -1, -2), MICA_NONE, picked));
+    codes = mica_reshape(s, codes, halves, 3), scales = mica_reshape(s, scales, halves, 3);
+    biases = mica_reshape(s, biases, halves, 3);
+    result(g, mica_gather_qmm(s, x, codes, scales, biases, quant, true, MICA_NONE, picked));
     assert_int_equal(mica_quantize(s, g->w, mx, &codes, &scales, &biases), MICA_OK);
     result(g, mica_quantized_matmul(s, x, codes, scales, MICA_NONE, mx, true));
 }

@@ -446,7 +446,6 @@ static void wrong_operands(void **state) {
     bench_close(&b);
 }
 
-/* Rows that repeat one word, with more bits than an int64 counts. */
 /* Every mode: matrices picked by an index give what dequantised ones give. */
 static void picked_matrices(void **state) {
     (void)state;
@@ -473,6 +472,7 @@ static void picked_matrices(void **state) {
     bench_close(&b);
 }
 
+/* Rows that repeat one word, with more bits than an int64 counts. */
 static void rows_too_long(void **state) {
     (void)state;
     bench b = bench_open();
