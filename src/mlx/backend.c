@@ -102,16 +102,43 @@ static void describe(mc_mlx_state *state) {
              processor[0] != '\0' ? ", " : "", processor);
 }
 
-/* MLX's own limit makes it wait and free, and no more: launches look at ours. */
+/* On the thread: the devices that limit memory, and MLX's own limit from before there were any. */
+static mc_mlx_state *limited_states;
+static size_t own_limit;
+
+static void leave_limited(const mc_mlx_state *state) {
+    for (mc_mlx_state **at = &limited_states; *at; at = &(*at)->next) {
+        if (*at != state) continue;
+        *at = state->next;
+        return;
+    }
+}
+
+/* MLX's own limit makes it wait and free, and no more, so it is the least of them; launches look at
+ * that of their device. */
+static mica_status set_memory_limit(mc_mlx_state *state, uint64_t limit) {
+    size_t before = 0, least = SIZE_MAX;
+    bool first = !limited_states;
+    if (limit == 0 && state->memory_limit == 0) return MICA_OK;
+    leave_limited(state);
+    state->memory_limit = limit;
+    if (limit > 0) {
+        state->next = limited_states;
+        limited_states = state;
+    }
+    for (const mc_mlx_state *s = limited_states; s; s = s->next)
+        if (s->memory_limit < least) least = (size_t)s->memory_limit;
+    if (mc_mlx.set_memory_limit(&before, limited_states ? least : own_limit))
+        return mc_mlx_fail("a limit of its memory");
+    if (first) own_limit = before;
+    return MICA_OK;
+}
+
 static mica_status change_memory_limit(mc_mlx_task *task) {
     state_task *t = task_of(task);
-    size_t before = 0, limit = t->bytes, was = (size_t)t->state->memory_limit;
-    t->bytes = was;
-    t->state->memory_limit = limit;
-    if (limit == 0 && was == 0) return MICA_OK;
-    if (mc_mlx.set_memory_limit(&before, limit > 0 ? limit : t->state->own_limit))
-        return mc_mlx_fail("a limit of its memory");
-    if (was == 0) t->state->own_limit = before;
+    uint64_t was = t->state->memory_limit;
+    MC_TRY(set_memory_limit(t->state, t->bytes));
+    t->bytes = (size_t)was;
     return MICA_OK;
 }
 
@@ -142,9 +169,8 @@ static mica_status open_on_thread(mc_mlx_task *task) {
 
 static mica_status free_on_thread(mc_mlx_task *task) {
     mc_mlx_state *state = task_of(task)->state;
-    size_t before;
     mc_mlx_free_garbage();
-    if (state->memory_limit > 0) (void)mc_mlx.set_memory_limit(&before, state->own_limit);
+    (void)set_memory_limit(state, 0);
     if (state->stream.ctx) mc_mlx.stream_free(state->stream);
     if (state->device.ctx) mc_mlx.device_free(state->device);
     return mc_mlx.clear_cache() ? mc_mlx_fail("clearing its cache") : MICA_OK;

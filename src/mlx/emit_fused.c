@@ -31,13 +31,6 @@ bool mc_mlx_supports_rope(bool on_cpu, const void *attr, const mc_layout *const 
     return !in || in[0]->ndim > 2 || in[1]->ndim == 0;
 }
 
-/* Whether elements share memory. */
-static bool is_broadcast(const mc_layout *x) {
-    for (int k = 0; k < x->ndim; k++)
-        if (x->shape[k] > 1 && x->strides[k] == 0) return true;
-    return false;
-}
-
 /* MLX wants three axes: [B, L, D], or with the axis in between that all positions are on. */
 void mc_mlx_emit_rope(mc_mlx_call *c) {
     const mc_attr_rope *a = c->attr;
@@ -45,7 +38,7 @@ void mc_mlx_emit_rope(mc_mlx_call *c) {
     const mlx_optional_float base = {(float)a->base, !c->in[2].ctx};
     mlx_array y = {0}, in = operand(c, 0);
     const int64_t shape[3] = {1, x->shape[0], x->shape[1]};
-    if (is_broadcast(x)) in = mc_mlx_dense(c, in);
+    if (x->shape[x->ndim - 2] > 1) in = mc_mlx_dense(c, in); /* it reads broadcast rows wrongly */
     if (x->ndim == 2) in = mc_mlx_reshape(c, in, shape, 3);
     int failed = mc_mlx.fast_rope_dynamic(&y, in, (int)a->dims, a->traditional != 0, base,
                                           (float)a->scale, c->in[1], c->in[2], c->stream);

@@ -18,7 +18,7 @@ typedef struct mc_mlx_state {
     mlx_device device;
     mlx_stream stream;
     _Atomic uint64_t memory_limit; /* bytes; 0: none */
-    size_t own_limit;              /* MLX's, while there is one of ours */
+    struct mc_mlx_state *next;     /* of those with a limit, on MLX's thread */
     char name[16], description[128], architecture[64];
     uint64_t max_array_bytes, working_set_bytes;
 } mc_mlx_state;

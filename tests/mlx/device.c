@@ -130,6 +130,33 @@ static void test_the_memory_limit_holds(void **state) {
     mica_device_close(&device);
 }
 
+/* Each device is refused by its own limit, by the order of opening and closing neither. */
+static void test_devices_have_limits_of_their_own(void **state) {
+    (void)state;
+    if (!HAVE_MLX) skip();
+    mica_device *devices[2] = {open_in("lazy"), open_in("eager")};
+    for (int limited = 0; limited < 2; limited++) {
+        assert_int_equal(mica_device_set_memory_limit(devices[limited], 1 << 20), 0);
+        assert_int_equal(mica_device_set_memory_limit(devices[!limited], UINT64_C(1) << 40), 0);
+        for (int i = 0; i < 2; i++) {
+            mica_scope *s;
+            assert_int_equal(mica_scope_open(devices[i], &s), MICA_OK);
+            mica_array x = mica_arange(s, 0, 1 << 20, 1, MICA_F32);
+            assert_int_equal(mica_eval(s, x), i == limited ? MICA_ENOMEM : MICA_OK);
+            mica_scope_close(&s);
+        }
+        assert_int_equal(mica_device_set_memory_limit(devices[limited], 0), 1 << 20);
+        assert_int_equal(mica_device_set_memory_limit(devices[!limited], 0), UINT64_C(1) << 40);
+    }
+    mica_device_set_memory_limit(devices[0], 1 << 20);
+    mica_device_close(&devices[0]);
+    mica_scope *s;
+    assert_int_equal(mica_scope_open(devices[1], &s), MICA_OK);
+    assert_int_equal(mica_eval(s, mica_arange(s, 0, 1 << 20, 1, MICA_F32)), MICA_OK);
+    mica_scope_close(&s);
+    mica_device_close(&devices[1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_missing_is_said),
@@ -137,6 +164,7 @@ int main(void) {
         cmocka_unit_test(test_indices_out_of_range),
         cmocka_unit_test(test_steps_keep_memory_flat),
         cmocka_unit_test(test_the_memory_limit_holds),
+        cmocka_unit_test(test_devices_have_limits_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

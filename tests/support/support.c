@@ -259,6 +259,10 @@ bool test_device_keeps_order(void) {
     return strncmp(device_name(), "mlx", 3) != 0;
 }
 
+bool test_device_is_gpu(void) {
+    return strcmp(device_name(), "mlx:gpu") == 0;
+}
+
 uint64_t test_active_bytes(mica_device *device) {
     if (!test_device_keeps_order()) test_forget_plans(device);
     return mica_device_active_bytes(device);

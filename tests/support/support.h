@@ -116,4 +116,7 @@ uint64_t test_active_bytes(mica_device *device);
  * others and in any layout: the cpu's, and the witness's, which computes with one. MLX's do not. */
 bool test_device_keeps_order(void);
 
+/* Whether it is a GPU, whose kernels also go by the lengths of operands that lie alike. */
+bool test_device_is_gpu(void);
+
 #endif
