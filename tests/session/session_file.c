@@ -85,7 +85,8 @@ static void check_goes_on(const model_fixture *f, int64_t context, int64_t token
         const float *want = feed(session, tokens + 7 * i, 7),
                     *got = feed(loaded, tokens + 7 * i, 7);
         if (test_device_is_gpu()) /* the order of its sums goes by the room that keys have */
-            fixture_compare(got, want, bytes / sizeof *got, fixture_same(f), "%s: goes on", f->name);
+            fixture_compare(got, want, bytes / sizeof *got, fixture_same(f), "%s: goes on",
+                            f->name);
         else if (memcmp(got, want, bytes) != 0)
             fail_msg("%s: context %lld, %lld tokens: it goes on in another way", f->name,
                      (long long)context, (long long)tokens);
