@@ -13,8 +13,8 @@
 mica_array mc_quantized_matmul(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
                                mica_array biases, mica_quant quant, bool fast);
 
-/* Whether codes, scales and biases (NULL where there are none) are weights, and fit the last axis of
- * x. *n: the elements of a row of the product.
+/* Whether codes, scales and biases (NULL where there are none) are weights, and fit the last axis
+ * of x. *n: the elements of a row of the product.
  * errors  MICA_EINVAL, MICA_EDTYPE, MICA_ESHAPE, beginning with op */
 mica_status mc_quant_check_product(const char *op, const mc_attr_quant *a, const mc_layout *x,
                                    const mc_layout *codes, const mc_layout *scales,
