@@ -3,6 +3,7 @@
 #include "io/adapter.h"
 
 #include "base/alloc.h"
+#include "base/map.h"
 #include "base/names.h"
 #include "model/lm.h"
 
@@ -178,7 +179,26 @@ static mica_status replace(mc_lm *lm, const mc_weight_tensor *t, bool *known) {
     return MICA_OK;
 }
 
+/* Two tensors whose names differ in the decoder's prefix only would take the same place. */
+static mica_status check_twins(const mc_weights *tensors) {
+    mc_map names = {0};
+    mica_status status = MICA_OK;
+    for (size_t i = 0; status == MICA_OK && i < mc_weights_count(tensors); i++) {
+        const mc_weight_tensor *t = mc_weights_at(tensors, i);
+        mc_str name = mc_str_of(skip_prefix(t->name));
+        uint64_t there;
+        if (mc_map_find(&names, name, &there))
+            status =
+                mc_fail(MICA_EFORMAT, "%s: tensor %s is there under two names", t->file, t->name);
+        else if (!mc_map_put(&names, name, i))
+            status = mc_fail_nomem("the tensors of an adapter");
+    }
+    mc_map_deinit(&names);
+    return status;
+}
+
 static mica_status replace_all(mc_lm *lm, const mc_weights *tensors, mc_names *strangers) {
+    MC_TRY(check_twins(tensors));
     for (size_t i = 0; i < mc_weights_count(tensors); i++) {
         const mc_weight_tensor *t = mc_weights_at(tensors, i);
         bool known;

@@ -348,6 +348,11 @@ static void test_twins(void **state) {
     test_write_below(adapter, "adapter_config.json", "{\"fine_tune_type\": \"full\"}");
     const mica_convert_options options = {.adapter = adapter};
     refuse("qwen3_tied", &options, MICA_EFORMAT, "under two names");
+    mc_lm *lm;
+    assert_int_equal(mc_lm_open(golden, device, NULL, &lm), MICA_OK);
+    assert_int_equal(mc_lm_adapt(lm, adapter), MICA_EFORMAT);
+    assert_non_null(strstr(mica_last_error(), "under two names"));
+    mc_lm_close(&lm);
     assert_int_equal(mica_save_safetensors(file, two, 1, NULL, 0), MICA_OK);
     convert("qwen3_tied", &options, NULL);
     mica_array_file_close(&f);
