@@ -88,6 +88,101 @@ static void expect_error(bench *b, mica_status status, const char *text) {
                  mica_status_name(status), text);
 }
 
+static void keep_norm(void *user, const mica_tune_report *report) {
+    if (report->event == MICA_TUNE_TRAIN) *(double *)user = report->norm;
+}
+
+/* Gradients above clip_norm are scaled down to it: an update of SGD is as much shorter. */
+static void test_clipped(void **state) {
+    (void)state;
+    double norms[3];
+    float *before[3], *after[3];
+    size_t n = 0;
+    for (int i = 0; i < 3; i++) { /* not clipped; by a norm above; to a quarter */
+        bench b;
+        begin_with(&b, lines, MICA_ARITHMETIC_EXACT);
+        b.optimizer = (mica_optimizer_options){.name = "sgd", .learning_rate = 0.5};
+        b.options.iterations = b.options.report_every = 1;
+        b.options.clip_norm = i == 0 ? 0 : i == 1 ? 2 * norms[0] : norms[0] / 4;
+        b.options.watch = keep_norm;
+        b.options.watch_user = &norms[i];
+        before[i] = parameters(&b, &n);
+        (void)tune(&b);
+        after[i] = parameters(&b, &n);
+        end(&b);
+    }
+    assert_true(norms[0] > 0 && norms[1] == norms[0] && norms[2] == norms[0]);
+    assert_memory_equal(after[1], after[0], n * sizeof(float));
+    for (size_t k = 0; k < n; k++) {
+        double whole = (double)after[0][k] - (double)before[0][k];
+        double clipped = (double)after[2][k] - (double)before[2][k];
+        if (fabs(clipped - whole / 4) > 1e-6 + 1e-4 * fabs(whole))
+            fail_msg("parameter %zu went %g, clipped %g", k, whole, clipped);
+    }
+    for (int i = 0; i < 3; i++)
+        free(before[i]), free(after[i]);
+}
+
+static uint32_t crc_of(const char *text, size_t len) {
+    uint32_t crc = ~0u;
+    for (size_t i = 0; i < len; i++) {
+        crc ^= (unsigned char)text[i];
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+    }
+    return ~crc;
+}
+
+static void put(unsigned char **at, uint32_t number, int bytes) {
+    for (int i = 0; i < bytes; i++)
+        *(*at)++ = (unsigned char)(number >> 8 * i);
+}
+
+/* A gzip file of one block that is stored as it is. */
+static void write_gzip(const char *path, const char *text) {
+    static unsigned char file[4096];
+    unsigned char *at = file;
+    uint32_t len = (uint32_t)strlen(text);
+    assert_true(len < sizeof file - 64);
+    put(&at, 0x00088b1f, 4), put(&at, 0, 4), put(&at, 0x0300, 2);
+    put(&at, 1, 1), put(&at, len, 2), put(&at, ~len & 0xffff, 2);
+    memcpy(at, text, len);
+    at += len;
+    put(&at, crc_of(text, len), 4), put(&at, len, 4);
+    test_write_file(path, file, (size_t)(at - file));
+}
+
+/* A set that is compressed trains what the plain one does. */
+static void test_compressed_set(void **state) {
+    (void)state;
+    float *plain = NULL;
+    for (int compressed = 0; compressed < 2; compressed++) {
+        bench b;
+        size_t n;
+        begin(&b, lines);
+        if (compressed) {
+            char *from = test_format("%s/train.jsonl", b.dir);
+            char *to = test_format("%s/train.jsonl.gz", b.dir);
+            assert_int_equal(remove(from), 0);
+            write_gzip(to, lines);
+            free(from);
+            free(to);
+        }
+        mica_status status = mica_tune(b.tuner, &b.options, NULL);
+        if (status == MICA_EUNSUPPORTED) { /* built without zlib */
+            end(&b);
+            break;
+        }
+        if (status != MICA_OK) fail_msg("%s", mica_last_error());
+        float *now = parameters(&b, &n);
+        if (compressed) assert_memory_equal(now, plain, n * sizeof *now);
+        free(plain);
+        plain = now;
+        end(&b);
+    }
+    free(plain);
+}
+
 /* What is trained is said by the model that loads the adapter. */
 static void test_learns(void **state) {
     (void)state;
@@ -638,6 +733,8 @@ static void test_cancel(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_clipped),
+        cmocka_unit_test(test_compressed_set),
         cmocka_unit_test(test_learns),      cmocka_unit_test(test_resume),
         cmocka_unit_test(test_parameters),  cmocka_unit_test(test_every_kind_learns),
         cmocka_unit_test(test_packing),     cmocka_unit_test(test_bad_data),
