@@ -733,8 +733,7 @@ static void test_cancel(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clipped),
-        cmocka_unit_test(test_compressed_set),
+        cmocka_unit_test(test_clipped),     cmocka_unit_test(test_compressed_set),
         cmocka_unit_test(test_learns),      cmocka_unit_test(test_resume),
         cmocka_unit_test(test_parameters),  cmocka_unit_test(test_every_kind_learns),
         cmocka_unit_test(test_packing),     cmocka_unit_test(test_bad_data),
