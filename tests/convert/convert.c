@@ -178,20 +178,6 @@ static void test_mlx_lm(void **state) {
 
 /* ---- fused adapters ---- */
 
-static float *run(mica_device *device, const mc_lm *lm, const int32_t *ids, size_t n) {
-    const int64_t shape[] = {1, (int64_t)n};
-    size_t bytes = n * (size_t)lm->spec.vocab * sizeof(float);
-    float *logits = malloc(bytes);
-    mica_scope *s;
-    assert_non_null(logits);
-    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
-    mica_array y = mc_lm_forward(s, lm, mica_from_data(s, ids, MICA_I32, shape, 2), mica_i32(s, 0),
-                                 NULL, MC_ALL_LOGITS);
-    if (mica_read(y, logits, bytes) != MICA_OK) fail_msg("%s", mica_last_error());
-    mica_scope_close(&s);
-    return logits;
-}
-
 /* The fused model alone has the logits that another program computed with model and adapter. f has
  * both, so only its goldens and its base's name are used. */
 static void check_fused(const model_fixture *f) {
@@ -212,7 +198,7 @@ static void check_fused(const model_fixture *f) {
         const int32_t *ids = fixture_ints(f, &n, "prompt%d.ids", i);
         const float *want = fixture_floats(f, NULL, "prompt%d.logits", i);
         if (!ids || !want) continue;
-        float *got = run(f->device, lm, ids, n);
+        float *got = fixture_logits(f->device, lm, ids, n);
         fixture_compare(got, want, n * (size_t)lm->spec.vocab, f->tolerance, "%s: prompt%d.logits",
                         f->name, i);
         free(got);

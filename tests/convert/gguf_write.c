@@ -123,20 +123,6 @@ static void test_there_and_back(void **state) {
 
 /* ---- the fixtures ---- */
 
-static float *run(mica_device *device, const mc_lm *lm, const int32_t *ids, size_t n) {
-    const int64_t shape[] = {1, (int64_t)n};
-    size_t bytes = n * (size_t)lm->spec.vocab * sizeof(float);
-    float *logits = malloc(bytes);
-    mica_scope *s;
-    assert_non_null(logits);
-    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
-    mica_array y = mc_lm_forward(s, lm, mica_from_data(s, ids, MICA_I32, shape, 2), mica_i32(s, 0),
-                                 NULL, MC_ALL_LOGITS);
-    if (mica_read(y, logits, bytes) != MICA_OK) fail_msg("%s", mica_last_error());
-    mica_scope_close(&s);
-    return logits;
-}
-
 static int written, refused;
 static uint64_t kept, dequantised;
 
@@ -167,7 +153,7 @@ static void check_fixture(const model_fixture *f) {
     size_t n;
     const int32_t *ids = fixture_ints(f, &n, "prompt3.ids");
     const float *want = fixture_floats(f, NULL, "prompt3.logits");
-    float *got = run(f->device, lm, ids, n);
+    float *got = fixture_logits(f->device, lm, ids, n);
     fixture_compare(got, want, n * (size_t)lm->spec.vocab, f->tolerance, "%s", f->name);
     free(got);
     mc_lm_close(&lm);

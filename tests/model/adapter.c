@@ -11,21 +11,6 @@
 
 static mica_device *device;
 
-/* Logits of every position, [n, vocab]; freed with free(). */
-static float *run(mica_device *on, const mc_lm *lm, const int32_t *ids, size_t n) {
-    const int64_t shape[] = {1, (int64_t)n};
-    size_t bytes = n * (size_t)lm->spec.vocab * sizeof(float);
-    float *logits = malloc(bytes);
-    mica_scope *s;
-    assert_non_null(logits);
-    assert_int_equal(mica_scope_open(on, &s), MICA_OK);
-    mica_array y = mc_lm_forward(s, lm, mica_from_data(s, ids, MICA_I32, shape, 2), mica_i32(s, 0),
-                                 NULL, MC_ALL_LOGITS);
-    if (mica_read(y, logits, bytes) != MICA_OK) fail_msg("%s", mica_last_error());
-    mica_scope_close(&s);
-    return logits;
-}
-
 static void check_golden(const model_fixture *f) {
     int checked = 0;
     for (int i = 0; i < 16; i++) {
@@ -35,7 +20,7 @@ static void check_golden(const model_fixture *f) {
         const float *want = fixture_floats(f, &shape, "prompt%d.logits", i);
         if (!ids || !want) continue;
         assert_int_equal(shape[1], f->lm->spec.vocab);
-        float *got = run(f->device, f->lm, ids, n);
+        float *got = fixture_logits(f->device, f->lm, ids, n);
         fixture_compare(got, want, n * (size_t)shape[1], f->tolerance, "%s: prompt%d.logits",
                         f->name, i);
         free(got);
@@ -157,7 +142,7 @@ enum { IDS = sizeof ids / sizeof *ids };
 
 static void compare_models(const mc_lm *got, const mc_lm *want, const char *what) {
     size_t n = IDS * (size_t)want->spec.vocab;
-    float *a = run(device, got, ids, IDS), *b = run(device, want, ids, IDS);
+    float *a = fixture_logits(device, got, ids, IDS), *b = fixture_logits(device, want, ids, IDS);
     fixture_compare(a, b, n, 1e-3, "%s", what);
     free(a);
     free(b);

@@ -194,6 +194,20 @@ double fixture_same(const model_fixture *f) {
     return f->tolerance + rounding_of(f->lm->kv_dtype);
 }
 
+float *fixture_logits(mica_device *device, const mc_lm *lm, const int32_t *ids, size_t n) {
+    const int64_t shape[] = {1, (int64_t)n};
+    size_t bytes = n * (size_t)lm->spec.vocab * sizeof(float);
+    float *logits = malloc(bytes);
+    mica_scope *s;
+    assert_non_null(logits);
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    mica_array y = mc_lm_forward(s, lm, mica_from_data(s, ids, MICA_I32, shape, 2), mica_i32(s, 0),
+                                 NULL, MC_ALL_LOGITS);
+    if (mica_read(y, logits, bytes) != MICA_OK) fail_msg("%s", mica_last_error());
+    mica_scope_close(&s);
+    return logits;
+}
+
 void fixture_compare(const float *got, const float *want, size_t n, double tolerance,
                      const char *fmt, ...) {
     char what[256];

@@ -51,6 +51,9 @@ const int32_t *fixture_ints(const model_fixture *f, size_t *count, const char *f
  * tolerance, and what a cache of another type adds to it. */
 double fixture_same(const model_fixture *f);
 
+/* The logits of every position of a text, [n, vocab]; to be freed with free(). */
+float *fixture_logits(mica_device *device, const mc_lm *lm, const int32_t *ids, size_t n);
+
 /* Fails if the two differ by more than the tolerance anywhere; what: as by printf. */
 void fixture_compare(const float *got, const float *want, size_t n, double tolerance,
                      const char *fmt, ...) __attribute__((format(printf, 5, 6)));
