@@ -6,7 +6,8 @@
 
 # mica_page(<file> <argument>...): what `mica <argument>...` prints.
 function(mica_page file)
-  execute_process(COMMAND ${RUN} ${MICA} ${ARGN} OUTPUT_FILE ${FOLDER}/${file} COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${RUN} ${MICA} ${ARGN} OUTPUT_FILE ${FOLDER}/${file}
+    COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
 string(REPLACE "," ";" RUN "${RUN}")

@@ -61,7 +61,8 @@ Where a run fails there is no JSON: here two threads, stacks being larger than a
 
 Distances of prefetches are tried, and the best is named. They change no answer.
 
-  $ mica bench model -p 4 -n 3 -t 1 -r 1 --prefetch-distance > out; sed -n '2,9p' out | awk '{ print $1, NF }'
+  $ mica bench model -p 4 -n 3 -t 1 -r 1 --prefetch-distance > out
+  > sed -n '2,9p' out | awk '{ print $1, NF }'
   own 3
   1024 3
   2048 3
@@ -70,7 +71,8 @@ Distances of prefetches are tried, and the best is named. They change no answer.
   16384 3
   32768 3
   own 3
-  $ sed -n '10,$p' out | sed "s/:.*MICA_AHEAD=[0-9]*, [+-][0-9.]* %$/: one/; s/: the kernels' own distances$/: one/"
+  $ sed -n '10,$p' out | sed -e "s/: the kernels' own distances$/: one/" \
+  >   -e 's/:.*MICA_AHEAD=[0-9]*, [+-][0-9.]* %$/: one/'
   best prefill: one
   best decode: one
   $ mica bench model --prefetch-distance --json 2>&1 | sed -n 1p

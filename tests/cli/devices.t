@@ -49,7 +49,8 @@ A verb computes with the engine that --engine or $MICA_ENGINE names.
 
 What each device was measured at is printed, and kept.
 
-  $ mica devices --calibrate | sed -n '1p; /^matmul_f32_large /p' | awk '{print $1, $2, ($3 != "-")}'
+  $ mica devices --calibrate | sed -n '1p; /^matmul_f32_large /p' |
+  >   awk '{print $1, $2, ($3 != "-")}'
   rate unit 1
   matmul_f32_large op/s 1
   $ grep -c '"matmul_f32_large": [1-9]' "$HOME/.cache/mica/calibration-cpu.json"
