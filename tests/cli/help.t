@@ -30,6 +30,9 @@ The command alone, and `help`, print the short help.
     fuse         add an adapter to a model's weights
     convert      copy a model in another dtype or layout
   
+  Networks:
+    program      show and run programs: networks in one file
+  
   This machine:
     bench        measure prefill and decode rates
     devices      list the devices and engines that models can run on

@@ -1,0 +1,205 @@
+/* mica program: shows and runs programs that were saved to files. */
+#include "program.h"
+
+#include "report.h"
+#include "verb.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void cli_program_print_type(mica_dtype dtype, const int64_t *shape, int ndim, FILE *out) {
+    fprintf(out, "%s[", mica_dtype_name(dtype));
+    for (int i = 0; i < ndim; i++)
+        fprintf(out, i > 0 ? ",%lld" : "%lld", (long long)shape[i]);
+    putc(']', out);
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), n = strlen(end);
+    return length > n && strcmp(text + length - n, end) == 0;
+}
+
+/* The text, or the graph in Graphviz's language, into a file. */
+static int save(const char *text, bool dot, const char *path) {
+    FILE *file = fopen(path, "w");
+    if (!file) return cli_fail("%s: cannot be written", path);
+    if (dot)
+        cli_program_dot(text, file);
+    else
+        fputs(text, file);
+    bool failed = ferror(file) != 0;
+    if (fclose(file) != 0 || failed) return cli_fail("%s: cannot be written", path);
+    return CLI_DONE;
+}
+
+static int show(const cli_program_values *values, mica_device *device, mica_program *program) {
+    (void)device;
+    char *text = NULL;
+    int code = CLI_DONE;
+    const char *path = values->output.count > 0 ? values->output.values[0] : NULL;
+    if (values->output.count > 1)
+        return cli_usage("program", "show writes one file, and --output names two");
+    mica_status status = mica_program_print(program, &text);
+    if (status != MICA_OK) return cli_fail_status(status);
+    bool picture =
+        path && (ends_with(path, ".svg") || ends_with(path, ".png") || ends_with(path, ".pdf"));
+    if (picture)
+        code = cli_program_draw(text, path);
+    else if (path)
+        code = save(text, values->dot || ends_with(path, ".dot"), path);
+    else if (values->dot)
+        cli_program_dot(text, stdout);
+    else
+        fputs(text, stdout);
+    mica_free(text);
+    return code;
+}
+
+typedef int (*action_fn)(const cli_program_values *values, mica_device *device,
+                         mica_program *program);
+
+static action_fn find_action(const char *word) {
+    if (strcmp(word, "show") == 0) return show;
+    if (strcmp(word, "run") == 0) return cli_program_run;
+    return NULL;
+}
+
+/* Loads a program, and the constants that its file names from another file. */
+static mica_status load(mica_device *device, const char *path, const char *constants,
+                        mica_program **program) {
+    mica_program_file_options options = {.struct_bytes = sizeof options};
+    mica_scope *s = NULL;
+    mica_named_array *arrays = NULL;
+    mica_status status = mica_scope_open(device, &s);
+    if (status == MICA_OK && constants)
+        status = mica_load_safetensors(constants, s, &arrays, &options.n_constants);
+    options.constants = arrays;
+    if (status == MICA_OK) status = mica_program_load(device, path, &options, program);
+    mica_free(arrays);
+    mica_scope_close(&s);
+    return status;
+}
+
+static int run(const void *verb_values, char **args, int count) {
+    const cli_program_values *values = verb_values;
+    mica_device *device = NULL;
+    mica_program *program = NULL;
+    action_fn action = count > 0 ? find_action(args[0]) : NULL;
+    if (count > 0 && !action) return cli_usage("program", "'%s' is neither show nor run", args[0]);
+    if (count < 2) return cli_usage("program", "say show or run, and name a program's file");
+    const mica_device_options options = {.struct_bytes = sizeof options,
+                                         .threads = (int)values->threads};
+    mica_status status = mica_device_open(values->device, &options, &device);
+    if (status == MICA_OK) status = load(device, args[1], values->constants, &program);
+    int code = status == MICA_OK ? action(values, device, program) : cli_fail_status(status);
+    mica_program_close(&program);
+    mica_device_close(&device);
+    return code;
+}
+
+static const cli_option show_options[] = {
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_TEXTS,
+     .placeholder = "[NAME=]FILE",
+     .help = "show: write FILE, a picture where it ends in .svg, .png or .pdf. run: write the "
+             "result NAME to FILE.npy, or all to FILE.npz or FILE.safetensors; -: stdout",
+     .offset = offsetof(cli_program_values, output),
+     .no_variable = true},
+    {.name = "dot",
+     .kind = CLI_FLAG,
+     .help = "show: as a graph in Graphviz's language",
+     .offset = offsetof(cli_program_values, dot),
+     .no_variable = true},
+};
+
+static const cli_option run_options[] = {
+    {.name = "input",
+     .kind = CLI_TEXTS,
+     .placeholder = "[NAME=]FILE",
+     .help = "what a run gets: NAME=FILE, NAME=FILE:ARRAY, NAME=NUMBER for all elements; FILE "
+             "alone: each of its arrays whose name is an input; -: npy on stdin",
+     .offset = offsetof(cli_program_values, input),
+     .no_variable = true},
+    {.name = "param",
+     .kind = CLI_TEXTS,
+     .placeholder = "[NAME=]FILE",
+     .help = "the same, set once for all runs: weights",
+     .offset = offsetof(cli_program_values, param),
+     .no_variable = true},
+    {.name = "cast",
+     .kind = CLI_FLAG,
+     .help = "convert arrays of other dtypes",
+     .offset = offsetof(cli_program_values, cast),
+     .no_variable = true},
+    {.name = "time",
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .max = 1e6,
+     .help = "run once more, then N times, and print the median and the shortest time",
+     .offset = offsetof(cli_program_values, time),
+     .no_variable = true},
+    {.name = "report",
+     .kind = CLI_FLAG,
+     .help = "print how each op runs, on stderr",
+     .offset = offsetof(cli_program_values, report),
+     .no_variable = true},
+};
+
+static const cli_option device_options[] = {
+    {.name = "constants",
+     .kind = CLI_FILE,
+     .placeholder = "FILE",
+     .help = "safetensors with the constants that the program's file has by name alone",
+     .offset = offsetof(cli_program_values, constants),
+     .no_variable = true},
+    {.name = "device",
+     .kind = CLI_TEXT,
+     .placeholder = "NAME",
+     .help = "the device that computes (mica devices); the best one",
+     .offset = offsetof(cli_program_values, device)},
+    {.name = "mode",
+     .kind = CLI_CHOICE,
+     .placeholder = "MODE",
+     .initial = "default",
+     .choices = "default lazy eager compiled",
+     .help = "how it is run; eager: op by op, so that an error names its op",
+     .offset = offsetof(cli_program_values, mode),
+     .own_variable = true},
+    {.name = "threads",
+     .letter = 't',
+     .kind = CLI_INT,
+     .placeholder = "N",
+     .initial = "0",
+     .max = 4096,
+     .help = "number of threads; 0: one per core",
+     .offset = offsetof(cli_program_values, threads)},
+};
+
+const cli_verb cli_verb_program = {
+    .synopsis = "show|run FILE",
+    .details =
+        "A program is a network in one file: what C code records, mica_program_save writes\n"
+        "(mica/program.h).\n"
+        "\n"
+        "show prints its parameters, a line a node with dtype, shape and operands, the\n"
+        "graphs of branches and loops indented, and its results; with --output x.svg as a\n"
+        "picture, if Graphviz's dot is there.\n"
+        "\n"
+        "run computes its results. Each input needs a value, by --input or --param; what is\n"
+        "missing is listed with dtype and shape. Files may be npy, npz or safetensors: their\n"
+        "first bytes tell. Without --output the first elements of each result are printed.\n"
+        "--time measures runs after the first one, which plans and warms up.\n",
+    .examples = "  mica program show net.mica\n"
+                "  mica program show net.mica -o net.svg\n"
+                "  mica program run net.mica --input x=x.npy --output y=y.npy\n"
+                "  mica program run net.mica --param weights.safetensors --input x=0.5 --time 20\n"
+                "  mica program run net.mica --input - -o - < x.npy > y.npy\n",
+    .max_args = 2,
+    .words = CLI_WORDS_FILES,
+    .values_bytes = sizeof(cli_program_values),
+    .groups = {{"Output", show_options, CLI_COUNT(show_options), 0},
+               {"Run", run_options, CLI_COUNT(run_options), 0},
+               {"Loading", device_options, CLI_COUNT(device_options), 0}},
+    .run = run,
+};

@@ -1,0 +1,230 @@
+/* A program's text as a graph for Graphviz.
+ *
+ * The text has a line a node, "%7 = add f32[2,3] %5 %6 ...", four blanks deeper for those of a
+ * subgraph, which begins with "body_graph: %0 f32[2] -> %3". Numbers of a subgraph are its own, so
+ * a node is called after its graph and its number. */
+#define _POSIX_C_SOURCE 200809L
+#include "program.h"
+
+#include "interrupt.h"
+#include "report.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { INDENT = 4, MAX_DEPTH = 40 };
+
+typedef struct graph {
+    int id;
+    size_t indent;      /* of its own line; its nodes are deeper */
+    const char *before; /* the number of the node that it belongs to */
+    int before_len;
+    const char *ports, *end; /* what follows its name */
+} graph;
+
+typedef struct dot {
+    FILE *out;
+    graph graphs[MAX_DEPTH]; /* those that are open; the first is the program */
+    int depth, count;
+    const char *node; /* the number of the last node, its digits */
+    int node_len;
+} dot;
+
+/* ---- texts ---- */
+
+/* Text within quotes. */
+static void put_label(FILE *out, const char *text, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '"' || text[i] == '\\') putc('\\', out);
+        putc((unsigned char)text[i] < ' ' ? ' ' : text[i], out);
+    }
+}
+
+/* The digits behind "%"; at receives what follows them. */
+static int number(const char **at, const char *end, const char **digits) {
+    const char *p = *at;
+    *digits = p;
+    while (p < end && isdigit((unsigned char)*p))
+        p++;
+    *at = p;
+    return (int)(p - *digits);
+}
+
+static void put_node(const dot *d, const graph *g, const char *digits, int n) {
+    fprintf(d->out, "g%d_%.*s", g->id, n, digits);
+}
+
+/* ---- lines ---- */
+
+/* "param %0 x" and "result %7 y": at the "%". */
+static void put_port(dot *d, const char *line, const char *end, bool is_result) {
+    const char *digits, *p = line + 1;
+    const graph *g = &d->graphs[0];
+    int n = number(&p, end, &digits);
+    if (p < end) p++; /* the blank */
+    fprintf(d->out, "  %s_%.*s_%d [shape=ellipse, style=filled, label=\"",
+            is_result ? "result" : "param", n, digits, d->count);
+    put_label(d->out, p, (size_t)(end - p));
+    fputs("\"];\n  ", d->out);
+    if (is_result) {
+        put_node(d, g, digits, n);
+        fprintf(d->out, " -> result_%.*s_%d;\n", n, digits, d->count++);
+    } else {
+        fprintf(d->out, "param_%.*s_%d -> ", n, digits, d->count++);
+        put_node(d, g, digits, n);
+        fputs(";\n", d->out);
+    }
+}
+
+/* The edges from the operands: all " %N" of a line. */
+static void put_edges(dot *d, const graph *g, const char *line, const char *end, const char *to,
+                      int to_len) {
+    for (const char *p = line; p < end; p++) {
+        const char *digits;
+        if (*p != '%') continue;
+        p++;
+        int n = number(&p, end, &digits);
+        fputs("  ", d->out);
+        put_node(d, g, digits, n);
+        fputs(" -> ", d->out);
+        put_node(d, g, to, to_len);
+        fputs(";\n", d->out);
+    }
+}
+
+/* "%7 = add f32[2,3] %5 %6 axis=1": the label has all but the operands. */
+static void put_line(dot *d, const char *line, const char *end) {
+    const char *digits, *p = line + 1;
+    const graph *g = &d->graphs[d->depth];
+    int n = number(&p, end, &digits);
+    const char *words = p + strlen(" = ");
+    if (words > end) return;
+    fputs("  ", d->out);
+    put_node(d, g, digits, n);
+    fputs(" [label=\"", d->out);
+    for (const char *q = words; q < end;) {
+        const char *stop = memchr(q, ' ', (size_t)(end - q));
+        if (!stop) stop = end;
+        bool operand = *q == '%' || (*q == '-' && stop == q + 1);
+        if (!operand && q > words)
+            fputs(q == words + strcspn(words, " ") + 1 ? "\\n" : " ", d->out);
+        if (!operand) put_label(d->out, q, (size_t)(stop - q));
+        q = stop < end ? stop + 1 : end;
+    }
+    fputs("\"];\n", d->out);
+    put_edges(d, g, words, end, digits, n);
+    d->node = digits;
+    d->node_len = n;
+}
+
+/* "body_graph: %0 f32[2] -> %3": its parameters are nodes. */
+static void open_graph(dot *d, const char *line, const char *end, size_t indent) {
+    const char *colon = memchr(line, ':', (size_t)(end - line));
+    if (!colon || d->depth + 1 == MAX_DEPTH) return;
+    graph *g = &d->graphs[++d->depth];
+    *g = (graph){++d->count, indent, d->node, d->node_len, colon, end};
+    fprintf(d->out, "  subgraph cluster_%d {\n  label=\"", g->id);
+    put_label(d->out, line, (size_t)(colon - line));
+    fprintf(d->out, " of %%%.*s\";\n", g->before_len, g->before);
+    for (const char *p = colon + 1; p < end && *p != '>'; p++) {
+        const char *digits;
+        if (*p != '%') continue;
+        p++;
+        int n = number(&p, end, &digits);
+        fputs("  ", d->out);
+        put_node(d, g, digits, n);
+        fprintf(d->out, " [style=filled, label=\"%%%.*s\"];\n", n, digits);
+    }
+}
+
+/* Its results go to its node: not within it, where that node would become one of its own. */
+static void close_graph(dot *d) {
+    const graph *g = &d->graphs[d->depth--], *around = &d->graphs[d->depth];
+    const char *digits, *p = g->ports;
+    d->node = g->before;
+    d->node_len = g->before_len;
+    fputs("  }\n", d->out);
+    while (p < g->end && *p != '>')
+        p++;
+    for (; p < g->end; p++) {
+        if (*p != '%') continue;
+        p++;
+        int n = number(&p, g->end, &digits);
+        fputs("  ", d->out);
+        put_node(d, g, digits, n);
+        fputs(" -> ", d->out);
+        put_node(d, around, g->before, g->before_len);
+        fputs(" [style=dashed];\n", d->out);
+    }
+}
+
+void cli_program_dot(const char *text, FILE *out) {
+    dot d = {.out = out};
+    fputs("digraph program {\n  node [shape=box, fontname=\"sans-serif\", fontsize=10];\n", out);
+    for (const char *line = text; *line;) {
+        const char *end = strchr(line, '\n'), *p = line;
+        if (!end) end = line + strlen(line);
+        while (p < end && *p == ' ')
+            p++;
+        size_t indent = (size_t)(p - line);
+        while (d.depth > 0 && indent <= d.graphs[d.depth].indent)
+            close_graph(&d);
+        if (*p == '%')
+            put_line(&d, p, end);
+        else if (indent == 0 && strncmp(p, "param %", 7) == 0)
+            put_port(&d, p + 6, end, false);
+        else if (indent == 0 && strncmp(p, "result %", 8) == 0)
+            put_port(&d, p + 7, end, true);
+        else
+            open_graph(&d, p, end, indent);
+        line = *end ? end + 1 : end;
+    }
+    fputs("}\n", out);
+}
+
+/* ---- pictures ---- */
+
+/* Starts dot with a pipe as its standard input. errors  errno, and 0 */
+static int start_dot(const char *path, int fds[2], pid_t *child) {
+    char kind[8] = "-T", *args[] = {(char *)"dot", kind, (char *)"-o", (char *)path, NULL};
+    posix_spawn_file_actions_t actions;
+    snprintf(kind, sizeof kind, "-T%.4s", strrchr(path, '.') + 1);
+    if (posix_spawn_file_actions_init(&actions) != 0) return ENOMEM;
+    int error = posix_spawn_file_actions_adddup2(&actions, fds[0], STDIN_FILENO);
+    if (error == 0) error = posix_spawn_file_actions_addclose(&actions, fds[0]);
+    if (error == 0) error = posix_spawn_file_actions_addclose(&actions, fds[1]);
+    if (error == 0) error = posix_spawnp(child, "dot", &actions, NULL, args, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+int cli_program_draw(const char *text, const char *path) {
+    int fds[2], state = 0;
+    pid_t child;
+    if (pipe(fds) != 0) return cli_fail("no pipe can be made");
+    int error = start_dot(path, fds, &child);
+    close(fds[0]);
+    if (error != 0) {
+        close(fds[1]);
+        return cli_fail("%s: pictures are drawn by Graphviz's dot, which cannot be started: %s; "
+                        "--dot prints the graph for it",
+                        path, strerror(error));
+    }
+    cli_interrupt_survive_pipe();
+    FILE *out = fdopen(fds[1], "w");
+    if (out) cli_program_dot(text, out);
+    if (out)
+        fclose(out);
+    else
+        close(fds[1]);
+    waitpid(child, &state, 0);
+    if (state != 0) return cli_fail("%s: Graphviz's dot failed", path);
+    return CLI_DONE;
+}
