@@ -63,7 +63,7 @@ typedef struct mica_executable_options {
     size_t struct_bytes;    /* see mica/api.h */
     size_t slot_align;      /* bytes, a power of two: slots begin at multiples of it. 0: 64 */
     mica_mode mode;         /* how it is run */
-    int reserved;           /* 0 */
+    int no_fallback;        /* 1: ops that the device lacks are an error, and not the CPU's */
     const char *passes_off; /* names of passes that are left out, "fold,regions", or "all"; NULL:
                                those that $MICA_PASSES_OFF names. Borrowed */
 } mica_executable_options;
@@ -74,8 +74,10 @@ typedef struct mica_executable_options {
  *  options     NULL for the defaults. Borrowed.
  *  executable  receives it, owned by the caller; NULL after an error.
  *  errors      MICA_EINVAL an unknown mode or pass, also in $MICA_MODE or $MICA_PASSES_OFF, or
- *              slot_align is no power of two;
- *              those of compiling; MICA_ENOMEM */
+ *              slot_align is no power of two; MICA_EUNSUPPORTED with no_fallback, the device lacks
+ *              ops: the text names all, with their nodes; those of compiling, which come at the
+ *              first run of one that is lazy; MICA_ENOMEM, also where a run takes more than the
+ *              device's memory limit and the device can tell before: the text has the bytes */
 MICA_API mica_status mica_executable_open(const mica_program *program,
                                           const mica_executable_options *options,
                                           mica_executable **executable);

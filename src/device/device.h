@@ -67,6 +67,9 @@ mica_status mc_device_fallback(mica_device *device, mica_device **fallback);
 /* Gives such a device, where there is one, the memory limit of this one. */
 void mc_device_limit_fallback(mica_device *device);
 
+/* What mica_device_set_memory_limit set; 0: none. */
+uint64_t mc_device_memory_limit(mica_device *device);
+
 /* Waits for a launch of the device: once for each fence; nothing for 0.
  * errors  those of mc_backend.wait */
 mica_status mc_device_wait(mica_device *device, mc_fence fence);

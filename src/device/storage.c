@@ -178,6 +178,10 @@ void mc_device_limit_fallback(mica_device *device) {
     (void)exchange(fallback, &fallback->memory.memory_limit, &bytes);
 }
 
+uint64_t mc_device_memory_limit(mica_device *device) {
+    return exchange(device, &device->memory.memory_limit, NULL);
+}
+
 uint64_t mica_device_set_memory_limit(mica_device *device, uint64_t bytes) {
     if (!device) return 0;
     uint64_t before = exchange(device, &device->memory.memory_limit, &bytes);

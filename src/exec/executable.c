@@ -9,6 +9,7 @@
 #include "base/integer.h"
 #include "base/options.h"
 #include "exec/bind.h"
+#include "exec/lower.h"
 
 /* ---- opening ---- */
 
@@ -88,6 +89,8 @@ static mica_status open_executable(mica_executable *x, const mica_executable_opt
     MC_TRY(list_ports(x));
     x->own = mc_executable_run_new(x);
     if (!x->own) return mc_fail_nomem("an executable");
+    const mica_program *p = x->program;
+    if (o->no_fallback) MC_TRY(mc_lower_check(x->device, p->graph, p->results, p->n_results));
     return x->mode == MICA_MODE_COMPILED ? mc_executable_compile(x) : MICA_OK;
 }
 
@@ -183,6 +186,26 @@ static void bind_leaves(mica_executable *x, const mc_trace *trace) {
     }
 }
 
+/* Whether a run fits into the device's memory, so far as the device can tell: what each segment that
+ * is sure to run takes by itself. */
+static mica_status check_memory(const mica_executable *x) {
+    const mc_backend *backend = x->device->backend;
+    uint64_t limit = mc_device_memory_limit(x->device), most = 0;
+    if (limit == 0 || !backend->measure) return MICA_OK;
+    for (uint32_t i = 0; i < x->compiled->n_segments; i++) {
+        const mc_segment *segment = &x->compiled->segments[i];
+        mc_launch_memory launch = {0};
+        if (!segment->executable || segment->device != x->device) continue;
+        MC_TRY(backend->measure(segment->executable, &launch));
+        if (launch.results + launch.others > most) most = launch.results + launch.others;
+    }
+    if (most <= limit) return MICA_OK;
+    return mc_fail(MICA_ENOMEM,
+                   "executable: a run takes %llu bytes of %s, whose limit is %llu "
+                   "(mica_device_set_memory_limit)",
+                   (unsigned long long)most, backend->name, (unsigned long long)limit);
+}
+
 static mica_status compile(mica_executable *x, mc_arena *arena, mc_trace *trace) {
     const mica_program *p = x->program;
     const mc_passed from = {p->graph, (uint32_t)p->n_params, (uint32_t)p->n_results, p->results};
@@ -196,6 +219,7 @@ static mica_status compile(mica_executable *x, mc_arena *arena, mc_trace *trace)
     x->scalars = mc_arena_calloc(&x->compiled_lists, (trace->n_leaves + 1) * sizeof *x->scalars);
     if (!x->args || !x->scalars) return mc_fail_nomem("an executable");
     MC_TRY(mc_compiled_make(x->device, trace, &x->compiled));
+    MC_TRY(check_memory(x));
     atomic_fetch_add(&x->compiles, 1);
     bind_leaves(x, trace);
     return MICA_OK;

@@ -3,16 +3,28 @@
 #include "base/alloc.h"
 #include "device/device.h"
 #include "graph/attr.h"
+#include "graph/subgraph.h"
 
 enum { MAX_DEPTH = 16 }; /* how deep decompositions may nest */
 
-typedef struct lowering {
+/* Ops that a device lacks, for an error: "sort %3, fft %5". */
+typedef struct missing {
+    mc_buffer text;
+    size_t count;
+} missing;
+
+typedef struct lowering lowering;
+struct lowering {
     mica_device *device;
     mica_scope *to;
     mc_buffer *fallback;
     mc_arena arena;
-    bool is_last; /* nothing falls back from this device */
-} lowering;
+    bool is_last;          /* nothing falls back from this device */
+    missing *missing;      /* NULL, but where what is missing is listed, in subgraphs too */
+    const lowering *outer; /* of a subgraph that is listed: that of the node which has it */
+    const mc_node *node;   /* of the trace, which is lowered, and its number */
+    uint32_t number;
+};
 
 mica_status mc_lowered_new(mica_device *device, uint32_t n_params, uint32_t n_results,
                            mc_lowered **lowered) {
@@ -69,10 +81,24 @@ static mc_support supports(const lowering *l, mc_op op, const void *attr,
     return d->backend->supports(d->state, op, attr, in, n_in, out, n_out);
 }
 
+/* Adds "sort %3", "sort of topk_indices %3 in scan %7". */
+static mica_status add_missing(lowering *l, mc_op op) {
+    mc_buffer *text = &l->missing->text;
+    bool ok =
+        mc_buffer_printf(text, "%s%s", l->missing->count++ ? ", " : "", mc_op_get(op)->name) &&
+        (op == l->node->op || mc_buffer_printf(text, " of %s", mc_op_get(l->node->op)->name)) &&
+        mc_buffer_printf(text, " %%%u", l->number);
+    for (const lowering *o = l->outer; ok && o; o = o->outer)
+        ok = mc_buffer_printf(text, " in %s %%%u", mc_op_get(o->node->op)->name, o->number);
+    return ok ? MICA_OK : mc_fail_nomem("lowering a graph");
+}
+
 /* Records an op that is no view, and remembers it where the device has no kernel for it. */
 static mica_array record_op(lowering *l, mc_op op, const void *attr, const mica_array *in, int n_in,
                             bool native) {
     mica_array x = mc_record(l->to, op, attr, in, n_in);
+    if (!native && l->missing && mc_scope_set_status(l->to, add_missing(l, op)) != MICA_OK)
+        return mc_invalid(l->to);
     if (!native && mica_valid(x) && !MC_BUFFER_PUSH(l->fallback, uint32_t, x.node))
         return mc_scope_fail(l->to, MICA_ENOMEM, "out of memory: lowering a graph");
     return x;
@@ -99,9 +125,12 @@ static mica_array lower_view(lowering *l, const mc_node *node, mica_array in) {
 static mica_status decompose(lowering *l, const mc_node *node, const mica_array *in, int depth,
                              mica_array *out);
 
+static mica_status list_subgraphs(lowering *l, const mc_node *node);
+
 /* Control flow is left as it is, over dense operands: exec/control.h runs it. */
 static mica_status lower_control(lowering *l, const mc_node *node, mica_array *in,
                                  mica_array *out) {
+    if (l->missing) MC_TRY(list_subgraphs(l, node));
     for (uint32_t k = 0; k < node->n_in; k++)
         in[k] = make_dense(l, in[k]);
     mica_array x = mc_record(l->to, node->op, node->attr, in, (int)node->n_in);
@@ -127,7 +156,7 @@ static mica_status lower_op(lowering *l, const mc_node *node, mica_array *in, in
     mc_support support =
         supports(l, node->op, node->attr, layouts, n, mc_node_results(node)); /* which are dense */
     if (!support.yes && def->decompose) return decompose(l, node, in, depth, out);
-    if (!support.yes && l->is_last)
+    if (!support.yes && l->is_last && !l->missing)
         return mc_fail(MICA_EUNSUPPORTED,
                        "%s: device %s has no kernel for it and it has no decomposition", def->name,
                        l->device->backend->name);
@@ -174,6 +203,10 @@ static mica_status lower_nodes(lowering *l, const mc_trace *trace, made_nodes *m
     for (uint32_t i = 0; i < trace->n_nodes; i++) {
         const mc_node *node = mc_scope_node(trace->scope, trace->nodes[i]);
         if (mc_is_leaf(node)) continue;
+        if (depth == 0) {
+            l->node = node;
+            l->number = trace->nodes[i];
+        }
         if (node->op == MC_OP_PART) {
             const mc_attr_part *part = node->attr;
             made->first[i] = made->several[trace->ordinal[node->in[0]]][part->index];
@@ -289,5 +322,59 @@ mica_status mc_lower_ops(mica_device *device, const mc_trace *trace, mc_lowered 
         mc_lowered_free(*lowered);
         *lowered = NULL;
     }
+    return status;
+}
+
+/* ---- what a device lacks ---- */
+
+/* Lowers what results need, for what is added to the list. */
+static mica_status list_missing(lowering *l, mica_scope *s, const mica_array *results, size_t n) {
+    mc_lowered *lowered = NULL;
+    mc_trace trace = {0};
+    mica_status status = mc_trace_make(&trace, &l->arena, s, results, n);
+    if (status == MICA_OK)
+        status = mc_lowered_new(l->device, trace.n_leaves, trace.n_targets, &lowered);
+    if (status == MICA_OK) status = lower(l, &trace, lowered);
+    mc_lowered_free(lowered);
+    mc_buffer_deinit(&trace.key);
+    return status;
+}
+
+/* The same of a subgraph of the node at hand. */
+static mica_status list_subgraph(const lowering *outer, const mc_subgraph *g) {
+    lowering l = {.device = outer->device,
+                  .fallback = outer->fallback,
+                  .missing = outer->missing,
+                  .outer = outer};
+    mica_array *results = mc_arena_alloc(&l.arena, g->n_results * sizeof *results);
+    mica_status status = results ? MICA_OK : mc_fail_nomem("lowering a graph");
+    for (uint32_t i = 0; status == MICA_OK && i < g->n_results; i++)
+        results[i] = (mica_array){g->graph, g->results[i]};
+    if (status == MICA_OK) status = list_missing(&l, g->graph, results, g->n_results);
+    mc_arena_deinit(&l.arena);
+    return status;
+}
+
+static mica_status list_subgraphs(lowering *l, const mc_node *node) {
+    for (const mc_attr_field *f = mc_op_get(node->op)->attr_fields; f->name; f++)
+        if (f->kind == MC_ATTR_GRAPH) MC_TRY(list_subgraph(l, mc_attr_graph(node->attr, f)));
+    return MICA_OK;
+}
+
+mica_status mc_lower_check(mica_device *device, mica_scope *s, const mica_array *results,
+                           size_t n) {
+    mc_buffer fallback = {0};
+    missing list = {0};
+    lowering l = {.device = device, .fallback = &fallback, .missing = &list};
+    mica_status status = list_missing(&l, s, results, n);
+    if (status == MICA_OK && list.count > 0 && !mc_buffer_cstr(&list.text))
+        status = mc_fail_nomem("lowering a graph");
+    if (status == MICA_OK && list.count > 0)
+        status = mc_fail(MICA_EUNSUPPORTED,
+                         "device %s has neither a kernel nor a decomposition for %zu ops: %s",
+                         device->backend->name, list.count, list.text.data);
+    mc_buffer_deinit(&list.text);
+    mc_buffer_deinit(&fallback);
+    mc_arena_deinit(&l.arena);
     return status;
 }

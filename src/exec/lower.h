@@ -21,6 +21,11 @@
 mica_status mc_lower_ops(mica_device *device, const mc_trace *trace, mc_lowered **lowered,
                          mc_buffer *fallback);
 
+/* Whether the device itself runs all that results [n] need, of subgraphs too.
+ * errors  MICA_EUNSUPPORTED it has no kernel for some ops, which have no decomposition: the text
+ *         names all, with their nodes, as far as a text goes; MICA_ENOMEM */
+mica_status mc_lower_check(mica_device *device, mica_scope *s, const mica_array *results, size_t n);
+
 /* A lowered graph without nodes, for n_params parameters and n_results results.
  * errors  MICA_ENOMEM */
 mica_status mc_lowered_new(mica_device *device, uint32_t n_params, uint32_t n_results,

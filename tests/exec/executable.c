@@ -215,6 +215,43 @@ static void test_what_is_refused(void **state) {
     mica_executable_close(&x);
 }
 
+/* A run that cannot fit is refused before it takes memory: what the sum needs is the product of
+ * [256, 256] and [256, 256], and their sum. */
+static void test_more_memory_than_there_may_be(void **state) {
+    (void)state;
+    if (test_device_is_other()) return; /* others cannot tell */
+    for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_COMPILED; mode += 2) {
+        mica_scope *s = open_scope();
+        mica_array x = mica_program_param(s, MICA_F32, SHAPE(256, 256));
+        mica_array y = mica_sum(s, mica_sort(s, mica_matmul(s, x, x), 0), NULL, 0, false);
+        const mica_param param = {.name = "x", .array = x};
+        const mica_executable_options o = {.mode = mode};
+        mica_program *p;
+        mica_executable *exe;
+        must(mica_program_build(s, &param, 1, &y, 1, NULL, &p));
+        mica_device_set_memory_limit(device, 300 << 10);
+        mica_status status = mica_executable_open(p, &o, &exe);
+        if (mode == MICA_MODE_LAZY) {
+            must(status);
+            must(mica_executable_fill(exe, "x", 1));
+            uint64_t before = mica_device_active_bytes(device);
+            mica_device_reset_peak(device);
+            status = mica_executable_run(exe, NULL, 0, NULL, NULL);
+            assert_int_equal(mica_device_peak_bytes(device), before);
+        }
+        expect_refused(status, MICA_ENOMEM, "bytes of cpu, whose limit is 307200");
+        mica_device_set_memory_limit(device, 0);
+        mica_executable_close(&exe);
+        must(mica_executable_open(p, &o, &exe));
+        must(mica_executable_fill(exe, "x", 1));
+        must(mica_executable_run(exe, NULL, 0, s, &y));
+        EXPECT(y, 256 * 256 * 256);
+        mica_executable_close(&exe);
+        mica_program_close(&p);
+        mica_scope_close(&s);
+    }
+}
+
 /* ---- feeding ---- */
 
 /* The state out0 f32 [256, 4], donated, has a row written at place `at`; the other result is the
@@ -677,6 +714,7 @@ int main(void) {
         cmocka_unit_test(test_values_by_name),
         cmocka_unit_test(test_arrays_and_other_dtypes),
         cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_more_memory_than_there_may_be),
         cmocka_unit_test(test_a_result_feeds_a_parameter),
         cmocka_unit_test(test_queued_runs_keep_their_order),
         cmocka_unit_test(test_errors_of_queued_runs),

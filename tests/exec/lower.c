@@ -5,6 +5,8 @@
 #include "exec/cache.h"
 #include "support/support.h"
 
+#include <mica/control.h>
+#include <mica/executable.h>
 #include <mica/ops.h>
 #include <mica/program.h>
 
@@ -204,6 +206,62 @@ static void test_what_falls_back_closes_in_any_order(void **state) {
     }
 }
 
+/* Two sorts, one of them in the body of a scan that a branch of an if has, and what decomposes. */
+static mica_status sort_row(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                            mica_array *results, size_t n_results) {
+    (void)user, (void)n_args, (void)n_results;
+    results[0] = args[0];
+    results[1] = mica_sort(s, args[1], -1);
+    return MICA_OK;
+}
+
+static mica_status scan_rows(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                             mica_array *results, size_t n_results) {
+    (void)user, (void)n_args, (void)n_results;
+    mica_array carried = mica_sum(s, args[0], NULL, 0, false);
+    return mica_scan(s, sort_row, NULL, &carried, 1, args, 1, NULL, &carried, results, 1);
+}
+
+static mica_status as_they_are(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                               mica_array *results, size_t n_results) {
+    (void)user, (void)n_args, (void)n_results;
+    results[0] = mica_square(s, args[0]);
+    return MICA_OK;
+}
+
+static void test_all_that_is_missing_is_named(void **state) {
+    (void)state;
+    mica_scope *s;
+    mica_program *program;
+    mica_executable *x;
+    device->backend = &poor;
+    assert_int_equal(mica_scope_open(device, &s), MICA_OK);
+    mica_array a = mica_program_param(s, MICA_F32, (int64_t[]){4, 8}, 2), y;
+    const mica_param param = {.name = "a", .array = a};
+    mica_array pred = mica_any(s, mica_sort(s, mica_softmax(s, a, -1), 0), NULL, 0, false);
+    assert_int_equal(mica_if(s, pred, scan_rows, as_they_are, NULL, &a, 1, &y, 1), MICA_OK);
+    assert_int_equal(mica_program_build(s, &param, 1, &y, 1, NULL, &program), MICA_OK);
+    char *graph;
+    assert_int_equal(mica_program_print(program, &graph), MICA_OK);
+    for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_COMPILED; mode++) {
+        const mica_executable_options o = {.mode = mode, .no_fallback = 1};
+        assert_int_equal(mica_executable_open(program, &o, &x), MICA_EUNSUPPORTED);
+        const char *text = mica_last_error();
+        assert_non_null(strstr(graph, "%3 = sort ") && strstr(graph, "%7 = if ") ? graph : NULL);
+        if (!strstr(text, "for 2 ops: sort %3, sort %2 in scan %3 in if %7")) fail_msg("%s", text);
+        assert_null(x);
+    }
+    mica_free(graph);
+    assert_int_equal(mica_executable_open(program, NULL, &x), MICA_OK);
+    mica_executable_close(&x);
+    device->backend = &mc_backend_cpu;
+    assert_int_equal(
+        mica_executable_open(program, &(mica_executable_options){.no_fallback = 1}, &x), MICA_OK);
+    mica_executable_close(&x);
+    mica_program_close(&program);
+    mica_scope_close(&s);
+}
+
 enum { THREADS = 4, ROUNDS = 60 };
 
 typedef struct runner {
@@ -247,10 +305,28 @@ static void test_many_threads_run_compile_and_forget(void **state) {
     mica_program_close(&shared);
 }
 
+static bool names_what_is_missing(void) {
+    mica_scope *s = NULL;
+    mica_program *program = NULL;
+    mica_executable *x;
+    const mica_executable_options o = {.no_fallback = 1};
+    bool ok = mica_scope_open(device, &s) == MICA_OK;
+    if (ok) {
+        mica_array a = mica_program_param(s, MICA_F32, (int64_t[]){8}, 1), y = mica_sort(s, a, 0);
+        const mica_param param = {.name = "a", .array = a};
+        ok = mica_program_build(s, &param, 1, &y, 1, NULL, &program) == MICA_OK &&
+             mica_executable_open(program, &o, &x) == MICA_EUNSUPPORTED;
+    }
+    mica_program_close(&program);
+    mica_scope_close(&s);
+    return ok;
+}
+
 static bool run_anew(void *arg) {
     (void)arg;
     float out[32];
-    bool ok = run_program(out, sizeof out) && sort_squares(out, sizeof out);
+    bool ok =
+        run_program(out, sizeof out) && sort_squares(out, sizeof out) && names_what_is_missing();
     test_forget_plans(device);
     return ok;
 }
@@ -270,6 +346,7 @@ int main(void) {
         WITH_DEVICE(test_a_device_that_supports_nothing_runs_all),
         WITH_DEVICE(test_many_operands_are_made_dense),
         WITH_DEVICE(test_what_falls_back_closes_in_any_order),
+        WITH_DEVICE(test_all_that_is_missing_is_named),
         WITH_DEVICE(test_many_threads_run_compile_and_forget),
         WITH_DEVICE(test_every_failing_allocation_is_a_status),
     };
